@@ -1,0 +1,37 @@
+# A short front for meson. `make demo` and `make check` are all that a new user needs.
+BUILD  ?= build
+PREFIX ?= /usr/local
+
+.PHONY: all demo check check-long bench install format clean deps
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+deps:
+	@scripts/install-deps
+
+$(BUILD)/build.ninja: | deps
+	@meson setup $(BUILD) --prefix=$(PREFIX) >/dev/null || { meson setup $(BUILD) --prefix=$(PREFIX); exit 1; }
+
+demo: all
+	@scripts/demo $(BUILD)
+
+check:
+	@scripts/install-deps --test
+	@scripts/check
+
+check-long:
+	@scripts/install-deps --test
+	@scripts/check --long
+
+bench: all
+	@bench/run $(BUILD)
+
+install: all
+	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean:
+	rm -rf $(BUILD) build-*
