@@ -1,0 +1,34 @@
+/*
+ * PURPOSE: all of libanyperf at once.
+ *
+ *   struct ap_machine *m;
+ *   struct ap_specs *specs;
+ *   struct ap_counters *c;
+ *   struct ap_error err;
+ *
+ *   ap_machine_new(&m, NULL);
+ *   ap_specs_parse(&specs, m, "page-faults,{cycles,instructions}:u", &err);
+ *   ap_counters_open(&c, m, specs, NULL, NULL, &err);
+ *   ap_counters_enable(c);
+ *   ... the region ...
+ *   ap_counters_disable(c);
+ *   ap_counters_read(c);
+ *   ap_counters_sum(c, 0, &value);
+ *
+ * examples/region.c is the whole program; anyperf(3) has the overview.
+ */
+#ifndef ANYPERF_ANYPERF_H
+#define ANYPERF_ANYPERF_H
+
+#include <anyperf/api.h>
+#include <anyperf/counters.h>
+#include <anyperf/error.h>
+#include <anyperf/event.h>
+#include <anyperf/log.h>
+#include <anyperf/machine.h>
+#include <anyperf/pmu.h>
+#include <anyperf/read.h>
+#include <anyperf/self.h>
+#include <anyperf/spec.h>
+
+#endif

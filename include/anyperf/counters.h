@@ -1,0 +1,120 @@
+/*
+ * PURPOSE: the events of a list, opened on every place of a target, as one object: what a program
+ * needs to measure a region, a command, a process, CPUs or a cgroup.
+ *
+ * A place is one thread and/or one CPU. There is one cell per spec and place; a cell may be empty
+ * when the spec's PMU does not count there. Groups are opened as groups in each place.
+ *
+ * Lifetime: open, then enable/disable/read in any order, then close; the specs and the machine must
+ * live as long. Nothing is allocated after opening.
+ */
+#ifndef ANYPERF_COUNTERS_H
+#define ANYPERF_COUNTERS_H
+
+#include <anyperf/event.h>
+#include <anyperf/spec.h>
+
+AP_BEGIN_DECLS
+
+struct ap_counters;
+
+/* What to measure. All zero: the calling thread, on whatever CPU it runs. */
+struct ap_target {
+	size_t size;
+	const pid_t *tids;  /* these threads (or processes' first threads) ... */
+	unsigned int ntids; /* ... so many of them */
+	const pid_t *pids;  /* and every thread that these processes have now */
+	unsigned int npids;
+	/*
+	 * CPUs, "0-3,8", or "all" for the online ones. Alone: everything that runs there. With threads:
+	 * those threads while they are there, each CPU a place of its own.
+	 */
+	const char *cpus;
+	const char *cgroup; /* only threads of this cgroup; needs CPUs, NULL CPUs means "all" */
+};
+
+enum ap_open_flags {
+	AP_OPEN_PARTIAL = 1 << 0, /* keep what opens; ap_counters_error() says why others did not */
+	AP_OPEN_INHERIT = 1 << 1, /* count children made from now on too */
+	AP_OPEN_ON_EXEC = 1 << 2, /* leaders start at the next execve of the target */
+	AP_OPEN_RUNNING = 1 << 3, /* leaders start at once */
+	AP_OPEN_USER_FALLBACK = 1 << 4, /* may the kernel not be measured, count user mode (":u") */
+	AP_OPEN_NO_GROUP_READ = 1 << 5, /* read every event singly even in a group */
+	AP_OPEN_PINNED = 1 << 6, /* leaders are pinned: always on the PMU or in error [ATTR-09] */
+	AP_OPEN_SELF_READ = 1 << 7, /* map the user pages, so that reading needs no system call */
+	AP_OPEN_LOST = 1 << 8,      /* ask for PERF_FORMAT_LOST where the kernel knows it */
+	AP_OPEN_AS_GIVEN =
+		1 << 9, /* take disabled, inherit, read_format... from the attrs as they are */
+};
+
+struct ap_open_opts {
+	size_t size;
+	unsigned int flags; /* enum ap_open_flags */
+};
+
+/*
+ * Opens @specs on @target (NULL: the calling thread). Descriptors are close-on-exec; the soft
+ * RLIMIT_NOFILE is raised as far as needed. All leaders are disabled unless a flag says otherwise;
+ * members follow their leader.
+ *   without AP_OPEN_PARTIAL: 0 if every cell opened, else the first failure and nothing stays open
+ *   with it: 0 if at least one did, else the first failure. A thread that has gone by the time it is
+ *            its turn is left out, unless it was the last.
+ * -ESRCH, -EINVAL for a bad target; else as ap_event_open().
+ */
+AP_API AP_MUST_CHECK int ap_counters_open(struct ap_counters **out, struct ap_machine *m,
+					  struct ap_specs *specs, const struct ap_target *target,
+					  const struct ap_open_opts *opts, struct ap_error *err);
+
+/* Closes everything; NULL is fine. Values already read are gone too. */
+AP_API void ap_counters_close(struct ap_counters *c);
+
+/* Start, stop or zero every group in every place, in the order opened [STAT-01]. First -errno. */
+AP_API int ap_counters_enable(struct ap_counters *c);
+AP_API int ap_counters_disable(struct ap_counters *c);
+AP_API int ap_counters_reset(struct ap_counters *c);
+
+/*
+ * Reads every cell into the object. A cell that cannot be read keeps its last value and remembers
+ * its error. Returns 0, or the first cell's -errno.
+ */
+AP_API int ap_counters_read(struct ap_counters *c);
+
+/* A thread and/or CPU; -1 stands for any. */
+struct ap_place {
+	pid_t tid;
+	int cpu;
+};
+
+AP_API unsigned int ap_counters_places(const struct ap_counters *c);
+AP_API struct ap_place ap_counters_place(const struct ap_counters *c, unsigned int place);
+
+/* What ap_counters_read() last found for spec number @spec in @place; NULL for an empty cell. */
+AP_API const struct ap_value *ap_counters_value(const struct ap_counters *c, unsigned int spec,
+						unsigned int place);
+
+/* The event itself, to do more with it; NULL for an empty cell. Owned by @c. */
+AP_API struct ap_event *ap_counters_event(const struct ap_counters *c, unsigned int spec,
+					  unsigned int place);
+
+enum ap_status {
+	AP_STATUS_OK = 0,
+	AP_STATUS_NOT_COUNTED,   /* it was open but never ran, or is in error state */
+	AP_STATUS_NOT_SUPPORTED, /* it could not be opened anywhere: ap_counters_error() */
+};
+
+/* The sum over all places as last read. *@sum is written in every case, 0 if there is nothing. */
+AP_API enum ap_status ap_counters_sum(const struct ap_counters *c, unsigned int spec,
+				      struct ap_value *sum);
+
+/*
+ * Why spec number @spec could not be opened in some place, or NULL. With a place still open it tells
+ * about the first one that failed.
+ */
+AP_API const struct ap_error *ap_counters_error(const struct ap_counters *c, unsigned int spec);
+
+/* Whether @spec was opened for user mode only by AP_OPEN_USER_FALLBACK: show its name with ":u". */
+AP_API bool ap_counters_user_only(const struct ap_counters *c, unsigned int spec);
+
+AP_END_DECLS
+
+#endif

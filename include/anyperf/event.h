@@ -1,0 +1,118 @@
+/*
+ * PURPOSE: one perf event: one attr on one thread and/or CPU, one file descriptor. All that the
+ * kernel offers on such a descriptor has a function here. Most programs want counters.h, which opens
+ * the events of a list on all the places of a target.
+ *
+ * Lifetime: open .. close; a leader should be closed after its members, since closing it turns them
+ * into single events [GRP-04]. An event keeps a pointer to its machine.
+ */
+#ifndef ANYPERF_EVENT_H
+#define ANYPERF_EVENT_H
+
+#include <anyperf/error.h>
+#include <anyperf/read.h>
+#include <linux/perf_event.h>
+
+AP_BEGIN_DECLS
+
+struct ap_machine;
+struct ap_event;
+
+struct ap_event_opts {
+	size_t size;
+	pid_t tid;               /* 0: the calling thread; -1: whatever runs on @cpu */
+	int cpu;                 /* AP_ANY_CPU, or a CPU number plus AP_CPU_BASE: see AP_CPU() */
+	struct ap_event *leader; /* join its group; NULL: lead a group of one's own. Borrowed */
+	struct ap_event *output; /* send records to this event's buffer; NULL: none. Borrowed */
+	const char *cgroup; /* count only this cgroup's threads: a path, or relative to the mount */
+	const char *name;   /* how reasons call the event; NULL: made from the attr */
+};
+
+/* CPUs are numbered from 1 in ap_event_opts, so that a zeroed struct means any CPU. */
+#define AP_ANY_CPU 0
+#define AP_CPU(n)  ((n) + 1)
+
+/*
+ * Opens @attr, close-on-exec. @attr->size says how much of it is meant (0: VER0). If the kernel is
+ * too old for fields that are not essential they are dropped and the log says so (PERF_FORMAT_LOST,
+ * exclude_guest and exclude_host on a machine without guests, a zero tail); if a needed field is
+ * unknown to it the open fails. @opts may be NULL: this thread, every CPU. Returns 0 or the errno of
+ * perf_event_open(2) with the reason worked out [ERR-01..18].
+ */
+AP_API AP_MUST_CHECK int ap_event_open(struct ap_event **out, struct ap_machine *m,
+				       const struct perf_event_attr *attr,
+				       const struct ap_event_opts *opts, struct ap_error *err);
+
+/* Unmaps, closes and frees. NULL is fine. */
+AP_API void ap_event_close(struct ap_event *e);
+
+/* The descriptor: for poll, fcntl and ioctls that are not here. Owned by @e. */
+AP_API int ap_event_fd(const struct ap_event *e);
+
+/* The attr as the kernel accepted it, after any fields were dropped. */
+AP_API const struct perf_event_attr *ap_event_attr(const struct ap_event *e);
+
+enum ap_scope {
+	AP_EVENT =
+		0, /* the event; for a leader, enabling and disabling act on its group in effect */
+	AP_GROUP = 1, /* leader and members, also when called on a member [IOC-13] */
+};
+
+/* Starts counting; the only way out of the error state of a pinned event [GRP-08]. -errno. */
+AP_API int ap_event_enable(struct ap_event *e, enum ap_scope scope);
+
+/* Stops counting; the count is kept and the times stop [IOC-02]. -errno. */
+AP_API int ap_event_disable(struct ap_event *e, enum ap_scope scope);
+
+/* Sets the count to 0; not the times, and not what dead children left [IOC-04, INH-04]. -errno. */
+AP_API int ap_event_reset(struct ap_event *e, enum ap_scope scope);
+
+/*
+ * Enables a sampling event for @overflows more overflows [IOC-03]. -EINVAL for a counting or
+ * inherited event, or for 0, which the kernel leaves undefined.
+ */
+AP_API AP_MUST_CHECK int ap_event_refresh(struct ap_event *e, int overflows, struct ap_error *err);
+
+/* New period, or frequency of a freq event [IOC-05]. -EINVAL with the reason. */
+AP_API AP_MUST_CHECK int ap_event_set_period(struct ap_event *e, uint64_t period,
+					     struct ap_error *err);
+
+/* The id that samples and group reads carry. Falls back to a read with PERF_FORMAT_ID. -errno. */
+AP_API AP_MUST_CHECK int ap_event_id(struct ap_event *e, uint64_t *id);
+
+/* Sets an ftrace filter on a tracepoint, or address filters on a tracing PMU [IOC-07]. */
+AP_API AP_MUST_CHECK int ap_event_set_filter(struct ap_event *e, const char *filter,
+					     struct ap_error *err);
+
+/* Attaches the BPF program @prog_fd to a probe or tracepoint, or as overflow handler [IOC-09]. */
+AP_API AP_MUST_CHECK int ap_event_set_bpf(struct ap_event *e, int prog_fd, struct ap_error *err);
+
+/*
+ * The ids of the BPF programs on a tracepoint [IOC-11]: up to @max into @ids, their number into *@n.
+ * -ENOSPC if there are more, *@n tells.
+ */
+AP_API AP_MUST_CHECK int ap_event_query_bpf(struct ap_event *e, uint32_t *ids, unsigned int max,
+					    unsigned int *n, struct ap_error *err);
+
+/* Moves a breakpoint: only its address, length and type may differ from what was opened [IOC-12]. */
+AP_API AP_MUST_CHECK int ap_event_modify(struct ap_event *e, const struct perf_event_attr *attr,
+					 struct ap_error *err);
+
+/* Sends @e's records to @to's buffer; NULL: no longer [IOC-06]. */
+AP_API AP_MUST_CHECK int ap_event_set_output(struct ap_event *e, struct ap_event *to,
+					     struct ap_error *err);
+
+/* Pauses or resumes writing into the buffer; samples in between are lost [IOC-10]. */
+AP_API AP_MUST_CHECK int ap_event_pause_output(struct ap_event *e, bool pause,
+					       struct ap_error *err);
+
+/*
+ * Reads the event by its own read_format; with PERF_FORMAT_GROUP the whole group, leader first.
+ * Returns the number of values (only @max are written), 0 if the event is in error state, or -errno.
+ */
+AP_API AP_MUST_CHECK int ap_event_read(struct ap_event *e, struct ap_value *values,
+				       unsigned int max);
+
+AP_END_DECLS
+
+#endif
