@@ -1,0 +1,285 @@
+/*
+ * PURPOSE: says everything the translator must know about one x86-64 instruction: where its parts
+ * are, where control goes, which general registers, flags and memory it touches.
+ *
+ * Pure: reads only the bytes given, writes only *insn, needs no setup, so any thread and any signal
+ * handler may decode at any time. 64-bit mode only. Facts: Intel SDM vol. 2 and AMD APM vol. 3;
+ * tests/unit/dbt/test_decode_*.c hold each field against Zydis.
+ */
+#ifndef DBT_ARCH_X86_64_DECODE_H
+#define DBT_ARCH_X86_64_DECODE_H
+
+#include "base/types.h"
+
+#define INSN_MAX 15 /* bytes; longer ones fault with #GP on every CPU */
+
+/* General registers by their hardware number; masks of them have bit (1 << number). */
+enum insn_reg {
+	REG_RAX,
+	REG_RCX,
+	REG_RDX,
+	REG_RBX,
+	REG_RSP,
+	REG_RBP,
+	REG_RSI,
+	REG_RDI,
+	REG_R8,
+	REG_R9,
+	REG_R10,
+	REG_R11,
+	REG_R12,
+	REG_R13,
+	REG_R14,
+	REG_R15,
+	REG_RIP,
+	REG_NONE = 0xff,
+};
+
+/* Opcode maps; how the map was reached is in enum insn_enc. */
+enum insn_map {
+	MAP_1,    /* one byte */
+	MAP_0F,   /* 0f xx, VEX.mmmmm = 1 */
+	MAP_0F38, /* VEX.mmmmm = 2 */
+	MAP_0F3A, /* VEX.mmmmm = 3 */
+	MAP_4,    /* not used without APX */
+	MAP_5,    /* EVEX only: FP16 */
+	MAP_6,    /* EVEX only: FP16 */
+	MAP_7,    /* VEX only: urdmsr family */
+	MAP_XOP8,
+	MAP_XOP9,
+	MAP_XOPA,
+	MAP_3DNOW, /* 0f 0f; the opcode is the byte after the operands */
+};
+
+enum insn_enc {
+	ENC_LEGACY,
+	ENC_VEX,
+	ENC_EVEX,
+	ENC_XOP,
+};
+
+/* Where control goes after the instruction. Everything except CF_NONE ends a block. */
+enum insn_cf {
+	CF_NONE,
+	CF_JMP,  /* jmp rel8/rel32 */
+	CF_JCC,  /* cond says which */
+	CF_LOOP, /* loopne e0, loope e1, loop e2, jrcxz/jecxz e3: by insn->opcode; addr32 uses ecx */
+	CF_CALL,     /* call rel32 */
+	CF_RET,      /* near; insn->imm bytes are dropped after the return address (0 for c3) */
+	CF_JMP_IND,  /* ff /4; operand is memory or register insn_rm() */
+	CF_CALL_IND, /* ff /2 */
+	CF_FAR_JMP,  /* ff /5 */
+	CF_FAR_CALL, /* ff /3 */
+	CF_FAR_RET,  /* ca, cb */
+	CF_IRET,
+	CF_SYSCALL,
+	CF_SYSENTER,
+	CF_SYSRET, /* sysret, sysexit: #GP outside the kernel */
+	CF_INT,    /* int n, int3, int1: insn->imm is the vector (3, 1) */
+	CF_HLT,    /* hlt: #GP outside the kernel */
+	CF_UD,     /* ud0, ud1, ud2: defined to be undefined */
+	CF_XBEGIN, /* falls through, or goes to the target on abort */
+	CF_XABORT,
+	CF_UIRET,
+};
+
+/* What the translator must not copy without a second thought. One per instruction. */
+enum insn_special {
+	SP_NONE,
+	SP_CPUID,
+	SP_RDPMC,
+	SP_RDTSC,
+	SP_RDTSCP,
+	SP_RDPID,
+	SP_RDRAND, /* writes register insn_rm() */
+	SP_RDSEED,
+	SP_RDFSBASE, /* register insn_rm(), opsize 4 or 8 */
+	SP_RDGSBASE,
+	SP_WRFSBASE,
+	SP_WRGSBASE,
+	SP_SWAPGS,
+	SP_MOV_FROM_SEG, /* 8c: segment number (0 es .. 5 gs) is insn_reg_field() & 7 */
+	SP_MOV_TO_SEG,   /* 8e */
+	SP_PUSH_SEG,     /* push fs (0f a0), push gs (0f a8) */
+	SP_POP_SEG,      /* pop fs (0f a1), pop gs (0f a9) */
+	SP_LOAD_FAR,     /* lss, lfs, lgs */
+	SP_PUSHF,
+	SP_POPF,
+	SP_XLAT,       /* reads seg:[rbx + al], no modrm */
+	SP_STRING,     /* movs cmps stos lods scas ins outs; see the REP attributes */
+	SP_MASKMOV,    /* maskmovq, maskmovdqu: writes seg:[rdi], no memory form of modrm */
+	SP_CMPXCHG16B, /* cmpxchg8b too; opsize tells */
+	SP_ENDBR,
+	SP_XGETBV,
+	SP_XSAVE,   /* xsave*, xrstor*, fxsave, fxrstor: image holds the x87 instruction pointer */
+	SP_X87_ENV, /* fnstenv, fnsave, fldenv, frstor: likewise */
+	SP_GATHER,  /* vgather*, vscatter*: mem.index is a vector register */
+	SP_TILE,    /* AMX tile load and store: mem.index is a stride */
+	SP_DIR64,   /* movdir64b, enqcmd(s): writes 64 bytes at es:[register insn_reg_field()] */
+	SP_MONITOR, /* monitor(x), umonitor, mwait(x), umwait, tpause, clzero, invlpg...: address in rax */
+	SP_XEND,
+	SP_XTEST,
+	SP_UINTR,      /* clui stui testui senduipi */
+	SP_PKRU,       /* rdpkru, wrpkru */
+	SP_SHSTK,      /* CET shadow-stack instructions: rdssp, incssp, ... */
+	SP_IO,         /* in, out (not the string forms) */
+	SP_PRIVILEGED, /* faults outside the kernel: copy it, it will */
+};
+
+/* Attributes, in insn->attr. */
+#define INSN_MODRM    BIT(0)
+#define INSN_MEM      BIT(1) /* mem describes an explicit memory operand */
+#define INSN_RIPREL   BIT(2) /* its base is rip: disp32 at disp_off, imm_size bytes follow it */
+#define INSN_MOFFS    BIT(3) /* its address is the 8 (addr32: 4) bytes at imm_off: a0 .. a3 */
+#define INSN_VSIB     BIT(4)
+#define INSN_ADDR32   BIT(5) /* prefix 67 */
+#define INSN_OPSIZE16 BIT(6) /* prefix 66 */
+#define INSN_LOCK     BIT(7) /* prefix f0 */
+#define INSN_REPE     BIT(8) /* last of f2/f3 is f3 */
+#define INSN_REPNE    BIT(9) /* ... is f2 */
+#define INSN_REP      BIT(10) /* a string instruction that repeats on rcx; counts once when retired */
+#define INSN_STACK    BIT(11) /* reads or writes memory at rsp and moves rsp */
+#define INSN_RSP      BIT(12) /* uses rsp in any way, explicit operand and address included */
+#define INSN_COND     BIT(13) /* a branch that may fall through: jcc, loop, jrcxz */
+#define INSN_BRANCH   BIT(14) /* retires as a branch instruction: what the branches event counts */
+#define INSN_NOADDR   BIT(15) /* modrm memory form that accesses nothing: lea, nop, bnd, prefetch */
+#define INSN_VECTOR   BIT(16) /* touches x87, MMX, vector, mask or tile state */
+#define INSN_PREFETCH BIT(17)
+#define INSN_NOTRACK  BIT(18) /* 3e on an indirect branch */
+#define INSN_MEM_COND BIT(19) /* may access less than mem_read/mem_write says: masks, cmov, bt */
+
+/* Flags, with their bits in the register; the masks below use them. */
+#define FL_CF    0x001
+#define FL_PF    0x004
+#define FL_AF    0x010
+#define FL_ZF    0x040
+#define FL_SF    0x080
+#define FL_DF    0x400
+#define FL_OF    0x800
+#define FL_ARITH (FL_CF | FL_PF | FL_AF | FL_ZF | FL_SF | FL_OF)
+
+enum insn_seg {
+	SEG_NONE, /* ds or ss; their bases are zero, overrides by es cs ss ds change nothing */
+	SEG_FS,
+	SEG_GS,
+};
+
+#define INSN_SIZE_VARIES 0xffff /* a size that the machine's state decides: xsave, tiles, rep */
+
+struct insn_mem {
+	u8 base;  /* enum insn_reg, REG_RIP, or REG_NONE */
+	u8 index; /* 0..15, 0..31 with INSN_VSIB (vector register), or REG_NONE */
+	u8 scale; /* shift: 0..3 */
+	u8 seg;   /* enum insn_seg */
+	s32 disp; /* EVEX's compressed disp8 already multiplied */
+};
+
+struct insn {
+	u8 len;
+	u8 map;     /* enum insn_map */
+	u8 enc;     /* enum insn_enc */
+	u8 opcode;  /* the byte within the map */
+	u8 cf;      /* enum insn_cf */
+	u8 special; /* enum insn_special */
+	u8 cond;    /* CF_JCC, setcc, cmovcc: condition 0 (o) .. 15 (g), else 0 */
+	u8 opsize;  /* operand size in bytes, 1 2 4 8, of general-register instructions */
+
+	u8 rex;  /* w8 r4 x2 b1, from REX, VEX, EVEX or XOP, not inverted */
+	u8 pp;   /* mandatory prefix of VEX/EVEX/XOP: 0 none, 1 66, 2 f3, 3 f2; legacy: as seen */
+	u8 vl;   /* VEX.L / EVEX.L'L: 0 128, 1 256, 2 512 */
+	u8 vvvv; /* third register of VEX/EVEX/XOP, 0..31, else 0 */
+	u8 evex_aaa;   /* mask register, 0 none */
+	u8 evex_flags; /* z80 b10 R'2 V'1 as decoded (not inverted); else 0 */
+	u8 modrm;
+	u8 sib;
+
+	/* Offsets from the first byte; 0 means absent (no instruction has these at 0). */
+	u8 rex_off;    /* the REX byte that took effect, or the first byte of VEX/EVEX/XOP */
+	u8 opcode_off; /* the opcode byte; prefixes and escapes lie before it */
+	u8 modrm_off;
+	u8 sib_off;
+	u8 disp_off;
+	u8 disp_size; /* 0 1 4 */
+	u8 imm_off;   /* relative branch displacements are immediates */
+	u8 imm_size;  /* 0 1 2 3 (enter, extrq: two immediates) 4 8 */
+
+	u32 attr; /* INSN_* */
+	s64 imm;  /* sign-extended; moffs: the address, not extended; enter: imm16 | imm8 << 16 */
+	struct insn_mem mem; /* valid with INSN_MEM (also for INSN_NOADDR forms) */
+
+	/*
+	 * Bytes read and written at mem, or, without INSN_MEM, at the implicit place that special names
+	 * (string element, xlat, maskmov); 0 none. Accesses of the stack are in stack_read, stack_write.
+	 * movs and cmps: read is rsi (cmps also rdi), write is rdi.
+	 */
+	u16 mem_read;
+	u16 mem_write;
+	u8 stack_read;
+	u8 stack_write;
+
+	/*
+	 * Masks of general registers. Read: the value may matter, because it is an operand, addresses
+	 * memory, or survives in part or on some executions (8 and 16 bit destinations, cmov, bsf).
+	 * Hence a register in written and not in read is replaced in all 64 bits by every execution
+	 * that completes. A register in neither is free to lend within the instruction. syscall:
+	 * read is what the kernel may read; written is rax rcx r11.
+	 */
+	u16 gpr_read;
+	u16 gpr_written;
+
+	/*
+	 * Masks of FL_*. Written: gets a defined value on every execution that completes (so dead before,
+	 * if not read). Undef: documented as undefined afterwards; a CPU may also leave it alone. May:
+	 * written on some executions only (shift by a count that may be 0, rep cmps with rcx 0).
+	 */
+	u16 fl_read;
+	u16 fl_written;
+	u16 fl_undef;
+	u16 fl_may;
+};
+
+/*
+ * Decodes the instruction at @p, of which @n bytes may be read. Returns its length (1..15);
+ * -EBADMSG: not an instruction in 64-bit mode (copy nothing, raise #UD; *insn is not valid);
+ * -ENODATA: the first @n bytes are a beginning of a longer one. Never reads past @n or 15 bytes.
+ * An instruction that this CPU lacks decodes all the same: executing it says #UD.
+ */
+must_check int insn_decode(struct insn *insn, const u8 *p, size_t n);
+
+/* Target of CF_JMP, CF_JCC, CF_LOOP, CF_CALL, CF_XBEGIN when the instruction is at @pc. */
+static inline u64 insn_target(const struct insn *insn, u64 pc)
+{
+	return pc + insn->len + (u64)insn->imm;
+}
+
+/* Register number in modrm.reg, 0..15. */
+static inline u8 insn_reg_field(const struct insn *insn)
+{
+	return ((insn->modrm >> 3) & 7) | ((insn->rex & 4) << 1);
+}
+
+/* Register number in modrm.rm, 0..15; meaningful when there is no INSN_MEM. */
+static inline u8 insn_rm(const struct insn *insn)
+{
+	return (insn->modrm & 7) | ((insn->rex & 1) << 3);
+}
+
+/* The address of a rip-relative operand when the instruction is at @pc. */
+static inline u64 insn_rip_address(const struct insn *insn, u64 pc)
+{
+	return pc + insn->len + (u64)(s64)insn->mem.disp;
+}
+
+/* Ends a basic block for the translator. */
+static inline bool insn_ends_block(const struct insn *insn)
+{
+	return insn->cf != CF_NONE;
+}
+
+/* Flags whose value after the instruction is not certainly the value before. */
+static inline u16 insn_fl_clobbered(const struct insn *insn)
+{
+	return insn->fl_written | insn->fl_undef | insn->fl_may;
+}
+
+#endif
