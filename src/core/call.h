@@ -1,0 +1,117 @@
+/*
+ * PURPOSE: the calls that programs make on perf events: open, ioctl, read, poll, mmap, close, prctl.
+ * The host gets them off the wire or out of a direct call, resolves descriptors with ops->fd_event(),
+ * and hands over the bytes of guest memory that a call may look at. The core never sees a guest address.
+ *
+ * Lifetime: events are reference counted: one reference per open file description (dup, fork and
+ * SCM_RIGHTS share one), given back with event_put().
+ * Locking: none, one thread. Before each call the host brings the counters that its sources answer with
+ * up to date for the calling thread, and finishes with tasks that are already dead (mechanisms.md 9).
+ * Errors: 0 or -errno with core_reason(); what is not said here is in spec/SPEC.md section 1 and 12.
+ */
+#ifndef CORE_CALL_H
+#define CORE_CALL_H
+
+#include "core/core.h"
+
+#define OPEN_FLAG_NO_GROUP   BIT(0)
+#define OPEN_FLAG_OUTPUT     BIT(1)
+#define OPEN_FLAG_PID_CGROUP BIT(2)
+#define OPEN_FLAG_CLOEXEC    BIT(3)
+
+struct open_call {
+	struct task *caller;
+
+	/*
+	 * The bytes at the caller's attr pointer, as many as could be read, at most a page: a short
+	 * @attr_len means that the next byte faults. More than attr.size need not be given.
+	 */
+	const void *attr;
+	size_t attr_len;
+
+	s32 pid;
+	s32 cpu;
+	s32 group_fd;
+	u64 flags; /* PERF_FLAG_*; CLOEXEC is checked here, and the host's to carry out */
+
+	void *host; /* the host's own, for its ops */
+
+	/* Results. */
+	struct event *event; /* 0: with one reference for the new descriptor */
+	u32 store_size; /* not 0: store it into the caller's attr.size, a fault is ignored (E2BIG) */
+};
+
+/* perf_event_open(2) [CALL, FLAG, SIZE, ATTR; SPEC 1]. */
+int must_check perf_open(struct core *core, struct open_call *call);
+
+struct event *event_get(struct event *event);
+
+/* The last one closes the event: GRP-04 for its members, its children go, its counter is freed. */
+void event_put(struct event *event);
+
+/* What one read(2) gives at most: 16 KiB, as open refuses groups beyond [GRP-16]. */
+#define EVENT_READ_MAX 16384
+
+/*
+ * read(2) into @words, of which the caller asked for @len bytes: bytes stored, 0 in ERROR, -ENOSPC if
+ * @len is too small, -ECHILD [READ]. @words has room for EVENT_READ_MAX bytes whatever @len says.
+ * Copying to the guest and its EFAULT are the host's.
+ */
+s64 must_check event_read(struct event *event, u64 *words, u64 len);
+
+/*
+ * poll(2)'s answer without a ring: POLLHUP, and POLLERR for a pinned event in ERROR [OVF-03, GRP-08].
+ * The host that maps rings ORs in theirs.
+ */
+u32 event_poll(struct event *event);
+
+/* Have the target and every inherited child died? With a ring this is POLLHUP [OVF-04]. */
+bool event_target_gone(const struct event *event);
+
+struct ioctl_call {
+	struct task *caller;
+	u32 cmd;
+	u64 arg; /* the argument itself: a flag, a number, a descriptor, or the guest's address */
+
+	/*
+	 * The bytes at @arg that could be read, see ioctl_reads(); a short @in_len means a fault.
+	 * SET_FILTER: the string with its NUL.
+	 */
+	const void *in;
+	size_t in_len;
+
+	/*
+	 * Results: bytes to store at @arg + @out_at; a fault makes the call EFAULT (the host's).
+	 * MODIFY_ATTRIBUTES' E2BIG store arrives here as well, with a negative return value; there a
+	 * fault is ignored.
+	 */
+	u8 out[8];
+	u32 out_len;
+	u32 out_at;
+};
+
+/* How many bytes at its argument @cmd wants to read at most; 0: the argument is no address. */
+size_t ioctl_reads(u32 cmd);
+
+/* ioctl(2) [IOC]: 0 or -errno. The caller's right to the descriptor is the only one needed. */
+int must_check event_ioctl(struct event *event, struct ioctl_call *call);
+
+/* prctl(PR_TASK_PERF_EVENTS_DISABLE or ENABLE): the events that @caller opened [PRC]. Always 0. */
+int perf_prctl(struct task *caller, bool enable);
+
+/*
+ * The user page [PAGE]: @page is memory shared with the guest, of which the core writes the first
+ * 1024 bytes and never reads a byte. event_map_check() says whether the mapping is allowed (offset 0,
+ * @len in bytes; -EINVAL geometry, inherit with cpu -1; -EOPNOTSUPP data pages, which are the ring's).
+ */
+int must_check event_map_check(struct event *event, u64 len, u64 offset, bool shared,
+			       bool writable);
+void event_set_page(struct event *event, struct perf_event_mmap_page *page);
+
+/* What tools need to know of an event besides. */
+u64 event_id(const struct event *event);
+const struct pe_attr *event_attr(const struct event *event);
+void *event_host(const struct event *event);
+void event_set_host(struct event *event, void *host);
+
+#endif

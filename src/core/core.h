@@ -1,0 +1,229 @@
+/*
+ * PURPOSE: the perf_event subsystem as its host (the session, or a test) sees it: creating a core,
+ * the operations it is handed, tasks and CPUs coming and going, the mux timer, sysctls. The calls that
+ * a program makes on events are in core/call.h, drivers plug in through core/pmu.h.
+ *
+ * Lifetime: core_new() to core_free(). Tasks are made by task_new() or task_fork() and belong to the
+ * core; the host's pointer is good until task_exit() returns, after which the core keeps the object as
+ * long as an event refers to it.
+ * Locking: none. Everything runs in one thread, and ops must not call back into the core, except
+ * core_refuse().
+ *
+ * Time: two kinds. ops->clock() is wall time, used for cpu-wide events and for rotation. A task's
+ * contexts live in that task's CPU time, ops->task_clock(): it stands still while the task sleeps
+ * [READ-10]. Both in nanoseconds, neither may go back (the core treats a step back as no step).
+ *
+ * Counters: an event reads its driver's source, which answers with the value that is right *now* for
+ * that task. For a thread's own call the host hands the snapshot that came with the call; for a remote
+ * task it answers with a load of the running counter; see src/pmu/source.h.
+ */
+#ifndef CORE_CORE_H
+#define CORE_CORE_H
+
+#include "abi/perf.h"
+#include "base/types.h"
+
+struct cgroup;
+struct core;
+struct cpu;
+struct event;
+struct open_call;
+struct task;
+
+#define CORE_NO_TIMER (~0ull)
+
+enum core_cap {
+	CORE_CAP_PERFMON,
+	CORE_CAP_SYS_ADMIN,
+	CORE_CAP_KILL,
+	CORE_CAP_IPC_LOCK,
+};
+
+/* PTRACE_MODE_*_REALCREDS. */
+enum core_access {
+	CORE_ACCESS_READ,
+	CORE_ACCESS_ATTACH, /* for sigtrap events */
+};
+
+/* What the core needs from its host. @ctx is what core_new() was given. */
+struct core_ops {
+	/* Wall time, ns, never back (CLOCK_MONOTONIC). */
+	u64 (*clock)(void *ctx);
+
+	/* CPU time @task has used, ns; for a dead task its last value. */
+	u64 (*task_clock)(void *ctx, struct task *task);
+
+	/* The earliest time at which core_timer_run() is wanted changed; CORE_NO_TIMER: not at all. */
+	void (*timer)(void *ctx, u64 deadline);
+
+	/* Has @task the capability, in the namespace where the kernel would ask? */
+	bool (*capable)(void *ctx, struct task *task, enum core_cap cap);
+
+	/* Might @task ptrace @target in that way? Not asked for a task of the same process. */
+	bool (*may_access)(void *ctx, struct task *task, struct task *target,
+			   enum core_access access);
+
+	/*
+	 * Would one more descriptor fit? Called once per open, at its place in the order of checks
+	 * [CALL-16]. 0 or -EMFILE, -ENFILE. If the open fails later the host gives up what it
+	 * reserved. NULL: always room.
+	 */
+	int (*fd_reserve)(void *ctx, struct open_call *call);
+
+	/*
+	 * The event behind descriptor @fd of @caller's process, or NULL if it is closed or no perf
+	 * event. Borrowed for the call.
+	 */
+	struct event *(*fd_event)(void *ctx, struct task *caller, int fd);
+
+	/*
+	 * The task that @caller calls @pid (> 0, or what else it passed but 0 and -1), or an errno:
+	 * -ESRCH, or another one with core_refuse() for tasks that exist but are out of reach.
+	 */
+	int (*find_task)(void *ctx, struct task *caller, int pid, struct task **task);
+
+	/* The cgroup behind directory descriptor @fd; -EBADF if it is none. NULL: EBADF always. */
+	int (*fd_cgroup)(void *ctx, struct task *caller, int fd, struct cgroup **cgroup);
+
+	/*
+	 * What event_poll() answers changed for @event (its last target died, it went to ERROR):
+	 * wake its pollers. May be NULL.
+	 */
+	void (*wake)(void *ctx, struct event *event);
+
+	/*
+	 * A sampling event reached its period; @last: REFRESH's limit is used up and the event goes
+	 * off (POLL_HUP, else POLL_IN). The place where samples are taken and signals sent. NULL:
+	 * the host takes none.
+	 */
+	void (*overflow)(void *ctx, struct event *event, bool last);
+
+	/*
+	 * An inherited event with inherit_stat ended with @task: the place of PERF_RECORD_READ
+	 * [REC-07]; the child's count and times are final and not yet folded. May be NULL.
+	 */
+	void (*task_read)(void *ctx, struct event *child, struct task *task);
+
+	/* The last reference went: the host forgets event->host. May be NULL. */
+	void (*event_free)(void *ctx, struct event *event);
+};
+
+/* /proc/sys/kernel/perf_*; the host fills it in and may change it at any time through the setters. */
+struct core_sysctl {
+	int paranoid;               /* perf_event_paranoid in force: what is shown and checked */
+	u32 max_sample_rate;        /* perf_event_max_sample_rate, default 100000 */
+	u32 cpu_time_max_percent;   /* perf_cpu_time_max_percent, default 25 */
+	u32 max_stack;              /* perf_event_max_stack, default 127 */
+	u32 max_contexts_per_stack; /* perf_event_max_contexts_per_stack, default 8 */
+	u32 mlock_kb;               /* perf_event_mlock_kb, default 516 */
+	bool paranoid_3_refuses; /* Debian's kernels: 3 refuses all without CAP_SYS_ADMIN [FILE-02] */
+};
+
+struct core_config {
+	const struct core_ops *ops; /* borrowed for the core's life */
+	void *ctx;                  /* handed to every op */
+	u32 nr_cpus;                /* nr_cpu_ids; all online at first */
+	u32 hz;                     /* ticks a second, 250 if 0: the default mux interval */
+	u32 page_size;              /* 4096 if 0 */
+	struct core_sysctl sysctl;  /* zeros in all but paranoid mean the defaults */
+};
+
+/* NULL only without memory. */
+struct core *core_new(const struct core_config *config);
+
+/* Frees every event, task and cgroup; fds that the host still maps to events are dead pointers. */
+void core_free(struct core *core);
+
+/*
+ * Why the last call that failed did: one sentence with which field, why, and what would work. Valid
+ * until the next call into the core; "" after a success.
+ */
+const char *core_reason(const struct core *core);
+
+/* For ops and drivers: notes the reason and gives back @err. */
+int core_refuse(struct core *core, int err, const char *fmt, ...) printf_like(3, 4);
+
+/* Walks everything and CHECK()s the invariants of doc/core.md; O(events), for tests and fuzzers. */
+void core_check(struct core *core);
+
+/* Sysctls: as a read shows them. */
+const struct core_sysctl *core_sysctl(const struct core *core);
+
+/* Like a write to the file: 0, or -EINVAL, -EBUSY [FILE-03..06] with a reason. */
+int must_check core_set_paranoid(struct core *core, int value);
+int must_check core_set_max_sample_rate(struct core *core, int value);
+int must_check core_set_cpu_time_max_percent(struct core *core, int value);
+int must_check core_set_max_stack(struct core *core, int value);
+int must_check core_set_max_contexts_per_stack(struct core *core, int value);
+int must_check core_set_mlock_kb(struct core *core, int value);
+
+/* CPUs: number of them, and hotplug: cpu-wide opens on an offline CPU are ENODEV [CALL-11]. */
+u32 core_nr_cpus(const struct core *core);
+void core_cpu_online(struct core *core, u32 cpu, bool online);
+
+/*
+ * The mux timer [GRP-11]: the host calls this at (or after) the deadline that ops->timer() announced;
+ * earlier is harmless.
+ */
+void core_timer_run(struct core *core);
+
+/* Tasks: one per thread. */
+
+/*
+ * A task that nobody forked (the session's first). @tgid is the process's id; @tid may be changed by
+ * task_set_tid() (exec by another thread than the leader). @host is the host's pointer.
+ * NULL only without memory.
+ */
+struct task *task_new(struct core *core, int tid, int tgid, void *host);
+
+/*
+ * @parent made a task: copies the events that inherit [INH-01..08]. @thread: CLONE_THREAD was set;
+ * @clear_sighand: CLONE_CLEAR_SIGHAND. The child is on no CPU yet: task_sched_in() follows.
+ * 0 or -ENOMEM, or what a driver's event_init answered for a copy; then there is no child.
+ */
+int must_check task_fork(struct task *parent, int tid, int tgid, bool thread, bool clear_sighand,
+			 void *host, struct task **child);
+
+/*
+ * @task's execve succeeded: enable_on_exec and remove_on_exec. Its siblings have been ended by
+ * task_exit() before. The host calls this when the old program's counts are complete.
+ */
+void task_exec(struct task *task);
+
+/*
+ * @task is gone: takes its events off, folds inherited ones into their originals [INH-03], wakes
+ * pollers. Its counters must be final and readable until this returns. Frees @task when no event
+ * refers to it; the host must not use it again.
+ */
+void task_exit(struct task *task);
+
+/*
+ * @task is now on @cpu: its events and the CPU's go on, in the order of SPEC section 4. On a CPU
+ * already: leaves that first. A host that cannot see switches calls this whenever it learns of a new
+ * cpu and lets the task stay "on" it while it sleeps: task_clock() stands still, so nothing is wrong.
+ */
+void task_sched_in(struct task *task, u32 cpu);
+
+/* @task left its CPU; no-op if it is on none. Its counters must be readable as of this moment. */
+void task_sched_out(struct task *task);
+
+void task_set_tid(struct task *task, int tid);
+int task_tid(const struct task *task);
+int task_tgid(const struct task *task);
+void *task_host(const struct task *task);
+struct core *task_core(const struct task *task);
+
+/* The CPU it is on, or -1. */
+int task_cpu(const struct task *task);
+
+/* Cgroups, as far as the host knows them. */
+
+/* @parent NULL: the root, of which there is one. Ids are the host's. */
+struct cgroup *cgroup_new(struct core *core, struct cgroup *parent, u64 id);
+struct cgroup *cgroup_by_id(struct core *core, u64 id);
+u64 cgroup_id(const struct cgroup *cgroup);
+
+/* @task is in @cgroup from now on; new tasks are in their parent's, the first in none. */
+void task_set_cgroup(struct task *task, struct cgroup *cgroup);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * PURPOSE: the drivers that the session registers: the virtual cpu PMU, software events, and those
+ * that answer for what is not there (breakpoint, tracepoint, kprobe, uprobe).
+ *
+ * Lifetime: each *_pmu_new() allocates a driver and registers it with @core; *_pmu_free() after
+ * core_free(). Locking: none.
+ */
+#ifndef PMU_DRIVERS_H
+#define PMU_DRIVERS_H
+
+#include "core/pmu.h"
+#include "pmu/source.h"
+
+/* What the cpu PMU's source counts: user-mode instructions and branches retired. */
+enum cpu_what {
+	CPU_INSTRUCTIONS,
+	CPU_BRANCHES,
+	CPU_WHAT_MAX,
+};
+
+enum cpu_vendor {
+	CPU_VENDOR_INTEL, /* raw 0xc0 instructions, 0xc4 branches */
+	CPU_VENDOR_AMD,   /* raw 0xc0 instructions, 0xc2 branches */
+};
+
+enum cpu_kernel_mode {
+	CPU_KERNEL_REFUSE, /* exclude_kernel = 0 is EACCES; perf retries with :u [clients.md] */
+	CPU_KERNEL_IGNORE, /* counted in user mode */
+};
+
+struct cpu_pmu_config {
+	const struct pmu_source *source;
+	enum cpu_vendor vendor; /* of the CPUID that the guest is shown */
+	enum cpu_kernel_mode kernel_mode;
+	u32 counters;         /* --counters; 0: as many as wanted */
+	u32 reserved;         /* of those, taken by someone else (the NMI watchdog's way) */
+	const char *pmu_name; /* caps/pmu_name, e.g. "skylake"; NULL: no such file */
+	bool user_rdpmc;      /* the user page shows an index, so that rdpmc works */
+};
+
+/* "cpu", type 4, also HARDWARE and HW_CACHE ids. 0, -ENOMEM, or pmu_register()'s. */
+int must_check cpu_pmu_new(struct core *core, const struct cpu_pmu_config *config,
+			   struct pmu **pmu);
+void cpu_pmu_free(struct pmu *pmu);
+
+/*
+ * "software", type 1. @source answers PERF_COUNT_SW_*; task-clock and cpu-clock come from the core's own
+ * clocks, dummy and bpf-output count nothing.
+ */
+int must_check software_pmu_new(struct core *core, const struct pmu_source *source,
+				struct pmu **pmu);
+void software_pmu_free(struct pmu *pmu);
+
+/* "tracepoint" 2, "breakpoint" 5, "kprobe", "uprobe": refuse with a reason. */
+int must_check absent_pmus_new(struct core *core, struct pmu **pmus);
+void absent_pmus_free(struct pmu *pmus);
+
+#endif
