@@ -1,0 +1,391 @@
+/* The arguments of perf_event_open: pid, cpu, group_fd, flags [CALL-*, FLAG-*]. */
+#include "conform/conform.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+static int this_cpu_only(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	NEED(cpu >= 0 && sched_setaffinity(0, sizeof(set), &set) == 0);
+	return cpu;
+}
+
+/* A CPU that this thread is not on, -1 when there is none. */
+static int other_cpu(int cpu)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 2 ? -1 : cpu == 0 ? 1 : 0;
+}
+
+CONFORM(syscall)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	long fd;
+
+#ifdef __x86_64__
+	check_val("CALL-01", "system call number on x86_64", SYS_perf_event_open, 298);
+#endif
+	fd = ev_open(&attr, 0, -1, -1, 0);
+	CHECK_ROW("CALL-01", fd > 2, "a new descriptor is returned", "%ld", fd);
+}
+
+CONFORM(self_any_cpu)
+{
+	long fd = ev_self(sw_attr(PERF_COUNT_SW_PAGE_FAULTS));
+
+	NEED(fd >= 0);
+	touch_pages(8);
+	ev_ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0);
+	touch_pages(64);
+	ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0);
+	check_val("CALL-02", "the calling thread on any CPU: faults of 64 fresh pages",
+		  (long long)ev_count((int)fd), 64);
+}
+
+CONFORM(self_one_cpu)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	int cpu = this_cpu_only(), other = other_cpu(cpu);
+	u64 v[3];
+	long fd;
+
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	fd = ev_open(&attr, 0, cpu, -1, 0);
+	NEED(fd >= 0);
+	touch_pages(8);
+	ev_ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0);
+	touch_pages(64);
+	ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0);
+	NEED(ev_read((int)fd, v, sizeof(v)) == sizeof(v));
+	check_val("CALL-03", "the calling thread on the CPU it is on: faults", (long long)v[0], 64);
+	CHECK_ROW("CALL-03", v[1] > 0 && v[1] == v[2], "on its CPU: running is enabled",
+		  "enabled %lu running %lu", v[1], v[2]);
+	if (other < 0) {
+		skip_row("CALL-03", "an event on another CPU than the thread's", "one CPU only");
+		return;
+	}
+	fd = ev_open(&attr, 0, other, -1, 0);
+	NEED(fd >= 0);
+	ev_ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0);
+	touch_pages(64);
+	ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0);
+	NEED(ev_read((int)fd, v, sizeof(v)) == sizeof(v));
+	check_val("CALL-03", "bound to another CPU: counts nothing", (long long)v[0], 0);
+	CHECK_ROW("CALL-03", v[1] > 0, "bound to another CPU: enabled advances", "%lu", v[1]);
+	check_val("CALL-03", "bound to another CPU: running stays", (long long)v[2], 0);
+}
+
+static void faults_32(void)
+{
+	touch_pages(32);
+}
+
+CONFORM(other_task)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct worker w;
+	long fd, fd_cpu;
+	u64 before;
+
+	this_cpu_only(); /* inherited by the worker */
+	worker_start(&w, faults_32);
+	worker_work(&w);
+	attr.disabled = 0;
+	fd = ev_open(&attr, w.pid, -1, -1, 0);
+	NEED(fd >= 0);
+	check_val("CALL-04", "a stopped task adds nothing", (long long)ev_count((int)fd), 0);
+	worker_work(&w);
+	before = ev_count((int)fd);
+	check_val("CALL-04", "another task's faults", (long long)before, 32);
+	touch_pages(16);
+	check_val("CALL-04", "the opener's own faults do not count",
+		  (long long)(ev_count((int)fd) - before), 0);
+	fd_cpu = ev_open(&attr, w.pid, sched_getcpu(), -1, 0);
+	NEED(fd_cpu >= 0);
+	worker_work(&w);
+	check_val("CALL-05", "another task on one CPU: its faults",
+		  (long long)ev_count((int)fd_cpu), 32);
+	worker_end(&w);
+}
+
+static void cpu_wide(void)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	long err = try_open(&attr, -1, 0, -1, 0);
+	bool may = capable() || paranoid() < 1;
+
+	CHECK_ROW("CALL-06", err == (may ? 0 : -EACCES),
+		  "cpu-wide without privilege: EACCES at paranoid 1 and above", "%ld", err);
+}
+
+CONFORM(cpu_wide)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+
+	as_nobody(cpu_wide);
+	if (capable())
+		check_err("CALL-06", "cpu-wide with privilege", try_open(&attr, -1, 0, -1, 0), 0);
+	else
+		skip_row("CALL-06", "cpu-wide with privilege", "needs CAP_PERFMON");
+	check_err("CALL-07", "any task on any CPU", try_open(&attr, -1, -1, -1, 0), EINVAL);
+}
+
+CONFORM(no_such_task)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	siginfo_t info;
+	pid_t pid;
+
+	check_err("CALL-08", "pid -2", try_open(&attr, -2, -1, -1, 0), ESRCH);
+	check_err("CALL-08", "pid -2 on a CPU", try_open(&attr, -2, 0, -1, 0), ESRCH);
+	check_err("CALL-08", "the smallest pid", try_open(&attr, -0x7fffffff - 1, -1, -1, 0),
+		  ESRCH);
+	check_err("CALL-09", "the largest pid", try_open(&attr, 0x7fffffff, -1, -1, 0), ESRCH);
+	pid = fork();
+	NEED(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	NEED(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+	check_err("CALL-09", "a zombie", try_open(&attr, pid, -1, -1, 0), ESRCH);
+	NEED(waitpid(pid, NULL, 0) == pid);
+	check_err("CALL-09", "a task that was reaped", try_open(&attr, pid, -1, -1, 0), ESRCH);
+}
+
+static pid_t roots_task;
+
+static void others_task(void)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+
+	check_err("CALL-10", "another user's task", try_open(&attr, roots_task, -1, -1, 0), EACCES);
+	attr.type = 4000;
+	check_err("CALL-10", "another user's task, unknown type",
+		  try_open(&attr, roots_task, -1, -1, 0), ENOENT);
+}
+
+CONFORM(permission)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+
+	if (geteuid() == 0) {
+		roots_task = getpid();
+		as_nobody(others_task);
+		check_err("CALL-10", "root's own parent", try_open(&attr, getppid(), -1, -1, 0), 0);
+	} else {
+		skip_row("CALL-10", "another user's task", "needs root to become somebody else");
+	}
+}
+
+static void own_task(void)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_TASK_CLOCK);
+	long err;
+
+	check_err("CALL-17", "any user, own task, user mode", try_self(attr), 0);
+	attr.exclude_kernel = 0;
+	err = try_self(attr);
+	CHECK_ROW("CALL-17", err == (paranoid() >= 2 && !capable() ? -EACCES : 0),
+		  "any user, own task, kernel mode too: EACCES at paranoid 2", "%ld", err);
+}
+
+CONFORM(own_task)
+{
+	as_nobody(own_task);
+}
+
+CONFORM(cpu_range)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+
+	check_err("CALL-11", "cpu -2", try_open(&attr, 0, -2, -1, 0), EINVAL);
+	check_err("CALL-11", "cpu 100000", try_open(&attr, 0, 100000, -1, 0), EINVAL);
+	check_err("CALL-11", "the largest cpu", try_open(&attr, 0, 0x7fffffff, -1, 0), EINVAL);
+	check_err("CALL-11", "cpu-wide on cpu 100000", try_open(&attr, -1, 100000, -1, 0), EINVAL);
+	check_err("CALL-11", "cpu-wide on cpu -2", try_open(&attr, -1, -2, -1, 0), EINVAL);
+	check_err("CALL-11", "cpu 0", try_open(&attr, 0, 0, -1, 0), 0);
+}
+
+CONFORM(group_fd)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	int null = open("/dev/null", O_RDONLY), pipes[2], path;
+	u64 v[8];
+	long fd;
+
+	NEED(null >= 0 && pipe(pipes) == 0);
+	attr.read_format = PERF_FORMAT_GROUP;
+	fd = ev_self(attr);
+	NEED(fd >= 0 && ev_read((int)fd, v, sizeof(v)) == 16);
+	check_val("CALL-12", "group_fd -1: a group of one", (long long)v[0], 1);
+	check_err("CALL-13", "joining a leader", try_open(&attr, 0, -1, (int)fd, 0), 0);
+	check_err("CALL-13", "group_fd of /dev/null", try_open(&attr, 0, -1, null, 0), EBADF);
+	check_err("CALL-13", "group_fd of a pipe", try_open(&attr, 0, -1, pipes[0], 0), EBADF);
+	check_err("CALL-13", "group_fd -2", try_open(&attr, 0, -1, -2, 0), EBADF);
+	check_err("CALL-13", "group_fd that is not open", try_open(&attr, 0, -1, 1000, 0), EBADF);
+	path = open("/", O_PATH);
+	NEED(path >= 0);
+	check_err("CALL-13", "group_fd of an O_PATH descriptor", try_open(&attr, 0, -1, path, 0),
+		  EBADF);
+	close((int)fd);
+	check_err("CALL-13", "group_fd of a closed event", try_open(&attr, 0, -1, (int)fd, 0),
+		  EBADF);
+}
+
+static void nothing(void)
+{
+}
+
+CONFORM(group_match)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY), member;
+	struct worker w;
+	long lead, fd, on0;
+
+	lead = ev_self(attr);
+	fd = ev_open(&attr, 0, -1, (int)lead, 0);
+	on0 = ev_open(&attr, 0, 0, -1, 0);
+	NEED(lead >= 0 && fd >= 0 && on0 >= 0);
+	check_err("CALL-14", "joining a member", try_open(&attr, 0, -1, (int)fd, 0), EINVAL);
+	worker_start(&w, nothing);
+	check_err("CALL-14", "joining another task's group",
+		  try_open(&attr, w.pid, -1, (int)lead, 0), EINVAL);
+	worker_end(&w);
+	check_err("CALL-14", "joining a group of any CPU on one CPU",
+		  try_open(&attr, 0, 0, (int)lead, 0), EINVAL);
+	check_err("CALL-14", "joining a group of one CPU on any CPU",
+		  try_open(&attr, 0, -1, (int)on0, 0), EINVAL);
+	check_err("CALL-14", "joining a group of the same CPU", try_open(&attr, 0, 0, (int)on0, 0),
+		  0);
+	member = attr;
+	member.inherit = 1;
+	check_err("CALL-14", "an inheriting member of a leader that is not",
+		  try_open(&member, 0, -1, (int)lead, 0), EINVAL);
+	member = attr;
+	member.use_clockid = 1;
+	member.clockid = 1;
+	check_err("CALL-14", "a member with another clock", try_open(&member, 0, -1, (int)lead, 0),
+		  EINVAL);
+	lead = ev_self(member);
+	NEED(lead >= 0);
+	check_err("CALL-14", "a member with the same clock", try_open(&member, 0, -1, (int)lead, 0),
+		  0);
+	member.clockid = 4;
+	check_err("CALL-14", "a member with a third clock", try_open(&member, 0, -1, (int)lead, 0),
+		  EINVAL);
+}
+
+CONFORM(descriptors)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY), bad = attr;
+	struct rlimit limit;
+
+	NEED(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	for (int fd = 3; fd < 64; fd++)
+		close(fd);
+	limit.rlim_cur = 3;
+	NEED(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	check_err("CALL-16", "no descriptor left", try_self(attr), EMFILE);
+	check_err("CALL-16", "no descriptor left, bad group_fd", try_open(&attr, 0, -1, 999, 0),
+		  EMFILE);
+	check_err("CALL-16", "no descriptor left, no such task",
+		  try_open(&attr, 0x7fffffff, -1, -1, 0), EMFILE);
+	check_err("CALL-16", "no descriptor left, bad cpu", try_open(&attr, 0, 100000, -1, 0),
+		  EMFILE);
+	bad.type = 4000;
+	check_err("CALL-16", "no descriptor left, unknown type", try_self(bad), EMFILE);
+	bad = attr;
+	bad.sample_period = 1ULL << 63;
+	check_err("CALL-16", "no descriptor left, bad period wins", try_self(bad), EINVAL);
+	bad = attr;
+	bad.reserved_1 = 1;
+	check_err("CALL-16", "no descriptor left, bad attr wins", try_self(bad), EINVAL);
+}
+
+CONFORM(no_group)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	long lead, fd;
+	u64 v[8];
+
+	attr.read_format = PERF_FORMAT_GROUP;
+	lead = ev_self(attr);
+	fd = ev_open(&attr, 0, -1, (int)lead, PERF_FLAG_FD_NO_GROUP);
+	NEED(lead >= 0);
+	check_err("FLAG-01", "FD_NO_GROUP with a group_fd", fd, 0);
+	NEED(ev_read((int)lead, v, sizeof(v)) >= 16);
+	check_val("FLAG-01", "FD_NO_GROUP makes no member", (long long)v[0], 1);
+	check_err("FLAG-01", "FD_NO_GROUP with group_fd -1",
+		  try_open(&attr, 0, -1, -1, PERF_FLAG_FD_NO_GROUP), 0);
+	check_err("FLAG-01", "FD_NO_GROUP with a bad group_fd",
+		  try_open(&attr, 0, -1, 999, PERF_FLAG_FD_NO_GROUP), EBADF);
+	check_err("FLAG-01", "FD_NO_GROUP with a leader on another CPU",
+		  try_open(&attr, 0, 0, (int)lead, PERF_FLAG_FD_NO_GROUP), 0);
+}
+
+CONFORM(output)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	long lead = ev_self(attr);
+	void *page;
+
+	NEED(lead >= 0);
+	check_err("FLAG-02", "FD_OUTPUT with group_fd -1",
+		  try_open(&attr, 0, -1, -1, PERF_FLAG_FD_OUTPUT), 0);
+	check_err("FLAG-02", "FD_OUTPUT to an event without a buffer",
+		  try_open(&attr, 0, -1, (int)lead, PERF_FLAG_FD_OUTPUT), EINVAL);
+	check_err("FLAG-02", "FD_OUTPUT to a bad descriptor",
+		  try_open(&attr, 0, -1, 999, PERF_FLAG_FD_OUTPUT), EBADF);
+	page = mmap(NULL, 4096 * 2, PROT_READ | PROT_WRITE, MAP_SHARED, (int)lead, 0);
+	NEED(page != MAP_FAILED);
+	check_err("FLAG-02", "FD_OUTPUT to an event with a buffer",
+		  try_open(&attr, 0, -1, (int)lead, PERF_FLAG_FD_OUTPUT | PERF_FLAG_FD_NO_GROUP),
+		  0);
+	check_err("FLAG-02", "FD_OUTPUT to an event with a buffer, another CPU",
+		  try_open(&attr, 0, 0, (int)lead, PERF_FLAG_FD_OUTPUT | PERF_FLAG_FD_NO_GROUP),
+		  EINVAL);
+}
+
+CONFORM(pid_cgroup)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	int dir = open("/", O_RDONLY | O_DIRECTORY);
+
+	NEED(dir >= 0);
+	check_err("FLAG-03", "PID_CGROUP with pid -1",
+		  try_open(&attr, -1, 0, -1, PERF_FLAG_PID_CGROUP), EINVAL);
+	check_err("FLAG-03", "PID_CGROUP with cpu -1",
+		  try_open(&attr, dir, -1, -1, PERF_FLAG_PID_CGROUP), EINVAL);
+	check_err("FLAG-03", "PID_CGROUP with a directory that is no cgroup",
+		  try_open(&attr, dir, 0, -1, PERF_FLAG_PID_CGROUP), EBADF);
+	check_err("FLAG-03", "PID_CGROUP with a descriptor that is not open",
+		  try_open(&attr, 999, 0, -1, PERF_FLAG_PID_CGROUP), EBADF);
+	attr.type = 4000;
+	check_err("FLAG-03", "PID_CGROUP with a bad descriptor and unknown type",
+		  try_open(&attr, 999, 0, -1, PERF_FLAG_PID_CGROUP), ENOENT);
+}
+
+CONFORM(cloexec)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	long fd = ev_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC), plain = ev_self(attr);
+
+	NEED(fd >= 0 && plain >= 0);
+	check_val("FLAG-04", "F_GETFD with FD_CLOEXEC", fcntl((int)fd, F_GETFD), FD_CLOEXEC);
+	check_val("FLAG-04", "F_GETFD by default", fcntl((int)plain, F_GETFD), 0);
+}
+
+CONFORM(other_flags)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+
+	check_err("FLAG-05", "flags 16", try_open(&attr, 0, -1, -1, 16), EINVAL);
+	check_err("FLAG-05", "flags bit 31", try_open(&attr, 0, -1, -1, 1UL << 31), EINVAL);
+	check_err("FLAG-05", "flags bit 63", try_open(&attr, 0, -1, -1, 1UL << 63), EINVAL);
+	check_err("FLAG-05", "a bad flag and no attr", try_open(NULL, 0, -1, -1, 16), EINVAL);
+}
