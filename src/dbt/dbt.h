@@ -1,0 +1,267 @@
+/*
+ * PURPOSE: the translator's face. Runs guest code, which is the same CPU's user-mode code, from a code
+ * cache, counting what retires; knows nothing of processes, files, signals' meaning or perf.
+ *
+ * One translator per address space, one struct dbt_thread per thread that runs guest code. The
+ * caller (src/rt, or a unit test) hands in what the translator needs of the world (struct dbt_ops).
+ *
+ * Locking: one lock inside guards the code cache, its maps and the executable ranges. Every function
+ * here takes it as needed unless its comment says otherwise; none may be called from a signal handler
+ * unless it says "async-signal-safe". The holder must not be interrupted by a handler that calls into
+ * the translator, so the runtime calls with its signals blocked or with handlers that only mark
+ * pending while not in the cache, which is what dbt_recover() is made for.
+ * doc/translator.md states the invariants and which function checks each.
+ */
+#ifndef DBT_DBT_H
+#define DBT_DBT_H
+
+#include "abi/meter.h"
+#include "base/types.h"
+
+/*
+ * The memory of one thread, laid out around the address that GS holds while it runs:
+ *   GS - DBT_METER_BELOW   the meter page(s): shared memory, see abi/meter.h
+ *   GS                     struct dbt_thread, then whatever the runtime keeps for the thread
+ *   GS + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous, zero, touched lazily
+ * The caller maps all of it (NORESERVE suffices for the tables) and sets GS.
+ */
+#define DBT_METER_BELOW 0x10000
+#define DBT_TABLES_AT   0x10000 /* so the runtime's own part of the block ends here */
+#define DBT_TABLES_SIZE 0x100000
+#define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_TABLES_AT + DBT_TABLES_SIZE)
+
+/* Instrumentation mask: a property of the whole code cache. */
+#define DBT_MASK_COUNT BIT(0) /* METER_INSTRUCTIONS and METER_BRANCHES */
+#define DBT_MASK_SPLIT BIT(1) /* the other quantities too */
+#define DBT_MASK_ALL   (DBT_MASK_COUNT | DBT_MASK_SPLIT)
+
+/* Flags of dbt_init(). */
+#define DBT_VIRTUAL_TIME   BIT(0) /* rdtsc and rdtscp stop with DBT_RDTSC, DBT_RDTSCP */
+#define DBT_VIRTUAL_RANDOM BIT(1) /* rdrand and rdseed stop with DBT_RDRAND */
+#define DBT_CHECKS         BIT(2) /* dbt_check() at every safe point; slow */
+
+/* Guest registers, in encoding order: rax rcx rdx rbx rsp rbp rsi rdi r8 .. r15. */
+struct dbt_regs {
+	u64 gpr[16];
+	u64 rip;
+	u64 rflags;
+};
+
+enum dbt_gpr {
+	DBT_RAX,
+	DBT_RCX,
+	DBT_RDX,
+	DBT_RBX,
+	DBT_RSP,
+	DBT_RBP,
+	DBT_RSI,
+	DBT_RDI,
+	DBT_R8,
+	DBT_R9,
+	DBT_R10,
+	DBT_R11,
+	DBT_R12,
+	DBT_R13,
+	DBT_R14,
+	DBT_R15,
+};
+
+/* Why dbt_run() came back. t->regs is then the exact state at an instruction boundary. */
+enum dbt_stop {
+	/* The `syscall` has retired and is counted: rip is after it, rcx and r11 are as the CPU leaves them. */
+	DBT_SYSCALL,
+	DBT_INT80, /* int 0x80, likewise; rcx and r11 untouched */
+	/* dbt_interrupt() was called or the runtime redirected a signal; nothing else is implied. */
+	DBT_INTERRUPTED,
+	/*
+	 * rip is not in executable guest memory, or the instruction runs out of it: t->stop_addr is the
+	 * first byte that could not be fetched. To be answered as a page fault on fetch is.
+	 */
+	DBT_NO_EXEC,
+	/*
+	 * A virtualized instruction. rip is *at* it and it is not counted; the caller sets the registers
+	 * and calls dbt_retire(), or raises a fault at it.
+	 */
+	DBT_CPUID,
+	DBT_RDPMC,
+	DBT_RDTSC,
+	DBT_RDTSCP,
+	DBT_RDRAND, /* rdrand, rdseed: result to gpr[t->stop_reg], t->stop_size bytes, CF = success */
+	/*
+	 * An instruction that we do not run (it would leave 64-bit user mode as we know it: far branches
+	 * to another code segment, sysenter, loading GS with a selector that is not null). To be answered
+	 * with SIGSEGV (#GP) at it.
+	 */
+	DBT_REFUSED,
+};
+
+struct dbt_cache;
+struct dbt_block;
+
+struct dbt_thread {
+	struct dbt_thread *self; /* at GS:0 */
+	struct dbt_regs regs;    /* the guest's, exact while not in the cache */
+	u64 guest_gs;            /* the guest's GS base; the runtime's arch_prctl sets it */
+	u16 guest_gs_sel;        /* what the guest loaded into GS: 0 .. 3 */
+
+	/* Not 0: do not (re-)enter the cache, return DBT_INTERRUPTED. Set by dbt_interrupt(). */
+	u32 interrupt;
+	/* Set by dbt_recover() when it needs the thread stepped: the next SIGTRAP is ours. */
+	u32 stepping;
+
+	/* Of the last stop; see enum dbt_stop. */
+	u64 stop_addr;
+	u8 stop_len; /* length of the virtualized instruction */
+	u8 stop_reg;
+	u8 stop_size;
+
+	/* From here on the translator's own. */
+	u64 rt_sp;     /* stack pointer of the C code that entered the cache */
+	u64 enter_pc;  /* where dbt_enter() jumps to */
+	u64 exit_pc;   /* the generated exit path, a constant */
+	u64 exit_id;   /* which exit was taken */
+	u64 miss_pc;   /* guest target that a lookup did not find */
+	u64 ret_to;    /* guest return address in flight between a call and its target's entry */
+	u64 spill[16]; /* guest registers lent to a rewritten instruction, by register number */
+	u32 in_cache;  /* 1 from before the last look at `interrupt` until out of the cache */
+	u32 epoch;     /* the cache's epoch that this thread's tables belong to */
+	u32 id;        /* for the lock; not 0 */
+	u32 handed;    /* set when t->regs is exact although the pc is in the exit path */
+	struct dbt_thread *next, *prev; /* all threads, under the lock */
+	u64 stats[8];
+};
+
+/* What the translator needs of the world. All but kick are called with the translator's lock held. */
+struct dbt_ops {
+	/*
+	 * Makes the guest pages [start, start + len) not writable because translated code was read from
+	 * them (@protect), or gives them their guest protection back. The pages lie in one range that was
+	 * added with DBT_EXEC_WRITABLE. Returns 0 or -errno; on an error the pages' blocks are checked
+	 * at each entry instead.
+	 */
+	int (*protect)(u64 start, u64 len, bool protect);
+	/*
+	 * Interrupts a thread that may be in the cache with a signal whose handler calls dbt_recover().
+	 * May be NULL when there is one thread only.
+	 */
+	void (*kick)(struct dbt_thread *t);
+};
+
+struct dbt_config {
+	const struct dbt_ops *ops;
+	u64 cache_size; /* bytes of code, 0: 64 MB. Rounded up to 1 MB, at most 1 GB */
+	u64 cache_hint; /* where to put it, 0: where the kernel likes. Best within 2 GB of guest code */
+	u32 flags;      /* DBT_VIRTUAL_*, DBT_CHECKS */
+	u32 mask;       /* DBT_MASK_* */
+};
+
+/* Once per address space. -ENOMEM: the cache cannot be mapped. */
+must_check int dbt_init(const struct dbt_config *config);
+
+/*
+ * Makes @t, zero-filled but for what the caller owns, a thread that can run; @id is unique among
+ * living threads and not 0 (the tid). The caller has mapped its area; GS is to be set to @t before
+ * dbt_run(), by whoever runs it.
+ */
+void dbt_thread_add(struct dbt_thread *t, u32 id);
+/* @t is not in the cache and never will be again; from itself or from another thread. */
+void dbt_thread_remove(struct dbt_thread *t);
+
+/*
+ * Around fork(2): the lock is held from prepare to the parent's or child's call, so the child finds
+ * the cache whole. In the child @t is the only thread. (vfork and CLONE_VM children share the
+ * translator: they are further threads, to be removed by the parent if they die.)
+ */
+void dbt_fork_prepare(struct dbt_thread *t);
+void dbt_fork_parent(struct dbt_thread *t);
+void dbt_fork_child(struct dbt_thread *t, u32 id);
+
+/*
+ * Runs the guest from t->regs until the runtime is needed. Must be called with GS = t, on a stack of the
+ * runtime. The vector state, FS base and everything else that is not in t->regs is live in the CPU.
+ */
+enum dbt_stop dbt_run(struct dbt_thread *t);
+
+/* Counts the virtualized instruction that dbt_run() stopped at, and moves rip past it. */
+void dbt_retire(struct dbt_thread *t);
+
+/*
+ * The thread will return DBT_INTERRUPTED from dbt_run() before it executes another guest instruction,
+ * at once if it is not in the cache; if it is, a signal must follow whose handler calls dbt_recover().
+ * t->interrupt is cleared by dbt_run() when it returns so. Async-signal-safe, any thread.
+ */
+void dbt_interrupt(struct dbt_thread *t);
+
+/*
+ * Signals. @uc in these is the struct ucontext_t of a handler that runs on the interrupted thread, on
+ * a stack of the runtime, all signals blocked; only its general registers, rip and flags are touched.
+ * All are async-signal-safe.
+ */
+enum dbt_where {
+	/* Not in the cache: the runtime was interrupted. If a signal for the guest is now pending, call
+	 * dbt_interrupt() and it will be noticed before the next guest instruction. */
+	DBT_IN_RUNTIME,
+	/* t->regs is the guest's state at an instruction boundary; everything before it is counted,
+	 * nothing after it. @uc now resumes in the runtime, where dbt_run() returns DBT_INTERRUPTED. */
+	DBT_AT_BOUNDARY,
+	/* Within the sequence of a rewritten instruction. @uc has TF set; return from the handler, and call
+	 * again at the SIGTRAP that follows (t->stepping says that it is ours). */
+	DBT_STEP,
+	/* The write fault was ours and has been dealt with: return from the handler. */
+	DBT_RESUME,
+};
+
+/* For a signal that is to be delivered to the guest at the next boundary. */
+enum dbt_where dbt_recover(struct dbt_thread *t, void *uc);
+
+/*
+ * For a synchronous fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP of int3). @addr is si_addr, @write whether a write
+ * was refused (error code bit 1). DBT_AT_BOUNDARY: t->regs.rip is the guest instruction at fault
+ * (after it for traps), not counted. *guest_addr: the address to report, which is @addr except where
+ * the fault is on the instruction itself. DBT_IN_RUNTIME: a bug, or the runtime's own guarded access.
+ */
+enum dbt_where dbt_fault(struct dbt_thread *t, void *uc, u64 addr, bool write, u64 *guest_addr);
+
+/* Whether @pc lies in the code cache. Async-signal-safe. */
+bool dbt_in_cache(u64 pc);
+
+/*
+ * Executable guest memory. The runtime strips PROT_EXEC from what it really maps and tells here what
+ * the guest may execute. The contents must be readable by us. Adding or removing says nothing about
+ * blocks made before: dbt_exec_remove() invalidates, dbt_exec_add() of a known range does too.
+ */
+#define DBT_EXEC_WRITABLE \
+	BIT(0) /* the guest may write it: protect pages that hold translated code */
+#define DBT_EXEC_CHECKED \
+	BIT(1) /* may change unseen (shared mapping): compare the bytes each time */
+void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags);
+void dbt_exec_remove(struct dbt_thread *t, u64 start, u64 len);
+
+/* Forgets every translation made from [start, start + len): its bytes may have changed. */
+void dbt_invalidate(struct dbt_thread *t, u64 start, u64 len);
+
+/*
+ * The kernel is to write to [start, start + len) for the guest and answered EFAULT: forgets what was
+ * translated from it and makes it writable again. True if anything was protected: try again.
+ */
+bool dbt_unprotect(struct dbt_thread *t, u64 start, u64 len);
+
+/* Changes the mask and flushes the cache if it is another one. */
+void dbt_set_mask(struct dbt_thread *t, u32 mask);
+
+/* The meter of a thread. */
+static inline struct meter *dbt_meter(struct dbt_thread *t)
+{
+	return (struct meter *)((char *)t - DBT_METER_BELOW);
+}
+
+/* Verifies every invariant of doc/translator.md; CHECK() fails with the one that does not hold. */
+void dbt_check(struct dbt_thread *t);
+
+/* For `--stats`: what the translator has done since dbt_init(). */
+struct dbt_stats {
+	u64 blocks, guest_insns, code_bytes, links, invalidations, flushes, misses, write_faults;
+};
+void dbt_stats_read(struct dbt_stats *stats);
+
+#endif
