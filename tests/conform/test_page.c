@@ -1,0 +1,246 @@
+/* The metadata page of counting events, and mapping it [PAGE-*, RING-01, RING-02, RING-17, INH-07]. */
+#include "conform/conform.h"
+
+#define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+#define PAGE  4096
+
+static int faults(void)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	long fd;
+
+	attr.read_format = TIMES;
+	fd = ev_self(attr);
+	NEED(fd >= 0);
+	return (int)fd;
+}
+
+static long map(int fd, size_t len, int prot, int flags, off_t at, void **out)
+{
+	void *p = mmap(NULL, len, prot, flags, fd, at);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	if (out)
+		*out = p;
+	else
+		munmap(p, len);
+	return 0;
+}
+
+static volatile struct perf_event_mmap_page *page_of(int fd)
+{
+	void *p = NULL;
+
+	NEED(map(fd, PAGE, PROT_READ, MAP_SHARED, 0, &p) == 0);
+	return p;
+}
+
+CONFORM(fields)
+{
+	int fd = faults();
+	volatile struct perf_event_mmap_page *pg = page_of(fd);
+
+	check_val("PAGE-01", "version", pg->version, 0);
+	check_val("PAGE-01", "compat_version", pg->compat_version, 0);
+	check_val("PAGE-03", "index of a software event", pg->index, 0);
+	check_val("PAGE-06", "cap_bit0", pg->cap_bit0, 0);
+	check_val("PAGE-07", "cap_bit0_is_deprecated", pg->cap_bit0_is_deprecated, 1);
+	check_val("PAGE-08", "cap_user_rdpmc of a software event", pg->cap_user_rdpmc, 0);
+	check_val("PAGE-15", "size", pg->size, 96);
+	check_val("PAGE-19", "data_offset", (long long)pg->data_offset, PAGE);
+	check_val("PAGE-19", "data_size of a page alone", (long long)pg->data_size, 0);
+	check_val("PAGE-17", "data_head", (long long)pg->data_head, 0);
+	check_val("PAGE-18", "data_tail", (long long)pg->data_tail, 0);
+	check_val("PAGE-20", "aux words",
+		  (long long)(pg->aux_head | pg->aux_tail | pg->aux_offset | pg->aux_size), 0);
+	check_val("PAGE-02", "lock is even", pg->lock & 1, 0);
+}
+
+/*
+ * A software event's page is brought up to date when the event is put on and by RESET, not when it is
+ * taken off: what DISABLE leaves there may be old. SPEC 9 lists stop and read too, which is true of
+ * hardware counters. So the page is looked at after the next ENABLE.
+ */
+static void count_10(int fd)
+{
+	ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+	touch_pages(10);
+	ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
+	ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+}
+
+CONFORM(value)
+{
+	int fd = faults();
+	volatile struct perf_event_mmap_page *pg = page_of(fd);
+	u64 v[3], time;
+	u32 lock;
+
+	touch_pages(8);
+	lock = pg->lock;
+	count_10(fd);
+	check_val("PAGE-04", "index 0: offset is the count", (long long)pg->offset, 10);
+	time = pg->time_enabled;
+	NEED(ev_read(fd, v, sizeof(v)) == 24);
+	CHECK_ROW("PAGE-05", time > 0 && time <= v[1], "time_enabled is that of the last update",
+		  "%lu, read %lu", time, v[1]);
+	CHECK_ROW("PAGE-05", pg->time_running == pg->time_enabled, "time_running is time_enabled",
+		  "%lu and %lu", (u64)pg->time_running, (u64)pg->time_enabled);
+	CHECK_ROW("PAGE-02", pg->lock > lock && !(pg->lock & 1), "lock moved on, and is even",
+		  "%u then %u", lock, pg->lock);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_RESET, 0) == 0);
+	NEED(ev_read(fd, v, sizeof(v)) == 24);
+	check_val("PAGE-04", "after RESET: offset", (long long)pg->offset, 0);
+	CHECK_ROW("PAGE-05", pg->time_enabled == v[1] && pg->time_running == v[2],
+		  "after RESET while disabled: the times are read(2)'s", "%lu, read %lu",
+		  (u64)pg->time_enabled, v[1]);
+}
+
+CONFORM(late_map)
+{
+	int fd = faults();
+	volatile struct perf_event_mmap_page *pg;
+
+	touch_pages(8);
+	ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	touch_pages(10);
+	ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	pg = page_of(fd);
+	check_val("PAGE-04", "mapped after it counted: offset", (long long)pg->offset, 10);
+	CHECK_ROW("PAGE-05", pg->time_enabled > 0, "mapped after it counted: time_enabled", "%lu",
+		  (u64)pg->time_enabled);
+}
+
+CONFORM(sizes)
+{
+	int fd = faults();
+
+	check_err("RING-01", "one page", map(fd, PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
+	check_err("RING-01", "1 + 1 pages", map(fd, 2 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
+	check_err("RING-01", "1 + 2 pages", map(fd, 3 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
+	check_err("RING-01", "1 + 3 pages", map(fd, 4 * PAGE, PROT_READ, MAP_SHARED, 0, NULL),
+		  EINVAL);
+	check_err("RING-01", "1 + 4 pages", map(fd, 5 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
+	check_err("RING-01", "1 + 5 pages", map(fd, 6 * PAGE, PROT_READ, MAP_SHARED, 0, NULL),
+		  EINVAL);
+	check_err("RING-01", "1 + 16 pages, writable",
+		  map(fd, 17 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, NULL), 0);
+	check_err("RING-01", "private", map(fd, PAGE, PROT_READ, MAP_PRIVATE, 0, NULL), EINVAL);
+	check_err("RING-01", "length 0", map(fd, 0, PROT_READ, MAP_SHARED, 0, NULL), EINVAL);
+	check_err("RING-01", "offset that is no page",
+		  syscall(SYS_mmap, NULL, PAGE, PROT_READ, MAP_SHARED, fd, 1) < 0 ? -errno : 0,
+		  EINVAL);
+	check_err("AUX-01", "offset of a page without a buffer",
+		  map(fd, PAGE, PROT_READ, MAP_SHARED, PAGE, NULL), EINVAL);
+}
+
+CONFORM(twice)
+{
+	int fd = faults();
+	void *a = NULL, *b = NULL;
+
+	NEED(map(fd, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &a) == 0);
+	check_val("PAGE-19", "data_size of 1 + 2 pages",
+		  (long long)((struct perf_event_mmap_page *)a)->data_size, 2 * PAGE);
+	check_err("RING-02", "a second map of another length",
+		  map(fd, 2 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), EINVAL);
+	check_err("RING-02", "a second map of one page",
+		  map(fd, PAGE, PROT_READ, MAP_SHARED, 0, NULL), EINVAL);
+	check_err("RING-02", "a second map of the same length",
+		  map(fd, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &b), 0);
+	((struct perf_event_mmap_page *)a)->data_tail = 77;
+	check_val("RING-02", "is the same memory",
+		  (long long)((struct perf_event_mmap_page *)b)->data_tail, 77);
+	munmap(a, 3 * PAGE);
+	munmap(b, 3 * PAGE);
+	check_err("RING-02", "after the last unmap another length is good",
+		  map(fd, 2 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
+}
+
+CONFORM(inherit)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	long any, one;
+
+	attr.inherit = 1;
+	any = ev_self(attr);
+	one = ev_open(&attr, 0, 0, -1, 0);
+	NEED(any >= 0 && one >= 0);
+	check_err("INH-07", "mapping an inheriting event of any CPU",
+		  map((int)any, PAGE, PROT_READ, MAP_SHARED, 0, NULL), EINVAL);
+	check_err("INH-07", "mapping an inheriting event of one CPU",
+		  map((int)one, PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
+}
+
+CONFORM(outlives)
+{
+	int fd = faults();
+	volatile struct perf_event_mmap_page *pg = page_of(fd);
+
+	touch_pages(8);
+	count_10(fd);
+	close(fd);
+	check_val("PAGE-04", "the page outlives the descriptor", (long long)pg->offset, 10);
+	munmap((void *)pg, PAGE);
+}
+
+static void *parents_page;
+
+/* The mapping is not inherited: the child's access faults. */
+CONFORM(not_inherited)
+{
+	int status;
+	pid_t pid;
+
+	parents_page = (void *)page_of(faults());
+	pid = fork();
+	NEED(pid >= 0);
+	if (pid == 0) {
+		signal(SIGSEGV, SIG_DFL);
+		_exit(*(volatile char *)parents_page == 0);
+	}
+	NEED(waitpid(pid, &status, 0) == pid);
+	check_val("RING-14", "a child that touches the parent's page dies of",
+		  WIFSIGNALED(status) ? WTERMSIG(status) : 0, SIGSEGV);
+	check_err("RING-14", "mremap to more pages",
+		  mremap(parents_page, PAGE, 2 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED ? -errno : 0,
+		  EFAULT);
+}
+
+CONFORM(read_only)
+{
+	int fd = faults(), status;
+	volatile struct perf_event_mmap_page *pg = page_of(fd);
+	pid_t pid;
+
+	pid = fork();
+	NEED(pid >= 0);
+	if (pid == 0) {
+		signal(SIGSEGV, SIG_DFL);
+		pg = page_of(fd);
+		((volatile struct perf_event_mmap_page *)pg)->data_tail = 1;
+		_exit(0);
+	}
+	NEED(waitpid(pid, &status, 0) == pid);
+	check_val("PAGE-18", "a write to a page mapped read-only dies of",
+		  WIFSIGNALED(status) ? WTERMSIG(status) : 0, SIGSEGV);
+}
+
+CONFORM(group_pages)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	long lead = ev_self(attr), member;
+	volatile struct perf_event_mmap_page *a, *b;
+
+	attr.disabled = 0;
+	member = ev_open(&attr, 0, -1, (int)lead, 0);
+	NEED(lead >= 0 && member >= 0);
+	a = page_of((int)lead);
+	b = page_of((int)member);
+	touch_pages(8);
+	count_10((int)lead);
+	check_val("PAGE-04", "a leader's page", (long long)a->offset, 10);
+	check_val("PAGE-04", "a member's page", (long long)b->offset, 10);
+}

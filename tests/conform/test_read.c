@@ -1,0 +1,251 @@
+/* read(2): formats, buffer sizes, ids, times [READ-*]. */
+#include "conform/conform.h"
+
+#include <sys/uio.h>
+
+#define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+
+static int open_format(u64 format, int group)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	long fd;
+
+	attr.read_format = format;
+	fd = ev_open(&attr, 0, -1, group, 0);
+	NEED(fd >= 0);
+	return (int)fd;
+}
+
+static u64 id_of(int fd)
+{
+	u64 id = 0;
+
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ID, (unsigned long)&id) == 0);
+	return id;
+}
+
+/* Words that a single read gives, format by format. */
+CONFORM(single_sizes)
+{
+	static const struct {
+		u64 format;
+		const char *text;
+		int words;
+	} cases[] = {
+		{0, "format 0: value", 1},         {1, "ENABLED: 2 words", 2},
+		{2, "RUNNING: 2 words", 2},        {4, "ID: 2 words", 2},
+		{16, "LOST: 2 words", 2},          {3, "ENABLED and RUNNING: 3 words", 3},
+		{5, "ENABLED and ID: 3 words", 3}, {7, "ENABLED, RUNNING, ID: 4 words", 4},
+		{20, "ID and LOST: 3 words", 3},   {23, "all but GROUP: 5 words", 5},
+	};
+	u64 v[16];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int fd = open_format(cases[i].format, -1);
+
+		check_val("READ-02", cases[i].text, ev_read(fd, v, sizeof(v)), cases[i].words * 8);
+		check_val("READ-05", cases[i].text, ev_read(fd, v, (size_t)cases[i].words * 8 - 1),
+			  -ENOSPC);
+		close(fd);
+	}
+}
+
+CONFORM(single_fields)
+{
+	int fd = open_format(TIMES | PERF_FORMAT_ID | PERF_FORMAT_LOST, -1);
+	u64 v[5] = {~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL};
+
+	NEED(ev_read(fd, v, sizeof(v)) == sizeof(v));
+	check_val("READ-02", "before it was enabled: value", (long long)v[0], 0);
+	check_val("READ-10", "before it was enabled: enabled", (long long)v[1], 0);
+	check_val("READ-10", "before it was enabled: running", (long long)v[2], 0);
+	touch_pages(4);
+	ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	touch_pages(20);
+	ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	NEED(ev_read(fd, v, sizeof(v)) == sizeof(v));
+	check_val("READ-02", "single: value first", (long long)v[0], 20);
+	CHECK_ROW("READ-02", v[1] > 0 && v[1] == v[2], "single: enabled, then running", "%lu %lu",
+		  v[1], v[2]);
+	CHECK_ROW("READ-02", v[3] == id_of(fd), "single: then the id of IOC_ID", "%lu", v[3]);
+	check_val("READ-04", "single: lost last, nothing lost", (long long)v[4], 0);
+}
+
+CONFORM(group_fields)
+{
+	u64 format = PERF_FORMAT_GROUP | TIMES | PERF_FORMAT_ID | PERF_FORMAT_LOST, v[32] = {0};
+	int lead = open_format(format, -1), m1 = open_format(format, lead),
+	    m2 = open_format(format, lead);
+	u64 ids[3] = {id_of(lead), id_of(m1), id_of(m2)};
+
+	touch_pages(4);
+	ev_ioctl(lead, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+	touch_pages(12);
+	ev_ioctl(lead, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
+	check_val("READ-03", "group of 3 with all fields: 12 words", ev_read(lead, v, sizeof(v)),
+		  12 * 8);
+	check_val("READ-03", "nr first", (long long)v[0], 3);
+	CHECK_ROW("READ-03", v[1] > 0 && v[1] == v[2], "then one pair of times", "%lu %lu", v[1],
+		  v[2]);
+	check_val("READ-03", "the leader's value", (long long)v[3], 12);
+	CHECK_ROW("READ-03", v[4] == ids[0], "the leader's id after its value", "%lu", v[4]);
+	check_val("READ-03", "the leader's lost after its id", (long long)v[5], 0);
+	check_val("READ-03", "the first member's value", (long long)v[6], 12);
+	CHECK_ROW("READ-03", v[7] == ids[1], "the first member is the one opened first", "%lu",
+		  v[7]);
+	CHECK_ROW("READ-03", v[10] == ids[2], "the second member is the one opened second", "%lu",
+		  v[10]);
+	CHECK_ROW("READ-09", ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2] && ids[0],
+		  "ids are unique", "%lu %lu %lu", ids[0], ids[1], ids[2]);
+	CHECK_ROW("READ-09", ids[0] < ids[1] && ids[1] < ids[2], "ids grow in opening order",
+		  "%lu %lu %lu", ids[0], ids[1], ids[2]);
+	check_val("READ-08", "GROUP read through a member: the whole group",
+		  ev_read(m2, v, sizeof(v)), 12 * 8);
+	CHECK_ROW("READ-08", v[4] == ids[0], "GROUP read through a member: the leader first", "%lu",
+		  v[4]);
+	check_val("READ-05", "group read, a byte short", ev_read(lead, v, 12 * 8 - 1), -ENOSPC);
+}
+
+CONFORM(own_format)
+{
+	int lead = open_format(PERF_FORMAT_GROUP, -1), single = open_format(PERF_FORMAT_ID, lead);
+	u64 v[32] = {0};
+
+	check_val("READ-08", "the leader's GROUP format", ev_read(lead, v, sizeof(v)), 3 * 8);
+	check_val("READ-08", "its nr counts members of other formats", (long long)v[0], 2);
+	check_val("READ-08", "the member's own single format", ev_read(single, v, sizeof(v)),
+		  2 * 8);
+	CHECK_ROW("READ-08", v[1] == id_of(single), "the member's own id", "%lu", v[1]);
+}
+
+CONFORM(buffers)
+{
+	int fd = open_format(TIMES, -1), lead = open_format(PERF_FORMAT_GROUP, -1);
+	char *big = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u64 v[8], again[8];
+	struct iovec iov[2] = {{v, 16}, {again, 16}};
+	off_t at = 0;
+
+	NEED(big != MAP_FAILED);
+	check_val("READ-05", "length 0", ev_read(fd, v, 0), -ENOSPC);
+	check_val("READ-05", "length 8 of 24", ev_read(fd, v, 8), -ENOSPC);
+	check_val("READ-05", "length 23 of 24", ev_read(fd, v, 23), -ENOSPC);
+	check_val("READ-05", "group, length 0", ev_read(lead, v, 0), -ENOSPC);
+	check_val("READ-06", "length 24 of 24", ev_read(fd, v, 24), 24);
+	check_val("READ-06", "length 25", ev_read(fd, (char *)v + 1, 25), 24);
+	check_val("READ-06", "length 1 MiB", ev_read(fd, big, 1 << 20), 24);
+	check_val("READ-05", "reads are no stream: the second gives the same", ev_read(fd, v, 24),
+		  24);
+	check_val("READ-14", "no buffer", ev_read(fd, NULL, 24), -EFAULT);
+	check_val("READ-14", "no buffer and too short", ev_read(fd, NULL, 8), -ENOSPC);
+	check_val("READ-14", "a group read without a buffer", ev_read(lead, NULL, 64), -EFAULT);
+	munmap(big, 1 << 20);
+	check_val("READ-14", "a buffer that was unmapped", ev_read(fd, big, 24), -EFAULT);
+	check_val("READ-05", "readv whose first part is too short",
+		  readv(fd, iov, 2) < 0 ? -errno : 0, -ENOSPC);
+	iov[0].iov_len = 24;
+	check_val("READ-06", "readv of 24 and 16: the second part fails, the first was read",
+		  readv(fd, iov, 2), 24);
+	iov[1].iov_len = 24;
+	check_val("READ-06", "readv of 24 and 24: read twice", readv(fd, iov, 2), 48);
+	check_val("CALL-15", "pread", pread(fd, v, 24, 0) < 0 ? -errno : 0, -ESPIPE);
+	check_val("CALL-15", "pread at an offset", pread(fd, v, 24, 8) < 0 ? -errno : 0, -ESPIPE);
+	at = lseek(fd, 0, SEEK_CUR);
+	check_val("CALL-15", "lseek", at < 0 ? -errno : at, -ESPIPE);
+}
+
+/* Times of a task event are the task's: they stand still while it sleeps. */
+CONFORM(times)
+{
+	int fd = open_format(TIMES, -1);
+	u64 a[3], b[3], c[3], d[3];
+
+	ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	NEED(ev_read(fd, a, sizeof(a)) == 24);
+	spin_ms(20);
+	NEED(ev_read(fd, b, sizeof(b)) == 24);
+	CHECK_ROW("READ-10", b[1] - a[1] >= 19000000, "20 ms of work: enabled grows as much",
+		  "%lu ns", b[1] - a[1]);
+	CHECK_ROW("READ-10", b[1] - a[1] == b[2] - a[2], "running grows like enabled",
+		  "%lu and %lu ns", b[1] - a[1], b[2] - a[2]);
+	NEED(ev_read(fd, a, sizeof(a)) == 24);
+	sleep_ms(100);
+	NEED(ev_read(fd, b, sizeof(b)) == 24);
+	CHECK_ROW("READ-10", b[1] - a[1] < 50000000, "100 ms of sleep: enabled hardly grows",
+		  "%lu ns", b[1] - a[1]);
+	ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	NEED(ev_read(fd, c, sizeof(c)) == 24);
+	spin_ms(10);
+	NEED(ev_read(fd, d, sizeof(d)) == 24);
+	CHECK_ROW("IOC-02", memcmp(c, d, sizeof(c)) == 0, "disabled: value and times are frozen",
+		  "%lu %lu then %lu %lu", c[1], c[2], d[1], d[2]);
+	ev_ioctl(fd, PERF_EVENT_IOC_RESET, 0);
+	NEED(ev_read(fd, d, sizeof(d)) == 24);
+	check_val("IOC-04", "RESET: the value is 0", (long long)d[0], 0);
+	CHECK_ROW("IOC-04", c[1] == d[1] && c[2] == d[2], "RESET: the times stay",
+		  "%lu %lu then %lu %lu", c[1], c[2], d[1], d[2]);
+	ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	spin_ms(5);
+	NEED(ev_read(fd, d, sizeof(d)) == 24);
+	CHECK_ROW("READ-10", d[1] >= c[1] + 4900000, "enabled again: the times go on",
+		  "%lu then %lu ns", c[1], d[1]);
+}
+
+static int shared_fd;
+
+static void child_reads(void)
+{
+	u64 v[3];
+
+	touch_pages(40);
+	check_val("CALL-15", "a child reads the event it inherited the descriptor of",
+		  ev_read(shared_fd, v, sizeof(v)), 24);
+	check_val("CALL-15", "the child's faults do not count (no inherit)", (long long)v[0], 7);
+}
+
+static void worker_touches(void)
+{
+	touch_pages(25);
+}
+
+CONFORM(targets)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct worker w;
+	u64 v[3], again[3];
+	long fd;
+
+	shared_fd = open_format(TIMES, -1);
+	touch_pages(4);
+	ev_ioctl(shared_fd, PERF_EVENT_IOC_ENABLE, 0);
+	touch_pages(7);
+	ev_ioctl(shared_fd, PERF_EVENT_IOC_DISABLE, 0);
+	in_child(child_reads);
+
+	worker_start(&w, worker_touches);
+	worker_work(&w);
+	attr.disabled = 0;
+	attr.read_format = TIMES;
+	fd = ev_open(&attr, w.pid, -1, -1, 0);
+	NEED(fd >= 0);
+	worker_work(&w);
+	NEED(ev_read((int)fd, v, sizeof(v)) == 24);
+	check_val("READ-11", "value of another task", (long long)v[0], 25);
+	worker_end(&w);
+	check_val("READ-15", "the target is dead: still readable", ev_read((int)fd, v, sizeof(v)),
+		  24);
+	CHECK_ROW("READ-15", v[0] >= 25 && v[1] > 0 && v[1] == v[2],
+		  "the target is dead: its values stay", "%lu %lu %lu", v[0], v[1], v[2]);
+	spin_ms(2);
+	NEED(ev_read((int)fd, again, sizeof(again)) == 24);
+	CHECK_ROW("READ-15", memcmp(v, again, sizeof(v)) == 0,
+		  "the target is dead: its times stand still", "%lu then %lu", v[1], again[1]);
+	check_err("IOC-01", "ENABLE on a dead target", ev_ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0),
+		  0);
+	check_err("IOC-02", "DISABLE on a dead target",
+		  ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	check_err("IOC-04", "RESET on a dead target", ev_ioctl((int)fd, PERF_EVENT_IOC_RESET, 0),
+		  0);
+	NEED(ev_read((int)fd, again, sizeof(again)) == 24);
+	check_val("IOC-04", "RESET on a dead target: the value is 0", (long long)again[0], 0);
+}
