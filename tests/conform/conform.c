@@ -12,6 +12,10 @@
 extern const struct conform *const __start_conform_tests[];
 extern const struct conform *const __stop_conform_tests[];
 
+/* Not every program has any of these. */
+extern const struct conform_exec *const __start_conform_execs[] __attribute__((weak));
+extern const struct conform_exec *const __stop_conform_execs[] __attribute__((weak));
+
 /* Shared by all processes of the program; a CONFORM's children count too. */
 static struct tally {
 	int passed, failed, skipped;
@@ -352,6 +356,25 @@ void spin_ms(int ms)
 		 ms * 1000000L);
 }
 
+void exec_self(const char *name, int arg)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", arg);
+	execl("/proc/self/exe", "conform", "--exec", name, number, (char *)NULL);
+	_exit(126);
+}
+
+static int run_exec(const char *name, const char *arg)
+{
+	const struct conform_exec *const *e;
+
+	for (e = __start_conform_execs; e < __stop_conform_execs; e++)
+		if (strcmp((*e)->name, name) == 0)
+			return (*e)->run(atoi(arg));
+	return 125;
+}
+
 static void run_one(const struct conform *c)
 {
 	pid_t pid;
@@ -374,6 +397,8 @@ int main(int argc, char **argv)
 	const char *only = NULL;
 	long err;
 
+	if (argc == 4 && strcmp(argv[1], "--exec") == 0)
+		return run_exec(argv[2], argv[3]);
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--observe") == 0) {
 			observe = true;

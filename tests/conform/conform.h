@@ -47,6 +47,25 @@ struct conform {
 		__attribute__((used, section("conform_tests"))) = &conform_entry_##fn; \
 	static void conform_##fn(void)
 
+/*
+ * What the program does after exec_self(): prog --exec NAME ARG runs it and exits with what it
+ * returns. Checks are made before or by others; it answers through descriptors.
+ */
+struct conform_exec {
+	const char *name;
+	int (*run)(int arg);
+};
+
+#define CONFORM_EXEC(fn)                                                                     \
+	static int conform_exec_##fn(int arg);                                               \
+	static const struct conform_exec conform_exec_entry_##fn = {#fn, conform_exec_##fn}; \
+	static const struct conform_exec *const conform_exec_ptr_##fn                        \
+		__attribute__((used, section("conform_execs"))) = &conform_exec_entry_##fn;  \
+	static int conform_exec_##fn(int arg)
+
+/* Replaces this process by the program's CONFORM_EXEC of that name. */
+void exec_self(const char *name, int arg) __attribute__((noreturn));
+
 /* The condition holds. What follows the text is a printf format and values, shown when it does not. */
 #define CHECK_ROW(row, cond, text, ...) check_row(row, cond, text, __VA_ARGS__)
 void check_row(const char *row, bool ok, const char *text, const char *fmt, ...)

@@ -233,6 +233,7 @@ CONFORM(group_pages)
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
 	long lead = ev_self(attr), member;
 	volatile struct perf_event_mmap_page *a, *b;
+	long long offset[2];
 
 	attr.disabled = 0;
 	member = ev_open(&attr, 0, -1, (int)lead, 0);
@@ -241,6 +242,9 @@ CONFORM(group_pages)
 	b = page_of((int)member);
 	touch_pages(8);
 	count_10((int)lead);
-	check_val("PAGE-04", "a leader's page", (long long)a->offset, 10);
-	check_val("PAGE-04", "a member's page", (long long)b->offset, 10);
+	/* Both before anything is printed: that may fault, and a context switch would bring it here. */
+	offset[0] = a->offset;
+	offset[1] = b->offset;
+	check_val("PAGE-04", "a leader's page", offset[0], 10);
+	check_val("PAGE-04", "a member's page", offset[1], 10);
 }
