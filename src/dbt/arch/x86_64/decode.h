@@ -11,7 +11,8 @@
 
 #include "base/types.h"
 
-#define INSN_MAX 15 /* bytes; longer ones fault with #GP on every CPU */
+#define INSN_ABSENT 0xff
+#define INSN_MAX    15 /* bytes; longer ones fault with #GP on every CPU */
 
 /* General registers by their hardware number; masks of them have bit (1 << number). */
 enum insn_reg {
@@ -193,8 +194,8 @@ struct insn {
 	u8 modrm;
 	u8 sib;
 
-	/* Offsets from the first byte; 0 means absent (no instruction has these at 0). */
-	u8 rex_off;    /* the REX byte that took effect, or the first byte of VEX/EVEX/XOP */
+	/* Offsets from the first byte. Those after opcode_off are 0 when the part is absent. */
+	u8 rex_off;    /* the REX byte that took effect, or first of VEX/EVEX/XOP; INSN_ABSENT */
 	u8 opcode_off; /* the opcode byte; prefixes and escapes lie before it */
 	u8 modrm_off;
 	u8 sib_off;
