@@ -11,15 +11,14 @@
  * answers on the pair with a struct wire_parcel and a memfd:
  *
  *   offset 0           struct wire_proc   the process
- *   WIRE_SLOT_OFF(i)   struct wire_slot   the calls of the thread that took slot i
+ *   WIRE_SLOT_OFF(i)   struct wire_slot   a call under way; a thread takes a free slot for each
  *
- * The memfd is sealed against resizing, so neither end can be hit by SIGBUS, and it is sparse: only
- * the slots of threads that call cost memory. Each word below says who writes it: S the session, G
+ * The memfd is sealed against resizing, so neither end can be hit by SIGBUS. Each word below says who writes it: S the session, G
  * the guest's runtime. Guest memory is not trusted: the session copies a request out once, checks it,
  * and never follows an index or length that it has not checked; what S has written is for the guest to
  * read, and the session never reads it back.
  *
- * A call: the thread fills its slot's request, stores WIRE_POSTED in `word` (release) and, unless
+ * A call: the thread fills a slot's request, stores WIRE_POSTED in `word` (release) and, unless
  * `awake` is set, sends a struct wire_kick CALL. The session answers in the slot and stores WIRE_DONE
  * (release), waking the futex `word` if the thread had made it WIRE_WAITED. A descriptor that belongs
  * to a request is sent before the request is posted, and one that belongs to a reply before the reply.
@@ -36,7 +35,7 @@
 
 #define WIRE_PROC_SIZE   0x10000u
 #define WIRE_SLOT_SIZE   0x8000u
-#define WIRE_SLOTS       4096u
+#define WIRE_SLOTS       64u /* calls of one process under way at a time */
 #define WIRE_SLOT_OFF(i) (WIRE_PROC_SIZE + (u64)(i)*WIRE_SLOT_SIZE)
 #define WIRE_SIZE        WIRE_SLOT_OFF(WIRE_SLOTS)
 
@@ -156,7 +155,7 @@ enum wire_reply_flags {
 	WIRE_REPLY_FD = 1, /* a struct wire_parcel with one fd was sent before */
 };
 
-/* Calls of one thread. All G but the reply and `awake`. */
+/* One call of one thread. All G but the reply and `awake`. */
 struct wire_slot {
 	s32 tid;      /* as the thread sees it */
 	u32 meter;    /* its index in the tree */

@@ -1,0 +1,144 @@
+/*
+ * Cards: an event of a process that the thread it counts may read without asking the session. That is
+ * exact as long as every change of the event's state is on the card before the thread can look, which
+ * is what cards_publish() after every call that changes something sees to.
+ *
+ * No card for what is not the thread's own doing: groups, events with living children, software events
+ * and events bound to a CPU.
+ */
+#include <string.h>
+
+#include "base/bitmap.h"
+#include "session/session-priv.h"
+
+void card_take(struct carrier *c, struct proc *opener)
+{
+	u64 used[BITMAP_WORDS(WIRE_CARDS)] = {0};
+	struct carrier *other;
+	u32 card;
+
+	if (!opener->page)
+		return;
+	list_for_each_entry (other, &c->s->carriers, link)
+		if (other->opener == opener && other->card)
+			bitmap_set(used, other->card - 1);
+	for (card = 0; card < WIRE_CARDS && bitmap_test(used, card); card++)
+		;
+	if (card == WIRE_CARDS)
+		return;
+	c->opener = opener;
+	c->card = card + 1;
+	c->card_stale = true;
+}
+
+static void write_card(struct carrier *c, const struct wire_card *card)
+{
+	struct wire_card *to = &c->opener->page->cards[c->card - 1];
+	u32 seq = c->card_seq;
+
+	__atomic_store_n(&to->seq, seq + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* mate: card_read() in rt/perf-read.c */
+	memcpy((u8 *)to + sizeof(to->seq), (const u8 *)card + sizeof(card->seq),
+	       sizeof(*to) - sizeof(to->seq));
+	__atomic_store_n(&to->seq, seq + 2, __ATOMIC_RELEASE);
+	c->card_seq = seq + 2;
+}
+
+void card_drop(struct carrier *c)
+{
+	static const struct wire_card none;
+
+	if (c->opener && c->opener->page)
+		write_card(c, &none);
+	c->opener = NULL;
+	c->card = 0;
+}
+
+/* kind stays WIRE_CARD_NONE where the session must be asked. */
+static void fill(struct carrier *c, struct wire_card *card)
+{
+	static const enum meter_quantity quantity[CPU_WHAT_MAX] = {
+		[CPU_INSTRUCTIONS] = METER_INSTRUCTIONS,
+		[CPU_BRANCHES] = METER_BRANCHES,
+	};
+	static u64 words[EVENT_READ_MAX / 8];
+	struct event *e = c->event;
+	struct thread *th = e->target ? task_host(e->target) : NULL;
+	const struct meter *m;
+	u64 now;
+	u32 i = 0;
+
+	memset(card, 0, sizeof(*card));
+	if (!th || th->proc != c->opener || th->task != e->target || e->pmu != c->s->cpu_pmu ||
+	    e->cpu >= 0 || e->attr.read_format & PERF_FORMAT_GROUP || !list_empty(&e->children) ||
+	    e->state < EVENT_OFF || th->meter >= METER_TREE_SLOTS || e->hw.what >= CPU_WHAT_MAX)
+		return;
+	now = clock_read(th);
+	if (event_read(e, words, sizeof(words)) <= 0)
+		return;
+	m = (const struct meter *)((u8 *)c->s->tree + meter_tree_offset(th->meter));
+	card->kind = WIRE_CARD_METER;
+	card->meter = th->meter;
+	card->quantity = quantity[e->hw.what];
+	card->handle = c->handle;
+	card->id = event_id(e);
+	card->lost = e->lost_samples;
+	card->read_format = e->attr.read_format;
+	card->base = words[i++];
+	if (e->attr.read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		card->enabled_base = words[i++];
+	if (e->attr.read_format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		card->running_base = words[i];
+	if (e->leader->state >= EVENT_INACTIVE && e->state >= EVENT_INACTIVE) {
+		card->flags |= WIRE_CARD_ENABLED;
+		card->enabled_base -= now;
+	}
+	if (e->state == EVENT_ACTIVE) {
+		card->flags |= WIRE_CARD_RUNNING;
+		card->running_base -= now;
+		card->base -= meter_sum(m, card->quantity);
+	}
+}
+
+/* What a card depends on besides what the guest can see for itself. */
+static struct card_state state_of(const struct event *e)
+{
+	return (struct card_state){
+		.state = e->state,
+		.leader = e->leader->state,
+		.child_count = e->child_count,
+		.lost = e->lost_samples,
+		.has_children = !list_empty(&e->children),
+	};
+}
+
+/* Brings the cards of events that changed up to date; their threads have not looked since. */
+void cards_publish(struct session *s)
+{
+	struct carrier *c;
+
+	list_for_each_entry (c, &s->carriers, link) {
+		struct card_state now;
+		struct wire_card card;
+
+		if (!c->card)
+			continue;
+		now = state_of(c->event);
+		if (!c->card_stale && memcmp(&now, &c->card_state, sizeof(now)) == 0)
+			continue;
+		fill(c, &card);
+		write_card(c, &card);
+		c->card_state = now;
+		c->card_stale = false;
+	}
+}
+
+/* An ioctl changed what no state shows: a count, a period. */
+void cards_stale(struct session *s, const struct event *event)
+{
+	struct carrier *c;
+
+	list_for_each_entry (c, &s->carriers, link)
+		if (c->event->leader == event->leader)
+			c->card_stale = true;
+}

@@ -1,0 +1,145 @@
+/*
+ * A perf descriptor of a guest is the read end of a pipe; here is the write end. dup, fork, exec and
+ * SCM_RIGHTS need nothing from us, and when the last copy has been closed the write end reports an
+ * error, once.
+ *
+ * Guests name events by handles: an index and 32 random bits, so that a guest cannot name an event
+ * whose descriptor it never had.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+#define HANDLES_FIRST 64
+
+static int take_handle(struct session *s, struct carrier *c)
+{
+	u32 secret, i;
+
+	for (i = s->handle_hint; i < s->nr_handles && s->handles[i]; i++)
+		;
+	if (i == s->nr_handles) {
+		u32 more = s->nr_handles ? s->nr_handles * 2 : HANDLES_FIRST;
+		struct carrier **grown = reallocarray(s->handles, more, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + s->nr_handles, 0, (more - s->nr_handles) * sizeof(*grown));
+		s->handles = grown;
+		s->nr_handles = more;
+	}
+	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
+		return -EAGAIN;
+	s->handle_hint = i + 1;
+	s->handles[i] = c;
+	c->index = i;
+	/* Neither WIRE_NO_EVENT nor WIRE_BAD_EVENT. */
+	c->handle = (u64)(secret >> 1) << 32 | (i + 1);
+	return 0;
+}
+
+/* Takes over the reference to @event. *@guest_fd is the caller's to send and close. */
+int carrier_new(struct session *s, struct event *event, struct carrier **carrier, int *guest_fd)
+{
+	struct carrier *c = calloc(1, sizeof(*c));
+	struct epoll_event ev = {.events = EPOLLERR | EPOLLET};
+	struct stat st;
+	int pipefd[2], err;
+
+	if (!c)
+		return -ENOMEM;
+	c->page_fd = -1;
+	if (pipe2(pipefd, O_CLOEXEC | O_NONBLOCK)) {
+		free(c);
+		return -errno;
+	}
+	err = take_handle(s, c);
+	if (err)
+		goto fail;
+	c->s = s;
+	c->event = event;
+	c->wfd = pipefd[1];
+	c->poll.kind = POLLEE_CARRIER;
+	ev.data.ptr = &c->poll;
+	if (fstat(c->wfd, &st) || epoll_ctl(s->ends, EPOLL_CTL_ADD, c->wfd, &ev)) {
+		err = -errno;
+		s->handles[c->index] = NULL;
+		goto fail;
+	}
+	c->ino = st.st_ino;
+	c->dev = st.st_dev;
+	list_add_tail(&c->link, &s->carriers);
+	event_set_host(event, c);
+	*guest_fd = pipefd[0];
+	*carrier = c;
+	return 0;
+fail:
+	free(c);
+	close(pipefd[0]);
+	close(pipefd[1]);
+	return err;
+}
+
+struct carrier *carrier_by_handle(struct session *s, u64 handle)
+{
+	u32 index = (u32)handle - 1;
+	struct carrier *c;
+
+	if (index >= s->nr_handles)
+		return NULL;
+	c = s->handles[index];
+	return c && c->handle == handle ? c : NULL;
+}
+
+/* By a copy of the descriptor itself. */
+struct carrier *carrier_by_fd(struct session *s, int fd)
+{
+	struct carrier *c;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISFIFO(st.st_mode))
+		return NULL;
+	list_for_each_entry (c, &s->carriers, link)
+		if (c->ino == st.st_ino && c->dev == st.st_dev)
+			return c;
+	return NULL;
+}
+
+/* The last descriptor is closed: so is the event. */
+void carrier_closed(struct carrier *c)
+{
+	struct session *s = c->s;
+
+	c->poll.gone = true;
+	epoll_ctl(s->ends, EPOLL_CTL_DEL, c->wfd, NULL);
+	card_drop(c);
+	s->handles[c->index] = NULL;
+	if (c->index < s->handle_hint)
+		s->handle_hint = c->index;
+	event_set_host(c->event, NULL);
+	if (c->page)
+		event_set_page(c->event, NULL);
+	event_put(c->event);
+	c->event = NULL;
+	list_move_tail(&c->link, &s->dead_carriers);
+	cards_publish(s);
+}
+
+void carrier_free(struct carrier *c)
+{
+	list_del(&c->link);
+	close(c->wfd);
+	if (c->page)
+		munmap(c->page, 4096);
+	if (c->page_fd >= 0)
+		close(c->page_fd);
+	free(c);
+}

@@ -1,0 +1,232 @@
+/*
+ * How long a thread has run, and what the kernel has counted for it.
+ *
+ * A thread's own calls carry its CPU time. Looked at from outside, the kernel's own dummy event on the
+ * thread tells the time it has run to within microseconds, and keeps telling it after the thread is
+ * dead; without perf events schedstat does, in steps of a tick. Whatever the source, a thread's clock
+ * never goes back.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+void clock_init(struct thread *th)
+{
+	th->clock_fd = -1;
+	for (u32 i = 0; i < SOURCE_MAX; i++)
+		th->sw_fd[i] = -1;
+}
+
+void clock_release(struct thread *th)
+{
+	if (th->clock_fd >= 0)
+		close(th->clock_fd);
+	for (u32 i = 0; i < SOURCE_MAX; i++)
+		if (th->sw_fd[i] >= 0)
+			close(th->sw_fd[i]);
+	clock_init(th);
+}
+
+void clock_told(struct thread *th, u64 cpu_time)
+{
+	if (cpu_time > th->cpu_time)
+		th->cpu_time = cpu_time;
+}
+
+static int open_software(s32 tid, u64 config, bool user_only)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = PE_ATTR_SIZE_VER5,
+		.config = config,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
+		.exclude_kernel = user_only,
+		.exclude_hv = user_only,
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* What kind of events the kernel allows us: 0 with the kernel's part, 1 without, -1 none. */
+static int software_mode(void)
+{
+	static int mode = -2;
+
+	if (mode == -2) {
+		int fd = open_software(0, PERF_COUNT_SW_CONTEXT_SWITCHES, false);
+
+		mode = fd >= 0 ? 0 : -1;
+		if (fd < 0) {
+			fd = open_software(0, PERF_COUNT_SW_DUMMY, true);
+			if (fd >= 0)
+				mode = 1;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	return mode;
+}
+
+static bool read_event(int fd, u64 *value, u64 *enabled)
+{
+	u64 words[2];
+
+	if (fd < 0 || read(fd, words, sizeof(words)) != sizeof(words))
+		return false;
+	*value = words[0];
+	*enabled = words[1];
+	return true;
+}
+
+static bool read_number(struct thread *th, const char *file, const char *key, u32 word, u64 *value)
+{
+	char path[80], buf[4096], *p, *save = NULL;
+	ssize_t n;
+	int fd;
+
+	if (!th->tid)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)th->proc->pid, (int)th->tid, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	buf[n] = 0;
+	p = buf;
+	if (key) {
+		p = strstr(buf, key);
+		if (!p)
+			return false;
+		p += strlen(key);
+	}
+	for (p = strtok_r(p, " \t\n:", &save); p && word; word--)
+		p = strtok_r(NULL, " \t\n:", &save);
+	if (!p)
+		return false;
+	*value = strtoull(p, NULL, 10);
+	return true;
+}
+
+static u64 schedstat(struct thread *th)
+{
+	u64 ns = 0;
+
+	return read_number(th, "schedstat", NULL, 0, &ns) ? ns : 0;
+}
+
+/* Called when someone else than the thread itself takes an interest, and for inherited events. */
+void clock_attach(struct thread *th)
+{
+	u64 value, enabled;
+
+	if (th->clock_tried || !th->tid || th->proc == th->proc->s->self_proc)
+		return;
+	th->clock_tried = true;
+	clock_told(th, schedstat(th));
+	if (software_mode() < 0)
+		return;
+	th->clock_fd = open_software(th->tid, PERF_COUNT_SW_DUMMY, software_mode() > 0);
+	if (!read_event(th->clock_fd, &value, &enabled))
+		enabled = 0;
+	th->clock_offset = th->cpu_time - enabled;
+}
+
+/* CPU time of @th, ns. Who is in a call has just said it. */
+u64 clock_read(struct thread *th)
+{
+	struct call *c = th->proc->s->call;
+	u64 value, enabled;
+
+	if (c && c->thread == th)
+		return th->cpu_time;
+	if (!th->clock_tried)
+		clock_attach(th);
+	if (read_event(th->clock_fd, &value, &enabled))
+		clock_told(th, th->clock_offset + enabled);
+	else
+		clock_told(th, schedstat(th));
+	return th->cpu_time;
+}
+
+/*
+ * Software counts come from the kernel's own event, opened when the count is first wanted, so that
+ * they outlive the thread; where it would be denied the kernel's part, and with it shows a false 0,
+ * from /proc. Only differences matter to who asks.
+ */
+static u64 from_proc(struct thread *th, u32 what)
+{
+	u64 a = 0, b = 0;
+
+	switch (what) {
+	case PERF_COUNT_SW_CONTEXT_SWITCHES:
+		if (read_number(th, "status", "\nvoluntary_ctxt_switches", 0, &a) &&
+		    read_number(th, "status", "\nnonvoluntary_ctxt_switches", 0, &b))
+			return a + b;
+		break;
+	case PERF_COUNT_SW_CPU_MIGRATIONS:
+		if (read_number(th, "sched", "se.nr_migrations", 0, &a))
+			return a;
+		break;
+	/* After the name's parenthesis: state is word 0, minflt 7, majflt 9. */
+	case PERF_COUNT_SW_PAGE_FAULTS:
+		if (read_number(th, "stat", ") ", 7, &a) && read_number(th, "stat", ") ", 9, &b))
+			return a + b;
+		break;
+	case PERF_COUNT_SW_PAGE_FAULTS_MIN:
+		if (read_number(th, "stat", ") ", 7, &a))
+			return a;
+		break;
+	case PERF_COUNT_SW_PAGE_FAULTS_MAJ:
+		if (read_number(th, "stat", ") ", 9, &a))
+			return a;
+		break;
+	}
+	return th->sw_last[what];
+}
+
+u64 software_have(void)
+{
+	u64 have = BIT(PERF_COUNT_SW_PAGE_FAULTS) | BIT(PERF_COUNT_SW_CONTEXT_SWITCHES) |
+		   BIT(PERF_COUNT_SW_PAGE_FAULTS_MIN) | BIT(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+
+	if (software_mode() == 0 || access("/proc/self/sched", R_OK) == 0)
+		have |= BIT(PERF_COUNT_SW_CPU_MIGRATIONS);
+	if (software_mode() >= 0)
+		have |= BIT(PERF_COUNT_SW_ALIGNMENT_FAULTS) | BIT(PERF_COUNT_SW_EMULATION_FAULTS);
+	if (software_mode() == 0)
+		have |= BIT(PERF_COUNT_SW_CGROUP_SWITCHES);
+	return have;
+}
+
+u64 software_read(void *ctx, struct task *task, u32 what)
+{
+	struct thread *th = task_host(task);
+	u64 now, enabled;
+
+	(void)ctx;
+	if (!th || what >= SOURCE_MAX || !th->tid || th->proc == th->proc->s->self_proc)
+		return 0;
+	if (software_mode() == 0) {
+		if (th->sw_fd[what] < 0)
+			th->sw_fd[what] = open_software(th->tid, what, false);
+		now = read_event(th->sw_fd[what], &now, &enabled) ? now : th->sw_last[what];
+	} else {
+		now = from_proc(th, what);
+	}
+	/* A round trip that slept is a switch of ours, not of the program's. */
+	if (what == PERF_COUNT_SW_CONTEXT_SWITCHES)
+		now = now > th->slept ? now - th->slept : 0;
+	if (now > th->sw_last[what])
+		th->sw_last[what] = now;
+	return th->sw_last[what];
+}

@@ -1,0 +1,412 @@
+/*
+ * Sockets: the door through which processes introduce themselves, each process's own socket, and the
+ * name under which others find the session.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+#define KICKS_AT_ONCE 64 /* of one socket, before others have their turn */
+
+struct kick_message {
+	struct wire_kick kick;
+	pid_t pid; /* as the kernel says */
+	int fd;    /* or -1; the receiver's to close */
+};
+
+/* 1 and a message, 0 if there is none now, -errno (-EPIPE: hung up, -EBADMSG: not of ours). */
+static int receive(int sock, struct kick_message *m)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(16 * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {&m->kick, sizeof(m->kick)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	m->pid = 0;
+	m->fd = -1;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_CREDENTIALS) {
+			struct ucred cred;
+
+			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+			m->pid = cred.pid;
+		} else if (c->cmsg_type == SCM_RIGHTS) {
+			size_t fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+			for (size_t i = 0; i < fds; i++) {
+				int fd;
+
+				memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+				if (m->fd < 0)
+					m->fd = fd;
+				else
+					close(fd);
+			}
+		}
+	}
+	if (n == 0 && m->fd < 0)
+		return -EPIPE;
+	if (n != sizeof(m->kick)) {
+		if (m->fd >= 0)
+			close(m->fd);
+		return -EBADMSG;
+	}
+	return 1;
+}
+
+int parcel_send(int sock, u32 slot, u32 seq, int fd)
+{
+	struct wire_parcel parcel = {slot, seq};
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {&parcel, sizeof(parcel)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		struct cmsghdr *c = &control.align;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	return sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* A guest may send anything through the door; only this is a socket that cannot block or surprise us. */
+static bool is_own_kind(int fd)
+{
+	int domain = 0, type = 0;
+	socklen_t len = sizeof(domain);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) || domain != AF_UNIX)
+		return false;
+	len = sizeof(type);
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
+}
+
+static int take_socket(struct proc *p, int sock)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &p->sock_poll};
+	int one = 1;
+
+	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)))
+		return -errno;
+	p->sock_poll.kind = POLLEE_SOCK;
+	if (epoll_ctl(p->s->epoll, EPOLL_CTL_ADD, sock, &ev))
+		return -errno;
+	p->sock = sock;
+	return 0;
+}
+
+/* The session will not hear of this socket again; the process itself may live on, natively. */
+static void drop_socket(struct proc *p)
+{
+	serve_forget(p->s, p);
+	epoll_ctl(p->s->epoll, EPOLL_CTL_DEL, p->sock, NULL);
+	close(p->sock);
+	p->sock = -1;
+}
+
+static struct thread *hello_thread(struct proc *p, const struct wire_kick *k)
+{
+	bool same;
+	s32 tid = pid_translate(p->pid, k->tid, &same);
+	struct thread *th = NULL;
+
+	p->same_ns = same;
+	if (tid <= 0 || k->meter >= METER_TREE_SLOTS)
+		return NULL;
+	if (k->flags & WIRE_HELLO_CHILD) {
+		/* The task that WIRE_OP_FORK made is the only one of a new process. */
+		th = list_first(&p->threads, struct thread, link);
+	}
+	if (!th)
+		th = thread_by_tid(p, tid);
+	if (!th) {
+		th = thread_new(p, tid, WIRE_NO_METER);
+		if (!th)
+			return NULL;
+	}
+	th->tid = tid;
+	th->guest_tid = k->tid;
+	if (th->task)
+		task_set_tid(th->task, tid);
+	thread_set_meter(th, k->meter, k->flags & WIRE_HELLO_CHILD);
+	clock_told(th, k->cpu_time);
+	if (th->task)
+		clock_attach(th);
+	return th;
+}
+
+/* First words of a process on @p->sock. */
+static int hello(struct proc *p, const struct kick_message *m)
+{
+	struct thread *th;
+	int err;
+
+	if (m->kick.version != WIRE_VERSION)
+		return -EPROTO;
+	if (m->pid <= 0)
+		return -EPERM;
+	if (!p->pid) {
+		if (proc_by_pid(p->s, m->pid))
+			return -EPERM;
+		p->pid = m->pid;
+		p->token = 0;
+		err = proc_watch_end(p);
+		if (err)
+			return err;
+	} else if (p->pid != m->pid) {
+		return -EPERM;
+	}
+	th = hello_thread(p, &m->kick);
+	if (!th)
+		return -EINVAL;
+	if (m->kick.flags & WIRE_HELLO_EXEC)
+		proc_exec(p, th);
+	return proc_make_memory(p);
+}
+
+static void welcome(struct proc *p, const struct kick_message *m)
+{
+	int err = hello(p, m);
+
+	if (err || parcel_send(p->sock, WIRE_PARCEL_HELLO, 0, p->memfd)) {
+		parcel_send(p->sock, WIRE_PARCEL_HELLO, (u32)-err, -1);
+		if (p->sock >= 0)
+			drop_socket(p);
+	}
+}
+
+/* A process that the session may know already: an event was opened on it. */
+static void introduce(struct session *s, struct kick_message *m)
+{
+	struct proc *p;
+	bool is_new = false;
+
+	if (m->kick.what != WIRE_KICK_HELLO || m->pid <= 0 || m->fd < 0 || !is_own_kind(m->fd))
+		return;
+	p = proc_by_pid(s, m->pid);
+	if (p && p->sock >= 0) {
+		/* Its image was replaced without word, or it lost its socket: the new one counts. */
+		drop_socket(p);
+	}
+	if (!p) {
+		p = proc_new(s, m->pid);
+		is_new = true;
+		if (!p)
+			return;
+		if (proc_watch_end(p)) {
+			proc_end(p);
+			return;
+		}
+	}
+	if (take_socket(p, m->fd)) {
+		if (is_new)
+			proc_end(p);
+		return;
+	}
+	m->fd = -1;
+	welcome(p, m);
+}
+
+int door_open(struct session *s, int *guest_end)
+{
+	struct door *door = calloc(1, sizeof(*door));
+	struct epoll_event ev = {.events = EPOLLIN};
+	int pair[2], one = 1;
+
+	if (!door)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		free(door);
+		return -errno;
+	}
+	door->sock = pair[0];
+	door->poll.kind = POLLEE_DOOR;
+	ev.data.ptr = &door->poll;
+	list_add_tail(&door->link, &s->doors);
+	if (setsockopt(door->sock, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) ||
+	    epoll_ctl(s->epoll, EPOLL_CTL_ADD, door->sock, &ev)) {
+		int err = -errno;
+
+		close(pair[1]);
+		door_free(door);
+		return err;
+	}
+	*guest_end = pair[1];
+	return 0;
+}
+
+void door_free(struct door *door)
+{
+	list_del(&door->link);
+	close(door->sock);
+	free(door);
+}
+
+void door_read(struct session *s, struct door *door)
+{
+	for (int i = 0; i < KICKS_AT_ONCE; i++) {
+		struct kick_message m;
+		int n = receive(door->sock, &m);
+
+		if (n == 0)
+			return;
+		if (n == -EBADMSG)
+			continue;
+		if (n < 0) {
+			epoll_ctl(s->epoll, EPOLL_CTL_DEL, door->sock, NULL);
+			door->poll.gone = true;
+			list_move_tail(&door->link, &s->dead_doors);
+			return;
+		}
+		introduce(s, &m);
+		if (m.fd >= 0)
+			close(m.fd);
+	}
+}
+
+static void kick_fd(struct proc *p, struct kick_message *m)
+{
+	int *fd;
+
+	if (m->kick.slot >= WIRE_SLOTS)
+		return;
+	fd = &p->fds[m->kick.slot];
+	if (*fd >= 0)
+		close(*fd);
+	*fd = m->fd;
+	m->fd = -1;
+}
+
+void sock_read(struct proc *p)
+{
+	for (int i = 0; i < KICKS_AT_ONCE && p->sock >= 0 && !p->sock_poll.gone; i++) {
+		struct kick_message m;
+		int n = receive(p->sock, &m);
+
+		if (n == 0)
+			return;
+		if (n == -EBADMSG)
+			continue;
+		if (n < 0) {
+			/* Ended before it said who it is; a known one is ended by its pidfd. */
+			if (!p->pid)
+				proc_end(p);
+			else
+				drop_socket(p);
+			return;
+		}
+		switch (m.kick.what) {
+		case WIRE_KICK_CALL: serve_slot(p, m.kick.slot); break;
+		case WIRE_KICK_FD: kick_fd(p, &m); break;
+		case WIRE_KICK_HELLO:
+			session_drain(p->s);
+			if (!p->sock_poll.gone)
+				welcome(p, &m);
+			break;
+		}
+		if (m.fd >= 0)
+			close(m.fd);
+	}
+}
+
+/* A process's own end of a socket that the session made for it (WIRE_OP_FORK). */
+int proc_make_socket(struct proc *p, int *guest_end)
+{
+	int pair[2], err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	err = take_socket(p, pair[0]);
+	if (err) {
+		close(pair[0]);
+		close(pair[1]);
+		return err;
+	}
+	*guest_end = pair[1];
+	return 0;
+}
+
+/* The abstract namespace leaves nothing behind; the uid in it keeps users apart. */
+static socklen_t name_address(struct sockaddr_un *sa, const char *name)
+{
+	int n;
+
+	memset(sa, 0, sizeof(*sa));
+	sa->sun_family = AF_UNIX;
+	n = snprintf(sa->sun_path + 1, sizeof(sa->sun_path) - 1, "anyperf-%u-%s",
+		     (unsigned)getuid(), name);
+	if (n < 0 || (size_t)n >= sizeof(sa->sun_path) - 1)
+		return 0;
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+int listen_open(struct session *s, const char *name, char *why, size_t len)
+{
+	struct sockaddr_un sa;
+	socklen_t sa_len = name_address(&sa, name);
+	int err;
+
+	if (!sa_len) {
+		snprintf(why, len, "the session's name \"%s\" is too long", name);
+		return -ENAMETOOLONG;
+	}
+	s->listen = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->listen < 0 || bind(s->listen, (struct sockaddr *)&sa, sa_len) ||
+	    listen(s->listen, 16)) {
+		err = -errno;
+		snprintf(why, len,
+			 err == -EADDRINUSE ? "a session named \"%s\" is running already"
+					    : "naming the session \"%s\" failed",
+			 name);
+		return err;
+	}
+	return 0;
+}
+
+/* Gives who joins what guests inherit: the tree and the door. */
+void listen_accept(struct session *s)
+{
+	int sock = accept4(s->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int door;
+
+	if (sock < 0)
+		return;
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
+	    (cred.uid == getuid() || cred.uid == 0) && door_open(s, &door) == 0) {
+		if (!parcel_send(sock, 0, 0, s->tree_fd))
+			parcel_send(sock, 1, 0, door);
+		close(door);
+	}
+	close(sock);
+}

@@ -1,0 +1,328 @@
+/* The perf calls: from a request to core/call.h and back; and what the core asks of its host. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+/* Descriptors as the core sees them: what the call names beside its own event. */
+enum {
+	FD_NONE = -1,
+	FD_NAMED = 0, /* the handle in call_fd_handle() */
+};
+
+static u64 call_fd_handle(const struct call *c)
+{
+	return c->op == WIRE_OP_OPEN ? c->arg[2] : c->arg[3];
+}
+
+s64 op_open(struct call *c);
+s64 op_read(struct call *c);
+s64 op_ioctl(struct call *c);
+s64 op_mmap(struct call *c);
+s64 op_munmap(struct call *c);
+s64 op_poll(struct call *c);
+s64 op_lookup(struct call *c);
+
+static struct carrier *call_carrier(struct call *c)
+{
+	return carrier_by_handle(c->s, c->arg[0]);
+}
+
+static void describe(struct call *c, struct carrier *ca)
+{
+	c->out[0] = ca->handle;
+	c->out[1] = ca->opener == c->proc ? ca->card : 0;
+	c->out[2] = event_id(ca->event);
+}
+
+/*
+ * The attr as it lies in the guest: a page at most, of which the guest has sent what can matter and
+ * said whether the rest is zero.
+ */
+static size_t whole_attr(struct call *c, u8 *attr)
+{
+	u64 size = c->arg[4], have = c->len;
+
+	if (size > 4096)
+		size = 4096;
+	if (have > 4096)
+		have = 4096;
+	memset(attr, 0, 4096);
+	memcpy(attr, c->in, have);
+	if (c->arg[5] & WIRE_ATTR_FAULT)
+		return have;
+	if (c->arg[5] & WIRE_ATTR_TAIL && have < size)
+		attr[size - 1] = 1;
+	return size > have ? size : have;
+}
+
+s64 op_open(struct call *c)
+{
+	static u8 attr[4096];
+	struct open_call open = {
+		.caller = c->thread->task,
+		.attr = attr,
+		.attr_len = whole_attr(c, attr),
+		.pid = (s32)c->arg[0],
+		.cpu = (s32)c->arg[1],
+		.group_fd = c->arg[2] == WIRE_NO_EVENT ? FD_NONE : FD_NAMED,
+		.flags = c->arg[3],
+		.host = c,
+	};
+	struct carrier *ca;
+	int err = perf_open(c->s->core, &open);
+
+	if (err) {
+		c->out[0] = open.store_size;
+		c->out[1] = c->past_fd_check;
+		return err;
+	}
+	err = carrier_new(c->s, open.event, &ca, &c->fd_out);
+	if (err) {
+		event_put(open.event);
+		c->out[1] = true;
+		return core_refuse(c->s->core, err, "the session has no descriptor left: %s",
+				   strerror(-err));
+	}
+	c->s->view->any_event = 1;
+	card_take(ca, c->proc);
+	describe(c, ca);
+	return 0;
+}
+
+s64 op_read(struct call *c)
+{
+	struct carrier *ca = call_carrier(c);
+	s64 n;
+
+	if (!ca)
+		return -EBADF;
+	n = event_read(ca->event, c->data, c->arg[1]);
+	if (n > 0)
+		c->out_len = (u32)n;
+	return n;
+}
+
+s64 op_ioctl(struct call *c)
+{
+	struct carrier *ca = call_carrier(c);
+	struct ioctl_call call = {
+		.caller = c->thread->task,
+		.cmd = (u32)c->arg[1],
+		.arg = c->arg[2],
+		.in = c->in,
+		.in_len = c->len,
+	};
+	int err;
+
+	if (!ca)
+		return -EBADF;
+	if (call.cmd == PERF_EVENT_IOC_SET_OUTPUT)
+		call.arg = c->arg[3] == WIRE_NO_EVENT ? (u64)FD_NONE : (u64)FD_NAMED;
+	err = event_ioctl(ca->event, &call);
+	cards_stale(c->s, ca->event);
+	if (call.out_len) {
+		memcpy(c->data, call.out, sizeof(call.out));
+		c->out_len = call.out_len;
+		c->out[0] = call.out_at;
+	}
+	return err;
+}
+
+/* The user page is one sealed memfd per event; whoever maps it maps the same one. */
+s64 op_mmap(struct call *c)
+{
+	struct carrier *ca = call_carrier(c);
+	u64 len = c->arg[1], prot = c->arg[2], flags = c->arg[3], offset = c->arg[4];
+	bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
+	int err;
+
+	if (!ca)
+		return -EBADF;
+	err = event_map_check(ca->event, len, offset, shared, prot & PROT_WRITE);
+	if (err)
+		return err;
+	if (!ca->page) {
+		ca->page_fd = memfd_create("perf_event", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		if (ca->page_fd < 0 || ftruncate(ca->page_fd, 4096) ||
+		    fcntl(ca->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+			return -ENOMEM;
+		ca->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ca->page_fd, 0);
+		if (ca->page == MAP_FAILED) {
+			ca->page = NULL;
+			return -ENOMEM;
+		}
+	}
+	event_set_page(ca->event, ca->page);
+	ca->page_maps++;
+	c->fd_out = ca->page_fd;
+	c->fd_out_keep = true;
+	return 0;
+}
+
+s64 op_munmap(struct call *c)
+{
+	struct carrier *ca = call_carrier(c);
+
+	if (!ca || !ca->page_maps)
+		return -EINVAL;
+	if (--ca->page_maps == 0)
+		event_set_page(ca->event, NULL);
+	return 0;
+}
+
+s64 op_poll(struct call *c)
+{
+	struct carrier *ca = call_carrier(c);
+
+	return ca ? (s64)event_poll(ca->event) : -EBADF;
+}
+
+s64 op_lookup(struct call *c)
+{
+	struct carrier *ca = c->fd_in < 0 ? NULL : carrier_by_fd(c->s, c->fd_in);
+
+	if (!ca)
+		return -ENOENT;
+	describe(c, ca);
+	return 0;
+}
+
+/* What the core asks for. */
+
+static u64 host_clock(void *ctx)
+{
+	(void)ctx;
+	return session_now();
+}
+
+static u64 host_task_clock(void *ctx, struct task *task)
+{
+	struct thread *th = task_host(task);
+
+	(void)ctx;
+	return th ? clock_read(th) : 0;
+}
+
+static void host_timer(void *ctx, u64 deadline)
+{
+	struct session *s = ctx;
+	struct itimerspec when = {{0}};
+
+	if (deadline != CORE_NO_TIMER) {
+		/* Zero would switch it off. */
+		if (!deadline)
+			deadline = 1;
+		when.it_value.tv_sec = (time_t)(deadline / 1000000000);
+		when.it_value.tv_nsec = (long)(deadline % 1000000000);
+	}
+	timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static bool host_capable(void *ctx, struct task *task, enum core_cap cap)
+{
+	struct thread *th = task_host(task);
+
+	(void)ctx;
+	return th && cred_capable(th->proc->pid, th->tid, cap);
+}
+
+static bool host_may_access(void *ctx, struct task *task, struct task *target,
+			    enum core_access access)
+{
+	struct thread *th = task_host(task), *other = task_host(target);
+
+	(void)ctx;
+	return th && other && cred_may_access(th, other, access);
+}
+
+/* The guest's runtime looks whether there is a free one when the refusal comes later than this. */
+static int host_fd_reserve(void *ctx, struct open_call *call)
+{
+	struct call *c = call->host;
+
+	(void)ctx;
+	if (c)
+		c->past_fd_check = true;
+	return 0;
+}
+
+static struct event *host_fd_event(void *ctx, struct task *caller, int fd)
+{
+	struct session *s = ctx;
+	struct carrier *ca;
+
+	(void)caller;
+	if (!s->call || fd != FD_NAMED)
+		return NULL;
+	ca = carrier_by_handle(s, call_fd_handle(s->call));
+	return ca ? ca->event : NULL;
+}
+
+static int host_find_task(void *ctx, struct task *caller, int pid, struct task **task)
+{
+	struct session *s = ctx;
+	struct thread *th, *from = task_host(caller);
+	s32 tid;
+	int err;
+
+	if (pid <= 0)
+		return -ESRCH;
+	tid = from ? pid_from_guest(from->proc, pid) : pid;
+	th = tid > 0 ? guest_find(s, tid) : NULL;
+	if (!th || th->proc == s->self_proc) {
+		if (tid <= 0 || !pid_exists(tid))
+			return -ESRCH;
+		return core_refuse(
+			s->core, -ENOENT,
+			"process %d is no guest of this session: the virtual PMU counts only "
+			"what was started under anyperf run",
+			pid);
+	}
+	err = thread_need_task(th);
+	if (err)
+		return err;
+	if (!s->call || s->call->thread != th)
+		clock_attach(th);
+	*task = th->task;
+	return 0;
+}
+
+/* Cgroups as the session has met them; ids are the kernel's, the directory's inode number. */
+static int host_fd_cgroup(void *ctx, struct task *caller, int fd, struct cgroup **cgroup)
+{
+	struct session *s = ctx;
+	struct statfs fs;
+	struct stat st;
+
+	(void)caller;
+	if (s->call)
+		fd = s->call->fd_in;
+	if (fd < 0 || fstatfs(fd, &fs) || fstat(fd, &st) || !S_ISDIR(st.st_mode) ||
+	    (fs.f_type != 0x63677270 && fs.f_type != 0x27e0eb))
+		return -EBADF;
+	*cgroup = cgroup_by_id(s->core, st.st_ino);
+	if (!*cgroup)
+		*cgroup = cgroup_new(s->core, NULL, st.st_ino);
+	return *cgroup ? 0 : -ENOMEM;
+}
+
+const struct core_ops session_core_ops = {
+	.clock = host_clock,
+	.task_clock = host_task_clock,
+	.timer = host_timer,
+	.capable = host_capable,
+	.may_access = host_may_access,
+	.fd_reserve = host_fd_reserve,
+	.fd_event = host_fd_event,
+	.find_task = host_find_task,
+	.fd_cgroup = host_fd_cgroup,
+};

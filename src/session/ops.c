@@ -1,0 +1,129 @@
+/* What guests ask for, op by op, but the event calls themselves (ops-event.c). */
+#include <errno.h>
+#include <signal.h>
+#include <linux/sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+static s64 op_ping(struct call *c)
+{
+	(void)c;
+	return 0;
+}
+
+static s64 op_prctl(struct call *c)
+{
+	return perf_prctl(c->thread->task, c->arg[0] != 0);
+}
+
+/*
+ * A task is about to be made. The events it inherits exist from now on, so nothing that it does and
+ * nothing that its maker does next can come in between.
+ */
+static s64 op_fork(struct call *c)
+{
+	u64 flags = c->arg[0];
+	bool is_thread = flags & CLONE_THREAD;
+	struct proc *p = c->proc;
+	struct thread *child;
+	s64 err;
+
+	if (!is_thread) {
+		p = proc_new(c->s, 0);
+		if (!p)
+			return -ENOMEM;
+		err = proc_make_socket(p, &c->fd_out);
+		if (err) {
+			proc_end(p);
+			return err;
+		}
+	}
+	child = thread_new(p, 0, WIRE_NO_METER);
+	if (!child) {
+		err = -ENOMEM;
+		goto fail;
+	}
+	child->token = ++c->s->last_token & 0x7fffffff;
+	if (!child->token)
+		child->token = ++c->s->last_token & 0x7fffffff;
+	err = task_fork(c->thread->task, 0, p->pid ? p->pid : -(int)child->token, is_thread,
+			flags & CLONE_CLEAR_SIGHAND, child, &child->task);
+	if (err) {
+		child->task = NULL;
+		goto fail;
+	}
+	task_sched_in(child->task, (u32)task_cpu(c->thread->task));
+	if (c->arg[1] != WIRE_NO_METER)
+		thread_set_meter(child, (u32)c->arg[1], true);
+	if (!is_thread)
+		p->token = child->token;
+	return (s64)child->token;
+fail:
+	if (!is_thread) {
+		proc_end(p);
+		close(c->fd_out);
+		c->fd_out = -1;
+	} else if (child) {
+		thread_end(child);
+	}
+	return err;
+}
+
+static s64 op_unfork(struct call *c)
+{
+	struct thread *th = thread_by_token(c->proc, c->arg[0]);
+	struct proc *p;
+
+	if (th) {
+		thread_end(th);
+		return 0;
+	}
+	list_for_each_entry (p, &c->s->procs, link) {
+		if (p->token && p->token == c->arg[0] && !p->pid) {
+			proc_end(p);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static s64 op_exit(struct call *c)
+{
+	thread_end(c->thread);
+	c->thread = NULL;
+	return 0;
+}
+
+s64 op_open(struct call *c);
+s64 op_read(struct call *c);
+s64 op_ioctl(struct call *c);
+s64 op_mmap(struct call *c);
+s64 op_munmap(struct call *c);
+s64 op_poll(struct call *c);
+s64 op_lookup(struct call *c);
+
+void op_dispatch(struct call *c)
+{
+	static const struct {
+		s64 (*run)(struct call *c);
+		bool changes; /* states of events: cards must follow */
+	} ops[WIRE_OP_COUNT] = {
+		[WIRE_OP_OPEN] = {op_open, true},      [WIRE_OP_READ] = {op_read, false},
+		[WIRE_OP_IOCTL] = {op_ioctl, true},    [WIRE_OP_MMAP] = {op_mmap, false},
+		[WIRE_OP_MUNMAP] = {op_munmap, false}, [WIRE_OP_POLL] = {op_poll, false},
+		[WIRE_OP_PRCTL] = {op_prctl, true},    [WIRE_OP_LOOKUP] = {op_lookup, false},
+		[WIRE_OP_FORK] = {op_fork, true},      [WIRE_OP_UNFORK] = {op_unfork, true},
+		[WIRE_OP_EXIT] = {op_exit, true},      [WIRE_OP_PING] = {op_ping, false},
+	};
+
+	if (c->op >= WIRE_OP_COUNT || !ops[c->op].run) {
+		c->ret = -ENOSYS;
+		return;
+	}
+	c->ret = ops[c->op].run(c);
+	if (ops[c->op].changes)
+		cards_publish(c->s);
+}

@@ -1,0 +1,175 @@
+/*
+ * What the kernel says of processes: whose thread is whose, pid namespaces, credentials. All of it is
+ * read when it is asked for; a guest may change its credentials at any time.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+/* EPERM says that it exists. */
+bool pid_has_tid(pid_t pid, s32 tid)
+{
+	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
+}
+
+bool pid_exists(pid_t pid)
+{
+	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
+/* The first line of /proc/@pid/task/@tid/status that begins with @key, without it; false: none. */
+static bool status_line(pid_t pid, s32 tid, const char *key, char *value, size_t len)
+{
+	char path[64], line[512];
+	size_t key_len = strlen(key);
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, key_len) == 0 && line[key_len] == ':') {
+			snprintf(value, len, "%s", line + key_len + 1);
+			found = true;
+		}
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static bool same_namespace(pid_t pid, const char *ns)
+{
+	char path[64];
+	struct stat mine, its;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", ns);
+	if (stat(path, &mine))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, ns);
+	/* Unreadable means another user's, and for that what is asked next will fail as well. */
+	return stat(path, &its) || (mine.st_ino == its.st_ino && mine.st_dev == its.st_dev);
+}
+
+/* What a process in another namespace calls @tid, which is ours; 0: nothing. */
+static s32 tid_inside(pid_t pid, s32 tid)
+{
+	char value[256], *word, *save = NULL;
+	s32 last = 0;
+
+	if (!status_line(pid, tid, "NSpid", value, sizeof(value)))
+		return 0;
+	for (word = strtok_r(value, " \t\n", &save); word; word = strtok_r(NULL, " \t\n", &save))
+		last = atoi(word);
+	return last;
+}
+
+/* The thread of @pid (ours) that calls itself @tid, in our namespace; 0: there is none. */
+s32 pid_translate(pid_t pid, s32 tid, bool *same)
+{
+	char path[64];
+	struct dirent *d;
+	s32 found = 0;
+	DIR *dir;
+
+	*same = same_namespace(pid, "pid");
+	if (*same)
+		return pid_has_tid(pid, tid) ? tid : 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && !found && (d = readdir(dir))) {
+		s32 t = atoi(d->d_name);
+
+		if (t > 0 && tid_inside(pid, t) == tid)
+			found = t;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* A pid that guest @p names, in our namespace; 0: nobody we know. */
+s32 pid_from_guest(struct proc *p, s32 pid)
+{
+	struct proc *other;
+	struct thread *th;
+
+	if (p->same_ns)
+		return pid;
+	list_for_each_entry (other, &p->s->procs, link)
+		list_for_each_entry (th, &other->threads, link)
+			if (th->tid && !same_namespace(other->pid, "pid") &&
+			    tid_inside(other->pid, th->tid) == pid)
+				return th->tid;
+	return 0;
+}
+
+static bool has_cap(pid_t pid, s32 tid, int cap)
+{
+	char value[64];
+
+	if (!same_namespace(pid, "user") || !status_line(pid, tid, "CapEff", value, sizeof(value)))
+		return false;
+	return strtoull(value, NULL, 16) >> cap & 1;
+}
+
+/* As the kernel would ask it of the initial user namespace; for it, ours stands in. */
+bool cred_capable(pid_t pid, s32 tid, enum core_cap cap)
+{
+	static const int number[] = {
+		[CORE_CAP_PERFMON] = 38,
+		[CORE_CAP_SYS_ADMIN] = CAP_SYS_ADMIN,
+		[CORE_CAP_KILL] = CAP_KILL,
+		[CORE_CAP_IPC_LOCK] = CAP_IPC_LOCK,
+	};
+
+	return has_cap(pid, tid, number[cap]);
+}
+
+struct ids {
+	unsigned real, effective, saved, fs;
+};
+
+static bool ids_read(pid_t pid, s32 tid, const char *key, struct ids *ids)
+{
+	char value[128];
+
+	return status_line(pid, tid, key, value, sizeof(value)) &&
+	       sscanf(value, "%u %u %u %u", &ids->real, &ids->effective, &ids->saved, &ids->fs) ==
+		       4;
+}
+
+/*
+ * ptrace's rule with real credentials: the same ids all over and a dumpable target, or CAP_SYS_PTRACE.
+ * Dumpable shows in who owns the target's files in /proc.
+ */
+bool cred_may_access(struct thread *who, struct thread *target, enum core_access access)
+{
+	pid_t pid = who->proc->pid, tpid = target->proc->pid;
+	struct ids u, g, tu, tg;
+	char path[64];
+	struct stat st;
+
+	(void)access; /* yama restricts attaching, which is then the kernel's to refuse */
+	if (!target->tid)
+		return true; /* just forked by someone who had the right */
+	if (has_cap(pid, who->tid, CAP_SYS_PTRACE))
+		return true;
+	if (!ids_read(pid, who->tid, "Uid", &u) || !ids_read(pid, who->tid, "Gid", &g) ||
+	    !ids_read(tpid, target->tid, "Uid", &tu) || !ids_read(tpid, target->tid, "Gid", &tg))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tpid);
+	if (stat(path, &st) || (st.st_uid != tu.effective && st.st_uid == 0))
+		return false;
+	return u.real == tu.real && u.real == tu.effective && u.real == tu.saved &&
+	       g.real == tg.real && g.real == tg.effective && g.real == tg.saved;
+}

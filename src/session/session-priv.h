@@ -1,0 +1,245 @@
+/*
+ * PURPOSE: what the session's files share: the session, its guests, events' descriptors, and a call
+ * on its way.
+ *
+ * Ownership: session owns procs, a proc its threads; a carrier belongs to the event whose host pointer
+ * it is. Objects that the current batch of epoll events may still name are put on `graveyard` and freed
+ * after it. A thread has a core task from the moment somebody has to do with it: it called, or an event
+ * was opened on it, or its parent's events were inherited.
+ */
+#ifndef SESSION_SESSION_PRIV_H
+#define SESSION_SESSION_PRIV_H
+
+#include <sys/types.h>
+
+#include "abi/meter.h"
+#include "abi/wire.h"
+#include "base/list.h"
+#include "core/call.h"
+#include "core/event.h"
+#include "pmu/drivers.h"
+#include "session/session.h"
+
+enum pollee_kind {
+	POLLEE_DOOR,
+	POLLEE_SOCK,
+	POLLEE_LISTEN,
+	POLLEE_TIMER,
+	POLLEE_ENDS,  /* the nested epoll of ends */
+	POLLEE_PIDFD, /* in the nested one, as the following */
+	POLLEE_CARRIER,
+};
+
+/* What epoll hands back. */
+struct pollee {
+	enum pollee_kind kind;
+	bool gone; /* its owner died within this batch */
+};
+
+/* The session's end of a socket that guests inherit; each who joins by name gets one for his tree. */
+struct door {
+	struct pollee poll;
+	struct list link; /* in session->doors or, closed, in the graveyard of doors */
+	int sock;
+};
+
+#define HOT_SLOTS 4u
+
+struct proc {
+	struct pollee sock_poll, pid_poll;
+	struct session *s;
+	struct list link;
+	pid_t pid;              /* in the session's namespace; 0 while it has not said HELLO */
+	int pidfd;              /* -1 until it is known */
+	int sock;               /* -1: it has not introduced itself */
+	int memfd;              /* -1 as well */
+	u64 token;              /* of the WIRE_OP_FORK that announced it, until HELLO; else 0 */
+	s8 same_ns;             /* pid namespace is the session's: 1, 0, or -1 not asked yet */
+	struct wire_proc *page; /* the memfd, all of it; NULL without one */
+	struct thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */
+	int fds[WIRE_SLOTS];                /* received for the slot's next request, or -1 */
+	struct list threads;
+};
+
+struct thread {
+	struct list link; /* in proc->threads */
+	struct proc *proc;
+	s32 tid;       /* in the session's namespace; 0 while not known */
+	s32 guest_tid; /* as the guest says */
+	u32 meter;     /* index in the tree, or WIRE_NO_METER */
+	u64 token;     /* of the WIRE_OP_FORK that announced it, until it is known; else 0 */
+	u64 zero[METER_QUANTITIES]; /* meter values that are not its own */
+	struct task *task;          /* NULL: nobody has to do with it */
+
+	/* Clocks: clock.c. */
+	u64 cpu_time; /* last known; never back */
+	int clock_fd; /* the kernel's own event on it, or -1 */
+	u64 clock_offset;
+	bool clock_tried;
+	int sw_fd[SOURCE_MAX]; /* kernel events for software counts; -1 */
+	u64 sw_last[SOURCE_MAX];
+	u64 slept; /* round trips that slept, as the guest says */
+};
+
+struct card_state {
+	s64 state, leader, child_count;
+	u64 lost, has_children;
+};
+
+/* A guest's perf descriptor: the write end of the pipe of which it has the read end. */
+struct carrier {
+	struct pollee poll;
+	struct session *s;
+	struct list link;
+	struct event *event;
+	int wfd;
+	u64 ino, dev;
+	u64 handle;
+	u32 index;           /* in session->carriers */
+	struct proc *opener; /* who has the card; NULL: nobody */
+	u32 card;            /* index + 1; 0: none */
+	u32 card_seq;
+	bool card_stale;
+	struct card_state card_state;
+	int page_fd; /* memfd of the user page, or -1 */
+	void *page;
+	u32 page_maps;
+};
+
+struct call {
+	struct session *s;
+	struct proc *proc;
+	struct thread *thread;
+	u32 slot, seq;
+	u32 op;
+	u32 len;
+	u64 arg[6];
+	int fd_in; /* came with the request, or -1; closed after the call */
+	bool past_fd_check;
+
+	s64 ret;
+	u64 out[4];
+	u32 out_len;
+	int fd_out; /* goes with the reply, or -1 */
+	bool fd_out_keep;
+	u8 in[WIRE_DATA + 1]; /* NUL behind the data */
+	u64 data[WIRE_DATA / 8];
+};
+
+struct session {
+	struct session_config config;
+	struct core *core;
+	struct pmu *cpu_pmu, *sw_pmu, *absent_pmus;
+	struct pmu_source cpu_source, sw_source;
+	int paranoid;
+
+	int epoll; /* all */
+	int ends;  /* nested: deaths and closes */
+	int timer;
+	int listen;
+	int guest_door;    /* of the first door; -1 once given up */
+	struct list doors; /* struct door, those that some guest still holds */
+	struct pollee ends_poll, timer_poll, listen_poll;
+
+	int tree_fd;
+	struct meter_tree *tree;
+	struct wire_view *view;
+	char root[256];
+
+	struct list procs;
+	struct list graveyard; /* procs to be freed after the batch */
+	struct list carriers;
+	struct list dead_carriers;
+	struct list dead_doors;
+	struct carrier **handles;
+	u32 nr_handles, handle_hint;
+	u64 last_token;
+	struct proc *self_proc;
+	struct thread *self;
+
+	struct call *call; /* in progress; NULL: a direct call */
+	struct {
+		struct proc *proc;
+		u32 slot;
+	} hot[HOT_SLOTS];
+	u32 nr_hot;
+	u64 hot_until;
+	u32 nr_cpus;
+	bool inherit_seen;
+};
+
+/* session.c */
+u64 session_now(void);
+
+/* door.c: sockets and first contacts */
+int must_check door_open(struct session *s, int *guest_end);
+void door_free(struct door *door);
+void door_read(struct session *s, struct door *door);
+int must_check proc_make_socket(struct proc *p, int *guest_end);
+void sock_read(struct proc *p);
+void listen_accept(struct session *s);
+int must_check listen_open(struct session *s, const char *name, char *why, size_t len);
+int parcel_send(int sock, u32 slot, u32 seq, int fd);
+
+/* guest.c: processes and threads */
+struct proc *proc_new(struct session *s, pid_t pid);
+struct proc *proc_by_pid(struct session *s, pid_t pid);
+int must_check proc_watch_end(struct proc *p);
+int must_check proc_make_memory(struct proc *p);
+void proc_end(struct proc *p);
+void proc_free(struct proc *p);
+struct wire_slot *proc_slot(struct proc *p, u32 slot);
+struct thread *thread_new(struct proc *p, s32 tid, u32 meter);
+struct thread *thread_by_tid(struct proc *p, s32 tid);
+struct thread *thread_by_token(struct proc *p, u64 token);
+void thread_set_meter(struct thread *th, u32 meter, bool fresh);
+int must_check thread_need_task(struct thread *th);
+void thread_end(struct thread *th);
+struct thread *guest_find(struct session *s, s32 tid);
+void proc_exec(struct proc *p, struct thread *survivor);
+
+/* pids.c: what /proc tells */
+bool pid_has_tid(pid_t pid, s32 tid);
+s32 pid_translate(pid_t pid, s32 tid, bool *same);
+bool pid_exists(pid_t pid);
+s32 pid_from_guest(struct proc *p, s32 pid);
+bool cred_capable(pid_t pid, s32 tid, enum core_cap cap);
+bool cred_may_access(struct thread *who, struct thread *target, enum core_access access);
+
+/* clock.c: CPU time and software counts of a thread */
+void clock_init(struct thread *th);
+void clock_attach(struct thread *th);
+void clock_release(struct thread *th);
+void clock_told(struct thread *th, u64 cpu_time);
+u64 clock_read(struct thread *th);
+u64 software_read(void *ctx, struct task *task, u32 what);
+u64 software_have(void);
+
+/* serve.c: slots */
+void serve_slot(struct proc *p, u32 slot);
+void serve_forget(struct session *s, struct proc *p);
+bool serve_hot(struct session *s);
+
+/* ops.c, ops-event.c: the calls */
+void op_dispatch(struct call *c);
+extern const struct core_ops session_core_ops;
+
+/* carrier.c: descriptors */
+int must_check carrier_new(struct session *s, struct event *event, struct carrier **carrier,
+			   int *guest_fd);
+struct carrier *carrier_by_handle(struct session *s, u64 handle);
+struct carrier *carrier_by_fd(struct session *s, int fd);
+void carrier_closed(struct carrier *c);
+void carrier_free(struct carrier *c);
+
+/* cards.c: what a process may read without asking */
+void card_take(struct carrier *c, struct proc *opener);
+void card_drop(struct carrier *c);
+void cards_publish(struct session *s);
+void cards_stale(struct session *s, const struct event *event);
+
+/* view.c: the files that guests see */
+int must_check view_make(struct session *s, char *why, size_t len);
+void view_remove(struct session *s);
+
+#endif

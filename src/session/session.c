@@ -1,0 +1,449 @@
+/* A session's life and its event loop. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+#define BATCH 64
+
+u64 session_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+static int say(char *why, size_t len, int err, const char *what)
+{
+	snprintf(why, len, "%s: %s", what, strerror(-err));
+	return err;
+}
+
+static int watch(int epoll, int fd, struct pollee *p, enum pollee_kind kind, u32 events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = p};
+
+	p->kind = kind;
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/* Guests' events and sockets are descriptors of ours: as many as we may have. */
+static void raise_fd_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
+		lim.rlim_cur = lim.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &lim);
+	}
+}
+
+static int make_tree(struct session *s, char *why, size_t len)
+{
+	const off_t size = (off_t)meter_tree_offset(METER_TREE_SLOTS);
+	bool ours = s->config.tree_fd < 0;
+
+	if (ours) {
+		s->tree_fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		if (s->tree_fd < 0 || ftruncate(s->tree_fd, size) ||
+		    fcntl(s->tree_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+			return say(why, len, -errno, "making the meters");
+	} else {
+		int seals = fcntl(s->config.tree_fd, F_GET_SEALS);
+
+		if (seals < 0 || (~seals & (F_SEAL_SHRINK | F_SEAL_GROW)))
+			return say(why, len, -EINVAL, "the meter tree is not sealed");
+		s->tree_fd = fcntl(s->config.tree_fd, F_DUPFD_CLOEXEC, 3);
+		if (s->tree_fd < 0)
+			return say(why, len, -errno, "taking the meter tree");
+		if (lseek(s->tree_fd, 0, SEEK_END) < size)
+			return say(why, len, -EINVAL, "the meter tree is too short");
+	}
+	s->tree = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		       s->tree_fd, 0);
+	if (s->tree == MAP_FAILED) {
+		s->tree = NULL;
+		return say(why, len, -errno, "mapping the meters");
+	}
+	madvise(s->tree, (size_t)size, MADV_DONTDUMP);
+	if (ours) {
+		s->tree->flags = s->config.tree_flags;
+		__atomic_store_n(&s->tree->magic, METER_TREE_MAGIC, __ATOMIC_RELEASE);
+	}
+	s->view = (struct wire_view *)((u8 *)s->tree + WIRE_VIEW_IN);
+	return 0;
+}
+
+static int host_paranoid(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int v = 2;
+
+	if (f) {
+		if (fscanf(f, "%d", &v) != 1)
+			v = 2;
+		fclose(f);
+	}
+	return v;
+}
+
+/* Which vendor's codes the cpu PMU takes, and the model to show: both by the CPU that is there. */
+static enum cpu_vendor host_vendor(void)
+{
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	enum cpu_vendor vendor = CPU_VENDOR_INTEL;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "vendor_id", 9) == 0) {
+			if (strstr(line, "AuthenticAMD") || strstr(line, "HygonGenuine"))
+				vendor = CPU_VENDOR_AMD;
+			break;
+		}
+	}
+	if (f)
+		fclose(f);
+	return vendor;
+}
+
+/* Tables exist for these in libpfm4 and PAPI: Skylake-X, Zen 2 (Rome). */
+static u32 default_model(enum cpu_vendor vendor)
+{
+	return vendor == CPU_VENDOR_AMD ? 0x00830f10 : 0x00050654;
+}
+
+static u64 meter_read(void *ctx, struct task *task, u32 what)
+{
+	static const enum meter_quantity quantity[CPU_WHAT_MAX] = {
+		[CPU_INSTRUCTIONS] = METER_INSTRUCTIONS,
+		[CPU_BRANCHES] = METER_BRANCHES,
+	};
+	struct session *s = ctx;
+	struct thread *th = task_host(task);
+	const struct meter *m;
+
+	if (!th || th->meter >= METER_TREE_SLOTS || what >= CPU_WHAT_MAX)
+		return 0;
+	m = (const struct meter *)((u8 *)s->tree + meter_tree_offset(th->meter));
+	return meter_sum(m, quantity[what]) - th->zero[quantity[what]];
+}
+
+static int make_core(struct session *s, char *why, size_t len)
+{
+	enum cpu_vendor vendor = host_vendor();
+	struct core_config config = {
+		.ops = &session_core_ops,
+		.ctx = s,
+		.nr_cpus = s->nr_cpus,
+	};
+	struct cpu_pmu_config cpu = {
+		.source = &s->cpu_source,
+		.vendor = vendor,
+		.kernel_mode = s->config.ignore_kernel ? CPU_KERNEL_IGNORE : CPU_KERNEL_REFUSE,
+		.counters = s->config.counters,
+		.pmu_name = vendor == CPU_VENDOR_INTEL ? "skylake" : NULL,
+		.user_rdpmc = true,
+	};
+	int host = host_paranoid(), err;
+
+	if (s->config.paranoid != SESSION_PARANOID_HOST)
+		s->paranoid = s->config.paranoid;
+	else
+		s->paranoid = s->config.ignore_kernel || host > 2 ? host : 2;
+	config.sysctl.paranoid = s->paranoid;
+	s->core = core_new(&config);
+	if (!s->core)
+		return say(why, len, -ENOMEM, "making the perf subsystem");
+	s->cpu_source = (struct pmu_source){
+		.read = meter_read, .ctx = s, .have = BIT(CPU_INSTRUCTIONS) | BIT(CPU_BRANCHES)};
+	s->sw_source =
+		(struct pmu_source){.read = software_read, .ctx = s, .have = software_have()};
+	err = cpu_pmu_new(s->core, &cpu, &s->cpu_pmu);
+	if (!err)
+		err = software_pmu_new(s->core, &s->sw_source, &s->sw_pmu);
+	if (!err)
+		err = absent_pmus_new(s->core, &s->absent_pmus);
+	if (err)
+		return say(why, len, err, "registering the PMUs");
+	s->view->cpu_model = s->config.cpu_model ? s->config.cpu_model : default_model(vendor);
+	s->view->counters = s->config.counters;
+	s->view->flags = WIRE_VIEW_RDPMC;
+	return 0;
+}
+
+/* The caller of direct calls: this process, counted by nobody. */
+static int make_self(struct session *s)
+{
+	s->self_proc = proc_new(s, getpid());
+	if (!s->self_proc)
+		return -ENOMEM;
+	s->self = thread_new(s->self_proc, getpid(), WIRE_NO_METER);
+	if (!s->self)
+		return -ENOMEM;
+	return thread_need_task(s->self);
+}
+
+int session_new(const struct session_config *config, struct session **session, char *why,
+		size_t len)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (len)
+		why[0] = 0;
+	if (!s)
+		return say(why, len, -ENOMEM, "making a session");
+	s->config = *config;
+	s->epoll = s->ends = s->timer = s->listen = s->guest_door = s->tree_fd = -1;
+	s->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
+	list_init(&s->procs);
+	list_init(&s->graveyard);
+	list_init(&s->carriers);
+	list_init(&s->dead_carriers);
+	list_init(&s->doors);
+	list_init(&s->dead_doors);
+	raise_fd_limit();
+
+	err = make_tree(s, why, len);
+	if (!err)
+		err = make_core(s, why, len);
+	if (!err)
+		err = view_make(s, why, len);
+	if (err)
+		goto fail;
+
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	s->ends = epoll_create1(EPOLL_CLOEXEC);
+	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->epoll < 0 || s->ends < 0 || s->timer < 0 ||
+	    watch(s->epoll, s->ends, &s->ends_poll, POLLEE_ENDS, EPOLLIN) ||
+	    watch(s->epoll, s->timer, &s->timer_poll, POLLEE_TIMER, EPOLLIN)) {
+		err = say(why, len, -errno, "making the session's descriptors");
+		goto fail;
+	}
+	err = door_open(s, &s->guest_door);
+	if (err) {
+		say(why, len, err, "opening the session's door");
+		goto fail;
+	}
+	if (config->name) {
+		err = listen_open(s, config->name, why, len);
+		if (!err && watch(s->epoll, s->listen, &s->listen_poll, POLLEE_LISTEN, EPOLLIN))
+			err = say(why, len, -errno, "listening");
+		if (err)
+			goto fail;
+	}
+	err = make_self(s);
+	if (err) {
+		say(why, len, err, "making the session's own task");
+		goto fail;
+	}
+	__atomic_store_n(&s->view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
+	*session = s;
+	return 0;
+fail:
+	session_free(s);
+	return err;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* What the batch that is over may have named. */
+static void bury(struct session *s)
+{
+	struct proc *p, *tmp;
+	struct carrier *c, *ctmp;
+	struct door *d, *dtmp;
+
+	list_for_each_entry_safe (d, dtmp, &s->dead_doors, link)
+		door_free(d);
+	list_for_each_entry_safe (p, tmp, &s->graveyard, link)
+		proc_free(p);
+	list_for_each_entry_safe (c, ctmp, &s->dead_carriers, link)
+		carrier_free(c);
+}
+
+void session_free(struct session *s)
+{
+	struct proc *p, *tmp;
+	struct carrier *c, *ctmp;
+	struct door *d, *dtmp;
+
+	if (!s)
+		return;
+	list_for_each_entry_safe (d, dtmp, &s->doors, link)
+		door_free(d);
+	list_for_each_entry_safe (c, ctmp, &s->carriers, link)
+		carrier_closed(c);
+	list_for_each_entry_safe (p, tmp, &s->procs, link)
+		proc_end(p);
+	bury(s);
+	if (s->core)
+		core_free(s->core);
+	cpu_pmu_free(s->cpu_pmu);
+	software_pmu_free(s->sw_pmu);
+	absent_pmus_free(s->absent_pmus);
+	view_remove(s);
+	close_fd(s->guest_door);
+	close_fd(s->listen);
+	close_fd(s->timer);
+	close_fd(s->ends);
+	close_fd(s->epoll);
+	if (s->tree)
+		munmap(s->tree, meter_tree_offset(METER_TREE_SLOTS));
+	close_fd(s->tree_fd);
+	free(s->handles);
+	free(s);
+}
+
+int session_tree_fd(const struct session *s)
+{
+	return s->tree_fd;
+}
+
+int session_door_fd(const struct session *s)
+{
+	return s->guest_door;
+}
+
+void session_close_door(struct session *s)
+{
+	close_fd(s->guest_door);
+	s->guest_door = -1;
+}
+
+int session_fd(const struct session *s)
+{
+	return s->epoll;
+}
+
+struct core *session_core(struct session *s)
+{
+	return s->core;
+}
+
+struct task *session_self(struct session *s)
+{
+	return s->self->task;
+}
+
+const struct meter_tree *session_tree(const struct session *s)
+{
+	return s->tree;
+}
+
+int session_find_task(struct session *s, int tid, struct task **task, char *why, size_t len)
+{
+	struct thread *th;
+
+	session_drain(s);
+	th = guest_find(s, tid);
+	if (!th) {
+		bool exists = pid_exists(tid);
+
+		snprintf(why, len,
+			 exists ? "%d is not a guest of this session; start it under anyperf run"
+				: "there is no task %d",
+			 tid);
+		return exists ? -ENOENT : -ESRCH;
+	}
+	if (thread_need_task(th))
+		return -ENOMEM;
+	clock_attach(th);
+	*task = th->task;
+	return 0;
+}
+
+bool session_is_over(const struct session *s)
+{
+	const struct proc *p;
+
+	if (!list_empty(&s->doors))
+		return false;
+	list_for_each_entry (p, &s->procs, link)
+		if (p != s->self_proc)
+			return false;
+	return true;
+}
+
+/*
+ * Deaths and closes come before calls: a parent that has waited for its child, and a thread that has
+ * closed an event, find that done.
+ */
+void session_drain(struct session *s)
+{
+	struct epoll_event ev[BATCH];
+	int n;
+
+	do {
+		n = epoll_wait(s->ends, ev, BATCH, 0);
+		for (int i = 0; i < n; i++) {
+			struct pollee *p = ev[i].data.ptr;
+
+			if (p->gone)
+				continue;
+			if (p->kind == POLLEE_PIDFD)
+				proc_end(container_of(p, struct proc, pid_poll));
+			else
+				carrier_closed(container_of(p, struct carrier, poll));
+		}
+	} while (n == BATCH);
+}
+
+static void timer_fired(struct session *s)
+{
+	u64 times;
+
+	if (read(s->timer, &times, sizeof(times)) != sizeof(times))
+		return;
+	session_drain(s);
+	core_timer_run(s->core);
+	cards_publish(s);
+}
+
+void session_run(struct session *s, int timeout_ms)
+{
+	struct epoll_event ev[BATCH];
+	int n;
+
+	if (timeout_ms && serve_hot(s))
+		timeout_ms = 0;
+	n = epoll_wait(s->epoll, ev, BATCH, timeout_ms);
+	session_drain(s);
+	for (int i = 0; i < n; i++) {
+		struct pollee *p = ev[i].data.ptr;
+
+		if (p->gone)
+			continue;
+		switch (p->kind) {
+		case POLLEE_DOOR: door_read(s, container_of(p, struct door, poll)); break;
+		case POLLEE_SOCK: sock_read(container_of(p, struct proc, sock_poll)); break;
+		case POLLEE_LISTEN: listen_accept(s); break;
+		case POLLEE_TIMER: timer_fired(s); break;
+		case POLLEE_ENDS:
+		case POLLEE_PIDFD:
+		case POLLEE_CARRIER: break;
+		}
+	}
+	bury(s);
+}

@@ -1,0 +1,74 @@
+/*
+ * PURPOSE: a session: it plays the kernel for guests. It owns every perf event object, answers the
+ * calls that guests' runtimes send over the wire (abi/wire.h), and learns of their forks, execs and
+ * deaths. `anyperf run` has one in a process of its own; in `anyperf stat` the command line is it.
+ *
+ * Lifetime: session_new() to session_free(). Guests outlive the session unharmed: their perf calls
+ * answer ENODEV from then on.
+ * Locking: none; one thread. Nothing here blocks but session_run() with a timeout.
+ * Errors: 0 or -errno; why is a sentence in the buffer the caller gives.
+ */
+#ifndef SESSION_SESSION_H
+#define SESSION_SESSION_H
+
+#include "base/types.h"
+
+struct core;
+struct meter_tree;
+struct session;
+struct task;
+
+#define SESSION_PARANOID_HOST (-1000)
+
+struct session_config {
+	bool ignore_kernel; /* count requests that include kernel mode in user mode */
+	int paranoid;       /* shown and checked; SESSION_PARANOID_HOST: max(the host's, 2) or, with
+				ignore_kernel, the host's */
+	u32 counters;       /* of the virtual PMU; 0: as many as wanted */
+	u32 cpu_model;      /* CPUID leaf 1 EAX to show; 0: a model that clients know */
+	const char *name;   /* others may join under it; NULL: nobody can */
+	int tree_fd;        /* the meter tree; -1: the session makes one. Not taken */
+	u32 tree_flags;     /* enum meter_tree_flags for a tree that the session makes */
+	bool verbose;       /* say on stderr why calls are refused */
+};
+
+/* @why has room for @len bytes. The session's memory and descriptors are private to the caller. */
+int must_check session_new(const struct session_config *config, struct session **session, char *why,
+			   size_t len);
+void session_free(struct session *s);
+
+/*
+ * What guests inherit: the meter tree and the door; see abi/wire.h. Borrowed; both are CLOEXEC.
+ * session_close_door() gives up the session's own copy of the guests' end once the first guest has it,
+ * so that session_is_over() can become true.
+ */
+int session_tree_fd(const struct session *s);
+int session_door_fd(const struct session *s);
+void session_close_door(struct session *s);
+
+/* Becomes readable when session_run(s, 0) has something to do. */
+int session_fd(const struct session *s);
+
+/* Serves what there is to serve, waiting for it at most @timeout_ms (-1: no limit). */
+void session_run(struct session *s, int timeout_ms);
+
+/* Has every process that held the door ended, and every guest? */
+bool session_is_over(const struct session *s);
+
+/*
+ * Takes notice of whatever has already died or been closed; every direct call into the core must be
+ * preceded by it (mechanisms.md 9).
+ */
+void session_drain(struct session *s);
+
+/* The subsystem, for direct calls (core/call.h), and the task as which the caller itself makes them. */
+struct core *session_core(struct session *s);
+struct task *session_self(struct session *s);
+
+/* Names the task of @tid (as this process sees it) as open_call.pid does: 0 or -ESRCH, -ENOENT. */
+int must_check session_find_task(struct session *s, int tid, struct task **task, char *why,
+				 size_t len);
+
+const struct meter_tree *session_tree(const struct session *s);
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * The files that guests see in place of the machine's: a directory of this session's own with
+ *	devices/		for /sys/bus/event_source/devices: the host's entries, linked, and ours
+ *	kernel/perf_event_*	for /proc/sys/kernel
+ * Runtimes redirect paths into it; what is not in it they take from the host.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+#define HOST_DEVICES "/sys/bus/event_source/devices"
+
+struct emit {
+	const char *dir;
+	int err;
+};
+
+static int write_file(const char *dir, const char *name, const char *text)
+{
+	char path[512];
+	size_t len = strlen(text);
+	int fd, err = 0;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, len) != (ssize_t)len)
+		err = -EIO;
+	close(fd);
+	return err;
+}
+
+static void emit_file(void *arg, const char *path, const char *text)
+{
+	struct emit *e = arg;
+	const char *slash = strchr(path, '/');
+
+	if (e->err)
+		return;
+	if (slash) {
+		char sub[512];
+
+		snprintf(sub, sizeof(sub), "%s/%.*s", e->dir, (int)(slash - path), path);
+		if (mkdir(sub, 0755) && errno != EEXIST) {
+			e->err = -errno;
+			return;
+		}
+	}
+	e->err = write_file(e->dir, path, text);
+}
+
+static int make_device(struct session *s, struct pmu *pmu)
+{
+	char dir[400];
+	struct emit e = {.dir = dir};
+
+	snprintf(dir, sizeof(dir), "%s/devices/%s", s->root, pmu->name);
+	if (mkdir(dir, 0755))
+		return -errno;
+	pmu_files(pmu, emit_file, &e);
+	return e.err;
+}
+
+/* Those of the host that the session has no PMU of its own for. */
+static int link_host_devices(struct session *s)
+{
+	DIR *dir = opendir(HOST_DEVICES);
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir))) {
+		char from[600], to[600];
+
+		if (d->d_name[0] == '.' || pmu_by_name(s->core, d->d_name))
+			continue;
+		snprintf(to, sizeof(to), HOST_DEVICES "/%s", d->d_name);
+		snprintf(from, sizeof(from), "%s/devices/%s", s->root, d->d_name);
+		if (symlink(to, from)) {
+			closedir(dir);
+			return -errno;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return 0;
+}
+
+static int make_sysctls(struct session *s)
+{
+	const struct core_sysctl *sys = core_sysctl(s->core);
+	const struct {
+		const char *name;
+		s64 value;
+	} files[] = {
+		{"perf_event_paranoid", sys->paranoid},
+		{"perf_event_max_sample_rate", sys->max_sample_rate},
+		{"perf_cpu_time_max_percent", sys->cpu_time_max_percent},
+		{"perf_event_max_stack", sys->max_stack},
+		{"perf_event_max_contexts_per_stack", sys->max_contexts_per_stack},
+		{"perf_event_mlock_kb", sys->mlock_kb},
+		{"nmi_watchdog", 0},
+	};
+	char dir[300], text[32];
+	int err = 0;
+
+	snprintf(dir, sizeof(dir), "%s/kernel", s->root);
+	if (mkdir(dir, 0755))
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(files) && !err; i++) {
+		snprintf(text, sizeof(text), "%lld\n", (long long)files[i].value);
+		err = write_file(dir, files[i].name, text);
+	}
+	return err;
+}
+
+int view_make(struct session *s, char *why, size_t len)
+{
+	const char *tmp = getenv("XDG_RUNTIME_DIR");
+	char dir[300];
+	int err;
+
+	if (!tmp || tmp[0] != '/' || strlen(tmp) > 150 || access(tmp, W_OK))
+		tmp = "/tmp";
+	snprintf(s->root, sizeof(s->root), "%s/anyperf-XXXXXX", tmp);
+	if (!mkdtemp(s->root)) {
+		snprintf(why, len, "making a directory in %s: %s", tmp, strerror(errno));
+		s->root[0] = 0;
+		return -EIO;
+	}
+	/* Guests may run as another user. */
+	chmod(s->root, 0755);
+	snprintf(dir, sizeof(dir), "%s/devices", s->root);
+	err = mkdir(dir, 0755) ? -errno : 0;
+	for (struct pmu *pmu = pmu_next(s->core, NULL); pmu && !err; pmu = pmu_next(s->core, pmu))
+		err = make_device(s, pmu);
+	if (!err)
+		err = link_host_devices(s);
+	if (!err)
+		err = make_sysctls(s);
+	if (err) {
+		snprintf(why, len, "writing what guests see into %s: %s", s->root, strerror(-err));
+		return err;
+	}
+	memcpy(s->view->root, s->root, sizeof(s->view->root));
+	return 0;
+}
+
+/* Three levels deep at most, and nothing of it but what view_make() made: links are not followed. */
+static void remove_tree(const char *path, int depth)
+{
+	DIR *dir = depth < 4 ? opendir(path) : NULL;
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir))) {
+		char sub[1024];
+		struct stat st;
+
+		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+			continue;
+		if ((size_t)snprintf(sub, sizeof(sub), "%s/%s", path, d->d_name) >= sizeof(sub) ||
+		    lstat(sub, &st))
+			continue;
+		if (S_ISDIR(st.st_mode))
+			remove_tree(sub, depth + 1);
+		else
+			unlink(sub);
+	}
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+void view_remove(struct session *s)
+{
+	if (s->root[0])
+		remove_tree(s->root, 0);
+	s->root[0] = 0;
+}
