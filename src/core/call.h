@@ -60,8 +60,8 @@ void event_put(struct event *event);
 s64 must_check event_read(struct event *event, u64 *words, u64 len);
 
 /*
- * poll(2)'s answer without a ring: POLLHUP, and POLLERR for a pinned event in ERROR [OVF-03, GRP-08].
- * The host that maps rings ORs in theirs.
+ * poll(2): POLLHUP without a buffer [OVF-03] or when the target is gone, POLLERR for a pinned event in
+ * ERROR [GRP-08], else what was woken for since the last call, which this consumes [OVF-02].
  */
 u32 event_poll(struct event *event);
 
@@ -99,14 +99,23 @@ int must_check event_ioctl(struct event *event, struct ioctl_call *call);
 /* prctl(PR_TASK_PERF_EVENTS_DISABLE or ENABLE): the events that @caller opened [PRC]. Always 0. */
 int perf_prctl(struct task *caller, bool enable);
 
+struct perf_event_mmap_page;
+
 /*
- * The user page [PAGE]: @page is memory shared with the guest, of which the core writes the first
- * 1024 bytes and never reads a byte. event_map_check() says whether the mapping is allowed (offset 0,
- * @len in bytes; -EINVAL geometry, inherit with cpu -1; -EOPNOTSUPP data pages, which are the ring's).
+ * mmap(2) of @len bytes at @offset [SPEC 10, RING-01, RING-02]. @page is memory of the host's, shared
+ * with the guest, that becomes the event's user page [PAGE]: the core writes its first 1024 bytes and
+ * never reads one. If event_page() is there already it must be mapped instead, and @page is NULL.
+ * 0, -EINVAL (inherit with cpu -1, private, geometry, another size than the first), -EBUSY (output is
+ * redirected), -EOPNOTSUPP (data pages: sampling's matter).
  */
-int must_check event_map_check(struct event *event, u64 len, u64 offset, bool shared,
-			       bool writable);
-void event_set_page(struct event *event, struct perf_event_mmap_page *page);
+int must_check event_map(struct event *event, u64 len, u64 offset, bool shared, bool writable,
+			 struct perf_event_mmap_page *page);
+
+/* One mapping made by event_map() is gone (munmap, exec, exit). The last one detaches the page. */
+void event_unmap(struct event *event);
+
+/* The page that a further mapping shares, or NULL. */
+struct perf_event_mmap_page *event_page(const struct event *event);
 
 /* What tools need to know of an event besides. */
 u64 event_id(const struct event *event);

@@ -82,6 +82,12 @@ struct core_ops {
 	 */
 	int (*find_task)(void *ctx, struct task *caller, int pid, struct task **task);
 
+	/*
+	 * SET_BPF's descriptor: 0 a BPF program, -EBADF not open, -EINVAL something else.
+	 * NULL: EBADF always.
+	 */
+	int (*fd_bpf)(void *ctx, struct task *caller, int fd);
+
 	/* The cgroup behind directory descriptor @fd; -EBADF if it is none. NULL: EBADF always. */
 	int (*fd_cgroup)(void *ctx, struct task *caller, int fd, struct cgroup **cgroup);
 
@@ -119,13 +125,24 @@ struct core_sysctl {
 	bool paranoid_3_refuses; /* Debian's kernels: 3 refuses all without CAP_SYS_ADMIN [FILE-02] */
 };
 
+/* What the processor's architecture decides in an attr's checks. */
+struct core_arch {
+	u64 regs_valid;    /* sample_regs_*: any other bit is EINVAL [ATTR-47] */
+	u64 regs_extended; /* of those, the ones that need PMU_CAP_EXTENDED_REGS */
+	bool stack_dump;   /* STACK_USER can be had; else ENOSYS [ATTR-48] */
+};
+
+extern const struct core_arch core_arch_x86_64;
+extern const struct core_arch core_arch_arm64;
+
 struct core_config {
-	const struct core_ops *ops; /* borrowed for the core's life */
-	void *ctx;                  /* handed to every op */
-	u32 nr_cpus;                /* nr_cpu_ids; all online at first */
-	u32 hz;                     /* ticks a second, 250 if 0: the default mux interval */
-	u32 page_size;              /* 4096 if 0 */
-	struct core_sysctl sysctl;  /* zeros in all but paranoid mean the defaults */
+	const struct core_ops *ops;   /* borrowed for the core's life */
+	void *ctx;                    /* handed to every op */
+	u32 nr_cpus;                  /* nr_cpu_ids; all online at first */
+	u32 hz;                       /* ticks a second, 250 if 0: the default mux interval */
+	u32 page_size;                /* 4096 if 0 */
+	const struct core_arch *arch; /* NULL: x86_64 */
+	struct core_sysctl sysctl;    /* zeros in all but paranoid mean the defaults */
 };
 
 /* NULL only without memory. */
@@ -189,6 +206,12 @@ int must_check task_fork(struct task *parent, int tid, int tgid, bool thread, bo
  * task_exit() before. The host calls this when the old program's counts are complete.
  */
 void task_exec(struct task *task);
+
+/*
+ * @task goes on without being counted: it execs a program out of the host's reach, or one with set-id
+ * bits. Its events end as in task_exit(); those that it opened itself stay with their descriptors.
+ */
+void task_uncount(struct task *task);
 
 /*
  * @task is gone: takes its events off, folds inherited ones into their originals [INH-03], wakes

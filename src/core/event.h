@@ -13,9 +13,10 @@
 #include "base/list.h"
 #include "core/pmu.h"
 
+struct buffer;
+struct cgroup;
 struct ctx;
 struct ctx_pmu;
-struct cgroup;
 
 /* SPEC 2. The order matters: "off" is <= OFF, "on" is >= INACTIVE. */
 enum event_state {
@@ -64,8 +65,9 @@ struct event {
 	struct cgroup *cgroup; /* cpu-wide events of a cgroup, else NULL */
 	s32 clockid;           /* what its times are in; -1: the core's clock */
 
-	/* Its place. While not in a context (being opened, after its task's exit): NULL, unlinked. */
-	struct ctx *ctx;
+	/* Its place. After its task's exit ctx stays, and in_ctx is false; the lists are unlinked. */
+	struct ctx *ctx; /* holds a reference; NULL while being opened */
+	bool in_ctx;
 	struct ctx_pmu *epc;     /* ctx's part for the PMU that schedules it (the leader's) */
 	struct list ctx_link;    /* ctx->events */
 	struct list group_link;  /* a leader: in ctx's pinned or flexible list, in group order */
@@ -92,15 +94,13 @@ struct event {
 	u64 child_time_enabled, child_time_running;
 
 	/* Sampling's place: who gets the records, and what was lost [READ-04]. */
-	s32 event_limit;         /* REFRESH: overflows left, 0: no limit */
-	bool pending_disable;    /* its limit is used up: off at the next schedule-out */
-	u64 lost_samples;        /* records refused for this event */
-	struct event *output;    /* SET_OUTPUT's target; holds a reference. NULL: its own buffer */
-	struct event_ring *ring; /* its mapped buffer; NULL: none */
-
-	/* User page [PAGE]: shared with the guest, so only ever written. NULL: not mapped. */
-	struct perf_event_mmap_page *page;
-	u32 page_lock;
+	s32 event_limit;      /* REFRESH: overflows left, 0: no limit */
+	bool pending_disable; /* its limit is used up: off at the next schedule-out */
+	u64 lost_samples;     /* records refused for this event */
+	struct buffer
+		*buffer; /* its own or SET_OUTPUT's, of which it holds a reference; NULL: none */
+	struct list buffer_link; /* buffer->events */
+	u32 maps;                /* how often this event itself is mapped now */
 };
 
 static inline bool event_is_sampling(const struct event *event)
@@ -139,6 +139,12 @@ bool event_capable(const struct event *event, int core_cap);
  * driver must stop() the event (its limit is used up) [SPEC 7].
  */
 bool must_check event_overflow(struct event *event);
+
+/*
+ * Carries out what overflows left to do (REFRESH's end). Every call into the core ends with it; a host
+ * that feeds overflows from outside of one says so with this.
+ */
+void core_settle(struct core *core);
 
 /* Writes the user page, if one is mapped; drivers call it when they move an event's counter. */
 void event_page_update(struct event *event);

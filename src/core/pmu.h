@@ -27,6 +27,7 @@
 #include "base/list.h"
 #include "base/types.h"
 
+struct cgroup;
 struct core;
 struct cpu;
 struct event;
@@ -174,9 +175,22 @@ void pmu_files(struct pmu *pmu, void (*emit)(void *arg, const char *path, const 
 
 /* For drivers. */
 
-/* The driver's memory for @task or @cpu: pmu->task_size or cpu_size bytes, zeroed when first used. */
+/* The driver's memory for @task or @cpu: pmu->task_size or cpu_size bytes, zeroed at first. */
 void *pmu_task(struct pmu *pmu, struct task *task);
 void *pmu_cpu(struct pmu *pmu, struct cpu *cpu);
+
+/*
+ * The driver's memory for the part of @cgroup on @cpu: pmu->cpu_size bytes, zeroed at first. NULL until
+ * the driver has had an event of that cgroup there.
+ */
+void *pmu_cgroup(struct pmu *pmu, struct cgroup *cgroup, struct cpu *cpu);
+
+/* The cgroup of @task (NULL: none), and the one that encloses @cgroup. */
+struct cgroup *task_cgroup(const struct task *task);
+struct cgroup *cgroup_parent(const struct cgroup *cgroup);
+
+/* Is @task in @cgroup or in a descendant of it? */
+bool task_in_cgroup(const struct task *task, const struct cgroup *cgroup);
 
 /* The tasks on @cpu, the first for @prev NULL; NULL after the last. */
 struct task *cpu_next_task(struct cpu *cpu, struct task *prev);

@@ -1,0 +1,268 @@
+/* The core's own structures and the functions that its files share; doc/core.md explains them. */
+#ifndef CORE_CORE_PRIV_H
+#define CORE_CORE_PRIV_H
+
+#include <errno.h>
+
+#include "abi/perf.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "core/call.h"
+#include "core/core.h"
+#include "core/event.h"
+#include "core/pmu.h"
+
+/* PMUs of one core. */
+#define CORE_MAX_PMUS 32
+
+/* What of a context is on; also what a reschedule is about. */
+#define CTX_PINNED   BIT(0)
+#define CTX_FLEXIBLE BIT(1)
+#define CTX_ALL      (CTX_PINNED | CTX_FLEXIBLE)
+#define CTX_TIME     BIT(2)
+#define CTX_CPU      BIT(3) /* of a reschedule: caused by an event of the CPU's context */
+
+/* attr.aux_action (6.13), in what struct pe_attr calls reserved_3. */
+#define AUX_START_PAUSED BIT(0)
+#define AUX_PAUSE        BIT(1)
+#define AUX_RESUME       BIT(2)
+#define AUX_ACTION_KNOWN (u32)(AUX_START_PAUSED | AUX_PAUSE | AUX_RESUME)
+
+/* A context's part for one PMU: what is on, and whether it has to rotate. */
+struct ctx_pmu {
+	struct list link; /* ctx->pmus */
+	struct ctx *ctx;
+	struct pmu *pmu;
+	struct list pinned_active, flexible_active; /* leaders that are on, in the order put on */
+	u32 nr_events;                              /* that point here, in the context or not */
+	u32 nr_active;                              /* hardware events on counters */
+	bool exclusive;                             /* an attr.exclusive event is on */
+	bool rotate_necessary;                      /* a flexible group had no room */
+	u64 rotated_at;                             /* ctx->time at the last rotation */
+};
+
+/*
+ * The events of a task or of a CPU. Groups are kept in the order of their group_index, pinned and
+ * flexible apart; rotation moves one to the end and gives it a new index.
+ */
+struct ctx {
+	struct core *core;
+	u32 refs; /* its task or CPU, and every event that points here */
+	struct task
+		*task;   /* NULL in a CPU's context and after the task's exit (then dead is set) */
+	struct cpu *cpu; /* the CPU that it is on; NULL while its task is on none */
+	bool dead;
+	struct list pinned, flexible; /* leaders */
+	u64 next_index;
+	struct list events; /* all, leaders and members, in the order added */
+	struct list pmus;
+	u32 nr_events, nr_cgroup;
+	u32 is_active;   /* CTX_* */
+	u64 time, stamp; /* context time, and the clock's value when it was last advanced */
+};
+
+/* A PMU on a CPU: the mux timer. */
+struct cpu_pmu {
+	bool mux_armed;
+	u64 mux_expires; /* armed: the deadline; else the last one: expiries stay on one grid */
+	void *data;      /* pmu_cpu() */
+};
+
+struct cpu {
+	struct core *core;
+	u32 nr;
+	bool online;
+	struct ctx *ctx;
+	struct list tasks;    /* that are on it */
+	struct cpu_pmu *pmus; /* by pmu->slot */
+};
+
+struct task {
+	struct core *core;
+	struct list link; /* core->tasks while alive */
+	u32 refs;         /* 1 while alive, and every event's target or owner */
+	int tid, tgid;
+	void *host;
+	bool dead;
+	struct cpu *cpu; /* NULL: on none */
+	struct list cpu_link;
+	struct ctx *ctx;   /* NULL until it has an event */
+	struct list owned; /* events opened by it, in the order opened */
+	struct cgroup *cgroup;
+	void **data; /* pmu_task() by slot; NULL where the driver wants none */
+	u32 nr_data;
+};
+
+/* How a cgroup's time runs on one CPU: while a task of it or of a descendant is there. */
+struct cgroup_cpu {
+	u32 nr_tasks;
+	u64 time, stamp;
+	void **data; /* pmu_cgroup() by slot */
+};
+
+struct cgroup {
+	struct core *core;
+	struct list link;
+	struct cgroup *parent; /* NULL: the root */
+	u64 id;
+	struct cgroup_cpu *cpus;
+};
+
+/*
+ * A mapping of an event: its user page, and the place of the data pages. Events that were redirected
+ * into it with SET_OUTPUT share it; `page` describes the event that was mapped.
+ */
+struct buffer {
+	u32 refs; /* one per event in `events` */
+	struct list events;
+	struct event *owner; /* whose user page it is */
+	u32 maps;            /* of all events; at 0 it is detached from every event */
+	u64 nr_pages;        /* data pages */
+	u32 poll;            /* POLL* since the last event_poll() */
+	bool paused;
+	bool writable;
+	struct perf_event_mmap_page *page;
+	u32 lock; /* what page->lock shows: ours is the truth */
+};
+
+struct core {
+	const struct core_ops *ops;
+	void *ctx;
+	const struct core_arch *arch;
+	u32 nr_cpus, hz, page_size;
+	struct core_sysctl sysctl;
+	struct cpu *cpus;
+	struct list pmus;
+	u32 nr_pmus;
+	s32 next_type;
+	struct list tasks, events, cgroups;
+	u64 next_id;
+	u32 nr_callchain;     /* originals with CALLCHAIN: FILE-05's EBUSY */
+	u64 timer;            /* what ops->timer() was last told */
+	bool pending_disable; /* some event has it set */
+	struct task *opener;  /* during event_init() */
+	char reason[512];
+};
+
+/* reason.c */
+void reason_clear(struct core *core);
+/* A second-hand refusal: keeps the reason that is there already, else notes this one. */
+int core_refuse_default(struct core *core, int err, const char *fmt, ...) printf_like(3, 4);
+
+/* perm.c: 0 or the errno, with a reason that begins with @what. */
+int must_check perm_kernel(struct core *core, struct task *task, const char *what);
+int must_check perm_cpu(struct core *core, struct task *task);
+int must_check perm_open(struct core *core, struct task *task);
+int must_check perm_task(struct core *core, struct task *task, struct task *target, bool sigtrap);
+bool perm_capable(struct core *core, struct task *task);
+
+/* attr.c: SPEC 1, steps 2 to 7. @store gets what to store into attr.size, or 0. */
+int must_check attr_copy(struct core *core, struct task *task, const void *bytes, size_t len,
+			 struct pe_attr *attr, u32 *store);
+
+/* event.c */
+struct alloc_args {
+	struct task *target; /* NULL: cpu-wide */
+	s32 cpu;
+	struct event *leader; /* NULL: its own */
+	struct event *parent; /* the original, for a child */
+	bool cgroup_flag;
+	s32 cgroup_fd;
+	struct task *opener; /* NULL for a child */
+};
+/* SPEC 1, steps 18 and 19. The event is in no context, has no reference, and event_free() undoes it. */
+int must_check event_alloc(struct core *core, const struct pe_attr *attr,
+			   const struct alloc_args *args, struct event **out);
+void event_free(struct event *event);
+void event_wake(struct event *event);
+void event_disown(struct event *event);
+void event_enable(struct event *event);
+void event_disable(struct event *event);
+void event_reset(struct event *event);
+void event_each_child(struct event *event, void (*fn)(struct event *));
+/* Reads the counter and the times now; @group: of the leader's members too. */
+void event_refresh(struct event *event, bool group);
+
+/* time.c */
+void ctx_time_start(struct ctx *ctx);
+void ctx_time_update(struct ctx *ctx);
+u64 event_time(const struct event *event);
+enum event_state event_effective_state(const struct event *event);
+void event_update_time(struct event *event);
+void event_update_sibling_time(struct event *leader);
+void event_set_state(struct event *event, enum event_state state);
+
+/* context.c */
+struct ctx *ctx_new(struct core *core, struct task *task, struct cpu *cpu);
+void ctx_put(struct ctx *ctx);
+struct ctx_pmu *ctx_pmu_get(struct ctx *ctx, struct pmu *pmu);
+struct ctx_pmu *ctx_pmu_find(const struct ctx *ctx, const struct pmu *pmu);
+void ctx_insert_group(struct ctx *ctx, struct event *leader);
+void ctx_add_event(struct ctx *ctx, struct event *event);
+/* @state: EVENT_EXIT, EVENT_DEAD, or EVENT_OFF to keep what it is. @ungroup: leave the group. */
+void ctx_remove_event(struct event *event, enum event_state state, bool ungroup);
+void ctx_install(struct ctx *ctx, struct event *event);
+/* Moves a pure software group that a hardware event is about to join to @pmu's part. */
+void ctx_move_group(struct event *leader, struct pmu *pmu);
+struct list *ctx_groups(struct ctx *ctx, const struct event *leader);
+struct list *event_active_list(struct event *leader);
+
+/* group.c */
+void group_attach(struct event *event);
+void group_detach(struct event *event);
+u64 group_read_size(u64 read_format, u32 nr_siblings);
+bool group_size_valid(const struct event *event);
+int must_check group_check(struct core *core, struct event *event, struct ctx *ctx,
+			   struct pmu **sched_pmu, bool *move);
+
+/* sched.c */
+bool event_filter_match(const struct event *event);
+void group_sched_out(struct event *leader);
+void event_sched_out(struct event *event);
+void ctx_sched_out(struct ctx *ctx, struct pmu *pmu, u32 what);
+void ctx_pmu_sched_out(struct ctx_pmu *epc, u32 what);
+void ctx_pmu_sched_in(struct ctx_pmu *epc, u32 what);
+/* @pmu NULL: all. @task NULL: the CPU's context and every task that is there. */
+void cpu_resched(struct cpu *cpu, struct task *task, struct pmu *pmu, u32 what);
+u32 event_sched_type(const struct event *event);
+
+/* rotate.c */
+void mux_start(struct cpu *cpu, struct pmu *pmu);
+void timer_update(struct core *core);
+
+/* inherit.c */
+void event_exit(struct event *event);
+void ctx_exit(struct task *task);
+
+/* exec.c, prctl.c, sysctl.c and check.c have only what core.h and call.h declare. */
+
+/* task.c */
+struct task *task_get(struct task *task);
+void task_put(struct task *task);
+
+/* cgroup.c */
+bool cgroup_active(const struct cgroup *cgroup, const struct cpu *cpu);
+void cgroup_time_update(struct cpu *cpu);
+void cgroup_enter(struct cgroup *cgroup, struct cpu *cpu);
+void cgroup_leave(struct cgroup *cgroup, struct cpu *cpu);
+/* Makes pmu_cgroup()'s memory; false: no memory. */
+bool must_check cgroup_alloc_data(struct cgroup *cgroup, struct pmu *pmu, u32 cpu);
+void cgroup_free_all(struct core *core);
+
+/* buffer.c */
+int must_check buffer_set_output(struct event *event, struct event *target);
+int must_check buffer_pause(struct event *event, bool pause);
+void buffer_detach(struct event *event);
+
+/* pmu.c */
+int must_check pmu_init_event(struct event *event);
+void pmu_start_txn(struct pmu *pmu);
+int must_check pmu_commit_txn(struct pmu *pmu);
+void pmu_cancel_txn(struct pmu *pmu);
+
+static inline u64 core_clock(const struct core *core)
+{
+	return core->ops->clock(core->ctx);
+}
+
+#endif

@@ -1,0 +1,362 @@
+/* The life of an event object: making, references, closing; on, off, reset. */
+#include "core/core-priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int check_target(struct core *core, const struct pe_attr *attr,
+			const struct alloc_args *args)
+{
+	if ((u32)args->cpu >= core->nr_cpus && !(args->target && args->cpu == -1)) {
+		if (args->cpu == -1)
+			return core_refuse(
+				core, -EINVAL,
+				"pid -1 with cpu -1 names nothing; give a task (0: the caller) "
+				"or a CPU");
+		return core_refuse(core, -EINVAL, "cpu is %d, the CPUs are 0 to %u, or -1 for all",
+				   args->cpu, core->nr_cpus - 1);
+	}
+	if (attr->sigtrap && !args->target)
+		return core_refuse(core, -EINVAL,
+				   "attr.sigtrap needs a task that gets the signals, pid is -1");
+	if (attr->inherit && attr->sample_type & PERF_SAMPLE_READ &&
+	    !(attr->sample_type & PERF_SAMPLE_TID))
+		return core_refuse(
+			core, -EINVAL,
+			"attr.inherit with sample_type READ needs TID in sample_type, to tell "
+			"whose values they are");
+	return 0;
+}
+
+static int find_cgroup(struct event *event, const struct alloc_args *args)
+{
+	struct core *core = event->core;
+	int err = -EBADF;
+
+	if (core->ops->fd_cgroup && args->cgroup_fd >= 0)
+		err = core->ops->fd_cgroup(core->ctx, args->opener, args->cgroup_fd,
+					   &event->cgroup);
+	if (err) {
+		event->cgroup = NULL;
+		return core_refuse_default(
+			core, err,
+			"pid %d (with PERF_FLAG_PID_CGROUP) is no descriptor of a cgroup "
+			"directory",
+			args->cgroup_fd);
+	}
+	if (event->leader != event && event->leader->cgroup != event->cgroup)
+		return core_refuse(core, -EINVAL,
+				   "the group leader is of another cgroup; a group counts one");
+	if (!cgroup_alloc_data(event->cgroup, event->pmu, (u32)event->cpu))
+		return core_refuse(core, -ENOMEM, "no memory for a cgroup's counters");
+	return 0;
+}
+
+/* What the core itself asks of a PMU that accepted the event. */
+static int check_pmu(struct event *event, const struct alloc_args *args)
+{
+	const struct pe_attr *attr = &event->attr;
+	struct core *core = event->core;
+	struct pmu *pmu = event->pmu;
+	int err;
+
+	if (pmu->class == PMU_CPU_ONLY && (event->target || args->cgroup_flag))
+		return core_refuse(core, -EINVAL,
+				   "%s counts whole CPUs only; use pid -1 and no cgroup",
+				   pmu->name);
+	if (attr->aux_output && !(pmu->caps & PMU_CAP_AUX_OUTPUT))
+		return core_refuse(core, -EOPNOTSUPP,
+				   "attr.aux_output: %s cannot write into an AUX area", pmu->name);
+	if (attr->reserved_3 & AUX_START_PAUSED)
+		return core_refuse(core, -EOPNOTSUPP,
+				   "attr.aux_start_paused: %s has no AUX area to pause", pmu->name);
+	if (args->cgroup_flag) {
+		err = find_cgroup(event, args);
+		if (err)
+			return err;
+	}
+	if (!event->parent && attr->sample_type & PERF_SAMPLE_CALLCHAIN) {
+		if (attr->sample_max_stack > core->sysctl.max_stack)
+			return core_refuse(
+				core, -EOVERFLOW,
+				"attr.sample_max_stack is %u, above perf_event_max_stack, which "
+				"is %u",
+				attr->sample_max_stack, core->sysctl.max_stack);
+		core->nr_callchain++;
+	}
+	return 0;
+}
+
+int event_alloc(struct core *core, const struct pe_attr *attr, const struct alloc_args *args,
+		struct event **out)
+{
+	struct event *event;
+	int err = check_target(core, attr, args);
+
+	if (err)
+		return err;
+	event = calloc(1, sizeof(*event));
+	if (!event)
+		return core_refuse(core, -ENOMEM, "no memory for an event");
+	event->core = core;
+	event->attr = *attr;
+	event->id = core->next_id++;
+	event->cpu = args->cpu;
+	event->clockid = -1;
+	event->target = args->target ? task_get(args->target) : NULL;
+	event->leader = args->leader ? args->leader : event;
+	event->parent = args->parent;
+	event->state = attr->disabled ? EVENT_OFF : EVENT_INACTIVE;
+	event->hw.idx = -1;
+	event->hw.sample_period = attr->sample_period;
+	if (attr->freq && attr->sample_freq)
+		event->hw.sample_period = 1;
+	event->hw.last_period = event->hw.sample_period;
+	event->hw.period_left = (s64)event->hw.sample_period;
+	list_add_tail(&event->link, &core->events);
+	list_init(&event->owner_link);
+	list_init(&event->ctx_link);
+	list_init(&event->group_link);
+	list_init(&event->active_link);
+	list_init(&event->siblings);
+	list_init(&event->sibling_link);
+	list_init(&event->children);
+	list_init(&event->child_link);
+	list_init(&event->buffer_link);
+
+	core->opener = args->opener;
+	err = pmu_init_event(event);
+	core->opener = NULL;
+	if (!err) {
+		event->group_pure_sw = event_is_software(event);
+		err = check_pmu(event, args);
+		if (err && event->pmu->destroy)
+			event->pmu->destroy(event);
+	}
+	if (err) {
+		/* Nothing is attached yet, and event_free() would count a callchain down. */
+		if (event->target)
+			task_put(event->target);
+		list_del(&event->link);
+		free(event);
+		return err;
+	}
+	*out = event;
+	return 0;
+}
+
+void event_free(struct event *event)
+{
+	struct core *core = event->core;
+
+	CHECK(!event->in_ctx && list_empty(&event->children) && list_empty(&event->siblings));
+	if (event->pmu->destroy)
+		event->pmu->destroy(event);
+	if (!event->parent && event->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
+		core->nr_callchain--;
+	event_disown(event);
+	buffer_detach(event);
+	if (core->ops->event_free)
+		core->ops->event_free(core->ctx, event);
+	if (event->epc)
+		event->epc->nr_events--;
+	if (event->ctx)
+		ctx_put(event->ctx);
+	if (event->target)
+		task_put(event->target);
+	list_del(&event->link);
+	free(event);
+}
+
+struct event *event_get(struct event *event)
+{
+	CHECK(event->refs);
+	event->refs++;
+	return event;
+}
+
+/* Closing [SPEC 11]: no descriptor is left, so neither is a reason to count; children go as well. */
+static void event_close(struct event *event)
+{
+	struct event *child, *tmp;
+
+	event_disown(event);
+	if (event->in_ctx)
+		ctx_remove_event(event, EVENT_DEAD, true);
+	else
+		group_detach(event);
+	list_for_each_entry_safe (child, tmp, &event->children, child_link) {
+		list_del(&child->child_link);
+		if (child->in_ctx)
+			ctx_remove_event(child, EVENT_DEAD, true);
+		event_free(child);
+	}
+	event->state = EVENT_DEAD;
+	event_free(event);
+}
+
+void event_put(struct event *event)
+{
+	struct core *core;
+
+	CHECK(event->refs && !event->parent);
+	if (--event->refs)
+		return;
+	core = event->core;
+	event_close(event);
+	core_settle(core);
+}
+
+void event_disown(struct event *event)
+{
+	if (!event->owner)
+		return;
+	list_del(&event->owner_link);
+	task_put(event->owner);
+	event->owner = NULL;
+}
+
+void event_wake(struct event *event)
+{
+	const struct core *core = event->core;
+
+	if (core->ops->wake)
+		core->ops->wake(core->ctx, event);
+}
+
+void event_each_child(struct event *event, void (*fn)(struct event *))
+{
+	struct event *child;
+
+	fn(event);
+	list_for_each_entry (child, &event->children, child_link)
+		fn(child);
+}
+
+void event_enable(struct event *event)
+{
+	struct ctx *ctx = event->ctx;
+
+	if (event->state >= EVENT_INACTIVE || event->state < EVENT_ERROR || !event->in_ctx)
+		return;
+	/* ERROR is left here and nowhere else [GRP-08]; what follows may well lead back to it. */
+	if (event->state == EVENT_ERROR)
+		event->state = EVENT_OFF;
+	ctx_time_update(ctx);
+	event_set_state(event, EVENT_INACTIVE);
+	if (!(ctx->is_active & CTX_ALL) || !event_filter_match(event))
+		return;
+	if (!event_is_leader(event) && event->leader->state != EVENT_ACTIVE)
+		return;
+	cpu_resched(ctx->cpu, ctx->task, event->epc->pmu, event_sched_type(event));
+}
+
+void event_disable(struct event *event)
+{
+	if (event->state <= EVENT_OFF || !event->in_ctx)
+		return;
+	ctx_time_update(event->ctx);
+	if (event_is_leader(event))
+		group_sched_out(event);
+	else
+		event_sched_out(event);
+	event_set_state(event, EVENT_OFF);
+	event_page_update(event);
+}
+
+void event_refresh(struct event *event, bool group)
+{
+	struct event *sibling;
+
+	if (!event->in_ctx)
+		return;
+	ctx_time_update(event->ctx);
+	event_update_time(event);
+	if (group)
+		event_update_sibling_time(event);
+	if (event->state != EVENT_ACTIVE)
+		return;
+	event->pmu->read(event);
+	if (!group)
+		return;
+	list_for_each_entry (sibling, &event->siblings, sibling_link)
+		if (sibling->state == EVENT_ACTIVE)
+			sibling->pmu->read(sibling);
+}
+
+/* The count only: neither times nor what dead children left behind [INH-04]. */
+void event_reset(struct event *event)
+{
+	event_refresh(event, false);
+	event->count = 0;
+	event_page_update(event);
+}
+
+bool event_overflow(struct event *event)
+{
+	struct event *original = event->parent ? event->parent : event;
+	const struct core *core = event->core;
+	bool last = false;
+
+	if (!event_is_sampling(event))
+		return false;
+	if (event->event_limit && --event->event_limit == 0) {
+		event->pending_disable = true;
+		event->core->pending_disable = true;
+		last = true;
+	}
+	if (core->ops->overflow)
+		core->ops->overflow(core->ctx, original, last);
+	return last;
+}
+
+/* Carries out what overflows asked for, which could not be done inside a driver's operation. */
+static void pending_disable(struct core *core)
+{
+	struct event *event;
+
+	core->pending_disable = false;
+	list_for_each_entry (event, &core->events, link) {
+		if (!event->pending_disable)
+			continue;
+		event->pending_disable = false;
+		event_disable(event);
+	}
+}
+
+void core_settle(struct core *core)
+{
+	if (core->pending_disable)
+		pending_disable(core);
+	timer_update(core);
+}
+
+u64 event_id(const struct event *event)
+{
+	return event_primary_id(event);
+}
+
+const struct pe_attr *event_attr(const struct event *event)
+{
+	return &event->attr;
+}
+
+void *event_host(const struct event *event)
+{
+	return event->host;
+}
+
+void event_set_host(struct event *event, void *host)
+{
+	event->host = host;
+}
+
+struct task *event_on_task(const struct event *event)
+{
+	return event->ctx ? event->ctx->task : NULL;
+}
+
+struct cpu *event_on_cpu(const struct event *event)
+{
+	return event->ctx ? event->ctx->cpu : NULL;
+}

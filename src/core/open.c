@@ -1,0 +1,296 @@
+/*
+ * perf_event_open(2). The order of its checks is visible (two faults at once: the first one's errno),
+ * and is that of SPEC section 1 as Linux 6.18 has it; the numbers beside the steps are that section's.
+ */
+#include "core/core-priv.h"
+
+/* Steps 8 to 13: the attr and the arguments by themselves. */
+static int check_arguments(struct core *core, const struct open_call *call,
+			   const struct pe_attr *attr)
+{
+	struct task *caller = call->caller;
+	int err = perm_open(core, caller);
+
+	if (err)
+		return err;
+	if (!attr->exclude_kernel) {
+		err = perm_kernel(core, caller,
+				  "exclude_kernel is 0, so kernel mode would be counted");
+		if (err)
+			return err;
+	}
+	if (attr->namespaces && !perm_capable(core, caller))
+		return core_refuse(
+			core, -EACCES,
+			"attr.namespaces shows namespaces' inodes and needs CAP_PERFMON");
+	if (attr->freq) {
+		if (attr->sample_freq > core->sysctl.max_sample_rate)
+			return core_refuse(
+				core, -EINVAL,
+				"attr.sample_freq is %llu, above perf_event_max_sample_rate, "
+				"which is %u",
+				(unsigned long long)attr->sample_freq,
+				core->sysctl.max_sample_rate);
+	} else if (attr->sample_period >> 63) {
+		return core_refuse(core, -EINVAL, "attr.sample_period must be below 2^63");
+	}
+	if (attr->sample_type & PERF_SAMPLE_PHYS_ADDR) {
+		err = perm_kernel(core, caller, "sample_type has PHYS_ADDR");
+		if (err)
+			return err;
+	}
+	if (call->flags & OPEN_FLAG_PID_CGROUP && (call->pid == -1 || call->cpu == -1))
+		return core_refuse(
+			core, -EINVAL,
+			"with PERF_FLAG_PID_CGROUP pid must be a cgroup directory's descriptor "
+			"and cpu a CPU: cgroups are counted CPU by CPU");
+	return 0;
+}
+
+/* Steps 14 to 17: descriptor, group, task. */
+static int find_objects(struct core *core, struct open_call *call, const struct pe_attr *attr,
+			struct alloc_args *args, struct event **output)
+{
+	const struct core_ops *ops = core->ops;
+	int err;
+
+	err = ops->fd_reserve ? ops->fd_reserve(core->ctx, call) : 0;
+	if (err)
+		return core_refuse_default(
+			core, err, "no descriptor is left; raise RLIMIT_NOFILE (ulimit -n)");
+	if (call->group_fd != -1) {
+		struct event *group = NULL;
+
+		if (call->group_fd >= 0)
+			group = ops->fd_event(core->ctx, call->caller, call->group_fd);
+		if (!group)
+			return core_refuse(
+				core, -EBADF,
+				"group_fd %d is no descriptor of a perf event; pass the leader's, "
+				"or -1",
+				call->group_fd);
+		if (call->flags & OPEN_FLAG_OUTPUT)
+			*output = group;
+		if (!(call->flags & OPEN_FLAG_NO_GROUP))
+			args->leader = group;
+	}
+	if (call->flags & OPEN_FLAG_PID_CGROUP) {
+		args->cgroup_flag = true;
+		args->cgroup_fd = call->pid;
+	} else if (call->pid == 0) {
+		args->target = call->caller;
+	} else if (call->pid != -1) {
+		err = call->pid < 0
+			      ? -ESRCH
+			      : ops->find_task(core->ctx, call->caller, call->pid, &args->target);
+		if (err)
+			return core_refuse_default(
+				core, err,
+				"no task %d is there (a thread's id, 0 for the caller, -1 for all "
+				"tasks of a CPU)",
+				call->pid);
+		CHECK(args->target);
+	}
+	if (args->target && args->leader && args->leader->attr.inherit != attr->inherit)
+		return core_refuse(
+			core, -EINVAL,
+			"attr.inherit is %d, the group leader's is %d; they must be equal",
+			attr->inherit, args->leader->attr.inherit);
+	return 0;
+}
+
+static int set_clock(struct event *event)
+{
+	const struct pe_attr *attr = &event->attr;
+
+	event->clockid = -1;
+	if (!attr->use_clockid)
+		return 0;
+	switch (attr->clockid) {
+	case 1: /* CLOCK_MONOTONIC */
+	case 4: /* CLOCK_MONOTONIC_RAW */ break;
+	case 0:  /* CLOCK_REALTIME */
+	case 7:  /* CLOCK_BOOTTIME */
+	case 11: /* CLOCK_TAI */
+		if (event->pmu->caps & PMU_CAP_NO_NMI)
+			break;
+		return core_refuse(
+			event->core, -EINVAL,
+			"attr.clockid %d cannot be read in an NMI, as samples of %s are; use "
+			"CLOCK_MONOTONIC or CLOCK_MONOTONIC_RAW",
+			attr->clockid, event->pmu->name);
+	default:
+		return core_refuse(
+			event->core, -EINVAL,
+			"attr.clockid %d is none that perf takes; use CLOCK_MONOTONIC (1)",
+			attr->clockid);
+	}
+	event->clockid = attr->clockid;
+	return 0;
+}
+
+/* Step 21. Gives back the context that the event will live in, with a reference. */
+static int find_context(struct event *event, struct task *caller, struct ctx **out)
+{
+	struct core *core = event->core;
+	struct task *task = event->target;
+	int err;
+
+	if (!task) {
+		err = perm_cpu(core, caller);
+		if (err)
+			return err;
+		*out = core->cpus[event->cpu].ctx;
+	} else {
+		if (task->dead)
+			return core_refuse(core, -ESRCH, "task %d is exiting", task->tid);
+		if (!task->ctx)
+			task->ctx = ctx_new(core, task, NULL);
+		if (!task->ctx)
+			return core_refuse(core, -ENOMEM, "no memory for a context");
+		*out = task->ctx;
+	}
+	(*out)->refs++;
+	return 0;
+}
+
+/* An exclusive PMU takes one event per place [ERR-04]. */
+static bool exclusive_conflict(const struct event *event, const struct ctx *ctx)
+{
+	const struct event *other;
+
+	if (!(event->pmu->caps & PMU_CAP_EXCLUSIVE))
+		return false;
+	list_for_each_entry (other, &ctx->events, ctx_link)
+		if (other->pmu == event->pmu &&
+		    (other->cpu == event->cpu || other->cpu == -1 || event->cpu == -1))
+			return true;
+	return false;
+}
+
+/* Steps 22 to 25: does it fit where it is to go? Nothing is changed yet. */
+static int check_place(struct event *event, struct ctx *ctx, struct event *output,
+		       struct pmu **sched_pmu, bool *move)
+{
+	struct core *core = event->core;
+	int err;
+
+	if (!event->target && !core->cpus[event->cpu].online)
+		return core_refuse(core, -ENODEV, "CPU %d is offline", event->cpu);
+	err = group_check(core, event, ctx, sched_pmu, move);
+	if (err)
+		return err;
+	if (output) {
+		err = buffer_set_output(event, output);
+		if (err)
+			return err;
+	}
+	if (!group_size_valid(event))
+		return core_refuse(
+			core, -E2BIG,
+			"one read of this group would give more than %d bytes; make the group "
+			"smaller than its %u events",
+			EVENT_READ_MAX, event->leader->nr_siblings + 2);
+	if (event->attr.reserved_3 & (AUX_PAUSE | AUX_RESUME))
+		return core_refuse(
+			core, -EINVAL,
+			"attr.aux_pause and aux_resume need a group whose leader writes an AUX "
+			"area");
+	if (event->attr.aux_output)
+		return core_refuse(core, -EINVAL,
+				   "attr.aux_output needs a group whose leader writes an AUX area");
+	if (exclusive_conflict(event, ctx))
+		return core_refuse(core, -EBUSY, "%s is exclusive and has an event here already",
+				   event->pmu->name);
+	return 0;
+}
+
+static void install(struct event *event, struct ctx *ctx, struct pmu *sched_pmu, bool move,
+		    struct task *owner)
+{
+	if (move)
+		ctx_move_group(event->leader, sched_pmu);
+	event->ctx = ctx;
+	event->epc = ctx_pmu_find(ctx, sched_pmu);
+	event->epc->nr_events++;
+	event->refs = 1;
+	event->owner = task_get(owner);
+	list_add_tail(&event->owner_link, &owner->owned);
+	ctx_install(ctx, event);
+}
+
+int perf_open(struct core *core, struct open_call *call)
+{
+	struct alloc_args args = {.cpu = call->cpu, .cgroup_fd = -1, .opener = call->caller};
+	struct event *event, *output = NULL;
+	struct pmu *sched_pmu;
+	struct ctx *ctx = NULL;
+	struct pe_attr attr;
+	bool move = false;
+	int err;
+
+	reason_clear(core);
+	call->event = NULL;
+	call->store_size = 0;
+	/* 1 */
+	if (call->flags &
+	    ~(OPEN_FLAG_NO_GROUP | OPEN_FLAG_OUTPUT | OPEN_FLAG_PID_CGROUP | OPEN_FLAG_CLOEXEC))
+		return core_refuse(core, -EINVAL, "flags is %#llx, only bits 0 to 3 are known",
+				   (unsigned long long)call->flags);
+	/* 2 to 7 */
+	err = attr_copy(core, call->caller, call->attr, call->attr_len, &attr, &call->store_size);
+	if (err)
+		return err;
+	/* 8 to 13 */
+	err = check_arguments(core, call, &attr);
+	if (err)
+		return err;
+	/* 14 to 17 */
+	err = find_objects(core, call, &attr, &args, &output);
+	if (err)
+		return err;
+	/* 18 and 19 */
+	err = event_alloc(core, &attr, &args, &event);
+	if (err)
+		return err;
+	/* 20 */
+	if (event_is_sampling(event) && event->pmu->caps & PMU_CAP_NO_INTERRUPT) {
+		err = core_refuse_default(
+			core, -EOPNOTSUPP,
+			"attr.sample_period is set, but %s cannot sample; set it to 0 to "
+			"count",
+			event->pmu->name);
+		goto out_free;
+	}
+	err = set_clock(event);
+	if (err)
+		goto out_free;
+	/* 24, which newer kernels do here, then 21 to 25 */
+	if (event->target) {
+		err = perm_task(core, call->caller, event->target, attr.sigtrap);
+		if (err)
+			goto out_free;
+	}
+	err = find_context(event, call->caller, &ctx);
+	if (err)
+		goto out_free;
+	err = check_place(event, ctx, output, &sched_pmu, &move);
+	if (err)
+		goto out_ctx;
+	if (!ctx_pmu_get(ctx, sched_pmu)) {
+		err = core_refuse(core, -ENOMEM, "no memory for a context");
+		goto out_ctx;
+	}
+	/* 26 */
+	install(event, ctx, sched_pmu, move, call->caller);
+	call->event = event;
+	reason_clear(core);
+	core_settle(core);
+	return 0;
+
+out_ctx:
+	ctx_put(ctx);
+out_free:
+	event_free(event);
+	return err;
+}

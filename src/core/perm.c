@@ -1,0 +1,81 @@
+/*
+ * Who may count what [SPEC 14]. Rights are checked when an event is opened and never again: a
+ * descriptor may be passed on.
+ */
+#include "core/core-priv.h"
+
+static bool has(struct core *core, struct task *task, enum core_cap cap)
+{
+	return core->ops->capable(core->ctx, task, cap);
+}
+
+bool perm_capable(struct core *core, struct task *task)
+{
+	return has(core, task, CORE_CAP_PERFMON) || has(core, task, CORE_CAP_SYS_ADMIN);
+}
+
+int perm_kernel(struct core *core, struct task *task, const char *what)
+{
+	if (core->sysctl.paranoid <= 1 || perm_capable(core, task))
+		return 0;
+	return core_refuse(
+		core, -EACCES,
+		"%s, which perf_event_paranoid %d allows only with CAP_PERFMON; count user "
+		"mode only (exclude_kernel = 1, \":u\") or lower it to 1",
+		what, core->sysctl.paranoid);
+}
+
+int perm_cpu(struct core *core, struct task *task)
+{
+	if (core->sysctl.paranoid <= 0 || perm_capable(core, task))
+		return 0;
+	return core_refuse(
+		core, -EACCES,
+		"pid -1 counts every task on the CPU, which perf_event_paranoid %d allows only "
+		"with CAP_PERFMON; count a task instead, or lower it to 0",
+		core->sysctl.paranoid);
+}
+
+int perm_open(struct core *core, struct task *task)
+{
+	if (!core->sysctl.paranoid_3_refuses || core->sysctl.paranoid <= 2 ||
+	    has(core, task, CORE_CAP_SYS_ADMIN))
+		return 0;
+	return core_refuse(
+		core, -EACCES,
+		"perf_event_paranoid %d refuses every event to those without CAP_SYS_ADMIN on "
+		"this system; lower it to 2 to count user mode",
+		core->sysctl.paranoid);
+}
+
+int perm_task(struct core *core, struct task *task, struct task *target, bool sigtrap)
+{
+	bool capable = perm_capable(core, task);
+
+	if (sigtrap)
+		capable = capable && has(core, task, CORE_CAP_KILL);
+	if (capable || task == target || task->tgid == target->tgid)
+		return 0;
+	if (core->ops->may_access(core->ctx, task, target,
+				  sigtrap ? CORE_ACCESS_ATTACH : CORE_ACCESS_READ))
+		return 0;
+	return core_refuse(
+		core, -EACCES,
+		"task %d is not the caller's to observe; run as its user, or with CAP_PERFMON%s",
+		target->tid, sigtrap ? " and CAP_KILL (sigtrap sends it signals)" : "");
+}
+
+bool event_capable(const struct event *event, int core_cap)
+{
+	struct core *core = event->core;
+
+	/* A copy is as good as its original was when that was opened. */
+	if (event->parent)
+		return true;
+	return core->opener && has(core, core->opener, (enum core_cap)core_cap);
+}
+
+struct task *event_opener(const struct event *event)
+{
+	return event->core->opener;
+}
