@@ -48,6 +48,9 @@ static void say(const char *fmt, ...)
 	}
 }
 
+/* Ends an observation that the matrix does not expect; tests/conform/compare looks for it. */
+#define UNEXPECTED " (unexpected)"
+
 static void count(bool ok)
 {
 	__atomic_add_fetch(ok ? &tally->passed : &tally->failed, 1, __ATOMIC_RELAXED);
@@ -60,7 +63,7 @@ void check_row(const char *row, bool ok, const char *text, const char *fmt, ...)
 
 	count(ok);
 	if (observe) {
-		say("%s %s = %s", row, text, ok ? "yes" : "no");
+		say("%s %s = %s%s", row, text, ok ? "yes" : "no", ok ? "" : UNEXPECTED);
 		return;
 	}
 	va_start(ap, fmt);
@@ -78,7 +81,7 @@ void check_val(const char *row, const char *text, long long got, long long want)
 
 	count(ok);
 	if (observe)
-		say("%s %s = %lld", row, text, got);
+		say("%s %s = %lld%s", row, text, got, ok ? "" : UNEXPECTED);
 	else if (ok)
 		say("ok %s %s", row, text);
 	else
@@ -98,7 +101,7 @@ void check_err(const char *row, const char *text, long result, int want_errno)
 
 	count(ok);
 	if (observe)
-		say("%s %s = %s", row, text, err_name(result));
+		say("%s %s = %s%s", row, text, err_name(result), ok ? "" : UNEXPECTED);
 	else if (ok)
 		say("ok %s %s", row, text);
 	else

@@ -8,7 +8,8 @@
  *
  *   prog [NAME]             runs those whose name contains NAME; lines `ok ROW text`,
  *                           `not ok ROW text (observed ...)`, `skip ROW text: why`
- *   prog --observe [NAME]   lines `ROW text = observation`, the same in every run and in both worlds
+ *   prog --observe [NAME]   lines `ROW text = observation`, the same in every run and in both worlds;
+ *                           ` (unexpected)` ends those that the matrix does not expect
  *   prog --list             the names
  *
  * Exit: 0 all passed (skips allowed), 1 some failed, 77 the kernel lets nobody use perf events here.

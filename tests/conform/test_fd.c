@@ -57,7 +57,9 @@ CONFORM(name)
 	check_val("CALL-15", "readlink into 4 bytes is cut", n == 4 ? memcmp(link, "anon", 4) : n,
 		  0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	check_err("CALL-15", "it cannot be opened through /proc", err(open(path, O_RDONLY)), ENXIO);
+	/* Its mode is 0600 and its owner root, so others do not get as far as finding no device. */
+	check_err("CALL-15", "it cannot be opened through /proc", err(open(path, O_RDONLY)),
+		  geteuid() ? EACCES : ENXIO);
 }
 
 CONFORM(status)
@@ -75,7 +77,8 @@ CONFORM(status)
 	check_val("CALL-15", "fstat: owner is root", st.st_uid, 0);
 	NEED(fstatfs(fd, &fs) == 0);
 	check_val("CALL-15", "fstatfs: anon_inodefs", fs.f_type, 0x09041934);
-	check_err("CALL-15", "fchmod", err(fchmod(fd, 0644)), geteuid() ? EPERM : EOPNOTSUPP);
+	if (kernel_at_least(6, 16))
+		check_err("CALL-15", "fchmod", err(fchmod(fd, 0644)), EOPNOTSUPP);
 	check_err("CALL-15", "isatty", isatty(fd) ? 0 : -errno, ENOTTY);
 }
 

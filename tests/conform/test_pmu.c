@@ -1,0 +1,523 @@
+/* The cpu PMU: what opens, groups, inheritance, the user page [TYPE-*, HW-*, GRP-*, INH-*, PAGE-*]. */
+#include "conform/region.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#define LOOP_100 "movl $100, %%ecx\n1: decl %%ecx\njnz 1b"
+#define TIMES    (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+
+/* Group of instructions (leader) and branches: both from one region, in one read. */
+CONFORM(group)
+{
+	struct pe_attr attr;
+	u64 v[8] = {0}, alone_i, alone_b;
+	int lead, member;
+
+	if (no_pmu("GRP-01", "a group of instructions and branches"))
+		return;
+	lead = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, -1);
+	member = pmu_open(PERF_COUNT_HW_BRANCH_INSTRUCTIONS, -1);
+	alone_i = REGION_COUNT(lead, LOOP_100);
+	alone_b = REGION_COUNT(member, LOOP_100);
+	attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	attr.read_format = PERF_FORMAT_GROUP | TIMES;
+	lead = (int)ev_self(attr);
+	NEED(lead >= 0);
+	pmu_open(PERF_COUNT_HW_BRANCH_INSTRUCTIONS, lead);
+	REGION(lead, LOOP_100);
+	NEED(ev_read(lead, v, sizeof(v)) == 5 * 8);
+	check_val("GRP-01", "nr", (long long)v[0], 2);
+	check_exact("GRP-01", "instructions in a group", v[3], REGION_REST + 201);
+	CHECK_ROW("GRP-01", !virtual_world() || v[3] == alone_i, "equal to those counted alone",
+		  "%lu and %lu", v[3], alone_i);
+	CHECK_ROW("GRP-01", !virtual_world() || v[4] == alone_b,
+		  "branches equal to those counted alone", "%lu and %lu", v[4], alone_b);
+	CHECK_ROW("GRP-13", v[1] > 0 && v[1] == v[2], "not multiplexed: running is enabled",
+		  "%lu %lu", v[1], v[2]);
+}
+
+CONFORM(twice)
+{
+	int a, b, sw;
+
+	if (no_pmu("GRP-01", "two events of one kind"))
+		return;
+	a = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, -1);
+	b = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, a);
+	sw = (int)ev_open(&(struct pe_attr){.type = PERF_TYPE_SOFTWARE,
+					    .size = 128,
+					    .config = PERF_COUNT_SW_PAGE_FAULTS,
+					    .exclude_kernel = 1},
+			  0, -1, a, 0);
+	check_err("GRP-05", "a software event joins a hardware group", sw, 0);
+	REGION(a, LOOP_100);
+	check_exact("GRP-01", "two events of one kind: the leader", ev_count(a), REGION_REST + 201);
+	check_exact("GRP-01", "two events of one kind: the member", ev_count(b), REGION_REST + 201);
+}
+
+CONFORM(into_software)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_TASK_CLOCK);
+	long lead;
+	int member;
+
+	if (no_pmu("GRP-05", "a hardware event joins a software group"))
+		return;
+	lead = ev_self(attr);
+	NEED(lead >= 0);
+	member = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, (int)lead);
+	REGION(lead, LOOP_100);
+	check_exact("GRP-05", "a hardware event joins a software group", ev_count(member),
+		    REGION_REST + 201);
+	CHECK_ROW("GRP-05", ev_count((int)lead) > 0, "whose leader still counts", "%lu",
+		  ev_count((int)lead));
+}
+
+CONFORM(member_off)
+{
+	int lead, member;
+
+	if (no_pmu("GRP-03", "a hardware member that is off"))
+		return;
+	lead = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, -1);
+	member = pmu_open(PERF_COUNT_HW_BRANCH_INSTRUCTIONS, lead);
+	NEED(ev_ioctl(member, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	REGION(lead, LOOP_100);
+	check_exact("GRP-03", "a hardware member that is off: its leader counts", ev_count(lead),
+		    REGION_REST + 201);
+	check_val("GRP-03", "a hardware member that is off", (long long)ev_count(member), 0);
+	close(lead);
+	NEED(ev_ioctl(member, PERF_EVENT_IOC_RESET, 0) == 0);
+	check_exact("GRP-04", "leader closed: the member counts alone",
+		    REGION_COUNT(member, LOOP_100) >= 100 ? 1 : 0, 1);
+}
+
+CONFORM(ids)
+{
+	static const struct {
+		const char *row, *text;
+		u32 type;
+		u64 config;
+		int want;
+	} cases[] = {
+		{"TYPE-01", "generic id 10", PERF_TYPE_HARDWARE, 10, EINVAL},
+		{"TYPE-01", "generic id 255", PERF_TYPE_HARDWARE, 255, EINVAL},
+		{"TYPE-04", "cache id 7", PERF_TYPE_HW_CACHE, 7, EINVAL},
+		{"TYPE-04", "cache op 3", PERF_TYPE_HW_CACHE, 3 << 8, EINVAL},
+		{"TYPE-04", "cache result 2", PERF_TYPE_HW_CACHE, 2 << 16, EINVAL},
+	};
+	struct pe_attr attr;
+
+	if (no_pmu("TYPE-01", "ids of the cpu PMU"))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		check_err(cases[i].row, cases[i].text,
+			  try_self(ev_attr(cases[i].type, cases[i].config)), cases[i].want);
+	check_err("HW-01", "instructions", try_self(ev_attr(0, 1)), 0);
+	check_err("HW-04", "branches", try_self(ev_attr(0, 4)), 0);
+	attr = ev_attr(0, 1);
+	attr.precise_ip = 2;
+	check_err("ATTR-22", "precise_ip on a counting event", try_self(attr), EINVAL);
+	attr = ev_attr(0, 1);
+	attr.pinned = 1;
+	check_err("ATTR-09", "pinned", try_self(attr), 0);
+	attr.pinned = 0;
+	attr.exclusive = 1;
+	check_err("ATTR-10", "exclusive", try_self(attr), 0);
+}
+
+/* The generic id, the raw code of the vendor, and the sysfs name are one event. */
+CONFORM(raw)
+{
+	char buf[64] = "";
+	struct pe_attr attr;
+	long fd;
+	int f;
+
+	if (no_pmu("TYPE-05", "a raw code"))
+		return;
+	f = open("/sys/bus/event_source/devices/cpu/type", O_RDONLY);
+	check_err("FILE-09", "the cpu device has a type", f < 0 ? -errno : 0, 0);
+	NEED(f >= 0 && read(f, buf, sizeof(buf) - 1) > 0);
+	check_val("TYPE-05", "cpu/type", atoi(buf), 4);
+	attr = ev_attr(PERF_TYPE_RAW, 0xc0);
+	fd = ev_self(attr);
+	check_err("TYPE-05", "raw code 0xc0", fd, 0);
+	NEED(fd >= 0);
+	check_exact("TYPE-05", "raw 0xc0 counts instructions", REGION_COUNT((int)fd, LOOP_100),
+		    REGION_REST + 201);
+	memset(buf, 0, sizeof(buf));
+	f = open("/sys/bus/event_source/devices/cpu/events/instructions", O_RDONLY);
+	check_val("FILE-12", "events/instructions",
+		  f >= 0 && read(f, buf, sizeof(buf) - 1) > 0 && strcmp(buf, "event=0xc0\n") == 0,
+		  1);
+	memset(buf, 0, sizeof(buf));
+	f = open("/sys/bus/event_source/devices/cpu/format/event", O_RDONLY);
+	check_val("FILE-11", "format/event",
+		  f >= 0 && read(f, buf, sizeof(buf) - 1) > 0 &&
+			  strncmp(buf, "config:0-7", 10) == 0,
+		  1);
+	memset(buf, 0, sizeof(buf));
+	f = open("/sys/devices/cpu/rdpmc", O_RDONLY);
+	check_val("FILE-17", "rdpmc in /sys/devices/cpu",
+		  f >= 0 && read(f, buf, sizeof(buf) - 1) > 0 && atoi(buf) >= 0, 1);
+}
+
+/* Kernel mode cannot be counted: by default that is refused, to everyone. */
+CONFORM(kernel_mode)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	bool ignores = getenv("CONFORM_KERNEL_MODE") != NULL;
+
+	if (!virtual_world()) {
+		skip_row("ERR-02", "kernel mode on the virtual PMU", "needs the virtual PMU");
+		return;
+	}
+	attr.exclude_kernel = 0;
+	check_val("ERR-02", "a request that includes kernel mode", try_self(attr),
+		  ignores ? 0 : -EACCES);
+	attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	check_err("HW-00", "cycles, which nothing can count without a machine model",
+		  try_self(attr), ENOENT);
+	CHECK_ROW("FILE-01", ignores || paranoid() >= 2, "perf_event_paranoid reads 2 or more",
+		  "%d", paranoid());
+}
+
+/* Tasks of a family: the inherited sum is exactly that of the parts. */
+#define PARTS 4
+
+static void *thread_part(void *fds)
+{
+	char c;
+
+	if (read(*(int *)fds, &c, 1) != 1)
+		return NULL;
+	for (volatile int i = 0; i < 20000; i++)
+		;
+	return fds;
+}
+
+static void child_part(int from, int threads)
+{
+	pthread_t thread;
+	char c;
+
+	if (read(from, &c, 1) != 1)
+		_exit(1);
+	for (volatile int i = 0; i < 10000; i++)
+		;
+	for (int i = 0; i < threads; i++) {
+		/* Its event is inherited by what it starts now: part of this part. */
+		if (pthread_create(&thread, NULL, thread_part, &from) || pthread_join(thread, NULL))
+			_exit(1);
+	}
+	_exit(0);
+}
+
+static void wait_asleep(pid_t tid)
+{
+	char path[64], buf[256], *state;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	for (int i = 0; i < 1000; i++) {
+		memset(buf, 0, sizeof(buf));
+		fd = open(path, O_RDONLY);
+		NEED(fd >= 0 && read(fd, buf, sizeof(buf) - 1) > 0);
+		close(fd);
+		state = strrchr(buf, ')');
+		if (state && state[2] == 'S')
+			return;
+		sleep_ms(2);
+	}
+	NEED(!"the task sleeps");
+}
+
+static volatile pid_t thread_tid;
+
+static void *own_thread(void *fds)
+{
+	thread_tid = (pid_t)syscall(SYS_gettid);
+	return thread_part(fds);
+}
+
+/*
+ * All events are switched on by one prctl while every task but the caller sleeps in the kernel, and
+ * off by one when the others are gone: each instruction is in the family's sum and in one part.
+ */
+CONFORM(family)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int go[2], status, parts[PARTS + 2], n = 0;
+	pthread_t thread;
+	pid_t pids[PARTS];
+	u64 sum = 0, all;
+	char c[64] = {0};
+	long family;
+
+	if (no_pmu("INH-03", "the sum of a family"))
+		return;
+	NEED(pipe(go) == 0);
+	attr.inherit = 1;
+	family = ev_self(attr);
+	NEED(family >= 0);
+	for (int i = 0; i < PARTS; i++) {
+		pids[i] = fork();
+		NEED(pids[i] >= 0);
+		if (pids[i] == 0)
+			child_part(go[0], i);
+	}
+	NEED(pthread_create(&thread, NULL, own_thread, &go[0]) == 0);
+	for (int i = 0; i < PARTS; i++) {
+		wait_asleep(pids[i]);
+		parts[n] = (int)ev_open(&attr, pids[i], -1, -1, 0);
+		NEED(parts[n++] >= 0);
+	}
+	while (!thread_tid)
+		sleep_ms(1);
+	wait_asleep(thread_tid);
+	attr.inherit = 0;
+	parts[n] = (int)ev_open(&attr, thread_tid, -1, -1, 0);
+	NEED(parts[n++] >= 0);
+	parts[n] = (int)ev_self(attr);
+	NEED(parts[n++] >= 0);
+	NEED(prctl(PR_TASK_PERF_EVENTS_ENABLE, 0, 0, 0, 0) == 0);
+	NEED(write(go[1], c, PARTS + 1 + PARTS * (PARTS - 1) / 2) > 0);
+	for (int i = 0; i < PARTS; i++)
+		NEED(waitpid(pids[i], &status, 0) == pids[i] && status == 0);
+	pthread_join(thread, NULL);
+	NEED(prctl(PR_TASK_PERF_EVENTS_DISABLE, 0, 0, 0, 0) == 0);
+	all = ev_count((int)family);
+	for (int i = 0; i < n; i++)
+		sum += ev_count(parts[i]);
+	CHECK_ROW("INH-03", all > PARTS * 30000, "a family of 4 processes and 7 threads counts",
+		  "%lu", all);
+	CHECK_ROW("INH-03", virtual_world() ? all == sum : all > sum / 2 && all < sum * 2,
+		  "the family's sum is exactly that of its parts", "%lu, parts %lu", all, sum);
+}
+
+static int rounds;
+
+static void fixed_work(void)
+{
+	for (int i = 0; i < rounds; i++)
+		asm volatile("movl $1000, %%ecx\n1: decl %%ecx\njnz 1b" ::: "ecx", "cc");
+}
+
+/* Another task, seen from outside: each round of the same work adds the same. */
+CONFORM(remote)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	u64 v[6];
+	struct worker w;
+	long fd;
+
+	if (no_pmu("CALL-04", "another task's instructions"))
+		return;
+	rounds = 10;
+	worker_start(&w, fixed_work);
+	worker_work(&w);
+	attr.disabled = 0;
+	fd = ev_open(&attr, w.pid, -1, -1, 0);
+	NEED(fd >= 0);
+	for (int i = 0; i < 5; i++) {
+		worker_work(&w);
+		wait_asleep(w.pid);
+		v[i] = ev_count((int)fd);
+	}
+	sleep_ms(5);
+	v[5] = ev_count((int)fd);
+	CHECK_ROW("CALL-04", v[1] - v[0] > 20000, "another task's instructions", "%lu",
+		  v[1] - v[0]);
+	CHECK_ROW("CALL-04",
+		  !virtual_world() || (v[2] - v[1] == v[1] - v[0] && v[3] - v[2] == v[1] - v[0] &&
+				       v[4] - v[3] == v[1] - v[0]),
+		  "the same work adds the same number each time", "%lu %lu %lu %lu", v[1] - v[0],
+		  v[2] - v[1], v[3] - v[2], v[4] - v[3]);
+	check_val("CALL-04", "a task asleep adds nothing", (long long)(v[5] - v[4]), 0);
+	NEED(ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	worker_work(&w);
+	wait_asleep(w.pid);
+	check_val("IOC-02", "disabled from outside: it adds nothing",
+		  (long long)(ev_count((int)fd) - v[5]), 0);
+	NEED(ev_ioctl((int)fd, PERF_EVENT_IOC_RESET, 0) == 0);
+	NEED(ev_ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	worker_work(&w);
+	wait_asleep(w.pid);
+	CHECK_ROW("IOC-01", !virtual_world() || ev_count((int)fd) == v[1] - v[0],
+		  "reset and enabled from outside: one round's number", "%lu, before %lu",
+		  ev_count((int)fd), v[1] - v[0]);
+	worker_end(&w);
+}
+
+/* One round more in a child is exactly its loop more in the family's count. */
+static u64 family_count(int n)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int status;
+	pid_t pid;
+	long fd;
+	u64 count;
+
+	attr.inherit = 1;
+	attr.disabled = 0;
+	fd = ev_self(attr);
+	NEED(fd >= 0);
+	rounds = n;
+	pid = fork();
+	NEED(pid >= 0);
+	if (pid == 0) {
+		fixed_work();
+		_exit(0);
+	}
+	NEED(waitpid(pid, &status, 0) == pid);
+	NEED(ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	count = ev_count((int)fd);
+	close((int)fd);
+	return count;
+}
+
+CONFORM(child_exact)
+{
+	u64 warm, few, many;
+
+	if (no_pmu("INH-03", "a child's loop"))
+		return;
+	warm = family_count(1);
+	few = family_count(10);
+	many = family_count(30);
+	NEED(warm > 0);
+	/* 1,000 turns of two, one load of ecx, and the loop around of 2 to 4. */
+	CHECK_ROW("INH-03",
+		  many - few >= 20 * 2003 && many - few <= (virtual_world() ? 20 * 2006 : 45000),
+		  "20 loops more in a child are 20 loops more in the count", "%lu", many - few);
+}
+
+static inline u64 rdpmc(u32 counter)
+{
+	u32 lo, hi;
+
+	asm volatile("rdpmc" : "=a"(lo), "=d"(hi) : "c"(counter));
+	return lo | (u64)hi << 32;
+}
+
+/* The loop of the man page. */
+static bool self_read(volatile struct perf_event_mmap_page *pg, u64 *count)
+{
+	u32 seq, index;
+	s64 pmc;
+	u64 value;
+
+	do {
+		seq = pg->lock;
+		asm volatile("" ::: "memory");
+		index = pg->index;
+		value = (u64)pg->offset;
+		if (pg->cap_user_rdpmc && index) {
+			pmc = (s64)rdpmc(index - 1);
+			pmc <<= 64 - pg->pmc_width;
+			pmc >>= 64 - pg->pmc_width;
+			value += (u64)pmc;
+		}
+		asm volatile("" ::: "memory");
+	} while (pg->lock != seq);
+	*count = value;
+	return index != 0;
+}
+
+CONFORM(user_page)
+{
+	volatile struct perf_event_mmap_page *pg;
+	u64 a, b, c, d, e;
+	int fd;
+
+	if (no_pmu("PAGE-21", "reading a counter in user mode"))
+		return;
+	fd = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, -1);
+	pg = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	NEED(pg != MAP_FAILED);
+	check_val("PAGE-08", "cap_user_rdpmc", pg->cap_user_rdpmc, 1);
+	check_val("PAGE-07", "cap_bit0_is_deprecated", pg->cap_bit0_is_deprecated, 1);
+	check_val("PAGE-03", "index while off", pg->index, 0);
+	CHECK_ROW("PAGE-12", pg->pmc_width >= 32 && pg->pmc_width <= 64, "pmc_width", "%u",
+		  pg->pmc_width);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	CHECK_ROW("PAGE-03", pg->index > 0, "index while on", "%u", pg->index);
+	for (int i = 0; i < 3; i++) {
+		self_read(pg, &a);
+		self_read(pg, &b);
+		asm volatile(".rept 1000; nop; .endr" ::: "memory");
+		self_read(pg, &c);
+	}
+	d = ev_count(fd);
+	CHECK_ROW("PAGE-21",
+		  c - b - (b - a) >= 990 && c - b - (b - a) <= (virtual_world() ? 1010 : 1600),
+		  "1,000 nops between two reads in user mode", "%lu", c - b - (b - a));
+	CHECK_ROW("PAGE-21", d > c && d - c < (virtual_world() ? 300 : 3000),
+		  "read(2) comes right after", "%lu then %lu", c, d);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	e = ev_count(fd);
+	check_val("PAGE-21", "while off the page has no index", self_read(pg, &a), 0);
+	check_val("PAGE-04", "while off the page's offset is the count", (long long)(a - e), 0);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_RESET, 0) == 0);
+	self_read(pg, &a);
+	check_val("PAGE-04", "after RESET the page's offset is 0", (long long)a, 0);
+	if (virtual_world())
+		check_val("PAGE-09", "cap_user_time of a task event on the virtual PMU",
+			  pg->cap_user_time, 0);
+}
+
+/* An event on another CPU's share only, and per-CPU parts that add up. */
+CONFORM(prctl_region)
+{
+	int fd;
+
+	if (no_pmu("PRC-01", "prctl around a region"))
+		return;
+	fd = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, -1);
+	asm volatile("movl $157, %%eax\n\tmovl $32, %%edi\n\tsyscall\n\t"
+		     ".rept 100; nop; .endr\n\t"
+		     "movl $157, %%eax\n\tmovl $31, %%edi\n\tsyscall"
+		     :
+		     : "S"(0L), "d"(0L)
+		     : "rax", "rdi", "rcx", "r8", "r9", "r10", "r11", "memory");
+	check_exact("PRC-01", "prctl ENABLE and DISABLE around 100 nops", ev_count(fd), 103);
+}
+
+CONFORM(counting_exec)
+{
+	u64 v[3];
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int status;
+	long fd;
+	pid_t pid;
+	int go[2];
+	char c = 0;
+
+	if (no_pmu("ATTR-19", "instructions over exec"))
+		return;
+	NEED(pipe(go) == 0);
+	for (int i = 0; i < 2; i++) {
+		pid = fork();
+		NEED(pid >= 0);
+		if (pid == 0) {
+			if (read(go[0], &c, 1) == 1)
+				exec_self("loop", 1000);
+			_exit(1);
+		}
+		attr.enable_on_exec = 1;
+		fd = ev_open(&attr, pid, -1, -1, 0);
+		NEED(fd >= 0 && write(go[1], &c, 1) == 1);
+		NEED(waitpid(pid, &status, 0) == pid && status == 0);
+		v[i] = ev_count((int)fd);
+	}
+	CHECK_ROW("ATTR-19", v[0] > 2001000, "a program counted from its exec on", "%lu", v[0]);
+}
+
+CONFORM_EXEC(loop)
+{
+	rounds = arg;
+	fixed_work();
+	return 0;
+}
