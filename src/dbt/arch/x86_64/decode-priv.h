@@ -54,8 +54,7 @@ enum insn_fix {
 	FIX_SHIFT_C, /* count is cl */
 	FIX_SHIFT_D, /* shld, shrd by an immediate */
 	FIX_NOP90,
-	FIX_BND,
-	FIX_CLDEMOTE,
+	FIX_LEA,
 	FIX_CMPXCHG8,
 	FIX_RET,
 	FIX_RETF,

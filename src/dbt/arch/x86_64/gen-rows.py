@@ -42,7 +42,7 @@ ATTRS = {
     "string": "X_STRING", "repz": "X_REPZ", "gcond": "X_GCOND", "vsib": "INSN_VSIB",
     "crreg": "X_CRREG", "bitmem": "X_BITMEM", "notrack": "X_NOTRACK", "cmpxchg": "X_CMPXCHG",
 }
-FIXES = ["nop90", "bnd", "cldemote", "cmpxchg8", "ret", "retf", "call", "callf", "enter", "leave",
+FIXES = ["nop90", "lea", "cmpxchg8", "ret", "retf", "call", "callf", "enter", "leave",
          "loop", "syscall", "uiret", "imm3", "imm1", "iob", "ioz"]
 EVEX = {"k": "EV_K", "kreq": "EV_KREQ", "z": "EV_Z", "zreg": "EV_ZREG", "rb": "EV_RB",
         "bc2": "EV_BC2", "bc4": "EV_BC4", "bc8": "EV_BC8", "n1": "EV_N1", "n2": "EV_N2",
