@@ -47,8 +47,9 @@ enum ap_spec_flags {
 /* One event to open. Allocated by the library only, so that it can grow. */
 struct ap_spec {
 	/*
-	 * Written by the parser with size VER0..VER9 as large as its fields need. A caller may change
-	 * what lies within attr->size; the parser leaves disabled, inherit and read_format alone.
+	 * attr->size bytes, all that this version of the library knows (at least VER9), which may be
+	 * more than the system's struct has. A caller may change any of them; the parser itself leaves
+	 * disabled, inherit and read_format alone.
 	 */
 	struct perf_event_attr *attr;
 	const char *name; /* as written with its modifiers, or name=; what output shows */
@@ -66,8 +67,7 @@ struct ap_spec {
 /*
  * Parses @text for machine @m. *@out is freed with ap_specs_free(). Cost: names of generic events
  * touch no file; others read what they need of sysfs or tracefs.
- *   -EINVAL   syntax, a value too large for its field, a field set twice, a threshold above
- *             caps/threshold_max [ARM-24]
+ *   -EINVAL   syntax, a value too large for its field, or above the PMU's caps/<term>_max [ARM-24]
  *   -ENOENT   unknown event, PMU, term, symbol or file; the reason names the nearest
  *   -EACCES   tracefs or a file cannot be read
  *   -ENOMEM

@@ -1,0 +1,53 @@
+/*
+ * PURPOSE: where perf events really live. Everything that the library does to an event goes through
+ * this table: the kernel's perf_event_open(2), or a session that implements perf_event in user space.
+ *
+ * A backend gives handles, small non-negative integers that mean something only to it; for the kernel
+ * they are file descriptors. All functions return -errno, never set errno alone. They may be called
+ * from several threads if the machine is used from several.
+ */
+#ifndef LIB_BACKEND_H
+#define LIB_BACKEND_H
+
+#include <sys/types.h>
+
+#include "abi/perf.h"
+
+struct ap_machine;
+
+struct ap__backend_ops {
+	const char *name; /* "kernel", "session": for the log */
+
+	/*
+	 * perf_event_open(2): the handle or -errno. On -E2BIG the size that is known is stored in
+	 * @attr->size as the kernel does. @leader is a handle or -1.
+	 */
+	int (*open)(void *be, struct pe_attr *attr, pid_t pid, int cpu, int leader, u64 flags);
+	int (*close)(void *be, int handle);
+
+	/* read(2): bytes or -errno. */
+	ssize_t (*read)(void *be, int handle, void *buf, size_t len);
+
+	/* ioctl(2) with a PERF_EVENT_IOC_* request; handles in @arg (SET_OUTPUT) are the backend's. */
+	int (*ioctl)(void *be, int handle, unsigned long request, unsigned long arg);
+
+	/* mmap(2), MAP_SHARED, @writable: PROT_READ|PROT_WRITE. *@out is undone with munmap. */
+	int (*mmap)(void *be, int handle, size_t len, u64 offset, bool writable, void **out);
+	int (*munmap)(void *be, void *base, size_t len);
+
+	/*
+	 * Why the last open of the calling thread failed, if the backend knows it better than the
+	 * library could work out from the errno: true with the two sentences filled in. NULL: never.
+	 */
+	bool (*reason)(void *be, char *why, size_t why_len, char *remedy, size_t remedy_len);
+};
+
+extern const struct ap__backend_ops ap__backend_kernel; /* its `be` is NULL */
+
+/*
+ * Makes events of @m live in another backend from now on. @ops and @be are borrowed and must outlive
+ * the machine. For the command line and tests; not part of the public API.
+ */
+void ap__machine_set_backend(struct ap_machine *m, const struct ap__backend_ops *ops, void *be);
+
+#endif

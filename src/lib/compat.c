@@ -1,0 +1,169 @@
+/* Opening on kernels of all ages [SIZE-01..13]. */
+#include "lib/event-priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static const struct {
+	unsigned int bit;
+	bool whole_machine; /* remember: no open of this machine will differ */
+	const char *what;
+} droppable[] = {
+	{AP__MISSING_LOST, true, "PERF_FORMAT_LOST (Linux 6.0)"},
+	{AP__MISSING_BUILD_ID, true, "build_id (Linux 5.12)"},
+	{AP__MISSING_CGROUP, true, "cgroup records (Linux 5.7)"},
+	{AP__MISSING_KSYMBOL, true, "ksymbol and bpf_event records (Linux 5.0)"},
+	{AP__MISSING_NAMESPACES, true, "namespaces records (Linux 4.11)"},
+	{AP__MISSING_MMAP2, true, "mmap2 and comm_exec (Linux 3.16)"},
+	{AP__MISSING_CLOEXEC, true, "PERF_FLAG_FD_CLOEXEC (Linux 3.14)"},
+	/* Often only one PMU cannot exclude guests: msr, power, many uncore ones. */
+	{AP__MISSING_GUEST, false, "exclude_guest"},
+};
+
+unsigned int ap__drop(struct pe_attr *attr, u64 *flags, unsigned int missing)
+{
+	struct pe_attr before = *attr;
+	unsigned int made = 0;
+
+#define DROP(mask, statement)                                                                \
+	do {                                                                                 \
+		if (missing & (mask)) {                                                      \
+			u64 flags_before = *flags;                                           \
+			statement;                                                           \
+			if (memcmp(&before, attr, sizeof(before)) || *flags != flags_before) \
+				made |= (mask);                                              \
+			before = *attr;                                                      \
+		}                                                                            \
+	} while (0)
+	DROP(AP__MISSING_LOST, attr->read_format &= ~(u64)PE_FORMAT_LOST);
+	DROP(AP__MISSING_BUILD_ID, attr->build_id = 0);
+	DROP(AP__MISSING_CGROUP, attr->cgroup = 0);
+	DROP(AP__MISSING_KSYMBOL, attr->ksymbol = attr->bpf_event = 0);
+	DROP(AP__MISSING_NAMESPACES, attr->namespaces = 0);
+	DROP(AP__MISSING_MMAP2, attr->mmap2 = attr->comm_exec = 0);
+	DROP(AP__MISSING_CLOEXEC, *flags &= ~(u64)PERF_FLAG_FD_CLOEXEC);
+	/* Without exclude_host it only keeps guests out that hardly anyone has; with it, it is the point. */
+	if (!attr->exclude_host)
+		DROP(AP__MISSING_GUEST, attr->exclude_guest = 0);
+#undef DROP
+	return made;
+}
+
+/* Bytes of @attr up to the last that is not zero, rounded up to a size that some kernel published. */
+static u32 needed_size(const struct pe_attr *attr, u32 size)
+{
+	static const u32 sizes[] = {PE_ATTR_SIZE_VER0, PE_ATTR_SIZE_VER1, PE_ATTR_SIZE_VER2,
+				    PE_ATTR_SIZE_VER3, PE_ATTR_SIZE_VER4, PE_ATTR_SIZE_VER5,
+				    PE_ATTR_SIZE_VER6, PE_ATTR_SIZE_VER7, PE_ATTR_SIZE_VER8,
+				    PE_ATTR_SIZE_VER9};
+	const u8 *bytes = (const u8 *)attr;
+
+	while (size > PE_ATTR_SIZE_VER0 && !bytes[size - 1])
+		size--;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		if (sizes[i] >= size)
+			return sizes[i];
+	return size; /* fields newer than this library, passed on as they are */
+}
+
+int ap__nofile_raise(struct ap_machine *m, unsigned long more)
+{
+	struct rlimit rl;
+	rlim_t was;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur >= rl.rlim_max)
+		return -EMFILE;
+	was = rl.rlim_cur;
+	if (rl.rlim_max == RLIM_INFINITY || rl.rlim_max - was > more)
+		rl.rlim_cur = was + more;
+	else
+		rl.rlim_cur = rl.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &rl))
+		return -EMFILE;
+	ap__log(m, AP_LOG_INFO, "raised the soft limit of open files from %llu to %llu",
+		(unsigned long long)was, (unsigned long long)rl.rlim_cur);
+	return 0;
+}
+
+static int try_open(struct ap_machine *m, struct pe_attr *attr, pid_t pid, int cpu, int leader,
+		    u64 flags, u32 *known_size)
+{
+	u32 size = attr->size;
+	int fd;
+
+	for (;;) {
+		fd = m->ops->open(m->be, attr, pid, cpu, leader, flags);
+		if (fd == -EMFILE && ap__nofile_raise(m, 1024) == 0)
+			continue;
+		break;
+	}
+	ap__log(m, AP_LOG_DEBUG,
+		"perf_event_open type %u config %#llx size %u read_format %#llx bits %#llx pid %d cpu %d "
+		"group %d flags %#llx: %s%d",
+		attr->type, (unsigned long long)attr->config, size,
+		(unsigned long long)attr->read_format, (unsigned long long)attr->flags, (int)pid,
+		cpu, leader, (unsigned long long)flags, fd < 0 ? "error " : "", fd < 0 ? -fd : fd);
+	if (fd == -E2BIG) {
+		*known_size = attr->size;
+		attr->size = size;
+	}
+	if (fd >= 0 && !(flags & PERF_FLAG_FD_CLOEXEC) && m->ops == &ap__backend_kernel)
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+	return fd;
+}
+
+static bool may_drop(int e)
+{
+	return e == -EINVAL || e == -EOPNOTSUPP || e == -EPERM;
+}
+
+int ap__open_compat(struct ap_machine *m, struct pe_attr *attr, pid_t pid, int cpu, int leader,
+		    u64 flags, u32 *known_size)
+{
+	unsigned int missing = atomic_load_explicit(&m->missing, memory_order_relaxed), all = 0;
+	struct pe_attr one;
+	u64 one_flags;
+	u32 ignored;
+	int fd, again;
+
+	*known_size = 0;
+	attr->size = needed_size(attr, attr->size);
+	ap__drop(attr, &flags, missing);
+	fd = try_open(m, attr, pid, cpu, leader, flags, known_size);
+	if (fd >= 0 || !may_drop(fd))
+		return fd;
+	for (size_t i = 0; i <= ARRAY_SIZE(droppable); i++) {
+		bool last = i == ARRAY_SIZE(droppable);
+		unsigned int bit = last ? all : droppable[i].bit;
+
+		/* One by one, so that only what is really unknown gets lost; then all at once. */
+		one = *attr;
+		one_flags = flags;
+		if (fd != -EINVAL && !last && droppable[i].whole_machine)
+			continue;
+		bit = ap__drop(&one, &one_flags, bit);
+		if (!bit)
+			continue;
+		if (!last)
+			all |= bit;
+		else if (!(all & (all - 1)))
+			break;
+		again = try_open(m, &one, pid, cpu, leader, one_flags, &ignored);
+		if (again < 0)
+			continue;
+		for (size_t k = 0; k < ARRAY_SIZE(droppable); k++) {
+			if (!(bit & droppable[k].bit))
+				continue;
+			if (droppable[k].whole_machine)
+				atomic_fetch_or_explicit(&m->missing, droppable[k].bit,
+							 memory_order_relaxed);
+			ap__log(m, AP_LOG_INFO, "left out what the kernel or the PMU refuses: %s",
+				droppable[k].what);
+		}
+		memcpy(attr, &one, sizeof(one));
+		return again;
+	}
+	return fd;
+}

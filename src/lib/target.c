@@ -1,0 +1,144 @@
+#include "lib/target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/cpulist.h"
+#include "lib/event-priv.h"
+#include "lib/fail.h"
+
+struct tids {
+	pid_t *tid;
+	unsigned int n, room;
+};
+
+static int tids_add(struct tids *t, pid_t tid)
+{
+	if (t->n == t->room) {
+		unsigned int room = t->room ? 2 * t->room : 16;
+		pid_t *more = realloc(t->tid, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		t->tid = more;
+		t->room = room;
+	}
+	t->tid[t->n++] = tid;
+	return 0;
+}
+
+/* Every thread that process @pid has now. */
+static int tids_of(struct tids *t, pid_t pid, struct ap_error *err)
+{
+	unsigned int before = t->n;
+	struct dirent *d;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = pid > 0 ? opendir(path) : NULL;
+	if (!dir)
+		return ap__fail(err, -ESRCH, AP_CAUSE_NO_TASK, "there is no process %d", (int)pid);
+	while ((d = readdir(dir)))
+		if (d->d_name[0] != '.' && tids_add(t, (pid_t)atoi(d->d_name))) {
+			closedir(dir);
+			return ap__fail_memory(err);
+		}
+	closedir(dir);
+	if (t->n == before)
+		return ap__fail(err, -ESRCH, AP_CAUSE_NO_TASK, "process %d has just ended",
+				(int)pid);
+	return 0;
+}
+
+static int cpus_of(struct ap_machine *m, const char *list, int **cpus, struct ap_error *err)
+{
+	char online[4096];
+	int n;
+
+	if (strcmp(list, "all") == 0) {
+		if (ap__slurp(m, online, sizeof(online), "/sys/devices/system/cpu/online") <= 0)
+			snprintf(online, sizeof(online), "0-%ld",
+				 sysconf(_SC_NPROCESSORS_ONLN) - 1);
+		list = online;
+	}
+	n = ap__cpulist_parse(list, cpus);
+	if (n == -ENOMEM)
+		return ap__fail_memory(err);
+	if (n < 0) {
+		ap__fail(err, -EINVAL, AP_CAUSE_CPU, "\"%.120s\" is not a list of CPUs", list);
+		return ap__remedy(err, "write numbers and ranges: 0-3,8");
+	}
+	return n;
+}
+
+int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct ap_target *target,
+		    struct ap_error *err)
+{
+	struct ap_target t = {.size = sizeof(t)};
+	struct tids tids = {0};
+	int *cpus = NULL, ncpus = 0, any = -1, r;
+
+	*out = (struct ap__places){.cgroup_fd = -1};
+	if (target)
+		memcpy(&t, target, target->size < sizeof(t) ? target->size : sizeof(t));
+	for (unsigned int i = 0; i < t.ntids; i++)
+		if (tids_add(&tids, t.tids[i]))
+			goto nomem;
+	for (unsigned int i = 0; i < t.npids; i++) {
+		r = tids_of(&tids, t.pids[i], err);
+		if (r)
+			goto out;
+		out->listed = true;
+	}
+	if (t.cgroup && tids.n) {
+		r = ap__fail(err, -EINVAL, AP_CAUSE_CGROUP,
+			     "either threads or a cgroup can be measured, not both");
+		goto out;
+	}
+	if (t.cgroup && !t.cpus)
+		t.cpus = "all";
+	if (t.cpus) {
+		r = cpus_of(m, t.cpus, &cpus, err);
+		if (r < 0)
+			goto out;
+		ncpus = r;
+	}
+	if (!tids.n && tids_add(&tids, t.cpus ? -1 : 0))
+		goto nomem;
+	out->place = calloc((size_t)tids.n * (size_t)(ncpus ? ncpus : 1), sizeof(*out->place));
+	if (!out->place)
+		goto nomem;
+	for (unsigned int i = 0; i < tids.n; i++)
+		for (int k = 0; k < (ncpus ? ncpus : 1); k++)
+			out->place[out->n++] = (struct ap_place){.tid = tids.tid[i],
+								 .cpu = ncpus ? cpus[k] : any};
+	r = 0;
+	if (t.cgroup) {
+		out->cgroup_fd = ap__cgroup_open(m, t.cgroup, err);
+		r = out->cgroup_fd < 0 ? out->cgroup_fd : 0;
+	}
+	goto out;
+
+nomem:
+	r = ap__fail_memory(err);
+out:
+	free(tids.tid);
+	free(cpus);
+	if (r)
+		ap__places_release(out);
+	return r;
+}
+
+void ap__places_release(struct ap__places *p)
+{
+	free(p->place);
+	if (p->cgroup_fd >= 0)
+		close(p->cgroup_fd);
+	p->place = NULL;
+	p->cgroup_fd = -1;
+}

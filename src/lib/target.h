@@ -1,0 +1,19 @@
+/* PURPOSE: from a struct ap_target to the places that it stands for. */
+#ifndef LIB_TARGET_H
+#define LIB_TARGET_H
+
+#include <anyperf/counters.h>
+
+struct ap__places {
+	struct ap_place *place; /* owned */
+	unsigned int n;
+	bool listed;   /* threads were found by looking at processes: one may be gone any moment */
+	int cgroup_fd; /* owned; -1 none */
+};
+
+/* *@out is undone with ap__places_release(). */
+int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct ap_target *target,
+		    struct ap_error *err);
+void ap__places_release(struct ap__places *p);
+
+#endif
