@@ -1,0 +1,354 @@
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <anyperf/machine.h>
+#include <anyperf/pmu.h>
+
+#include "base/check.h"
+#include "cli/cmd.h"
+#include "cli/help.h"
+#include "cli/json.h"
+#include "cli/terminal.h"
+#include "lib/nearest.h"
+
+struct list_opts {
+	bool json, check, names;
+};
+
+/* clang-format off */
+static const struct option options[] = {
+	{OPTION_FLAG, 'c', "check", .offset = offsetof(struct list_opts, check),
+	 .help = "open each event and say why it fails",
+	 .more = "The events are opened for the calling thread and closed again. Exits with 1 if one fails."},
+	{OPTION_FLAG, 'j', "json", .offset = offsetof(struct list_opts, json),
+	 .help = "print a JSON object (doc/json.md)"},
+	{OPTION_FLAG, 'n', "names", .offset = offsetof(struct list_opts, names),
+	 .help = "print the bare names, one a line"},
+	{0},
+};
+/* clang-format on */
+
+/* Kinds in the order that they are listed in, and the words that select them, which are perf's. */
+static const struct {
+	enum ap_kind kind;
+	const char *id; /* in JSON */
+	const char *words[3];
+	const char *heading;
+} kinds[] = {
+	{AP_KIND_HARDWARE, "hardware", {"hw", "hardware"}, "Hardware events"},
+	{AP_KIND_SOFTWARE, "software", {"sw", "software"}, "Software events"},
+	{AP_KIND_CACHE, "cache", {"cache", "hwcache"}, "Cache events"},
+	{AP_KIND_PMU, "pmu", {"pmu"}, "Events of PMUs"},
+	{AP_KIND_TRACEPOINT, "tracepoint", {"tracepoint"}, "Tracepoints"},
+	{AP_KIND_PFM, "pfm", {"pfm"}, "Events that libpfm4 knows"},
+	{AP_KIND_FORM, "form", {"form"}, "Forms to fill in"},
+};
+
+/* One event, copied out of the library's callback. */
+struct entry {
+	char *name, *alias, *desc, *encoding, *pmu, *unit;
+	enum ap_kind kind;
+	bool checked;
+	int rc;                 /* of the check */
+	struct ap_error *error; /* why it failed; NULL if it did not */
+};
+
+struct list {
+	struct list_opts opts;
+	struct ap_machine *machine;
+	struct entry *entries; /* owned */
+	size_t nr, room;
+	const char *glob;
+	unsigned int kinds;
+	u32 failed;
+};
+
+static char *copy(const char *text)
+{
+	char *s = strdup(text ? text : "");
+
+	CHECK(s);
+	return s;
+}
+
+static int collect(const struct ap_listed *event, void *data)
+{
+	struct list *l = data;
+
+	if (l->nr == l->room) {
+		l->room = l->room ? 2 * l->room : 256;
+		l->entries = realloc(l->entries, l->room * sizeof(*l->entries));
+		CHECK(l->entries);
+	}
+	l->entries[l->nr++] = (struct entry){
+		.name = copy(event->name),
+		.alias = copy(event->alias),
+		.desc = copy(event->desc),
+		.encoding = copy(event->encoding),
+		.pmu = copy(event->pmu),
+		.unit = copy(event->unit),
+		.kind = event->kind,
+	};
+	return 0;
+}
+
+static void release(struct list *l)
+{
+	for (size_t i = 0; i < l->nr; i++) {
+		struct entry *e = &l->entries[i];
+
+		free(e->name);
+		free(e->alias);
+		free(e->desc);
+		free(e->encoding);
+		free(e->pmu);
+		free(e->unit);
+		free(e->error);
+	}
+	free(l->entries);
+	ap_machine_free(l->machine);
+}
+
+static void check(struct list *l)
+{
+	struct ap_error err;
+
+	for (size_t i = 0; i < l->nr; i++) {
+		struct entry *e = &l->entries[i];
+
+		if (e->kind == AP_KIND_FORM)
+			continue;
+		e->checked = true;
+		e->rc = ap_event_probe(l->machine, e->name, &err);
+		if (!e->rc)
+			continue;
+		l->failed++;
+		e->error = malloc(sizeof(*e->error));
+		CHECK(e->error);
+		*e->error = err;
+	}
+}
+
+static void print_one(const struct list *l, const struct entry *e, const struct terminal *t)
+{
+	const int column = 34;
+	int n = printf("  %s", e->name);
+
+	if (*e->alias)
+		n += printf(" OR %s", e->alias);
+	if (n >= column - 1) {
+		putchar('\n');
+		n = 0;
+	}
+	if (*e->desc)
+		help_wrap(stdout, e->desc, column, n, t->width);
+	else
+		putchar('\n');
+	if (!l->opts.check || !e->checked)
+		return;
+	if (e->error) {
+		char text[1100];
+
+		printf("%*s%sfails:%s ", column, "", t->colour ? "\033[31m" : "",
+		       t->colour ? "\033[0m" : "");
+		help_wrap(stdout, ap_error_text(e->error, text, sizeof(text)), column, column + 7,
+			  t->width);
+	} else {
+		printf("%*sopens\n", column, "");
+	}
+}
+
+static void print_text(const struct list *l)
+{
+	struct terminal t = terminal_of(stdout);
+	bool some = false;
+
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+		bool heading = false;
+
+		for (size_t i = 0; i < l->nr; i++) {
+			if (l->entries[i].kind != kinds[k].kind)
+				continue;
+			if (!heading)
+				printf("%s%s:\n", some ? "\n" : "", kinds[k].heading);
+			heading = some = true;
+			print_one(l, &l->entries[i], &t);
+		}
+	}
+	if (l->opts.check)
+		printf("\n%zu events, %u fail\n", l->nr, l->failed);
+}
+
+static void print_names(const struct list *l)
+{
+	for (size_t i = 0; i < l->nr; i++) {
+		const struct entry *e = &l->entries[i];
+
+		if (e->kind == AP_KIND_FORM || (e->checked && e->rc))
+			continue;
+		puts(e->name);
+		if (*e->alias)
+			puts(e->alias);
+	}
+}
+
+static const char *kind_id(enum ap_kind kind)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+		if (kinds[k].kind == kind)
+			return kinds[k].id;
+	return "other";
+}
+
+static void print_json(const struct list *l)
+{
+	struct json j;
+
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	json_str(&j, "schema", "anyperf-list-1");
+	json_array(&j, "events");
+	for (size_t i = 0; i < l->nr; i++) {
+		const struct entry *e = &l->entries[i];
+
+		json_object(&j, NULL);
+		json_str(&j, "name", e->name);
+		if (*e->alias)
+			json_str(&j, "alias", e->alias);
+		json_str(&j, "kind", kind_id(e->kind));
+		json_str(&j, "description", e->desc);
+		if (*e->encoding)
+			json_str(&j, "encoding", e->encoding);
+		if (*e->pmu)
+			json_str(&j, "pmu", e->pmu);
+		if (*e->unit)
+			json_str(&j, "unit", e->unit);
+		if (e->checked)
+			json_bool(&j, "opens", !e->rc);
+		if (e->error) {
+			json_object(&j, "reason");
+			json_str(&j, "cause", ap_cause_name(e->error->cause));
+			json_s64(&j, "errno", -e->error->code);
+			json_str(&j, "why", e->error->why);
+			json_str(&j, "remedy", e->error->remedy);
+			json_end(&j);
+		}
+		json_end(&j);
+	}
+	json_end(&j);
+	json_end(&j);
+	json_finish(&j);
+}
+
+static bool kind_word(const char *word, unsigned int *kind)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+		for (size_t w = 0; w < ARRAY_SIZE(kinds[k].words) && kinds[k].words[w]; w++)
+			if (!strcmp(word, kinds[k].words[w])) {
+				*kind |= kinds[k].kind;
+				return true;
+			}
+	return false;
+}
+
+/* Nothing matched: the library says what was close. */
+static int none_matched(struct list *l)
+{
+	struct list all = {.machine = l->machine};
+	struct ap__nearest near;
+	struct ap_error err;
+	char hint[400];
+
+	ap__nearest_init(&near, l->glob);
+	if (!ap_events_each(l->machine, NULL, collect, &all, &err))
+		for (size_t i = 0; i < all.nr; i++) {
+			ap__nearest_offer(&near, all.entries[i].name);
+			if (*all.entries[i].alias)
+				ap__nearest_offer(&near, all.entries[i].alias);
+		}
+	ap__nearest_text(&near, hint, sizeof(hint));
+	all.machine = NULL;
+	release(&all);
+	command_error(&cmd_list, "no event of this machine matches '%s'%s%s", l->glob,
+		      *hint ? "; " : "", hint);
+	return 1;
+}
+
+static int add_matching(struct list *l, const char *glob, struct ap_error *err)
+{
+	struct ap_list_opts opts = AP_OPTS(ap_list_opts, .kinds = l->kinds, .glob = glob);
+
+	return ap_events_each(l->machine, &opts, collect, l, err);
+}
+
+static int run(int argc, char **argv)
+{
+	struct list l = {0};
+	int first = options_parse(&cmd_list, &l.opts, argc, argv);
+	struct ap_error err;
+	char text[1100];
+	int rc = 0, status = 0;
+
+	if (first < 0)
+		return command_leave_status(&cmd_list, first);
+	rc = ap_machine_new(&l.machine, NULL);
+	if (rc) {
+		command_error(&cmd_list, "out of memory");
+		return cmd_list.failure;
+	}
+	for (int i = first; i < argc; i++)
+		if (!kind_word(argv[i], &l.kinds))
+			l.glob = argv[i];
+	for (int i = first; i < argc && !rc && l.glob; i++) {
+		unsigned int unused = 0;
+
+		if (!kind_word(argv[i], &unused))
+			rc = add_matching(&l, argv[i], &err);
+	}
+	if (!l.glob)
+		rc = add_matching(&l, NULL, &err);
+	if (rc) {
+		command_error(&cmd_list, "%s", ap_error_text(&err, text, sizeof(text)));
+		status = cmd_list.failure;
+	} else if (!l.nr && l.glob) {
+		status = none_matched(&l);
+	} else {
+		if (l.opts.check)
+			check(&l);
+		if (l.opts.json)
+			print_json(&l);
+		else if (l.opts.names)
+			print_names(&l);
+		else
+			print_text(&l);
+		status = l.failed ? 1 : 0;
+	}
+	release(&l);
+	return status;
+}
+
+const struct command cmd_list = {
+	.name = "list",
+	.summary = "list the events that can be counted on this machine",
+	.synopsis = "[options] [hw | sw | cache | pmu | tracepoint | pfm | GLOB]...",
+	.description =
+		"Lists events with what they count: the kernel's generic names, those of the PMUs in sysfs, "
+		"tracepoints, what libpfm4 knows if it is installed, and the forms in which others can be "
+		"written. A word selects a kind, anything else is matched with the names (letter case "
+		"ignored), where * ? [ ] stand for what they do in a shell.\n\n"
+		"Generic hardware names are listed whether or not this machine can count them; --check "
+		"finds out.",
+	.options = options,
+	.sections =
+		(const struct section[]){
+			{"Exit status",
+			 "0; 1 if nothing matched or, with --check, an event fails; 2 if it was called wrongly."},
+			{0},
+		},
+	.see_also = "anyperf-stat(1), perf-list(1)",
+	.failure = 2,
+	.run = run,
+};

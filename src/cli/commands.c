@@ -1,0 +1,35 @@
+/* The table of commands, and how they are found and heard. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+
+const struct command *const commands[] = {
+	&cmd_stat, &cmd_list, &cmd_doctor, &cmd_version, &cmd_help, NULL,
+};
+
+const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; commands[i]; i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+int command_leave_status(const struct command *cmd, int parsed)
+{
+	return parsed == -2 ? 0 : cmd->failure;
+}
+
+int command_error(const struct command *cmd, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "anyperf %s: ", cmd->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	putc('\n', stderr);
+	return -1;
+}

@@ -1,0 +1,49 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "cli/help.h"
+#include "lib/nearest.h"
+
+static int no_such_command(const char *name)
+{
+	struct ap__nearest near;
+	char hint[200];
+
+	ap__nearest_init(&near, name);
+	for (size_t i = 0; commands[i]; i++)
+		if (!commands[i]->hidden)
+			ap__nearest_offer(&near, commands[i]->name);
+	ap__nearest_text(&near, hint, sizeof(hint));
+	fprintf(stderr, "anyperf: there is no command '%s'%s%s\n`anyperf help` lists them.\n", name,
+		*hint ? "; " : "", hint);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *cmd;
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	if (!name) {
+		help_commands(stderr);
+		return 2;
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-v") || !strcmp(name, "-V"))
+		name = "version";
+	else if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+		name = "help";
+	else if (!strcmp(name, "--dump-docs") && argc > 2) /* for the build: src/cli/meson.build */
+		return docs_write(argv[2], argc > 3 ? argv[3] : NULL);
+	else if (name[0] == '-') {
+		fprintf(stderr,
+			"anyperf: '%s' stands before the command; options of a command follow it\n",
+			name);
+		help_commands(stderr);
+		return 2;
+	}
+	cmd = command_find(name);
+	if (!cmd)
+		return no_such_command(name);
+	return cmd->run(argc - 1, argv + 1);
+}

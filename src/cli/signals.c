@@ -1,0 +1,63 @@
+#include "cli/signals.h"
+
+#include <errno.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const int watched[] = {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+static sigset_t watched_set(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(watched); i++)
+		sigaddset(&set, watched[i]);
+	return set;
+}
+
+void signals_block(struct signals *s)
+{
+	sigset_t set = watched_set();
+
+	*s = (struct signals){.fd = -1};
+	sigprocmask(SIG_BLOCK, &set, &s->before);
+}
+
+int signals_open(struct signals *s)
+{
+	sigset_t set = watched_set();
+
+	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->fd < 0 ? -errno : 0;
+}
+
+bool signals_take(struct signals *s, pid_t child)
+{
+	struct signalfd_siginfo info;
+	bool child_changed = false;
+
+	while (read(s->fd, &info, sizeof(info)) == sizeof(info)) {
+		int sig = (int)info.ssi_signo;
+
+		if (sig == SIGCHLD) {
+			child_changed = true;
+			continue;
+		}
+		/* Without a program to take them SIGUSR1 and SIGUSR2 do what they do by default. */
+		if (!child || (sig != SIGUSR1 && sig != SIGUSR2))
+			s->ended_by = sig;
+		/* SI_KERNEL is the terminal's ^C, ^\ and hang-up, which go to the whole group. */
+		if (child && info.ssi_code != SI_KERNEL)
+			kill(child, sig);
+	}
+	return child_changed;
+}
+
+void signals_release(struct signals *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+	sigprocmask(SIG_SETMASK, &s->before, NULL);
+}

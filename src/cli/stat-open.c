@@ -1,0 +1,439 @@
+/* What is counted, on what, and what was read of it. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "cli/stat-priv.h"
+#include "cli/topology.h"
+
+/* perf's default set and what each -d adds. */
+static const char *const default_events[] = {
+	"task-clock,context-switches,cpu-migrations,page-faults,"
+	"cycles,instructions,branches,branch-misses",
+	"L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses",
+	"L1-icache-loads,L1-icache-load-misses,dTLB-loads,dTLB-load-misses,"
+	"iTLB-loads,iTLB-load-misses",
+	"L1-dcache-prefetches,L1-dcache-prefetch-misses",
+};
+
+static void *must_alloc(size_t n, size_t size)
+{
+	void *p = calloc(n + !n, size);
+
+	CHECK(p);
+	return p;
+}
+
+static void say(const struct ap_error *err)
+{
+	char text[1100];
+
+	command_error(&cmd_stat, "%s", ap_error_text(err, text, sizeof(text)));
+}
+
+static char *event_text(const struct stat_opts *opts)
+{
+	char *text = must_alloc(1, 1024 + (opts->events ? strlen(opts->events) : 0));
+
+	strcpy(text, opts->events ? opts->events : default_events[0]);
+	for (size_t d = 1; d < ARRAY_SIZE(default_events) && (int)d <= opts->detailed; d++) {
+		strcat(text, ",");
+		strcat(text, default_events[d]);
+	}
+	return text;
+}
+
+static void shape_attr(const struct stat_job *st, struct perf_event_attr *attr)
+{
+	/* As perf does, though nothing samples [STAT-02]. */
+	attr->sample_type = PERF_SAMPLE_IDENTIFIER;
+	if (st->opts.all_user) {
+		attr->exclude_user = 0;
+		attr->exclude_kernel = attr->exclude_hv = 1;
+	}
+	if (st->opts.all_kernel) {
+		attr->exclude_user = 1;
+		attr->exclude_kernel = 0;
+		attr->exclude_hv = 1;
+	}
+}
+
+static u64 modes_of(const struct perf_event_attr *attr)
+{
+	return attr->exclude_user | attr->exclude_kernel << 1 | attr->exclude_hv << 2 |
+	       attr->exclude_idle << 3;
+}
+
+/* "MODIFIED:u" for an event that --all-user or the fallback to user mode changed. */
+static char *name_of(const struct ap_spec *spec, bool user_only)
+{
+	char *name = must_alloc(1, strlen(spec->name) + 3);
+	const char *colon = strrchr(spec->name, ':');
+	bool has_modifier = colon && !strpbrk(colon, "/}");
+
+	strcpy(name, spec->name);
+	if (user_only)
+		strcat(name, has_modifier ? "u" : ":u");
+	return name;
+}
+
+static int prepare_events(struct stat_job *st)
+{
+	struct ap_error err;
+	char *text;
+	int rc;
+
+	if (st->opts.null_run)
+		return 0;
+	text = event_text(&st->opts);
+	rc = ap_specs_parse(&st->specs, st->machine, text, &err);
+	free(text);
+	if (rc) {
+		say(&err);
+		return -1;
+	}
+	st->nr_events = ap_specs_count(st->specs);
+	st->events = must_alloc(st->nr_events, sizeof(*st->events));
+	for (u32 i = 0; i < st->nr_events; i++) {
+		struct ap_spec *spec = ap_specs_at(st->specs, i);
+		struct stat_event *ev = &st->events[i];
+
+		shape_attr(st, spec->attr);
+		ev->kind = stat_kind_of(spec->attr);
+		ev->modes = modes_of(spec->attr);
+		ev->name = name_of(spec, false);
+		ev->unit = spec->unit;
+		ev->scale = spec->scale;
+		if (ev->kind == KIND_CPU_TIME && !*spec->unit) {
+			ev->unit = "msec";
+			ev->scale = 1e-6;
+		}
+	}
+	return 0;
+}
+
+static int add_pid(struct stat_job *st, long pid)
+{
+	st->pids = realloc(st->pids, (st->nr_pids + 1) * sizeof(*st->pids));
+	CHECK(st->pids);
+	st->pids[st->nr_pids++] = (pid_t)pid;
+	return 0;
+}
+
+static int parse_pids(struct stat_job *st, const char *text, const char *option)
+{
+	const char *p = text;
+
+	for (;;) {
+		char *end;
+		long pid;
+
+		errno = 0;
+		pid = strtol(p, &end, 10);
+		if (end == p || errno || pid <= 0 || pid > 1 << 30 || (*end && *end != ','))
+			return command_error(&cmd_stat,
+					     "%s: '%s' is not a list of numbers like 12,34", option,
+					     text);
+		add_pid(st, pid);
+		if (!*end)
+			return 0;
+		p = end + 1;
+	}
+}
+
+/* -a --per-thread: everything that runs now. */
+static void all_pids(struct stat_job *st)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	while (proc && (entry = readdir(proc)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			add_pid(st, strtol(entry->d_name, NULL, 10));
+	if (proc)
+		closedir(proc);
+}
+
+static char *joined(char *const *argv)
+{
+	size_t len = 1;
+	char *text;
+
+	for (char *const *arg = argv; *arg; arg++)
+		len += strlen(*arg) + 1;
+	text = must_alloc(1, len);
+	for (char *const *arg = argv; *arg; arg++) {
+		strcat(text, arg == argv ? "" : " ");
+		strcat(text, *arg);
+	}
+	return text;
+}
+
+static void prepare_target_name(struct stat_job *st)
+{
+	const struct stat_opts *o = &st->opts;
+	char *command = NULL;
+	const char *what;
+	const char *kind = "";
+	char *text;
+
+	if (o->pids || o->tids) {
+		kind = o->pids ? "process id " : "thread id ";
+		what = o->pids ? o->pids : o->tids;
+	} else if (o->cpus) {
+		kind = "";
+		what = o->cpus;
+	} else if (o->all_cpus) {
+		what = "system wide";
+	} else {
+		what = command = joined(o->command);
+	}
+	text = must_alloc(1, strlen(what) + (o->cgroup ? strlen(o->cgroup) : 0) + 48);
+	sprintf(text, "%s'%s%s'", kind, o->cpus && !o->pids && !o->tids ? "CPU(s) " : "", what);
+	if (o->cgroup)
+		sprintf(text + strlen(text), " in cgroup '%s'", o->cgroup);
+	free(command);
+	st->target = text;
+}
+
+static void log_line(enum ap_log_level level, const char *text, void *data)
+{
+	(void)level;
+	(void)data;
+	fprintf(stderr, "anyperf stat: %s\n", text);
+}
+
+int stat_prepare(struct stat_job *st)
+{
+	const struct stat_opts *o = &st->opts;
+	struct ap_machine_opts machine = AP_OPTS(ap_machine_opts, .log = log_line,
+						 .log_level = (enum ap_log_level)o->verbose);
+
+	if (o->verbose > AP_LOG_DEBUG)
+		machine.log_level = AP_LOG_DEBUG;
+	if (ap_machine_new(&st->machine, &machine))
+		return command_error(&cmd_stat, "out of memory");
+	if (prepare_events(st))
+		return -1;
+	if ((o->pids && parse_pids(st, o->pids, "-p")) ||
+	    (o->tids && parse_pids(st, o->tids, "-t")))
+		return -1;
+	if (o->all_cpus && o->aggr == AGGR_THREAD)
+		all_pids(st);
+	prepare_target_name(st);
+	return 0;
+}
+
+/* Refusals that are about the event alone: the command runs, and the table says it of the event. */
+static bool event_only(int cause)
+{
+	switch (cause) {
+	case AP_CAUSE_NO_PMU:
+	case AP_CAUSE_UNSUPPORTED:
+	case AP_CAUSE_KERNEL_OLD:
+	case AP_CAUSE_BUSY:
+	case AP_CAUSE_BAD_VALUE:
+	case AP_CAUSE_GROUP: return true;
+	default: return false;
+	}
+}
+
+/* None of the events could be opened: say why of each, or of all if the reason is not the events'. */
+static int none_opened(struct stat_job *st, const struct ap_error *err)
+{
+	if (!event_only(err->cause)) {
+		say(err);
+		return -1;
+	}
+	for (u32 i = 0; i < st->nr_events; i++) {
+		struct stat_event *ev = &st->events[i];
+
+		ev->refused = true;
+		if (!ap_event_probe(st->machine, ap_specs_at(st->specs, i)->name, &ev->error))
+			ev->error = *err;
+	}
+	return 0;
+}
+
+static void describe_places(struct stat_job *st)
+{
+	u32 n = ap_counters_places(st->counters);
+
+	st->places = must_alloc(n, sizeof(*st->places));
+	for (u32 p = 0; p < n; p++) {
+		struct ap_place place = ap_counters_place(st->counters, p);
+		struct stat_unit *unit = &st->places[p];
+
+		*unit = (struct stat_unit){-1, -1, -1, -1, .cpu = place.cpu, .tid = place.tid};
+		if (st->opts.aggr == AGGR_THREAD) {
+			char path[48];
+			FILE *f;
+
+			snprintf(path, sizeof(path), "/proc/%d/comm", (int)place.tid);
+			f = fopen(path, "re");
+			if (f && fgets(unit->comm, sizeof(unit->comm), f))
+				unit->comm[strcspn(unit->comm, "\n")] = 0;
+			if (f)
+				fclose(f);
+		} else if (st->opts.aggr != AGGR_GLOBAL && place.cpu >= 0) {
+			struct cpu_place at = topology_of(place.cpu);
+
+			unit->socket = at.socket;
+			unit->die = at.die;
+			unit->core = at.core;
+			unit->node = at.node;
+		}
+	}
+}
+
+/* What opening told about each event. */
+static void note_refusals(struct stat_job *st)
+{
+	for (u32 i = 0; i < st->nr_events; i++) {
+		const struct ap_error *err = ap_counters_error(st->counters, i);
+		struct stat_event *ev = &st->events[i];
+
+		ev->refused = err != NULL;
+		if (err)
+			ev->error = *err;
+		if (!err && ap_counters_user_only(st->counters, i)) {
+			const struct ap_spec *spec = ap_specs_at(st->specs, i);
+
+			free((char *)ev->name);
+			ev->name = name_of(spec, true);
+			ev->modes = modes_of(spec->attr);
+		}
+	}
+}
+
+int stat_open(struct stat_job *st)
+{
+	const struct stat_opts *o = &st->opts;
+	struct ap_open_opts open = AP_OPTS(ap_open_opts,
+					   .flags = AP_OPEN_PARTIAL | AP_OPEN_USER_FALLBACK);
+	struct ap_target target = AP_OPTS(ap_target, .cpus = o->all_cpus ? "all" : o->cpus,
+					  .cgroup = o->cgroup);
+	struct ap_error err;
+	int rc;
+
+	if (!st->specs)
+		return 0;
+	if (!o->no_inherit)
+		open.flags |= AP_OPEN_INHERIT;
+	if (st->nr_pids && !o->tids) {
+		target.pids = st->pids;
+		target.npids = st->nr_pids;
+		if (o->all_cpus)
+			target.cpus = NULL;
+	} else if (st->nr_pids) {
+		target.tids = st->pids;
+		target.ntids = st->nr_pids;
+	} else if (!target.cpus) {
+		target.tids = &st->child.pid;
+		target.ntids = 1;
+		if (!o->delay_ms) {
+			open.flags |= AP_OPEN_ON_EXEC;
+			st->enabled = true;
+		}
+	}
+	rc = ap_counters_open(&st->counters, st->machine, st->specs, &target, &open, &err);
+	if (rc)
+		return none_opened(st, &err);
+	describe_places(st);
+	note_refusals(st);
+	st->last = must_alloc((size_t)st->nr_events * ap_counters_places(st->counters),
+			      sizeof(*st->last));
+	return 0;
+}
+
+/* Sums @event over the places of @unit in @r. False if it has none there. */
+static bool unit_sum(struct stat_job *st, struct stat_report *r, u32 event, u32 unit,
+		     bool since_last, struct ap_value *sum)
+{
+	u32 places = ap_counters_places(st->counters);
+	bool any = false;
+
+	*sum = (struct ap_value){0};
+	for (u32 p = 0; p < places; p++) {
+		const struct ap_value *now = ap_counters_value(st->counters, event, p);
+		struct ap_value *last = &st->last[event * places + p];
+		struct ap_value value;
+
+		if (!now || report_unit(r, &st->places[p]) != unit)
+			continue;
+		any = true;
+		value = *now;
+		if (since_last) {
+			ap_value_sub(&value, last);
+			*last = *now;
+		}
+		ap_value_add(sum, &value);
+	}
+	return any;
+}
+
+/* Makes the units of the report and counts their CPUs. */
+static void add_units(struct stat_job *st, struct stat_report *r)
+{
+	u32 places = st->counters ? ap_counters_places(st->counters) : 0;
+	static const struct stat_unit whole;
+
+	if (!places)
+		report_unit(r, &whole);
+	for (u32 p = 0; p < places; p++)
+		report_unit(r, &st->places[p]);
+	for (u32 u = 0; u < r->nr_units; u++)
+		r->units[u].cpus = 0;
+	for (u32 p = 0; p < places; p++)
+		r->units[report_unit(r, &st->places[p])].cpus++;
+}
+
+void stat_read(struct stat_job *st, struct stat_report *r, bool since_last)
+{
+	add_units(st, r);
+	if (st->counters)
+		(void)ap_counters_read(st->counters);
+	for (u32 e = 0; e < st->nr_events; e++) {
+		for (u32 u = 0; u < r->nr_units; u++) {
+			struct ap_value sum = {0};
+			bool any = st->counters && unit_sum(st, r, e, u, since_last, &sum);
+			enum ap_status status = AP_STATUS_OK;
+
+			/* An event of some CPUs only has no line for the others. */
+			if (!any && !st->events[e].refused)
+				continue;
+			if (!any)
+				status = AP_STATUS_NOT_SUPPORTED;
+			else if (!sum.running)
+				status = AP_STATUS_NOT_COUNTED;
+			report_add(r, e, u, status, &sum, st->opts.scale);
+		}
+	}
+}
+
+void stat_close(struct stat_job *st)
+{
+	ap_counters_close(st->counters);
+	st->counters = NULL;
+	free(st->places);
+	st->places = NULL;
+	free(st->last);
+	st->last = NULL;
+	st->enabled = false;
+}
+
+void stat_release(struct stat_job *st)
+{
+	stat_close(st);
+	for (u32 i = 0; i < st->nr_events; i++)
+		free((char *)st->events[i].name);
+	free(st->events);
+	free(st->pids);
+	free(st->target);
+	ap_specs_free(st->specs);
+	ap_machine_free(st->machine);
+	stat_opts_release(&st->opts);
+}
