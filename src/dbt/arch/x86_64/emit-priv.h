@@ -1,0 +1,227 @@
+/*
+ * PURPOSE: writing x86-64 machine code. An emitter is a pointer into the code cache; the callers have
+ * made sure of room. Names are those of the instructions; _gs means a field of the thread block.
+ */
+#ifndef DBT_ARCH_X86_64_EMIT_PRIV_H
+#define DBT_ARCH_X86_64_EMIT_PRIV_H
+
+#include "dbt/arch/x86_64/decode.h"
+#include "dbt/cache-priv.h"
+#include "sys/string.h"
+
+struct emit {
+	u8 *p;
+};
+
+static inline u32 emit_at(const struct emit *e)
+{
+	return (u32)(e->p - cache.code);
+}
+
+static inline void emit1(struct emit *e, u8 a)
+{
+	*e->p++ = a;
+}
+
+static inline void emit2(struct emit *e, u8 a, u8 b)
+{
+	e->p[0] = a;
+	e->p[1] = b;
+	e->p += 2;
+}
+
+static inline void emit3(struct emit *e, u8 a, u8 b, u8 c)
+{
+	e->p[0] = a;
+	e->p[1] = b;
+	e->p[2] = c;
+	e->p += 3;
+}
+
+static inline void emit4(struct emit *e, u8 a, u8 b, u8 c, u8 d)
+{
+	emit2(e, a, b);
+	emit2(e, c, d);
+}
+
+static inline void emit_u32(struct emit *e, u32 v)
+{
+	__builtin_memcpy(e->p, &v, 4);
+	e->p += 4;
+}
+
+static inline void emit_u64(struct emit *e, u64 v)
+{
+	__builtin_memcpy(e->p, &v, 8);
+	e->p += 8;
+}
+
+static inline void emit_bytes(struct emit *e, const u8 *from, size_t n)
+{
+	memcpy(e->p, from, n);
+	e->p += n;
+}
+
+static inline bool fits_s32(u64 v)
+{
+	return (u64)(s64)(s32)v == v;
+}
+
+static inline bool fits_s8(u64 v)
+{
+	return (u64)(s64)(s8)v == v;
+}
+
+/* rel32 or disp32 that ends the instruction, @tail bytes of immediate behind it. */
+static inline void emit_rel(struct emit *e, u64 target, u32 tail)
+{
+	emit_u32(e, (u32)(target - ((u64)e->p + 4 + tail)));
+}
+
+static inline void emit_rel_to(struct emit *e, u32 target)
+{
+	emit_rel(e, code_addr(target), 0);
+}
+
+#define GS(field)        ((u32)offsetof(struct dbt_thread, field))
+#define GS_SPILL(reg)    (GS(spill) + 8u * (u32)(reg))
+#define GS_METER(lane,q) \
+	((u32)-DBT_METER_BELOW + (u32)offsetof(struct meter, count) + ((lane)*METER_QUANTITIES + (q)) * 8u)
+
+/* gs: opcode /reg with a 64-bit operand at a constant offset. */
+static inline void emit_gs_op(struct emit *e, u8 op, u8 reg, u32 off)
+{
+	emit4(e, 0x65, (u8)(0x48 | (reg & 8 ? 4 : 0)), op, (u8)(0x04 | (reg & 7) << 3));
+	emit1(e, 0x25);
+	emit_u32(e, off);
+}
+
+static inline void emit_store_gs(struct emit *e, u32 off, u8 reg)
+{
+	emit_gs_op(e, 0x89, reg, off);
+}
+
+static inline void emit_load_gs(struct emit *e, u8 reg, u32 off)
+{
+	emit_gs_op(e, 0x8b, reg, off);
+}
+
+static inline void emit_spill(struct emit *e, u8 reg)
+{
+	emit_store_gs(e, GS_SPILL(reg), reg);
+}
+
+static inline void emit_unspill(struct emit *e, u8 reg)
+{
+	emit_load_gs(e, reg, GS_SPILL(reg));
+}
+
+static inline void emit_push_gs(struct emit *e, u32 off)
+{
+	emit4(e, 0x65, 0xff, 0x34, 0x25);
+	emit_u32(e, off);
+}
+
+static inline void emit_pop_gs(struct emit *e, u32 off)
+{
+	emit4(e, 0x65, 0x8f, 0x04, 0x25);
+	emit_u32(e, off);
+}
+
+static inline void emit_jmp_gs(struct emit *e, u32 off)
+{
+	emit4(e, 0x65, 0xff, 0x24, 0x25);
+	emit_u32(e, off);
+}
+
+/* A 64-bit field gets a 32-bit constant, sign-extended. */
+static inline void emit_store_gs_imm(struct emit *e, u32 off, u32 imm)
+{
+	emit4(e, 0x65, 0x48, 0xc7, 0x04);
+	emit1(e, 0x25);
+	emit_u32(e, off);
+	emit_u32(e, imm);
+}
+
+static inline void emit_mov_imm(struct emit *e, u8 reg, u64 v)
+{
+	if (v <= 0xffffffffu) {
+		if (reg & 8)
+			emit1(e, 0x41);
+		emit1(e, 0xb8 | (reg & 7));
+		emit_u32(e, (u32)v);
+	} else if (fits_s32(v)) {
+		emit3(e, 0x48 | (reg >> 3), 0xc7, 0xc0 | (reg & 7));
+		emit_u32(e, (u32)v);
+	} else {
+		emit2(e, 0x48 | (reg >> 3), 0xb8 | (reg & 7));
+		emit_u64(e, v);
+	}
+}
+
+static inline void emit_mov_reg(struct emit *e, u8 to, u8 from)
+{
+	emit3(e, 0x48 | (from >> 3) << 2 | to >> 3, 0x89, 0xc0 | (from & 7) << 3 | (to & 7));
+}
+
+/* mov or another reg, [rip + x] of the word at cache offset @word. */
+static inline void emit_rip_op(struct emit *e, u8 op, u8 reg, u32 word)
+{
+	emit3(e, 0x48 | (reg >> 3) << 2, op, 0x05 | (reg & 7) << 3);
+	emit_rel_to(e, word);
+}
+
+/* lea rsp, [rsp + disp8]: moves rsp without touching flags. */
+static inline void emit_add_rsp(struct emit *e, s8 n)
+{
+	emit4(e, 0x48, 0x8d, 0x64, 0x24);
+	emit1(e, (u8)n);
+}
+
+/*
+ * Pads so that the rel32 of a branch, @opcode bytes ahead, lies within an aligned quadword: only such a
+ * store is atomic to the instruction fetch of another CPU on every x86-64 (AMD APM vol. 2, 7.3.2).
+ */
+static inline void emit_align_rel(struct emit *e, u32 opcode)
+{
+	static const u8 nops[4][3] = {{0}, {0x90}, {0x66, 0x90}, {0x0f, 0x1f, 0x00}};
+	u32 at = ((u32)(u64)e->p + opcode) & 7;
+
+	if (at > 4)
+		emit_bytes(e, nops[8 - at], 8 - at);
+}
+
+/* A jmp whose target can be changed while others run it. Returns the cache offset of its rel32. */
+static inline u32 emit_jmp_patchable(struct emit *e, u32 target)
+{
+	emit_align_rel(e, 1);
+	emit1(e, 0xe9);
+	emit_rel_to(e, target);
+	return emit_at(e) - 4;
+}
+
+static inline void emit_jmp(struct emit *e, u32 target)
+{
+	emit1(e, 0xe9);
+	emit_rel_to(e, target);
+}
+
+/* A word of the cold part that code refers to. */
+static inline u32 cold_word(u64 v)
+{
+	cache.cold = (u32)ALIGN_DOWN(cache.cold - 8, 8);
+	__builtin_memcpy(code_at(cache.cold), &v, 8);
+	return cache.cold;
+}
+
+/*
+ * Cold code is written in a piece that is then moved down behind the last one: begin with the size
+ * it will need at most, end with what it took.
+ */
+static inline struct emit cold_begin(u32 size)
+{
+	cache.cold = (u32)ALIGN_DOWN(cache.cold - size, 16);
+	return (struct emit){code_at(cache.cold)};
+}
+
+#endif

@@ -1,0 +1,367 @@
+/*
+ * Planning a superblock: follow the guest code from its head, through unconditional jumps, past
+ * conditional branches that are not taken and past calls, until something ends it; then go backward
+ * over what was found to see where the flags are dead, looking a little way into the exits' targets.
+ *
+ * Every page whose bytes went into a decision is a dependency of the block, the targets' included: if
+ * one changes, the block dies. Pages that the guest can write are protected before they are read.
+ */
+#include "dbt/arch/x86_64/plan-priv.h"
+
+#include <linux/errno.h>
+
+#include "sys/string.h"
+
+#define BRANCHES_MAX 16 /* basic blocks in a superblock */
+#define LOOKAHEAD    12 /* instructions */
+#define WINDOW       128
+
+/* Guest bytes read ahead: never across a page, because a page may have to be protected first. */
+struct window {
+	u64 pc;
+	u32 len;
+	u8 bytes[WINDOW];
+};
+
+static struct window window; /* like all of the translator's work, under the lock */
+
+static bool plan_has_page(const struct plan *plan, u64 number)
+{
+	for (u32 i = 0; i < plan->nr_pages; i++)
+		if (plan->pages[i] == number)
+			return true;
+	return false;
+}
+
+enum page_use {
+	USE_NO,      /* not executable, or no room for another page */
+	USE_YES,     /* and changes will be noticed */
+	USE_CHECKED, /* changes will not be noticed */
+};
+
+/* Whether changes of the page of @pc would be noticed; sees to it if @may_protect. */
+static enum page_use page_use(u64 pc, bool may_protect)
+{
+	const struct exec_range *r = exec_find(pc);
+	struct code_page *page;
+
+	if (!r)
+		return USE_NO;
+	if (r->flags & DBT_EXEC_CHECKED)
+		return USE_CHECKED;
+	if (!(r->flags & DBT_EXEC_WRITABLE))
+		return USE_YES;
+	page = page_get(pc >> PAGE_SHIFT);
+	if (page->flags & PAGE_CHECKED)
+		return USE_CHECKED;
+	if (page->flags & PAGE_PROTECTED)
+		return USE_YES;
+	if (!may_protect)
+		return USE_NO;
+	if (cache.ops.protect(ALIGN_DOWN(pc, PAGE_SIZE), PAGE_SIZE, true)) {
+		page->flags |= PAGE_CHECKED;
+		return USE_CHECKED;
+	}
+	page->flags |= PAGE_PROTECTED;
+	return USE_YES;
+}
+
+/* Makes the page of @pc a dependency of the plan, unless that would make a plan a checked one. */
+static enum page_use plan_use_page(struct plan *plan, u64 pc, bool may_protect)
+{
+	enum page_use use;
+
+	if (plan_has_page(plan, pc >> PAGE_SHIFT))
+		return plan->checked ? USE_CHECKED : USE_YES;
+	if (plan->nr_pages == BLOCK_PAGES_MAX)
+		return USE_NO;
+	use = page_use(pc, may_protect);
+	if (use == USE_YES || (use == USE_CHECKED && plan->checked))
+		plan->pages[plan->nr_pages++] = pc >> PAGE_SHIFT;
+	return use;
+}
+
+static u32 fetch(u8 *to, u64 pc, u32 len)
+{
+	u64 page_end = (pc | (PAGE_SIZE - 1)) + 1;
+
+	if (pc + len > page_end)
+		len = (u32)(page_end - pc);
+	if (pc < window.pc || pc + len > window.pc + window.len) {
+		u64 n = min_u64(WINDOW, page_end - pc);
+
+		window.pc = pc;
+		window.len = (u32)dbt_fetch(window.bytes, pc, n);
+		if (len > window.len)
+			len = window.len;
+	}
+	memcpy(to, window.bytes + (pc - window.pc), len);
+	return len;
+}
+
+/*
+ * Decodes the instruction at @pc, whose page is in the plan. -ENODATA: it runs into a page that cannot
+ * be used; *fault is that page's first byte.
+ */
+static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, bool may_protect,
+		       u64 *fault)
+{
+	u32 n = fetch(bytes, pc, INSN_MAX);
+	int len = insn_decode(d, bytes, n);
+
+	if (len == -ENODATA && ((pc + n) & (PAGE_SIZE - 1)) == 0) {
+		if (plan->nr_insns == 0 && page_use(pc + n, may_protect) == USE_CHECKED)
+			plan->checked = true;
+		if (plan_use_page(plan, pc + n, may_protect) == USE_YES || plan->checked) {
+			n += fetch(bytes + n, pc + n, INSN_MAX - n);
+			len = insn_decode(d, bytes, n);
+		}
+	}
+	if (len == -ENODATA)
+		*fault = pc + n;
+	return len;
+}
+
+/* The FL_ARITH bits that may be read before they are written when control arrives at @pc. */
+static u16 live_at(struct plan *plan, u64 pc)
+{
+	u16 pending = FL_ARITH, live = 0;
+	struct insn d;
+	u8 bytes[INSN_MAX];
+	u64 fault;
+
+	for (u32 i = 0; i < LOOKAHEAD; i++) {
+		if (plan->checked || plan_use_page(plan, pc, false) != USE_YES ||
+		    plan_decode(plan, pc, &d, bytes, false, &fault) < 0)
+			return live | pending;
+		live |= d.fl_read & pending;
+		pending &= (u16)~d.fl_written;
+		if (!pending)
+			return live;
+		switch (d.cf) {
+		case CF_NONE:
+			if (d.special == SP_PUSHF)
+				return live | pending;
+			pc += d.len;
+			break;
+		case CF_JMP:
+		case CF_CALL:
+			pc = insn_target(&d, pc);
+			break;
+		default:
+			return live | pending;
+		}
+	}
+	return live | pending;
+}
+
+static enum insn_class classify(const struct insn *d)
+{
+	switch (d->cf) {
+	case CF_JCC:
+	case CF_LOOP: return CLASS_JCC;
+	case CF_JMP: return CLASS_JMP;
+	case CF_CALL: return CLASS_CALL;
+	case CF_CALL_IND: return CLASS_CALL_IND;
+	case CF_JMP_IND: return CLASS_JMP_IND;
+	case CF_RET: return CLASS_RET;
+	default: return d->attr & INSN_BRANCH ? CLASS_BRANCH : CLASS_PLAIN;
+	}
+}
+
+/* Instructions that the runtime or C code of ours has to deal with. */
+static bool stops(const struct insn *d)
+{
+	switch (d->special) {
+	case SP_CPUID:
+	case SP_RDPMC: return true;
+	case SP_RDTSC:
+	case SP_RDTSCP: return cache.flags & DBT_VIRTUAL_TIME;
+	case SP_RDRAND:
+	case SP_RDSEED: return cache.flags & DBT_VIRTUAL_RANDOM;
+	case SP_MOV_TO_SEG: return (insn_reg_field(d) & 7) == 5;
+	case SP_POP_SEG: return d->opcode == 0xa9;
+	case SP_LOAD_FAR: return d->opcode == 0xb5;
+	case SP_STRING:
+	case SP_XLAT:
+	case SP_MASKMOV: return d->mem.seg == SEG_GS;
+	case SP_GATHER:
+	case SP_TILE: return d->mem.seg == SEG_GS;
+	default: return false;
+	}
+}
+
+static enum plan_role role_of(const struct insn *d)
+{
+	switch (d->cf) {
+	case CF_NONE: return stops(d) ? ROLE_END : ROLE_COPY;
+	case CF_JCC:
+	case CF_LOOP: return ROLE_SIDE;
+	case CF_CALL:
+	case CF_CALL_IND: return ROLE_CALL;
+	case CF_INT: return d->imm == 0x80 && d->opcode == 0xcd ? ROLE_END : ROLE_TRAP;
+	case CF_HLT:
+	case CF_UD:
+	case CF_SYSRET:
+	case CF_XABORT:
+	case CF_UIRET: return ROLE_TRAP;
+	default: return ROLE_END;
+	}
+}
+
+static void frag_begin(struct plan *plan, u64 pc, u32 flags)
+{
+	plan->frags[plan->nr_frags++] =
+		(struct block_frag){.pc = pc, .first = (u16)plan->nr_insns, .flags = flags};
+}
+
+/* Whether the superblock may go on at @pc, which is not the next address. */
+static bool may_follow(struct plan *plan, u64 pc)
+{
+	if (plan->checked || plan->nr_frags >= BLOCK_FRAGS_MAX || block_find(pc))
+		return false;
+	for (u32 i = 0; i < plan->nr_frags; i++)
+		if (pc >= plan->frags[i].pc && pc < plan->frags[i].pc + plan->frags[i].len)
+			return false;
+	return plan_use_page(plan, pc, true) == USE_YES;
+}
+
+/* A block whose bytes are compared ends after a store: that may have changed what follows. */
+static bool stores(const struct insn *d)
+{
+	return d->mem_write || d->stack_write;
+}
+
+static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
+{
+	u32 branches = 0;
+
+	frag_begin(plan, pc, 0);
+	for (;;) {
+		struct plan_insn *i = &plan->insns[plan->nr_insns];
+		struct block_frag *frag = &plan->frags[plan->nr_frags - 1];
+		int len;
+
+		plan->next_pc = pc;
+		if (plan->nr_insns == BLOCK_INSNS_MAX)
+			return 0;
+		plan_use_page(plan, pc, true);
+		if (!plan_has_page(plan, pc >> PAGE_SHIFT))
+			return 0;
+		len = plan_decode(plan, pc, &i->d, i->bytes, true, fault);
+		if (len == -ENODATA)
+			return plan->nr_insns || frag->flags ? 0 : -EFAULT;
+		if (len < 0) {
+			plan->undecodable = true;
+			plan->bad_len = (u8)fetch(plan->bad, pc, INSN_MAX);
+			return 0;
+		}
+		i->pc = pc;
+		i->class = classify(&i->d);
+		i->role = role_of(&i->d);
+		i->taken_live = FL_ARITH;
+		plan->nr_insns++;
+		frag->len += (u16)len;
+		pc += (u64)len;
+		plan->next_pc = pc;
+		if (i->d.cf == CF_JMP) {
+			u64 target = insn_target(&i->d, i->pc);
+
+			if (branches++ < BRANCHES_MAX && may_follow(plan, target)) {
+				i->role = ROLE_ELIDE;
+				pc = target;
+				frag_begin(plan, pc, 0);
+				continue;
+			}
+		}
+		if (i->role == ROLE_END)
+			return 0;
+		if (plan->checked && (i->role != ROLE_COPY || stores(&i->d))) {
+			if (i->role == ROLE_CALL)
+				frag_begin(plan, pc, FRAG_RESTART);
+			return 0;
+		}
+		if (i->role == ROLE_CALL) {
+			frag_begin(plan, pc, FRAG_RESTART);
+			if (branches++ >= BRANCHES_MAX || plan->nr_frags >= BLOCK_FRAGS_MAX ||
+			    block_find(pc) || entry_find(TABLE_RET, pc))
+				return 0;
+		} else if (i->role == ROLE_SIDE) {
+			if (branches++ >= BRANCHES_MAX || block_find(pc))
+				return 0;
+		} else if (i->role == ROLE_TRAP) {
+			return 0;
+		}
+	}
+}
+
+static void plan_liveness(struct plan *plan)
+{
+	struct plan_insn *last = &plan->insns[plan->nr_insns - 1];
+	u16 live;
+
+	plan->next_live = FL_ARITH;
+	if (plan->nr_insns == 0)
+		return;
+	if (last->role != ROLE_END && !plan->undecodable)
+		plan->next_live = live_at(plan, plan->next_pc);
+	live = plan->next_live;
+	for (u32 n = plan->nr_insns; n-- > 0;) {
+		struct plan_insn *i = &plan->insns[n];
+		const struct insn *d = &i->d;
+
+		switch (i->role) {
+		case ROLE_COPY:
+			live = (live & (u16)~d->fl_written) | (d->fl_read & FL_ARITH);
+			if (d->special == SP_PUSHF)
+				live = FL_ARITH;
+			break;
+		case ROLE_ELIDE: break;
+		case ROLE_SIDE:
+			i->taken_live = live_at(plan, insn_target(d, i->pc));
+			live |= i->taken_live | (d->fl_read & FL_ARITH);
+			break;
+		case ROLE_CALL:
+			live = d->cf == CF_CALL ? live_at(plan, insn_target(d, i->pc)) : FL_ARITH;
+			break;
+		case ROLE_END:
+			live = FL_ARITH;
+			if (d->cf == CF_JMP || d->cf == CF_XBEGIN)
+				live = live_at(plan, insn_target(d, i->pc));
+			i->taken_live = live;
+			break;
+		default: live = FL_ARITH;
+		}
+		i->live = live;
+	}
+}
+
+int plan_build(struct plan *plan, u64 pc, u64 *fault)
+{
+	int err;
+
+	plan->nr_insns = plan->nr_frags = plan->nr_pages = plan->nr_exits = 0;
+	plan->undecodable = false;
+	plan->checked = false;
+	window.len = 0;
+	*fault = pc;
+	plan->checked = page_use(pc, true) == USE_CHECKED;
+	if (plan_use_page(plan, pc, true) == USE_NO)
+		return -EFAULT;
+	err = plan_collect(plan, pc, fault);
+	if (err)
+		return err;
+	plan_liveness(plan);
+	plan->nr_exits = 2;
+	for (u32 i = 0; i < plan->nr_insns; i++)
+		plan->nr_exits += plan->insns[i].role == ROLE_SIDE ||
+				  plan->insns[i].role == ROLE_CALL;
+	if (plan->nr_insns == 0 || plan->insns[plan->nr_insns - 1].role != ROLE_END) {
+		frag_begin(plan, plan->next_pc, 0);
+		if (plan->nr_frags > 1 && plan->frags[plan->nr_frags - 2].first == plan->nr_insns) {
+			/* The call was last: what it returns to is already the last fragment. */
+			plan->nr_frags--;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,274 @@
+/*
+ * PURPOSE: what the files of the translator share: blocks, their exits and entries, the code cache and
+ * its maps. doc/translator.md explains the whole; dbt_check() verifies what is claimed here.
+ *
+ * Everything below is guarded by cache.lock but for what is said to be read without it. Memory of
+ * blocks, exits, entries and code is never reused until flush_all(), which waits until no thread is in
+ * the cache; so a thread in the cache, or a signal handler that interrupted one there, may follow
+ * any pointer it finds.
+ */
+#ifndef DBT_CACHE_PRIV_H
+#define DBT_CACHE_PRIV_H
+
+#include "base/check.h"
+#include "base/types.h"
+#include "dbt/dbt.h"
+#include "sys/lock.h"
+
+#define PAGE_SHIFT 12
+#define PAGE_SIZE  (1ull << PAGE_SHIFT)
+
+/* Room that must be left before a block is made; no block with its stubs is larger. */
+#define CODE_SLACK (64u << 10)
+#define META_SLACK (64u << 10)
+
+#define BLOCK_INSNS_MAX 128 /* guest instructions in a superblock */
+#define BLOCK_FRAGS_MAX 20  /* contiguous guest ranges in a superblock */
+#define BLOCK_PAGES_MAX 8   /* pages a superblock depends on */
+
+/* What counts of a guest instruction; four bits in struct block_insn. */
+enum insn_class {
+	CLASS_PLAIN,
+	CLASS_JCC, /* conditional, here not taken: a taken one leaves the superblock */
+	CLASS_JMP,
+	CLASS_CALL,
+	CLASS_CALL_IND,
+	CLASS_JMP_IND,
+	CLASS_RET,
+	CLASS_BRANCH, /* any other instruction that retires as a branch */
+};
+
+/* One guest instruction of a block, in order of execution. */
+struct block_insn {
+	u8 native; /* bytes from its clean start to the next one's; 0: an elided jmp */
+	u8 guest;  /* length, and enum insn_class << 4 */
+};
+
+/* A contiguous run of guest instructions. */
+struct block_frag {
+	u64 pc;
+	u16 first; /* index of its first instruction */
+	u16 len;   /* guest bytes */
+	u32 flags;
+};
+
+/* Counting starts again at this fragment: it is entered from outside, after a call returned. */
+#define FRAG_RESTART BIT(0)
+
+/* Between these offsets of the code the registers in @mask are in dbt_thread.spill. */
+struct block_window {
+	u16 begin, end; /* from block->code */
+	u16 mask;
+	u16 kind; /* enum window_kind */
+};
+
+enum window_kind {
+	WINDOW_SPILL,     /* restoring the registers gives the state before the instruction */
+	WINDOW_RET_STORE, /* the write to the stack that only we do: rax is where the guest returns to */
+};
+
+/* From this offset of the code on, the instructions [restart, upto) have been added to the meter. */
+struct block_count {
+	u16 offset;
+	u16 upto;
+};
+
+enum exit_kind {
+	EXIT_JUMP,    /* to a known guest pc; linkable */
+	EXIT_CALL,    /* likewise, by a native call to the target's call entry */
+	EXIT_SYSCALL, /* and the rest are for the runtime: enum dbt_stop says what they mean */
+	EXIT_INT80,
+	EXIT_CPUID,
+	EXIT_RDPMC,
+	EXIT_RDTSC,
+	EXIT_RDTSCP,
+	EXIT_RDRAND,
+	EXIT_REFUSED,
+	EXIT_SET_GS, /* an instruction that loads GS with a selector */
+	EXIT_MISS,   /* not of a block: a lookup failed; t->miss_pc */
+	EXIT_RET_MISS,
+};
+
+struct dbt_exit {
+	u64 target;             /* guest pc that follows; for virtualized instructions their own */
+	struct dbt_block *from; /* NULL for the exits that belong to the cache */
+	struct dbt_block *to;   /* linked to; NULL while it goes to its stub */
+	struct dbt_exit *next;  /* in to->in */
+	u32 patch;              /* cache offset of the rel32 */
+	u32 stub;               /* cache offset of the code that leaves the cache for this exit */
+	u8 kind;                /* enum exit_kind */
+	u8 len, reg, size;      /* of the virtualized instruction */
+};
+
+/*
+ * A place that a lookup may jump to without knowing that it is the right one. It compares rax with
+ * the word at cache offset `word` and goes to the next entry of the same table index, at last to the
+ * miss path, if they differ. To kill an entry is to store a value there that no pc equals.
+ */
+struct dbt_entry {
+	u64 pc;
+	struct dbt_block *block;
+	struct dbt_entry *next; /* same table, same index */
+	u32 code;               /* cache offset */
+	u32 word;               /* cache offset of the u64 it compares with */
+	u32 link;               /* cache offset of the rel32 to the next entry's code */
+	u32 call;  /* return entries made by a call: cache offset of the call sequence; else 0 */
+	u8 table;  /* enum entry_table */
+	bool dead;
+	struct dbt_entry *sibling; /* next entry of the same block */
+};
+
+enum entry_table {
+	TABLE_JUMP,
+	TABLE_RET,
+	TABLES,
+};
+
+#define TABLE_SIZE 65536u /* indexed by the low 16 bits of the guest pc */
+#define TABLE_GS(table) (DBT_TABLES_AT + (table) * (DBT_TABLES_SIZE / 2))
+
+#define ENTRY_DEAD_WORD 0x8000000000000000ull /* not canonical, so no pc */
+
+/* A page that blocks were made from. */
+struct code_page {
+	u64 number;              /* address >> PAGE_SHIFT */
+	struct code_page *next;  /* same hash bucket */
+	struct page_ref *blocks; /* those that depend on it */
+	u16 flags;
+	u16 churn; /* how often it was translated, then written */
+};
+
+#define PAGE_PROTECTED BIT(0) /* ops->protect() took its write permission */
+#define PAGE_CHECKED   BIT(1) /* its blocks compare the guest's bytes before each execution */
+
+struct page_ref {
+	struct dbt_block *block;
+	struct page_ref *next;
+};
+
+struct dbt_block {
+	u64 pc;
+	struct dbt_block *next;   /* same hash bucket */
+	struct dbt_exit *in;      /* exits linked to this block */
+	struct dbt_exit *exits;   /* array of nr_exits */
+	struct dbt_entry *entries;
+	struct block_frag *frags; /* array of nr_frags, in order of execution */
+	struct block_insn *insns; /* array of nr_insns */
+	struct block_window *windows;
+	struct block_count *counts;
+	const u8 *bytes; /* BLOCK_CHECKED: the guest's bytes, fragment after fragment */
+	u32 code;        /* cache offset of the entry with all registers in place */
+	u32 code_end;    /* one past its last byte of hot code */
+	u32 start;       /* first byte of its hot code, <= code: entries that fall into it */
+	u32 call_entry;  /* cache offset of the entry by native call, 0 none yet */
+	u16 nr_insns, nr_frags, nr_exits, nr_windows, nr_counts;
+	u16 flags;
+};
+
+#define BLOCK_DEAD       BIT(0) /* in no map; whoever is inside goes on to its next exit */
+#define BLOCK_CHECKED    BIT(1) /* never linked to, in no table; dispatch compares the bytes */
+#define BLOCK_FLAGS_LIVE BIT(2) /* the arithmetic flags matter at its head */
+
+struct exec_range {
+	u64 start, end;
+	u32 flags; /* DBT_EXEC_* */
+};
+
+#define BLOCK_BUCKETS 65536u
+#define PAGE_BUCKETS  4096u
+
+struct dbt_cache {
+	struct lock lock;
+	u8 *code; /* mapping of code_size bytes, RWX; constant after dbt_init() */
+	u32 code_size;
+	u32 hot;    /* next free byte of hot code, growing up */
+	u32 cold;   /* first used byte of cold code and constants, growing down */
+	u32 floor;  /* `cold` after the cache's own stubs */
+	u8 *meta;   /* bump allocator of everything else */
+	u64 meta_size, meta_used;
+	u64 meta_high; /* most that was ever used: what a flush must zero */
+
+	struct dbt_block **by_pc;     /* BLOCK_BUCKETS */
+	struct code_page **pages;     /* PAGE_BUCKETS */
+	struct dbt_entry **tables[TABLES]; /* heads of the chains, TABLE_SIZE each */
+	struct dbt_block **by_code;   /* all blocks in order of their code; read without the lock */
+	u32 nr_blocks;                /* published with release, for find_by_code() */
+	u32 max_blocks;
+
+	struct exec_range *ranges; /* sorted, disjoint */
+	u32 nr_ranges, max_ranges;
+
+	struct dbt_thread threads; /* list head; only next and prev are used */
+	struct dbt_ops ops;
+	u32 flags, mask;
+	u32 epoch;    /* of flush_all(); threads compare theirs before they enter */
+	u32 flushing; /* somebody waits for the threads to leave the cache */
+	u32 lane;     /* rotates over the meter's lanes */
+	u32 full;     /* a stub found no room: flush before the next block */
+
+	struct dbt_exit miss[TABLES];
+	u32 miss_code[TABLES]; /* cache offsets of the miss paths */
+	struct dbt_stats stats;
+};
+
+extern struct dbt_cache cache;
+
+static inline u8 *code_at(u32 offset)
+{
+	return cache.code + offset;
+}
+
+static inline u64 code_addr(u32 offset)
+{
+	return (u64)cache.code + offset;
+}
+
+static inline u8 insn_len_of(const struct block_insn *i)
+{
+	return i->guest & 15;
+}
+
+static inline enum insn_class insn_class_of(const struct block_insn *i)
+{
+	return (enum insn_class)(i->guest >> 4);
+}
+
+/* cache.c */
+void cache_lock(struct dbt_thread *t);
+void cache_unlock(struct dbt_thread *t);
+void *meta_alloc(u64 size); /* zeroed; the caller has made sure of META_SLACK */
+bool cache_has_room(void);
+void flush_all(struct dbt_thread *t);
+void cache_reset(void);
+struct dbt_block *block_find(u64 pc);
+void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages);
+void block_kill(struct dbt_block *b);
+struct dbt_block *block_by_code(u64 pc); /* async-signal-safe, for a thread in the cache */
+struct code_page *page_find(u64 number);
+struct code_page *page_get(u64 number);
+void entry_add(struct dbt_entry *e);
+struct dbt_entry *entry_find(enum entry_table table, u64 pc);
+
+/* exec.c */
+const struct exec_range *exec_find(u64 pc);
+void pages_invalidate(u64 start, u64 len);
+
+/* link.c */
+void exit_link(struct dbt_exit *x, struct dbt_block *to);
+void exit_unlink(struct dbt_exit *x);
+
+/* arch: translate.c, stubs.c, recover.c */
+void arch_init(void); /* makes the cache's own stubs; called again after each flush */
+/* NULL with *fault set to the first byte that cannot be fetched. */
+struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault);
+void arch_patch(u32 patch, u32 target);        /* rel32 at @patch now leads to @target */
+u32 arch_call_entry(struct dbt_block *b);      /* its call entry, made if need be; 0 no room */
+struct dbt_entry *arch_entry(struct dbt_block *b, enum entry_table table); /* likewise, NULL */
+bool arch_block_current(struct dbt_block *b); /* BLOCK_CHECKED: the guest's bytes are the same */
+
+/* arch: enter.S */
+int dbt_enter(struct dbt_thread *t); /* 0 left by an exit, 1 interrupted */
+/* Copies @n bytes of guest memory; returns how many could be read. */
+size_t dbt_fetch(void *to, u64 from, size_t n);
+
+#endif

@@ -1,0 +1,24 @@
+/* Links: an exit that has been taken once jumps straight to its target's code from then on. */
+#include "dbt/cache-priv.h"
+
+/*
+ * An exit whose block has died is linked all the same: it is harmless, and a thread inside may be in a
+ * loop that only this exit leaves.
+ */
+void exit_link(struct dbt_exit *x, struct dbt_block *to)
+{
+	u32 code = to->code;
+
+	if (x->to || (to->flags & (BLOCK_DEAD | BLOCK_CHECKED)))
+		return;
+	if (x->kind == EXIT_CALL) {
+		code = arch_call_entry(to);
+		if (!code)
+			return;
+	}
+	x->to = to;
+	x->next = to->in;
+	to->in = x;
+	arch_patch(x->patch, code);
+	cache.stats.links++;
+}
