@@ -40,8 +40,8 @@ enum insn_class {
 
 /* One guest instruction of a block, in order of execution. */
 struct block_insn {
-	u8 native; /* bytes from its clean start to the next one's; 0: an elided jmp */
-	u8 guest;  /* length, and enum insn_class << 4 */
+	u16 native; /* bytes from its clean start to the next one's; 0: an elided jmp */
+	u8 guest;   /* length, and enum insn_class << 4 */
 };
 
 /* A contiguous run of guest instructions. */
@@ -63,7 +63,7 @@ struct block_window {
 };
 
 enum window_kind {
-	WINDOW_SPILL,     /* restoring the registers gives the state before the instruction */
+	WINDOW_SPILL, /* restoring the registers gives the state before the instruction */
 	WINDOW_RET_STORE, /* the write to the stack that only we do: rax is where the guest returns to */
 };
 
@@ -112,8 +112,8 @@ struct dbt_entry {
 	u32 code;               /* cache offset */
 	u32 word;               /* cache offset of the u64 it compares with */
 	u32 link;               /* cache offset of the rel32 to the next entry's code */
-	u32 call;  /* return entries made by a call: cache offset of the call sequence; else 0 */
-	u8 table;  /* enum entry_table */
+	u32 call; /* return entries made by a call: cache offset of the call sequence; else 0 */
+	u8 table; /* enum entry_table */
 	bool dead;
 	struct dbt_entry *sibling; /* next entry of the same block */
 };
@@ -124,7 +124,7 @@ enum entry_table {
 	TABLES,
 };
 
-#define TABLE_SIZE 65536u /* indexed by the low 16 bits of the guest pc */
+#define TABLE_SIZE      65536u /* indexed by the low 16 bits of the guest pc */
 #define TABLE_GS(table) (DBT_TABLES_AT + (table) * (DBT_TABLES_SIZE / 2))
 
 #define ENTRY_DEAD_WORD 0x8000000000000000ull /* not canonical, so no pc */
@@ -148,20 +148,21 @@ struct page_ref {
 
 struct dbt_block {
 	u64 pc;
-	struct dbt_block *next;   /* same hash bucket */
-	struct dbt_exit *in;      /* exits linked to this block */
-	struct dbt_exit *exits;   /* array of nr_exits */
+	struct dbt_block *next; /* same hash bucket */
+	struct dbt_exit *in;    /* exits linked to this block */
+	struct dbt_exit *exits; /* array of nr_exits */
 	struct dbt_entry *entries;
 	struct block_frag *frags; /* array of nr_frags, in order of execution */
 	struct block_insn *insns; /* array of nr_insns */
 	struct block_window *windows;
 	struct block_count *counts;
-	const u8 *bytes; /* BLOCK_CHECKED: the guest's bytes, fragment after fragment */
+	const u8 *bytes; /* BLOCK_CHECKED: the nr_bytes of the guest that it was made from, at pc */
 	u32 code;        /* cache offset of the entry with all registers in place */
 	u32 code_end;    /* one past its last byte of hot code */
 	u32 start;       /* first byte of its hot code, <= code: entries that fall into it */
 	u32 call_entry;  /* cache offset of the entry by native call, 0 none yet */
-	u16 nr_insns, nr_frags, nr_exits, nr_windows, nr_counts;
+	u16 first;       /* from code to the clean start of the first instruction */
+	u16 nr_insns, nr_frags, nr_exits, nr_windows, nr_counts, nr_bytes;
 	u16 flags;
 };
 
@@ -181,18 +182,18 @@ struct dbt_cache {
 	struct lock lock;
 	u8 *code; /* mapping of code_size bytes, RWX; constant after dbt_init() */
 	u32 code_size;
-	u32 hot;    /* next free byte of hot code, growing up */
-	u32 cold;   /* first used byte of cold code and constants, growing down */
-	u32 floor;  /* `cold` after the cache's own stubs */
-	u8 *meta;   /* bump allocator of everything else */
+	u32 hot;   /* next free byte of hot code, growing up */
+	u32 cold;  /* first used byte of cold code and constants, growing down */
+	u32 floor; /* `cold` after the cache's own stubs */
+	u8 *meta;  /* bump allocator of everything else */
 	u64 meta_size, meta_used;
 	u64 meta_high; /* most that was ever used: what a flush must zero */
 
-	struct dbt_block **by_pc;     /* BLOCK_BUCKETS */
-	struct code_page **pages;     /* PAGE_BUCKETS */
+	struct dbt_block **by_pc;          /* BLOCK_BUCKETS */
+	struct code_page **pages;          /* PAGE_BUCKETS */
 	struct dbt_entry **tables[TABLES]; /* heads of the chains, TABLE_SIZE each */
-	struct dbt_block **by_code;   /* all blocks in order of their code; read without the lock */
-	u32 nr_blocks;                /* published with release, for find_by_code() */
+	struct dbt_block **by_code; /* all blocks in order of their code; read without the lock */
+	u32 nr_blocks;              /* published with release, for find_by_code() */
 	u32 max_blocks;
 
 	struct exec_range *ranges; /* sorted, disjoint */
@@ -208,6 +209,8 @@ struct dbt_cache {
 
 	struct dbt_exit miss[TABLES];
 	u32 miss_code[TABLES]; /* cache offsets of the miss paths */
+	u32 miss_call_code;    /* the same for an indirect call: pushes ret_to first */
+	u32 enter_jump_code; /* from C to the guest pc t->miss_pc through the table entry t->jump_pc */
 	struct dbt_stats stats;
 };
 
@@ -251,23 +254,33 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc);
 
 /* exec.c */
 const struct exec_range *exec_find(u64 pc);
-void pages_invalidate(u64 start, u64 len);
+/*
+ * A write to @addr was refused: true if that was our doing, which then is undone. @own: the block that
+ * writes was made from this page, so translating it again must not protect the page again.
+ */
+bool page_written(u64 addr, bool own);
 
 /* link.c */
 void exit_link(struct dbt_exit *x, struct dbt_block *to);
-void exit_unlink(struct dbt_exit *x);
+
+/* check.c */
+void cache_verify(void);
+
+/* Values of dbt_thread.handed: dbt_run() goes on by itself. */
+#define DBT_HANDED_RESUME 1u
 
 /* arch: translate.c, stubs.c, recover.c */
 void arch_init(void); /* makes the cache's own stubs; called again after each flush */
 /* NULL with *fault set to the first byte that cannot be fetched. */
 struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault);
-void arch_patch(u32 patch, u32 target);        /* rel32 at @patch now leads to @target */
-u32 arch_call_entry(struct dbt_block *b);      /* its call entry, made if need be; 0 no room */
+void arch_patch(u32 patch, u32 target);   /* rel32 at @patch now leads to @target */
+u32 arch_call_entry(struct dbt_block *b); /* its call entry, made if need be; 0 no room */
 struct dbt_entry *arch_entry(struct dbt_block *b, enum entry_table table); /* likewise, NULL */
 bool arch_block_current(struct dbt_block *b); /* BLOCK_CHECKED: the guest's bytes are the same */
 
 /* arch: enter.S */
 int dbt_enter(struct dbt_thread *t); /* 0 left by an exit, 1 interrupted */
+void dbt_exit(void);                 /* not to be called: code of the cache jumps there */
 /* Copies @n bytes of guest memory; returns how many could be read. */
 size_t dbt_fetch(void *to, u64 from, size_t n);
 

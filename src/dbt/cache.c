@@ -74,7 +74,7 @@ static void drop(void *p, u64 size)
 	sys_madvise(p, ALIGN_UP(size, PAGE_SIZE), MADV_DONTNEED);
 }
 
-/* Back to an empty cache. Page states survive: a page that churns goes on being checked. */
+/* An empty cache, with nothing but its own stubs. */
 void cache_reset(void)
 {
 	cache.hot = 0;
@@ -99,8 +99,7 @@ void *meta_alloc(u64 size)
 bool cache_has_room(void)
 {
 	return !cache.full && cache.cold - cache.hot > CODE_SLACK &&
-	       cache.meta_size - cache.meta_used > META_SLACK &&
-	       cache.nr_blocks < cache.max_blocks;
+	       cache.meta_size - cache.meta_used > META_SLACK && cache.nr_blocks < cache.max_blocks;
 }
 
 /*
@@ -298,4 +297,19 @@ void block_kill(struct dbt_block *b)
 	for (struct dbt_entry *e = b->entries; e; e = e->sibling)
 		entry_kill(e);
 	cache.stats.invalidations++;
+}
+
+void dbt_set_mask(struct dbt_thread *t, u32 mask)
+{
+	cache_lock(t);
+	if (mask != cache.mask) {
+		cache.mask = mask;
+		flush_all(t);
+	}
+	cache_unlock(t);
+}
+
+void dbt_stats_read(struct dbt_stats *stats)
+{
+	*stats = cache.stats;
 }

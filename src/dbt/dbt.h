@@ -121,12 +121,13 @@ struct dbt_thread {
 	u64 exit_pc;   /* the generated exit path, a constant */
 	u64 exit_id;   /* which exit was taken */
 	u64 miss_pc;   /* guest target that a lookup did not find */
+	u64 jump_pc;   /* table entry that C code enters the cache by */
 	u64 ret_to;    /* guest return address in flight between a call and its target's entry */
 	u64 spill[16]; /* guest registers lent to a rewritten instruction, by register number */
 	u32 in_cache;  /* 1 from before the last look at `interrupt` until out of the cache */
 	u32 epoch;     /* the cache's epoch that this thread's tables belong to */
 	u32 id;        /* for the lock; not 0 */
-	u32 handed;    /* set when t->regs is exact although the pc is in the exit path */
+	u32 handed; /* what a handler wants of dbt_run(), which it has made return from the cache */
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
 	u64 stats[8];
 };

@@ -83,10 +83,11 @@ static inline void emit_rel_to(struct emit *e, u32 target)
 	emit_rel(e, code_addr(target), 0);
 }
 
-#define GS(field)        ((u32)offsetof(struct dbt_thread, field))
-#define GS_SPILL(reg)    (GS(spill) + 8u * (u32)(reg))
-#define GS_METER(lane,q) \
-	((u32)-DBT_METER_BELOW + (u32)offsetof(struct meter, count) + ((lane)*METER_QUANTITIES + (q)) * 8u)
+#define GS(field)     ((u32)offsetof(struct dbt_thread, field))
+#define GS_SPILL(reg) (GS(spill) + 8u * (u32)(reg))
+#define GS_METER(lane, q)                                             \
+	((u32)-DBT_METER_BELOW + (u32)offsetof(struct meter, count) + \
+	 ((lane)*METER_QUANTITIES + (q)) * 8u)
 
 /* gs: opcode /reg with a 64-bit operand at a constant offset. */
 static inline void emit_gs_op(struct emit *e, u8 op, u8 reg, u32 off)

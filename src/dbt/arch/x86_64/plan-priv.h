@@ -29,7 +29,8 @@ struct plan_insn {
 
 struct plan {
 	struct plan_insn insns[BLOCK_INSNS_MAX];
-	struct block_frag frags[BLOCK_FRAGS_MAX + 1]; /* the last one, of no length, says what follows */
+	struct block_frag
+		frags[BLOCK_FRAGS_MAX + 1]; /* the last one, of no length, says what follows */
 	u64 pages[BLOCK_PAGES_MAX];
 	u32 nr_insns, nr_frags, nr_pages, nr_exits;
 	u64 next_pc;      /* where it goes on after the last instruction, if that falls through */

@@ -145,11 +145,8 @@ static u16 live_at(struct plan *plan, u64 pc)
 			pc += d.len;
 			break;
 		case CF_JMP:
-		case CF_CALL:
-			pc = insn_target(&d, pc);
-			break;
-		default:
-			return live | pending;
+		case CF_CALL: pc = insn_target(&d, pc); break;
+		default: return live | pending;
 		}
 	}
 	return live | pending;

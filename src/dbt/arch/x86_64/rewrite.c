@@ -1,7 +1,7 @@
 /* Instructions that do not branch: see rewrite-priv.h. */
 #include "dbt/arch/x86_64/rewrite-priv.h"
 
-#define REG_LENDABLE_LOW                                                                     \
+#define REG_LENDABLE_LOW \
 	(BIT(REG_RAX) | BIT(REG_RCX) | BIT(REG_RDX) | BIT(REG_RBX) | BIT(REG_RSI) | BIT(REG_RDI))
 
 /* A register that the instruction leaves alone and that encodes as plain [reg] without REX.B. */
@@ -27,7 +27,8 @@ static u32 tail_offset(const struct insn *d)
  * Copies everything up to the modrm byte; without the GS prefix if @drop_gs. @plain: the operand's
  * address will need neither REX.B nor REX.X, so they are cleared.
  */
-static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, bool drop_gs, bool plain)
+static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, bool drop_gs,
+		      bool plain)
 {
 	u32 fixed = d->rex_off ? d->rex_off : d->opcode_off;
 

@@ -1,0 +1,77 @@
+/*
+ * PURPOSE: control flow in translated code: exits, calls, returns, lookups, and the counting that
+ * happens at each way out of a superblock.
+ */
+#ifndef DBT_ARCH_X86_64_BRANCH_PRIV_H
+#define DBT_ARCH_X86_64_BRANCH_PRIV_H
+
+#include "dbt/arch/x86_64/emit-priv.h"
+#include "dbt/arch/x86_64/plan-priv.h"
+
+#define BLOCK_WINDOWS_MAX (BLOCK_INSNS_MAX + 8)
+#define BLOCK_COUNTS_MAX  (BLOCK_FRAGS_MAX + 2)
+
+/* A side exit whose code comes after the superblock's main line. */
+struct pending_side {
+	u32 insn;  /* index of the branch */
+	u8 *rel32; /* its displacement */
+};
+
+/* A superblock being made. */
+struct build {
+	struct plan plan;
+	struct emit e;
+	struct dbt_block *block;
+	struct dbt_exit *exits;
+	u32 nr_exits;
+	u32 restart;  /* index of the instruction from which the current path counts */
+	u32 side_end; /* index after the last side exit */
+	struct pending_side sides[BLOCK_INSNS_MAX];
+	u32 nr_sides;
+	struct block_insn insns[BLOCK_INSNS_MAX];
+	struct block_window windows[BLOCK_WINDOWS_MAX];
+	u32 nr_windows;
+	struct block_count counts[BLOCK_COUNTS_MAX];
+	u32 nr_counts;
+	struct dbt_entry
+		*entries[BLOCK_FRAGS_MAX + 2]; /* made on the way, to be added at the end */
+	u32 nr_entries;
+};
+
+/* How often each quantity goes up on a path. */
+struct weight {
+	u32 q[METER_QUANTITIES];
+};
+
+/* What the instructions [from, to) of @insns count, branches among them falling through. */
+struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
+
+/* Adds to the meter; arithmetic flags are dead if !@live. */
+void emit_count(struct emit *e, const struct weight *w, u16 live);
+
+/*
+ * An entry of @table for guest @pc: what lookups jump to. @live: flags that matter at @pc. The code
+ * after it has all registers in place. Its struct is filled but for block.
+ */
+struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc, u16 live);
+
+/* What a block begins with when native calls enter it. */
+void emit_call_entry(struct emit *e);
+
+/* The last or only instruction of a path: emits it and how it leaves. @index is its place in the plan. */
+void branch_side(struct build *b, u32 index);
+void branch_call(struct build *b, u32 index);
+void branch_end(struct build *b, u32 index);
+/* The way out after the last instruction of the plan, which falls through. */
+void branch_fall(struct build *b);
+/* The side exits' code, after everything else. */
+void branch_sides_finish(struct build *b);
+/*
+ * Before the instruction @index is emitted: counts the path that leaves at a later one, if this is the
+ * best place for it.
+ */
+void branch_count_before(struct build *b, u32 index);
+
+#define JUMP_ENTRY_CALL_BYTES 13 /* of emit_call_entry(), in front of each TABLE_JUMP entry */
+
+#endif

@@ -1,0 +1,516 @@
+/*
+ * Control flow. Worked example, a call and its return (S is the slot the return address goes to):
+ *
+ *   guest              translated
+ *   call f             push [R]             R = guest return address; a fault here is the call's
+ *                      pop gs:ret_to        rsp is as before; only S has been written
+ *                      call f.call_entry    S = native return address, and the CPU's predictor knows it
+ *                      back: ...
+ *   f:                 call_entry: lea rsp,[rsp+8]; push gs:ret_to      S = R, rsp = S: as native
+ *   ret                rax = [rsp]; rcx = this thread's return table at rax's low bits
+ *                      mov [rsp], rcx; ret  goes to `back`, predicted
+ *   back:              mov [rsp-8], rax     S is what it was
+ *                      compare rax with R: not equal, next entry of the chain, at last C code
+ *
+ * so nothing below rsp is ever written but the slot that the guest's own call or ret used, and that
+ * holds again what it should when guest code runs. A call site has one native sequence, wherever it is
+ * translated again: a second one would have a second return point and spoil the prediction.
+ */
+#include "dbt/arch/x86_64/branch-priv.h"
+
+#include "dbt/arch/x86_64/rewrite-priv.h"
+
+struct weight weight_of(const struct block_insn *insns, u32 from, u32 to)
+{
+	struct weight w = {0};
+
+	for (u32 i = from; i < to; i++) {
+		enum insn_class class = insn_class_of(&insns[i]);
+
+		w.q[METER_INSTRUCTIONS]++;
+		w.q[METER_BRANCHES] += class != CLASS_PLAIN;
+		w.q[METER_CONDITIONAL] += class == CLASS_JCC;
+		w.q[METER_CALLS] += class == CLASS_CALL || class == CLASS_CALL_IND;
+		w.q[METER_RETURNS] += class == CLASS_RET;
+		w.q[METER_INDIRECT] += class == CLASS_CALL_IND || class == CLASS_JMP_IND;
+	}
+	return w;
+}
+
+static bool counted(u32 q)
+{
+	if (!(cache.mask & DBT_MASK_COUNT))
+		return false;
+	return q <= METER_BRANCHES || cache.mask & DBT_MASK_SPLIT;
+}
+
+void emit_count(struct emit *e, const struct weight *w, u16 live)
+{
+	u32 lane = cache.lane++ % METER_LANES;
+	bool lent = false;
+
+	for (u32 q = 0; q < METER_QUANTITIES; q++) {
+		u32 n = w->q[q], at = GS_METER(lane, q);
+
+		if (!n || !counted(q))
+			continue;
+		if (!live) {
+			emit4(e, 0x65, 0x48, n < 128 ? 0x83 : 0x81, 0x04);
+			emit1(e, 0x25);
+			emit_u32(e, at);
+			if (n < 128)
+				emit1(e, (u8)n);
+			else
+				emit_u32(e, n);
+			continue;
+		}
+		if (!lent)
+			emit_spill(e, REG_RAX);
+		lent = true;
+		emit_load_gs(e, REG_RAX, at);
+		emit3(e, 0x48, 0x8d, 0x80); /* lea rax, [rax + disp32] */
+		emit_u32(e, n);
+		emit_store_gs(e, at, REG_RAX);
+	}
+	if (lent)
+		emit_unspill(e, REG_RAX);
+}
+
+void emit_call_entry(struct emit *e)
+{
+	emit_add_rsp(e, 8);
+	emit_push_gs(e, GS(ret_to));
+}
+
+struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc, u16 live)
+{
+	struct dbt_entry *entry = meta_alloc(sizeof(*entry));
+	u8 *over;
+
+	if (table == TABLE_JUMP)
+		emit_call_entry(e);
+	entry->pc = pc;
+	entry->table = (u8)table;
+	entry->code = emit_at(e);
+	if (table == TABLE_RET) {
+		emit4(e, 0x48, 0x89, 0x44, 0x24); /* mov [rsp-8], rax */
+		emit1(e, 0xf8);
+	}
+	if (!live) {
+		entry->word = cold_word(pc);
+		emit_rip_op(e, 0x3b, REG_RAX, entry->word); /* cmp rax, [pc] */
+		emit_align_rel(e, 2);
+		emit2(e, 0x0f, 0x85); /* jne */
+		emit_rel_to(e, cache.miss_code[table]);
+		entry->link = emit_at(e) - 4;
+	} else {
+		entry->word = cold_word(-pc);
+		emit_rip_op(e, 0x8b, REG_RCX, entry->word); /* mov rcx, [-pc] */
+		emit4(e, 0x48, 0x8d, 0x0c, 0x01);           /* lea rcx, [rcx + rax] */
+		emit2(e, 0xe3, 0);                          /* jrcxz */
+		over = e->p;
+		entry->link = emit_jmp_patchable(e, cache.miss_code[table]);
+		over[-1] = (u8)(e->p - over);
+	}
+	emit_unspill(e, REG_RAX);
+	emit_unspill(e, REG_RCX);
+	return entry;
+}
+
+/* Cold code that leaves for @x. */
+static void emit_stub(struct dbt_exit *x)
+{
+	struct emit e = cold_begin(48);
+
+	x->stub = emit_at(&e);
+	if (x->kind == EXIT_CALL)
+		emit_call_entry(&e);
+	emit_store_gs_imm(&e, GS(exit_id), (u32)(((u64)x - (u64)cache.meta) / 16));
+	emit_jmp_gs(&e, GS(exit_pc));
+}
+
+static struct dbt_exit *new_exit(struct build *b, enum exit_kind kind, u64 target)
+{
+	struct dbt_exit *x = &b->exits[b->nr_exits++];
+
+	CHECK(b->nr_exits <= b->plan.nr_exits);
+	x->kind = (u8)kind;
+	x->target = target;
+	x->from = b->block;
+	emit_stub(x);
+	return x;
+}
+
+/* A jmp to guest @target, which is linked once it is known. */
+static void emit_exit_jump(struct build *b, u64 target)
+{
+	struct dbt_exit *x = new_exit(b, EXIT_JUMP, target);
+
+	x->patch = emit_jmp_patchable(&b->e, x->stub);
+}
+
+/* An exit for the runtime. */
+static struct dbt_exit *emit_exit_stop(struct build *b, enum exit_kind kind, u64 target)
+{
+	struct dbt_exit *x = new_exit(b, kind, target);
+
+	emit_jmp(&b->e, x->stub);
+	return x;
+}
+
+/* The path's instructions up to and with @index have been counted from here on. */
+static void note_count(struct build *b, u32 upto)
+{
+	struct block_count *c = &b->counts[b->nr_counts++];
+
+	CHECK(b->nr_counts <= BLOCK_COUNTS_MAX);
+	c->offset = (u16)(emit_at(&b->e) - b->block->code);
+	c->upto = (u16)upto;
+}
+
+static bool counted_upto(const struct build *b, u32 upto)
+{
+	return b->nr_counts && b->counts[b->nr_counts - 1].upto == upto;
+}
+
+/* Whether the path that goes through @index leaves there, or after it, on the main line. */
+static u32 main_exit_after(const struct build *b, u32 index)
+{
+	for (u32 i = index; i < b->plan.nr_insns; i++) {
+		switch (b->plan.insns[i].role) {
+		case ROLE_SIDE: return ~0u;
+		case ROLE_CALL:
+		case ROLE_END:
+		case ROLE_TRAP: return i;
+		default: break;
+		}
+	}
+	return b->plan.nr_insns;
+}
+
+/* How many instructions count for the exit at @end: virtualized ones that stop do not yet. */
+static u32 counted_for(const struct build *b, u32 end)
+{
+	const struct plan_insn *i = &b->plan.insns[end];
+
+	if (end == b->plan.nr_insns)
+		return end;
+	if (i->role == ROLE_END && i->d.cf == CF_NONE)
+		return end;
+	if (i->role == ROLE_END &&
+	    (i->d.cf == CF_FAR_JMP || i->d.cf == CF_FAR_CALL || i->d.cf == CF_FAR_RET ||
+	     i->d.cf == CF_IRET || i->d.cf == CF_SYSENTER))
+		return end;
+	return end + 1;
+}
+
+static void emit_path_count(struct build *b, u32 end, u16 live)
+{
+	u32 upto = counted_for(b, end);
+	struct weight w;
+
+	if (counted_upto(b, upto) || upto <= b->restart)
+		return;
+	w = weight_of(b->insns, b->restart, upto);
+	emit_count(&b->e, &w, live);
+	note_count(b, upto);
+}
+
+void branch_count_before(struct build *b, u32 index)
+{
+	u32 end = main_exit_after(b, index);
+
+	/* A trap's signal comes between it and what follows: it is counted after it. */
+	if (end == ~0u || plan_live(&b->plan, index))
+		return;
+	if (end < b->plan.nr_insns && b->plan.insns[end].role == ROLE_TRAP)
+		return;
+	/* The last place with dead flags before the exit is the best: more faults come out even. */
+	for (u32 i = index + 1; i <= end; i++)
+		if (!plan_live(&b->plan, i))
+			return;
+	emit_path_count(b, end, 0);
+}
+
+/* Counts and code of the taken side of a conditional branch. */
+static void emit_taken(struct build *b, u32 index)
+{
+	const struct plan_insn *i = &b->plan.insns[index];
+	struct weight w = weight_of(b->insns, b->restart, index + 1);
+
+	w.q[METER_TAKEN]++;
+	emit_count(&b->e, &w, i->taken_live);
+	emit_exit_jump(b, insn_target(&i->d, i->pc));
+}
+
+static void put_u32(u8 *p, u32 v)
+{
+	__builtin_memcpy(p, &v, 4);
+}
+
+void branch_side(struct build *b, u32 index)
+{
+	const struct plan_insn *i = &b->plan.insns[index];
+	u8 *over;
+
+	if (i->d.cf == CF_LOOP) {
+		if (i->d.attr & INSN_ADDR32)
+			emit1(&b->e, 0x67);
+		emit2(&b->e, i->d.opcode, 5); /* over the jmp of the other side */
+		emit1(&b->e, 0xe9);
+		emit_u32(&b->e, 0);
+		over = b->e.p;
+		emit_taken(b, index);
+		put_u32(over - 4, (u32)(b->e.p - over));
+	} else if (insn_target(&i->d, i->pc) <= i->pc) {
+		/* Backward: probably a loop's, so the taken side goes in line. */
+		if (cache.mask & DBT_MASK_SPLIT) {
+			emit2(&b->e, 0x0f, 0x80 | (i->d.cond ^ 1));
+			emit_u32(&b->e, 0);
+			over = b->e.p;
+			emit_taken(b, index);
+			put_u32(over - 4, (u32)(b->e.p - over));
+		} else {
+			emit2(&b->e, 0x70 | (i->d.cond ^ 1), 0);
+			over = b->e.p;
+			emit_taken(b, index);
+			CHECK(b->e.p - over < 128);
+			over[-1] = (u8)(b->e.p - over);
+		}
+	} else {
+		struct pending_side *s = &b->sides[b->nr_sides++];
+
+		emit2(&b->e, 0x0f, 0x80 | i->d.cond);
+		emit_u32(&b->e, 0);
+		s->insn = index;
+		s->rel32 = b->e.p - 4;
+	}
+	b->side_end = index + 1;
+}
+
+void branch_sides_finish(struct build *b)
+{
+	for (u32 n = 0; n < b->nr_sides; n++) {
+		const struct pending_side *s = &b->sides[n];
+		u32 rel = (u32)(b->e.p - (s->rel32 + 4));
+
+		put_u32(s->rel32, rel);
+		b->restart = 0;
+		for (u32 f = 0; f < b->plan.nr_frags; f++)
+			if (b->plan.frags[f].flags & FRAG_RESTART &&
+			    b->plan.frags[f].first <= s->insn)
+				b->restart = b->plan.frags[f].first;
+		emit_taken(b, s->insn);
+	}
+}
+
+static void note_window(struct build *b, const u8 *begin, const u8 *end, u16 mask, u32 kind)
+{
+	struct block_window *w = &b->windows[b->nr_windows++];
+	const u8 *code = code_at(b->block->code);
+
+	CHECK(b->nr_windows <= BLOCK_WINDOWS_MAX);
+	*w = (struct block_window){(u16)(begin - code), (u16)(end - code), mask, (u16)kind};
+}
+
+#define RAX_RCX ((u16)(BIT(REG_RAX) | BIT(REG_RCX)))
+
+/* rcx = what @table says of the pc in rax; 0 if it says nothing. */
+static void emit_lookup(struct emit *e, enum entry_table table)
+{
+	emit3(e, 0x0f, 0xb7, 0xc8); /* movzx ecx, ax */
+	emit4(e, 0x65, 0x48, 0x8b, 0x0c);
+	emit1(e, 0xcd); /* mov rcx, gs:[rcx * 8 + table] */
+	emit_u32(e, TABLE_GS(table));
+}
+
+/* Spills rax and rcx and loads the target of an indirect branch; returns where that begins. */
+static u8 *emit_target(struct build *b, const struct plan_insn *i)
+{
+	u8 *begin;
+
+	emit_spill(&b->e, REG_RAX);
+	emit_spill(&b->e, REG_RCX);
+	begin = b->e.p;
+	rewrite_load_target(&b->e, &i->d, i->bytes, i->pc);
+	return begin;
+}
+
+static void emit_push_word(struct emit *e, u64 v)
+{
+	if (fits_s32(v)) {
+		emit1(e, 0x68);
+		emit_u32(e, (u32)v);
+	} else {
+		u32 word = cold_word(v);
+
+		emit2(e, 0xff, 0x35);
+		emit_rel_to(e, word);
+	}
+}
+
+/* Where the native call returns to, for guest @pc; then goes on there. */
+static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
+{
+	struct dbt_entry *entry = emit_entry(&b->e, TABLE_RET, pc, plan_live(&b->plan, index));
+
+	entry->call = call;
+	entry->block = b->block;
+	b->entries[b->nr_entries++] = entry;
+	b->restart = index;
+}
+
+void branch_call(struct build *b, u32 index)
+{
+	const struct plan_insn *i = &b->plan.insns[index];
+	u64 next = i->pc + i->d.len;
+	bool checked = b->plan.checked;
+	struct dbt_entry *known = entry_find(TABLE_RET, next);
+	struct dbt_exit *x;
+	u8 *begin, *miss, *jrcxz;
+	u32 call;
+
+	emit_path_count(b, index, i->live);
+	if (known && known->call && !checked) {
+		emit_jmp(&b->e, known->call);
+		return;
+	}
+	call = emit_at(&b->e);
+	if (i->d.cf == CF_CALL && checked) {
+		emit_push_word(&b->e, next);
+		emit_exit_jump(b, insn_target(&i->d, i->pc));
+		return;
+	}
+	if (i->d.cf == CF_CALL) {
+		emit_push_word(&b->e, next);
+		emit_pop_gs(&b->e, GS(ret_to));
+		x = new_exit(b, EXIT_CALL, insn_target(&i->d, i->pc));
+		emit_align_rel(&b->e, 1);
+		emit1(&b->e, 0xe8);
+		emit_rel_to(&b->e, x->stub);
+		x->patch = emit_at(&b->e) - 4;
+		emit_return_point(b, next, call, index + 1);
+		return;
+	}
+	begin = emit_target(b, i);
+	emit_push_word(&b->e, next);
+	if (checked) {
+		emit_jmp(&b->e, cache.miss_code[TABLE_JUMP]);
+		note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
+		return;
+	}
+	emit_pop_gs(&b->e, GS(ret_to));
+	/*
+	 * jrcxz reaches 127 bytes and what follows the call is its return point, so the jump to the miss
+	 * path hides in the immediate of an instruction whose result nobody wants.
+	 */
+	emit2(&b->e, 0x48, 0xb9); /* movabs rcx, imm64 */
+	miss = b->e.p;
+	emit_jmp(&b->e, cache.miss_call_code);
+	emit3(&b->e, 0x90, 0x90, 0x90);
+	emit_lookup(&b->e, TABLE_JUMP);
+	emit2(&b->e, 0xe3, 0);
+	jrcxz = b->e.p;
+	jrcxz[-1] = (u8)(miss - jrcxz);
+	emit4(&b->e, 0x48, 0x8d, 0x49, (u8)-JUMP_ENTRY_CALL_BYTES); /* lea rcx, [rcx - 13] */
+	emit2(&b->e, 0xff, 0xd1);                                   /* call rcx */
+	note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
+	emit_return_point(b, next, call, index + 1);
+}
+
+/* jmp to the guest pc in rax, by the table. */
+static void emit_jump_rax(struct emit *e)
+{
+	emit_lookup(e, TABLE_JUMP);
+	emit2(e, 0xe3, 2); /* jrcxz over the jmp */
+	emit2(e, 0xff, 0xe1);
+	emit_jmp(e, cache.miss_code[TABLE_JUMP]);
+}
+
+static void emit_ret(struct build *b, const struct plan_insn *i)
+{
+	u8 *begin, *store, *jrcxz;
+
+	emit_spill(&b->e, REG_RAX);
+	emit_spill(&b->e, REG_RCX);
+	begin = b->e.p;
+	if (i->d.imm_size || b->plan.checked) {
+		u32 drop = 8 + (i->d.imm_size ? (u16)i->d.imm : 0);
+
+		emit4(&b->e, 0x48, 0x8b, 0x04, 0x24); /* mov rax, [rsp] */
+		note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
+		emit4(&b->e, 0x48, 0x8d, 0xa4, 0x24); /* lea rsp, [rsp + disp32] */
+		emit_u32(&b->e, drop);
+		emit_jump_rax(&b->e);
+		return;
+	}
+	emit4(&b->e, 0x48, 0x8b, 0x04, 0x24); /* mov rax, [rsp] */
+	emit_lookup(&b->e, TABLE_RET);
+	emit2(&b->e, 0xe3, 0);
+	jrcxz = b->e.p;
+	note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
+	store = b->e.p;
+	emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
+	emit1(&b->e, 0xc3);
+	note_window(b, store, b->e.p, RAX_RCX, WINDOW_RET_STORE);
+	jrcxz[-1] = (u8)(b->e.p - jrcxz);
+	emit_add_rsp(&b->e, 8);
+	emit_jmp(&b->e, cache.miss_code[TABLE_RET]);
+}
+
+static void emit_virtual(struct build *b, const struct plan_insn *i)
+{
+	enum exit_kind kind = EXIT_REFUSED;
+	struct dbt_exit *x;
+
+	switch (i->d.special) {
+	case SP_CPUID: kind = EXIT_CPUID; break;
+	case SP_RDPMC: kind = EXIT_RDPMC; break;
+	case SP_RDTSC: kind = EXIT_RDTSC; break;
+	case SP_RDTSCP: kind = EXIT_RDTSCP; break;
+	case SP_RDRAND:
+	case SP_RDSEED: kind = EXIT_RDRAND; break;
+	case SP_MOV_TO_SEG: kind = EXIT_SET_GS; break;
+	default: break;
+	}
+	x = emit_exit_stop(b, kind, i->pc);
+	x->len = i->d.len;
+	x->reg = i->d.attr & INSN_MEM ? REG_NONE : insn_rm(&i->d);
+	x->size = i->d.opsize;
+}
+
+void branch_end(struct build *b, u32 index)
+{
+	const struct plan_insn *i = &b->plan.insns[index];
+	u64 next = i->pc + i->d.len;
+	u8 *begin;
+
+	emit_path_count(b, index, i->live);
+	switch (i->d.cf) {
+	case CF_NONE: emit_virtual(b, i); break;
+	case CF_JMP: emit_exit_jump(b, insn_target(&i->d, i->pc)); break;
+	case CF_JMP_IND:
+		begin = emit_target(b, i);
+		emit_jump_rax(&b->e);
+		note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
+		break;
+	case CF_RET: emit_ret(b, i); break;
+	case CF_SYSCALL: emit_exit_stop(b, EXIT_SYSCALL, next); break;
+	case CF_INT: emit_exit_stop(b, EXIT_INT80, next); break;
+	case CF_XBEGIN:
+		/* A transaction may abort at any time for any reason: ours do at once, status 0. */
+		emit_mov_imm(&b->e, REG_RAX, 0);
+		emit_exit_jump(b, insn_target(&i->d, i->pc));
+		break;
+	default: emit_exit_stop(b, EXIT_REFUSED, i->pc)->len = i->d.len;
+	}
+}
+
+void branch_fall(struct build *b)
+{
+	emit_path_count(b, b->plan.nr_insns, b->plan.next_live);
+	if (b->plan.undecodable)
+		emit2(&b->e, 0x0f, 0x0b); /* ud2: the same fault, at the same guest pc */
+	else
+		emit_exit_jump(b, b->plan.next_pc);
+}

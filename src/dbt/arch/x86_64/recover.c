@@ -1,0 +1,276 @@
+/*
+ * From a native pc back to the exact guest state. Asynchronous signals are taken where an instruction's
+ * native form begins, because there every register is in place; anywhere else the thread is single-stepped
+ * until it is at such a place or out of the cache. Faults happen in the middle, so for them the
+ * block says which registers are lent there. Nothing here takes the lock but for a write fault, when
+ * the thread cannot hold it.
+ */
+#include <asm/sigcontext.h>
+#include <asm/siginfo.h>
+#include <asm/signal.h>
+#include <asm/ucontext.h>
+
+#include "dbt/arch/x86_64/branch-priv.h"
+
+#define FLAG_TF 0x100u
+#define FLAG_DF 0x400u
+#define FLAG_RF 0x10000u
+#define FLAG_AC 0x40000u
+
+extern const char dbt_enter_window[], dbt_enter_window_end[], dbt_abort[];
+extern const char dbt_fetch_load[], dbt_fetch_fault[];
+
+bool dbt_in_cache(u64 pc)
+{
+	return pc - (u64)cache.code < cache.code_size;
+}
+
+static bool within(u64 pc, const char *begin, const char *end)
+{
+	return pc >= (u64)begin && pc < (u64)end;
+}
+
+static void regs_from(struct dbt_regs *r, const struct sigcontext_64 *m)
+{
+	r->gpr[DBT_RAX] = m->ax;
+	r->gpr[DBT_RCX] = m->cx;
+	r->gpr[DBT_RDX] = m->dx;
+	r->gpr[DBT_RBX] = m->bx;
+	r->gpr[DBT_RSP] = m->sp;
+	r->gpr[DBT_RBP] = m->bp;
+	r->gpr[DBT_RSI] = m->si;
+	r->gpr[DBT_RDI] = m->di;
+	r->gpr[DBT_R8] = m->r8;
+	r->gpr[DBT_R9] = m->r9;
+	r->gpr[DBT_R10] = m->r10;
+	r->gpr[DBT_R11] = m->r11;
+	r->gpr[DBT_R12] = m->r12;
+	r->gpr[DBT_R13] = m->r13;
+	r->gpr[DBT_R14] = m->r14;
+	r->gpr[DBT_R15] = m->r15;
+	r->rflags = m->flags & ~(u64)FLAG_RF;
+}
+
+/* The handler's return goes to the end of dbt_enter(), on the stack that it was called on. */
+static void redirect(struct dbt_thread *t, struct sigcontext_64 *m)
+{
+	m->ip = (u64)dbt_abort;
+	m->sp = t->rt_sp;
+	m->flags &= ~(u64)(FLAG_TF | FLAG_DF | FLAG_AC);
+	t->stepping = 0;
+}
+
+/*
+ * The instruction whose native form holds offset @off, nr_insns for what comes after the last one. Of
+ * several that begin there (elided jmps have no bytes) it is the last. *@exact: it begins there.
+ */
+static u32 insn_at(const struct dbt_block *b, u32 off, bool *exact)
+{
+	u32 start = b->first, i = 0;
+
+	if (off == 0) {
+		*exact = true;
+		return 0;
+	}
+	while (i < b->nr_insns && start + b->insns[i].native <= off)
+		start += b->insns[i++].native;
+	*exact = start == off;
+	return i;
+}
+
+static u64 insn_pc(const struct dbt_block *b, u32 index)
+{
+	const struct block_frag *f = &b->frags[b->nr_frags - 1];
+	u64 pc;
+
+	while (f->first > index)
+		f--;
+	pc = f->pc;
+	for (u32 i = f->first; i < index; i++)
+		pc += insn_len_of(&b->insns[i]);
+	return pc;
+}
+
+static void meter_add(struct dbt_thread *t, const struct weight *w, u64 sign)
+{
+	u32 n = METER_BRANCHES + 1;
+
+	if (!(cache.mask & DBT_MASK_COUNT))
+		return;
+	if (cache.mask & DBT_MASK_SPLIT)
+		n = METER_QUANTITIES;
+	for (u32 q = 0; q < n; q++)
+		dbt_meter(t)->count[0][q] += sign * w->q[q];
+}
+
+/* Makes the meter say that of the path through the block what lies before @index has retired. */
+static void meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index)
+{
+	u32 restart = 0;
+	struct weight w;
+
+	for (u32 i = 0; i < b->nr_frags; i++)
+		if (b->frags[i].flags & FRAG_RESTART && b->frags[i].first <= index)
+			restart = b->frags[i].first;
+	for (u32 i = 0; i < b->nr_counts; i++) {
+		const struct block_count *c = &b->counts[i];
+
+		if (c->offset <= off && c->upto >= index && c->upto > restart) {
+			w = weight_of(b->insns, index, c->upto);
+			meter_add(t, &w, -1ull);
+			return;
+		}
+	}
+	w = weight_of(b->insns, restart, index);
+	meter_add(t, &w, 1);
+}
+
+enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
+{
+	struct sigcontext_64 *m =
+		(struct sigcontext_64 *)&((struct ucontext *)context)->uc_mcontext;
+	const struct dbt_block *b;
+	u32 off, index;
+	bool exact;
+
+	if (within(m->ip, dbt_enter_window, dbt_enter_window_end)) {
+		redirect(t, m);
+		return DBT_AT_BOUNDARY;
+	}
+	if (!dbt_in_cache(m->ip)) {
+		if (t->stepping) {
+			t->stepping = 0;
+			m->flags &= ~(u64)FLAG_TF;
+			dbt_interrupt(t);
+		}
+		return DBT_IN_RUNTIME;
+	}
+	b = block_by_code(m->ip);
+	off = b ? (u32)(m->ip - code_addr(b->code)) : 0;
+	if (b && m->ip >= code_addr(b->code)) {
+		index = insn_at(b, off, &exact);
+		if (exact) {
+			if (t->stepping)
+				m->flags &= ~(u64)FLAG_TF;
+			regs_from(&t->regs, m);
+			t->regs.rip = insn_pc(b, index);
+			meter_correct(t, b, off, index);
+			redirect(t, m);
+			return DBT_AT_BOUNDARY;
+		}
+	}
+	t->stepping = 1;
+	m->flags |= FLAG_TF;
+	return DBT_STEP;
+}
+
+static bool block_reads_page(const struct dbt_block *b, u64 addr)
+{
+	u64 number = addr >> PAGE_SHIFT;
+
+	for (u32 i = 0; i < b->nr_frags; i++) {
+		const struct block_frag *f = &b->frags[i];
+
+		if (f->len && number >= f->pc >> PAGE_SHIFT &&
+		    number <= (f->pc + f->len - 1) >> PAGE_SHIFT)
+			return true;
+	}
+	return false;
+}
+
+/* t->regs = the state before the instruction that @b was executing at @m. */
+static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, struct sigcontext_64 *m)
+{
+	u32 off = (u32)(m->ip - code_addr(b->code)), index;
+	bool exact;
+
+	index = insn_at(b, off, &exact);
+	if (t->stepping)
+		m->flags &= ~(u64)FLAG_TF;
+	regs_from(&t->regs, m);
+	t->regs.rip = insn_pc(b, index);
+	for (u32 i = 0; i < b->nr_windows; i++) {
+		const struct block_window *w = &b->windows[i];
+
+		if (off < w->begin || off >= w->end)
+			continue;
+		for (u32 reg = 0; reg < 16; reg++)
+			if (w->mask & BIT(reg))
+				t->regs.gpr[reg] = t->spill[reg];
+		if (w->kind == WINDOW_RET_STORE) {
+			/* The guest's stack cannot be written; its ret has read it and needs no more. */
+			t->regs.rip = m->ax;
+			t->regs.gpr[DBT_RSP] += 8;
+			index++;
+		}
+	}
+	meter_correct(t, b, off, index);
+}
+
+static bool in_ret_store(const struct dbt_block *b, u64 pc)
+{
+	u32 off = (u32)(pc - code_addr(b->code));
+
+	for (u32 i = 0; i < b->nr_windows; i++)
+		if (b->windows[i].kind == WINDOW_RET_STORE && off >= b->windows[i].begin &&
+		    off < b->windows[i].end)
+			return true;
+	return false;
+}
+
+static enum dbt_where write_fault(struct dbt_thread *t, struct sigcontext_64 *m,
+				  const struct dbt_block *b, u64 addr)
+{
+	bool own = b && block_reads_page(b, addr), ours;
+
+	if (lock_held_by(&cache.lock, t->id))
+		return DBT_IN_RUNTIME;
+	cache_lock(t);
+	ours = page_written(addr, own);
+	cache_unlock(t);
+	if (!ours)
+		return DBT_IN_RUNTIME;
+	if (b && b->flags & BLOCK_DEAD) {
+		/* What it was about to execute may be what it is about to write: translate again. */
+		rewind_to_insn(t, b, m);
+		redirect(t, m);
+		t->handed = DBT_HANDED_RESUME;
+	}
+	return DBT_RESUME;
+}
+
+enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool write, u64 *guest_addr)
+{
+	struct sigcontext_64 *m =
+		(struct sigcontext_64 *)&((struct ucontext *)context)->uc_mcontext;
+	const struct dbt_block *b = NULL;
+	u64 pc = m->ip;
+
+	*guest_addr = addr;
+	if (pc == (u64)dbt_fetch_load) {
+		m->ip = (u64)dbt_fetch_fault;
+		return DBT_RESUME;
+	}
+	if (dbt_in_cache(pc)) {
+		b = block_by_code(pc);
+		if (b && pc < code_addr(b->code))
+			b = NULL;
+	}
+	if (write && write_fault(t, m, b, addr) == DBT_RESUME)
+		return DBT_RESUME;
+	if (!dbt_in_cache(pc))
+		return DBT_IN_RUNTIME;
+	/* Code without a block touches nothing but the slot of the stack that was just pushed. */
+	CHECK(b);
+	if (in_ret_store(b, pc)) {
+		rewind_to_insn(t, b, m);
+		redirect(t, m);
+		t->handed = DBT_HANDED_RESUME;
+		return DBT_RESUME;
+	}
+	rewind_to_insn(t, b, m);
+	if (addr == pc)
+		*guest_addr = t->regs.rip;
+	redirect(t, m);
+	return DBT_AT_BOUNDARY;
+}

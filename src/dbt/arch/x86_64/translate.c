@@ -1,0 +1,179 @@
+/* Turns a plan into code and a block. */
+#include "dbt/arch/x86_64/branch-priv.h"
+#include "dbt/arch/x86_64/rewrite-priv.h"
+
+static struct build build; /* under the lock; too large for the stack */
+
+static void *keep(const void *from, u64 size)
+{
+	void *to = meta_alloc(size);
+
+	memcpy(to, from, size);
+	return to;
+}
+
+static void emit_copy(struct build *b, const struct plan_insn *i)
+{
+	struct rewritten r = rewrite_insn(&b->e, &i->d, i->bytes, i->pc);
+	const u8 *code = code_at(b->block->code);
+
+	if (!r.mask)
+		return;
+	CHECK(b->nr_windows < BLOCK_WINDOWS_MAX);
+	b->windows[b->nr_windows++] = (struct block_window){
+		(u16)(r.begin - code), (u16)(r.end - code), r.mask, WINDOW_SPILL};
+}
+
+/* The main line. Afterwards insns[] says where each instruction starts. */
+static void emit_insns(struct build *b)
+{
+	const struct plan *plan = &b->plan;
+	u32 code = b->block->code, start = code;
+
+	for (u32 n = 0; n < plan->nr_insns; n++) {
+		const struct plan_insn *i = &plan->insns[n];
+
+		branch_count_before(b, n);
+		if (n)
+			b->insns[n - 1].native = (u16)(emit_at(&b->e) - start);
+		else
+			b->block->first = (u16)(emit_at(&b->e) - code);
+		start = emit_at(&b->e);
+		switch (i->role) {
+		case ROLE_COPY:
+		case ROLE_TRAP: emit_copy(b, i); break;
+		case ROLE_ELIDE: break;
+		case ROLE_SIDE: branch_side(b, n); break;
+		case ROLE_CALL: branch_call(b, n); break;
+		case ROLE_END: branch_end(b, n); break;
+		}
+	}
+	if (plan->nr_insns)
+		b->insns[plan->nr_insns - 1].native = (u16)(emit_at(&b->e) - start);
+}
+
+/* Whether control gets to the end of the plan, after its last instruction. */
+static bool falls_through(const struct build *b)
+{
+	const struct plan *plan = &b->plan;
+	const struct plan_insn *last = &plan->insns[plan->nr_insns - 1];
+	const struct dbt_entry *known;
+
+	if (plan->nr_insns == 0)
+		return true;
+	if (last->role == ROLE_END)
+		return false;
+	if (last->role != ROLE_CALL)
+		return true;
+	/* A call: only if its return point is here. */
+	known = b->nr_entries ? b->entries[b->nr_entries - 1] : NULL;
+	return known && known->table == TABLE_RET && known->pc == plan->next_pc && known->call;
+}
+
+static void save_bytes(struct dbt_block *block, const struct plan *plan)
+{
+	u8 *to;
+	u32 n = 0;
+
+	for (u32 i = 0; i < plan->nr_insns; i++)
+		n += plan->insns[i].d.len;
+	n += plan->undecodable ? plan->bad_len : 0;
+	to = meta_alloc(n);
+	block->bytes = to;
+	for (u32 i = 0; i < plan->nr_insns; i++) {
+		memcpy(to, plan->insns[i].bytes, plan->insns[i].d.len);
+		to += plan->insns[i].d.len;
+	}
+	block->nr_bytes = (u16)n;
+	if (plan->undecodable)
+		memcpy(to, plan->bad, plan->bad_len);
+}
+
+struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
+{
+	struct build *b = &build;
+	struct plan *plan = &b->plan;
+	struct dbt_block *block;
+	u16 live;
+
+	if (plan_build(plan, pc, fault))
+		return NULL;
+	block = meta_alloc(sizeof(*block));
+	b->block = block;
+	b->nr_exits = b->nr_sides = b->nr_windows = b->nr_counts = b->nr_entries = 0;
+	b->restart = b->side_end = 0;
+	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
+	for (u32 i = 0; i < plan->nr_insns; i++)
+		b->insns[i].guest = (u8)(plan->insns[i].d.len | plan->insns[i].class << 4);
+
+	block->pc = pc;
+	cache.hot = (u32)ALIGN_UP(cache.hot, 16);
+	block->start = cache.hot;
+	b->e.p = code_at(cache.hot);
+	live = plan_live(plan, 0);
+	if (live)
+		block->flags |= BLOCK_FLAGS_LIVE;
+	if (plan->checked) {
+		block->flags |= BLOCK_CHECKED;
+		save_bytes(block, plan);
+	} else if (why == EXIT_CALL) {
+		block->call_entry = emit_at(&b->e);
+		emit_call_entry(&b->e);
+	} else if (why == EXIT_MISS) {
+		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc, live);
+	}
+	block->code = emit_at(&b->e);
+	emit_insns(b);
+	if (falls_through(b))
+		branch_fall(b);
+	branch_sides_finish(b);
+	cache.hot = emit_at(&b->e);
+	block->code_end = cache.hot;
+	CHECK(block->code_end - block->code < 65536);
+
+	block->exits = b->exits;
+	block->nr_exits = (u16)b->nr_exits;
+	block->frags = keep(plan->frags, plan->nr_frags * sizeof(*plan->frags));
+	block->nr_frags = (u16)plan->nr_frags;
+	block->insns = keep(b->insns, plan->nr_insns * sizeof(*b->insns));
+	block->nr_insns = (u16)plan->nr_insns;
+	block->windows = keep(b->windows, b->nr_windows * sizeof(*b->windows));
+	block->nr_windows = (u16)b->nr_windows;
+	block->counts = keep(b->counts, b->nr_counts * sizeof(*b->counts));
+	block->nr_counts = (u16)b->nr_counts;
+	block_insert(block, plan->pages, plan->nr_pages);
+	for (u32 i = 0; i < b->nr_entries; i++) {
+		b->entries[i]->block = block;
+		entry_add(b->entries[i]);
+	}
+	for (u32 i = 0; i < b->nr_exits; i++) {
+		struct dbt_exit *x = &b->exits[i];
+		struct dbt_block *to;
+
+		if (x->kind > EXIT_CALL || plan->checked)
+			continue;
+		to = block_find(x->target);
+		if (to)
+			exit_link(x, to);
+	}
+	return block;
+}
+
+bool arch_block_current(struct dbt_block *b)
+{
+	u8 now[INSN_MAX * 16];
+	const u8 *was = b->bytes;
+	u32 left = b->nr_bytes;
+	u64 pc = b->pc;
+
+	while (left) {
+		u32 n = left < sizeof(now) ? left : (u32)sizeof(now);
+
+		if (dbt_fetch(now, pc, n) != n || memcmp(now, was, n) != 0)
+			return false;
+		pc += n;
+		was += n;
+		left -= n;
+	}
+	return true;
+}

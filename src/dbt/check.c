@@ -1,0 +1,121 @@
+/* dbt_check(): holds the whole cache against the invariants of doc/translator.md. */
+#include "dbt/cache-priv.h"
+
+static void check_block(const struct dbt_block *b)
+{
+	u32 native = b->first;
+	u32 guest = 0;
+
+	CHECK(b->start <= b->code && b->code <= b->code_end && b->code_end <= cache.hot);
+	for (u32 i = 0; i < b->nr_insns; i++)
+		native += b->insns[i].native;
+	CHECK(b->code + native <= b->code_end);
+	CHECK(b->nr_frags > 0 && b->frags[0].pc == b->pc && b->frags[0].first == 0);
+	for (u32 f = 0; f < b->nr_frags; f++) {
+		const struct block_frag *frag = &b->frags[f];
+		u32 next = f + 1 < b->nr_frags ? frag[1].first : b->nr_insns;
+		u32 len = 0;
+
+		CHECK(frag->first <= next && next <= b->nr_insns);
+		for (u32 i = frag->first; i < next; i++)
+			len += insn_len_of(&b->insns[i]);
+		CHECK(len == frag->len);
+		guest += next - frag->first;
+	}
+	CHECK(guest == b->nr_insns);
+	for (u32 i = 0; i < b->nr_windows; i++)
+		CHECK(b->windows[i].begin <= b->windows[i].end &&
+		      b->windows[i].end <= b->code_end - b->code);
+	for (u32 i = 0; i < b->nr_counts; i++)
+		CHECK(b->counts[i].upto <= b->nr_insns);
+}
+
+/* Every link has its mate: an exit linked to a block is once in that block's list, and only there. */
+static void check_links(const struct dbt_block *b)
+{
+	for (const struct dbt_exit *x = b->in; x; x = x->next)
+		CHECK(x->to == b && !(b->flags & (BLOCK_DEAD | BLOCK_CHECKED)));
+	for (u32 i = 0; i < b->nr_exits; i++) {
+		const struct dbt_exit *x = &b->exits[i];
+		u32 mates = 0;
+
+		CHECK(x->from == b);
+		if (!x->to)
+			continue;
+		CHECK(x->kind <= EXIT_CALL && x->target == x->to->pc);
+		CHECK((x->patch & 7) <= 4);
+		for (const struct dbt_exit *m = x->to->in; m; m = m->next)
+			mates += m == x;
+		CHECK(mates == 1);
+	}
+}
+
+/* In the map by pc exactly while alive; on the list of each page that it was made from. */
+static void check_maps(struct dbt_block *b)
+{
+	CHECK((block_find(b->pc) == b) == !(b->flags & BLOCK_DEAD));
+	if (b->flags & BLOCK_DEAD) {
+		CHECK(!b->in);
+		return;
+	}
+	for (u32 f = 0; f < b->nr_frags; f++) {
+		const struct code_page *p = page_find(b->frags[f].pc >> PAGE_SHIFT);
+		const struct page_ref *ref;
+
+		if (!b->frags[f].len)
+			continue;
+		CHECK(p);
+		for (ref = p->blocks; ref && ref->block != b; ref = ref->next)
+			;
+		CHECK(ref);
+		CHECK(!(p->flags & PAGE_CHECKED) || b->flags & BLOCK_CHECKED);
+	}
+}
+
+static void check_entries(void)
+{
+	for (u32 table = 0; table < TABLES; table++) {
+		for (u32 i = 0; i < TABLE_SIZE; i++) {
+			for (const struct dbt_entry *e = cache.tables[table][i]; e; e = e->next) {
+				CHECK((e->pc & (TABLE_SIZE - 1)) == i);
+				CHECK(e->table == table && !e->dead);
+				CHECK(!(e->block->flags & BLOCK_DEAD));
+				CHECK((e->link & 7) <= 4);
+			}
+		}
+	}
+}
+
+static void check_ranges(void)
+{
+	for (u32 i = 0; i < cache.nr_ranges; i++) {
+		CHECK(cache.ranges[i].start < cache.ranges[i].end);
+		CHECK(i == 0 || cache.ranges[i - 1].end <= cache.ranges[i].start);
+	}
+}
+
+void cache_verify(void)
+{
+	u32 end = 0;
+
+	CHECK(cache.hot <= cache.cold && cache.cold <= cache.floor);
+	CHECK(cache.meta_used <= cache.meta_size);
+	for (u32 i = 0; i < cache.nr_blocks; i++) {
+		struct dbt_block *b = cache.by_code[i];
+
+		CHECK(b->start >= end);
+		end = b->code_end;
+		check_block(b);
+		check_links(b);
+		check_maps(b);
+	}
+	check_entries();
+	check_ranges();
+}
+
+void dbt_check(struct dbt_thread *t)
+{
+	cache_lock(t);
+	cache_verify();
+	cache_unlock(t);
+}

@@ -1,0 +1,217 @@
+/* dbt_run(): finds or makes the block to go on with, enters the cache, and sees why it was left. */
+#include "dbt/cache-priv.h"
+#include "sys/string.h"
+
+#define NO_EXIT 0xff
+
+/* What must be known of an exit once the thread has left the cache, where a flush may drop it. */
+struct left {
+	struct dbt_exit *exit; /* NULL if the guest pc came from outside */
+	u32 epoch;
+	enum exit_kind kind;
+};
+
+static u64 *thread_table(struct dbt_thread *t, enum entry_table table)
+{
+	return (u64 *)((char *)t + TABLE_GS(table));
+}
+
+static u64 *thread_slot(struct dbt_thread *t, enum entry_table table, u64 pc)
+{
+	return &thread_table(t, table)[pc & (TABLE_SIZE - 1)];
+}
+
+/* The thread's next lookup of @pc finds @e, or those before it in its chain. */
+static void fill_slot(struct dbt_thread *t, const struct dbt_entry *e)
+{
+	struct dbt_entry *head = cache.tables[e->table][e->pc & (TABLE_SIZE - 1)];
+
+	*thread_slot(t, (enum entry_table)e->table, e->pc) = code_addr(head->code);
+}
+
+/* With the lock: what has to be done before the thread may use the cache. */
+static void catch_up(struct dbt_thread *t)
+{
+	if (cache.flags & DBT_CHECKS)
+		cache_verify();
+	if (!cache_has_room())
+		flush_all(t);
+	if (t->epoch != cache.epoch) {
+		if (t->epoch)
+			memset((char *)t + DBT_TABLES_AT, 0, DBT_TABLES_SIZE);
+		t->epoch = cache.epoch;
+	}
+}
+
+static struct dbt_block *block_for(u64 pc, enum exit_kind why, u64 *fault)
+{
+	struct dbt_block *b = block_find(pc);
+
+	if (b && b->flags & BLOCK_CHECKED && !arch_block_current(b)) {
+		block_kill(b);
+		b = NULL;
+	}
+	return b ? b : arch_translate(pc, why, fault);
+}
+
+/*
+ * Finds where to enter the cache for t->regs.rip, with the lock held, and remembers it for the next
+ * time: links the exit that was taken, fills the thread's table if that had missed. False if there is
+ * nothing executable.
+ */
+static bool prepare(struct dbt_thread *t, const struct left *left)
+{
+	u64 pc = t->regs.rip;
+	struct dbt_block *b;
+	struct dbt_entry *e = NULL;
+	struct dbt_exit *exit;
+
+	catch_up(t);
+	exit = left->epoch == cache.epoch ? left->exit : NULL;
+	if (left->kind == EXIT_RET_MISS && (e = entry_find(TABLE_RET, pc)) != NULL) {
+		/* Enter by the return point itself, so that its block need not be made. */
+		fill_slot(t, e);
+		t->miss_pc = pc;
+		t->jump_pc = code_addr(e->code);
+		t->enter_pc = code_addr(cache.enter_jump_code);
+		return true;
+	}
+	b = block_for(pc, left->kind, &t->stop_addr);
+	if (!b)
+		return false;
+	if (exit && exit->patch)
+		exit_link(exit, b);
+	if (!(b->flags & BLOCK_CHECKED)) {
+		if (left->kind == EXIT_MISS)
+			e = arch_entry(b, TABLE_JUMP);
+		else if (left->kind == EXIT_RET_MISS)
+			e = arch_entry(b, TABLE_RET);
+		if (e)
+			fill_slot(t, e);
+	}
+	t->enter_pc = code_addr(b->code);
+	return true;
+}
+
+/* The exit that dbt_exit() left by; t->in_cache is still set, so it is still there. */
+static struct dbt_exit *taken_exit(struct dbt_thread *t)
+{
+	if (t->exit_id <= TABLES)
+		return &cache.miss[t->exit_id - 1];
+	return (struct dbt_exit *)(cache.meta + t->exit_id * 16);
+}
+
+static enum dbt_stop stop_of(struct dbt_thread *t, const struct dbt_exit *x)
+{
+	t->stop_len = x->len;
+	t->stop_reg = x->reg;
+	t->stop_size = x->size;
+	switch (x->kind) {
+	case EXIT_SYSCALL:
+		t->regs.gpr[DBT_RCX] = t->regs.rip;
+		t->regs.gpr[DBT_R11] = t->regs.rflags;
+		return DBT_SYSCALL;
+	case EXIT_INT80: return DBT_INT80;
+	case EXIT_CPUID: return DBT_CPUID;
+	case EXIT_RDPMC: return DBT_RDPMC;
+	case EXIT_RDTSC: return DBT_RDTSC;
+	case EXIT_RDTSCP: return DBT_RDTSCP;
+	case EXIT_RDRAND: return DBT_RDRAND;
+	default: return DBT_REFUSED;
+	}
+}
+
+/* mov to gs. A null selector (0 .. 3) zeroes the base (SDM vol. 2, MOV); others are not ours to load. */
+static bool set_gs(struct dbt_thread *t, const struct dbt_exit *x)
+{
+	u16 selector;
+
+	if (x->reg > DBT_R15)
+		return false;
+	selector = (u16)t->regs.gpr[x->reg];
+	if (selector > 3)
+		return false;
+	t->guest_gs = 0;
+	t->guest_gs_sel = selector;
+	return true;
+}
+
+static void leave(struct dbt_thread *t)
+{
+	__atomic_store_n(&t->in_cache, 0, __ATOMIC_SEQ_CST);
+}
+
+enum dbt_stop dbt_run(struct dbt_thread *t)
+{
+	struct left left = {.kind = EXIT_JUMP};
+
+	for (;;) {
+		struct dbt_exit *x;
+		int how;
+
+		if (__atomic_load_n(&t->interrupt, __ATOMIC_SEQ_CST)) {
+			__atomic_store_n(&t->interrupt, 0, __ATOMIC_SEQ_CST);
+			return DBT_INTERRUPTED;
+		}
+		cache_lock(t);
+		if (!prepare(t, &left)) {
+			cache_unlock(t);
+			return DBT_NO_EXEC;
+		}
+		/* Under the lock, so that a flush either waits for us or has been done. */
+		__atomic_store_n(&t->in_cache, 1, __ATOMIC_SEQ_CST);
+		cache_unlock(t);
+		how = dbt_enter(t);
+		if (how) {
+			leave(t);
+			left = (struct left){.kind = EXIT_JUMP};
+			if (t->handed == DBT_HANDED_RESUME) {
+				t->handed = 0;
+				continue;
+			}
+			t->handed = 0;
+			__atomic_store_n(&t->interrupt, 0, __ATOMIC_SEQ_CST);
+			return DBT_INTERRUPTED;
+		}
+		x = taken_exit(t);
+		left = (struct left){.exit = x, .epoch = t->epoch, .kind = (enum exit_kind)x->kind};
+		switch (x->kind) {
+		case EXIT_MISS:
+		case EXIT_RET_MISS:
+			t->regs.rip = t->miss_pc;
+			left.exit = NULL;
+			leave(t);
+			break;
+		case EXIT_JUMP:
+		case EXIT_CALL:
+			t->regs.rip = x->target;
+			leave(t);
+			break;
+		default: {
+			struct dbt_exit copy = *x;
+
+			t->regs.rip = x->target;
+			leave(t);
+			if (copy.kind == EXIT_SET_GS && set_gs(t, &copy)) {
+				t->stop_len = copy.len;
+				dbt_retire(t);
+				left = (struct left){.kind = EXIT_JUMP};
+				break;
+			}
+			return stop_of(t, &copy);
+		}
+		}
+	}
+}
+
+void dbt_retire(struct dbt_thread *t)
+{
+	t->regs.rip += t->stop_len;
+	if (cache.mask & DBT_MASK_COUNT)
+		dbt_meter(t)->count[0][METER_INSTRUCTIONS]++;
+}
+
+void dbt_interrupt(struct dbt_thread *t)
+{
+	__atomic_store_n(&t->interrupt, 1, __ATOMIC_SEQ_CST);
+}

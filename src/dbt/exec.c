@@ -1,0 +1,187 @@
+/*
+ * What the guest may execute, and what happens when it changes. Ranges are the runtime's word; pages are
+ * ours: a page enters the map when a block was made from it, and stays with what was learnt of it.
+ */
+#include "dbt/cache-priv.h"
+#include "sys/string.h"
+
+/* Index of the first range that ends after @pc. */
+static u32 range_after(u64 pc)
+{
+	u32 lo = 0, hi = cache.nr_ranges;
+
+	while (lo < hi) {
+		u32 mid = (lo + hi) / 2;
+
+		if (cache.ranges[mid].end <= pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+const struct exec_range *exec_find(u64 pc)
+{
+	u32 i = range_after(pc);
+
+	return i < cache.nr_ranges && cache.ranges[i].start <= pc ? &cache.ranges[i] : NULL;
+}
+
+static void range_insert(u32 at, u64 start, u64 end, u32 flags)
+{
+	CHECK(cache.nr_ranges < cache.max_ranges);
+	memmove(&cache.ranges[at + 1], &cache.ranges[at],
+		(cache.nr_ranges - at) * sizeof(*cache.ranges));
+	cache.nr_ranges++;
+	cache.ranges[at] = (struct exec_range){start, end, flags};
+}
+
+static void range_delete(u32 at)
+{
+	cache.nr_ranges--;
+	memmove(&cache.ranges[at], &cache.ranges[at + 1],
+		(cache.nr_ranges - at) * sizeof(*cache.ranges));
+}
+
+static void ranges_clear(u64 start, u64 end)
+{
+	u32 i = range_after(start);
+
+	while (i < cache.nr_ranges && cache.ranges[i].start < end) {
+		struct exec_range *r = &cache.ranges[i];
+
+		if (r->start < start && r->end > end) {
+			range_insert(i + 1, end, r->end, r->flags);
+			r->end = start;
+			return;
+		}
+		if (r->start < start) {
+			r->end = start;
+			i++;
+		} else if (r->end > end) {
+			r->start = end;
+			return;
+		} else {
+			range_delete(i);
+		}
+	}
+}
+
+static void page_forget(struct code_page *p)
+{
+	for (struct page_ref *ref = p->blocks; ref; ref = ref->next)
+		if (!(ref->block->flags & BLOCK_DEAD))
+			block_kill(ref->block);
+	p->blocks = NULL;
+}
+
+/* All pages of [start, end) by @visit; walks whichever is smaller, the range or the map. */
+static void pages_each(u64 start, u64 end, void (*visit)(struct code_page *p))
+{
+	u64 first = start >> PAGE_SHIFT, last = (end + PAGE_SIZE - 1) >> PAGE_SHIFT;
+
+	if (last - first <= PAGE_BUCKETS) {
+		for (u64 n = first; n < last; n++) {
+			struct code_page *p = page_find(n);
+
+			if (p)
+				visit(p);
+		}
+		return;
+	}
+	for (u32 i = 0; i < PAGE_BUCKETS; i++)
+		for (struct code_page *p = cache.pages[i]; p; p = p->next)
+			if (p->number >= first && p->number < last)
+				visit(p);
+}
+
+/* The runtime changes the page's protection itself: what we took is gone, and what we learnt. */
+static void page_gone(struct code_page *p)
+{
+	page_forget(p);
+	p->flags = 0;
+	p->churn = 0;
+}
+
+static void page_changed(struct code_page *p)
+{
+	page_forget(p);
+}
+
+static bool released;
+
+static void page_release(struct code_page *p)
+{
+	page_forget(p);
+	if (p->flags & PAGE_PROTECTED) {
+		p->flags &= (u16)~PAGE_PROTECTED;
+		cache.ops.protect(p->number << PAGE_SHIFT, PAGE_SIZE, false);
+		released = true;
+	}
+}
+
+void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags)
+{
+	u64 end = start + len;
+	u32 i;
+
+	cache_lock(t);
+	pages_each(start, end, page_gone);
+	ranges_clear(start, end);
+	i = range_after(start);
+	if (i < cache.nr_ranges && cache.ranges[i].start == end && cache.ranges[i].flags == flags) {
+		end = cache.ranges[i].end;
+		range_delete(i);
+	}
+	if (i > 0 && cache.ranges[i - 1].end == start && cache.ranges[i - 1].flags == flags)
+		cache.ranges[i - 1].end = end;
+	else
+		range_insert(i, start, end, flags);
+	cache_unlock(t);
+}
+
+void dbt_exec_remove(struct dbt_thread *t, u64 start, u64 len)
+{
+	cache_lock(t);
+	pages_each(start, start + len, page_gone);
+	ranges_clear(start, start + len);
+	cache_unlock(t);
+}
+
+void dbt_invalidate(struct dbt_thread *t, u64 start, u64 len)
+{
+	cache_lock(t);
+	pages_each(start, start + len, page_changed);
+	cache_unlock(t);
+}
+
+bool dbt_unprotect(struct dbt_thread *t, u64 start, u64 len)
+{
+	bool any;
+
+	cache_lock(t);
+	released = false;
+	pages_each(start, start + len, page_release);
+	any = released;
+	cache_unlock(t);
+	return any;
+}
+
+/* Writes that come this often between translations cost more than comparing bytes does. */
+#define CHURN_MAX 8
+
+bool page_written(u64 addr, bool own)
+{
+	struct code_page *p = page_find(addr >> PAGE_SHIFT);
+	const struct exec_range *r = exec_find(addr);
+
+	/* Another thread may have been here first: then the write will now succeed. */
+	if (!p || !(p->flags & PAGE_PROTECTED))
+		return p && r && r->flags & DBT_EXEC_WRITABLE;
+	if (own || ++p->churn >= CHURN_MAX)
+		p->flags |= PAGE_CHECKED;
+	page_release(p);
+	cache.stats.write_faults++;
+	return true;
+}

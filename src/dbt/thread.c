@@ -1,0 +1,46 @@
+/* Threads: who uses the cache, and what becomes of it when one process becomes two. */
+#include "dbt/cache-priv.h"
+
+void dbt_thread_add(struct dbt_thread *t, u32 id)
+{
+	t->self = t;
+	t->id = id;
+	t->in_cache = 0;
+	t->epoch = 0;
+	t->exit_pc = (u64)dbt_exit;
+	cache_lock(t);
+	t->prev = cache.threads.prev;
+	t->next = &cache.threads;
+	cache.threads.prev->next = t;
+	cache.threads.prev = t;
+	cache_unlock(t);
+}
+
+void dbt_thread_remove(struct dbt_thread *t)
+{
+	/* Perhaps for a thread that died elsewhere, so the lock is taken in a name that nobody has. */
+	const u32 nobody = ~0u;
+
+	lock_acquire(&cache.lock, nobody);
+	t->prev->next = t->next;
+	t->next->prev = t->prev;
+	lock_release(&cache.lock, nobody);
+}
+
+void dbt_fork_prepare(struct dbt_thread *t)
+{
+	cache_lock(t);
+}
+
+void dbt_fork_parent(struct dbt_thread *t)
+{
+	cache_unlock(t);
+}
+
+void dbt_fork_child(struct dbt_thread *t, u32 id)
+{
+	lock_reset(&cache.lock);
+	t->id = id;
+	t->next = t->prev = &cache.threads;
+	cache.threads.next = cache.threads.prev = t;
+}
