@@ -186,7 +186,6 @@ void event_refresh(struct event *event, bool group);
 /* time.c */
 void ctx_time_start(struct ctx *ctx);
 void ctx_time_update(struct ctx *ctx);
-u64 event_time(const struct event *event);
 enum event_state event_effective_state(const struct event *event);
 void event_update_time(struct event *event);
 void event_update_sibling_time(struct event *leader);

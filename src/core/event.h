@@ -126,6 +126,9 @@ static inline u64 event_primary_id(const struct event *event)
 
 /* For drivers. */
 
+/* The event's own clock as of the running operation: its task's CPU time, its CPU's or cgroup's time. */
+u64 event_time(const struct event *event);
+
 /* The task an event is counting on, NULL for a cpu-wide one; the CPU it is on, NULL while off. */
 struct task *event_on_task(const struct event *event);
 struct cpu *event_on_cpu(const struct event *event);

@@ -152,6 +152,30 @@ static int try_init(struct event *event, struct pmu *pmu)
 	return err;
 }
 
+/* The PMU of that number decides; if there is none, everyone is asked. */
+static int search(struct event *event, u32 type, bool extended)
+{
+	struct core *core = event->core;
+	struct pmu *pmu = pmu_by_type(core, type);
+	int err = -ENOENT;
+
+	if (pmu) {
+		if (extended && !(pmu->caps & PMU_CAP_EXTENDED_HW_TYPE))
+			return core_refuse(
+				core, -ENOENT,
+				"attr.config names the PMU %s in its upper half, which takes no "
+				"generic hardware events",
+				pmu->name);
+		return try_init(event, pmu);
+	}
+	list_for_each_entry (pmu, &core->pmus, link) {
+		err = try_init(event, pmu);
+		if (err != -ENOENT)
+			break;
+	}
+	return err;
+}
+
 /* SPEC 1, step 19, first half: who counts it? */
 int pmu_init_event(struct event *event)
 {
@@ -159,7 +183,6 @@ int pmu_init_event(struct event *event)
 	struct core *core = event->core;
 	bool extended = false;
 	u32 type = attr->type;
-	struct pmu *pmu;
 	int err;
 
 	if (event->parent && !try_init(event, event->parent->pmu))
@@ -172,30 +195,15 @@ int pmu_init_event(struct event *event)
 		else
 			type = PERF_TYPE_RAW;
 	}
-	pmu = pmu_by_type(core, type);
-	if (pmu) {
-		if (attr->type != type && type != PERF_TYPE_RAW &&
-		    !(pmu->caps & PMU_CAP_EXTENDED_HW_TYPE))
-			return core_refuse(
-				core, -ENOENT,
-				"attr.config names the PMU %s in its upper half, which takes no "
-				"generic hardware events",
-				pmu->name);
-		err = try_init(event, pmu);
-		if (err == -ENOENT && attr->type != type && !extended) {
-			pmu = pmu_by_type(core, attr->type);
-			err = pmu ? try_init(event, pmu) : -ENOENT;
-		}
-	} else {
-		err = -ENOENT;
-		list_for_each_entry (pmu, &core->pmus, link) {
-			err = try_init(event, pmu);
-			if (err != -ENOENT)
-				break;
-		}
-	}
-	if (!err)
+	err = search(event, type, extended);
+	/* Generic ids are tried as raw ones' first; a PMU of their own type, or anyone, may have them. */
+	if (err == -ENOENT && !extended && type != attr->type)
+		err = search(event, attr->type, false);
+	if (!err) {
+		/* What others said who were asked first is no reason for what comes. */
+		reason_clear(core);
 		return 0;
+	}
 	event->pmu = NULL;
 	return core_refuse_default(core, err,
 				   "no PMU counts attr.type %u, config %#llx; see "

@@ -195,6 +195,7 @@ bool task_in_cgroup(const struct task *task, const struct cgroup *cgroup);
 /* The tasks on @cpu, the first for @prev NULL; NULL after the last. */
 struct task *cpu_next_task(struct cpu *cpu, struct task *prev);
 u32 cpu_number(const struct cpu *cpu);
+struct cpu *cpu_by_number(struct core *core, u32 nr);
 
 /* Notes the reason for a refusal and gives back @err, so that `return pmu_refuse(...)` reads well. */
 int pmu_refuse(struct core *core, int err, const char *fmt, ...) printf_like(3, 4);

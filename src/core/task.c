@@ -137,3 +137,9 @@ u32 cpu_number(const struct cpu *cpu)
 {
 	return cpu->nr;
 }
+
+struct cpu *cpu_by_number(struct core *core, u32 nr)
+{
+	CHECK(nr < core->nr_cpus);
+	return &core->cpus[nr];
+}

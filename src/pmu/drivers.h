@@ -2,8 +2,8 @@
  * PURPOSE: the drivers that the session registers: the virtual cpu PMU, software events, and those
  * that answer for what is not there (breakpoint, tracepoint, kprobe, uprobe).
  *
- * Lifetime: each *_pmu_new() allocates a driver and registers it with @core; *_pmu_free() after
- * core_free(). Locking: none.
+ * Lifetime: each *_new() allocates a driver and registers it with @core; *_free() after core_free().
+ * Locking: none.
  */
 #ifndef PMU_DRIVERS_H
 #define PMU_DRIVERS_H
@@ -11,7 +11,11 @@
 #include "core/pmu.h"
 #include "pmu/source.h"
 
-/* What the cpu PMU's source counts: user-mode instructions and branches retired. */
+/*
+ * What the cpu PMU's source counts: user-mode instructions and branches retired. The number is also
+ * what rdpmc of a mapped event is given in ECX (the user page's index - 1): the runtime answers with
+ * the same free-running counter that the source reads, 64 bits wide.
+ */
 enum cpu_what {
 	CPU_INSTRUCTIONS,
 	CPU_BRANCHES,
@@ -29,10 +33,10 @@ enum cpu_kernel_mode {
 };
 
 struct cpu_pmu_config {
-	const struct pmu_source *source;
-	enum cpu_vendor vendor; /* of the CPUID that the guest is shown */
+	const struct pmu_source *source; /* of enum cpu_what */
+	enum cpu_vendor vendor;          /* of the CPUID that the guest is shown */
 	enum cpu_kernel_mode kernel_mode;
-	u32 counters;         /* --counters; 0: as many as wanted */
+	u32 counters;         /* --counters, at most 64; 0: as many as wanted */
 	u32 reserved;         /* of those, taken by someone else (the NMI watchdog's way) */
 	const char *pmu_name; /* caps/pmu_name, e.g. "skylake"; NULL: no such file */
 	bool user_rdpmc;      /* the user page shows an index, so that rdpmc works */
@@ -44,15 +48,28 @@ int must_check cpu_pmu_new(struct core *core, const struct cpu_pmu_config *confi
 void cpu_pmu_free(struct pmu *pmu);
 
 /*
- * "software", type 1. @source answers PERF_COUNT_SW_*; task-clock and cpu-clock come from the core's own
- * clocks, dummy and bpf-output count nothing.
+ * What the software PMU asks its source: a PERF_COUNT_SW_*, in all modes or in one. Where the mode that
+ * an event's exclude bits ask for is not in `have`, all modes are counted [doc/differences.md].
+ */
+enum sw_mode { SW_ALL, SW_USER, SW_KERNEL };
+#define SW_WHAT(config, mode) ((u32)(config) + 16 * (u32)(mode))
+
+/*
+ * "software", type 1. @source answers SW_WHAT()s; task-clock and cpu-clock are the core's own clocks,
+ * dummy and bpf-output count nothing, nor do alignment and emulation faults without a source; others
+ * without one are ENOENT.
  */
 int must_check software_pmu_new(struct core *core, const struct pmu_source *source,
 				struct pmu **pmu);
 void software_pmu_free(struct pmu *pmu);
 
-/* "tracepoint" 2, "breakpoint" 5, "kprobe", "uprobe": refuse with a reason. */
-int must_check absent_pmus_new(struct core *core, struct pmu **pmus);
-void absent_pmus_free(struct pmu *pmus);
+/*
+ * "tracepoint" 2, "breakpoint" 5, and "kprobe" and "uprobe" under the numbers that the host's sysfs
+ * shows (-1: it has none): what the kernel would refuse is refused alike, the rest is EOPNOTSUPP.
+ */
+struct absent_pmus;
+int must_check absent_pmus_new(struct core *core, s32 kprobe_type, s32 uprobe_type,
+			       struct absent_pmus **absent);
+void absent_pmus_free(struct absent_pmus *absent);
 
 #endif

@@ -10,42 +10,52 @@
 
 #include "base/types.h"
 
+struct core;
 struct cpu;
 struct event;
 struct pmu;
 struct task;
 
+#define SOURCE_MAX 48 /* every @what is below this */
+
 struct pmu_source {
 	/*
-	 * The value of @what (enum cpu_what, or a PERF_COUNT_SW_*) for @task now. For a task that
-	 * waits in a call of its own this is exact; for one that runs it is a racy load; for a dead one
-	 * it is the final value, until task_exit() returns.
+	 * The value of @what (enum cpu_what, or SW_WHAT()) for @task now. For a task that waits in a
+	 * call of its own this is exact; for one that runs it is a racy load; for a dead one it is the
+	 * final value, until task_exit() returns.
 	 */
 	u64 (*read)(void *ctx, struct task *task, u32 what);
 	void *ctx;
-	u64 have; /* bit per @what that read() can answer; others are ENOENT at open */
+	u64 have; /* bit per @what that read() can answer */
 };
 
 /*
- * The sum of @what over the tasks of the CPU, past ones included: a free-running counter for cpu-wide
- * events. Each driver that has a source keeps one struct source_cpu in pmu_cpu() and one struct
- * source_task in pmu_task(), and passes sched_task() on.
+ * For cpu-wide events: free-running counters of a CPU, the sum over the tasks that are or were there.
+ * A driver with a source begins its pmu_cpu() with a struct source_cpu and its pmu_task() with a struct
+ * source_task, keeps one struct source_watch, and passes sched_task() on. Nothing is read, and nothing
+ * summed, while there is no cpu-wide event.
  */
-#define SOURCE_MAX 16 /* @what is below this */
-
 struct source_cpu {
 	u64 folded[SOURCE_MAX]; /* by tasks that left */
 };
 
 struct source_task {
-	u64 base[SOURCE_MAX]; /* value when it came to its CPU */
+	u64 base[SOURCE_MAX]; /* its value when it came to its CPU, or when the watch began */
 };
 
-/* The raw value an event of @pmu reads: its task's, or its CPU's sum. */
-u64 source_raw(const struct pmu_source *source, struct pmu *pmu, struct event *event, u32 what);
+struct source_watch {
+	u32 users; /* cpu-wide events */
+};
+
+/* Around the life of a cpu-wide event: in event_init() and destroy(). */
+void source_watch(struct source_watch *watch, const struct pmu_source *source, struct pmu *pmu);
+void source_unwatch(struct source_watch *watch);
 
 /* To be called from the driver's sched_task(). */
-void source_sched_task(const struct pmu_source *source, struct pmu *pmu, struct task *task,
-		       struct cpu *cpu, bool in);
+void source_sched_task(const struct source_watch *watch, const struct pmu_source *source,
+		       struct pmu *pmu, struct task *task, struct cpu *cpu, bool in);
+
+/* The raw value that an event which is on reads: its task's, or its CPU's (and cgroup's) sum. */
+u64 source_raw(const struct pmu_source *source, struct pmu *pmu, struct event *event, u32 what);
 
 #endif

@@ -1,0 +1,448 @@
+/*
+ * The virtual cpu PMU: what a same-ISA translator can count exactly, in user mode, under the names that
+ * a CPU's own PMU has (type 4, generic hardware ids, the vendor's raw codes).
+ *
+ * Every thread carries its own free-running 64-bit counters, so there is a counter for every event, and
+ * --counters only pretends otherwise: then the events of a CPU and of each task on it share that many.
+ */
+#include "pmu/drivers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "core/event.h"
+#include "pmu/counters.h"
+
+struct cpu_pmu_data {
+	struct pmu pmu;
+	struct cpu_pmu_config config;
+	struct source_watch watch;
+	struct pmu_file files[24];
+	char name_text[64];
+};
+
+/* What the core keeps for us; source.h wants its part first. */
+struct on_cpu {
+	struct source_cpu source;
+	struct counters counters;
+};
+
+struct on_task {
+	struct source_task source;
+	struct counters counters;
+};
+
+/* hw.what of an event that is valid and counts nothing that happens here. */
+#define WHAT_NOTHING CPU_WHAT_MAX
+
+static struct cpu_pmu_data *data(struct pmu *pmu)
+{
+	return container_of(pmu, struct cpu_pmu_data, pmu);
+}
+
+/* Raw codes. A umask of 0 is "all of them" in both vendors' tables. */
+struct raw_code {
+	u64 code; /* umask << 8 | event select */
+	enum cpu_what what;
+};
+
+static const struct raw_code intel_codes[] = {
+	{0x00c0, CPU_INSTRUCTIONS}, /* INST_RETIRED.ANY_P */
+	{0x0100, CPU_INSTRUCTIONS}, /* INST_RETIRED.ANY, the fixed counter's pseudo code */
+	{0x01c0, CPU_INSTRUCTIONS}, /* INST_RETIRED.PREC_DIST */
+	{0x00c4, CPU_BRANCHES},     /* BR_INST_RETIRED.ALL_BRANCHES */
+};
+
+static const struct raw_code amd_codes[] = {
+	{0x00c0, CPU_INSTRUCTIONS}, /* ex_ret_instr */
+	{0x00c2, CPU_BRANCHES},     /* ex_ret_brn */
+};
+
+/* Fields of a raw code that the kernel passes on; the others (user, os, enable...) it sets itself. */
+#define RAW_SELECT    0x000000ffull
+#define RAW_UMASK     0x0000ff00ull
+#define RAW_MODIFIERS 0xff840000ull /* edge, inv, cmask */
+#define RAW_AMD_HIGH  0xf00000000ull
+
+static const char *const hardware_names[PERF_COUNT_HW_MAX] = {
+	"cpu-cycles",
+	"instructions",
+	"cache-references",
+	"cache-misses",
+	"branch-instructions",
+	"branch-misses",
+	"bus-cycles",
+	"stalled-cycles-frontend",
+	"stalled-cycles-backend",
+	"ref-cycles",
+};
+
+static int init_hardware(struct event *event)
+{
+	u64 id = event->attr.config;
+
+	if (id >= ARRAY_SIZE(hardware_names))
+		return pmu_refuse(event->core, -EINVAL,
+				  "attr.config %llu is no generic hardware event; they are 0 to 9",
+				  (unsigned long long)id);
+	if (id == PERF_COUNT_HW_INSTRUCTIONS) {
+		event->hw.what = CPU_INSTRUCTIONS;
+		return 0;
+	}
+	if (id == PERF_COUNT_HW_BRANCH_INSTRUCTIONS) {
+		event->hw.what = CPU_BRANCHES;
+		return 0;
+	}
+	return pmu_refuse(
+		event->core, -ENOENT,
+		"%s would have to come from a model of the machine, which the virtual PMU does "
+		"not have yet; it counts instructions and branches",
+		hardware_names[id]);
+}
+
+static int init_cache(struct event *event)
+{
+	u64 config = event->attr.config;
+
+	if ((config & 0xff) >= PERF_COUNT_HW_CACHE_MAX ||
+	    (config >> 8 & 0xff) >= PERF_COUNT_HW_CACHE_OP_MAX ||
+	    (config >> 16 & 0xff) >= PERF_COUNT_HW_CACHE_RESULT_MAX)
+		return pmu_refuse(
+			event->core, -EINVAL,
+			"attr.config %#llx is no cache event: bits 0-7 name the cache (0 to 6), "
+			"8-15 the operation (0 to 2), 16-23 the result (0, 1)",
+			(unsigned long long)config);
+	return pmu_refuse(
+		event->core, -ENOENT,
+		"cache events would have to come from a model of the caches, which the virtual "
+		"PMU does not have yet; it counts instructions and branches");
+}
+
+static int init_raw(struct event *event)
+{
+	bool amd = data(event->pmu)->config.vendor == CPU_VENDOR_AMD;
+	const struct raw_code *codes = amd ? amd_codes : intel_codes;
+	size_t n = amd ? ARRAY_SIZE(amd_codes) : ARRAY_SIZE(intel_codes);
+	u64 config = event->attr.config;
+	u64 code = config & (RAW_SELECT | RAW_UMASK);
+
+	if (config & RAW_MODIFIERS)
+		return pmu_refuse(
+			event->core, -ENOENT,
+			"raw code %#llx: edge, inv and cmask count cycles, which the virtual PMU "
+			"does not see",
+			(unsigned long long)config);
+	if (amd && config & RAW_AMD_HIGH)
+		n = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (codes[i].code != code)
+			continue;
+		event->hw.what = codes[i].what;
+		return 0;
+	}
+	return pmu_refuse(event->core, -ENOENT,
+			  "raw code %#llx is not counted by the virtual PMU; it has %s's 0xc0 "
+			  "(instructions) and %s (branches)",
+			  (unsigned long long)config, amd ? "AMD" : "Intel", amd ? "0xc2" : "0xc4");
+}
+
+static int check_modes(struct event *event)
+{
+	const struct pe_attr *attr = &event->attr;
+
+	if (attr->exclude_host) /* no virtual machine runs in here */
+		event->hw.what = WHAT_NOTHING;
+	if (attr->exclude_kernel) {
+		if (attr->exclude_user)
+			event->hw.what = WHAT_NOTHING;
+		return 0;
+	}
+	if (data(event->pmu)->config.kernel_mode == CPU_KERNEL_REFUSE)
+		return pmu_refuse(
+			event->core, -EACCES,
+			"exclude_kernel is 0, but the virtual PMU sees user mode only; set it (perf: "
+			"\":u\"), or run with --kernel-mode=ignore to have user mode counted");
+	if (attr->exclude_user)
+		return pmu_refuse(
+			event->core, -EOPNOTSUPP,
+			"only kernel mode is asked for (exclude_user = 1), which the virtual PMU does "
+			"not see");
+	return 0;
+}
+
+static int check_features(struct event *event)
+{
+	const struct pe_attr *attr = &event->attr;
+
+	if (attr->precise_ip) {
+		if (!event_is_sampling(event))
+			return pmu_refuse(
+				event->core, -EINVAL,
+				"attr.precise_ip is about samples, but sample_period is 0");
+		return pmu_refuse(event->core, -EOPNOTSUPP,
+				  "attr.precise_ip: the virtual PMU does not sample yet");
+	}
+	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
+		return pmu_refuse(
+			event->core, -EOPNOTSUPP,
+			"sample_type BRANCH_STACK: the virtual PMU records no branches yet");
+	return 0;
+}
+
+/* With this one, could the group ever be on together? Not: as far as others leave counters. */
+static int check_group(struct event *event)
+{
+	u32 limit = data(event->pmu)->config.counters;
+	const struct event *sibling;
+	u32 n = 1;
+
+	if (!limit || event_is_leader(event))
+		return 0;
+	n += event->leader->pmu == event->pmu;
+	list_for_each_entry (sibling, &event->leader->siblings, sibling_link)
+		n += sibling->pmu == event->pmu;
+	if (n <= limit)
+		return 0;
+	return pmu_refuse(
+		event->core, -EINVAL,
+		"the group needs %u counters at once, the virtual PMU has %u (--counters)", n,
+		limit);
+}
+
+static int cpu_init(struct event *event)
+{
+	struct cpu_pmu_data *cpu = data(event->pmu);
+	int err;
+
+	switch (event->attr.type) {
+	case PERF_TYPE_HARDWARE: err = init_hardware(event); break;
+	case PERF_TYPE_HW_CACHE: err = init_cache(event); break;
+	case PERF_TYPE_RAW: err = init_raw(event); break;
+	default: return -ENOENT;
+	}
+	if (!err)
+		err = check_features(event);
+	if (!err)
+		err = check_modes(event);
+	if (!err)
+		err = check_group(event);
+	if (!err && !event->target)
+		source_watch(&cpu->watch, cpu->config.source, &cpu->pmu);
+	return err;
+}
+
+static void cpu_destroy(struct event *event)
+{
+	if (!event->target)
+		source_unwatch(&data(event->pmu)->watch);
+}
+
+static u64 raw(struct event *event)
+{
+	if (event->hw.what == WHAT_NOTHING)
+		return 0;
+	return source_raw(data(event->pmu)->config.source, event->pmu, event, (u32)event->hw.what);
+}
+
+static struct counters *counters_of(struct event *event)
+{
+	struct task *task = event_on_task(event);
+
+	if (task)
+		return &((struct on_task *)pmu_task(event->pmu, task))->counters;
+	return &((struct on_cpu *)pmu_cpu(event->pmu, event_on_cpu(event)))->counters;
+}
+
+/* What @event must leave alone: reserved ones, and those of the other side of its CPU. */
+static u64 taken_by_others(struct event *event)
+{
+	const struct cpu_pmu_config *config = &data(event->pmu)->config;
+	struct cpu *cpu = event_on_cpu(event);
+	u64 taken = 0;
+
+	if (config->reserved)
+		taken = ~0ull << (config->counters - config->reserved);
+	if (event_on_task(event))
+		return taken |
+		       counters_used(&((struct on_cpu *)pmu_cpu(event->pmu, cpu))->counters);
+	for (struct task *t = cpu_next_task(cpu, NULL); t; t = cpu_next_task(cpu, t))
+		taken |= counters_used(&((struct on_task *)pmu_task(event->pmu, t))->counters);
+	return taken;
+}
+
+static void counter_moved(struct event *event, u32 counter)
+{
+	event->hw.idx = (s32)counter;
+}
+
+static void cpu_read(struct event *event)
+{
+	u64 now;
+
+	if (event->hw.state & HW_STOPPED)
+		return;
+	now = raw(event);
+	event->count += (s64)(now - event->hw.prev);
+	event->hw.prev = now;
+}
+
+static void cpu_start(struct event *event, u32 flags)
+{
+	(void)flags;
+	event->hw.state = 0;
+	event->hw.prev = raw(event);
+}
+
+static void cpu_stop(struct event *event, u32 flags)
+{
+	(void)flags;
+	cpu_read(event);
+	event->hw.state = HW_STOPPED | HW_UPTODATE;
+}
+
+static int cpu_add(struct event *event, u32 flags)
+{
+	u32 limit = data(event->pmu)->config.counters;
+	int err;
+
+	event->hw.idx = 0;
+	if (limit) {
+		err = counters_add(counters_of(event), event, ~0ull >> (COUNTERS_MAX - limit),
+				   taken_by_others(event), counter_moved);
+		if (err)
+			return err;
+	}
+	event->hw.state = HW_STOPPED;
+	if (flags & PMU_EF_START)
+		cpu_start(event, 0);
+	return 0;
+}
+
+static void cpu_del(struct event *event, u32 flags)
+{
+	cpu_stop(event, flags);
+	if (data(event->pmu)->config.counters)
+		counters_del(counters_of(event), event);
+	event->hw.idx = -1;
+}
+
+/* Only a task's own counters can be read by rdpmc, whatever counter number --counters pretends. */
+static bool user_readable(const struct event *event)
+{
+	return data(event->pmu)->config.user_rdpmc && event->target &&
+	       event->hw.what != WHAT_NOTHING;
+}
+
+static u32 cpu_event_idx(struct event *event)
+{
+	return user_readable(event) ? (u32)event->hw.what + 1 : 0;
+}
+
+static u16 cpu_event_width(struct event *event)
+{
+	return user_readable(event) ? 64 : 0;
+}
+
+static void cpu_sched_task(struct pmu *pmu, struct task *task, struct cpu *cpu, bool in)
+{
+	struct cpu_pmu_data *d = data(pmu);
+
+	source_sched_task(&d->watch, d->config.source, pmu, task, cpu, in);
+}
+
+static const struct pmu_file intel_files[] = {
+	{"format/event", "config:0-7\n"},
+	{"format/umask", "config:8-15\n"},
+	{"format/edge", "config:18\n"},
+	{"format/inv", "config:23\n"},
+	{"format/cmask", "config:24-31\n"},
+	{"format/ldlat", "config1:0-15\n"},
+	{"events/cpu-cycles", "event=0x3c\n"},
+	{"events/instructions", "event=0xc0\n"},
+	{"events/branch-instructions", "event=0xc4\n"},
+	{"events/branch-misses", "event=0xc5\n"},
+	{"events/cache-references", "event=0x2e,umask=0x4f\n"},
+	{"events/cache-misses", "event=0x2e,umask=0x41\n"},
+	{"caps/max_precise", "0\n"},
+	{0},
+};
+
+static const struct pmu_file amd_files[] = {
+	{"format/event", "config:0-7,32-35\n"},
+	{"format/umask", "config:8-15\n"},
+	{"format/edge", "config:18\n"},
+	{"format/inv", "config:23\n"},
+	{"format/cmask", "config:24-31\n"},
+	{"events/cpu-cycles", "event=0x76\n"},
+	{"events/instructions", "event=0xc0\n"},
+	{"events/branch-instructions", "event=0xc2\n"},
+	{"events/branch-misses", "event=0xc3\n"},
+	{"events/cache-references", "event=0x60,umask=0xff\n"},
+	{"events/cache-misses", "event=0x64,umask=0x09\n"},
+	{"caps/max_precise", "0\n"},
+	{0},
+};
+
+static void fill_files(struct cpu_pmu_data *cpu)
+{
+	const struct pmu_file *from = cpu->config.vendor == CPU_VENDOR_AMD ? amd_files
+									   : intel_files;
+	size_t n = 0;
+
+	_Static_assert(ARRAY_SIZE(intel_files) + 3 < ARRAY_SIZE(cpu->files), "room for files");
+	while (from[n].path) {
+		cpu->files[n] = from[n];
+		n++;
+	}
+	cpu->files[n++] = (struct pmu_file){"rdpmc", cpu->config.user_rdpmc ? "2\n" : "0\n"};
+	if (!cpu->config.pmu_name)
+		return;
+	snprintf(cpu->name_text, sizeof(cpu->name_text), "%s\n", cpu->config.pmu_name);
+	cpu->files[n++] = (struct pmu_file){"caps/pmu_name", cpu->name_text};
+}
+
+int cpu_pmu_new(struct core *core, const struct cpu_pmu_config *config, struct pmu **pmu)
+{
+	struct cpu_pmu_data *cpu = calloc(1, sizeof(*cpu));
+	int err;
+
+	CHECK(config->counters <= COUNTERS_MAX && config->reserved <= config->counters);
+	if (!cpu)
+		return -ENOMEM;
+	cpu->config = *config;
+	fill_files(cpu);
+	cpu->pmu = (struct pmu){
+		.name = "cpu",
+		.type = PERF_TYPE_RAW,
+		.class = PMU_HARDWARE,
+		.caps = PMU_CAP_NO_INTERRUPT | PMU_CAP_EXTENDED_HW_TYPE,
+		.event_init = cpu_init,
+		.destroy = cpu_destroy,
+		.add = cpu_add,
+		.del = cpu_del,
+		.start = cpu_start,
+		.stop = cpu_stop,
+		.read = cpu_read,
+		.event_idx = cpu_event_idx,
+		.event_width = cpu_event_width,
+		.sched_task = cpu_sched_task,
+		.task_size = sizeof(struct on_task),
+		.cpu_size = sizeof(struct on_cpu),
+		.files = cpu->files,
+	};
+	err = pmu_register(core, &cpu->pmu);
+	if (err) {
+		free(cpu);
+		return err;
+	}
+	*pmu = &cpu->pmu;
+	return 0;
+}
+
+void cpu_pmu_free(struct pmu *pmu)
+{
+	if (pmu)
+		free(data(pmu));
+}

@@ -1,0 +1,88 @@
+/*
+ * PURPOSE: a host for the core whose clock stands still until a test moves it: tasks with CPU time,
+ * descriptors, capabilities, and a hardware PMU of N counters.
+ *
+ * A task that is on a CPU uses CPU time as the clock moves; fake_advance() stops at every deadline the
+ * core announced, so that the mux timer fires to the nanosecond.
+ */
+#ifndef UNIT_CORE_FAKE_H
+#define UNIT_CORE_FAKE_H
+
+#include <errno.h>
+
+#include "core/call.h"
+#include "core/core.h"
+#include "core/event.h"
+#include "core/pmu.h"
+#include "pmu/counters.h"
+
+#define FAKE_TASKS 64
+#define FAKE_FDS   2048
+
+struct fake_task {
+	struct task *task; /* NULL: free or gone */
+	int tid, tgid, uid;
+	u64 cpu_time;
+	u64 counter; /* events that the fake PMU counts: one per ns unless `rate` says else */
+	u32 rate;
+	bool asleep; /* on its CPU for the core, but using no time */
+};
+
+/* A PMU with counters 0..n-1; config is a mask of where an event may be, 0: anywhere. */
+struct fake_pmu {
+	struct pmu pmu;
+	u32 counters;
+	bool in_txn, txn_bad;
+	u32 adds, dels, txns, cancels;
+	int init_err; /* not 0: event_init's answer */
+	u64 taken;    /* by somebody else */
+	bool cpu_bad; /* add() fails whatever */
+	char order[256];
+};
+
+struct fake {
+	struct core *core;
+	u64 now, timer;
+	struct fake_task tasks[FAKE_TASKS];
+	struct event *fds[FAKE_FDS];
+	struct cgroup *cgroup_fds[16]; /* descriptors 3000.. */
+	bool perfmon, sys_admin, kill, access;
+	int fd_err; /* fd_reserve's answer */
+	u32 wakes, overflows, lasts, task_reads, frees;
+	s64 task_read_count;
+	struct fake_pmu hw;
+	struct pmu *software;
+	u64 words[EVENT_READ_MAX / 8];
+	s64 got; /* of the last fake_read() */
+};
+
+/* A core with 2 CPUs, HZ 250, paranoid 2, @counters counters; task 100 on CPU 0, privileged. */
+struct fake *fake_new(u32 counters);
+void fake_free(struct fake *f);
+
+void fake_advance(struct fake *f, u64 ns);
+
+struct fake_task *fake_task(struct fake *f, int tid);
+struct task *fake_add_task(struct fake *f, int tid, int tgid);
+struct task *fake_fork(struct fake *f, int parent, int tid, bool thread);
+void fake_exit(struct fake *f, int tid);
+
+/* A counting attr for the fake PMU. */
+struct pe_attr fake_attr(void);
+struct pe_attr fake_sw_attr(u64 config);
+
+/* perf_event_open by task @caller: descriptor or -errno. */
+int fake_open_as(struct fake *f, int caller, const struct pe_attr *attr, int pid, int cpu,
+		 int group, u64 flags);
+int fake_open(struct fake *f, const struct pe_attr *attr, int pid, int cpu, int group);
+struct event *fake_event(struct fake *f, int fd);
+void fake_close(struct fake *f, int fd);
+int fake_ioctl(struct fake *f, int fd, u32 cmd, u64 arg);
+int fake_ioctl_in(struct fake *f, int fd, u32 cmd, const void *in, size_t len);
+
+/* Reads into f->words; bytes or -errno, also in f->got. */
+s64 fake_read(struct fake *f, int fd);
+/* The count alone, whatever the read format. */
+u64 fake_count(struct fake *f, int fd);
+
+#endif
