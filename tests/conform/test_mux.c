@@ -1,0 +1,251 @@
+/*
+ * More events than counters: rotation, scaling, pinned and exclusive events [GRP-06..GRP-13, SCAL-01].
+ * Needs to know the number of counters: `anyperf run --counters N` with CONFORM_COUNTERS=N, N >= 2.
+ */
+#include "conform/region.h"
+
+#include <poll.h>
+
+#define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+#define MOST  32
+
+static int counters(void)
+{
+	const char *n = getenv("CONFORM_COUNTERS");
+
+	return n ? atoi(n) : 0;
+}
+
+static bool unknown(const char *row, const char *text)
+{
+	if (counters() >= 2)
+		return false;
+	skip_row(row, text, "the number of counters is not known here");
+	return true;
+}
+
+static int open_one(u64 config, bool pinned, bool exclusive, int group)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, config);
+	long fd;
+
+	attr.pinned = pinned;
+	attr.exclusive = exclusive;
+	attr.disabled = 0;
+	attr.read_format = TIMES;
+	fd = ev_open(&attr, 0, -1, group, 0);
+	NEED(fd >= 0);
+	return (int)fd;
+}
+
+static int single(void)
+{
+	return open_one(PERF_COUNT_HW_INSTRUCTIONS, false, false, -1);
+}
+
+/* N single events while the thread works: the sum of the running times over the enabled time, in %. */
+static int share(int n, bool *each)
+{
+	u64 before[MOST][3], after[MOST][3], enabled = 0, running = 0;
+	int fds[MOST];
+
+	*each = true;
+	for (int i = 0; i < n; i++)
+		fds[i] = single();
+	spin_ms(20);
+	for (int i = 0; i < n; i++)
+		NEED(ev_read(fds[i], before[i], 24) == 24);
+	spin_ms(200);
+	for (int i = 0; i < n; i++)
+		NEED(ev_read(fds[i], after[i], 24) == 24);
+	for (int i = 0; i < n; i++) {
+		enabled += after[i][1] - before[i][1];
+		running += after[i][2] - before[i][2];
+		*each &= after[i][2] > before[i][2] && after[i][0] > before[i][0];
+		close(fds[i]);
+	}
+	return (int)(running * 100 * (u64)n / enabled);
+}
+
+CONFORM(rotation)
+{
+	int n = counters(), sum;
+	bool each;
+
+	if (unknown("GRP-10", "rotation"))
+		return;
+	sum = share(n, &each);
+	check_val("GRP-13", "as many events as counters: all run always", sum, n * 100);
+	sum = share(n + 1, &each);
+	CHECK_ROW("GRP-10", each, "one event more: each gets its turn", "sum %d %%", sum);
+	CHECK_ROW("GRP-12", sum > n * 100 - 15 && sum <= n * 100,
+		  "one event more: the counters are in use", "%d %%", sum);
+	sum = share(2 * n + 1, &each);
+	CHECK_ROW("GRP-10", each, "twice as many and one: each gets its turn", "sum %d %%", sum);
+	CHECK_ROW("GRP-12", sum > n * 100 - 15 && sum <= n * 100,
+		  "twice as many and one: the counters are in use", "%d %%", sum);
+}
+
+/* What is not on does not count; what it says is the part that was seen. */
+CONFORM(scaled)
+{
+	u64 v[MOST][3], low = ~0ULL, high = 0, estimate;
+	int n = counters() + 1, fds[MOST];
+
+	if (unknown("SCAL-01", "scaling"))
+		return;
+	for (int i = 0; i < n; i++)
+		fds[i] = single();
+	spin_ms(200);
+	for (int i = 0; i < n; i++)
+		NEED(ev_ioctl(fds[i], PERF_EVENT_IOC_DISABLE, 0) == 0);
+	for (int i = 0; i < n; i++) {
+		NEED(ev_read(fds[i], v[i], 24) == 24 && v[i][2] > 0);
+		estimate = (u64)((double)v[i][0] * (double)v[i][1] / (double)v[i][2]);
+		low = estimate < low ? estimate : low;
+		high = estimate > high ? estimate : high;
+	}
+	CHECK_ROW("SCAL-01", v[0][2] < v[0][1], "multiplexed: running is less than enabled",
+		  "enabled %lu running %lu", v[0][1], v[0][2]);
+	CHECK_ROW("SCAL-01", high < 2 * low,
+		  "estimates of events that were on at different times agree", "%lu to %lu", low,
+		  high);
+}
+
+CONFORM(too_large)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int lead, n = counters();
+	long err = 0;
+
+	if (unknown("GRP-06", "a group larger than the PMU"))
+		return;
+	lead = single();
+	for (int i = 1; i < n; i++)
+		NEED(ev_open(&attr, 0, -1, lead, 0) >= 0);
+	err = ev_open(&attr, 0, -1, lead, 0);
+	check_err("GRP-06", "a member more than there are counters", err, EINVAL);
+	attr = sw_attr(PERF_COUNT_SW_TASK_CLOCK);
+	check_err("GRP-06", "a software member more", ev_open(&attr, 0, -1, lead, 0), 0);
+	spin_ms(5);
+	CHECK_ROW("GRP-01", ev_count(lead) > 0, "a group as large as the PMU counts", "%lu",
+		  ev_count(lead));
+}
+
+/* A group is on as a whole or off as a whole: its members' counts are of the same code. */
+CONFORM(unit)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	u64 v[5];
+	int other;
+	long lead;
+
+	if (unknown("GRP-01", "a group is a unit"))
+		return;
+	attr.read_format = PERF_FORMAT_GROUP | TIMES;
+	lead = ev_self(attr);
+	attr.disabled = 0;
+	NEED(lead >= 0 && ev_open(&attr, 0, -1, (int)lead, 0) >= 0);
+	for (int i = 1; i < counters(); i++)
+		single();
+	other = single();
+	NEED(ev_ioctl((int)lead, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	spin_ms(100);
+	NEED(ev_ioctl((int)lead, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_read((int)lead, v, sizeof(v)) == sizeof(v));
+	CHECK_ROW("GRP-01", v[2] > 0 && v[2] < v[1], "a group takes turns with single events",
+		  "enabled %lu running %lu", v[1], v[2]);
+	CHECK_ROW("GRP-01", v[3] == v[4], "its members count the same code", "%lu and %lu", v[3],
+		  v[4]);
+	CHECK_ROW("GRP-10", ev_count(other) > 0, "and a single event gets its turn", "%lu",
+		  ev_count(other));
+}
+
+CONFORM(pinned)
+{
+	struct pollfd p;
+	u64 v[3];
+	int fds[MOST], n = counters(), flexible;
+
+	if (unknown("GRP-07", "pinned events"))
+		return;
+	flexible = single();
+	for (int i = 0; i < n + 1; i++)
+		fds[i] = open_one(PERF_COUNT_HW_INSTRUCTIONS, true, false, -1);
+	spin_ms(20);
+	for (int i = 0; i < n; i++) {
+		NEED(ev_read(fds[i], v, 24) == 24);
+		CHECK_ROW("GRP-07", v[0] > 0 && v[1] == v[2],
+			  "a pinned event with a counter is always on", "%lu %lu", v[1], v[2]);
+	}
+	NEED(ev_read(flexible, v, 24) == 24);
+	CHECK_ROW("GRP-07", v[2] < v[1], "a flexible event has to stand back", "%lu of %lu", v[2],
+		  v[1]);
+	check_val("READ-07", "a pinned event without a counter is in error: read gives 0",
+		  ev_read(fds[n], v, 24), 0);
+	check_val("READ-07", "in error: before the size is looked at", ev_read(fds[n], v, 0), 0);
+	p = (struct pollfd){fds[n], POLLIN, 0};
+	poll(&p, 1, 0);
+	check_val("GRP-08", "in error: poll says POLLERR", p.revents, POLLERR);
+	check_err("GRP-08", "in error: DISABLE", ev_ioctl(fds[n], PERF_EVENT_IOC_DISABLE, 0), 0);
+	check_val("GRP-08", "DISABLE does not leave the error", ev_read(fds[n], v, 24), 0);
+	close(fds[0]);
+	check_val("GRP-08", "nor does a counter that comes free", ev_read(fds[n], v, 24), 0);
+	check_err("GRP-08", "in error: ENABLE", ev_ioctl(fds[n], PERF_EVENT_IOC_ENABLE, 0), 0);
+	check_val("GRP-08", "ENABLE leaves the error", ev_read(fds[n], v, 24), 24);
+	spin_ms(2);
+	CHECK_ROW("GRP-08", ev_count(fds[n]) > 0, "and it counts", "%lu", ev_count(fds[n]));
+}
+
+CONFORM(exclusive)
+{
+	u64 alone[3], other[3];
+	int lead, second;
+
+	if (unknown("GRP-09", "an exclusive event"))
+		return;
+	lead = open_one(PERF_COUNT_HW_INSTRUCTIONS, false, true, -1);
+	second = single();
+	spin_ms(100);
+	NEED(ev_ioctl(lead, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_ioctl(second, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_read(lead, alone, 24) == 24 && ev_read(second, other, 24) == 24);
+	CHECK_ROW("GRP-09", alone[2] + other[2] <= alone[1] + 5000000,
+		  "an exclusive event is never on beside another, though there are counters",
+		  "enabled %lu, on %lu and %lu", alone[1], alone[2], other[2]);
+	CHECK_ROW("GRP-09", alone[2] > 0 && other[2] > 0, "they take turns", "%lu and %lu",
+		  alone[2], other[2]);
+}
+
+CONFORM(software)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_TASK_CLOCK);
+	u64 v[3];
+	long fd;
+
+	if (unknown("GRP-09", "software events beside a full PMU"))
+		return;
+	for (int i = 0; i < 2 * counters(); i++)
+		single();
+	attr.read_format = TIMES;
+	attr.disabled = 0;
+	fd = ev_self(attr);
+	NEED(fd >= 0);
+	spin_ms(50);
+	NEED(ev_read((int)fd, v, 24) == 24);
+	CHECK_ROW("GRP-09", v[0] > 0 && v[1] == v[2],
+		  "a software event beside a full PMU is always on", "enabled %lu running %lu",
+		  v[1], v[2]);
+}
+
+CONFORM(interval)
+{
+	char buf[32] = "";
+	int fd;
+
+	if (unknown("GRP-11", "the rotation interval"))
+		return;
+	fd = open("/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms", O_RDONLY);
+	check_val("GRP-11", "perf_event_mux_interval_ms is 1 or more",
+		  fd >= 0 && read(fd, buf, sizeof(buf) - 1) > 0 && atoi(buf) >= 1, 1);
+}
