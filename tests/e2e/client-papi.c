@@ -52,8 +52,8 @@ int main(void)
 		measure(empty, without);
 		measure(loop, with);
 	}
-	printf("PAPI_TOT_INS %lld, PAPI_BR_INS %lld for a loop of " TURNS "\n", with[0] - without[0],
-	       with[1] - without[1]);
+	printf("PAPI_TOT_INS %lld, PAPI_BR_INS %lld for a loop of " TURNS "\n",
+	       with[0] - without[0], with[1] - without[1]);
 	/* movl, 10,000 turns of two. */
 	failed = with[0] - without[0] != 20001 || with[1] - without[1] != 10000;
 	if (failed)

@@ -59,7 +59,8 @@ int main(int argc, char **argv)
 		n = count(argv[i]);
 		/* 10,000 turns of two, the move before, two moves and the system call after; or the branches. */
 		if (n != 20004 && n != 10000 && n != 10001) {
-			fprintf(stderr, "%s: expected 20004 instructions or 10000 branches\n", argv[i]);
+			fprintf(stderr, "%s: expected 20004 instructions or 10000 branches\n",
+				argv[i]);
 			failed = 1;
 		}
 	}
