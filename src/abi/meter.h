@@ -91,6 +91,7 @@ struct meter_uncounted {
 };
 
 #define METER_TREE_UNCOUNTED 12u
+#define METER_TREE_FREED     64u
 
 struct meter_tree {
 	u64 magic;
@@ -100,7 +101,10 @@ struct meter_tree {
 	u32 lost;     /* atomic: threads that found no free meter and counted into meter 0 */
 	u32 uncounted_total;
 	u32 reserved;
-	u64 freed; /* atomic: bumped when a meter becomes free, so a taker knows when to look */
+	u32 freed
+		[METER_TREE_FREED]; /* atomic: index + 1 of meters that may be taken over; 0: none */
+	s32 launch_error;           /* the first program could not be started: -errno */
+	char launch_text[256];      /* a sentence why, where the errno says too little */
 	struct meter_uncounted uncounted[METER_TREE_UNCOUNTED];
 };
 

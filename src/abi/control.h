@@ -1,0 +1,48 @@
+/*
+ * PURPOSE: what a runtime is told when it is started: by `anyperf run` for the first program of a
+ * tree, by the runtime of the same process at each execve after that. It is the content of a memfd
+ * whose number is argv[1] of anyperf-rt; argv[2] and what follows are the program's own arguments, so
+ * that the kernel itself carries arguments and environment over. Shapes only.
+ */
+#ifndef ABI_CONTROL_H
+#define ABI_CONTROL_H
+
+#include "base/types.h"
+
+#define CONTROL_MAGIC   0x4c4f52544e4f4341ull
+#define CONTROL_VERSION 1u
+#define CONTROL_PATH    4096u
+#define CONTROL_FILTERS 65536u /* most bytes of inherited seccomp filters */
+
+/* argv of anyperf-rt that is not the program's: the runtime's name and the number of the memfd. */
+#define CONTROL_ARGS 2
+
+enum control_flags {
+	/*
+	 * First program of a tree: `exe` is a path that is still to be resolved ("#!" and all) and
+	 * exe_fd, interp_fd are -1. What goes wrong is written to the tree's header.
+	 */
+	CONTROL_LAUNCH = 1,
+	CONTROL_SECURE_ARGS = 2, /* argv was empty: the kernel made it { "" } */
+};
+
+struct control {
+	u64 magic;
+	u32 version;
+	u32 flags;
+	s32 tree_fd;     /* memfd with struct meter_tree */
+	s32 rt_fd;       /* anyperf-rt itself, O_PATH, for the next execve */
+	s32 exe_fd;      /* the ELF file to run */
+	s32 interp_fd;   /* its program interpreter, or -1 */
+	s32 session_fd;  /* socket to the session, or -1 */
+	u32 meter;       /* index of the process's meter page, or ~0: take one */
+	u32 execs;       /* how many programs the process was before */
+	u32 seccomp_len; /* bytes of the inherited seccomp filters behind this structure */
+	u32 seccomp_mode;
+	u32 reserved[13];
+	char comm[16];
+	char exe[CONTROL_PATH];    /* what /proc/self/exe says; LAUNCH: what to run */
+	char execfn[CONTROL_PATH]; /* AT_EXECFN */
+};
+
+#endif

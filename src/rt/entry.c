@@ -1,0 +1,300 @@
+/*
+ * The start of anyperf-rt: reads what it is told (abi/control.h), takes its own resources into the
+ * window, loads the program, makes the process look like one that runs that program, and runs it.
+ * Everything up to thread_loop() happens with all signals blocked.
+ */
+#include "rt/elf.h"
+#include "rt/exec.h"
+#include "rt/fd.h"
+#include "rt/meter.h"
+#include "rt/mm.h"
+#include "rt/process.h"
+#include "rt/seccomp.h"
+#include "rt/signal.h"
+#include "rt/stack.h"
+#include "rt/window.h"
+#include "sys/fmt.h"
+#include "sys/guest-call.h"
+#include "sys/string.h"
+
+#include <asm/prctl.h>
+#include <linux/auxvec.h>
+#include <linux/personality.h>
+#include <linux/prctl.h>
+
+__attribute__((noreturn)) void start(u64 sp);
+
+/* Everything that is too large for a stack and needed only until the program runs. */
+struct startup {
+	struct control control;
+	u8 filters[CONTROL_FILTERS];
+	struct stack_in in;
+	struct exec_plan plan;
+	Elf64_Ehdr eh, interp_eh;
+	struct elf_image interp;
+	Elf64_Phdr interp_phdrs[ELF_PHDRS_MAX];
+	struct stack_out out;
+	u64 mask;
+};
+
+static const struct dbt_ops ops = {
+	.protect = mm_protect,
+	.kick = process_kick,
+};
+
+static void read_control(struct startup *s)
+{
+	u64 fd;
+	long n;
+
+	if (s->in.argc < CONTROL_ARGS || !str_u64(s->in.argv[1], 10, &fd))
+		die("anyperf-rt is the inside of `anyperf run`, not a command\n");
+	n = sys_pread((int)fd, &s->control, sizeof(s->control) + sizeof(s->filters), 0);
+	if (n < (long)sizeof(s->control) || s->control.magic != CONTROL_MAGIC ||
+	    s->control.version != CONTROL_VERSION)
+		die("descriptor %d tells nothing that this anyperf-rt understands\n", (int)fd);
+	sys_close((int)fd);
+}
+
+/* The first program of a tree: what the command line names. Errors go to whoever started us. */
+static void launch(struct startup *s)
+{
+	struct meter_tree *tree = meter_tree();
+	int ret = exec_plan(AT_FDCWD, s->control.exe, 0, &s->plan);
+
+	if (ret) {
+		tree->launch_error = ret < 0 ? ret : -EPERM;
+		if (ret > 0)
+			fmt(tree->launch_text, sizeof(tree->launch_text),
+			    "a %s cannot run under the translator", s->plan.why);
+		if (ret == -EBUSY)
+			str_put(tree->launch_text, sizeof(tree->launch_text),
+				"this is anyperf's own runtime");
+		sys_exit_group(127);
+	}
+	s->control.exe_fd = s->plan.exe_fd;
+	s->control.interp_fd = s->plan.interp_fd;
+	memcpy(s->control.comm, s->plan.comm, sizeof(s->control.comm));
+	str_put(s->control.exe, CONTROL_PATH, s->plan.exe);
+	str_put(s->control.execfn, CONTROL_PATH, s->plan.execfn);
+}
+
+/* No way back: what the kernel does when loading fails after the old program is gone. */
+__attribute__((noreturn)) static void cannot_load(void)
+{
+	sys_tgkill(sys_getpid(), sys_gettid(), SIGKILL);
+	sys_exit_group(127);
+}
+
+static u64 random_pages(u64 bits)
+{
+	u64 r = 0;
+
+	raw_call3(__NR_getrandom, (long)&r, sizeof(r), 1 /* GRND_NONBLOCK */);
+	return (r & (BIT(bits) - 1)) << 12;
+}
+
+static bool randomized(void)
+{
+	char text[8] = "";
+	long fd;
+
+	if (raw_call1(__NR_personality, 0xffffffff) & ADDR_NO_RANDOMIZE)
+		return false;
+	fd = fd_open(AT_FDCWD, "/proc/sys/kernel/randomize_va_space", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	sys_read((int)fd, text, sizeof(text) - 1);
+	sys_close((int)fd);
+	return text[0] != '0';
+}
+
+/* Where the kernel puts position-independent programs: two thirds up, moved by 28 random bits. */
+#define ELF_ET_DYN_BASE ALIGN_DOWN(TASK_SIZE / 3 * 2, PAGE_SIZE)
+
+/*
+ * Opens a gap at the top of mmap's area by moving the vDSO out of it, so that the program
+ * interpreter goes where the kernel would have put it; the vDSO then comes to lie below it.
+ */
+static void load(struct startup *s, bool random)
+{
+	struct elf_image *image = &s->plan.image;
+	u64 at = 0;
+
+	if (elf_read(s->control.exe_fd, false, &s->eh, s->plan.phdrs, image))
+		cannot_load();
+	if (image->dyn && image->has_interp) {
+		at = ELF_ET_DYN_BASE;
+		if (random)
+			at += random_pages(28);
+		{
+			u64 align = elf_alignment(&s->eh, s->plan.phdrs);
+
+			at = ALIGN_DOWN(at, align);
+		}
+	}
+	if (elf_map(s->control.exe_fd, &s->eh, s->plan.phdrs, at, image))
+		cannot_load();
+	if (!image->has_interp)
+		return;
+	if (elf_read(s->control.interp_fd, true, &s->interp_eh, s->interp_phdrs, NULL) ||
+	    elf_map(s->control.interp_fd, &s->interp_eh, s->interp_phdrs, 0, &s->interp))
+		cannot_load();
+}
+
+/*
+ * The kernel's idea of the process: brk works natively from here on, and /proc shows the program's
+ * arguments, environment and auxv.
+ */
+static void tell_kernel(struct startup *s, bool random)
+{
+	const struct elf_image *image = &s->plan.image;
+	u64 brk = ALIGN_UP(image->brk, PAGE_SIZE);
+	struct prctl_mm_map map;
+	long ret;
+
+	/* A static PIE lies in mmap's area, where the heap could not grow: it goes below PIEs. */
+	if (image->dyn && !image->has_interp)
+		brk = ELF_ET_DYN_BASE;
+	if (random)
+		brk += random_pages(18) + (image->dyn && !image->has_interp ? PAGE_SIZE : 0);
+	memset(&map, 0, sizeof(map));
+	map.start_code = image->start_code;
+	map.end_code = max_u64(image->end_code, image->start_code + 1);
+	map.start_data = image->start_data;
+	map.end_data = image->end_data;
+	map.start_brk = map.brk = brk;
+	map.start_stack = s->out.sp;
+	map.arg_start = s->out.argv_start;
+	map.arg_end = s->out.argv_end;
+	map.env_start = s->out.env_start;
+	map.env_end = s->out.env_end;
+	map.auxv = (void *)s->out.auxv;
+	map.auxv_size = (u32)s->out.auxv_len;
+	map.exe_fd = -1u;
+	ret = sys_prctl(PR_SET_MM, PR_SET_MM_MAP, (u64)&map, sizeof(map), 0);
+	if (ret)
+		mm_emulate_brk(brk);
+	sys_prctl(PR_SET_NAME, (u64)s->control.comm, 0, 0, 0);
+}
+
+static void vdso_code(struct thread *t, const struct stack_in *in)
+{
+	u64 at = stack_aux(in, AT_SYSINFO_EHDR);
+	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)at;
+	const Elf64_Phdr *ph;
+	struct mm_range r = {.start = at, .prot = PROT_READ | PROT_EXEC};
+
+	if (!at)
+		return;
+	ph = (const Elf64_Phdr *)(at + eh->e_phoff);
+	for (u32 i = 0; i < eh->e_phnum; i++)
+		if (ph[i].p_type == PT_LOAD)
+			r.end = max_u64(r.end,
+					ALIGN_UP(at + ph[i].p_vaddr + ph[i].p_memsz, PAGE_SIZE));
+	if (sys_mprotect((void *)at, r.end - at, PROT_READ))
+		return;
+	mm_lock(t);
+	mm_exec_add(t, &r);
+	mm_unlock(t);
+}
+
+static struct thread *first_thread(struct startup *s)
+{
+	struct dbt_config config = {.ops = &ops, .cache_hint = WINDOW_CACHE, .mask = DBT_MASK_ALL};
+	struct meter_tree *tree = meter_tree();
+	struct thread *t;
+
+	config.cache_size = (u64)tree->cache_mb << 20;
+	if (tree->flags & METER_TREE_CHECK)
+		config.flags |= DBT_CHECKS;
+	t = thread_alloc_with(s->control.meter);
+	if (!t)
+		die("no memory for the first thread\n");
+	t->proc = window_map(sizeof(*t->proc), PROT_READ | PROT_WRITE);
+	t->sighand = window_map(sizeof(*t->sighand), PROT_READ | PROT_WRITE);
+	if (!t->proc || !t->sighand || dbt_init(&config))
+		die("no memory for the translator\n");
+	t->proc->refs = t->sighand->refs = 1;
+	t->proc->pid = (u32)sys_getpid();
+	t->proc->execs = s->control.execs;
+	t->proc->meter = t->meter;
+	str_put(t->proc->exe, sizeof(t->proc->exe), s->control.exe);
+	t->tid = (u32)sys_gettid();
+	t->alt_flags = SS_DISABLE;
+	t->min_altstack = max_u64(stack_aux(&s->in, AT_MINSIGSTKSZ), 2048);
+	t->seccomp_mode = s->control.seccomp_mode;
+	if (seccomp_load(t, s->filters, s->control.seccomp_len))
+		die("no memory for the seccomp filters\n");
+	thread_install(t);
+	dbt_thread_add(&t->dbt, t->id);
+	threads_add(t);
+	return t;
+}
+
+static void begin(void *arg)
+{
+	struct thread *t = arg;
+
+	signal_set_mask(signal_kernel_mask(t->sigmask));
+	thread_loop(t);
+}
+
+__attribute__((noreturn)) static void set_up(struct startup *s)
+{
+	struct elf_image *image = &s->plan.image;
+	bool random = randomized();
+	size_t scratch_size;
+	struct thread *t;
+	void *scratch;
+
+	s->control.tree_fd = fd_adopt(FD_TREE, s->control.tree_fd);
+	s->control.rt_fd = fd_adopt(FD_RT, s->control.rt_fd);
+	if (s->control.session_fd >= 0)
+		s->control.session_fd = fd_adopt(FD_SESSION, s->control.session_fd);
+	meter_init(fd_get(FD_TREE));
+	if (s->control.flags & CONTROL_LAUNCH)
+		launch(s);
+	mm_init();
+	t = first_thread(s);
+	load(s, random);
+	sys_close(s->control.exe_fd);
+	if (s->control.interp_fd >= 0)
+		sys_close(s->control.interp_fd);
+
+	scratch_size = ALIGN_UP(
+		stack_scratch(&s->in, s->plan.args, s->plan.prefix, s->control.execfn), 0x10000);
+	scratch = window_map(scratch_size, PROT_READ | PROT_WRITE);
+	if (!scratch)
+		cannot_load();
+	vdso_code(t, &s->in);
+	stack_build(&s->in, s->plan.args, s->plan.prefix, s->control.execfn, image,
+		    image->has_interp ? s->interp.bias : 0, scratch, &s->out);
+	sys_munmap(scratch, scratch_size);
+	tell_kernel(s, random);
+	elf_add_code(t, &s->eh, s->plan.phdrs, image->bias);
+	if (image->has_interp)
+		elf_add_code(t, &s->interp_eh, s->interp_phdrs, s->interp.bias);
+	meter_begin(t, true);
+	signal_init(t);
+	t->sigmask = s->mask & ~SIGNALS_KILL;
+	t->dbt.regs.gpr[DBT_RSP] = s->out.sp;
+	t->dbt.regs.rip = image->has_interp ? s->interp.entry : image->entry;
+	t->dbt.regs.rflags = 0x202;
+	sys_munmap(s, ALIGN_UP(sizeof(*s), 0x10000));
+	start_on_stack(t, t->area + AREA_STACK_TOP, begin);
+}
+
+void start(u64 sp)
+{
+	struct startup *s;
+	u64 mask = signal_block_all();
+
+	s = window_map(sizeof(*s), PROT_READ | PROT_WRITE);
+	if (!s)
+		die("no memory to start with\n");
+	s->mask = mask;
+	stack_parse(sp, &s->in);
+	read_control(s);
+	set_up(s);
+}

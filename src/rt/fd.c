@@ -1,0 +1,278 @@
+#include "rt/fd.h"
+
+#include "rt/guest-mem.h"
+#include "rt/syscall.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
+
+#include <linux/close_range.h>
+#include <linux/magic.h>
+#include <linux/resource.h>
+
+static int own[FD_OWN] = {-1, -1, -1};
+
+int fd_get(enum fd_own which)
+{
+	return own[which];
+}
+
+bool fd_is_own(s64 fd)
+{
+	if (fd < 0)
+		return false;
+	for (u32 i = 0; i < FD_OWN; i++)
+		if (own[i] == fd)
+			return true;
+	return false;
+}
+
+static long limits(struct rlimit64 *new, struct rlimit64 *old)
+{
+	return raw_call4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)new, (long)old);
+}
+
+/* A copy of @fd at the best number, not close-on-exec; or -errno. */
+static long move_high(int fd)
+{
+	struct rlimit64 was, raised;
+	long ret;
+
+	if (limits(NULL, &was))
+		return -EINVAL;
+	if (was.rlim_cur <= 1024 && was.rlim_cur + FD_OWN < was.rlim_max) {
+		/* Just above what the guest may use. */
+		raised = was;
+		raised.rlim_cur += FD_OWN + 64;
+		if (raised.rlim_cur > raised.rlim_max)
+			raised.rlim_cur = raised.rlim_max;
+		if (!limits(&raised, NULL)) {
+			ret = sys_fcntl(fd, F_DUPFD, (long)was.rlim_cur);
+			limits(&was, NULL);
+			if (ret >= 0)
+				return ret;
+		}
+	}
+	for (u64 from = min_u64(was.rlim_cur, 1024); from > 3; from--) {
+		ret = sys_fcntl(fd, F_DUPFD, (long)from - 1);
+		if (ret >= 0)
+			return ret;
+	}
+	return -EMFILE;
+}
+
+int fd_adopt(enum fd_own which, int fd)
+{
+	struct rlimit64 lim;
+	long to;
+
+	own[which] = fd;
+	/* An inherited one that is where we would put it stays. */
+	if (!limits(NULL, &lim) && (u64)fd + FD_OWN + 64 >= min_u64(lim.rlim_cur, 1024))
+		return fd;
+	to = move_high(fd);
+	if (to >= 0) {
+		own[which] = (int)to;
+		sys_close(fd);
+	}
+	return own[which];
+}
+
+/* The guest wants the number @fd, which is ours. */
+static void vacate(int fd)
+{
+	for (u32 i = 0; i < FD_OWN; i++) {
+		long to;
+
+		if (own[i] != fd)
+			continue;
+		to = move_high(fd);
+		if (to >= 0)
+			own[i] = (int)to; /* the caller's dup2 closes the old one */
+	}
+}
+
+void fd_cloexec(bool on)
+{
+	for (u32 i = 0; i < FD_OWN; i++)
+		if (own[i] >= 0)
+			sys_fcntl(own[i], F_SETFD, on ? FD_CLOEXEC : 0);
+}
+
+/* Makes room for one more descriptor than the guest is allowed. */
+static bool raise_limit(struct rlimit64 *was)
+{
+	struct rlimit64 more;
+
+	if (limits(NULL, was))
+		return false;
+	more = *was;
+	more.rlim_cur += 128;
+	if (more.rlim_cur > more.rlim_max)
+		more.rlim_cur = more.rlim_max;
+	return more.rlim_cur > was->rlim_cur && !limits(&more, NULL);
+}
+
+long fd_open(int dir, const char *path, int flags)
+{
+	long ret = sys_openat(dir, path, flags, 0);
+	struct rlimit64 was;
+
+	if (ret == -EMFILE && raise_limit(&was)) {
+		ret = sys_openat(dir, path, flags, 0);
+		limits(&was, NULL);
+	}
+	return ret;
+}
+
+long fd_memfd(const char *name, u32 flags)
+{
+	long ret = sys_memfd_create(name, flags);
+	struct rlimit64 was;
+
+	if (ret == -EMFILE && raise_limit(&was)) {
+		ret = sys_memfd_create(name, flags);
+		limits(&was, NULL);
+	}
+	return ret;
+}
+
+long guest_close(struct thread *t)
+{
+	if (fd_is_own((int)guest_arg(t, 0)))
+		return -EBADF;
+	return call_kernel(t);
+}
+
+long guest_close_range(struct thread *t)
+{
+	u64 first = (u32)guest_arg(t, 0), last = (u32)guest_arg(t, 1);
+	u32 flags = (u32)guest_arg(t, 2);
+
+	if (first > last || flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC))
+		return call_kernel(t);
+	/* Piece by piece between ours, in ascending order. */
+	while (first <= last) {
+		u64 stop = last + 1;
+		long ret;
+
+		for (u32 i = 0; i < FD_OWN; i++)
+			if (own[i] >= 0 && (u64)own[i] >= first && (u64)own[i] < stop)
+				stop = (u64)own[i];
+		if (stop > first) {
+			ret = raw_call3(__NR_close_range, (long)first, (long)(stop - 1), flags);
+			if (ret)
+				return ret;
+			/* Unshared only once; the rest is done in the copy. */
+			flags &= ~CLOSE_RANGE_UNSHARE;
+		}
+		first = stop + 1;
+	}
+	return 0;
+}
+
+long guest_dup(struct thread *t)
+{
+	if (fd_is_own((int)guest_arg(t, 0)))
+		return -EBADF;
+	return call_kernel(t);
+}
+
+long guest_dup2(struct thread *t)
+{
+	int from = (int)guest_arg(t, 0), to = (int)guest_arg(t, 1);
+
+	if (fd_is_own(from))
+		return -EBADF;
+	if (fd_is_own(to)) {
+		struct rlimit64 lim;
+
+		/* Beyond the limit the kernel refuses the number. */
+		if (!limits(NULL, &lim) && (u64)to >= lim.rlim_cur)
+			return -EBADF;
+		if (sys_fcntl(from, F_GETFD, 0) < 0)
+			return -EBADF;
+		vacate(to);
+	}
+	return call_kernel(t);
+}
+
+long guest_fcntl(struct thread *t)
+{
+	if (fd_is_own((int)guest_arg(t, 0)))
+		return -EBADF;
+	return call_kernel(t);
+}
+
+/* Whether @fd is a directory of descriptors: /proc/PID/fd or fdinfo, also a thread's. */
+static bool lists_descriptors(int fd)
+{
+	char name[40], path[128];
+	u64 statfs[16];
+	long n;
+
+	if (raw_call2(__NR_fstatfs, fd, (long)statfs) || statfs[0] != PROC_SUPER_MAGIC)
+		return false;
+	fmt(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = sys_readlinkat(AT_FDCWD, name, path, sizeof(path) - 1);
+	if (n < 8)
+		return false;
+	path[n] = '\0';
+	return (str_starts(path + n - 3, "/fd") || str_starts(path + n - 7, "/fdinfo"));
+}
+
+struct dirent64 {
+	u64 ino;
+	s64 off;
+	u16 len;
+	u8 type;
+	char name[];
+};
+
+/* Drops our descriptors from what the kernel has listed; returns how many bytes remain. */
+static long filter(struct thread *t, u64 buf, long len)
+{
+	long in = 0, out = 0;
+
+	while (in < len) {
+		struct dirent64 head;
+		char name[16] = "";
+		u64 fd;
+		long size;
+
+		if (guest_read(&head, buf + (u64)in, sizeof(head)))
+			return len;
+		size = head.len;
+		if (size < (long)sizeof(head) || in + size > len)
+			return len;
+		if (guest_read(
+			    name, buf + (u64)in + offsetof(struct dirent64, name),
+			    min_u64(sizeof(name) - 1, (u64)size - offsetof(struct dirent64, name))))
+			return len;
+		if (!(str_u64(name, 10, &fd) && fd_is_own((s64)fd))) {
+			if (in != out) {
+				u8 entry[320];
+
+				if (size > (long)sizeof(entry) ||
+				    guest_read(entry, buf + (u64)in, (size_t)size) ||
+				    guest_write(t, buf + (u64)out, entry, (size_t)size))
+					return len;
+			}
+			out += size;
+		}
+		in += size;
+	}
+	return out;
+}
+
+long guest_getdents64(struct thread *t)
+{
+	long ret;
+
+	do {
+		ret = call_kernel(t);
+		if (ret <= 0 || ret == CALL_REDO || !lists_descriptors((int)guest_arg(t, 0)))
+			return ret;
+		ret = filter(t, guest_arg(t, 1), ret);
+	} while (!ret); /* only ours were left in this part of the list */
+	return ret;
+}

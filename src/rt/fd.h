@@ -1,0 +1,44 @@
+/*
+ * PURPOSE: the few file descriptors that the runtime keeps over the life of a program, out of the
+ * guest's reach: closing them answers EBADF, close_range goes around them, dup2 onto one makes it
+ * move, and they are not listed in /proc/self/fd.
+ *
+ * They live above the guest's RLIMIT_NOFILE where the hard limit allows, else as high as it allows
+ * below 1024, since the cost of fork follows the highest descriptor. They are not close-on-exec: the
+ * program's next runtime inherits them.
+ */
+#ifndef RT_FD_H
+#define RT_FD_H
+
+#include "rt/thread.h"
+
+enum fd_own {
+	FD_RT,      /* anyperf-rt, O_PATH */
+	FD_TREE,    /* the meter tree */
+	FD_SESSION, /* socket to the session */
+	FD_OWN,
+};
+
+/* Takes charge of @fd, moving it out of the way if it is not yet. Returns its number. */
+int fd_adopt(enum fd_own which, int fd);
+int fd_get(enum fd_own which);
+bool fd_is_own(s64 fd);
+
+/* Sets close-on-exec on all of ours, or takes it off. */
+void fd_cloexec(bool on);
+
+/*
+ * openat(2) of the runtime for its own short purposes, which must work even in a program that has
+ * used up its descriptors.
+ */
+long fd_open(int dir, const char *path, int flags);
+long fd_memfd(const char *name, u32 flags);
+
+long guest_close(struct thread *t);
+long guest_close_range(struct thread *t);
+long guest_dup(struct thread *t);
+long guest_dup2(struct thread *t);
+long guest_fcntl(struct thread *t);
+long guest_getdents64(struct thread *t);
+
+#endif

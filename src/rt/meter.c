@@ -1,0 +1,194 @@
+#include "rt/meter.h"
+
+#include "rt/window.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
+
+#include <linux/prctl.h>
+
+static struct meter_tree *tree;
+static int tree_fd;
+
+void meter_init(int fd)
+{
+	long at = sys_mmap((void *)(WINDOW_OWN - METER_SIZE), METER_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+
+	if (sys_failed(at))
+		die("cannot map the meters (error %d)\n", (int)-at);
+	tree = (struct meter_tree *)at;
+	tree_fd = fd;
+	if (tree->magic != METER_TREE_MAGIC)
+		die("descriptor %d holds no meters; anyperf-rt is started by `anyperf run`\n", fd);
+}
+
+struct meter_tree *meter_tree(void)
+{
+	return tree;
+}
+
+int meter_fd(void)
+{
+	return tree_fd;
+}
+
+void meter_fd_moved(int fd)
+{
+	tree_fd = fd;
+}
+
+/* Page @index of the tree at an address of ours for a moment; NULL if that fails. */
+static struct meter *borrow(u32 index)
+{
+	void *at = window_map(METER_SIZE, PROT_NONE);
+
+	if (!at || sys_failed(sys_mmap(at, METER_SIZE, PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_FIXED, tree_fd, meter_tree_offset(index))))
+		return NULL;
+	return at;
+}
+
+static void give_back(struct meter *m)
+{
+	sys_munmap(m, 0x10000);
+}
+
+static bool take_over(u32 *index)
+{
+	for (u32 i = 0; i < METER_TREE_FREED; i++) {
+		u32 word = __atomic_load_n(&tree->freed[i], __ATOMIC_RELAXED);
+		u32 state = METER_FREE;
+		struct meter *m;
+		bool taken;
+
+		if (!word || !__atomic_compare_exchange_n(&tree->freed[i], &word, 0, false,
+							  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		m = borrow(word - 1);
+		if (!m)
+			return false;
+		/* Nobody else has seen the word; the state is for a tree that was written to by a stranger. */
+		taken = __atomic_compare_exchange_n(&m->state, &state, METER_RUNNING, false,
+						    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+		give_back(m);
+		if (taken) {
+			*index = word - 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+u32 meter_take(void)
+{
+	u32 index;
+
+	if (!(tree->flags & METER_TREE_KEEP) && take_over(&index))
+		return index;
+	index = __atomic_fetch_add(&tree->used, 1, __ATOMIC_RELAXED);
+	if (index < METER_TREE_SLOTS)
+		return index;
+	__atomic_store_n(&tree->used, METER_TREE_SLOTS, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&tree->lost, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int meter_map(u64 at, u32 index)
+{
+	long ret = sys_mmap((void *)at, METER_SIZE, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_FIXED | MAP_POPULATE, tree_fd,
+			    meter_tree_offset(index));
+
+	return sys_failed(ret) ? (int)ret : 0;
+}
+
+static u64 now_ns(void)
+{
+	struct __kernel_timespec ts = {0, 0};
+
+	sys_clock_gettime(1 /* CLOCK_MONOTONIC */, &ts);
+	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+}
+
+void meter_begin(struct thread *t, bool first)
+{
+	struct meter *m = dbt_meter(&t->dbt);
+
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		m->base[q] = meter_sum(m, q);
+	m->pid = (u32)sys_getpid();
+	m->tid = t->tid;
+	m->ppid = (u32)raw_call0(__NR_getppid);
+	m->start = now_ns();
+	m->end = 0;
+	m->exited = 0;
+	m->exit_code = 0;
+	m->execs = t->proc->execs;
+	memset(m->comm, 0, sizeof(m->comm));
+	sys_prctl(PR_GET_NAME, (u64)m->comm, 0, 0, 0);
+	str_put(m->exe, sizeof(m->exe), first ? t->proc->exe : "");
+	__atomic_store_n(&m->state, METER_RUNNING, __ATOMIC_RELEASE);
+}
+
+void meter_set_comm(struct thread *t, const char *comm)
+{
+	str_put(dbt_meter(&t->dbt)->comm, sizeof(dbt_meter(&t->dbt)->comm), comm);
+}
+
+static void release(struct meter *m, u32 index)
+{
+	if (tree->flags & METER_TREE_KEEP) {
+		__atomic_store_n(&m->state, METER_EXITED, __ATOMIC_RELEASE);
+		return;
+	}
+	__atomic_store_n(&m->state, METER_FREE, __ATOMIC_RELEASE);
+	/* No room for the word: the page is not used again, and still counts in the sum. */
+	for (u32 i = 0; i < METER_TREE_FREED; i++) {
+		u32 none = 0;
+
+		if (__atomic_compare_exchange_n(&tree->freed[i], &none, index + 1, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return;
+	}
+}
+
+void meter_end(struct thread *t, u32 code, bool process)
+{
+	struct meter *m = dbt_meter(&t->dbt);
+
+	m->end = now_ns();
+	m->exit_code = code;
+	m->exited = process;
+	release(m, t->meter);
+}
+
+void meter_free(u32 index)
+{
+	struct meter *m = borrow(index);
+
+	if (!m)
+		return;
+	if (m->state == METER_RUNNING)
+		release(m, index);
+	give_back(m);
+}
+
+void meter_uncounted(u32 pid, const char *path, const char *why)
+{
+	u32 i = __atomic_fetch_add(&tree->uncounted_total, 1, __ATOMIC_RELAXED);
+
+	if (i >= METER_TREE_UNCOUNTED)
+		return;
+	tree->uncounted[i].pid = pid;
+	str_put(tree->uncounted[i].path, sizeof(tree->uncounted[i].path), path);
+	str_put(tree->uncounted[i].why, sizeof(tree->uncounted[i].why), why);
+	__atomic_store_n(&tree->uncounted[i].ready, 1, __ATOMIC_RELEASE);
+}
+
+void meter_not_uncounted(u32 pid)
+{
+	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++)
+		if (tree->uncounted[i].ready && tree->uncounted[i].pid == pid)
+			__atomic_store_n(&tree->uncounted[i].ready, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&tree->uncounted_total, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,37 @@
+/*
+ * PURPOSE: the runtime's hold on the meter tree (abi/meter.h): which page a thread counts into, and
+ * what the report of the tree's owner will say about it.
+ */
+#ifndef RT_METER_H
+#define RT_METER_H
+
+#include "rt/thread.h"
+
+/* Maps the header of the tree behind @fd, which stays open. */
+void meter_init(int fd);
+struct meter_tree *meter_tree(void);
+int meter_fd(void);
+void meter_fd_moved(int fd);
+
+/* A page for a new thread: its index. Takes over one whose thread has exited if the tree allows. */
+u32 meter_take(void);
+
+/* Maps page @index at @at, over what is there. 0 or -errno. */
+int meter_map(u64 at, u32 index);
+
+/* Fills in whose page it is. @first: the thread is its process's first. */
+void meter_begin(struct thread *t, bool first);
+void meter_set_comm(struct thread *t, const char *comm);
+
+/* The thread counts no more: @code as wait(2) will show it, if the process leaves with it. */
+void meter_end(struct thread *t, u32 code, bool process);
+
+/* Marks page @index free without its thread's help (a vfork child that is gone). */
+void meter_free(u32 index);
+
+/* Notes a program that runs natively from now on. */
+void meter_uncounted(u32 pid, const char *path, const char *why);
+/* The kernel refused to run what was just noted for @pid. */
+void meter_not_uncounted(u32 pid);
+
+#endif

@@ -1,0 +1,361 @@
+/*
+ * Paths are looked at only when they begin with "/proc/" or are relative with a last component that
+ * one of these files has; everything else costs one comparison.
+ */
+#include "rt/proc-view.h"
+
+#include "rt/fd.h"
+#include "rt/guest-mem.h"
+#include "rt/meter.h"
+#include "rt/mm.h"
+#include "rt/syscall.h"
+#include "rt/window.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
+
+enum view {
+	VIEW_NONE,
+	VIEW_EXE,
+	VIEW_MAPS,
+	VIEW_SMAPS,
+	VIEW_STATUS,
+};
+
+/* A file below /proc/PID or /proc/PID/task/TID. */
+struct subject {
+	enum view view;
+	u32 pid;
+	const char *rest; /* behind /proc/PID/exe: "" or what is not ours */
+};
+
+/*
+ * Takes "/proc/self/exe" and the like apart. @rest points at what follows the process's directory.
+ */
+static bool parse(struct thread *t, const char *path, struct subject *s)
+{
+	static const struct {
+		const char *name;
+		enum view view;
+	} names[] = {
+		{"exe", VIEW_EXE},
+		{"maps", VIEW_MAPS},
+		{"smaps", VIEW_SMAPS},
+	};
+	u64 pid;
+	int n;
+
+	if (!str_starts(path, "/proc/"))
+		return false;
+	path += 6;
+	while (*path == '/')
+		path++;
+	if (str_starts(path, "self/")) {
+		s->pid = t->proc->pid;
+		path += 5;
+	} else if (str_starts(path, "thread-self/")) {
+		s->pid = t->proc->pid;
+		path += 12;
+	} else {
+		n = str_u64(path, 10, &pid);
+		if (!n || path[n] != '/')
+			return false;
+		s->pid = (u32)pid;
+		path += n + 1;
+	}
+	while (*path == '/')
+		path++;
+	if (str_starts(path, "task/")) {
+		n = str_u64(path + 5, 10, &pid);
+		if (!n || path[5 + n] != '/')
+			return false;
+		path += 5 + n + 1;
+	}
+	for (u32 i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!str_eq(path, names[i].name))
+			continue;
+		s->view = names[i].view;
+		return true;
+	}
+	return false;
+}
+
+static const char *const interesting[] = {"exe", "maps", "smaps"};
+
+/* Makes a relative path that may concern us absolute; true if @path is now worth parsing. */
+static bool resolve(int dir, char *path)
+{
+	const char *base;
+	char full[CONTROL_PATH], name[40];
+	long n;
+	bool hit = false;
+
+	if (path[0] == '/')
+		return str_starts(path, "/proc/");
+	base = str_rchr(path, '/');
+	base = base ? base + 1 : path;
+	for (u32 i = 0; i < ARRAY_SIZE(interesting); i++)
+		hit |= str_eq(base, interesting[i]);
+	if (!hit)
+		return false;
+	if (dir == AT_FDCWD) {
+		n = raw_call2(__NR_getcwd, (long)full, sizeof(full));
+		if (n < 1)
+			return false;
+		n--;
+	} else {
+		fmt(name, sizeof(name), "/proc/self/fd/%d", dir);
+		n = sys_readlinkat(AT_FDCWD, name, full, sizeof(full) - 1);
+		if (n < 1)
+			return false;
+	}
+	full[n] = '\0';
+	if (!str_starts(full, "/proc") || (u64)n + str_len(path) + 2 > sizeof(full))
+		return false;
+	full[n] = '/';
+	str_put(full + n + 1, sizeof(full) - (size_t)n - 1, path);
+	return str_put(path, CONTROL_PATH, full) > 0;
+}
+
+/* The program of process @pid if it is a guest of this tree. */
+static bool exe_of(struct thread *t, u32 pid, char *out)
+{
+	struct meter_tree *tree = meter_tree();
+	u32 used = __atomic_load_n(&tree->used, __ATOMIC_RELAXED);
+	char link[40];
+	bool found = false;
+
+	if (pid == t->proc->pid)
+		return str_put(out, CONTROL_PATH, t->proc->exe) > 0;
+	/* Only a process that shows our own file there can be one of us. */
+	fmt(link, sizeof(link), "/proc/%u/exe", pid);
+	{
+		struct statx a, b;
+
+		if (sys_statx(AT_FDCWD, link, 0, STATX_INO, &a) ||
+		    sys_statx(fd_get(FD_RT), "", AT_EMPTY_PATH, STATX_INO, &b) ||
+		    a.stx_ino != b.stx_ino || a.stx_dev_minor != b.stx_dev_minor ||
+		    a.stx_dev_major != b.stx_dev_major)
+			return false;
+	}
+	for (u32 i = 0; i < used && i < METER_TREE_SLOTS && !found; i++) {
+		struct {
+			u32 state, pid, tid;
+		} who;
+
+		if (sys_pread(fd_get(FD_TREE), &who, sizeof(who),
+			      meter_tree_offset(i) + offsetof(struct meter, state)) != sizeof(who))
+			return false;
+		if (who.state != METER_RUNNING || who.pid != pid)
+			continue;
+		if (sys_pread(fd_get(FD_TREE), out, sizeof(((struct meter *)0)->exe),
+			      meter_tree_offset(i) + offsetof(struct meter, exe)) < 0)
+			return false;
+		out[sizeof(((struct meter *)0)->exe) - 1] = '\0';
+		found = out[0];
+	}
+	return found;
+}
+
+bool proc_view_path(struct thread *t, const char *path, char *out)
+{
+	struct subject s = {0};
+	char full[CONTROL_PATH];
+
+	if (path[0] == '/' && !str_starts(path, "/proc/"))
+		return false;
+	str_put(full, sizeof(full), path);
+	if (!resolve(AT_FDCWD, full))
+		return false;
+	return parse(t, full, &s) && s.view == VIEW_EXE && exe_of(t, s.pid, out);
+}
+
+static int own_prot(u64 start, u64 *end)
+{
+	const struct mm_range *r = mm_exec_find(start);
+
+	if (!r || (*end && r->start >= *end))
+		return -1;
+	if (r->start > start) {
+		*end = r->start;
+		return -1;
+	}
+	*end = min_u64(*end, r->end);
+	return (int)r->prot;
+}
+
+size_t maps_line(char *line, size_t len, int (*prot_of)(u64 start, u64 *end))
+{
+	u64 start, end, until;
+	int n = str_u64(line, 16, &start), m, prot;
+	char *perm;
+
+	if (!n || line[n] != '-')
+		return len;
+	m = str_u64(line + n + 1, 16, &end);
+	if (!m || len < (size_t)n + (size_t)m + 6)
+		return len;
+	if (window_overlaps(start, end - start))
+		return 0;
+	perm = line + n + 1 + m + 1;
+	until = end;
+	prot = prot_of ? prot_of(start, &until) : -1;
+	if (prot >= 0) {
+		perm[0] = prot & PROT_READ ? 'r' : '-';
+		perm[1] = prot & PROT_WRITE ? 'w' : '-';
+		perm[2] = prot & PROT_EXEC ? 'x' : '-';
+	}
+	return len;
+}
+
+/* Appends to the memfd through a buffer. */
+struct out {
+	int fd;
+	size_t used;
+	char buf[16384];
+};
+
+static void out_flush(struct out *o)
+{
+	sys_write(o->fd, o->buf, o->used);
+	o->used = 0;
+}
+
+static void out_put(struct out *o, const char *s, size_t len)
+{
+	if (o->used + len > sizeof(o->buf))
+		out_flush(o);
+	memcpy(o->buf + o->used, s, len);
+	o->used += len;
+}
+
+/* Whether a line begins a mapping; in smaps, lines of attributes follow it. */
+static bool is_head(const char *line)
+{
+	u64 v;
+	int n = str_u64(line, 16, &v);
+
+	return n && line[n] == '-';
+}
+
+/* Two mappings that differ only because the runtime write-protected one look like one to the guest. */
+static long snapshot(struct thread *t, struct subject *s, const char *path, u32 flags)
+{
+	struct work {
+		struct out out;
+		char in[16384];
+	} * w;
+	long in = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), fd, n;
+	size_t have = 0;
+	bool own = s->pid == t->proc->pid, hide = false;
+
+	if (in < 0)
+		return in;
+	w = window_map(sizeof(*w), PROT_READ | PROT_WRITE);
+	fd = w ? sys_memfd_create("maps", flags & O_CLOEXEC ? 1 /* MFD_CLOEXEC */ : 0) : -ENOMEM;
+	if (fd < 0)
+		goto out;
+	w->out.fd = (int)fd;
+	mm_lock(t);
+	do {
+		char *line = w->in, *end;
+
+		n = sys_read((int)in, w->in + have, sizeof(w->in) - 1 - have);
+		if (n > 0)
+			have += (size_t)n;
+		w->in[have] = '\0';
+		while ((end = str_chr(line, '\n'))) {
+			size_t len = (size_t)(end - line);
+
+			if (is_head(line)) {
+				hide = !maps_line(line, len, own ? own_prot : NULL);
+			}
+			if (!hide)
+				out_put(&w->out, line, len + 1);
+			line = end + 1;
+		}
+		have -= (size_t)(line - w->in);
+		memmove(w->in, line, have);
+	} while (n > 0 && have < sizeof(w->in) - 1);
+	mm_unlock(t);
+	out_flush(&w->out);
+	sys_lseek((int)fd, 0, 0);
+out:
+	if (w)
+		sys_munmap(w, ALIGN_UP(sizeof(*w), 0x10000));
+	sys_close((int)in);
+	return fd;
+}
+
+long guest_open(struct thread *t)
+{
+	bool at = t->dbt.regs.gpr[DBT_RAX] == __NR_openat;
+	u64 path_at = guest_arg(t, at ? 1 : 0), flags = guest_arg(t, at ? 2 : 1);
+	int dir = at ? (int)guest_arg(t, 0) : AT_FDCWD;
+	char path[CONTROL_PATH], exe[CONTROL_PATH];
+	struct subject s = {0};
+
+	if (guest_string(path, path_at, sizeof(path)) < 0 || !resolve(dir, path) ||
+	    !parse(t, path, &s))
+		return call_kernel(t);
+	switch (s.view) {
+	case VIEW_EXE:
+		if (flags & (O_NOFOLLOW | O_PATH) || !exe_of(t, s.pid, exe))
+			break;
+		return call_kernel_with(t, __NR_openat, (u64)AT_FDCWD, (u64)exe, flags,
+					guest_arg(t, at ? 3 : 2), 0, 0);
+	case VIEW_MAPS:
+	case VIEW_SMAPS:
+		if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_DIRECTORY))
+			break;
+		return snapshot(t, &s, path, (u32)flags);
+	default: break;
+	}
+	return call_kernel(t);
+}
+
+long guest_readlink(struct thread *t)
+{
+	bool at = t->dbt.regs.gpr[DBT_RAX] == __NR_readlinkat;
+	int dir = at ? (int)guest_arg(t, 0) : AT_FDCWD;
+	u64 buf = guest_arg(t, at ? 2 : 1), size = guest_arg(t, at ? 3 : 2);
+	char path[CONTROL_PATH], exe[CONTROL_PATH];
+	struct subject s = {0};
+	size_t len;
+
+	if (guest_string(path, guest_arg(t, at ? 1 : 0), sizeof(path)) < 0 || !resolve(dir, path) ||
+	    !parse(t, path, &s) || s.view != VIEW_EXE || (int)size <= 0 || !exe_of(t, s.pid, exe))
+		return call_kernel(t);
+	len = min_u64(str_len(exe), size);
+	return guest_write(t, buf, exe, len) ? -EFAULT : (long)len;
+}
+
+static long with_path(struct thread *t, u32 n)
+{
+	char path[CONTROL_PATH], exe[CONTROL_PATH];
+	u64 a[6];
+
+	for (u32 i = 0; i < 6; i++)
+		a[i] = guest_arg(t, i);
+	if (guest_string(path, a[n], 7) == -ENAMETOOLONG && str_starts(path, "/proc/") &&
+	    guest_string(path, a[n], sizeof(path)) > 0 && proc_view_path(t, path, exe))
+		a[n] = (u64)exe;
+	return call_kernel_with(t, t->dbt.regs.gpr[DBT_RAX], a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+long guest_path_first(struct thread *t)
+{
+	/* lstat is about the link itself. */
+	if (t->dbt.regs.gpr[DBT_RAX] == __NR_lstat)
+		return call_kernel(t);
+	return with_path(t, 0);
+}
+
+long guest_path_second(struct thread *t)
+{
+	u64 nr = t->dbt.regs.gpr[DBT_RAX];
+	u64 flags = nr == __NR_statx ? guest_arg(t, 2) : guest_arg(t, 3);
+
+	if (nr != __NR_faccessat && flags & AT_SYMLINK_NOFOLLOW)
+		return call_kernel(t);
+	return with_path(t, 1);
+}

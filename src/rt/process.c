@@ -1,0 +1,425 @@
+/*
+ * clone. Without CLONE_VM the child is a copy of everything, and what it must not share is made anew:
+ * its meter page, its locks, its list of threads. With CLONE_VM it is a further thread area in the same
+ * memory, whether it is a thread, a vfork child or something stranger; what it shares with its creator
+ * beyond memory (signal dispositions, the process) follows the flags.
+ *
+ * All signals are blocked from before the child exists until it stands on its own feet.
+ */
+#include "rt/process.h"
+
+#include "rt/guest-mem.h"
+#include "rt/meter.h"
+#include "rt/mm.h"
+#include "rt/seccomp.h"
+#include "rt/signal.h"
+#include "rt/syscall.h"
+#include "rt/window.h"
+#include "sys/fmt.h"
+#include "sys/guest-call.h"
+#include "sys/string.h"
+
+#include <asm/prctl.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+
+static struct lock list_lock;
+static struct thread *all;
+
+void threads_add(struct thread *t)
+{
+	lock_acquire(&list_lock, t->id);
+	t->all_prev = NULL;
+	t->all_next = all;
+	if (all)
+		all->all_prev = t;
+	all = t;
+	lock_release(&list_lock, t->id);
+}
+
+void threads_remove(struct thread *t)
+{
+	u32 me = this_thread()->id;
+
+	lock_acquire(&list_lock, me);
+	if (t->all_next)
+		t->all_next->all_prev = t->all_prev;
+	if (t->all_prev)
+		t->all_prev->all_next = t->all_next;
+	else
+		all = t->all_next;
+	lock_release(&list_lock, me);
+}
+
+/* A queued SIGSYS with this address as its value. The signal is always deliverable and never a guest's. */
+static const char kick_token;
+
+void process_kick(struct dbt_thread *dbt)
+{
+	struct thread *t = container_of(dbt, struct thread, dbt);
+	siginfo_t info;
+
+	if (!t->tid)
+		return; /* not in the cache: it has not begun */
+	memset(&info, 0, sizeof(info));
+	info.si_signo = SIGNAL_KICK;
+	info.si_code = SI_QUEUE;
+	info.si_ptr = (void *)&kick_token;
+	/* To another process in our memory (vfork) this may be forbidden; a plain signal serves as well. */
+	if (raw_call4(__NR_rt_tgsigqueueinfo, (long)t->proc->pid, t->tid, SIGNAL_KICK, (long)&info))
+		sys_tgkill((int)t->proc->pid, (int)t->tid, SIGNAL_KICK);
+}
+
+bool process_is_kick(const siginfo_t *info)
+{
+	return info->si_signo == SIGNAL_KICK && info->si_code == SI_QUEUE &&
+	       info->si_ptr == &kick_token;
+}
+
+void proc_put(struct proc *p)
+{
+	if (!__atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
+		sys_munmap(p, ALIGN_UP(sizeof(*p), 0x10000));
+}
+
+/* The parts of clone and clone3 that we look at; the kernel sees the guest's own arguments. */
+struct clone_request {
+	u64 flags;
+	u64 stack;                /* stack pointer of the child, 0: the parent's */
+	u64 nr, a, b, c, d, e;    /* the kernel's arguments */
+	struct clone_args *args3; /* clone3: our copy, stack taken out */
+};
+
+static void fork_child(struct thread *t, const struct clone_request *rq)
+{
+	struct thread *other;
+
+	t->tid = (u32)sys_gettid();
+	dbt_fork_child(&t->dbt, t->id);
+	mm_reset_lock();
+	lock_reset(&list_lock);
+	/* The other threads exist in the parent only; so does a parent that waits in vfork. */
+	for (other = all; other;) {
+		struct thread *next = other->all_next;
+
+		if (other != t)
+			thread_free(other);
+		other = next;
+	}
+	t->all_next = t->all_prev = NULL;
+	all = t;
+	t->vfork_child = false;
+	lock_reset(&t->sighand->lock);
+	t->sighand->refs = 1;
+	lock_reset(&t->proc->lock);
+	t->proc->refs = 1;
+	t->proc->pid = (u32)sys_getpid();
+
+	t->meter = meter_take();
+	if (meter_map(t->area + AREA_METER_AT, t->meter))
+		die("no memory for the meter of a forked process\n");
+	meter_begin(t, true);
+	t->proc->meter = t->meter;
+	t->pending_count = 0;
+	t->held = 0;
+	if (rq->stack)
+		t->dbt.regs.gpr[DBT_RSP] = rq->stack;
+	t->dbt.regs.gpr[DBT_RAX] = 0;
+}
+
+static long do_fork(struct thread *t, const struct clone_request *rq)
+{
+	long ret;
+
+	signal_block_all();
+	if (t->pending_count) {
+		signal_set_mask(~SIGNALS_SYNC);
+		return CALL_REDO;
+	}
+	mm_lock(t);
+	lock_acquire(&list_lock, t->id);
+	lock_acquire(&t->sighand->lock, t->id);
+	dbt_fork_prepare(&t->dbt);
+	if (rq->args3)
+		ret = raw_call2(__NR_clone3, (long)rq->args3, (long)rq->b);
+	else
+		ret = raw_call5((long)rq->nr, (long)rq->a, 0, (long)rq->c, (long)rq->d,
+				(long)rq->e);
+	if (!ret) {
+		fork_child(t, rq);
+		signal_set_mask(signal_kernel_mask(t->sigmask));
+		return CALL_SET;
+	}
+	dbt_fork_parent(&t->dbt);
+	lock_release(&t->sighand->lock, t->id);
+	lock_release(&list_lock, t->id);
+	mm_unlock(t);
+	signal_set_mask(signal_kernel_mask(t->sigmask));
+	return ret;
+}
+
+void thread_begin(struct thread *t)
+{
+	thread_install(t);
+	__atomic_store_n(&t->tid, (u32)sys_gettid(), __ATOMIC_RELEASE);
+	if (t->own_proc)
+		t->proc->pid = (u32)sys_getpid();
+	if (t->install_handlers)
+		signal_install_all(t->sighand);
+	meter_begin(t, t->own_proc);
+	signal_set_mask(signal_kernel_mask(t->sigmask));
+	thread_loop(t);
+}
+
+/* Undoes what clone_prepare() did; also after a vfork child is gone. */
+static void release_child(struct thread *c)
+{
+	dbt_thread_remove(&c->dbt);
+	threads_remove(c);
+	sighand_put(c->sighand);
+	proc_put(c->proc);
+	seccomp_put(c->filters);
+	thread_free(c);
+}
+
+static struct thread *clone_prepare(struct thread *t, const struct clone_request *rq)
+{
+	struct thread *c = thread_alloc();
+
+	if (!c)
+		return NULL;
+	c->dbt.regs = t->dbt.regs;
+	c->dbt.guest_gs = t->dbt.guest_gs;
+	c->dbt.guest_gs_sel = t->dbt.guest_gs_sel;
+	c->dbt.regs.gpr[DBT_RAX] = 0;
+	if (rq->stack)
+		c->dbt.regs.gpr[DBT_RSP] = rq->stack;
+	c->sigmask = t->sigmask;
+	c->min_altstack = t->min_altstack;
+	c->alt_flags = SS_DISABLE;
+	if (rq->flags & CLONE_VFORK) {
+		c->alt_sp = t->alt_sp;
+		c->alt_size = t->alt_size;
+		c->alt_flags = t->alt_flags;
+	}
+	if (rq->flags & CLONE_SIGHAND) {
+		__atomic_fetch_add(&t->sighand->refs, 1, __ATOMIC_RELAXED);
+		c->sighand = t->sighand;
+	} else {
+		c->sighand = sighand_copy(t->sighand, t->id);
+		if (!c->sighand) {
+			thread_free(c);
+			return NULL;
+		}
+	}
+	if (rq->flags & CLONE_THREAD) {
+		__atomic_fetch_add(&t->proc->refs, 1, __ATOMIC_RELAXED);
+		c->proc = t->proc;
+	} else {
+		c->proc = window_map(sizeof(*c->proc), PROT_READ | PROT_WRITE);
+		if (!c->proc) {
+			sighand_put(c->sighand);
+			thread_free(c);
+			return NULL;
+		}
+		memcpy(c->proc, t->proc, sizeof(*c->proc));
+		lock_reset(&c->proc->lock);
+		c->proc->refs = 1;
+		c->proc->meter = c->meter;
+		c->own_proc = true;
+	}
+	if (rq->flags & CLONE_CLEAR_SIGHAND) {
+		for (int sig = 1; sig <= SIGNALS; sig++)
+			if (c->sighand->act[sig].handler != (u64)SIG_IGN)
+				memset(&c->sighand->act[sig], 0, sizeof(c->sighand->act[sig]));
+		c->install_handlers = true;
+	}
+	c->vfork_child = rq->flags & CLONE_VFORK;
+	c->filters = t->filters;
+	c->seccomp_mode = t->seccomp_mode;
+	seccomp_get(c->filters);
+	dbt_thread_add(&c->dbt, c->id);
+	threads_add(c);
+	return c;
+}
+
+static long do_clone_vm(struct thread *t, const struct clone_request *rq)
+{
+	struct thread *c;
+	void **top;
+	long ret;
+
+	signal_block_all();
+	if (t->pending_count) {
+		signal_set_mask(~SIGNALS_SYNC);
+		return CALL_REDO;
+	}
+	c = clone_prepare(t, rq);
+	if (!c) {
+		signal_set_mask(signal_kernel_mask(t->sigmask));
+		return -ENOMEM;
+	}
+	top = (void **)(c->area + AREA_STACK_TOP - 64);
+	*top = c;
+	if (rq->args3)
+		ret = thread_spawn(__NR_clone3, (u64)rq->args3, rq->b, 0, 0, top, 0);
+	else
+		ret = thread_spawn(__NR_clone, rq->flags, 0, rq->c, rq->d, top, rq->e);
+	if (sys_failed(ret) || c->vfork_child) {
+		/* The child of a vfork has become another program, or is dead; either way it has left us. */
+		if (sys_failed(ret) || !c->execing)
+			meter_free(c->meter);
+		release_child(c);
+	}
+	signal_set_mask(signal_kernel_mask(t->sigmask));
+	return ret;
+}
+
+static long do_clone(struct thread *t, const struct clone_request *rq)
+{
+	return rq->flags & CLONE_VM ? do_clone_vm(t, rq) : do_fork(t, rq);
+}
+
+long guest_clone(struct thread *t)
+{
+	struct clone_request rq = {
+		.flags = guest_arg(t, 0),
+		.stack = guest_arg(t, 1),
+		.nr = __NR_clone,
+		.a = guest_arg(t, 0),
+		.c = guest_arg(t, 2),
+		.d = guest_arg(t, 3),
+		.e = guest_arg(t, 4),
+	};
+
+	return do_clone(t, &rq);
+}
+
+long guest_fork(struct thread *t)
+{
+	struct clone_request rq = {.nr = __NR_clone, .a = SIGCHLD, .flags = SIGCHLD};
+
+	return do_clone(t, &rq);
+}
+
+long guest_vfork(struct thread *t)
+{
+	struct clone_request rq = {
+		.nr = __NR_clone,
+		.flags = CLONE_VM | CLONE_VFORK | SIGCHLD,
+	};
+
+	return do_clone(t, &rq);
+}
+
+long guest_clone3(struct thread *t)
+{
+	u64 at = guest_arg(t, 0), size = guest_arg(t, 1);
+	struct clone_args args;
+	struct clone_request rq = {.nr = __NR_clone3};
+
+	memset(&args, 0, sizeof(args));
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	if (size < CLONE_ARGS_SIZE_VER0)
+		return -EINVAL;
+	if (guest_read(&args, at, min_u64(size, sizeof(args))))
+		return -EFAULT;
+	for (u64 i = sizeof(args); i < size; i++) {
+		u8 byte;
+
+		if (guest_read(&byte, at + i, 1))
+			return -EFAULT;
+		if (byte)
+			return -E2BIG;
+	}
+	/* The kernel's own checks of what we take out of its sight. */
+	if (args.flags & (CLONE_DETACHED | (CSIGNAL & ~0ul)) || args.exit_signal & ~(u64)CSIGNAL)
+		return -EINVAL;
+	if (!args.stack != !args.stack_size)
+		return -EINVAL;
+	rq.flags = args.flags;
+	rq.stack = args.stack ? args.stack + args.stack_size : 0;
+	rq.b = min_u64(size, sizeof(args));
+	args.stack = args.stack_size = 0;
+	rq.args3 = &args;
+	return do_clone(t, &rq);
+}
+
+void thread_end(struct thread *t, u32 code, int status)
+{
+	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
+	if (t->vfork_child)
+		sys_exit(status);
+	dbt_thread_remove(&t->dbt);
+	threads_remove(t);
+	sighand_put(t->sighand);
+	proc_put(t->proc);
+	seccomp_put(t->filters);
+	thread_exit_free(t, status);
+}
+
+long guest_exit(struct thread *t)
+{
+	int status = (int)guest_arg(t, 0);
+
+	signal_block_all();
+	/* A signal that was meant for any thread of the process must not end with this one. */
+	if (t->pending_count) {
+		signal_set_mask(~SIGNALS_SYNC);
+		return CALL_REDO;
+	}
+	thread_end(t, (u32)(status & 0xff) << 8, status);
+}
+
+long guest_exit_group(struct thread *t)
+{
+	int status = (int)guest_arg(t, 0);
+
+	signal_block_all();
+	meter_end(t, (u32)(status & 0xff) << 8, true);
+	sys_exit_group(status);
+}
+
+long guest_arch_prctl(struct thread *t)
+{
+	u64 addr = guest_arg(t, 1);
+
+	switch ((int)guest_arg(t, 0)) {
+	case ARCH_SET_GS:
+		if (addr >= TASK_SIZE + PAGE_SIZE)
+			return -EPERM;
+		t->dbt.guest_gs = addr;
+		t->dbt.guest_gs_sel = 0;
+		return 0;
+	case ARCH_GET_GS: return guest_write(t, addr, &t->dbt.guest_gs, sizeof(u64));
+	}
+	return call_kernel(t);
+}
+
+long guest_prctl(struct thread *t)
+{
+	long ret;
+
+	switch ((int)guest_arg(t, 0)) {
+	case PR_SET_NAME: {
+		char comm[16] = "";
+
+		ret = call_kernel(t);
+		sys_prctl(PR_GET_NAME, (u64)comm, 0, 0, 0);
+		meter_set_comm(t, comm);
+		return ret;
+	}
+	case PR_GET_SECCOMP:
+	case PR_SET_SECCOMP: return seccomp_prctl(t);
+	}
+	return call_kernel(t);
+}
+
+long guest_personality(struct thread *t)
+{
+	long ret = call_kernel(t), now = raw_call1(__NR_personality, 0xffffffff);
+
+	t->proc->read_implies_exec = now & 0x0400000;
+	return ret;
+}

@@ -1,0 +1,38 @@
+/*
+ * PURPOSE: how guests' processes and threads come to be and end: clone in all its forms, exit, and
+ * the small per-process calls (arch_prctl, prctl, personality). For guest_*, see rt/syscall.h.
+ */
+#ifndef RT_PROCESS_H
+#define RT_PROCESS_H
+
+#include "rt/thread.h"
+
+/* The list of threads of this address space, for fork's child and for kicking. */
+void threads_add(struct thread *t);
+void threads_remove(struct thread *t);
+
+/* dbt_ops.kick: makes @t's CPU thread run our handler. */
+void process_kick(struct dbt_thread *t);
+/* Whether a signal is such a kick. */
+bool process_is_kick(const siginfo_t *info);
+#define SIGNAL_KICK SIGSYS
+
+void proc_put(struct proc *p);
+
+/* Where a cloned thread that shares our memory comes out, on its own runtime stack. */
+__attribute__((noreturn)) void thread_begin(struct thread *t);
+
+long guest_clone(struct thread *t);
+long guest_clone3(struct thread *t);
+long guest_fork(struct thread *t);
+long guest_vfork(struct thread *t);
+/* Ends this thread, signals blocked; @code as wait(2) shows it, @status for exit(2). */
+__attribute__((noreturn)) void thread_end(struct thread *t, u32 code, int status);
+
+long guest_exit(struct thread *t);
+long guest_exit_group(struct thread *t);
+long guest_arch_prctl(struct thread *t);
+long guest_prctl(struct thread *t);
+long guest_personality(struct thread *t);
+
+#endif

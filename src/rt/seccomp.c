@@ -1,0 +1,491 @@
+#include "rt/seccomp.h"
+
+#include "rt/guest-mem.h"
+#include "rt/process.h"
+#include "rt/signal.h"
+#include "rt/syscall.h"
+#include "rt/window.h"
+#include "sys/string.h"
+
+#include <linux/audit.h>
+#include <linux/prctl.h>
+
+#ifndef SYS_SECCOMP
+#define SYS_SECCOMP 1
+#endif
+
+/* BPF_MAXINSNS and the kernel's limit on a thread's filters together, in instructions. */
+#define FILTER_MAX     4096u
+#define PATH_MAX_INSNS 32768u
+
+int bpf_check(const struct sock_filter *code, u32 len)
+{
+	if (!len || len > FILTER_MAX)
+		return -EINVAL;
+	for (u32 pc = 0; pc < len; pc++) {
+		const struct sock_filter *f = &code[pc];
+
+		switch (f->code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			if (f->k >= sizeof(struct seccomp_data) || f->k & 3)
+				return -EINVAL;
+			break;
+		case BPF_LD | BPF_W | BPF_LEN:
+		case BPF_LDX | BPF_W | BPF_LEN:
+		case BPF_LD | BPF_IMM:
+		case BPF_LDX | BPF_IMM:
+		case BPF_RET | BPF_K:
+		case BPF_RET | BPF_A:
+		case BPF_MISC | BPF_TAX:
+		case BPF_MISC | BPF_TXA:
+		case BPF_ALU | BPF_NEG:
+		case BPF_ALU | BPF_ADD | BPF_K:
+		case BPF_ALU | BPF_ADD | BPF_X:
+		case BPF_ALU | BPF_SUB | BPF_K:
+		case BPF_ALU | BPF_SUB | BPF_X:
+		case BPF_ALU | BPF_MUL | BPF_K:
+		case BPF_ALU | BPF_MUL | BPF_X:
+		case BPF_ALU | BPF_DIV | BPF_X:
+		case BPF_ALU | BPF_AND | BPF_K:
+		case BPF_ALU | BPF_AND | BPF_X:
+		case BPF_ALU | BPF_OR | BPF_K:
+		case BPF_ALU | BPF_OR | BPF_X:
+		case BPF_ALU | BPF_XOR | BPF_K:
+		case BPF_ALU | BPF_XOR | BPF_X:
+		case BPF_ALU | BPF_LSH | BPF_X:
+		case BPF_ALU | BPF_RSH | BPF_X: break;
+		case BPF_ALU | BPF_DIV | BPF_K:
+			if (!f->k)
+				return -EINVAL;
+			break;
+		case BPF_ALU | BPF_LSH | BPF_K:
+		case BPF_ALU | BPF_RSH | BPF_K:
+			if (f->k >= 32)
+				return -EINVAL;
+			break;
+		case BPF_LD | BPF_MEM:
+		case BPF_LDX | BPF_MEM:
+		case BPF_ST:
+		case BPF_STX:
+			if (f->k >= BPF_MEMWORDS)
+				return -EINVAL;
+			break;
+		case BPF_JMP | BPF_JA:
+			if (f->k >= len - pc - 1)
+				return -EINVAL;
+			break;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+		case BPF_JMP | BPF_JEQ | BPF_X:
+		case BPF_JMP | BPF_JGE | BPF_K:
+		case BPF_JMP | BPF_JGE | BPF_X:
+		case BPF_JMP | BPF_JGT | BPF_K:
+		case BPF_JMP | BPF_JGT | BPF_X:
+		case BPF_JMP | BPF_JSET | BPF_K:
+		case BPF_JMP | BPF_JSET | BPF_X:
+			if (pc + f->jt + 1 >= len || pc + f->jf + 1 >= len)
+				return -EINVAL;
+			break;
+		default: return -EINVAL;
+		}
+	}
+	if (BPF_CLASS(code[len - 1].code) != BPF_RET)
+		return -EINVAL;
+
+	/* No scratch word is read on a path on which it was not written. Jumps go forward only. */
+	{
+		static const u16 none = 0xffff;
+		u16 known[FILTER_MAX], valid = 0;
+
+		for (u32 pc = 0; pc < len; pc++)
+			known[pc] = none;
+		for (u32 pc = 0; pc < len; pc++) {
+			const struct sock_filter *f = &code[pc];
+
+			valid &= known[pc];
+			switch (f->code) {
+			case BPF_ST:
+			case BPF_STX: valid |= (u16)(1u << f->k); break;
+			case BPF_LD | BPF_MEM:
+			case BPF_LDX | BPF_MEM:
+				if (!(valid & (1u << f->k)))
+					return -EINVAL;
+				break;
+			case BPF_JMP | BPF_JA:
+				known[pc + 1 + f->k] &= valid;
+				valid = none;
+				break;
+			default:
+				if (BPF_CLASS(f->code) != BPF_JMP)
+					break;
+				known[pc + 1 + f->jt] &= valid;
+				known[pc + 1 + f->jf] &= valid;
+				valid = none;
+			}
+		}
+	}
+	return 0;
+}
+
+u32 bpf_run(const struct sock_filter *code, u32 len, const struct seccomp_data *data)
+{
+	u32 a = 0, x = 0, mem[BPF_MEMWORDS] = {0};
+
+	for (u32 pc = 0; pc < len; pc++) {
+		const struct sock_filter *f = &code[pc];
+		u32 k = f->k;
+
+		if (BPF_CLASS(f->code) == BPF_ALU && BPF_SRC(f->code) == BPF_X)
+			k = x;
+		switch (f->code) {
+		case BPF_LD | BPF_W | BPF_ABS: memcpy(&a, (const u8 *)data + k, sizeof(a)); break;
+		case BPF_LD | BPF_W | BPF_LEN: a = sizeof(*data); break;
+		case BPF_LDX | BPF_W | BPF_LEN: x = sizeof(*data); break;
+		case BPF_LD | BPF_IMM: a = k; break;
+		case BPF_LDX | BPF_IMM: x = k; break;
+		case BPF_LD | BPF_MEM: a = mem[k]; break;
+		case BPF_LDX | BPF_MEM: x = mem[k]; break;
+		case BPF_ST: mem[k] = a; break;
+		case BPF_STX: mem[k] = x; break;
+		case BPF_MISC | BPF_TAX: x = a; break;
+		case BPF_MISC | BPF_TXA: a = x; break;
+		case BPF_RET | BPF_K: return k;
+		case BPF_RET | BPF_A: return a;
+		case BPF_JMP | BPF_JA: pc += k; break;
+		default:
+			if (BPF_CLASS(f->code) == BPF_JMP) {
+				u32 v = BPF_SRC(f->code) == BPF_X ? x : k;
+				bool yes = false;
+
+				switch (BPF_OP(f->code)) {
+				case BPF_JEQ: yes = a == v; break;
+				case BPF_JGE: yes = a >= v; break;
+				case BPF_JGT: yes = a > v; break;
+				case BPF_JSET: yes = a & v; break;
+				}
+				pc += yes ? f->jt : f->jf;
+				break;
+			}
+			switch (BPF_OP(f->code)) {
+			case BPF_ADD: a += k; break;
+			case BPF_SUB: a -= k; break;
+			case BPF_MUL: a *= k; break;
+			case BPF_DIV: a = k ? a / k : 0; break;
+			case BPF_AND: a &= k; break;
+			case BPF_OR: a |= k; break;
+			case BPF_XOR: a ^= k; break;
+			case BPF_LSH: a <<= k & 31; break;
+			case BPF_RSH: a >>= k & 31; break;
+			case BPF_NEG: a = -a; break;
+			}
+		}
+	}
+	return SECCOMP_RET_KILL_PROCESS;
+}
+
+void seccomp_get(struct seccomp_filter *f)
+{
+	if (f)
+		__atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
+}
+
+void seccomp_put(struct seccomp_filter *f)
+{
+	while (f && !__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL)) {
+		struct seccomp_filter *older = f->older;
+
+		sys_munmap(f, f->mapped);
+		f = older;
+	}
+}
+
+/* Puts a filter of @len instructions, to be filled in by the caller, on top of @older, which it takes. */
+static struct seccomp_filter *filter_new(u32 len, struct seccomp_filter *older)
+{
+	u64 size = ALIGN_UP(sizeof(struct seccomp_filter) + len * sizeof(struct sock_filter),
+			    0x10000);
+	struct seccomp_filter *f = window_map(size, PROT_READ | PROT_WRITE);
+
+	if (!f)
+		return NULL;
+	f->refs = 1;
+	f->len = len;
+	f->mapped = size;
+	f->older = older;
+	return f;
+}
+
+/* A filter that a sibling has put on everybody (TSYNC) is taken over at the next call. */
+static void adopt_shared(struct thread *t)
+{
+	struct proc *p = t->proc;
+
+	struct seccomp_filter *f;
+
+	lock_acquire(&p->lock, t->id);
+	/* Unless what this thread has is built on it already. */
+	for (f = t->filters; f && f != p->filters;)
+		f = f->older;
+	if (!f && p->filters) {
+		seccomp_get(p->filters);
+		seccomp_put(t->filters);
+		t->filters = p->filters;
+		t->seccomp_mode = SECCOMP_MODE_FILTER;
+	}
+	lock_release(&p->lock, t->id);
+}
+
+/* Which verdict wins among filters: the smallest action, as a signed number. */
+static bool outranks(u32 a, u32 b)
+{
+	return (s32)(a & SECCOMP_RET_ACTION_FULL) < (s32)(b & SECCOMP_RET_ACTION_FULL);
+}
+
+static void raise_sigsys(struct thread *t, u64 nr, u32 ret_data)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = SIGSYS;
+	info.si_code = SYS_SECCOMP;
+	info.si_errno = (int)ret_data;
+	info.si_call_addr = (void *)t->dbt.regs.rip;
+	info.si_syscall = (int)nr;
+	info.si_arch = AUDIT_ARCH_X86_64;
+	signal_raise(t, &info, 0, 0, 0);
+}
+
+static bool strict_allows(u64 nr)
+{
+	return nr == __NR_read || nr == __NR_write || nr == __NR_exit || nr == __NR_rt_sigreturn;
+}
+
+/* Dies of SIGSYS, or SIGKILL for the strict mode, whatever the dispositions are. */
+static void kill_guest(struct thread *t, u64 nr, u32 ret_data, bool process)
+{
+	if (process) {
+		lock_acquire(&t->sighand->lock, t->id);
+		memset(&t->sighand->act[SIGSYS], 0, sizeof(t->sighand->act[SIGSYS]));
+		lock_release(&t->sighand->lock, t->id);
+		t->sigmask &= ~SIG(SIGSYS);
+		raise_sigsys(t, nr, ret_data);
+		return;
+	}
+	signal_block_all();
+	t->pending_count = 0;
+	t->dbt.regs.gpr[DBT_RDI] = SIGSYS;
+	thread_end(t, SIGSYS, SIGSYS);
+}
+
+bool seccomp_allows(struct thread *t, u64 nr)
+{
+	struct dbt_regs *r = &t->dbt.regs;
+	struct seccomp_data data = {
+		.nr = (int)nr,
+		.arch = AUDIT_ARCH_X86_64,
+		.instruction_pointer = r->rip,
+	};
+	u32 verdict = SECCOMP_RET_ALLOW;
+
+	if (t->proc->filters != t->filters)
+		adopt_shared(t);
+	if (t->seccomp_mode == SECCOMP_MODE_STRICT) {
+		if (strict_allows(nr))
+			return true;
+		/* SIGKILL to this thread; strict programs have one. */
+		sys_tgkill(sys_getpid(), sys_gettid(), SIGKILL);
+		return false;
+	}
+	for (u32 i = 0; i < 6; i++)
+		data.args[i] = guest_arg(t, i);
+	for (struct seccomp_filter *f = t->filters; f; f = f->older) {
+		u32 v = bpf_run(f->code, f->len, &data);
+
+		if (outranks(v, verdict))
+			verdict = v;
+	}
+	switch (verdict & SECCOMP_RET_ACTION_FULL) {
+	case SECCOMP_RET_ALLOW:
+	case SECCOMP_RET_LOG: return true;
+	case SECCOMP_RET_ERRNO: {
+		u32 err = verdict & SECCOMP_RET_DATA;
+
+		r->gpr[DBT_RAX] = -(u64)(err > 4095 ? 4095 : err);
+		return false;
+	}
+	case SECCOMP_RET_TRAP:
+		/* As the kernel leaves it: rax still holds the number. */
+		raise_sigsys(t, nr, verdict & SECCOMP_RET_DATA);
+		return false;
+	case SECCOMP_RET_TRACE:
+	case SECCOMP_RET_USER_NOTIF:
+		/* Nobody listens: that is what the kernel answers then. */
+		r->gpr[DBT_RAX] = (u64)-ENOSYS;
+		return false;
+	case SECCOMP_RET_KILL_THREAD:
+		kill_guest(t, nr, verdict & SECCOMP_RET_DATA,
+			   __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
+		return false;
+	default: kill_guest(t, nr, verdict & SECCOMP_RET_DATA, true); return false;
+	}
+}
+
+static u32 total_insns(const struct seccomp_filter *f)
+{
+	u32 n = 0;
+
+	/* The kernel charges each filter four more. */
+	for (; f; f = f->older)
+		n += f->len + 4;
+	return n;
+}
+
+static bool may_install(void)
+{
+	u32 caps[6] = {0}, head[2] = {0x20080522, 0};
+
+	if (sys_prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return true;
+	/* CAP_SYS_ADMIN, effective. */
+	return !raw_call2(__NR_capget, (long)head, (long)caps) && caps[0] & (1u << 21);
+}
+
+static long install_filter(struct thread *t, u64 flags, u64 prog_at)
+{
+	struct {
+		u16 len;
+		u64 code;
+	} prog;
+	struct seccomp_filter *f;
+	long ret;
+
+	if (flags &
+	    ~(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_SPEC_ALLOW |
+	      SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC_ESRCH | (1u << 5)))
+		return -EINVAL;
+	if (guest_read(&prog, prog_at, sizeof(prog)))
+		return -EFAULT;
+	if (!prog.len || prog.len > FILTER_MAX)
+		return -EINVAL;
+	if (!may_install())
+		return -EACCES;
+	/* A supervisor could not be told about calls that the kernel does not judge. */
+	if (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER)
+		return -EBUSY;
+	f = filter_new(prog.len, NULL);
+	if (!f)
+		return -ENOMEM;
+	ret = -EFAULT;
+	if (guest_read(f->code, prog.code, prog.len * sizeof(struct sock_filter)))
+		goto out;
+	ret = bpf_check(f->code, prog.len);
+	if (ret)
+		goto out;
+	ret = -EINVAL;
+	if (t->seccomp_mode == SECCOMP_MODE_STRICT)
+		goto out;
+	ret = -ENOMEM;
+	if (total_insns(t->filters) + prog.len > PATH_MAX_INSNS)
+		goto out;
+	f->older = t->filters;
+	f->log = flags & SECCOMP_FILTER_FLAG_LOG;
+	t->filters = f;
+	t->seccomp_mode = SECCOMP_MODE_FILTER;
+	if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
+		lock_acquire(&t->proc->lock, t->id);
+		seccomp_get(f);
+		seccomp_put(t->proc->filters);
+		__atomic_store_n(&t->proc->filters, f, __ATOMIC_RELEASE);
+		lock_release(&t->proc->lock, t->id);
+	}
+	return 0;
+out:
+	seccomp_put(f);
+	return ret;
+}
+
+static long set_strict(struct thread *t)
+{
+	if (t->seccomp_mode == SECCOMP_MODE_FILTER)
+		return -EINVAL;
+	t->seccomp_mode = SECCOMP_MODE_STRICT;
+	return 0;
+}
+
+long guest_seccomp(struct thread *t)
+{
+	u64 flags = guest_arg(t, 1), at = guest_arg(t, 2);
+	u32 action;
+
+	switch ((u32)guest_arg(t, 0)) {
+	case SECCOMP_SET_MODE_STRICT: return flags || at ? -EINVAL : set_strict(t);
+	case SECCOMP_SET_MODE_FILTER: return install_filter(t, flags, at);
+	case SECCOMP_GET_ACTION_AVAIL:
+		if (flags)
+			return -EINVAL;
+		if (guest_read(&action, at, sizeof(action)))
+			return -EFAULT;
+		/* A notification could never be received. */
+		if (action == SECCOMP_RET_USER_NOTIF)
+			return -EOPNOTSUPP;
+		return call_kernel(t);
+	}
+	return call_kernel(t);
+}
+
+long seccomp_prctl(struct thread *t)
+{
+	if ((int)guest_arg(t, 0) == PR_GET_SECCOMP) {
+		if (t->seccomp_mode == SECCOMP_MODE_DISABLED)
+			return call_kernel(t);
+		return t->seccomp_mode;
+	}
+	switch (guest_arg(t, 1)) {
+	case SECCOMP_MODE_STRICT: return set_strict(t);
+	case SECCOMP_MODE_FILTER: return install_filter(t, 0, guest_arg(t, 2));
+	}
+	return -EINVAL;
+}
+
+size_t seccomp_save(struct thread *t, void *buf, size_t size)
+{
+	u8 *at = buf;
+	size_t n = 0;
+
+	for (struct seccomp_filter *f = t->filters; f; f = f->older) {
+		size_t len = f->len * sizeof(struct sock_filter);
+
+		if (n + sizeof(u32) + len > size)
+			break;
+		memcpy(at + n, &f->len, sizeof(u32));
+		memcpy(at + n + sizeof(u32), f->code, len);
+		n += sizeof(u32) + len;
+	}
+	return n;
+}
+
+int seccomp_load(struct thread *t, const void *buf, size_t len)
+{
+	const u8 *at = buf;
+	struct seccomp_filter *last = NULL;
+
+	for (size_t n = 0; n < len;) {
+		struct seccomp_filter *f;
+		u32 insns;
+
+		memcpy(&insns, at + n, sizeof(insns));
+		n += sizeof(insns);
+		if (insns > FILTER_MAX || n + insns * sizeof(struct sock_filter) > len)
+			return -EINVAL;
+		f = filter_new(insns, NULL);
+		if (!f)
+			return -ENOMEM;
+		memcpy(f->code, at + n, insns * sizeof(struct sock_filter));
+		n += insns * sizeof(struct sock_filter);
+		if (last)
+			last->older = f;
+		else
+			t->filters = f;
+		last = f;
+	}
+	return 0;
+}

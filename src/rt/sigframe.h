@@ -1,0 +1,42 @@
+/*
+ * PURPOSE: the signal frame of x86-64 Linux, byte for byte as the kernel lays it out on the stack of
+ * the program (arch/x86/kernel/signal_64.c), and the way back from it.
+ */
+#ifndef RT_SIGFRAME_H
+#define RT_SIGFRAME_H
+
+#include <linux/signal.h>
+
+#include <asm/sigcontext.h>
+#include <asm/ucontext.h> /* which needs the two above */
+
+#include "rt/thread.h"
+
+struct sigframe {
+	u64 restorer;
+	struct ucontext uc;
+	siginfo_t info;
+};
+
+/*
+ * Builds the frame for @act on the guest's stack from t->regs and @kuc, the frame that the kernel has
+ * made for us, and makes t->regs enter the handler. @mask is what sigreturn is to restore.
+ * -EFAULT: the stack cannot take it.
+ */
+int sigframe_build(struct thread *t, const struct sys_sigaction *act, const struct pending *p,
+		   const struct ucontext *kuc, u64 mask);
+
+/* The vector state in the kernel's frame becomes what a handler starts with. */
+void sigframe_init_xstate(struct ucontext *kuc);
+
+/*
+ * The way back: sets t->regs from the frame at the guest's rsp, restores the vector state, and sets
+ * *@mask. -EFAULT: there is no such frame.
+ */
+int sigframe_restore(struct thread *t, u64 *mask);
+
+/* As the kernel's sas_ss_flags(): 0, SS_ONSTACK or SS_DISABLE, for a stack pointer @sp. */
+u32 altstack_flags(const struct thread *t, u64 sp);
+bool altstack_on(const struct thread *t, u64 sp);
+
+#endif

@@ -1,0 +1,74 @@
+#include "rt/trap.h"
+
+#include "rt/guest-mem.h"
+#include "rt/signal.h"
+#include "rt/window.h"
+
+#define VSYSCALL 0xffffffffff600000ul
+
+/*
+ * The legacy vsyscall page is executable but not readable, so it cannot be translated. The kernel
+ * itself emulates it: the three entries are calls that return.
+ */
+static bool vsyscall(struct thread *t)
+{
+	struct dbt_regs *r = &t->dbt.regs;
+	long nr, ret;
+	u64 to;
+
+	switch (r->rip - VSYSCALL) {
+	case 0x000: nr = __NR_gettimeofday; break;
+	case 0x400: nr = __NR_time; break;
+	case 0x800: nr = __NR_getcpu; break;
+	default: return false;
+	}
+	if (guest_read(&to, r->gpr[DBT_RSP], sizeof(to)))
+		return false;
+	ret = raw_call3(nr, (long)r->gpr[DBT_RDI], (long)r->gpr[DBT_RSI], 0);
+	if (ret == -EFAULT)
+		return false;
+	r->gpr[DBT_RAX] = (u64)ret;
+	r->gpr[DBT_RSP] += 8;
+	r->rip = to;
+	return true;
+}
+
+void trap_no_exec(struct thread *t)
+{
+	u64 addr = t->dbt.stop_addr, err = 0x14;
+	int code = SEGV_MAPERR;
+	u8 byte;
+
+	if (t->dbt.regs.rip >= VSYSCALL && vsyscall(t))
+		return;
+	if (addr >= TASK_SIZE + 0x1000 && addr < 0xffff800000000000ul) {
+		/* Not canonical: a general protection fault. */
+		signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
+		return;
+	}
+	/* Something is there: then it is not executable. Unreadable memory counts as nothing. */
+	if (addr < TASK_SIZE && !guest_read(&byte, addr, 1)) {
+		code = SEGV_ACCERR;
+		err = 0x15;
+	}
+	signal_fault(t, SIGSEGV, code, addr, 14, err);
+}
+
+void trap_cpuid(struct thread *t)
+{
+	struct dbt_regs *r = &t->dbt.regs;
+	u32 a = (u32)r->gpr[DBT_RAX], c = (u32)r->gpr[DBT_RCX], b, d;
+
+	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	r->gpr[DBT_RAX] = a;
+	r->gpr[DBT_RBX] = b;
+	r->gpr[DBT_RCX] = c;
+	r->gpr[DBT_RDX] = d;
+	dbt_retire(&t->dbt);
+}
+
+void trap_virtual(struct thread *t)
+{
+	CHECK(!"this translator was not asked to stop at rdtsc or rdrand");
+	(void)t;
+}

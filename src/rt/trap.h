@@ -1,0 +1,13 @@
+/* PURPOSE: answers to what translated code cannot do by itself and is no system call. */
+#ifndef RT_TRAP_H
+#define RT_TRAP_H
+
+#include "rt/thread.h"
+
+/* Execution reached what the guest may not execute: a page fault on fetch, or the vsyscall page. */
+void trap_no_exec(struct thread *t);
+void trap_cpuid(struct thread *t);
+/* rdtsc, rdtscp, rdrand, rdseed of a deterministic run. */
+void trap_virtual(struct thread *t);
+
+#endif

@@ -1,0 +1,187 @@
+/*
+ * A guest's system call, made so that a signal handler can tell by the interrupted pc how far it got:
+ *
+ *   [guest_call_begin, guest_call_insn]  not made yet, or the kernel wants it restarted. The handler
+ *                                        sends it to guest_call_redo. Made before if rcx == guest_call_end.
+ *   guest_call_end                       made; rax is its result
+ *
+ * struct sys_guest_ret guest_call(const u64 nr_args[7], const u32 *pending)
+ */
+	.text
+	.globl guest_call, guest_call_begin, guest_call_insn, guest_call_end, guest_call_redo
+	.hidden guest_call, guest_call_begin, guest_call_insn, guest_call_end, guest_call_redo
+	.type guest_call, @function
+guest_call:
+	movq	%rdi, %rcx
+	movq	%rsi, %r11
+	movq	(%rcx), %rax
+	movq	8(%rcx), %rdi
+	movq	16(%rcx), %rsi
+	movq	24(%rcx), %rdx
+	movq	32(%rcx), %r10
+	movq	40(%rcx), %r8
+	movq	48(%rcx), %r9
+guest_call_begin:
+	cmpl	$0, (%r11)
+	jne	guest_call_redo
+guest_call_insn:
+	syscall
+guest_call_end:
+	xorl	%edx, %edx
+	ret
+guest_call_redo:
+	movl	$1, %edx
+	ret
+	.size guest_call, . - guest_call
+
+/*
+ * The handler of every signal that the runtime catches. The guest may have been running with
+ * EFLAGS.AC set, which C code must not see.
+ */
+	.globl signal_entry, signal_restorer
+	.hidden signal_entry, signal_restorer
+	.type signal_entry, @function
+signal_entry:
+	pushfq
+	andq	$~0x40000, (%rsp)
+	popfq
+	jmp	signal_handler
+	.size signal_entry, . - signal_entry
+	.type signal_restorer, @function
+signal_restorer:
+	movl	$15, %eax
+	syscall
+	ud2
+	.size signal_restorer, . - signal_restorer
+
+/*
+ * void signal_trap(void): has the kernel make a signal frame, whose vector state is the program's,
+ * at a place that the handler knows.
+ */
+	.globl signal_trap, signal_trap_end
+	.hidden signal_trap, signal_trap_end
+	.type signal_trap, @function
+signal_trap:
+	int3
+signal_trap_end:
+	ret
+	.size signal_trap, . - signal_trap
+
+/*
+ * void signal_return(struct ucontext *uc): rt_sigreturn(2) with a frame whose rip and rsp are made to
+ * come back here. What lasts is what is not a general register: the vector state and the mask.
+ */
+	.globl signal_return
+	.hidden signal_return
+	.type signal_return, @function
+signal_return:
+	pushq	%rbx
+	pushq	%rbp
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	leaq	1f(%rip), %rax
+	movq	%rsp, 160(%rdi)		/* uc_mcontext.rsp */
+	movq	%rax, 168(%rdi)		/* uc_mcontext.rip */
+	movq	%rdi, %rsp
+	movl	$15, %eax
+	syscall
+	ud2
+1:	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbp
+	popq	%rbx
+	ret
+	.size signal_return, . - signal_return
+
+/* long guest_copy(void *to, const void *from, size_t len): bytes not copied; faults end it. */
+	.globl guest_copy, guest_copy_insn, guest_copy_end
+	.hidden guest_copy, guest_copy_insn, guest_copy_end
+	.type guest_copy, @function
+guest_copy:
+	movq	%rdx, %rcx
+guest_copy_insn:
+	rep movsb
+guest_copy_end:
+	movq	%rcx, %rax
+	ret
+	.size guest_copy, . - guest_copy
+
+/* void thread_leave(void *area, size_t len, int status): unmaps the stack it stands on, and exits. */
+	.globl thread_leave
+	.hidden thread_leave
+	.type thread_leave, @function
+thread_leave:
+	movl	%edx, %r12d
+	movl	$11, %eax		/* munmap */
+	syscall
+1:	movl	%r12d, %edi
+	movl	$60, %eax		/* exit */
+	syscall
+	jmp	1b
+	.size thread_leave, . - thread_leave
+
+/*
+ * long thread_spawn(u64 nr, u64 a, u64 b, u64 c, u64 d, void *child_stack_top, u64 e)
+ * clone or clone3 for a child that shares our memory. The child comes out on a stack of its own in
+ * thread_begin(its struct thread, which lies at the top of that stack); the parent gets the result.
+ * The child's guest stack is no business of the kernel's.
+ */
+	.globl thread_spawn
+	.hidden thread_spawn
+	.type thread_spawn, @function
+thread_spawn:
+	pushq	%rbx
+	movq	%r9, %rbx
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+	movq	%r8, %r10
+	movq	16(%rsp), %r8		/* the seventh argument, above rbx and the return address */
+	syscall
+	testq	%rax, %rax
+	jnz	1f
+	movq	%rbx, %rsp
+	xorl	%ebp, %ebp
+	movq	(%rsp), %rdi
+	call	thread_begin
+	ud2
+1:	popq	%rbx
+	ret
+	.size thread_spawn, . - thread_spawn
+
+/* void start_on_stack(void *arg, void *stack_top, void (*fn)(void *)): fn(arg) on another stack. */
+	.globl start_on_stack
+	.hidden start_on_stack
+	.type start_on_stack, @function
+start_on_stack:
+	movq	%rsi, %rsp
+	xorl	%ebp, %ebp
+	call	*%rdx
+	ud2
+	.size start_on_stack, . - start_on_stack
+
+/* The kernel starts the runtime here. */
+	.globl _start
+	.type _start, @function
+_start:
+	movq	%rsp, %rdi
+	leaq	start_stack_top(%rip), %rsp
+	xorl	%ebp, %ebp
+	call	start
+	ud2
+	.size _start, . - _start
+
+	.bss
+	.balign 4096
+start_stack:
+	.skip 65536
+	.globl start_stack_top
+	.hidden start_stack_top
+start_stack_top:
+
+	.section .note.GNU-stack, "", @progbits
