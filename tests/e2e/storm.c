@@ -99,7 +99,9 @@ static void execs(char **argv, char **envp)
 	die(6);
 }
 
-__attribute__((used)) void start(long *sp)
+void start(long *sp); /* called by _start below */
+
+void start(long *sp)
 {
 	char **argv = (char **)(sp + 1), **envp = argv + sp[0] + 1;
 
