@@ -170,6 +170,8 @@ struct dbt_block {
 #define BLOCK_CHECKED    BIT(1) /* never linked to, in no table; dispatch compares the bytes */
 #define BLOCK_FLAGS_LIVE BIT(2) /* the arithmetic flags matter at its head */
 
+#define BLOCK_FALLS BIT(3) /* control may get past its last instruction */
+
 struct exec_range {
 	u64 start, end;
 	u32 flags; /* DBT_EXEC_* */

@@ -74,7 +74,8 @@ static u32 insn_at(const struct dbt_block *b, u32 off, bool *exact)
 	}
 	while (i < b->nr_insns && start + b->insns[i].native <= off)
 		start += b->insns[i++].native;
-	*exact = start == off;
+	/* What lies behind the last one is a place of the guest's only if it falls through to there. */
+	*exact = start == off && (i < b->nr_insns || b->flags & BLOCK_FALLS);
 	return i;
 }
 

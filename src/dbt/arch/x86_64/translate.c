@@ -124,8 +124,10 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 	}
 	block->code = emit_at(&b->e);
 	emit_insns(b);
-	if (falls_through(b))
+	if (falls_through(b)) {
+		block->flags |= BLOCK_FALLS;
 		branch_fall(b);
+	}
 	branch_sides_finish(b);
 	cache.hot = emit_at(&b->e);
 	block->code_end = cache.hot;

@@ -1,0 +1,41 @@
+/*
+ * PURPOSE: running functions of the test program itself as guest code: they share its memory, their
+ * system calls go to the kernel. guest_init() once; then each thread that runs guest code has one
+ * struct guest. Signal handlers are the harness's; see guest_step for what SIGTRAP does.
+ */
+#ifndef UNIT_DBT_GUEST_H
+#define UNIT_DBT_GUEST_H
+
+#include "dbt/dbt.h"
+
+#define GUEST_DONE 0x7e57ull /* where a guest function returns to; nothing is executable there */
+
+struct guest {
+	struct dbt_thread *t;
+	char *stack;              /* its top is where functions start */
+	u64 interrupts;           /* DBT_INTERRUPTED seen */
+	u64 fault_pc, fault_addr; /* of the last fault handed to the guest, which ends the run */
+	int fault_sig;
+	/* Not 0: single-step that many native instructions, then recover as if a signal had come. */
+	u64 step;
+	u64 stepped; /* how many there were before the run ended */
+	u32 outside; /* how many native instructions since the cache was left */
+};
+
+void guest_init(u32 flags, u32 mask, u64 cache_size);
+void guest_thread_init(struct guest *g);
+void guest_thread_exit(struct guest *g);
+
+/* Runs @fn(a, b, c) as the guest and returns its rax; the registers are in g->t->regs. */
+u64 guest_call(struct guest *g, const void *fn, u64 a, u64 b, u64 c);
+/* The same from g->t->regs as they are, until GUEST_DONE, or a fault, whose signal it returns (0). */
+int guest_run(struct guest *g);
+
+u64 guest_count(struct guest *g, enum meter_quantity q);
+
+/* Memory that the guest may execute and write; starts empty. */
+u8 *guest_code(u64 size, u32 exec_flags);
+
+extern __thread struct guest *guest_self;
+
+#endif

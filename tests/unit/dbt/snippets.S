@@ -1,0 +1,172 @@
+/* Guest code whose counts are known by counting the lines. SysV functions. */
+	.intel_syntax noprefix
+	.text
+	.macro fn name
+	.globl \name
+	.type \name, @function
+	.p2align 4
+\name:
+	.endm
+
+	/* 2 + 3n + 2: n times round; n >= 1 */
+fn snip_loop
+	xor	eax, eax
+	mov	rcx, rdi
+1:	add	rax, rcx
+	dec	rcx
+	jnz	1b
+	lea	rax, [rax + 1]
+	ret
+
+	/* A REP counts once: 5. */
+fn snip_rep
+	mov	rcx, rdi
+	lea	rdi, snip_buffer[rip]
+	xor	eax, eax
+	rep stosb
+	ret
+
+	/* Calls, indirect calls, indirect jumps, a taken and a not-taken jcc: 17 */
+fn snip_branches
+	push	rbx
+	xor	ebx, ebx
+	call	leaf
+	lea	rax, leaf[rip]
+	call	rax
+	lea	rdx, 1f[rip]
+	jmp	rdx
+	ud2
+1:	test	ebx, ebx
+	jz	2f
+	cmp	ebx, 2
+	jne	2f
+	mov	eax, ebx
+2:	pop	rbx
+	ret
+leaf:	inc	ebx
+	ret
+
+	/* Flags live over jumps, calls and counters. rax = what they were; 11 */
+fn snip_flags
+	mov	eax, edi
+	add	al, sil
+	jmp	1f
+1:	mov	ecx, 3
+	call	getflags
+	and	eax, 0x8d5
+	ret
+getflags:
+	jmp	2f
+2:	pushfq
+	pop	rax
+	ret
+
+	/* Red zone: what lies below rsp survives jumps of every kind. 19 */
+fn snip_redzone
+	mov	qword ptr [rsp - 8], 11
+	mov	qword ptr [rsp - 16], 22
+	mov	qword ptr [rsp - 128], 33
+	lea	rax, 1f[rip]
+	jmp	rax
+1:	mov	ecx, 1
+	jrcxz	2f
+	loop	2f
+	jmp	3f
+3:	stc
+	jnc	2f
+	xor	eax, eax
+	jnz	2f
+	mov	rax, [rsp - 8]
+	add	rax, [rsp - 16]
+	add	rax, [rsp - 128]
+	jmp	4f
+2:	mov	rax, -1
+4:	ret
+
+	/* Recursion: fib(rdi) */
+fn snip_fib
+	cmp	rdi, 2
+	jae	1f
+	mov	rax, rdi
+	ret
+1:	push	rbx
+	push	rdi
+	dec	rdi
+	call	snip_fib
+	mov	rbx, rax
+	pop	rdi
+	sub	rdi, 2
+	call	snip_fib
+	add	rax, rbx
+	pop	rbx
+	ret
+
+	/* Writes through a table of functions, returns their xor. */
+fn snip_table
+	push	r12
+	push	r13
+	mov	r12, rdi
+	xor	r13d, r13d
+1:	mov	rax, r12
+	and	eax, 3
+	lea	rcx, table[rip]
+	mov	rdi, r12
+	call	[rcx + rax * 8]
+	xor	r13, rax
+	dec	r12
+	jnz	1b
+	mov	rax, r13
+	pop	r13
+	pop	r12
+	ret
+t0:	lea	rax, [rdi + 1]
+	ret
+t1:	imul	rax, rdi, 77
+	ret
+t2:	bswap	rdi
+	mov	rax, rdi
+	ret	0
+t3:	mov	rax, rdi
+	xor	rax, snip_key[rip]
+	ret
+
+	/* Faults at the second instruction after reading the first's result. */
+fn snip_fault
+	mov	eax, 5
+	.globl	snip_fault_at
+snip_fault_at:
+	add	rax, [rdi]
+	ret
+
+	/* The guest's GS is its own. */
+fn snip_gs
+	wrgsbase rdi
+	mov	rax, gs:[8]
+	mov	rcx, 16
+	add	rax, gs:[rcx]
+	mov	gs:[rcx + 8], rax
+	rdgsbase rdx
+	sub	rdx, rdi
+	add	rax, rdx
+	ret
+
+	/* Return addresses that the callee has changed: goes back to 1f, not 0f. */
+fn snip_longjmp
+	mov	eax, 1
+	call	skip
+	mov	eax, 99
+1:	ret
+skip:	lea	rcx, 1b[rip]
+	mov	[rsp], rcx
+	inc	eax
+	ret
+
+	.data
+	.p2align 4
+table:	.quad	t0, t1, t2, t3
+	.globl	snip_key
+snip_key: .quad	0x123456789abcdef
+	.bss
+	.globl	snip_buffer
+snip_buffer: .skip 4096
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,302 @@
+/* Guest code runs as it does natively, and what it retires is counted exactly. */
+#include "unit/dbt/guest.h"
+#include "unit/test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
+u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_fault(u64 *p), snip_gs(u64 *p);
+u64 snip_longjmp(void);
+extern char snip_fault_at[];
+
+static struct guest *guest(void)
+{
+	static struct guest g;
+	static bool ready;
+
+	if (!ready) {
+		guest_init(DBT_CHECKS, DBT_MASK_ALL, 0);
+		guest_thread_init(&g);
+		ready = true;
+	}
+	return &g;
+}
+
+struct counts {
+	u64 q[METER_QUANTITIES];
+};
+
+static struct counts counts_now(void)
+{
+	struct counts c;
+
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		c.q[q] = guest_count(guest(), q);
+	return c;
+}
+
+static u64 since(const struct counts *c, enum meter_quantity q)
+{
+	return guest_count(guest(), q) - c->q[q];
+}
+
+TEST(counts_a_loop)
+{
+	for (u64 n = 1; n < 40; n += 7) {
+		struct counts c = counts_now();
+
+		EXPECT_EQ(guest_call(guest(), snip_loop, n, 0, 0), n * (n + 1) / 2 + 1);
+		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 2 + 3 * n + 2);
+		EXPECT_EQ(since(&c, METER_BRANCHES), n + 1);
+		EXPECT_EQ(since(&c, METER_CONDITIONAL), n);
+		EXPECT_EQ(since(&c, METER_TAKEN), n - 1);
+		EXPECT_EQ(since(&c, METER_RETURNS), 1);
+	}
+}
+
+TEST(a_rep_counts_once)
+{
+	struct counts c = counts_now();
+
+	guest_call(guest(), snip_rep, 1000, 0, 0);
+	EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 5);
+	EXPECT_EQ(since(&c, METER_BRANCHES), 1);
+}
+
+TEST(counts_every_kind_of_branch)
+{
+	for (int i = 0; i < 3; i++) {
+		struct counts c = counts_now();
+
+		EXPECT_EQ(guest_call(guest(), snip_branches, 0, 0, 0), 2);
+		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 18);
+		EXPECT_EQ(since(&c, METER_BRANCHES), 8);
+		EXPECT_EQ(since(&c, METER_CONDITIONAL), 2);
+		EXPECT_EQ(since(&c, METER_TAKEN), 0);
+		EXPECT_EQ(since(&c, METER_CALLS), 2);
+		EXPECT_EQ(since(&c, METER_RETURNS), 3);
+		EXPECT_EQ(since(&c, METER_INDIRECT), 2);
+	}
+}
+
+TEST(flags_survive)
+{
+	for (u64 a = 0; a < 256; a += 15)
+		for (u64 b = 1; b < 256; b += 50)
+			EXPECT_EQ(guest_call(guest(), snip_flags, a, b, 0), snip_flags(a, b));
+}
+
+TEST(the_red_zone_survives)
+{
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(guest_call(guest(), snip_redzone, 0, 0, 0), 66);
+}
+
+TEST(calls_return)
+{
+	EXPECT_EQ(guest_call(guest(), snip_fib, 20, 0, 0), 6765);
+	EXPECT_EQ(guest_call(guest(), snip_table, 1000, 0, 0), snip_table(1000));
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(guest_call(guest(), snip_longjmp, 0, 0, 0), 2);
+}
+
+TEST(gs_is_the_guests)
+{
+	u64 words[4] = {0, 30, 12, 0};
+
+	EXPECT_EQ(guest_call(guest(), snip_gs, (u64)words, 0, 0), 42);
+	EXPECT_EQ(words[3], 42);
+}
+
+TEST(a_fault_gives_the_state_before_it)
+{
+	struct counts c = counts_now();
+	u64 value = 37;
+
+	EXPECT_EQ(guest_call(guest(), snip_fault, 8, 0, 0), ~0ull);
+	EXPECT_EQ(guest()->fault_sig, SIGSEGV);
+	EXPECT_EQ(guest()->fault_addr, 8);
+	EXPECT_EQ(guest()->fault_pc, (u64)snip_fault_at);
+	EXPECT_EQ(guest()->t->regs.gpr[DBT_RAX], 5);
+	EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 1);
+	/* As a handler that mends the cause and returns. */
+	guest()->t->regs.gpr[DBT_RDI] = (u64)&value;
+	EXPECT_EQ(guest_run(guest()), 0);
+	EXPECT_EQ(guest()->t->regs.gpr[DBT_RAX], 42);
+	EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 3);
+}
+
+/* Interrupts after each native instruction in turn: result and counts must not depend on it. */
+static void interrupt_everywhere(const void *fn, u64 a)
+{
+	struct guest *g = guest();
+	struct counts c;
+	u64 want, n[METER_QUANTITIES];
+
+	guest_call(g, fn, a, 0, 0);
+	c = counts_now();
+	want = guest_call(g, fn, a, 0, 0);
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		n[q] = since(&c, q);
+	for (g->step = 1;; g->step++) {
+		u64 step = g->step;
+
+		c = counts_now();
+		EXPECT_EQ(guest_call(g, fn, a, 0, 0), want);
+		for (u32 q = 0; q < METER_QUANTITIES; q++)
+			if (since(&c, q) != n[q])
+				TEST_FAIL(
+					"after %llu native instructions: quantity %u is %llu, not %llu",
+					(unsigned long long)step, q,
+					(unsigned long long)since(&c, q), (unsigned long long)n[q]);
+		if (g->stepped < step || test_failures)
+			break;
+	}
+	g->step = 0;
+}
+
+TEST(signals_anywhere)
+{
+	interrupt_everywhere(snip_loop, 3);
+	interrupt_everywhere(snip_rep, 20);
+	interrupt_everywhere(snip_branches, 0);
+	interrupt_everywhere(snip_flags, 200);
+	interrupt_everywhere(snip_redzone, 0);
+	interrupt_everywhere(snip_fib, 4);
+	interrupt_everywhere(snip_table, 9);
+	interrupt_everywhere(snip_longjmp, 0);
+}
+
+static u64 burn(u64 n)
+{
+	volatile u64 x = 1;
+	char text[64];
+
+	for (u64 i = 0; i < n; i++) {
+		x = x * 6364136223846793005ull + snip_fib(5);
+		if (i % 64 == 0)
+			snprintf(text, sizeof(text), "%llu %f", (unsigned long long)x,
+				 (double)i / 3);
+	}
+	return x;
+}
+
+TEST(a_storm_of_signals_changes_nothing)
+{
+	struct itimerval tick = {{0, 300}, {0, 300}}, off = {{0, 0}, {0, 0}};
+	struct counts c;
+	u64 want, n, before;
+
+	guest_call(guest(), burn, 3000, 0, 0);
+	c = counts_now();
+	want = guest_call(guest(), burn, 3000, 0, 0);
+	n = since(&c, METER_INSTRUCTIONS);
+	EXPECT_EQ(want, burn(3000));
+	before = guest()->interrupts;
+	setitimer(ITIMER_REAL, &tick, NULL);
+	for (int i = 0; i < 30; i++) {
+		c = counts_now();
+		EXPECT_EQ(guest_call(guest(), burn, 3000, 0, 0), want);
+		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), n);
+	}
+	setitimer(ITIMER_REAL, &off, NULL);
+	EXPECT(guest()->interrupts > before);
+}
+
+static u8 *test_code(u64 size, u32 flags)
+{
+	guest();
+	return guest_code(size, flags);
+}
+
+/* mov eax, imm32; ret */
+static void write_return(u8 *p, u32 value)
+{
+	p[0] = 0xb8;
+	memcpy(p + 1, &value, 4);
+	p[5] = 0xc3;
+}
+
+TEST(rewritten_code_runs_as_rewritten)
+{
+	u8 *p = test_code(8192, DBT_EXEC_WRITABLE);
+
+	for (u32 i = 0; i < 100; i++) {
+		write_return(p, i);
+		EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), i);
+		EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), i);
+	}
+}
+
+TEST(code_may_change_unseen)
+{
+	u8 *p = test_code(4096, DBT_EXEC_CHECKED);
+
+	for (u32 i = 0; i < 20; i++) {
+		write_return(p, i);
+		EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), i);
+	}
+}
+
+TEST(code_may_change_what_it_is_about_to_execute)
+{
+	/* mov byte [rip+1], dil ; mov eax, 0 (its first immediate byte was just written) ; ret */
+	static const u8 code[] = {0x40, 0x88, 0x3d, 1, 0, 0, 0, 0xb8, 0, 0, 0, 0, 0xc3};
+	u8 *p = test_code(4096, DBT_EXEC_WRITABLE);
+
+	memcpy(p, code, sizeof(code));
+	for (u32 i = 0; i < 50; i++)
+		EXPECT_EQ(guest_call(guest(), p, i, 0, 0), i);
+}
+
+TEST(removed_code_does_not_run)
+{
+	u8 *p = test_code(4096, 0);
+
+	write_return(p, 7);
+	EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), 7);
+	dbt_exec_remove(guest()->t, (u64)p, 4096);
+	EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), ~0ull);
+	EXPECT_EQ(guest()->fault_addr, (u64)p);
+	dbt_exec_add(guest()->t, (u64)p, 4096, 0);
+	write_return(p, 8);
+	EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), 8);
+	dbt_check(guest()->t);
+}
+
+static void *other_thread(void *arg)
+{
+	struct guest g;
+	u64 want = *(u64 *)arg;
+
+	guest_thread_init(&g);
+	for (int i = 0; i < 40; i++)
+		EXPECT_EQ(guest_call(&g, burn, 2000, 0, 0), want);
+	guest_thread_exit(&g);
+	return NULL;
+}
+
+TEST(threads_share_the_cache_while_it_is_flushed)
+{
+	pthread_t threads[3];
+	u64 want = burn(2000);
+	struct dbt_stats before, after;
+
+	guest();
+	dbt_stats_read(&before);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, other_thread, &want);
+	for (u32 i = 0; i < 60; i++) {
+		usleep(2000);
+		dbt_set_mask(guest()->t, i & 1 ? DBT_MASK_ALL : DBT_MASK_COUNT);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	dbt_stats_read(&after);
+	EXPECT_EQ(after.flushes - before.flushes, 60);
+	dbt_check(guest()->t);
+}
