@@ -265,7 +265,8 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 		ret = thread_spawn(__NR_clone3, (u64)rq->args3, rq->b, 0, 0, top, 0);
 	else
 		ret = thread_spawn(__NR_clone, rq->flags, 0, rq->c, rq->d, top, rq->e);
-	if (sys_failed(ret) || c->vfork_child) {
+	/* A child that is no vfork's may have ended by now, and its area with it: not a look at @c. */
+	if (sys_failed(ret) || rq->flags & CLONE_VFORK) {
 		/* The child of a vfork has become another program, or is dead; either way it has left us. */
 		if (sys_failed(ret) || !c->execing)
 			meter_free(c->meter);
