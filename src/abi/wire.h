@@ -74,25 +74,20 @@ struct wire_card {
 
 #define WIRE_CARDS 256u
 
-/* S, before HELLO is answered, but where another says otherwise. */
+/* S: the head before HELLO is answered, the cards at any time. */
 struct wire_proc {
 	u64 magic;
 	u32 version;
 	u32 slots;
-	u64 pad0[6];
-	u64 perf_fds[16];  /* G, before execve: descriptors 0..1023 that may be perf fds; a cache */
-	u32 perf_fds_high; /* G, before execve: 1: some perf fd is above 1023 */
-	u32 reserved;
-	u64 pad1[47];
-	struct wire_card cards[WIRE_CARDS]; /* S, any time */
+	u64 pad[14];
+	struct wire_card cards[WIRE_CARDS];
 };
 
 /* `watch` of a struct meter; S. What its thread has to tell before it happens. */
 enum wire_watch {
 	WIRE_WATCH_TASKS = 1, /* making threads and processes (WIRE_OP_FORK) */
 	WIRE_WATCH_EXIT = 2,  /* its end (WIRE_OP_EXIT), but that by exit_group or a signal */
-	WIRE_WATCH_EXEC = 4,  /* a new program: HELLO with WIRE_HELLO_EXEC, before its first
-				 instruction */
+	WIRE_WATCH_EXEC = 4,  /* a new program, before its first instruction: HELLO with the flag */
 };
 
 enum wire_word {
@@ -129,9 +124,9 @@ enum wire_op {
 	WIRE_OP_PRCTL = 7,
 	/* a descriptor is sent before; ret 0: out0..out2 as of OPEN; -ENOENT: not a perf fd */
 	WIRE_OP_LOOKUP = 8,
-	/* arg0 clone flags, arg1: the meter of the task about to be made, or WIRE_NO_METER if it will
-	 * be told. ret: a token. A process (no CLONE_THREAD): one fd, the child's end of its own
-	 * socket, on which it says HELLO; the parent closes its copy. */
+	/* arg0 clone flags, arg1 the meter of the task about to be made. ret: a token. A process (no
+	 * CLONE_THREAD): one fd, the child's end of its own socket, on which it says HELLO; the parent
+	 * closes its copy. A thread has the token in its first call. */
 	WIRE_OP_FORK = 9,
 	/* arg0 a token: the task was not made after all */
 	WIRE_OP_UNFORK = 10,
@@ -144,7 +139,7 @@ enum wire_op {
 
 #define WIRE_NO_EVENT  0ull    /* group_fd -1 */
 #define WIRE_BAD_EVENT (~0ull) /* a descriptor that is no perf fd: EBADF */
-#define WIRE_NO_METER  (~0u)
+#define WIRE_NO_METER  (~0u)   /* nowhere in the tree */
 
 enum wire_attr_flags {
 	WIRE_ATTR_TAIL = 1,  /* a byte beyond what is sent and below attr.size is not zero */
@@ -188,13 +183,14 @@ struct wire_slot {
 enum wire_kick_what {
 	WIRE_KICK_CALL = 1,  /* `slot` has posted */
 	WIRE_KICK_FD = 2,    /* carries one fd for the next request of `slot` */
-	WIRE_KICK_HELLO = 3, /* a process, or after exec its new image, is there */
+	WIRE_KICK_HELLO = 3, /* a process introduces itself */
 };
 
 enum wire_hello_flags {
-	WIRE_HELLO_EXEC = 1,  /* on its own socket: a new program in a process known already; only
-				 the thread with `meter` lives on, and is the leader now */
-	WIRE_HELLO_CHILD = 2, /* on the socket that WIRE_OP_FORK gave */
+	/* A new program in a process: only the thread with `meter` lives on, as the leader. */
+	WIRE_HELLO_EXEC = 1,
+	/* On the socket that WIRE_OP_FORK gave. */
+	WIRE_HELLO_CHILD = 2,
 };
 
 struct wire_kick {
@@ -222,7 +218,7 @@ struct wire_parcel {
  * process has mapped before it executes its first instruction. S, complete before the first guest
  * starts; magic 0: there is no session, only counting.
  */
-#define WIRE_VIEW_IN 3584u /* offset in the page */
+#define WIRE_VIEW_IN 3776u /* offset in the page */
 struct wire_view {
 	u64 magic;
 	u32 any_event; /* this session has had an event: descriptors received may be perf fds */
@@ -235,7 +231,8 @@ struct wire_view {
 };
 
 enum wire_view_flags {
-	WIRE_VIEW_RDPMC = 1, /* rdpmc executes in guests */
+	WIRE_VIEW_RDPMC = 1,  /* rdpmc executes in guests */
+	WIRE_VIEW_LAUNCH = 2, /* the first program says HELLO with WIRE_HELLO_EXEC */
 };
 
 _Static_assert(sizeof(struct wire_card) == 128, "cards do not share cache lines");

@@ -187,8 +187,8 @@ void core_timer_run(struct core *core);
 /* Tasks: one per thread. */
 
 /*
- * A task that nobody forked (the session's first). @tgid is the process's id; @tid may be changed by
- * task_set_tid() (exec by another thread than the leader). @host is the host's pointer.
+ * A task that nobody forked (the session's first). @tgid is the process's id; task_set_ids()
+ * changes both (exec by another thread than the leader). @host is the host's pointer.
  * NULL only without memory.
  */
 struct task *task_new(struct core *core, int tid, int tgid, void *host);
@@ -230,7 +230,8 @@ void task_sched_in(struct task *task, u32 cpu);
 /* @task left its CPU; no-op if it is on none. Its counters must be readable as of this moment. */
 void task_sched_out(struct task *task);
 
-void task_set_tid(struct task *task, int tid);
+/* What the host learns of a task after it was made, or when exec makes it another. */
+void task_set_ids(struct task *task, int tid, int tgid);
 int task_tid(const struct task *task);
 int task_tgid(const struct task *task);
 void *task_host(const struct task *task);

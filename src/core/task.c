@@ -96,9 +96,10 @@ void task_exit(struct task *task)
 	core_settle(core);
 }
 
-void task_set_tid(struct task *task, int tid)
+void task_set_ids(struct task *task, int tid, int tgid)
 {
 	task->tid = tid;
+	task->tgid = tgid;
 }
 
 int task_tid(const struct task *task)

@@ -113,24 +113,74 @@ struct carrier *carrier_by_fd(struct session *s, int fd)
 	return NULL;
 }
 
-/* The last descriptor is closed: so is the event. */
+/* No descriptor is left; a mapping keeps the event as it keeps a file. */
 void carrier_closed(struct carrier *c)
+{
+	c->closed = true;
+	epoll_ctl(c->s->ends, EPOLL_CTL_DEL, c->wfd, NULL);
+	if (!c->maps)
+		carrier_end(c);
+}
+
+void carrier_end(struct carrier *c)
 {
 	struct session *s = c->s;
 
 	c->poll.gone = true;
-	epoll_ctl(s->ends, EPOLL_CTL_DEL, c->wfd, NULL);
 	card_drop(c);
 	s->handles[c->index] = NULL;
 	if (c->index < s->handle_hint)
 		s->handle_hint = c->index;
 	event_set_host(c->event, NULL);
-	if (c->page)
-		event_set_page(c->event, NULL);
 	event_put(c->event);
 	c->event = NULL;
 	list_move_tail(&c->link, &s->dead_carriers);
 	cards_publish(s);
+}
+
+/* @p has mapped @c's event once more (@times 1) or once less (-1: 0, or -EINVAL if it had not). */
+int map_note(struct proc *p, struct carrier *c, int times)
+{
+	struct mapping *m, *found = NULL;
+
+	list_for_each_entry (m, &p->mappings, link)
+		if (m->carrier == c)
+			found = m;
+	if (times > 0) {
+		if (!found) {
+			found = calloc(1, sizeof(*found));
+			if (!found) {
+				event_unmap(c->event);
+				return -ENOMEM;
+			}
+			found->carrier = c;
+			list_add_tail(&found->link, &p->mappings);
+		}
+		found->times++;
+		c->maps++;
+		return 0;
+	}
+	if (!found)
+		return -EINVAL;
+	if (--found->times == 0) {
+		list_del(&found->link);
+		free(found);
+	}
+	c->maps--;
+	event_unmap(c->event);
+	if (!c->maps && c->closed)
+		carrier_end(c);
+	return 0;
+}
+
+/* The address space went: exec or the end. */
+void maps_drop(struct proc *p)
+{
+	while (!list_empty(&p->mappings)) {
+		struct mapping *m = list_first(&p->mappings, struct mapping, link);
+
+		map_note(p, m->carrier, -1);
+	}
 }
 
 void carrier_free(struct carrier *c)

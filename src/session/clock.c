@@ -40,15 +40,16 @@ void clock_told(struct thread *th, u64 cpu_time)
 		th->cpu_time = cpu_time;
 }
 
-static int open_software(s32 tid, u64 config, bool user_only)
+static int open_software(s32 tid, u64 config, enum sw_mode mode)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = PE_ATTR_SIZE_VER5,
 		.config = config,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
-		.exclude_kernel = user_only,
-		.exclude_hv = user_only,
+		.exclude_kernel = mode == SW_USER,
+		.exclude_hv = mode == SW_USER,
+		.exclude_user = mode == SW_KERNEL,
 	};
 
 	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
@@ -60,11 +61,11 @@ static int software_mode(void)
 	static int mode = -2;
 
 	if (mode == -2) {
-		int fd = open_software(0, PERF_COUNT_SW_CONTEXT_SWITCHES, false);
+		int fd = open_software(0, PERF_COUNT_SW_CONTEXT_SWITCHES, SW_ALL);
 
 		mode = fd >= 0 ? 0 : -1;
 		if (fd < 0) {
-			fd = open_software(0, PERF_COUNT_SW_DUMMY, true);
+			fd = open_software(0, PERF_COUNT_SW_DUMMY, SW_USER);
 			if (fd >= 0)
 				mode = 1;
 		}
@@ -129,13 +130,16 @@ void clock_attach(struct thread *th)
 {
 	u64 value, enabled;
 
+	if (!th->tid)
+		thread_learn_tid(th);
 	if (th->clock_tried || !th->tid || th->proc == th->proc->s->self_proc)
 		return;
 	th->clock_tried = true;
 	clock_told(th, schedstat(th));
 	if (software_mode() < 0)
 		return;
-	th->clock_fd = open_software(th->tid, PERF_COUNT_SW_DUMMY, software_mode() > 0);
+	th->clock_fd = open_software(th->tid, PERF_COUNT_SW_DUMMY,
+				     software_mode() > 0 ? SW_USER : SW_ALL);
 	if (!read_event(th->clock_fd, &value, &enabled))
 		enabled = 0;
 	th->clock_offset = th->cpu_time - enabled;
@@ -160,14 +164,14 @@ u64 clock_read(struct thread *th)
 
 /*
  * Software counts come from the kernel's own event, opened when the count is first wanted, so that
- * they outlive the thread; where it would be denied the kernel's part, and with it shows a false 0,
- * from /proc. Only differences matter to who asks.
+ * they outlive the thread; where we are denied the kernel's part, from /proc. Only differences matter
+ * to who asks.
  */
-static u64 from_proc(struct thread *th, u32 what)
+static u64 from_proc(struct thread *th, u32 config, u64 last)
 {
 	u64 a = 0, b = 0;
 
-	switch (what) {
+	switch (config) {
 	case PERF_COUNT_SW_CONTEXT_SWITCHES:
 		if (read_number(th, "status", "\nvoluntary_ctxt_switches", 0, &a) &&
 		    read_number(th, "status", "\nnonvoluntary_ctxt_switches", 0, &b))
@@ -191,42 +195,52 @@ static u64 from_proc(struct thread *th, u32 what)
 			return a;
 		break;
 	}
-	return th->sw_last[what];
+	return last;
 }
 
+/*
+ * By mode only faults: switches and migrations happen in the kernel, which counts none of them for
+ * an event that excludes it, although the thread was switched.
+ */
 u64 software_have(void)
 {
-	u64 have = BIT(PERF_COUNT_SW_PAGE_FAULTS) | BIT(PERF_COUNT_SW_CONTEXT_SWITCHES) |
-		   BIT(PERF_COUNT_SW_PAGE_FAULTS_MIN) | BIT(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	const u64 faults = BIT(PERF_COUNT_SW_PAGE_FAULTS) | BIT(PERF_COUNT_SW_PAGE_FAULTS_MIN) |
+			   BIT(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	u64 have = faults | BIT(PERF_COUNT_SW_CONTEXT_SWITCHES);
 
 	if (software_mode() == 0 || access("/proc/self/sched", R_OK) == 0)
 		have |= BIT(PERF_COUNT_SW_CPU_MIGRATIONS);
-	if (software_mode() >= 0)
-		have |= BIT(PERF_COUNT_SW_ALIGNMENT_FAULTS) | BIT(PERF_COUNT_SW_EMULATION_FAULTS);
 	if (software_mode() == 0)
-		have |= BIT(PERF_COUNT_SW_CGROUP_SWITCHES);
+		have |= BIT(PERF_COUNT_SW_CGROUP_SWITCHES) | faults << SW_WHAT(0, SW_KERNEL);
+	if (software_mode() >= 0)
+		have |= faults << SW_WHAT(0, SW_USER);
 	return have;
 }
 
 u64 software_read(void *ctx, struct task *task, u32 what)
 {
 	struct thread *th = task_host(task);
-	u64 now, enabled;
+	u32 config = what % 16, mode = what / 16;
+	u64 now, enabled, last;
 
 	(void)ctx;
+	if (th && !th->tid)
+		thread_learn_tid(th);
 	if (!th || what >= SOURCE_MAX || !th->tid || th->proc == th->proc->s->self_proc)
 		return 0;
-	if (software_mode() == 0) {
+	last = th->sw_last[what];
+	if (software_mode() == 0 || mode != SW_ALL) {
 		if (th->sw_fd[what] < 0)
-			th->sw_fd[what] = open_software(th->tid, what, false);
-		now = read_event(th->sw_fd[what], &now, &enabled) ? now : th->sw_last[what];
+			th->sw_fd[what] = open_software(th->tid, config, mode);
+		if (!read_event(th->sw_fd[what], &now, &enabled))
+			now = last;
 	} else {
-		now = from_proc(th, what);
+		now = from_proc(th, config, last);
 	}
 	/* A round trip that slept is a switch of ours, not of the program's. */
-	if (what == PERF_COUNT_SW_CONTEXT_SWITCHES)
+	if (config == PERF_COUNT_SW_CONTEXT_SWITCHES)
 		now = now > th->slept ? now - th->slept : 0;
-	if (now > th->sw_last[what])
+	if (now > last)
 		th->sw_last[what] = now;
 	return th->sw_last[what];
 }

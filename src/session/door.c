@@ -124,7 +124,10 @@ static int take_socket(struct proc *p, int sock)
 	return 0;
 }
 
-/* The session will not hear of this socket again; the process itself may live on, natively. */
+/*
+ * The session will not hear of this socket again. The process may live on: natively, after an exec out of
+ * our reach, or with a runtime that has lost it; either way its tasks are not counted from here on.
+ */
 static void drop_socket(struct proc *p)
 {
 	serve_forget(p->s, p);
@@ -153,11 +156,9 @@ static struct thread *hello_thread(struct proc *p, const struct wire_kick *k)
 		if (!th)
 			return NULL;
 	}
-	th->tid = tid;
+	thread_set_tid(th, tid);
 	th->guest_tid = k->tid;
-	if (th->task)
-		task_set_tid(th->task, tid);
-	thread_set_meter(th, k->meter, k->flags & WIRE_HELLO_CHILD);
+	thread_set_meter(th, k->meter);
 	clock_told(th, k->cpu_time);
 	if (th->task)
 		clock_attach(th);
@@ -213,6 +214,10 @@ static void introduce(struct session *s, struct kick_message *m)
 	if (m->kick.what != WIRE_KICK_HELLO || m->pid <= 0 || m->fd < 0 || !is_own_kind(m->fd))
 		return;
 	p = proc_by_pid(s, m->pid);
+	if (p && p == s->self_proc) {
+		parcel_send(m->fd, WIRE_PARCEL_HELLO, EPERM, -1);
+		return;
+	}
 	if (p && p->sock >= 0) {
 		/* Its image was replaced without word, or it lost its socket: the new one counts. */
 		drop_socket(p);

@@ -1,9 +1,4 @@
-/*
- * Processes and threads of guests, and what they must tell.
- *
- * A thread's meter may have been another's before; `zero` holds what was there when it took it. For a
- * thread that the session has seen being made that is exact, for others the page says it (meter.base).
- */
+/* Processes and threads of guests, and what they must tell. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,6 +25,7 @@ struct proc *proc_new(struct session *s, pid_t pid)
 	p->sock_poll.kind = POLLEE_SOCK;
 	p->pid_poll.kind = POLLEE_PIDFD;
 	list_init(&p->threads);
+	list_init(&p->mappings);
 	list_add_tail(&p->link, &s->procs);
 	return p;
 }
@@ -108,7 +104,7 @@ struct thread *thread_new(struct proc *p, s32 tid, u32 meter)
 	th->tid = tid;
 	th->meter = WIRE_NO_METER;
 	clock_init(th);
-	thread_set_meter(th, meter, false);
+	thread_set_meter(th, meter);
 	list_add_tail(&th->link, &p->threads);
 	return th;
 }
@@ -133,29 +129,32 @@ struct thread *thread_by_token(struct proc *p, u64 token)
 	return NULL;
 }
 
-/*
- * @fresh: the thread has not executed anything yet, so that what is in the meter is others'. A thread
- * that goes on in another meter (exec) keeps what it had.
- */
-void thread_set_meter(struct thread *th, u32 meter, bool fresh)
+void thread_watch(struct thread *th)
 {
-	u64 had[METER_QUANTITIES] = {0};
 	struct meter *m = thread_meter(th);
-	bool first = !m;
+
+	if (m)
+		__atomic_store_n(&m->watch, WIRE_WATCH_TASKS | WIRE_WATCH_EXIT | WIRE_WATCH_EXEC,
+				 __ATOMIC_RELAXED);
+}
+
+/*
+ * Where @th counts. Nothing may have been counted for it elsewhere since the session last read: that
+ * is so before its first instruction, and at an exec that changes meters.
+ */
+void thread_set_meter(struct thread *th, u32 meter)
+{
+	struct meter *old = thread_meter(th), *m;
 
 	if (th->meter == meter || meter >= METER_TREE_SLOTS)
 		return;
-	for (u32 q = 0; m && q < METER_QUANTITIES; q++)
-		had[q] = meter_sum(m, q) - th->zero[q];
 	th->meter = meter;
 	m = thread_meter(th);
-	for (u32 q = 0; q < METER_QUANTITIES; q++)
-		th->zero[q] = (fresh || !first ? meter_sum(m, q)
-					       : __atomic_load_n(&m->base[q], __ATOMIC_RELAXED)) -
-			      had[q];
+	/* A thread that has a task was read already, as 0 if it had no meter. */
+	for (u32 q = 0; (old || th->task) && q < METER_QUANTITIES; q++)
+		th->before[q] += (old ? meter_sum(old, q) : 0) - meter_sum(m, q);
 	if (th->task)
-		__atomic_store_n(&m->watch, WIRE_WATCH_TASKS | WIRE_WATCH_EXIT | WIRE_WATCH_EXEC,
-				 __ATOMIC_RELAXED);
+		thread_watch(th);
 }
 
 /*
@@ -186,20 +185,34 @@ static void watch_process(struct proc *p)
 /* From here on its forks, its end and its exec concern the session. */
 int thread_need_task(struct thread *th)
 {
-	struct meter *m = thread_meter(th);
-
 	if (th->task)
 		return 0;
 	th->task = task_new(th->proc->s->core, th->tid, th->proc->pid, th);
 	if (!th->task)
 		return -ENOMEM;
 	task_sched_in(th->task, 0);
-	if (m) {
-		__atomic_store_n(&m->watch, WIRE_WATCH_TASKS | WIRE_WATCH_EXIT | WIRE_WATCH_EXEC,
-				 __ATOMIC_RELAXED);
-		watch_process(th->proc);
-	}
+	thread_watch(th);
+	watch_process(th->proc);
 	return 0;
+}
+
+/*
+ * The page of a watched thread is not free before its counts have been taken; its runtime leaves that
+ * to the session, as it does when it is killed.
+ */
+static void release_meter(struct session *s, struct meter *m, u32 index)
+{
+	__atomic_store_n(&m->watch, 0, __ATOMIC_RELEASE);
+	if (m->state != METER_EXITED || s->tree->flags & METER_TREE_KEEP)
+		return;
+	__atomic_store_n(&m->state, METER_FREE, __ATOMIC_RELEASE);
+	for (u32 i = 0; i < METER_TREE_FREED; i++) {
+		u32 none = 0;
+
+		if (__atomic_compare_exchange_n(&s->tree->freed[i], &none, index + 1, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return;
+	}
 }
 
 void thread_end(struct thread *th)
@@ -211,7 +224,7 @@ void thread_end(struct thread *th)
 		task_exit(th->task);
 		th->task = NULL;
 		if (m)
-			__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
+			release_meter(th->proc->s, m, th->meter);
 	}
 	for (u32 i = 0; i < WIRE_SLOTS; i++)
 		if (p->callers[i] == th)
@@ -267,12 +280,46 @@ void proc_exec(struct proc *p, struct thread *survivor)
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		if (th != survivor)
 			thread_end(th);
+	maps_drop(p);
 	survivor->tid = p->pid;
 	if (survivor->task) {
-		task_set_tid(survivor->task, p->pid);
+		task_set_ids(survivor->task, p->pid, p->pid);
 		task_exec(survivor->task);
 	}
 	cards_publish(p->s);
+}
+
+static struct thread *thread_by_meter(struct proc *p, u32 meter)
+{
+	struct thread *th;
+
+	list_for_each_entry (th, &p->threads, link)
+		if (th->meter == meter)
+			return th;
+	return NULL;
+}
+
+/* A thread that was announced has come to be. */
+void thread_set_tid(struct thread *th, s32 tid)
+{
+	th->tid = tid;
+	th->token = 0;
+	if (th->task)
+		task_set_ids(th->task, tid, th->proc->pid);
+}
+
+/* The same as its meter tells it; threads that make no call do not say it otherwise. */
+void thread_learn_tid(struct thread *th)
+{
+	struct meter *m = thread_meter(th);
+	s32 tid;
+
+	if (th->tid || !m || !th->proc->pid || th->proc->same_ns == 0 ||
+	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING)
+		return;
+	tid = (s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED);
+	if ((pid_t)m->pid == th->proc->pid && tid > 0 && pid_has_tid(th->proc->pid, tid))
+		thread_set_tid(th, tid);
 }
 
 /*
@@ -313,6 +360,11 @@ struct thread *guest_find(struct session *s, s32 tid)
 			if (is_new)
 				proc_end(p);
 			return NULL;
+		}
+		th = thread_by_meter(p, i);
+		if (th) {
+			thread_set_tid(th, tid);
+			return th;
 		}
 		th = thread_new(p, tid, i);
 		if (!th && is_new)

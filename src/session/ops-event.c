@@ -12,6 +12,8 @@
 
 #include "session/session-priv.h"
 
+#define PAGE_BYTES 4096
+
 /* Descriptors as the core sees them: what the call names beside its own event. */
 enum {
 	FD_NONE = -1,
@@ -137,46 +139,57 @@ s64 op_ioctl(struct call *c)
 	return err;
 }
 
-/* The user page is one sealed memfd per event; whoever maps it maps the same one. */
+/* The memory behind an event's user page: sealed, so that a guest cannot truncate it under us. */
+static int make_page(struct carrier *ca)
+{
+	if (ca->page)
+		return 0;
+	ca->page_fd = memfd_create("perf_event", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (ca->page_fd < 0 || ftruncate(ca->page_fd, PAGE_BYTES) ||
+	    fcntl(ca->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -ENOMEM;
+	ca->page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, ca->page_fd, 0);
+	if (ca->page == MAP_FAILED) {
+		ca->page = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 s64 op_mmap(struct call *c)
 {
 	struct carrier *ca = call_carrier(c);
 	u64 len = c->arg[1], prot = c->arg[2], flags = c->arg[3], offset = c->arg[4];
 	bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
+	struct perf_event_mmap_page *there;
+	struct carrier *owner;
 	int err;
 
 	if (!ca)
 		return -EBADF;
-	err = event_map_check(ca->event, len, offset, shared, prot & PROT_WRITE);
+	if (ca->page_fd < 0 && make_page(ca))
+		return -ENOMEM;
+	there = event_page(ca->event);
+	err = event_map(ca->event, len, offset, shared, prot & PROT_WRITE, there ? NULL : ca->page);
 	if (err)
 		return err;
-	if (!ca->page) {
-		ca->page_fd = memfd_create("perf_event", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-		if (ca->page_fd < 0 || ftruncate(ca->page_fd, 4096) ||
-		    fcntl(ca->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-			return -ENOMEM;
-		ca->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ca->page_fd, 0);
-		if (ca->page == MAP_FAILED) {
-			ca->page = NULL;
-			return -ENOMEM;
+	if (!there)
+		there = ca->page;
+	/* SET_OUTPUT shares another event's page. */
+	list_for_each_entry (owner, &c->s->carriers, link) {
+		if (owner->page == there) {
+			c->fd_out = owner->page_fd;
+			c->fd_out_keep = true;
 		}
 	}
-	event_set_page(ca->event, ca->page);
-	ca->page_maps++;
-	c->fd_out = ca->page_fd;
-	c->fd_out_keep = true;
-	return 0;
+	return map_note(c->proc, ca, 1);
 }
 
 s64 op_munmap(struct call *c)
 {
 	struct carrier *ca = call_carrier(c);
 
-	if (!ca || !ca->page_maps)
-		return -EINVAL;
-	if (--ca->page_maps == 0)
-		event_set_page(ca->event, NULL);
-	return 0;
+	return ca ? map_note(c->proc, ca, -1) : -EBADF;
 }
 
 s64 op_poll(struct call *c)

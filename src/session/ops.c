@@ -28,8 +28,11 @@ static s64 op_fork(struct call *c)
 	u64 flags = c->arg[0];
 	bool is_thread = flags & CLONE_THREAD;
 	struct proc *p = c->proc;
-	struct thread *child;
+	struct thread *child = NULL;
 	s64 err;
+
+	if (c->arg[1] >= METER_TREE_SLOTS)
+		return -EINVAL;
 
 	if (!is_thread) {
 		p = proc_new(c->s, 0);
@@ -41,7 +44,7 @@ static s64 op_fork(struct call *c)
 			return err;
 		}
 	}
-	child = thread_new(p, 0, WIRE_NO_METER);
+	child = thread_new(p, 0, (u32)c->arg[1]);
 	if (!child) {
 		err = -ENOMEM;
 		goto fail;
@@ -55,9 +58,8 @@ static s64 op_fork(struct call *c)
 		child->task = NULL;
 		goto fail;
 	}
+	thread_watch(child);
 	task_sched_in(child->task, (u32)task_cpu(c->thread->task));
-	if (c->arg[1] != WIRE_NO_METER)
-		thread_set_meter(child, (u32)c->arg[1], true);
 	if (!is_thread)
 		p->token = child->token;
 	return (s64)child->token;

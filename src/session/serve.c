@@ -41,12 +41,9 @@ static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot
 		return NULL;
 	th = thread_by_token(p, token);
 	if (th) {
-		th->token = 0;
-		th->tid = tid;
-		if (th->task) {
-			task_set_tid(th->task, tid);
+		thread_set_tid(th, tid);
+		if (th->task)
 			clock_attach(th);
-		}
 	} else {
 		th = thread_by_tid(p, tid);
 	}
@@ -56,7 +53,7 @@ static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot
 			return NULL;
 	}
 	th->guest_tid = guest_tid;
-	thread_set_meter(th, meter, false);
+	thread_set_meter(th, meter);
 	p->callers[slot] = th;
 	return th;
 }

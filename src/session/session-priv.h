@@ -20,6 +20,8 @@
 #include "pmu/drivers.h"
 #include "session/session.h"
 
+_Static_assert(sizeof(struct meter_tree) <= WIRE_VIEW_IN, "the view is behind the tree's header");
+
 enum pollee_kind {
 	POLLEE_DOOR,
 	POLLEE_SOCK,
@@ -59,6 +61,7 @@ struct proc {
 	struct thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */
 	int fds[WIRE_SLOTS];                /* received for the slot's next request, or -1 */
 	struct list threads;
+	struct list mappings;
 };
 
 struct thread {
@@ -68,15 +71,15 @@ struct thread {
 	s32 guest_tid; /* as the guest says */
 	u32 meter;     /* index in the tree, or WIRE_NO_METER */
 	u64 token;     /* of the WIRE_OP_FORK that announced it, until it is known; else 0 */
-	u64 zero[METER_QUANTITIES]; /* meter values that are not its own */
-	struct task *task;          /* NULL: nobody has to do with it */
+	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
+	struct task *task;            /* NULL: nobody has to do with it */
 
 	/* Clocks: clock.c. */
 	u64 cpu_time; /* last known; never back */
 	int clock_fd; /* the kernel's own event on it, or -1 */
 	u64 clock_offset;
 	bool clock_tried;
-	int sw_fd[SOURCE_MAX]; /* kernel events for software counts; -1 */
+	int sw_fd[SOURCE_MAX]; /* by SW_WHAT(): kernel events for software counts, or -1 */
 	u64 sw_last[SOURCE_MAX];
 	u64 slept; /* round trips that slept, as the guest says */
 };
@@ -101,9 +104,17 @@ struct carrier {
 	u32 card_seq;
 	bool card_stale;
 	struct card_state card_state;
-	int page_fd; /* memfd of the user page, or -1 */
-	void *page;
-	u32 page_maps;
+	int page_fd;                       /* memfd of the user page, or -1 */
+	struct perf_event_mmap_page *page; /* that memory here; NULL without it */
+	u32 maps;                          /* by guests; each keeps the event open */
+	bool closed;                       /* no descriptor is left */
+};
+
+/* What one process has mapped of one event. */
+struct mapping {
+	struct list link; /* in proc->mappings */
+	struct carrier *carrier;
+	u32 times;
 };
 
 struct call {
@@ -129,7 +140,8 @@ struct call {
 struct session {
 	struct session_config config;
 	struct core *core;
-	struct pmu *cpu_pmu, *sw_pmu, *absent_pmus;
+	struct pmu *cpu_pmu, *sw_pmu;
+	struct absent_pmus *absent_pmus;
 	struct pmu_source cpu_source, sw_source;
 	int paranoid;
 
@@ -192,7 +204,10 @@ struct wire_slot *proc_slot(struct proc *p, u32 slot);
 struct thread *thread_new(struct proc *p, s32 tid, u32 meter);
 struct thread *thread_by_tid(struct proc *p, s32 tid);
 struct thread *thread_by_token(struct proc *p, u64 token);
-void thread_set_meter(struct thread *th, u32 meter, bool fresh);
+void thread_watch(struct thread *th);
+void thread_set_tid(struct thread *th, s32 tid);
+void thread_learn_tid(struct thread *th);
+void thread_set_meter(struct thread *th, u32 meter);
 int must_check thread_need_task(struct thread *th);
 void thread_end(struct thread *th);
 struct thread *guest_find(struct session *s, s32 tid);
@@ -230,6 +245,9 @@ int must_check carrier_new(struct session *s, struct event *event, struct carrie
 struct carrier *carrier_by_handle(struct session *s, u64 handle);
 struct carrier *carrier_by_fd(struct session *s, int fd);
 void carrier_closed(struct carrier *c);
+void carrier_end(struct carrier *c);
+int map_note(struct proc *p, struct carrier *c, int times);
+void maps_drop(struct proc *p);
 void carrier_free(struct carrier *c);
 
 /* cards.c: what a process may read without asking */

@@ -122,6 +122,23 @@ static enum cpu_vendor host_vendor(void)
 	return vendor;
 }
 
+/* The number under which the host knows a PMU, or -1. */
+static s32 host_type(const char *pmu)
+{
+	char path[128];
+	s32 type = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", pmu);
+	f = fopen(path, "re");
+	if (f) {
+		if (fscanf(f, "%d", &type) != 1)
+			type = -1;
+		fclose(f);
+	}
+	return type;
+}
+
 /* Tables exist for these in libpfm4 and PAPI: Skylake-X, Zen 2 (Rome). */
 static u32 default_model(enum cpu_vendor vendor)
 {
@@ -141,7 +158,7 @@ static u64 meter_read(void *ctx, struct task *task, u32 what)
 	if (!th || th->meter >= METER_TREE_SLOTS || what >= CPU_WHAT_MAX)
 		return 0;
 	m = (const struct meter *)((u8 *)s->tree + meter_tree_offset(th->meter));
-	return meter_sum(m, quantity[what]) - th->zero[quantity[what]];
+	return meter_sum(m, quantity[what]) + th->before[quantity[what]];
 }
 
 static int make_core(struct session *s, char *why, size_t len)
@@ -178,7 +195,8 @@ static int make_core(struct session *s, char *why, size_t len)
 	if (!err)
 		err = software_pmu_new(s->core, &s->sw_source, &s->sw_pmu);
 	if (!err)
-		err = absent_pmus_new(s->core, &s->absent_pmus);
+		err = absent_pmus_new(s->core, host_type("kprobe"), host_type("uprobe"),
+				      &s->absent_pmus);
 	if (err)
 		return say(why, len, err, "registering the PMUs");
 	s->view->cpu_model = s->config.cpu_model ? s->config.cpu_model : default_model(vendor);

@@ -1,0 +1,416 @@
+/* A session and guests that have no runtime: life of an event over the wire, forks, execs, deaths. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit/session/mock-guest.h"
+#include "unit/test.h"
+
+static struct session *start(u32 counters)
+{
+	struct session_config config = {
+		.paranoid = SESSION_PARANOID_HOST, .tree_fd = -1, .counters = counters};
+	struct session *s = NULL;
+	char why[300];
+
+	if (session_new(&config, &s, why, sizeof(why))) {
+		fprintf(stderr, "session_new: %s\n", why);
+		exit(1);
+	}
+	return s;
+}
+
+/* A guest in this process; the session itself is served from within its calls. */
+static void start_guest(struct session *s, struct mock *g)
+{
+	mock_init(g, session_tree_fd(s), session_door_fd(s));
+	g->serve = s;
+}
+
+/* Runs the session until @child has been waited for; its exit status. */
+static int serve_until_exit(struct session *s, pid_t child)
+{
+	int status = 0;
+
+	while (waitpid(child, &status, WNOHANG) == 0)
+		session_run(s, 10);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* In a forked guest: exits with the number of the line that failed. */
+#define NEED(cond)                                                                 \
+	do {                                                                       \
+		if (!(cond)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
+			_exit(1);                                                  \
+		}                                                                  \
+	} while (0)
+
+static pid_t fork_guest(struct session *s, void (*body)(struct mock *g))
+{
+	int tree = session_tree_fd(s), door = session_door_fd(s);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct mock g;
+
+		alarm(20);
+		mock_init(&g, tree, door);
+		body(&g);
+		_exit(0);
+	}
+	return pid;
+}
+
+static void count_self(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h, words[5];
+	int fd;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	attr.read_format = 0x17;
+	mock_count(g, 1000, 10);
+	fd = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 8, &h);
+	NEED(fd >= 0);
+	NEED(mock_read(g, h, words, sizeof(words)) == 40);
+	NEED(words[0] == 0 && words[1] == 0 && words[2] == 0 && words[3] != 0);
+	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	mock_count(g, 500, 5);
+	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	mock_count(g, 7, 5);
+	NEED(mock_read(g, h, words, sizeof(words)) == 40);
+	NEED(words[0] == 500);
+	NEED(words[1] > 0 && words[1] == words[2]);
+	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_RESET, 0) == 0);
+	NEED(mock_read(g, h, words, 40) == 40 && words[0] == 0);
+	NEED(mock_read(g, h, words, 32) == -ENOSPC);
+	NEED(mock_ioctl(g, h, 0x1234, 0) == -ENOTTY);
+	/* After the last close the handle names nothing. */
+	close(fd);
+	NEED(mock_read(g, h, words, 40) == -EBADF);
+}
+
+TEST(a_guest_counts_itself)
+{
+	struct session *s = start(0);
+
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, count_self)), 0);
+	session_free(s);
+}
+
+TEST(the_session_is_no_guest)
+{
+	struct session *s = start(0);
+	struct mock g;
+
+	/* The session's own process is no guest: it may not say HELLO. */
+	start_guest(s, &g);
+	EXPECT(mock_hello(&g, -1, 0) < 0);
+	mock_release(&g);
+	session_free(s);
+}
+
+static void wrong_calls(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	NEED(mock_open(g, &attr, 0, -1, WIRE_BAD_EVENT, 0, &h) == -EBADF);
+	NEED(g->slot->out[1] == 1); /* a missing descriptor would have won [CALL-16] */
+	NEED(mock_open(g, &attr, 0, -1, 0x1234500000001, 0, &h) == -EBADF);
+	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 16, &h) == -EINVAL);
+	NEED(g->slot->out[1] == 0);
+	attr.size = 4;
+	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) == -E2BIG);
+	NEED(g->slot->out[0] >= PE_ATTR_SIZE_VER7);
+	attr = mock_attr();
+	attr.exclude_kernel = 0;
+	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) == -EACCES);
+	NEED(g->slot->reason[0]);
+	attr = mock_attr();
+	attr.type = 77;
+	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) == -ENOENT);
+	attr = mock_attr();
+	NEED(mock_open(g, &attr, 1, -1, WIRE_NO_EVENT, 0, &h) == -ENOENT);
+	NEED(strstr(g->slot->reason, "guest"));
+	NEED(mock_open(g, &attr, 4194304, -1, WIRE_NO_EVENT, 0, &h) == -ESRCH);
+	NEED(mock_call(g, 99) == -ENOSYS);
+	NEED(mock_call(g, 0) == -ENOSYS);
+	NEED(mock_read(g, ~0ull, NULL, 0) == -EBADF);
+	g->slot->len = WIRE_DATA + 1;
+	NEED(mock_call(g, WIRE_OP_PING) == -EPROTO);
+	g->slot->len = 0;
+	g->meter = METER_TREE_SLOTS;
+	NEED(mock_call(g, WIRE_OP_PING) == -EPROTO);
+}
+
+TEST(refusals)
+{
+	struct session *s = start(0);
+
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, wrong_calls)), 0);
+	session_free(s);
+}
+
+static int the_tree;
+
+static void inherit(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h, words[3];
+	s64 token;
+	int sock, fd;
+	pid_t child;
+	u32 meter;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	attr.inherit = 1;
+	attr.disabled = 0;
+	attr.read_format = 3;
+	fd = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
+	NEED(fd >= 0);
+	NEED(g->m->watch & WIRE_WATCH_TASKS);
+	mock_count(g, 100, 1);
+	for (int i = 0; i < 3; i++) {
+		g->slot->arg[0] = SIGCHLD;
+		g->slot->arg[1] = meter = mock_take_meter(g);
+		token = mock_call(g, WIRE_OP_FORK);
+		NEED(token > 0);
+		sock = mock_take_fd(g);
+		NEED(sock >= 0);
+		child = fork();
+		if (child == 0) {
+			struct mock c;
+
+			if (i == 1)
+				_exit(0); /* before it said anything */
+			mock_init(&c, the_tree, g->door);
+			mock_set_meter(&c, meter);
+			NEED(mock_hello(&c, sock, WIRE_HELLO_CHILD) == 0);
+			mock_count(&c, 1000, 10);
+			if (i == 2)
+				raise(SIGKILL);
+			_exit(0);
+		}
+		close(sock);
+		waitpid(child, NULL, 0);
+		NEED(mock_read(g, h, words, 24) == 24);
+		NEED(words[0] == (i == 2 ? 2100u : 1100u));
+	}
+	/* A fork that failed. */
+	g->slot->arg[0] = SIGCHLD;
+	g->slot->arg[1] = mock_take_meter(g);
+	token = mock_call(g, WIRE_OP_FORK);
+	close(mock_take_fd(g));
+	g->slot->arg[0] = (u64)token;
+	mock_call(g, WIRE_OP_UNFORK);
+	NEED(mock_read(g, h, words, 24) == 24 && words[0] == 2100);
+}
+
+TEST(inherited_counts_are_complete_after_wait)
+{
+	struct session *s = start(0);
+
+	the_tree = session_tree_fd(s);
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, inherit)), 0);
+	session_free(s);
+}
+
+static void remote(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h, words[3];
+	int up[2], down[2], fd;
+	char byte;
+	pid_t child;
+
+	NEED(pipe(up) == 0 && pipe(down) == 0);
+	child = fork();
+	if (child == 0) {
+		struct mock c;
+
+		/* It makes no perf call: the session must find it by its meter. */
+		mock_init(&c, the_tree, g->door);
+		mock_count(&c, 5000, 50);
+		NEED(write(up[1], "", 1) == 1 && read(down[0], &byte, 1) == 1);
+		mock_count(&c, 300, 3);
+		NEED(write(up[1], "", 1) == 1 && read(down[0], &byte, 1) == 1);
+		NEED(c.m->watch & WIRE_WATCH_EXEC);
+		/* "exec": only this thread, a new program. */
+		NEED(mock_hello(&c, -1, WIRE_HELLO_EXEC) == 0);
+		mock_count(&c, 40, 4);
+		_exit(0);
+	}
+	NEED(read(up[0], &byte, 1) == 1);
+	NEED(mock_hello(g, -1, 0) == 0);
+	attr.enable_on_exec = 1;
+	attr.read_format = 3;
+	fd = mock_open(g, &attr, child, -1, WIRE_NO_EVENT, 0, &h);
+	NEED(fd >= 0);
+	NEED(write(down[1], "", 1) == 1 && read(up[0], &byte, 1) == 1);
+	NEED(mock_read(g, h, words, 24) == 24 && words[0] == 0);
+	NEED(write(down[1], "", 1) == 1);
+	waitpid(child, NULL, 0);
+	NEED(mock_read(g, h, words, 24) == 24);
+	NEED(words[0] == 40 && words[1] == words[2] && words[1] > 0);
+}
+
+TEST(an_event_on_another_guest_enabled_by_its_exec)
+{
+	struct session *s = start(0);
+
+	the_tree = session_tree_fd(s);
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, remote)), 0);
+	session_free(s);
+}
+
+static void shared_descriptor(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h, words[3];
+	int fd, copy;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	attr.disabled = 0;
+	fd = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
+	NEED(fd >= 0);
+	copy = dup(fd);
+	close(fd);
+	mock_count(g, 10, 1);
+	NEED(mock_read(g, h, words, 8) == 8 && words[0] == 10);
+	/* Who only has the descriptor finds the event. */
+	mock_send_fd(g, copy);
+	NEED(mock_call(g, WIRE_OP_LOOKUP) == 0 && g->slot->out[0] == h);
+	mock_send_fd(g, 0);
+	NEED(mock_call(g, WIRE_OP_LOOKUP) == -ENOENT);
+	NEED(mock_call(g, WIRE_OP_LOOKUP) == -ENOENT);
+	close(copy);
+	NEED(mock_read(g, h, words, 8) == -EBADF);
+}
+
+TEST(descriptors_are_real)
+{
+	struct session *s = start(0);
+
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, shared_descriptor)), 0);
+	session_free(s);
+}
+
+static void map_page(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	struct perf_event_mmap_page *page;
+	u64 h, words[3];
+	int fd, mem;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	attr.disabled = 0;
+	fd = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
+	NEED(fd >= 0);
+	g->slot->arg[0] = h;
+	g->slot->arg[1] = 4096;
+	g->slot->arg[2] = PROT_READ | PROT_WRITE;
+	g->slot->arg[3] = MAP_SHARED;
+	g->slot->arg[4] = 0;
+	NEED(mock_call(g, WIRE_OP_MMAP) == 0);
+	mem = mock_take_fd(g);
+	NEED(mem >= 0);
+	NEED(ftruncate(mem, 0) < 0); /* sealed */
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, mem, 0);
+	NEED(page != MAP_FAILED && page->cap_bit0_is_deprecated && page->cap_user_rdpmc);
+	NEED(page->index > 0);
+	/* A mapping keeps the event open, as it keeps a file. */
+	close(fd);
+	NEED(mock_read(g, h, words, 8) == 8);
+	g->slot->arg[0] = h;
+	NEED(mock_call(g, WIRE_OP_MUNMAP) == 0);
+	NEED(mock_read(g, h, words, 8) == -EBADF);
+}
+
+TEST(the_user_page)
+{
+	struct session *s = start(0);
+
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, map_page)), 0);
+	session_free(s);
+}
+
+static void read_card(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	const struct wire_card *card;
+	u64 h, words[3];
+	int fd;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	attr.read_format = 3;
+	fd = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
+	NEED(fd >= 0 && g->slot->out[1] == 1);
+	card = &g->page->cards[0];
+	NEED(card->kind == WIRE_CARD_METER && card->handle == h && card->base == 0 && !card->flags);
+	mock_count(g, 77, 0);
+	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	NEED(card->flags == (WIRE_CARD_ENABLED | WIRE_CARD_RUNNING));
+	mock_count(g, 23, 0);
+	NEED(card->base + meter_sum(g->m, card->quantity) == 23);
+	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	mock_count(g, 1000, 0);
+	NEED(!card->flags && card->base == 23);
+	NEED(mock_read(g, h, words, 24) == 24);
+	NEED(words[1] == card->enabled_base && words[2] == card->running_base);
+	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_RESET, 0) == 0);
+	NEED(card->base == 0);
+	close(fd);
+	NEED(mock_call(g, WIRE_OP_PING) == 0);
+	NEED(card->kind == WIRE_CARD_NONE);
+}
+
+TEST(cards)
+{
+	struct session *s = start(0);
+
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_card)), 0);
+	session_free(s);
+}
+
+static void sleep_on(struct mock *g)
+{
+	NEED(mock_hello(g, -1, 0) == 0);
+	/* The session ends while a call is under way or later: an error, not a hang. */
+	while (mock_call(g, WIRE_OP_PING) == 0)
+		;
+}
+
+TEST(a_session_that_ends_leaves_guests_alive)
+{
+	struct session *s = start(0);
+	pid_t child = fork_guest(s, sleep_on);
+	int status;
+
+	for (int i = 0; i < 20; i++)
+		session_run(s, 10);
+	session_free(s);
+	waitpid(child, &status, 0);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(is_over_with_its_last_guest)
+{
+	struct session *s = start(0);
+	pid_t child = fork_guest(s, count_self);
+
+	session_close_door(s);
+	EXPECT(!session_is_over(s));
+	EXPECT_EQ(serve_until_exit(s, child), 0);
+	for (int i = 0; i < 100 && !session_is_over(s); i++)
+		session_run(s, 10);
+	EXPECT(session_is_over(s));
+	session_free(s);
+}
