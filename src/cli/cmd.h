@@ -39,6 +39,7 @@ struct command {
 extern const struct command *const commands[]; /* NULL-ended, in the order of `anyperf help` */
 
 extern const struct command cmd_stat;
+extern const struct command cmd_run;
 extern const struct command cmd_list;
 extern const struct command cmd_doctor;
 extern const struct command cmd_version;

@@ -275,7 +275,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	elf_add_code(t, &s->eh, s->plan.phdrs, image->bias);
 	if (image->has_interp)
 		elf_add_code(t, &s->interp_eh, s->interp_phdrs, s->interp.bias);
-	meter_begin(t, true);
+	meter_begin(t, s->control.meter == ~0u ? METER_NEW_PROCESS : METER_SAME_PROCESS);
 	signal_init(t);
 	t->sigmask = s->mask & ~SIGNALS_KILL;
 	t->dbt.regs.gpr[DBT_RSP] = s->out.sp;

@@ -110,23 +110,26 @@ static u64 now_ns(void)
 	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
 }
 
-void meter_begin(struct thread *t, bool first)
+void meter_begin(struct thread *t, enum meter_owner owner)
 {
 	struct meter *m = dbt_meter(&t->dbt);
 
-	for (u32 q = 0; q < METER_QUANTITIES; q++)
-		m->base[q] = meter_sum(m, q);
+	/* After execve the page goes on: what the process counted as another program is its own too. */
+	if (owner != METER_SAME_PROCESS) {
+		for (u32 q = 0; q < METER_QUANTITIES; q++)
+			m->base[q] = meter_sum(m, q);
+		m->start = now_ns();
+	}
 	m->pid = (u32)sys_getpid();
 	m->tid = t->tid;
 	m->ppid = (u32)raw_call0(__NR_getppid);
-	m->start = now_ns();
 	m->end = 0;
 	m->exited = 0;
 	m->exit_code = 0;
 	m->execs = t->proc->execs;
 	memset(m->comm, 0, sizeof(m->comm));
 	sys_prctl(PR_GET_NAME, (u64)m->comm, 0, 0, 0);
-	str_put(m->exe, sizeof(m->exe), first ? t->proc->exe : "");
+	str_put(m->exe, sizeof(m->exe), owner == METER_NEW_THREAD ? "" : t->proc->exe);
 	__atomic_store_n(&m->state, METER_RUNNING, __ATOMIC_RELEASE);
 }
 

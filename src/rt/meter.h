@@ -19,8 +19,13 @@ u32 meter_take(void);
 /* Maps page @index at @at, over what is there. 0 or -errno. */
 int meter_map(u64 at, u32 index);
 
-/* Fills in whose page it is. @first: the thread is its process's first. */
-void meter_begin(struct thread *t, bool first);
+/* Fills in whose page it is. */
+enum meter_owner {
+	METER_NEW_THREAD,
+	METER_NEW_PROCESS,  /* its first thread */
+	METER_SAME_PROCESS, /* after execve, on the page it had before */
+};
+void meter_begin(struct thread *t, enum meter_owner owner);
 void meter_set_comm(struct thread *t, const char *comm);
 
 /* The thread counts no more: @code as wait(2) will show it, if the process leaves with it. */

@@ -118,7 +118,8 @@ static void fork_child(struct thread *t, const struct clone_request *rq)
 	t->meter = meter_take();
 	if (meter_map(t->area + AREA_METER_AT, t->meter))
 		die("no memory for the meter of a forked process\n");
-	meter_begin(t, true);
+	t->proc->execs = 0;
+	meter_begin(t, METER_NEW_PROCESS);
 	t->proc->meter = t->meter;
 	t->pending_count = 0;
 	t->held = 0;
@@ -166,7 +167,7 @@ void thread_begin(struct thread *t)
 		t->proc->pid = (u32)sys_getpid();
 	if (t->install_handlers)
 		signal_install_all(t->sighand);
-	meter_begin(t, t->own_proc);
+	meter_begin(t, t->own_proc ? METER_NEW_PROCESS : METER_NEW_THREAD);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
 	thread_loop(t);
 }
@@ -226,6 +227,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 		lock_reset(&c->proc->lock);
 		c->proc->refs = 1;
 		c->proc->meter = c->meter;
+		c->proc->execs = 0;
 		c->own_proc = true;
 	}
 	if (rq->flags & CLONE_CLEAR_SIGHAND) {

@@ -1,0 +1,368 @@
+/* `anyperf run`: a program under the translator, with exact counts of what it has retired. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/child.h"
+#include "cli/cmd.h"
+#include "cli/guest.h"
+#include "cli/json.h"
+#include "cli/number.h"
+#include "cli/signals.h"
+
+struct run_opts {
+	bool count;
+	int verbose;
+	bool json;
+	const char *output;
+	bool check;
+	long cache_mb;
+	bool strict;
+};
+
+#define AT(field) .offset = offsetof(struct run_opts, field)
+
+static const struct option options[] = {
+	{OPTION_FLAG, 0, "count", AT(count),
+	 .help = "print how many instructions and branches were retired",
+	 .more = "User mode only, exact, and the same in every run of a program that does the same."},
+	{OPTION_COUNT, 'v', "verbose", AT(verbose), .help = "with --count: per process and thread"},
+	{OPTION_FLAG, 'j', "json", AT(json), .help = "print the counts as one line of JSON"},
+	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
+	 .help = "print the counts to FILE instead of standard error"},
+	{OPTION_GROUP, .help = "The translator"},
+	{OPTION_INT, 0, "cache-size", "MB", AT(cache_mb), .min = 1, .max = 1024,
+	 .help = "most translated code per process (default 64)"},
+	{OPTION_FLAG, 0, "strict", AT(strict),
+	 .help = "refuse programs that cannot run under the translator",
+	 .more = "Setuid, 32-bit and unreadable programs that COMMAND starts run natively and "
+		 "uncounted, and are named. With --strict their execve(2) fails with EPERM."},
+	{OPTION_FLAG, 0, "check", AT(check),
+	 .help = "have the translator verify its invariants; slow"},
+	{OPTION_END},
+};
+
+static const struct section sections[] = {
+	{"EXIT STATUS",
+	 "That of COMMAND; if a signal ended it, `anyperf run` ends by the same one. 125 if anyperf "
+	 "failed, 126 if COMMAND could not be run, 127 if there is no such command."},
+	{"ENVIRONMENT", "ANYPERF_RUNTIME names the runtime, anyperf-rt, to be used instead of the "
+			"installed one."},
+	{NULL, NULL},
+};
+
+struct job {
+	struct run_opts opts;
+	struct guest_tree tree;
+	struct child child;
+	FILE *out;
+	char *const *argv;
+};
+
+static void print_json_counts(struct json *j, const u64 *v)
+{
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		if (meter_names[q])
+			json_u64(j, meter_names[q], v[q]);
+}
+
+/* What one thread has added to its page; a page of its own, since the tree keeps them. */
+static void thread_counts(const struct meter *m, u64 *v)
+{
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		v[q] = meter_sum(m, q) - m->base[q];
+}
+
+static void comm_of(const struct meter *m, char comm[16])
+{
+	memcpy(comm, m->comm, 15);
+	comm[15] = '\0';
+}
+
+/* Whether @i is the first page of its process, which then speaks for it. */
+static bool first_of_process(const struct guest_tree *tree, u32 i)
+{
+	u32 pid = guest_tree_meter(tree, i)->pid;
+
+	for (u32 k = 0; k < i; k++)
+		if (guest_tree_meter(tree, k)->pid == pid)
+			return false;
+	return true;
+}
+
+static void print_json(const struct job *job, const u64 *total)
+{
+	const struct guest_tree *tree = &job->tree;
+	u32 used = guest_tree_used(tree);
+	struct json j;
+
+	json_begin(&j, job->out);
+	json_object(&j, NULL);
+	json_u64(&j, "schema", 1);
+	json_object(&j, "total");
+	print_json_counts(&j, total);
+	json_end(&j);
+	json_array(&j, "processes");
+	for (u32 i = 0; i < used; i++) {
+		const struct meter *m = guest_tree_meter(tree, i);
+		char comm[16];
+
+		if (!m->tid || !first_of_process(tree, i))
+			continue;
+		comm_of(m, comm);
+		json_object(&j, NULL);
+		json_u64(&j, "pid", m->pid);
+		json_u64(&j, "ppid", m->ppid);
+		json_str(&j, "comm", comm);
+		if (m->exited)
+			json_u64(&j, "exit", m->exit_code >> 8 & 0xff);
+		json_array(&j, "threads");
+		for (u32 k = i; k < used; k++) {
+			const struct meter *th = guest_tree_meter(tree, k);
+			u64 v[METER_QUANTITIES];
+
+			if (th->pid != m->pid)
+				continue;
+			comm_of(th, comm);
+			thread_counts(th, v);
+			json_object(&j, NULL);
+			json_u64(&j, "tid", th->tid);
+			json_str(&j, "comm", comm);
+			print_json_counts(&j, v);
+			json_end(&j);
+		}
+		json_end(&j);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_array(&j, "uncounted");
+	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
+		struct meter_uncounted u = tree->head->uncounted[i];
+
+		if (!u.ready)
+			continue;
+		u.path[sizeof(u.path) - 1] = u.why[sizeof(u.why) - 1] = '\0';
+		json_object(&j, NULL);
+		json_u64(&j, "pid", u.pid);
+		json_str(&j, "path", u.path);
+		json_str(&j, "why", u.why);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_end(&j);
+	json_finish(&j);
+}
+
+static void print_text(const struct job *job, const u64 *total)
+{
+	const struct guest_tree *tree = &job->tree;
+	u32 used = guest_tree_used(tree);
+	struct number_style style;
+	char buf[64];
+
+	number_style_init(&style);
+	fprintf(job->out, "\n Counted under the translator, user mode, '%s':\n\n", job->argv[0]);
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		if (meter_names[q])
+			fprintf(job->out, "%s      %s\n",
+				number_text(&style, (double)total[q], 0, 18, buf, sizeof(buf)),
+				meter_names[q]);
+	if (job->opts.verbose) {
+		fprintf(job->out, "\n %8s %8s  %-15s %18s %18s\n", "pid", "tid", "comm",
+			"instructions", "branches");
+		for (u32 i = 0; i < used; i++) {
+			const struct meter *m = guest_tree_meter(tree, i);
+			u64 v[METER_QUANTITIES];
+			char comm[16], branches[64];
+
+			if (!m->tid)
+				continue;
+			comm_of(m, comm);
+			thread_counts(m, v);
+			fprintf(job->out, " %8u %8u  %-15s %s %s\n", m->pid, m->tid, comm,
+				number_text(&style, (double)v[METER_INSTRUCTIONS], 0, 18, buf,
+					    sizeof(buf)),
+				number_text(&style, (double)v[METER_BRANCHES], 0, 18, branches,
+					    sizeof(branches)));
+		}
+	}
+	putc('\n', job->out);
+}
+
+static void print_uncounted(const struct job *job)
+{
+	const struct meter_tree *head = job->tree.head;
+	u32 total = head->uncounted_total;
+
+	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
+		struct meter_uncounted u = head->uncounted[i];
+
+		if (!u.ready)
+			continue;
+		u.path[sizeof(u.path) - 1] = u.why[sizeof(u.why) - 1] = '\0';
+		fprintf(stderr, "anyperf run: not counted: %s (%s, pid %u)\n", u.path, u.why,
+			u.pid);
+	}
+	if (total > METER_TREE_UNCOUNTED)
+		fprintf(stderr, "anyperf run: not counted: %u more programs\n",
+			total - METER_TREE_UNCOUNTED);
+}
+
+static int report(struct job *job)
+{
+	u64 total[METER_QUANTITIES];
+
+	print_uncounted(job);
+	if (!job->opts.count && !job->opts.json && !job->opts.verbose && !job->opts.output)
+		return 0;
+	job->out = stderr;
+	if (job->opts.output) {
+		job->out = fopen(job->opts.output, "we");
+		if (!job->out)
+			return command_error(&cmd_run, "cannot write to '%s': %s", job->opts.output,
+					     strerror(errno));
+	}
+	guest_tree_total(&job->tree, total);
+	if (job->opts.json)
+		print_json(job, total);
+	else
+		print_text(job, total);
+	if (job->out != stderr && fclose(job->out))
+		return command_error(&cmd_run, "cannot write to '%s': %s", job->opts.output,
+				     strerror(errno));
+	return 0;
+}
+
+static void wait_for_child(struct job *job, struct signals *signals)
+{
+	struct pollfd p = {.fd = signals->fd, .events = POLLIN};
+
+	while (!child_reap(&job->child, false)) {
+		if (poll(&p, 1, -1) < 0)
+			continue;
+		signals_take(signals, job->child.pid);
+	}
+}
+
+static void __attribute__((noreturn)) run_child(struct job *job, const sigset_t *mask, int errors)
+{
+	int err;
+
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	err = guest_exec(&job->tree, job->argv, -1);
+	(void)!write(errors, &err, sizeof(err));
+	_exit(err == ENOENT ? 127 : 126);
+}
+
+/* Ends as the child did, without a second core. */
+static int leave_like(const struct child *child)
+{
+	if (WIFSIGNALED(child->status)) {
+		struct rlimit none = {0, 0};
+		int sig = WTERMSIG(child->status);
+		sigset_t set;
+
+		setrlimit(RLIMIT_CORE, &none);
+		signal(sig, SIG_DFL);
+		sigemptyset(&set);
+		sigaddset(&set, sig);
+		sigprocmask(SIG_UNBLOCK, &set, NULL);
+		raise(sig);
+	}
+	return child_exit_status(child);
+}
+
+static int start(struct job *job, struct signals *signals)
+{
+	int errors[2], err;
+
+	if (pipe2(errors, O_CLOEXEC))
+		return command_error(&cmd_run, "cannot make a pipe: %s", strerror(errno));
+	job->child = (struct child){.gate = -1};
+	job->child.pid = fork();
+	if (job->child.pid < 0)
+		return command_error(&cmd_run, "cannot make a process: %s", strerror(errno));
+	if (!job->child.pid)
+		run_child(job, &signals->before, errors[1]);
+	close(errors[1]);
+	if (read(errors[0], &err, sizeof(err)) == (ssize_t)sizeof(err))
+		job->child.exec_errno = err;
+	close(errors[0]);
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	struct job job = {.opts.cache_mb = 64};
+	struct signals signals;
+	const char *text;
+	char why[256];
+	int first, err, status;
+	u32 flags = 0;
+
+	first = options_parse(&cmd_run, &job.opts, argc, argv);
+	if (first < 0)
+		return command_leave_status(&cmd_run, first);
+	if (first == argc) {
+		command_error(&cmd_run, "no command given; `anyperf run -- ls`, for instance");
+		return cmd_run.failure;
+	}
+	job.argv = argv + first;
+	if (job.opts.verbose || job.opts.json)
+		flags |= METER_TREE_KEEP;
+	if (job.opts.strict)
+		flags |= METER_TREE_STRICT;
+	if (job.opts.check)
+		flags |= METER_TREE_CHECK;
+	if (guest_tree_open(&job.tree, flags, (u32)job.opts.cache_mb, why, sizeof(why))) {
+		command_error(&cmd_run, "%s", why);
+		return cmd_run.failure;
+	}
+	signals_block(&signals);
+	if (start(&job, &signals) || signals_open(&signals))
+		return cmd_run.failure;
+	err = job.child.exec_errno;
+	wait_for_child(&job, &signals);
+	job.child.exec_errno = err;
+	if (!err) {
+		err = guest_tree_failure(&job.tree, &text);
+		if (err && *text) {
+			command_error(&cmd_run, "cannot run '%s': %s", job.argv[0], text);
+			signals_release(&signals);
+			return 126;
+		}
+		job.child.exec_errno = err;
+	}
+	if (job.child.exec_errno) {
+		child_explain(&job.child, cmd_run.name, job.argv);
+		signals_release(&signals);
+		return child_exit_status(&job.child);
+	}
+	status = report(&job) ? cmd_run.failure : 0;
+	guest_tree_close(&job.tree);
+	signals_release(&signals);
+	return status ? status : leave_like(&job.child);
+}
+
+const struct command cmd_run = {
+	.name = "run",
+	.summary = "run a program under the translator, counting exactly",
+	.synopsis = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
+	.description =
+		"Runs COMMAND and everything that it starts under a translator that counts what they "
+		"retire in user mode. Nothing that the programs or their users can see is changed; no "
+		"PMU and no privilege is needed.",
+	.options = options,
+	.sections = sections,
+	.see_also = "anyperf-stat(1)",
+	.takes_command = true,
+	.failure = 125,
+	.run = run,
+};

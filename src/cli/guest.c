@@ -1,0 +1,248 @@
+#include "cli/guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "abi/control.h"
+
+#ifndef ANYPERF_LIBEXECDIR
+#define ANYPERF_LIBEXECDIR "/usr/local/libexec"
+#endif
+
+const char *const meter_names[METER_QUANTITIES] = {
+	[METER_INSTRUCTIONS] = "instructions",
+	[METER_BRANCHES] = "branches",
+	[METER_CONDITIONAL] = "conditional",
+	[METER_TAKEN] = "taken",
+	[METER_CALLS] = "calls",
+	[METER_RETURNS] = "returns",
+	[METER_INDIRECT] = "indirect",
+};
+
+#define TREE_SIZE (((size_t)METER_TREE_SLOTS + 1) * METER_SIZE)
+
+static int open_beside(const char *relative)
+{
+	char path[4096 + 64];
+	ssize_t n = readlink("/proc/self/exe", path, 4096);
+	char *slash;
+
+	if (n <= 0)
+		return -1;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	if (!slash)
+		return -1;
+	strcpy(slash + 1, relative);
+	return open(path, O_PATH | O_CLOEXEC);
+}
+
+static int open_runtime(char *why, size_t size)
+{
+	const char *name = getenv("ANYPERF_RUNTIME");
+	int fd;
+
+	if (name && *name) {
+		fd = open(name, O_PATH | O_CLOEXEC);
+		if (fd < 0)
+			snprintf(why, size, "ANYPERF_RUNTIME names '%s': %s", name,
+				 strerror(errno));
+		return fd < 0 ? -errno : fd;
+	}
+	fd = open_beside("../rt/anyperf-rt");
+	if (fd < 0)
+		fd = open_beside("../libexec/anyperf/anyperf-rt");
+	if (fd < 0)
+		fd = open(ANYPERF_LIBEXECDIR "/anyperf/anyperf-rt", O_PATH | O_CLOEXEC);
+	if (fd < 0) {
+		snprintf(why, size,
+			 "the runtime anyperf-rt is neither beside this program nor in %s/anyperf; "
+			 "install it, or name it in ANYPERF_RUNTIME",
+			 ANYPERF_LIBEXECDIR);
+		return -ENOENT;
+	}
+	return fd;
+}
+
+int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why, size_t size)
+{
+	void *map, *head;
+	int err;
+
+	*tree = (struct guest_tree){.fd = -1};
+	tree->rt_fd = open_runtime(why, size);
+	if (tree->rt_fd < 0)
+		return tree->rt_fd;
+	tree->fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (tree->fd < 0 || ftruncate(tree->fd, TREE_SIZE) ||
+	    fcntl(tree->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+		err = -errno;
+		snprintf(why, size, "cannot make shared memory for the counters: %s",
+			 strerror(-err));
+		goto out;
+	}
+	map = mmap(NULL, TREE_SIZE, PROT_READ, MAP_SHARED | MAP_NORESERVE, tree->fd, 0);
+	head = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, tree->fd, 0);
+	if (map == MAP_FAILED || head == MAP_FAILED) {
+		err = -errno;
+		snprintf(why, size, "cannot map the counters: %s", strerror(-err));
+		goto out;
+	}
+	tree->map = map;
+	tree->head = head;
+	tree->head->magic = METER_TREE_MAGIC;
+	tree->head->flags = flags;
+	tree->head->cache_mb = cache_mb;
+	return 0;
+out:
+	if (tree->fd >= 0)
+		close(tree->fd);
+	close(tree->rt_fd);
+	*tree = (struct guest_tree){.fd = -1, .rt_fd = -1};
+	return err;
+}
+
+void guest_tree_close(struct guest_tree *tree)
+{
+	if (tree->fd < 0)
+		return;
+	munmap((void *)tree->map, TREE_SIZE);
+	munmap(tree->head, METER_SIZE);
+	close(tree->fd);
+	close(tree->rt_fd);
+	tree->fd = -1;
+}
+
+/* As execvp(3): the first file of that name in PATH that may be executed. 0 or an errno. */
+static int look_up(const char *name, char *path, size_t size)
+{
+	const char *dir = getenv("PATH");
+	int err = ENOENT;
+
+	if (strchr(name, '/')) {
+		if ((size_t)snprintf(path, size, "%s", name) >= size)
+			return ENAMETOOLONG;
+		return access(path, X_OK) ? errno : 0;
+	}
+	if (!*name)
+		return ENOENT;
+	for (dir = dir ? dir : "/bin:/usr/bin";; dir++) {
+		size_t len = strcspn(dir, ":");
+		struct stat st;
+
+		if ((size_t)snprintf(path, size, "%.*s%s%s", (int)len, dir, len ? "/" : "", name) <
+		    size) {
+			if (!access(path, X_OK) && !stat(path, &st) && S_ISREG(st.st_mode))
+				return 0;
+			if (errno == EACCES)
+				err = EACCES;
+		}
+		dir += len;
+		if (!*dir)
+			return err;
+	}
+}
+
+/* A text without "#!" is the shell's, as for execvp(3). */
+static bool is_plain_text(const char *path)
+{
+	unsigned char head[256];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, head, sizeof(head));
+	close(fd);
+	if (n < 1 || (n >= 4 && !memcmp(head, "\177ELF", 4)) || (n >= 2 && !memcmp(head, "#!", 2)))
+		return false;
+	return !memchr(head, 0, (size_t)n);
+}
+
+int guest_exec(const struct guest_tree *tree, char *const *argv, int session_fd)
+{
+	static struct control c;
+	char number[16], path[CONTROL_PATH];
+	size_t argc = 0, n = 0;
+	int fd, err;
+	char **v;
+
+	err = look_up(argv[0], path, sizeof(path));
+	if (err)
+		return err;
+	while (argv[argc])
+		argc++;
+	v = calloc(argc + CONTROL_ARGS + 2, sizeof(*v));
+	fd = memfd_create("anyperf-control", 0);
+	if (!v || fd < 0)
+		return errno;
+	snprintf(number, sizeof(number), "%d", fd);
+	v[n++] = (char *)"anyperf-rt";
+	v[n++] = number;
+	if (is_plain_text(path)) {
+		v[n++] = (char *)"/bin/sh";
+		v[n++] = path;
+		argv++;
+		snprintf(c.exe, sizeof(c.exe), "/bin/sh");
+	} else {
+		snprintf(c.exe, sizeof(c.exe), "%s", path);
+	}
+	while (*argv)
+		v[n++] = *argv++;
+	c.magic = CONTROL_MAGIC;
+	c.version = CONTROL_VERSION;
+	c.flags = CONTROL_LAUNCH;
+	c.tree_fd = tree->fd;
+	c.rt_fd = tree->rt_fd;
+	c.exe_fd = c.interp_fd = -1;
+	c.session_fd = session_fd;
+	c.meter = ~0u;
+	if (write(fd, &c, sizeof(c)) != (ssize_t)sizeof(c))
+		return errno ? errno : EIO;
+	fcntl(tree->fd, F_SETFD, 0);
+	fcntl(tree->rt_fd, F_SETFD, 0);
+	if (session_fd >= 0)
+		fcntl(session_fd, F_SETFD, 0);
+	syscall(SYS_execveat, tree->rt_fd, "", v, environ, AT_EMPTY_PATH);
+	return errno;
+}
+
+int guest_tree_failure(const struct guest_tree *tree, const char **text)
+{
+	/* The guest may write here at any time; what is shown is a bounded copy. */
+	static char copy[sizeof(tree->head->launch_text)];
+	s32 err = tree->head->launch_error;
+
+	memcpy(copy, tree->head->launch_text, sizeof(copy) - 1);
+	*text = copy;
+	return err < 0 && err > -4096 ? -err : 0;
+}
+
+u32 guest_tree_used(const struct guest_tree *tree)
+{
+	u32 used = __atomic_load_n(&tree->head->used, __ATOMIC_ACQUIRE);
+
+	return used < METER_TREE_SLOTS ? used : METER_TREE_SLOTS;
+}
+
+const struct meter *guest_tree_meter(const struct guest_tree *tree, u32 index)
+{
+	return (const struct meter *)(tree->map + meter_tree_offset(index));
+}
+
+void guest_tree_total(const struct guest_tree *tree, u64 total[METER_QUANTITIES])
+{
+	u32 used = guest_tree_used(tree);
+
+	memset(total, 0, METER_QUANTITIES * sizeof(*total));
+	for (u32 i = 0; i < used; i++)
+		for (u32 q = 0; q < METER_QUANTITIES; q++)
+			total[q] += meter_sum(guest_tree_meter(tree, i), q);
+}

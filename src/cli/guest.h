@@ -1,0 +1,48 @@
+/*
+ * PURPOSE: starts programs under the translator (the guest world of doc/architecture.md) and reads what
+ * the tree of their processes has counted. Finds anyperf-rt, makes the memfd with the meter pages
+ * (abi/meter.h), and is the first to tell a runtime what to run (abi/control.h).
+ *
+ * Nothing that the guests write into the shared memory is trusted: it is data, bounded before use.
+ */
+#ifndef CLI_GUEST_H
+#define CLI_GUEST_H
+
+#include "abi/meter.h"
+
+struct guest_tree {
+	int fd;                  /* memfd; -1: not open */
+	int rt_fd;               /* anyperf-rt, O_PATH */
+	const u8 *map;           /* header and meters, read-only; owned */
+	struct meter_tree *head; /* the same header, writable; owned */
+};
+
+/*
+ * Finds the runtime: ANYPERF_RUNTIME, or beside this program in a build tree, or where it was
+ * installed. Makes the tree with @flags (enum meter_tree_flags). 0, or -errno with a sentence in @why.
+ */
+must_check int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why,
+			       size_t size);
+void guest_tree_close(struct guest_tree *tree);
+
+/*
+ * In a child process: becomes the program @argv, looked up in PATH as execvp(3) does. @session_fd: a
+ * socket for the runtime, or -1. Returns only on failure, with an errno. If the runtime cannot start
+ * the program it exits with 127 and guest_tree_failure() knows why.
+ */
+int guest_exec(const struct guest_tree *tree, char *const *argv, int session_fd);
+
+/* 0, or the errno with which the first program could not be started; *@text a sentence or "". */
+int guest_tree_failure(const struct guest_tree *tree, const char **text);
+
+/* How many meters were ever used, and the one at @index below that. */
+u32 guest_tree_used(const struct guest_tree *tree);
+const struct meter *guest_tree_meter(const struct guest_tree *tree, u32 index);
+
+/* The sums over the whole tree, as of now. */
+void guest_tree_total(const struct guest_tree *tree, u64 total[METER_QUANTITIES]);
+
+/* Names for output and JSON, by enum meter_quantity; NULL for METER_SPARE. */
+extern const char *const meter_names[METER_QUANTITIES];
+
+#endif
