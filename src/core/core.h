@@ -121,7 +121,7 @@ struct core_sysctl {
 	u32 cpu_time_max_percent;   /* perf_cpu_time_max_percent, default 25 */
 	u32 max_stack;              /* perf_event_max_stack, default 127 */
 	u32 max_contexts_per_stack; /* perf_event_max_contexts_per_stack, default 8 */
-	u32 mlock_kb;               /* perf_event_mlock_kb, default 516 */
+	int mlock_kb;               /* perf_event_mlock_kb, default 516 */
 	bool paranoid_3_refuses; /* Debian's kernels: 3 refuses all without CAP_SYS_ADMIN [FILE-02] */
 };
 

@@ -52,6 +52,28 @@ static int find_cgroup(struct event *event, const struct alloc_args *args)
 	return 0;
 }
 
+/* An exclusive PMU has events of tasks or of CPUs, never both [ERR-04]. */
+static int exclusive_enter(const struct event *event)
+{
+	struct pmu *pmu = event->pmu;
+	s32 kind = event->target ? 1 : -1;
+
+	if (!(pmu->caps & PMU_CAP_EXCLUSIVE))
+		return 0;
+	if (pmu->exclusive_cnt * kind < 0)
+		return core_refuse(event->core, -EBUSY,
+				   "%s is exclusive and counts %s now; close those events first",
+				   pmu->name, event->target ? "CPUs" : "tasks");
+	pmu->exclusive_cnt += kind;
+	return 0;
+}
+
+static void exclusive_leave(const struct event *event)
+{
+	if (event->pmu->caps & PMU_CAP_EXCLUSIVE)
+		event->pmu->exclusive_cnt -= event->target ? 1 : -1;
+}
+
 /* What the core itself asks of a PMU that accepted the event. */
 static int check_pmu(struct event *event, const struct alloc_args *args)
 {
@@ -75,13 +97,18 @@ static int check_pmu(struct event *event, const struct alloc_args *args)
 		if (err)
 			return err;
 	}
+	err = exclusive_enter(event);
+	if (err)
+		return err;
 	if (!event->parent && attr->sample_type & PERF_SAMPLE_CALLCHAIN) {
-		if (attr->sample_max_stack > core->sysctl.max_stack)
+		if (attr->sample_max_stack > core->sysctl.max_stack) {
+			exclusive_leave(event);
 			return core_refuse(
 				core, -EOVERFLOW,
 				"attr.sample_max_stack is %u, above perf_event_max_stack, which "
 				"is %u",
 				attr->sample_max_stack, core->sysctl.max_stack);
+		}
 		core->nr_callchain++;
 	}
 	return 0;
@@ -154,6 +181,7 @@ void event_free(struct event *event)
 		event->pmu->destroy(event);
 	if (!event->parent && event->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
 		core->nr_callchain--;
+	exclusive_leave(event);
 	event_disown(event);
 	buffer_detach(event);
 	if (core->ops->event_free)

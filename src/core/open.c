@@ -69,6 +69,11 @@ static int find_objects(struct core *core, struct open_call *call, const struct 
 				"group_fd %d is no descriptor of a perf event; pass the leader's, "
 				"or -1",
 				call->group_fd);
+		if (group->state <= EVENT_EXIT)
+			return core_refuse(
+				core, -ENODEV,
+				"group_fd %d counted a task that is gone; nothing can join it",
+				call->group_fd);
 		if (call->flags & OPEN_FLAG_OUTPUT)
 			*output = group;
 		if (!(call->flags & OPEN_FLAG_NO_GROUP))

@@ -143,6 +143,7 @@ struct pmu {
 		*files; /* ended by a NULL path; `type` and the mux interval are added */
 
 	/* Set by pmu_register(). */
+	s32 exclusive_cnt; /* PMU_CAP_EXCLUSIVE: > 0 task events, < 0 cpu-wide ones */
 	struct core *core;
 	u32 slot; /* of pmu_task() and pmu_cpu() */
 	struct list link;

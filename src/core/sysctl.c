@@ -68,6 +68,6 @@ int core_set_max_contexts_per_stack(struct core *core, int value)
 int core_set_mlock_kb(struct core *core, int value)
 {
 	reason_clear(core);
-	core->sysctl.mlock_kb = value < 0 ? 0 : (u32)value;
+	core->sysctl.mlock_kb = value;
 	return 0;
 }
