@@ -259,11 +259,17 @@ static int add_plain(struct ap__parse *p, char *item, const char **mods)
 		}
 		*colon = ':';
 	}
-	if (isdigit((unsigned char)item[0]) && strchr(item, ':') == colon) {
-		char *name = ap__specs_strdup(p->specs, item);
+	if (isdigit((unsigned char)item[0])) {
+		char *config = strchr(item, ':') + 1, *more = strchr(config, ':');
+		char *name;
 
-		*colon = '\0';
-		return name ? add_numbers(p, name, item, colon + 1) : ap__fail_memory(p->err);
+		if (more) {
+			*more = '\0';
+			*mods = more + 1;
+		}
+		name = ap__specs_strdup(p->specs, item);
+		config[-1] = '\0';
+		return name ? add_numbers(p, name, item, config) : ap__fail_memory(p->err);
 	}
 	r = ap__parse_pfm(p, item, &found);
 	if (r || found)

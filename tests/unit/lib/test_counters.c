@@ -228,7 +228,7 @@ TEST(bad_targets)
 TEST(what_opens_is_kept_and_the_rest_says_why)
 {
 	/* No kernel has a software event of this number. */
-	ASSERT(start("page-faults:u,1:999,cs:u", NULL, AP_OPEN_PARTIAL) == 0);
+	ASSERT(start("page-faults:u,1:999:u,cs:u", NULL, AP_OPEN_PARTIAL) == 0);
 	EXPECT(ap_counters_error(c, 0) == NULL);
 	ASSERT(ap_counters_error(c, 1) != NULL);
 	EXPECT_CONTAINS(ap_counters_error(c, 1)->why, "software event number 999");
@@ -238,13 +238,13 @@ TEST(what_opens_is_kept_and_the_rest_says_why)
 	fault();
 	EXPECT_EQ(ap_counters_read(c), 0);
 	EXPECT(sum(0) >= PAGES);
-	EXPECT_EQ(start("page-faults:u,1:999", NULL, 0), -ENOENT);
+	EXPECT_EQ(start("page-faults:u,1:999:u", NULL, 0), -ENOENT);
 	/* A leader that fails takes its members with it. */
-	EXPECT_EQ(start("{1:999,page-faults:u},cs:u", NULL, AP_OPEN_PARTIAL), 0);
+	EXPECT_EQ(start("{1:999:u,page-faults:u},cs:u", NULL, AP_OPEN_PARTIAL), 0);
 	EXPECT_CONTAINS(ap_counters_error(c, 1)->why, "leader of its group");
 	EXPECT(ap_counters_error(c, 2) == NULL);
 	/* A member that fails is missing from the group's read. */
-	EXPECT_EQ(start("{page-faults:u,1:999,minor-faults:u}", NULL, AP_OPEN_PARTIAL), 0);
+	EXPECT_EQ(start("{page-faults:u,1:999:u,minor-faults:u}", NULL, AP_OPEN_PARTIAL), 0);
 	ap_counters_enable(c);
 	fault();
 	EXPECT_EQ(ap_counters_read(c), 0);

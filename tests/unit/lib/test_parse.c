@@ -383,6 +383,10 @@ TEST(modifiers)
 	EXPECT_EQ(a->precise_ip, 3);
 	EXPECT_EQ(parse("amd", "cycles:pppp"), -EINVAL);
 	EXPECT_EQ(parse("amd", "cycles:ux"), -EINVAL);
+	EXPECT_EQ(parse("amd", "1:3:u"), 1);
+	EXPECT(attr_of(spec(0))->exclude_kernel);
+	EXPECT_STREQ(spec(0)->name, "1:3:u");
+	EXPECT_EQ(parse("amd", "1:3:y"), -EINVAL);
 
 	EXPECT_EQ(parse("amd", "cycles:PSWDe"), 1);
 	a = attr_of(spec(0));
