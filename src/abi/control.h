@@ -40,6 +40,7 @@ struct control {
 	u32 seccomp_len; /* bytes of the inherited seccomp filters behind this structure */
 	u32 seccomp_mode;
 	u32 reserved[13];
+	u64 perf_fds[17]; /* which descriptors were perf events; rt/perf.h */
 	char comm[16];
 	char exe[CONTROL_PATH];    /* what /proc/self/exe says; LAUNCH: what to run */
 	char execfn[CONTROL_PATH]; /* AT_EXECFN */

@@ -16,6 +16,7 @@
 #include "cli/json.h"
 #include "cli/number.h"
 #include "cli/signals.h"
+#include "session/session.h"
 
 struct run_opts {
 	bool count;
@@ -25,6 +26,10 @@ struct run_opts {
 	bool check;
 	long cache_mb;
 	bool strict;
+	long counters;
+	const char *paranoid;
+	const char *kernel_mode;
+	const char *session;
 };
 
 #define AT(field) .offset = offsetof(struct run_opts, field)
@@ -37,6 +42,21 @@ static const struct option options[] = {
 	{OPTION_FLAG, 'j', "json", AT(json), .help = "print the counts as one line of JSON"},
 	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
 	 .help = "print the counts to FILE instead of standard error"},
+	{OPTION_GROUP, .help = "The virtual PMU that COMMAND finds"},
+	{OPTION_INT, 0, "counters", "N", AT(counters), .min = 1, .max = 64,
+	 .help = "how many counters it has (default: as many as wanted)",
+	 .more = "With a limit, events that do not fit take turns and are scaled, as on hardware."},
+	{OPTION_STR, 0, "paranoid", "N", AT(paranoid),
+	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
+	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "
+		 "ignored. A value below 2 implies --kernel-mode=ignore."},
+	{OPTION_STR, 0, "kernel-mode", "refuse|ignore", AT(kernel_mode),
+	 .help = "events that include kernel mode are refused, or count user mode only",
+	 .more = "The virtual PMU sees user mode. Refused with EACCES (the default), perf tries "
+		 "again with :u by itself."},
+	{OPTION_STR, 0, "session", "NAME", AT(session),
+	 .help = "run in the session NAME, which is started if there is none",
+	 .more = "Programs of one session can count each other."},
 	{OPTION_GROUP, .help = "The translator"},
 	{OPTION_INT, 0, "cache-size", "MB", AT(cache_mb), .min = 1, .max = 1024,
 	 .help = "most translated code per process (default 64)"},
@@ -61,6 +81,7 @@ static const struct section sections[] = {
 struct job {
 	struct run_opts opts;
 	struct guest_tree tree;
+	int door; /* of the session; -1: none */
 	struct child child;
 	FILE *out;
 	char *const *argv;
@@ -256,7 +277,7 @@ static void __attribute__((noreturn)) run_child(struct job *job, const sigset_t 
 	int err;
 
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	err = guest_exec(&job->tree, job->argv, -1);
+	err = guest_exec(&job->tree, job->argv, job->door);
 	(void)!write(errors, &err, sizeof(err));
 	_exit(err == ENOENT ? 127 : 126);
 }
@@ -298,12 +319,69 @@ static int start(struct job *job, struct signals *signals)
 	return 0;
 }
 
+static int session_options(const struct run_opts *opts, struct session_config *config)
+{
+	char *end;
+
+	*config = (struct session_config){
+		.paranoid = SESSION_PARANOID_HOST,
+		.counters = (u32)opts->counters,
+		.name = opts->session,
+		.verbose = opts->verbose > 1,
+	};
+	if (opts->paranoid) {
+		long v = strtol(opts->paranoid, &end, 10);
+
+		if (end == opts->paranoid || *end || v < -1 || v > 3)
+			return command_error(&cmd_run, "--paranoid wants a number from -1 to 3");
+		config->paranoid = (int)v;
+		config->ignore_kernel = v < 2;
+	}
+	if (!opts->kernel_mode)
+		return 0;
+	if (strcmp(opts->kernel_mode, "ignore") == 0)
+		config->ignore_kernel = true;
+	else if (strcmp(opts->kernel_mode, "refuse") == 0)
+		config->ignore_kernel = false;
+	else
+		return command_error(&cmd_run, "--kernel-mode is refuse or ignore");
+	return 0;
+}
+
+/*
+ * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Counting alone needs no
+ * session.
+ */
+static int open_session(struct job *job, u32 flags)
+{
+	const struct run_opts *opts = &job->opts;
+	struct session_config config;
+	char why[300] = "";
+	int tree_fd = -1, err;
+
+	job->door = -1;
+	if (session_options(opts, &config))
+		return -1;
+	if (opts->session &&
+	    session_join(opts->session, &tree_fd, &job->door, why, sizeof(why)) == 0)
+		return guest_tree_join(&job->tree, tree_fd, why, sizeof(why))
+			       ? command_error(&cmd_run, "%s", why)
+			       : 0;
+	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, why, sizeof(why)))
+		return command_error(&cmd_run, "%s", why);
+	if (opts->count && !opts->session && !opts->counters && !opts->paranoid &&
+	    !opts->kernel_mode)
+		return 0;
+	config.tree_fd = job->tree.fd;
+	err = session_detach(&config, &job->door, why, sizeof(why));
+	return err ? command_error(&cmd_run, "%s", why) : 0;
+}
+
 static int run(int argc, char **argv)
 {
 	struct job job = {.opts.cache_mb = 64};
 	struct signals signals;
 	const char *text;
-	char why[256];
 	int first, err, status;
 	u32 flags = 0;
 
@@ -321,13 +399,13 @@ static int run(int argc, char **argv)
 		flags |= METER_TREE_STRICT;
 	if (job.opts.check)
 		flags |= METER_TREE_CHECK;
-	if (guest_tree_open(&job.tree, flags, (u32)job.opts.cache_mb, why, sizeof(why))) {
-		command_error(&cmd_run, "%s", why);
+	if (open_session(&job, flags))
 		return cmd_run.failure;
-	}
 	signals_block(&signals);
 	if (start(&job, &signals) || signals_open(&signals))
 		return cmd_run.failure;
+	if (job.door >= 0)
+		close(job.door);
 	err = job.child.exec_errno;
 	wait_for_child(&job, &signals);
 	job.child.exec_errno = err;

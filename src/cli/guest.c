@@ -71,9 +71,39 @@ static int open_runtime(char *why, size_t size)
 	return fd;
 }
 
+/* Maps the memory behind tree->fd; on failure both descriptors are closed. */
+static int map_tree(struct guest_tree *tree, char *why, size_t size)
+{
+	void *map = mmap(NULL, TREE_SIZE, PROT_READ, MAP_SHARED | MAP_NORESERVE, tree->fd, 0);
+	void *head = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, tree->fd, 0);
+	int err = -errno;
+
+	if (map != MAP_FAILED && head != MAP_FAILED) {
+		tree->map = map;
+		tree->head = head;
+		return 0;
+	}
+	snprintf(why, size, "cannot map the counters: %s", strerror(-err));
+	close(tree->fd);
+	close(tree->rt_fd);
+	*tree = (struct guest_tree){.fd = -1, .rt_fd = -1};
+	return err;
+}
+
+int guest_tree_join(struct guest_tree *tree, int fd, char *why, size_t size)
+{
+	*tree = (struct guest_tree){.fd = fd};
+	tree->rt_fd = open_runtime(why, size);
+	if (tree->rt_fd < 0) {
+		close(fd);
+		tree->fd = -1;
+		return tree->rt_fd;
+	}
+	return map_tree(tree, why, size);
+}
+
 int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why, size_t size)
 {
-	void *map, *head;
 	int err;
 
 	*tree = (struct guest_tree){.fd = -1};
@@ -88,15 +118,9 @@ int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why,
 			 strerror(-err));
 		goto out;
 	}
-	map = mmap(NULL, TREE_SIZE, PROT_READ, MAP_SHARED | MAP_NORESERVE, tree->fd, 0);
-	head = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, tree->fd, 0);
-	if (map == MAP_FAILED || head == MAP_FAILED) {
-		err = -errno;
-		snprintf(why, size, "cannot map the counters: %s", strerror(-err));
-		goto out;
-	}
-	tree->map = map;
-	tree->head = head;
+	err = map_tree(tree, why, size);
+	if (err)
+		return err;
 	tree->head->magic = METER_TREE_MAGIC;
 	tree->head->flags = flags;
 	tree->head->cache_mb = cache_mb;

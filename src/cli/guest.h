@@ -23,6 +23,8 @@ struct guest_tree {
  */
 must_check int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why,
 			       size_t size);
+/* The same for a tree that somebody else has made; takes @fd. */
+must_check int guest_tree_join(struct guest_tree *tree, int fd, char *why, size_t size);
 void guest_tree_close(struct guest_tree *tree);
 
 /*

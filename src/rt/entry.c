@@ -8,6 +8,7 @@
 #include "rt/fd.h"
 #include "rt/meter.h"
 #include "rt/mm.h"
+#include "rt/perf.h"
 #include "rt/process.h"
 #include "rt/seccomp.h"
 #include "rt/signal.h"
@@ -276,6 +277,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	if (image->has_interp)
 		elf_add_code(t, &s->interp_eh, s->interp_phdrs, s->interp.bias);
 	meter_begin(t, s->control.meter == ~0u ? METER_NEW_PROCESS : METER_SAME_PROCESS);
+	perf_start(t, s->control.perf_fds, s->control.flags & CONTROL_LAUNCH);
 	signal_init(t);
 	t->sigmask = s->mask & ~SIGNALS_KILL;
 	t->dbt.regs.gpr[DBT_RSP] = s->out.sp;

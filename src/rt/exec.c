@@ -8,6 +8,7 @@
 #include "rt/fd.h"
 #include "rt/guest-mem.h"
 #include "rt/meter.h"
+#include "rt/perf.h"
 #include "rt/proc-view.h"
 #include "rt/seccomp.h"
 #include "rt/signal.h"
@@ -309,6 +310,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->execs = t->proc->execs + 1;
 	c->seccomp_mode = t->seccomp_mode;
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
+	perf_save_fds(t, c->perf_fds);
 	memcpy(c->comm, plan->comm, sizeof(c->comm));
 	str_put(c->exe, sizeof(c->exe), plan->exe);
 	str_put(c->execfn, sizeof(c->execfn), plan->execfn);

@@ -9,11 +9,18 @@
 #include <linux/magic.h>
 #include <linux/resource.h>
 
-static int own[FD_OWN] = {-1, -1, -1};
+static int own[FD_OWN] = {-1, -1, -1, -1};
 
 int fd_get(enum fd_own which)
 {
 	return own[which];
+}
+
+void fd_drop(enum fd_own which)
+{
+	if (own[which] >= 0)
+		sys_close(own[which]);
+	own[which] = -1;
 }
 
 bool fd_is_own(s64 fd)
@@ -86,15 +93,18 @@ static void vacate(int fd)
 		if (own[i] != fd)
 			continue;
 		to = move_high(fd);
-		if (to >= 0)
-			own[i] = (int)to; /* the caller's dup2 closes the old one */
+		if (to < 0)
+			continue;
+		own[i] = (int)to; /* the caller's dup2 closes the old one */
+		if (i == FD_WIRE)
+			sys_fcntl((int)to, F_SETFD, FD_CLOEXEC);
 	}
 }
 
 void fd_cloexec(bool on)
 {
 	for (u32 i = 0; i < FD_OWN; i++)
-		if (own[i] >= 0)
+		if (own[i] >= 0 && i != FD_WIRE)
 			sys_fcntl(own[i], F_SETFD, on ? FD_CLOEXEC : 0);
 }
 

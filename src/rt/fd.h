@@ -15,13 +15,16 @@
 enum fd_own {
 	FD_RT,      /* anyperf-rt, O_PATH */
 	FD_TREE,    /* the meter tree */
-	FD_SESSION, /* socket to the session */
+	FD_SESSION, /* the session's door, abi/wire.h */
+	FD_WIRE,    /* this process's own socket to the session; ends with execve */
 	FD_OWN,
 };
 
 /* Takes charge of @fd, moving it out of the way if it is not yet. Returns its number. */
 int fd_adopt(enum fd_own which, int fd);
 int fd_get(enum fd_own which);
+/* Closes it; for what a forked process does not go on with. */
+void fd_drop(enum fd_own which);
 bool fd_is_own(s64 fd);
 
 /* Sets close-on-exec on all of ours, or takes it off. */

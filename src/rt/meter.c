@@ -140,7 +140,8 @@ void meter_set_comm(struct thread *t, const char *comm)
 
 static void release(struct meter *m, u32 index)
 {
-	if (tree->flags & METER_TREE_KEEP) {
+	/* One that the session watches is free when the session has read it. */
+	if (tree->flags & METER_TREE_KEEP || m->watch) {
 		__atomic_store_n(&m->state, METER_EXITED, __ATOMIC_RELEASE);
 		return;
 	}
@@ -173,6 +174,16 @@ void meter_free(u32 index)
 		return;
 	if (m->state == METER_RUNNING)
 		release(m, index);
+	give_back(m);
+}
+
+void meter_return(u32 index)
+{
+	struct meter *m = borrow(index);
+
+	if (!m)
+		return;
+	release(m, index);
 	give_back(m);
 }
 

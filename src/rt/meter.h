@@ -34,6 +34,9 @@ void meter_end(struct thread *t, u32 code, bool process);
 /* Marks page @index free without its thread's help (a vfork child that is gone). */
 void meter_free(u32 index);
 
+/* Page @index was taken for a task that was not made. */
+void meter_return(u32 index);
+
 /* Notes a program that runs natively from now on. */
 void meter_uncounted(u32 pid, const char *path, const char *why);
 /* The kernel refused to run what was just noted for @pid. */

@@ -11,6 +11,7 @@
 #include "rt/guest-mem.h"
 #include "rt/meter.h"
 #include "rt/mm.h"
+#include "rt/perf.h"
 #include "rt/seccomp.h"
 #include "rt/signal.h"
 #include "rt/syscall.h"
@@ -78,8 +79,11 @@ bool process_is_kick(const siginfo_t *info)
 
 void proc_put(struct proc *p)
 {
-	if (!__atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
-		sys_munmap(p, ALIGN_UP(sizeof(*p), 0x10000));
+	if (__atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (p->perf)
+		perf_free(p->perf);
+	sys_munmap(p, ALIGN_UP(sizeof(*p), 0x10000));
 }
 
 /* The parts of clone and clone3 that we look at; the kernel sees the guest's own arguments. */
@@ -90,7 +94,8 @@ struct clone_request {
 	struct clone_args *args3; /* clone3: our copy, stack taken out */
 };
 
-static void fork_child(struct thread *t, const struct clone_request *rq)
+static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,
+		       const struct perf_fork *pf)
 {
 	struct thread *other;
 
@@ -115,7 +120,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq)
 	t->proc->refs = 1;
 	t->proc->pid = (u32)sys_getpid();
 
-	t->meter = meter_take();
+	t->meter = meter;
 	if (meter_map(t->area + AREA_METER_AT, t->meter))
 		die("no memory for the meter of a forked process\n");
 	t->proc->execs = 0;
@@ -126,16 +131,26 @@ static void fork_child(struct thread *t, const struct clone_request *rq)
 	if (rq->stack)
 		t->dbt.regs.gpr[DBT_RSP] = rq->stack;
 	t->dbt.regs.gpr[DBT_RAX] = 0;
+	perf_forked(t, pf);
 }
 
 static long do_fork(struct thread *t, const struct clone_request *rq)
 {
+	struct perf_fork pf;
+	u32 meter;
 	long ret;
 
 	signal_block_all();
 	if (t->pending_count) {
 		signal_set_mask(~SIGNALS_SYNC);
 		return CALL_REDO;
+	}
+	meter = meter_take();
+	ret = perf_fork(t, rq->flags, meter, &pf);
+	if (ret) {
+		meter_return(meter);
+		signal_set_mask(signal_kernel_mask(t->sigmask));
+		return ret;
 	}
 	mm_lock(t);
 	lock_acquire(&list_lock, t->id);
@@ -147,7 +162,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		ret = raw_call5((long)rq->nr, (long)rq->a, 0, (long)rq->c, (long)rq->d,
 				(long)rq->e);
 	if (!ret) {
-		fork_child(t, rq);
+		fork_child(t, rq, meter, &pf);
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return CALL_SET;
 	}
@@ -155,6 +170,9 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 	lock_release(&t->sighand->lock, t->id);
 	lock_release(&list_lock, t->id);
 	mm_unlock(t);
+	perf_made(t, rq->flags, &pf, ret);
+	if (sys_failed(ret))
+		meter_return(meter);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
 	return ret;
 }
@@ -168,6 +186,11 @@ void thread_begin(struct thread *t)
 	if (t->install_handlers)
 		signal_install_all(t->sighand);
 	meter_begin(t, t->own_proc ? METER_NEW_PROCESS : METER_NEW_THREAD);
+	if (t->own_proc) {
+		struct perf_fork pf = {.sock = t->perf_sock};
+
+		perf_forked(t, &pf);
+	}
 	signal_set_mask(signal_kernel_mask(t->sigmask));
 	thread_loop(t);
 }
@@ -229,6 +252,15 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 		c->proc->meter = c->meter;
 		c->proc->execs = 0;
 		c->own_proc = true;
+		if (t->proc->perf) {
+			c->proc->perf = perf_copy(t->proc->perf);
+			if (!c->proc->perf) {
+				proc_put(c->proc);
+				sighand_put(c->sighand);
+				thread_free(c);
+				return NULL;
+			}
+		}
 	}
 	if (rq->flags & CLONE_CLEAR_SIGHAND) {
 		for (int sig = 1; sig <= SIGNALS; sig++)
@@ -247,6 +279,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 
 static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 {
+	struct perf_fork pf;
 	struct thread *c;
 	void **top;
 	long ret;
@@ -261,6 +294,15 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return -ENOMEM;
 	}
+	ret = perf_fork(t, rq->flags, c->meter, &pf);
+	if (ret) {
+		meter_return(c->meter);
+		release_child(c);
+		signal_set_mask(signal_kernel_mask(t->sigmask));
+		return ret;
+	}
+	c->perf_token = pf.token;
+	c->perf_sock = pf.sock;
 	top = (void **)(c->area + AREA_STACK_TOP - 64);
 	*top = c;
 	if (rq->args3)
@@ -274,6 +316,7 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 			meter_free(c->meter);
 		release_child(c);
 	}
+	perf_made(t, rq->flags, &pf, ret);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
 	return ret;
 }
@@ -351,6 +394,7 @@ long guest_clone3(struct thread *t)
 
 void thread_end(struct thread *t, u32 code, int status)
 {
+	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	if (t->vfork_child)
 		sys_exit(status);
@@ -380,6 +424,7 @@ long guest_exit_group(struct thread *t)
 	int status = (int)guest_arg(t, 0);
 
 	signal_block_all();
+	perf_thread_exit(t, true);
 	meter_end(t, (u32)(status & 0xff) << 8, true);
 	sys_exit_group(status);
 }

@@ -7,6 +7,7 @@
 #include "rt/exec.h"
 #include "rt/fd.h"
 #include "rt/mm.h"
+#include "rt/perf.h"
 #include "rt/proc-view.h"
 #include "rt/process.h"
 #include "rt/seccomp.h"
@@ -116,6 +117,11 @@ long guest_read_call(struct thread *t)
 	return call_kernel(t);
 }
 
+long syscall_plain(struct thread *t, u64 nr)
+{
+	return nr < CALLS && table[nr] ? table[nr](t) : call_kernel(t);
+}
+
 void syscall_run(struct thread *t)
 {
 	struct dbt_regs *r = &t->dbt.regs;
@@ -124,10 +130,8 @@ void syscall_run(struct thread *t)
 
 	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) && !seccomp_allows(t, nr))
 		return;
-	if (nr < CALLS && table[nr])
-		ret = table[nr](t);
-	else
-		ret = call_kernel(t);
+	if (!t->proc->perf || !perf_syscall(t, nr, &ret))
+		ret = syscall_plain(t, nr);
 	if (ret == CALL_SET)
 		return;
 	if (unlikely(ret == CALL_REDO)) {

@@ -22,6 +22,9 @@
 void syscall_run(struct thread *t);
 void syscall_int80(struct thread *t);
 
+/* Call @nr as the table has it, whatever else may want to look at it first. */
+long syscall_plain(struct thread *t, u64 nr);
+
 /* The guest's call as it stands, or with other arguments. */
 long call_kernel(struct thread *t);
 long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f);

@@ -78,6 +78,9 @@ void thread_loop(struct thread *t)
 		case DBT_NO_EXEC: trap_no_exec(t); break;
 		case DBT_CPUID: trap_cpuid(t); break;
 		case DBT_RDPMC:
+			if (trap_rdpmc(t))
+				break;
+			__attribute__((fallthrough));
 		case DBT_REFUSED:
 			/* #GP: the kernel reports no address. */
 			signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);

@@ -51,6 +51,7 @@ struct pending {
 };
 #define PENDING_MAX 8
 
+struct perf;
 struct seccomp_filter;
 
 struct proc {
@@ -62,6 +63,7 @@ struct proc {
 	/* A filter was added with TSYNC by some thread: the others take it at their next call. */
 	struct seccomp_filter *filters;
 	struct lock lock;
+	struct perf *perf; /* rt/perf.h; NULL: there is no session */
 	char exe[CONTROL_PATH];
 };
 
@@ -92,6 +94,11 @@ struct thread {
 
 	/* The guest call that is to be redone has been executed: the kernel restarts it. */
 	bool call_restarts;
+
+	/* The wire (rt/wire.h): the slot of its last call, what the session calls it until then. */
+	u32 perf_slot, perf_token;
+	s32 perf_sock;  /* of a process in shared memory: its own socket until it has said HELLO */
+	u64 perf_slept; /* its calls that slept */
 
 	struct seccomp_filter *filters;
 	u32 seccomp_mode;

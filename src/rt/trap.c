@@ -1,6 +1,7 @@
 #include "rt/trap.h"
 
 #include "rt/guest-mem.h"
+#include "rt/perf.h"
 #include "rt/signal.h"
 #include "rt/window.h"
 
@@ -57,14 +58,28 @@ void trap_no_exec(struct thread *t)
 void trap_cpuid(struct thread *t)
 {
 	struct dbt_regs *r = &t->dbt.regs;
-	u32 a = (u32)r->gpr[DBT_RAX], c = (u32)r->gpr[DBT_RCX], b, d;
+	u32 leaf = (u32)r->gpr[DBT_RAX], regs[4] = {leaf, 0, (u32)r->gpr[DBT_RCX], 0};
 
-	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-	r->gpr[DBT_RAX] = a;
-	r->gpr[DBT_RBX] = b;
-	r->gpr[DBT_RCX] = c;
-	r->gpr[DBT_RDX] = d;
+	__asm__ volatile("cpuid" : "+a"(regs[0]), "=b"(regs[1]), "+c"(regs[2]), "=d"(regs[3]));
+	perf_view_cpuid(t, leaf, regs);
+	r->gpr[DBT_RAX] = regs[0];
+	r->gpr[DBT_RBX] = regs[1];
+	r->gpr[DBT_RCX] = regs[2];
+	r->gpr[DBT_RDX] = regs[3];
 	dbt_retire(&t->dbt);
+}
+
+bool trap_rdpmc(struct thread *t)
+{
+	struct dbt_regs *r = &t->dbt.regs;
+	u64 value;
+
+	if (!perf_rdpmc(t, (u32)r->gpr[DBT_RCX], &value))
+		return false;
+	r->gpr[DBT_RAX] = (u32)value;
+	r->gpr[DBT_RDX] = value >> 32;
+	dbt_retire(&t->dbt);
+	return true;
 }
 
 void trap_virtual(struct thread *t)

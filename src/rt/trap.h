@@ -7,6 +7,8 @@
 /* Execution reached what the guest may not execute: a page fault on fetch, or the vsyscall page. */
 void trap_no_exec(struct thread *t);
 void trap_cpuid(struct thread *t);
+/* rdpmc; false: it is to fault. */
+bool trap_rdpmc(struct thread *t);
 /* rdtsc, rdtscp, rdrand, rdseed of a deterministic run. */
 void trap_virtual(struct thread *t);
 

@@ -397,6 +397,24 @@ int listen_open(struct session *s, const char *name, char *why, size_t len)
 	return 0;
 }
 
+int listen_connect(const char *name, int *sock)
+{
+	struct sockaddr_un sa;
+	socklen_t sa_len = name_address(&sa, name);
+	int err;
+
+	if (!sa_len)
+		return -ENAMETOOLONG;
+	*sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (*sock < 0)
+		return -errno;
+	if (connect(*sock, (struct sockaddr *)&sa, sa_len) == 0)
+		return 0;
+	err = -errno;
+	close(*sock);
+	return err;
+}
+
 /* Gives who joins what guests inherit: the tree and the door. */
 void listen_accept(struct session *s)
 {

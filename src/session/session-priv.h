@@ -191,6 +191,7 @@ int must_check proc_make_socket(struct proc *p, int *guest_end);
 void sock_read(struct proc *p);
 void listen_accept(struct session *s);
 int must_check listen_open(struct session *s, const char *name, char *why, size_t len);
+int must_check listen_connect(const char *name, int *sock);
 int parcel_send(int sock, u32 slot, u32 seq, int fd);
 
 /* guest.c: processes and threads */

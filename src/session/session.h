@@ -71,4 +71,17 @@ int must_check session_find_task(struct session *s, int tid, struct task **task,
 
 const struct meter_tree *session_tree(const struct session *s);
 
+/*
+ * A session in a process of its own, for the tree config->tree_fd; it ends with its last guest. *@door is
+ * the caller's, CLOEXEC, to be given to the first guest and closed.
+ */
+int must_check session_detach(const struct session_config *config, int *door, char *why,
+			      size_t len);
+
+/*
+ * What guests inherit, from the running session that the same user has named so; both descriptors are the
+ * caller's. -ECONNREFUSED: there is none.
+ */
+int must_check session_join(const char *name, int *tree_fd, int *door, char *why, size_t len);
+
 #endif

@@ -1,0 +1,301 @@
+/* perf_event_open(2), ioctl(2), read(2), mmap(2) and poll(2) on perf descriptors, in the guest. */
+#include "rt/perf.h"
+
+#include "rt/fd.h"
+#include "rt/guest-mem.h"
+#include "rt/perf-priv.h"
+#include "rt/syscall.h"
+#include "sys/string.h"
+
+#include <linux/perf_event.h>
+#include <linux/poll.h>
+
+#define ATTR_SENT 256u /* more than any version of the attr that the session knows */
+
+/*
+ * The attr as far as anybody can know it. Beyond that it matters only whether there is a byte that is
+ * not zero, and whether all of it can be read [SIZE-10, SIZE-11, SIZE-14].
+ */
+static void put_attr(struct wire_slot *sl, u64 addr)
+{
+	u8 chunk[256];
+	u32 size = 0;
+
+	sl->arg[5] = 0;
+	if (guest_read(&size, addr + 4, sizeof(size))) {
+		sl->arg[5] = WIRE_ATTR_FAULT;
+		/* The first word alone may be there: it does not help. */
+		sl->len = 0;
+		return;
+	}
+	sl->arg[4] = size;
+	sl->len = size == 0 ? 64 : size < 8 ? 8 : size > ATTR_SENT ? ATTR_SENT : size;
+	if (guest_read(sl->data, addr, sl->len)) {
+		u32 have = 8;
+
+		/* As many as can be read: the session's answer may depend on the size alone. */
+		while (have < sl->len && !guest_read(sl->data + have, addr + have, 1))
+			have++;
+		if (guest_read(sl->data, addr, 8))
+			have = 0;
+		sl->len = have;
+		sl->arg[5] = WIRE_ATTR_FAULT;
+		return;
+	}
+	for (u32 at = ATTR_SENT; at < size && size <= 4096; at += sizeof(chunk)) {
+		u32 n = size - at < sizeof(chunk) ? size - at : sizeof(chunk);
+
+		if (guest_read(chunk, addr + at, n)) {
+			sl->arg[5] |= WIRE_ATTR_FAULT;
+			return;
+		}
+		for (u32 i = 0; i < n; i++)
+			if (chunk[i])
+				sl->arg[5] |= WIRE_ATTR_TAIL;
+	}
+}
+
+/* Is there room for one more descriptor? The refusal for its lack comes before many others [CALL-16]. */
+static bool fd_left(void)
+{
+	long fd = sys_fcntl(2, F_DUPFD_CLOEXEC, 0);
+
+	if (fd == -EBADF) {
+		fd = sys_memfd_create("", 1);
+	}
+	if (sys_failed(fd))
+		return fd != -EMFILE;
+	sys_close((int)fd);
+	return true;
+}
+
+long perf_open(struct thread *t)
+{
+	u64 attr = guest_arg(t, 0), flags = guest_arg(t, 4);
+	s32 pid = (s32)guest_arg(t, 1), group = (s32)guest_arg(t, 3);
+	struct wire_slot *sl;
+	struct perf_fd *leader, entry = {.kind = PERF_FD_EVENT};
+	long ret;
+	int fd;
+
+	leader = group == -1 ? NULL : perf_fd_find(t, group);
+	sl = wire_begin(t);
+	if (!sl)
+		return -ENODEV;
+	put_attr(sl, attr);
+	sl->arg[0] = (u64)(s64)pid;
+	sl->arg[1] = (u64)(s64)(s32)guest_arg(t, 2);
+	sl->arg[2] = group == -1 ? WIRE_NO_EVENT : leader ? leader->handle : WIRE_BAD_EVENT;
+	sl->arg[3] = flags;
+	if (flags & PERF_FLAG_PID_CGROUP && pid >= 0 && !sys_failed(sys_fcntl(pid, F_GETFD, 0)) &&
+	    wire_send_fd(t, sl, pid)) {
+		wire_end(t, sl);
+		return -ENODEV;
+	}
+	ret = wire_call(t, sl, WIRE_OP_OPEN);
+	if (ret < 0) {
+		u32 store = (u32)sl->out[0];
+		bool late = sl->out[1];
+
+		wire_end(t, sl);
+		if (store && guest_write(t, attr + 4, &store, sizeof(store)))
+			return ret;
+		return late && !fd_left() ? -EMFILE : ret;
+	}
+	entry.handle = sl->out[0];
+	entry.card = (u16)sl->out[1];
+	fd = wire_take_fd(t, sl, flags & PERF_FLAG_FD_CLOEXEC);
+	wire_end(t, sl);
+	if (fd >= 0)
+		perf_fd_set(t, fd, &entry);
+	return fd;
+}
+
+long perf_prctl(struct thread *t)
+{
+	struct wire_slot *sl = wire_begin(t);
+
+	if (sl) {
+		sl->arg[0] = guest_arg(t, 0) == 32 /* PR_TASK_PERF_EVENTS_ENABLE */;
+		(void)wire_call(t, sl, WIRE_OP_PRCTL);
+		wire_end(t, sl);
+	}
+	return 0;
+}
+
+bool perf_ioctl(struct thread *t, struct perf_fd *pf, long *ret)
+{
+	u32 cmd = (u32)guest_arg(t, 1);
+	u64 arg = guest_arg(t, 2);
+	struct wire_slot *sl;
+	struct perf_fd *other = NULL;
+
+	/* The descriptor's own, answered by the kernel for any. */
+	if (cmd == 0x5421 /* FIONBIO */ || cmd == 0x5452 /* FIOASYNC */ || cmd == 0x5450 ||
+	    cmd == 0x5451 /* FIONCLEX, FIOCLEX */)
+		return false;
+	if (cmd == PERF_EVENT_IOC_SET_OUTPUT && (s32)arg != -1)
+		other = perf_fd_find(t, (s32)arg);
+	sl = wire_begin(t);
+	if (!sl) {
+		*ret = -ENODEV;
+		return true;
+	}
+	sl->arg[0] = pf->handle;
+	sl->arg[1] = cmd;
+	sl->arg[2] = arg;
+	if (cmd == PERF_EVENT_IOC_SET_OUTPUT)
+		sl->arg[3] = (s32)arg == -1 ? WIRE_NO_EVENT
+			     : other        ? other->handle
+					    : WIRE_BAD_EVENT;
+	sl->len = perf_ioctl_read(cmd, arg, sl->data);
+	*ret = wire_call(t, sl, WIRE_OP_IOCTL);
+	if (*ret != -ENODEV && sl->reply_len && sl->reply_len <= 8 &&
+	    guest_write(t, arg + sl->out[0], sl->data, sl->reply_len) && *ret >= 0)
+		*ret = -EFAULT;
+	wire_end(t, sl);
+	return true;
+}
+
+/* What the argument of @cmd points to, as far as it can be read. */
+u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data)
+{
+	u32 want = 0, have = 0, size;
+	long n;
+
+	switch (cmd) {
+	case PERF_EVENT_IOC_PERIOD: want = 8; break;
+	case PERF_EVENT_IOC_QUERY_BPF: want = 4; break;
+	case PERF_EVENT_IOC_SET_FILTER:
+		n = guest_string((char *)data, arg, 4096);
+		return n < 0 ? 0 : (u32)n + 1;
+	case PERF_EVENT_IOC_MODIFY_ATTRIBUTES:
+		if (guest_read(&size, arg + 4, sizeof(size)))
+			return 0;
+		want = size == 0 ? 64 : size < 8 ? 8 : size > 4096 ? 4096 : size;
+		break;
+	default: return 0;
+	}
+	if (!guest_read(data, arg, want))
+		return want;
+	while (have < want && !guest_read(data + have, arg + have, 1))
+		have++;
+	return have;
+}
+
+/* Copies what read(2) gives into one buffer or several. */
+static long scatter(struct thread *t, u64 nr, const u8 *bytes, u64 len)
+{
+	u64 at = guest_arg(t, 1), count = guest_arg(t, 2), done = 0;
+	struct sys_iovec v;
+
+	if (nr == __NR_read)
+		return guest_write(t, at, bytes, len) ? -EFAULT : (long)len;
+	for (u64 i = 0; i < count && done < len; i++) {
+		u64 n;
+
+		if (guest_read(&v, at + i * sizeof(v), sizeof(v)))
+			return -EFAULT;
+		n = v.len < len - done ? v.len : len - done;
+		if (guest_write(t, (u64)v.base, bytes + done, n))
+			return -EFAULT;
+		done += n;
+	}
+	return (long)done;
+}
+
+/*
+ * How much the caller offers. perf's read is not vectored by itself: the kernel calls it once for each
+ * piece of a readv, and stops at the first that is not filled; one that is too small is ENOSPC.
+ */
+static long room(struct thread *t, u64 nr, u64 *len)
+{
+	struct sys_iovec v;
+
+	if (nr == __NR_read) {
+		*len = guest_arg(t, 2);
+		return 0;
+	}
+	*len = 0;
+	for (u64 i = 0; i < guest_arg(t, 2) && i < 1024; i++) {
+		if (guest_read(&v, guest_arg(t, 1) + i * sizeof(v), sizeof(v)))
+			return -EFAULT;
+		if (v.len) {
+			*len = v.len;
+			break;
+		}
+	}
+	return 0;
+}
+
+bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret)
+{
+	u64 words[5], len;
+	struct wire_slot *sl;
+
+	*ret = room(t, nr, &len);
+	if (*ret)
+		return true;
+	if (pf->card) {
+		u32 n = perf_card_read(t, pf, words);
+
+		if (n) {
+			*ret = len < n * 8 ? -ENOSPC : scatter(t, nr, (u8 *)words, n * 8);
+			return true;
+		}
+	}
+	sl = wire_begin(t);
+	if (!sl) {
+		*ret = -ENODEV;
+		return true;
+	}
+	sl->arg[0] = pf->handle;
+	sl->arg[1] = len;
+	*ret = wire_call(t, sl, WIRE_OP_READ);
+	if (*ret > 0 && (u64)*ret <= WIRE_DATA)
+		*ret = scatter(t, nr, sl->data, (u64)*ret);
+	wire_end(t, sl);
+	return true;
+}
+
+/*
+ * An event of this thread, without asking: words stored, 0 if the card does not say. Nothing can come
+ * in between: the thread is here and does not count, and whoever changes the event's state writes the
+ * card.
+ */
+u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words)
+{
+	const struct wire_proc *page = t->proc->perf->wire.page;
+	const struct wire_card *from;
+	struct wire_card c;
+	u64 now = 0;
+	u32 seq, n = 0;
+
+	if (!page || pf->card > WIRE_CARDS || t->proc->perf->wire.dead)
+		return 0;
+	from = &page->cards[pf->card - 1];
+	do {
+		seq = __atomic_load_n(&from->seq, __ATOMIC_ACQUIRE);
+		c = *from;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* mate: write_card() in session/cards.c */
+		if (seq & 1)
+			return 0;
+	} while (seq != __atomic_load_n(&from->seq, __ATOMIC_RELAXED));
+	if (c.kind != WIRE_CARD_METER || c.handle != pf->handle || c.meter != t->meter ||
+	    c.quantity >= METER_QUANTITIES)
+		return 0;
+	words[n++] = c.flags & WIRE_CARD_RUNNING
+			     ? c.base + meter_sum(dbt_meter(&t->dbt), c.quantity)
+			     : c.base;
+	if (c.read_format & (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING))
+		now = perf_cpu_time();
+	if (c.read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		words[n++] = c.enabled_base + (c.flags & WIRE_CARD_ENABLED ? now : 0);
+	if (c.read_format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		words[n++] = c.running_base + (c.flags & WIRE_CARD_RUNNING ? now : 0);
+	if (c.read_format & PERF_FORMAT_ID)
+		words[n++] = c.id;
+	if (c.read_format & 16 /* PERF_FORMAT_LOST */)
+		words[n++] = c.lost;
+	return n;
+}

@@ -1,0 +1,28 @@
+/* PURPOSE: what the runtime's perf files share among themselves. */
+#ifndef RT_PERF_PRIV_H
+#define RT_PERF_PRIV_H
+
+#include "rt/perf.h"
+
+/* perf-fds.c */
+struct perf_fd *perf_fd_slot(struct perf *p, int fd, bool make);
+void perf_fd_copied(struct thread *t, int from, int to);
+void perf_fd_closed(struct thread *t, int fd);
+void perf_fd_closed_range(struct thread *t, u32 first, u32 last);
+void perf_fd_received(struct thread *t, int fd);
+void perf_restore_fds(struct thread *t, const u64 *fds);
+
+/* perf-open.c */
+u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data);
+u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words);
+
+/* wire.c: CLOCK_THREAD_CPUTIME_ID, ns */
+u64 perf_cpu_time(void);
+
+/* perf-poll.c */
+bool perf_select(struct thread *t, u64 nr, long *ret);
+
+/* perf-stat.c */
+long perf_fcntl(struct thread *t, struct perf_fd *pf);
+
+#endif

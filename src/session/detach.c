@@ -1,0 +1,180 @@
+/*
+ * A session in a process of its own, as `anyperf run` starts it: it must outlive its starter when
+ * guests go on as daemons, must not be hit by what a terminal sends to them, and must hold nothing open
+ * that anybody waits for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+struct answer {
+	int err;
+	char why[300];
+};
+
+static void leave_the_rest(bool keep_stderr)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t none;
+
+	setpgid(0, 0);
+	for (int fd = 0; null >= 0 && fd < (keep_stderr ? 2 : 3); fd++)
+		dup2(null, fd);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_NAME, "anyperf-session");
+	if (chdir("/"))
+		return; /* it only keeps a file system busy */
+}
+
+/* Closes what the starter had open, but @a and @b. */
+static void close_others(int a, int b)
+{
+	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+
+	if (low > 3)
+		syscall(SYS_close_range, 3, low - 1, 0);
+	if (high > low + 1)
+		syscall(SYS_close_range, low + 1, high - 1, 0);
+	syscall(SYS_close_range, high + 1, ~0u, 0);
+}
+
+static int send_answer(int ctl, const struct answer *answer, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {(void *)answer, sizeof(*answer)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+	}
+	return sendmsg(ctl, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static void __attribute__((noreturn)) serve(const struct session_config *config, int ctl)
+{
+	struct answer answer = {0};
+	struct session *s = NULL;
+
+	leave_the_rest(config->verbose);
+	close_others(ctl, config->tree_fd);
+	answer.err = session_new(config, &s, answer.why, sizeof(answer.why));
+	if (send_answer(ctl, &answer, s ? session_door_fd(s) : -1) || !s)
+		_exit(answer.err != 0);
+	close(ctl);
+	session_close_door(s);
+	while (!session_is_over(s))
+		session_run(s, -1);
+	session_free(s);
+	_exit(0);
+}
+
+/* A message of @len bytes and up to one descriptor: *@fd or -1. */
+static int receive_fd(int sock, void *bytes, size_t len, int *fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {bytes, len};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	*fd = -1;
+	if (n != (ssize_t)len)
+		return n < 0 ? -errno : -ECONNRESET;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	return 0;
+}
+
+/* Without a child of the starter's own: its wait() must not see the session. */
+int session_detach(const struct session_config *config, int *door, char *why, size_t len)
+{
+	struct answer answer = {0};
+	int ctl[2], err;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) || (pid = fork()) < 0) {
+		err = -errno;
+		snprintf(why, len, "starting the session: %s", strerror(-err));
+		return err;
+	}
+	if (pid == 0) {
+		pid = fork();
+		if (pid == 0)
+			serve(config, ctl[1]);
+		_exit(pid < 0);
+	}
+	close(ctl[1]);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	err = receive_fd(ctl[0], &answer, sizeof(answer), door);
+	close(ctl[0]);
+	if (err) {
+		snprintf(why, len, "the session ended at once: %s", strerror(-err));
+		return err;
+	}
+	if (!answer.err && *door < 0) {
+		snprintf(why, len, "no descriptor is left for the session's door");
+		return -EMFILE;
+	}
+	if (answer.err)
+		snprintf(why, len, "%s", answer.why);
+	return answer.err;
+}
+
+int session_join(const char *name, int *tree_fd, int *door, char *why, size_t len)
+{
+	struct wire_parcel parcel;
+	int sock, err = listen_connect(name, &sock);
+
+	*tree_fd = *door = -1;
+	if (err) {
+		snprintf(why, len,
+			 err == -ECONNREFUSED ? "there is no session named \"%s\""
+					      : "joining the session \"%s\" failed",
+			 name);
+		return err;
+	}
+	err = receive_fd(sock, &parcel, sizeof(parcel), tree_fd);
+	if (!err)
+		err = receive_fd(sock, &parcel, sizeof(parcel), door);
+	close(sock);
+	if (!err && *tree_fd >= 0 && *door >= 0)
+		return 0;
+	if (*tree_fd >= 0)
+		close(*tree_fd);
+	if (*door >= 0)
+		close(*door);
+	snprintf(why, len, "the session \"%s\" does not let us in", name);
+	return err ? err : -EPERM;
+}
