@@ -119,51 +119,92 @@ static bool may_drop(int e)
 	return e == -EINVAL || e == -EOPNOTSUPP || e == -EPERM;
 }
 
+/* One open under way, and what of it is left when some fields are dropped. */
+struct attempt {
+	struct ap_machine *m;
+	const struct pe_attr *attr; /* as asked for */
+	pid_t pid;
+	int cpu, leader;
+	u64 flags;
+};
+
+/* Opens with the fields @dropped left out. @out is the attr as accepted. */
+static int open_without(const struct attempt *t, unsigned int dropped, struct pe_attr *out)
+{
+	u64 flags = t->flags;
+	u32 ignored;
+
+	*out = *t->attr;
+	ap__drop(out, &flags, dropped);
+	return try_open(t->m, out, t->pid, t->cpu, t->leader, flags, &ignored);
+}
+
+/*
+ * Which of @all must go for the open to succeed: one, if one is enough; else as few as a trial of
+ * each can find. Returns the handle with *@dropped and @out, or -EINVAL.
+ */
+static int open_with_less(const struct attempt *t, unsigned int all, unsigned int *dropped,
+			  struct pe_attr *out)
+{
+	struct pe_attr less;
+	int fd, again;
+
+	for (size_t i = 0; i < ARRAY_SIZE(droppable); i++) {
+		*dropped = droppable[i].bit;
+		if ((all & *dropped) && (fd = open_without(t, *dropped, out)) >= 0)
+			return fd;
+	}
+	*dropped = all;
+	if (!(all & (all - 1)) || (fd = open_without(t, all, out)) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_SIZE(droppable); i++) {
+		unsigned int fewer = *dropped & ~droppable[i].bit;
+
+		if (fewer == *dropped || (again = open_without(t, fewer, &less)) < 0)
+			continue;
+		t->m->ops->close(t->m->be, fd);
+		fd = again;
+		*dropped = fewer;
+		*out = less;
+	}
+	return fd;
+}
+
 int ap__open_compat(struct ap_machine *m, struct pe_attr *attr, pid_t pid, int cpu, int leader,
 		    u64 flags, u32 *known_size)
 {
-	unsigned int missing = atomic_load_explicit(&m->missing, memory_order_relaxed), all = 0;
-	struct pe_attr one;
-	u64 one_flags;
-	u32 ignored;
+	unsigned int missing = atomic_load_explicit(&m->missing, memory_order_relaxed);
+	unsigned int all = 0, dropped;
+	struct attempt t = {.m = m, .attr = attr, .pid = pid, .cpu = cpu, .leader = leader};
+	struct pe_attr scratch, accepted;
 	int fd, again;
 
 	*known_size = 0;
 	attr->size = needed_size(attr, attr->size);
 	ap__drop(attr, &flags, missing);
+	t.flags = flags;
 	fd = try_open(m, attr, pid, cpu, leader, flags, known_size);
-	if (fd >= 0 || !may_drop(fd))
+	if (fd >= 0 || !may_drop(fd) || attr->size > sizeof(*attr))
 		return fd;
-	for (size_t i = 0; i <= ARRAY_SIZE(droppable); i++) {
-		bool last = i == ARRAY_SIZE(droppable);
-		unsigned int bit = last ? all : droppable[i].bit;
-
-		/* One by one, so that only what is really unknown gets lost; then all at once. */
-		one = *attr;
-		one_flags = flags;
-		if (fd != -EINVAL && !last && droppable[i].whole_machine)
+	for (size_t i = 0; i < ARRAY_SIZE(droppable); i++)
+		if (fd == -EINVAL || !droppable[i].whole_machine)
+			all |= droppable[i].bit;
+	scratch = *attr;
+	all = ap__drop(&scratch, &flags, all);
+	if (!all)
+		return fd;
+	again = open_with_less(&t, all, &dropped, &accepted);
+	if (again < 0)
+		return fd;
+	for (size_t k = 0; k < ARRAY_SIZE(droppable); k++) {
+		if (!(dropped & droppable[k].bit))
 			continue;
-		bit = ap__drop(&one, &one_flags, bit);
-		if (!bit)
-			continue;
-		if (!last)
-			all |= bit;
-		else if (!(all & (all - 1)))
-			break;
-		again = try_open(m, &one, pid, cpu, leader, one_flags, &ignored);
-		if (again < 0)
-			continue;
-		for (size_t k = 0; k < ARRAY_SIZE(droppable); k++) {
-			if (!(bit & droppable[k].bit))
-				continue;
-			if (droppable[k].whole_machine)
-				atomic_fetch_or_explicit(&m->missing, droppable[k].bit,
-							 memory_order_relaxed);
-			ap__log(m, AP_LOG_INFO, "left out what the kernel or the PMU refuses: %s",
-				droppable[k].what);
-		}
-		memcpy(attr, &one, sizeof(one));
-		return again;
+		if (droppable[k].whole_machine)
+			atomic_fetch_or_explicit(&m->missing, droppable[k].bit,
+						 memory_order_relaxed);
+		ap__log(m, AP_LOG_INFO, "left out what the kernel or the PMU refuses: %s",
+			droppable[k].what);
 	}
-	return fd;
+	*attr = accepted;
+	return again;
 }

@@ -120,7 +120,18 @@ static int open_flexibly(struct ap_counters *c, unsigned int i, const struct ap_
 		}
 		a.exclude_kernel = a.exclude_hv = 0;
 	}
-	return ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, err);
+	if (!(a.inherit && (a.read_format & PERF_FORMAT_GROUP)))
+		return ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, err);
+	/* Before 4.13 inherited events had to be read singly [READ-13]. */
+	r = ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, NULL);
+	if (r == -EINVAL) {
+		a.read_format &= ~(u64)(PERF_FORMAT_GROUP | PERF_FORMAT_ID);
+		r = ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, NULL);
+		if (!r)
+			return 0;
+		a.read_format |= PERF_FORMAT_GROUP | PERF_FORMAT_ID;
+	}
+	return r ? ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, err) : 0;
 }
 
 /* Whether counter @i has a cell in @place. */

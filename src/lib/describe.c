@@ -46,10 +46,30 @@ static void modifiers(const struct pe_attr *a, char *buf)
 	*buf = '\0';
 }
 
+/* PMU/config=...,config1=.../ */
+static void pmu_terms(const struct pe_attr *a, const char *pmu, char *buf, size_t len)
+{
+	/* A probe's config1 is a pointer, which says nothing outside this process. */
+	bool probe = strcmp(pmu, "kprobe") == 0 || strcmp(pmu, "uprobe") == 0;
+	u64 more[] = {probe ? 0 : a->config1, a->config2, a->config3, a->config4};
+	size_t have;
+
+	snprintf(buf, len, "%s/config=%#llx", pmu, (unsigned long long)a->config);
+	for (unsigned int i = 0; i < ARRAY_SIZE(more); i++) {
+		have = strlen(buf);
+		if (more[i])
+			snprintf(buf + have, len - have, ",config%u=%#llx", i + 1,
+				 (unsigned long long)more[i]);
+	}
+	have = strlen(buf);
+	snprintf(buf + have, len - have, "/");
+}
+
 char *ap_attr_describe(const struct perf_event_attr *attr, struct ap_machine *m, char *buf,
 		       size_t len)
 {
-	char name[96] = "", mods[16], pmu[64], cache[64];
+	char name[224] = "", mods[16], pmu[64], cache[64];
+	const struct ap__corepmu *core;
 	const struct ap__generic *g;
 	struct pe_attr a = {0};
 	u32 size = attr->size ? attr->size : PE_ATTR_SIZE_VER0;
@@ -75,14 +95,14 @@ char *ap_attr_describe(const struct perf_event_attr *attr, struct ap_machine *m,
 		g = ap__generic_of(a.type, config);
 		if (g)
 			snprintf(name, sizeof(name), "%s", g->name);
-	} else if (a.type == PERF_TYPE_RAW) {
+	} else if (a.type == PERF_TYPE_RAW && !(m && ap__core_pmus(m, &core) > 1)) {
 		snprintf(name, sizeof(name), "r%llx", (unsigned long long)config);
 	} else if (a.type == PERF_TYPE_BREAKPOINT) {
 		snprintf(name, sizeof(name), "mem:%#llx/%llu:%s%s%s", (unsigned long long)a.bp_addr,
 			 (unsigned long long)a.bp_len, a.bp_type & 1 ? "r" : "",
 			 a.bp_type & 2 ? "w" : "", a.bp_type & 4 ? "x" : "");
 	} else if (a.type != PERF_TYPE_TRACEPOINT && pmu_name(m, a.type, pmu, sizeof(pmu))) {
-		snprintf(name, sizeof(name), "%s/config=%#llx/", pmu, (unsigned long long)config);
+		pmu_terms(&a, pmu, name, sizeof(name));
 		slash = true;
 	}
 	if (!name[0])

@@ -338,6 +338,9 @@ int ap_event_modify(struct ap_event *e, const struct perf_event_attr *attr, stru
 
 	if (!copy)
 		return ap__fail_memory(err);
+	/* The kernel compares the sizes too, and opening has trimmed ours; what is beyond is zero. */
+	if (copy->size >= PE_ATTR_SIZE_VER2)
+		copy->size = e->attr->size;
 	r = control(e, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, (unsigned long)copy);
 	if (r == 0) {
 		e->attr->bp_type = copy->bp_type;

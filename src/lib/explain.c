@@ -298,7 +298,9 @@ static int explain_limit(const struct ap__ask *ask, const struct ap__state *st, 
 				  "ask for at most %lld, or as root: sysctl "
 				  "kernel.perf_event_max_stack=%u",
 				  st->max_stack, ask->attr->sample_max_stack);
-	default: return ap__fail_memory(err);
+	default:
+		return ap__fail(err, -e, AP_CAUSE_MEMORY, "%s: the kernel is out of memory",
+				ask->name);
 	}
 }
 

@@ -88,16 +88,19 @@ void ap__nearest_offer(struct ap__nearest *n, const char *candidate)
 
 char *ap__nearest_text(const struct ap__nearest *n, char *buf, size_t len)
 {
+	unsigned int best = 0;
 	size_t have;
 
 	if (!len)
 		return buf;
 	buf[0] = '\0';
-	for (unsigned int i = 0; i < n->n; i++) {
+	while (best < n->n && n->distance[best] == n->distance[0])
+		best++;
+	for (unsigned int i = 0; i < best; i++) {
 		have = strlen(buf);
 		snprintf(buf + have, len - have, "%s%s",
 			 i == 0          ? "did you mean "
-			 : i + 1 == n->n ? " or "
+			 : i + 1 == best ? " or "
 					 : ", ",
 			 n->name[i]);
 	}

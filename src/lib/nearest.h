@@ -19,7 +19,7 @@ struct ap__nearest {
 void ap__nearest_init(struct ap__nearest *n, const char *wanted);
 void ap__nearest_offer(struct ap__nearest *n, const char *candidate);
 
-/* "did you mean a, b or c?", or "" if nothing was near. Returns @buf. */
+/* "did you mean a, b or c?" with those that are equally near, or "". Returns @buf. */
 char *ap__nearest_text(const struct ap__nearest *n, char *buf, size_t len);
 
 /*

@@ -40,11 +40,25 @@ static int syntax(struct ap__parse *p, const char *fmt, const char *what)
 	return ap__remedy(p->err, "anyperf(3) and `anyperf list` show how events are written");
 }
 
+static int check_modifiers(struct ap__parse *p, const char *mods)
+{
+	size_t good = strspn(mods, MODIFIERS);
+
+	if (!mods[good])
+		return 0;
+	return ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX,
+			"\"%c\" in \"%.64s\" is not a modifier; they are u k h G H I p P D e W S b",
+			mods[good], mods);
+}
+
 /* Builds on what earlier modifiers, of the event or of its group, have set. */
 static int modify(struct ap__parse *p, struct ap__item *it, const char *mods)
 {
 	struct pe_attr *a = &it->attr;
+	int r = check_modifiers(p, mods);
 
+	if (r)
+		return r;
 	for (const char *c = mods; *c; c++) {
 		if (strchr("ukh", *c) && !(a->exclude_user | a->exclude_kernel | a->exclude_hv))
 			a->exclude_user = a->exclude_kernel = a->exclude_hv = 1;
@@ -76,11 +90,6 @@ static int modify(struct ap__parse *p, struct ap__item *it, const char *mods)
 					mods);
 			a->precise_ip++;
 			break;
-		default:
-			return ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX,
-					"\"%c\" in \"%s\" is not a modifier; they are u k h G H I "
-					"p P D e W S b",
-					*c, mods);
 		}
 	}
 	return 0;
@@ -250,15 +259,23 @@ static int add_plain(struct ap__parse *p, char *item, const char **mods)
 		}
 		*colon = ':';
 	}
-	if (isdigit((unsigned char)item[0]) && strchr(item, ':') == colon) {
-		char *name = ap__specs_strdup(p->specs, item);
+	if (isdigit((unsigned char)item[0])) {
+		char *config = strchr(item, ':') + 1, *more = strchr(config, ':');
+		char *name;
 
-		*colon = '\0';
-		return name ? add_numbers(p, name, item, colon + 1) : ap__fail_memory(p->err);
+		if (more) {
+			*more = '\0';
+			*mods = more + 1;
+		}
+		name = ap__specs_strdup(p->specs, item);
+		config[-1] = '\0';
+		return name ? add_numbers(p, name, item, config) : ap__fail_memory(p->err);
 	}
 	r = ap__parse_pfm(p, item, &found);
 	if (r || found)
 		return r;
+	if (strstr(item, "::"))
+		return unknown(p, item);
 	if (strchr(item, ':') != colon) {
 		/* sys:name:modifiers */
 		if (!all_of(colon + 1, MODIFIERS))
@@ -276,6 +293,8 @@ static int add_plain(struct ap__parse *p, char *item, const char **mods)
 		return unknown(p, item);
 	}
 	*colon = '\0';
+	if (ap__generic_find(item))
+		return check_modifiers(p, colon + 1);
 	return ap__parse_tracepoint(p, item, colon + 1);
 }
 

@@ -45,8 +45,11 @@ static void read_status(struct ap__state *st, struct ap_machine *m)
 		v = status_field(status, "\nSeccomp:");
 		st->seccomp = v ? atoi(v) : 0;
 	}
-	/* perf asks for capabilities of the initial namespace, whose map is the whole range. */
-	if (ap__slurp(m, map, sizeof(map), "/proc/self/uid_map") > 0) {
+	/*
+	 * perf asks for capabilities of the initial namespace, whose map is the whole range; that of a
+	 * new one is empty until somebody writes it.
+	 */
+	if (ap__slurp(m, map, sizeof(map), "/proc/self/uid_map") >= 0) {
 		unsigned long inside, outside, n;
 
 		st->user_ns = sscanf(map, "%lu %lu %lu", &inside, &outside, &n) != 3 || inside ||

@@ -625,6 +625,19 @@ int ap__parse_pmu(struct ap__parse *p, const char *name, const char *pmu, const 
 	return r;
 }
 
+/* Of several core PMUs each has a count of its own to show; the boxes of an uncore PMU share a name. */
+static int add_alias(struct ap__parse *p, const char *name, const char *pmu, bool expanded)
+{
+	const struct ap__corepmu *core;
+	unsigned int n = expanded ? ap__core_pmus(p->m, &core) : 0;
+	const char *shown = name;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (strcmp(core[i].name, pmu) == 0)
+			shown = ap__specs_printf(p->specs, "%s/%s/", pmu, name);
+	return shown ? add_on_pmu(p, shown, pmu, name, expanded) : ap__fail_memory(p->err);
+}
+
 int ap__parse_alias(struct ap__parse *p, const char *name, bool *found)
 {
 	unsigned int matches = 0;
@@ -641,7 +654,7 @@ int ap__parse_alias(struct ap__parse *p, const char *name, bool *found)
 		matches += ap__exists(p->m, AP__DEVICES "/%s/events/%s", names[i], name);
 	for (int i = 0; i < n && !r; i++)
 		if (ap__exists(p->m, AP__DEVICES "/%s/events/%s", names[i], name))
-			r = add_on_pmu(p, name, names[i], name, matches > 1);
+			r = add_alias(p, name, names[i], matches > 1);
 	if (n >= 0)
 		ap__names_free(names);
 	*found = matches;

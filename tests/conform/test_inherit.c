@@ -8,10 +8,26 @@
 /* A forked child's own page faults (copied pages of stack and data) come on top of what it touches. */
 #define SLACK 200
 
+/*
+ * When two tasks whose contexts are clones of each other follow one another on a CPU, the kernel swaps
+ * the contexts instead of the events; in which of them an event is found, what RESET leaves and whether
+ * a group can be joined then depends on the schedule. One event that is not inherited keeps a child's
+ * context from being a clone.
+ */
+static void no_clones(void)
+{
+	static bool done;
+
+	if (!done)
+		NEED(ev_self(sw_attr(PERF_COUNT_SW_DUMMY)) >= 0);
+	done = true;
+}
+
 static struct pe_attr inheriting(void)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
 
+	no_clones();
 	attr.disabled = 0;
 	attr.inherit = 1;
 	attr.read_format = TIMES;
@@ -126,16 +142,6 @@ CONFORM(others_children)
 	worker_end(&w);
 }
 
-/*
- * When two tasks whose contexts are clones of each other follow one another on a CPU, the kernel swaps
- * the contexts instead of the events; which of them a count is found in, and so what RESET leaves,
- * then depends on the schedule. One event more on the parent makes the contexts differ.
- */
-static void no_longer_clones(void)
-{
-	NEED(ev_self(sw_attr(PERF_COUNT_SW_DUMMY)) >= 0);
-}
-
 CONFORM(live_and_dead)
 {
 	struct worker w;
@@ -143,7 +149,6 @@ CONFORM(live_and_dead)
 	u64 a[3], b[3], c[3];
 
 	worker_start(&w, touch_300);
-	no_longer_clones();
 	worker_work(&w);
 	NEED(ev_read(fd, a, sizeof(a)) == 24);
 	worker_work(&w);
@@ -171,7 +176,6 @@ CONFORM(reset_live)
 	int fd = faults();
 
 	worker_start(&w, touch_300);
-	no_longer_clones();
 	worker_work(&w);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	NEED(ev_count(fd) >= 300);
