@@ -1,0 +1,200 @@
+/* Numbers, JSON, and derived values: what is printed of a count. */
+#include <stdlib.h>
+
+#include "cli/json.h"
+#include "cli/number.h"
+#include "cli/stat-metric.h"
+#include "unit/test.h"
+
+static const struct number_style western = {",", ".", 1, {3, 0}};
+static const struct number_style indian = {",", ".", 1, {3, 2, 0}};
+
+static const char *text(const struct number_style *style, double value, int decimals, int width)
+{
+	static char buf[64];
+
+	return number_text(style, value, decimals, width, buf, sizeof(buf));
+}
+
+TEST(numbers)
+{
+	EXPECT_STREQ(text(&western, 0, 0, 0), "0");
+	EXPECT_STREQ(text(&western, 999, 0, 0), "999");
+	EXPECT_STREQ(text(&western, 1000, 0, 0), "1,000");
+	EXPECT_STREQ(text(&western, 76675414, 0, 18), "        76,675,414");
+	EXPECT_STREQ(text(&western, 1234567.891, 2, 0), "1,234,567.89");
+	EXPECT_STREQ(text(&western, -1234, 0, 8), "  -1,234");
+	EXPECT_STREQ(text(&indian, 123456789, 0, 0), "12,34,56,789");
+	EXPECT_STREQ(text(&number_plain, 76675414, 0, 10), "  76675414");
+	EXPECT_STREQ(text(&western, 18446744073709551615.0, 0, 0), "18,446,744,073,709,551,616");
+}
+
+/* A separator of three bytes is one column wide. */
+TEST(wide_separators)
+{
+	static const struct number_style french = {"\342\200\257", ",", 1, {3, 0}};
+
+	EXPECT_STREQ(text(&french, 1234.5, 1, 9), "  1\342\200\257234,5");
+}
+
+TEST(locale_of_the_environment)
+{
+	struct number_style style;
+
+	setenv("LC_ALL", "C", 1);
+	number_style_init(&style);
+	EXPECT_STREQ(style.separator, "");
+	setenv("LC_ALL", "no_SUCH", 1);
+	number_style_init(&style);
+	EXPECT_STREQ(style.separator, "");
+	EXPECT_STREQ(style.point, ".");
+}
+
+TEST(json)
+{
+	char *out = NULL;
+	size_t len;
+	FILE *f = open_memstream(&out, &len);
+	struct json j;
+
+	ASSERT(f);
+	json_begin(&j, f);
+	json_object(&j, NULL);
+	json_str(&j, "a\"\\\n\1", "\303\244\xff\xed\xa0\x80");
+	json_str(&j, "none", NULL);
+	json_array(&j, "list");
+	json_u64(&j, NULL, UINT64_MAX);
+	json_s64(&j, NULL, -1);
+	json_double(&j, NULL, 0.5, 3);
+	json_double(&j, NULL, __builtin_nan(""), 3);
+	json_object(&j, NULL);
+	json_end(&j);
+	json_end(&j);
+	json_bool(&j, "yes", true);
+	json_end(&j);
+	json_finish(&j);
+	fclose(f);
+	EXPECT_STREQ(out, "{\"a\\\"\\\\\\n\\u0001\": \"\303\244\\ufffd\\ufffd\\ufffd\\ufffd\", "
+			  "\"none\": null, \"list\": [18446744073709551615, -1, 0.500, null, {}], "
+			  "\"yes\": true}\n");
+	free(out);
+}
+
+TEST(series)
+{
+	struct stat_series s = {0};
+
+	series_add(&s, 10);
+	EXPECT(series_error(&s) == 0);
+	series_add(&s, 14);
+	/* Standard deviation 2.828, of the mean of two 2.0. */
+	EXPECT(s.mean == 12 && series_error(&s) > 1.999 && series_error(&s) < 2.001);
+	EXPECT(series_error_percent(&s) > 16.66 && series_error_percent(&s) < 16.67);
+}
+
+/* A report of one unit whose events have the given kinds and counts. */
+static void fill(struct stat_report *r, struct stat_event *events, const u64 *counts, u32 nr)
+{
+	static const struct stat_unit whole;
+
+	report_init(r, AGGR_GLOBAL, events, nr);
+	report_unit(r, &whole);
+	for (u32 i = 0; i < nr; i++) {
+		struct ap_value v = {.value = counts[i], .enabled = 100, .running = 100};
+
+		events[i].unit = "";
+		events[i].scale = 1;
+		report_add(r, i, 0, AP_STATUS_OK, &v, true);
+	}
+	series_add(&r->elapsed, 2.0);
+	r->runs = 1;
+}
+
+TEST(metrics)
+{
+	struct stat_event events[] = {
+		{.kind = KIND_CPU_TIME},      {.kind = KIND_CYCLES},
+		{.kind = KIND_INSTRUCTIONS},  {.kind = KIND_BRANCHES},
+		{.kind = KIND_BRANCH_MISSES}, {.kind = KIND_OTHER},
+		{.kind = KIND_STALLED_FRONT}, {.kind = KIND_INSTRUCTIONS, .modes = 2},
+	};
+	static const u64 counts[] = {1000000000, 3000000000, 6000000000, 1000000,
+				     250000,     1500,       1500000000, 7};
+	struct stat_metric m[METRICS_MAX];
+	struct stat_report r;
+
+	fill(&r, events, counts, ARRAY_SIZE(events));
+	EXPECT_EQ(stat_metrics(&r, 0, 0, m), 1);
+	EXPECT_STREQ(m[0].unit, "CPUs utilized");
+	EXPECT(m[0].value == 0.5);
+	EXPECT_EQ(stat_metrics(&r, 1, 0, m), 1);
+	EXPECT_STREQ(m[0].unit, "GHz");
+	EXPECT(m[0].value == 3);
+	EXPECT_EQ(stat_metrics(&r, 2, 0, m), 2);
+	EXPECT_STREQ(m[0].unit, "insn per cycle");
+	EXPECT(m[0].value == 2);
+	EXPECT_STREQ(m[1].unit, "stalled cycles per insn");
+	EXPECT(m[1].value == 0.25);
+	EXPECT_EQ(stat_metrics(&r, 3, 0, m), 1);
+	EXPECT_STREQ(m[0].unit, "M/sec");
+	EXPECT(m[0].value == 1);
+	EXPECT_EQ(stat_metrics(&r, 4, 0, m), 1);
+	EXPECT_STREQ(m[0].unit, "of all branches");
+	EXPECT(m[0].value == 25 && m[0].level == LEVEL_BAD);
+	EXPECT_EQ(stat_metrics(&r, 5, 0, m), 1);
+	EXPECT_STREQ(m[0].unit, "K/sec");
+	EXPECT(m[0].value == 1.5);
+	EXPECT_EQ(stat_metrics(&r, 6, 0, m), 1);
+	EXPECT_STREQ(m[0].unit, "frontend cycles idle");
+	/* Instructions of one mode are not divided by cycles of another. */
+	EXPECT_EQ(stat_metrics(&r, 7, 0, m), 1);
+	EXPECT_STREQ(m[0].unit, "/sec");
+	report_release(&r);
+}
+
+TEST(scaling_and_status)
+{
+	static const struct stat_unit whole;
+	struct stat_event event = {.name = "x", .unit = "", .scale = 1};
+	struct ap_value never = {.value = 5, .enabled = 10};
+	struct ap_value half = {.value = 5, .enabled = 10, .running = 5};
+	struct stat_report r;
+
+	report_init(&r, AGGR_GLOBAL, &event, 1);
+	report_unit(&r, &whole);
+	report_add(&r, 0, 0, AP_STATUS_OK, &never, true);
+	EXPECT_EQ(report_cell(&r, 0, 0)->status, AP_STATUS_NOT_COUNTED);
+	/* One run of several that counted is enough. */
+	report_add(&r, 0, 0, AP_STATUS_OK, &half, true);
+	EXPECT_EQ(report_cell(&r, 0, 0)->status, AP_STATUS_OK);
+	EXPECT(report_value(&r, 0, 0) == 10);
+	EXPECT(report_percent(report_cell(&r, 0, 0)) == 50);
+	report_release(&r);
+
+	report_init(&r, AGGR_GLOBAL, &event, 1);
+	report_unit(&r, &whole);
+	report_add(&r, 0, 0, AP_STATUS_OK, &half, false);
+	EXPECT(report_value(&r, 0, 0) == 5);
+	report_release(&r);
+}
+
+TEST(units)
+{
+	struct stat_event events[2] = {{.name = "a", .unit = "", .scale = 1},
+				       {.name = "b", .unit = "", .scale = 1}};
+	struct stat_unit core0 = {.socket = 0, .die = 0, .core = 0, .cpu = 0};
+	struct stat_unit twin = {.socket = 0, .die = 0, .core = 0, .cpu = 4};
+	struct stat_unit core1 = {.socket = 0, .die = 0, .core = 1, .cpu = 1};
+	struct ap_value v = {.value = 7, .enabled = 1, .running = 1};
+	struct stat_report r;
+
+	report_init(&r, AGGR_CORE, events, 2);
+	EXPECT_EQ(report_unit(&r, &core0), 0);
+	report_add(&r, 1, 0, AP_STATUS_OK, &v, true);
+	EXPECT_EQ(report_unit(&r, &twin), 0);
+	EXPECT_EQ(report_unit(&r, &core1), 1);
+	/* What was there has kept its place in the wider table. */
+	EXPECT(report_value(&r, 1, 0) == 7);
+	EXPECT(!report_cell(&r, 1, 1)->present);
+	report_release(&r);
+}
