@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,12 +15,13 @@
  * the parent hears nothing of a program that starts, and an errno of one that does not. If the parent
  * dies first the child reads the end of the stream and goes too.
  */
-static void __attribute__((noreturn)) run_child(int gate, char *const *argv, const sigset_t *mask)
+static void __attribute__((noreturn))
+run_child(int gate, char *const *argv, const struct signals *signals)
 {
 	int err;
 	char go;
 
-	sigprocmask(SIG_SETMASK, mask, NULL);
+	signals_restore(signals);
 	if (recv(gate, &go, 1, 0) != 1)
 		_exit(0);
 	execvp(argv[0], argv);
@@ -29,14 +31,18 @@ static void __attribute__((noreturn)) run_child(int gate, char *const *argv, con
 	_exit(err == ENOENT ? 127 : 126);
 }
 
-int child_make(struct child *c, char *const *argv, const sigset_t *mask)
+int child_make(struct child *c, char *const *argv, const struct signals *signals)
 {
 	int ends[2];
 
 	*c = (struct child){.gate = -1};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	c->pid = fork();
+	/*
+	 * fork(2) itself: the C library's fork() prepares the child for more than reading a byte and
+	 * executing a program, with a system call of its own.
+	 */
+	c->pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (c->pid < 0) {
 		int err = -errno;
 
@@ -48,7 +54,7 @@ int child_make(struct child *c, char *const *argv, const sigset_t *mask)
 	if (!c->pid) {
 		/* Our copy of the parent's end would keep the stream open when the parent dies. */
 		close(ends[0]);
-		run_child(ends[1], argv, mask);
+		run_child(ends[1], argv, signals);
 	}
 	c->gate = ends[0];
 	c->other = ends[1];

@@ -9,11 +9,10 @@
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
 
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "base/types.h"
+#include "cli/signals.h"
 
 struct child {
 	pid_t pid;      /* 0: there is none */
@@ -25,10 +24,10 @@ struct child {
 };
 
 /*
- * Forks a child that waits at the gate and will then execute @argv, looked up in PATH, with the
- * signal mask @mask. 0 or -errno.
+ * Forks a child that waits at the gate and will then execute @argv, looked up in PATH, with
+ * signals as @signals found them. 0 or -errno.
  */
-must_check int child_make(struct child *c, char *const *argv, const sigset_t *mask);
+must_check int child_make(struct child *c, char *const *argv, const struct signals *signals);
 
 /* Opens the gate. The child may be running, or even gone, when this returns. */
 void child_release(struct child *c);

@@ -143,11 +143,11 @@ static int run(int argc, char **argv)
 		goto out;
 	}
 	start_file(&st);
-	signals_block(&st.signals);
 	status = measure(&st);
 	signals_release(&st.signals);
 	control_close(&st.control);
-	if (fflush(st.style.out) && status == 0) {
+	fflush(st.style.out);
+	if (ferror(st.style.out) && status == 0) {
 		command_error(&cmd_stat, "cannot write the counts: %s", strerror(errno));
 		status = cmd_stat.failure;
 	}

@@ -20,8 +20,20 @@ void signals_block(struct signals *s)
 {
 	sigset_t set = watched_set();
 
-	*s = (struct signals){.fd = -1};
+	if (s->blocked)
+		return;
+	*s = (struct signals){.blocked = true, .fd = -1};
 	sigprocmask(SIG_BLOCK, &set, &s->before);
+	s->chld_ignored = signal(SIGCHLD, SIG_DFL) == SIG_IGN;
+}
+
+void signals_restore(const struct signals *s)
+{
+	if (!s->blocked)
+		return;
+	if (s->chld_ignored)
+		signal(SIGCHLD, SIG_IGN);
+	sigprocmask(SIG_SETMASK, &s->before, NULL);
 }
 
 int signals_open(struct signals *s)
@@ -56,8 +68,9 @@ bool signals_take(struct signals *s, pid_t child)
 
 void signals_release(struct signals *s)
 {
-	if (s->fd >= 0)
+	if (s->blocked && s->fd >= 0)
 		close(s->fd);
+	signals_restore(s);
+	s->blocked = false;
 	s->fd = -1;
-	sigprocmask(SIG_SETMASK, &s->before, NULL);
 }

@@ -1,7 +1,7 @@
 /*
  * PURPOSE: signals while something is measured: they are blocked and read from a descriptor, so that
- * no handler is installed, no dispositions change (a program that is started inherits them), and
- * what the user had ignored stays ignored.
+ * no handler is installed and what the user had ignored stays ignored. Only an ignored SIGCHLD is put
+ * right, since wait4(2) would not give a status then. A program that is started gets everything back.
  */
 #ifndef CLI_SIGNALS_H
 #define CLI_SIGNALS_H
@@ -12,15 +12,23 @@
 #include "base/types.h"
 
 struct signals {
-	sigset_t before; /* the mask as we found it: what a program that is started gets */
-	int fd;          /* signalfd; -1 until signals_open() */
-	int ended_by;    /* the last signal that asked for an end, 0: none */
+	bool blocked;      /* between signals_block() and signals_release() */
+	sigset_t before;   /* the mask as we found it */
+	bool chld_ignored; /* as we found it */
+	int fd;            /* signalfd; -1 until signals_open() */
+	int ended_by;      /* the last signal that asked for an end, 0: none */
 };
 
-/* Blocks what is watched. Done before the program is made, so that no SIGCHLD is missed. */
+/*
+ * Blocks what is watched; once is enough for several programs. Done after the first one is made and
+ * before it is let go: it then inherits everything as it was without our doing anything.
+ */
 void signals_block(struct signals *s);
 
-/* Opens the descriptor; not before the program runs, which need not wait for it. 0 or -errno. */
+/* Everything as signals_block() found it, if it did; in a new process, before it executes a program. */
+void signals_restore(const struct signals *s);
+
+/* Opens the descriptor; best when the program runs already, which need not wait. 0 or -errno. */
 must_check int signals_open(struct signals *s);
 
 /*

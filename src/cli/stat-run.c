@@ -249,8 +249,9 @@ static int shell(struct stat_job *st, const char *text, const char *option)
 
 	if (!text)
 		return 0;
-	/* The shell is a program like any other: it gets the mask that we were given. */
-	sigprocmask(SIG_SETMASK, &st->signals.before, &watched);
+	/* The shell is a program like any other: it gets what we were given. */
+	sigprocmask(SIG_BLOCK, NULL, &watched);
+	signals_restore(&st->signals);
 	status = system(text);
 	sigprocmask(SIG_SETMASK, &watched, NULL);
 	if (status)
@@ -313,11 +314,12 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 	if (o->sync)
 		sync();
 	if (o->command) {
-		int rc = child_make(&st->child, o->command, &st->signals.before);
+		int rc = child_make(&st->child, o->command, &st->signals);
 
 		if (rc)
 			return command_error(&cmd_stat, "cannot make a process: %s", strerror(-rc));
 	}
+	signals_block(&st->signals);
 	if (stat_open(st)) {
 		child_abandon(&st->child);
 		return -1;

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Help, slips, manual pages and completions: all that is made from the option tables."""
+import os
+import re
+import shutil
+import subprocess
+
+from e2e import ANYPERF, ENV, TOOLS, main, run
+
+
+def commands():
+    return re.findall(r"^  (\w+) ", run("help").out, re.M)
+
+
+def options(command):
+    """[(letter or None, long name or None)] of --help."""
+    found = []
+    for m in re.finditer(r"^  (?:-(\w))?(?:, |    )?(?:--([\w-]+))?", run(command, "--help").out, re.M):
+        if m[1] or m[2]:
+            found.append((m[1], m[2]))
+    return found
+
+
+def test_no_argument_lists_the_commands():
+    r = run()
+    assert r.status == 2 and "stat" in r.err and not r.out, r
+    assert run("--help").status == 0 and run("-h").out == run("help").out
+
+
+def test_version():
+    for spelling in ("--version", "version", "-v"):
+        assert re.fullmatch(r"anyperf \d+\.\d+\.\d+\n", run(spelling).out)
+    import json
+    v = json.loads(run("version", "--json").out)
+    assert v["schema"] == "anyperf-version-1" and v["kernel"] == os.uname().release
+    assert json.loads(run("version", "-j").out) == v
+
+
+def test_help_of_every_command():
+    assert {"stat", "list", "doctor", "version", "help"} <= set(commands())
+    for c in commands():
+        short, full, letter = run(c, "--help"), run("help", c), run(c, "-h")
+        assert short.status == full.status == 0 and short.out == letter.out, c
+        assert short.out.startswith("usage: anyperf " + c), short
+        assert not short.err and not full.err
+        for _, name in options(c):
+            assert not name or "--" + name in full.out, (c, name)
+        assert max(map(len, full.out.splitlines())) <= 100, c
+
+
+def test_mistyped_commands_and_options():
+    for wrong, right in (("sta", "stat"), ("lits", "list"), ("docter", "doctor")):
+        r = run(wrong)
+        assert r.status == 2 and f"did you mean {right}?" in r.err, r
+    r = run("zzzzzzzz")
+    assert r.status == 2 and "did you mean" not in r.err, r
+    r = run("--all-cpus", "stat")
+    assert r.status == 2 and "options of a command follow it" in r.err, r
+    r = run("stat", "--evnet", "cs", "true")
+    assert r.status == 125 and "did you mean --event?" in r.err, r
+    r = run("list", "--chek")
+    assert r.status == 2 and "did you mean --check?" in r.err, r
+    r = run("help", "sta")
+    assert r.status == 2 and "no command 'sta'" in r.err, r
+    r = run("stat", "-e", "page-fautls", "true")
+    assert r.status == 125 and "page-faults" in r.err, r
+    for c in ("doctor", "version", "help"):
+        assert run(c, "one", "two").status == 2
+
+
+def test_manual_pages():
+    docs = subprocess.run([ANYPERF, "--dump-docs", "man", "anyperf"], capture_output=True, text=True,
+                          check=True).stdout
+    for c in commands():
+        assert f"anyperf {c}" in docs
+        page = subprocess.run([ANYPERF, "--dump-docs", "man", c], capture_output=True, text=True,
+                              check=True).stdout
+        for letter, name in options(c):
+            if name:
+                assert re.search(rf"\\-\\-{name}\b", page.replace("no\\-", "no-")), (c, name)
+            else:
+                assert rf"\-{letter}" in page, (c, letter)
+        if shutil.which("man"):
+            lint = subprocess.run(["man", "--warnings", "-l", "-"], input=page, capture_output=True,
+                                  text=True, env={**ENV, "LC_ALL": "C.UTF-8"}, check=False)
+            assert lint.returncode == 0 and not lint.stderr, (c, lint.stderr)
+            for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "SEE ALSO"):
+                assert section in lint.stdout, (c, section)
+
+
+def test_the_build_makes_every_page():
+    with open(os.path.join(TOOLS, "../../src/cli/meson.build"), encoding="utf-8") as f:
+        listed = re.search(r"cli_commands = \[(.*?)\]", f.read(), re.S)[1]
+    assert set(re.findall(r"'(\w+)'", listed)) == set(commands())
+
+
+def completion(shell):
+    r = run("--dump-docs", shell)
+    assert r.status == 0 and not r.err
+    return r.out
+
+
+def test_completions():
+    for shell, checker in (("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "-n"])):
+        text = completion(shell)
+        for c in commands():
+            for letter, name in options(c):
+                if shell == "fish":
+                    assert not name or f"-l {name} " in text, (c, name)
+                else:
+                    assert not name or f"--{name}" in text, (c, name)
+        if shutil.which(checker[0]):
+            path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"anyperf-completion-{os.getpid()}")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            try:
+                subprocess.run([*checker, path], check=True, capture_output=True)
+            finally:
+                os.unlink(path)
+    assert run("--dump-docs", "csh").status == 2
+
+
+def complete(*words):
+    """What bash offers for the last of the words."""
+    script = completion("bash") + """
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _anyperf; printf '%s\\n' "${COMPREPLY[@]}"
+"""
+    env = {**ENV, "PATH": os.path.dirname(ANYPERF) + ":" + ENV["PATH"]}
+    r = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, env=env,
+                       check=True)
+    return r.stdout.split()
+
+
+def test_bash_completes():
+    assert complete("anyperf", "st") == ["stat"]
+    assert complete("anyperf", "stat", "--per-c") == ["--per-core"]
+    assert "page-faults" in complete("anyperf", "stat", "-e", "page-")
+    assert complete("anyperf", "stat", "-e", "cs,minor-f") == ["cs,minor-faults"]
+    assert "--output" in complete("anyperf", "stat", "--o") and "--no-scale" in complete("anyperf", "stat", "--no-s")
+    assert "true" in complete("anyperf", "stat", "-r", "3", "tru")
+    assert complete("anyperf", "help", "doc") == ["doctor"]
+    assert complete("anyperf", "stat", "--event", "=", "minor-f") == ["minor-faults"]
+
+
+def test_every_option_is_tested():
+    used = ""
+    for name in os.listdir(TOOLS):
+        if name.startswith("cli_") and name.endswith(".py"):
+            with open(os.path.join(TOOLS, name), encoding="utf-8") as f:
+                used += f.read()
+    for c in commands():
+        for letter, name in options(c):
+            spelled = ([f'"--{name}"', f'"--{name}='] if name else []) + ([f'"-{letter}'] if letter else [])
+            assert any(s in used for s in spelled), f"no test uses {spelled} of anyperf {c}"
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""anyperf list and anyperf doctor."""
+import json
+
+from e2e import main, run
+
+
+def events(*args):
+    r = run("list", "--json", *args)
+    document = json.loads(r.out)
+    assert document["schema"] == "anyperf-list-1", r
+    return document["events"], r.status
+
+
+def test_kinds_and_globs():
+    everything, status = events()
+    assert status == 0
+    names = {e["name"] for e in everything}
+    assert {"cycles", "page-faults", "L1-dcache-load-misses", "task-clock"} <= names | \
+        {e.get("alias") for e in everything}
+    for word, kind in (("hw", "hardware"), ("sw", "software"), ("cache", "cache")):
+        got, _ = events(word)
+        assert got and {e["kind"] for e in got} == {kind}, word
+        assert all(e["description"] for e in got), word
+    got, _ = events("*-faults")
+    assert {"page-faults", "minor-faults", "major-faults"} <= {e["name"] for e in got}
+    assert all(e["name"].endswith("-faults") or e.get("alias", "").endswith("-faults") for e in got)
+    two, _ = events("minor-faults", "major-faults")
+    assert len(two) == 2
+    mixed, _ = events("sw", "*clock*")
+    assert {e["name"] for e in mixed} == {"cpu-clock", "task-clock"}
+
+
+def test_text():
+    r = run("list", "sw")
+    assert r.status == 0 and r.out.startswith("Software events:\n") and "page-faults OR faults" in r.out, r
+    assert max(map(len, r.out.splitlines())) < 120
+
+
+def test_names():
+    r = run("list", "--names", "sw")
+    assert "page-faults" in r.out.split() and "faults" in r.out.split()
+    assert run("list", "-n", "sw").out == r.out
+    assert all(" " not in line for line in run("list", "-n").out.splitlines())
+
+
+def test_every_listed_name_is_understood():
+    names = run("list", "-n", "sw").out.split()
+    r = run("stat", "-j", "-e", ",".join(names), "true")
+    assert r.status == 0 and len(json.loads(r.err)["counts"]) == len(names), r
+
+
+def test_nothing_matches():
+    r = run("list", "pagefaults")
+    assert r.status == 1 and "did you mean" in r.err and "page-faults" in r.err, r
+    r = run("list", "zzzzzzzzz")
+    assert r.status == 1 and "did you mean" not in r.err, r
+
+
+def test_check():
+    got, status = events("--check", "sw")
+    assert all("opens" in e for e in got)
+    failing = [e for e in got if not e["opens"]]
+    assert status == (1 if failing else 0)
+    for e in failing:
+        assert e["reason"]["why"], e
+    opened = {e["name"] for e in got if e["opens"]}
+    assert {"page-faults", "task-clock"} <= opened
+    r = run("list", "-c", "page-faults")
+    assert r.status == 0 and "opens" in r.out, r
+    r = run("list", "-c", "hw")
+    assert ("fails:" in r.out) == (r.status == 1), r
+    # What fails is not offered to the shell.
+    assert "page-faults" in run("list", "-nc", "page-faults").out
+
+
+def test_doctor():
+    r = run("doctor", "--json")
+    document = json.loads(r.out)
+    assert document["schema"] == "anyperf-doctor-1"
+    facts = {f["id"]: f for f in document["facts"]}
+    text = run("doctor")
+    assert text.status == r.status == (1 if any(f["state"] == "bad" for f in facts.values()) else 0)
+    assert json.loads(run("doctor", "-j").out)["facts"][0]["id"] == document["facts"][0]["id"]
+    for f in facts.values():
+        assert f["title"] and f["state"] in ("info", "good", "limited", "bad") and f["title"] in text.out, f
+        if f["state"] in ("limited", "bad"):
+            assert f["remedy"] or f["effect"], f
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="utf-8") as f:
+        assert f.read().strip() in facts["paranoid"]["value"]
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""The forms of output: text, intervals, CSV, JSON, files, colour; all but text are parsed back."""
+import json
+import os
+import pty
+import re
+import subprocess
+
+from e2e import ANYPERF, ENV, counts, main, run, scratch, stat, stat_json, table
+
+TOUCH = os.environ["E2E_TOUCH"]
+DEFAULT = ["task-clock", "context-switches", "cpu-migrations", "page-faults", "cycles", "instructions",
+           "branches", "branch-misses"]
+CACHES = ["L1-dcache-loads", "L1-dcache-load-misses", "LLC-loads", "LLC-load-misses"]
+MORE = ["L1-icache-loads", "L1-icache-load-misses", "dTLB-loads", "dTLB-load-misses", "iTLB-loads",
+        "iTLB-load-misses"]
+
+
+def plain(name):
+    """Without the :u that is added where the kernel may not be measured."""
+    return name[:-2] if name.endswith(":u") else name
+
+
+def test_default_events():
+    def names(*options):
+        return [plain(c["event"]) for c in stat_json(*options, "true")[0]["counts"]]
+    assert names() == DEFAULT
+    assert names("-d") == DEFAULT + CACHES
+    assert names("--detailed", "-d") == DEFAULT + CACHES + MORE
+    assert names("-ddd")[len(DEFAULT + CACHES + MORE):] == ["L1-dcache-prefetches", "L1-dcache-prefetch-misses"]
+    assert names("-e", "cs", "--event", "page-faults", "-d") == ["cs", "page-faults"] + CACHES
+
+
+def test_text():
+    r = stat("-e", "task-clock,page-faults", TOUCH, "1000")
+    lines = r.err.split("\n")
+    assert lines[0] == "" and lines[1] == f" Performance counter stats for '{TOUCH} 1000':" and lines[2] == "", r
+    assert re.match(r"^ {0,16}[\d.]+ msec task-clock {23}# +[\d.]+ CPUs utilized$", lines[3]), lines[3]
+    assert re.match(r"^ *\d{4}      page-faults {22}# +[\d.]+ [KM]?/sec$", lines[4]), lines[4]
+    assert re.match(r"^ {1,17}\d+\.\d{9} seconds time elapsed$", lines[6]), lines[6]
+    assert re.match(r"^ {1,17}\d+\.\d{6,9} seconds user$", lines[8]) and "seconds sys" in lines[9]
+    assert not re.search(r"[ \t]$", r.err, re.M), "blanks at the end of a line"
+    assert 1000 <= int(table(r.err)["page-faults"][0]) < 1200
+
+
+def test_refused_events_say_why():
+    r = stat("-e", "task-clock,cycles,instructions,mem:0x0/8:x", "true")
+    for line in r.err.splitlines():
+        m = re.match(r" *<not supported> +(\S+)$", line)
+        if m:
+            note = re.sub(r"\s+", " ", r.err.split("seconds time elapsed")[1])
+            assert m[1] in note, r
+    refused = [c for c in stat_json("-e", "cycles,instructions,cs", "true")[0]["counts"]
+               if c["status"] == "not-supported"]
+    for c in refused:
+        assert c["reason"]["why"] and c["reason"]["cause"] and c["reason"]["errno"] > 0 and "value" not in c, c
+    # One note per cause, not one per event.
+    if len(refused) == 2:
+        r = stat("-e", "cycles,instructions", "true")
+        assert r.err.count(refused[0]["reason"]["remedy"][:30]) <= 1, r
+
+
+def csv(*options, sep=","):
+    r = stat(*options)
+    return [line.split(sep) for line in r.err.splitlines()]
+
+
+def test_csv():
+    rows = csv("-x,", "-e", "task-clock,page-faults", TOUCH, "1000")
+    assert [len(row) for row in rows] == [7, 7], rows
+    assert float(rows[0][0]) > 0 and rows[0][1:3] == ["msec", "task-clock"] and rows[0][6] == "CPUs utilized"
+    assert 1000 <= int(rows[1][0]) < 1200 and rows[1][1:3] == ["", "page-faults"] and rows[1][4] == "100.00"
+    assert int(rows[1][3]) > 0 and rows[1][6].endswith("/sec")
+    rows = csv("--field-separator", ";", "-e", "page-faults", "true", sep=";")
+    assert len(rows[0]) == 7
+    rows = csv("-x\\t", "-e", "page-faults", "true", sep="\t")
+    assert len(rows[0]) == 7
+    rows = csv("-x,", "-r3", "-e", "page-faults", TOUCH, "100")
+    assert len(rows[0]) == 8 and re.fullmatch(r"[\d.]+%", rows[0][3]), rows
+    rows = csv("-x,", "-D", "60000", "-e", "page-faults", "true")
+    assert rows[0] == ["<not counted>", "", "page-faults", "0", "100.00", "", ""], rows
+
+
+def test_json_numbers_are_numbers():
+    report, = stat_json("--json", "-e", "task-clock,page-faults", TOUCH, "1000")
+    assert report["schema"] == "anyperf-stat-1" and report["part"] == "whole" and report["runs"] == 1
+    assert report["command"] == [TOUCH, "1000"] and report["exit_status"] == 0
+    for key in ("elapsed_s", "user_s", "sys_s"):
+        assert isinstance(report[key], float), key
+    faults = counts(report)["page-faults"]
+    assert faults["status"] == "ok" and 1000 <= faults["count"] == faults["value"] == faults["raw"] < 1200
+    assert faults["running_percent"] == 100 and faults["running_ns"] == faults["enabled_ns"] > 0
+    clock = counts(report)["task-clock"]
+    assert clock["unit"] == "msec" and abs(clock["value"] - clock["count"] / 1e6) < 1e-6
+    assert clock["metrics"][0]["unit"] == "CPUs utilized"
+
+
+def documented():
+    with open(os.path.join(os.path.dirname(__file__), "../../doc/json.md"), encoding="utf-8") as f:
+        return f.read()
+
+
+def keys(value):
+    if isinstance(value, dict):
+        for k, v in value.items():
+            yield k
+            yield from keys(v)
+    elif isinstance(value, list):
+        for v in value:
+            yield from keys(v)
+
+
+def test_json_is_documented():
+    text = documented()
+    for args in (["stat", "-j", "-r", "2", "-e", "cs,cycles", "true"], ["stat", "-j", "-I", "50", "-e", "cs", "sleep",
+                 "0.1"], ["list", "--json", "--check", "hw"], ["doctor", "--json"], ["version", "--json"]):
+        r = run(*args)
+        for line in (r.err if args[0] == "stat" else r.out).splitlines():
+            document = json.loads(line)
+            assert f"`{document['schema']}`" in text, document["schema"]
+            for key in keys(document):
+                assert f"`{key}`" in text, key
+
+
+def test_intervals():
+    reports = stat_json("-I", "100", "--interval-count", "3", "-e", "task-clock", "sleep", "30", status=128 + 15)
+    assert [r["interval"] for r in reports] == [1, 2, 3] and {r["part"] for r in reports} == {"interval"}
+    for i, r in enumerate(reports):
+        assert r["at_s"] >= 0.1 * (i + 1), r
+    # Their sum is the summary.
+    reports = stat_json("--interval-print", "50", "--summary", "-e", "page-faults", TOUCH, "2000", "child")
+    parts = [counts(r)["page-faults"] for r in reports]
+    assert reports[-1]["part"] == "summary"
+    assert sum(p.get("count", 0) for p in parts[:-1]) == parts[-1]["count"], parts
+    r = stat("-I100", "--interval-count=2", "-e", "cs", "sleep", "5", status=128 + 15)
+    lines = r.err.splitlines()
+    assert lines[0] == "#           time             counts unit events" and len(lines) == 3, r
+    for line in lines[1:]:
+        assert re.match(r"^ {5}0\.\d{9} +(\d+|<not counted>) {6}cs", line), line
+    r = stat("-I", "50", "--interval-count", "1", "--interval-clear", "-e", "cs", "sleep", "5", status=128 + 15)
+    assert r.err.startswith("\033[H\033[2J"), r
+    rows = csv("-I", "50", "-x,", "--summary", "-e", "cs", "sleep", "0.12")
+    assert float(rows[0][0]) >= 0.05 and rows[0][3] == "cs" and rows[-1][0].strip() == "summary", rows
+    rows = csv("-I", "50", "-x,", "--summary", "--no-csv-summary", "-e", "cs", "sleep", "0.12")
+    assert len(rows[-1]) == 7, rows
+
+
+def test_files():
+    with scratch() as d:
+        path = os.path.join(d, "out")
+        r = stat("-o", path, "-e", "cs", "true")
+        assert not r.err, r
+        with open(path, encoding="utf-8") as f:
+            first = f.read()
+        assert first.startswith("# started on ") and "Performance counter stats" in first
+        stat("--append", "--output", path, "-x,", "-e", "cs", "true")
+        with open(path, encoding="utf-8") as f:
+            both = f.read()
+        assert both.startswith(first) and both.count("# started on ") == 2
+        stat("-j", "-o", path, "-e", "cs", "true")
+        with open(path, encoding="utf-8") as f:
+            json.load(f)
+        r = stat("-o", os.path.join(d, "no/such"), "-e", "cs", "true", status=125)
+        assert "cannot write to" in r.err, r
+    r = stat("--log-fd", "1", "-e", "cs", "true")
+    assert "Performance" in r.out and not r.err, r
+    r = stat("--log-fd", "900", "-e", "cs", "true", status=125)
+    assert "descriptor 900" in r.err, r
+    if os.path.exists("/dev/full"):
+        r = stat("-o", "/dev/full", "-e", "cs", "true", status=125)
+        assert "cannot write the counts" in r.err, r
+
+
+def on_terminal(*args, env=None):
+    """What anyperf prints when stderr is a terminal."""
+    master, slave = pty.openpty()
+    subprocess.run([ANYPERF, *args], stderr=slave, stdin=subprocess.DEVNULL, check=False,
+                   env={**ENV, "TERM": "xterm", **(env or {})}, timeout=60)
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            got = os.read(master, 65536)
+        except OSError:
+            break
+        if not got:
+            break
+        text += got
+    os.close(master)
+    return text.decode()
+
+
+def test_colour():
+    # An event that cannot be opened is dimmed; cycles may be countable here, this never is.
+    args = ("stat", "-D", "60000", "-e", "cs", "true")
+    assert "\033[2m" in on_terminal(*args)
+    assert "\033" not in on_terminal(*args, env={"NO_COLOR": "1"})
+    assert "\033[2m" in on_terminal(*args, env={"NO_COLOR": ""})
+    assert "\033" not in on_terminal(*args, env={"TERM": "dumb"})
+    assert "\033" not in stat(*args[1:]).err
+    assert "\033" not in stat("-o", "/dev/stdout", *args[1:]).out
+
+
+def test_thousands():
+    locales = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False).stdout.split()
+    grouped = next((name for name in locales if name.startswith("en_")), None)
+    if grouped:
+        r = stat("-B", "-e", "page-faults", TOUCH, "2000", env={"LC_ALL": grouped})
+        assert re.search(r"2,\d{3} +page-faults", r.err), r
+        r = stat("--no-big-num", "-e", "page-faults", TOUCH, "2000", env={"LC_ALL": grouped})
+        assert re.search(r"2\d{3} +page-faults", r.err), r
+    # The C locale has none; machine-readable forms never have.
+    assert re.search(r"2\d{3} +page-faults", stat("--big-num", "-e", "page-faults", TOUCH, "2000").err)
+    assert re.match(r"2\d{3},", stat("-x,", "--no-big-num", "-e", "page-faults", TOUCH, "2000").err)
+
+
+def test_verbose():
+    r = stat("-v", "-e", "page-faults", TOUCH, "1000")
+    assert re.search(r"^page-faults(:u)?: 1\d{3} \d+ \d+$", r.err, re.M), r
+    loud = stat("-v", "--verbose", "-e", "page-faults", "true")
+    assert len(loud.err) > len(stat("-v", "-e", "page-faults", "true").err), loud
+
+
+def test_scale():
+    # Software events are never multiplexed: both ways give the count as read.
+    for option in ("--no-scale", "--scale"):
+        c = counts(stat_json(option, "-e", "page-faults", TOUCH, "1000")[0])["page-faults"]
+        assert c["count"] == c["raw"] and c["status"] == "ok", c
+
+
+def test_modes():
+    r = run("stat", "-j", "--all-user", "-e", "page-faults", TOUCH, "1000")
+    user = json.loads(r.err)["counts"][0]
+    assert user["status"] == "ok" and user["value"] >= 1000, r
+    r = run("stat", "-j", "--all-kernel", "-e", "page-faults", TOUCH, "1000")
+    if r.status == 0:
+        kernel = json.loads(r.err)["counts"][0]
+        assert kernel["value"] < 500, r
+    else:
+        assert r.status == 125 and "perf_event_paranoid" in r.err, r
+
+
+def test_cpus_utilized_follows_the_clock():
+    report, = stat_json("--timeout", "300", "-e", "task-clock", TOUCH, "spin", status=128 + 15)
+    c = counts(report)["task-clock"]
+    assert abs(c["metrics"][0]["value"] - c["count"] / 1e9 / report["elapsed_s"]) < 1e-4, report
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""What anyperf stat measures besides a command: processes, threads, CPUs, cgroups."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from e2e import ANYPERF, ENV, Skip, counts, main, may_measure_cpus, run, stat, stat_json, table
+
+TOUCH = os.environ["E2E_TOUCH"]
+THREADS = """
+import threading, sys, time
+def spin():
+    while True:
+        pass
+threads = [threading.Thread(target=spin, daemon=True) for _ in range(2)]
+for t in threads: t.start()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+class Running:
+    """A program that runs while it is measured."""
+    def __init__(self, *args):
+        self.args = args
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.args, stdout=subprocess.PIPE, text=True, env=ENV)
+        return self.process
+
+    def __exit__(self, *exception):
+        self.process.kill()
+        self.process.communicate()
+
+
+def test_process():
+    with Running(TOUCH, "spin") as p:
+        report, = stat_json("-p", p.pid, "-e", "task-clock", "--timeout", "300")
+        c = counts(report)["task-clock"]
+        assert report["target"] == f"process id '{p.pid}'" and c["status"] == "ok" and c["value"] > 20, report
+        assert "user_s" not in report
+        # A command is only the clock then, and is not counted.
+        report, = stat_json("--pid", p.pid, "-e", "page-faults", TOUCH, "5000")
+        assert counts(report)["page-faults"].get("value", 0) < 1000, report
+    r = stat("-p", "999999999", "-e", "cs", status=125)
+    assert "999999999" in r.err and "no " in r.err, r
+    for text in ("x", "1,,2", "-5", "0"):
+        assert "is not a list of numbers" in stat(f"-p{text}", "-e", "cs", status=125).err
+
+
+def test_the_measurement_ends_with_the_process():
+    p = subprocess.Popen(["sleep", "0.5"])
+    begun = time.monotonic()
+    thread = subprocess.Popen([ANYPERF, "stat", "-p", str(p.pid), "-e", "cs"], stderr=subprocess.PIPE, text=True,
+                              env=ENV)
+    p.wait()
+    _, err = thread.communicate(timeout=20)
+    assert thread.returncode == 0 and "seconds time elapsed" in err and time.monotonic() - begun < 15, err
+
+
+def test_an_interrupt_ends_a_measurement_without_command():
+    with Running(TOUCH, "spin") as p:
+        m = subprocess.Popen([ANYPERF, "stat", "-p", str(p.pid), "-I", "50", "-e", "task-clock"],
+                             stderr=subprocess.PIPE, text=True, env=ENV)
+        assert m.stderr.readline().startswith("#")
+        m.stderr.readline()
+        m.send_signal(signal.SIGINT)
+        m.communicate(timeout=20)
+        assert m.returncode == 0
+
+
+def test_threads():
+    with Running(sys.executable, "-c", THREADS) as p:
+        assert p.stdout.readline() == "ready\n"
+        tids = sorted(int(t) for t in os.listdir(f"/proc/{p.pid}/task"))
+        report, = stat_json("-p", p.pid, "--per-thread", "-e", "task-clock", "--timeout", "300")
+        assert sorted(c["tid"] for c in report["counts"]) == tids and report["counts"][0]["comm"], report
+        report, = stat_json("-t", f"{tids[0]},{tids[-1]}", "--per-thread", "-e", "task-clock", "--timeout", "100")
+        assert sorted(c["tid"] for c in report["counts"]) == [tids[0], tids[-1]], report
+        report, = stat_json("--tid", tids[-1], "-e", "task-clock", "--timeout", "200")
+        assert len(report["counts"]) == 1 and report["target"] == f"thread id '{tids[-1]}'"
+        r = stat("-p", p.pid, "--per-thread", "-e", "task-clock", "--timeout", "100")
+        assert f"-{tids[0]} " in r.err and f"-{tids[1]} " in r.err, r
+        rows = stat("-p", p.pid, "--per-thread", "-x,", "-e", "task-clock", "--timeout", "100").err.splitlines()
+        assert len(rows) == len(tids) and all(len(row.split(",")) == 8 for row in rows), rows
+
+
+def online():
+    return sorted(c for c in os.sched_getaffinity(0))
+
+
+def test_cpus():
+    if not may_measure_cpus():
+        return
+    report, = stat_json("-a", "-e", "context-switches,task-clock", "sleep", "0.2")
+    assert report["target"] == "'system wide'" and "user_s" not in report
+    assert counts(report)["task-clock"]["value"] > 150, report
+    report, = stat_json("--all-cpus", "-A", "-e", "task-clock", "sleep", "0.1")
+    cpus = [c["cpu"] for c in report["counts"]]
+    assert len(cpus) == os.cpu_count() and cpus == sorted(cpus)
+    report, = stat_json("-C", online()[0], "--no-aggr", "-e", "task-clock", "sleep", "0.1")
+    assert [c["cpu"] for c in report["counts"]] == [online()[0]] and report["target"].startswith("'CPU(s) ")
+    report, = stat_json("--cpu", f"{online()[0]}", "-e", "task-clock", "sleep", "0.1")
+    assert 80 < counts(report)["task-clock"]["value"] < 5000
+    r = stat("-C", "4000", "-e", "cs", "true", status=125)
+    assert "no CPU 4000" in r.err, r
+    assert "CPU" in stat("-C", "x", "-e", "cs", "true", status=125).err
+
+
+def test_aggregation():
+    if not may_measure_cpus():
+        return
+    for option, key in (("--per-core", "core"), ("--per-die", "die"), ("--per-socket", "socket"),
+                        ("--per-node", "node")):
+        report, = stat_json("-a", option, "-e", "task-clock", "sleep", "0.1")
+        assert all(key in c for c in report["counts"]), report
+        assert sum(c["cpus"] for c in report["counts"]) == os.cpu_count()
+        rows = stat("-a", option, "-x,", "-e", "task-clock", "sleep", "0.1").err.splitlines()
+        assert all(len(row.split(",")) == 9 for row in rows), rows
+        r = stat("-a", option, "-I", "50", "--interval-count", "1", "-e", "task-clock,cs", "sleep", "3", status=143)
+        heading, first = r.err.splitlines()[:2]
+        # Counts stand under their heading.
+        assert heading.index("counts") + len("counts") == first.index(" msec"), r
+    r = stat("-a", "-A", "-e", "cs,task-clock", "sleep", "0.1")
+    if os.cpu_count() > 1:
+        assert r.err.index("CPU1") < r.err.index("task-clock"), r
+
+
+def test_everything_by_thread():
+    if not may_measure_cpus():
+        return
+    report, = stat_json("-a", "--per-thread", "-e", "task-clock", "sleep", "0.1")
+    assert os.getpid() in [c["tid"] for c in report["counts"]]
+
+
+def test_cgroup():
+    if not may_measure_cpus():
+        return
+    with open("/proc/self/cgroup", encoding="utf-8") as f:
+        groups = [line.strip().split(":", 2) for line in f]
+    own = next((g[2] for g in groups if g[1] == "" or "perf_event" in g[1]), None)
+    r = run("stat", "-G", "no/such/cgroup", "-a", "-e", "cs", "true")
+    assert r.status == 125 and "cgroup" in r.err, r
+    if own is None:
+        raise Skip("no cgroup that perf could use")
+    r = run("stat", "-j", "--cgroup", own.strip("/") or ".", "-e", "task-clock", TOUCH, "20000")
+    assert r.status == 0 and "in cgroup" in json.loads(r.err)["target"], r
+
+
+def test_groups_are_read_together():
+    report, = stat_json("-e", "{page-faults,minor-faults,major-faults}", TOUCH, "1000")
+    c = counts(report)
+    assert c["page-faults"]["count"] == c["minor-faults"]["count"] + c["major-faults"]["count"], report
+    assert len({v["enabled_ns"] for v in c.values()}) == 1
+
+
+def test_refusals_of_another_users_process():
+    if os.getuid() == 0:
+        r = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", ANYPERF, "stat", "-p", "1", "-e", "cs"],
+                           capture_output=True, text=True, env=ENV, check=False, timeout=20)
+        if "setpriv" in r.stderr or r.returncode in (126, 127):
+            raise Skip("cannot become another user")
+        assert r.returncode == 125 and "process 1" in r.stderr or "user" in r.stderr, r
+    else:
+        r = stat("-p", "1", "-e", "cs", status=125)
+        assert r.err.startswith("anyperf stat: "), r
+
+
+def test_text_of_a_process():
+    with Running(TOUCH, "spin") as p:
+        r = stat("-p", p.pid, "-e", "task-clock", "--timeout", "100")
+        assert f"stats for process id '{p.pid}':" in r.err and "task-clock" in table(r.err), r
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,108 @@
+"""What the tests of the command line share. A test is a script of functions test_*, each of which is
+run; the name of the binary is the first argument, further ones are names of tests. Exit status 0, 1,
+or 77 if all that ran skipped."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+
+ANYPERF = os.path.abspath(sys.argv[1])
+TOOLS = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("E2E_BUILD", "")
+
+# Texts are compared as the C locale prints them.
+ENV = {k: v for k, v in os.environ.items() if not k.startswith("LC_") and k not in ("LANG", "NO_COLOR")}
+
+
+class Skip(Exception):
+    pass
+
+
+class Result:
+    def __init__(self, args, process):
+        self.args = args
+        self.status = process.returncode
+        self.out = process.stdout
+        self.err = process.stderr
+
+    def __repr__(self):
+        return f"{' '.join(self.args)}\n  status {self.status}\n  stdout: {self.out}\n  stderr: {self.err}"
+
+
+def run(*args, env=None, timeout=60, stdin=None, **more):
+    """Runs anyperf with args."""
+    args = [ANYPERF, *map(str, args)]
+    process = subprocess.run(args, capture_output=True, text=True, timeout=timeout, check=False,
+                             env={**ENV, **(env or {})}, stdin=stdin or subprocess.DEVNULL, **more)
+    return Result(args, process)
+
+
+def stat(*args, status=0, **more):
+    """Runs anyperf stat and expects its exit status."""
+    r = run("stat", *args, **more)
+    assert r.status == status, r
+    return r
+
+
+def stat_json(*args, **more):
+    """The reports of anyperf stat -j, in order."""
+    r = stat("-j", *args, **more)
+    return [json.loads(line) for line in r.err.splitlines()]
+
+
+def counts(report):
+    """event -> count of a report without aggregation."""
+    return {c["event"]: c for c in report["counts"]}
+
+
+def may_measure_cpus():
+    """Whether this user may measure whole CPUs; if not, it is checked that the reason is said."""
+    r = run("stat", "-a", "-e", "context-switches", "true")
+    if r.status == 0:
+        return True
+    assert r.status == 125 and re.search("perf_event_paranoid|CAP_PERFMON|capabilit", r.err), r
+    return False
+
+
+def table(text):
+    """event -> (count, rest of the line) of a table for people."""
+    rows = {}
+    for line in text.splitlines():
+        m = re.match(r"^ *(<not counted>|<not supported>|[\d,.]+) +(?:msec )?([\w:/{}=,-]+)(?: +(.*))?$", line)
+        if m and not line.startswith(" Performance") and "seconds" not in line:
+            rows[m[2]] = (m[1], m[3] or "")
+    return rows
+
+
+def scratch():
+    return tempfile.TemporaryDirectory(prefix="anyperf-test-")
+
+
+def hung(number, frame):
+    raise TimeoutError("this test hangs")
+
+
+def main(names):
+    signal.signal(signal.SIGALRM, hung)
+    failed = skipped = passed = 0
+    for name, test in list(names.items()):
+        if not name.startswith("test_") or (sys.argv[2:] and name not in sys.argv[2:]):
+            continue
+        try:
+            signal.alarm(50)
+            test()
+            signal.alarm(0)
+            passed += 1
+            print("ok  ", name)
+        except Skip as why:
+            skipped += 1
+            print("skip", name, why)
+        except Exception:  # every failure is reported, and the next test run
+            failed += 1
+            print("FAIL", name)
+            traceback.print_exc(file=sys.stdout)
+    sys.exit(1 if failed else 77 if skipped and not passed else 0)
