@@ -22,12 +22,18 @@ void cache_unlock(struct dbt_thread *t)
 	lock_release(&cache.lock, t->id);
 }
 
+static u64 map_hint; /* where the next table goes, 0: where the kernel likes */
+
 static void *map_pages(u64 size)
 {
-	long p = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+	long p = sys_mmap((void *)map_hint, size, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return sys_failed(p) ? NULL : (void *)p;
+	if (sys_failed(p))
+		return NULL;
+	if (map_hint)
+		map_hint = (u64)p + ALIGN_UP(size, PAGE_SIZE);
+	return (void *)p;
 }
 
 int dbt_init(const struct dbt_config *config)
@@ -47,6 +53,7 @@ int dbt_init(const struct dbt_config *config)
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sys_failed(p))
 		return (int)p;
+	map_hint = config->tables_hint;
 	cache.code = (u8 *)p;
 	cache.code_size = (u32)size;
 	cache.meta_size = size * 4;
@@ -66,6 +73,12 @@ int dbt_init(const struct dbt_config *config)
 		return -ENOMEM;
 	cache_reset();
 	return 0;
+}
+
+void dbt_code_range(u64 *start, u64 *end)
+{
+	*start = (u64)cache.code;
+	*end = (u64)cache.code + cache.code_size;
 }
 
 /* Zeroes a mapping, giving its memory back to the kernel. */

@@ -151,7 +151,12 @@ struct dbt_ops {
 struct dbt_config {
 	const struct dbt_ops *ops;
 	u64 cache_size; /* bytes of code, 0: 64 MB. Rounded up to 1 MB, at most 1 GB */
-	u64 cache_hint; /* where to put it, 0: where the kernel likes. Best within 2 GB of guest code */
+	/*
+	 * Where to put it, 0: where the kernel likes. Operands that guest code addresses relative to rip
+	 * are reached directly within 2 GB; farther ones cost a register.
+	 */
+	u64 cache_hint;
+	u64 tables_hint; /* where to put the bookkeeping, 0: where the kernel likes */
 	u32 flags;      /* DBT_VIRTUAL_*, DBT_CHECKS */
 	u32 mask;       /* DBT_MASK_* */
 };
@@ -225,6 +230,8 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *uc, u64 addr, bool write, u
 
 /* Whether @pc lies in the code cache. Async-signal-safe. */
 bool dbt_in_cache(u64 pc);
+/* Where it is; constant after dbt_init(). */
+void dbt_code_range(u64 *start, u64 *end);
 
 /*
  * Executable guest memory. The runtime strips PROT_EXEC from what it really maps and tells here what

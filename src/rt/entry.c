@@ -117,24 +117,17 @@ static bool randomized(void)
  * Opens a gap at the top of mmap's area by moving the vDSO out of it, so that the program
  * interpreter goes where the kernel would have put it; the vDSO then comes to lie below it.
  */
-static void load(struct startup *s, bool random)
+static void load(struct startup *s)
 {
 	struct elf_image *image = &s->plan.image;
-	u64 at = 0;
 
 	if (elf_read(s->control.exe_fd, false, &s->eh, s->plan.phdrs, image))
 		cannot_load();
-	if (image->dyn && image->has_interp) {
-		at = ELF_ET_DYN_BASE;
-		if (random)
-			at += random_pages(28);
-		{
-			u64 align = elf_alignment(&s->eh, s->plan.phdrs);
-
-			at = ALIGN_DOWN(at, align);
-		}
-	}
-	if (elf_map(s->control.exe_fd, &s->eh, s->plan.phdrs, at, image))
+	/*
+	 * A PIE goes into mmap's area, as when its interpreter is run as a command: near the code cache,
+	 * which was the first there, and near the libraries.
+	 */
+	if (elf_map(s->control.exe_fd, &s->eh, s->plan.phdrs, 0, image))
 		cannot_load();
 	if (!image->has_interp)
 		return;
@@ -154,11 +147,11 @@ static void tell_kernel(struct startup *s, bool random)
 	struct prctl_mm_map map;
 	long ret;
 
-	/* A static PIE lies in mmap's area, where the heap could not grow: it goes below PIEs. */
-	if (image->dyn && !image->has_interp)
+	/* A PIE lies in mmap's area, where the heap could not grow: that goes where the kernel puts PIEs. */
+	if (image->dyn)
 		brk = ELF_ET_DYN_BASE;
 	if (random)
-		brk += random_pages(18) + (image->dyn && !image->has_interp ? PAGE_SIZE : 0);
+		brk += random_pages(18) + (image->dyn ? PAGE_SIZE : 0);
 	memset(&map, 0, sizeof(map));
 	map.start_code = image->start_code;
 	map.end_code = max_u64(image->end_code, image->start_code + 1);
@@ -202,7 +195,7 @@ static void vdso_code(struct thread *t, const struct stack_in *in)
 
 static struct thread *first_thread(struct startup *s)
 {
-	struct dbt_config config = {.ops = &ops, .cache_hint = WINDOW_CACHE, .mask = DBT_MASK_ALL};
+	struct dbt_config config = {.ops = &ops, .tables_hint = WINDOW_CACHE, .mask = DBT_MASK_ALL};
 	struct meter_tree *tree = meter_tree();
 	struct thread *t;
 
@@ -216,6 +209,7 @@ static struct thread *first_thread(struct startup *s)
 	t->sighand = window_map(sizeof(*t->sighand), PROT_READ | PROT_WRITE);
 	if (!t->proc || !t->sighand || dbt_init(&config))
 		die("no memory for the translator\n");
+	dbt_code_range(&window_code_start, &window_code_end);
 	t->proc->refs = t->sighand->refs = 1;
 	t->proc->pid = (u32)sys_getpid();
 	t->proc->execs = s->control.execs;
@@ -258,7 +252,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 		launch(s);
 	mm_init();
 	t = first_thread(s);
-	load(s, random);
+	load(s);
 	sys_close(s->control.exe_fd);
 	if (s->control.interp_fd >= 0)
 		sys_close(s->control.interp_fd);

@@ -113,22 +113,20 @@ long guest_brk(struct thread *t)
 long guest_munmap(struct thread *t)
 {
 	u64 addr = guest_arg(t, 0), len = guest_arg(t, 1), size = ALIGN_UP(len, PAGE_SIZE);
-	long ret;
+	u64 ours, ours_end;
+	long ret = 0;
 
 	if (!page_aligned(addr) || !len || addr > TASK_SIZE || size > TASK_SIZE - addr)
 		return -EINVAL;
 	mm_lock(t);
 	mm_exec_remove(t, addr, addr + size);
 	mm_shared_remove(addr, addr + size);
-	if (window_overlaps(addr, size)) {
-		/* Around us. */
-		ret = 0;
-		if (addr < WINDOW_START)
-			ret = sys_munmap((void *)addr, WINDOW_START - addr);
-		if (!ret && addr + size > WINDOW_END)
-			ret = sys_munmap((void *)WINDOW_END, addr + size - WINDOW_END);
-	} else {
-		ret = sys_munmap((void *)addr, size);
+	/* Around what is ours. */
+	for (u64 at = addr, end = addr + size; at < end && !ret; at = ours_end) {
+		if (!window_first(at, end, &ours, &ours_end))
+			ours = ours_end = end;
+		if (at < ours)
+			ret = sys_munmap((void *)at, ours - at);
 	}
 	mm_unlock(t);
 	return ret;

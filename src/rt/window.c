@@ -4,6 +4,23 @@
 
 static u64 cursor = WINDOW_OWN;
 
+u64 window_code_start, window_code_end;
+
+bool window_first(u64 start, u64 end, u64 *ours, u64 *ours_end)
+{
+	bool window = start < WINDOW_END && end > WINDOW_START;
+	bool code = start < window_code_end && end > window_code_start;
+
+	if (code && (!window || window_code_start < WINDOW_START)) {
+		*ours = window_code_start;
+		*ours_end = window_code_end;
+		return true;
+	}
+	*ours = WINDOW_START;
+	*ours_end = WINDOW_END;
+	return window;
+}
+
 void *window_map(u64 len, int prot)
 {
 	len = ALIGN_UP(len, 0x10000);
