@@ -157,8 +157,8 @@ struct dbt_config {
 	 */
 	u64 cache_hint;
 	u64 tables_hint; /* where to put the bookkeeping, 0: where the kernel likes */
-	u32 flags;      /* DBT_VIRTUAL_*, DBT_CHECKS */
-	u32 mask;       /* DBT_MASK_* */
+	u32 flags;       /* DBT_VIRTUAL_*, DBT_CHECKS */
+	u32 mask;        /* DBT_MASK_* */
 };
 
 /* Once per address space. -ENOMEM: the cache cannot be mapped. */

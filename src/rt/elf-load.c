@@ -82,7 +82,8 @@ static int map_segment(int fd, const Elf64_Phdr *ph, u64 bias)
 	int prot = real_prot(prot_of(ph));
 	long ret;
 
-	if (mem_end < at || mem_pages > TASK_SIZE || window_overlaps(start, mem_pages - start + 1))
+	if (mem_end < at || mem_pages > TASK_SIZE ||
+	    window_overlaps(start, max_u64(mem_pages - start, 1)))
 		return -ENOMEM;
 	if (ph->p_filesz) {
 		ret = sys_mmap((void *)start, file_pages - start, prot, MAP_PRIVATE | MAP_FIXED, fd,
