@@ -126,6 +126,12 @@ struct pmu {
 	int (*check_period)(struct event *event, u64 period);
 
 	/*
+	 * Optional: do this PMU's counters exist on CPU @cpu? Where not, events are left out there
+	 * without a claim that there was no room (big and little cores).
+	 */
+	bool (*on_cpu)(struct pmu *pmu, u32 cpu);
+
+	/*
 	 * Optional: SET_FILTER's text for @event. Without it SET_FILTER is EINVAL [IOC-07].
 	 */
 	int (*set_filter)(struct event *event, const char *text);

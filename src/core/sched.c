@@ -13,6 +13,8 @@ bool event_filter_match(const struct event *event)
 
 	if (!cpu || (event->cpu != -1 && (u32)event->cpu != cpu->nr))
 		return false;
+	if (event->epc->pmu->on_cpu && !event->epc->pmu->on_cpu(event->epc->pmu, cpu->nr))
+		return false;
 	return !event->cgroup || cgroup_active(event->cgroup, cpu);
 }
 

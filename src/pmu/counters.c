@@ -16,22 +16,25 @@ u64 counters_used(const struct counters *counters)
 }
 
 /*
- * Looks for a counter in @allowed that is free, or whose owner can go elsewhere. On success `from[i]`
- * leads back from the free counter along those that have to move. Depth first; @seen keeps it finite.
+ * Looks for a counter in @allowed that is free, or else one whose owner can go elsewhere. On success
+ * `from[i]` leads back from the free counter, @end, along those that have to move. Each counter is
+ * looked at once (@seen), which bounds the depth.
  */
 static bool find_path(const struct counters *counters, u64 allowed, u64 *seen, s8 from[], s8 origin,
 		      u32 *end)
 {
 	for (u32 i = 0; i < COUNTERS_MAX; i++) {
-		if (!(allowed & BIT(i)) || *seen & BIT(i))
+		if (!(allowed & ~*seen & BIT(i)) || counters->events[i])
+			continue;
+		from[i] = origin;
+		*end = i;
+		return true;
+	}
+	for (u32 i = 0; i < COUNTERS_MAX; i++) {
+		if (!(allowed & ~*seen & BIT(i)))
 			continue;
 		*seen |= BIT(i);
 		from[i] = origin;
-		if (!counters->events[i]) {
-			*end = i;
-			return true;
-		}
-		/* clang-tidy: depth is bounded by the number of counters, each is seen once. */
 		if (find_path(counters, counters->allowed[i], seen, from, (s8)i, end))
 			return true;
 	}

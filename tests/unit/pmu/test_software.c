@@ -1,0 +1,241 @@
+/* Software events, and the PMUs that answer for what is not there. */
+#include "unit/test.h"
+
+#include "pmu/drivers.h"
+#include "unit/core/fake.h"
+
+static struct fake *f;
+static struct pmu *pmu;
+
+/* SW_WHAT() c counts c + 1 a ns. */
+static u64 source_read(void *ctx, struct task *task, u32 what)
+{
+	(void)ctx;
+	return ((struct fake_task *)task_host(task))->counter * (what + 1);
+}
+
+static struct pmu_source source = {.read = source_read};
+
+/* In place of the fake's software PMU, which has no source. */
+static void setup(u64 have)
+{
+	f = fake_new(1);
+	fake_exit(f, 100);
+	list_del(&f->software->link);
+	source.have = have;
+	EXPECT_EQ(software_pmu_new(f->core, &source, &pmu), 0);
+	fake_add_task(f, 100, 100);
+}
+
+static void teardown(void)
+{
+	fake_free(f);
+	software_pmu_free(pmu);
+}
+
+static int open_config(u64 config, u64 flags, int cpu)
+{
+	struct pe_attr attr = fake_sw_attr(config);
+
+	attr.exclude_kernel = 0;
+	attr.flags |= flags;
+	return fake_open(f, &attr, cpu < 0 ? 0 : -1, cpu, -1);
+}
+
+static const u64 user_only = BIT(5), kernel_only = BIT(4);
+
+TEST(clocks)
+{
+	int task, cpu, wide;
+
+	setup(0);
+	task = open_config(PERF_COUNT_SW_TASK_CLOCK, 0, -1);
+	cpu = open_config(PERF_COUNT_SW_CPU_CLOCK, 0, -1);
+	wide = open_config(PERF_COUNT_SW_CPU_CLOCK, 0, 1);
+	fake_advance(f, 1000);
+	fake_task(f, 100)->asleep = true;
+	fake_advance(f, 50000);
+	EXPECT_EQ(fake_count(f, task), 1000);
+	EXPECT_EQ(fake_count(f, cpu), 1000);
+	EXPECT_EQ(fake_count(f, wide), 51000);
+	fake_ioctl(f, task, PERF_EVENT_IOC_DISABLE, 0);
+	fake_task(f, 100)->asleep = false;
+	fake_advance(f, 10);
+	EXPECT_EQ(fake_count(f, task), 1000);
+	EXPECT_EQ(fake_count(f, cpu), 1010);
+	teardown();
+}
+
+TEST(without_a_source)
+{
+	setup(0);
+	EXPECT(open_config(PERF_COUNT_SW_DUMMY, 0, -1) >= 0);
+	EXPECT(open_config(PERF_COUNT_SW_BPF_OUTPUT, 0, -1) >= 0);
+	EXPECT(open_config(PERF_COUNT_SW_ALIGNMENT_FAULTS, 0, -1) >= 0);
+	EXPECT(open_config(PERF_COUNT_SW_EMULATION_FAULTS, 0, -1) >= 0);
+	EXPECT_EQ(open_config(PERF_COUNT_SW_PAGE_FAULTS, 0, -1), -ENOENT);
+	EXPECT_CONTAINS(core_reason(f->core), "host does not tell");
+	EXPECT_EQ(open_config(PERF_COUNT_SW_CGROUP_SWITCHES, 0, -1), -ENOENT);
+	EXPECT_EQ(open_config(12, 0, -1), -ENOENT);
+	EXPECT_EQ(open_config(~0ull, 0, -1), -ENOENT);
+	fake_advance(f, 100);
+	teardown();
+}
+
+TEST(sources)
+{
+	static const u64 configs[] = {2, 3, 4, 5, 6, 7, 8, 11};
+	int fds[ARRAY_SIZE(configs)];
+
+	setup(0xfff);
+	for (size_t i = 0; i < ARRAY_SIZE(configs); i++) {
+		fds[i] = open_config(configs[i], 0, -1);
+		EXPECT(fds[i] >= 0);
+	}
+	fake_advance(f, 10);
+	for (size_t i = 0; i < ARRAY_SIZE(configs); i++)
+		EXPECT_EQ(fake_count(f, fds[i]), 10 * (configs[i] + 1));
+	teardown();
+}
+
+/* In one mode where the host can tell, in all of them where it cannot. */
+TEST(modes)
+{
+	int user, kernel, nothing, other;
+
+	setup(0xfff | BIT(SW_WHAT(PERF_COUNT_SW_PAGE_FAULTS, SW_USER)) |
+	      BIT(SW_WHAT(PERF_COUNT_SW_PAGE_FAULTS, SW_KERNEL)));
+	user = open_config(PERF_COUNT_SW_PAGE_FAULTS, user_only, -1);
+	kernel = open_config(PERF_COUNT_SW_PAGE_FAULTS, kernel_only, -1);
+	nothing = open_config(PERF_COUNT_SW_PAGE_FAULTS, user_only | kernel_only, -1);
+	other = open_config(PERF_COUNT_SW_CONTEXT_SWITCHES, user_only, -1);
+	fake_advance(f, 10);
+	EXPECT_EQ(fake_count(f, user), 10 * (2 + 16 + 1));
+	EXPECT_EQ(fake_count(f, kernel), 10 * (2 + 32 + 1));
+	EXPECT_EQ(fake_count(f, nothing), 0);
+	EXPECT_EQ(fake_count(f, other), 10 * (3 + 1));
+	teardown();
+}
+
+TEST(cpu_wide)
+{
+	int fd;
+
+	setup(0xfff);
+	fake_add_task(f, 200, 200);
+	fd = open_config(PERF_COUNT_SW_PAGE_FAULTS, 0, 0);
+	fake_advance(f, 10);
+	task_sched_in(fake_task(f, 200)->task, 1);
+	fake_advance(f, 10);
+	EXPECT_EQ(fake_count(f, fd), 3 * (20 + 10));
+	teardown();
+}
+
+TEST(no_samples_and_no_branches)
+{
+	struct pe_attr attr = fake_sw_attr(PERF_COUNT_SW_CPU_CLOCK);
+
+	setup(0);
+	attr.sample_period = 1000000;
+	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP);
+	attr.sample_period = 0;
+	attr.precise_ip = 3; /* ignored [ATTR-22] */
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
+	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP);
+	/* pinned is accepted and means nothing [ATTR-09]. */
+	attr = fake_sw_attr(PERF_COUNT_SW_DUMMY);
+	attr.pinned = 1;
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	teardown();
+}
+
+static struct absent_pmus *absent;
+
+static void absent_setup(void)
+{
+	f = fake_new(1);
+	EXPECT_EQ(absent_pmus_new(f->core, 8, 9, &absent), 0);
+}
+
+static void absent_teardown(void)
+{
+	fake_free(f);
+	absent_pmus_free(absent);
+}
+
+static int open_attr(struct pe_attr attr)
+{
+	return fake_open(f, &attr, 0, -1, -1);
+}
+
+TEST(breakpoints)
+{
+	struct pe_attr attr = {.type = PERF_TYPE_BREAKPOINT,
+			       .size = PE_ATTR_SIZE_VER8,
+			       .exclude_kernel = 1,
+			       .bp_type = 3,
+			       .bp_addr = 0x1000,
+			       .bp_len = 4};
+	static const u32 bad_types[] = {0, 1, 5, 6, 7, 8};
+
+	absent_setup();
+	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	for (size_t i = 0; i < ARRAY_SIZE(bad_types); i++) {
+		attr.bp_type = bad_types[i];
+		EXPECT_EQ(open_attr(attr), -EINVAL);
+	}
+	attr.bp_type = 4;
+	EXPECT_EQ(open_attr(attr), -EINVAL);
+	attr.bp_len = 8;
+	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	attr.bp_type = 2;
+	attr.bp_addr = 0x1004;
+	EXPECT_EQ(open_attr(attr), -EINVAL);
+	attr.bp_len = 3;
+	EXPECT_EQ(open_attr(attr), -EINVAL);
+	attr.bp_len = 4;
+	attr.bp_addr = 0xffffffff81000000;
+	EXPECT_EQ(open_attr(attr), -EINVAL);
+	attr.exclude_kernel = 0;
+	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	EXPECT_EQ(core_set_paranoid(f->core, 1), 0);
+	f->perfmon = f->sys_admin = false;
+	EXPECT_EQ(open_attr(attr), -EPERM);
+	absent_teardown();
+}
+
+TEST(probes_and_tracepoints)
+{
+	struct pe_attr attr = {.type = 8, .size = PE_ATTR_SIZE_VER8, .exclude_kernel = 1};
+
+	absent_setup();
+	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	attr.type = 9;
+	EXPECT_EQ(open_attr(attr), -EINVAL);
+	attr.uprobe_path = 0x1000;
+	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	f->sys_admin = false;
+	EXPECT_EQ(open_attr(attr), -EACCES);
+	attr.type = 8;
+	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	f->perfmon = false;
+	EXPECT_EQ(open_attr(attr), -EACCES);
+	attr.type = PERF_TYPE_TRACEPOINT;
+	attr.config = 1;
+	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	EXPECT_CONTAINS(core_reason(f->core), "--pmu=kernel");
+	attr.type = 10;
+	EXPECT_EQ(open_attr(attr), -ENOENT);
+	absent_teardown();
+}
+
+TEST(a_host_without_probes)
+{
+	f = fake_new(1);
+	EXPECT_EQ(absent_pmus_new(f->core, -1, -1, &absent), 0);
+	EXPECT(pmu_by_name(f->core, "breakpoint"));
+	EXPECT(!pmu_by_name(f->core, "uprobe"));
+	absent_teardown();
+}
