@@ -7,6 +7,7 @@
 #include "rt/guest-mem.h"
 #include "rt/perf-priv.h"
 #include "rt/syscall.h"
+#include "sys/string.h"
 
 #include <linux/fcntl.h>
 
@@ -151,10 +152,80 @@ static bool on_fd(struct thread *t, u64 nr, long *ret)
 	}
 }
 
+/* Which argument is a path whose last link is followed, as far as we care; -1: none. */
+static int path_arg(u64 nr)
+{
+	switch (nr) {
+	case __NR_open:
+	case __NR_stat:
+	case __NR_lstat:
+	case __NR_access:
+	case __NR_readlink:
+	case __NR_chdir:
+	case __NR_statfs:
+	case __NR_truncate: return 0;
+	case __NR_openat:
+	case __NR_openat2:
+	case __NR_newfstatat:
+	case __NR_statx:
+	case __NR_faccessat:
+	case __NR_faccessat2:
+	case __NR_readlinkat: return 1;
+	default: return -1;
+	}
+}
+
+/* A path that leads to what the session shows, or to a perf descriptor. */
+static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
+{
+	char path[CONTROL_PATH], out[CONTROL_PATH];
+	const char *link;
+	u64 a[6];
+
+	/* Nearly every path ends here. */
+	if (guest_read(path, guest_arg(t, n), 6) ||
+	    !(path[0] == '/' &&
+	      (path[1] == 's' || path[1] == 'p' || path[1] == 'd' || path[1] == '/')) ||
+	    guest_string(path, guest_arg(t, n), sizeof(path)) < 0)
+		return false;
+	for (u32 i = 0; i < 6; i++)
+		a[i] = guest_arg(t, i);
+	if (perf_view_path(t, path, out)) {
+		a[n] = (u64)out;
+		*ret = call_kernel_with(t, nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+		return true;
+	}
+	link = perf_view_link(t, path);
+	if (!link)
+		return false;
+	switch (nr) {
+	case __NR_readlink:
+	case __NR_readlinkat: {
+		u64 len = min_u64(str_len(link), a[n + 2]);
+
+		if ((s32)a[n + 2] <= 0)
+			return false;
+		*ret = guest_write(t, a[n + 1], link, len) ? -EFAULT : (long)len;
+		return true;
+	}
+	case __NR_open:
+	case __NR_openat:
+		/* An anonymous file has no open; O_PATH needs none. */
+		if (a[n + 1] & O_PATH)
+			return false;
+		*ret = -ENXIO;
+		return true;
+	default: return false;
+	}
+}
+
 bool perf_syscall(struct thread *t, u64 nr, long *ret)
 {
 	struct perf *p = t->proc->perf;
+	int path = path_arg(nr);
 
+	if (path >= 0 && on_path(t, nr, (u32)path, ret))
+		return true;
 	switch (nr) {
 	case __NR_perf_event_open: *ret = perf_open(t); return true;
 	case __NR_prctl:
