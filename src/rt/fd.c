@@ -92,7 +92,10 @@ static void vacate(int fd)
 
 		if (own[i] != fd)
 			continue;
-		to = move_high(fd);
+		/* Some way up, since who takes one number often takes the next too. */
+		to = sys_fcntl(fd, F_DUPFD, fd + 64);
+		if (to < 0)
+			to = move_high(fd);
 		if (to < 0)
 			continue;
 		own[i] = (int)to; /* the caller's dup2 closes the old one */
@@ -117,8 +120,14 @@ static bool raise_limit(struct rlimit64 *was)
 		return false;
 	more = *was;
 	more.rlim_cur += 128;
-	if (more.rlim_cur > more.rlim_max)
-		more.rlim_cur = more.rlim_max;
+	if (more.rlim_cur > more.rlim_max) {
+		/* Only root may. */
+		more.rlim_max = more.rlim_cur;
+		if (!limits(&more, NULL))
+			return true;
+		more.rlim_max = was->rlim_max;
+		more.rlim_cur = was->rlim_max;
+	}
 	return more.rlim_cur > was->rlim_cur && !limits(&more, NULL);
 }
 

@@ -1,5 +1,6 @@
 #include "rt/meter.h"
 
+#include "rt/fd.h"
 #include "rt/window.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
@@ -7,7 +8,6 @@
 #include <linux/prctl.h>
 
 static struct meter_tree *tree;
-static int tree_fd;
 
 void meter_init(int fd)
 {
@@ -17,7 +17,6 @@ void meter_init(int fd)
 	if (sys_failed(at))
 		die("cannot map the meters (error %d)\n", (int)-at);
 	tree = (struct meter_tree *)at;
-	tree_fd = fd;
 	if (tree->magic != METER_TREE_MAGIC)
 		die("descriptor %d holds no meters; anyperf-rt is started by `anyperf run`\n", fd);
 }
@@ -27,23 +26,14 @@ struct meter_tree *meter_tree(void)
 	return tree;
 }
 
-int meter_fd(void)
-{
-	return tree_fd;
-}
-
-void meter_fd_moved(int fd)
-{
-	tree_fd = fd;
-}
-
 /* Page @index of the tree at an address of ours for a moment; NULL if that fails. */
 static struct meter *borrow(u32 index)
 {
 	void *at = window_map(METER_SIZE, PROT_NONE);
 
-	if (!at || sys_failed(sys_mmap(at, METER_SIZE, PROT_READ | PROT_WRITE,
-				       MAP_SHARED | MAP_FIXED, tree_fd, meter_tree_offset(index))))
+	if (!at ||
+	    sys_failed(sys_mmap(at, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+				fd_get(FD_TREE), meter_tree_offset(index))))
 		return NULL;
 	return at;
 }
@@ -96,7 +86,7 @@ u32 meter_take(void)
 int meter_map(u64 at, u32 index)
 {
 	long ret = sys_mmap((void *)at, METER_SIZE, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_FIXED | MAP_POPULATE, tree_fd,
+			    MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_get(FD_TREE),
 			    meter_tree_offset(index));
 
 	return sys_failed(ret) ? (int)ret : 0;

@@ -10,8 +10,6 @@
 /* Maps the header of the tree behind @fd, which stays open. */
 void meter_init(int fd);
 struct meter_tree *meter_tree(void);
-int meter_fd(void);
-void meter_fd_moved(int fd);
 
 /* A page for a new thread: its index. Takes over one whose thread has exited if the tree allows. */
 u32 meter_take(void);

@@ -6,6 +6,7 @@
 
 #include "rt/fd.h"
 #include "rt/guest-mem.h"
+#include "rt/maps.h"
 #include "rt/meter.h"
 #include "rt/mm.h"
 #include "rt/syscall.h"
@@ -173,7 +174,7 @@ static int own_prot(u64 start, u64 *end)
 {
 	const struct mm_range *r = mm_exec_find(start);
 
-	if (!r || (*end && r->start >= *end))
+	if (!r || r->start >= *end)
 		return -1;
 	if (r->start > start) {
 		*end = r->start;
@@ -181,30 +182,6 @@ static int own_prot(u64 start, u64 *end)
 	}
 	*end = min_u64(*end, r->end);
 	return (int)r->prot;
-}
-
-size_t maps_line(char *line, size_t len, int (*prot_of)(u64 start, u64 *end))
-{
-	u64 start, end, until;
-	int n = str_u64(line, 16, &start), m, prot;
-	char *perm;
-
-	if (!n || line[n] != '-')
-		return len;
-	m = str_u64(line + n + 1, 16, &end);
-	if (!m || len < (size_t)n + (size_t)m + 6)
-		return len;
-	if (window_overlaps(start, end - start))
-		return 0;
-	perm = line + n + 1 + m + 1;
-	until = end;
-	prot = prot_of ? prot_of(start, &until) : -1;
-	if (prot >= 0) {
-		perm[0] = prot & PROT_READ ? 'r' : '-';
-		perm[1] = prot & PROT_WRITE ? 'w' : '-';
-		perm[2] = prot & PROT_EXEC ? 'x' : '-';
-	}
-	return len;
 }
 
 /* Appends to the memfd through a buffer. */
@@ -220,33 +197,29 @@ static void out_flush(struct out *o)
 	o->used = 0;
 }
 
-static void out_put(struct out *o, const char *s, size_t len)
+static void out_put(void *to, const char *s, size_t len)
 {
+	struct out *o = to;
+
 	if (o->used + len > sizeof(o->buf))
 		out_flush(o);
 	memcpy(o->buf + o->used, s, len);
 	o->used += len;
 }
 
-/* Whether a line begins a mapping; in smaps, lines of attributes follow it. */
-static bool is_head(const char *line)
-{
-	u64 v;
-	int n = str_u64(line, 16, &v);
-
-	return n && line[n] == '-';
-}
-
-/* Two mappings that differ only because the runtime write-protected one look like one to the guest. */
+/*
+ * A snapshot of maps or smaps. In smaps the attributes of a mapping follow its line, so mappings are
+ * left out there but not divided.
+ */
 static long snapshot(struct thread *t, struct subject *s, const char *path, u32 flags)
 {
 	struct work {
 		struct out out;
+		struct maps_view view;
 		char in[16384];
 	} * w;
 	long in = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), fd, n;
 	size_t have = 0;
-	bool own = s->pid == t->proc->pid, hide = false;
 
 	if (in < 0)
 		return in;
@@ -255,6 +228,10 @@ static long snapshot(struct thread *t, struct subject *s, const char *path, u32 
 	if (fd < 0)
 		goto out;
 	w->out.fd = (int)fd;
+	w->view.put = out_put;
+	w->view.to = &w->out;
+	w->view.whole = s->view == VIEW_SMAPS;
+	w->view.prot_of = s->pid == t->proc->pid ? own_prot : NULL;
 	mm_lock(t);
 	do {
 		char *line = w->in, *end;
@@ -264,18 +241,14 @@ static long snapshot(struct thread *t, struct subject *s, const char *path, u32 
 			have += (size_t)n;
 		w->in[have] = '\0';
 		while ((end = str_chr(line, '\n'))) {
-			size_t len = (size_t)(end - line);
-
-			if (is_head(line)) {
-				hide = !maps_line(line, len, own ? own_prot : NULL);
-			}
-			if (!hide)
-				out_put(&w->out, line, len + 1);
+			*end = '\0';
+			maps_line(&w->view, line);
 			line = end + 1;
 		}
 		have -= (size_t)(line - w->in);
 		memmove(w->in, line, have);
 	} while (n > 0 && have < sizeof(w->in) - 1);
+	maps_end(&w->view);
 	mm_unlock(t);
 	out_flush(&w->out);
 	sys_lseek((int)fd, 0, 0);

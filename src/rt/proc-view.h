@@ -14,14 +14,6 @@
  */
 bool proc_view_path(struct thread *t, const char *path, char *out);
 
-/*
- * One line of /proc/PID/maps, without its newline, as the guest is to see it. Returns its new length
- * in @line, or 0 if it is not to be seen. @in_own: protection bits of the reader's own ranges apply.
- * The second form is for unit tests: @prot_of(start, &end) gives the guest's protection or -1.
- */
-size_t maps_line(char *line, size_t len, int (*prot_of)(u64 start, u64 *end));
-
-/* The program break, for the [heap] that /proc/self/maps names. */
 long guest_open(struct thread *t);     /* open, openat */
 long guest_readlink(struct thread *t); /* and readlinkat */
 /* Calls whose first, or second, argument is a path that may go through /proc/PID/exe. */

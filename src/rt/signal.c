@@ -15,6 +15,7 @@
 #include "rt/signal.h"
 
 #include "rt/guest-mem.h"
+#include "rt/process.h"
 #include "rt/sigframe.h"
 #include "rt/syscall.h"
 #include "rt/window.h"
@@ -66,6 +67,9 @@ static void install(int sig, const struct sys_sigaction *act)
 
 	if (SIG(sig) & SIGNALS_KILL)
 		return;
+	/* The kick must not end calls that can be restarted. */
+	if (sig == SIGNAL_KICK)
+		k.flags |= SA_RESTART;
 	if (act->handler <= (u64)SIG_IGN &&
 	    !(SIG(sig) & SIGNALS_CORE &&
 	      (act->handler == (u64)SIG_DFL || SIG(sig) & SIGNALS_SYNC))) {
@@ -354,6 +358,19 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 	CHECK(!"the runtime faulted");
 }
 
+/*
+ * The translator wants this thread out of the cache. It saw the thread in there a moment ago, so a
+ * guest call that is interrupted has only just begun: it is made again as it stands.
+ */
+static void handle_kick(struct thread *t, struct ucontext *uc)
+{
+	struct sigcontext *sc = &uc->uc_mcontext;
+
+	if (dbt_recover(&t->dbt, uc) == DBT_IN_RUNTIME && sc->rip == (u64)guest_call_end &&
+	    sc->rax == (u64)-EINTR)
+		t->call_again = true;
+}
+
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 {
 	struct thread *t = this_thread();
@@ -371,6 +388,10 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 	}
 	if (from_cpu(info)) {
 		cpu_fault(t, sig, info, uc);
+		return;
+	}
+	if (process_is_kick(info)) {
+		handle_kick(t, uc);
 		return;
 	}
 	handle_note(t, info, uc);

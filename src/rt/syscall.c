@@ -84,8 +84,12 @@ static long (*const table[CALLS])(struct thread *t) = {
 long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
 	u64 args[7] = {nr, a, b, c, d, e, f};
-	struct sys_guest_ret r = guest_call(args, &t->pending_count);
+	struct sys_guest_ret r;
 
+	do {
+		t->call_again = false;
+		r = guest_call(args, &t->pending_count);
+	} while (unlikely(t->call_again) && !r.redo && r.val == -EINTR && !t->pending_count);
 	/*
 	 * The kernel could not write where translated code was read from. Most calls have done nothing by
 	 * the time they find that out.
@@ -140,8 +144,10 @@ void syscall_run(struct thread *t)
 		 * executed it once, and that counts, as it does on the bare kernel.
 		 */
 		r->rip -= 2;
-		if (!t->call_restarts)
+		if (!t->call_restarts) {
 			dbt_meter(&t->dbt)->count[0][METER_INSTRUCTIONS]--;
+			dbt_meter(&t->dbt)->count[0][METER_BRANCHES]--;
+		}
 		t->call_restarts = false;
 		return;
 	}

@@ -94,6 +94,7 @@ struct thread {
 
 	/* The guest call that is to be redone has been executed: the kernel restarts it. */
 	bool call_restarts;
+	bool call_again; /* it was interrupted by something that is none of the guest's business */
 
 	/* The wire (rt/wire.h): the slot of its last call, what the session calls it until then. */
 	u32 perf_slot, perf_token;
