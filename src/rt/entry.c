@@ -13,6 +13,7 @@
 #include "rt/seccomp.h"
 #include "rt/signal.h"
 #include "rt/stack.h"
+#include "rt/vdso.h"
 #include "rt/window.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
@@ -36,6 +37,7 @@ struct startup {
 	Elf64_Phdr interp_phdrs[ELF_PHDRS_MAX];
 	struct stack_out out;
 	u64 mask;
+	struct vdso vdso;
 };
 
 static const struct dbt_ops ops = {
@@ -113,21 +115,20 @@ static bool randomized(void)
 /* Where the kernel puts position-independent programs: two thirds up, moved by 28 random bits. */
 #define ELF_ET_DYN_BASE ALIGN_DOWN(TASK_SIZE / 3 * 2, PAGE_SIZE)
 
-/*
- * Opens a gap at the top of mmap's area by moving the vDSO out of it, so that the program
- * interpreter goes where the kernel would have put it; the vDSO then comes to lie below it.
- */
-static void load(struct startup *s)
+static void load(struct startup *s, bool random)
 {
 	struct elf_image *image = &s->plan.image;
+	u64 at = 0;
 
 	if (elf_read(s->control.exe_fd, false, &s->eh, s->plan.phdrs, image))
 		cannot_load();
 	/*
-	 * A PIE goes into mmap's area, as when its interpreter is run as a command: near the code cache,
-	 * which was the first there, and near the libraries.
+	 * A PIE that may lie anywhere goes into mmap's area, as when its interpreter is run as a command:
+	 * within reach of the code cache, as the libraries are.
 	 */
-	if (elf_map(s->control.exe_fd, &s->eh, s->plan.phdrs, 0, image))
+	if (image->dyn && image->has_interp && !random)
+		at = ALIGN_DOWN(ELF_ET_DYN_BASE, elf_alignment(&s->eh, s->plan.phdrs));
+	if (elf_map(s->control.exe_fd, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
 	if (!image->has_interp)
 		return;
@@ -147,11 +148,14 @@ static void tell_kernel(struct startup *s, bool random)
 	struct prctl_mm_map map;
 	long ret;
 
-	/* A PIE lies in mmap's area, where the heap could not grow: that goes where the kernel puts PIEs. */
-	if (image->dyn)
-		brk = ELF_ET_DYN_BASE;
+	/*
+	 * In mmap's area, where a static PIE and a randomly placed one lie, the heap could not grow: it
+	 * goes where the kernel puts PIEs.
+	 */
+	if (image->dyn && (!image->has_interp || random))
+		brk = ELF_ET_DYN_BASE + PAGE_SIZE;
 	if (random)
-		brk += random_pages(18) + (image->dyn ? PAGE_SIZE : 0);
+		brk += random_pages(18);
 	memset(&map, 0, sizeof(map));
 	map.start_code = image->start_code;
 	map.end_code = max_u64(image->end_code, image->start_code + 1);
@@ -172,30 +176,26 @@ static void tell_kernel(struct startup *s, bool random)
 	sys_prctl(PR_SET_NAME, (u64)s->control.comm, 0, 0, 0);
 }
 
-static void vdso_code(struct thread *t, const struct stack_in *in)
+/*
+ * The code cache lies in mmap's area, but so far down that the program's own mappings come to lie where
+ * they would without it, until there is a gigabyte of them.
+ */
+static u64 cache_place(void)
 {
-	u64 at = stack_aux(in, AT_SYSINFO_EHDR);
-	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)at;
-	const Elf64_Phdr *ph;
-	struct mm_range r = {.start = at, .prot = PROT_READ | PROT_EXEC};
+	long probe = sys_mmap(NULL, PAGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!at)
-		return;
-	ph = (const Elf64_Phdr *)(at + eh->e_phoff);
-	for (u32 i = 0; i < eh->e_phnum; i++)
-		if (ph[i].p_type == PT_LOAD)
-			r.end = max_u64(r.end,
-					ALIGN_UP(at + ph[i].p_vaddr + ph[i].p_memsz, PAGE_SIZE));
-	if (sys_mprotect((void *)at, r.end - at, PROT_READ))
-		return;
-	mm_lock(t);
-	mm_exec_add(t, &r);
-	mm_unlock(t);
+	if (sys_failed(probe))
+		return 0;
+	sys_munmap((void *)probe, PAGE_SIZE);
+	return ALIGN_DOWN((u64)probe - 0x48000000ul, 0x200000);
 }
 
 static struct thread *first_thread(struct startup *s)
 {
-	struct dbt_config config = {.ops = &ops, .tables_hint = WINDOW_CACHE, .mask = DBT_MASK_ALL};
+	struct dbt_config config = {.ops = &ops,
+				    .cache_hint = cache_place(),
+				    .tables_hint = WINDOW_CACHE,
+				    .mask = DBT_MASK_ALL};
 	struct meter_tree *tree = meter_tree();
 	struct thread *t;
 
@@ -252,7 +252,9 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 		launch(s);
 	mm_init();
 	t = first_thread(s);
-	load(s);
+	vdso_take(&s->vdso, stack_aux(&s->in, AT_SYSINFO_EHDR), (u64)s->in.argv);
+	load(s, random);
+	vdso_put(&s->vdso);
 	sys_close(s->control.exe_fd);
 	if (s->control.interp_fd >= 0)
 		sys_close(s->control.interp_fd);
@@ -262,9 +264,9 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	scratch = window_map(scratch_size, PROT_READ | PROT_WRITE);
 	if (!scratch)
 		cannot_load();
-	vdso_code(t, &s->in);
+	vdso_add_code(t, &s->vdso);
 	stack_build(&s->in, s->plan.args, s->plan.prefix, s->control.execfn, image,
-		    image->has_interp ? s->interp.bias : 0, scratch, &s->out);
+		    image->has_interp ? s->interp.bias : 0, s->vdso.ehdr, scratch, &s->out);
 	sys_munmap(scratch, scratch_size);
 	tell_kernel(s, random);
 	elf_add_code(t, &s->eh, s->plan.phdrs, image->bias);

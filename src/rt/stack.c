@@ -61,7 +61,8 @@ size_t stack_scratch(const struct stack_in *in, char *const *prefix, u32 nprefix
 
 /* Builds the image from its low end in scratch memory, then copies it up in one go. */
 void stack_build(const struct stack_in *in, char *const *prefix, u32 nprefix, const char *execfn,
-		 const struct elf_image *image, u64 base, void *scratch, struct stack_out *out)
+		 const struct elf_image *image, u64 base, u64 vdso, void *scratch,
+		 struct stack_out *out)
 {
 	u64 skip = skipped(nprefix), argc = nprefix + in->argc - skip;
 	const char *old_fn = (const char *)stack_aux(in, AT_EXECFN);
@@ -117,6 +118,7 @@ void stack_build(const struct stack_in *in, char *const *prefix, u32 nprefix, co
 
 		switch (type) {
 		case AT_PHDR: value = image->phdr; break;
+		case AT_SYSINFO_EHDR: value = vdso; break;
 		case AT_PHNUM: value = image->phnum; break;
 		case AT_BASE: value = base; break;
 		case AT_ENTRY: value = image->entry; break;

@@ -31,12 +31,13 @@ struct stack_out {
 
 /*
  * Rewrites the stack. @prefix arguments stand in for the first CONTROL_ARGS + (prefix ? 1 : 0) ones.
- * @base: AT_BASE. Must not run on that stack. @scratch of @size bytes holds the copy meanwhile:
+ * @base: AT_BASE; @vdso: AT_SYSINFO_EHDR. Must not run on that stack. @scratch of @size bytes holds the copy meanwhile:
  * stack_scratch() says how much is needed.
  */
 size_t stack_scratch(const struct stack_in *in, char *const *prefix, u32 nprefix,
 		     const char *execfn);
 void stack_build(const struct stack_in *in, char *const *prefix, u32 nprefix, const char *execfn,
-		 const struct elf_image *image, u64 base, void *scratch, struct stack_out *out);
+		 const struct elf_image *image, u64 base, u64 vdso, void *scratch,
+		 struct stack_out *out);
 
 #endif
