@@ -123,11 +123,16 @@ static void load(struct startup *s, bool random)
 	if (elf_read(s->control.exe_fd, false, &s->eh, s->plan.phdrs, image))
 		cannot_load();
 	/*
-	 * A PIE that may lie anywhere goes into mmap's area, as when its interpreter is run as a command:
-	 * within reach of the code cache, as the libraries are.
+	 * A PIE that may lie anywhere is put within reach of the code cache, and still below all its
+	 * libraries, since the order of addresses decides what the dynamic loader does.
 	 */
-	if (image->dyn && image->has_interp && !random)
-		at = ALIGN_DOWN(ELF_ET_DYN_BASE, elf_alignment(&s->eh, s->plan.phdrs));
+	if (image->dyn && image->has_interp) {
+		u64 align = elf_alignment(&s->eh, s->plan.phdrs);
+
+		at = ALIGN_DOWN(ELF_ET_DYN_BASE, align);
+		if (random)
+			at = ALIGN_UP(window_code_end + random_pages(15), align);
+	}
 	if (elf_map(s->control.exe_fd, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
 	if (!image->has_interp)
@@ -180,26 +185,28 @@ static void tell_kernel(struct startup *s, bool random)
  * The code cache lies in mmap's area, but so far down that the program's own mappings come to lie where
  * they would without it, until there is a gigabyte of them.
  */
-static u64 cache_place(void)
+static u64 cache_place(u64 cache_size)
 {
 	long probe = sys_mmap(NULL, PAGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (sys_failed(probe))
 		return 0;
 	sys_munmap((void *)probe, PAGE_SIZE);
-	return ALIGN_DOWN((u64)probe - 0x48000000ul, 0x200000);
+	return ALIGN_DOWN((u64)probe - 0x40000000ul - cache_size, 0x200000);
 }
 
 static struct thread *first_thread(struct startup *s)
 {
-	struct dbt_config config = {.ops = &ops,
-				    .cache_hint = cache_place(),
-				    .tables_hint = WINDOW_CACHE,
-				    .mask = DBT_MASK_ALL};
+	struct dbt_config config = {
+		.ops = &ops,
+		.tables_hint = WINDOW_CACHE,
+		.mask = DBT_MASK_ALL,
+	};
 	struct meter_tree *tree = meter_tree();
 	struct thread *t;
 
-	config.cache_size = (u64)tree->cache_mb << 20;
+	config.cache_size = (u64)(tree->cache_mb ? tree->cache_mb : 64) << 20;
+	config.cache_hint = cache_place(config.cache_size);
 	if (tree->flags & METER_TREE_CHECK)
 		config.flags |= DBT_CHECKS;
 	t = thread_alloc_with(s->control.meter);
