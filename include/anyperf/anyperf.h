@@ -1,20 +1,18 @@
 /*
  * PURPOSE: all of libanyperf at once.
  *
- *   struct ap_machine *m;
- *   struct ap_specs *specs;
  *   struct ap_counters *c;
  *   struct ap_error err;
  *
- *   ap_machine_new(&m, NULL);
- *   ap_specs_parse(&specs, m, "page-faults,{cycles,instructions}:u", &err);
- *   ap_counters_open(&c, m, specs, NULL, NULL, &err);
+ *   ap_counters_open_text(&c, "page-faults,{cycles,instructions}:u", &err);
  *   ap_counters_enable(c);
  *   ... the region ...
  *   ap_counters_disable(c);
  *   ap_counters_read(c);
  *   ap_counters_sum(c, 0, &value);
+ *   ap_counters_close(c);
  *
+ * With other targets and options: ap_machine_new(), ap_specs_parse(), ap_counters_open().
  * examples/region.c is the whole program; anyperf(3) has the overview.
  */
 #ifndef ANYPERF_ANYPERF_H

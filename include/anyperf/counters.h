@@ -65,6 +65,16 @@ AP_API AP_MUST_CHECK int ap_counters_open(struct ap_counters **out, struct ap_ma
 					  struct ap_specs *specs, const struct ap_target *target,
 					  const struct ap_open_opts *opts, struct ap_error *err);
 
+/*
+ * All in one, for measuring a region of the calling thread: a machine, the events of @text and what
+ * they count, closed with ap_counters_close() like the rest. Disabled at first; every event must open.
+ */
+AP_API AP_MUST_CHECK int ap_counters_open_text(struct ap_counters **out, const char *text,
+					       struct ap_error *err);
+
+/* The specs that @c was opened with; valid until ap_counters_close() at least. */
+AP_API struct ap_specs *ap_counters_specs(const struct ap_counters *c);
+
 /* Closes everything; NULL is fine. Values already read are gone too. */
 AP_API void ap_counters_close(struct ap_counters *c);
 

@@ -3,8 +3,8 @@
  * kernel offers on such a descriptor has a function here. Most programs want counters.h, which opens
  * the events of a list on all the places of a target.
  *
- * Lifetime: open .. close; a leader should be closed after its members, since closing it turns them
- * into single events [GRP-04]. An event keeps a pointer to its machine.
+ * Lifetime: open .. close; a leader is closed after its members, which point to it and which its
+ * closing would turn into single events [GRP-04]. An event keeps a pointer to its machine.
  */
 #ifndef ANYPERF_EVENT_H
 #define ANYPERF_EVENT_H
@@ -35,8 +35,8 @@ struct ap_event_opts {
 /*
  * Opens @attr, close-on-exec. @attr->size says how much of it is meant (0: VER0). If the kernel is
  * too old for fields that are not essential they are dropped and the log says so (PERF_FORMAT_LOST,
- * exclude_guest and exclude_host on a machine without guests, a zero tail); if a needed field is
- * unknown to it the open fails. @opts may be NULL: this thread, every CPU. Returns 0 or the errno of
+ * CLOEXEC, side-band records such as ksymbol, and exclude_guest, which some PMUs refuse too); if a
+ * needed field is unknown to it the open fails. The soft RLIMIT_NOFILE is raised when it is reached. @opts may be NULL: this thread, every CPU. Returns 0 or the errno of
  * perf_event_open(2) with the reason worked out [ERR-01..18].
  */
 AP_API AP_MUST_CHECK int ap_event_open(struct ap_event **out, struct ap_machine *m,

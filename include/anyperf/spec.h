@@ -8,6 +8,7 @@
  *           | PMU "/" term {"," term} "/"  term = NAME ["=" VALUE], as in the PMU's format directory,
  *                                      or an event of its events directory, or config, config1,
  *                                      config2, config3, name, period, freq, and perf's other terms
+ *           | TYPE ":" CONFIG          attr.type and attr.config in numbers
  *           | SYS ":" NAME             tracepoints; both may contain * ? [ ]
  *           | "mem:" ADDR ["/" LEN] [":" r w x]
  *           | ("kprobe" | "kretprobe") ":" (FUNC | ADDR) ["+" OFFSET]

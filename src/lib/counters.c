@@ -28,7 +28,9 @@ struct counter {
 };
 
 struct ap_counters {
-	struct ap_machine *m;
+	struct ap_machine *m;   /* borrowed, but for own_all */
+	struct ap_specs *specs; /* borrowed, but for own_all */
+	bool own_all;           /* ap_counters_open_text() made the two above */
 	unsigned int flags;
 	unsigned int n; /* counters */
 	struct counter *counter;
@@ -118,7 +120,9 @@ static int open_flexibly(struct ap_counters *c, unsigned int i, const struct ap_
 			k->user_only = true;
 			return 0;
 		}
-		a.exclude_kernel = a.exclude_hv = 0;
+		/* With a reason of its own, as without a PMU, it is the one that matters. */
+		if (r == -EACCES)
+			a.exclude_kernel = a.exclude_hv = 0;
 	}
 	if (!(a.inherit && (a.read_format & PERF_FORMAT_GROUP)))
 		return ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, err);
@@ -318,6 +322,7 @@ int ap_counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_s
 	if (opts)
 		memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
 	c->m = m;
+	c->specs = specs;
 	c->flags = o.flags;
 	r = ap__places_find(&c->places, m, target, err);
 	if (r)
@@ -360,7 +365,36 @@ void ap_counters_close(struct ap_counters *c)
 	free(c->cells);
 	free(c->gone);
 	free(c->group_values);
+	if (c->own_all) {
+		ap_specs_free(c->specs);
+		ap_machine_free(c->m);
+	}
 	free(c);
+}
+
+int ap_counters_open_text(struct ap_counters **out, const char *text, struct ap_error *err)
+{
+	struct ap_specs *specs = NULL;
+	struct ap_machine *m;
+	int r;
+
+	if (ap_machine_new(&m, NULL))
+		return ap__fail_memory(err);
+	r = ap_specs_parse(&specs, m, text, err);
+	if (!r)
+		r = ap_counters_open(out, m, specs, NULL, NULL, err);
+	if (!r) {
+		(*out)->own_all = true;
+		return 0;
+	}
+	ap_specs_free(specs);
+	ap_machine_free(m);
+	return r;
+}
+
+struct ap_specs *ap_counters_specs(const struct ap_counters *c)
+{
+	return c->specs;
 }
 
 static int each_leader(struct ap_counters *c, int (*act)(struct ap_event *, enum ap_scope),

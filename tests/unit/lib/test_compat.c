@@ -15,6 +15,7 @@ struct old_kernel {
 	u64 open_flags;        /* it knows */
 	unsigned int slots;    /* events that a group may have, 0: any number */
 	bool no_kernel;        /* refuses exclude_kernel == 0 with EACCES */
+	bool no_pmu;           /* and then type 0 with ENOENT */
 	bool no_inherit_group; /* refuses inherit with PERF_FORMAT_GROUP */
 	unsigned int opens, granted, closes, members;
 	struct pe_attr last; /* accepted */
@@ -41,6 +42,8 @@ static int old_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int lead
 		return -EINVAL;
 	if (k->no_kernel && !attr->exclude_kernel)
 		return -EACCES;
+	if (k->no_pmu && attr->type == PERF_TYPE_HARDWARE)
+		return -ENOENT;
 	if (k->no_inherit_group && attr->inherit && (attr->read_format & PERF_FORMAT_GROUP))
 		return -EINVAL;
 	if (leader < 0)
@@ -305,6 +308,20 @@ TEST(user_mode_is_the_fallback_if_asked_for)
 	ap_machine_free(m);
 	/* The user said kernel: the fallback would not be what he wants. */
 	EXPECT_EQ(open_text(&k, "cycles:k", AP_OPEN_USER_FALLBACK, &m, &s, &c), -EACCES);
+	ap_specs_free(s);
+	ap_machine_free(m);
+}
+
+/* The kernel checks rights before it looks for the PMU; what helps nobody is not to be shown. */
+TEST(the_fallback_failing_for_its_own_reason_is_told)
+{
+	struct old_kernel k = {EVERYTHING, .no_kernel = true, .no_pmu = true};
+	struct ap_counters *c;
+	struct ap_machine *m;
+	struct ap_specs *s;
+
+	EXPECT_EQ(open_text(&k, "cycles", AP_OPEN_USER_FALLBACK, &m, &s, &c), -ENOENT);
+	EXPECT_EQ(err.cause, AP_CAUSE_UNSUPPORTED);
 	ap_specs_free(s);
 	ap_machine_free(m);
 }

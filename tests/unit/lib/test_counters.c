@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -410,6 +411,112 @@ TEST(breakpoints_can_be_moved)
 	EXPECT_EQ(v.value, 2);
 	ap_event_close(e);
 	reset();
+}
+
+__attribute__((noinline)) static void victim(void)
+{
+	__asm__ volatile("");
+}
+
+/* The symbol's place in the file is right if the kernel's probe there fires when it is called. */
+TEST(uprobes_fire_where_the_symbol_is)
+{
+	char self[512], text[1200];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int r;
+
+	ASSERT(n > 0);
+	self[n] = '\0';
+	snprintf(text, sizeof(text), "uprobe:%s:victim,uretprobe:%s:victim", self, self);
+	r = start(text, NULL, 0);
+	if (r) {
+		/* No uprobes in the kernel, or no right to them: then it says so. */
+		EXPECT(err.cause == AP_CAUSE_CAPABILITY || err.cause == AP_CAUSE_UNSUPPORTED ||
+		       err.cause == AP_CAUSE_PARANOID);
+		reset();
+		return;
+	}
+	ap_counters_enable(c);
+	for (int i = 0; i < 3; i++)
+		victim();
+	ap_counters_disable(c);
+	victim();
+	EXPECT_EQ(ap_counters_read(c), 0);
+	EXPECT_EQ(sum(0), 3);
+	EXPECT_EQ(sum(1), 3);
+	reset();
+}
+
+TEST(whole_cpus)
+{
+	struct ap_target t = {.size = sizeof(t), .cpus = "all"};
+	int r = start("page-faults:u", &t, AP_OPEN_RUNNING);
+
+	if (r == -EACCES) {
+		EXPECT_EQ(err.cause, AP_CAUSE_PARANOID);
+		reset();
+		return;
+	}
+	ASSERT(r == 0);
+	fault();
+	EXPECT_EQ(ap_counters_read(c), 0);
+	EXPECT(sum(0) >= PAGES);
+	EXPECT_EQ(ap_counters_place(c, 0).tid, -1);
+	EXPECT_EQ(ap_counters_place(c, 0).cpu, 0);
+	reset();
+}
+
+/* Where a cgroup can be made: only what its threads do is counted. */
+TEST(cgroups)
+{
+	struct ap_target t = {.size = sizeof(t)};
+	char name[64], path[600], pid[32], mount[512] = "", line[2048], type[64];
+	FILE *mounts = fopen("/proc/self/mounts", "re");
+	int fd, status = 0, go[2];
+	pid_t child;
+	char b;
+
+	while (mounts && fgets(line, sizeof(line), mounts))
+		if (sscanf(line, "%*s %511s %63s", path, type) == 2 && strcmp(type, "cgroup2") == 0)
+			snprintf(mount, sizeof(mount), "%.500s", path);
+	if (mounts)
+		fclose(mounts);
+	snprintf(name, sizeof(name), "anyperf-test-%d", (int)getpid());
+	snprintf(path, sizeof(path), "%.500s/%s", mount, name);
+	if (!mount[0] || mkdir(path, 0755)) {
+		printf("     no cgroup can be made here\n");
+		return;
+	}
+	ASSERT(pipe(go) == 0);
+	child = fork();
+	if (child == 0)
+		_exit(read(go[0], &b, 1) == 1 ? (fault(), 0) : 1);
+	snprintf(line, sizeof(line), "%.550s/cgroup.procs", path);
+	snprintf(pid, sizeof(pid), "%d", (int)child);
+	fd = open(line, O_WRONLY | O_CLOEXEC);
+	EXPECT_EQ(write(fd, pid, strlen(pid)), (ssize_t)strlen(pid));
+	close(fd);
+	t.cgroup = name;
+	if (start("page-faults:u", &t, AP_OPEN_RUNNING) == 0) {
+		fault();
+		EXPECT_EQ(ap_counters_read(c), 0);
+		EXPECT_EQ(sum(0), 0);
+		EXPECT_EQ(write(go[1], "g", 1), 1);
+		waitpid(child, &status, 0);
+		EXPECT_EQ(ap_counters_read(c), 0);
+		EXPECT(sum(0) >= PAGES && sum(0) < 4 * PAGES);
+		/* The whole path names it too. */
+		t.cgroup = path;
+		EXPECT_EQ(start("page-faults:u", &t, 0), 0);
+	} else {
+		EXPECT(err.cause == AP_CAUSE_CGROUP || err.cause == AP_CAUSE_PARANOID);
+		EXPECT_EQ(write(go[1], "g", 1), 1);
+		waitpid(child, &status, 0);
+	}
+	close(go[0]);
+	close(go[1]);
+	reset();
+	rmdir(path);
 }
 
 /* More events than the soft limit allows: it is raised, and the log says so. */
