@@ -20,8 +20,6 @@ void signals_block(struct signals *s)
 {
 	sigset_t set = watched_set();
 
-	if (s->blocked)
-		return;
 	*s = (struct signals){.blocked = true, .fd = -1};
 	sigprocmask(SIG_BLOCK, &set, &s->before);
 	s->chld_ignored = signal(SIGCHLD, SIG_DFL) == SIG_IGN;

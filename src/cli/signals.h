@@ -20,8 +20,9 @@ struct signals {
 };
 
 /*
- * Blocks what is watched; once is enough for several programs. Done after the first one is made and
- * before it is let go: it then inherits everything as it was without our doing anything.
+ * Makes @s and blocks what is watched; once is enough for several programs. Best done after the first
+ * one is made and before it is let go: it then inherits everything as it was without our doing
+ * anything.
  */
 void signals_block(struct signals *s);
 

@@ -319,7 +319,8 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 		if (rc)
 			return command_error(&cmd_stat, "cannot make a process: %s", strerror(-rc));
 	}
-	signals_block(&st->signals);
+	if (!st->signals.blocked)
+		signals_block(&st->signals);
 	if (stat_open(st)) {
 		child_abandon(&st->child);
 		return -1;
