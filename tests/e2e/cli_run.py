@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""The options of anyperf run. What the counts and the virtual PMU are held to stands in other tests."""
+import json
+import os
+import re
+
+from e2e import ANYPERF, main, run, scratch
+
+TOUCH = os.environ["E2E_TOUCH"]
+
+
+def counted(*options, program=(TOUCH, "10")):
+    r = run("run", "--count", "-j", *options, "--", *program)
+    assert r.status == 0, r
+    return json.loads(r.err)
+
+
+def test_exit_status():
+    assert run("run", "sh", "-c", "exit 3").status == 3
+    assert run("run", "no-such-program-anywhere").status == 127
+    assert run("run", "--nonsense", "true").status == 125
+    assert run("run").status == 125
+
+
+def test_counts():
+    report = counted()
+    assert report["total"]["instructions"] > report["total"]["branches"] > 0, report
+    assert json.loads(run("run", "--count", "--json", TOUCH, "10").err)["total"].keys() == report["total"].keys()
+    r = run("run", "--count", "-v", TOUCH, "10")
+    assert re.search(r"\d+ +instructions", r.err), r
+    assert len(run("run", "--count", "--verbose", TOUCH, "10", "child").err) > len(
+        run("run", "--count", TOUCH, "10", "child").err)
+    with scratch() as d:
+        for option in ("-o", "--output"):
+            path = os.path.join(d, option)
+            r = run("run", "--count", option, path, "true")
+            with open(path, encoding="utf-8") as f:
+                assert "instructions" in f.read() and not r.err, r
+
+
+def test_translator_options_change_no_result():
+    plain = run("run", "sh", "-c", "echo $((6 * 7)); exit 5")
+    assert plain.status == 5 and plain.out == "42\n", plain
+    for options in (["--check"], ["--strict"], ["--cache-size", "1"], ["--cache-size=64"],
+                    ["--session", f"anyperf-test-{os.getpid()}"]):
+        r = run("run", *options, "sh", "-c", "echo $((6 * 7)); exit 5")
+        assert (r.status, r.out) == (5, "42\n"), r
+    assert run("run", "--cache-size", "0", "true").status == 125
+
+
+def test_what_the_program_finds():
+    for n in ("2", "3"):
+        r = run("run", "--paranoid", n, "cat", "/proc/sys/kernel/perf_event_paranoid")
+        assert r.out == n + "\n", r
+    assert run("run", "--paranoid", "9", "true").status == 125
+    assert run("run", "--kernel-mode", "both", "true").status == 125
+
+
+def measured(*options, events):
+    """What anyperf stat reports when it is itself the guest."""
+    r = run("run", *options, "--", ANYPERF, "stat", "-j", "-e", events, TOUCH, "2000")
+    assert r.status == 0, r
+    return {c["event"]: c for c in json.loads(r.err)["counts"]}
+
+
+def test_the_virtual_pmu():
+    c = measured(events="instructions:u,branches:u")
+    assert all(v["status"] == "ok" and v["running_percent"] == 100 for v in c.values()), c
+    # Kernel mode is refused, and then measured without; or ignored.
+    assert list(measured("--kernel-mode=refuse", events="instructions")) == ["instructions:u"]
+    assert list(measured("--kernel-mode", "ignore", events="instructions")) == ["instructions"]
+
+
+def test_a_limit_on_counters():
+    # A group that is larger than the PMU is refused, with the reason.
+    c = measured("--counters", "2", events="{instructions:u,branches:u}")
+    assert all(v["status"] == "ok" for v in c.values()), c
+    c = measured("--counters", "1", events="{instructions:u,branches:u}")
+    assert c["branches:u"]["status"] == "not-supported" and c["branches:u"]["reason"]["cause"] == "group", c
+    assert run("run", "--counters", "0", "true").status == 125
+
+
+if __name__ == "__main__":
+    main(globals())
