@@ -1,12 +1,14 @@
 /*
- * PURPOSE: the registers of the virtual PMU: one page of shared memory per thread, in which translated
+ * PURPOSE: the registers of the virtual PMU: a few pages of shared memory per thread, in which translated
  * code counts what it retires. The thread is the only writer of its page; whoever started it (a
  * session, or `anyperf run --count`) reads along with plain loads and trusts nothing it finds there.
  * Shapes only. The page outlives its thread, so a thread that is killed leaves its counts behind.
  *
- * A quantity is spread over METER_LANES words: blocks take lanes in turn, because back-to-back
- * increments of one word wait for each other in the store buffer. Its value is the sum over the lanes,
- * modulo 2^64; METER_QUANTITIES words of one lane share a cache line.
+ * A path through translated code has a class: the vector of what it adds to each quantity. Taking the
+ * path adds 1 to the word of its class, so one increment serves all quantities, and words are many,
+ * because back-to-back increments of one word wait for each other in the store buffer. What is not
+ * counted by class is added to the lanes, of which METER_QUANTITIES words share a cache line. The value
+ * of a quantity is the sum of lanes and hits times weights, modulo 2^64.
  *
  * Counters run free: a page is never zeroed while its memory exists. A thread that takes over the
  * page of one that has exited goes on counting from there, so the sum over all pages is the truth at
@@ -18,8 +20,9 @@
 
 #include "base/types.h"
 
-#define METER_LANES 16u
-#define METER_SIZE  4096u
+#define METER_LANES   16u
+#define METER_CLASSES 1024u
+#define METER_SIZE    20480u
 
 enum meter_quantity {
 	METER_INSTRUCTIONS, /* user instructions retired; a REP string instruction is one */
@@ -56,22 +59,46 @@ struct meter {
 	u64 cpu_time;   /* CLOCK_THREAD_CPUTIME_ID at its end, if it was watched */
 	char comm[16];  /* of the thread, as PR_GET_NAME says */
 	char exe[2048]; /* what /proc/PID/exe must say: of the first thread; "" in others */
+
+	u32 folding; /* odd while hits are being moved into the lanes, when a new owner comes */
+	u32 classes; /* how many classes are in use; weights below are set before that says so */
+	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
+	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */
 };
 
-_Static_assert(sizeof(struct meter) <= METER_SIZE, "a meter is one page");
+_Static_assert(sizeof(struct meter) == METER_SIZE, "the pages of a meter");
+_Static_assert(METER_QUANTITIES <= 8, "a weight has one byte for each");
 
-static inline u64 meter_sum(const struct meter *m, enum meter_quantity q)
+static inline u64 meter_sum_once(const struct meter *m, enum meter_quantity q)
 {
+	u32 classes = __atomic_load_n(&m->classes, __ATOMIC_ACQUIRE);
 	u64 sum = 0;
 
 	for (u32 lane = 0; lane < METER_LANES; lane++)
 		sum += __atomic_load_n(&m->count[lane][q], __ATOMIC_RELAXED);
+	for (u32 i = 0; i < classes && i < METER_CLASSES; i++)
+		sum += __atomic_load_n(&m->hits[i], __ATOMIC_RELAXED) *
+		       (__atomic_load_n(&m->weight[i], __ATOMIC_RELAXED) >> (8 * q) & 0xff);
 	return sum;
+}
+
+/* Tries again while the owner is folding; one that was killed while doing so is not waited for. */
+static inline u64 meter_sum(const struct meter *m, enum meter_quantity q)
+{
+	for (u32 tries = 0; tries < 1000; tries++) {
+		u32 before = __atomic_load_n(&m->folding, __ATOMIC_ACQUIRE);
+		u64 sum = meter_sum_once(m, q);
+
+		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with dbt_meter_attach() */
+		if (!(before & 1) && before == __atomic_load_n(&m->folding, __ATOMIC_RELAXED))
+			return sum;
+	}
+	return meter_sum_once(m, q);
 }
 
 /*
  * The tree of processes below one `anyperf run`: a sealed sparse memfd that every runtime of the tree
- * inherits. Page 0 is this header, page 1 + i is meter i.
+ * inherits: METER_SIZE bytes of this header, then meter after meter.
  */
 #define METER_TREE_MAGIC 0x4545525450414eull /* "NAPTREE" */
 #define METER_TREE_SLOTS 262144u
@@ -109,7 +136,7 @@ struct meter_tree {
 	struct meter_uncounted uncounted[METER_TREE_UNCOUNTED];
 };
 
-_Static_assert(sizeof(struct meter_tree) <= METER_SIZE, "the header is one page");
+_Static_assert(sizeof(struct meter_tree) <= METER_SIZE, "the header has the place of a meter");
 
 static inline u64 meter_tree_offset(u32 index)
 {

@@ -209,6 +209,13 @@ struct dbt_cache {
 	u32 lane;     /* rotates over the meter's lanes */
 	u32 full;     /* a stub found no room: flush before the next block */
 
+	u32 nr_classes; /* of the meters; they outlive flushes */
+	u64 class_weight[METER_CLASSES];
+	u16 class_next[METER_CLASSES];  /* + 1: another word of the same weight; 0 none */
+	u16 class_hash[METER_CLASSES];  /* + 1: first word of the weights that hash there */
+	u16 class_chain[METER_CLASSES]; /* + 1: first word of the next weight that hashes there */
+	u32 class_turn;
+
 	struct dbt_exit miss[TABLES];
 	u32 miss_code[TABLES]; /* cache offsets of the miss paths */
 	u32 miss_call_code;    /* the same for an indirect call: pushes ret_to first */
@@ -264,6 +271,14 @@ bool page_written(u64 addr, bool own);
 
 /* link.c */
 void exit_link(struct dbt_exit *x, struct dbt_block *to);
+
+/* meter.c */
+/*
+ * A word of the meters for paths that add byte q of @weight to quantity q; ~0u if all are taken. The
+ * same weight has up to four words, given in turn, so that paths in a row rarely share one.
+ */
+u32 meter_class(u64 weight);
+void meter_attach(struct dbt_thread *t);
 
 /* check.c */
 void cache_verify(void);

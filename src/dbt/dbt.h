@@ -257,6 +257,12 @@ bool dbt_unprotect(struct dbt_thread *t, u64 start, u64 len);
 /* Changes the mask and flushes the cache if it is another one. */
 void dbt_set_mask(struct dbt_thread *t, u32 mask);
 
+/*
+ * Another meter has been mapped below @t, in the child of a fork: it has to learn the classes of paths
+ * that this process counts by. What its last owner counted by other classes is kept, in its lanes.
+ */
+void dbt_meter_attach(struct dbt_thread *t);
+
 /* The meter of a thread. */
 static inline struct meter *dbt_meter(struct dbt_thread *t)
 {

@@ -9,6 +9,7 @@ void dbt_thread_add(struct dbt_thread *t, u32 id)
 	t->epoch = 0;
 	t->exit_pc = (u64)dbt_exit;
 	cache_lock(t);
+	meter_attach(t);
 	t->prev = cache.threads.prev;
 	t->next = &cache.threads;
 	cache.threads.prev->next = t;

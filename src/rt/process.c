@@ -123,6 +123,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	t->meter = meter;
 	if (meter_map(t->area + AREA_METER_AT, t->meter))
 		die("no memory for the meter of a forked process\n");
+	dbt_meter_attach(&t->dbt);
 	t->proc->execs = 0;
 	meter_begin(t, METER_NEW_PROCESS);
 	t->proc->meter = t->meter;

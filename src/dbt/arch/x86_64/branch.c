@@ -44,7 +44,8 @@ static bool counted(u32 q)
 	return q <= METER_BRANCHES || cache.mask & DBT_MASK_SPLIT;
 }
 
-void emit_count(struct emit *e, const struct weight *w, u16 live)
+/* The long way: a lane's word for each quantity. */
+static void emit_count_lanes(struct emit *e, const struct weight *w, u16 live)
 {
 	u32 lane = cache.lane++ % METER_LANES;
 	bool lent = false;
@@ -74,6 +75,47 @@ void emit_count(struct emit *e, const struct weight *w, u16 live)
 	}
 	if (lent)
 		emit_unspill(e, REG_RAX);
+}
+
+/* Adds 1 to the word of @w's class. False if there is none for it. */
+static bool emit_count_class(struct emit *e, const struct weight *w, u16 live)
+{
+	u64 weight = 0;
+	u32 class, at;
+
+	for (u32 q = 0; q < METER_QUANTITIES; q++) {
+		if (!counted(q))
+			continue;
+		if (w->q[q] > 255)
+			return false;
+		weight |= (u64)w->q[q] << (8 * q);
+	}
+	if (!weight)
+		return true;
+	class = meter_class(weight);
+	if (class == ~0u)
+		return false;
+	at = GS_METER_HITS(class);
+	if (!live) {
+		emit4(e, 0x65, 0x48, 0x83, 0x04);
+		emit1(e, 0x25);
+		emit_u32(e, at);
+		emit1(e, 1);
+		return true;
+	}
+	emit_spill(e, REG_RAX);
+	emit_load_gs(e, REG_RAX, at);
+	emit4(e, 0x48, 0x8d, 0x40, 1); /* lea rax, [rax + 1] */
+	emit_store_gs(e, at, REG_RAX);
+	emit_unspill(e, REG_RAX);
+	return true;
+}
+
+void emit_count(struct emit *e, const struct weight *w, u16 live)
+{
+	if (emit_count_class(e, w, live))
+		return;
+	emit_count_lanes(e, w, live);
 }
 
 void emit_call_entry(struct emit *e)

@@ -89,6 +89,9 @@ static inline void emit_rel_to(struct emit *e, u32 target)
 	((u32)-DBT_METER_BELOW + (u32)offsetof(struct meter, count) + \
 	 ((lane)*METER_QUANTITIES + (q)) * 8u)
 
+#define GS_METER_HITS(class) \
+	((u32)-DBT_METER_BELOW + (u32)offsetof(struct meter, hits) + (class) * 8u)
+
 /* gs: opcode /reg with a 64-bit operand at a constant offset. */
 static inline void emit_gs_op(struct emit *e, u8 op, u8 reg, u32 off)
 {

@@ -1,0 +1,85 @@
+/*
+ * Classes of paths: see abi/meter.h. They are the process's, numbered as they come; every thread's meter
+ * holds the weights of all of them, so that whoever reads a meter needs nothing else.
+ */
+#include "dbt/cache-priv.h"
+
+#define WORDS_PER_WEIGHT 4
+#define WORDS_SPARE      (METER_CLASSES / 4) /* kept for weights that have no word yet */
+
+static u32 class_bucket(u64 weight)
+{
+	return (u32)((weight * 0x9e3779b97f4a7c15ull) >> 54);
+}
+
+_Static_assert(METER_CLASSES == 1u << (64 - 54), "class_bucket()");
+
+static void class_publish(struct meter *m, u32 class)
+{
+	m->weight[class] = cache.class_weight[class];
+	/* Pairs with meter_sum(). */
+	__atomic_store_n(&m->classes, class + 1, __ATOMIC_RELEASE);
+}
+
+static u32 class_new(u64 weight)
+{
+	u32 class = cache.nr_classes++;
+
+	cache.class_weight[class] = weight;
+	for (struct dbt_thread *t = cache.threads.next; t != &cache.threads; t = t->next)
+		class_publish(dbt_meter(t), class);
+	return class;
+}
+
+u32 meter_class(u64 weight)
+{
+	u32 bucket = class_bucket(weight), first = cache.class_hash[bucket], n = 0, class;
+
+	while (first && cache.class_weight[first - 1] != weight)
+		first = cache.class_chain[first - 1];
+	if (!first) {
+		if (cache.nr_classes == METER_CLASSES)
+			return ~0u;
+		class = class_new(weight);
+		cache.class_chain[class] = cache.class_hash[bucket];
+		cache.class_hash[bucket] = (u16)(class + 1);
+		return class;
+	}
+	for (class = first; class; class = cache.class_next[class - 1])
+		n++;
+	if (n < WORDS_PER_WEIGHT && cache.nr_classes + WORDS_SPARE < METER_CLASSES) {
+		class = class_new(weight);
+		cache.class_next[class] = cache.class_next[first - 1];
+		cache.class_next[first - 1] = (u16)(class + 1);
+		return class;
+	}
+	class = first;
+	for (u32 turn = cache.class_turn++ % n; turn; turn--)
+		class = cache.class_next[class - 1];
+	return class - 1;
+}
+
+void meter_attach(struct dbt_thread *t)
+{
+	struct meter *m = dbt_meter(t);
+	u32 old = m->classes < METER_CLASSES ? m->classes : METER_CLASSES;
+
+	__atomic_store_n(&m->folding, m->folding + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with meter_sum() */
+	for (u32 class = 0; class < old; class ++) {
+		for (u32 q = 0; q < METER_QUANTITIES; q++)
+			m->count[0][q] += m->hits[class] * (m->weight[class] >> (8 * q) & 0xff);
+		m->hits[class] = 0;
+	}
+	m->classes = 0;
+	for (u32 class = 0; class < cache.nr_classes; class ++)
+		class_publish(m, class);
+	__atomic_store_n(&m->folding, m->folding + 1, __ATOMIC_RELEASE);
+}
+
+void dbt_meter_attach(struct dbt_thread *t)
+{
+	cache_lock(t);
+	meter_attach(t);
+	cache_unlock(t);
+}
