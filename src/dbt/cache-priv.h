@@ -275,9 +275,10 @@ void exit_link(struct dbt_exit *x, struct dbt_block *to);
 /* meter.c */
 /*
  * A word of the meters for paths that add byte q of @weight to quantity q; ~0u if all are taken. The
- * same weight has up to four words, given in turn, so that paths in a row rarely share one.
+ * same weight has up to four words, given in turn, so that paths in a row rarely share one. @part: it
+ * is one of two that a path adds, because there is no word left for their sum.
  */
-u32 meter_class(u64 weight);
+u32 meter_class(u64 weight, bool part);
 void meter_attach(struct dbt_thread *t);
 
 /* check.c */

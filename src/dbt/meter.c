@@ -5,7 +5,8 @@
 #include "dbt/cache-priv.h"
 
 #define WORDS_PER_WEIGHT 4
-#define WORDS_SPARE      (METER_CLASSES / 4) /* kept for weights that have no word yet */
+#define WORDS_FIRST      (METER_CLASSES / 2)     /* from here on a weight has only one word */
+#define WORDS_WHOLE      (METER_CLASSES / 4 * 3) /* from here on words are for parts of weights */
 
 static u32 class_bucket(u64 weight)
 {
@@ -31,14 +32,14 @@ static u32 class_new(u64 weight)
 	return class;
 }
 
-u32 meter_class(u64 weight)
+u32 meter_class(u64 weight, bool part)
 {
 	u32 bucket = class_bucket(weight), first = cache.class_hash[bucket], n = 0, class;
 
 	while (first && cache.class_weight[first - 1] != weight)
 		first = cache.class_chain[first - 1];
 	if (!first) {
-		if (cache.nr_classes == METER_CLASSES)
+		if (cache.nr_classes >= (part ? METER_CLASSES : WORDS_WHOLE))
 			return ~0u;
 		class = class_new(weight);
 		cache.class_chain[class] = cache.class_hash[bucket];
@@ -47,7 +48,7 @@ u32 meter_class(u64 weight)
 	}
 	for (class = first; class; class = cache.class_next[class - 1])
 		n++;
-	if (n < WORDS_PER_WEIGHT && cache.nr_classes + WORDS_SPARE < METER_CLASSES) {
+	if (n < WORDS_PER_WEIGHT && cache.nr_classes < WORDS_FIRST) {
 		class = class_new(weight);
 		cache.class_next[class] = cache.class_next[first - 1];
 		cache.class_next[first - 1] = (u16)(class + 1);

@@ -77,11 +77,34 @@ static void emit_count_lanes(struct emit *e, const struct weight *w, u16 live)
 		emit_unspill(e, REG_RAX);
 }
 
-/* Adds 1 to the word of @w's class. False if there is none for it. */
+/* Adds 1 to each of the @n words of classes. */
+static void emit_count_words(struct emit *e, const u32 *class, u32 n, u16 live)
+{
+	if (live)
+		emit_spill(e, REG_RAX);
+	for (u32 i = 0; i < n; i++) {
+		u32 at = GS_METER_HITS(class[i]);
+
+		if (live) {
+			emit_load_gs(e, REG_RAX, at);
+			emit4(e, 0x48, 0x8d, 0x40, 1); /* lea rax, [rax + 1] */
+			emit_store_gs(e, at, REG_RAX);
+		} else {
+			emit4(e, 0x65, 0x48, 0x83, 0x04); /* add qword gs:[at], 1 */
+			emit1(e, 0x25);
+			emit_u32(e, at);
+			emit1(e, 1);
+		}
+	}
+	if (live)
+		emit_unspill(e, REG_RAX);
+}
+
+/* By class, or by two: of the instructions and of the branches. False if there are none for it. */
 static bool emit_count_class(struct emit *e, const struct weight *w, u16 live)
 {
 	u64 weight = 0;
-	u32 class, at;
+	u32 class[2];
 
 	for (u32 q = 0; q < METER_QUANTITIES; q++) {
 		if (!counted(q))
@@ -92,22 +115,16 @@ static bool emit_count_class(struct emit *e, const struct weight *w, u16 live)
 	}
 	if (!weight)
 		return true;
-	class = meter_class(weight);
-	if (class == ~0u)
-		return false;
-	at = GS_METER_HITS(class);
-	if (!live) {
-		emit4(e, 0x65, 0x48, 0x83, 0x04);
-		emit1(e, 0x25);
-		emit_u32(e, at);
-		emit1(e, 1);
+	class[0] = meter_class(weight, false);
+	if (class[0] != ~0u) {
+		emit_count_words(e, class, 1, live);
 		return true;
 	}
-	emit_spill(e, REG_RAX);
-	emit_load_gs(e, REG_RAX, at);
-	emit4(e, 0x48, 0x8d, 0x40, 1); /* lea rax, [rax + 1] */
-	emit_store_gs(e, at, REG_RAX);
-	emit_unspill(e, REG_RAX);
+	class[0] = meter_class(weight & 0xff, true);
+	class[1] = meter_class(weight & ~0xffull, true);
+	if (class[0] == ~0u || class[1] == ~0u)
+		return false;
+	emit_count_words(e, class, 2, live);
 	return true;
 }
 

@@ -12,7 +12,7 @@
 
 #include "sys/string.h"
 
-#define BRANCHES_MAX 16 /* basic blocks in a superblock */
+#define BRANCHES_MAX 4  /* basic blocks in a superblock, but for those behind elided jumps */
 #define LOOKAHEAD    12 /* instructions */
 #define WINDOW       128
 
