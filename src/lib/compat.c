@@ -3,51 +3,46 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/resource.h>
 
-static const struct {
+static const struct droppable {
 	unsigned int bit;
 	bool whole_machine; /* remember: no open of this machine will differ */
 	const char *what;
+	u64 read_format, bits, open_flags; /* what it is made of, in the attr and the call */
 } droppable[] = {
-	{AP__MISSING_LOST, true, "PERF_FORMAT_LOST (Linux 6.0)"},
-	{AP__MISSING_BUILD_ID, true, "build_id (Linux 5.12)"},
-	{AP__MISSING_CGROUP, true, "cgroup records (Linux 5.7)"},
-	{AP__MISSING_KSYMBOL, true, "ksymbol and bpf_event records (Linux 5.0)"},
-	{AP__MISSING_NAMESPACES, true, "namespaces records (Linux 4.11)"},
-	{AP__MISSING_MMAP2, true, "mmap2 and comm_exec (Linux 3.16)"},
-	{AP__MISSING_CLOEXEC, true, "PERF_FLAG_FD_CLOEXEC (Linux 3.14)"},
+	{AP__MISSING_LOST, true, "PERF_FORMAT_LOST (Linux 6.0)", .read_format = PE_FORMAT_LOST},
+	{AP__MISSING_BUILD_ID, true, "build_id (Linux 5.12)", .bits = BIT(34)},
+	{AP__MISSING_CGROUP, true, "cgroup records (Linux 5.7)", .bits = BIT(32)},
+	{AP__MISSING_KSYMBOL, true, "ksymbol and bpf_event records (Linux 5.0)",
+	 .bits = BIT(29) | BIT(30)},
+	{AP__MISSING_NAMESPACES, true, "namespaces records (Linux 4.11)", .bits = BIT(28)},
+	{AP__MISSING_MMAP2, true, "mmap2 and comm_exec (Linux 3.16)", .bits = BIT(23) | BIT(24)},
+	{AP__MISSING_CLOEXEC, true, "PERF_FLAG_FD_CLOEXEC (Linux 3.14)",
+	 .open_flags = PERF_FLAG_FD_CLOEXEC},
 	/* Often only one PMU cannot exclude guests: msr, power, many uncore ones. */
-	{AP__MISSING_GUEST, false, "exclude_guest"},
+	{AP__MISSING_GUEST, false, "exclude_guest", .bits = BIT(20)},
 };
 
 unsigned int ap__drop(struct pe_attr *attr, u64 *flags, unsigned int missing)
 {
-	struct pe_attr before = *attr;
 	unsigned int made = 0;
 
-#define DROP(mask, statement)                                                                \
-	do {                                                                                 \
-		if (missing & (mask)) {                                                      \
-			u64 flags_before = *flags;                                           \
-			statement;                                                           \
-			if (memcmp(&before, attr, sizeof(before)) || *flags != flags_before) \
-				made |= (mask);                                              \
-			before = *attr;                                                      \
-		}                                                                            \
-	} while (0)
-	DROP(AP__MISSING_LOST, attr->read_format &= ~(u64)PE_FORMAT_LOST);
-	DROP(AP__MISSING_BUILD_ID, attr->build_id = 0);
-	DROP(AP__MISSING_CGROUP, attr->cgroup = 0);
-	DROP(AP__MISSING_KSYMBOL, attr->ksymbol = attr->bpf_event = 0);
-	DROP(AP__MISSING_NAMESPACES, attr->namespaces = 0);
-	DROP(AP__MISSING_MMAP2, attr->mmap2 = attr->comm_exec = 0);
-	DROP(AP__MISSING_CLOEXEC, *flags &= ~(u64)PERF_FLAG_FD_CLOEXEC);
-	/* Without exclude_host it only keeps guests out that hardly anyone has; with it, it is the point. */
-	if (!attr->exclude_host)
-		DROP(AP__MISSING_GUEST, attr->exclude_guest = 0);
-#undef DROP
+	for (size_t i = 0; i < ARRAY_SIZE(droppable); i++) {
+		const struct droppable *d = &droppable[i];
+
+		if (!(missing & d->bit))
+			continue;
+		/* With exclude_host, guests are not a detail but the point. */
+		if (d->bit == AP__MISSING_GUEST && attr->exclude_host)
+			continue;
+		if ((attr->read_format & d->read_format) || (attr->flags & d->bits) ||
+		    (*flags & d->open_flags))
+			made |= d->bit;
+		attr->read_format &= ~d->read_format;
+		attr->flags &= ~d->bits;
+		*flags &= ~d->open_flags;
+	}
 	return made;
 }
 

@@ -36,8 +36,6 @@ int ap__cpulist_parse(const char *list, int **cpus)
 	int *out = NULL, n = 0, room = 0, kept = 0;
 	long from, to;
 
-	if (!*list)
-		return -EINVAL;
 	while (*list) {
 		list = next_range(list, &from, &to);
 		if (!list || to >= HIGHEST) {
@@ -63,6 +61,8 @@ int ap__cpulist_parse(const char *list, int **cpus)
 			out[n++] = (int)c;
 		}
 	}
+	if (!out)
+		return -EINVAL;
 	qsort(out, (size_t)n, sizeof(*out), ascending);
 	for (int i = 0; i < n; i++)
 		if (!kept || out[kept - 1] != out[i])

@@ -129,13 +129,13 @@ static int walk_table(const struct image *im, const struct section *tab, ap__sym
 {
 	size_t each = im->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 	struct section str;
-	struct symbol sym;
+	struct symbol sym = {0};
 	int r;
 
 	if (tab->offset > im->len || !section_at(im, tab->link, &str))
 		return 0;
 	for (u64 at = 0; at + each <= tab->size; at += each) {
-		const char *name;
+		const char *text;
 		u64 off;
 
 		if (!TAKE(im, tab->offset + at, Sym, &sym, .name = e_.st_name, .info = e_.st_info,
@@ -146,10 +146,10 @@ static int walk_table(const struct image *im, const struct section *tab, ap__sym
 			continue;
 		if (sym.shndx == SHN_UNDEF || !file_offset(im, sym.value, &off))
 			continue;
-		name = string_at(im, &str, sym.name);
-		if (!name || !*name)
+		text = string_at(im, &str, sym.name);
+		if (!text || !*text)
 			continue;
-		r = fn(name, off, data);
+		r = fn(text, off, data);
 		if (r)
 			return r;
 	}
