@@ -111,13 +111,16 @@ static void check_ctx(const struct ctx *ctx)
 		nr_cgroup += event->cgroup != NULL;
 	CHECK(nr_cgroup == ctx->nr_cgroup);
 	list_for_each_entry (epc, &ctx->pmus, link) {
-		u32 active = 0;
+		u32 active = 0, exclusive = 0;
 
-		list_for_each_entry (event, &ctx->events, ctx_link)
-			active += event->epc == epc && event->state == EVENT_ACTIVE &&
-				  !event_is_software(event);
+		list_for_each_entry (event, &ctx->events, ctx_link) {
+			if (event->epc != epc || event->state != EVENT_ACTIVE)
+				continue;
+			active += !event_is_software(event);
+			exclusive += event->attr.exclusive;
+		}
 		CHECK(active == epc->nr_active);
-		CHECK(!epc->exclusive || active);
+		CHECK(!epc->exclusive || exclusive);
 		/* Nobody waits for a turn without a timer that brings it. */
 		if (epc->rotate_necessary && ctx->cpu)
 			CHECK(ctx->cpu->pmus[epc->pmu->slot].mux_armed);

@@ -86,6 +86,7 @@ void ctx_add_event(struct ctx *ctx, struct event *event)
 	event->tstamp = event_time(event);
 	list_add_tail(&event->ctx_link, &ctx->events);
 	ctx->nr_events++;
+	event->epc->nr_events++;
 	if (event->cgroup)
 		ctx->nr_cgroup++;
 	if (event_is_leader(event))
@@ -114,6 +115,9 @@ void ctx_remove_event(struct event *event, enum event_state state, bool ungroup)
 	event->in_ctx = false;
 	if (event->cgroup)
 		ctx->nr_cgroup--;
+	/* Nobody is left to wait for a turn. */
+	if (!--event->epc->nr_events)
+		event->epc->rotate_necessary = false;
 	/* An empty context's time stands still; the next event starts it. */
 	if (!--ctx->nr_events)
 		ctx->is_active = 0;
@@ -130,9 +134,7 @@ void ctx_install(struct ctx *ctx, struct event *event)
 /* As if each member were opened anew, which is what the kernel makes of it. */
 static void move_event(struct event *event, struct ctx_pmu *epc)
 {
-	event->epc->nr_events--;
 	event->epc = epc;
-	epc->nr_events++;
 	event->state = event->attr.disabled ? EVENT_OFF : EVENT_INACTIVE;
 	ctx_add_event(epc->ctx, event);
 }

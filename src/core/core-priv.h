@@ -34,7 +34,7 @@ struct ctx_pmu {
 	struct ctx *ctx;
 	struct pmu *pmu;
 	struct list pinned_active, flexible_active; /* leaders that are on, in the order put on */
-	u32 nr_events;                              /* that point here, in the context or not */
+	u32 nr_events;                              /* in the context */
 	u32 nr_active;                              /* hardware events on counters */
 	bool exclusive;                             /* an attr.exclusive event is on */
 	bool rotate_necessary;                      /* a flexible group had no room */

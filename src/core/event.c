@@ -186,8 +186,6 @@ void event_free(struct event *event)
 	buffer_detach(event);
 	if (core->ops->event_free)
 		core->ops->event_free(core->ctx, event);
-	if (event->epc)
-		event->epc->nr_events--;
 	if (event->ctx)
 		ctx_put(event->ctx);
 	if (event->target)

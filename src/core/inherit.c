@@ -26,7 +26,6 @@ static int inherit_event(struct event *from, struct task *child, struct event *l
 	event->ctx = child->ctx;
 	event->ctx->refs++;
 	event->epc = epc;
-	epc->nr_events++;
 	event->clockid = original->clockid;
 	list_add_tail(&event->child_link, &original->children);
 	/* The parent's state decides, not attr.disabled [INH-06]. */

@@ -217,7 +217,6 @@ static void install(struct event *event, struct ctx *ctx, struct pmu *sched_pmu,
 		ctx_move_group(event->leader, sched_pmu);
 	event->ctx = ctx;
 	event->epc = ctx_pmu_find(ctx, sched_pmu);
-	event->epc->nr_events++;
 	event->refs = 1;
 	event->owner = task_get(owner);
 	list_add_tail(&event->owner_link, &owner->owned);

@@ -392,7 +392,8 @@ struct task *fake_fork(struct fake *f, int parent, int tid, bool thread)
 		t->task = NULL;
 		return NULL;
 	}
-	task_sched_in(t->task, (u32)task_cpu(p->task));
+	if (task_cpu(p->task) >= 0)
+		task_sched_in(t->task, (u32)task_cpu(p->task));
 	return t->task;
 }
 
