@@ -1,0 +1,147 @@
+/* Programs that install seccomp filters, and what the filters then do. */
+#include "say.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+
+#define LOAD(field)          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define RETURN(v)            BPF_STMT(BPF_RET | BPF_K, v)
+#define IF_CALL(nr, verdict) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), RETURN(verdict)
+
+static int install(const struct sock_filter *filter, unsigned short len)
+{
+	struct sock_fprog prog = {len, (struct sock_filter *)filter};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
+}
+
+#define INSTALL(...)                                                       \
+	({                                                                 \
+		static const struct sock_filter filter_[] = {__VA_ARGS__}; \
+		install(filter_, sizeof(filter_) / sizeof(filter_[0]));    \
+	})
+
+static void on_sys(int sig, siginfo_t *si, void *context)
+{
+	ucontext_t *uc = context;
+
+	SAY("SIGSYS %d code %d call %d arch %x errno %d", sig, si->si_code, si->si_syscall,
+	    si->si_arch, si->si_errno);
+	uc->uc_mcontext.gregs[REG_RAX] = 4321;
+}
+
+static void child(const char *what, int (*body)(void))
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(body());
+	waitpid(pid, &status, 0);
+	SAY("%s: status %x", what, (unsigned int)status & ~0x80u);
+}
+
+static int errors(void)
+{
+	struct utsname u;
+
+	SAY("install: %d",
+	    INSTALL(LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ERRNO | 99),
+		    IF_CALL(SYS_getppid, SECCOMP_RET_ERRNO | 1), RETURN(SECCOMP_RET_ALLOW)));
+	TRY("uname", uname(&u));
+	SAY("getppid: %ld", (long)getppid());
+	SAY("mode %d", prctl(PR_GET_SECCOMP));
+	/* A second filter: the stricter verdict counts; children inherit. */
+	SAY("install: %d",
+	    INSTALL(LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ALLOW),
+		    IF_CALL(SYS_getuid, SECCOMP_RET_ERRNO | 7), RETURN(SECCOMP_RET_ALLOW)));
+	SAY("uname: %d, getuid: %ld", uname(&u), (long)getuid());
+	if (fork() == 0) {
+		SAY("in a child: %d", uname(&u));
+		execl("/bin/sh", "sh", "-c", "uname >/dev/null 2>&1; echo $?", NULL);
+		_exit(1);
+	}
+	wait(NULL);
+	return 0;
+}
+
+static int arguments(void)
+{
+	SAY("install: %d",
+	    INSTALL(LOAD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+		    RETURN(SECCOMP_RET_KILL_PROCESS), LOAD(nr),
+		    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3), LOAD(args[0]),
+		    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_GET_DUMPABLE, 0, 1),
+		    RETURN(SECCOMP_RET_ERRNO | 42), RETURN(SECCOMP_RET_ALLOW)));
+	TRY("prctl", prctl(PR_GET_DUMPABLE));
+	SAY("prctl: %d", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+	return 0;
+}
+
+static int traps(void)
+{
+	struct sigaction sa = {.sa_flags = SA_SIGINFO};
+
+	sa.sa_sigaction = on_sys;
+	sigaction(SIGSYS, &sa, NULL);
+	SAY("install: %d", INSTALL(LOAD(nr), IF_CALL(SYS_getpgrp, SECCOMP_RET_TRAP | 5),
+				   RETURN(SECCOMP_RET_ALLOW)));
+	SAY("getpgrp: %ld", syscall(SYS_getpgrp));
+	return 0;
+}
+
+static int kills(void)
+{
+	INSTALL(LOAD(nr), IF_CALL(SYS_getpgrp, SECCOMP_RET_KILL_PROCESS),
+		RETURN(SECCOMP_RET_ALLOW));
+	syscall(SYS_getpgrp);
+	return 3;
+}
+
+static int strict(void)
+{
+	syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	syscall(SYS_write, 1, "strict\n", 7);
+	syscall(SYS_getpid);
+	return 4;
+}
+
+static int strict_exit(void)
+{
+	syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	syscall(SYS_exit, 6);
+	return 4;
+}
+
+static int refused(void)
+{
+	static const struct sock_filter bad[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 1000),
+						 RETURN(0)};
+
+	TRY("a bad filter", install(bad, 2));
+	TRY("an empty one", install(bad, 0));
+	return 0;
+}
+
+int main(void)
+{
+	child("errors", errors);
+	child("arguments", arguments);
+	child("traps", traps);
+	child("kills", kills);
+	child("strict", strict);
+	child("strict, leaving", strict_exit);
+	child("refused", refused);
+	return 0;
+}

@@ -1,0 +1,350 @@
+/* Every use of signals that is not in the corpus because its timing is not fixed. */
+#include "say.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+
+static volatile sig_atomic_t count, depth, deepest;
+static sigjmp_buf back;
+
+static void counts(int sig)
+{
+	(void)sig;
+	count++;
+}
+
+static void handle(int sig, void (*h)(int), int flags)
+{
+	struct sigaction sa = {.sa_flags = flags};
+
+	sa.sa_handler = h;
+	sigaction(sig, &sa, NULL);
+}
+
+static void alarm_ms(long ms, long every)
+{
+	struct itimerval t = {{0, every * 1000}, {0, ms * 1000}};
+
+	setitimer(ITIMER_REAL, &t, NULL);
+}
+
+/* A read is interrupted or restarted, by SA_RESTART. */
+static void interrupted_calls(void)
+{
+	struct timespec second = {1, 0}, left;
+	int p[2];
+	char c;
+	ssize_t n;
+	pid_t pid;
+
+	pipe(p);
+	handle(SIGALRM, counts, 0);
+	alarm_ms(30, 0);
+	n = read(p[0], &c, 1);
+	SAY("read without SA_RESTART: %zd %s, %d signals", n, strerror(errno), count);
+	handle(SIGALRM, counts, SA_RESTART);
+	pid = fork();
+	if (pid == 0) {
+		usleep(150000);
+		write(p[1], "x", 1);
+		_exit(0);
+	}
+	alarm_ms(30, 0);
+	n = read(p[0], &c, 1);
+	waitpid(pid, NULL, 0);
+	SAY("read with SA_RESTART: %zd %c, %d signals", n, c, count);
+	alarm_ms(30, 0);
+	n = nanosleep(&second, &left);
+	SAY("nanosleep: %zd %s, rest under a second: %d", n, strerror(errno), left.tv_sec == 0);
+	alarm_ms(30, 0);
+	n = pause();
+	SAY("pause: %zd %s", n, strerror(errno));
+	alarm_ms(20, 0);
+	n = usleep(60000);
+	HOLDS(n == -1 && errno == EINTR);
+}
+
+/* 2,000 signals at a high rate over a computation with a known result. */
+static void storm(void)
+{
+	uint64_t v = 1;
+
+	count = 0;
+	handle(SIGALRM, counts, SA_RESTART);
+	alarm_ms(1, 1);
+	for (long i = 0; i < 60000000 && count < 100; i++)
+		v = v * 6364136223846793005u + 1442695040888963407u;
+	alarm_ms(0, 0);
+	v = 1;
+	alarm_ms(1, 1);
+	for (long i = 0; i < 3000000; i++)
+		v = v * 6364136223846793005u + 1442695040888963407u;
+	alarm_ms(0, 0);
+	SAY("after a storm: %llx", (unsigned long long)v);
+}
+
+static void nests(int sig)
+{
+	depth++;
+	if (depth > deepest)
+		deepest = depth;
+	if (depth < 5)
+		raise(sig);
+	depth--;
+}
+
+static void overflow(int sig, siginfo_t *si, void *uc)
+{
+	(void)sig;
+	(void)uc;
+	(void)si;
+	siglongjmp(back, 1);
+}
+
+static __attribute__((noinline)) int eat(int n)
+{
+	volatile char big[4096];
+
+	big[0] = (char)n;
+	if (n == -1)
+		return 0;
+	return eat(n + 1) + big[0];
+}
+
+static void stack_overflow(void)
+{
+	static char alt[65536];
+	stack_t ss = {.ss_sp = alt, .ss_size = sizeof(alt)}, now;
+	struct sigaction sa = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+	struct rlimit rl = {1 << 20, 1 << 20};
+
+	setrlimit(RLIMIT_STACK, &rl);
+	sigaltstack(&ss, NULL);
+	sa.sa_sigaction = overflow;
+	sigaction(SIGSEGV, &sa, NULL);
+	for (volatile int i = 0; i < 3; i++) {
+		if (sigsetjmp(back, 1) == 0)
+			eat(0);
+		SAY("stack overflow %d survived", i);
+	}
+	sigaltstack(NULL, &now);
+	HOLDS(now.ss_sp == alt && now.ss_flags == 0);
+	handle(SIGSEGV, SIG_DFL, 0);
+}
+
+static void signal_fd(void)
+{
+	struct signalfd_siginfo si[2];
+	union sigval v = {.sival_int = 77};
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGRTMIN + 3);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigqueue(getpid(), SIGRTMIN + 3, v);
+	kill(getpid(), SIGUSR1);
+	HOLDS(read(fd, si, sizeof(si)) == (ssize_t)sizeof(si));
+	SAY("signalfd: %u %u value %d", si[0].ssi_signo, si[1].ssi_signo - (unsigned int)SIGRTMIN,
+	    si[1].ssi_int);
+	HOLDS(read(fd, si, sizeof(si)) == -1 && errno == EAGAIN);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	close(fd);
+}
+
+static void posix_timer(void)
+{
+	struct itimerspec its = {{0, 2000000}, {0, 2000000}};
+	struct sigevent se = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 1};
+	timer_t id;
+
+	count = 0;
+	handle(SIGRTMIN + 1, counts, 0);
+	HOLDS(timer_create(CLOCK_MONOTONIC, &se, &id) == 0);
+	timer_settime(id, 0, &its, NULL);
+	while (count < 5)
+		pause();
+	timer_delete(id);
+	SAY("posix timer ticked");
+}
+
+static int (*volatile own)(int);
+
+static void code_in_fault(int sig, siginfo_t *si, void *context)
+{
+	ucontext_t *uc = context;
+
+	SAY("signal %d code %d at own address: %d", sig, si->si_code, si->si_addr == (void *)own);
+	/* Return to the caller as the function that is not there would. */
+	uc->uc_mcontext.gregs[REG_RIP] = *(greg_t *)uc->uc_mcontext.gregs[REG_RSP];
+	uc->uc_mcontext.gregs[REG_RSP] += 8;
+	uc->uc_mcontext.gregs[REG_RAX] = 1234;
+}
+
+static void jump_into_nowhere(void)
+{
+	struct sigaction sa = {.sa_flags = SA_SIGINFO};
+
+	sa.sa_sigaction = code_in_fault;
+	sigaction(SIGSEGV, &sa, NULL);
+	own = (int (*)(int))(uintptr_t)0x12345000;
+	SAY("call of unmapped: %d", own(1));
+	own = (int (*)(int))mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				 -1, 0);
+	*(unsigned char *)own = 0xc3;
+	SAY("call of data: %d", own(1));
+	/* A non-canonical address faults on the jump itself; si_addr is then 0. */
+	handle(SIGSEGV, SIG_DFL, 0);
+}
+
+static void inherited(char **argv)
+{
+	sigset_t set;
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		char *args[] = {argv[0], (char *)"inherited", NULL};
+
+		sigemptyset(&set);
+		sigaddset(&set, SIGUSR2);
+		sigaddset(&set, SIGRTMIN + 5);
+		sigprocmask(SIG_SETMASK, &set, NULL);
+		handle(SIGUSR1, SIG_IGN, 0);
+		handle(SIGINT, counts, 0);
+		raise(SIGUSR2);
+		execv("/proc/self/exe", args);
+		_exit(1);
+	}
+	waitpid(pid, &status, 0);
+	SAY("exec'd child: %x", (unsigned int)status);
+}
+
+static int say_inherited(void)
+{
+	struct sigaction sa;
+	sigset_t set;
+
+	sigprocmask(SIG_SETMASK, NULL, &set);
+	SAY("blocked after exec: USR2 %d RT5 %d USR1 %d", sigismember(&set, SIGUSR2),
+	    sigismember(&set, SIGRTMIN + 5), sigismember(&set, SIGUSR1));
+	sigpending(&set);
+	SAY("pending after exec: USR2 %d", sigismember(&set, SIGUSR2));
+	sigaction(SIGUSR1, NULL, &sa);
+	SAY("USR1 ignored: %d", sa.sa_handler == SIG_IGN);
+	sigaction(SIGINT, NULL, &sa);
+	SAY("INT default: %d", sa.sa_handler == SIG_DFL);
+	return 0;
+}
+
+static void children(void)
+{
+	siginfo_t si;
+	int status;
+	pid_t pid;
+
+	count = 0;
+	handle(SIGCHLD, counts, SA_NOCLDSTOP | SA_RESTART);
+	pid = fork();
+	if (pid == 0) {
+		raise(SIGSTOP);
+		_exit(5);
+	}
+	waitpid(pid, &status, WUNTRACED);
+	SAY("stopped: %d by %d", WIFSTOPPED(status), WSTOPSIG(status));
+	kill(pid, SIGCONT);
+	waitid(P_PID, (id_t)pid, &si, WCONTINUED);
+	SAY("continued: %d", si.si_code == CLD_CONTINUED);
+	waitpid(pid, &status, 0);
+	SAY("left with %d, SIGCHLD %d", WEXITSTATUS(status), count);
+	for (int sig = 1; sig < 32; sig++) {
+		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU ||
+		    sig == SIGCONT)
+			continue;
+		pid = fork();
+		if (pid == 0) {
+			struct rlimit rl = {0, 0};
+
+			setrlimit(RLIMIT_CORE, &rl);
+			handle(sig, SIG_DFL, 0);
+			kill(getpid(), sig);
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+		SAY("default of %d: %s %d", sig, WIFSIGNALED(status) ? "killed by" : "exit",
+		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	}
+	handle(SIGCHLD, SIG_IGN, 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	errno = 0;
+	status = waitpid(pid, &status, 0);
+	SAY("no zombie: %d %s", status, strerror(errno));
+	handle(SIGCHLD, SIG_DFL, 0);
+}
+
+static void *spinner(void *arg)
+{
+	volatile int *stop = arg;
+
+	while (!*stop)
+		;
+	return NULL;
+}
+
+static pthread_t target;
+static volatile int hit;
+
+static void whose(int sig)
+{
+	(void)sig;
+	hit = pthread_equal(pthread_self(), target) ? 1 : 2;
+}
+
+static void to_threads(void)
+{
+	volatile int stop = 0;
+
+	handle(SIGUSR2, whose, SA_RESTART);
+	pthread_create(&target, NULL, spinner, (void *)&stop);
+	pthread_kill(target, SIGUSR2);
+	while (!hit)
+		sched_yield();
+	stop = 1;
+	pthread_join(target, NULL);
+	SAY("pthread_kill reached thread %d", hit);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return say_inherited();
+	interrupted_calls();
+	storm();
+	handle(SIGUSR1, nests, SA_NODEFER);
+	raise(SIGUSR1);
+	SAY("nested %d deep", deepest);
+	signal_fd();
+	posix_timer();
+	jump_into_nowhere();
+	inherited(argv);
+	children();
+	to_threads();
+	stack_overflow();
+	handle(SIGPIPE, SIG_DFL, 0);
+	kill(getpid(), SIGTERM);
+	return 0;
+}
