@@ -244,13 +244,15 @@ static void facts_security(struct report *r)
 
 static void facts_trees(struct report *r)
 {
-	const char *events = ap__tracefs_events(r->m);
 	char **names, text[128], mounts[12288];
+	const char *events;
 	bool v1, v2;
-	int n;
+	int n = 0;
 
-	n = events ? ap__names(r->m, &names, "%s", events) : -ENOENT;
-	if (n >= 0) {
+	events = ap__tracefs_events(r->m, &n);
+	if (events)
+		n = ap__names(r->m, &names, "%s", events);
+	if (events && n >= 0) {
 		snprintf(text, sizeof(text), "%s, %d subsystems", events, n);
 		fact(r, AP_FACT_GOOD, "tracefs", "tracefs", text, "tracepoints can be named", "");
 		ap__names_free(names);

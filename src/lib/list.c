@@ -258,7 +258,7 @@ static int walk_system(const struct walk *w, const char *events, const char *sys
 
 static int walk_tracepoints(const struct walk *w)
 {
-	const char *events = ap__tracefs_events(w->m);
+	const char *events = ap__tracefs_events(w->m, NULL);
 	char **systems;
 	int n, r = 0;
 

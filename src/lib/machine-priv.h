@@ -70,8 +70,11 @@ void ap__names_free(char **names);
  */
 unsigned int ap__core_pmus(struct ap_machine *m, const struct ap__corepmu **pmus);
 
-/* The directory with tracefs's events, without the root: "/sys/kernel/tracing/events", or NULL. */
-const char *ap__tracefs_events(struct ap_machine *m);
+/*
+ * The directory with tracefs's events, without the root: "/sys/kernel/tracing/events". NULL if there is
+ * none, with *@why -EACCES if this user may just not look, else -ENOENT. @why may be NULL.
+ */
+const char *ap__tracefs_events(struct ap_machine *m, int *why);
 
 /* Unloads libpfm4 if something has loaded it. */
 void ap__pfm_unload(struct ap_machine *m);

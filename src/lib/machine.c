@@ -238,14 +238,21 @@ void ap__names_free(char **names)
 	free(names);
 }
 
-const char *ap__tracefs_events(struct ap_machine *m)
+const char *ap__tracefs_events(struct ap_machine *m, int *why)
 {
+	char header[16];
+
 	static const char *const dirs[] = {"/sys/kernel/tracing/events",
 					   "/sys/kernel/debug/tracing/events"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
 		if (ap__exists(m, "%s", dirs[i]))
 			return dirs[i];
+	/* Of debugfs nobody but root sees anything, so only the first place can tell. */
+	if (why)
+		*why = ap__slurp(m, header, sizeof(header), "%s/header_page", dirs[0]) == -EACCES
+			       ? -EACCES
+			       : -ENOENT;
 	return NULL;
 }
 

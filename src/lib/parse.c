@@ -287,7 +287,7 @@ static int add_plain(struct ap__parse *p, char *item, const char **mods)
 		colon = strrchr(item, ':');
 		if (strchr(item, ':') != colon)
 			return syntax(p, "\"%.200s\" has too many colons", item);
-	} else if (all_of(colon + 1, MODIFIERS) && ap__tracefs_events(p->m) == NULL) {
+	} else if (all_of(colon + 1, MODIFIERS) && !ap__tracefs_events(p->m, NULL)) {
 		/* cycels:u is a mistyped event rather than a tracepoint called "u". */
 		*colon = '\0';
 		return unknown(p, item);

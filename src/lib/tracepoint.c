@@ -83,13 +83,14 @@ static int unknown(struct ap__parse *p, const char *events, const char *sys, con
 
 int ap__parse_tracepoint(struct ap__parse *p, const char *sys, const char *name)
 {
-	const char *events = ap__tracefs_events(p->m);
-	char **systems, **names;
 	unsigned int before = p->specs->n;
+	char **systems, **names;
+	const char *events;
 	int ns, n, r = 0;
 
+	events = ap__tracefs_events(p->m, &r);
 	if (!events)
-		return no_tracefs(p, sys, name, -ENOENT);
+		return no_tracefs(p, sys, name, r);
 	if (!is_pattern(sys) && !is_pattern(name)) {
 		r = is_component(sys) && is_component(name) ? add_one(p, events, sys, name, false)
 							    : -ENOENT;
