@@ -38,6 +38,9 @@ enum insn_class {
 	CLASS_BRANCH, /* any other instruction that retires as a branch */
 };
 
+/* What meta_alloc() gave, as a number of its 16 bytes from the beginning; 0 is nothing. */
+typedef u32 meta_ref;
+
 /* One guest instruction of a block, in order of execution. */
 struct block_insn {
 	u16 native; /* bytes from its clean start to the next one's; 0: an elided jmp */
@@ -90,14 +93,13 @@ enum exit_kind {
 };
 
 struct dbt_exit {
-	u64 target;             /* guest pc that follows; for virtualized instructions their own */
-	struct dbt_block *from; /* NULL for the exits that belong to the cache */
-	struct dbt_block *to;   /* linked to; NULL while it goes to its stub */
-	struct dbt_exit *next;  /* in to->in */
-	u32 patch;              /* cache offset of the rel32 */
-	u32 stub;               /* cache offset of the code that leaves the cache for this exit */
-	u8 kind;                /* enum exit_kind */
-	u8 len, reg, size;      /* of the virtualized instruction */
+	u64 target;        /* guest pc that follows; for virtualized instructions their own */
+	meta_ref to;       /* block it is linked to; 0 while it goes to its stub */
+	meta_ref next;     /* exit in to->in */
+	u32 patch;         /* cache offset of the rel32; 0 not linkable */
+	u32 stub;          /* cache offset of the code that leaves the cache for this exit */
+	u8 kind;           /* enum exit_kind */
+	u8 len, reg, size; /* of the virtualized instruction */
 };
 
 /*
@@ -149,7 +151,7 @@ struct page_ref {
 struct dbt_block {
 	u64 pc;
 	struct dbt_block *next; /* same hash bucket */
-	struct dbt_exit *in;    /* exits linked to this block */
+	meta_ref in;            /* exits linked to this block */
 	struct dbt_exit *exits; /* array of nr_exits */
 	struct dbt_entry *entries;
 	struct block_frag *frags; /* array of nr_frags, in order of execution */
@@ -215,8 +217,12 @@ struct dbt_cache {
 	u16 class_hash[METER_CLASSES];  /* + 1: first word of the weights that hash there */
 	u16 class_chain[METER_CLASSES]; /* + 1: first word of the next weight that hashes there */
 	u32 class_turn;
+	u32 hot_filled;  /* code below this offset has memory behind it */
+	u32 cold_filled; /* and from here on */
+	u64 meta_filled;
 
 	struct dbt_exit miss[TABLES];
+	u32 exit_code;         /* cache offset of the jump to dbt_exit() */
 	u32 miss_code[TABLES]; /* cache offsets of the miss paths */
 	u32 miss_call_code;    /* the same for an indirect call: pushes ret_to first */
 	u32 enter_jump_code; /* from C to the guest pc t->miss_pc through the table entry t->jump_pc */
@@ -224,6 +230,16 @@ struct dbt_cache {
 };
 
 extern struct dbt_cache cache;
+
+static inline void *meta_at(meta_ref ref)
+{
+	return ref ? cache.meta + (u64)ref * 16 : NULL;
+}
+
+static inline meta_ref meta_ref_of(const void *p)
+{
+	return p ? (meta_ref)(((u64)p - (u64)cache.meta) / 16) : 0;
+}
 
 static inline u8 *code_at(u32 offset)
 {
@@ -250,6 +266,7 @@ void cache_lock(struct dbt_thread *t);
 void cache_unlock(struct dbt_thread *t);
 void *meta_alloc(u64 size); /* zeroed; the caller has made sure of META_SLACK */
 bool cache_has_room(void);
+void cache_fill(void);
 void flush_all(struct dbt_thread *t);
 void cache_reset(void);
 struct dbt_block *block_find(u64 pc);
@@ -295,6 +312,9 @@ void arch_patch(u32 patch, u32 target);   /* rel32 at @patch now leads to @targe
 u32 arch_call_entry(struct dbt_block *b); /* its call entry, made if need be; 0 no room */
 struct dbt_entry *arch_entry(struct dbt_block *b, enum entry_table table); /* likewise, NULL */
 bool arch_block_current(struct dbt_block *b); /* BLOCK_CHECKED: the guest's bytes are the same */
+
+/* arch: plan.c: executable memory has changed. */
+void plan_forget(void);
 
 /* arch: enter.S */
 int dbt_enter(struct dbt_thread *t); /* 0 left by an exit, 1 interrupted */

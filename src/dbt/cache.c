@@ -92,8 +92,12 @@ void cache_reset(void)
 {
 	cache.hot = 0;
 	cache.cold = cache.code_size;
-	cache.meta_used = 0;
+	cache.meta_used = 16; /* so that nothing has the reference 0 */
 	cache.full = 0;
+	cache.hot_filled = 0;
+	cache.cold_filled = cache.code_size;
+	cache.meta_filled = 0;
+	plan_forget();
 	__atomic_store_n(&cache.nr_blocks, 0, __ATOMIC_RELEASE);
 	arch_init();
 	cache.floor = cache.cold;
@@ -107,6 +111,34 @@ void *meta_alloc(u64 size)
 	CHECK(cache.meta_used + size <= cache.meta_size);
 	cache.meta_used += size;
 	return p;
+}
+
+/* Memory is asked for in pieces: a fault for each page costs several times as much. */
+#define FILL (64u << 10)
+
+static void fill(u8 *from)
+{
+	sys_madvise((void *)ALIGN_DOWN((u64)from, PAGE_SIZE), FILL, MADV_POPULATE_WRITE);
+}
+
+/* Sees to it that the next block finds memory. */
+void cache_fill(void)
+{
+	while (cache.hot + FILL / 4 > cache.hot_filled &&
+	       cache.hot_filled + 2 * FILL < cache.cold) {
+		fill(code_at(cache.hot_filled));
+		cache.hot_filled += FILL;
+	}
+	while (cache.cold - FILL / 4 < cache.cold_filled &&
+	       cache.hot + 2 * FILL < cache.cold_filled) {
+		cache.cold_filled -= FILL;
+		fill(code_at(cache.cold_filled));
+	}
+	while (cache.meta_used + FILL / 4 > cache.meta_filled &&
+	       cache.meta_filled + FILL <= cache.meta_size) {
+		fill(cache.meta + cache.meta_filled);
+		cache.meta_filled += FILL;
+	}
 }
 
 bool cache_has_room(void)
@@ -293,20 +325,20 @@ static void entry_kill(struct dbt_entry *e)
 void block_kill(struct dbt_block *b)
 {
 	struct dbt_block **p = &cache.by_pc[block_hash(b->pc)];
-	struct dbt_exit *x, *next;
+	struct dbt_exit *x;
+	meta_ref next;
 
 	CHECK(!(b->flags & BLOCK_DEAD));
 	while (*p != b)
 		p = &(*p)->next;
 	*p = b->next;
 	b->flags |= BLOCK_DEAD;
-	for (x = b->in; x; x = next) {
+	for (x = meta_at(b->in); x; x = meta_at(next)) {
 		next = x->next;
-		x->to = NULL;
-		x->next = NULL;
+		x->to = x->next = 0;
 		arch_patch(x->patch, x->stub);
 	}
-	b->in = NULL;
+	b->in = 0;
 	for (struct dbt_entry *e = b->entries; e; e = e->sibling)
 		entry_kill(e);
 	cache.stats.invalidations++;

@@ -33,18 +33,18 @@ static void check_block(const struct dbt_block *b)
 /* Every link has its mate: an exit linked to a block is once in that block's list, and only there. */
 static void check_links(const struct dbt_block *b)
 {
-	for (const struct dbt_exit *x = b->in; x; x = x->next)
-		CHECK(x->to == b && !(b->flags & (BLOCK_DEAD | BLOCK_CHECKED)));
+	for (const struct dbt_exit *x = meta_at(b->in); x; x = meta_at(x->next))
+		CHECK(meta_at(x->to) == b && !(b->flags & (BLOCK_DEAD | BLOCK_CHECKED)));
 	for (u32 i = 0; i < b->nr_exits; i++) {
 		const struct dbt_exit *x = &b->exits[i];
+		const struct dbt_block *to = meta_at(x->to);
 		u32 mates = 0;
 
-		CHECK(x->from == b);
-		if (!x->to)
+		if (!to)
 			continue;
-		CHECK(x->kind <= EXIT_CALL && x->target == x->to->pc);
+		CHECK(x->kind <= EXIT_CALL && x->target == to->pc);
 		CHECK((x->patch & 7) <= 4);
-		for (const struct dbt_exit *m = x->to->in; m; m = m->next)
+		for (const struct dbt_exit *m = meta_at(to->in); m; m = meta_at(m->next))
 			mates += m == x;
 		CHECK(mates == 1);
 	}

@@ -98,7 +98,7 @@ static struct dbt_exit *taken_exit(struct dbt_thread *t)
 {
 	if (t->exit_id <= TABLES)
 		return &cache.miss[t->exit_id - 1];
-	return (struct dbt_exit *)(cache.meta + t->exit_id * 16);
+	return meta_at((meta_ref)t->exit_id);
 }
 
 static enum dbt_stop stop_of(struct dbt_thread *t, const struct dbt_exit *x)

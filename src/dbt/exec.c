@@ -70,6 +70,7 @@ static void ranges_clear(u64 start, u64 end)
 
 static void page_forget(struct code_page *p)
 {
+	plan_forget();
 	for (struct page_ref *ref = p->blocks; ref; ref = ref->next)
 		if (!(ref->block->flags & BLOCK_DEAD))
 			block_kill(ref->block);
@@ -128,6 +129,7 @@ void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags)
 
 	cache_lock(t);
 	pages_each(start, end, page_gone);
+	plan_forget();
 	ranges_clear(start, end);
 	i = range_after(start);
 	if (i < cache.nr_ranges && cache.ranges[i].start == end && cache.ranges[i].flags == flags) {
@@ -145,6 +147,7 @@ void dbt_exec_remove(struct dbt_thread *t, u64 start, u64 len)
 {
 	cache_lock(t);
 	pages_each(start, start + len, page_gone);
+	plan_forget();
 	ranges_clear(start, start + len);
 	cache_unlock(t);
 }

@@ -16,9 +16,9 @@ void exit_link(struct dbt_exit *x, struct dbt_block *to)
 		if (!code)
 			return;
 	}
-	x->to = to;
+	x->to = meta_ref_of(to);
 	x->next = to->in;
-	to->in = x;
+	to->in = meta_ref_of(x);
 	arch_patch(x->patch, code);
 	cache.stats.links++;
 }

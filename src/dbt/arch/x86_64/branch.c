@@ -176,16 +176,18 @@ struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc, u16
 	return entry;
 }
 
+#define STUB_BYTES 18
+
 /* Cold code that leaves for @x. */
 static void emit_stub(struct dbt_exit *x)
 {
-	struct emit e = cold_begin(48);
+	struct emit e = cold_begin(STUB_BYTES + (x->kind == EXIT_CALL ? JUMP_ENTRY_CALL_BYTES : 0));
 
 	x->stub = emit_at(&e);
 	if (x->kind == EXIT_CALL)
 		emit_call_entry(&e);
-	emit_store_gs_imm(&e, GS(exit_id), (u32)(((u64)x - (u64)cache.meta) / 16));
-	emit_jmp_gs(&e, GS(exit_pc));
+	emit_store_gs_imm(&e, GS(exit_id), meta_ref_of(x));
+	emit_jmp(&e, cache.exit_code);
 }
 
 static struct dbt_exit *new_exit(struct build *b, enum exit_kind kind, u64 target)
@@ -195,7 +197,6 @@ static struct dbt_exit *new_exit(struct build *b, enum exit_kind kind, u64 targe
 	CHECK(b->nr_exits <= b->plan.nr_exits);
 	x->kind = (u8)kind;
 	x->target = target;
-	x->from = b->block;
 	emit_stub(x);
 	return x;
 }

@@ -56,9 +56,19 @@ static inline void emit_u64(struct emit *e, u64 v)
 	e->p += 8;
 }
 
+/* At most INSN_MAX bytes. */
 static inline void emit_bytes(struct emit *e, const u8 *from, size_t n)
 {
-	memcpy(e->p, from, n);
+	for (size_t i = 0; i < n; i++)
+		e->p[i] = from[i];
+	e->p += n;
+}
+
+/* All of an instruction: @from has room for 16 bytes, and what lies behind e->p is still free. */
+static inline void emit_insn(struct emit *e, const u8 *from, size_t n)
+{
+	__builtin_memcpy(e->p, from, 8);
+	__builtin_memcpy(e->p + 8, from + 8, 8);
 	e->p += n;
 }
 
@@ -224,7 +234,7 @@ static inline u32 cold_word(u64 v)
  */
 static inline struct emit cold_begin(u32 size)
 {
-	cache.cold = (u32)ALIGN_DOWN(cache.cold - size, 16);
+	cache.cold -= size;
 	return (struct emit){code_at(cache.cold)};
 }
 

@@ -101,18 +101,13 @@ leave:
 	.hidden dbt_fetch, dbt_fetch_load, dbt_fetch_fault
 	.type dbt_fetch, @function
 dbt_fetch:
-	xor	%eax, %eax
-	test	%rdx, %rdx
-	jz	2f
-1:
+	mov	%rdx, %rcx
 dbt_fetch_load:
-	movzbl	(%rsi,%rax), %ecx
-	mov	%cl, (%rdi,%rax)
-	inc	%rax
-	cmp	%rdx, %rax
-	jb	1b
+	rep movsb
 dbt_fetch_fault:
-2:	ret
+	mov	%rdx, %rax
+	sub	%rcx, %rax
+	ret
 	.size dbt_fetch, . - dbt_fetch
 
 	.section .note.GNU-stack, "", @progbits

@@ -20,7 +20,7 @@ enum plan_role {
 struct plan_insn {
 	struct insn d;
 	u64 pc;
-	u8 bytes[INSN_MAX];
+	u8 bytes[INSN_MAX + 1];
 	u8 class; /* enum insn_class */
 	u8 role;
 	u16 live;       /* FL_ARITH bits that matter before it */

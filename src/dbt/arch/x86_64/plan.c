@@ -122,8 +122,32 @@ static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, boo
 	return len;
 }
 
-/* The FL_ARITH bits that may be read before they are written when control arrives at @pc. */
-static u16 live_at(struct plan *plan, u64 pc)
+/*
+ * What look_ahead() found, for code that the guest cannot write: then it is true until executable memory
+ * changes, which is when the translator forgets it (plan_forget).
+ */
+struct memo {
+	u64 pc;
+	u64 pages[2]; /* that it depends on */
+	u32 epoch;
+	u16 live;
+	u16 nr_pages;
+};
+
+/* Notes that @pc's page was looked at; too many make nr_pages too large. */
+static void memo_page(struct memo *memo, u64 pc)
+{
+	u64 number = pc >> PAGE_SHIFT;
+
+	for (u32 i = 0; i < memo->nr_pages && i < ARRAY_SIZE(memo->pages); i++)
+		if (memo->pages[i] == number)
+			return;
+	if (memo->nr_pages < ARRAY_SIZE(memo->pages))
+		memo->pages[memo->nr_pages] = number;
+	memo->nr_pages++;
+}
+
+static u16 look_ahead(struct plan *plan, u64 pc, struct memo *memo)
 {
 	u16 pending = FL_ARITH, live = 0;
 	struct insn d;
@@ -134,6 +158,10 @@ static u16 live_at(struct plan *plan, u64 pc)
 		if (plan->checked || plan_use_page(plan, pc, false) != USE_YES ||
 		    plan_decode(plan, pc, &d, bytes, false, &fault) < 0)
 			return live | pending;
+		if (memo) {
+			memo_page(memo, pc);
+			memo_page(memo, pc + d.len - 1);
+		}
 		live |= d.fl_read & pending;
 		pending &= (u16)~d.fl_written;
 		if (!pending)
@@ -150,6 +178,39 @@ static u16 live_at(struct plan *plan, u64 pc)
 		}
 	}
 	return live | pending;
+}
+
+#define MEMOS 4096u
+
+static struct memo memos[MEMOS];
+static u32 memo_epoch = 1;
+
+void plan_forget(void)
+{
+	memo_epoch++;
+}
+
+/* The FL_ARITH bits that may be read before they are written when control arrives at @pc. */
+static u16 live_at(struct plan *plan, u64 pc)
+{
+	struct memo *memo = &memos[(pc ^ pc >> 12) & (MEMOS - 1)];
+	const struct exec_range *r = exec_find(pc);
+
+	if (plan->checked || !r)
+		return FL_ARITH;
+	if (r->flags)
+		return look_ahead(plan, pc, NULL);
+	if (memo->pc == pc && memo->epoch == memo_epoch) {
+		for (u32 i = 0; i < memo->nr_pages; i++)
+			if (plan_use_page(plan, memo->pages[i] << PAGE_SHIFT, false) != USE_YES)
+				return FL_ARITH;
+		return memo->live;
+	}
+	memo->pc = pc;
+	memo->nr_pages = 0;
+	memo->live = look_ahead(plan, pc, memo);
+	memo->epoch = memo->nr_pages <= ARRAY_SIZE(memo->pages) ? memo_epoch : 0;
+	return memo->live;
 }
 
 static enum insn_class classify(const struct insn *d)

@@ -235,7 +235,7 @@ struct rewritten rewrite_insn(struct emit *e, const struct insn *d, const u8 *by
 		return rewrite_gs(e, d, bytes, pc);
 	if (d->attr & INSN_RIPREL)
 		return rewrite_rip(e, d, bytes, pc);
-	emit_bytes(e, bytes, d->len);
+	emit_insn(e, bytes, d->len);
 	return (struct rewritten){0};
 }
 

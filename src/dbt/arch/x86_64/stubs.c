@@ -7,7 +7,7 @@ _Static_assert(offsetof(struct dbt_thread, regs.rflags) == T_RFLAGS, "enter.S");
 _Static_assert(offsetof(struct dbt_thread, interrupt) == T_INTERRUPT, "enter.S");
 _Static_assert(offsetof(struct dbt_thread, rt_sp) == T_RT_SP, "enter.S");
 _Static_assert(offsetof(struct dbt_thread, enter_pc) == T_ENTER_PC, "enter.S");
-_Static_assert(sizeof(struct dbt_exit) % 16 == 0, "exits are named by their number of 16 bytes");
+_Static_assert(sizeof(struct dbt_exit) == 32, "exits in an array are found by meta_ref");
 
 void arch_patch(u32 patch, u32 target)
 {
@@ -21,16 +21,18 @@ void arch_init(void)
 {
 	struct emit e;
 
-	/* Offset 0 of the bookkeeping is nobody's: small exit numbers are the misses'. */
+	/* Small exit numbers are the misses'. */
 	meta_alloc(16 * (TABLES + 1));
 	e = cold_begin(256);
+	cache.exit_code = emit_at(&e);
+	emit_jmp_gs(&e, GS(exit_pc));
 	for (u32 table = 0; table < TABLES; table++) {
 		cache.miss_code[table] = emit_at(&e);
 		cache.miss[table].kind = table == TABLE_JUMP ? EXIT_MISS : EXIT_RET_MISS;
 		emit_store_gs(&e, GS(miss_pc), REG_RAX);
 		emit_unspill(&e, REG_RAX);
 		emit_unspill(&e, REG_RCX);
-		emit_store_gs_imm(&e, GS(exit_id), table + 1);
+		emit_store_gs_imm(&e, GS(exit_id), table + 1u);
 		emit_jmp_gs(&e, GS(exit_pc));
 	}
 	cache.miss_call_code = emit_at(&e);

@@ -98,6 +98,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 
 	if (plan_build(plan, pc, fault))
 		return NULL;
+	cache_fill();
 	block = meta_alloc(sizeof(*block));
 	b->block = block;
 	b->nr_exits = b->nr_sides = b->nr_windows = b->nr_counts = b->nr_entries = 0;
