@@ -105,7 +105,8 @@ enum wire_op {
 	 * flags, arg4 attr.size as the guest wrote it, arg5 WIRE_ATTR_*; data: the attr as far as it is
 	 * known. A cgroup's fd is sent before. ret 0: out0 handle, out1 card index + 1 or 0, out2 the
 	 * id; one fd. ret < 0: out0 is not 0: the size to store in the attr [SIZE-09], out1 is 1 if
-	 * the refusal comes after the check for a free descriptor [CALL-16]. */
+	 * the refusal comes after the check for a free descriptor [CALL-16], out2 is 1 if the task is
+	 * one of ours that has not come far enough to be known: ask again soon. */
 	WIRE_OP_OPEN = 1,
 	/* arg0 handle, arg1 buffer length; ret bytes; data: what read(2) gives */
 	WIRE_OP_READ = 2,
@@ -134,6 +135,8 @@ enum wire_op {
 	WIRE_OP_EXIT = 11,
 	/* ret 0; measures the wire */
 	WIRE_OP_PING = 12,
+	/* arg0 handle: its descriptors are to report POLLHUP to epoll while they should */
+	WIRE_OP_HANGUP = 13,
 	WIRE_OP_COUNT
 };
 

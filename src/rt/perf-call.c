@@ -117,6 +117,7 @@ static bool on_fd(struct thread *t, u64 nr, long *ret)
 	case __NR_newfstatat:
 	case __NR_statx: return perf_fstat(t, nr, ret);
 	case __NR_munmap: perf_unmapped(t, guest_arg(t, 0), guest_arg(t, 1)); return false;
+	case __NR_mremap: return perf_mremap(t, ret);
 	case __NR_mmap:
 		fd = (int)guest_arg(t, 4);
 		if (guest_arg(t, 3) & MAP_FIXED)
@@ -135,10 +136,21 @@ static bool on_fd(struct thread *t, u64 nr, long *ret)
 	case __NR_ioctl:
 	case __NR_fcntl:
 	case __NR_write:
-	case __NR_writev: break;
+	case __NR_writev:
+	case __NR_fallocate:
+	case __NR_fchmod:
+	case __NR_fstatfs:
+	case __NR_splice:
+	case __NR_vmsplice:
+	case __NR_tee:
+	case __NR_epoll_ctl: break;
 	default: return false;
 	}
+	if (nr == __NR_epoll_ctl)
+		fd = (int)guest_arg(t, 2);
 	pf = perf_fd_find(t, fd);
+	if (!pf && nr == __NR_splice)
+		pf = perf_fd_find(t, (int)guest_arg(t, 2));
 	if (!pf)
 		return false;
 	switch (nr) {
@@ -146,6 +158,10 @@ static bool on_fd(struct thread *t, u64 nr, long *ret)
 	case __NR_readv: return perf_read(t, nr, pf, ret);
 	case __NR_ioctl: return perf_ioctl(t, pf, ret);
 	case __NR_fcntl: *ret = perf_fcntl(t, pf); return true;
+	case __NR_fallocate: *ret = -ENODEV; return true;
+	case __NR_fchmod: *ret = -EOPNOTSUPP; return true;
+	case __NR_fstatfs: return perf_fstat(t, nr, ret);
+	case __NR_epoll_ctl: perf_epoll(t, pf); return false;
 	default:
 		*ret = -EINVAL; /* no way to write to it [CALL-15] */
 		return true;

@@ -5,6 +5,16 @@
 #include "rt/window.h"
 #include "sys/string.h"
 
+/* There at once: faults of ours would be counted as the program's. */
+void *perf_memory(u64 len)
+{
+	void *at = window_map(len, PROT_READ | PROT_WRITE);
+
+	if (at)
+		sys_madvise(at, ALIGN_UP(len, 4096), MADV_POPULATE_WRITE);
+	return at;
+}
+
 struct perf_fd *perf_fd_slot(struct perf *p, int fd, bool make)
 {
 	u32 page = (u32)fd / PERF_FDS_PAGE;
@@ -16,7 +26,7 @@ struct perf_fd *perf_fd_slot(struct perf *p, int fd, bool make)
 	if (!entries && make) {
 		struct perf_fd *none = NULL;
 
-		entries = window_map(PERF_FDS_PAGE * sizeof(*entries), PROT_READ | PROT_WRITE);
+		entries = perf_memory(PERF_FDS_PAGE * sizeof(*entries));
 		if (entries && !__atomic_compare_exchange_n(&p->fds[page], &none, entries, false,
 							    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			sys_munmap(entries, PERF_FDS_PAGE * sizeof(*entries));

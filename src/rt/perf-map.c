@@ -104,3 +104,27 @@ void perf_unmapped(struct thread *t, u64 start, u64 len)
 			forget(t, handle);
 	}
 }
+
+/* A perf mapping does not grow; moved or cut it goes on [RING-14]. */
+bool perf_mremap(struct thread *t, long *ret)
+{
+	struct perf *p = t->proc->perf;
+	u64 at = guest_arg(t, 0), old = ALIGN_UP(guest_arg(t, 1), PAGE_SIZE);
+	u64 len = ALIGN_UP(guest_arg(t, 2), PAGE_SIZE);
+
+	for (u32 i = 0; p->nr_maps && i < PERF_MAPS; i++) {
+		struct perf_map *m = &p->maps[i];
+
+		if (!m->len || at < m->start || at >= m->start + m->len)
+			continue;
+		if (len > old) {
+			*ret = -EFAULT;
+			return true;
+		}
+		*ret = syscall_plain(t, __NR_mremap);
+		if (!sys_failed(*ret) && *ret != CALL_REDO)
+			m->start = (u64)*ret - (at - m->start);
+		return true;
+	}
+	return false;
+}

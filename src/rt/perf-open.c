@@ -92,7 +92,13 @@ long perf_open(struct thread *t)
 		wire_end(t, sl);
 		return -ENODEV;
 	}
-	ret = wire_call(t, sl, WIRE_OP_OPEN);
+	/* The task may be one that was just made and is about to say who it is. */
+	for (u32 tries = 0;
+	     (ret = wire_call(t, sl, WIRE_OP_OPEN)) < 0 && sl->out[2] && tries < 2000; tries++) {
+		const struct __kernel_timespec moment = {0, 500000};
+
+		raw_call2(__NR_nanosleep, (long)&moment, 0);
+	}
 	if (ret < 0) {
 		u32 store = (u32)sl->out[0];
 		bool late = sl->out[1];
@@ -183,78 +189,66 @@ u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data)
 	return have;
 }
 
-/* Copies what read(2) gives into one buffer or several. */
-static long scatter(struct thread *t, u64 nr, const u8 *bytes, u64 len)
+/* One read(2) of @len bytes to @at. */
+static long read_once(struct thread *t, const struct perf_fd *pf, u64 at, u64 len)
 {
-	u64 at = guest_arg(t, 1), count = guest_arg(t, 2), done = 0;
-	struct sys_iovec v;
-
-	if (nr == __NR_read)
-		return guest_write(t, at, bytes, len) ? -EFAULT : (long)len;
-	for (u64 i = 0; i < count && done < len; i++) {
-		u64 n;
-
-		if (guest_read(&v, at + i * sizeof(v), sizeof(v)))
-			return -EFAULT;
-		n = v.len < len - done ? v.len : len - done;
-		if (guest_write(t, (u64)v.base, bytes + done, n))
-			return -EFAULT;
-		done += n;
-	}
-	return (long)done;
-}
-
-/*
- * How much the caller offers. perf's read is not vectored by itself: the kernel calls it once for each
- * piece of a readv, and stops at the first that is not filled; one that is too small is ENOSPC.
- */
-static long room(struct thread *t, u64 nr, u64 *len)
-{
-	struct sys_iovec v;
-
-	if (nr == __NR_read) {
-		*len = guest_arg(t, 2);
-		return 0;
-	}
-	*len = 0;
-	for (u64 i = 0; i < guest_arg(t, 2) && i < 1024; i++) {
-		if (guest_read(&v, guest_arg(t, 1) + i * sizeof(v), sizeof(v)))
-			return -EFAULT;
-		if (v.len) {
-			*len = v.len;
-			break;
-		}
-	}
-	return 0;
-}
-
-bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret)
-{
-	u64 words[5], len;
+	u64 words[5];
 	struct wire_slot *sl;
+	long ret;
 
-	*ret = room(t, nr, &len);
-	if (*ret)
-		return true;
 	if (pf->card) {
 		u32 n = perf_card_read(t, pf, words);
 
-		if (n) {
-			*ret = len < n * 8 ? -ENOSPC : scatter(t, nr, (u8 *)words, n * 8);
-			return true;
-		}
+		if (n && len < n * 8)
+			return -ENOSPC;
+		if (n)
+			return guest_write(t, at, words, n * 8) ? -EFAULT : (long)n * 8;
 	}
 	sl = wire_begin(t);
-	if (!sl) {
-		*ret = -ENODEV;
-		return true;
-	}
+	if (!sl)
+		return -ENODEV;
 	sl->arg[0] = pf->handle;
 	sl->arg[1] = len;
-	*ret = wire_call(t, sl, WIRE_OP_READ);
-	if (*ret > 0 && (u64)*ret <= WIRE_DATA)
-		*ret = scatter(t, nr, sl->data, (u64)*ret);
+	ret = wire_call(t, sl, WIRE_OP_READ);
+	if (ret > 0 && (ret > (long)WIRE_DATA || guest_write(t, at, sl->data, (u64)ret)))
+		ret = -EFAULT;
 	wire_end(t, sl);
+	return ret;
+}
+
+/* The kernel reads once for each piece of a readv, and stops at one that is not filled. */
+bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret)
+{
+	struct perf_fd entry = *pf;
+	u64 at = guest_arg(t, 1), count = guest_arg(t, 2);
+	struct sys_iovec v;
+	long done = 0, n;
+
+	if (nr == __NR_read) {
+		*ret = read_once(t, &entry, at, count);
+		return true;
+	}
+	if (count > 1024) {
+		*ret = -EINVAL;
+		return true;
+	}
+	for (u64 i = 0; i < count; i++) {
+		if (guest_read(&v, at + i * sizeof(v), sizeof(v))) {
+			*ret = -EFAULT;
+			return true;
+		}
+		if (!v.len)
+			continue;
+		n = read_once(t, &entry, (u64)v.base, v.len);
+		if (n < 0) {
+			done = done ? done : n;
+			break;
+		}
+		done += n;
+		if ((u64)n < v.len)
+			break;
+	}
+	*ret = done;
 	return true;
 }
 

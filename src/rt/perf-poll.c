@@ -33,6 +33,21 @@ u32 perf_revents(struct thread *t, struct perf_fd *pf)
 	return ret < 0 ? POLLHUP : (u32)ret;
 }
 
+/*
+ * epoll is the kernel's altogether, so the carrier itself must show what the event does: the session has it
+ * hang up for as long as there is no ring.
+ */
+void perf_epoll(struct thread *t, const struct perf_fd *pf)
+{
+	struct wire_slot *sl = wire_begin(t);
+
+	if (!sl)
+		return;
+	sl->arg[0] = pf->handle;
+	(void)wire_call(t, sl, WIRE_OP_HANGUP);
+	wire_end(t, sl);
+}
+
 /* The bytes in the pipe only say "ask". Without waiting: another thread may have taken them. */
 static void drain(int fd)
 {

@@ -5,6 +5,7 @@
 #include "rt/perf.h"
 
 /* perf-fds.c */
+void *perf_memory(u64 len);
 struct perf_fd *perf_fd_slot(struct perf *p, int fd, bool make);
 void perf_fd_copied(struct thread *t, int from, int to);
 void perf_fd_closed(struct thread *t, int fd);
@@ -16,10 +17,14 @@ void perf_restore_fds(struct thread *t, const u64 *fds);
 u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data);
 u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words);
 
+/* perf-map.c */
+bool perf_mremap(struct thread *t, long *ret);
+
 /* wire.c: CLOCK_THREAD_CPUTIME_ID, ns */
 u64 perf_cpu_time(void);
 
 /* perf-poll.c */
+void perf_epoll(struct thread *t, const struct perf_fd *pf);
 bool perf_select(struct thread *t, u64 nr, long *ret);
 
 /* perf-stat.c */

@@ -12,15 +12,15 @@
 bool perf_fstat(struct thread *t, u64 nr, long *ret)
 {
 	int fd = (int)guest_arg(t, 0);
-	u64 flags = nr == __NR_fstat   ? AT_EMPTY_PATH
-		    : nr == __NR_statx ? guest_arg(t, 2)
-				       : guest_arg(t, 3);
+	u64 flags = nr == __NR_fstat || nr == __NR_fstatfs ? AT_EMPTY_PATH
+		    : nr == __NR_statx                     ? guest_arg(t, 2)
+							   : guest_arg(t, 3);
 	char first = 0;
 	long anon;
 
 	if (!(flags & AT_EMPTY_PATH) || !perf_fd_find(t, fd))
 		return false;
-	if (nr != __NR_fstat && guest_arg(t, 1) &&
+	if (nr != __NR_fstat && nr != __NR_fstatfs && guest_arg(t, 1) &&
 	    (guest_read(&first, guest_arg(t, 1), 1) || first))
 		return false;
 	anon = raw_call2(__NR_eventfd2, 0, O_CLOEXEC);

@@ -25,7 +25,7 @@ void perf_start(struct thread *t, const u64 *fds, bool launch)
 
 	if (fd_get(FD_SESSION) < 0 || __atomic_load_n(&view->magic, __ATOMIC_ACQUIRE) != WIRE_MAGIC)
 		return;
-	p = window_map(sizeof(*p), PROT_READ | PROT_WRITE);
+	p = perf_memory(sizeof(*p));
 	if (!p)
 		return;
 	p->view = view;
@@ -104,7 +104,7 @@ void perf_forked(struct thread *t, const struct perf_fork *f)
 
 struct perf *perf_copy(const struct perf *p)
 {
-	struct perf *copy = window_map(sizeof(*copy), PROT_READ | PROT_WRITE);
+	struct perf *copy = perf_memory(sizeof(*copy));
 
 	if (!copy)
 		return NULL;
@@ -116,7 +116,7 @@ struct perf *perf_copy(const struct perf *p)
 
 		if (!p->fds[i])
 			continue;
-		copy->fds[i] = window_map(size, PROT_READ | PROT_WRITE);
+		copy->fds[i] = perf_memory(size);
 		if (!copy->fds[i]) {
 			perf_free(copy);
 			return NULL;
@@ -136,6 +136,20 @@ void perf_free(struct perf *p)
 	if (p->wire.page)
 		sys_munmap(p->wire.page, ALIGN_UP(WIRE_SIZE, 0x10000));
 	sys_munmap(p, ALIGN_UP(sizeof(*p), 0x10000));
+}
+
+/* The session looks at the kernel's counts of it from here on. */
+void perf_thread_begin(struct thread *t)
+{
+	struct wire_slot *sl;
+
+	if (!t->perf_token)
+		return;
+	sl = wire_begin(t);
+	if (!sl)
+		return;
+	(void)wire_call(t, sl, WIRE_OP_PING);
+	wire_end(t, sl);
 }
 
 void perf_thread_exit(struct thread *t, bool process)

@@ -79,6 +79,9 @@ void perf_made(struct thread *t, u64 flags, struct perf_fork *f, long ret);
 /* In a new process, whose thread is @t; its struct perf is a copy of its parent's. */
 void perf_forked(struct thread *t, const struct perf_fork *f);
 
+/* The first thing of a thread that somebody watches. */
+void perf_thread_begin(struct thread *t);
+
 /* For a process that shares memory with its parent but not descriptors; NULL without memory. */
 struct perf *perf_copy(const struct perf *p);
 void perf_free(struct perf *p);

@@ -192,6 +192,7 @@ void thread_begin(struct thread *t)
 
 		perf_forked(t, &pf);
 	}
+	perf_thread_begin(t);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
 	thread_loop(t);
 }

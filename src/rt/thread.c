@@ -15,6 +15,8 @@
 
 #include <asm/prctl.h>
 
+#define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */
+
 static u32 last_id;
 
 struct thread *thread_alloc(void)
@@ -35,6 +37,9 @@ struct thread *thread_alloc_with(u32 meter)
 		sys_munmap(area, AREA_SIZE);
 		return NULL;
 	}
+	/* Faults of ours would be counted as the program's. */
+	sys_madvise(area + AREA_STACK_AT + AREA_STACK_SIZE - STACK_USUAL, STACK_USUAL,
+		    MADV_POPULATE_WRITE);
 	t->area = (u64)area;
 	t->meter = meter == ~0u ? meter_take() : meter;
 	if (meter_map(t->area + AREA_METER_AT, t->meter)) {

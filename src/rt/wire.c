@@ -135,6 +135,8 @@ static struct wire_proc *map_memory(int fd)
 				       MAP_SHARED | MAP_FIXED, fd, 0)))
 		return NULL;
 	sys_madvise(at, WIRE_SIZE, MADV_DONTDUMP);
+	/* Faults of ours would be counted as the program's: what is used first is there beforehand. */
+	sys_madvise(at, WIRE_SLOT_OFF(2), MADV_POPULATE_WRITE);
 	return at;
 }
 
@@ -317,6 +319,7 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 {
 	const struct __kernel_timespec patience = {0, LOST_MS * 1000000};
 	bool slept = false;
+	long ret;
 
 	if (__atomic_load_n(&sl->awake, __ATOMIC_RELAXED)) {
 		u64 until = clock_ns(1) + SPIN_NS;
@@ -336,11 +339,10 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
 		    word == WIRE_DONE)
 			break;
-		if (sys_futex(&sl->word, FUTEX_WAIT, WIRE_WAITED, &patience, NULL, 0) ==
-			    -ETIMEDOUT &&
-		    lost(w))
+		ret = sys_futex(&sl->word, FUTEX_WAIT, WIRE_WAITED, &patience, NULL, 0);
+		if (ret == -ETIMEDOUT && lost(w))
 			return false;
-		slept = true;
+		slept |= ret != -EAGAIN;
 	}
 	t->perf_slept += slept;
 	return true;

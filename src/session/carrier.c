@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -56,11 +57,13 @@ int carrier_new(struct session *s, struct event *event, struct carrier **carrier
 
 	if (!c)
 		return -ENOMEM;
-	c->page_fd = -1;
-	if (pipe2(pipefd, O_CLOEXEC | O_NONBLOCK)) {
+	c->page_fd = c->hung_fd = -1;
+	if (pipe2(pipefd, O_CLOEXEC)) {
 		free(c);
 		return -errno;
 	}
+	/* Only our end: the guest sees the flags of its own. */
+	fcntl(pipefd[1], F_SETFL, O_NONBLOCK);
 	err = take_handle(s, c);
 	if (err)
 		goto fail;
@@ -113,11 +116,75 @@ struct carrier *carrier_by_fd(struct session *s, int fd)
 	return NULL;
 }
 
+static int reopen(const struct carrier *c, int from, int flags)
+{
+	char path[40];
+
+	(void)c;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", from);
+	return open(path, flags | O_CLOEXEC);
+}
+
+/*
+ * A pipe whose writer is closed hangs up by itself, for epoll too. The pipe is kept by an O_PATH
+ * descriptor; without a writer nothing tells of the last close, so carriers_probe() asks.
+ */
+void carrier_hang_up(struct carrier *c, bool hung)
+{
+	struct epoll_event ev = {.events = EPOLLERR | EPOLLET, .data.ptr = &c->poll};
+
+	if (c->closed || hung == (c->hung_fd >= 0))
+		return;
+	if (hung) {
+		c->hung_fd = reopen(c, c->wfd, O_PATH);
+		if (c->hung_fd < 0)
+			return;
+		epoll_ctl(c->s->ends, EPOLL_CTL_DEL, c->wfd, NULL);
+		close(c->wfd);
+		c->wfd = -1;
+		c->s->nr_hung++;
+		return;
+	}
+	c->wfd = reopen(c, c->hung_fd, O_WRONLY | O_NONBLOCK);
+	close(c->hung_fd);
+	c->hung_fd = -1;
+	c->s->nr_hung--;
+	if (c->wfd < 0) {
+		c->closed = true;
+		if (!c->maps)
+			carrier_end(c);
+		return;
+	}
+	epoll_ctl(c->s->ends, EPOLL_CTL_ADD, c->wfd, &ev);
+}
+
+/* The hung ones: a pipe without readers cannot be opened for writing. */
+void carriers_probe(struct session *s)
+{
+	struct carrier *c, *tmp;
+
+	list_for_each_entry_safe (c, tmp, &s->carriers, link) {
+		int fd;
+
+		if (c->hung_fd < 0 || c->closed)
+			continue;
+		fd = reopen(c, c->hung_fd, O_WRONLY | O_NONBLOCK);
+		if (fd >= 0) {
+			close(fd);
+		} else if (errno == ENXIO) {
+			c->closed = true;
+			if (!c->maps)
+				carrier_end(c);
+		}
+	}
+}
+
 /* No descriptor is left; a mapping keeps the event as it keeps a file. */
 void carrier_closed(struct carrier *c)
 {
 	c->closed = true;
-	epoll_ctl(c->s->ends, EPOLL_CTL_DEL, c->wfd, NULL);
+	if (c->wfd >= 0)
+		epoll_ctl(c->s->ends, EPOLL_CTL_DEL, c->wfd, NULL);
 	if (!c->maps)
 		carrier_end(c);
 }
@@ -127,6 +194,8 @@ void carrier_end(struct carrier *c)
 	struct session *s = c->s;
 
 	c->poll.gone = true;
+	if (c->hung_fd >= 0)
+		s->nr_hung--;
 	card_drop(c);
 	s->handles[c->index] = NULL;
 	if (c->index < s->handle_hint)
@@ -186,7 +255,10 @@ void maps_drop(struct proc *p)
 void carrier_free(struct carrier *c)
 {
 	list_del(&c->link);
-	close(c->wfd);
+	if (c->wfd >= 0)
+		close(c->wfd);
+	if (c->hung_fd >= 0)
+		close(c->hung_fd);
 	if (c->page)
 		munmap(c->page, 4096);
 	if (c->page_fd >= 0)

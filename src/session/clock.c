@@ -143,6 +143,9 @@ void clock_attach(struct thread *th)
 	if (!read_event(th->clock_fd, &value, &enabled))
 		enabled = 0;
 	th->clock_offset = th->cpu_time - enabled;
+	for (u32 what = 0; what < SOURCE_MAX; what++)
+		if (th->sw_wanted & BIT(what) && th->sw_fd[what] < 0)
+			th->sw_fd[what] = open_software(th->tid, what % 16, what / 16);
 }
 
 /* CPU time of @th, ns. Who is in a call has just said it. */
@@ -226,9 +229,17 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 	(void)ctx;
 	if (th && !th->tid)
 		thread_learn_tid(th);
-	if (!th || what >= SOURCE_MAX || !th->tid || th->proc == th->proc->s->self_proc)
+	if (!th || what >= SOURCE_MAX || th->proc == th->proc->s->self_proc)
 		return 0;
+	if (!th->tid) {
+		/* Made, but not begun: what it does is counted from its beginning, clock_attach(). */
+		th->sw_wanted |= BIT(what);
+		return 0;
+	}
 	last = th->sw_last[what];
+	if (!(th->sw_wanted & BIT(what)) && config == PERF_COUNT_SW_CONTEXT_SWITCHES)
+		th->slept_before = th->slept;
+	th->sw_wanted |= BIT(what);
 	if (software_mode() == 0 || mode != SW_ALL) {
 		if (th->sw_fd[what] < 0)
 			th->sw_fd[what] = open_software(th->tid, config, mode);
@@ -239,7 +250,7 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 	}
 	/* A round trip that slept is a switch of ours, not of the program's. */
 	if (config == PERF_COUNT_SW_CONTEXT_SWITCHES)
-		now = now > th->slept ? now - th->slept : 0;
+		now -= min_u64(now, th->slept - th->slept_before);
 	if (now > last)
 		th->sw_last[what] = now;
 	return th->sw_last[what];

@@ -200,7 +200,10 @@ static void welcome(struct proc *p, const struct kick_message *m)
 
 	if (err || parcel_send(p->sock, WIRE_PARCEL_HELLO, 0, p->memfd)) {
 		parcel_send(p->sock, WIRE_PARCEL_HELLO, (u32)-err, -1);
-		if (p->sock >= 0)
+		/* Nobody would tell of its end. */
+		if (p->pidfd < 0)
+			proc_end(p);
+		else
 			drop_socket(p);
 	}
 }

@@ -32,6 +32,7 @@ s64 op_mmap(struct call *c);
 s64 op_munmap(struct call *c);
 s64 op_poll(struct call *c);
 s64 op_lookup(struct call *c);
+s64 op_hangup(struct call *c);
 
 static struct carrier *call_carrier(struct call *c)
 {
@@ -85,6 +86,7 @@ s64 op_open(struct call *c)
 	if (err) {
 		c->out[0] = open.store_size;
 		c->out[1] = c->past_fd_check;
+		c->out[2] = c->ask_again;
 		return err;
 	}
 	err = carrier_new(c->s, open.event, &ca, &c->fd_out);
@@ -182,6 +184,7 @@ s64 op_mmap(struct call *c)
 			c->fd_out_keep = true;
 		}
 	}
+	carrier_hang_up(ca, false);
 	return map_note(c->proc, ca, 1);
 }
 
@@ -197,6 +200,16 @@ s64 op_poll(struct call *c)
 	struct carrier *ca = call_carrier(c);
 
 	return ca ? (s64)event_poll(ca->event) : -EBADF;
+}
+
+s64 op_hangup(struct call *c)
+{
+	struct carrier *ca = call_carrier(c);
+
+	if (!ca)
+		return -EBADF;
+	carrier_hang_up(ca, !event_page(ca->event));
+	return 0;
 }
 
 s64 op_lookup(struct call *c)
@@ -294,6 +307,9 @@ static int host_find_task(void *ctx, struct task *caller, int pid, struct task *
 	if (!th || th->proc == s->self_proc) {
 		if (tid <= 0 || !pid_exists(tid))
 			return -ESRCH;
+		/* A child that was just forked says who it is as its first thing. */
+		if (s->call && pid_same_exe(tid, s->call->proc->pid))
+			s->call->ask_again = true;
 		return core_refuse(
 			s->core, -ENOENT,
 			"process %d is no guest of this session: the virtual PMU counts only "

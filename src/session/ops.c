@@ -106,6 +106,7 @@ s64 op_mmap(struct call *c);
 s64 op_munmap(struct call *c);
 s64 op_poll(struct call *c);
 s64 op_lookup(struct call *c);
+s64 op_hangup(struct call *c);
 
 void op_dispatch(struct call *c)
 {
@@ -119,6 +120,7 @@ void op_dispatch(struct call *c)
 		[WIRE_OP_PRCTL] = {op_prctl, true},    [WIRE_OP_LOOKUP] = {op_lookup, false},
 		[WIRE_OP_FORK] = {op_fork, true},      [WIRE_OP_UNFORK] = {op_unfork, true},
 		[WIRE_OP_EXIT] = {op_exit, true},      [WIRE_OP_PING] = {op_ping, false},
+		[WIRE_OP_HANGUP] = {op_hangup, false},
 	};
 
 	if (c->op >= WIRE_OP_COUNT || !ops[c->op].run) {

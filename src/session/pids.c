@@ -21,11 +21,6 @@ bool pid_has_tid(pid_t pid, s32 tid)
 	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
 }
 
-bool pid_exists(pid_t pid)
-{
-	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
-}
-
 /* The first line of /proc/@pid/task/@tid/status that begins with @key, without it; false: none. */
 static bool status_line(pid_t pid, s32 tid, const char *key, char *value, size_t len)
 {
@@ -45,6 +40,28 @@ static bool status_line(pid_t pid, s32 tid, const char *key, char *value, size_t
 	if (f)
 		fclose(f);
 	return found;
+}
+
+/* A zombie has no events, and cannot get any [CALL-09]. */
+bool pid_exists(pid_t pid)
+{
+	char state[64];
+
+	if (pid <= 0 || (kill(pid, 0) && errno != EPERM))
+		return false;
+	return !status_line(pid, pid, "State", state, sizeof(state)) || !strpbrk(state, "ZX");
+}
+
+/* Do both run the same program file? For guests, which all run the runtime. */
+bool pid_same_exe(pid_t a, pid_t b)
+{
+	char path[2][40];
+	struct stat st[2];
+
+	snprintf(path[0], sizeof(path[0]), "/proc/%d/exe", (int)a);
+	snprintf(path[1], sizeof(path[1]), "/proc/%d/exe", (int)b);
+	return stat(path[0], &st[0]) == 0 && stat(path[1], &st[1]) == 0 &&
+	       st[0].st_ino == st[1].st_ino && st[0].st_dev == st[1].st_dev;
 }
 
 static bool same_namespace(pid_t pid, const char *ns)

@@ -81,7 +81,9 @@ struct thread {
 	bool clock_tried;
 	int sw_fd[SOURCE_MAX]; /* by SW_WHAT(): kernel events for software counts, or -1 */
 	u64 sw_last[SOURCE_MAX];
-	u64 slept; /* round trips that slept, as the guest says */
+	u64 slept;        /* round trips that slept, as the guest says */
+	u64 slept_before; /* the same when its switches were first looked at */
+	u64 sw_wanted;    /* bit per SW_WHAT() that somebody reads */
 };
 
 struct card_state {
@@ -108,6 +110,7 @@ struct carrier {
 	struct perf_event_mmap_page *page; /* that memory here; NULL without it */
 	u32 maps;                          /* by guests; each keeps the event open */
 	bool closed;                       /* no descriptor is left */
+	int hung_fd; /* O_PATH of the pipe while its writer is closed so that it hangs up, or -1 */
 };
 
 /* What one process has mapped of one event. */
@@ -126,7 +129,7 @@ struct call {
 	u32 len;
 	u64 arg[6];
 	int fd_in; /* came with the request, or -1; closed after the call */
-	bool past_fd_check;
+	bool past_fd_check, ask_again;
 
 	s64 ret;
 	u64 out[4];
@@ -166,6 +169,7 @@ struct session {
 	struct carrier **handles;
 	u32 nr_handles, handle_hint;
 	u64 last_token;
+	u32 nr_hung;
 	struct proc *self_proc;
 	struct thread *self;
 
@@ -218,6 +222,7 @@ void proc_exec(struct proc *p, struct thread *survivor);
 bool pid_has_tid(pid_t pid, s32 tid);
 s32 pid_translate(pid_t pid, s32 tid, bool *same);
 bool pid_exists(pid_t pid);
+bool pid_same_exe(pid_t a, pid_t b);
 s32 pid_from_guest(struct proc *p, s32 pid);
 bool cred_capable(pid_t pid, s32 tid, enum core_cap cap);
 bool cred_may_access(struct thread *who, struct thread *target, enum core_access access);
@@ -247,6 +252,8 @@ struct carrier *carrier_by_handle(struct session *s, u64 handle);
 struct carrier *carrier_by_fd(struct session *s, int fd);
 void carrier_closed(struct carrier *c);
 void carrier_end(struct carrier *c);
+void carrier_hang_up(struct carrier *c, bool hung);
+void carriers_probe(struct session *s);
 int map_note(struct proc *p, struct carrier *c, int times);
 void maps_drop(struct proc *p);
 void carrier_free(struct carrier *c);

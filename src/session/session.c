@@ -426,6 +426,8 @@ void session_drain(struct session *s)
 				carrier_closed(container_of(p, struct carrier, poll));
 		}
 	} while (n == BATCH);
+	if (s->nr_hung)
+		carriers_probe(s);
 }
 
 static void timer_fired(struct session *s)
