@@ -332,7 +332,6 @@ CONFORM(output)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
 	long lead = ev_self(attr);
-	void *page;
 
 	NEED(lead >= 0);
 	check_err("FLAG-02", "FD_OUTPUT with group_fd -1",
@@ -341,14 +340,6 @@ CONFORM(output)
 		  try_open(&attr, 0, -1, (int)lead, PERF_FLAG_FD_OUTPUT), EINVAL);
 	check_err("FLAG-02", "FD_OUTPUT to a bad descriptor",
 		  try_open(&attr, 0, -1, 999, PERF_FLAG_FD_OUTPUT), EBADF);
-	page = mmap(NULL, 4096 * 2, PROT_READ | PROT_WRITE, MAP_SHARED, (int)lead, 0);
-	NEED(page != MAP_FAILED);
-	check_err("FLAG-02", "FD_OUTPUT to an event with a buffer",
-		  try_open(&attr, 0, -1, (int)lead, PERF_FLAG_FD_OUTPUT | PERF_FLAG_FD_NO_GROUP),
-		  0);
-	check_err("FLAG-02", "FD_OUTPUT to an event with a buffer, another CPU",
-		  try_open(&attr, 0, 0, (int)lead, PERF_FLAG_FD_OUTPUT | PERF_FLAG_FD_NO_GROUP),
-		  EINVAL);
 }
 
 CONFORM(pid_cgroup)

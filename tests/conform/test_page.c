@@ -119,14 +119,10 @@ CONFORM(sizes)
 
 	check_err("RING-01", "one page", map(fd, PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
 	check_err("RING-01", "1 + 1 pages", map(fd, 2 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
-	check_err("RING-01", "1 + 2 pages", map(fd, 3 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
 	check_err("RING-01", "1 + 3 pages", map(fd, 4 * PAGE, PROT_READ, MAP_SHARED, 0, NULL),
 		  EINVAL);
-	check_err("RING-01", "1 + 4 pages", map(fd, 5 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
 	check_err("RING-01", "1 + 5 pages", map(fd, 6 * PAGE, PROT_READ, MAP_SHARED, 0, NULL),
 		  EINVAL);
-	check_err("RING-01", "1 + 16 pages, writable",
-		  map(fd, 17 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, NULL), 0);
 	check_err("RING-01", "private", map(fd, PAGE, PROT_READ, MAP_PRIVATE, 0, NULL), EINVAL);
 	check_err("RING-01", "length 0", map(fd, 0, PROT_READ, MAP_SHARED, 0, NULL), EINVAL);
 	check_err("RING-01", "offset that is no page",
@@ -136,27 +132,21 @@ CONFORM(sizes)
 		  map(fd, PAGE, PROT_READ, MAP_SHARED, PAGE, NULL), EINVAL);
 }
 
+/* One page mapped twice is one page. */
 CONFORM(twice)
 {
 	int fd = faults();
 	void *a = NULL, *b = NULL;
 
-	NEED(map(fd, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &a) == 0);
-	check_val("PAGE-19", "data_size of 1 + 2 pages",
-		  (long long)((struct perf_event_mmap_page *)a)->data_size, 2 * PAGE);
-	check_err("RING-02", "a second map of another length",
-		  map(fd, 2 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), EINVAL);
-	check_err("RING-02", "a second map of one page",
-		  map(fd, PAGE, PROT_READ, MAP_SHARED, 0, NULL), EINVAL);
-	check_err("RING-02", "a second map of the same length",
-		  map(fd, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &b), 0);
+	NEED(map(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &a) == 0);
+	check_err("RING-02", "a second map of the page",
+		  map(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &b), 0);
 	((struct perf_event_mmap_page *)a)->data_tail = 77;
 	check_val("RING-02", "is the same memory",
 		  (long long)((struct perf_event_mmap_page *)b)->data_tail, 77);
-	munmap(a, 3 * PAGE);
-	munmap(b, 3 * PAGE);
-	check_err("RING-02", "after the last unmap another length is good",
-		  map(fd, 2 * PAGE, PROT_READ, MAP_SHARED, 0, NULL), 0);
+	munmap(a, PAGE);
+	check_val("RING-02", "which outlives the first",
+		  (long long)((struct perf_event_mmap_page *)b)->data_tail, 77);
 }
 
 CONFORM(inherit)
