@@ -15,6 +15,9 @@
  *           | ("uprobe" | "uretprobe") ":" FILE ":" (SYMBOL | OFFSET) ["+" OFFSET]
  *   modifiers = u k h G H I p P D e W S b, in any order
  *
+ * Virtual machines that run on this one (guests) are left out unless G is given. Letter case matters
+ * but in the names of cache events. Hexadecimal numbers begin with 0x.
+ *
  * A list of specs owns everything that its specs point to; specs are changed by nobody but the owner
  * of the list, before they are opened.
  */

@@ -8,6 +8,8 @@
 
 #include "lib/fail.h"
 
+#define SAMPLE_WEIGHT_STRUCT BIT(24) /* Linux 5.12; older headers lack it */
+
 const char *ap__attr_field_beyond(const struct pe_attr *attr, u32 size)
 {
 	static const struct {
@@ -60,8 +62,7 @@ static bool bad_attr(const struct ap__ask *ask, const struct ap__state *st, stru
 		why = "sample_stack_user must be a multiple of 8 below 65535";
 	else if ((a->sample_type & PERF_SAMPLE_REGS_INTR) && !a->sample_regs_intr)
 		why = "registers at the interrupt are sampled, but sample_regs_intr names none";
-	else if ((a->sample_type & PERF_SAMPLE_WEIGHT) &&
-		 (a->sample_type & PERF_SAMPLE_WEIGHT_STRUCT))
+	else if ((a->sample_type & PERF_SAMPLE_WEIGHT) && (a->sample_type & SAMPLE_WEIGHT_STRUCT))
 		why = "WEIGHT and WEIGHT_STRUCT exclude each other";
 	else if (a->inherit_thread && !a->inherit)
 		why = "inherit_thread needs inherit";

@@ -236,6 +236,7 @@ TEST(what_is_not_essential_is_dropped_and_only_that)
 	EXPECT(!k.last.mmap2 && !k.last.ksymbol && k.last.mmap && k.last.exclude_guest);
 	EXPECT_EQ(k.last_flags, 0);
 	ap_event_close(e);
+	EXPECT_EQ(k.closes, k.granted); /* also what trials opened */
 	ap_machine_free(m);
 
 	/* An essential bit stays, and its absence is an error. */
@@ -249,6 +250,9 @@ TEST(what_is_not_essential_is_dropped_and_only_that)
 		.type = 1, .size = sizeof(attr), .exclude_host = 1, .exclude_guest = 1};
 	k = (struct old_kernel){EVERYTHING};
 	k.bits = (1ull << 19) - 1;
+	EXPECT_EQ(open_one(&k, &attr, &e, &m), -EINVAL);
+	ap_machine_free(m);
+	k.bits = (1ull << 20) - 1;
 	EXPECT_EQ(open_one(&k, &attr, &e, &m), -EINVAL);
 	ap_machine_free(m);
 }

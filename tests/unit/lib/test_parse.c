@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "lib/nearest.h"
+
 static struct ap_machine *m;
 static struct ap_specs *specs;
 static struct ap_error err;
@@ -289,6 +291,18 @@ TEST(unknown_names_are_answered_with_the_nearest)
 	EXPECT_EQ(parse("amd", "sched:sched_switch"), -ENOENT);
 	EXPECT_EQ(err.cause, AP_CAUSE_TRACEFS);
 	EXPECT_CONTAINS(err.remedy, "mount -t tracefs");
+}
+
+TEST(edit_distance)
+{
+	EXPECT_EQ(ap__edit_distance("cycles", "cycles"), 0);
+	EXPECT_EQ(ap__edit_distance("cycels", "cycles"), 1); /* swapped */
+	EXPECT_EQ(ap__edit_distance("cylces", "cycels"), 2);
+	EXPECT_EQ(ap__edit_distance("", "abc"), 3);
+	EXPECT_EQ(ap__edit_distance("abc", "abd"), 1);
+	EXPECT_EQ(ap__edit_distance("abc", "ab"), 1);
+	EXPECT_EQ(ap__edit_distance("L1-Dcache_loads", "l1-dcache-loads"), 0);
+	EXPECT_EQ(ap__edit_distance("kitten", "sitting"), 3);
 }
 
 TEST(hybrid_machines_get_one_event_per_core_pmu)

@@ -83,6 +83,8 @@ TEST(every_group_format)
 		EXPECT_EQ(decode(words, n * 8, format, v, 3), -EBADMSG);
 		words[0] = 0;
 		EXPECT_EQ(decode(words, n * 8, format, v, 3), -EBADMSG);
+		/* A group has at least its leader, even where the length would fit. */
+		EXPECT_EQ(decode(words, ap_read_size(format, 0), format, v, 3), -EBADMSG);
 		words[0] = 1ull << 61; /* times the size of a value it would be 0 */
 		EXPECT_EQ(decode(words, n * 8, format, v, 3), -EBADMSG);
 	}
