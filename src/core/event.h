@@ -50,24 +50,23 @@ struct event {
 	struct core *core;
 	struct pe_attr attr; /* ours, complete, `size` = PE_ATTR_SIZE_VER8 or what we know */
 	u64 id;              /* unique, never reused; see event_primary_id() */
-	u32 refs;            /* descriptors (the host's) and output redirections */
-	void *host;          /* the host's own, set after perf_open(); NULL in inherited events */
-	struct list link;    /* in core->events */
-
+	u32 refs;            /* descriptors and mappings, the host's */
 	enum event_state state;
+	void *host;       /* the host's own, set after perf_open(); NULL in inherited events */
+	struct list link; /* in core->events */
+
 	struct pmu *pmu; /* who counts it */
 	struct hw_event hw;
 
 	s32 cpu;             /* attr's filter, or -1 */
+	s32 clockid;         /* what its times are in; -1: the core's clock */
 	struct task *target; /* whose events are counted; NULL: cpu-wide. Holds a reference */
 	struct task *owner;  /* who opened it; NULL once that is gone, and in inherited events */
 	struct list owner_link;
 	struct cgroup *cgroup; /* cpu-wide events of a cgroup, else NULL */
-	s32 clockid;           /* what its times are in; -1: the core's clock */
 
 	/* Its place. After its task's exit ctx stays, and in_ctx is false; the lists are unlinked. */
-	struct ctx *ctx; /* holds a reference; NULL while being opened */
-	bool in_ctx;
+	struct ctx *ctx;         /* holds a reference; NULL while being opened */
 	struct ctx_pmu *epc;     /* ctx's part for the PMU that schedules it (the leader's) */
 	struct list ctx_link;    /* ctx->events */
 	struct list group_link;  /* a leader: in ctx's pinned or flexible list, in group order */
@@ -80,7 +79,6 @@ struct event {
 	struct list sibling_link; /* a member */
 	u32 nr_siblings;
 	u32 group_generation; /* a leader: counts changes, to notice child groups of another shape */
-	bool group_pure_sw;   /* a leader: leader and all members are software events */
 
 	/* Inheritance. */
 	struct event *parent; /* the original, never itself inherited; NULL in an original */
@@ -94,13 +92,15 @@ struct event {
 	u64 child_time_enabled, child_time_running;
 
 	/* Sampling's place: who gets the records, and what was lost [READ-04]. */
-	s32 event_limit;      /* REFRESH: overflows left, 0: no limit */
-	bool pending_disable; /* its limit is used up: off at the next schedule-out */
-	u64 lost_samples;     /* records refused for this event */
-	struct buffer
-		*buffer; /* its own or SET_OUTPUT's, of which it holds a reference; NULL: none */
+	u64 lost_samples;        /* records refused for this event */
+	struct buffer *buffer;   /* its own or SET_OUTPUT's, with a reference; NULL: none */
 	struct list buffer_link; /* buffer->events */
 	u32 maps;                /* how often this event itself is mapped now */
+	s32 event_limit;         /* REFRESH: overflows left, 0: no limit */
+
+	bool in_ctx;          /* in ctx's lists */
+	bool group_pure_sw;   /* a leader: leader and all members are software events */
+	bool pending_disable; /* its limit is used up: off at the next schedule-out or settle */
 };
 
 static inline bool event_is_sampling(const struct event *event)

@@ -42,11 +42,12 @@ static int inherit_event(struct event *from, struct task *child, struct event *l
 
 static int inherit_group(struct event *from, struct task *child)
 {
-	struct event *leader, *member, *sibling;
+	struct event *leader = NULL, *member, *sibling;
 	int err = inherit_event(from, child, NULL, &leader);
 
 	if (err)
 		return err;
+	CHECK(leader);
 	list_for_each_entry (sibling, &from->siblings, sibling_link) {
 		err = inherit_event(sibling, child, leader, &member);
 		if (err)

@@ -226,8 +226,8 @@ static void install(struct event *event, struct ctx *ctx, struct pmu *sched_pmu,
 int perf_open(struct core *core, struct open_call *call)
 {
 	struct alloc_args args = {.cpu = call->cpu, .cgroup_fd = -1, .opener = call->caller};
-	struct event *event, *output = NULL;
-	struct pmu *sched_pmu;
+	struct event *event = NULL, *output = NULL;
+	struct pmu *sched_pmu = NULL;
 	struct ctx *ctx = NULL;
 	struct pe_attr attr;
 	bool move = false;
@@ -257,6 +257,7 @@ int perf_open(struct core *core, struct open_call *call)
 	err = event_alloc(core, &attr, &args, &event);
 	if (err)
 		return err;
+	CHECK(event);
 	/* 20 */
 	if (event_is_sampling(event) && event->pmu->caps & PMU_CAP_NO_INTERRUPT) {
 		err = core_refuse_default(
@@ -278,9 +279,11 @@ int perf_open(struct core *core, struct open_call *call)
 	err = find_context(event, call->caller, &ctx);
 	if (err)
 		goto out_free;
+	CHECK(ctx);
 	err = check_place(event, ctx, output, &sched_pmu, &move);
 	if (err)
 		goto out_ctx;
+	CHECK(sched_pmu);
 	if (!ctx_pmu_get(ctx, sched_pmu)) {
 		err = core_refuse(core, -ENOMEM, "no memory for a context");
 		goto out_ctx;

@@ -156,17 +156,17 @@ static int try_init(struct event *event, struct pmu *pmu)
 static int search(struct event *event, u32 type, bool extended)
 {
 	struct core *core = event->core;
-	struct pmu *pmu = pmu_by_type(core, type);
+	struct pmu *named = pmu_by_type(core, type), *pmu;
 	int err = -ENOENT;
 
-	if (pmu) {
-		if (extended && !(pmu->caps & PMU_CAP_EXTENDED_HW_TYPE))
+	if (named) {
+		if (extended && !(named->caps & PMU_CAP_EXTENDED_HW_TYPE))
 			return core_refuse(
 				core, -ENOENT,
 				"attr.config names the PMU %s in its upper half, which takes no "
 				"generic hardware events",
-				pmu->name);
-		return try_init(event, pmu);
+				named->name);
+		return try_init(event, named);
 	}
 	list_for_each_entry (pmu, &core->pmus, link) {
 		err = try_init(event, pmu);

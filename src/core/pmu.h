@@ -69,7 +69,8 @@ struct pmu {
 	s32 type;             /* attr.type; -1: pmu_register() chooses one from 6 up */
 	enum pmu_class class; /* */
 	u32 caps;             /* PMU_CAP_* */
-	void *priv;           /* the driver's own */
+	u32 mux_interval_ms; /* perf_event_mux_interval_ms; pmu_register() makes 0 one tick [GRP-11] */
+	void *priv;          /* the driver's own */
 
 	/*
 	 * Is @event for this PMU, and could it ever be counted? Looks at event->attr, event->cpu,
@@ -149,11 +150,10 @@ struct pmu {
 		*files; /* ended by a NULL path; `type` and the mux interval are added */
 
 	/* Set by pmu_register(). */
-	s32 exclusive_cnt; /* PMU_CAP_EXCLUSIVE: > 0 task events, < 0 cpu-wide ones */
 	struct core *core;
-	u32 slot; /* of pmu_task() and pmu_cpu() */
 	struct list link;
-	u32 mux_interval_ms; /* perf_event_mux_interval_ms, >= 1; pmu_set_mux_interval() [GRP-11] */
+	u32 slot;          /* of pmu_task() and pmu_cpu() */
+	s32 exclusive_cnt; /* PMU_CAP_EXCLUSIVE: > 0 task events, < 0 cpu-wide ones */
 };
 
 /*

@@ -53,10 +53,11 @@ void timer_update(struct core *core)
 /* Whose turn it is to wait: the first that is on, or the first at all if none is. */
 static struct event *event_to_rotate(struct ctx_pmu *epc)
 {
-	struct event *leader = list_first(&epc->flexible_active, struct event, active_link);
+	struct event *first = list_first(&epc->flexible_active, struct event, active_link);
+	struct event *leader;
 
-	if (leader)
-		return leader;
+	if (first)
+		return first;
 	list_for_each_entry (leader, &epc->ctx->flexible, group_link)
 		if (leader->epc == epc && event_filter_match(leader))
 			return leader;
