@@ -32,7 +32,7 @@ struct control {
 	u32 flags;
 	s32 tree_fd;     /* memfd with struct meter_tree */
 	s32 rt_fd;       /* anyperf-rt itself, O_PATH, for the next execve */
-	s32 exe_fd;      /* the ELF file to run */
+	s32 exe_fd;      /* the ELF file to run, or -1: open `exe` */
 	s32 interp_fd;   /* its program interpreter, or -1 */
 	s32 session_fd;  /* socket to the session, or -1 */
 	u32 meter;       /* index of the process's meter page, or ~0: take one */

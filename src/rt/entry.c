@@ -118,9 +118,13 @@ static bool randomized(void)
 static void load(struct startup *s, bool random)
 {
 	struct elf_image *image = &s->plan.image;
+	int exe, interp;
 	u64 at = 0;
 
-	if (elf_read(s->control.exe_fd, false, &s->eh, s->plan.phdrs, image))
+	exe = s->control.exe_fd;
+	if (exe < 0)
+		exe = (int)fd_open(AT_FDCWD, s->control.exe, O_RDONLY | O_CLOEXEC);
+	if (exe < 0 || elf_read(exe, false, &s->eh, s->plan.phdrs, image))
 		cannot_load();
 	/*
 	 * A PIE that may lie anywhere is put within reach of the code cache, and still below all its
@@ -133,13 +137,18 @@ static void load(struct startup *s, bool random)
 		if (random)
 			at = ALIGN_UP(window_code_end + random_pages(15), align);
 	}
-	if (elf_map(s->control.exe_fd, &s->eh, s->plan.phdrs, at, image))
+	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
+	sys_close(exe);
 	if (!image->has_interp)
 		return;
-	if (elf_read(s->control.interp_fd, true, &s->interp_eh, s->interp_phdrs, NULL) ||
-	    elf_map(s->control.interp_fd, &s->interp_eh, s->interp_phdrs, 0, &s->interp))
+	interp = s->control.interp_fd;
+	if (interp < 0)
+		interp = (int)fd_open(AT_FDCWD, image->interp, O_RDONLY | O_CLOEXEC);
+	if (interp < 0 || elf_read(interp, true, &s->interp_eh, s->interp_phdrs, NULL) ||
+	    elf_map(interp, &s->interp_eh, s->interp_phdrs, 0, &s->interp))
 		cannot_load();
+	sys_close(interp);
 }
 
 /*
@@ -262,9 +271,6 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	vdso_take(&s->vdso, stack_aux(&s->in, AT_SYSINFO_EHDR), (u64)s->in.argv);
 	load(s, random);
 	vdso_put(&s->vdso);
-	sys_close(s->control.exe_fd);
-	if (s->control.interp_fd >= 0)
-		sys_close(s->control.interp_fd);
 
 	scratch_size = ALIGN_UP(
 		stack_scratch(&s->in, s->plan.args, s->plan.prefix, s->control.execfn), 0x10000);

@@ -144,7 +144,10 @@ static int open_interp(struct exec_plan *plan)
 		sys_close((int)fd);
 		return ret;
 	}
-	plan->interp_fd = (int)fd;
+	if (plan->frugal)
+		sys_close((int)fd);
+	else
+		plan->interp_fd = (int)fd;
 	return 0;
 }
 
@@ -158,11 +161,12 @@ static void real_path(int fd, char *path)
 	path[n > 0 ? n : 0] = '\0';
 }
 
-static int plan_file(int fd, struct exec_plan *plan, const char *script, char *interp)
+static int plan_file(int *file, struct exec_plan *plan, const char *script, char *interp)
 {
 	u8 head[EXEC_HEAD] = {0};
 	char arg[EXEC_HEAD];
 	Elf64_Ehdr eh;
+	int fd = *file;
 	long n = sys_pread(fd, head, sizeof(head), 0);
 	int ret;
 
@@ -190,16 +194,16 @@ static int plan_file(int fd, struct exec_plan *plan, const char *script, char *i
 	ret = elf_read(fd, false, &eh, plan->phdrs, &plan->image);
 	if (ret)
 		return ret;
-	if (plan->image.has_interp) {
-		ret = open_interp(plan);
-		if (ret)
-			return ret;
-	}
 	real_path(fd, plan->exe);
-	return 0;
+	/* From here on the file is not looked at any more; whoever runs it can open it by its path. */
+	if (plan->frugal) {
+		sys_close(fd);
+		*file = -1;
+	}
+	return plan->image.has_interp ? open_interp(plan) : 0;
 }
 
-int exec_plan(int dir, const char *path, int flags, struct exec_plan *plan)
+static int make_plan(int dir, const char *path, int flags, struct exec_plan *plan)
 {
 	char interp[EXEC_HEAD];
 	const char *script;
@@ -230,6 +234,7 @@ int exec_plan(int dir, const char *path, int flags, struct exec_plan *plan)
 	script = plan->execfn;
 	for (u32 depth = 0;; depth++) {
 		long fd;
+		int file;
 
 		if (depth > EXEC_DEPTH)
 			return -ELOOP;
@@ -264,12 +269,14 @@ int exec_plan(int dir, const char *path, int flags, struct exec_plan *plan)
 			base = str_rchr(real, '/');
 			str_put(plan->comm, sizeof(plan->comm), base ? base + 1 : real);
 		}
-		ret = plan_file((int)fd, plan, script, interp);
+		file = (int)fd;
+		ret = plan_file(&file, plan, script, interp);
 		if (!ret) {
-			plan->exe_fd = (int)fd;
+			plan->exe_fd = file;
 			return 0;
 		}
-		sys_close((int)fd);
+		if (file >= 0)
+			sys_close(file);
 		if (ret != 2)
 			return ret;
 		/* The script itself must be reachable by its interpreter under the name that it gets. */
@@ -279,6 +286,20 @@ int exec_plan(int dir, const char *path, int flags, struct exec_plan *plan)
 		}
 		script = plan->args[0];
 	}
+}
+
+int exec_plan(int dir, const char *path, int flags, struct exec_plan *plan)
+{
+	int ret;
+
+	plan->frugal = false;
+	ret = make_plan(dir, path, flags, plan);
+	if (ret == -EMFILE) {
+		/* The kernel needs no descriptor to start a program; we make do with one at a time. */
+		plan->frugal = true;
+		ret = make_plan(dir, path, flags, plan);
+	}
+	return ret;
 }
 
 void exec_plan_release(struct exec_plan *plan)
@@ -393,13 +414,19 @@ static long run(struct thread *t, struct exec_plan *plan, struct control *c, u64
 	u64 *v;
 
 	fd = write_control(t, plan, c);
+	if (fd == -EMFILE && !plan->frugal) {
+		exec_plan_release(plan);
+		plan->frugal = true;
+		fd = write_control(t, plan, c);
+	}
 	if (fd < 0)
 		return fd;
 	fmt(number, sizeof(number), "%d", (int)fd);
 	v = make_argv(plan, argv, number, &size, &ret);
 	if (v) {
 		signal_exec_prepare(t);
-		sys_fcntl(plan->exe_fd, F_SETFD, 0);
+		if (plan->exe_fd >= 0)
+			sys_fcntl(plan->exe_fd, F_SETFD, 0);
 		if (plan->interp_fd >= 0)
 			sys_fcntl(plan->interp_fd, F_SETFD, 0);
 		t->execing = true;

@@ -20,7 +20,8 @@ enum exec_verdict {
 };
 
 struct exec_plan {
-	int exe_fd, interp_fd;
+	int exe_fd, interp_fd;   /* -1: open it by its path, `exe` or what PT_INTERP names */
+	bool frugal;             /* descriptors are scarce: keep none open */
 	const char *why;         /* EXEC_NATIVE: a word or two */
 	u32 prefix;              /* arguments to put in front */
 	char *args[EXEC_PREFIX]; /* point into text[] */

@@ -38,7 +38,7 @@ void trap_no_exec(struct thread *t)
 {
 	u64 addr = t->dbt.stop_addr, err = 0x14;
 	int code = SEGV_MAPERR;
-	u8 byte;
+	u8 resident;
 
 	if (t->dbt.regs.rip >= VSYSCALL && vsyscall(t))
 		return;
@@ -47,8 +47,9 @@ void trap_no_exec(struct thread *t)
 		signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
 		return;
 	}
-	/* Something is there: then it is not executable. Unreadable memory counts as nothing. */
-	if (addr < TASK_SIZE && !guest_read(&byte, addr, 1)) {
+	/* Something is mapped there: then it is not executable. */
+	if (addr < TASK_SIZE && !window_overlaps(addr, 1) &&
+	    !raw_call3(__NR_mincore, (long)ALIGN_DOWN(addr, 4096), 1, (long)&resident)) {
 		code = SEGV_ACCERR;
 		err = 0x15;
 	}
