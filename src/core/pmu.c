@@ -118,12 +118,9 @@ void *pmu_cpu(struct pmu *pmu, struct cpu *cpu)
 static int check_accepted(struct event *event, struct pmu *pmu)
 {
 	const struct pe_attr *attr = &event->attr;
-	u64 regs = 0;
+	/* The masks alone decide, whether or not sample_type asks for them (6.18). */
+	u64 regs = attr->sample_regs_user | attr->sample_regs_intr;
 
-	if (attr->sample_type & PERF_SAMPLE_REGS_USER)
-		regs |= attr->sample_regs_user;
-	if (attr->sample_type & PERF_SAMPLE_REGS_INTR)
-		regs |= attr->sample_regs_intr;
 	if (regs & event->core->arch->regs_extended && !(pmu->caps & PMU_CAP_EXTENDED_REGS))
 		return core_refuse(
 			event->core, -EOPNOTSUPP,
