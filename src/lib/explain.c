@@ -193,9 +193,9 @@ static int explain_enoent(const struct ap__ask *ask, const struct ap__state *st,
 				   "one"
 				 : "");
 		return ap__remedy(
-			err, "%sanyperf run and anyperf stat can count in user space instead",
+			err, "%slet anyperf count in user space: anyperf run",
 			st->hypervisor ? "give the machine a virtual PMU (KVM: -cpu host,pmu=on; "
-					 "clouds: a metal or larger instance); "
+					 "clouds: a metal or larger instance); or "
 				       : "");
 	}
 	if (a->type == PERF_TYPE_SOFTWARE)

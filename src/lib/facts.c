@@ -96,7 +96,7 @@ static void facts_pmu(struct report *r)
 			       "offers no PMU to this virtual machine"
 			     : "the kernel counts no cycles, instructions or caches",
 		     r->st->hypervisor
-			     ? "a virtual PMU (KVM: -cpu host,pmu=on; clouds: metal or larger "
+			     ? "give the machine a virtual PMU (KVM: -cpu host,pmu=on; clouds: metal or larger "
 			       "instances); or let anyperf count in user space: anyperf run"
 			     : "let anyperf count in user space: anyperf run");
 	names.text[0] = '\0';
@@ -170,7 +170,7 @@ static void facts_limits(struct report *r)
 		fact(r, AP_FACT_INFO, "mlock", "kernel.perf_event_mlock_kb", value, effect,
 		     st->ipc_lock
 			     ? ""
-			     : "for larger buffers, as root: sysctl kernel.perf_event_mlock_kb");
+			     : "for larger buffers, as root: sysctl kernel.perf_event_mlock_kb=N");
 	}
 	if (st->max_rate != AP__UNKNOWN) {
 		ap__slurp_number(r->m, &percent, "/proc/sys/kernel/perf_cpu_time_max_percent");
@@ -237,7 +237,8 @@ static void facts_security(struct report *r)
 		     "kernel.kptr_restrict", value,
 		     hidden ? "kernel addresses read 0 in /proc/kallsyms: samples in the kernel have "
 			      "no names"
-			    : "addresses of kernel symbols can be read by who may",
+			    : "root, and with perf_event_paranoid of at most 1 everybody, can name "
+			      "kernel addresses",
 		     hidden ? "as root: sysctl kernel.kptr_restrict=0" : "");
 	}
 }
