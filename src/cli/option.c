@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "cli/cmd.h"
 #include "cli/help.h"
 #include "lib/nearest.h"
@@ -52,6 +53,7 @@ static int take_int(const struct command *cmd, const struct option *o, long *var
 	char *end;
 	long v;
 
+	CHECK(arg);
 	errno = 0;
 	v = strtol(arg, &end, 10);
 	if (end == arg || *end || errno) {
@@ -152,7 +154,7 @@ static const struct option *find_name(const struct command *cmd, const char *nam
 	for (const struct option *o = cmd->options; o && o->kind; o++) {
 		if (!is_option(o) || !o->name)
 			continue;
-		for (int no = 0; no <= can_negate(o); no++) {
+		for (int no = 0; no <= (can_negate(o) ? 1 : 0); no++) {
 			const char *typed = name;
 			size_t left = len;
 

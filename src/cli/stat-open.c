@@ -34,15 +34,23 @@ static void say(const struct ap_error *err)
 	command_error(&cmd_stat, "%s", ap_error_text(err, text, sizeof(text)));
 }
 
+/* A string that grows: @text (NULL: none yet) with @more behind it. Takes @text. */
+static char *joined(char *text, const char *more)
+{
+	size_t old = text ? strlen(text) : 0, len = strlen(more);
+
+	text = realloc(text, old + len + 1);
+	CHECK(text);
+	memcpy(text + old, more, len + 1);
+	return text;
+}
+
 static char *event_text(const struct stat_opts *opts)
 {
-	char *text = must_alloc(1, 1024 + (opts->events ? strlen(opts->events) : 0));
+	char *text = joined(NULL, opts->events ? opts->events : default_events[0]);
 
-	strcpy(text, opts->events ? opts->events : default_events[0]);
-	for (size_t d = 1; d < ARRAY_SIZE(default_events) && (int)d <= opts->detailed; d++) {
-		strcat(text, ",");
-		strcat(text, default_events[d]);
-	}
+	for (size_t d = 1; d < ARRAY_SIZE(default_events) && (int)d <= opts->detailed; d++)
+		text = joined(joined(text, ","), default_events[d]);
 	return text;
 }
 
@@ -70,13 +78,12 @@ static u64 modes_of(const struct perf_event_attr *attr)
 /* "MODIFIED:u" for an event that --all-user or the fallback to user mode changed. */
 static char *name_of(const struct ap_spec *spec, bool user_only)
 {
-	char *name = must_alloc(1, strlen(spec->name) + 3);
 	const char *colon = strrchr(spec->name, ':');
 	bool has_modifier = colon && !strpbrk(colon, "/}");
+	char *name = joined(NULL, spec->name);
 
-	strcpy(name, spec->name);
 	if (user_only)
-		strcat(name, has_modifier ? "u" : ":u");
+		name = joined(name, has_modifier ? "u" : ":u");
 	return name;
 }
 
@@ -157,45 +164,24 @@ static void all_pids(struct stat_job *st)
 		closedir(proc);
 }
 
-static char *joined(char *const *argv)
-{
-	size_t len = 1;
-	char *text;
-
-	for (char *const *arg = argv; *arg; arg++)
-		len += strlen(*arg) + 1;
-	text = must_alloc(1, len);
-	for (char *const *arg = argv; *arg; arg++) {
-		strcat(text, arg == argv ? "" : " ");
-		strcat(text, *arg);
-	}
-	return text;
-}
-
 static void prepare_target_name(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
-	char *command = NULL;
-	const char *what;
-	const char *kind = "";
 	char *text;
 
-	if (o->pids || o->tids) {
-		kind = o->pids ? "process id " : "thread id ";
-		what = o->pids ? o->pids : o->tids;
-	} else if (o->cpus) {
-		kind = "";
-		what = o->cpus;
-	} else if (o->all_cpus) {
-		what = "system wide";
-	} else {
-		what = command = joined(o->command);
-	}
-	text = must_alloc(1, strlen(what) + (o->cgroup ? strlen(o->cgroup) : 0) + 48);
-	sprintf(text, "%s'%s%s'", kind, o->cpus && !o->pids && !o->tids ? "CPU(s) " : "", what);
+	if (o->pids || o->tids)
+		text = joined(joined(NULL, o->pids ? "process id '" : "thread id '"),
+			      o->pids ? o->pids : o->tids);
+	else if (o->cpus)
+		text = joined(joined(NULL, "'CPU(s) "), o->cpus);
+	else
+		text = joined(NULL, o->all_cpus ? "'system wide" : "'");
+	if (!stat_opts_has_target(o))
+		for (char *const *arg = o->command; *arg; arg++)
+			text = joined(joined(text, arg == o->command ? "" : " "), *arg);
+	text = joined(text, "'");
 	if (o->cgroup)
-		sprintf(text + strlen(text), " in cgroup '%s'", o->cgroup);
-	free(command);
+		text = joined(joined(joined(text, " in cgroup '"), o->cgroup), "'");
 	st->target = text;
 }
 

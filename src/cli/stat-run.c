@@ -200,7 +200,7 @@ static void on_time(struct stat_job *st, struct wait *w)
 		set_enabled(st, true);
 		w->enable = NEVER;
 	}
-	if (now >= w->interval) {
+	if (w->interval_ns && now >= w->interval) {
 		print_interval(st, w, now);
 		/* The next multiple of the interval that is still to come. */
 		w->interval += ((now - w->interval) / w->interval_ns + 1) * w->interval_ns;
