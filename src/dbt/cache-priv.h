@@ -62,12 +62,6 @@ struct block_frag {
 struct block_window {
 	u16 begin, end; /* from block->code */
 	u16 mask;
-	u16 kind; /* enum window_kind */
-};
-
-enum window_kind {
-	WINDOW_SPILL, /* restoring the registers gives the state before the instruction */
-	WINDOW_RET_STORE, /* the write to the stack that only we do: rax is where the guest returns to */
 };
 
 /* From this offset of the code on, the instructions [restart, upto) have been added to the meter. */
@@ -103,9 +97,14 @@ struct dbt_exit {
 };
 
 /*
- * A place that a lookup may jump to without knowing that it is the right one. It compares rax with
- * the word at cache offset `word` and goes to the next entry of the same table index, at last to the
- * miss path, if they differ. To kill an entry is to store a value there that no pc equals.
+ * What a lookup finds for a guest pc.
+ *
+ * TABLE_JUMP: a place that a jump goes to without knowing that it is the right one. It compares rax with
+ * the word at cache offset `word` and goes on to the next entry of the same table index, at last to the
+ * miss path, if they differ. To kill it is to store a value there that no pc equals.
+ *
+ * TABLE_RET: where a native return goes to; the thread's table holds the pc too, and is looked at before.
+ * To kill it is to take it out of the threads' tables.
  */
 struct dbt_entry {
 	u64 pc;
@@ -126,8 +125,24 @@ enum entry_table {
 	TABLES,
 };
 
-#define TABLE_SIZE      65536u /* indexed by the low 16 bits of the guest pc */
-#define TABLE_GS(table) (DBT_TABLES_AT + (table) * (DBT_TABLES_SIZE / 2))
+#define TABLE_SIZE    65536u        /* indexed by 16 bits of the guest pc; see table_index() */
+#define TABLE_JUMP_GS DBT_TABLES_AT /* of each thread: u64 code addresses, 0 none */
+#define TABLE_RET_GS  (DBT_TABLES_AT + TABLE_SIZE * 8) /* struct ret_slot */
+
+/*
+ * A return is looked up in the slot of its index and in the one after it. The pc is negated, so that it
+ * can be compared by adding; 1 is the pc of nothing (0 would be that of 0).
+ */
+struct ret_slot {
+	u64 minus_pc;
+	u64 code; /* address of a TABLE_RET entry's code */
+};
+
+#define RET_SLOT_FREE 1ull
+
+_Static_assert(TABLE_RET_GS - DBT_TABLES_AT + (TABLE_SIZE + 1) * sizeof(struct ret_slot) <=
+		       DBT_TABLES_SIZE,
+	       "the tables of a thread have room");
 
 #define ENTRY_DEAD_WORD 0x8000000000000000ull /* not canonical, so no pc */
 
@@ -222,14 +237,25 @@ struct dbt_cache {
 	u64 meta_filled;
 
 	struct dbt_exit miss[TABLES];
-	u32 exit_code;         /* cache offset of the jump to dbt_exit() */
+	u32 exit_code; /* cache offset of the jump to dbt_exit() */
+	u32 ret_code;  /* every return ends here; see emit_ret_code() */
+	u32 ret_store; /* in it: the store that a read-only stack refuses */
+	u32 ret_end;
+	u8 index_shift[TABLES];
 	u32 miss_code[TABLES]; /* cache offsets of the miss paths */
 	u32 miss_call_code;    /* the same for an indirect call: pushes ret_to first */
+	u32 enter_ret_code;    /* the same for a return entry */
 	u32 enter_jump_code; /* from C to the guest pc t->miss_pc through the table entry t->jump_pc */
 	struct dbt_stats stats;
 };
 
 extern struct dbt_cache cache;
+
+/* Which slot of a table is the pc's. Targets are apart, so low bits would be wasted on one index. */
+static inline u32 table_index(u32 table, u64 pc)
+{
+	return (u32)(pc >> cache.index_shift[table]) & (TABLE_SIZE - 1);
+}
 
 static inline void *meta_at(meta_ref ref)
 {
@@ -277,6 +303,9 @@ struct code_page *page_find(u64 number);
 struct code_page *page_get(u64 number);
 void entry_add(struct dbt_entry *e);
 struct dbt_entry *entry_find(enum entry_table table, u64 pc);
+void thread_tables_clear(struct dbt_thread *t);
+/* The thread's next lookup of e->pc finds it, or for TABLE_JUMP those before it in its chain. */
+void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
 
 /* exec.c */
 const struct exec_range *exec_find(u64 pc);

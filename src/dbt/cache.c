@@ -271,18 +271,60 @@ struct dbt_block *block_by_code(u64 pc)
 	return NULL;
 }
 
-static u32 table_index(u64 pc)
+static u64 *jump_table(struct dbt_thread *t)
 {
-	return pc & (TABLE_SIZE - 1);
+	return (u64 *)((char *)t + TABLE_JUMP_GS);
+}
+
+static struct ret_slot *ret_table(struct dbt_thread *t)
+{
+	return (struct ret_slot *)((char *)t + TABLE_RET_GS);
+}
+
+void thread_tables_clear(struct dbt_thread *t)
+{
+	drop((char *)t + DBT_TABLES_AT, DBT_TABLES_SIZE);
+	ret_table(t)[0].minus_pc = ret_table(t)[1].minus_pc = RET_SLOT_FREE;
+}
+
+void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e)
+{
+	u32 i = table_index(e->table, e->pc);
+	struct ret_slot *slot;
+
+	if (e->table == TABLE_JUMP) {
+		jump_table(t)[i] = code_addr(cache.tables[TABLE_JUMP][i]->code);
+		return;
+	}
+	slot = &ret_table(t)[i];
+	if (slot->minus_pc == -e->pc)
+		return;
+	slot[1] = slot[0];
+	slot->code = code_addr(e->code);
+	slot->minus_pc = -e->pc;
+}
+
+/* A thread that has just compared the pc may still get to the code: it is inside a dying block then. */
+static void ret_forget(const struct dbt_entry *e)
+{
+	for (struct dbt_thread *t = cache.threads.next; t != &cache.threads; t = t->next) {
+		struct ret_slot *slot = &ret_table(t)[table_index(TABLE_RET, e->pc)];
+
+		for (u32 way = 0; way < 2; way++)
+			if (slot[way].minus_pc == -e->pc)
+				__atomic_store_n(&slot[way].minus_pc, RET_SLOT_FREE,
+						 __ATOMIC_RELEASE);
+	}
 }
 
 /* Becomes the first of its chain. Threads learn of it when they miss, each for its own table. */
 void entry_add(struct dbt_entry *e)
 {
-	struct dbt_entry **head = &cache.tables[e->table][table_index(e->pc)];
+	struct dbt_entry **head = &cache.tables[e->table][table_index(e->table, e->pc)];
 
 	e->next = *head;
-	arch_patch(e->link, e->next ? e->next->code : cache.miss_code[e->table]);
+	if (e->link)
+		arch_patch(e->link, e->next ? e->next->code : cache.miss_code[e->table]);
 	*head = e;
 	e->sibling = e->block->entries;
 	e->block->entries = e;
@@ -290,7 +332,7 @@ void entry_add(struct dbt_entry *e)
 
 struct dbt_entry *entry_find(enum entry_table table, u64 pc)
 {
-	struct dbt_entry *e = cache.tables[table][table_index(pc)];
+	struct dbt_entry *e = cache.tables[table][table_index(table, pc)];
 
 	while (e && e->pc != pc)
 		e = e->next;
@@ -303,18 +345,23 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc)
  */
 static void entry_kill(struct dbt_entry *e)
 {
-	struct dbt_entry *pred = cache.tables[e->table][table_index(e->pc)];
+	struct dbt_entry **head = &cache.tables[e->table][table_index(e->table, e->pc)];
+	struct dbt_entry *pred = *head;
 
-	__atomic_store_n((u64 *)code_at(e->word), ENTRY_DEAD_WORD, __ATOMIC_RELEASE);
 	e->dead = true;
+	if (e->word)
+		__atomic_store_n((u64 *)code_at(e->word), ENTRY_DEAD_WORD, __ATOMIC_RELEASE);
+	else
+		ret_forget(e);
 	if (pred == e) {
-		cache.tables[e->table][table_index(e->pc)] = e->next;
+		*head = e->next;
 		return;
 	}
 	while (pred->next != e)
 		pred = pred->next;
 	pred->next = e->next;
-	arch_patch(pred->link, e->next ? e->next->code : cache.miss_code[e->table]);
+	if (pred->link)
+		arch_patch(pred->link, e->next ? e->next->code : cache.miss_code[e->table]);
 }
 
 /*

@@ -77,7 +77,7 @@ static void check_entries(void)
 	for (u32 table = 0; table < TABLES; table++) {
 		for (u32 i = 0; i < TABLE_SIZE; i++) {
 			for (const struct dbt_entry *e = cache.tables[table][i]; e; e = e->next) {
-				CHECK((e->pc & (TABLE_SIZE - 1)) == i);
+				CHECK(table_index(table, e->pc) == i);
 				CHECK(e->table == table && !e->dead);
 				CHECK(!(e->block->flags & BLOCK_DEAD));
 				CHECK((e->link & 7) <= 4);

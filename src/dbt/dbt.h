@@ -27,7 +27,7 @@
  */
 #define DBT_METER_BELOW 0x10000
 #define DBT_TABLES_AT   0x10000 /* so the runtime's own part of the block ends here */
-#define DBT_TABLES_SIZE 0x100000
+#define DBT_TABLES_SIZE 0x181000
 #define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_TABLES_AT + DBT_TABLES_SIZE)
 
 /* Instrumentation mask: a property of the whole code cache. */
@@ -39,6 +39,8 @@
 #define DBT_VIRTUAL_TIME   BIT(0) /* rdtsc and rdtscp stop with DBT_RDTSC, DBT_RDTSCP */
 #define DBT_VIRTUAL_RANDOM BIT(1) /* rdrand and rdseed stop with DBT_RDRAND */
 #define DBT_CHECKS         BIT(2) /* dbt_check() at every safe point; slow */
+
+#define DBT_BASELINE BIT(3) /* our own code uses nothing that not every x86-64 has */
 
 /* Guest registers, in encoding order: rax rcx rdx rbx rsp rbp rsi rdi r8 .. r15. */
 struct dbt_regs {

@@ -1,6 +1,5 @@
 /* dbt_run(): finds or makes the block to go on with, enters the cache, and sees why it was left. */
 #include "dbt/cache-priv.h"
-#include "sys/string.h"
 
 #define NO_EXIT 0xff
 
@@ -11,24 +10,6 @@ struct left {
 	enum exit_kind kind;
 };
 
-static u64 *thread_table(struct dbt_thread *t, enum entry_table table)
-{
-	return (u64 *)((char *)t + TABLE_GS(table));
-}
-
-static u64 *thread_slot(struct dbt_thread *t, enum entry_table table, u64 pc)
-{
-	return &thread_table(t, table)[pc & (TABLE_SIZE - 1)];
-}
-
-/* The thread's next lookup of @pc finds @e, or those before it in its chain. */
-static void fill_slot(struct dbt_thread *t, const struct dbt_entry *e)
-{
-	struct dbt_entry *head = cache.tables[e->table][e->pc & (TABLE_SIZE - 1)];
-
-	*thread_slot(t, (enum entry_table)e->table, e->pc) = code_addr(head->code);
-}
-
 /* With the lock: what has to be done before the thread may use the cache. */
 static void catch_up(struct dbt_thread *t)
 {
@@ -37,8 +18,7 @@ static void catch_up(struct dbt_thread *t)
 	if (!cache_has_room())
 		flush_all(t);
 	if (t->epoch != cache.epoch) {
-		if (t->epoch)
-			memset((char *)t + DBT_TABLES_AT, 0, DBT_TABLES_SIZE);
+		thread_tables_clear(t);
 		t->epoch = cache.epoch;
 	}
 }
@@ -70,10 +50,10 @@ static bool prepare(struct dbt_thread *t, const struct left *left)
 	exit = left->epoch == cache.epoch ? left->exit : NULL;
 	if (left->kind == EXIT_RET_MISS && (e = entry_find(TABLE_RET, pc)) != NULL) {
 		/* Enter by the return point itself, so that its block need not be made. */
-		fill_slot(t, e);
+		thread_table_fill(t, e);
 		t->miss_pc = pc;
 		t->jump_pc = code_addr(e->code);
-		t->enter_pc = code_addr(cache.enter_jump_code);
+		t->enter_pc = code_addr(cache.enter_ret_code);
 		return true;
 	}
 	b = block_for(pc, left->kind, &t->stop_addr);
@@ -87,7 +67,7 @@ static bool prepare(struct dbt_thread *t, const struct left *left)
 		else if (left->kind == EXIT_RET_MISS)
 			e = arch_entry(b, TABLE_RET);
 		if (e)
-			fill_slot(t, e);
+			thread_table_fill(t, e);
 	}
 	t->enter_pc = code_addr(b->code);
 	return true;

@@ -7,10 +7,10 @@
  *                      call f.call_entry    S = native return address, and the CPU's predictor knows it
  *                      back: ...
  *   f:                 call_entry: lea rsp,[rsp+8]; push gs:ret_to      S = R, rsp = S: as native
- *   ret                rax = [rsp]; rcx = this thread's return table at rax's low bits
- *                      mov [rsp], rcx; ret  goes to `back`, predicted
- *   back:              mov [rsp-8], rax     S is what it was
- *                      compare rax with R: not equal, next entry of the chain, at last C code
+ *   ret                rax = [rsp]; jmp ret_code, which looks rax up in this thread's return table:
+ *                      not there, C code; else
+ *                      mov [rsp], native; ret                           goes to `back`, predicted
+ *   back:              mov [rsp-8], rax     S is what it was; rax is restored from its spill slot
  *
  * so nothing below rsp is ever written but the slot that the guest's own call or ret used, and that
  * holds again what it should when guest code runs. A call site has one native sequence, wherever it is
@@ -146,15 +146,17 @@ struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc, u16
 	struct dbt_entry *entry = meta_alloc(sizeof(*entry));
 	u8 *over;
 
-	if (table == TABLE_JUMP)
-		emit_call_entry(e);
 	entry->pc = pc;
 	entry->table = (u8)table;
-	entry->code = emit_at(e);
 	if (table == TABLE_RET) {
+		entry->code = emit_at(e);
 		emit4(e, 0x48, 0x89, 0x44, 0x24); /* mov [rsp-8], rax */
 		emit1(e, 0xf8);
+		emit_unspill(e, REG_RAX);
+		return entry;
 	}
+	emit_call_entry(e);
+	entry->code = emit_at(e);
 	if (!live) {
 		entry->word = cold_word(pc);
 		emit_rip_op(e, 0x3b, REG_RAX, entry->word); /* cmp rax, [pc] */
@@ -364,24 +366,24 @@ void branch_sides_finish(struct build *b)
 	}
 }
 
-static void note_window(struct build *b, const u8 *begin, const u8 *end, u16 mask, u32 kind)
+static void note_window(struct build *b, const u8 *begin, const u8 *end, u16 mask)
 {
 	struct block_window *w = &b->windows[b->nr_windows++];
 	const u8 *code = code_at(b->block->code);
 
 	CHECK(b->nr_windows <= BLOCK_WINDOWS_MAX);
-	*w = (struct block_window){(u16)(begin - code), (u16)(end - code), mask, (u16)kind};
+	*w = (struct block_window){(u16)(begin - code), (u16)(end - code), mask};
 }
 
 #define RAX_RCX ((u16)(BIT(REG_RAX) | BIT(REG_RCX)))
 
-/* rcx = what @table says of the pc in rax; 0 if it says nothing. */
-static void emit_lookup(struct emit *e, enum entry_table table)
+/* rcx = what the jump table says of the pc in rax; 0 if it says nothing. */
+static void emit_lookup(struct emit *e)
 {
-	emit3(e, 0x0f, 0xb7, 0xc8); /* movzx ecx, ax */
+	emit_index(e, REG_RCX, TABLE_JUMP);
 	emit4(e, 0x65, 0x48, 0x8b, 0x0c);
 	emit1(e, 0xcd); /* mov rcx, gs:[rcx * 8 + table] */
-	emit_u32(e, TABLE_GS(table));
+	emit_u32(e, TABLE_JUMP_GS);
 }
 
 /* Spills rax and rcx and loads the target of an indirect branch; returns where that begins. */
@@ -456,7 +458,7 @@ void branch_call(struct build *b, u32 index)
 	emit_push_word(&b->e, next);
 	if (checked) {
 		emit_jmp(&b->e, cache.miss_code[TABLE_JUMP]);
-		note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
+		note_window(b, begin, b->e.p, RAX_RCX);
 		return;
 	}
 	emit_pop_gs(&b->e, GS(ret_to));
@@ -468,20 +470,20 @@ void branch_call(struct build *b, u32 index)
 	miss = b->e.p;
 	emit_jmp(&b->e, cache.miss_call_code);
 	emit3(&b->e, 0x90, 0x90, 0x90);
-	emit_lookup(&b->e, TABLE_JUMP);
+	emit_lookup(&b->e);
 	emit2(&b->e, 0xe3, 0);
 	jrcxz = b->e.p;
 	jrcxz[-1] = (u8)(miss - jrcxz);
 	emit4(&b->e, 0x48, 0x8d, 0x49, (u8)-JUMP_ENTRY_CALL_BYTES); /* lea rcx, [rcx - 13] */
 	emit2(&b->e, 0xff, 0xd1);                                   /* call rcx */
-	note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
+	note_window(b, begin, b->e.p, RAX_RCX);
 	emit_return_point(b, next, call, index + 1);
 }
 
 /* jmp to the guest pc in rax, by the table. */
 static void emit_jump_rax(struct emit *e)
 {
-	emit_lookup(e, TABLE_JUMP);
+	emit_lookup(e);
 	emit2(e, 0xe3, 2); /* jrcxz over the jmp */
 	emit2(e, 0xff, 0xe1);
 	emit_jmp(e, cache.miss_code[TABLE_JUMP]);
@@ -489,33 +491,22 @@ static void emit_jump_rax(struct emit *e)
 
 static void emit_ret(struct build *b, const struct plan_insn *i)
 {
-	u8 *begin, *store, *jrcxz;
+	u8 *begin;
 
+	if (!i->d.imm_size && !b->plan.checked) {
+		emit_spill(&b->e, REG_RAX);
+		emit4(&b->e, 0x48, 0x8b, 0x04, 0x24); /* mov rax, [rsp] */
+		emit_jmp(&b->e, cache.ret_code);
+		return;
+	}
 	emit_spill(&b->e, REG_RAX);
 	emit_spill(&b->e, REG_RCX);
 	begin = b->e.p;
-	if (i->d.imm_size || b->plan.checked) {
-		u32 drop = 8 + (i->d.imm_size ? (u16)i->d.imm : 0);
-
-		emit4(&b->e, 0x48, 0x8b, 0x04, 0x24); /* mov rax, [rsp] */
-		note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
-		emit4(&b->e, 0x48, 0x8d, 0xa4, 0x24); /* lea rsp, [rsp + disp32] */
-		emit_u32(&b->e, drop);
-		emit_jump_rax(&b->e);
-		return;
-	}
 	emit4(&b->e, 0x48, 0x8b, 0x04, 0x24); /* mov rax, [rsp] */
-	emit_lookup(&b->e, TABLE_RET);
-	emit2(&b->e, 0xe3, 0);
-	jrcxz = b->e.p;
-	note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
-	store = b->e.p;
-	emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
-	emit1(&b->e, 0xc3);
-	note_window(b, store, b->e.p, RAX_RCX, WINDOW_RET_STORE);
-	jrcxz[-1] = (u8)(b->e.p - jrcxz);
-	emit_add_rsp(&b->e, 8);
-	emit_jmp(&b->e, cache.miss_code[TABLE_RET]);
+	note_window(b, begin, b->e.p, RAX_RCX);
+	emit4(&b->e, 0x48, 0x8d, 0xa4, 0x24); /* lea rsp, [rsp + disp32] */
+	emit_u32(&b->e, 8 + (i->d.imm_size ? (u16)i->d.imm : 0));
+	emit_jump_rax(&b->e);
 }
 
 static void emit_virtual(struct build *b, const struct plan_insn *i)
@@ -552,7 +543,7 @@ void branch_end(struct build *b, u32 index)
 	case CF_JMP_IND:
 		begin = emit_target(b, i);
 		emit_jump_rax(&b->e);
-		note_window(b, begin, b->e.p, RAX_RCX, WINDOW_SPILL);
+		note_window(b, begin, b->e.p, RAX_RCX);
 		break;
 	case CF_RET: emit_ret(b, i); break;
 	case CF_SYSCALL: emit_exit_stop(b, EXIT_SYSCALL, next); break;

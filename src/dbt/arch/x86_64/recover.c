@@ -198,25 +198,22 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 		for (u32 reg = 0; reg < 16; reg++)
 			if (w->mask & BIT(reg))
 				t->regs.gpr[reg] = t->spill[reg];
-		if (w->kind == WINDOW_RET_STORE) {
-			/* The guest's stack cannot be written; its ret has read it and needs no more. */
-			t->regs.rip = m->ax;
-			t->regs.gpr[DBT_RSP] += 8;
-			index++;
-		}
 	}
 	meter_correct(t, b, off, index);
 }
 
-static bool in_ret_store(const struct dbt_block *b, u64 pc)
+/*
+ * The guest's stack can be read but not written, so our return cannot be made. The guest's has been
+ * counted and needs no more: go on where it goes.
+ */
+static void finish_ret(struct dbt_thread *t, struct sigcontext_64 *m)
 {
-	u32 off = (u32)(pc - code_addr(b->code));
-
-	for (u32 i = 0; i < b->nr_windows; i++)
-		if (b->windows[i].kind == WINDOW_RET_STORE && off >= b->windows[i].begin &&
-		    off < b->windows[i].end)
-			return true;
-	return false;
+	regs_from(&t->regs, m);
+	t->regs.rip = m->ax;
+	t->regs.gpr[DBT_RSP] += 8;
+	t->regs.gpr[DBT_RAX] = t->spill[DBT_RAX];
+	t->regs.gpr[DBT_RCX] = t->spill[DBT_RCX];
+	t->regs.gpr[DBT_RDX] = t->spill[DBT_RDX];
 }
 
 static enum dbt_where write_fault(struct dbt_thread *t, struct sigcontext_64 *m,
@@ -261,14 +258,14 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 		return DBT_RESUME;
 	if (!dbt_in_cache(pc))
 		return DBT_IN_RUNTIME;
-	/* Code without a block touches nothing but the slot of the stack that was just pushed. */
-	CHECK(b);
-	if (in_ret_store(b, pc)) {
-		rewind_to_insn(t, b, m);
+	if (pc == code_addr(cache.ret_store)) {
+		finish_ret(t, m);
 		redirect(t, m);
 		t->handed = DBT_HANDED_RESUME;
 		return DBT_RESUME;
 	}
+	/* Other code without a block touches nothing but the slot of the stack that was just pushed. */
+	CHECK(b);
 	rewind_to_insn(t, b, m);
 	if (addr == pc)
 		*guest_addr = t->regs.rip;

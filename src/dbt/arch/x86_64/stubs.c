@@ -1,4 +1,4 @@
-/* The cache's own code: miss paths, the way in through an entry, entries made after their block. */
+/* The cache's own code: returns, miss paths, the way in through an entry, entries made after their block. */
 #include "dbt/arch/x86_64/branch-priv.h"
 #include "dbt/arch/x86_64/offsets-priv.h"
 
@@ -17,10 +17,62 @@ void arch_patch(u32 patch, u32 target)
 	__atomic_store_n(p, target - (patch + 4), __ATOMIC_RELEASE);
 }
 
+/*
+ * The common end of all returns: rax is the guest's return address, its own value spilled; rsp still
+ * points at it. One copy, because what the CPU predicts a return by is its call, not its address.
+ */
+static void emit_ret_code(struct emit *e)
+{
+	u8 *found[2];
+
+	cache.ret_code = emit_at(e);
+	emit_spill(e, REG_RCX);
+	emit_spill(e, REG_RDX);
+	emit_index(e, REG_RDX, TABLE_RET);
+	emit3(e, 0x8d, 0x14, 0x12); /* lea edx, [rdx + rdx]: slots are 16 bytes */
+	for (u32 way = 0; way < 2; way++) {
+		emit4(e, 0x65, 0x48, 0x8b, 0x0c); /* mov rcx, gs:[rdx * 8 + slot.minus_pc] */
+		emit1(e, 0xd5);
+		emit_u32(e, TABLE_RET_GS + way * 16);
+		emit4(e, 0x48, 0x8d, 0x0c, 0x01); /* lea rcx, [rcx + rax] */
+		emit2(e, 0xe3, 0);                /* jrcxz */
+		found[way] = e->p;
+	}
+	emit_unspill(e, REG_RDX);
+	emit_add_rsp(e, 8);
+	emit_jmp(e, cache.miss_code[TABLE_RET]);
+	found[1][-1] = (u8)(e->p - found[1]);
+	emit4(e, 0x65, 0x48, 0x8b, 0x14); /* mov rdx, gs:[rdx * 8 + second.code] */
+	emit1(e, 0xd5);
+	emit_u32(e, TABLE_RET_GS + 24);
+	emit2(e, 0xeb, 9);
+	found[0][-1] = (u8)(e->p - found[0]);
+	emit4(e, 0x65, 0x48, 0x8b, 0x14); /* mov rdx, gs:[rdx * 8 + slot.code] */
+	emit1(e, 0xd5);
+	emit_u32(e, TABLE_RET_GS + 8);
+	cache.ret_store = emit_at(e);
+	emit4(e, 0x48, 0x89, 0x14, 0x24); /* mov [rsp], rdx */
+	emit_unspill(e, REG_RDX);
+	emit_unspill(e, REG_RCX);
+	emit1(e, 0xc3);
+	cache.ret_end = emit_at(e);
+}
+
+static bool has_bmi2(void)
+{
+	u32 a = 7, b = 0, c = 0, d = 0;
+
+	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	return b >> 8 & 1;
+}
+
 void arch_init(void)
 {
+	bool bmi2 = !(cache.flags & DBT_BASELINE) && has_bmi2();
 	struct emit e;
 
+	cache.index_shift[TABLE_JUMP] = bmi2 ? 2 : 0;
+	cache.index_shift[TABLE_RET] = bmi2 ? 3 : 0;
 	/* Small exit numbers are the misses'. */
 	meta_alloc(16 * (TABLES + 1));
 	e = cold_begin(256);
@@ -39,11 +91,16 @@ void arch_init(void)
 	emit_push_gs(&e, GS(ret_to));
 	emit_jmp(&e, cache.miss_code[TABLE_JUMP]);
 	cache.enter_jump_code = emit_at(&e);
-	emit_spill(&e, REG_RAX);
 	emit_spill(&e, REG_RCX);
+	cache.enter_ret_code = emit_at(&e);
+	emit_spill(&e, REG_RAX);
 	emit_load_gs(&e, REG_RAX, GS(miss_pc));
 	emit_jmp_gs(&e, GS(jump_pc));
 	CHECK(emit_at(&e) <= cache.code_size);
+
+	e.p = code_at(cache.hot);
+	emit_ret_code(&e);
+	cache.hot = emit_at(&e);
 }
 
 u32 arch_call_entry(struct dbt_block *b)
@@ -56,10 +113,11 @@ u32 arch_call_entry(struct dbt_block *b)
 		cache.full = 1;
 		return 0;
 	}
-	e = cold_begin(32);
+	e.p = code_at(cache.hot);
 	b->call_entry = emit_at(&e);
 	emit_call_entry(&e);
 	emit_jmp(&e, b->code);
+	cache.hot = emit_at(&e);
 	return b->call_entry;
 }
 
@@ -75,10 +133,10 @@ struct dbt_entry *arch_entry(struct dbt_block *b, enum entry_table table)
 		cache.full = 1;
 		return NULL;
 	}
-	e = cold_begin(112);
-	/* cold_word() grows the same way, so the words come to lie below the code. */
+	e.p = code_at(cache.hot);
 	entry = emit_entry(&e, table, b->pc, b->flags & BLOCK_FLAGS_LIVE ? FL_ARITH : 0);
 	emit_jmp(&e, b->code);
+	cache.hot = emit_at(&e);
 	entry->block = b;
 	entry_add(entry);
 	return entry;

@@ -20,8 +20,8 @@ static void emit_copy(struct build *b, const struct plan_insn *i)
 	if (!r.mask)
 		return;
 	CHECK(b->nr_windows < BLOCK_WINDOWS_MAX);
-	b->windows[b->nr_windows++] = (struct block_window){
-		(u16)(r.begin - code), (u16)(r.end - code), r.mask, WINDOW_SPILL};
+	b->windows[b->nr_windows++] = (struct block_window){(u16)(r.begin - code),
+							    (u16)(r.end - code), r.mask};
 }
 
 /* The main line. Afterwards insns[] says where each instruction starts. */
