@@ -91,7 +91,6 @@ void cgroup_enter(struct cgroup *cgroup, struct cpu *cpu)
 
 void cgroup_leave(struct cgroup *cgroup, struct cpu *cpu)
 {
-	cgroup_time_update(cpu);
 	for (; cgroup; cgroup = cgroup->parent) {
 		struct cgroup_cpu *here = &cgroup->cpus[cpu->nr];
 

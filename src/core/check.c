@@ -142,11 +142,16 @@ void core_check(struct core *core)
 {
 	struct event *event;
 	struct task *task;
+	u32 armed = 0;
 
 	list_for_each_entry (event, &core->events, link)
 		check_event(event);
 	list_for_each_entry (task, &core->tasks, link)
 		check_task(task);
-	for (u32 i = 0; i < core->nr_cpus; i++)
+	for (u32 i = 0; i < core->nr_cpus; i++) {
 		check_ctx(core->cpus[i].ctx);
+		for (u32 slot = 0; slot < core->nr_pmus; slot++)
+			armed += core->cpus[i].pmus[slot].mux_armed;
+	}
+	CHECK(armed == core->nr_mux_armed);
 }

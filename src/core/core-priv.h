@@ -137,7 +137,8 @@ struct core {
 	s32 next_type;
 	struct list tasks, events, cgroups;
 	u64 next_id;
-	u32 nr_callchain;     /* originals with CALLCHAIN: FILE-05's EBUSY */
+	u32 nr_callchain; /* originals with CALLCHAIN: FILE-05's EBUSY */
+	u32 nr_mux_armed;
 	u64 timer;            /* what ops->timer() was last told */
 	bool pending_disable; /* some event has it set */
 	struct task *opener;  /* during event_init() */
@@ -243,6 +244,7 @@ void task_put(struct task *task);
 bool cgroup_active(const struct cgroup *cgroup, const struct cpu *cpu);
 void cgroup_time_update(struct cpu *cpu);
 void cgroup_enter(struct cgroup *cgroup, struct cpu *cpu);
+/* The time of the CPU's context, and with it its cgroups', is up to date. */
 void cgroup_leave(struct cgroup *cgroup, struct cpu *cpu);
 /* Makes pmu_cgroup()'s memory; false: no memory. */
 bool must_check cgroup_alloc_data(struct cgroup *cgroup, struct pmu *pmu, u32 cpu);

@@ -176,13 +176,13 @@ void event_free(struct event *event)
 {
 	struct core *core = event->core;
 
-	CHECK(!event->in_ctx && list_empty(&event->children) && list_empty(&event->siblings));
+	CHECK(!event->in_ctx && !event->owner);
+	CHECK(list_empty(&event->children) && list_empty(&event->siblings));
 	if (event->pmu->destroy)
 		event->pmu->destroy(event);
 	if (!event->parent && event->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
 		core->nr_callchain--;
 	exclusive_leave(event);
-	event_disown(event);
 	buffer_detach(event);
 	if (core->ops->event_free)
 		core->ops->event_free(core->ctx, event);
@@ -265,10 +265,8 @@ void event_enable(struct event *event)
 
 	if (event->state >= EVENT_INACTIVE || event->state < EVENT_ERROR || !event->in_ctx)
 		return;
-	/* ERROR is left here and nowhere else [GRP-08]; what follows may well lead back to it. */
-	if (event->state == EVENT_ERROR)
-		event->state = EVENT_OFF;
 	ctx_time_update(ctx);
+	/* ERROR is left here and by exec [GRP-08]; what follows may well lead back to it. */
 	event_set_state(event, EVENT_INACTIVE);
 	if (!(ctx->is_active & CTX_ALL) || !event_filter_match(event))
 		return;

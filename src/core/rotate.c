@@ -30,6 +30,7 @@ void mux_start(struct cpu *cpu, struct pmu *pmu)
 	if (timer->mux_armed || pmu->class == PMU_SOFTWARE)
 		return;
 	timer->mux_armed = true;
+	cpu->core->nr_mux_armed++;
 	mux_forward(timer, pmu, core_clock(cpu->core));
 }
 
@@ -37,7 +38,8 @@ void timer_update(struct core *core)
 {
 	u64 next = CORE_NO_TIMER;
 
-	for (u32 i = 0; i < core->nr_cpus; i++)
+	/* Every call ends here, and on most machines nobody ever waits. */
+	for (u32 i = 0; core->nr_mux_armed && i < core->nr_cpus; i++)
 		for (u32 slot = 0; slot < core->nr_pmus; slot++) {
 			const struct cpu_pmu *timer = &core->cpus[i].pmus[slot];
 
@@ -160,6 +162,7 @@ static void timer_fire(struct cpu *cpu, struct pmu *pmu, u64 now)
 		return;
 	if (!cpu_needs_rotation(cpu, pmu)) {
 		timer->mux_armed = false;
+		cpu->core->nr_mux_armed--;
 		return;
 	}
 	cpu_rotate(cpu, pmu);
@@ -171,7 +174,7 @@ void core_timer_run(struct core *core)
 	u64 now = core_clock(core);
 	struct pmu *pmu;
 
-	for (u32 i = 0; i < core->nr_cpus; i++)
+	for (u32 i = 0; core->nr_mux_armed && i < core->nr_cpus; i++)
 		list_for_each_entry (pmu, &core->pmus, link)
 			timer_fire(&core->cpus[i], pmu, now);
 	core_settle(core);

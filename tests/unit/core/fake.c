@@ -157,7 +157,14 @@ static int hw_init(struct event *event)
 
 	if (event->attr.type != (u32)event->pmu->type)
 		return -ENOENT;
+	if (!hw->init_err)
+		hw->inits++;
 	return hw->init_err;
+}
+
+static void hw_destroy(struct event *event)
+{
+	fake_pmu(event->pmu)->destroys++;
 }
 
 static u64 hw_raw(struct event *event)
@@ -295,6 +302,7 @@ struct fake *fake_new(u32 counters)
 		.type = -1,
 		.class = PMU_HARDWARE,
 		.event_init = hw_init,
+		.destroy = hw_destroy,
 		.add = hw_add,
 		.del = hw_del,
 		.start = hw_start,
@@ -321,6 +329,8 @@ void fake_free(struct fake *f)
 {
 	core_check(f->core);
 	core_free(f->core);
+	/* Whatever happened to an event, its driver heard of the end, once. */
+	CHECK(f->hw.inits == f->hw.destroys);
 	software_pmu_free(f->software);
 	free(f);
 }

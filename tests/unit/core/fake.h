@@ -33,7 +33,7 @@ struct fake_pmu {
 	struct pmu pmu;
 	u32 counters;
 	bool in_txn, txn_bad;
-	u32 adds, dels, txns, cancels;
+	u32 adds, dels, txns, cancels, inits, destroys;
 	int init_err; /* not 0: event_init's answer */
 	u64 taken;    /* by somebody else */
 	bool cpu_bad; /* add() fails whatever */

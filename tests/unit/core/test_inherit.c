@@ -179,6 +179,30 @@ TEST(groups_keep_their_shape)
 	fake_free(f);
 }
 
+/* As many members as the parent's, but not of the same history: the kernel does not compare deeper. */
+TEST(a_member_that_came_and_went)
+{
+	struct pe_attr attr = inheriting();
+	int leader, late;
+
+	f = fake_new(4);
+	attr.read_format = PERF_FORMAT_GROUP;
+	leader = open_attr(attr, -1);
+	open_attr(attr, leader);
+	fake_fork(f, 100, 101, false);
+	late = open_attr(attr, leader);
+	fake_close(f, late);
+	EXPECT_EQ(fake_read(f, leader), -ECHILD);
+	fake_exit(f, 101);
+	EXPECT_EQ(fake_read(f, leader), 24);
+	/* Before the fork it does not matter. */
+	late = open_attr(attr, leader);
+	fake_close(f, late);
+	fake_fork(f, 100, 102, false);
+	EXPECT_EQ(fake_read(f, leader), 24);
+	fake_free(f);
+}
+
 /* A child's group that lost a member the parent got back has the number, not the shape. */
 TEST(group_generation)
 {

@@ -161,6 +161,28 @@ TEST(a_clock_that_goes_back_adds_nothing)
 	fake_free(f);
 }
 
+/* Nor when it went back while the task was off its CPU. */
+TEST(a_clock_that_goes_back_between_two_runs)
+{
+	struct fake_task *t;
+	int fd;
+
+	f = fake_new(4);
+	t = fake_task(f, 100);
+	fd = open_as(ENABLED | RUNNING, false, -1);
+	fake_advance(f, 1000);
+	task_sched_out(t->task);
+	t->cpu_time -= 500;
+	task_sched_in(t->task, 0);
+	fake_advance(f, 300);
+	fake_read(f, fd);
+	EXPECT_EQ(f->words[1], 1000);
+	fake_advance(f, 300);
+	fake_read(f, fd);
+	EXPECT_EQ(f->words[1], 1100);
+	fake_free(f);
+}
+
 /* Bound to one CPU: enabled everywhere, running there [CALL-03]. */
 TEST(task_event_on_one_cpu)
 {
@@ -435,6 +457,10 @@ TEST(user_page)
 	fake_ioctl(f, fd, PERF_EVENT_IOC_RESET, 0);
 	EXPECT_EQ(page.offset, 0);
 	/* Mapped without data: poll has nothing to say, and no hang-up [OVF-03]. */
+	EXPECT_EQ(event_poll(event), 0);
+	/* What it was woken for is told once [OVF-02]. */
+	event->buffer->poll = POLLIN;
+	EXPECT_EQ(event_poll(event), POLLIN);
 	EXPECT_EQ(event_poll(event), 0);
 	EXPECT_EQ(event_map(event, 4096, 0, true, true, NULL), 0);
 	EXPECT_EQ(event_map(event, 2 * 4096, 0, true, true, NULL), -EINVAL);

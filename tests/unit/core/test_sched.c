@@ -236,6 +236,63 @@ TEST(order_of_the_four_classes)
 	fake_free(f);
 }
 
+/* A task with pinned groups that comes to a CPU finds its flexible groups in the way, and off they go. */
+TEST(pinned_task_comes_to_a_busy_cpu)
+{
+	struct task *task;
+	int cpu, own;
+
+	f = fake_new(1);
+	task = fake_task(f, 100)->task;
+	own = open_one(pinned(), 0, -1, -1);
+	task_sched_out(task);
+	cpu = open_one(0, -1, 0, -1);
+	EXPECT_EQ(fake_event(f, cpu)->state, EVENT_ACTIVE);
+	task_sched_in(task, 0);
+	EXPECT_EQ(fake_event(f, own)->state, EVENT_ACTIVE);
+	EXPECT_EQ(fake_event(f, cpu)->state, EVENT_INACTIVE);
+	core_check(f->core);
+	fake_free(f);
+}
+
+/* One that is off takes no turn, though it stands first. */
+TEST(rotation_passes_over_who_is_off)
+{
+	int off, a, b;
+
+	f = fake_new(1);
+	off = open_one((struct pe_attr){.disabled = 1}.flags, 0, -1, -1);
+	a = open_one(0, 0, -1, -1);
+	b = open_one(0, 0, -1, -1);
+	fake_advance(f, 10 * TICK);
+	fake_read(f, a);
+	EXPECT_EQ(f->words[2], 5 * TICK);
+	fake_read(f, b);
+	EXPECT_EQ(f->words[2], 5 * TICK);
+	fake_read(f, off);
+	EXPECT_EQ(f->words[1], 0);
+	fake_free(f);
+}
+
+/* Switching on a member of a group that waits for its turn does not jump the queue. */
+TEST(member_of_a_waiting_group)
+{
+	int a, leader, member;
+
+	f = fake_new(2);
+	a = open_one(0, 0, -1, -1);
+	leader = open_one(exclusive(), 0, -1, -1);
+	member = open_one((struct pe_attr){.disabled = 1}.flags, 0, -1, leader);
+	EXPECT_EQ(fake_event(f, leader)->state, EVENT_INACTIVE);
+	fake_close(f, a);
+	fake_ioctl(f, member, PERF_EVENT_IOC_ENABLE, 0);
+	EXPECT_EQ(fake_event(f, leader)->state, EVENT_INACTIVE);
+	fake_advance(f, TICK);
+	EXPECT_EQ(fake_event(f, leader)->state, EVENT_ACTIVE);
+	EXPECT_EQ(fake_event(f, member)->state, EVENT_ACTIVE);
+	fake_free(f);
+}
+
 TEST(exclusive_goes_alone)
 {
 	int a, b, c;

@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include "pmu/arm64.h"
+#include "pmu/drivers.h"
 #include "unit/core/fake.h"
 
 /* One row of the truth table: exclude bits as "ukhHG", and what must come out as "012ab". */
@@ -444,6 +445,39 @@ TEST(no_thresholds)
 	setup();
 	EXPECT_EQ(open_arm(0x3f, ARM64_THRESHOLD(1), -1), -EINVAL);
 	teardown();
+}
+
+static u64 no_value(void *ctx, struct task *task, u32 what)
+{
+	(void)ctx, (void)task, (void)what;
+	return 0;
+}
+
+/* What the first PMU that was asked said is no reason for what the one that took the event lacks. */
+TEST(the_reason_is_the_right_pmu_s)
+{
+	static const struct pmu_source source = {.read = no_value, .have = 3};
+	struct cpu_pmu_config cpu_config = {.source = &source};
+	struct pe_attr attr;
+	struct pmu *cpu;
+
+	f = fake_new(1);
+	fake_exit(f, 100);
+	EXPECT_EQ(cpu_pmu_new(f->core, &cpu_config, &cpu), 0);
+	config.value = machine_value;
+	config.counters = 6;
+	EXPECT_EQ(arm64_pmu_new(f->core, &config, &pmu), 0);
+	fake_add_task(f, 100, 100);
+	attr = arm_attr(PERF_COUNT_HW_CPU_CYCLES, 0);
+	attr.type = PERF_TYPE_HARDWARE;
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	attr.sample_period = 1000;
+	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP);
+	EXPECT_CONTAINS(core_reason(f->core), "armv8_pmuv3 cannot sample");
+	fake_free(f);
+	arm64_pmu_free(pmu);
+	cpu_pmu_free(cpu);
+	config = (struct arm64_pmu_config){0};
 }
 
 static void collect(void *arg, const char *path, const char *text)
