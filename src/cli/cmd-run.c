@@ -418,6 +418,13 @@ static int run(int argc, char **argv)
 		}
 		job.child.exec_errno = err;
 	}
+	if (job.child.exec_errno == EBUSY) {
+		command_error(&cmd_run,
+			      "this runs under `anyperf run` already, and one inside another "
+			      "is not supported");
+		signals_release(&signals);
+		return cmd_run.failure;
+	}
 	if (job.child.exec_errno) {
 		child_explain(&job.child, cmd_run.name, job.argv);
 		signals_release(&signals);

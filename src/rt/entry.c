@@ -69,7 +69,7 @@ static void launch(struct startup *s)
 		tree->launch_error = ret < 0 ? ret : -EPERM;
 		if (ret > 0)
 			fmt(tree->launch_text, sizeof(tree->launch_text),
-			    "a %s cannot run under the translator", s->plan.why);
+			    "the translator cannot run it: %s", s->plan.why);
 		if (ret == -EBUSY)
 			str_put(tree->launch_text, sizeof(tree->launch_text),
 				"this is anyperf's own runtime");

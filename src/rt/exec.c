@@ -72,12 +72,12 @@ static const char *privileged(int fd)
 	if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st))
 		return NULL;
 	if (st.stx_mode & 04000 && (long)st.stx_uid != euid)
-		return "setuid";
+		return "setuid program";
 	if ((st.stx_mode & 02010) == 02010 && (long)st.stx_gid != egid)
-		return "setgid";
+		return "setgid program";
 	if (euid && raw_call4(__NR_fgetxattr, fd, (long)"security.capability", (long)caps,
 			      sizeof(caps)) > 0)
-		return "file capabilities";
+		return "program with file capabilities";
 	return NULL;
 }
 
@@ -183,7 +183,7 @@ static int plan_file(int *file, struct exec_plan *plan, const char *script, char
 	case EXEC_ELF32: plan->why = "32-bit program"; return 1;
 	case EXEC_UNKNOWN:
 		/* The kernel may have a handler for it (binfmt_misc), and knows the error if not. */
-		plan->why = "format known to the kernel only";
+		plan->why = "no ELF program and no script";
 		return 1;
 	}
 	plan->why = privileged(fd);
@@ -256,7 +256,7 @@ static int make_plan(int dir, const char *path, int flags, struct exec_plan *pla
 		}
 		if (fd == -EACCES) {
 			/* It may be executed, but not read. */
-			plan->why = "unreadable";
+			plan->why = "unreadable program";
 			return 1;
 		}
 		if (fd < 0)

@@ -9,6 +9,7 @@
 #include "rt/maps.h"
 #include "rt/meter.h"
 #include "rt/mm.h"
+#include "rt/seccomp.h"
 #include "rt/syscall.h"
 #include "rt/window.h"
 #include "sys/fmt.h"
@@ -41,6 +42,7 @@ static bool parse(struct thread *t, const char *path, struct subject *s)
 		{"exe", VIEW_EXE},
 		{"maps", VIEW_MAPS},
 		{"smaps", VIEW_SMAPS},
+		{"status", VIEW_STATUS},
 	};
 	u64 pid;
 	int n;
@@ -80,7 +82,7 @@ static bool parse(struct thread *t, const char *path, struct subject *s)
 	return false;
 }
 
-static const char *const interesting[] = {"exe", "maps", "smaps"};
+static const char *const interesting[] = {"exe", "maps", "smaps", "status"};
 
 /* Makes a relative path that may concern us absolute; true if @path is now worth parsing. */
 static bool resolve(int dir, char *path)
@@ -207,6 +209,40 @@ static void out_put(void *to, const char *s, size_t len)
 	o->used += len;
 }
 
+/* What the kernel says of signals and seccomp is the runtime's; the guest's own is in our tables. */
+static void status_line(struct thread *t, struct out *o, const char *line)
+{
+	u64 ignored = 0, caught = 0;
+	u32 filters = 0;
+	char text[64];
+
+	for (int sig = 1; sig <= SIGNALS; sig++) {
+		u64 handler = t->sighand->act[sig].handler;
+
+		if (handler == (u64)SIG_IGN)
+			ignored |= SIG(sig);
+		else if (handler != (u64)SIG_DFL)
+			caught |= SIG(sig);
+	}
+	for (struct seccomp_filter *f = t->filters; f; f = f->older)
+		filters++;
+	text[0] = '\0';
+	if (str_starts(line, "SigBlk:"))
+		fmt(text, sizeof(text), "SigBlk:\t%016lx", t->sigmask);
+	else if (str_starts(line, "SigIgn:"))
+		fmt(text, sizeof(text), "SigIgn:\t%016lx", ignored);
+	else if (str_starts(line, "SigCgt:"))
+		fmt(text, sizeof(text), "SigCgt:\t%016lx", caught);
+	else if (str_starts(line, "Seccomp:") && t->seccomp_mode)
+		fmt(text, sizeof(text), "Seccomp:\t%u", t->seccomp_mode);
+	else if (str_starts(line, "Seccomp_filters:") && filters)
+		fmt(text, sizeof(text), "Seccomp_filters:\t%u", filters);
+	if (text[0])
+		line = text;
+	out_put(o, line, str_len(line));
+	out_put(o, "\n", 1);
+}
+
 /*
  * A snapshot of maps or smaps. In smaps the attributes of a mapping follow its line, so mappings are
  * left out there but not divided.
@@ -242,7 +278,10 @@ static long snapshot(struct thread *t, struct subject *s, const char *path, u32 
 		w->in[have] = '\0';
 		while ((end = str_chr(line, '\n'))) {
 			*end = '\0';
-			maps_line(&w->view, line);
+			if (s->view == VIEW_STATUS)
+				status_line(t, &w->out, line);
+			else
+				maps_line(&w->view, line);
 			line = end + 1;
 		}
 		have -= (size_t)(line - w->in);
@@ -276,6 +315,11 @@ long guest_open(struct thread *t)
 			break;
 		return call_kernel_with(t, __NR_openat, (u64)AT_FDCWD, (u64)exe, flags,
 					guest_arg(t, at ? 3 : 2), 0, 0);
+	case VIEW_STATUS:
+		/* Of others the kernel's view is the best there is. */
+		if (s.pid != t->proc->pid)
+			break;
+		/* fall through */
 	case VIEW_MAPS:
 	case VIEW_SMAPS:
 		if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_DIRECTORY))

@@ -147,6 +147,9 @@ void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 	const struct dbt_regs *r = &t->dbt.regs;
 
 	signal_block_all();
+	/* A core is the program's. ENOMEM only says that there are holes. */
+	sys_madvise((void *)WINDOW_START, WINDOW_END - WINDOW_START, MADV_DONTDUMP);
+	sys_madvise((void *)window_code_start, window_code_end - window_code_start, MADV_DONTDUMP);
 	sys_rt_sigaction(info->si_signo, &dfl, NULL);
 	if (raw_call4(__NR_rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), info->si_signo,
 		      (long)info))
