@@ -40,7 +40,7 @@ static int open_beside(const char *relative)
 	slash = strrchr(path, '/');
 	if (!slash)
 		return -1;
-	strcpy(slash + 1, relative);
+	snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path), "%s", relative);
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
@@ -205,8 +205,11 @@ int guest_exec(const struct guest_tree *tree, char *const *argv, int session_fd)
 		argc++;
 	v = calloc(argc + CONTROL_ARGS + 2, sizeof(*v));
 	fd = memfd_create("anyperf-control", 0);
-	if (!v || fd < 0)
-		return errno;
+	if (!v || fd < 0) {
+		err = errno;
+		free(v);
+		return err;
+	}
 	snprintf(number, sizeof(number), "%d", fd);
 	v[n++] = (char *)"anyperf-rt";
 	v[n++] = number;

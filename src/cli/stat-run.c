@@ -201,9 +201,10 @@ static void on_time(struct stat_job *st, struct wait *w)
 		w->enable = NEVER;
 	}
 	if (w->interval_ns && now >= w->interval) {
-		print_interval(st, w, now);
 		/* The next multiple of the interval that is still to come. */
-		w->interval += ((now - w->interval) / w->interval_ns + 1) * w->interval_ns;
+		while (w->interval <= now)
+			w->interval += w->interval_ns;
+		print_interval(st, w, now);
 		if (st->opts.interval_count && w->intervals == (u32)st->opts.interval_count)
 			stop(st, w);
 	}
