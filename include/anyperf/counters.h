@@ -6,7 +6,7 @@
  * when the spec's PMU does not count there. Groups are opened as groups in each place.
  *
  * Lifetime: open, then enable/disable/read in any order, then close; the specs and the machine must
- * live as long. Nothing is allocated after opening.
+ * live as long.
  */
 #ifndef ANYPERF_COUNTERS_H
 #define ANYPERF_COUNTERS_H
@@ -84,8 +84,8 @@ AP_API int ap_counters_disable(struct ap_counters *c);
 AP_API int ap_counters_reset(struct ap_counters *c);
 
 /*
- * Reads every cell into the object. A cell that cannot be read keeps its last value and remembers
- * its error. Returns 0, or the first cell's -errno.
+ * Reads every cell into the object. A cell that cannot be read keeps its last value; one in error
+ * state, whose counter was taken away, becomes 0. Returns 0, or the first cell's -errno.
  */
 AP_API int ap_counters_read(struct ap_counters *c);
 
