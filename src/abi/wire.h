@@ -228,8 +228,8 @@ struct wire_view {
 	u32 cpu_model; /* CPUID leaf 1 EAX to show, 0: the CPU's own */
 	u32 counters;  /* general counters to show in CPUID leaf 0xA, 0: none of the leaf */
 	u32 flags;     /* enum wire_view_flags */
-	/* Directory with what is shown in place of /sys/bus/event_source/devices ("devices"),
-	 * /sys/devices/cpu ("devices/cpu") and /proc/sys/kernel/X ("kernel/X"); "" none. */
+	/* A directory that stands in for the root of what is shown: below it /sys/bus/event_source/devices,
+	 * /sys/devices/cpu and files of /proc/sys/kernel. */
 	char root[256];
 };
 

@@ -47,8 +47,8 @@ bool perf_view_path(struct thread *t, const char *path, char *out)
 	static const struct {
 		const char *dir, *shown;
 	} dirs[] = {
-		{"/sys/bus/event_source/devices", "/devices"},
-		{"/sys/devices/cpu", "/devices/cpu"},
+		{"/sys/bus/event_source/devices", "/sys/bus/event_source/devices"},
+		{"/sys/devices/cpu", "/sys/devices/cpu"},
 	};
 	static const char *const kernel[] = {
 		"perf_event_paranoid",
@@ -77,7 +77,7 @@ bool perf_view_path(struct thread *t, const char *path, char *out)
 	rest = below(clean, "/proc/sys/kernel");
 	for (u32 i = 0; rest && rest[0] && i < ARRAY_SIZE(kernel); i++)
 		if (str_eq(rest + 1, kernel[i]))
-			return put(p->view->root, "/kernel", rest, out);
+			return put(p->view->root, "/proc/sys/kernel", rest, out);
 	return false;
 }
 

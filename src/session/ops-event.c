@@ -287,8 +287,10 @@ static struct event *host_fd_event(void *ctx, struct task *caller, int fd)
 	struct carrier *ca;
 
 	(void)caller;
-	if (!s->call || fd != FD_NAMED)
+	if (fd != FD_NAMED)
 		return NULL;
+	if (!s->call)
+		return s->direct_leader;
 	ca = carrier_by_handle(s, call_fd_handle(s->call));
 	return ca ? ca->event : NULL;
 }

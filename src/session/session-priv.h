@@ -170,6 +170,9 @@ struct session {
 	u32 nr_handles, handle_hint;
 	u64 last_token;
 	u32 nr_hung;
+	struct event **direct; /* by handle; NULL: free */
+	u32 nr_direct;
+	struct event *direct_leader; /* of the direct call in progress */
 	struct proc *self_proc;
 	struct thread *self;
 
@@ -262,6 +265,7 @@ void carrier_free(struct carrier *c);
 void card_take(struct carrier *c, struct proc *opener);
 void card_drop(struct carrier *c);
 void cards_publish(struct session *s);
+void direct_release(struct session *s);
 void cards_stale(struct session *s, const struct event *event);
 
 /* view.c: the files that guests see */

@@ -316,6 +316,7 @@ void session_free(struct session *s)
 	list_for_each_entry_safe (p, tmp, &s->procs, link)
 		proc_end(p);
 	bury(s);
+	direct_release(s);
 	if (s->core)
 		core_free(s->core);
 	cpu_pmu_free(s->cpu_pmu);

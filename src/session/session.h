@@ -69,6 +69,27 @@ struct task *session_self(struct session *s);
 int must_check session_find_task(struct session *s, int tid, struct task **task, char *why,
 				 size_t len);
 
+/*
+ * Direct calls: perf_event_open(2), ioctl(2), read(2), close(2) of the session's own process, which is no
+ * guest. Handles are small numbers, like descriptors. Each takes notice of deaths first.
+ */
+struct pe_attr;
+int must_check session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int leader,
+			    u64 flags);
+s64 must_check session_read(struct session *s, int handle, void *buf, size_t len);
+int must_check session_ioctl(struct session *s, int handle, u64 cmd, u64 arg);
+int session_close(struct session *s, int handle);
+
+/*
+ * @pid, a child of the session's process that is about to run a first program (the runtime with
+ * CONTROL_LAUNCH), is a guest from now on: events can be opened on it, and its start is its execve.
+ */
+int must_check session_adopt(struct session *s, int pid);
+
+/* The directory that stands in for the root where a guest looks for PMUs. */
+const char *session_root(const struct session *s);
+const char *session_reason(const struct session *s);
+
 const struct meter_tree *session_tree(const struct session *s);
 
 /*

@@ -1,8 +1,11 @@
 /*
- * The files that guests see in place of the machine's: a directory of this session's own with
- *	devices/		for /sys/bus/event_source/devices: the host's entries, linked, and ours
- *	kernel/perf_event_*	for /proc/sys/kernel
- * Runtimes redirect paths into it; what is not in it they take from the host.
+ * The files that guests see in place of the machine's: a directory of this session's own that looks like
+ * a root, with
+ *	sys/bus/event_source/devices	the host's entries, linked, and ours
+ *	sys/devices/cpu			the same as the bus's cpu
+ *	proc/sys/kernel/perf_event_*	what is in force
+ * Runtimes redirect paths into it; what is not in it they take from the host. For the library, which can
+ * be given another root, the rest of what it reads is linked.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -63,7 +66,7 @@ static int make_device(struct session *s, struct pmu *pmu)
 	char dir[400];
 	struct emit e = {.dir = dir};
 
-	snprintf(dir, sizeof(dir), "%s/devices/%s", s->root, pmu->name);
+	snprintf(dir, sizeof(dir), "%s" HOST_DEVICES "/%s", s->root, pmu->name);
 	if (mkdir(dir, 0755))
 		return -errno;
 	pmu_files(pmu, emit_file, &e);
@@ -82,7 +85,7 @@ static int link_host_devices(struct session *s)
 		if (d->d_name[0] == '.' || pmu_by_name(s->core, d->d_name))
 			continue;
 		snprintf(to, sizeof(to), HOST_DEVICES "/%s", d->d_name);
-		snprintf(from, sizeof(from), "%s/devices/%s", s->root, d->d_name);
+		snprintf(from, sizeof(from), "%s" HOST_DEVICES "/%s", s->root, d->d_name);
 		if (symlink(to, from)) {
 			closedir(dir);
 			return -errno;
@@ -111,9 +114,7 @@ static int make_sysctls(struct session *s)
 	char dir[300], text[32];
 	int err = 0;
 
-	snprintf(dir, sizeof(dir), "%s/kernel", s->root);
-	if (mkdir(dir, 0755))
-		return -errno;
+	snprintf(dir, sizeof(dir), "%s/proc/sys/kernel", s->root);
 	for (size_t i = 0; i < ARRAY_SIZE(files) && !err; i++) {
 		snprintf(text, sizeof(text), "%lld\n", (long long)files[i].value);
 		err = write_file(dir, files[i].name, text);
@@ -121,10 +122,40 @@ static int make_sysctls(struct session *s)
 	return err;
 }
 
+static int make_dirs(struct session *s)
+{
+	static const char *const dirs[] = {
+		"sys",          "sys/bus", "sys/bus/event_source", "sys/bus/event_source/devices",
+		"sys/devices",  "proc",    "proc/sys",             "proc/sys/kernel",
+	};
+	static const struct {
+		const char *name, *to;
+	} links[] = {
+		{"sys/devices/cpu", "../bus/event_source/devices/cpu"},
+		{"sys/devices/system", "/sys/devices/system"},
+		{"sys/kernel", "/sys/kernel"},
+		{"sys/fs", "/sys/fs"},
+		{"proc/self", "/proc/self"},
+		{"proc/cpuinfo", "/proc/cpuinfo"},
+	};
+	char path[400];
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", s->root, dirs[i]);
+		if (mkdir(path, 0755))
+			return -errno;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		snprintf(path, sizeof(path), "%s/%s", s->root, links[i].name);
+		if (symlink(links[i].to, path))
+			return -errno;
+	}
+	return 0;
+}
+
 int view_make(struct session *s, char *why, size_t len)
 {
 	const char *tmp = getenv("XDG_RUNTIME_DIR");
-	char dir[300];
 	int err;
 
 	if (!tmp || tmp[0] != '/' || strlen(tmp) > 150 || access(tmp, W_OK))
@@ -137,8 +168,7 @@ int view_make(struct session *s, char *why, size_t len)
 	}
 	/* Guests may run as another user. */
 	chmod(s->root, 0755);
-	snprintf(dir, sizeof(dir), "%s/devices", s->root);
-	err = mkdir(dir, 0755) ? -errno : 0;
+	err = make_dirs(s);
 	for (struct pmu *pmu = pmu_next(s->core, NULL); pmu && !err; pmu = pmu_next(s->core, pmu))
 		err = make_device(s, pmu);
 	if (!err)
@@ -153,10 +183,10 @@ int view_make(struct session *s, char *why, size_t len)
 	return 0;
 }
 
-/* Three levels deep at most, and nothing of it but what view_make() made: links are not followed. */
+/* A few levels deep, and nothing of it but what view_make() made: links are not followed. */
 static void remove_tree(const char *path, int depth)
 {
-	DIR *dir = depth < 4 ? opendir(path) : NULL;
+	DIR *dir = depth < 8 ? opendir(path) : NULL;
 	struct dirent *d;
 
 	while (dir && (d = readdir(dir))) {

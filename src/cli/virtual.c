@@ -1,0 +1,149 @@
+#include "cli/virtual.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "lib/backend.h"
+#include "session/session.h"
+
+int virtual_open(struct virtual_pmu *v, const struct virtual_opts *opts, char *why, size_t size)
+{
+	struct session_config config = {
+		.ignore_kernel = opts->ignore_kernel,
+		.paranoid = SESSION_PARANOID_HOST,
+		.counters = opts->counters,
+	};
+	int err = guest_tree_open(&v->tree, 0, 64, why, size);
+
+	v->session = NULL;
+	if (err)
+		return err;
+	config.tree_fd = v->tree.fd;
+	err = session_new(&config, &v->session, why, size);
+	if (err)
+		guest_tree_close(&v->tree);
+	return err;
+}
+
+void virtual_close(struct virtual_pmu *v)
+{
+	if (!v->session)
+		return;
+	session_free(v->session);
+	guest_tree_close(&v->tree);
+	v->session = NULL;
+}
+
+static int be_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int leader, u64 flags)
+{
+	struct virtual_pmu *v = be;
+
+	return session_open(v->session, attr, pid, cpu, leader, flags);
+}
+
+static int be_close(void *be, int handle)
+{
+	struct virtual_pmu *v = be;
+
+	return session_close(v->session, handle);
+}
+
+static ssize_t be_read(void *be, int handle, void *buf, size_t len)
+{
+	struct virtual_pmu *v = be;
+
+	return session_read(v->session, handle, buf, len);
+}
+
+static int be_ioctl(void *be, int handle, unsigned long request, unsigned long arg)
+{
+	struct virtual_pmu *v = be;
+
+	return session_ioctl(v->session, handle, request, arg);
+}
+
+/* Rings are for guests and for sampling; who counts here reads. */
+static int be_mmap(void *be, int handle, size_t len, u64 offset, bool writable, void **out)
+{
+	(void)be;
+	(void)handle;
+	(void)len;
+	(void)offset;
+	(void)writable;
+	(void)out;
+	return -EOPNOTSUPP;
+}
+
+static int be_munmap(void *be, void *base, size_t len)
+{
+	(void)be;
+	return munmap(base, len) ? -errno : 0;
+}
+
+static bool be_reason(void *be, char *why, size_t why_len, char *remedy, size_t remedy_len)
+{
+	struct virtual_pmu *v = be;
+	const char *text = session_reason(v->session);
+
+	if (!text[0])
+		return false;
+	snprintf(why, why_len, "%s", text);
+	if (remedy_len)
+		remedy[0] = 0;
+	return true;
+}
+
+static const struct ap__backend_ops virtual_backend = {
+	.name = "session",
+	.open = be_open,
+	.close = be_close,
+	.read = be_read,
+	.ioctl = be_ioctl,
+	.mmap = be_mmap,
+	.munmap = be_munmap,
+	.reason = be_reason,
+};
+
+int virtual_machine(struct virtual_pmu *v, struct ap_machine_opts *opts, struct ap_machine **machine)
+{
+	int err;
+
+	opts->root = session_root(v->session);
+	err = ap_machine_new(machine, opts);
+	if (!err)
+		ap__machine_set_backend(*machine, &virtual_backend, v);
+	return err;
+}
+
+int virtual_exec(void *pmu, char *const *argv)
+{
+	struct virtual_pmu *v = pmu;
+
+	return guest_exec(&v->tree, argv, session_door_fd(v->session));
+}
+
+int virtual_adopt(struct virtual_pmu *v, pid_t pid)
+{
+	return session_adopt(v->session, pid);
+}
+
+int virtual_fd(const struct virtual_pmu *v)
+{
+	return v->session ? session_fd(v->session) : -1;
+}
+
+void virtual_serve(struct virtual_pmu *v)
+{
+	if (v->session)
+		session_run(v->session, 0);
+}
+
+int virtual_failure(struct virtual_pmu *v, const char **text)
+{
+	int err = guest_tree_failure(&v->tree, text);
+
+	v->tree.head->launch_error = 0;
+	return err;
+}

@@ -1,0 +1,153 @@
+/* Calls of the session's own process, without a wire. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/session-priv.h"
+
+static struct event *direct_event(struct session *s, int handle)
+{
+	return handle >= 0 && (u32)handle < s->nr_direct ? s->direct[handle] : NULL;
+}
+
+static int take_handle(struct session *s, struct event *event)
+{
+	struct event **grown;
+	u32 i;
+
+	for (i = 0; i < s->nr_direct && s->direct[i]; i++)
+		;
+	if (i == s->nr_direct) {
+		grown = reallocarray(s->direct, i * 2 + 16, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + i, 0, (i + 16) * sizeof(*grown));
+		s->direct = grown;
+		s->nr_direct = i * 2 + 16;
+	}
+	s->direct[i] = event;
+	return (int)i;
+}
+
+int session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int leader, u64 flags)
+{
+	struct open_call open = {
+		.caller = s->self->task,
+		.attr = attr,
+		.attr_len = sizeof(*attr),
+		.pid = pid,
+		.cpu = cpu,
+		.group_fd = leader < 0 ? -1 : 0,
+		.flags = flags,
+	};
+	int err;
+
+	session_drain(s);
+	s->direct_leader = direct_event(s, leader);
+	err = perf_open(s->core, &open);
+	s->direct_leader = NULL;
+	if (err) {
+		if (open.store_size)
+			attr->size = open.store_size;
+		return err;
+	}
+	err = take_handle(s, open.event);
+	if (err < 0)
+		event_put(open.event);
+	return err;
+}
+
+s64 session_read(struct session *s, int handle, void *buf, size_t len)
+{
+	static u64 words[EVENT_READ_MAX / 8];
+	struct event *event;
+	s64 n;
+
+	session_drain(s);
+	event = direct_event(s, handle);
+	if (!event)
+		return -EBADF;
+	n = event_read(event, words, len);
+	if (n > 0)
+		memcpy(buf, words, (size_t)n);
+	return n;
+}
+
+int session_ioctl(struct session *s, int handle, u64 cmd, u64 arg)
+{
+	struct ioctl_call call = {.caller = s->self->task, .cmd = (u32)cmd, .arg = arg};
+	struct event *event;
+	int err;
+
+	session_drain(s);
+	event = direct_event(s, handle);
+	if (!event)
+		return -EBADF;
+	call.in_len = ioctl_reads(call.cmd);
+	call.in = call.in_len ? (const void *)arg : NULL;
+	if (call.cmd == PERF_EVENT_IOC_SET_OUTPUT) {
+		s->direct_leader = direct_event(s, (int)arg);
+		call.arg = (int)arg < 0 ? (u64)-1 : 0;
+	}
+	err = event_ioctl(event, &call);
+	s->direct_leader = NULL;
+	if (call.out_len)
+		memcpy((u8 *)arg + call.out_at, call.out, call.out_len);
+	cards_publish(s);
+	return err;
+}
+
+int session_close(struct session *s, int handle)
+{
+	struct event *event = direct_event(s, handle);
+
+	if (!event)
+		return -EBADF;
+	s->direct[handle] = NULL;
+	event_put(event);
+	return 0;
+}
+
+void direct_release(struct session *s)
+{
+	for (u32 i = 0; i < s->nr_direct; i++)
+		if (s->direct[i])
+			event_put(s->direct[i]);
+	free(s->direct);
+	s->direct = NULL;
+	s->nr_direct = 0;
+}
+
+int session_adopt(struct session *s, int pid)
+{
+	struct proc *p = proc_new(s, pid);
+	struct thread *th;
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	err = proc_watch_end(p);
+	if (err)
+		goto fail;
+	th = thread_new(p, pid, WIRE_NO_METER);
+	err = th ? thread_need_task(th) : -ENOMEM;
+	if (err)
+		goto fail;
+	p->same_ns = 1;
+	clock_attach(th);
+	s->view->flags |= WIRE_VIEW_LAUNCH;
+	return 0;
+fail:
+	proc_end(p);
+	return err;
+}
+
+const char *session_root(const struct session *s)
+{
+	return s->root;
+}
+
+const char *session_reason(const struct session *s)
+{
+	return core_reason(s->core);
+}
