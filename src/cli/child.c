@@ -16,7 +16,8 @@
  * dies first the child reads the end of the stream and goes too.
  */
 static void __attribute__((noreturn))
-run_child(int gate, char *const *argv, const struct signals *signals)
+run_child(int gate, char *const *argv, const struct signals *signals,
+	  int (*become)(void *arg, char *const *argv), void *arg)
 {
 	int err;
 	char go;
@@ -24,14 +25,26 @@ run_child(int gate, char *const *argv, const struct signals *signals)
 	signals_restore(signals);
 	if (recv(gate, &go, 1, 0) != 1)
 		_exit(0);
-	execvp(argv[0], argv);
-	err = errno;
+	err = become(arg, argv);
 	/* A parent that has gone does not read it; then nobody needs it. */
 	(void)!send(gate, &err, sizeof(err), MSG_NOSIGNAL);
 	_exit(err == ENOENT ? 127 : 126);
 }
 
+static int become_program(void *arg, char *const *argv)
+{
+	(void)arg;
+	execvp(argv[0], argv);
+	return errno;
+}
+
 int child_make(struct child *c, char *const *argv, const struct signals *signals)
+{
+	return child_make_as(c, argv, signals, become_program, NULL);
+}
+
+int child_make_as(struct child *c, char *const *argv, const struct signals *signals,
+		  int (*become)(void *arg, char *const *argv), void *arg)
 {
 	int ends[2];
 
@@ -54,7 +67,7 @@ int child_make(struct child *c, char *const *argv, const struct signals *signals
 	if (!c->pid) {
 		/* Our copy of the parent's end would keep the stream open when the parent dies. */
 		close(ends[0]);
-		run_child(ends[1], argv, signals);
+		run_child(ends[1], argv, signals, become, arg);
 	}
 	c->gate = ends[0];
 	c->other = ends[1];

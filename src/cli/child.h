@@ -29,6 +29,10 @@ struct child {
  */
 must_check int child_make(struct child *c, char *const *argv, const struct signals *signals);
 
+/* The same, becoming the program by @become(@arg, argv), which returns an errno, not by execvp(3). */
+must_check int child_make_as(struct child *c, char *const *argv, const struct signals *signals,
+			     int (*become)(void *arg, char *const *argv), void *arg);
+
 /* Opens the gate. The child may be running, or even gone, when this returns. */
 void child_release(struct child *c);
 

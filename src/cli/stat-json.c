@@ -144,6 +144,12 @@ void stat_print_json(const struct stat_report *r, const struct stat_style *style
 			json_str(&j, NULL, *arg);
 		json_end(&j);
 	}
+	if (style->pmu) {
+		json_object(&j, "pmu");
+		json_str(&j, "used", style->pmu);
+		json_str(&j, "why", style->pmu_why);
+		json_end(&j);
+	}
 	times(&j, r);
 	json_array(&j, "counts");
 	for (u32 u = 0; u < r->nr_units; u++)

@@ -19,6 +19,10 @@ static const char *const default_events[] = {
 	"L1-dcache-prefetches,L1-dcache-prefetch-misses",
 };
 
+/* What the virtual PMU has. */
+static const char virtual_events[] =
+	"task-clock,context-switches,cpu-migrations,page-faults,instructions,branches";
+
 static void *must_alloc(size_t n, size_t size)
 {
 	void *p = calloc(n + !n, size);
@@ -45,9 +49,11 @@ static char *joined(char *text, const char *more)
 	return text;
 }
 
-static char *event_text(const struct stat_opts *opts)
+static char *event_text(const struct stat_job *st)
 {
-	char *text = joined(NULL, opts->events ? opts->events : default_events[0]);
+	const struct stat_opts *opts = &st->opts;
+	const char *usual = st->virtual.session ? virtual_events : default_events[0];
+	char *text = joined(NULL, opts->events ? opts->events : usual);
 
 	for (size_t d = 1; d < ARRAY_SIZE(default_events) && (int)d <= opts->detailed; d++)
 		text = joined(joined(text, ","), default_events[d]);
@@ -95,7 +101,7 @@ static int prepare_events(struct stat_job *st)
 
 	if (st->opts.null_run)
 		return 0;
-	text = event_text(&st->opts);
+	text = event_text(st);
 	rc = ap_specs_parse(&st->specs, st->machine, text, &err);
 	free(text);
 	if (rc) {
@@ -192,6 +198,91 @@ static void log_line(enum ap_log_level level, const char *text, void *data)
 	fprintf(stderr, "anyperf stat: %s\n", text);
 }
 
+/* Is @type one that only a CPU's PMU has? */
+static bool wants_cpu_pmu(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_HW_CACHE ||
+	       attr->type == PERF_TYPE_RAW;
+}
+
+/* Can the kernel not count what is asked, for want of a PMU? Then @err says why. */
+static bool kernel_lacks_pmu(struct stat_job *st, struct ap_error *err)
+{
+	struct ap_specs *specs = NULL;
+	char *text = event_text(st);
+	bool lacks = false;
+
+	if (ap_specs_parse(&specs, st->machine, text, err)) {
+		/* A name that needs the PMU's files, which are not there either. */
+		free(text);
+		return err->cause == AP_CAUSE_UNKNOWN_EVENT &&
+		       ap_event_probe(st->machine, "instructions:u", err) &&
+		       err->cause == AP_CAUSE_NO_PMU;
+	}
+	free(text);
+	for (u32 i = 0; i < ap_specs_count(specs) && !lacks; i++) {
+		struct ap_spec *spec = ap_specs_at(specs, i);
+
+		if (!wants_cpu_pmu(spec->attr))
+			continue;
+		/* One tells for all: there is a PMU or there is none. */
+		lacks = ap_event_probe(st->machine, spec->name, err) &&
+			err->cause == AP_CAUSE_NO_PMU;
+		break;
+	}
+	ap_specs_free(specs);
+	return lacks;
+}
+
+static int use_virtual(struct stat_job *st, struct ap_machine_opts *machine, bool asked)
+{
+	struct virtual_opts opts = {.counters = (u32)st->opts.counters};
+	char why[300];
+
+	if (virtual_open(&st->virtual, &opts, why, sizeof(why))) {
+		if (asked)
+			return command_error(&cmd_stat, "there is no virtual PMU: %s", why);
+		snprintf(st->pmu_why, sizeof(st->pmu_why), "there is no virtual PMU: %s", why);
+		return 0;
+	}
+	if (st->machine)
+		ap_machine_free(st->machine);
+	if (virtual_machine(&st->virtual, machine, &st->machine))
+		return command_error(&cmd_stat, "out of memory");
+	return 0;
+}
+
+/*
+ * The kernel where it can count what is asked, else the virtual PMU, which can count what is started under
+ * it and nothing else.
+ */
+static int choose_pmu(struct stat_job *st, struct ap_machine_opts *machine)
+{
+	const struct stat_opts *o = &st->opts;
+	const char *asked = o->pmu ? o->pmu : "auto";
+	struct ap_error err;
+
+	if (!strcmp(asked, "virtual")) {
+		if (!o->command || stat_opts_has_target(o))
+			return command_error(
+				&cmd_stat,
+				"the virtual PMU counts only what is started under it: give a command, and "
+				"none of -p, -t, -a, -C, -G");
+		snprintf(st->pmu_why, sizeof(st->pmu_why), "asked for by --pmu");
+		return use_virtual(st, machine, true);
+	}
+	if (ap_machine_new(&st->machine, machine))
+		return command_error(&cmd_stat, "out of memory");
+	if (!strcmp(asked, "kernel")) {
+		snprintf(st->pmu_why, sizeof(st->pmu_why), "asked for by --pmu");
+		return 0;
+	}
+	if (o->null_run || !o->command || stat_opts_has_target(o) || !kernel_lacks_pmu(st, &err))
+		return 0;
+	snprintf(st->pmu_why, sizeof(st->pmu_why), "the kernel has no PMU of the CPU here");
+	return use_virtual(st, machine, false);
+}
+
 int stat_prepare(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
@@ -200,8 +291,8 @@ int stat_prepare(struct stat_job *st)
 
 	if (o->verbose > AP_LOG_DEBUG)
 		machine.log_level = AP_LOG_DEBUG;
-	if (ap_machine_new(&st->machine, &machine))
-		return command_error(&cmd_stat, "out of memory");
+	if (choose_pmu(st, &machine))
+		return -1;
 	if (prepare_events(st))
 		return -1;
 	if ((o->pids && parse_pids(st, o->pids, "-p")) ||
@@ -421,5 +512,6 @@ void stat_release(struct stat_job *st)
 	free(st->target);
 	ap_specs_free(st->specs);
 	ap_machine_free(st->machine);
+	virtual_close(&st->virtual);
 	stat_opts_release(&st->opts);
 }

@@ -81,6 +81,12 @@ const struct option stat_option_table[] = {
 	{OPTION_FLAG, 0, "all-user", AT(all_user), .help = "count user mode only, for all events"},
 	{OPTION_FLAG, 0, "all-kernel", AT(all_kernel), .help = "count the kernel only, for all events"},
 
+	{OPTION_STR, 0, "pmu", "auto|kernel|virtual", AT(pmu),
+	 .help = "who counts; by default the kernel where it can, else the virtual PMU",
+	 .more = "The virtual PMU runs COMMAND under a translator that counts what it retires in "
+		 "user mode, exactly. The output says which was used, and why."},
+	{OPTION_INT, 0, "counters", "N", AT(counters), .min = 1, .max = 64,
+	 .help = "give the virtual PMU only N counters"},
 	{OPTION_GROUP, .help = "What to measure, if not only COMMAND"},
 	{OPTION_STR, 'p', "pid", "PIDS", AT(pids), .complete = COMPLETE_PID,
 	 .help = "these processes with all their threads, separated by commas"},
@@ -197,6 +203,9 @@ static int check_together(const struct stat_opts *o)
 	bool tasks = o->pids || o->tids;
 	bool cpus = o->all_cpus || o->cpus;
 
+	if (o->pmu && strcmp(o->pmu, "auto") && strcmp(o->pmu, "kernel") &&
+	    strcmp(o->pmu, "virtual"))
+		return conflict("--pmu is auto, kernel or virtual");
 	if (o->separator && o->json)
 		return conflict("-x and --json are two forms of output; choose one");
 	if (o->all_user && o->all_kernel)

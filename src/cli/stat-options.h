@@ -20,6 +20,8 @@ struct stat_opts {
 	int detailed; /* how many -d */
 	bool null_run;
 	bool all_user, all_kernel;
+	const char *pmu; /* auto, kernel, virtual; NULL: auto */
+	long counters;   /* of the virtual PMU; 0: as many as wanted */
 	bool no_inherit;
 
 	const char *pids, *tids, *cpus, *cgroup;

@@ -11,6 +11,7 @@
 #include "cli/signals.h"
 #include "cli/stat-control.h"
 #include "cli/stat-report.h"
+#include "cli/virtual.h"
 
 struct stat_job {
 	struct stat_opts opts;
@@ -31,7 +32,9 @@ struct stat_job {
 	u64 start_ns; /* CLOCK_MONOTONIC, when the command was let go */
 	bool enabled; /* the counters count, or will from the command's execve on */
 
-	char *target; /* behind "stats for "; owned */
+	struct virtual_pmu virtual; /* session NULL: the kernel counts */
+	char pmu_why[400];          /* why this PMU, a sentence; "" if nobody could wonder */
+	char *target;               /* behind "stats for "; owned */
 	struct stat_style style;
 };
 

@@ -141,10 +141,12 @@ struct stat_style {
 	const char *separator; /* CSV */
 	struct number_style numbers;
 	bool colour;
-	bool table;       /* each run's time */
-	bool csv_summary; /* mark the summary's lines */
-	bool brief_head;  /* intervals: this one comes without the heading */
-	int width;        /* columns to wrap notes at */
+	bool table;          /* each run's time */
+	bool csv_summary;    /* mark the summary's lines */
+	bool brief_head;     /* intervals: this one comes without the heading */
+	int width;           /* columns to wrap notes at */
+	const char *pmu;     /* "kernel" or "virtual": who counted */
+	const char *pmu_why; /* and why; "" says nothing of it in text */
 };
 
 void stat_print_text(const struct stat_report *r, const struct stat_style *style);

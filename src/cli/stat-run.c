@@ -45,7 +45,7 @@ struct wait {
 	bool stopping; /* the end has been asked for */
 };
 
-enum { FD_SIGNALS = 0, FD_CONTROL, FD_FIRST_TASK };
+enum { FD_SIGNALS = 0, FD_CONTROL, FD_SESSION, FD_FIRST_TASK };
 
 static int task_fd(pid_t tid)
 {
@@ -230,7 +230,10 @@ static void wait_for_end(struct stat_job *st, struct wait *w)
 
 		w->fds[FD_CONTROL] = (struct pollfd){.fd = o->control ? st->control.fd : -1,
 						     .events = POLLIN};
+		w->fds[FD_SESSION] = (struct pollfd){.fd = virtual_fd(&st->virtual),
+						     .events = POLLIN};
 		sleep_until(w, earliest(w));
+		virtual_serve(&st->virtual);
 		child_changed = signals_take(&st->signals, st->child.pid);
 		if (st->child.pid && child_changed && child_reap(&st->child, false))
 			break;
@@ -315,10 +318,21 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 	if (o->sync)
 		sync();
 	if (o->command) {
-		int rc = child_make(&st->child, o->command, &st->signals);
+		int rc = st->virtual.session ? child_make_as(&st->child, o->command, &st->signals,
+							     virtual_exec, &st->virtual)
+					     : child_make(&st->child, o->command, &st->signals);
 
 		if (rc)
 			return command_error(&cmd_stat, "cannot make a process: %s", strerror(-rc));
+	}
+	if (st->virtual.session) {
+		int rc = virtual_adopt(&st->virtual, st->child.pid);
+
+		if (rc) {
+			child_abandon(&st->child);
+			return command_error(&cmd_stat, "the command cannot be a guest: %s",
+					     strerror(-rc));
+		}
 	}
 	if (!st->signals.blocked)
 		signals_block(&st->signals);
@@ -335,6 +349,17 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 		return command_error(&cmd_stat, "cannot open a signalfd: %s", strerror(errno));
 	wait_for_end(st, &w);
 	end = now_ns();
+	if (st->virtual.session) {
+		const char *text;
+		int rc = virtual_failure(&st->virtual, &text);
+
+		if (rc && *text) {
+			*failure = 126;
+			return command_error(&cmd_stat, "cannot run '%s': %s", o->command[0], text);
+		}
+		if (rc)
+			st->child.exec_errno = rc;
+	}
 	if (o->command && st->child.exec_errno) {
 		child_explain(&st->child, cmd_stat.name, o->command);
 		*failure = child_exit_status(&st->child);

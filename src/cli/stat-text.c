@@ -250,7 +250,10 @@ void stat_print_text(const struct stat_report *r, const struct stat_style *style
 	fprintf(out, "\n Performance counter stats for %s", r->target);
 	if (r->many)
 		fprintf(out, " (%u runs)", r->runs);
-	fputs(":\n\n", out);
+	fputs(":\n", out);
+	if (*style->pmu_why)
+		fprintf(out, " (%s PMU: %s)\n", style->pmu, style->pmu_why);
+	putc('\n', out);
 	lines(r, style);
 	if (r->nr_events)
 		putc('\n', out);

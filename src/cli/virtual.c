@@ -106,7 +106,8 @@ static const struct ap__backend_ops virtual_backend = {
 	.reason = be_reason,
 };
 
-int virtual_machine(struct virtual_pmu *v, struct ap_machine_opts *opts, struct ap_machine **machine)
+int virtual_machine(struct virtual_pmu *v, struct ap_machine_opts *opts,
+		    struct ap_machine **machine)
 {
 	int err;
 

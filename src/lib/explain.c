@@ -409,7 +409,11 @@ int ap__explain_open(struct ap_machine *m, const struct ap__ask *ask, int e, str
 
 	if (!err)
 		return -e;
-	ap__fail(err, -e, AP_CAUSE_OTHER, "%s", "");
+	/* A backend that knows why is about the event: it has no other rules than those. */
+	ap__fail(err, -e,
+		 e == ENOENT || e == EOPNOTSUPP || e == EINVAL ? AP_CAUSE_UNSUPPORTED
+							       : AP_CAUSE_OTHER,
+		 "%s", "");
 	if (m->ops->reason &&
 	    m->ops->reason(m->be, err->why, sizeof(err->why), err->remedy, sizeof(err->remedy)))
 		return -e;

@@ -19,6 +19,7 @@
 #include "session/session-priv.h"
 
 #define SPIN_NS 20000
+#define LOOK_NS 1000000
 
 /* Who calls from @slot; a thread that the session has not met is believed to be what it says it is. */
 static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot *sl)
@@ -102,7 +103,7 @@ static void heat(struct session *s, struct proc *p, u32 slot, u32 cpu)
 {
 	struct wire_slot *sl = proc_slot(p, slot);
 
-	if (s->nr_cpus < 2 || (u32)sched_getcpu() == cpu)
+	if (s->cooling || s->nr_cpus < 2 || (u32)sched_getcpu() == cpu)
 		return;
 	s->hot_until = session_now() + SPIN_NS;
 	for (u32 i = 0; i < s->nr_hot; i++)
@@ -209,28 +210,27 @@ static bool serve_posted(struct session *s)
 
 /*
  * Recent callers on other CPUs are likely to call again at once: their slots are looked at for some
- * microseconds before the session sleeps. True: something was served.
+ * microseconds, and no longer than LOOK_NS in all, before the session sleeps or goes on to others. No
+ * slot is left believing that it is looked at.
  */
-bool serve_hot(struct session *s)
+void serve_hot(struct session *s)
 {
-	bool any = false;
+	u64 end;
 
 	if (!s->nr_hot)
-		return false;
-	do {
-		if (serve_posted(s))
-			any = true;
-		else
+		return;
+	end = session_now() + LOOK_NS;
+	for (u64 now = 0; s->nr_hot && now < s->hot_until && now < end; now = session_now())
+		if (!serve_posted(s))
 			__builtin_ia32_pause();
-	} while (s->nr_hot && session_now() < s->hot_until);
+	s->cooling = true;
 	for (u32 i = 0; i < s->nr_hot; i++) {
 		struct wire_slot *sl = proc_slot(s->hot[i].proc, s->hot[i].slot);
 
 		__atomic_store_n(&sl->awake, 0, __ATOMIC_RELAXED);
 	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (serve_posted(s))
-		any = true;
+	(void)serve_posted(s);
 	s->nr_hot = 0;
-	return any;
+	s->cooling = false;
 }

@@ -182,6 +182,7 @@ struct session {
 		u32 slot;
 	} hot[HOT_SLOTS];
 	u32 nr_hot;
+	bool cooling; /* about to sleep: nobody becomes hot */
 	u64 hot_until;
 	u32 nr_cpus;
 	bool inherit_seen;
@@ -242,7 +243,7 @@ u64 software_have(void);
 /* serve.c: slots */
 void serve_slot(struct proc *p, u32 slot);
 void serve_forget(struct session *s, struct proc *p);
-bool serve_hot(struct session *s);
+void serve_hot(struct session *s);
 
 /* ops.c, ops-event.c: the calls */
 void op_dispatch(struct call *c);

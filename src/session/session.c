@@ -447,8 +447,6 @@ void session_run(struct session *s, int timeout_ms)
 	struct epoll_event ev[BATCH];
 	int n;
 
-	if (timeout_ms && serve_hot(s))
-		timeout_ms = 0;
 	n = epoll_wait(s->epoll, ev, BATCH, timeout_ms);
 	session_drain(s);
 	for (int i = 0; i < n; i++) {
@@ -466,5 +464,6 @@ void session_run(struct session *s, int timeout_ms)
 		case POLLEE_CARRIER: break;
 		}
 	}
+	serve_hot(s);
 	bury(s);
 }

@@ -125,8 +125,14 @@ static int make_sysctls(struct session *s)
 static int make_dirs(struct session *s)
 {
 	static const char *const dirs[] = {
-		"sys",          "sys/bus", "sys/bus/event_source", "sys/bus/event_source/devices",
-		"sys/devices",  "proc",    "proc/sys",             "proc/sys/kernel",
+		"sys",
+		"sys/bus",
+		"sys/bus/event_source",
+		"sys/bus/event_source/devices",
+		"sys/devices",
+		"proc",
+		"proc/sys",
+		"proc/sys/kernel",
 	};
 	static const struct {
 		const char *name, *to;
