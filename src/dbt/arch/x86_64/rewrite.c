@@ -30,7 +30,7 @@ static u32 tail_offset(const struct insn *d)
 static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, bool drop_gs,
 		      bool plain)
 {
-	u32 fixed = d->rex_off ? d->rex_off : d->opcode_off;
+	u32 fixed = d->rex_off != INSN_ABSENT ? d->rex_off : d->opcode_off;
 
 	for (u32 i = 0; i < d->modrm_off; i++) {
 		u8 b = bytes[i];
@@ -38,7 +38,7 @@ static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, boo
 		/* Legacy prefixes come before REX or VEX, if there is one, else before the opcode. */
 		if (drop_gs && b == 0x65 && i < fixed)
 			continue;
-		if (plain && d->rex_off) {
+		if (plain && d->rex_off != INSN_ABSENT) {
 			if (d->enc == ENC_LEGACY && i == d->rex_off)
 				b &= (u8)~3;
 			else if (d->enc == ENC_EVEX && i == d->rex_off + 1u)
