@@ -323,6 +323,32 @@ void thread_learn_tid(struct thread *th)
 }
 
 /*
+ * The process that WIRE_OP_FORK announced with meter @index for its only thread, and that runs as @pid
+ * but has not said HELLO yet. NULL: none, or it is over.
+ */
+static struct thread *announced(struct session *s, u32 index, pid_t pid, s32 tid)
+{
+	struct thread *th;
+	struct proc *p;
+
+	list_for_each_entry (p, &s->procs, link) {
+		th = p->pid ? NULL : thread_by_meter(p, index);
+		if (!th)
+			continue;
+		p->pid = pid;
+		if (proc_watch_end(p)) {
+			/* Its socket tells the end. */
+			p->pid = 0;
+			return NULL;
+		}
+		p->token = 0;
+		thread_set_tid(th, tid);
+		return th;
+	}
+	return NULL;
+}
+
+/*
  * The guest thread @tid of the session's namespace, connected or not: one that is known, or one whose
  * meter names it. The kernel has the last word on whose thread a tid is.
  */
@@ -351,6 +377,9 @@ struct thread *guest_find(struct session *s, s32 tid)
 			continue;
 		p = proc_by_pid(s, pid);
 		if (!p) {
+			th = announced(s, i, pid, tid);
+			if (th)
+				return th;
 			p = proc_new(s, pid);
 			is_new = true;
 			if (!p)
