@@ -75,6 +75,13 @@ void check_row(const char *row, bool ok, const char *text, const char *fmt, ...)
 /* An exact value; it is the observation. */
 void check_val(const char *row, const char *text, long long got, long long want);
 
+/*
+ * Page faults that an event counted. The virtual PMU's count may have a few more, which the runtime
+ * takes where it executes code for the first time; doc/differences.md. The observation is WANT then.
+ */
+void check_faults(const char *row, const char *text, long long got, long long want);
+bool faults_are(long long got, long long want);
+
 /* A result as 0 or -errno (of try_open, ev_ioctl, ...) against 0 or an errno, which is the observation. */
 void check_err(const char *row, const char *text, long result, int want_errno);
 

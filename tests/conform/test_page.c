@@ -80,7 +80,7 @@ CONFORM(value)
 	touch_pages(8);
 	lock = pg->lock;
 	count_10(fd);
-	check_val("PAGE-04", "index 0: offset is the count", (long long)pg->offset, 10);
+	check_faults("PAGE-04", "index 0: offset is the count", (long long)pg->offset, 10);
 	time = pg->time_enabled;
 	NEED(ev_read(fd, v, sizeof(v)) == 24);
 	CHECK_ROW("PAGE-05", time > 0 && time <= v[1], "time_enabled is that of the last update",
@@ -108,7 +108,7 @@ CONFORM(late_map)
 	touch_pages(10);
 	ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	pg = page_of(fd);
-	check_val("PAGE-04", "mapped after it counted: offset", (long long)pg->offset, 10);
+	check_faults("PAGE-04", "mapped after it counted: offset", (long long)pg->offset, 10);
 	CHECK_ROW("PAGE-05", pg->time_enabled > 0, "mapped after it counted: time_enabled", "%lu",
 		  (u64)pg->time_enabled);
 }
@@ -172,7 +172,7 @@ CONFORM(outlives)
 	touch_pages(8);
 	count_10(fd);
 	close(fd);
-	check_val("PAGE-04", "the page outlives the descriptor", (long long)pg->offset, 10);
+	check_faults("PAGE-04", "the page outlives the descriptor", (long long)pg->offset, 10);
 	munmap((void *)pg, PAGE);
 }
 
@@ -235,6 +235,6 @@ CONFORM(group_pages)
 	/* Both before anything is printed: that may fault, and a context switch would bring it here. */
 	offset[0] = a->offset;
 	offset[1] = b->offset;
-	check_val("PAGE-04", "a leader's page", offset[0], 10);
-	check_val("PAGE-04", "a member's page", offset[1], 10);
+	check_faults("PAGE-04", "a leader's page", offset[0], 10);
+	check_faults("PAGE-04", "a member's page", offset[1], 10);
 }
