@@ -6,7 +6,7 @@ import pty
 import re
 import subprocess
 
-from e2e import ANYPERF, ENV, counts, main, run, scratch, stat, stat_json, table
+from e2e import ANYPERF, ENV, counts, main, plain, run, scratch, stat, stat_json, table
 
 TOUCH = os.environ["E2E_TOUCH"]
 DEFAULT = ["task-clock", "context-switches", "cpu-migrations", "page-faults", "cycles", "instructions",
@@ -14,11 +14,6 @@ DEFAULT = ["task-clock", "context-switches", "cpu-migrations", "page-faults", "c
 CACHES = ["L1-dcache-loads", "L1-dcache-load-misses", "LLC-loads", "LLC-load-misses"]
 MORE = ["L1-icache-loads", "L1-icache-load-misses", "dTLB-loads", "dTLB-load-misses", "iTLB-loads",
         "iTLB-load-misses"]
-
-
-def plain(name):
-    """Without the :u that is added where the kernel may not be measured."""
-    return name[:-2] if name.endswith(":u") else name
 
 
 def test_default_events():
@@ -35,8 +30,8 @@ def test_text():
     r = stat("-e", "task-clock,page-faults", TOUCH, "1000")
     lines = r.err.split("\n")
     assert lines[0] == "" and lines[1] == f" Performance counter stats for '{TOUCH} 1000':" and lines[2] == "", r
-    assert re.match(r"^ {0,16}[\d.]+ msec task-clock {23}# +[\d.]+ CPUs utilized$", lines[3]), lines[3]
-    assert re.match(r"^ *\d{4}      page-faults {22}# +[\d.]+ [KM]?/sec$", lines[4]), lines[4]
+    assert re.match(r"^ {0,16}[\d.]+ msec task-clock(:u {21}| {23})# +[\d.]+ CPUs utilized$", lines[3]), lines[3]
+    assert re.match(r"^ *\d{4}      page-faults(:u {20}| {22})# +[\d.]+ [KM]?/sec$", lines[4]), lines[4]
     assert re.match(r"^ {1,17}\d+\.\d{9} seconds time elapsed$", lines[6]), lines[6]
     assert re.match(r"^ {1,17}\d+\.\d{6,9} seconds user$", lines[8]) and "seconds sys" in lines[9]
     assert not re.search(r"[ \t]$", r.err, re.M), "blanks at the end of a line"
@@ -68,8 +63,8 @@ def csv(*options, sep=","):
 def test_csv():
     rows = csv("-x,", "-e", "task-clock,page-faults", TOUCH, "1000")
     assert [len(row) for row in rows] == [7, 7], rows
-    assert float(rows[0][0]) > 0 and rows[0][1:3] == ["msec", "task-clock"] and rows[0][6] == "CPUs utilized"
-    assert 1000 <= int(rows[1][0]) < 1200 and rows[1][1:3] == ["", "page-faults"] and rows[1][4] == "100.00"
+    assert float(rows[0][0]) > 0 and rows[0][1] == "msec" and plain(rows[0][2]) == "task-clock" and rows[0][6] == "CPUs utilized"
+    assert 1000 <= int(rows[1][0]) < 1200 and plain(rows[1][2]) == "page-faults" and rows[1][4] == "100.00"
     assert int(rows[1][3]) > 0 and rows[1][6].endswith("/sec")
     rows = csv("--field-separator", ";", "-e", "page-faults", "true", sep=";")
     assert len(rows[0]) == 7
@@ -78,7 +73,7 @@ def test_csv():
     rows = csv("-x,", "-r3", "-e", "page-faults", TOUCH, "100")
     assert len(rows[0]) == 8 and re.fullmatch(r"[\d.]+%", rows[0][3]), rows
     rows = csv("-x,", "-D", "60000", "-e", "page-faults", "true")
-    assert rows[0] == ["<not counted>", "", "page-faults", "0", "100.00", "", ""], rows
+    assert [plain(f) for f in rows[0]] == ["<not counted>", "", "page-faults", "0", "100.00", "", ""], rows
 
 
 def test_json_numbers_are_numbers():
@@ -140,7 +135,7 @@ def test_intervals():
     r = stat("-I", "50", "--interval-count", "1", "--interval-clear", "-e", "cs", "sleep", "5", status=128 + 15)
     assert r.err.startswith("\033[H\033[2J"), r
     rows = csv("-I", "50", "-x,", "--summary", "-e", "cs", "sleep", "0.12")
-    assert float(rows[0][0]) >= 0.05 and rows[0][3] == "cs" and rows[-1][0].strip() == "summary", rows
+    assert float(rows[0][0]) >= 0.05 and plain(rows[0][3]) == "cs" and rows[-1][0].strip() == "summary", rows
     rows = csv("-I", "50", "-x,", "--summary", "--no-csv-summary", "-e", "cs", "sleep", "0.12")
     assert len(rows[-1]) == 7, rows
 

@@ -54,9 +54,14 @@ def stat_json(*args, **more):
     return [json.loads(line) for line in r.err.splitlines()]
 
 
+def plain(name):
+    """Without the :u that is added where the user may not measure the kernel."""
+    return name[:-2] if name.endswith(":u") else name
+
+
 def counts(report):
     """event -> count of a report without aggregation."""
-    return {c["event"]: c for c in report["counts"]}
+    return {plain(c["event"]): c for c in report["counts"]}
 
 
 def may_measure_cpus():
@@ -74,7 +79,7 @@ def table(text):
     for line in text.splitlines():
         m = re.match(r"^ *(<not counted>|<not supported>|[\d,.]+) +(?:msec )?([\w:/{}=,-]+)(?: +(.*))?$", line)
         if m and not line.startswith(" Performance") and "seconds" not in line:
-            rows[m[2]] = (m[1], m[3] or "")
+            rows[plain(m[2])] = (m[1], m[3] or "")
     return rows
 
 
