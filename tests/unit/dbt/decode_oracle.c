@@ -348,9 +348,6 @@ static bool registers_explained(const struct insn *i, const struct opinion *o,
 	case ZYDIS_MNEMONIC_UIRET:
 		/* Zydis forgets that it pops. */
 		return true;
-	case ZYDIS_MNEMONIC_PAUSE:
-		/* f3 and REX.B before 90: xchg r8, rax on the CPU (test_decode_cpu), pause to Zydis. */
-		return i->rex & 1;
 	case ZYDIS_MNEMONIC_BSF:
 	case ZYDIS_MNEMONIC_BSR:
 		/* A zero source leaves the destination as it was, on all CPUs though undocumented. */

@@ -141,7 +141,7 @@ static void show(const u8 *p, unsigned int len, const char *where, const char *w
 
 int main(int argc, char **argv)
 {
-	unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 0) : 2000;
+	unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 0) : 50000;
 	static const u64 places[] = {0x10000000, 0x200000000000, 0};
 	static const char *const names[] = {"low", "far", "near"};
 	unsigned long done = 0, faults = 0, bad = 0, tries = 0;
