@@ -21,11 +21,6 @@ struct seccomp_filter {
 	struct sock_filter code[];
 };
 
-/* As the kernel's checks at installation: 0 or -EINVAL. Pure. */
-int bpf_check(const struct sock_filter *code, u32 len);
-/* Runs a checked program over @data. Pure. */
-u32 bpf_run(const struct sock_filter *code, u32 len, const struct seccomp_data *data);
-
 void seccomp_get(struct seccomp_filter *f);
 void seccomp_put(struct seccomp_filter *f);
 
