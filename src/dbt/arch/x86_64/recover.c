@@ -216,6 +216,24 @@ static void finish_ret(struct dbt_thread *t, struct sigcontext_64 *m)
 	t->regs.gpr[DBT_RDX] = t->spill[DBT_RDX];
 }
 
+/*
+ * Takes the lock. A thread in the cache must not wait for it while its holder flushes, because that
+ * waits for the thread: then false, without the lock.
+ */
+static bool lock_unless_flushing(struct dbt_thread *t)
+{
+	while (!lock_try(&cache.lock, t->id)) {
+		if (!__atomic_load_n(&t->in_cache, __ATOMIC_SEQ_CST)) {
+			cache_lock(t);
+			return true;
+		}
+		if (__atomic_load_n(&cache.flushing, __ATOMIC_SEQ_CST))
+			return false;
+		sys_sched_yield();
+	}
+	return true;
+}
+
 static enum dbt_where write_fault(struct dbt_thread *t, struct sigcontext_64 *m,
 				  const struct dbt_block *b, u64 addr)
 {
@@ -223,7 +241,17 @@ static enum dbt_where write_fault(struct dbt_thread *t, struct sigcontext_64 *m,
 
 	if (lock_held_by(&cache.lock, t->id))
 		return DBT_IN_RUNTIME;
-	cache_lock(t);
+	if (!lock_unless_flushing(t)) {
+		if (b) {
+			rewind_to_insn(t, b, m);
+			redirect(t, m);
+			t->handed = DBT_HANDED_RESUME;
+		} else {
+			/* Everything is being forgotten, and cannot be made again before we are out. */
+			cache.ops.protect(ALIGN_DOWN(addr, PAGE_SIZE), PAGE_SIZE, false);
+		}
+		return DBT_RESUME;
+	}
 	ours = page_written(addr, own);
 	cache_unlock(t);
 	if (!ours)
