@@ -231,14 +231,19 @@ int guest_exec(const struct guest_tree *tree, char *const *argv, int session_fd)
 	c.exe_fd = c.interp_fd = -1;
 	c.session_fd = session_fd;
 	c.meter = ~0u;
-	if (write(fd, &c, sizeof(c)) != (ssize_t)sizeof(c))
-		return errno ? errno : EIO;
+	if (write(fd, &c, sizeof(c)) != (ssize_t)sizeof(c)) {
+		err = errno ? errno : EIO;
+		free(v);
+		return err;
+	}
 	fcntl(tree->fd, F_SETFD, 0);
 	fcntl(tree->rt_fd, F_SETFD, 0);
 	if (session_fd >= 0)
 		fcntl(session_fd, F_SETFD, 0);
 	syscall(SYS_execveat, tree->rt_fd, "", v, environ, AT_EMPTY_PATH);
-	return errno;
+	err = errno;
+	free(v);
+	return err;
 }
 
 int guest_tree_failure(const struct guest_tree *tree, const char **text)
