@@ -236,12 +236,17 @@ static void print_uncounted(const struct job *job)
 			total - METER_TREE_UNCOUNTED);
 }
 
+static bool wants_report(const struct run_opts *opts)
+{
+	return opts->count || opts->json || opts->verbose || opts->output;
+}
+
 static int report(struct job *job)
 {
 	u64 total[METER_QUANTITIES];
 
 	print_uncounted(job);
-	if (!job->opts.count && !job->opts.json && !job->opts.verbose && !job->opts.output)
+	if (!wants_report(&job->opts))
 		return 0;
 	job->out = stderr;
 	if (job->opts.output) {
@@ -350,7 +355,7 @@ static int session_options(const struct run_opts *opts, struct session_config *c
 
 /*
  * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Counting alone needs no
- * session.
+ * session, and then COMMAND sees the CPU as it is.
  */
 static int open_session(struct job *job, u32 flags)
 {
@@ -369,7 +374,7 @@ static int open_session(struct job *job, u32 flags)
 			       : 0;
 	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, why, sizeof(why)))
 		return command_error(&cmd_run, "%s", why);
-	if (opts->count && !opts->session && !opts->counters && !opts->paranoid &&
+	if (wants_report(opts) && !opts->session && !opts->counters && !opts->paranoid &&
 	    !opts->kernel_mode)
 		return 0;
 	config.tree_fd = job->tree.fd;

@@ -65,7 +65,8 @@ static int receive(int sock, struct kick_message *m)
 			}
 		}
 	}
-	if (n == 0 && m->fd < 0)
+	/* An empty message has a sender, the end of the stream has none. */
+	if (n == 0 && m->fd < 0 && !m->pid)
 		return -EPIPE;
 	if (n != sizeof(m->kick)) {
 		if (m->fd >= 0)

@@ -18,7 +18,7 @@ MORE = ["L1-icache-loads", "L1-icache-load-misses", "dTLB-loads", "dTLB-load-mis
 
 def test_default_events():
     def names(*options):
-        return [plain(c["event"]) for c in stat_json(*options, "true")[0]["counts"]]
+        return [plain(c["event"]) for c in stat_json("--pmu=kernel", *options, "true")[0]["counts"]]
     assert names() == DEFAULT
     assert names("-d") == DEFAULT + CACHES
     assert names("--detailed", "-d") == DEFAULT + CACHES + MORE

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""The virtual PMU from the command line: anyperf stat as a session, and what anyperf run shows to guests."""
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+from e2e import ANYPERF, ENV, Skip, counts, main, run, stat
+
+
+def virtual(*args, status=0):
+    r = run("stat", "-j", "--pmu=virtual", *args)
+    assert r.status == status, r
+    return [json.loads(line) for line in r.err.splitlines()]
+
+
+def value(report, event):
+    return counts(report)[event]["value"]
+
+
+def test_the_default_events():
+    report = virtual("true")[0]
+    assert report["pmu"]["used"] == "virtual" and report["pmu"]["why"], report
+    assert [c["event"] for c in report["counts"]] == [
+        "task-clock", "context-switches", "cpu-migrations", "page-faults", "instructions:u", "branches:u"], report
+    assert all(c["status"] == "ok" for c in report["counts"]), report
+    assert value(report, "instructions:u") > 10000 and value(report, "branches:u") > 1000
+
+
+def test_counts_repeat():
+    seen = {tuple(value(virtual("-e", "instructions:u,branches:u", "/bin/true")[0], e)
+                  for e in ("instructions:u", "branches:u")) for _ in range(3)}
+    assert len(seen) == 1, seen
+    report = virtual("-r", "3", "-e", "instructions:u", "/bin/true")[0]
+    assert report["runs"] == 3 and value(report, "instructions:u") == seen.pop()[0]
+
+
+def test_children_are_counted():
+    one = value(virtual("-e", "instructions:u", "sh", "-c", "/bin/true; exit 0")[0], "instructions:u")
+    two = value(virtual("-e", "instructions:u", "sh", "-c", "/bin/true; /bin/true; exit 0")[0], "instructions:u")
+    alone = value(virtual("-e", "instructions:u", "/bin/true")[0], "instructions:u")
+    own = value(virtual("-i", "-e", "instructions:u", "sh", "-c", "/bin/true; exit 0")[0], "instructions:u")
+    assert 0.9 * alone < two - one < 1.3 * alone + 20000, (one, two, alone)
+    assert own < one - 0.9 * alone, (own, one)
+
+
+def test_fewer_counters_take_turns():
+    with tempfile.NamedTemporaryFile("w", suffix=".sh") as f:
+        f.write("i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done\n")
+        f.flush()
+        report = virtual("--counters=1", "-e", "instructions:u,branches:u", "sh", f.name)[0]
+    for c in report["counts"]:
+        assert c["status"] == "ok" and 5 < c["running_percent"] < 95, c
+
+
+def test_groups_and_intervals():
+    report = virtual("-e", "{instructions,branches}:u", "true")[0]
+    assert all(c["status"] == "ok" for c in report["counts"]), report
+    parts = virtual("-I", "100", "-e", "instructions:u", "sleep", "0.25")
+    assert len(parts) >= 2 and parts[0]["part"] == "interval"
+
+
+def test_text_says_who_counted():
+    r = stat("--pmu=virtual", "-e", "instructions", "true")
+    assert re.search(r"virtual PMU: asked for by --pmu", r.err), r
+    r = stat("--pmu=virtual", "-e", "cycles,instructions", "true")
+    assert "<not supported>      cycles" in r.err and "model" in r.err, r
+
+
+def test_what_it_cannot_do_is_said():
+    r = run("stat", "--pmu=virtual", "-p", str(os.getpid()))
+    assert r.status == 125 and "started under it" in r.err, r
+    r = run("stat", "--pmu=none", "true")
+    assert r.status != 0 and "--pmu is" in r.err, r
+    r = run("stat", "--pmu=virtual", "no-such-program")
+    assert r.status == 127 and "PATH" in r.err, r
+    r = run("stat", "--pmu=virtual", "-e", "instructions", "/")
+    assert r.status == 126, r
+
+
+def test_the_exit_status_is_the_commands():
+    for code in (0, 7):
+        assert run("stat", "--pmu=virtual", "-e", "instructions", "sh", "-c", f"exit {code}").status == code
+
+
+def guest(*args, options=()):
+    r = run("run", *options, "--", *args)
+    assert r.status == 0, r
+    return r.out
+
+
+def test_files_that_guests_see():
+    assert guest("cat", "/sys/bus/event_source/devices/cpu/type").strip() == "4"
+    assert guest("cat", "/sys/devices/cpu/format/umask").strip() == "config:8-15"
+    assert int(guest("cat", "/proc/sys/kernel/perf_event_paranoid")) >= 2
+    assert guest("cat", "/proc/sys/kernel/perf_event_paranoid", options=("--paranoid=0",)).strip() == "0"
+    assert "cpu" in guest("ls", "/sys/bus/event_source/devices").split()
+    assert guest("cat", "//sys//bus/event_source/devices/cpu/type").strip() == "4"
+
+
+def test_options_of_run():
+    for bad in (("--paranoid=9",), ("--kernel-mode=maybe",)):
+        r = run("run", *bad, "--", "true")
+        assert r.status == 125 and r.err, r
+    assert run("run", "--counters=2", "--kernel-mode=ignore", "--", "true").status == 0
+    assert run("run", "--kernel-mode=refuse", "--", "true").status == 0
+
+
+def test_a_named_session_is_joined():
+    name = f"test-{os.getpid()}"
+    first = subprocess.Popen([ANYPERF, "run", "--session", name, "--", "sleep", "3"], env=ENV)
+    try:
+        time.sleep(1)
+        r = run("run", "--session", name, "--", "cat", "/proc/sys/kernel/perf_event_paranoid")
+        assert r.status == 0 and r.out.strip(), r
+    finally:
+        first.wait()
+
+
+def sessions():
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+                if f.read().strip() == "anyperf-session":
+                    found.add(pid)
+        except OSError:
+            pass
+    return found
+
+
+def test_a_killed_session_harms_nobody():
+    before = sessions()
+    script = "i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); sleep 0.05; done; echo done; exit 3"
+    p = subprocess.Popen([ANYPERF, "run", "--", "sh", "-c", script], env=ENV, stdout=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    mine = [pid for pid in sessions() - before
+            if f"{script}" in open(f"/proc/{pid}/cmdline", encoding="utf-8").read().replace("\0", " ")]
+    if not mine:
+        p.kill()
+        p.wait()
+        raise Skip("the session was not found")
+    for pid in mine:
+        os.kill(int(pid), 9)
+    out, _ = p.communicate(timeout=60)
+    assert out == "done\n" and p.returncode == 3, (out, p.returncode)
+
+
+if __name__ == "__main__":
+    main(globals())
