@@ -13,7 +13,8 @@ static int counters(void)
 {
 	const char *n = getenv("CONFORM_COUNTERS");
 
-	return n ? atoi(n) : 0;
+	/* The runner says it to both worlds; it is true of the virtual one. */
+	return n && virtual_world() ? atoi(n) : 0;
 }
 
 static bool unknown(const char *row, const char *text)

@@ -454,8 +454,8 @@ CONFORM(user_page)
 	CHECK_ROW("PAGE-21",
 		  c - b - (b - a) >= 990 && c - b - (b - a) <= (virtual_world() ? 1010 : 1600),
 		  "1,000 nops between two reads in user mode", "%lu", c - b - (b - a));
-	CHECK_ROW("PAGE-21", d > c && d - c < (virtual_world() ? 300 : 3000),
-		  "read(2) comes right after", "%lu then %lu", c, d);
+	CHECK_ROW("PAGE-21", d > c && d - c < 3000, "read(2) comes right after", "%lu then %lu", c,
+		  d);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	e = ev_count(fd);
 	check_val("PAGE-21", "while off the page has no index", self_read(pg, &a), 0);
