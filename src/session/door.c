@@ -150,6 +150,9 @@ static struct thread *hello_thread(struct proc *p, const struct wire_kick *k)
 		/* The task that WIRE_OP_FORK made is the only one of a new process. */
 		th = list_first(&p->threads, struct thread, link);
 	}
+	/* After exec its tid is the leader's; its meter is its own. */
+	if (!th && k->flags & WIRE_HELLO_EXEC)
+		th = thread_by_meter(p, k->meter);
 	if (!th)
 		th = thread_by_tid(p, tid);
 	if (!th) {

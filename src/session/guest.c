@@ -119,6 +119,16 @@ struct thread *thread_by_tid(struct proc *p, s32 tid)
 	return NULL;
 }
 
+struct thread *thread_by_meter(struct proc *p, u32 meter)
+{
+	struct thread *th;
+
+	list_for_each_entry (th, &p->threads, link)
+		if (th->meter == meter)
+			return th;
+	return NULL;
+}
+
 struct thread *thread_by_token(struct proc *p, u64 token)
 {
 	struct thread *th;
@@ -287,16 +297,6 @@ void proc_exec(struct proc *p, struct thread *survivor)
 		task_exec(survivor->task);
 	}
 	cards_publish(p->s);
-}
-
-static struct thread *thread_by_meter(struct proc *p, u32 meter)
-{
-	struct thread *th;
-
-	list_for_each_entry (th, &p->threads, link)
-		if (th->meter == meter)
-			return th;
-	return NULL;
 }
 
 /* A thread that was announced has come to be. */

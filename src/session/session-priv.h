@@ -212,6 +212,7 @@ void proc_free(struct proc *p);
 struct wire_slot *proc_slot(struct proc *p, u32 slot);
 struct thread *thread_new(struct proc *p, s32 tid, u32 meter);
 struct thread *thread_by_tid(struct proc *p, s32 tid);
+struct thread *thread_by_meter(struct proc *p, u32 meter);
 struct thread *thread_by_token(struct proc *p, u64 token);
 void thread_watch(struct thread *th);
 void thread_set_tid(struct thread *th, s32 tid);
