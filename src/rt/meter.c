@@ -57,6 +57,8 @@ static bool take_over(u32 *index)
 		m = borrow(word - 1);
 		if (!m)
 			return false;
+		/* The session must not take its last owner, who may still be ending, for the new one. */
+		m->tid = 0;
 		/* Nobody else has seen the word; the state is for a tree that was written to by a stranger. */
 		taken = __atomic_compare_exchange_n(&m->state, &state, METER_RUNNING, false,
 						    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

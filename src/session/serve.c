@@ -47,6 +47,11 @@ static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot
 			clock_attach(th);
 	} else {
 		th = thread_by_tid(p, tid);
+		/* Announced, and its token is spent; two threads never have one meter. */
+		if (!th)
+			th = thread_by_meter(p, meter);
+		if (th && th->tid != tid)
+			thread_set_tid(th, tid);
 	}
 	if (!th) {
 		th = thread_new(p, tid, meter);
