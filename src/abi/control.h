@@ -39,7 +39,9 @@ struct control {
 	u32 execs;       /* how many programs the process was before */
 	u32 seccomp_len; /* bytes of the inherited seccomp filters behind this structure */
 	u32 seccomp_mode;
-	u32 reserved[13];
+	u32 reserved[9];
+	u64 random_key;   /* of a deterministic run: what its random numbers are made from */
+	u64 tsc;          /* and its time stamp counter, without what the meter counts */
 	u64 perf_fds[17]; /* which descriptors were perf events; rt/perf.h */
 	char comm[16];
 	char exe[CONTROL_PATH];    /* what /proc/self/exe says; LAUNCH: what to run */

@@ -108,6 +108,31 @@ enum meter_tree_flags {
 	METER_TREE_STRICT = 2, /* programs that cannot be run are refused, not run uncounted */
 	METER_TREE_CHECK = 4,  /* the translator verifies its invariants */
 	METER_TREE_VERBOSE = 8,
+	METER_TREE_DETERMINISTIC = 16, /* what varies from run to run is fixed; see below */
+};
+
+/*
+ * What a deterministic run does not fix. A runtime sets the bit of what its program has made use of; the
+ * counts of a run that has none are those of every other run.
+ */
+enum meter_unfixed {
+	METER_UNFIXED_PIDS = 1,       /* getpid(2) and the like */
+	METER_UNFIXED_TIME = 2,       /* the wall clock, or time since boot */
+	METER_UNFIXED_CPU_TIME = 4,   /* CPU clocks, getrusage(2) */
+	METER_UNFIXED_THREADS = 8,    /* tasks that share memory and run side by side */
+	METER_UNFIXED_PROCESSES = 16, /* which of several processes was first */
+	METER_UNFIXED_IO = 32, /* what came from a socket, pipe, terminal, and how much at a time */
+	METER_UNFIXED_SIGNALS = 64,    /* that arrived while something else was being executed */
+	METER_UNFIXED_MACHINE = 128,   /* what is going on in the machine: /proc, sysinfo(2) */
+	METER_UNFIXED_ADDRESSES = 256, /* randomization could not be switched off */
+	METER_UNFIXED_BITS = 9,
+};
+
+/* What CPUID shows in a deterministic run. */
+enum meter_cpu {
+	METER_CPU_HOST, /* the machine's, but for the number of the CPU */
+	METER_CPU_V2,   /* the psABI's levels, with caches of a fixed size */
+	METER_CPU_V3,
 };
 
 /* A program that ran natively; what it and its children did is in no count. */
@@ -128,6 +153,9 @@ struct meter_tree {
 	u32 used;     /* atomic: no meter at or above this index was ever taken */
 	u32 lost;     /* atomic: threads that found no free meter and counted into meter 0 */
 	u32 uncounted_total;
+	u32 cpu;     /* enum meter_cpu; set by the creator */
+	u64 seed;    /* of a deterministic run; set by the creator */
+	u32 unfixed; /* atomic: enum meter_unfixed */
 	u32 reserved;
 	u32 freed
 		[METER_TREE_FREED]; /* atomic: index + 1 of meters that may be taken over; 0: none */

@@ -12,10 +12,13 @@
 
 #include "cli/child.h"
 #include "cli/cmd.h"
+#include "cli/deterministic.h"
 #include "cli/guest.h"
+#include "cli/help.h"
 #include "cli/json.h"
 #include "cli/number.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include "session/session.h"
 
 struct run_opts {
@@ -30,6 +33,7 @@ struct run_opts {
 	const char *paranoid;
 	const char *kernel_mode;
 	const char *session;
+	struct deterministic_opts deterministic;
 };
 
 #define AT(field) .offset = offsetof(struct run_opts, field)
@@ -42,6 +46,7 @@ static const struct option options[] = {
 	{OPTION_FLAG, 'j', "json", AT(json), .help = "print the counts as one line of JSON"},
 	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
 	 .help = "print the counts to FILE instead of standard error"},
+	DETERMINISTIC_OPTIONS(struct run_opts, deterministic),
 	{OPTION_GROUP, .help = "The virtual PMU that COMMAND finds"},
 	{OPTION_INT, 0, "counters", "N", AT(counters), .min = 1, .max = 64,
 	 .help = "how many counters it has (default: as many as wanted)",
@@ -130,6 +135,9 @@ static void print_json(const struct job *job, const u64 *total)
 	json_object(&j, "total");
 	print_json_counts(&j, total);
 	json_end(&j);
+	if (job->opts.deterministic.on)
+		deterministic_json(&j, (u64)job->opts.deterministic.seed,
+				   deterministic_unfixed(tree, job->child.status));
 	json_array(&j, "processes");
 	for (u32 i = 0; i < used; i++) {
 		const struct meter *m = guest_tree_meter(tree, i);
@@ -213,6 +221,15 @@ static void print_text(const struct job *job, const u64 *total)
 				number_text(&style, (double)v[METER_BRANCHES], 0, 18, branches,
 					    sizeof(branches)));
 		}
+	}
+	if (job->opts.deterministic.on) {
+		char note[400];
+
+		deterministic_text((u64)job->opts.deterministic.seed,
+				   deterministic_unfixed(tree, job->child.status), note,
+				   sizeof(note));
+		fputs("\n ", job->out);
+		help_wrap(job->out, note, 1, 1, terminal_of(job->out).width);
 	}
 	putc('\n', job->out);
 }
@@ -368,12 +385,20 @@ static int open_session(struct job *job, u32 flags)
 	if (session_options(opts, &config))
 		return -1;
 	if (opts->session &&
-	    session_join(opts->session, &tree_fd, &job->door, why, sizeof(why)) == 0)
-		return guest_tree_join(&job->tree, tree_fd, why, sizeof(why))
-			       ? command_error(&cmd_run, "%s", why)
-			       : 0;
+	    session_join(opts->session, &tree_fd, &job->door, why, sizeof(why)) == 0) {
+		if (guest_tree_join(&job->tree, tree_fd, why, sizeof(why)))
+			return command_error(&cmd_run, "%s", why);
+		if (opts->deterministic.on)
+			return command_error(
+				&cmd_run,
+				"the session '%s' runs already; its first command decides "
+				"about --deterministic",
+				opts->session);
+		return 0;
+	}
 	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, why, sizeof(why)))
 		return command_error(&cmd_run, "%s", why);
+	deterministic_apply(&opts->deterministic, &job->tree);
 	if (wants_report(opts) && !opts->session && !opts->counters && !opts->paranoid &&
 	    !opts->kernel_mode)
 		return 0;
@@ -397,6 +422,8 @@ static int run(int argc, char **argv)
 		command_error(&cmd_run, "no command given; `anyperf run -- ls`, for instance");
 		return cmd_run.failure;
 	}
+	if (deterministic_check(&cmd_run, &job.opts.deterministic))
+		return cmd_run.failure;
 	job.argv = argv + first;
 	if (job.opts.verbose || job.opts.json)
 		flags |= METER_TREE_KEEP;

@@ -1,4 +1,5 @@
 /* One JSON object a report, on one line: schema anyperf-stat-1, which doc/json.md describes. */
+#include "cli/deterministic.h"
 #include "cli/json.h"
 #include "cli/stat-label.h"
 #include "cli/stat-metric.h"
@@ -150,6 +151,8 @@ void stat_print_json(const struct stat_report *r, const struct stat_style *style
 		json_str(&j, "why", style->pmu_why);
 		json_end(&j);
 	}
+	if (r->deterministic)
+		deterministic_json(&j, r->seed, r->unfixed);
 	times(&j, r);
 	json_array(&j, "counts");
 	for (u32 u = 0; u < r->nr_units; u++)

@@ -117,6 +117,7 @@ static int prepare_events(struct stat_job *st)
 		shape_attr(st, spec->attr);
 		ev->kind = stat_kind_of(spec->attr);
 		ev->modes = modes_of(spec->attr);
+		ev->exact = st->virtual.session && spec->attr->type != PERF_TYPE_SOFTWARE;
 		ev->name = name_of(spec, false);
 		ev->unit = spec->unit;
 		ev->scale = spec->scale;
@@ -236,7 +237,10 @@ static bool kernel_lacks_pmu(struct stat_job *st, struct ap_error *err)
 
 static int use_virtual(struct stat_job *st, struct ap_machine_opts *machine, bool asked)
 {
-	struct virtual_opts opts = {.counters = (u32)st->opts.counters};
+	struct virtual_opts opts = {
+		.counters = (u32)st->opts.counters,
+		.deterministic = &st->opts.deterministic,
+	};
 	char why[300];
 
 	if (virtual_open(&st->virtual, &opts, why, sizeof(why))) {
@@ -269,6 +273,10 @@ static int choose_pmu(struct stat_job *st, struct ap_machine_opts *machine)
 				"the virtual PMU counts only what is started under it: give a command, and "
 				"none of -p, -t, -a, -C, -G");
 		snprintf(st->pmu_why, sizeof(st->pmu_why), "asked for by --pmu");
+		return use_virtual(st, machine, true);
+	}
+	if (o->deterministic.on) {
+		snprintf(st->pmu_why, sizeof(st->pmu_why), "needed for --deterministic");
 		return use_virtual(st, machine, true);
 	}
 	if (ap_machine_new(&st->machine, machine))

@@ -87,6 +87,7 @@ const struct option stat_option_table[] = {
 		 "user mode, exactly. The output says which was used, and why."},
 	{OPTION_INT, 0, "counters", "N", AT(counters), .min = 1, .max = 64,
 	 .help = "give the virtual PMU only N counters"},
+	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),
 	{OPTION_GROUP, .help = "What to measure, if not only COMMAND"},
 	{OPTION_STR, 'p', "pid", "PIDS", AT(pids), .complete = COMPLETE_PID,
 	 .help = "these processes with all their threads, separated by commas"},
@@ -234,6 +235,14 @@ static int check_together(const struct stat_opts *o)
 		return conflict("--interval-count, --interval-clear and --summary need -I");
 	if (o->delay_ms < 0 && !o->control)
 		return conflict("-D -1 waits for --control, which is not given");
+	if (o->deterministic.on && (!o->command || stat_opts_has_target(o)))
+		return conflict(
+			"--deterministic is about a command that is started: give one, and none of "
+			"-p, -t, -a, -C, -G");
+	if (o->deterministic.on && o->pmu && !strcmp(o->pmu, "kernel"))
+		return conflict("--deterministic needs the virtual PMU; --pmu=kernel excludes it");
+	if (deterministic_check(&cmd_stat, &o->deterministic))
+		return -1;
 	if (o->append && !o->output)
 		return conflict("--append needs -o");
 	if (o->output && o->log_fd >= 0)

@@ -3,6 +3,7 @@
 #define CLI_STAT_OPTIONS_H
 
 #include "cli/cmd.h"
+#include "cli/deterministic.h"
 
 enum stat_aggr {
 	AGGR_GLOBAL = 0, /* everything in one line per event */
@@ -22,6 +23,7 @@ struct stat_opts {
 	bool all_user, all_kernel;
 	const char *pmu; /* auto, kernel, virtual; NULL: auto */
 	long counters;   /* of the virtual PMU; 0: as many as wanted */
+	struct deterministic_opts deterministic;
 	bool no_inherit;
 
 	const char *pids, *tids, *cpus, *cgroup;

@@ -45,6 +45,7 @@ struct stat_event {
 	double scale;     /* count x scale is in `unit` */
 	enum stat_kind kind;
 	u64 modes;    /* the attr's exclude bits: only counts of the same modes are related */
+	bool exact;   /* counted by the virtual PMU: a deviation of nothing is worth a word */
 	bool refused; /* could not be opened, at least somewhere */
 	struct ap_error error; /* why; valid if refused */
 };
@@ -96,7 +97,10 @@ struct stat_report {
 	u32 interval;               /* PART_INTERVAL: its number, from 1 */
 	const char *target;         /* behind "Performance counter stats for "; borrowed */
 	char *const *command;       /* borrowed; NULL: none */
-	int exit_status;            /* of the command; valid when part is not PART_INTERVAL */
+	bool deterministic;         /* --deterministic, with the two below */
+	u64 seed;
+	u32 unfixed;     /* what the runs so far have used; cli/deterministic.h */
+	int exit_status; /* of the command; valid when part is not PART_INTERVAL */
 };
 
 void series_add(struct stat_series *s, double sample);

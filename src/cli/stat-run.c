@@ -371,6 +371,11 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 	if (o->interval_ms && (!o->interval_count || w.intervals < (u32)o->interval_count))
 		print_interval(st, &w, end);
 	add_time(sum, st, end - w.start);
+	if (o->deterministic.on) {
+		sum->deterministic = true;
+		sum->seed = (u64)o->deterministic.seed;
+		sum->unfixed |= deterministic_unfixed(&st->virtual.tree, st->child.status);
+	}
 	stat_read(st, sum, false);
 	if (o->verbose)
 		print_raw(st);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "cli/deterministic.h"
 #include "cli/help.h"
 #include "cli/stat-label.h"
 #include "cli/stat-metric.h"
@@ -124,17 +125,20 @@ static void line(const struct stat_report *r, u32 event, u32 unit, const struct 
 	bool ok = cell->status == AP_STATUS_OK;
 	double error = ok && r->many ? series_error_percent(&cell->count) : 0;
 	bool multiplexed = ok && cell->running != cell->enabled;
+	bool same = ok && r->events[event].exact && r->many && cell->count.n > 1 && error <= 0;
 
 	prefix(r, unit, style);
 	count(r, event, unit, style);
-	if (nr || error > 0 || multiplexed)
+	if (nr || error > 0 || same || multiplexed)
 		pad(out, name, NAME_WIDTH);
 	if (nr)
 		at = metric(&metrics[0], style);
-	if (error > 0 || multiplexed)
+	if (error > 0 || same || multiplexed)
 		pad(out, at, METRIC_WIDTH);
 	if (error > 0)
 		fprintf(out, "  ( +-%6.2f%% )", error);
+	if (same)
+		fputs("  ( ± 0 )", out);
 	if (multiplexed)
 		fprintf(out, "  (%.2f%%)", report_percent(cell));
 	putc('\n', out);
@@ -259,5 +263,12 @@ void stat_print_text(const struct stat_report *r, const struct stat_style *style
 		putc('\n', out);
 	times(r, style);
 	refusals(r, style);
+	if (r->deterministic) {
+		char note[400];
+
+		deterministic_text(r->seed, r->unfixed, note, sizeof(note));
+		fputs("\n ", out);
+		help_wrap(out, note, 1, 1, style->width);
+	}
 	putc('\n', out);
 }

@@ -20,6 +20,8 @@ int virtual_open(struct virtual_pmu *v, const struct virtual_opts *opts, char *w
 	v->session = NULL;
 	if (err)
 		return err;
+	if (opts->deterministic)
+		deterministic_apply(opts->deterministic, &v->tree);
 	config.tree_fd = v->tree.fd;
 	err = session_new(&config, &v->session, why, size);
 	if (err)

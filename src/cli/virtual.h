@@ -10,6 +10,7 @@
 #include <anyperf/anyperf.h>
 
 #include "base/types.h"
+#include "cli/deterministic.h"
 #include "cli/guest.h"
 
 struct session;
@@ -23,6 +24,7 @@ struct virtual_pmu {
 struct virtual_opts {
 	u32 counters;
 	bool ignore_kernel;
+	const struct deterministic_opts *deterministic; /* NULL: an ordinary run */
 };
 
 /* 0, or -errno with a sentence. */

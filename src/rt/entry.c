@@ -3,6 +3,7 @@
  * window, loads the program, makes the process look like one that runs that program, and runs it.
  * Everything up to thread_loop() happens with all signals blocked.
  */
+#include "rt/deterministic.h"
 #include "rt/elf.h"
 #include "rt/exec.h"
 #include "rt/fd.h"
@@ -63,8 +64,15 @@ static void read_control(struct startup *s)
 static void launch(struct startup *s)
 {
 	struct meter_tree *tree = meter_tree();
-	int ret = exec_plan(AT_FDCWD, s->control.exe, 0, &s->plan);
+	int ret;
 
+	if (!deterministic_supported()) {
+		tree->launch_error = -EOPNOTSUPP;
+		str_put(tree->launch_text, sizeof(tree->launch_text),
+			"this CPU lacks some of the features that --cpu-features names");
+		sys_exit_group(127);
+	}
+	ret = exec_plan(AT_FDCWD, s->control.exe, 0, &s->plan);
 	if (ret) {
 		tree->launch_error = ret < 0 ? ret : -EPERM;
 		if (ret > 0)
@@ -218,6 +226,8 @@ static struct thread *first_thread(struct startup *s)
 	config.cache_hint = cache_place(config.cache_size);
 	if (tree->flags & METER_TREE_CHECK)
 		config.flags |= DBT_CHECKS;
+	if (tree->flags & METER_TREE_DETERMINISTIC)
+		config.flags |= DBT_VIRTUAL_TIME | DBT_VIRTUAL_RANDOM;
 	t = thread_alloc_with(s->control.meter);
 	if (!t)
 		die("no memory for the first thread\n");
@@ -269,6 +279,11 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	mm_init();
 	t = first_thread(s);
 	vdso_take(&s->vdso, stack_aux(&s->in, AT_SYSINFO_EHDR), (u64)s->in.argv);
+	deterministic_start(t, &s->in, &s->control);
+	if (deterministic)
+		vdso_drop(&s->vdso);
+	if (random)
+		deterministic_touch(METER_UNFIXED_ADDRESSES);
 	load(s, random);
 	vdso_put(&s->vdso);
 

@@ -5,6 +5,7 @@
  */
 #include "rt/exec.h"
 
+#include "rt/deterministic.h"
 #include "rt/fd.h"
 #include "rt/guest-mem.h"
 #include "rt/meter.h"
@@ -332,6 +333,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->seccomp_mode = t->seccomp_mode;
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
 	perf_save_fds(t, c->perf_fds);
+	deterministic_exec(t, c);
 	memcpy(c->comm, plan->comm, sizeof(c->comm));
 	str_put(c->exe, sizeof(c->exe), plan->exe);
 	str_put(c->execfn, sizeof(c->execfn), plan->execfn);

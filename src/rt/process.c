@@ -8,6 +8,7 @@
  */
 #include "rt/process.h"
 
+#include "rt/deterministic.h"
 #include "rt/guest-mem.h"
 #include "rt/meter.h"
 #include "rt/mm.h"
@@ -95,7 +96,7 @@ struct clone_request {
 };
 
 static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,
-		       const struct perf_fork *pf)
+		       const struct fixed *fixed, const struct perf_fork *pf)
 {
 	struct thread *other;
 
@@ -129,6 +130,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	t->proc->meter = t->meter;
 	t->pending_count = 0;
 	t->held = 0;
+	t->fixed = *fixed;
 	if (rq->stack)
 		t->dbt.regs.gpr[DBT_RSP] = rq->stack;
 	t->dbt.regs.gpr[DBT_RAX] = 0;
@@ -137,6 +139,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 
 static long do_fork(struct thread *t, const struct clone_request *rq)
 {
+	struct fixed fixed = deterministic_child(t);
 	struct perf_fork pf;
 	u32 meter;
 	long ret;
@@ -163,7 +166,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		ret = raw_call5((long)rq->nr, (long)rq->a, 0, (long)rq->c, (long)rq->d,
 				(long)rq->e);
 	if (!ret) {
-		fork_child(t, rq, meter, &pf);
+		fork_child(t, rq, meter, &fixed, &pf);
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return CALL_SET;
 	}
@@ -271,6 +274,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 		c->install_handlers = true;
 	}
 	c->vfork_child = rq->flags & CLONE_VFORK;
+	c->fixed = deterministic_child(t);
 	c->filters = t->filters;
 	c->seccomp_mode = t->seccomp_mode;
 	seccomp_get(c->filters);

@@ -14,6 +14,7 @@
  */
 #include "rt/signal.h"
 
+#include "rt/deterministic.h"
 #include "rt/guest-mem.h"
 #include "rt/process.h"
 #include "rt/sigframe.h"
@@ -225,6 +226,7 @@ static enum outcome deliver_one(struct thread *t, struct pending *p, struct ucon
 	if (act.handler == (u64)SIG_IGN)
 		return DROPPED;
 
+	deterministic_signal(t, &p->info);
 	if (sigframe_build(t, &act, p, uc, t->sigmask)) {
 		struct pending segv;
 

@@ -4,6 +4,7 @@
  */
 #include "rt/syscall.h"
 
+#include "rt/deterministic.h"
 #include "rt/exec.h"
 #include "rt/fd.h"
 #include "rt/mm.h"
@@ -121,9 +122,14 @@ long guest_read_call(struct thread *t)
 	return call_kernel(t);
 }
 
-long syscall_plain(struct thread *t, u64 nr)
+long syscall_answer(struct thread *t, u64 nr)
 {
 	return nr < CALLS && table[nr] ? table[nr](t) : call_kernel(t);
+}
+
+long syscall_plain(struct thread *t, u64 nr)
+{
+	return unlikely(deterministic) ? deterministic_syscall(t, nr) : syscall_answer(t, nr);
 }
 
 void syscall_run(struct thread *t)

@@ -22,8 +22,10 @@
 void syscall_run(struct thread *t);
 void syscall_int80(struct thread *t);
 
-/* Call @nr as the table has it, whatever else may want to look at it first. */
+/* Call @nr without a look at perf descriptors. */
 long syscall_plain(struct thread *t, u64 nr);
+/* As the table has it, and nothing else. */
+long syscall_answer(struct thread *t, u64 nr);
 
 /* The guest's call as it stands, or with other arguments. */
 long call_kernel(struct thread *t);

@@ -76,7 +76,9 @@ void thread_install(struct thread *t)
 void thread_loop(struct thread *t)
 {
 	for (;;) {
-		switch (dbt_run(&t->dbt)) {
+		enum dbt_stop stop = dbt_run(&t->dbt);
+
+		switch (stop) {
 		case DBT_SYSCALL: syscall_run(t); break;
 		case DBT_INT80: syscall_int80(t); break;
 		case DBT_INTERRUPTED: signal_deliver(t); break;
@@ -92,7 +94,7 @@ void thread_loop(struct thread *t)
 			break;
 		case DBT_RDTSC:
 		case DBT_RDTSCP:
-		case DBT_RDRAND: trap_virtual(t); break;
+		case DBT_RDRAND: trap_virtual(t, stop); break;
 		}
 	}
 }

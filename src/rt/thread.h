@@ -51,6 +51,14 @@ struct pending {
 };
 #define PENDING_MAX 8
 
+/* What a task of a deterministic run has of its own; see rt/deterministic.h. */
+struct fixed {
+	u64 key;   /* of its random numbers */
+	u64 drawn; /* how many there were */
+	u64 made;  /* children */
+	u64 tsc;   /* what the time stamp counter was when it began */
+};
+
 struct perf;
 struct seccomp_filter;
 
@@ -100,6 +108,8 @@ struct thread {
 	u32 perf_slot, perf_token;
 	s32 perf_sock;  /* of a process in shared memory: its own socket until it has said HELLO */
 	u64 perf_slept; /* its calls that slept */
+
+	struct fixed fixed;
 
 	struct seccomp_filter *filters;
 	u32 seccomp_mode;

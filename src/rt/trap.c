@@ -1,5 +1,6 @@
 #include "rt/trap.h"
 
+#include "rt/deterministic.h"
 #include "rt/guest-mem.h"
 #include "rt/perf.h"
 #include "rt/signal.h"
@@ -23,6 +24,7 @@ static bool vsyscall(struct thread *t)
 	case 0x800: nr = __NR_getcpu; break;
 	default: return false;
 	}
+	deterministic_touch(METER_UNFIXED_TIME);
 	if (guest_read(&to, r->gpr[DBT_RSP], sizeof(to)))
 		return false;
 	ret = raw_call3(nr, (long)r->gpr[DBT_RDI], (long)r->gpr[DBT_RSI], 0);
@@ -62,11 +64,44 @@ void trap_cpuid(struct thread *t)
 	u32 leaf = (u32)r->gpr[DBT_RAX], regs[4] = {leaf, 0, (u32)r->gpr[DBT_RCX], 0};
 
 	__asm__ volatile("cpuid" : "+a"(regs[0]), "=b"(regs[1]), "+c"(regs[2]), "=d"(regs[3]));
+	deterministic_cpuid(leaf, (u32)r->gpr[DBT_RCX], regs);
 	perf_view_cpuid(t, leaf, regs);
 	r->gpr[DBT_RAX] = regs[0];
 	r->gpr[DBT_RBX] = regs[1];
 	r->gpr[DBT_RCX] = regs[2];
 	r->gpr[DBT_RDX] = regs[3];
+	dbt_retire(&t->dbt);
+}
+
+static void set_random(struct thread *t)
+{
+	struct dbt_regs *r = &t->dbt.regs;
+	u64 *to = &r->gpr[t->dbt.stop_reg], value = deterministic_random(t);
+
+	switch (t->dbt.stop_size) {
+	case 2: *to = (*to & ~0xfffful) | (value & 0xffff); break;
+	case 4: *to = (u32)value; break;
+	default: *to = value; break;
+	}
+	/* CF says that there was one; OF, SF, ZF, AF and PF are cleared. */
+	r->rflags = (r->rflags & ~0x8d5ul) | 1;
+}
+
+void trap_virtual(struct thread *t, enum dbt_stop stop)
+{
+	struct dbt_regs *r = &t->dbt.regs;
+	u64 tsc;
+
+	CHECK(deterministic);
+	if (stop == DBT_RDRAND) {
+		set_random(t);
+	} else {
+		tsc = deterministic_tsc(t);
+		r->gpr[DBT_RAX] = (u32)tsc;
+		r->gpr[DBT_RDX] = tsc >> 32;
+		if (stop == DBT_RDTSCP)
+			r->gpr[DBT_RCX] = 0; /* CPU 0 of node 0, as getcpu(2) says too */
+	}
 	dbt_retire(&t->dbt);
 }
 
@@ -81,10 +116,4 @@ bool trap_rdpmc(struct thread *t)
 	r->gpr[DBT_RDX] = value >> 32;
 	dbt_retire(&t->dbt);
 	return true;
-}
-
-void trap_virtual(struct thread *t)
-{
-	CHECK(!"this translator was not asked to stop at rdtsc or rdrand");
-	(void)t;
 }

@@ -10,6 +10,6 @@ void trap_cpuid(struct thread *t);
 /* rdpmc; false: it is to fault. */
 bool trap_rdpmc(struct thread *t);
 /* rdtsc, rdtscp, rdrand, rdseed of a deterministic run. */
-void trap_virtual(struct thread *t);
+void trap_virtual(struct thread *t, enum dbt_stop stop);
 
 #endif

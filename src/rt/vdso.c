@@ -92,6 +92,14 @@ void vdso_put(struct vdso *v)
 		move(v, (u64)room);
 }
 
+void vdso_drop(struct vdso *v)
+{
+	if (v->n)
+		sys_munmap((void *)v->start, v->size);
+	v->n = 0;
+	v->ehdr = 0;
+}
+
 void vdso_add_code(struct thread *t, const struct vdso *v)
 {
 	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)v->ehdr;

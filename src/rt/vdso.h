@@ -17,6 +17,8 @@ struct vdso {
 
 /* Finds it and takes it into the window; @stack is an address of the stack. */
 void vdso_take(struct vdso *v, u64 ehdr, u64 stack);
+/* The program shall have none: unmaps what was taken. */
+void vdso_drop(struct vdso *v);
 /* Puts it where the kernel would map it now. */
 void vdso_put(struct vdso *v);
 /* Makes its code known to the mm, and really not executable. */
