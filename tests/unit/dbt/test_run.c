@@ -300,3 +300,51 @@ TEST(threads_share_the_cache_while_it_is_flushed)
 	EXPECT_EQ(after.flushes - before.flushes, 60);
 	dbt_check(guest()->t);
 }
+
+/* Guest code: writes a function, calls it, again and again. */
+static u64 write_and_call(u64 p, u64 n)
+{
+	u64 sum = 0;
+
+	for (u64 i = 0; i < n; i++) {
+		*(volatile u32 *)(p + 1) = (u32)i;
+		sum += ((u32(*)(void))p)();
+	}
+	return sum;
+}
+
+static void *rewriting_thread(void *arg)
+{
+	struct guest g;
+	bool *stop = arg;
+
+	guest_thread_init(&g);
+	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
+		u8 *p = guest_code(4096, DBT_EXEC_WRITABLE);
+
+		write_return(p, 0);
+		EXPECT_EQ(guest_call(&g, write_and_call, (u64)p, 40, 0), 40 * 39 / 2);
+		dbt_exec_remove(g.t, (u64)p, 4096);
+		munmap(p, 4096);
+	}
+	guest_thread_exit(&g);
+	return NULL;
+}
+
+TEST(code_is_rewritten_while_the_cache_is_flushed)
+{
+	pthread_t threads[2];
+	bool stop = false;
+
+	guest();
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, rewriting_thread, &stop);
+	for (u32 i = 0; i < 300; i++) {
+		usleep(500);
+		dbt_set_mask(guest()->t, i & 1 ? DBT_MASK_ALL : DBT_MASK_COUNT);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	dbt_check(guest()->t);
+}

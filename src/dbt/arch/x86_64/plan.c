@@ -252,7 +252,12 @@ static bool stops(const struct insn *d)
 static enum plan_role role_of(const struct insn *d)
 {
 	switch (d->cf) {
-	case CF_NONE: return stops(d) ? ROLE_END : ROLE_COPY;
+	case CF_NONE:
+		/* What follows serialize (0f 01 e8) is to be fetched anew. */
+		if (d->enc == ENC_LEGACY && d->map == MAP_0F && d->opcode == 0x01 &&
+		    d->modrm == 0xe8)
+			return ROLE_TRAP;
+		return stops(d) ? ROLE_END : ROLE_COPY;
 	case CF_JCC:
 	case CF_LOOP: return ROLE_SIDE;
 	case CF_CALL:
