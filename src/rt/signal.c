@@ -99,7 +99,10 @@ void signal_init(struct thread *t)
 		if (sh->act[sig].handler != (u64)SIG_IGN)
 			memset(&sh->act[sig], 0, sizeof(sh->act[sig]));
 	}
-	signal_install_all(sh);
+	/* The rest is as the guest has it: after exec there is only default and ignored. */
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (SIG(sig) & SIGNALS_CORE)
+			install(sig, &sh->act[sig]);
 }
 
 struct sighand *sighand_copy(struct sighand *from, u32 me)
