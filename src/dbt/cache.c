@@ -60,12 +60,12 @@ int dbt_init(const struct dbt_config *config)
 	cache.max_blocks = (u32)(size / 32);
 	cache.max_ranges = 65536;
 	cache.meta = map_pages(cache.meta_size);
-	cache.by_pc = map_pages(BLOCK_BUCKETS * sizeof(*cache.by_pc));
-	cache.pages = map_pages(PAGE_BUCKETS * sizeof(*cache.pages));
-	cache.by_code = map_pages(cache.max_blocks * sizeof(*cache.by_code));
+	cache.by_pc = map_pages(BLOCK_BUCKETS * sizeof(void *));
+	cache.pages = map_pages(PAGE_BUCKETS * sizeof(void *));
+	cache.by_code = map_pages(cache.max_blocks * sizeof(void *));
 	cache.ranges = map_pages(cache.max_ranges * sizeof(*cache.ranges));
 	for (u32 i = 0; i < TABLES; i++) {
-		cache.tables[i] = map_pages(TABLE_SIZE * sizeof(*cache.tables[i]));
+		cache.tables[i] = map_pages(TABLE_SIZE * sizeof(void *));
 		if (!cache.tables[i])
 			return -ENOMEM;
 	}
@@ -177,10 +177,10 @@ void flush_all(struct dbt_thread *t)
 		}
 	}
 	drop(cache.meta, cache.meta_used);
-	drop(cache.by_pc, BLOCK_BUCKETS * sizeof(*cache.by_pc));
-	drop(cache.pages, PAGE_BUCKETS * sizeof(*cache.pages));
+	drop(cache.by_pc, BLOCK_BUCKETS * sizeof(void *));
+	drop(cache.pages, PAGE_BUCKETS * sizeof(void *));
 	for (u32 i = 0; i < TABLES; i++)
-		drop(cache.tables[i], TABLE_SIZE * sizeof(*cache.tables[i]));
+		drop(cache.tables[i], TABLE_SIZE * sizeof(void *));
 	drop(cache.code, cache.code_size);
 	cache_reset();
 	cache.epoch++;

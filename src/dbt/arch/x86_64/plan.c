@@ -242,7 +242,7 @@ static bool stops(const struct insn *d)
 	case SP_LOAD_FAR: return d->opcode == 0xb5;
 	case SP_STRING:
 	case SP_XLAT:
-	case SP_MASKMOV: return d->mem.seg == SEG_GS;
+	case SP_MASKMOV:
 	case SP_GATHER:
 	case SP_TILE: return d->mem.seg == SEG_GS;
 	default: return false;

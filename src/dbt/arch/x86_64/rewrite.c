@@ -39,15 +39,12 @@ static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, boo
 		if (drop_gs && b == 0x65 && i < fixed)
 			continue;
 		if (plain && d->rex_off != INSN_ABSENT) {
+			bool second = i == d->rex_off + 1u;
+
 			if (d->enc == ENC_LEGACY && i == d->rex_off)
 				b &= (u8)~3;
-			else if (d->enc == ENC_EVEX && i == d->rex_off + 1u)
-				b |= 0x60;
-			else if (d->enc == ENC_XOP && i == d->rex_off + 1u)
-				b |= 0x60;
-			else if (d->enc == ENC_VEX && bytes[d->rex_off] == 0xc4 &&
-				 i == d->rex_off + 1u)
-				b |= 0x60;
+			else if (second && d->enc != ENC_LEGACY && bytes[d->rex_off] != 0xc5)
+				b |= 0x60; /* inverted X and B; the short VEX has none */
 		}
 		emit1(e, b);
 	}
