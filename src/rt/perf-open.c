@@ -278,9 +278,7 @@ u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words)
 	if (c.kind != WIRE_CARD_METER || c.handle != pf->handle || c.meter != t->meter ||
 	    c.quantity >= METER_QUANTITIES)
 		return 0;
-	words[n++] = c.flags & WIRE_CARD_RUNNING
-			     ? c.base + meter_sum(dbt_meter(&t->dbt), c.quantity)
-			     : c.base;
+	words[n++] = c.flags & WIRE_CARD_RUNNING ? c.base + perf_own_count(t, c.quantity) : c.base;
 	if (c.read_format & (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING))
 		now = perf_cpu_time();
 	if (c.read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)

@@ -17,6 +17,9 @@ void perf_restore_fds(struct thread *t, const u64 *fds);
 u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data);
 u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words);
 
+/* perf-view.c */
+u64 perf_own_count(struct thread *t, enum meter_quantity q);
+
 /* perf-map.c */
 bool perf_mremap(struct thread *t, long *ret);
 
