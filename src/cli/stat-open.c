@@ -52,7 +52,8 @@ static char *joined(char *text, const char *more)
 static char *event_text(const struct stat_job *st)
 {
 	const struct stat_opts *opts = &st->opts;
-	const char *usual = st->virtual.session ? virtual_events : default_events[0];
+	const char *usual = st->virtual.session || st->virtual.observer ? virtual_events
+									: default_events[0];
 	char *text = joined(NULL, opts->events ? opts->events : usual);
 
 	for (size_t d = 1; d < ARRAY_SIZE(default_events) && (int)d <= opts->detailed; d++)
@@ -265,7 +266,16 @@ static int choose_pmu(struct stat_job *st, struct ap_machine_opts *machine)
 	const struct stat_opts *o = &st->opts;
 	const char *asked = o->pmu ? o->pmu : "auto";
 	struct ap_error err;
+	char why[300];
 
+	if (o->session) {
+		snprintf(st->pmu_why, sizeof(st->pmu_why), "guests of the session %s", o->session);
+		if (virtual_join(&st->virtual, o->session, why, sizeof(why)))
+			return command_error(&cmd_stat, "%s", why);
+		return virtual_machine(&st->virtual, machine, &st->machine)
+			       ? command_error(&cmd_stat, "out of memory")
+			       : 0;
+	}
 	if (!strcmp(asked, "virtual")) {
 		if (!o->command || stat_opts_has_target(o))
 			return command_error(

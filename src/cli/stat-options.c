@@ -88,6 +88,8 @@ const struct option stat_option_table[] = {
 	{OPTION_INT, 0, "counters", "N", AT(counters), .min = 1, .max = 64,
 	 .help = "give the virtual PMU only N counters"},
 	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),
+	{OPTION_STR, 0, "session", "NAME", AT(session),
+	 .help = "with -p or -t: guests of the session that `anyperf run --session NAME` started"},
 	{OPTION_GROUP, .help = "What to measure, if not only COMMAND"},
 	{OPTION_STR, 'p', "pid", "PIDS", AT(pids), .complete = COMPLETE_PID,
 	 .help = "these processes with all their threads, separated by commas"},
@@ -207,6 +209,8 @@ static int check_together(const struct stat_opts *o)
 	if (o->pmu && strcmp(o->pmu, "auto") && strcmp(o->pmu, "kernel") &&
 	    strcmp(o->pmu, "virtual"))
 		return conflict("--pmu is auto, kernel or virtual");
+	if (o->session && !tasks)
+		return conflict("--session measures guests by their numbers; -p or -t is missing");
 	if (o->separator && o->json)
 		return conflict("-x and --json are two forms of output; choose one");
 	if (o->all_user && o->all_kernel)

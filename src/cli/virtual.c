@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "lib/backend.h"
+#include "session/observer.h"
 #include "session/session.h"
 
 int virtual_open(struct virtual_pmu *v, const struct virtual_opts *opts, char *why, size_t size)
@@ -29,8 +30,15 @@ int virtual_open(struct virtual_pmu *v, const struct virtual_opts *opts, char *w
 	return err;
 }
 
+int virtual_join(struct virtual_pmu *v, const char *name, char *why, size_t size)
+{
+	return observer_open(name, &v->observer, why, size);
+}
+
 void virtual_close(struct virtual_pmu *v)
 {
+	observer_close(v->observer);
+	v->observer = NULL;
 	if (!v->session)
 		return;
 	session_free(v->session);
@@ -42,28 +50,32 @@ static int be_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int leade
 {
 	struct virtual_pmu *v = be;
 
-	return session_open(v->session, attr, pid, cpu, leader, flags);
+	return v->observer ? observer_event(v->observer, attr, pid, cpu, leader, flags)
+			   : session_open(v->session, attr, pid, cpu, leader, flags);
 }
 
 static int be_close(void *be, int handle)
 {
 	struct virtual_pmu *v = be;
 
-	return session_close(v->session, handle);
+	return v->observer ? observer_release(v->observer, handle)
+			   : session_close(v->session, handle);
 }
 
 static ssize_t be_read(void *be, int handle, void *buf, size_t len)
 {
 	struct virtual_pmu *v = be;
 
-	return session_read(v->session, handle, buf, len);
+	return v->observer ? observer_read(v->observer, handle, buf, len)
+			   : session_read(v->session, handle, buf, len);
 }
 
 static int be_ioctl(void *be, int handle, unsigned long request, unsigned long arg)
 {
 	struct virtual_pmu *v = be;
 
-	return session_ioctl(v->session, handle, request, arg);
+	return v->observer ? observer_ioctl(v->observer, handle, request, arg)
+			   : session_ioctl(v->session, handle, request, arg);
 }
 
 /* Rings are for guests and for sampling; who counts here reads. */
@@ -87,7 +99,7 @@ static int be_munmap(void *be, void *base, size_t len)
 static bool be_reason(void *be, char *why, size_t why_len, char *remedy, size_t remedy_len)
 {
 	struct virtual_pmu *v = be;
-	const char *text = session_reason(v->session);
+	const char *text = v->observer ? observer_reason(v->observer) : session_reason(v->session);
 
 	if (!text[0])
 		return false;
@@ -113,7 +125,7 @@ int virtual_machine(struct virtual_pmu *v, struct ap_machine_opts *opts,
 {
 	int err;
 
-	opts->root = session_root(v->session);
+	opts->root = v->observer ? observer_root(v->observer) : session_root(v->session);
 	err = ap_machine_new(machine, opts);
 	if (!err)
 		ap__machine_set_backend(*machine, &virtual_backend, v);

@@ -13,12 +13,13 @@
 #include "cli/deterministic.h"
 #include "cli/guest.h"
 
+struct observer;
 struct session;
 
 struct virtual_pmu {
-	struct session *session; /* NULL: not open */
+	struct session *session;   /* NULL: not open */
+	struct observer *observer; /* of a session elsewhere, in place of one of our own; or NULL */
 	struct guest_tree tree;
-	u32 first_meter; /* where the meters of this run begin */
 };
 
 struct virtual_opts {
@@ -30,6 +31,8 @@ struct virtual_opts {
 /* 0, or -errno with a sentence. */
 must_check int virtual_open(struct virtual_pmu *v, const struct virtual_opts *opts, char *why,
 			    size_t size);
+/* The events of the running session @name, on its guests. */
+must_check int virtual_join(struct virtual_pmu *v, const char *name, char *why, size_t size);
 void virtual_close(struct virtual_pmu *v);
 
 /* A machine on which events are those of the virtual PMU. */

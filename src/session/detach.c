@@ -90,7 +90,7 @@ static void __attribute__((noreturn)) serve(const struct session_config *config,
 }
 
 /* A message of @len bytes and up to one descriptor: *@fd or -1. */
-static int receive_fd(int sock, void *bytes, size_t len, int *fd)
+int receive_fd(int sock, void *bytes, size_t len, int *fd)
 {
 	union {
 		char buf[CMSG_SPACE(sizeof(int))];

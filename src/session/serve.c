@@ -33,7 +33,7 @@ static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot
 
 	if (th && th->guest_tid == guest_tid && th->meter == meter && !th->token)
 		return th;
-	if (meter >= METER_TREE_SLOTS)
+	if (meter >= METER_TREE_SLOTS && meter != WIRE_NO_METER)
 		return NULL;
 	tid = p->same_ns > 0 && pid_has_tid(p->pid, guest_tid)
 		      ? guest_tid
@@ -48,7 +48,7 @@ static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot
 	} else {
 		th = thread_by_tid(p, tid);
 		/* Announced, and its token is spent; two threads never have one meter. */
-		if (!th)
+		if (!th && meter != WIRE_NO_METER)
 			th = thread_by_meter(p, meter);
 		if (th && th->tid != tid)
 			thread_set_tid(th, tid);

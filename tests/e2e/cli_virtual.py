@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from e2e import ANYPERF, ENV, Skip, counts, main, run, stat
+from e2e import ANYPERF, ENV, Skip, main, run, stat
 
 
 def virtual(*args, status=0):
@@ -17,7 +17,7 @@ def virtual(*args, status=0):
 
 
 def value(report, event):
-    return counts(report)[event]["value"]
+    return next(c["value"] for c in report["counts"] if c["event"] == event)
 
 
 def test_the_default_events():
@@ -110,13 +110,24 @@ def test_options_of_run():
 
 def test_a_named_session_is_joined():
     name = f"test-{os.getpid()}"
-    first = subprocess.Popen([ANYPERF, "run", "--session", name, "--", "sleep", "3"], env=ENV)
+    script = "echo $$; i=0; while [ $i -lt 60 ]; do i=$((i+1)); sleep 0.05; done"
+    first = subprocess.Popen([ANYPERF, "run", "--session", name, "--", "sh", "-c", script], env=ENV,
+                             stdout=subprocess.PIPE, text=True)
     try:
-        time.sleep(1)
+        pid = first.stdout.readline().strip()
         r = run("run", "--session", name, "--", "cat", "/proc/sys/kernel/perf_event_paranoid")
         assert r.status == 0 and r.out.strip(), r
+        # A guest is counted from outside; who is no guest is not.
+        r = run("stat", "-j", "--session", name, "-p", pid, "-e", "instructions:u", "sleep", "0.4")
+        assert r.status == 0, r
+        report = json.loads(r.err)
+        assert report["pmu"]["used"] == "virtual" and value(report, "instructions:u") > 1000, report
+        r = run("stat", "--session", name, "-p", str(os.getpid()), "-e", "instructions:u", "sleep", "0.1")
+        assert r.status == 0 and "no guest of this session" in re.sub(r"\s+", " ", r.err), r
     finally:
-        first.wait()
+        first.communicate()
+    r = run("stat", "--session", "no-such-session", "-p", "1")
+    assert r.status == 125 and "no session named" in r.err, r
 
 
 def sessions():

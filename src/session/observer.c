@@ -1,0 +1,259 @@
+#include "session/observer.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+#define HANDLES 4096
+
+struct observer {
+	int sock;
+	struct wire_proc *page;
+	struct wire_slot *slot;
+	char root[256];
+	u64 handles[HANDLES]; /* the session's; 0: free */
+	int fds[HANDLES];     /* what keeps the event open */
+};
+
+/* @message with @fd (-1: none). */
+static int send_kick(int sock, const struct wire_kick *kick, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {(void *)kick, sizeof(*kick)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+	}
+	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -ENODEV : 0;
+}
+
+static u64 cpu_time(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+static int introduce(struct observer *o, int door)
+{
+	struct wire_kick hello = {.what = WIRE_KICK_HELLO,
+				  .version = WIRE_VERSION,
+				  .meter = WIRE_NO_METER,
+				  .tid = gettid(),
+				  .cpu_time = cpu_time()};
+	struct wire_parcel parcel;
+	int pair[2], fd, err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	o->sock = pair[0];
+	err = send_kick(door, &hello, pair[1]);
+	close(pair[1]);
+	if (!err)
+		err = receive_fd(o->sock, &parcel, sizeof(parcel), &fd);
+	if (err)
+		return err;
+	if (parcel.slot != WIRE_PARCEL_HELLO || parcel.seq || fd < 0)
+		return parcel.seq ? -(int)parcel.seq : -EPROTO;
+	o->page = mmap(NULL, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (o->page == MAP_FAILED) {
+		o->page = NULL;
+		return -errno;
+	}
+	o->slot = (struct wire_slot *)((u8 *)o->page + WIRE_SLOT_OFF(0));
+	return 0;
+}
+
+static int read_root(struct observer *o, int tree_fd)
+{
+	struct wire_view view;
+
+	if (pread(tree_fd, &view, sizeof(view), WIRE_VIEW_IN) != (ssize_t)sizeof(view) ||
+	    view.magic != WIRE_MAGIC)
+		return -EPROTO;
+	memcpy(o->root, view.root, sizeof(o->root) - 1);
+	return 0;
+}
+
+int observer_open(const char *name, struct observer **out, char *why, size_t len)
+{
+	struct observer *o;
+	int tree_fd, door, err = session_join(name, &tree_fd, &door, why, len);
+
+	if (err)
+		return err;
+	o = calloc(1, sizeof(*o));
+	err = o ? read_root(o, tree_fd) : -ENOMEM;
+	if (o)
+		o->sock = -1;
+	if (!err)
+		err = introduce(o, door);
+	close(tree_fd);
+	close(door);
+	if (err) {
+		snprintf(why, len, "the session \"%s\" does not answer: %s", name, strerror(-err));
+		observer_close(o);
+		return err;
+	}
+	*out = o;
+	return 0;
+}
+
+void observer_close(struct observer *o)
+{
+	if (!o)
+		return;
+	for (u32 i = 0; i < HANDLES; i++)
+		if (o->handles[i])
+			close(o->fds[i]);
+	if (o->page)
+		munmap(o->page, WIRE_SIZE);
+	if (o->sock >= 0)
+		close(o->sock);
+	free(o);
+}
+
+/* The request is in the slot. */
+static s64 call(struct observer *o, u32 op)
+{
+	const struct timespec patience = {0, 100000000};
+	struct wire_kick kick = {.what = WIRE_KICK_CALL};
+	struct wire_slot *sl = o->slot;
+
+	sl->tid = gettid();
+	sl->meter = WIRE_NO_METER;
+	sl->cpu = (u32)sched_getcpu();
+	sl->cpu_time = cpu_time();
+	sl->seq++;
+	sl->op = op;
+	__atomic_store_n(&sl->word, WIRE_WAITED, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&sl->awake, __ATOMIC_RELAXED) && send_kick(o->sock, &kick, -1))
+		return -ENODEV;
+	while (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) != WIRE_DONE) {
+		struct pollfd p = {.fd = o->sock};
+
+		syscall(SYS_futex, &sl->word, FUTEX_WAIT, WIRE_WAITED, &patience, NULL, 0);
+		if (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) != WIRE_DONE &&
+		    poll(&p, 1, 0) == 1 && p.revents & POLLHUP)
+			return -ENODEV;
+	}
+	return sl->ret;
+}
+
+int observer_event(struct observer *o, struct pe_attr *attr, int pid, int cpu, int leader,
+		   u64 flags)
+{
+	struct wire_slot *sl = o->slot;
+	struct wire_parcel parcel;
+	int i, err;
+	s64 ret;
+
+	for (i = 0; i < HANDLES && o->handles[i]; i++)
+		;
+	if (i == HANDLES)
+		return -EMFILE;
+	sl->arg[0] = (u64)(s64)pid;
+	sl->arg[1] = (u64)(s64)cpu;
+	sl->arg[2] = leader < 0 ? WIRE_NO_EVENT : o->handles[leader];
+	sl->arg[3] = flags;
+	sl->arg[4] = attr->size;
+	sl->arg[5] = 0;
+	sl->len = (u32)min_u64(attr->size, sizeof(*attr));
+	memcpy(sl->data, attr, sl->len);
+	ret = call(o, WIRE_OP_OPEN);
+	if (ret < 0) {
+		if (ret == -E2BIG && sl->out[0])
+			attr->size = (u32)sl->out[0];
+		return (int)ret;
+	}
+	err = sl->reply_flags & WIRE_REPLY_FD
+		      ? receive_fd(o->sock, &parcel, sizeof(parcel), &o->fds[i])
+		      : -EPROTO;
+	if (err || o->fds[i] < 0)
+		return err ? err : -EMFILE;
+	o->handles[i] = sl->out[0];
+	return i;
+}
+
+static bool known(const struct observer *o, int handle)
+{
+	return handle >= 0 && handle < HANDLES && o->handles[handle];
+}
+
+s64 observer_read(struct observer *o, int handle, void *buf, size_t len)
+{
+	s64 n;
+
+	if (!known(o, handle))
+		return -EBADF;
+	o->slot->arg[0] = o->handles[handle];
+	o->slot->arg[1] = len;
+	o->slot->len = 0;
+	n = call(o, WIRE_OP_READ);
+	if (n > 0 && (size_t)n <= len && (u64)n <= WIRE_DATA)
+		memcpy(buf, o->slot->data, (size_t)n);
+	return n;
+}
+
+int observer_ioctl(struct observer *o, int handle, u64 cmd, u64 arg)
+{
+	struct wire_slot *sl = o->slot;
+	size_t reads = ioctl_reads((u32)cmd);
+	s64 ret;
+
+	if (!known(o, handle))
+		return -EBADF;
+	sl->arg[0] = o->handles[handle];
+	sl->arg[1] = cmd;
+	sl->arg[2] = arg;
+	sl->arg[3] = cmd == PERF_EVENT_IOC_SET_OUTPUT && known(o, (int)arg) ? o->handles[arg] : 0;
+	sl->len = reads <= sizeof(u64) ? (u32)reads : 0;
+	if (sl->len)
+		memcpy(sl->data, (const void *)arg, sl->len);
+	ret = call(o, WIRE_OP_IOCTL);
+	if (ret >= 0 && sl->reply_len && sl->reply_len <= sizeof(u64) && sl->out[0] <= sizeof(u64))
+		memcpy((u8 *)arg + sl->out[0], sl->data, sl->reply_len);
+	return (int)ret;
+}
+
+int observer_release(struct observer *o, int handle)
+{
+	if (!known(o, handle))
+		return -EBADF;
+	close(o->fds[handle]);
+	o->handles[handle] = 0;
+	return 0;
+}
+
+const char *observer_reason(const struct observer *o)
+{
+	return o->slot->reason;
+}
+
+const char *observer_root(const struct observer *o)
+{
+	return o->root;
+}

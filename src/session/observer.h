@@ -1,0 +1,30 @@
+/*
+ * PURPOSE: a process of the hosted world that asks a running session, as a guest does, but is not
+ * counted itself: `anyperf stat --session NAME -p PID`.
+ *
+ * Lifetime: observer_open() to observer_close(). Locking: none; one thread. Calls wait for the
+ * session. Errors: 0 or -errno; -ENODEV: the session is gone.
+ */
+#ifndef SESSION_OBSERVER_H
+#define SESSION_OBSERVER_H
+
+#include "abi/perf.h"
+#include "base/types.h"
+
+struct observer;
+
+int must_check observer_open(const char *name, struct observer **o, char *why, size_t len);
+void observer_close(struct observer *o);
+
+/* perf_event_open(2), read(2), ioctl(2), close(2); handles are small numbers. */
+int must_check observer_event(struct observer *o, struct pe_attr *attr, int pid, int cpu,
+			      int leader, u64 flags);
+s64 must_check observer_read(struct observer *o, int handle, void *buf, size_t len);
+int must_check observer_ioctl(struct observer *o, int handle, u64 cmd, u64 arg);
+int observer_release(struct observer *o, int handle);
+
+/* Why the last call was refused; and the directory that stands in for the root of what guests see. */
+const char *observer_reason(const struct observer *o);
+const char *observer_root(const struct observer *o);
+
+#endif
