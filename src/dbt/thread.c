@@ -25,6 +25,8 @@ void dbt_thread_remove(struct dbt_thread *t)
 	lock_acquire(&cache.lock, nobody);
 	t->prev->next = t->next;
 	t->next->prev = t->prev;
+	t->prev = t->next =
+		t; /* once more is harmless: a vfork's parent does not know how its child left */
 	lock_release(&cache.lock, nobody);
 }
 

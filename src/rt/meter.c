@@ -1,5 +1,6 @@
 #include "rt/meter.h"
 
+#include "abi/wire.h"
 #include "rt/fd.h"
 #include "rt/window.h"
 #include "sys/fmt.h"
@@ -57,8 +58,9 @@ static bool take_over(u32 *index)
 		m = borrow(word - 1);
 		if (!m)
 			return false;
-		/* The session must not take its last owner, who may still be ending, for the new one. */
-		m->tid = 0;
+		/* Until meter_begin() it is nobody's: the session looks for threads by what pages say. */
+		__atomic_store_n(&m->tid, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
 		/* Nobody else has seen the word; the state is for a tree that was written to by a stranger. */
 		taken = __atomic_compare_exchange_n(&m->state, &state, METER_RUNNING, false,
 						    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -113,7 +115,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 		m->start = now_ns();
 	}
 	m->pid = (u32)sys_getpid();
-	m->tid = t->tid;
+	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);
 	m->ppid = (u32)raw_call0(__NR_getppid);
 	m->end = 0;
 	m->exited = 0;
@@ -132,12 +134,20 @@ void meter_set_comm(struct thread *t, const char *comm)
 
 static void release(struct meter *m, u32 index)
 {
-	/* One that the session watches is free when the session has read it. */
-	if (tree->flags & METER_TREE_KEEP || m->watch) {
-		__atomic_store_n(&m->state, METER_EXITED, __ATOMIC_RELEASE);
+	u32 exited = METER_EXITED;
+
+	/*
+	 * One that the session watches is free when the session has read it. State before watch, mate:
+	 * thread_need_task() in session/guest.c, so a thread is not watched from here on unnoticed.
+	 */
+	__atomic_store_n(&m->state, METER_EXITED, __ATOMIC_SEQ_CST);
+	if (tree->flags & METER_TREE_KEEP ||
+	    __atomic_load_n(&m->watch, __ATOMIC_SEQ_CST) & WIRE_WATCH_EXIT)
 		return;
-	}
-	__atomic_store_n(&m->state, METER_FREE, __ATOMIC_RELEASE);
+	/* The session may have found out by itself, and been first. */
+	if (!__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return;
 	/* No room for the word: the page is not used again, and still counts in the sum. */
 	for (u32 i = 0; i < METER_TREE_FREED; i++) {
 		u32 none = 0;

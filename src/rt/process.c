@@ -401,10 +401,11 @@ long guest_clone3(struct thread *t)
 void thread_end(struct thread *t, u32 code, int status)
 {
 	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
+	/* Before the page is another's: the translator writes to the pages of the threads it knows. */
+	dbt_thread_remove(&t->dbt);
 	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	if (t->vfork_child)
 		sys_exit(status);
-	dbt_thread_remove(&t->dbt);
 	threads_remove(t);
 	sighand_put(t->sighand);
 	proc_put(t->proc);

@@ -318,6 +318,9 @@ static bool lost(struct wire *w)
 static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 {
 	const struct __kernel_timespec patience = {0, LOST_MS * 1000000};
+	struct wire_kick kick = {.what = WIRE_KICK_CALL, .slot = t->perf_slot};
+	struct sys_iovec iov = {&kick, sizeof(kick)};
+	const struct message again = {.iov = &iov, .iov_len = 1};
 	bool slept = false;
 	long ret;
 
@@ -340,8 +343,12 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 		    word == WIRE_DONE)
 			break;
 		ret = sys_futex(&sl->word, FUTEX_WAIT, WIRE_WAITED, &patience, NULL, 0);
-		if (ret == -ETIMEDOUT && lost(w))
-			return false;
+		if (ret == -ETIMEDOUT) {
+			if (lost(w))
+				return false;
+			/* Should somebody who shares our memory have spoilt `awake`, this wakes the session. */
+			raw_call3(__NR_sendmsg, sock_of(w), (long)&again, NO_SIGNAL | NO_WAIT);
+		}
 		slept |= ret != -EAGAIN;
 	}
 	t->perf_slept += slept;

@@ -149,18 +149,19 @@ static struct thread *hello_thread(struct proc *p, const struct wire_kick *k)
 	if (k->flags & WIRE_HELLO_CHILD) {
 		/* The task that WIRE_OP_FORK made is the only one of a new process. */
 		th = list_first(&p->threads, struct thread, link);
-	}
-	/* After exec its tid is the leader's; its meter is its own. */
-	if (!th && k->flags & WIRE_HELLO_EXEC)
+	} else if (k->flags & WIRE_HELLO_EXEC) {
+		/* It has the leader's tid now, whoever it was before; it has kept its meter. */
 		th = thread_by_meter(p, k->meter);
-	if (!th)
+	} else {
 		th = thread_by_tid(p, tid);
+	}
 	if (!th) {
 		th = thread_new(p, tid, WIRE_NO_METER);
 		if (!th)
 			return NULL;
 	}
 	thread_set_tid(th, tid);
+	th->token = 0;
 	th->guest_tid = k->tid;
 	thread_set_meter(th, k->meter);
 	clock_told(th, k->cpu_time);

@@ -114,7 +114,7 @@ struct thread *thread_by_tid(struct proc *p, s32 tid)
 	struct thread *th;
 
 	list_for_each_entry (th, &p->threads, link)
-		if (th->tid == tid && !th->token)
+		if (th->tid == tid && tid)
 			return th;
 	return NULL;
 }
@@ -145,7 +145,7 @@ void thread_watch(struct thread *th)
 
 	if (m)
 		__atomic_store_n(&m->watch, WIRE_WATCH_TASKS | WIRE_WATCH_EXIT | WIRE_WATCH_EXEC,
-				 __ATOMIC_RELAXED);
+				 __ATOMIC_SEQ_CST);
 }
 
 /*
@@ -192,30 +192,19 @@ static void watch_process(struct proc *p)
 	}
 }
 
-/* From here on its forks, its end and its exec concern the session. */
-int thread_need_task(struct thread *th)
-{
-	if (th->task)
-		return 0;
-	th->task = task_new(th->proc->s->core, th->tid, th->proc->pid, th);
-	if (!th->task)
-		return -ENOMEM;
-	task_sched_in(th->task, 0);
-	thread_watch(th);
-	watch_process(th->proc);
-	return 0;
-}
-
 /*
  * The page of a watched thread is not free before its counts have been taken; its runtime leaves that
  * to the session, as it does when it is killed.
  */
 static void release_meter(struct session *s, struct meter *m, u32 index)
 {
-	__atomic_store_n(&m->watch, 0, __ATOMIC_RELEASE);
-	if (m->state != METER_EXITED || s->tree->flags & METER_TREE_KEEP)
+	u32 exited = METER_EXITED;
+
+	__atomic_store_n(&m->watch, 0, __ATOMIC_SEQ_CST);
+	if (s->tree->flags & METER_TREE_KEEP ||
+	    !__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
 		return;
-	__atomic_store_n(&m->state, METER_FREE, __ATOMIC_RELEASE);
 	for (u32 i = 0; i < METER_TREE_FREED; i++) {
 		u32 none = 0;
 
@@ -223,6 +212,44 @@ static void release_meter(struct session *s, struct meter *m, u32 index)
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return;
 	}
+}
+
+/*
+ * Was it too late to watch @th? Watch before state, mate: release() in rt/meter.c. A thread whose call
+ * is being answered is there.
+ */
+static bool has_left(const struct thread *th)
+{
+	const struct call *c = th->proc->s->call;
+	const struct meter *m = thread_meter(th);
+
+	return m && !(c && c->thread == th) &&
+	       (__atomic_load_n(&m->state, __ATOMIC_SEQ_CST) != METER_RUNNING ||
+		(s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED) !=
+			(th->guest_tid ? th->guest_tid : th->tid));
+}
+
+/* From here on its forks, its end and its exec concern the session. -ESRCH: it has just ended. */
+int thread_need_task(struct thread *th)
+{
+	struct meter *m = thread_meter(th);
+
+	if (th->task)
+		return 0;
+	th->task = task_new(th->proc->s->core, th->tid, th->proc->pid, th);
+	if (!th->task)
+		return -ENOMEM;
+	task_sched_in(th->task, 0);
+	thread_watch(th);
+	if (has_left(th)) {
+		task_exit(th->task);
+		th->task = NULL;
+		if (m->state == METER_EXITED)
+			release_meter(th->proc->s, m, th->meter);
+		return -ESRCH;
+	}
+	watch_process(th->proc);
+	return 0;
 }
 
 void thread_end(struct thread *th)
@@ -303,7 +330,6 @@ void proc_exec(struct proc *p, struct thread *survivor)
 void thread_set_tid(struct thread *th, s32 tid)
 {
 	th->tid = tid;
-	th->token = 0;
 	if (th->task)
 		task_set_ids(th->task, tid, th->proc->pid);
 }

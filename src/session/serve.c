@@ -43,6 +43,7 @@ static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot
 	th = thread_by_token(p, token);
 	if (th) {
 		thread_set_tid(th, tid);
+		th->token = 0;
 		if (th->task)
 			clock_attach(th);
 	} else {
@@ -174,13 +175,19 @@ void serve_slot(struct proc *p, u32 slot)
 		heat(s, p, slot, cpu);
 }
 
+/* The process may go on with another socket and the same slots, so these are left as on going to sleep. */
 void serve_forget(struct session *s, struct proc *p)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < s->nr_hot; i++)
+	for (u32 i = 0; i < s->nr_hot; i++) {
+		struct wire_slot *sl = proc_slot(s->hot[i].proc, s->hot[i].slot);
+
 		if (s->hot[i].proc != p)
 			s->hot[n++] = s->hot[i];
+		else if (sl)
+			__atomic_store_n(&sl->awake, 0, __ATOMIC_SEQ_CST);
+	}
 	s->nr_hot = n;
 }
 

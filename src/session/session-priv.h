@@ -70,7 +70,7 @@ struct thread {
 	s32 tid;       /* in the session's namespace; 0 while not known */
 	s32 guest_tid; /* as the guest says */
 	u32 meter;     /* index in the tree, or WIRE_NO_METER */
-	u64 token;     /* of the WIRE_OP_FORK that announced it, until it is known; else 0 */
+	u64 token;     /* of the WIRE_OP_FORK that announced it, until its first call; else 0 */
 	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
 	struct task *task;            /* NULL: nobody has to do with it */
 

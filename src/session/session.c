@@ -386,8 +386,10 @@ int session_find_task(struct session *s, int tid, struct task **task, char *why,
 			 tid);
 		return exists ? -ENOENT : -ESRCH;
 	}
-	if (thread_need_task(th))
-		return -ENOMEM;
+	if (thread_need_task(th)) {
+		snprintf(why, len, "task %d has just ended", tid);
+		return -ESRCH;
+	}
 	clock_attach(th);
 	*task = th->task;
 	return 0;
