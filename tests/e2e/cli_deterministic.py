@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""anyperf run and stat --deterministic: programs that use what usually varies retire the same instructions in every
+run, whatever the outside is like; what cannot be fixed is named when a program uses it, and only then."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from e2e import ANYPERF, Skip, main, run, scratch, stat, stat_json
+
+UNFIXED = os.environ["E2E_UNFIXED"]
+UNORDERED = os.environ.get("E2E_UNORDERED", "")
+EVENTS = "instructions:u,branches:u"
+# The program's environment is an input of it like its arguments.
+INSIDE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/", "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
+# How the outside may differ between two runs.
+OUTSIDE = [[], ["setarch", "-R"], ["nice", "-n", "5"], ["prlimit", "--nofile=200", "--stack=4000000"]]
+
+
+def counted(outside, options, program, cwd=None):
+    """What the program printed, its counts and what it used that is not fixed; and how long its parent's
+    number is, since numbers of processes are printed by some."""
+    with scratch() as d:
+        report = os.path.join(d, "report")
+        p = subprocess.Popen([*outside, ANYPERF, "stat", "--deterministic", "-j", "-e", EVENTS, "-o", report,
+                              *options, "--", *program], env=INSIDE, cwd=cwd or "/", stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        out, err = p.communicate(timeout=40)
+        assert p.returncode == 0 and not err, (program, p.returncode, err)
+        with open(report, encoding="utf-8") as f:
+            r = json.load(f)
+    assert r["pmu"]["used"] == "virtual" and r["deterministic"]["seed"] == 0, r
+    return out, [c["value"] for c in r["counts"]], r["deterministic"]["not_fixed"], len(str(p.pid))
+
+
+def same(*program, options=(), before=None, cwd=None, outside=OUTSIDE[:3]):
+    """Runs it several times; what it used that is not fixed."""
+    runs = []
+    for around in outside:
+        if around and not shutil.which(around[0]):
+            continue
+        for _ in range(2):
+            if before:
+                before()
+            runs.append(counted(around, options, program, cwd))
+            # The number of digits changes once in a machine's life.
+            if runs[0][3] == runs[-1][3]:
+                break
+        out, counts, unfixed, _ = runs[-1]
+        assert counts[0] > counts[1] > 0, runs
+        assert (out, counts, unfixed) == runs[0][:3], (program, runs)
+    return runs[0][2]
+
+
+def test_nothing_used():
+    assert same(UNFIXED, "nothing", outside=OUTSIDE) == []
+
+
+def test_random_numbers_and_addresses():
+    assert same(UNFIXED, "randoms", outside=OUTSIDE) == []
+    # Without the option they do vary: the test sees what it is about.
+    assert run("run", UNFIXED, "randoms").out != run("run", UNFIXED, "randoms").out
+    # No number comes twice; there is no vDSO, and the CPU is always 0. Another seed gives other numbers.
+    first = run("run", "--deterministic", UNFIXED, "randoms")
+    lines = first.out.splitlines()
+    assert first.status == 0 and len(set(lines)) == len(lines) == 8 and lines[5] == "0 0", first
+    assert run("run", "--deterministic", UNFIXED, "randoms").out == first.out
+    assert run("run", "--deterministic", "--seed", "0", UNFIXED, "randoms").out == first.out
+    other = run("run", "--deterministic", "--seed=1", UNFIXED, "randoms").out.splitlines()
+    assert not set(other[:3]) & set(first.out.splitlines()), (first, other)
+
+
+def test_through_fork_and_exec():
+    twice = [UNFIXED, "randoms"]
+    r = run("run", "--deterministic", "sh", "-c", '"$@"; "$@"', "sh", *twice)
+    half = len(r.out.splitlines()) // 2
+    lines = r.out.splitlines()
+    # The second program draws other numbers, at the same addresses.
+    assert half > 4 and lines[0] != lines[half] and lines[3:5] == lines[half + 3:half + 5], r
+    assert run("run", "--deterministic", "sh", "-c", '"$@"; "$@"', "sh", *twice).out == r.out
+    assert "pids" in same("sh", "-c", '"$@"', "sh", UNFIXED, "pids")
+    assert same("env", "A=1", "env", UNFIXED, "wall time") == ["wall time"]
+
+
+def test_python():
+    same("/usr/bin/python3", "-c", "print(hash('a'), {str(i) for i in range(300)}, id(object()), "
+         "__import__('os').urandom(4), __import__('random').random())")
+
+
+def test_perl():
+    if not shutil.which("perl"):
+        raise Skip("there is no perl")
+    assert "threads" not in same("perl", "-e", "my %h = map { $_ => 1 } 1 .. 500; print join(',', keys %h), rand();")
+
+
+def test_bash():
+    if not shutil.which("bash"):
+        raise Skip("there is no bash")
+    same("bash", "-c", "RANDOM=5; declare -A a; for i in {1..300}; do a[$i]=$RANDOM; done; "
+         "echo ${!a[@]} ${a[@]}; printf -v x %s $SRANDOM; echo $x")
+
+
+def test_unordered():
+    if not UNORDERED:
+        raise Skip("there is no C++ compiler")
+    assert same(UNORDERED, outside=OUTSIDE) == []
+
+
+def test_compiler():
+    if not shutil.which("gcc"):
+        raise Skip("there is no gcc")
+    with scratch() as d:
+        with open(os.path.join(d, "a.c"), "w", encoding="utf-8") as f:
+            f.write("#include <stddef.h>\nint f(int n)\n{\n\treturn n ? n * f(n - 1) : 1;\n}\n")
+        same("gcc", "-O1", "-c", "a.c", cwd=d, outside=OUTSIDE[:2],
+             before=lambda: os.path.exists(d + "/a.o") and os.unlink(d + "/a.o"))
+
+
+def unfixed(*program, status=0):
+    r = run("run", "--deterministic", "--count", "-j", *program)
+    assert r.status == status, r
+    return json.loads(r.err)["deterministic"]["not_fixed"]
+
+
+def test_each_unfixed_thing_is_named():
+    for name in ("pids", "wall time", "CPU time", "threads", "processes", "I/O", "signals", "machine's state"):
+        assert unfixed(UNFIXED, name) == [name], name
+    assert unfixed(UNFIXED, "polled processes") == ["processes"]
+    assert unfixed(UNFIXED, "half a pipe") == ["I/O"]
+    # These have an outcome that is the same each time. (The C library asks for the pid to send a signal.)
+    assert unfixed(UNFIXED, "one process") == []
+    assert unfixed(UNFIXED, "a pipe") == []
+    assert unfixed(UNFIXED, "signal to itself") == ["pids"]
+
+
+def test_text():
+    r = stat("--deterministic", "-r", "3", "-e", EVENTS, "--", UNFIXED, "nothing")
+    assert len(re.findall(r":u +(?:# .*)?\( ± 0 \)$", r.err, re.M)) == 2, r
+    assert "instructions and branches are ± 0" in " ".join(r.err.split()), r
+    r = stat("--deterministic", "--seed", "7", "-e", EVENTS, "--", UNFIXED, "threads")
+    text = " ".join(r.err.split())
+    assert "(seed 7)" in text and "used of: threads. Counts may differ" in text, r
+    r = run("run", "--deterministic", "--count", UNFIXED, "wall time")
+    assert "used of: wall time." in " ".join(r.err.split()), r
+    assert "deterministic" not in stat_json("--pmu=virtual", "-e", EVENTS, UNFIXED, "nothing")[0]
+
+
+def test_cpu_features():
+    flags = {"x86-64-v2": "v3", "x86-64-v3": "v4"}
+    for level, above in flags.items():
+        r = run("run", "--deterministic", f"--cpu-features={level}", UNFIXED, "features")
+        if "lacks some of the features" in r.err:
+            assert r.status == 126, r
+            continue
+        assert r.status == 0 and level[-2:] in r.out.split() and above not in r.out.split(), r
+        assert same(UNFIXED, "features", options=["--cpu-features", level]) == []
+    assert same(UNFIXED, "features", options=["--cpu-features", "host"]) == []
+
+
+def test_what_does_not_go_together():
+    for options in (["--seed", "1"], ["--cpu-features=host"], ["--deterministic", "--cpu-features=x86-64-v9"],
+                    ["--deterministic", "--seed=-1"]):
+        for command in ("run", "stat"):
+            assert run(command, *options, "true").status == 125, (command, options)
+    for options in (["--pmu=kernel"], ["-a"], ["-p", str(os.getpid())]):
+        r = run("stat", "--deterministic", *options, "true")
+        assert r.status == 125 and "--deterministic" in r.err, r
+
+
+def may_fix_addresses():
+    r = run("run", "--deterministic", "--count", "-j", UNFIXED, "nothing")
+    return "addresses" not in json.loads(r.err)["deterministic"]["not_fixed"]
+
+
+if __name__ == "__main__":
+    if not may_fix_addresses():
+        print("skip: personality(2) is forbidden here")
+        sys.exit(77)
+    main(globals())
