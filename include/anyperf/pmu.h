@@ -66,7 +66,8 @@ AP_API int ap_events_each(struct ap_machine *m, const struct ap_list_opts *opts,
 
 /*
  * Opens the event that @name describes on the calling thread (an uncore event on its first CPU) and
- * closes it again: 0, or why not.
+ * closes it again: 0; 1 if it opens for user mode only (as NAME:u), with why not for the kernel in
+ * *@err; or -errno, with why not.
  */
 AP_API AP_MUST_CHECK int ap_event_probe(struct ap_machine *m, const char *name,
 					struct ap_error *err);

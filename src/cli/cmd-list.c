@@ -22,7 +22,8 @@ struct list_opts {
 static const struct option options[] = {
 	{OPTION_FLAG, 'c', "check", .offset = offsetof(struct list_opts, check),
 	 .help = "open each event and say why it fails",
-	 .more = "The events are opened for the calling thread and closed again. Exits with 1 if one fails."},
+	 .more = "The events are opened for the calling thread and closed again. An event whose kernel part is forbidden is tried for user mode alone, "
+		 "as `anyperf stat` does. Exits with 1 if one fails."},
 	{OPTION_FLAG, 'j', "json", .offset = offsetof(struct list_opts, json),
 	 .help = "print a JSON object (doc/json.md)"},
 	{OPTION_FLAG, 'n', "names", .offset = offsetof(struct list_opts, names),
@@ -52,8 +53,8 @@ struct entry {
 	char *name, *alias, *desc, *encoding, *pmu, *unit;
 	enum ap_kind kind;
 	bool checked;
-	int rc;                 /* of the check */
-	struct ap_error *error; /* why it failed; NULL if it did not */
+	int rc;                 /* of the check: ap_event_probe()'s */
+	struct ap_error *error; /* why it failed, or why it opens for user mode only; else NULL */
 };
 
 struct list {
@@ -125,7 +126,7 @@ static void check(struct list *l)
 		e->rc = ap_event_probe(l->machine, e->name, &err);
 		if (!e->rc)
 			continue;
-		l->failed++;
+		l->failed += e->rc < 0;
 		e->error = malloc(sizeof(*e->error));
 		CHECK(e->error);
 		*e->error = err;
@@ -149,7 +150,10 @@ static void print_one(const struct list *l, const struct entry *e, const struct 
 		putchar('\n');
 	if (!l->opts.check || !e->checked)
 		return;
-	if (e->error) {
+	if (e->rc > 0) {
+		printf("%*sopens for user mode only: ", column, "");
+		help_wrap(stdout, e->error->why, column, column + 26, t->width);
+	} else if (e->error) {
 		char text[1100];
 
 		printf("%*s%sfails:%s ", column, "", t->colour ? "\033[31m" : "",
@@ -187,7 +191,7 @@ static void print_names(const struct list *l)
 	for (size_t i = 0; i < l->nr; i++) {
 		const struct entry *e = &l->entries[i];
 
-		if (e->kind == AP_KIND_FORM || (e->checked && e->rc))
+		if (e->kind == AP_KIND_FORM || (e->checked && e->rc < 0))
 			continue;
 		puts(e->name);
 		if (*e->alias)
@@ -227,7 +231,9 @@ static void print_json(const struct list *l)
 		if (*e->unit)
 			json_str(&j, "unit", e->unit);
 		if (e->checked)
-			json_bool(&j, "opens", !e->rc);
+			json_bool(&j, "opens", e->rc >= 0);
+		if (e->rc > 0)
+			json_bool(&j, "user_only", true);
 		if (e->error) {
 			json_object(&j, "reason");
 			json_str(&j, "cause", ap_cause_name(e->error->cause));

@@ -336,6 +336,7 @@ int ap_events_each(struct ap_machine *m, const struct ap_list_opts *opts, ap_lis
 
 int ap_event_probe(struct ap_machine *m, const char *name, struct ap_error *err)
 {
+	struct ap_open_opts opts = {.size = sizeof(opts), .flags = AP_OPEN_USER_FALLBACK};
 	struct ap_target target = {.size = sizeof(target)};
 	struct ap_counters *c;
 	struct ap_specs *s;
@@ -348,9 +349,17 @@ int ap_event_probe(struct ap_machine *m, const char *name, struct ap_error *err)
 		snprintf(cpu, sizeof(cpu), "%d", atoi(ap_specs_at(s, 0)->cpus));
 		target.cpus = cpu;
 	}
-	r = ap_counters_open(&c, m, s, &target, NULL, err);
-	if (!r)
+	r = ap_counters_open(&c, m, s, &target, &opts, err);
+	if (!r) {
+		bool user_only = ap_counters_user_only(c, 0);
+
 		ap_counters_close(c);
+		/* Asked again without the fallback for the reason alone. */
+		if (user_only && !ap_counters_open(&c, m, s, &target, NULL, err))
+			ap_counters_close(c);
+		else if (user_only)
+			r = 1;
+	}
 	ap_specs_free(s);
 	return r;
 }
