@@ -31,6 +31,7 @@ struct ap_target {
 	 */
 	const char *cpus;
 	const char *cgroup; /* only threads of this cgroup; needs CPUs, NULL CPUs means "all" */
+	bool every_thread;  /* every thread of the machine, as of now; not with the others */
 };
 
 enum ap_open_flags {

@@ -1,6 +1,4 @@
 /* What is counted, on what, and what was read of it. */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,19 +157,6 @@ static int parse_pids(struct stat_job *st, const char *text, const char *option)
 	}
 }
 
-/* -a --per-thread: everything that runs now. */
-static void all_pids(struct stat_job *st)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-
-	while (proc && (entry = readdir(proc)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			add_pid(st, strtol(entry->d_name, NULL, 10));
-	if (proc)
-		closedir(proc);
-}
-
 static void prepare_target_name(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
@@ -316,8 +301,6 @@ int stat_prepare(struct stat_job *st)
 	if ((o->pids && parse_pids(st, o->pids, "-p")) ||
 	    (o->tids && parse_pids(st, o->tids, "-t")))
 		return -1;
-	if (o->all_cpus && o->aggr == AGGR_THREAD)
-		all_pids(st);
 	prepare_target_name(st);
 	return 0;
 }
@@ -418,11 +401,12 @@ int stat_open(struct stat_job *st)
 		return 0;
 	if (!o->no_inherit)
 		open.flags |= AP_OPEN_INHERIT;
-	if (st->nr_pids && !o->tids) {
+	if (o->all_cpus && o->aggr == AGGR_THREAD) {
+		target.every_thread = true;
+		target.cpus = NULL;
+	} else if (st->nr_pids && !o->tids) {
 		target.pids = st->pids;
 		target.npids = st->nr_pids;
-		if (o->all_cpus)
-			target.cpus = NULL;
 	} else if (st->nr_pids) {
 		target.tids = st->pids;
 		target.ntids = st->nr_pids;

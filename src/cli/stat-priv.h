@@ -19,7 +19,7 @@ struct stat_job {
 	struct ap_specs *specs; /* NULL with --null */
 	struct stat_event *events;
 	u32 nr_events;
-	pid_t *pids; /* of -p, -t, or all for -a --per-thread; owned */
+	pid_t *pids; /* of -p or -t; owned */
 	u32 nr_pids;
 
 	/* Of the run that goes on. */

@@ -1,5 +1,6 @@
 #include "lib/target.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -55,6 +56,23 @@ static int tids_of(struct tids *t, pid_t pid, struct ap_error *err)
 	return 0;
 }
 
+/* Every thread of the machine. Those that end meanwhile are left out. */
+static int tids_of_all(struct tids *t, struct ap_error *err)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *d;
+	int r = 0;
+
+	if (!proc)
+		return ap__fail(err, -errno, AP_CAUSE_NO_TASK, "/proc cannot be read: %s",
+				strerror(errno));
+	while (r != -ENOMEM && (d = readdir(proc)))
+		if (isdigit((unsigned char)d->d_name[0]))
+			r = tids_of(t, (pid_t)atoi(d->d_name), err);
+	closedir(proc);
+	return r == -ENOMEM ? r : 0;
+}
+
 static int cpus_of(struct ap_machine *m, const char *list, int **cpus, struct ap_error *err)
 {
 	char online[4096];
@@ -91,6 +109,12 @@ int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct a
 			goto nomem;
 	for (unsigned int i = 0; i < t.npids; i++) {
 		r = tids_of(&tids, t.pids[i], err);
+		if (r)
+			goto out;
+		out->listed = true;
+	}
+	if (t.every_thread) {
+		r = tids_of_all(&tids, err);
 		if (r)
 			goto out;
 		out->listed = true;

@@ -38,7 +38,7 @@ class Running:
 
 def test_process():
     with Running(TOUCH, "spin") as p:
-        report, = stat_json("-p", p.pid, "-e", "task-clock", "--timeout", "300")
+        report, = stat_json("-p", p.pid, "-e", "task-clock", "--timeout", "1000")
         c = counts(report)["task-clock"]
         assert report["target"] == f"process id '{p.pid}'" and c["status"] == "ok" and c["value"] > 20, report
         assert "user_s" not in report
@@ -132,8 +132,13 @@ def test_aggregation():
 def test_everything_by_thread():
     if not may_measure_cpus():
         return
-    report, = stat_json("-a", "--per-thread", "-e", "task-clock", "sleep", "0.1")
-    assert os.getpid() in [c["tid"] for c in report["counts"]]
+    # Processes that come and go meanwhile do not hinder it.
+    churn = ["sh", "-c", "echo ready; while :; do /bin/true; done"]
+    with Running(*churn) as p, Running(*churn):
+        assert p.stdout.readline() == "ready\n"
+        for _ in range(10):
+            report, = stat_json("-a", "--per-thread", "-e", "task-clock", "sleep", "0.01")
+            assert {os.getpid(), p.pid} <= {c["tid"] for c in report["counts"]}
 
 
 def test_cgroup():

@@ -208,6 +208,18 @@ TEST(threads_on_cpus_are_places_of_their_own)
 	reset();
 }
 
+TEST(every_thread_of_the_machine)
+{
+	struct ap_target t = {.size = sizeof(t), .every_thread = true};
+	bool mine = false;
+
+	ASSERT(start("page-faults:u", &t, AP_OPEN_PARTIAL) == 0);
+	for (unsigned int p = 0; p < ap_counters_places(c); p++)
+		mine |= ap_counters_place(c, p).tid == getpid() && ap_counters_event(c, 0, p);
+	EXPECT(mine);
+	reset();
+}
+
 TEST(bad_targets)
 {
 	struct ap_target t = {.size = sizeof(t), .cpus = "0-"};
