@@ -13,7 +13,9 @@ deps:
 $(BUILD)/build.ninja: | deps
 	@meson setup $(BUILD) --prefix=$(PREFIX) >/dev/null || { meson setup $(BUILD) --prefix=$(PREFIX); exit 1; }
 
-demo: all
+# The tool and its runtime only: whoever wants to see it need not wait for the tests to be built.
+demo: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) tool
 	@scripts/demo $(BUILD)
 
 check:

@@ -174,7 +174,8 @@ const struct command cmd_stat = {
 		"-C or -G something else is measured, for as long as COMMAND runs if there is one, else "
 		"until it ends or the measurement is interrupted.\n\n"
 		"Without -e these are counted: task-clock, context-switches, cpu-migrations, page-faults, "
-		"cycles, instructions, branches, branch-misses.",
+		"cycles, instructions, branches, branch-misses; on the virtual PMU the first four, "
+		"instructions and branches.",
 	.options = stat_option_table,
 	.sections = stat_sections,
 	.see_also = "anyperf-list(1), perf-stat(1), perf_event_open(2)",

@@ -42,8 +42,11 @@ const char *ap_cause_name(int cause)
 
 char *ap_error_text(const struct ap_error *err, char *buf, size_t len)
 {
+	size_t n = strlen(err->why);
+	const char *between = n && err->why[n - 1] == '?' ? " " : "; ";
+
 	if (len)
-		snprintf(buf, len, "%s%s%s", err->why, err->remedy[0] ? "; " : "", err->remedy);
+		snprintf(buf, len, "%s%s%s", err->why, err->remedy[0] ? between : "", err->remedy);
 	return buf;
 }
 

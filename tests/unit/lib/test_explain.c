@@ -282,6 +282,18 @@ TEST(every_errno_has_a_sentence)
 	}
 }
 
+TEST(a_question_ends_its_sentence)
+{
+	struct ap_error e = {.why = "no such event: did you mean cs?",
+			     .remedy = "`list` shows all"};
+	char text[200];
+
+	EXPECT_STREQ(ap_error_text(&e, text, sizeof(text)),
+		     "no such event: did you mean cs? `list` shows all");
+	snprintf(e.why, sizeof(e.why), "no such event");
+	EXPECT_STREQ(ap_error_text(&e, text, sizeof(text)), "no such event; `list` shows all");
+}
+
 TEST(causes_have_names)
 {
 	EXPECT_STREQ(ap_cause_name(AP_CAUSE_PARANOID), "paranoid");
