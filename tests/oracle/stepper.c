@@ -204,6 +204,8 @@ static int on_trap(struct thread *t)
 	if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, &si))
 		return 0;
 	if (si.si_code == TRAP_TRACE) {
+		t->fresh =
+			false; /* a forked child begins like this, a new thread with TRAP_BRKPT */
 		next = peek_rip(t);
 		if (!(t->valid && (t->due.attr & INSN_REP) && next == t->pc))
 			count(t, t->valid ? &t->due : NULL, t->pc, next);
