@@ -7,6 +7,7 @@
 
 #include <linux/close_range.h>
 #include <linux/magic.h>
+#include <linux/mman.h>
 #include <linux/resource.h>
 
 static int own[FD_OWN] = {-1, -1, -1, -1};
@@ -29,6 +30,112 @@ bool fd_is_own(s64 fd)
 		return false;
 	for (u32 i = 0; i < FD_OWN; i++)
 		if (own[i] == fd)
+			return true;
+	return false;
+}
+
+/* What calls take as descriptors: the arguments they are in, bit by bit; where a path follows it is DIR. */
+#define FIRST  BIT(0)
+#define SECOND BIT(1)
+#define THIRD  BIT(2)
+#define FIFTH  BIT(4)
+#define DIR    BIT(6)
+
+static const u8 takes[] = {
+	[__NR_read] = FIRST,
+	[__NR_write] = FIRST,
+	[__NR_fstat] = FIRST,
+	[__NR_lseek] = FIRST,
+	[__NR_mmap] = FIFTH,
+	[__NR_ioctl] = FIRST,
+	[__NR_pread64] = FIRST,
+	[__NR_pwrite64] = FIRST,
+	[__NR_readv] = FIRST,
+	[__NR_writev] = FIRST,
+	[__NR_preadv] = FIRST,
+	[__NR_pwritev] = FIRST,
+	[__NR_preadv2] = FIRST,
+	[__NR_pwritev2] = FIRST,
+	[__NR_close] = FIRST,
+	[__NR_dup] = FIRST,
+	[__NR_dup2] = FIRST,
+	[__NR_dup3] = FIRST,
+	[__NR_fcntl] = FIRST,
+	[__NR_sendfile] = FIRST | SECOND,
+	[__NR_splice] = FIRST | THIRD,
+	[__NR_tee] = FIRST | SECOND,
+	[__NR_vmsplice] = FIRST,
+	[__NR_copy_file_range] = FIRST | THIRD,
+	[__NR_connect] = FIRST,
+	[__NR_accept] = FIRST,
+	[__NR_accept4] = FIRST,
+	[__NR_bind] = FIRST,
+	[__NR_listen] = FIRST,
+	[__NR_shutdown] = FIRST,
+	[__NR_sendto] = FIRST,
+	[__NR_recvfrom] = FIRST,
+	[__NR_sendmsg] = FIRST,
+	[__NR_recvmsg] = FIRST,
+	[__NR_sendmmsg] = FIRST,
+	[__NR_recvmmsg] = FIRST,
+	[__NR_getsockname] = FIRST,
+	[__NR_getpeername] = FIRST,
+	[__NR_setsockopt] = FIRST,
+	[__NR_getsockopt] = FIRST,
+	[__NR_flock] = FIRST,
+	[__NR_fsync] = FIRST,
+	[__NR_fdatasync] = FIRST,
+	[__NR_ftruncate] = FIRST,
+	[__NR_fallocate] = FIRST,
+	[__NR_fadvise64] = FIRST,
+	[__NR_readahead] = FIRST,
+	[__NR_sync_file_range] = FIRST,
+	[__NR_syncfs] = FIRST,
+	[__NR_getdents] = FIRST,
+	[__NR_getdents64] = FIRST,
+	[__NR_fchdir] = FIRST,
+	[__NR_fchmod] = FIRST,
+	[__NR_fchown] = FIRST,
+	[__NR_fstatfs] = FIRST,
+	[__NR_fsetxattr] = FIRST,
+	[__NR_fgetxattr] = FIRST,
+	[__NR_flistxattr] = FIRST,
+	[__NR_fremovexattr] = FIRST,
+	[__NR_epoll_ctl] = FIRST | THIRD,
+	[__NR_epoll_wait] = FIRST,
+	[__NR_epoll_pwait] = FIRST,
+	[__NR_epoll_pwait2] = FIRST,
+	[__NR_openat] = DIR,
+	[__NR_openat2] = DIR,
+	[__NR_mkdirat] = DIR,
+	[__NR_mknodat] = DIR,
+	[__NR_fchownat] = DIR,
+	[__NR_futimesat] = DIR,
+	[__NR_newfstatat] = DIR,
+	[__NR_statx] = DIR,
+	[__NR_unlinkat] = DIR,
+	[__NR_fchmodat] = DIR,
+	[__NR_faccessat] = DIR,
+	[__NR_faccessat2] = DIR,
+	[__NR_readlinkat] = DIR,
+	[__NR_utimensat] = DIR,
+	[__NR_execveat] = DIR,
+	[__NR_name_to_handle_at] = DIR,
+};
+
+bool fd_hidden(struct thread *t, u64 nr)
+{
+	u32 bits = nr < ARRAY_SIZE(takes) ? takes[nr] : 0;
+	char c;
+
+	if (bits & DIR)
+		/* An absolute path is nobody's relative. */
+		return fd_is_own((int)guest_arg(t, 0)) &&
+		       !(!guest_read(&c, guest_arg(t, 1), 1) && c == '/');
+	if (nr == __NR_mmap && guest_arg(t, 3) & MAP_ANONYMOUS)
+		return false;
+	for (; bits; bits &= bits - 1)
+		if (fd_is_own((int)guest_arg(t, (u32)__builtin_ctz(bits))))
 			return true;
 	return false;
 }
@@ -155,13 +262,6 @@ long fd_memfd(const char *name, u32 flags)
 	return ret;
 }
 
-long guest_close(struct thread *t)
-{
-	if (fd_is_own((int)guest_arg(t, 0)))
-		return -EBADF;
-	return call_kernel(t);
-}
-
 long guest_close_range(struct thread *t)
 {
 	u64 first = (u32)guest_arg(t, 0), last = (u32)guest_arg(t, 1);
@@ -189,19 +289,10 @@ long guest_close_range(struct thread *t)
 	return 0;
 }
 
-long guest_dup(struct thread *t)
-{
-	if (fd_is_own((int)guest_arg(t, 0)))
-		return -EBADF;
-	return call_kernel(t);
-}
-
 long guest_dup2(struct thread *t)
 {
 	int from = (int)guest_arg(t, 0), to = (int)guest_arg(t, 1);
 
-	if (fd_is_own(from))
-		return -EBADF;
 	if (fd_is_own(to)) {
 		struct rlimit64 lim;
 
@@ -212,13 +303,6 @@ long guest_dup2(struct thread *t)
 			return -EBADF;
 		vacate(to);
 	}
-	return call_kernel(t);
-}
-
-long guest_fcntl(struct thread *t)
-{
-	if (fd_is_own((int)guest_arg(t, 0)))
-		return -EBADF;
 	return call_kernel(t);
 }
 

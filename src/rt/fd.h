@@ -1,6 +1,6 @@
 /*
  * PURPOSE: the few file descriptors that the runtime keeps over the life of a program, out of the
- * guest's reach: closing them answers EBADF, close_range goes around them, dup2 onto one makes it
+ * guest's reach: a call about one answers EBADF, close_range goes around them, dup2 onto one makes it
  * move, and they are not listed in /proc/self/fd.
  *
  * They live above the guest's RLIMIT_NOFILE where the hard limit allows, else as high as it allows
@@ -26,6 +26,8 @@ int fd_get(enum fd_own which);
 /* Closes it; for what a forked process does not go on with. */
 void fd_drop(enum fd_own which);
 bool fd_is_own(s64 fd);
+/* Whether the guest's call @nr is about one of ours, which for the guest is not open: EBADF. */
+bool fd_hidden(struct thread *t, u64 nr);
 
 /* Sets close-on-exec on all of ours, or takes it off. */
 void fd_cloexec(bool on);
@@ -37,11 +39,8 @@ void fd_cloexec(bool on);
 long fd_open(int dir, const char *path, int flags);
 long fd_memfd(const char *name, u32 flags);
 
-long guest_close(struct thread *t);
 long guest_close_range(struct thread *t);
-long guest_dup(struct thread *t);
 long guest_dup2(struct thread *t);
-long guest_fcntl(struct thread *t);
 long guest_getdents64(struct thread *t);
 
 #endif

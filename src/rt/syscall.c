@@ -56,12 +56,9 @@ static long (*const table[CALLS])(struct thread *t) = {
 	[__NR_personality] = guest_personality,
 	[__NR_seccomp] = guest_seccomp,
 	/* descriptors */
-	[__NR_close] = guest_close,
 	[__NR_close_range] = guest_close_range,
-	[__NR_dup] = guest_dup,
 	[__NR_dup2] = guest_dup2,
 	[__NR_dup3] = guest_dup2,
-	[__NR_fcntl] = guest_fcntl,
 	[__NR_getdents64] = guest_getdents64,
 	/* paths */
 	[__NR_open] = guest_open,
@@ -140,7 +137,9 @@ void syscall_run(struct thread *t)
 
 	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) && !seccomp_allows(t, nr))
 		return;
-	if (!t->proc->perf || !perf_syscall(t, nr, &ret))
+	if (unlikely(fd_hidden(t, nr)))
+		ret = -EBADF;
+	else if (!t->proc->perf || !perf_syscall(t, nr, &ret))
 		ret = syscall_plain(t, nr);
 	if (ret == CALL_SET)
 		return;

@@ -54,6 +54,22 @@ int main(int argc, char **argv)
 	close(3);
 	close(4);
 	kept = dup(1);
+	/* What is not open is not open to any call. */
+	for (fd = 3; fd < 70000; fd++) {
+		struct stat st;
+
+		if (fd == kept)
+			continue;
+		if (fstat(fd, &st) == 0 || errno != EBADF)
+			SAY("%d has a status", fd);
+		if (lseek(fd, 0, SEEK_CUR) != -1 || errno != EBADF)
+			SAY("%d has an offset", fd);
+		if (mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED || errno != EBADF)
+			SAY("%d can be mapped", fd);
+		if (openat(fd, "x", O_RDONLY) != -1 || errno != EBADF)
+			SAY("%d is a directory", fd);
+	}
+	HOLDS(openat(1000000, "/", O_RDONLY) == 4 && close(4) == 0);
 
 	/* Close everything, as daemons do. */
 	pid = fork();
