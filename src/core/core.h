@@ -216,7 +216,7 @@ void task_uncount(struct task *task);
 /*
  * @task is gone: takes its events off, folds inherited ones into their originals [INH-03], wakes
  * pollers. Its counters must be final and readable until this returns. Frees @task when no event
- * refers to it; the host must not use it again.
+ * refers to it; the host must not use it again, and task_host() of what is left of it is NULL.
  */
 void task_exit(struct task *task);
 

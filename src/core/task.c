@@ -91,6 +91,8 @@ void task_exit(struct task *task)
 	while ((event = list_first(&task->owned, struct event, owner_link)))
 		event_disown(event);
 	task->dead = true;
+	/* Events may keep the task; the host's object goes now. */
+	task->host = NULL;
 	list_del(&task->link);
 	task_put(task);
 	core_settle(core);
