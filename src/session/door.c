@@ -152,6 +152,12 @@ static struct thread *hello_thread(struct proc *p, const struct wire_kick *k)
 	} else if (k->flags & WIRE_HELLO_EXEC) {
 		/* It has the leader's tid now, whoever it was before; it has kept its meter. */
 		th = thread_by_meter(p, k->meter);
+		/* One that was adopted before its first exec has no meter to be known by. */
+		if (!th) {
+			th = thread_by_tid(p, tid);
+			if (th && th->meter != WIRE_NO_METER)
+				th = NULL;
+		}
 	} else {
 		th = thread_by_tid(p, tid);
 	}
