@@ -1,6 +1,8 @@
 # A short front for meson. `make demo` and `make check` are all that a new user needs.
 BUILD  ?= build
 PREFIX ?= /usr/local
+# Not meson's guess, which is lib64 on a Debian without dpkg-dev, where neither ld.so nor pkg-config looks.
+LIBDIR ?= lib
 
 .PHONY: all demo check check-long bench install format clean deps
 
@@ -11,7 +13,8 @@ deps:
 	@scripts/install-deps
 
 $(BUILD)/build.ninja: | deps
-	@meson setup $(BUILD) --prefix=$(PREFIX) >/dev/null || { meson setup $(BUILD) --prefix=$(PREFIX); exit 1; }
+	@meson setup $(BUILD) --prefix=$(PREFIX) --libdir=$(LIBDIR) >/dev/null || \
+		{ meson setup $(BUILD) --prefix=$(PREFIX) --libdir=$(LIBDIR); exit 1; }
 
 # The tool and its runtime only: whoever wants to see it need not wait for the tests to be built.
 demo: $(BUILD)/build.ninja
@@ -29,7 +32,10 @@ check-long:
 bench: all
 	@bench/run $(BUILD)
 
-install: all
+# A PREFIX given now holds, whatever the build directory was made with.
+install: $(BUILD)/build.ninja
+	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
+	@ninja -C $(BUILD)
 	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
 format:

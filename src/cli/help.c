@@ -161,8 +161,7 @@ void help_commands(FILE *out)
 {
 	fprintf(out, "usage: anyperf COMMAND [options] [arguments]\n"
 		     "       anyperf --version | --help\n\n"
-		     "Counts and samples what programs do, on machines with and without a hardware "
-		     "PMU.\n\n");
+		     "Counts what programs do, on machines with and without a hardware PMU.\n\n");
 	for (size_t i = 0; commands[i]; i++)
 		if (!commands[i]->hidden)
 			fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
