@@ -188,9 +188,10 @@ void flush_all(struct dbt_thread *t)
 	__atomic_store_n(&cache.flushing, 0, __ATOMIC_SEQ_CST);
 }
 
+/* Neighbours in code are neighbours in the table, so that a small program touches few of its pages. */
 static u32 block_hash(u64 pc)
 {
-	return (u32)((pc * 0x9e3779b97f4a7c15ull) >> 48);
+	return (u32)((pc >> 4) ^ ((pc >> 20) * 0x9e3779b97f4a7c15ull >> 48)) & (BLOCK_BUCKETS - 1);
 }
 
 struct dbt_block *block_find(u64 pc)
