@@ -266,16 +266,21 @@ static void note_clock(u64 clock)
 }
 
 /* Which of several children ended first, or whether one has yet. */
-static void note_wait(struct thread *t, u64 nr)
+static long wait_call(struct thread *t, u64 nr)
 {
 	bool wait4 = nr == __NR_wait4;
 	u64 options = guest_arg(t, wait4 ? 2 : 3);
 	bool any = wait4 ? (s32)guest_arg(t, 0) <= 0 : guest_arg(t, 0) != P_PID;
+	long ret;
 
-	if (options & WNOHANG || (any && t->fixed.made > 1))
+	if (options & WNOHANG || (any && t->fixed.made > t->fixed.ended + 1))
 		deterministic_touch(METER_UNFIXED_PROCESSES);
 	if (guest_arg(t, wait4 ? 3 : 4))
 		deterministic_touch(METER_UNFIXED_CPU_TIME);
+	ret = syscall_answer(t, nr);
+	if (wait4 ? ret > 0 : !ret && options & WEXITED && !(options & (WNOHANG | WNOWAIT)))
+		t->fixed.ended += t->fixed.ended < t->fixed.made;
+	return ret;
 }
 
 static void note_mapping(struct thread *t)
@@ -324,8 +329,6 @@ static void note_call(struct thread *t, u64 nr)
 	case __NR_open:
 	case __NR_openat:
 	case __NR_openat2: note_open(t, nr); break;
-	case __NR_wait4:
-	case __NR_waitid: note_wait(t, nr); break;
 	case __NR_clone:
 	case __NR_clone3:
 	case __NR_fork:
@@ -408,6 +411,8 @@ long deterministic_syscall(struct thread *t, u64 nr)
 	case __NR_pread64:
 	case __NR_preadv:
 	case __NR_preadv2: return read_call(t, nr);
+	case __NR_wait4:
+	case __NR_waitid: return wait_call(t, nr);
 	case __NR_getrandom: return random_call(t);
 	case __NR_getcpu: return getcpu_call(t);
 	/* It would show which CPU the thread is on. */

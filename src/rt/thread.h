@@ -56,6 +56,7 @@ struct fixed {
 	u64 key;   /* of its random numbers */
 	u64 drawn; /* how many there were */
 	u64 made;  /* children */
+	u64 ended; /* those of them whose end it was told by a wait */
 	u64 tsc;   /* what the time stamp counter was when it began */
 };
 

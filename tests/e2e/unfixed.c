@@ -170,6 +170,8 @@ int main(int argc, char **argv)
 		return children(1, WNOHANG);
 	if (!strcmp(what, "one process"))
 		return children(1, 0);
+	if (!strcmp(what, "one after the other"))
+		return children(1, 0) || children(1, 0);
 	if (!strcmp(what, "I/O"))
 		return ask_socket();
 	if (!strcmp(what, "half a pipe"))
