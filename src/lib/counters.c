@@ -120,9 +120,7 @@ static int open_flexibly(struct ap_counters *c, unsigned int i, const struct ap_
 			k->user_only = true;
 			return 0;
 		}
-		/* With a reason of its own, as without a PMU, it is the one that matters. */
-		if (r == -EACCES)
-			a.exclude_kernel = a.exclude_hv = 0;
+		/* What refuses user mode too is the reason that matters: no PMU, whole CPUs, another's task. */
 	}
 	if (!(a.inherit && (a.read_format & PERF_FORMAT_GROUP)))
 		return ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, err);
