@@ -64,7 +64,6 @@ static void fill(struct carrier *c, struct wire_card *card)
 	static u64 words[EVENT_READ_MAX / 8];
 	struct event *e = c->event;
 	struct thread *th = e->target ? task_host(e->target) : NULL;
-	const struct meter *m;
 	u64 now;
 	u32 i = 0;
 
@@ -73,10 +72,11 @@ static void fill(struct carrier *c, struct wire_card *card)
 	    e->cpu >= 0 || e->attr.read_format & PERF_FORMAT_GROUP || !list_empty(&e->children) ||
 	    e->state < EVENT_OFF || th->meter >= METER_TREE_SLOTS || e->hw.what >= CPU_WHAT_MAX)
 		return;
-	now = clock_read(th);
+	(void)clock_read(th);
 	if (event_read(e, words, sizeof(words)) <= 0)
 		return;
-	m = (const struct meter *)((u8 *)c->s->tree + meter_tree_offset(th->meter));
+	/* The one that the event's times were brought up to. */
+	now = th->cpu_time;
 	card->kind = WIRE_CARD_METER;
 	card->meter = th->meter;
 	card->quantity = quantity[e->hw.what];
@@ -96,7 +96,7 @@ static void fill(struct carrier *c, struct wire_card *card)
 	if (e->state == EVENT_ACTIVE) {
 		card->flags |= WIRE_CARD_RUNNING;
 		card->running_base -= now;
-		card->base -= meter_sum(m, card->quantity);
+		card->base -= thread_sum(th, card->quantity);
 	}
 }
 
@@ -115,6 +115,7 @@ static struct card_state state_of(const struct event *e)
 /* Brings the cards of events that changed up to date; their threads have not looked since. */
 void cards_publish(struct session *s)
 {
+	bool frozen = session_freeze(s);
 	struct carrier *c;
 
 	list_for_each_entry (c, &s->carriers, link) {
@@ -131,6 +132,7 @@ void cards_publish(struct session *s)
 		c->card_state = now;
 		c->card_stale = false;
 	}
+	session_thaw(s, frozen);
 }
 
 /* An ioctl changed what no state shows: a count, a period. */

@@ -61,13 +61,16 @@ s64 session_read(struct session *s, int handle, void *buf, size_t len)
 {
 	static u64 words[EVENT_READ_MAX / 8];
 	struct event *event;
+	bool frozen;
 	s64 n;
 
 	session_drain(s);
 	event = direct_event(s, handle);
 	if (!event)
 		return -EBADF;
+	frozen = session_freeze(s);
 	n = event_read(event, words, len);
+	session_thaw(s, frozen);
 	if (n > 0)
 		memcpy(buf, words, (size_t)n);
 	return n;
@@ -77,6 +80,7 @@ int session_ioctl(struct session *s, int handle, u64 cmd, u64 arg)
 {
 	struct ioctl_call call = {.caller = s->self->task, .cmd = (u32)cmd, .arg = arg};
 	struct event *event;
+	bool frozen;
 	int err;
 
 	session_drain(s);
@@ -89,7 +93,9 @@ int session_ioctl(struct session *s, int handle, u64 cmd, u64 arg)
 		s->direct_leader = direct_event(s, (int)arg);
 		call.arg = (int)arg < 0 ? (u64)-1 : 0;
 	}
+	frozen = session_freeze(s);
 	err = event_ioctl(event, &call);
+	session_thaw(s, frozen);
 	s->direct_leader = NULL;
 	if (call.out_len)
 		memcpy((u8 *)arg + call.out_at, call.out, call.out_len);

@@ -123,11 +123,15 @@ void op_dispatch(struct call *c)
 		[WIRE_OP_HANGUP] = {op_hangup, false},
 	};
 
+	bool frozen;
+
 	if (c->op >= WIRE_OP_COUNT || !ops[c->op].run) {
 		c->ret = -ENOSYS;
 		return;
 	}
+	frozen = session_freeze(c->s);
 	c->ret = ops[c->op].run(c);
 	if (ops[c->op].changes)
 		cards_publish(c->s);
+	session_thaw(c->s, frozen);
 }

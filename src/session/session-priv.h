@@ -72,7 +72,10 @@ struct thread {
 	u32 meter;     /* index in the tree, or WIRE_NO_METER */
 	u64 token;     /* of the WIRE_OP_FORK that announced it, until its first call; else 0 */
 	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
-	struct task *task;            /* NULL: nobody has to do with it */
+	u64 seen[METER_QUANTITIES]; /* thread_sum() of the instant below, as far as seen_have says */
+	u64 seen_instant;
+	u32 seen_meter, seen_have;
+	struct task *task; /* NULL: nobody has to do with it */
 
 	/* Clocks: clock.c. */
 	u64 cpu_time; /* last known; never back */
@@ -186,10 +189,22 @@ struct session {
 	u64 hot_until;
 	u32 nr_cpus;
 	bool inherit_seen;
+	bool frozen; /* session_freeze() */
+	u64 instant;
 };
 
 /* session.c */
 u64 session_now(void);
+
+/*
+ * Between the two, what a thread counts is read once: threads run on, but all that happens in one
+ * operation happens at one instant, so the members of a group agree and a card fits its event. True:
+ * it is the caller's to end.
+ */
+bool must_check session_freeze(struct session *s);
+void session_thaw(struct session *s, bool frozen);
+/* What @th has counted in the meter it has now. */
+u64 thread_sum(struct thread *th, enum meter_quantity q);
 
 /* door.c: sockets and first contacts */
 int must_check door_open(struct session *s, int *guest_end);

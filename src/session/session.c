@@ -145,20 +145,55 @@ static u32 default_model(enum cpu_vendor vendor)
 	return vendor == CPU_VENDOR_AMD ? 0x00830f10 : 0x00050654;
 }
 
+bool session_freeze(struct session *s)
+{
+	if (s->frozen)
+		return false;
+	s->frozen = true;
+	s->instant++;
+	return true;
+}
+
+void session_thaw(struct session *s, bool frozen)
+{
+	if (frozen)
+		s->frozen = false;
+}
+
+u64 thread_sum(struct thread *th, enum meter_quantity q)
+{
+	struct session *s = th->proc->s;
+	const struct meter *m;
+
+	if (th->meter >= METER_TREE_SLOTS)
+		return 0;
+	m = (const struct meter *)((u8 *)s->tree + meter_tree_offset(th->meter));
+	if (!s->frozen)
+		return meter_sum(m, q);
+	if (th->seen_instant != s->instant || th->seen_meter != th->meter) {
+		th->seen_instant = s->instant;
+		th->seen_meter = th->meter;
+		th->seen_have = 0;
+	}
+	if (!(th->seen_have & BIT(q))) {
+		th->seen[q] = meter_sum(m, q);
+		th->seen_have |= BIT(q);
+	}
+	return th->seen[q];
+}
+
 static u64 meter_read(void *ctx, struct task *task, u32 what)
 {
 	static const enum meter_quantity quantity[CPU_WHAT_MAX] = {
 		[CPU_INSTRUCTIONS] = METER_INSTRUCTIONS,
 		[CPU_BRANCHES] = METER_BRANCHES,
 	};
-	struct session *s = ctx;
 	struct thread *th = task_host(task);
-	const struct meter *m;
 
 	if (!th || th->meter >= METER_TREE_SLOTS || what >= CPU_WHAT_MAX)
 		return 0;
-	m = (const struct meter *)((u8 *)s->tree + meter_tree_offset(th->meter));
-	return meter_sum(m, quantity[what]) + th->before[quantity[what]];
+	(void)ctx;
+	return thread_sum(th, quantity[what]) + th->before[quantity[what]];
 }
 
 static int make_core(struct session *s, char *why, size_t len)
@@ -435,13 +470,16 @@ void session_drain(struct session *s)
 
 static void timer_fired(struct session *s)
 {
+	bool frozen;
 	u64 times;
 
 	if (read(s->timer, &times, sizeof(times)) != sizeof(times))
 		return;
 	session_drain(s);
+	frozen = session_freeze(s);
 	core_timer_run(s->core);
 	cards_publish(s);
+	session_thaw(s, frozen);
 }
 
 void session_run(struct session *s, int timeout_ms)
