@@ -26,7 +26,7 @@ check:
 	@scripts/check
 
 check-long:
-	@scripts/install-deps --test
+	@scripts/install-deps --test --long
 	@scripts/check --long
 
 bench: all
