@@ -241,6 +241,7 @@ struct dbt_cache {
 	u32 ret_code;  /* every return ends here; see emit_ret_code() */
 	u32 ret_store; /* in it: the store that a read-only stack refuses */
 	u32 ret_end;
+	u32 verify_at; /* with DBT_CHECKS: how many blocks there are at the next verification */
 	u8 index_shift[TABLES];
 	u32 miss_code[TABLES]; /* cache offsets of the miss paths */
 	u32 miss_call_code;    /* the same for an indirect call: pushes ret_to first */

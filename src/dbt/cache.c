@@ -94,6 +94,7 @@ void cache_reset(void)
 	cache.cold = cache.code_size;
 	cache.meta_used = 16; /* so that nothing has the reference 0 */
 	cache.full = 0;
+	cache.verify_at = 0;
 	cache.hot_filled = 0;
 	cache.cold_filled = cache.code_size;
 	cache.meta_filled = 0;

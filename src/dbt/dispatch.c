@@ -13,8 +13,11 @@ struct left {
 /* With the lock: what has to be done before the thread may use the cache. */
 static void catch_up(struct dbt_thread *t)
 {
-	if (cache.flags & DBT_CHECKS)
+	/* Each look costs as much as there are blocks: look when a sixteenth of them is new. */
+	if (cache.flags & DBT_CHECKS && cache.nr_blocks >= cache.verify_at) {
 		cache_verify();
+		cache.verify_at = cache.nr_blocks + cache.nr_blocks / 16 + 1;
+	}
 	if (!cache_has_room())
 		flush_all(t);
 	if (t->epoch != cache.epoch) {
