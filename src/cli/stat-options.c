@@ -207,8 +207,8 @@ static int check_together(const struct stat_opts *o)
 	bool tasks = o->pids || o->tids;
 	bool cpus = o->all_cpus || o->cpus;
 
-	if (o->pmu && strcmp(o->pmu, "auto") && strcmp(o->pmu, "kernel") &&
-	    strcmp(o->pmu, "virtual"))
+	if (o->pmu && strcmp(o->pmu, "auto") != 0 && strcmp(o->pmu, "kernel") != 0 &&
+	    strcmp(o->pmu, "virtual") != 0)
 		return conflict("--pmu is auto, kernel or virtual");
 	if (o->session && !tasks)
 		return conflict("--session measures guests by their numbers; -p or -t is missing");

@@ -14,7 +14,7 @@ enum exec_kind exec_classify(const u8 *head, size_t len)
 
 	if (len >= 2 && head[0] == '#' && head[1] == '!')
 		return EXEC_SCRIPT;
-	if (len < SELFMAG || memcmp(head, ELFMAG, SELFMAG))
+	if (len < SELFMAG || memcmp(head, ELFMAG, SELFMAG) != 0)
 		return EXEC_UNKNOWN;
 	memset(&eh, 0, sizeof(eh));
 	memcpy(&eh, head, len < sizeof(eh) ? len : sizeof(eh));
@@ -81,7 +81,7 @@ int elf_check_header(const Elf64_Ehdr *eh, size_t len, bool interp)
 
 	if (len < sizeof(*eh))
 		return interp ? -EIO : -ENOEXEC;
-	if (memcmp(eh->e_ident, ELFMAG, SELFMAG))
+	if (memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0)
 		return bad;
 	if (!interp && eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
 		return bad;

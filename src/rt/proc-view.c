@@ -319,7 +319,7 @@ long guest_open(struct thread *t)
 		/* Of others the kernel's view is the best there is. */
 		if (s.pid != t->proc->pid)
 			break;
-		/* fall through */
+		__attribute__((fallthrough));
 	case VIEW_MAPS:
 	case VIEW_SMAPS:
 		if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_DIRECTORY))

@@ -248,6 +248,7 @@ void maps_drop(struct proc *p)
 	while (!list_empty(&p->mappings)) {
 		struct mapping *m = list_first(&p->mappings, struct mapping, link);
 
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what was freed has left the list */
 		map_note(p, m->carrier, -1);
 	}
 }

@@ -435,7 +435,7 @@ void listen_accept(struct session *s)
 	int sock = accept4(s->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int door;
+	int door = -1;
 
 	if (sock < 0)
 		return;

@@ -104,6 +104,8 @@ static void replay(struct recorded *recorded, int nr, double elapsed, const char
 			    .separator_columns = 1,
 			    .grouping = "\3"},
 		.width = 80,
+		.pmu = "kernel",
+		.pmu_why = "",
 	};
 	if (separator)
 		stat_print_csv(&r, &st.style);

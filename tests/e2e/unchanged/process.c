@@ -118,6 +118,7 @@ static void execs(const char *self)
 	char *none[] = {NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
+	int spawned;
 	sigset_t set;
 	pid_t pid;
 	int fd;
@@ -180,8 +181,9 @@ static void execs(const char *self)
 	sigemptyset(&set);
 	posix_spawnattr_setsigmask(&attr, &set);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-	SAY("posix_spawn: %d", posix_spawn(&pid, path, &actions, &attr, args, env));
+	spawned = posix_spawn(&pid, path, &actions, &attr, args, env);
 	reap("posix_spawn", pid);
+	SAY("posix_spawn: %d", spawned); /* not before: the child says things too */
 	SAY("posix_spawnp of nothing: %d",
 	    posix_spawnp(&pid, "nothing-there", NULL, NULL, args, env));
 	/* A thread that execs takes the others with it. */
