@@ -56,9 +56,10 @@ static u64 run(const u8 *insn, int len, u64 in, u64 value, u64 count, u64 *rax)
 		0x49, 0x89, 0x01, /* mov [r9], rax */
 		0x58, 0xfc, 0xc3, /* pop rax; cld; ret */
 	};
-	u8 *p = code;
+	u8 *p;
 
 	setup();
+	p = code;
 	memcpy(p, before, sizeof(before));
 	memcpy(p + sizeof(before), insn, (size_t)len);
 	memcpy(p + sizeof(before) + len, after, sizeof(after));
