@@ -61,6 +61,24 @@ getflags:
 	pop	rax
 	ret
 
+	/* The vector state is the guest's wherever it is interrupted. rax = 0 */
+fn snip_vector
+	movq	xmm0, rdi
+	movq	xmm15, rsi
+	movaps	xmm7, xmm0
+	mov	rcx, rdi
+1:	paddq	xmm0, xmm15
+	movq	rax, xmm0
+	add	rdi, rsi
+	cmp	rax, rdi
+	jne	2f
+	dec	rcx
+	jnz	1b
+2:	movq	rdx, xmm0
+	sub	rdi, rdx
+	mov	rax, rdi
+	ret
+
 	/* Red zone: what lies below rsp survives jumps of every kind. 19 */
 fn snip_redzone
 	mov	qword ptr [rsp - 8], 11

@@ -10,7 +10,7 @@
 
 u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
 u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_fault(u64 *p), snip_gs(u64 *p);
-u64 snip_longjmp(void);
+u64 snip_longjmp(void), snip_vector(u64 n, u64 step);
 extern char snip_fault_at[];
 
 static struct guest *guest(void)
@@ -169,6 +169,7 @@ TEST(signals_anywhere)
 	interrupt_everywhere(snip_fib, 4);
 	interrupt_everywhere(snip_table, 9);
 	interrupt_everywhere(snip_longjmp, 0);
+	interrupt_everywhere(snip_vector, 3);
 }
 
 static u64 burn(u64 n)
