@@ -1,6 +1,6 @@
 /*
  * What mmap of an event makes [SPEC 9, 10]: the user page, and the object that SET_OUTPUT and poll are
- * about. Its data pages are the ring buffer's, which is not here yet: a mapping that wants some is
+ * about. Data pages would be the ring buffer's: nothing here samples, so a mapping that wants some is
  * refused.
  *
  * The page is the guest's as much as ours. It is only ever written; `lock` is our copy of the sequence
@@ -192,8 +192,8 @@ int event_map(struct event *event, u64 len, u64 offset, bool shared, bool writab
 	if (nr_pages)
 		return core_refuse(
 			core, -EOPNOTSUPP,
-			"records are not written yet, so there are no data pages to map; map one "
-			"page for the counter's values");
+			"data pages are for samples and other records, and events here only count; map "
+			"one page, for the counter's values");
 	buffer = calloc(1, sizeof(*buffer));
 	if (!buffer)
 		return core_refuse(core, -ENOMEM, "no memory for a buffer");

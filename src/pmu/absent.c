@@ -1,6 +1,6 @@
 /*
- * PMUs that every kernel has and this one has not yet: tracepoints, breakpoints, kprobes and uprobes.
- * They refuse what the kernel would refuse with its errno, so that a wrong attr is not told "not
+ * PMUs that every kernel has and this one has not: tracepoints, breakpoints, kprobes and uprobes. They
+ * refuse what the kernel would refuse with its errno, so that a wrong attr is not told "not
  * supported", and the rest with EOPNOTSUPP.
  */
 #include "pmu/drivers.h"
@@ -98,7 +98,8 @@ static int breakpoint_init(struct event *event)
 	}
 	return pmu_refuse(
 		event->core, -EOPNOTSUPP,
-		"the virtual PMU has no breakpoints yet; use --pmu=kernel, or a debugger's");
+		"breakpoints need the CPU's debug registers, which the virtual PMU does not have; "
+		"count with --pmu=kernel, or use a debugger's");
 }
 
 static int kprobe_init(struct event *event)
@@ -122,7 +123,10 @@ static int uprobe_init(struct event *event)
 	if (!event->attr.uprobe_path)
 		return pmu_refuse(event->core, -EINVAL,
 				  "attr.uprobe_path is NULL, it must point to the file's path");
-	return pmu_refuse(event->core, -EOPNOTSUPP, "the virtual PMU has no uprobes yet");
+	return pmu_refuse(
+		event->core, -EOPNOTSUPP,
+		"uprobes are set by the kernel, in code that does not run here but as a translation; "
+		"count with --pmu=kernel");
 }
 
 static int never_add(struct event *event, u32 flags)

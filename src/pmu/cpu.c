@@ -97,8 +97,8 @@ static int init_hardware(struct event *event)
 	}
 	return pmu_refuse(
 		event->core, -ENOENT,
-		"%s would have to come from a model of the machine, which the virtual PMU does "
-		"not have yet; it counts instructions and branches",
+		"%s depends on how the machine executes code, which the virtual PMU does not "
+		"see; it counts instructions and branches. Use --pmu=kernel on a machine with a PMU",
 		hardware_names[id]);
 }
 
@@ -116,8 +116,8 @@ static int init_cache(struct event *event)
 			(unsigned long long)config);
 	return pmu_refuse(
 		event->core, -ENOENT,
-		"cache events would have to come from a model of the caches, which the virtual "
-		"PMU does not have yet; it counts instructions and branches");
+		"cache events depend on the machine's caches, which the virtual PMU does not see; it "
+		"counts instructions and branches. Use --pmu=kernel on a machine with a PMU");
 }
 
 static int init_raw(struct event *event)
@@ -182,12 +182,14 @@ static int check_features(struct event *event)
 				event->core, -EINVAL,
 				"attr.precise_ip is about samples, but sample_period is 0");
 		return pmu_refuse(event->core, -EOPNOTSUPP,
-				  "attr.precise_ip: the virtual PMU does not sample yet");
+				  "attr.precise_ip asks for samples, but the virtual PMU only "
+				  "counts; set it and sample_period to 0");
 	}
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
 		return pmu_refuse(
 			event->core, -EOPNOTSUPP,
-			"sample_type BRANCH_STACK: the virtual PMU records no branches yet");
+			"sample_type BRANCH_STACK asks for recorded branches, but the virtual PMU only "
+			"counts; clear that bit");
 	return 0;
 }
 

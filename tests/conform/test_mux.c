@@ -44,25 +44,40 @@ static int single(void)
 	return open_one(PERF_COUNT_HW_INSTRUCTIONS, false, false, -1);
 }
 
+/*
+ * Works until each of the events, whose counts and times were @before, has had a turn: how soon that is
+ * depends on when whoever rotates gets to run, so only "never" is a failure.
+ */
+static bool all_had_turn(const int *fds, int n, u64 before[][3], u64 after[][3])
+{
+	bool each = false;
+
+	for (int tries = 0; !each && tries < 100; tries++) {
+		spin_ms(50);
+		each = true;
+		for (int i = 0; i < n; i++) {
+			NEED(ev_read(fds[i], after[i], 24) == 24);
+			each &= after[i][2] > before[i][2] && after[i][0] > before[i][0];
+		}
+	}
+	return each;
+}
+
 /* N single events while the thread works: the sum of the running times over the enabled time, in %. */
 static int share(int n, bool *each)
 {
 	u64 before[MOST][3], after[MOST][3], enabled = 0, running = 0;
-	int fds[MOST];
+	int fds[MOST] = {0};
 
-	*each = true;
 	for (int i = 0; i < n; i++)
 		fds[i] = single();
 	spin_ms(20);
 	for (int i = 0; i < n; i++)
 		NEED(ev_read(fds[i], before[i], 24) == 24);
-	spin_ms(200);
-	for (int i = 0; i < n; i++)
-		NEED(ev_read(fds[i], after[i], 24) == 24);
+	*each = all_had_turn(fds, n, before, after);
 	for (int i = 0; i < n; i++) {
 		enabled += after[i][1] - before[i][1];
 		running += after[i][2] - before[i][2];
-		*each &= after[i][2] > before[i][2] && after[i][0] > before[i][0];
 		close(fds[i]);
 	}
 	return (int)(running * 100 * (u64)n / enabled);
@@ -90,14 +105,14 @@ CONFORM(rotation)
 /* What is not on does not count; what it says is the part that was seen. */
 CONFORM(scaled)
 {
-	u64 v[MOST][3], low = ~0ULL, high = 0, estimate;
-	int n = counters() + 1, fds[MOST];
+	u64 v[MOST][3], none[MOST][3] = {{0}}, low = ~0ULL, high = 0, estimate;
+	int n = counters() + 1, fds[MOST] = {0};
 
 	if (unknown("SCAL-01", "scaling"))
 		return;
 	for (int i = 0; i < n; i++)
 		fds[i] = single();
-	spin_ms(200);
+	NEED(all_had_turn(fds, n, none, v));
 	for (int i = 0; i < n; i++)
 		NEED(ev_ioctl(fds[i], PERF_EVENT_IOC_DISABLE, 0) == 0);
 	for (int i = 0; i < n; i++) {
@@ -151,7 +166,12 @@ CONFORM(unit)
 		single();
 	other = single();
 	NEED(ev_ioctl((int)lead, PERF_EVENT_IOC_ENABLE, 0) == 0);
-	spin_ms(100);
+	for (int tries = 0; tries < 100; tries++) {
+		spin_ms(50);
+		NEED(ev_read((int)lead, v, sizeof(v)) == sizeof(v));
+		if (v[2] && v[2] < v[1] && ev_count(other))
+			break;
+	}
 	NEED(ev_ioctl((int)lead, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	NEED(ev_read((int)lead, v, sizeof(v)) == sizeof(v));
 	CHECK_ROW("GRP-01", v[2] > 0 && v[2] < v[1], "a group takes turns with single events",
@@ -200,14 +220,14 @@ CONFORM(pinned)
 
 CONFORM(exclusive)
 {
-	u64 alone[3], other[3];
+	u64 alone[3], other[3], none[2][3] = {{0}}, seen[2][3];
 	int lead, second;
 
 	if (unknown("GRP-09", "an exclusive event"))
 		return;
 	lead = open_one(PERF_COUNT_HW_INSTRUCTIONS, false, true, -1);
 	second = single();
-	spin_ms(100);
+	(void)all_had_turn((const int[]){lead, second}, 2, none, seen);
 	NEED(ev_ioctl(lead, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	NEED(ev_ioctl(second, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	NEED(ev_read(lead, alone, 24) == 24 && ev_read(second, other, 24) == 24);
