@@ -75,7 +75,7 @@ TEST(generic_ids)
 					  id == PERF_COUNT_HW_BRANCH_INSTRUCTIONS
 				  ? 0
 				  : -ENOENT);
-	EXPECT_CONTAINS(core_reason(f->core), "model");
+	EXPECT_CONTAINS(core_reason(f->core), "--pmu=kernel");
 	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, 10), -EINVAL);
 	/* By type in the upper half: the cpu PMU is 4, software cannot. */
 	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, 4ull << 32 | 1), 0);
