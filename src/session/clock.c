@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ void clock_told(struct thread *th, u64 cpu_time)
 		th->cpu_time = cpu_time;
 }
 
-static int open_software(s32 tid, u64 config, enum sw_mode mode)
+static int open_in_group(s32 tid, u64 config, enum sw_mode mode, int group_fd)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -52,7 +53,22 @@ static int open_software(s32 tid, u64 config, enum sw_mode mode)
 		.exclude_user = mode == SW_KERNEL,
 	};
 
-	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, group_fd, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int open_software(s32 tid, u64 config, enum sw_mode mode)
+{
+	return open_in_group(tid, config, mode, -1);
+}
+
+/*
+ * The kernel looks for the group after it has asked whether the event is allowed, and before it makes it.
+ * Making the machine's only event is dear: the kernel patches itself and waits for all CPUs to have
+ * noticed, some milliseconds.
+ */
+static bool may_open(u64 config, enum sw_mode mode)
+{
+	return open_in_group(0, config, mode, INT_MAX) < 0 && errno == EBADF;
 }
 
 /* What kind of events the kernel allows us: 0 with the kernel's part, 1 without, -1 none. */
@@ -60,18 +76,10 @@ static int software_mode(void)
 {
 	static int mode = -2;
 
-	if (mode == -2) {
-		int fd = open_software(0, PERF_COUNT_SW_CONTEXT_SWITCHES, SW_ALL);
-
-		mode = fd >= 0 ? 0 : -1;
-		if (fd < 0) {
-			fd = open_software(0, PERF_COUNT_SW_DUMMY, SW_USER);
-			if (fd >= 0)
-				mode = 1;
-		}
-		if (fd >= 0)
-			close(fd);
-	}
+	if (mode == -2)
+		mode = may_open(PERF_COUNT_SW_CONTEXT_SWITCHES, SW_ALL) ? 0
+		       : may_open(PERF_COUNT_SW_DUMMY, SW_USER)         ? 1
+									: -1;
 	return mode;
 }
 

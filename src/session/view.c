@@ -159,17 +159,31 @@ static int make_dirs(struct session *s)
 	return 0;
 }
 
+/*
+ * Some sixty files for as long as the session lives: in memory if there is a place for that, because
+ * making and removing them on a disk takes longer than starting everything else.
+ */
+static bool make_root(struct session *s)
+{
+	const char *const in[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(in); i++) {
+		if (!in[i] || in[i][0] != '/' || strlen(in[i]) > 150)
+			continue;
+		snprintf(s->root, sizeof(s->root), "%s/anyperf-XXXXXX", in[i]);
+		if (mkdtemp(s->root))
+			return true;
+	}
+	s->root[0] = 0;
+	return false;
+}
+
 int view_make(struct session *s, char *why, size_t len)
 {
-	const char *tmp = getenv("XDG_RUNTIME_DIR");
 	int err;
 
-	if (!tmp || tmp[0] != '/' || strlen(tmp) > 150 || access(tmp, W_OK))
-		tmp = "/tmp";
-	snprintf(s->root, sizeof(s->root), "%s/anyperf-XXXXXX", tmp);
-	if (!mkdtemp(s->root)) {
-		snprintf(why, len, "making a directory in %s: %s", tmp, strerror(errno));
-		s->root[0] = 0;
+	if (!make_root(s)) {
+		snprintf(why, len, "making a directory in /tmp: %s", strerror(errno));
 		return -EIO;
 	}
 	/* Guests may run as another user. */
