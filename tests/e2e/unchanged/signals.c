@@ -252,14 +252,19 @@ static int say_inherited(void)
 static void children(void)
 {
 	siginfo_t si;
-	int status;
+	int status, gate[2];
+	char byte = 0;
 	pid_t pid;
 
 	count = 0;
 	handle(SIGCHLD, counts, SA_NOCLDSTOP | SA_RESTART);
+	if (pipe(gate))
+		return;
 	pid = fork();
 	if (pid == 0) {
 		raise(SIGSTOP);
+		/* That it was continued is told only while it lives. */
+		(void)!read(gate[0], &byte, 1);
 		_exit(5);
 	}
 	waitpid(pid, &status, WUNTRACED);
@@ -267,6 +272,9 @@ static void children(void)
 	kill(pid, SIGCONT);
 	waitid(P_PID, (id_t)pid, &si, WCONTINUED);
 	SAY("continued: %d", si.si_code == CLD_CONTINUED);
+	(void)!write(gate[1], &byte, 1);
+	close(gate[0]);
+	close(gate[1]);
 	waitpid(pid, &status, 0);
 	SAY("left with %d, SIGCHLD %d", WEXITSTATUS(status), count);
 	for (int sig = 1; sig < 32; sig++) {
