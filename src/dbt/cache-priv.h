@@ -100,7 +100,7 @@ struct dbt_exit {
  * What a lookup finds for a guest pc.
  *
  * TABLE_JUMP: a place that a jump goes to without knowing that it is the right one. It compares rax with
- * the word at cache offset `word` and goes on to the next entry of the same table index, at last to the
+ * the word at cache offset `word` and goes on to the next entry of the same bucket, at last to the
  * miss path, if they differ. To kill it is to store a value there that no pc equals.
  *
  * TABLE_RET: where a native return goes to; the thread's table holds the pc too, and is looked at before.
@@ -109,10 +109,10 @@ struct dbt_exit {
 struct dbt_entry {
 	u64 pc;
 	struct dbt_block *block;
-	struct dbt_entry *next; /* same table, same index */
-	u32 code;               /* cache offset */
-	u32 word;               /* cache offset of the u64 it compares with */
-	u32 link;               /* cache offset of the rel32 to the next entry's code */
+	meta_ref next; /* same table, same hash bucket */
+	u32 code;      /* cache offset */
+	u32 word;      /* cache offset of the u64 it compares with */
+	u32 link;      /* cache offset of the rel32 to the next entry's code */
 	u32 call; /* return entries made by a call: cache offset of the call sequence; else 0 */
 	u8 table; /* enum entry_table */
 	bool dead;
@@ -125,8 +125,13 @@ enum entry_table {
 	TABLES,
 };
 
-#define TABLE_SIZE    65536u        /* indexed by 16 bits of the guest pc; see table_index() */
-#define TABLE_JUMP_GS DBT_TABLES_AT /* of each thread: u64 code addresses, 0 none */
+/*
+ * A thread's tables. A slot's number is taken from the guest pc's bits index_shift and up, as many as the
+ * thread's table has need of: they begin small and grow as they fill (thread_table_fill). Where the CPU
+ * has no fast pext the number has 16 bits, and the tables their full size.
+ */
+#define TABLE_SIZE    65536u                           /* at most */
+#define TABLE_JUMP_GS DBT_TABLES_AT                    /* u64 code addresses, 0 none */
 #define TABLE_RET_GS  (DBT_TABLES_AT + TABLE_SIZE * 8) /* struct ret_slot */
 
 /*
@@ -148,11 +153,11 @@ _Static_assert(TABLE_RET_GS - DBT_TABLES_AT + (TABLE_SIZE + 1) * sizeof(struct r
 
 /* A page that blocks were made from. */
 struct code_page {
-	u64 number;              /* address >> PAGE_SHIFT */
-	struct code_page *next;  /* same hash bucket */
-	struct page_ref *blocks; /* those that depend on it */
+	u64 number;    /* address >> PAGE_SHIFT */
+	meta_ref next; /* same hash bucket */
 	u16 flags;
-	u16 churn; /* how often it was translated, then written */
+	u16 churn;               /* how often it was translated, then written */
+	struct page_ref *blocks; /* those that depend on it */
 };
 
 #define PAGE_PROTECTED BIT(0) /* ops->protect() took its write permission */
@@ -165,7 +170,7 @@ struct page_ref {
 
 struct dbt_block {
 	u64 pc;
-	struct dbt_block *next; /* same hash bucket */
+	meta_ref next;          /* same hash bucket */
 	meta_ref in;            /* exits linked to this block */
 	struct dbt_exit *exits; /* array of nr_exits */
 	struct dbt_entry *entries;
@@ -194,8 +199,14 @@ struct exec_range {
 	u32 flags; /* DBT_EXEC_* */
 };
 
-#define BLOCK_BUCKETS 65536u
-#define PAGE_BUCKETS  4096u
+/*
+ * A hash of chains that grows with what it holds, so that a small program touches little memory. Its
+ * array comes from meta_alloc(), as larger ones do that replace it.
+ */
+struct map {
+	meta_ref *heads; /* size of them, a power of two */
+	u32 size, count;
+};
 
 struct dbt_cache {
 	struct lock lock;
@@ -206,14 +217,17 @@ struct dbt_cache {
 	u32 floor; /* `cold` after the cache's own stubs */
 	u8 *meta;  /* bump allocator of everything else */
 	u64 meta_size, meta_used;
-	u64 meta_high; /* most that was ever used: what a flush must zero */
+	u64 meta_mapped; /* where its place is our choice it is mapped bit by bit: this much */
 
-	struct dbt_block **by_pc;          /* BLOCK_BUCKETS */
-	struct code_page **pages;          /* PAGE_BUCKETS */
-	struct dbt_entry **tables[TABLES]; /* heads of the chains, TABLE_SIZE each */
-	struct dbt_block **by_code; /* all blocks in order of their code; read without the lock */
-	u32 nr_blocks;              /* published with release, for find_by_code() */
-	u32 max_blocks;
+	struct map by_pc;          /* struct dbt_block */
+	struct map pages;          /* struct code_page */
+	struct map tables[TABLES]; /* struct dbt_entry */
+	/*
+	 * All blocks in order of their code; read without the lock, the number first. A larger array is
+	 * published before the number that needs it.
+	 */
+	meta_ref *by_code;
+	u32 nr_blocks, max_blocks;
 
 	struct exec_range *ranges; /* sorted, disjoint */
 	u32 nr_ranges, max_ranges;
@@ -243,6 +257,7 @@ struct dbt_cache {
 	u32 ret_end;
 	u32 verify_at; /* with DBT_CHECKS: how many blocks there are at the next verification */
 	u8 index_shift[TABLES];
+	bool fixed_tables;     /* no pext: threads' tables have TABLE_SIZE slots */
 	u32 miss_code[TABLES]; /* cache offsets of the miss paths */
 	u32 miss_call_code;    /* the same for an indirect call: pushes ret_to first */
 	u32 enter_ret_code;    /* the same for a return entry */
@@ -251,12 +266,6 @@ struct dbt_cache {
 };
 
 extern struct dbt_cache cache;
-
-/* Which slot of a table is the pc's. Targets are apart, so low bits would be wasted on one index. */
-static inline u32 table_index(u32 table, u64 pc)
-{
-	return (u32)(pc >> cache.index_shift[table]) & (TABLE_SIZE - 1);
-}
 
 static inline void *meta_at(meta_ref ref)
 {
@@ -288,14 +297,21 @@ static inline enum insn_class insn_class_of(const struct block_insn *i)
 	return (enum insn_class)(i->guest >> 4);
 }
 
+static inline bool map_is_crowded(const struct map *m)
+{
+	return m->count >= m->size;
+}
+
 /* cache.c */
 void cache_lock(struct dbt_thread *t);
 void cache_unlock(struct dbt_thread *t);
 void *meta_alloc(u64 size); /* zeroed; the caller has made sure of META_SLACK */
+void *meta_try(u64 size);   /* likewise, of any size; NULL if there is no room */
 bool cache_has_room(void);
 void cache_fill(void);
 void flush_all(struct dbt_thread *t);
-void cache_reset(void);
+/* An empty cache, with nothing but its own stubs; false without memory. */
+bool cache_reset(void);
 struct dbt_block *block_find(u64 pc);
 void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages);
 void block_kill(struct dbt_block *b);
@@ -304,8 +320,9 @@ struct code_page *page_find(u64 number);
 struct code_page *page_get(u64 number);
 void entry_add(struct dbt_entry *e);
 struct dbt_entry *entry_find(enum entry_table table, u64 pc);
+u32 entry_hash(const struct map *m, enum entry_table table, u64 pc);
 void thread_tables_clear(struct dbt_thread *t);
-/* The thread's next lookup of e->pc finds it, or for TABLE_JUMP those before it in its chain. */
+/* The thread's next lookup of e->pc finds it. */
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
 
 /* exec.c */

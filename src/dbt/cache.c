@@ -22,19 +22,22 @@ void cache_unlock(struct dbt_thread *t)
 	lock_release(&cache.lock, t->id);
 }
 
-static u64 map_hint; /* where the next table goes, 0: where the kernel likes */
-
-static void *map_pages(u64 size)
+/*
+ * @size bytes of addresses for us alone. At @hint nothing is mapped yet (the place is kept free by the
+ * runtime; what is not mapped does not count against RLIMIT_AS), elsewhere all of it.
+ */
+static void *reserve(u64 hint, u64 size)
 {
-	long p = sys_mmap((void *)map_hint, size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long p;
 
-	if (sys_failed(p))
-		return NULL;
-	if (map_hint)
-		map_hint = (u64)p + ALIGN_UP(size, PAGE_SIZE);
-	return (void *)p;
+	if (hint)
+		return (void *)hint;
+	p = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return sys_failed(p) ? NULL : (void *)p;
 }
+
+#define MAX_RANGES 65536u
 
 int dbt_init(const struct dbt_config *config)
 {
@@ -53,26 +56,24 @@ int dbt_init(const struct dbt_config *config)
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sys_failed(p))
 		return (int)p;
-	map_hint = config->tables_hint;
 	cache.code = (u8 *)p;
 	cache.code_size = (u32)size;
 	cache.meta_size = size * 4;
-	cache.max_blocks = (u32)(size / 32);
-	cache.max_ranges = 65536;
-	cache.meta = map_pages(cache.meta_size);
-	cache.by_pc = map_pages(BLOCK_BUCKETS * sizeof(void *));
-	cache.pages = map_pages(PAGE_BUCKETS * sizeof(void *));
-	cache.by_code = map_pages(cache.max_blocks * sizeof(void *));
-	cache.ranges = map_pages(cache.max_ranges * sizeof(*cache.ranges));
-	for (u32 i = 0; i < TABLES; i++) {
-		cache.tables[i] = map_pages(TABLE_SIZE * sizeof(void *));
-		if (!cache.tables[i])
-			return -ENOMEM;
-	}
-	if (!cache.meta || !cache.by_pc || !cache.pages || !cache.by_code || !cache.ranges)
+	cache.max_ranges = MAX_RANGES;
+	p = sys_mmap((void *)config->tables_hint, MAX_RANGES * sizeof(*cache.ranges),
+		     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (sys_failed(p))
+		return (int)p;
+	cache.ranges = (struct exec_range *)p;
+	cache.meta =
+		reserve(config->tables_hint
+				? (u64)ALIGN_UP(p + MAX_RANGES * sizeof(*cache.ranges), MEGABYTE)
+				: 0,
+			cache.meta_size);
+	if (!cache.meta)
 		return -ENOMEM;
-	cache_reset();
-	return 0;
+	cache.meta_mapped = config->tables_hint ? 0 : cache.meta_size;
+	return cache_reset() ? 0 : -ENOMEM;
 }
 
 void dbt_code_range(u64 *start, u64 *end)
@@ -87,8 +88,115 @@ static void drop(void *p, u64 size)
 	sys_madvise(p, ALIGN_UP(size, PAGE_SIZE), MADV_DONTNEED);
 }
 
-/* An empty cache, with nothing but its own stubs. */
-void cache_reset(void)
+/*
+ * Memory is asked for in pieces, larger ones for larger programs: a fault for each page costs several
+ * times as much, and is seen by who counts the program's.
+ */
+#define FILL_MIN (32u << 10)
+#define FILL_MAX (256u << 10)
+#define FILL_LOW (16u << 10) /* hardly a block needs more */
+
+static u32 fill_size(u64 used)
+{
+	return (u32)min_u64(max_u64(ALIGN_DOWN(used / 8, FILL_MIN), FILL_MIN), FILL_MAX);
+}
+
+static void fill(u8 *from, u32 size)
+{
+	sys_madvise(from, size, MADV_POPULATE_WRITE);
+}
+
+/* Sees to it that the next block finds memory. */
+void cache_fill(void)
+{
+	u32 size = fill_size(cache.hot + cache.code_size - cache.cold);
+
+	while (cache.hot + FILL_LOW > cache.hot_filled &&
+	       cache.hot_filled + 2 * size < cache.cold) {
+		fill(code_at(cache.hot_filled), size);
+		cache.hot_filled += size;
+	}
+	while (cache.cold - FILL_LOW < cache.cold_filled &&
+	       cache.hot + 2 * size < cache.cold_filled) {
+		cache.cold_filled -= size;
+		fill(code_at(cache.cold_filled), size);
+	}
+	size = fill_size(cache.meta_used);
+	while (cache.meta_used + FILL_LOW > cache.meta_filled &&
+	       cache.meta_filled + size <= cache.meta_mapped) {
+		fill(cache.meta + cache.meta_filled, size);
+		cache.meta_filled += size;
+	}
+}
+
+/* Sees to it that the first @upto bytes of the bookkeeping are mapped. */
+static bool meta_map(u64 upto)
+{
+	if (upto > cache.meta_size)
+		return false;
+	while (cache.meta_mapped < upto) {
+		long p = sys_mmap(cache.meta + cache.meta_mapped, MEGABYTE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+				  -1, 0);
+
+		if (p != (long)(cache.meta + cache.meta_mapped))
+			return false;
+		cache.meta_mapped += MEGABYTE;
+	}
+	return true;
+}
+
+void *meta_alloc(u64 size)
+{
+	void *p = cache.meta + cache.meta_used;
+
+	size = ALIGN_UP(size, 16);
+	CHECK(cache.meta_used + size <= cache.meta_mapped);
+	cache.meta_used += size;
+	return p;
+}
+
+void *meta_try(u64 size)
+{
+	void *p;
+
+	if (!meta_map(cache.meta_used + size + META_SLACK))
+		return NULL;
+	p = meta_alloc(size);
+	cache_fill();
+	return p;
+}
+
+#define MAP_FIRST 256u
+
+/* A larger array without anything in it; the caller moves what was in @old there. */
+static bool map_grow(struct map *m, struct map *old)
+{
+	u32 size = m->size ? m->size * 2 : MAP_FIRST;
+	meta_ref *heads;
+
+	*old = *m;
+	if (size > TABLE_SIZE)
+		return false;
+	heads = meta_try(size * sizeof(*heads));
+	if (!heads)
+		return false;
+	m->heads = heads;
+	m->size = size;
+	return true;
+}
+
+static bool maps_init(void)
+{
+	struct map none;
+	bool ok = map_grow(&cache.by_pc, &none) && map_grow(&cache.pages, &none);
+
+	for (u32 i = 0; i < TABLES; i++)
+		ok = ok && map_grow(&cache.tables[i], &none);
+	return ok;
+}
+
+bool cache_reset(void)
 {
 	cache.hot = 0;
 	cache.cold = cache.code_size;
@@ -100,52 +208,41 @@ void cache_reset(void)
 	cache.meta_filled = 0;
 	plan_forget();
 	__atomic_store_n(&cache.nr_blocks, 0, __ATOMIC_RELEASE);
+	cache.by_code = NULL;
+	cache.max_blocks = 0;
+	memset(&cache.by_pc, 0, sizeof(cache.by_pc));
+	memset(&cache.pages, 0, sizeof(cache.pages));
+	memset(cache.tables, 0, sizeof(cache.tables));
+	if (!meta_map(2 * META_SLACK))
+		return false;
+	cache_fill();
 	arch_init();
 	cache.floor = cache.cold;
+	return maps_init();
 }
 
-void *meta_alloc(u64 size)
+/* Room for one more in by_code: if need be a copy of twice the size. */
+static bool by_code_room(void)
 {
-	void *p = cache.meta + cache.meta_used;
+	u32 room = cache.max_blocks ? cache.max_blocks * 2 : 1024;
+	meta_ref *to;
 
-	size = ALIGN_UP(size, 16);
-	CHECK(cache.meta_used + size <= cache.meta_size);
-	cache.meta_used += size;
-	return p;
-}
-
-/* Memory is asked for in pieces: a fault for each page costs several times as much. */
-#define FILL (64u << 10)
-
-static void fill(u8 *from)
-{
-	sys_madvise((void *)ALIGN_DOWN((u64)from, PAGE_SIZE), FILL, MADV_POPULATE_WRITE);
-}
-
-/* Sees to it that the next block finds memory. */
-void cache_fill(void)
-{
-	while (cache.hot + FILL / 4 > cache.hot_filled &&
-	       cache.hot_filled + 2 * FILL < cache.cold) {
-		fill(code_at(cache.hot_filled));
-		cache.hot_filled += FILL;
-	}
-	while (cache.cold - FILL / 4 < cache.cold_filled &&
-	       cache.hot + 2 * FILL < cache.cold_filled) {
-		cache.cold_filled -= FILL;
-		fill(code_at(cache.cold_filled));
-	}
-	while (cache.meta_used + FILL / 4 > cache.meta_filled &&
-	       cache.meta_filled + FILL <= cache.meta_size) {
-		fill(cache.meta + cache.meta_filled);
-		cache.meta_filled += FILL;
-	}
+	if (cache.nr_blocks < cache.max_blocks)
+		return true;
+	to = meta_try(room * sizeof(*to));
+	if (!to)
+		return false;
+	memcpy(to, cache.by_code, cache.nr_blocks * sizeof(*to));
+	/* Pairs with block_by_code(). */
+	__atomic_store_n(&cache.by_code, to, __ATOMIC_RELEASE);
+	cache.max_blocks = room;
+	return true;
 }
 
 bool cache_has_room(void)
 {
-	return !cache.full && cache.cold - cache.hot > CODE_SLACK &&
-	       cache.meta_size - cache.meta_used > META_SLACK && cache.nr_blocks < cache.max_blocks;
+	return !cache.full && cache.cold - cache.hot > CODE_SLACK && by_code_room() &&
+	       meta_map(cache.meta_used + 2 * META_SLACK);
 }
 
 /*
@@ -171,73 +268,116 @@ void flush_all(struct dbt_thread *t)
 				sys_futex(&never, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
 		}
 	}
-	for (u32 i = 0; i < PAGE_BUCKETS; i++) {
-		for (struct code_page *p = cache.pages[i]; p; p = p->next) {
+	for (u32 i = 0; i < cache.pages.size; i++) {
+		for (struct code_page *p = meta_at(cache.pages.heads[i]); p; p = meta_at(p->next)) {
 			if (p->flags & PAGE_PROTECTED)
 				cache.ops.protect(p->number << PAGE_SHIFT, PAGE_SIZE, false);
 		}
 	}
 	drop(cache.meta, cache.meta_used);
-	drop(cache.by_pc, BLOCK_BUCKETS * sizeof(void *));
-	drop(cache.pages, PAGE_BUCKETS * sizeof(void *));
-	for (u32 i = 0; i < TABLES; i++)
-		drop(cache.tables[i], TABLE_SIZE * sizeof(void *));
 	drop(cache.code, cache.code_size);
-	cache_reset();
+	CHECK(cache_reset());
 	cache.epoch++;
 	cache.stats.flushes++;
 	__atomic_store_n(&cache.flushing, 0, __ATOMIC_SEQ_CST);
 }
 
-/* Neighbours in code are neighbours in the table, so that a small program touches few of its pages. */
-static u32 block_hash(u64 pc)
+/* Neighbours in code are neighbours in the table: a small program touches few of its pages. */
+static u32 block_hash(const struct map *m, u64 pc)
 {
-	return (u32)((pc >> 4) ^ ((pc >> 20) * 0x9e3779b97f4a7c15ull >> 48)) & (BLOCK_BUCKETS - 1);
+	return (u32)((pc >> 4) ^ ((pc >> 20) * 0x9e3779b97f4a7c15ull >> 48)) & (m->size - 1);
 }
 
 struct dbt_block *block_find(u64 pc)
 {
-	struct dbt_block *b = cache.by_pc[block_hash(pc)];
+	struct dbt_block *b = meta_at(cache.by_pc.heads[block_hash(&cache.by_pc, pc)]);
 
 	while (b && b->pc != pc)
-		b = b->next;
+		b = meta_at(b->next);
 	return b;
 }
 
-static u32 page_hash(u64 number)
+static void by_pc_add(struct dbt_block *b)
 {
-	return (u32)((number * 0x9e3779b97f4a7c15ull) >> 52);
+	meta_ref *head = &cache.by_pc.heads[block_hash(&cache.by_pc, b->pc)];
+
+	b->next = *head;
+	*head = meta_ref_of(b);
+}
+
+static void by_pc_grow(void)
+{
+	struct dbt_block *b, *next;
+	struct map old;
+
+	if (!map_grow(&cache.by_pc, &old))
+		return;
+	for (u32 i = 0; i < old.size; i++) {
+		for (b = meta_at(old.heads[i]); b; b = next) {
+			next = meta_at(b->next);
+			by_pc_add(b);
+		}
+	}
+}
+
+static u32 page_hash(const struct map *m, u64 number)
+{
+	return (u32)((number * 0x9e3779b97f4a7c15ull) >> 40) & (m->size - 1);
 }
 
 struct code_page *page_find(u64 number)
 {
-	struct code_page *p = cache.pages[page_hash(number)];
+	struct code_page *p = meta_at(cache.pages.heads[page_hash(&cache.pages, number)]);
 
 	while (p && p->number != number)
-		p = p->next;
+		p = meta_at(p->next);
 	return p;
+}
+
+static void page_add(struct code_page *p)
+{
+	meta_ref *head = &cache.pages.heads[page_hash(&cache.pages, p->number)];
+
+	p->next = *head;
+	*head = meta_ref_of(p);
+}
+
+static void pages_grow(void)
+{
+	struct code_page *p, *next;
+	struct map old;
+
+	if (!map_grow(&cache.pages, &old))
+		return;
+	for (u32 i = 0; i < old.size; i++) {
+		for (p = meta_at(old.heads[i]); p; p = next) {
+			next = meta_at(p->next);
+			page_add(p);
+		}
+	}
 }
 
 struct code_page *page_get(u64 number)
 {
 	struct code_page *p = page_find(number);
-	u32 h = page_hash(number);
 
-	if (!p) {
-		p = meta_alloc(sizeof(*p));
-		p->number = number;
-		p->next = cache.pages[h];
-		cache.pages[h] = p;
-	}
+	if (p)
+		return p;
+	if (map_is_crowded(&cache.pages))
+		pages_grow();
+	p = meta_alloc(sizeof(*p));
+	p->number = number;
+	cache.pages.count++;
+	page_add(p);
 	return p;
 }
 
 void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages)
 {
-	u32 h = block_hash(b->pc);
-
-	b->next = cache.by_pc[h];
-	cache.by_pc[h] = b;
+	if (map_is_crowded(&cache.by_pc))
+		by_pc_grow();
+	cache.by_pc.count++;
+	by_pc_add(b);
 	for (u32 i = 0; i < nr_pages; i++) {
 		struct code_page *p = page_get(pages[i]);
 		struct page_ref *ref = meta_alloc(sizeof(*ref));
@@ -246,7 +386,7 @@ void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages)
 		ref->next = p->blocks;
 		p->blocks = ref;
 	}
-	cache.by_code[cache.nr_blocks] = b;
+	cache.by_code[cache.nr_blocks] = meta_ref_of(b);
 	/* Pairs with block_by_code(), which may run in a signal handler of another thread. */
 	__atomic_store_n(&cache.nr_blocks, cache.nr_blocks + 1, __ATOMIC_RELEASE);
 	cache.stats.blocks++;
@@ -257,11 +397,12 @@ void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages)
 struct dbt_block *block_by_code(u64 pc)
 {
 	u32 lo = 0, hi = __atomic_load_n(&cache.nr_blocks, __ATOMIC_ACQUIRE);
+	const meta_ref *by_code = __atomic_load_n(&cache.by_code, __ATOMIC_ACQUIRE);
 	u32 off = (u32)(pc - (u64)cache.code);
 
 	while (lo < hi) {
 		u32 mid = (lo + hi) / 2;
-		struct dbt_block *b = cache.by_code[mid];
+		struct dbt_block *b = meta_at(by_code[mid]);
 
 		if (off < b->start)
 			hi = mid;
@@ -283,22 +424,64 @@ static struct ret_slot *ret_table(struct dbt_thread *t)
 	return (struct ret_slot *)((char *)t + TABLE_RET_GS);
 }
 
+static u32 table_index(const struct dbt_thread *t, u32 table, u64 pc)
+{
+	return ((u32)pc & t->table_mask[table]) >> cache.index_shift[table];
+}
+
+static u32 table_size(const struct dbt_thread *t, u32 table)
+{
+	return (t->table_mask[table] >> cache.index_shift[table]) + 1;
+}
+
+/* From now on the table has @size slots. */
+static void table_resize(struct dbt_thread *t, u32 table, u32 size)
+{
+	if (table == TABLE_JUMP)
+		sys_madvise(jump_table(t), ALIGN_UP(size * sizeof(u64), PAGE_SIZE),
+			    MADV_POPULATE_WRITE);
+	else
+		sys_madvise(ret_table(t), ALIGN_UP((size + 1) * sizeof(struct ret_slot), PAGE_SIZE),
+			    MADV_POPULATE_WRITE);
+	t->table_mask[table] = (size - 1) << cache.index_shift[table];
+	t->table_fills[table] = 0;
+}
+
+#define TABLE_FIRST 256u
+
 void thread_tables_clear(struct dbt_thread *t)
 {
-	drop((char *)t + DBT_TABLES_AT, DBT_TABLES_SIZE);
+	if (t->epoch)
+		drop((char *)t + DBT_TABLES_AT, DBT_TABLES_SIZE);
+	for (u32 table = 0; table < TABLES; table++)
+		table_resize(t, table, cache.fixed_tables ? TABLE_SIZE : TABLE_FIRST);
 	ret_table(t)[0].minus_pc = ret_table(t)[1].minus_pc = RET_SLOT_FREE;
+}
+
+/*
+ * A table that fills is made larger. What is in it then is found no more if its number has got more
+ * bits, and harms nobody: entries are looked up by the thread once more, and ret_forget() needs to find
+ * only what a lookup would.
+ */
+static void table_account(struct dbt_thread *t, u32 table)
+{
+	u32 size = table_size(t, table);
+
+	if (++t->table_fills[table] > size / 2 && size < TABLE_SIZE)
+		table_resize(t, table, size * 4);
 }
 
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e)
 {
-	u32 i = table_index(e->table, e->pc);
 	struct ret_slot *slot;
 
+	table_account(t, e->table);
 	if (e->table == TABLE_JUMP) {
-		jump_table(t)[i] = code_addr(cache.tables[TABLE_JUMP][i]->code);
+		/* What was there and is of the same bucket comes after @e in the chain, or is gone. */
+		jump_table(t)[table_index(t, TABLE_JUMP, e->pc)] = code_addr(e->code);
 		return;
 	}
-	slot = &ret_table(t)[i];
+	slot = &ret_table(t)[table_index(t, TABLE_RET, e->pc)];
 	if (slot->minus_pc == -e->pc)
 		return;
 	slot[1] = slot[0];
@@ -310,7 +493,7 @@ void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e)
 static void ret_forget(const struct dbt_entry *e)
 {
 	for (struct dbt_thread *t = cache.threads.next; t != &cache.threads; t = t->next) {
-		struct ret_slot *slot = &ret_table(t)[table_index(TABLE_RET, e->pc)];
+		struct ret_slot *slot = &ret_table(t)[table_index(t, TABLE_RET, e->pc)];
 
 		for (u32 way = 0; way < 2; way++)
 			if (slot[way].minus_pc == -e->pc)
@@ -319,25 +502,64 @@ static void ret_forget(const struct dbt_entry *e)
 	}
 }
 
-/* Becomes the first of its chain. Threads learn of it when they miss, each for its own table. */
-void entry_add(struct dbt_entry *e)
+u32 entry_hash(const struct map *m, enum entry_table table, u64 pc)
 {
-	struct dbt_entry **head = &cache.tables[e->table][table_index(e->table, e->pc)];
+	return (u32)(pc >> cache.index_shift[table]) & (m->size - 1);
+}
+
+/* Becomes the first of its chain. */
+static void entry_push(struct dbt_entry *e)
+{
+	struct map *m = &cache.tables[e->table];
+	meta_ref *head = &m->heads[entry_hash(m, e->table, e->pc)];
+	const struct dbt_entry *next = meta_at(*head);
 
 	e->next = *head;
 	if (e->link)
-		arch_patch(e->link, e->next ? e->next->code : cache.miss_code[e->table]);
-	*head = e;
+		arch_patch(e->link, next ? next->code : cache.miss_code[e->table]);
+	*head = meta_ref_of(e);
+}
+
+/*
+ * Threads may be on their way through the chains meanwhile. Each step leads to the next of the old chain, or
+ * once that has been patched to one that was patched before it: so they get to the end, and what they
+ * miss they find with the lock.
+ */
+static void entries_grow(enum entry_table table)
+{
+	struct dbt_entry *e, *next;
+	struct map old;
+
+	if (!map_grow(&cache.tables[table], &old))
+		return;
+	for (u32 i = 0; i < old.size; i++) {
+		for (e = meta_at(old.heads[i]); e; e = next) {
+			next = meta_at(e->next);
+			entry_push(e);
+		}
+	}
+}
+
+/* Threads learn of it when they miss, each for its own table. */
+void entry_add(struct dbt_entry *e)
+{
+	struct map *m = &cache.tables[e->table];
+
+	if (map_is_crowded(m))
+		entries_grow(e->table);
+	m->count++;
+	entry_push(e);
 	e->sibling = e->block->entries;
 	e->block->entries = e;
 }
 
 struct dbt_entry *entry_find(enum entry_table table, u64 pc)
 {
-	struct dbt_entry *e = cache.tables[table][table_index(table, pc)];
+	const struct map *m = &cache.tables[table];
+	struct dbt_entry *e = meta_at(m->heads[entry_hash(m, table, pc)]);
 
 	while (e && e->pc != pc)
-		e = e->next;
+		e = meta_at(e->next);
 	return e;
 }
 
@@ -347,10 +569,13 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc)
  */
 static void entry_kill(struct dbt_entry *e)
 {
-	struct dbt_entry **head = &cache.tables[e->table][table_index(e->table, e->pc)];
-	struct dbt_entry *pred = *head;
+	struct map *m = &cache.tables[e->table];
+	meta_ref *head = &m->heads[entry_hash(m, e->table, e->pc)];
+	struct dbt_entry *pred = meta_at(*head);
+	const struct dbt_entry *next = meta_at(e->next);
 
 	e->dead = true;
+	m->count--;
 	if (e->word)
 		__atomic_store_n((u64 *)code_at(e->word), ENTRY_DEAD_WORD, __ATOMIC_RELEASE);
 	else
@@ -359,11 +584,11 @@ static void entry_kill(struct dbt_entry *e)
 		*head = e->next;
 		return;
 	}
-	while (pred->next != e)
-		pred = pred->next;
+	while (meta_at(pred->next) != e)
+		pred = meta_at(pred->next);
 	pred->next = e->next;
 	if (pred->link)
-		arch_patch(pred->link, e->next ? e->next->code : cache.miss_code[e->table]);
+		arch_patch(pred->link, next ? next->code : cache.miss_code[e->table]);
 }
 
 /*
@@ -373,14 +598,14 @@ static void entry_kill(struct dbt_entry *e)
  */
 void block_kill(struct dbt_block *b)
 {
-	struct dbt_block **p = &cache.by_pc[block_hash(b->pc)];
+	meta_ref *p = &cache.by_pc.heads[block_hash(&cache.by_pc, b->pc)], next;
 	struct dbt_exit *x;
-	meta_ref next;
 
 	CHECK(!(b->flags & BLOCK_DEAD));
-	while (*p != b)
-		p = &(*p)->next;
+	while (*p != meta_ref_of(b))
+		p = &((struct dbt_block *)meta_at(*p))->next;
 	*p = b->next;
+	cache.by_pc.count--;
 	b->flags |= BLOCK_DEAD;
 	for (x = meta_at(b->in); x; x = meta_at(next)) {
 		next = x->next;

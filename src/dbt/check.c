@@ -72,18 +72,21 @@ static void check_maps(struct dbt_block *b)
 	}
 }
 
-static void check_entries(void)
+static void check_entries(enum entry_table table)
 {
-	for (u32 table = 0; table < TABLES; table++) {
-		for (u32 i = 0; i < TABLE_SIZE; i++) {
-			for (const struct dbt_entry *e = cache.tables[table][i]; e; e = e->next) {
-				CHECK(table_index(table, e->pc) == i);
-				CHECK(e->table == table && !e->dead);
-				CHECK(!(e->block->flags & BLOCK_DEAD));
-				CHECK((e->link & 7) <= 4);
-			}
+	const struct map *m = &cache.tables[table];
+	u32 count = 0;
+
+	for (u32 i = 0; i < m->size; i++) {
+		for (const struct dbt_entry *e = meta_at(m->heads[i]); e; e = meta_at(e->next)) {
+			CHECK(entry_hash(m, table, e->pc) == i);
+			CHECK(e->table == table && !e->dead);
+			CHECK(!(e->block->flags & BLOCK_DEAD));
+			CHECK((e->link & 7) <= 4);
+			count++;
 		}
 	}
+	CHECK(count == m->count);
 }
 
 static void check_ranges(void)
@@ -99,9 +102,9 @@ void cache_verify(void)
 	u32 end = 0;
 
 	CHECK(cache.hot <= cache.cold && cache.cold <= cache.floor);
-	CHECK(cache.meta_used <= cache.meta_size);
+	CHECK(cache.meta_used <= cache.meta_mapped && cache.meta_mapped <= cache.meta_size);
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
-		struct dbt_block *b = cache.by_code[i];
+		struct dbt_block *b = meta_at(cache.by_code[i]);
 
 		CHECK(b->start >= end);
 		end = b->code_end;
@@ -109,7 +112,8 @@ void cache_verify(void)
 		check_links(b);
 		check_maps(b);
 	}
-	check_entries();
+	for (u32 table = 0; table < TABLES; table++)
+		check_entries(table);
 	check_ranges();
 }
 

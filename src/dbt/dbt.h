@@ -130,6 +130,8 @@ struct dbt_thread {
 	u32 epoch;     /* the cache's epoch that this thread's tables belong to */
 	u32 id;        /* for the lock; not 0 */
 	u32 handed; /* what a handler wants of dbt_run(), which it has made return from the cache */
+	/* Of its tables: which bits of a pc say where it is, how many slots were filled at this size. */
+	u32 table_mask[2], table_fills[2];
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
 	u64 stats[8];
 };

@@ -82,7 +82,7 @@ static void pages_each(u64 start, u64 end, void (*visit)(struct code_page *p))
 {
 	u64 first = start >> PAGE_SHIFT, last = (end + PAGE_SIZE - 1) >> PAGE_SHIFT;
 
-	if (last - first <= PAGE_BUCKETS) {
+	if (last - first <= cache.pages.size) {
 		for (u64 n = first; n < last; n++) {
 			struct code_page *p = page_find(n);
 
@@ -91,8 +91,8 @@ static void pages_each(u64 start, u64 end, void (*visit)(struct code_page *p))
 		}
 		return;
 	}
-	for (u32 i = 0; i < PAGE_BUCKETS; i++)
-		for (struct code_page *p = cache.pages[i]; p; p = p->next)
+	for (u32 i = 0; i < cache.pages.size; i++)
+		for (struct code_page *p = meta_at(cache.pages.heads[i]); p; p = meta_at(p->next))
 			if (p->number >= first && p->number < last)
 				visit(p);
 }

@@ -185,17 +185,18 @@ static inline void emit_rip_op(struct emit *e, u8 op, u8 reg, u32 word)
 	emit_rel_to(e, word);
 }
 
-/* @to32 = the table index of the guest pc in rax. */
+/* @to32 = the table index of the guest pc in rax: no flags. */
 static inline void emit_index(struct emit *e, u8 to, enum entry_table table)
 {
-	if (cache.index_shift[table]) {
-		/* rorx to32, eax, shift: no flags (BMI2) */
-		emit3(e, 0xc4, 0xe3, 0x7b);
-		emit3(e, 0xf0, 0xc0 | (u8)(to << 3), cache.index_shift[table]);
-		emit3(e, 0x0f, 0xb7, 0xc0 | (u8)(to << 3 | to)); /* movzx to32, to16 */
-	} else {
+	if (cache.fixed_tables) {
 		emit3(e, 0x0f, 0xb7, 0xc0 | (u8)(to << 3)); /* movzx to32, ax */
+		return;
 	}
+	/* pext to32, eax, gs:[mask] (BMI2) */
+	emit1(e, 0x65);
+	emit4(e, 0xc4, 0xe2, 0x7a, 0xf5);
+	emit2(e, 0x04 | (u8)(to << 3), 0x25);
+	emit_u32(e, GS(table_mask) + 4 * (u32)table);
 }
 
 /* lea rsp, [rsp + disp8]: moves rsp without touching flags. */

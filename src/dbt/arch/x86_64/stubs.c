@@ -58,21 +58,32 @@ static void emit_ret_code(struct emit *e)
 	cache.ret_end = emit_at(e);
 }
 
-static bool has_bmi2(void)
+/* BMI2's pext in hardware: AMD before Zen 3 and Hygon take some twenty cycles and more for it. */
+static bool has_fast_pext(void)
 {
 	u32 a = 7, b = 0, c = 0, d = 0;
 
 	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-	return b >> 8 & 1;
+	if (!(b >> 8 & 1))
+		return false;
+	a = c = 0;
+	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	if (c != 0x444d4163 /* AuthenticAMD */ && c != 0x656e6975 /* HygonGenuine */)
+		return true;
+	a = 1;
+	c = 0;
+	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	return (a >> 8 & 15) + (a >> 20 & 255) >= 0x19;
 }
 
 void arch_init(void)
 {
-	bool bmi2 = !(cache.flags & DBT_BASELINE) && has_bmi2();
 	struct emit e;
 
-	cache.index_shift[TABLE_JUMP] = bmi2 ? 2 : 0;
-	cache.index_shift[TABLE_RET] = bmi2 ? 3 : 0;
+	if (cache.epoch == 1)
+		cache.fixed_tables = cache.flags & DBT_BASELINE || !has_fast_pext();
+	cache.index_shift[TABLE_JUMP] = cache.fixed_tables ? 0 : 2;
+	cache.index_shift[TABLE_RET] = cache.fixed_tables ? 0 : 3;
 	/* Small exit numbers are the misses'. */
 	meta_alloc(16 * (TABLES + 1));
 	e = cold_begin(256);
@@ -129,7 +140,7 @@ struct dbt_entry *arch_entry(struct dbt_block *b, enum entry_table table)
 	if (entry)
 		return entry;
 	if (cache.cold - cache.hot < CODE_SLACK / 2 ||
-	    cache.meta_size - cache.meta_used < META_SLACK / 2) {
+	    cache.meta_mapped - cache.meta_used < META_SLACK / 2) {
 		cache.full = 1;
 		return NULL;
 	}
