@@ -156,14 +156,17 @@ void clock_attach(struct thread *th)
 			th->sw_fd[what] = open_software(th->tid, what % 16, what / 16);
 }
 
-/* CPU time of @th, ns. Who is in a call has just said it. */
+/* CPU time of @th, ns. Who is in a call has just said it; of others it is asked once an operation. */
 u64 clock_read(struct thread *th)
 {
-	struct call *c = th->proc->s->call;
+	struct session *s = th->proc->s;
 	u64 value, enabled;
 
-	if (c && c->thread == th)
+	if (s->call && s->call->thread == th)
 		return th->cpu_time;
+	if (s->frozen && th->clock_instant == s->instant)
+		return th->cpu_time;
+	th->clock_instant = s->instant;
 	if (!th->clock_tried)
 		clock_attach(th);
 	if (read_event(th->clock_fd, &value, &enabled))

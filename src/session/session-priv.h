@@ -81,6 +81,7 @@ struct thread {
 	u64 cpu_time; /* last known; never back */
 	int clock_fd; /* the kernel's own event on it, or -1 */
 	u64 clock_offset;
+	u64 clock_instant; /* of session->instant, when it was last asked */
 	bool clock_tried;
 	int sw_fd[SOURCE_MAX]; /* by SW_WHAT(): kernel events for software counts, or -1 */
 	u64 sw_last[SOURCE_MAX];
@@ -191,15 +192,16 @@ struct session {
 	bool inherit_seen;
 	bool frozen; /* session_freeze() */
 	u64 instant;
+	u64 clock, clock_instant; /* session_now() as it was at that instant */
 };
 
 /* session.c */
 u64 session_now(void);
 
 /*
- * Between the two, what a thread counts is read once: threads run on, but all that happens in one
- * operation happens at one instant, so the members of a group agree and a card fits its event. True:
- * it is the caller's to end.
+ * Between the two, the clocks and what a thread counts are read once: threads run on, but all that
+ * happens in one operation happens at one instant, so the members of a group agree, an event that is
+ * enabled runs as long as it is enabled, and a card fits its event. True: it is the caller's to end.
  */
 bool must_check session_freeze(struct session *s);
 void session_thaw(struct session *s, bool frozen);

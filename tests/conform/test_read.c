@@ -249,3 +249,59 @@ CONFORM(targets)
 	NEED(ev_read((int)fd, again, sizeof(again)) == 24);
 	check_val("IOC-04", "RESET on a dead target: the value is 0", (long long)again[0], 0);
 }
+
+/*
+ * Two events are off and on again several times. Nothing else wants the counter, so they ran whenever
+ * they were enabled, to the nanosecond.
+ */
+static void on_and_off(pid_t pid, int cpu, const char *text)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_TASK_CLOCK);
+	int fds[2];
+	u64 v[3];
+	bool good = true;
+
+	if (pid < 0)
+		attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	attr.read_format = TIMES;
+	for (int i = 0; i < 2; i++) {
+		if (i && have_pmu())
+			attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+		attr.read_format = TIMES;
+		fds[i] = (int)ev_open(&attr, pid, cpu, -1, 0);
+		NEED(fds[i] >= 0);
+	}
+	for (int turn = 0; turn < 40; turn++) {
+		ev_ioctl(fds[turn & 1], turn & 2 ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE,
+			 0);
+		spin_ms(1);
+		for (int i = 0; i < 2; i++) {
+			NEED(ev_read(fds[i], v, sizeof(v)) == sizeof(v));
+			good = good && v[1] == v[2];
+		}
+	}
+	CHECK_ROW("READ-10", good && v[1], text, "enabled %lu, running %lu", v[1], v[2]);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+CONFORM(whole_time)
+{
+	const char *text = "a CPU's events that nothing displaces run as long as they are enabled";
+	pid_t child = fork();
+
+	NEED(child >= 0);
+	if (!child) {
+		for (;;)
+			getppid();
+	}
+	on_and_off(0, -1, "own events that nothing displaces run as long as they are enabled");
+	on_and_off(child, -1,
+		   "a busy task's events that nothing displaces run as long as they are enabled");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	if (capable() || paranoid() < 1)
+		on_and_off(-1, 0, text);
+	else
+		skip_row("READ-10", text, "needs CAP_PERFMON");
+}
