@@ -137,6 +137,8 @@ enum wire_op {
 	WIRE_OP_PING = 12,
 	/* arg0 handle: its descriptors are to report POLLHUP to epoll while they should */
 	WIRE_OP_HANGUP = 13,
+	/* ret 0: wire_view.root is there; data: the same, with its NUL */
+	WIRE_OP_VIEW = 14,
 	WIRE_OP_COUNT
 };
 
@@ -218,8 +220,8 @@ struct wire_parcel {
 
 /*
  * What guests are shown of the machine: the last bytes of the meter tree's first page, which every
- * process has mapped before it executes its first instruction. S, complete before the first guest
- * starts; magic 0: there is no session, only counting.
+ * process has mapped before it executes its first instruction. S, complete but for the root before the
+ * first guest starts; magic 0: there is no session, only counting.
  */
 #define WIRE_VIEW_IN 3776u /* offset in the page */
 struct wire_view {
@@ -228,6 +230,8 @@ struct wire_view {
 	u32 cpu_model; /* CPUID leaf 1 EAX to show, 0: the CPU's own */
 	u32 counters;  /* general counters to show in CPUID leaf 0xA, 0: none of the leaf */
 	u32 flags;     /* enum wire_view_flags */
+	u32 rooted;    /* root is there: after the first WIRE_OP_VIEW, because few guests look */
+	u32 pad;
 	/* A directory that stands in for the root of what is shown: below it /sys/bus/event_source/devices,
 	 * /sys/devices/cpu and files of /proc/sys/kernel. */
 	char root[256];

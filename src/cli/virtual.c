@@ -109,8 +109,18 @@ static bool be_reason(void *be, char *why, size_t why_len, char *remedy, size_t 
 	return true;
 }
 
+/* Without one its files are looked for where nothing is: the machine's own would be the wrong ones. */
+static const char *be_root(void *be)
+{
+	struct virtual_pmu *v = be;
+	const char *root = v->observer ? observer_root(v->observer) : session_root(v->session);
+
+	return root ? root : "/dev/null";
+}
+
 static const struct ap__backend_ops virtual_backend = {
 	.name = "session",
+	.root = be_root,
 	.open = be_open,
 	.close = be_close,
 	.read = be_read,
@@ -120,13 +130,11 @@ static const struct ap__backend_ops virtual_backend = {
 	.reason = be_reason,
 };
 
-int virtual_machine(struct virtual_pmu *v, struct ap_machine_opts *opts,
+int virtual_machine(struct virtual_pmu *v, const struct ap_machine_opts *opts,
 		    struct ap_machine **machine)
 {
-	int err;
+	int err = ap_machine_new(machine, opts);
 
-	opts->root = v->observer ? observer_root(v->observer) : session_root(v->session);
-	err = ap_machine_new(machine, opts);
 	if (!err)
 		ap__machine_set_backend(*machine, &virtual_backend, v);
 	return err;

@@ -36,7 +36,7 @@ must_check int virtual_join(struct virtual_pmu *v, const char *name, char *why, 
 void virtual_close(struct virtual_pmu *v);
 
 /* A machine on which events are those of the virtual PMU. */
-must_check int virtual_machine(struct virtual_pmu *v, struct ap_machine_opts *opts,
+must_check int virtual_machine(struct virtual_pmu *v, const struct ap_machine_opts *opts,
 			       struct ap_machine **machine);
 
 /* In a child: becomes @argv as a guest; returns an errno. For child_make(). */

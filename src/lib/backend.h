@@ -36,6 +36,12 @@ struct ap__backend_ops {
 	int (*munmap)(void *be, void *base, size_t len);
 
 	/*
+	 * The directory that stands in for "/" where the backend's PMUs are looked up; asked for at each
+	 * look. NULL: the machine's own.
+	 */
+	const char *(*root)(void *be);
+
+	/*
 	 * Why the last open of the calling thread failed, if the backend knows it better than the
 	 * library could work out from the errno: true with the two sentences filled in. NULL: never.
 	 */

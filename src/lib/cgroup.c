@@ -34,7 +34,7 @@ static bool find_mount(struct ap_machine *m, char *where, size_t len)
 	bool found = false;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/proc/self/mounts", m->root);
+	snprintf(path, sizeof(path), "%s/proc/self/mounts", ap__root(m));
 	f = fopen(path, "re");
 	if (!f)
 		return false;
@@ -72,7 +72,7 @@ int ap__cgroup_open(struct ap_machine *m, const char *name, struct ap_error *err
 			 name);
 		return ap__remedy(err, "as root: mount -t cgroup2 none /sys/fs/cgroup");
 	}
-	snprintf(path, sizeof(path), "%s%s/%.1000s", m->root, where, name);
+	snprintf(path, sizeof(path), "%s%s/%.1000s", ap__root(m), where, name);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;

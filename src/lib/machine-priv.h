@@ -21,7 +21,7 @@ struct ap__corepmu {
 };
 
 struct ap_machine {
-	char *root; /* prefix of every path, "" for this machine; owned */
+	char *root; /* opts.root; ap__root() says what is in force; owned */
 	ap_log_fn *log;
 	void *log_data;
 	enum ap_log_level log_level;
@@ -81,5 +81,8 @@ void ap__pfm_unload(struct ap_machine *m);
 
 /* Whether the machine is the one that we run on. */
 bool ap__is_here(const struct ap_machine *m);
+
+/* What goes in front of every path; "" for this machine. */
+const char *ap__root(const struct ap_machine *m);
 
 #endif

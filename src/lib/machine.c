@@ -75,7 +75,12 @@ void ap__machine_set_backend(struct ap_machine *m, const struct ap__backend_ops 
 
 bool ap__is_here(const struct ap_machine *m)
 {
-	return m->root[0] == '\0';
+	return m->root[0] == '\0' && !m->ops->root;
+}
+
+const char *ap__root(const struct ap_machine *m)
+{
+	return m->ops->root ? m->ops->root(m->be) : m->root;
 }
 
 void ap__log(struct ap_machine *m, enum ap_log_level level, const char *fmt, ...)
@@ -95,12 +100,13 @@ void ap__log(struct ap_machine *m, enum ap_log_level level, const char *fmt, ...
 static const char *path_of(struct ap_machine *m, char *path, size_t len, const char *fmt,
 			   va_list ap)
 {
-	size_t n = strlen(m->root);
+	const char *root = ap__root(m);
+	size_t n = strlen(root);
 	int more;
 
 	if (n >= len)
 		return NULL;
-	memcpy(path, m->root, n);
+	memcpy(path, root, n);
 	more = vsnprintf(path + n, len - n, fmt, ap);
 	return more < 0 || (size_t)more >= len - n ? NULL : path;
 }

@@ -19,10 +19,30 @@ static const char *below(const char *path, const char *dir)
 	return path + len;
 }
 
-static bool put(const char *root, const char *what, const char *rest, char *out)
+/* The session's files, which it makes when somebody first looks. NULL: it has none. */
+static const char *view_root(struct thread *t)
 {
-	size_t n = str_len(root), m = str_len(what), r = str_len(rest);
+	const struct wire_view *view = t->proc->perf->view;
 
+	if (!__atomic_load_n(&view->rooted, __ATOMIC_ACQUIRE)) {
+		struct wire_slot *sl = wire_begin(t);
+
+		if (!sl)
+			return NULL;
+		(void)wire_call(t, sl, WIRE_OP_VIEW);
+		wire_end(t, sl);
+	}
+	return __atomic_load_n(&view->rooted, __ATOMIC_ACQUIRE) ? view->root : NULL;
+}
+
+static bool put(struct thread *t, const char *what, const char *rest, char *out)
+{
+	const char *root = view_root(t);
+	size_t n, m = str_len(what), r = str_len(rest);
+
+	if (!root)
+		return false;
+	n = str_len(root);
 	if (n + m + r + 1 > CONTROL_PATH)
 		return false;
 	memcpy(out, root, n);
@@ -63,7 +83,7 @@ bool perf_view_path(struct thread *t, const char *path, char *out)
 	char clean[256];
 	const char *rest;
 
-	if (!p || path[0] != '/' || !p->view->root[0] || p->wire.dead)
+	if (!p || path[0] != '/' || p->wire.dead)
 		return false;
 	if (!str_starts(path, "/sys/") && !str_starts(path, "/proc/sys/") &&
 	    !str_starts(path, "//"))
@@ -72,12 +92,12 @@ bool perf_view_path(struct thread *t, const char *path, char *out)
 	for (u32 i = 0; i < ARRAY_SIZE(dirs); i++) {
 		rest = below(clean, dirs[i].dir);
 		if (rest)
-			return put(p->view->root, dirs[i].shown, rest, out);
+			return put(t, dirs[i].shown, rest, out);
 	}
 	rest = below(clean, "/proc/sys/kernel");
 	for (u32 i = 0; rest && rest[0] && i < ARRAY_SIZE(kernel); i++)
 		if (str_eq(rest + 1, kernel[i]))
-			return put(p->view->root, "/proc/sys/kernel", rest, out);
+			return put(t, "/proc/sys/kernel", rest, out);
 	return false;
 }
 

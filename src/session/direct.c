@@ -148,9 +148,11 @@ fail:
 	return err;
 }
 
-const char *session_root(const struct session *s)
+const char *session_root(struct session *s)
 {
-	return s->root;
+	char why[512];
+
+	return view_make(s, why, sizeof(why)) ? NULL : s->root;
 }
 
 const char *session_reason(const struct session *s)

@@ -86,17 +86,6 @@ static int introduce(struct observer *o, int door)
 	return 0;
 }
 
-static int read_root(struct observer *o, int tree_fd)
-{
-	struct wire_view view;
-
-	if (pread(tree_fd, &view, sizeof(view), WIRE_VIEW_IN) != (ssize_t)sizeof(view) ||
-	    view.magic != WIRE_MAGIC)
-		return -EPROTO;
-	memcpy(o->root, view.root, sizeof(o->root) - 1);
-	return 0;
-}
-
 int observer_open(const char *name, struct observer **out, char *why, size_t len)
 {
 	struct observer *o;
@@ -105,11 +94,11 @@ int observer_open(const char *name, struct observer **out, char *why, size_t len
 	if (err)
 		return err;
 	o = calloc(1, sizeof(*o));
-	err = o ? read_root(o, tree_fd) : -ENOMEM;
-	if (o)
+	err = -ENOMEM;
+	if (o) {
 		o->sock = -1;
-	if (!err)
 		err = introduce(o, door);
+	}
 	close(tree_fd);
 	close(door);
 	if (err) {
@@ -253,7 +242,16 @@ const char *observer_reason(const struct observer *o)
 	return o->slot->reason;
 }
 
-const char *observer_root(const struct observer *o)
+const char *observer_root(struct observer *o)
 {
+	struct wire_slot *sl = o->slot;
+
+	if (!o->root[0]) {
+		sl->len = 0;
+		if (call(o, WIRE_OP_VIEW) || sl->reply_len > sizeof(o->root))
+			return NULL;
+		memcpy(o->root, sl->data, sl->reply_len);
+		o->root[sizeof(o->root) - 1] = 0;
+	}
 	return o->root;
 }

@@ -23,8 +23,9 @@ s64 must_check observer_read(struct observer *o, int handle, void *buf, size_t l
 int must_check observer_ioctl(struct observer *o, int handle, u64 cmd, u64 arg);
 int observer_release(struct observer *o, int handle);
 
-/* Why the last call was refused; and the directory that stands in for the root of what guests see. */
+/* Why the last call was refused. */
 const char *observer_reason(const struct observer *o);
-const char *observer_root(const struct observer *o);
+/* The directory that stands in for the root of what guests see; NULL: it cannot be made. */
+const char *observer_root(struct observer *o);
 
 #endif

@@ -99,6 +99,18 @@ static s64 op_exit(struct call *c)
 	return 0;
 }
 
+static s64 op_view(struct call *c)
+{
+	char why[512];
+	int err = view_make(c->s, why, sizeof(why));
+
+	if (!err) {
+		c->out_len = (u32)strlen(c->s->root) + 1;
+		memcpy(c->data, c->s->root, c->out_len);
+	}
+	return err;
+}
+
 s64 op_open(struct call *c);
 s64 op_read(struct call *c);
 s64 op_ioctl(struct call *c);
@@ -120,7 +132,7 @@ void op_dispatch(struct call *c)
 		[WIRE_OP_PRCTL] = {op_prctl, true},    [WIRE_OP_LOOKUP] = {op_lookup, false},
 		[WIRE_OP_FORK] = {op_fork, true},      [WIRE_OP_UNFORK] = {op_unfork, true},
 		[WIRE_OP_EXIT] = {op_exit, true},      [WIRE_OP_PING] = {op_ping, false},
-		[WIRE_OP_HANGUP] = {op_hangup, false},
+		[WIRE_OP_HANGUP] = {op_hangup, false}, [WIRE_OP_VIEW] = {op_view, false},
 	};
 
 	bool frozen;

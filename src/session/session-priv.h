@@ -163,7 +163,8 @@ struct session {
 	int tree_fd;
 	struct meter_tree *tree;
 	struct wire_view *view;
-	char root[256];
+	char root[256]; /* view.c; "": not made */
+	int root_lock;  /* root, locked while it is used */
 
 	struct list procs;
 	struct list graveyard; /* procs to be freed after the batch */
@@ -288,7 +289,7 @@ void cards_publish(struct session *s);
 void direct_release(struct session *s);
 void cards_stale(struct session *s, const struct event *event);
 
-/* view.c: the files that guests see */
+/* view.c: the files that guests see; view_make() does nothing if they are there */
 int must_check view_make(struct session *s, char *why, size_t len);
 void view_remove(struct session *s);
 

@@ -276,8 +276,6 @@ int session_new(const struct session_config *config, struct session **session, c
 	err = make_tree(s, why, len);
 	if (!err)
 		err = make_core(s, why, len);
-	if (!err)
-		err = view_make(s, why, len);
 	if (err)
 		goto fail;
 

@@ -86,8 +86,11 @@ int session_close(struct session *s, int handle);
  */
 int must_check session_adopt(struct session *s, int pid);
 
-/* The directory that stands in for the root where a guest looks for PMUs. */
-const char *session_root(const struct session *s);
+/*
+ * The directory that stands in for the root where a guest looks for PMUs, made at the first call; NULL:
+ * it cannot be made. It goes with the session.
+ */
+const char *session_root(struct session *s);
 const char *session_reason(const struct session *s);
 
 const struct meter_tree *session_tree(const struct session *s);

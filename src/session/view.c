@@ -6,6 +6,10 @@
  *	proc/sys/kernel/perf_event_*	what is in force
  * Runtimes redirect paths into it; what is not in it they take from the host. For the library, which can
  * be given another root, the rest of what it reads is linked.
+ *
+ * It is made when somebody first looks, and goes with the session. A session that is killed leaves it
+ * behind; the lock on it, which goes with every process, tells the next session of the user that it may
+ * be removed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -159,50 +164,6 @@ static int make_dirs(struct session *s)
 	return 0;
 }
 
-/*
- * Some sixty files for as long as the session lives: in memory if there is a place for that, because
- * making and removing them on a disk takes longer than starting everything else.
- */
-static bool make_root(struct session *s)
-{
-	const char *const in[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(in); i++) {
-		if (!in[i] || in[i][0] != '/' || strlen(in[i]) > 150)
-			continue;
-		snprintf(s->root, sizeof(s->root), "%s/anyperf-XXXXXX", in[i]);
-		if (mkdtemp(s->root))
-			return true;
-	}
-	s->root[0] = 0;
-	return false;
-}
-
-int view_make(struct session *s, char *why, size_t len)
-{
-	int err;
-
-	if (!make_root(s)) {
-		snprintf(why, len, "making a directory in /tmp: %s", strerror(errno));
-		return -EIO;
-	}
-	/* Guests may run as another user. */
-	chmod(s->root, 0755);
-	err = make_dirs(s);
-	for (struct pmu *pmu = pmu_next(s->core, NULL); pmu && !err; pmu = pmu_next(s->core, pmu))
-		err = make_device(s, pmu);
-	if (!err)
-		err = link_host_devices(s);
-	if (!err)
-		err = make_sysctls(s);
-	if (err) {
-		snprintf(why, len, "writing what guests see into %s: %s", s->root, strerror(-err));
-		return err;
-	}
-	memcpy(s->view->root, s->root, sizeof(s->view->root));
-	return 0;
-}
-
 /* A few levels deep, and nothing of it but what view_make() made: links are not followed. */
 static void remove_tree(const char *path, int depth)
 {
@@ -228,9 +189,121 @@ static void remove_tree(const char *path, int depth)
 	rmdir(path);
 }
 
+#define VIEW_NAME "anyperf-view-"
+
+/* @path, opened and locked, if it is still what the name says; else -1. */
+static int lock_dir(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat named, opened;
+
+	if (fd < 0)
+		return -1;
+	if (flock(fd, LOCK_EX | LOCK_NB) || fstat(fd, &opened) || lstat(path, &named) ||
+	    named.st_ino != opened.st_ino || opened.st_uid != geteuid()) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void remove_stale(const char *tmp)
+{
+	DIR *dir = opendir(tmp);
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir))) {
+		char path[512];
+		int fd;
+
+		if (strncmp(d->d_name, VIEW_NAME, strlen(VIEW_NAME)) != 0 ||
+		    (size_t)snprintf(path, sizeof(path), "%s/%s", tmp, d->d_name) >= sizeof(path))
+			continue;
+		fd = lock_dir(path);
+		if (fd < 0)
+			continue;
+		remove_tree(path, 0);
+		close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Makes and locks s->root, which another session may take for stale before it is locked. */
+static int make_root(struct session *s, const char *tmp)
+{
+	int err = -EIO;
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(s->root, sizeof(s->root), "%s/" VIEW_NAME "XXXXXX", tmp);
+		if (!mkdtemp(s->root)) {
+			err = -errno;
+			break;
+		}
+		s->root_lock = lock_dir(s->root);
+		if (s->root_lock >= 0) {
+			/* Guests may run as another user. */
+			chmod(s->root, 0755);
+			return 0;
+		}
+		rmdir(s->root);
+	}
+	s->root[0] = 0;
+	return err;
+}
+
+/*
+ * Some sixty files for as long as the session lives: in memory if there is a place for that, because
+ * making and removing them on a disk takes longer than starting everything else.
+ */
+static int find_place(struct session *s, char *why, size_t len)
+{
+	const char *const in[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(in); i++) {
+		if (!in[i] || in[i][0] != '/' || strlen(in[i]) > 150)
+			continue;
+		remove_stale(in[i]);
+		err = make_root(s, in[i]);
+		if (!err)
+			return 0;
+	}
+	snprintf(why, len, "making a directory in /tmp: %s", strerror(-err));
+	return err;
+}
+
+int view_make(struct session *s, char *why, size_t len)
+{
+	int err;
+
+	if (s->root[0])
+		return 0;
+	err = find_place(s, why, len);
+	if (err)
+		return err;
+	err = make_dirs(s);
+	for (struct pmu *pmu = pmu_next(s->core, NULL); pmu && !err; pmu = pmu_next(s->core, pmu))
+		err = make_device(s, pmu);
+	if (!err)
+		err = link_host_devices(s);
+	if (!err)
+		err = make_sysctls(s);
+	if (err) {
+		snprintf(why, len, "writing what guests see into %s: %s", s->root, strerror(-err));
+		view_remove(s);
+		return err;
+	}
+	memcpy(s->view->root, s->root, sizeof(s->view->root));
+	__atomic_store_n(&s->view->rooted, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
 void view_remove(struct session *s)
 {
-	if (s->root[0])
-		remove_tree(s->root, 0);
+	if (!s->root[0])
+		return;
+	remove_tree(s->root, 0);
 	s->root[0] = 0;
+	close(s->root_lock);
 }
