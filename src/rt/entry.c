@@ -311,11 +311,24 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	start_on_stack(t, t->area + AREA_STACK_TOP, begin);
 }
 
+extern char image_data[], start_stack_top[];
+
+/* All of our writable pages and the part of the stack that is needed, for little more than a fault. */
+static void populate(void)
+{
+	const u64 data = (u64)image_data, top = (u64)start_stack_top;
+	const u64 stack = 0x10000, needed = 0x4000;
+
+	sys_madvise((void *)data, top - stack - data, MADV_POPULATE_WRITE);
+	sys_madvise((void *)(top - needed), needed, MADV_POPULATE_WRITE);
+}
+
 void start(u64 sp)
 {
 	struct startup *s;
 	u64 mask = signal_block_all();
 
+	populate();
 	s = window_map(sizeof(*s), PROT_READ | PROT_WRITE);
 	if (!s)
 		die("no memory to start with\n");

@@ -124,30 +124,34 @@ static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, boo
 
 /*
  * What look_ahead() found, for code that the guest cannot write: then it is true until executable memory
- * changes, which is when the translator forgets it (plan_forget).
+ * changes, which is when the translator forgets it (plan_forget). It depends on the page of pc and on up to
+ * one other.
  */
 struct memo {
 	u64 pc;
-	u64 pages[2]; /* that it depends on */
-	u32 epoch;
+	s32 other; /* that page's number - the first one's; 0 none */
+	u16 epoch;
 	u16 live;
-	u16 nr_pages;
 };
 
-/* Notes that @pc's page was looked at; too many make nr_pages too large. */
-static void memo_page(struct memo *memo, u64 pc)
+/* The pages that look_ahead() looks at. */
+struct seen {
+	u64 first, other; /* page numbers; other is first while there is none */
+	bool more;
+};
+
+static void see_page(struct seen *seen, u64 pc)
 {
 	u64 number = pc >> PAGE_SHIFT;
 
-	for (u32 i = 0; i < memo->nr_pages && i < ARRAY_SIZE(memo->pages); i++)
-		if (memo->pages[i] == number)
-			return;
-	if (memo->nr_pages < ARRAY_SIZE(memo->pages))
-		memo->pages[memo->nr_pages] = number;
-	memo->nr_pages++;
+	if (number == seen->first || number == seen->other)
+		return;
+	if (seen->other != seen->first)
+		seen->more = true;
+	seen->other = number;
 }
 
-static u16 look_ahead(struct plan *plan, u64 pc, struct memo *memo)
+static u16 look_ahead(struct plan *plan, u64 pc, struct seen *seen)
 {
 	u16 pending = FL_ARITH, live = 0;
 	struct insn d;
@@ -158,10 +162,8 @@ static u16 look_ahead(struct plan *plan, u64 pc, struct memo *memo)
 		if (plan->checked || plan_use_page(plan, pc, false) != USE_YES ||
 		    plan_decode(plan, pc, &d, bytes, false, &fault) < 0)
 			return live | pending;
-		if (memo) {
-			memo_page(memo, pc);
-			memo_page(memo, pc + d.len - 1);
-		}
+		see_page(seen, pc);
+		see_page(seen, pc + d.len - 1);
 		live |= d.fl_read & pending;
 		pending &= (u16)~d.fl_written;
 		if (!pending)
@@ -180,37 +182,71 @@ static u16 look_ahead(struct plan *plan, u64 pc, struct memo *memo)
 	return live | pending;
 }
 
-#define MEMOS 4096u
+/*
+ * A cache of them, in the cache's bookkeeping: as large as there are blocks to be, so that a small program
+ * touches little of it. It is forgotten with everything else, or because a larger one has come.
+ */
+#define MEMOS_MAX 16384u
 
-static struct memo memos[MEMOS];
-static u32 memo_epoch = 1;
+static struct {
+	struct memo *at;
+	u32 size;
+	u32 flushed; /* cache.epoch that it belongs to */
+	u16 epoch;   /* of plan_forget(); never 0 */
+} memos = {.epoch = 1};
 
 void plan_forget(void)
 {
-	memo_epoch++;
+	if (++memos.epoch)
+		return;
+	/* Come round: what was remembered so long ago must not look new. */
+	memos.epoch = 1;
+	if (memos.size && memos.flushed == cache.epoch)
+		memset(memos.at, 0, memos.size * sizeof(*memos.at));
+}
+
+static struct memo *memo_of(u64 pc)
+{
+	u32 size = cache.by_pc.size < MEMOS_MAX ? cache.by_pc.size : MEMOS_MAX;
+
+	if (memos.flushed != cache.epoch)
+		memos.size = 0;
+	if (memos.size < size) {
+		struct memo *at = meta_try(size * sizeof(*at));
+
+		if (at) {
+			memos.at = at;
+			memos.size = size;
+			memos.flushed = cache.epoch;
+		}
+	}
+	return memos.size ? &memos.at[(pc ^ pc >> 12) & (memos.size - 1)] : NULL;
 }
 
 /* The FL_ARITH bits that may be read before they are written when control arrives at @pc. */
 static u16 live_at(struct plan *plan, u64 pc)
 {
-	struct memo *memo = &memos[(pc ^ pc >> 12) & (MEMOS - 1)];
 	const struct exec_range *r = exec_find(pc);
+	struct seen seen = {.first = pc >> PAGE_SHIFT, .other = pc >> PAGE_SHIFT};
+	struct memo *memo;
+	u16 live;
 
 	if (plan->checked || !r)
 		return FL_ARITH;
-	if (r->flags)
-		return look_ahead(plan, pc, NULL);
-	if (memo->pc == pc && memo->epoch == memo_epoch) {
-		for (u32 i = 0; i < memo->nr_pages; i++)
-			if (plan_use_page(plan, memo->pages[i] << PAGE_SHIFT, false) != USE_YES)
-				return FL_ARITH;
+	memo = r->flags ? NULL : memo_of(pc);
+	if (memo && memo->pc == pc && memo->epoch == memos.epoch) {
+		u64 other = seen.first + (u64)(s64)memo->other;
+
+		if (plan_use_page(plan, pc, false) != USE_YES ||
+		    (memo->other && plan_use_page(plan, other << PAGE_SHIFT, false) != USE_YES))
+			return FL_ARITH;
 		return memo->live;
 	}
-	memo->pc = pc;
-	memo->nr_pages = 0;
-	memo->live = look_ahead(plan, pc, memo);
-	memo->epoch = memo->nr_pages <= ARRAY_SIZE(memo->pages) ? memo_epoch : 0;
-	return memo->live;
+	live = look_ahead(plan, pc, &seen);
+	if (memo && !seen.more &&
+	    (u64)(s64)(s32)(seen.other - seen.first) == seen.other - seen.first)
+		*memo = (struct memo){pc, (s32)(seen.other - seen.first), memos.epoch, live};
+	return live;
 }
 
 static enum insn_class classify(const struct insn *d)
