@@ -134,7 +134,8 @@ const struct option stat_option_table[] = {
 	{OPTION_STR, 0, "control", "fd:CTL[,ACK] | fifo:CTL[,ACK]", AT(control),
 	 .help = "take `enable`, `disable`, `ping`, `evlist`, `stop` from a descriptor or fifo",
 	 .more = "One word a line. When it is done `ack` is written to ACK, if that is given. A fifo that "
-		 "does not exist is an error; it is opened so that its writers may come and go."},
+		 "does not exist is an error; it is opened so that its writers may come and go. Hold ACK open while "
+		 "you wait: what is in a fifo is lost when nobody has it open, and after `stop` we end."},
 	{OPTION_STR, 0, "pre", "SHELL-COMMAND", AT(pre), .complete = COMPLETE_COMMAND,
 	 .help = "run this before each run of COMMAND, uncounted"},
 	{OPTION_STR, 0, "post", "SHELL-COMMAND", AT(post), .complete = COMPLETE_COMMAND,

@@ -190,13 +190,15 @@ def test_control_counts_only_while_enabled():
         ctl, ack = os.path.join(d, "ctl"), os.path.join(d, "ack")
         os.mkfifo(ctl)
         os.mkfifo(ack)
+        # Held open all the time: what nobody holds open loses what was written, and the last
+        # acknowledgement is followed by the end.
+        answers = os.fdopen(os.open(ack, os.O_RDWR), "rb", buffering=0)
         p = start("-j", "-D", "-1", "--control", f"fifo:{ctl},{ack}", "-e", "task-clock", TOUCH, "spin")
 
         def say(word):
             with open(ctl, "w", encoding="utf-8") as f:
                 f.write(word + "\n")
-            with open(ack, encoding="utf-8") as f:
-                return f.readline()
+            return answers.readline().decode()
         assert say("ping") == "ack\n"
         time.sleep(0.3)
         assert say("enable") == "ack\n"
@@ -206,6 +208,7 @@ def test_control_counts_only_while_enabled():
         assert say("stop") == "ack\n"
         _, err = p.communicate(timeout=20)
         import json
+        answers.close()
         report = json.loads(err)
         c = counts(report)["task-clock"]
         assert c["status"] == "ok" and 0 < c["enabled_ns"] < report["elapsed_s"] * 1e9 - 400e6, report
