@@ -139,6 +139,8 @@ enum wire_op {
 	WIRE_OP_HANGUP = 13,
 	/* ret 0: wire_view.root is there; data: the same, with its NUL */
 	WIRE_OP_VIEW = 14,
+	/* tasks may have moved to other cgroups: the caller has written to a cgroup's file */
+	WIRE_OP_CGROUPS = 15,
 	WIRE_OP_COUNT
 };
 
@@ -238,8 +240,9 @@ struct wire_view {
 };
 
 enum wire_view_flags {
-	WIRE_VIEW_RDPMC = 1,  /* rdpmc executes in guests */
-	WIRE_VIEW_LAUNCH = 2, /* the first program says HELLO with WIRE_HELLO_EXEC */
+	WIRE_VIEW_RDPMC = 1,   /* rdpmc executes in guests */
+	WIRE_VIEW_LAUNCH = 2,  /* the first program says HELLO with WIRE_HELLO_EXEC */
+	WIRE_VIEW_CGROUPS = 4, /* somebody counts cgroups: WIRE_OP_CGROUPS is wanted */
 };
 
 _Static_assert(sizeof(struct wire_card) == 128, "cards do not share cache lines");

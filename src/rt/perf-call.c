@@ -14,6 +14,10 @@
 #define SOL_SOCKET 1
 #define SCM_RIGHTS 1
 
+/* statfs(2) */
+#define CGROUP_V1 0x27e0ebul
+#define CGROUP_V2 0x63677270ul
+
 static bool failed(long ret)
 {
 	return sys_failed(ret) || ret == CALL_REDO || ret == CALL_SET;
@@ -235,6 +239,27 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 	}
 }
 
+/*
+ * A write to a file of a cgroup may move tasks, and somebody counts cgroups: the session looks where tasks
+ * are before the writer goes on.
+ */
+static bool wrote_cgroup(struct thread *t, u64 nr, long *ret)
+{
+	u64 fs[16]; /* struct statfs: the type comes first */
+	struct wire_slot *sl;
+
+	if (sys_failed(raw_call2(__NR_fstatfs, (long)guest_arg(t, 0), (long)fs)) ||
+	    (fs[0] != CGROUP_V1 && fs[0] != CGROUP_V2))
+		return false;
+	*ret = syscall_plain(t, nr);
+	sl = failed(*ret) ? NULL : wire_begin(t);
+	if (sl) {
+		(void)wire_call(t, sl, WIRE_OP_CGROUPS);
+		wire_end(t, sl);
+	}
+	return true;
+}
+
 bool perf_syscall(struct thread *t, u64 nr, long *ret)
 {
 	struct perf *p = t->proc->perf;
@@ -256,6 +281,12 @@ bool perf_syscall(struct thread *t, u64 nr, long *ret)
 			return false;
 		*ret = receive(t, nr);
 		return true;
+	case __NR_write:
+	case __NR_writev:
+	case __NR_pwrite64:
+		if (p->view->flags & WIRE_VIEW_CGROUPS && wrote_cgroup(t, nr, ret))
+			return true;
+		return p->nr_fds && on_fd(t, nr, ret);
 	default: return p->nr_fds && on_fd(t, nr, ret);
 	}
 }

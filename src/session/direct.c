@@ -52,8 +52,11 @@ int session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int 
 		return err;
 	}
 	err = take_handle(s, open.event);
-	if (err < 0)
+	if (err < 0) {
 		event_put(open.event);
+		return err;
+	}
+	wide_opened(s, open.event);
 	return err;
 }
 
@@ -69,6 +72,7 @@ s64 session_read(struct session *s, int handle, void *buf, size_t len)
 	if (!event)
 		return -EBADF;
 	frozen = session_freeze(s);
+	wide_look(s, event);
 	n = event_read(event, words, len);
 	session_thaw(s, frozen);
 	if (n > 0)
@@ -94,6 +98,7 @@ int session_ioctl(struct session *s, int handle, u64 cmd, u64 arg)
 		call.arg = (int)arg < 0 ? (u64)-1 : 0;
 	}
 	frozen = session_freeze(s);
+	wide_look(s, event);
 	err = event_ioctl(event, &call);
 	session_thaw(s, frozen);
 	s->direct_leader = NULL;

@@ -202,6 +202,13 @@ static int hello(struct proc *p, const struct kick_message *m)
 		return -EINVAL;
 	if (m->kick.flags & WIRE_HELLO_EXEC)
 		proc_exec(p, th);
+	if (p->s->wide) {
+		err = thread_need_task(th);
+		if (err)
+			return err;
+		clock_attach(th);
+		wide_place(th);
+	}
 	return proc_make_memory(p);
 }
 

@@ -1,7 +1,9 @@
 /* Processes and threads of guests, and what they must tell. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -249,6 +251,10 @@ int thread_need_task(struct thread *th)
 		return -ESRCH;
 	}
 	watch_process(th->proc);
+	if (th->proc->s->wide) {
+		clock_attach(th);
+		wide_place(th);
+	}
 	return 0;
 }
 
@@ -374,15 +380,51 @@ static struct thread *announced(struct session *s, u32 index, pid_t pid, s32 tid
 	return NULL;
 }
 
+/* The thread with meter @index, which is @tid of process @in->tgid; NULL: it ended, or memory did. */
+static struct thread *meet(struct session *s, u32 index, s32 tid, const struct pid_inside *in)
+{
+	struct proc *p = proc_by_pid(s, in->tgid);
+	struct thread *th;
+	bool is_new = !p;
+
+	if (is_new) {
+		th = announced(s, index, in->tgid, tid);
+		if (th)
+			return th;
+		p = proc_new(s, in->tgid);
+		if (!p)
+			return NULL;
+		p->same_ns = in->same;
+	}
+	if (proc_watch_end(p))
+		goto fail;
+	th = thread_by_meter(p, index);
+	if (th) {
+		thread_set_tid(th, tid);
+		return th;
+	}
+	th = thread_new(p, tid, index);
+	if (!th)
+		goto fail;
+	th->guest_tid = in->tid;
+	return th;
+fail:
+	if (is_new)
+		proc_end(p);
+	return NULL;
+}
+
 /*
  * The guest thread @tid of the session's namespace, connected or not: one that is known, or one whose
- * meter names it. The kernel has the last word on whose thread a tid is.
+ * meter names it. The kernel has the last word on whose thread a tid is, what its own namespace calls
+ * it, and whether its process has our meters.
  */
 struct thread *guest_find(struct session *s, s32 tid)
 {
+	u32 used = __atomic_load_n(&s->tree->used, __ATOMIC_RELAXED);
+	struct pid_inside in;
 	struct proc *p;
 	struct thread *th;
-	u32 used = __atomic_load_n(&s->tree->used, __ATOMIC_RELAXED);
 
 	if (tid <= 0)
 		return NULL;
@@ -393,38 +435,60 @@ struct thread *guest_find(struct session *s, s32 tid)
 		if (th)
 			return th;
 	}
+	if (!pid_inside(tid, &in) || in.tgid == s->self_proc->pid)
+		return NULL;
 	for (u32 i = 0; i < used && i < METER_TREE_SLOTS; i++) {
 		struct meter *m = (struct meter *)((u8 *)s->tree + meter_tree_offset(i));
-		pid_t pid = (pid_t)__atomic_load_n(&m->pid, __ATOMIC_RELAXED);
-		bool is_new = false;
 
-		if (m->state != METER_RUNNING || (s32)m->tid != tid || pid <= 0 ||
-		    pid == s->self_proc->pid || !pid_has_tid(pid, tid))
+		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING ||
+		    (s32)m->tid != in.tid || (pid_t)m->pid != in.pid)
 			continue;
-		p = proc_by_pid(s, pid);
-		if (!p) {
-			th = announced(s, i, pid, tid);
-			if (th)
-				return th;
-			p = proc_new(s, pid);
-			is_new = true;
-			if (!p)
-				return NULL;
-		}
-		if (proc_watch_end(p)) {
-			if (is_new)
-				proc_end(p);
-			return NULL;
-		}
-		th = thread_by_meter(p, i);
-		if (th) {
-			thread_set_tid(th, tid);
-			return th;
-		}
-		th = thread_new(p, tid, i);
-		if (!th && is_new)
-			proc_end(p);
-		return th;
+		if (proc_by_pid(s, in.tgid) || pid_has_file(in.tgid, s->tree_fd))
+			return meet(s, i, tid, &in);
+		return NULL;
 	}
 	return NULL;
+}
+
+/* All threads of process @pid, if it is a guest. */
+static void meet_process(struct session *s, pid_t pid)
+{
+	char path[40];
+	struct dirent *d;
+	DIR *dir;
+
+	if (pid == s->self_proc->pid || (!proc_by_pid(s, pid) && !pid_has_file(pid, s->tree_fd)))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir)))
+		(void)guest_find(s, atoi(d->d_name));
+	if (dir)
+		closedir(dir);
+}
+
+void guests_meet(struct session *s)
+{
+	u32 used = __atomic_load_n(&s->tree->used, __ATOMIC_RELAXED), strange = 0;
+	struct dirent *d;
+	DIR *dir;
+
+	for (u32 i = 0; i < used && i < METER_TREE_SLOTS; i++) {
+		struct meter *m = (struct meter *)((u8 *)s->tree + meter_tree_offset(i));
+		s32 tid = (s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED);
+
+		/* Who is watched has been met. */
+		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING || tid <= 0 ||
+		    __atomic_load_n(&m->watch, __ATOMIC_RELAXED) & WIRE_WATCH_TASKS)
+			continue;
+		strange += !guest_find(s, tid);
+	}
+	/* In another pid namespace, where its numbers mean nothing to us; or killed, and nobody's. */
+	dir = strange > s->strangers ? opendir("/proc") : NULL;
+	s->strangers = strange;
+	while (dir && (d = readdir(dir)))
+		if (atoi(d->d_name) > 0)
+			meet_process(s, atoi(d->d_name));
+	if (dir)
+		closedir(dir);
 }

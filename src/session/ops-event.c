@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "session/session-priv.h"
@@ -97,6 +95,7 @@ s64 op_open(struct call *c)
 				   strerror(-err));
 	}
 	c->s->view->any_event = 1;
+	wide_opened(c->s, open.event);
 	card_take(ca, c->proc);
 	describe(c, ca);
 	return 0;
@@ -109,6 +108,7 @@ s64 op_read(struct call *c)
 
 	if (!ca)
 		return -EBADF;
+	wide_look(c->s, ca->event);
 	n = event_read(ca->event, c->data, c->arg[1]);
 	if (n > 0)
 		c->out_len = (u32)n;
@@ -131,6 +131,7 @@ s64 op_ioctl(struct call *c)
 		return -EBADF;
 	if (call.cmd == PERF_EVENT_IOC_SET_OUTPUT)
 		call.arg = c->arg[3] == WIRE_NO_EVENT ? (u64)FD_NONE : (u64)FD_NAMED;
+	wide_look(c->s, ca->event);
 	err = event_ioctl(ca->event, &call);
 	cards_stale(c->s, ca->event);
 	if (call.out_len) {
@@ -335,23 +336,13 @@ static int host_find_task(void *ctx, struct task *caller, int pid, struct task *
 	return 0;
 }
 
-/* Cgroups as the session has met them; ids are the kernel's, the directory's inode number. */
+/* A guest's descriptor came with its request. */
 static int host_fd_cgroup(void *ctx, struct task *caller, int fd, struct cgroup **cgroup)
 {
 	struct session *s = ctx;
-	struct statfs fs;
-	struct stat st;
 
 	(void)caller;
-	if (s->call)
-		fd = s->call->fd_in;
-	if (fd < 0 || fstatfs(fd, &fs) || fstat(fd, &st) || !S_ISDIR(st.st_mode) ||
-	    (fs.f_type != 0x63677270 && fs.f_type != 0x27e0eb))
-		return -EBADF;
-	*cgroup = cgroup_by_id(s->core, st.st_ino);
-	if (!*cgroup)
-		*cgroup = cgroup_new(s->core, NULL, st.st_ino);
-	return *cgroup ? 0 : -ENOMEM;
+	return cgroup_by_fd(s, s->call ? s->call->fd_in : fd, cgroup);
 }
 
 const struct core_ops session_core_ops = {

@@ -111,6 +111,12 @@ static s64 op_view(struct call *c)
 	return err;
 }
 
+static s64 op_cgroups(struct call *c)
+{
+	wide_moved(c->s);
+	return 0;
+}
+
 s64 op_open(struct call *c);
 s64 op_read(struct call *c);
 s64 op_ioctl(struct call *c);
@@ -126,13 +132,14 @@ void op_dispatch(struct call *c)
 		s64 (*run)(struct call *c);
 		bool changes; /* states of events: cards must follow */
 	} ops[WIRE_OP_COUNT] = {
-		[WIRE_OP_OPEN] = {op_open, true},      [WIRE_OP_READ] = {op_read, false},
-		[WIRE_OP_IOCTL] = {op_ioctl, true},    [WIRE_OP_MMAP] = {op_mmap, false},
-		[WIRE_OP_MUNMAP] = {op_munmap, false}, [WIRE_OP_POLL] = {op_poll, false},
-		[WIRE_OP_PRCTL] = {op_prctl, true},    [WIRE_OP_LOOKUP] = {op_lookup, false},
-		[WIRE_OP_FORK] = {op_fork, true},      [WIRE_OP_UNFORK] = {op_unfork, true},
-		[WIRE_OP_EXIT] = {op_exit, true},      [WIRE_OP_PING] = {op_ping, false},
-		[WIRE_OP_HANGUP] = {op_hangup, false}, [WIRE_OP_VIEW] = {op_view, false},
+		[WIRE_OP_OPEN] = {op_open, true},       [WIRE_OP_READ] = {op_read, false},
+		[WIRE_OP_IOCTL] = {op_ioctl, true},     [WIRE_OP_MMAP] = {op_mmap, false},
+		[WIRE_OP_MUNMAP] = {op_munmap, false},  [WIRE_OP_POLL] = {op_poll, false},
+		[WIRE_OP_PRCTL] = {op_prctl, true},     [WIRE_OP_LOOKUP] = {op_lookup, false},
+		[WIRE_OP_FORK] = {op_fork, true},       [WIRE_OP_UNFORK] = {op_unfork, true},
+		[WIRE_OP_EXIT] = {op_exit, true},       [WIRE_OP_PING] = {op_ping, false},
+		[WIRE_OP_HANGUP] = {op_hangup, false},  [WIRE_OP_VIEW] = {op_view, false},
+		[WIRE_OP_CGROUPS] = {op_cgroups, true},
 	};
 
 	bool frozen;

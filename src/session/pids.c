@@ -77,17 +77,22 @@ static bool same_namespace(pid_t pid, const char *ns)
 	return stat(path, &its) || (mine.st_ino == its.st_ino && mine.st_dev == its.st_dev);
 }
 
+static s32 last_number(char *text)
+{
+	char *word, *save = NULL;
+	s32 last = 0;
+
+	for (word = strtok_r(text, " \t\n", &save); word; word = strtok_r(NULL, " \t\n", &save))
+		last = atoi(word);
+	return last;
+}
+
 /* What a process in another namespace calls @tid, which is ours; 0: nothing. */
 static s32 tid_inside(pid_t pid, s32 tid)
 {
-	char value[256], *word, *save = NULL;
-	s32 last = 0;
+	char value[256];
 
-	if (!status_line(pid, tid, "NSpid", value, sizeof(value)))
-		return 0;
-	for (word = strtok_r(value, " \t\n", &save); word; word = strtok_r(NULL, " \t\n", &save))
-		last = atoi(word);
-	return last;
+	return status_line(pid, tid, "NSpid", value, sizeof(value)) ? last_number(value) : 0;
 }
 
 /* The thread of @pid (ours) that calls itself @tid, in our namespace; 0: there is none. */
@@ -114,20 +119,73 @@ s32 pid_translate(pid_t pid, s32 tid, bool *same)
 	return found;
 }
 
-/* A pid that guest @p names, in our namespace; 0: nobody we know. */
+bool pid_inside(s32 tid, struct pid_inside *in)
+{
+	char value[256];
+
+	/* A thread's number leads to its process as well. */
+	if (!status_line(tid, tid, "Tgid", value, sizeof(value)))
+		return false;
+	in->tgid = atoi(value);
+	in->pid = in->tgid;
+	in->tid = tid;
+	in->same = same_namespace(in->tgid, "pid");
+	if (in->same)
+		return true;
+	if (!status_line(tid, tid, "NStgid", value, sizeof(value)))
+		return false;
+	in->pid = last_number(value);
+	in->tid = tid_inside(in->tgid, tid);
+	return in->tid > 0;
+}
+
+bool pid_has_file(pid_t pid, int fd)
+{
+	struct stat wanted, st;
+	struct dirent *d;
+	bool found = false;
+	char path[40];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == EACCES;
+	if (fstat(fd, &wanted) == 0)
+		while (!found && (d = readdir(dir)))
+			found = fstatat(dirfd(dir), d->d_name, &st, 0) == 0 &&
+				st.st_ino == wanted.st_ino && st.st_dev == wanted.st_dev;
+	closedir(dir);
+	return found;
+}
+
+/* The thread of a namespace like @p's that is @tid there, in ours: a guest or not. 0: none. */
+static s32 tid_outside(const struct proc *p, s32 tid)
+{
+	DIR *dir = opendir("/proc");
+	struct stat its, st;
+	struct dirent *d;
+	char path[64];
+	s32 found = 0;
+	bool same;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)p->pid);
+	while (dir && !found && stat(path, &its) == 0 && (d = readdir(dir))) {
+		char ns[300];
+
+		snprintf(ns, sizeof(ns), "/proc/%s/ns/pid", d->d_name);
+		if (atoi(d->d_name) > 0 && stat(ns, &st) == 0 && st.st_ino == its.st_ino)
+			found = pid_translate(atoi(d->d_name), tid, &same);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* A pid that guest @p names, in our namespace; 0: there is none. */
 s32 pid_from_guest(struct proc *p, s32 pid)
 {
-	struct proc *other;
-	struct thread *th;
-
-	if (p->same_ns)
-		return pid;
-	list_for_each_entry (other, &p->s->procs, link)
-		list_for_each_entry (th, &other->threads, link)
-			if (th->tid && !same_namespace(other->pid, "pid") &&
-			    tid_inside(other->pid, th->tid) == pid)
-				return th->tid;
-	return 0;
+	return p->same_ns ? pid : tid_outside(p, pid);
 }
 
 static bool has_cap(pid_t pid, s32 tid, int cap)

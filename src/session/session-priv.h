@@ -27,6 +27,7 @@ enum pollee_kind {
 	POLLEE_SOCK,
 	POLLEE_LISTEN,
 	POLLEE_TIMER,
+	POLLEE_LOOK,
 	POLLEE_ENDS,  /* the nested epoll of ends */
 	POLLEE_PIDFD, /* in the nested one, as the following */
 	POLLEE_CARRIER,
@@ -158,13 +159,19 @@ struct session {
 	int listen;
 	int guest_door;    /* of the first door; -1 once given up */
 	struct list doors; /* struct door, those that some guest still holds */
-	struct pollee ends_poll, timer_poll, listen_poll;
+	struct pollee ends_poll, timer_poll, look_poll, listen_poll;
 
 	int tree_fd;
 	struct meter_tree *tree;
 	struct wire_view *view;
 	char root[256]; /* view.c; "": not made */
 	int root_lock;  /* root, locked while it is used */
+
+	bool wide;           /* there are events of CPUs or cgroups: wide.c */
+	int look_timer;      /* for wide_tick() */
+	u32 strangers;       /* meters for which no guest was found then */
+	u64 wide_looked;     /* when the guests were last looked for */
+	struct list cgroups; /* those that somebody counts, and what they are in: cgroups.c */
 
 	struct list procs;
 	struct list graveyard; /* procs to be freed after the batch */
@@ -240,6 +247,8 @@ void thread_set_meter(struct thread *th, u32 meter);
 int must_check thread_need_task(struct thread *th);
 void thread_end(struct thread *th);
 struct thread *guest_find(struct session *s, s32 tid);
+/* Makes threads of all that run with a meter of the tree and have not been met. */
+void guests_meet(struct session *s);
 void proc_exec(struct proc *p, struct thread *survivor);
 
 /* pids.c: what /proc tells */
@@ -248,6 +257,16 @@ s32 pid_translate(pid_t pid, s32 tid, bool *same);
 bool pid_exists(pid_t pid);
 bool pid_same_exe(pid_t a, pid_t b);
 s32 pid_from_guest(struct proc *p, s32 pid);
+/* What a thread's own pid namespace calls it and its process. */
+struct pid_inside {
+	pid_t tgid; /* in the session's namespace */
+	pid_t pid;  /* of its process, inside */
+	s32 tid;    /* inside */
+	bool same;  /* it is the session's namespace */
+};
+bool pid_inside(s32 tid, struct pid_inside *in);
+/* Has process @pid the file of @fd open? True where that cannot be looked at. */
+bool pid_has_file(pid_t pid, int fd);
 bool cred_capable(pid_t pid, s32 tid, enum core_cap cap);
 bool cred_may_access(struct thread *who, struct thread *target, enum core_access access);
 
@@ -288,6 +307,22 @@ void card_drop(struct carrier *c);
 void cards_publish(struct session *s);
 void direct_release(struct session *s);
 void cards_stale(struct session *s, const struct event *event);
+
+/*
+ * cgroups.c. By fd: 0, -EBADF no cgroup's directory, -ENOENT one that perf does not count, -ENOMEM.
+ * cgroup_place() tells the core where @th is now.
+ */
+int must_check cgroup_by_fd(struct session *s, int fd, struct cgroup **cgroup);
+void cgroup_place(struct thread *th);
+void cgroups_forget(struct session *s);
+
+/* wide.c: after an open; before what reads or changes @event; when tasks may have moved; the timer's */
+void wide_opened(struct session *s, const struct event *event);
+void wide_look(struct session *s, const struct event *event);
+void wide_moved(struct session *s);
+void wide_tick(struct session *s);
+/* Where a thread is, which has a task since now. */
+void wide_place(struct thread *th);
 
 /* view.c: the files that guests see; view_make() does nothing if they are there */
 int must_check view_make(struct session *s, char *why, size_t len);

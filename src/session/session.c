@@ -263,9 +263,10 @@ int session_new(const struct session_config *config, struct session **session, c
 	if (!s)
 		return say(why, len, -ENOMEM, "making a session");
 	s->config = *config;
-	s->epoll = s->ends = s->timer = s->listen = s->guest_door = s->tree_fd = -1;
+	s->epoll = s->ends = s->timer = s->look_timer = s->listen = s->guest_door = s->tree_fd = -1;
 	s->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
 	list_init(&s->procs);
+	list_init(&s->cgroups);
 	list_init(&s->graveyard);
 	list_init(&s->carriers);
 	list_init(&s->dead_carriers);
@@ -282,7 +283,9 @@ int session_new(const struct session_config *config, struct session **session, c
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->ends = epoll_create1(EPOLL_CLOEXEC);
 	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (s->epoll < 0 || s->ends < 0 || s->timer < 0 ||
+	s->look_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->epoll < 0 || s->ends < 0 || s->timer < 0 || s->look_timer < 0 ||
+	    watch(s->epoll, s->look_timer, &s->look_poll, POLLEE_LOOK, EPOLLIN) ||
 	    watch(s->epoll, s->ends, &s->ends_poll, POLLEE_ENDS, EPOLLIN) ||
 	    watch(s->epoll, s->timer, &s->timer_poll, POLLEE_TIMER, EPOLLIN)) {
 		err = say(why, len, -errno, "making the session's descriptors");
@@ -352,6 +355,7 @@ void session_free(struct session *s)
 	direct_release(s);
 	if (s->core)
 		core_free(s->core);
+	cgroups_forget(s);
 	cpu_pmu_free(s->cpu_pmu);
 	software_pmu_free(s->sw_pmu);
 	absent_pmus_free(s->absent_pmus);
@@ -359,6 +363,7 @@ void session_free(struct session *s)
 	close_fd(s->guest_door);
 	close_fd(s->listen);
 	close_fd(s->timer);
+	close_fd(s->look_timer);
 	close_fd(s->ends);
 	close_fd(s->epoll);
 	if (s->tree)
@@ -497,6 +502,7 @@ void session_run(struct session *s, int timeout_ms)
 		case POLLEE_SOCK: sock_read(container_of(p, struct proc, sock_poll)); break;
 		case POLLEE_LISTEN: listen_accept(s); break;
 		case POLLEE_TIMER: timer_fired(s); break;
+		case POLLEE_LOOK: wide_tick(s); break;
 		case POLLEE_ENDS:
 		case POLLEE_PIDFD:
 		case POLLEE_CARRIER: break;

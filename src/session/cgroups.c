@@ -1,0 +1,244 @@
+/*
+ * Cgroups: which one a descriptor names, and in which one a thread is. The hierarchy is that of the
+ * kernel's perf_event controller: a version 1 hierarchy of its own if there is one, else version 2.
+ *
+ * A cgroup is known by its path as /proc/PID/cgroup shows it to the session, and by its inode, since a
+ * path may be given to another one later. Ancestors of a cgroup that somebody counts are known as well; a
+ * thread belongs to the deepest known one above it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+#define CGROUP_V1 0x27e0ebu
+#define CGROUP_V2 0x63677270u
+
+struct known_cgroup {
+	struct list link;
+	u64 ino;
+	struct cgroup *cgroup;
+	char path[]; /* "" once another cgroup has it */
+};
+
+/* Where the line of the perf_event hierarchy in a /proc/PID/cgroup has its path; *@v1: which it is. */
+static char *perf_line(char *text, bool *v1)
+{
+	char *unified = NULL, *save = NULL, *line;
+
+	*v1 = false;
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *controllers = strchr(line, ':'), *path;
+
+		path = controllers ? strchr(++controllers, ':') : NULL;
+		if (!path)
+			continue;
+		*path++ = 0;
+		if (!*controllers) {
+			unified = path;
+			continue;
+		}
+		for (char *name = strsep(&controllers, ","); name;
+		     name = strsep(&controllers, ",")) {
+			if (!strcmp(name, "perf_event")) {
+				*v1 = true;
+				return path;
+			}
+		}
+	}
+	return unified;
+}
+
+static char *task_path(pid_t pid, s32 tid, char *text, size_t size, bool *v1)
+{
+	char file[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(file, sizeof(file), "/proc/%d/task/%d/cgroup", (int)pid, (int)tid);
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	n = read(fd, text, size - 1);
+	close(fd);
+	if (n <= 0)
+		return NULL;
+	text[n] = 0;
+	return perf_line(text, v1);
+}
+
+/*
+ * The mount that has device @dev and is the longest prefix of @path: its point's length, its root and
+ * its superblock's options. Without one (a mount of another namespace) @path begins at the file system's
+ * root.
+ */
+static size_t find_mount(dev_t dev, const char *path, char *root, size_t size, bool *perf_event)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char line[4096], from[1024], at[1024];
+	unsigned major, minor;
+	size_t best = 0;
+
+	snprintf(root, size, "/");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *options = strstr(line, " - ");
+		size_t len;
+
+		if (sscanf(line, "%*d %*d %u:%u %1023s %1023s", &major, &minor, from, at) != 4 ||
+		    makedev(major, minor) != dev || !options)
+			continue;
+		*perf_event |= strstr(options, "perf_event") != NULL;
+		len = strcmp(at, "/") ? strlen(at) : 0;
+		if (strncmp(path, at, len) || (path[len] && path[len] != '/') || len < best)
+			continue;
+		best = len;
+		snprintf(root, size, "%s", from);
+	}
+	if (f)
+		fclose(f);
+	return best;
+}
+
+/* The path of directory @fd within its hierarchy. 0, -ENOENT: not one that perf knows. */
+static int fd_path(struct session *s, int fd, const struct stat *st, bool v1, char *out,
+		   size_t size)
+{
+	char link[32], path[2048], root[1024], own[4096];
+	bool perf_v1 = false, has_controller = false;
+	size_t len;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return -EBADF;
+	path[n] = 0;
+	/* A directory that was removed while it was open has no counts to give. */
+	if (!st->st_nlink || (n > 10 && !strcmp(path + n - 10, " (deleted)")))
+		return core_refuse(s->core, -ENOENT, "the cgroup has been removed");
+	len = find_mount(st->st_dev, path, root, sizeof(root), &has_controller);
+	(void)task_path(getpid(), gettid(), own, sizeof(own), &perf_v1);
+	if (v1 != perf_v1 || (v1 && !has_controller))
+		return core_refuse(
+			s->core, -ENOENT,
+			"the cgroup is not in the hierarchy of the perf_event controller, which is %s",
+			perf_v1 ? "a version 1 hierarchy of its own" : "version 2's");
+	if (snprintf(out, size, "%s%s", strcmp(root, "/") ? root : "", path + len) >= (int)size)
+		return -ENAMETOOLONG;
+	if (!*out)
+		snprintf(out, size, "/");
+	return 0;
+}
+
+static struct known_cgroup *remember(struct session *s, const char *path, u64 ino,
+				     struct cgroup *parent)
+{
+	struct known_cgroup *k = malloc(sizeof(*k) + strlen(path) + 1);
+
+	if (!k)
+		return NULL;
+	strcpy(k->path, path);
+	k->ino = ino;
+	k->cgroup = cgroup_new(s->core, parent, ino);
+	if (!k->cgroup) {
+		free(k);
+		return NULL;
+	}
+	list_add_tail(&k->link, &s->cgroups);
+	return k;
+}
+
+/* The cgroup of directory @fd at @path, which is changed; those above it become known first. */
+static struct cgroup *know(struct session *s, int fd, char *path)
+{
+	struct cgroup *parent = NULL;
+	struct known_cgroup *k;
+	struct stat st;
+	char *slash, kept;
+
+	if (fstat(fd, &st))
+		return NULL;
+	list_for_each_entry (k, &s->cgroups, link) {
+		if (strcmp(k->path, path) != 0)
+			continue;
+		if (k->ino == st.st_ino)
+			return k->cgroup;
+		k->path[0] = 0;
+	}
+	if (strcmp(path, "/") != 0) {
+		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		slash = strrchr(path, '/');
+		kept = slash == path ? slash[1] : *slash;
+		slash[slash == path] = 0;
+		parent = up >= 0 ? know(s, up, path) : NULL;
+		slash[slash == path] = kept;
+		if (up >= 0)
+			close(up);
+		if (!parent)
+			return NULL;
+	}
+	k = remember(s, path, st.st_ino, parent);
+	return k ? k->cgroup : NULL;
+}
+
+int cgroup_by_fd(struct session *s, int fd, struct cgroup **cgroup)
+{
+	char path[2048];
+	struct statfs fs;
+	struct stat st;
+	int err;
+
+	if (fd < 0 || fstatfs(fd, &fs) || fstat(fd, &st) || !S_ISDIR(st.st_mode) ||
+	    (fs.f_type != CGROUP_V1 && fs.f_type != CGROUP_V2))
+		return -EBADF;
+	err = fd_path(s, fd, &st, fs.f_type == CGROUP_V1, path, sizeof(path));
+	if (err)
+		return err;
+	*cgroup = know(s, fd, path);
+	return *cgroup ? 0 : -ENOMEM;
+}
+
+static bool is_below(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+
+	if (!strcmp(top, "/"))
+		return strncmp(path, "/..", 3) != 0;
+	return len && !strncmp(path, top, len) && (!path[len] || path[len] == '/');
+}
+
+void cgroup_place(struct thread *th)
+{
+	struct session *s = th->proc->s;
+	struct known_cgroup *k, *best = NULL;
+	char text[4096], *path;
+	bool v1;
+
+	if (list_empty(&s->cgroups) || !th->task || th->tid <= 0 || th == s->self)
+		return;
+	path = task_path(th->proc->pid, th->tid, text, sizeof(text), &v1);
+	if (!path)
+		return; /* it is dying; where it was is what counts */
+	list_for_each_entry (k, &s->cgroups, link)
+		if (is_below(path, k->path) && (!best || strlen(k->path) > strlen(best->path)))
+			best = k;
+	if (task_cgroup(th->task) != (best ? best->cgroup : NULL))
+		task_set_cgroup(th->task, best ? best->cgroup : NULL);
+}
+
+void cgroups_forget(struct session *s)
+{
+	struct known_cgroup *k, *tmp;
+
+	list_for_each_entry_safe (k, tmp, &s->cgroups, link)
+		free(k);
+	list_init(&s->cgroups);
+}

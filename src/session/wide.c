@@ -1,0 +1,138 @@
+/*
+ * Events of whole CPUs and of cgroups concern every guest, also those that have never said a word. While
+ * there are such events the session looks for guests by itself, asks where they run, and what cgroups
+ * they are in: when an event is opened, read or changed, when a guest has written to a cgroup's file, and
+ * in between at intervals, since nobody tells of migrations and of moves from outside.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+#define LOOK_EVERY_NS 20000000ull
+#define LOOK_SHARE    20u /* of its time the session looks at most one part in so many */
+#define FRESH_NS      2000000ull
+
+/* The CPU that @th was last on, as the kernel says; -1: it does not. */
+static int cpu_of(const struct thread *th)
+{
+	char path[64], text[1024], *p;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)th->proc->pid, (int)th->tid);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = 0;
+	/* The name may hold anything; behind it the state is field 3 and the CPU field 39. */
+	p = strrchr(text, ')');
+	for (int field = 2; p && field < 39; field++)
+		p = strchr(p + 1, ' ');
+	return p ? atoi(p) : -1;
+}
+
+void wide_place(struct thread *th)
+{
+	struct session *s = th->proc->s;
+	int cpu;
+
+	if (!s->wide || !th->task || th->tid <= 0 || th == s->self)
+		return;
+	cpu = s->call && s->call->thread == th ? -1 : cpu_of(th);
+	if (cpu >= 0 && (u32)cpu < s->nr_cpus && task_cpu(th->task) != cpu)
+		task_sched_in(th->task, (u32)cpu);
+	cgroup_place(th);
+}
+
+static void arm(struct session *s, u64 ns)
+{
+	struct itimerspec when = {.it_value = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)}};
+
+	timerfd_settime(s->look_timer, 0, &when, NULL);
+}
+
+static void look(struct session *s)
+{
+	struct proc *p;
+	struct thread *th;
+
+	s->wide_looked = session_now();
+	guests_meet(s);
+	list_for_each_entry (p, &s->procs, link) {
+		if (p == s->self_proc || !p->pid)
+			continue;
+		list_for_each_entry (th, &p->threads, link) {
+			if (th->task)
+				wide_place(th);
+			else if (th->tid > 0 && thread_need_task(th))
+				continue; /* it has just ended */
+		}
+	}
+}
+
+void wide_opened(struct session *s, const struct event *event)
+{
+	if (event->target)
+		return;
+	s->wide = true;
+	/* Who joins from now on says so before his first instruction. */
+	s->view->flags |= WIRE_VIEW_LAUNCH;
+	if (event->cgroup)
+		s->view->flags |= WIRE_VIEW_CGROUPS;
+	look(s);
+	arm(s, LOOK_EVERY_NS);
+}
+
+void wide_look(struct session *s, const struct event *event)
+{
+	if (!event->target && session_now() - s->wide_looked > FRESH_NS)
+		look(s);
+}
+
+void wide_moved(struct session *s)
+{
+	if (s->wide)
+		look(s);
+}
+
+static bool any_wide(const struct session *s)
+{
+	const struct carrier *c;
+
+	list_for_each_entry (c, &s->carriers, link)
+		if (!c->event->target)
+			return true;
+	for (u32 i = 0; i < s->nr_direct; i++)
+		if (s->direct[i] && !s->direct[i]->target)
+			return true;
+	return false;
+}
+
+void wide_tick(struct session *s)
+{
+	u64 times, begun, next;
+	bool frozen;
+
+	if (read(s->look_timer, &times, sizeof(times)) != sizeof(times))
+		return;
+	session_drain(s);
+	if (!any_wide(s)) {
+		s->wide = false;
+		s->view->flags &= ~(u32)WIRE_VIEW_CGROUPS;
+		return;
+	}
+	begun = session_now();
+	frozen = session_freeze(s);
+	look(s);
+	cards_publish(s);
+	session_thaw(s, frozen);
+	next = (session_now() - begun) * LOOK_SHARE;
+	arm(s, next > LOOK_EVERY_NS ? next : LOOK_EVERY_NS);
+}

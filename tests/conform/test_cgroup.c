@@ -1,0 +1,320 @@
+/*
+ * Events of whole CPUs [CALL-06] and of a cgroup [FLAG-03]: its tasks on all CPUs, as they come and go.
+ * Needs a cgroup that we may make: root, and a hierarchy that can be written to.
+ */
+#include "conform/region.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#define MANY 1000 /* faults that cannot be a runtime's own */
+
+static char hierarchy[300], top[350];
+
+/* The perf_event controller's hierarchy: version 1 if it is mounted, else version 2. */
+static bool find_hierarchy(void)
+{
+	char line[1024], at[256], type[64], *options;
+	FILE *f = fopen("/proc/self/mountinfo", "r");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		options = strstr(line, " - ");
+		if (!options || sscanf(options, " - %63s", type) != 1 ||
+		    sscanf(line, "%*s %*s %*s %*s %255s", at) != 1)
+			continue;
+		if (!strcmp(type, "cgroup") && strstr(options, "perf_event")) {
+			snprintf(hierarchy, sizeof(hierarchy), "%s", at);
+			break;
+		}
+		if (!strcmp(type, "cgroup2") && !hierarchy[0])
+			snprintf(hierarchy, sizeof(hierarchy), "%s", at);
+	}
+	if (f)
+		fclose(f);
+	return hierarchy[0];
+}
+
+static void write_to(const char *dir, const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	NEED(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+static void enter(const char *dir)
+{
+	write_to(dir, "cgroup.procs", "0");
+}
+
+static bool no_cgroup(const char *text)
+{
+	if (find_hierarchy()) {
+		snprintf(top, sizeof(top), "%s/conform-%d", hierarchy, (int)getpid());
+		if (capable() && mkdir(top, 0755) == 0)
+			return false;
+	}
+	skip_row("FLAG-03", text, "no cgroup can be made here");
+	return true;
+}
+
+static void leave_and_remove(const char *below)
+{
+	char path[400];
+
+	snprintf(path, sizeof(path), "%s/%s", top, below ? below : "");
+	for (int tries = 0; below && rmdir(path) && tries < 100; tries++)
+		sleep_ms(10);
+	for (int tries = 0; rmdir(top) && tries < 100; tries++)
+		sleep_ms(10);
+}
+
+/* One event a CPU. */
+struct wide {
+	int n, fds[256];
+};
+
+static void wide_open(struct wide *w, struct pe_attr attr, const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	NEED(fd >= 0);
+	attr.disabled = 0;
+	w->n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	NEED(w->n <= (int)(sizeof(w->fds) / sizeof(w->fds[0])));
+	for (int i = 0; i < w->n; i++) {
+		w->fds[i] = (int)ev_open(&attr, fd, i, -1, PERF_FLAG_PID_CGROUP);
+		NEED(w->fds[i] >= 0);
+	}
+	close(fd);
+}
+
+static u64 wide_count(const struct wide *w)
+{
+	u64 sum = 0;
+
+	for (int i = 0; i < w->n; i++)
+		sum += ev_count(w->fds[i]);
+	return sum;
+}
+
+static void touch_many(void)
+{
+	touch_pages(MANY);
+}
+
+static void check_moved(const char *text, u64 got, u64 want)
+{
+	CHECK_ROW("FLAG-03", got >= want && got < want + MANY / 2, text, "%lu for %lu", got, want);
+}
+
+/* What a child does in the cgroup counts, and what it does before and afterwards does not. */
+CONFORM(moves)
+{
+	struct wide w;
+	u64 before;
+	pid_t pid;
+	int status;
+
+	if (no_cgroup("a task that moves"))
+		return;
+	touch_many();
+	wide_open(&w, sw_attr(PERF_COUNT_SW_PAGE_FAULTS), top);
+	touch_many();
+	check_moved("what others do", wide_count(&w), 0);
+	pid = fork();
+	if (!pid) {
+		touch_many();
+		enter(top);
+		touch_many();
+		pid = fork();
+		if (!pid) {
+			touch_many();
+			_exit(0);
+		}
+		NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
+		enter(hierarchy);
+		touch_many();
+		_exit(0);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	check_moved("a task that comes, makes a child, and leaves", wide_count(&w), 2 * MANY);
+	before = wide_count(&w);
+	touch_many();
+	check_moved("nobody is there any more", wide_count(&w) - before, 0);
+	leave_and_remove(NULL);
+}
+
+/* Somebody else moves a task that has never said a word. */
+CONFORM(moved)
+{
+	char number[16];
+	struct worker w;
+	struct wide events;
+	u64 before;
+
+	if (no_cgroup("a task that is moved"))
+		return;
+	worker_start(&w, touch_many);
+	worker_work(&w);
+	wide_open(&events, sw_attr(PERF_COUNT_SW_PAGE_FAULTS), top);
+	worker_work(&w);
+	check_moved("before", wide_count(&events), 0);
+	snprintf(number, sizeof(number), "%d", (int)w.pid);
+	write_to(top, "cgroup.procs", number);
+	before = wide_count(&events);
+	worker_work(&w);
+	check_moved("moved by another task", wide_count(&events) - before, MANY);
+	write_to(hierarchy, "cgroup.procs", number);
+	before = wide_count(&events);
+	worker_work(&w);
+	check_moved("and back", wide_count(&events) - before, 0);
+	worker_end(&w);
+	leave_and_remove(NULL);
+}
+
+static void *thread_touches(void *unused)
+{
+	touch_many();
+	return unused;
+}
+
+/* The cgroup's descendants are part of it, threads and programs stay where they are. */
+CONFORM(below)
+{
+	char inner[400];
+	struct wide outer_events, inner_events;
+	pthread_t thread;
+	pid_t pid;
+	int status;
+
+	if (no_cgroup("a cgroup in a cgroup"))
+		return;
+	snprintf(inner, sizeof(inner), "%s/inner", top);
+	NEED(mkdir(inner, 0755) == 0);
+	wide_open(&outer_events, sw_attr(PERF_COUNT_SW_PAGE_FAULTS), top);
+	wide_open(&inner_events, sw_attr(PERF_COUNT_SW_PAGE_FAULTS), inner);
+	touch_many();
+	pid = fork();
+	if (!pid) {
+		enter(inner);
+		touch_many();
+		NEED(pthread_create(&thread, NULL, thread_touches, NULL) == 0);
+		NEED(pthread_join(thread, NULL) == 0);
+		enter(top);
+		touch_many();
+		_exit(0);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	check_moved("the inner one: a task and its thread", wide_count(&inner_events), 2 * MANY);
+	check_moved("the outer one has those of the inner", wide_count(&outer_events), 3 * MANY);
+	leave_and_remove("inner");
+}
+
+/* Whole CPUs have everybody's, also of a task that has never said a word, or is gone. */
+CONFORM(whole_cpus)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct worker w;
+	struct wide all = {.n = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+	u64 before;
+	int status;
+	pid_t pid;
+
+	if (!capable()) {
+		skip_row("CALL-06", "events of whole CPUs", "they need CAP_PERFMON");
+		return;
+	}
+	worker_start(&w, touch_many);
+	worker_work(&w);
+	attr.disabled = 0;
+	for (int i = 0; i < all.n; i++) {
+		all.fds[i] = (int)ev_open(&attr, -1, i, -1, 0);
+		NEED(all.fds[i] >= 0);
+	}
+	worker_work(&w);
+	CHECK_ROW("CALL-06", wide_count(&all) >= MANY, "tasks that run when it is opened", "%lu",
+		  wide_count(&all));
+	before = wide_count(&all);
+	pid = fork();
+	if (!pid) {
+		touch_many();
+		_exit(0);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
+	CHECK_ROW("CALL-06", wide_count(&all) - before >= MANY, "and a task that has ended since",
+		  "%lu", wide_count(&all) - before);
+	worker_end(&w);
+}
+
+CONFORM(wrong)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	char path[400];
+	long lead;
+	int dir, file;
+
+	if (no_cgroup("descriptors that are no cgroup's"))
+		return;
+	snprintf(path, sizeof(path), "%s/cgroup.procs", top);
+	file = open(path, O_RDONLY);
+	dir = open(top, O_RDONLY);
+	NEED(file >= 0 && dir >= 0);
+	check_err("FLAG-03", "a file of a cgroup",
+		  try_open(&attr, file, 0, -1, PERF_FLAG_PID_CGROUP), EBADF);
+	lead = ev_open(&attr, dir, 0, -1, PERF_FLAG_PID_CGROUP);
+	NEED(lead >= 0);
+	check_err("FLAG-03", "a member of another cgroup",
+		  try_open(&attr, open(hierarchy, O_RDONLY), 0, (int)lead, PERF_FLAG_PID_CGROUP),
+		  EINVAL);
+	check_err("FLAG-03", "a member of the same cgroup",
+		  try_open(&attr, dir, 0, (int)lead, PERF_FLAG_PID_CGROUP), 0);
+	close((int)lead);
+	leave_and_remove(NULL);
+	check_err("FLAG-03", "a cgroup that has been removed",
+		  try_open(&attr, dir, 0, -1, PERF_FLAG_PID_CGROUP), ENOENT);
+}
+
+/* Instructions: those of the part in the cgroup, and no more, to the instruction. */
+CONFORM(exact)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	struct wide w;
+	u64 before, mine;
+	int own, status;
+	pid_t pid;
+
+	if (no_pmu("FLAG-03", "instructions of a cgroup") || no_cgroup("instructions of a cgroup"))
+		return;
+	own = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, -1);
+	attr.inherit = 0;
+	wide_open(&w, attr, top);
+	pid = fork();
+	if (!pid) {
+		/* Both see the same tasks, and the reading thread stands still. */
+		enter(top);
+		close(own);
+		own = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, -1);
+		before = wide_count(&w);
+		REGION(own, "movl $1000000, %%ecx\n1: decl %%ecx\n\tjnz 1b");
+		mine = ev_count(own);
+		before = wide_count(&w) - before;
+		CHECK_ROW("FLAG-03", mine == 2000001 + REGION_REST,
+			  "the thread's own event beside the cgroup's", "%lu", mine);
+		CHECK_ROW("FLAG-03", before >= mine && before < mine + 20000,
+			  "instructions of the only task of a cgroup", "%lu, itself %lu", before,
+			  mine);
+		enter(hierarchy);
+		mine = wide_count(&w);
+		REGION(own, "movl $1000000, %%ecx\n1: decl %%ecx\n\tjnz 1b");
+		CHECK_ROW("FLAG-03", wide_count(&w) == mine, "to the instruction", "%lu then %lu",
+			  mine, wide_count(&w));
+		_exit(0);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
+	leave_and_remove(NULL);
+}
