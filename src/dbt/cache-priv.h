@@ -58,10 +58,13 @@ struct block_frag {
 /* Counting starts again at this fragment: it is entered from outside, after a call returned. */
 #define FRAG_RESTART BIT(0)
 
-/* Between these offsets of the code the registers in @mask are in dbt_thread.spill. */
+/*
+ * Between these offsets of the code the registers in @mask are in dbt_thread.spill, and those in @moved
+ * have had the guest's GS base added to them.
+ */
 struct block_window {
 	u16 begin, end; /* from block->code */
-	u16 mask;
+	u16 mask, moved;
 };
 
 /* From this offset of the code on, the instructions [restart, upto) have been added to the meter. */
@@ -81,8 +84,8 @@ enum exit_kind {
 	EXIT_RDTSCP,
 	EXIT_RDRAND,
 	EXIT_REFUSED,
-	EXIT_SET_GS, /* an instruction that loads GS with a selector */
-	EXIT_MISS,   /* not of a block: a lookup failed; t->miss_pc */
+	EXIT_EMULATE, /* an instruction that arch_emulate() does */
+	EXIT_MISS,    /* not of a block: a lookup failed; t->miss_pc */
 	EXIT_RET_MISS,
 };
 
@@ -351,6 +354,17 @@ void cache_verify(void);
 /* Values of dbt_thread.handed: dbt_run() goes on by itself. */
 #define DBT_HANDED_RESUME 1u
 
+/* Values of dbt_thread.traced. The trap flag is set in the CPU in TRACE_ENTERING and TRACE_INSIDE. */
+enum trace {
+	TRACE_NONE,
+	TRACE_ENTERING, /* no instruction has begun since the flag was set */
+	TRACE_INSIDE,   /* one has: the next boundary is to be reported */
+	TRACE_LEFT,     /* out of the cache, an instruction has retired and has not been reported */
+	TRACE_SILENT,   /* out of the cache, with nothing to report */
+};
+
+#define FLAG_TF 0x100u
+
 /* arch: translate.c, stubs.c, recover.c */
 void arch_init(void); /* makes the cache's own stubs; called again after each flush */
 /* NULL with *fault set to the first byte that cannot be fetched. */
@@ -359,6 +373,12 @@ void arch_patch(u32 patch, u32 target);   /* rel32 at @patch now leads to @targe
 u32 arch_call_entry(struct dbt_block *b); /* its call entry, made if need be; 0 no room */
 struct dbt_entry *arch_entry(struct dbt_block *b, enum entry_table table); /* likewise, NULL */
 bool arch_block_current(struct dbt_block *b); /* BLOCK_CHECKED: the guest's bytes are the same */
+
+/*
+ * arch: segment.c: does the instruction at t->regs.rip, a far branch or one that loads GS. DBT_INTERRUPTED:
+ * it has retired; else what became of it, DBT_REFUSED or DBT_PAGE_FAULT.
+ */
+enum dbt_stop arch_emulate(struct dbt_thread *t);
 
 /* arch: plan.c: executable memory has changed. */
 void plan_forget(void);

@@ -90,11 +90,18 @@ enum dbt_stop {
 	DBT_RDTSCP,
 	DBT_RDRAND, /* rdrand, rdseed: result to gpr[t->stop_reg], t->stop_size bytes, CF = success */
 	/*
-	 * An instruction that we do not run (it would leave 64-bit user mode as we know it: far branches
-	 * to another code segment, sysenter, loading GS with a selector that is not null). To be answered
-	 * with SIGSEGV (#GP) at it.
+	 * An instruction that faults with #GP, or that we do not run because it would leave 64-bit user
+	 * mode as we know it (sysenter, far branches to a code segment of another kind). To be answered
+	 * with SIGSEGV at it.
 	 */
 	DBT_REFUSED,
+	/*
+	 * An instruction that is done in C could not access its memory operand: t->stop_addr, a write if
+	 * t->stop_size is not 0. rip is at it.
+	 */
+	DBT_PAGE_FAULT,
+	/* The guest has the trap flag set and an instruction has retired: SIGTRAP, TRAP_TRACE. */
+	DBT_TRACED,
 };
 
 struct dbt_cache;
@@ -104,7 +111,7 @@ struct dbt_thread {
 	struct dbt_thread *self; /* at GS:0 */
 	struct dbt_regs regs;    /* the guest's, exact while not in the cache */
 	u64 guest_gs;            /* the guest's GS base; the runtime's arch_prctl sets it */
-	u16 guest_gs_sel;        /* what the guest loaded into GS: 0 .. 3 */
+	u64 guest_gs_sel;        /* the selector that the guest believes to be in GS; 16 bits */
 
 	/* Not 0: do not (re-)enter the cache, return DBT_INTERRUPTED. Set by dbt_interrupt(). */
 	u32 interrupt;
@@ -132,6 +139,7 @@ struct dbt_thread {
 	u32 handed; /* what a handler wants of dbt_run(), which it has made return from the cache */
 	/* Of its tables: which bits of a pc say where it is, how many slots were filled at this size. */
 	u32 table_mask[2], table_fills[2];
+	u32 traced; /* enum trace: how far a guest is that has set the trap flag */
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
 	u64 stats[8];
 };
@@ -231,6 +239,13 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *uc);
  * the fault is on the instruction itself. DBT_IN_RUNTIME: a bug, or the runtime's own guarded access.
  */
 enum dbt_where dbt_fault(struct dbt_thread *t, void *uc, u64 addr, bool write, u64 *guest_addr);
+
+/*
+ * For a SIGTRAP with TRAP_TRACE while !t->stepping: the guest itself has the trap flag set, and the
+ * CPU has taken it after one of our instructions. DBT_AT_BOUNDARY: an instruction of the guest has
+ * retired, and t->regs is the state after it; else there is nothing to report yet: return.
+ */
+enum dbt_where dbt_trace(struct dbt_thread *t, void *uc);
 
 /* Whether @pc lies in the code cache. Async-signal-safe. */
 bool dbt_in_cache(u64 pc);

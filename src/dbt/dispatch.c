@@ -104,21 +104,6 @@ static enum dbt_stop stop_of(struct dbt_thread *t, const struct dbt_exit *x)
 	}
 }
 
-/* mov to gs. A null selector (0 .. 3) zeroes the base (SDM vol. 2, MOV); others are not ours to load. */
-static bool set_gs(struct dbt_thread *t, const struct dbt_exit *x)
-{
-	u16 selector;
-
-	if (x->reg > DBT_R15)
-		return false;
-	selector = (u16)t->regs.gpr[x->reg];
-	if (selector > 3)
-		return false;
-	t->guest_gs = 0;
-	t->guest_gs_sel = selector;
-	return true;
-}
-
 static void leave(struct dbt_thread *t)
 {
 	__atomic_store_n(&t->in_cache, 0, __ATOMIC_SEQ_CST);
@@ -132,10 +117,16 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		struct dbt_exit *x;
 		int how;
 
+		if (unlikely(t->traced == TRACE_LEFT)) {
+			t->traced = TRACE_NONE;
+			if (t->regs.rflags & FLAG_TF)
+				return DBT_TRACED;
+		}
 		if (__atomic_load_n(&t->interrupt, __ATOMIC_SEQ_CST)) {
 			__atomic_store_n(&t->interrupt, 0, __ATOMIC_SEQ_CST);
 			return DBT_INTERRUPTED;
 		}
+		t->traced = t->regs.rflags & FLAG_TF ? TRACE_ENTERING : TRACE_NONE;
 		cache_lock(t);
 		if (!prepare(t, &left)) {
 			cache_unlock(t);
@@ -156,6 +147,8 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 			__atomic_store_n(&t->interrupt, 0, __ATOMIC_SEQ_CST);
 			return DBT_INTERRUPTED;
 		}
+		if (unlikely(t->traced >= TRACE_LEFT))
+			t->regs.rflags |= FLAG_TF;
 		x = taken_exit(t);
 		left = (struct left){.exit = x, .epoch = t->epoch, .kind = (enum exit_kind)x->kind};
 		switch (x->kind) {
@@ -175,9 +168,13 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 
 			t->regs.rip = x->target;
 			leave(t);
-			if (copy.kind == EXIT_SET_GS && set_gs(t, &copy)) {
-				t->stop_len = copy.len;
-				dbt_retire(t);
+			/* dbt_retire() says whether there is something to report. */
+			t->traced = TRACE_NONE;
+			if (copy.kind == EXIT_EMULATE) {
+				enum dbt_stop stop = arch_emulate(t);
+
+				if (stop != DBT_INTERRUPTED)
+					return stop;
 				left = (struct left){.kind = EXIT_JUMP};
 				break;
 			}
@@ -190,6 +187,8 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 void dbt_retire(struct dbt_thread *t)
 {
 	t->regs.rip += t->stop_len;
+	if (t->regs.rflags & FLAG_TF)
+		t->traced = TRACE_LEFT;
 	if (cache.mask & DBT_MASK_COUNT)
 		dbt_meter(t)->count[0][METER_INSTRUCTIONS]++;
 }

@@ -330,6 +330,20 @@ static void settle_guest_call(struct thread *t, struct ucontext *uc)
 	sc->rip = (u64)guest_call_redo;
 }
 
+/* A fault of the guest's at a boundary that a handler has found: @info as the kernel gave it, but for @addr. */
+static void deliver_fault(struct thread *t, const siginfo_t *info, struct ucontext *uc, u64 addr)
+{
+	const struct sigcontext *sc = &uc->uc_mcontext;
+	struct pending p = {*info, sc->trapno, sc->err, sc->cr2};
+
+	p.info.si_addr = (void *)addr;
+	if (sc->trapno == 14)
+		p.cr2 = addr;
+	/* A fault comes before a signal that was noted earlier and not delivered yet. */
+	if (deliver_one(t, &p, uc) != DYING)
+		deliver_notes(t, uc);
+}
+
 static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
@@ -337,18 +351,7 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 	bool write = sc->trapno == 14 && sc->err & 2;
 
 	switch (dbt_fault(&t->dbt, uc, addr, write, &guest_addr)) {
-	case DBT_AT_BOUNDARY: {
-		struct pending p = {*info, sc->trapno, sc->err, sc->cr2};
-
-		p.info.si_addr = (void *)guest_addr;
-		if (sc->trapno == 14)
-			p.cr2 = guest_addr;
-		/* A fault comes before a signal that was noted earlier and not delivered yet. */
-		if (deliver_one(t, &p, uc) == DYING)
-			return;
-		deliver_notes(t, uc);
-		return;
-	}
+	case DBT_AT_BOUNDARY: deliver_fault(t, info, uc, guest_addr); return;
 	case DBT_RESUME:
 	case DBT_STEP: return;
 	case DBT_IN_RUNTIME: break;
@@ -364,6 +367,13 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 	say("anyperf: signal %d, code %d at %p in the runtime, address %p (pid %d): a bug\n", sig,
 	    info->si_code, (void *)sc->rip, info->si_addr, sys_getpid());
 	CHECK(!"the runtime faulted");
+}
+
+/* The guest single-steps itself. */
+static void trace_trap(struct thread *t, const siginfo_t *info, struct ucontext *uc)
+{
+	if (dbt_trace(&t->dbt, uc) == DBT_AT_BOUNDARY)
+		deliver_fault(t, info, uc, t->dbt.regs.rip);
 }
 
 /*
@@ -392,6 +402,10 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 		/* On behalf of a signal that is noted already. */
 		if (dbt_recover(&t->dbt, uc) == DBT_AT_BOUNDARY)
 			deliver_notes(t, uc);
+		return;
+	}
+	if (sig == SIGTRAP && info->si_code == TRAP_TRACE) {
+		trace_trap(t, info, uc);
 		return;
 	}
 	if (from_cpu(info)) {

@@ -92,6 +92,8 @@ void thread_loop(struct thread *t)
 			/* #GP: the kernel reports no address. */
 			signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
 			break;
+		case DBT_PAGE_FAULT: trap_page_fault(t); break;
+		case DBT_TRACED: signal_fault(t, SIGTRAP, TRAP_TRACE, t->dbt.regs.rip, 1, 0); break;
 		case DBT_RDTSC:
 		case DBT_RDTSCP:
 		case DBT_RDRAND: trap_virtual(t, stop); break;

@@ -36,11 +36,28 @@ static bool vsyscall(struct thread *t)
 	return true;
 }
 
-void trap_no_exec(struct thread *t)
+/* SIGSEGV at @addr; @err is the error code of the page fault but for bit 0, which says that there is a page. */
+static void page_fault(struct thread *t, u64 addr, u64 err)
 {
-	u64 addr = t->dbt.stop_addr, err = 0x14;
 	int code = SEGV_MAPERR;
 	u8 resident;
+
+	if (addr < TASK_SIZE && !window_overlaps(addr, 1) &&
+	    !raw_call3(__NR_mincore, (long)ALIGN_DOWN(addr, 4096), 1, (long)&resident)) {
+		code = SEGV_ACCERR;
+		err |= 1;
+	}
+	signal_fault(t, SIGSEGV, code, addr, 14, err);
+}
+
+void trap_page_fault(struct thread *t)
+{
+	page_fault(t, t->dbt.stop_addr, t->dbt.stop_size ? 6 : 4);
+}
+
+void trap_no_exec(struct thread *t)
+{
+	u64 addr = t->dbt.stop_addr;
 
 	if (t->dbt.regs.rip >= VSYSCALL && vsyscall(t))
 		return;
@@ -49,13 +66,7 @@ void trap_no_exec(struct thread *t)
 		signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
 		return;
 	}
-	/* Something is mapped there: then it is not executable. */
-	if (addr < TASK_SIZE && !window_overlaps(addr, 1) &&
-	    !raw_call3(__NR_mincore, (long)ALIGN_DOWN(addr, 4096), 1, (long)&resident)) {
-		code = SEGV_ACCERR;
-		err = 0x15;
-	}
-	signal_fault(t, SIGSEGV, code, addr, 14, err);
+	page_fault(t, addr, 0x14);
 }
 
 void trap_cpuid(struct thread *t)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define STATE_AT   0x30000000ul
@@ -50,12 +51,15 @@ static struct machine *const machine = (struct machine *)STATE_AT;
 static struct guest guest;
 static sigjmp_buf native_fault;
 static volatile sig_atomic_t native;
+static ucontext_t native_context; /* of the fault */
 static struct sigaction harness[NSIG];
 
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
-	if (native)
+	if (native) {
+		memcpy(&native_context, context, sizeof(native_context));
 		siglongjmp(native_fault, sig);
+	}
 	harness[sig].sa_sigaction(sig, info, context);
 }
 
@@ -143,7 +147,9 @@ struct arena *arena_new(u64 at)
 		exit(1);
 	if (!guest.t)
 		start();
-	a->code = map(at, CODE_SIZE + 4096);
+	a->code = map(at, CODE_SIZE + 2 * 4096);
+	/* What runs over the end of the data must not get to anything else. */
+	mprotect(a->code + CODE_SIZE + 4096, 4096, PROT_NONE);
 	a->data = a->code + CODE_SIZE;
 	put_code(a);
 	dbt_exec_add(guest.t, (u64)a->code, CODE_SIZE, 0);
@@ -168,6 +174,20 @@ static u64 next(u64 *s)
 	return *s * 0x2545f4914f6cdd1d;
 }
 
+/* Every other vector register holds numbers that are small in 32 and in 64 bits: the indexes of gathers. */
+static void tame_indexes(void)
+{
+	static const struct {
+		u16 at, each, n;
+	} parts[] = {{160, 16, 16}, {576, 16, 16}, {1152, 32, 16}, {1664, 64, 16}};
+
+	for (size_t p = 0; p < ARRAY_SIZE(parts); p++)
+		for (u32 reg = 0; reg < parts[p].n; reg += 2)
+			for (u32 i = 0; i < parts[p].each; i++)
+				machine->vectors[parts[p].at + reg * parts[p].each + i] &=
+					i % 8 ? 0 : 0x3c;
+}
+
 static void set_state(struct arena *a, u64 seed, bool gs)
 {
 	u64 s = seed | 1, legacy;
@@ -178,12 +198,19 @@ static void set_state(struct arena *a, u64 seed, bool gs)
 	if (gs) {
 		machine->gpr[DBT_RCX] = machine->gpr[DBT_R9] = 64;
 		machine->gpr[DBT_RDX] = machine->gpr[DBT_R10] = 16;
+		/* Strings: their destination has no segment; some run into the end of the page. */
+		machine->gpr[DBT_RSI] = seed & 0x300 ? 208 : 4000;
+		machine->gpr[DBT_RDI] = seed & 0x1000 ? 304 : (u64)a->data + 512;
+		machine->gpr[DBT_RBX] = 100;
+		machine->gpr[DBT_R11] = 208;
 	}
 	machine->flags = (next(&s) & ARITHMETIC) | 0x202;
 	for (size_t i = 0; i < 2688; i += 8) {
 		legacy = next(&s);
 		memcpy(machine->vectors + i, &legacy, 8);
 	}
+	if (gs)
+		tame_indexes();
 	/* x87 control and tags, MXCSR, the header: all components present, standard format. */
 	memset(machine->vectors, 0, 32);
 	machine->vectors[0] = 0x7f;
@@ -251,20 +278,26 @@ static void run_guest(struct outcome *o, struct arena *a)
 	record(o, a, sig);
 }
 
-/* A fault leaves the guest exactly before the instruction. */
-static const char *check_fault(const struct arena *a)
+/* A fault leaves the guest as the CPU leaves it, but for flags that the instruction was to replace. */
+static const char *check_fault(const struct arena *a, u16 replaced)
 {
+	static const u8 order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+				     REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+				     REG_R12, REG_R13, REG_R14, REG_R15};
+	const greg_t *gregs = native_context.uc_mcontext.gregs;
+
 	if (guest.fault_pc != (u64)a->slot)
 		return "the fault is said to be elsewhere";
 	for (int i = 0; i < 16; i++)
-		if (i != DBT_RSP && guest.t->regs.gpr[i] != machine->gpr[i])
+		if (i != DBT_RSP && guest.t->regs.gpr[i] != (u64)gregs[order[i]])
 			return "a register after a fault";
-	if ((guest.t->regs.rflags ^ machine->flags) & ARITHMETIC)
+	if ((guest.t->regs.rflags ^ (u64)gregs[REG_EFL]) & ARITHMETIC & ~(u64)replaced)
 		return "the flags after a fault";
 	return NULL;
 }
 
-const char *arena_compare(struct arena *a, unsigned int len, u64 seed, bool gs, int *sig)
+const char *arena_compare(struct arena *a, unsigned int len, u16 replaced, u64 seed, bool gs,
+			  int *sig)
 {
 	static struct outcome ours, theirs;
 	const char *what = NULL;
@@ -279,7 +312,7 @@ const char *arena_compare(struct arena *a, unsigned int len, u64 seed, bool gs, 
 	if (ours.sig != theirs.sig)
 		what = "the signal";
 	else if (theirs.sig)
-		what = check_fault(a);
+		what = check_fault(a, replaced);
 	else if (memcmp(ours.gpr, theirs.gpr, sizeof(ours.gpr)))
 		what = "the registers";
 	else if ((ours.flags ^ theirs.flags) & ~0x10000ull)

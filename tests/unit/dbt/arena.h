@@ -14,8 +14,10 @@ u8 *arena_slot(struct arena *a);
 u64 arena_data(const struct arena *a);
 /*
  * Runs the @len bytes in the slot both ways from a state that @seed decides; GS base is the data if
- * @gs, rcx and r9 are then 64, rdx and r10 16. Returns what differs afterwards, or NULL. *@sig is the signal it gave natively, or 0.
+ * @gs, rcx and r9 are then 64, rdx and r10 16, and vectors with even numbers hold small indexes. @replaced: flags
+ * that do not matter after a fault. Returns what differs afterwards, or NULL. *@sig is the signal it gave natively, or 0.
  */
-const char *arena_compare(struct arena *a, unsigned int len, u64 seed, bool gs, int *sig);
+const char *arena_compare(struct arena *a, unsigned int len, u16 replaced, u64 seed, bool gs,
+			  int *sig);
 
 #endif

@@ -186,8 +186,15 @@ int guest_run(struct guest *g)
 		switch (stop) {
 		case DBT_SYSCALL: do_syscall(g->t->regs.gpr); break;
 		case DBT_CPUID: do_cpuid(g->t); break;
+		case DBT_TRACED: break;
+		case DBT_REFUSED:
+			g->fault_pc = g->t->regs.rip;
+			g->fault_sig = SIGSEGV;
+			return SIGSEGV;
 		case DBT_INTERRUPTED:
 			g->interrupts++;
+			if (g->stepped && g->stepped >= g->step)
+				g->t->regs.rflags &= ~(u64)TF;
 			if (g->fault_sig)
 				return g->fault_sig;
 			break;

@@ -23,6 +23,21 @@ static u64 rnd(void)
 	return state * 0x2545f4914f6cdd1d;
 }
 
+/* Operands that are not in modrm's plain form, with a GS prefix. */
+static bool special_operand(const struct insn *i)
+{
+	switch (i->special) {
+	case SP_STRING:
+		return i->opcode != 0x6c && i->opcode != 0x6d && i->opcode != 0x6e &&
+		       i->opcode != 0x6f;
+	case SP_XLAT:
+	case SP_MASKMOV:
+	case SP_GATHER: return true;
+	case SP_MOV_FROM_SEG: return (i->modrm >> 3 & 7) == 5;
+	default: return false;
+	}
+}
+
 /* What is left out, because running it twice cannot give the same or would leave the test. */
 static bool testable(const struct insn *i)
 {
@@ -55,6 +70,80 @@ static bool testable(const struct insn *i)
 	return i->map != MAP_3DNOW && (i->attr & INSN_RIPREL || i->mem.seg == SEG_GS);
 }
 
+/* One of those that special_operand() names, or cmpxchg16b, which leaves few registers, at @p; 0 for none. */
+static int make_special(u8 *p, struct insn *insn)
+{
+	static const u8 ops[] = {0xa4, 0xa5, 0xa6, 0xa7, 0xac, 0xad, 0xaa, 0xab, 0xae, 0xaf, 0xd7};
+	u64 r = rnd();
+	unsigned int n = 0;
+	int len;
+
+	p[n++] = 0x65;
+	switch (r & 7) {
+	case 0:
+	case 1:
+	case 2:
+		if (r >> 8 & 1)
+			p[n++] = r >> 9 & 1 ? 0xf2 : 0xf3;
+		if (r >> 10 & 1)
+			p[n++] = 0x66;
+		if (r >> 11 & 1)
+			p[n++] = 0x48;
+		p[n++] = ops[(r >> 16) % sizeof(ops)];
+		break;
+	case 3: /* maskmovq, maskmovdqu */
+		if (r >> 8 & 1)
+			p[n++] = 0x67;
+		if (r >> 9 & 1)
+			p[n++] = 0x66;
+		p[n++] = 0x0f;
+		p[n++] = 0xf7;
+		p[n++] = (u8)(0xc0 | (r >> 16));
+		break;
+	case 4: /* gathers with VEX: index, base and all three registers at random */
+		p[n++] = 0xc4;
+		p[n++] = (u8)((r >> 8 & 0xe0) | 2);
+		p[n++] = (u8)((r >> 16 & 0xfc) | 1);
+		p[n++] = (u8)(0x90 | (r >> 24 & 3));
+		p[n++] = (u8)((r >> 32 & 0xf8 & ~0xc0ull) | 0x44);
+		p[n] = (u8)(r >> 40);
+		p[n] = (p[n] & 7) == 4 ? p[n] ^ 2 : p[n];
+		n++;
+		break;
+	case 5: /* with EVEX, scatters too */
+		p[n++] = 0x62;
+		p[n++] = (u8)((r >> 8 & 0xf0) | 2);
+		p[n++] = (u8)((r >> 16 & 0x80) | 0x7d);
+		p[n++] = (u8)((r >> 24 & 0x48) | (1 + (r >> 28) % 7));
+		p[n++] = (u8)((r >> 33 & 1 ? 0x90 : 0xa0) | (r >> 34 & 3));
+		p[n++] = (u8)((r >> 36 & 0x38) | (r >> 42 & 1 ? 0x44 : 0x84));
+		/* What scatters write must not lie anywhere: an index register with an even number, base not rsp. */
+		p[n] = (u8)(r >> 48 & ~0x08ull);
+		p[n] = (p[n] & 7) == 4 ? p[n] ^ 2 : p[n];
+		n++;
+		break;
+	case 6: /* mov from GS */
+		if (r >> 8 & 1)
+			p[n++] = 0x66;
+		if (r >> 9 & 1)
+			p[n++] = (u8)(0x48 | (r >> 10 & 7));
+		p[n++] = 0x8c;
+		p[n++] = r >> 13 & 1 ? (u8)(0xe8 | (r >> 14 & 7)) : 0x69; /* [rcx + disp8] */
+		p[n++] = 8;
+		break;
+	default: /* cmpxchg16b gs:[rsi + rdi] */ memcpy(p + n, "\x48\x0f\xc7\x0c\x3e", 5); n += 5;
+	}
+	for (unsigned int i = n; i < 24; i++)
+		p[i] = (u8)(rnd() >> 40 & 0x3f);
+	len = insn_decode(insn, p, 24);
+	/* A displacement of 32 bits would lead away. */
+	if (len > 0 && insn->disp_size == 4) {
+		memset(p + insn->disp_off + 1, 0, 3);
+		len = insn_decode(insn, p, 24);
+	}
+	return len;
+}
+
 /*
  * A random instruction for the slot at @slot, @data its rip-relative operand or, with @gs, an offset from the GS base with
  * the registers' values. Returns its length, 0 for none.
@@ -68,6 +157,13 @@ static unsigned int make(u8 *slot, u64 data, bool gs, struct insn *insn)
 	s32 disp;
 	int len;
 
+	if (gs && rnd() % 3 == 0) {
+		len = make_special(p, insn);
+		if (len <= 0 || insn->attr & INSN_RSP || !(testable(insn) || special_operand(insn)))
+			return 0;
+		memcpy(slot, p, (size_t)len);
+		return (unsigned int)len;
+	}
 	if (gs)
 		p[n++] = 0x65;
 	switch (r & 7) {
@@ -164,7 +260,7 @@ int main(int argc, char **argv)
 		len = make(arena_slot(a[at]), arena_data(a[at]) + 64 * (rnd() % 8), gs, &insn);
 		if (!len)
 			continue;
-		what = arena_compare(a[at], len, rnd(), gs, &sig);
+		what = arena_compare(a[at], len, insn.fl_written, rnd(), gs, &sig);
 		done++;
 		faults += sig != 0;
 		if (what) {

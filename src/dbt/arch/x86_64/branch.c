@@ -372,7 +372,7 @@ static void note_window(struct build *b, const u8 *begin, const u8 *end, u16 mas
 	const u8 *code = code_at(b->block->code);
 
 	CHECK(b->nr_windows <= BLOCK_WINDOWS_MAX);
-	*w = (struct block_window){(u16)(begin - code), (u16)(end - code), mask};
+	*w = (struct block_window){(u16)(begin - code), (u16)(end - code), mask, 0};
 }
 
 #define RAX_RCX ((u16)(BIT(REG_RAX) | BIT(REG_RCX)))
@@ -521,7 +521,9 @@ static void emit_virtual(struct build *b, const struct plan_insn *i)
 	case SP_RDTSCP: kind = EXIT_RDTSCP; break;
 	case SP_RDRAND:
 	case SP_RDSEED: kind = EXIT_RDRAND; break;
-	case SP_MOV_TO_SEG: kind = EXIT_SET_GS; break;
+	case SP_MOV_TO_SEG:
+	case SP_POP_SEG:
+	case SP_LOAD_FAR: kind = EXIT_EMULATE; break;
 	default: break;
 	}
 	x = emit_exit_stop(b, kind, i->pc);
@@ -553,7 +555,11 @@ void branch_end(struct build *b, u32 index)
 		emit_mov_imm(&b->e, REG_RAX, 0);
 		emit_exit_jump(b, insn_target(&i->d, i->pc));
 		break;
-	default: emit_exit_stop(b, EXIT_REFUSED, i->pc)->len = i->d.len;
+	case CF_FAR_JMP:
+	case CF_FAR_CALL:
+	case CF_FAR_RET:
+	case CF_IRET: emit_exit_stop(b, EXIT_EMULATE, i->pc); break;
+	default: emit_exit_stop(b, EXIT_REFUSED, i->pc);
 	}
 }
 

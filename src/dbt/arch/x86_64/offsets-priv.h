@@ -4,7 +4,7 @@
 
 #define T_GPR       0x08
 #define T_RFLAGS    0x90
-#define T_INTERRUPT 0xa4
+#define T_INTERRUPT 0xa8
 #define T_RT_SP     0xc0
 #define T_ENTER_PC  0xc8
 

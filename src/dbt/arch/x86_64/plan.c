@@ -7,6 +7,7 @@
  * one changes, the block dies. Pages that the guest can write are protected before they are read.
  */
 #include "dbt/arch/x86_64/plan-priv.h"
+#include "dbt/arch/x86_64/rewrite-priv.h"
 
 #include <linux/errno.h>
 
@@ -277,10 +278,8 @@ static bool stops(const struct insn *d)
 	case SP_POP_SEG: return d->opcode == 0xa9;
 	case SP_LOAD_FAR: return d->opcode == 0xb5;
 	case SP_STRING:
-	case SP_XLAT:
-	case SP_MASKMOV:
 	case SP_GATHER:
-	case SP_TILE: return d->mem.seg == SEG_GS;
+	case SP_TILE: return d->mem.seg == SEG_GS && !rewrite_can_gs(d);
 	default: return false;
 	}
 }
@@ -289,6 +288,9 @@ static enum plan_role role_of(const struct insn *d)
 {
 	switch (d->cf) {
 	case CF_NONE:
+		/* It may set the trap flag: then what comes next is an instruction of the guest's, no count. */
+		if (d->special == SP_POPF)
+			return ROLE_TRAP;
 		/* What follows serialize (0f 01 e8) is to be fetched anew. */
 		if (d->enc == ENC_LEGACY && d->map == MAP_0F && d->opcode == 0x01 &&
 		    d->modrm == 0xe8)

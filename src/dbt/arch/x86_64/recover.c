@@ -12,7 +12,6 @@
 
 #include "dbt/arch/x86_64/branch-priv.h"
 
-#define FLAG_TF 0x100u
 #define FLAG_DF 0x400u
 #define FLAG_RF 0x10000u
 #define FLAG_AC 0x40000u
@@ -126,6 +125,90 @@ static void meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 o
 	meter_add(t, &w, 1);
 }
 
+static void at_boundary(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index,
+			struct sigcontext_64 *m)
+{
+	regs_from(&t->regs, m);
+	t->regs.rip = insn_pc(b, index);
+	meter_correct(t, b, off, index);
+	redirect(t, m);
+}
+
+/*
+ * The guest's trap flag, once the CPU has trapped outside the cache: C code is not stepped. dbt_run()
+ * gives it back to the guest's registers, because what dbt_exit() saves from here on lacks it.
+ */
+static void trace_leave(struct dbt_thread *t, struct sigcontext_64 *m)
+{
+	if (t->traced == TRACE_ENTERING)
+		t->traced = TRACE_SILENT;
+	else if (t->traced == TRACE_INSIDE)
+		t->traced = TRACE_LEFT;
+	m->flags &= ~(u64)FLAG_TF;
+}
+
+/*
+ * The first instruction whose native form begins at @off: natively each elided jmp in a row is trapped
+ * after, too. What counts in front of a block's first instruction belongs to no instruction.
+ */
+static bool traced_at(const struct dbt_block *b, u32 off, u32 *index)
+{
+	bool exact;
+
+	*index = insn_at(b, off, &exact);
+	if (!exact || (*index == 0 && off))
+		return false;
+	while (off && *index > 0 && b->insns[*index - 1].native == 0)
+		--*index;
+	return *index || !off;
+}
+
+enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
+{
+	struct sigcontext_64 *m =
+		(struct sigcontext_64 *)&((struct ucontext *)context)->uc_mcontext;
+	const struct dbt_block *b;
+	u32 off, index;
+
+	if (within(m->ip, dbt_enter_window, dbt_enter_window_end))
+		return DBT_RESUME;
+	if (!dbt_in_cache(m->ip)) {
+		trace_leave(t, m);
+		return DBT_IN_RUNTIME;
+	}
+	/* The first trap since a popf: that has set the flag, and nothing has retired since. */
+	if (t->traced == TRACE_NONE)
+		t->traced = TRACE_ENTERING;
+	b = block_by_code(m->ip);
+	off = b ? (u32)(m->ip - code_addr(b->code)) : 0;
+	if (!b || m->ip < code_addr(b->code) || !traced_at(b, off, &index))
+		return DBT_RESUME;
+	if (t->traced == TRACE_ENTERING) {
+		t->traced = TRACE_INSIDE;
+		if (off || b->nr_insns == 0 || b->insns[0].native)
+			return DBT_RESUME;
+		index = 1; /* an elided jmp, which has retired as it was entered */
+	}
+	t->traced = TRACE_NONE;
+	at_boundary(t, b, off, index, m);
+	return DBT_AT_BOUNDARY;
+}
+
+/*
+ * At a string instruction between two of its iterations, with the source moved by the GS base: it may
+ * take longer than a signal can wait.
+ */
+static bool between_iterations(const struct dbt_block *b, u32 off)
+{
+	for (u32 i = 0; i < b->nr_windows; i++)
+		if (b->windows[i].moved && b->windows[i].begin == off)
+			return true;
+	return false;
+}
+
+static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b,
+			   struct sigcontext_64 *m);
+
 enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 {
 	struct sigcontext_64 *m =
@@ -141,6 +224,7 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 	if (!dbt_in_cache(m->ip)) {
 		if (t->stepping) {
 			t->stepping = 0;
+			trace_leave(t, m);
 			m->flags &= ~(u64)FLAG_TF;
 			dbt_interrupt(t);
 		}
@@ -151,11 +235,13 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 	if (b && m->ip >= code_addr(b->code)) {
 		index = insn_at(b, off, &exact);
 		if (exact) {
-			if (t->stepping)
+			if (t->stepping && !t->traced)
 				m->flags &= ~(u64)FLAG_TF;
-			regs_from(&t->regs, m);
-			t->regs.rip = insn_pc(b, index);
-			meter_correct(t, b, off, index);
+			at_boundary(t, b, off, index, m);
+			return DBT_AT_BOUNDARY;
+		}
+		if (between_iterations(b, off)) {
+			rewind_to_insn(t, b, m);
 			redirect(t, m);
 			return DBT_AT_BOUNDARY;
 		}
@@ -186,7 +272,7 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 	bool exact;
 
 	index = insn_at(b, off, &exact);
-	if (t->stepping)
+	if (t->stepping && !t->traced)
 		m->flags &= ~(u64)FLAG_TF;
 	regs_from(&t->regs, m);
 	t->regs.rip = insn_pc(b, index);
@@ -195,9 +281,12 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 
 		if (off < w->begin || off >= w->end)
 			continue;
-		for (u32 reg = 0; reg < 16; reg++)
+		for (u32 reg = 0; reg < 16; reg++) {
 			if (w->mask & BIT(reg))
 				t->regs.gpr[reg] = t->spill[reg];
+			if (w->moved & BIT(reg))
+				t->regs.gpr[reg] -= t->guest_gs;
+		}
 	}
 	meter_correct(t, b, off, index);
 }
@@ -214,6 +303,8 @@ static void finish_ret(struct dbt_thread *t, struct sigcontext_64 *m)
 	t->regs.gpr[DBT_RAX] = t->spill[DBT_RAX];
 	t->regs.gpr[DBT_RCX] = t->spill[DBT_RCX];
 	t->regs.gpr[DBT_RDX] = t->spill[DBT_RDX];
+	if (t->traced == TRACE_INSIDE)
+		t->traced = TRACE_LEFT;
 }
 
 /*

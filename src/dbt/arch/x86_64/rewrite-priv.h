@@ -10,14 +10,22 @@
 /*
  * Emits @d, whose bytes are @bytes, at guest address @pc. Returns the mask of registers it lent: they
  * are in their spill slots somewhere between begin and end, which is the whole sequence but for
- * the stores at its start.
+ * the stores at its start. With @moved, registers that hold more than the guest's values by the
+ * guest's GS base, begin and end are those of the one instruction in the sequence that may fault, and
+ * that may be interrupted and begun again.
  */
 struct rewritten {
-	u16 mask;
+	u16 mask, moved;
 	u8 *begin, *end;
 };
 
 struct rewritten rewrite_insn(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc);
+
+/*
+ * Whether there is a native form for @d, a string instruction, gather, scatter or tile load with a GS
+ * prefix. Not with 32-bit addresses, whose sum with the base is not an address of 32 bits.
+ */
+bool rewrite_can_gs(const struct insn *d);
 
 /* Loads the 64-bit operand of an indirect branch into rax; rax and rcx are spilled, rcx is lost. */
 void rewrite_load_target(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc);

@@ -13,6 +13,23 @@ static u8 lend(const struct insn *d, u16 besides)
 	return (u8)__builtin_ctz(free);
 }
 
+/* The same, for a register that need not encode as simply: any but rsp. */
+static u8 lend_any(const struct insn *d, u16 besides)
+{
+	u16 free = (u16) ~(d->gpr_read | d->gpr_written | besides | BIT(REG_RSP));
+
+	CHECK(free);
+	return (u8)__builtin_ctz(free);
+}
+
+/* lea @to, [@base + @index]; @index is not rsp. */
+static void emit_sum(struct emit *e, u8 to, u8 base, u8 index)
+{
+	emit2(e, 0x48 | (to >> 3) << 2 | (index >> 3) << 1 | base >> 3, 0x8d);
+	/* A displacement of 0, since rbp and r13 cannot be bases without one. */
+	emit3(e, 0x44 | (u8)((to & 7) << 3), (u8)((index & 7) << 3) | (base & 7), 0);
+}
+
 /* Where the bytes after the memory operand begin: immediates, and 3DNow's opcode. */
 static u32 tail_offset(const struct insn *d)
 {
@@ -23,28 +40,32 @@ static u32 tail_offset(const struct insn *d)
 	return d->modrm_off + 1u;
 }
 
-/*
- * Copies everything up to the modrm byte; without the GS prefix if @drop_gs. @plain: the operand's
- * address will need neither REX.B nor REX.X, so they are cleared.
- */
-static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, bool drop_gs,
-		      bool plain)
+/* What copy_head() leaves out. */
+#define DROP_GS   BIT(0) /* the GS prefix */
+#define DROP_67   BIT(1) /* the prefix for addresses of 32 bits */
+#define DROP_BASE BIT(2) /* REX.B: the base, or the register in modrm.rm, will be a low one */
+#define DROP_X    BIT(3) /* REX.X: there will be no index */
+
+/* Copies everything up to the modrm byte, or up to the last byte if there is none. */
+static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, u32 drop)
 {
 	u32 fixed = d->rex_off != INSN_ABSENT ? d->rex_off : d->opcode_off;
+	u32 end = d->attr & INSN_MODRM ? d->modrm_off : d->len;
+	u8 bits = (u8)(drop >> 2 & 3);
 
-	for (u32 i = 0; i < d->modrm_off; i++) {
+	for (u32 i = 0; i < end; i++) {
 		u8 b = bytes[i];
 
 		/* Legacy prefixes come before REX or VEX, if there is one, else before the opcode. */
-		if (drop_gs && b == 0x65 && i < fixed)
+		if (i < fixed && ((drop & DROP_GS && b == 0x65) || (drop & DROP_67 && b == 0x67)))
 			continue;
-		if (plain && d->rex_off != INSN_ABSENT) {
+		if (bits && d->rex_off != INSN_ABSENT) {
 			bool second = i == d->rex_off + 1u;
 
 			if (d->enc == ENC_LEGACY && i == d->rex_off)
-				b &= (u8)~3;
+				b &= (u8)~bits;
 			else if (second && d->enc != ENC_LEGACY && bytes[d->rex_off] != 0xc5)
-				b |= 0x60; /* inverted X and B; the short VEX has none */
+				b |= (u8)(bits << 5); /* inverted X and B; the short VEX has none */
 		}
 		emit1(e, b);
 	}
@@ -55,8 +76,11 @@ static void emit_with_reg(struct emit *e, const struct insn *d, const u8 *bytes,
 {
 	u32 tail = tail_offset(d);
 
-	copy_head(e, d, bytes, true, true);
-	emit1(e, (d->modrm & 0x38) | reg);
+	copy_head(e, d, bytes, DROP_GS | DROP_BASE | DROP_X);
+	if (reg == REG_RBP)
+		emit2(e, (d->modrm & 0x38) | 0x45, 0);
+	else
+		emit1(e, (d->modrm & 0x38) | reg);
 	emit_bytes(e, bytes + tail, d->len - tail);
 }
 
@@ -111,7 +135,7 @@ static struct rewritten rewrite_rip(struct emit *e, const struct insn *d, const 
 		return r;
 	}
 	if (fits_s32(target)) {
-		copy_head(e, d, bytes, false, true);
+		copy_head(e, d, bytes, DROP_BASE | DROP_X);
 		emit2(e, (d->modrm & 0x38) | 4, 0x25);
 		emit_u32(e, (u32)target);
 		emit_bytes(e, bytes + tail, d->len - tail);
@@ -169,17 +193,24 @@ static void emit_moffs(struct emit *e, const struct insn *d, u8 reg)
 	emit2(e, as[d->opcode & 3], reg);
 }
 
+/* Every instruction with a memory operand in modrm form. */
 static struct rewritten rewrite_gs(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc)
 {
-	u8 a = lend(d, 0), b = lend(d, (u16)BIT(a));
+	/* cmpxchg16b leaves rbp when its operand is addressed by rsi and rdi. */
+	u16 low = (u16)(REG_LENDABLE_LOW & ~(d->gpr_read | d->gpr_written));
+	u8 a = low ? lend(d, 0) : REG_RBP, b = lend_any(d, (u16)BIT(a));
 	struct rewritten r = {.mask = (u16)(BIT(a) | BIT(b))};
 
 	emit_spill(e, a);
 	emit_spill(e, b);
 	r.begin = e->p;
 	emit_address(e, d, bytes, pc, a);
+	if (d->map == MAP_1 && d->opcode == 0x8f && d->mem.base == REG_RSP) {
+		/* pop addresses with what rsp is afterwards. */
+		emit4(e, 0x48, 0x8d, 0x40 | (u8)(a << 3) | a, d->opsize);
+	}
 	emit_load_gs(e, b, GS(guest_gs));
-	emit4(e, 0x48, 0x8d, 0x04 | (u8)(a << 3), (u8)(b << 3) | a); /* lea a, [a + b] */
+	emit_sum(e, a, a, b);
 	if (d->attr & INSN_MOFFS)
 		emit_moffs(e, d, a);
 	else
@@ -188,6 +219,191 @@ static struct rewritten rewrite_gs(struct emit *e, const struct insn *d, const u
 	emit_unspill(e, b);
 	r.end = e->p;
 	return r;
+}
+
+bool rewrite_can_gs(const struct insn *d)
+{
+	/* stos, scas and ins have no source. */
+	return !(d->attr & INSN_ADDR32) ||
+	       (d->special == SP_STRING && !(d->gpr_read & BIT(REG_RSI)));
+}
+
+/*
+ * Gathers, scatters, tiles: the operand is more than an address, so it stays as it is but for the base,
+ * which gets the GS base added.
+ */
+static struct rewritten rewrite_gs_base(struct emit *e, const struct insn *d, const u8 *bytes)
+{
+	u8 a = lend(d, 0), mod = d->modrm & 0xc0;
+	u32 tail = d->sib_off + 1u;
+	struct rewritten r = {.mask = (u16)BIT(a)};
+
+	emit_spill(e, a);
+	r.begin = e->p;
+	emit_load_gs(e, a, GS(guest_gs));
+	if (d->mem.base != REG_NONE)
+		emit_sum(e, a, d->mem.base, a);
+	copy_head(e, d, bytes, DROP_GS | DROP_BASE);
+	/* Without a base there are 32 bits of displacement, which with one are another mod. */
+	emit2(e, (d->mem.base == REG_NONE ? 0x80 : mod) | (d->modrm & 0x3f), (d->sib & 0xf8) | a);
+	emit_bytes(e, bytes + tail, d->len - tail);
+	emit_unspill(e, a);
+	r.end = e->p;
+	return r;
+}
+
+/* movs, cmps, lods, outs: rsi is moved by the GS base and back. Only their source has a segment. */
+static struct rewritten rewrite_gs_string(struct emit *e, const struct insn *d, const u8 *bytes)
+{
+	u8 a = lend(d, 0);
+	struct rewritten r = {.mask = (u16)BIT(a), .moved = (u16)BIT(REG_RSI)};
+
+	emit_spill(e, a);
+	emit_load_gs(e, a, GS(guest_gs));
+	emit_sum(e, REG_RSI, REG_RSI, a);
+	emit3(e, 0x48, 0xf7, 0xd0 | a); /* not a */
+	r.begin = e->p;
+	copy_head(e, d, bytes, DROP_GS);
+	r.end = e->p;
+	emit4(e, 0x48, 0x8d, 0x74, 0x06 | (u8)(a << 3)); /* lea rsi, [rsi + a + 1] */
+	emit1(e, 1);
+	emit_unspill(e, a);
+	return r;
+}
+
+/* xlat: al = gs:[rbx + al] */
+static struct rewritten rewrite_gs_xlat(struct emit *e, const struct insn *d)
+{
+	u8 a = lend(d, 0), b = lend(d, (u16)BIT(a));
+	struct rewritten r = {.mask = (u16)(BIT(a) | BIT(b))};
+
+	emit_spill(e, a);
+	emit_spill(e, b);
+	r.begin = e->p;
+	emit3(e, 0x0f, 0xb6, 0xc0 | (u8)(a << 3)); /* movzx a, al */
+	if (d->attr & INSN_ADDR32)
+		emit3(e, 0x8d, 0x04 | (u8)(a << 3),
+		      (u8)(a << 3) | REG_RBX); /* lea a32, [rbx + a] */
+	else
+		emit_sum(e, a, REG_RBX, a);
+	emit_load_gs(e, b, GS(guest_gs));
+	emit3(e, 0x8a, 0x04, (u8)(b << 3) | a); /* mov al, [a + b] */
+	emit_unspill(e, a);
+	emit_unspill(e, b);
+	r.end = e->p;
+	return r;
+}
+
+/* The register that addresses memory without a memory operand; REG_NONE if there is none. */
+static u8 address_register(const struct insn *d)
+{
+	if (d->special == SP_MASKMOV)
+		return REG_RDI;
+	if (d->special != SP_MONITOR)
+		return REG_NONE;
+	if (d->opcode == 0xae)
+		return d->pp == 2 ? insn_rm(d) : REG_NONE; /* umonitor */
+	if (d->modrm == 0xc8 || d->modrm == 0xfa || d->modrm == 0xfc)
+		return REG_RAX; /* monitor, monitorx, clzero */
+	return REG_NONE;
+}
+
+static struct rewritten rewrite_gs_register(struct emit *e, const struct insn *d, const u8 *bytes)
+{
+	u8 reg = address_register(d), a = lend(d, (u16)BIT(reg));
+	struct rewritten r = {.mask = (u16)(BIT(a) | BIT(reg))};
+
+	emit_spill(e, a);
+	emit_spill(e, reg);
+	r.begin = e->p;
+	if (d->attr & INSN_ADDR32)
+		emit3(e, 0x40 | (reg >> 3) * 5, 0x89, 0xc0 | (reg & 7) * 9); /* mov reg32, reg32 */
+	emit_load_gs(e, a, GS(guest_gs));
+	emit_sum(e, reg, reg, a);
+	copy_head(e, d, bytes, DROP_GS | DROP_67);
+	emit_bytes(e, bytes + d->modrm_off, d->len - d->modrm_off);
+	emit_unspill(e, reg);
+	emit_unspill(e, a);
+	r.end = e->p;
+	return r;
+}
+
+/* movzx @reg32, word gs:guest_gs_sel; with @narrow mov @reg16 of the same, which keeps the rest. */
+static void emit_selector(struct emit *e, u8 reg, bool narrow)
+{
+	emit1(e, 0x65);
+	if (narrow)
+		emit1(e, 0x66);
+	emit1(e, 0x40 | (reg >> 3) << 2);
+	if (narrow)
+		emit1(e, 0x8b);
+	else
+		emit2(e, 0x0f, 0xb7);
+	emit2(e, 0x04 | (u8)((reg & 7) << 3), 0x25);
+	emit_u32(e, GS(guest_gs_sel));
+}
+
+/* mov from GS, push of GS: the selector that the guest believes in. */
+static struct rewritten rewrite_selector(struct emit *e, const struct insn *d, const u8 *bytes,
+					 u64 pc)
+{
+	struct rewritten r = {0};
+	u8 a, b;
+
+	if (d->special == SP_PUSH_SEG) {
+		if (d->opsize == 2)
+			emit1(e, 0x66);
+		emit_push_gs(e, GS(guest_gs_sel));
+		return r;
+	}
+	if (!(d->attr & INSN_MEM)) {
+		emit_selector(e, insn_rm(d), d->opsize == 2);
+		return r;
+	}
+	a = lend(d, 0);
+	b = lend(d, (u16)BIT(a));
+	r.mask = (u16)(BIT(a) | BIT(b));
+	emit_spill(e, a);
+	emit_spill(e, b);
+	r.begin = e->p;
+	emit_address(e, d, bytes, pc, a);
+	if (d->mem.seg == SEG_GS) {
+		emit_load_gs(e, b, GS(guest_gs));
+		emit_sum(e, a, a, b);
+	}
+	emit_selector(e, b, false);
+	if (d->mem.seg == SEG_FS)
+		emit1(e, 0x64);
+	emit3(e, 0x66, 0x89, (u8)(b << 3) | a); /* mov [a], b16 */
+	emit_unspill(e, a);
+	emit_unspill(e, b);
+	r.end = e->p;
+	return r;
+}
+
+/* Instructions with a GS prefix that means something. */
+static struct rewritten rewrite_prefixed(struct emit *e, const struct insn *d, const u8 *bytes,
+					 u64 pc)
+{
+	switch (d->special) {
+	case SP_GATHER:
+	case SP_TILE:
+		if (d->attr & INSN_MEM)
+			return rewrite_gs_base(e, d, bytes);
+		break;
+	case SP_XLAT: return rewrite_gs_xlat(e, d);
+	case SP_STRING:
+		if (d->gpr_read & BIT(REG_RSI))
+			return rewrite_gs_string(e, d, bytes);
+		break;
+	default:
+		if (address_register(d) != REG_NONE)
+			return rewrite_gs_register(e, d, bytes);
+		if (d->attr & (INSN_MEM | INSN_MOFFS) && !(d->attr & INSN_NOADDR))
+			return rewrite_gs(e, d, bytes, pc);
+	}
+	emit_insn(e, bytes, d->len);
+	return (struct rewritten){0};
 }
 
 /* rdgsbase and wrgsbase are about the guest's GS base, which is in the thread block. */
@@ -228,8 +444,11 @@ struct rewritten rewrite_insn(struct emit *e, const struct insn *d, const u8 *by
 {
 	if (d->special == SP_RDGSBASE || d->special == SP_WRGSBASE)
 		return rewrite_gsbase(e, d);
-	if (d->mem.seg == SEG_GS && d->attr & (INSN_MEM | INSN_MOFFS) && !(d->attr & INSN_NOADDR))
-		return rewrite_gs(e, d, bytes, pc);
+	if ((d->special == SP_MOV_FROM_SEG && (insn_reg_field(d) & 7) == 5) ||
+	    (d->special == SP_PUSH_SEG && d->opcode == 0xa8))
+		return rewrite_selector(e, d, bytes, pc);
+	if (d->mem.seg == SEG_GS && !(d->attr & INSN_RIPREL && d->attr & INSN_NOADDR))
+		return rewrite_prefixed(e, d, bytes, pc);
 	if (d->attr & INSN_RIPREL)
 		return rewrite_rip(e, d, bytes, pc);
 	emit_insn(e, bytes, d->len);

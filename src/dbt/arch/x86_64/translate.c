@@ -21,7 +21,7 @@ static void emit_copy(struct build *b, const struct plan_insn *i)
 		return;
 	CHECK(b->nr_windows < BLOCK_WINDOWS_MAX);
 	b->windows[b->nr_windows++] = (struct block_window){(u16)(r.begin - code),
-							    (u16)(r.end - code), r.mask};
+							    (u16)(r.end - code), r.mask, r.moved};
 }
 
 /* The main line. Afterwards insns[] says where each instruction starts. */
