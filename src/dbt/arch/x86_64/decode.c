@@ -440,33 +440,6 @@ static int decode_3dnow(struct insn *insn, struct cursor86 *c)
 	return is_3dnow(insn->opcode) ? 0 : -EBADMSG;
 }
 
-/* One-byte opcodes, 0f opcodes without modrm; all other maps and opcodes have one. */
-static bool has_modrm(unsigned int table, u8 op)
-{
-	static const u8 one[32] = {
-		[0x00 / 8] = 0x0f, [0x08 / 8] = 0x0f, [0x10 / 8] = 0x0f, [0x18 / 8] = 0x0f,
-		[0x20 / 8] = 0x0f, [0x28 / 8] = 0x0f, [0x30 / 8] = 0x0f, [0x38 / 8] = 0x0f,
-		[0x60 / 8] = 0x08, [0x68 / 8] = 0x0a, [0x80 / 8] = 0xff, [0x88 / 8] = 0xff,
-		[0xc0 / 8] = 0xc3, [0xd0 / 8] = 0x0f, [0xd8 / 8] = 0xff, [0xf0 / 8] = 0xc0,
-		[0xf8 / 8] = 0xc0,
-	};
-	static const u8 two[32] = {
-		[0x00 / 8] = 0x0f, [0x08 / 8] = 0xa0, [0x10 / 8] = 0xff, [0x18 / 8] = 0xff,
-		[0x20 / 8] = 0x0f, [0x28 / 8] = 0xff, [0x40 / 8] = 0xff, [0x48 / 8] = 0xff,
-		[0x50 / 8] = 0xff, [0x58 / 8] = 0xff, [0x60 / 8] = 0xff, [0x68 / 8] = 0xff,
-		[0x70 / 8] = 0x7f, [0x78 / 8] = 0xff, [0x90 / 8] = 0xff, [0x98 / 8] = 0xff,
-		[0xa0 / 8] = 0xf8, [0xa8 / 8] = 0xf8, [0xb0 / 8] = 0xff, [0xb8 / 8] = 0xff,
-		[0xc0 / 8] = 0xff, [0xd0 / 8] = 0xff, [0xd8 / 8] = 0xff, [0xe0 / 8] = 0xff,
-		[0xe8 / 8] = 0xff, [0xf0 / 8] = 0xff, [0xf8 / 8] = 0xff,
-	};
-
-	if (table == T_1)
-		return one[op / 8] & (1 << (op % 8));
-	if (table == T_0F)
-		return two[op / 8] & (1 << (op % 8));
-	return table != T_V1 || op != 0x77;
-}
-
 /* The payload of VEX (c4, c5), XOP (8f) or EVEX (62) at c->at. Returns the table or an error. */
 static int decode_vex(struct insn *insn, struct cursor86 *c, u8 first)
 {
@@ -683,7 +656,7 @@ int insn_decode(struct insn *insn, const u8 *p, size_t n)
 	first = insn_first[table][insn->opcode];
 	if (!first)
 		return -EBADMSG;
-	if (has_modrm(table, insn->opcode)) {
+	if (insn_has_modrm((u32)table, insn->opcode)) {
 		if (!have(&c, 1))
 			return short_of_bytes(&c);
 		insn->attr |= INSN_MODRM;

@@ -148,6 +148,7 @@ enum insn_special {
 #define INSN_PREFETCH BIT(17)
 #define INSN_NOTRACK  BIT(18) /* 3e on an indirect branch */
 #define INSN_MEM_COND BIT(19) /* may access less than mem_read/mem_write says: masks, cmov, bt */
+#define INSN_BRIEF    BIT(20) /* insn_scan() filled it */
 
 /* Flags, with their bits in the register; the masks below use them. */
 #define FL_CF    0x001
@@ -246,6 +247,16 @@ struct insn {
  * An instruction that this CPU lacks decodes all the same: executing it says #UD.
  */
 must_check int insn_decode(struct insn *insn, const u8 *p, size_t n);
+
+/*
+ * The same, much faster, for most of what programs execute: @p has INSN_MAX bytes that may be read. Fills of
+ * *insn no more than len, map, enc, opcode, modrm (0 if there is none), cf, special, cond, fl_read,
+ * fl_written, imm of branches, mem.seg, and of attr INSN_RIPREL, INSN_BRANCH, INSN_COND; attr has
+ * INSN_BRIEF. 0: ask insn_decode(); so for everything that is special or not an instruction, for control flow
+ * but jmp, jcc, call and ret without prefixes, for GS, and where an operand's address is a part of the
+ * instruction or has 32 bits.
+ */
+must_check int insn_scan(struct insn *insn, const u8 *p);
 
 /* Target of CF_JMP, CF_JCC, CF_LOOP, CF_CALL, CF_XBEGIN when the instruction is at @pc. */
 static inline u64 insn_target(const struct insn *insn, u64 pc)

@@ -131,6 +131,76 @@ def parse(tokens):
     return match, eff
 
 
+# The tables that insn_scan() knows: all but XOP and EVEX.
+SCANNED = 7
+COND = [0x800, 0x1, 0x40, 0x41, 0x80, 0x4, 0x880, 0x8C0]
+
+
+def shape(eff, op):
+    """What insn_scan() has to know of an effect, or None if only insn_decode() can tell."""
+    attr = eff["attr"].split(" | ")
+    fix, imm = eff.get("fix", "FIX_NONE"), eff.get("imm", "IMM_NONE")
+    if "cf" in eff or eff.get("special", "SP_ENDBR") != "SP_ENDBR":
+        return None
+    if fix not in ("FIX_NONE", "FIX_LEA", "FIX_NOP90", "FIX_LEAVE", "FIX_SHIFT_I", "FIX_SHIFT_C"):
+        return None
+    if imm not in ("IMM_NONE", "IMM_IB", "IMM_UB", "IMM_IZ", "IMM_IV"):
+        return None
+    if {"X_STRING", "X_CRREG", "X_F64", "INSN_VSIB"} & set(attr):
+        return None
+    read, written = int(eff["fl_r"], 16), int(eff["fl_w"], 16)
+    if "X_CC" in attr:
+        read |= COND[(op & 15) >> 1]
+    if fix == "FIX_SHIFT_C":
+        written = 0  # the count may be 0
+    bits = ["SCAN_VVVV"] if "X_VVVV" in attr else []
+    if fix == "FIX_SHIFT_I":
+        operand = eff.get("reg") or eff.get("rm")
+        if operand.startswith("SZ_B1 "):
+            return None
+        bits.append("SCAN_SHIFT")
+    return f"{{{read:#x}, {written:#x}, {imm}, {' | '.join(bits) or '0'}}}"
+
+
+def matches(m, vex, pp, mod, reg):
+    """Whether a row matches these whatever the rest is: yes, no, or None, it depends."""
+    if not (m["pp"] >> pp & 1 and m["mod"] >> mod & 1 and m["reg"] >> reg & 1):
+        return False
+    lengths = 3 if vex else 1
+    if not (m["l"] & lengths and m["w"]):
+        return False
+    return True if m["l"] & lengths == lengths and m["w"] == 3 and (m["rm"] == 0xFF or not mod) else None
+
+
+def scan_cell(ms, order, key, at):
+    for m, e in ms:
+        hit = matches(m, key[0] >= 4, *at)
+        if hit:
+            return shape(order[e], key[1])
+        if hit is None:
+            return None
+    return None
+
+
+def write_scan(f, table, order):
+    shapes, classes, index = {None: 0}, {}, {}
+    cells = [(pp, mod, reg) for pp in range(4) for mod in range(2) for reg in range(8)]
+    for key, ms in sorted(table.items()):
+        if key[0] < SCANNED:
+            of = tuple(shapes.setdefault(scan_cell(ms, order, key, at), len(shapes)) for at in cells)
+            index[key] = classes.setdefault(of, len(classes))
+    f.write("\nconst struct insn_shape insn_shapes[] = {\n")
+    f.writelines(f"\t{s or '{0}'},\n" for s in shapes)
+    f.write("};\n\nconst u8 insn_scan_cells[][64] = {\n")
+    f.writelines("\t{" + ", ".join(map(str, c)) + "},\n" for c in classes)
+    f.write(f"}};\n\nconst u8 insn_scan_class[{SCANNED}][256] = {{\n")
+    none = classes.get((0,) * 64)
+    for m in range(SCANNED):
+        f.write("\t{" + ", ".join(str(index.get((m, op), none)) for op in range(256)) + "},\n")
+    f.write("};\n")
+    assert none is not None and len(shapes) < 256 and len(classes) < 256
+
+
 def main(out_path, *lists):
     table, effects, order = {}, {}, []
     for path in lists:
@@ -175,6 +245,7 @@ def main(out_path, *lists):
             if any(cells):
                 f.write(f"\t[{m}] = {{" + ", ".join(map(str, cells)) + "},\n")
         f.write("};\n")
+        write_scan(f, table, order)
 
 
 main(*sys.argv[1:])

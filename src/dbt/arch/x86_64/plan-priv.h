@@ -18,7 +18,7 @@ enum plan_role {
 };
 
 struct plan_insn {
-	struct insn d;
+	struct insn d; /* INSN_BRIEF where that says enough */
 	u64 pc;
 	u8 bytes[INSN_MAX + 1];
 	u8 class; /* enum insn_class */
@@ -37,7 +37,7 @@ struct plan {
 	u16 next_live;    /* FL_ARITH bits that matter there */
 	bool checked;     /* the bytes have to be compared before each execution */
 	bool undecodable; /* what is at next_pc is no instruction */
-	u8 bad[INSN_MAX]; /* its bytes */
+	u8 bad[INSN_MAX + 1]; /* its bytes */
 	u8 bad_len;
 };
 

@@ -17,11 +17,14 @@
 #define LOOKAHEAD    12 /* instructions */
 #define WINDOW       128
 
-/* Guest bytes read ahead: never across a page, because a page may have to be protected first. */
+/*
+ * Guest bytes read ahead: never across a page, because a page may have to be protected first. There is room
+ * behind them for an instruction to be looked at as if it were whole.
+ */
 struct window {
 	u64 pc;
 	u32 len;
-	u8 bytes[WINDOW];
+	u8 bytes[WINDOW + INSN_MAX + 1];
 };
 
 static struct window window; /* like all of the translator's work, under the lock */
@@ -82,45 +85,76 @@ static enum page_use plan_use_page(struct plan *plan, u64 pc, bool may_protect)
 	return use;
 }
 
-static u32 fetch(u8 *to, u64 pc, u32 len)
+/* The bytes at @pc; *@len of them, up to an instruction's, are the guest's, and all may be read. */
+static const u8 *fetch(u64 pc, u32 *len)
 {
 	u64 page_end = (pc | (PAGE_SIZE - 1)) + 1;
+	u32 n = pc + INSN_MAX > page_end ? (u32)(page_end - pc) : INSN_MAX;
 
-	if (pc + len > page_end)
-		len = (u32)(page_end - pc);
-	if (pc < window.pc || pc + len > window.pc + window.len) {
-		u64 n = min_u64(WINDOW, page_end - pc);
-
+	if (pc < window.pc || pc + n > window.pc + window.len) {
 		window.pc = pc;
-		window.len = (u32)dbt_fetch(window.bytes, pc, n);
-		if (len > window.len)
-			len = window.len;
+		window.len = (u32)dbt_fetch(window.bytes, pc, min_u64(WINDOW, page_end - pc));
+		if (n > window.len)
+			n = window.len;
 	}
-	memcpy(to, window.bytes + (pc - window.pc), len);
+	*len = n;
+	return window.bytes + (pc - window.pc);
+}
+
+/* @to has room for one byte more. */
+static void copy_insn(u8 *to, const u8 *from)
+{
+	__builtin_memcpy(to, from, 8);
+	__builtin_memcpy(to + 8, from + 8, 8);
+}
+
+/* The instruction at @pc runs into the next page, or is none. *@fault as for plan_decode(). */
+static int decode_across(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, bool may_protect,
+			 u64 *fault)
+{
+	u8 whole[INSN_MAX + 1] = {0};
+	u32 n, more;
+	int len;
+
+	copy_insn(whole, fetch(pc, &n));
+	len = insn_decode(d, whole, n);
+	if (len == -ENODATA && ((pc + n) & (PAGE_SIZE - 1)) == 0) {
+		if (plan->nr_insns == 0 && page_use(pc + n, may_protect) == USE_CHECKED)
+			plan->checked = true;
+		if (plan_use_page(plan, pc + n, may_protect) == USE_YES || plan->checked) {
+			const u8 *rest = fetch(pc + n, &more);
+
+			more = more < INSN_MAX - n ? more : INSN_MAX - n;
+			memcpy(whole + n, rest, more);
+			n += more;
+			len = insn_decode(d, whole, n);
+		}
+	}
+	if (len == -ENODATA)
+		*fault = pc + n;
+	copy_insn(bytes, whole);
 	return len;
 }
 
 /*
  * Decodes the instruction at @pc, whose page is in the plan. -ENODATA: it runs into a page that cannot
- * be used; *fault is that page's first byte.
+ * be used; *fault is that page's first byte. *@d may be brief (insn_scan).
  */
 static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, bool may_protect,
 		       u64 *fault)
 {
-	u32 n = fetch(bytes, pc, INSN_MAX);
-	int len = insn_decode(d, bytes, n);
+	const u8 *p;
+	u32 n;
+	int len;
 
-	if (len == -ENODATA && ((pc + n) & (PAGE_SIZE - 1)) == 0) {
-		if (plan->nr_insns == 0 && page_use(pc + n, may_protect) == USE_CHECKED)
-			plan->checked = true;
-		if (plan_use_page(plan, pc + n, may_protect) == USE_YES || plan->checked) {
-			n += fetch(bytes + n, pc + n, INSN_MAX - n);
-			len = insn_decode(d, bytes, n);
-		}
+	p = fetch(pc, &n);
+	if (n == INSN_MAX) {
+		copy_insn(bytes, p);
+		/* Blocks that are checked end at stores, which a brief look does not show. */
+		len = plan->checked ? 0 : insn_scan(d, p);
+		return len ? len : insn_decode(d, p, n);
 	}
-	if (len == -ENODATA)
-		*fault = pc + n;
-	return len;
+	return decode_across(plan, pc, d, bytes, may_protect, fault);
 }
 
 /*
@@ -156,7 +190,7 @@ static u16 look_ahead(struct plan *plan, u64 pc, struct seen *seen)
 {
 	u16 pending = FL_ARITH, live = 0;
 	struct insn d;
-	u8 bytes[INSN_MAX];
+	u8 bytes[INSN_MAX + 1];
 	u64 fault;
 
 	for (u32 i = 0; i < LOOKAHEAD; i++) {
@@ -335,7 +369,7 @@ static bool stores(const struct insn *d)
 
 static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 {
-	u32 branches = 0;
+	u32 branches = 0, bad;
 
 	frag_begin(plan, pc, 0);
 	for (;;) {
@@ -354,7 +388,8 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 			return plan->nr_insns || frag->flags ? 0 : -EFAULT;
 		if (len < 0) {
 			plan->undecodable = true;
-			plan->bad_len = (u8)fetch(plan->bad, pc, INSN_MAX);
+			copy_insn(plan->bad, fetch(pc, &bad));
+			plan->bad_len = (u8)bad;
 			return 0;
 		}
 		i->pc = pc;

@@ -14,9 +14,20 @@ static void *keep(const void *from, u64 size)
 
 static void emit_copy(struct build *b, const struct plan_insn *i)
 {
-	struct rewritten r = rewrite_insn(&b->e, &i->d, i->bytes, i->pc);
 	const u8 *code = code_at(b->block->code);
+	const struct insn *d = &i->d;
+	struct rewritten r;
+	struct insn full;
 
+	if (d->attr & INSN_BRIEF) {
+		if (!(d->attr & INSN_RIPREL)) {
+			emit_insn(&b->e, i->bytes, d->len);
+			return;
+		}
+		CHECK(insn_decode(&full, i->bytes, INSN_MAX) == d->len);
+		d = &full;
+	}
+	r = rewrite_insn(&b->e, d, i->bytes, i->pc);
 	if (!r.mask)
 		return;
 	CHECK(b->nr_windows < BLOCK_WINDOWS_MAX);
