@@ -123,7 +123,8 @@ enum wire_op {
 	WIRE_OP_POLL = 6,
 	/* arg0 1: enable, 0: disable what this thread opened [PRC-01] */
 	WIRE_OP_PRCTL = 7,
-	/* a descriptor is sent before; ret 0: out0..out2 as of OPEN; -ENOENT: not a perf fd */
+	/* a descriptor is sent before; ret 0: out0..out2 as of OPEN; 1: out0 is a number of
+	 * WIRE_OP_SYSCTL; -ENOENT: neither */
 	WIRE_OP_LOOKUP = 8,
 	/* arg0 clone flags, arg1 the meter of the task about to be made. ret: a token. A process (no
 	 * CLONE_THREAD): one fd, the child's end of its own socket, on which it says HELLO; the parent
@@ -141,12 +142,17 @@ enum wire_op {
 	WIRE_OP_VIEW = 14,
 	/* tasks may have moved to other cgroups: the caller has written to a cgroup's file */
 	WIRE_OP_CGROUPS = 15,
+	/* arg0 WIRE_SYSCTL_OPEN: data is the path, as shown, of a file that is about to be opened for
+	 * writing: ret its number, or -EACCES. Else arg0 that number, arg1 the offset, data what is
+	 * written: ret bytes taken. */
+	WIRE_OP_SYSCTL = 16,
 	WIRE_OP_COUNT
 };
 
-#define WIRE_NO_EVENT  0ull    /* group_fd -1 */
-#define WIRE_BAD_EVENT (~0ull) /* a descriptor that is no perf fd: EBADF */
-#define WIRE_NO_METER  (~0u)   /* nowhere in the tree */
+#define WIRE_NO_EVENT    0ull    /* group_fd -1 */
+#define WIRE_BAD_EVENT   (~0ull) /* a descriptor that is no perf fd: EBADF */
+#define WIRE_NO_METER    (~0u)   /* nowhere in the tree */
+#define WIRE_SYSCTL_OPEN (~0ull)
 
 enum wire_attr_flags {
 	WIRE_ATTR_TAIL = 1,  /* a byte beyond what is sent and below attr.size is not zero */

@@ -133,6 +133,8 @@ static bool on_fd(struct thread *t, u64 nr, long *ret)
 	default: break;
 	}
 
+	if (perf_sysctl(t, nr, ret))
+		return true;
 	/* The rest is only for perf descriptors. */
 	switch (nr) {
 	case __NR_read:
@@ -177,6 +179,7 @@ static int path_arg(u64 nr)
 {
 	switch (nr) {
 	case __NR_open:
+	case __NR_creat:
 	case __NR_stat:
 	case __NR_lstat:
 	case __NR_access:
@@ -211,6 +214,10 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 	for (u32 i = 0; i < 6; i++)
 		a[i] = guest_arg(t, i);
 	if (perf_view_path(t, path, out)) {
+		const char *shown = out + str_len(t->proc->perf->view->root);
+
+		if (perf_sysctl_open(t, nr, a, out, shown, ret))
+			return true;
 		a[n] = (u64)out;
 		*ret = call_kernel_with(t, nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 		return true;

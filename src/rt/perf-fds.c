@@ -58,8 +58,10 @@ static void look_up(struct thread *t, int fd, struct perf_fd *e)
 	struct wire_slot *sl = wire_begin(t);
 
 	if (sl) {
-		if (!wire_send_fd(t, sl, fd) && !wire_call(t, sl, WIRE_OP_LOOKUP)) {
-			found.kind = PERF_FD_EVENT;
+		long ret = wire_send_fd(t, sl, fd) ? -1 : wire_call(t, sl, WIRE_OP_LOOKUP);
+
+		if (ret >= 0) {
+			found.kind = ret ? PERF_FD_SYSCTL : PERF_FD_EVENT;
 			found.handle = sl->out[0];
 			found.card = (u16)sl->out[1];
 		}
@@ -69,8 +71,7 @@ static void look_up(struct thread *t, int fd, struct perf_fd *e)
 	(void)e;
 }
 
-/* NULL: not a perf event. */
-struct perf_fd *perf_fd_find(struct thread *t, int fd)
+struct perf_fd *perf_fd_known(struct thread *t, int fd)
 {
 	struct perf_fd *e = perf_fd_slot(t->proc->perf, fd, false);
 
@@ -78,7 +79,15 @@ struct perf_fd *perf_fd_find(struct thread *t, int fd)
 		return NULL;
 	if (e->kind == PERF_FD_MAYBE)
 		look_up(t, fd, e);
-	return e->kind == PERF_FD_EVENT ? e : NULL;
+	return e->kind == PERF_FD_NONE ? NULL : e;
+}
+
+/* NULL: not a perf event. */
+struct perf_fd *perf_fd_find(struct thread *t, int fd)
+{
+	struct perf_fd *e = perf_fd_known(t, fd);
+
+	return e && e->kind == PERF_FD_EVENT ? e : NULL;
 }
 
 /* @from was copied to @to, whatever that was. */

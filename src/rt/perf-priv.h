@@ -11,6 +11,8 @@ void perf_fd_copied(struct thread *t, int from, int to);
 void perf_fd_closed(struct thread *t, int fd);
 void perf_fd_closed_range(struct thread *t, u32 first, u32 last);
 void perf_fd_received(struct thread *t, int fd);
+/* What is known of @fd, after asking; NULL: nothing special. */
+struct perf_fd *perf_fd_known(struct thread *t, int fd);
 void perf_restore_fds(struct thread *t, const u64 *fds);
 
 /* perf-open.c */
@@ -19,6 +21,11 @@ u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words);
 
 /* perf-view.c */
 u64 perf_own_count(struct thread *t, enum meter_quantity q);
+
+/* perf-sysctl.c: true with the answer in *@ret if it is about a setting */
+bool perf_sysctl_open(struct thread *t, u64 nr, const u64 a[6], const char *path, const char *shown,
+		      long *ret);
+bool perf_sysctl(struct thread *t, u64 nr, long *ret);
 
 /* perf-map.c */
 bool perf_mremap(struct thread *t, long *ret);

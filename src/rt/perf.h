@@ -24,6 +24,7 @@ enum perf_fd_kind {
 	PERF_FD_NONE,  /* not a perf event */
 	PERF_FD_MAYBE, /* received from somewhere: the session knows */
 	PERF_FD_EVENT,
+	PERF_FD_SYSCTL, /* a setting, open for writing: `handle` is its number */
 };
 
 struct perf_fd {

@@ -217,8 +217,12 @@ s64 op_lookup(struct call *c)
 {
 	struct carrier *ca = c->fd_in < 0 ? NULL : carrier_by_fd(c->s, c->fd_in);
 
-	if (!ca)
-		return -ENOENT;
+	if (!ca) {
+		s64 setting = c->fd_in < 0 ? -ENOENT : sysctl_by_fd(c->s, c->fd_in);
+
+		c->out[0] = (u64)setting;
+		return setting < 0 ? setting : 1;
+	}
 	describe(c, ca);
 	return 0;
 }

@@ -117,6 +117,7 @@ static s64 op_cgroups(struct call *c)
 	return 0;
 }
 
+s64 op_sysctl(struct call *c);
 s64 op_open(struct call *c);
 s64 op_read(struct call *c);
 s64 op_ioctl(struct call *c);
@@ -139,7 +140,7 @@ void op_dispatch(struct call *c)
 		[WIRE_OP_FORK] = {op_fork, true},       [WIRE_OP_UNFORK] = {op_unfork, true},
 		[WIRE_OP_EXIT] = {op_exit, true},       [WIRE_OP_PING] = {op_ping, false},
 		[WIRE_OP_HANGUP] = {op_hangup, false},  [WIRE_OP_VIEW] = {op_view, false},
-		[WIRE_OP_CGROUPS] = {op_cgroups, true},
+		[WIRE_OP_CGROUPS] = {op_cgroups, true}, [WIRE_OP_SYSCTL] = {op_sysctl, false},
 	};
 
 	bool frozen;

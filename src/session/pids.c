@@ -223,6 +223,13 @@ static bool ids_read(pid_t pid, s32 tid, const char *key, struct ids *ids)
 		       4;
 }
 
+u32 cred_euid(pid_t pid, s32 tid)
+{
+	struct ids ids;
+
+	return ids_read(pid, tid, "Uid", &ids) ? ids.effective : ~0u;
+}
+
 /*
  * ptrace's rule with real credentials: the same ids all over and a dumpable target, or CAP_SYS_PTRACE.
  * Dumpable shows in who owns the target's files in /proc.

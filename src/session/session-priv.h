@@ -267,6 +267,8 @@ struct pid_inside {
 bool pid_inside(s32 tid, struct pid_inside *in);
 /* Has process @pid the file of @fd open? True where that cannot be looked at. */
 bool pid_has_file(pid_t pid, int fd);
+/* ~0u: not known */
+u32 cred_euid(pid_t pid, s32 tid);
 bool cred_capable(pid_t pid, s32 tid, enum core_cap cap);
 bool cred_may_access(struct thread *who, struct thread *target, enum core_access access);
 
@@ -327,5 +329,14 @@ void wide_place(struct thread *th);
 /* view.c: the files that guests see; view_make() does nothing if they are there */
 int must_check view_make(struct session *s, char *why, size_t len);
 void view_remove(struct session *s);
+/* The file @path, as shown, says @text from now on. */
+void view_change(struct session *s, const char *path, const char *text);
+
+/*
+ * sysctl.c: the settings. Show gives the @index'th one's path and, in @text, its value; NULL: no more.
+ * By fd: which one, or -ENOENT.
+ */
+const char *sysctl_show(struct session *s, u32 index, char *text, size_t size);
+s64 sysctl_by_fd(struct session *s, int fd);
 
 #endif

@@ -30,7 +30,13 @@ struct emit {
 	int err;
 };
 
-static int write_file(const char *dir, const char *name, const char *text)
+/* Only root writes to settings, as in the kernel; nobody is to be told otherwise by the mode. */
+static mode_t settings_mode(void)
+{
+	return geteuid() ? 0444 : 0644;
+}
+
+static int write_file(const char *dir, const char *name, const char *text, mode_t mode)
 {
 	char path[512];
 	size_t len = strlen(text);
@@ -38,7 +44,7 @@ static int write_file(const char *dir, const char *name, const char *text)
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
 		return -ENAMETOOLONG;
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return -errno;
 	if (write(fd, text, len) != (ssize_t)len)
@@ -63,7 +69,8 @@ static void emit_file(void *arg, const char *path, const char *text)
 			return;
 		}
 	}
-	e->err = write_file(e->dir, path, text);
+	e->err = write_file(e->dir, path, text,
+			    strcmp(path, "perf_event_mux_interval_ms") ? 0444 : settings_mode());
 }
 
 static int make_device(struct session *s, struct pmu *pmu)
@@ -103,28 +110,29 @@ static int link_host_devices(struct session *s)
 
 static int make_sysctls(struct session *s)
 {
-	const struct core_sysctl *sys = core_sysctl(s->core);
-	const struct {
-		const char *name;
-		s64 value;
-	} files[] = {
-		{"perf_event_paranoid", sys->paranoid},
-		{"perf_event_max_sample_rate", sys->max_sample_rate},
-		{"perf_cpu_time_max_percent", sys->cpu_time_max_percent},
-		{"perf_event_max_stack", sys->max_stack},
-		{"perf_event_max_contexts_per_stack", sys->max_contexts_per_stack},
-		{"perf_event_mlock_kb", sys->mlock_kb},
-		{"nmi_watchdog", 0},
-	};
-	char dir[300], text[32];
+	const char *path;
+	char text[32];
 	int err = 0;
 
-	snprintf(dir, sizeof(dir), "%s/proc/sys/kernel", s->root);
-	for (size_t i = 0; i < ARRAY_SIZE(files) && !err; i++) {
-		snprintf(text, sizeof(text), "%lld\n", (long long)files[i].value);
-		err = write_file(dir, files[i].name, text);
-	}
+	for (u32 i = 0; !err && (path = sysctl_show(s, i, text, sizeof(text))); i++)
+		err = write_file(s->root, path, text, settings_mode());
 	return err;
+}
+
+void view_change(struct session *s, const char *path, const char *text)
+{
+	size_t len = strlen(text);
+	char name[512];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s%s", s->root, path);
+	fd = open(name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return; /* nobody has looked, and who looks later will see it */
+	/* In this order no reader finds the file empty. */
+	if (pwrite(fd, text, len, 0) != (ssize_t)len || ftruncate(fd, (off_t)len))
+		unlink(name);
+	close(fd);
 }
 
 static int make_dirs(struct session *s)
