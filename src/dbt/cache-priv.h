@@ -191,11 +191,9 @@ struct dbt_block {
 	u16 flags;
 };
 
-#define BLOCK_DEAD       BIT(0) /* in no map; whoever is inside goes on to its next exit */
-#define BLOCK_CHECKED    BIT(1) /* never linked to, in no table; dispatch compares the bytes */
-#define BLOCK_FLAGS_LIVE BIT(2) /* the arithmetic flags matter at its head */
-
-#define BLOCK_FALLS BIT(3) /* control may get past its last instruction */
+#define BLOCK_DEAD    BIT(0) /* in no map; whoever is inside goes on to its next exit */
+#define BLOCK_CHECKED BIT(1) /* never linked to, in no table; dispatch compares the bytes */
+#define BLOCK_FALLS   BIT(2) /* control may get past its last instruction */
 
 struct exec_range {
 	u64 start, end;

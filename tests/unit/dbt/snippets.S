@@ -137,6 +137,16 @@ fn snip_table
 	pop	r13
 	pop	r12
 	ret
+	/* To rdi with the flags of rsi - rdx, by a jump or by a call */
+fn snip_to
+	test	sil, 4
+	jz	1f
+	cmp	rsi, rdx
+	call	rdi
+	ret
+1:	cmp	rsi, rdx
+	jmp	rdi
+
 t0:	lea	rax, [rdi + 1]
 	ret
 t1:	imul	rax, rdi, 77

@@ -10,7 +10,7 @@
 
 u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
 u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_fault(u64 *p), snip_gs(u64 *p);
-u64 snip_longjmp(void), snip_vector(u64 n, u64 step);
+u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_to(void *to, u64 a, u64 b);
 extern char snip_fault_at[];
 
 static struct guest *guest(void)
@@ -252,6 +252,26 @@ TEST(code_may_change_what_it_is_about_to_execute)
 	memcpy(p, code, sizeof(code));
 	for (u32 i = 0; i < 50; i++)
 		EXPECT_EQ(guest_call(guest(), p, i, 0, 0), i);
+}
+
+/* The lookup of an indirect branch's target must not cost flags, whatever it finds on the way. */
+TEST(flags_survive_indirect_branches)
+{
+	/* One defines the flags before it reads them, and the other does not; they are as far apart as the
+	 * numbers of a lookup table repeat. */
+	static const u8 dead[] = {0x29, 0xc0, 0xc3}; /* sub eax, eax; ret */
+	static const u8 live[] = {0xb8, 0,    0,    0,   0,
+				  0x0f, 0x92, 0xc0, 0xc3}; /* mov eax, 0; setb al; ret */
+	u8 *p = test_code(512 << 10, 0), *q = p + (256 << 10);
+
+	memcpy(p, dead, sizeof(dead));
+	memcpy(q, live, sizeof(live));
+	for (u32 i = 0; i < 4; i++) {
+		EXPECT_EQ(guest_call(guest(), snip_to, (u64)p, 3, 3), 0);
+		EXPECT_EQ(guest_call(guest(), snip_to, (u64)q, 3, 5), 1);
+		EXPECT_EQ(guest_call(guest(), snip_to, (u64)p, 3, 3), 0);
+		EXPECT_EQ(guest_call(guest(), snip_to, (u64)q, 5, 3), 0);
+	}
 }
 
 TEST(removed_code_does_not_run)

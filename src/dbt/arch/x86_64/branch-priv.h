@@ -50,10 +50,10 @@ struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
 void emit_count(struct emit *e, const struct weight *w, u16 live);
 
 /*
- * An entry of @table for guest @pc: what lookups jump to. @live: flags that matter at @pc. The code
- * after it has all registers in place. Its struct is filled but for block.
+ * An entry of @table for guest @pc: what lookups jump to. It touches no flags. The code after it has all
+ * registers in place. Its struct is filled but for block.
  */
-struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc, u16 live);
+struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc);
 
 /* What a block begins with when native calls enter it. */
 void emit_call_entry(struct emit *e);

@@ -141,7 +141,7 @@ void emit_call_entry(struct emit *e)
 	emit_push_gs(e, GS(ret_to));
 }
 
-struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc, u16 live)
+struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc)
 {
 	struct dbt_entry *entry = meta_alloc(sizeof(*entry));
 	u8 *over;
@@ -157,22 +157,17 @@ struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc, u16
 	}
 	emit_call_entry(e);
 	entry->code = emit_at(e);
-	if (!live) {
-		entry->word = cold_word(pc);
-		emit_rip_op(e, 0x3b, REG_RAX, entry->word); /* cmp rax, [pc] */
-		emit_align_rel(e, 2);
-		emit2(e, 0x0f, 0x85); /* jne */
-		emit_rel_to(e, cache.miss_code[table]);
-		entry->link = emit_at(e) - 4;
-	} else {
-		entry->word = cold_word(-pc);
-		emit_rip_op(e, 0x8b, REG_RCX, entry->word); /* mov rcx, [-pc] */
-		emit4(e, 0x48, 0x8d, 0x0c, 0x01);           /* lea rcx, [rcx + rax] */
-		emit2(e, 0xe3, 0);                          /* jrcxz */
-		over = e->p;
-		entry->link = emit_jmp_patchable(e, cache.miss_code[table]);
-		over[-1] = (u8)(e->p - over);
-	}
+	/*
+	 * Without flags, though they be dead at @pc: whoever is on the way to another pc of the same slot
+	 * comes by here too, and there they may be live.
+	 */
+	entry->word = cold_word(-pc);
+	emit_rip_op(e, 0x8b, REG_RCX, entry->word); /* mov rcx, [-pc] */
+	emit4(e, 0x48, 0x8d, 0x0c, 0x01);           /* lea rcx, [rcx + rax] */
+	emit2(e, 0xe3, 0);                          /* jrcxz */
+	over = e->p;
+	entry->link = emit_jmp_patchable(e, cache.miss_code[table]);
+	over[-1] = (u8)(e->p - over);
 	emit_unspill(e, REG_RAX);
 	emit_unspill(e, REG_RCX);
 	return entry;
@@ -414,7 +409,7 @@ static void emit_push_word(struct emit *e, u64 v)
 /* Where the native call returns to, for guest @pc; then goes on there. */
 static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 {
-	struct dbt_entry *entry = emit_entry(&b->e, TABLE_RET, pc, plan_live(&b->plan, index));
+	struct dbt_entry *entry = emit_entry(&b->e, TABLE_RET, pc);
 
 	entry->call = call;
 	entry->block = b->block;

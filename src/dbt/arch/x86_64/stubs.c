@@ -145,7 +145,7 @@ struct dbt_entry *arch_entry(struct dbt_block *b, enum entry_table table)
 		return NULL;
 	}
 	e.p = code_at(cache.hot);
-	entry = emit_entry(&e, table, b->pc, b->flags & BLOCK_FLAGS_LIVE ? FL_ARITH : 0);
+	entry = emit_entry(&e, table, b->pc);
 	emit_jmp(&e, b->code);
 	cache.hot = emit_at(&e);
 	entry->block = b;

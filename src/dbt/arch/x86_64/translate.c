@@ -105,7 +105,6 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 	struct build *b = &build;
 	struct plan *plan = &b->plan;
 	struct dbt_block *block;
-	u16 live;
 
 	if (plan_build(plan, pc, fault))
 		return NULL;
@@ -122,9 +121,6 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 	cache.hot = (u32)ALIGN_UP(cache.hot, 16);
 	block->start = cache.hot;
 	b->e.p = code_at(cache.hot);
-	live = plan_live(plan, 0);
-	if (live)
-		block->flags |= BLOCK_FLAGS_LIVE;
 	if (plan->checked) {
 		block->flags |= BLOCK_CHECKED;
 		save_bytes(block, plan);
@@ -132,7 +128,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 		block->call_entry = emit_at(&b->e);
 		emit_call_entry(&b->e);
 	} else if (why == EXIT_MISS) {
-		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc, live);
+		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc);
 	}
 	block->code = emit_at(&b->e);
 	emit_insns(b);
