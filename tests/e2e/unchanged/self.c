@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	static int data = 1, bss;
 	char path[64], *heap = malloc(100);
 	struct stat a, b;
-	int objects = 0, fd;
+	int objects = 0, named[2], fd;
 	Elf64_Ehdr e;
 	pid_t pid;
 
@@ -180,13 +180,15 @@ int main(int argc, char **argv)
 		SAY("%d tasks", n);
 	}
 	/* A child is seen by its parent as it would be. */
+	pipe(named);
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_NAME, "the child");
+		write(named[1], "x", 1);
 		pause();
 		_exit(0);
 	}
-	usleep(100000);
+	HOLDS(read(named[0], path, 1) == 1);
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	SAY("child's comm %s", slurp(path));
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
