@@ -11,6 +11,7 @@
 
 #include <linux/errno.h>
 
+#include "dbt/arch/x86_64/flags-priv.h"
 #include "sys/string.h"
 
 #define BRANCHES_MAX 4  /* basic blocks in a superblock, but for those behind elided jumps */
@@ -200,7 +201,7 @@ static u16 look_ahead(struct plan *plan, u64 pc, struct seen *seen)
 		see_page(seen, pc);
 		see_page(seen, pc + d.len - 1);
 		live |= d.fl_read & pending;
-		pending &= (u16)~d.fl_written;
+		pending &= (u16)~flags_set(&d);
 		if (!pending)
 			return live;
 		switch (d.cf) {
@@ -448,7 +449,7 @@ static void plan_liveness(struct plan *plan)
 
 		switch (i->role) {
 		case ROLE_COPY:
-			live = (live & (u16)~d->fl_written) | (d->fl_read & FL_ARITH);
+			live = (live & (u16)~flags_set(d)) | (d->fl_read & FL_ARITH);
 			if (d->special == SP_PUSHF)
 				live = FL_ARITH;
 			break;

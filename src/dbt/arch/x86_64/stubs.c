@@ -1,5 +1,6 @@
 /* The cache's own code: returns, miss paths, the way in through an entry, entries made after their block. */
 #include "dbt/arch/x86_64/branch-priv.h"
+#include "dbt/arch/x86_64/flags-priv.h"
 #include "dbt/arch/x86_64/offsets-priv.h"
 
 _Static_assert(offsetof(struct dbt_thread, regs.gpr) == T_GPR, "enter.S");
@@ -80,8 +81,10 @@ void arch_init(void)
 {
 	struct emit e;
 
-	if (cache.epoch == 1)
+	if (cache.epoch == 1) {
+		flags_init();
 		cache.fixed_tables = cache.flags & DBT_BASELINE || !has_fast_pext();
+	}
 	cache.index_shift[TABLE_JUMP] = cache.fixed_tables ? 0 : 2;
 	cache.index_shift[TABLE_RET] = cache.fixed_tables ? 0 : 3;
 	/* Small exit numbers are the misses'. */

@@ -1,0 +1,106 @@
+/*
+ * Flags that the SDM calls undefined after an instruction. A CPU does one of two things: AF after `test` is
+ * set to something, or left as it was. Where it is set, what it was before is dead, and that matters:
+ * `test` is what most conditional branches follow. So the CPU is asked, once, about the frequent ones.
+ */
+#include "dbt/arch/x86_64/flags-priv.h"
+
+enum kind {
+	KIND_LOGIC, /* and, or, xor, test: AF */
+	KIND_SHIFT, /* shl, shr, sar by a constant: AF, and OF if that is not 1 */
+	KIND_MUL,   /* mul, imul: all but CF and OF */
+	KINDS,
+	KIND_NONE = KINDS,
+};
+
+static u16 sets[KINDS]; /* undefined flags that are known to be set */
+
+/* The flags after @op on rax = @a and rdx = @b; the stack pointer keeps off the red zone. */
+#define FLAGS_AFTER(op, a, b, before)                                                \
+	({                                                                           \
+		u64 a_ = (a), b_ = (b), f_ = (before);                               \
+		__asm__ volatile("lea -128(%%rsp), %%rsp\n\tpush %2\n\tpopfq\n\t" op \
+				 "\n\tpushfq\n\tpop %2\n\tlea 128(%%rsp), %%rsp"     \
+				 : "+a"(a_), "+d"(b_), "+r"(f_)                      \
+				 :                                                   \
+				 : "cc", "memory");                                  \
+		(u16) f_;                                                            \
+	})
+
+#define CLEAR 0x202ull
+
+#define ASK(kind, op)                                                                             \
+	for (u32 i_ = 0; i_ < ARRAY_SIZE(values); i_++)                                           \
+	sets[kind] &=                                                                             \
+		(u16) ~(FLAGS_AFTER(op, values[i_], values[ARRAY_SIZE(values) - 1 - i_], CLEAR) ^ \
+			FLAGS_AFTER(op, values[i_], values[ARRAY_SIZE(values) - 1 - i_],          \
+				    CLEAR | FL_ARITH))
+
+void flags_init(void)
+{
+	static const u64 values[] = {0, ~0ull, 0x8000000080008081, 0x7ffe123400ff5678};
+
+	sets[KIND_LOGIC] = FL_AF;
+	sets[KIND_SHIFT] = FL_AF | FL_OF;
+	sets[KIND_MUL] = FL_SF | FL_ZF | FL_AF | FL_PF;
+	ASK(KIND_LOGIC, "test %%rdx, %%rax");
+	ASK(KIND_LOGIC, "and %%edx, %%eax");
+	ASK(KIND_LOGIC, "or %%dl, %%al");
+	ASK(KIND_LOGIC, "xor %%rdx, %%rax");
+	ASK(KIND_SHIFT, "shl $1, %%rax");
+	ASK(KIND_SHIFT, "shl $5, %%eax");
+	ASK(KIND_SHIFT, "shr $1, %%eax");
+	ASK(KIND_SHIFT, "shr $7, %%rax");
+	ASK(KIND_SHIFT, "sar $1, %%rax");
+	ASK(KIND_SHIFT, "sar $3, %%eax");
+	ASK(KIND_MUL, "imul %%rdx, %%rax");
+	ASK(KIND_MUL, "imul $77, %%edx, %%eax");
+	ASK(KIND_MUL, "mul %%rdx");
+}
+
+static enum kind kind_of(const struct insn *d)
+{
+	u8 field = d->modrm >> 3 & 7;
+
+	if (d->enc != ENC_LEGACY)
+		return KIND_NONE;
+	if (d->map == MAP_0F)
+		return d->opcode == 0xaf ? KIND_MUL : KIND_NONE;
+	if (d->map != MAP_1)
+		return KIND_NONE;
+	switch (d->opcode) {
+	case 0x08 ... 0x0d:
+	case 0x20 ... 0x25:
+	case 0x30 ... 0x35:
+	case 0x84:
+	case 0x85:
+	case 0xa8:
+	case 0xa9: return KIND_LOGIC;
+	case 0x80:
+	case 0x81:
+	case 0x83: return field == 1 || field == 4 || field == 6 ? KIND_LOGIC : KIND_NONE;
+	case 0xc0:
+	case 0xc1:
+	case 0xd0:
+	case 0xd1: return field >= 4 ? KIND_SHIFT : KIND_NONE;
+	case 0x69:
+	case 0x6b: return KIND_MUL;
+	case 0xf6:
+	case 0xf7:
+		if (field <= 1)
+			return KIND_LOGIC;
+		return field == 4 || field == 5 ? KIND_MUL : KIND_NONE;
+	default: return KIND_NONE;
+	}
+}
+
+u16 flags_set(const struct insn *d)
+{
+	enum kind kind;
+
+	/* Without CF the shift is by nothing, or by more than was asked about. */
+	if (!(d->fl_written & FL_CF) || d->fl_written == FL_ARITH)
+		return d->fl_written;
+	kind = kind_of(d);
+	return kind == KIND_NONE ? d->fl_written : d->fl_written | sets[kind];
+}
