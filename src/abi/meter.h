@@ -50,15 +50,16 @@ struct meter {
 	u32 pid;                    /* thread group id, in the pid namespace of the thread */
 	u32 tid;
 	u32 ppid;
-	u64 start;      /* CLOCK_MONOTONIC ns when the thread took the page */
-	u64 end;        /* when it left; 0 while it runs or if it was killed */
-	u32 exit_code;  /* as wait(2) encodes it, once the thread's process left by exit(2) */
-	u32 exited;     /* exit_code is valid */
-	u32 execs;      /* how many programs the process has become before this one */
-	u32 watch;      /* the session's: enum wire_watch, what it wants to be told; see wire.h */
-	u64 cpu_time;   /* CLOCK_THREAD_CPUTIME_ID at its end, if it was watched */
-	char comm[16];  /* of the thread, as PR_GET_NAME says */
-	char exe[2048]; /* what /proc/PID/exe must say: of the first thread; "" in others */
+	u64 start;        /* CLOCK_MONOTONIC ns when the thread took the page */
+	u64 end;          /* when it left; 0 while it runs or if it was killed */
+	u32 exit_code;    /* as wait(2) encodes it, once the thread's process left by exit(2) */
+	u32 exited;       /* exit_code is valid */
+	u32 execs;        /* how many programs the process has become before this one */
+	u32 watch;        /* the session's: enum wire_watch, what it wants to be told; see wire.h */
+	u64 cpu_time;     /* CLOCK_THREAD_CPUTIME_ID at its end, if it was watched */
+	u64 own_switches; /* context switches within calls to the session: not the program's */
+	char comm[16];    /* of the thread, as PR_GET_NAME says */
+	char exe[2048];   /* what /proc/PID/exe must say: of the first thread; "" in others */
 
 	u32 folding; /* odd while hits are being moved into the lanes, when a new owner comes */
 	u32 classes; /* how many classes are in use; weights below are set before that says so */

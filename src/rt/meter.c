@@ -113,6 +113,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 		for (u32 q = 0; q < METER_QUANTITIES; q++)
 			m->base[q] = meter_sum(m, q);
 		m->start = now_ns();
+		m->own_switches = 0;
 	}
 	m->pid = (u32)sys_getpid();
 	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);

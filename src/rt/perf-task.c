@@ -97,7 +97,6 @@ void perf_forked(struct thread *t, const struct perf_fork *f)
 	}
 	p->nr_maps = 0;
 	t->perf_token = 0;
-	t->perf_slept = 0;
 	if (f->sock >= 0)
 		wire_hello_child(t, f->sock);
 }

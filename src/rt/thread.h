@@ -107,8 +107,8 @@ struct thread {
 
 	/* The wire (rt/wire.h): the slot of its last call, what the session calls it until then. */
 	u32 perf_slot, perf_token;
-	s32 perf_sock;  /* of a process in shared memory: its own socket until it has said HELLO */
-	u64 perf_slept; /* its calls that slept */
+	s32 perf_sock; /* of a process in shared memory: its own socket until it has said HELLO */
+	u64 perf_switches; /* context switches when the call under way began */
 
 	struct fixed fixed;
 

@@ -66,6 +66,22 @@ static u32 current_cpu(void)
 	return cpu;
 }
 
+/* Context switches of the calling thread since it was made. */
+static u64 switches(void)
+{
+	u64 usage[18]; /* struct rusage: ru_nvcsw and ru_nivcsw are its last */
+
+	return sys_failed(raw_call2(__NR_getrusage, 1 /* RUSAGE_THREAD */, (long)usage))
+		       ? 0
+		       : usage[16] + usage[17];
+}
+
+/* What happened since @before happened on our account. */
+static void own_switches(struct thread *t, u64 before)
+{
+	dbt_meter(&t->dbt)->own_switches += switches() - before;
+}
+
 static int send(int sock, const void *bytes, size_t len, int fd)
 {
 	struct sys_iovec iov = {(void *)bytes, len};
@@ -224,7 +240,10 @@ bool wire_connect(struct thread *t)
 
 void wire_hello_exec(struct thread *t)
 {
+	u64 before = switches();
+
 	(void)connect_as(t, WIRE_HELLO_EXEC);
+	own_switches(t, before);
 }
 
 void wire_forked(struct wire *w, int sock)
@@ -246,8 +265,11 @@ void wire_forked(struct wire *w, int sock)
 void wire_hello_child(struct thread *t, int sock)
 {
 	struct wire *w = &t->proc->perf->wire;
+	u64 before = switches();
+	bool welcome = !w->dead && hello(t, w, sock, -1, WIRE_HELLO_CHILD);
 
-	if (w->dead || !hello(t, w, sock, -1, WIRE_HELLO_CHILD)) {
+	own_switches(t, before);
+	if (!welcome) {
 		w->dead = true;
 		if (w->sock < 0)
 			sys_close(sock);
@@ -267,6 +289,7 @@ struct wire_slot *wire_begin(struct thread *t)
 	struct wire_slot *sl;
 	u64 free, bit;
 
+	t->perf_switches = switches();
 	if (!wire_connect(t))
 		return NULL;
 	for (;;) {
@@ -286,7 +309,7 @@ struct wire_slot *wire_begin(struct thread *t)
 	sl->tid = (s32)t->tid;
 	sl->meter = t->meter;
 	sl->token = t->perf_token;
-	sl->slept = t->perf_slept;
+	sl->switches = t->perf_switches - dbt_meter(&t->dbt)->own_switches;
 	sl->len = 0;
 	memset(sl->arg, 0, sizeof(sl->arg));
 	return sl;
@@ -321,7 +344,6 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 	struct wire_kick kick = {.what = WIRE_KICK_CALL, .slot = t->perf_slot};
 	struct sys_iovec iov = {&kick, sizeof(kick)};
 	const struct message again = {.iov = &iov, .iov_len = 1};
-	bool slept = false;
 	long ret;
 
 	if (__atomic_load_n(&sl->awake, __ATOMIC_RELAXED)) {
@@ -349,9 +371,7 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 			/* Should somebody who shares our memory have spoilt `awake`, this wakes the session. */
 			raw_call3(__NR_sendmsg, sock_of(w), (long)&again, NO_SIGNAL | NO_WAIT);
 		}
-		slept |= ret != -EAGAIN;
 	}
-	t->perf_slept += slept;
 	return true;
 }
 
@@ -424,6 +444,7 @@ void wire_end(struct thread *t, struct wire_slot *sl)
 {
 	struct wire *w = &t->proc->perf->wire;
 
+	own_switches(t, t->perf_switches);
 	/* A request that was never answered keeps its slot: the session may yet write there. */
 	if (!w->dead) {
 		__atomic_store_n(&sl->word, WIRE_IDLE, __ATOMIC_RELEASE);

@@ -133,49 +133,6 @@ static u64 schedstat(struct thread *th)
 	return read_number(th, "schedstat", NULL, 0, &ns) ? ns : 0;
 }
 
-/* Called when someone else than the thread itself takes an interest, and for inherited events. */
-void clock_attach(struct thread *th)
-{
-	u64 value, enabled;
-
-	if (!th->tid)
-		thread_learn_tid(th);
-	if (th->clock_tried || !th->tid || th->proc == th->proc->s->self_proc)
-		return;
-	th->clock_tried = true;
-	clock_told(th, schedstat(th));
-	if (software_mode() < 0)
-		return;
-	th->clock_fd = open_software(th->tid, PERF_COUNT_SW_DUMMY,
-				     software_mode() > 0 ? SW_USER : SW_ALL);
-	if (!read_event(th->clock_fd, &value, &enabled))
-		enabled = 0;
-	th->clock_offset = th->cpu_time - enabled;
-	for (u32 what = 0; what < SOURCE_MAX; what++)
-		if (th->sw_wanted & BIT(what) && th->sw_fd[what] < 0)
-			th->sw_fd[what] = open_software(th->tid, what % 16, what / 16);
-}
-
-/* CPU time of @th, ns. Who is in a call has just said it; of others it is asked once an operation. */
-u64 clock_read(struct thread *th)
-{
-	struct session *s = th->proc->s;
-	u64 value, enabled;
-
-	if (s->call && s->call->thread == th)
-		return th->cpu_time;
-	if (s->frozen && th->clock_instant == s->instant)
-		return th->cpu_time;
-	th->clock_instant = s->instant;
-	if (!th->clock_tried)
-		clock_attach(th);
-	if (read_event(th->clock_fd, &value, &enabled))
-		clock_told(th, th->clock_offset + enabled);
-	else
-		clock_told(th, schedstat(th));
-	return th->cpu_time;
-}
-
 /*
  * Software counts come from the kernel's own event, opened when the count is first wanted, so that
  * they outlive the thread; where we are denied the kernel's part, from /proc. Only differences matter
@@ -212,6 +169,68 @@ static u64 from_proc(struct thread *th, u32 config, u64 last)
 	return last;
 }
 
+/* The kernel's event, since it outlives the thread, and how many switches there were before it. */
+static void open_switches(struct thread *th)
+{
+	int *fd = &th->sw_fd[PERF_COUNT_SW_CONTEXT_SWITCHES];
+	u64 before, after, enabled;
+
+	*fd = open_software(th->tid, PERF_COUNT_SW_CONTEXT_SWITCHES, SW_ALL);
+	for (int tries = 0; tries < 100 && read_event(*fd, &before, &enabled); tries++) {
+		th->switches_base = from_proc(th, PERF_COUNT_SW_CONTEXT_SWITCHES, 0) - before;
+		if (read_event(*fd, &after, &enabled) && after == before)
+			break;
+	}
+}
+
+/* Called when someone else than the thread itself takes an interest, and for inherited events. */
+void clock_attach(struct thread *th)
+{
+	u64 value, enabled;
+
+	if (!th->tid)
+		thread_learn_tid(th);
+	if (th->clock_tried || !th->tid || th->proc == th->proc->s->self_proc)
+		return;
+	th->clock_tried = true;
+	clock_told(th, schedstat(th));
+	if (software_mode() < 0)
+		return;
+	th->clock_fd = open_software(th->tid, PERF_COUNT_SW_DUMMY,
+				     software_mode() > 0 ? SW_USER : SW_ALL);
+	if (!read_event(th->clock_fd, &value, &enabled))
+		enabled = 0;
+	th->clock_offset = th->cpu_time - enabled;
+	for (u32 what = 0; what < SOURCE_MAX; what++) {
+		if (!(th->sw_wanted & BIT(what)) || th->sw_fd[what] >= 0)
+			continue;
+		if (what == PERF_COUNT_SW_CONTEXT_SWITCHES)
+			open_switches(th);
+		else
+			th->sw_fd[what] = open_software(th->tid, what % 16, what / 16);
+	}
+}
+
+/* CPU time of @th, ns. Who is in a call has just said it; of others it is asked once an operation. */
+u64 clock_read(struct thread *th)
+{
+	struct session *s = th->proc->s;
+	u64 value, enabled;
+
+	if (s->call && s->call->thread == th)
+		return th->cpu_time;
+	if (s->frozen && th->clock_instant == s->instant)
+		return th->cpu_time;
+	th->clock_instant = s->instant;
+	if (!th->clock_tried)
+		clock_attach(th);
+	if (read_event(th->clock_fd, &value, &enabled))
+		clock_told(th, th->clock_offset + enabled);
+	else
+		clock_told(th, schedstat(th));
+	return th->cpu_time;
+}
+
 /*
  * By mode only faults: switches and migrations happen in the kernel, which counts none of them for
  * an event that excludes it, although the thread was switched.
@@ -231,6 +250,29 @@ u64 software_have(void)
 	return have;
 }
 
+/*
+ * Context switches of the program: those of the thread without those on account of its calls to us. A
+ * thread that is in a call has said them. From outside they are the kernel's number less what the
+ * runtime has noted, which may lag by one while the thread is in a call.
+ */
+static u64 program_switches(struct thread *th, u64 last)
+{
+	const struct call *c = th->proc->s->call;
+	const struct meter *m = thread_meter(th);
+	int *fd = &th->sw_fd[PERF_COUNT_SW_CONTEXT_SWITCHES];
+	u64 own = m ? __atomic_load_n(&m->own_switches, __ATOMIC_RELAXED) : 0, now, enabled;
+
+	if (*fd < 0 && software_mode() == 0)
+		open_switches(th);
+	if (c && c->thread == th)
+		return th->switches;
+	if (read_event(*fd, &now, &enabled))
+		now += th->switches_base;
+	else
+		now = from_proc(th, PERF_COUNT_SW_CONTEXT_SWITCHES, last + own);
+	return now - min_u64(now, own);
+}
+
 u64 software_read(void *ctx, struct task *task, u32 what)
 {
 	struct thread *th = task_host(task);
@@ -248,10 +290,10 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 		return 0;
 	}
 	last = th->sw_last[what];
-	if (!(th->sw_wanted & BIT(what)) && config == PERF_COUNT_SW_CONTEXT_SWITCHES)
-		th->slept_before = th->slept;
 	th->sw_wanted |= BIT(what);
-	if (software_mode() == 0 || mode != SW_ALL) {
+	if (config == PERF_COUNT_SW_CONTEXT_SWITCHES) {
+		now = program_switches(th, last);
+	} else if (software_mode() == 0 || mode != SW_ALL) {
 		if (th->sw_fd[what] < 0)
 			th->sw_fd[what] = open_software(th->tid, config, mode);
 		if (!read_event(th->sw_fd[what], &now, &enabled))
@@ -259,9 +301,6 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 	} else {
 		now = from_proc(th, config, last);
 	}
-	/* A round trip that slept is a switch of ours, not of the program's. */
-	if (config == PERF_COUNT_SW_CONTEXT_SWITCHES)
-		now -= min_u64(now, th->slept - th->slept_before);
 	if (now > last)
 		th->sw_last[what] = now;
 	return th->sw_last[what];

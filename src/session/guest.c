@@ -89,7 +89,7 @@ struct wire_slot *proc_slot(struct proc *p, u32 slot)
 	return (struct wire_slot *)((u8 *)p->page + WIRE_SLOT_OFF(slot));
 }
 
-static struct meter *thread_meter(const struct thread *th)
+struct meter *thread_meter(const struct thread *th)
 {
 	if (th->meter >= METER_TREE_SLOTS)
 		return NULL;

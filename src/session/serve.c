@@ -155,7 +155,7 @@ void serve_slot(struct proc *p, u32 slot)
 		struct thread *th = c->thread;
 
 		clock_told(th, __atomic_load_n(&sl->cpu_time, __ATOMIC_RELAXED));
-		th->slept = __atomic_load_n(&sl->slept, __ATOMIC_RELAXED);
+		th->switches = __atomic_load_n(&sl->switches, __ATOMIC_RELAXED);
 		s->call = c;
 		c->ret = thread_need_task(th);
 		if (!c->ret) {

@@ -86,9 +86,9 @@ struct thread {
 	bool clock_tried;
 	int sw_fd[SOURCE_MAX]; /* by SW_WHAT(): kernel events for software counts, or -1 */
 	u64 sw_last[SOURCE_MAX];
-	u64 slept;        /* round trips that slept, as the guest says */
-	u64 slept_before; /* the same when its switches were first looked at */
-	u64 sw_wanted;    /* bit per SW_WHAT() that somebody reads */
+	u64 switches; /* context switches of the program before its last call, as the guest says */
+	u64 switches_base; /* those of the thread that the kernel's event has not counted */
+	u64 sw_wanted;     /* bit per SW_WHAT() that somebody reads */
 };
 
 struct card_state {
@@ -215,6 +215,8 @@ bool must_check session_freeze(struct session *s);
 void session_thaw(struct session *s, bool frozen);
 /* What @th has counted in the meter it has now. */
 u64 thread_sum(struct thread *th, enum meter_quantity q);
+/* NULL: it has none. Written by its thread at any time. */
+struct meter *thread_meter(const struct thread *th);
 
 /* door.c: sockets and first contacts */
 int must_check door_open(struct session *s, int *guest_end);

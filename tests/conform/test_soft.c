@@ -243,6 +243,37 @@ CONFORM(devices)
 		  first_number("/sys/bus/event_source/devices/breakpoint/type"), 5);
 }
 
+/* What a read costs is nobody's switch, however it is answered; a sleep is one. */
+CONFORM(switches_of_reads)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_CONTEXT_SWITCHES);
+	u64 v[2], before;
+	int fd;
+
+	/* Counted in all modes; so asked for by who may. */
+	if (!capable() && paranoid() > 1 && !virtual_world()) {
+		skip_row("SW-03", "reads among context switches", "needs kernel mode");
+		return;
+	}
+	attr.exclude_kernel = virtual_world();
+	attr.read_format = PERF_FORMAT_GROUP;
+	attr.disabled = 0;
+	fd = (int)ev_self(attr);
+	NEED(fd >= 0 && ev_read(fd, v, 16) == 16);
+	before = v[1];
+	for (int i = 0; i < 400; i++)
+		NEED(ev_read(fd, v, 16) == 16);
+	CHECK_ROW("SW-03", v[1] - before < 200, "400 reads are not 400 switches", "%lu",
+		  v[1] - before);
+	before = v[1];
+	for (int i = 0; i < 40; i++) {
+		sleep_ms(1);
+		NEED(ev_read(fd, v, 16) == 16);
+	}
+	CHECK_ROW("SW-03", v[1] - before >= 40 && v[1] - before < 80,
+		  "40 sleeps with reads between them are 40 switches", "%lu", v[1] - before);
+}
+
 static pthread_barrier_t barrier;
 static pid_t thread_tid;
 
