@@ -34,12 +34,20 @@ bool fd_is_own(s64 fd)
 	return false;
 }
 
+/* Newer than the headers that we build with. */
+#define __NR_cachestat_ 451
+#ifndef __NR_fchmodat2
+#define __NR_fchmodat2 452
+#endif
+
 /* What calls take as descriptors: the arguments they are in, bit by bit; where a path follows it is DIR. */
 #define FIRST  BIT(0)
 #define SECOND BIT(1)
 #define THIRD  BIT(2)
+#define FOURTH BIT(3)
 #define FIFTH  BIT(4)
-#define DIR    BIT(6)
+#define DIR    BIT(6) /* first argument, path in the second */
+#define DIR2   BIT(7) /* third argument, path in the fourth */
 
 static const u8 takes[] = {
 	[__NR_read] = FIRST,
@@ -121,17 +129,59 @@ static const u8 takes[] = {
 	[__NR_utimensat] = DIR,
 	[__NR_execveat] = DIR,
 	[__NR_name_to_handle_at] = DIR,
+	[__NR_renameat] = DIR | DIR2,
+	[__NR_renameat2] = DIR | DIR2,
+	[__NR_linkat] = DIR | DIR2,
+	[__NR_fchmodat2] = DIR,
+	[__NR_open_tree] = DIR,
+	[__NR_mount_setattr] = DIR,
+	[__NR_move_mount] = DIR | DIR2,
+	[__NR_fspick] = DIR,
+	[__NR_open_by_handle_at] = FIRST,
+	[__NR_inotify_add_watch] = FIRST,
+	[__NR_inotify_rm_watch] = FIRST,
+	[__NR_fanotify_mark] = FIRST | FOURTH,
+	[__NR_timerfd_settime] = FIRST,
+	[__NR_timerfd_gettime] = FIRST,
+	[__NR_mq_timedsend] = FIRST,
+	[__NR_mq_timedreceive] = FIRST,
+	[__NR_mq_notify] = FIRST,
+	[__NR_mq_getsetattr] = FIRST,
+	[__NR_finit_module] = FIRST,
+	[__NR_setns] = FIRST,
+	[__NR_pidfd_send_signal] = FIRST,
+	[__NR_pidfd_getfd] = FIRST,
+	[__NR_process_madvise] = FIRST,
+	[__NR_process_mrelease] = FIRST,
+	[__NR_io_uring_enter] = FIRST,
+	[__NR_io_uring_register] = FIRST,
+	[__NR_fsconfig] = FIRST,
+	[__NR_fsmount] = FIRST,
+	[__NR_quotactl_fd] = FIRST,
+	[__NR_landlock_add_rule] = FIRST,
+	[__NR_landlock_restrict_self] = FIRST,
+	[__NR_cachestat_] = FIRST,
 };
+
+/* Argument @n is one of ours, and the path in the next one relative to it. */
+static bool dir_hidden(struct thread *t, u32 n)
+{
+	char c;
+
+	return fd_is_own((int)guest_arg(t, n)) &&
+	       !(!guest_read(&c, guest_arg(t, n + 1), 1) && c == '/');
+}
 
 bool fd_hidden(struct thread *t, u64 nr)
 {
 	u32 bits = nr < ARRAY_SIZE(takes) ? takes[nr] : 0;
-	char c;
 
-	if (bits & DIR)
-		/* An absolute path is nobody's relative. */
-		return fd_is_own((int)guest_arg(t, 0)) &&
-		       !(!guest_read(&c, guest_arg(t, 1), 1) && c == '/');
+	if (bits & (DIR | DIR2))
+		return dir_hidden(t, 0) || (bits & DIR2 && dir_hidden(t, 2));
+	if (nr == __NR_symlinkat)
+		return dir_hidden(t, 1);
+	if (nr == __NR_sendmsg || nr == __NR_sendmmsg)
+		return fd_is_own((int)guest_arg(t, 0)) || fd_sends_hidden(t, nr);
 	if (nr == __NR_mmap && guest_arg(t, 3) & MAP_ANONYMOUS)
 		return false;
 	for (; bits; bits &= bits - 1)
@@ -145,6 +195,9 @@ static long limits(struct rlimit64 *new, struct rlimit64 *old)
 	return raw_call4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)new, (long)old);
 }
 
+/* A limit that ours lie above, if they may: what copying the table up to there costs a fork is little. */
+#define ABOVE_LIMIT_MAX 4096
+
 /* A copy of @fd at the best number, not close-on-exec; or -errno. */
 static long move_high(int fd)
 {
@@ -153,7 +206,7 @@ static long move_high(int fd)
 
 	if (limits(NULL, &was))
 		return -EINVAL;
-	if (was.rlim_cur <= 1024 && was.rlim_cur + FD_OWN < was.rlim_max) {
+	if (was.rlim_cur <= ABOVE_LIMIT_MAX && was.rlim_cur + FD_OWN < was.rlim_max) {
 		/* Just above what the guest may use. */
 		raised = was;
 		raised.rlim_cur += FD_OWN + 64;
@@ -181,7 +234,8 @@ int fd_adopt(enum fd_own which, int fd)
 
 	own[which] = fd;
 	/* An inherited one that is where we would put it stays. */
-	if (!limits(NULL, &lim) && (u64)fd + FD_OWN + 64 >= min_u64(lim.rlim_cur, 1024))
+	if (!limits(NULL, &lim) &&
+	    (u64)fd + FD_OWN + 64 >= (lim.rlim_cur <= ABOVE_LIMIT_MAX ? lim.rlim_cur : 1024))
 		return fd;
 	to = move_high(fd);
 	if (to >= 0) {

@@ -3,8 +3,8 @@
  * guest's reach: a call about one answers EBADF, close_range goes around them, dup2 onto one makes it
  * move, and they are not listed in /proc/self/fd.
  *
- * They live above the guest's RLIMIT_NOFILE where the hard limit allows, else as high as it allows
- * below 1024, since the cost of fork follows the highest descriptor. They are not close-on-exec: the
+ * They live above the guest's RLIMIT_NOFILE if that is moderate and the hard limit allows, else as high as
+ * it allows below 1024, since the cost of fork follows the highest descriptor. They are not close-on-exec: the
  * program's next runtime inherits them.
  */
 #ifndef RT_FD_H
@@ -29,6 +29,9 @@ bool fd_is_own(s64 fd);
 /* Whether the guest's call @nr is about one of ours, which for the guest is not open: EBADF. */
 bool fd_hidden(struct thread *t, u64 nr);
 
+/* Whether sendmsg or sendmmsg hands over one of ours (SCM_RIGHTS). */
+bool fd_sends_hidden(struct thread *t, u64 nr);
+
 /* Sets close-on-exec on all of ours, or takes it off. */
 void fd_cloexec(bool on);
 
@@ -42,5 +45,8 @@ long fd_memfd(const char *name, u32 flags);
 long guest_close_range(struct thread *t);
 long guest_dup2(struct thread *t);
 long guest_getdents64(struct thread *t);
+/* With ppoll and pselect6. */
+long guest_poll(struct thread *t);
+long guest_select(struct thread *t);
 
 #endif

@@ -21,6 +21,7 @@ enum view {
 	VIEW_MAPS,
 	VIEW_SMAPS,
 	VIEW_STATUS,
+	VIEW_HIDDEN, /* one of our descriptors, below fd or fdinfo: not there */
 };
 
 /* A file below /proc/PID or /proc/PID/task/TID. */
@@ -73,6 +74,15 @@ static bool parse(struct thread *t, const char *path, struct subject *s)
 			return false;
 		path += 5 + n + 1;
 	}
+	if (str_starts(path, "fd/") || str_starts(path, "fdinfo/")) {
+		path += path[2] == '/' ? 3 : 7;
+		n = str_u64(path, 10, &pid);
+		if (!n || (path[n] && path[n] != '/') || s->pid != t->proc->pid ||
+		    !fd_is_own((s64)pid))
+			return false;
+		s->view = VIEW_HIDDEN;
+		return true;
+	}
 	for (u32 i = 0; i < ARRAY_SIZE(names); i++) {
 		if (!str_eq(path, names[i].name))
 			continue;
@@ -92,6 +102,10 @@ static bool resolve(int dir, char *path)
 	long n;
 	bool hit = false;
 
+	if (str_starts(path, "/dev/fd/")) {
+		str_put(full, sizeof(full), path + 8);
+		return fmt(path, CONTROL_PATH, "/proc/self/fd/%s", full) > 0;
+	}
 	if (path[0] == '/')
 		return str_starts(path, "/proc/");
 	base = str_rchr(path, '/');
@@ -310,6 +324,7 @@ long guest_open(struct thread *t)
 	    !parse(t, path, &s))
 		return call_kernel(t);
 	switch (s.view) {
+	case VIEW_HIDDEN: return -ENOENT;
 	case VIEW_EXE:
 		if (flags & (O_NOFOLLOW | O_PATH) || !exe_of(t, s.pid, exe))
 			break;
@@ -340,31 +355,40 @@ long guest_readlink(struct thread *t)
 	size_t len;
 
 	if (guest_string(path, guest_arg(t, at ? 1 : 0), sizeof(path)) < 0 || !resolve(dir, path) ||
-	    !parse(t, path, &s) || s.view != VIEW_EXE || (int)size <= 0 || !exe_of(t, s.pid, exe))
+	    !parse(t, path, &s))
+		return call_kernel(t);
+	if (s.view == VIEW_HIDDEN)
+		return -ENOENT;
+	if (s.view != VIEW_EXE || (int)size <= 0 || !exe_of(t, s.pid, exe))
 		return call_kernel(t);
 	len = min_u64(str_len(exe), size);
 	return guest_write(t, buf, exe, len) ? -EFAULT : (long)len;
 }
 
-static long with_path(struct thread *t, u32 n)
+/* stat and its like, whose path is argument @n; @nofollow: they are about a link, not about where it leads. */
+static long with_path(struct thread *t, u32 n, bool nofollow)
 {
 	char path[CONTROL_PATH], exe[CONTROL_PATH];
+	struct subject s = {0};
 	u64 a[6];
 
 	for (u32 i = 0; i < 6; i++)
 		a[i] = guest_arg(t, i);
-	if (guest_string(path, a[n], 7) == -ENAMETOOLONG && str_starts(path, "/proc/") &&
-	    guest_string(path, a[n], sizeof(path)) > 0 && proc_view_path(t, path, exe))
-		a[n] = (u64)exe;
+	if (guest_string(path, a[n], 7) == -ENAMETOOLONG &&
+	    (str_starts(path, "/proc/") || str_starts(path, "/dev/fd")) &&
+	    guest_string(path, a[n], sizeof(path)) > 0 && resolve(AT_FDCWD, path) &&
+	    parse(t, path, &s)) {
+		if (s.view == VIEW_HIDDEN)
+			return -ENOENT;
+		if (s.view == VIEW_EXE && !nofollow && exe_of(t, s.pid, exe))
+			a[n] = (u64)exe;
+	}
 	return call_kernel_with(t, t->dbt.regs.gpr[DBT_RAX], a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 long guest_path_first(struct thread *t)
 {
-	/* lstat is about the link itself. */
-	if (t->dbt.regs.gpr[DBT_RAX] == __NR_lstat)
-		return call_kernel(t);
-	return with_path(t, 0);
+	return with_path(t, 0, t->dbt.regs.gpr[DBT_RAX] == __NR_lstat);
 }
 
 long guest_path_second(struct thread *t)
@@ -372,7 +396,5 @@ long guest_path_second(struct thread *t)
 	u64 nr = t->dbt.regs.gpr[DBT_RAX];
 	u64 flags = nr == __NR_statx ? guest_arg(t, 2) : guest_arg(t, 3);
 
-	if (nr != __NR_faccessat && flags & AT_SYMLINK_NOFOLLOW)
-		return call_kernel(t);
-	return with_path(t, 1);
+	return with_path(t, 1, nr != __NR_faccessat && flags & AT_SYMLINK_NOFOLLOW);
 }

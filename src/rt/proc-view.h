@@ -20,6 +20,5 @@ long guest_readlink(struct thread *t); /* and readlinkat */
 long guest_path_first(struct thread *t);
 long guest_path_second(struct thread *t);
 /* read-like calls: see syscall.c. */
-long guest_read_call(struct thread *t);
 
 #endif

@@ -76,7 +76,7 @@ static bool outranks(u32 a, u32 b)
 	return (s32)(a & SECCOMP_RET_ACTION_FULL) < (s32)(b & SECCOMP_RET_ACTION_FULL);
 }
 
-static void raise_sigsys(struct thread *t, u64 nr, u32 ret_data)
+static void raise_sigsys(struct thread *t, u32 arch, u64 nr, u32 ret_data)
 {
 	siginfo_t info;
 
@@ -86,24 +86,26 @@ static void raise_sigsys(struct thread *t, u64 nr, u32 ret_data)
 	info.si_errno = (int)ret_data;
 	info.si_call_addr = (void *)t->dbt.regs.rip;
 	info.si_syscall = (int)nr;
-	info.si_arch = AUDIT_ARCH_X86_64;
+	info.si_arch = arch;
 	signal_raise(t, &info, 0, 0, 0);
 }
 
-static bool strict_allows(u64 nr)
+static bool strict_allows(u32 arch, u64 nr)
 {
+	if (arch == AUDIT_ARCH_I386)
+		return nr == 3 || nr == 4 || nr == 1 || nr == 119; /* read write exit sigreturn */
 	return nr == __NR_read || nr == __NR_write || nr == __NR_exit || nr == __NR_rt_sigreturn;
 }
 
 /* Dies of SIGSYS, or SIGKILL for the strict mode, whatever the dispositions are. */
-static void kill_guest(struct thread *t, u64 nr, u32 ret_data, bool process)
+static void kill_guest(struct thread *t, u32 arch, u64 nr, u32 ret_data, bool process)
 {
 	if (process) {
 		lock_acquire(&t->sighand->lock, t->id);
 		memset(&t->sighand->act[SIGSYS], 0, sizeof(t->sighand->act[SIGSYS]));
 		lock_release(&t->sighand->lock, t->id);
 		t->sigmask &= ~SIG(SIGSYS);
-		raise_sigsys(t, nr, ret_data);
+		raise_sigsys(t, arch, nr, ret_data);
 		return;
 	}
 	signal_block_all();
@@ -112,12 +114,13 @@ static void kill_guest(struct thread *t, u64 nr, u32 ret_data, bool process)
 	thread_end(t, SIGSYS, SIGSYS);
 }
 
-bool seccomp_allows(struct thread *t, u64 nr)
+bool seccomp_allows(struct thread *t, u32 arch, u64 nr)
 {
+	static const u8 i386_args[6] = {DBT_RBX, DBT_RCX, DBT_RDX, DBT_RSI, DBT_RDI, DBT_RBP};
 	struct dbt_regs *r = &t->dbt.regs;
 	struct seccomp_data data = {
 		.nr = (int)nr,
-		.arch = AUDIT_ARCH_X86_64,
+		.arch = arch,
 		.instruction_pointer = r->rip,
 	};
 	u32 verdict = SECCOMP_RET_ALLOW;
@@ -125,14 +128,15 @@ bool seccomp_allows(struct thread *t, u64 nr)
 	if (t->proc->filters != t->filters)
 		adopt_shared(t);
 	if (t->seccomp_mode == SECCOMP_MODE_STRICT) {
-		if (strict_allows(nr))
+		if (strict_allows(arch, nr))
 			return true;
 		/* SIGKILL to this thread; strict programs have one. */
 		sys_tgkill(sys_getpid(), sys_gettid(), SIGKILL);
 		return false;
 	}
 	for (u32 i = 0; i < 6; i++)
-		data.args[i] = guest_arg(t, i);
+		data.args[i] = arch == AUDIT_ARCH_I386 ? (u32)r->gpr[i386_args[i]]
+						       : guest_arg(t, i);
 	for (struct seccomp_filter *f = t->filters; f; f = f->older) {
 		u32 v = bpf_run(f->code, f->len, &data);
 
@@ -150,7 +154,7 @@ bool seccomp_allows(struct thread *t, u64 nr)
 	}
 	case SECCOMP_RET_TRAP:
 		/* As the kernel leaves it: rax still holds the number. */
-		raise_sigsys(t, nr, verdict & SECCOMP_RET_DATA);
+		raise_sigsys(t, arch, nr, verdict & SECCOMP_RET_DATA);
 		return false;
 	case SECCOMP_RET_TRACE:
 	case SECCOMP_RET_USER_NOTIF:
@@ -158,10 +162,10 @@ bool seccomp_allows(struct thread *t, u64 nr)
 		r->gpr[DBT_RAX] = (u64)-ENOSYS;
 		return false;
 	case SECCOMP_RET_KILL_THREAD:
-		kill_guest(t, nr, verdict & SECCOMP_RET_DATA,
+		kill_guest(t, arch, nr, verdict & SECCOMP_RET_DATA,
 			   __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 		return false;
-	default: kill_guest(t, nr, verdict & SECCOMP_RET_DATA, true); return false;
+	default: kill_guest(t, arch, nr, verdict & SECCOMP_RET_DATA, true); return false;
 	}
 }
 

@@ -322,6 +322,10 @@ static void settle_guest_call(struct thread *t, struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
 
+	if (sc->rip >= (u64)guest_call80_begin && sc->rip <= (u64)guest_call80_insn) {
+		sc->rip = (u64)guest_call80_redo;
+		return;
+	}
 	if (sc->rip < (u64)guest_call_begin || sc->rip > (u64)guest_call_insn)
 		return;
 	/* Executed once: the kernel left the return address in rcx when it prepared the restart. */
@@ -384,8 +388,8 @@ static void handle_kick(struct thread *t, struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
 
-	if (dbt_recover(&t->dbt, uc) == DBT_IN_RUNTIME && sc->rip == (u64)guest_call_end &&
-	    sc->rax == (u64)-EINTR)
+	if (dbt_recover(&t->dbt, uc) == DBT_IN_RUNTIME && sc->rax == (u64)-EINTR &&
+	    (sc->rip == (u64)guest_call_end || sc->rip == (u64)guest_call80_end))
 		t->call_again = true;
 }
 

@@ -13,10 +13,15 @@
 #include "rt/process.h"
 #include "rt/seccomp.h"
 #include "rt/signal.h"
+#include "rt/syscall-fill.h"
 #include "rt/window.h"
 #include "sys/guest-call.h"
 
+#include <linux/audit.h>
+
 #define CALLS 512u
+
+static long guest_rseq(struct thread *t);
 
 static long (*const table[CALLS])(struct thread *t) = {
 	/* memory */
@@ -37,8 +42,8 @@ static long (*const table[CALLS])(struct thread *t) = {
 	[__NR_rt_sigsuspend] = guest_rt_sigsuspend,
 	[__NR_rt_sigtimedwait] = guest_rt_sigtimedwait,
 	[__NR_sigaltstack] = guest_sigaltstack,
-	[__NR_ppoll] = guest_mask_call,
-	[__NR_pselect6] = guest_mask_call,
+	[__NR_ppoll] = guest_poll,
+	[__NR_pselect6] = guest_select,
 	[__NR_epoll_pwait] = guest_mask_call,
 	[__NR_epoll_pwait2] = guest_mask_call,
 	[__NR_io_pgetevents] = guest_mask_call,
@@ -72,11 +77,10 @@ static long (*const table[CALLS])(struct thread *t) = {
 	[__NR_faccessat] = guest_path_second,
 	[__NR_faccessat2] = guest_path_second,
 	[__NR_statx] = guest_path_second,
-	/* buffers that the kernel fills, where a program reads code into writable code */
-	[__NR_read] = guest_read_call,
-	[__NR_pread64] = guest_read_call,
-	[__NR_recvfrom] = guest_read_call,
-	[__NR_getrandom] = guest_read_call,
+	[__NR_poll] = guest_poll,
+	[__NR_select] = guest_select,
+	/* what cannot be had */
+	[__NR_rseq] = guest_rseq,
 };
 
 long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
@@ -89,8 +93,8 @@ long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 
 		r = guest_call(args, &t->pending_count);
 	} while (unlikely(t->call_again) && !r.redo && r.val == -EINTR && !t->pending_count);
 	/*
-	 * The kernel could not write where translated code was read from. Most calls have done nothing by
-	 * the time they find that out.
+	 * The kernel could not write where translated code was read from. Calls that take something away
+	 * before they find that out are in syscall-fill.c.
 	 */
 	if (unlikely(r.val == -EFAULT) && !r.redo && mm_has_writable_code() &&
 	    dbt_unprotect(&t->dbt, 0, TASK_SIZE))
@@ -104,23 +108,20 @@ long call_kernel(struct thread *t)
 				guest_arg(t, 2), guest_arg(t, 3), guest_arg(t, 4), guest_arg(t, 5));
 }
 
-long guest_read_call(struct thread *t)
+/*
+ * A critical section is known to the kernel by its addresses, and ours are others, so none would ever be
+ * restarted. Without rseq programs use what they use on kernels without it.
+ */
+static long guest_rseq(struct thread *t)
 {
-	u64 nr = t->dbt.regs.gpr[DBT_RAX], at = guest_arg(t, 1), len = guest_arg(t, 2);
-
-	if (mm_has_writable_code()) {
-		if (nr == __NR_getrandom) {
-			at = guest_arg(t, 0);
-			len = guest_arg(t, 1);
-		}
-		if (len && at + len > at)
-			dbt_unprotect(&t->dbt, at, len);
-	}
-	return call_kernel(t);
+	(void)t;
+	return -ENOSYS;
 }
 
 long syscall_answer(struct thread *t, u64 nr)
 {
+	if (unlikely(mm_has_writable_code()))
+		fill_release(t, nr);
 	return nr < CALLS && table[nr] ? table[nr](t) : call_kernel(t);
 }
 
@@ -129,70 +130,45 @@ long syscall_plain(struct thread *t, u64 nr)
 	return unlikely(deterministic) ? deterministic_syscall(t, nr) : syscall_answer(t, nr);
 }
 
-void syscall_run(struct thread *t)
+void syscall_finish(struct thread *t, long ret)
 {
 	struct dbt_regs *r = &t->dbt.regs;
-	u64 nr = r->gpr[DBT_RAX];
-	long ret;
 
-	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) && !seccomp_allows(t, nr))
-		return;
-	if (unlikely(fd_hidden(t, nr)))
-		ret = -EBADF;
-	else if (!t->proc->perf || !perf_syscall(t, nr, &ret))
-		ret = syscall_plain(t, nr);
 	if (ret == CALL_SET)
 		return;
-	if (unlikely(ret == CALL_REDO)) {
-		/*
-		 * Back onto the instruction. A call that the kernel had begun and wants restarted has
-		 * executed it once, and that counts, as it does on the bare kernel.
-		 */
-		r->rip -= 2;
-		if (!t->call_restarts) {
-			dbt_meter(&t->dbt)->count[0][METER_INSTRUCTIONS]--;
-			dbt_meter(&t->dbt)->count[0][METER_BRANCHES]--;
-		}
-		t->call_restarts = false;
+	if (likely(ret != CALL_REDO)) {
+		r->gpr[DBT_RAX] = (u64)ret;
 		return;
 	}
-	r->gpr[DBT_RAX] = (u64)ret;
+	/*
+	 * Back onto the instruction. A call that the kernel had begun and wants restarted has executed it
+	 * once, and that counts, as it does on the bare kernel.
+	 */
+	r->rip -= 2;
+	if (!t->call_restarts) {
+		dbt_meter(&t->dbt)->count[0][METER_INSTRUCTIONS]--;
+		dbt_meter(&t->dbt)->count[0][METER_BRANCHES]--;
+	}
+	t->call_restarts = false;
 }
 
-/*
- * The legacy gate in 64-bit code: the i386 calls that a 64-bit program could mean, by the number of
- * their 64-bit twin. Arguments are 32 bits wide, so pointers reach the low 4 GB only.
- */
-void syscall_int80(struct thread *t)
+long syscall_guest(struct thread *t, u64 nr)
 {
-	static const u16 twin[] = {
-		[1] = __NR_exit,         [2] = __NR_fork,          [3] = __NR_read,
-		[4] = __NR_write,        [5] = __NR_open,          [6] = __NR_close,
-		[19] = __NR_lseek,       [20] = __NR_getpid,       [24] = __NR_getuid,
-		[33] = __NR_access,      [37] = __NR_kill,         [39] = __NR_mkdir,
-		[41] = __NR_dup,         [42] = __NR_pipe,         [45] = __NR_brk,
-		[47] = __NR_getgid,      [49] = __NR_geteuid,      [50] = __NR_getegid,
-		[63] = __NR_dup2,        [64] = __NR_getppid,      [91] = __NR_munmap,
-		[125] = __NR_mprotect,   [158] = __NR_sched_yield, [224] = __NR_gettid,
-		[252] = __NR_exit_group,
-	};
-	static const u8 from[6] = {DBT_RBX, DBT_RCX, DBT_RDX, DBT_RSI, DBT_RDI, DBT_RBP};
-	static const u8 to[6] = {DBT_RDI, DBT_RSI, DBT_RDX, DBT_R10, DBT_R8, DBT_R9};
-	struct dbt_regs *r = &t->dbt.regs, was = *r;
-	u32 nr = (u32)r->gpr[DBT_RAX];
-	u64 rip = r->rip;
+	long ret;
 
-	if (nr >= ARRAY_SIZE(twin) || (!twin[nr] && nr != 3)) {
-		r->gpr[DBT_RAX] = (u64)-ENOSYS;
+	if (unlikely(fd_hidden(t, nr)))
+		return -EBADF;
+	if (t->proc->perf && perf_syscall(t, nr, &ret))
+		return ret;
+	return syscall_plain(t, nr);
+}
+
+void syscall_run(struct thread *t)
+{
+	u64 nr = t->dbt.regs.gpr[DBT_RAX];
+
+	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) &&
+	    !seccomp_allows(t, AUDIT_ARCH_X86_64, nr))
 		return;
-	}
-	for (u32 i = 0; i < 6; i++)
-		r->gpr[to[i]] = (u32)was.gpr[from[i]];
-	r->gpr[DBT_RAX] = twin[nr];
-	syscall_run(t);
-	for (u32 i = 0; i < 16; i++)
-		if (i != DBT_RAX && !(i == DBT_RSP))
-			r->gpr[i] = was.gpr[i];
-	if (r->rip != rip)
-		r->gpr[DBT_RAX] = nr; /* to be made again, which is two bytes as well */
+	syscall_finish(t, syscall_guest(t, nr));
 }

@@ -22,6 +22,11 @@
 void syscall_run(struct thread *t);
 void syscall_int80(struct thread *t);
 
+/* Call @nr, which is in rax, past seccomp: what rax is to be, or a CALL_ value. */
+long syscall_guest(struct thread *t, u64 nr);
+/* Gives the guest its result, or sets it back onto the instruction, which has two bytes. */
+void syscall_finish(struct thread *t, long ret);
+
 /* Call @nr without a look at perf descriptors. */
 long syscall_plain(struct thread *t, u64 nr);
 /* As the table has it, and nothing else. */

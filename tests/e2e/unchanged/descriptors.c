@@ -33,6 +33,70 @@ static void table(const char *when)
 	SAY("%s: %d open:%s", when, n, text);
 }
 
+/* Nor to those that take many descriptors, or name one by a path. */
+static void unopened(int kept)
+{
+	struct pollfd many[100];
+	char path[64], text[64];
+	int pair[2], n = 0;
+	struct stat st;
+
+	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+	for (int fd = 3; fd < 70000; fd++) {
+		struct timeval now = {0, 0};
+		struct pollfd p = {fd, POLLIN, 0};
+		fd_set set;
+
+		if (fd == kept || fd == pair[0] || fd == pair[1])
+			continue;
+		if (poll(&p, 1, 0) != 1 || p.revents != POLLNVAL)
+			SAY("%d can be polled", fd);
+		/* The kernel passes over numbers beyond the size of its table, which is at least this. */
+		if (fd < 64) {
+			FD_ZERO(&set);
+			FD_SET(fd, &set);
+			if (select(fd + 1, NULL, &set, NULL, &now) != -1 || errno != EBADF)
+				SAY("%d can be selected", fd);
+		}
+		if (fd > 4096)
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, text, sizeof(text)) != -1 || lstat(path, &st) != -1 ||
+		    open(path, O_RDONLY) != -1)
+			SAY("%s is there", path);
+		snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+		if (access(path, F_OK) != -1 || stat(path, &st) != -1)
+			SAY("%s is there", path);
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+		if (access(path, F_OK) != -1)
+			SAY("%s is there", path);
+		if (renameat(kept, "/nowhere", fd, "x") != -1 || errno != (fd ? EBADF : 0))
+			n += errno != ENOENT && errno != EBADF;
+		{
+			char control[CMSG_SPACE(sizeof(int))] = "";
+			struct iovec iov = {text, 1};
+			struct msghdr m = {.msg_iov = &iov,
+					   .msg_iovlen = 1,
+					   .msg_control = control,
+					   .msg_controllen = sizeof(control)};
+			struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+			c->cmsg_level = SOL_SOCKET;
+			c->cmsg_type = SCM_RIGHTS;
+			c->cmsg_len = CMSG_LEN(sizeof(int));
+			memcpy(CMSG_DATA(c), &fd, sizeof(int));
+			if (sendmsg(pair[0], &m, 0) != -1 || errno != EBADF)
+				SAY("%d can be sent", fd);
+		}
+	}
+	SAY("odd errors: %d", n);
+	for (int i = 0; i < 100; i++)
+		many[i] = (struct pollfd){i < 50 ? kept : 1000 + i, 0, 0};
+	SAY("poll of many: %d", poll(many, 100, -1));
+	close(pair[0]);
+	close(pair[1]);
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit rl = {64, 64};
@@ -69,6 +133,7 @@ int main(int argc, char **argv)
 		if (openat(fd, "x", O_RDONLY) != -1 || errno != EBADF)
 			SAY("%d is a directory", fd);
 	}
+	unopened(kept);
 	HOLDS(openat(1000000, "/", O_RDONLY) == 4 && close(4) == 0);
 
 	/* Close everything, as daemons do. */

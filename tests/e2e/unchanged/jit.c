@@ -8,6 +8,10 @@
 #include <sched.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <sys/uio.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 typedef int function(int);
@@ -217,6 +221,60 @@ static void flood(void)
 	SAY("flood: %u", sum);
 }
 
+/*
+ * Calls that take something away and put it on a page that code has just been run from: nothing may be lost.
+ */
+static void filled(void)
+{
+	unsigned char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned long sum = 0;
+	int pair[2], status = 0;
+
+	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+	for (int i = 0; i < 12; i++) {
+		struct iovec iov[2] = {{&status, 1}, {p + 100, 3}};
+		struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+		siginfo_t *si = (siginfo_t *)(p + 1024);
+		pid_t pid;
+
+		memcpy(p, "\xb8\x07\x00\x00\x00\xc3", 6);
+		sum += (unsigned long)((int (*)(void))p)();
+		switch (i % 6) {
+		case 0:
+		case 1:
+			TRY("send", write(pair[0], "abcd", 4));
+			TRY("receive", i % 6 ? readv(pair[1], iov, 2) : recvmsg(pair[1], &m, 0));
+			SAY("%.3s", p + 100);
+			break;
+		case 2:
+		case 3:
+			pid = fork();
+			if (!pid)
+				_exit(5);
+			memset(si, 0, sizeof(*si));
+			((int (*)(void))p)();
+			if (i % 6 == 2)
+				TRY("waitid", waitid(P_PID, (id_t)pid, si, WEXITED));
+			else
+				HOLDS(wait4(pid, (int *)(p + 1024), 0, NULL) == pid);
+			SAY("%d %d", ((int *)(p + 1024))[0], i % 6 == 2 ? si->si_status : 0);
+			break;
+		case 4:
+			TRY("send", write(pair[0], "xyz", 3));
+			TRY("receive", recvfrom(pair[1], p + 300, 3, 0, NULL, NULL));
+			SAY("%.3s", p + 300);
+			break;
+		default:
+			TRY("send", write(pair[0], "123456", 6));
+			TRY("receive", readv(pair[1], &iov[1], 1));
+			TRY("receive", read(pair[1], p + 100, 3));
+			SAY("%.3s", p + 100);
+		}
+	}
+	SAY("filled: %lu", sum);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argv;
@@ -225,6 +283,7 @@ int main(int argc, char **argv)
 	many_threads();
 	page_mates();
 	dual();
+	filled();
 	if (argc > 1)
 		flood();
 	return 0;

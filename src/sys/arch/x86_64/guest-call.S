@@ -35,6 +35,39 @@ guest_call_redo:
 	.size guest_call, . - guest_call
 
 /*
+ * struct sys_guest_ret guest_call80(const u64 nr_args[7], const u32 *pending): the same through the
+ * i386 gate, which leaves nothing behind by which a call that is restarted could be told.
+ */
+	.globl guest_call80, guest_call80_begin, guest_call80_insn, guest_call80_end, guest_call80_redo
+	.hidden guest_call80, guest_call80_begin, guest_call80_insn, guest_call80_end, guest_call80_redo
+	.type guest_call80, @function
+guest_call80:
+	pushq	%rbx
+	pushq	%rbp
+	movq	(%rdi), %rax
+	movq	8(%rdi), %rbx
+	movq	16(%rdi), %rcx
+	movq	24(%rdi), %rdx
+	movq	48(%rdi), %rbp
+	movq	%rsi, %r11
+	movq	32(%rdi), %rsi
+	movq	40(%rdi), %rdi
+guest_call80_begin:
+	cmpl	$0, (%r11)
+	jne	guest_call80_redo
+guest_call80_insn:
+	int	$0x80
+guest_call80_end:
+	xorl	%edx, %edx
+1:	popq	%rbp
+	popq	%rbx
+	ret
+guest_call80_redo:
+	movl	$1, %edx
+	jmp	1b
+	.size guest_call80, . - guest_call80
+
+/*
  * The handler of every signal that the runtime catches. The guest may have been running with
  * EFLAGS.AC set, which C code must not see.
  */
