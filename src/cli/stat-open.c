@@ -428,69 +428,78 @@ int stat_open(struct stat_job *st)
 	return 0;
 }
 
-/* Sums @event over the places of @unit in @r. False if it has none there. */
-static bool unit_sum(struct stat_job *st, struct stat_report *r, u32 event, u32 unit,
-		     bool since_last, struct ap_value *sum)
-{
-	u32 places = ap_counters_places(st->counters);
-	bool any = false;
-
-	*sum = (struct ap_value){0};
-	for (u32 p = 0; p < places; p++) {
-		const struct ap_value *now = ap_counters_value(st->counters, event, p);
-		struct ap_value *last = &st->last[event * places + p];
-		struct ap_value value;
-
-		if (!now || report_unit(r, &st->places[p]) != unit)
-			continue;
-		any = true;
-		value = *now;
-		if (since_last) {
-			ap_value_sub(&value, last);
-			*last = *now;
-		}
-		ap_value_add(sum, &value);
-	}
-	return any;
-}
-
-/* Makes the units of the report and counts their CPUs. */
-static void add_units(struct stat_job *st, struct stat_report *r)
+/* Makes the units of the report and counts their CPUs. Gives back each place's; the caller's to free. */
+static u32 *add_units(struct stat_job *st, struct stat_report *r)
 {
 	u32 places = st->counters ? ap_counters_places(st->counters) : 0;
+	u32 *unit_of = must_alloc(places, sizeof(*unit_of));
 	static const struct stat_unit whole;
 
 	if (!places)
 		report_unit(r, &whole);
 	for (u32 p = 0; p < places; p++)
-		report_unit(r, &st->places[p]);
+		unit_of[p] = report_unit(r, &st->places[p]);
 	for (u32 u = 0; u < r->nr_units; u++)
 		r->units[u].cpus = 0;
 	for (u32 p = 0; p < places; p++)
-		r->units[report_unit(r, &st->places[p])].cpus++;
+		r->units[unit_of[p]].cpus++;
+	return unit_of;
+}
+
+/* What the places of one unit have counted. */
+struct unit_sum {
+	bool any; /* the event is open in one of them */
+	struct ap_value value;
+};
+
+/* Sums @event over the places of each unit into @sums, by unit. */
+static void sum_places(struct stat_job *st, u32 event, const u32 *unit_of, bool since_last,
+		       struct unit_sum *sums)
+{
+	u32 places = st->counters ? ap_counters_places(st->counters) : 0;
+
+	for (u32 p = 0; p < places; p++) {
+		const struct ap_value *now = ap_counters_value(st->counters, event, p);
+		struct ap_value *last = &st->last[(size_t)event * places + p];
+		struct ap_value value;
+
+		if (!now)
+			continue;
+		value = *now;
+		if (since_last) {
+			ap_value_sub(&value, last);
+			*last = *now;
+		}
+		sums[unit_of[p]].any = true;
+		ap_value_add(&sums[unit_of[p]].value, &value);
+	}
 }
 
 void stat_read(struct stat_job *st, struct stat_report *r, bool since_last)
 {
-	add_units(st, r);
+	u32 *unit_of = add_units(st, r);
+	struct unit_sum *sums = must_alloc(r->nr_units, sizeof(*sums));
+
 	if (st->counters)
 		(void)ap_counters_read(st->counters);
 	for (u32 e = 0; e < st->nr_events; e++) {
+		memset(sums, 0, r->nr_units * sizeof(*sums));
+		sum_places(st, e, unit_of, since_last, sums);
 		for (u32 u = 0; u < r->nr_units; u++) {
-			struct ap_value sum = {0};
-			bool any = st->counters && unit_sum(st, r, e, u, since_last, &sum);
 			enum ap_status status = AP_STATUS_OK;
 
 			/* An event of some CPUs only has no line for the others. */
-			if (!any && !st->events[e].refused)
+			if (!sums[u].any && !st->events[e].refused)
 				continue;
-			if (!any)
+			if (!sums[u].any)
 				status = AP_STATUS_NOT_SUPPORTED;
-			else if (!sum.running)
+			else if (!sums[u].value.running)
 				status = AP_STATUS_NOT_COUNTED;
-			report_add(r, e, u, status, &sum, st->opts.scale);
+			report_add(r, e, u, status, &sums[u].value, st->opts.scale);
 		}
 	}
+	free(sums);
+	free(unit_of);
 }
 
 void stat_close(struct stat_job *st)

@@ -84,7 +84,7 @@ void report_release(struct stat_report *r)
 	r->cells = NULL;
 	r->units = NULL;
 	r->run_elapsed = NULL;
-	r->nr_units = 0;
+	r->nr_units = r->room = 0;
 }
 
 static bool same_unit(enum stat_aggr aggr, const struct stat_unit *a, const struct stat_unit *b)
@@ -101,30 +101,33 @@ static bool same_unit(enum stat_aggr aggr, const struct stat_unit *a, const stru
 	return false;
 }
 
+/* There may be thousands of threads: room is made for many at a time. */
+static void grow(struct stat_report *r)
+{
+	size_t row = r->nr_events * sizeof(*r->cells), old = r->room;
+
+	r->room = r->room ? 2 * r->room : 1;
+	r->units = realloc(r->units, r->room * sizeof(*r->units));
+	/* With --null a unit has no cells. */
+	r->cells = realloc(r->cells, r->room * row + 1);
+	CHECK(r->units && r->cells);
+	memset((char *)r->cells + old * row, 0, (r->room - old) * row);
+}
+
 u32 report_unit(struct stat_report *r, const struct stat_unit *unit)
 {
-	u32 n = r->nr_units;
-	struct stat_cell *cells;
-
-	for (u32 u = 0; u < n; u++)
+	for (u32 u = 0; u < r->nr_units; u++)
 		if (same_unit(r->aggr, &r->units[u], unit))
 			return u;
-	r->units = realloc(r->units, (n + 1) * sizeof(*r->units));
-	cells = calloc((size_t)(n + 1) * (r->nr_events + !r->nr_events), sizeof(*cells));
-	CHECK(r->units && cells);
-	for (u32 e = 0; e < r->nr_events; e++)
-		if (n)
-			memcpy(cells + e * (n + 1), r->cells + e * n, n * sizeof(*cells));
-	free(r->cells);
-	r->cells = cells;
-	r->units[n] = *unit;
-	r->nr_units = n + 1;
-	return n;
+	if (r->nr_units == r->room)
+		grow(r);
+	r->units[r->nr_units] = *unit;
+	return r->nr_units++;
 }
 
 struct stat_cell *report_cell(const struct stat_report *r, u32 event, u32 unit)
 {
-	return &r->cells[event * r->nr_units + unit];
+	return &r->cells[(size_t)unit * r->nr_events + event];
 }
 
 void report_add(struct stat_report *r, u32 event, u32 unit, enum ap_status status,

@@ -84,9 +84,10 @@ struct stat_report {
 	enum stat_aggr aggr;
 	enum stat_part part;
 	u32 nr_events, nr_units;
+	u32 room;                  /* units that there is memory for */
 	struct stat_event *events; /* borrowed from the run, which outlives its reports */
 	struct stat_unit *units;   /* owned */
-	struct stat_cell *cells;   /* owned; [event * nr_units + unit] */
+	struct stat_cell *cells;   /* owned; [unit * nr_events + event] */
 	u32 runs;
 	bool many;                  /* -r was given: show deviations */
 	struct stat_series elapsed; /* seconds */

@@ -197,4 +197,18 @@ TEST(units)
 	EXPECT(report_value(&r, 1, 0) == 7);
 	EXPECT(!report_cell(&r, 1, 1)->present);
 	report_release(&r);
+
+	report_init(&r, AGGR_THREAD, events, 2);
+	for (int tid = 0; tid < 1000; tid++) {
+		struct stat_unit thread = {.tid = tid};
+
+		v.value = (u64)tid;
+		EXPECT_EQ(report_unit(&r, &thread), tid);
+		report_add(&r, tid & 1, (u32)tid, AP_STATUS_OK, &v, true);
+	}
+	for (u32 u = 0; u < 1000; u++) {
+		EXPECT(report_value(&r, u & 1, u) == u);
+		EXPECT(!report_cell(&r, !(u & 1), u)->present);
+	}
+	report_release(&r);
 }
