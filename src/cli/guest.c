@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -103,6 +105,28 @@ int guest_tree_join(struct guest_tree *tree, int fd, char *why, size_t size)
 	return map_tree(tree, why, size);
 }
 
+/*
+ * A limit on the size of files holds for memory in a file too, though most of it
+ * is never written; and who goes over it is killed. The command has the limit as it was.
+ */
+static int make_size(int fd)
+{
+	struct rlimit limit, most;
+	void (*handler)(int);
+	int err = 0;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return ftruncate(fd, TREE_SIZE) ? -errno : 0;
+	most = (struct rlimit){limit.rlim_max, limit.rlim_max};
+	handler = signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &most);
+	if (ftruncate(fd, TREE_SIZE))
+		err = -errno;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	signal(SIGXFSZ, handler);
+	return err;
+}
+
 int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why, size_t size)
 {
 	int err;
@@ -112,11 +136,13 @@ int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why,
 	if (tree->rt_fd < 0)
 		return tree->rt_fd;
 	tree->fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (tree->fd < 0 || ftruncate(tree->fd, TREE_SIZE) ||
-	    fcntl(tree->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+	err = tree->fd < 0 ? -errno : make_size(tree->fd);
+	if (!err && fcntl(tree->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		err = -errno;
-		snprintf(why, size, "cannot make shared memory for the counters: %s",
-			 strerror(-err));
+	if (err) {
+		snprintf(why, size, "cannot make shared memory for the counters: %s%s",
+			 strerror(-err),
+			 err == -EFBIG ? "; raise the limit of file sizes (ulimit -f)" : "");
 		goto out;
 	}
 	err = map_tree(tree, why, size);

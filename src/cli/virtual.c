@@ -1,6 +1,7 @@
 #include "cli/virtual.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +25,9 @@ int virtual_open(struct virtual_pmu *v, const struct virtual_opts *opts, char *w
 	if (opts->deterministic)
 		deterministic_apply(opts->deterministic, &v->tree);
 	config.tree_fd = v->tree.fd;
+	getrlimit(RLIMIT_NOFILE, &v->files);
+	getrlimit(RLIMIT_FSIZE, &v->file_size);
+	v->xfsz_ignored = signal(SIGXFSZ, SIG_DFL) == SIG_IGN;
 	err = session_new(&config, &v->session, why, size);
 	if (err)
 		guest_tree_close(&v->tree);
@@ -144,6 +148,9 @@ int virtual_exec(void *pmu, char *const *argv)
 {
 	struct virtual_pmu *v = pmu;
 
+	setrlimit(RLIMIT_NOFILE, &v->files);
+	setrlimit(RLIMIT_FSIZE, &v->file_size);
+	signal(SIGXFSZ, v->xfsz_ignored ? SIG_IGN : SIG_DFL);
 	return guest_exec(&v->tree, argv, session_door_fd(v->session));
 }
 

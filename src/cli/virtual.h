@@ -7,6 +7,8 @@
 #ifndef CLI_VIRTUAL_H
 #define CLI_VIRTUAL_H
 
+#include <sys/resource.h>
+
 #include <anyperf/anyperf.h>
 
 #include "base/types.h"
@@ -20,6 +22,8 @@ struct virtual_pmu {
 	struct session *session;   /* NULL: not open */
 	struct observer *observer; /* of a session elsewhere, in place of one of our own; or NULL */
 	struct guest_tree tree;
+	struct rlimit files, file_size; /* as we were given them, for the command */
+	bool xfsz_ignored;              /* the same of SIGXFSZ */
 };
 
 struct virtual_opts {

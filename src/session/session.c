@@ -43,15 +43,23 @@ static int watch(int epoll, int fd, struct pollee *p, enum pollee_kind kind, u32
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* Guests' events and sockets are descriptors of ours: as many as we may have. */
-static void raise_fd_limit(void)
+/*
+ * Guests' events, sockets and shared memory are descriptors and files of ours: as many and as large as we
+ * may have. Beyond that a call fails; it does not kill us.
+ */
+static void raise_limits(void)
 {
-	struct rlimit lim;
+	static const int limits[] = {RLIMIT_NOFILE, RLIMIT_FSIZE};
 
-	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
-		lim.rlim_cur = lim.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &lim);
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		struct rlimit lim;
+
+		if (getrlimit(limits[i], &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
+			lim.rlim_cur = lim.rlim_max;
+			setrlimit(limits[i], &lim);
+		}
 	}
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 static int make_tree(struct session *s, char *why, size_t len)
@@ -272,7 +280,7 @@ int session_new(const struct session_config *config, struct session **session, c
 	list_init(&s->dead_carriers);
 	list_init(&s->doors);
 	list_init(&s->dead_doors);
-	raise_fd_limit();
+	raise_limits();
 
 	err = make_tree(s, why, len);
 	if (!err)

@@ -32,7 +32,11 @@ struct session_config {
 	bool verbose;       /* say on stderr why calls are refused */
 };
 
-/* @why has room for @len bytes. The session's memory and descriptors are private to the caller. */
+/*
+ * @why has room for @len bytes. The session's memory and descriptors are private to the caller. The process's
+ * soft limits of descriptors and file sizes are raised to the hard ones and SIGXFSZ is ignored from then
+ * on: who goes on to start programs restores the three for them.
+ */
 int must_check session_new(const struct session_config *config, struct session **session, char *why,
 			   size_t len);
 void session_free(struct session *s);

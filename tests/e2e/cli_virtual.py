@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import subprocess
 import tempfile
 import time
@@ -89,6 +90,18 @@ def guest(*args, options=()):
     r = run("run", *options, "--", *args)
     assert r.status == 0, r
     return r.out
+
+
+def test_the_command_has_our_limits():
+    files, sizes = resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_FSIZE)
+    limited = {"preexec_fn": lambda: (resource.setrlimit(resource.RLIMIT_NOFILE, (files[0] - 1, files[1])),
+                                      resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, sizes[1]))),
+               "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": ENV}
+    show = ["sh", "-c", "ulimit -n; ulimit -f; grep SigIgn /proc/self/status"]
+    native = subprocess.run(show, **limited)
+    for args in (["stat", "--pmu=virtual", "-e", "instructions:u"], ["run"], ["run", "--count"]):
+        r = subprocess.run([ANYPERF, *args, "--", *show], **limited)
+        assert r.returncode == 0 and r.stdout == native.stdout, (args, r, native)
 
 
 def test_files_that_guests_see():
