@@ -145,18 +145,26 @@ s64 op_ioctl(struct call *c)
 /* The memory behind an event's user page: sealed, so that a guest cannot truncate it under us. */
 static int make_page(struct carrier *ca)
 {
+	void *page;
+	int fd;
+
 	if (ca->page)
 		return 0;
-	ca->page_fd = memfd_create("perf_event", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (ca->page_fd < 0 || ftruncate(ca->page_fd, PAGE_BYTES) ||
-	    fcntl(ca->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+	fd = memfd_create("perf_event", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
 		return -ENOMEM;
-	ca->page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, ca->page_fd, 0);
-	if (ca->page == MAP_FAILED) {
-		ca->page = NULL;
-		return -ENOMEM;
-	}
+	if (ftruncate(fd, PAGE_BYTES) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		goto fail;
+	page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		goto fail;
+	ca->page_fd = fd;
+	ca->page = page;
 	return 0;
+fail:
+	close(fd);
+	return -ENOMEM;
 }
 
 s64 op_mmap(struct call *c)
@@ -164,29 +172,23 @@ s64 op_mmap(struct call *c)
 	struct carrier *ca = call_carrier(c);
 	u64 len = c->arg[1], prot = c->arg[2], flags = c->arg[3], offset = c->arg[4];
 	bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
-	struct perf_event_mmap_page *there;
-	struct carrier *owner;
 	int err;
 
 	if (!ca)
 		return -EBADF;
-	if (ca->page_fd < 0 && make_page(ca))
-		return -ENOMEM;
-	there = event_page(ca->event);
-	err = event_map(ca->event, len, offset, shared, prot & PROT_WRITE, there ? NULL : ca->page);
+	err = make_page(ca);
+	if (!err)
+		err = event_map(ca->event, len, offset, shared, prot & PROT_WRITE,
+				event_page(ca->event) ? NULL : ca->page);
+	if (!err)
+		err = map_note(c->proc, ca, 1);
 	if (err)
 		return err;
-	if (!there)
-		there = ca->page;
-	/* SET_OUTPUT shares another event's page. */
-	list_for_each_entry (owner, &c->s->carriers, link) {
-		if (owner->page == there) {
-			c->fd_out = owner->page_fd;
-			c->fd_out_keep = true;
-		}
-	}
+	/* Its own: an event whose output goes to another's buffer cannot be mapped. */
+	c->fd_out = ca->page_fd;
+	c->fd_out_keep = true;
 	carrier_hang_up(ca, false);
-	return map_note(c->proc, ca, 1);
+	return 0;
 }
 
 s64 op_munmap(struct call *c)

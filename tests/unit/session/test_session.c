@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -339,6 +340,42 @@ TEST(the_user_page)
 	struct session *s = start(0);
 
 	EXPECT_EQ(serve_until_exit(s, fork_guest(s, map_page)), 0);
+	session_free(s);
+}
+
+/* The session is our parent. A limit that it runs into is the guest's ENOMEM, however often it tries. */
+static void map_page_without_memory(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	struct rlimit limit, none;
+	u64 h;
+	int fd;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	fd = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
+	NEED(fd >= 0);
+	NEED(prlimit(getppid(), RLIMIT_FSIZE, NULL, &limit) == 0);
+	none = (struct rlimit){0, limit.rlim_max};
+	NEED(prlimit(getppid(), RLIMIT_FSIZE, &none, NULL) == 0);
+	for (int i = 0; i < 2; i++) {
+		g->slot->arg[0] = h;
+		g->slot->arg[1] = 4096;
+		g->slot->arg[2] = PROT_READ;
+		g->slot->arg[3] = MAP_SHARED;
+		g->slot->arg[4] = 0;
+		NEED(mock_call(g, WIRE_OP_MMAP) == -ENOMEM);
+	}
+	NEED(prlimit(getppid(), RLIMIT_FSIZE, &limit, NULL) == 0);
+	NEED(mock_call(g, WIRE_OP_MMAP) == 0);
+	close(mock_take_fd(g));
+	close(fd);
+}
+
+TEST(a_user_page_for_which_there_is_no_memory)
+{
+	struct session *s = start(0);
+
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, map_page_without_memory)), 0);
 	session_free(s);
 }
 
