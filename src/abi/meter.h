@@ -152,16 +152,20 @@ struct meter_tree {
 	u32 flags;    /* enum meter_tree_flags; set by the creator */
 	u32 cache_mb; /* limit of a process's code cache; set by the creator */
 	u32 used;     /* atomic: no meter at or above this index was ever taken */
-	u32 lost;     /* atomic: threads that found no free meter and counted into meter 0 */
+	u32 lost;     /* atomic: threads that found no free meter, and so are not counted */
 	u32 uncounted_total;
 	u32 cpu;     /* enum meter_cpu; set by the creator */
 	u64 seed;    /* of a deterministic run; set by the creator */
 	u32 unfixed; /* atomic: enum meter_unfixed */
-	u32 reserved;
-	u32 freed
-		[METER_TREE_FREED]; /* atomic: index + 1 of meters that may be taken over; 0: none */
-	s32 launch_error;           /* the first program could not be started: -errno */
-	char launch_text[256];      /* a sentence why, where the errno says too little */
+	/*
+	 * Atomic: `used` at which to look again for meters whose threads were killed, and whether a guest has
+	 * asked for a PID namespace, after which pids in meters say nothing about that.
+	 */
+	u32 collect_at, namespaces;
+	/* Atomic: index + 1 of meters that are METER_FREE; hints, 0: none. Who makes one RUNNING has it. */
+	u32 freed[METER_TREE_FREED];
+	s32 launch_error;      /* the first program could not be started: -errno */
+	char launch_text[256]; /* a sentence why, where the errno says too little */
 	struct meter_uncounted uncounted[METER_TREE_UNCOUNTED];
 };
 

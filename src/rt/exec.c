@@ -426,6 +426,8 @@ static long run(struct thread *t, struct exec_plan *plan, struct control *c, u64
 	fmt(number, sizeof(number), "%d", (int)fd);
 	v = make_argv(plan, argv, number, &size, &ret);
 	if (v) {
+		t->exec_maps[1].at = v;
+		t->exec_maps[1].size = size;
 		signal_exec_prepare(t);
 		if (plan->exe_fd >= 0)
 			sys_fcntl(plan->exe_fd, F_SETFD, 0);
@@ -436,6 +438,7 @@ static long run(struct thread *t, struct exec_plan *plan, struct control *c, u64
 				       AT_EMPTY_PATH, 0);
 		t->execing = false;
 		signal_exec_failed(t);
+		t->exec_maps[1].at = NULL;
 		sys_munmap(v, size);
 	}
 	sys_close((int)fd);
@@ -459,6 +462,8 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 	s = window_map(sizeof(*s), PROT_READ | PROT_WRITE);
 	if (!s)
 		return -ENOMEM;
+	t->exec_maps[0].at = s;
+	t->exec_maps[0].size = ALIGN_UP(sizeof(*s), 0x10000);
 	ret = guest_string(s->path, path_at, sizeof(s->path));
 	if (ret < 0)
 		goto out;
@@ -477,6 +482,7 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 		ret = run_native(t, &s->plan, dir, path, argv, envp, flags);
 	exec_plan_release(&s->plan);
 out:
+	t->exec_maps[0].at = NULL;
 	sys_munmap(s, ALIGN_UP(sizeof(*s), 0x10000));
 	return ret;
 }

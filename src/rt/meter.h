@@ -11,8 +11,21 @@
 void meter_init(int fd);
 struct meter_tree *meter_tree(void);
 
-/* A page for a new thread: its index. Takes over one whose thread has exited if the tree allows. */
+/*
+ * A page for a new thread: its index. Takes over one whose thread has exited if the tree allows. With all
+ * of them taken it is METER_TREE_SLOTS: a page that counts for nobody.
+ */
 u32 meter_take(void);
+
+/*
+ * A forked child may be killed before it has said that the page is its own, so its parent says so as well:
+ * what meter_stamp() gave before, and the child's pid. If the child has been faster nothing is done.
+ */
+u64 meter_stamp(u32 index);
+void meter_announce(u32 index, u64 stamp, u32 pid);
+
+/* A guest is about to make or enter a PID namespace: pids in pages do not tell any more who is alive. */
+void meter_namespace(void);
 
 /* Maps page @index at @at, over what is there. 0 or -errno. */
 int meter_map(u64 at, u32 index);
@@ -29,8 +42,11 @@ void meter_set_comm(struct thread *t, const char *comm);
 /* The thread counts no more: @code as wait(2) will show it, if the process leaves with it. */
 void meter_end(struct thread *t, u32 code, bool process);
 
-/* Marks page @index free without its thread's help (a vfork child that is gone). */
-void meter_free(u32 index);
+/*
+ * Marks page @index free without the help of its thread @tid, which is gone. It may have done so itself, and
+ * the page be another's by now.
+ */
+void meter_free(u32 index, u32 tid);
 
 /* Page @index was taken for a task that was not made. */
 void meter_return(u32 index);

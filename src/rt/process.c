@@ -141,6 +141,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 {
 	struct fixed fixed = deterministic_child(t);
 	struct perf_fork pf;
+	u64 stamp;
 	u32 meter;
 	long ret;
 
@@ -156,6 +157,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return ret;
 	}
+	stamp = meter_stamp(meter);
 	mm_lock(t);
 	lock_acquire(&list_lock, t->id);
 	lock_acquire(&t->sighand->lock, t->id);
@@ -177,6 +179,8 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 	perf_made(t, rq->flags, &pf, ret);
 	if (sys_failed(ret))
 		meter_return(meter);
+	else if (!(rq->flags & CLONE_NEWPID))
+		meter_announce(meter, stamp, (u32)ret);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
 	return ret;
 }
@@ -195,6 +199,7 @@ void thread_begin(struct thread *t)
 
 		perf_forked(t, &pf);
 	}
+	t->begun = true;
 	perf_thread_begin(t);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
 	thread_loop(t);
@@ -211,9 +216,52 @@ static void release_child(struct thread *c)
 	thread_free(c);
 }
 
+/*
+ * Processes in our memory that are no vfork's children end, or leave us for another program, without
+ * anybody here being told. Their threads' areas are given back when there might be as many dead ones as alive.
+ */
+static u32 strangers, sweep_at = 16;
+
+static bool has_left_us(const struct thread *t, const struct thread *o)
+{
+	u32 tid = __atomic_load_n(&o->tid, __ATOMIC_ACQUIRE);
+	long same;
+
+	if (o->proc == t->proc || o->vfork_child || !tid)
+		return false;
+	same = raw_call5(__NR_kcmp, (long)t->tid, (long)tid, 1 /* KCMP_VM */, 0, 0);
+	return same > 0 || same == -ESRCH;
+}
+
+static void sweep(struct thread *t)
+{
+	for (;;) {
+		struct thread *o;
+
+		lock_acquire(&list_lock, t->id);
+		strangers = 0;
+		for (o = all; o && !has_left_us(t, o); o = o->all_next)
+			strangers += o->proc != t->proc;
+		lock_release(&list_lock, t->id);
+		if (!o)
+			break;
+		if (!o->begun)
+			meter_return(o->meter);
+		else if (!o->execing)
+			meter_free(o->meter, o->tid);
+		release_child(o);
+	}
+	sweep_at = 2 * strangers + 16;
+}
+
 static struct thread *clone_prepare(struct thread *t, const struct clone_request *rq)
 {
-	struct thread *c = thread_alloc();
+	struct thread *c;
+
+	if (rq->flags & CLONE_VM && !(rq->flags & (CLONE_THREAD | CLONE_VFORK)) &&
+	    ++strangers > sweep_at)
+		sweep(t);
+	c = thread_alloc();
 
 	if (!c)
 		return NULL;
@@ -283,12 +331,23 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 	return c;
 }
 
+/* @c may be killed before it can say who it is; or have ended already, and its area with it. */
+static void name_stranger(struct thread *t, const struct thread *c, u32 id, u32 tid)
+{
+	lock_acquire(&list_lock, t->id);
+	for (struct thread *o = all; o; o = o->all_next)
+		if (o == c && o->id == id && !o->tid)
+			__atomic_store_n(&o->tid, tid, __ATOMIC_RELEASE);
+	lock_release(&list_lock, t->id);
+}
+
 static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 {
 	struct perf_fork pf;
 	struct thread *c;
 	void **top;
 	long ret;
+	u32 id;
 
 	signal_block_all();
 	if (t->pending_count) {
@@ -309,6 +368,7 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 	}
 	c->perf_token = pf.token;
 	c->perf_sock = pf.sock;
+	id = c->id;
 	top = (void **)(c->area + AREA_STACK_TOP - 64);
 	*top = c;
 	if (rq->args3)
@@ -318,9 +378,13 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 	/* A child that is no vfork's may have ended by now, and its area with it: not a look at @c. */
 	if (sys_failed(ret) || rq->flags & CLONE_VFORK) {
 		/* The child of a vfork has become another program, or is dead; either way it has left us. */
-		if (sys_failed(ret) || !c->execing)
-			meter_free(c->meter);
+		if (sys_failed(ret) || !c->begun)
+			meter_return(c->meter);
+		else if (!c->execing)
+			meter_free(c->meter, c->tid);
 		release_child(c);
+	} else if (!(rq->flags & CLONE_THREAD)) {
+		name_stranger(t, c, id, (u32)ret);
 	}
 	perf_made(t, rq->flags, &pf, ret);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
@@ -329,6 +393,8 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 
 static long do_clone(struct thread *t, const struct clone_request *rq)
 {
+	if (rq->flags & CLONE_NEWPID)
+		meter_namespace();
 	return rq->flags & CLONE_VM ? do_clone_vm(t, rq) : do_fork(t, rq);
 }
 
@@ -468,6 +534,14 @@ long guest_prctl(struct thread *t)
 	case PR_GET_SECCOMP:
 	case PR_SET_SECCOMP: return seccomp_prctl(t);
 	}
+	return call_kernel(t);
+}
+
+long guest_namespace(struct thread *t)
+{
+	/* setns says by its descriptor what kind it is about. */
+	if (t->dbt.regs.gpr[DBT_RAX] == __NR_setns || guest_arg(t, 0) & CLONE_NEWPID)
+		meter_namespace();
 	return call_kernel(t);
 }
 

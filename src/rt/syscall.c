@@ -59,6 +59,8 @@ static long (*const table[CALLS])(struct thread *t) = {
 	[__NR_arch_prctl] = guest_arch_prctl,
 	[__NR_prctl] = guest_prctl,
 	[__NR_personality] = guest_personality,
+	[__NR_unshare] = guest_namespace,
+	[__NR_setns] = guest_namespace,
 	[__NR_seccomp] = guest_seccomp,
 	/* descriptors */
 	[__NR_close_range] = guest_close_range,

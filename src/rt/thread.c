@@ -54,6 +54,9 @@ struct thread *thread_alloc_with(u32 meter)
 
 void thread_free(struct thread *t)
 {
+	for (u32 i = 0; i < ARRAY_SIZE(t->exec_maps); i++)
+		if (t->exec_maps[i].at)
+			sys_munmap(t->exec_maps[i].at, t->exec_maps[i].size);
 	sys_munmap((void *)t->area, AREA_SIZE);
 }
 

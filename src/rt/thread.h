@@ -86,7 +86,13 @@ struct thread {
 	u32 meter;        /* index of its page in the tree */
 	bool vfork_child; /* shares its parent's memory; the parent releases this area */
 	bool own_proc; /* CLONE_VM without CLONE_THREAD: the first of a process in shared memory */
+	bool begun;    /* its meter says whose it is */
 	bool execing;  /* in execve: the meter page goes on to the new program */
+	/* Of its execve under way; in shared memory whoever releases the thread unmaps them if it succeeds. */
+	struct {
+		void *at;
+		size_t size;
+	} exec_maps[2];
 	bool install_handlers; /* dispositions differ from the parent's: tell the kernel */
 
 	/* Signals. */
