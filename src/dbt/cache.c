@@ -167,16 +167,17 @@ void *meta_try(u64 size)
 	return p;
 }
 
-#define MAP_FIRST 256u
+#define MAP_FIRST 1024u
+#define MAP_MAX   (1u << 20)
 
 /* A larger array without anything in it; the caller moves what was in @old there. */
-static bool map_grow(struct map *m, struct map *old)
+static bool map_grow(struct map *m, struct map *old, u32 max)
 {
-	u32 size = m->size ? m->size * 2 : MAP_FIRST;
+	u32 size = m->size ? m->size * 4 : MAP_FIRST;
 	meta_ref *heads;
 
 	*old = *m;
-	if (size > TABLE_SIZE)
+	if (size > max)
 		return false;
 	heads = meta_try(size * sizeof(*heads));
 	if (!heads)
@@ -189,10 +190,10 @@ static bool map_grow(struct map *m, struct map *old)
 static bool maps_init(void)
 {
 	struct map none;
-	bool ok = map_grow(&cache.by_pc, &none) && map_grow(&cache.pages, &none);
+	bool ok = map_grow(&cache.by_pc, &none, MAP_MAX) && map_grow(&cache.pages, &none, MAP_MAX);
 
 	for (u32 i = 0; i < TABLES; i++)
-		ok = ok && map_grow(&cache.tables[i], &none);
+		ok = ok && map_grow(&cache.tables[i], &none, MAP_MAX);
 	return ok;
 }
 
@@ -310,7 +311,7 @@ static void by_pc_grow(void)
 	struct dbt_block *b, *next;
 	struct map old;
 
-	if (!map_grow(&cache.by_pc, &old))
+	if (!map_grow(&cache.by_pc, &old, MAP_MAX))
 		return;
 	for (u32 i = 0; i < old.size; i++) {
 		for (b = meta_at(old.heads[i]); b; b = next) {
@@ -347,7 +348,7 @@ static void pages_grow(void)
 	struct code_page *p, *next;
 	struct map old;
 
-	if (!map_grow(&cache.pages, &old))
+	if (!map_grow(&cache.pages, &old, MAP_MAX))
 		return;
 	for (u32 i = 0; i < old.size; i++) {
 		for (p = meta_at(old.heads[i]); p; p = next) {
@@ -528,9 +529,11 @@ static void entry_push(struct dbt_entry *e)
 static void entries_grow(enum entry_table table)
 {
 	struct dbt_entry *e, *next;
+	/* Jumps of one slot of a thread's table must be of one chain, or they would drive each other out. */
+	u32 max = table == TABLE_JUMP ? TABLE_SIZE : MAP_MAX;
 	struct map old;
 
-	if (!map_grow(&cache.tables[table], &old))
+	if (!map_grow(&cache.tables[table], &old, max))
 		return;
 	for (u32 i = 0; i < old.size; i++) {
 		for (e = meta_at(old.heads[i]); e; e = next) {
