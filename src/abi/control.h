@@ -10,7 +10,7 @@
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 1u
+#define CONTROL_VERSION 2u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 65536u /* most bytes of inherited seccomp filters */
 
@@ -24,6 +24,23 @@ enum control_flags {
 	 */
 	CONTROL_LAUNCH = 1,
 	CONTROL_SECURE_ARGS = 2, /* argv was empty: the kernel made it { "" } */
+};
+
+#define CONTROL_CPUIDS 32u
+
+enum control_cpuid_state {
+	CONTROL_CPUID_UNKNOWN,
+	CONTROL_CPUID_SAME,   /* all CPUs of the machine say the same */
+	CONTROL_CPUID_DIFFER, /* nothing is remembered */
+};
+
+/* What cpuid has said to the programs that the process was; see rt/cpuid.h. */
+struct control_cpuid {
+	u32 state; /* enum control_cpuid_state */
+	u32 n;
+	struct {
+		u32 leaf, subleaf, regs[4];
+	} at[CONTROL_CPUIDS];
 };
 
 struct control {
@@ -43,6 +60,7 @@ struct control {
 	u64 random_key;   /* of a deterministic run: what its random numbers are made from */
 	u64 tsc;          /* and its time stamp counter, without what the meter counts */
 	u64 perf_fds[17]; /* which descriptors were perf events; rt/perf.h */
+	struct control_cpuid cpuid;
 	char comm[16];
 	char exe[CONTROL_PATH];    /* what /proc/self/exe says; LAUNCH: what to run */
 	char execfn[CONTROL_PATH]; /* AT_EXECFN */

@@ -158,6 +158,8 @@ struct dbt_ops {
 	 * May be NULL when there is one thread only.
 	 */
 	void (*kick)(struct dbt_thread *t);
+	/* The cpuid instruction, if there is a cheaper way than that; may be NULL. */
+	void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]);
 };
 
 struct dbt_config {

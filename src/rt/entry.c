@@ -3,6 +3,7 @@
  * window, loads the program, makes the process look like one that runs that program, and runs it.
  * Everything up to thread_loop() happens with all signals blocked.
  */
+#include "rt/cpuid.h"
 #include "rt/deterministic.h"
 #include "rt/elf.h"
 #include "rt/exec.h"
@@ -44,6 +45,7 @@ struct startup {
 static const struct dbt_ops ops = {
 	.protect = mm_protect,
 	.kick = process_kick,
+	.cpuid = cpuid,
 };
 
 static void read_control(struct startup *s)
@@ -58,6 +60,7 @@ static void read_control(struct startup *s)
 	    s->control.version != CONTROL_VERSION)
 		die("descriptor %d tells nothing that this anyperf-rt understands\n", (int)fd);
 	sys_close((int)fd);
+	cpuid_load(&s->control.cpuid);
 }
 
 /* The first program of a tree: what the command line names. Errors go to whoever started us. */

@@ -5,6 +5,7 @@
  */
 #include "rt/exec.h"
 
+#include "rt/cpuid.h"
 #include "rt/deterministic.h"
 #include "rt/fd.h"
 #include "rt/guest-mem.h"
@@ -334,6 +335,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
 	perf_save_fds(t, c->perf_fds);
 	deterministic_exec(t, c);
+	cpuid_save(&c->cpuid);
 	memcpy(c->comm, plan->comm, sizeof(c->comm));
 	str_put(c->exe, sizeof(c->exe), plan->exe);
 	str_put(c->execfn, sizeof(c->execfn), plan->execfn);

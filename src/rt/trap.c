@@ -1,5 +1,6 @@
 #include "rt/trap.h"
 
+#include "rt/cpuid.h"
 #include "rt/deterministic.h"
 #include "rt/guest-mem.h"
 #include "rt/perf.h"
@@ -72,9 +73,9 @@ void trap_no_exec(struct thread *t)
 void trap_cpuid(struct thread *t)
 {
 	struct dbt_regs *r = &t->dbt.regs;
-	u32 leaf = (u32)r->gpr[DBT_RAX], regs[4] = {leaf, 0, (u32)r->gpr[DBT_RCX], 0};
+	u32 leaf = (u32)r->gpr[DBT_RAX], regs[4];
 
-	__asm__ volatile("cpuid" : "+a"(regs[0]), "=b"(regs[1]), "+c"(regs[2]), "=d"(regs[3]));
+	cpuid(leaf, (u32)r->gpr[DBT_RCX], regs);
 	deterministic_cpuid(leaf, (u32)r->gpr[DBT_RCX], regs);
 	perf_view_cpuid(t, leaf, regs);
 	r->gpr[DBT_RAX] = regs[0];

@@ -59,22 +59,29 @@ static void emit_ret_code(struct emit *e)
 	cache.ret_end = emit_at(e);
 }
 
+static void ask_cpu(u32 leaf, u32 regs[4])
+{
+	regs[0] = leaf;
+	regs[2] = 0;
+	if (cache.ops.cpuid)
+		cache.ops.cpuid(leaf, 0, regs);
+	else
+		__asm__("cpuid" : "+a"(regs[0]), "=b"(regs[1]), "+c"(regs[2]), "=d"(regs[3]));
+}
+
 /* BMI2's pext in hardware: AMD before Zen 3 and Hygon take some twenty cycles and more for it. */
 static bool has_fast_pext(void)
 {
-	u32 a = 7, b = 0, c = 0, d = 0;
+	u32 r[4];
 
-	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-	if (!(b >> 8 & 1))
+	ask_cpu(7, r);
+	if (!(r[1] >> 8 & 1))
 		return false;
-	a = c = 0;
-	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-	if (c != 0x444d4163 /* AuthenticAMD */ && c != 0x656e6975 /* HygonGenuine */)
+	ask_cpu(0, r);
+	if (r[2] != 0x444d4163 /* AuthenticAMD */ && r[2] != 0x656e6975 /* HygonGenuine */)
 		return true;
-	a = 1;
-	c = 0;
-	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-	return (a >> 8 & 15) + (a >> 20 & 255) >= 0x19;
+	ask_cpu(1, r);
+	return (r[0] >> 8 & 15) + (r[0] >> 20 & 255) >= 0x19;
 }
 
 void arch_init(void)
