@@ -30,8 +30,12 @@ struct ap_target {
 	 * those threads while they are there, each CPU a place of its own.
 	 */
 	const char *cpus;
-	const char *cgroup; /* only threads of this cgroup; needs CPUs, NULL CPUs means "all" */
-	bool every_thread;  /* every thread of the machine, as of now; not with the others */
+	/*
+	 * Only threads of this cgroup; NULL CPUs means "all" then. "a,b,,c" is a cgroup for each event in
+	 * order, none where it is empty or the list is over; a single one is for all.
+	 */
+	const char *cgroup;
+	bool every_thread; /* every thread of the machine, as of now; not with the others */
 };
 
 enum ap_open_flags {

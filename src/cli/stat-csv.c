@@ -1,6 +1,6 @@
 /*
  * perf's columns for programs: [time,] [unit of aggregation, [cpus,]] count, unit, event,
- * [deviation,] running ns, percent running, derived value, its unit. The decimal point is a point in
+ * [cgroup,] [deviation,] running ns, percent running, derived value, its unit. The decimal point is a point in
  * every locale.
  */
 #include "cli/stat-label.h"
@@ -43,6 +43,8 @@ static void line(const struct stat_report *r, u32 event, u32 unit, const struct 
 		fputs(cell->status == AP_STATUS_NOT_COUNTED ? "<not counted>" : "<not supported>",
 		      out);
 	fprintf(out, "%s%s%s%s%s", sep, ev->unit, sep, ev->name, sep);
+	if (ev->cgroup)
+		fprintf(out, "%s%s", ev->cgroup, sep);
 	if (r->many)
 		fprintf(out, "%.2f%%%s", series_error_percent(&cell->count), sep);
 	fprintf(out, "%llu%s%.2f%s", (unsigned long long)(cell->running / runs), sep,
@@ -56,7 +58,7 @@ static void line(const struct stat_report *r, u32 event, u32 unit, const struct 
 	/* Further values stand in lines of their own, in the same columns. */
 	for (u32 i = 1; i < nr; i++) {
 		prefix(r, unit, style);
-		for (int field = 0; field < 5 + r->many; field++)
+		for (int field = 0; field < 5 + r->many + (ev->cgroup != NULL); field++)
 			fputs(sep, out);
 		fprintf(out, "%.*f%s%s\n", metrics[i].decimals, metrics[i].value, sep,
 			metrics[i].unit);

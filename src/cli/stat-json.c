@@ -65,6 +65,8 @@ static void one_count(struct json *j, const struct stat_report *r, u32 event, u3
 
 	json_object(j, NULL);
 	json_str(j, "event", ev->name);
+	if (ev->cgroup)
+		json_str(j, "cgroup", ev->cgroup);
 	unit_members(j, r, &r->units[unit]);
 	json_str(j, "status", status[cell->status]);
 	if (cell->status == AP_STATUS_OK) {

@@ -1,5 +1,7 @@
 #include "cli/stat-metric.h"
 
+#include <string.h>
+
 /* Shares above these are worth a look, and a worry: the limits at which perf changes colour. */
 struct limits {
 	double notice, high, bad;
@@ -17,8 +19,14 @@ static enum metric_level level_of(double share, const struct limits *l)
 				   : LEVEL_NORMAL;
 }
 
+static bool same_cgroup(const struct stat_event *a, const struct stat_event *b)
+{
+	return !a->cgroup || !b->cgroup ? a->cgroup == b->cgroup : !strcmp(a->cgroup, b->cgroup);
+}
+
 /* The mean count of the first event of @kind in @unit; 0 if there is none. */
-static double count_of(const struct stat_report *r, u32 unit, enum stat_kind kind, u64 modes)
+static double count_of(const struct stat_report *r, u32 unit, enum stat_kind kind,
+		       const struct stat_event *beside)
 {
 	for (u32 e = 0; e < r->nr_events; e++) {
 		const struct stat_cell *cell = report_cell(r, e, unit);
@@ -26,7 +34,8 @@ static double count_of(const struct stat_report *r, u32 unit, enum stat_kind kin
 		if (r->events[e].kind != kind || cell->status != AP_STATUS_OK || !cell->present)
 			continue;
 		/* CPU time is CPU time whatever modes it was counted in. */
-		if (kind == KIND_CPU_TIME || r->events[e].modes == modes)
+		if ((kind == KIND_CPU_TIME || r->events[e].modes == beside->modes) &&
+		    same_cgroup(&r->events[e], beside))
 			return cell->count.mean;
 	}
 	return 0;
@@ -74,12 +83,12 @@ static const struct {
 	{KIND_ITLB_MISSES, KIND_ITLB_ALL, "of all iTLB cache accesses"},
 };
 
-static u32 instructions(const struct stat_report *r, u32 unit, u64 modes, double count,
-			struct stat_metric *out)
+static u32 instructions(const struct stat_report *r, u32 unit, const struct stat_event *ev,
+			double count, struct stat_metric *out)
 {
-	double cycles = count_of(r, unit, KIND_CYCLES, modes);
-	double front = count_of(r, unit, KIND_STALLED_FRONT, modes);
-	double back = count_of(r, unit, KIND_STALLED_BACK, modes);
+	double cycles = count_of(r, unit, KIND_CYCLES, ev);
+	double front = count_of(r, unit, KIND_STALLED_FRONT, ev);
+	double back = count_of(r, unit, KIND_STALLED_BACK, ev);
 	double stalled = front > back ? front : back;
 	u32 n = 0;
 
@@ -98,8 +107,8 @@ u32 stat_metrics(const struct stat_report *r, u32 event, u32 unit,
 	const struct stat_event *ev = &r->events[event];
 	const struct stat_cell *cell = report_cell(r, event, unit);
 	double count = cell->count.mean;
-	double ns = count_of(r, unit, KIND_CPU_TIME, 0);
-	double cycles = count_of(r, unit, KIND_CYCLES, ev->modes);
+	double ns = count_of(r, unit, KIND_CPU_TIME, ev);
+	double cycles = count_of(r, unit, KIND_CYCLES, ev);
 	u32 n = 0;
 
 	if (cell->status != AP_STATUS_OK)
@@ -118,7 +127,7 @@ u32 stat_metrics(const struct stat_report *r, u32 event, u32 unit,
 		if (ns > 0)
 			out[n++] = (struct stat_metric){count / ns, 3, 8, "GHz", " ", LEVEL_NORMAL};
 		return n;
-	case KIND_INSTRUCTIONS: n = instructions(r, unit, ev->modes, count, out); break;
+	case KIND_INSTRUCTIONS: n = instructions(r, unit, ev, count, out); break;
 	case KIND_STALLED_FRONT:
 		if (cycles > 0)
 			out[n++] = share(count, cycles, "frontend cycles idle", &front_limits);
@@ -134,7 +143,7 @@ u32 stat_metrics(const struct stat_report *r, u32 event, u32 unit,
 
 		if (misses[i].part != ev->kind)
 			continue;
-		whole = count_of(r, unit, misses[i].whole, ev->modes);
+		whole = count_of(r, unit, misses[i].whole, ev);
 		if (whole > 0)
 			out[n++] = share(count, whole, misses[i].unit, &miss_limits);
 	}

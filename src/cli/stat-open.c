@@ -128,6 +128,33 @@ static int prepare_events(struct stat_job *st)
 	return 0;
 }
 
+/* -G gives events their cgroups in order; a single one is for all. */
+static int prepare_cgroups(struct stat_job *st)
+{
+	const char *list = st->opts.cgroup;
+	char *text, *rest, *name;
+	u32 n = 0;
+
+	if (!list || st->opts.null_run)
+		return 0;
+	text = rest = joined(NULL, list);
+	while ((name = strsep(&rest, ","))) {
+		if (n < st->nr_events)
+			st->events[n].cgroup = joined(NULL, name);
+		n++;
+	}
+	free(text);
+	if (n > st->nr_events)
+		return command_error(
+			&cmd_stat,
+			"-G names %u cgroups for %u events; give each event its own, or "
+			"one for all",
+			n, st->nr_events);
+	for (u32 i = n; i < st->nr_events; i++)
+		st->events[i].cgroup = joined(NULL, n == 1 ? list : "");
+	return 0;
+}
+
 static int add_pid(struct stat_job *st, long pid)
 {
 	st->pids = realloc(st->pids, (st->nr_pids + 1) * sizeof(*st->pids));
@@ -296,7 +323,7 @@ int stat_prepare(struct stat_job *st)
 		machine.log_level = AP_LOG_DEBUG;
 	if (choose_pmu(st, &machine))
 		return -1;
-	if (prepare_events(st))
+	if (prepare_events(st) || prepare_cgroups(st))
 		return -1;
 	if ((o->pids && parse_pids(st, o->pids, "-p")) ||
 	    (o->tids && parse_pids(st, o->tids, "-t")))
@@ -516,8 +543,10 @@ void stat_close(struct stat_job *st)
 void stat_release(struct stat_job *st)
 {
 	stat_close(st);
-	for (u32 i = 0; i < st->nr_events; i++)
+	for (u32 i = 0; i < st->nr_events; i++) {
 		free((char *)st->events[i].name);
+		free((char *)st->events[i].cgroup);
+	}
 	free(st->events);
 	free(st->pids);
 	free(st->target);

@@ -98,10 +98,11 @@ const struct option stat_option_table[] = {
 	{OPTION_FLAG, 'a', "all-cpus", AT(all_cpus), .help = "everything on all CPUs"},
 	{OPTION_STR, 'C', "cpu", "CPUS", AT(cpus),
 	 .help = "everything on these CPUs, as in 0-3,8"},
-	{OPTION_STR, 'G', "cgroup", "CGROUP", AT(cgroup),
-	 .help = "only what runs in this cgroup, on the CPUs given by -a or -C",
+	{OPTION_STR, 'G', "cgroup", "CGROUPS", AT(cgroup),
+	 .help = "only what runs in this cgroup (or list of them), on the CPUs given by -a or -C",
 	 .more = "A path, or a name relative to where the cgroups are mounted (v1 perf_event or v2). "
-		 "It holds for all events."},
+		 "A list, as in a,b,,c, gives each event its own in the order of -e, and none where it is "
+		 "empty or at its end; a single one holds for all. With -x the cgroup is a field behind the event."},
 
 	{OPTION_GROUP, .help = "How counts are put together"},
 	{OPTION_CALL, 'A', "no-aggr", .call = per_cpu, .help = "a line for each CPU (with -a or -C)"},
@@ -225,9 +226,6 @@ static int check_together(const struct stat_opts *o)
 			"to CPUs)");
 	if (tasks && o->cgroup)
 		return conflict("-G selects by cgroup, -p and -t by task; choose one");
-	if (o->cgroup && strchr(o->cgroup, ','))
-		return conflict("-G takes one cgroup for all events; for several of them, run "
-				"anyperf stat -G for each");
 	if (o->aggr == AGGR_THREAD && !tasks && !o->all_cpus)
 		return conflict("--per-thread needs -p, -t or -a");
 	if (o->aggr == AGGR_THREAD && o->cpus)

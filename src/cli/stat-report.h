@@ -40,9 +40,10 @@ enum stat_kind {
 };
 
 struct stat_event {
-	const char *name; /* as shown; allocated, owned by the report */
-	const char *unit; /* "msec", "Joules", ""; borrowed from the spec */
-	double scale;     /* count x scale is in `unit` */
+	const char *name;   /* as shown; allocated, owned by the report */
+	const char *cgroup; /* its own, "" for none of a list; NULL: no -G. Owned like the name */
+	const char *unit;   /* "msec", "Joules", ""; borrowed from the spec */
+	double scale;       /* count x scale is in `unit` */
 	enum stat_kind kind;
 	u64 modes;    /* the attr's exclude bits: only counts of the same modes are related */
 	bool exact;   /* counted by the virtual PMU: a deviation of nothing is worth a word */

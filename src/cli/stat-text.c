@@ -14,6 +14,7 @@
 #define COUNT_WIDTH  18
 #define UNIT_WIDTH   4
 #define NAME_WIDTH   32
+#define CGROUP_WIDTH 16
 #define METRIC_WIDTH 38
 
 static const char *colour_of(const struct stat_style *style, enum metric_level level)
@@ -121,6 +122,8 @@ static void line(const struct stat_report *r, u32 event, u32 unit, const struct 
 	FILE *out = style->out;
 	struct stat_metric metrics[METRICS_MAX];
 	u32 nr = stat_metrics(r, event, unit, metrics);
+	const char *cgroup = r->events[event].cgroup;
+	int width = cgroup ? NAME_WIDTH + CGROUP_WIDTH : NAME_WIDTH;
 	int name = (int)strlen(r->events[event].name), at = 0;
 	bool ok = cell->status == AP_STATUS_OK;
 	double error = ok && r->many ? series_error_percent(&cell->count) : 0;
@@ -129,8 +132,12 @@ static void line(const struct stat_report *r, u32 event, u32 unit, const struct 
 
 	prefix(r, unit, style);
 	count(r, event, unit, style);
-	if (nr || error > 0 || same || multiplexed)
+	if (cgroup) {
 		pad(out, name, NAME_WIDTH);
+		name = NAME_WIDTH + fprintf(out, " %s", cgroup);
+	}
+	if (nr || error > 0 || same || multiplexed)
+		pad(out, name, width);
 	if (nr)
 		at = metric(&metrics[0], style);
 	if (error > 0 || same || multiplexed)
@@ -144,7 +151,7 @@ static void line(const struct stat_report *r, u32 event, u32 unit, const struct 
 	putc('\n', out);
 	for (u32 i = 1; i < nr; i++) {
 		prefix(r, unit, style);
-		fprintf(out, "%*s", COUNT_WIDTH + 1 + UNIT_WIDTH + 1 + NAME_WIDTH, "");
+		fprintf(out, "%*s", COUNT_WIDTH + 1 + UNIT_WIDTH + 1 + width, "");
 		metric(&metrics[i], style);
 		putc('\n', out);
 	}

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 /* Undoes /proc/mounts' octal escapes in place. */
 static void unescape(char *s)
@@ -56,15 +58,25 @@ static bool find_mount(struct ap_machine *m, char *where, size_t len)
 	return found;
 }
 
+static bool is_cgroup(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && (fs.f_type == 0x27e0eb || fs.f_type == 0x63677270);
+}
+
 int ap__cgroup_open(struct ap_machine *m, const char *name, struct ap_error *err)
 {
 	char where[1024], path[2100];
 	int fd, e;
 
+	/* A path of the machine's; else one below the mount, where "/" is the root cgroup. */
 	if (name[0] == '/') {
 		fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0)
+		if (fd >= 0 && is_cgroup(fd))
 			return fd;
+		if (fd >= 0)
+			close(fd);
 	}
 	if (!find_mount(m, where, sizeof(where))) {
 		ap__fail(err, -ENOENT, AP_CAUSE_CGROUP,

@@ -151,8 +151,10 @@ static int open_cell(struct ap_counters *c, unsigned int i, unsigned int place,
 	const struct ap_place *at = &c->places.place[place];
 	const struct ap_spec *s = c->counter[i].spec;
 	struct cell *cell = cell_at(c, i, place);
-	struct ap__where where = {
-		.tid = at->tid, .cpu = at->cpu, .cgroup_fd = c->places.cgroup_fd, .name = s->name};
+	struct ap__where where = {.tid = at->tid,
+				  .cpu = at->cpu,
+				  .cgroup_fd = ap__places_cgroup(&c->places, i),
+				  .name = s->name};
 
 	if (s->uncore && at->cpu < 0) {
 		ap__fail(err, -EINVAL, AP_CAUSE_UNSUPPORTED,
@@ -316,7 +318,6 @@ int ap_counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_s
 
 	if (!c)
 		return ap__fail_memory(err);
-	c->places.cgroup_fd = -1;
 	if (opts)
 		memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
 	c->m = m;

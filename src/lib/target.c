@@ -94,6 +94,27 @@ static int cpus_of(struct ap_machine *m, const char *list, int **cpus, struct ap
 	return n;
 }
 
+/* One after the other out of "a,b,,c". */
+static int open_cgroups(struct ap__places *out, struct ap_machine *m, const char *list,
+			struct ap_error *err)
+{
+	char *text = strdup(list), *rest = text, *name;
+	int fd, r = 0;
+
+	out->cgroup_fds = calloc(strlen(list) + 1, sizeof(*out->cgroup_fds));
+	if (!text || !out->cgroup_fds)
+		r = ap__fail_memory(err);
+	while (!r && (name = strsep(&rest, ","))) {
+		fd = *name ? ap__cgroup_open(m, name, err) : -1;
+		if (*name && fd < 0)
+			r = fd;
+		else
+			out->cgroup_fds[out->ncgroups++] = fd;
+	}
+	free(text);
+	return r;
+}
+
 int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct ap_target *target,
 		    struct ap_error *err)
 {
@@ -101,7 +122,7 @@ int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct a
 	struct tids tids = {0};
 	int *cpus = NULL, ncpus = 0, any = -1, r;
 
-	*out = (struct ap__places){.cgroup_fd = -1};
+	*out = (struct ap__places){0};
 	if (target)
 		memcpy(&t, target, target->size < sizeof(t) ? target->size : sizeof(t));
 	for (unsigned int i = 0; i < t.ntids; i++)
@@ -142,10 +163,8 @@ int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct a
 			out->place[out->n++] = (struct ap_place){.tid = tids.tid[i],
 								 .cpu = ncpus ? cpus[k] : any};
 	r = 0;
-	if (t.cgroup) {
-		out->cgroup_fd = ap__cgroup_open(m, t.cgroup, err);
-		r = out->cgroup_fd < 0 ? out->cgroup_fd : 0;
-	}
+	if (t.cgroup)
+		r = open_cgroups(out, m, t.cgroup, err);
 	goto out;
 
 nomem:
@@ -161,8 +180,16 @@ out:
 void ap__places_release(struct ap__places *p)
 {
 	free(p->place);
-	if (p->cgroup_fd >= 0)
-		close(p->cgroup_fd);
-	p->place = NULL;
-	p->cgroup_fd = -1;
+	for (unsigned int i = 0; i < p->ncgroups; i++)
+		if (p->cgroup_fds[i] >= 0)
+			close(p->cgroup_fds[i]);
+	free(p->cgroup_fds);
+	*p = (struct ap__places){0};
+}
+
+int ap__places_cgroup(const struct ap__places *p, unsigned int i)
+{
+	if (p->ncgroups == 1)
+		i = 0;
+	return i < p->ncgroups ? p->cgroup_fds[i] : -1;
 }

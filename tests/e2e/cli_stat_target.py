@@ -2,6 +2,7 @@
 """What anyperf stat measures besides a command: processes, threads, CPUs, cgroups."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -153,6 +154,44 @@ def test_cgroup():
         raise Skip("no cgroup that perf could use")
     r = run("stat", "-j", "--cgroup", own.strip("/") or ".", "-e", "task-clock", TOUCH, "20000")
     assert r.status == 0 and "in cgroup" in json.loads(r.err)["target"], r
+
+
+def made_cgroup():
+    """A new cgroup of perf's hierarchy, as a path; or Skip."""
+    top = None
+    with open("/proc/self/mountinfo", encoding="utf-8") as f:
+        for line in f:
+            at, kind, options = line.split()[4], line.split(" - ")[1].split()[0], line.split(" - ")[1]
+            if kind == "cgroup" and "perf_event" in options:
+                top = at
+                break
+            if kind == "cgroup2" and not top:
+                top = at
+    path = os.path.join(top or "/nonexistent", f"anyperf-e2e-{os.getpid()}")
+    try:
+        os.mkdir(path)
+    except OSError as error:
+        raise Skip(f"no cgroup can be made: {error}") from error
+    return path
+
+
+def test_a_cgroup_for_each_event():
+    path = made_cgroup()
+    try:
+        name = os.path.basename(path)
+        r = run("stat", "-x,", "-G", f"{name},/", "-e", "page-faults,page-faults,cs", TOUCH, "3000")
+        rows = [line.split(",") for line in r.err.splitlines()]
+        assert [row[3] for row in rows] == [name, "/", ""], r
+        # Nobody was ever there.
+        assert rows[0][0] == "<not counted>" and int(rows[1][0]) >= 3000, r
+        report, = stat_json("-G", f"{name},,/", "-e", "cs,cs,cs", "true")
+        assert [c["cgroup"] for c in report["counts"]] == [name, "", "/"], report
+        r = run("stat", "-G", name, "-e", "page-faults,cs", "true")
+        assert re.search(rf"page-faults +{name}", r.err) and re.search(rf" cs +{name}", r.err), r
+        r = run("stat", "-G", f"{name},{name}", "-e", "cs", "true")
+        assert r.status == 125 and "2 cgroups for 1 events" in r.err, r
+    finally:
+        os.rmdir(path)
 
 
 def test_groups_are_read_together():
