@@ -30,6 +30,7 @@ struct run_opts {
 	long cache_mb;
 	bool strict;
 	long counters;
+	const char *cpu_model;
 	const char *paranoid;
 	const char *kernel_mode;
 	const char *session;
@@ -51,6 +52,11 @@ static const struct option options[] = {
 	{OPTION_INT, 0, "counters", "N", AT(counters), .min = 1, .max = 64,
 	 .help = "how many counters it has (default: as many as wanted)",
 	 .more = "With a limit, events that do not fit take turns and are scaled, as on hardware."},
+	{OPTION_STR, 0, "cpu-model", "auto|host|MODEL", AT(cpu_model),
+	 .help = "the CPU that CPUID shows, by which PAPI and libpfm4 choose their tables",
+	 .more = "auto, the default, is the machine's own if they have tables for it, else one that is like "
+		 "it: skylake-x, or zen2 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids; "
+		 "zen3, zen4. What the CPU can do is shown as it is."},
 	{OPTION_STR, 0, "paranoid", "N", AT(paranoid),
 	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
 	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "
@@ -340,6 +346,7 @@ static int session_options(const struct run_opts *opts, struct session_config *c
 	*config = (struct session_config){
 		.paranoid = SESSION_PARANOID_HOST,
 		.counters = (u32)opts->counters,
+		.cpu_model = opts->cpu_model,
 		.name = opts->session,
 		.verbose = opts->verbose > 1,
 	};
@@ -364,12 +371,13 @@ static int session_options(const struct run_opts *opts, struct session_config *c
 
 /*
  * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Counting alone needs no
- * session, and then COMMAND sees the CPU as it is.
+ * session; COMMAND sees the same CPU, as a C library chooses its functions by it.
  */
 static int open_session(struct job *job, u32 flags)
 {
 	const struct run_opts *opts = &job->opts;
 	struct session_config config;
+	struct session_model model;
 	char why[300] = "";
 	int tree_fd = -1, err;
 
@@ -391,6 +399,9 @@ static int open_session(struct job *job, u32 flags)
 	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, why, sizeof(why)))
 		return command_error(&cmd_run, "%s", why);
 	deterministic_apply(&opts->deterministic, &job->tree);
+	if (session_model(opts->cpu_model, &model, why, sizeof(why)))
+		return command_error(&cmd_run, "--cpu-model: %s", why);
+	guest_tree_show_model(&job->tree, model.cpuid);
 	if (wants_report(opts) && !opts->session && !opts->counters && !opts->paranoid &&
 	    !opts->kernel_mode)
 		return 0;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "abi/control.h"
+#include "abi/wire.h"
 
 #ifndef ANYPERF_LIBEXECDIR
 #define ANYPERF_LIBEXECDIR "/usr/local/libexec"
@@ -158,6 +159,11 @@ out:
 	close(tree->rt_fd);
 	*tree = (struct guest_tree){.fd = -1, .rt_fd = -1};
 	return err;
+}
+
+void guest_tree_show_model(struct guest_tree *tree, unsigned int cpuid)
+{
+	((struct wire_view *)((u8 *)tree->head + WIRE_VIEW_IN))->cpu_model = cpuid;
 }
 
 void guest_tree_close(struct guest_tree *tree)

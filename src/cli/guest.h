@@ -25,6 +25,9 @@ must_check int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb,
 			       size_t size);
 /* The same for a tree that somebody else has made; takes @fd. */
 must_check int guest_tree_join(struct guest_tree *tree, int fd, char *why, size_t size);
+/* What CPUID leaf 1 says in EAX; a session says it by itself. Before the first program. */
+void guest_tree_show_model(struct guest_tree *tree, unsigned int cpuid);
+
 void guest_tree_close(struct guest_tree *tree);
 
 /*

@@ -252,6 +252,7 @@ static int use_virtual(struct stat_job *st, struct ap_machine_opts *machine, boo
 {
 	struct virtual_opts opts = {
 		.counters = (u32)st->opts.counters,
+		.cpu_model = st->opts.cpu_model,
 		.deterministic = &st->opts.deterministic,
 	};
 	char why[300];

@@ -87,6 +87,8 @@ const struct option stat_option_table[] = {
 		 "user mode, exactly. The output says which was used, and why."},
 	{OPTION_INT, 0, "counters", "N", AT(counters), .min = 1, .max = 64,
 	 .help = "give the virtual PMU only N counters"},
+	{OPTION_STR, 0, "cpu-model", "auto|host|MODEL", AT(cpu_model),
+	 .help = "the CPU that the virtual PMU shows, as with `anyperf run`"},
 	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),
 	{OPTION_STR, 0, "session", "NAME", AT(session),
 	 .help = "with -p or -t: guests of the session that `anyperf run --session NAME` started"},

@@ -21,9 +21,10 @@ struct stat_opts {
 	int detailed; /* how many -d */
 	bool null_run;
 	bool all_user, all_kernel;
-	const char *pmu;     /* auto, kernel, virtual; NULL: auto */
-	const char *session; /* count guests of this session */
-	long counters;       /* of the virtual PMU; 0: as many as wanted */
+	const char *pmu;       /* auto, kernel, virtual; NULL: auto */
+	const char *session;   /* count guests of this session */
+	const char *cpu_model; /* that the virtual PMU shows; NULL: auto */
+	long counters;         /* of the virtual PMU; 0: as many as wanted */
 	struct deterministic_opts deterministic;
 	bool no_inherit;
 

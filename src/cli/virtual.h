@@ -28,6 +28,7 @@ struct virtual_pmu {
 
 struct virtual_opts {
 	u32 counters;
+	const char *cpu_model; /* NULL: auto */
 	bool ignore_kernel;
 	const struct deterministic_opts *deterministic; /* NULL: an ordinary run */
 };

@@ -68,17 +68,18 @@ static bool is_cgroup(int fd)
 int ap__cgroup_open(struct ap_machine *m, const char *name, struct ap_error *err)
 {
 	char where[1024], path[2100];
-	int fd, e;
+	int fd, e, other = -1;
 
 	/* A path of the machine's; else one below the mount, where "/" is the root cgroup. */
 	if (name[0] == '/') {
 		fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0 && is_cgroup(fd))
 			return fd;
-		if (fd >= 0)
-			close(fd);
+		other = fd;
 	}
 	if (!find_mount(m, where, sizeof(where))) {
+		if (other >= 0)
+			return other;
 		ap__fail(err, -ENOENT, AP_CAUSE_CGROUP,
 			 "cgroup \"%.120s\": no cgroup hierarchy that perf can use is mounted",
 			 name);
@@ -86,9 +87,15 @@ int ap__cgroup_open(struct ap_machine *m, const char *name, struct ap_error *err
 	}
 	snprintf(path, sizeof(path), "%s%s/%.1000s", ap__root(m), where, name);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
+	if (fd >= 0) {
+		if (other >= 0)
+			close(other);
 		return fd;
+	}
 	e = -errno;
+	/* Another directory: opening an event will say that it is no cgroup's. */
+	if (other >= 0)
+		return other;
 	ap__fail(err, e, AP_CAUSE_CGROUP, "cgroup \"%.120s\": %s", name,
 		 e == -ENOENT ? "there is none of that name" : strerror(-e));
 	return ap__remedy(err, "give its directory, or its path below %s", where);

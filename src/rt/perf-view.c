@@ -6,6 +6,7 @@
 #include "rt/perf.h"
 
 #include "abi/control.h"
+#include "rt/meter.h"
 #include "rt/perf-priv.h"
 #include "sys/string.h"
 
@@ -135,16 +136,20 @@ const char *perf_view_link(struct thread *t, const char *path)
  */
 void perf_view_cpuid(struct thread *t, u32 leaf, u32 regs[4])
 {
-	const struct perf *p = t->proc->perf;
+	const struct meter_tree *tree = meter_tree();
+	const struct wire_view *view = (const struct wire_view *)((const u8 *)tree + WIRE_VIEW_IN);
 
-	if (!p)
+	/* Without a session as well: what is counted must not depend on who asked. */
+	(void)t;
+	if (!view->cpu_model)
 		return;
 	if (leaf == 0 && regs[0] < 0xa)
 		regs[0] = 0xa;
-	if (leaf == 1 && p->view->cpu_model)
-		regs[0] = p->view->cpu_model;
+	/* A level of features has a model of its own, rt/deterministic-cpuid.c. */
+	if (leaf == 1 && !(tree->flags & METER_TREE_DETERMINISTIC && tree->cpu != METER_CPU_HOST))
+		regs[0] = view->cpu_model;
 	if (leaf == 0xa) {
-		u32 counters = p->view->counters ? p->view->counters : 8;
+		u32 counters = view->counters ? view->counters : 8;
 
 		regs[0] = 7u << 24 | 48u << 16 | (counters > 255 ? 255 : counters) << 8 | 2;
 		regs[1] = BIT(0) | BIT(2) | BIT(3) | BIT(4) |

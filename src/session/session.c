@@ -111,25 +111,6 @@ static int host_paranoid(void)
 	return v;
 }
 
-/* Which vendor's codes the cpu PMU takes, and the model to show: both by the CPU that is there. */
-static enum cpu_vendor host_vendor(void)
-{
-	FILE *f = fopen("/proc/cpuinfo", "re");
-	enum cpu_vendor vendor = CPU_VENDOR_INTEL;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "vendor_id", 9) == 0) {
-			if (strstr(line, "AuthenticAMD") || strstr(line, "HygonGenuine"))
-				vendor = CPU_VENDOR_AMD;
-			break;
-		}
-	}
-	if (f)
-		fclose(f);
-	return vendor;
-}
-
 /* The number under which the host knows a PMU, or -1. */
 static s32 host_type(const char *pmu)
 {
@@ -145,12 +126,6 @@ static s32 host_type(const char *pmu)
 		fclose(f);
 	}
 	return type;
-}
-
-/* Tables exist for these in libpfm4 and PAPI: Skylake-X, Zen 2 (Rome). */
-static u32 default_model(enum cpu_vendor vendor)
-{
-	return vendor == CPU_VENDOR_AMD ? 0x00830f10 : 0x00050654;
 }
 
 bool session_freeze(struct session *s)
@@ -206,7 +181,7 @@ static u64 meter_read(void *ctx, struct task *task, u32 what)
 
 static int make_core(struct session *s, char *why, size_t len)
 {
-	enum cpu_vendor vendor = host_vendor();
+	struct session_model model;
 	struct core_config config = {
 		.ops = &session_core_ops,
 		.ctx = s,
@@ -214,14 +189,17 @@ static int make_core(struct session *s, char *why, size_t len)
 	};
 	struct cpu_pmu_config cpu = {
 		.source = &s->cpu_source,
-		.vendor = vendor,
 		.kernel_mode = s->config.ignore_kernel ? CPU_KERNEL_IGNORE : CPU_KERNEL_REFUSE,
 		.counters = s->config.counters,
-		.pmu_name = vendor == CPU_VENDOR_INTEL ? "skylake" : NULL,
 		.user_rdpmc = true,
 	};
-	int host = host_paranoid(), err;
+	int host = host_paranoid(), err = session_model(s->config.cpu_model, &model, why, len);
 
+	if (err)
+		return err;
+	/* Raw codes and tables go together. */
+	cpu.vendor = model.amd ? CPU_VENDOR_AMD : CPU_VENDOR_INTEL;
+	cpu.pmu_name = model.pmu;
 	if (s->config.paranoid != SESSION_PARANOID_HOST)
 		s->paranoid = s->config.paranoid;
 	else
@@ -242,7 +220,7 @@ static int make_core(struct session *s, char *why, size_t len)
 				      &s->absent_pmus);
 	if (err)
 		return say(why, len, err, "registering the PMUs");
-	s->view->cpu_model = s->config.cpu_model ? s->config.cpu_model : default_model(vendor);
+	s->view->cpu_model = model.cpuid;
 	s->view->counters = s->config.counters;
 	s->view->flags = WIRE_VIEW_RDPMC;
 	return 0;

@@ -25,12 +25,26 @@ struct session_config {
 	int paranoid;       /* shown and checked; SESSION_PARANOID_HOST: max(the host's, 2) or, with
 				ignore_kernel, the host's */
 	u32 counters;       /* of the virtual PMU; 0: as many as wanted */
-	u32 cpu_model;      /* CPUID leaf 1 EAX to show; 0: a model that clients know */
-	const char *name;   /* others may join under it; NULL: nobody can */
-	int tree_fd;        /* the meter tree; -1: the session makes one. Not taken */
-	u32 tree_flags;     /* enum meter_tree_flags for a tree that the session makes */
-	bool verbose;       /* say on stderr why calls are refused */
+	const char *cpu_model; /* what session_model() takes */
+	const char *name;      /* others may join under it; NULL: nobody can */
+	int tree_fd;           /* the meter tree; -1: the session makes one. Not taken */
+	u32 tree_flags;        /* enum meter_tree_flags for a tree that the session makes */
+	bool verbose;          /* say on stderr why calls are refused */
 };
+
+/* The CPU that guests are shown. */
+struct session_model {
+	u32 cpuid;       /* leaf 1 EAX */
+	bool amd;        /* the machine's vendor, which is shown as it is */
+	const char *pmu; /* caps/pmu_name; NULL: none. Constant */
+};
+
+/*
+ * The model of that name, "host", or, for "auto" and NULL, the machine's own if perf's clients have tables
+ * for it and else one that they have. 0, or -EINVAL with @why: there is none of that name, or it is of
+ * another vendor.
+ */
+int must_check session_model(const char *name, struct session_model *model, char *why, size_t len);
 
 /*
  * @why has room for @len bytes. The session's memory and descriptors are private to the caller. The process's

@@ -173,5 +173,20 @@ def test_a_killed_session_harms_nobody():
     assert out == "done\n" and p.returncode == 3, (out, p.returncode)
 
 
+
+def test_all_see_the_same_cpu():
+    """A C library chooses its functions by the CPU, so the counts of the three ways are equal."""
+    for model in ("auto", "host"):
+        how = ["--deterministic", f"--cpu-model={model}"]
+        r = run("run", "--count", "--json", *how, "--", "/bin/true")
+        totals = json.loads(r.err.splitlines()[-1])["total"]
+        report, = virtual("-e", "instructions:u,branches:u", *how, "/bin/true")
+        assert totals["instructions"] == value(report, "instructions:u"), (totals, report)
+        assert totals["branches"] == value(report, "branches:u"), (totals, report)
+    for command in (["run", "--cpu-model=nosuch", "true"], ["stat", "--pmu=virtual", "--cpu-model=nosuch", "true"]):
+        r = run(*command)
+        assert r.status == 125 and "'nosuch' is no model; there are auto, host, " in r.err, r
+
+
 if __name__ == "__main__":
     main(globals())
