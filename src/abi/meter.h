@@ -62,6 +62,7 @@ struct meter {
 	char exe[2048];   /* what /proc/PID/exe must say: of the first thread; "" in others */
 
 	u32 folding; /* odd while hits are being moved into the lanes, when a new owner comes */
+	u32 traced;  /* a guest of the tree is its process's tracer (ptrace) */
 	u32 classes; /* how many classes are in use; weights below are set before that says so */
 	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
 	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */

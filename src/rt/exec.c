@@ -403,7 +403,10 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 	fd_cloexec(true);
 	signal_exec_prepare(t);
 	meter_uncounted((u32)sys_getpid(), plan->execfn, plan->why);
-	ret = raw_call5(__NR_execveat, dir, (long)path, (long)argv, (long)envp, flags);
+	if (dir == AT_FDCWD && !flags)
+		ret = raw_call3(__NR_execve, (long)path, (long)argv, (long)envp);
+	else
+		ret = raw_call5(__NR_execveat, dir, (long)path, (long)argv, (long)envp, flags);
 	meter_not_uncounted((u32)sys_getpid());
 	signal_exec_failed(t);
 	fd_cloexec(false);
@@ -475,6 +478,17 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 		goto out;
 	if (proc_view_path(t, s->path, s->seen))
 		path = s->seen;
+	/*
+	 * What a guest that traces this process is to see is the program, not us. A tracer outside the tree has
+	 * chosen to trace anyperf.
+	 */
+	if (meter_traced(t) && !(flags & AT_EXECVE_CHECK)) {
+		s->plan.exe_fd = s->plan.interp_fd = -1;
+		s->plan.why = "program under a debugger";
+		str_put(s->plan.execfn, sizeof(s->plan.execfn), path);
+		ret = run_native(t, &s->plan, dir, path, argv, envp, flags);
+		goto out;
+	}
 	ret = exec_plan(dir, path, flags, &s->plan);
 	if (ret >= 0 && flags & AT_EXECVE_CHECK)
 		ret = 0;

@@ -250,6 +250,8 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 		m->start = now_ns();
 		m->own_switches = 0;
 	}
+	if (owner == METER_NEW_PROCESS)
+		m->traced = 0;
 	m->pid = (u32)sys_getpid();
 	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);
 	m->ppid = (u32)raw_call0(__NR_getppid);
@@ -261,6 +263,34 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	sys_prctl(PR_GET_NAME, (u64)m->comm, 0, 0, 0);
 	str_put(m->exe, sizeof(m->exe), owner == METER_NEW_THREAD ? "" : t->proc->exe);
 	__atomic_store_n(&m->state, METER_RUNNING, __ATOMIC_RELEASE);
+}
+
+bool meter_traced(struct thread *t)
+{
+	struct meter *m = t->proc->meter == t->meter ? dbt_meter(&t->dbt) : borrow(t->proc->meter);
+	bool traced = m && __atomic_load_n(&m->traced, __ATOMIC_RELAXED);
+
+	if (m && m != dbt_meter(&t->dbt))
+		give_back(m);
+	return traced;
+}
+
+void meter_set_traced(u32 pid, bool traced)
+{
+	u32 used = min_u64(__atomic_load_n(&tree->used, __ATOMIC_RELAXED), METER_TREE_SLOTS);
+	struct owner o;
+
+	for (u32 i = 0; i < used; i++) {
+		struct meter *m;
+
+		if (!read_owner(i, &o) || o.state != METER_RUNNING || o.pid != pid || o.tid != pid)
+			continue;
+		m = borrow(i);
+		if (!m)
+			return;
+		__atomic_store_n(&m->traced, traced, __ATOMIC_RELAXED);
+		give_back(m);
+	}
 }
 
 void meter_set_comm(struct thread *t, const char *comm)

@@ -37,6 +37,12 @@ enum meter_owner {
 	METER_SAME_PROCESS, /* after execve, on the page it had before */
 };
 void meter_begin(struct thread *t, enum meter_owner owner);
+/*
+ * Whether a guest traces @t's process, and that process @pid is traced now, or no longer: noted in the page of
+ * its first thread.
+ */
+bool meter_traced(struct thread *t);
+void meter_set_traced(u32 pid, bool traced);
 void meter_set_comm(struct thread *t, const char *comm);
 
 /* The thread counts no more: @code as wait(2) will show it, if the process leaves with it. */

@@ -195,6 +195,19 @@ void mm_exec_protect(struct thread *t, u64 start, u64 end, u32 prot)
 	}
 }
 
+void mm_expose(struct thread *t)
+{
+	for (u32 tries = 0; !lock_try(&mm.lock, t->id); tries++) {
+		if (tries == 100)
+			return;
+		sys_sched_yield();
+	}
+	for (u32 i = 0; i < mm.code.n; i++)
+		sys_mprotect((void *)mm.code.at[i].start, mm.code.at[i].end - mm.code.at[i].start,
+			     (int)mm.code.at[i].prot);
+	lock_release(&mm.lock, t->id);
+}
+
 int mm_protect(u64 start, u64 len, bool protect)
 {
 	return (int)sys_mprotect((void *)start, len, protect ? PROT_READ : PROT_READ | PROT_WRITE);

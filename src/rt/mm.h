@@ -50,6 +50,12 @@ const struct mm_range *mm_exec_find(u64 addr);
 bool mm_has_writable_code(void);
 
 /*
+ * For a core: mappings get the protection that the guest believes in. Nothing is translated after that. From a
+ * signal handler; left undone if somebody holds the lock for long.
+ */
+void mm_expose(struct thread *t);
+
+/*
  * The kernel's brk cannot be told where to begin (a kernel without PR_SET_MM): it is emulated with
  * mappings from @start on.
  */

@@ -537,6 +537,28 @@ long guest_prctl(struct thread *t)
 	return call_kernel(t);
 }
 
+#define PTRACE_TRACEME 0
+#define PTRACE_ATTACH  16
+#define PTRACE_DETACH  17
+#define PTRACE_SEIZE   0x4206
+
+/* What the tracee executes next runs natively, so that the tracer finds a program and not our cache. */
+long guest_ptrace(struct thread *t)
+{
+	u64 request = guest_arg(t, 0), pid = guest_arg(t, 1);
+	long ret = call_kernel(t);
+
+	if (ret)
+		return ret;
+	if (request == PTRACE_TRACEME)
+		meter_set_traced(t->proc->pid, true);
+	else if (request == PTRACE_ATTACH || request == PTRACE_SEIZE)
+		meter_set_traced((u32)pid, true);
+	else if (request == PTRACE_DETACH)
+		meter_set_traced((u32)pid, false);
+	return ret;
+}
+
 long guest_namespace(struct thread *t)
 {
 	/* setns says by its descriptor what kind it is about. */

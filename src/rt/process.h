@@ -34,6 +34,7 @@ long guest_exit_group(struct thread *t);
 long guest_arch_prctl(struct thread *t);
 long guest_prctl(struct thread *t);
 long guest_personality(struct thread *t);
+long guest_ptrace(struct thread *t);
 long guest_namespace(struct thread *t); /* unshare, setns */
 
 #endif

@@ -6,6 +6,7 @@
 #include "rt/signal.h"
 #include "rt/syscall.h"
 #include "rt/window.h"
+#include "sys/guest-call.h"
 #include "sys/string.h"
 
 #include <linux/audit.h>
@@ -97,6 +98,70 @@ static bool strict_allows(u32 arch, u64 nr)
 	return nr == __NR_read || nr == __NR_write || nr == __NR_exit || nr == __NR_rt_sigreturn;
 }
 
+/*
+ * A filter with a listener. The kernel has one of ours in its place, which tells the listener about calls
+ * that come from one address, and lets all others pass. So all that a supervisor does is the kernel's
+ * business, also that it lets a call go on: then the kernel makes it. For calls that have to be made by
+ * our functions that would not do, so no supervisor is asked about them.
+ */
+static long install_listener(u64 flags)
+{
+	const u64 end = (u64)guest_call_notified_end;
+	const struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, instruction_pointer)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (u32)end, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, instruction_pointer) + 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (u32)(end >> 32), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog prog = {ARRAY_SIZE(code), (struct sock_filter *)code};
+
+	return raw_call3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, (long)flags, (long)&prog);
+}
+
+/* Calls that the kernel may make on its own, though they have a row in our table. */
+static bool kernel_may_make(u64 nr)
+{
+	switch (nr) {
+	case __NR_open:
+	case __NR_openat:
+	case __NR_readlink:
+	case __NR_readlinkat:
+	case __NR_stat:
+	case __NR_lstat:
+	case __NR_access:
+	case __NR_newfstatat:
+	case __NR_faccessat:
+	case __NR_faccessat2:
+	case __NR_statx:
+	case __NR_getdents64:
+	case __NR_poll:
+	case __NR_select: return true;
+	default: return !syscall_has_row(nr);
+	}
+}
+
+static long ask_supervisor(struct thread *t, const struct seccomp_filter *f, u32 arch, u64 nr)
+{
+	u64 args[7] = {nr,
+		       guest_arg(t, 0),
+		       guest_arg(t, 1),
+		       guest_arg(t, 2),
+		       guest_arg(t, 3),
+		       guest_arg(t, 4),
+		       guest_arg(t, 5)};
+	struct sys_guest_ret r;
+
+	/* Nobody listens: that is what the kernel answers then. */
+	if (!f || !f->notifies || arch != AUDIT_ARCH_X86_64 || !kernel_may_make(nr))
+		return -ENOSYS;
+	r = guest_call_notified(args, &t->pending_count);
+	return r.redo ? CALL_REDO : r.val;
+}
+
 /* Dies of SIGSYS, or SIGKILL for the strict mode, whatever the dispositions are. */
 static void kill_guest(struct thread *t, u32 arch, u64 nr, u32 ret_data, bool process)
 {
@@ -123,6 +188,7 @@ bool seccomp_allows(struct thread *t, u32 arch, u64 nr)
 		.arch = arch,
 		.instruction_pointer = r->rip,
 	};
+	const struct seccomp_filter *whose = NULL;
 	u32 verdict = SECCOMP_RET_ALLOW;
 
 	if (t->proc->filters != t->filters)
@@ -140,8 +206,10 @@ bool seccomp_allows(struct thread *t, u32 arch, u64 nr)
 	for (struct seccomp_filter *f = t->filters; f; f = f->older) {
 		u32 v = bpf_run(f->code, f->len, &data);
 
-		if (outranks(v, verdict))
+		if (outranks(v, verdict)) {
 			verdict = v;
+			whose = f;
+		}
 	}
 	switch (verdict & SECCOMP_RET_ACTION_FULL) {
 	case SECCOMP_RET_ALLOW:
@@ -156,8 +224,10 @@ bool seccomp_allows(struct thread *t, u32 arch, u64 nr)
 		/* As the kernel leaves it: rax still holds the number. */
 		raise_sigsys(t, arch, nr, verdict & SECCOMP_RET_DATA);
 		return false;
-	case SECCOMP_RET_TRACE:
 	case SECCOMP_RET_USER_NOTIF:
+		syscall_finish(t, ask_supervisor(t, whose, arch, nr));
+		return false;
+	case SECCOMP_RET_TRACE:
 		/* Nobody listens: that is what the kernel answers then. */
 		r->gpr[DBT_RAX] = (u64)-ENOSYS;
 		return false;
@@ -208,9 +278,6 @@ static long install_filter(struct thread *t, u64 flags, u64 prog_at)
 		return -EINVAL;
 	if (!may_install())
 		return -EACCES;
-	/* A supervisor could not be told about calls that the kernel does not judge. */
-	if (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER)
-		return -EBUSY;
 	f = filter_new(prog.len, NULL);
 	if (!f)
 		return -ENOMEM;
@@ -226,6 +293,13 @@ static long install_filter(struct thread *t, u64 flags, u64 prog_at)
 	ret = -ENOMEM;
 	if (total_insns(t->filters) + prog.len > PATH_MAX_INSNS)
 		goto out;
+	ret = 0;
+	if (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) {
+		ret = install_listener(flags & ~(u64)SECCOMP_FILTER_FLAG_LOG);
+		if (sys_failed(ret))
+			goto out;
+		f->notifies = true;
+	}
 	f->older = t->filters;
 	f->log = flags & SECCOMP_FILTER_FLAG_LOG;
 	t->filters = f;
@@ -237,7 +311,7 @@ static long install_filter(struct thread *t, u64 flags, u64 prog_at)
 		__atomic_store_n(&t->proc->filters, f, __ATOMIC_RELEASE);
 		lock_release(&t->proc->lock, t->id);
 	}
-	return 0;
+	return ret;
 out:
 	seccomp_put(f);
 	return ret;
@@ -254,7 +328,6 @@ static long set_strict(struct thread *t)
 long guest_seccomp(struct thread *t)
 {
 	u64 flags = guest_arg(t, 1), at = guest_arg(t, 2);
-	u32 action;
 
 	switch ((u32)guest_arg(t, 0)) {
 	case SECCOMP_SET_MODE_STRICT: return flags || at ? -EINVAL : set_strict(t);
@@ -262,11 +335,6 @@ long guest_seccomp(struct thread *t)
 	case SECCOMP_GET_ACTION_AVAIL:
 		if (flags)
 			return -EINVAL;
-		if (guest_read(&action, at, sizeof(action)))
-			return -EFAULT;
-		/* A notification could never be received. */
-		if (action == SECCOMP_RET_USER_NOTIF)
-			return -EOPNOTSUPP;
 		return call_kernel(t);
 	}
 	return call_kernel(t);
@@ -286,6 +354,9 @@ long seccomp_prctl(struct thread *t)
 	return -EINVAL;
 }
 
+/* In the word in front of a saved filter, which says how long it is. */
+#define SAVED_NOTIFIES (1u << 31)
+
 size_t seccomp_save(struct thread *t, void *buf, size_t size)
 {
 	u8 *at = buf;
@@ -293,10 +364,12 @@ size_t seccomp_save(struct thread *t, void *buf, size_t size)
 
 	for (struct seccomp_filter *f = t->filters; f; f = f->older) {
 		size_t len = f->len * sizeof(struct sock_filter);
+		u32 head;
 
 		if (n + sizeof(u32) + len > size)
 			break;
-		memcpy(at + n, &f->len, sizeof(u32));
+		head = f->len | (f->notifies ? SAVED_NOTIFIES : 0);
+		memcpy(at + n, &head, sizeof(u32));
 		memcpy(at + n + sizeof(u32), f->code, len);
 		n += sizeof(u32) + len;
 	}
@@ -310,10 +383,13 @@ int seccomp_load(struct thread *t, const void *buf, size_t len)
 
 	for (size_t n = 0; n < len;) {
 		struct seccomp_filter *f;
+		bool notifies;
 		u32 insns;
 
 		memcpy(&insns, at + n, sizeof(insns));
 		n += sizeof(insns);
+		notifies = insns & SAVED_NOTIFIES;
+		insns &= ~SAVED_NOTIFIES;
 		if (insns > BPF_INSNS_MAX || n + insns * sizeof(struct sock_filter) > len)
 			return -EINVAL;
 		f = filter_new(insns, NULL);
@@ -321,6 +397,7 @@ int seccomp_load(struct thread *t, const void *buf, size_t len)
 			return -ENOMEM;
 		memcpy(f->code, at + n, insns * sizeof(struct sock_filter));
 		n += insns * sizeof(struct sock_filter);
+		f->notifies = notifies;
 		if (last)
 			last->older = f;
 		else

@@ -1,5 +1,5 @@
 /*
- * PURPOSE: the guest's seccomp filters. They are never installed in the kernel, where they would judge
+ * PURPOSE: the guest's seccomp filters. They are not installed in the kernel, where they would judge
  * the runtime's own calls; a classic-BPF interpreter gives the kernel's verdicts here, before a call
  * is looked at any further.
  */
@@ -16,6 +16,7 @@ struct seccomp_filter {
 	u32 refs;
 	u32 len;
 	bool log;
+	bool notifies; /* it has a listener: see install_listener() */
 	struct seccomp_filter *older;
 	u64 mapped;
 	struct sock_filter code[];

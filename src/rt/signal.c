@@ -16,6 +16,7 @@
 
 #include "rt/deterministic.h"
 #include "rt/guest-mem.h"
+#include "rt/mm.h"
 #include "rt/process.h"
 #include "rt/sigframe.h"
 #include "rt/syscall.h"
@@ -23,6 +24,8 @@
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
+
+#include <linux/resource.h>
 
 #define SIGNALS_IGNORED (SIG(SIGCHLD) | SIG(SIGCONT) | SIG(SIGURG) | SIG(SIGWINCH))
 #define SIGNALS_STOP    (SIG(SIGTSTP) | SIG(SIGTTIN) | SIG(SIGTTOU) | SIG(SIGSTOP))
@@ -140,6 +143,13 @@ void signal_note(struct thread *t, const siginfo_t *info, u64 trapno, u64 err, u
 	dbt_interrupt(&t->dbt);
 }
 
+static bool may_dump(void)
+{
+	struct rlimit64 limit = {0, 0};
+
+	return !raw_call4(__NR_prlimit64, 0, RLIMIT_CORE, 0, (long)&limit) && limit.rlim_cur;
+}
+
 /*
  * The kernel delivers in its own time: the signal is queued while blocked, made deadly, and taken as
  * the context that shows the guest's registers is returned to.
@@ -154,6 +164,8 @@ void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 	/* A core is the program's. ENOMEM only says that there are holes. */
 	sys_madvise((void *)WINDOW_START, WINDOW_END - WINDOW_START, MADV_DONTDUMP);
 	sys_madvise((void *)window_code_start, window_code_end - window_code_start, MADV_DONTDUMP);
+	if (SIG(info->si_signo) & SIGNALS_CORE && may_dump())
+		mm_expose(t);
 	sys_rt_sigaction(info->si_signo, &dfl, NULL);
 	if (raw_call4(__NR_rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), info->si_signo,
 		      (long)info))
@@ -324,6 +336,13 @@ static void settle_guest_call(struct thread *t, struct ucontext *uc)
 
 	if (sc->rip >= (u64)guest_call80_begin && sc->rip <= (u64)guest_call80_insn) {
 		sc->rip = (u64)guest_call80_redo;
+		return;
+	}
+	if (sc->rip >= (u64)guest_call_notified_begin && sc->rip <= (u64)guest_call_notified_insn) {
+		if (sc->rip == (u64)guest_call_notified_insn &&
+		    sc->rcx == (u64)guest_call_notified_end)
+			t->call_restarts = true;
+		sc->rip = (u64)guest_call_notified_redo;
 		return;
 	}
 	if (sc->rip < (u64)guest_call_begin || sc->rip > (u64)guest_call_insn)

@@ -59,6 +59,7 @@ static long (*const table[CALLS])(struct thread *t) = {
 	[__NR_arch_prctl] = guest_arch_prctl,
 	[__NR_prctl] = guest_prctl,
 	[__NR_personality] = guest_personality,
+	[__NR_ptrace] = guest_ptrace,
 	[__NR_unshare] = guest_namespace,
 	[__NR_setns] = guest_namespace,
 	[__NR_seccomp] = guest_seccomp,
@@ -125,6 +126,11 @@ long syscall_answer(struct thread *t, u64 nr)
 	if (unlikely(mm_has_writable_code()))
 		fill_release(t, nr);
 	return nr < CALLS && table[nr] ? table[nr](t) : call_kernel(t);
+}
+
+bool syscall_has_row(u64 nr)
+{
+	return nr < CALLS && table[nr];
 }
 
 long syscall_plain(struct thread *t, u64 nr)

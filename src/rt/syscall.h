@@ -27,6 +27,9 @@ long syscall_guest(struct thread *t, u64 nr);
 /* Gives the guest its result, or sets it back onto the instruction, which has two bytes. */
 void syscall_finish(struct thread *t, long ret);
 
+/* Whether call @nr is answered by a function of ours. */
+bool syscall_has_row(u64 nr);
+
 /* Call @nr without a look at perf descriptors. */
 long syscall_plain(struct thread *t, u64 nr);
 /* As the table has it, and nothing else. */

@@ -17,6 +17,11 @@ struct sys_guest_ret {
 struct sys_guest_ret guest_call(const u64 *nr_args, const u32 *pending);
 extern const char guest_call_begin[], guest_call_insn[], guest_call_end[], guest_call_redo[];
 
+/* The same, for a call that the seccomp supervisor is to answer. */
+struct sys_guest_ret guest_call_notified(const u64 *nr_args, const u32 *pending);
+extern const char guest_call_notified_begin[], guest_call_notified_insn[];
+extern const char guest_call_notified_end[], guest_call_notified_redo[];
+
 /* The same by `int $0x80`: an i386 call, with i386 numbers and arguments of 32 bits. */
 struct sys_guest_ret guest_call80(const u64 *nr_args, const u32 *pending);
 extern const char guest_call80_begin[], guest_call80_insn[], guest_call80_end[],

@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -134,12 +135,76 @@ static int refused(void)
 	return 0;
 }
 
+/* A supervisor, which answers for the sandboxed process, lets calls go on, gives it descriptors. */
+static void supervise(int listener, int calls)
+{
+	struct seccomp_notif_sizes sizes;
+	struct seccomp_notif *req;
+	struct seccomp_notif_resp *resp;
+
+	syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes);
+	req = malloc(sizes.seccomp_notif);
+	resp = malloc(sizes.seccomp_notif_resp);
+	while (calls--) {
+		memset(req, 0, sizes.seccomp_notif);
+		memset(resp, 0, sizes.seccomp_notif_resp);
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, req)) {
+			SAY("receiving: %s", strerror(errno));
+			return;
+		}
+		SAY("asked about %d arch %x args %lx", req->data.nr, req->data.arch,
+		    (unsigned long)req->data.args[0]);
+		resp->id = req->id;
+		switch (req->data.args[0]) {
+		case 1: resp->error = -ENOTTY; break;
+		case 2: resp->val = 1234; break;
+		default: resp->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+		}
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, resp))
+			SAY("answering: %s", strerror(errno));
+	}
+}
+
+static int supervised(void)
+{
+	static const struct sock_filter filter[] = {
+		LOAD(nr), IF_CALL(SYS_getpgid, SECCOMP_RET_USER_NOTIF), RETURN(SECCOMP_RET_ALLOW)};
+	struct sock_fprog prog = {sizeof(filter) / sizeof(filter[0]), (struct sock_filter *)filter};
+	int listener, avail = SECCOMP_RET_USER_NOTIF;
+	pid_t pid;
+
+	SAY("available: %ld", syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &avail));
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
+	SAY("listener %d", listener);
+	TRY("another",
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog));
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		usleep(10000);
+		TRY("first", syscall(SYS_getpgid, 1));
+		TRY("second", syscall(SYS_getpgid, 2));
+		HOLDS(syscall(SYS_getpgid, 0) == syscall(SYS_getpgrp));
+		execl("/usr/bin/python3", "python3", "-c", "import os; print(os.getpgid(2))", NULL);
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	supervise(listener, 3);
+	if (!access("/usr/bin/python3", X_OK))
+		supervise(listener, 1);
+	wait(NULL);
+	return 0;
+}
+
 int main(void)
 {
 	child("errors", errors);
 	child("arguments", arguments);
 	child("traps", traps);
 	child("kills", kills);
+	child("supervised", supervised);
 	child("strict", strict);
 	child("strict, leaving", strict_exit);
 	child("refused", refused);

@@ -8,10 +8,11 @@
  * struct sys_guest_ret guest_call(const u64 nr_args[7], const u32 *pending)
  */
 	.text
-	.globl guest_call, guest_call_begin, guest_call_insn, guest_call_end, guest_call_redo
-	.hidden guest_call, guest_call_begin, guest_call_insn, guest_call_end, guest_call_redo
-	.type guest_call, @function
-guest_call:
+	.macro guest_call_at name
+	.globl \name, \name\()_begin, \name\()_insn, \name\()_end, \name\()_redo
+	.hidden \name, \name\()_begin, \name\()_insn, \name\()_end, \name\()_redo
+	.type \name, @function
+\name:
 	movq	%rdi, %rcx
 	movq	%rsi, %r11
 	movq	(%rcx), %rax
@@ -21,18 +22,23 @@ guest_call:
 	movq	32(%rcx), %r10
 	movq	40(%rcx), %r8
 	movq	48(%rcx), %r9
-guest_call_begin:
+\name\()_begin:
 	cmpl	$0, (%r11)
-	jne	guest_call_redo
-guest_call_insn:
+	jne	\name\()_redo
+\name\()_insn:
 	syscall
-guest_call_end:
+\name\()_end:
 	xorl	%edx, %edx
 	ret
-guest_call_redo:
+\name\()_redo:
 	movl	$1, %edx
 	ret
-	.size guest_call, . - guest_call
+	.size \name, . - \name
+	.endm
+
+	guest_call_at guest_call
+	/* The same at another address, by which a filter in the kernel knows it (rt/seccomp.c). */
+	guest_call_at guest_call_notified
 
 /*
  * struct sys_guest_ret guest_call80(const u64 nr_args[7], const u32 *pending): the same through the
