@@ -314,14 +314,18 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	start_on_stack(t, t->area + AREA_STACK_TOP, begin);
 }
 
-extern char image_data[], start_stack_top[];
+extern char image_start[], image_data[], start_stack_top[];
 
-/* All of our writable pages and the part of the stack that is needed, for little more than a fault. */
+/*
+ * All of our image and the part of the stack that is needed, for little more than a fault; and no
+ * fault comes later, when it would be counted as the program's.
+ */
 static void populate(void)
 {
-	const u64 data = (u64)image_data, top = (u64)start_stack_top;
+	const u64 image = (u64)image_start, data = (u64)image_data, top = (u64)start_stack_top;
 	const u64 stack = 0x10000, needed = 0x4000;
 
+	sys_madvise((void *)image, data - image, MADV_POPULATE_READ);
 	sys_madvise((void *)data, top - stack - data, MADV_POPULATE_WRITE);
 	sys_madvise((void *)(top - needed), needed, MADV_POPULATE_WRITE);
 }

@@ -88,7 +88,7 @@ void check_val(const char *row, const char *text, long long got, long long want)
 		say("not ok %s %s (observed %lld, expected %lld)", row, text, got, want);
 }
 
-#define FAULTS_OF_THE_RUNTIME 60
+#define FAULTS_OF_THE_RUNTIME 12
 
 bool faults_are(long long got, long long want)
 {

@@ -77,7 +77,9 @@ void check_val(const char *row, const char *text, long long got, long long want)
 
 /*
  * Page faults that an event counted. The virtual PMU's count may have a few more, which the runtime
- * takes where it executes code for the first time; doc/differences.md. The observation is WANT then.
+ * takes where it executes code for the first time after a fork, since the pages that it then writes are
+ * still the other process's; doc/differences.md. The observation is WANT then. What has run before
+ * is checked without this.
  */
 void check_faults(const char *row, const char *text, long long got, long long want);
 bool faults_are(long long got, long long want);

@@ -40,12 +40,14 @@ CONFORM(self_any_cpu)
 	long fd = ev_self(sw_attr(PERF_COUNT_SW_PAGE_FAULTS));
 
 	NEED(fd >= 0);
-	touch_pages(8);
-	ev_ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0);
-	touch_pages(64);
-	ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0);
-	check_faults("CALL-02", "the calling thread on any CPU: faults of 64 fresh pages",
-		     (long long)ev_count((int)fd), 64);
+	for (int turn = 0; turn < 2; turn++) {
+		ev_ioctl((int)fd, PERF_EVENT_IOC_RESET, 0);
+		ev_ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0);
+		touch_pages(64);
+		ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0);
+	}
+	check_val("CALL-02", "the calling thread on any CPU: faults of 64 fresh pages",
+		  (long long)ev_count((int)fd), 64);
 }
 
 CONFORM(self_one_cpu)
@@ -63,8 +65,7 @@ CONFORM(self_one_cpu)
 	touch_pages(64);
 	ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0);
 	NEED(ev_read((int)fd, v, sizeof(v)) == sizeof(v));
-	check_faults("CALL-03", "the calling thread on the CPU it is on: faults", (long long)v[0],
-		     64);
+	check_val("CALL-03", "the calling thread on the CPU it is on: faults", (long long)v[0], 64);
 	CHECK_ROW("CALL-03", v[1] > 0 && v[1] == v[2], "on its CPU: running is enabled",
 		  "enabled %lu running %lu", v[1], v[2]);
 	if (other < 0) {
@@ -103,15 +104,15 @@ CONFORM(other_task)
 	check_val("CALL-04", "a stopped task adds nothing", (long long)ev_count((int)fd), 0);
 	worker_work(&w);
 	before = ev_count((int)fd);
-	check_faults("CALL-04", "another task's faults", (long long)before, 32);
+	check_val("CALL-04", "another task's faults", (long long)before, 32);
 	touch_pages(16);
 	check_val("CALL-04", "the opener's own faults do not count",
 		  (long long)(ev_count((int)fd) - before), 0);
 	fd_cpu = ev_open(&attr, w.pid, sched_getcpu(), -1, 0);
 	NEED(fd_cpu >= 0);
 	worker_work(&w);
-	check_faults("CALL-05", "another task on one CPU: its faults",
-		     (long long)ev_count((int)fd_cpu), 32);
+	check_val("CALL-05", "another task on one CPU: its faults",
+		  (long long)ev_count((int)fd_cpu), 32);
 	worker_end(&w);
 }
 

@@ -234,7 +234,7 @@ CONFORM_EXEC(drives_own)
 	touch_pages(21);
 	if (ev_ioctl(arg, PERF_EVENT_IOC_DISABLE, 0) || ev_read(arg, v, sizeof(v)) < 8)
 		return 14;
-	return faults_are((long long)v[0], 21) ? 10 : 15;
+	return (long long)v[0] == 21 ? 10 : 15;
 }
 
 static void becomes(void)

@@ -6,7 +6,7 @@
 #define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 
 /* A forked child's own page faults (copied pages of stack and data) come on top of what it touches. */
-#define SLACK 800
+#define SLACK 200
 
 /*
  * When two tasks whose contexts are clones of each other follow one another on a CPU, the kernel swaps

@@ -19,10 +19,13 @@ static u64 over(u64 config, void (*fn)(void))
 	int fd = sw(config);
 	u64 n;
 
-	fn();
-	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
-	fn();
-	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	/* What is there from the second time on: nothing of how the program comes to lie in memory. */
+	for (int turn = 0; turn < 2; turn++) {
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_RESET, 0) == 0);
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+		fn();
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	}
 	n = ev_count(fd);
 	close(fd);
 	return n;
@@ -82,14 +85,14 @@ CONFORM(clock_is_time)
 
 CONFORM(faults)
 {
-	check_faults("SW-02", "page-faults: 100 fresh pages",
-		     (long long)over(PERF_COUNT_SW_PAGE_FAULTS, touch_100), 100);
-	check_faults("SW-05", "minor faults: 100 fresh pages",
-		     (long long)over(PERF_COUNT_SW_PAGE_FAULTS_MIN, touch_100), 100);
+	check_val("SW-02", "page-faults: 100 fresh pages",
+		  (long long)over(PERF_COUNT_SW_PAGE_FAULTS, touch_100), 100);
+	check_val("SW-05", "minor faults: 100 fresh pages",
+		  (long long)over(PERF_COUNT_SW_PAGE_FAULTS_MIN, touch_100), 100);
 	check_val("SW-06", "major faults: none",
 		  (long long)over(PERF_COUNT_SW_PAGE_FAULTS_MAJ, touch_100), 0);
-	check_faults("SW-02", "page-faults: nothing done",
-		     (long long)over(PERF_COUNT_SW_PAGE_FAULTS, nothing), 0);
+	check_val("SW-02", "page-faults: nothing done",
+		  (long long)over(PERF_COUNT_SW_PAGE_FAULTS, nothing), 0);
 }
 
 CONFORM(none)
@@ -308,8 +311,8 @@ CONFORM(threads)
 	mine = ev_count((int)own);
 	pthread_barrier_wait(&barrier);
 	pthread_barrier_wait(&barrier);
-	check_faults("CALL-04", "another thread's faults, by its tid", (long long)ev_count((int)fd),
-		     1077);
+	check_val("CALL-04", "another thread's faults, by its tid", (long long)ev_count((int)fd),
+		  1077);
 	CHECK_ROW("CALL-02", ev_count((int)own) - mine < 500, "are not the opener's", "%lu",
 		  ev_count((int)own) - mine);
 	pthread_barrier_wait(&barrier);
