@@ -197,6 +197,24 @@ static bool maps_init(void)
 	return ok;
 }
 
+/* Room for one more in by_code: if need be a copy of twice the size. */
+static bool by_code_room(void)
+{
+	u32 room = cache.max_blocks ? cache.max_blocks * 2 : 1024;
+	meta_ref *to;
+
+	if (cache.nr_blocks < cache.max_blocks)
+		return true;
+	to = meta_try(room * sizeof(*to));
+	if (!to)
+		return false;
+	memcpy(to, cache.by_code, cache.nr_blocks * sizeof(*to));
+	/* Pairs with block_by_code(). */
+	__atomic_store_n(&cache.by_code, to, __ATOMIC_RELEASE);
+	cache.max_blocks = room;
+	return true;
+}
+
 bool cache_reset(void)
 {
 	cache.hot = 0;
@@ -219,25 +237,7 @@ bool cache_reset(void)
 	cache_fill();
 	arch_init();
 	cache.floor = cache.cold;
-	return maps_init();
-}
-
-/* Room for one more in by_code: if need be a copy of twice the size. */
-static bool by_code_room(void)
-{
-	u32 room = cache.max_blocks ? cache.max_blocks * 2 : 1024;
-	meta_ref *to;
-
-	if (cache.nr_blocks < cache.max_blocks)
-		return true;
-	to = meta_try(room * sizeof(*to));
-	if (!to)
-		return false;
-	memcpy(to, cache.by_code, cache.nr_blocks * sizeof(*to));
-	/* Pairs with block_by_code(). */
-	__atomic_store_n(&cache.by_code, to, __ATOMIC_RELEASE);
-	cache.max_blocks = room;
-	return true;
+	return maps_init() && by_code_room();
 }
 
 bool cache_has_room(void)
