@@ -246,7 +246,7 @@ static struct thread *first_thread(struct startup *s)
 	str_put(t->proc->exe, sizeof(t->proc->exe), s->control.exe);
 	t->tid = (u32)sys_gettid();
 	t->alt_flags = SS_DISABLE;
-	t->min_altstack = max_u64(stack_aux(&s->in, AT_MINSIGSTKSZ), 2048);
+	t->min_altstack = stack_aux(&s->in, AT_MINSIGSTKSZ);
 	t->seccomp_mode = s->control.seccomp_mode;
 	if (seccomp_load(t, s->filters, s->control.seccomp_len))
 		die("no memory for the seccomp filters\n");

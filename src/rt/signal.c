@@ -14,6 +14,8 @@
  */
 #include "rt/signal.h"
 
+#include <asm/prctl.h>
+
 #include "rt/deterministic.h"
 #include "rt/guest-mem.h"
 #include "rt/mm.h"
@@ -30,6 +32,11 @@
 #define SIGNALS_IGNORED (SIG(SIGCHLD) | SIG(SIGCONT) | SIG(SIGURG) | SIG(SIGWINCH))
 #define SIGNALS_STOP    (SIG(SIGTSTP) | SIG(SIGTTIN) | SIG(SIGTTOU) | SIG(SIGSTOP))
 /* Default action: a core. Ours, so that the core shows the guest's registers and not the cache's. */
+#ifndef ARCH_GET_XCOMP_PERM
+#define ARCH_GET_XCOMP_PERM 0x1022 /* Linux 5.16 */
+#endif
+#define XFEATURES_DYNAMIC (1ull << 18) /* XTILEDATA: on request only */
+
 #define SIGNALS_CORE (SIG(SIGQUIT) | SIG(SIGABRT) | SIG(SIGXCPU) | SIG(SIGXFSZ) | SIGNALS_SYNC)
 
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc);
@@ -627,6 +634,22 @@ long guest_rt_sigtimedwait(struct thread *t)
 	return call_kernel(t);
 }
 
+/*
+ * The kernel's answer (sigaltstack_size_valid): the least is what it was before AVX, however large frames are,
+ * unless the process has asked for features whose state is larger still (AMX).
+ */
+static bool altstack_size_valid(const struct thread *t, u64 size)
+{
+	u64 asked_for = 0;
+
+	if (size < 2048) /* MINSIGSTKSZ */
+		return false;
+	if (size >= t->min_altstack ||
+	    sys_failed(raw_call2(__NR_arch_prctl, ARCH_GET_XCOMP_PERM, (long)&asked_for)))
+		return true;
+	return !(asked_for & XFEATURES_DYNAMIC);
+}
+
 long guest_sigaltstack(struct thread *t)
 {
 	u64 new = guest_arg(t, 0), old = guest_arg(t, 1), sp = t->dbt.regs.gpr[DBT_RSP];
@@ -650,7 +673,7 @@ long guest_sigaltstack(struct thread *t)
 		if (mode == SS_DISABLE) {
 			t->alt_sp = t->alt_size = 0;
 		} else {
-			if (ss.ss_size < t->min_altstack)
+			if (!altstack_size_valid(t, ss.ss_size))
 				return -ENOMEM;
 			t->alt_sp = (u64)ss.ss_sp;
 			t->alt_size = ss.ss_size;

@@ -103,7 +103,8 @@ struct thread {
 	struct pending pending[PENDING_MAX];
 	u64 held; /* synchronous signals sent by somebody while the guest blocks them */
 	siginfo_t held_info[8];
-	u64 alt_sp, alt_size, min_altstack;
+	u64 alt_sp, alt_size;
+	u64 min_altstack; /* AT_MINSIGSTKSZ: what a frame with all features takes; 0 unknown */
 	u32 alt_flags;
 	bool in_sigreturn; /* the kernel is reading a frame for signal_return() */
 

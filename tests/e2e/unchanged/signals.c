@@ -150,6 +150,25 @@ static void stack_overflow(void)
 	handle(SIGSEGV, SIG_DFL, 0);
 }
 
+/* The least size is the kernel's oldest, not what a frame with all features takes. */
+static void small_stacks(void)
+{
+	static const size_t sizes[] = {1, 2047, 2048, 4096, 8192};
+	static char alt[8192];
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		stack_t ss = {.ss_sp = alt, .ss_size = sizes[i]}, was;
+
+		TRY("sigaltstack", sigaltstack(&ss, NULL));
+		sigaltstack(NULL, &was);
+		SAY("size %zu: now %zu, flags %d", sizes[i], was.ss_size, was.ss_flags);
+	}
+	handle(SIGUSR1, counts, SA_ONSTACK);
+	count = 0;
+	raise(SIGUSR1);
+	SAY("on 8 KB: %d", count);
+}
+
 static void signal_fd(void)
 {
 	struct signalfd_siginfo si[2];
@@ -353,6 +372,7 @@ int main(int argc, char **argv)
 	handle(SIGUSR1, nests, SA_NODEFER);
 	raise(SIGUSR1);
 	SAY("nested %d deep", deepest);
+	small_stacks();
 	signal_fd();
 	posix_timer();
 	jump_into_nowhere();
