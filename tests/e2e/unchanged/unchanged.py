@@ -22,10 +22,11 @@ class Case:
     contents differ from run to run. stderr: False where it holds pids or times."""
 
     def __init__(self, name, command, stdin="", files=None, needs=(), ignore=(), stderr=True,
-                 timeout=60, env=None, setup=None, status=None):
+                 timeout=60, env=None, setup=None, status=None, options=()):
         self.name, self.command, self.stdin = name, command, stdin
         self.files, self.needs, self.ignore = files or {}, needs, ignore
         self.stderr, self.timeout, self.env, self.setup = stderr, timeout, env or {}, setup
+        self.options = options  # of `anyperf run`
         self.status = status  # what it must end with natively, where that is part of the test
 
 
@@ -96,7 +97,7 @@ def describe(key, native, ours):
     return f"natively {native}, here {ours}"
 
 
-def check(anyperf, case, options=()):
+def check(anyperf, case):
     """True if there is no difference; None if the case was left out."""
     missing = [n for n in case.needs if not shutil.which(n) and not os.path.exists(n)]
     if missing:
@@ -105,7 +106,7 @@ def check(anyperf, case, options=()):
     with tempfile.TemporaryDirectory(prefix="anyperf-unchanged-") as base:
         top = os.path.join(base, "w")
         native = run_once(top, case, [])
-        ours = run_once(top, case, [anyperf, "run", *options, "--"])
+        ours = run_once(top, case, [anyperf, "run", *case.options, "--"])
     bad = [f"{k}: {describe(k, native[k], ours[k])}" for k in native if native[k] != ours[k]]
     if case.status is not None and native["status"] != case.status:
         bad.append(f"natively it ended with {native['status']}, the test wants {case.status}: "

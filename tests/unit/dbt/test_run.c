@@ -19,7 +19,7 @@ static struct guest *guest(void)
 	static bool ready;
 
 	if (!ready) {
-		guest_init(DBT_CHECKS, DBT_MASK_ALL, 0);
+		guest_init(DBT_CHECKS, DBT_MASK_ALL, 2 << 20);
 		guest_thread_init(&g);
 		ready = true;
 	}
@@ -252,6 +252,22 @@ TEST(code_may_change_what_it_is_about_to_execute)
 	memcpy(p, code, sizeof(code));
 	for (u32 i = 0; i < 50; i++)
 		EXPECT_EQ(guest_call(guest(), p, i, 0, 0), i);
+}
+
+TEST(a_full_cache_makes_room)
+{
+	u32 n = 131072, wrong = 0;
+	u8 *p = test_code(n * 64, 0);
+	struct dbt_stats before, after;
+
+	dbt_stats_read(&before);
+	for (u32 i = 0; i < n; i++)
+		write_return(p + i * 64, i);
+	for (u32 i = 0; i < n; i++)
+		wrong += guest_call(guest(), p + i * 64, 0, 0, 0) != i;
+	dbt_stats_read(&after);
+	EXPECT_EQ(wrong, 0);
+	EXPECT(after.flushes - before.flushes >= 2);
 }
 
 /* The lookup of an indirect branch's target must not cost flags, whatever it finds on the way. */
