@@ -221,12 +221,17 @@ static void ctx_sched_in(struct ctx *ctx, struct pmu *pmu, u32 what)
 			ctx_pmu_sched_in(epc, what);
 }
 
+/* @only, or NULL: every task on @cpu. */
 static void tasks_sched_out(struct cpu *cpu, struct task *only, struct pmu *pmu, u32 what)
 {
 	struct task *task;
 
+	if (only) {
+		ctx_sched_out(only->ctx, pmu, what);
+		return;
+	}
 	list_for_each_entry (task, &cpu->tasks, cpu_link)
-		if (task->ctx && (!only || task == only))
+		if (task->ctx)
 			ctx_sched_out(task->ctx, pmu, what);
 }
 
@@ -234,8 +239,12 @@ static void tasks_sched_in(struct cpu *cpu, struct task *only, struct pmu *pmu, 
 {
 	struct task *task;
 
+	if (only) {
+		ctx_sched_in(only->ctx, pmu, what);
+		return;
+	}
 	list_for_each_entry (task, &cpu->tasks, cpu_link)
-		if (task->ctx && (!only || task == only))
+		if (task->ctx)
 			ctx_sched_in(task->ctx, pmu, what);
 }
 
