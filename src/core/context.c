@@ -125,9 +125,13 @@ void ctx_remove_event(struct event *event, enum event_state state, bool ungroup)
 
 void ctx_install(struct ctx *ctx, struct event *event)
 {
+	/* The first one starts the context's time. Others that are off wait for their ENABLE, as in the kernel. */
+	bool resched = !ctx->nr_events || event_effective_state(event) != EVENT_OFF ||
+		       event->cgroup;
+
 	ctx_time_update(ctx);
 	ctx_add_event(ctx, event);
-	if (ctx->cpu)
+	if (ctx->cpu && resched)
 		cpu_resched(ctx->cpu, ctx->task, event->epc->pmu, event_sched_type(event));
 }
 
@@ -152,5 +156,6 @@ void ctx_move_group(struct event *leader, struct pmu *pmu)
 	list_for_each_entry (sibling, &leader->siblings, sibling_link)
 		move_event(sibling, epc);
 	move_event(leader, epc);
-	/* The event that the group is moved for is installed next, and brings the reschedule. */
+	if (ctx->cpu)
+		cpu_resched(ctx->cpu, ctx->task, pmu, event_sched_type(leader));
 }

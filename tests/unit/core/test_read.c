@@ -350,6 +350,19 @@ TEST(mixed_groups)
 	fake_close(f, blocker);
 	fake_advance(f, 4000000);
 	EXPECT_EQ(fake_event(f, other)->state, EVENT_ACTIVE);
+	fake_close(f, member);
+	fake_close(f, other);
+	fake_close(f, leader);
+
+	/* One that is off moves the group all the same, and who counted goes on. */
+	leader = fake_open(f, &sw, 0, -1, -1);
+	hw.pinned = 0;
+	hw.disabled = 1;
+	member = fake_open(f, &hw, 0, -1, leader);
+	EXPECT_EQ(fake_event(f, member)->state, EVENT_OFF);
+	EXPECT_EQ(fake_event(f, leader)->state, EVENT_ACTIVE);
+	EXPECT(fake_event(f, leader)->epc->pmu == &f->hw.pmu);
+	core_check(f->core);
 	fake_free(f);
 }
 

@@ -355,6 +355,27 @@ TEST(mux_timer)
 	fake_free(f);
 }
 
+/* A new event that is off touches nobody: who waits does so until the next turn, as in the kernel. */
+TEST(opening_what_is_off_reschedules_nobody)
+{
+	const u64 off = (struct pe_attr){.disabled = 1}.flags;
+	int a, b, leader;
+	u32 adds;
+
+	f = fake_new(1);
+	a = open_one(0, 0, -1, -1);
+	b = open_one(0, 0, -1, -1);
+	EXPECT_EQ(fake_ioctl(f, a, PERF_EVENT_IOC_DISABLE, 0), 0);
+	adds = f->hw.adds;
+	leader = open_one(off, 0, -1, -1);
+	open_one(0, 0, -1, leader);
+	EXPECT_EQ(f->hw.adds, adds);
+	EXPECT_EQ(fake_event(f, b)->state, EVENT_INACTIVE);
+	fake_advance(f, TICK);
+	EXPECT_EQ(fake_event(f, b)->state, EVENT_ACTIVE);
+	fake_free(f);
+}
+
 TEST(mux_interval_is_settable)
 {
 	f = fake_new(1);
