@@ -40,11 +40,14 @@ int session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int 
 		.group_fd = leader < 0 ? -1 : 0,
 		.flags = flags,
 	};
+	bool frozen;
 	int err;
 
 	session_drain(s);
 	s->direct_leader = direct_event(s, leader);
+	frozen = session_freeze(s);
 	err = perf_open(s->core, &open);
+	session_thaw(s, frozen);
 	s->direct_leader = NULL;
 	if (err) {
 		if (open.store_size)

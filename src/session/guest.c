@@ -318,6 +318,7 @@ void proc_free(struct proc *p)
 /* @survivor has become the leader with a new program; its siblings died of it. */
 void proc_exec(struct proc *p, struct thread *survivor)
 {
+	bool frozen = session_freeze(p->s);
 	struct thread *th, *tmp;
 
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
@@ -330,6 +331,7 @@ void proc_exec(struct proc *p, struct thread *survivor)
 		task_exec(survivor->task);
 	}
 	cards_publish(p->s);
+	session_thaw(p->s, frozen);
 }
 
 /* A thread that was announced has come to be. */

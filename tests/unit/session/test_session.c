@@ -117,6 +117,31 @@ TEST(the_session_is_no_guest)
 	session_free(s);
 }
 
+/* An event that is opened on a CPU without being off runs as long as it is enabled. */
+TEST(the_session_opens_at_one_instant)
+{
+	struct pe_attr attr = {.type = PERF_TYPE_SOFTWARE,
+			       .size = sizeof(attr),
+			       .config = PERF_COUNT_SW_DUMMY,
+			       .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+					      PERF_FORMAT_TOTAL_TIME_RUNNING};
+	struct session_config config = {.paranoid = -1, .ignore_kernel = true, .tree_fd = -1};
+	struct session *s = NULL;
+	char why[300];
+	u64 words[3];
+	int handle;
+
+	ASSERT(session_new(&config, &s, why, sizeof(why)) == 0);
+	for (int i = 0; i < 3; i++) {
+		handle = session_open(s, &attr, -1, 0, -1, 0);
+		ASSERT(handle >= 0);
+		EXPECT_EQ(session_read(s, handle, words, sizeof(words)), 24);
+		EXPECT(words[1] > 0);
+		EXPECT_EQ(words[1], words[2]);
+	}
+	session_free(s);
+}
+
 static void wrong_calls(struct mock *g)
 {
 	struct pe_attr attr = mock_attr();
