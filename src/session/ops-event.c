@@ -23,15 +23,6 @@ static u64 call_fd_handle(const struct call *c)
 	return c->op == WIRE_OP_OPEN ? c->arg[2] : c->arg[3];
 }
 
-s64 op_open(struct call *c);
-s64 op_read(struct call *c);
-s64 op_ioctl(struct call *c);
-s64 op_mmap(struct call *c);
-s64 op_munmap(struct call *c);
-s64 op_poll(struct call *c);
-s64 op_lookup(struct call *c);
-s64 op_hangup(struct call *c);
-
 static struct carrier *call_carrier(struct call *c)
 {
 	return carrier_by_handle(c->s, c->arg[0]);

@@ -60,8 +60,10 @@ static s64 op_fork(struct call *c)
 	}
 	thread_watch(child);
 	task_sched_in(child->task, (u32)task_cpu(c->thread->task));
-	if (!is_thread)
+	if (!is_thread) {
 		p->token = child->token;
+		p->forker = c->proc->pid;
+	}
 	return (s64)child->token;
 fail:
 	if (!is_thread) {
@@ -84,7 +86,7 @@ static s64 op_unfork(struct call *c)
 		return 0;
 	}
 	list_for_each_entry (p, &c->s->procs, link) {
-		if (p->token && p->token == c->arg[0] && !p->pid) {
+		if (p->token && p->token == c->arg[0] && p->forker == c->proc->pid && !p->pid) {
 			proc_end(p);
 			return 0;
 		}
@@ -117,16 +119,6 @@ static s64 op_cgroups(struct call *c)
 	return 0;
 }
 
-s64 op_sysctl(struct call *c);
-s64 op_open(struct call *c);
-s64 op_read(struct call *c);
-s64 op_ioctl(struct call *c);
-s64 op_mmap(struct call *c);
-s64 op_munmap(struct call *c);
-s64 op_poll(struct call *c);
-s64 op_lookup(struct call *c);
-s64 op_hangup(struct call *c);
-
 void op_dispatch(struct call *c)
 {
 	static const struct {
@@ -142,7 +134,6 @@ void op_dispatch(struct call *c)
 		[WIRE_OP_HANGUP] = {op_hangup, false},  [WIRE_OP_VIEW] = {op_view, false},
 		[WIRE_OP_CGROUPS] = {op_cgroups, true}, [WIRE_OP_SYSCTL] = {op_sysctl, false},
 	};
-
 	bool frozen;
 
 	if (c->op >= WIRE_OP_COUNT || !ops[c->op].run) {

@@ -57,6 +57,7 @@ struct proc {
 	int sock;               /* -1: it has not introduced itself */
 	int memfd;              /* -1 as well */
 	u64 token;              /* of the WIRE_OP_FORK that announced it, until HELLO; else 0 */
+	pid_t forker;           /* who announced it; 0: nobody */
 	s8 same_ns;             /* pid namespace is the session's: 1, 0, or -1 not asked yet */
 	struct wire_proc *page; /* the memfd, all of it; NULL without one */
 	struct thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */
@@ -288,8 +289,20 @@ void serve_slot(struct proc *p, u32 slot);
 void serve_forget(struct session *s, struct proc *p);
 void serve_hot(struct session *s);
 
-/* ops.c, ops-event.c: the calls */
+/*
+ * ops.c, ops-event.c, sysctl.c: the calls (enum wire_op). Each has the call's own copy of the request and
+ * returns what `ret` of the reply says.
+ */
 void op_dispatch(struct call *c);
+s64 op_open(struct call *c);
+s64 op_read(struct call *c);
+s64 op_ioctl(struct call *c);
+s64 op_mmap(struct call *c);
+s64 op_munmap(struct call *c);
+s64 op_poll(struct call *c);
+s64 op_lookup(struct call *c);
+s64 op_hangup(struct call *c);
+s64 op_sysctl(struct call *c);
 extern const struct core_ops session_core_ops;
 
 /* carrier.c: descriptors */

@@ -150,8 +150,6 @@ static s64 take_number(const char *text, size_t len, int *value)
 	return end - text + (s64)strspn(end, " \t\n");
 }
 
-s64 op_sysctl(struct call *c);
-
 s64 op_sysctl(struct call *c)
 {
 	const char *text = (const char *)c->in;

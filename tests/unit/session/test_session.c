@@ -249,6 +249,46 @@ TEST(inherited_counts_are_complete_after_wait)
 	session_free(s);
 }
 
+static void unfork_of_a_stranger(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	int sock, status;
+	pid_t stranger;
+	s64 token;
+	u64 h;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	attr.inherit = 1;
+	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) >= 0);
+	g->slot->arg[0] = SIGCHLD;
+	g->slot->arg[1] = mock_take_meter(g);
+	token = mock_call(g, WIRE_OP_FORK);
+	sock = mock_take_fd(g);
+	NEED(token > 0 && sock >= 0);
+	stranger = fork();
+	if (stranger == 0) {
+		struct mock c;
+
+		mock_init(&c, the_tree, g->door);
+		NEED(mock_hello(&c, -1, 0) == 0);
+		c.slot->arg[0] = (u64)token;
+		NEED(mock_call(&c, WIRE_OP_UNFORK) == -ENOENT);
+		_exit(0);
+	}
+	NEED(waitpid(stranger, &status, 0) == stranger && status == 0);
+	g->slot->arg[0] = (u64)token;
+	NEED(mock_call(g, WIRE_OP_UNFORK) == 0);
+}
+
+TEST(only_who_announced_a_process_takes_it_back)
+{
+	struct session *s = start(0);
+
+	the_tree = session_tree_fd(s);
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, unfork_of_a_stranger)), 0);
+	session_free(s);
+}
+
 static void remote(struct mock *g)
 {
 	struct pe_attr attr = mock_attr();
