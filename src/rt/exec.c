@@ -333,7 +333,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->execs = t->proc->execs + 1;
 	c->seccomp_mode = t->seccomp_mode;
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
-	perf_save_fds(t, c->perf_fds);
+	perf_exec(t, c->perf_fds);
 	deterministic_exec(t, c);
 	cpuid_save(&c->cpuid);
 	memcpy(c->comm, plan->comm, sizeof(c->comm));

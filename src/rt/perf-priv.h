@@ -13,6 +13,7 @@ void perf_fd_closed_range(struct thread *t, u32 first, u32 last);
 void perf_fd_received(struct thread *t, int fd);
 /* What is known of @fd, after asking; NULL: nothing special. */
 struct perf_fd *perf_fd_known(struct thread *t, int fd);
+void perf_save_fds(struct thread *t, u64 *fds);
 void perf_restore_fds(struct thread *t, const u64 *fds);
 
 /* perf-open.c */

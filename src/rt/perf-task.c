@@ -7,6 +7,7 @@
 #include "rt/fd.h"
 #include "rt/meter.h"
 #include "rt/perf-priv.h"
+#include "rt/process.h"
 #include "rt/window.h"
 #include "sys/string.h"
 
@@ -34,6 +35,14 @@ void perf_start(struct thread *t, const u64 *fds, bool launch)
 	if (launch ? view->flags & WIRE_VIEW_LAUNCH : watched(t) & WIRE_WATCH_EXEC)
 		wire_hello_exec(t);
 	perf_restore_fds(t, fds);
+}
+
+void perf_exec(struct thread *t, u64 *fds)
+{
+	if (t->proc->perf)
+		__atomic_fetch_or(&dbt_meter(&t->dbt)->watch, threads_watch(t) & WIRE_WATCH_EXEC,
+				  __ATOMIC_RELAXED);
+	perf_save_fds(t, fds);
 }
 
 int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f)

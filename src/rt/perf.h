@@ -90,8 +90,11 @@ void perf_free(struct perf *p);
 /* The calling thread ends, alone or with all others; nothing is counted for it any more. */
 void perf_thread_exit(struct thread *t, bool process);
 
-/* For execve: what the next program's perf_start() gets. */
-void perf_save_fds(struct thread *t, u64 *fds);
+/*
+ * For execve: what the next program's perf_start() gets. An exec ends all threads of the process, so the
+ * new program is to tell of it if one of them is watched.
+ */
+void perf_exec(struct thread *t, u64 *fds);
 
 /* Descriptors. */
 struct perf_fd *perf_fd_find(struct thread *t, int fd);

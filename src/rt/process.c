@@ -53,6 +53,18 @@ void threads_remove(struct thread *t)
 	lock_release(&list_lock, me);
 }
 
+u32 threads_watch(struct thread *t)
+{
+	u32 watch = 0;
+
+	lock_acquire(&list_lock, t->id);
+	for (struct thread *other = all; other; other = other->all_next)
+		if (other->proc == t->proc)
+			watch |= __atomic_load_n(&dbt_meter(&other->dbt)->watch, __ATOMIC_RELAXED);
+	lock_release(&list_lock, t->id);
+	return watch;
+}
+
 /* A queued SIGSYS with this address as its value. The signal is always deliverable and never a guest's. */
 static const char kick_token;
 

@@ -10,6 +10,8 @@
 /* The list of threads of this address space, for fork's child and for kicking. */
 void threads_add(struct thread *t);
 void threads_remove(struct thread *t);
+/* What the session wants to be told of any thread of @t's process (enum wire_watch). */
+u32 threads_watch(struct thread *t);
 
 /* dbt_ops.kick: makes @t's CPU thread run our handler. */
 void process_kick(struct dbt_thread *t);

@@ -122,7 +122,7 @@ struct thread {
 	struct seccomp_filter *filters;
 	u32 seccomp_mode;
 	u64 area;                           /* address of the thread area */
-	struct thread *all_next, *all_prev; /* under mm.threads_lock */
+	struct thread *all_next, *all_prev; /* under list_lock of process.c */
 };
 
 _Static_assert(sizeof(struct thread) <= DBT_TABLES_AT, "the runtime's part of the thread area");

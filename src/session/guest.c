@@ -170,8 +170,9 @@ void thread_set_meter(struct thread *th, u32 meter)
 }
 
 /*
- * All threads of a process must tell of an exec, as it ends those that are watched. The scan goes by
- * what guests wrote; a wrong pid costs its writer a message.
+ * All threads of a process must tell of an exec, as it ends those that are watched. When the first one is,
+ * the others are marked; of threads made later the runtime sees to it (perf_exec() in rt/perf-task.c). The
+ * scan goes by what guests wrote; a wrong pid costs its writer a message.
  */
 static void watch_process(struct proc *p)
 {
@@ -180,11 +181,14 @@ static void watch_process(struct proc *p)
 	struct thread *th;
 	u32 used = __atomic_load_n(&s->tree->used, __ATOMIC_RELAXED), pid;
 
+	if (p->watched)
+		return;
 	list_for_each_entry (th, &p->threads, link)
 		if (!any)
 			any = thread_meter(th);
 	if (!any)
 		return;
+	p->watched = true;
 	pid = __atomic_load_n(&any->pid, __ATOMIC_RELAXED);
 	for (u32 i = 0; i < used && i < METER_TREE_SLOTS; i++) {
 		struct meter *m = (struct meter *)((u8 *)s->tree + meter_tree_offset(i));
