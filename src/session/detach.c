@@ -51,26 +51,6 @@ static void close_others(int a, int b)
 	syscall(SYS_close_range, high + 1, ~0u, 0);
 }
 
-static int send_answer(int ctl, const struct answer *answer, int fd)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec iov = {(void *)answer, sizeof(*answer)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-	}
-	return sendmsg(ctl, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 static void __attribute__((noreturn)) serve(const struct session_config *config, int ctl)
 {
 	struct answer answer = {0};
@@ -79,7 +59,7 @@ static void __attribute__((noreturn)) serve(const struct session_config *config,
 	leave_the_rest(config->verbose);
 	close_others(ctl, config->tree_fd);
 	answer.err = session_new(config, &s, answer.why, sizeof(answer.why));
-	if (send_answer(ctl, &answer, s ? session_door_fd(s) : -1) || !s)
+	if (send_fd(ctl, &answer, sizeof(answer), s ? session_door_fd(s) : -1, 0) || !s)
 		_exit(answer.err != 0);
 	close(ctl);
 	session_close_door(s);
@@ -87,33 +67,6 @@ static void __attribute__((noreturn)) serve(const struct session_config *config,
 		session_run(s, -1);
 	session_free(s);
 	_exit(0);
-}
-
-/* A message of @len bytes and up to one descriptor: *@fd or -1. */
-int receive_fd(int sock, void *bytes, size_t len, int *fd)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {bytes, len};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	struct cmsghdr *c;
-	ssize_t n;
-
-	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	*fd = -1;
-	if (n != (ssize_t)len)
-		return n < 0 ? -errno : -ECONNRESET;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
-	return 0;
 }
 
 /* Without a child of the starter's own: its wait() must not see the session. */

@@ -79,24 +79,8 @@ static int receive(int sock, struct kick_message *m)
 int parcel_send(int sock, u32 slot, u32 seq, int fd)
 {
 	struct wire_parcel parcel = {slot, seq};
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec iov = {&parcel, sizeof(parcel)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	if (fd >= 0) {
-		struct cmsghdr *c = &control.align;
-
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return send_fd(sock, &parcel, sizeof(parcel), fd, MSG_DONTWAIT);
 }
 
 /* A guest may send anything through the door; only this is a socket that cannot block or surprise us. */

@@ -26,25 +26,9 @@ struct observer {
 	int fds[HANDLES];     /* what keeps the event open */
 };
 
-/* @message with @fd (-1: none). */
 static int send_kick(int sock, const struct wire_kick *kick, int fd)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec iov = {(void *)kick, sizeof(*kick)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-	}
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -ENODEV : 0;
+	return send_fd(sock, kick, sizeof(*kick), fd, 0) ? -ENODEV : 0;
 }
 
 static u64 cpu_time(void)

@@ -220,6 +220,10 @@ u64 thread_sum(struct thread *th, enum meter_quantity q);
 /* NULL: it has none. Written by its thread at any time. */
 struct meter *thread_meter(const struct thread *th);
 
+/* pass.c: a message of exactly @len bytes with up to one descriptor, else -1. 0 or -errno */
+int send_fd(int sock, const void *bytes, size_t len, int fd, int flags);
+int must_check receive_fd(int sock, void *bytes, size_t len, int *fd);
+
 /* door.c: sockets and first contacts */
 int must_check door_open(struct session *s, int *guest_end);
 void door_free(struct door *door);
@@ -229,7 +233,6 @@ void sock_read(struct proc *p);
 void listen_accept(struct session *s);
 int must_check listen_open(struct session *s, const char *name, char *why, size_t len);
 int must_check listen_connect(const char *name, int *sock);
-int must_check receive_fd(int sock, void *bytes, size_t len, int *fd);
 int parcel_send(int sock, u32 slot, u32 seq, int fd);
 
 /* guest.c: processes and threads */
