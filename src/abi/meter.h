@@ -99,6 +99,34 @@ static inline u64 meter_sum(const struct meter *m, enum meter_quantity q)
 }
 
 /*
+ * The first @n quantities of a thread that runs. Each word is read once, and a path through code adds to
+ * one word for all quantities; so what is counted by class is of the same paths in all sums, whole.
+ */
+static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
+{
+	for (u32 tries = 0; tries < 1000; tries++) {
+		u32 before = __atomic_load_n(&m->folding, __ATOMIC_ACQUIRE);
+		u32 classes = __atomic_load_n(&m->classes, __ATOMIC_ACQUIRE);
+
+		for (u32 q = 0; q < n; q++) {
+			sums[q] = 0;
+			for (u32 lane = 0; lane < METER_LANES; lane++)
+				sums[q] += __atomic_load_n(&m->count[lane][q], __ATOMIC_RELAXED);
+		}
+		for (u32 i = 0; i < classes && i < METER_CLASSES; i++) {
+			u64 hits = __atomic_load_n(&m->hits[i], __ATOMIC_RELAXED);
+			u64 weight = __atomic_load_n(&m->weight[i], __ATOMIC_RELAXED);
+
+			for (u32 q = 0; q < n; q++)
+				sums[q] += hits * (weight >> (8 * q) & 0xff);
+		}
+		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with dbt_meter_attach() */
+		if (!(before & 1) && before == __atomic_load_n(&m->folding, __ATOMIC_RELAXED))
+			return;
+	}
+}
+
+/*
  * The tree of processes below one `anyperf run`: a sealed sparse memfd that every runtime of the tree
  * inherits: METER_SIZE bytes of this header, then meter after meter.
  */

@@ -281,27 +281,19 @@ static void counter_moved(struct event *event, u32 counter)
 
 static void cpu_read(struct event *event)
 {
-	u64 now;
-
-	if (event->hw.state & HW_STOPPED)
-		return;
-	now = raw(event);
-	event->count += (s64)(now - event->hw.prev);
-	event->hw.prev = now;
+	source_event_read(event, raw);
 }
 
 static void cpu_start(struct event *event, u32 flags)
 {
 	(void)flags;
-	event->hw.state = 0;
-	event->hw.prev = raw(event);
+	source_event_start(event, raw);
 }
 
 static void cpu_stop(struct event *event, u32 flags)
 {
 	(void)flags;
-	cpu_read(event);
-	event->hw.state = HW_STOPPED | HW_UPTODATE;
+	source_event_stop(event, raw);
 }
 
 static int cpu_add(struct event *event, u32 flags)

@@ -104,27 +104,19 @@ static u64 raw(struct event *event)
 
 static void software_read(struct event *event)
 {
-	u64 now;
-
-	if (event->hw.state & HW_STOPPED)
-		return;
-	now = raw(event);
-	event->count += (s64)(now - event->hw.prev);
-	event->hw.prev = now;
+	source_event_read(event, raw);
 }
 
 static void software_start(struct event *event, u32 flags)
 {
 	(void)flags;
-	event->hw.state = 0;
-	event->hw.prev = raw(event);
+	source_event_start(event, raw);
 }
 
 static void software_stop(struct event *event, u32 flags)
 {
 	(void)flags;
-	software_read(event);
-	event->hw.state = HW_STOPPED | HW_UPTODATE;
+	source_event_stop(event, raw);
 }
 
 static int software_add(struct event *event, u32 flags)

@@ -98,3 +98,26 @@ void source_unwatch(struct source_watch *watch)
 	CHECK(watch->users);
 	watch->users--;
 }
+
+void source_event_read(struct event *event, u64 (*raw)(struct event *event))
+{
+	u64 now;
+
+	if (event->hw.state & HW_STOPPED)
+		return;
+	now = raw(event);
+	event->count += (s64)(now - event->hw.prev);
+	event->hw.prev = now;
+}
+
+void source_event_start(struct event *event, u64 (*raw)(struct event *event))
+{
+	event->hw.state = 0;
+	event->hw.prev = raw(event);
+}
+
+void source_event_stop(struct event *event, u64 (*raw)(struct event *event))
+{
+	source_event_read(event, raw);
+	event->hw.state = HW_STOPPED | HW_UPTODATE;
+}

@@ -55,6 +55,14 @@ void source_unwatch(struct source_watch *watch);
 void source_sched_task(const struct source_watch *watch, const struct pmu_source *source,
 		       struct pmu *pmu, struct task *task, struct cpu *cpu, bool in);
 
+/*
+ * What drivers of free-running counters do with an event: bring its count up to date by what @raw has
+ * counted since, begin, end.
+ */
+void source_event_read(struct event *event, u64 (*raw)(struct event *event));
+void source_event_start(struct event *event, u64 (*raw)(struct event *event));
+void source_event_stop(struct event *event, u64 (*raw)(struct event *event));
+
 /* The raw value that an event which is on reads: its task's, or its CPU's (and cgroup's) sum. */
 u64 source_raw(const struct pmu_source *source, struct pmu *pmu, struct event *event, u32 what);
 

@@ -75,9 +75,10 @@ struct thread {
 	u32 meter;     /* index in the tree, or WIRE_NO_METER */
 	u64 token;     /* of the WIRE_OP_FORK that announced it, until its first call; else 0 */
 	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
-	u64 seen[METER_QUANTITIES]; /* thread_sum() of the instant below, as far as seen_have says */
+	u64 seen[METER_QUANTITIES];   /* thread_sum() of the instant below, if seen_have */
 	u64 seen_instant;
-	u32 seen_meter, seen_have;
+	u32 seen_meter;
+	bool seen_have;
 	struct task *task; /* NULL: nobody has to do with it */
 
 	/* Clocks: clock.c. */

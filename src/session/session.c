@@ -143,6 +143,10 @@ void session_thaw(struct session *s, bool frozen)
 		s->frozen = false;
 }
 
+/* Those that the cpu PMU has events for come first. */
+#define CPU_QUANTITIES 2u
+_Static_assert(METER_INSTRUCTIONS < CPU_QUANTITIES && METER_BRANCHES < CPU_QUANTITIES, "they do");
+
 u64 thread_sum(struct thread *th, enum meter_quantity q)
 {
 	struct session *s = th->proc->s;
@@ -156,12 +160,14 @@ u64 thread_sum(struct thread *th, enum meter_quantity q)
 	if (th->seen_instant != s->instant || th->seen_meter != th->meter) {
 		th->seen_instant = s->instant;
 		th->seen_meter = th->meter;
-		th->seen_have = 0;
+		th->seen_have = false;
 	}
-	if (!(th->seen_have & BIT(q))) {
-		th->seen[q] = meter_sum(m, q);
-		th->seen_have |= BIT(q);
-	}
+	if (q >= CPU_QUANTITIES)
+		return meter_sum(m, q);
+	/* What events count is read together, so that they agree. */
+	if (!th->seen_have)
+		meter_sums(m, CPU_QUANTITIES, th->seen);
+	th->seen_have = true;
 	return th->seen[q];
 }
 

@@ -37,6 +37,57 @@ CONFORM(group)
 		  "%lu %lu", v[1], v[2]);
 }
 
+static volatile bool spinning, stop_spinning;
+static pid_t spinner_tid;
+
+/* Two instructions a turn, one of them a branch, and nothing else. */
+static void *spinner(void *unused)
+{
+	spinner_tid = (pid_t)syscall(SYS_gettid);
+	spinning = true;
+	while (!stop_spinning)
+		asm volatile("movl $20000000, %%ecx\n1: decl %%ecx\n\tjnz 1b" ::: "ecx", "cc");
+	return unused;
+}
+
+/* The members of a group are of one moment, also of a thread that goes on running. */
+CONFORM(group_of_a_running_thread)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	long least = 0, most = 0;
+	pthread_t thread;
+	u64 v[3];
+	int lead;
+
+	if (no_pmu("GRP-01", "a group of a running thread"))
+		return;
+	NEED(pthread_create(&thread, NULL, spinner, NULL) == 0);
+	while (!spinning)
+		sleep_ms(1);
+	sleep_ms(20);
+	attr.read_format = PERF_FORMAT_GROUP;
+	lead = (int)ev_open(&attr, spinner_tid, -1, -1, 0);
+	attr.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+	attr.disabled = 0;
+	NEED(lead >= 0 && ev_open(&attr, spinner_tid, -1, lead, 0) >= 0);
+	NEED(ev_ioctl(lead, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	for (int i = 0; i < 2000; i++) {
+		long apart;
+
+		NEED(ev_read(lead, v, sizeof(v)) == sizeof(v));
+		apart = (long)(v[1] - 2 * v[2]);
+		least = i && least < apart ? least : apart;
+		most = i && most > apart ? most : apart;
+	}
+	stop_spinning = true;
+	NEED(pthread_join(thread, NULL) == 0);
+	/* The spinner's outer loop is a handful of instructions for each 40 million. */
+	CHECK_ROW("GRP-01", most - least < 100000, "instructions and branches of one moment",
+		  "%ld to %ld", least, most);
+	CHECK_ROW("GRP-01", !virtual_world() || most - least < 3000, "to the turn of a loop",
+		  "%ld to %ld", least, most);
+}
+
 CONFORM(twice)
 {
 	int a, b, sw;
