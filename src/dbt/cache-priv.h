@@ -192,7 +192,7 @@ struct dbt_block {
 };
 
 #define BLOCK_DEAD    BIT(0) /* in no map; whoever is inside goes on to its next exit */
-#define BLOCK_CHECKED BIT(1) /* never linked to, in no table; dispatch compares the bytes */
+#define BLOCK_CHECKED BIT(1) /* begins with code that compares the bytes; so does the dispatcher */
 #define BLOCK_FALLS   BIT(2) /* control may get past its last instruction */
 
 struct exec_range {

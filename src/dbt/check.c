@@ -34,7 +34,7 @@ static void check_block(const struct dbt_block *b)
 static void check_links(const struct dbt_block *b)
 {
 	for (const struct dbt_exit *x = meta_at(b->in); x; x = meta_at(x->next))
-		CHECK(meta_at(x->to) == b && !(b->flags & (BLOCK_DEAD | BLOCK_CHECKED)));
+		CHECK(meta_at(x->to) == b && !(b->flags & BLOCK_DEAD));
 	for (u32 i = 0; i < b->nr_exits; i++) {
 		const struct dbt_exit *x = &b->exits[i];
 		const struct dbt_block *to = meta_at(x->to);

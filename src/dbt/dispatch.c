@@ -64,14 +64,12 @@ static bool prepare(struct dbt_thread *t, const struct left *left)
 		return false;
 	if (exit && exit->patch)
 		exit_link(exit, b);
-	if (!(b->flags & BLOCK_CHECKED)) {
-		if (left->kind == EXIT_MISS)
-			e = arch_entry(b, TABLE_JUMP);
-		else if (left->kind == EXIT_RET_MISS)
-			e = arch_entry(b, TABLE_RET);
-		if (e)
-			thread_table_fill(t, e);
-	}
+	if (left->kind == EXIT_MISS)
+		e = arch_entry(b, TABLE_JUMP);
+	else if (left->kind == EXIT_RET_MISS)
+		e = arch_entry(b, TABLE_RET);
+	if (e)
+		thread_table_fill(t, e);
 	t->enter_pc = code_addr(b->code);
 	return true;
 }

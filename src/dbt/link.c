@@ -9,7 +9,7 @@ void exit_link(struct dbt_exit *x, struct dbt_block *to)
 {
 	u32 code = to->code;
 
-	if (x->to || (to->flags & (BLOCK_DEAD | BLOCK_CHECKED)))
+	if (x->to || to->flags & BLOCK_DEAD)
 		return;
 	if (x->kind == EXIT_CALL) {
 		code = arch_call_entry(to);

@@ -243,6 +243,30 @@ TEST(code_may_change_unseen)
 	}
 }
 
+/* Blocks that compare their bytes are linked like others: calls, loops, side exits and returns among them. */
+TEST(signals_anywhere_in_code_that_may_change)
+{
+	static const u8 code[] = {
+		0x53, 0x31, 0xc0,                                  /* push rbx; xor eax, eax */
+		0xe8, 0x0b, 0,    0,    0,                         /* 1: call 2f */
+		0x48, 0xff, 0xcf, 0x75, 0xf6,                      /* dec rdi; jnz 1b */
+		0x5b, 0xc3, 0x90, 0x90, 0x90, 0x90,                /* pop rbx; ret */
+		0x48, 0x89, 0x44, 0x24, 0xf8,                      /* 2: mov [rsp - 8], rax */
+		0x48, 0x83, 0xc0, 0x03, 0xa8, 0x01,                /* add rax, 3; test al, 1 */
+		0x74, 0x04, 0x48, 0x83, 0xe8, 0x01,                /* je 3f; sub rax, 1 */
+		0x48, 0x8d, 0x15, 0x02, 0,    0,    0, 0xff, 0xe2, /* 3: lea rdx, [4f]; jmp rdx */
+		0xc3,                                              /* 4: ret */
+	};
+	u8 *p = test_code(4096, DBT_EXEC_CHECKED);
+
+	memcpy(p, code, sizeof(code));
+	EXPECT_EQ(guest_call(guest(), p, 1000, 0, 0), 2000);
+	interrupt_everywhere(p, 3);
+	/* Not at the head of what is entered, but in the middle of what is linked. */
+	p[0x1b] = 5;
+	EXPECT_EQ(guest_call(guest(), p, 1000, 0, 0), 4000);
+}
+
 TEST(code_may_change_what_it_is_about_to_execute)
 {
 	/* mov byte [rip+1], dil ; mov eax, 0 (its first immediate byte was just written) ; ret */

@@ -72,6 +72,11 @@ void branch_sides_finish(struct build *b);
  */
 void branch_count_before(struct build *b, u32 index);
 
+/* Code that leaves a checked block from before its first instruction, rax and rcx spilled; its cache offset. */
+u32 branch_stale(struct build *b);
+/* Between these two the registers in @mask are spilled. */
+void branch_window(struct build *b, const u8 *begin, const u8 *end, u16 mask);
+
 #define JUMP_ENTRY_CALL_BYTES 13 /* of emit_call_entry(), in front of each TABLE_JUMP entry */
 
 #endif

@@ -215,6 +215,16 @@ static struct dbt_exit *emit_exit_stop(struct build *b, enum exit_kind kind, u64
 	return x;
 }
 
+u32 branch_stale(struct build *b)
+{
+	u32 at = emit_at(&b->e);
+
+	emit_unspill(&b->e, REG_RCX);
+	emit_unspill(&b->e, REG_RAX);
+	emit_exit_stop(b, EXIT_JUMP, b->block->pc);
+	return at;
+}
+
 /* The path's instructions up to and with @index have been counted from here on. */
 static void note_count(struct build *b, u32 upto)
 {
@@ -361,7 +371,7 @@ void branch_sides_finish(struct build *b)
 	}
 }
 
-static void note_window(struct build *b, const u8 *begin, const u8 *end, u16 mask)
+void branch_window(struct build *b, const u8 *begin, const u8 *end, u16 mask)
 {
 	struct block_window *w = &b->windows[b->nr_windows++];
 	const u8 *code = code_at(b->block->code);
@@ -417,6 +427,15 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 	b->restart = index;
 }
 
+/* jmp to the guest pc in rax, by the table. */
+static void emit_jump_rax(struct emit *e)
+{
+	emit_lookup(e);
+	emit2(e, 0xe3, 2); /* jrcxz over the jmp */
+	emit2(e, 0xff, 0xe1);
+	emit_jmp(e, cache.miss_code[TABLE_JUMP]);
+}
+
 void branch_call(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
@@ -452,8 +471,8 @@ void branch_call(struct build *b, u32 index)
 	begin = emit_target(b, i);
 	emit_push_word(&b->e, next);
 	if (checked) {
-		emit_jmp(&b->e, cache.miss_code[TABLE_JUMP]);
-		note_window(b, begin, b->e.p, RAX_RCX);
+		emit_jump_rax(&b->e);
+		branch_window(b, begin, b->e.p, RAX_RCX);
 		return;
 	}
 	emit_pop_gs(&b->e, GS(ret_to));
@@ -471,17 +490,8 @@ void branch_call(struct build *b, u32 index)
 	jrcxz[-1] = (u8)(miss - jrcxz);
 	emit4(&b->e, 0x48, 0x8d, 0x49, (u8)-JUMP_ENTRY_CALL_BYTES); /* lea rcx, [rcx - 13] */
 	emit2(&b->e, 0xff, 0xd1);                                   /* call rcx */
-	note_window(b, begin, b->e.p, RAX_RCX);
+	branch_window(b, begin, b->e.p, RAX_RCX);
 	emit_return_point(b, next, call, index + 1);
-}
-
-/* jmp to the guest pc in rax, by the table. */
-static void emit_jump_rax(struct emit *e)
-{
-	emit_lookup(e);
-	emit2(e, 0xe3, 2); /* jrcxz over the jmp */
-	emit2(e, 0xff, 0xe1);
-	emit_jmp(e, cache.miss_code[TABLE_JUMP]);
 }
 
 static void emit_ret(struct build *b, const struct plan_insn *i)
@@ -498,7 +508,7 @@ static void emit_ret(struct build *b, const struct plan_insn *i)
 	emit_spill(&b->e, REG_RCX);
 	begin = b->e.p;
 	emit4(&b->e, 0x48, 0x8b, 0x04, 0x24); /* mov rax, [rsp] */
-	note_window(b, begin, b->e.p, RAX_RCX);
+	branch_window(b, begin, b->e.p, RAX_RCX);
 	emit4(&b->e, 0x48, 0x8d, 0xa4, 0x24); /* lea rsp, [rsp + disp32] */
 	emit_u32(&b->e, 8 + (i->d.imm_size ? (u16)i->d.imm : 0));
 	emit_jump_rax(&b->e);
@@ -540,7 +550,7 @@ void branch_end(struct build *b, u32 index)
 	case CF_JMP_IND:
 		begin = emit_target(b, i);
 		emit_jump_rax(&b->e);
-		note_window(b, begin, b->e.p, RAX_RCX);
+		branch_window(b, begin, b->e.p, RAX_RCX);
 		break;
 	case CF_RET: emit_ret(b, i); break;
 	case CF_SYSCALL: emit_exit_stop(b, EXIT_SYSCALL, next); break;

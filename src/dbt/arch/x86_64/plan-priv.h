@@ -35,6 +35,7 @@ struct plan {
 	u32 nr_insns, nr_frags, nr_pages, nr_exits;
 	u64 next_pc;      /* where it goes on after the last instruction, if that falls through */
 	u16 next_live;    /* FL_ARITH bits that matter there */
+	bool rewrites;    /* it may write to its own page */
 	bool checked;     /* the bytes have to be compared before each execution */
 	bool undecodable; /* what is at next_pc is no instruction */
 	u8 bad[INSN_MAX + 1]; /* its bytes */

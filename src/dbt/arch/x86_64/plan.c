@@ -151,7 +151,7 @@ static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, boo
 	p = fetch(pc, &n);
 	if (n == INSN_MAX) {
 		copy_insn(bytes, p);
-		/* Blocks that are checked end at stores, which a brief look does not show. */
+		/* Blocks that are checked may end at stores, which a brief look does not show. */
 		len = plan->checked ? 0 : insn_scan(d, p);
 		return len ? len : insn_decode(d, p, n);
 	}
@@ -362,7 +362,10 @@ static bool may_follow(struct plan *plan, u64 pc)
 	return plan_use_page(plan, pc, true) == USE_YES;
 }
 
-/* A block whose bytes are compared ends after a store: that may have changed what follows. */
+/*
+ * A block whose bytes are compared ends after a store, where it may write to itself: that may have changed
+ * what follows. Through another address (a second mapping) the CPU does not promise as much.
+ */
 static bool stores(const struct insn *d)
 {
 	return d->mem_write || d->stack_write;
@@ -413,7 +416,7 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		}
 		if (i->role == ROLE_END)
 			return 0;
-		if (plan->checked && (i->role != ROLE_COPY || stores(&i->d))) {
+		if (plan->checked && (i->role == ROLE_CALL || (plan->rewrites && stores(&i->d)))) {
 			if (i->role == ROLE_CALL)
 				frag_begin(plan, pc, FRAG_RESTART);
 			return 0;
@@ -473,6 +476,13 @@ static void plan_liveness(struct plan *plan)
 	}
 }
 
+static bool writable(u64 pc)
+{
+	const struct exec_range *r = exec_find(pc);
+
+	return r && r->flags & DBT_EXEC_WRITABLE;
+}
+
 int plan_build(struct plan *plan, u64 pc, u64 *fault)
 {
 	int err;
@@ -483,13 +493,14 @@ int plan_build(struct plan *plan, u64 pc, u64 *fault)
 	window.len = 0;
 	*fault = pc;
 	plan->checked = page_use(pc, true) == USE_CHECKED;
+	plan->rewrites = writable(pc);
 	if (plan_use_page(plan, pc, true) == USE_NO)
 		return -EFAULT;
 	err = plan_collect(plan, pc, fault);
 	if (err)
 		return err;
 	plan_liveness(plan);
-	plan->nr_exits = 2;
+	plan->nr_exits = 2 + plan->checked;
 	for (u32 i = 0; i < plan->nr_insns; i++)
 		plan->nr_exits += plan->insns[i].role == ROLE_SIDE ||
 				  plan->insns[i].role == ROLE_CALL;

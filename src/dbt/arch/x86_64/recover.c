@@ -383,6 +383,13 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 		t->handed = DBT_HANDED_RESUME;
 		return DBT_RESUME;
 	}
+	if (b && b->flags & BLOCK_CHECKED && pc < code_addr(b->code) + b->first) {
+		/* Its bytes cannot be compared any more: dbt_run() finds out what that means. */
+		rewind_to_insn(t, b, m);
+		redirect(t, m);
+		t->handed = DBT_HANDED_RESUME;
+		return DBT_RESUME;
+	}
 	/* Other code without a block touches nothing but the slot of the stack that was just pushed. */
 	CHECK(b);
 	rewind_to_insn(t, b, m);

@@ -100,11 +100,54 @@ static void save_bytes(struct dbt_block *block, const struct plan *plan)
 		memcpy(to, plan->bad, plan->bad_len);
 }
 
+/*
+ * Compares the guest's bytes with those that the block was made from; at @stale it is left if they are others.
+ * No flags: jrcxz tells whether a difference is 0.
+ */
+static void emit_compare(struct build *b, u32 stale)
+{
+	static const u8 load[9][4] = {
+		[1] = {3, 0x0f, 0xb6, 0x01}, /* movzx eax, byte [rcx] */
+		[2] = {3, 0x0f, 0xb7, 0x01}, /* movzx eax, word [rcx] */
+		[4] = {2, 0x8b, 0x01},       /* mov eax, [rcx] */
+		[8] = {3, 0x48, 0x8b, 0x01}, /* mov rax, [rcx] */
+	};
+	const struct dbt_block *block = b->block;
+	struct emit *e = &b->e;
+	u32 n = block->nr_bytes, size;
+	u8 *begin;
+
+	emit_spill(e, REG_RAX);
+	emit_spill(e, REG_RCX);
+	begin = e->p;
+	for (u32 at = 0; at < n; at += size) {
+		u64 want = 0;
+
+		size = n - at >= 8 ? 8 : n - at >= 4 ? 4 : n - at >= 2 ? 2 : 1;
+		/* The last ones together with some before them. */
+		if (size < 8 && n >= 8) {
+			at = n - 8;
+			size = 8;
+		}
+		memcpy(&want, block->bytes + at, size);
+		emit_mov_imm(e, REG_RCX, block->pc + at);
+		emit_bytes(e, &load[size][1], load[size][0]);
+		emit_mov_imm(e, REG_RCX, -want);
+		emit4(e, 0x48, 0x8d, 0x0c, 0x01); /* lea rcx, [rcx + rax] */
+		emit2(e, 0xe3, 5);                /* jrcxz over the jmp */
+		emit_jmp(e, stale);
+	}
+	branch_window(b, begin, e->p, (u16)(BIT(REG_RAX) | BIT(REG_RCX)));
+	emit_unspill(e, REG_RCX);
+	emit_unspill(e, REG_RAX);
+}
+
 struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 {
 	struct build *b = &build;
 	struct plan *plan = &b->plan;
 	struct dbt_block *block;
+	u32 stale = 0;
 
 	if (plan_build(plan, pc, fault))
 		return NULL;
@@ -124,13 +167,17 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 	if (plan->checked) {
 		block->flags |= BLOCK_CHECKED;
 		save_bytes(block, plan);
-	} else if (why == EXIT_CALL) {
+		stale = branch_stale(b);
+	}
+	if (why == EXIT_CALL) {
 		block->call_entry = emit_at(&b->e);
 		emit_call_entry(&b->e);
 	} else if (why == EXIT_MISS) {
 		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc);
 	}
 	block->code = emit_at(&b->e);
+	if (plan->checked)
+		emit_compare(b, stale);
 	emit_insns(b);
 	if (falls_through(b)) {
 		block->flags |= BLOCK_FALLS;
