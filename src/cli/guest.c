@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
@@ -34,13 +36,19 @@ const char *const meter_names[METER_QUANTITIES] = {
 
 static int open_beside(const char *relative)
 {
-	char path[4096 + 64];
-	ssize_t n = readlink("/proc/self/exe", path, 4096);
+	char path[PATH_MAX + 64];
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+	const char *name;
 	char *slash;
 
-	if (n <= 0)
-		return -1;
-	path[n] = '\0';
+	if (n > 0) {
+		path[n] = '\0';
+	} else {
+		/* Without /proc there is the name by which we were executed. */
+		name = (const char *)getauxval(AT_EXECFN);
+		if (!name || !realpath(name, path))
+			return -1;
+	}
 	slash = strrchr(path, '/');
 	if (!slash)
 		return -1;

@@ -163,7 +163,7 @@ static int check_modes(struct event *event)
 		return pmu_refuse(
 			event->core, -EACCES,
 			"exclude_kernel is 0, but the virtual PMU sees user mode only; set it (perf: "
-			"\":u\"), or run with --kernel-mode=ignore to have user mode counted");
+			"\":u\"); under `anyperf run --kernel-mode=ignore` user mode is counted for it");
 	if (attr->exclude_user)
 		return pmu_refuse(
 			event->core, -EOPNOTSUPP,

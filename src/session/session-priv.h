@@ -278,7 +278,7 @@ bool pid_has_file(pid_t pid, int fd);
 /* ~0u: not known */
 u32 cred_euid(pid_t pid, s32 tid);
 bool cred_capable(pid_t pid, s32 tid, enum core_cap cap);
-bool cred_may_access(struct thread *who, struct thread *target, enum core_access access);
+bool cred_may_access(struct thread *who, struct thread *target, enum core_access how);
 
 /* clock.c: CPU time and software counts of a thread */
 void clock_init(struct thread *th);

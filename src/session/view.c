@@ -266,7 +266,7 @@ static int make_root(struct session *s, const char *tmp)
  */
 static int find_place(struct session *s, char *why, size_t len)
 {
-	const char *const in[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
+	const char *const in[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", getenv("TMPDIR"), "/tmp"};
 	int err = -ENOENT;
 
 	for (size_t i = 0; i < ARRAY_SIZE(in); i++) {
@@ -277,7 +277,11 @@ static int find_place(struct session *s, char *why, size_t len)
 		if (!err)
 			return 0;
 	}
-	snprintf(why, len, "making a directory in /tmp: %s", strerror(-err));
+	snprintf(
+		why, len,
+		"making a directory in /dev/shm or /tmp: %s; name a directory that can be written to "
+		"in TMPDIR",
+		strerror(-err));
 	return err;
 }
 

@@ -144,6 +144,20 @@ def test_a_named_session_is_joined():
     assert r.status == 125 and "no session named" in r.err, r
 
 
+def test_without_proc():
+    """In a chroot or a container without /proc nothing is refused that is not refused elsewhere."""
+    hide = ["unshare", "-m", "sh", "-c", 'umount -l /proc && ! test -e /proc/self && exec "$@"', "sh"]
+    if os.geteuid():
+        hide[1:2] = ["-r", "-m"]
+    if subprocess.run([*hide, "true"], capture_output=True, check=False).returncode:
+        raise Skip("/proc cannot be hidden here")
+    for command in (["stat", "--pmu=virtual", "-e", "instructions,branches", "sh", "-c", "/bin/true; exit 3"],
+                    ["run", "--", ANYPERF, "stat", "-e", "instructions:u,branches:u", "sh", "-c", "exit 3"]):
+        r = subprocess.run([*hide, ANYPERF, *command], env=ENV, capture_output=True, text=True, check=False)
+        assert r.returncode == 3, r
+        assert len(re.findall(r"^ +[0-9]{5,} +(instructions|branches):u", r.stderr, re.M)) == 2, r.stderr
+
+
 def sessions():
     found = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
