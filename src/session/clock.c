@@ -224,10 +224,17 @@ u64 clock_read(struct thread *th)
 	th->clock_instant = s->instant;
 	if (!th->clock_tried)
 		clock_attach(th);
-	if (read_event(th->clock_fd, &value, &enabled))
-		clock_told(th, th->clock_offset + enabled);
-	else
+	if (!read_event(th->clock_fd, &value, &enabled)) {
 		clock_told(th, schedstat(th));
+		return th->cpu_time;
+	}
+	/*
+	 * The event lacks what the thread ran while it was being opened. When the thread itself has said
+	 * more since, it goes on from there: else its time would stand still until it had caught up.
+	 */
+	if (th->clock_offset + enabled < th->cpu_time)
+		th->clock_offset = th->cpu_time - enabled;
+	th->cpu_time = th->clock_offset + enabled;
 	return th->cpu_time;
 }
 

@@ -6,6 +6,7 @@
  *   mortal kill       children are killed at random points
  *   mortal stop       a child is stopped and continued: its count stands still and fits what it did
  *   mortal spawn FIXED    posix_spawn and vfork of a program of 200,005 instructions, many times
+ *   mortal exec FIXED     it is counted from its exec, from outside: each time the same, in some time
  *   mortal thread FIXED   one of four busy threads execs that program
  *
  * The work is a loop without a libc in it: a step of it is STEP instructions, and ends by adding one to
@@ -212,6 +213,51 @@ static int spawn_many(char *fixed)
 	return good;
 }
 
+static int exec_many(char *fixed)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_HW_INSTRUCTIONS,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.disabled = 1,
+		.enable_on_exec = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+	char *argv[] = {fixed, NULL};
+	unsigned long v[3];
+	int go[2], fd, status;
+	char c;
+
+	for (int i = 0; i < 100; i++) {
+		pid_t pid;
+
+		need(pipe(go) == 0, "pipe");
+		pid = fork();
+		if (pid == 0) {
+			close(go[1]);
+			need(read(go[0], &c, 1) == 0, "read");
+			execve(fixed, argv, environ);
+			_exit(127);
+		}
+		close(go[0]);
+		fd = (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+		need(fd >= 0, "perf_event_open");
+		close(go[1]);
+		need(waitpid(pid, &status, 0) == pid && status == 0, "waitpid");
+		need(read(fd, v, sizeof(v)) == sizeof(v), "read");
+		close(fd);
+		if (v[0] == 200005 && v[1] && v[1] == v[2])
+			continue;
+		fprintf(stderr,
+			"exec %d: %lu instructions, expected 200005, enabled %lu, running %lu ns\n",
+			i, v[0], v[1], v[2]);
+		return 0;
+	}
+	return 1;
+}
+
 static void *busy(void *word)
 {
 	steps(word);
@@ -262,6 +308,8 @@ int main(int argc, char **argv)
 		good = stop_child();
 	else if (strcmp(what, "spawn") == 0 && argc == 3)
 		good = spawn_many(argv[2]);
+	else if (strcmp(what, "exec") == 0 && argc == 3)
+		good = exec_many(argv[2]);
 	else if (strcmp(what, "thread") == 0 && argc == 3)
 		good = exec_by_thread(argv[2]);
 	else
