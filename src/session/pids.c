@@ -52,12 +52,14 @@ bool pid_exists(pid_t pid)
 	return !status_line(pid, pid, "State", state, sizeof(state)) || !strpbrk(state, "ZX");
 }
 
-/* Do both run the same program file? For guests, which all run the runtime. */
+/* Do both run the same program file? For guests, which all run the runtime. Without /proc: perhaps. */
 bool pid_same_exe(pid_t a, pid_t b)
 {
 	char path[2][40];
 	struct stat st[2];
 
+	if (access("/proc/self/exe", F_OK))
+		return true;
 	snprintf(path[0], sizeof(path[0]), "/proc/%d/exe", (int)a);
 	snprintf(path[1], sizeof(path[1]), "/proc/%d/exe", (int)b);
 	return stat(path[0], &st[0]) == 0 && stat(path[1], &st[1]) == 0 &&
@@ -123,9 +125,16 @@ bool pid_inside(s32 tid, struct pid_inside *in)
 {
 	char value[256];
 
-	/* A thread's number leads to its process as well. */
-	if (!status_line(tid, tid, "Tgid", value, sizeof(value)))
-		return false;
+	/* A thread's number leads to its process as well; without /proc only a process is known by it. */
+	if (!status_line(tid, tid, "Tgid", value, sizeof(value))) {
+		int pidfd = access("/proc/self", F_OK) ? (int)syscall(SYS_pidfd_open, tid, 0) : -1;
+
+		if (pidfd < 0)
+			return false;
+		close(pidfd);
+		*in = (struct pid_inside){.tgid = tid, .pid = tid, .tid = tid, .same = true};
+		return true;
+	}
 	in->tgid = atoi(value);
 	in->pid = in->tgid;
 	in->tid = tid;

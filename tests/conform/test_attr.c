@@ -272,6 +272,71 @@ CONFORM(unprivileged)
 	check_err("ATTR-12", "kernel mode with privilege", try_self(attr), 0);
 }
 
+static s32 pmu_type(const char *name)
+{
+	char path[80], text[16] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return -1;
+	NEED(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return atoi(text);
+}
+
+static void probes_by_nobody(void)
+{
+	struct pe_attr attr = ev_attr((u32)pmu_type("uprobe"), 0);
+
+	attr.config1 = (u64) "/bin/true";
+	check_err("TYPE-08", "uprobe without privilege", try_self(attr), EACCES);
+	attr.config1 = 0;
+	check_err("TYPE-08", "uprobe without privilege and path", try_self(attr), EACCES);
+}
+
+/* Needs CONFIG_UPROBE_EVENTS, which sysfs shows by the PMU. */
+CONFORM(probes)
+{
+	struct pe_attr attr = ev_attr((u32)pmu_type("uprobe"), 0);
+
+	if (pmu_type("uprobe") < 0) {
+		skip_row("TYPE-08", "uprobes", "this kernel has none");
+		return;
+	}
+	as_nobody(probes_by_nobody);
+	if (!capable()) {
+		skip_row("ATTR-54", "uprobes with privilege", "needs CAP_SYS_ADMIN");
+		return;
+	}
+	check_err("ATTR-54", "uprobe without a path", try_self(attr), EINVAL);
+}
+
+CONFORM(tracepoints)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_TRACEPOINT, 0xffffff);
+
+	check_err("TYPE-03", "unknown tracepoint", try_self(attr), EINVAL);
+}
+
+/* 6.1 asks for the right to count the kernel, 6.18 does not. */
+static void poke_by_nobody(void)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+
+	attr.text_poke = 1;
+	check_err("ATTR-39", "text_poke without privilege", try_self(attr), 0);
+}
+
+CONFORM(text_poke)
+{
+	if (kernel_at_least(6, 18))
+		as_nobody(poke_by_nobody);
+	else
+		skip_row("ATTR-39", "text_poke without privilege", "this kernel may be older");
+}
+
 CONFORM(clocks)
 {
 	static const struct attr_case cases[] = {

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #define LOOP_100 "movl $100, %%ecx\n1: decl %%ecx\njnz 1b"
 #define TIMES    (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
@@ -517,6 +518,91 @@ CONFORM(user_page)
 	if (virtual_world())
 		check_val("PAGE-09", "cap_user_time of a task event on the virtual PMU",
 			  pg->cap_user_time, 0);
+}
+
+/* What one thread reads of its own counter in user mode, while others do the same. */
+static void *self_reader(void *result)
+{
+	volatile struct perf_event_mmap_page *pg;
+	u64 a, b, c, *seen = result;
+	int fd = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, -1);
+
+	pg = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	NEED(pg != MAP_FAILED);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	for (int i = 0; i < 2000; i++) {
+		if (!self_read(pg, &a) || !self_read(pg, &b))
+			continue;
+		asm volatile(".rept 1000; nop; .endr" ::: "memory");
+		if (!self_read(pg, &c))
+			continue;
+		if (c - b - (b - a) < seen[0] || !seen[2])
+			seen[0] = c - b - (b - a);
+		if (c - b - (b - a) > seen[1])
+			seen[1] = c - b - (b - a);
+		seen[2]++;
+	}
+	munmap((void *)pg, 4096);
+	close(fd);
+	return NULL;
+}
+
+CONFORM(user_page_threads)
+{
+	u64 seen[4][3] = {{0}};
+	pthread_t threads[4];
+	bool good = true;
+
+	if (no_pmu("PAGE-23", "counters of several threads in user mode"))
+		return;
+	for (int i = 0; i < 4; i++)
+		NEED(pthread_create(&threads[i], NULL, self_reader, seen[i]) == 0);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(threads[i], NULL);
+		good = good && seen[i][2] > 0 && seen[i][0] >= 990;
+		/* Nothing interrupts a virtual counter, so each time is like the first. */
+		good = good && (!virtual_world() || (seen[i][1] <= 1010 && seen[i][2] == 2000));
+	}
+	CHECK_ROW("PAGE-23", good, "four threads read their own counters in user mode",
+		  "%lu to %lu, %lu times", seen[0][0], seen[0][1], seen[0][2]);
+}
+
+static long number_in(const char *name)
+{
+	char path[80], text[32] = "";
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/cpu/%s", name);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return n > 1 && text[n - 1] == '\n' ? strtol(text, NULL, 10) : -EINVAL;
+}
+
+/* How a PMU presents itself; a hybrid machine has no device of the name cpu. */
+CONFORM(device)
+{
+	struct stat bus, dev;
+
+	if (no_pmu("FILE-10", "the files of the cpu PMU"))
+		return;
+	if (access("/sys/bus/event_source/devices/cpu", F_OK)) {
+		skip_row("FILE-10", "the files of the cpu PMU", "it has another name here");
+		return;
+	}
+	check_val("TYPE-09", "cpu/type", number_in("type"), PERF_TYPE_RAW);
+	CHECK_ROW("FILE-10", number_in("rdpmc") >= 0 && number_in("rdpmc") <= 2, "cpu/rdpmc", "%ld",
+		  number_in("rdpmc"));
+	CHECK_ROW("FILE-16", number_in("perf_event_mux_interval_ms") >= 1,
+		  "cpu/perf_event_mux_interval_ms", "%ld", number_in("perf_event_mux_interval_ms"));
+	check_val("FILE-15", "cpu/caps is there",
+		  access("/sys/bus/event_source/devices/cpu/caps", F_OK), 0);
+	NEED(stat("/sys/bus/event_source/devices/cpu/rdpmc", &bus) == 0);
+	check_val("FILE-17", "rdpmc by either path", stat("/sys/devices/cpu/rdpmc", &dev), 0);
+	check_val("FILE-17", "rdpmc by either path: the same file", bus.st_ino == dev.st_ino, 1);
 }
 
 /* An event on another CPU's share only, and per-CPU parts that add up. */
