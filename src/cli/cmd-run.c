@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "cli/child.h"
 #include "cli/cmd.h"
 #include "cli/deterministic.h"
@@ -118,26 +119,114 @@ static void comm_of(const struct meter *m, char comm[16])
 	comm[15] = '\0';
 }
 
-/* Whether @i is the first page of its process, which then speaks for it. */
-static bool first_of_process(const struct guest_tree *tree, u32 i)
+static void print_json_thread(struct json *j, const struct meter *m)
 {
-	u32 pid = guest_tree_meter(tree, i)->pid;
+	u64 v[METER_QUANTITIES];
+	char comm[16];
 
-	for (u32 k = 0; k < i; k++)
-		if (guest_tree_meter(tree, k)->pid == pid)
-			return false;
-	return true;
+	comm_of(m, comm);
+	thread_counts(m, v);
+	json_object(j, NULL);
+	json_u64(j, "tid", m->tid);
+	json_str(j, "comm", comm);
+	print_json_counts(j, v);
+	json_end(j);
+}
+
+/* A page's number, its process as it was when they were sorted, and that process's first page. */
+struct page {
+	u32 index, pid, first;
+};
+
+/* A process with its @n pages, of which the first one speaks for it. */
+static void print_json_process(struct json *j, const struct guest_tree *tree,
+			       const struct page *pages, u32 n)
+{
+	const struct meter *m = guest_tree_meter(tree, pages[0].index);
+	char comm[16];
+
+	comm_of(m, comm);
+	json_object(j, NULL);
+	json_u64(j, "pid", m->pid);
+	json_u64(j, "ppid", m->ppid);
+	json_str(j, "comm", comm);
+	if (m->exited)
+		json_u64(j, "exit", m->exit_code >> 8 & 0xff);
+	json_array(j, "threads");
+	for (u32 i = 0; i < n; i++)
+		print_json_thread(j, guest_tree_meter(tree, pages[i].index));
+	json_end(j);
+	json_end(j);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct page *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const struct page *x = a, *y = b;
+
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Processes and their threads in the order in which they came. */
+static void print_json_processes(struct json *j, const struct guest_tree *tree)
+{
+	u32 used = guest_tree_used(tree), n = 0;
+	struct page *pages = calloc(used + 1, sizeof(*pages));
+
+	CHECK(pages);
+	for (u32 i = 0; i < used; i++) {
+		const struct meter *m = guest_tree_meter(tree, i);
+
+		if (m->tid)
+			pages[n++] = (struct page){.index = i, .pid = m->pid};
+	}
+	qsort(pages, n, sizeof(*pages), by_pid);
+	for (u32 i = 0; i < n; i++)
+		pages[i].first = i && pages[i - 1].pid == pages[i].pid ? pages[i - 1].first
+								       : pages[i].index;
+	qsort(pages, n, sizeof(*pages), by_first);
+	for (u32 from = 0, to; from < n; from = to) {
+		for (to = from + 1; to < n && pages[to].first == pages[from].first; to++)
+			;
+		print_json_process(j, tree, pages + from, to - from);
+	}
+	free(pages);
+}
+
+static void print_json_uncounted(struct json *j, const struct meter_tree *head)
+{
+	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
+		struct meter_uncounted u = head->uncounted[i];
+
+		if (!u.ready)
+			continue;
+		u.path[sizeof(u.path) - 1] = u.why[sizeof(u.why) - 1] = '\0';
+		json_object(j, NULL);
+		json_u64(j, "pid", u.pid);
+		json_str(j, "path", u.path);
+		json_str(j, "why", u.why);
+		json_end(j);
+	}
 }
 
 static void print_json(const struct job *job, const u64 *total)
 {
 	const struct guest_tree *tree = &job->tree;
-	u32 used = guest_tree_used(tree);
 	struct json j;
 
 	json_begin(&j, job->out);
 	json_object(&j, NULL);
-	json_u64(&j, "schema", 1);
+	json_str(&j, "schema", "anyperf-run-1");
 	json_object(&j, "total");
 	print_json_counts(&j, total);
 	json_end(&j);
@@ -145,51 +234,10 @@ static void print_json(const struct job *job, const u64 *total)
 		deterministic_json(&j, (u64)job->opts.deterministic.seed,
 				   deterministic_unfixed(tree, job->child.status));
 	json_array(&j, "processes");
-	for (u32 i = 0; i < used; i++) {
-		const struct meter *m = guest_tree_meter(tree, i);
-		char comm[16];
-
-		if (!m->tid || !first_of_process(tree, i))
-			continue;
-		comm_of(m, comm);
-		json_object(&j, NULL);
-		json_u64(&j, "pid", m->pid);
-		json_u64(&j, "ppid", m->ppid);
-		json_str(&j, "comm", comm);
-		if (m->exited)
-			json_u64(&j, "exit", m->exit_code >> 8 & 0xff);
-		json_array(&j, "threads");
-		for (u32 k = i; k < used; k++) {
-			const struct meter *th = guest_tree_meter(tree, k);
-			u64 v[METER_QUANTITIES];
-
-			if (th->pid != m->pid)
-				continue;
-			comm_of(th, comm);
-			thread_counts(th, v);
-			json_object(&j, NULL);
-			json_u64(&j, "tid", th->tid);
-			json_str(&j, "comm", comm);
-			print_json_counts(&j, v);
-			json_end(&j);
-		}
-		json_end(&j);
-		json_end(&j);
-	}
+	print_json_processes(&j, tree);
 	json_end(&j);
 	json_array(&j, "uncounted");
-	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
-		struct meter_uncounted u = tree->head->uncounted[i];
-
-		if (!u.ready)
-			continue;
-		u.path[sizeof(u.path) - 1] = u.why[sizeof(u.why) - 1] = '\0';
-		json_object(&j, NULL);
-		json_u64(&j, "pid", u.pid);
-		json_str(&j, "path", u.path);
-		json_str(&j, "why", u.why);
-		json_end(&j);
-	}
+	print_json_uncounted(&j, tree->head);
 	json_end(&j);
 	json_end(&j);
 	json_finish(&j);

@@ -108,9 +108,9 @@ def keys(value):
 def test_json_is_documented():
     text = documented()
     for args in (["stat", "-j", "-r", "2", "-e", "cs,cycles", "true"], ["stat", "-j", "-I", "50", "-e", "cs", "sleep",
-                 "0.1"], ["list", "--json", "--check", "hw"], ["doctor", "--json"], ["version", "--json"]):
+                 "0.1"], ["run", "-j", "true"], ["list", "--json", "--check", "hw"], ["doctor", "--json"], ["version", "--json"]):
         r = run(*args)
-        for line in (r.err if args[0] == "stat" else r.out).splitlines():
+        for line in (r.err if args[0] in ("stat", "run") else r.out).splitlines():
             document = json.loads(line)
             assert f"`{document['schema']}`" in text, document["schema"]
             for key in keys(document):
