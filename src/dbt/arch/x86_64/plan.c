@@ -500,7 +500,7 @@ int plan_build(struct plan *plan, u64 pc, u64 *fault)
 	if (err)
 		return err;
 	plan_liveness(plan);
-	plan->nr_exits = 2 + plan->checked;
+	plan->nr_exits = 1 + plan->checked; /* at its end, and where it is no longer current */
 	for (u32 i = 0; i < plan->nr_insns; i++)
 		plan->nr_exits += plan->insns[i].role == ROLE_SIDE ||
 				  plan->insns[i].role == ROLE_CALL;

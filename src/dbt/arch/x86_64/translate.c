@@ -4,12 +4,36 @@
 
 static struct build build; /* under the lock; too large for the stack */
 
-static void *keep(const void *from, u64 size)
+/* Few bytes; to and from are aligned to 2. */
+static void *keep(u16 **to, const void *from, u64 size)
 {
-	void *to = meta_alloc(size);
+	const u16 *words = from;
+	u16 *at = *to;
 
-	memcpy(to, from, size);
-	return to;
+	for (u64 i = 0; i < size / 2; i++)
+		at[i] = words[i];
+	*to = at + size / 2;
+	return at;
+}
+
+/* What is said of the block's instructions, in one piece; those of the strictest alignment first. */
+static void keep_arrays(struct dbt_block *block, const struct build *b)
+{
+	const struct plan *plan = &b->plan;
+	u64 frags = plan->nr_frags * sizeof(*plan->frags);
+	u64 insns = plan->nr_insns * sizeof(*b->insns);
+	u64 windows = b->nr_windows * sizeof(*b->windows);
+	u64 counts = b->nr_counts * sizeof(*b->counts);
+	u16 *to = meta_alloc(frags + insns + windows + counts);
+
+	block->frags = keep(&to, plan->frags, frags);
+	block->nr_frags = (u16)plan->nr_frags;
+	block->insns = keep(&to, b->insns, insns);
+	block->nr_insns = (u16)plan->nr_insns;
+	block->windows = keep(&to, b->windows, windows);
+	block->nr_windows = (u16)b->nr_windows;
+	block->counts = keep(&to, b->counts, counts);
+	block->nr_counts = (u16)b->nr_counts;
 }
 
 static void emit_copy(struct build *b, const struct plan_insn *i)
@@ -190,14 +214,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 
 	block->exits = b->exits;
 	block->nr_exits = (u16)b->nr_exits;
-	block->frags = keep(plan->frags, plan->nr_frags * sizeof(*plan->frags));
-	block->nr_frags = (u16)plan->nr_frags;
-	block->insns = keep(b->insns, plan->nr_insns * sizeof(*b->insns));
-	block->nr_insns = (u16)plan->nr_insns;
-	block->windows = keep(b->windows, b->nr_windows * sizeof(*b->windows));
-	block->nr_windows = (u16)b->nr_windows;
-	block->counts = keep(b->counts, b->nr_counts * sizeof(*b->counts));
-	block->nr_counts = (u16)b->nr_counts;
+	keep_arrays(block, b);
 	block_insert(block, plan->pages, plan->nr_pages);
 	for (u32 i = 0; i < b->nr_entries; i++) {
 		b->entries[i]->block = block;
