@@ -39,11 +39,25 @@ static void piece(struct maps_view *v, u64 start, u64 end, const char *perm, u64
 	str_put(v->rest, sizeof(v->rest), rest);
 }
 
+/* A perf event's pages are a memfd of the session's, which its name tells. */
+static const char *event_pages(const char *rest, char *out, size_t len)
+{
+	static const char name[] = "/memfd:anon_inode:[perf_event] (deleted)";
+	static const char shown[] = "anon_inode:[perf_event]";
+	size_t n = str_len(rest), at = n - (sizeof(name) - 1);
+
+	if (n < sizeof(name) || !str_eq(rest + at, name) || at + sizeof(shown) > len)
+		return rest;
+	memcpy(out, rest, at);
+	memcpy(out + at, shown, sizeof(shown));
+	return out;
+}
+
 void maps_line(struct maps_view *v, const char *line)
 {
 	u64 start, end, offset;
 	const char *p = line;
-	char perm[5];
+	char perm[5], event[160];
 	int n = str_u64(p, 16, &start);
 
 	if (!n || p[n] != '-') {
@@ -66,6 +80,7 @@ void maps_line(struct maps_view *v, const char *line)
 	if (*p++ != ' ')
 		return;
 	p += str_u64(p, 16, &offset);
+	p = event_pages(p, event, sizeof(event));
 
 	v->hidden = window_overlaps(start, end - start);
 	if (v->hidden)

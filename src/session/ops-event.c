@@ -141,7 +141,7 @@ static int make_page(struct carrier *ca)
 
 	if (ca->page)
 		return 0;
-	fd = memfd_create("perf_event", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = memfd_create("anon_inode:[perf_event]", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -ENOMEM;
 	if (ftruncate(fd, PAGE_BYTES) ||

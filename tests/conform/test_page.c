@@ -238,3 +238,27 @@ CONFORM(group_pages)
 	check_faults("PAGE-04", "a leader's page", offset[0], 10);
 	check_faults("PAGE-04", "a member's page", offset[1], 10);
 }
+
+/* What debuggers and collectors see of a mapping. */
+CONFORM(in_maps)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	int fd = (int)ev_self(attr);
+	char line[512], at[32] = "";
+	bool named = false;
+	void *page;
+	FILE *f;
+
+	NEED(fd >= 0);
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	snprintf(at, sizeof(at), "%lx-", (unsigned long)page);
+	f = fopen("/proc/self/maps", "r");
+	NEED(f);
+	while (fgets(line, sizeof(line), f))
+		if (strncmp(line, at, strlen(at)) == 0)
+			named = strstr(line, " rw-s ") &&
+				strstr(line, " anon_inode:[perf_event]\n");
+	fclose(f);
+	check_val("PAGE-01", "its line in /proc/self/maps is anon_inode:[perf_event]", named, 1);
+}

@@ -96,6 +96,16 @@ TEST(smaps_keeps_attributes_with_their_mapping)
 		     "00001000-00003000 r-xp 00001000 08:01 7    /bin/x\nSize:  8 kB\n");
 }
 
+TEST(a_perf_events_pages_are_named_as_the_kernel_names_them)
+{
+	EXPECT_STREQ(view("00010000-00011000 rw-s 00000000 00:01 77    "
+			  "/memfd:anon_inode:[perf_event] (deleted)\n"
+			  "00011000-00012000 rw-s 00000000 00:01 78    /memfd:x (deleted)\n",
+			  false),
+		     "00010000-00011000 rw-s 00000000 00:01 77    anon_inode:[perf_event]\n"
+		     "00011000-00012000 rw-s 00000000 00:01 78    /memfd:x (deleted)\n");
+}
+
 TEST(survives_nonsense)
 {
 	EXPECT_STREQ(view("zzz\n", false), "zzz\n");
