@@ -85,7 +85,8 @@ enum exit_kind {
 	EXIT_RDRAND,
 	EXIT_REFUSED,
 	EXIT_EMULATE, /* an instruction that arch_emulate() does */
-	EXIT_MISS,    /* not of a block: a lookup failed; t->miss_pc */
+	EXIT_X87, /* an image of the x87 state has been stored, and shows where in the cache it came from */
+	EXIT_MISS, /* not of a block: a lookup failed; t->miss_pc */
 	EXIT_RET_MISS,
 };
 
@@ -378,6 +379,8 @@ bool arch_block_current(struct dbt_block *b); /* BLOCK_CHECKED: the guest's byte
  * it has retired; else what became of it, DBT_REFUSED or DBT_PAGE_FAULT.
  */
 enum dbt_stop arch_emulate(struct dbt_thread *t);
+/* arch: segment.c: the instruction at @pc has stored an image of the x87 state, with an address of the cache. */
+void arch_mend_image(struct dbt_thread *t, u64 pc);
 
 /* arch: plan.c: executable memory has changed. */
 void plan_forget(void);

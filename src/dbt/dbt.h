@@ -249,6 +249,12 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *uc, u64 addr, bool write, u
  */
 enum dbt_where dbt_trace(struct dbt_thread *t, void *uc);
 
+/*
+ * The guest's address of the instruction at @pc of the cache, as the x87 unit remembers it; @pc itself if
+ * it lies elsewhere, 0 if the cache has been flushed since. From @t, in a handler or not.
+ */
+u64 dbt_guest_pc(struct dbt_thread *t, u64 pc);
+
 /* Whether @pc lies in the code cache. Async-signal-safe. */
 bool dbt_in_cache(u64 pc);
 /* Where it is; constant after dbt_init(). */

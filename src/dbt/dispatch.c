@@ -166,6 +166,11 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 
 			t->regs.rip = x->target;
 			leave(t);
+			if (copy.kind == EXIT_X87) {
+				arch_mend_image(t, t->regs.rip - copy.len);
+				left = (struct left){.kind = EXIT_JUMP};
+				break;
+			}
 			/* dbt_retire() says whether there is something to report. */
 			t->traced = TRACE_NONE;
 			if (copy.kind == EXIT_EMULATE) {

@@ -159,7 +159,7 @@ static u32 dbt_flags(const struct mm_range *r)
 	if (r->prot & PROT_WRITE)
 		flags |= DBT_EXEC_WRITABLE;
 	/* Someone else's write to a shared page raises no fault here. */
-	if (r->shared)
+	if (r->shared || r->grows)
 		flags |= DBT_EXEC_CHECKED;
 	return flags;
 }
@@ -193,6 +193,44 @@ void mm_exec_protect(struct thread *t, u64 start, u64 end, u32 prot)
 		mm_exec_add(t, &r);
 		start = r.end;
 	}
+}
+
+bool mm_exec_grown(struct thread *t, u64 addr)
+{
+	u64 page = ALIGN_DOWN(addr, PAGE_SIZE);
+	const struct mm_range *found;
+	struct mm_range r;
+	bool grown = false;
+	u8 resident;
+
+	mm_lock(t);
+	found = mm_exec_find(addr);
+	if (found && found->grows && found->start > addr) {
+		u64 at = page;
+
+		r = *found;
+		while (at < r.start &&
+		       !raw_call3(__NR_mincore, (long)at, PAGE_SIZE, (long)&resident))
+			at += PAGE_SIZE;
+		grown = at == r.start;
+		r.start = page;
+		if (grown)
+			mm_exec_add(t, &r);
+	}
+	mm_unlock(t);
+	return grown;
+}
+
+bool mm_executable(struct thread *t, u64 addr)
+{
+	const struct mm_range *found;
+	bool yes;
+
+	mm_lock(t);
+	found = mm_exec_find(addr);
+	yes = found && found->start <= addr;
+	mm_unlock(t);
+	return yes;
 }
 
 void mm_expose(struct thread *t)

@@ -18,6 +18,7 @@ struct mm_range {
 	u64 start, end;
 	u32 prot;   /* as the guest sees it, PROT_EXEC included */
 	u32 shared; /* MAP_SHARED: may change without a write from this mapping */
+	u32 grows;  /* MAP_GROWSDOWN: write-protecting its lowest page would keep it from growing */
 };
 
 void mm_init(void);
@@ -45,6 +46,10 @@ u64 mm_shared_end(u64 start);
  * the lock.
  */
 const struct mm_range *mm_exec_find(u64 addr);
+
+/* Whether @addr is executable now because a mapping above it has grown down to it; and whether it is at all. */
+bool mm_exec_grown(struct thread *t, u64 addr);
+bool mm_executable(struct thread *t, u64 addr);
 
 /* Any executable range that the guest may write, anywhere. */
 bool mm_has_writable_code(void);

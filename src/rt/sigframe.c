@@ -58,6 +58,17 @@ static u32 xstate_size(const void *fpstate)
 	return sw->magic1 == FP_XSTATE_MAGIC1 ? sw->extended_size : sizeof(struct _fpstate);
 }
 
+/* The x87 unit has been executing in the cache; the image at @to is to say where in the program that was. */
+static int put_x87_pc(struct thread *t, u64 to, const void *fpstate)
+{
+	u64 pc = ((const struct _fpstate *)fpstate)->rip;
+
+	if (!dbt_in_cache(pc))
+		return 0;
+	pc = dbt_guest_pc(&t->dbt, pc);
+	return guest_write(t, to + offsetof(struct _fpstate, rip), &pc, sizeof(pc));
+}
+
 int sigframe_build(struct thread *t, const struct sys_sigaction *act, const struct pending *p,
 		   const struct ucontext *kuc, u64 mask)
 {
@@ -110,6 +121,8 @@ int sigframe_build(struct thread *t, const struct sys_sigaction *act, const stru
 	}
 	if (fpstate && guest_write(t, fpstate, kuc->uc_mcontext.fpstate,
 				   xstate_size(kuc->uc_mcontext.fpstate)))
+		return -EFAULT;
+	if (fpstate && put_x87_pc(t, fpstate, kuc->uc_mcontext.fpstate))
 		return -EFAULT;
 	if (guest_write(t, sp, &f,
 			act->flags & SA_SIGINFO ? sizeof(f) : offsetof(struct sigframe, info)))

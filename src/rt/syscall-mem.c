@@ -9,8 +9,9 @@
 
 #include <linux/ipc.h>
 
-#define SHM_EXEC  0100000
-#define SHM_REMAP 040000
+#define MAP_GROWSDOWN_ 0x100
+#define SHM_EXEC       0100000
+#define SHM_REMAP      040000
 
 static bool page_aligned(u64 x)
 {
@@ -70,6 +71,7 @@ long guest_mmap(struct thread *t)
 				.end = at + size,
 				.prot = (u32)prot & 7,
 				.shared = shared,
+				.grows = !!(flags & MAP_GROWSDOWN_),
 			};
 
 			mm_exec_add(t, &r);
@@ -181,8 +183,11 @@ long guest_mremap(struct thread *t)
 		mm_exec_remove(t, to, to + new_len);
 		mm_shared_remove(to, to + new_len);
 	}
-	if (code.end && old_len && page_aligned(old))
+	if (code.end && old_len && page_aligned(old)) {
+		/* Pages keep their protection as they move, and two kinds do not move together. */
+		dbt_unprotect(&t->dbt, old, old_len);
 		mm_exec_remove(t, old, old + old_len);
+	}
 	ret = raw_call5(__NR_mremap, (long)old, (long)guest_arg(t, 1), (long)guest_arg(t, 2),
 			(long)flags, (long)to);
 	if (sys_failed(ret)) {

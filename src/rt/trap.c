@@ -3,6 +3,7 @@
 #include "rt/cpuid.h"
 #include "rt/deterministic.h"
 #include "rt/guest-mem.h"
+#include "rt/mm.h"
 #include "rt/perf.h"
 #include "rt/signal.h"
 #include "rt/window.h"
@@ -65,6 +66,13 @@ void trap_no_exec(struct thread *t)
 	if (addr >= TASK_SIZE + 0x1000 && addr < 0xffff800000000000ul) {
 		/* Not canonical: a general protection fault. */
 		signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
+		return;
+	}
+	if (mm_exec_grown(t, addr))
+		return;
+	if (mm_executable(t, addr)) {
+		/* It may be executed, and cannot be read: beyond the end of the mapped file. */
+		signal_fault(t, SIGBUS, BUS_ADRERR, addr, 14, 0x14);
 		return;
 	}
 	page_fault(t, addr, 0x14);

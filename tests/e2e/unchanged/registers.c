@@ -221,11 +221,58 @@ static void identity(void)
 	SAY("xcr0 %x %x", a, d);
 }
 
+static volatile unsigned long frame_pc;
+
+static void on_frame(int sig, siginfo_t *si, void *context)
+{
+	(void)sig;
+	(void)si;
+	/* struct _fpstate, whatever the C library calls it. */
+	memcpy((void *)&frame_pc, (char *)((ucontext_t *)context)->uc_mcontext.fpregs + 8, 8);
+}
+
+/* Where the last x87 instruction was: in every kind of image, and in the frame of a signal. */
+static void x87_addresses(void)
+{
+	static unsigned char image[8192] __attribute__((aligned(64)));
+	struct sigaction sa = {.sa_sigaction = on_frame, .sa_flags = SA_SIGINFO};
+	unsigned long here, in64;
+	unsigned int in32;
+
+	__asm__ volatile("fninit\n1:	fld1\n	fnstenv %1\n	lea 1b(%%rip), %0"
+			 : "=r"(here), "=m"(image));
+	memcpy(&in32, image + 12, 4);
+	SAY("fnstenv %d", in32 == (unsigned int)here);
+	__asm__ volatile("fninit\n1:	fldpi\n	fxsave64 %1\n	lea 1b(%%rip), %0"
+			 : "=r"(here), "=m"(image));
+	memcpy(&in64, image + 8, 8);
+	SAY("fxsave64 %d", in64 == here);
+	__asm__ volatile("fninit\n1:	fldl2e\n	fxsave %1\n	lea 1b(%%rip), %0"
+			 : "=r"(here), "=m"(image));
+	memcpy(&in32, image + 8, 4);
+	SAY("fxsave %d", in32 == (unsigned int)here);
+	__asm__ volatile("fninit\n1:	fldz\n	xsave64 %1\n	lea 1b(%%rip), %0"
+			 : "=r"(here), "=m"(image)
+			 : "a"(1), "d"(0));
+	memcpy(&in64, image + 8, 8);
+	SAY("xsave64 %d", in64 == here);
+	__asm__ volatile("fninit\n1:	fldz\n	fnsave %1\n	lea 1b(%%rip), %0"
+			 : "=r"(here), "=m"(image));
+	memcpy(&in32, image + 12, 4);
+	SAY("fnsave %d", in32 == (unsigned int)here);
+	sigaction(SIGUSR1, &sa, NULL);
+	__asm__ volatile("fninit\n1:	fld1\n	lea 1b(%%rip), %0" : "=r"(here));
+	raise(SIGUSR1);
+	SAY("frame %d", frame_pc == here);
+	__asm__ volatile("fninit");
+}
+
 int main(int argc, char **argv)
 {
 	pid_t pid;
 
 	if (argc > 1) {
+		x87_addresses();
 		identity();
 		return 0;
 	}

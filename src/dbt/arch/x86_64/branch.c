@@ -570,9 +570,13 @@ void branch_end(struct build *b, u32 index)
 
 void branch_fall(struct build *b)
 {
+	const struct insn *last = b->plan.nr_insns ? &b->plan.insns[b->plan.nr_insns - 1].d : NULL;
+
 	emit_path_count(b, b->plan.nr_insns, b->plan.next_live);
 	if (b->plan.undecodable)
 		emit2(&b->e, 0x0f, 0x0b); /* ud2: the same fault, at the same guest pc */
+	else if (last && stores_x87_pc(last))
+		emit_exit_stop(b, EXIT_X87, b->plan.next_pc)->len = last->len;
 	else
 		emit_exit_jump(b, b->plan.next_pc);
 }

@@ -48,6 +48,9 @@ struct plan {
  */
 int plan_build(struct plan *plan, u64 pc, u64 *fault);
 
+/* fnstenv, fnsave, fxsave, xsave: the image says where the last x87 instruction was. */
+bool stores_x87_pc(const struct insn *d);
+
 static inline u16 plan_live(const struct plan *plan, u32 i)
 {
 	return i < plan->nr_insns ? plan->insns[i].live : plan->next_live;

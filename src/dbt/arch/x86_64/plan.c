@@ -319,12 +319,17 @@ static bool stops(const struct insn *d)
 	}
 }
 
+bool stores_x87_pc(const struct insn *d)
+{
+	return (d->special == SP_XSAVE || d->special == SP_X87_ENV) && d->mem_write;
+}
+
 static enum plan_role role_of(const struct insn *d)
 {
 	switch (d->cf) {
 	case CF_NONE:
 		/* It may set the trap flag: then what comes next is an instruction of the guest's, no count. */
-		if (d->special == SP_POPF)
+		if (d->special == SP_POPF || stores_x87_pc(d))
 			return ROLE_TRAP;
 		/* What follows serialize (0f 01 e8) is to be fetched anew. */
 		if (d->enc == ENC_LEGACY && d->map == MAP_0F && d->opcode == 0x01 &&

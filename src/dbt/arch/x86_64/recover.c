@@ -91,6 +91,25 @@ static u64 insn_pc(const struct dbt_block *b, u32 index)
 	return pc;
 }
 
+u64 dbt_guest_pc(struct dbt_thread *t, u64 pc)
+{
+	bool inside = __atomic_load_n(&t->in_cache, __ATOMIC_SEQ_CST), exact;
+	const struct dbt_block *b;
+	u64 found = 0;
+
+	if (!dbt_in_cache(pc))
+		return pc;
+	/* Blocks stay while a thread is inside. */
+	if (!inside)
+		cache_lock(t);
+	b = block_by_code(pc);
+	if (b && pc >= code_addr(b->code))
+		found = insn_pc(b, insn_at(b, (u32)(pc - code_addr(b->code)), &exact));
+	if (!inside)
+		cache_unlock(t);
+	return found;
+}
+
 static void meter_add(struct dbt_thread *t, const struct weight *w, u64 sign)
 {
 	u32 n = METER_BRANCHES + 1;

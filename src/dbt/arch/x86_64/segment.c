@@ -1,5 +1,5 @@
 /*
- * Far branches and loads of GS, done in C: they are rare, and what they do to the real segment registers
+ * Far branches and loads of GS, done in C, and what has to be mended behind stores of the x87 state: they are rare, and what they do to the real segment registers
  * is none of the guest's business. GS is ours, and CS stays the 64-bit user code segment, since a
  * program in another one would not be 64-bit code. Semantics: SDM vol. 2, JMP, CALL, RET, IRET, MOV, LGS.
  */
@@ -271,19 +271,61 @@ static void retire(struct dbt_thread *t, u8 cf)
 	count[METER_INDIRECT] += cf == CF_FAR_CALL || cf == CF_FAR_JMP;
 }
 
+static bool fetch_insn(struct far *f)
+{
+	size_t n = PAGE_SIZE - (f->pc & (PAGE_SIZE - 1));
+	u8 bytes[INSN_MAX];
+
+	n = dbt_fetch(bytes, f->pc, n < INSN_MAX ? n : INSN_MAX);
+	if (n < INSN_MAX && !((f->pc + n) & (PAGE_SIZE - 1)))
+		n += dbt_fetch(bytes + n, f->pc + n, INSN_MAX - n);
+	return insn_decode(&f->d, bytes, n) > 0;
+}
+
+/*
+ * Only the lower half of an address may be there: of all addresses that end like this, one within the cache
+ * it is, since x87 instructions are executed nowhere else.
+ */
+static u64 whole_address(u64 low)
+{
+	return (u64)cache.code + (u32)(low - (u64)cache.code);
+}
+
+void arch_mend_image(struct dbt_thread *t, u64 pc)
+{
+	struct far f = {.t = t, .pc = pc};
+	u32 at = 8, size = 4;
+	u64 image, value;
+
+	if (!fetch_insn(&f) || !(f.d.attr & INSN_MEM))
+		return;
+	if (f.d.special == SP_X87_ENV) {
+		at = 12;
+		if (f.d.attr & INSN_OPSIZE16)
+			return; /* 16 bits of an address, with nothing to tell whose */
+	} else {
+		size = f.d.rex & 8 ? 8 : 4;
+		/* xsave and its like leave out what is not asked for; fxsave is /0. */
+		if ((f.d.opcode == 0xc7 || f.d.modrm & 0x38) && !(t->regs.gpr[DBT_RAX] & 1))
+			return;
+	}
+	image = operand_address(&f);
+	if (!get(&f, image + at, size, &value))
+		return;
+	if (size == 4)
+		value = whole_address(value);
+	if (dbt_in_cache(value))
+		(void)put(&f, image + at, size, dbt_guest_pc(t, value));
+}
+
 enum dbt_stop arch_emulate(struct dbt_thread *t)
 {
 	struct far f = {.t = t, .pc = t->regs.rip};
 	bool traced = t->regs.rflags & FLAG_TF;
-	u8 bytes[INSN_MAX];
 	enum dbt_stop stop;
-	size_t n = PAGE_SIZE - (f.pc & (PAGE_SIZE - 1));
 
-	n = dbt_fetch(bytes, f.pc, n < INSN_MAX ? n : INSN_MAX);
-	if (n < INSN_MAX && !((f.pc + n) & (PAGE_SIZE - 1)))
-		n += dbt_fetch(bytes + n, f.pc + n, INSN_MAX - n);
 	/* Rewritten since it was translated: whatever it is now is found by going on. */
-	if (insn_decode(&f.d, bytes, n) <= 0)
+	if (!fetch_insn(&f))
 		return DBT_INTERRUPTED;
 	switch (f.d.cf) {
 	case CF_NONE:
