@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/deterministic.h"
 #include "cli/stat-priv.h"
 #include "cli/terminal.h"
 
@@ -97,6 +98,15 @@ static int shared_end(const struct stat_job *st)
 	return st->opts.command && sig && sig == st->signals.ended_by ? sig : 0;
 }
 
+/* As a comment: what reads columns passes over it. */
+static void print_deterministic(const struct stat_job *st, const struct stat_report *r)
+{
+	char note[400];
+
+	deterministic_text(r->seed, r->unfixed, note, sizeof(note));
+	fprintf(st->style.out, "# %s\n", note);
+}
+
 static int measure(struct stat_job *st)
 {
 	struct stat_report r;
@@ -122,6 +132,10 @@ static int measure(struct stat_job *st)
 	}
 	if (st->opts.repeat && (!st->opts.interval_ms || st->opts.summary))
 		stat_print(st, &r);
+	/* Intervals alone, and columns, have no other place for it; JSON has one in each report. */
+	if (r.deterministic && !st->opts.json &&
+	    (st->opts.separator || (st->opts.interval_ms && !st->opts.summary)))
+		print_deterministic(st, &r);
 	if (st->opts.repeat)
 		failure = st->opts.command ? r.exit_status : 0;
 	report_release(&r);

@@ -146,6 +146,10 @@ def test_text():
     r = stat("--deterministic", "--seed", "7", "-e", EVENTS, "--", UNFIXED, "threads")
     text = " ".join(r.err.split())
     assert "(seed 7)" in text and "used of: threads. Counts may differ" in text, r
+    for how in (["-x,"], ["-I", "1000"], ["-x,", "-I", "1000"]):
+        r = stat("--deterministic", *how, "-e", EVENTS, "--", UNFIXED, "threads")
+        notes = [line for line in r.err.splitlines() if line.startswith("# Deterministic (seed 0)")]
+        assert len(notes) == 1 and "used of: threads." in notes[0], r
     r = run("run", "--deterministic", "--count", UNFIXED, "wall time")
     assert "used of: wall time." in " ".join(r.err.split()), r
     assert "deterministic" not in stat_json("--pmu=virtual", "-e", EVENTS, UNFIXED, "nothing")[0]
