@@ -22,21 +22,14 @@ static void enable_on_exec(struct ctx *ctx)
 
 static void remove_on_exec(struct ctx *ctx)
 {
-	struct event *event;
-	bool again;
+	struct event *event, *tmp;
 
-	/* Taking one out may free copies that stand next to it, so begin anew after each. */
-	do {
-		again = false;
-		list_for_each_entry (event, &ctx->events, ctx_link) {
-			if (!event->attr.remove_on_exec)
-				continue;
-			event_disown(event);
-			event_exit(event);
-			again = true;
-			break;
-		}
-	} while (again);
+	list_for_each_entry_safe (event, tmp, &ctx->events, ctx_link) {
+		if (!event->attr.remove_on_exec)
+			continue;
+		event_disown(event);
+		event_exit(event);
+	}
 }
 
 void task_exec(struct task *task)
