@@ -165,7 +165,7 @@ int docs_man_command(const struct command *cmd)
 
 int docs_man_overview(void)
 {
-	title("anyperf", "count and sample what programs do, with or without a hardware PMU");
+	title("anyperf", "count what programs do, with or without a hardware PMU");
 	puts(".SH SYNOPSIS\n\\fBanyperf\\fR \\fICOMMAND\\fR [options] [arguments]\n.br\n"
 	     "\\fBanyperf\\fR \\fB\\-\\-version\\fR | \\fB\\-\\-help\\fR\n"
 	     ".SH DESCRIPTION\n"

@@ -67,7 +67,7 @@ struct pmu_file {
 struct pmu {
 	const char *name;     /* its directory's name; unique within a core */
 	s32 type;             /* attr.type; -1: pmu_register() chooses one from 6 up */
-	enum pmu_class class; /* */
+	enum pmu_class class; /* how its events are scheduled */
 	u32 caps;             /* PMU_CAP_* */
 	u32 mux_interval_ms; /* perf_event_mux_interval_ms; pmu_register() makes 0 one tick [GRP-11] */
 	void *priv;          /* the driver's own */
