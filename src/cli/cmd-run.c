@@ -40,6 +40,8 @@ struct run_opts {
 
 #define AT(field) .offset = offsetof(struct run_opts, field)
 
+static const char *const kernel_modes[] = {"refuse", "ignore", NULL};
+
 static const struct option options[] = {
 	{OPTION_FLAG, 0, "count", AT(count),
 	 .help = "print how many instructions and branches were retired",
@@ -62,7 +64,7 @@ static const struct option options[] = {
 	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
 	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "
 		 "ignored. A value below 2 implies --kernel-mode=ignore."},
-	{OPTION_STR, 0, "kernel-mode", "refuse|ignore", AT(kernel_mode),
+	{OPTION_STR, 0, "kernel-mode", "refuse|ignore", AT(kernel_mode), .words = kernel_modes,
 	 .help = "events that include kernel mode are refused, or count user mode only",
 	 .more = "The virtual PMU sees user mode. Refused with EACCES (the default), perf tries "
 		 "again with :u by itself."},
@@ -406,14 +408,8 @@ static int session_options(const struct run_opts *opts, struct session_config *c
 		config->paranoid = (int)v;
 		config->ignore_kernel = v < 2;
 	}
-	if (!opts->kernel_mode)
-		return 0;
-	if (strcmp(opts->kernel_mode, "ignore") == 0)
-		config->ignore_kernel = true;
-	else if (strcmp(opts->kernel_mode, "refuse") == 0)
-		config->ignore_kernel = false;
-	else
-		return command_error(&cmd_run, "--kernel-mode is refuse or ignore");
+	if (opts->kernel_mode)
+		config->ignore_kernel = strcmp(opts->kernel_mode, "ignore") == 0;
 	return 0;
 }
 

@@ -64,6 +64,8 @@ AGGR_CALL(per_core, AGGR_CORE)
 AGGR_CALL(per_cpu, AGGR_CPU)
 AGGR_CALL(per_thread, AGGR_THREAD)
 
+static const char *const pmus[] = {"auto", "kernel", "virtual", NULL};
+
 /* clang-format off */
 const struct option stat_option_table[] = {
 	{OPTION_GROUP, .help = "What to count"},
@@ -81,7 +83,7 @@ const struct option stat_option_table[] = {
 	{OPTION_FLAG, 0, "all-user", AT(all_user), .help = "count user mode only, for all events"},
 	{OPTION_FLAG, 0, "all-kernel", AT(all_kernel), .help = "count the kernel only, for all events"},
 
-	{OPTION_STR, 0, "pmu", "auto|kernel|virtual", AT(pmu),
+	{OPTION_STR, 0, "pmu", "auto|kernel|virtual", AT(pmu), .words = pmus,
 	 .help = "who counts; by default the kernel where it can, else the virtual PMU",
 	 .more = "The virtual PMU runs COMMAND under a translator that counts what it retires in "
 		 "user mode, exactly. The output says which was used, and why."},
@@ -211,9 +213,6 @@ static int check_together(const struct stat_opts *o)
 	bool tasks = o->pids || o->tids;
 	bool cpus = o->all_cpus || o->cpus;
 
-	if (o->pmu && strcmp(o->pmu, "auto") != 0 && strcmp(o->pmu, "kernel") != 0 &&
-	    strcmp(o->pmu, "virtual") != 0)
-		return conflict("--pmu is auto, kernel or virtual");
 	if (o->session && !tasks)
 		return conflict("--session measures guests by their numbers; -p or -t is missing");
 	if (o->separator && o->json)
