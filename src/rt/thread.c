@@ -1,6 +1,6 @@
 /*
  * Threads: their areas, their loop, how they begin and end. What clone(2) does with them is in
- * syscall-clone.c.
+ * process.c.
  */
 #include "rt/thread.h"
 
