@@ -191,6 +191,7 @@ struct meter_tree {
 	 * asked for a PID namespace, after which pids in meters say nothing about that.
 	 */
 	u32 collect_at, namespaces;
+	u32 measured; /* atomic: a guest has opened a perf event; set by the session */
 	/* Atomic: index + 1 of meters that are METER_FREE; hints, 0: none. Who makes one RUNNING has it. */
 	u32 freed[METER_TREE_FREED];
 	s32 launch_error;      /* the first program could not be started: -errno */

@@ -318,7 +318,10 @@ static int report(struct job *job)
 {
 	u64 total[METER_QUANTITIES];
 
-	print_uncounted(job);
+	/* Who counts nothing sees what the program prints and no more. */
+	if (wants_report(&job->opts) ||
+	    __atomic_load_n(&job->tree.head->measured, __ATOMIC_RELAXED))
+		print_uncounted(job);
 	if (!wants_report(&job->opts))
 		return 0;
 	job->out = stderr;

@@ -86,6 +86,7 @@ s64 op_open(struct call *c)
 				   strerror(-err));
 	}
 	c->s->view->any_event = 1;
+	__atomic_store_n(&c->s->tree->measured, 1, __ATOMIC_RELAXED);
 	wide_opened(c->s, open.event);
 	card_take(ca, c->proc);
 	describe(c, ca);

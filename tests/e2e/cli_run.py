@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 
 from e2e import ANYPERF, main, run, scratch
 
@@ -46,6 +47,31 @@ def test_translator_options_change_no_result():
         r = run("run", *options, "sh", "-c", "echo $((6 * 7)); exit 5")
         assert (r.status, r.out) == (5, "42\n"), r
     assert run("run", "--cache-size", "0", "true").status == 125
+
+
+def uncounted(directory):
+    """A program that the translator must leave to the kernel: of another user, or not to be read."""
+    path = shutil.copy("/bin/true", directory)
+    if os.getuid() == 0:
+        os.chown(path, 65534, 65534)
+        os.chmod(path, 0o4755)
+    else:
+        os.chmod(path, 0o111)
+    return path
+
+
+def test_what_was_not_counted():
+    with scratch() as d:
+        path = uncounted(d)
+        command = ["sh", "-c", f"{path}; exit 4"]
+        note = f"anyperf run: not counted: {path} ("
+        # Who counts is told, whoever it is that counts.
+        r = run("run", "--count", *command)
+        assert r.status == 4 and note in r.err, r
+        r = run("run", ANYPERF, "stat", "-e", "instructions:u", *command)
+        assert r.status == 4 and note in r.err, r
+        r = run("run", *command)
+        assert (r.status, r.out, r.err) == (4, "", ""), r
 
 
 def test_what_the_program_finds():
