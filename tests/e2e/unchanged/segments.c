@@ -13,6 +13,9 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
+/* A far pointer of ten bytes, which clang's assembler has no word for. */
+#define REX_W ".byte 0x48\n\t"
+
 static unsigned char area[512], copy[512];
 
 static void fill(void)
@@ -53,7 +56,7 @@ static void strings(void)
 			 :
 			 : "memory", "cc");
 	SAY("cmps %lu %lu %lx", rsi, rcx, flags & 0x8d5);
-	__asm__ volatile("xlat %%gs:(%%rbx)" : "+a"(al) : "b"(32ul) : "memory");
+	__asm__ volatile(".byte 0x65\n\txlatb" : "+a"(al) : "b"(32ul) : "memory");
 	SAY("xlat %u", al);
 	__asm__ volatile(
 		"movdqu (%1), %%xmm1\n\tpcmpeqd %%xmm2, %%xmm2\n\t.byte 0x65\n\tmaskmovdqu %%xmm2, %%xmm1"
@@ -206,13 +209,17 @@ static void far_branches(void)
 			unsigned short sel;
 		} __attribute__((packed)) p = {0, 0x33};
 
-		__asm__ volatile(
-			"leaq 1f(%%rip), %0\n\tmovq %0, %1\n\trex.W ljmp *%1\n\tud2\n1:\tmovq $79, %0"
-			: "=&r"(r), "+m"(p));
+		__asm__ volatile("leaq 1f(%%rip), %0\n\tmovq %0, (%1)\n\t" REX_W
+				 "ljmp *(%1)\n\tud2\n1:\tmovq $79, %0"
+				 : "=&r"(r)
+				 : "b"(&p)
+				 : "memory");
 		SAY("ljmp %lu", r);
-		__asm__ volatile(
-			"leaq 2f(%%rip), %0\n\tmovq %0, %1\n\trex.W lcall *%1\n\tjmp 3f\n2:\tmovq 8(%%rsp), %0\n\tlretq\n3:"
-			: "=&r"(r), "+m"(p));
+		__asm__ volatile("leaq 2f(%%rip), %0\n\tmovq %0, (%1)\n\t" REX_W
+				 "lcall *(%1)\n\tjmp 3f\n2:\tmovq 8(%%rsp), %0\n\tlretq\n3:"
+				 : "=&r"(r)
+				 : "b"(&p)
+				 : "memory");
 		SAY("lcall pushed %lx", r);
 	}
 	__asm__ volatile(
@@ -237,7 +244,7 @@ static void far_branches(void)
 			 :
 			 : "rax", "memory");
 	fault_skip = 3;
-	__asm__ volatile("rex.W lcall *(%0)" : : "r"(24ul) : "memory");
+	__asm__ volatile(REX_W "lcall *(%0)" : : "a"(24ul) : "memory");
 	fault_skip = 0;
 	__asm__ volatile("int3");
 	__asm__ volatile(".byte 0xf1");
