@@ -60,11 +60,13 @@ struct block_frag {
 
 /*
  * Between these offsets of the code the registers in @mask are in dbt_thread.spill, and those in @moved
- * have had the guest's GS base added to them.
+ * have had the guest's GS base added to them. In @mask rsp means that the native one is 8 less than the
+ * guest's.
  */
 struct block_window {
 	u16 begin, end; /* from block->code */
 	u16 mask, moved;
+	u16 insn; /* 0: of the instruction whose code this is; else 1 + the index of its own */
 };
 
 /* From this offset of the code on, the instructions [restart, upto) have been added to the meter. */
@@ -75,7 +77,6 @@ struct block_count {
 
 enum exit_kind {
 	EXIT_JUMP,    /* to a known guest pc; linkable */
-	EXIT_CALL,    /* likewise, by a native call to the target's call entry */
 	EXIT_SYSCALL, /* and the rest are for the runtime: enum dbt_stop says what they mean */
 	EXIT_INT80,
 	EXIT_CPUID,
@@ -87,8 +88,9 @@ enum exit_kind {
 	EXIT_EMULATE, /* an instruction that arch_emulate() does */
 	EXIT_X87, /* an image of the x87 state has been stored, and shows where in the cache it came from */
 	EXIT_MISS, /* not of a block: a lookup failed; t->miss_pc */
-	EXIT_RET_MISS,
 };
+
+#define EXIT_ID_MISS 1u /* what is there in the bookkeeping is no exit */
 
 struct dbt_exit {
 	u64 target;        /* guest pc that follows; for virtualized instructions their own */
@@ -101,24 +103,26 @@ struct dbt_exit {
 };
 
 /*
- * What a lookup finds for a guest pc.
+ * A place that indirect branches go to without knowing that it is the right one: r11 is the guest pc that
+ * they want, r11 and rcx are lent. It compares that with its own. To kill it is to overwrite the jrcxz that
+ * would find them equal.
  *
- * TABLE_JUMP: a place that a jump goes to without knowing that it is the right one. It compares rax with
- * the word at cache offset `word` and goes on to the next entry of the same bucket, at last to the
- * miss path, if they differ. To kill it is to store a value there that no pc equals.
+ * TABLE_JUMP: what a pc is looked up to. If the pc is another one it goes on to the next entry of the same
+ * chain, at last to the miss path.
  *
- * TABLE_RET: where a native return goes to; the thread's table holds the pc too, and is looked at before.
- * To kill it is to take it out of the threads' tables.
+ * TABLE_RET: where the native call of a call site returns to. Wrong ones go on to a lookup in TABLE_JUMP.
  */
 struct dbt_entry {
 	u64 pc;
 	struct dbt_block *block;
-	meta_ref next; /* same table, same hash bucket */
+	meta_ref next; /* same table, same bucket */
 	u32 code;      /* cache offset */
-	u32 word;      /* cache offset of the u64 it compares with */
-	u32 link;      /* cache offset of the rel32 to the next entry's code */
-	u32 call; /* return entries made by a call: cache offset of the call sequence; else 0 */
-	u8 table; /* enum entry_table */
+	u32 resume;    /* cache offset behind the comparison */
+	u32 kill;      /* cache offset of the jrcxz */
+	u32 link;      /* TABLE_JUMP: cache offset of the rel32 to the next entry's code; else 0 */
+	u32 call;      /* TABLE_RET: cache offset of the call sequence; else 0 */
+	u8 call_len;   /* of the guest's call instruction */
+	u8 table;      /* enum entry_table */
 	bool dead;
 	struct dbt_entry *sibling; /* next entry of the same block */
 };
@@ -130,30 +134,23 @@ enum entry_table {
 };
 
 /*
- * A thread's tables. A slot's number is taken from the guest pc's bits index_shift and up, as many as the
- * thread's table has need of: they begin small and grow as they fill (thread_table_fill). Where the CPU
- * has no fast pext the number has 16 bits, and the tables their full size.
+ * A thread's tables. A slot of the jump table is numbered by the guest pc's bits from index_shift up, as
+ * many as the table has need of: it begins small and grows as it fills (thread_table_fill).
+ *
+ * The ring holds native return addresses, each by the bits of rsp that say where the guest's return
+ * address lies: a call puts its own there and the return to it finds it, unless stacks have been
+ * switched or many frames have come and gone; and it is right unless the guest has changed the
+ * address. Free slots of both lead to where things are looked up properly.
+ *
+ * Where the CPU has no fast pext the numbers have 16 bits, and the tables their full size.
  */
-#define TABLE_SIZE    65536u                           /* at most */
-#define TABLE_JUMP_GS DBT_TABLES_AT                    /* u64 code addresses, 0 none */
-#define TABLE_RET_GS  (DBT_TABLES_AT + TABLE_SIZE * 8) /* struct ret_slot */
+#define TABLE_SIZE    65536u        /* at most, of both */
+#define RING_SIZE     4096u         /* of 8 bytes of stack */
+#define TABLE_JUMP_GS DBT_TABLES_AT /* u64 code addresses */
+#define TABLE_RING_GS (DBT_TABLES_AT + TABLE_SIZE * 8)
 
-/*
- * A return is looked up in the slot of its index and in the one after it. The pc is negated, so that it
- * can be compared by adding; 1 is the pc of nothing (0 would be that of 0).
- */
-struct ret_slot {
-	u64 minus_pc;
-	u64 code; /* address of a TABLE_RET entry's code */
-};
-
-#define RET_SLOT_FREE 1ull
-
-_Static_assert(TABLE_RET_GS - DBT_TABLES_AT + (TABLE_SIZE + 1) * sizeof(struct ret_slot) <=
-		       DBT_TABLES_SIZE,
+_Static_assert(TABLE_RING_GS - DBT_TABLES_AT + TABLE_SIZE * 8 <= DBT_TABLES_SIZE,
 	       "the tables of a thread have room");
-
-#define ENTRY_DEAD_WORD 0x8000000000000000ull /* not canonical, so no pc */
 
 /* A page that blocks were made from. */
 struct code_page {
@@ -186,7 +183,6 @@ struct dbt_block {
 	u32 code;        /* cache offset of the entry with all registers in place */
 	u32 code_end;    /* one past its last byte of hot code */
 	u32 start;       /* first byte of its hot code, <= code: entries that fall into it */
-	u32 call_entry;  /* cache offset of the entry by native call, 0 none yet */
 	u16 first;       /* from code to the clean start of the first instruction */
 	u16 nr_insns, nr_frags, nr_exits, nr_windows, nr_counts, nr_bytes;
 	u16 flags;
@@ -252,18 +248,14 @@ struct dbt_cache {
 	u32 cold_filled; /* and from here on */
 	u64 meta_filled;
 
-	struct dbt_exit miss[TABLES];
+	struct dbt_exit miss;
 	u32 exit_code; /* cache offset of the jump to dbt_exit() */
-	u32 ret_code;  /* every return ends here; see emit_ret_code() */
-	u32 ret_store; /* in it: the store that a read-only stack refuses */
-	u32 ret_end;
 	u32 verify_at; /* with DBT_CHECKS: how many blocks there are at the next verification */
-	u8 index_shift[TABLES];
-	bool fixed_tables;     /* no pext: threads' tables have TABLE_SIZE slots */
-	u32 miss_code[TABLES]; /* cache offsets of the miss paths */
-	u32 miss_call_code;    /* the same for an indirect call: pushes ret_to first */
-	u32 enter_ret_code;    /* the same for a return entry */
-	u32 enter_jump_code; /* from C to the guest pc t->miss_pc through the table entry t->jump_pc */
+	u8 index_shift;
+	bool fixed_tables; /* no pext: threads' tables have TABLE_SIZE slots */
+	u32 miss_code;     /* cache offset of where lookups go that find nothing */
+	u32 ret_miss_code; /* of where returns go that came to the wrong place */
+	u32 enter_code;    /* from C to t->jump_pc, with what is lent there */
 	struct dbt_stats stats;
 };
 
@@ -323,7 +315,7 @@ struct code_page *page_find(u64 number);
 struct code_page *page_get(u64 number);
 void entry_add(struct dbt_entry *e);
 struct dbt_entry *entry_find(enum entry_table table, u64 pc);
-u32 entry_hash(const struct map *m, enum entry_table table, u64 pc);
+u32 entry_hash(const struct map *m, u64 pc);
 void thread_tables_clear(struct dbt_thread *t);
 /* The thread's next lookup of e->pc finds it. */
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
@@ -369,9 +361,13 @@ enum trace {
 void arch_init(void); /* makes the cache's own stubs; called again after each flush */
 /* NULL with *fault set to the first byte that cannot be fetched. */
 struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault);
-void arch_patch(u32 patch, u32 target);   /* rel32 at @patch now leads to @target */
-u32 arch_call_entry(struct dbt_block *b); /* its call entry, made if need be; 0 no room */
-struct dbt_entry *arch_entry(struct dbt_block *b, enum entry_table table); /* likewise, NULL */
+void arch_patch(u32 patch, u32 target); /* rel32 at @patch now leads to @target */
+/* The block's entry in TABLE_JUMP, made if need be; NULL no room. */
+struct dbt_entry *arch_entry(struct dbt_block *b);
+/* An entry in TABLE_JUMP that goes on at the return point @ret, likewise. */
+struct dbt_entry *arch_return_entry(struct dbt_entry *ret);
+void arch_entry_kill(const struct dbt_entry *e);
+bool arch_entry_lives(const struct dbt_entry *e);
 bool arch_block_current(struct dbt_block *b); /* BLOCK_CHECKED: the guest's bytes are the same */
 
 /*

@@ -415,109 +415,77 @@ struct dbt_block *block_by_code(u64 pc)
 	return NULL;
 }
 
-static u64 *jump_table(struct dbt_thread *t)
+static u64 *thread_table(struct dbt_thread *t, u32 at)
 {
-	return (u64 *)((char *)t + TABLE_JUMP_GS);
+	return (u64 *)((char *)t + at);
 }
 
-static struct ret_slot *ret_table(struct dbt_thread *t)
+static u32 table_size(const struct dbt_thread *t)
 {
-	return (struct ret_slot *)((char *)t + TABLE_RET_GS);
+	return (t->table_mask >> cache.index_shift) + 1;
 }
 
-static u32 table_index(const struct dbt_thread *t, u32 table, u64 pc)
+/* Makes slots [from, to) of the table at GS + @at lead to @code. */
+static void table_clear(struct dbt_thread *t, u32 at, u32 from, u32 to, u32 code)
 {
-	return ((u32)pc & t->table_mask[table]) >> cache.index_shift[table];
-}
+	u64 *table = thread_table(t, at);
 
-static u32 table_size(const struct dbt_thread *t, u32 table)
-{
-	return (t->table_mask[table] >> cache.index_shift[table]) + 1;
-}
-
-/* From now on the table has @size slots. */
-static void table_resize(struct dbt_thread *t, u32 table, u32 size)
-{
-	if (table == TABLE_JUMP)
-		sys_madvise(jump_table(t), ALIGN_UP(size * sizeof(u64), PAGE_SIZE),
-			    MADV_POPULATE_WRITE);
-	else
-		sys_madvise(ret_table(t), ALIGN_UP((size + 1) * sizeof(struct ret_slot), PAGE_SIZE),
-			    MADV_POPULATE_WRITE);
-	t->table_mask[table] = (size - 1) << cache.index_shift[table];
-	t->table_fills[table] = 0;
-}
-
-#define TABLE_FIRST 256u
-
-void thread_tables_clear(struct dbt_thread *t)
-{
-	if (t->epoch)
-		drop((char *)t + DBT_TABLES_AT, DBT_TABLES_SIZE);
-	for (u32 table = 0; table < TABLES; table++)
-		table_resize(t, table, cache.fixed_tables ? TABLE_SIZE : TABLE_FIRST);
-	ret_table(t)[0].minus_pc = ret_table(t)[1].minus_pc = RET_SLOT_FREE;
+	sys_madvise((void *)ALIGN_DOWN((u64)(table + from), PAGE_SIZE),
+		    ALIGN_UP((to - from) * sizeof(u64), PAGE_SIZE), MADV_POPULATE_WRITE);
+	for (u32 i = from; i < to; i++)
+		table[i] = code_addr(code);
 }
 
 /*
- * A table that fills is made larger. What is in it then is found no more if its number has got more
- * bits, and harms nobody: entries are looked up by the thread once more, and ret_forget() needs to find
- * only what a lookup would.
+ * A table that fills is made larger. What is in it then is found no more if its number has got more bits,
+ * and harms nobody: it is looked up by the thread once more.
  */
-static void table_account(struct dbt_thread *t, u32 table)
+static void table_resize(struct dbt_thread *t, u32 from, u32 size)
 {
-	u32 size = table_size(t, table);
+	table_clear(t, TABLE_JUMP_GS, from, size, cache.miss_code);
+	t->table_mask = (size - 1) << cache.index_shift;
+	t->table_fills = 0;
+}
 
-	if (++t->table_fills[table] > size / 2 && size < TABLE_SIZE)
-		table_resize(t, table, size * 4);
+#define TABLE_FIRST 256u /* times a power of 4 is TABLE_SIZE */
+
+void thread_tables_clear(struct dbt_thread *t)
+{
+	u32 ring = cache.fixed_tables ? TABLE_SIZE : RING_SIZE;
+
+	if (t->epoch)
+		drop((char *)t + DBT_TABLES_AT, DBT_TABLES_SIZE);
+	table_resize(t, 0, cache.fixed_tables ? TABLE_SIZE : TABLE_FIRST);
+	table_clear(t, TABLE_RING_GS, 0, ring, cache.ret_miss_code);
+	t->ring_mask = (ring - 1) << 3;
 }
 
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e)
 {
-	struct ret_slot *slot;
+	u32 size = table_size(t);
 
-	table_account(t, e->table);
-	if (e->table == TABLE_JUMP) {
-		/* What was there and is of the same bucket comes after @e in the chain, or is gone. */
-		jump_table(t)[table_index(t, TABLE_JUMP, e->pc)] = code_addr(e->code);
-		return;
-	}
-	slot = &ret_table(t)[table_index(t, TABLE_RET, e->pc)];
-	if (slot->minus_pc == -e->pc)
-		return;
-	slot[1] = slot[0];
-	slot->code = code_addr(e->code);
-	slot->minus_pc = -e->pc;
+	if (++t->table_fills > size / 2 && size < TABLE_SIZE)
+		table_resize(t, size, size * 4);
+	/* What was there and is of the same bucket comes after @e in the chain, or is gone. */
+	thread_table(t, TABLE_JUMP_GS)[(e->pc & t->table_mask) >> cache.index_shift] =
+		code_addr(e->code);
 }
 
-/* A thread that has just compared the pc may still get to the code: it is inside a dying block then. */
-static void ret_forget(const struct dbt_entry *e)
+u32 entry_hash(const struct map *m, u64 pc)
 {
-	for (struct dbt_thread *t = cache.threads.next; t != &cache.threads; t = t->next) {
-		struct ret_slot *slot = &ret_table(t)[table_index(t, TABLE_RET, e->pc)];
-
-		for (u32 way = 0; way < 2; way++)
-			if (slot[way].minus_pc == -e->pc)
-				__atomic_store_n(&slot[way].minus_pc, RET_SLOT_FREE,
-						 __ATOMIC_RELEASE);
-	}
-}
-
-u32 entry_hash(const struct map *m, enum entry_table table, u64 pc)
-{
-	return (u32)(pc >> cache.index_shift[table]) & (m->size - 1);
+	return (u32)(pc >> cache.index_shift) & (m->size - 1);
 }
 
 /* Becomes the first of its chain. */
 static void entry_push(struct dbt_entry *e)
 {
 	struct map *m = &cache.tables[e->table];
-	meta_ref *head = &m->heads[entry_hash(m, e->table, e->pc)];
+	meta_ref *head = &m->heads[entry_hash(m, e->pc)];
 	const struct dbt_entry *next = meta_at(*head);
 
 	e->next = *head;
 	if (e->link)
-		arch_patch(e->link, next ? next->code : cache.miss_code[e->table]);
+		arch_patch(e->link, next ? next->code : cache.miss_code);
 	*head = meta_ref_of(e);
 }
 
@@ -559,7 +527,7 @@ void entry_add(struct dbt_entry *e)
 struct dbt_entry *entry_find(enum entry_table table, u64 pc)
 {
 	const struct map *m = &cache.tables[table];
-	struct dbt_entry *e = meta_at(m->heads[entry_hash(m, table, pc)]);
+	struct dbt_entry *e = meta_at(m->heads[entry_hash(m, pc)]);
 
 	while (e && e->pc != pc)
 		e = meta_at(e->next);
@@ -573,16 +541,13 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc)
 static void entry_kill(struct dbt_entry *e)
 {
 	struct map *m = &cache.tables[e->table];
-	meta_ref *head = &m->heads[entry_hash(m, e->table, e->pc)];
+	meta_ref *head = &m->heads[entry_hash(m, e->pc)];
 	struct dbt_entry *pred = meta_at(*head);
 	const struct dbt_entry *next = meta_at(e->next);
 
 	e->dead = true;
 	m->count--;
-	if (e->word)
-		__atomic_store_n((u64 *)code_at(e->word), ENTRY_DEAD_WORD, __ATOMIC_RELEASE);
-	else
-		ret_forget(e);
+	arch_entry_kill(e);
 	if (pred == e) {
 		*head = e->next;
 		return;
@@ -591,7 +556,7 @@ static void entry_kill(struct dbt_entry *e)
 		pred = meta_at(pred->next);
 	pred->next = e->next;
 	if (pred->link)
-		arch_patch(pred->link, next ? next->code : cache.miss_code[e->table]);
+		arch_patch(pred->link, next ? next->code : cache.miss_code);
 }
 
 /*

@@ -42,7 +42,7 @@ static void check_links(const struct dbt_block *b)
 
 		if (!to)
 			continue;
-		CHECK(x->kind <= EXIT_CALL && x->target == to->pc);
+		CHECK(x->kind == EXIT_JUMP && x->target == to->pc);
 		CHECK((x->patch & 7) <= 4);
 		for (const struct dbt_exit *m = meta_at(to->in); m; m = meta_at(m->next))
 			mates += m == x;
@@ -79,10 +79,11 @@ static void check_entries(enum entry_table table)
 
 	for (u32 i = 0; i < m->size; i++) {
 		for (const struct dbt_entry *e = meta_at(m->heads[i]); e; e = meta_at(e->next)) {
-			CHECK(entry_hash(m, table, e->pc) == i);
+			CHECK(entry_hash(m, e->pc) == i);
 			CHECK(e->table == table && !e->dead);
 			CHECK(!(e->block->flags & BLOCK_DEAD));
-			CHECK((e->link & 7) <= 4);
+			CHECK(arch_entry_lives(e));
+			CHECK((e->link & 7) <= 4 && (table == TABLE_JUMP) == (e->link != 0));
 			count++;
 		}
 	}

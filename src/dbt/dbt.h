@@ -22,12 +22,12 @@
  * The memory of one thread, laid out around the address that GS holds while it runs:
  *   GS - DBT_METER_BELOW   the meter page(s): shared memory, see abi/meter.h
  *   GS                     struct dbt_thread, then whatever the runtime keeps for the thread
- *   GS + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous, zero, touched lazily
+ *   GS + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous; most is never touched
  * The caller maps all of it (NORESERVE suffices for the tables) and sets GS.
  */
 #define DBT_METER_BELOW 0x10000
 #define DBT_TABLES_AT   0x10000 /* so the runtime's own part of the block ends here */
-#define DBT_TABLES_SIZE 0x181000
+#define DBT_TABLES_SIZE 0x100000
 #define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_TABLES_AT + DBT_TABLES_SIZE)
 
 /* Instrumentation mask: a property of the whole code cache. */
@@ -125,20 +125,20 @@ struct dbt_thread {
 	u8 stop_size;
 
 	/* From here on the translator's own. */
-	u64 rt_sp;     /* stack pointer of the C code that entered the cache */
-	u64 enter_pc;  /* where dbt_enter() jumps to */
-	u64 exit_pc;   /* the generated exit path, a constant */
-	u64 exit_id;   /* which exit was taken */
-	u64 miss_pc;   /* guest target that a lookup did not find */
-	u64 jump_pc;   /* table entry that C code enters the cache by */
-	u64 ret_to;    /* guest return address in flight between a call and its target's entry */
-	u64 spill[16]; /* guest registers lent to a rewritten instruction, by register number */
-	u32 in_cache;  /* 1 from before the last look at `interrupt` until out of the cache */
-	u32 epoch;     /* the cache's epoch that this thread's tables belong to */
-	u32 id;        /* for the lock; not 0 */
+	u64 rt_sp;    /* stack pointer of the C code that entered the cache */
+	u64 enter_pc; /* where dbt_enter() jumps to */
+	u64 exit_pc;  /* the generated exit path, a constant */
+	u64 exit_id;  /* which exit was taken */
+	u64 miss_pc;  /* guest target that a lookup did not find */
+	u64 jump_pc;  /* where C code enters the cache, with r11 and rcx lent */
+	/* Guest registers lent to a rewritten instruction, by number. */
+	u64 spill[12] __attribute__((aligned(64)));
+	/* Of its tables: which bits of a pc and of rsp say where it is; how many slots were filled. */
+	u32 table_mask, ring_mask, table_fills;
+	u32 in_cache; /* 1 from before the last look at `interrupt` until out of the cache */
+	u32 epoch;    /* the cache's epoch that this thread's tables belong to */
+	u32 id;       /* for the lock; not 0 */
 	u32 handed; /* what a handler wants of dbt_run(), which it has made return from the cache */
-	/* Of its tables: which bits of a pc say where it is, how many slots were filled at this size. */
-	u32 table_mask[2], table_fills[2];
 	u32 traced; /* enum trace: how far a guest is that has set the trap flag */
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
 	u64 stats[8];

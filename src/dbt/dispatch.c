@@ -37,6 +37,17 @@ static struct dbt_block *block_for(u64 pc, enum exit_kind why, u64 *fault)
 	return b ? b : arch_translate(pc, why, fault);
 }
 
+/* Where a lookup of @pc gets to without a block being made; NULL if there is no such place. */
+static struct dbt_entry *known_entry(u64 pc)
+{
+	struct dbt_entry *e = entry_find(TABLE_JUMP, pc);
+
+	if (e)
+		return e;
+	e = entry_find(TABLE_RET, pc);
+	return e ? arch_return_entry(e) : NULL;
+}
+
 /*
  * Finds where to enter the cache for t->regs.rip, with the lock held, and remembers it for the next
  * time: links the exit that was taken, fills the thread's table if that had missed. False if there is
@@ -51,12 +62,10 @@ static bool prepare(struct dbt_thread *t, const struct left *left)
 
 	catch_up(t);
 	exit = left->epoch == cache.epoch ? left->exit : NULL;
-	if (left->kind == EXIT_RET_MISS && (e = entry_find(TABLE_RET, pc)) != NULL) {
-		/* Enter by the return point itself, so that its block need not be made. */
+	if (left->kind == EXIT_MISS && (e = known_entry(pc)) != NULL) {
 		thread_table_fill(t, e);
-		t->miss_pc = pc;
-		t->jump_pc = code_addr(e->code);
-		t->enter_pc = code_addr(cache.enter_ret_code);
+		t->jump_pc = code_addr(e->resume);
+		t->enter_pc = code_addr(cache.enter_code);
 		return true;
 	}
 	b = block_for(pc, left->kind, &t->stop_addr);
@@ -64,12 +73,11 @@ static bool prepare(struct dbt_thread *t, const struct left *left)
 		return false;
 	if (exit && exit->patch)
 		exit_link(exit, b);
-	if (left->kind == EXIT_MISS)
-		e = arch_entry(b, TABLE_JUMP);
-	else if (left->kind == EXIT_RET_MISS)
-		e = arch_entry(b, TABLE_RET);
-	if (e)
-		thread_table_fill(t, e);
+	if (left->kind == EXIT_MISS) {
+		e = arch_entry(b);
+		if (e)
+			thread_table_fill(t, e);
+	}
 	t->enter_pc = code_addr(b->code);
 	return true;
 }
@@ -77,8 +85,8 @@ static bool prepare(struct dbt_thread *t, const struct left *left)
 /* The exit that dbt_exit() left by; t->in_cache is still set, so it is still there. */
 static struct dbt_exit *taken_exit(struct dbt_thread *t)
 {
-	if (t->exit_id <= TABLES)
-		return &cache.miss[t->exit_id - 1];
+	if (t->exit_id == EXIT_ID_MISS)
+		return &cache.miss;
 	return meta_at((meta_ref)t->exit_id);
 }
 
@@ -151,13 +159,11 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		left = (struct left){.exit = x, .epoch = t->epoch, .kind = (enum exit_kind)x->kind};
 		switch (x->kind) {
 		case EXIT_MISS:
-		case EXIT_RET_MISS:
 			t->regs.rip = t->miss_pc;
 			left.exit = NULL;
 			leave(t);
 			break;
 		case EXIT_JUMP:
-		case EXIT_CALL:
 			t->regs.rip = x->target;
 			leave(t);
 			break;

@@ -7,18 +7,11 @@
  */
 void exit_link(struct dbt_exit *x, struct dbt_block *to)
 {
-	u32 code = to->code;
-
 	if (x->to || to->flags & BLOCK_DEAD)
 		return;
-	if (x->kind == EXIT_CALL) {
-		code = arch_call_entry(to);
-		if (!code)
-			return;
-	}
 	x->to = meta_ref_of(to);
 	x->next = to->in;
 	to->in = meta_ref_of(x);
-	arch_patch(x->patch, code);
+	arch_patch(x->patch, to->code);
 	cache.stats.links++;
 }

@@ -189,6 +189,52 @@ skip:	lea	rcx, 1b[rip]
 	inc	eax
 	ret
 
+	/* Indirect branches through the registers that are lent for them, flags live. 0xc5 */
+fn snip_lent
+	lea	r11, 1f[rip]
+	mov	ecx, 0xc0
+	stc
+	jmp	r11
+	ud2
+1:	lea	rcx, 2f[rip]
+	mov	r11d, 4
+	call	rcx
+	mov	eax, 0
+	adc	eax, r11d
+	add	eax, 0xc0
+	ret
+2:	lea	r11, 3f[rip]
+	push	r11
+	mov	r11d, 4
+	ret
+3:	ret
+
+	/* Recursion deeper than calls are remembered, rdi levels: their sum. */
+fn snip_deep
+	test	rdi, rdi
+	jz	1f
+	push	rdi
+	dec	rdi
+	call	snip_deep
+	pop	rdi
+	add	rax, rdi
+	ret
+1:	xor	eax, eax
+	ret
+
+	/* A return address in memory that cannot be written: rdi points at that of snip_readonly_back. 6 */
+fn snip_readonly
+	mov	rax, rsp
+	mov	rsp, rdi
+	mov	r11d, 40
+	mov	ecx, 2
+	ret
+	.globl	snip_readonly_back
+snip_readonly_back:
+	mov	rsp, rax
+	lea	rax, [r11 + rcx]
+	ret
+
 	.data
 	.p2align 4
 table:	.quad	t0, t1, t2, t3

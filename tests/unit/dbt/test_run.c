@@ -4,12 +4,15 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
 u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_fault(u64 *p), snip_gs(u64 *p);
+u64 snip_lent(void), snip_deep(u64 n), snip_readonly(u64 *sp);
+extern char snip_readonly_back[];
 u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_to(void *to, u64 a, u64 b);
 extern char snip_fault_at[];
 
@@ -19,7 +22,8 @@ static struct guest *guest(void)
 	static bool ready;
 
 	if (!ready) {
-		guest_init(DBT_CHECKS, DBT_MASK_ALL, 2 << 20);
+		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0), DBT_MASK_ALL,
+			   2 << 20);
 		guest_thread_init(&g);
 		ready = true;
 	}
@@ -104,6 +108,37 @@ TEST(calls_return)
 		EXPECT_EQ(guest_call(guest(), snip_longjmp, 0, 0, 0), 2);
 }
 
+static void interrupt_everywhere(const void *fn, u64 a);
+
+TEST(what_is_lent_comes_back)
+{
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(guest_call(guest(), snip_lent, 0, 0, 0), 0xc5);
+	for (u64 n = 100; n < 20000; n *= 3) {
+		struct counts c = counts_now();
+
+		EXPECT_EQ(guest_call(guest(), snip_deep, n, 0, 0), n * (n + 1) / 2);
+		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 8 * n + 4);
+		EXPECT_EQ(since(&c, METER_RETURNS), n + 1);
+	}
+}
+
+TEST(a_return_needs_no_writable_stack)
+{
+	u64 *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	page[16] = (u64)snip_readonly_back;
+	mprotect(page, 4096, PROT_READ);
+	for (int i = 0; i < 3; i++) {
+		struct counts c = counts_now();
+
+		EXPECT_EQ(guest_call(guest(), snip_readonly, (u64)&page[16], 0, 0), 42);
+		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 8);
+		EXPECT_EQ(since(&c, METER_RETURNS), 2);
+	}
+	interrupt_everywhere(snip_readonly, (u64)&page[16]);
+}
+
 TEST(gs_is_the_guests)
 {
 	u64 words[4] = {0, 30, 12, 0};
@@ -169,6 +204,8 @@ TEST(signals_anywhere)
 	interrupt_everywhere(snip_fib, 4);
 	interrupt_everywhere(snip_table, 9);
 	interrupt_everywhere(snip_longjmp, 0);
+	interrupt_everywhere(snip_lent, 0);
+	interrupt_everywhere(snip_deep, 3);
 	interrupt_everywhere(snip_vector, 3);
 }
 

@@ -8,13 +8,19 @@
 #include "dbt/arch/x86_64/emit-priv.h"
 #include "dbt/arch/x86_64/plan-priv.h"
 
-#define BLOCK_WINDOWS_MAX (BLOCK_INSNS_MAX + 8)
+#define BLOCK_WINDOWS_MAX (BLOCK_INSNS_MAX + 4 * BLOCK_FRAGS_MAX)
 #define BLOCK_COUNTS_MAX  (BLOCK_FRAGS_MAX + 2)
 
 /* A side exit whose code comes after the superblock's main line. */
 struct pending_side {
 	u32 insn;  /* index of the branch */
 	u8 *rel32; /* its displacement */
+};
+
+/* A native call, whose target is made after the main line. */
+struct pending_thunk {
+	u32 insn;
+	u8 *rel32;
 };
 
 /* A superblock being made. */
@@ -28,6 +34,8 @@ struct build {
 	u32 side_end; /* index after the last side exit */
 	struct pending_side sides[BLOCK_INSNS_MAX];
 	u32 nr_sides;
+	struct pending_thunk thunks[BLOCK_FRAGS_MAX];
+	u32 nr_thunks;
 	struct block_insn insns[BLOCK_INSNS_MAX];
 	struct block_window windows[BLOCK_WINDOWS_MAX];
 	u32 nr_windows;
@@ -46,17 +54,18 @@ struct weight {
 /* What the instructions [from, to) of @insns count, branches among them falling through. */
 struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
 
-/* Adds to the meter; arithmetic flags are dead if !@live. */
+/* Adds to the meter; arithmetic flags are dead if !@live. COUNT_LENT: live, but rcx is lent already. */
+#define COUNT_LENT 0x8000u
 void emit_count(struct emit *e, const struct weight *w, u16 live);
 
 /*
- * An entry of @table for guest @pc: what lookups jump to. It touches no flags. The code after it has all
- * registers in place. Its struct is filled but for block.
+ * An entry of @table for guest @pc: what lookups jump to, or native returns. Behind it r11 and rcx are
+ * still lent (emit_unlend). Its struct is filled but for block.
  */
 struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc);
 
-/* What a block begins with when native calls enter it. */
-void emit_call_entry(struct emit *e);
+/* jmp to the guest pc in r11, which is lent as rcx is, by the thread's table. */
+void emit_jump_lent(struct emit *e);
 
 /* The last or only instruction of a path: emits it and how it leaves. @index is its place in the plan. */
 void branch_side(struct build *b, u32 index);
@@ -64,7 +73,7 @@ void branch_call(struct build *b, u32 index);
 void branch_end(struct build *b, u32 index);
 /* The way out after the last instruction of the plan, which falls through. */
 void branch_fall(struct build *b);
-/* The side exits' code, after everything else. */
+/* The code of side exits and of calls, after everything else. */
 void branch_sides_finish(struct build *b);
 /*
  * Before the instruction @index is emitted: counts the path that leaves at a later one, if this is the
@@ -74,9 +83,7 @@ void branch_count_before(struct build *b, u32 index);
 
 /* Code that leaves a checked block from before its first instruction, rax and rcx spilled; its cache offset. */
 u32 branch_stale(struct build *b);
-/* Between these two the registers in @mask are spilled. */
-void branch_window(struct build *b, const u8 *begin, const u8 *end, u16 mask);
-
-#define JUMP_ENTRY_CALL_BYTES 13 /* of emit_call_entry(), in front of each TABLE_JUMP entry */
+/* Between @begin and here the registers in @mask are spilled. */
+void branch_window(struct build *b, const u8 *begin, u16 mask);
 
 #endif

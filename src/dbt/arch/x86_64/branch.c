@@ -2,18 +2,19 @@
  * Control flow. Worked example, a call and its return (S is the slot the return address goes to):
  *
  *   guest              translated
- *   call f             push [R]             R = guest return address; a fault here is the call's
- *                      pop gs:ret_to        rsp is as before; only S has been written
- *                      call f.call_entry    S = native return address, and the CPU's predictor knows it
+ *   call f             call thunk            S = native return address, and the CPU's predictor knows it;
+ *                                            a fault here is the call's
  *                      back: ...
- *   f:                 call_entry: lea rsp,[rsp+8]; push gs:ret_to      S = R, rsp = S: as native
- *   ret                rax = [rsp]; jmp ret_code, which looks rax up in this thread's return table:
- *                      not there, C code; else
- *                      mov [rsp], native; ret                           goes to `back`, predicted
- *   back:              mov [rsp-8], rax     S is what it was; rax is restored from its spill slot
+ *              thunk:  ring[S] = the native address; S = R, the guest's return address: as native
+ *                      jmp f
+ *   ret                r11 = [rsp], that is R; mov [rsp], ring[rsp]
+ *                      ret                   goes to `back`, predicted
+ *   back:              is r11 R? else to ret_miss_code, which looks r11 up
+ *                      mov [rsp - 8], r11    S is what it was
  *
  * so nothing below rsp is ever written but the slot that the guest's own call or ret used, and that
- * holds again what it should when guest code runs. A call site has one native sequence, wherever it is
+ * holds again what it should when guest code runs. The ring is indexed by rsp, so calls and returns find
+ * each other although nobody counts them. A call site has one native sequence, wherever it is
  * translated again: a second one would have a second return point and spoil the prediction.
  */
 #include "dbt/arch/x86_64/branch-priv.h"
@@ -44,11 +45,25 @@ static bool counted(u32 q)
 	return q <= METER_BRANCHES || cache.mask & DBT_MASK_SPLIT;
 }
 
+/* Adds @n to the word at GS + @at by way of @reg: no flags. */
+static void emit_add_gs(struct emit *e, u8 reg, u32 at, u32 n)
+{
+	emit_load_gs(e, reg, at);
+	/* lea reg, [reg + n] */
+	emit3(e, 0x48 | (reg >> 3) * 5, 0x8d, (n < 128 ? 0x40 : 0x80) | (reg & 7) * 9);
+	if (n < 128)
+		emit1(e, (u8)n);
+	else
+		emit_u32(e, n);
+	emit_store_gs(e, at, reg);
+}
+
 /* The long way: a lane's word for each quantity. */
 static void emit_count_lanes(struct emit *e, const struct weight *w, u16 live)
 {
 	u32 lane = cache.lane++ % METER_LANES;
-	bool lent = false;
+	u8 reg = live == COUNT_LENT ? REG_RCX : REG_RAX;
+	bool lent = live == COUNT_LENT;
 
 	for (u32 q = 0; q < METER_QUANTITIES; q++) {
 		u32 n = w->q[q], at = GS_METER(lane, q);
@@ -66,29 +81,26 @@ static void emit_count_lanes(struct emit *e, const struct weight *w, u16 live)
 			continue;
 		}
 		if (!lent)
-			emit_spill(e, REG_RAX);
+			emit_spill(e, reg);
 		lent = true;
-		emit_load_gs(e, REG_RAX, at);
-		emit3(e, 0x48, 0x8d, 0x80); /* lea rax, [rax + disp32] */
-		emit_u32(e, n);
-		emit_store_gs(e, at, REG_RAX);
+		emit_add_gs(e, reg, at, n);
 	}
-	if (lent)
-		emit_unspill(e, REG_RAX);
+	if (lent && live != COUNT_LENT)
+		emit_unspill(e, reg);
 }
 
 /* Adds 1 to each of the @n words of classes. */
 static void emit_count_words(struct emit *e, const u32 *class, u32 n, u16 live)
 {
-	if (live)
-		emit_spill(e, REG_RAX);
+	u8 reg = live == COUNT_LENT ? REG_RCX : REG_RAX;
+
+	if (live && live != COUNT_LENT)
+		emit_spill(e, reg);
 	for (u32 i = 0; i < n; i++) {
 		u32 at = GS_METER_HITS(class[i]);
 
 		if (live) {
-			emit_load_gs(e, REG_RAX, at);
-			emit4(e, 0x48, 0x8d, 0x40, 1); /* lea rax, [rax + 1] */
-			emit_store_gs(e, at, REG_RAX);
+			emit_add_gs(e, reg, at, 1);
 		} else {
 			emit4(e, 0x65, 0x48, 0x83, 0x04); /* add qword gs:[at], 1 */
 			emit1(e, 0x25);
@@ -96,8 +108,8 @@ static void emit_count_words(struct emit *e, const u32 *class, u32 n, u16 live)
 			emit1(e, 1);
 		}
 	}
-	if (live)
-		emit_unspill(e, REG_RAX);
+	if (live && live != COUNT_LENT)
+		emit_unspill(e, reg);
 }
 
 /* By class, or by two: of the instructions and of the branches. False if there are none for it. */
@@ -135,12 +147,23 @@ void emit_count(struct emit *e, const struct weight *w, u16 live)
 	emit_count_lanes(e, w, live);
 }
 
-void emit_call_entry(struct emit *e)
+/* rcx = 0 if r11 is @pc. */
+static void emit_compare(struct emit *e, u64 pc)
 {
-	emit_add_rsp(e, 8);
-	emit_push_gs(e, GS(ret_to));
+	if (pc <= 0x7fffffff) {
+		emit3(e, 0x49, 0x8d, 0x8b); /* lea rcx, [r11 - pc] */
+		emit_u32(e, (u32)-pc);
+	} else {
+		emit2(e, 0x48, 0xb9); /* movabs rcx, -pc */
+		emit_u64(e, -pc);
+		emit4(e, 0x4a, 0x8d, 0x0c, 0x19); /* lea rcx, [rcx + r11] */
+	}
 }
 
+/*
+ * Without flags, though they be dead at @pc: whoever is on the way to another pc comes by here too, and there
+ * they may be live.
+ */
 struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc)
 {
 	struct dbt_entry *entry = meta_alloc(sizeof(*entry));
@@ -148,28 +171,22 @@ struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc)
 
 	entry->pc = pc;
 	entry->table = (u8)table;
-	if (table == TABLE_RET) {
-		entry->code = emit_at(e);
-		emit4(e, 0x48, 0x89, 0x44, 0x24); /* mov [rsp-8], rax */
-		emit1(e, 0xf8);
-		emit_unspill(e, REG_RAX);
-		return entry;
-	}
-	emit_call_entry(e);
 	entry->code = emit_at(e);
-	/*
-	 * Without flags, though they be dead at @pc: whoever is on the way to another pc of the same slot
-	 * comes by here too, and there they may be live.
-	 */
-	entry->word = cold_word(-pc);
-	emit_rip_op(e, 0x8b, REG_RCX, entry->word); /* mov rcx, [-pc] */
-	emit4(e, 0x48, 0x8d, 0x0c, 0x01);           /* lea rcx, [rcx + rax] */
-	emit2(e, 0xe3, 0);                          /* jrcxz */
+	emit_compare(e, pc);
+	/* Both bytes of the jrcxz in an aligned quadword: see arch_entry_kill(). */
+	if (((u64)e->p & 7) == 7)
+		emit1(e, 0x90);
+	entry->kill = emit_at(e);
+	emit2(e, 0xe3, 0);
 	over = e->p;
-	entry->link = emit_jmp_patchable(e, cache.miss_code[table]);
+	if (table == TABLE_RET)
+		emit_jmp(e, cache.ret_miss_code);
+	else
+		entry->link = emit_jmp_patchable(e, cache.miss_code);
 	over[-1] = (u8)(e->p - over);
-	emit_unspill(e, REG_RAX);
-	emit_unspill(e, REG_RCX);
+	if (table == TABLE_RET)
+		emit_store_slot(e);
+	entry->resume = emit_at(e);
 	return entry;
 }
 
@@ -178,11 +195,9 @@ struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc)
 /* Cold code that leaves for @x. */
 static void emit_stub(struct dbt_exit *x)
 {
-	struct emit e = cold_begin(STUB_BYTES + (x->kind == EXIT_CALL ? JUMP_ENTRY_CALL_BYTES : 0));
+	struct emit e = cold_begin(STUB_BYTES);
 
 	x->stub = emit_at(&e);
-	if (x->kind == EXIT_CALL)
-		emit_call_entry(&e);
 	emit_store_gs_imm(&e, GS(exit_id), meta_ref_of(x));
 	emit_jmp(&e, cache.exit_code);
 }
@@ -355,51 +370,39 @@ void branch_side(struct build *b, u32 index)
 	b->side_end = index + 1;
 }
 
-void branch_sides_finish(struct build *b)
-{
-	for (u32 n = 0; n < b->nr_sides; n++) {
-		const struct pending_side *s = &b->sides[n];
-		u32 rel = (u32)(b->e.p - (s->rel32 + 4));
-
-		put_u32(s->rel32, rel);
-		b->restart = 0;
-		for (u32 f = 0; f < b->plan.nr_frags; f++)
-			if (b->plan.frags[f].flags & FRAG_RESTART &&
-			    b->plan.frags[f].first <= s->insn)
-				b->restart = b->plan.frags[f].first;
-		emit_taken(b, s->insn);
-	}
-}
-
-void branch_window(struct build *b, const u8 *begin, const u8 *end, u16 mask)
+static void note_window(struct build *b, const u8 *begin, u16 mask, u32 insn)
 {
 	struct block_window *w = &b->windows[b->nr_windows++];
 	const u8 *code = code_at(b->block->code);
 
 	CHECK(b->nr_windows <= BLOCK_WINDOWS_MAX);
-	*w = (struct block_window){(u16)(begin - code), (u16)(end - code), mask, 0};
+	*w = (struct block_window){(u16)(begin - code), (u16)(b->e.p - code), mask, 0, (u16)insn};
 }
 
-#define RAX_RCX ((u16)(BIT(REG_RAX) | BIT(REG_RCX)))
-
-/* rcx = what the jump table says of the pc in rax; 0 if it says nothing. */
-static void emit_lookup(struct emit *e)
+void branch_window(struct build *b, const u8 *begin, u16 mask)
 {
-	emit_index(e, REG_RCX, TABLE_JUMP);
-	emit4(e, 0x65, 0x48, 0x8b, 0x0c);
-	emit1(e, 0xcd); /* mov rcx, gs:[rcx * 8 + table] */
-	emit_u32(e, TABLE_JUMP_GS);
+	note_window(b, begin, mask, 0);
 }
 
-/* Spills rax and rcx and loads the target of an indirect branch; returns where that begins. */
-static u8 *emit_target(struct build *b, const struct plan_insn *i)
+/*
+ * r11 = where the indirect branch or return @index goes to, rcx is lent; and the count of the path that leaves
+ * by it, which need not lend another register if flags are live. Returns where the two are lent.
+ */
+static u8 *emit_target(struct build *b, u32 index)
 {
+	const struct plan_insn *i = &b->plan.insns[index];
 	u8 *begin;
 
-	emit_spill(&b->e, REG_RAX);
-	emit_spill(&b->e, REG_RCX);
+	if (!i->live)
+		emit_path_count(b, index, 0);
+	emit_lend(&b->e);
 	begin = b->e.p;
-	rewrite_load_target(&b->e, &i->d, i->bytes, i->pc);
+	if (i->d.cf == CF_RET)
+		emit_load_slot(&b->e);
+	else
+		rewrite_load_target(&b->e, &i->d, i->bytes, i->pc);
+	if (i->live)
+		emit_path_count(b, index, COUNT_LENT);
 	return begin;
 }
 
@@ -419,99 +422,112 @@ static void emit_push_word(struct emit *e, u64 v)
 /* Where the native call returns to, for guest @pc; then goes on there. */
 static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 {
+	u8 *begin = b->e.p;
 	struct dbt_entry *entry = emit_entry(&b->e, TABLE_RET, pc);
 
 	entry->call = call;
+	entry->call_len = b->plan.insns[index - 1].d.len;
 	entry->block = b->block;
 	b->entries[b->nr_entries++] = entry;
 	b->restart = index;
+	/* The store to the slot is no longer the call's. */
+	note_window(b, begin, LENT_MASK, index + 1);
+	emit_unlend(&b->e);
 }
 
-/* jmp to the guest pc in rax, by the table. */
-static void emit_jump_rax(struct emit *e)
+/* jmp to the guest pc in r11, by the table. */
+void emit_jump_lent(struct emit *e)
 {
-	emit_lookup(e);
-	emit2(e, 0xe3, 2); /* jrcxz over the jmp */
-	emit2(e, 0xff, 0xe1);
-	emit_jmp(e, cache.miss_code[TABLE_JUMP]);
+	emit_index_pc(e);
+	emit4(e, 0x65, 0xff, 0x24, 0xcd); /* jmp gs:[rcx * 8 + table] */
+	emit_u32(e, TABLE_JUMP_GS);
+}
+
+/* What a native call to here makes a guest's call of. */
+static void emit_thunk(struct build *b, const struct pending_thunk *t)
+{
+	const struct plan_insn *i = &b->plan.insns[t->insn];
+	bool direct = i->d.cf == CF_CALL;
+	u16 mask = direct ? BIT(REG_RCX) : LENT_MASK;
+	u8 *begin;
+
+	put_u32(t->rel32, (u32)(b->e.p - (t->rel32 + 4)));
+	if (direct)
+		emit_spill(&b->e, REG_RCX);
+	emit_index_ring(&b->e);
+	begin = b->e.p;
+	emit4(&b->e, 0x65, 0x8f, 0x04, 0xcd); /* pop gs:[rcx * 8 + ring] */
+	emit_u32(&b->e, TABLE_RING_GS);
+	note_window(b, begin, mask | BIT(REG_RSP), t->insn + 1);
+	begin = b->e.p;
+	emit_push_word(&b->e, i->pc + i->d.len);
+	note_window(b, begin, mask, t->insn + 1);
+	if (direct) {
+		emit_unspill(&b->e, REG_RCX);
+		emit_exit_jump(b, insn_target(&i->d, i->pc));
+	} else {
+		emit_jump_lent(&b->e);
+	}
 }
 
 void branch_call(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
 	u64 next = i->pc + i->d.len;
-	bool checked = b->plan.checked;
-	struct dbt_entry *known = entry_find(TABLE_RET, next);
-	struct dbt_exit *x;
-	u8 *begin, *miss, *jrcxz;
+	bool direct = i->d.cf == CF_CALL, checked = b->plan.checked;
+	struct dbt_entry *known = checked ? NULL : entry_find(TABLE_RET, next);
+	struct pending_thunk *t;
+	u8 *begin = b->e.p;
 	u32 call;
 
-	emit_path_count(b, index, i->live);
-	if (known && known->call && !checked) {
+	if (direct)
+		emit_path_count(b, index, i->live);
+	else
+		begin = emit_target(b, index);
+	/* Of another length it is another instruction, which overlaps with this one. */
+	if (known && known->call_len == i->d.len) {
 		emit_jmp(&b->e, known->call);
 		return;
 	}
 	call = emit_at(&b->e);
-	if (i->d.cf == CF_CALL && checked) {
-		emit_push_word(&b->e, next);
-		emit_exit_jump(b, insn_target(&i->d, i->pc));
-		return;
-	}
-	if (i->d.cf == CF_CALL) {
-		emit_push_word(&b->e, next);
-		emit_pop_gs(&b->e, GS(ret_to));
-		x = new_exit(b, EXIT_CALL, insn_target(&i->d, i->pc));
-		emit_align_rel(&b->e, 1);
-		emit1(&b->e, 0xe8);
-		emit_rel_to(&b->e, x->stub);
-		x->patch = emit_at(&b->e) - 4;
-		emit_return_point(b, next, call, index + 1);
-		return;
-	}
-	begin = emit_target(b, i);
-	emit_push_word(&b->e, next);
 	if (checked) {
-		emit_jump_rax(&b->e);
-		branch_window(b, begin, b->e.p, RAX_RCX);
-		return;
+		emit_push_word(&b->e, next);
+		if (direct)
+			emit_exit_jump(b, insn_target(&i->d, i->pc));
+		else
+			emit_jump_lent(&b->e);
+	} else {
+		t = &b->thunks[b->nr_thunks++];
+		t->insn = index;
+		emit1(&b->e, 0xe8);
+		t->rel32 = b->e.p;
+		emit_u32(&b->e, 0);
 	}
-	emit_pop_gs(&b->e, GS(ret_to));
-	/*
-	 * jrcxz reaches 127 bytes and what follows the call is its return point, so the jump to the miss
-	 * path hides in the immediate of an instruction whose result nobody wants.
-	 */
-	emit2(&b->e, 0x48, 0xb9); /* movabs rcx, imm64 */
-	miss = b->e.p;
-	emit_jmp(&b->e, cache.miss_call_code);
-	emit3(&b->e, 0x90, 0x90, 0x90);
-	emit_lookup(&b->e);
-	emit2(&b->e, 0xe3, 0);
-	jrcxz = b->e.p;
-	jrcxz[-1] = (u8)(miss - jrcxz);
-	emit4(&b->e, 0x48, 0x8d, 0x49, (u8)-JUMP_ENTRY_CALL_BYTES); /* lea rcx, [rcx - 13] */
-	emit2(&b->e, 0xff, 0xd1);                                   /* call rcx */
-	branch_window(b, begin, b->e.p, RAX_RCX);
-	emit_return_point(b, next, call, index + 1);
+	if (!direct)
+		branch_window(b, begin, LENT_MASK);
+	if (!checked)
+		emit_return_point(b, next, call, index + 1);
 }
 
-static void emit_ret(struct build *b, const struct plan_insn *i)
+static void emit_ret(struct build *b, u32 index)
 {
-	u8 *begin;
+	const struct plan_insn *i = &b->plan.insns[index];
+	u8 *begin = emit_target(b, index);
 
 	if (!i->d.imm_size && !b->plan.checked) {
-		emit_spill(&b->e, REG_RAX);
-		emit4(&b->e, 0x48, 0x8b, 0x04, 0x24); /* mov rax, [rsp] */
-		emit_jmp(&b->e, cache.ret_code);
+		emit_index_ring(&b->e);
+		emit1(&b->e, 0x65);
+		emit4(&b->e, 0x48, 0x8b, 0x0c, 0xcd); /* mov rcx, gs:[rcx * 8 + ring] */
+		emit_u32(&b->e, TABLE_RING_GS);
+		emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
+		emit1(&b->e, 0xc3);
+		branch_window(b, begin, LENT_MASK);
 		return;
 	}
-	emit_spill(&b->e, REG_RAX);
-	emit_spill(&b->e, REG_RCX);
-	begin = b->e.p;
-	emit4(&b->e, 0x48, 0x8b, 0x04, 0x24); /* mov rax, [rsp] */
-	branch_window(b, begin, b->e.p, RAX_RCX);
+	branch_window(b, begin, LENT_MASK);
 	emit4(&b->e, 0x48, 0x8d, 0xa4, 0x24); /* lea rsp, [rsp + disp32] */
 	emit_u32(&b->e, 8 + (i->d.imm_size ? (u16)i->d.imm : 0));
-	emit_jump_rax(&b->e);
+	emit_jump_lent(&b->e);
 }
 
 static void emit_virtual(struct build *b, const struct plan_insn *i)
@@ -543,16 +559,17 @@ void branch_end(struct build *b, u32 index)
 	u64 next = i->pc + i->d.len;
 	u8 *begin;
 
-	emit_path_count(b, index, i->live);
+	if (i->d.cf != CF_JMP_IND && i->d.cf != CF_RET)
+		emit_path_count(b, index, i->live);
 	switch (i->d.cf) {
 	case CF_NONE: emit_virtual(b, i); break;
 	case CF_JMP: emit_exit_jump(b, insn_target(&i->d, i->pc)); break;
 	case CF_JMP_IND:
-		begin = emit_target(b, i);
-		emit_jump_rax(&b->e);
-		branch_window(b, begin, b->e.p, RAX_RCX);
+		begin = emit_target(b, index);
+		branch_window(b, begin, LENT_MASK);
+		emit_jump_lent(&b->e);
 		break;
-	case CF_RET: emit_ret(b, i); break;
+	case CF_RET: emit_ret(b, index); break;
 	case CF_SYSCALL: emit_exit_stop(b, EXIT_SYSCALL, next); break;
 	case CF_INT: emit_exit_stop(b, EXIT_INT80, next); break;
 	case CF_XBEGIN:
@@ -579,4 +596,22 @@ void branch_fall(struct build *b)
 		emit_exit_stop(b, EXIT_X87, b->plan.next_pc)->len = last->len;
 	else
 		emit_exit_jump(b, b->plan.next_pc);
+}
+
+void branch_sides_finish(struct build *b)
+{
+	for (u32 n = 0; n < b->nr_thunks; n++)
+		emit_thunk(b, &b->thunks[n]);
+	for (u32 n = 0; n < b->nr_sides; n++) {
+		const struct pending_side *s = &b->sides[n];
+		u32 rel = (u32)(b->e.p - (s->rel32 + 4));
+
+		put_u32(s->rel32, rel);
+		b->restart = 0;
+		for (u32 f = 0; f < b->plan.nr_frags; f++)
+			if (b->plan.frags[f].flags & FRAG_RESTART &&
+			    b->plan.frags[f].first <= s->insn)
+				b->restart = b->plan.frags[f].first;
+		emit_taken(b, s->insn);
+	}
 }

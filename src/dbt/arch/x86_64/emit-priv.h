@@ -185,18 +185,68 @@ static inline void emit_rip_op(struct emit *e, u8 op, u8 reg, u32 word)
 	emit_rel_to(e, word);
 }
 
-/* @to32 = the table index of the guest pc in rax: no flags. */
-static inline void emit_index(struct emit *e, u8 to, enum entry_table table)
+/*
+ * What indirect branches lend: r11, because compilers use it least, holds the guest pc that is wanted; rcx
+ * the number in a table and what is found there, because jrcxz asks it without flags.
+ */
+#define REG_LENT  REG_R11
+#define LENT_MASK ((u16)(BIT(REG_LENT) | BIT(REG_RCX)))
+
+static inline void emit_lend(struct emit *e)
+{
+	emit_spill(e, REG_LENT);
+	emit_spill(e, REG_RCX);
+}
+
+static inline void emit_unlend(struct emit *e)
+{
+	emit_unspill(e, REG_RCX);
+	emit_unspill(e, REG_LENT);
+}
+
+/* ecx = the number in the jump table of the guest pc in r11: no flags. */
+static inline void emit_index_pc(struct emit *e)
 {
 	if (cache.fixed_tables) {
-		emit3(e, 0x0f, 0xb7, 0xc0 | (u8)(to << 3)); /* movzx to32, ax */
+		emit4(e, 0x41, 0x0f, 0xb7, 0xcb); /* movzx ecx, r11w */
 		return;
 	}
-	/* pext to32, eax, gs:[mask] (BMI2) */
-	emit1(e, 0x65);
-	emit4(e, 0xc4, 0xe2, 0x7a, 0xf5);
-	emit2(e, 0x04 | (u8)(to << 3), 0x25);
-	emit_u32(e, GS(table_mask) + 4 * (u32)table);
+	/* pext ecx, r11d, gs:[mask] (BMI2) */
+	emit4(e, 0x65, 0xc4, 0xe2, 0x22);
+	emit3(e, 0xf5, 0x0c, 0x25);
+	emit_u32(e, GS(table_mask));
+}
+
+/* ecx = the number in the ring of the slot that rsp points at. */
+static inline void emit_index_ring(struct emit *e)
+{
+	if (cache.fixed_tables) {
+		emit3(e, 0x0f, 0xb7, 0xcc); /* movzx ecx, sp */
+		return;
+	}
+	/* pext ecx, esp, gs:[mask] */
+	emit4(e, 0x65, 0xc4, 0xe2, 0x5a);
+	emit3(e, 0xf5, 0x0c, 0x25);
+	emit_u32(e, GS(ring_mask));
+}
+
+/* mov [rsp - 8], r11 */
+static inline void emit_store_slot(struct emit *e)
+{
+	emit4(e, 0x4c, 0x89, 0x5c, 0x24);
+	emit1(e, 0xf8);
+}
+
+/* mov r11, [rsp] */
+static inline void emit_load_slot(struct emit *e)
+{
+	emit4(e, 0x4c, 0x8b, 0x1c, 0x24);
+}
+
+/* Whether a displacement from here reaches @target, from anywhere within the longest instruction. */
+static inline bool emit_reaches(const struct emit *e, u64 target)
+{
+	return fits_s32(target - (u64)e->p) && fits_s32(target - ((u64)e->p + 2 * INSN_MAX));
 }
 
 /* lea rsp, [rsp + disp8]: moves rsp without touching flags. */

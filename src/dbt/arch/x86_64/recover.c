@@ -284,28 +284,33 @@ static bool block_reads_page(const struct dbt_block *b, u64 addr)
 	return false;
 }
 
+static const struct block_window *window_at(const struct dbt_block *b, u32 off)
+{
+	for (u32 i = 0; i < b->nr_windows; i++)
+		if (off >= b->windows[i].begin && off < b->windows[i].end)
+			return &b->windows[i];
+	return NULL;
+}
+
 /* t->regs = the state before the instruction that @b was executing at @m. */
 static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, struct sigcontext_64 *m)
 {
 	u32 off = (u32)(m->ip - code_addr(b->code)), index;
+	const struct block_window *w = window_at(b, off);
 	bool exact;
 
-	index = insn_at(b, off, &exact);
+	index = w && w->insn ? w->insn - 1u : insn_at(b, off, &exact);
 	if (t->stepping && !t->traced)
 		m->flags &= ~(u64)FLAG_TF;
 	regs_from(&t->regs, m);
 	t->regs.rip = insn_pc(b, index);
-	for (u32 i = 0; i < b->nr_windows; i++) {
-		const struct block_window *w = &b->windows[i];
-
-		if (off < w->begin || off >= w->end)
-			continue;
-		for (u32 reg = 0; reg < 16; reg++) {
-			if (w->mask & BIT(reg))
-				t->regs.gpr[reg] = t->spill[reg];
-			if (w->moved & BIT(reg))
-				t->regs.gpr[reg] -= t->guest_gs;
-		}
+	for (u32 reg = 0; w && reg < ARRAY_SIZE(t->spill); reg++) {
+		if (reg == DBT_RSP)
+			t->regs.gpr[reg] += w->mask & BIT(DBT_RSP) ? 8 : 0;
+		else if (w->mask & BIT(reg))
+			t->regs.gpr[reg] = t->spill[reg];
+		if (w->moved & BIT(reg))
+			t->regs.gpr[reg] -= t->guest_gs;
 	}
 	meter_correct(t, b, off, index);
 }
@@ -317,13 +322,21 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 static void finish_ret(struct dbt_thread *t, struct sigcontext_64 *m)
 {
 	regs_from(&t->regs, m);
-	t->regs.rip = m->ax;
+	t->regs.rip = t->regs.gpr[DBT_R11];
 	t->regs.gpr[DBT_RSP] += 8;
-	t->regs.gpr[DBT_RAX] = t->spill[DBT_RAX];
+	t->regs.gpr[DBT_R11] = t->spill[DBT_R11];
 	t->regs.gpr[DBT_RCX] = t->spill[DBT_RCX];
-	t->regs.gpr[DBT_RDX] = t->spill[DBT_RDX];
 	if (t->traced == TRACE_INSIDE)
 		t->traced = TRACE_LEFT;
+}
+
+static bool is_ret(const struct dbt_block *b, u32 off)
+{
+	const struct block_window *w = window_at(b, off);
+	bool exact;
+	u32 index = insn_at(b, off, &exact);
+
+	return w && !w->insn && index < b->nr_insns && insn_class_of(&b->insns[index]) == CLASS_RET;
 }
 
 /*
@@ -396,7 +409,9 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 		return DBT_RESUME;
 	if (!dbt_in_cache(pc))
 		return DBT_IN_RUNTIME;
-	if (pc == code_addr(cache.ret_store)) {
+	/* Code without a block touches nothing but the slot of the stack that a return has just read. */
+	CHECK(b);
+	if (write && is_ret(b, (u32)(pc - code_addr(b->code)))) {
 		finish_ret(t, m);
 		redirect(t, m);
 		t->handed = DBT_HANDED_RESUME;
@@ -409,8 +424,6 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 		t->handed = DBT_HANDED_RESUME;
 		return DBT_RESUME;
 	}
-	/* Other code without a block touches nothing but the slot of the stack that was just pushed. */
-	CHECK(b);
 	rewind_to_insn(t, b, m);
 	if (addr == pc)
 		*guest_addr = t->regs.rip;

@@ -27,7 +27,7 @@ struct rewritten rewrite_insn(struct emit *e, const struct insn *d, const u8 *by
  */
 bool rewrite_can_gs(const struct insn *d);
 
-/* Loads the 64-bit operand of an indirect branch into rax; rax and rcx are spilled, rcx is lost. */
+/* Loads the 64-bit operand of an indirect branch into r11; r11 and rcx are lent, rcx is lost. */
 void rewrite_load_target(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc);
 
 #endif

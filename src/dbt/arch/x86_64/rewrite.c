@@ -84,12 +84,6 @@ static void emit_with_reg(struct emit *e, const struct insn *d, const u8 *bytes,
 	emit_bytes(e, bytes + tail, d->len - tail);
 }
 
-static bool reachable(const struct emit *e, u64 target)
-{
-	/* From anywhere within the longest instruction. */
-	return fits_s32(target - (u64)e->p) && fits_s32(target - ((u64)e->p + 2 * INSN_MAX));
-}
-
 static u64 rip_address(const struct insn *d, u64 pc)
 {
 	u64 a = insn_rip_address(d, pc);
@@ -110,7 +104,7 @@ static struct rewritten rewrite_lea(struct emit *e, const struct insn *d, const 
 		emit2(e, (u8)target, (u8)(target >> 8));
 	} else if (d->opsize == 4 || target <= 0xffffffffu) {
 		emit_mov_imm(e, reg, (u32)target);
-	} else if (reachable(e, target) && !(d->attr & INSN_ADDR32)) {
+	} else if (emit_reaches(e, target) && !(d->attr & INSN_ADDR32)) {
 		emit_bytes(e, bytes, d->disp_off);
 		emit_rel(e, target, 0);
 	} else {
@@ -128,7 +122,7 @@ static struct rewritten rewrite_rip(struct emit *e, const struct insn *d, const 
 
 	if (d->enc == ENC_LEGACY && d->map == MAP_1 && d->opcode == 0x8d)
 		return rewrite_lea(e, d, bytes, pc);
-	if (reachable(e, target) || d->attr & INSN_ADDR32) {
+	if (emit_reaches(e, target) || d->attr & INSN_ADDR32) {
 		emit_bytes(e, bytes, d->disp_off);
 		emit_rel(e, target, d->len - tail);
 		emit_bytes(e, bytes + tail, d->len - tail);
@@ -171,13 +165,15 @@ static void emit_address(struct emit *e, const struct insn *d, const u8 *bytes, 
 		/* Its displacement is scaled; lea's is not. */
 		u8 rm = d->modrm & 7;
 
-		emit3(e, 0x48 | (d->rex & 3), 0x8d, 0x80 | rm);
+		emit3(e, 0x48 | (d->rex & 3) | (reg >> 3) << 2, 0x8d,
+		      0x80 | rm | (u8)((reg & 7) << 3));
 		if (rm == 4)
 			emit1(e, d->sib);
 		emit_u32(e, (u32)d->mem.disp);
 		return;
 	}
-	emit3(e, 0x48 | (d->rex & 3), 0x8d, (d->modrm & 0xc7) | (u8)(reg << 3));
+	emit3(e, 0x48 | (d->rex & 3) | (reg >> 3) << 2, 0x8d,
+	      (d->modrm & 0xc7) | (u8)((reg & 7) << 3));
 	emit_bytes(e, bytes + d->modrm_off + 1, tail - d->modrm_off - 1u);
 }
 
@@ -461,39 +457,39 @@ void rewrite_load_target(struct emit *e, const struct insn *d, const u8 *bytes, 
 	u32 tail;
 
 	if (!(d->attr & INSN_MEM)) {
-		if (insn_rm(d) != REG_RAX)
-			emit_mov_reg(e, REG_RAX, insn_rm(d));
+		if (insn_rm(d) != REG_LENT)
+			emit_mov_reg(e, REG_LENT, insn_rm(d));
 		return;
 	}
 	if (d->mem.seg == SEG_GS) {
-		emit_address(e, d, bytes, pc, REG_RAX);
+		emit_address(e, d, bytes, pc, REG_LENT);
 		emit_load_gs(e, REG_RCX, GS(guest_gs));
-		emit4(e, 0x48, 0x8b, 0x04, 0x08); /* mov rax, [rax + rcx] */
+		emit4(e, 0x4d, 0x8b, 0x1c, 0x0b); /* mov r11, [r11 + rcx] */
 		return;
 	}
 	if (d->mem.seg == SEG_FS)
 		emit1(e, 0x64);
 	if (d->attr & INSN_RIPREL) {
 		target = rip_address(d, pc);
-		if (reachable(e, target)) {
-			emit3(e, 0x48, 0x8b, 0x05);
+		if (emit_reaches(e, target)) {
+			emit3(e, 0x4c, 0x8b, 0x1d);
 			emit_rel(e, target, 0);
 		} else if (fits_s32(target)) {
-			emit4(e, 0x48, 0x8b, 0x04, 0x25);
+			emit4(e, 0x4c, 0x8b, 0x1c, 0x25);
 			emit_u32(e, (u32)target);
-		} else if (d->mem.seg == SEG_FS) {
-			e->p--;
-			emit_mov_imm(e, REG_RAX, target);
-			emit4(e, 0x64, 0x48, 0x8b, 0x00);
 		} else {
-			emit_mov_imm(e, REG_RAX, target);
-			emit3(e, 0x48, 0x8b, 0x00);
+			if (d->mem.seg == SEG_FS)
+				e->p--;
+			emit_mov_imm(e, REG_LENT, target);
+			if (d->mem.seg == SEG_FS)
+				emit1(e, 0x64);
+			emit3(e, 0x4d, 0x8b, 0x1b); /* mov r11, [r11] */
 		}
 		return;
 	}
 	if (d->attr & INSN_ADDR32)
 		emit1(e, 0x67);
 	tail = tail_offset(d);
-	emit3(e, 0x48 | (d->rex & 3), 0x8b, d->modrm & 0xc7);
+	emit3(e, 0x4c | (d->rex & 3), 0x8b, (d->modrm & 0xc7) | (REG_LENT & 7) << 3);
 	emit_bytes(e, bytes + d->modrm_off + 1, tail - d->modrm_off - 1u);
 }

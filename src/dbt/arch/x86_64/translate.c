@@ -55,8 +55,8 @@ static void emit_copy(struct build *b, const struct plan_insn *i)
 	if (!r.mask)
 		return;
 	CHECK(b->nr_windows < BLOCK_WINDOWS_MAX);
-	b->windows[b->nr_windows++] = (struct block_window){(u16)(r.begin - code),
-							    (u16)(r.end - code), r.mask, r.moved};
+	b->windows[b->nr_windows++] = (struct block_window){
+		(u16)(r.begin - code), (u16)(r.end - code), r.mask, r.moved, 0};
 }
 
 /* The main line. Afterwards insns[] says where each instruction starts. */
@@ -161,7 +161,7 @@ static void emit_compare(struct build *b, u32 stale)
 		emit2(e, 0xe3, 5);                /* jrcxz over the jmp */
 		emit_jmp(e, stale);
 	}
-	branch_window(b, begin, e->p, (u16)(BIT(REG_RAX) | BIT(REG_RCX)));
+	branch_window(b, begin, (u16)(BIT(REG_RAX) | BIT(REG_RCX)));
 	emit_unspill(e, REG_RCX);
 	emit_unspill(e, REG_RAX);
 }
@@ -178,7 +178,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 	cache_fill();
 	block = meta_alloc(sizeof(*block));
 	b->block = block;
-	b->nr_exits = b->nr_sides = b->nr_windows = b->nr_counts = b->nr_entries = 0;
+	b->nr_exits = b->nr_sides = b->nr_thunks = b->nr_windows = b->nr_counts = b->nr_entries = 0;
 	b->restart = b->side_end = 0;
 	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
 	for (u32 i = 0; i < plan->nr_insns; i++)
@@ -193,11 +193,9 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 		save_bytes(block, plan);
 		stale = branch_stale(b);
 	}
-	if (why == EXIT_CALL) {
-		block->call_entry = emit_at(&b->e);
-		emit_call_entry(&b->e);
-	} else if (why == EXIT_MISS) {
+	if (why == EXIT_MISS) {
 		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc);
+		emit_unlend(&b->e);
 	}
 	block->code = emit_at(&b->e);
 	if (plan->checked)
@@ -224,7 +222,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 		struct dbt_exit *x = &b->exits[i];
 		struct dbt_block *to;
 
-		if (x->kind > EXIT_CALL || plan->checked)
+		if (x->kind != EXIT_JUMP || plan->checked)
 			continue;
 		to = block_find(x->target);
 		if (to)
