@@ -145,6 +145,7 @@ enum entry_table {
  * Where the CPU has no fast pext the numbers have 16 bits, and the tables their full size.
  */
 #define TABLE_SIZE    65536u        /* at most, of both */
+#define TABLE_FIRST   256u          /* times a power of 4 is TABLE_SIZE */
 #define RING_SIZE     4096u         /* of 8 bytes of stack */
 #define TABLE_JUMP_GS DBT_TABLES_AT /* u64 code addresses */
 #define TABLE_RING_GS (DBT_TABLES_AT + TABLE_SIZE * 8)
@@ -281,6 +282,11 @@ static inline u64 code_addr(u32 offset)
 	return (u64)cache.code + offset;
 }
 
+static inline u64 *thread_table(const struct dbt_thread *t, u32 at)
+{
+	return (u64 *)((u64)t + at);
+}
+
 static inline u8 insn_len_of(const struct block_insn *i)
 {
 	return i->guest & 15;
@@ -341,7 +347,8 @@ u32 meter_class(u64 weight, bool part);
 void meter_attach(struct dbt_thread *t);
 
 /* check.c */
-void cache_verify(void);
+void cache_verify(
+	const struct dbt_thread *t); /* of threads' tables only @t's: others write theirs */
 
 /* Values of dbt_thread.handed: dbt_run() goes on by itself. */
 #define DBT_HANDED_RESUME 1u

@@ -415,11 +415,6 @@ struct dbt_block *block_by_code(u64 pc)
 	return NULL;
 }
 
-static u64 *thread_table(struct dbt_thread *t, u32 at)
-{
-	return (u64 *)((char *)t + at);
-}
-
 static u32 table_size(const struct dbt_thread *t)
 {
 	return (t->table_mask >> cache.index_shift) + 1;
@@ -446,8 +441,6 @@ static void table_resize(struct dbt_thread *t, u32 from, u32 size)
 	t->table_mask = (size - 1) << cache.index_shift;
 	t->table_fills = 0;
 }
-
-#define TABLE_FIRST 256u /* times a power of 4 is TABLE_SIZE */
 
 void thread_tables_clear(struct dbt_thread *t)
 {

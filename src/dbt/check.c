@@ -90,6 +90,55 @@ static void check_entries(enum entry_table table)
 	CHECK(count == m->count);
 }
 
+/* What the thread's jump table has of @e: at each size that the table has had it has another number. */
+static u32 slots_of(const struct dbt_thread *t, const struct dbt_entry *e)
+{
+	const u64 *table = thread_table(t, TABLE_JUMP_GS);
+	u32 mask = t->table_mask >> cache.index_shift, slots = 0, last = ~0u;
+
+	for (u32 size = TABLE_FIRST; size - 1 <= mask; size *= 4) {
+		u32 at = (u32)(e->pc >> cache.index_shift) & (size - 1);
+
+		slots += at != last && table[at] == code_addr(e->code);
+		last = at;
+	}
+	return slots;
+}
+
+/* What native returns have been given: a place behind a call, dead or alive, or the miss path. */
+static bool is_return_point(u64 code)
+{
+	const struct dbt_block *b = block_by_code(code);
+
+	if (code == code_addr(cache.ret_miss_code))
+		return true;
+	for (const struct dbt_entry *e = b ? b->entries : NULL; e; e = e->sibling)
+		if (e->table == TABLE_RET && code_addr(e->code) == code)
+			return true;
+	return false;
+}
+
+/* Each slot leads to a place that asks what is wanted, or to the miss path. */
+static void check_tables(const struct dbt_thread *t)
+{
+	const u64 *jump = thread_table(t, TABLE_JUMP_GS), *ring = thread_table(t, TABLE_RING_GS);
+	u32 taken = 0;
+
+	if (t->epoch != cache.epoch)
+		return;
+	for (u32 i = 0; i <= t->table_mask >> cache.index_shift; i++)
+		taken += jump[i] != code_addr(cache.miss_code);
+	for (u32 i = 0; i < cache.nr_blocks; i++) {
+		const struct dbt_block *b = meta_at(cache.by_code[i]);
+
+		for (const struct dbt_entry *e = b->entries; e; e = e->sibling)
+			taken -= e->table == TABLE_JUMP ? slots_of(t, e) : 0;
+	}
+	CHECK(taken == 0);
+	for (u32 i = 0; i <= t->ring_mask >> 3; i++)
+		CHECK(is_return_point(ring[i]));
+}
+
 static void check_ranges(void)
 {
 	for (u32 i = 0; i < cache.nr_ranges; i++) {
@@ -98,7 +147,7 @@ static void check_ranges(void)
 	}
 }
 
-void cache_verify(void)
+void cache_verify(const struct dbt_thread *t)
 {
 	u32 end = 0;
 
@@ -116,11 +165,12 @@ void cache_verify(void)
 	for (u32 table = 0; table < TABLES; table++)
 		check_entries(table);
 	check_ranges();
+	check_tables(t);
 }
 
 void dbt_check(struct dbt_thread *t)
 {
 	cache_lock(t);
-	cache_verify();
+	cache_verify(t);
 	cache_unlock(t);
 }

@@ -15,7 +15,7 @@ static void catch_up(struct dbt_thread *t)
 {
 	/* Each look costs as much as there are blocks: look when a sixteenth of them is new. */
 	if (cache.flags & DBT_CHECKS && cache.nr_blocks >= cache.verify_at) {
-		cache_verify();
+		cache_verify(t);
 		cache.verify_at = cache.nr_blocks + cache.nr_blocks / 16 + 1;
 	}
 	if (!cache_has_room())

@@ -43,6 +43,8 @@ static void on_trap(struct guest *g, ucontext_t *uc)
 			*flags &= ~(greg_t)TF;
 			return;
 		}
+		if (g->on_step)
+			g->on_step((const u64 *)uc->uc_mcontext.gregs);
 		g->stepped++;
 		if (g->stepped < g->step)
 			return;

@@ -20,6 +20,7 @@ struct guest {
 	u64 step;
 	u64 stepped; /* how many there were before the run ended */
 	u32 outside; /* how many native instructions since the cache was left */
+	void (*on_step)(const u64 *gregs); /* not NULL: called before each of them in the cache */
 };
 
 void guest_init(u32 flags, u32 mask, u64 cache_size);

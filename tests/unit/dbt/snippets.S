@@ -235,6 +235,28 @@ snip_readonly_back:
 	lea	rax, [r11 + rcx]
 	ret
 
+	/* A call on the stack rdi, which returns to rsi or where it came from, 43 or 42; r10 = 1 before the return. */
+fn snip_withdrawn
+	mov	rax, rsp
+	mov	rsp, rdi
+	mov	r11d, 40
+	mov	ecx, 2
+	xor	r10d, r10d
+	call	1f
+	mov	rsp, rax
+	lea	rax, [r11 + rcx]
+	ret
+1:	test	rsi, rsi
+	jz	2f
+	mov	[rsp], rsi
+2:	mov	r10d, 1
+	ret
+	.globl	snip_withdrawn_back
+snip_withdrawn_back:
+	mov	rsp, rax
+	lea	rax, [r11 + rcx + 1]
+	ret
+
 	.data
 	.p2align 4
 table:	.quad	t0, t1, t2, t3

@@ -12,7 +12,8 @@
 u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
 u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_fault(u64 *p), snip_gs(u64 *p);
 u64 snip_lent(void), snip_deep(u64 n), snip_readonly(u64 *sp);
-extern char snip_readonly_back[];
+u64 snip_withdrawn(void *sp, void *to, u64 unused);
+extern char snip_readonly_back[], snip_withdrawn_back[];
 u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_to(void *to, u64 a, u64 b);
 extern char snip_fault_at[];
 
@@ -137,6 +138,38 @@ TEST(a_return_needs_no_writable_stack)
 		EXPECT_EQ(since(&c, METER_RETURNS), 2);
 	}
 	interrupt_everywhere(snip_readonly, (u64)&page[16]);
+}
+
+static u64 *withdrawn;
+
+/* Takes the permission as soon as the return has put a native address there. */
+static void withdraw(const u64 *gregs)
+{
+	if (gregs[2] /* r10 */ == 1 && dbt_in_cache(withdrawn[511]))
+		mprotect(withdrawn, 4096, PROT_READ);
+}
+
+TEST(a_return_needs_no_stack_that_stays_writable)
+{
+	struct guest *g = guest();
+
+	withdrawn = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (u64 i = 0; i < 6; i++) {
+		u64 to = i % 2 ? (u64)snip_withdrawn_back : 0;
+		struct counts c = counts_now();
+
+		g->step = i < 2 ? 0 : ~0ull;
+		g->on_step = withdraw;
+		EXPECT_EQ(guest_call(g, snip_withdrawn, (u64)&withdrawn[512], to, 0), 42 + i % 2);
+		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 13 + i % 2);
+		EXPECT_EQ(since(&c, METER_RETURNS), 2);
+		EXPECT_EQ(guest_call(g, snip_withdrawn, (u64)&withdrawn[512], to, 0),
+			  i < 2 ? 42 + i % 2 : ~0ull);
+		mprotect(withdrawn, 4096, PROT_READ | PROT_WRITE);
+	}
+	g->step = 0;
+	g->on_step = NULL;
+	munmap(withdrawn, 4096);
 }
 
 TEST(gs_is_the_guests)

@@ -231,10 +231,16 @@ static inline void emit_index_ring(struct emit *e)
 }
 
 /* mov [rsp - 8], r11 */
+static const u8 store_slot[] = {0x4c, 0x89, 0x5c, 0x24, 0xf8};
+
 static inline void emit_store_slot(struct emit *e)
 {
-	emit4(e, 0x4c, 0x89, 0x5c, 0x24);
-	emit1(e, 0xf8);
+	emit_bytes(e, store_slot, sizeof(store_slot));
+}
+
+static inline bool stores_slot(const u8 *code)
+{
+	return memcmp(code, store_slot, sizeof(store_slot)) == 0;
 }
 
 /* mov r11, [rsp] */

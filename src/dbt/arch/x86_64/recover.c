@@ -316,18 +316,21 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 }
 
 /*
- * The guest's stack can be read but not written, so our return cannot be made. The guest's has been
- * counted and needs no more: go on where it goes.
+ * The guest's stack can be read but not written, so our return cannot be made, or what it has overwritten
+ * cannot be put back because another thread has just taken the permission away. The guest's has been
+ * counted and needs no more: go on where it goes, @pop bytes up the stack from here.
  */
-static void finish_ret(struct dbt_thread *t, struct sigcontext_64 *m)
+static void finish_ret(struct dbt_thread *t, struct sigcontext_64 *m, u64 pop)
 {
 	regs_from(&t->regs, m);
 	t->regs.rip = t->regs.gpr[DBT_R11];
-	t->regs.gpr[DBT_RSP] += 8;
+	t->regs.gpr[DBT_RSP] += pop;
 	t->regs.gpr[DBT_R11] = t->spill[DBT_R11];
 	t->regs.gpr[DBT_RCX] = t->spill[DBT_RCX];
 	if (t->traced == TRACE_INSIDE)
 		t->traced = TRACE_LEFT;
+	redirect(t, m);
+	t->handed = DBT_HANDED_RESUME;
 }
 
 static bool is_ret(const struct dbt_block *b, u32 off)
@@ -337,6 +340,14 @@ static bool is_ret(const struct dbt_block *b, u32 off)
 	u32 index = insn_at(b, off, &exact);
 
 	return w && !w->insn && index < b->nr_insns && insn_class_of(&b->insns[index]) == CLASS_RET;
+}
+
+/* Where a return has got to: at its point, or in code without a block that it came to by a wrong guess. */
+static bool is_put_back(const struct dbt_block *b, u64 pc)
+{
+	const struct block_window *w = b ? window_at(b, (u32)(pc - code_addr(b->code))) : NULL;
+
+	return (!b || (w && w->insn)) && stores_slot((const u8 *)pc);
 }
 
 /*
@@ -409,15 +420,17 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 		return DBT_RESUME;
 	if (!dbt_in_cache(pc))
 		return DBT_IN_RUNTIME;
-	/* Code without a block touches nothing but the slot of the stack that a return has just read. */
-	CHECK(b);
-	if (write && is_ret(b, (u32)(pc - code_addr(b->code)))) {
-		finish_ret(t, m);
-		redirect(t, m);
-		t->handed = DBT_HANDED_RESUME;
+	if (write && is_put_back(b, pc)) {
+		finish_ret(t, m, 0);
 		return DBT_RESUME;
 	}
-	if (b && b->flags & BLOCK_CHECKED && pc < code_addr(b->code) + b->first) {
+	/* Code without a block touches nothing of the guest's but that. */
+	CHECK(b);
+	if (write && is_ret(b, (u32)(pc - code_addr(b->code)))) {
+		finish_ret(t, m, 8);
+		return DBT_RESUME;
+	}
+	if (b->flags & BLOCK_CHECKED && pc < code_addr(b->code) + b->first) {
 		/* Its bytes cannot be compared any more: dbt_run() finds out what that means. */
 		rewind_to_insn(t, b, m);
 		redirect(t, m);
