@@ -203,7 +203,11 @@ static int on_trap(struct thread *t)
 
 	if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, &si))
 		return 0;
-	if (si.si_code == TRAP_TRACE) {
+	/*
+	 * A call ends with TRAP_BRKPT. So does a step that a hypervisor has finished without saying in DR6 that
+	 * it was one.
+	 */
+	if (si.si_code == TRAP_TRACE || (si.si_code == TRAP_BRKPT && !t->in_call && !t->fresh)) {
 		t->fresh =
 			false; /* a forked child begins like this, a new thread with TRAP_BRKPT */
 		next = peek_rip(t);
