@@ -228,8 +228,8 @@ struct dbt_cache {
 	meta_ref *by_code;
 	u32 nr_blocks, max_blocks;
 
-	struct exec_range *ranges; /* sorted, disjoint */
-	u32 nr_ranges, max_ranges;
+	struct exec_range *ranges; /* sorted, disjoint; RANGES_MAX of address space */
+	u32 nr_ranges, max_ranges; /* that many are mapped */
 
 	struct dbt_thread threads; /* list head; only next and prev are used */
 	struct dbt_ops ops;
@@ -328,6 +328,13 @@ void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
 
 /* exec.c */
 const struct exec_range *exec_find(u64 pc);
+
+/* The executable ranges are mapped in pieces, up to more than the kernel lets a process have mappings. */
+#define RANGES_MAX   (1u << 20)
+#define RANGES_PIECE (RANGES_MAX / 128)
+
+/* Sees to it that @n of them have their place; false without memory, or beyond RANGES_MAX. */
+bool ranges_map(u32 n);
 /*
  * A write to @addr was refused: true if that was our doing, which then is undone. @own: the block that
  * writes was made from this page, so translating it again must not protect the page again.

@@ -37,8 +37,6 @@ static void *reserve(u64 hint, u64 size)
 	return sys_failed(p) ? NULL : (void *)p;
 }
 
-#define MAX_RANGES 65536u
-
 int dbt_init(const struct dbt_config *config)
 {
 	u64 size = config->cache_size ? config->cache_size : CACHE_DEFAULT;
@@ -59,18 +57,17 @@ int dbt_init(const struct dbt_config *config)
 	cache.code = (u8 *)p;
 	cache.code_size = (u32)size;
 	cache.meta_size = size * 4;
-	cache.max_ranges = MAX_RANGES;
-	p = sys_mmap((void *)config->tables_hint, MAX_RANGES * sizeof(*cache.ranges),
-		     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (sys_failed(p))
-		return (int)p;
-	cache.ranges = (struct exec_range *)p;
+	cache.ranges = reserve(config->tables_hint, RANGES_MAX * sizeof(*cache.ranges));
 	cache.meta =
 		reserve(config->tables_hint
-				? (u64)ALIGN_UP(p + MAX_RANGES * sizeof(*cache.ranges), MEGABYTE)
+				? ALIGN_UP(config->tables_hint + RANGES_MAX * sizeof(*cache.ranges),
+					   MEGABYTE)
 				: 0,
 			cache.meta_size);
-	if (!cache.meta)
+	if (!cache.ranges || !cache.meta)
+		return -ENOMEM;
+	cache.max_ranges = config->tables_hint ? 0 : RANGES_MAX;
+	if (!ranges_map(RANGES_PIECE))
 		return -ENOMEM;
 	cache.meta_mapped = config->tables_hint ? 0 : cache.meta_size;
 	return cache_reset() ? 0 : -ENOMEM;

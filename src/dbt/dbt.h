@@ -269,6 +269,8 @@ void dbt_code_range(u64 *start, u64 *end);
 	BIT(0) /* the guest may write it: protect pages that hold translated code */
 #define DBT_EXEC_CHECKED \
 	BIT(1) /* may change unseen (shared mapping): compare the bytes each time */
+/* Whether there is memory for what one call of either adds; to be asked before, with nothing else between. */
+must_check bool dbt_exec_room(struct dbt_thread *t);
 void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags);
 void dbt_exec_remove(struct dbt_thread *t, u64 start, u64 len);
 

@@ -3,6 +3,7 @@
  * ours: a page enters the map when a block was made from it, and stays with what was learnt of it.
  */
 #include "dbt/cache-priv.h"
+#include "sys/call.h"
 #include "sys/string.h"
 
 /* Index of the first range that ends after @pc. */
@@ -28,6 +29,36 @@ const struct exec_range *exec_find(u64 pc)
 	return i < cache.nr_ranges && cache.ranges[i].start <= pc ? &cache.ranges[i] : NULL;
 }
 
+bool ranges_map(u32 n)
+{
+	if (n > RANGES_MAX)
+		return false;
+	while (n > cache.max_ranges) {
+		u8 *at = (u8 *)cache.ranges + cache.max_ranges * sizeof(*cache.ranges);
+		long p = sys_mmap(at, RANGES_PIECE * sizeof(*cache.ranges), PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+				  -1, 0);
+
+		if (p != (long)at)
+			return false;
+		cache.max_ranges += RANGES_PIECE;
+	}
+	return true;
+}
+
+/* What one call adds at most, which is a range and another that it has divided. */
+#define RANGES_MORE 2
+
+bool dbt_exec_room(struct dbt_thread *t)
+{
+	bool room;
+
+	cache_lock(t);
+	room = ranges_map(cache.nr_ranges + RANGES_MORE);
+	cache_unlock(t);
+	return room;
+}
+
 static void range_insert(u32 at, u64 start, u64 end, u32 flags)
 {
 	CHECK(cache.nr_ranges < cache.max_ranges);
@@ -37,35 +68,34 @@ static void range_insert(u32 at, u64 start, u64 end, u32 flags)
 	cache.ranges[at] = (struct exec_range){start, end, flags};
 }
 
-static void range_delete(u32 at)
+static void ranges_delete(u32 at, u32 n)
 {
-	cache.nr_ranges--;
-	memmove(&cache.ranges[at], &cache.ranges[at + 1],
+	cache.nr_ranges -= n;
+	memmove(&cache.ranges[at], &cache.ranges[at + n],
 		(cache.nr_ranges - at) * sizeof(*cache.ranges));
 }
 
 static void ranges_clear(u64 start, u64 end)
 {
-	u32 i = range_after(start);
+	u32 i = range_after(start), last;
+	struct exec_range *r = &cache.ranges[i];
 
-	while (i < cache.nr_ranges && cache.ranges[i].start < end) {
-		struct exec_range *r = &cache.ranges[i];
-
-		if (r->start < start && r->end > end) {
-			range_insert(i + 1, end, r->end, r->flags);
-			r->end = start;
-			return;
-		}
-		if (r->start < start) {
-			r->end = start;
-			i++;
-		} else if (r->end > end) {
-			r->start = end;
-			return;
-		} else {
-			range_delete(i);
-		}
+	if (i == cache.nr_ranges || r->start >= end)
+		return;
+	if (r->start < start && r->end > end) {
+		range_insert(i + 1, end, r->end, r->flags);
+		r->end = start;
+		return;
 	}
+	if (r->start < start) {
+		r->end = start;
+		i++;
+	}
+	for (last = i; last < cache.nr_ranges && cache.ranges[last].end <= end; last++)
+		;
+	if (last < cache.nr_ranges && cache.ranges[last].start < end)
+		cache.ranges[last].start = end;
+	ranges_delete(i, last - i);
 }
 
 static void page_forget(struct code_page *p)
@@ -134,7 +164,7 @@ void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags)
 	i = range_after(start);
 	if (i < cache.nr_ranges && cache.ranges[i].start == end && cache.ranges[i].flags == flags) {
 		end = cache.ranges[i].end;
-		range_delete(i);
+		ranges_delete(i, 1);
 	}
 	if (i > 0 && cache.ranges[i - 1].end == start && cache.ranges[i - 1].flags == flags)
 		cache.ranges[i - 1].end = end;

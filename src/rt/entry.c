@@ -245,7 +245,6 @@ static struct thread *first_thread(struct startup *s)
 	t->proc->meter = t->meter;
 	str_put(t->proc->exe, sizeof(t->proc->exe), s->control.exe);
 	t->tid = (u32)sys_gettid();
-	t->alt_flags = SS_DISABLE;
 	t->min_altstack = stack_aux(&s->in, AT_MINSIGSTKSZ);
 	t->seccomp_mode = s->control.seccomp_mode;
 	if (seccomp_load(t, s->filters, s->control.seccomp_len))
@@ -254,6 +253,19 @@ static struct thread *first_thread(struct startup *s)
 	dbt_thread_add(&t->dbt, t->id);
 	threads_add(t);
 	return t;
+}
+
+/* All of the stack, as far as it will have grown when it is executed. */
+static void add_stack_code(struct thread *t, const struct stack_out *out)
+{
+	struct mm_range r = {
+		.start = ALIGN_DOWN(out->sp, PAGE_SIZE),
+		.end = out->end,
+		.prot = PROT_READ | PROT_WRITE | PROT_EXEC,
+		.grows = 1,
+	};
+
+	mm_exec_add(t, &r);
 }
 
 static void begin(void *arg)
@@ -300,6 +312,8 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 		    image->has_interp ? s->interp.bias : 0, s->vdso.ehdr, scratch, &s->out);
 	sys_munmap(scratch, scratch_size);
 	tell_kernel(s, random);
+	if (image->exec_stack)
+		add_stack_code(t, &s->out);
 	elf_add_code(t, &s->eh, s->plan.phdrs, image->bias);
 	if (image->has_interp)
 		elf_add_code(t, &s->interp_eh, s->interp_phdrs, s->interp.bias);

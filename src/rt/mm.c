@@ -8,11 +8,15 @@
 #include "sys/fmt.h"
 #include "sys/string.h"
 
-#define RANGES_MAX 65536u
+#define RANGES_FIRST (0x10000u / (u32)sizeof(struct mm_range))
+/* As many as the translator takes. The kernel's own limit (vm.max_map_count) is lower nearly everywhere. */
+#define RANGES_MAX (1u << 20)
+/* What one change adds at most: a range, and one more that it has divided. */
+#define RANGES_MORE 2
 
-/* Sorted, disjoint. RANGES_MAX of address space, touched as it fills. */
+/* Sorted, disjoint. */
 struct ranges {
-	u32 n;
+	u32 n, max;
 	struct mm_range *at;
 };
 
@@ -23,12 +27,37 @@ static struct {
 	u32 writable;         /* how many of code are */
 } mm;
 
+/* Whether one more change fits; makes the array larger if need be. */
+static bool room(struct ranges *set)
+{
+	u32 max = set->max ? set->max * 2 : RANGES_FIRST;
+	struct mm_range *at;
+
+	if (set->n + RANGES_MORE <= set->max)
+		return true;
+	if (max > RANGES_MAX)
+		return false;
+	at = window_map(max * sizeof(*at), PROT_READ | PROT_WRITE);
+	if (!at)
+		return false;
+	if (set->at) {
+		memcpy(at, set->at, set->n * sizeof(*at));
+		sys_munmap(set->at, ALIGN_UP(set->max * sizeof(*at), 0x10000));
+	}
+	set->at = at;
+	set->max = max;
+	return true;
+}
+
 void mm_init(void)
 {
-	mm.code.at = window_map(RANGES_MAX * sizeof(*mm.code.at), PROT_READ | PROT_WRITE);
-	mm.shared.at = window_map(RANGES_MAX * sizeof(*mm.shared.at), PROT_READ | PROT_WRITE);
-	if (!mm.code.at || !mm.shared.at)
+	if (!room(&mm.code) || !room(&mm.shared))
 		die("no memory for the runtime's tables\n");
+}
+
+bool mm_exec_room(struct thread *t)
+{
+	return room(&mm.code) && dbt_exec_room(&t->dbt);
 }
 
 void mm_lock(struct thread *t)
@@ -62,6 +91,13 @@ static u32 index_of(const struct ranges *set, u64 addr)
 	return lo;
 }
 
+static bool overlaps(const struct ranges *set, u64 start, u64 end)
+{
+	u32 i = index_of(set, start);
+
+	return i < set->n && set->at[i].start < end;
+}
+
 const struct mm_range *mm_exec_find(u64 addr)
 {
 	u32 i = index_of(&mm.code, addr);
@@ -80,69 +116,63 @@ static void count_writable(const struct ranges *set, const struct mm_range *r, u
 		__atomic_store_n(&mm.writable, mm.writable + by, __ATOMIC_RELAXED);
 }
 
-static void insert(struct ranges *set, u32 i, const struct mm_range *r)
+static void insert(struct ranges *set, const struct mm_range *r)
 {
-	/* Out of room only for a program with 65,536 separate ranges: the rest stays unknown. */
-	if (set->n == RANGES_MAX)
-		return;
+	u32 i = index_of(set, r->start);
+
 	memmove(&set->at[i + 1], &set->at[i], (set->n - i) * sizeof(*set->at));
 	set->at[i] = *r;
 	set->n++;
 	count_writable(set, r, 1);
 }
 
-static void drop(struct ranges *set, u32 i)
-{
-	count_writable(set, &set->at[i], -1u);
-	set->n--;
-	memmove(&set->at[i], &set->at[i + 1], (set->n - i) * sizeof(*set->at));
-}
-
 /* Takes [start, end) out of the set; true if anything of it was there. */
 static bool carve(struct ranges *set, u64 start, u64 end)
 {
-	bool any = false;
-	u32 i = index_of(set, start);
+	u32 i = index_of(set, start), after = i, n = 0;
+	struct mm_range rest[2];
 
-	while (i < set->n && set->at[i].start < end) {
-		struct mm_range r = set->at[i];
-
-		any = true;
-		drop(set, i);
-		if (r.start < start) {
-			struct mm_range left = r;
-
-			left.end = start;
-			insert(set, i++, &left);
-		}
-		if (r.end > end) {
-			struct mm_range right = r;
-
-			right.start = end;
-			insert(set, i++, &right);
-		}
+	while (after < set->n && set->at[after].start < end)
+		count_writable(set, &set->at[after++], -1u);
+	if (after == i)
+		return false;
+	if (set->at[i].start < start) {
+		rest[n] = set->at[i];
+		rest[n++].end = start;
 	}
-	return any;
+	if (set->at[after - 1].end > end) {
+		rest[n] = set->at[after - 1];
+		rest[n++].start = end;
+	}
+	memmove(&set->at[i + n], &set->at[after], (set->n - after) * sizeof(*set->at));
+	set->n -= after - i - n;
+	for (u32 k = 0; k < n; k++) {
+		set->at[i + k] = rest[k];
+		count_writable(set, &rest[k], 1);
+	}
+	return true;
 }
 
 void mm_shared_add(u64 start, u64 end)
 {
 	struct mm_range r = {.start = start, .end = end};
 
+	/* What there is no room for is not known as shared: only code that others write to needs it. */
+	if (!room(&mm.shared))
+		return;
 	carve(&mm.shared, start, end);
-	insert(&mm.shared, index_of(&mm.shared, start), &r);
+	insert(&mm.shared, &r);
 }
 
 void mm_shared_remove(u64 start, u64 end)
 {
-	carve(&mm.shared, start, end);
+	if (room(&mm.shared))
+		carve(&mm.shared, start, end);
 }
 
 bool mm_shared_overlaps(u64 start, u64 end)
 {
-	u32 i = index_of(&mm.shared, start);
-
-	return i < mm.shared.n && mm.shared.at[i].start < end;
+	return overlaps(&mm.shared, start, end);
 }
 
 u64 mm_shared_end(u64 start)
@@ -159,15 +189,18 @@ static u32 dbt_flags(const struct mm_range *r)
 	if (r->prot & PROT_WRITE)
 		flags |= DBT_EXEC_WRITABLE;
 	/* Someone else's write to a shared page raises no fault here. */
-	if (r->shared || r->grows)
+	if (r->shared || r->grows || r->sealed)
 		flags |= DBT_EXEC_CHECKED;
 	return flags;
 }
 
 void mm_exec_add(struct thread *t, const struct mm_range *r)
 {
+	/* Callers that can fail have asked already. */
+	if (!mm_exec_room(t))
+		return;
 	carve(&mm.code, r->start, r->end);
-	insert(&mm.code, index_of(&mm.code, r->start), r);
+	insert(&mm.code, r);
 	dbt_exec_add(&t->dbt, r->start, r->end - r->start, dbt_flags(r));
 }
 
@@ -177,12 +210,46 @@ void mm_exec_remove(struct thread *t, u64 start, u64 end)
 		dbt_exec_remove(&t->dbt, start, end - start);
 }
 
-void mm_exec_protect(struct thread *t, u64 start, u64 end, u32 prot)
+void mm_exec_hide(struct thread *t, u64 start, u64 end)
+{
+	if (overlaps(&mm.code, start, end))
+		dbt_exec_remove(&t->dbt, start, end - start);
+}
+
+void mm_exec_show(struct thread *t, u64 start, u64 end)
+{
+	for (u32 i = index_of(&mm.code, start); i < mm.code.n && mm.code.at[i].start < end; i++) {
+		const struct mm_range *r = &mm.code.at[i];
+		u64 from = max_u64(r->start, start), to = min_u64(r->end, end);
+
+		/* Pages that were write-protected are so still, and nobody knows which. */
+		if (r->prot & PROT_WRITE && !(dbt_flags(r) & DBT_EXEC_CHECKED))
+			mm_protect(from, to - from, false);
+		dbt_exec_add(&t->dbt, from, to - from, dbt_flags(r));
+	}
+}
+
+void mm_exec_seal(struct thread *t, u64 start, u64 end)
+{
+	for (u32 i = index_of(&mm.code, start); i < mm.code.n && mm.code.at[i].start < end;
+	     i = index_of(&mm.code, start)) {
+		struct mm_range r = mm.code.at[i];
+
+		r.start = max_u64(r.start, start);
+		r.end = min_u64(r.end, end);
+		r.sealed = 1;
+		start = r.end;
+		dbt_unprotect(&t->dbt, r.start, r.end - r.start);
+		mm_exec_add(t, &r);
+	}
+}
+
+void mm_exec_protect(struct thread *t, u64 start, u64 end, u32 prot, bool grows)
 {
 	/* Parts that are shared mappings and parts that are not are different ranges. */
 	while (start < end) {
 		u32 i = index_of(&mm.shared, start);
-		struct mm_range r = {.start = start, .end = end, .prot = prot};
+		struct mm_range r = {.start = start, .end = end, .prot = prot, .grows = grows};
 
 		if (i < mm.shared.n && mm.shared.at[i].start <= start) {
 			r.shared = 1;

@@ -13,12 +13,14 @@
 #include "rt/thread.h"
 
 #define PAGE_SIZE 4096ul
+#define NR_MSEAL  462 /* Linux 6.10 */
 
 struct mm_range {
 	u64 start, end;
 	u32 prot;   /* as the guest sees it, PROT_EXEC included */
 	u32 shared; /* MAP_SHARED: may change without a write from this mapping */
 	u32 grows;  /* MAP_GROWSDOWN: write-protecting its lowest page would keep it from growing */
+	u32 sealed; /* mseal(2): its protection cannot be changed any more */
 };
 
 void mm_init(void);
@@ -27,12 +29,28 @@ void mm_unlock(struct thread *t);
 /* In the child of a fork. */
 void mm_reset_lock(void);
 
-/* Under the lock: [start, end) is executable with @prot, or no longer. */
+/*
+ * Under the lock, as all of these: whether there is memory to note one change, which ENOMEM tells the
+ * guest, as it does of too many mappings.
+ */
+must_check bool mm_exec_room(struct thread *t);
+
+/* [start, end) is executable with @prot, or no longer. */
 void mm_exec_add(struct thread *t, const struct mm_range *r);
 void mm_exec_remove(struct thread *t, u64 start, u64 end);
 
-/* [start, end) changes its protection and stays, or becomes, executable. */
-void mm_exec_protect(struct thread *t, u64 start, u64 end, u32 prot);
+/*
+ * Around a call that takes code away: the translator forgets it before, since forgetting touches the
+ * protection of pages, and is told again if the call has failed; else mm_exec_remove() follows.
+ */
+void mm_exec_hide(struct thread *t, u64 start, u64 end);
+void mm_exec_show(struct thread *t, u64 start, u64 end);
+
+/* The kernel will not change the protection of [start, end) again: writes must be found otherwise. */
+void mm_exec_seal(struct thread *t, u64 start, u64 end);
+
+/* [start, end) changes its protection and stays, or becomes, executable. @grows: with PROT_GROWSDOWN. */
+void mm_exec_protect(struct thread *t, u64 start, u64 end, u32 prot, bool grows);
 
 /* Under the lock: MAP_SHARED mappings, since mprotect may make code of them. */
 void mm_shared_add(u64 start, u64 end);
@@ -74,6 +92,7 @@ long guest_mremap(struct thread *t);
 long guest_shmat(struct thread *t);
 long guest_shmdt(struct thread *t);
 long guest_madvise(struct thread *t);
+long guest_mseal(struct thread *t);
 
 /* The translator's wish to have pages written to only through a fault. */
 int mm_protect(u64 start, u64 len, bool protect);

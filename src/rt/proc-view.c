@@ -192,7 +192,8 @@ static int own_prot(u64 start, u64 *end)
 
 	if (!r || r->start >= *end)
 		return -1;
-	if (r->start > start) {
+	/* One that grows is known as far down as it has been executed. */
+	if (r->start > start && !r->grows) {
 		*end = r->start;
 		return -1;
 	}
@@ -305,10 +306,17 @@ static long snapshot(struct thread *t, struct subject *s, const char *path, u32 
 	mm_unlock(t);
 	out_flush(&w->out);
 	sys_lseek((int)fd, 0, 0);
+	/* The lowest number that was free, which programs count on, is the one that was opened first. */
+	if (in < fd && raw_call3(__NR_dup3, fd, in, (long)(flags & O_CLOEXEC)) == in) {
+		sys_close((int)fd);
+		fd = in;
+		in = -1;
+	}
 out:
 	if (w)
 		sys_munmap(w, ALIGN_UP(sizeof(*w), 0x10000));
-	sys_close((int)in);
+	if (in >= 0)
+		sys_close((int)in);
 	return fd;
 }
 

@@ -135,6 +135,7 @@ void stack_build(const struct stack_in *in, char *const *prefix, u32 nprefix, co
 		memset((void *)((u64)in->argv - 8), 0, sp - ((u64)in->argv - 8));
 	memcpy((void *)sp, scratch, top - sp);
 	out->sp = sp;
+	out->end = top;
 	out->argv_start = arg_at;
 	out->argv_end = env_at;
 	out->env_start = env_at;

@@ -27,6 +27,7 @@ struct stack_out {
 	u64 argv_start, argv_end, env_start, env_end; /* strings */
 	u64 auxv;
 	u64 auxv_len;
+	u64 end; /* of the mapping */
 };
 
 /*

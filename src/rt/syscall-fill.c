@@ -5,8 +5,11 @@
 #include "rt/mm.h"
 #include "rt/window.h"
 
+#include <linux/aio_abi.h>
+
 #define VECTORS_MAX  1024u /* as the kernel's UIO_MAXIOV */
 #define MESSAGES_MAX 1024u
+#define IOCBS_MAX    4096u
 #define ADDRESS_SIZE 128u /* struct sockaddr_storage */
 
 struct vector {
@@ -50,6 +53,23 @@ static void release_message(struct thread *t, u64 at)
 	release_vectors(t, m.vectors, m.nr_vectors);
 }
 
+/* Reads that are only begun now: the kernel meets the buffers later, and tells nobody but the result. */
+static void release_iocbs(struct thread *t, u64 at, u64 n)
+{
+	struct iocb cb;
+	u64 where;
+
+	for (u64 i = 0; i < n && i < IOCBS_MAX; i++) {
+		if (guest_read(&where, at + i * sizeof(where), sizeof(where)) ||
+		    guest_read(&cb, where, sizeof(cb)))
+			return;
+		if (cb.aio_lio_opcode == IOCB_CMD_PREAD)
+			release(t, cb.aio_buf, cb.aio_nbytes);
+		else if (cb.aio_lio_opcode == IOCB_CMD_PREADV)
+			release_vectors(t, cb.aio_buf, cb.aio_nbytes);
+	}
+}
+
 void fill_release(struct thread *t, u64 nr)
 {
 	u64 a[6];
@@ -88,6 +108,7 @@ void fill_release(struct thread *t, u64 nr)
 		release(t, a[1], a[2]);
 		release(t, a[3], 4);
 		break;
+	case __NR_io_submit: release_iocbs(t, a[2], a[1]); break;
 	case __NR_io_getevents:
 	case __NR_io_pgetevents: release(t, a[3], (u64)(u32)a[2] * 32); break;
 	case __NR_epoll_wait:

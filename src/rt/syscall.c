@@ -34,6 +34,7 @@ static long (*const table[CALLS])(struct thread *t) = {
 	[__NR_madvise] = guest_madvise,
 	[__NR_shmat] = guest_shmat,
 	[__NR_shmdt] = guest_shmdt,
+	[NR_MSEAL] = guest_mseal,
 	/* signals */
 	[__NR_rt_sigaction] = guest_rt_sigaction,
 	[__NR_rt_sigprocmask] = guest_rt_sigprocmask,

@@ -24,7 +24,11 @@ static bool vsyscall(struct thread *t)
 	case 0x000: nr = __NR_gettimeofday; break;
 	case 0x400: nr = __NR_time; break;
 	case 0x800: nr = __NR_getcpu; break;
-	default: return false;
+	default:
+		if (r->rip - VSYSCALL >= 0x1000)
+			return false;
+		signal_force_segv(t);
+		return true;
 	}
 	deterministic_touch(METER_UNFIXED_TIME);
 	if (guest_read(&to, r->gpr[DBT_RSP], sizeof(to)))
@@ -38,14 +42,21 @@ static bool vsyscall(struct thread *t)
 	return true;
 }
 
+static bool mapped(u64 addr)
+{
+	u8 resident;
+
+	return !raw_call3(__NR_mincore, (long)ALIGN_DOWN(addr, 4096), 1, (long)&resident);
+}
+
 /* SIGSEGV at @addr; @err is the error code of the page fault but for bit 0, which says that there is a page. */
 static void page_fault(struct thread *t, u64 addr, u64 err)
 {
 	int code = SEGV_MAPERR;
-	u8 resident;
 
-	if (addr < TASK_SIZE && !window_overlaps(addr, 1) &&
-	    !raw_call3(__NR_mincore, (long)ALIGN_DOWN(addr, 4096), 1, (long)&resident)) {
+	if (addr >= TASK_SIZE) {
+		err |= 1; /* the kernel does not tell what of its own is mapped */
+	} else if (!window_overlaps(addr, 1) && mapped(addr)) {
 		code = SEGV_ACCERR;
 		err |= 1;
 	}
@@ -71,9 +82,16 @@ void trap_no_exec(struct thread *t)
 	if (mm_exec_grown(t, addr))
 		return;
 	if (mm_executable(t, addr)) {
-		/* It may be executed, and cannot be read: beyond the end of the mapped file. */
-		signal_fault(t, SIGBUS, BUS_ADRERR, addr, 14, 0x14);
-		return;
+		u8 byte;
+
+		/* Forgotten for a moment only, while another thread's call about it failed. */
+		if (!guest_read(&byte, addr, 1))
+			return;
+		if (mapped(addr)) {
+			/* It cannot be read: beyond the end of the mapped file. */
+			signal_fault(t, SIGBUS, BUS_ADRERR, addr, 14, 0x14);
+			return;
+		}
 	}
 	page_fault(t, addr, 0x14);
 }

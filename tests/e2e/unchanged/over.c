@@ -2,6 +2,7 @@
 #include "say.h"
 
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -133,6 +134,124 @@ static void written_by_calls(void)
 	SAY("/proc/self/mem %zd %d", pwrite(fd, text, 6, (off_t)p), call(p));
 }
 
+/* Asynchronous for files, and the kernel has no way to say EFAULT but in the result. */
+static void written_later(void)
+{
+	unsigned char *p = fresh(RWX), text[6];
+	int fd = open("later", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	struct iovec part = {p + 4096, 6};
+	struct iocb one = {.aio_fildes = (unsigned int)fd,
+			   .aio_lio_opcode = IOCB_CMD_PREAD,
+			   .aio_buf = (unsigned long)p,
+			   .aio_nbytes = 6},
+		    two = {.aio_fildes = (unsigned int)fd,
+			   .aio_lio_opcode = IOCB_CMD_PREADV,
+			   .aio_buf = (unsigned long)&part,
+			   .aio_nbytes = 1},
+		    *both[] = {&one, &two};
+	struct io_event events[2];
+	aio_context_t context = 0;
+
+	code(p, 33);
+	code(p + 4096, 34);
+	SAY("%d %d", call(p), call(p + 4096));
+	code(text, 35);
+	write(fd, text, 6);
+	TRY("io_setup", syscall(SYS_io_setup, 2, &context));
+	TRY("io_submit", syscall(SYS_io_submit, context, 2, both));
+	TRY("io_getevents", syscall(SYS_io_getevents, context, 2, 2, events, NULL));
+	SAY("%d %d: %d %d", (int)events[0].res, (int)events[1].res, call(p), call(p + 4096));
+	syscall(SYS_io_destroy, context);
+	close(fd);
+}
+
+/* What fails changes nothing. */
+static void refused(void)
+{
+	unsigned char *p = fresh(RWX);
+	int fd = open("/proc/self/exe", O_RDONLY);
+
+	code(p, 50);
+	code(p + 4096, 51);
+	SAY("%d %d", call(p), call(p + 4096));
+	TRY("mmap of no file", (long)mmap(p, 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, 999, 0));
+	SAY("%d", call(p));
+	code(p, 52);
+	SAY("%d", call(p));
+	TRY("mmap for writing",
+	    (long)mmap(p, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0));
+	TRY("mremap onto itself",
+	    (long)mremap(p, 8192, 8192, MREMAP_MAYMOVE | MREMAP_FIXED, p + 4096));
+	TRY("mremap to nowhere", (long)mremap(p, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, p + 1));
+	TRY("mremap to a size", (long)mremap(p, 4096, 1ul << 46, MREMAP_MAYMOVE));
+	TRY("mprotect", mprotect(p, 4096, 0x100));
+	TRY("munmap", munmap(p + 1, 4096));
+	SAY("%d %d", call(p), call(p + 4096));
+	code(p, 53);
+	SAY("%d", call(p));
+	close(fd);
+}
+
+#define MREMAP_STAYS 4 /* MREMAP_DONTUNMAP */
+#define NR_MSEAL     462
+
+static void sealed(void)
+{
+	unsigned char *p = fresh(RWX), *q = fresh(RWX), *r;
+
+	code(p, 60);
+	SAY("%d", call(p));
+	TRY("mseal", syscall(NR_MSEAL, p, 4096, 0));
+	for (int i = 61; i < 64; i++) {
+		code(p, i);
+		SAY("%d", call(p));
+	}
+	TRY("mprotect", mprotect(p, 8192, PROT_READ));
+	TRY("munmap", munmap(p, 4096));
+	TRY("mmap", (long)mmap(p, 4096, RWX, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == -1);
+	code(p, 64);
+	SAY("%d", call(p));
+
+	code(q, 65);
+	SAY("%d", call(q));
+	r = mremap(q, 8192, 8192, MREMAP_MAYMOVE | MREMAP_STAYS);
+	SAY("moved %d, left zeros %d", call(r), q[0]);
+	code(q, 66);
+	SAY("%d %d", call(r), call(q));
+}
+
+/* Every other page: as many ranges as the kernel lets a process have, and then its answer. */
+static void many_ranges(void)
+{
+	size_t n = 40000, i = 0;
+	unsigned char *p = mmap(NULL, n * 8192, PROT_READ,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	while (i < n && !mprotect(p + i * 8192, 4096, RWX))
+		i++;
+	SAY("%s", i < n ? strerror(errno) : "as many as were tried");
+	code(p, 70);
+	code(p + (i - 1) * 8192, 71);
+	SAY("%d %d", call(p), call(p + (i - 1) * 8192));
+	munmap(p, n * 8192);
+	SAY("%d", call(p));
+}
+
+static void not_inherited(void)
+{
+	unsigned char *p = fresh(RWX);
+
+	code(p, 80);
+	SAY("%d", call(p));
+	madvise(p, 8192, MADV_DONTFORK);
+	if (!fork()) {
+		SAY("child %d", call(p));
+		_exit(0);
+	}
+	wait(NULL);
+	SAY("%d", call(p));
+}
+
 static void grows_down(void)
 {
 	unsigned char *p = mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -161,6 +280,11 @@ int main(void)
 	replaced();
 	dropped();
 	written_by_calls();
+	written_later();
+	refused();
+	sealed();
+	many_ranges();
+	not_inherited();
 	grows_down();
 	return 0;
 }
