@@ -9,6 +9,7 @@
 #include "rt/process.h"
 
 #include "rt/deterministic.h"
+#include "rt/dispatch.h"
 #include "rt/guest-mem.h"
 #include "rt/meter.h"
 #include "rt/mm.h"
@@ -107,6 +108,14 @@ struct clone_request {
 	struct clone_args *args3; /* clone3: our copy, stack taken out */
 };
 
+/* As CLONE_CLEAR_SIGHAND: what is ignored stays so. */
+static void handlers_clear(struct sighand *sh)
+{
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (sh->act[sig].handler != (u64)SIG_IGN)
+			memset(&sh->act[sig], 0, sizeof(sh->act[sig]));
+}
+
 static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,
 		       const struct fixed *fixed, const struct perf_fork *pf)
 {
@@ -142,6 +151,11 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	t->proc->meter = t->meter;
 	t->pending_count = 0;
 	t->held = 0;
+	t->dispatch.on = false;
+	if (rq->flags & CLONE_CLEAR_SIGHAND) {
+		handlers_clear(t->sighand);
+		signal_install_all(t->sighand);
+	}
 	t->fixed = *fixed;
 	if (rq->stack)
 		t->dbt.regs.gpr[DBT_RSP] = rq->stack;
@@ -285,6 +299,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 		c->dbt.regs.gpr[DBT_RSP] = rq->stack;
 	c->sigmask = t->sigmask;
 	c->min_altstack = t->min_altstack;
+	c->cpuid_faults = t->cpuid_faults;
 	c->alt_flags = SS_DISABLE;
 	if (rq->flags & CLONE_VFORK) {
 		c->alt_sp = t->alt_sp;
@@ -328,9 +343,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 		}
 	}
 	if (rq->flags & CLONE_CLEAR_SIGHAND) {
-		for (int sig = 1; sig <= SIGNALS; sig++)
-			if (c->sighand->act[sig].handler != (u64)SIG_IGN)
-				memset(&c->sighand->act[sig], 0, sizeof(c->sighand->act[sig]));
+		handlers_clear(c->sighand);
 		c->install_handlers = true;
 	}
 	c->vfork_child = rq->flags & CLONE_VFORK;
@@ -464,7 +477,8 @@ long guest_clone3(struct thread *t)
 			return -E2BIG;
 	}
 	/* The kernel's own checks of what we take out of its sight. */
-	if (args.flags & (CLONE_DETACHED | (CSIGNAL & ~0ul)) || args.exit_signal & ~(u64)CSIGNAL)
+	if (args.flags & (CLONE_DETACHED | (CSIGNAL & ~CLONE_NEWTIME)) ||
+	    args.exit_signal & ~(u64)CSIGNAL)
 		return -EINVAL;
 	if (!args.stack != !args.stack_size)
 		return -EINVAL;
@@ -520,12 +534,21 @@ long guest_arch_prctl(struct thread *t)
 
 	switch ((int)guest_arg(t, 0)) {
 	case ARCH_SET_GS:
-		if (addr >= TASK_SIZE + PAGE_SIZE)
+		if (addr >= TASK_SIZE)
 			return -EPERM;
 		t->dbt.guest_gs = addr;
 		t->dbt.guest_gs_sel = 0;
 		return 0;
 	case ARCH_GET_GS: return guest_write(t, addr, &t->dbt.guest_gs, sizeof(u64));
+	case ARCH_GET_CPUID: return !t->cpuid_faults;
+	case ARCH_SET_CPUID: {
+		/* The guest's alone: ours goes on working. The kernel knows whether the CPU could. */
+		long ret = raw_call2(__NR_arch_prctl, ARCH_SET_CPUID, 1);
+
+		if (!ret)
+			t->cpuid_faults = !addr;
+		return ret;
+	}
 	}
 	return call_kernel(t);
 }
@@ -545,6 +568,7 @@ long guest_prctl(struct thread *t)
 	}
 	case PR_GET_SECCOMP:
 	case PR_SET_SECCOMP: return seccomp_prctl(t);
+	case PR_SYSCALL_DISPATCH: return dispatch_prctl(t);
 	}
 	return call_kernel(t);
 }

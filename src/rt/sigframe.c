@@ -9,8 +9,15 @@
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
-#ifndef SS_AUTODISARM
-#define SS_AUTODISARM (1u << 31)
+#include <asm/prctl.h>
+
+#ifndef ARCH_GET_XCOMP_PERM
+#define ARCH_GET_XCOMP_PERM 0x1022 /* Linux 5.16 */
+#endif
+#define XFEATURES_DYNAMIC (1ull << 18) /* XTILEDATA: on request only */
+
+#ifndef UC_STRICT_RESTORE_SS
+#define UC_STRICT_RESTORE_SS 4
 #endif
 #define FLAGS_TF 0x100ull
 #define FLAGS_DF 0x400ull
@@ -43,6 +50,42 @@ u32 altstack_flags(const struct thread *t, u64 sp)
 	if (!t->alt_size)
 		return SS_DISABLE;
 	return altstack_on(t, sp) ? SS_ONSTACK : 0;
+}
+
+/*
+ * The kernel's answer (sigaltstack_size_valid): the least is what it was before AVX, however large frames are,
+ * unless the process has asked for features whose state is larger still (AMX).
+ */
+static bool altstack_size_valid(const struct thread *t, u64 size)
+{
+	u64 asked_for = 0;
+
+	if (size < 2048) /* MINSIGSTKSZ */
+		return false;
+	if (size >= t->min_altstack ||
+	    sys_failed(raw_call2(__NR_arch_prctl, ARCH_GET_XCOMP_PERM, (long)&asked_for)))
+		return true;
+	return !(asked_for & XFEATURES_DYNAMIC);
+}
+
+int altstack_set(struct thread *t, const stack_t *ss, u64 sp)
+{
+	u32 flags = (u32)ss->ss_flags, mode = flags & ~SS_AUTODISARM;
+
+	if (altstack_on(t, sp))
+		return -EPERM;
+	if (mode != SS_DISABLE && mode != SS_ONSTACK && mode)
+		return -EINVAL;
+	if (mode == SS_DISABLE) {
+		t->alt_sp = t->alt_size = 0;
+	} else {
+		if (!altstack_size_valid(t, ss->ss_size))
+			return -ENOMEM;
+		t->alt_sp = (u64)ss->ss_sp;
+		t->alt_size = ss->ss_size;
+	}
+	t->alt_flags = flags;
+	return 0;
 }
 
 static const struct _fpx_sw_bytes *xstate_info(const void *fpstate)
@@ -85,7 +128,8 @@ int sigframe_build(struct thread *t, const struct sys_sigaction *act, const stru
 	f.uc.uc_flags = kuc->uc_flags;
 	f.uc.uc_stack.ss_sp = (void *)t->alt_sp;
 	f.uc.uc_stack.ss_size = t->alt_size;
-	f.uc.uc_stack.ss_flags = (int)(altstack_flags(t, sp) | (t->alt_flags & SS_AUTODISARM));
+	f.uc.uc_stack.ss_flags =
+		(int)t->alt_flags; /* as they were set: whether sp is on it is not told */
 
 	f.uc.uc_mcontext = kuc->uc_mcontext; /* segments, and what follows them */
 	for (u32 i = 0; i < 16; i++)
@@ -181,7 +225,7 @@ void sigframe_init_xstate(struct ucontext *kuc)
 	x->fpstate.cwd = 0x37f;
 }
 
-int sigframe_restore(struct thread *t, u64 *mask)
+int sigframe_restore(struct thread *t, u64 *mask, u16 *selector)
 {
 	struct dbt_regs *r = &t->dbt.regs;
 	struct sigframe f;
@@ -214,24 +258,16 @@ int sigframe_restore(struct thread *t, u64 *mask)
 
 	for (u32 i = 0; i < 16; i++)
 		r->gpr[i] = *(u64 *)(sc + gpr_at[i]);
+	*selector = 0;
+	if ((f.uc.uc_mcontext.cs | 3) != cs)
+		*selector = f.uc.uc_mcontext.cs | 3;
+	else if (f.uc.uc_flags & UC_STRICT_RESTORE_SS && (f.uc.uc_mcontext.ss | 3) != ss)
+		*selector = f.uc.uc_mcontext.ss | 3;
 	r->rip = f.uc.uc_mcontext.rip;
 	r->rflags = (r->rflags & ~FLAGS_FIX) | (f.uc.uc_mcontext.eflags & FLAGS_FIX);
 
 	/* Errors in it are ignored, as the kernel does. */
-	{
-		u32 flags = (u32)f.uc.uc_stack.ss_flags, mode = flags & ~SS_AUTODISARM;
-
-		if (!altstack_on(t, r->gpr[DBT_RSP])) {
-			if (mode == SS_DISABLE) {
-				t->alt_sp = t->alt_size = 0;
-				t->alt_flags = SS_DISABLE;
-			} else if (!mode || mode == SS_ONSTACK) {
-				t->alt_sp = (u64)f.uc.uc_stack.ss_sp;
-				t->alt_size = f.uc.uc_stack.ss_size;
-				t->alt_flags = flags;
-			}
-		}
-	}
+	(void)altstack_set(t, &f.uc.uc_stack, r->gpr[DBT_RSP]);
 
 	t->in_sigreturn = true;
 	signal_return(&own);

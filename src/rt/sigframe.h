@@ -31,12 +31,19 @@ void sigframe_init_xstate(struct ucontext *kuc);
 
 /*
  * The way back: sets t->regs from the frame at the guest's rsp, restores the vector state, and sets
- * *@mask. -EFAULT: there is no such frame.
+ * *@mask. *@selector: one of the frame's for CS or SS that is not what programs run with, or 0.
+ * -EFAULT: there is no such frame.
  */
-int sigframe_restore(struct thread *t, u64 *mask);
+int sigframe_restore(struct thread *t, u64 *mask, u16 *selector);
+
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1u << 31)
+#endif
 
 /* As the kernel's sas_ss_flags(): 0, SS_ONSTACK or SS_DISABLE, for a stack pointer @sp. */
 u32 altstack_flags(const struct thread *t, u64 sp);
 bool altstack_on(const struct thread *t, u64 sp);
+/* sigaltstack(2) by a program whose stack pointer is @sp: 0, -EPERM, -EINVAL or -ENOMEM. */
+int altstack_set(struct thread *t, const stack_t *ss, u64 sp);
 
 #endif

@@ -14,8 +14,6 @@
  */
 #include "rt/signal.h"
 
-#include <asm/prctl.h>
-
 #include "rt/deterministic.h"
 #include "rt/guest-mem.h"
 #include "rt/mm.h"
@@ -32,11 +30,6 @@
 #define SIGNALS_IGNORED (SIG(SIGCHLD) | SIG(SIGCONT) | SIG(SIGURG) | SIG(SIGWINCH))
 #define SIGNALS_STOP    (SIG(SIGTSTP) | SIG(SIGTTIN) | SIG(SIGTTOU) | SIG(SIGSTOP))
 /* Default action: a core. Ours, so that the core shows the guest's registers and not the cache's. */
-#ifndef ARCH_GET_XCOMP_PERM
-#define ARCH_GET_XCOMP_PERM 0x1022 /* Linux 5.16 */
-#endif
-#define XFEATURES_DYNAMIC (1ull << 18) /* XTILEDATA: on request only */
-
 #define SIGNALS_CORE (SIG(SIGQUIT) | SIG(SIGABRT) | SIG(SIGXCPU) | SIG(SIGXFSZ) | SIGNALS_SYNC)
 
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc);
@@ -528,9 +521,10 @@ long guest_rt_sigprocmask(struct thread *t)
 long guest_rt_sigreturn(struct thread *t)
 {
 	u64 mask;
+	u16 selector;
 
 	/* What is noted belongs to the state that the frame brings back; it is delivered on top of that. */
-	if (sigframe_restore(t, &mask)) {
+	if (sigframe_restore(t, &mask, &selector)) {
 		signal_force_segv(t);
 		return CALL_SET;
 	}
@@ -539,6 +533,9 @@ long guest_rt_sigreturn(struct thread *t)
 		signal_set_mask(signal_kernel_mask(mask));
 	if (t->held & ~mask)
 		dbt_interrupt(&t->dbt);
+	/* The kernel's iret does not get there, and the program is told that it has. */
+	if (selector)
+		signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, selector & 0xfffc);
 	return CALL_SET;
 }
 
@@ -634,22 +631,6 @@ long guest_rt_sigtimedwait(struct thread *t)
 	return call_kernel(t);
 }
 
-/*
- * The kernel's answer (sigaltstack_size_valid): the least is what it was before AVX, however large frames are,
- * unless the process has asked for features whose state is larger still (AMX).
- */
-static bool altstack_size_valid(const struct thread *t, u64 size)
-{
-	u64 asked_for = 0;
-
-	if (size < 2048) /* MINSIGSTKSZ */
-		return false;
-	if (size >= t->min_altstack ||
-	    sys_failed(raw_call2(__NR_arch_prctl, ARCH_GET_XCOMP_PERM, (long)&asked_for)))
-		return true;
-	return !(asked_for & XFEATURES_DYNAMIC);
-}
-
 long guest_sigaltstack(struct thread *t)
 {
 	u64 new = guest_arg(t, 0), old = guest_arg(t, 1), sp = t->dbt.regs.gpr[DBT_RSP];
@@ -657,28 +638,16 @@ long guest_sigaltstack(struct thread *t)
 
 	memset(&was, 0, sizeof(was));
 	was.ss_sp = (void *)t->alt_sp;
-	was.ss_flags = (int)(altstack_flags(t, sp) | (t->alt_flags & ~(u32)SS_DISABLE));
+	was.ss_flags = (int)(altstack_flags(t, sp) | (t->alt_flags & SS_AUTODISARM));
 	was.ss_size = t->alt_size;
 	if (new) {
-		u32 flags, mode;
+		int ret;
 
 		if (guest_read(&ss, new, sizeof(ss)))
 			return -EFAULT;
-		flags = (u32)ss.ss_flags;
-		mode = flags & ~(1u << 31);
-		if (altstack_on(t, sp))
-			return -EPERM;
-		if (mode != SS_DISABLE && mode != SS_ONSTACK && mode)
-			return -EINVAL;
-		if (mode == SS_DISABLE) {
-			t->alt_sp = t->alt_size = 0;
-		} else {
-			if (!altstack_size_valid(t, ss.ss_size))
-				return -ENOMEM;
-			t->alt_sp = (u64)ss.ss_sp;
-			t->alt_size = ss.ss_size;
-		}
-		t->alt_flags = flags;
+		ret = altstack_set(t, &ss, sp);
+		if (ret)
+			return ret;
 	}
 	if (old && guest_write(t, old, &was, sizeof(was)))
 		return -EFAULT;

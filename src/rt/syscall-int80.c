@@ -7,6 +7,7 @@
 #include "rt/guest-mem.h"
 #include "rt/mm.h"
 #include "rt/window.h"
+#include "rt/dispatch.h"
 #include "rt/seccomp.h"
 #include "rt/signal.h"
 #include "rt/syscall.h"
@@ -159,6 +160,8 @@ void syscall_int80(struct thread *t)
 	u64 a[6];
 	long ret;
 
+	if (unlikely(t->dispatch.on) && dispatch_catches(t, AUDIT_ARCH_I386, nr))
+		return;
 	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) &&
 	    !seccomp_allows(t, AUDIT_ARCH_I386, nr))
 		return;

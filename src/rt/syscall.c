@@ -5,6 +5,7 @@
 #include "rt/syscall.h"
 
 #include "rt/deterministic.h"
+#include "rt/dispatch.h"
 #include "rt/exec.h"
 #include "rt/fd.h"
 #include "rt/mm.h"
@@ -176,6 +177,8 @@ void syscall_run(struct thread *t)
 {
 	u64 nr = t->dbt.regs.gpr[DBT_RAX];
 
+	if (unlikely(t->dispatch.on) && dispatch_catches(t, AUDIT_ARCH_X86_64, nr))
+		return;
 	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) &&
 	    !seccomp_allows(t, AUDIT_ARCH_X86_64, nr))
 		return;

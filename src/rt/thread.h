@@ -119,6 +119,13 @@ struct thread {
 
 	struct fixed fixed;
 
+	/* System-call user dispatch; see rt/dispatch.h. */
+	struct {
+		bool on;
+		u64 start, len, selector;
+	} dispatch;
+	bool cpuid_faults; /* arch_prctl(ARCH_SET_CPUID, 0) */
+
 	struct seccomp_filter *filters;
 	u32 seccomp_mode;
 	u64 area;                           /* address of the thread area */

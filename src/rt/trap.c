@@ -101,6 +101,10 @@ void trap_cpuid(struct thread *t)
 	struct dbt_regs *r = &t->dbt.regs;
 	u32 leaf = (u32)r->gpr[DBT_RAX], regs[4];
 
+	if (t->cpuid_faults) {
+		signal_force_segv(t);
+		return;
+	}
 	cpuid(leaf, (u32)r->gpr[DBT_RCX], regs);
 	deterministic_cpuid(leaf, (u32)r->gpr[DBT_RCX], regs);
 	perf_view_cpuid(t, leaf, regs);

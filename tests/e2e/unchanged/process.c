@@ -5,6 +5,7 @@
 #include "say.h"
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -107,6 +108,38 @@ static void clones(void)
 	SAY("value %d", value);
 	pid = clone(clone_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &value);
 	reap("clone as vfork", pid);
+}
+
+static void clone3s(void)
+{
+	struct clone_args args = {.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
+	struct sigaction usr1, usr2, segv;
+	pid_t pid;
+
+	signal(SIGUSR1, (void (*)(int))(void *)reap);
+	signal(SIGSEGV, (void (*)(int))(void *)reap);
+	signal(SIGUSR2, SIG_IGN);
+	fflush(stdout);
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (!pid) {
+		sigaction(SIGUSR1, NULL, &usr1);
+		sigaction(SIGUSR2, NULL, &usr2);
+		sigaction(SIGSEGV, NULL, &segv);
+		SAY("handlers cleared: %d %d, still ignored: %d", usr1.sa_handler == SIG_DFL,
+		    segv.sa_handler == SIG_DFL, usr2.sa_handler == SIG_IGN);
+		*(volatile int *)8 = 1;
+	}
+	reap("clone3 without handlers", pid);
+	signal(SIGUSR1, SIG_DFL);
+	signal(SIGSEGV, SIG_DFL);
+	signal(SIGUSR2, SIG_DFL);
+	args.flags = CLONE_NEWTIME; /* where CSIGNAL is, in clone(2) */
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (!pid)
+		_exit(3);
+	SAY("in a time namespace: %s", pid > 0 ? "yes" : strerror(errno));
+	if (pid > 0)
+		reap("of another time", pid);
 }
 
 static void execs(const char *self)
@@ -266,6 +299,7 @@ int main(int argc, char **argv)
 		return report(argc, argv);
 	}
 	clones();
+	clone3s();
 	execs(self);
 	attributes();
 	daemonize();

@@ -7,6 +7,7 @@
 #include <asm/prctl.h>
 #include <cpuid.h>
 #include <immintrin.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/auxv.h>
@@ -267,6 +268,52 @@ static void x87_addresses(void)
 	__asm__ volatile("fninit");
 }
 
+#define GET_CPUID 0x1011 /* of arch_prctl */
+#define SET_CPUID 0x1012
+
+static sigjmp_buf no_cpuid;
+
+static void on_cpuid(int sig)
+{
+	siglongjmp(no_cpuid, sig);
+}
+
+static void try_cpuid(const char *when)
+{
+	unsigned int a = 0, b, c = 0, d;
+
+	if (sigsetjmp(no_cpuid, 1)) {
+		SAY("%s: SIGSEGV", when);
+		return;
+	}
+	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	SAY("%s: %.4s", when, (char *)&b);
+}
+
+/* A thread may ask for cpuid to fault, where the CPU has that. */
+static void cpuid_faulting(void)
+{
+	pid_t pid;
+
+	signal(SIGSEGV, on_cpuid);
+	TRY("is there cpuid", syscall(SYS_arch_prctl, GET_CPUID, 0));
+	TRY("off", syscall(SYS_arch_prctl, SET_CPUID, 0));
+	TRY("is there cpuid", syscall(SYS_arch_prctl, GET_CPUID, 0));
+	try_cpuid("off");
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		try_cpuid("in a child");
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	TRY("on", syscall(SYS_arch_prctl, SET_CPUID, 1));
+	try_cpuid("on");
+	TRY("a base beyond user space", syscall(SYS_arch_prctl, ARCH_SET_GS, 0x7ffffffff000));
+	TRY("the last page", syscall(SYS_arch_prctl, ARCH_SET_GS, 0x7fffffffefff));
+	signal(SIGSEGV, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
 	pid_t pid;
@@ -283,6 +330,7 @@ int main(int argc, char **argv)
 	flags();
 	odd_stack();
 	identity();
+	cpuid_faulting();
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {

@@ -198,8 +198,69 @@ static int supervised(void)
 	return 0;
 }
 
+#define DISPATCH 59 /* PR_SET_SYSCALL_USER_DISPATCH */
+
+static volatile char selector;
+
+static void dispatched(int sig, siginfo_t *si, void *context)
+{
+	ucontext_t *uc = context;
+
+	selector = 0;
+	SAY("signal %d code %d call %d at its end %d, rax %lld", sig, si->si_code, si->si_syscall,
+	    si->si_call_addr == (void *)uc->uc_mcontext.gregs[REG_RIP],
+	    (long long)uc->uc_mcontext.gregs[REG_RAX]);
+	uc->uc_mcontext.gregs[REG_RAX] = 4321;
+}
+
+static long bare_call(long nr)
+{
+	long ret;
+
+	__asm__ volatile("syscall" : "=a"(ret) : "0"(nr) : "rcx", "r11", "memory");
+	return ret;
+}
+
+/* A program's own hand on its system calls, as wine has it. */
+static int own_hand(void)
+{
+	struct sigaction sa = {.sa_sigaction = dispatched, .sa_flags = SA_SIGINFO};
+	pid_t pid;
+
+	sigaction(SIGSYS, &sa, NULL);
+	TRY("a mode that is none", prctl(DISPATCH, 9, 0, 0, 0));
+	TRY("off with a range", prctl(DISPATCH, 0, 1, 1, 0));
+	TRY("a range that wraps", prctl(DISPATCH, 1, 4096, -1ul, 0));
+	TRY("a selector that cannot be", prctl(DISPATCH, 1, 0, 0, -1ul));
+	TRY("on", prctl(DISPATCH, 1, 0, 0, &selector));
+	SAY("let through: %d", bare_call(SYS_getppid) == getppid());
+	selector = 1;
+	SAY("caught: %ld", bare_call(SYS_getppid));
+	selector = 0;
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		selector = 1;
+		_exit(bare_call(SYS_getppid) == 4321);
+	}
+	{
+		int status = -1;
+
+		waitpid(pid, &status, 0);
+		SAY("a child begins without: %d", status);
+	}
+	TRY("off", prctl(DISPATCH, 0, 0, 0, 0));
+	selector = 1;
+	SAY("off: %d", bare_call(SYS_getppid) == getppid());
+	TRY("on again", prctl(DISPATCH, 1, 0, 0, &selector));
+	selector = 7;
+	bare_call(SYS_getppid);
+	return 0;
+}
+
 int main(void)
 {
+	child("own hand", own_hand);
 	child("errors", errors);
 	child("arguments", arguments);
 	child("traps", traps);

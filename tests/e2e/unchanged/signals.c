@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -167,6 +168,53 @@ static void small_stacks(void)
 	count = 0;
 	raise(SIGUSR1);
 	SAY("on 8 KB: %d", count);
+}
+
+static volatile int edit;
+static sigjmp_buf edited_back;
+
+static void edits(int sig, siginfo_t *si, void *context)
+{
+	ucontext_t *uc = context;
+	greg_t *segments = &uc->uc_mcontext.gregs[REG_CSGSFS];
+
+	if (sig == SIGSEGV) {
+		SAY("edit %d: code %d, error %llx, trap %lld", edit, si->si_code,
+		    (long long)uc->uc_mcontext.gregs[REG_ERR],
+		    (long long)uc->uc_mcontext.gregs[REG_TRAPNO]);
+		siglongjmp(edited_back, 1);
+	}
+	SAY("the stack's flags %d, size %zu", uc->uc_stack.ss_flags, uc->uc_stack.ss_size);
+	switch (edit) {
+	case 0: *segments = (*segments & ~0xffffll) | 0x10; break;
+	case 1: *segments = (*segments & 0xffffffffffffll) | 0x18ll << 48; break;
+	case 2:
+		uc->uc_stack.ss_sp = (void *)0x123;
+		uc->uc_stack.ss_size = 12;
+		__attribute__((fallthrough));
+	default: uc->uc_mcontext.gregs[REG_RIP] += 2;
+	}
+}
+
+/* Frames that a handler has edited so that they cannot be returned to, or set a stack that is none. */
+static void edited(void)
+{
+	static char alt[65536];
+	stack_t ss = {.ss_sp = alt, .ss_size = sizeof(alt), .ss_flags = SS_ONSTACK}, was;
+	struct sigaction sa = {.sa_sigaction = edits, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+	sigaltstack(&ss, NULL);
+	sigaltstack(NULL, &was);
+	SAY("flags of a stack that was set as if on it: %d", was.ss_flags);
+	sigaction(SIGILL, &sa, NULL);
+	sigaction(SIGSEGV, &sa, NULL);
+	for (edit = 0; edit < 4; edit++)
+		if (!sigsetjmp(edited_back, 1))
+			__asm__ volatile("ud2" ::: "memory");
+	sigaltstack(NULL, &was);
+	SAY("still that stack: %d", was.ss_sp == alt && was.ss_size == sizeof(alt));
+	handle(SIGILL, SIG_DFL, 0);
+	handle(SIGSEGV, SIG_DFL, 0);
 }
 
 static void signal_fd(void)
@@ -373,6 +421,7 @@ int main(int argc, char **argv)
 	raise(SIGUSR1);
 	SAY("nested %d deep", deepest);
 	small_stacks();
+	edited();
 	signal_fd();
 	posix_timer();
 	jump_into_nowhere();

@@ -108,13 +108,13 @@ TEST(every_combination_keeps_to_the_sentences)
 	for (int env_nr = 0; env_nr < 3; env_nr++)
 		for (int bits = 0; bits < 32; bits++) {
 			struct arm64_env env = {.vhe = env_nr == 1, .guest = env_nr == 2};
-			char exclude[6] = "";
+			char exclude[6] = "", *end = exclude;
 			struct arm64_modes m;
 			struct pe_attr attr;
 
 			for (int b = 0; b < 5; b++)
 				if (bits & 1 << b)
-					strncat(exclude, &letters[b], 1);
+					*end++ = letters[b];
 			attr = excluding(exclude);
 			m = arm64_modes(&attr, &env);
 			if (attr.exclude_user)
