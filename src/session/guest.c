@@ -293,6 +293,7 @@ void proc_end(struct proc *p)
 			card_drop(c);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		thread_end(th);
+	maps_drop(p);
 	serve_forget(p->s, p);
 	if (p->pidfd >= 0)
 		epoll_ctl(p->s->ends, EPOLL_CTL_DEL, p->pidfd, NULL);
