@@ -106,7 +106,7 @@ static const char *path_of(struct ap_machine *m, char *path, size_t len, const c
 
 	if (n >= len)
 		return NULL;
-	memcpy(path, root, n);
+	memcpy(path, root, n + 1);
 	more = vsnprintf(path + n, len - n, fmt, ap);
 	return more < 0 || (size_t)more >= len - n ? NULL : path;
 }

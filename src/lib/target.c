@@ -102,8 +102,10 @@ static int open_cgroups(struct ap__places *out, struct ap_machine *m, const char
 	int fd, r = 0;
 
 	out->cgroup_fds = calloc(strlen(list) + 1, sizeof(*out->cgroup_fds));
-	if (!text || !out->cgroup_fds)
-		r = ap__fail_memory(err);
+	if (!text || !out->cgroup_fds) {
+		free(text);
+		return ap__fail_memory(err);
+	}
 	while (!r && (name = strsep(&rest, ","))) {
 		fd = *name ? ap__cgroup_open(m, name, err) : -1;
 		if (*name && fd < 0)

@@ -96,7 +96,7 @@ static size_t find_mount(dev_t dev, const char *path, char *root, size_t size, b
 			continue;
 		*perf_event |= strstr(options, "perf_event") != NULL;
 		len = strcmp(at, "/") ? strlen(at) : 0;
-		if (strncmp(path, at, len) || (path[len] && path[len] != '/') || len < best)
+		if (strncmp(path, at, len) != 0 || (path[len] && path[len] != '/') || len < best)
 			continue;
 		best = len;
 		snprintf(root, size, "%s", from);
@@ -140,11 +140,12 @@ static int fd_path(struct session *s, int fd, const struct stat *st, bool v1, ch
 static struct known_cgroup *remember(struct session *s, const char *path, u64 ino,
 				     struct cgroup *parent)
 {
-	struct known_cgroup *k = malloc(sizeof(*k) + strlen(path) + 1);
+	size_t size = strlen(path) + 1;
+	struct known_cgroup *k = malloc(sizeof(*k) + size);
 
 	if (!k)
 		return NULL;
-	strcpy(k->path, path);
+	memcpy(k->path, path, size);
 	k->ino = ino;
 	k->cgroup = cgroup_new(s->core, parent, ino);
 	if (!k->cgroup) {

@@ -88,7 +88,8 @@ static const struct setting {
 
 const char *sysctl_show(struct session *s, u32 index, char *text, size_t size)
 {
-	if (index >= ARRAY_SIZE(settings) || strncmp(settings[index].path, KERNEL, strlen(KERNEL)))
+	if (index >= ARRAY_SIZE(settings) ||
+	    strncmp(settings[index].path, KERNEL, strlen(KERNEL)) != 0)
 		return NULL;
 	snprintf(text, size, "%lld\n", (long long)settings[index].get(s));
 	return settings[index].path;
