@@ -475,7 +475,7 @@ void branch_call(struct build *b, u32 index)
 	const struct plan_insn *i = &b->plan.insns[index];
 	u64 next = i->pc + i->d.len;
 	bool direct = i->d.cf == CF_CALL, checked = b->plan.checked;
-	struct dbt_entry *known = checked ? NULL : entry_find(TABLE_RET, next);
+	struct dbt_entry *known = checked ? NULL : i->known;
 	struct pending_thunk *t;
 	u8 *begin = b->e.p;
 	u32 call;

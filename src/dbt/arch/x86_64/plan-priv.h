@@ -23,8 +23,9 @@ struct plan_insn {
 	u8 bytes[INSN_MAX + 1];
 	u8 class; /* enum insn_class */
 	u8 role;
-	u16 live;       /* FL_ARITH bits that matter before it */
-	u16 taken_live; /* ROLE_SIDE, direct ROLE_END: those that matter at its target */
+	u16 live;                /* FL_ARITH bits that matter before it */
+	u16 taken_live;          /* ROLE_SIDE, direct ROLE_END: those that matter at its target */
+	struct dbt_entry *known; /* ROLE_CALL: the return point that there is already, or NULL */
 };
 
 struct plan {

@@ -428,8 +428,9 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		}
 		if (i->role == ROLE_CALL) {
 			frag_begin(plan, pc, FRAG_RESTART);
+			i->known = entry_find(TABLE_RET, pc);
 			if (branches++ >= BRANCHES_MAX || plan->nr_frags >= BLOCK_FRAGS_MAX ||
-			    block_find(pc) || entry_find(TABLE_RET, pc))
+			    i->known || block_find(pc))
 				return 0;
 		} else if (i->role == ROLE_SIDE) {
 			if (branches++ >= BRANCHES_MAX || block_find(pc))
