@@ -245,8 +245,9 @@ struct dbt_cache {
 	u16 class_hash[METER_CLASSES];  /* + 1: first word of the weights that hash there */
 	u16 class_chain[METER_CLASSES]; /* + 1: first word of the next weight that hashes there */
 	u32 class_turn;
-	u32 hot_filled;  /* code below this offset has memory behind it */
-	u32 cold_filled; /* and from here on */
+	bool large_pages; /* asked for; see cache_fill() */
+	u32 hot_filled;   /* code below this offset has memory behind it */
+	u32 cold_filled;  /* and from here on */
 	u64 meta_filled;
 
 	struct dbt_exit miss;

@@ -103,11 +103,31 @@ static void fill(u8 *from, u32 size)
 	sys_madvise(from, size, MADV_POPULATE_WRITE);
 }
 
+#define LARGE_PAGE (2u << 20)
+
+/*
+ * A program of which there is so much code that the CPU's TLB for small pages does not cover it. What has
+ * been made so far is collected into a large page; what follows lies in such from the beginning. The
+ * kernel may have none: then it stays as it is.
+ */
+static void use_large_pages(void)
+{
+	u32 end = (u32)ALIGN_DOWN(cache.cold_filled, LARGE_PAGE);
+
+	cache.large_pages = true;
+	if ((u64)cache.code % LARGE_PAGE || end <= LARGE_PAGE)
+		return;
+	sys_madvise(cache.code, end, MADV_HUGEPAGE);
+	sys_madvise(cache.code, LARGE_PAGE, MADV_COLLAPSE);
+}
+
 /* Sees to it that the next block finds memory. */
 void cache_fill(void)
 {
 	u32 size = fill_size(cache.hot + cache.code_size - cache.cold);
 
+	if (cache.hot >= LARGE_PAGE && !cache.large_pages)
+		use_large_pages();
 	while (cache.hot + FILL_LOW > cache.hot_filled &&
 	       cache.hot_filled + 2 * size < cache.cold) {
 		fill(code_at(cache.hot_filled), size);
