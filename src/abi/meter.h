@@ -56,7 +56,7 @@ struct meter {
 	u32 exited;       /* exit_code is valid */
 	u32 execs;        /* how many programs the process has become before this one */
 	u32 watch;        /* the session's: enum wire_watch, what it wants to be told; see wire.h */
-	u64 cpu_time;     /* CLOCK_THREAD_CPUTIME_ID at its end, if it was watched */
+	u64 cpu_time;     /* CLOCK_THREAD_CPUTIME_ID when it last read an event's times by itself */
 	u64 own_switches; /* context switches within calls to the session: not the program's */
 	char comm[16];    /* of the thread, as PR_GET_NAME says */
 	char exe[2048];   /* what /proc/PID/exe must say: of the first thread; "" in others */

@@ -53,7 +53,8 @@ enum wire_card_flags {
  * One event of this process as the thread whose events it counts may read it without asking. Written
  * by S under a sequence count: `seq` is odd while it changes. value = base + quantity if RUNNING, else
  * base; time enabled = enabled_base + CPU time if ENABLED, else enabled_base; time running alike with
- * RUNNING. The bases are modulo 2^64.
+ * RUNNING. The bases are modulo 2^64. CPU time is the thread's own clock, but not less than `clock`: what
+ * the kernel tells S of another task's time includes what a hypervisor has stolen of it.
  */
 struct wire_card {
 	u32 seq;
@@ -69,7 +70,8 @@ struct wire_card {
 	u64 id;
 	u64 lost;
 	u64 read_format;
-	u64 pad[6];
+	u64 clock;
+	u64 pad[5];
 };
 
 #define WIRE_CARDS 256u

@@ -79,6 +79,7 @@ static bool claim(u32 index)
 		__atomic_store_n(&m->tid, 0, __ATOMIC_RELAXED);
 		m->start = now_ns();
 		__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
 	}
 	give_back(m);
 	return taken;

@@ -253,13 +253,15 @@ bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret)
 }
 
 /*
- * An event of this thread, without asking: words stored, 0 if the card does not say. Nothing can come
- * in between: the thread is here and does not count, and whoever changes the event's state writes the
- * card.
+ * An event of this thread, without asking: words stored, 0 if the card does not say. The thread is here
+ * and does not count, and leaves in its meter how late it is by its clock; who changes the event's state takes
+ * the card away before he looks at either: so no later reading is less.
  */
 u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words)
 {
+	const u64 times = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	const struct wire_proc *page = t->proc->perf->wire.page;
+	struct meter *m = dbt_meter(&t->dbt);
 	const struct wire_card *from;
 	struct wire_card c;
 	u64 now = 0;
@@ -269,18 +271,24 @@ u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words)
 		return 0;
 	from = &page->cards[pf->card - 1];
 	do {
+		if (__atomic_load_n(&from->read_format, __ATOMIC_RELAXED) & times) {
+			now = perf_cpu_time();
+			__atomic_store_n(&m->cpu_time, now, __ATOMIC_RELAXED);
+		}
+		/* After what is counted, and the clock; mate: cards_hold() in session/cards.c. */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		seq = __atomic_load_n(&from->seq, __ATOMIC_ACQUIRE);
 		c = *from;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* mate: write_card() in session/cards.c */
-		if (seq & 1)
+		if (seq & 1 || (c.read_format & times && !now))
 			return 0;
 	} while (seq != __atomic_load_n(&from->seq, __ATOMIC_RELAXED));
 	if (c.kind != WIRE_CARD_METER || c.handle != pf->handle || c.meter != t->meter ||
 	    c.quantity >= METER_QUANTITIES)
 		return 0;
 	words[n++] = c.flags & WIRE_CARD_RUNNING ? c.base + perf_own_count(t, c.quantity) : c.base;
-	if (c.read_format & (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING))
-		now = perf_cpu_time();
+	if (now < c.clock)
+		now = c.clock;
 	if (c.read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
 		words[n++] = c.enabled_base + (c.flags & WIRE_CARD_ENABLED ? now : 0);
 	if (c.read_format & PERF_FORMAT_TOTAL_TIME_RUNNING)

@@ -166,7 +166,6 @@ void perf_thread_exit(struct thread *t, bool process)
 
 	if (!(watched(t) & WIRE_WATCH_EXIT))
 		return;
-	dbt_meter(&t->dbt)->cpu_time = perf_cpu_time();
 	if (process)
 		return; /* the session sees the end of a process by itself */
 	sl = wire_begin(t);

@@ -1,7 +1,8 @@
 /*
  * Cards: an event of a process that the thread it counts may read without asking the session. That is
- * exact as long as every change of the event's state is on the card before the thread can look, which
- * is what cards_publish() after every call that changes something sees to.
+ * exact as long as every change of the event's state is on the card before the thread can look. A thread
+ * that is in the call which changes something finds the cards published when it returns; others run on, so
+ * their cards are held before the change: who looks meanwhile has to ask, and is answered after it.
  *
  * No card for what is not the thread's own doing: groups, events with living children, software events
  * and events bound to a CPU.
@@ -37,11 +38,45 @@ static void write_card(struct carrier *c, const struct wire_card *card)
 	u32 seq = c->card_seq;
 
 	__atomic_store_n(&to->seq, seq + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* mate: card_read() in rt/perf-read.c */
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* mate: perf_card_read() in rt/perf-open.c */
 	memcpy((u8 *)to + sizeof(to->seq), (const u8 *)card + sizeof(card->seq),
 	       sizeof(*to) - sizeof(to->seq));
 	__atomic_store_n(&to->seq, seq + 2, __ATOMIC_RELEASE);
 	c->card_seq = seq + 2;
+	c->card_held = false;
+}
+
+static struct thread *counted(const struct carrier *c)
+{
+	return c->event->target ? task_host(c->event->target) : NULL;
+}
+
+/* Before events are changed; cards_publish() follows. */
+void cards_hold(struct session *s)
+{
+	const struct thread *caller = s->call ? s->call->thread : NULL;
+	struct carrier *c;
+	bool any = false;
+
+	list_for_each_entry (c, &s->carriers, link) {
+		if (!c->card || c->card_held || (caller && counted(c) == caller))
+			continue;
+		__atomic_store_n(&c->opener->page->cards[c->card - 1].seq, c->card_seq + 1,
+				 __ATOMIC_RELAXED);
+		c->card_held = any = true;
+	}
+	/* Before its meter and clock are read; mate: perf_card_read() in rt/perf-open.c. */
+	if (any)
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void let_go(struct carrier *c)
+{
+	if (!c->card_held)
+		return;
+	c->card_seq += 2;
+	__atomic_store_n(&c->opener->page->cards[c->card - 1].seq, c->card_seq, __ATOMIC_RELEASE);
+	c->card_held = false;
 }
 
 void card_drop(struct carrier *c)
@@ -63,7 +98,7 @@ static void fill(struct carrier *c, struct wire_card *card)
 	};
 	static u64 words[EVENT_READ_MAX / 8];
 	struct event *e = c->event;
-	struct thread *th = e->target ? task_host(e->target) : NULL;
+	struct thread *th = counted(c);
 	u64 now;
 	u32 i = 0;
 
@@ -77,6 +112,7 @@ static void fill(struct carrier *c, struct wire_card *card)
 		return;
 	/* The one that the event's times were brought up to. */
 	now = th->cpu_time;
+	card->clock = now;
 	card->kind = WIRE_CARD_METER;
 	card->meter = th->meter;
 	card->quantity = quantity[e->hw.what];
@@ -112,7 +148,7 @@ static struct card_state state_of(const struct event *e)
 	};
 }
 
-/* Brings the cards of events that changed up to date; their threads have not looked since. */
+/* Brings the cards of events that changed up to date, and lets their readers look again. */
 void cards_publish(struct session *s)
 {
 	bool frozen = session_freeze(s);
@@ -125,8 +161,10 @@ void cards_publish(struct session *s)
 		if (!c->card)
 			continue;
 		now = state_of(c->event);
-		if (!c->card_stale && memcmp(&now, &c->card_state, sizeof(now)) == 0)
+		if (!c->card_stale && memcmp(&now, &c->card_state, sizeof(now)) == 0) {
+			let_go(c);
 			continue;
+		}
 		fill(c, &card);
 		write_card(c, &card);
 		c->card_state = now;

@@ -197,6 +197,7 @@ void carrier_end(struct carrier *c)
 	if (c->hung_fd >= 0)
 		s->nr_hung--;
 	card_drop(c);
+	cards_hold(s);
 	s->handles[c->index] = NULL;
 	if (c->index < s->handle_hint)
 		s->handle_hint = c->index;

@@ -214,6 +214,7 @@ void clock_attach(struct thread *th)
 /* CPU time of @th, ns. Who is in a call has just said it; of others it is asked once an operation. */
 u64 clock_read(struct thread *th)
 {
+	const struct meter *m = thread_meter(th);
 	struct session *s = th->proc->s;
 	u64 value, enabled;
 
@@ -222,6 +223,9 @@ u64 clock_read(struct thread *th)
 	if (s->frozen && th->clock_instant == s->instant)
 		return th->cpu_time;
 	th->clock_instant = s->instant;
+	/* What it has seen on a card is not taken back. */
+	if (m)
+		clock_told(th, __atomic_load_n(&m->cpu_time, __ATOMIC_RELAXED));
 	if (!th->clock_tried)
 		clock_attach(th);
 	if (!read_event(th->clock_fd, &value, &enabled)) {

@@ -45,8 +45,10 @@ int session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int 
 
 	session_drain(s);
 	s->direct_leader = direct_event(s, leader);
+	cards_hold(s);
 	frozen = session_freeze(s);
 	err = perf_open(s->core, &open);
+	cards_publish(s);
 	session_thaw(s, frozen);
 	s->direct_leader = NULL;
 	if (err) {
@@ -100,14 +102,15 @@ int session_ioctl(struct session *s, int handle, u64 cmd, u64 arg)
 		s->direct_leader = direct_event(s, (int)arg);
 		call.arg = (int)arg < 0 ? (u64)-1 : 0;
 	}
+	cards_hold(s);
 	frozen = session_freeze(s);
 	wide_look(s, event);
 	err = event_ioctl(event, &call);
+	cards_publish(s);
 	session_thaw(s, frozen);
 	s->direct_leader = NULL;
 	if (call.out_len)
 		memcpy((u8 *)arg + call.out_at, call.out, call.out_len);
-	cards_publish(s);
 	return err;
 }
 
@@ -118,7 +121,9 @@ int session_close(struct session *s, int handle)
 	if (!event)
 		return -EBADF;
 	s->direct[handle] = NULL;
+	cards_hold(s);
 	event_put(event);
+	cards_publish(s);
 	return 0;
 }
 

@@ -291,6 +291,7 @@ void proc_end(struct proc *p)
 	list_for_each_entry (c, &p->s->carriers, link)
 		if (c->opener == p)
 			card_drop(c);
+	cards_hold(p->s);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		thread_end(th);
 	maps_drop(p);
@@ -323,9 +324,11 @@ void proc_free(struct proc *p)
 /* @survivor has become the leader with a new program; its siblings died of it. */
 void proc_exec(struct proc *p, struct thread *survivor)
 {
-	bool frozen = session_freeze(p->s);
 	struct thread *th, *tmp;
+	bool frozen;
 
+	cards_hold(p->s);
+	frozen = session_freeze(p->s);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		if (th != survivor)
 			thread_end(th);

@@ -140,6 +140,8 @@ void op_dispatch(struct call *c)
 		c->ret = -ENOSYS;
 		return;
 	}
+	if (ops[c->op].changes)
+		cards_hold(c->s);
 	frozen = session_freeze(c->s);
 	c->ret = ops[c->op].run(c);
 	if (ops[c->op].changes)

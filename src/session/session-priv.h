@@ -113,6 +113,7 @@ struct carrier {
 	u32 card;            /* index + 1; 0: none */
 	u32 card_seq;
 	bool card_stale;
+	bool card_held; /* its reader asks until it is published */
 	struct card_state card_state;
 	int page_fd;                       /* memfd of the user page, or -1 */
 	struct perf_event_mmap_page *page; /* that memory here; NULL without it */
@@ -326,6 +327,7 @@ void carrier_free(struct carrier *c);
 /* cards.c: what a process may read without asking */
 void card_take(struct carrier *c, struct proc *opener);
 void card_drop(struct carrier *c);
+void cards_hold(struct session *s);
 void cards_publish(struct session *s);
 void direct_release(struct session *s);
 void cards_stale(struct session *s, const struct event *event);

@@ -471,6 +471,7 @@ static void timer_fired(struct session *s)
 	if (read(s->timer, &times, sizeof(times)) != sizeof(times))
 		return;
 	session_drain(s);
+	cards_hold(s);
 	frozen = session_freeze(s);
 	core_timer_run(s->core);
 	cards_publish(s);

@@ -129,6 +129,7 @@ void wide_tick(struct session *s)
 		return;
 	}
 	begun = session_now();
+	cards_hold(s);
 	frozen = session_freeze(s);
 	look(s);
 	cards_publish(s);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "unit/session/mock-guest.h"
@@ -479,6 +480,76 @@ TEST(cards)
 	struct session *s = start(0);
 
 	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_card)), 0);
+	session_free(s);
+}
+
+struct reading {
+	u64 count, enabled, running;
+};
+
+/* As the runtime does it: the clock is read, and left in the meter, before the card. */
+static bool look_at_card(struct mock *g, u32 at, struct reading *r)
+{
+	const struct wire_card *card = &g->page->cards[at];
+	struct timespec ts;
+	struct wire_card c;
+	u64 clock;
+	u32 seq;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	clock = (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+	__atomic_store_n(&g->m->cpu_time, clock, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	seq = __atomic_load_n(&card->seq, __ATOMIC_ACQUIRE);
+	memcpy(&c, card, sizeof(c));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (seq & 1 || seq != __atomic_load_n(&card->seq, __ATOMIC_RELAXED))
+		return false;
+	clock = clock < c.clock ? c.clock : clock;
+	r->count = c.base;
+	r->enabled = c.enabled_base + (c.flags & WIRE_CARD_ENABLED ? clock : 0);
+	r->running = c.running_base;
+	if (c.flags & WIRE_CARD_RUNNING) {
+		r->count += meter_sum(g->m, c.quantity);
+		r->running += clock;
+	}
+	return true;
+}
+
+/* The session moves them while the guest runs on: no reading is less than the one before, or more than what there is. */
+static void read_cards_in_turns(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	struct reading last[3] = {{0}}, now;
+	u32 turns = 0, flags = 0;
+	u64 counted = 0, h;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	attr.read_format = 3;
+	attr.disabled = 0;
+	for (u32 i = 0; i < 3; i++)
+		NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) >= 0);
+	while (turns < 40) {
+		mock_count(g, 1, 0);
+		counted++;
+		for (u32 i = 0; i < 3; i++) {
+			if (!look_at_card(g, i, &now))
+				continue;
+			NEED(now.count >= last[i].count && now.count <= counted);
+			NEED(now.enabled >= last[i].enabled && now.running >= last[i].running);
+			NEED(now.running <= now.enabled);
+			last[i] = now;
+		}
+		turns += flags != g->page->cards[0].flags;
+		flags = g->page->cards[0].flags;
+	}
+}
+
+TEST(cards_of_events_that_take_turns)
+{
+	struct session *s = start(1);
+
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_cards_in_turns)), 0);
 	session_free(s);
 }
 
