@@ -2,10 +2,14 @@
 #include "conform/conform.h"
 
 #include <linux/capability.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#if __GLIBC_PREREQ(2, 35)
+#include <sys/rseq.h>
+#endif
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -398,6 +402,19 @@ static int run_exec(const char *name, const char *arg)
 	return 125;
 }
 
+/*
+ * The kernel writes the CPU's number into a thread's rseq area when it was preempted. In a forked child that
+ * copies the page, a fault more at a moment that nobody chose: it is copied here.
+ */
+static void copy_rseq_page(void)
+{
+#if __GLIBC_PREREQ(2, 35)
+	volatile char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+
+	*area = *area;
+#endif
+}
+
 static void run_one(const struct conform *c)
 {
 	pid_t pid;
@@ -433,6 +450,7 @@ int main(int argc, char **argv)
 			only = argv[i];
 		}
 	}
+	NEED(pthread_atfork(NULL, NULL, copy_rseq_page) == 0);
 	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	NEED(tally != MAP_FAILED);

@@ -258,7 +258,7 @@ static void on_and_off(pid_t pid, int cpu, const char *text)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_TASK_CLOCK);
 	int fds[2];
-	u64 v[3];
+	u64 v[3] = {0};
 	bool good = true;
 
 	if (pid < 0)
@@ -271,7 +271,8 @@ static void on_and_off(pid_t pid, int cpu, const char *text)
 		fds[i] = (int)ev_open(&attr, pid, cpu, -1, 0);
 		NEED(fds[i] >= 0);
 	}
-	for (int turn = 0; turn < 40; turn++) {
+	/* On a busy machine it may take a while until the task has run at all. */
+	for (int turn = 0; turn < 40 || (!v[1] && turn < 4000); turn++) {
 		ev_ioctl(fds[turn & 1], turn & 2 ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE,
 			 0);
 		spin_ms(1);
