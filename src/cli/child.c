@@ -111,6 +111,35 @@ int child_reap(struct child *c, bool block)
 	return 1;
 }
 
+void child_cpu_time(const struct child *c, u64 *user, u64 *system)
+{
+	unsigned long own_user, own_system;
+	long others_user, others_system;
+	u64 tick = 1000000000ull / (u64)sysconf(_SC_CLK_TCK);
+	char path[32], line[512], *fields;
+	FILE *f;
+
+	*user = (u64)c->usage.ru_utime.tv_sec * 1000000000ull +
+		(u64)c->usage.ru_utime.tv_usec * 1000;
+	*system = (u64)c->usage.ru_stime.tv_sec * 1000000000ull +
+		  (u64)c->usage.ru_stime.tv_usec * 1000;
+	if (!c->pid)
+		return;
+	*user = *system = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)c->pid);
+	f = fopen(path, "re");
+	/* The name, in parentheses, may hold anything. */
+	fields = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	if (fields &&
+	    sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
+		   &own_user, &own_system, &others_user, &others_system) == 4) {
+		*user = (own_user + (u64)others_user) * tick;
+		*system = (own_system + (u64)others_system) * tick;
+	}
+	if (f)
+		fclose(f);
+}
+
 int child_exit_status(const struct child *c)
 {
 	if (c->exec_errno)

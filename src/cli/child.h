@@ -43,6 +43,12 @@ void child_abandon(struct child *c);
  * @block waits for it. */
 int child_reap(struct child *c, bool block);
 
+/*
+ * What the child and those of its children that it has waited for have used, in ns. As wait4(2) says once it has
+ * ended; before, in the clock ticks of /proc (10 ms), 0 where there is none.
+ */
+void child_cpu_time(const struct child *c, u64 *user, u64 *system);
+
 /* What we exit with for this child [the shell's convention: 126, 127, 128 + signal]. */
 int child_exit_status(const struct child *c);
 

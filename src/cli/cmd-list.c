@@ -1,5 +1,6 @@
 #include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "cli/cmd.h"
 #include "cli/help.h"
 #include "cli/json.h"
+#include "cli/stat-report.h"
 #include "cli/terminal.h"
 #include "lib/nearest.h"
 
@@ -32,6 +34,9 @@ static const struct option options[] = {
 };
 /* clang-format on */
 
+/* What `anyperf stat` measures itself; the library does not know it. */
+#define KIND_TOOL ((enum ap_kind)(AP_KIND_ALL + 1))
+
 /* Kinds in the order that they are listed in, and the words that select them, which are perf's. */
 static const struct {
 	enum ap_kind kind;
@@ -45,6 +50,7 @@ static const struct {
 	{AP_KIND_PMU, "pmu", {"pmu"}, "Events of PMUs"},
 	{AP_KIND_TRACEPOINT, "tracepoint", {"tracepoint"}, "Tracepoints"},
 	{AP_KIND_PFM, "pfm", {"pfm"}, "Events that libpfm4 knows"},
+	{KIND_TOOL, "tool", {"tool"}, "Tool events of `anyperf stat`"},
 	{AP_KIND_FORM, "form", {"form"}, "Forms to fill in"},
 };
 
@@ -120,7 +126,7 @@ static void check(struct list *l)
 	for (size_t i = 0; i < l->nr; i++) {
 		struct entry *e = &l->entries[i];
 
-		if (e->kind == AP_KIND_FORM)
+		if (e->kind == AP_KIND_FORM || e->kind == KIND_TOOL)
 			continue;
 		e->checked = true;
 		e->rc = ap_event_probe(l->machine, e->name, &err);
@@ -275,6 +281,8 @@ static int none_matched(struct list *l)
 			if (*all.entries[i].alias)
 				ap__nearest_offer(&near, all.entries[i].alias);
 		}
+	for (const struct stat_tool *t = stat_tools; t->name; t++)
+		ap__nearest_offer(&near, t->name);
 	ap__nearest_text(&near, hint, sizeof(hint));
 	all.machine = NULL;
 	release(&all);
@@ -285,8 +293,19 @@ static int none_matched(struct list *l)
 
 static int add_matching(struct list *l, const char *glob, struct ap_error *err)
 {
-	struct ap_list_opts opts = AP_OPTS(ap_list_opts, .kinds = l->kinds, .glob = glob);
+	struct ap_list_opts opts = AP_OPTS(ap_list_opts, .kinds = l->kinds & AP_KIND_ALL,
+					   .glob = glob);
 
+	if (!l->kinds || l->kinds & KIND_TOOL)
+		for (const struct stat_tool *t = stat_tools; t->name; t++)
+			if (!glob || !fnmatch(glob, t->name, FNM_CASEFOLD))
+				collect(&(struct ap_listed){.name = t->name,
+							    .desc = t->desc,
+							    .unit = "ns",
+							    .kind = KIND_TOOL},
+					l);
+	if (l->kinds && !opts.kinds)
+		return 0;
 	return ap_events_each(l->machine, &opts, collect, l, err);
 }
 
@@ -339,11 +358,11 @@ static int run(int argc, char **argv)
 const struct command cmd_list = {
 	.name = "list",
 	.summary = "list the events that can be counted on this machine",
-	.synopsis = "[options] [hw | sw | cache | pmu | tracepoint | pfm | GLOB]...",
+	.synopsis = "[options] [hw | sw | cache | pmu | tracepoint | pfm | tool | GLOB]...",
 	.description =
 		"Lists events with what they count: the kernel's generic names, those of the PMUs in sysfs, "
-		"tracepoints, what libpfm4 knows if it is installed, and the forms in which others can be "
-		"written. A word selects a kind, anything else is matched with the names (letter case "
+		"tracepoints, what libpfm4 knows if it is installed, the times that `anyperf stat` measures "
+		"itself, and the forms in which others can be written. A word selects a kind, anything else is matched with the names (letter case "
 		"ignored), where * ? [ ] stand for what they do in a shell.\n\n"
 		"Generic hardware names are listed whether or not this machine can count them; --check "
 		"finds out.",

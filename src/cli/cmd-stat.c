@@ -191,6 +191,7 @@ const struct command cmd_stat = {
 		"cycles, instructions, branches, branch-misses; on the virtual PMU the first four, "
 		"instructions and branches.",
 	.options = stat_option_table,
+	.absent = stat_absent_options,
 	.sections = stat_sections,
 	.see_also = "anyperf-list(1), perf-stat(1), perf_event_open(2)",
 	.takes_command = true,

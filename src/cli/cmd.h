@@ -17,16 +17,24 @@ struct section {
 	const char *text;
 };
 
+/* An option of perf's that is not here: told apart from a slip. */
+struct absent_option {
+	char letter;      /* 0: there is only the long name */
+	const char *name; /* NULL ends an array */
+	const char *why;  /* why it is not here, and what to do instead */
+};
+
 struct command {
 	const char *name;
 	const char *summary;  /* one line in lower case without a full stop */
 	const char *synopsis; /* what follows `anyperf NAME`; one form a line */
 	const char *description;
-	const struct option *options;   /* NULL: none but -h, --help */
-	const struct section *sections; /* NULL: none */
-	const char *see_also;           /* more manual pages, "perf-stat(1), ..."; NULL: none */
-	bool takes_command;             /* the first operand begins a program's command line */
-	bool hidden;                    /* left out of listings */
+	const struct option *options;       /* NULL: none but -h, --help */
+	const struct absent_option *absent; /* NULL: none */
+	const struct section *sections;     /* NULL: none */
+	const char *see_also;               /* more manual pages, "perf-stat(1), ..."; NULL: none */
+	bool takes_command;                 /* the first operand begins a program's command line */
+	bool hidden;                        /* left out of listings */
 
 	/* What the command exits with when anyperf itself fails: 125 where the exit status is that of
 	 * the program that is run (as env(1) and timeout(1) do), 2 elsewhere. */

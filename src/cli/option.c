@@ -113,11 +113,25 @@ static int apply(const struct command *cmd, const struct option *o, void *into, 
 	return 0;
 }
 
+/* Refuses an option of perf's that @cmd does not have; 0 if @name (of @len bytes) is none, nor @letter. */
+static int absent(const struct command *cmd, char letter, const char *name, size_t len,
+		  const struct spelled *as)
+{
+	for (const struct absent_option *o = cmd->absent; o && o->name; o++)
+		if ((letter && o->letter == letter) ||
+		    (name && strlen(o->name) == len && !strncmp(o->name, name, len)))
+			return bad_argument(cmd, as, o->why);
+	return 0;
+}
+
 static int unknown(const struct command *cmd, const char *name, size_t len)
 {
 	struct spelled as = spell_name(name, len);
 	struct ap__nearest near;
 	char hint[200];
+
+	if (absent(cmd, 0, name, len, &as))
+		return -1;
 
 	/* With the dashes on both sides, so that they are shown in the suggestion. */
 	ap__nearest_init(&near, as.text);
@@ -233,6 +247,8 @@ static int take_letters(const struct command *cmd, void *into, int argc, char **
 				help_options(stdout, cmd);
 				return -2;
 			}
+			if (absent(cmd, letter, NULL, 0, &as))
+				return -1;
 			/* A long option written with one dash is the usual slip. */
 			if (letters - argv[*i] == 2 && strlen(argv[*i]) > 3)
 				return unknown(cmd, argv[*i] + 1, strcspn(argv[*i] + 1, "="));

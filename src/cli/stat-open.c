@@ -1,4 +1,4 @@
-/* What is counted, on what, and what was read of it. */
+/* On what it is counted, by whom, and what was read of it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,154 +6,6 @@
 #include "base/check.h"
 #include "cli/stat-priv.h"
 #include "cli/topology.h"
-
-/* perf's default set and what each -d adds. */
-static const char *const default_events[] = {
-	"task-clock,context-switches,cpu-migrations,page-faults,"
-	"cycles,instructions,branches,branch-misses",
-	"L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses",
-	"L1-icache-loads,L1-icache-load-misses,dTLB-loads,dTLB-load-misses,"
-	"iTLB-loads,iTLB-load-misses",
-	"L1-dcache-prefetches,L1-dcache-prefetch-misses",
-};
-
-/* What the virtual PMU has. */
-static const char virtual_events[] =
-	"task-clock,context-switches,cpu-migrations,page-faults,instructions,branches";
-
-static void *must_alloc(size_t n, size_t size)
-{
-	void *p = calloc(n + !n, size);
-
-	CHECK(p);
-	return p;
-}
-
-static void say(const struct ap_error *err)
-{
-	char text[1100];
-
-	command_error(&cmd_stat, "%s", ap_error_text(err, text, sizeof(text)));
-}
-
-/* A string that grows: @text (NULL: none yet) with @more behind it. Takes @text. */
-static char *joined(char *text, const char *more)
-{
-	size_t old = text ? strlen(text) : 0, len = strlen(more);
-
-	text = realloc(text, old + len + 1);
-	CHECK(text);
-	memcpy(text + old, more, len + 1);
-	return text;
-}
-
-static char *event_text(const struct stat_job *st)
-{
-	const struct stat_opts *opts = &st->opts;
-	const char *usual = st->virtual.session || st->virtual.observer ? virtual_events
-									: default_events[0];
-	char *text = joined(NULL, opts->events ? opts->events : usual);
-
-	for (size_t d = 1; d < ARRAY_SIZE(default_events) && (int)d <= opts->detailed; d++)
-		text = joined(joined(text, ","), default_events[d]);
-	return text;
-}
-
-static void shape_attr(const struct stat_job *st, struct perf_event_attr *attr)
-{
-	/* As perf does, though nothing samples [STAT-02]. */
-	attr->sample_type = PERF_SAMPLE_IDENTIFIER;
-	if (st->opts.all_user) {
-		attr->exclude_user = 0;
-		attr->exclude_kernel = attr->exclude_hv = 1;
-	}
-	if (st->opts.all_kernel) {
-		attr->exclude_user = 1;
-		attr->exclude_kernel = 0;
-		attr->exclude_hv = 1;
-	}
-}
-
-static u64 modes_of(const struct perf_event_attr *attr)
-{
-	return attr->exclude_user | attr->exclude_kernel << 1 | attr->exclude_hv << 2 |
-	       attr->exclude_idle << 3;
-}
-
-/* "MODIFIED:u" for an event that --all-user or the fallback to user mode changed. */
-static char *name_of(const struct ap_spec *spec, bool user_only)
-{
-	const char *colon = strrchr(spec->name, ':');
-	bool has_modifier = colon && !strpbrk(colon, "/}");
-	char *name = joined(NULL, spec->name);
-
-	if (user_only)
-		name = joined(name, has_modifier ? "u" : ":u");
-	return name;
-}
-
-static int prepare_events(struct stat_job *st)
-{
-	struct ap_error err;
-	char *text;
-	int rc;
-
-	if (st->opts.null_run)
-		return 0;
-	text = event_text(st);
-	rc = ap_specs_parse(&st->specs, st->machine, text, &err);
-	free(text);
-	if (rc) {
-		say(&err);
-		return -1;
-	}
-	st->nr_events = ap_specs_count(st->specs);
-	st->events = must_alloc(st->nr_events, sizeof(*st->events));
-	for (u32 i = 0; i < st->nr_events; i++) {
-		struct ap_spec *spec = ap_specs_at(st->specs, i);
-		struct stat_event *ev = &st->events[i];
-
-		shape_attr(st, spec->attr);
-		ev->kind = stat_kind_of(spec->attr);
-		ev->modes = modes_of(spec->attr);
-		ev->exact = st->virtual.session && spec->attr->type != PERF_TYPE_SOFTWARE;
-		ev->name = name_of(spec, false);
-		ev->unit = spec->unit;
-		ev->scale = spec->scale;
-		if (ev->kind == KIND_CPU_TIME && !*spec->unit) {
-			ev->unit = "msec";
-			ev->scale = 1e-6;
-		}
-	}
-	return 0;
-}
-
-/* -G gives events their cgroups in order; a single one is for all. */
-static int prepare_cgroups(struct stat_job *st)
-{
-	const char *list = st->opts.cgroup;
-	char *text, *rest, *name;
-	u32 n = 0;
-
-	if (!list || st->opts.null_run)
-		return 0;
-	text = rest = joined(NULL, list);
-	while ((name = strsep(&rest, ","))) {
-		if (n < st->nr_events)
-			st->events[n].cgroup = joined(NULL, name);
-		n++;
-	}
-	free(text);
-	if (n > st->nr_events)
-		return command_error(
-			&cmd_stat,
-			"-G names %u cgroups for %u events; give each event its own, or "
-			"one for all",
-			n, st->nr_events);
-	for (u32 i = n; i < st->nr_events; i++)
-		st->events[i].cgroup = joined(NULL, n == 1 ? list : "");
-	return 0;
-}
 
 static int add_pid(struct stat_job *st, long pid)
 {
@@ -190,18 +42,18 @@ static void prepare_target_name(struct stat_job *st)
 	char *text;
 
 	if (o->pids || o->tids)
-		text = joined(joined(NULL, o->pids ? "process id '" : "thread id '"),
-			      o->pids ? o->pids : o->tids);
+		text = stat_joined(stat_joined(NULL, o->pids ? "process id '" : "thread id '"),
+				   o->pids ? o->pids : o->tids);
 	else if (o->cpus)
-		text = joined(joined(NULL, "'CPU(s) "), o->cpus);
+		text = stat_joined(stat_joined(NULL, "'CPU(s) "), o->cpus);
 	else
-		text = joined(NULL, o->all_cpus ? "'system wide" : "'");
+		text = stat_joined(NULL, o->all_cpus ? "'system wide" : "'");
 	if (!stat_opts_has_target(o))
 		for (char *const *arg = o->command; *arg; arg++)
-			text = joined(joined(text, arg == o->command ? "" : " "), *arg);
-	text = joined(text, "'");
+			text = stat_joined(stat_joined(text, arg == o->command ? "" : " "), *arg);
+	text = stat_joined(text, "'");
 	if (o->cgroup)
-		text = joined(joined(joined(text, " in cgroup '"), o->cgroup), "'");
+		text = stat_joined(stat_joined(stat_joined(text, " in cgroup '"), o->cgroup), "'");
 	st->target = text;
 }
 
@@ -223,9 +75,15 @@ static bool wants_cpu_pmu(const struct perf_event_attr *attr)
 static bool kernel_lacks_pmu(struct stat_job *st, struct ap_error *err)
 {
 	struct ap_specs *specs = NULL;
-	char *text = event_text(st);
 	bool lacks = false;
+	char *text;
 
+	/* What is wrong with the text is said when it is taken for good. */
+	text = stat_counted_text(st);
+	if (!text || !*text) {
+		free(text);
+		return false;
+	}
 	if (ap_specs_parse(&specs, st->machine, text, err)) {
 		/* A name that needs the PMU's files, which are not there either. */
 		free(text);
@@ -324,7 +182,7 @@ int stat_prepare(struct stat_job *st)
 		machine.log_level = AP_LOG_DEBUG;
 	if (choose_pmu(st, &machine))
 		return -1;
-	if (prepare_events(st) || prepare_cgroups(st))
+	if (stat_events_prepare(st))
 		return -1;
 	if ((o->pids && parse_pids(st, o->pids, "-p")) ||
 	    (o->tids && parse_pids(st, o->tids, "-t")))
@@ -347,18 +205,25 @@ static bool event_only(int cause)
 	}
 }
 
+static struct ap_spec *spec_of(struct stat_job *st, const struct stat_event *ev)
+{
+	return ap_specs_at(st->specs, (u32)ev->spec);
+}
+
 /* None of the events could be opened: say why of each, or of all if the reason is not the events'. */
 static int none_opened(struct stat_job *st, const struct ap_error *err)
 {
 	if (!event_only(err->cause)) {
-		say(err);
+		stat_say(err);
 		return -1;
 	}
 	for (u32 i = 0; i < st->nr_events; i++) {
 		struct stat_event *ev = &st->events[i];
 
+		if (ev->spec < 0)
+			continue;
 		ev->refused = true;
-		if (!ap_event_probe(st->machine, ap_specs_at(st->specs, i)->name, &ev->error))
+		if (!ap_event_probe(st->machine, spec_of(st, ev)->name, &ev->error))
 			ev->error = *err;
 	}
 	return 0;
@@ -399,20 +264,44 @@ static void describe_places(struct stat_job *st)
 static void note_refusals(struct stat_job *st)
 {
 	for (u32 i = 0; i < st->nr_events; i++) {
-		const struct ap_error *err = ap_counters_error(st->counters, i);
 		struct stat_event *ev = &st->events[i];
+		u32 number = (u32)ev->spec;
+		const struct ap_error *err;
 
+		if (ev->spec < 0)
+			continue;
+		err = ap_counters_error(st->counters, number);
 		ev->refused = err != NULL;
 		if (err)
 			ev->error = *err;
-		if (!err && ap_counters_user_only(st->counters, i)) {
-			const struct ap_spec *spec = ap_specs_at(st->specs, i);
+		if (!err && ap_counters_user_only(st->counters, number)) {
+			const struct ap_spec *spec = spec_of(st, ev);
 
 			free((char *)ev->name);
-			ev->name = name_of(spec, true);
-			ev->modes = modes_of(spec->attr);
+			ev->name = stat_name_of(spec, true);
+			ev->modes = stat_modes_of(spec->attr);
 		}
 	}
+}
+
+/* Gives tracepoints their filters, in every place. 0, or -1 after saying why not. */
+static int set_filters(struct stat_job *st)
+{
+	struct ap_error err;
+
+	for (u32 i = 0; i < st->nr_events; i++) {
+		const struct stat_event *ev = &st->events[i];
+
+		for (u32 p = 0; ev->filter && p < ap_counters_places(st->counters); p++) {
+			struct ap_event *event = ap_counters_event(st->counters, (u32)ev->spec, p);
+
+			if (event && ap_event_set_filter(event, ev->filter, &err)) {
+				stat_say(&err);
+				return -1;
+			}
+		}
+	}
+	return 0;
 }
 
 int stat_open(struct stat_job *st)
@@ -451,9 +340,9 @@ int stat_open(struct stat_job *st)
 		return none_opened(st, &err);
 	describe_places(st);
 	note_refusals(st);
-	st->last = must_alloc((size_t)st->nr_events * ap_counters_places(st->counters),
+	st->last = must_alloc((size_t)ap_specs_count(st->specs) * ap_counters_places(st->counters),
 			      sizeof(*st->last));
-	return 0;
+	return set_filters(st);
 }
 
 /* Makes the units of the report and counts their CPUs. Gives back each place's; the caller's to free. */
@@ -480,15 +369,15 @@ struct unit_sum {
 	struct ap_value value;
 };
 
-/* Sums @event over the places of each unit into @sums, by unit. */
-static void sum_places(struct stat_job *st, u32 event, const u32 *unit_of, bool since_last,
+/* Sums what is counted as @number over the places of each unit into @sums, by unit. */
+static void sum_places(struct stat_job *st, u32 number, const u32 *unit_of, bool since_last,
 		       struct unit_sum *sums)
 {
 	u32 places = st->counters ? ap_counters_places(st->counters) : 0;
 
 	for (u32 p = 0; p < places; p++) {
-		const struct ap_value *now = ap_counters_value(st->counters, event, p);
-		struct ap_value *last = &st->last[(size_t)event * places + p];
+		const struct ap_value *now = ap_counters_value(st->counters, number, p);
+		struct ap_value *last = &st->last[(size_t)number * places + p];
 		struct ap_value value;
 
 		if (!now)
@@ -503,6 +392,24 @@ static void sum_places(struct stat_job *st, u32 event, const u32 *unit_of, bool 
 	}
 }
 
+/* A tool event has no place: it stands with the first unit, as in perf. */
+static void read_tool(struct stat_job *st, struct stat_report *r, u32 event, bool since_last)
+{
+	struct stat_event *ev = &st->events[event];
+	const struct stat_times *now = &st->times, *last = &st->last_times;
+	struct ap_value value = {.value = now->duration};
+
+	if (ev->kind == KIND_USER_TIME)
+		value.value = now->user - (since_last ? last->user : 0);
+	else if (ev->kind == KIND_SYSTEM_TIME)
+		value.value = now->system - (since_last ? last->system : 0);
+	else if (since_last)
+		value.value -= last->duration;
+	value.enabled = value.running = now->duration - (since_last ? last->duration : 0);
+	report_add(r, event, 0, ev->refused ? AP_STATUS_NOT_SUPPORTED : AP_STATUS_OK, &value,
+		   false);
+}
+
 void stat_read(struct stat_job *st, struct stat_report *r, bool since_last)
 {
 	u32 *unit_of = add_units(st, r);
@@ -511,8 +418,12 @@ void stat_read(struct stat_job *st, struct stat_report *r, bool since_last)
 	if (st->counters)
 		(void)ap_counters_read(st->counters);
 	for (u32 e = 0; e < st->nr_events; e++) {
+		if (st->events[e].spec < 0) {
+			read_tool(st, r, e, since_last);
+			continue;
+		}
 		memset(sums, 0, r->nr_units * sizeof(*sums));
-		sum_places(st, e, unit_of, since_last, sums);
+		sum_places(st, (u32)st->events[e].spec, unit_of, since_last, sums);
 		for (u32 u = 0; u < r->nr_units; u++) {
 			enum ap_status status = AP_STATUS_OK;
 
@@ -526,6 +437,8 @@ void stat_read(struct stat_job *st, struct stat_report *r, bool since_last)
 			report_add(r, e, u, status, &sums[u].value, st->opts.scale);
 		}
 	}
+	if (since_last)
+		st->last_times = st->times;
 	free(sums);
 	free(unit_of);
 }

@@ -24,6 +24,28 @@ static int add_events(void *into, const char *arg, char *why, size_t size)
 	}
 	sprintf(all + old, "%s%s", old ? "," : "", arg);
 	opts->events = all;
+	opts->last_event = old;
+	return 0;
+}
+
+static int add_filter(void *into, const char *arg, char *why, size_t size)
+{
+	struct stat_opts *opts = into;
+	struct stat_filter *more;
+
+	if (!opts->events) {
+		snprintf(why, size,
+			 "it is for the tracepoints of the -e before it, and there is none");
+		return -EINVAL;
+	}
+	more = realloc(opts->filters, (opts->nr_filters + 1) * sizeof(*more));
+	if (!more) {
+		snprintf(why, size, "out of memory");
+		return -EINVAL;
+	}
+	opts->filters = more;
+	more[opts->nr_filters++] = (struct stat_filter){arg, opts->last_event,
+							strlen(opts->events)};
 	return 0;
 }
 
@@ -73,7 +95,13 @@ const struct option stat_option_table[] = {
 	 .help = "count these events: names of `anyperf list`, separated by commas",
 	 .more = "`{a,b}` puts events into a group, which is counted all at the same time or not at all. "
 		 "A modifier follows a colon: `u` user mode only, `k` kernel only, and perf's others. "
-		 "May be given several times."},
+		 "May be given several times. Beside what has a counter there are perf's tool events: "
+		 "duration_time, user_time and system_time, in nanoseconds, the times that stand below the "
+		 "counts."},
+	{OPTION_CALL, 0, "filter", "FILTER", .call = add_filter,
+	 .help = "count the tracepoints of the -e before it only where FILTER holds",
+	 .more = "A condition on the tracepoint's fields, as in `--filter 'prev_prio < 100 && next_pid != 0'`; "
+		 "/sys/kernel/tracing/events/SYSTEM/NAME/format names them."},
 	{OPTION_COUNT, 'd', "detailed", AT(detailed),
 	 .help = "count cache events too; -dd adds TLB and instruction cache, -ddd prefetches"},
 	{OPTION_FLAG, 'n', "null", AT(null_run),
@@ -169,6 +197,44 @@ const struct option stat_option_table[] = {
 	{0},
 };
 /* clang-format on */
+
+#define NO_TABLES                                                                                         \
+	"perf computes metrics out of tables of events for each CPU model, which anyperf does not have; " \
+	"name the events with -e: what their counts are in relation to each other is printed beside them"
+#define NO_BPF "anyperf opens events of its own and attaches to no BPF program"
+
+const struct absent_option stat_absent_options[] = {
+	{'M', "metrics", NO_TABLES},
+	{0, "metric-only", NO_TABLES},
+	{0, "metric-no-group", NO_TABLES},
+	{0, "metric-no-merge", NO_TABLES},
+	{0, "metric-no-threshold", NO_TABLES},
+	{0, "topdown", NO_TABLES},
+	{0, "td-level", NO_TABLES},
+	{'T', "transaction",
+	 "the events of transactions are the CPU's own; where it has them: "
+	 "-e '{cpu/tx-start/,cpu/tx-abort/,cpu/tx-commit/}'"},
+	{0, "smi-cost",
+	 "it changes a setting of all CPUs (freeze_on_smi); with that set by hand: "
+	 "-a -e msr/smi/,msr/aperf/,cycles"},
+	{0, "iostat", NO_TABLES},
+	{'g', "group", "a group is written with braces: -e '{cycles,instructions}'"},
+	{0, "cputype",
+	 "the PMU is written with the event: -e cpu_core/instructions/,cpu_atom/instructions/"},
+	{0, "hybrid-merge", "the events of the CPU's several PMUs have lines of their own"},
+	{0, "no-merge",
+	 "events of several PMUs are never put together, so there is nothing to switch off"},
+	{0, "percore-show-thread", "counts of each CPU are those of -A"},
+	{0, "per-cache", "counts of each die or socket are those of --per-die and --per-socket"},
+	{0, "per-cluster", "counts of each die or socket are those of --per-die and --per-socket"},
+	{0, "for-each-cgroup",
+	 "events and their cgroups are written out: -e cs,faults,cs,faults -G a,a,b,b"},
+	{0, "quiet", "the counts are what there is to print; -o /dev/null takes them"},
+	{'b', "bpf-prog", NO_BPF},
+	{0, "bpf-counters", NO_BPF},
+	{0, "bpf-attr-map", NO_BPF},
+	{0},
+};
 
 const struct section stat_sections[] = {
 	{"Output",
@@ -286,5 +352,7 @@ int stat_opts_parse(struct stat_opts *opts, int argc, char **argv)
 void stat_opts_release(struct stat_opts *opts)
 {
 	free(opts->events);
+	free(opts->filters);
 	opts->events = NULL;
+	opts->filters = NULL;
 }

@@ -15,9 +15,18 @@ enum stat_aggr {
 	AGGR_THREAD,
 };
 
+/* --filter, for the events of the -e before it. */
+struct stat_filter {
+	const char *text;
+	size_t from, to; /* where those stand in the text of all events */
+};
+
 /* Strings are borrowed from argv unless said otherwise. */
 struct stat_opts {
-	char *events; /* all -e joined with commas; allocated; NULL: the default set */
+	char *events;      /* all -e joined with commas; allocated; NULL: the default set */
+	size_t last_event; /* where the last -e begins in it */
+	struct stat_filter *filters; /* allocated */
+	u32 nr_filters;
 	int detailed; /* how many -d */
 	bool null_run;
 	bool all_user, all_kernel;
@@ -67,6 +76,7 @@ void stat_opts_release(struct stat_opts *opts);
 bool stat_opts_has_target(const struct stat_opts *opts);
 
 extern const struct option stat_option_table[];
+extern const struct absent_option stat_absent_options[];
 extern const struct section stat_sections[];
 
 #endif

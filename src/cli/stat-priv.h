@@ -1,6 +1,6 @@
 /*
- * PURPOSE: one `anyperf stat` at work, as its parts hand it around: stat-open.c says what is opened
- * and reads it, stat-run.c lets the time pass, cmd-stat.c puts the output together.
+ * PURPOSE: one `anyperf stat` at work, as its parts hand it around: stat-events.c says what is counted,
+ * stat-open.c opens and reads it, stat-run.c lets the time pass, cmd-stat.c puts the output together.
  */
 #ifndef CLI_STAT_PRIV_H
 #define CLI_STAT_PRIV_H
@@ -13,10 +13,16 @@
 #include "cli/stat-report.h"
 #include "cli/virtual.h"
 
+/* What stat knows without a counter, in ns since the start. */
+struct stat_times {
+	u64 duration;
+	u64 user, system; /* CPU time of the command */
+};
+
 struct stat_job {
 	struct stat_opts opts;
 	struct ap_machine *machine;
-	struct ap_specs *specs; /* NULL with --null */
+	struct ap_specs *specs; /* NULL if nothing needs a counter */
 	struct stat_event *events;
 	u32 nr_events;
 	pid_t *pids; /* of -p or -t; owned */
@@ -29,7 +35,8 @@ struct stat_job {
 	struct child child;
 	struct signals signals;
 	struct control control;
-	u64 start_ns; /* CLOCK_MONOTONIC, when the command was let go */
+	struct stat_times times, last_times; /* at the last read, and at the last interval's */
+	u64 start_ns;                        /* CLOCK_MONOTONIC, when the command was let go */
 	bool enabled; /* the counters count, or will from the command's execve on */
 
 	struct virtual_pmu virtual; /* session NULL: the kernel counts */
@@ -38,6 +45,27 @@ struct stat_job {
 	struct stat_style style;
 };
 
+/* The events of the options, in their order. 0, or -1 after saying what is wrong with them. */
+must_check int stat_events_prepare(struct stat_job *st);
+
+/* The text of those that need a counter, to be freed; NULL if the text is wrong. */
+char *stat_counted_text(const struct stat_job *st);
+
+/* "MODIFIED:u" for an event that the fallback to user mode changed. To be freed. */
+char *stat_name_of(const struct ap_spec *spec, bool user_only);
+
+/* The attr's modes as in struct stat_event. */
+u64 stat_modes_of(const struct perf_event_attr *attr);
+
+/* A string that grows: @text (NULL: none yet) with @more behind it. Takes @text, to be freed. */
+char *stat_joined(char *text, const char *more);
+
+/* calloc() that does not fail, and gives memory for nothing too. */
+void *must_alloc(size_t n, size_t size);
+
+/* Says @err on stderr. */
+void stat_say(const struct ap_error *err);
+
 /* Makes the machine, the events and the target from the options. 0, or -1 after saying why not. */
 must_check int stat_prepare(struct stat_job *st);
 
@@ -45,7 +73,7 @@ must_check int stat_prepare(struct stat_job *st);
 must_check int stat_open(struct stat_job *st);
 
 /*
- * Reads all counts and adds them as one run to @r: since the start, or with @since_last since the
+ * Reads all counts, with the tool events as st->times has them, and adds them as one run to @r: since the start, or with @since_last since the
  * read before this one of that kind.
  */
 void stat_read(struct stat_job *st, struct stat_report *r, bool since_last);

@@ -37,12 +37,25 @@ enum stat_kind {
 	KIND_DTLB_MISSES,
 	KIND_ITLB_ALL,
 	KIND_ITLB_MISSES,
+	KIND_DURATION, /* this and the next two are tool events: nanoseconds, without a counter */
+	KIND_USER_TIME,
+	KIND_SYSTEM_TIME,
 };
 
+/* perf's tool events: the names and what they are; a name of NULL ends the array. In stat-events.c. */
+struct stat_tool {
+	const char *name, *desc;
+	enum stat_kind kind;
+};
+
+extern const struct stat_tool stat_tools[];
+
 struct stat_event {
+	s32 spec;           /* its number in the list of specs; -1: a tool event */
 	const char *name;   /* as shown; allocated, owned by the report */
 	const char *cgroup; /* its own, "" for none of a list; NULL: no -G. Owned like the name */
 	const char *unit;   /* "msec", "Joules", ""; borrowed from the spec */
+	const char *filter; /* of a tracepoint; borrowed, NULL: none */
 	double scale;       /* count x scale is in `unit` */
 	enum stat_kind kind;
 	u64 modes;    /* the attr's exclude bits: only counts of the same modes are related */

@@ -111,6 +111,21 @@ static void set_enabled(struct stat_job *st, bool on)
 	st->enabled = on;
 }
 
+/* What the tool events are at @now. */
+static void take_times(struct stat_job *st, u64 now)
+{
+	struct stat_times *t = &st->times;
+	u64 user, system;
+
+	t->duration = now - st->start_ns;
+	if (!st->opts.command || stat_opts_has_target(&st->opts))
+		return;
+	child_cpu_time(&st->child, &user, &system);
+	/* Without /proc there is nothing before the end. */
+	t->user = user > t->user ? user : t->user;
+	t->system = system > t->system ? system : t->system;
+}
+
 static void print_interval(struct stat_job *st, struct wait *w, u64 now)
 {
 	struct stat_report r;
@@ -123,6 +138,7 @@ static void print_interval(struct stat_job *st, struct wait *w, u64 now)
 	r.interval = ++w->intervals;
 	r.at = (double)(now - w->start) / 1e9;
 	series_add(&r.elapsed, (double)(now - w->last_interval) / 1e9);
+	take_times(st, now);
 	stat_read(st, &r, true);
 	st->style.brief_head = w->intervals % 25 != 1 && !st->opts.interval_clear;
 	if (st->opts.interval_clear)
@@ -294,8 +310,9 @@ static void print_raw(const struct stat_job *st)
 	u32 places = st->counters ? ap_counters_places(st->counters) : 0;
 
 	for (u32 e = 0; e < st->nr_events; e++) {
-		for (u32 p = 0; p < places; p++) {
-			const struct ap_value *v = ap_counters_value(st->counters, e, p);
+		for (u32 p = 0; p < places && st->events[e].spec >= 0; p++) {
+			const struct ap_value *v = ap_counters_value(st->counters,
+								     (u32)st->events[e].spec, p);
 
 			if (v)
 				fprintf(stderr, "%s: %llu %llu %llu\n", st->events[e].name,
@@ -343,6 +360,7 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 	if (!st->enabled && !o->delay_ms)
 		set_enabled(st, true);
 	w.start = st->start_ns = now_ns();
+	st->times = st->last_times = (struct stat_times){0};
 	if (o->command)
 		child_release(&st->child);
 	if (st->signals.fd < 0 && signals_open(&st->signals))
@@ -376,6 +394,7 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 		sum->seed = (u64)o->deterministic.seed;
 		sum->unfixed |= deterministic_unfixed(&st->virtual.tree, st->child.status);
 	}
+	take_times(st, end);
 	stat_read(st, sum, false);
 	if (o->verbose)
 		print_raw(st);

@@ -20,7 +20,7 @@ def test_kinds_and_globs():
     names = {e["name"] for e in everything}
     assert {"cycles", "page-faults", "L1-dcache-load-misses", "task-clock"} <= names | \
         {e.get("alias") for e in everything}
-    for word, kind in (("hw", "hardware"), ("sw", "software"), ("cache", "cache")):
+    for word, kind in (("hw", "hardware"), ("sw", "software"), ("cache", "cache"), ("tool", "tool")):
         got, _ = events(word)
         assert got and {e["kind"] for e in got} == {kind}, word
         assert all(e["description"] for e in got), word
@@ -29,6 +29,7 @@ def test_kinds_and_globs():
     assert all(e["name"].endswith("-faults") or e.get("alias", "").endswith("-faults") for e in got)
     two, _ = events("minor-faults", "major-faults")
     assert len(two) == 2
+    assert [e["name"] for e in events("U*_time")[0] if e["kind"] == "tool"] == ["user_time"]
     mixed, _ = events("sw", "*clock*")
     assert {e["name"] for e in mixed} == {"cpu-clock", "task-clock"}
 

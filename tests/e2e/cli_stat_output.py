@@ -55,6 +55,64 @@ def test_refused_events_say_why():
         assert r.err.count(refused[0]["reason"]["remedy"][:30]) <= 1, r
 
 
+SPIN = ["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"]
+
+
+def test_tool_events():
+    tools = ["duration_time", "user_time", "system_time"]
+    for pmu, counter in (("kernel", "task-clock"), ("virtual", "instructions")):
+        report = stat_json(f"--pmu={pmu}", "-e", "duration_time," + counter, "-e", "user_time,system_time", "--",
+                           *SPIN)[0]
+        # In their order among the others, and the times that are printed anyhow.
+        assert [c["event"].split(":")[0] for c in report["counts"]] == \
+            ["duration_time", counter, "user_time", "system_time"], report
+        got = {c["event"]: c for c in report["counts"]}
+        assert all(got[t]["unit"] == "ns" and got[t]["status"] == "ok" for t in tools), report
+        assert abs(got["duration_time"]["count"] / 1e9 - report["elapsed_s"]) < 1e-8, report
+        assert abs(got["user_time"]["count"] / 1e9 - report["user_s"]) < 1e-8, report
+        assert abs(got["system_time"]["count"] / 1e9 - report["sys_s"]) < 1e-8, report
+    # Alone they need no counter. Of runs it is the mean, of intervals the parts of the whole.
+    report = stat_json("-e", ",".join(tools), "-r", "3", "true")[0]
+    assert len(report["counts"][0]["per_run"]) == 3, report
+    *parts, whole = stat_json("-I", "20", "--summary", "-e", ",".join(tools), "--", *SPIN)
+    assert whole["part"] == "summary", whole
+    for i in range(3):
+        assert sum(p["counts"][i]["count"] for p in parts) == whole["counts"][i]["count"], (parts, whole)
+    # Of something else than a command only the duration is known.
+    report = stat_json("-e", ",".join(tools), "-p", str(os.getpid()), "true")[0]
+    assert [c["status"] for c in report["counts"]] == ["ok", "not-supported", "not-supported"], report
+    assert "task-clock" in report["counts"][1]["reason"]["remedy"], report
+    for wrong, why in (("{task-clock,user_time}", "outside the braces"), ("task-clock,user_time:u", "no modifiers"),
+                       ("duration_time,,task-clock", "missing beside a comma")):
+        r = run("stat", "-e", wrong, "true")
+        assert r.status == 125 and why in r.err, r
+
+
+def test_filter():
+    r = run("stat", "-e", "sched:sched_switch", "true")
+    if r.status or "<not supported>" in r.err:
+        assert re.search("tracefs|tracepoint|perf_event_paranoid|no event", r.err), r
+        return
+    every, none, both = (stat_json("-e", "sched:sched_switch", *more, "--", "sleep", "0.01")[0]["counts"]
+                         for more in ([], ["--filter", "prev_pid == 0"],
+                                      ["--filter", "prev_pid == 0", "-e", "duration_time,sched:sched_switch",
+                                       "--filter", "prev_pid != 0"]))
+    assert every[0]["count"] > 0 and none[0]["count"] == 0, (every, none)
+    assert both[0]["count"] == 0 and both[2]["count"] > 0, both
+    for wrong, why in ((["-e", "sched:sched_switch", "--filter", "prev_pd == 0"], "format file"),
+                       (["-e", "task-clock", "--filter", "prev_pid == 0"], "only tracepoints"),
+                       (["--filter", "prev_pid == 0"], "no -e|there is none")):
+        r = run("stat", *wrong, "true")
+        assert r.status == 125 and re.search(why, r.err), r
+
+
+def test_options_of_perf_that_are_not_here():
+    for option, why in (("-Mipc", "tables of events"), ("--metrics=ipc", "tables of events"), ("--topdown", "tables"),
+                        ("-T", "cpu/tx-start/"), ("-g", "braces"), ("--for-each-cgroup", "-G"), ("-b", "BPF")):
+        r = run("stat", option, "true")
+        assert r.status == 125 and why in r.err and "did you mean" not in r.err, r
+
+
 def csv(*options, sep=","):
     r = stat(*options)
     return [line.split(sep) for line in r.err.splitlines()]
