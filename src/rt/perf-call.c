@@ -139,10 +139,12 @@ static bool on_fd(struct thread *t, u64 nr, long *ret)
 	switch (nr) {
 	case __NR_read:
 	case __NR_readv:
+	case __NR_preadv2:
 	case __NR_ioctl:
 	case __NR_fcntl:
 	case __NR_write:
 	case __NR_writev:
+	case __NR_pwritev2:
 	case __NR_fallocate:
 	case __NR_fchmod:
 	case __NR_fstatfs:
@@ -162,9 +164,19 @@ static bool on_fd(struct thread *t, u64 nr, long *ret)
 	switch (nr) {
 	case __NR_read:
 	case __NR_readv: return perf_read(t, nr, pf, ret);
+	case __NR_preadv2:
+	case __NR_pwritev2:
+		/* At "the current position" they are readv and writev; any other there is none. */
+		if ((s64)guest_arg(t, 3) != -1)
+			return false;
+		if (nr == __NR_preadv2 && !guest_arg(t, 5))
+			return perf_read(t, __NR_readv, pf, ret);
+		*ret = nr == __NR_preadv2 ? -EOPNOTSUPP : -EINVAL;
+		return true;
 	case __NR_ioctl: return perf_ioctl(t, pf, ret);
 	case __NR_fcntl: *ret = perf_fcntl(t, pf); return true;
 	case __NR_fallocate: *ret = -ENODEV; return true;
+	case __NR_vmsplice: *ret = -EBADF; return true;
 	case __NR_fchmod: *ret = -EOPNOTSUPP; return true;
 	case __NR_fstatfs: return perf_fstat(t, nr, ret);
 	case __NR_epoll_ctl: perf_epoll(t, pf); return false;

@@ -32,11 +32,17 @@ bool perf_mmap(struct thread *t, struct perf_fd *pf, long *ret)
 {
 	struct perf *p = t->proc->perf;
 	u64 len = guest_arg(t, 1), was_fd = guest_arg(t, 4), offset = guest_arg(t, 5), addr, mask;
-	struct wire_slot *sl = wire_begin(t);
+	struct wire_slot *sl;
 	struct perf_map *m;
 	u64 handle = pf->handle;
 	int fd;
 
+	if (guest_arg(t, 2) & PROT_EXEC) {
+		/* Anonymous files are where nothing may be executed, which is looked at first. */
+		*ret = -EPERM;
+		return true;
+	}
+	sl = wire_begin(t);
 	if (!sl) {
 		*ret = -ENODEV;
 		return true;

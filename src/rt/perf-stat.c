@@ -35,9 +35,12 @@ bool perf_fstat(struct thread *t, u64 nr, long *ret)
 long perf_fcntl(struct thread *t, struct perf_fd *pf)
 {
 	int fd = (int)guest_arg(t, 0), cmd = (int)guest_arg(t, 1);
-	long ret = syscall_plain(t, __NR_fcntl);
+	long ret;
 
 	(void)pf;
+	if (cmd == F_GETPIPE_SZ || cmd == F_SETPIPE_SZ)
+		return -EBADF; /* it is no pipe */
+	ret = syscall_plain(t, __NR_fcntl);
 	if (sys_failed(ret) || ret == CALL_REDO)
 		return ret;
 	switch (cmd) {

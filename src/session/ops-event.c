@@ -343,6 +343,24 @@ static int host_fd_cgroup(void *ctx, struct task *caller, int fd, struct cgroup 
 	return cgroup_by_fd(s, s->call ? s->call->fd_in : fd, cgroup);
 }
 
+/* The number says nothing here, so the kernel is asked what the guest has there. */
+static int host_fd_bpf(void *ctx, struct task *caller, int fd)
+{
+	const struct thread *th = task_host(caller);
+	char path[64], link[64];
+	ssize_t n;
+
+	(void)ctx;
+	if (!th)
+		return -EBADF;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", th->proc->pid, fd);
+	n = readlink(path, link, sizeof(link) - 1);
+	if (n < 0)
+		return -EBADF;
+	link[n] = '\0';
+	return strcmp(link, "anon_inode:bpf-prog") ? -EINVAL : 0;
+}
+
 const struct core_ops session_core_ops = {
 	.clock = host_clock,
 	.task_clock = host_task_clock,
@@ -353,4 +371,5 @@ const struct core_ops session_core_ops = {
 	.fd_event = host_fd_event,
 	.find_task = host_find_task,
 	.fd_cgroup = host_fd_cgroup,
+	.fd_bpf = host_fd_bpf,
 };

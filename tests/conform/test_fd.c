@@ -98,6 +98,8 @@ CONFORM(io)
 	check_err("CALL-15", "ftruncate", err(ftruncate(fd, 0)), EINVAL);
 	check_err("CALL-15", "fsync", err(fsync(fd)), EINVAL);
 	check_err("CALL-15", "fallocate", err(fallocate(fd, 0, 0, 4096)), ENODEV);
+	check_err("CALL-15", "the size of a pipe", err(fcntl(fd, F_GETPIPE_SZ)), EBADF);
+	check_err("CALL-15", "vmsplice", err(vmsplice(fd, &iov, 1, 0)), EBADF);
 	check_err("CALL-15", "splice into a pipe", err(splice(fd, NULL, fds[1], NULL, 8, 0)),
 		  EINVAL);
 	check_err("CALL-15", "sendfile from it", err(sendfile(fds[1], fd, NULL, 8)), EINVAL);

@@ -123,6 +123,8 @@ CONFORM(others)
 		  ev_ioctl(fd, PERF_EVENT_IOC_SET_FILTER, (unsigned long)"x"), EINVAL);
 	check_err("IOC-09", "SET_BPF of a bad descriptor",
 		  ev_ioctl(fd, PERF_EVENT_IOC_SET_BPF, 999), EBADF);
+	check_err("IOC-09", "SET_BPF of a descriptor of something else",
+		  ev_ioctl(fd, PERF_EVENT_IOC_SET_BPF, (unsigned long)fd), EINVAL);
 	check_err("IOC-10", "PAUSE_OUTPUT without a buffer",
 		  ev_ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), EINVAL);
 	if (capable())

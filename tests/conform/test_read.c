@@ -148,6 +148,11 @@ CONFORM(buffers)
 		  readv(fd, iov, 2), 24);
 	iov[1].iov_len = 24;
 	check_val("READ-06", "readv of 24 and 24: read twice", readv(fd, iov, 2), 48);
+	check_val("READ-06", "preadv2 at no position: read twice", preadv2(fd, iov, 2, -1, 0), 48);
+	check_val("READ-06", "preadv2 at a position", preadv2(fd, iov, 2, 0, 0) < 0 ? -errno : 0,
+		  -ESPIPE);
+	check_val("READ-06", "preadv2 that must not wait",
+		  preadv2(fd, iov, 2, -1, RWF_NOWAIT) < 0 ? -errno : 0, -EOPNOTSUPP);
 	check_val("CALL-15", "pread", pread(fd, v, 24, 0) < 0 ? -errno : 0, -ESPIPE);
 	check_val("CALL-15", "pread at an offset", pread(fd, v, 24, 8) < 0 ? -errno : 0, -ESPIPE);
 	at = lseek(fd, 0, SEEK_CUR);
