@@ -130,8 +130,9 @@ static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
  * The tree of processes below one `anyperf run`: a sealed sparse memfd that every runtime of the tree
  * inherits: METER_SIZE bytes of this header, then meter after meter.
  */
-#define METER_TREE_MAGIC 0x4545525450414eull /* "NAPTREE" */
-#define METER_TREE_SLOTS 262144u
+#define METER_TREE_MAGIC     0x4545525450414eull /* "NAPTREE" */
+#define METER_TREE_SLOTS     262144u
+#define METER_TREE_SLOTS_MIN 512u
 
 enum meter_tree_flags {
 	METER_TREE_KEEP = 1,   /* an exited thread's page stays its own: per-thread report wanted */
@@ -192,6 +193,7 @@ struct meter_tree {
 	 */
 	u32 collect_at, namespaces;
 	u32 measured; /* atomic: a guest has opened a perf event; set by the session */
+	u32 slots;    /* meters that may be used, of METER_TREE_SLOTS; set by the creator, 0: all */
 	/* Atomic: index + 1 of meters that are METER_FREE; hints, 0: none. Who makes one RUNNING has it. */
 	u32 freed[METER_TREE_FREED];
 	s32 launch_error;      /* the first program could not be started: -errno */

@@ -407,6 +407,8 @@ static int session_options(const struct run_opts *opts, struct session_config *c
 		.name = opts->session,
 		.verbose = opts->verbose > 1,
 	};
+	if (opts->session && !*opts->session)
+		return command_error(&cmd_run, "--session wants a name; the one given is empty");
 	if (opts->paranoid) {
 		long v = strtol(opts->paranoid, &end, 10);
 

@@ -17,6 +17,7 @@
 
 #include "abi/control.h"
 #include "abi/wire.h"
+#include "session/session.h"
 
 #ifndef ANYPERF_LIBEXECDIR
 #define ANYPERF_LIBEXECDIR "/usr/local/libexec"
@@ -86,16 +87,20 @@ static int open_runtime(char *why, size_t size)
 /* Maps the memory behind tree->fd; on failure both descriptors are closed. */
 static int map_tree(struct guest_tree *tree, char *why, size_t size)
 {
-	void *map = mmap(NULL, TREE_SIZE, PROT_READ, MAP_SHARED | MAP_NORESERVE, tree->fd, 0);
+	u32 slots = session_tree_slots(tree->fd);
+	void *map = mmap(NULL, meter_tree_offset(slots), PROT_READ, MAP_SHARED | MAP_NORESERVE,
+			 tree->fd, 0);
 	void *head = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, tree->fd, 0);
 	int err = -errno;
 
 	if (map != MAP_FAILED && head != MAP_FAILED) {
 		tree->map = map;
 		tree->head = head;
+		tree->slots = slots;
 		return 0;
 	}
-	snprintf(why, size, "cannot map the counters: %s", strerror(-err));
+	snprintf(why, size, "cannot map the counters: %s%s", strerror(-err),
+		 err == -ENOMEM ? "; raise the limit of addresses (ulimit -v)" : "");
 	close(tree->fd);
 	close(tree->rt_fd);
 	*tree = (struct guest_tree){.fd = -1, .rt_fd = -1};
@@ -157,6 +162,7 @@ int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why,
 	err = map_tree(tree, why, size);
 	if (err)
 		return err;
+	tree->head->slots = tree->slots;
 	tree->head->magic = METER_TREE_MAGIC;
 	tree->head->flags = flags;
 	tree->head->cache_mb = cache_mb;
@@ -178,7 +184,7 @@ void guest_tree_close(struct guest_tree *tree)
 {
 	if (tree->fd < 0)
 		return;
-	munmap((void *)tree->map, TREE_SIZE);
+	munmap((void *)tree->map, meter_tree_offset(tree->slots));
 	munmap(tree->head, METER_SIZE);
 	close(tree->fd);
 	close(tree->rt_fd);
@@ -305,7 +311,7 @@ u32 guest_tree_used(const struct guest_tree *tree)
 {
 	u32 used = __atomic_load_n(&tree->head->used, __ATOMIC_ACQUIRE);
 
-	return used < METER_TREE_SLOTS ? used : METER_TREE_SLOTS;
+	return used < tree->slots ? used : tree->slots;
 }
 
 const struct meter *guest_tree_meter(const struct guest_tree *tree, u32 index)

@@ -15,6 +15,7 @@ struct guest_tree {
 	int rt_fd;               /* anyperf-rt, O_PATH */
 	const u8 *map;           /* header and meters, read-only; owned */
 	struct meter_tree *head; /* the same header, writable; owned */
+	u32 slots;               /* meters that are mapped */
 };
 
 /*

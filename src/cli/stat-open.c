@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "cli/stat-priv.h"
 #include "cli/topology.h"
+#include "session/session.h"
 
 static int add_pid(struct stat_job *st, long pid)
 {
@@ -136,9 +137,13 @@ static int choose_pmu(struct stat_job *st, struct ap_machine_opts *machine)
 {
 	const struct stat_opts *o = &st->opts;
 	const char *asked = o->pmu ? o->pmu : "auto";
+	struct session_model model;
 	struct ap_error err;
 	char why[300];
 
+	/* Even if the kernel will count: else the option is right or wrong by the machine. */
+	if (o->cpu_model && session_model(o->cpu_model, &model, why, sizeof(why)))
+		return command_error(&cmd_stat, "--cpu-model: %s", why);
 	if (o->session) {
 		snprintf(st->pmu_why, sizeof(st->pmu_why), "guests of the session %s", o->session);
 		if (virtual_join(&st->virtual, o->session, why, sizeof(why)))
@@ -214,7 +219,13 @@ static struct ap_spec *spec_of(struct stat_job *st, const struct stat_event *ev)
 static int none_opened(struct stat_job *st, const struct ap_error *err)
 {
 	if (!event_only(err->cause)) {
-		stat_say(err);
+		char text[1100];
+
+		if (st->nr_events == 1)
+			command_error(&cmd_stat, "%s: %s", st->events[0].name,
+				      ap_error_text(err, text, sizeof(text)));
+		else
+			stat_say(err);
 		return -1;
 	}
 	for (u32 i = 0; i < st->nr_events; i++) {

@@ -159,6 +159,11 @@ static int check_modes(struct event *event)
 			event->hw.what = WHAT_NOTHING;
 		return 0;
 	}
+	if (data(event->pmu)->config.kernel_mode == CPU_KERNEL_REFUSE && attr->exclude_user)
+		return pmu_refuse(
+			event->core, -EACCES,
+			"only kernel mode is asked for (exclude_user = 1), which the virtual PMU does "
+			"not see; count user mode (perf: \":u\"), or use a machine with a PMU");
 	if (data(event->pmu)->config.kernel_mode == CPU_KERNEL_REFUSE)
 		return pmu_refuse(
 			event->core, -EACCES,

@@ -215,6 +215,17 @@ static u64 cache_place(u64 cache_size)
 	return ALIGN_DOWN((u64)probe - 0x40000000ul - cache_size, 0x200000);
 }
 
+static void no_translator(int err, u32 cache_mb)
+{
+	if (err == -EACCES || err == -EPERM)
+		die("the translator may not have memory that is writable and executable; allow it "
+		    "(systemd's MemoryDenyWriteExecute, PR_SET_MDWE, SELinux's execmem)\n");
+	if (err)
+		die("no memory for the translator: its cache takes %u MB of addresses; raise the "
+		    "limit (ulimit -v), or make it smaller with --cache-size\n",
+		    cache_mb);
+}
+
 static struct thread *first_thread(struct startup *s)
 {
 	struct dbt_config config = {
@@ -236,8 +247,9 @@ static struct thread *first_thread(struct startup *s)
 		die("no memory for the first thread\n");
 	t->proc = window_map(sizeof(*t->proc), PROT_READ | PROT_WRITE);
 	t->sighand = window_map(sizeof(*t->sighand), PROT_READ | PROT_WRITE);
-	if (!t->proc || !t->sighand || dbt_init(&config))
-		die("no memory for the translator\n");
+	if (!t->proc || !t->sighand)
+		die("no memory for the first thread\n");
+	no_translator(dbt_init(&config), (u32)(config.cache_size >> 20));
 	dbt_code_range(&window_code_start, &window_code_end);
 	t->proc->refs = t->sighand->refs = 1;
 	t->proc->pid = (u32)sys_getpid();

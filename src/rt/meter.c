@@ -181,7 +181,8 @@ static void collect(void)
 
 u32 meter_take(void)
 {
-	u32 index;
+	u32 index, slots = tree->slots ? (u32)min_u64(tree->slots, METER_TREE_SLOTS)
+				       : METER_TREE_SLOTS;
 
 	if (!(tree->flags & METER_TREE_KEEP)) {
 		if (take_over(&index))
@@ -191,9 +192,9 @@ u32 meter_take(void)
 			return index;
 	}
 	index = __atomic_fetch_add(&tree->used, 1, __ATOMIC_RELAXED);
-	if (index < METER_TREE_SLOTS)
+	if (index < slots)
 		return index;
-	__atomic_store_n(&tree->used, METER_TREE_SLOTS, __ATOMIC_RELAXED);
+	__atomic_store_n(&tree->used, slots, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&tree->lost, 1, __ATOMIC_RELAXED);
 	return METER_TREE_SLOTS;
 }

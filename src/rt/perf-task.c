@@ -57,6 +57,9 @@ int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f)
 	/* An exec by a thread that nobody watches ends those that are. */
 	if (!(watched(t) & WIRE_WATCH_TASKS))
 		return 0;
+	/* A task without a meter is in no count, and said to be lost. */
+	if (meter >= METER_TREE_SLOTS)
+		return 0;
 	sl = wire_begin(t);
 	if (!sl)
 		return 0; /* the session is gone, and with it everybody who wanted to know */

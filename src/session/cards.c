@@ -105,7 +105,7 @@ static void fill(struct carrier *c, struct wire_card *card)
 	memset(card, 0, sizeof(*card));
 	if (!th || th->proc != c->opener || th->task != e->target || e->pmu != c->s->cpu_pmu ||
 	    e->cpu >= 0 || e->attr.read_format & PERF_FORMAT_GROUP || !list_empty(&e->children) ||
-	    e->state < EVENT_OFF || th->meter >= METER_TREE_SLOTS || e->hw.what >= CPU_WHAT_MAX)
+	    e->state < EVENT_OFF || th->meter >= c->s->slots || e->hw.what >= CPU_WHAT_MAX)
 		return;
 	(void)clock_read(th);
 	if (event_read(e, words, sizeof(words)) <= 0)

@@ -128,7 +128,7 @@ static struct thread *hello_thread(struct proc *p, const struct wire_kick *k)
 	struct thread *th = NULL;
 
 	p->same_ns = same;
-	if (tid <= 0 || (k->meter >= METER_TREE_SLOTS && k->meter != WIRE_NO_METER))
+	if (tid <= 0 || (k->meter >= p->s->slots && k->meter != WIRE_NO_METER))
 		return NULL;
 	if (k->flags & WIRE_HELLO_CHILD) {
 		/* The task that WIRE_OP_FORK made is the only one of a new process. */

@@ -91,7 +91,7 @@ struct wire_slot *proc_slot(struct proc *p, u32 slot)
 
 struct meter *thread_meter(const struct thread *th)
 {
-	if (th->meter >= METER_TREE_SLOTS)
+	if (th->meter >= th->proc->s->slots)
 		return NULL;
 	return (struct meter *)((u8 *)th->proc->s->tree + meter_tree_offset(th->meter));
 }
@@ -158,7 +158,7 @@ void thread_set_meter(struct thread *th, u32 meter)
 {
 	struct meter *old = thread_meter(th), *m;
 
-	if (th->meter == meter || meter >= METER_TREE_SLOTS)
+	if (th->meter == meter || meter >= th->proc->s->slots)
 		return;
 	th->meter = meter;
 	m = thread_meter(th);
@@ -190,7 +190,7 @@ static void watch_process(struct proc *p)
 		return;
 	p->watched = true;
 	pid = __atomic_load_n(&any->pid, __ATOMIC_RELAXED);
-	for (u32 i = 0; i < used && i < METER_TREE_SLOTS; i++) {
+	for (u32 i = 0; i < used && i < s->slots; i++) {
 		struct meter *m = (struct meter *)((u8 *)s->tree + meter_tree_offset(i));
 
 		if (m->pid == pid && m->state == METER_RUNNING)
@@ -447,7 +447,7 @@ struct thread *guest_find(struct session *s, s32 tid)
 	}
 	if (!pid_inside(tid, &in) || in.tgid == s->self_proc->pid)
 		return NULL;
-	for (u32 i = 0; i < used && i < METER_TREE_SLOTS; i++) {
+	for (u32 i = 0; i < used && i < s->slots; i++) {
 		struct meter *m = (struct meter *)((u8 *)s->tree + meter_tree_offset(i));
 
 		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING ||
@@ -483,7 +483,7 @@ void guests_meet(struct session *s)
 	struct dirent *d;
 	DIR *dir;
 
-	for (u32 i = 0; i < used && i < METER_TREE_SLOTS; i++) {
+	for (u32 i = 0; i < used && i < s->slots; i++) {
 		struct meter *m = (struct meter *)((u8 *)s->tree + meter_tree_offset(i));
 		s32 tid = (s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED);
 

@@ -31,7 +31,7 @@ static s64 op_fork(struct call *c)
 	struct thread *child = NULL;
 	s64 err;
 
-	if (c->arg[1] >= METER_TREE_SLOTS)
+	if (c->arg[1] >= c->s->slots)
 		return -EINVAL;
 
 	if (!is_thread) {

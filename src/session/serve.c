@@ -33,7 +33,7 @@ static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot
 
 	if (th && th->guest_tid == guest_tid && th->meter == meter && !th->token)
 		return th;
-	if (meter >= METER_TREE_SLOTS && meter != WIRE_NO_METER)
+	if (meter >= p->s->slots && meter != WIRE_NO_METER)
 		return NULL;
 	tid = p->same_ns > 0 && pid_has_tid(p->pid, guest_tid)
 		      ? guest_tid

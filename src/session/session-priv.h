@@ -167,6 +167,7 @@ struct session {
 
 	int tree_fd;
 	struct meter_tree *tree;
+	u32 slots; /* that are mapped; the header's number is only believed before there are guests */
 	struct wire_view *view;
 	char root[256]; /* view.c; "": not made */
 	int root_lock;  /* root, locked while it is used */

@@ -62,6 +62,21 @@ static void raise_limits(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
+u32 session_tree_slots(int tree_fd)
+{
+	struct meter_tree head;
+	struct rlimit limit;
+	u32 slots = METER_TREE_SLOTS;
+
+	if (tree_fd >= 0 && pread(tree_fd, &head, sizeof(head), 0) == sizeof(head) && head.slots)
+		return head.slots < slots ? head.slots : slots;
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return slots;
+	while (slots > METER_TREE_SLOTS_MIN && meter_tree_offset(slots) > limit.rlim_cur / 8)
+		slots /= 2;
+	return slots;
+}
+
 static int make_tree(struct session *s, char *why, size_t len)
 {
 	const off_t size = (off_t)meter_tree_offset(METER_TREE_SLOTS);
@@ -83,14 +98,16 @@ static int make_tree(struct session *s, char *why, size_t len)
 		if (lseek(s->tree_fd, 0, SEEK_END) < size)
 			return say(why, len, -EINVAL, "the meter tree is too short");
 	}
-	s->tree = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-		       s->tree_fd, 0);
+	s->slots = session_tree_slots(s->tree_fd);
+	s->tree = mmap(NULL, meter_tree_offset(s->slots), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_NORESERVE, s->tree_fd, 0);
 	if (s->tree == MAP_FAILED) {
 		s->tree = NULL;
-		return say(why, len, -errno, "mapping the meters");
+		return say(why, len, -errno, "mapping the meters (ulimit -v)");
 	}
-	madvise(s->tree, (size_t)size, MADV_DONTDUMP);
+	madvise(s->tree, meter_tree_offset(s->slots), MADV_DONTDUMP);
 	if (ours) {
+		s->tree->slots = s->slots;
 		s->tree->flags = s->config.tree_flags;
 		__atomic_store_n(&s->tree->magic, METER_TREE_MAGIC, __ATOMIC_RELEASE);
 	}
@@ -152,7 +169,7 @@ u64 thread_sum(struct thread *th, enum meter_quantity q)
 	struct session *s = th->proc->s;
 	const struct meter *m;
 
-	if (th->meter >= METER_TREE_SLOTS)
+	if (th->meter >= s->slots)
 		return 0;
 	m = (const struct meter *)((u8 *)s->tree + meter_tree_offset(th->meter));
 	if (!s->frozen)
@@ -179,7 +196,7 @@ static u64 meter_read(void *ctx, struct task *task, u32 what)
 	};
 	struct thread *th = task_host(task);
 
-	if (!th || th->meter >= METER_TREE_SLOTS || what >= CPU_WHAT_MAX)
+	if (!th || th->meter >= th->proc->s->slots || what >= CPU_WHAT_MAX)
 		return 0;
 	(void)ctx;
 	return thread_sum(th, quantity[what]) + th->before[quantity[what]];
@@ -359,7 +376,7 @@ void session_free(struct session *s)
 	close_fd(s->ends);
 	close_fd(s->epoll);
 	if (s->tree)
-		munmap(s->tree, meter_tree_offset(METER_TREE_SLOTS));
+		munmap(s->tree, meter_tree_offset(s->slots));
 	close_fd(s->tree_fd);
 	free(s->handles);
 	free(s);

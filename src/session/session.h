@@ -114,6 +114,12 @@ const char *session_reason(const struct session *s);
 const struct meter_tree *session_tree(const struct session *s);
 
 /*
+ * How many meters of the tree @tree_fd are to be used. All of them are addresses of several GB, of which a new
+ * tree (-1) takes no more than an eighth of RLIMIT_AS; for one that has been made its header says.
+ */
+u32 session_tree_slots(int tree_fd);
+
+/*
  * A session in a process of its own, for the tree config->tree_fd; it ends with its last guest. *@door is
  * the caller's, CLOEXEC, to be given to the first guest and closed.
  */

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The virtual PMU from the command line: anyperf stat as a session, and what anyperf run shows to guests."""
+import ctypes
 import json
 import os
 import re
@@ -78,6 +79,8 @@ def test_what_it_cannot_do_is_said():
     assert r.status == 125 and "did you mean virtual?" in r.err, r
     r = run("stat", "--pmu=virtual", "no-such-program")
     assert r.status == 127 and "PATH" in r.err, r
+    r = run("stat", "--pmu=virtual", "-e", "instructions:k", "true")
+    assert r.status == 125 and "instructions:k: only kernel mode is asked for" in r.err and ":u" in r.err, r
     r = run("stat", "--pmu=virtual", "-e", "instructions", "/")
     assert r.status == 126, r
 
@@ -105,6 +108,32 @@ def test_the_command_has_our_limits():
         assert r.returncode == 0 and r.stdout == native.stdout, (args, r, native)
 
 
+def test_limited_addresses():
+    """The meters take gigabytes of addresses where they may; they make do with what there is."""
+    for kb, status in ((1 << 20, 0), (160000, 0), (60000, 127)):
+        limited = {"preexec_fn": lambda kb=kb: resource.setrlimit(resource.RLIMIT_AS, (kb << 10, kb << 10)),
+                   "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": ENV}
+        for args in (["stat", "--pmu=virtual", "-e", "instructions:u"], ["run", "--count"], ["run"]):
+            r = subprocess.run([ANYPERF, *args, "--", "sh", "-c", "/bin/echo hi; exit 0"], **limited)
+            assert r.returncode == status, (kb, args, r)
+            assert (r.stdout == "hi\n") if status == 0 else "ulimit -v" in r.stderr, (kb, args, r)
+
+
+def test_memory_that_is_not_writable_and_executable():
+    """PR_SET_MDWE, Linux 6.3: what MemoryDenyWriteExecute sets."""
+    libc = ctypes.CDLL(None)
+
+    def deny():
+        libc.prctl(65, 1, 0, 0, 0)
+
+    probe = subprocess.run(["python3", "-c", "import mmap; mmap.mmap(-1, 4096, prot=7)"],
+                           preexec_fn=deny, stderr=subprocess.DEVNULL)
+    if probe.returncode == 0:
+        return
+    r = subprocess.run([ANYPERF, "run", "--", "echo", "hi"], preexec_fn=deny, stderr=subprocess.PIPE, text=True, env=ENV)
+    assert r.returncode == 127 and "MemoryDenyWriteExecute" in r.stderr, r
+
+
 def test_files_that_guests_see():
     assert guest("cat", "/sys/bus/event_source/devices/cpu/type").strip() == "4"
     assert guest("cat", "/sys/devices/cpu/format/umask").strip() == "config:8-15"
@@ -115,7 +144,7 @@ def test_files_that_guests_see():
 
 
 def test_options_of_run():
-    for bad in (("--paranoid=9",), ("--kernel-mode=maybe",)):
+    for bad in (("--paranoid=9",), ("--kernel-mode=maybe",), ("--session=",)):
         r = run("run", *bad, "--", "true")
         assert r.status == 125 and r.err, r
     assert run("run", "--counters=2", "--kernel-mode=ignore", "--", "true").status == 0
@@ -197,7 +226,8 @@ def test_all_see_the_same_cpu():
         report, = virtual("-e", "instructions:u,branches:u", *how, "/bin/true")
         assert totals["instructions"] == value(report, "instructions:u"), (totals, report)
         assert totals["branches"] == value(report, "branches:u"), (totals, report)
-    for command in (["run", "--cpu-model=nosuch", "true"], ["stat", "--pmu=virtual", "--cpu-model=nosuch", "true"]):
+    for command in (["run", "--cpu-model=nosuch", "true"], ["stat", "--pmu=virtual", "--cpu-model=nosuch", "true"],
+                    ["stat", "--cpu-model=nosuch", "-e", "page-faults", "true"]):
         r = run(*command)
         assert r.status == 125 and "'nosuch' is no model; there are auto, host, " in r.err, r
 
