@@ -80,7 +80,7 @@ static const char *tool_name(const char *item, size_t len, enum stat_kind *kind)
 	for (const struct stat_tool *t = stat_tools; t->name; t++) {
 		size_t n = strlen(t->name);
 
-		if (len < n || memcmp(item, t->name, n) || (len > n && item[n] != ':'))
+		if (len < n || memcmp(item, t->name, n) != 0 || (len > n && item[n] != ':'))
 			continue;
 		*kind = t->kind;
 		return t->name;
