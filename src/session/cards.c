@@ -92,10 +92,6 @@ void card_drop(struct carrier *c)
 /* kind stays WIRE_CARD_NONE where the session must be asked. */
 static void fill(struct carrier *c, struct wire_card *card)
 {
-	static const enum meter_quantity quantity[CPU_WHAT_MAX] = {
-		[CPU_INSTRUCTIONS] = METER_INSTRUCTIONS,
-		[CPU_BRANCHES] = METER_BRANCHES,
-	};
 	static u64 words[EVENT_READ_MAX / 8];
 	struct event *e = c->event;
 	struct thread *th = counted(c);
@@ -115,7 +111,7 @@ static void fill(struct carrier *c, struct wire_card *card)
 	card->clock = now;
 	card->kind = WIRE_CARD_METER;
 	card->meter = th->meter;
-	card->quantity = quantity[e->hw.what];
+	card->quantity = meters_quantity(e->hw.what);
 	card->handle = c->handle;
 	card->id = event_id(e);
 	card->lost = e->lost_samples;

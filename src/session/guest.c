@@ -89,13 +89,6 @@ struct wire_slot *proc_slot(struct proc *p, u32 slot)
 	return (struct wire_slot *)((u8 *)p->page + WIRE_SLOT_OFF(slot));
 }
 
-struct meter *thread_meter(const struct thread *th)
-{
-	if (th->meter >= th->proc->s->slots)
-		return NULL;
-	return (struct meter *)((u8 *)th->proc->s->tree + meter_tree_offset(th->meter));
-}
-
 struct thread *thread_new(struct proc *p, s32 tid, u32 meter)
 {
 	struct thread *th = calloc(1, sizeof(*th));
@@ -148,25 +141,6 @@ void thread_watch(struct thread *th)
 	if (m)
 		__atomic_store_n(&m->watch, WIRE_WATCH_TASKS | WIRE_WATCH_EXIT | WIRE_WATCH_EXEC,
 				 __ATOMIC_SEQ_CST);
-}
-
-/*
- * Where @th counts. Nothing may have been counted for it elsewhere since the session last read: that
- * is so before its first instruction, and at an exec that changes meters.
- */
-void thread_set_meter(struct thread *th, u32 meter)
-{
-	struct meter *old = thread_meter(th), *m;
-
-	if (th->meter == meter || meter >= th->proc->s->slots)
-		return;
-	th->meter = meter;
-	m = thread_meter(th);
-	/* A thread that has a task was read already, as 0 if it had no meter. */
-	for (u32 q = 0; (old || th->task) && q < METER_QUANTITIES; q++)
-		th->before[q] += (old ? meter_sum(old, q) : 0) - meter_sum(m, q);
-	if (th->task)
-		thread_watch(th);
 }
 
 /*

@@ -212,7 +212,7 @@ struct session {
 u64 session_now(void);
 
 /*
- * Between the two, the clocks and what a thread counts are read once: threads run on, but all that
+ * meters.c: between the first two, the clocks and what a thread counts are read once: threads run on, but all that
  * happens in one operation happens at one instant, so the members of a group agree, an event that is
  * enabled runs as long as it is enabled, and a card fits its event. True: it is the caller's to end.
  */
@@ -222,6 +222,10 @@ void session_thaw(struct session *s, bool frozen);
 u64 thread_sum(struct thread *th, enum meter_quantity q);
 /* NULL: it has none. Written by its thread at any time. */
 struct meter *thread_meter(const struct thread *th);
+void thread_set_meter(struct thread *th, u32 meter);
+/* What an event of the cpu PMU counts, and how much of it the task has done: a source for that PMU. */
+enum meter_quantity meters_quantity(enum cpu_what what);
+u64 meters_read(void *ctx, struct task *task, u32 what);
 
 /* pass.c: a message of exactly @len bytes with up to one descriptor, else -1. 0 or -errno */
 int send_fd(int sock, const void *bytes, size_t len, int fd, int flags);
@@ -253,7 +257,6 @@ struct thread *thread_by_token(struct proc *p, u64 token);
 void thread_watch(struct thread *th);
 void thread_set_tid(struct thread *th, s32 tid);
 void thread_learn_tid(struct thread *th);
-void thread_set_meter(struct thread *th, u32 meter);
 int must_check thread_need_task(struct thread *th);
 void thread_end(struct thread *th);
 struct thread *guest_find(struct session *s, s32 tid);

@@ -145,63 +145,6 @@ static s32 host_type(const char *pmu)
 	return type;
 }
 
-bool session_freeze(struct session *s)
-{
-	if (s->frozen)
-		return false;
-	s->frozen = true;
-	s->instant++;
-	return true;
-}
-
-void session_thaw(struct session *s, bool frozen)
-{
-	if (frozen)
-		s->frozen = false;
-}
-
-/* Those that the cpu PMU has events for come first. */
-#define CPU_QUANTITIES 2u
-_Static_assert(METER_INSTRUCTIONS < CPU_QUANTITIES && METER_BRANCHES < CPU_QUANTITIES, "they do");
-
-u64 thread_sum(struct thread *th, enum meter_quantity q)
-{
-	struct session *s = th->proc->s;
-	const struct meter *m;
-
-	if (th->meter >= s->slots)
-		return 0;
-	m = (const struct meter *)((u8 *)s->tree + meter_tree_offset(th->meter));
-	if (!s->frozen)
-		return meter_sum(m, q);
-	if (th->seen_instant != s->instant || th->seen_meter != th->meter) {
-		th->seen_instant = s->instant;
-		th->seen_meter = th->meter;
-		th->seen_have = false;
-	}
-	if (q >= CPU_QUANTITIES)
-		return meter_sum(m, q);
-	/* What events count is read together, so that they agree. */
-	if (!th->seen_have)
-		meter_sums(m, CPU_QUANTITIES, th->seen);
-	th->seen_have = true;
-	return th->seen[q];
-}
-
-static u64 meter_read(void *ctx, struct task *task, u32 what)
-{
-	static const enum meter_quantity quantity[CPU_WHAT_MAX] = {
-		[CPU_INSTRUCTIONS] = METER_INSTRUCTIONS,
-		[CPU_BRANCHES] = METER_BRANCHES,
-	};
-	struct thread *th = task_host(task);
-
-	if (!th || th->meter >= th->proc->s->slots || what >= CPU_WHAT_MAX)
-		return 0;
-	(void)ctx;
-	return thread_sum(th, quantity[what]) + th->before[quantity[what]];
-}
-
 static int make_core(struct session *s, char *why, size_t len)
 {
 	struct session_model model;
@@ -232,7 +175,7 @@ static int make_core(struct session *s, char *why, size_t len)
 	if (!s->core)
 		return say(why, len, -ENOMEM, "making the perf subsystem");
 	s->cpu_source = (struct pmu_source){
-		.read = meter_read, .ctx = s, .have = BIT(CPU_INSTRUCTIONS) | BIT(CPU_BRANCHES)};
+		.read = meters_read, .ctx = s, .have = BIT(CPU_INSTRUCTIONS) | BIT(CPU_BRANCHES)};
 	s->sw_source =
 		(struct pmu_source){.read = software_read, .ctx = s, .have = software_have()};
 	err = cpu_pmu_new(s->core, &cpu, &s->cpu_pmu);

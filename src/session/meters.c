@@ -1,0 +1,92 @@
+/* What threads have counted, and the instant at which one operation looks at all of them. */
+#include "session/session-priv.h"
+
+bool session_freeze(struct session *s)
+{
+	if (s->frozen)
+		return false;
+	s->frozen = true;
+	s->instant++;
+	return true;
+}
+
+void session_thaw(struct session *s, bool frozen)
+{
+	if (frozen)
+		s->frozen = false;
+}
+
+enum meter_quantity meters_quantity(enum cpu_what what)
+{
+	static const enum meter_quantity quantity[CPU_WHAT_MAX] = {
+		[CPU_INSTRUCTIONS] = METER_INSTRUCTIONS,
+		[CPU_BRANCHES] = METER_BRANCHES,
+	};
+
+	return quantity[what];
+}
+
+struct meter *thread_meter(const struct thread *th)
+{
+	if (th->meter >= th->proc->s->slots)
+		return NULL;
+	return (struct meter *)((u8 *)th->proc->s->tree + meter_tree_offset(th->meter));
+}
+
+/*
+ * Where @th counts. Nothing may have been counted for it elsewhere since the session last read: that
+ * is so before its first instruction, and at an exec that changes meters.
+ */
+void thread_set_meter(struct thread *th, u32 meter)
+{
+	struct meter *old = thread_meter(th), *m;
+
+	if (th->meter == meter || meter >= th->proc->s->slots)
+		return;
+	th->meter = meter;
+	m = thread_meter(th);
+	/* A thread that has a task was read already, as 0 if it had no meter. */
+	for (u32 q = 0; (old || th->task) && q < METER_QUANTITIES; q++)
+		th->before[q] += (old ? meter_sum(old, q) : 0) - meter_sum(m, q);
+	if (th->task)
+		thread_watch(th);
+}
+
+/* Those that the cpu PMU has events for come first. */
+#define CPU_QUANTITIES 2u
+_Static_assert(METER_INSTRUCTIONS < CPU_QUANTITIES && METER_BRANCHES < CPU_QUANTITIES, "they do");
+
+u64 thread_sum(struct thread *th, enum meter_quantity q)
+{
+	const struct meter *m = thread_meter(th);
+	struct session *s = th->proc->s;
+
+	if (!m)
+		return 0;
+	if (!s->frozen)
+		return meter_sum(m, q);
+	if (th->seen_instant != s->instant || th->seen_meter != th->meter) {
+		th->seen_instant = s->instant;
+		th->seen_meter = th->meter;
+		th->seen_have = false;
+	}
+	if (q >= CPU_QUANTITIES)
+		return meter_sum(m, q);
+	/* What events count is read together, so that they agree. */
+	if (!th->seen_have)
+		meter_sums(m, CPU_QUANTITIES, th->seen);
+	th->seen_have = true;
+	return th->seen[q];
+}
+
+u64 meters_read(void *ctx, struct task *task, u32 what)
+{
+	struct thread *th = task_host(task);
+	enum meter_quantity q;
+
+	(void)ctx;
+	if (!th || th->meter >= th->proc->s->slots || what >= CPU_WHAT_MAX)
+		return 0;
+	q = meters_quantity((enum cpu_what)what);
+	return thread_sum(th, q) + th->before[q];
+}
