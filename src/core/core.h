@@ -242,8 +242,9 @@ int task_cpu(const struct task *task);
 
 /* Cgroups, as far as the host knows them. */
 
-/* @parent NULL: the root, of which there is one. Ids are the host's. */
+/* @parent NULL: the root, of which there is one. Ids are the host's. The core's; NULL without memory. */
 struct cgroup *cgroup_new(struct core *core, struct cgroup *parent, u64 id);
+/* NULL: there is none of that id. */
 struct cgroup *cgroup_by_id(struct core *core, u64 id);
 u64 cgroup_id(const struct cgroup *cgroup);
 

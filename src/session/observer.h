@@ -13,6 +13,10 @@
 
 struct observer;
 
+/*
+ * Joins the session of that name of the same user. *@o is the caller's. -ECONNREFUSED: there is none; any error
+ * with a sentence in @why, which has room for @len bytes.
+ */
 int must_check observer_open(const char *name, struct observer **o, char *why, size_t len);
 void observer_close(struct observer *o);
 

@@ -109,8 +109,11 @@ int must_check session_adopt(struct session *s, int pid);
  * it cannot be made. It goes with the session.
  */
 const char *session_root(struct session *s);
+
+/* Why the last direct call was refused, a sentence; "" after a success. Valid until the next call. */
 const char *session_reason(const struct session *s);
 
+/* Borrowed for the session's life; guests write to it at any time. */
 const struct meter_tree *session_tree(const struct session *s);
 
 /*
