@@ -38,6 +38,8 @@ struct run_opts {
 	struct deterministic_opts deterministic;
 };
 
+#define CACHE_MB 64 /* unless asked otherwise */
+
 #define AT(field) .offset = offsetof(struct run_opts, field)
 
 static const char *const kernel_modes[] = {"refuse", "ignore", NULL};
@@ -422,6 +424,28 @@ static int session_options(const struct run_opts *opts, struct session_config *c
 	return 0;
 }
 
+/* An option that is the whole session's and differs from what the one of @tree has, or cannot be compared; or NULL. */
+static const char *decided(const struct run_opts *opts, const struct guest_tree *tree)
+{
+	if (opts->deterministic.on)
+		return "--deterministic";
+	if (opts->counters)
+		return "--counters";
+	if (opts->cpu_model)
+		return "--cpu-model";
+	if (opts->paranoid)
+		return "--paranoid";
+	if (opts->kernel_mode)
+		return "--kernel-mode";
+	if (opts->strict && !(tree->head->flags & METER_TREE_STRICT))
+		return "--strict";
+	if (opts->check && !(tree->head->flags & METER_TREE_CHECK))
+		return "--check";
+	if (opts->cache_mb != CACHE_MB && opts->cache_mb != (long)tree->head->cache_mb)
+		return "--cache-size";
+	return NULL;
+}
+
 /*
  * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Counting alone needs no
  * session; COMMAND sees the same CPU, as a C library chooses its functions by it.
@@ -432,6 +456,7 @@ static int open_session(struct job *job, u32 flags)
 	struct session_config config;
 	struct session_model model;
 	char why[300] = "";
+	const char *given;
 	int tree_fd = -1, err;
 
 	job->door = -1;
@@ -441,12 +466,12 @@ static int open_session(struct job *job, u32 flags)
 	    session_join(opts->session, &tree_fd, &job->door, why, sizeof(why)) == 0) {
 		if (guest_tree_join(&job->tree, tree_fd, why, sizeof(why)))
 			return command_error(&cmd_run, "%s", why);
-		if (opts->deterministic.on)
+		given = decided(opts, &job->tree);
+		if (given)
 			return command_error(
 				&cmd_run,
-				"the session '%s' runs already; its first command decides "
-				"about --deterministic",
-				opts->session);
+				"the session '%s' runs already; its first command decides about %s",
+				opts->session, given);
 		return 0;
 	}
 	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, why, sizeof(why)))
@@ -465,7 +490,7 @@ static int open_session(struct job *job, u32 flags)
 
 static int run(int argc, char **argv)
 {
-	struct job job = {.opts.cache_mb = 64};
+	struct job job = {.opts.cache_mb = CACHE_MB};
 	struct signals signals;
 	const char *text;
 	int first, err, status;

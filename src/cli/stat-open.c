@@ -234,7 +234,9 @@ static int none_opened(struct stat_job *st, const struct ap_error *err)
 		if (ev->spec < 0)
 			continue;
 		ev->refused = true;
-		if (!ap_event_probe(st->machine, spec_of(st, ev)->name, &ev->error))
+		/* That the kernel's part may not be counted was no hindrance. */
+		if (!ap_event_probe(st->machine, spec_of(st, ev)->name, &ev->error) ||
+		    !event_only((int)ev->error.cause))
 			ev->error = *err;
 	}
 	return 0;

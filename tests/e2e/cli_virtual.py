@@ -165,8 +165,15 @@ def test_a_named_session_is_joined():
         assert r.status == 0, r
         report = json.loads(r.err)
         assert report["pmu"]["used"] == "virtual" and value(report, "instructions:u") > 1000, report
-        r = run("stat", "--session", name, "-p", str(os.getpid()), "-e", "instructions:u", "sleep", "0.1")
-        assert r.status == 0 and "no guest of this session" in re.sub(r"\s+", " ", r.err), r
+        for events in ("instructions:u", "instructions", "instructions,branches"):
+            r = run("stat", "--session", name, "-p", str(os.getpid()), "-e", events, "sleep", "0.1")
+            assert r.status == 0 and "no guest of this session" in re.sub(r"\s+", " ", r.err), r
+        for option in ("--counters=3", "--cpu-model=auto", "--paranoid=1", "--kernel-mode=refuse", "--strict", "--check",
+                       "--cache-size=9", "--deterministic"):
+            r = run("run", "--session", name, option, "--", "true")
+            assert r.status == 125 and f"decides about {option.split('=')[0]}\n" in r.err, r
+        r = run("run", "--session", name, "--cache-size=64", "--", "true")
+        assert r.status == 0, r
     finally:
         first.communicate()
     r = run("stat", "--session", "no-such-session", "-p", "1")
