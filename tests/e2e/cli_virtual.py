@@ -198,8 +198,8 @@ def sessions():
     found = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/comm", encoding="ascii") as f:
-                if f.read().strip() == "anyperf-session":
+            with open(f"/proc/{pid}/comm", "rb") as f:
+                if f.read().strip() == b"anyperf-session":
                     found.add(pid)
         except OSError:
             pass
