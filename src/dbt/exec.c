@@ -213,9 +213,13 @@ bool page_written(u64 addr, bool own)
 	struct code_page *p = page_find(addr >> PAGE_SHIFT);
 	const struct exec_range *r = exec_find(addr);
 
-	/* Another thread may have been here first: then the write will now succeed. */
+	/*
+	 * Another thread may have been here first: then the write will now succeed. It shall, or fault
+	 * for the guest; what it must not do is to come here again and again.
+	 */
 	if (!p || !(p->flags & PAGE_PROTECTED))
-		return p && r && r->flags & DBT_EXEC_WRITABLE;
+		return p && r && r->flags & DBT_EXEC_WRITABLE &&
+		       !cache.ops.protect(ALIGN_DOWN(addr, PAGE_SIZE), PAGE_SIZE, false);
 	if (own || ++p->churn >= CHURN_MAX)
 		p->flags |= PAGE_CHECKED;
 	page_release(p);

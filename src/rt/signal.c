@@ -371,7 +371,9 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
 	u64 addr = (u64)info->si_addr, guest_addr = addr;
-	bool write = sc->trapno == 14 && sc->err & 2;
+	/* Pages that we have protected are refused, not missing: the rest is between the guest and the kernel. */
+	bool write = sc->trapno == 14 && sc->err & 2 && sig == SIGSEGV &&
+		     info->si_code == SEGV_ACCERR;
 
 	switch (dbt_fault(&t->dbt, uc, addr, write, &guest_addr)) {
 	case DBT_AT_BOUNDARY: deliver_fault(t, info, uc, guest_addr); return;

@@ -237,6 +237,39 @@ static void many_ranges(void)
 	SAY("%d", call(p));
 }
 
+/* Writes to code that is no longer there are the program's faults. */
+static void written_in_vain(void)
+{
+	int fd = open("vain", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	int kinds[] = {MAP_SHARED, MAP_PRIVATE};
+
+	for (int i = 0; i < 2; i++) {
+		unsigned char *p;
+		int sig;
+
+		ftruncate(fd, 8192);
+		p = mmap(NULL, 8192, RWX, kinds[i], fd, 0);
+		code(p, 75);
+		SAY("%d", call(p));
+		ftruncate(fd, 0);
+		sig = sigsetjmp(back, 1);
+		if (!sig)
+			p[0] = 1;
+		SAY("written to nothing: signal %d", sig);
+		munmap(p, 8192);
+	}
+	close(fd);
+}
+
+static void write_in_child(unsigned char *p)
+{
+	int sig = sigsetjmp(back, 1);
+
+	if (!sig)
+		*p = 1;
+	SAY("child writes: signal %d", sig);
+}
+
 static void not_inherited(void)
 {
 	unsigned char *p = fresh(RWX);
@@ -245,6 +278,7 @@ static void not_inherited(void)
 	SAY("%d", call(p));
 	madvise(p, 8192, MADV_DONTFORK);
 	if (!fork()) {
+		write_in_child(p);
 		SAY("child %d", call(p));
 		_exit(0);
 	}
@@ -284,6 +318,7 @@ int main(void)
 	refused();
 	sealed();
 	many_ranges();
+	written_in_vain();
 	not_inherited();
 	grows_down();
 	return 0;
