@@ -151,10 +151,16 @@ void ctx_move_group(struct event *leader, struct pmu *pmu)
 
 	ctx_time_update(ctx);
 	ctx_remove_event(leader, EVENT_OFF, false);
+	/* A member that an exec has removed stays out. */
 	list_for_each_entry (sibling, &leader->siblings, sibling_link)
-		ctx_remove_event(sibling, EVENT_OFF, false);
-	list_for_each_entry (sibling, &leader->siblings, sibling_link)
-		move_event(sibling, epc);
+		if (sibling->state > EVENT_EXIT)
+			ctx_remove_event(sibling, EVENT_OFF, false);
+	list_for_each_entry (sibling, &leader->siblings, sibling_link) {
+		if (sibling->state > EVENT_EXIT)
+			move_event(sibling, epc);
+		else
+			sibling->epc = epc;
+	}
 	move_event(leader, epc);
 	if (ctx->cpu)
 		cpu_resched(ctx->cpu, ctx->task, pmu, event_sched_type(leader));

@@ -432,6 +432,30 @@ TEST(remove_on_exec)
 	fake_free(f);
 }
 
+/* It is no longer there when a hardware event joins its group of software events. */
+TEST(remove_on_exec_of_a_member)
+{
+	struct pe_attr attr = fake_attr();
+	int leader, member, stays;
+
+	f = fake_new(4);
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_DUMMY;
+	leader = open_attr(attr, -1);
+	stays = open_attr(attr, leader);
+	attr.remove_on_exec = 1;
+	member = open_attr(attr, leader);
+	task_exec(fake_task(f, 100)->task);
+	EXPECT_EQ(fake_event(f, member)->state, EVENT_EXIT);
+	EXPECT(open_attr(fake_attr(), leader) >= 0);
+	core_check(f->core);
+	EXPECT_EQ(fake_event(f, member)->state, EVENT_EXIT);
+	EXPECT_EQ(fake_event(f, stays)->state, EVENT_ACTIVE);
+	fake_close(f, leader);
+	core_check(f->core);
+	fake_free(f);
+}
+
 /* A leader that goes leaves its members held, until it is closed. */
 TEST(remove_on_exec_of_a_leader)
 {
