@@ -306,12 +306,13 @@ static inline bool map_is_crowded(const struct map *m)
 
 /* cache.c */
 void cache_lock(struct dbt_thread *t);
+void cache_lock_as(u32 me); /* by its id */
 void cache_unlock(struct dbt_thread *t);
 void *meta_alloc(u64 size); /* zeroed; the caller has made sure of META_SLACK */
 void *meta_try(u64 size);   /* likewise, of any size; NULL if there is no room */
 bool cache_has_room(void);
 void cache_fill(void);
-void flush_all(struct dbt_thread *t);
+void flush_all(u32 me);
 /* An empty cache, with nothing but its own stubs; false without memory. */
 bool cache_reset(void);
 struct dbt_block *block_find(u64 pc);
@@ -336,6 +337,11 @@ const struct exec_range *exec_find(u64 pc);
 
 /* Sees to it that @n of them have their place; false without memory, or beyond RANGES_MAX. */
 bool ranges_map(u32 n);
+/*
+ * After one that was killed while it changed them: changes leave the ranges sorted at every moment, with
+ * doubles and perhaps one torn range among them.
+ */
+void exec_repair(void);
 /*
  * A write to @addr was refused: true if that was our doing, which then is undone. @own: the block that
  * writes was made from this page, so translating it again must not protect the page again.

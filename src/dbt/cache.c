@@ -12,9 +12,31 @@ struct dbt_cache cache;
 #define CACHE_DEFAULT (64ull << 20)
 #define MEGABYTE      (1ull << 20)
 
+/*
+ * The lock has been inherited from one that was killed in the middle of something. Of what it guards only the
+ * list of threads, whose forward direction is right at every moment, and the ranges are kept.
+ */
+static void cache_repair(u32 me)
+{
+	struct dbt_thread *prev = &cache.threads;
+
+	do {
+		prev->next->prev = prev;
+		prev = prev->next;
+	} while (prev != &cache.threads);
+	exec_repair();
+	flush_all(me);
+}
+
+void cache_lock_as(u32 me)
+{
+	if (unlikely(lock_acquire(&cache.lock, me, cache.ops.gone)))
+		cache_repair(me);
+}
+
 void cache_lock(struct dbt_thread *t)
 {
-	lock_acquire(&cache.lock, t->id);
+	cache_lock_as(t->id);
 }
 
 void cache_unlock(struct dbt_thread *t)
@@ -264,22 +286,24 @@ bool cache_has_room(void)
 }
 
 /*
- * Forgets everything. Called with the lock held by @t, which is not in the cache; returns with it held.
+ * Forgets everything. Called with the lock held by @me, which is not in the cache; returns with it held.
  * New entries into the cache see `flushing` and wait for the lock (dbt_run); those inside are kicked
  * out until none is left. A thread in a system call or in the runtime has no address of the cache.
  */
-void flush_all(struct dbt_thread *t)
+void flush_all(u32 me)
 {
 	const struct __kernel_timespec pause = {.tv_nsec = 200000};
 	u32 never = 0;
 
 	__atomic_store_n(&cache.flushing, 1, __ATOMIC_SEQ_CST);
 	for (struct dbt_thread *o = cache.threads.next; o != &cache.threads; o = o->next) {
-		if (o == t)
+		if (o->id == me)
 			continue;
 		for (u32 i = 0; __atomic_load_n(&o->in_cache, __ATOMIC_SEQ_CST); i++) {
 			if (i % 16 == 0 && cache.ops.kick)
 				cache.ops.kick(o);
+			if (i % 256 == 255 && cache.ops.gone && cache.ops.gone(o->id))
+				break;
 			if (i < 4)
 				sys_sched_yield();
 			else
@@ -601,7 +625,7 @@ void dbt_set_mask(struct dbt_thread *t, u32 mask)
 	cache_lock(t);
 	if (mask != cache.mask) {
 		cache.mask = mask;
-		flush_all(t);
+		flush_all(t->id);
 	}
 	cache_unlock(t);
 }

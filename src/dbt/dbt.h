@@ -158,6 +158,11 @@ struct dbt_ops {
 	 * May be NULL when there is one thread only.
 	 */
 	void (*kick)(struct dbt_thread *t);
+	/*
+	 * Whether the thread with this id will never run again in this memory, as one of another process that
+	 * was killed. May be NULL when there are no others.
+	 */
+	bool (*gone)(u32 id);
 	/* The cpuid instruction, if there is a cheaper way than that; may be NULL. */
 	void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]);
 };
@@ -185,7 +190,7 @@ must_check int dbt_init(const struct dbt_config *config);
  */
 void dbt_thread_add(struct dbt_thread *t, u32 id);
 /* @t is not in the cache and never will be again; from itself or from another thread. */
-void dbt_thread_remove(struct dbt_thread *t);
+void dbt_thread_remove(struct dbt_thread *t, u32 me);
 
 /*
  * Around fork(2): the lock is held from prepare to the parent's or child's call, so the child finds

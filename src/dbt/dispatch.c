@@ -19,7 +19,7 @@ static void catch_up(struct dbt_thread *t)
 		cache.verify_at = cache.nr_blocks + cache.nr_blocks / 16 + 1;
 	}
 	if (!cache_has_room())
-		flush_all(t);
+		flush_all(t->id);
 	if (t->epoch != cache.epoch) {
 		thread_tables_clear(t);
 		t->epoch = cache.epoch;

@@ -61,18 +61,23 @@ bool dbt_exec_room(struct dbt_thread *t)
 
 static void range_insert(u32 at, u64 start, u64 end, u32 flags)
 {
-	CHECK(cache.nr_ranges < cache.max_ranges);
-	memmove(&cache.ranges[at + 1], &cache.ranges[at],
-		(cache.nr_ranges - at) * sizeof(*cache.ranges));
-	cache.nr_ranges++;
-	cache.ranges[at] = (struct exec_range){start, end, flags};
+	const struct exec_range r = {start, end, flags};
+	u32 n = cache.nr_ranges;
+
+	CHECK(n < cache.max_ranges);
+	cache.ranges[n] = at == n ? r : cache.ranges[n - 1];
+	/* Before the others move: the last one must not be lost (exec_repair). */
+	__atomic_store_n(&cache.nr_ranges, n + 1, __ATOMIC_RELEASE);
+	memmove(&cache.ranges[at + 1], &cache.ranges[at], (n - at) * sizeof(*cache.ranges));
+	cache.ranges[at] = r;
 }
 
 static void ranges_delete(u32 at, u32 n)
 {
-	cache.nr_ranges -= n;
-	memmove(&cache.ranges[at], &cache.ranges[at + n],
-		(cache.nr_ranges - at) * sizeof(*cache.ranges));
+	u32 left = cache.nr_ranges - n;
+
+	memmove(&cache.ranges[at], &cache.ranges[at + n], (left - at) * sizeof(*cache.ranges));
+	__atomic_store_n(&cache.nr_ranges, left, __ATOMIC_RELEASE);
 }
 
 static void ranges_clear(u64 start, u64 end)
@@ -96,6 +101,22 @@ static void ranges_clear(u64 start, u64 end)
 	if (last < cache.nr_ranges && cache.ranges[last].start < end)
 		cache.ranges[last].start = end;
 	ranges_delete(i, last - i);
+}
+
+void exec_repair(void)
+{
+	u64 end = 0;
+	u32 n = 0;
+
+	for (u32 i = 0; i < cache.nr_ranges; i++) {
+		struct exec_range r = cache.ranges[i];
+
+		if (r.start < end || r.start >= r.end)
+			continue;
+		end = r.end;
+		cache.ranges[n++] = r;
+	}
+	cache.nr_ranges = n;
 }
 
 static void page_forget(struct code_page *p)

@@ -12,22 +12,19 @@ void dbt_thread_add(struct dbt_thread *t, u32 id)
 	meter_attach(t);
 	t->prev = cache.threads.prev;
 	t->next = &cache.threads;
-	cache.threads.prev->next = t;
+	__atomic_store_n(&cache.threads.prev->next, t, __ATOMIC_RELEASE);
 	cache.threads.prev = t;
 	cache_unlock(t);
 }
 
-void dbt_thread_remove(struct dbt_thread *t)
+void dbt_thread_remove(struct dbt_thread *t, u32 me)
 {
-	/* Perhaps for a thread that died elsewhere, so the lock is taken in a name that nobody has. */
-	const u32 nobody = ~0u;
-
-	lock_acquire(&cache.lock, nobody);
-	t->prev->next = t->next;
+	cache_lock_as(me);
+	__atomic_store_n(&t->prev->next, t->next, __ATOMIC_RELEASE);
 	t->next->prev = t->prev;
 	t->prev = t->next =
 		t; /* once more is harmless: a vfork's parent does not know how its child left */
-	lock_release(&cache.lock, nobody);
+	lock_release(&cache.lock, me);
 }
 
 void dbt_fork_prepare(struct dbt_thread *t)

@@ -2,6 +2,7 @@
 
 #include "rt/guest-mem.h"
 #include "rt/signal.h"
+#include "rt/strangers.h"
 #include "rt/window.h"
 #include "sys/string.h"
 
@@ -51,7 +52,7 @@ long dispatch_prctl(struct thread *t)
 /* The end of the process by @sig, whatever its disposition is. */
 static void force_exit(struct thread *t, int sig)
 {
-	lock_acquire(&t->sighand->lock, t->id);
+	lock_acquire(&t->sighand->lock, t->id, thread_gone);
 	memset(&t->sighand->act[sig], 0, sizeof(t->sighand->act[sig]));
 	lock_release(&t->sighand->lock, t->id);
 	t->sigmask &= ~SIG(sig);

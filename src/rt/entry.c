@@ -15,6 +15,7 @@
 #include "rt/seccomp.h"
 #include "rt/signal.h"
 #include "rt/stack.h"
+#include "rt/strangers.h"
 #include "rt/vdso.h"
 #include "rt/window.h"
 #include "sys/fmt.h"
@@ -45,6 +46,7 @@ struct startup {
 static const struct dbt_ops ops = {
 	.protect = mm_protect,
 	.kick = process_kick,
+	.gone = thread_gone,
 	.cpuid = cpuid,
 };
 
@@ -256,7 +258,7 @@ static struct thread *first_thread(struct startup *s)
 	t->proc->execs = s->control.execs;
 	t->proc->meter = t->meter;
 	str_put(t->proc->exe, sizeof(t->proc->exe), s->control.exe);
-	t->tid = (u32)sys_gettid();
+	thread_know(t, (u32)sys_gettid());
 	t->min_altstack = stack_aux(&s->in, AT_MINSIGSTKSZ);
 	t->seccomp_mode = s->control.seccomp_mode;
 	if (seccomp_load(t, s->filters, s->control.seccomp_len))

@@ -158,7 +158,7 @@ static void collect(void)
 {
 	u32 used = min_u64(__atomic_load_n(&tree->used, __ATOMIC_RELAXED), METER_TREE_SLOTS);
 	u32 at = __atomic_load_n(&tree->collect_at, __ATOMIC_RELAXED), found = 0;
-	bool pids = !__atomic_load_n(&tree->namespaces, __ATOMIC_RELAXED);
+	bool pids = !meter_namespaces();
 	struct owner o;
 
 	if (used < COLLECT_FIRST || used < at)
@@ -202,6 +202,11 @@ u32 meter_take(void)
 void meter_namespace(void)
 {
 	__atomic_store_n(&tree->namespaces, 1, __ATOMIC_RELAXED);
+}
+
+bool meter_namespaces(void)
+{
+	return __atomic_load_n(&tree->namespaces, __ATOMIC_RELAXED);
 }
 
 int meter_map(u64 at, u32 index)

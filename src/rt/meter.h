@@ -26,6 +26,7 @@ void meter_announce(u32 index, u64 stamp, u32 pid);
 
 /* A guest is about to make or enter a PID namespace: pids in pages do not tell any more who is alive. */
 void meter_namespace(void);
+bool meter_namespaces(void);
 
 /* Maps page @index at @at, over what is there. 0 or -errno. */
 int meter_map(u64 at, u32 index);

@@ -4,6 +4,7 @@
  */
 #include "rt/mm.h"
 
+#include "rt/strangers.h"
 #include "rt/window.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
@@ -30,8 +31,8 @@ static struct {
 /* Whether one more change fits; makes the array larger if need be. */
 static bool room(struct ranges *set)
 {
-	u32 max = set->max ? set->max * 2 : RANGES_FIRST;
-	struct mm_range *at;
+	u32 max = set->max ? set->max * 2 : RANGES_FIRST, old_max;
+	struct mm_range *at, *old;
 
 	if (set->n + RANGES_MORE <= set->max)
 		return true;
@@ -40,12 +41,14 @@ static bool room(struct ranges *set)
 	at = window_map(max * sizeof(*at), PROT_READ | PROT_WRITE);
 	if (!at)
 		return false;
-	if (set->at) {
-		memcpy(at, set->at, set->n * sizeof(*at));
-		sys_munmap(set->at, ALIGN_UP(set->max * sizeof(*at), 0x10000));
-	}
-	set->at = at;
-	set->max = max;
+	old = set->at;
+	old_max = set->max;
+	if (old)
+		memcpy(at, old, set->n * sizeof(*at));
+	__atomic_store_n(&set->at, at, __ATOMIC_RELEASE);
+	__atomic_store_n(&set->max, max, __ATOMIC_RELEASE);
+	if (old)
+		sys_munmap(old, ALIGN_UP(old_max * sizeof(*at), 0x10000));
 	return true;
 }
 
@@ -60,9 +63,39 @@ bool mm_exec_room(struct thread *t)
 	return room(&mm.code) && dbt_exec_room(&t->dbt);
 }
 
+/*
+ * After one that was killed while it changed a set: changes leave a set sorted at every moment, with doubles
+ * and perhaps one torn range among them.
+ */
+static void repair_set(struct ranges *set)
+{
+	u64 end = 0;
+	u32 n = 0;
+
+	for (u32 i = 0; i < set->n; i++) {
+		struct mm_range r = set->at[i];
+
+		if (r.start < end || r.start >= r.end)
+			continue;
+		end = r.end;
+		set->at[n++] = r;
+	}
+	set->n = n;
+}
+
+static void repair(void)
+{
+	repair_set(&mm.code);
+	repair_set(&mm.shared);
+	mm.writable = 0;
+	for (u32 i = 0; i < mm.code.n; i++)
+		mm.writable += mm.code.at[i].prot & PROT_WRITE ? 1 : 0;
+}
+
 void mm_lock(struct thread *t)
 {
-	lock_acquire(&mm.lock, t->id);
+	if (unlikely(lock_acquire(&mm.lock, t->id, thread_gone)))
+		repair();
 }
 
 void mm_unlock(struct thread *t)
@@ -118,11 +151,13 @@ static void count_writable(const struct ranges *set, const struct mm_range *r, u
 
 static void insert(struct ranges *set, const struct mm_range *r)
 {
-	u32 i = index_of(set, r->start);
+	u32 i = index_of(set, r->start), n = set->n;
 
-	memmove(&set->at[i + 1], &set->at[i], (set->n - i) * sizeof(*set->at));
+	set->at[n] = i == n ? *r : set->at[n - 1];
+	/* Before the others move: the last one must not be lost (repair_set). */
+	__atomic_store_n(&set->n, n + 1, __ATOMIC_RELEASE);
+	memmove(&set->at[i + 1], &set->at[i], (n - i) * sizeof(*set->at));
 	set->at[i] = *r;
-	set->n++;
 	count_writable(set, r, 1);
 }
 
@@ -145,7 +180,7 @@ static bool carve(struct ranges *set, u64 start, u64 end)
 		rest[n++].start = end;
 	}
 	memmove(&set->at[i + n], &set->at[after], (set->n - after) * sizeof(*set->at));
-	set->n -= after - i - n;
+	__atomic_store_n(&set->n, set->n - (after - i - n), __ATOMIC_RELEASE);
 	for (u32 k = 0; k < n; k++) {
 		set->at[i + k] = rest[k];
 		count_writable(set, &rest[k], 1);

@@ -16,6 +16,7 @@
 #include "rt/perf.h"
 #include "rt/seccomp.h"
 #include "rt/signal.h"
+#include "rt/strangers.h"
 #include "rt/syscall.h"
 #include "rt/window.h"
 #include "sys/fmt.h"
@@ -29,40 +30,67 @@
 static struct lock list_lock;
 static struct thread *all;
 
+/* Whoever dies in the middle of a change leaves the list right in its forward direction. */
+static void list_acquire(u32 me)
+{
+	struct thread *prev = NULL;
+
+	if (!lock_acquire(&list_lock, me, thread_gone))
+		return;
+	for (struct thread *t = all; t; prev = t, t = t->all_next)
+		t->all_prev = prev;
+}
+
+static void list_release(u32 me)
+{
+	lock_release(&list_lock, me);
+}
+
+struct thread *threads_lock(struct thread *t)
+{
+	list_acquire(t->id);
+	return all;
+}
+
+void threads_unlock(struct thread *t)
+{
+	list_release(t->id);
+}
+
 void threads_add(struct thread *t)
 {
-	lock_acquire(&list_lock, t->id);
+	list_acquire(t->id);
 	t->all_prev = NULL;
 	t->all_next = all;
 	if (all)
 		all->all_prev = t;
-	all = t;
-	lock_release(&list_lock, t->id);
+	__atomic_store_n(&all, t, __ATOMIC_RELEASE);
+	list_release(t->id);
 }
 
 void threads_remove(struct thread *t)
 {
 	u32 me = this_thread()->id;
 
-	lock_acquire(&list_lock, me);
+	list_acquire(me);
 	if (t->all_next)
 		t->all_next->all_prev = t->all_prev;
 	if (t->all_prev)
 		t->all_prev->all_next = t->all_next;
 	else
-		all = t->all_next;
-	lock_release(&list_lock, me);
+		__atomic_store_n(&all, t->all_next, __ATOMIC_RELEASE);
+	list_release(me);
 }
 
 u32 threads_watch(struct thread *t)
 {
 	u32 watch = 0;
 
-	lock_acquire(&list_lock, t->id);
+	list_acquire(t->id);
 	for (struct thread *other = all; other; other = other->all_next)
 		if (other->proc == t->proc)
 			watch |= __atomic_load_n(&dbt_meter(&other->dbt)->watch, __ATOMIC_RELAXED);
-	lock_release(&list_lock, t->id);
+	list_release(t->id);
 	return watch;
 }
 
@@ -121,7 +149,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 {
 	struct thread *other;
 
-	t->tid = (u32)sys_gettid();
+	thread_know(t, (u32)sys_gettid());
 	dbt_fork_child(&t->dbt, t->id);
 	mm_reset_lock();
 	lock_reset(&list_lock);
@@ -163,6 +191,23 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	perf_forked(t, pf);
 }
 
+struct thread *locks_take(struct thread *t)
+{
+	mm_lock(t);
+	list_acquire(t->id);
+	lock_acquire(&t->sighand->lock, t->id, thread_gone);
+	dbt_fork_prepare(&t->dbt);
+	return all;
+}
+
+void locks_give(struct thread *t)
+{
+	dbt_fork_parent(&t->dbt);
+	lock_release(&t->sighand->lock, t->id);
+	list_release(t->id);
+	mm_unlock(t);
+}
+
 static long do_fork(struct thread *t, const struct clone_request *rq)
 {
 	struct fixed fixed = deterministic_child(t);
@@ -184,10 +229,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		return ret;
 	}
 	stamp = meter_stamp(meter);
-	mm_lock(t);
-	lock_acquire(&list_lock, t->id);
-	lock_acquire(&t->sighand->lock, t->id);
-	dbt_fork_prepare(&t->dbt);
+	locks_take(t);
 	if (rq->args3)
 		ret = raw_call2(__NR_clone3, (long)rq->args3, (long)rq->b);
 	else
@@ -198,10 +240,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return CALL_SET;
 	}
-	dbt_fork_parent(&t->dbt);
-	lock_release(&t->sighand->lock, t->id);
-	lock_release(&list_lock, t->id);
-	mm_unlock(t);
+	locks_give(t);
 	perf_made(t, rq->flags, &pf, ret);
 	if (sys_failed(ret))
 		meter_return(meter);
@@ -214,7 +253,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 void thread_begin(struct thread *t)
 {
 	thread_install(t);
-	__atomic_store_n(&t->tid, (u32)sys_gettid(), __ATOMIC_RELEASE);
+	thread_know(t, (u32)sys_gettid());
 	if (t->own_proc)
 		t->proc->pid = (u32)sys_getpid();
 	if (t->install_handlers)
@@ -231,10 +270,9 @@ void thread_begin(struct thread *t)
 	thread_loop(t);
 }
 
-/* Undoes what clone_prepare() did; also after a vfork child is gone. */
-static void release_child(struct thread *c)
+void thread_release(struct thread *c)
 {
-	dbt_thread_remove(&c->dbt);
+	dbt_thread_remove(&c->dbt, this_thread()->id);
 	threads_remove(c);
 	sighand_put(c->sighand);
 	proc_put(c->proc);
@@ -242,51 +280,12 @@ static void release_child(struct thread *c)
 	thread_free(c);
 }
 
-/*
- * Processes in our memory that are no vfork's children end, or leave us for another program, without
- * anybody here being told. Their threads' areas are given back when there might be as many dead ones as alive.
- */
-static u32 strangers, sweep_at = 16;
-
-static bool has_left_us(const struct thread *t, const struct thread *o)
-{
-	u32 tid = __atomic_load_n(&o->tid, __ATOMIC_ACQUIRE);
-	long same;
-
-	if (o->proc == t->proc || o->vfork_child || !tid)
-		return false;
-	same = raw_call5(__NR_kcmp, (long)t->tid, (long)tid, 1 /* KCMP_VM */, 0, 0);
-	return same > 0 || same == -ESRCH;
-}
-
-static void sweep(struct thread *t)
-{
-	for (;;) {
-		struct thread *o;
-
-		lock_acquire(&list_lock, t->id);
-		strangers = 0;
-		for (o = all; o && !has_left_us(t, o); o = o->all_next)
-			strangers += o->proc != t->proc;
-		lock_release(&list_lock, t->id);
-		if (!o)
-			break;
-		if (!o->begun)
-			meter_return(o->meter);
-		else if (!o->execing)
-			meter_free(o->meter, o->tid);
-		release_child(o);
-	}
-	sweep_at = 2 * strangers + 16;
-}
-
 static struct thread *clone_prepare(struct thread *t, const struct clone_request *rq)
 {
 	struct thread *c;
 
-	if (rq->flags & CLONE_VM && !(rq->flags & (CLONE_THREAD | CLONE_VFORK)) &&
-	    ++strangers > sweep_at)
-		sweep(t);
+	if (rq->flags & CLONE_VM && !(rq->flags & CLONE_THREAD))
+		strangers_expect(t, rq->flags);
 	c = thread_alloc();
 
 	if (!c)
@@ -359,11 +358,11 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 /* @c may be killed before it can say who it is; or have ended already, and its area with it. */
 static void name_stranger(struct thread *t, const struct thread *c, u32 id, u32 tid)
 {
-	lock_acquire(&list_lock, t->id);
+	list_acquire(t->id);
 	for (struct thread *o = all; o; o = o->all_next)
 		if (o == c && o->id == id && !o->tid)
 			__atomic_store_n(&o->tid, tid, __ATOMIC_RELEASE);
-	lock_release(&list_lock, t->id);
+	list_release(t->id);
 }
 
 static long do_clone_vm(struct thread *t, const struct clone_request *rq)
@@ -387,7 +386,7 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 	ret = perf_fork(t, rq->flags, c->meter, &pf);
 	if (ret) {
 		meter_return(c->meter);
-		release_child(c);
+		thread_release(c);
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return ret;
 	}
@@ -407,7 +406,7 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 			meter_return(c->meter);
 		else if (!c->execing)
 			meter_free(c->meter, c->tid);
-		release_child(c);
+		thread_release(c);
 	} else if (!(rq->flags & CLONE_THREAD)) {
 		name_stranger(t, c, id, (u32)ret);
 	}
@@ -494,7 +493,7 @@ void thread_end(struct thread *t, u32 code, int status)
 {
 	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	/* Before the page is another's: the translator writes to the pages of the threads it knows. */
-	dbt_thread_remove(&t->dbt);
+	dbt_thread_remove(&t->dbt, t->id);
 	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	if (t->vfork_child)
 		sys_exit(status);

@@ -10,6 +10,12 @@
 /* The list of threads of this address space, for fork's child and for kicking. */
 void threads_add(struct thread *t);
 void threads_remove(struct thread *t);
+/* The list's first, with its lock held until threads_unlock(). */
+struct thread *threads_lock(struct thread *t);
+void threads_unlock(struct thread *t);
+/* All locks that are shared with whoever shares our memory, signals blocked; the list's first. */
+struct thread *locks_take(struct thread *t);
+void locks_give(struct thread *t);
 /* What the session wants to be told of any thread of @t's process (enum wire_watch). */
 u32 threads_watch(struct thread *t);
 
@@ -20,6 +26,8 @@ bool process_is_kick(const siginfo_t *info);
 #define SIGNAL_KICK SIGSYS
 
 void proc_put(struct proc *p);
+/* Gives back what a child in our memory had, when it is gone or was never made. */
+void thread_release(struct thread *c);
 
 /* Where a cloned thread that shares our memory comes out, on its own runtime stack. */
 __attribute__((noreturn)) void thread_begin(struct thread *t);

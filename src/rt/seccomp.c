@@ -4,6 +4,7 @@
 #include "rt/guest-mem.h"
 #include "rt/process.h"
 #include "rt/signal.h"
+#include "rt/strangers.h"
 #include "rt/syscall.h"
 #include "rt/window.h"
 #include "sys/guest-call.h"
@@ -58,7 +59,7 @@ static void adopt_shared(struct thread *t)
 
 	struct seccomp_filter *f;
 
-	lock_acquire(&p->lock, t->id);
+	lock_acquire(&p->lock, t->id, NULL);
 	/* Unless what this thread has is built on it already. */
 	for (f = t->filters; f && f != p->filters;)
 		f = f->older;
@@ -166,7 +167,7 @@ static long ask_supervisor(struct thread *t, const struct seccomp_filter *f, u32
 static void kill_guest(struct thread *t, u32 arch, u64 nr, u32 ret_data, bool process)
 {
 	if (process) {
-		lock_acquire(&t->sighand->lock, t->id);
+		lock_acquire(&t->sighand->lock, t->id, thread_gone);
 		memset(&t->sighand->act[SIGSYS], 0, sizeof(t->sighand->act[SIGSYS]));
 		lock_release(&t->sighand->lock, t->id);
 		t->sigmask &= ~SIG(SIGSYS);
@@ -305,7 +306,7 @@ static long install_filter(struct thread *t, u64 flags, u64 prog_at)
 	t->filters = f;
 	t->seccomp_mode = SECCOMP_MODE_FILTER;
 	if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
-		lock_acquire(&t->proc->lock, t->id);
+		lock_acquire(&t->proc->lock, t->id, NULL);
 		seccomp_get(f);
 		seccomp_put(t->proc->filters);
 		__atomic_store_n(&t->proc->filters, f, __ATOMIC_RELEASE);

@@ -19,6 +19,7 @@
 #include "rt/mm.h"
 #include "rt/process.h"
 #include "rt/sigframe.h"
+#include "rt/strangers.h"
 #include "rt/syscall.h"
 #include "rt/window.h"
 #include "sys/fmt.h"
@@ -114,7 +115,7 @@ struct sighand *sighand_copy(struct sighand *from, u32 me)
 
 	if (!sh)
 		return NULL;
-	lock_acquire(&from->lock, me);
+	lock_acquire(&from->lock, me, thread_gone);
 	memcpy(sh->act, from->act, sizeof(sh->act));
 	lock_release(&from->lock, me);
 	sh->refs = 1;
@@ -219,7 +220,7 @@ static enum outcome deliver_one(struct thread *t, struct pending *p, struct ucon
 		t->held_info[sig % 8] = p->info;
 		return DROPPED;
 	}
-	lock_acquire(&t->sighand->lock, t->id);
+	lock_acquire(&t->sighand->lock, t->id, thread_gone);
 	act = t->sighand->act[sig];
 	if (act.flags & SA_RESETHAND && act.handler > (u64)SIG_IGN) {
 		t->sighand->act[sig].handler = (u64)SIG_DFL;
@@ -463,7 +464,7 @@ long guest_rt_sigaction(struct thread *t)
 		return -EFAULT;
 	if (!sig || sig > SIGNALS || (new &&SIG(sig) & SIGNALS_KILL))
 		return -EINVAL;
-	lock_acquire(&t->sighand->lock, t->id);
+	lock_acquire(&t->sighand->lock, t->id, thread_gone);
 	was = t->sighand->act[sig];
 	if (new) {
 		act.mask &= ~SIGNALS_KILL;

@@ -14,6 +14,7 @@
 #include "rt/process.h"
 #include "rt/seccomp.h"
 #include "rt/signal.h"
+#include "rt/strangers.h"
 #include "rt/syscall-fill.h"
 #include "rt/window.h"
 #include "sys/guest-call.h"
@@ -49,6 +50,12 @@ static long (*const table[CALLS])(struct thread *t) = {
 	[__NR_epoll_pwait] = guest_mask_call,
 	[__NR_epoll_pwait2] = guest_mask_call,
 	[__NR_io_pgetevents] = guest_mask_call,
+	[__NR_kill] = guest_kill,
+	[__NR_tkill] = guest_kill,
+	[__NR_tgkill] = guest_kill,
+	[__NR_rt_sigqueueinfo] = guest_kill,
+	[__NR_rt_tgsigqueueinfo] = guest_kill,
+	[__NR_pidfd_send_signal] = guest_kill,
 	/* processes and threads */
 	[__NR_clone] = guest_clone,
 	[__NR_clone3] = guest_clone3,

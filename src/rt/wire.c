@@ -123,7 +123,7 @@ u64 wire_lock(struct thread *t)
 {
 	u64 mask = signal_block_all();
 
-	lock_acquire(&t->proc->perf->wire.lock, t->id);
+	lock_acquire(&t->proc->perf->wire.lock, t->id, NULL);
 	return mask;
 }
 

@@ -145,7 +145,7 @@ void guest_thread_init(struct guest *g)
 
 void guest_thread_exit(struct guest *g)
 {
-	dbt_thread_remove(g->t);
+	dbt_thread_remove(g->t, g->t->id);
 }
 
 static void do_syscall(u64 *g)

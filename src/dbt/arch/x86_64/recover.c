@@ -352,16 +352,17 @@ static bool is_put_back(const struct dbt_block *b, u64 pc)
 
 /*
  * Takes the lock. A thread in the cache must not wait for it while its holder flushes, because that
- * waits for the thread: then false, without the lock.
+ * waits for the thread, nor can it inherit it: then false, without the lock.
  */
 static bool lock_unless_flushing(struct dbt_thread *t)
 {
-	while (!lock_try(&cache.lock, t->id)) {
+	for (u32 i = 0; !lock_try(&cache.lock, t->id); i++) {
 		if (!__atomic_load_n(&t->in_cache, __ATOMIC_SEQ_CST)) {
 			cache_lock(t);
 			return true;
 		}
-		if (__atomic_load_n(&cache.flushing, __ATOMIC_SEQ_CST))
+		if (__atomic_load_n(&cache.flushing, __ATOMIC_SEQ_CST) ||
+		    (i % 4096 == 4095 && lock_is_left(&cache.lock, cache.ops.gone)))
 			return false;
 		sys_sched_yield();
 	}
