@@ -355,6 +355,18 @@ void core_settle(struct core *core)
 	timer_update(core);
 }
 
+bool event_is_waited_for(const struct event *event)
+{
+	const struct event *other;
+
+	if (!event->in_ctx)
+		return false;
+	list_for_each_entry (other, &event->ctx->events, ctx_link)
+		if (other != event && event_effective_state(other) == EVENT_INACTIVE)
+			return true;
+	return false;
+}
+
 u64 event_id(const struct event *event)
 {
 	return event_primary_id(event);

@@ -18,7 +18,7 @@
 #include <linux/socket.h>
 #include <linux/time.h>
 
-#define SPIN_NS        20000
+#define SPIN_NS        100000
 #define LOST_MS        100 /* how long a wait goes by before it asks whether the session is there */
 #define AF_UNIX        1
 #define SEQPACKET      5

@@ -192,11 +192,19 @@ void carrier_closed(struct carrier *c)
 void carrier_end(struct carrier *c)
 {
 	struct session *s = c->s;
+	bool frozen = session_freeze(s);
 
 	c->poll.gone = true;
 	if (c->hung_fd >= 0)
 		s->nr_hung--;
 	card_drop(c);
+	/*
+	 * To ask a thread on another CPU what time it has is to interrupt it, and that CPU's hypervisor with it.
+	 * When exactly an event ends nobody can see, unless another one takes its place.
+	 */
+	if (frozen && c->event->target && task_host(c->event->target) &&
+	    !event_is_waited_for(c->event))
+		clock_skip(task_host(c->event->target));
 	cards_hold(s);
 	s->handles[c->index] = NULL;
 	if (c->index < s->handle_hint)
@@ -206,6 +214,7 @@ void carrier_end(struct carrier *c)
 	c->event = NULL;
 	list_move_tail(&c->link, &s->dead_carriers);
 	cards_publish(s);
+	session_thaw(s, frozen);
 }
 
 /* @p has mapped @c's event once more (@times 1) or once less (-1: 0, or -EINVAL if it had not). */

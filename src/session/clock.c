@@ -242,6 +242,11 @@ u64 clock_read(struct thread *th)
 	return th->cpu_time;
 }
 
+void clock_skip(struct thread *th)
+{
+	th->clock_instant = th->proc->s->instant;
+}
+
 /*
  * By mode only faults: switches and migrations happen in the kernel, which counts none of them for
  * an event that excludes it, although the thread was switched.

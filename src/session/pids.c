@@ -66,17 +66,36 @@ bool pid_same_exe(pid_t a, pid_t b)
 	       st[0].st_ino == st[1].st_ino && st[0].st_dev == st[1].st_dev;
 }
 
-static bool same_namespace(pid_t pid, const char *ns)
-{
-	char path[64];
-	struct stat mine, its;
+enum namespace {
+	NS_PID,
+	NS_USER,
+	NAMESPACES,
+};
 
-	snprintf(path, sizeof(path), "/proc/self/ns/%s", ns);
-	if (stat(path, &mine))
+/* Our own namespaces never change, so they are looked at once; NULL without /proc. */
+static const struct stat *own_namespace(enum namespace ns, const char *name)
+{
+	static struct stat own[NAMESPACES];
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	if (!own[ns].st_ino && stat(path, &own[ns]))
+		return NULL;
+	return &own[ns];
+}
+
+static bool same_namespace(pid_t pid, enum namespace ns)
+{
+	static const char *const name[] = {[NS_PID] = "pid", [NS_USER] = "user"};
+	const struct stat *mine = own_namespace(ns, name[ns]);
+	struct stat its;
+	char path[64];
+
+	if (!mine)
 		return true;
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, ns);
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, name[ns]);
 	/* Unreadable means another user's, and for that what is asked next will fail as well. */
-	return stat(path, &its) || (mine.st_ino == its.st_ino && mine.st_dev == its.st_dev);
+	return stat(path, &its) || (mine->st_ino == its.st_ino && mine->st_dev == its.st_dev);
 }
 
 static s32 last_number(char *text)
@@ -105,7 +124,7 @@ s32 pid_translate(pid_t pid, s32 tid, bool *same)
 	s32 found = 0;
 	DIR *dir;
 
-	*same = same_namespace(pid, "pid");
+	*same = same_namespace(pid, NS_PID);
 	if (*same)
 		return pid_has_tid(pid, tid) ? tid : 0;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
@@ -138,7 +157,7 @@ bool pid_inside(s32 tid, struct pid_inside *in)
 	in->tgid = atoi(value);
 	in->pid = in->tgid;
 	in->tid = tid;
-	in->same = same_namespace(in->tgid, "pid");
+	in->same = same_namespace(in->tgid, NS_PID);
 	if (in->same)
 		return true;
 	if (!status_line(tid, tid, "NStgid", value, sizeof(value)))
@@ -203,7 +222,7 @@ static bool has_cap(pid_t pid, s32 tid, int cap)
 	struct __user_cap_data_struct set[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
 	/* 0 would mean ourselves. */
-	if (tid <= 0 || !same_namespace(pid, "user") || syscall(SYS_capget, &head, set))
+	if (tid <= 0 || !same_namespace(pid, NS_USER) || syscall(SYS_capget, &head, set))
 		return false;
 	return set[cap / 32].effective >> cap % 32 & 1;
 }

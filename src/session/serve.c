@@ -18,7 +18,7 @@
 
 #include "session/session-priv.h"
 
-#define SPIN_NS 20000
+#define SPIN_NS 100000
 #define LOOK_NS 1000000
 
 /* Who calls from @slot; a thread that the session has not met is believed to be what it says it is. */

@@ -291,6 +291,8 @@ void clock_attach(struct thread *th);
 void clock_release(struct thread *th);
 void clock_told(struct thread *th, u64 cpu_time);
 u64 clock_read(struct thread *th);
+/* For the instant that has begun, what is known of it will do. */
+void clock_skip(struct thread *th);
 u64 software_read(void *ctx, struct task *task, u32 what);
 u64 software_have(void);
 
