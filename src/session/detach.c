@@ -88,10 +88,10 @@ int session_detach(const struct session_config *config, int *door, char *why, si
 		_exit(pid < 0);
 	}
 	close(ctl[1]);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
 	err = receive_fd(ctl[0], &answer, sizeof(answer), door);
 	close(ctl[0]);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	if (err) {
 		snprintf(why, len, "the session ended at once: %s", strerror(-err));
 		return err;

@@ -56,20 +56,27 @@ static u32 model_of(u32 eax)
 	return (eax >> 4 & 0xf) | (eax >> 12 & 0xf0);
 }
 
-static bool host(struct session_model *m)
+/*
+ * In a virtual machine each cpuid takes some 25 us: so no more than are needed, and once for the starter
+ * and the session that it forks.
+ */
+static void host(struct session_model *m)
 {
+	static struct session_model found;
+	static bool known;
 	u32 a, b, c, d;
 	char vendor[13] = "";
 
-	if (!__get_cpuid(0, &a, &b, &c, &d))
-		return false;
-	memcpy(vendor, &b, 4);
-	memcpy(vendor + 4, &d, 4);
-	memcpy(vendor + 8, &c, 4);
-	m->amd = !strcmp(vendor, "AuthenticAMD") || !strcmp(vendor, "HygonGenuine");
-	m->pmu = NULL;
-	m->cpuid = 0;
-	return __get_cpuid(1, &m->cpuid, &b, &c, &d);
+	if (!known) {
+		__cpuid(0, a, b, c, d);
+		memcpy(vendor, &b, 4);
+		memcpy(vendor + 4, &d, 4);
+		memcpy(vendor + 8, &c, 4);
+		found.amd = !strcmp(vendor, "AuthenticAMD") || !strcmp(vendor, "HygonGenuine");
+		__cpuid(1, found.cpuid, b, c, d);
+		known = true;
+	}
+	*m = found;
 }
 
 /* Have the clients tables for it? */
@@ -96,12 +103,14 @@ static void show(struct session_model *m, const struct model *as)
 
 int session_model(const char *name, struct session_model *m, char *why, size_t len)
 {
-	bool own = host(m);
-	enum cpu_vendor vendor = m->amd ? CPU_VENDOR_AMD : CPU_VENDOR_INTEL;
+	enum cpu_vendor vendor;
 	size_t n;
 
+	host(m);
+	vendor = m->amd ? CPU_VENDOR_AMD : CPU_VENDOR_INTEL;
+
 	if (!name || !strcmp(name, "auto")) {
-		if (own && is_known(m))
+		if (is_known(m))
 			return 0;
 		for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
 			if (models[i].vendor == vendor) {
