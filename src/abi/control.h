@@ -10,7 +10,7 @@
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 2u
+#define CONTROL_VERSION 3u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 65536u /* most bytes of inherited seccomp filters */
 
@@ -56,7 +56,8 @@ struct control {
 	u32 execs;       /* how many programs the process was before */
 	u32 seccomp_len; /* bytes of the inherited seccomp filters behind this structure */
 	u32 seccomp_mode;
-	u32 reserved[9];
+	u32 run; /* of the process, as in struct meter; abi/runs.h */
+	u32 reserved[8];
 	u64 random_key;   /* of a deterministic run: what its random numbers are made from */
 	u64 tsc;          /* and its time stamp counter, without what the meter counts */
 	u64 perf_fds[17]; /* which descriptors were perf events; rt/perf.h */

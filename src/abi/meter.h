@@ -49,17 +49,19 @@ struct meter {
 	u32 state;                  /* enum meter_state */
 	u32 pid;                    /* thread group id, in the pid namespace of the thread */
 	u32 tid;
+	u32 run; /* to which command of the tree its thread belongs; runs.h */
 	u32 ppid;
+	u32 watch;        /* the session's: enum wire_watch, what it wants to be told; see wire.h */
 	u64 start;        /* CLOCK_MONOTONIC ns when the thread took the page */
 	u64 end;          /* when it left; 0 while it runs or if it was killed */
 	u32 exit_code;    /* as wait(2) encodes it, once the thread's process left by exit(2) */
 	u32 exited;       /* exit_code is valid */
 	u32 execs;        /* how many programs the process has become before this one */
-	u32 watch;        /* the session's: enum wire_watch, what it wants to be told; see wire.h */
 	u64 cpu_time;     /* CLOCK_THREAD_CPUTIME_ID when it last read an event's times by itself */
 	u64 own_switches; /* context switches within calls to the session: not the program's */
-	char comm[16];    /* of the thread, as PR_GET_NAME says */
-	char exe[2048];   /* what /proc/PID/exe must say: of the first thread; "" in others */
+	u64 run_base[METER_QUANTITIES]; /* sums when a thread of `run` first took the page */
+	char comm[16];                  /* of the thread, as PR_GET_NAME says */
+	char exe[2048]; /* what /proc/PID/exe must say: of the first thread; "" in others */
 
 	u32 folding; /* odd while hits are being moved into the lanes, when a new owner comes */
 	u32 traced;  /* a guest of the tree is its process's tracer (ptrace) */
@@ -130,16 +132,14 @@ static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
  * The tree of processes below one `anyperf run`: a sealed sparse memfd that every runtime of the tree
  * inherits: METER_SIZE bytes of this header, then meter after meter.
  */
-#define METER_TREE_MAGIC     0x4545525450414eull /* "NAPTREE" */
+#define METER_TREE_MAGIC     0x3245525450414eull /* "NAPTRE2": changes with the layout */
 #define METER_TREE_SLOTS     262144u
 #define METER_TREE_SLOTS_MIN 512u
 
 enum meter_tree_flags {
-	METER_TREE_KEEP = 1,   /* an exited thread's page stays its own: per-thread report wanted */
-	METER_TREE_STRICT = 2, /* programs that cannot be run are refused, not run uncounted */
-	METER_TREE_CHECK = 4,  /* the translator verifies its invariants */
-	METER_TREE_VERBOSE = 8,
-	METER_TREE_DETERMINISTIC = 16, /* what varies from run to run is fixed; see below */
+	METER_TREE_STRICT = 1, /* programs that cannot be run are refused, not run uncounted */
+	METER_TREE_CHECK = 2,  /* the translator verifies its invariants */
+	METER_TREE_DETERMINISTIC = 4, /* what varies from run to run is fixed; see below */
 };
 
 /*
@@ -166,10 +166,17 @@ enum meter_cpu {
 	METER_CPU_V3,
 };
 
+enum meter_uncounted_state {
+	METER_UNCOUNTED_NONE,
+	METER_UNCOUNTED_READY,
+	METER_UNCOUNTED_WRITING,
+};
+
 /* A program that ran natively; what it and its children did is in no count. */
 struct meter_uncounted {
 	u32 pid;
-	u32 ready; /* written last */
+	u32 run;   /* as in struct meter; of one that is not open another may take the entry */
+	u32 state; /* enum meter_uncounted_state; who makes it WRITING has it */
 	char path[200];
 	char why[48];
 };
@@ -183,10 +190,9 @@ struct meter_tree {
 	u32 cache_mb; /* limit of a process's code cache; set by the creator */
 	u32 used;     /* atomic: no meter at or above this index was ever taken */
 	u32 lost;     /* atomic: threads that found no free meter, and so are not counted */
-	u32 uncounted_total;
-	u32 cpu;     /* enum meter_cpu; set by the creator */
-	u64 seed;    /* of a deterministic run; set by the creator */
-	u32 unfixed; /* atomic: enum meter_unfixed */
+	u32 cpu;      /* enum meter_cpu; set by the creator */
+	u64 seed;     /* of a deterministic run; set by the creator */
+	u32 unfixed;  /* atomic: enum meter_unfixed */
 	/*
 	 * Atomic: `used` at which to look again for meters whose threads were killed, and whether a guest has
 	 * asked for a PID namespace, after which pids in meters say nothing about that.
@@ -194,10 +200,8 @@ struct meter_tree {
 	u32 collect_at, namespaces;
 	u32 measured; /* atomic: a guest has opened a perf event; set by the session */
 	u32 slots;    /* meters that may be used, of METER_TREE_SLOTS; set by the creator, 0: all */
-	/* Atomic: index + 1 of meters that are METER_FREE; hints, 0: none. Who makes one RUNNING has it. */
-	u32 freed[METER_TREE_FREED];
-	s32 launch_error;      /* the first program could not be started: -errno */
-	char launch_text[256]; /* a sentence why, where the errno says too little */
+	/* Atomic: meters that are METER_FREE; hints (meter_freed()). Who makes one RUNNING has it. */
+	u64 freed[METER_TREE_FREED];
 	struct meter_uncounted uncounted[METER_TREE_UNCOUNTED];
 };
 

@@ -72,7 +72,8 @@ static const struct option options[] = {
 		 "again with :u by itself."},
 	{OPTION_STR, 0, "session", "NAME", AT(session),
 	 .help = "run in the session NAME, which is started if there is none",
-	 .more = "Programs of one session can count each other."},
+	 .more = "Programs of one session can count each other, and `anyperf stat --session NAME -p PID` "
+		 "counts them from outside. What --count reports is each COMMAND's own."},
 	{OPTION_GROUP, .help = "The translator"},
 	{OPTION_INT, 0, "cache-size", "MB", AT(cache_mb), .min = 1, .max = 1024,
 	 .help = "most translated code per process (default 64)"},
@@ -140,13 +141,13 @@ static void print_json_thread(struct json *j, const struct meter *m)
 /* A page's number, its process as it was when they were sorted, and that process's first page. */
 struct page {
 	u32 index, pid, first;
+	const struct meter *m;
 };
 
 /* A process with its @n pages, of which the first one speaks for it. */
-static void print_json_process(struct json *j, const struct guest_tree *tree,
-			       const struct page *pages, u32 n)
+static void print_json_process(struct json *j, const struct page *pages, u32 n)
 {
-	const struct meter *m = guest_tree_meter(tree, pages[0].index);
+	const struct meter *m = pages[0].m;
 	char comm[16];
 
 	comm_of(m, comm);
@@ -158,7 +159,7 @@ static void print_json_process(struct json *j, const struct guest_tree *tree,
 		json_u64(j, "exit", m->exit_code >> 8 & 0xff);
 	json_array(j, "threads");
 	for (u32 i = 0; i < n; i++)
-		print_json_thread(j, guest_tree_meter(tree, pages[i].index));
+		print_json_thread(j, pages[i].m);
 	json_end(j);
 	json_end(j);
 }
@@ -191,8 +192,8 @@ static void print_json_processes(struct json *j, const struct guest_tree *tree)
 	for (u32 i = 0; i < used; i++) {
 		const struct meter *m = guest_tree_meter(tree, i);
 
-		if (m->tid)
-			pages[n++] = (struct page){.index = i, .pid = m->pid};
+		if (m && m->tid)
+			pages[n++] = (struct page){.index = i, .pid = m->pid, .m = m};
 	}
 	qsort(pages, n, sizeof(*pages), by_pid);
 	for (u32 i = 0; i < n; i++)
@@ -202,19 +203,18 @@ static void print_json_processes(struct json *j, const struct guest_tree *tree)
 	for (u32 from = 0, to; from < n; from = to) {
 		for (to = from + 1; to < n && pages[to].first == pages[from].first; to++)
 			;
-		print_json_process(j, tree, pages + from, to - from);
+		print_json_process(j, pages + from, to - from);
 	}
 	free(pages);
 }
 
-static void print_json_uncounted(struct json *j, const struct meter_tree *head)
+static void print_json_uncounted(struct json *j, const struct guest_tree *tree)
 {
-	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
-		struct meter_uncounted u = head->uncounted[i];
+	struct meter_uncounted u;
 
-		if (!u.ready)
+	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
+		if (!guest_tree_uncounted_at(tree, i, &u))
 			continue;
-		u.path[sizeof(u.path) - 1] = u.why[sizeof(u.why) - 1] = '\0';
 		json_object(j, NULL);
 		json_u64(j, "pid", u.pid);
 		json_str(j, "path", u.path);
@@ -241,7 +241,7 @@ static void print_json(const struct job *job, const u64 *total)
 	print_json_processes(&j, tree);
 	json_end(&j);
 	json_array(&j, "uncounted");
-	print_json_uncounted(&j, tree->head);
+	print_json_uncounted(&j, tree);
 	json_end(&j);
 	json_end(&j);
 	json_finish(&j);
@@ -269,7 +269,7 @@ static void print_text(const struct job *job, const u64 *total)
 			u64 v[METER_QUANTITIES];
 			char comm[16], branches[64];
 
-			if (!m->tid)
+			if (!m || !m->tid)
 				continue;
 			comm_of(m, comm);
 			thread_counts(m, v);
@@ -294,21 +294,18 @@ static void print_text(const struct job *job, const u64 *total)
 
 static void print_uncounted(const struct job *job)
 {
-	const struct meter_tree *head = job->tree.head;
-	u32 total = head->uncounted_total;
+	u32 total = guest_tree_uncounted(&job->tree), named = 0;
+	struct meter_uncounted u;
 
 	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
-		struct meter_uncounted u = head->uncounted[i];
-
-		if (!u.ready)
+		if (!guest_tree_uncounted_at(&job->tree, i, &u))
 			continue;
-		u.path[sizeof(u.path) - 1] = u.why[sizeof(u.why) - 1] = '\0';
+		named++;
 		fprintf(stderr, "anyperf run: not counted: %s (%s, pid %u)\n", u.path, u.why,
 			u.pid);
 	}
-	if (total > METER_TREE_UNCOUNTED)
-		fprintf(stderr, "anyperf run: not counted: %u more programs\n",
-			total - METER_TREE_UNCOUNTED);
+	if (total > named)
+		fprintf(stderr, "anyperf run: not counted: %u more programs\n", total - named);
 }
 
 static bool wants_report(const struct run_opts *opts)
@@ -455,6 +452,7 @@ static int open_session(struct job *job, u32 flags)
 	const struct run_opts *opts = &job->opts;
 	struct session_config config;
 	struct session_model model;
+	const bool keep = opts->verbose || opts->json; /* what is told of each thread */
 	char why[300] = "";
 	const char *given;
 	int tree_fd = -1, err;
@@ -464,7 +462,7 @@ static int open_session(struct job *job, u32 flags)
 		return -1;
 	if (opts->session &&
 	    session_join(opts->session, &tree_fd, &job->door, why, sizeof(why)) == 0) {
-		if (guest_tree_join(&job->tree, tree_fd, why, sizeof(why)))
+		if (guest_tree_join(&job->tree, tree_fd, keep, why, sizeof(why)))
 			return command_error(&cmd_run, "%s", why);
 		given = decided(opts, &job->tree);
 		if (given)
@@ -474,7 +472,7 @@ static int open_session(struct job *job, u32 flags)
 				opts->session, given);
 		return 0;
 	}
-	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, why, sizeof(why)))
+	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, keep, why, sizeof(why)))
 		return command_error(&cmd_run, "%s", why);
 	deterministic_apply(&opts->deterministic, &job->tree);
 	if (session_model(opts->cpu_model, &model, why, sizeof(why)))
@@ -506,8 +504,6 @@ static int run(int argc, char **argv)
 	if (deterministic_check(&cmd_run, &job.opts.deterministic))
 		return cmd_run.failure;
 	job.argv = argv + first;
-	if (job.opts.verbose || job.opts.json)
-		flags |= METER_TREE_KEEP;
 	if (job.opts.strict)
 		flags |= METER_TREE_STRICT;
 	if (job.opts.check)

@@ -68,7 +68,7 @@ u32 deterministic_unfixed(const struct guest_tree *tree, int status)
 	unfixed &= (1u << METER_UNFIXED_BITS) - 1;
 	if (WIFSIGNALED(status) && !own_end(WTERMSIG(status)))
 		unfixed |= METER_UNFIXED_SIGNALS;
-	if (tree->head->uncounted_total)
+	if (guest_tree_uncounted(tree))
 		unfixed |= UNFIXED_UNCOUNTED;
 	return unfixed;
 }

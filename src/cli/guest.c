@@ -33,6 +33,84 @@ const char *const meter_names[METER_QUANTITIES] = {
 	[METER_INDIRECT] = "indirect",
 };
 
+/* Bytes of the tree that stand for entries of the table of runs. Of this process: a fork does not have it. */
+static int lock_run(int fd, u32 index, short type)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
+
+	return fcntl(fd, F_SETLK, &lock) ? -errno : 0;
+}
+
+static int open_run(struct guest_tree *tree, bool keep, char *why, size_t size)
+{
+	struct meter_runs *runs = meter_runs(tree->head);
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < METER_RUNS; i++) {
+		err = lock_run(tree->fd, i, F_WRLCK);
+		if (err != -EAGAIN && err != -EACCES)
+			break;
+	}
+	if (i == METER_RUNS) {
+		snprintf(
+			why, size,
+			"%u commands run in this session at this moment, and no more of them can be "
+			"told apart",
+			METER_RUNS);
+		return err;
+	}
+	if (err) {
+		snprintf(why, size, "cannot tell the commands of the session apart: %s",
+			 strerror(-err));
+		return err;
+	}
+	tree->run = &runs->run[i];
+	do
+		tree->number = __atomic_add_fetch(&runs->last, 1, __ATOMIC_RELAXED) &
+			       ~METER_RUN_KEEP;
+	while (!tree->number);
+	if (keep)
+		tree->number |= METER_RUN_KEEP;
+	tree->run->uncounted = 0;
+	tree->run->error = 0;
+	__atomic_store_n(&tree->run->number, tree->number, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Pages that were kept for us. The last command of a session need not care, but it does not know. */
+static void free_pages(const struct guest_tree *tree)
+{
+	u32 used = guest_tree_used(tree);
+
+	for (u32 i = 0; i < used; i++) {
+		const struct meter *seen = guest_tree_meter(tree, i);
+		u32 exited = METER_EXITED;
+		struct meter *m;
+
+		if (!seen || __atomic_load_n(&seen->state, __ATOMIC_RELAXED) != METER_EXITED ||
+		    __atomic_load_n(&seen->watch, __ATOMIC_SEQ_CST) & WIRE_WATCH_EXIT)
+			continue;
+		m = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, tree->fd,
+			 (off_t)meter_tree_offset(i));
+		if (m == MAP_FAILED)
+			return;
+		__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
+		munmap(m, METER_SIZE);
+	}
+}
+
+static void close_run(struct guest_tree *tree)
+{
+	u32 i = (u32)(tree->run - meter_runs(tree->head)->run);
+
+	__atomic_store_n(&tree->run->number, 0, __ATOMIC_SEQ_CST);
+	if (tree->number & METER_RUN_KEEP && tree->joined)
+		free_pages(tree);
+	lock_run(tree->fd, i, F_UNLCK);
+}
+
 #define TREE_SIZE (((size_t)METER_TREE_SLOTS + 1) * METER_SIZE)
 
 static int open_beside(const char *relative)
@@ -107,8 +185,10 @@ static int map_tree(struct guest_tree *tree, char *why, size_t size)
 	return err;
 }
 
-int guest_tree_join(struct guest_tree *tree, int fd, char *why, size_t size)
+int guest_tree_join(struct guest_tree *tree, int fd, bool keep, char *why, size_t size)
 {
+	int err;
+
 	*tree = (struct guest_tree){.fd = fd};
 	tree->rt_fd = open_runtime(why, size);
 	if (tree->rt_fd < 0) {
@@ -116,7 +196,20 @@ int guest_tree_join(struct guest_tree *tree, int fd, char *why, size_t size)
 		tree->fd = -1;
 		return tree->rt_fd;
 	}
-	return map_tree(tree, why, size);
+	err = map_tree(tree, why, size);
+	if (err)
+		return err;
+	if (tree->head->magic == METER_TREE_MAGIC) {
+		err = open_run(tree, keep, why, size);
+	} else {
+		snprintf(why, size, "the session was started by another version of anyperf");
+		err = -EPROTO;
+	}
+	if (err)
+		guest_tree_close(tree);
+	else
+		tree->joined = true;
+	return err;
 }
 
 /*
@@ -141,7 +234,8 @@ static int make_size(int fd)
 	return err;
 }
 
-int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why, size_t size)
+int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, bool keep, char *why,
+		    size_t size)
 {
 	int err;
 
@@ -166,7 +260,10 @@ int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why,
 	tree->head->magic = METER_TREE_MAGIC;
 	tree->head->flags = flags;
 	tree->head->cache_mb = cache_mb;
-	return 0;
+	err = open_run(tree, keep, why, size);
+	if (err)
+		guest_tree_close(tree);
+	return err;
 out:
 	if (tree->fd >= 0)
 		close(tree->fd);
@@ -184,6 +281,8 @@ void guest_tree_close(struct guest_tree *tree)
 {
 	if (tree->fd < 0)
 		return;
+	if (tree->run)
+		close_run(tree);
 	munmap((void *)tree->map, meter_tree_offset(tree->slots));
 	munmap(tree->head, METER_SIZE);
 	close(tree->fd);
@@ -278,6 +377,7 @@ int guest_exec(const struct guest_tree *tree, char *const *argv, int session_fd)
 	c.exe_fd = c.interp_fd = -1;
 	c.session_fd = session_fd;
 	c.meter = ~0u;
+	c.run = tree->number;
 	if (write(fd, &c, sizeof(c)) != (ssize_t)sizeof(c)) {
 		err = errno ? errno : EIO;
 		free(v);
@@ -299,10 +399,14 @@ int guest_exec(const struct guest_tree *tree, char *const *argv, int session_fd)
 int guest_tree_failure(const struct guest_tree *tree, const char **text)
 {
 	/* The guest may write here at any time; what is shown is a bounded copy. */
-	static char copy[sizeof(tree->head->launch_text)];
-	s32 err = tree->head->launch_error;
+	struct meter_runs *runs = meter_runs(tree->head);
+	static char copy[sizeof(runs->text)];
+	s32 err = __atomic_exchange_n(&tree->run->error, 0, __ATOMIC_ACQUIRE);
 
-	memcpy(copy, tree->head->launch_text, sizeof(copy) - 1);
+	memcpy(copy, runs->text, sizeof(copy) - 1);
+	/* Another's may have failed at the same moment. */
+	if (__atomic_load_n(&runs->text_of, __ATOMIC_ACQUIRE) != tree->number)
+		copy[0] = '\0';
 	*text = copy;
 	return err < 0 && err > -4096 ? -err : 0;
 }
@@ -316,7 +420,25 @@ u32 guest_tree_used(const struct guest_tree *tree)
 
 const struct meter *guest_tree_meter(const struct guest_tree *tree, u32 index)
 {
-	return (const struct meter *)(tree->map + meter_tree_offset(index));
+	const struct meter *m = (const struct meter *)(tree->map + meter_tree_offset(index));
+
+	return __atomic_load_n(&m->run, __ATOMIC_ACQUIRE) == tree->number ? m : NULL;
+}
+
+u32 guest_tree_uncounted(const struct guest_tree *tree)
+{
+	return __atomic_load_n(&tree->run->uncounted, __ATOMIC_RELAXED);
+}
+
+bool guest_tree_uncounted_at(const struct guest_tree *tree, u32 i, struct meter_uncounted *u)
+{
+	const struct meter_uncounted *entry = &tree->head->uncounted[i];
+
+	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != METER_UNCOUNTED_READY)
+		return false;
+	*u = *entry;
+	u->path[sizeof(u->path) - 1] = u->why[sizeof(u->why) - 1] = '\0';
+	return u->run == tree->number;
 }
 
 void guest_tree_total(const struct guest_tree *tree, u64 total[METER_QUANTITIES])
@@ -324,7 +446,10 @@ void guest_tree_total(const struct guest_tree *tree, u64 total[METER_QUANTITIES]
 	u32 used = guest_tree_used(tree);
 
 	memset(total, 0, METER_QUANTITIES * sizeof(*total));
-	for (u32 i = 0; i < used; i++)
-		for (u32 q = 0; q < METER_QUANTITIES; q++)
-			total[q] += meter_sum(guest_tree_meter(tree, i), q);
+	for (u32 i = 0; i < used; i++) {
+		const struct meter *m = guest_tree_meter(tree, i);
+
+		for (u32 q = 0; m && q < METER_QUANTITIES; q++)
+			total[q] += meter_sum(m, q) - m->run_base[q];
+	}
 }

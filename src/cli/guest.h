@@ -8,7 +8,7 @@
 #ifndef CLI_GUEST_H
 #define CLI_GUEST_H
 
-#include "abi/meter.h"
+#include "abi/runs.h"
 
 struct guest_tree {
 	int fd;                  /* memfd; -1: not open */
@@ -16,19 +16,25 @@ struct guest_tree {
 	const u8 *map;           /* header and meters, read-only; owned */
 	struct meter_tree *head; /* the same header, writable; owned */
 	u32 slots;               /* meters that are mapped */
+	struct meter_run *run;   /* our command's; in the header */
+	u32 number;              /* the same; of the pages that count for us */
+	bool joined;             /* somebody else's tree */
 };
 
 /*
  * Finds the runtime: ANYPERF_RUNTIME, or beside this program in a build tree, or where it was
- * installed. Makes the tree with @flags (enum meter_tree_flags). 0, or -errno with a sentence in @why.
+ * installed. Makes the tree with @flags (enum meter_tree_flags), and in it a run of ours: what is said below
+ * of the tree's pages and totals is said of our command and its descendants. With @keep there is a page for
+ * every thread that it ever had. 0, or -errno with a sentence in @why.
  */
-must_check int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, char *why,
-			       size_t size);
+must_check int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb, bool keep,
+			       char *why, size_t size);
 /* The same for a tree that somebody else has made; takes @fd. */
-must_check int guest_tree_join(struct guest_tree *tree, int fd, char *why, size_t size);
+must_check int guest_tree_join(struct guest_tree *tree, int fd, bool keep, char *why, size_t size);
 /* What CPUID leaf 1 says in EAX; a session says it by itself. Before the first program. */
 void guest_tree_show_model(struct guest_tree *tree, unsigned int cpuid);
 
+/* Closes the run as well: its pages are anybody's. */
 void guest_tree_close(struct guest_tree *tree);
 
 /*
@@ -38,14 +44,21 @@ void guest_tree_close(struct guest_tree *tree);
  */
 int guest_exec(const struct guest_tree *tree, char *const *argv, int session_fd);
 
-/* 0, or the errno with which the first program could not be started; *@text a sentence or "". */
+/*
+ * 0, or the errno with which our command could not be started since this was last asked; *@text a sentence
+ * or "".
+ */
 int guest_tree_failure(const struct guest_tree *tree, const char **text);
 
-/* How many meters were ever used, and the one at @index below that. */
+/* How many meters were ever used, and the one at @index below that if it is our run's, else NULL. */
 u32 guest_tree_used(const struct guest_tree *tree);
 const struct meter *guest_tree_meter(const struct guest_tree *tree, u32 index);
 
-/* The sums over the whole tree, as of now. */
+/* How many programs ran natively, and the one in entry @i of the tree's list if it is there and ours. */
+u32 guest_tree_uncounted(const struct guest_tree *tree);
+bool guest_tree_uncounted_at(const struct guest_tree *tree, u32 i, struct meter_uncounted *u);
+
+/* The sums over the run, as of now. */
 void guest_tree_total(const struct guest_tree *tree, u64 total[METER_QUANTITIES]);
 
 /* Names for output and JSON, by enum meter_quantity; NULL for METER_SPARE. */

@@ -18,7 +18,7 @@ int virtual_open(struct virtual_pmu *v, const struct virtual_opts *opts, char *w
 		.counters = opts->counters,
 		.cpu_model = opts->cpu_model,
 	};
-	int err = guest_tree_open(&v->tree, 0, 64, why, size);
+	int err = guest_tree_open(&v->tree, 0, 64, false, why, size);
 
 	v->session = NULL;
 	if (err)
@@ -173,8 +173,5 @@ void virtual_serve(struct virtual_pmu *v)
 
 int virtual_failure(struct virtual_pmu *v, const char **text)
 {
-	int err = guest_tree_failure(&v->tree, text);
-
-	v->tree.head->launch_error = 0;
-	return err;
+	return guest_tree_failure(&v->tree, text);
 }

@@ -68,26 +68,18 @@ static void read_control(struct startup *s)
 /* The first program of a tree: what the command line names. Errors go to whoever started us. */
 static void launch(struct startup *s)
 {
-	struct meter_tree *tree = meter_tree();
+	char text[128] = "";
 	int ret;
 
-	if (!deterministic_supported()) {
-		tree->launch_error = -EOPNOTSUPP;
-		str_put(tree->launch_text, sizeof(tree->launch_text),
-			"this CPU lacks some of the features that --cpu-features names");
-		sys_exit_group(127);
-	}
+	if (!deterministic_supported())
+		meter_no_launch(-EOPNOTSUPP,
+				"this CPU lacks some of the features that --cpu-features names");
 	ret = exec_plan(AT_FDCWD, s->control.exe, 0, &s->plan);
-	if (ret) {
-		tree->launch_error = ret < 0 ? ret : -EPERM;
-		if (ret > 0)
-			fmt(tree->launch_text, sizeof(tree->launch_text),
-			    "the translator cannot run it: %s", s->plan.why);
-		if (ret == -EBUSY)
-			str_put(tree->launch_text, sizeof(tree->launch_text),
-				"this is anyperf's own runtime");
-		sys_exit_group(127);
-	}
+	if (ret > 0)
+		fmt(text, sizeof(text), "the translator cannot run it: %s", s->plan.why);
+	if (ret)
+		meter_no_launch(ret < 0 ? ret : -EPERM,
+				ret == -EBUSY ? "this is anyperf's own runtime" : text);
 	s->control.exe_fd = s->plan.exe_fd;
 	s->control.interp_fd = s->plan.interp_fd;
 	memcpy(s->control.comm, s->plan.comm, sizeof(s->control.comm));
@@ -302,7 +294,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	s->control.rt_fd = fd_adopt(FD_RT, s->control.rt_fd);
 	if (s->control.session_fd >= 0)
 		s->control.session_fd = fd_adopt(FD_SESSION, s->control.session_fd);
-	meter_init(fd_get(FD_TREE));
+	meter_init(fd_get(FD_TREE), s->control.run);
 	if (s->control.flags & CONTROL_LAUNCH)
 		launch(s);
 	mm_init();

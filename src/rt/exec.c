@@ -331,6 +331,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->interp_fd = plan->interp_fd;
 	c->meter = t->meter;
 	c->execs = t->proc->execs + 1;
+	c->run = meter_run();
 	c->seccomp_mode = t->seccomp_mode;
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
 	perf_exec(t, c->perf_fds);

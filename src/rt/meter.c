@@ -1,5 +1,6 @@
 #include "rt/meter.h"
 
+#include "abi/runs.h"
 #include "abi/wire.h"
 #include "rt/fd.h"
 #include "rt/window.h"
@@ -9,8 +10,9 @@
 #include <linux/prctl.h>
 
 static struct meter_tree *tree;
+static u32 run;
 
-void meter_init(int fd)
+void meter_init(int fd, u32 number)
 {
 	long at = sys_mmap((void *)(WINDOW_OWN - METER_SIZE), METER_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
@@ -18,6 +20,7 @@ void meter_init(int fd)
 	if (sys_failed(at))
 		die("cannot map the meters (error %d)\n", (int)-at);
 	tree = (struct meter_tree *)at;
+	run = number;
 	if (tree->magic != METER_TREE_MAGIC)
 		die("descriptor %d holds no meters; anyperf-rt is started by `anyperf run`\n", fd);
 }
@@ -25,6 +28,38 @@ void meter_init(int fd)
 struct meter_tree *meter_tree(void)
 {
 	return tree;
+}
+
+u32 meter_run(void)
+{
+	return run;
+}
+
+void meter_no_launch(int err, const char *text)
+{
+	struct meter_run *entry = meter_run_open(tree, run);
+	struct meter_runs *runs = meter_runs(tree);
+
+	if (entry) {
+		str_put(runs->text, sizeof(runs->text), text);
+		__atomic_store_n(&runs->text_of, run, __ATOMIC_RELEASE);
+		__atomic_store_n(&entry->error, err, __ATOMIC_RELEASE);
+	}
+	sys_exit_group(127);
+}
+
+/* Whether a page that threads of @other have used may be taken over by ours. */
+static bool may_take(u32 other)
+{
+	/* What is closed stays so, and a process finds the pages of few. */
+	static u32 closed;
+
+	if (other == run || other == __atomic_load_n(&closed, __ATOMIC_RELAXED))
+		return true;
+	if (meter_run_open(tree, other))
+		return false;
+	__atomic_store_n(&closed, other, __ATOMIC_RELAXED);
+	return true;
 }
 
 static u64 now_ns(void)
@@ -37,7 +72,7 @@ static u64 now_ns(void)
 
 /* Whose page it is, as it stands in the file. */
 struct owner {
-	u32 state, pid, tid;
+	u32 state, pid, tid, run;
 };
 
 static bool read_owner(u32 index, struct owner *o)
@@ -63,6 +98,16 @@ static void give_back(struct meter *m)
 	sys_munmap(m, 0x10000);
 }
 
+/* What it counts from here on is our run's. */
+static void give_to_run(struct meter *m)
+{
+	if (m->run == run)
+		return;
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		m->run_base[q] = meter_sum(m, q);
+	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
+}
+
 /* Makes the page this task's, if it is nobody's. */
 static bool claim(u32 index)
 {
@@ -74,9 +119,16 @@ static bool claim(u32 index)
 		return false;
 	taken = __atomic_compare_exchange_n(&m->state, &state, METER_RUNNING, false,
 					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	if (taken && !may_take(m->run)) {
+		/* Somebody of another run was here since we were told of it. */
+		__atomic_store_n(&m->state, METER_FREE, __ATOMIC_RELEASE);
+		meter_note_freed(tree, m->run, index);
+		taken = false;
+	}
 	if (taken) {
 		/* Until meter_begin() it is nobody's: the session looks for threads by what pages say. */
 		__atomic_store_n(&m->tid, 0, __ATOMIC_RELAXED);
+		give_to_run(m);
 		m->start = now_ns();
 		__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
@@ -88,42 +140,31 @@ static bool claim(u32 index)
 static bool take_over(u32 *index)
 {
 	for (u32 i = 0; i < METER_TREE_FREED; i++) {
-		u32 word = __atomic_load_n(&tree->freed[i], __ATOMIC_RELAXED);
+		u64 word = __atomic_load_n(&tree->freed[i], __ATOMIC_RELAXED);
 
-		if (!word || !__atomic_compare_exchange_n(&tree->freed[i], &word, 0, false,
-							  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (!word || !may_take((u32)(word >> 32)) ||
+		    !__atomic_compare_exchange_n(&tree->freed[i], &word, 0, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
 			continue;
-		if (claim(word - 1)) {
-			*index = word - 1;
+		if (claim((u32)word - 1)) {
+			*index = (u32)word - 1;
 			return true;
 		}
 	}
 	return false;
 }
 
-/* No room for the word: collect() finds the page by its state. */
-static void hint(u32 index)
-{
-	for (u32 i = 0; i < METER_TREE_FREED; i++) {
-		u32 none = 0;
-
-		if (__atomic_compare_exchange_n(&tree->freed[i], &none, index + 1, false,
-						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return;
-	}
-}
-
 static void set_free(struct meter *m, u32 index)
 {
 	u32 exited = METER_EXITED;
 
-	if (tree->flags & METER_TREE_KEEP ||
+	if (meter_run_keeps(tree, m->run) ||
 	    __atomic_load_n(&m->watch, __ATOMIC_SEQ_CST) & WIRE_WATCH_EXIT)
 		return;
 	/* The session may have found out by itself, and been first. */
 	if (__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
-		hint(index);
+		meter_note_freed(tree, m->run, index);
 }
 
 /* Page @index was seen to be @o's, who is gone without a word. */
@@ -167,8 +208,10 @@ static void collect(void)
 		if (!read_owner(i, &o))
 			continue;
 		if (o.state == METER_FREE) {
-			hint(i);
-			found++;
+			if (may_take(o.run)) {
+				meter_note_freed(tree, o.run, i);
+				found++;
+			}
 		} else if (o.state == METER_RUNNING && o.tid && pids &&
 			   sys_tgkill((int)o.pid, (int)o.tid, 0) == -ESRCH) {
 			bury(i, &o);
@@ -184,7 +227,7 @@ u32 meter_take(void)
 	u32 index, slots = tree->slots ? (u32)min_u64(tree->slots, METER_TREE_SLOTS)
 				       : METER_TREE_SLOTS;
 
-	if (!(tree->flags & METER_TREE_KEEP)) {
+	if (!meter_run_keeps(tree, run)) {
 		if (take_over(&index))
 			return index;
 		collect();
@@ -192,8 +235,14 @@ u32 meter_take(void)
 			return index;
 	}
 	index = __atomic_fetch_add(&tree->used, 1, __ATOMIC_RELAXED);
-	if (index < slots)
+	if (index < slots) {
+		/* Nor may collect() take it for a free one until its thread says whose it is. */
+		const struct owner o = {.state = METER_RUNNING, .run = run};
+
+		sys_pwrite(fd_get(FD_TREE), &o, sizeof(o),
+			   meter_tree_offset(index) + offsetof(struct meter, state));
 		return index;
+	}
 	__atomic_store_n(&tree->used, slots, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&tree->lost, 1, __ATOMIC_RELAXED);
 	return METER_TREE_SLOTS;
@@ -236,10 +285,10 @@ u64 meter_stamp(u32 index)
 
 void meter_announce(u32 index, u64 stamp, u32 pid)
 {
-	const u32 who[2] = {pid, pid};
+	const u32 who[3] = {pid, pid, run};
 	struct owner o;
 
-	_Static_assert(offsetof(struct meter, tid) == offsetof(struct meter, pid) + 4, "who[]");
+	_Static_assert(offsetof(struct meter, run) == offsetof(struct meter, pid) + 8, "who[]");
 	if (index < METER_TREE_SLOTS && read_owner(index, &o) && o.state == METER_RUNNING &&
 	    !o.tid && meter_stamp(index) == stamp)
 		sys_pwrite(fd_get(FD_TREE), who, sizeof(who),
@@ -259,6 +308,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	}
 	if (owner == METER_NEW_PROCESS)
 		m->traced = 0;
+	give_to_run(m);
 	m->pid = (u32)sys_getpid();
 	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);
 	m->ppid = (u32)raw_call0(__NR_getppid);
@@ -343,22 +393,48 @@ void meter_return(u32 index)
 	give_back(m);
 }
 
+static struct meter_uncounted *take_uncounted(void)
+{
+	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
+		struct meter_uncounted *u = &tree->uncounted[i];
+		u32 state = __atomic_load_n(&u->state, __ATOMIC_ACQUIRE);
+
+		if ((state == METER_UNCOUNTED_NONE ||
+		     (state == METER_UNCOUNTED_READY && !meter_run_open(tree, u->run))) &&
+		    __atomic_compare_exchange_n(&u->state, &state, METER_UNCOUNTED_WRITING, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return u;
+	}
+	return NULL;
+}
+
 void meter_uncounted(u32 pid, const char *path, const char *why)
 {
-	u32 i = __atomic_fetch_add(&tree->uncounted_total, 1, __ATOMIC_RELAXED);
+	struct meter_run *entry = meter_run_open(tree, run);
+	struct meter_uncounted *u = entry ? take_uncounted() : NULL;
 
-	if (i >= METER_TREE_UNCOUNTED)
+	if (entry)
+		__atomic_fetch_add(&entry->uncounted, 1, __ATOMIC_RELAXED);
+	if (!u)
 		return;
-	tree->uncounted[i].pid = pid;
-	str_put(tree->uncounted[i].path, sizeof(tree->uncounted[i].path), path);
-	str_put(tree->uncounted[i].why, sizeof(tree->uncounted[i].why), why);
-	__atomic_store_n(&tree->uncounted[i].ready, 1, __ATOMIC_RELEASE);
+	u->pid = pid;
+	u->run = run;
+	str_put(u->path, sizeof(u->path), path);
+	str_put(u->why, sizeof(u->why), why);
+	__atomic_store_n(&u->state, METER_UNCOUNTED_READY, __ATOMIC_RELEASE);
 }
 
 void meter_not_uncounted(u32 pid)
 {
-	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++)
-		if (tree->uncounted[i].ready && tree->uncounted[i].pid == pid)
-			__atomic_store_n(&tree->uncounted[i].ready, 0, __ATOMIC_RELEASE);
-	__atomic_fetch_sub(&tree->uncounted_total, 1, __ATOMIC_RELAXED);
+	struct meter_run *entry = meter_run_open(tree, run);
+
+	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
+		struct meter_uncounted *u = &tree->uncounted[i];
+
+		if (__atomic_load_n(&u->state, __ATOMIC_ACQUIRE) == METER_UNCOUNTED_READY &&
+		    u->run == run && u->pid == pid)
+			__atomic_store_n(&u->state, METER_UNCOUNTED_NONE, __ATOMIC_RELEASE);
+	}
+	if (entry)
+		__atomic_fetch_sub(&entry->uncounted, 1, __ATOMIC_RELAXED);
 }

@@ -7,12 +7,16 @@
 
 #include "rt/thread.h"
 
-/* Maps the header of the tree behind @fd, which stays open. */
-void meter_init(int fd);
+/* Maps the header of the tree behind @fd, which stays open; the process belongs to run @number. */
+void meter_init(int fd, u32 number);
 struct meter_tree *meter_tree(void);
+u32 meter_run(void);
+
+/* The command of the run cannot be started: leaves -errno and a sentence, or "", to who wants it started. */
+__attribute__((noreturn)) void meter_no_launch(int err, const char *text);
 
 /*
- * A page for a new thread: its index. Takes over one whose thread has exited if the tree allows. With all
+ * A page for a new thread: its index. Takes over one whose thread has exited if the run allows. With all
  * of them taken it is METER_TREE_SLOTS: a page that counts for nobody.
  */
 u32 meter_take(void);

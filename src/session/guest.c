@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "abi/runs.h"
 #include "session/session-priv.h"
 
 struct proc *proc_new(struct session *s, pid_t pid)
@@ -181,17 +182,11 @@ static void release_meter(struct session *s, struct meter *m, u32 index)
 	u32 exited = METER_EXITED;
 
 	__atomic_store_n(&m->watch, 0, __ATOMIC_SEQ_CST);
-	if (s->tree->flags & METER_TREE_KEEP ||
+	if (meter_run_keeps(s->tree, m->run) ||
 	    !__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
-	for (u32 i = 0; i < METER_TREE_FREED; i++) {
-		u32 none = 0;
-
-		if (__atomic_compare_exchange_n(&s->tree->freed[i], &none, index + 1, false,
-						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return;
-	}
+	meter_note_freed(s->tree, m->run, index);
 }
 
 /*

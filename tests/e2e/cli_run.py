@@ -3,9 +3,8 @@
 import json
 import os
 import re
-import shutil
 
-from e2e import ANYPERF, main, run, scratch
+from e2e import ANYPERF, main, run, scratch, uncounted
 
 TOUCH = os.environ["E2E_TOUCH"]
 
@@ -47,17 +46,6 @@ def test_translator_options_change_no_result():
         r = run("run", *options, "sh", "-c", "echo $((6 * 7)); exit 5")
         assert (r.status, r.out) == (5, "42\n"), r
     assert run("run", "--cache-size", "0", "true").status == 125
-
-
-def uncounted(directory):
-    """A program that the translator must leave to the kernel: of another user, or not to be read."""
-    path = shutil.copy("/bin/true", directory)
-    if os.getuid() == 0:
-        os.chown(path, 65534, 65534)
-        os.chmod(path, 0o4755)
-    else:
-        os.chmod(path, 0o111)
-    return path
 
 
 def test_what_was_not_counted():

@@ -4,6 +4,7 @@ or 77 if all that ran skipped."""
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -85,6 +86,17 @@ def table(text):
 
 def scratch():
     return tempfile.TemporaryDirectory(prefix="anyperf-test-")
+
+
+def uncounted(directory):
+    """A program that the translator must leave to the kernel: of another user, or not to be read."""
+    path = shutil.copy("/bin/true", directory)
+    if os.getuid() == 0:
+        os.chown(path, 65534, 65534)
+        os.chmod(path, 0o4755)
+    else:
+        os.chmod(path, 0o111)
+    return path
 
 
 def hung(number, frame):

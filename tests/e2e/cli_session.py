@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Several commands in one session: anyperf run --session."""
+import json
+import os
+import re
+import subprocess
+import time
+
+from e2e import ANYPERF, ENV, main, run, scratch, uncounted
+
+
+class Session:
+    """A session whose first command lives as long as the with statement, and goes on making processes."""
+
+    def __init__(self, *options):
+        self.name = f"test-{os.getpid()}-{time.monotonic_ns()}"
+        self.options = options
+
+    def __enter__(self):
+        script = "echo here; while ! read -r -t 0.02 line; do /bin/true; done; /bin/true; exit 3"
+        self.first = subprocess.Popen([ANYPERF, "run", "--session", self.name, *self.options, "--", "bash", "-c", script],
+                                      env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      text=True)
+        assert self.first.stdout.readline() == "here\n"
+        return self
+
+    def run(self, *args, **more):
+        return run("run", "--session", self.name, *args, **more)
+
+    def end(self):
+        out, err = self.first.communicate("end\n")
+        return self.first.returncode, out, err
+
+    def __exit__(self, *why):
+        if self.first.returncode is None:
+            self.end()
+
+
+def own_total(report):
+    return sum(t["instructions"] for p in report["processes"] for t in p["threads"])
+
+
+def test_a_joined_run_reports_its_own():
+    alone = json.loads(run("run", "-j", "--", "/bin/true").err)["total"]
+    # Its grandchild works on when its child is dead; nobody is between the two.
+    orphan = ["sh", "-c", "(/bin/true; (sleep 0.3; exec /bin/true) & ) ; sleep 0.6"]
+    with Session("-j") as s:
+        for _ in range(2):
+            r = s.run("-j", "--", "/bin/true")
+            report = json.loads(r.err)
+            assert report["total"] == alone and len(report["processes"]) == 1, report
+            r = s.run("--count", "--", "/bin/true")
+            assert f"{alone['instructions']} " in r.err.replace(",", ""), (alone, r)
+            report = json.loads(s.run("-j", "--", *orphan).err)
+            comms = sorted(p["comm"] for p in report["processes"])
+            assert comms.count("true") == 2 and "bash" not in comms, report
+            assert own_total(report) == report["total"]["instructions"], report
+        table_of = s.run("-v", "--", "/bin/true").err
+        assert len(re.findall(r"^ +\d+ +\d+  \w+ ", table_of, re.M)) == 1, table_of
+        status, _, err = s.end()
+    first = json.loads(err)
+    assert status == 3 and first["processes"][0]["comm"] == "bash", first
+    assert {p["comm"] for p in first["processes"]} <= {"bash", "true"}, first
+    assert own_total(first) == first["total"]["instructions"], first
+
+
+def test_two_joined_runs_at_once():
+    """Pages go from one command's threads to another's, but not while somebody wants to know about the first."""
+    script = ["sh", "-c", "i=0; while [ $i -lt 20 ]; do i=$((i+1)); /bin/true; done"]
+    with Session() as s:
+        command = [ANYPERF, "run", "--session", s.name, "-o", "/dev/stdout", "--count", "--", *script]
+        totals = []
+        for _ in range(2):
+            both = [subprocess.Popen(command, env=ENV, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+            for p in both:
+                out = p.communicate()[0]
+                assert p.returncode == 0, out
+                totals.append(int(re.search(r"([\d,]+) +instructions", out)[1].replace(",", "")))
+    r = run("run", "-o", "/dev/stdout", "--count", "--", *script)
+    alone = int(re.search(r"([\d,]+) +instructions", r.out)[1].replace(",", ""))
+    # Addresses differ between runs, and with them what a shell does, a little.
+    assert all(abs(t - alone) < alone / 100 for t in totals), (totals, alone)
+
+
+def test_a_joined_run_names_its_own_failures():
+    with Session("--count") as s, scratch() as d:
+        path = uncounted(d)
+        command = ["sh", "-c", f"{path}; exit 4"]
+        r = s.run("--count", "--", *command)
+        assert r.status == 4 and f"not counted: {path} (" in r.err, r
+        r = s.run("--count", "--", "/bin/true")
+        assert r.status == 0 and "not counted" not in r.err, r
+        # The list is short; who came before does not fill it.
+        for _ in range(14):
+            r = s.run("-j", "--", *command)
+            assert [u["path"] for u in json.loads(r.err.splitlines()[-1])["uncounted"]] == [path], r
+        r = s.run("--", path)
+        assert r.status == 126 and "cannot run" in r.err, r
+        assert s.run("--", "/bin/true").status == 0
+        status, _, err = s.end()
+        assert status == 3 and "instructions" in err and "not counted" not in err and "cannot run" not in err, err
+
+
+if __name__ == "__main__":
+    main(globals())
