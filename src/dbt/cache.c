@@ -300,10 +300,8 @@ void flush_all(u32 me)
 		if (o->id == me)
 			continue;
 		for (u32 i = 0; __atomic_load_n(&o->in_cache, __ATOMIC_SEQ_CST); i++) {
-			if (i % 16 == 0 && cache.ops.kick)
-				cache.ops.kick(o);
-			if (i % 256 == 255 && cache.ops.gone && cache.ops.gone(o->id))
-				break;
+			if (i % 16 == 0 && cache.ops.kick && !cache.ops.kick(o))
+				__atomic_store_n(&o->in_cache, 0, __ATOMIC_SEQ_CST);
 			if (i < 4)
 				sys_sched_yield();
 			else

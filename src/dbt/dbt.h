@@ -154,10 +154,10 @@ struct dbt_ops {
 	 */
 	int (*protect)(u64 start, u64 len, bool protect);
 	/*
-	 * Interrupts a thread that may be in the cache with a signal whose handler calls dbt_recover().
-	 * May be NULL when there is one thread only.
+	 * Interrupts a thread that may be in the cache with a signal whose handler calls dbt_recover(); false:
+	 * it will never run again in this memory. May be NULL when there is one thread only.
 	 */
-	void (*kick)(struct dbt_thread *t);
+	bool (*kick)(struct dbt_thread *t);
 	/*
 	 * Whether the thread with this id will never run again in this memory, as one of another process that
 	 * was killed. May be NULL when there are no others.
@@ -191,6 +191,8 @@ must_check int dbt_init(const struct dbt_config *config);
 void dbt_thread_add(struct dbt_thread *t, u32 id);
 /* @t is not in the cache and never will be again; from itself or from another thread. */
 void dbt_thread_remove(struct dbt_thread *t, u32 me);
+/* Whether the thread with this id has, or has left behind, the lock of the translator. */
+bool dbt_lock_held_by(u32 id);
 
 /*
  * Around fork(2): the lock is held from prepare to the parent's or child's call, so the child finds

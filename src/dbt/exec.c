@@ -115,6 +115,9 @@ void exec_repair(void)
 			continue;
 		end = r.end;
 		cache.ranges[n++] = r;
+		/* A page may have been protected and not noted so yet. */
+		if ((r.flags & (DBT_EXEC_WRITABLE | DBT_EXEC_CHECKED)) == DBT_EXEC_WRITABLE)
+			cache.ops.protect(r.start, r.end - r.start, false);
 	}
 	cache.nr_ranges = n;
 }
@@ -176,6 +179,7 @@ static void page_release(struct code_page *p)
 void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags)
 {
 	u64 end = start + len;
+	bool before, after;
 	u32 i;
 
 	cache_lock(t);
@@ -183,14 +187,19 @@ void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags)
 	plan_forget();
 	ranges_clear(start, end);
 	i = range_after(start);
-	if (i < cache.nr_ranges && cache.ranges[i].start == end && cache.ranges[i].flags == flags) {
-		end = cache.ranges[i].end;
+	before = i > 0 && cache.ranges[i - 1].end == start && cache.ranges[i - 1].flags == flags;
+	after = i < cache.nr_ranges && cache.ranges[i].start == end &&
+		cache.ranges[i].flags == flags;
+	if (before && after) {
+		cache.ranges[i - 1].end = cache.ranges[i].end;
 		ranges_delete(i, 1);
-	}
-	if (i > 0 && cache.ranges[i - 1].end == start && cache.ranges[i - 1].flags == flags)
+	} else if (before) {
 		cache.ranges[i - 1].end = end;
-	else
+	} else if (after) {
+		cache.ranges[i].start = start;
+	} else {
 		range_insert(i, start, end, flags);
+	}
 	cache_unlock(t);
 }
 
@@ -239,7 +248,7 @@ bool page_written(u64 addr, bool own)
 	 * for the guest; what it must not do is to come here again and again.
 	 */
 	if (!p || !(p->flags & PAGE_PROTECTED))
-		return p && r && r->flags & DBT_EXEC_WRITABLE &&
+		return r && r->start <= addr && r->flags & DBT_EXEC_WRITABLE &&
 		       !cache.ops.protect(ALIGN_DOWN(addr, PAGE_SIZE), PAGE_SIZE, false);
 	if (own || ++p->churn >= CHURN_MAX)
 		p->flags |= PAGE_CHECKED;

@@ -27,6 +27,11 @@ void dbt_thread_remove(struct dbt_thread *t, u32 me)
 	lock_release(&cache.lock, me);
 }
 
+bool dbt_lock_held_by(u32 id)
+{
+	return lock_held_by(&cache.lock, id);
+}
+
 void dbt_fork_prepare(struct dbt_thread *t)
 {
 	cache_lock(t);

@@ -83,24 +83,32 @@ static void repair_set(struct ranges *set)
 	set->n = n;
 }
 
-static void repair(void)
+/* The translator has been told of what was changed, or not yet. */
+static void repair(struct thread *t)
 {
 	repair_set(&mm.code);
 	repair_set(&mm.shared);
 	mm.writable = 0;
 	for (u32 i = 0; i < mm.code.n; i++)
 		mm.writable += mm.code.at[i].prot & PROT_WRITE ? 1 : 0;
+	dbt_exec_remove(&t->dbt, 0, TASK_SIZE);
+	mm_exec_show(t, 0, TASK_SIZE);
 }
 
 void mm_lock(struct thread *t)
 {
 	if (unlikely(lock_acquire(&mm.lock, t->id, thread_gone)))
-		repair();
+		repair(t);
 }
 
 void mm_unlock(struct thread *t)
 {
 	lock_release(&mm.lock, t->id);
+}
+
+bool mm_lock_held_by(u32 id)
+{
+	return lock_held_by(&mm.lock, id);
 }
 
 void mm_reset_lock(void)
@@ -164,7 +172,7 @@ static void insert(struct ranges *set, const struct mm_range *r)
 /* Takes [start, end) out of the set; true if anything of it was there. */
 static bool carve(struct ranges *set, u64 start, u64 end)
 {
-	u32 i = index_of(set, start), after = i, n = 0;
+	u32 i = index_of(set, start), after = i, n = 0, left;
 	struct mm_range rest[2];
 
 	while (after < set->n && set->at[after].start < end)
@@ -179,8 +187,15 @@ static bool carve(struct ranges *set, u64 start, u64 end)
 		rest[n] = set->at[after - 1];
 		rest[n++].start = end;
 	}
-	memmove(&set->at[i + n], &set->at[after], (set->n - after) * sizeof(*set->at));
-	__atomic_store_n(&set->n, set->n - (after - i - n), __ATOMIC_RELEASE);
+	/* One becomes two: the last one must not be lost meanwhile (repair_set). */
+	if (n > after - i)
+		set->at[set->n] = after == set->n ? rest[1] : set->at[set->n - 1];
+	left = set->n - after;
+	if (n > after - i)
+		__atomic_store_n(&set->n, set->n + 1, __ATOMIC_RELEASE);
+	memmove(&set->at[i + n], &set->at[after], left * sizeof(*set->at));
+	if (n <= after - i)
+		__atomic_store_n(&set->n, set->n - (after - i - n), __ATOMIC_RELEASE);
 	for (u32 k = 0; k < n; k++) {
 		set->at[i + k] = rest[k];
 		count_writable(set, &rest[k], 1);

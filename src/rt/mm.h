@@ -26,6 +26,7 @@ struct mm_range {
 void mm_init(void);
 void mm_lock(struct thread *t);
 void mm_unlock(struct thread *t);
+bool mm_lock_held_by(u32 id);
 /* In the child of a fork. */
 void mm_reset_lock(void);
 

@@ -68,17 +68,23 @@ void threads_add(struct thread *t)
 	list_release(t->id);
 }
 
+void threads_unlink(struct thread *t)
+{
+	if (t->all_next)
+		t->all_next->all_prev = t->all_prev;
+	if (t->all_prev)
+		__atomic_store_n(&t->all_prev->all_next, t->all_next, __ATOMIC_RELEASE);
+	else if (all == t)
+		__atomic_store_n(&all, t->all_next, __ATOMIC_RELEASE);
+	t->all_next = t->all_prev = NULL;
+}
+
 void threads_remove(struct thread *t)
 {
 	u32 me = this_thread()->id;
 
 	list_acquire(me);
-	if (t->all_next)
-		t->all_next->all_prev = t->all_prev;
-	if (t->all_prev)
-		t->all_prev->all_next = t->all_next;
-	else
-		__atomic_store_n(&all, t->all_next, __ATOMIC_RELEASE);
+	threads_unlink(t);
 	list_release(me);
 }
 
@@ -97,13 +103,15 @@ u32 threads_watch(struct thread *t)
 /* A queued SIGSYS with this address as its value. The signal is always deliverable and never a guest's. */
 static const char kick_token;
 
-void process_kick(struct dbt_thread *dbt)
+bool process_kick(struct dbt_thread *dbt)
 {
 	struct thread *t = container_of(dbt, struct thread, dbt);
 	siginfo_t info;
 
 	if (!t->tid)
-		return; /* not in the cache: it has not begun */
+		return true; /* not in the cache: it has not begun */
+	if (t->proc != this_thread()->proc && thread_has_left(t->tid))
+		return false;
 	memset(&info, 0, sizeof(info));
 	info.si_signo = SIGNAL_KICK;
 	info.si_code = SI_QUEUE;
@@ -111,6 +119,7 @@ void process_kick(struct dbt_thread *dbt)
 	/* To another process in our memory (vfork) this may be forbidden; a plain signal serves as well. */
 	if (raw_call4(__NR_rt_tgsigqueueinfo, (long)t->proc->pid, t->tid, SIGNAL_KICK, (long)&info))
 		sys_tgkill((int)t->proc->pid, (int)t->tid, SIGNAL_KICK);
+	return true;
 }
 
 bool process_is_kick(const siginfo_t *info)
@@ -270,8 +279,21 @@ void thread_begin(struct thread *t)
 	thread_loop(t);
 }
 
+/* What it may hold is taken from it while it is still known. */
+static void inherit_from(const struct thread *c)
+{
+	struct thread *t = this_thread();
+
+	if (!mm_lock_held_by(c->id) && !lock_held_by(&list_lock, c->id) &&
+	    !lock_held_by(&t->sighand->lock, c->id) && !dbt_lock_held_by(c->id))
+		return;
+	locks_take(t);
+	locks_give(t);
+}
+
 void thread_release(struct thread *c)
 {
+	inherit_from(c);
 	dbt_thread_remove(&c->dbt, this_thread()->id);
 	threads_remove(c);
 	sighand_put(c->sighand);

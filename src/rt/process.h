@@ -13,6 +13,8 @@ void threads_remove(struct thread *t);
 /* The list's first, with its lock held until threads_unlock(). */
 struct thread *threads_lock(struct thread *t);
 void threads_unlock(struct thread *t);
+/* threads_remove() for who holds it; once more does nothing. */
+void threads_unlink(struct thread *t);
 /* All locks that are shared with whoever shares our memory, signals blocked; the list's first. */
 struct thread *locks_take(struct thread *t);
 void locks_give(struct thread *t);
@@ -20,7 +22,7 @@ void locks_give(struct thread *t);
 u32 threads_watch(struct thread *t);
 
 /* dbt_ops.kick: makes @t's CPU thread run our handler. */
-void process_kick(struct dbt_thread *t);
+bool process_kick(struct dbt_thread *t);
 /* Whether a signal is such a kick. */
 bool process_is_kick(const siginfo_t *info);
 #define SIGNAL_KICK SIGSYS

@@ -139,6 +139,12 @@ static bool kernel_may_make(u64 nr)
 	case __NR_faccessat2:
 	case __NR_statx:
 	case __NR_getdents64:
+	case __NR_kill:
+	case __NR_tkill:
+	case __NR_tgkill:
+	case __NR_rt_sigqueueinfo:
+	case __NR_rt_tgsigqueueinfo:
+	case __NR_pidfd_send_signal:
 	case __NR_poll:
 	case __NR_select: return true;
 	default: return !syscall_has_row(nr);

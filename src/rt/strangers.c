@@ -6,6 +6,7 @@
  */
 #include "rt/strangers.h"
 
+#include "rt/fd.h"
 #include "rt/meter.h"
 #include "rt/process.h"
 #include "rt/signal.h"
@@ -20,36 +21,106 @@
 /* Strangers may be as many dead ones as alive before somebody looks. */
 static u32 strangers, sweep_at = 16;
 
-/* Whether the task @tid is gone from the memory that @t lives in, by its end or an execve. */
-static bool has_left(const struct thread *t, u32 tid)
+/* Z, X, or 0 for one that there is not, of a task in our own PID namespace. */
+static char state_of(u32 tid)
 {
-	long same = raw_call5(__NR_kcmp, (long)t->tid, (long)tid, KCMP_VM, 0, 0);
+	char path[40], text[512], *p;
+	long n;
+	int fd;
 
-	return same > 0 || same == -ESRCH;
+	fmt(path, sizeof(path), "/proc/%u/stat", tid);
+	fd = (int)fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : '?';
+	n = sys_read(fd, text, sizeof(text) - 1);
+	sys_close(fd);
+	if (n == -ESRCH)
+		return 0;
+	text[n > 0 ? n : 0] = 0;
+	p = str_rchr(text, ')');
+	return p && p[1] ? p[2] : '?';
 }
 
-/* Of each id the last thread of that remainder: the upper half is its id, the lower one its tid. */
-static u64 known[256];
+enum presence {
+	HERE,
+	LEFT,
+	UNKNOWN,
+};
+
+/*
+ * Whether the task @tid runs in our memory, or has left it by its end or an execve. Where we are forbidden
+ * to compare (Docker's filter of system calls does), an execve is not found out. Threads in other PID namespaces
+ * have other numbers.
+ */
+static enum presence presence(u32 tid)
+{
+	long me = (long)this_thread()->tid, same;
+	char state;
+
+	if (meter_namespaces())
+		return UNKNOWN;
+	same = raw_call5(__NR_kcmp, me, (long)tid, KCMP_VM, 0, 0);
+	if (same >= 0 || same == -ESRCH)
+		return same ? LEFT : HERE;
+	state = state_of(tid);
+	return state == '?' ? UNKNOWN : !state || state == 'Z' || state == 'X' ? LEFT : HERE;
+}
+
+bool thread_has_left(u32 tid)
+{
+	return presence(tid) == LEFT;
+}
+
+/* Of the threads that are not released yet: the upper half is the id, the lower one the tid; 0 free. */
+static u64 known[4096];
+#define KNOWN_TRIES 64u
+
+static u64 *known_at(u32 id, u32 i)
+{
+	return &known[(id + i) % ARRAY_SIZE(known)];
+}
 
 void thread_know(struct thread *t, u32 tid)
 {
 	__atomic_store_n(&t->tid, tid, __ATOMIC_RELEASE);
-	__atomic_store_n(&known[t->id % ARRAY_SIZE(known)], (u64)t->id << 32 | tid,
-			 __ATOMIC_RELAXED);
+	thread_forget(t);
+	for (u32 i = 0; i < KNOWN_TRIES; i++) {
+		u64 none = 0;
+
+		if (__atomic_compare_exchange_n(known_at(t->id, i), &none, (u64)t->id << 32 | tid,
+						false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return;
+	}
+}
+
+static u64 *known_find(u32 id)
+{
+	for (u32 i = 0; i < KNOWN_TRIES; i++)
+		if (__atomic_load_n(known_at(id, i), __ATOMIC_RELAXED) >> 32 == id)
+			return known_at(id, i);
+	return NULL;
+}
+
+void thread_forget(struct thread *t)
+{
+	u64 *k = known_find(t->id);
+
+	if (k)
+		__atomic_store_n(k, 0, __ATOMIC_RELAXED);
 }
 
 bool thread_gone(u32 id)
 {
-	u64 k = __atomic_load_n(&known[id % ARRAY_SIZE(known)], __ATOMIC_RELAXED);
+	const u64 *k = known_find(id);
 
-	return k >> 32 == id && !meter_namespaces() && has_left(this_thread(), (u32)k);
+	return k && thread_has_left((u32)__atomic_load_n(k, __ATOMIC_RELAXED));
 }
 
 static bool stranger_has_left(const struct thread *t, const struct thread *o)
 {
 	u32 tid = __atomic_load_n(&o->tid, __ATOMIC_ACQUIRE);
 
-	return o->proc != t->proc && !o->vfork_child && tid && has_left(t, tid);
+	return o->proc != t->proc && !o->vfork_child && tid && thread_has_left(tid);
 }
 
 static void sweep(struct thread *t)
@@ -60,6 +131,9 @@ static void sweep(struct thread *t)
 		strangers = 0;
 		for (o = threads_lock(t); o && !stranger_has_left(t, o); o = o->all_next)
 			strangers += o->proc != t->proc;
+		/* Whoever sweeps at the same time must not find it again. */
+		if (o)
+			threads_unlink(o);
 		threads_unlock(t);
 		if (!o)
 			break;
@@ -87,7 +161,7 @@ static long pid_of(int pidfd)
 	int fd;
 
 	fmt(path, sizeof(path), "/proc/thread-self/fdinfo/%d", pidfd);
-	fd = (int)sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+	fd = (int)fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
 	n = sys_read(fd, text, sizeof(text) - 1);
@@ -101,8 +175,8 @@ static long pid_of(int pidfd)
 	return (long)pid;
 }
 
-/* Whom the call kills: a process or thread, -1 times a group; 0: nobody, or all that can be. */
-static long kill_target(struct thread *t)
+/* Whom the call kills: a process or thread, -1 times a group, whom *@pidfd is of; 0: nobody, or all that can be. */
+static long kill_target(struct thread *t, int *pidfd)
 {
 	u64 nr = t->dbt.regs.gpr[DBT_RAX];
 	bool names_two = nr == __NR_tgkill || nr == __NR_rt_tgsigqueueinfo;
@@ -110,7 +184,10 @@ static long kill_target(struct thread *t)
 
 	if ((int)guest_arg(t, 1 + names_two) != SIGKILL || pid == -1)
 		return 0;
-	return nr == __NR_pidfd_send_signal ? pid_of(pid) : pid;
+	if (nr != __NR_pidfd_send_signal)
+		return pid;
+	*pidfd = pid;
+	return 0;
 }
 
 static bool is_target(const struct thread *t, const struct thread *o, long pid)
@@ -126,12 +203,12 @@ static bool is_target(const struct thread *t, const struct thread *o, long pid)
 }
 
 /* What has been killed runs on until its CPU hears of it, and ends a little later. Not one in the kernel's hands. */
-static void wait_for_end(struct thread *t, u32 tid)
+static void wait_for_end(u32 tid)
 {
 	const struct __kernel_timespec pause = {.tv_nsec = 100000};
 	u32 never = 0;
 
-	for (u32 i = 0; i < 10000 && !has_left(t, tid); i++) {
+	for (u32 i = 0; i < 2000 && presence(tid) == HERE; i++) {
 		if (i < 10)
 			sys_sched_yield();
 		else
@@ -139,32 +216,54 @@ static void wait_for_end(struct thread *t, u32 tid)
 	}
 }
 
+static const struct thread *find_target(const struct thread *t, const struct thread *o, long pid)
+{
+	while (o && !is_target(t, o, pid))
+		o = o->all_next;
+	return o;
+}
+
+/* Before anything is held that somebody keeps for long, as mm's lock may be. */
+static bool has_target(struct thread *t, long *pid, int pidfd)
+{
+	const struct thread *o = threads_lock(t);
+	bool found;
+
+	while (o && o->proc == t->proc)
+		o = o->all_next;
+	/* Only where there are strangers: a look takes a descriptor. */
+	if (o && pidfd >= 0)
+		*pid = pid_of(pidfd);
+	found = o && *pid && find_target(t, o, *pid);
+	threads_unlock(t);
+	return found;
+}
+
 long guest_kill(struct thread *t)
 {
-	long pid = kill_target(t), ret = -EFAULT;
-	const struct thread *first;
-	bool found = false;
+	int pidfd = -1;
+	long pid = kill_target(t, &pidfd), ret = -EFAULT;
+	const struct thread *first, *o;
 
 	/* A group that is our own: we die of it. */
-	if (!pid || (pid < 0 && raw_call1(__NR_getpgid, 0) == -pid))
+	if ((!pid && pidfd < 0) || (pid < 0 && raw_call1(__NR_getpgid, 0) == -pid))
 		return call_kernel(t);
 	signal_block_all();
 	if (t->pending_count) {
 		signal_set_mask(~SIGNALS_SYNC);
 		return CALL_REDO;
 	}
-	first = locks_take(t);
-	for (const struct thread *o = first; o && !found; o = o->all_next)
-		found = is_target(t, o, pid);
-	if (found)
+	if (has_target(t, &pid, pidfd)) {
+		first = locks_take(t);
 		ret = raw_call4((long)t->dbt.regs.gpr[DBT_RAX], (long)guest_arg(t, 0),
 				(long)guest_arg(t, 1), (long)guest_arg(t, 2),
 				(long)guest_arg(t, 3));
-	for (const struct thread *o = first; o && !ret; o = o->all_next)
-		if (is_target(t, o, pid))
-			wait_for_end(t, o->tid);
-	locks_give(t);
+		for (o = find_target(t, first, pid); o && !ret;
+		     o = find_target(t, o->all_next, pid))
+			wait_for_end(o->tid);
+		locks_give(t);
+	}
 	signal_set_mask(signal_kernel_mask(t->sigmask));
-	/* Nobody of ours; or a siginfo that the kernel could not read, without locks. */
+	/* Nobody of ours; or a siginfo that the kernel could not read. */
 	return ret == -EFAULT ? call_kernel(t) : ret;
 }

@@ -10,10 +10,11 @@
 
 /* @t runs, and the kernel calls it @tid. */
 void thread_know(struct thread *t, u32 tid);
-/*
- * Whether the thread with this id has left our memory; false where that can't be known. For lock_acquire().
- */
+/* Before its area is given back. */
+void thread_forget(struct thread *t);
+/* Whether the thread with this id, or tid, has left our memory; false where that can't be known. */
 bool thread_gone(u32 id);
+bool thread_has_left(u32 tid);
 
 /* Before @t makes one, with @flags of clone: gives back the areas of those that have gone if there may be many. */
 void strangers_expect(struct thread *t, u64 flags);

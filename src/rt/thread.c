@@ -7,6 +7,7 @@
 #include "rt/meter.h"
 #include "rt/mm.h"
 #include "rt/signal.h"
+#include "rt/strangers.h"
 #include "rt/syscall.h"
 #include "rt/trap.h"
 #include "rt/window.h"
@@ -46,14 +47,15 @@ struct thread *thread_alloc_with(u32 meter)
 		sys_munmap(area, AREA_SIZE);
 		return NULL;
 	}
-	t->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
-	if (!t->id)
-		t->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+	do
+		t->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED) & ~LOCK_WAITED;
+	while (!t->id);
 	return t;
 }
 
 void thread_free(struct thread *t)
 {
+	thread_forget(t);
 	for (u32 i = 0; i < ARRAY_SIZE(t->exec_maps); i++)
 		if (t->exec_maps[i].at)
 			sys_munmap(t->exec_maps[i].at, t->exec_maps[i].size);
@@ -62,6 +64,7 @@ void thread_free(struct thread *t)
 
 void thread_exit_free(struct thread *t, int status)
 {
+	thread_forget(t);
 	thread_leave(t->area, AREA_SIZE, status);
 }
 

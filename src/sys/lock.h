@@ -45,7 +45,7 @@ static inline bool lock_is_left(const struct lock *l, lock_gone_fn *gone)
  */
 static inline bool lock_acquire(struct lock *l, u32 me, lock_gone_fn *gone)
 {
-	const struct __kernel_timespec patience = {.tv_nsec = 100000000};
+	const struct __kernel_timespec patience = {.tv_nsec = 20000000};
 
 	for (int spins = 0; spins < 100; spins++) {
 		if (lock_try(l, me))
@@ -60,7 +60,7 @@ static inline bool lock_acquire(struct lock *l, u32 me, lock_gone_fn *gone)
 		word |= LOCK_WAITED;
 		if (sys_futex(&l->word, FUTEX_WAIT_PRIVATE, word, &patience, NULL, 0) ==
 			    -ETIMEDOUT &&
-		    lock_is_left(l, gone) && lock_change(l, word, me | LOCK_WAITED))
+		    gone && gone(word & ~LOCK_WAITED) && lock_change(l, word, me | LOCK_WAITED))
 			return true;
 	}
 	return false;

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -106,58 +105,11 @@ static void turn(int i)
 	}
 }
 
-static int translate_and_map(void *arg)
-{
-	static const unsigned char code[] = {0xb8, 5, 0, 0, 0, 0xc3}; /* mov $5, %eax; ret */
-
-	for (;;) {
-		char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		memcpy(p, code, sizeof(code));
-		((int (*)(void))(void *)p)();
-		munmap(p, 4096);
-	}
-	return arg != NULL;
-}
-
-/* Processes in our memory that die in the middle of anything, by the hand of one that is not in it. */
-static void killed_by_others(int n)
-{
-	unsigned int random = 1;
-	pid_t killer, pid;
-	int to[2];
-
-	if (pipe(to))
-		return;
-	killer = fork();
-	if (!killer) {
-		close(to[1]);
-		while (read(to[0], &pid, sizeof(pid)) == sizeof(pid)) {
-			random = random * 1103515245 + 12345;
-			usleep(random >> 16 & 255);
-			kill(pid, SIGKILL);
-		}
-		_exit(0);
-	}
-	close(to[0]);
-	for (int i = 0; i < n; i++) {
-		pid = clone(translate_and_map, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
-		if (write(to[1], &pid, sizeof(pid)) != sizeof(pid))
-			kill(pid, SIGKILL);
-		reap(pid);
-	}
-	close(to[1]);
-	reap(killer);
-	SAY("killed by others as %x", sum);
-}
-
 int main(int argc, char **argv)
 {
 	int turns = argc > 1 ? atoi(argv[1]) : 150;
 	long size, used;
 
-	killed_by_others(100);
 	for (int i = 0; i < turns / 3; i++)
 		turn(i);
 	size = value("VmSize:");

@@ -20,9 +20,10 @@ static int protect(u64 start, u64 len, bool on)
 	return mprotect((void *)start, len, on ? PROT_READ : PROT_READ | PROT_WRITE);
 }
 
-static void kick(struct dbt_thread *t)
+static bool kick(struct dbt_thread *t)
 {
 	syscall(SYS_tgkill, getpid(), t->id, SIGUSR2);
+	return true;
 }
 
 static const struct dbt_ops ops = {.protect = protect, .kick = kick};
