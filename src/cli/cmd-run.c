@@ -98,7 +98,9 @@ static const struct section sections[] = {
 struct job {
 	struct run_opts opts;
 	struct guest_tree tree;
-	int door; /* of the session; -1: none */
+	int door;   /* of the session, for the guests */
+	int knocks; /* its inside while there is no session behind it, else -1 */
+	struct session_config session;
 	struct child child;
 	FILE *out;
 	char *const *argv;
@@ -341,15 +343,43 @@ static int report(struct job *job)
 	return 0;
 }
 
+/* Guests have come to the door, or may yet come; without a session their calls answer ENODEV. */
+static void start_session(struct job *job)
+{
+	char why[300];
+	int none;
+
+	job->session.door = job->knocks;
+	if (session_detach(&job->session, &none, why, sizeof(why)))
+		command_error(&cmd_run, "there is no virtual PMU for '%s': %s", job->argv[0], why);
+	close(job->knocks);
+	job->knocks = -1;
+}
+
 static void wait_for_child(struct job *job, struct signals *signals)
 {
-	struct pollfd p = {.fd = signals->fd, .events = POLLIN};
+	struct pollfd p[] = {{.fd = signals->fd, .events = POLLIN},
+			     {.fd = job->knocks, .events = POLLIN}};
 
 	while (!child_reap(&job->child, false)) {
-		if (poll(&p, 1, -1) < 0)
+		if (poll(p, ARRAY_SIZE(p), -1) < 0)
 			continue;
 		signals_take(signals, job->child.pid);
+		/* With all guests gone it is readable as well. */
+		if (p[1].revents && !(p[1].revents & POLLHUP))
+			start_session(job);
+		if (p[1].revents)
+			p[1].fd = -1;
 	}
+}
+
+/* What COMMAND has left behind in the background finds a virtual PMU too. */
+static void leave_session(struct job *job)
+{
+	struct pollfd p = {.fd = job->knocks};
+
+	if (job->knocks >= 0 && poll(&p, 1, 0) == 0)
+		start_session(job);
 }
 
 /* Ends as the child did, without a second core. */
@@ -444,21 +474,21 @@ static const char *decided(const struct run_opts *opts, const struct guest_tree 
 }
 
 /*
- * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Counting alone needs no
- * session; COMMAND sees the same CPU, as a C library chooses its functions by it.
+ * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Who wants a report counts by
+ * himself: most such commands need no session, and it is started when one of their processes asks for it.
  */
 static int open_session(struct job *job, u32 flags)
 {
+	struct session_config *config = &job->session;
 	const struct run_opts *opts = &job->opts;
-	struct session_config config;
 	struct session_model model;
 	const bool keep = opts->verbose || opts->json; /* what is told of each thread */
 	char why[300] = "";
 	const char *given;
 	int tree_fd = -1, err;
 
-	job->door = -1;
-	if (session_options(opts, &config))
+	job->door = job->knocks = -1;
+	if (session_options(opts, config))
 		return -1;
 	if (opts->session &&
 	    session_join(opts->session, &tree_fd, &job->door, why, sizeof(why)) == 0) {
@@ -477,12 +507,16 @@ static int open_session(struct job *job, u32 flags)
 	deterministic_apply(&opts->deterministic, &job->tree);
 	if (session_model(opts->cpu_model, &model, why, sizeof(why)))
 		return command_error(&cmd_run, "--cpu-model: %s", why);
-	guest_tree_show_model(&job->tree, model.cpuid);
-	if (wants_report(opts) && !opts->session && !opts->counters && !opts->paranoid &&
-	    !opts->kernel_mode)
+	config->tree_fd = job->tree.fd;
+	if (wants_report(opts) && !opts->session) {
+		err = session_door(config, &model, job->tree.head, &job->knocks, &job->door);
+		if (err)
+			return command_error(&cmd_run, "making the session's door: %s",
+					     strerror(-err));
+		config->waited_for = true;
 		return 0;
-	config.tree_fd = job->tree.fd;
-	err = session_detach(&config, &job->door, why, sizeof(why));
+	}
+	err = session_detach(config, &job->door, why, sizeof(why));
 	return err ? command_error(&cmd_run, "%s", why) : 0;
 }
 
@@ -540,6 +574,7 @@ static int run(int argc, char **argv)
 		return child_exit_status(&job.child);
 	}
 	status = report(&job) ? cmd_run.failure : 0;
+	leave_session(&job);
 	guest_tree_close(&job.tree);
 	signals_release(&signals);
 	return status ? status : leave_like(&job.child);

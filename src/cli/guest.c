@@ -272,11 +272,6 @@ out:
 	return err;
 }
 
-void guest_tree_show_model(struct guest_tree *tree, unsigned int cpuid)
-{
-	((struct wire_view *)((u8 *)tree->head + WIRE_VIEW_IN))->cpu_model = cpuid;
-}
-
 void guest_tree_close(struct guest_tree *tree)
 {
 	if (tree->fd < 0)

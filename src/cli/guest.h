@@ -31,9 +31,6 @@ must_check int guest_tree_open(struct guest_tree *tree, u32 flags, u32 cache_mb,
 			       char *why, size_t size);
 /* The same for a tree that somebody else has made; takes @fd. */
 must_check int guest_tree_join(struct guest_tree *tree, int fd, bool keep, char *why, size_t size);
-/* What CPUID leaf 1 says in EAX; a session says it by itself. Before the first program. */
-void guest_tree_show_model(struct guest_tree *tree, unsigned int cpuid);
-
 /* Closes the run as well: its pages are anybody's. */
 void guest_tree_close(struct guest_tree *tree);
 

@@ -39,25 +39,37 @@ static void leave_the_rest(bool keep_stderr)
 		return; /* it only keeps a file system busy */
 }
 
-/* Closes what the starter had open, but @a and @b. */
-static void close_others(int a, int b)
+/* Closes what the starter had open, but the @n in @keep, which it sorts. */
+static void close_others(int *keep, u32 n)
 {
-	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+	unsigned from = 3;
 
-	if (low > 3)
-		syscall(SYS_close_range, 3, low - 1, 0);
-	if (high > low + 1)
-		syscall(SYS_close_range, low + 1, high - 1, 0);
-	syscall(SYS_close_range, high + 1, ~0u, 0);
+	for (u32 i = 1; i < n; i++)
+		for (u32 j = i; j && keep[j] < keep[j - 1]; j--) {
+			int fd = keep[j];
+
+			keep[j] = keep[j - 1];
+			keep[j - 1] = fd;
+		}
+	for (u32 i = 0; i < n; i++) {
+		unsigned fd = (unsigned)keep[i];
+
+		if (fd > from)
+			syscall(SYS_close_range, from, fd - 1, 0);
+		if (fd >= from)
+			from = fd + 1;
+	}
+	syscall(SYS_close_range, from, ~0u, 0);
 }
 
 static void __attribute__((noreturn)) serve(const struct session_config *config, int ctl)
 {
+	int keep[] = {ctl, config->tree_fd, config->door};
 	struct answer answer = {0};
 	struct session *s = NULL;
 
 	leave_the_rest(config->verbose);
-	close_others(ctl, config->tree_fd);
+	close_others(keep, config->waited_for ? 3 : 2);
 	answer.err = session_new(config, &s, answer.why, sizeof(answer.why));
 	if (send_fd(ctl, &answer, sizeof(answer), s ? session_door_fd(s) : -1, 0) || !s)
 		_exit(answer.err != 0);
@@ -96,7 +108,7 @@ int session_detach(const struct session_config *config, int *door, char *why, si
 		snprintf(why, len, "the session ended at once: %s", strerror(-err));
 		return err;
 	}
-	if (!answer.err && *door < 0) {
+	if (!answer.err && *door < 0 && !config->waited_for) {
 		snprintf(why, len, "no descriptor is left for the session's door");
 		return -EMFILE;
 	}

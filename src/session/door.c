@@ -246,32 +246,70 @@ static void introduce(struct session *s, struct kick_message *m)
 	welcome(p, m);
 }
 
-int door_open(struct session *s, int *guest_end)
+/* Whoever sends through it is named by the kernel from its first message on, read or not. */
+static int make_door(int *inside, int *outside)
+{
+	int pair[2], one = 1, err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	if (setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one))) {
+		err = -errno;
+		close(pair[0]);
+		close(pair[1]);
+		return err;
+	}
+	*inside = pair[0];
+	*outside = pair[1];
+	return 0;
+}
+
+int session_door(const struct session_config *config, const struct session_model *model,
+		 struct meter_tree *tree, int *inside, int *outside)
+{
+	struct wire_view *view = (struct wire_view *)((u8 *)tree + WIRE_VIEW_IN);
+	int err = make_door(inside, outside);
+
+	if (err)
+		return err;
+	view_show(view, config, model);
+	__atomic_store_n(&view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int door_enter(struct session *s, int sock)
 {
 	struct door *door = calloc(1, sizeof(*door));
 	struct epoll_event ev = {.events = EPOLLIN};
-	int pair[2], one = 1;
+	int err;
 
-	if (!door)
+	if (!door) {
+		close(sock);
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-		free(door);
-		return -errno;
 	}
-	door->sock = pair[0];
+	door->sock = sock;
 	door->poll.kind = POLLEE_DOOR;
 	ev.data.ptr = &door->poll;
 	list_add_tail(&door->link, &s->doors);
-	if (setsockopt(door->sock, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) ||
-	    epoll_ctl(s->epoll, EPOLL_CTL_ADD, door->sock, &ev)) {
-		int err = -errno;
+	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, sock, &ev) == 0)
+		return 0;
+	err = -errno;
+	door_free(door);
+	return err;
+}
 
-		close(pair[1]);
-		door_free(door);
+int door_open(struct session *s, int *guest_end)
+{
+	int inside, outside, err = make_door(&inside, &outside);
+
+	if (err)
 		return err;
-	}
-	*guest_end = pair[1];
-	return 0;
+	err = door_enter(s, inside);
+	if (err)
+		close(outside);
+	else
+		*guest_end = outside;
+	return err;
 }
 
 void door_free(struct door *door)

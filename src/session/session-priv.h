@@ -233,6 +233,8 @@ int must_check receive_fd(int sock, void *bytes, size_t len, int *fd);
 
 /* door.c: sockets and first contacts */
 int must_check door_open(struct session *s, int *guest_end);
+/* The session stands behind @sock, the inside of a door; takes it, also on failure. */
+int must_check door_enter(struct session *s, int sock);
 void door_free(struct door *door);
 void door_read(struct session *s, struct door *door);
 int must_check proc_make_socket(struct proc *p, int *guest_end);
@@ -357,6 +359,9 @@ void wide_place(struct thread *th);
 /* view.c: the files that guests see; view_make() does nothing if they are there */
 int must_check view_make(struct session *s, char *why, size_t len);
 void view_remove(struct session *s);
+/* What guests are shown from the beginning; all but the magic. */
+void view_show(struct wire_view *view, const struct session_config *config,
+	       const struct session_model *model);
 /* The file @path, as shown, says @text from now on. */
 void view_change(struct session *s, const char *path, const char *text);
 

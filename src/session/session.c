@@ -186,9 +186,7 @@ static int make_core(struct session *s, char *why, size_t len)
 				      &s->absent_pmus);
 	if (err)
 		return say(why, len, err, "registering the PMUs");
-	s->view->cpu_model = model.cpuid;
-	s->view->counters = s->config.counters;
-	s->view->flags = WIRE_VIEW_RDPMC;
+	view_show(s->view, &s->config, &model);
 	return 0;
 }
 
@@ -243,7 +241,7 @@ int session_new(const struct session_config *config, struct session **session, c
 		err = say(why, len, -errno, "making the session's descriptors");
 		goto fail;
 	}
-	err = door_open(s, &s->guest_door);
+	err = config->waited_for ? door_enter(s, config->door) : door_open(s, &s->guest_door);
 	if (err) {
 		say(why, len, err, "opening the session's door");
 		goto fail;

@@ -30,6 +30,8 @@ struct session_config {
 	int tree_fd;           /* the meter tree; -1: the session makes one. Not taken */
 	u32 tree_flags;        /* enum meter_tree_flags for a tree that the session makes */
 	bool verbose;          /* say on stderr why calls are refused */
+	bool waited_for;       /* guests have a door already, and this is what is behind it: */
+	int door; /* session_door()'s @inside; session_detach() leaves it to the caller */
 };
 
 /* The CPU that guests are shown. */
@@ -123,8 +125,16 @@ const struct meter_tree *session_tree(const struct session *s);
 u32 session_tree_slots(int tree_fd);
 
 /*
+ * A door that has no session behind it yet. *@outside is for guests, *@inside becomes readable when one of them
+ * knocks, who then waits for session_detach() with it, and hangs up (POLLHUP) with the last guest. Both are the
+ * caller's and CLOEXEC. In @tree guests are told that there is a session as of @config and @model. 0 or -errno.
+ */
+int must_check session_door(const struct session_config *config, const struct session_model *model,
+			    struct meter_tree *tree, int *inside, int *outside);
+
+/*
  * A session in a process of its own, for the tree config->tree_fd; it ends with its last guest. *@door is
- * the caller's, CLOEXEC, to be given to the first guest and closed.
+ * the caller's, CLOEXEC, to be given to the first guest and closed; -1 if guests have one already.
  */
 int must_check session_detach(const struct session_config *config, int *door, char *why,
 			      size_t len);

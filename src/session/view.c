@@ -311,6 +311,14 @@ int view_make(struct session *s, char *why, size_t len)
 	return 0;
 }
 
+void view_show(struct wire_view *view, const struct session_config *config,
+	       const struct session_model *model)
+{
+	view->cpu_model = model->cpuid;
+	view->counters = config->counters;
+	view->flags = WIRE_VIEW_RDPMC;
+}
+
 void view_remove(struct session *s)
 {
 	if (!s->root[0])

@@ -77,7 +77,7 @@ def faults_of(*command):
 
 def test_system_calls_under_the_translator():
     natively = calls_of("/bin/true")
-    # Measured: 270 and 345 more.
+    # Measured: 289 and 358 more: who counts has no session before somebody asks for it.
     counted = calls_of(ANYPERF, "run", "--count", "-o", "/dev/null", "--", "/bin/true")
     assert 100 < counted - natively <= 330, (natively, counted)
     shown = calls_of(ANYPERF, "run", "--", "/bin/true")

@@ -180,6 +180,29 @@ def test_a_named_session_is_joined():
     assert r.status == 125 and "no session named" in r.err, r
 
 
+def test_who_counts_finds_the_pmu_as_well():
+    """The session is started when a process of the command asks for it."""
+    measure = [ANYPERF, "stat", "-e", "instructions:u", "/bin/true"]
+    for how in (["--count"], ["-v"], ["-j"], ["-o", "/dev/null"], ["--deterministic", "--count"]):
+        r = run("run", *how, "--", *measure)
+        assert r.status == 0 and re.search(r"^ +[0-9]{5,} +instructions:u", r.err, re.M), (how, r)
+    # One of several, in the middle; and one that is left when the command has ended.
+    r = run("run", "-o", "/dev/null", "--", "sh", "-c", '/bin/true; "$@"; "$@"; exit 3', "sh", *measure)
+    assert r.status == 3 and len(re.findall(r"^ +[0-9]{5,} +instructions:u", r.err, re.M)) == 2, r
+    with tempfile.TemporaryDirectory() as d:
+        out = os.path.join(d, "out")
+        r = run("run", "-o", "/dev/null", "--", "sh", "-c",
+                '(sleep 0.3; "$@" >/dev/null 2>"$0"; mv "$0" "$0.done") >/dev/null 2>&1 & exit 4', out, *measure)
+        assert r.status == 4, r
+        for _ in range(100):
+            if os.path.exists(out + ".done"):
+                break
+            time.sleep(0.1)
+        with open(out + ".done", encoding="utf-8") as f:
+            text = f.read()
+        assert re.search(r"^ +[0-9]{5,} +instructions:u", text, re.M), text
+
+
 def test_without_proc():
     """In a chroot or a container without /proc nothing is refused that is not refused elsewhere."""
     hide = ["unshare", "-m", "sh", "-c", 'umount -l /proc && ! test -e /proc/self && exec "$@"', "sh"]
