@@ -106,8 +106,9 @@ static int open_flexibly(struct ap_counters *c, unsigned int i, const struct ap_
 				break;
 		}
 	}
+	/* Who leaves out user mode wants the kernel or nothing. */
 	if ((c->flags & AP_OPEN_USER_FALLBACK) && !(k->spec->flags & AP_SPEC_PRIV_GIVEN) &&
-	    !a.exclude_kernel) {
+	    !a.exclude_kernel && !a.exclude_user) {
 		/* Without the reason: working it out costs more than the second attempt. */
 		r = ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, NULL);
 		if (r != -EACCES)

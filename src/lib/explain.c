@@ -108,11 +108,14 @@ static int explain_eacces(const struct ap__ask *ask, const struct ap__state *st,
 		if (!a->exclude_kernel) {
 			ap__fail(
 				err, -e, AP_CAUSE_PARANOID,
-				"%s: counts the kernel too, which kernel.perf_event_paranoid=%d forbids "
+				"%s: counts the kernel%s, which kernel.perf_event_paranoid=%d forbids "
 				"%s",
-				ask->name, st->paranoid, no_cap(st));
+				ask->name, a->exclude_user ? " only" : " too", st->paranoid,
+				no_cap(st));
 			return ap__remedy(
-				err, "count user mode only (modifier :u); or " PARANOID_REMEDY, 1);
+				err, "%s" PARANOID_REMEDY,
+				a->exclude_user ? "" : "count user mode only (modifier :u); or ",
+				1);
 		}
 		if ((a->sample_type & PERF_SAMPLE_BRANCH_STACK) &&
 		    (a->branch_sample_type & (PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_HV)))
@@ -193,10 +196,12 @@ static int explain_enoent(const struct ap__ask *ask, const struct ap__state *st,
 				   "one"
 				 : "");
 		return ap__remedy(
-			err, "%slet anyperf count in user space: anyperf run",
+			err, "%s%s",
 			st->hypervisor ? "give the machine a virtual PMU (KVM: -cpu host,pmu=on; "
 					 "clouds: a metal or larger instance); or "
-				       : "");
+				       : "",
+			a->exclude_user ? "count user mode, which anyperf can do without one"
+					: "let anyperf count in user space: anyperf run");
 	}
 	if (a->type == PERF_TYPE_SOFTWARE)
 		return ap__fail(err, -e, AP_CAUSE_KERNEL_OLD,

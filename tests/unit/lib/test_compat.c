@@ -296,6 +296,7 @@ TEST(a_weak_group_falls_apart_when_it_does_not_fit)
 
 TEST(user_mode_is_the_fallback_if_asked_for)
 {
+	struct ap_open_opts opts = {.size = sizeof(opts), .flags = AP_OPEN_USER_FALLBACK};
 	struct old_kernel k = {EVERYTHING, .no_kernel = true};
 	struct ap_counters *c;
 	struct ap_machine *m;
@@ -312,6 +313,13 @@ TEST(user_mode_is_the_fallback_if_asked_for)
 	ap_machine_free(m);
 	/* The user said kernel: the fallback would not be what he wants. */
 	EXPECT_EQ(open_text(&k, "cycles:k", AP_OPEN_USER_FALLBACK, &m, &s, &c), -EACCES);
+	ap_specs_free(s);
+	ap_machine_free(m);
+	/* Nor if he said it by the attr, as --all-kernel does: what is left would count nothing. */
+	m = machine_on(&k);
+	EXPECT_EQ(ap_specs_parse(&s, m, "cycles", &err), 0);
+	ap_specs_at(s, 0)->attr->exclude_user = 1;
+	EXPECT_EQ(ap_counters_open(&c, m, s, NULL, &opts, &err), -EACCES);
 	ap_specs_free(s);
 	ap_machine_free(m);
 }

@@ -59,6 +59,13 @@ TEST(paranoid_levels)
 	explain(&st, &a, 0, -1, EACCES);
 	EXPECT_CAUSE(AP_CAUSE_PARANOID, "counts the kernel too, which kernel.perf_event_paranoid=2",
 		     ":u");
+	a.exclude_user = 1;
+	explain(&st, &a, 0, -1, EACCES);
+	EXPECT_CAUSE(AP_CAUSE_PARANOID,
+		     "counts the kernel only, which kernel.perf_event_paranoid=2",
+		     "as root: sysctl kernel.perf_event_paranoid=1");
+	EXPECT(!strstr(err.remedy, ":u"));
+	a.exclude_user = 0;
 	a.exclude_kernel = 1;
 	st.paranoid = 1;
 	explain(&st, &a, -1, 0, EACCES);
@@ -187,6 +194,11 @@ TEST(missing_pmus_and_events)
 	st.hypervisor = false;
 	explain(&st, &a, 0, -1, ENOENT);
 	EXPECT_CAUSE(AP_CAUSE_NO_PMU, "no CPU PMU", "anyperf run");
+	/* What anyperf counts without a PMU is user mode. */
+	a.exclude_user = 1;
+	explain(&st, &a, 0, -1, ENOENT);
+	EXPECT_CAUSE(AP_CAUSE_NO_PMU, "no CPU PMU", "count user mode");
+	a.exclude_user = 0;
 	st.core_pmu = true;
 	explain(&st, &a, 0, -1, ENOENT);
 	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "no such event", "");
