@@ -170,7 +170,7 @@ static u32 events_before(struct stat_job *st, const char *text, size_t len)
 	return n;
 }
 
-static void shape_attr(const struct stat_job *st, struct perf_event_attr *attr)
+void stat_shape_attr(const struct stat_job *st, struct perf_event_attr *attr)
 {
 	/* As perf does, though nothing samples [STAT-02]. */
 	attr->sample_type = PERF_SAMPLE_IDENTIFIER;
@@ -207,7 +207,7 @@ static void add_counted(struct stat_job *st, u32 number)
 	struct ap_spec *spec = ap_specs_at(st->specs, number);
 	struct stat_event *ev = &st->events[st->nr_events++];
 
-	shape_attr(st, spec->attr);
+	stat_shape_attr(st, spec->attr);
 	ev->spec = (s32)number;
 	ev->kind = stat_kind_of(spec->attr);
 	ev->modes = stat_modes_of(spec->attr);

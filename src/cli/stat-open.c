@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "cli/stat-priv.h"
 #include "cli/topology.h"
-#include "session/session.h"
 
 static int add_pid(struct stat_job *st, long pid)
 {
@@ -65,118 +64,6 @@ static void log_line(enum ap_log_level level, const char *text, void *data)
 	fprintf(stderr, "anyperf stat: %s\n", text);
 }
 
-/* Is @type one that only a CPU's PMU has? */
-static bool wants_cpu_pmu(const struct perf_event_attr *attr)
-{
-	return attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_HW_CACHE ||
-	       attr->type == PERF_TYPE_RAW;
-}
-
-/* Can the kernel not count what is asked, for want of a PMU? Then @err says why. */
-static bool kernel_lacks_pmu(struct stat_job *st, struct ap_error *err)
-{
-	struct ap_specs *specs = NULL;
-	bool lacks = false;
-	char *text;
-
-	/* What is wrong with the text is said when it is taken for good. */
-	text = stat_counted_text(st);
-	if (!text || !*text) {
-		free(text);
-		return false;
-	}
-	if (ap_specs_parse(&specs, st->machine, text, err)) {
-		/* A name that needs the PMU's files, which are not there either. */
-		free(text);
-		return err->cause == AP_CAUSE_UNKNOWN_EVENT &&
-		       ap_event_probe(st->machine, "instructions:u", err) &&
-		       err->cause == AP_CAUSE_NO_PMU;
-	}
-	free(text);
-	for (u32 i = 0; i < ap_specs_count(specs) && !lacks; i++) {
-		struct ap_spec *spec = ap_specs_at(specs, i);
-
-		if (!wants_cpu_pmu(spec->attr))
-			continue;
-		/* One tells for all: there is a PMU or there is none. */
-		lacks = ap_event_probe(st->machine, spec->name, err) &&
-			err->cause == AP_CAUSE_NO_PMU;
-		break;
-	}
-	ap_specs_free(specs);
-	return lacks;
-}
-
-static int use_virtual(struct stat_job *st, struct ap_machine_opts *machine, bool asked)
-{
-	struct virtual_opts opts = {
-		.counters = (u32)st->opts.counters,
-		.cpu_model = st->opts.cpu_model,
-		.deterministic = &st->opts.deterministic,
-	};
-	char why[300];
-
-	if (virtual_open(&st->virtual, &opts, why, sizeof(why))) {
-		if (asked)
-			return command_error(&cmd_stat, "there is no virtual PMU: %s", why);
-		snprintf(st->pmu_why, sizeof(st->pmu_why), "there is no virtual PMU: %s", why);
-		return 0;
-	}
-	if (st->machine)
-		ap_machine_free(st->machine);
-	if (virtual_machine(&st->virtual, machine, &st->machine))
-		return command_error(&cmd_stat, "out of memory");
-	return 0;
-}
-
-/*
- * The kernel where it can count what is asked, else the virtual PMU, which can count what is started under
- * it and nothing else.
- */
-static int choose_pmu(struct stat_job *st, struct ap_machine_opts *machine)
-{
-	const struct stat_opts *o = &st->opts;
-	const char *asked = o->pmu ? o->pmu : "auto";
-	struct session_model model;
-	struct ap_error err;
-	char why[300];
-
-	/* Even if the kernel will count: else the option is right or wrong by the machine. */
-	if (o->cpu_model && session_model(o->cpu_model, &model, why, sizeof(why)))
-		return command_error(&cmd_stat, "--cpu-model: %s", why);
-	if (o->session) {
-		snprintf(st->pmu_why, sizeof(st->pmu_why), "guests of the session %s", o->session);
-		if (virtual_join(&st->virtual, o->session, why, sizeof(why)))
-			return command_error(&cmd_stat, "%s", why);
-		return virtual_machine(&st->virtual, machine, &st->machine)
-			       ? command_error(&cmd_stat, "out of memory")
-			       : 0;
-	}
-	if (!strcmp(asked, "virtual")) {
-		if (!o->command || stat_opts_has_target(o))
-			return command_error(
-				&cmd_stat,
-				"the virtual PMU counts only what is started under it: give a command, and "
-				"none of -p, -t, -a, -C, -G");
-		snprintf(st->pmu_why, sizeof(st->pmu_why), "asked for by --pmu");
-		return use_virtual(st, machine, true);
-	}
-	if (o->deterministic.on) {
-		snprintf(st->pmu_why, sizeof(st->pmu_why), "needed for --deterministic");
-		return use_virtual(st, machine, true);
-	}
-	if (ap_machine_new(&st->machine, machine))
-		return command_error(&cmd_stat, "out of memory");
-	if (!strcmp(asked, "kernel")) {
-		snprintf(st->pmu_why, sizeof(st->pmu_why), "asked for by --pmu");
-		return 0;
-	}
-	if (o->null_run || !o->command || stat_opts_has_target(o) || !kernel_lacks_pmu(st, &err))
-		return 0;
-	snprintf(st->pmu_why, sizeof(st->pmu_why), "the kernel has no PMU of the CPU here");
-	return use_virtual(st, machine, false);
-}
-
 int stat_prepare(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
@@ -185,7 +72,7 @@ int stat_prepare(struct stat_job *st)
 
 	if (o->verbose > AP_LOG_DEBUG)
 		machine.log_level = AP_LOG_DEBUG;
-	if (choose_pmu(st, &machine))
+	if (stat_choose_pmu(st, &machine))
 		return -1;
 	if (stat_events_prepare(st))
 		return -1;
@@ -215,31 +102,75 @@ static struct ap_spec *spec_of(struct stat_job *st, const struct stat_event *ev)
 	return ap_specs_at(st->specs, (u32)ev->spec);
 }
 
-/* None of the events could be opened: say why of each, or of all if the reason is not the events'. */
+/* With what can be done about it here, if it is not what can be done on any machine. */
+static void refuse(struct stat_job *st, struct stat_event *ev, const struct ap_error *err)
+{
+	static const char otherwise[] = "let anyperf count in user space";
+	char *at;
+
+	ev->refused = true;
+	ev->error = *err;
+	at = *st->advice ? strstr(ev->error.remedy, otherwise) : NULL;
+	if (at)
+		snprintf(at, sizeof(ev->error.remedy) - (size_t)(at - ev->error.remedy), "%s",
+			 st->advice);
+}
+
+/* The library's sentences begin with the event that they are about. */
+static const char *behind_name(const char *why, const char *name)
+{
+	size_t len = strlen(name);
+
+	return !strncmp(why, name, len) && !strncmp(why + len, ": ", 2) ? why + len + 2 : why;
+}
+
+/* Why @ev could not be opened, when the first of all, @first, was refused with @err. */
+static void refuse_like(struct stat_job *st, struct stat_event *ev, const struct stat_event *first,
+			const struct ap_error *err)
+{
+	struct ap_error own;
+	bool known = false;
+
+	/* Asked singly, but as it stands in the text: not with the modes of the options. */
+	if (!st->opts.all_kernel)
+		known = ap_event_probe(st->machine, spec_of(st, ev)->name, &own) < 0;
+	/* That the kernel's part may not be counted was no hindrance. */
+	if (!known || !event_only((int)own.cause)) {
+		own = *err;
+		snprintf(own.why, sizeof(own.why), "%s: %s", ev->name,
+			 behind_name(err->why, first->name));
+	}
+	refuse(st, ev, &own);
+}
+
+/*
+ * None of the events could be opened: say why of each, or of all if the reason is not the events'. What ends by itself
+ * is measured nevertheless, as there is its time.
+ */
 static int none_opened(struct stat_job *st, const struct ap_error *err)
 {
-	if (!event_only(err->cause)) {
-		char text[1100];
+	const struct stat_event *first = NULL;
+	bool tools = false;
+	char text[1100];
 
-		if (st->nr_events == 1)
-			command_error(&cmd_stat, "%s: %s", st->events[0].name,
-				      ap_error_text(err, text, sizeof(text)));
-		else
-			stat_say(err);
-		return -1;
-	}
 	for (u32 i = 0; i < st->nr_events; i++) {
 		struct stat_event *ev = &st->events[i];
 
+		tools |= ev->spec < 0;
 		if (ev->spec < 0)
 			continue;
-		ev->refused = true;
-		/* That the kernel's part may not be counted was no hindrance. */
-		if (!ap_event_probe(st->machine, spec_of(st, ev)->name, &ev->error) ||
-		    !event_only((int)ev->error.cause))
-			ev->error = *err;
+		first = first ? first : ev;
+		refuse_like(st, ev, first, err);
 	}
-	return 0;
+	if (event_only(err->cause) && (st->opts.command || tools))
+		return 0;
+	if (event_only(err->cause))
+		err = &first->error;
+	ap_error_text(err, text, sizeof(text));
+	if (st->nr_events == 1)
+		return command_error(&cmd_stat, "%s: %s", first->name,
+				     behind_name(text, first->name));
+	return command_error(&cmd_stat, "%s", text);
 }
 
 static void describe_places(struct stat_job *st)
@@ -284,9 +215,9 @@ static void note_refusals(struct stat_job *st)
 		if (ev->spec < 0)
 			continue;
 		err = ap_counters_error(st->counters, number);
-		ev->refused = err != NULL;
+		ev->refused = false;
 		if (err)
-			ev->error = *err;
+			refuse(st, ev, err);
 		if (!err && ap_counters_user_only(st->counters, number)) {
 			const struct ap_spec *spec = spec_of(st, ev);
 

@@ -114,11 +114,12 @@ const struct option stat_option_table[] = {
 	{OPTION_STR, 0, "pmu", "auto|kernel|virtual", AT(pmu), .words = pmus,
 	 .help = "who counts; by default the kernel where it can, else the virtual PMU",
 	 .more = "The virtual PMU runs COMMAND under a translator that counts what it retires in "
-		 "user mode, exactly. The output says which was used, and why."},
+		 "user mode, exactly. Below the heading, and in JSON, stands which was used, and why."},
 	{OPTION_INT, 0, "counters", "N", AT(counters), .min = 1, .max = 64,
-	 .help = "give the virtual PMU only N counters"},
+	 .help = "count with the virtual PMU, and give it only N counters",
+	 .more = "Events that do not fit take turns and are scaled, as on hardware."},
 	{OPTION_STR, 0, "cpu-model", "auto|host|MODEL", AT(cpu_model),
-	 .help = "the CPU that the virtual PMU shows, as with `anyperf run`"},
+	 .help = "count with the virtual PMU, and have it show this CPU, as with `anyperf run`"},
 	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),
 	{OPTION_STR, 0, "session", "NAME", AT(session),
 	 .help = "with -p or -t: guests of the session that `anyperf run --session NAME` started"},
@@ -278,6 +279,8 @@ static int check_together(const struct stat_opts *o)
 {
 	bool tasks = o->pids || o->tids;
 	bool cpus = o->all_cpus || o->cpus;
+	const char *virtual = o->counters ? "--counters" : o->cpu_model ? "--cpu-model" : NULL;
+	char text[300];
 
 	if (o->session && !tasks)
 		return conflict("--session measures guests by their numbers; -p or -t is missing");
@@ -315,6 +318,29 @@ static int check_together(const struct stat_opts *o)
 			"-p, -t, -a, -C, -G");
 	if (o->deterministic.on && o->pmu && !strcmp(o->pmu, "kernel"))
 		return conflict("--deterministic needs the virtual PMU; --pmu=kernel excludes it");
+	if (virtual && o->pmu && !strcmp(o->pmu, "kernel")) {
+		snprintf(text, sizeof(text),
+			 "%s is about the virtual PMU; --pmu=kernel excludes it", virtual);
+		return conflict(text);
+	}
+	if (virtual && o->session) {
+		snprintf(
+			text, sizeof(text),
+			"the first command of a session decides about %s; `anyperf run --session %s` "
+			"takes it",
+			virtual, o->session);
+		return conflict(text);
+	}
+	if (virtual && (!o->command || stat_opts_has_target(o))) {
+		snprintf(
+			text, sizeof(text),
+			"%s is about the virtual PMU, which counts what is started under it: give a "
+			"command, and none of -p, -t, -a, -C, -G",
+			virtual);
+		return conflict(text);
+	}
+	if (o->session && o->pmu && !strcmp(o->pmu, "kernel"))
+		return conflict("--session is about the virtual PMU; --pmu=kernel excludes it");
 	if (deterministic_check(&cmd_stat, &o->deterministic))
 		return -1;
 	if (o->append && !o->output)

@@ -40,8 +40,9 @@ struct stat_job {
 	bool enabled; /* the counters count, or will from the command's execve on */
 
 	struct virtual_pmu virtual; /* session NULL: the kernel counts */
-	char pmu_why[400];          /* why this PMU, a sentence; "" if nobody could wonder */
-	char *target;               /* behind "stats for "; owned */
+	char pmu_why[400];          /* why this PMU, a sentence */
+	char advice[400]; /* of what the target hinders: what to do instead; "": nothing */
+	char *target;     /* behind "stats for "; owned */
 	struct stat_style style;
 };
 
@@ -65,6 +66,15 @@ void *must_alloc(size_t n, size_t size);
 
 /* Says @err on stderr. */
 void stat_say(const struct ap_error *err);
+
+/* Gives an attr of the specs what all of stat's have, and the modes of the options. */
+void stat_shape_attr(const struct stat_job *st, struct perf_event_attr *attr);
+
+/*
+ * Makes the machine of who counts, with st->pmu_why; if the virtual PMU would be needed and cannot count the target,
+ * with st->advice. 0, or -1 after saying why there is none. In stat-pmu.c.
+ */
+must_check int stat_choose_pmu(struct stat_job *st, struct ap_machine_opts *machine);
 
 /* Makes the machine, the events and the target from the options. 0, or -1 after saying why not. */
 must_check int stat_prepare(struct stat_job *st);

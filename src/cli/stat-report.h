@@ -165,7 +165,7 @@ struct stat_style {
 	bool brief_head;     /* intervals: this one comes without the heading */
 	int width;           /* columns to wrap notes at */
 	const char *pmu;     /* "kernel" or "virtual": who counted */
-	const char *pmu_why; /* and why; "" says nothing of it in text */
+	const char *pmu_why; /* and why, a sentence; "" says nothing of it in text */
 };
 
 void stat_print_text(const struct stat_report *r, const struct stat_style *style);

@@ -248,6 +248,15 @@ static void refusals(const struct stat_report *r, const struct stat_style *style
 	}
 }
 
+/* Of what stat itself knows there is nobody to name. */
+static bool some_counted(const struct stat_report *r)
+{
+	for (u32 e = 0; e < r->nr_events; e++)
+		if (r->events[e].spec >= 0)
+			return true;
+	return false;
+}
+
 void stat_print_text(const struct stat_report *r, const struct stat_style *style)
 {
 	FILE *out = style->out;
@@ -262,7 +271,7 @@ void stat_print_text(const struct stat_report *r, const struct stat_style *style
 	if (r->many)
 		fprintf(out, " (%u runs)", r->runs);
 	fputs(":\n", out);
-	if (*style->pmu_why)
+	if (*style->pmu_why && some_counted(r))
 		fprintf(out, " (%s PMU: %s)\n", style->pmu, style->pmu_why);
 	putc('\n', out);
 	lines(r, style);

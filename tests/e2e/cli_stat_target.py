@@ -201,6 +201,30 @@ def test_groups_are_read_together():
     assert len({v["enabled_ns"] for v in c.values()}) == 1
 
 
+def test_who_is_no_guest_cannot_be_counted_without_a_pmu():
+    """The virtual PMU counts what is started under it, and it is said how."""
+    if "the kernel has no CPU PMU" not in run("list", "--check", "instructions").out + run(
+            "stat", "--pmu=kernel", "-e", "instructions", "true").err:
+        raise Skip("the kernel counts instructions here")
+    with Running(TOUCH, "spin") as p:
+        begun = time.monotonic()
+        for args in (["-p", p.pid, "-e", "instructions,branches"], ["-p", p.pid, "sleep", "0.1"], ["-t", p.pid, "-e", "branches"],
+                     ["-p", p.pid, "--timeout", "50"]):
+            r = run("stat", *args)
+            text = re.sub(r"\s+", " ", r.err)
+            assert r.status == (125 if "-e" in args else 0), r
+            assert "cannot attach to one that was not started under it: `anyperf run --session NAME -- COMMAND`" in text, r
+            assert f"`anyperf stat --session NAME {args[0]} {'PID' if args[0] == '-p' else 'TID'}`" in text, r
+        # Nothing was measured until an interrupt.
+        assert time.monotonic() - begun < 15
+        r = run("stat", "-j", "-p", p.pid, "-e", "cs,instructions", "sleep", "0.1")
+        report = json.loads(r.err)
+        assert report["pmu"] == {"used": "kernel", "why": "the virtual one counts only what is started under it"}, r
+        assert "anyperf run --session NAME" in report["counts"][1]["reason"]["remedy"], r
+        r = run("stat", "--pmu=virtual", "-p", p.pid)
+        assert r.status == 125 and "anyperf run --session NAME" in r.err, r
+
+
 def as_nobody(*args):
     """anyperf stat as a user who may measure but his own programs."""
     r = subprocess.run([*(["setpriv", "--reuid=65534", "--clear-groups"] if os.getuid() == 0 else []), ANYPERF, "stat",
@@ -213,6 +237,16 @@ def as_nobody(*args):
 def test_refusals_of_another_users_process():
     r = as_nobody("-p", "1", "-e", "cs")
     assert r.returncode == 125 and "task 1 " in r.stderr and "modifier" not in r.stderr, r
+
+
+def test_the_kernels_part_alone():
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="utf-8") as f:
+        if int(f.read()) < 2:
+            raise Skip("everybody may measure the kernel here")
+    for pmu in ("kernel", "auto"):
+        r = as_nobody(f"--pmu={pmu}", "--all-kernel", "-e", "page-faults", "true")
+        assert r.returncode == 125 and "page-faults: counts the kernel only" in r.stderr and ":u" not in r.stderr, r
+        assert r.stderr.count("page-faults:") == 1, r
 
 
 def test_refusals_of_whole_cpus():

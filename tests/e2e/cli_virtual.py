@@ -72,6 +72,20 @@ def test_text_says_who_counted():
     assert "<not supported>      cycles" in r.err and "--pmu=kernel" in r.err, r
 
 
+def test_options_that_are_about_it():
+    """They ask for it, and do not stand where it does not count."""
+    for option in ("--counters=2", "--cpu-model=auto"):
+        report, = json.loads(run("stat", "-j", option, "-e", "page-faults", "true").err),
+        name = option.split("=")[0]
+        assert report["pmu"] == {"used": "virtual", "why": f"needed for {name}"}, report
+        for args, why in ((["--pmu=kernel", "true"], "--pmu=kernel excludes it"), (["-p", "1"], "started under it"),
+                          (["-a"], "started under it"), (["--session=x", "-p", "1"], "run --session x` takes it")):
+            r = run("stat", option, *args)
+            assert r.status == 125 and name in r.err and why in r.err, r
+    r = run("stat", "--session=x", "--pmu=kernel", "-p", "1")
+    assert r.status == 125 and "--pmu=kernel excludes it" in r.err, r
+
+
 def test_what_it_cannot_do_is_said():
     r = run("stat", "--pmu=virtual", "-p", str(os.getpid()))
     assert r.status == 125 and "started under it" in r.err, r
@@ -81,6 +95,8 @@ def test_what_it_cannot_do_is_said():
     assert r.status == 127 and "PATH" in r.err, r
     r = run("stat", "--pmu=virtual", "-e", "instructions:k", "true")
     assert r.status == 125 and "instructions:k: only kernel mode is asked for" in r.err and ":u" in r.err, r
+    r = run("stat", "--pmu=virtual", "--all-kernel", "-e", "instructions", "true")
+    assert r.status == 125 and re.search("only kernel mode is asked for|kernel mode would be counted", r.err), r
     r = run("stat", "--pmu=virtual", "-e", "instructions", "/")
     assert r.status == 126, r
 
@@ -165,6 +181,10 @@ def test_a_named_session_is_joined():
         assert r.status == 0, r
         report = json.loads(r.err)
         assert report["pmu"]["used"] == "virtual" and value(report, "instructions:u") > 1000, report
+        # Without its session: that there is one is seen.
+        r = run("stat", "-p", pid, "-e", "instructions:u")
+        assert r.status == 125 and f"{pid} is a guest" in r.err and f"--session NAME -p {pid}`" in r.err \
+            if "no CPU PMU" in r.err else r.status == 0, r
         for events in ("instructions:u", "instructions", "instructions,branches"):
             r = run("stat", "--session", name, "-p", str(os.getpid()), "-e", events, "sleep", "0.1")
             assert r.status == 0 and "no guest of this session" in re.sub(r"\s+", " ", r.err), r
