@@ -474,8 +474,8 @@ static const char *decided(const struct run_opts *opts, const struct guest_tree 
 }
 
 /*
- * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Who wants a report counts by
- * himself: most such commands need no session, and it is started when one of their processes asks for it.
+ * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Most commands need none, and it
+ * is started when one of their processes asks for it.
  */
 static int open_session(struct job *job, u32 flags)
 {
@@ -508,7 +508,8 @@ static int open_session(struct job *job, u32 flags)
 	if (session_model(opts->cpu_model, &model, why, sizeof(why)))
 		return command_error(&cmd_run, "--cpu-model: %s", why);
 	config->tree_fd = job->tree.fd;
-	if (wants_report(opts) && !opts->session) {
+	/* Others may look for one that has a name. */
+	if (!opts->session) {
 		err = session_door(config, &model, job->tree.head, &job->knocks, &job->door);
 		if (err)
 			return command_error(&cmd_run, "making the session's door: %s",
