@@ -162,6 +162,16 @@ static int open_runtime(char *why, size_t size)
 	return fd;
 }
 
+int guest_runtime(char *why, size_t size)
+{
+	int fd = open_runtime(why, size);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 /* Maps the memory behind tree->fd; on failure both descriptors are closed. */
 static int map_tree(struct guest_tree *tree, char *why, size_t size)
 {

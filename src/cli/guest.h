@@ -21,6 +21,9 @@ struct guest_tree {
 	bool joined;             /* somebody else's tree */
 };
 
+/* Whether the runtime is there: 0, or -errno with a sentence in @why. */
+must_check int guest_runtime(char *why, size_t size);
+
 /*
  * Finds the runtime: ANYPERF_RUNTIME, or beside this program in a build tree, or where it was
  * installed. Makes the tree with @flags (enum meter_tree_flags), and in it a run of ours: what is said below

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -202,6 +203,23 @@ static int make_self(struct session *s)
 	return thread_need_task(s->self);
 }
 
+int session_possible(char *why, size_t len)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0), err = -errno;
+
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	snprintf(
+		why, len,
+		"the virtual PMU needs pidfd_open(2), which %s; `anyperf run --count` counts without it",
+		err == -ENOSYS  ? "Linux has from 5.3 on, unless a sandbox hides it"
+		: err == -EPERM ? "a sandbox forbids here (EPERM)"
+				: "fails here");
+	return err;
+}
+
 int session_new(const struct session_config *config, struct session **session, char *why,
 		size_t len)
 {
@@ -210,6 +228,11 @@ int session_new(const struct session_config *config, struct session **session, c
 
 	if (len)
 		why[0] = 0;
+	err = session_possible(why, len);
+	if (err) {
+		free(s);
+		return err;
+	}
 	if (!s)
 		return say(why, len, -ENOMEM, "making a session");
 	s->config = *config;

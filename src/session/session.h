@@ -48,6 +48,9 @@ struct session_model {
  */
 int must_check session_model(const char *name, struct session_model *model, char *why, size_t len);
 
+/* Whether the kernel has what a session needs: 0, or -errno with a sentence in @why. */
+int must_check session_possible(char *why, size_t len);
+
 /*
  * @why has room for @len bytes. The session's memory and descriptors are private to the caller. The process's
  * soft limits of descriptors and file sizes are raised to the hard ones and SIGXFSZ is ignored from then

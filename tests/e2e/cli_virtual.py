@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import struct
 import subprocess
 import tempfile
 import time
@@ -148,6 +149,42 @@ def test_memory_that_is_not_writable_and_executable():
         return
     r = subprocess.run([ANYPERF, "run", "--", "echo", "hi"], preexec_fn=deny, stderr=subprocess.PIPE, text=True, env=ENV)
     assert r.returncode == 127 and "MemoryDenyWriteExecute" in r.stderr, r
+
+
+def refuse(number, errno):
+    """For a new process: this system call answers that, as on a kernel without it or in a sandbox."""
+    class Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+    libc = ctypes.CDLL(None)
+    code = b"".join(struct.pack("HBBI", *line) for line in (
+        (0x20, 0, 0, 0),                    # the number
+        (0x15, 0, 1, number),
+        (0x06, 0, 0, 0x00050000 | errno),   # SECCOMP_RET_ERRNO
+        (0x06, 0, 0, 0x7fff0000)))          # SECCOMP_RET_ALLOW
+    program = Program(4, code)
+
+    def install():
+        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(program), 0, 0):
+            os._exit(99)
+    return install
+
+
+def test_a_kernel_without_pidfds():
+    """Before Linux 5.3. Counting alone needs none."""
+    old = {"preexec_fn": refuse(434, 38), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": ENV}
+    for args in (["stat", "--pmu=virtual", "-e", "instructions:u"], ["run"]):
+        r = subprocess.run([ANYPERF, *args, "--", "true"], **old)
+        if r.returncode == 99:
+            raise Skip("no seccomp filters here")
+        assert r.returncode == 125 and "needs pidfd_open(2)" in r.stderr and "5.3" in r.stderr, r
+    r = subprocess.run([ANYPERF, "run", "--count", "--", "true"], **old)
+    assert r.returncode == 0 and "instructions" in r.stderr and "pidfd" not in r.stderr, r
+    r = subprocess.run([ANYPERF, "run", "--count", "--", ANYPERF, "stat", "-e", "instructions:u", "true"], **old)
+    assert "there is no virtual PMU for" in r.stderr and "needs pidfd_open(2)" in r.stderr, r
+    r = subprocess.run([ANYPERF, "doctor", "-j"], **old)
+    fact, = (f for f in json.loads(r.stdout)["facts"] if f["id"] == "virtual-pmu")
+    assert fact["state"] == "limited" and "pidfd_open" in fact["effect"], fact
 
 
 def test_files_that_guests_see():
