@@ -211,12 +211,10 @@ int session_possible(char *why, size_t len)
 		close(fd);
 		return 0;
 	}
-	snprintf(
-		why, len,
-		"the virtual PMU needs pidfd_open(2), which %s; `anyperf run --count` counts without it",
-		err == -ENOSYS  ? "Linux has from 5.3 on, unless a sandbox hides it"
-		: err == -EPERM ? "a sandbox forbids here (EPERM)"
-				: "fails here");
+	snprintf(why, len, "pidfd_open(2) %s; `anyperf run --count` counts without the virtual PMU",
+		 err == -ENOSYS  ? "is missing, which Linux has from 5.3 on (or a sandbox hides it)"
+		 : err == -EPERM ? "is forbidden by a sandbox"
+				 : "fails");
 	return err;
 }
 
