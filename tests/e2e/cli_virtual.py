@@ -304,6 +304,36 @@ def test_a_killed_session_harms_nobody():
     assert out == "done\n" and p.returncode == 3, (out, p.returncode)
 
 
+def cpuid(*how):
+    """Signature, highest leaf, vendor (EBX of leaf 0), EAX, EBX and EDX of leaf 0xa."""
+    command = [os.environ["E2E_SHOWN"]]
+    if how:
+        r = run(*how, *command)
+        assert r.status == 0, r
+        return [int(word, 16) for word in r.out.split()]
+    return [int(word, 16) for word in subprocess.run(command, capture_output=True, check=True).stdout.split()]
+
+
+def test_the_model_that_cpuid_shows():
+    native = cpuid()
+    amd = native[2] == 0x68747541  # "Auth"
+    models = {"zen2": (0x17, 0x31), "zen4": (0x19, 0x11)} if amd else {"skylake-x": (6, 0x55), "icelake-x": (6, 0x6a)}
+    for model, (family, number) in models.items():
+        for how in (["run"], ["run", "-o", "/dev/null"], ["run", "--deterministic"],
+                    ["stat", "--pmu=virtual", "-o", "/dev/null", "-e", "instructions:u"]):
+            signature = cpuid(*how, f"--cpu-model={model}")[0]
+            shown = (signature >> 8 & 15) + (signature >> 20 & 255), (signature >> 4 & 15) | (signature >> 12 & 0xf0)
+            assert shown == (family, number), (how, model, hex(signature))
+    assert cpuid("run", "--cpu-model=host")[0] == native[0]
+    # Version 2; 48 bits; of the architectural events only instructions and branches are there; no fixed counters.
+    for n in (3, 7):
+        _, highest, vendor, eax, ebx, edx = cpuid("run", f"--counters={n}")
+        assert (highest >= 10, vendor) == (True, native[2]), highest
+        assert (eax & 255, eax >> 8 & 255, eax >> 16 & 255, eax >> 24) == (2, n, 48, 7), hex(eax)
+        assert ebx == 0b1011101 and edx == 0, (ebx, edx)
+        assert cpuid("stat", "--pmu=virtual", f"--counters={n}", "-o", "/dev/null", "-e", "instructions:u")[3] == eax
+
+
 def test_all_see_the_same_cpu():
     """A C library chooses its functions by the CPU, so the counts of the three ways are equal."""
     for model in ("auto", "host"):
