@@ -192,6 +192,7 @@ int guest_run(struct guest *g)
 		case DBT_TRACED: break;
 		case DBT_REFUSED:
 			g->fault_pc = g->t->regs.rip;
+			g->fault_addr = 0;
 			g->fault_sig = SIGSEGV;
 			return SIGSEGV;
 		case DBT_INTERRUPTED:
@@ -202,6 +203,7 @@ int guest_run(struct guest *g)
 				return g->fault_sig;
 			break;
 		case DBT_NO_EXEC:
+		case DBT_PAGE_FAULT:
 			if (g->t->regs.rip == GUEST_DONE)
 				return 0;
 			g->fault_pc = g->t->regs.rip;

@@ -71,16 +71,21 @@ static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, u32
 	}
 }
 
-/* The instruction with [reg] in place of its memory operand. */
+/*
+ * The instruction with [reg] in place of its memory operand, which is all of the address. rbp is not a base, but an
+ * index: as a base it would make a stack fault (SIGBUS) of an address that is not canonical.
+ */
 static void emit_with_reg(struct emit *e, const struct insn *d, const u8 *bytes, u8 reg)
 {
 	u32 tail = tail_offset(d);
 
-	copy_head(e, d, bytes, DROP_GS | DROP_BASE | DROP_X);
-	if (reg == REG_RBP)
-		emit2(e, (d->modrm & 0x38) | 0x45, 0);
-	else
+	copy_head(e, d, bytes, DROP_GS | DROP_67 | DROP_BASE | DROP_X);
+	if (reg == REG_RBP) {
+		emit2(e, (d->modrm & 0x38) | 4, 0x2d); /* [rbp * 1 + disp32] */
+		emit_u32(e, 0);
+	} else {
 		emit1(e, (d->modrm & 0x38) | reg);
+	}
 	emit_bytes(e, bytes + tail, d->len - tail);
 }
 
