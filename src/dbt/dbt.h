@@ -100,6 +100,8 @@ enum dbt_stop {
 	 * t->stop_size is not 0. rip is at it.
 	 */
 	DBT_PAGE_FAULT,
+	/* The same where the address is not canonical and goes through the stack segment: SIGBUS at it. */
+	DBT_STACK_FAULT,
 	/* The guest has the trap flag set and an instruction has retired: SIGTRAP, TRAP_TRACE. */
 	DBT_TRACED,
 };

@@ -99,6 +99,7 @@ void thread_loop(struct thread *t)
 			signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
 			break;
 		case DBT_PAGE_FAULT: trap_page_fault(t); break;
+		case DBT_STACK_FAULT: signal_fault(t, SIGBUS, SI_KERNEL, 0, 12, 0); break;
 		case DBT_TRACED: signal_fault(t, SIGTRAP, TRAP_TRACE, t->dbt.regs.rip, 1, 0); break;
 		case DBT_RDTSC:
 		case DBT_RDTSCP:

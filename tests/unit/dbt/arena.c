@@ -380,24 +380,45 @@ static void run_guest(struct outcome *o, struct arena *a, bool gs)
 	record(o, a, sig);
 }
 
-/* What the instruction that faulted natively was to replace. */
-static u16 flags_replaced(const struct arena *a)
+/* Flags that are replaced before anything reads them, from the native fault on. */
+static u16 flags_dead(const struct arena *a)
 {
 	u64 at = (u64)native_context.uc_mcontext.gregs[GREG_RIP] - (u64)a->code;
+	u16 dead = 0, live = 0;
 	struct insn insn;
 
-	if (at >= CODE_SIZE - INSN_MAX || insn_decode(&insn, a->code + at, INSN_MAX) < 0)
-		return 0;
-	return insn.fl_written;
+	for (int i = 0; i < 4 && at < CODE_SIZE - INSN_MAX; i++) {
+		if (insn_decode(&insn, a->code + at, INSN_MAX) < 0)
+			break;
+		live |= insn.fl_read & (u16)~dead;
+		dead |= (insn.fl_written | insn.fl_undef) & (u16)~live;
+		if (insn.cf == CF_NONE)
+			at += insn.len;
+		else if (insn.cf == CF_JMP || insn.cf == CF_CALL)
+			at = insn_target(&insn, at);
+		else
+			break;
+	}
+	return dead;
 }
 
-/* A fault leaves the guest as the CPU leaves it, but for flags that the instruction was to replace. */
+static bool canonical(u64 pc)
+{
+	return (u64)((s64)(pc << 16) >> 16) == pc;
+}
+
+/*
+ * A fault leaves the guest as the CPU leaves it, but for flags that are dead. If a branch goes to what is not
+ * canonical, which no other instruction finds in rip, we fault at its target.
+ */
 static const char *check_fault(const struct arena *a)
 {
 	/* rax rcx rdx rbx rsp rbp rsi rdi r8 to r15 in a signal's frame */
 	static const u8 order[16] = {13, 14, 12, 11, 15, 10, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7};
 	const greg_t *gregs = native_context.uc_mcontext.gregs;
 
+	if (!canonical(guest.fault_pc))
+		return NULL;
 	if (guest.fault_pc != (u64)gregs[GREG_RIP])
 		return "the fault is said to be elsewhere";
 	if (guest.fault_addr != native_address)
@@ -405,7 +426,7 @@ static const char *check_fault(const struct arena *a)
 	for (int i = 0; i < 16; i++)
 		if (guest.t->regs.gpr[i] != (u64)gregs[order[i]])
 			return "a register after a fault";
-	if ((guest.t->regs.rflags ^ (u64)gregs[GREG_FLAGS]) & ARITHMETIC & ~(u64)flags_replaced(a))
+	if ((guest.t->regs.rflags ^ (u64)gregs[GREG_FLAGS]) & ARITHMETIC & ~(u64)flags_dead(a))
 		return "the flags after a fault";
 	return NULL;
 }

@@ -40,7 +40,7 @@ void arena_mask(u32 mask);
  * data if @gs, rcx and r9 are then 64, rdx and r10 16, and vectors with even numbers hold small indexes. rbp and
  * r13 are less than 256 and of either sign. Returns what differs afterwards, or NULL. *@sig is the signal it gave natively, or 0.
  *
- * Flags that an instruction which faults was to replace are not compared: doc/translator.md.
+ * After a fault, flags that are dead are not compared: doc/translator.md.
  */
 const char *arena_compare(struct arena *a, unsigned int len, u64 seed, bool gs, u32 times,
 			  int *sig);

@@ -191,10 +191,11 @@ int guest_run(struct guest *g)
 		case DBT_CPUID: do_cpuid(g->t); break;
 		case DBT_TRACED: break;
 		case DBT_REFUSED:
+		case DBT_STACK_FAULT:
 			g->fault_pc = g->t->regs.rip;
 			g->fault_addr = 0;
-			g->fault_sig = SIGSEGV;
-			return SIGSEGV;
+			g->fault_sig = stop == DBT_REFUSED ? SIGSEGV : SIGBUS;
+			return g->fault_sig;
 		case DBT_INTERRUPTED:
 			g->interrupts++;
 			if (g->stepped && g->stepped >= g->step)

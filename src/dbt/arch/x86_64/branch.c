@@ -544,6 +544,7 @@ static void emit_virtual(struct build *b, const struct plan_insn *i)
 	case SP_RDSEED: kind = EXIT_RDRAND; break;
 	case SP_MOV_TO_SEG:
 	case SP_POP_SEG:
+	case SP_WRGSBASE:
 	case SP_LOAD_FAR: kind = EXIT_EMULATE; break;
 	default: break;
 	}

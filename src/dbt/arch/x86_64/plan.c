@@ -310,6 +310,7 @@ static bool stops(const struct insn *d)
 	case SP_RDRAND:
 	case SP_RDSEED: return cache.flags & DBT_VIRTUAL_RANDOM;
 	case SP_MOV_TO_SEG: return (insn_reg_field(d) & 7) == 5;
+	case SP_WRGSBASE: return d->opsize == 8; /* that faults if it is not canonical */
 	case SP_POP_SEG: return d->opcode == 0xa9;
 	case SP_LOAD_FAR: return d->opcode == 0xb5;
 	case SP_STRING:

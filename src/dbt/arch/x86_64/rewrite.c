@@ -407,7 +407,10 @@ static struct rewritten rewrite_prefixed(struct emit *e, const struct insn *d, c
 	return (struct rewritten){0};
 }
 
-/* rdgsbase and wrgsbase are about the guest's GS base, which is in the thread block. */
+/*
+ * rdgsbase and wrgsbase are about the guest's GS base, which is in the thread block. wrgsbase of 64 bits is done
+ * in C (segment.c), because it looks at what it gets.
+ */
 static struct rewritten rewrite_gsbase(struct emit *e, const struct insn *d)
 {
 	u8 reg = insn_rm(d), lent;
@@ -423,10 +426,6 @@ static struct rewritten rewrite_gsbase(struct emit *e, const struct insn *d)
 			emit3(e, 0x8b, 0x04 | (u8)((reg & 7) << 3), 0x25);
 			emit_u32(e, GS(guest_gs));
 		}
-		return r;
-	}
-	if (d->opsize == 8) {
-		emit_store_gs(e, GS(guest_gs), reg);
 		return r;
 	}
 	lent = lend(d, (u16)BIT(reg));

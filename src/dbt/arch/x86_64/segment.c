@@ -1,5 +1,5 @@
 /*
- * Far branches and loads of GS, done in C, and what has to be mended behind stores of the x87 state: they are rare, and what they do to the real segment registers
+ * Far branches, loads of GS and of its base, done in C, and what has to be mended behind stores of the x87 state: they are rare, and what they do to the real segment registers
  * is none of the guest's business. GS is ours, and CS stays the 64-bit user code segment, since a
  * program in another one would not be 64-bit code. Semantics: SDM vol. 2, JMP, CALL, RET, IRET, MOV, LGS.
  */
@@ -21,6 +21,7 @@ struct far {
 	u64 pc;
 	u64 fault; /* address of an access that failed */
 	bool write;
+	bool stack; /* it goes through the stack segment */
 };
 
 static u16 code_selector(void)
@@ -66,17 +67,29 @@ static bool put(struct far *f, u64 at, u32 size, u64 value)
 	return false;
 }
 
-/* Not canonical addresses are general protection faults, not page faults. */
+static bool pop(struct far *f, u64 at, u32 size, u64 *value)
+{
+	f->stack = true;
+	return get(f, at, size, value);
+}
+
+static bool push(struct far *f, u64 at, u32 size, u64 value)
+{
+	f->stack = true;
+	return put(f, at, size, value);
+}
+
+/* Addresses that are not canonical are general protection or stack faults, not page faults. */
 static enum dbt_stop access_failed(const struct far *f)
 {
 	if (!canonical(f->fault))
-		return DBT_REFUSED;
+		return f->stack ? DBT_STACK_FAULT : DBT_REFUSED;
 	f->t->stop_addr = f->fault;
 	f->t->stop_size = f->write;
 	return DBT_PAGE_FAULT;
 }
 
-static u64 operand_address(const struct far *f)
+static u64 operand_address(struct far *f)
 {
 	const struct insn_mem *m = &f->d.mem;
 	const u64 *gpr = f->t->regs.gpr;
@@ -90,6 +103,7 @@ static u64 operand_address(const struct far *f)
 		addr += gpr[m->index] << m->scale;
 	if (f->d.attr & INSN_ADDR32)
 		addr = (u32)addr;
+	f->stack = m->seg == SEG_NONE && (m->base == REG_RSP || m->base == REG_RBP);
 	if (m->seg == SEG_GS)
 		base = f->t->guest_gs;
 	else if (m->seg == SEG_FS)
@@ -157,7 +171,7 @@ static enum dbt_stop load_gs(struct far *f)
 
 	switch (f->d.special) {
 	case SP_POP_SEG:
-		if (!get(f, r->gpr[DBT_RSP], size, &selector))
+		if (!pop(f, r->gpr[DBT_RSP], size, &selector))
 			return access_failed(f);
 		if (!set_gs(f->t, (u16)selector))
 			return DBT_REFUSED;
@@ -178,6 +192,16 @@ static enum dbt_stop load_gs(struct far *f)
 			return access_failed(f);
 		return set_gs(f->t, (u16)selector) ? DBT_INTERRUPTED : DBT_REFUSED;
 	}
+}
+
+static enum dbt_stop write_gs_base(struct far *f)
+{
+	u64 base = f->t->regs.gpr[insn_rm(&f->d)];
+
+	if (!canonical(base))
+		return DBT_REFUSED;
+	f->t->guest_gs = base;
+	return DBT_INTERRUPTED;
 }
 
 /* Bytes of an offset: AMD knows no far pointers with 64 bits (APM vol. 3, JMP Far). */
@@ -203,7 +227,8 @@ static enum dbt_stop far_jump(struct far *f, bool call)
 	if ((selector | RPL) != code_selector() || !canonical(to))
 		return DBT_REFUSED;
 	if (call) {
-		if (!put(f, sp - size, size, code_selector()) || !put(f, sp - 2 * size, size, next))
+		if (!push(f, sp - size, size, code_selector()) ||
+		    !push(f, sp - 2 * size, size, next))
 			return access_failed(f);
 		r->gpr[DBT_RSP] = sp - 2 * size;
 	}
@@ -223,7 +248,7 @@ static enum dbt_stop far_return(struct far *f)
 	u64 sp = r->gpr[DBT_RSP], to, selector;
 
 	/* The selector first, as the CPU does. */
-	if (!get(f, sp + size, size, &selector) || !get(f, sp, size, &to))
+	if (!pop(f, sp + size, size, &selector) || !pop(f, sp, size, &to))
 		return access_failed(f);
 	if ((u16)selector != code_selector() || !canonical(to))
 		return DBT_REFUSED;
@@ -243,7 +268,7 @@ static enum dbt_stop interrupt_return(struct far *f)
 	if (r->rflags & FLAG_NT)
 		return DBT_REFUSED;
 	for (u32 i = 0; i < 5; i++)
-		if (!get(f, r->gpr[DBT_RSP] + order[i] * size, size, &word[order[i]]))
+		if (!pop(f, r->gpr[DBT_RSP] + order[i] * size, size, &word[order[i]]))
 			return access_failed(f);
 	if ((u16)word[1] != code_selector() || (u16)word[4] != stack_selector() ||
 	    !canonical(word[0]))
@@ -329,11 +354,14 @@ enum dbt_stop arch_emulate(struct dbt_thread *t)
 		return DBT_INTERRUPTED;
 	switch (f.d.cf) {
 	case CF_NONE:
-		if (f.d.special != SP_MOV_TO_SEG && f.d.special != SP_POP_SEG &&
-		    f.d.special != SP_LOAD_FAR)
-			return DBT_INTERRUPTED;
 		t->regs.rip += f.d.len;
-		stop = load_gs(&f);
+		switch (f.d.special) {
+		case SP_MOV_TO_SEG:
+		case SP_POP_SEG:
+		case SP_LOAD_FAR: stop = load_gs(&f); break;
+		case SP_WRGSBASE: stop = write_gs_base(&f); break;
+		default: t->regs.rip = f.pc; return DBT_INTERRUPTED;
+		}
 		break;
 	case CF_FAR_JMP: stop = far_jump(&f, false); break;
 	case CF_FAR_CALL: stop = far_jump(&f, true); break;

@@ -1,0 +1,78 @@
+/*
+ * Classes of instructions that are rewritten, executed in both forms as in test_rewrite.c, which has the random
+ * ones; these are forms.S: branches, calls and returns of each kind, everything that moves or is addressed by rsp,
+ * bit offsets, saved states, segments. Each runs in every place that needs another form, counted in every way.
+ *
+ * Not to be had in both forms: rdpmc and rdtsc, whose results differ; int 0x80, which is the runtime's to answer;
+ * xbegin, because a transaction may abort natively too, or not; branches to an address that is not canonical, where
+ * the CPU faults at the branch and we at its target (doc/translator.md). tests/e2e/unchanged has the first three.
+ * test_forms [NAME]
+ */
+#include "dbt/dbt.h"
+#include "unit/dbt/arena.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SEEDS 16
+
+extern const struct form {
+	const char *name;
+	const unsigned char *begin, *end;
+} forms[];
+
+static const struct place {
+	const char *name;
+	u64 at;
+	u32 exec_flags;
+} places[] = {
+	{"low", 0x10000000, 0},
+	{"far", 0x200000000000, 0},
+	{"near", 0, 0},
+	{"checked", 0, DBT_EXEC_CHECKED},
+};
+
+static unsigned long runs, faults;
+
+/* The number of differences, of which the first is shown. */
+static unsigned int run(const struct form *f, struct arena *a, const char *where)
+{
+	unsigned int bad = 0, len = (unsigned int)(f->end - f->begin);
+
+	for (u64 seed = 0; seed < SEEDS; seed++) {
+		const char *what;
+		int sig;
+
+		memcpy(arena_slot(a), f->begin, len);
+		what = arena_compare(a, len, seed * 0x9e3779b97f4a7c15 + 1, true, 2, &sig);
+		runs++;
+		faults += sig != 0;
+		if (what && !bad++)
+			fprintf(stderr, "%s, %s code, seed %lu: %s (natively signal %d)\n", f->name,
+				where, (unsigned long)seed, what, sig);
+	}
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	static const u32 masks[] = {DBT_MASK_ALL, DBT_MASK_COUNT, 0};
+	static struct arena *a[ARRAY_SIZE(places)]; /* nobody frees them */
+	unsigned int bad = 0, classes = 0;
+
+	for (u32 i = 0; i < ARRAY_SIZE(places); i++)
+		a[i] = arena_new(places[i].at, places[i].exec_flags);
+	for (u32 m = 0; m < ARRAY_SIZE(masks); m++) {
+		arena_mask(masks[m]);
+		for (const struct form *f = forms; f->name; f++) {
+			if (argc > 1 && strcmp(argv[1], f->name) != 0)
+				continue;
+			classes += m == 0;
+			for (u32 i = 0; i < ARRAY_SIZE(places); i++)
+				bad += run(f, a[i], places[i].name);
+		}
+	}
+	printf("%u forms, %lu runs, %lu of them fault, %u differences\n", classes, runs, faults,
+	       bad);
+	return bad || !runs;
+}
