@@ -20,6 +20,7 @@
 #include "cli/number.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+#include "cli/uncounted.h"
 #include "session/session.h"
 
 struct run_opts {
@@ -211,21 +212,6 @@ static void print_json_processes(struct json *j, const struct guest_tree *tree)
 	free(pages);
 }
 
-static void print_json_uncounted(struct json *j, const struct guest_tree *tree)
-{
-	struct meter_uncounted u;
-
-	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
-		if (!guest_tree_uncounted_at(tree, i, &u))
-			continue;
-		json_object(j, NULL);
-		json_u64(j, "pid", u.pid);
-		json_str(j, "path", u.path);
-		json_str(j, "why", u.why);
-		json_end(j);
-	}
-}
-
 static void print_json(const struct job *job, const u64 *total)
 {
 	const struct guest_tree *tree = &job->tree;
@@ -243,9 +229,7 @@ static void print_json(const struct job *job, const u64 *total)
 	json_array(&j, "processes");
 	print_json_processes(&j, tree);
 	json_end(&j);
-	json_array(&j, "uncounted");
-	print_json_uncounted(&j, tree);
-	json_end(&j);
+	uncounted_json(&j, tree);
 	json_end(&j);
 	json_finish(&j);
 }
@@ -295,22 +279,6 @@ static void print_text(const struct job *job, const u64 *total)
 	putc('\n', job->out);
 }
 
-static void print_uncounted(const struct job *job)
-{
-	u32 total = guest_tree_uncounted(&job->tree), named = 0;
-	struct meter_uncounted u;
-
-	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
-		if (!guest_tree_uncounted_at(&job->tree, i, &u))
-			continue;
-		named++;
-		fprintf(stderr, "anyperf run: not counted: %s (%s, pid %u)\n", u.path, u.why,
-			u.pid);
-	}
-	if (total > named)
-		fprintf(stderr, "anyperf run: not counted: %u more programs\n", total - named);
-}
-
 static bool wants_report(const struct run_opts *opts)
 {
 	return opts->count || opts->json || opts->verbose || opts->output;
@@ -320,10 +288,11 @@ static int report(struct job *job)
 {
 	u64 total[METER_QUANTITIES];
 
-	/* Who counts nothing sees what the program prints and no more. */
-	if (wants_report(&job->opts) ||
-	    __atomic_load_n(&job->tree.head->measured, __ATOMIC_RELAXED))
-		print_uncounted(job);
+	/* Who counts nothing sees what the program prints and no more; and JSON stands alone. */
+	if (job->opts.json ? job->opts.output != NULL
+			   : wants_report(&job->opts) ||
+				     __atomic_load_n(&job->tree.head->measured, __ATOMIC_RELAXED))
+		uncounted_text(&cmd_run, &job->tree, stderr, "");
 	if (!wants_report(&job->opts))
 		return 0;
 	job->out = stderr;

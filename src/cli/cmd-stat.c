@@ -9,6 +9,7 @@
 #include "cli/deterministic.h"
 #include "cli/stat-priv.h"
 #include "cli/terminal.h"
+#include "cli/uncounted.h"
 
 /* Asked when there is something to print, so that the command need not wait for the answers. */
 static void prepare_style(struct stat_job *st)
@@ -88,6 +89,7 @@ static void start_report(const struct stat_job *st, struct stat_report *r)
 	r->many = st->opts.repeat > 1;
 	r->target = st->target;
 	r->command = st->opts.command;
+	r->tree = st->virtual.session ? &st->virtual.tree : NULL;
 }
 
 /* The signal that ended us both, so that a shell's loop ends with us; 0 if it was not so. */
@@ -105,6 +107,16 @@ static void print_deterministic(const struct stat_job *st, const struct stat_rep
 
 	deterministic_text(r->seed, r->unfixed, note, sizeof(note));
 	fprintf(st->style.out, "# %s\n", note);
+}
+
+/* The count is short by what is named. JSON that goes to stderr stands there alone, and has a member for it. */
+static void print_uncounted(const struct stat_job *st)
+{
+	bool same = st->style.out == stderr;
+
+	if (st->virtual.session && !(st->opts.json && same))
+		uncounted_text(&cmd_stat, &st->virtual.tree, stderr,
+			       st->opts.separator && same ? "# " : "");
 }
 
 static int measure(struct stat_job *st)
@@ -130,6 +142,7 @@ static int measure(struct stat_job *st)
 		if (st->signals.ended_by)
 			break;
 	}
+	print_uncounted(st);
 	if (st->opts.repeat && (!st->opts.interval_ms || st->opts.summary))
 		stat_print(st, &r);
 	/* Intervals alone, and columns, have no other place for it; JSON has one in each report. */

@@ -4,6 +4,7 @@
 #include "cli/stat-label.h"
 #include "cli/stat-metric.h"
 #include "cli/stat-report.h"
+#include "cli/uncounted.h"
 
 static void unit_members(struct json *j, const struct stat_report *r, const struct stat_unit *u)
 {
@@ -155,6 +156,8 @@ void stat_print_json(const struct stat_report *r, const struct stat_style *style
 	}
 	if (r->deterministic)
 		deterministic_json(&j, r->seed, r->unfixed);
+	if (r->tree)
+		uncounted_json(&j, r->tree);
 	times(&j, r);
 	json_array(&j, "counts");
 	for (u32 u = 0; u < r->nr_units; u++)

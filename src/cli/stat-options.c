@@ -245,6 +245,9 @@ const struct section stat_sections[] = {
 	 "`<not counted>`: the event could be opened but never got to count, since what is measured "
 	 "did not run or the counters were taken. `<not supported>`: it could not be opened; the "
 	 "reason and the remedy stand below the table, once per cause.\n\n"
+	 "`not counted:` above the table names programs that the virtual PMU leaves to the kernel: setuid "
+	 "programs of another user, 32-bit programs, those that may not be read. What they and their "
+	 "children do is in no count.\n\n"
 	 "A percentage in parentheses at the end of a line is the share of its time for which a "
 	 "multiplexed event really counted; the count is scaled up from it."},
 	{"Signals",

@@ -112,7 +112,9 @@ struct stat_report {
 	u32 interval;               /* PART_INTERVAL: its number, from 1 */
 	const char *target;         /* behind "Performance counter stats for "; borrowed */
 	char *const *command;       /* borrowed; NULL: none */
-	bool deterministic;         /* --deterministic, with the two below */
+	const struct guest_tree
+		*tree;      /* of the virtual PMU's guests; borrowed; NULL: no session of ours */
+	bool deterministic; /* --deterministic, with the two below */
 	u64 seed;
 	u32 unfixed;     /* what the runs so far have used; cli/deterministic.h */
 	int exit_status; /* of the command; valid when part is not PART_INTERVAL */

@@ -135,6 +135,7 @@ static void print_interval(struct stat_job *st, struct wait *w, u64 now)
 	r.runs = 1;
 	r.target = st->target;
 	r.command = st->opts.command;
+	r.tree = st->virtual.session ? &st->virtual.tree : NULL;
 	r.interval = ++w->intervals;
 	r.at = (double)(now - w->start) / 1e9;
 	series_add(&r.elapsed, (double)(now - w->last_interval) / 1e9);

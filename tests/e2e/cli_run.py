@@ -60,6 +60,24 @@ def test_what_was_not_counted():
         assert r.status == 4 and note in r.err, r
         r = run("run", *command)
         assert (r.status, r.out, r.err) == (4, "", ""), r
+        # JSON has it, and nothing stands beside it.
+        for args in (["run", "-j"], ["stat", "-j", "--pmu=virtual", "-e", "instructions"],
+                     ["stat", "-j", "--pmu=virtual", "-r", "2", "-e", "instructions"]):
+            r = run(*args, *command)
+            named = json.loads(r.err)["uncounted"]
+            assert r.status == 4 and len(named) == (2 if "-r" in args else 1), r
+            for program in named:
+                assert program["path"] == path and program["why"] and program["pid"] > 1, r
+        assert json.loads(run("stat", "-j", "--pmu=virtual", "-e", "instructions", "true").err)["uncounted"] == []
+        assert "uncounted" not in json.loads(run("stat", "-j", "--pmu=kernel", "-e", "cs", "true").err)
+        # On the terminal, whatever the form and wherever the counts go; columns keep their shape.
+        note = note.replace("run", "stat", 1)
+        out = os.path.join(d, "counts")
+        for args in ([], ["-v"], ["-j", "-o", out], ["-o", out], ["-I", "1000"], ["-x,", "-o", out]):
+            r = run("stat", "--pmu=virtual", "-e", "instructions", *args, *command)
+            assert r.status == 4 and len(re.findall("^" + re.escape(note), r.err, re.M)) == 1, r
+        r = run("stat", "--pmu=virtual", "-e", "instructions", "-x,", *command)
+        assert r.status == 4 and r.err.startswith("# " + note), r
 
 
 def test_what_the_program_finds():
