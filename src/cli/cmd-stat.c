@@ -62,7 +62,7 @@ static int prepare_output(struct stat_job *st)
 				     o->log_fd, strerror(errno));
 	}
 	setvbuf(style->out, buffer, _IOFBF, sizeof(buffer));
-	style->pmu = st->virtual.session || st->virtual.observer ? "virtual" : "kernel";
+	style->pmu = virtual_counts(&st->virtual) ? "virtual" : "kernel";
 	style->pmu_why = st->pmu_why;
 	style->separator = o->separator;
 	style->table = o->table;

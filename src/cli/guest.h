@@ -61,6 +61,12 @@ bool guest_tree_uncounted_at(const struct guest_tree *tree, u32 i, struct meter_
 /* The sums over the run, as of now. */
 void guest_tree_total(const struct guest_tree *tree, u64 total[METER_QUANTITIES]);
 
+/*
+ * Whether this process itself runs under the translator, which does not run itself: the only sign of it that there is.
+ * Costs a vfork(2).
+ */
+bool guest_are_we_one(void);
+
 /* Names for output and JSON, by enum meter_quantity; NULL for METER_SPARE. */
 extern const char *const meter_names[METER_QUANTITIES];
 

@@ -175,6 +175,7 @@ static void advise_target(struct stat_job *st)
 static int asked_for_virtual(struct stat_job *st, struct ap_machine_opts *machine)
 {
 	const struct stat_opts *o = &st->opts;
+	struct ap_error err;
 
 	if (!o->command || stat_opts_has_target(o)) {
 		advise_target(st);
@@ -185,6 +186,14 @@ static int asked_for_virtual(struct stat_job *st, struct ap_machine_opts *machin
 			st->advice);
 	}
 	because(st, "asked for by --pmu");
+	if (ap_machine_new(&st->machine, machine))
+		return command_error(&cmd_stat, "out of memory");
+	/* One translator does not run inside another, but what is around us counts for us. */
+	if (ap_event_probe(st->machine, "instructions:u", &err) >= 0 && guest_are_we_one()) {
+		because(st, "asked for by --pmu; it is that of the `anyperf run` around this");
+		st->virtual.around = true;
+		return 0;
+	}
 	return use_virtual(st, machine, true);
 }
 

@@ -379,6 +379,18 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 		if (rc)
 			st->child.exec_errno = rc;
 	}
+	if (st->virtual.session && st->child.exec_errno == EBUSY)
+		return command_error(
+			&cmd_stat,
+			"this runs under `anyperf run` already, and one translator inside another is "
+			"not supported%s%s",
+			o->deterministic.on || o->counters || o->cpu_model
+				? "; give the outer one what is asked for here: "
+				: "",
+			o->deterministic.on ? "`anyperf run --deterministic`"
+			: o->counters       ? "`anyperf run --counters`"
+			: o->cpu_model      ? "`anyperf run --cpu-model`"
+					    : "");
 	if (o->command && st->child.exec_errno) {
 		child_explain(&st->child, cmd_stat.name, o->command);
 		*failure = child_exit_status(&st->child);

@@ -51,6 +51,11 @@ void virtual_close(struct virtual_pmu *v)
 	v->session = NULL;
 }
 
+bool virtual_counts(const struct virtual_pmu *v)
+{
+	return v->session || v->observer || v->around;
+}
+
 static int be_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int leader, u64 flags)
 {
 	struct virtual_pmu *v = be;

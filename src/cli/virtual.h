@@ -20,6 +20,7 @@ struct session;
 
 struct virtual_pmu {
 	struct session *session;   /* NULL: not open */
+	bool around;               /* the kernel that we see is a session, whose guest we are */
 	struct observer *observer; /* of a session elsewhere, in place of one of our own; or NULL */
 	struct guest_tree tree;
 	struct rlimit files, file_size; /* as we were given them, for the command */
@@ -39,6 +40,9 @@ must_check int virtual_open(struct virtual_pmu *v, const struct virtual_opts *op
 /* The events of the running session @name, on its guests. */
 must_check int virtual_join(struct virtual_pmu *v, const char *name, char *why, size_t size);
 void virtual_close(struct virtual_pmu *v);
+
+/* Whether it is the virtual PMU, of whatever session, that counts. */
+bool virtual_counts(const struct virtual_pmu *v);
 
 /* A machine on which events are those of the virtual PMU. */
 must_check int virtual_machine(struct virtual_pmu *v, const struct ap_machine_opts *opts,

@@ -187,6 +187,23 @@ def test_a_kernel_without_pidfds():
     assert fact["state"] == "limited" and "pidfd_open" in fact["effect"], fact
 
 
+def test_a_session_in_a_session():
+    """What is around counts for it; what only a session of its own could do is refused in words."""
+    for outer in (["run"], ["run", "--count", "-o", "/dev/null"]):
+        r = run(*outer, "--", ANYPERF, "stat", "-j", "--pmu=virtual", "--", "sh", "-c", "exit 3")
+        inner = json.loads(r.err)
+        assert r.status == inner["exit_status"] == 3, r
+        assert inner["pmu"]["used"] == "virtual" and "around" in inner["pmu"]["why"], inner
+        assert [c["event"] for c in inner["counts"]][4:] == ["instructions:u", "branches:u"], inner
+        assert value(inner, "instructions:u") > 10000, inner
+        r = run(*outer, "--", ANYPERF, "stat", "-e", "instructions", "true")
+        assert r.status == 0 and "instructions:u" in r.err, r
+        for option in ("--deterministic", "--counters=2", "--cpu-model=auto"):
+            r = run(*outer, "--", ANYPERF, "stat", option, "true")
+            assert r.status == 125 and "one translator inside another" in r.err, r
+            assert f"`anyperf run {option.split('=')[0]}`" in r.err and "busy" not in r.err, r
+
+
 def test_files_that_guests_see():
     assert guest("cat", "/sys/bus/event_source/devices/cpu/type").strip() == "4"
     assert guest("cat", "/sys/devices/cpu/format/umask").strip() == "config:8-15"
