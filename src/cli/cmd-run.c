@@ -33,7 +33,8 @@ struct run_opts {
 	bool strict;
 	long counters;
 	const char *cpu_model;
-	const char *paranoid;
+	bool paranoid_given;
+	int paranoid;
 	const char *kernel_mode;
 	const char *session;
 	struct deterministic_opts deterministic;
@@ -44,6 +45,33 @@ struct run_opts {
 #define AT(field) .offset = offsetof(struct run_opts, field)
 
 static const char *const kernel_modes[] = {"refuse", "ignore", NULL};
+
+static int set_paranoid(void *into, const char *arg, char *why, size_t size)
+{
+	struct run_opts *opts = into;
+	char *end;
+	long v = strtol(arg, &end, 10);
+
+	if (end == arg || *end || v < -1 || v > 3) {
+		snprintf(why, size, "'%.40s' is not a whole number between -1 and 3", arg);
+		return -EINVAL;
+	}
+	opts->paranoid_given = true;
+	opts->paranoid = (int)v;
+	return 0;
+}
+
+static int set_session(void *into, const char *arg, char *why, size_t size)
+{
+	struct run_opts *opts = into;
+
+	if (!*arg) {
+		snprintf(why, size, "it wants a name; the one given is empty");
+		return -EINVAL;
+	}
+	opts->session = arg;
+	return 0;
+}
 
 static const struct option options[] = {
 	{OPTION_FLAG, 0, "count", AT(count),
@@ -64,7 +92,7 @@ static const struct option options[] = {
 	 .more = "auto, the default, is the machine's own if they have tables for it, else one that is like "
 		 "it: skylake-x, or zen2 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids; "
 		 "zen3, zen4. What the CPU can do is shown as it is."},
-	{OPTION_STR, 0, "paranoid", "N", AT(paranoid),
+	{OPTION_CALL, 0, "paranoid", "N", .call = set_paranoid,
 	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
 	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "
 		 "ignored. A value below 2 implies --kernel-mode=ignore."},
@@ -72,7 +100,7 @@ static const struct option options[] = {
 	 .help = "events that include kernel mode are refused, or count user mode only",
 	 .more = "The virtual PMU sees user mode. Refused with EACCES (the default), perf tries "
 		 "again with :u by itself."},
-	{OPTION_STR, 0, "session", "NAME", AT(session),
+	{OPTION_CALL, 0, "session", "NAME", .call = set_session,
 	 .help = "run in the session NAME, which is started if there is none",
 	 .more = "Programs of one session can count each other, and `anyperf stat --session NAME -p PID` "
 		 "counts them from outside. What --count reports is each COMMAND's own."},
@@ -397,7 +425,6 @@ static int start(struct job *job, struct signals *signals)
 
 static int session_options(const struct run_opts *opts, struct session_config *config)
 {
-	char *end;
 
 	*config = (struct session_config){
 		.paranoid = SESSION_PARANOID_HOST,
@@ -406,15 +433,9 @@ static int session_options(const struct run_opts *opts, struct session_config *c
 		.name = opts->session,
 		.verbose = opts->verbose > 1,
 	};
-	if (opts->session && !*opts->session)
-		return command_error(&cmd_run, "--session wants a name; the one given is empty");
-	if (opts->paranoid) {
-		long v = strtol(opts->paranoid, &end, 10);
-
-		if (end == opts->paranoid || *end || v < -1 || v > 3)
-			return command_error(&cmd_run, "--paranoid wants a number from -1 to 3");
-		config->paranoid = (int)v;
-		config->ignore_kernel = v < 2;
+	if (opts->paranoid_given) {
+		config->paranoid = opts->paranoid;
+		config->ignore_kernel = opts->paranoid < 2;
 	}
 	if (opts->kernel_mode)
 		config->ignore_kernel = strcmp(opts->kernel_mode, "ignore") == 0;
@@ -430,7 +451,7 @@ static const char *decided(const struct run_opts *opts, const struct guest_tree 
 		return "--counters";
 	if (opts->cpu_model)
 		return "--cpu-model";
-	if (opts->paranoid)
+	if (opts->paranoid_given)
 		return "--paranoid";
 	if (opts->kernel_mode)
 		return "--kernel-mode";
