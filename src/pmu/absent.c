@@ -15,6 +15,10 @@
 
 enum { TRACEPOINT, BREAKPOINT, KPROBE, UPROBE, ABSENT_MAX };
 
+/* What else was asked for may be what only the virtual PMU counts, so one run cannot have both. */
+#define ALONE \
+	"count them in a run of their own, in which the kernel counts (anyperf stat --pmu=kernel)"
+
 struct absent_pmus {
 	struct pmu pmus[ABSENT_MAX];
 };
@@ -38,8 +42,7 @@ static int tracepoint_init(struct event *event)
 		return err;
 	return pmu_refuse(
 		event->core, -EOPNOTSUPP,
-		"tracepoints fire in the kernel, which the virtual PMU does not see; count with "
-		"--pmu=kernel");
+		"tracepoints fire in the kernel, which the virtual PMU does not see; " ALONE);
 }
 
 static int breakpoint_shape(const struct event *event)
@@ -98,8 +101,7 @@ static int breakpoint_init(struct event *event)
 	}
 	return pmu_refuse(
 		event->core, -EOPNOTSUPP,
-		"breakpoints need the CPU's debug registers, which the virtual PMU does not have; "
-		"count with --pmu=kernel, or use a debugger's");
+		"breakpoints need the CPU's debug registers, which the virtual PMU does not have; " ALONE);
 }
 
 static int kprobe_init(struct event *event)
@@ -108,10 +110,8 @@ static int kprobe_init(struct event *event)
 		return -ENOENT;
 	if (!event_capable(event, CORE_CAP_PERFMON) && !event_capable(event, CORE_CAP_SYS_ADMIN))
 		return pmu_refuse(event->core, -EACCES, "a kprobe needs CAP_PERFMON");
-	return pmu_refuse(
-		event->core, -EOPNOTSUPP,
-		"kprobes are in the kernel, which the virtual PMU does not see; count with "
-		"--pmu=kernel");
+	return pmu_refuse(event->core, -EOPNOTSUPP,
+			  "kprobes are in the kernel, which the virtual PMU does not see; " ALONE);
 }
 
 static int uprobe_init(struct event *event)
@@ -125,8 +125,7 @@ static int uprobe_init(struct event *event)
 				  "attr.uprobe_path is NULL, it must point to the file's path");
 	return pmu_refuse(
 		event->core, -EOPNOTSUPP,
-		"uprobes are set by the kernel, in code that does not run here but as a translation; "
-		"count with --pmu=kernel");
+		"uprobes are set by the kernel, in code that does not run here but as a translation; " ALONE);
 }
 
 static int never_add(struct event *event, u32 flags)

@@ -351,6 +351,7 @@ static void cpu_sched_task(struct pmu *pmu, struct task *task, struct cpu *cpu, 
 	source_sched_task(&d->watch, d->config.source, pmu, task, cpu, in);
 }
 
+/* As the kernel, which hides those of its usual events that the CPU cannot count, these list what can be counted. */
 static const struct pmu_file intel_files[] = {
 	{"format/event", "config:0-7\n"},
 	{"format/umask", "config:8-15\n"},
@@ -358,12 +359,8 @@ static const struct pmu_file intel_files[] = {
 	{"format/inv", "config:23\n"},
 	{"format/cmask", "config:24-31\n"},
 	{"format/ldlat", "config1:0-15\n"},
-	{"events/cpu-cycles", "event=0x3c\n"},
 	{"events/instructions", "event=0xc0\n"},
 	{"events/branch-instructions", "event=0xc4\n"},
-	{"events/branch-misses", "event=0xc5\n"},
-	{"events/cache-references", "event=0x2e,umask=0x4f\n"},
-	{"events/cache-misses", "event=0x2e,umask=0x41\n"},
 	{"caps/max_precise", "0\n"},
 	{0},
 };
@@ -374,12 +371,8 @@ static const struct pmu_file amd_files[] = {
 	{"format/edge", "config:18\n"},
 	{"format/inv", "config:23\n"},
 	{"format/cmask", "config:24-31\n"},
-	{"events/cpu-cycles", "event=0x76\n"},
 	{"events/instructions", "event=0xc0\n"},
 	{"events/branch-instructions", "event=0xc2\n"},
-	{"events/branch-misses", "event=0xc3\n"},
-	{"events/cache-references", "event=0x60,umask=0xff\n"},
-	{"events/cache-misses", "event=0x64,umask=0x09\n"},
 	{"caps/max_precise", "0\n"},
 	{0},
 };

@@ -100,6 +100,11 @@ def test_what_it_cannot_do_is_said():
     assert r.status == 125 and re.search("only kernel mode is asked for|kernel mode would be counted", r.err), r
     r = run("stat", "--pmu=virtual", "-e", "instructions", "/")
     assert r.status == 126, r
+    # Beside what it counts, what only the kernel could: the advice does not lose the first.
+    r = run("stat", "--pmu=virtual", "-e", "mem:0x1000/8:w:u,instructions:u", "true")
+    text = re.sub(r"\s+", " ", r.err)
+    assert r.status == 0 and re.search(r"\d{5,} +instructions:u", r.err) and "<not supported> mem:" in text, r
+    assert "count them in a run of their own, in which the kernel counts (anyperf stat --pmu=kernel)" in text, r
 
 
 def test_the_exit_status_is_the_commands():
@@ -207,6 +212,13 @@ def test_a_session_in_a_session():
 def test_files_that_guests_see():
     assert guest("cat", "/sys/bus/event_source/devices/cpu/type").strip() == "4"
     assert guest("cat", "/sys/devices/cpu/format/umask").strip() == "config:8-15"
+    # What is listed can be counted.
+    listed = guest("ls", "/sys/devices/cpu/events").split()
+    assert sorted(listed) == ["branch-instructions", "instructions"], listed
+    assert sorted(os.path.basename(p) for p in guest("sh", "-c", "ls -d /sys/bus/event_source/devices/cpu/events/*").split()) == \
+        sorted(listed)
+    r = run("run", "--", ANYPERF, "stat", "-j", "-e", ",".join(f"cpu/{e}/" for e in listed), "true")
+    assert [c["status"] for c in json.loads(r.err)["counts"]] == ["ok"] * len(listed), r
     assert int(guest("cat", "/proc/sys/kernel/perf_event_paranoid")) >= 2
     assert guest("cat", "/proc/sys/kernel/perf_event_paranoid", options=("--paranoid=0",)).strip() == "0"
     assert "cpu" in guest("ls", "/sys/bus/event_source/devices").split()
@@ -214,9 +226,10 @@ def test_files_that_guests_see():
 
 
 def test_options_of_run():
-    for bad in (("--paranoid=9",), ("--kernel-mode=maybe",), ("--session=",)):
-        r = run("run", *bad, "--", "true")
-        assert r.status == 125 and r.err, r
+    for bad in ("--paranoid=9", "--paranoid=", "--paranoid=1x", "--kernel-mode=maybe", "--session=", "--counters=0"):
+        r = run("run", bad, "--", "true")
+        assert r.status == 125 and r.err.startswith(f"anyperf run: {bad.split('=')[0]}: "), r
+        assert "`anyperf run --help` lists the options." in r.err, r
     assert run("run", "--counters=2", "--kernel-mode=ignore", "--", "true").status == 0
     assert run("run", "--kernel-mode=refuse", "--", "true").status == 0
 
