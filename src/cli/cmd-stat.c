@@ -131,7 +131,14 @@ static int measure(struct stat_job *st)
 			fprintf(stderr, "anyperf stat: run %ld\n", run + 1);
 		if (stat_run(st, &r, &failure)) {
 			report_release(&r);
-			return failure;
+			if (!*st->turned || virtual_counts(&st->virtual))
+				return failure;
+			if (stat_turn_to_virtual(st))
+				return cmd_stat.failure;
+			st->style.pmu = "virtual";
+			start_report(st, &r);
+			run--;
+			continue;
 		}
 		if (!st->opts.repeat) {
 			stat_print(st, &r);

@@ -67,12 +67,12 @@ static void log_line(enum ap_log_level level, const char *text, void *data)
 int stat_prepare(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
-	struct ap_machine_opts machine = AP_OPTS(ap_machine_opts, .log = log_line,
-						 .log_level = (enum ap_log_level)o->verbose);
 
+	st->machine_opts = AP_OPTS(ap_machine_opts, .log = log_line,
+				   .log_level = (enum ap_log_level)o->verbose);
 	if (o->verbose > AP_LOG_DEBUG)
-		machine.log_level = AP_LOG_DEBUG;
-	if (stat_choose_pmu(st, &machine))
+		st->machine_opts.log_level = AP_LOG_DEBUG;
+	if (stat_choose_pmu(st))
 		return -1;
 	if (stat_events_prepare(st))
 		return -1;
@@ -151,6 +151,7 @@ static int none_opened(struct stat_job *st, const struct ap_error *err)
 {
 	const struct stat_event *first = NULL;
 	bool tools = false;
+	const char *also;
 	char text[1100];
 
 	for (u32 i = 0; i < st->nr_events; i++) {
@@ -160,17 +161,21 @@ static int none_opened(struct stat_job *st, const struct ap_error *err)
 		if (ev->spec < 0)
 			continue;
 		first = first ? first : ev;
-		refuse_like(st, ev, first, err);
+		if (event_only(err->cause))
+			refuse_like(st, ev, first, err);
 	}
 	if (event_only(err->cause) && (st->opts.command || tools))
 		return 0;
 	if (event_only(err->cause))
 		err = &first->error;
+	also = stat_virtual_would(st, err) ? "; or count user mode with --pmu=virtual" : "";
+	if (*st->turned && !virtual_counts(&st->virtual))
+		return -1;
 	ap_error_text(err, text, sizeof(text));
 	if (st->nr_events == 1)
-		return command_error(&cmd_stat, "%s: %s", first->name,
-				     behind_name(text, first->name));
-	return command_error(&cmd_stat, "%s", text);
+		return command_error(&cmd_stat, "%s: %s%s", first->name,
+				     behind_name(text, first->name), also);
+	return command_error(&cmd_stat, "%s%s", text, also);
 }
 
 static void describe_places(struct stat_job *st)
@@ -398,17 +403,25 @@ void stat_close(struct stat_job *st)
 	st->enabled = false;
 }
 
-void stat_release(struct stat_job *st)
+void stat_events_release(struct stat_job *st)
 {
-	stat_close(st);
 	for (u32 i = 0; i < st->nr_events; i++) {
 		free((char *)st->events[i].name);
 		free((char *)st->events[i].cgroup);
 	}
 	free(st->events);
+	st->events = NULL;
+	st->nr_events = 0;
+	ap_specs_free(st->specs);
+	st->specs = NULL;
+}
+
+void stat_release(struct stat_job *st)
+{
+	stat_close(st);
+	stat_events_release(st);
 	free(st->pids);
 	free(st->target);
-	ap_specs_free(st->specs);
 	ap_machine_free(st->machine);
 	virtual_close(&st->virtual);
 	stat_opts_release(&st->opts);

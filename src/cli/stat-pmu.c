@@ -27,14 +27,20 @@ static bool wants_cpu_pmu(const struct perf_event_attr *attr)
 }
 
 /* Why the kernel cannot count what the virtual PMU may; NULL: a refusal that would be the same there. */
-static const char *kernel_lacks(int cause)
+static const char *kernel_lacks(struct stat_job *st, const struct ap_error *refusal)
 {
-	switch (cause) {
+	struct ap_error err;
+
+	switch (refusal->cause) {
 	case AP_CAUSE_NO_PMU: return "the kernel has no PMU of the CPU here";
 	case AP_CAUSE_NO_PERF: return "this kernel has no perf events";
 	case AP_CAUSE_SECCOMP: return "a seccomp filter refuses the kernel's perf events";
 	case AP_CAUSE_LSM: return "a sandbox or security module refuses the kernel's perf events";
 	case AP_CAUSE_PARANOID:
+		/* Mostly it is the kernel's part that is refused, which modifiers may ask for. */
+		if (ap_event_probe(st->machine, "dummy:u", &err) >= 0 ||
+		    err.cause != AP_CAUSE_PARANOID)
+			return NULL;
 		return "kernel.perf_event_paranoid refuses even user mode to this user";
 	default: return NULL;
 	}
@@ -47,11 +53,7 @@ static const char *asked_kernel(struct stat_job *st, const char *name)
 
 	if (ap_event_probe(st->machine, name, &err) >= 0)
 		return NULL;
-	/* A name with modifiers is not tried without the kernel's part; that is what is refused then. */
-	if (err.cause == AP_CAUSE_PARANOID &&
-	    (ap_event_probe(st->machine, "dummy:u", &err) >= 0 || err.cause != AP_CAUSE_PARANOID))
-		return NULL;
-	return kernel_lacks((int)err.cause);
+	return kernel_lacks(st, &err);
 }
 
 struct asked {
@@ -90,13 +92,15 @@ static struct asked look_at_events(struct stat_job *st)
 		user = spec->attr->exclude_user ? NULL : spec;
 	}
 	asked.kernel_mode = cpu && !user;
-	asked.lacks = asked_kernel(st, (user ? user : cpu ? cpu : ap_specs_at(specs, 0))->name);
+	cpu = user ? user : cpu;
+	/* What every kernel counts is opened but once: stat_turn_to_virtual(). */
+	asked.lacks = cpu ? asked_kernel(st, cpu->name) : NULL;
 	ap_specs_free(specs);
 	return asked;
 }
 
 /* 0, or -1 after saying why not. Unless it was @asked for: 0 too, and the kernel counts what it can. */
-static int use_virtual(struct stat_job *st, struct ap_machine_opts *machine, bool asked)
+static int use_virtual(struct stat_job *st, bool asked)
 {
 	struct virtual_opts opts = {
 		.counters = (u32)st->opts.counters,
@@ -112,19 +116,19 @@ static int use_virtual(struct stat_job *st, struct ap_machine_opts *machine, boo
 		return 0;
 	}
 	ap_machine_free(st->machine);
-	if (virtual_machine(&st->virtual, machine, &st->machine))
+	if (virtual_machine(&st->virtual, &st->machine_opts, &st->machine))
 		return command_error(&cmd_stat, "out of memory");
 	return 0;
 }
 
-static int use_session(struct stat_job *st, struct ap_machine_opts *machine)
+static int use_session(struct stat_job *st)
 {
 	char why[300];
 
 	because(st, "guests of the session %s", st->opts.session);
 	if (virtual_join(&st->virtual, st->opts.session, why, sizeof(why)))
 		return command_error(&cmd_stat, "%s", why);
-	return virtual_machine(&st->virtual, machine, &st->machine)
+	return virtual_machine(&st->virtual, &st->machine_opts, &st->machine)
 		       ? command_error(&cmd_stat, "out of memory")
 		       : 0;
 }
@@ -172,7 +176,7 @@ static void advise_target(struct stat_job *st)
 			"it and no whole CPUs: `anyperf stat -- COMMAND`");
 }
 
-static int asked_for_virtual(struct stat_job *st, struct ap_machine_opts *machine)
+static int asked_for_virtual(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
 	struct ap_error err;
@@ -186,7 +190,7 @@ static int asked_for_virtual(struct stat_job *st, struct ap_machine_opts *machin
 			st->advice);
 	}
 	because(st, "asked for by --pmu");
-	if (ap_machine_new(&st->machine, machine))
+	if (ap_machine_new(&st->machine, &st->machine_opts))
 		return command_error(&cmd_stat, "out of memory");
 	/* One translator does not run inside another, but what is around us counts for us. */
 	if (ap_event_probe(st->machine, "instructions:u", &err) >= 0 && guest_are_we_one()) {
@@ -194,10 +198,32 @@ static int asked_for_virtual(struct stat_job *st, struct ap_machine_opts *machin
 		st->virtual.around = true;
 		return 0;
 	}
-	return use_virtual(st, machine, true);
+	return use_virtual(st, true);
 }
 
-int stat_choose_pmu(struct stat_job *st, struct ap_machine_opts *machine)
+bool stat_virtual_would(struct stat_job *st, const struct ap_error *err)
+{
+	const struct stat_opts *o = &st->opts;
+	const char *lacks;
+
+	if (!o->command || stat_opts_has_target(o) || o->all_kernel ||
+	    virtual_counts(&st->virtual) || *st->turned)
+		return false;
+	lacks = kernel_lacks(st, err);
+	if (lacks && (!o->pmu || strcmp(o->pmu, "kernel") != 0))
+		snprintf(st->turned, sizeof(st->turned), "%s", lacks);
+	return lacks != NULL;
+}
+
+int stat_turn_to_virtual(struct stat_job *st)
+{
+	stat_close(st);
+	stat_events_release(st);
+	because(st, "%s", st->turned);
+	return use_virtual(st, true) || stat_events_prepare(st) ? -1 : 0;
+}
+
+int stat_choose_pmu(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
 	const char *pmu = o->pmu ? o->pmu : "auto";
@@ -209,17 +235,17 @@ int stat_choose_pmu(struct stat_job *st, struct ap_machine_opts *machine)
 	if (o->cpu_model && session_model(o->cpu_model, &model, why, sizeof(why)))
 		return command_error(&cmd_stat, "--cpu-model: %s", why);
 	if (o->session)
-		return use_session(st, machine);
+		return use_session(st);
 	if (!strcmp(pmu, "virtual"))
-		return asked_for_virtual(st, machine);
+		return asked_for_virtual(st);
 	if (o->deterministic.on || o->counters || o->cpu_model) {
 		because(st, "needed for --%s",
 			o->deterministic.on ? "deterministic"
 			: o->counters       ? "counters"
 					    : "cpu-model");
-		return use_virtual(st, machine, true);
+		return use_virtual(st, true);
 	}
-	if (ap_machine_new(&st->machine, machine))
+	if (ap_machine_new(&st->machine, &st->machine_opts))
 		return command_error(&cmd_stat, "out of memory");
 	asked = look_at_events(st);
 	if (asked.lacks && stat_opts_has_target(o))
@@ -236,7 +262,7 @@ int stat_choose_pmu(struct stat_job *st, struct ap_machine_opts *machine)
 		because(st, "the virtual one does not see kernel mode");
 	else {
 		because(st, "%s", asked.lacks);
-		return use_virtual(st, machine, false);
+		return use_virtual(st, false);
 	}
 	return 0;
 }

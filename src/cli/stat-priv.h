@@ -21,6 +21,7 @@ struct stat_times {
 
 struct stat_job {
 	struct stat_opts opts;
+	struct ap_machine_opts machine_opts;
 	struct ap_machine *machine;
 	struct ap_specs *specs; /* NULL if nothing needs a counter */
 	struct stat_event *events;
@@ -42,6 +43,7 @@ struct stat_job {
 	struct virtual_pmu virtual; /* session NULL: the kernel counts */
 	char pmu_why[400];          /* why this PMU, a sentence */
 	char advice[400]; /* of what the target hinders: what to do instead; "": nothing */
+	char turned[100]; /* why the kernel is given up after all; "": it is not */
 	char *target;     /* behind "stats for "; owned */
 	struct stat_style style;
 };
@@ -74,7 +76,18 @@ void stat_shape_attr(const struct stat_job *st, struct perf_event_attr *attr);
  * Makes the machine of who counts, with st->pmu_why; if the virtual PMU would be needed and cannot count the target,
  * with st->advice. 0, or -1 after saying why there is none. In stat-pmu.c.
  */
-must_check int stat_choose_pmu(struct stat_job *st, struct ap_machine_opts *machine);
+must_check int stat_choose_pmu(struct stat_job *st);
+
+/*
+ * Whether the virtual PMU could have counted what the kernel has refused as a whole with @err. Unless the
+ * kernel was asked for, st->turned then says why, and the run is to be begun again after stat_turn_to_virtual().
+ */
+bool stat_virtual_would(struct stat_job *st, const struct ap_error *err);
+
+/* Prepares the events anew, for the virtual PMU. 0, or -1 after saying why not. */
+must_check int stat_turn_to_virtual(struct stat_job *st);
+
+void stat_events_release(struct stat_job *st);
 
 /* Makes the machine, the events and the target from the options. 0, or -1 after saying why not. */
 must_check int stat_prepare(struct stat_job *st);

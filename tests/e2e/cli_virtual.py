@@ -192,6 +192,24 @@ def test_a_kernel_without_pidfds():
     assert fact["state"] == "limited" and "pidfd_open" in fact["effect"], fact
 
 
+def test_a_kernel_that_refuses_perf_events():
+    """In a container, mostly: what the kernel cannot count is the virtual PMU's."""
+    closed = {"preexec_fn": refuse(298, 1), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": ENV}
+    for events in (["-e", "instructions"], ["-e", "page-faults"], []):
+        r = subprocess.run([ANYPERF, "stat", "-j", *events, "--", "true"], **closed)
+        if r.returncode == 99:
+            raise Skip("no seccomp filters here")
+        assert r.returncode == 0, r
+        report = json.loads(r.stderr)
+        assert report["pmu"] == {"used": "virtual", "why": "a seccomp filter refuses the kernel's perf events"}, r
+        assert all(c["status"] == "ok" for c in report["counts"]), r
+        assert all(c["value"] > 0 for c in report["counts"] if "instructions" in c["event"] or "faults" in c["event"]), r
+    r = subprocess.run([ANYPERF, "stat", "--pmu=kernel", "-e", "page-faults", "--", "true"], **closed)
+    assert r.returncode == 125 and "seccomp" in r.stderr and "--pmu=virtual" in r.stderr, r
+    r = subprocess.run([ANYPERF, "stat", "-a", "-e", "page-faults", "--", "true"], **closed)
+    assert r.returncode == 125 and "seccomp" in r.stderr and "--pmu=virtual" not in r.stderr, r
+
+
 def test_a_session_in_a_session():
     """What is around counts for it; what only a session of its own could do is refused in words."""
     for outer in (["run"], ["run", "--count", "-o", "/dev/null"]):
