@@ -79,7 +79,7 @@ static int open_run(struct guest_tree *tree, bool keep, char *why, size_t size)
 	return 0;
 }
 
-/* Pages that were kept for us. The last command of a session need not care, but it does not know. */
+/* Pages that were kept for us are of use to who runs on, if anybody does. */
 static void free_pages(const struct guest_tree *tree)
 {
 	u32 used = guest_tree_used(tree);
@@ -96,8 +96,9 @@ static void free_pages(const struct guest_tree *tree)
 			 (off_t)meter_tree_offset(i));
 		if (m == MAP_FAILED)
 			return;
-		__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
-					    __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			meter_note_freed(tree->head, tree->number, i);
 		munmap(m, METER_SIZE);
 	}
 }
@@ -107,7 +108,7 @@ static void close_run(struct guest_tree *tree)
 	u32 i = (u32)(tree->run - meter_runs(tree->head)->run);
 
 	__atomic_store_n(&tree->run->number, 0, __ATOMIC_SEQ_CST);
-	if (tree->number & METER_RUN_KEEP && tree->joined)
+	if (tree->number & METER_RUN_KEEP)
 		free_pages(tree);
 	lock_run(tree->fd, i, F_UNLCK);
 }
@@ -218,8 +219,6 @@ int guest_tree_join(struct guest_tree *tree, int fd, bool keep, char *why, size_
 	}
 	if (err)
 		guest_tree_close(tree);
-	else
-		tree->joined = true;
 	return err;
 }
 

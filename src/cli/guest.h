@@ -18,7 +18,6 @@ struct guest_tree {
 	u32 slots;               /* meters that are mapped */
 	struct meter_run *run;   /* our command's; in the header */
 	u32 number;              /* the same; of the pages that count for us */
-	bool joined;             /* somebody else's tree */
 };
 
 /* Whether the runtime is there: 0, or -errno with a sentence in @why. */

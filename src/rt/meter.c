@@ -227,13 +227,11 @@ u32 meter_take(void)
 	u32 index, slots = tree->slots ? (u32)min_u64(tree->slots, METER_TREE_SLOTS)
 				       : METER_TREE_SLOTS;
 
-	if (!meter_run_keeps(tree, run)) {
-		if (take_over(&index))
-			return index;
-		collect();
-		if (take_over(&index))
-			return index;
-	}
+	if (take_over(&index))
+		return index;
+	collect();
+	if (take_over(&index))
+		return index;
 	index = __atomic_fetch_add(&tree->used, 1, __ATOMIC_RELAXED);
 	if (index < slots) {
 		/* Nor may collect() take it for a free one until its thread says whose it is. */

@@ -16,7 +16,7 @@ u32 meter_run(void);
 __attribute__((noreturn)) void meter_no_launch(int err, const char *text);
 
 /*
- * A page for a new thread: its index. Takes over one whose thread has exited if the run allows. With all
+ * A page for a new thread: its index. Takes over one that is free. With all
  * of them taken it is METER_TREE_SLOTS: a page that counts for nobody.
  */
 u32 meter_take(void);

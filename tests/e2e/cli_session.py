@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import time
 
@@ -83,6 +84,33 @@ def test_two_joined_runs_at_once():
     alone = int(re.search(r"([\d,]+) +instructions", r.out)[1].replace(",", ""))
     # Addresses differ between runs, and with them what a shell does, a little.
     assert all(abs(t - alone) < alone / 100 for t in totals), (totals, alone)
+
+
+def pages_used(name):
+    """How many pages of the meter tree were ever in use, as its header says: who joins gets the tree."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(f"\0anyperf-{os.getuid()}-{name}")
+        _, (tree,), _, _ = socket.recv_fds(s, 8, 1)
+        used = int.from_bytes(os.pread(tree, 4, 16), "little")
+        os.close(tree)
+        return used
+
+
+def test_a_session_does_not_grow():
+    """Whatever a run wants to know of each of its threads, what it has used is used again when it is over."""
+    script = ["sh", "-c", "i=0; while [ $i -lt 9 ]; do i=$((i+1)); /bin/true; done"]
+    with Session() as s:
+        for _ in range(3):
+            assert s.run("-j", "--", *script).status == 0
+        before = pages_used(s.name)
+        assert before >= 10, before
+        for _ in range(10):
+            assert s.run("-j", "--", *script).status == 0
+            assert s.run("--count", "--", *script).status == 0
+            with subprocess.Popen([ANYPERF, "run", "--session", s.name, "--count", "--", "/bin/true"], env=ENV,
+                                  stderr=subprocess.DEVNULL) as killed:
+                killed.kill()
+        assert pages_used(s.name) < before + 40, (before, pages_used(s.name))
 
 
 def test_a_joined_run_names_its_own_failures():
