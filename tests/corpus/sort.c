@@ -22,8 +22,8 @@ static int by_text(const void *a, const void *b)
 
 int main(void)
 {
-	enum { N = 60 };
-	struct word *words = calloc(N, sizeof(*words)), key = {"w7f5a", 0}, *found;
+	enum { N = 20 };
+	struct word *words = calloc(N, sizeof(*words)), key = {"wd3dc", 0}, *found;
 	unsigned int r = 12345, n = 0;
 	char *all = NULL, *save, line[80];
 	size_t size;
@@ -38,14 +38,14 @@ int main(void)
 	found = bsearch(&key, words, N, sizeof(*words), by_text);
 	qsort(words, N, sizeof(*words), by_weight);
 	for (int i = 0; i < N; i++)
-		fprintf(f, "%-12s|%8.3f|%+d|%05x;", words[i].text, words[i].weight, i - 30, i * 77);
+		fprintf(f, "%-12s|%8.3f|%+d|%05x;", words[i].text, words[i].weight, i - 10, i * 77);
 	fclose(f);
 	for (char *p = strtok_r(all, ";", &save); p; p = strtok_r(NULL, ";", &save)) {
 		double weight;
 
 		if (sscanf(p, "%11[^| ] |%lf", line, &weight) == 2 && weight > 10)
 			n++;
-		if (strstr(p, "|+2"))
+		if (strstr(p, "|+"))
 			puts(p);
 	}
 	printf("%u heavy, %s, %zu bytes\n", n, found ? found->text : "not found", size);
