@@ -51,13 +51,13 @@ struct meter {
 	u32 tid;
 	u32 run; /* to which command of the tree its thread belongs; runs.h */
 	u32 ppid;
-	u32 watch;        /* the session's: enum wire_watch, what it wants to be told; see wire.h */
-	u64 start;        /* CLOCK_MONOTONIC ns when the thread took the page */
-	u64 end;          /* when it left; 0 while it runs or if it was killed */
-	u32 exit_code;    /* as wait(2) encodes it, once the thread's process left by exit(2) */
-	u32 exited;       /* exit_code is valid */
-	u32 execs;        /* how many programs the process has become before this one */
-	u64 cpu_time;     /* CLOCK_THREAD_CPUTIME_ID when it last read an event's times by itself */
+	u32 watch;     /* the session's: enum wire_watch, what it wants to be told; see wire.h */
+	u64 start;     /* CLOCK_MONOTONIC ns when the thread took the page */
+	u64 end;       /* when it left; 0 while it runs or if it was killed */
+	u32 exit_code; /* as wait(2) encodes it, once the thread's process left by exit(2) */
+	u32 exited;    /* exit_code is valid */
+	u32 execs;     /* how many programs the process has become before this one */
+	u64 cpu_time; /* CLOCK_THREAD_CPUTIME_ID when it last read an event's times by itself, or ended */
 	u64 own_switches; /* context switches within calls to the session: not the program's */
 	u64 run_base[METER_QUANTITIES]; /* sums when a thread of `run` first took the page */
 	char comm[16];                  /* of the thread, as PR_GET_NAME says */

@@ -169,6 +169,8 @@ void perf_thread_exit(struct thread *t, bool process)
 
 	if (!(watched(t) & WIRE_WATCH_EXIT))
 		return;
+	/* For a session that has no clock of the kernel's that outlives us. */
+	__atomic_store_n(&dbt_meter(&t->dbt)->cpu_time, perf_cpu_time(), __ATOMIC_RELAXED);
 	if (process)
 		return; /* the session sees the end of a process by itself */
 	sl = wire_begin(t);
