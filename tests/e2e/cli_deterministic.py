@@ -72,6 +72,14 @@ def test_random_numbers_and_addresses():
     assert not set(other[:3]) & set(first.out.splitlines()), (first, other)
 
 
+def test_instructions_of_time_and_chance():
+    # The program sees itself that each leaves registers and flags as the CPU does.
+    assert same(UNFIXED, "instructions") == []
+    assert run("run", "--deterministic", UNFIXED, "instructions").status == 0
+    assert run("run", UNFIXED, "instructions").status == 0
+    assert subprocess.run([UNFIXED, "instructions"], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def test_through_fork_and_exec():
     twice = [UNFIXED, "randoms"]
     r = run("run", "--deterministic", "sh", "-c", '"$@"; "$@"', "sh", *twice)

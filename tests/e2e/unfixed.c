@@ -148,6 +148,55 @@ static int features(void)
 	return 0;
 }
 
+/* What an instruction that draws leaves of a register with something in it, and of the flags that it defines. */
+#define DRAWN(op, reg, operand)                                                                 \
+	({                                                                                      \
+		unsigned long v_ = 0x1122334455667788, f_;                                      \
+		__asm__ volatile("mov %0, %%" reg "\n\tcmp %0, %0\n\t" op " %%" operand         \
+				 "\n\tlea -128(%%rsp), %%rsp\n\tpushfq\n\tpop %1\n\t"           \
+				 "lea 128(%%rsp), %%rsp\n\tmov %%" reg ", %0"                   \
+				 : "+r"(v_), "=&r"(f_)                                          \
+				 :                                                              \
+				 : reg, "cc", "memory");                                        \
+		drawn_well(v_, f_, sizeof(operand) - 1 == 2 ? 2 : (operand)[0] == 'e' ? 4 : 8); \
+	})
+
+/*
+ * 16 bits keep the rest of the register, 32 clear it. CF says that it worked, the others are 0; a CPU that has no
+ * number just then gives 0.
+ */
+static int drawn_well(unsigned long v, unsigned long flags, int size)
+{
+	unsigned long number = size == 2 ? v & 0xffff : v;
+
+	printf("%lx\n", v);
+	if (size == 2 && v >> 16 != 0x112233445566)
+		return 0;
+	return (size != 4 || v <= 0xffffffff) && (flags & 0x8d4) == 0 && (flags & 1 || number == 0);
+}
+
+/* The instructions that a deterministic run answers itself. */
+static int instructions(void)
+{
+	unsigned a, b, c, d, low, high, more, id;
+	int good = 1;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+	__asm__ volatile("rdtscp" : "=a"(more), "=d"(d), "=c"(id) : : "memory");
+	good &= ((unsigned long)d << 32 | more) > ((unsigned long)high << 32 | low);
+	__asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(1), "c"(0));
+	if (c & 1u << 30) {
+		good &= DRAWN("rdrand", "rax", "rax") & DRAWN("rdrand", "rbx", "ebx");
+		good &= DRAWN("rdrand", "r12", "r12") & DRAWN("rdrand", "rcx", "cx");
+	}
+	__asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
+	if (b & 1u << 18) {
+		good &= DRAWN("rdseed", "rsi", "rsi") & DRAWN("rdseed", "rdi", "edi");
+		good &= DRAWN("rdseed", "rdx", "dx") & DRAWN("rdseed", "r15", "r15");
+	}
+	return !good;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -186,6 +235,8 @@ int main(int argc, char **argv)
 		return open("/proc/loadavg", O_RDONLY) < 0;
 	if (!strcmp(what, "randoms"))
 		return randoms();
+	if (!strcmp(what, "instructions"))
+		return instructions();
 	if (!strcmp(what, "features"))
 		return features();
 	return 2;

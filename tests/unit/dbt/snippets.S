@@ -18,6 +18,16 @@ fn snip_loop
 	lea	rax, [rax + 1]
 	ret
 
+	/* A transaction that never begins: 6; the flags are as they were. */
+fn snip_transaction
+	mov	eax, edi
+	stc
+	xbegin	1f
+	ud2
+1:	setc	cl
+	mov	edx, ecx
+	ret
+
 	/* A REP counts once: 5. */
 fn snip_rep
 	mov	rcx, rdi

@@ -3,9 +3,10 @@
  * ones; these are forms.S: branches, calls and returns of each kind, everything that moves or is addressed by rsp,
  * bit offsets, saved states, segments. Each runs in every place that needs another form, counted in every way.
  *
- * Not to be had in both forms: rdpmc and rdtsc, whose results differ; int 0x80, which is the runtime's to answer;
- * xbegin, because a transaction may abort natively too, or not; branches to an address that is not canonical, where
- * the CPU faults at the branch and we at its target (doc/translator.md). tests/e2e/unchanged has the first three.
+ * Not to be had in both forms, because the results differ or are the runtime's: rdpmc (tests/conform/test_page.c has
+ * it), rdtsc, rdrand and the like where they are virtual (tests/e2e/cli_deterministic.py), int 0x80
+ * (tests/e2e/unchanged/gate.c), xbegin, which may abort natively or not (test_run.c), and branches to an address that is not
+ * canonical, where the CPU faults at the branch and we at its target (doc/translator.md).
  * test_forms [NAME]
  */
 #include "dbt/dbt.h"

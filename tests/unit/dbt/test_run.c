@@ -11,6 +11,7 @@
 
 u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
 u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_fault(u64 *p), snip_gs(u64 *p);
+u64 snip_transaction(u64 eax);
 u64 snip_lent(void), snip_deep(u64 n), snip_readonly(u64 *sp);
 u64 snip_withdrawn(void *sp, void *to, u64 unused);
 extern char snip_readonly_back[], snip_withdrawn_back[];
@@ -70,6 +71,15 @@ TEST(a_rep_counts_once)
 	guest_call(guest(), snip_rep, 1000, 0, 0);
 	EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 5);
 	EXPECT_EQ(since(&c, METER_BRANCHES), 1);
+}
+
+TEST(a_transaction_aborts_at_once)
+{
+	struct counts c = counts_now();
+
+	EXPECT_EQ(guest_call(guest(), snip_transaction, 7, 0, 0), 0);
+	EXPECT_EQ(guest()->t->regs.gpr[DBT_RDX] & 0xff, 1);
+	EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 6);
 }
 
 TEST(counts_every_kind_of_branch)
