@@ -20,6 +20,13 @@ static struct software_pmu *software(struct pmu *pmu)
 	return container_of(pmu, struct software_pmu, pmu);
 }
 
+/* Happens in user mode too; what else there is to count happens in the kernel. */
+static bool by_mode(u64 config)
+{
+	return config == PERF_COUNT_SW_PAGE_FAULTS || config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
+	       config == PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+}
+
 static int choose_source(struct event *event)
 {
 	const struct pe_attr *attr = &event->attr;
@@ -34,8 +41,15 @@ static int choose_source(struct event *event)
 		mode = SW_USER;
 	else if (attr->exclude_user)
 		mode = SW_KERNEL;
-	if (!(sw->source->have & BIT(SW_WHAT(attr->config, mode))))
+	if (!(sw->source->have & BIT(SW_WHAT(attr->config, mode)))) {
+		/* Most faults are of user mode: their sum would be far from the kernel's. */
+		if (mode == SW_KERNEL && by_mode(attr->config))
+			return pmu_refuse(
+				event->core, -EOPNOTSUPP,
+				"only kernel mode is asked for (exclude_user = 1), and the "
+				"host tells page faults of both modes together");
 		mode = SW_ALL;
+	}
 	event->hw.what = SW_WHAT(attr->config, mode);
 	if (sw->source->have & BIT(event->hw.what))
 		return 0;

@@ -115,6 +115,16 @@ TEST(modes)
 	EXPECT_EQ(fake_count(f, nothing), 0);
 	EXPECT_EQ(fake_count(f, other), 10 * (3 + 1));
 	teardown();
+	/* But for a sum that says nothing of the mode that is asked for. */
+	setup(0xfff);
+	EXPECT_EQ(open_config(PERF_COUNT_SW_PAGE_FAULTS, kernel_only, -1), -EOPNOTSUPP);
+	EXPECT_EQ(open_config(PERF_COUNT_SW_PAGE_FAULTS_MIN, kernel_only, -1), -EOPNOTSUPP);
+	user = open_config(PERF_COUNT_SW_PAGE_FAULTS, user_only, -1);
+	kernel = open_config(PERF_COUNT_SW_CONTEXT_SWITCHES, kernel_only, -1);
+	fake_advance(f, 10);
+	EXPECT_EQ(fake_count(f, user), 10 * (2 + 1));
+	EXPECT_EQ(fake_count(f, kernel), 10 * (3 + 1));
+	teardown();
 }
 
 TEST(cpu_wide)
