@@ -164,6 +164,7 @@ static int none_opened(struct stat_job *st, const struct ap_error *err)
 		if (event_only(err->cause))
 			refuse_like(st, ev, first, err);
 	}
+	CHECK(first); /* it was opened for something */
 	if (event_only(err->cause) && (st->opts.command || tools))
 		return 0;
 	if (event_only(err->cause))
