@@ -300,7 +300,7 @@ int door_enter(struct session *s, int sock)
 
 int door_open(struct session *s, int *guest_end)
 {
-	int inside, outside, err = make_door(&inside, &outside);
+	int inside = -1, outside = -1, err = make_door(&inside, &outside);
 
 	if (err)
 		return err;
