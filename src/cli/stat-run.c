@@ -250,8 +250,9 @@ static void wait_for_end(struct stat_job *st, struct wait *w)
 		w->fds[FD_SESSION] = (struct pollfd){.fd = virtual_fd(&st->virtual),
 						     .events = POLLIN};
 		sleep_until(w, earliest(w));
-		virtual_serve(&st->virtual);
 		child_changed = signals_take(&st->signals, st->child.pid);
+		/* Before the command is reaped, with which its /proc goes: hosts without perf events have no other source. */
+		virtual_serve(&st->virtual);
 		if (st->child.pid && child_changed && child_reap(&st->child, false))
 			break;
 		if (o->control)
