@@ -89,7 +89,9 @@ struct wire_proc {
 enum wire_watch {
 	WIRE_WATCH_TASKS = 1, /* making threads and processes (WIRE_OP_FORK) */
 	WIRE_WATCH_EXIT = 2,  /* its end (WIRE_OP_EXIT), but that by exit_group or a signal */
-	WIRE_WATCH_EXEC = 4,  /* a new program, before its first instruction: HELLO with the flag */
+	WIRE_WATCH_END =
+		8, /* that by exit_group as well, with arg[0] 1: its last counts cannot be had later */
+	WIRE_WATCH_EXEC = 4, /* a new program, before its first instruction: HELLO with the flag */
 };
 
 enum wire_word {

@@ -171,11 +171,13 @@ void perf_thread_exit(struct thread *t, bool process)
 		return;
 	/* For a session that has no clock of the kernel's that outlives us. */
 	__atomic_store_n(&dbt_meter(&t->dbt)->cpu_time, perf_cpu_time(), __ATOMIC_RELAXED);
-	if (process)
-		return; /* the session sees the end of a process by itself */
+	/* The session sees the end of a process by itself. */
+	if (process && !(watched(t) & WIRE_WATCH_END))
+		return;
 	sl = wire_begin(t);
 	if (!sl)
 		return;
+	sl->arg[0] = process;
 	(void)wire_call(t, sl, WIRE_OP_EXIT);
 	wire_end(t, sl);
 }

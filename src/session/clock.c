@@ -321,3 +321,16 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 		th->sw_last[what] = now;
 	return th->sw_last[what];
 }
+
+bool clock_outlives(void)
+{
+	return software_mode() >= 0;
+}
+
+void clock_last(struct thread *th)
+{
+	(void)clock_read(th);
+	for (u32 what = 0; th->task && what < SOURCE_MAX; what++)
+		if (th->sw_wanted & BIT(what))
+			software_read(NULL, th->task, what);
+}

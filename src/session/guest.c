@@ -140,7 +140,9 @@ void thread_watch(struct thread *th)
 	struct meter *m = thread_meter(th);
 
 	if (m)
-		__atomic_store_n(&m->watch, WIRE_WATCH_TASKS | WIRE_WATCH_EXIT | WIRE_WATCH_EXEC,
+		__atomic_store_n(&m->watch,
+				 WIRE_WATCH_TASKS | WIRE_WATCH_EXIT | WIRE_WATCH_EXEC |
+					 (clock_outlives() ? 0 : WIRE_WATCH_END),
 				 __ATOMIC_SEQ_CST);
 }
 

@@ -96,6 +96,13 @@ static s64 op_unfork(struct call *c)
 
 static s64 op_exit(struct call *c)
 {
+	struct thread *th;
+
+	if (c->arg[0]) {
+		list_for_each_entry (th, &c->proc->threads, link)
+			clock_last(th);
+		return 0;
+	}
 	thread_end(c->thread);
 	c->thread = NULL;
 	return 0;

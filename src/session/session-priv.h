@@ -293,6 +293,9 @@ void clock_attach(struct thread *th);
 void clock_release(struct thread *th);
 void clock_told(struct thread *th, u64 cpu_time);
 u64 clock_read(struct thread *th);
+/* Whether the kernel tells of a thread after its end; if not, clock_last() is to be called before. */
+bool clock_outlives(void);
+void clock_last(struct thread *th);
 /* For the instant that has begun, what is known of it will do. */
 void clock_skip(struct thread *th);
 u64 software_read(void *ctx, struct task *task, u32 what);

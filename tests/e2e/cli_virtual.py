@@ -204,6 +204,11 @@ def test_a_kernel_that_refuses_perf_events():
         assert report["pmu"] == {"used": "virtual", "why": "a seccomp filter refuses the kernel's perf events"}, r
         assert all(c["status"] == "ok" for c in report["counts"]), r
         assert all(c["value"] > 0 for c in report["counts"] if "instructions" in c["event"] or "faults" in c["event"]), r
+    # A command's children are reaped by others, and their /proc goes with them.
+    for _ in range(3):
+        r = subprocess.run([ANYPERF, "stat", "-j", "-e", "page-faults,task-clock", "--", "sh", "-c", os.environ["E2E_TOUCH"] + " 3000; true"], **closed)
+        faults, clock = json.loads(r.stderr)["counts"]
+        assert faults["value"] >= 3000 and clock["value"] > 1, r
     r = subprocess.run([ANYPERF, "stat", "--pmu=kernel", "-e", "page-faults", "--", "true"], **closed)
     assert r.returncode == 125 and "seccomp" in r.stderr and "--pmu=virtual" in r.stderr, r
     r = subprocess.run([ANYPERF, "stat", "-a", "-e", "page-faults", "--", "true"], **closed)
