@@ -375,10 +375,20 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 	return true;
 }
 
+/* Nothing in the slot is an answer, whatever the last call has left there. */
+static long hung_up(struct wire *w, struct wire_slot *sl)
+{
+	w->dead = true;
+	memset(sl->out, 0, sizeof(sl->out));
+	return -ENODEV;
+}
+
 long wire_call(struct thread *t, struct wire_slot *sl, u32 op)
 {
 	struct wire *w = &t->proc->perf->wire;
 
+	if (w->dead)
+		return hung_up(w, sl);
 	sl->op = op;
 	sl->seq++;
 	sl->cpu = current_cpu();
@@ -388,15 +398,11 @@ long wire_call(struct thread *t, struct wire_slot *sl, u32 op)
 	if (!__atomic_load_n(&sl->awake, __ATOMIC_RELAXED)) {
 		struct wire_kick kick = {.what = WIRE_KICK_CALL, .slot = t->perf_slot};
 
-		if (send(sock_of(w), &kick, sizeof(kick), -1)) {
-			w->dead = true;
-			return -ENODEV;
-		}
+		if (send(sock_of(w), &kick, sizeof(kick), -1))
+			return hung_up(w, sl);
 	}
-	if (!wait(t, w, sl)) {
-		w->dead = true;
-		return -ENODEV;
-	}
+	if (!wait(t, w, sl))
+		return hung_up(w, sl);
 	t->perf_token = 0;
 	return (long)sl->ret;
 }
