@@ -1,6 +1,6 @@
 /*
  * Classes of instructions that are rewritten, executed in both forms as in test_rewrite.c, which has the random
- * ones; these are forms.S: branches, calls and returns of each kind, everything that moves or is addressed by rsp,
+ * ones; these are forms-*.S: branches, calls and returns of each kind, everything that moves or is addressed by rsp,
  * bit offsets, saved states, segments. Each runs in every place that needs another form, counted in every way.
  *
  * Not to be had in both forms, because the results differ or are the runtime's: rdpmc (tests/conform/test_page.c has
@@ -17,10 +17,11 @@
 
 #define SEEDS 16
 
+/* The linker's names of the section's ends. */
 extern const struct form {
 	const char *name;
 	const unsigned char *begin, *end;
-} forms[];
+} __start_forms[], __stop_forms[];
 
 static const struct place {
 	const char *name;
@@ -65,7 +66,7 @@ int main(int argc, char **argv)
 		a[i] = arena_new(places[i].at, places[i].exec_flags);
 	for (u32 m = 0; m < ARRAY_SIZE(masks); m++) {
 		arena_mask(masks[m]);
-		for (const struct form *f = forms; f->name; f++) {
+		for (const struct form *f = __start_forms; f < __stop_forms; f++) {
 			if (argc > 1 && strcmp(argv[1], f->name) != 0)
 				continue;
 			classes += m == 0;
