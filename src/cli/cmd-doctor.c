@@ -3,8 +3,8 @@
 #include <anyperf/machine.h>
 
 #include "cli/cmd.h"
-#include "cli/guest.h"
-#include "cli/help.h"
+#include "cli/run/guest.h"
+#include "cli/help/help.h"
 #include "cli/json.h"
 #include "cli/terminal.h"
 #include "session/session.h"

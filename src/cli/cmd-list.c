@@ -10,9 +10,9 @@
 
 #include "base/check.h"
 #include "cli/cmd.h"
-#include "cli/help.h"
+#include "cli/help/help.h"
 #include "cli/json.h"
-#include "cli/stat-report.h"
+#include "cli/stat/stat-report.h"
 #include "cli/terminal.h"
 #include "lib/nearest.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
-#include "cli/help.h"
+#include "cli/help/help.h"
 #include "lib/nearest.h"
 
 static int no_such_command(const char *name)

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "cli/cmd.h"
-#include "cli/help.h"
+#include "cli/help/help.h"
 #include "lib/nearest.h"
 
 /* An option as it was written, for messages: "-r" or "--repeat". */

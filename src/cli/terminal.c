@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "cli/help.h"
+#include "cli/help/help.h"
 
 struct terminal terminal_of(FILE *stream)
 {

@@ -3,10 +3,10 @@
 
 #include "base/check.h"
 #include "fuzz/fuzz.h"
-#include "rt/bpf.h"
-#include "rt/elf.h"
-#include "rt/maps.h"
-#include "rt/window.h"
+#include "rt/sandbox/bpf.h"
+#include "rt/load/elf.h"
+#include "rt/mm/maps.h"
+#include "rt/mm/window.h"
 
 u64 window_code_start, window_code_end;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "cli/stat-priv.h"
+#include "cli/stat/stat-priv.h"
 #include "lib/backend.h"
 
 #define EVENTS 7

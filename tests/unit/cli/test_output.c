@@ -3,7 +3,7 @@
 
 #include "cli/json.h"
 #include "cli/number.h"
-#include "cli/stat-metric.h"
+#include "cli/stat/stat-metric.h"
 #include "unit/test.h"
 
 static const struct number_style western = {",", ".", 1, {3, 0}};

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rt/bpf.h"
+#include "rt/sandbox/bpf.h"
 #include "unit/test.h"
 
 #define PROGRAM 24

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rt/elf.h"
+#include "rt/load/elf.h"
 #include "unit/test.h"
 
 static Elf64_Ehdr good(void)

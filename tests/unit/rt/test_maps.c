@@ -1,8 +1,8 @@
 /* The guest's view of /proc/PID/maps, on text. */
 #include <sys/mman.h>
 
-#include "rt/maps.h"
-#include "rt/window.h"
+#include "rt/mm/maps.h"
+#include "rt/mm/window.h"
 #include "unit/test.h"
 
 u64 window_code_start = 0x7f0000000000, window_code_end = 0x7f0004000000;

@@ -37,7 +37,7 @@
 	.endm
 
 	guest_call_at guest_call
-	/* The same at another address, by which a filter in the kernel knows it (rt/seccomp.c). */
+	/* The same at another address, by which a filter in the kernel knows it (rt/sandbox/seccomp.c). */
 	guest_call_at guest_call_notified
 
 /*

@@ -1,0 +1,323 @@
+/* Shell completions, made from the tables; and the door to all generated documentation. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/help/docs-priv.h"
+#include "cli/help/help.h"
+
+/* Inside '...' of a shell; @also lists characters that want a backslash (zsh's specs). */
+static void quoted(const char *s, const char *apostrophe, const char *also)
+{
+	for (; *s; s++) {
+		if (*s == '\'')
+			fputs(apostrophe, stdout);
+		else if (strchr(also, *s))
+			printf("\\%c", *s);
+		else
+			putchar(*s);
+	}
+}
+
+static const char *negation(const struct option *o)
+{
+	return o->kind == OPTION_UNSET ? "no-" : "";
+}
+
+static bool skipped(const struct option *o)
+{
+	return o->kind == OPTION_GROUP;
+}
+
+/* " -e --event": all spellings of one option. */
+static void spellings(const struct option *o, const char *between)
+{
+	if (o->letter)
+		printf("-%c%s", o->letter, o->name ? between : "");
+	if (o->name)
+		printf("--%s%s", negation(o), o->name);
+}
+
+static void bash_words(const struct option *o)
+{
+	printf("COMPREPLY=($(compgen -W '");
+	for (size_t i = 0; o->words[i]; i++)
+		printf("%s%s", i ? " " : "", o->words[i]);
+	printf("' -- \"$cur\"))");
+}
+
+static void bash_arguments(const struct command *cmd)
+{
+	for (const struct option *o = cmd->options; o && o->kind; o++) {
+		if (skipped(o) || !o->arg)
+			continue;
+		printf("\t\t");
+		spellings(o, " | ");
+		printf(") ");
+		if (o->words)
+			bash_words(o);
+		else if (o->complete == COMPLETE_EVENT)
+			printf("_anyperf_events");
+		else if (o->complete == COMPLETE_FILE)
+			printf("COMPREPLY=($(compgen -f -- \"$cur\"))");
+		else if (o->complete == COMPLETE_PID)
+			printf("COMPREPLY=($(compgen -W \"$(ps -eo pid=)\" -- \"$cur\"))");
+		else if (o->complete == COMPLETE_COMMAND)
+			printf("COMPREPLY=($(compgen -c -- \"$cur\"))");
+		printf("\n\t\t\treturn ;;\n");
+	}
+}
+
+static void bash_command(const struct command *cmd)
+{
+	printf("\t%s)\n\t\tcase $prev in\n", cmd->name);
+	bash_arguments(cmd);
+	printf("\t\tesac\n");
+	if (cmd->takes_command) {
+		printf("\t\t_anyperf_operand '");
+		for (const struct option *o = cmd->options; o && o->kind; o++) {
+			if (skipped(o) || !o->arg)
+				continue;
+			putchar(' ');
+			spellings(o, " ");
+		}
+		printf(" ' && return\n");
+	}
+	printf("\t\t[[ $cur == -* ]] && COMPREPLY=($(compgen -W '-h --help");
+	for (const struct option *o = cmd->options; o && o->kind; o++) {
+		if (skipped(o))
+			continue;
+		putchar(' ');
+		spellings(o, " ");
+	}
+	printf("' -- \"$cur\"))\n");
+	if (cmd->takes_command)
+		printf("\t\t[[ $cur == -* ]] || COMPREPLY=($(compgen -c -- \"$cur\"))\n");
+	else if (cmd == &cmd_list)
+		printf("\t\t[[ $cur == -* ]] || _anyperf_events\n");
+	else if (cmd == &cmd_help)
+		printf("\t\t[[ $cur == -* ]] || COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"))\n");
+	printf("\t\t;;\n");
+}
+
+static int bash(void)
+{
+	puts("# bash completion for anyperf. Generated from its option tables; do not edit.\n"
+	     "# shellcheck shell=bash disable=SC2207 # names of events hold no blanks\n\n"
+	     "# Event lists: what stands after the last comma or brace is completed.\n"
+	     "_anyperf_events() {\n"
+	     "\tlocal last=${cur##*[,\\{]}\n"
+	     "\tCOMPREPLY=($(compgen -P \"${cur%\"$last\"}\" -W \"$(anyperf list --names 2>/dev/null)\" "
+	     "-- \"$last\"))\n"
+	     "\tcompopt -o nospace 2>/dev/null\n"
+	     "}\n\n"
+	     "# $1: the options that take an argument. Succeeds if the program to run stands on the\n"
+	     "# line already, and lets that program's own completion go on.\n"
+	     "_anyperf_operand() {\n"
+	     "\tlocal i\n"
+	     "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+	     "\t\tcase ${COMP_WORDS[i]} in\n"
+	     "\t\t--) ((i++)); break ;;\n"
+	     "\t\t=) ((i++)) ;;\n"
+	     "\t\t-*) [[ $1 == *\" ${COMP_WORDS[i]} \"* && ${COMP_WORDS[i + 1]} != = ]] && ((i++)) ;;\n"
+	     "\t\t*) break ;;\n"
+	     "\t\tesac\n"
+	     "\tdone\n"
+	     "\t((i < COMP_CWORD)) || return 1\n"
+	     "\tif declare -F _command_offset >/dev/null; then\n"
+	     "\t\t_command_offset \"$i\"\n"
+	     "\telse\n"
+	     "\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
+	     "\tfi\n"
+	     "}\n\n"
+	     "_anyperf() {\n"
+	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}");
+	printf("\tlocal commands='");
+	for (size_t i = 0; commands[i]; i++)
+		if (!commands[i]->hidden)
+			printf("%s%s", i ? " " : "", commands[i]->name);
+	puts("'\n"
+	     "\tCOMPREPLY=()\n"
+	     "\t# Readline breaks `--option=value` into three words.\n"
+	     "\tif [[ $cur == = ]]; then\n"
+	     "\t\tcur=\n"
+	     "\telif [[ $prev == = ]]; then\n"
+	     "\t\tprev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+	     "\tfi\n"
+	     "\tif ((COMP_CWORD == 1)); then\n"
+	     "\t\tCOMPREPLY=($(compgen -W \"$commands --help --version\" -- \"$cur\"))\n"
+	     "\t\treturn\n"
+	     "\tfi\n"
+	     "\tcase ${COMP_WORDS[1]} in");
+	for (size_t i = 0; commands[i]; i++)
+		bash_command(commands[i]);
+	puts("\tesac\n}\ncomplete -F _anyperf anyperf");
+	return 0;
+}
+
+static void zsh_option(const struct option *o)
+{
+	const char *repeat = o->kind == OPTION_COUNT || o->kind == OPTION_CALL ? "*" : "";
+
+	printf("\t\t\t'%s", repeat);
+	if (!*repeat && o->letter && o->name)
+		printf("(-%c --%s%s)", o->letter, negation(o), o->name);
+	putchar('\'');
+	if (o->letter && o->name)
+		printf("{-%c%s,--%s%s%s}", o->letter, o->arg ? "+" : "", negation(o), o->name,
+		       o->arg ? "=" : "");
+	else if (o->letter)
+		printf("-%c%s", o->letter, o->arg ? "+" : "");
+	else
+		printf("--%s%s%s", negation(o), o->name, o->arg ? "=" : "");
+	printf("'[");
+	quoted(o->help, "'\\''", "[]:\\");
+	putchar(']');
+	if (o->arg) {
+		putchar(':');
+		quoted(o->arg, "'\\''", "[]:\\");
+		putchar(':');
+		if (o->words) {
+			putchar('(');
+			for (size_t i = 0; o->words[i]; i++)
+				printf("%s%s", i ? " " : "", o->words[i]);
+			putchar(')');
+		} else if (o->complete == COMPLETE_EVENT)
+			printf("_anyperf_events");
+		else if (o->complete == COMPLETE_FILE)
+			printf("_files");
+		else if (o->complete == COMPLETE_PID)
+			printf("_pids");
+		else if (o->complete == COMPLETE_COMMAND)
+			printf("_command_names -e");
+	}
+	puts("' \\");
+}
+
+static int zsh(void)
+{
+	puts("#compdef anyperf\n"
+	     "# Generated from anyperf's option tables; do not edit.\n\n"
+	     "_anyperf_events() {\n"
+	     "\tlocal -a events\n"
+	     "\tevents=(${(f)\"$(anyperf list --names 2>/dev/null)\"})\n"
+	     "\tcompset -P '*[,{]'\n"
+	     "\t_describe -V event events -S ''\n"
+	     "}\n\n"
+	     "_anyperf() {\n"
+	     "\tlocal -a commands\n"
+	     "\tcommands=(");
+	for (size_t i = 0; commands[i]; i++) {
+		if (commands[i]->hidden)
+			continue;
+		printf("\t\t'%s:", commands[i]->name);
+		quoted(commands[i]->summary, "'\\''", ":");
+		puts("'");
+	}
+	puts("\t)\n"
+	     "\tif ((CURRENT == 2)); then\n"
+	     "\t\t_describe command commands\n"
+	     "\t\treturn\n"
+	     "\tfi\n"
+	     "\tlocal name=${words[2]}\n"
+	     "\tshift words\n"
+	     "\t((CURRENT--))\n"
+	     "\tcase $name in");
+	for (size_t i = 0; commands[i]; i++) {
+		const struct command *cmd = commands[i];
+
+		printf("\t%s)\n\t\t_arguments -s -S \\\n", cmd->name);
+		for (const struct option *o = cmd->options; o && o->kind; o++)
+			if (!skipped(o))
+				zsh_option(o);
+		printf("\t\t\t'(- *)'{-h,--help}'[list the options]'");
+		if (cmd->takes_command)
+			printf(" \\\n\t\t\t'*:: :_normal'");
+		else if (cmd == &cmd_list)
+			printf(" \\\n\t\t\t'*:event:_anyperf_events'");
+		else if (cmd == &cmd_help)
+			printf(" \\\n\t\t\t'1:command:_describe command commands'");
+		puts("\n\t\t;;");
+	}
+	puts("\tesac\n}\n\n_anyperf \"$@\"");
+	return 0;
+}
+
+static int fish(void)
+{
+	puts("# fish completion for anyperf. Generated from its option tables; do not edit.\n"
+	     "function __anyperf_events\n"
+	     "\tset -l before (string match -r '.*[,{]' -- (commandline -ct); or echo)\n"
+	     "\tfor event in (anyperf list --names 2>/dev/null)\n"
+	     "\t\techo $before[1]$event\n"
+	     "\tend\n"
+	     "end\n\n"
+	     "complete -c anyperf -n __fish_use_subcommand -f -l version -d 'print the version'");
+	for (size_t i = 0; commands[i]; i++) {
+		const struct command *cmd = commands[i];
+
+		if (!cmd->hidden) {
+			printf("complete -c anyperf -n __fish_use_subcommand -f -a %s -d '",
+			       cmd->name);
+			quoted(cmd->summary, "\\'", "");
+			puts("'");
+		}
+		for (const struct option *o = cmd->options; o && o->kind; o++) {
+			if (skipped(o))
+				continue;
+			printf("complete -c anyperf -n '__fish_seen_subcommand_from %s'",
+			       cmd->name);
+			if (o->letter)
+				printf(" -s %c", o->letter);
+			if (o->name)
+				printf(" -l %s%s", negation(o), o->name);
+			if (o->arg && o->complete == COMPLETE_FILE)
+				printf(" -r -F");
+			else if (o->arg)
+				printf(" -x");
+			if (o->words) {
+				printf(" -a '");
+				for (size_t w = 0; o->words[w]; w++)
+					printf("%s%s", w ? " " : "", o->words[w]);
+				printf("'");
+			} else if (o->complete == COMPLETE_EVENT)
+				printf(" -a '(__anyperf_events)'");
+			else if (o->complete == COMPLETE_PID)
+				printf(" -a '(__fish_complete_pids)'");
+			else if (o->complete == COMPLETE_COMMAND)
+				printf(" -a '(__fish_complete_command)'");
+			printf(" -d '");
+			quoted(o->help, "\\'", "");
+			puts("'");
+		}
+		printf("complete -c anyperf -n '__fish_seen_subcommand_from %s' -s h -l help -d "
+		       "'list the options'\n",
+		       cmd->name);
+		if (cmd->takes_command)
+			printf("complete -c anyperf -n '__fish_seen_subcommand_from %s' -a "
+			       "'(__fish_complete_subcommand --fcs-skip=2)'\n",
+			       cmd->name);
+		else if (cmd == &cmd_list)
+			printf("complete -c anyperf -n '__fish_seen_subcommand_from list' -f -a "
+			       "'(__anyperf_events)'\n");
+	}
+	return 0;
+}
+
+int docs_write(const char *kind, const char *name)
+{
+	const struct command *cmd;
+
+	if (!strcmp(kind, "bash"))
+		return bash();
+	if (!strcmp(kind, "zsh"))
+		return zsh();
+	if (!strcmp(kind, "fish"))
+		return fish();
+	if (!strcmp(kind, "man") && name && !strcmp(name, "anyperf"))
+		return docs_man_overview();
+	cmd = !strcmp(kind, "man") && name ? command_find(name) : NULL;
+	if (cmd)
+		return docs_man_command(cmd);
+	fprintf(stderr, "anyperf: --dump-docs man NAME | bash | zsh | fish\n");
+	return 2;
+}

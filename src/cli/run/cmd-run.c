@@ -1,0 +1,589 @@
+/* `anyperf run`: a program under the translator, with exact counts of what it has retired. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "cli/child.h"
+#include "cli/cmd.h"
+#include "cli/run/deterministic.h"
+#include "cli/run/guest.h"
+#include "cli/help/help.h"
+#include "cli/json.h"
+#include "cli/number.h"
+#include "cli/signals.h"
+#include "cli/terminal.h"
+#include "cli/run/uncounted.h"
+#include "session/session.h"
+
+struct run_opts {
+	bool count;
+	int verbose;
+	bool json;
+	const char *output;
+	bool check;
+	long cache_mb;
+	bool strict;
+	long counters;
+	const char *cpu_model;
+	bool paranoid_given;
+	int paranoid;
+	const char *kernel_mode;
+	const char *session;
+	struct deterministic_opts deterministic;
+};
+
+#define CACHE_MB 64 /* unless asked otherwise */
+
+#define AT(field) .offset = offsetof(struct run_opts, field)
+
+static const char *const kernel_modes[] = {"refuse", "ignore", NULL};
+
+static int set_paranoid(void *into, const char *arg, char *why, size_t size)
+{
+	struct run_opts *opts = into;
+	char *end;
+	long v = strtol(arg, &end, 10);
+
+	if (end == arg || *end || v < -1 || v > 3) {
+		snprintf(why, size, "'%.40s' is not a whole number between -1 and 3", arg);
+		return -EINVAL;
+	}
+	opts->paranoid_given = true;
+	opts->paranoid = (int)v;
+	return 0;
+}
+
+static int set_session(void *into, const char *arg, char *why, size_t size)
+{
+	struct run_opts *opts = into;
+
+	if (!*arg) {
+		snprintf(why, size, "it wants a name; the one given is empty");
+		return -EINVAL;
+	}
+	opts->session = arg;
+	return 0;
+}
+
+static const struct option options[] = {
+	{OPTION_FLAG, 0, "count", AT(count),
+	 .help = "print how many instructions and branches were retired",
+	 .more = "User mode only, exact, and the same in every run of a program that does the same."},
+	{OPTION_COUNT, 'v', "verbose", AT(verbose),
+	 .help = "print the counts, per process and thread as well"},
+	{OPTION_FLAG, 'j', "json", AT(json), .help = "print the counts as one line of JSON"},
+	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
+	 .help = "print the counts to FILE instead of standard error"},
+	DETERMINISTIC_OPTIONS(struct run_opts, deterministic),
+	{OPTION_GROUP, .help = "The virtual PMU that COMMAND finds"},
+	{OPTION_INT, 0, "counters", "N", AT(counters), .min = 1, .max = 64,
+	 .help = "how many counters it has (default: as many as wanted)",
+	 .more = "With a limit, events that do not fit take turns and are scaled, as on hardware."},
+	{OPTION_STR, 0, "cpu-model", "auto|host|MODEL", AT(cpu_model),
+	 .help = "the CPU that CPUID shows, by which PAPI and libpfm4 choose their tables",
+	 .more = "auto, the default, is the machine's own if they have tables for it, else one that is like "
+		 "it: skylake-x, or zen2 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids; "
+		 "zen3, zen4. What the CPU can do is shown as it is."},
+	{OPTION_CALL, 0, "paranoid", "N", .call = set_paranoid,
+	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
+	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "
+		 "ignored. A value below 2 implies --kernel-mode=ignore."},
+	{OPTION_STR, 0, "kernel-mode", "refuse|ignore", AT(kernel_mode), .words = kernel_modes,
+	 .help = "events that include kernel mode are refused, or count user mode only",
+	 .more = "The virtual PMU sees user mode. Refused with EACCES (the default), perf tries "
+		 "again with :u by itself."},
+	{OPTION_CALL, 0, "session", "NAME", .call = set_session,
+	 .help = "run in the session NAME, which is started if there is none",
+	 .more = "Programs of one session can count each other, and `anyperf stat --session NAME -p PID` "
+		 "counts them from outside. What --count reports is each COMMAND's own."},
+	{OPTION_GROUP, .help = "The translator"},
+	{OPTION_INT, 0, "cache-size", "MB", AT(cache_mb), .min = 1, .max = 1024,
+	 .help = "most translated code per process (default 64)"},
+	{OPTION_FLAG, 0, "strict", AT(strict),
+	 .help = "refuse programs that cannot run under the translator",
+	 .more = "Setuid, 32-bit and unreadable programs that COMMAND starts run natively and "
+		 "uncounted, and are named. With --strict their execve(2) fails with EPERM."},
+	{OPTION_FLAG, 0, "check", AT(check),
+	 .help = "have the translator verify its invariants; slow"},
+	{OPTION_END},
+};
+
+static const struct section sections[] = {
+	{"EXIT STATUS",
+	 "That of COMMAND; if a signal ended it, `anyperf run` ends by the same one. 125 if anyperf "
+	 "failed, 126 if COMMAND could not be run, 127 if there is no such command."},
+	{"ENVIRONMENT", "ANYPERF_RUNTIME names the runtime, anyperf-rt, to be used instead of the "
+			"installed one."},
+	{NULL, NULL},
+};
+
+struct job {
+	struct run_opts opts;
+	struct guest_tree tree;
+	int door;   /* of the session, for the guests */
+	int knocks; /* its inside while there is no session behind it, else -1 */
+	struct session_config session;
+	struct child child;
+	FILE *out;
+	char *const *argv;
+};
+
+static void print_json_counts(struct json *j, const u64 *v)
+{
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		if (meter_names[q])
+			json_u64(j, meter_names[q], v[q]);
+}
+
+/* What one thread has added to its page; a page of its own, since the tree keeps them. */
+static void thread_counts(const struct meter *m, u64 *v)
+{
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		v[q] = meter_sum(m, q) - m->base[q];
+}
+
+static void comm_of(const struct meter *m, char comm[16])
+{
+	memcpy(comm, m->comm, 15);
+	comm[15] = '\0';
+}
+
+static void print_json_thread(struct json *j, const struct meter *m)
+{
+	u64 v[METER_QUANTITIES];
+	char comm[16];
+
+	comm_of(m, comm);
+	thread_counts(m, v);
+	json_object(j, NULL);
+	json_u64(j, "tid", m->tid);
+	json_str(j, "comm", comm);
+	print_json_counts(j, v);
+	json_end(j);
+}
+
+/* A page's number, its process as it was when they were sorted, and that process's first page. */
+struct page {
+	u32 index, pid, first;
+	const struct meter *m;
+};
+
+/* A process with its @n pages, of which the first one speaks for it. */
+static void print_json_process(struct json *j, const struct page *pages, u32 n)
+{
+	const struct meter *m = pages[0].m;
+	char comm[16];
+
+	comm_of(m, comm);
+	json_object(j, NULL);
+	json_u64(j, "pid", m->pid);
+	json_u64(j, "ppid", m->ppid);
+	json_str(j, "comm", comm);
+	if (m->exited)
+		json_u64(j, "exit", m->exit_code >> 8 & 0xff);
+	json_array(j, "threads");
+	for (u32 i = 0; i < n; i++)
+		print_json_thread(j, pages[i].m);
+	json_end(j);
+	json_end(j);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct page *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const struct page *x = a, *y = b;
+
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Processes and their threads in the order in which they came. */
+static void print_json_processes(struct json *j, const struct guest_tree *tree)
+{
+	u32 used = guest_tree_used(tree), n = 0;
+	struct page *pages = calloc(used + 1, sizeof(*pages));
+
+	CHECK(pages);
+	for (u32 i = 0; i < used; i++) {
+		const struct meter *m = guest_tree_meter(tree, i);
+
+		if (m && m->tid)
+			pages[n++] = (struct page){.index = i, .pid = m->pid, .m = m};
+	}
+	qsort(pages, n, sizeof(*pages), by_pid);
+	for (u32 i = 0; i < n; i++)
+		pages[i].first = i && pages[i - 1].pid == pages[i].pid ? pages[i - 1].first
+								       : pages[i].index;
+	qsort(pages, n, sizeof(*pages), by_first);
+	for (u32 from = 0, to; from < n; from = to) {
+		for (to = from + 1; to < n && pages[to].first == pages[from].first; to++)
+			;
+		print_json_process(j, pages + from, to - from);
+	}
+	free(pages);
+}
+
+static void print_json(const struct job *job, const u64 *total)
+{
+	const struct guest_tree *tree = &job->tree;
+	struct json j;
+
+	json_begin(&j, job->out);
+	json_object(&j, NULL);
+	json_str(&j, "schema", "anyperf-run-1");
+	json_object(&j, "total");
+	print_json_counts(&j, total);
+	json_end(&j);
+	if (job->opts.deterministic.on)
+		deterministic_json(&j, (u64)job->opts.deterministic.seed,
+				   deterministic_unfixed(tree, job->child.status));
+	json_array(&j, "processes");
+	print_json_processes(&j, tree);
+	json_end(&j);
+	uncounted_json(&j, tree);
+	json_end(&j);
+	json_finish(&j);
+}
+
+static void print_text(const struct job *job, const u64 *total)
+{
+	const struct guest_tree *tree = &job->tree;
+	u32 used = guest_tree_used(tree);
+	struct number_style style;
+	char buf[64];
+
+	number_style_init(&style);
+	fprintf(job->out, "\n Counted under the translator, user mode, '%s':\n\n", job->argv[0]);
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		if (meter_names[q])
+			fprintf(job->out, "%s      %s\n",
+				number_text(&style, (double)total[q], 0, 18, buf, sizeof(buf)),
+				meter_names[q]);
+	if (job->opts.verbose) {
+		fprintf(job->out, "\n %8s %8s  %-15s %18s %18s\n", "pid", "tid", "comm",
+			"instructions", "branches");
+		for (u32 i = 0; i < used; i++) {
+			const struct meter *m = guest_tree_meter(tree, i);
+			u64 v[METER_QUANTITIES];
+			char comm[16], branches[64];
+
+			if (!m || !m->tid)
+				continue;
+			comm_of(m, comm);
+			thread_counts(m, v);
+			fprintf(job->out, " %8u %8u  %-15s %s %s\n", m->pid, m->tid, comm,
+				number_text(&style, (double)v[METER_INSTRUCTIONS], 0, 18, buf,
+					    sizeof(buf)),
+				number_text(&style, (double)v[METER_BRANCHES], 0, 18, branches,
+					    sizeof(branches)));
+		}
+	}
+	if (job->opts.deterministic.on) {
+		char note[400];
+
+		deterministic_text((u64)job->opts.deterministic.seed,
+				   deterministic_unfixed(tree, job->child.status), note,
+				   sizeof(note));
+		fputs("\n ", job->out);
+		help_wrap(job->out, note, 1, 1, terminal_of(job->out).width);
+	}
+	putc('\n', job->out);
+}
+
+static bool wants_report(const struct run_opts *opts)
+{
+	return opts->count || opts->json || opts->verbose || opts->output;
+}
+
+static int report(struct job *job)
+{
+	u64 total[METER_QUANTITIES];
+
+	/* Who counts nothing sees what the program prints and no more; and JSON stands alone. */
+	if (job->opts.json ? job->opts.output != NULL
+			   : wants_report(&job->opts) ||
+				     __atomic_load_n(&job->tree.head->measured, __ATOMIC_RELAXED))
+		uncounted_text(&cmd_run, &job->tree, stderr, "");
+	if (!wants_report(&job->opts))
+		return 0;
+	job->out = stderr;
+	if (job->opts.output) {
+		job->out = fopen(job->opts.output, "we");
+		if (!job->out)
+			return command_error(&cmd_run, "cannot write to '%s': %s", job->opts.output,
+					     strerror(errno));
+	}
+	guest_tree_total(&job->tree, total);
+	if (job->opts.json)
+		print_json(job, total);
+	else
+		print_text(job, total);
+	if (job->out != stderr && fclose(job->out))
+		return command_error(&cmd_run, "cannot write to '%s': %s", job->opts.output,
+				     strerror(errno));
+	return 0;
+}
+
+/* Guests have come to the door, or may yet come; without a session their calls answer ENODEV. */
+static void start_session(struct job *job)
+{
+	char why[300];
+	int none;
+
+	job->session.door = job->knocks;
+	if (session_detach(&job->session, &none, why, sizeof(why)))
+		command_error(&cmd_run, "there is no virtual PMU for '%s': %s", job->argv[0], why);
+	close(job->knocks);
+	job->knocks = -1;
+}
+
+static void wait_for_child(struct job *job, struct signals *signals)
+{
+	struct pollfd p[] = {{.fd = signals->fd, .events = POLLIN},
+			     {.fd = job->knocks, .events = POLLIN}};
+
+	while (!child_reap(&job->child, false)) {
+		if (poll(p, ARRAY_SIZE(p), -1) < 0)
+			continue;
+		signals_take(signals, job->child.pid);
+		/* With all guests gone it is readable as well. */
+		if (p[1].revents && !(p[1].revents & POLLHUP))
+			start_session(job);
+		if (p[1].revents)
+			p[1].fd = -1;
+	}
+}
+
+/* What COMMAND has left behind in the background finds a virtual PMU too. */
+static void leave_session(struct job *job)
+{
+	struct pollfd p = {.fd = job->knocks};
+
+	if (job->knocks >= 0 && poll(&p, 1, 0) == 0)
+		start_session(job);
+}
+
+/* Ends as the child did, without a second core. */
+static int leave_like(const struct child *child)
+{
+	if (WIFSIGNALED(child->status)) {
+		struct rlimit none = {0, 0};
+		int sig = WTERMSIG(child->status);
+		sigset_t set;
+
+		setrlimit(RLIMIT_CORE, &none);
+		signal(sig, SIG_DFL);
+		sigemptyset(&set);
+		sigaddset(&set, sig);
+		sigprocmask(SIG_UNBLOCK, &set, NULL);
+		raise(sig);
+	}
+	return child_exit_status(child);
+}
+
+/*
+ * By vfork(2): the child does nothing but become the runtime, and copying a process for that takes longer
+ * than all of it. What the child leaves in our memory is an errno.
+ */
+static int start(struct job *job, struct signals *signals)
+{
+	static volatile int failure;
+	pid_t pid;
+
+	job->child = (struct child){.gate = -1};
+	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see above */
+	if (pid < 0)
+		return command_error(&cmd_run, "cannot make a process: %s", strerror(errno));
+	/* NOLINTBEGIN(clang-analyzer-unix.Vfork): the mask is the child's own, the errno ours to find */
+	if (!pid) {
+		sigprocmask(SIG_SETMASK, &signals->before, NULL);
+		failure = guest_exec(&job->tree, job->argv, job->door);
+		_exit(failure == ENOENT ? 127 : 126);
+	}
+	/* NOLINTEND(clang-analyzer-unix.Vfork) */
+	job->child.pid = pid;
+	job->child.exec_errno = failure;
+	return 0;
+}
+
+static int session_options(const struct run_opts *opts, struct session_config *config)
+{
+
+	*config = (struct session_config){
+		.paranoid = SESSION_PARANOID_HOST,
+		.counters = (u32)opts->counters,
+		.cpu_model = opts->cpu_model,
+		.name = opts->session,
+		.verbose = opts->verbose > 1,
+	};
+	if (opts->paranoid_given) {
+		config->paranoid = opts->paranoid;
+		config->ignore_kernel = opts->paranoid < 2;
+	}
+	if (opts->kernel_mode)
+		config->ignore_kernel = strcmp(opts->kernel_mode, "ignore") == 0;
+	return 0;
+}
+
+/* An option that is the whole session's and differs from what the one of @tree has, or cannot be compared; or NULL. */
+static const char *decided(const struct run_opts *opts, const struct guest_tree *tree)
+{
+	if (opts->deterministic.on)
+		return "--deterministic";
+	if (opts->counters)
+		return "--counters";
+	if (opts->cpu_model)
+		return "--cpu-model";
+	if (opts->paranoid_given)
+		return "--paranoid";
+	if (opts->kernel_mode)
+		return "--kernel-mode";
+	if (opts->strict && !(tree->head->flags & METER_TREE_STRICT))
+		return "--strict";
+	if (opts->check && !(tree->head->flags & METER_TREE_CHECK))
+		return "--check";
+	if (opts->cache_mb != CACHE_MB && opts->cache_mb != (long)tree->head->cache_mb)
+		return "--cache-size";
+	return NULL;
+}
+
+/*
+ * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Most commands need none, and it
+ * is started when one of their processes asks for it.
+ */
+static int open_session(struct job *job, u32 flags)
+{
+	struct session_config *config = &job->session;
+	const struct run_opts *opts = &job->opts;
+	struct session_model model;
+	const bool keep = opts->verbose || opts->json; /* what is told of each thread */
+	char why[300] = "";
+	const char *given;
+	int tree_fd = -1, err;
+
+	job->door = job->knocks = -1;
+	if (session_options(opts, config))
+		return -1;
+	if (opts->session &&
+	    session_join(opts->session, &tree_fd, &job->door, why, sizeof(why)) == 0) {
+		if (guest_tree_join(&job->tree, tree_fd, keep, why, sizeof(why)))
+			return command_error(&cmd_run, "%s", why);
+		given = decided(opts, &job->tree);
+		if (given)
+			return command_error(
+				&cmd_run,
+				"the session '%s' runs already; its first command decides about %s",
+				opts->session, given);
+		return 0;
+	}
+	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, keep, why, sizeof(why)))
+		return command_error(&cmd_run, "%s", why);
+	deterministic_apply(&opts->deterministic, &job->tree);
+	if (session_model(opts->cpu_model, &model, why, sizeof(why)))
+		return command_error(&cmd_run, "--cpu-model: %s", why);
+	config->tree_fd = job->tree.fd;
+	/* Others may look for one that has a name. */
+	if (!opts->session) {
+		err = session_door(config, &model, job->tree.head, &job->knocks, &job->door);
+		if (err)
+			return command_error(&cmd_run, "making the session's door: %s",
+					     strerror(-err));
+		config->waited_for = true;
+		return 0;
+	}
+	err = session_detach(config, &job->door, why, sizeof(why));
+	return err ? command_error(&cmd_run, "%s", why) : 0;
+}
+
+static int run(int argc, char **argv)
+{
+	struct job job = {.opts.cache_mb = CACHE_MB};
+	struct signals signals;
+	const char *text;
+	int first, err, status;
+	u32 flags = 0;
+
+	first = options_parse(&cmd_run, &job.opts, argc, argv);
+	if (first < 0)
+		return command_leave_status(&cmd_run, first);
+	if (first == argc) {
+		command_error(&cmd_run, "no command given; `anyperf run -- ls`, for instance");
+		return cmd_run.failure;
+	}
+	if (deterministic_check(&cmd_run, &job.opts.deterministic))
+		return cmd_run.failure;
+	job.argv = argv + first;
+	if (job.opts.strict)
+		flags |= METER_TREE_STRICT;
+	if (job.opts.check)
+		flags |= METER_TREE_CHECK;
+	if (open_session(&job, flags))
+		return cmd_run.failure;
+	signals_block(&signals);
+	if (start(&job, &signals) || signals_open(&signals))
+		return cmd_run.failure;
+	if (job.door >= 0)
+		close(job.door);
+	err = job.child.exec_errno;
+	wait_for_child(&job, &signals);
+	job.child.exec_errno = err;
+	if (!err) {
+		err = guest_tree_failure(&job.tree, &text);
+		if (err && *text) {
+			command_error(&cmd_run, "cannot run '%s': %s", job.argv[0], text);
+			signals_release(&signals);
+			return 126;
+		}
+		job.child.exec_errno = err;
+	}
+	if (job.child.exec_errno == EBUSY) {
+		command_error(&cmd_run,
+			      "this runs under `anyperf run` already, and one inside another "
+			      "is not supported");
+		signals_release(&signals);
+		return cmd_run.failure;
+	}
+	if (job.child.exec_errno) {
+		child_explain(&job.child, cmd_run.name, job.argv);
+		signals_release(&signals);
+		return child_exit_status(&job.child);
+	}
+	status = report(&job) ? cmd_run.failure : 0;
+	leave_session(&job);
+	guest_tree_close(&job.tree);
+	signals_release(&signals);
+	return status ? status : leave_like(&job.child);
+}
+
+const struct command cmd_run = {
+	.name = "run",
+	.summary = "run a program under the translator, counting exactly",
+	.synopsis = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
+	.description =
+		"Runs COMMAND and everything that it starts under a translator that counts what they "
+		"retire in user mode. Nothing that the programs or their users can see is changed; no "
+		"PMU and no privilege is needed.",
+	.options = options,
+	.sections = sections,
+	.see_also = "anyperf-stat(1)",
+	.takes_command = true,
+	.failure = 125,
+	.run = run,
+};

@@ -1,0 +1,107 @@
+#include "cli/run/deterministic.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Indexed by enum meter_cpu. */
+const char *const deterministic_cpus[] = {"host", "x86-64-v2", "x86-64-v3", NULL};
+
+#define UNFIXED_UNCOUNTED (1u << METER_UNFIXED_BITS)
+
+/* By bit number of enum meter_unfixed; doc/json.md lists them. */
+static const char *const names[] = {
+	"pids", "wall time", "CPU time",        "threads",   "processes",
+	"I/O",  "signals",   "machine's state", "addresses", "uncounted",
+};
+
+_Static_assert(ARRAY_SIZE(names) == METER_UNFIXED_BITS + 1, "a name for each, and one more");
+
+static int cpu_index(const struct deterministic_opts *opts)
+{
+	if (!opts->cpu)
+		return METER_CPU_HOST;
+	for (int i = 0; deterministic_cpus[i]; i++)
+		if (!strcmp(opts->cpu, deterministic_cpus[i]))
+			return i;
+	return -1;
+}
+
+int deterministic_check(const struct command *cmd, const struct deterministic_opts *opts)
+{
+	if (cpu_index(opts) < 0)
+		return command_error(cmd, "--cpu-features is host, x86-64-v2 or x86-64-v3");
+	if (!opts->on && (opts->cpu || opts->seed))
+		return command_error(cmd, "--seed and --cpu-features are for --deterministic");
+	return 0;
+}
+
+void deterministic_apply(const struct deterministic_opts *opts, struct guest_tree *tree)
+{
+	if (!opts->on)
+		return;
+	tree->head->flags |= METER_TREE_DETERMINISTIC;
+	tree->head->seed = (u64)opts->seed;
+	tree->head->cpu = (u32)cpu_index(opts);
+}
+
+/* Those that a program's own doing leads to: a fault, abort(3), a write to a pipe without readers. */
+static bool own_end(int sig)
+{
+	switch (sig) {
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGILL:
+	case SIGTRAP:
+	case SIGSYS:
+	case SIGABRT:
+	case SIGPIPE: return true;
+	default: return false;
+	}
+}
+
+u32 deterministic_unfixed(const struct guest_tree *tree, int status)
+{
+	u32 unfixed = __atomic_load_n(&tree->head->unfixed, __ATOMIC_RELAXED);
+
+	unfixed &= (1u << METER_UNFIXED_BITS) - 1;
+	if (WIFSIGNALED(status) && !own_end(WTERMSIG(status)))
+		unfixed |= METER_UNFIXED_SIGNALS;
+	if (guest_tree_uncounted(tree))
+		unfixed |= UNFIXED_UNCOUNTED;
+	return unfixed;
+}
+
+void deterministic_text(u64 seed, u32 unfixed, char *text, size_t size)
+{
+	size_t len;
+
+	if (!unfixed) {
+		snprintf(text, size,
+			 "Deterministic (seed %llu): instructions and branches are ± 0, since "
+			 "nothing was used that varies.",
+			 (unsigned long long)seed);
+		return;
+	}
+	len = (size_t)snprintf(text, size, "Deterministic (seed %llu), but for what was used of: ",
+			       (unsigned long long)seed);
+	for (u32 i = 0, n = 0; i < ARRAY_SIZE(names) && len < size; i++)
+		if (unfixed & 1u << i)
+			len += (size_t)snprintf(text + len, size - len, "%s%s", n++ ? ", " : "",
+						names[i]);
+	if (len < size)
+		snprintf(text + len, size - len, ". Counts may differ between runs.");
+}
+
+void deterministic_json(struct json *j, u64 seed, u32 unfixed)
+{
+	json_object(j, "deterministic");
+	json_u64(j, "seed", seed);
+	json_array(j, "not_fixed");
+	for (u32 i = 0; i < ARRAY_SIZE(names); i++)
+		if (unfixed & 1u << i)
+			json_str(j, NULL, names[i]);
+	json_end(j);
+	json_end(j);
+}

@@ -1,0 +1,65 @@
+/*
+ * PURPOSE: `--deterministic` as the command line sees it, in `anyperf run` and `anyperf stat`: what was
+ * asked for, and what is said of it afterwards. How it is done is the runtime's (rt/deterministic/deterministic.h).
+ */
+#ifndef CLI_RUN_DETERMINISTIC_H
+#define CLI_RUN_DETERMINISTIC_H
+
+#include <stdio.h>
+
+#include "cli/cmd.h"
+#include "cli/run/guest.h"
+#include "cli/json.h"
+
+/* Part of a command's options; strings are borrowed from argv. */
+struct deterministic_opts {
+	bool on;
+	long seed;
+	const char *cpu; /* a word of deterministic_cpus; NULL: host */
+};
+
+/* The rows of a command's table; @type is its struct of options, @field a deterministic_opts in it. */
+#define DETERMINISTIC_OPTIONS(type, field)                                                         \
+	{OPTION_FLAG,                                                                              \
+	 0,                                                                                        \
+	 "deterministic",                                                                          \
+	 .offset = offsetof(type, field.on),                                                       \
+	 .help = "fix what varies between runs: addresses, random numbers, time stamp counter",    \
+	 .more = "What cannot be fixed is named below the counts if the programs made use of "     \
+		 "it: process ids, the wall clock, the interleaving of threads, I/O, signals. If " \
+		 "nothing is named, every run retires the same instructions."},                    \
+		{OPTION_INT,                                                                       \
+		 0,                                                                                \
+		 "seed",                                                                           \
+		 "N",                                                                              \
+		 .offset = offsetof(type, field.seed),                                             \
+		 .min = 0,                                                                         \
+		 .max = 0x7fffffffffffffff,                                                        \
+		 .help = "with --deterministic: what random numbers are made from (default 0)"},   \
+	{                                                                                          \
+		OPTION_STR, 0, "cpu-features", "host|x86-64-v2|x86-64-v3",                         \
+			.offset = offsetof(type, field.cpu), .words = deterministic_cpus,          \
+			.help = "with --deterministic: features and caches that CPUID shows",      \
+			.more = "With a level instead of the default, host, the C library makes "  \
+				"the same choices on every machine of one vendor that has it."     \
+	}
+
+extern const char *const deterministic_cpus[];
+
+/* Holds the options against each other: 0, or -1 after saying what is wrong. */
+must_check int deterministic_check(const struct command *cmd,
+				   const struct deterministic_opts *opts);
+
+/* Before the first program of the tree. */
+void deterministic_apply(const struct deterministic_opts *opts, struct guest_tree *tree);
+
+/* What the tree has made use of so far; the first program ended with @status, as wait(2) has it. */
+u32 deterministic_unfixed(const struct guest_tree *tree, int status);
+
+/* Sentences, without line breaks. */
+void deterministic_text(u64 seed, u32 unfixed, char *text, size_t size);
+
+/* The member "deterministic". */
+void deterministic_json(struct json *j, u64 seed, u32 unfixed);
+
+#endif

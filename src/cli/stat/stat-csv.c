@@ -1,0 +1,82 @@
+/*
+ * perf's columns for programs: [time,] [unit of aggregation, [cpus,]] count, unit, event,
+ * [cgroup,] [deviation,] running ns, percent running, derived value, its unit. The decimal point is a point in
+ * every locale.
+ */
+#include "cli/stat/stat-label.h"
+#include "cli/stat/stat-metric.h"
+#include "cli/stat/stat-report.h"
+
+static int prefix(const struct stat_report *r, u32 unit, const struct stat_style *style)
+{
+	const char *sep = style->separator;
+	FILE *out = style->out;
+	char text[48];
+
+	if (r->part == PART_INTERVAL)
+		fprintf(out, "%16.9f%s", r->at, sep);
+	else if (r->part == PART_SUMMARY && style->csv_summary)
+		fprintf(out, "%16s%s", "summary", sep);
+	if (r->aggr == AGGR_GLOBAL)
+		return 0;
+	fprintf(out, "%s%s", unit_label(r->aggr, &r->units[unit], text, sizeof(text)), sep);
+	if (!unit_counts_cpus(r->aggr))
+		return 1;
+	fprintf(out, "%u%s", r->units[unit].cpus, sep);
+	return 2;
+}
+
+static void line(const struct stat_report *r, u32 event, u32 unit, const struct stat_style *style)
+{
+	const struct stat_cell *cell = report_cell(r, event, unit);
+	const struct stat_event *ev = &r->events[event];
+	struct stat_metric metrics[METRICS_MAX];
+	u32 nr = stat_metrics(r, event, unit, metrics);
+	const char *sep = style->separator;
+	FILE *out = style->out;
+	u32 runs = cell->count.n ? cell->count.n : 1;
+
+	prefix(r, unit, style);
+	if (cell->status == AP_STATUS_OK)
+		fprintf(out, "%.*f", ev->scale != 1 ? 2 : 0, report_value(r, event, unit));
+	else
+		fputs(cell->status == AP_STATUS_NOT_COUNTED ? "<not counted>" : "<not supported>",
+		      out);
+	fprintf(out, "%s%s%s%s%s", sep, ev->unit, sep, ev->name, sep);
+	if (ev->cgroup)
+		fprintf(out, "%s%s", ev->cgroup, sep);
+	if (r->many)
+		fprintf(out, "%.2f%%%s", series_error_percent(&cell->count), sep);
+	fprintf(out, "%llu%s%.2f%s", (unsigned long long)(cell->running / runs), sep,
+		report_percent(cell), sep);
+	if (nr)
+		fprintf(out, "%.*f%s%s", metrics[0].decimals, metrics[0].value, sep,
+			metrics[0].unit);
+	else
+		fputs(sep, out);
+	putc('\n', out);
+	/* Further values stand in lines of their own, in the same columns. */
+	for (u32 i = 1; i < nr; i++) {
+		prefix(r, unit, style);
+		for (int field = 0; field < 5 + r->many + (ev->cgroup != NULL); field++)
+			fputs(sep, out);
+		fprintf(out, "%.*f%s%s\n", metrics[i].decimals, metrics[i].value, sep,
+			metrics[i].unit);
+	}
+}
+
+void stat_print_csv(const struct stat_report *r, const struct stat_style *style)
+{
+	bool by_event = unit_event_first(r->aggr);
+	u32 outer = by_event ? r->nr_events : r->nr_units;
+	u32 inner = by_event ? r->nr_units : r->nr_events;
+
+	for (u32 o = 0; o < outer; o++) {
+		for (u32 i = 0; i < inner; i++) {
+			u32 event = by_event ? o : i, unit = by_event ? i : o;
+
+			if (report_cell(r, event, unit)->present)
+				line(r, event, unit, style);
+		}
+	}
+}

@@ -1,0 +1,170 @@
+/* One JSON object a report, on one line: schema anyperf-stat-1, which doc/json.md describes. */
+#include "cli/run/deterministic.h"
+#include "cli/json.h"
+#include "cli/stat/stat-label.h"
+#include "cli/stat/stat-metric.h"
+#include "cli/stat/stat-report.h"
+#include "cli/run/uncounted.h"
+
+static void unit_members(struct json *j, const struct stat_report *r, const struct stat_unit *u)
+{
+	switch (r->aggr) {
+	case AGGR_GLOBAL: return;
+	case AGGR_THREAD:
+		json_s64(j, "tid", u->tid);
+		json_str(j, "comm", u->comm);
+		return;
+	case AGGR_CPU: json_s64(j, "cpu", u->cpu); return;
+	case AGGR_NODE: json_s64(j, "node", u->node); break;
+	case AGGR_CORE:
+	case AGGR_DIE:
+	case AGGR_SOCKET:
+		json_s64(j, "socket", u->socket);
+		if (r->aggr != AGGR_SOCKET)
+			json_s64(j, "die", u->die);
+		if (r->aggr == AGGR_CORE)
+			json_s64(j, "core", u->core);
+		break;
+	}
+	json_u64(j, "cpus", u->cpus);
+}
+
+static void series(struct json *j, const struct stat_report *r, const struct stat_cell *cell,
+		   u32 event)
+{
+	const struct stat_event *ev = &r->events[event];
+	int digits = ev->scale != 1 ? 6 : 0;
+
+	json_double(j, "value_stderr", series_error(&cell->count) * ev->scale, digits + 2);
+	json_array(j, "per_run");
+	for (u32 i = 0; i < cell->count.n; i++)
+		json_double(j, NULL, cell->per_run[i] * ev->scale, digits);
+	json_end(j);
+}
+
+static void refusal(struct json *j, const struct stat_event *ev)
+{
+	json_object(j, "reason");
+	json_str(j, "cause", ap_cause_name(ev->error.cause));
+	json_s64(j, "errno", -ev->error.code);
+	json_str(j, "why", ev->error.why);
+	json_str(j, "remedy", ev->error.remedy);
+	json_end(j);
+}
+
+static void one_count(struct json *j, const struct stat_report *r, u32 event, u32 unit)
+{
+	static const char *const status[] = {
+		[AP_STATUS_OK] = "ok",
+		[AP_STATUS_NOT_COUNTED] = "not-counted",
+		[AP_STATUS_NOT_SUPPORTED] = "not-supported",
+	};
+	const struct stat_cell *cell = report_cell(r, event, unit);
+	const struct stat_event *ev = &r->events[event];
+	struct stat_metric metrics[METRICS_MAX];
+	u32 nr = stat_metrics(r, event, unit, metrics);
+
+	json_object(j, NULL);
+	json_str(j, "event", ev->name);
+	if (ev->cgroup)
+		json_str(j, "cgroup", ev->cgroup);
+	unit_members(j, r, &r->units[unit]);
+	json_str(j, "status", status[cell->status]);
+	if (cell->status == AP_STATUS_OK) {
+		bool mean = r->many && cell->count.n > 1;
+
+		json_double(j, "value", report_value(r, event, unit),
+			    ev->scale != 1 ? 6
+			    : mean         ? 2
+					   : 0);
+		json_str(j, "unit", ev->unit);
+		if (r->many) {
+			series(j, r, cell, event);
+		} else {
+			json_u64(j, "count", cell->scaled);
+			json_u64(j, "raw", cell->value);
+		}
+		json_u64(j, "enabled_ns", cell->enabled);
+		json_u64(j, "running_ns", cell->running);
+		json_double(j, "running_percent", report_percent(cell), 2);
+	}
+	json_array(j, "metrics");
+	for (u32 i = 0; i < nr; i++) {
+		char unit_text[64];
+
+		json_object(j, NULL);
+		json_double(j, "value", metrics[i].value, 6);
+		snprintf(unit_text, sizeof(unit_text), "%s%s", metrics[i].gap[0] == '%' ? "% " : "",
+			 metrics[i].unit);
+		json_str(j, "unit", unit_text);
+		json_end(j);
+	}
+	json_end(j);
+	if (ev->refused)
+		refusal(j, ev);
+	json_end(j);
+}
+
+static void times(struct json *j, const struct stat_report *r)
+{
+	json_u64(j, "runs", r->runs);
+	json_double(j, "elapsed_s", r->elapsed.mean, 9);
+	if (r->many) {
+		json_double(j, "elapsed_stderr_s", series_error(&r->elapsed), 9);
+		json_array(j, "elapsed_per_run_s");
+		for (u32 i = 0; i < r->runs; i++)
+			json_double(j, NULL, r->run_elapsed[i], 9);
+		json_end(j);
+	}
+	if (r->has_usage) {
+		json_double(j, "user_s", r->user, 6);
+		json_double(j, "sys_s", r->sys, 6);
+	}
+	if (r->command && r->part != PART_INTERVAL)
+		json_s64(j, "exit_status", r->exit_status);
+}
+
+void stat_print_json(const struct stat_report *r, const struct stat_style *style)
+{
+	static const char *const parts[] = {
+		[PART_WHOLE] = "whole",
+		[PART_INTERVAL] = "interval",
+		[PART_SUMMARY] = "summary",
+	};
+	struct json j;
+
+	json_begin(&j, style->out);
+	json_object(&j, NULL);
+	json_str(&j, "schema", "anyperf-stat-1");
+	json_str(&j, "part", parts[r->part]);
+	if (r->part == PART_INTERVAL) {
+		json_u64(&j, "interval", r->interval);
+		json_double(&j, "at_s", r->at, 9);
+	}
+	json_str(&j, "target", r->target);
+	if (r->command) {
+		json_array(&j, "command");
+		for (char *const *arg = r->command; *arg; arg++)
+			json_str(&j, NULL, *arg);
+		json_end(&j);
+	}
+	if (style->pmu) {
+		json_object(&j, "pmu");
+		json_str(&j, "used", style->pmu);
+		json_str(&j, "why", style->pmu_why);
+		json_end(&j);
+	}
+	if (r->deterministic)
+		deterministic_json(&j, r->seed, r->unfixed);
+	if (r->tree)
+		uncounted_json(&j, r->tree);
+	times(&j, r);
+	json_array(&j, "counts");
+	for (u32 u = 0; u < r->nr_units; u++)
+		for (u32 e = 0; e < r->nr_events; e++)
+			if (report_cell(r, e, u)->present)
+				one_count(&j, r, e, u);
+	json_end(&j);
+	json_end(&j);
+	json_finish(&j);
+}

@@ -1,0 +1,116 @@
+/*
+ * PURPOSE: one `anyperf stat` at work, as its parts hand it around: stat-events.c says what is counted,
+ * stat-open.c opens and reads it, stat-run.c lets the time pass, cmd-stat.c puts the output together.
+ */
+#ifndef CLI_STAT_STAT_PRIV_H
+#define CLI_STAT_STAT_PRIV_H
+
+#include <anyperf/anyperf.h>
+
+#include "cli/child.h"
+#include "cli/signals.h"
+#include "cli/stat/stat-control.h"
+#include "cli/stat/stat-report.h"
+#include "cli/run/virtual.h"
+
+/* What stat knows without a counter, in ns since the start. */
+struct stat_times {
+	u64 duration;
+	u64 user, system; /* CPU time of the command */
+};
+
+struct stat_job {
+	struct stat_opts opts;
+	struct ap_machine_opts machine_opts;
+	struct ap_machine *machine;
+	struct ap_specs *specs; /* NULL if nothing needs a counter */
+	struct stat_event *events;
+	u32 nr_events;
+	pid_t *pids; /* of -p or -t; owned */
+	u32 nr_pids;
+
+	/* Of the run that goes on. */
+	struct ap_counters *counters; /* NULL if nothing could be opened */
+	struct stat_unit *places;     /* what each place of the counters is; owned */
+	struct ap_value *last;        /* [spec * places + place] at the last interval; owned */
+	struct child child;
+	struct signals signals;
+	struct control control;
+	struct stat_times times, last_times; /* at the last read, and at the last interval's */
+	u64 start_ns;                        /* CLOCK_MONOTONIC, when the command was let go */
+	bool enabled; /* the counters count, or will from the command's execve on */
+
+	struct virtual_pmu virtual; /* session NULL: the kernel counts */
+	char pmu_why[400];          /* why this PMU, a sentence */
+	char advice[400]; /* of what the target hinders: what to do instead; "": nothing */
+	char turned[100]; /* why the kernel is given up after all; "": it is not */
+	char *target;     /* behind "stats for "; owned */
+	struct stat_style style;
+};
+
+/* The events of the options, in their order. 0, or -1 after saying what is wrong with them. */
+must_check int stat_events_prepare(struct stat_job *st);
+
+/* The text of those that need a counter, to be freed; NULL if the text is wrong. */
+char *stat_counted_text(const struct stat_job *st);
+
+/* "MODIFIED:u" for an event that the fallback to user mode changed. To be freed. */
+char *stat_name_of(const struct ap_spec *spec, bool user_only);
+
+/* The attr's modes as in struct stat_event. */
+u64 stat_modes_of(const struct perf_event_attr *attr);
+
+/* A string that grows: @text (NULL: none yet) with @more behind it. Takes @text, to be freed. */
+char *stat_joined(char *text, const char *more);
+
+/* calloc() that does not fail, and gives memory for nothing too. */
+void *must_alloc(size_t n, size_t size);
+
+/* Says @err on stderr. */
+void stat_say(const struct ap_error *err);
+
+/* Gives an attr of the specs what all of stat's have, and the modes of the options. */
+void stat_shape_attr(const struct stat_job *st, struct perf_event_attr *attr);
+
+/*
+ * Makes the machine of who counts, with st->pmu_why; if the virtual PMU would be needed and cannot count the target,
+ * with st->advice. 0, or -1 after saying why there is none. In stat-pmu.c.
+ */
+must_check int stat_choose_pmu(struct stat_job *st);
+
+/*
+ * Whether the virtual PMU could have counted what the kernel has refused as a whole with @err. Unless the
+ * kernel was asked for, st->turned then says why, and the run is to be begun again after stat_turn_to_virtual().
+ */
+bool stat_virtual_would(struct stat_job *st, const struct ap_error *err);
+
+/* Prepares the events anew, for the virtual PMU. 0, or -1 after saying why not. */
+must_check int stat_turn_to_virtual(struct stat_job *st);
+
+void stat_events_release(struct stat_job *st);
+
+/* Makes the machine, the events and the target from the options. 0, or -1 after saying why not. */
+must_check int stat_prepare(struct stat_job *st);
+
+/* Opens the events on the target (the child, if that is the target). 0, or -1 after saying why. */
+must_check int stat_open(struct stat_job *st);
+
+/*
+ * Reads all counts, with the tool events as st->times has them, and adds them as one run to @r: since the start, or with @since_last since the
+ * read before this one of that kind.
+ */
+void stat_read(struct stat_job *st, struct stat_report *r, bool since_last);
+
+void stat_close(struct stat_job *st);
+void stat_release(struct stat_job *st);
+
+/* Runs the command, or waits for the end, once. Adds to @sum, and prints intervals. Returns 0; or -1
+ * after saying what went wrong, with the exit status in *@failure. */
+must_check int stat_run(struct stat_job *st, struct stat_report *sum, int *failure);
+
+/* Prints a report in the form that was asked for. */
+void stat_print(struct stat_job *st, const struct stat_report *r);
+
+u64 now_ns(void);
+
+#endif

@@ -1,0 +1,417 @@
+/*
+ * Lets the time pass: from letting the command go until it, or the measurement, ends. Everything that
+ * can happen meanwhile (signals, the clock, control words, the end of measured processes) is waited
+ * for in one poll.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "cli/stat/stat-priv.h"
+
+#define NEVER      UINT64_MAX
+#define NS_PER_MS  1000000ull
+#define LOOK_EVERY (100 * NS_PER_MS) /* how often tasks without a pidfd are looked after */
+
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL /* Linux 6.9 */
+#endif
+
+u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
+}
+
+/* When things are due, in now_ns()'s time, and who is waited for. */
+struct wait {
+	u64 start;  /* of the time that options count from */
+	u64 enable; /* -D */
+	u64 end;    /* --timeout */
+	u64 interval, interval_ns, last_interval;
+	u32 intervals;
+	u64 look;
+	struct pollfd *fds; /* signals, control, then pidfds; owned */
+	u32 nr_fds;
+	bool stopping; /* the end has been asked for */
+};
+
+enum { FD_SIGNALS = 0, FD_CONTROL, FD_SESSION, FD_FIRST_TASK };
+
+static int task_fd(pid_t tid)
+{
+	long fd = syscall(SYS_pidfd_open, tid, 0);
+
+	if (fd < 0)
+		fd = syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
+	return (int)fd;
+}
+
+/* Without a command the measurement ends with the last of the tasks that it measures. */
+static void watch_tasks(struct stat_job *st, struct wait *w)
+{
+	bool watched = !st->opts.command && st->nr_pids && !st->opts.all_cpus;
+	u32 n = watched ? st->nr_pids : 0;
+
+	w->fds = calloc(FD_FIRST_TASK + n, sizeof(*w->fds));
+	CHECK(w->fds);
+	w->fds[FD_SIGNALS] = (struct pollfd){.fd = st->signals.fd, .events = POLLIN};
+	w->nr_fds = FD_FIRST_TASK + n;
+	w->look = NEVER;
+	for (u32 i = 0; i < n; i++) {
+		w->fds[FD_FIRST_TASK + i] = (struct pollfd){.fd = task_fd(st->pids[i]),
+							    .events = POLLIN};
+		if (w->fds[FD_FIRST_TASK + i].fd < 0)
+			w->look = w->start + LOOK_EVERY;
+	}
+}
+
+/* Whether tasks were watched and all of them have gone. */
+static bool tasks_gone(struct stat_job *st, struct wait *w)
+{
+	bool any = false;
+
+	for (u32 i = FD_FIRST_TASK; i < w->nr_fds; i++) {
+		pid_t tid = st->pids[i - FD_FIRST_TASK];
+
+		if (w->fds[i].fd >= 0 && w->fds[i].revents) {
+			close(w->fds[i].fd);
+			w->fds[i].fd = -1;
+			st->pids[i - FD_FIRST_TASK] = 0;
+		} else if (w->fds[i].fd >= 0 || (tid && (!kill(tid, 0) || errno == EPERM))) {
+			any = true;
+		}
+	}
+	return w->nr_fds > FD_FIRST_TASK && !any;
+}
+
+static void forget_tasks(struct wait *w)
+{
+	for (u32 i = FD_FIRST_TASK; i < w->nr_fds; i++)
+		if (w->fds[i].fd >= 0)
+			close(w->fds[i].fd);
+	free(w->fds);
+}
+
+static void set_enabled(struct stat_job *st, bool on)
+{
+	if (st->counters && on)
+		(void)ap_counters_enable(st->counters);
+	else if (st->counters)
+		(void)ap_counters_disable(st->counters);
+	st->enabled = on;
+}
+
+/* What the tool events are at @now. */
+static void take_times(struct stat_job *st, u64 now)
+{
+	struct stat_times *t = &st->times;
+	u64 user, system;
+
+	t->duration = now - st->start_ns;
+	if (!st->opts.command || stat_opts_has_target(&st->opts))
+		return;
+	child_cpu_time(&st->child, &user, &system);
+	/* Without /proc there is nothing before the end. */
+	t->user = user > t->user ? user : t->user;
+	t->system = system > t->system ? system : t->system;
+}
+
+static void print_interval(struct stat_job *st, struct wait *w, u64 now)
+{
+	struct stat_report r;
+
+	report_init(&r, st->opts.aggr, st->events, st->nr_events);
+	r.part = PART_INTERVAL;
+	r.runs = 1;
+	r.target = st->target;
+	r.command = st->opts.command;
+	r.tree = st->virtual.session ? &st->virtual.tree : NULL;
+	r.interval = ++w->intervals;
+	r.at = (double)(now - w->start) / 1e9;
+	series_add(&r.elapsed, (double)(now - w->last_interval) / 1e9);
+	take_times(st, now);
+	stat_read(st, &r, true);
+	st->style.brief_head = w->intervals % 25 != 1 && !st->opts.interval_clear;
+	if (st->opts.interval_clear)
+		fputs("\033[H\033[2J", st->style.out);
+	stat_print(st, &r);
+	report_release(&r);
+	w->last_interval = now;
+}
+
+static void stop(struct stat_job *st, struct wait *w)
+{
+	/* SIGCONT, for a program that is stopped would not see the other. */
+	if (st->child.pid && !w->stopping) {
+		kill(st->child.pid, SIGTERM);
+		kill(st->child.pid, SIGCONT);
+	}
+	w->stopping = true;
+	w->end = w->interval = NEVER;
+}
+
+static void obey(struct stat_job *st, struct wait *w)
+{
+	for (;;) {
+		enum control_word word = control_take(&st->control);
+
+		switch (word) {
+		case CONTROL_NONE: return;
+		case CONTROL_ENABLE: set_enabled(st, true); break;
+		case CONTROL_DISABLE: set_enabled(st, false); break;
+		case CONTROL_PING: break;
+		case CONTROL_EVLIST:
+			for (u32 i = 0; i < st->nr_events; i++)
+				fprintf(stderr, "%s\n", st->events[i].name);
+			break;
+		case CONTROL_STOP: stop(st, w); break;
+		case CONTROL_UNKNOWN:
+			command_error(
+				&cmd_stat,
+				"--control: '%s' is none of enable, disable, ping, evlist, stop",
+				st->control.line);
+			continue;
+		}
+		control_ack(&st->control);
+	}
+}
+
+static u64 earliest(const struct wait *w)
+{
+	u64 at = w->enable;
+
+	at = w->end < at ? w->end : at;
+	at = w->interval < at ? w->interval : at;
+	return w->look < at ? w->look : at;
+}
+
+static void sleep_until(struct wait *w, u64 at)
+{
+	struct timespec left = {0}, *timeout = NULL;
+
+	if (at != NEVER) {
+		u64 now = now_ns();
+		u64 ns = at > now ? at - now : 0;
+
+		left = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+		timeout = &left;
+	}
+	(void)ppoll(w->fds, w->nr_fds, timeout, NULL);
+}
+
+static void on_time(struct stat_job *st, struct wait *w)
+{
+	u64 now = now_ns();
+
+	if (now >= w->enable) {
+		set_enabled(st, true);
+		w->enable = NEVER;
+	}
+	if (w->interval_ns && now >= w->interval) {
+		/* The next multiple of the interval that is still to come. */
+		while (w->interval <= now)
+			w->interval += w->interval_ns;
+		print_interval(st, w, now);
+		if (st->opts.interval_count && w->intervals == (u32)st->opts.interval_count)
+			stop(st, w);
+	}
+	if (now >= w->end)
+		stop(st, w);
+	if (now >= w->look)
+		w->look = now + LOOK_EVERY;
+}
+
+/* Waits until the command, the tasks or the time are at their end. */
+static void wait_for_end(struct stat_job *st, struct wait *w)
+{
+	const struct stat_opts *o = &st->opts;
+
+	w->interval_ns = (u64)o->interval_ms * NS_PER_MS;
+	w->interval = o->interval_ms ? w->start + w->interval_ns : NEVER;
+	w->end = o->timeout_ms ? w->start + (u64)o->timeout_ms * NS_PER_MS : NEVER;
+	w->enable = o->delay_ms > 0 ? w->start + (u64)o->delay_ms * NS_PER_MS : NEVER;
+	w->last_interval = w->start;
+	watch_tasks(st, w);
+	for (;;) {
+		bool child_changed;
+
+		w->fds[FD_CONTROL] = (struct pollfd){.fd = o->control ? st->control.fd : -1,
+						     .events = POLLIN};
+		w->fds[FD_SESSION] = (struct pollfd){.fd = virtual_fd(&st->virtual),
+						     .events = POLLIN};
+		sleep_until(w, earliest(w));
+		child_changed = signals_take(&st->signals, st->child.pid);
+		/* Before the command is reaped, with which its /proc goes: hosts without perf events have no other source. */
+		virtual_serve(&st->virtual);
+		if (st->child.pid && child_changed && child_reap(&st->child, false))
+			break;
+		if (o->control)
+			obey(st, w);
+		on_time(st, w);
+		if (!st->child.pid && (w->stopping || st->signals.ended_by || tasks_gone(st, w)))
+			break;
+	}
+	forget_tasks(w);
+}
+
+static int shell(struct stat_job *st, const char *text, const char *option)
+{
+	sigset_t watched;
+	int status;
+
+	if (!text)
+		return 0;
+	/* The shell is a program like any other: it gets what we were given. */
+	sigprocmask(SIG_BLOCK, NULL, &watched);
+	signals_restore(&st->signals);
+	status = system(text);
+	sigprocmask(SIG_SETMASK, &watched, NULL);
+	if (status)
+		return command_error(&cmd_stat, "%s: '%s' failed with status %d", option, text,
+				     WIFEXITED(status) ? WEXITSTATUS(status)
+						       : 128 + WTERMSIG(status));
+	return 0;
+}
+
+static void add_time(struct stat_report *sum, const struct stat_job *st, u64 ns)
+{
+	double seconds = (double)ns / 1e9;
+
+	series_add(&sum->elapsed, seconds);
+	sum->runs++;
+	if (sum->many) {
+		sum->run_elapsed = realloc(sum->run_elapsed, sum->runs * sizeof(*sum->run_elapsed));
+		CHECK(sum->run_elapsed);
+		sum->run_elapsed[sum->runs - 1] = seconds;
+	}
+	if (!st->opts.command)
+		return;
+	sum->exit_status = child_exit_status(&st->child);
+	/* The command's own CPU time says nothing of another target's. */
+	if (stat_opts_has_target(&st->opts) || sum->many)
+		return;
+	sum->has_usage = true;
+	sum->user = (double)st->child.usage.ru_utime.tv_sec +
+		    (double)st->child.usage.ru_utime.tv_usec / 1e6;
+	sum->sys = (double)st->child.usage.ru_stime.tv_sec +
+		   (double)st->child.usage.ru_stime.tv_usec / 1e6;
+}
+
+static void print_raw(const struct stat_job *st)
+{
+	u32 places = st->counters ? ap_counters_places(st->counters) : 0;
+
+	for (u32 e = 0; e < st->nr_events; e++) {
+		for (u32 p = 0; p < places && st->events[e].spec >= 0; p++) {
+			const struct ap_value *v = ap_counters_value(st->counters,
+								     (u32)st->events[e].spec, p);
+
+			if (v)
+				fprintf(stderr, "%s: %llu %llu %llu\n", st->events[e].name,
+					(unsigned long long)v->value,
+					(unsigned long long)v->enabled,
+					(unsigned long long)v->running);
+		}
+	}
+}
+
+int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
+{
+	const struct stat_opts *o = &st->opts;
+	struct wait w = {0};
+	u64 end;
+
+	*failure = cmd_stat.failure;
+	if (shell(st, o->pre, "--pre"))
+		return -1;
+	if (o->sync)
+		sync();
+	if (o->command) {
+		int rc = st->virtual.session ? child_make_as(&st->child, o->command, &st->signals,
+							     virtual_exec, &st->virtual)
+					     : child_make(&st->child, o->command, &st->signals);
+
+		if (rc)
+			return command_error(&cmd_stat, "cannot make a process: %s", strerror(-rc));
+	}
+	if (st->virtual.session) {
+		int rc = virtual_adopt(&st->virtual, st->child.pid);
+
+		if (rc) {
+			child_abandon(&st->child);
+			return command_error(&cmd_stat, "the command cannot be a guest: %s",
+					     strerror(-rc));
+		}
+	}
+	if (!st->signals.blocked)
+		signals_block(&st->signals);
+	if (stat_open(st)) {
+		child_abandon(&st->child);
+		return -1;
+	}
+	if (!st->enabled && !o->delay_ms)
+		set_enabled(st, true);
+	w.start = st->start_ns = now_ns();
+	st->times = st->last_times = (struct stat_times){0};
+	if (o->command)
+		child_release(&st->child);
+	if (st->signals.fd < 0 && signals_open(&st->signals))
+		return command_error(&cmd_stat, "cannot open a signalfd: %s", strerror(errno));
+	wait_for_end(st, &w);
+	end = now_ns();
+	if (st->virtual.session) {
+		const char *text;
+		int rc = virtual_failure(&st->virtual, &text);
+
+		if (rc && *text) {
+			*failure = 126;
+			return command_error(&cmd_stat, "cannot run '%s': %s", o->command[0], text);
+		}
+		if (rc)
+			st->child.exec_errno = rc;
+	}
+	if (st->virtual.session && st->child.exec_errno == EBUSY)
+		return command_error(
+			&cmd_stat,
+			"this runs under `anyperf run` already, and one translator inside another is "
+			"not supported%s%s",
+			o->deterministic.on || o->counters || o->cpu_model
+				? "; give the outer one what is asked for here: "
+				: "",
+			o->deterministic.on ? "`anyperf run --deterministic`"
+			: o->counters       ? "`anyperf run --counters`"
+			: o->cpu_model      ? "`anyperf run --cpu-model`"
+					    : "");
+	if (o->command && st->child.exec_errno) {
+		child_explain(&st->child, cmd_stat.name, o->command);
+		*failure = child_exit_status(&st->child);
+		return -1;
+	}
+	/* A command that has ended counts no more; what else was enabled by hand is stopped by hand. */
+	if (stat_opts_has_target(o))
+		set_enabled(st, false);
+	if (o->interval_ms && (!o->interval_count || w.intervals < (u32)o->interval_count))
+		print_interval(st, &w, end);
+	add_time(sum, st, end - w.start);
+	if (o->deterministic.on) {
+		sum->deterministic = true;
+		sum->seed = (u64)o->deterministic.seed;
+		sum->unfixed |= deterministic_unfixed(&st->virtual.tree, st->child.status);
+	}
+	take_times(st, end);
+	stat_read(st, sum, false);
+	if (o->verbose)
+		print_raw(st);
+	stat_close(st);
+	return shell(st, o->post, "--post");
+}

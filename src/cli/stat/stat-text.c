@@ -1,0 +1,290 @@
+/*
+ * Text for people, in perf's columns [STAT-07..11]: the count right-aligned in 18, its unit in 4, the
+ * event in 32, what it relates to in 38, then deviation and share of time. Nothing is printed
+ * behind the last column in use.
+ */
+#include <string.h>
+
+#include "cli/run/deterministic.h"
+#include "cli/help/help.h"
+#include "cli/stat/stat-label.h"
+#include "cli/stat/stat-metric.h"
+#include "cli/stat/stat-report.h"
+
+#define COUNT_WIDTH  18
+#define UNIT_WIDTH   4
+#define NAME_WIDTH   32
+#define CGROUP_WIDTH 16
+#define METRIC_WIDTH 38
+
+static const char *colour_of(const struct stat_style *style, enum metric_level level)
+{
+	static const char *const codes[] = {
+		[LEVEL_NORMAL] = "",
+		[LEVEL_NOTICE] = "\033[33m",
+		[LEVEL_HIGH] = "\033[35m",
+		[LEVEL_BAD] = "\033[31m",
+	};
+
+	return style->colour ? codes[level] : "";
+}
+
+static const char *dim(const struct stat_style *style)
+{
+	return style->colour ? "\033[2m" : "";
+}
+
+static const char *plain(const struct stat_style *style)
+{
+	return style->colour ? "\033[0m" : "";
+}
+
+/* Prints the label in front of a line. Labels of threads, whose width varies, are right-aligned. */
+static void label(const struct stat_report *r, u32 unit, FILE *out)
+{
+	char text[48];
+
+	unit_label(r->aggr, &r->units[unit], text, sizeof(text));
+	switch (r->aggr) {
+	case AGGR_GLOBAL: break;
+	case AGGR_THREAD: fprintf(out, "%24s ", text); break;
+	case AGGR_CPU: fprintf(out, "%-10s ", text); break;
+	case AGGR_CORE: fprintf(out, "%-15s %4u ", text, r->units[unit].cpus); break;
+	case AGGR_DIE: fprintf(out, "%-12s %4u ", text, r->units[unit].cpus); break;
+	case AGGR_SOCKET:
+	case AGGR_NODE: fprintf(out, "%-6s %4u ", text, r->units[unit].cpus); break;
+	}
+}
+
+static void interval_heading(const struct stat_report *r, FILE *out)
+{
+	static const char *const names[] = {
+		[AGGR_GLOBAL] = "",
+		[AGGR_THREAD] = "                comm-pid ",
+		[AGGR_CPU] = "CPU        ",
+		[AGGR_CORE] = "core            cpus ",
+		[AGGR_DIE] = "die          cpus ",
+		[AGGR_SOCKET] = "socket cpus ",
+		[AGGR_NODE] = "node   cpus ",
+	};
+
+	fprintf(out, "#           time %s            counts unit events\n", names[r->aggr]);
+}
+
+static void pad(FILE *out, int have, int want)
+{
+	if (have < want)
+		fprintf(out, "%*s", want - have, "");
+}
+
+static void count(const struct stat_report *r, u32 event, u32 unit, const struct stat_style *style)
+{
+	const struct stat_cell *cell = report_cell(r, event, unit);
+	const struct stat_event *ev = &r->events[event];
+	double value = report_value(r, event, unit);
+	char text[64];
+
+	if (cell->status == AP_STATUS_OK) {
+		int decimals = ev->scale != 1 ? 2 : 0;
+
+		number_text(&style->numbers, value, decimals, COUNT_WIDTH, text, sizeof(text));
+		fputs(text, style->out);
+	} else {
+		fprintf(style->out, "%s%*s%s", dim(style), COUNT_WIDTH,
+			cell->status == AP_STATUS_NOT_COUNTED ? "<not counted>" : "<not supported>",
+			plain(style));
+	}
+	fprintf(style->out, " %-*s %s", UNIT_WIDTH, ev->unit, ev->name);
+}
+
+/* Prints one derived value; returns its columns. */
+static int metric(const struct stat_metric *m, const struct stat_style *style)
+{
+	const char *colour = colour_of(style, m->level);
+
+	return fprintf(style->out, " # ") +
+	       (fprintf(style->out, "%s%*.*f%s%s", colour, m->width, m->decimals, m->value,
+			m->gap[0] == '%' ? "%" : "", *colour ? plain(style) : "") -
+		(int)strlen(colour) - (*colour ? (int)strlen(plain(style)) : 0)) +
+	       fprintf(style->out, "%s%s", m->gap + (m->gap[0] == '%'), m->unit);
+}
+
+static void prefix(const struct stat_report *r, u32 unit, const struct stat_style *style)
+{
+	if (r->part == PART_INTERVAL)
+		fprintf(style->out, "%16.9f ", r->at);
+	label(r, unit, style->out);
+}
+
+static void line(const struct stat_report *r, u32 event, u32 unit, const struct stat_style *style)
+{
+	const struct stat_cell *cell = report_cell(r, event, unit);
+	FILE *out = style->out;
+	struct stat_metric metrics[METRICS_MAX];
+	u32 nr = stat_metrics(r, event, unit, metrics);
+	const char *cgroup = r->events[event].cgroup;
+	int width = cgroup ? NAME_WIDTH + CGROUP_WIDTH : NAME_WIDTH;
+	int name = (int)strlen(r->events[event].name), at = 0;
+	bool ok = cell->status == AP_STATUS_OK;
+	double error = ok && r->many ? series_error_percent(&cell->count) : 0;
+	bool multiplexed = ok && cell->running != cell->enabled;
+	bool same = ok && r->events[event].exact && r->many && cell->count.n > 1 && error <= 0;
+
+	prefix(r, unit, style);
+	count(r, event, unit, style);
+	if (cgroup) {
+		pad(out, name, NAME_WIDTH);
+		name = NAME_WIDTH + fprintf(out, " %s", cgroup);
+	}
+	if (nr || error > 0 || same || multiplexed)
+		pad(out, name, width);
+	if (nr)
+		at = metric(&metrics[0], style);
+	if (error > 0 || same || multiplexed)
+		pad(out, at, METRIC_WIDTH);
+	if (error > 0)
+		fprintf(out, "  ( +-%6.2f%% )", error);
+	if (same)
+		fputs("  ( ± 0 )", out);
+	if (multiplexed)
+		fprintf(out, "  (%.2f%%)", report_percent(cell));
+	putc('\n', out);
+	for (u32 i = 1; i < nr; i++) {
+		prefix(r, unit, style);
+		fprintf(out, "%*s", COUNT_WIDTH + 1 + UNIT_WIDTH + 1 + width, "");
+		metric(&metrics[i], style);
+		putc('\n', out);
+	}
+}
+
+static void lines(const struct stat_report *r, const struct stat_style *style)
+{
+	u32 outer = unit_event_first(r->aggr) ? r->nr_events : r->nr_units;
+	u32 inner = unit_event_first(r->aggr) ? r->nr_units : r->nr_events;
+
+	for (u32 o = 0; o < outer; o++) {
+		for (u32 i = 0; i < inner; i++) {
+			u32 event = unit_event_first(r->aggr) ? o : i;
+			u32 unit = unit_event_first(r->aggr) ? i : o;
+
+			if (report_cell(r, event, unit)->present)
+				line(r, event, unit, style);
+		}
+	}
+}
+
+/* How many digits behind the point make two of @error significant. */
+static int precision(double error)
+{
+	int digits = 2;
+
+	for (; error > 0 && error < 1 && digits < 11; error *= 10)
+		digits++;
+	return error > 0 ? digits : 9;
+}
+
+static void times(const struct stat_report *r, const struct stat_style *style)
+{
+	double error = series_error(&r->elapsed);
+	int digits = precision(error);
+	FILE *out = style->out;
+
+	if (!r->many) {
+		fprintf(out, " %17.9f seconds time elapsed\n", r->elapsed.mean);
+		if (r->has_usage)
+			fprintf(out, "\n %17.9f seconds user\n %17.9f seconds sys\n", r->user,
+				r->sys);
+		return;
+	}
+	if (style->table) {
+		fprintf(out, " %17s# Table of individual measurements:\n", "");
+		for (u32 i = 0; i < r->runs; i++)
+			fprintf(out, " %17.*f (%+.*f) #\n", digits, r->run_elapsed[i], digits,
+				r->run_elapsed[i] - r->elapsed.mean);
+		fprintf(out, "\n %17s# Final result:\n", "");
+	}
+	fprintf(out, " %17.*f +- %.*f seconds time elapsed", digits, r->elapsed.mean, digits,
+		error);
+	if (error > 0)
+		fprintf(out, "  ( +-%6.2f%% )", series_error_percent(&r->elapsed));
+	putc('\n', out);
+}
+
+/* The library's sentence begins with the event it was asked about; the note names all of them. */
+static const char *why_of(const struct stat_event *ev)
+{
+	size_t len = strlen(ev->name);
+	const char *why = ev->error.why;
+
+	return !strncmp(why, ev->name, len) && !strncmp(why + len, ": ", 2) ? why + len + 2 : why;
+}
+
+static bool same_refusal(const struct stat_event *a, const struct stat_event *b)
+{
+	return !strcmp(why_of(a), why_of(b)) && !strcmp(a->error.remedy, b->error.remedy);
+}
+
+/* Under the table: why events were refused, once per cause. */
+static void refusals(const struct stat_report *r, const struct stat_style *style)
+{
+	for (u32 e = 0; e < r->nr_events; e++) {
+		const struct stat_event *ev = &r->events[e];
+		char note[2048];
+		size_t len = 0;
+		bool told = !ev->refused;
+
+		for (u32 b = 0; b < e && !told; b++)
+			told = r->events[b].refused && same_refusal(&r->events[b], ev);
+		if (told)
+			continue;
+		for (u32 o = e; o < r->nr_events && len < 600; o++)
+			if (r->events[o].refused && same_refusal(&r->events[o], ev))
+				len += (size_t)snprintf(note + len, sizeof(note) - len, "%s%s",
+							len ? ", " : "", r->events[o].name);
+		snprintf(note + len, sizeof(note) - len, ": %s%s%s", why_of(ev),
+			 *ev->error.remedy ? "; " : "", ev->error.remedy);
+		fputs("\n ", style->out);
+		help_wrap(style->out, note, 1, 1, style->width);
+	}
+}
+
+/* Of what stat itself knows there is nobody to name. */
+static bool some_counted(const struct stat_report *r)
+{
+	for (u32 e = 0; e < r->nr_events; e++)
+		if (r->events[e].spec >= 0)
+			return true;
+	return false;
+}
+
+void stat_print_text(const struct stat_report *r, const struct stat_style *style)
+{
+	FILE *out = style->out;
+
+	if (r->part == PART_INTERVAL) {
+		if (!style->brief_head)
+			interval_heading(r, out);
+		lines(r, style);
+		return;
+	}
+	fprintf(out, "\n Performance counter stats for %s", r->target);
+	if (r->many)
+		fprintf(out, " (%u runs)", r->runs);
+	fputs(":\n", out);
+	if (*style->pmu_why && some_counted(r))
+		fprintf(out, " (%s PMU: %s)\n", style->pmu, style->pmu_why);
+	putc('\n', out);
+	lines(r, style);
+	if (r->nr_events)
+		putc('\n', out);
+	times(r, style);
+	refusals(r, style);
+	if (r->deterministic) {
+		char note[400];
+
+		deterministic_text(r->seed, r->unfixed, note, sizeof(note));
+		fputs("\n ", out);
+		help_wrap(out, note, 1, 1, style->width);
+	}
+	putc('\n', out);
+}

@@ -1,0 +1,278 @@
+/*
+ * From high to low on the guest's stack, as x64_setup_rt_frame() has it: 128 bytes of red zone, the
+ * vector state aligned to 64, then struct sigframe so that (sp + 8) is a multiple of 16.
+ */
+#include "rt/arch/x86_64/sigframe.h"
+
+#include "rt/mm/guest-mem.h"
+#include "rt/signal/signal.h"
+#include "sys/guest-call.h"
+#include "sys/string.h"
+
+#include <asm/prctl.h>
+
+#ifndef ARCH_GET_XCOMP_PERM
+#define ARCH_GET_XCOMP_PERM 0x1022 /* Linux 5.16 */
+#endif
+#define XFEATURES_DYNAMIC (1ull << 18) /* XTILEDATA: on request only */
+
+#ifndef UC_STRICT_RESTORE_SS
+#define UC_STRICT_RESTORE_SS 4
+#endif
+#define FLAGS_TF 0x100ull
+#define FLAGS_DF 0x400ull
+#define FLAGS_RF 0x10000ull
+/* What a program may set through a frame: AC RF OF DF TF SF ZF AF PF CF. */
+#define FLAGS_FIX 0x50dd5ull
+
+/* Where struct sigcontext keeps each register of struct dbt_regs. */
+static const u16 gpr_at[16] = {
+	offsetof(struct sigcontext, rax), offsetof(struct sigcontext, rcx),
+	offsetof(struct sigcontext, rdx), offsetof(struct sigcontext, rbx),
+	offsetof(struct sigcontext, rsp), offsetof(struct sigcontext, rbp),
+	offsetof(struct sigcontext, rsi), offsetof(struct sigcontext, rdi),
+	offsetof(struct sigcontext, r8),  offsetof(struct sigcontext, r9),
+	offsetof(struct sigcontext, r10), offsetof(struct sigcontext, r11),
+	offsetof(struct sigcontext, r12), offsetof(struct sigcontext, r13),
+	offsetof(struct sigcontext, r14), offsetof(struct sigcontext, r15),
+};
+
+bool altstack_on(const struct thread *t, u64 sp)
+{
+	/* With AUTODISARM the stack pointer says nothing: the stack is switched off while in use. */
+	if (t->alt_flags & SS_AUTODISARM)
+		return false;
+	return sp > t->alt_sp && sp - t->alt_sp <= t->alt_size;
+}
+
+u32 altstack_flags(const struct thread *t, u64 sp)
+{
+	if (!t->alt_size)
+		return SS_DISABLE;
+	return altstack_on(t, sp) ? SS_ONSTACK : 0;
+}
+
+/*
+ * The kernel's answer (sigaltstack_size_valid): the least is what it was before AVX, however large frames are,
+ * unless the process has asked for features whose state is larger still (AMX).
+ */
+static bool altstack_size_valid(const struct thread *t, u64 size)
+{
+	u64 asked_for = 0;
+
+	if (size < 2048) /* MINSIGSTKSZ */
+		return false;
+	if (size >= t->min_altstack ||
+	    sys_failed(raw_call2(__NR_arch_prctl, ARCH_GET_XCOMP_PERM, (long)&asked_for)))
+		return true;
+	return !(asked_for & XFEATURES_DYNAMIC);
+}
+
+int altstack_set(struct thread *t, const stack_t *ss, u64 sp)
+{
+	u32 flags = (u32)ss->ss_flags, mode = flags & ~SS_AUTODISARM;
+
+	if (altstack_on(t, sp))
+		return -EPERM;
+	if (mode != SS_DISABLE && mode != SS_ONSTACK && mode)
+		return -EINVAL;
+	if (mode == SS_DISABLE) {
+		t->alt_sp = t->alt_size = 0;
+	} else {
+		if (!altstack_size_valid(t, ss->ss_size))
+			return -ENOMEM;
+		t->alt_sp = (u64)ss->ss_sp;
+		t->alt_size = ss->ss_size;
+	}
+	t->alt_flags = flags;
+	return 0;
+}
+
+static const struct _fpx_sw_bytes *xstate_info(const void *fpstate)
+{
+	return &((const struct _fpstate *)fpstate)->sw_reserved;
+}
+
+/* Bytes that the kernel has put at uc_mcontext.fpstate, the closing magic included. */
+static u32 xstate_size(const void *fpstate)
+{
+	const struct _fpx_sw_bytes *sw = xstate_info(fpstate);
+
+	return sw->magic1 == FP_XSTATE_MAGIC1 ? sw->extended_size : sizeof(struct _fpstate);
+}
+
+/* The x87 unit has been executing in the cache; the image at @to is to say where in the program that was. */
+static int put_x87_pc(struct thread *t, u64 to, const void *fpstate)
+{
+	u64 pc = ((const struct _fpstate *)fpstate)->rip;
+
+	if (!dbt_in_cache(pc))
+		return 0;
+	pc = dbt_guest_pc(&t->dbt, pc);
+	return guest_write(t, to + offsetof(struct _fpstate, rip), &pc, sizeof(pc));
+}
+
+int sigframe_build(struct thread *t, const struct sys_sigaction *act, const struct pending *p,
+		   const struct ucontext *kuc, u64 mask)
+{
+	struct dbt_regs *r = &t->dbt.regs;
+	u64 sp = r->gpr[DBT_RSP], fpstate = 0;
+	bool nested = altstack_on(t, sp), entering = false;
+	struct sigframe f;
+	u8 *sc = (u8 *)&f.uc.uc_mcontext;
+
+	if (!(act->flags & SA_RESTORER))
+		return -EFAULT;
+	memset(&f, 0, sizeof(f));
+	f.restorer = act->restorer;
+	f.uc.uc_flags = kuc->uc_flags;
+	f.uc.uc_stack.ss_sp = (void *)t->alt_sp;
+	f.uc.uc_stack.ss_size = t->alt_size;
+	f.uc.uc_stack.ss_flags =
+		(int)t->alt_flags; /* as they were set: whether sp is on it is not told */
+
+	f.uc.uc_mcontext = kuc->uc_mcontext; /* segments, and what follows them */
+	for (u32 i = 0; i < 16; i++)
+		*(u64 *)(sc + gpr_at[i]) = r->gpr[i];
+	f.uc.uc_mcontext.rip = r->rip;
+	f.uc.uc_mcontext.eflags = r->rflags;
+	f.uc.uc_mcontext.gs = t->dbt.guest_gs_sel;
+	f.uc.uc_mcontext.trapno = p->trapno;
+	f.uc.uc_mcontext.err = p->err;
+	f.uc.uc_mcontext.cr2 = p->cr2;
+	f.uc.uc_mcontext.oldmask = mask;
+	memcpy(&f.uc.uc_sigmask, &mask, sizeof(mask));
+	f.info = p->info;
+
+	sp -= 128;
+	if (act->flags & SA_ONSTACK && t->alt_size && (t->alt_flags & SS_AUTODISARM || !nested)) {
+		sp = t->alt_sp + t->alt_size;
+		entering = true;
+	}
+	if (kuc->uc_mcontext.fpstate) {
+		u32 size = xstate_size(kuc->uc_mcontext.fpstate);
+
+		sp = ALIGN_DOWN(sp - size, 64);
+		fpstate = sp;
+	}
+	f.uc.uc_mcontext.fpstate = (void *)fpstate;
+	sp = ALIGN_DOWN(sp - sizeof(f), 16) - 8;
+
+	/* A frame that runs over the end of the alternate stack is fatal, not just written below it. */
+	if (nested || entering) {
+		if (sp <= t->alt_sp || sp - t->alt_sp > t->alt_size)
+			return -EFAULT;
+	}
+	if (fpstate && guest_write(t, fpstate, kuc->uc_mcontext.fpstate,
+				   xstate_size(kuc->uc_mcontext.fpstate)))
+		return -EFAULT;
+	if (fpstate && put_x87_pc(t, fpstate, kuc->uc_mcontext.fpstate))
+		return -EFAULT;
+	if (guest_write(t, sp, &f,
+			act->flags & SA_SIGINFO ? sizeof(f) : offsetof(struct sigframe, info)))
+		return -EFAULT;
+
+	if (t->alt_flags & SS_AUTODISARM) {
+		t->alt_sp = t->alt_size = 0;
+		t->alt_flags = SS_DISABLE;
+	}
+	r->gpr[DBT_RDI] = (u64)p->info.si_signo;
+	r->gpr[DBT_RSI] = sp + offsetof(struct sigframe, info);
+	r->gpr[DBT_RDX] = sp + offsetof(struct sigframe, uc);
+	r->gpr[DBT_RAX] = 0;
+	r->gpr[DBT_RSP] = sp;
+	r->rip = act->handler;
+	r->rflags &= ~(FLAGS_DF | FLAGS_RF | FLAGS_TF);
+	return 0;
+}
+
+/* Offset of XSAVE component 9, the protection keys' rights, in the standard format; 0 if there is none. */
+static u32 pkru_offset(void)
+{
+	u32 a = 13, b, c = 9, d;
+
+	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	return a ? b : 0;
+}
+
+#define XFEATURE_PKRU 9
+#define PKRU_INIT     0x55555554u /* all keys but 0 denied: the kernel's default for handlers */
+
+void sigframe_init_xstate(struct ucontext *kuc)
+{
+	struct _xstate *x = (struct _xstate *)kuc->uc_mcontext.fpstate;
+
+	if (!x)
+		return;
+	/* Components whose bit is clear come back in their initial state; MXCSR is loaded regardless. */
+	x->fpstate.mxcsr = 0x1f80;
+	if (xstate_info(x)->magic1 == FP_XSTATE_MAGIC1) {
+		u64 all = xstate_info(x)->xfeatures;
+
+		x->xstate_hdr.xfeatures = 0;
+		if (all & BIT(XFEATURE_PKRU)) {
+			u32 at = pkru_offset();
+
+			if (at && at + 8 <= xstate_info(x)->xstate_size) {
+				*(u64 *)((u8 *)x + at) = PKRU_INIT;
+				x->xstate_hdr.xfeatures = BIT(XFEATURE_PKRU);
+			}
+		}
+		return;
+	}
+	memset(x, 0, offsetof(struct _fpstate, mxcsr));
+	memset((u8 *)x + 32, 0, 384);
+	x->fpstate.cwd = 0x37f;
+}
+
+int sigframe_restore(struct thread *t, u64 *mask, u16 *selector)
+{
+	struct dbt_regs *r = &t->dbt.regs;
+	struct sigframe f;
+	struct ucontext own;
+	u8 *sc = (u8 *)&f.uc.uc_mcontext;
+	u16 cs, ss;
+
+	/* The restorer has been popped. */
+	if (guest_read(&f, r->gpr[DBT_RSP] - 8, offsetof(struct sigframe, info)))
+		return -EFAULT;
+
+	memset(&own, 0, sizeof(own));
+	__asm__("mov %%cs, %0" : "=r"(cs));
+	__asm__("mov %%ss, %0" : "=r"(ss));
+	own.uc_flags = f.uc.uc_flags;
+	own.uc_mcontext.cs = cs;
+	own.uc_mcontext.ss = ss;
+	own.uc_mcontext.fpstate = f.uc.uc_mcontext.fpstate;
+	own.uc_mcontext.eflags = 0x202;
+	own.uc_stack.ss_sp = (void *)(t->area + AREA_ALT_AT);
+	own.uc_stack.ss_size = AREA_ALT_SIZE;
+	*mask = 0;
+	memcpy(mask, &f.uc.uc_sigmask, sizeof(*mask));
+	*mask &= ~SIGNALS_KILL;
+	{
+		u64 kmask = ~SIGNALS_SYNC; /* the caller sets the final one */
+
+		memcpy(&own.uc_sigmask, &kmask, sizeof(kmask));
+	}
+
+	for (u32 i = 0; i < 16; i++)
+		r->gpr[i] = *(u64 *)(sc + gpr_at[i]);
+	*selector = 0;
+	if ((f.uc.uc_mcontext.cs | 3) != cs)
+		*selector = f.uc.uc_mcontext.cs | 3;
+	else if (f.uc.uc_flags & UC_STRICT_RESTORE_SS && (f.uc.uc_mcontext.ss | 3) != ss)
+		*selector = f.uc.uc_mcontext.ss | 3;
+	r->rip = f.uc.uc_mcontext.rip;
+	r->rflags = (r->rflags & ~FLAGS_FIX) | (f.uc.uc_mcontext.eflags & FLAGS_FIX);
+
+	/* Errors in it are ignored, as the kernel does. */
+	(void)altstack_set(t, &f.uc.uc_stack, r->gpr[DBT_RSP]);
+
+	t->in_sigreturn = true;
+	signal_return(&own);
+	if (!t->in_sigreturn)
+		return -EFAULT; /* the handler of the kernel's complaint cleared it */
+	t->in_sigreturn = false;
+	return 0;
+}

@@ -1,0 +1,426 @@
+#include "rt/deterministic/deterministic.h"
+
+#include "rt/mm/guest-mem.h"
+#include "rt/task/meter-page.h"
+#include "rt/syscall/syscall.h"
+#include "sys/string.h"
+
+#include <linux/auxvec.h>
+#include <linux/mman.h>
+#include <linux/personality.h>
+#include <linux/sched.h>
+#include <linux/stat.h>
+#include <linux/time.h>
+#include <linux/wait.h>
+
+#define S_IFMT_  0170000
+#define S_IFCHR_ 0020000
+#define S_IFREG_ 0100000
+#define S_IFDIR_ 0040000
+#define S_IFIFO_ 0010000
+
+#define IOV_MAX   1024u
+#define RW_MAX    0x7ffff000ul /* no call moves more */
+#define GOLDEN    0x9e3779b97f4a7c15ull
+#define EXEC_STEP BIT(63)
+
+#define AT_RSEQ_FEATURE_SIZE_ 27
+#define AT_RSEQ_ALIGN_        28
+#define AT_HWCAP3_            29
+#define AT_HWCAP4_            30
+#define HWCAP2_FSGSBASE       BIT(1)
+
+bool deterministic;
+
+/* Memory that another process may write to is mapped. */
+static bool shares_memory;
+
+void deterministic_touch(u32 what)
+{
+	struct meter_tree *tree = meter_tree();
+
+	if (deterministic && (__atomic_load_n(&tree->unfixed, __ATOMIC_RELAXED) & what) != what)
+		__atomic_fetch_or(&tree->unfixed, what, __ATOMIC_RELAXED);
+}
+
+/* The finalizer of splitmix64. */
+static u64 mix(u64 x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+static u64 derive(u64 key, u64 step)
+{
+	return mix(mix(key) + (2 * step + 1) * GOLDEN);
+}
+
+u64 deterministic_random(struct thread *t)
+{
+	return mix(t->fixed.key + ++t->fixed.drawn * GOLDEN);
+}
+
+/* What the thread itself has retired, on top of where its creator was. */
+u64 deterministic_tsc(struct thread *t)
+{
+	const struct meter *m = dbt_meter(&t->dbt);
+
+	return t->fixed.tsc + meter_sum(m, METER_INSTRUCTIONS) - m->base[METER_INSTRUCTIONS];
+}
+
+struct fixed deterministic_child(struct thread *t)
+{
+	struct fixed child = {0};
+
+	if (!deterministic)
+		return child;
+	child.key = derive(t->fixed.key, t->fixed.made++);
+	child.tsc = deterministic_tsc(t);
+	return child;
+}
+
+void deterministic_exec(struct thread *t, struct control *control)
+{
+	if (!deterministic)
+		return;
+	control->random_key = derive(t->fixed.key, EXEC_STEP | t->fixed.made);
+	/* The meter goes on to the new program. */
+	control->tsc = t->fixed.tsc;
+}
+
+static void fix_auxv(struct thread *t, struct stack_in *in)
+{
+	bool host = meter_tree()->cpu == METER_CPU_HOST;
+	u32 regs[4] = {1, 0, 0, 0};
+	u64 n = 0;
+
+	__asm__ volatile("cpuid" : "+a"(regs[0]), "=b"(regs[1]), "+c"(regs[2]), "=d"(regs[3]));
+	deterministic_cpuid(1, 0, regs);
+	for (u64 i = 0; i < in->auxc; i++) {
+		u64 type = in->auxv[i][0], value = in->auxv[i][1];
+
+		switch (type) {
+		/* No vDSO: its clocks and random numbers would pass us by. No rseq: it tells the CPU. */
+		case AT_SYSINFO_EHDR:
+		case AT_RSEQ_FEATURE_SIZE_:
+		case AT_RSEQ_ALIGN_: continue;
+		case AT_HWCAP3_:
+		case AT_HWCAP4_:
+			if (!host)
+				continue;
+			break;
+		case AT_HWCAP: value = regs[3]; break;
+		case AT_HWCAP2: value = host ? value & HWCAP2_FSGSBASE : 0; break;
+		case AT_RANDOM:
+			for (u32 k = 0; k < 16; k += 8) {
+				u64 word = deterministic_random(t);
+
+				memcpy((u8 *)value + k, &word, sizeof(word));
+			}
+			break;
+		}
+		in->auxv[n][0] = type;
+		in->auxv[n++][1] = value;
+	}
+	in->auxc = n;
+}
+
+void deterministic_start(struct thread *t, struct stack_in *in, const struct control *control)
+{
+	const struct meter_tree *tree = meter_tree();
+
+	deterministic = tree->flags & METER_TREE_DETERMINISTIC;
+	if (!deterministic)
+		return;
+	t->fixed.key = control->flags & CONTROL_LAUNCH ? derive(tree->seed, 0)
+						       : control->random_key;
+	t->fixed.tsc = control->tsc;
+	fix_auxv(t, in);
+}
+
+static bool from_cpu(const siginfo_t *info)
+{
+	return info->si_code > 0 && SIG(info->si_signo) & SIGNALS_SYNC;
+}
+
+/* A fault happens at its instruction, and what a thread sends to itself arrives before the call returns. */
+void deterministic_signal(struct thread *t, const siginfo_t *info)
+{
+	if (!deterministic || from_cpu(info))
+		return;
+	if (info->si_code <= 0 && info->si_code != SI_TIMER && info->si_code != SI_ASYNCIO &&
+	    (u32)info->si_pid == t->proc->pid)
+		return;
+	deterministic_touch(METER_UNFIXED_SIGNALS);
+}
+
+/* Random bytes for the guest: how many, or -EFAULT if none. */
+static long fill(struct thread *t, u64 at, u64 len)
+{
+	u64 words[32], done = 0;
+
+	len = min_u64(len, RW_MAX);
+	while (done < len) {
+		u64 n = min_u64(len - done, sizeof(words));
+
+		for (u32 i = 0; i < (n + 7) / 8; i++)
+			words[i] = deterministic_random(t);
+		if (guest_write(t, at + done, words, n))
+			return done ? (long)done : -EFAULT;
+		done += n;
+	}
+	return (long)done;
+}
+
+static long random_call(struct thread *t)
+{
+	u64 flags = guest_arg(t, 2);
+
+	/* GRND_NONBLOCK 1, GRND_RANDOM 2, GRND_INSECURE 4; the last two exclude each other. */
+	if (flags & ~7ul || (flags & 6) == 6)
+		return -EINVAL;
+	return fill(t, guest_arg(t, 0), guest_arg(t, 1));
+}
+
+static long fill_vector(struct thread *t, u64 at, u64 n)
+{
+	long done = 0;
+
+	if (n > IOV_MAX)
+		return -EINVAL;
+	for (u64 i = 0; i < n; i++) {
+		u64 iov[2];
+		long ret;
+
+		if (guest_read(iov, at + i * sizeof(iov), sizeof(iov)))
+			return done ? done : -EFAULT;
+		ret = fill(t, iov[0], iov[1]);
+		if (ret < 0)
+			return done ? done : ret;
+		done += ret;
+	}
+	return done;
+}
+
+/*
+ * A pipe that gives all that was asked for, or its end, would have done so at any speed of the writer. From a
+ * socket or a terminal comes what others send.
+ */
+static long read_call(struct thread *t, u64 nr)
+{
+	int fd = (int)guest_arg(t, 0);
+	bool vector = nr != __NR_read && nr != __NR_pread64;
+	struct statx st;
+	u32 kind;
+	long ret;
+
+	if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st))
+		return syscall_answer(t, nr);
+	kind = st.stx_mode & S_IFMT_;
+	if (kind == S_IFCHR_ && st.stx_rdev_major == 1) {
+		bool random = st.stx_rdev_minor == 8 || st.stx_rdev_minor == 9;
+
+		if (!random || (sys_fcntl(fd, F_GETFL, 0) & O_ACCMODE) == O_WRONLY)
+			return syscall_answer(t, nr);
+		return vector ? fill_vector(t, guest_arg(t, 1), guest_arg(t, 2))
+			      : fill(t, guest_arg(t, 1), guest_arg(t, 2));
+	}
+	ret = syscall_answer(t, nr);
+	if (kind == S_IFREG_ || kind == S_IFDIR_ || ret == CALL_REDO)
+		return ret;
+	if (kind != S_IFIFO_ || vector || (ret && ret != (long)guest_arg(t, 2)))
+		deterministic_touch(METER_UNFIXED_IO);
+	return ret;
+}
+
+static void note_open(struct thread *t, u64 nr)
+{
+	/* What is the program's own, or a constant of the machine. */
+	static const char *const same[] = {
+		"sys/",         "filesystems",   "self/exe",  "self/maps",
+		"self/cmdline", "self/environ",  "self/auxv", "self/fd",
+		"self/task",    "self/coredump", "self/root", "self/cwd",
+	};
+	char path[64];
+
+	memset(path, 0, sizeof(path));
+	if (guest_string(path, guest_arg(t, nr == __NR_open ? 0 : 1), sizeof(path)) < 0 ||
+	    !str_starts(path, "/proc/"))
+		return;
+	for (u32 i = 0; i < ARRAY_SIZE(same); i++)
+		if (str_starts(path + 6, same[i]))
+			return;
+	deterministic_touch(METER_UNFIXED_MACHINE);
+}
+
+static void note_clock(u64 clock)
+{
+	s32 id = (s32)clock;
+
+	/* Negative ones are CPU clocks of tasks. */
+	if (id < 0 || id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID)
+		deterministic_touch(METER_UNFIXED_CPU_TIME);
+	else
+		deterministic_touch(METER_UNFIXED_TIME);
+}
+
+/* Which of several children ended first, or whether one has yet. */
+static long wait_call(struct thread *t, u64 nr)
+{
+	bool wait4 = nr == __NR_wait4;
+	u64 options = guest_arg(t, wait4 ? 2 : 3);
+	bool any = wait4 ? (s32)guest_arg(t, 0) <= 0 : guest_arg(t, 0) != P_PID;
+	long ret;
+
+	if (options & WNOHANG || (any && t->fixed.made > t->fixed.ended + 1))
+		deterministic_touch(METER_UNFIXED_PROCESSES);
+	if (guest_arg(t, wait4 ? 3 : 4))
+		deterministic_touch(METER_UNFIXED_CPU_TIME);
+	ret = syscall_answer(t, nr);
+	if (wait4 ? ret > 0 : !ret && options & WEXITED && !(options & (WNOHANG | WNOWAIT)))
+		t->fixed.ended += t->fixed.ended < t->fixed.made;
+	return ret;
+}
+
+static void note_mapping(struct thread *t)
+{
+	u64 prot = guest_arg(t, 2), flags = guest_arg(t, 3);
+
+	if (!(flags & MAP_SHARED) || !(prot & PROT_WRITE))
+		return;
+	shares_memory = true;
+	if (!(flags & MAP_ANONYMOUS) && __atomic_load_n(&meter_tree()->used, __ATOMIC_RELAXED) > 1)
+		deterministic_touch(METER_UNFIXED_PROCESSES);
+}
+
+static void note_clone(struct thread *t, u64 nr)
+{
+	u64 flags = 0;
+
+	if (nr == __NR_clone)
+		flags = guest_arg(t, 0);
+	else if (nr == __NR_clone3 && guest_read(&flags, guest_arg(t, 0), sizeof(flags)))
+		return;
+	if (flags & CLONE_VM && !(flags & CLONE_VFORK))
+		deterministic_touch(METER_UNFIXED_THREADS);
+	else if (shares_memory && !(flags & CLONE_VFORK) && nr != __NR_vfork)
+		deterministic_touch(METER_UNFIXED_PROCESSES);
+}
+
+/* Notes what the program asks for that cannot be fixed. */
+static void note_call(struct thread *t, u64 nr)
+{
+	switch (nr) {
+	case __NR_getpid:
+	case __NR_gettid:
+	case __NR_getppid:
+	case __NR_getpgrp:
+	case __NR_getpgid:
+	case __NR_getsid: deterministic_touch(METER_UNFIXED_PIDS); break;
+	case __NR_clock_gettime: note_clock(guest_arg(t, 0)); break;
+	case __NR_gettimeofday:
+	case __NR_time:
+	case __NR_adjtimex:
+	case __NR_clock_adjtime: deterministic_touch(METER_UNFIXED_TIME); break;
+	case __NR_times: deterministic_touch(METER_UNFIXED_TIME | METER_UNFIXED_CPU_TIME); break;
+	case __NR_getrusage: deterministic_touch(METER_UNFIXED_CPU_TIME); break;
+	case __NR_sysinfo: deterministic_touch(METER_UNFIXED_MACHINE); break;
+	case __NR_open:
+	case __NR_openat:
+	case __NR_openat2: note_open(t, nr); break;
+	case __NR_clone:
+	case __NR_clone3:
+	case __NR_fork:
+	case __NR_vfork: note_clone(t, nr); break;
+	case __NR_mmap: note_mapping(t); break;
+	case __NR_shmat: shares_memory = true; break;
+	case __NR_poll:
+	case __NR_ppoll:
+		/* Without descriptors it is a sleep. */
+		if (guest_arg(t, 1))
+			deterministic_touch(METER_UNFIXED_IO);
+		break;
+	case __NR_select:
+	case __NR_pselect6:
+		if (guest_arg(t, 0))
+			deterministic_touch(METER_UNFIXED_IO);
+		break;
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+	case __NR_epoll_pwait2:
+	case __NR_recvfrom:
+	case __NR_recvmsg:
+	case __NR_recvmmsg:
+	case __NR_accept:
+	case __NR_accept4:
+	case __NR_splice:
+	case __NR_tee:
+	case __NR_io_uring_setup:
+	case __NR_io_getevents:
+	case __NR_io_pgetevents:
+	case __NR_msgrcv:
+	case __NR_mq_timedreceive: deterministic_touch(METER_UNFIXED_IO); break;
+	}
+}
+
+/* And what came of it. */
+static void note_result(u64 nr, long ret)
+{
+	if (ret != -EAGAIN && ret != -EINTR)
+		return;
+	switch (nr) {
+	case __NR_write:
+	case __NR_writev:
+	case __NR_sendto:
+	case __NR_sendmsg:
+	case __NR_connect: deterministic_touch(METER_UNFIXED_IO); break;
+	}
+}
+
+static long getcpu_call(struct thread *t)
+{
+	static const u32 zero;
+
+	for (u32 i = 0; i < 2; i++)
+		if (guest_arg(t, i) && guest_write(t, guest_arg(t, i), &zero, sizeof(zero)))
+			return -EFAULT;
+	return 0;
+}
+
+/* The programs that it becomes shall find their memory where it was, too. */
+static long personality_call(struct thread *t, u64 nr)
+{
+	u64 *arg = &t->dbt.regs.gpr[DBT_RDI], was = *arg;
+	long ret;
+
+	if ((u32)was != 0xffffffff)
+		*arg |= ADDR_NO_RANDOMIZE;
+	ret = syscall_answer(t, nr);
+	*arg = was;
+	return ret;
+}
+
+long deterministic_syscall(struct thread *t, u64 nr)
+{
+	long ret;
+
+	switch (nr) {
+	case __NR_read:
+	case __NR_readv:
+	case __NR_pread64:
+	case __NR_preadv:
+	case __NR_preadv2: return read_call(t, nr);
+	case __NR_wait4:
+	case __NR_waitid: return wait_call(t, nr);
+	case __NR_getrandom: return random_call(t);
+	case __NR_getcpu: return getcpu_call(t);
+	/* It would show which CPU the thread is on. */
+	case __NR_rseq: return -ENOSYS;
+	case __NR_personality: return personality_call(t, nr);
+	}
+	note_call(t, nr);
+	ret = syscall_answer(t, nr);
+	note_result(nr, ret);
+	return ret;
+}

@@ -1,0 +1,48 @@
+/*
+ * PURPOSE: a deterministic run (`--deterministic`): what a program can see of the outside that differs from
+ * run to run is fixed, or, where it cannot be, its use is noted in the tree's header
+ * (enum meter_unfixed) for the report.
+ *
+ * Random numbers come from a tree of streams: each task has a key of its own, made from its
+ * creator's and from how many it created before, so what a task draws does not depend on which of two was
+ * faster. An execve begins a new stream.
+ *
+ * All functions do nothing in another run. Those with a thread are for that thread itself.
+ */
+#ifndef RT_DETERMINISTIC_DETERMINISTIC_H
+#define RT_DETERMINISTIC_DETERMINISTIC_H
+
+#include "rt/load/stack.h"
+#include "rt/task/thread.h"
+
+/* Set once, before the program runs. */
+extern bool deterministic;
+
+/* Is this CPU one whose features can be shown? True in any other run. */
+bool deterministic_supported(void);
+
+/* Takes what differs out of the auxiliary vector @in, and begins @t's random numbers from @control's. */
+void deterministic_start(struct thread *t, struct stack_in *in, const struct control *control);
+
+/* What the next child of @t begins with. */
+struct fixed deterministic_child(struct thread *t);
+
+/* What the program that @t is about to become begins with. */
+void deterministic_exec(struct thread *t, struct control *control);
+
+/* A system call: answers it, or has syscall_answer() do so and looks at what came of it. */
+long deterministic_syscall(struct thread *t, u64 nr);
+
+/* @t is being handed a signal. */
+void deterministic_signal(struct thread *t, const siginfo_t *info);
+
+u64 deterministic_random(struct thread *t);
+u64 deterministic_tsc(struct thread *t);
+
+/* Changes what cpuid has answered for @leaf and @subleaf: eax, ebx, ecx, edx. */
+void deterministic_cpuid(u32 leaf, u32 subleaf, u32 regs[4]);
+
+/* The program has made use of @what. */
+void deterministic_touch(u32 what);
+
+#endif

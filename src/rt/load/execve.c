@@ -1,0 +1,516 @@
+/*
+ * What is checked here and in which order follows the kernel: bprm_execve() opens the file and looks
+ * at its permissions, then its format handlers look at its first 256 bytes. Where the running kernel
+ * knows AT_EXECVE_CHECK (6.14), it is asked itself.
+ */
+#include "rt/load/execve.h"
+
+#include "rt/arch/x86_64/cpuid.h"
+#include "rt/deterministic/deterministic.h"
+#include "rt/syscall/fd.h"
+#include "rt/mm/guest-mem.h"
+#include "rt/task/meter-page.h"
+#include "rt/perf/perf.h"
+#include "rt/proc/proc-view.h"
+#include "rt/sandbox/seccomp.h"
+#include "rt/signal/signal.h"
+#include "rt/syscall/syscall.h"
+#include "rt/mm/window.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
+
+#include <linux/stat.h>
+
+#define AT_EXECVE_CHECK 0x10000
+#define S_IFMT_         0170000
+#define S_IFREG_        0100000
+
+/* Whether this kernel knows AT_EXECVE_CHECK: 0 not asked yet, 1 yes, -1 no. */
+static int have_check;
+
+static bool kernel_knows_check(void)
+{
+	static const char *const none[] = {NULL};
+
+	/* An unknown flag is EINVAL before anything else; a known one finds no such file. */
+	if (!have_check)
+		have_check = sys_execveat(-1, "anyperf", (char *const *)none, (char *const *)none,
+					  AT_EXECVE_CHECK) == -EINVAL
+				     ? -1
+				     : 1;
+	return have_check > 0;
+}
+
+/* May this file be executed at all? As open_exec() and the permission checks around it. */
+static int may_execute(int dir, const char *path, int flags)
+{
+	static const char *const argv[] = {"", NULL};
+	struct statx st;
+	long ret;
+
+	if (kernel_knows_check())
+		return (int)sys_execveat(dir, path, (char *const *)argv, (char *const *)argv + 1,
+					 flags | AT_EXECVE_CHECK);
+	ret = sys_statx(dir, path, flags, STATX_TYPE | STATX_MODE, &st);
+	if (ret)
+		return (int)ret;
+	if ((st.stx_mode & S_IFMT_) == 0120000)
+		return -ELOOP;
+	if ((st.stx_mode & S_IFMT_) != S_IFREG_)
+		return -EACCES;
+	/* Also refuses what lies on a file system mounted noexec. */
+	return (int)sys_faccessat2(dir, path, 1 /* X_OK */, flags | AT_EACCESS);
+}
+
+/* Running @fd gives its process rights that the runtime, which has none, cannot hand on. */
+static const char *privileged(int fd)
+{
+	struct statx st;
+	u8 caps[64];
+	long euid = raw_call0(__NR_geteuid), egid = raw_call0(__NR_getegid);
+
+	if (sys_prctl(39 /* PR_GET_NO_NEW_PRIVS */, 0, 0, 0, 0) == 1)
+		return NULL;
+	if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st))
+		return NULL;
+	if (st.stx_mode & 04000 && (long)st.stx_uid != euid)
+		return "setuid program";
+	if ((st.stx_mode & 02010) == 02010 && (long)st.stx_gid != egid)
+		return "setgid program";
+	if (euid && raw_call4(__NR_fgetxattr, fd, (long)"security.capability", (long)caps,
+			      sizeof(caps)) > 0)
+		return "program with file capabilities";
+	return NULL;
+}
+
+static bool is_runtime(int fd)
+{
+	struct statx a, b;
+
+	if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &a) ||
+	    sys_statx(fd_get(FD_RT), "", AT_EMPTY_PATH, STATX_INO, &b))
+		return false;
+	return a.stx_ino == b.stx_ino && a.stx_dev_major == b.stx_dev_major &&
+	       a.stx_dev_minor == b.stx_dev_minor;
+}
+
+static char *keep_text(struct exec_plan *plan, const char *s)
+{
+	char *at = plan->text + plan->text_used;
+	int n = str_put(at, sizeof(plan->text) - plan->text_used, s);
+
+	if (n < 0)
+		return NULL;
+	plan->text_used += (size_t)n + 1;
+	return at;
+}
+
+/* Puts @interp and @arg in front; what was argv[0] becomes @script. */
+static int add_prefix(struct exec_plan *plan, const char *interp, const char *arg,
+		      const char *script)
+{
+	u32 more = arg[0] ? 2 : 1;
+
+	/* argv[0] is dropped, so its place in the prefix is what the next round replaces. */
+	if (!plan->prefix) {
+		plan->args[0] = keep_text(plan, script);
+		plan->prefix = 1;
+		if (!plan->args[0])
+			return -ENOMEM;
+	} else {
+		plan->args[0] = keep_text(plan, script);
+	}
+	if (plan->prefix + more > EXEC_PREFIX)
+		return -ELOOP;
+	memmove(&plan->args[more], &plan->args[0], plan->prefix * sizeof(plan->args[0]));
+	plan->prefix += more;
+	plan->args[0] = keep_text(plan, interp);
+	if (arg[0])
+		plan->args[1] = keep_text(plan, arg);
+	return plan->args[0] && plan->args[more - 1] ? 0 : -ENOMEM;
+}
+
+static int open_interp(struct exec_plan *plan)
+{
+	Elf64_Ehdr eh;
+	long fd;
+	int ret = may_execute(AT_FDCWD, plan->image.interp, 0);
+
+	if (ret)
+		return ret;
+	fd = fd_open(AT_FDCWD, plan->image.interp, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return (int)fd;
+	ret = elf_read((int)fd, true, &eh, plan->phdrs, &plan->image);
+	if (ret) {
+		sys_close((int)fd);
+		return ret;
+	}
+	if (plan->frugal)
+		sys_close((int)fd);
+	else
+		plan->interp_fd = (int)fd;
+	return 0;
+}
+
+static void real_path(int fd, char *path)
+{
+	char name[40];
+	long n;
+
+	fmt(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = sys_readlinkat(AT_FDCWD, name, path, CONTROL_PATH - 1);
+	path[n > 0 ? n : 0] = '\0';
+}
+
+static int plan_file(int *file, struct exec_plan *plan, const char *script, char *interp)
+{
+	u8 head[EXEC_HEAD] = {0};
+	char arg[EXEC_HEAD];
+	Elf64_Ehdr eh;
+	int fd = *file;
+	long n = sys_pread(fd, head, sizeof(head), 0);
+	int ret;
+
+	if (n < 0)
+		return (int)n;
+	switch (exec_classify(head, (size_t)n)) {
+	case EXEC_SCRIPT:
+		ret = script_parse(head, (size_t)n, interp, arg);
+		if (ret < 0)
+			return ret;
+		ret = add_prefix(plan, interp, arg, script);
+		return ret ? ret : 2;
+	case EXEC_ELF: break;
+	case EXEC_ELF32: plan->why = "32-bit program"; return 1;
+	case EXEC_UNKNOWN:
+		/* The kernel may have a handler for it (binfmt_misc), and knows the error if not. */
+		plan->why = "no ELF program and no script";
+		return 1;
+	}
+	plan->why = privileged(fd);
+	if (plan->why)
+		return 1;
+	if (fd_get(FD_RT) >= 0 && is_runtime(fd))
+		return -EBUSY;
+	ret = elf_read(fd, false, &eh, plan->phdrs, &plan->image);
+	if (ret)
+		return ret;
+	real_path(fd, plan->exe);
+	/* From here on the file is not looked at any more; whoever runs it can open it by its path. */
+	if (plan->frugal) {
+		sys_close(fd);
+		*file = -1;
+	}
+	return plan->image.has_interp ? open_interp(plan) : 0;
+}
+
+static int make_plan(int dir, const char *path, int flags, struct exec_plan *plan)
+{
+	char interp[EXEC_HEAD];
+	const char *script;
+	int ret;
+
+	plan->exe_fd = plan->interp_fd = -1;
+	plan->why = NULL;
+	plan->prefix = 0;
+	plan->text_used = 0;
+	plan->image.has_interp = false;
+
+	if (flags & AT_EMPTY_PATH && !path[0]) {
+		fmt(plan->execfn, sizeof(plan->execfn), "/dev/fd/%d", dir);
+	} else if (dir == AT_FDCWD || path[0] == '/') {
+		str_put(plan->execfn, sizeof(plan->execfn), path);
+	} else {
+		fmt(plan->execfn, sizeof(plan->execfn), "/dev/fd/%d/%s", dir, path);
+	}
+	ret = may_execute(dir, path, flags);
+	if (ret)
+		return ret;
+
+	{
+		const char *base = str_rchr(plan->execfn, '/');
+
+		str_put(plan->comm, sizeof(plan->comm), base ? base + 1 : plan->execfn);
+	}
+	script = plan->execfn;
+	for (u32 depth = 0;; depth++) {
+		long fd;
+		int file;
+
+		if (depth > EXEC_DEPTH)
+			return -ELOOP;
+		if (!depth && !path[0]) {
+			char name[40];
+
+			/* Anew, since the descriptor may be O_PATH or at any offset. */
+			fmt(name, sizeof(name), "/proc/self/fd/%d", dir);
+			fd = fd_open(AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
+		} else if (!depth) {
+			fd = fd_open(dir, path,
+				     O_RDONLY | O_CLOEXEC |
+					     (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
+		} else {
+			ret = may_execute(AT_FDCWD, interp, 0);
+			if (ret)
+				return ret;
+			fd = fd_open(AT_FDCWD, interp, O_RDONLY | O_CLOEXEC);
+		}
+		if (fd == -EACCES) {
+			/* It may be executed, but not read. */
+			plan->why = "unreadable program";
+			return 1;
+		}
+		if (fd < 0)
+			return (int)fd;
+		if (!depth && !path[0]) {
+			char real[CONTROL_PATH];
+			const char *base;
+
+			real_path((int)fd, real);
+			base = str_rchr(real, '/');
+			str_put(plan->comm, sizeof(plan->comm), base ? base + 1 : real);
+		}
+		file = (int)fd;
+		ret = plan_file(&file, plan, script, interp);
+		if (!ret) {
+			plan->exe_fd = file;
+			return 0;
+		}
+		if (file >= 0)
+			sys_close(file);
+		if (ret != 2)
+			return ret;
+		/* The script itself must be reachable by its interpreter under the name that it gets. */
+		if (!depth && plan->execfn[0] && str_starts(plan->execfn, "/dev/fd/") && dir >= 0 &&
+		    path[0] != '/' && sys_fcntl(dir, F_GETFD, 0) == FD_CLOEXEC) {
+			return -ENOENT;
+		}
+		script = plan->args[0];
+	}
+}
+
+int exec_plan(int dir, const char *path, int flags, struct exec_plan *plan)
+{
+	int ret;
+
+	plan->frugal = false;
+	ret = make_plan(dir, path, flags, plan);
+	if (ret == -EMFILE) {
+		/* The kernel needs no descriptor to start a program; we make do with one at a time. */
+		plan->frugal = true;
+		ret = make_plan(dir, path, flags, plan);
+	}
+	return ret;
+}
+
+void exec_plan_release(struct exec_plan *plan)
+{
+	if (plan->exe_fd >= 0)
+		sys_close(plan->exe_fd);
+	if (plan->interp_fd >= 0)
+		sys_close(plan->interp_fd);
+	plan->exe_fd = plan->interp_fd = -1;
+}
+
+/* Writes the control memfd; its number or -errno. */
+static long write_control(struct thread *t, const struct exec_plan *plan, struct control *c)
+{
+	u8 *filters = (u8 *)(c + 1);
+	long fd = fd_memfd("anyperf-control", 0), n;
+
+	if (fd < 0)
+		return fd;
+	memset(c, 0, sizeof(*c));
+	c->magic = CONTROL_MAGIC;
+	c->version = CONTROL_VERSION;
+	c->tree_fd = fd_get(FD_TREE);
+	c->rt_fd = fd_get(FD_RT);
+	c->session_fd = fd_get(FD_SESSION);
+	c->exe_fd = plan->exe_fd;
+	c->interp_fd = plan->interp_fd;
+	c->meter = t->meter;
+	c->execs = t->proc->execs + 1;
+	c->run = meter_run();
+	c->seccomp_mode = t->seccomp_mode;
+	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
+	perf_exec(t, c->perf_fds);
+	deterministic_exec(t, c);
+	cpuid_save(&c->cpuid);
+	memcpy(c->comm, plan->comm, sizeof(c->comm));
+	str_put(c->exe, sizeof(c->exe), plan->exe);
+	str_put(c->execfn, sizeof(c->execfn), plan->execfn);
+	n = sys_pwrite((int)fd, c, sizeof(*c) + c->seccomp_len, 0);
+	if (n != (long)(sizeof(*c) + c->seccomp_len)) {
+		sys_close((int)fd);
+		return n < 0 ? n : -ENOMEM;
+	}
+	return fd;
+}
+
+/*
+ * The argument vector of anyperf-rt: its own two, the interpreters', the guest's. Mapped; *@size
+ * is set for the caller to unmap. NULL and *@err on failure.
+ */
+static u64 *make_argv(const struct exec_plan *plan, u64 argv, const char *number, size_t *size,
+		      long *err)
+{
+	u64 argc = 0, word;
+	u64 *v;
+	u32 n = 0;
+
+	for (; argv; argc++) {
+		if (guest_read(&word, argv + argc * 8, 8)) {
+			*err = -EFAULT;
+			return NULL;
+		}
+		if (!word)
+			break;
+		if (argc > 0x7fffffff / 8) {
+			*err = -E2BIG;
+			return NULL;
+		}
+	}
+	*size = ALIGN_UP((argc + EXEC_PREFIX + CONTROL_ARGS + 2) * 8, 0x10000);
+	v = window_map(*size, PROT_READ | PROT_WRITE);
+	if (!v) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	v[n++] = (u64) "anyperf-rt";
+	v[n++] = (u64)number;
+	for (u32 i = 0; i < plan->prefix; i++)
+		v[n++] = (u64)plan->args[i];
+	for (u64 i = plan->prefix ? 1 : 0; i < argc; i++)
+		if (guest_read(&v[n++], argv + i * 8, 8)) {
+			*err = -EFAULT;
+			sys_munmap(v, *size);
+			return NULL;
+		}
+	/* The kernel does not start a program without argv[0]. */
+	if (!plan->prefix && !argc)
+		v[n++] = (u64) "";
+	v[n] = 0;
+	return v;
+}
+
+static long run_native(struct thread *t, const struct exec_plan *plan, int dir, const char *path,
+		       u64 argv, u64 envp, int flags)
+{
+	long ret;
+
+	if (meter_tree()->flags & METER_TREE_STRICT)
+		return -EPERM;
+	fd_cloexec(true);
+	signal_exec_prepare(t);
+	meter_uncounted((u32)sys_getpid(), plan->execfn, plan->why);
+	if (dir == AT_FDCWD && !flags)
+		ret = raw_call3(__NR_execve, (long)path, (long)argv, (long)envp);
+	else
+		ret = raw_call5(__NR_execveat, dir, (long)path, (long)argv, (long)envp, flags);
+	meter_not_uncounted((u32)sys_getpid());
+	signal_exec_failed(t);
+	fd_cloexec(false);
+	return ret;
+}
+
+static long run(struct thread *t, struct exec_plan *plan, struct control *c, u64 argv, u64 envp)
+{
+	char number[16];
+	size_t size = 0;
+	long ret = 0, fd;
+	u64 *v;
+
+	fd = write_control(t, plan, c);
+	if (fd == -EMFILE && !plan->frugal) {
+		exec_plan_release(plan);
+		plan->frugal = true;
+		fd = write_control(t, plan, c);
+	}
+	if (fd < 0)
+		return fd;
+	fmt(number, sizeof(number), "%d", (int)fd);
+	v = make_argv(plan, argv, number, &size, &ret);
+	if (v) {
+		t->exec_maps[1].at = v;
+		t->exec_maps[1].size = size;
+		signal_exec_prepare(t);
+		if (plan->exe_fd >= 0)
+			sys_fcntl(plan->exe_fd, F_SETFD, 0);
+		if (plan->interp_fd >= 0)
+			sys_fcntl(plan->interp_fd, F_SETFD, 0);
+		t->execing = true;
+		ret = call_kernel_with(t, __NR_execveat, (u64)fd_get(FD_RT), (u64) "", (u64)v, envp,
+				       AT_EMPTY_PATH, 0);
+		t->execing = false;
+		signal_exec_failed(t);
+		t->exec_maps[1].at = NULL;
+		sys_munmap(v, size);
+	}
+	sys_close((int)fd);
+	return ret;
+}
+
+static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, int flags)
+{
+	/* One mapping for all that is too large for a stack. */
+	struct scratch {
+		char path[CONTROL_PATH], seen[CONTROL_PATH];
+		struct exec_plan plan;
+		struct control control;
+		u8 filters[CONTROL_FILTERS];
+	} * s;
+	const char *path;
+	long ret;
+
+	if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_EXECVE_CHECK))
+		return -EINVAL;
+	s = window_map(sizeof(*s), PROT_READ | PROT_WRITE);
+	if (!s)
+		return -ENOMEM;
+	t->exec_maps[0].at = s;
+	t->exec_maps[0].size = ALIGN_UP(sizeof(*s), 0x10000);
+	ret = guest_string(s->path, path_at, sizeof(s->path));
+	if (ret < 0)
+		goto out;
+	path = s->path;
+	ret = -ENOENT;
+	if (!path[0] && !(flags & AT_EMPTY_PATH))
+		goto out;
+	if (proc_view_path(t, s->path, s->seen))
+		path = s->seen;
+	/*
+	 * What a guest that traces this process is to see is the program, not us. A tracer outside the tree has
+	 * chosen to trace anyperf.
+	 */
+	if (meter_traced(t) && !(flags & AT_EXECVE_CHECK)) {
+		s->plan.exe_fd = s->plan.interp_fd = -1;
+		s->plan.why = "program under a debugger";
+		str_put(s->plan.execfn, sizeof(s->plan.execfn), path);
+		ret = run_native(t, &s->plan, dir, path, argv, envp, flags);
+		goto out;
+	}
+	ret = exec_plan(dir, path, flags, &s->plan);
+	if (ret >= 0 && flags & AT_EXECVE_CHECK)
+		ret = 0;
+	else if (ret == 0)
+		ret = run(t, &s->plan, &s->control, argv, envp);
+	else if (ret == 1)
+		ret = run_native(t, &s->plan, dir, path, argv, envp, flags);
+	exec_plan_release(&s->plan);
+out:
+	t->exec_maps[0].at = NULL;
+	sys_munmap(s, ALIGN_UP(sizeof(*s), 0x10000));
+	return ret;
+}
+
+long guest_execve(struct thread *t)
+{
+	return do_exec(t, AT_FDCWD, guest_arg(t, 0), guest_arg(t, 1), guest_arg(t, 2), 0);
+}
+
+long guest_execveat(struct thread *t)
+{
+	return do_exec(t, (int)guest_arg(t, 0), guest_arg(t, 1), guest_arg(t, 2), guest_arg(t, 3),
+		       (int)guest_arg(t, 4));
+}

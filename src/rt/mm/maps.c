@@ -1,0 +1,116 @@
+#include "rt/mm/maps.h"
+
+#include "rt/mm/window.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
+
+#include <linux/mman.h>
+
+void maps_end(struct maps_view *v)
+{
+	char head[80];
+
+	if (!v->end)
+		return;
+	v->put(v->to, head,
+	       fmt(head, sizeof(head), "%08lx-%08lx %s %08lx", v->start, v->end, v->perm,
+		   v->offset));
+	v->put(v->to, v->rest, str_len(v->rest));
+	v->put(v->to, "\n", 1);
+	v->end = 0;
+}
+
+static void piece(struct maps_view *v, u64 start, u64 end, const char *perm, u64 offset,
+		  const char *rest, bool joinable)
+{
+	bool file = offset || !str_starts(rest, " 00:00 0");
+
+	if (v->end == start && joinable && v->joinable && str_eq(perm, v->perm) &&
+	    str_eq(rest, v->rest) && (!file || v->offset + (v->end - v->start) == offset)) {
+		v->end = end;
+		return;
+	}
+	maps_end(v);
+	v->start = start;
+	v->end = end;
+	v->offset = offset;
+	v->joinable = joinable;
+	str_put(v->perm, sizeof(v->perm), perm);
+	str_put(v->rest, sizeof(v->rest), rest);
+}
+
+/* A perf event's pages are a memfd of the session's, which its name tells. */
+static const char *event_pages(const char *rest, char *out, size_t len)
+{
+	static const char name[] = "/memfd:anon_inode:[perf_event] (deleted)";
+	static const char shown[] = "anon_inode:[perf_event]";
+	size_t n = str_len(rest), at = n - (sizeof(name) - 1);
+
+	if (n < sizeof(name) || !str_eq(rest + at, name) || at + sizeof(shown) > len)
+		return rest;
+	memcpy(out, rest, at);
+	memcpy(out + at, shown, sizeof(shown));
+	return out;
+}
+
+void maps_line(struct maps_view *v, const char *line)
+{
+	u64 start, end, offset;
+	const char *p = line;
+	char perm[5], event[160];
+	int n = str_u64(p, 16, &start);
+
+	if (!n || p[n] != '-') {
+		/* An attribute of the mapping before. */
+		if (v->hidden)
+			return;
+		maps_end(v);
+		v->put(v->to, line, str_len(line));
+		v->put(v->to, "\n", 1);
+		return;
+	}
+	p += n + 1;
+	n = str_u64(p, 16, &end);
+	if (!n || p[n] != ' ' || str_len(p + n) < 7)
+		return;
+	p += n + 1;
+	memcpy(perm, p, 4);
+	perm[4] = '\0';
+	p += 4;
+	if (*p++ != ' ')
+		return;
+	p += str_u64(p, 16, &offset);
+	p = event_pages(p, event, sizeof(event));
+
+	v->hidden = window_overlaps(start, end - start);
+	if (v->hidden)
+		return;
+	if (v->whole || !v->prot_of || start >= TASK_SIZE + 0x1000) {
+		if (v->prot_of && start < TASK_SIZE) {
+			u64 until = end;
+			int prot = v->prot_of(start, &until);
+
+			if (prot >= 0 && prot & PROT_EXEC)
+				perm[2] = 'x';
+		}
+		piece(v, start, end, perm, offset, p, false);
+		if (v->whole)
+			maps_end(v);
+		return;
+	}
+	while (start < end) {
+		u64 until = end;
+		int prot = v->prot_of(start, &until);
+		char own[5];
+
+		memcpy(own, perm, sizeof(own));
+		if (prot >= 0) {
+			own[0] = prot & PROT_READ ? 'r' : '-';
+			own[1] = prot & PROT_WRITE ? 'w' : '-';
+			own[2] = prot & PROT_EXEC ? 'x' : '-';
+		}
+		piece(v, start, until, own, offset, p, prot >= 0 && prot & PROT_WRITE);
+		offset += offset || !str_starts(p, " 00:00 0") ? until - start : 0;
+		start = until;
+	}
+}

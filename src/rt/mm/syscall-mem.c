@@ -1,0 +1,343 @@
+/*
+ * mmap and its relatives. The kernel maps; what is executable to the guest is recorded in rt/mm/mm.h and
+ * really mapped without PROT_EXEC. Code that goes away is forgotten by the translator *before* the
+ * kernel's call, because forgetting touches the protection of its pages.
+ */
+#include "rt/mm/mm.h"
+#include "rt/syscall/syscall.h"
+#include "rt/mm/window.h"
+
+#include <linux/ipc.h>
+
+#define MAP_GROWSDOWN_ 0x100
+#define SHM_EXEC       0100000
+#define SHM_REMAP      040000
+
+static bool page_aligned(u64 x)
+{
+	return !(x & (PAGE_SIZE - 1));
+}
+
+/* What is really mapped for @prot: code must be readable by the translator. */
+static u64 strip(u64 prot)
+{
+	if (!(prot & PROT_EXEC))
+		return prot;
+	return (prot & ~(u64)PROT_EXEC) | PROT_READ;
+}
+
+/* The guest runs under READ_IMPLIES_EXEC: what it may read it may execute. */
+static u64 implied(const struct thread *t, u64 prot)
+{
+	return t->proc->read_implies_exec && prot & PROT_READ ? prot | PROT_EXEC : prot;
+}
+
+long guest_mmap(struct thread *t)
+{
+	u64 addr = guest_arg(t, 0), len = guest_arg(t, 1), flags = guest_arg(t, 3);
+	u64 prot = implied(t, guest_arg(t, 2)), size = ALIGN_UP(len, PAGE_SIZE);
+	bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE), shared = !(flags & MAP_PRIVATE);
+	bool file = !(flags & MAP_ANONYMOUS);
+	u64 gone;
+	long ret;
+
+	if (window_overlaps(addr, size ? size : 1)) {
+		if (fixed)
+			return -ENOMEM;
+		addr = 0;
+	}
+	if (!(prot & PROT_EXEC) && !(flags & MAP_FIXED) && !shared)
+		return call_kernel_with(t, __NR_mmap, addr, len, prot, flags, guest_arg(t, 4),
+					guest_arg(t, 5));
+
+	mm_lock(t);
+	gone = flags & MAP_FIXED && page_aligned(addr) ? size : 0;
+	if ((gone || prot & PROT_EXEC) && !mm_exec_room(t)) {
+		mm_unlock(t);
+		return -ENOMEM;
+	}
+	mm_exec_hide(t, addr, addr + gone);
+	/* For a file the kernel decides whether it may be executed (noexec, modes); then it is taken back. */
+	ret = raw_call6(__NR_mmap, (long)addr, (long)len,
+			(long)(file && prot & PROT_EXEC ? prot | PROT_READ : strip(prot)),
+			(long)flags, (long)guest_arg(t, 4), (long)guest_arg(t, 5));
+	if (sys_failed(ret)) {
+		mm_exec_show(t, addr, addr + gone);
+	} else {
+		u64 at = (u64)ret;
+
+		mm_exec_remove(t, addr, addr + gone);
+		if (file && prot & PROT_EXEC)
+			sys_mprotect((void *)at, size, (int)strip(prot));
+		if (shared)
+			mm_shared_add(at, at + size);
+		else
+			mm_shared_remove(at, at + size);
+		if (prot & PROT_EXEC) {
+			struct mm_range r = {
+				.start = at,
+				.end = at + size,
+				.prot = (u32)prot & 7,
+				.shared = shared,
+				.grows = !!(flags & MAP_GROWSDOWN_),
+			};
+
+			mm_exec_add(t, &r);
+		}
+	}
+	mm_unlock(t);
+	return ret;
+}
+
+static u64 brk_start, brk_now;
+
+void mm_emulate_brk(u64 start)
+{
+	brk_start = brk_now = start;
+}
+
+long guest_brk(struct thread *t)
+{
+	u64 want = guest_arg(t, 0), have, need;
+
+	if (!brk_start)
+		return call_kernel(t);
+	mm_lock(t);
+	have = ALIGN_UP(brk_now, PAGE_SIZE);
+	need = ALIGN_UP(want, PAGE_SIZE);
+	if (want >= brk_start && want < WINDOW_START) {
+		if (need > have &&
+		    sys_failed(sys_mmap((void *)have, need - have, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)))
+			need = 0;
+		else if (need < have)
+			sys_munmap((void *)need, have - need);
+		if (need)
+			brk_now = want;
+	}
+	want = brk_now;
+	mm_unlock(t);
+	return (long)want;
+}
+
+long guest_munmap(struct thread *t)
+{
+	u64 addr = guest_arg(t, 0), len = guest_arg(t, 1), size = ALIGN_UP(len, PAGE_SIZE);
+	u64 ours, ours_end;
+	long ret = 0;
+
+	if (!page_aligned(addr) || !len || addr > TASK_SIZE || size > TASK_SIZE - addr)
+		return -EINVAL;
+	mm_lock(t);
+	if (!mm_exec_room(t)) {
+		mm_unlock(t);
+		return -ENOMEM;
+	}
+	mm_exec_hide(t, addr, addr + size);
+	/* Around what is ours. */
+	for (u64 at = addr, end = addr + size; at < end && !ret; at = ours_end) {
+		if (!window_first(at, end, &ours, &ours_end))
+			ours = ours_end = end;
+		if (at < ours)
+			ret = sys_munmap((void *)at, ours - at);
+	}
+	if (ret) {
+		mm_exec_show(t, addr, addr + size);
+	} else {
+		mm_exec_remove(t, addr, addr + size);
+		mm_shared_remove(addr, addr + size);
+	}
+	mm_unlock(t);
+	return ret;
+}
+
+long guest_mprotect(struct thread *t)
+{
+	u64 nr = t->dbt.regs.gpr[DBT_RAX], addr = guest_arg(t, 0), len = guest_arg(t, 1);
+	u64 prot = implied(t, guest_arg(t, 2)), size = ALIGN_UP(len, PAGE_SIZE);
+	u64 start = addr, end = addr + size;
+	bool grows = prot & PROT_GROWSDOWN;
+	const struct mm_range *r;
+	long ret;
+
+	if (window_overlaps(addr, size ? size : 1))
+		return -ENOMEM;
+	mm_lock(t);
+	if (!mm_exec_room(t)) {
+		mm_unlock(t);
+		return -ENOMEM;
+	}
+	r = mm_exec_find(addr);
+	/* With PROT_GROWSDOWN it is about all of the mapping below too; mm_exec_grown() finds that when it is executed. */
+	if (r && r->start <= addr && r->grows) {
+		start = grows ? r->start : addr;
+		grows = true;
+	}
+	if (prot & PROT_EXEC && size) {
+		/* Known to the translator only once the kernel has agreed. */
+		ret = raw_call4((long)nr, (long)addr, (long)len, (long)strip(prot),
+				(long)guest_arg(t, 3));
+		if (!ret)
+			mm_exec_protect(t, start, end, (u32)prot & 7, grows);
+	} else {
+		mm_exec_hide(t, start, end);
+		ret = raw_call4((long)nr, (long)addr, (long)len, (long)prot, (long)guest_arg(t, 3));
+		if (ret)
+			mm_exec_show(t, start, end);
+		else
+			mm_exec_remove(t, start, end);
+	}
+	mm_unlock(t);
+	return ret;
+}
+
+long guest_mremap(struct thread *t)
+{
+	u64 old = guest_arg(t, 0), old_len = ALIGN_UP(guest_arg(t, 1), PAGE_SIZE);
+	u64 new_len = ALIGN_UP(guest_arg(t, 2), PAGE_SIZE), flags = guest_arg(t, 3);
+	u64 to = guest_arg(t, 4), over;
+	const struct mm_range *found;
+	struct mm_range code = {0};
+	bool shared;
+	long ret;
+
+	if (window_overlaps(old, old_len ? old_len : 1))
+		return -EFAULT;
+	if (flags & MREMAP_FIXED && window_overlaps(to, new_len ? new_len : 1))
+		return -ENOMEM;
+	mm_lock(t);
+	found = mm_exec_find(old);
+	if (found && found->start <= old)
+		code = *found;
+	shared = mm_shared_overlaps(old, old + (old_len ? old_len : PAGE_SIZE));
+	if (!mm_exec_room(t)) {
+		mm_unlock(t);
+		return -ENOMEM;
+	}
+	over = flags & MREMAP_FIXED && page_aligned(to) ? new_len : 0;
+	mm_exec_hide(t, to, to + over);
+	if (code.end && page_aligned(old)) {
+		/* Pages keep their protection as they move, and two kinds do not move together. */
+		dbt_unprotect(&t->dbt, old, old_len);
+		mm_exec_hide(t, old, old + old_len);
+	}
+	ret = raw_call5(__NR_mremap, (long)old, (long)guest_arg(t, 1), (long)guest_arg(t, 2),
+			(long)flags, (long)to);
+	if (sys_failed(ret)) {
+		mm_exec_show(t, to, to + over);
+		mm_exec_show(t, old, old + old_len);
+	} else {
+		u64 at = (u64)ret;
+
+		mm_exec_remove(t, to, to + over);
+		mm_shared_remove(to, to + over);
+		/* With DONTUNMAP it stays, with nothing in it. */
+		if (flags & MREMAP_DONTUNMAP)
+			mm_exec_show(t, old, old + old_len);
+		else
+			mm_exec_remove(t, old, old + old_len);
+		if (code.end) {
+			code.start = at;
+			code.end = at + new_len;
+			mm_exec_add(t, &code);
+		}
+		if (shared) {
+			if (old_len && !(flags & MREMAP_DONTUNMAP))
+				mm_shared_remove(old, old + old_len);
+			mm_shared_add(at, at + new_len);
+		}
+	}
+	mm_unlock(t);
+	return ret;
+}
+
+long guest_madvise(struct thread *t)
+{
+	u64 addr = guest_arg(t, 0), size = ALIGN_UP(guest_arg(t, 1), PAGE_SIZE);
+	const struct mm_range *r;
+	long ret;
+
+	if (window_overlaps(addr, size ? size : 1))
+		return -ENOMEM;
+	ret = call_kernel(t);
+	mm_lock(t);
+	r = mm_exec_find(addr);
+	if (r && r->start < addr + size && ret != CALL_REDO)
+		dbt_invalidate(&t->dbt, addr, size);
+	mm_unlock(t);
+	return ret;
+}
+
+long guest_mseal(struct thread *t)
+{
+	u64 addr = guest_arg(t, 0), size = ALIGN_UP(guest_arg(t, 1), PAGE_SIZE);
+	long ret;
+
+	if (window_overlaps(addr, size ? size : 1))
+		return -ENOMEM;
+	mm_lock(t);
+	if (page_aligned(addr) && addr + size > addr)
+		mm_exec_seal(t, addr, addr + size);
+	ret = raw_call3(NR_MSEAL, (long)addr, (long)guest_arg(t, 1), (long)guest_arg(t, 2));
+	mm_unlock(t);
+	return ret;
+}
+
+long guest_shmat(struct thread *t)
+{
+	u64 flags = guest_arg(t, 2);
+	/* struct shmid64_ds is at most this large; shm_segsz follows struct ipc64_perm. */
+	u64 ds[32] = {0}, size, over;
+	long ret;
+
+	if (raw_call3(__NR_shmctl, (long)guest_arg(t, 0), 2 /* IPC_STAT */, (long)ds))
+		return call_kernel(t);
+	size = ALIGN_UP(ds[sizeof(struct ipc64_perm) / 8], PAGE_SIZE);
+	if (guest_arg(t, 1) && window_overlaps(guest_arg(t, 1), size))
+		return -EINVAL;
+	mm_lock(t);
+	if (!mm_exec_room(t)) {
+		mm_unlock(t);
+		return -ENOMEM;
+	}
+	over = flags & SHM_REMAP ? guest_arg(t, 1) : 0;
+	if (over)
+		mm_exec_hide(t, over, over + size);
+	ret = raw_call3(__NR_shmat, (long)guest_arg(t, 0), (long)guest_arg(t, 1),
+			(long)(flags & ~(u64)SHM_EXEC));
+	if (sys_failed(ret)) {
+		if (over)
+			mm_exec_show(t, over, over + size);
+	} else {
+		mm_exec_remove(t, (u64)ret, (u64)ret + size);
+		mm_shared_add((u64)ret, (u64)ret + size);
+		if (flags & SHM_EXEC) {
+			struct mm_range r = {
+				.start = (u64)ret,
+				.end = (u64)ret + size,
+				.prot = PROT_READ | PROT_EXEC | (flags & 010000 ? 0 : PROT_WRITE),
+				.shared = 1,
+			};
+
+			mm_exec_add(t, &r);
+		}
+	}
+	mm_unlock(t);
+	return ret;
+}
+
+long guest_shmdt(struct thread *t)
+{
+	u64 addr = guest_arg(t, 0), end;
+	long ret;
+
+	mm_lock(t);
+	end = mm_shared_end(addr);
+	if (end)
+		mm_exec_remove(t, addr, end);
+	ret = sys_failed(raw_call1(__NR_shmdt, (long)addr)) ? -EINVAL : 0;
+	if (!ret && end)
+		mm_shared_remove(addr, end);
+	mm_unlock(t);
+	return ret;
+}

@@ -1,0 +1,136 @@
+/* The user page of an event in the guest's memory, and what ends it. */
+#include "rt/perf/perf.h"
+
+#include "rt/mm/mm.h"
+#include "rt/perf/perf-priv.h"
+#include "rt/syscall/syscall.h"
+
+static struct perf_map *map_slot(struct perf *p)
+{
+	for (u32 i = 0; i < PERF_MAPS; i++)
+		if (!p->maps[i].len)
+			return &p->maps[i];
+	return NULL;
+}
+
+static void forget(struct thread *t, u64 handle)
+{
+	struct wire_slot *sl = wire_begin(t);
+
+	if (!sl)
+		return;
+	sl->arg[0] = handle;
+	(void)wire_call(t, sl, WIRE_OP_MUNMAP);
+	wire_end(t, sl);
+}
+
+/*
+ * The memory is the session's; that a fork does not inherit the mapping, that it cannot grow and is in no
+ * core dump is as with the kernel's own [RING-14].
+ */
+bool perf_mmap(struct thread *t, struct perf_fd *pf, long *ret)
+{
+	struct perf *p = t->proc->perf;
+	u64 len = guest_arg(t, 1), was_fd = guest_arg(t, 4), offset = guest_arg(t, 5), addr, mask;
+	struct wire_slot *sl;
+	struct perf_map *m;
+	u64 handle = pf->handle;
+	int fd;
+
+	if (guest_arg(t, 2) & PROT_EXEC) {
+		/* Anonymous files are where nothing may be executed, which is looked at first. */
+		*ret = -EPERM;
+		return true;
+	}
+	sl = wire_begin(t);
+	if (!sl) {
+		*ret = -ENODEV;
+		return true;
+	}
+	sl->arg[0] = handle;
+	sl->arg[1] = len;
+	sl->arg[2] = guest_arg(t, 2);
+	sl->arg[3] = guest_arg(t, 3);
+	sl->arg[4] = offset;
+	*ret = wire_call(t, sl, WIRE_OP_MMAP);
+	fd = *ret < 0 ? -1 : wire_take_fd(t, sl, true);
+	wire_end(t, sl);
+	if (*ret < 0)
+		return true;
+	if (fd < 0) {
+		*ret = fd;
+		forget(t, handle);
+		return true;
+	}
+	t->dbt.regs.gpr[DBT_R8] = (u64)fd;
+	t->dbt.regs.gpr[DBT_R9] = 0;
+	*ret = guest_mmap(t);
+	t->dbt.regs.gpr[DBT_R8] = was_fd;
+	t->dbt.regs.gpr[DBT_R9] = offset;
+	sys_close(fd);
+	if (sys_failed(*ret) || *ret == CALL_REDO) {
+		forget(t, handle);
+		return true;
+	}
+	addr = (u64)*ret;
+	len = ALIGN_UP(len, PAGE_SIZE);
+	sys_madvise((void *)addr, len, MADV_DONTFORK);
+	sys_madvise((void *)addr, len, MADV_DONTDUMP);
+	mask = wire_lock(t);
+	m = map_slot(p);
+	if (m) {
+		m->start = addr;
+		m->handle = handle;
+		m->len = len;
+		p->nr_maps++;
+	}
+	wire_unlock(t, mask);
+	return true;
+}
+
+/* What of [start, start + len) was an event's page is no longer one. */
+void perf_unmapped(struct thread *t, u64 start, u64 len)
+{
+	struct perf *p = t->proc->perf;
+
+	for (u32 i = 0; p->nr_maps && i < PERF_MAPS; i++) {
+		struct perf_map *m = &p->maps[i];
+		u64 handle, mask;
+		bool gone;
+
+		if (!m->len || m->start >= start + len || m->start + m->len <= start)
+			continue;
+		mask = wire_lock(t);
+		gone = m->len != 0;
+		handle = m->handle;
+		m->len = 0;
+		p->nr_maps -= gone;
+		wire_unlock(t, mask);
+		if (gone)
+			forget(t, handle);
+	}
+}
+
+/* A perf mapping does not grow; moved or cut it goes on [RING-14]. */
+bool perf_mremap(struct thread *t, long *ret)
+{
+	struct perf *p = t->proc->perf;
+	u64 at = guest_arg(t, 0), old = ALIGN_UP(guest_arg(t, 1), PAGE_SIZE);
+	u64 len = ALIGN_UP(guest_arg(t, 2), PAGE_SIZE);
+
+	for (u32 i = 0; p->nr_maps && i < PERF_MAPS; i++) {
+		struct perf_map *m = &p->maps[i];
+
+		if (!m->len || at < m->start || at >= m->start + m->len)
+			continue;
+		if (len > old) {
+			*ret = -EFAULT;
+			return true;
+		}
+		*ret = syscall_plain(t, __NR_mremap);
+		if (!sys_failed(*ret) && *ret != CALL_REDO)
+			m->start = (u64)*ret - (at - m->start);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,302 @@
+/* perf_event_open(2), ioctl(2), read(2), mmap(2) and poll(2) on perf descriptors, in the guest. */
+#include "rt/perf/perf.h"
+
+#include "rt/syscall/fd.h"
+#include "rt/mm/guest-mem.h"
+#include "rt/perf/perf-priv.h"
+#include "rt/syscall/syscall.h"
+#include "sys/string.h"
+
+#include <linux/perf_event.h>
+#include <linux/poll.h>
+
+#define ATTR_SENT 256u /* more than any version of the attr that the session knows */
+
+/*
+ * The attr as far as anybody can know it. Beyond that it matters only whether there is a byte that is
+ * not zero, and whether all of it can be read [SIZE-10, SIZE-11, SIZE-14].
+ */
+static void put_attr(struct wire_slot *sl, u64 addr)
+{
+	u8 chunk[256];
+	u32 size = 0;
+
+	sl->arg[5] = 0;
+	if (guest_read(&size, addr + 4, sizeof(size))) {
+		sl->arg[5] = WIRE_ATTR_FAULT;
+		/* The first word alone may be there: it does not help. */
+		sl->len = 0;
+		return;
+	}
+	sl->arg[4] = size;
+	sl->len = size == 0 ? 64 : size < 8 ? 8 : size > ATTR_SENT ? ATTR_SENT : size;
+	if (guest_read(sl->data, addr, sl->len)) {
+		u32 have = 8;
+
+		/* As many as can be read: the session's answer may depend on the size alone. */
+		while (have < sl->len && !guest_read(sl->data + have, addr + have, 1))
+			have++;
+		if (guest_read(sl->data, addr, 8))
+			have = 0;
+		sl->len = have;
+		sl->arg[5] = WIRE_ATTR_FAULT;
+		return;
+	}
+	for (u32 at = ATTR_SENT; at < size && size <= 4096; at += sizeof(chunk)) {
+		u32 n = size - at < sizeof(chunk) ? size - at : sizeof(chunk);
+
+		if (guest_read(chunk, addr + at, n)) {
+			sl->arg[5] |= WIRE_ATTR_FAULT;
+			return;
+		}
+		for (u32 i = 0; i < n; i++)
+			if (chunk[i])
+				sl->arg[5] |= WIRE_ATTR_TAIL;
+	}
+}
+
+/* Is there room for one more descriptor? The refusal for its lack comes before many others [CALL-16]. */
+static bool fd_left(void)
+{
+	long fd = sys_fcntl(2, F_DUPFD_CLOEXEC, 0);
+
+	if (fd == -EBADF) {
+		fd = sys_memfd_create("", 1);
+	}
+	if (sys_failed(fd))
+		return fd != -EMFILE;
+	sys_close((int)fd);
+	return true;
+}
+
+long perf_open(struct thread *t)
+{
+	u64 attr = guest_arg(t, 0), flags = guest_arg(t, 4);
+	s32 pid = (s32)guest_arg(t, 1), group = (s32)guest_arg(t, 3);
+	struct wire_slot *sl;
+	struct perf_fd *leader, entry = {.kind = PERF_FD_EVENT};
+	long ret;
+	int fd;
+
+	leader = group == -1 ? NULL : perf_fd_find(t, group);
+	sl = wire_begin(t);
+	if (!sl)
+		return -ENODEV;
+	put_attr(sl, attr);
+	sl->arg[0] = (u64)(s64)pid;
+	sl->arg[1] = (u64)(s64)(s32)guest_arg(t, 2);
+	sl->arg[2] = group == -1 ? WIRE_NO_EVENT : leader ? leader->handle : WIRE_BAD_EVENT;
+	sl->arg[3] = flags;
+	if (flags & PERF_FLAG_PID_CGROUP && pid >= 0 && !sys_failed(sys_fcntl(pid, F_GETFD, 0)) &&
+	    wire_send_fd(t, sl, pid)) {
+		wire_end(t, sl);
+		return -ENODEV;
+	}
+	/* The task may be one that was just made and is about to say who it is. */
+	for (u32 tries = 0;
+	     (ret = wire_call(t, sl, WIRE_OP_OPEN)) < 0 && sl->out[2] && tries < 2000; tries++) {
+		const struct __kernel_timespec moment = {0, 500000};
+
+		raw_call2(__NR_nanosleep, (long)&moment, 0);
+	}
+	if (ret < 0) {
+		u32 store = (u32)sl->out[0];
+		bool late = sl->out[1];
+
+		wire_end(t, sl);
+		if (store && guest_write(t, attr + 4, &store, sizeof(store)))
+			return ret;
+		return late && !fd_left() ? -EMFILE : ret;
+	}
+	entry.handle = sl->out[0];
+	entry.card = (u16)sl->out[1];
+	fd = wire_take_fd(t, sl, flags & PERF_FLAG_FD_CLOEXEC);
+	wire_end(t, sl);
+	if (fd >= 0)
+		perf_fd_set(t, fd, &entry);
+	return fd;
+}
+
+long perf_prctl(struct thread *t)
+{
+	struct wire_slot *sl = wire_begin(t);
+
+	if (sl) {
+		sl->arg[0] = guest_arg(t, 0) == 32 /* PR_TASK_PERF_EVENTS_ENABLE */;
+		(void)wire_call(t, sl, WIRE_OP_PRCTL);
+		wire_end(t, sl);
+	}
+	return 0;
+}
+
+bool perf_ioctl(struct thread *t, struct perf_fd *pf, long *ret)
+{
+	u32 cmd = (u32)guest_arg(t, 1);
+	u64 arg = guest_arg(t, 2);
+	struct wire_slot *sl;
+	struct perf_fd *other = NULL;
+
+	/* The descriptor's own, answered by the kernel for any. */
+	if (cmd == 0x5421 /* FIONBIO */ || cmd == 0x5452 /* FIOASYNC */ || cmd == 0x5450 ||
+	    cmd == 0x5451 /* FIONCLEX, FIOCLEX */)
+		return false;
+	if (cmd == PERF_EVENT_IOC_SET_OUTPUT && (s32)arg != -1)
+		other = perf_fd_find(t, (s32)arg);
+	sl = wire_begin(t);
+	if (!sl) {
+		*ret = -ENODEV;
+		return true;
+	}
+	sl->arg[0] = pf->handle;
+	sl->arg[1] = cmd;
+	sl->arg[2] = arg;
+	if (cmd == PERF_EVENT_IOC_SET_OUTPUT)
+		sl->arg[3] = (s32)arg == -1 ? WIRE_NO_EVENT
+			     : other        ? other->handle
+					    : WIRE_BAD_EVENT;
+	sl->len = perf_ioctl_read(cmd, arg, sl->data);
+	*ret = wire_call(t, sl, WIRE_OP_IOCTL);
+	if (*ret != -ENODEV && sl->reply_len && sl->reply_len <= 8 &&
+	    guest_write(t, arg + sl->out[0], sl->data, sl->reply_len) && *ret >= 0)
+		*ret = -EFAULT;
+	wire_end(t, sl);
+	return true;
+}
+
+/* What the argument of @cmd points to, as far as it can be read. */
+u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data)
+{
+	u32 want = 0, have = 0, size;
+	long n;
+
+	switch (cmd) {
+	case PERF_EVENT_IOC_PERIOD: want = 8; break;
+	case PERF_EVENT_IOC_QUERY_BPF: want = 4; break;
+	case PERF_EVENT_IOC_SET_FILTER:
+		n = guest_string((char *)data, arg, 4096);
+		return n < 0 ? 0 : (u32)n + 1;
+	case PERF_EVENT_IOC_MODIFY_ATTRIBUTES:
+		if (guest_read(&size, arg + 4, sizeof(size)))
+			return 0;
+		want = size == 0 ? 64 : size < 8 ? 8 : size > 4096 ? 4096 : size;
+		break;
+	default: return 0;
+	}
+	if (!guest_read(data, arg, want))
+		return want;
+	while (have < want && !guest_read(data + have, arg + have, 1))
+		have++;
+	return have;
+}
+
+/* One read(2) of @len bytes to @at. */
+static long read_once(struct thread *t, const struct perf_fd *pf, u64 at, u64 len)
+{
+	u64 words[5];
+	struct wire_slot *sl;
+	long ret;
+
+	if (pf->card) {
+		u32 n = perf_card_read(t, pf, words);
+
+		if (n && len < n * 8)
+			return -ENOSPC;
+		if (n)
+			return guest_write(t, at, words, n * 8) ? -EFAULT : (long)n * 8;
+	}
+	sl = wire_begin(t);
+	if (!sl)
+		return -ENODEV;
+	sl->arg[0] = pf->handle;
+	sl->arg[1] = len;
+	ret = wire_call(t, sl, WIRE_OP_READ);
+	if (ret > 0 && (ret > (long)WIRE_DATA || guest_write(t, at, sl->data, (u64)ret)))
+		ret = -EFAULT;
+	wire_end(t, sl);
+	return ret;
+}
+
+/* The kernel reads once for each piece of a readv, and stops at one that is not filled. */
+bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret)
+{
+	struct perf_fd entry = *pf;
+	u64 at = guest_arg(t, 1), count = guest_arg(t, 2);
+	struct sys_iovec v;
+	long done = 0, n;
+
+	if (nr == __NR_read) {
+		*ret = read_once(t, &entry, at, count);
+		return true;
+	}
+	if (count > 1024) {
+		*ret = -EINVAL;
+		return true;
+	}
+	for (u64 i = 0; i < count; i++) {
+		if (guest_read(&v, at + i * sizeof(v), sizeof(v))) {
+			*ret = -EFAULT;
+			return true;
+		}
+		if (!v.len)
+			continue;
+		n = read_once(t, &entry, (u64)v.base, v.len);
+		if (n < 0) {
+			done = done ? done : n;
+			break;
+		}
+		done += n;
+		if ((u64)n < v.len)
+			break;
+	}
+	*ret = done;
+	return true;
+}
+
+/*
+ * An event of this thread, without asking: words stored, 0 if the card does not say. The thread is here
+ * and does not count, and leaves in its meter how late it is by its clock; who changes the event's state takes
+ * the card away before he looks at either: so no later reading is less.
+ */
+u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words)
+{
+	const u64 times = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	const struct wire_proc *page = t->proc->perf->wire.page;
+	struct meter *m = dbt_meter(&t->dbt);
+	const struct wire_card *from;
+	struct wire_card c;
+	u64 now = 0;
+	u32 seq, n = 0;
+
+	if (!page || pf->card > WIRE_CARDS || t->proc->perf->wire.dead)
+		return 0;
+	from = &page->cards[pf->card - 1];
+	do {
+		if (__atomic_load_n(&from->read_format, __ATOMIC_RELAXED) & times) {
+			now = perf_cpu_time();
+			__atomic_store_n(&m->cpu_time, now, __ATOMIC_RELAXED);
+		}
+		/* After what is counted, and the clock; mate: cards_hold() in session/wire/cards.c. */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		seq = __atomic_load_n(&from->seq, __ATOMIC_ACQUIRE);
+		c = *from;
+		__atomic_thread_fence(
+			__ATOMIC_ACQUIRE); /* mate: write_card() in session/wire/cards.c */
+		if (seq & 1 || (c.read_format & times && !now))
+			return 0;
+	} while (seq != __atomic_load_n(&from->seq, __ATOMIC_RELAXED));
+	if (c.kind != WIRE_CARD_METER || c.handle != pf->handle || c.meter != t->meter ||
+	    c.quantity >= METER_QUANTITIES)
+		return 0;
+	words[n++] = c.flags & WIRE_CARD_RUNNING ? c.base + perf_own_count(t, c.quantity) : c.base;
+	if (now < c.clock)
+		now = c.clock;
+	if (c.read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		words[n++] = c.enabled_base + (c.flags & WIRE_CARD_ENABLED ? now : 0);
+	if (c.read_format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		words[n++] = c.running_base + (c.flags & WIRE_CARD_RUNNING ? now : 0);
+	if (c.read_format & PERF_FORMAT_ID)
+		words[n++] = c.id;
+	if (c.read_format & 16 /* PERF_FORMAT_LOST */)
+		words[n++] = c.lost;
+	return n;
+}

@@ -1,0 +1,44 @@
+/* PURPOSE: what the runtime's perf files share among themselves. */
+#ifndef RT_PERF_PERF_PRIV_H
+#define RT_PERF_PERF_PRIV_H
+
+#include "rt/perf/perf.h"
+
+/* perf-fds.c */
+void *perf_memory(u64 len);
+struct perf_fd *perf_fd_slot(struct perf *p, int fd, bool make);
+void perf_fd_copied(struct thread *t, int from, int to);
+void perf_fd_closed(struct thread *t, int fd);
+void perf_fd_closed_range(struct thread *t, u32 first, u32 last);
+void perf_fd_received(struct thread *t, int fd);
+/* What is known of @fd, after asking; NULL: nothing special. */
+struct perf_fd *perf_fd_known(struct thread *t, int fd);
+void perf_save_fds(struct thread *t, u64 *fds);
+void perf_restore_fds(struct thread *t, const u64 *fds);
+
+/* perf-open.c */
+u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data);
+u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words);
+
+/* perf-view.c */
+u64 perf_own_count(struct thread *t, enum meter_quantity q);
+
+/* perf-sysctl.c: true with the answer in *@ret if it is about a setting */
+bool perf_sysctl_open(struct thread *t, u64 nr, const u64 a[6], const char *path, const char *shown,
+		      long *ret);
+bool perf_sysctl(struct thread *t, u64 nr, long *ret);
+
+/* perf-map.c */
+bool perf_mremap(struct thread *t, long *ret);
+
+/* wire.c: CLOCK_THREAD_CPUTIME_ID, ns */
+u64 perf_cpu_time(void);
+
+/* perf-poll.c */
+void perf_epoll(struct thread *t, const struct perf_fd *pf);
+bool perf_select(struct thread *t, u64 nr, long *ret);
+
+/* perf-stat.c */
+long perf_fcntl(struct thread *t, struct perf_fd *pf);
+
+#endif

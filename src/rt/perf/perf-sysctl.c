@@ -1,0 +1,148 @@
+/*
+ * Writing to perf's settings. The file that a guest opens is the session's own; what is written goes
+ * over the wire instead, so that the session can refuse it, and changes the file before the write
+ * returns.
+ */
+#include "rt/perf/perf.h"
+
+#include "rt/mm/guest-mem.h"
+#include "rt/perf/perf-priv.h"
+#include "rt/syscall/syscall.h"
+#include "sys/string.h"
+
+#include <linux/fcntl.h>
+
+#define TEXT_MAX 4096u
+
+/* What open(2) and the like are asked for: flags and, where it is given, mode. */
+static bool open_flags(u64 nr, const u64 a[6], u64 *flags)
+{
+	switch (nr) {
+	case __NR_open: *flags = a[1]; return true;
+	case __NR_openat: *flags = a[2]; return true;
+	case __NR_creat: *flags = O_CREAT | O_WRONLY | O_TRUNC; return true;
+	case __NR_openat2: return !guest_read(flags, a[2], sizeof(*flags));
+	default: return false;
+	}
+}
+
+/*
+ * @path, the session's file, is about to be opened or truncated; @shown is its name below the root.
+ * True: *@ret is the answer.
+ */
+bool perf_sysctl_open(struct thread *t, u64 nr, const u64 a[6], const char *path, const char *shown,
+		      long *ret)
+{
+	struct perf_fd entry = {.kind = PERF_FD_SYSCTL};
+	struct wire_slot *sl;
+	u64 flags = O_WRONLY;
+
+	if (nr != __NR_truncate &&
+	    (!open_flags(nr, a, &flags) || (flags & O_ACCMODE) == O_RDONLY || flags & O_PATH))
+		return false;
+	if (flags & O_CREAT && flags & O_EXCL) {
+		*ret = -EEXIST;
+		return true;
+	}
+	sl = wire_begin(t);
+	if (!sl)
+		return false;
+	sl->arg[0] = WIRE_SYSCTL_OPEN;
+	sl->len = (u32)str_len(shown) + 1;
+	memcpy(sl->data, shown, sl->len);
+	*ret = wire_call(t, sl, WIRE_OP_SYSCTL);
+	wire_end(t, sl);
+	if (*ret < 0)
+		return true;
+	entry.handle = (u64)*ret;
+	/* There is nothing to truncate, and the file is the session's to change. */
+	*ret = nr == __NR_truncate ? 0
+				   : raw_call4(__NR_openat, AT_FDCWD, (long)path,
+					       (long)(flags & ~(u64)(O_TRUNC | O_CREAT)), 0);
+	if (nr != __NR_truncate && !sys_failed(*ret))
+		perf_fd_set(t, (int)*ret, &entry);
+	return true;
+}
+
+/* The text of a write: its length, or -errno. */
+static long gather(struct thread *t, u64 nr, u8 *text)
+{
+	u64 at = guest_arg(t, 1), count = guest_arg(t, 2), len = 0;
+	struct sys_iovec v;
+
+	if (nr != __NR_writev) {
+		if (count >= TEXT_MAX)
+			return -EINVAL;
+		return guest_read(text, at, count) ? -EFAULT : (long)count;
+	}
+	if (count > 1024)
+		return -EINVAL;
+	for (u64 i = 0; i < count; i++) {
+		if (guest_read(&v, at + i * sizeof(v), sizeof(v)))
+			return -EFAULT;
+		if (v.len >= TEXT_MAX - len)
+			return -EINVAL;
+		if (guest_read(text + len, (u64)v.base, v.len))
+			return -EFAULT;
+		len += v.len;
+	}
+	return (long)len;
+}
+
+static long write_text(struct thread *t, u64 nr, int fd, u64 handle)
+{
+	long mode = sys_fcntl(fd, F_GETFL, 0), pos, len, ret;
+	struct wire_slot *sl;
+
+	if ((mode & O_ACCMODE) == O_RDONLY)
+		return -EBADF;
+	pos = nr == __NR_pwrite64 ? (long)guest_arg(t, 3)
+				  : raw_call3(__NR_lseek, fd, 0, 1 /* SEEK_CUR */);
+	if (pos < 0)
+		return -EINVAL;
+	sl = wire_begin(t);
+	if (!sl)
+		return -ENODEV;
+	len = gather(t, nr, sl->data);
+	if (len < 0) {
+		ret = len;
+	} else {
+		sl->arg[0] = handle;
+		sl->arg[1] = (u64)pos;
+		sl->len = (u32)len;
+		ret = len ? wire_call(t, sl, WIRE_OP_SYSCTL) : 0;
+	}
+	wire_end(t, sl);
+	if (ret > 0 && nr != __NR_pwrite64)
+		raw_call3(__NR_lseek, fd, pos + ret, 0 /* SEEK_SET */);
+	return ret;
+}
+
+bool perf_sysctl(struct thread *t, u64 nr, long *ret)
+{
+	int fd = (int)guest_arg(t, 0);
+	struct perf_fd *e;
+
+	switch (nr) {
+	case __NR_write:
+	case __NR_writev:
+	case __NR_pwrite64:
+	case __NR_sendfile:
+	case __NR_fallocate:
+	case __NR_ftruncate: break;
+	case __NR_splice:
+	case __NR_copy_file_range: fd = (int)guest_arg(t, 2); break;
+	default: return false;
+	}
+	e = perf_fd_known(t, fd);
+	if (!e || e->kind != PERF_FD_SYSCTL)
+		return false;
+	switch (nr) {
+	case __NR_write:
+	case __NR_writev:
+	case __NR_pwrite64: *ret = write_text(t, nr, fd, e->handle); return true;
+	case __NR_ftruncate: *ret = 0; return true;
+	case __NR_fallocate: *ret = -EOPNOTSUPP; return true;
+	default: *ret = -EINVAL; return true; /* whoever copies goes on with write(2) */
+	}
+}

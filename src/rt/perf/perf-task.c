@@ -1,0 +1,183 @@
+/*
+ * What a runtime tells the session of its tasks: only what a thread's meter says that somebody wants to
+ * know (enum wire_watch), and that before it happens.
+ */
+#include "rt/perf/perf.h"
+
+#include "rt/syscall/fd.h"
+#include "rt/task/meter-page.h"
+#include "rt/perf/perf-priv.h"
+#include "rt/task/process.h"
+#include "rt/mm/window.h"
+#include "sys/string.h"
+
+#include <linux/sched.h>
+
+static u32 watched(struct thread *t)
+{
+	return __atomic_load_n(&dbt_meter(&t->dbt)->watch, __ATOMIC_RELAXED);
+}
+
+void perf_start(struct thread *t, const u64 *fds, bool launch)
+{
+	const struct wire_view *view =
+		(const struct wire_view *)((const u8 *)meter_tree() + WIRE_VIEW_IN);
+	struct perf *p;
+
+	if (fd_get(FD_SESSION) < 0 || __atomic_load_n(&view->magic, __ATOMIC_ACQUIRE) != WIRE_MAGIC)
+		return;
+	p = perf_memory(sizeof(*p));
+	if (!p)
+		return;
+	p->view = view;
+	wire_init(&p->wire);
+	t->proc->perf = p;
+	if (launch ? view->flags & WIRE_VIEW_LAUNCH : watched(t) & WIRE_WATCH_EXEC)
+		wire_hello_exec(t);
+	perf_restore_fds(t, fds);
+}
+
+void perf_exec(struct thread *t, u64 *fds)
+{
+	if (t->proc->perf)
+		__atomic_fetch_or(&dbt_meter(&t->dbt)->watch, threads_watch(t) & WIRE_WATCH_EXEC,
+				  __ATOMIC_RELAXED);
+	perf_save_fds(t, fds);
+}
+
+int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f)
+{
+	struct wire_slot *sl;
+	long ret;
+
+	f->token = 0;
+	f->sock = -1;
+	if (!t->proc->perf)
+		return 0;
+	/* An exec by a thread that nobody watches ends those that are. */
+	if (!(watched(t) & WIRE_WATCH_TASKS))
+		return 0;
+	/* A task without a meter is in no count, and said to be lost. */
+	if (meter >= METER_TREE_SLOTS)
+		return 0;
+	sl = wire_begin(t);
+	if (!sl)
+		return 0; /* the session is gone, and with it everybody who wanted to know */
+	sl->arg[0] = flags;
+	sl->arg[1] = meter;
+	ret = wire_call(t, sl, WIRE_OP_FORK);
+	if (ret > 0) {
+		f->token = (u32)ret;
+		if (!(flags & CLONE_THREAD))
+			f->sock = wire_take_fd(t, sl, true);
+	}
+	wire_end(t, sl);
+	return ret == -ENODEV || ret > 0 ? 0 : (int)ret;
+}
+
+void perf_made(struct thread *t, u64 flags, struct perf_fork *f, long ret)
+{
+	struct wire_slot *sl;
+
+	/* With CLONE_FILES the child's is ours. */
+	if (f->sock >= 0 && (sys_failed(ret) || !(flags & CLONE_FILES)))
+		sys_close(f->sock);
+	if (!f->token || !sys_failed(ret))
+		return;
+	sl = wire_begin(t);
+	if (!sl)
+		return;
+	sl->arg[0] = f->token;
+	(void)wire_call(t, sl, WIRE_OP_UNFORK);
+	wire_end(t, sl);
+}
+
+void perf_forked(struct thread *t, const struct perf_fork *f)
+{
+	struct perf *p = t->proc->perf;
+
+	if (!p)
+		return;
+	if (!t->own_proc) {
+		/* In its own memory: what is mapped goes, and so does the parent's socket. */
+		if (p->wire.page)
+			sys_munmap(p->wire.page, WIRE_SIZE);
+		wire_forked(&p->wire, p->wire.guest_sock ? p->wire.sock : -1);
+		fd_drop(FD_WIRE);
+	} else {
+		wire_forked(&p->wire, -1);
+	}
+	p->nr_maps = 0;
+	t->perf_token = 0;
+	if (f->sock >= 0)
+		wire_hello_child(t, f->sock);
+}
+
+struct perf *perf_copy(const struct perf *p)
+{
+	struct perf *copy = perf_memory(sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	copy->view = p->view;
+	wire_init(&copy->wire);
+	copy->wire.dead = p->wire.dead;
+	for (u32 i = 0; p->nr_fds && i < PERF_FDS_PAGES; i++) {
+		const u64 size = PERF_FDS_PAGE * sizeof(struct perf_fd);
+
+		if (!p->fds[i])
+			continue;
+		copy->fds[i] = perf_memory(size);
+		if (!copy->fds[i]) {
+			perf_free(copy);
+			return NULL;
+		}
+		memcpy(copy->fds[i], p->fds[i], size);
+	}
+	copy->nr_fds = p->nr_fds;
+	return copy;
+}
+
+void perf_free(struct perf *p)
+{
+	for (u32 i = 0; i < PERF_FDS_PAGES; i++)
+		if (p->fds[i])
+			sys_munmap(p->fds[i],
+				   ALIGN_UP(PERF_FDS_PAGE * sizeof(struct perf_fd), 0x10000));
+	if (p->wire.page)
+		sys_munmap(p->wire.page, ALIGN_UP(WIRE_SIZE, 0x10000));
+	sys_munmap(p, ALIGN_UP(sizeof(*p), 0x10000));
+}
+
+/* The session looks at the kernel's counts of it from here on. */
+void perf_thread_begin(struct thread *t)
+{
+	struct wire_slot *sl;
+
+	if (!t->perf_token)
+		return;
+	sl = wire_begin(t);
+	if (!sl)
+		return;
+	(void)wire_call(t, sl, WIRE_OP_PING);
+	wire_end(t, sl);
+}
+
+void perf_thread_exit(struct thread *t, bool process)
+{
+	struct wire_slot *sl;
+
+	if (!(watched(t) & WIRE_WATCH_EXIT))
+		return;
+	/* For a session that has no clock of the kernel's that outlives us. */
+	__atomic_store_n(&dbt_meter(&t->dbt)->cpu_time, perf_cpu_time(), __ATOMIC_RELAXED);
+	/* The session sees the end of a process by itself. */
+	if (process && !(watched(t) & WIRE_WATCH_END))
+		return;
+	sl = wire_begin(t);
+	if (!sl)
+		return;
+	sl->arg[0] = process;
+	(void)wire_call(t, sl, WIRE_OP_EXIT);
+	wire_end(t, sl);
+}

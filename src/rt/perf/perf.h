@@ -1,0 +1,127 @@
+/*
+ * PURPOSE: perf in the guest: what a program sees when it opens perf events and uses their descriptors,
+ * and what its runtime tells the session about tasks that are made, run other programs, and end.
+ *
+ * A perf descriptor is a real one, the read end of a pipe whose writer the session has; so close, dup,
+ * fork, exec and SCM_RIGHTS are the kernel's. What a pipe does not do as a perf event does is answered
+ * here. struct perf_fds remembers which descriptors are perf events; it is a cache, kept right by the
+ * calls that make, copy and close descriptors, and where it does not know it asks the session.
+ *
+ * Lifetime: one struct perf per process, made with it; NULL in struct proc: there is no session and none
+ * of this costs anything. A vfork child has a copy. Locking: lookups take none (an entry is one u64,
+ * written whole); growing takes wire.lock.
+ */
+#ifndef RT_PERF_PERF_H
+#define RT_PERF_PERF_H
+
+#include "rt/perf/wire.h"
+
+/* Descriptors by number: two levels, so that the usual few cost one page. */
+#define PERF_FDS_PAGE  256u
+#define PERF_FDS_PAGES 4096u
+
+enum perf_fd_kind {
+	PERF_FD_NONE,  /* not a perf event */
+	PERF_FD_MAYBE, /* received from somewhere: the session knows */
+	PERF_FD_EVENT,
+	PERF_FD_SYSCTL, /* a setting, open for writing: `handle` is its number */
+};
+
+struct perf_fd {
+	u64 handle; /* the session's name for the event */
+	u16 kind;   /* enum perf_fd_kind */
+	u16 card;   /* index + 1 of its card, or 0 */
+	u16 ready;  /* found by the poll under way */
+};
+
+/* A user page that is mapped: munmap tells the session. */
+struct perf_map {
+	u64 start, len;
+	u64 handle;
+};
+#define PERF_MAPS 512u
+
+struct perf {
+	struct wire wire;
+	const struct wire_view *view;
+	u32 nr_fds; /* entries that are not NONE: 0 and most calls are not even looked at */
+	u32 nr_maps;
+	struct perf_fd *fds[PERF_FDS_PAGES];
+	struct perf_map maps[PERF_MAPS];
+};
+
+/*
+ * The first thing of a process's runtime, before the first guest instruction; t->proc->perf is set if
+ * there is a session. @fds: PERF_FDS_SAVED words, which descriptors the program before this one had as perf
+ * events. @launch: the first program of a tree.
+ */
+#define PERF_FDS_SAVED 17u
+void perf_start(struct thread *t, const u64 *fds, bool launch);
+
+/*
+ * A guest's system call, before the runtime's own table has it. True: *@ret is the answer. Only called in
+ * a session.
+ */
+bool perf_syscall(struct thread *t, u64 nr, long *ret);
+
+/* What a fork carries from before the clone to after it. */
+struct perf_fork {
+	u32 token; /* 0: nobody watches */
+	s32 sock;  /* the child's own, or -1 */
+};
+
+/*
+ * Tasks. Before one is made with @flags, to count in @meter; perf_made() in its maker, with what clone
+ * answered. 0, or the -errno that fork is to give.
+ */
+must_check int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f);
+void perf_made(struct thread *t, u64 flags, struct perf_fork *f, long ret);
+
+/* In a new process, whose thread is @t; its struct perf is a copy of its parent's. */
+void perf_forked(struct thread *t, const struct perf_fork *f);
+
+/* The first thing of a thread that somebody watches. */
+void perf_thread_begin(struct thread *t);
+
+/* For a process that shares memory with its parent but not descriptors; NULL without memory. */
+struct perf *perf_copy(const struct perf *p);
+void perf_free(struct perf *p);
+
+/* The calling thread ends, alone or with all others; nothing is counted for it any more. */
+void perf_thread_exit(struct thread *t, bool process);
+
+/*
+ * For execve: what the next program's perf_start() gets. An exec ends all threads of the process, so the
+ * new program is to tell of it if one of them is watched.
+ */
+void perf_exec(struct thread *t, u64 *fds);
+
+/* Descriptors. */
+struct perf_fd *perf_fd_find(struct thread *t, int fd);
+void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry);
+
+/* Each returns true with the answer in *@ret if the descriptor is a perf event. */
+bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret);
+bool perf_ioctl(struct thread *t, struct perf_fd *pf, long *ret);
+bool perf_mmap(struct thread *t, struct perf_fd *pf, long *ret);
+bool perf_fstat(struct thread *t, u64 nr, long *ret);
+long perf_open(struct thread *t);
+long perf_prctl(struct thread *t);
+bool perf_poll(struct thread *t, u64 nr, long *ret);
+u32 perf_revents(struct thread *t, struct perf_fd *pf);
+/* [start, start + len) is about to be unmapped, or mapped over. */
+void perf_unmapped(struct thread *t, u64 start, u64 len);
+
+/*
+ * The view: what the session shows in place of @path, in @out of CONTROL_PATH bytes; false: what the
+ * machine has.
+ */
+bool perf_view_path(struct thread *t, const char *path, char *out);
+/* A descriptor named by /proc/self/fd/N is a perf event: its link's text, else NULL. */
+const char *perf_view_link(struct thread *t, const char *path);
+/* Changes what cpuid has answered for @leaf: eax, ebx, ecx, edx. */
+void perf_view_cpuid(struct thread *t, u32 leaf, u32 regs[4]);
+/* rdpmc with @index in ecx: true with *@value; false: it faults. */
+bool perf_rdpmc(struct thread *t, u32 index, u64 *value);
+
+#endif

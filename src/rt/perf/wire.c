@@ -1,0 +1,459 @@
+/*
+ * Connecting and calling.
+ *
+ * Order of a call, mate of session/wire/serve.c:
+ *	request, word = POSTED (release), full barrier, awake == 0? kick
+ * The wait spins only while the session is known to be looking, which it is only on another CPU.
+ */
+#include "rt/perf/wire.h"
+
+#include "rt/syscall/fd.h"
+#include "rt/perf/perf-priv.h"
+#include "rt/signal/signal.h"
+#include "rt/mm/window.h"
+#include "sys/string.h"
+
+#include <linux/futex.h>
+#include <linux/poll.h>
+#include <linux/socket.h>
+#include <linux/time.h>
+
+#define SPIN_NS        100000
+#define LOST_MS        100 /* how long a wait goes by before it asks whether the session is there */
+#define AF_UNIX        1
+#define SEQPACKET      5
+#define SOL_SOCKET     1
+#define SCM_RIGHTS     1
+#define NO_WAIT        0x40
+#define NO_SIGNAL      0x4000
+#define FD_CLOEXEC_MSG 0x40000000
+
+/* As the kernel's user_msghdr and cmsghdr, with room for one descriptor. */
+struct message {
+	void *name;
+	s32 name_len;
+	struct sys_iovec *iov;
+	u64 iov_len;
+	void *control;
+	u64 control_len;
+	u32 flags;
+};
+
+struct fd_control {
+	u64 len;
+	s32 level, type;
+	s32 fd, pad;
+};
+
+static u64 clock_ns(int clock)
+{
+	struct __kernel_timespec ts = {0, 0};
+
+	sys_clock_gettime(clock, &ts);
+	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+}
+
+u64 perf_cpu_time(void)
+{
+	return clock_ns(3 /* CLOCK_THREAD_CPUTIME_ID */);
+}
+
+static u32 current_cpu(void)
+{
+	u32 cpu = 0;
+
+	raw_call3(__NR_getcpu, (long)&cpu, 0, 0);
+	return cpu;
+}
+
+/* Context switches of the calling thread since it was made. */
+static u64 switches(void)
+{
+	u64 usage[18]; /* struct rusage: ru_nvcsw and ru_nivcsw are its last */
+
+	return sys_failed(raw_call2(__NR_getrusage, 1 /* RUSAGE_THREAD */, (long)usage))
+		       ? 0
+		       : usage[16] + usage[17];
+}
+
+/* What happened since @before happened on our account. */
+static void own_switches(struct thread *t, u64 before)
+{
+	dbt_meter(&t->dbt)->own_switches += switches() - before;
+}
+
+static int send(int sock, const void *bytes, size_t len, int fd)
+{
+	struct sys_iovec iov = {(void *)bytes, len};
+	struct fd_control control = {.len = 20, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = fd};
+	struct message m = {.iov = &iov, .iov_len = 1};
+	long n;
+
+	if (fd >= 0) {
+		m.control = &control;
+		m.control_len = sizeof(control);
+	}
+	do
+		n = raw_call3(__NR_sendmsg, sock, (long)&m, NO_SIGNAL);
+	while (n == -EINTR);
+	return n < 0 ? (int)n : 0;
+}
+
+/* 1 with a parcel, and in *@fd its descriptor or -1; 0: hung up; -errno. */
+static int receive(int sock, struct wire_parcel *parcel, int *fd, int flags)
+{
+	struct sys_iovec iov = {parcel, sizeof(*parcel)};
+	struct fd_control control = {0};
+	struct message m = {
+		.iov = &iov, .iov_len = 1, .control = &control, .control_len = sizeof(control)};
+	long n;
+
+	do
+		n = raw_call3(__NR_recvmsg, sock, (long)&m, flags | FD_CLOEXEC_MSG);
+	while (n == -EINTR);
+	*fd = m.control_len >= 20 && control.level == SOL_SOCKET && control.type == SCM_RIGHTS
+		      ? control.fd
+		      : -1;
+	if (n < 0)
+		return (int)n;
+	return n == sizeof(*parcel);
+}
+
+u64 wire_lock(struct thread *t)
+{
+	u64 mask = signal_block_all();
+
+	lock_acquire(&t->proc->perf->wire.lock, t->id, NULL);
+	return mask;
+}
+
+void wire_unlock(struct thread *t, u64 mask)
+{
+	lock_release(&t->proc->perf->wire.lock, t->id);
+	signal_set_mask(mask);
+}
+
+void wire_init(struct wire *w)
+{
+	memset(w, 0, sizeof(*w));
+	w->sock = -1;
+	w->dead = fd_get(FD_SESSION) < 0;
+	w->free = ~0ull;
+	for (u32 i = 0; i < WIRE_SLOTS; i++)
+		w->parked[i] = -1;
+}
+
+static struct wire_proc *map_memory(int fd)
+{
+	void *at = window_map(WIRE_SIZE, PROT_NONE);
+
+	if (!at || sys_failed(sys_mmap(at, WIRE_SIZE, PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_FIXED, fd, 0)))
+		return NULL;
+	sys_madvise(at, WIRE_SIZE, MADV_DONTDUMP);
+	/* Faults of ours would be counted as the program's: what is used first is there beforehand. */
+	sys_madvise(at, WIRE_SLOT_OFF(2), MADV_POPULATE_WRITE);
+	return at;
+}
+
+static int sock_of(const struct wire *w)
+{
+	return w->guest_sock ? w->sock : fd_get(FD_WIRE);
+}
+
+/* HELLO on @sock (through the door with @peer), and the shared memory that comes back. */
+static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flags)
+{
+	struct wire_kick kick = {
+		.what = WIRE_KICK_HELLO,
+		.version = WIRE_VERSION,
+		.flags = flags,
+		.meter = t->meter,
+		.tid = (s32)t->tid,
+		.cpu_time = perf_cpu_time(),
+	};
+	struct wire_parcel parcel;
+	struct wire_proc *map;
+	int fd = -1;
+
+	if (send(peer >= 0 ? fd_get(FD_SESSION) : sock, &kick, sizeof(kick), peer))
+		return false;
+	if (peer >= 0)
+		sys_close(peer);
+	if (receive(sock, &parcel, &fd, 0) != 1)
+		return false;
+	if (parcel.slot != WIRE_PARCEL_HELLO || parcel.seq || fd < 0) {
+		if (fd >= 0)
+			sys_close(fd);
+		return false;
+	}
+	map = map_memory(fd);
+	sys_close(fd);
+	if (!map)
+		return false;
+	w->page = map;
+	/* A vfork child shares the runtime's memory with its parent, and with it the table of own fds. */
+	w->guest_sock = t->vfork_child || t->own_proc;
+	if (!w->guest_sock)
+		sock = fd_adopt(FD_WIRE, sock);
+	sys_fcntl(sock, F_SETFD, FD_CLOEXEC);
+	w->sock = sock;
+	return w->page->magic == WIRE_MAGIC && w->page->version == WIRE_VERSION &&
+	       w->page->slots == WIRE_SLOTS;
+}
+
+static void connect(struct thread *t, struct wire *w, u32 flags)
+{
+	s32 pair[2];
+
+	if (w->page || w->dead)
+		return;
+	/* Descriptors may be free again at the next try. */
+	if (raw_call4(__NR_socketpair, AF_UNIX, SEQPACKET | O_CLOEXEC, 0, (long)pair))
+		return;
+	if (!hello(t, w, pair[0], pair[1], flags)) {
+		w->dead = true;
+		if (w->sock < 0)
+			sys_close(pair[0]);
+	}
+}
+
+static bool connect_as(struct thread *t, u32 flags)
+{
+	struct wire *w = &t->proc->perf->wire;
+	u64 mask;
+
+	if (w->dead)
+		return false;
+	mask = wire_lock(t);
+	connect(t, w, flags);
+	wire_unlock(t, mask);
+	return w->page && !w->dead;
+}
+
+bool wire_connect(struct thread *t)
+{
+	const struct wire *w = &t->proc->perf->wire;
+
+	return likely(w->page) ? !w->dead : connect_as(t, 0);
+}
+
+void wire_hello_exec(struct thread *t)
+{
+	u64 before = switches();
+
+	(void)connect_as(t, WIRE_HELLO_EXEC);
+	own_switches(t, before);
+}
+
+void wire_forked(struct wire *w, int sock)
+{
+	lock_reset(&w->lock);
+	if (sock >= 0)
+		sys_close(sock);
+	for (u32 i = 0; i < WIRE_SLOTS; i++) {
+		if (w->parked[i] >= 0)
+			sys_close(w->parked[i]);
+		w->parked[i] = -1;
+	}
+	w->page = NULL;
+	w->free = ~0ull;
+	w->sock = -1;
+	w->guest_sock = false;
+}
+
+void wire_hello_child(struct thread *t, int sock)
+{
+	struct wire *w = &t->proc->perf->wire;
+	u64 before = switches();
+	bool welcome = !w->dead && hello(t, w, sock, -1, WIRE_HELLO_CHILD);
+
+	own_switches(t, before);
+	if (!welcome) {
+		w->dead = true;
+		if (w->sock < 0)
+			sys_close(sock);
+		return;
+	}
+	if (!w->guest_sock)
+		return;
+	/* What it has to say more it says on a new one; this one is in the guest's way. */
+	sys_close(sock);
+	sys_munmap(w->page, WIRE_SIZE);
+	wire_forked(w, -1);
+}
+
+struct wire_slot *wire_begin(struct thread *t)
+{
+	struct wire *w = &t->proc->perf->wire;
+	struct wire_slot *sl;
+	u64 free, bit;
+
+	t->perf_switches = switches();
+	if (!wire_connect(t))
+		return NULL;
+	for (;;) {
+		free = __atomic_load_n(&w->free, __ATOMIC_RELAXED);
+		/* The one it had last: the session knows it there. */
+		bit = BIT(t->perf_slot % WIRE_SLOTS);
+		if (!(free & bit))
+			bit = free & -free;
+		if (!bit)
+			sys_sched_yield();
+		else if (__atomic_compare_exchange_n(&w->free, &free, free & ~bit, false,
+						     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			break;
+	}
+	t->perf_slot = (u32)__builtin_ctzll(bit);
+	sl = (struct wire_slot *)((u8 *)w->page + WIRE_SLOT_OFF(t->perf_slot));
+	sl->tid = (s32)t->tid;
+	sl->meter = t->meter;
+	sl->token = t->perf_token;
+	sl->switches = t->perf_switches - dbt_meter(&t->dbt)->own_switches;
+	sl->len = 0;
+	memset(sl->arg, 0, sizeof(sl->arg));
+	return sl;
+}
+
+int wire_send_fd(struct thread *t, struct wire_slot *sl, int fd)
+{
+	struct wire *w = &t->proc->perf->wire;
+	struct wire_kick kick = {.what = WIRE_KICK_FD, .slot = t->perf_slot};
+	int err = send(sock_of(w), &kick, sizeof(kick), fd);
+
+	(void)sl;
+	if (err == -EPIPE || err == -ECONNRESET)
+		w->dead = true;
+	return err ? -ENODEV : 0;
+}
+
+/* Has the session hung up? Its parcels stay where they are. */
+static bool lost(struct wire *w)
+{
+	struct {
+		s32 fd;
+		s16 events, revents;
+	} poll = {.fd = sock_of(w)};
+
+	return raw_call3(__NR_poll, (long)&poll, 1, 0) == 1 && poll.revents & POLLHUP;
+}
+
+static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
+{
+	const struct __kernel_timespec patience = {0, LOST_MS * 1000000};
+	struct wire_kick kick = {.what = WIRE_KICK_CALL, .slot = t->perf_slot};
+	struct sys_iovec iov = {&kick, sizeof(kick)};
+	const struct message again = {.iov = &iov, .iov_len = 1};
+	long ret;
+
+	if (__atomic_load_n(&sl->awake, __ATOMIC_RELAXED)) {
+		u64 until = clock_ns(1) + SPIN_NS;
+
+		do {
+			for (int i = 0; i < 32; i++) {
+				if (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) == WIRE_DONE)
+					return true;
+				__builtin_ia32_pause();
+			}
+		} while (clock_ns(1) < until);
+	}
+	for (;;) {
+		u32 word = WIRE_POSTED;
+
+		if (!__atomic_compare_exchange_n(&sl->word, &word, WIRE_WAITED, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+		    word == WIRE_DONE)
+			break;
+		ret = sys_futex(&sl->word, FUTEX_WAIT, WIRE_WAITED, &patience, NULL, 0);
+		if (ret == -ETIMEDOUT) {
+			if (lost(w))
+				return false;
+			/* Should somebody who shares our memory have spoilt `awake`, this wakes the session. */
+			raw_call3(__NR_sendmsg, sock_of(w), (long)&again, NO_SIGNAL | NO_WAIT);
+		}
+	}
+	return true;
+}
+
+/* Nothing in the slot is an answer, whatever the last call has left there. */
+static long hung_up(struct wire *w, struct wire_slot *sl)
+{
+	w->dead = true;
+	memset(sl->out, 0, sizeof(sl->out));
+	return -ENODEV;
+}
+
+long wire_call(struct thread *t, struct wire_slot *sl, u32 op)
+{
+	struct wire *w = &t->proc->perf->wire;
+
+	if (w->dead)
+		return hung_up(w, sl);
+	sl->op = op;
+	sl->seq++;
+	sl->cpu = current_cpu();
+	sl->cpu_time = perf_cpu_time();
+	__atomic_store_n(&sl->word, WIRE_POSTED, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&sl->awake, __ATOMIC_RELAXED)) {
+		struct wire_kick kick = {.what = WIRE_KICK_CALL, .slot = t->perf_slot};
+
+		if (send(sock_of(w), &kick, sizeof(kick), -1))
+			return hung_up(w, sl);
+	}
+	if (!wait(t, w, sl))
+		return hung_up(w, sl);
+	t->perf_token = 0;
+	return (long)sl->ret;
+}
+
+int wire_take_fd(struct thread *t, struct wire_slot *sl, bool cloexec)
+{
+	struct wire *w = &t->proc->perf->wire;
+	u32 slot = t->perf_slot;
+	int fd = -EMFILE;
+	u64 mask;
+
+	if (!(sl->reply_flags & WIRE_REPLY_FD))
+		return -EMFILE;
+	mask = wire_lock(t);
+	while (w->parked[slot] < 0) {
+		struct wire_parcel parcel;
+		int got;
+
+		/* It was sent before the reply, so it is here; whose it is, is not said by the order. */
+		if (receive(sock_of(w), &parcel, &got, NO_WAIT) != 1)
+			break;
+		if (parcel.slot >= WIRE_SLOTS) {
+			if (got >= 0)
+				sys_close(got);
+			continue;
+		}
+		if (got < 0) {
+			if (parcel.slot == slot)
+				break;
+			continue;
+		}
+		w->parked[parcel.slot] = got;
+	}
+	if (w->parked[slot] >= 0) {
+		fd = w->parked[slot];
+		w->parked[slot] = -1;
+		if (!cloexec)
+			sys_fcntl(fd, F_SETFD, 0);
+	}
+	wire_unlock(t, mask);
+	return fd;
+}
+
+void wire_end(struct thread *t, struct wire_slot *sl)
+{
+	struct wire *w = &t->proc->perf->wire;
+
+	own_switches(t, t->perf_switches);
+	/* A request that was never answered keeps its slot: the session may yet write there. */
+	if (!w->dead) {
+		__atomic_store_n(&sl->word, WIRE_IDLE, __ATOMIC_RELEASE);
+		__atomic_fetch_or(&w->free, BIT(t->perf_slot % WIRE_SLOTS), __ATOMIC_RELEASE);
+	}
+}

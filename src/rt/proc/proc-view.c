@@ -1,0 +1,408 @@
+/*
+ * Paths are looked at only when they begin with "/proc/" or are relative with a last component that
+ * one of these files has; everything else costs one comparison.
+ */
+#include "rt/proc/proc-view.h"
+
+#include "rt/syscall/fd.h"
+#include "rt/mm/guest-mem.h"
+#include "rt/mm/maps.h"
+#include "rt/task/meter-page.h"
+#include "rt/mm/mm.h"
+#include "rt/sandbox/seccomp.h"
+#include "rt/syscall/syscall.h"
+#include "rt/mm/window.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
+
+enum view {
+	VIEW_NONE,
+	VIEW_EXE,
+	VIEW_MAPS,
+	VIEW_SMAPS,
+	VIEW_STATUS,
+	VIEW_HIDDEN, /* one of our descriptors, below fd or fdinfo: not there */
+};
+
+/* A file below /proc/PID or /proc/PID/task/TID. */
+struct subject {
+	enum view view;
+	u32 pid;
+	const char *rest; /* behind /proc/PID/exe: "" or what is not ours */
+};
+
+/*
+ * Takes "/proc/self/exe" and the like apart. @rest points at what follows the process's directory.
+ */
+static bool parse(struct thread *t, const char *path, struct subject *s)
+{
+	static const struct {
+		const char *name;
+		enum view view;
+	} names[] = {
+		{"exe", VIEW_EXE},
+		{"maps", VIEW_MAPS},
+		{"smaps", VIEW_SMAPS},
+		{"status", VIEW_STATUS},
+	};
+	u64 pid;
+	int n;
+
+	if (!str_starts(path, "/proc/"))
+		return false;
+	path += 6;
+	while (*path == '/')
+		path++;
+	if (str_starts(path, "self/")) {
+		s->pid = t->proc->pid;
+		path += 5;
+	} else if (str_starts(path, "thread-self/")) {
+		s->pid = t->proc->pid;
+		path += 12;
+	} else {
+		n = str_u64(path, 10, &pid);
+		if (!n || path[n] != '/')
+			return false;
+		s->pid = (u32)pid;
+		path += n + 1;
+	}
+	while (*path == '/')
+		path++;
+	if (str_starts(path, "task/")) {
+		n = str_u64(path + 5, 10, &pid);
+		if (!n || path[5 + n] != '/')
+			return false;
+		path += 5 + n + 1;
+	}
+	if (str_starts(path, "fd/") || str_starts(path, "fdinfo/")) {
+		path += path[2] == '/' ? 3 : 7;
+		n = str_u64(path, 10, &pid);
+		if (!n || (path[n] && path[n] != '/') || s->pid != t->proc->pid ||
+		    !fd_is_own((s64)pid))
+			return false;
+		s->view = VIEW_HIDDEN;
+		return true;
+	}
+	for (u32 i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!str_eq(path, names[i].name))
+			continue;
+		s->view = names[i].view;
+		return true;
+	}
+	return false;
+}
+
+static const char *const interesting[] = {"exe", "maps", "smaps", "status"};
+
+/* Makes a relative path that may concern us absolute; true if @path is now worth parsing. */
+static bool resolve(int dir, char *path)
+{
+	const char *base;
+	char full[CONTROL_PATH], name[40];
+	long n;
+	bool hit = false;
+
+	if (str_starts(path, "/dev/fd/")) {
+		str_put(full, sizeof(full), path + 8);
+		return fmt(path, CONTROL_PATH, "/proc/self/fd/%s", full) > 0;
+	}
+	if (path[0] == '/')
+		return str_starts(path, "/proc/");
+	base = str_rchr(path, '/');
+	base = base ? base + 1 : path;
+	for (u32 i = 0; i < ARRAY_SIZE(interesting); i++)
+		hit |= str_eq(base, interesting[i]);
+	if (!hit)
+		return false;
+	if (dir == AT_FDCWD) {
+		n = raw_call2(__NR_getcwd, (long)full, sizeof(full));
+		if (n < 1)
+			return false;
+		n--;
+	} else {
+		fmt(name, sizeof(name), "/proc/self/fd/%d", dir);
+		n = sys_readlinkat(AT_FDCWD, name, full, sizeof(full) - 1);
+		if (n < 1)
+			return false;
+	}
+	full[n] = '\0';
+	if (!str_starts(full, "/proc") || (u64)n + str_len(path) + 2 > sizeof(full))
+		return false;
+	full[n] = '/';
+	str_put(full + n + 1, sizeof(full) - (size_t)n - 1, path);
+	return str_put(path, CONTROL_PATH, full) > 0;
+}
+
+/* The program of process @pid if it is a guest of this tree. */
+static bool exe_of(struct thread *t, u32 pid, char *out)
+{
+	struct meter_tree *tree = meter_tree();
+	u32 used = __atomic_load_n(&tree->used, __ATOMIC_RELAXED);
+	char link[40];
+	bool found = false;
+
+	if (pid == t->proc->pid)
+		return str_put(out, CONTROL_PATH, t->proc->exe) > 0;
+	/* Only a process that shows our own file there can be one of us. */
+	fmt(link, sizeof(link), "/proc/%u/exe", pid);
+	{
+		struct statx a, b;
+
+		if (sys_statx(AT_FDCWD, link, 0, STATX_INO, &a) ||
+		    sys_statx(fd_get(FD_RT), "", AT_EMPTY_PATH, STATX_INO, &b) ||
+		    a.stx_ino != b.stx_ino || a.stx_dev_minor != b.stx_dev_minor ||
+		    a.stx_dev_major != b.stx_dev_major)
+			return false;
+	}
+	for (u32 i = 0; i < used && i < METER_TREE_SLOTS && !found; i++) {
+		struct {
+			u32 state, pid, tid;
+		} who;
+
+		if (sys_pread(fd_get(FD_TREE), &who, sizeof(who),
+			      meter_tree_offset(i) + offsetof(struct meter, state)) != sizeof(who))
+			return false;
+		if (who.state != METER_RUNNING || who.pid != pid)
+			continue;
+		if (sys_pread(fd_get(FD_TREE), out, sizeof(((struct meter *)0)->exe),
+			      meter_tree_offset(i) + offsetof(struct meter, exe)) < 0)
+			return false;
+		out[sizeof(((struct meter *)0)->exe) - 1] = '\0';
+		found = out[0];
+	}
+	return found;
+}
+
+bool proc_view_path(struct thread *t, const char *path, char *out)
+{
+	struct subject s = {0};
+	char full[CONTROL_PATH];
+
+	if (path[0] == '/' && !str_starts(path, "/proc/"))
+		return false;
+	str_put(full, sizeof(full), path);
+	if (!resolve(AT_FDCWD, full))
+		return false;
+	return parse(t, full, &s) && s.view == VIEW_EXE && exe_of(t, s.pid, out);
+}
+
+static int own_prot(u64 start, u64 *end)
+{
+	const struct mm_range *r = mm_exec_find(start);
+
+	if (!r || r->start >= *end)
+		return -1;
+	/* One that grows is known as far down as it has been executed. */
+	if (r->start > start && !r->grows) {
+		*end = r->start;
+		return -1;
+	}
+	*end = min_u64(*end, r->end);
+	return (int)r->prot;
+}
+
+/* Appends to the memfd through a buffer. */
+struct out {
+	int fd;
+	size_t used;
+	char buf[16384];
+};
+
+static void out_flush(struct out *o)
+{
+	sys_write(o->fd, o->buf, o->used);
+	o->used = 0;
+}
+
+static void out_put(void *to, const char *s, size_t len)
+{
+	struct out *o = to;
+
+	if (o->used + len > sizeof(o->buf))
+		out_flush(o);
+	memcpy(o->buf + o->used, s, len);
+	o->used += len;
+}
+
+/* What the kernel says of signals and seccomp is the runtime's; the guest's own is in our tables. */
+static void status_line(struct thread *t, struct out *o, const char *line)
+{
+	u64 ignored = 0, caught = 0;
+	u32 filters = 0;
+	char text[64];
+
+	for (int sig = 1; sig <= SIGNALS; sig++) {
+		u64 handler = t->sighand->act[sig].handler;
+
+		if (handler == (u64)SIG_IGN)
+			ignored |= SIG(sig);
+		else if (handler != (u64)SIG_DFL)
+			caught |= SIG(sig);
+	}
+	for (struct seccomp_filter *f = t->filters; f; f = f->older)
+		filters++;
+	text[0] = '\0';
+	if (str_starts(line, "SigBlk:"))
+		fmt(text, sizeof(text), "SigBlk:\t%016lx", t->sigmask);
+	else if (str_starts(line, "SigIgn:"))
+		fmt(text, sizeof(text), "SigIgn:\t%016lx", ignored);
+	else if (str_starts(line, "SigCgt:"))
+		fmt(text, sizeof(text), "SigCgt:\t%016lx", caught);
+	else if (str_starts(line, "Seccomp:") && t->seccomp_mode)
+		fmt(text, sizeof(text), "Seccomp:\t%u", t->seccomp_mode);
+	else if (str_starts(line, "Seccomp_filters:") && filters)
+		fmt(text, sizeof(text), "Seccomp_filters:\t%u", filters);
+	if (text[0])
+		line = text;
+	out_put(o, line, str_len(line));
+	out_put(o, "\n", 1);
+}
+
+/*
+ * A snapshot of maps or smaps. In smaps the attributes of a mapping follow its line, so mappings are
+ * left out there but not divided.
+ */
+static long snapshot(struct thread *t, struct subject *s, const char *path, u32 flags)
+{
+	struct work {
+		struct out out;
+		struct maps_view view;
+		char in[16384];
+	} * w;
+	long in = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), fd, n;
+	size_t have = 0;
+
+	if (in < 0)
+		return in;
+	w = window_map(sizeof(*w), PROT_READ | PROT_WRITE);
+	fd = w ? sys_memfd_create("maps", flags & O_CLOEXEC ? 1 /* MFD_CLOEXEC */ : 0) : -ENOMEM;
+	if (fd < 0)
+		goto out;
+	w->out.fd = (int)fd;
+	w->view.put = out_put;
+	w->view.to = &w->out;
+	w->view.whole = s->view == VIEW_SMAPS;
+	w->view.prot_of = s->pid == t->proc->pid ? own_prot : NULL;
+	mm_lock(t);
+	do {
+		char *line = w->in, *end;
+
+		n = sys_read((int)in, w->in + have, sizeof(w->in) - 1 - have);
+		if (n > 0)
+			have += (size_t)n;
+		w->in[have] = '\0';
+		while ((end = str_chr(line, '\n'))) {
+			*end = '\0';
+			if (s->view == VIEW_STATUS)
+				status_line(t, &w->out, line);
+			else
+				maps_line(&w->view, line);
+			line = end + 1;
+		}
+		have -= (size_t)(line - w->in);
+		memmove(w->in, line, have);
+	} while (n > 0 && have < sizeof(w->in) - 1);
+	maps_end(&w->view);
+	mm_unlock(t);
+	out_flush(&w->out);
+	sys_lseek((int)fd, 0, 0);
+	/* The lowest number that was free, which programs count on, is the one that was opened first. */
+	if (in < fd && raw_call3(__NR_dup3, fd, in, (long)(flags & O_CLOEXEC)) == in) {
+		sys_close((int)fd);
+		fd = in;
+		in = -1;
+	}
+out:
+	if (w)
+		sys_munmap(w, ALIGN_UP(sizeof(*w), 0x10000));
+	if (in >= 0)
+		sys_close((int)in);
+	return fd;
+}
+
+long guest_open(struct thread *t)
+{
+	bool at = t->dbt.regs.gpr[DBT_RAX] == __NR_openat;
+	u64 path_at = guest_arg(t, at ? 1 : 0), flags = guest_arg(t, at ? 2 : 1);
+	int dir = at ? (int)guest_arg(t, 0) : AT_FDCWD;
+	char path[CONTROL_PATH], exe[CONTROL_PATH];
+	struct subject s = {0};
+
+	if (guest_string(path, path_at, sizeof(path)) < 0 || !resolve(dir, path) ||
+	    !parse(t, path, &s))
+		return call_kernel(t);
+	switch (s.view) {
+	case VIEW_HIDDEN: return -ENOENT;
+	case VIEW_EXE:
+		if (flags & (O_NOFOLLOW | O_PATH) || !exe_of(t, s.pid, exe))
+			break;
+		return call_kernel_with(t, __NR_openat, (u64)AT_FDCWD, (u64)exe, flags,
+					guest_arg(t, at ? 3 : 2), 0, 0);
+	case VIEW_STATUS:
+		/* Of others the kernel's view is the best there is. */
+		if (s.pid != t->proc->pid)
+			break;
+		__attribute__((fallthrough));
+	case VIEW_MAPS:
+	case VIEW_SMAPS:
+		if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_DIRECTORY))
+			break;
+		return snapshot(t, &s, path, (u32)flags);
+	default: break;
+	}
+	return call_kernel(t);
+}
+
+long guest_readlink(struct thread *t)
+{
+	bool at = t->dbt.regs.gpr[DBT_RAX] == __NR_readlinkat;
+	int dir = at ? (int)guest_arg(t, 0) : AT_FDCWD;
+	u64 buf = guest_arg(t, at ? 2 : 1), size = guest_arg(t, at ? 3 : 2);
+	char path[CONTROL_PATH], exe[CONTROL_PATH];
+	struct subject s = {0};
+	size_t len;
+
+	if (guest_string(path, guest_arg(t, at ? 1 : 0), sizeof(path)) < 0 || !resolve(dir, path) ||
+	    !parse(t, path, &s))
+		return call_kernel(t);
+	if (s.view == VIEW_HIDDEN)
+		return -ENOENT;
+	if (s.view != VIEW_EXE || (int)size <= 0 || !exe_of(t, s.pid, exe))
+		return call_kernel(t);
+	len = min_u64(str_len(exe), size);
+	return guest_write(t, buf, exe, len) ? -EFAULT : (long)len;
+}
+
+/* stat and its like, whose path is argument @n; @nofollow: they are about a link, not about where it leads. */
+static long with_path(struct thread *t, u32 n, bool nofollow)
+{
+	char path[CONTROL_PATH], exe[CONTROL_PATH];
+	struct subject s = {0};
+	u64 a[6];
+
+	for (u32 i = 0; i < 6; i++)
+		a[i] = guest_arg(t, i);
+	if (guest_string(path, a[n], 7) == -ENAMETOOLONG &&
+	    (str_starts(path, "/proc/") || str_starts(path, "/dev/fd")) &&
+	    guest_string(path, a[n], sizeof(path)) > 0 && resolve(AT_FDCWD, path) &&
+	    parse(t, path, &s)) {
+		if (s.view == VIEW_HIDDEN)
+			return -ENOENT;
+		if (s.view == VIEW_EXE && !nofollow && exe_of(t, s.pid, exe))
+			a[n] = (u64)exe;
+	}
+	return call_kernel_with(t, t->dbt.regs.gpr[DBT_RAX], a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+long guest_path_first(struct thread *t)
+{
+	return with_path(t, 0, t->dbt.regs.gpr[DBT_RAX] == __NR_lstat);
+}
+
+long guest_path_second(struct thread *t)
+{
+	u64 nr = t->dbt.regs.gpr[DBT_RAX];
+	u64 flags = nr == __NR_statx ? guest_arg(t, 2) : guest_arg(t, 3);
+
+	return with_path(t, 1, nr != __NR_faccessat && flags & AT_SYMLINK_NOFOLLOW);
+}

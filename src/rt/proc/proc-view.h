@@ -1,0 +1,24 @@
+/*
+ * PURPOSE: what a guest sees of itself, and of its fellow guests, under /proc: the program that it is,
+ * not the runtime. Files whose content differs are shown as a snapshot; links and the targets of
+ * other calls on /proc/PID/exe are redirected.
+ */
+#ifndef RT_PROC_PROC_VIEW_H
+#define RT_PROC_PROC_VIEW_H
+
+#include "rt/task/thread.h"
+
+/*
+ * @path names a file through /proc/PID/exe of a guest: writes the program's real path to @out
+ * (CONTROL_PATH bytes) and returns true.
+ */
+bool proc_view_path(struct thread *t, const char *path, char *out);
+
+long guest_open(struct thread *t);     /* open, openat */
+long guest_readlink(struct thread *t); /* and readlinkat */
+/* Calls whose first, or second, argument is a path that may go through /proc/PID/exe. */
+long guest_path_first(struct thread *t);
+long guest_path_second(struct thread *t);
+/* read-like calls: see syscall.c. */
+
+#endif

@@ -1,0 +1,415 @@
+#include "rt/sandbox/seccomp.h"
+
+#include "rt/sandbox/bpf.h"
+#include "rt/mm/guest-mem.h"
+#include "rt/task/process.h"
+#include "rt/signal/signal.h"
+#include "rt/task/strangers.h"
+#include "rt/syscall/syscall.h"
+#include "rt/mm/window.h"
+#include "sys/guest-call.h"
+#include "sys/string.h"
+
+#include <linux/audit.h>
+#include <linux/prctl.h>
+
+#ifndef SYS_SECCOMP
+#define SYS_SECCOMP 1
+#endif
+
+/* The kernel's limit on a thread's filters together, in instructions. */
+#define PATH_MAX_INSNS 32768u
+
+void seccomp_get(struct seccomp_filter *f)
+{
+	if (f)
+		__atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
+}
+
+void seccomp_put(struct seccomp_filter *f)
+{
+	while (f && !__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL)) {
+		struct seccomp_filter *older = f->older;
+
+		sys_munmap(f, f->mapped);
+		f = older;
+	}
+}
+
+/* Puts a filter of @len instructions, to be filled in by the caller, on top of @older, which it takes. */
+static struct seccomp_filter *filter_new(u32 len, struct seccomp_filter *older)
+{
+	u64 size = ALIGN_UP(sizeof(struct seccomp_filter) + len * sizeof(struct sock_filter),
+			    0x10000);
+	struct seccomp_filter *f = window_map(size, PROT_READ | PROT_WRITE);
+
+	if (!f)
+		return NULL;
+	f->refs = 1;
+	f->len = len;
+	f->mapped = size;
+	f->older = older;
+	return f;
+}
+
+/* A filter that a sibling has put on everybody (TSYNC) is taken over at the next call. */
+static void adopt_shared(struct thread *t)
+{
+	struct proc *p = t->proc;
+
+	struct seccomp_filter *f;
+
+	lock_acquire(&p->lock, t->id, NULL);
+	/* Unless what this thread has is built on it already. */
+	for (f = t->filters; f && f != p->filters;)
+		f = f->older;
+	if (!f && p->filters) {
+		seccomp_get(p->filters);
+		seccomp_put(t->filters);
+		t->filters = p->filters;
+		t->seccomp_mode = SECCOMP_MODE_FILTER;
+	}
+	lock_release(&p->lock, t->id);
+}
+
+/* Which verdict wins among filters: the smallest action, as a signed number. */
+static bool outranks(u32 a, u32 b)
+{
+	return (s32)(a & SECCOMP_RET_ACTION_FULL) < (s32)(b & SECCOMP_RET_ACTION_FULL);
+}
+
+static void raise_sigsys(struct thread *t, u32 arch, u64 nr, u32 ret_data)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = SIGSYS;
+	info.si_code = SYS_SECCOMP;
+	info.si_errno = (int)ret_data;
+	info.si_call_addr = (void *)t->dbt.regs.rip;
+	info.si_syscall = (int)nr;
+	info.si_arch = arch;
+	signal_raise(t, &info, 0, 0, 0);
+}
+
+static bool strict_allows(u32 arch, u64 nr)
+{
+	if (arch == AUDIT_ARCH_I386)
+		return nr == 3 || nr == 4 || nr == 1 || nr == 119; /* read write exit sigreturn */
+	return nr == __NR_read || nr == __NR_write || nr == __NR_exit || nr == __NR_rt_sigreturn;
+}
+
+/*
+ * A filter with a listener. The kernel has one of ours in its place, which tells the listener about calls
+ * that come from one address, and lets all others pass. So all that a supervisor does is the kernel's
+ * business, also that it lets a call go on: then the kernel makes it. For calls that have to be made by
+ * our functions that would not do, so no supervisor is asked about them.
+ */
+static long install_listener(u64 flags)
+{
+	const u64 end = (u64)guest_call_notified_end;
+	const struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, instruction_pointer)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (u32)end, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, instruction_pointer) + 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (u32)(end >> 32), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog prog = {ARRAY_SIZE(code), (struct sock_filter *)code};
+
+	return raw_call3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, (long)flags, (long)&prog);
+}
+
+/* Calls that the kernel may make on its own, though they have a row in our table. */
+static bool kernel_may_make(u64 nr)
+{
+	switch (nr) {
+	case __NR_open:
+	case __NR_openat:
+	case __NR_readlink:
+	case __NR_readlinkat:
+	case __NR_stat:
+	case __NR_lstat:
+	case __NR_access:
+	case __NR_newfstatat:
+	case __NR_faccessat:
+	case __NR_faccessat2:
+	case __NR_statx:
+	case __NR_getdents64:
+	case __NR_kill:
+	case __NR_tkill:
+	case __NR_tgkill:
+	case __NR_rt_sigqueueinfo:
+	case __NR_rt_tgsigqueueinfo:
+	case __NR_pidfd_send_signal:
+	case __NR_poll:
+	case __NR_select: return true;
+	default: return !syscall_has_row(nr);
+	}
+}
+
+static long ask_supervisor(struct thread *t, const struct seccomp_filter *f, u32 arch, u64 nr)
+{
+	u64 args[7] = {nr,
+		       guest_arg(t, 0),
+		       guest_arg(t, 1),
+		       guest_arg(t, 2),
+		       guest_arg(t, 3),
+		       guest_arg(t, 4),
+		       guest_arg(t, 5)};
+	struct sys_guest_ret r;
+
+	/* Nobody listens: that is what the kernel answers then. */
+	if (!f || !f->notifies || arch != AUDIT_ARCH_X86_64 || !kernel_may_make(nr))
+		return -ENOSYS;
+	r = guest_call_notified(args, &t->pending_count);
+	return r.redo ? CALL_REDO : r.val;
+}
+
+/* Dies of SIGSYS, or SIGKILL for the strict mode, whatever the dispositions are. */
+static void kill_guest(struct thread *t, u32 arch, u64 nr, u32 ret_data, bool process)
+{
+	if (process) {
+		lock_acquire(&t->sighand->lock, t->id, thread_gone);
+		memset(&t->sighand->act[SIGSYS], 0, sizeof(t->sighand->act[SIGSYS]));
+		lock_release(&t->sighand->lock, t->id);
+		t->sigmask &= ~SIG(SIGSYS);
+		raise_sigsys(t, arch, nr, ret_data);
+		return;
+	}
+	signal_block_all();
+	t->pending_count = 0;
+	t->dbt.regs.gpr[DBT_RDI] = SIGSYS;
+	thread_end(t, SIGSYS, SIGSYS);
+}
+
+bool seccomp_allows(struct thread *t, u32 arch, u64 nr)
+{
+	static const u8 i386_args[6] = {DBT_RBX, DBT_RCX, DBT_RDX, DBT_RSI, DBT_RDI, DBT_RBP};
+	struct dbt_regs *r = &t->dbt.regs;
+	struct seccomp_data data = {
+		.nr = (int)nr,
+		.arch = arch,
+		.instruction_pointer = r->rip,
+	};
+	const struct seccomp_filter *whose = NULL;
+	u32 verdict = SECCOMP_RET_ALLOW;
+
+	if (t->proc->filters != t->filters)
+		adopt_shared(t);
+	if (t->seccomp_mode == SECCOMP_MODE_STRICT) {
+		if (strict_allows(arch, nr))
+			return true;
+		/* SIGKILL to this thread; strict programs have one. */
+		sys_tgkill(sys_getpid(), sys_gettid(), SIGKILL);
+		return false;
+	}
+	for (u32 i = 0; i < 6; i++)
+		data.args[i] = arch == AUDIT_ARCH_I386 ? (u32)r->gpr[i386_args[i]]
+						       : guest_arg(t, i);
+	for (struct seccomp_filter *f = t->filters; f; f = f->older) {
+		u32 v = bpf_run(f->code, f->len, &data);
+
+		if (outranks(v, verdict)) {
+			verdict = v;
+			whose = f;
+		}
+	}
+	switch (verdict & SECCOMP_RET_ACTION_FULL) {
+	case SECCOMP_RET_ALLOW:
+	case SECCOMP_RET_LOG: return true;
+	case SECCOMP_RET_ERRNO: {
+		u32 err = verdict & SECCOMP_RET_DATA;
+
+		r->gpr[DBT_RAX] = -(u64)(err > 4095 ? 4095 : err);
+		return false;
+	}
+	case SECCOMP_RET_TRAP:
+		/* As the kernel leaves it: rax still holds the number. */
+		raise_sigsys(t, arch, nr, verdict & SECCOMP_RET_DATA);
+		return false;
+	case SECCOMP_RET_USER_NOTIF:
+		syscall_finish(t, ask_supervisor(t, whose, arch, nr));
+		return false;
+	case SECCOMP_RET_TRACE:
+		/* Nobody listens: that is what the kernel answers then. */
+		r->gpr[DBT_RAX] = (u64)-ENOSYS;
+		return false;
+	case SECCOMP_RET_KILL_THREAD:
+		kill_guest(t, arch, nr, verdict & SECCOMP_RET_DATA,
+			   __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
+		return false;
+	default: kill_guest(t, arch, nr, verdict & SECCOMP_RET_DATA, true); return false;
+	}
+}
+
+static u32 total_insns(const struct seccomp_filter *f)
+{
+	u32 n = 0;
+
+	/* The kernel charges each filter four more. */
+	for (; f; f = f->older)
+		n += f->len + 4;
+	return n;
+}
+
+static bool may_install(void)
+{
+	u32 caps[6] = {0}, head[2] = {0x20080522, 0};
+
+	if (sys_prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return true;
+	/* CAP_SYS_ADMIN, effective. */
+	return !raw_call2(__NR_capget, (long)head, (long)caps) && caps[0] & (1u << 21);
+}
+
+static long install_filter(struct thread *t, u64 flags, u64 prog_at)
+{
+	struct {
+		u16 len;
+		u64 code;
+	} prog;
+	struct seccomp_filter *f;
+	long ret;
+
+	if (flags &
+	    ~(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_SPEC_ALLOW |
+	      SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC_ESRCH | (1u << 5)))
+		return -EINVAL;
+	if (guest_read(&prog, prog_at, sizeof(prog)))
+		return -EFAULT;
+	if (!prog.len || prog.len > BPF_INSNS_MAX)
+		return -EINVAL;
+	if (!may_install())
+		return -EACCES;
+	f = filter_new(prog.len, NULL);
+	if (!f)
+		return -ENOMEM;
+	ret = -EFAULT;
+	if (guest_read(f->code, prog.code, prog.len * sizeof(struct sock_filter)))
+		goto out;
+	ret = bpf_check(f->code, prog.len);
+	if (ret)
+		goto out;
+	ret = -EINVAL;
+	if (t->seccomp_mode == SECCOMP_MODE_STRICT)
+		goto out;
+	ret = -ENOMEM;
+	if (total_insns(t->filters) + prog.len > PATH_MAX_INSNS)
+		goto out;
+	ret = 0;
+	if (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) {
+		ret = install_listener(flags & ~(u64)SECCOMP_FILTER_FLAG_LOG);
+		if (sys_failed(ret))
+			goto out;
+		f->notifies = true;
+	}
+	f->older = t->filters;
+	f->log = flags & SECCOMP_FILTER_FLAG_LOG;
+	t->filters = f;
+	t->seccomp_mode = SECCOMP_MODE_FILTER;
+	if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
+		lock_acquire(&t->proc->lock, t->id, NULL);
+		seccomp_get(f);
+		seccomp_put(t->proc->filters);
+		__atomic_store_n(&t->proc->filters, f, __ATOMIC_RELEASE);
+		lock_release(&t->proc->lock, t->id);
+	}
+	return ret;
+out:
+	seccomp_put(f);
+	return ret;
+}
+
+static long set_strict(struct thread *t)
+{
+	if (t->seccomp_mode == SECCOMP_MODE_FILTER)
+		return -EINVAL;
+	t->seccomp_mode = SECCOMP_MODE_STRICT;
+	return 0;
+}
+
+long guest_seccomp(struct thread *t)
+{
+	u64 flags = guest_arg(t, 1), at = guest_arg(t, 2);
+
+	switch ((u32)guest_arg(t, 0)) {
+	case SECCOMP_SET_MODE_STRICT: return flags || at ? -EINVAL : set_strict(t);
+	case SECCOMP_SET_MODE_FILTER: return install_filter(t, flags, at);
+	case SECCOMP_GET_ACTION_AVAIL:
+		if (flags)
+			return -EINVAL;
+		return call_kernel(t);
+	}
+	return call_kernel(t);
+}
+
+long seccomp_prctl(struct thread *t)
+{
+	if ((int)guest_arg(t, 0) == PR_GET_SECCOMP) {
+		if (t->seccomp_mode == SECCOMP_MODE_DISABLED)
+			return call_kernel(t);
+		return t->seccomp_mode;
+	}
+	switch (guest_arg(t, 1)) {
+	case SECCOMP_MODE_STRICT: return set_strict(t);
+	case SECCOMP_MODE_FILTER: return install_filter(t, 0, guest_arg(t, 2));
+	}
+	return -EINVAL;
+}
+
+/* In the word in front of a saved filter, which says how long it is. */
+#define SAVED_NOTIFIES (1u << 31)
+
+size_t seccomp_save(struct thread *t, void *buf, size_t size)
+{
+	u8 *at = buf;
+	size_t n = 0;
+
+	for (struct seccomp_filter *f = t->filters; f; f = f->older) {
+		size_t len = f->len * sizeof(struct sock_filter);
+		u32 head;
+
+		if (n + sizeof(u32) + len > size)
+			break;
+		head = f->len | (f->notifies ? SAVED_NOTIFIES : 0);
+		memcpy(at + n, &head, sizeof(u32));
+		memcpy(at + n + sizeof(u32), f->code, len);
+		n += sizeof(u32) + len;
+	}
+	return n;
+}
+
+int seccomp_load(struct thread *t, const void *buf, size_t len)
+{
+	const u8 *at = buf;
+	struct seccomp_filter *last = NULL;
+
+	for (size_t n = 0; n < len;) {
+		struct seccomp_filter *f;
+		bool notifies;
+		u32 insns;
+
+		memcpy(&insns, at + n, sizeof(insns));
+		n += sizeof(insns);
+		notifies = insns & SAVED_NOTIFIES;
+		insns &= ~SAVED_NOTIFIES;
+		if (insns > BPF_INSNS_MAX || n + insns * sizeof(struct sock_filter) > len)
+			return -EINVAL;
+		f = filter_new(insns, NULL);
+		if (!f)
+			return -ENOMEM;
+		memcpy(f->code, at + n, insns * sizeof(struct sock_filter));
+		n += insns * sizeof(struct sock_filter);
+		f->notifies = notifies;
+		if (last)
+			last->older = f;
+		else
+			t->filters = f;
+		last = f;
+	}
+	return 0;
+}

@@ -1,0 +1,41 @@
+/*
+ * PURPOSE: the guest's seccomp filters. They are not installed in the kernel, where they would judge
+ * the runtime's own calls; a classic-BPF interpreter gives the kernel's verdicts here, before a call
+ * is looked at any further.
+ */
+#ifndef RT_SANDBOX_SECCOMP_H
+#define RT_SANDBOX_SECCOMP_H
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+#include "rt/task/thread.h"
+
+/* One filter and the older ones below it; threads and children share the tail. Counted. */
+struct seccomp_filter {
+	u32 refs;
+	u32 len;
+	bool log;
+	bool notifies; /* it has a listener: see install_listener() */
+	struct seccomp_filter *older;
+	u64 mapped;
+	struct sock_filter code[];
+};
+
+void seccomp_get(struct seccomp_filter *f);
+void seccomp_put(struct seccomp_filter *f);
+
+/*
+ * Judges the call @nr of @t, by the architecture's gate (AUDIT_ARCH_): true if it may go on. Otherwise the verdict has been carried out: the
+ * result is in the registers, a SIGSYS is noted, or the process is no more.
+ */
+bool seccomp_allows(struct thread *t, u32 arch, u64 nr);
+
+long guest_seccomp(struct thread *t);
+long seccomp_prctl(struct thread *t);
+
+/* For execve: filters as bytes, and back. seccomp_save() returns how many bytes, writing at most @size. */
+size_t seccomp_save(struct thread *t, void *buf, size_t size);
+int seccomp_load(struct thread *t, const void *buf, size_t len);
+
+#endif

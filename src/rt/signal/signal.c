@@ -1,0 +1,693 @@
+/*
+ * One handler for everything. Where it finds the thread decides:
+ *
+ *   in the cache    dbt_recover() or dbt_fault() gives the exact guest state; delivered at once
+ *   guest_call      the call is not begun, or is restarted, or is complete with its result
+ *   signal_trap     asked for by signal_deliver(): the notes are delivered from this frame
+ *   guest_copy      a guarded access: it ends there
+ *   elsewhere       noted; the thread looks before it next enters the cache or begins a guest call
+ *
+ * The kernel's frame is what is returned through, so its mask and its vector state are what the
+ * thread gets: "delivered" means that t->regs enters the guest's handler and that this frame carries
+ * the handler's mask and a fresh vector state, while the guest's old vector state has been copied
+ * into the frame on the guest's stack.
+ */
+#include "rt/signal/signal.h"
+
+#include "rt/deterministic/deterministic.h"
+#include "rt/mm/guest-mem.h"
+#include "rt/mm/mm.h"
+#include "rt/task/process.h"
+#include "rt/arch/x86_64/sigframe.h"
+#include "rt/task/strangers.h"
+#include "rt/syscall/syscall.h"
+#include "rt/mm/window.h"
+#include "sys/fmt.h"
+#include "sys/guest-call.h"
+#include "sys/string.h"
+
+#include <linux/resource.h>
+
+#define SIGNALS_IGNORED (SIG(SIGCHLD) | SIG(SIGCONT) | SIG(SIGURG) | SIG(SIGWINCH))
+#define SIGNALS_STOP    (SIG(SIGTSTP) | SIG(SIGTTIN) | SIG(SIGTTOU) | SIG(SIGSTOP))
+/* Default action: a core. Ours, so that the core shows the guest's registers and not the cache's. */
+#define SIGNALS_CORE (SIG(SIGQUIT) | SIG(SIGABRT) | SIG(SIGXCPU) | SIG(SIGXFSZ) | SIGNALS_SYNC)
+
+void signal_handler(int sig, siginfo_t *info, struct ucontext *uc);
+
+static void uc_set_mask(struct ucontext *uc, u64 mask)
+{
+	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
+}
+
+u64 signal_block_all(void)
+{
+	u64 all = ~0ull, old = 0;
+
+	sys_rt_sigprocmask(SIG_SETMASK, &all, &old);
+	return old;
+}
+
+void signal_set_mask(u64 mask)
+{
+	sys_rt_sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
+static bool from_cpu(const siginfo_t *info)
+{
+	return info->si_code > 0 && SIG(info->si_signo) & SIGNALS_SYNC;
+}
+
+/* What the kernel is told when the guest asks for @act. */
+static void install(int sig, const struct sys_sigaction *act)
+{
+	struct sys_sigaction k = {
+		.handler = (u64)signal_entry,
+		.flags = (act->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)) | SA_SIGINFO |
+			 SA_ONSTACK | SA_NODEFER | SA_RESTORER,
+		.restorer = (u64)signal_restorer,
+		/* A guarded access may fault while we handle something else. */
+		.mask = ~(SIG(SIGSEGV) | SIG(SIGBUS)),
+	};
+
+	if (SIG(sig) & SIGNALS_KILL)
+		return;
+	/* The kick must not end calls that can be restarted. */
+	if (sig == SIGNAL_KICK)
+		k.flags |= SA_RESTART;
+	if (act->handler <= (u64)SIG_IGN &&
+	    !(SIG(sig) & SIGNALS_CORE &&
+	      (act->handler == (u64)SIG_DFL || SIG(sig) & SIGNALS_SYNC))) {
+		k.handler = act->handler;
+		k.flags = act->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT);
+		k.mask = 0;
+	} else if (act->handler == (u64)SIG_IGN) {
+		k.flags |= SA_RESTART;
+	}
+	sys_rt_sigaction(sig, &k, NULL);
+}
+
+void signal_install_all(struct sighand *sh)
+{
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		install(sig, &sh->act[sig]);
+}
+
+void signal_init(struct thread *t)
+{
+	struct sighand *sh = t->sighand;
+
+	for (int sig = 1; sig <= SIGNALS; sig++) {
+		sys_rt_sigaction(sig, NULL, &sh->act[sig]);
+		/* Nothing else survives exec; SA_NOCLDWAIT and the like are cleared with the handler. */
+		if (sh->act[sig].handler != (u64)SIG_IGN)
+			memset(&sh->act[sig], 0, sizeof(sh->act[sig]));
+	}
+	/* The rest is as the guest has it: after exec there is only default and ignored. */
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (SIG(sig) & SIGNALS_CORE)
+			install(sig, &sh->act[sig]);
+}
+
+struct sighand *sighand_copy(struct sighand *from, u32 me)
+{
+	struct sighand *sh = window_map(sizeof(*sh), 3);
+
+	if (!sh)
+		return NULL;
+	lock_acquire(&from->lock, me, thread_gone);
+	memcpy(sh->act, from->act, sizeof(sh->act));
+	lock_release(&from->lock, me);
+	sh->refs = 1;
+	return sh;
+}
+
+void sighand_put(struct sighand *sh)
+{
+	if (!__atomic_sub_fetch(&sh->refs, 1, __ATOMIC_ACQ_REL))
+		sys_munmap(sh, ALIGN_UP(sizeof(*sh), 0x10000));
+}
+
+void signal_note(struct thread *t, const siginfo_t *info, u64 trapno, u64 err, u64 cr2)
+{
+	struct pending *p;
+
+	/* Only standard signals sent by somebody can come here while others wait: they do not queue. */
+	if (t->pending_count == PENDING_MAX)
+		return;
+	p = &t->pending[t->pending_count];
+	p->info = *info;
+	p->trapno = trapno;
+	p->err = err;
+	p->cr2 = cr2;
+	__atomic_store_n(&t->pending_count, t->pending_count + 1, __ATOMIC_RELAXED);
+	dbt_interrupt(&t->dbt);
+}
+
+static bool may_dump(void)
+{
+	struct rlimit64 limit = {0, 0};
+
+	return !raw_call4(__NR_prlimit64, 0, RLIMIT_CORE, 0, (long)&limit) && limit.rlim_cur;
+}
+
+/*
+ * The kernel delivers in its own time: the signal is queued while blocked, made deadly, and taken as
+ * the context that shows the guest's registers is returned to.
+ */
+void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
+{
+	struct sys_sigaction dfl = {0};
+	struct sigcontext *sc = &uc->uc_mcontext;
+	const struct dbt_regs *r = &t->dbt.regs;
+
+	signal_block_all();
+	/* A core is the program's. ENOMEM only says that there are holes. */
+	sys_madvise((void *)WINDOW_START, WINDOW_END - WINDOW_START, MADV_DONTDUMP);
+	sys_madvise((void *)window_code_start, window_code_end - window_code_start, MADV_DONTDUMP);
+	if (SIG(info->si_signo) & SIGNALS_CORE && may_dump())
+		mm_expose(t);
+	sys_rt_sigaction(info->si_signo, &dfl, NULL);
+	if (raw_call4(__NR_rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), info->si_signo,
+		      (long)info))
+		sys_tgkill(sys_getpid(), sys_gettid(), info->si_signo);
+	sc->rax = r->gpr[DBT_RAX];
+	sc->rcx = r->gpr[DBT_RCX];
+	sc->rdx = r->gpr[DBT_RDX];
+	sc->rbx = r->gpr[DBT_RBX];
+	sc->rsp = r->gpr[DBT_RSP];
+	sc->rbp = r->gpr[DBT_RBP];
+	sc->rsi = r->gpr[DBT_RSI];
+	sc->rdi = r->gpr[DBT_RDI];
+	sc->r8 = r->gpr[DBT_R8];
+	sc->r9 = r->gpr[DBT_R9];
+	sc->r10 = r->gpr[DBT_R10];
+	sc->r11 = r->gpr[DBT_R11];
+	sc->r12 = r->gpr[DBT_R12];
+	sc->r13 = r->gpr[DBT_R13];
+	sc->r14 = r->gpr[DBT_R14];
+	sc->r15 = r->gpr[DBT_R15];
+	sc->rip = r->rip;
+	sc->eflags = (sc->eflags & ~0x100ull) | (r->rflags & 0xcd5);
+	uc_set_mask(uc, ~SIG(info->si_signo));
+}
+
+static void make_segv(struct pending *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->info.si_signo = SIGSEGV;
+	p->info.si_code = SI_KERNEL;
+	p->trapno = 13;
+}
+
+/* How delivering one signal ended. */
+enum outcome { DELIVERED, DROPPED, DYING };
+
+/* Delivers @p through the kernel's frame @uc; see the head of this file. */
+static enum outcome deliver_one(struct thread *t, struct pending *p, struct ucontext *uc)
+{
+	u64 blocked = t->in_mask_call ? t->call_mask : t->sigmask;
+	int sig = p->info.si_signo;
+	struct sys_sigaction act;
+	bool forced = from_cpu(&p->info);
+
+	if (SIG(sig) & SIGNALS_SYNC && blocked & SIG(sig)) {
+		if (forced) {
+			signal_die(t, &p->info, uc);
+			return DYING;
+		}
+		t->held |= SIG(sig);
+		t->held_info[sig % 8] = p->info;
+		return DROPPED;
+	}
+	lock_acquire(&t->sighand->lock, t->id, thread_gone);
+	act = t->sighand->act[sig];
+	if (act.flags & SA_RESETHAND && act.handler > (u64)SIG_IGN) {
+		t->sighand->act[sig].handler = (u64)SIG_DFL;
+		install(sig, &t->sighand->act[sig]);
+	}
+	lock_release(&t->sighand->lock, t->id);
+
+	if (act.handler == (u64)SIG_DFL || (forced && act.handler == (u64)SIG_IGN)) {
+		if (SIG(sig) & SIGNALS_IGNORED)
+			return DROPPED;
+		if (SIG(sig) & SIGNALS_STOP) {
+			/* The disposition changed under way: the kernel's is the default now. */
+			sys_tgkill(sys_getpid(), sys_gettid(), sig);
+			return DROPPED;
+		}
+		signal_die(t, &p->info, uc);
+		return DYING;
+	}
+	if (act.handler == (u64)SIG_IGN)
+		return DROPPED;
+
+	deterministic_signal(t, &p->info);
+	if (sigframe_build(t, &act, p, uc, t->sigmask)) {
+		struct pending segv;
+
+		make_segv(&segv);
+		if (sig == SIGSEGV) {
+			signal_die(t, &segv.info, uc);
+			return DYING;
+		}
+		return deliver_one(t, &segv, uc);
+	}
+	sigframe_init_xstate(uc);
+	t->sigmask = (blocked | act.mask | (act.flags & SA_NODEFER ? 0 : SIG(sig))) & ~SIGNALS_KILL;
+	t->in_mask_call = false;
+	return DELIVERED;
+}
+
+/* All notes, in order; later ones go on top of earlier ones, as the kernel stacks them. */
+static void deliver_notes(struct thread *t, struct ucontext *uc)
+{
+	for (u32 i = 0; i < t->pending_count; i++) {
+		if (deliver_one(t, &t->pending[i], uc) == DYING)
+			return;
+	}
+	__atomic_store_n(&t->pending_count, 0, __ATOMIC_RELAXED);
+	uc_set_mask(uc, signal_kernel_mask(t->sigmask));
+}
+
+static void release_held(struct thread *t)
+{
+	u64 now = t->held & ~t->sigmask;
+
+	for (int sig = 1; now && sig <= SIGNALS; sig++) {
+		if (!(now & SIG(sig)))
+			continue;
+		now &= ~SIG(sig);
+		t->held &= ~SIG(sig);
+		signal_note(t, &t->held_info[sig % 8], 0, 0, 0);
+	}
+}
+
+void signal_deliver(struct thread *t)
+{
+	if (t->held & ~t->sigmask)
+		release_held(t);
+	if (!t->pending_count) {
+		t->in_mask_call = false;
+		return;
+	}
+	signal_trap();
+}
+
+void signal_fault(struct thread *t, int sig, int code, u64 addr, u64 trapno, u64 err)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = sig;
+	info.si_code = code;
+	info.si_addr = (void *)addr;
+	signal_raise(t, &info, trapno, err, trapno == 14 ? addr : 0);
+}
+
+void signal_raise(struct thread *t, const siginfo_t *info, u64 trapno, u64 err, u64 cr2)
+{
+	/* In front of what was noted: its frame must show the state of now. */
+	signal_set_mask(~SIGNALS_SYNC);
+	if (t->pending_count == PENDING_MAX)
+		t->pending_count--;
+	memmove(&t->pending[1], &t->pending[0], t->pending_count * sizeof(t->pending[0]));
+	t->pending[0] = (struct pending){*info, trapno, err, cr2};
+	t->pending_count++;
+	dbt_interrupt(&t->dbt);
+}
+
+void signal_force_segv(struct thread *t)
+{
+	signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
+}
+
+static void handle_note(struct thread *t, const siginfo_t *info, struct ucontext *uc)
+{
+	const struct sigcontext *sc = &uc->uc_mcontext;
+
+	signal_note(t, info, sc->trapno, sc->err, sc->cr2);
+	uc_set_mask(uc, ~SIGNALS_SYNC);
+}
+
+/* The guest call under way was interrupted: where does it resume? */
+static void settle_guest_call(struct thread *t, struct ucontext *uc)
+{
+	struct sigcontext *sc = &uc->uc_mcontext;
+
+	if (sc->rip >= (u64)guest_call80_begin && sc->rip <= (u64)guest_call80_insn) {
+		sc->rip = (u64)guest_call80_redo;
+		return;
+	}
+	if (sc->rip >= (u64)guest_call_notified_begin && sc->rip <= (u64)guest_call_notified_insn) {
+		if (sc->rip == (u64)guest_call_notified_insn &&
+		    sc->rcx == (u64)guest_call_notified_end)
+			t->call_restarts = true;
+		sc->rip = (u64)guest_call_notified_redo;
+		return;
+	}
+	if (sc->rip < (u64)guest_call_begin || sc->rip > (u64)guest_call_insn)
+		return;
+	/* Executed once: the kernel left the return address in rcx when it prepared the restart. */
+	if (sc->rip == (u64)guest_call_insn && sc->rcx == (u64)guest_call_end)
+		t->call_restarts = true;
+	sc->rip = (u64)guest_call_redo;
+}
+
+/* A fault of the guest's at a boundary that a handler has found: @info as the kernel gave it, but for @addr. */
+static void deliver_fault(struct thread *t, const siginfo_t *info, struct ucontext *uc, u64 addr)
+{
+	const struct sigcontext *sc = &uc->uc_mcontext;
+	struct pending p = {*info, sc->trapno, sc->err, sc->cr2};
+
+	p.info.si_addr = (void *)addr;
+	if (sc->trapno == 14)
+		p.cr2 = addr;
+	/* A fault comes before a signal that was noted earlier and not delivered yet. */
+	if (deliver_one(t, &p, uc) != DYING)
+		deliver_notes(t, uc);
+}
+
+static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontext *uc)
+{
+	struct sigcontext *sc = &uc->uc_mcontext;
+	u64 addr = (u64)info->si_addr, guest_addr = addr;
+	/* Pages that we have protected are refused, not missing: the rest is between the guest and the kernel. */
+	bool write = sc->trapno == 14 && sc->err & 2 && sig == SIGSEGV &&
+		     info->si_code == SEGV_ACCERR;
+
+	switch (dbt_fault(&t->dbt, uc, addr, write, &guest_addr)) {
+	case DBT_AT_BOUNDARY: deliver_fault(t, info, uc, guest_addr); return;
+	case DBT_RESUME:
+	case DBT_STEP: return;
+	case DBT_IN_RUNTIME: break;
+	}
+	if (sc->rip == (u64)guest_copy_insn) {
+		sc->rip = (u64)guest_copy_end;
+		return;
+	}
+	if (t->in_sigreturn && info->si_code == SI_KERNEL) {
+		t->in_sigreturn = false;
+		return;
+	}
+	say("anyperf: signal %d, code %d at %p in the runtime, address %p (pid %d): a bug\n", sig,
+	    info->si_code, (void *)sc->rip, info->si_addr, sys_getpid());
+	CHECK(!"the runtime faulted");
+}
+
+/* The guest single-steps itself. */
+static void trace_trap(struct thread *t, const siginfo_t *info, struct ucontext *uc)
+{
+	if (dbt_trace(&t->dbt, uc) == DBT_AT_BOUNDARY)
+		deliver_fault(t, info, uc, t->dbt.regs.rip);
+}
+
+/*
+ * The translator wants this thread out of the cache. It saw the thread in there a moment ago, so a
+ * guest call that is interrupted has only just begun: it is made again as it stands.
+ */
+static void handle_kick(struct thread *t, struct ucontext *uc)
+{
+	struct sigcontext *sc = &uc->uc_mcontext;
+
+	if (dbt_recover(&t->dbt, uc) == DBT_IN_RUNTIME && sc->rax == (u64)-EINTR &&
+	    (sc->rip == (u64)guest_call_end || sc->rip == (u64)guest_call80_end))
+		t->call_again = true;
+}
+
+void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
+{
+	struct thread *t = this_thread();
+	struct sigcontext *sc = &uc->uc_mcontext;
+
+	if (sig == SIGTRAP && sc->rip == (u64)signal_trap_end && from_cpu(info)) {
+		deliver_notes(t, uc);
+		return;
+	}
+	if (sig == SIGTRAP && t->dbt.stepping && from_cpu(info)) {
+		/* On behalf of a signal that is noted already. */
+		if (dbt_recover(&t->dbt, uc) == DBT_AT_BOUNDARY)
+			deliver_notes(t, uc);
+		return;
+	}
+	if (sig == SIGTRAP && info->si_code == TRAP_TRACE) {
+		trace_trap(t, info, uc);
+		return;
+	}
+	if (from_cpu(info)) {
+		cpu_fault(t, sig, info, uc);
+		return;
+	}
+	if (process_is_kick(info)) {
+		handle_kick(t, uc);
+		return;
+	}
+	handle_note(t, info, uc);
+	switch (dbt_recover(&t->dbt, uc)) {
+	case DBT_AT_BOUNDARY: deliver_notes(t, uc); return;
+	case DBT_STEP:
+	case DBT_RESUME: return;
+	case DBT_IN_RUNTIME: settle_guest_call(t, uc);
+	}
+}
+
+/* System calls */
+
+long guest_rt_sigaction(struct thread *t)
+{
+	u64 sig = guest_arg(t, 0), new = guest_arg(t, 1), old = guest_arg(t, 2);
+	struct sys_sigaction act, was;
+
+	if (guest_arg(t, 3) != 8)
+		return -EINVAL;
+	if (new &&guest_read(&act, new, sizeof(act)))
+		return -EFAULT;
+	if (!sig || sig > SIGNALS || (new &&SIG(sig) & SIGNALS_KILL))
+		return -EINVAL;
+	lock_acquire(&t->sighand->lock, t->id, thread_gone);
+	was = t->sighand->act[sig];
+	if (new) {
+		act.mask &= ~SIGNALS_KILL;
+		/* The kernel clears flag bits that it does not know, which is how programs probe. */
+		act.flags &= SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART |
+			     SA_NODEFER | SA_RESETHAND | SA_RESTORER |
+			     0x800 /* SA_EXPOSE_TAGBITS */;
+		t->sighand->act[sig] = act;
+		install((int)sig, &act);
+		/* Ignoring a signal discards it where it is pending. */
+		if (act.handler == (u64)SIG_IGN ||
+		    (act.handler == (u64)SIG_DFL && SIG(sig) & SIGNALS_IGNORED))
+			t->held &= ~SIG(sig);
+	}
+	lock_release(&t->sighand->lock, t->id);
+	if (old && guest_write(t, old, &was, sizeof(was)))
+		return -EFAULT;
+	return 0;
+}
+
+long guest_rt_sigprocmask(struct thread *t)
+{
+	u64 how = guest_arg(t, 0), new = guest_arg(t, 1), old = guest_arg(t, 2), set, mask;
+	u64 was = t->sigmask;
+
+	if (guest_arg(t, 3) != 8)
+		return -EINVAL;
+	if (new) {
+		if (guest_read(&set, new, sizeof(set)))
+			return -EFAULT;
+		set &= ~SIGNALS_KILL;
+		switch ((int)how) {
+		case SIG_BLOCK: mask = was | set; break;
+		case SIG_UNBLOCK: mask = was & ~set; break;
+		case SIG_SETMASK: mask = set; break;
+		default: return -EINVAL;
+		}
+		/* With a signal noted the kernel's mask stays full until it has been delivered. */
+		if (mask != was) {
+			struct sys_guest_ret r;
+			u64 kmask = signal_kernel_mask(mask);
+			u64 args[7] = {__NR_rt_sigprocmask, SIG_SETMASK, (u64)&kmask, 0, 8};
+
+			r = guest_call(args, &t->pending_count);
+			if (r.redo)
+				return CALL_REDO;
+			t->sigmask = mask;
+			if (t->held & ~mask)
+				dbt_interrupt(&t->dbt);
+		}
+	}
+	if (old && guest_write(t, old, &was, sizeof(was)))
+		return -EFAULT;
+	return 0;
+}
+
+long guest_rt_sigreturn(struct thread *t)
+{
+	u64 mask;
+	u16 selector;
+
+	/* What is noted belongs to the state that the frame brings back; it is delivered on top of that. */
+	if (sigframe_restore(t, &mask, &selector)) {
+		signal_force_segv(t);
+		return CALL_SET;
+	}
+	t->sigmask = mask;
+	if (!t->pending_count)
+		signal_set_mask(signal_kernel_mask(mask));
+	if (t->held & ~mask)
+		dbt_interrupt(&t->dbt);
+	/* The kernel's iret does not get there, and the program is told that it has. */
+	if (selector)
+		signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, selector & 0xfffc);
+	return CALL_SET;
+}
+
+long guest_rt_sigpending(struct thread *t)
+{
+	u64 set = guest_arg(t, 0), size = guest_arg(t, 1), pending = 0;
+
+	if (size > 8)
+		return -EINVAL;
+	raw_call2(__NR_rt_sigpending, (long)&pending, 8);
+	pending = (pending | t->held) & t->sigmask;
+	return guest_write(t, set, &pending, size);
+}
+
+static long with_mask(struct thread *t, u64 mask)
+{
+	long ret;
+
+	t->call_mask = mask & ~SIGNALS_KILL;
+	t->in_mask_call = true;
+	if (t->held & ~t->call_mask) {
+		u64 keep = t->sigmask;
+
+		t->sigmask = t->call_mask;
+		release_held(t);
+		t->sigmask = keep;
+	}
+	ret = call_kernel(t);
+	/* Kept while a signal is noted: its handler runs with this mask as the base. */
+	if (!t->pending_count)
+		t->in_mask_call = false;
+	return ret;
+}
+
+long guest_rt_sigsuspend(struct thread *t)
+{
+	u64 mask, kmask, args[7];
+	struct sys_guest_ret r;
+
+	if (guest_arg(t, 1) != 8)
+		return -EINVAL;
+	if (guest_read(&mask, guest_arg(t, 0), sizeof(mask)))
+		return -EFAULT;
+	kmask = signal_kernel_mask(mask);
+	memset(args, 0, sizeof(args));
+	args[0] = __NR_rt_sigsuspend;
+	args[1] = (u64)&kmask;
+	args[2] = 8;
+	t->call_mask = mask & ~SIGNALS_KILL;
+	t->in_mask_call = true;
+	r = guest_call(args, &t->pending_count);
+	if (!t->pending_count)
+		t->in_mask_call = false;
+	return r.redo ? CALL_REDO : r.val;
+}
+
+long guest_mask_call(struct thread *t)
+{
+	u64 nr = t->dbt.regs.gpr[DBT_RAX], at, mask;
+
+	switch (nr) {
+	case __NR_ppoll: at = guest_arg(t, 3); break;
+	case __NR_pselect6:
+	case __NR_io_pgetevents: {
+		u64 pair[2] = {0, 0};
+
+		if (guest_arg(t, 5) && guest_read(pair, guest_arg(t, 5), sizeof(pair)))
+			return call_kernel(t);
+		at = pair[0];
+		break;
+	}
+	default: /* epoll_pwait, epoll_pwait2 */ at = guest_arg(t, 4);
+	}
+	if (!at || guest_read(&mask, at, sizeof(mask)))
+		return call_kernel(t);
+	return with_mask(t, mask);
+}
+
+long guest_rt_sigtimedwait(struct thread *t)
+{
+	u64 set, info = guest_arg(t, 1);
+
+	/* Signals that only we hold are taken first; the rest is the kernel's. */
+	if (t->held && guest_arg(t, 3) == 8 && !guest_read(&set, guest_arg(t, 0), sizeof(set)) &&
+	    set & t->held) {
+		int sig = __builtin_ctzll(set & t->held) + 1;
+
+		if (info && guest_write(t, info, &t->held_info[sig % 8], sizeof(siginfo_t)))
+			return -EFAULT;
+		t->held &= ~SIG(sig);
+		return sig;
+	}
+	return call_kernel(t);
+}
+
+long guest_sigaltstack(struct thread *t)
+{
+	u64 new = guest_arg(t, 0), old = guest_arg(t, 1), sp = t->dbt.regs.gpr[DBT_RSP];
+	stack_t was, ss;
+
+	memset(&was, 0, sizeof(was));
+	was.ss_sp = (void *)t->alt_sp;
+	was.ss_flags = (int)(altstack_flags(t, sp) | (t->alt_flags & SS_AUTODISARM));
+	was.ss_size = t->alt_size;
+	if (new) {
+		int ret;
+
+		if (guest_read(&ss, new, sizeof(ss)))
+			return -EFAULT;
+		ret = altstack_set(t, &ss, sp);
+		if (ret)
+			return ret;
+	}
+	if (old && guest_write(t, old, &was, sizeof(was)))
+		return -EFAULT;
+	return 0;
+}
+
+/* exec */
+
+void signal_exec_prepare(struct thread *t)
+{
+	struct sys_sigaction ign = {.handler = (u64)SIG_IGN};
+
+	/* The kernel keeps mask, pending set and ignored signals over exec; these only we know. */
+	signal_block_all();
+	for (int sig = 1; sig <= SIGNALS; sig++) {
+		if (!(SIG(sig) & SIGNALS_SYNC))
+			continue;
+		if (t->sighand->act[sig].handler == (u64)SIG_IGN)
+			sys_rt_sigaction(sig, &ign, NULL);
+		if (t->held & SIG(sig))
+			raw_call4(__NR_rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), sig,
+				  (long)&t->held_info[sig % 8]);
+	}
+	signal_set_mask(t->sigmask);
+}
+
+void signal_exec_failed(struct thread *t)
+{
+	u64 sync = SIGNALS_SYNC;
+
+	/* Those that were handed back come home while they are blocked. */
+	if (t->held) {
+		struct __kernel_timespec now = {0, 0};
+
+		while (raw_call4(__NR_rt_sigtimedwait, (long)&sync, 0, (long)&now, 8) > 0)
+			;
+	}
+	signal_install_all(t->sighand);
+	signal_set_mask(signal_kernel_mask(t->sigmask));
+}

@@ -1,0 +1,131 @@
+/*
+ * Descriptors that calls take by the dozen: poll, select, and messages that carry them. Ours among them are
+ * answered as numbers that are not open.
+ */
+#include "rt/syscall/fd.h"
+
+#include "rt/mm/guest-mem.h"
+#include "rt/signal/signal.h"
+#include "rt/syscall/syscall.h"
+
+#include <linux/poll.h>
+#include <linux/time_types.h>
+
+#define SOL_SOCKET_ 1
+#define SCM_RIGHTS_ 1
+#define CHUNK       64u
+
+struct poll_entry {
+	s32 fd;
+	s16 events, revents;
+};
+
+/* How many of the entries at @at are ours; with @patch they get POLLNVAL. *@quiet: of those, not counted yet. */
+static u32 look(struct thread *t, u64 at, u64 n, bool patch, u32 *quiet)
+{
+	struct poll_entry e[CHUNK];
+	u32 ours = 0;
+
+	*quiet = 0;
+	for (u64 i = 0; i < n; i += CHUNK) {
+		u32 some = (u32)min_u64(n - i, CHUNK);
+
+		if (guest_read(e, at + i * sizeof(*e), some * sizeof(*e)))
+			return ours;
+		for (u32 k = 0; k < some; k++) {
+			if (!fd_is_own(e[k].fd))
+				continue;
+			ours++;
+			*quiet += !e[k].revents;
+			e[k].revents = POLLNVAL;
+			if (patch && guest_write(t, at + (i + k) * sizeof(*e), &e[k], sizeof(*e)))
+				return ours;
+		}
+	}
+	return ours;
+}
+
+static long plain_poll(struct thread *t)
+{
+	return t->dbt.regs.gpr[DBT_RAX] == __NR_ppoll ? guest_mask_call(t) : call_kernel(t);
+}
+
+long guest_poll(struct thread *t)
+{
+	static const struct __kernel_timespec now;
+	u64 at = guest_arg(t, 0), n = (u32)guest_arg(t, 1);
+	u32 quiet;
+	long ret;
+
+	if (!look(t, at, n, false, &quiet))
+		return plain_poll(t);
+	/* A number that is not open is reported at once. */
+	ret = call_kernel_with(t, __NR_ppoll, at, n, (u64)&now, 0, 0, 0);
+	if (ret < 0)
+		return ret;
+	look(t, at, n, true, &quiet);
+	return ret + quiet;
+}
+
+long guest_select(struct thread *t)
+{
+	s64 n = (int)guest_arg(t, 0);
+
+	for (u32 which = 0; which < FD_OWN; which++) {
+		int fd = fd_get(which);
+
+		for (u32 set = 1; fd >= 0 && fd < n && set <= 3; set++) {
+			u64 at = guest_arg(t, set);
+			u8 byte;
+
+			if (at && !guest_read(&byte, at + (u32)fd / 8, 1) && byte & BIT(fd % 8))
+				return -EBADF;
+		}
+	}
+	return t->dbt.regs.gpr[DBT_RAX] == __NR_pselect6 ? guest_mask_call(t) : call_kernel(t);
+}
+
+/* struct msghdr and struct cmsghdr of 64-bit programs. */
+struct message {
+	u64 name, name_len, vectors, nr_vectors, control, control_len, flags;
+};
+
+struct control_head {
+	u64 len;
+	s32 level, type;
+};
+
+static bool message_hides(u64 at)
+{
+	struct control_head c;
+	struct message m;
+
+	if (guest_read(&m, at, sizeof(m)) || !m.control)
+		return false;
+	for (u64 off = 0; off + sizeof(c) <= m.control_len; off += ALIGN_UP(c.len, 8)) {
+		if (guest_read(&c, m.control + off, sizeof(c)) || c.len < sizeof(c) ||
+		    c.len > m.control_len - off)
+			return false;
+		if (c.level != SOL_SOCKET_ || c.type != SCM_RIGHTS_)
+			continue;
+		for (u64 i = sizeof(c); i + 4 <= c.len; i += 4) {
+			s32 fd;
+
+			if (guest_read(&fd, m.control + off + i, 4))
+				return false;
+			if (fd_is_own(fd))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool fd_sends_hidden(struct thread *t, u64 nr)
+{
+	u64 at = guest_arg(t, 1), n = nr == __NR_sendmmsg ? min_u64((u32)guest_arg(t, 2), 1024) : 1;
+
+	for (u64 i = 0; i < n; i++)
+		if (message_hides(at + i * (sizeof(struct message) + 8)))
+			return true;
+	return false;
+}

@@ -1,0 +1,52 @@
+/*
+ * PURPOSE: the few file descriptors that the runtime keeps over the life of a program, out of the
+ * guest's reach: a call about one answers EBADF, close_range goes around them, dup2 onto one makes it
+ * move, and they are not listed in /proc/self/fd.
+ *
+ * They live above the guest's RLIMIT_NOFILE if that is moderate and the hard limit allows, else as high as
+ * it allows below 1024, since the cost of fork follows the highest descriptor. They are not close-on-exec: the
+ * program's next runtime inherits them.
+ */
+#ifndef RT_SYSCALL_FD_H
+#define RT_SYSCALL_FD_H
+
+#include "rt/task/thread.h"
+
+enum fd_own {
+	FD_RT,      /* anyperf-rt, O_PATH */
+	FD_TREE,    /* the meter tree */
+	FD_SESSION, /* the session's door, abi/wire.h */
+	FD_WIRE,    /* this process's own socket to the session; ends with execve */
+	FD_OWN,
+};
+
+/* Takes charge of @fd, moving it out of the way if it is not yet. Returns its number. */
+int fd_adopt(enum fd_own which, int fd);
+int fd_get(enum fd_own which);
+/* Closes it; for what a forked process does not go on with. */
+void fd_drop(enum fd_own which);
+bool fd_is_own(s64 fd);
+/* Whether the guest's call @nr is about one of ours, which for the guest is not open: EBADF. */
+bool fd_hidden(struct thread *t, u64 nr);
+
+/* Whether sendmsg or sendmmsg hands over one of ours (SCM_RIGHTS). */
+bool fd_sends_hidden(struct thread *t, u64 nr);
+
+/* Sets close-on-exec on all of ours, or takes it off. */
+void fd_cloexec(bool on);
+
+/*
+ * openat(2) of the runtime for its own short purposes, which must work even in a program that has
+ * used up its descriptors.
+ */
+long fd_open(int dir, const char *path, int flags);
+long fd_memfd(const char *name, u32 flags);
+
+long guest_close_range(struct thread *t);
+long guest_dup2(struct thread *t);
+long guest_getdents64(struct thread *t);
+/* With ppoll and pselect6. */
+long guest_poll(struct thread *t);
+long guest_select(struct thread *t);
+
+#endif

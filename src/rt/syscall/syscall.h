@@ -1,0 +1,42 @@
+/*
+ * PURPOSE: the system-call layer: what happens when translated code has executed `syscall`.
+ *
+ * Most calls are the kernel's, with the guest's own arguments; what needs care has a row in the table of
+ * syscall.c with a function `long guest_NAME(struct thread *t)`. It finds the arguments with
+ * guest_arg(), returns what the guest is to find in rax, and runs with the guest's registers in
+ * t->regs, rip after the instruction. Such a function
+ *  - touches guest memory only through rt/mm/guest-mem.h;
+ *  - makes calls that may block, or change what signals can come, with call_kernel() or guest_call(),
+ *    and passes their CALL_REDO on: a signal came first, the guest is set back onto its `syscall`;
+ *  - returns CALL_SET if it has set all of t->regs itself.
+ */
+#ifndef RT_SYSCALL_SYSCALL_H
+#define RT_SYSCALL_SYSCALL_H
+
+#include "rt/task/thread.h"
+
+#define CALL_REDO ((long)0x8000000000000000)
+#define CALL_SET  ((long)0x8000000000000001)
+
+/* Answers the `syscall` at which dbt_run() stopped; int 0x80 is answered by its neighbour. */
+void syscall_run(struct thread *t);
+void syscall_int80(struct thread *t);
+
+/* Call @nr, which is in rax, past seccomp: what rax is to be, or a CALL_ value. */
+long syscall_guest(struct thread *t, u64 nr);
+/* Gives the guest its result, or sets it back onto the instruction, which has two bytes. */
+void syscall_finish(struct thread *t, long ret);
+
+/* Whether call @nr is answered by a function of ours. */
+bool syscall_has_row(u64 nr);
+
+/* Call @nr without a look at perf descriptors. */
+long syscall_plain(struct thread *t, u64 nr);
+/* As the table has it, and nothing else. */
+long syscall_answer(struct thread *t, u64 nr);
+
+/* The guest's call as it stands, or with other arguments. */
+long call_kernel(struct thread *t);
+long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f);
+
+#endif

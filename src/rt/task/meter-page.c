@@ -1,0 +1,438 @@
+#include "rt/task/meter-page.h"
+
+#include "abi/runs.h"
+#include "abi/wire.h"
+#include "rt/syscall/fd.h"
+#include "rt/mm/window.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
+
+#include <linux/prctl.h>
+
+static struct meter_tree *tree;
+static u32 run;
+
+void meter_init(int fd, u32 number)
+{
+	long at = sys_mmap((void *)(WINDOW_OWN - METER_SIZE), METER_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+
+	if (sys_failed(at))
+		die("cannot map the meters (error %d)\n", (int)-at);
+	tree = (struct meter_tree *)at;
+	run = number;
+	if (tree->magic != METER_TREE_MAGIC)
+		die("descriptor %d holds no meters; anyperf-rt is started by `anyperf run`\n", fd);
+}
+
+struct meter_tree *meter_tree(void)
+{
+	return tree;
+}
+
+u32 meter_run(void)
+{
+	return run;
+}
+
+void meter_no_launch(int err, const char *text)
+{
+	struct meter_run *entry = meter_run_open(tree, run);
+	struct meter_runs *runs = meter_runs(tree);
+
+	if (entry) {
+		str_put(runs->text, sizeof(runs->text), text);
+		__atomic_store_n(&runs->text_of, run, __ATOMIC_RELEASE);
+		__atomic_store_n(&entry->error, err, __ATOMIC_RELEASE);
+	}
+	sys_exit_group(127);
+}
+
+/* Whether a page that threads of @other have used may be taken over by ours. */
+static bool may_take(u32 other)
+{
+	/* What is closed stays so, and a process finds the pages of few. */
+	static u32 closed;
+
+	if (other == run || other == __atomic_load_n(&closed, __ATOMIC_RELAXED))
+		return true;
+	if (meter_run_open(tree, other))
+		return false;
+	__atomic_store_n(&closed, other, __ATOMIC_RELAXED);
+	return true;
+}
+
+static u64 now_ns(void)
+{
+	struct __kernel_timespec ts = {0, 0};
+
+	sys_clock_gettime(1 /* CLOCK_MONOTONIC */, &ts);
+	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+}
+
+/* Whose page it is, as it stands in the file. */
+struct owner {
+	u32 state, pid, tid, run;
+};
+
+static bool read_owner(u32 index, struct owner *o)
+{
+	return sys_pread(fd_get(FD_TREE), o, sizeof(*o),
+			 meter_tree_offset(index) + offsetof(struct meter, state)) == sizeof(*o);
+}
+
+/* Page @index of the tree at an address of ours for a moment; NULL if that fails. */
+static struct meter *borrow(u32 index)
+{
+	void *at = index < METER_TREE_SLOTS ? window_map(METER_SIZE, PROT_NONE) : NULL;
+
+	if (!at ||
+	    sys_failed(sys_mmap(at, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+				fd_get(FD_TREE), meter_tree_offset(index))))
+		return NULL;
+	return at;
+}
+
+static void give_back(struct meter *m)
+{
+	sys_munmap(m, 0x10000);
+}
+
+/* What it counts from here on is our run's. */
+static void give_to_run(struct meter *m)
+{
+	if (m->run == run)
+		return;
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		m->run_base[q] = meter_sum(m, q);
+	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
+}
+
+/* Makes the page this task's, if it is nobody's. */
+static bool claim(u32 index)
+{
+	u32 state = METER_FREE;
+	struct meter *m = borrow(index);
+	bool taken;
+
+	if (!m)
+		return false;
+	taken = __atomic_compare_exchange_n(&m->state, &state, METER_RUNNING, false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	if (taken && !may_take(m->run)) {
+		/* Somebody of another run was here since we were told of it. */
+		__atomic_store_n(&m->state, METER_FREE, __ATOMIC_RELEASE);
+		meter_note_freed(tree, m->run, index);
+		taken = false;
+	}
+	if (taken) {
+		/* Until meter_begin() it is nobody's: the session looks for threads by what pages say. */
+		__atomic_store_n(&m->tid, 0, __ATOMIC_RELAXED);
+		give_to_run(m);
+		m->start = now_ns();
+		__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
+	}
+	give_back(m);
+	return taken;
+}
+
+static bool take_over(u32 *index)
+{
+	for (u32 i = 0; i < METER_TREE_FREED; i++) {
+		u64 word = __atomic_load_n(&tree->freed[i], __ATOMIC_RELAXED);
+
+		if (!word || !may_take((u32)(word >> 32)) ||
+		    !__atomic_compare_exchange_n(&tree->freed[i], &word, 0, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
+			continue;
+		if (claim((u32)word - 1)) {
+			*index = (u32)word - 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void set_free(struct meter *m, u32 index)
+{
+	u32 exited = METER_EXITED;
+
+	if (meter_run_keeps(tree, m->run) ||
+	    __atomic_load_n(&m->watch, __ATOMIC_SEQ_CST) & WIRE_WATCH_EXIT)
+		return;
+	/* The session may have found out by itself, and been first. */
+	if (__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
+		meter_note_freed(tree, m->run, index);
+}
+
+/* Page @index was seen to be @o's, who is gone without a word. */
+static void bury(u32 index, const struct owner *o)
+{
+	u32 running = METER_RUNNING, exited = METER_EXITED;
+	struct meter *m = borrow(index);
+
+	if (!m)
+		return;
+	if (__atomic_compare_exchange_n(&m->state, &running, METER_EXITED, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_RELAXED)) {
+		if (__atomic_load_n(&m->pid, __ATOMIC_SEQ_CST) == o->pid &&
+		    __atomic_load_n(&m->tid, __ATOMIC_SEQ_CST) == o->tid)
+			set_free(m, index);
+		else
+			/* It has been freed and taken meanwhile: that was somebody else's. */
+			__atomic_compare_exchange_n(&m->state, &exited, METER_RUNNING, false,
+						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	}
+	give_back(m);
+}
+
+#define COLLECT_FIRST 256u
+
+/*
+ * Looks at all pages for those of tasks that were killed, or ended with their process, and for free ones
+ * that nobody knows of. Each look costs as much as there are pages, so the next one comes when an eighth
+ * more of them is in use.
+ */
+static void collect(void)
+{
+	u32 used = min_u64(__atomic_load_n(&tree->used, __ATOMIC_RELAXED), METER_TREE_SLOTS);
+	u32 at = __atomic_load_n(&tree->collect_at, __ATOMIC_RELAXED), found = 0;
+	bool pids = !meter_namespaces();
+	struct owner o;
+
+	if (used < COLLECT_FIRST || used < at)
+		return;
+	for (u32 i = 0; i < used; i++) {
+		if (!read_owner(i, &o))
+			continue;
+		if (o.state == METER_FREE) {
+			if (may_take(o.run)) {
+				meter_note_freed(tree, o.run, i);
+				found++;
+			}
+		} else if (o.state == METER_RUNNING && o.tid && pids &&
+			   sys_tgkill((int)o.pid, (int)o.tid, 0) == -ESRCH) {
+			bury(i, &o);
+			found++;
+		}
+	}
+	__atomic_store_n(&tree->collect_at, found >= used / 8 ? used : used + used / 8 - found,
+			 __ATOMIC_RELAXED);
+}
+
+u32 meter_take(void)
+{
+	u32 index, slots = tree->slots ? (u32)min_u64(tree->slots, METER_TREE_SLOTS)
+				       : METER_TREE_SLOTS;
+
+	if (take_over(&index))
+		return index;
+	collect();
+	if (take_over(&index))
+		return index;
+	index = __atomic_fetch_add(&tree->used, 1, __ATOMIC_RELAXED);
+	if (index < slots) {
+		/* Nor may collect() take it for a free one until its thread says whose it is. */
+		const struct owner o = {.state = METER_RUNNING, .run = run};
+
+		sys_pwrite(fd_get(FD_TREE), &o, sizeof(o),
+			   meter_tree_offset(index) + offsetof(struct meter, state));
+		return index;
+	}
+	__atomic_store_n(&tree->used, slots, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&tree->lost, 1, __ATOMIC_RELAXED);
+	return METER_TREE_SLOTS;
+}
+
+void meter_namespace(void)
+{
+	__atomic_store_n(&tree->namespaces, 1, __ATOMIC_RELAXED);
+}
+
+bool meter_namespaces(void)
+{
+	return __atomic_load_n(&tree->namespaces, __ATOMIC_RELAXED);
+}
+
+int meter_map(u64 at, u32 index)
+{
+	long ret;
+
+	/* A page that nobody reads, for a thread that is not counted. */
+	if (index >= METER_TREE_SLOTS)
+		ret = sys_mmap((void *)at, METER_SIZE, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	else
+		ret = sys_mmap((void *)at, METER_SIZE, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_get(FD_TREE),
+			       meter_tree_offset(index));
+	return sys_failed(ret) ? (int)ret : 0;
+}
+
+u64 meter_stamp(u32 index)
+{
+	u64 start = 0;
+
+	if (index < METER_TREE_SLOTS)
+		sys_pread(fd_get(FD_TREE), &start, sizeof(start),
+			  meter_tree_offset(index) + offsetof(struct meter, start));
+	return start;
+}
+
+void meter_announce(u32 index, u64 stamp, u32 pid)
+{
+	const u32 who[3] = {pid, pid, run};
+	struct owner o;
+
+	_Static_assert(offsetof(struct meter, run) == offsetof(struct meter, pid) + 8, "who[]");
+	if (index < METER_TREE_SLOTS && read_owner(index, &o) && o.state == METER_RUNNING &&
+	    !o.tid && meter_stamp(index) == stamp)
+		sys_pwrite(fd_get(FD_TREE), who, sizeof(who),
+			   meter_tree_offset(index) + offsetof(struct meter, pid));
+}
+
+void meter_begin(struct thread *t, enum meter_owner owner)
+{
+	struct meter *m = dbt_meter(&t->dbt);
+
+	/* After execve the page goes on: what the process counted as another program is its own too. */
+	if (owner != METER_SAME_PROCESS) {
+		for (u32 q = 0; q < METER_QUANTITIES; q++)
+			m->base[q] = meter_sum(m, q);
+		m->start = now_ns();
+		m->own_switches = 0;
+	}
+	if (owner == METER_NEW_PROCESS)
+		m->traced = 0;
+	give_to_run(m);
+	m->pid = (u32)sys_getpid();
+	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);
+	m->ppid = (u32)raw_call0(__NR_getppid);
+	m->end = 0;
+	m->exited = 0;
+	m->exit_code = 0;
+	m->execs = t->proc->execs;
+	memset(m->comm, 0, sizeof(m->comm));
+	sys_prctl(PR_GET_NAME, (u64)m->comm, 0, 0, 0);
+	str_put(m->exe, sizeof(m->exe), owner == METER_NEW_THREAD ? "" : t->proc->exe);
+	__atomic_store_n(&m->state, METER_RUNNING, __ATOMIC_RELEASE);
+}
+
+bool meter_traced(struct thread *t)
+{
+	struct meter *m = t->proc->meter == t->meter ? dbt_meter(&t->dbt) : borrow(t->proc->meter);
+	bool traced = m && __atomic_load_n(&m->traced, __ATOMIC_RELAXED);
+
+	if (m && m != dbt_meter(&t->dbt))
+		give_back(m);
+	return traced;
+}
+
+void meter_set_traced(u32 pid, bool traced)
+{
+	u32 used = min_u64(__atomic_load_n(&tree->used, __ATOMIC_RELAXED), METER_TREE_SLOTS);
+	struct owner o;
+
+	for (u32 i = 0; i < used; i++) {
+		struct meter *m;
+
+		if (!read_owner(i, &o) || o.state != METER_RUNNING || o.pid != pid || o.tid != pid)
+			continue;
+		m = borrow(i);
+		if (!m)
+			return;
+		__atomic_store_n(&m->traced, traced, __ATOMIC_RELAXED);
+		give_back(m);
+	}
+}
+
+void meter_set_comm(struct thread *t, const char *comm)
+{
+	str_put(dbt_meter(&t->dbt)->comm, sizeof(dbt_meter(&t->dbt)->comm), comm);
+}
+
+static void release(struct meter *m, u32 index)
+{
+	/*
+	 * One that the session watches is free when the session has read it. State before watch, mate:
+	 * thread_need_task() in session/task/proc.c, so a thread is not watched from here on unnoticed.
+	 */
+	__atomic_store_n(&m->state, METER_EXITED, __ATOMIC_SEQ_CST);
+	set_free(m, index);
+}
+
+void meter_end(struct thread *t, u32 code, bool process)
+{
+	struct meter *m = dbt_meter(&t->dbt);
+
+	m->end = now_ns();
+	m->exit_code = code;
+	m->exited = process;
+	release(m, t->meter);
+}
+
+void meter_free(u32 index, u32 tid)
+{
+	struct owner o;
+
+	if (read_owner(index, &o) && o.state == METER_RUNNING && o.tid == tid)
+		bury(index, &o);
+}
+
+void meter_return(u32 index)
+{
+	struct meter *m = borrow(index);
+
+	if (!m)
+		return;
+	release(m, index);
+	give_back(m);
+}
+
+static struct meter_uncounted *take_uncounted(void)
+{
+	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
+		struct meter_uncounted *u = &tree->uncounted[i];
+		u32 state = __atomic_load_n(&u->state, __ATOMIC_ACQUIRE);
+
+		if ((state == METER_UNCOUNTED_NONE ||
+		     (state == METER_UNCOUNTED_READY && !meter_run_open(tree, u->run))) &&
+		    __atomic_compare_exchange_n(&u->state, &state, METER_UNCOUNTED_WRITING, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return u;
+	}
+	return NULL;
+}
+
+void meter_uncounted(u32 pid, const char *path, const char *why)
+{
+	struct meter_run *entry = meter_run_open(tree, run);
+	struct meter_uncounted *u = entry ? take_uncounted() : NULL;
+
+	if (entry)
+		__atomic_fetch_add(&entry->uncounted, 1, __ATOMIC_RELAXED);
+	if (!u)
+		return;
+	u->pid = pid;
+	u->run = run;
+	str_put(u->path, sizeof(u->path), path);
+	str_put(u->why, sizeof(u->why), why);
+	__atomic_store_n(&u->state, METER_UNCOUNTED_READY, __ATOMIC_RELEASE);
+}
+
+void meter_not_uncounted(u32 pid)
+{
+	struct meter_run *entry = meter_run_open(tree, run);
+
+	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
+		struct meter_uncounted *u = &tree->uncounted[i];
+
+		if (__atomic_load_n(&u->state, __ATOMIC_ACQUIRE) == METER_UNCOUNTED_READY &&
+		    u->run == run && u->pid == pid)
+			__atomic_store_n(&u->state, METER_UNCOUNTED_NONE, __ATOMIC_RELEASE);
+	}
+	if (entry)
+		__atomic_fetch_sub(&entry->uncounted, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,70 @@
+/*
+ * PURPOSE: the runtime's hold on the meter tree (abi/meter.h): which page a thread counts into, and
+ * what the report of the tree's owner will say about it.
+ */
+#ifndef RT_TASK_METER_PAGE_H
+#define RT_TASK_METER_PAGE_H
+
+#include "rt/task/thread.h"
+
+/* Maps the header of the tree behind @fd, which stays open; the process belongs to run @number. */
+void meter_init(int fd, u32 number);
+struct meter_tree *meter_tree(void);
+u32 meter_run(void);
+
+/* The command of the run cannot be started: leaves -errno and a sentence, or "", to who wants it started. */
+__attribute__((noreturn)) void meter_no_launch(int err, const char *text);
+
+/*
+ * A page for a new thread: its index. Takes over one that is free. With all
+ * of them taken it is METER_TREE_SLOTS: a page that counts for nobody.
+ */
+u32 meter_take(void);
+
+/*
+ * A forked child may be killed before it has said that the page is its own, so its parent says so as well:
+ * what meter_stamp() gave before, and the child's pid. If the child has been faster nothing is done.
+ */
+u64 meter_stamp(u32 index);
+void meter_announce(u32 index, u64 stamp, u32 pid);
+
+/* A guest is about to make or enter a PID namespace: pids in pages do not tell any more who is alive. */
+void meter_namespace(void);
+bool meter_namespaces(void);
+
+/* Maps page @index at @at, over what is there. 0 or -errno. */
+int meter_map(u64 at, u32 index);
+
+/* Fills in whose page it is. */
+enum meter_owner {
+	METER_NEW_THREAD,
+	METER_NEW_PROCESS,  /* its first thread */
+	METER_SAME_PROCESS, /* after execve, on the page it had before */
+};
+void meter_begin(struct thread *t, enum meter_owner owner);
+/*
+ * Whether a guest traces @t's process, and that process @pid is traced now, or no longer: noted in the page of
+ * its first thread.
+ */
+bool meter_traced(struct thread *t);
+void meter_set_traced(u32 pid, bool traced);
+void meter_set_comm(struct thread *t, const char *comm);
+
+/* The thread counts no more: @code as wait(2) will show it, if the process leaves with it. */
+void meter_end(struct thread *t, u32 code, bool process);
+
+/*
+ * Marks page @index free without the help of its thread @tid, which is gone. It may have done so itself, and
+ * the page be another's by now.
+ */
+void meter_free(u32 index, u32 tid);
+
+/* Page @index was taken for a task that was not made. */
+void meter_return(u32 index);
+
+/* Notes a program that runs natively from now on. */
+void meter_uncounted(u32 pid, const char *path, const char *why);
+/* The kernel refused to run what was just noted for @pid. */
+void meter_not_uncounted(u32 pid);
+
+#endif

@@ -1,0 +1,633 @@
+/*
+ * clone. Without CLONE_VM the child is a copy of everything, and what it must not share is made anew:
+ * its meter page, its locks, its list of threads. With CLONE_VM it is a further thread area in the same
+ * memory, whether it is a thread, a vfork child or something stranger; what it shares with its creator
+ * beyond memory (signal dispositions, the process) follows the flags.
+ *
+ * All signals are blocked from before the child exists until it stands on its own feet.
+ */
+#include "rt/task/process.h"
+
+#include "rt/deterministic/deterministic.h"
+#include "rt/syscall/user-dispatch.h"
+#include "rt/mm/guest-mem.h"
+#include "rt/task/meter-page.h"
+#include "rt/mm/mm.h"
+#include "rt/perf/perf.h"
+#include "rt/sandbox/seccomp.h"
+#include "rt/signal/signal.h"
+#include "rt/task/strangers.h"
+#include "rt/syscall/syscall.h"
+#include "rt/mm/window.h"
+#include "sys/fmt.h"
+#include "sys/guest-call.h"
+#include "sys/string.h"
+
+#include <asm/prctl.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+
+static struct lock list_lock;
+static struct thread *all;
+
+/* Whoever dies in the middle of a change leaves the list right in its forward direction. */
+static void list_acquire(u32 me)
+{
+	struct thread *prev = NULL;
+
+	if (!lock_acquire(&list_lock, me, thread_gone))
+		return;
+	for (struct thread *t = all; t; prev = t, t = t->all_next)
+		t->all_prev = prev;
+}
+
+static void list_release(u32 me)
+{
+	lock_release(&list_lock, me);
+}
+
+struct thread *threads_lock(struct thread *t)
+{
+	list_acquire(t->id);
+	return all;
+}
+
+void threads_unlock(struct thread *t)
+{
+	list_release(t->id);
+}
+
+void threads_add(struct thread *t)
+{
+	list_acquire(t->id);
+	t->all_prev = NULL;
+	t->all_next = all;
+	if (all)
+		all->all_prev = t;
+	__atomic_store_n(&all, t, __ATOMIC_RELEASE);
+	list_release(t->id);
+}
+
+void threads_unlink(struct thread *t)
+{
+	if (t->all_next)
+		t->all_next->all_prev = t->all_prev;
+	if (t->all_prev)
+		__atomic_store_n(&t->all_prev->all_next, t->all_next, __ATOMIC_RELEASE);
+	else if (all == t)
+		__atomic_store_n(&all, t->all_next, __ATOMIC_RELEASE);
+	t->all_next = t->all_prev = NULL;
+}
+
+void threads_remove(struct thread *t)
+{
+	u32 me = this_thread()->id;
+
+	list_acquire(me);
+	threads_unlink(t);
+	list_release(me);
+}
+
+u32 threads_watch(struct thread *t)
+{
+	u32 watch = 0;
+
+	list_acquire(t->id);
+	for (struct thread *other = all; other; other = other->all_next)
+		if (other->proc == t->proc)
+			watch |= __atomic_load_n(&dbt_meter(&other->dbt)->watch, __ATOMIC_RELAXED);
+	list_release(t->id);
+	return watch;
+}
+
+/* A queued SIGSYS with this address as its value. The signal is always deliverable and never a guest's. */
+static const char kick_token;
+
+bool process_kick(struct dbt_thread *dbt)
+{
+	struct thread *t = container_of(dbt, struct thread, dbt);
+	siginfo_t info;
+
+	if (!t->tid)
+		return true; /* not in the cache: it has not begun */
+	if (t->proc != this_thread()->proc && thread_has_left(t->tid))
+		return false;
+	memset(&info, 0, sizeof(info));
+	info.si_signo = SIGNAL_KICK;
+	info.si_code = SI_QUEUE;
+	info.si_ptr = (void *)&kick_token;
+	/* To another process in our memory (vfork) this may be forbidden; a plain signal serves as well. */
+	if (raw_call4(__NR_rt_tgsigqueueinfo, (long)t->proc->pid, t->tid, SIGNAL_KICK, (long)&info))
+		sys_tgkill((int)t->proc->pid, (int)t->tid, SIGNAL_KICK);
+	return true;
+}
+
+bool process_is_kick(const siginfo_t *info)
+{
+	return info->si_signo == SIGNAL_KICK && info->si_code == SI_QUEUE &&
+	       info->si_ptr == &kick_token;
+}
+
+void proc_put(struct proc *p)
+{
+	if (__atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (p->perf)
+		perf_free(p->perf);
+	sys_munmap(p, ALIGN_UP(sizeof(*p), 0x10000));
+}
+
+/* The parts of clone and clone3 that we look at; the kernel sees the guest's own arguments. */
+struct clone_request {
+	u64 flags;
+	u64 stack;                /* stack pointer of the child, 0: the parent's */
+	u64 nr, a, b, c, d, e;    /* the kernel's arguments */
+	struct clone_args *args3; /* clone3: our copy, stack taken out */
+};
+
+/* As CLONE_CLEAR_SIGHAND: what is ignored stays so. */
+static void handlers_clear(struct sighand *sh)
+{
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (sh->act[sig].handler != (u64)SIG_IGN)
+			memset(&sh->act[sig], 0, sizeof(sh->act[sig]));
+}
+
+static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,
+		       const struct fixed *fixed, const struct perf_fork *pf)
+{
+	struct thread *other;
+
+	thread_know(t, (u32)sys_gettid());
+	dbt_fork_child(&t->dbt, t->id);
+	mm_reset_lock();
+	lock_reset(&list_lock);
+	/* The other threads exist in the parent only; so does a parent that waits in vfork. */
+	for (other = all; other;) {
+		struct thread *next = other->all_next;
+
+		if (other != t)
+			thread_free(other);
+		other = next;
+	}
+	t->all_next = t->all_prev = NULL;
+	all = t;
+	t->vfork_child = false;
+	lock_reset(&t->sighand->lock);
+	t->sighand->refs = 1;
+	lock_reset(&t->proc->lock);
+	t->proc->refs = 1;
+	t->proc->pid = (u32)sys_getpid();
+
+	t->meter = meter;
+	if (meter_map(t->area + AREA_METER_AT, t->meter))
+		die("no memory for the meter of a forked process\n");
+	dbt_meter_attach(&t->dbt);
+	t->proc->execs = 0;
+	meter_begin(t, METER_NEW_PROCESS);
+	t->proc->meter = t->meter;
+	t->pending_count = 0;
+	t->held = 0;
+	t->dispatch.on = false;
+	if (rq->flags & CLONE_CLEAR_SIGHAND) {
+		handlers_clear(t->sighand);
+		signal_install_all(t->sighand);
+	}
+	t->fixed = *fixed;
+	if (rq->stack)
+		t->dbt.regs.gpr[DBT_RSP] = rq->stack;
+	t->dbt.regs.gpr[DBT_RAX] = 0;
+	perf_forked(t, pf);
+}
+
+struct thread *locks_take(struct thread *t)
+{
+	mm_lock(t);
+	list_acquire(t->id);
+	lock_acquire(&t->sighand->lock, t->id, thread_gone);
+	dbt_fork_prepare(&t->dbt);
+	return all;
+}
+
+void locks_give(struct thread *t)
+{
+	dbt_fork_parent(&t->dbt);
+	lock_release(&t->sighand->lock, t->id);
+	list_release(t->id);
+	mm_unlock(t);
+}
+
+static long do_fork(struct thread *t, const struct clone_request *rq)
+{
+	struct fixed fixed = deterministic_child(t);
+	struct perf_fork pf;
+	u64 stamp;
+	u32 meter;
+	long ret;
+
+	signal_block_all();
+	if (t->pending_count) {
+		signal_set_mask(~SIGNALS_SYNC);
+		return CALL_REDO;
+	}
+	meter = meter_take();
+	ret = perf_fork(t, rq->flags, meter, &pf);
+	if (ret) {
+		meter_return(meter);
+		signal_set_mask(signal_kernel_mask(t->sigmask));
+		return ret;
+	}
+	stamp = meter_stamp(meter);
+	locks_take(t);
+	if (rq->args3)
+		ret = raw_call2(__NR_clone3, (long)rq->args3, (long)rq->b);
+	else
+		ret = raw_call5((long)rq->nr, (long)rq->a, 0, (long)rq->c, (long)rq->d,
+				(long)rq->e);
+	if (!ret) {
+		fork_child(t, rq, meter, &fixed, &pf);
+		signal_set_mask(signal_kernel_mask(t->sigmask));
+		return CALL_SET;
+	}
+	locks_give(t);
+	perf_made(t, rq->flags, &pf, ret);
+	if (sys_failed(ret))
+		meter_return(meter);
+	else if (!(rq->flags & CLONE_NEWPID))
+		meter_announce(meter, stamp, (u32)ret);
+	signal_set_mask(signal_kernel_mask(t->sigmask));
+	return ret;
+}
+
+void thread_begin(struct thread *t)
+{
+	thread_install(t);
+	thread_know(t, (u32)sys_gettid());
+	if (t->own_proc)
+		t->proc->pid = (u32)sys_getpid();
+	if (t->install_handlers)
+		signal_install_all(t->sighand);
+	meter_begin(t, t->own_proc ? METER_NEW_PROCESS : METER_NEW_THREAD);
+	if (t->own_proc) {
+		struct perf_fork pf = {.sock = t->perf_sock};
+
+		perf_forked(t, &pf);
+	}
+	t->begun = true;
+	perf_thread_begin(t);
+	signal_set_mask(signal_kernel_mask(t->sigmask));
+	thread_loop(t);
+}
+
+/* What it may hold is taken from it while it is still known. */
+static void inherit_from(const struct thread *c)
+{
+	struct thread *t = this_thread();
+
+	if (!mm_lock_held_by(c->id) && !lock_held_by(&list_lock, c->id) &&
+	    !lock_held_by(&t->sighand->lock, c->id) && !dbt_lock_held_by(c->id))
+		return;
+	locks_take(t);
+	locks_give(t);
+}
+
+void thread_release(struct thread *c)
+{
+	inherit_from(c);
+	dbt_thread_remove(&c->dbt, this_thread()->id);
+	threads_remove(c);
+	sighand_put(c->sighand);
+	proc_put(c->proc);
+	seccomp_put(c->filters);
+	thread_free(c);
+}
+
+static struct thread *clone_prepare(struct thread *t, const struct clone_request *rq)
+{
+	struct thread *c;
+
+	if (rq->flags & CLONE_VM && !(rq->flags & CLONE_THREAD))
+		strangers_expect(t, rq->flags);
+	c = thread_alloc();
+
+	if (!c)
+		return NULL;
+	c->dbt.regs = t->dbt.regs;
+	c->dbt.guest_gs = t->dbt.guest_gs;
+	c->dbt.guest_gs_sel = t->dbt.guest_gs_sel;
+	c->dbt.regs.gpr[DBT_RAX] = 0;
+	if (rq->stack)
+		c->dbt.regs.gpr[DBT_RSP] = rq->stack;
+	c->sigmask = t->sigmask;
+	c->min_altstack = t->min_altstack;
+	c->cpuid_faults = t->cpuid_faults;
+	c->alt_flags = SS_DISABLE;
+	if (rq->flags & CLONE_VFORK) {
+		c->alt_sp = t->alt_sp;
+		c->alt_size = t->alt_size;
+		c->alt_flags = t->alt_flags;
+	}
+	if (rq->flags & CLONE_SIGHAND) {
+		__atomic_fetch_add(&t->sighand->refs, 1, __ATOMIC_RELAXED);
+		c->sighand = t->sighand;
+	} else {
+		c->sighand = sighand_copy(t->sighand, t->id);
+		if (!c->sighand) {
+			thread_free(c);
+			return NULL;
+		}
+	}
+	if (rq->flags & CLONE_THREAD) {
+		__atomic_fetch_add(&t->proc->refs, 1, __ATOMIC_RELAXED);
+		c->proc = t->proc;
+	} else {
+		c->proc = window_map(sizeof(*c->proc), PROT_READ | PROT_WRITE);
+		if (!c->proc) {
+			sighand_put(c->sighand);
+			thread_free(c);
+			return NULL;
+		}
+		memcpy(c->proc, t->proc, sizeof(*c->proc));
+		lock_reset(&c->proc->lock);
+		c->proc->refs = 1;
+		c->proc->meter = c->meter;
+		c->proc->execs = 0;
+		c->own_proc = true;
+		if (t->proc->perf) {
+			c->proc->perf = perf_copy(t->proc->perf);
+			if (!c->proc->perf) {
+				proc_put(c->proc);
+				sighand_put(c->sighand);
+				thread_free(c);
+				return NULL;
+			}
+		}
+	}
+	if (rq->flags & CLONE_CLEAR_SIGHAND) {
+		handlers_clear(c->sighand);
+		c->install_handlers = true;
+	}
+	c->vfork_child = rq->flags & CLONE_VFORK;
+	c->fixed = deterministic_child(t);
+	c->filters = t->filters;
+	c->seccomp_mode = t->seccomp_mode;
+	seccomp_get(c->filters);
+	dbt_thread_add(&c->dbt, c->id);
+	threads_add(c);
+	return c;
+}
+
+/* @c may be killed before it can say who it is; or have ended already, and its area with it. */
+static void name_stranger(struct thread *t, const struct thread *c, u32 id, u32 tid)
+{
+	list_acquire(t->id);
+	for (struct thread *o = all; o; o = o->all_next)
+		if (o == c && o->id == id && !o->tid)
+			__atomic_store_n(&o->tid, tid, __ATOMIC_RELEASE);
+	list_release(t->id);
+}
+
+static long do_clone_vm(struct thread *t, const struct clone_request *rq)
+{
+	struct perf_fork pf;
+	struct thread *c;
+	void **top;
+	long ret;
+	u32 id;
+
+	signal_block_all();
+	if (t->pending_count) {
+		signal_set_mask(~SIGNALS_SYNC);
+		return CALL_REDO;
+	}
+	c = clone_prepare(t, rq);
+	if (!c) {
+		signal_set_mask(signal_kernel_mask(t->sigmask));
+		return -ENOMEM;
+	}
+	ret = perf_fork(t, rq->flags, c->meter, &pf);
+	if (ret) {
+		meter_return(c->meter);
+		thread_release(c);
+		signal_set_mask(signal_kernel_mask(t->sigmask));
+		return ret;
+	}
+	c->perf_token = pf.token;
+	c->perf_sock = pf.sock;
+	id = c->id;
+	top = (void **)(c->area + AREA_STACK_TOP - 64);
+	*top = c;
+	if (rq->args3)
+		ret = thread_spawn(__NR_clone3, (u64)rq->args3, rq->b, 0, 0, top, 0);
+	else
+		ret = thread_spawn(__NR_clone, rq->flags, 0, rq->c, rq->d, top, rq->e);
+	/* A child that is no vfork's may have ended by now, and its area with it: not a look at @c. */
+	if (sys_failed(ret) || rq->flags & CLONE_VFORK) {
+		/* The child of a vfork has become another program, or is dead; either way it has left us. */
+		if (sys_failed(ret) || !c->begun)
+			meter_return(c->meter);
+		else if (!c->execing)
+			meter_free(c->meter, c->tid);
+		thread_release(c);
+	} else if (!(rq->flags & CLONE_THREAD)) {
+		name_stranger(t, c, id, (u32)ret);
+	}
+	perf_made(t, rq->flags, &pf, ret);
+	signal_set_mask(signal_kernel_mask(t->sigmask));
+	return ret;
+}
+
+static long do_clone(struct thread *t, const struct clone_request *rq)
+{
+	if (rq->flags & CLONE_NEWPID)
+		meter_namespace();
+	return rq->flags & CLONE_VM ? do_clone_vm(t, rq) : do_fork(t, rq);
+}
+
+long guest_clone(struct thread *t)
+{
+	struct clone_request rq = {
+		.flags = guest_arg(t, 0),
+		.stack = guest_arg(t, 1),
+		.nr = __NR_clone,
+		.a = guest_arg(t, 0),
+		.c = guest_arg(t, 2),
+		.d = guest_arg(t, 3),
+		.e = guest_arg(t, 4),
+	};
+
+	return do_clone(t, &rq);
+}
+
+long guest_fork(struct thread *t)
+{
+	struct clone_request rq = {.nr = __NR_clone, .a = SIGCHLD, .flags = SIGCHLD};
+
+	return do_clone(t, &rq);
+}
+
+long guest_vfork(struct thread *t)
+{
+	struct clone_request rq = {
+		.nr = __NR_clone,
+		.flags = CLONE_VM | CLONE_VFORK | SIGCHLD,
+	};
+
+	return do_clone(t, &rq);
+}
+
+long guest_clone3(struct thread *t)
+{
+	u64 at = guest_arg(t, 0), size = guest_arg(t, 1);
+	struct clone_args args;
+	struct clone_request rq = {.nr = __NR_clone3};
+
+	memset(&args, 0, sizeof(args));
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	if (size < CLONE_ARGS_SIZE_VER0)
+		return -EINVAL;
+	if (guest_read(&args, at, min_u64(size, sizeof(args))))
+		return -EFAULT;
+	for (u64 i = sizeof(args); i < size; i++) {
+		u8 byte;
+
+		if (guest_read(&byte, at + i, 1))
+			return -EFAULT;
+		if (byte)
+			return -E2BIG;
+	}
+	/* The kernel's own checks of what we take out of its sight. */
+	if (args.flags & (CLONE_DETACHED | (CSIGNAL & ~CLONE_NEWTIME)) ||
+	    args.exit_signal & ~(u64)CSIGNAL)
+		return -EINVAL;
+	if (!args.stack != !args.stack_size)
+		return -EINVAL;
+	rq.flags = args.flags;
+	rq.stack = args.stack ? args.stack + args.stack_size : 0;
+	rq.b = min_u64(size, sizeof(args));
+	args.stack = args.stack_size = 0;
+	rq.args3 = &args;
+	return do_clone(t, &rq);
+}
+
+void thread_end(struct thread *t, u32 code, int status)
+{
+	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
+	/* Before the page is another's: the translator writes to the pages of the threads it knows. */
+	dbt_thread_remove(&t->dbt, t->id);
+	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
+	if (t->vfork_child)
+		sys_exit(status);
+	threads_remove(t);
+	sighand_put(t->sighand);
+	proc_put(t->proc);
+	seccomp_put(t->filters);
+	thread_exit_free(t, status);
+}
+
+long guest_exit(struct thread *t)
+{
+	int status = (int)guest_arg(t, 0);
+
+	signal_block_all();
+	/* A signal that was meant for any thread of the process must not end with this one. */
+	if (t->pending_count) {
+		signal_set_mask(~SIGNALS_SYNC);
+		return CALL_REDO;
+	}
+	thread_end(t, (u32)(status & 0xff) << 8, status);
+}
+
+long guest_exit_group(struct thread *t)
+{
+	int status = (int)guest_arg(t, 0);
+
+	signal_block_all();
+	perf_thread_exit(t, true);
+	meter_end(t, (u32)(status & 0xff) << 8, true);
+	sys_exit_group(status);
+}
+
+long guest_arch_prctl(struct thread *t)
+{
+	u64 addr = guest_arg(t, 1);
+
+	switch ((int)guest_arg(t, 0)) {
+	case ARCH_SET_GS:
+		if (addr >= TASK_SIZE)
+			return -EPERM;
+		t->dbt.guest_gs = addr;
+		t->dbt.guest_gs_sel = 0;
+		return 0;
+	case ARCH_GET_GS: return guest_write(t, addr, &t->dbt.guest_gs, sizeof(u64));
+	case ARCH_GET_CPUID: return !t->cpuid_faults;
+	case ARCH_SET_CPUID: {
+		/* The guest's alone: ours goes on working. The kernel knows whether the CPU could. */
+		long ret = raw_call2(__NR_arch_prctl, ARCH_SET_CPUID, 1);
+
+		if (!ret)
+			t->cpuid_faults = !addr;
+		return ret;
+	}
+	}
+	return call_kernel(t);
+}
+
+long guest_prctl(struct thread *t)
+{
+	long ret;
+
+	switch ((int)guest_arg(t, 0)) {
+	case PR_SET_NAME: {
+		char comm[16] = "";
+
+		ret = call_kernel(t);
+		sys_prctl(PR_GET_NAME, (u64)comm, 0, 0, 0);
+		meter_set_comm(t, comm);
+		return ret;
+	}
+	case PR_GET_SECCOMP:
+	case PR_SET_SECCOMP: return seccomp_prctl(t);
+	case PR_SYSCALL_DISPATCH: return dispatch_prctl(t);
+	}
+	return call_kernel(t);
+}
+
+#define PTRACE_TRACEME 0
+#define PTRACE_ATTACH  16
+#define PTRACE_DETACH  17
+#define PTRACE_SEIZE   0x4206
+
+/* What the tracee executes next runs natively, so that the tracer finds a program and not our cache. */
+long guest_ptrace(struct thread *t)
+{
+	u64 request = guest_arg(t, 0), pid = guest_arg(t, 1);
+	long ret = call_kernel(t);
+
+	if (ret)
+		return ret;
+	if (request == PTRACE_TRACEME)
+		meter_set_traced(t->proc->pid, true);
+	else if (request == PTRACE_ATTACH || request == PTRACE_SEIZE)
+		meter_set_traced((u32)pid, true);
+	else if (request == PTRACE_DETACH)
+		meter_set_traced((u32)pid, false);
+	return ret;
+}
+
+long guest_namespace(struct thread *t)
+{
+	/* setns says by its descriptor what kind it is about. */
+	if (t->dbt.regs.gpr[DBT_RAX] == __NR_setns || guest_arg(t, 0) & CLONE_NEWPID)
+		meter_namespace();
+	return call_kernel(t);
+}
+
+long guest_personality(struct thread *t)
+{
+	long ret = call_kernel(t), now = raw_call1(__NR_personality, 0xffffffff);
+
+	t->proc->read_implies_exec = now & 0x0400000;
+	return ret;
+}

@@ -1,0 +1,109 @@
+/*
+ * Threads: their areas, their loop, how they begin and end. What clone(2) does with them is in
+ * process.c.
+ */
+#include "rt/task/thread.h"
+
+#include "rt/task/meter-page.h"
+#include "rt/mm/mm.h"
+#include "rt/signal/signal.h"
+#include "rt/task/strangers.h"
+#include "rt/syscall/syscall.h"
+#include "rt/signal/trap.h"
+#include "rt/mm/window.h"
+#include "sys/guest-call.h"
+#include "sys/string.h"
+
+#include <asm/prctl.h>
+
+#define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */
+
+static u32 last_id;
+
+struct thread *thread_alloc(void)
+{
+	return thread_alloc_with(~0u);
+}
+
+struct thread *thread_alloc_with(u32 meter)
+{
+	u8 *area = window_map(AREA_SIZE, PROT_NONE);
+	struct thread *t;
+
+	if (!area)
+		return NULL;
+	t = (struct thread *)(area + AREA_GS);
+	if (sys_mprotect(area + AREA_STACK_AT, AREA_STACK_SIZE, PROT_READ | PROT_WRITE) ||
+	    sys_mprotect(area + AREA_ALT_AT, AREA_SIZE - AREA_ALT_AT, PROT_READ | PROT_WRITE)) {
+		sys_munmap(area, AREA_SIZE);
+		return NULL;
+	}
+	/* Faults of ours would be counted as the program's. */
+	sys_madvise(area + AREA_STACK_AT + AREA_STACK_SIZE - STACK_USUAL, STACK_USUAL,
+		    MADV_POPULATE_WRITE);
+	t->area = (u64)area;
+	t->meter = meter == ~0u ? meter_take() : meter;
+	if (meter_map(t->area + AREA_METER_AT, t->meter)) {
+		sys_munmap(area, AREA_SIZE);
+		return NULL;
+	}
+	do
+		t->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED) & ~LOCK_WAITED;
+	while (!t->id);
+	return t;
+}
+
+void thread_free(struct thread *t)
+{
+	thread_forget(t);
+	for (u32 i = 0; i < ARRAY_SIZE(t->exec_maps); i++)
+		if (t->exec_maps[i].at)
+			sys_munmap(t->exec_maps[i].at, t->exec_maps[i].size);
+	sys_munmap((void *)t->area, AREA_SIZE);
+}
+
+void thread_exit_free(struct thread *t, int status)
+{
+	thread_forget(t);
+	thread_leave(t->area, AREA_SIZE, status);
+}
+
+void thread_install(struct thread *t)
+{
+	stack_t alt = {
+		.ss_sp = (void *)(t->area + AREA_ALT_AT),
+		.ss_size = AREA_ALT_SIZE,
+	};
+
+	CHECK(!sys_arch_prctl(ARCH_SET_GS, (u64)t));
+	CHECK(!raw_call2(__NR_sigaltstack, (long)&alt, 0));
+}
+
+void thread_loop(struct thread *t)
+{
+	for (;;) {
+		enum dbt_stop stop = dbt_run(&t->dbt);
+
+		switch (stop) {
+		case DBT_SYSCALL: syscall_run(t); break;
+		case DBT_INT80: syscall_int80(t); break;
+		case DBT_INTERRUPTED: signal_deliver(t); break;
+		case DBT_NO_EXEC: trap_no_exec(t); break;
+		case DBT_CPUID: trap_cpuid(t); break;
+		case DBT_RDPMC:
+			if (trap_rdpmc(t))
+				break;
+			__attribute__((fallthrough));
+		case DBT_REFUSED:
+			/* #GP: the kernel reports no address. */
+			signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
+			break;
+		case DBT_PAGE_FAULT: trap_page_fault(t); break;
+		case DBT_STACK_FAULT: signal_fault(t, SIGBUS, SI_KERNEL, 0, 12, 0); break;
+		case DBT_TRACED: signal_fault(t, SIGTRAP, TRAP_TRACE, t->dbt.regs.rip, 1, 0); break;
+		case DBT_RDTSC:
+		case DBT_RDTSCP:
+		case DBT_RDRAND: trap_virtual(t, stop); break;
+		}
+	}
+}

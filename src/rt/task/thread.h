@@ -1,0 +1,170 @@
+/*
+ * PURPOSE: the runtime's picture of what runs: the thread that a CPU executes, the process it belongs
+ * to, and the signal handlers they share. Nothing here is guest memory, and no guest pointer is ever
+ * stored as a typed one.
+ *
+ * Lifetime: a struct thread lives in the thread area that GS points to and goes when its thread exits;
+ * the runtime of a vfork child is a further thread area in its parent's memory, which the parent
+ * releases. struct proc and struct sighand are counted. Locking: fields of struct thread belong to
+ * their own thread unless they say otherwise.
+ */
+#ifndef RT_TASK_THREAD_H
+#define RT_TASK_THREAD_H
+
+#include <linux/signal.h>
+
+#include "abi/control.h"
+#include "abi/meter.h"
+#include "dbt/dbt.h"
+#include "sys/call.h"
+#include "sys/lock.h"
+
+/* The area of one thread, from low to high; GS is at AREA_GS. Guards are unmapped pages. */
+#define AREA_STACK_AT   0x1000ul
+#define AREA_STACK_SIZE 0x20000ul
+#define AREA_ALT_AT     (AREA_STACK_AT + AREA_STACK_SIZE + 0x1000ul)
+#define AREA_ALT_SIZE   0x20000ul
+#define AREA_METER_AT   (AREA_ALT_AT + AREA_ALT_SIZE)
+#define AREA_GS         (AREA_METER_AT + DBT_METER_BELOW)
+#define AREA_SIZE       ALIGN_UP(AREA_METER_AT + DBT_AREA_SIZE, 0x10000ul)
+#define AREA_STACK_TOP  (AREA_STACK_AT + AREA_STACK_SIZE)
+
+#define SIGNALS 64
+#define SIG(n)  BIT((n)-1)
+
+/* Signals that the CPU raises in a program; the kernel must always be able to deliver them to us. */
+#define SIGNALS_SYNC \
+	(SIG(SIGILL) | SIG(SIGTRAP) | SIG(SIGBUS) | SIG(SIGFPE) | SIG(SIGSEGV) | SIG(SIGSYS))
+#define SIGNALS_KILL (SIG(SIGKILL) | SIG(SIGSTOP))
+
+/* The guest's dispositions, shared by the threads that share them (CLONE_SIGHAND). */
+struct sighand {
+	struct lock lock;
+	u32 refs;
+	struct sys_sigaction act[SIGNALS + 1];
+};
+
+/* A signal that the kernel has handed to us and the guest has not seen yet. */
+struct pending {
+	siginfo_t info;
+	u64 trapno, err, cr2; /* for the frame of a fault */
+};
+#define PENDING_MAX 8
+
+/* What a task of a deterministic run has of its own; see rt/deterministic/deterministic.h. */
+struct fixed {
+	u64 key;   /* of its random numbers */
+	u64 drawn; /* how many there were */
+	u64 made;  /* children */
+	u64 ended; /* those of them whose end it was told by a wait */
+	u64 tsc;   /* what the time stamp counter was when it began */
+};
+
+struct perf;
+struct seccomp_filter;
+
+struct proc {
+	u32 refs;
+	u32 pid;
+	u32 execs;
+	u32 meter; /* index of the first thread's page */
+	bool read_implies_exec;
+	/* A filter was added with TSYNC by some thread: the others take it at their next call. */
+	struct seccomp_filter *filters;
+	struct lock lock;
+	struct perf *perf; /* rt/perf/perf.h; NULL: there is no session */
+	char exe[CONTROL_PATH];
+};
+
+struct thread {
+	struct dbt_thread dbt; /* first: GS points here */
+
+	struct proc *proc;
+	struct sighand *sighand;
+	u32 id;           /* unique in this address space, not 0; names the thread to locks */
+	u32 tid;          /* the kernel's name of it */
+	u32 meter;        /* index of its page in the tree */
+	bool vfork_child; /* shares its parent's memory; the parent releases this area */
+	bool own_proc; /* CLONE_VM without CLONE_THREAD: the first of a process in shared memory */
+	bool begun;    /* its meter says whose it is */
+	bool execing;  /* in execve: the meter page goes on to the new program */
+	/* Of its execve under way; in shared memory whoever releases the thread unmaps them if it succeeds. */
+	struct {
+		void *at;
+		size_t size;
+	} exec_maps[2];
+	bool install_handlers; /* dispositions differ from the parent's: tell the kernel */
+
+	/* Signals. */
+	u64 sigmask;   /* as the guest believes; the kernel's is this without SIGNALS_SYNC */
+	u64 call_mask; /* in force during sigsuspend, ppoll and the like */
+	bool in_mask_call;
+	u32 pending_count; /* not 0: no guest call is begun. Written by the handler and this thread */
+	struct pending pending[PENDING_MAX];
+	u64 held; /* synchronous signals sent by somebody while the guest blocks them */
+	siginfo_t held_info[8];
+	u64 alt_sp, alt_size;
+	u64 min_altstack; /* AT_MINSIGSTKSZ: what a frame with all features takes; 0 unknown */
+	u32 alt_flags;
+	bool in_sigreturn; /* the kernel is reading a frame for signal_return() */
+
+	/* The guest call that is to be redone has been executed: the kernel restarts it. */
+	bool call_restarts;
+	bool call_again; /* it was interrupted by something that is none of the guest's business */
+
+	/* The wire (rt/perf/wire.h): the slot of its last call, what the session calls it until then. */
+	u32 perf_slot, perf_token;
+	s32 perf_sock; /* of a process in shared memory: its own socket until it has said HELLO */
+	u64 perf_switches; /* context switches when the call under way began */
+
+	struct fixed fixed;
+
+	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */
+	struct {
+		bool on;
+		u64 start, len, selector;
+	} dispatch;
+	bool cpuid_faults; /* arch_prctl(ARCH_SET_CPUID, 0) */
+
+	struct seccomp_filter *filters;
+	u32 seccomp_mode;
+	u64 area;                           /* address of the thread area */
+	struct thread *all_next, *all_prev; /* under list_lock of process.c */
+};
+
+_Static_assert(sizeof(struct thread) <= DBT_TABLES_AT, "the runtime's part of the thread area");
+
+/* The running thread. Only once GS is set. */
+static inline struct thread *this_thread(void)
+{
+	struct thread *t;
+
+	__asm__("movq %%gs:0, %0" : "=r"(t));
+	return t;
+}
+
+static inline u64 guest_arg(struct thread *t, u32 n)
+{
+	static const u8 order[6] = {DBT_RDI, DBT_RSI, DBT_RDX, DBT_R10, DBT_R8, DBT_R9};
+
+	return t->dbt.regs.gpr[order[n]];
+}
+
+/* Maps a thread area with a meter page; NULL without memory. The thread in it is zeroed but for ids. */
+struct thread *thread_alloc(void);
+/* The same with page @meter of the tree, which is the caller's already; ~0: a new one. */
+struct thread *thread_alloc_with(u32 meter);
+
+/* Unmaps @t's area; not from a thread that stands on it. */
+void thread_free(struct thread *t);
+
+/* Gives @t's area back and ends the calling thread, which is @t, without touching memory again. */
+__attribute__((noreturn)) void thread_exit_free(struct thread *t, int status);
+
+/* GS := @t for this CPU thread, and the runtime's signal stack. */
+void thread_install(struct thread *t);
+
+/* Runs the guest from its registers, for ever. */
+__attribute__((noreturn)) void thread_loop(struct thread *t);
+
+#endif

@@ -1,0 +1,248 @@
+/*
+ * Serving slots: taking a request out of guest memory, answering it there, and watching the slots of
+ * recent callers for a moment before going to sleep.
+ *
+ * Order, session and guest (rt/perf/wire.c):
+ *	guest: request, word = POSTED (release); awake == 0? kick
+ *	session: awake = 0; full barrier; word != POSTED? sleep
+ * so either the session sees the post or the guest sees that it must kick.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+#define SPIN_NS 100000
+#define LOOK_NS 1000000
+
+/* Who calls from @slot; a thread that the session has not met is believed to be what it says it is. */
+static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot *sl)
+{
+	struct thread *th = p->callers[slot];
+	s32 guest_tid = __atomic_load_n(&sl->tid, __ATOMIC_RELAXED);
+	u32 meter = __atomic_load_n(&sl->meter, __ATOMIC_RELAXED);
+	u32 token = __atomic_load_n(&sl->token, __ATOMIC_RELAXED);
+	bool same;
+	s32 tid;
+
+	if (th && th->guest_tid == guest_tid && th->meter == meter && !th->token)
+		return th;
+	if (meter >= p->s->slots && meter != WIRE_NO_METER)
+		return NULL;
+	tid = p->same_ns > 0 && pid_has_tid(p->pid, guest_tid)
+		      ? guest_tid
+		      : pid_translate(p->pid, guest_tid, &same);
+	if (tid <= 0)
+		return NULL;
+	th = thread_by_token(p, token);
+	if (th) {
+		thread_set_tid(th, tid);
+		th->token = 0;
+		if (th->task)
+			clock_attach(th);
+	} else {
+		th = thread_by_tid(p, tid);
+		/* Announced, and its token is spent; two threads never have one meter. */
+		if (!th && meter != WIRE_NO_METER)
+			th = thread_by_meter(p, meter);
+		if (th && th->tid != tid)
+			thread_set_tid(th, tid);
+	}
+	if (!th) {
+		th = thread_new(p, tid, meter);
+		if (!th)
+			return NULL;
+	}
+	th->guest_tid = guest_tid;
+	thread_set_meter(th, meter);
+	p->callers[slot] = th;
+	return th;
+}
+
+/* Everything that a call looks at afterwards is a private copy. */
+static bool copy_request(struct call *c, const struct wire_slot *sl)
+{
+	c->seq = __atomic_load_n(&sl->seq, __ATOMIC_RELAXED);
+	c->op = __atomic_load_n(&sl->op, __ATOMIC_RELAXED);
+	c->len = __atomic_load_n(&sl->len, __ATOMIC_RELAXED);
+	if (c->len > WIRE_DATA)
+		return false;
+	for (u32 i = 0; i < 6; i++)
+		c->arg[i] = __atomic_load_n(&sl->arg[i], __ATOMIC_RELAXED);
+	memcpy(c->in, sl->data, c->len);
+	c->in[c->len] = 0;
+	return true;
+}
+
+static void reply(struct call *c, struct wire_slot *sl)
+{
+	u32 flags = 0, old;
+
+	if (c->fd_out >= 0) {
+		int err = parcel_send(c->proc->sock, c->slot, c->seq, c->fd_out);
+
+		if (err)
+			c->ret = -EMFILE;
+		else
+			flags = WIRE_REPLY_FD;
+	}
+	sl->ret = c->ret;
+	sl->reply_flags = flags;
+	sl->reply_len = c->out_len;
+	memcpy(sl->out, c->out, sizeof(sl->out));
+	if (c->out_len)
+		memcpy(sl->data, c->data, c->out_len);
+	if (c->ret < 0)
+		snprintf(sl->reason, sizeof(sl->reason), "%s", core_reason(c->s->core));
+	old = __atomic_exchange_n(&sl->word, WIRE_DONE, __ATOMIC_ACQ_REL);
+	if (old == WIRE_WAITED)
+		syscall(SYS_futex, &sl->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void heat(struct session *s, struct proc *p, u32 slot, u32 cpu)
+{
+	struct wire_slot *sl = proc_slot(p, slot);
+
+	if (s->cooling || s->nr_cpus < 2 || (u32)sched_getcpu() == cpu)
+		return;
+	s->hot_until = session_now() + SPIN_NS;
+	for (u32 i = 0; i < s->nr_hot; i++)
+		if (s->hot[i].proc == p && s->hot[i].slot == slot)
+			return;
+	if (s->nr_hot == HOT_SLOTS)
+		return;
+	s->hot[s->nr_hot].proc = p;
+	s->hot[s->nr_hot++].slot = slot;
+	__atomic_store_n(&sl->awake, 1, __ATOMIC_RELEASE);
+}
+
+/* Answers what is posted in the slot, if anything. */
+void serve_slot(struct proc *p, u32 slot)
+{
+	static struct call call; /* large; one thread, and calls do not nest */
+	struct session *s = p->s;
+	struct wire_slot *sl = proc_slot(p, slot);
+	struct call *c = &call;
+	u32 word, cpu;
+
+	if (!sl)
+		return;
+	word = __atomic_load_n(&sl->word, __ATOMIC_ACQUIRE);
+	if (word != WIRE_POSTED && word != WIRE_WAITED)
+		return;
+	session_drain(s);
+	if (p->sock_poll.gone)
+		return;
+	memset(c, 0, offsetof(struct call, in));
+	c->s = s;
+	c->proc = p;
+	c->fd_out = -1;
+	c->slot = slot;
+	c->fd_in = p->fds[slot];
+	p->fds[slot] = -1;
+	cpu = __atomic_load_n(&sl->cpu, __ATOMIC_RELAXED);
+	c->thread = caller_of(p, slot, sl);
+	if (!c->thread || !copy_request(c, sl)) {
+		c->ret = -EPROTO;
+		reply(c, sl);
+	} else {
+		struct thread *th = c->thread;
+
+		clock_told(th, __atomic_load_n(&sl->cpu_time, __ATOMIC_RELAXED));
+		th->switches = __atomic_load_n(&sl->switches, __ATOMIC_RELAXED);
+		s->call = c;
+		c->ret = thread_need_task(th);
+		if (!c->ret) {
+			if (cpu < s->nr_cpus && task_cpu(th->task) != (int)cpu)
+				task_sched_in(th->task, cpu);
+			op_dispatch(c);
+		}
+		s->call = NULL;
+		if (!p->sock_poll.gone)
+			reply(c, sl);
+	}
+	if (c->fd_in >= 0)
+		close(c->fd_in);
+	if (c->fd_out >= 0 && !c->fd_out_keep)
+		close(c->fd_out);
+	if (!p->sock_poll.gone && c->thread && c->op != WIRE_OP_EXIT)
+		heat(s, p, slot, cpu);
+}
+
+/* The process may go on with another socket and the same slots, so these are left as on going to sleep. */
+void serve_forget(struct session *s, struct proc *p)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->nr_hot; i++) {
+		struct wire_slot *sl = proc_slot(s->hot[i].proc, s->hot[i].slot);
+
+		if (s->hot[i].proc != p)
+			s->hot[n++] = s->hot[i];
+		else if (sl)
+			__atomic_store_n(&sl->awake, 0, __ATOMIC_SEQ_CST);
+	}
+	s->nr_hot = n;
+}
+
+static bool posted(const struct wire_slot *sl)
+{
+	u32 word = __atomic_load_n(&sl->word, __ATOMIC_ACQUIRE);
+
+	return word == WIRE_POSTED || word == WIRE_WAITED;
+}
+
+/* Serves what is posted in hot slots; was there anything? */
+static bool serve_posted(struct session *s)
+{
+	bool any = false;
+
+	for (u32 i = 0; i < s->nr_hot; i++) {
+		struct proc *p = s->hot[i].proc;
+		struct wire_slot *sl = proc_slot(p, s->hot[i].slot);
+
+		if (sl && posted(sl)) {
+			/* Descriptors that belong to the request are in the socket. */
+			u32 slot = s->hot[i].slot;
+
+			sock_read(p);
+			if (!p->sock_poll.gone && posted(sl))
+				serve_slot(p, slot);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/*
+ * Recent callers on other CPUs are likely to call again at once: their slots are looked at for some
+ * microseconds, and no longer than LOOK_NS in all, before the session sleeps or goes on to others. No
+ * slot is left believing that it is looked at.
+ */
+void serve_hot(struct session *s)
+{
+	u64 end;
+
+	if (!s->nr_hot)
+		return;
+	end = session_now() + LOOK_NS;
+	for (u64 now = 0; s->nr_hot && now < s->hot_until && now < end; now = session_now())
+		if (!serve_posted(s))
+			__builtin_ia32_pause();
+	s->cooling = true;
+	for (u32 i = 0; i < s->nr_hot; i++) {
+		struct wire_slot *sl = proc_slot(s->hot[i].proc, s->hot[i].slot);
+
+		__atomic_store_n(&sl->awake, 0, __ATOMIC_RELAXED);
+	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	(void)serve_posted(s);
+	s->nr_hot = 0;
+	s->cooling = false;
+}
