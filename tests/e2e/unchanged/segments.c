@@ -135,6 +135,9 @@ static void on_fault(int sig, siginfo_t *si, void *u)
 	    sig == SIGSEGV ? (unsigned long)si->si_addr : 0);
 	faults++;
 	uc->uc_mcontext.gregs[REG_RIP] += (long)fault_skip;
+	/* int1 is a trap, but some hypervisors on AMD return to it: without this it would never end. */
+	if (sig == SIGTRAP && *(unsigned char *)uc->uc_mcontext.gregs[REG_RIP] == 0xf1)
+		uc->uc_mcontext.gregs[REG_RIP]++;
 }
 
 static void selectors(void)
