@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 # Not meson's guess, which is lib64 on a Debian without dpkg-dev, where neither ld.so nor pkg-config looks.
 LIBDIR ?= lib
 
-.PHONY: all demo check check-long bench install format clean deps
+.PHONY: all demo check check-long bench install uninstall format clean deps
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -22,6 +22,7 @@ demo: $(BUILD)/build.ninja
 	@scripts/demo $(BUILD)
 
 check:
+	@echo "== looking for what the tests need"
 	@scripts/install-deps --test
 	@scripts/check
 
@@ -35,8 +36,13 @@ bench: all
 # A PREFIX given now holds, whatever the build directory was made with.
 install: $(BUILD)/build.ninja
 	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) installed
 	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+# Removes what `make install` with the same PREFIX and DESTDIR has copied, and folders that are empty then.
+uninstall: $(BUILD)/build.ninja
+	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
+	@scripts/uninstall $(BUILD) $(DESTDIR)
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
