@@ -1,29 +1,30 @@
 /*
  * PURPOSE: what a session (which plays the kernel) and the runtimes inside its guests say to each
- * other. Shapes only. doc/session.md tells the life of a call; this file is the authority on layout.
+ * other. Shapes only. doc/session.md tells the life of a call; this file is the authority on
+ * layout.
  *
  * Every runtime of a session inherits two descriptors: the meter tree (meter.h), in which threads
  * count, and the *door*, a SEQPACKET socket on which a process introduces itself when it first has
  * something to say. A process that makes no perf call and that nobody watches never does.
  *
- * To introduce itself a process makes a pair of SEQPACKET sockets and sends one end through the door
- * with a struct wire_kick HELLO; the session learns its pid from the kernel (SCM_CREDENTIALS) and
- * answers on the pair with a struct wire_parcel and a memfd:
+ * To introduce itself a process makes a pair of SEQPACKET sockets and sends one end through the
+ * door with a struct wire_kick HELLO; the session learns its pid from the kernel (SCM_CREDENTIALS)
+ * and answers on the pair with a struct wire_parcel and a memfd:
  *
  *   offset 0           struct wire_proc   the process
  *   WIRE_SLOT_OFF(i)   struct wire_slot   a call under way; a thread takes a free slot for each
  *
- * The memfd is sealed against resizing, so neither end can be hit by SIGBUS. Each word below says who writes it: S the session, G
- * the guest's runtime. Guest memory is not trusted: the session copies a request out once, checks it,
- * and never follows an index or length that it has not checked; what S has written is for the guest to
- * read, and the session never reads it back.
+ * The memfd is sealed against resizing, so neither end can be hit by SIGBUS. Each word below says
+ * who writes it: S the session, G the guest's runtime. Guest memory is not trusted: the session
+ * copies a request out once, checks it, and never follows an index or length that it has not
+ * checked; what S has written is for the guest to read, and the session never reads it back.
  *
  * A call: the thread fills a slot's request, stores WIRE_POSTED in `word` (release) and, unless
- * `awake` is set, sends a struct wire_kick CALL. The session answers in the slot and stores WIRE_DONE
- * (release), waking the futex `word` if the thread had made it WIRE_WAITED. A descriptor that belongs
- * to a request is sent before the request is posted, and one that belongs to a reply before the reply.
- * The socket's hang-up means that the session is gone: from then on every perf call of the guest
- * answers ENODEV and everything else runs on.
+ * `awake` is set, sends a struct wire_kick CALL. The session answers in the slot and stores
+ * WIRE_DONE (release), waking the futex `word` if the thread had made it WIRE_WAITED. A descriptor
+ * that belongs to a request is sent before the request is posted, and one that belongs to a reply
+ * before the reply. The socket's hang-up means that the session is gone: from then on every perf
+ * call of the guest answers ENODEV and everything else runs on.
  */
 #ifndef ABI_WIRE_H
 #define ABI_WIRE_H
@@ -50,11 +51,12 @@ enum wire_card_flags {
 };
 
 /*
- * One event of this process as the thread whose events it counts may read it without asking. Written
- * by S under a sequence count: `seq` is odd while it changes. value = base + quantity if RUNNING, else
- * base; time enabled = enabled_base + CPU time if ENABLED, else enabled_base; time running alike with
- * RUNNING. The bases are modulo 2^64. CPU time is the thread's own clock, but not less than `clock`: what
- * the kernel tells S of another task's time includes what a hypervisor has stolen of it.
+ * One event of this process as the thread whose events it counts may read it without asking.
+ * Written by S under a sequence count: `seq` is odd while it changes. value = base + quantity if
+ * RUNNING, else base; time enabled = enabled_base + CPU time if ENABLED, else enabled_base; time
+ * running alike with RUNNING. The bases are modulo 2^64. CPU time is the thread's own clock, but
+ * not less than `clock`: what the kernel tells S of another task's time includes what a hypervisor
+ * has stolen of it.
  */
 struct wire_card {
 	u32 seq;
@@ -232,8 +234,8 @@ struct wire_parcel {
 
 /*
  * What guests are shown of the machine: the last bytes of the meter tree's first page, which every
- * process has mapped before it executes its first instruction. S, complete but for the root before the
- * first guest starts; magic 0: there is no session, only counting.
+ * process has mapped before it executes its first instruction. S, complete but for the root before
+ * the first guest starts; magic 0: there is no session, only counting.
  */
 #define WIRE_VIEW_IN 3776u /* offset in the page */
 struct wire_view {

@@ -1,7 +1,7 @@
 /*
  * A session in a process of its own, as `anyperf run` starts it: it must outlive its starter when
- * guests go on as daemons, must not be hit by what a terminal sends to them, and must hold nothing open
- * that anybody waits for.
+ * guests go on as daemons, must not be hit by what a terminal sends to them, and must hold nothing
+ * open that anybody waits for.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,10 +2,10 @@
  * PURPOSE: what the session's files share: the session, its guests, events' descriptors, and a call
  * on its way.
  *
- * Ownership: session owns procs, a proc its threads; a carrier belongs to the event whose host pointer
- * it is. Objects that the current batch of epoll events may still name are put on `graveyard` and freed
- * after it. A thread has a core task from the moment somebody has to do with it: it called, or an event
- * was opened on it, or its parent's events were inherited.
+ * Ownership: session owns procs, a proc its threads; a carrier belongs to the event whose host
+ * pointer it is. Objects that the current batch of epoll events may still name are put on
+ * `graveyard` and freed after it. A thread has a core task from the moment somebody has to do with
+ * it: it called, or an event was opened on it, or its parent's events were inherited.
  */
 #ifndef SESSION_SESSION_PRIV_H
 #define SESSION_SESSION_PRIV_H
@@ -39,7 +39,9 @@ struct pollee {
 	bool gone; /* its owner died within this batch */
 };
 
-/* The session's end of a socket that guests inherit; each who joins by name gets one for his tree. */
+/*
+ * The session's end of a socket that guests inherit; each who joins by name gets one for his tree.
+ */
 struct door {
 	struct pollee poll;
 	struct list link; /* in session->doors or, closed, in the graveyard of doors */
@@ -212,9 +214,10 @@ struct session {
 u64 session_now(void);
 
 /*
- * meters.c: between the first two, the clocks and what a thread counts are read once: threads run on, but all that
- * happens in one operation happens at one instant, so the members of a group agree, an event that is
- * enabled runs as long as it is enabled, and a card fits its event. True: it is the caller's to end.
+ * meters.c: between the first two, the clocks and what a thread counts are read once: threads run
+ * on, but all that happens in one operation happens at one instant, so the members of a group
+ * agree, an event that is enabled runs as long as it is enabled, and a card fits its event. True:
+ * it is the caller's to end.
  */
 bool must_check session_freeze(struct session *s);
 void session_thaw(struct session *s, bool frozen);
@@ -223,7 +226,9 @@ u64 thread_sum(struct thread *th, enum meter_quantity q);
 /* NULL: it has none. Written by its thread at any time. */
 struct meter *thread_meter(const struct thread *th);
 void thread_set_meter(struct thread *th, u32 meter);
-/* What an event of the cpu PMU counts, and how much of it the task has done: a source for that PMU. */
+/*
+ * What an event of the cpu PMU counts, and how much of it the task has done: a source for that PMU.
+ */
 enum meter_quantity meters_quantity(enum cpu_what what);
 u64 meters_read(void *ctx, struct task *task, u32 what);
 
@@ -293,7 +298,9 @@ void clock_attach(struct thread *th);
 void clock_release(struct thread *th);
 void clock_told(struct thread *th, u64 cpu_time);
 u64 clock_read(struct thread *th);
-/* Whether the kernel tells of a thread after its end; if not, clock_last() is to be called before. */
+/*
+ * Whether the kernel tells of a thread after its end; if not, clock_last() is to be called before.
+ */
 bool clock_outlives(void);
 void clock_last(struct thread *th);
 /* For the instant that has begun, what is known of it will do. */
@@ -307,8 +314,8 @@ void serve_forget(struct session *s, struct proc *p);
 void serve_hot(struct session *s);
 
 /*
- * ops.c, ops-event.c, sysctl.c: the calls (enum wire_op). Each has the call's own copy of the request and
- * returns what `ret` of the reply says.
+ * ops.c, ops-event.c, sysctl.c: the calls (enum wire_op). Each has the call's own copy of the
+ * request and returns what `ret` of the reply says.
  */
 void op_dispatch(struct call *c);
 s64 op_open(struct call *c);
@@ -351,7 +358,10 @@ int must_check cgroup_by_fd(struct session *s, int fd, struct cgroup **cgroup);
 void cgroup_place(struct thread *th);
 void cgroups_forget(struct session *s);
 
-/* wide.c: after an open; before what reads or changes @event; when tasks may have moved; the timer's */
+/*
+ * wide.c: after an open; before what reads or changes @event; when tasks may have moved; the
+ * timer's
+ */
 void wide_opened(struct session *s, const struct event *event);
 void wide_look(struct session *s, const struct event *event);
 void wide_moved(struct session *s);
@@ -369,8 +379,8 @@ void view_show(struct wire_view *view, const struct session_config *config,
 void view_change(struct session *s, const char *path, const char *text);
 
 /*
- * sysctl.c: the settings. Show gives the @index'th one's path and, in @text, its value; NULL: no more.
- * By fd: which one, or -ENOENT.
+ * sysctl.c: the settings. Show gives the @index'th one's path and, in @text, its value; NULL: no
+ * more. By fd: which one, or -ENOENT.
  */
 const char *sysctl_show(struct session *s, u32 index, char *text, size_t size);
 s64 sysctl_by_fd(struct session *s, int fd);

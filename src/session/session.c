@@ -45,8 +45,8 @@ static int watch(int epoll, int fd, struct pollee *p, enum pollee_kind kind, u32
 }
 
 /*
- * Guests' events, sockets and shared memory are descriptors and files of ours: as many and as large as we
- * may have. Beyond that a call fails; it does not kill us.
+ * Guests' events, sockets and shared memory are descriptors and files of ours: as many and as large
+ * as we may have. Beyond that a call fails; it does not kill us.
  */
 static void raise_limits(void)
 {
@@ -417,8 +417,8 @@ bool session_is_over(const struct session *s)
 }
 
 /*
- * Deaths and closes come before calls: a parent that has waited for its child, and a thread that has
- * closed an event, find that done.
+ * Deaths and closes come before calls: a parent that has waited for its child, and a thread that
+ * has closed an event, find that done.
  */
 void session_drain(struct session *s)
 {

@@ -42,9 +42,9 @@ struct session_model {
 };
 
 /*
- * The model of that name, "host", or, for "auto" and NULL, the machine's own if perf's clients have tables
- * for it and else one that they have. 0, or -EINVAL with @why: there is none of that name, or it is of
- * another vendor.
+ * The model of that name, "host", or, for "auto" and NULL, the machine's own if perf's clients have
+ * tables for it and else one that they have. 0, or -EINVAL with @why: there is none of that name,
+ * or it is of another vendor.
  */
 int must_check session_model(const char *name, struct session_model *model, char *why, size_t len);
 
@@ -52,9 +52,9 @@ int must_check session_model(const char *name, struct session_model *model, char
 int must_check session_possible(char *why, size_t len);
 
 /*
- * @why has room for @len bytes. The session's memory and descriptors are private to the caller. The process's
- * soft limits of descriptors and file sizes are raised to the hard ones and SIGXFSZ is ignored from then
- * on: who goes on to start programs restores the three for them.
+ * @why has room for @len bytes. The session's memory and descriptors are private to the caller. The
+ * process's soft limits of descriptors and file sizes are raised to the hard ones and SIGXFSZ is
+ * ignored from then on: who goes on to start programs restores the three for them.
  */
 int must_check session_new(const struct session_config *config, struct session **session, char *why,
 			   size_t len);
@@ -62,8 +62,8 @@ void session_free(struct session *s);
 
 /*
  * What guests inherit: the meter tree and the door; see abi/wire.h. Borrowed; both are CLOEXEC.
- * session_close_door() gives up the session's own copy of the guests' end once the first guest has it,
- * so that session_is_over() can become true.
+ * session_close_door() gives up the session's own copy of the guests' end once the first guest has
+ * it, so that session_is_over() can become true.
  */
 int session_tree_fd(const struct session *s);
 int session_door_fd(const struct session *s);
@@ -84,7 +84,10 @@ bool session_is_over(const struct session *s);
  */
 void session_drain(struct session *s);
 
-/* The subsystem, for direct calls (core/call.h), and the task as which the caller itself makes them. */
+/*
+ * The subsystem, for direct calls (core/call.h), and the task as which the caller itself makes
+ * them.
+ */
 struct core *session_core(struct session *s);
 struct task *session_self(struct session *s);
 
@@ -93,8 +96,8 @@ int must_check session_find_task(struct session *s, int tid, struct task **task,
 				 size_t len);
 
 /*
- * Direct calls: perf_event_open(2), ioctl(2), read(2), close(2) of the session's own process, which is no
- * guest. Handles are small numbers, like descriptors. Each takes notice of deaths first.
+ * Direct calls: perf_event_open(2), ioctl(2), read(2), close(2) of the session's own process, which
+ * is no guest. Handles are small numbers, like descriptors. Each takes notice of deaths first.
  */
 struct pe_attr;
 int must_check session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int leader,
@@ -110,41 +113,46 @@ int session_close(struct session *s, int handle);
 int must_check session_adopt(struct session *s, int pid);
 
 /*
- * The directory that stands in for the root where a guest looks for PMUs, made at the first call; NULL:
- * it cannot be made. It goes with the session.
+ * The directory that stands in for the root where a guest looks for PMUs, made at the first call;
+ * NULL: it cannot be made. It goes with the session.
  */
 const char *session_root(struct session *s);
 
-/* Why the last direct call was refused, a sentence; "" after a success. Valid until the next call. */
+/*
+ * Why the last direct call was refused, a sentence; "" after a success. Valid until the next call.
+ */
 const char *session_reason(const struct session *s);
 
 /* Borrowed for the session's life; guests write to it at any time. */
 const struct meter_tree *session_tree(const struct session *s);
 
 /*
- * How many meters of the tree @tree_fd are to be used. All of them are addresses of several GB, of which a new
- * tree (-1) takes no more than an eighth of RLIMIT_AS; for one that has been made its header says.
+ * How many meters of the tree @tree_fd are to be used. All of them are addresses of several GB, of
+ * which a new tree (-1) takes no more than an eighth of RLIMIT_AS; for one that has been made its
+ * header says.
  */
 u32 session_tree_slots(int tree_fd);
 
 /*
- * A door that has no session behind it yet. *@outside is for guests, *@inside becomes readable when one of them
- * knocks, who then waits for session_detach() with it, and hangs up (POLLHUP) with the last guest. Both are the
- * caller's and CLOEXEC. In @tree guests are told that there is a session as of @config and @model. 0 or -errno.
+ * A door that has no session behind it yet. *@outside is for guests, *@inside becomes readable when
+ * one of them knocks, who then waits for session_detach() with it, and hangs up (POLLHUP) with the
+ * last guest. Both are the caller's and CLOEXEC. In @tree guests are told that there is a session
+ * as of @config and @model. 0 or -errno.
  */
 int must_check session_door(const struct session_config *config, const struct session_model *model,
 			    struct meter_tree *tree, int *inside, int *outside);
 
 /*
- * A session in a process of its own, for the tree config->tree_fd; it ends with its last guest. *@door is
- * the caller's, CLOEXEC, to be given to the first guest and closed; -1 if guests have one already.
+ * A session in a process of its own, for the tree config->tree_fd; it ends with its last guest.
+ * *@door is the caller's, CLOEXEC, to be given to the first guest and closed; -1 if guests have one
+ * already.
  */
 int must_check session_detach(const struct session_config *config, int *door, char *why,
 			      size_t len);
 
 /*
- * What guests inherit, from the running session that the same user has named so; both descriptors are the
- * caller's. -ECONNREFUSED: there is none.
+ * What guests inherit, from the running session that the same user has named so; both descriptors
+ * are the caller's. -ECONNREFUSED: there is none.
  */
 int must_check session_join(const char *name, int *tree_fd, int *door, char *why, size_t len);
 

@@ -259,8 +259,8 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 }
 
 /*
- * A write to a file of a cgroup may move tasks, and somebody counts cgroups: the session looks where tasks
- * are before the writer goes on.
+ * A write to a file of a cgroup may move tasks, and somebody counts cgroups: the session looks
+ * where tasks are before the writer goes on.
  */
 static bool wrote_cgroup(struct thread *t, u64 nr, long *ret)
 {

@@ -152,7 +152,9 @@ void perf_save_fds(struct thread *t, u64 *fds)
 	}
 }
 
-/* Those that were close-on-exec are closed; whether the others still are what they were is asked. */
+/*
+ * Those that were close-on-exec are closed; whether the others still are what they were is asked.
+ */
 void perf_restore_fds(struct thread *t, const u64 *fds)
 {
 	const u32 bits = (PERF_FDS_SAVED - 1) * 64;

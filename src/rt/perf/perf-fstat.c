@@ -6,8 +6,8 @@
 #include "rt/syscall/syscall.h"
 
 /*
- * fstat and its relatives: all anonymous files look alike, so the kernel fills the guest's buffer for an
- * eventfd.
+ * fstat and its relatives: all anonymous files look alike, so the kernel fills the guest's buffer
+ * for an eventfd.
  */
 bool perf_fstat(struct thread *t, u64 nr, long *ret)
 {

@@ -25,8 +25,8 @@ static void forget(struct thread *t, u64 handle)
 }
 
 /*
- * The memory is the session's; that a fork does not inherit the mapping, that it cannot grow and is in no
- * core dump is as with the kernel's own [RING-14].
+ * The memory is the session's; that a fork does not inherit the mapping, that it cannot grow and is
+ * in no core dump is as with the kernel's own [RING-14].
  */
 bool perf_mmap(struct thread *t, struct perf_fd *pf, long *ret)
 {

@@ -13,8 +13,8 @@
 #define ATTR_SENT 256u /* more than any version of the attr that the session knows */
 
 /*
- * The attr as far as anybody can know it. Beyond that it matters only whether there is a byte that is
- * not zero, and whether all of it can be read [SIZE-10, SIZE-11, SIZE-14].
+ * The attr as far as anybody can know it. Beyond that it matters only whether there is a byte that
+ * is not zero, and whether all of it can be read [SIZE-10, SIZE-11, SIZE-14].
  */
 static void put_attr(struct wire_slot *sl, u64 addr)
 {
@@ -55,7 +55,10 @@ static void put_attr(struct wire_slot *sl, u64 addr)
 	}
 }
 
-/* Is there room for one more descriptor? The refusal for its lack comes before many others [CALL-16]. */
+/*
+ * Is there room for one more descriptor? The refusal for its lack comes before many others
+ * [CALL-16].
+ */
 static bool fd_left(void)
 {
 	long fd = sys_fcntl(2, F_DUPFD_CLOEXEC, 0);
@@ -253,9 +256,9 @@ bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret)
 }
 
 /*
- * An event of this thread, without asking: words stored, 0 if the card does not say. The thread is here
- * and does not count, and leaves in its meter how late it is by its clock; who changes the event's state takes
- * the card away before he looks at either: so no later reading is less.
+ * An event of this thread, without asking: words stored, 0 if the card does not say. The thread is
+ * here and does not count, and leaves in its meter how late it is by its clock; who changes the
+ * event's state takes the card away before he looks at either: so no later reading is less.
  */
 u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words)
 {
@@ -275,7 +278,9 @@ u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words)
 			now = perf_cpu_time();
 			__atomic_store_n(&m->cpu_time, now, __ATOMIC_RELAXED);
 		}
-		/* After what is counted, and the clock; mate: cards_hold() in session/wire/cards.c. */
+		/*
+		 * After what is counted, and the clock; mate: cards_hold() in session/wire/cards.c.
+		 */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		seq = __atomic_load_n(&from->seq, __ATOMIC_ACQUIRE);
 		c = *from;

@@ -1,7 +1,7 @@
 /*
- * poll and select on perf descriptors. The pipe that carries one tells the kernel when something may
- * have happened; what it is the session knows: without a ring a perf descriptor answers POLLHUP for
- * ever [OVF-03], and a report is consumed by who gets it [OVF-02].
+ * poll and select on perf descriptors. The pipe that carries one tells the kernel when something
+ * may have happened; what it is the session knows: without a ring a perf descriptor answers POLLHUP
+ * for ever [OVF-03], and a report is consumed by who gets it [OVF-02].
  */
 #include "rt/perf/perf.h"
 
@@ -34,8 +34,8 @@ u32 perf_revents(struct thread *t, struct perf_fd *pf)
 }
 
 /*
- * epoll is the kernel's altogether, so the carrier itself must show what the event does: the session has it
- * hang up for as long as there is no ring.
+ * epoll is the kernel's altogether, so the carrier itself must show what the event does: the
+ * session has it hang up for as long as there is no ring.
  */
 void perf_epoll(struct thread *t, const struct perf_fd *pf)
 {
@@ -166,8 +166,9 @@ bool perf_poll(struct thread *t, u64 nr, long *ret)
 }
 
 /*
- * select: a descriptor that hangs up counts as readable, one in error as readable and writable. When there
- * is nothing to report the kernel's answer stands, since a carrier becomes readable when there is.
+ * select: a descriptor that hangs up counts as readable, one in error as readable and writable.
+ * When there is nothing to report the kernel's answer stands, since a carrier becomes readable when
+ * there is.
  */
 bool perf_select(struct thread *t, u64 nr, long *ret)
 {

@@ -1,7 +1,7 @@
 /*
- * Writing to perf's settings. The file that a guest opens is the session's own; what is written goes
- * over the wire instead, so that the session can refuse it, and changes the file before the write
- * returns.
+ * Writing to perf's settings. The file that a guest opens is the session's own; what is written
+ * goes over the wire instead, so that the session can refuse it, and changes the file before the
+ * write returns.
  */
 #include "rt/perf/perf.h"
 

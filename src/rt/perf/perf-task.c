@@ -1,6 +1,6 @@
 /*
- * What a runtime tells the session of its tasks: only what a thread's meter says that somebody wants to
- * know (enum wire_watch), and that before it happens.
+ * What a runtime tells the session of its tasks: only what a thread's meter says that somebody
+ * wants to know (enum wire_watch), and that before it happens.
  */
 #include "rt/perf/perf.h"
 

@@ -1,7 +1,7 @@
 /*
- * What a guest is shown of the machine's PMU: files, links, CPUID and rdpmc. A path is looked at by its
- * text, absolute and as programs write it; a directory of the session's that is open leads to its own
- * files by itself.
+ * What a guest is shown of the machine's PMU: files, links, CPUID and rdpmc. A path is looked at by
+ * its text, absolute and as programs write it; a directory of the session's that is open leads to
+ * its own files by itself.
  */
 #include "rt/perf/perf.h"
 
@@ -130,9 +130,9 @@ const char *perf_view_link(struct thread *t, const char *path)
 }
 
 /*
- * Clients choose their tables by family and model, so one that they know is shown; everything else of
- * CPUID stays. Leaf 0xA says version 2, 48-bit counters, and that instructions and branches are there
- * (bits set in EBX are events that are not).
+ * Clients choose their tables by family and model, so one that they know is shown; everything else
+ * of CPUID stays. Leaf 0xA says version 2, 48-bit counters, and that instructions and branches are
+ * there (bits set in EBX are events that are not).
  */
 void perf_view_cpuid(struct thread *t, u32 leaf, u32 regs[4])
 {

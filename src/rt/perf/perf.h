@@ -1,15 +1,17 @@
 /*
- * PURPOSE: perf in the guest: what a program sees when it opens perf events and uses their descriptors,
- * and what its runtime tells the session about tasks that are made, run other programs, and end.
+ * PURPOSE: perf in the guest: what a program sees when it opens perf events and uses their
+ * descriptors, and what its runtime tells the session about tasks that are made, run other
+ * programs, and end.
  *
- * A perf descriptor is a real one, the read end of a pipe whose writer the session has; so close, dup,
- * fork, exec and SCM_RIGHTS are the kernel's. What a pipe does not do as a perf event does is answered
- * here. struct perf_fds remembers which descriptors are perf events; it is a cache, kept right by the
- * calls that make, copy and close descriptors, and where it does not know it asks the session.
+ * A perf descriptor is a real one, the read end of a pipe whose writer the session has; so close,
+ * dup, fork, exec and SCM_RIGHTS are the kernel's. What a pipe does not do as a perf event does is
+ * answered here. struct perf_fds remembers which descriptors are perf events; it is a cache, kept
+ * right by the calls that make, copy and close descriptors, and where it does not know it asks the
+ * session.
  *
- * Lifetime: one struct perf per process, made with it; NULL in struct proc: there is no session and none
- * of this costs anything. A vfork child has a copy. Locking: lookups take none (an entry is one u64,
- * written whole); growing takes wire.lock.
+ * Lifetime: one struct perf per process, made with it; NULL in struct proc: there is no session and
+ * none of this costs anything. A vfork child has a copy. Locking: lookups take none (an entry is
+ * one u64, written whole); growing takes wire.lock.
  */
 #ifndef RT_PERF_PERF_H
 #define RT_PERF_PERF_H
@@ -51,16 +53,16 @@ struct perf {
 };
 
 /*
- * The first thing of a process's runtime, before the first guest instruction; t->proc->perf is set if
- * there is a session. @fds: PERF_FDS_SAVED words, which descriptors the program before this one had as perf
- * events. @launch: the first program of a tree.
+ * The first thing of a process's runtime, before the first guest instruction; t->proc->perf is set
+ * if there is a session. @fds: PERF_FDS_SAVED words, which descriptors the program before this one
+ * had as perf events. @launch: the first program of a tree.
  */
 #define PERF_FDS_SAVED 17u
 void perf_start(struct thread *t, const u64 *fds, bool launch);
 
 /*
- * A guest's system call, before the runtime's own table has it. True: *@ret is the answer. Only called in
- * a session.
+ * A guest's system call, before the runtime's own table has it. True: *@ret is the answer. Only
+ * called in a session.
  */
 bool perf_syscall(struct thread *t, u64 nr, long *ret);
 
@@ -71,8 +73,8 @@ struct perf_fork {
 };
 
 /*
- * Tasks. Before one is made with @flags, to count in @meter; perf_made() in its maker, with what clone
- * answered. 0, or the -errno that fork is to give.
+ * Tasks. Before one is made with @flags, to count in @meter; perf_made() in its maker, with what
+ * clone answered. 0, or the -errno that fork is to give.
  */
 must_check int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f);
 void perf_made(struct thread *t, u64 flags, struct perf_fork *f, long ret);
@@ -91,8 +93,8 @@ void perf_free(struct perf *p);
 void perf_thread_exit(struct thread *t, bool process);
 
 /*
- * For execve: what the next program's perf_start() gets. An exec ends all threads of the process, so the
- * new program is to tell of it if one of them is watched.
+ * For execve: what the next program's perf_start() gets. An exec ends all threads of the process,
+ * so the new program is to tell of it if one of them is watched.
  */
 void perf_exec(struct thread *t, u64 *fds);
 
@@ -113,8 +115,8 @@ u32 perf_revents(struct thread *t, struct perf_fd *pf);
 void perf_unmapped(struct thread *t, u64 start, u64 len);
 
 /*
- * The view: what the session shows in place of @path, in @out of CONTROL_PATH bytes; false: what the
- * machine has.
+ * The view: what the session shows in place of @path, in @out of CONTROL_PATH bytes; false: what
+ * the machine has.
  */
 bool perf_view_path(struct thread *t, const char *path, char *out);
 /* A descriptor named by /proc/self/fd/N is a perf event: its link's text, else NULL. */

@@ -151,7 +151,9 @@ static struct wire_proc *map_memory(int fd)
 				       MAP_SHARED | MAP_FIXED, fd, 0)))
 		return NULL;
 	sys_madvise(at, WIRE_SIZE, MADV_DONTDUMP);
-	/* Faults of ours would be counted as the program's: what is used first is there beforehand. */
+	/*
+	 * Faults of ours would be counted as the program's: what is used first is there beforehand.
+	 */
 	sys_madvise(at, WIRE_SLOT_OFF(2), MADV_POPULATE_WRITE);
 	return at;
 }
@@ -192,7 +194,10 @@ static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flag
 	if (!map)
 		return false;
 	w->page = map;
-	/* A vfork child shares the runtime's memory with its parent, and with it the table of own fds. */
+	/*
+	 * A vfork child shares the runtime's memory with its parent, and with it the table of own
+	 * fds.
+	 */
 	w->guest_sock = t->vfork_child || t->own_proc;
 	if (!w->guest_sock)
 		sock = fd_adopt(FD_WIRE, sock);
@@ -368,7 +373,10 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 		if (ret == -ETIMEDOUT) {
 			if (lost(w))
 				return false;
-			/* Should somebody who shares our memory have spoilt `awake`, this wakes the session. */
+			/*
+			 * Should somebody who shares our memory have spoilt `awake`, this wakes the
+			 * session.
+			 */
 			raw_call3(__NR_sendmsg, sock_of(w), (long)&again, NO_SIGNAL | NO_WAIT);
 		}
 	}
@@ -421,7 +429,10 @@ int wire_take_fd(struct thread *t, struct wire_slot *sl, bool cloexec)
 		struct wire_parcel parcel;
 		int got;
 
-		/* It was sent before the reply, so it is here; whose it is, is not said by the order. */
+		/*
+		 * It was sent before the reply, so it is here; whose it is, is not said by the
+		 * order.
+		 */
 		if (receive(sock_of(w), &parcel, &got, NO_WAIT) != 1)
 			break;
 		if (parcel.slot >= WIRE_SLOTS) {

@@ -1,9 +1,10 @@
 /*
  * PURPOSE: the guest's end of the wire (abi/wire.h): introducing the process to the session, making
- * calls, and noticing that the session is gone. What is asked and when is rt/perf/perf.h's business.
+ * calls, and noticing that the session is gone. What is asked and when is rt/perf/perf.h's
+ * business.
  *
- * Lifetime: one struct wire per process (a vfork child has its own); it connects at its first call, and
- * execve ends the connection. Locking: a call owns its slot; `lock` guards connecting and the
+ * Lifetime: one struct wire per process (a vfork child has its own); it connects at its first call,
+ * and execve ends the connection. Locking: a call owns its slot; `lock` guards connecting and the
  * descriptors that arrive on the socket, and is held with all signals blocked.
  */
 #ifndef RT_PERF_WIRE_H
@@ -26,8 +27,8 @@ struct wire {
 void wire_init(struct wire *w);
 
 /*
- * A slot for a call, filled in but for op, arg, len and data; NULL: there is no session (any more). The
- * caller may write to data, and must go on to wire_end().
+ * A slot for a call, filled in but for op, arg, len and data; NULL: there is no session (any more).
+ * The caller may write to data, and must go on to wire_end().
  */
 struct wire_slot *wire_begin(struct thread *t);
 
@@ -42,7 +43,9 @@ must_check int wire_take_fd(struct thread *t, struct wire_slot *sl, bool cloexec
 
 void wire_end(struct thread *t, struct wire_slot *sl);
 
-/* A copy's, in a forked process: what it has of its parent's connection goes; its parent has @sock. */
+/*
+ * A copy's, in a forked process: what it has of its parent's connection goes; its parent has @sock.
+ */
 void wire_forked(struct wire *w, int sock);
 
 /* Says HELLO on @sock, which the session made for this new process (WIRE_OP_FORK). */

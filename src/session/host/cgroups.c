@@ -2,9 +2,9 @@
  * Cgroups: which one a descriptor names, and in which one a thread is. The hierarchy is that of the
  * kernel's perf_event controller: a version 1 hierarchy of its own if there is one, else version 2.
  *
- * A cgroup is known by its path as /proc/PID/cgroup shows it to the session, and by its inode, since a
- * path may be given to another one later. Ancestors of a cgroup that somebody counts are known as well; a
- * thread belongs to the deepest known one above it.
+ * A cgroup is known by its path as /proc/PID/cgroup shows it to the session, and by its inode,
+ * since a path may be given to another one later. Ancestors of a cgroup that somebody counts are
+ * known as well; a thread belongs to the deepest known one above it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,9 @@ struct known_cgroup {
 	char path[]; /* "" once another cgroup has it */
 };
 
-/* Where the line of the perf_event hierarchy in a /proc/PID/cgroup has its path; *@v1: which it is. */
+/*
+ * Where the line of the perf_event hierarchy in a /proc/PID/cgroup has its path; *@v1: which it is.
+ */
 static char *perf_line(char *text, bool *v1)
 {
 	char *unified = NULL, *save = NULL, *line;
@@ -75,9 +77,9 @@ static char *task_path(pid_t pid, s32 tid, char *text, size_t size, bool *v1)
 }
 
 /*
- * The mount that has device @dev and is the longest prefix of @path: its point's length, its root and
- * its superblock's options. Without one (a mount of another namespace) @path begins at the file system's
- * root.
+ * The mount that has device @dev and is the longest prefix of @path: its point's length, its root
+ * and its superblock's options. Without one (a mount of another namespace) @path begins at the file
+ * system's root.
  */
 static size_t find_mount(dev_t dev, const char *path, char *root, size_t size, bool *perf_event)
 {

@@ -1,7 +1,8 @@
 /*
- * Which CPU guests are shown. Clients of perf_event choose their tables by CPUID's family and model, and
- * have none for a CPU that is newer than they are; so does a C library choose its functions. Hence: the
- * machine's own where libpfm4 4.13 and PAPI 7 have tables for it, else one that is like it.
+ * Which CPU guests are shown. Clients of perf_event choose their tables by CPUID's family and
+ * model, and have none for a CPU that is newer than they are; so does a C library choose its
+ * functions. Hence: the machine's own where libpfm4 4.13 and PAPI 7 have tables for it, else one
+ * that is like it.
  */
 #include <cpuid.h>
 #include <errno.h>
@@ -57,8 +58,8 @@ static u32 model_of(u32 eax)
 }
 
 /*
- * In a virtual machine each cpuid takes some 25 us: so no more than are needed, and once for the starter
- * and the session that it forks.
+ * In a virtual machine each cpuid takes some 25 us: so no more than are needed, and once for the
+ * starter and the session that it forks.
  */
 static void host(struct session_model *m)
 {

@@ -1,6 +1,6 @@
 /*
- * What the kernel says of processes: whose thread is whose, pid namespaces, credentials. All of it is
- * read when it is asked for; a guest may change its credentials at any time.
+ * What the kernel says of processes: whose thread is whose, pid namespaces, credentials. All of it
+ * is read when it is asked for; a guest may change its credentials at any time.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -52,7 +52,9 @@ bool pid_exists(pid_t pid)
 	return !status_line(pid, pid, "State", state, sizeof(state)) || !strpbrk(state, "ZX");
 }
 
-/* Do both run the same program file? For guests, which all run the runtime. Without /proc: perhaps. */
+/*
+ * Do both run the same program file? For guests, which all run the runtime. Without /proc: perhaps.
+ */
 bool pid_same_exe(pid_t a, pid_t b)
 {
 	char path[2][40];
@@ -144,7 +146,10 @@ bool pid_inside(s32 tid, struct pid_inside *in)
 {
 	char value[256];
 
-	/* A thread's number leads to its process as well; without /proc only a process is known by it. */
+	/*
+	 * A thread's number leads to its process as well; without /proc only a process is known by
+	 * it.
+	 */
 	if (!status_line(tid, tid, "Tgid", value, sizeof(value))) {
 		int pidfd = access("/proc/self", F_OK) ? (int)syscall(SYS_pidfd_open, tid, 0) : -1;
 
@@ -268,8 +273,8 @@ static bool both_are_ours(pid_t a, pid_t b)
 }
 
 /*
- * ptrace's rule with real credentials: the same ids all over and a dumpable target, or CAP_SYS_PTRACE.
- * Dumpable shows in who owns the target's files in /proc.
+ * ptrace's rule with real credentials: the same ids all over and a dumpable target, or
+ * CAP_SYS_PTRACE. Dumpable shows in who owns the target's files in /proc.
  */
 bool cred_may_access(struct thread *who, struct thread *target, enum core_access how)
 {

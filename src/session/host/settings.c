@@ -1,6 +1,7 @@
 /*
- * Writing to the files that guests see of perf's settings: who may, what a text means to the kernel, and
- * what is shown afterwards [FILE-01..07, GRP-11]. The host's own settings are never touched.
+ * Writing to the files that guests see of perf's settings: who may, what a text means to the
+ * kernel, and what is shown afterwards [FILE-01..07, GRP-11]. The host's own settings are never
+ * touched.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -166,7 +167,10 @@ s64 op_sysctl(struct call *c)
 	setting = &settings[c->arg[0]];
 	if (!may_write(c))
 		return -EPERM;
-	/* With kernel.sysctl_writes_strict, the default, what is not written to the start is ignored. */
+	/*
+	 * With kernel.sysctl_writes_strict, the default, what is not written to the start is
+	 * ignored.
+	 */
 	if (c->arg[1])
 		return c->len;
 	taken = take_number(text, c->len, &value);

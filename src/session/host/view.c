@@ -1,15 +1,15 @@
 /*
- * The files that guests see in place of the machine's: a directory of this session's own that looks like
- * a root, with
+ * The files that guests see in place of the machine's: a directory of this session's own that looks
+ * like a root, with
  *	sys/bus/event_source/devices	the host's entries, linked, and ours
  *	sys/devices/cpu			the same as the bus's cpu
  *	proc/sys/kernel/perf_event_*	what is in force
- * Runtimes redirect paths into it; what is not in it they take from the host. For the library, which can
- * be given another root, the rest of what it reads is linked.
+ * Runtimes redirect paths into it; what is not in it they take from the host. For the library,
+ * which can be given another root, the rest of what it reads is linked.
  *
- * It is made when somebody first looks, and goes with the session. A session that is killed leaves it
- * behind; the lock on it, which goes with every process, tells the next session of the user that it may
- * be removed.
+ * It is made when somebody first looks, and goes with the session. A session that is killed leaves
+ * it behind; the lock on it, which goes with every process, tells the next session of the user that
+ * it may be removed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -261,8 +261,8 @@ static int make_root(struct session *s, const char *tmp)
 }
 
 /*
- * Some sixty files for as long as the session lives: in memory if there is a place for that, because
- * making and removing them on a disk takes longer than starting everything else.
+ * Some sixty files for as long as the session lives: in memory if there is a place for that,
+ * because making and removing them on a disk takes longer than starting everything else.
  */
 static int find_place(struct session *s, char *why, size_t len)
 {

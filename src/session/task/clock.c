@@ -1,10 +1,10 @@
 /*
  * How long a thread has run, and what the kernel has counted for it.
  *
- * A thread's own calls carry its CPU time. Looked at from outside, the kernel's own dummy event on the
- * thread tells the time it has run to within microseconds, and keeps telling it after the thread is
- * dead; without perf events schedstat does, in steps of a tick. Whatever the source, a thread's clock
- * never goes back.
+ * A thread's own calls carry its CPU time. Looked at from outside, the kernel's own dummy event on
+ * the thread tells the time it has run to within microseconds, and keeps telling it after the
+ * thread is dead; without perf events schedstat does, in steps of a tick. Whatever the source, a
+ * thread's clock never goes back.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,9 +62,9 @@ static int open_software(s32 tid, u64 config, enum sw_mode mode)
 }
 
 /*
- * The kernel looks for the group after it has asked whether the event is allowed, and before it makes it.
- * Making the machine's only event is dear: the kernel patches itself and waits for all CPUs to have
- * noticed, some milliseconds.
+ * The kernel looks for the group after it has asked whether the event is allowed, and before it
+ * makes it. Making the machine's only event is dear: the kernel patches itself and waits for all
+ * CPUs to have noticed, some milliseconds.
  */
 static bool may_open(u64 config, enum sw_mode mode)
 {
@@ -135,8 +135,8 @@ static u64 schedstat(struct thread *th)
 
 /*
  * Software counts come from the kernel's own event, opened when the count is first wanted, so that
- * they outlive the thread; where we are denied the kernel's part, from /proc. Only differences matter
- * to who asks.
+ * they outlive the thread; where we are denied the kernel's part, from /proc. Only differences
+ * matter to who asks.
  */
 static u64 from_proc(struct thread *th, u32 config, u64 last)
 {
@@ -211,7 +211,9 @@ void clock_attach(struct thread *th)
 	}
 }
 
-/* CPU time of @th, ns. Who is in a call has just said it; of others it is asked once an operation. */
+/*
+ * CPU time of @th, ns. Who is in a call has just said it; of others it is asked once an operation.
+ */
 u64 clock_read(struct thread *th)
 {
 	const struct meter *m = thread_meter(th);
@@ -233,8 +235,9 @@ u64 clock_read(struct thread *th)
 		return th->cpu_time;
 	}
 	/*
-	 * The event lacks what the thread ran while it was being opened. When the thread itself has said
-	 * more since, it goes on from there: else its time would stand still until it had caught up.
+	 * The event lacks what the thread ran while it was being opened. When the thread itself has
+	 * said more since, it goes on from there: else its time would stand still until it had
+	 * caught up.
 	 */
 	if (th->clock_offset + enabled < th->cpu_time)
 		th->clock_offset = th->cpu_time - enabled;
@@ -267,8 +270,8 @@ u64 software_have(void)
 }
 
 /*
- * Context switches of the program: those of the thread without those on account of its calls to us. A
- * thread that is in a call has said them. From outside they are the kernel's number less what the
+ * Context switches of the program: those of the thread without those on account of its calls to us.
+ * A thread that is in a call has said them. From outside they are the kernel's number less what the
  * runtime has noted, which may lag by one while the thread is in a call.
  */
 static u64 program_switches(struct thread *th, u64 last)
@@ -301,7 +304,9 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 	if (!th || what >= SOURCE_MAX || th->proc == th->proc->s->self_proc)
 		return 0;
 	if (!th->tid) {
-		/* Made, but not begun: what it does is counted from its beginning, clock_attach(). */
+		/*
+		 * Made, but not begun: what it does is counted from its beginning, clock_attach().
+		 */
 		th->sw_wanted |= BIT(what);
 		return 0;
 	}

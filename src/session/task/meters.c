@@ -34,8 +34,8 @@ struct meter *thread_meter(const struct thread *th)
 }
 
 /*
- * Where @th counts. Nothing may have been counted for it elsewhere since the session last read: that
- * is so before its first instruction, and at an exec that changes meters.
+ * Where @th counts. Nothing may have been counted for it elsewhere since the session last read:
+ * that is so before its first instruction, and at an exec that changes meters.
  */
 void thread_set_meter(struct thread *th, u32 meter)
 {

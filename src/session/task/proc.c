@@ -147,9 +147,9 @@ void thread_watch(struct thread *th)
 }
 
 /*
- * All threads of a process must tell of an exec, as it ends those that are watched. When the first one is,
- * the others are marked; of threads made later the runtime sees to it (perf_exec() in rt/perf/perf-task.c). The
- * scan goes by what guests wrote; a wrong pid costs its writer a message.
+ * All threads of a process must tell of an exec, as it ends those that are watched. When the first
+ * one is, the others are marked; of threads made later the runtime sees to it (perf_exec() in
+ * rt/perf/perf-task.c). The scan goes by what guests wrote; a wrong pid costs its writer a message.
  */
 static void watch_process(struct proc *p)
 {
@@ -176,8 +176,8 @@ static void watch_process(struct proc *p)
 }
 
 /*
- * The page of a watched thread is not free before its counts have been taken; its runtime leaves that
- * to the session, as it does when it is killed.
+ * The page of a watched thread is not free before its counts have been taken; its runtime leaves
+ * that to the session, as it does when it is killed.
  */
 static void release_meter(struct session *s, struct meter *m, u32 index)
 {
@@ -192,8 +192,8 @@ static void release_meter(struct session *s, struct meter *m, u32 index)
 }
 
 /*
- * Was it too late to watch @th? Watch before state, mate: release() in rt/task/meter-page.c. A thread whose call
- * is being answered is there.
+ * Was it too late to watch @th? Watch before state, mate: release() in rt/task/meter-page.c. A
+ * thread whose call is being answered is there.
  */
 static bool has_left(const struct thread *th)
 {
@@ -336,8 +336,8 @@ void thread_learn_tid(struct thread *th)
 }
 
 /*
- * The process that WIRE_OP_FORK announced with meter @index for its only thread, and that runs as @pid
- * but has not said HELLO yet. NULL: none, or it is over.
+ * The process that WIRE_OP_FORK announced with meter @index for its only thread, and that runs as
+ * @pid but has not said HELLO yet. NULL: none, or it is over.
  */
 static struct thread *announced(struct session *s, u32 index, pid_t pid, s32 tid)
 {
@@ -361,7 +361,9 @@ static struct thread *announced(struct session *s, u32 index, pid_t pid, s32 tid
 	return NULL;
 }
 
-/* The thread with meter @index, which is @tid of process @in->tgid; NULL: it ended, or memory did. */
+/*
+ * The thread with meter @index, which is @tid of process @in->tgid; NULL: it ended, or memory did.
+ */
 static struct thread *meet(struct session *s, u32 index, s32 tid, const struct pid_inside *in)
 {
 	struct proc *p = proc_by_pid(s, in->tgid);
@@ -396,9 +398,9 @@ fail:
 }
 
 /*
- * The guest thread @tid of the session's namespace, connected or not: one that is known, or one whose
- * meter names it. The kernel has the last word on whose thread a tid is, what its own namespace calls
- * it, and whether its process has our meters.
+ * The guest thread @tid of the session's namespace, connected or not: one that is known, or one
+ * whose meter names it. The kernel has the last word on whose thread a tid is, what its own
+ * namespace calls it, and whether its process has our meters.
  */
 struct thread *guest_find(struct session *s, s32 tid)
 {
@@ -464,7 +466,9 @@ void guests_meet(struct session *s)
 			continue;
 		strange += !guest_find(s, tid);
 	}
-	/* In another pid namespace, where its numbers mean nothing to us; or killed, and nobody's. */
+	/*
+	 * In another pid namespace, where its numbers mean nothing to us; or killed, and nobody's.
+	 */
 	dir = strange > s->strangers ? opendir("/proc") : NULL;
 	s->strangers = strange;
 	while (dir && (d = readdir(dir)))

@@ -1,8 +1,9 @@
 /*
- * Events of whole CPUs and of cgroups concern every guest, also those that have never said a word. While
- * there are such events the session looks for guests by itself, asks where they run, and what cgroups
- * they are in: when an event is opened, read or changed, when a guest has written to a cgroup's file, and
- * in between at intervals, since nobody tells of migrations and of moves from outside.
+ * Events of whole CPUs and of cgroups concern every guest, also those that have never said a word.
+ * While there are such events the session looks for guests by itself, asks where they run, and what
+ * cgroups they are in: when an event is opened, read or changed, when a guest has written to a
+ * cgroup's file, and in between at intervals, since nobody tells of migrations and of moves from
+ * outside.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /*
- * Cards: an event of a process that the thread it counts may read without asking the session. That is
- * exact as long as every change of the event's state is on the card before the thread can look. A thread
- * that is in the call which changes something finds the cards published when it returns; others run on, so
- * their cards are held before the change: who looks meanwhile has to ask, and is answered after it.
+ * Cards: an event of a process that the thread it counts may read without asking the session. That
+ * is exact as long as every change of the event's state is on the card before the thread can look.
+ * A thread that is in the call which changes something finds the cards published when it returns;
+ * others run on, so their cards are held before the change: who looks meanwhile has to ask, and is
+ * answered after it.
  *
- * No card for what is not the thread's own doing: groups, events with living children, software events
- * and events bound to a CPU.
+ * No card for what is not the thread's own doing: groups, events with living children, software
+ * events and events bound to a CPU.
  */
 #include <string.h>
 

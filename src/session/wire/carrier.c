@@ -1,7 +1,7 @@
 /*
- * A perf descriptor of a guest is the read end of a pipe; here is the write end. dup, fork, exec and
- * SCM_RIGHTS need nothing from us, and when the last copy has been closed the write end reports an
- * error, once.
+ * A perf descriptor of a guest is the read end of a pipe; here is the write end. dup, fork, exec
+ * and SCM_RIGHTS need nothing from us, and when the last copy has been closed the write end reports
+ * an error, once.
  *
  * Guests name events by handles: an index and 32 random bits, so that a guest cannot name an event
  * whose descriptor it never had.
@@ -199,8 +199,9 @@ void carrier_end(struct carrier *c)
 		s->nr_hung--;
 	card_drop(c);
 	/*
-	 * To ask a thread on another CPU what time it has is to interrupt it, and that CPU's hypervisor with it.
-	 * When exactly an event ends nobody can see, unless another one takes its place.
+	 * To ask a thread on another CPU what time it has is to interrupt it, and that CPU's
+	 * hypervisor with it. When exactly an event ends nobody can see, unless another one takes
+	 * its place.
 	 */
 	if (frozen && c->event->target && task_host(c->event->target) &&
 	    !event_is_waited_for(c->event))

@@ -1,6 +1,6 @@
 /*
- * Sockets: the door through which processes introduce themselves, each process's own socket, and the
- * name under which others find the session.
+ * Sockets: the door through which processes introduce themselves, each process's own socket, and
+ * the name under which others find the session.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +83,10 @@ int parcel_send(int sock, u32 slot, u32 seq, int fd)
 	return send_fd(sock, &parcel, sizeof(parcel), fd, MSG_DONTWAIT);
 }
 
-/* A guest may send anything through the door; only this is a socket that cannot block or surprise us. */
+/*
+ * A guest may send anything through the door; only this is a socket that cannot block or surprise
+ * us.
+ */
 static bool is_own_kind(int fd)
 {
 	int domain = 0, type = 0;
@@ -110,8 +113,9 @@ static int take_socket(struct proc *p, int sock)
 }
 
 /*
- * The session will not hear of this socket again. The process may live on: natively, after an exec out of
- * our reach, or with a runtime that has lost it; either way its tasks are not counted from here on.
+ * The session will not hear of this socket again. The process may live on: natively, after an exec
+ * out of our reach, or with a runtime that has lost it; either way its tasks are not counted from
+ * here on.
  */
 static void drop_socket(struct proc *p)
 {
@@ -224,7 +228,9 @@ static void introduce(struct session *s, struct kick_message *m)
 		return;
 	}
 	if (p && p->sock >= 0) {
-		/* Its image was replaced without word, or it lost its socket: the new one counts. */
+		/*
+		 * Its image was replaced without word, or it lost its socket: the new one counts.
+		 */
 		drop_socket(p);
 	}
 	if (!p) {

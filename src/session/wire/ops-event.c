@@ -223,7 +223,10 @@ s64 op_lookup(struct call *c)
 
 /* What the core asks for. */
 
-/* One operation has one time: an event that it enables and puts on a counter runs as long as it is on. */
+/*
+ * One operation has one time: an event that it enables and puts on a counter runs as long as it is
+ * on.
+ */
 static u64 host_clock(void *ctx)
 {
 	struct session *s = ctx;

@@ -1,6 +1,6 @@
 /*
- * Serving slots: taking a request out of guest memory, answering it there, and watching the slots of
- * recent callers for a moment before going to sleep.
+ * Serving slots: taking a request out of guest memory, answering it there, and watching the slots
+ * of recent callers for a moment before going to sleep.
  *
  * Order, session and guest (rt/perf/wire.c):
  *	guest: request, word = POSTED (release); awake == 0? kick
@@ -21,7 +21,9 @@
 #define SPIN_NS 100000
 #define LOOK_NS 1000000
 
-/* Who calls from @slot; a thread that the session has not met is believed to be what it says it is. */
+/*
+ * Who calls from @slot; a thread that the session has not met is believed to be what it says it is.
+ */
 static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot *sl)
 {
 	struct thread *th = p->callers[slot];
@@ -175,7 +177,10 @@ void serve_slot(struct proc *p, u32 slot)
 		heat(s, p, slot, cpu);
 }
 
-/* The process may go on with another socket and the same slots, so these are left as on going to sleep. */
+/*
+ * The process may go on with another socket and the same slots, so these are left as on going to
+ * sleep.
+ */
 void serve_forget(struct session *s, struct proc *p)
 {
 	u32 n = 0;
@@ -222,8 +227,8 @@ static bool serve_posted(struct session *s)
 
 /*
  * Recent callers on other CPUs are likely to call again at once: their slots are looked at for some
- * microseconds, and no longer than LOOK_NS in all, before the session sleeps or goes on to others. No
- * slot is left believing that it is looked at.
+ * microseconds, and no longer than LOOK_NS in all, before the session sleeps or goes on to others.
+ * No slot is left believing that it is looked at.
  */
 void serve_hot(struct session *s)
 {

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: a guest without a runtime, for tests of the session: speaks abi/wire.h with libc, and "counts"
- * by adding to its meter page. In the test's own process or in a forked one.
+ * PURPOSE: a guest without a runtime, for tests of the session: speaks abi/wire.h with libc, and
+ * "counts" by adding to its meter page. In the test's own process or in a forked one.
  */
 #ifndef UNIT_SESSION_MOCK_GUEST_H
 #define UNIT_SESSION_MOCK_GUEST_H

@@ -1,4 +1,6 @@
-/* A session and guests that have no runtime: life of an event over the wire, forks, execs, deaths. */
+/*
+ * A session and guests that have no runtime: life of an event over the wire, forks, execs, deaths.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -409,7 +411,10 @@ TEST(the_user_page)
 	session_free(s);
 }
 
-/* The session is our parent. A limit that it runs into is the guest's ENOMEM, however often it tries. */
+/*
+ * The session is our parent. A limit that it runs into is the guest's ENOMEM, however often it
+ * tries.
+ */
 static void map_page_without_memory(struct mock *g)
 {
 	struct pe_attr attr = mock_attr();
@@ -516,7 +521,10 @@ static bool look_at_card(struct mock *g, u32 at, struct reading *r)
 	return true;
 }
 
-/* The session moves them while the guest runs on: no reading is less than the one before, or more than what there is. */
+/*
+ * The session moves them while the guest runs on: no reading is less than the one before, or more
+ * than what there is.
+ */
 static void read_cards_in_turns(struct mock *g)
 {
 	struct pe_attr attr = mock_attr();
