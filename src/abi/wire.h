@@ -4,12 +4,13 @@
  * layout.
  *
  * Every runtime of a session inherits two descriptors: the meter tree (meter.h), in which threads
- * count, and the *door*, a SEQPACKET socket on which a process introduces itself when it first has
- * something to say. A process that makes no perf call and that nobody watches never does.
+ * count, and the *bootstrap socket*, of the type SEQPACKET, on which a process introduces itself
+ * when it first has something to say. A process that makes no perf call and that nobody watches
+ * never does.
  *
  * To introduce itself a process makes a pair of SEQPACKET sockets and sends one end through the
- * door with a struct wire_kick HELLO; the session learns its pid from the kernel (SCM_CREDENTIALS)
- * and answers on the pair with a struct wire_parcel and a memfd:
+ * bootstrap socket with a struct wire_kick HELLO; the session learns its pid from the kernel
+ * (SCM_CREDENTIALS) and answers on the pair with a struct wire_parcel and a memfd:
  *
  *   offset 0           struct wire_proc   the process
  *   WIRE_SLOT_OFF(i)   struct wire_slot   a call under way; a thread takes a free slot for each
@@ -198,7 +199,7 @@ struct wire_slot {
 	u8 data[WIRE_DATA];
 };
 
-/* Guest to session, on the door or its own socket. */
+/* Guest to session, on the bootstrap socket or its own socket. */
 enum wire_kick_what {
 	WIRE_KICK_CALL = 1,  /* `slot` has posted */
 	WIRE_KICK_FD = 2,    /* carries one fd for the next request of `slot` */

@@ -64,17 +64,17 @@ static void close_others(int *keep, u32 n)
 
 static void __attribute__((noreturn)) serve(const struct session_config *config, int ctl)
 {
-	int keep[] = {ctl, config->tree_fd, config->door};
+	int keep[] = {ctl, config->tree_fd, config->bootstrap};
 	struct answer answer = {0};
 	struct session *s = NULL;
 
 	leave_the_rest(config->verbose);
 	close_others(keep, config->waited_for ? 3 : 2);
 	answer.err = session_new(config, &s, answer.why, sizeof(answer.why));
-	if (send_fd(ctl, &answer, sizeof(answer), s ? session_door_fd(s) : -1, 0) || !s)
+	if (send_fd(ctl, &answer, sizeof(answer), s ? session_bootstrap_fd(s) : -1, 0) || !s)
 		_exit(answer.err != 0);
 	close(ctl);
-	session_close_door(s);
+	session_close_bootstrap(s);
 	while (!session_is_over(s))
 		session_run(s, -1);
 	session_free(s);
@@ -82,7 +82,7 @@ static void __attribute__((noreturn)) serve(const struct session_config *config,
 }
 
 /* Without a child of the starter's own: its wait() must not see the session. */
-int session_detach(const struct session_config *config, int *door, char *why, size_t len)
+int session_detach(const struct session_config *config, int *bootstrap, char *why, size_t len)
 {
 	struct answer answer = {0};
 	int ctl[2], err;
@@ -100,7 +100,7 @@ int session_detach(const struct session_config *config, int *door, char *why, si
 		_exit(pid < 0);
 	}
 	close(ctl[1]);
-	err = receive_fd(ctl[0], &answer, sizeof(answer), door);
+	err = receive_fd(ctl[0], &answer, sizeof(answer), bootstrap);
 	close(ctl[0]);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -108,8 +108,8 @@ int session_detach(const struct session_config *config, int *door, char *why, si
 		snprintf(why, len, "the session ended at once: %s", strerror(-err));
 		return err;
 	}
-	if (!answer.err && *door < 0 && !config->waited_for) {
-		snprintf(why, len, "no descriptor is left for the session's door");
+	if (!answer.err && *bootstrap < 0 && !config->waited_for) {
+		snprintf(why, len, "no descriptor is left for the session's bootstrap socket");
 		return -EMFILE;
 	}
 	if (answer.err)
@@ -117,12 +117,12 @@ int session_detach(const struct session_config *config, int *door, char *why, si
 	return answer.err;
 }
 
-int session_join(const char *name, int *tree_fd, int *door, char *why, size_t len)
+int session_join(const char *name, int *tree_fd, int *bootstrap, char *why, size_t len)
 {
 	struct wire_parcel parcel;
 	int sock, err = listen_connect(name, &sock);
 
-	*tree_fd = *door = -1;
+	*tree_fd = *bootstrap = -1;
 	if (err) {
 		snprintf(why, len,
 			 err == -ECONNREFUSED ? "there is no session named \"%s\""
@@ -132,14 +132,14 @@ int session_join(const char *name, int *tree_fd, int *door, char *why, size_t le
 	}
 	err = receive_fd(sock, &parcel, sizeof(parcel), tree_fd);
 	if (!err)
-		err = receive_fd(sock, &parcel, sizeof(parcel), door);
+		err = receive_fd(sock, &parcel, sizeof(parcel), bootstrap);
 	close(sock);
-	if (!err && *tree_fd >= 0 && *door >= 0)
+	if (!err && *tree_fd >= 0 && *bootstrap >= 0)
 		return 0;
 	if (*tree_fd >= 0)
 		close(*tree_fd);
-	if (*door >= 0)
-		close(*door);
+	if (*bootstrap >= 0)
+		close(*bootstrap);
 	snprintf(why, len, "the session \"%s\" does not let us in", name);
 	return err ? err : -EPERM;
 }

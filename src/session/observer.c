@@ -39,7 +39,7 @@ static u64 cpu_time(void)
 	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
 }
 
-static int introduce(struct observer *o, int door)
+static int introduce(struct observer *o, int bootstrap)
 {
 	struct wire_kick hello = {.what = WIRE_KICK_HELLO,
 				  .version = WIRE_VERSION,
@@ -52,7 +52,7 @@ static int introduce(struct observer *o, int door)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	o->sock = pair[0];
-	err = send_kick(door, &hello, pair[1]);
+	err = send_kick(bootstrap, &hello, pair[1]);
 	close(pair[1]);
 	if (!err)
 		err = receive_fd(o->sock, &parcel, sizeof(parcel), &fd);
@@ -73,7 +73,7 @@ static int introduce(struct observer *o, int door)
 int observer_open(const char *name, struct observer **out, char *why, size_t len)
 {
 	struct observer *o;
-	int tree_fd, door, err = session_join(name, &tree_fd, &door, why, len);
+	int tree_fd, bootstrap, err = session_join(name, &tree_fd, &bootstrap, why, len);
 
 	if (err)
 		return err;
@@ -81,10 +81,10 @@ int observer_open(const char *name, struct observer **out, char *why, size_t len
 	err = -ENOMEM;
 	if (o) {
 		o->sock = -1;
-		err = introduce(o, door);
+		err = introduce(o, bootstrap);
 	}
 	close(tree_fd);
-	close(door);
+	close(bootstrap);
 	if (err) {
 		snprintf(why, len, "the session \"%s\" does not answer: %s", name, strerror(-err));
 		observer_close(o);

@@ -23,7 +23,7 @@
 _Static_assert(sizeof(struct meter_tree) <= WIRE_VIEW_IN, "the view is behind the tree's header");
 
 enum pollee_kind {
-	POLLEE_DOOR,
+	POLLEE_BOOTSTRAP,
 	POLLEE_SOCK,
 	POLLEE_LISTEN,
 	POLLEE_TIMER,
@@ -42,9 +42,9 @@ struct pollee {
 /*
  * The session's end of a socket that guests inherit; each who joins by name gets one for his tree.
  */
-struct door {
+struct bootstrap {
 	struct pollee poll;
-	struct list link; /* in session->doors or, closed, in the graveyard of doors */
+	struct list link; /* in session->bootstraps or, closed, in session->dead_bootstraps */
 	int sock;
 };
 
@@ -163,8 +163,8 @@ struct session {
 	int ends;  /* nested: deaths and closes */
 	int timer;
 	int listen;
-	int guest_door;    /* of the first door; -1 once given up */
-	struct list doors; /* struct door, those that some guest still holds */
+	int guest_bootstrap;    /* the guests' end of the first one; -1 once given up */
+	struct list bootstraps; /* struct bootstrap, those that some guest still holds */
 	struct pollee ends_poll, timer_poll, look_poll, listen_poll;
 
 	int tree_fd;
@@ -184,7 +184,7 @@ struct session {
 	struct list graveyard; /* procs to be freed after the batch */
 	struct list carriers;
 	struct list dead_carriers;
-	struct list dead_doors;
+	struct list dead_bootstraps;
 	struct carrier **handles;
 	u32 nr_handles, handle_hint;
 	u64 last_token;
@@ -236,12 +236,14 @@ u64 meters_read(void *ctx, struct task *task, u32 what);
 int send_fd(int sock, const void *bytes, size_t len, int fd, int flags);
 int must_check receive_fd(int sock, void *bytes, size_t len, int *fd);
 
-/* door.c: sockets and first contacts */
-int must_check door_open(struct session *s, int *guest_end);
-/* The session stands behind @sock, the inside of a door; takes it, also on failure. */
-int must_check door_enter(struct session *s, int sock);
-void door_free(struct door *door);
-void door_read(struct session *s, struct door *door);
+/* bootstrap.c: sockets and first contacts */
+int must_check bootstrap_open(struct session *s, int *guest_end);
+/*
+ * The session reads @sock, its end of a bootstrap socket, from now on; takes it, also on failure.
+ */
+int must_check bootstrap_add(struct session *s, int sock);
+void bootstrap_free(struct bootstrap *bootstrap);
+void bootstrap_read(struct session *s, struct bootstrap *bootstrap);
 int must_check proc_make_socket(struct proc *p, int *guest_end);
 void sock_read(struct proc *p);
 void listen_accept(struct session *s);

@@ -234,15 +234,16 @@ int session_new(const struct session_config *config, struct session **session, c
 	if (!s)
 		return say(why, len, -ENOMEM, "making a session");
 	s->config = *config;
-	s->epoll = s->ends = s->timer = s->look_timer = s->listen = s->guest_door = s->tree_fd = -1;
+	s->epoll = s->ends = s->timer = s->look_timer = s->listen = s->guest_bootstrap =
+		s->tree_fd = -1;
 	s->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
 	list_init(&s->procs);
 	list_init(&s->cgroups);
 	list_init(&s->graveyard);
 	list_init(&s->carriers);
 	list_init(&s->dead_carriers);
-	list_init(&s->doors);
-	list_init(&s->dead_doors);
+	list_init(&s->bootstraps);
+	list_init(&s->dead_bootstraps);
 	raise_limits();
 
 	err = make_tree(s, why, len);
@@ -262,9 +263,10 @@ int session_new(const struct session_config *config, struct session **session, c
 		err = say(why, len, -errno, "making the session's descriptors");
 		goto fail;
 	}
-	err = config->waited_for ? door_enter(s, config->door) : door_open(s, &s->guest_door);
+	err = config->waited_for ? bootstrap_add(s, config->bootstrap)
+				 : bootstrap_open(s, &s->guest_bootstrap);
 	if (err) {
-		say(why, len, err, "opening the session's door");
+		say(why, len, err, "opening the session's bootstrap socket");
 		goto fail;
 	}
 	if (config->name) {
@@ -298,10 +300,10 @@ static void bury(struct session *s)
 {
 	struct proc *p, *tmp;
 	struct carrier *c, *ctmp;
-	struct door *d, *dtmp;
+	struct bootstrap *d, *dtmp;
 
-	list_for_each_entry_safe (d, dtmp, &s->dead_doors, link)
-		door_free(d);
+	list_for_each_entry_safe (d, dtmp, &s->dead_bootstraps, link)
+		bootstrap_free(d);
 	list_for_each_entry_safe (p, tmp, &s->graveyard, link)
 		proc_free(p);
 	list_for_each_entry_safe (c, ctmp, &s->dead_carriers, link)
@@ -312,12 +314,12 @@ void session_free(struct session *s)
 {
 	struct proc *p, *tmp;
 	struct carrier *c, *ctmp;
-	struct door *d, *dtmp;
+	struct bootstrap *d, *dtmp;
 
 	if (!s)
 		return;
-	list_for_each_entry_safe (d, dtmp, &s->doors, link)
-		door_free(d);
+	list_for_each_entry_safe (d, dtmp, &s->bootstraps, link)
+		bootstrap_free(d);
 	list_for_each_entry_safe (c, ctmp, &s->carriers, link)
 		carrier_closed(c);
 	list_for_each_entry_safe (p, tmp, &s->procs, link)
@@ -331,7 +333,7 @@ void session_free(struct session *s)
 	software_pmu_free(s->sw_pmu);
 	absent_pmus_free(s->absent_pmus);
 	view_remove(s);
-	close_fd(s->guest_door);
+	close_fd(s->guest_bootstrap);
 	close_fd(s->listen);
 	close_fd(s->timer);
 	close_fd(s->look_timer);
@@ -349,15 +351,15 @@ int session_tree_fd(const struct session *s)
 	return s->tree_fd;
 }
 
-int session_door_fd(const struct session *s)
+int session_bootstrap_fd(const struct session *s)
 {
-	return s->guest_door;
+	return s->guest_bootstrap;
 }
 
-void session_close_door(struct session *s)
+void session_close_bootstrap(struct session *s)
 {
-	close_fd(s->guest_door);
-	s->guest_door = -1;
+	close_fd(s->guest_bootstrap);
+	s->guest_bootstrap = -1;
 }
 
 int session_fd(const struct session *s)
@@ -408,7 +410,7 @@ bool session_is_over(const struct session *s)
 {
 	const struct proc *p;
 
-	if (!list_empty(&s->doors))
+	if (!list_empty(&s->bootstraps))
 		return false;
 	list_for_each_entry (p, &s->procs, link)
 		if (p != s->self_proc)
@@ -470,7 +472,9 @@ void session_run(struct session *s, int timeout_ms)
 		if (p->gone)
 			continue;
 		switch (p->kind) {
-		case POLLEE_DOOR: door_read(s, container_of(p, struct door, poll)); break;
+		case POLLEE_BOOTSTRAP:
+			bootstrap_read(s, container_of(p, struct bootstrap, poll));
+			break;
 		case POLLEE_SOCK: sock_read(container_of(p, struct proc, sock_poll)); break;
 		case POLLEE_LISTEN: listen_accept(s); break;
 		case POLLEE_TIMER: timer_fired(s); break;

@@ -30,8 +30,8 @@ struct session_config {
 	int tree_fd;           /* the meter tree; -1: the session makes one. Not taken */
 	u32 tree_flags;        /* enum meter_tree_flags for a tree that the session makes */
 	bool verbose;          /* say on stderr why calls are refused */
-	bool waited_for;       /* guests have a door already, and this is what is behind it: */
-	int door; /* session_door()'s @inside; session_detach() leaves it to the caller */
+	bool waited_for; /* guests have a bootstrap socket already; the session's end of it: */
+	int bootstrap; /* session_bootstrap()'s @inside; session_detach() leaves it to the caller */
 };
 
 /* The CPU that guests are shown. */
@@ -61,13 +61,13 @@ int must_check session_new(const struct session_config *config, struct session *
 void session_free(struct session *s);
 
 /*
- * What guests inherit: the meter tree and the door; see abi/wire.h. Borrowed; both are CLOEXEC.
- * session_close_door() gives up the session's own copy of the guests' end once the first guest has
- * it, so that session_is_over() can become true.
+ * What guests inherit: the meter tree and the bootstrap socket, abi/wire.h. Borrowed; both are
+ * CLOEXEC. session_close_bootstrap() gives up the session's own copy of the guests' end once the
+ * first guest has it, so that session_is_over() can become true.
  */
 int session_tree_fd(const struct session *s);
-int session_door_fd(const struct session *s);
-void session_close_door(struct session *s);
+int session_bootstrap_fd(const struct session *s);
+void session_close_bootstrap(struct session *s);
 
 /* Becomes readable when session_run(s, 0) has something to do. */
 int session_fd(const struct session *s);
@@ -75,7 +75,7 @@ int session_fd(const struct session *s);
 /* Serves what there is to serve, waiting for it at most @timeout_ms (-1: no limit). */
 void session_run(struct session *s, int timeout_ms);
 
-/* Has every process that held the door ended, and every guest? */
+/* Has every process that held the bootstrap socket ended, and every guest? */
 bool session_is_over(const struct session *s);
 
 /*
@@ -134,26 +134,27 @@ const struct meter_tree *session_tree(const struct session *s);
 u32 session_tree_slots(int tree_fd);
 
 /*
- * A door that has no session behind it yet. *@outside is for guests, *@inside becomes readable when
- * one of them knocks, who then waits for session_detach() with it, and hangs up (POLLHUP) with the
- * last guest. Both are the caller's and CLOEXEC. In @tree guests are told that there is a session
- * as of @config and @model. 0 or -errno.
+ * A bootstrap socket that no session reads yet. *@outside is for guests. *@inside becomes readable
+ * when one of them introduces itself, which then waits for session_detach() with it; it hangs up
+ * (POLLHUP) with the last guest. Both are the caller's and CLOEXEC. In @tree guests are told that
+ * there is a session as of @config and @model. 0 or -errno.
  */
-int must_check session_door(const struct session_config *config, const struct session_model *model,
-			    struct meter_tree *tree, int *inside, int *outside);
+int must_check session_bootstrap(const struct session_config *config,
+				 const struct session_model *model, struct meter_tree *tree,
+				 int *inside, int *outside);
 
 /*
  * A session in a process of its own, for the tree config->tree_fd; it ends with its last guest.
- * *@door is the caller's, CLOEXEC, to be given to the first guest and closed; -1 if guests have one
- * already.
+ * *@bootstrap is the caller's, CLOEXEC, to be given to the first guest and closed; -1 if guests
+ * have one already.
  */
-int must_check session_detach(const struct session_config *config, int *door, char *why,
+int must_check session_detach(const struct session_config *config, int *bootstrap, char *why,
 			      size_t len);
 
 /*
  * What guests inherit, from the running session that the same user has named so; both descriptors
  * are the caller's. -ECONNREFUSED: there is none.
  */
-int must_check session_join(const char *name, int *tree_fd, int *door, char *why, size_t len);
+int must_check session_join(const char *name, int *tree_fd, int *bootstrap, char *why, size_t len);
 
 #endif

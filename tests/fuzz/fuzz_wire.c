@@ -174,7 +174,7 @@ static void one_call(struct mock *g)
 	}
 }
 
-/* Bytes of any length on the socket and through the door. */
+/* Bytes of any length on the socket and through the bootstrap socket. */
 static void one_message(struct mock *g)
 {
 	u8 bytes[128];
@@ -190,7 +190,7 @@ static void one_message(struct mock *g)
 		bytes[i] = (u8)any();
 	if (below(2))
 		memcpy(bytes, &k, sizeof(k));
-	send(below(4) ? g->sock : g->door, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	send(below(4) ? g->sock : g->bootstrap, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void guest(struct session *s, u64 seed)
@@ -200,7 +200,7 @@ static void guest(struct session *s, u64 seed)
 
 	state = seed * 0x9e3779b97f4a7c15ull + 1;
 	alarm(30);
-	mock_init(&g, session_tree_fd(s), session_door_fd(s));
+	mock_init(&g, session_tree_fd(s), session_bootstrap_fd(s));
 	err = mock_hello(&g, -1, 0);
 	if (err) {
 		fprintf(stderr, "HELLO: %s\n", strerror(-err));

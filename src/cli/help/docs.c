@@ -1,4 +1,4 @@
-/* Shell completions, made from the tables; and the door to all generated documentation. */
+/* Shell completions, made from the tables; and the entry to all generated documentation. */
 #include <stdio.h>
 #include <string.h>
 

@@ -128,8 +128,8 @@ static const struct section sections[] = {
 struct job {
 	struct run_opts opts;
 	struct guest_tree tree;
-	int door;   /* of the session, for the guests */
-	int knocks; /* its inside while there is no session behind it, else -1 */
+	int bootstrap;        /* of the session, for the guests */
+	int bootstrap_inside; /* the session's end of it while there is no session, else -1 */
 	struct session_config session;
 	struct child child;
 	FILE *out;
@@ -341,23 +341,23 @@ static int report(struct job *job)
 	return 0;
 }
 
-/* Guests have come to the door, or may yet come; without a session their calls answer ENODEV. */
+/* A guest has written to the bootstrap socket, or may yet; without a session it gets ENODEV. */
 static void start_session(struct job *job)
 {
 	char why[300];
 	int none;
 
-	job->session.door = job->knocks;
+	job->session.bootstrap = job->bootstrap_inside;
 	if (session_detach(&job->session, &none, why, sizeof(why)))
 		command_error(&cmd_run, "there is no virtual PMU for '%s': %s", job->argv[0], why);
-	close(job->knocks);
-	job->knocks = -1;
+	close(job->bootstrap_inside);
+	job->bootstrap_inside = -1;
 }
 
 static void wait_for_child(struct job *job, struct signals *signals)
 {
 	struct pollfd p[] = {{.fd = signals->fd, .events = POLLIN},
-			     {.fd = job->knocks, .events = POLLIN}};
+			     {.fd = job->bootstrap_inside, .events = POLLIN}};
 
 	while (!child_reap(&job->child, false)) {
 		if (poll(p, ARRAY_SIZE(p), -1) < 0)
@@ -374,9 +374,9 @@ static void wait_for_child(struct job *job, struct signals *signals)
 /* What COMMAND has left behind in the background finds a virtual PMU too. */
 static void leave_session(struct job *job)
 {
-	struct pollfd p = {.fd = job->knocks};
+	struct pollfd p = {.fd = job->bootstrap_inside};
 
-	if (job->knocks >= 0 && poll(&p, 1, 0) == 0)
+	if (job->bootstrap_inside >= 0 && poll(&p, 1, 0) == 0)
 		start_session(job);
 }
 
@@ -414,7 +414,7 @@ static int start(struct job *job, struct signals *signals)
 	/* NOLINTBEGIN(clang-analyzer-unix.Vfork): the mask is the child's own, the errno ours to find */
 	if (!pid) {
 		sigprocmask(SIG_SETMASK, &signals->before, NULL);
-		failure = guest_exec(&job->tree, job->argv, job->door);
+		failure = guest_exec(&job->tree, job->argv, job->bootstrap);
 		_exit(failure == ENOENT ? 127 : 126);
 	}
 	/* NOLINTEND(clang-analyzer-unix.Vfork) */
@@ -478,11 +478,11 @@ static int open_session(struct job *job, u32 flags)
 	const char *given;
 	int tree_fd = -1, err;
 
-	job->door = job->knocks = -1;
+	job->bootstrap = job->bootstrap_inside = -1;
 	if (session_options(opts, config))
 		return -1;
 	if (opts->session &&
-	    session_join(opts->session, &tree_fd, &job->door, why, sizeof(why)) == 0) {
+	    session_join(opts->session, &tree_fd, &job->bootstrap, why, sizeof(why)) == 0) {
 		if (guest_tree_join(&job->tree, tree_fd, keep, why, sizeof(why)))
 			return command_error(&cmd_run, "%s", why);
 		given = decided(opts, &job->tree);
@@ -501,14 +501,15 @@ static int open_session(struct job *job, u32 flags)
 	config->tree_fd = job->tree.fd;
 	/* Others may look for one that has a name. */
 	if (!opts->session) {
-		err = session_door(config, &model, job->tree.head, &job->knocks, &job->door);
+		err = session_bootstrap(config, &model, job->tree.head, &job->bootstrap_inside,
+					&job->bootstrap);
 		if (err)
-			return command_error(&cmd_run, "making the session's door: %s",
+			return command_error(&cmd_run, "making the session's bootstrap socket: %s",
 					     strerror(-err));
 		config->waited_for = true;
 		return 0;
 	}
-	err = session_detach(config, &job->door, why, sizeof(why));
+	err = session_detach(config, &job->bootstrap, why, sizeof(why));
 	return err ? command_error(&cmd_run, "%s", why) : 0;
 }
 
@@ -539,8 +540,8 @@ static int run(int argc, char **argv)
 	signals_block(&signals);
 	if (start(&job, &signals) || signals_open(&signals))
 		return cmd_run.failure;
-	if (job.door >= 0)
-		close(job.door);
+	if (job.bootstrap >= 0)
+		close(job.bootstrap);
 	err = job.child.exec_errno;
 	wait_for_child(&job, &signals);
 	job.child.exec_errno = err;

@@ -157,7 +157,7 @@ int virtual_exec(void *pmu, char *const *argv)
 	setrlimit(RLIMIT_NOFILE, &v->files);
 	setrlimit(RLIMIT_FSIZE, &v->file_size);
 	signal(SIGXFSZ, v->xfsz_ignored ? SIG_IGN : SIG_DFL);
-	return guest_exec(&v->tree, argv, session_door_fd(v->session));
+	return guest_exec(&v->tree, argv, session_bootstrap_fd(v->session));
 }
 
 int virtual_adopt(struct virtual_pmu *v, pid_t pid)

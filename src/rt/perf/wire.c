@@ -163,7 +163,9 @@ static int sock_of(const struct wire *w)
 	return w->guest_sock ? w->sock : fd_get(FD_WIRE);
 }
 
-/* HELLO on @sock (through the door with @peer), and the shared memory that comes back. */
+/*
+ * HELLO on @sock (through the bootstrap socket with @peer), and the shared memory that comes back.
+ */
 static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flags)
 {
 	struct wire_kick kick = {

@@ -12,12 +12,12 @@
 
 #include "unit/test.h"
 
-void mock_init(struct mock *g, int tree_fd, int door)
+void mock_init(struct mock *g, int tree_fd, int bootstrap)
 {
 	size_t size = meter_tree_offset(METER_TREE_SLOTS);
 
 	memset(g, 0, sizeof(*g));
-	g->door = door;
+	g->bootstrap = bootstrap;
 	g->sock = -1;
 	g->tree = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, tree_fd, 0);
 	if (g->tree == MAP_FAILED)
@@ -125,7 +125,7 @@ int mock_hello(struct mock *g, int sock, u32 flags)
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
 			return -errno;
 		g->sock = pair[0];
-		err = send_with_fd(g->door, &k, sizeof(k), pair[1]);
+		err = send_with_fd(g->bootstrap, &k, sizeof(k), pair[1]);
 		close(pair[1]);
 	}
 	if (!err)

@@ -14,7 +14,7 @@ struct mock {
 	struct session *
 		serve; /* run while waiting, when both are in one process; NULL: it runs elsewhere */
 	struct meter_tree *tree;
-	int door, sock;
+	int bootstrap, sock;
 	struct wire_proc *page;
 	struct wire_slot *slot;
 	u32 meter;
@@ -23,11 +23,13 @@ struct mock {
 };
 
 /* Maps the tree and takes a meter; no contact yet. */
-void mock_init(struct mock *g, int tree_fd, int door);
+void mock_init(struct mock *g, int tree_fd, int bootstrap);
 /* A meter for a task about to be made, and that task's beginning with it. */
 u32 mock_take_meter(struct mock *g);
 void mock_set_meter(struct mock *g, u32 meter);
-/* HELLO with @flags through the door, or on @sock >= 0. 0 or -errno of the session's. */
+/*
+ * HELLO with @flags through the bootstrap socket, or on @sock >= 0. 0 or -errno of the session's.
+ */
 int mock_hello(struct mock *g, int sock, u32 flags);
 void mock_release(struct mock *g);
 void mock_count(struct mock *g, u64 instructions, u64 branches);

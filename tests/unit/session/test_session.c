@@ -32,7 +32,7 @@ static struct session *start(u32 counters)
 /* A guest in this process; the session itself is served from within its calls. */
 static void start_guest(struct session *s, struct mock *g)
 {
-	mock_init(g, session_tree_fd(s), session_door_fd(s));
+	mock_init(g, session_tree_fd(s), session_bootstrap_fd(s));
 	g->serve = s;
 }
 
@@ -57,14 +57,14 @@ static int serve_until_exit(struct session *s, pid_t child)
 
 static pid_t fork_guest(struct session *s, void (*body)(struct mock *g))
 {
-	int tree = session_tree_fd(s), door = session_door_fd(s);
+	int tree = session_tree_fd(s), bootstrap = session_bootstrap_fd(s);
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		struct mock g;
 
 		alarm(20);
-		mock_init(&g, tree, door);
+		mock_init(&g, tree, bootstrap);
 		body(&g);
 		_exit(0);
 	}
@@ -220,7 +220,7 @@ static void inherit(struct mock *g)
 
 			if (i == 1)
 				_exit(0); /* before it said anything */
-			mock_init(&c, the_tree, g->door);
+			mock_init(&c, the_tree, g->bootstrap);
 			mock_set_meter(&c, meter);
 			NEED(mock_hello(&c, sock, WIRE_HELLO_CHILD) == 0);
 			mock_count(&c, 1000, 10);
@@ -272,7 +272,7 @@ static void unfork_of_a_stranger(struct mock *g)
 	if (stranger == 0) {
 		struct mock c;
 
-		mock_init(&c, the_tree, g->door);
+		mock_init(&c, the_tree, g->bootstrap);
 		NEED(mock_hello(&c, -1, 0) == 0);
 		c.slot->arg[0] = (u64)token;
 		NEED(mock_call(&c, WIRE_OP_UNFORK) == -ENOENT);
@@ -306,7 +306,7 @@ static void remote(struct mock *g)
 		struct mock c;
 
 		/* It makes no perf call: the session must find it by its meter. */
-		mock_init(&c, the_tree, g->door);
+		mock_init(&c, the_tree, g->bootstrap);
 		mock_count(&c, 5000, 50);
 		NEED(write(up[1], "", 1) == 1 && read(down[0], &byte, 1) == 1);
 		mock_count(&c, 300, 3);
@@ -587,7 +587,7 @@ TEST(is_over_with_its_last_guest)
 	struct session *s = start(0);
 	pid_t child = fork_guest(s, count_self);
 
-	session_close_door(s);
+	session_close_bootstrap(s);
 	EXPECT(!session_is_over(s));
 	EXPECT_EQ(serve_until_exit(s, child), 0);
 	for (int i = 0; i < 100 && !session_is_over(s); i++)

@@ -1,6 +1,6 @@
 /*
- * Sockets: the door through which processes introduce themselves, each process's own socket, and
- * the name under which others find the session.
+ * Sockets: the bootstrap socket through which processes introduce themselves, each process's own
+ * socket, and the name under which others find the session.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,10 +83,7 @@ int parcel_send(int sock, u32 slot, u32 seq, int fd)
 	return send_fd(sock, &parcel, sizeof(parcel), fd, MSG_DONTWAIT);
 }
 
-/*
- * A guest may send anything through the door; only this is a socket that cannot block or surprise
- * us.
- */
+/* A guest may send any descriptor; only this is a socket that cannot block or surprise us. */
 static bool is_own_kind(int fd)
 {
 	int domain = 0, type = 0;
@@ -253,7 +250,7 @@ static void introduce(struct session *s, struct kick_message *m)
 }
 
 /* Whoever sends through it is named by the kernel from its first message on, read or not. */
-static int make_door(int *inside, int *outside)
+static int bootstrap_pair(int *inside, int *outside)
 {
 	int pair[2], one = 1, err;
 
@@ -270,11 +267,11 @@ static int make_door(int *inside, int *outside)
 	return 0;
 }
 
-int session_door(const struct session_config *config, const struct session_model *model,
-		 struct meter_tree *tree, int *inside, int *outside)
+int session_bootstrap(const struct session_config *config, const struct session_model *model,
+		      struct meter_tree *tree, int *inside, int *outside)
 {
 	struct wire_view *view = (struct wire_view *)((u8 *)tree + WIRE_VIEW_IN);
-	int err = make_door(inside, outside);
+	int err = bootstrap_pair(inside, outside);
 
 	if (err)
 		return err;
@@ -283,34 +280,34 @@ int session_door(const struct session_config *config, const struct session_model
 	return 0;
 }
 
-int door_enter(struct session *s, int sock)
+int bootstrap_add(struct session *s, int sock)
 {
-	struct door *door = calloc(1, sizeof(*door));
+	struct bootstrap *bootstrap = calloc(1, sizeof(*bootstrap));
 	struct epoll_event ev = {.events = EPOLLIN};
 	int err;
 
-	if (!door) {
+	if (!bootstrap) {
 		close(sock);
 		return -ENOMEM;
 	}
-	door->sock = sock;
-	door->poll.kind = POLLEE_DOOR;
-	ev.data.ptr = &door->poll;
-	list_add_tail(&door->link, &s->doors);
+	bootstrap->sock = sock;
+	bootstrap->poll.kind = POLLEE_BOOTSTRAP;
+	ev.data.ptr = &bootstrap->poll;
+	list_add_tail(&bootstrap->link, &s->bootstraps);
 	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, sock, &ev) == 0)
 		return 0;
 	err = -errno;
-	door_free(door);
+	bootstrap_free(bootstrap);
 	return err;
 }
 
-int door_open(struct session *s, int *guest_end)
+int bootstrap_open(struct session *s, int *guest_end)
 {
-	int inside = -1, outside = -1, err = make_door(&inside, &outside);
+	int inside = -1, outside = -1, err = bootstrap_pair(&inside, &outside);
 
 	if (err)
 		return err;
-	err = door_enter(s, inside);
+	err = bootstrap_add(s, inside);
 	if (err)
 		close(outside);
 	else
@@ -318,27 +315,27 @@ int door_open(struct session *s, int *guest_end)
 	return err;
 }
 
-void door_free(struct door *door)
+void bootstrap_free(struct bootstrap *bootstrap)
 {
-	list_del(&door->link);
-	close(door->sock);
-	free(door);
+	list_del(&bootstrap->link);
+	close(bootstrap->sock);
+	free(bootstrap);
 }
 
-void door_read(struct session *s, struct door *door)
+void bootstrap_read(struct session *s, struct bootstrap *bootstrap)
 {
 	for (int i = 0; i < KICKS_AT_ONCE; i++) {
 		struct kick_message m;
-		int n = receive(door->sock, &m);
+		int n = receive(bootstrap->sock, &m);
 
 		if (n == 0)
 			return;
 		if (n == -EBADMSG)
 			continue;
 		if (n < 0) {
-			epoll_ctl(s->epoll, EPOLL_CTL_DEL, door->sock, NULL);
-			door->poll.gone = true;
-			list_move_tail(&door->link, &s->dead_doors);
+			epoll_ctl(s->epoll, EPOLL_CTL_DEL, bootstrap->sock, NULL);
+			bootstrap->poll.gone = true;
+			list_move_tail(&bootstrap->link, &s->dead_bootstraps);
 			return;
 		}
 		introduce(s, &m);
@@ -464,21 +461,21 @@ int listen_connect(const char *name, int *sock)
 	return err;
 }
 
-/* Gives who joins what guests inherit: the tree and the door. */
+/* Gives who joins what guests inherit: the tree and the bootstrap socket. */
 void listen_accept(struct session *s)
 {
 	int sock = accept4(s->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int door = -1;
+	int bootstrap = -1;
 
 	if (sock < 0)
 		return;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
-	    (cred.uid == getuid() || cred.uid == 0) && door_open(s, &door) == 0) {
+	    (cred.uid == getuid() || cred.uid == 0) && bootstrap_open(s, &bootstrap) == 0) {
 		if (!parcel_send(sock, 0, 0, s->tree_fd))
-			parcel_send(sock, 1, 0, door);
-		close(door);
+			parcel_send(sock, 1, 0, bootstrap);
+		close(bootstrap);
 	}
 	close(sock);
 }
