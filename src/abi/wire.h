@@ -41,14 +41,14 @@
 #define WIRE_SLOT_OFF(i) (WIRE_PROC_SIZE + (u64)(i)*WIRE_SLOT_SIZE)
 #define WIRE_SIZE        WIRE_SLOT_OFF(WIRE_SLOTS)
 
-enum wire_card_kind {
-	WIRE_CARD_NONE = 0,  /* ask the session */
-	WIRE_CARD_METER = 1, /* value = base + the meter's quantity while running */
+enum wire_snapshot_kind {
+	WIRE_SNAPSHOT_NONE = 0,  /* ask the session */
+	WIRE_SNAPSHOT_METER = 1, /* value = base + the meter's quantity while running */
 };
 
-enum wire_card_flags {
-	WIRE_CARD_ENABLED = 1, /* time_enabled advances with the thread's CPU time */
-	WIRE_CARD_RUNNING = 2, /* time_running and the count advance */
+enum wire_snapshot_flags {
+	WIRE_SNAPSHOT_ENABLED = 1, /* time_enabled advances with the thread's CPU time */
+	WIRE_SNAPSHOT_RUNNING = 2, /* time_running and the count advance */
 };
 
 /*
@@ -59,7 +59,7 @@ enum wire_card_flags {
  * not less than `clock`: what the kernel tells S of another task's time includes what a hypervisor
  * has stolen of it.
  */
-struct wire_card {
+struct wire_snapshot {
 	u32 seq;
 	u32 kind;
 	u32 flags;
@@ -77,15 +77,15 @@ struct wire_card {
 	u64 pad[5];
 };
 
-#define WIRE_CARDS 256u
+#define WIRE_SNAPSHOTS 256u
 
-/* S: the head before HELLO is answered, the cards at any time. */
+/* S: the head before HELLO is answered, the snapshots at any time. */
 struct wire_proc {
 	u64 magic;
 	u32 version;
 	u32 slots;
 	u64 pad[14];
-	struct wire_card cards[WIRE_CARDS];
+	struct wire_snapshot snapshots[WIRE_SNAPSHOTS];
 };
 
 /* `watch` of a struct meter; S. What its thread has to tell before it happens. */
@@ -110,8 +110,8 @@ enum wire_op {
 	WIRE_OP_NONE = 0,
 	/* arg0 pid, arg1 cpu, arg2 group handle (WIRE_NO_EVENT: -1, WIRE_BAD_EVENT: no perf fd), arg3
 	 * flags, arg4 attr.size as the guest wrote it, arg5 WIRE_ATTR_*; data: the attr as far as it is
-	 * known. A cgroup's fd is sent before. ret 0: out0 handle, out1 card index + 1 or 0, out2 the
-	 * id; one fd. ret < 0: out0 is not 0: the size to store in the attr [SIZE-09], out1 is 1 if
+	 * known. A cgroup's fd is sent before. ret 0: out0 handle, out1 snapshot index + 1 or 0, out2
+	 * the id; one fd. ret < 0: out0 is not 0: the size to store in the attr [SIZE-09], out1 is 1 if
 	 * the refusal comes after the check for a free descriptor [CALL-16], out2 is 1 if the task is
 	 * one of ours that has not come far enough to be known: ask again soon. */
 	WIRE_OP_OPEN = 1,
@@ -258,7 +258,7 @@ enum wire_view_flags {
 	WIRE_VIEW_CGROUPS = 4, /* somebody counts cgroups: WIRE_OP_CGROUPS is wanted */
 };
 
-_Static_assert(sizeof(struct wire_card) == 128, "cards do not share cache lines");
+_Static_assert(sizeof(struct wire_snapshot) == 128, "snapshots do not share cache lines");
 _Static_assert(sizeof(struct wire_view) <= 4096 - WIRE_VIEW_IN, "wire_view fits");
 _Static_assert(sizeof(struct wire_proc) <= WIRE_PROC_SIZE, "wire_proc fits");
 _Static_assert(sizeof(struct wire_slot) <= WIRE_SLOT_SIZE, "wire_slot fits");

@@ -45,10 +45,10 @@ int session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int 
 
 	session_drain(s);
 	s->direct_leader = direct_event(s, leader);
-	cards_hold(s);
+	snapshots_invalidate(s);
 	frozen = session_freeze(s);
 	err = perf_open(s->core, &open);
-	cards_publish(s);
+	snapshots_revalidate(s);
 	session_thaw(s, frozen);
 	s->direct_leader = NULL;
 	if (err) {
@@ -102,11 +102,11 @@ int session_ioctl(struct session *s, int handle, u64 cmd, u64 arg)
 		s->direct_leader = direct_event(s, (int)arg);
 		call.arg = (int)arg < 0 ? (u64)-1 : 0;
 	}
-	cards_hold(s);
+	snapshots_invalidate(s);
 	frozen = session_freeze(s);
 	wide_look(s, event);
 	err = event_ioctl(event, &call);
-	cards_publish(s);
+	snapshots_revalidate(s);
 	session_thaw(s, frozen);
 	s->direct_leader = NULL;
 	if (call.out_len)
@@ -121,9 +121,9 @@ int session_close(struct session *s, int handle)
 	if (!event)
 		return -EBADF;
 	s->direct[handle] = NULL;
-	cards_hold(s);
+	snapshots_invalidate(s);
 	event_put(event);
-	cards_publish(s);
+	snapshots_revalidate(s);
 	return 0;
 }
 

@@ -96,7 +96,7 @@ struct thread {
 	u64 sw_wanted;     /* bit per SW_WHAT() that somebody reads */
 };
 
-struct card_state {
+struct snapshot_state {
 	s64 state, leader, child_count;
 	u64 lost, has_children;
 };
@@ -111,12 +111,12 @@ struct carrier {
 	u64 ino, dev;
 	u64 handle;
 	u32 index;           /* in session->carriers */
-	struct proc *opener; /* who has the card; NULL: nobody */
-	u32 card;            /* index + 1; 0: none */
-	u32 card_seq;
-	bool card_stale;
-	bool card_held; /* its reader asks until it is published */
-	struct card_state card_state;
+	struct proc *opener; /* who has the snapshot; NULL: nobody */
+	u32 snapshot;        /* index + 1; 0: none */
+	u32 snapshot_seq;
+	bool snapshot_stale;
+	bool snapshot_invalid; /* its reader asks until it is revalidated */
+	struct snapshot_state snapshot_state;
 	int page_fd;                       /* memfd of the user page, or -1 */
 	struct perf_event_mmap_page *page; /* that memory here; NULL without it */
 	u32 maps;                          /* by guests; each keeps the event open */
@@ -216,8 +216,8 @@ u64 session_now(void);
 /*
  * meters.c: between the first two, the clocks and what a thread counts are read once: threads run
  * on, but all that happens in one operation happens at one instant, so the members of a group
- * agree, an event that is enabled runs as long as it is enabled, and a card fits its event. True:
- * it is the caller's to end.
+ * agree, an event that is enabled runs as long as it is enabled, and a snapshot fits its event.
+ * True: it is the caller's to end.
  */
 bool must_check session_freeze(struct session *s);
 void session_thaw(struct session *s, bool frozen);
@@ -344,13 +344,13 @@ int map_note(struct proc *p, struct carrier *c, int times);
 void maps_drop(struct proc *p);
 void carrier_free(struct carrier *c);
 
-/* cards.c: what a process may read without asking */
-void card_take(struct carrier *c, struct proc *opener);
-void card_drop(struct carrier *c);
-void cards_hold(struct session *s);
-void cards_publish(struct session *s);
+/* snapshot.c: what a process may read without asking */
+void snapshot_take(struct carrier *c, struct proc *opener);
+void snapshot_drop(struct carrier *c);
+void snapshots_invalidate(struct session *s);
+void snapshots_revalidate(struct session *s);
 void direct_release(struct session *s);
-void cards_stale(struct session *s, const struct event *event);
+void snapshots_stale(struct session *s, const struct event *event);
 
 /*
  * cgroups.c. By fd: 0, -EBADF no cgroup's directory, -ENOENT one that perf does not count, -ENOMEM.

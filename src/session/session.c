@@ -452,10 +452,10 @@ static void timer_fired(struct session *s)
 	if (read(s->timer, &times, sizeof(times)) != sizeof(times))
 		return;
 	session_drain(s);
-	cards_hold(s);
+	snapshots_invalidate(s);
 	frozen = session_freeze(s);
 	core_timer_run(s->core);
-	cards_publish(s);
+	snapshots_revalidate(s);
 	session_thaw(s, frozen);
 }
 

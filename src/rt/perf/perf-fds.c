@@ -47,7 +47,7 @@ void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry)
 		__atomic_fetch_add(&p->nr_fds, entry->kind != PERF_FD_NONE ? 1 : -1u,
 				   __ATOMIC_RELAXED);
 	e->handle = entry->handle;
-	e->card = entry->card;
+	e->snapshot = entry->snapshot;
 	__atomic_store_n(&e->kind, entry->kind, __ATOMIC_RELEASE);
 }
 
@@ -63,7 +63,7 @@ static void look_up(struct thread *t, int fd, struct perf_fd *e)
 		if (ret >= 0) {
 			found.kind = ret ? PERF_FD_SYSCTL : PERF_FD_EVENT;
 			found.handle = sl->out[0];
-			found.card = (u16)sl->out[1];
+			found.snapshot = (u16)sl->out[1];
 		}
 		wire_end(t, sl);
 	}

@@ -112,7 +112,7 @@ long perf_open(struct thread *t)
 		return late && !fd_left() ? -EMFILE : ret;
 	}
 	entry.handle = sl->out[0];
-	entry.card = (u16)sl->out[1];
+	entry.snapshot = (u16)sl->out[1];
 	fd = wire_take_fd(t, sl, flags & PERF_FLAG_FD_CLOEXEC);
 	wire_end(t, sl);
 	if (fd >= 0)
@@ -199,8 +199,8 @@ static long read_once(struct thread *t, const struct perf_fd *pf, u64 at, u64 le
 	struct wire_slot *sl;
 	long ret;
 
-	if (pf->card) {
-		u32 n = perf_card_read(t, pf, words);
+	if (pf->snapshot) {
+		u32 n = perf_snapshot_read(t, pf, words);
 
 		if (n && len < n * 8)
 			return -ENOSPC;
@@ -256,49 +256,51 @@ bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret)
 }
 
 /*
- * An event of this thread, without asking: words stored, 0 if the card does not say. The thread is
- * here and does not count, and leaves in its meter how late it is by its clock; who changes the
- * event's state takes the card away before he looks at either: so no later reading is less.
+ * An event of this thread, without asking: words stored, 0 if its snapshot does not say. The thread
+ * is here and does not count, and leaves in its meter how late it is by its clock; who changes the
+ * event's state invalidates the snapshot before he looks at either: so no later reading is less.
  */
-u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words)
+u32 perf_snapshot_read(struct thread *t, const struct perf_fd *pf, u64 *words)
 {
 	const u64 times = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	const struct wire_proc *page = t->proc->perf->wire.page;
 	struct meter *m = dbt_meter(&t->dbt);
-	const struct wire_card *from;
-	struct wire_card c;
+	const struct wire_snapshot *from;
+	struct wire_snapshot c;
 	u64 now = 0;
 	u32 seq, n = 0;
 
-	if (!page || pf->card > WIRE_CARDS || t->proc->perf->wire.dead)
+	if (!page || pf->snapshot > WIRE_SNAPSHOTS || t->proc->perf->wire.dead)
 		return 0;
-	from = &page->cards[pf->card - 1];
+	from = &page->snapshots[pf->snapshot - 1];
 	do {
 		if (__atomic_load_n(&from->read_format, __ATOMIC_RELAXED) & times) {
 			now = perf_cpu_time();
 			__atomic_store_n(&m->cpu_time, now, __ATOMIC_RELAXED);
 		}
 		/*
-		 * After what is counted, and the clock; mate: cards_hold() in session/wire/cards.c.
+		 * After what is counted, and the clock; mate: snapshots_invalidate() in
+		 * session/wire/snapshot.c.
 		 */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		seq = __atomic_load_n(&from->seq, __ATOMIC_ACQUIRE);
 		c = *from;
 		__atomic_thread_fence(
-			__ATOMIC_ACQUIRE); /* mate: write_card() in session/wire/cards.c */
+			__ATOMIC_ACQUIRE); /* mate: write_snapshot() in session/wire/snapshot.c */
 		if (seq & 1 || (c.read_format & times && !now))
 			return 0;
 	} while (seq != __atomic_load_n(&from->seq, __ATOMIC_RELAXED));
-	if (c.kind != WIRE_CARD_METER || c.handle != pf->handle || c.meter != t->meter ||
+	if (c.kind != WIRE_SNAPSHOT_METER || c.handle != pf->handle || c.meter != t->meter ||
 	    c.quantity >= METER_QUANTITIES)
 		return 0;
-	words[n++] = c.flags & WIRE_CARD_RUNNING ? c.base + perf_own_count(t, c.quantity) : c.base;
+	words[n++] = c.flags & WIRE_SNAPSHOT_RUNNING ? c.base + perf_own_count(t, c.quantity)
+						     : c.base;
 	if (now < c.clock)
 		now = c.clock;
 	if (c.read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
-		words[n++] = c.enabled_base + (c.flags & WIRE_CARD_ENABLED ? now : 0);
+		words[n++] = c.enabled_base + (c.flags & WIRE_SNAPSHOT_ENABLED ? now : 0);
 	if (c.read_format & PERF_FORMAT_TOTAL_TIME_RUNNING)
-		words[n++] = c.running_base + (c.flags & WIRE_CARD_RUNNING ? now : 0);
+		words[n++] = c.running_base + (c.flags & WIRE_SNAPSHOT_RUNNING ? now : 0);
 	if (c.read_format & PERF_FORMAT_ID)
 		words[n++] = c.id;
 	if (c.read_format & 16 /* PERF_FORMAT_LOST */)

@@ -18,7 +18,7 @@ void perf_restore_fds(struct thread *t, const u64 *fds);
 
 /* perf-open.c */
 u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data);
-u32 perf_card_read(struct thread *t, const struct perf_fd *pf, u64 *words);
+u32 perf_snapshot_read(struct thread *t, const struct perf_fd *pf, u64 *words);
 
 /* perf-view.c */
 u64 perf_own_count(struct thread *t, enum meter_quantity q);

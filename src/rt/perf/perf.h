@@ -30,10 +30,10 @@ enum perf_fd_kind {
 };
 
 struct perf_fd {
-	u64 handle; /* the session's name for the event */
-	u16 kind;   /* enum perf_fd_kind */
-	u16 card;   /* index + 1 of its card, or 0 */
-	u16 ready;  /* found by the poll under way */
+	u64 handle;   /* the session's name for the event */
+	u16 kind;     /* enum perf_fd_kind */
+	u16 snapshot; /* index + 1 of its snapshot, or 0 */
+	u16 ready;    /* found by the poll under way */
 };
 
 /* A user page that is mapped: munmap tells the session. */

@@ -225,7 +225,7 @@ u64 clock_read(struct thread *th)
 	if (s->frozen && th->clock_instant == s->instant)
 		return th->cpu_time;
 	th->clock_instant = s->instant;
-	/* What it has seen on a card is not taken back. */
+	/* What it has read in a snapshot is not taken back. */
 	if (m)
 		clock_told(th, __atomic_load_n(&m->cpu_time, __ATOMIC_RELAXED));
 	if (!th->clock_tried)

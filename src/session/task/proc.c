@@ -261,8 +261,8 @@ void proc_end(struct proc *p)
 	p->sock_poll.gone = p->pid_poll.gone = true;
 	list_for_each_entry (c, &p->s->carriers, link)
 		if (c->opener == p)
-			card_drop(c);
-	cards_hold(p->s);
+			snapshot_drop(c);
+	snapshots_invalidate(p->s);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		thread_end(th);
 	maps_drop(p);
@@ -272,7 +272,7 @@ void proc_end(struct proc *p)
 	if (p->sock >= 0)
 		epoll_ctl(p->s->epoll, EPOLL_CTL_DEL, p->sock, NULL);
 	list_move_tail(&p->link, &p->s->graveyard);
-	cards_publish(p->s);
+	snapshots_revalidate(p->s);
 }
 
 void proc_free(struct proc *p)
@@ -298,7 +298,7 @@ void proc_exec(struct proc *p, struct thread *survivor)
 	struct thread *th, *tmp;
 	bool frozen;
 
-	cards_hold(p->s);
+	snapshots_invalidate(p->s);
 	frozen = session_freeze(p->s);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		if (th != survivor)
@@ -309,7 +309,7 @@ void proc_exec(struct proc *p, struct thread *survivor)
 		task_set_ids(survivor->task, p->pid, p->pid);
 		task_exec(survivor->task);
 	}
-	cards_publish(p->s);
+	snapshots_revalidate(p->s);
 	session_thaw(p->s, frozen);
 }
 

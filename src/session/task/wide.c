@@ -130,10 +130,10 @@ void wide_tick(struct session *s)
 		return;
 	}
 	begun = session_now();
-	cards_hold(s);
+	snapshots_invalidate(s);
 	frozen = session_freeze(s);
 	look(s);
-	cards_publish(s);
+	snapshots_revalidate(s);
 	session_thaw(s, frozen);
 	next = (session_now() - begun) * LOOK_SHARE;
 	arm(s, next > LOOK_EVERY_NS ? next : LOOK_EVERY_NS);

@@ -197,7 +197,7 @@ void carrier_end(struct carrier *c)
 	c->poll.gone = true;
 	if (c->hung_fd >= 0)
 		s->nr_hung--;
-	card_drop(c);
+	snapshot_drop(c);
 	/*
 	 * To ask a thread on another CPU what time it has is to interrupt it, and that CPU's
 	 * hypervisor with it. When exactly an event ends nobody can see, unless another one takes
@@ -206,7 +206,7 @@ void carrier_end(struct carrier *c)
 	if (frozen && c->event->target && task_host(c->event->target) &&
 	    !event_is_waited_for(c->event))
 		clock_skip(task_host(c->event->target));
-	cards_hold(s);
+	snapshots_invalidate(s);
 	s->handles[c->index] = NULL;
 	if (c->index < s->handle_hint)
 		s->handle_hint = c->index;
@@ -214,7 +214,7 @@ void carrier_end(struct carrier *c)
 	event_put(c->event);
 	c->event = NULL;
 	list_move_tail(&c->link, &s->dead_carriers);
-	cards_publish(s);
+	snapshots_revalidate(s);
 	session_thaw(s, frozen);
 }
 

@@ -31,7 +31,7 @@ static struct carrier *call_carrier(struct call *c)
 static void describe(struct call *c, struct carrier *ca)
 {
 	c->out[0] = ca->handle;
-	c->out[1] = ca->opener == c->proc ? ca->card : 0;
+	c->out[1] = ca->opener == c->proc ? ca->snapshot : 0;
 	c->out[2] = event_id(ca->event);
 }
 
@@ -88,7 +88,7 @@ s64 op_open(struct call *c)
 	c->s->view->any_event = 1;
 	__atomic_store_n(&c->s->tree->measured, 1, __ATOMIC_RELAXED);
 	wide_opened(c->s, open.event);
-	card_take(ca, c->proc);
+	snapshot_take(ca, c->proc);
 	describe(c, ca);
 	return 0;
 }
@@ -125,7 +125,7 @@ s64 op_ioctl(struct call *c)
 		call.arg = c->arg[3] == WIRE_NO_EVENT ? (u64)FD_NONE : (u64)FD_NAMED;
 	wide_look(c->s, ca->event);
 	err = event_ioctl(ca->event, &call);
-	cards_stale(c->s, ca->event);
+	snapshots_stale(c->s, ca->event);
 	if (call.out_len) {
 		memcpy(c->data, call.out, sizeof(call.out));
 		c->out_len = call.out_len;

@@ -130,7 +130,7 @@ void op_dispatch(struct call *c)
 {
 	static const struct {
 		s64 (*run)(struct call *c);
-		bool changes; /* states of events: cards must follow */
+		bool changes; /* states of events: snapshots must follow */
 	} ops[WIRE_OP_COUNT] = {
 		[WIRE_OP_OPEN] = {op_open, true},       [WIRE_OP_READ] = {op_read, false},
 		[WIRE_OP_IOCTL] = {op_ioctl, true},     [WIRE_OP_MMAP] = {op_mmap, false},
@@ -148,10 +148,10 @@ void op_dispatch(struct call *c)
 		return;
 	}
 	if (ops[c->op].changes)
-		cards_hold(c->s);
+		snapshots_invalidate(c->s);
 	frozen = session_freeze(c->s);
 	c->ret = ops[c->op].run(c);
 	if (ops[c->op].changes)
-		cards_publish(c->s);
+		snapshots_revalidate(c->s);
 	session_thaw(c->s, frozen);
 }

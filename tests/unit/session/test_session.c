@@ -450,10 +450,10 @@ TEST(a_user_page_for_which_there_is_no_memory)
 	session_free(s);
 }
 
-static void read_card(struct mock *g)
+static void read_snapshot(struct mock *g)
 {
 	struct pe_attr attr = mock_attr();
-	const struct wire_card *card;
+	const struct wire_snapshot *snapshot;
 	u64 h, words[3];
 	int fd;
 
@@ -461,30 +461,31 @@ static void read_card(struct mock *g)
 	attr.read_format = 3;
 	fd = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
 	NEED(fd >= 0 && g->slot->out[1] == 1);
-	card = &g->page->cards[0];
-	NEED(card->kind == WIRE_CARD_METER && card->handle == h && card->base == 0 && !card->flags);
+	snapshot = &g->page->snapshots[0];
+	NEED(snapshot->kind == WIRE_SNAPSHOT_METER && snapshot->handle == h &&
+	     snapshot->base == 0 && !snapshot->flags);
 	mock_count(g, 77, 0);
 	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_ENABLE, 0) == 0);
-	NEED(card->flags == (WIRE_CARD_ENABLED | WIRE_CARD_RUNNING));
+	NEED(snapshot->flags == (WIRE_SNAPSHOT_ENABLED | WIRE_SNAPSHOT_RUNNING));
 	mock_count(g, 23, 0);
-	NEED(card->base + meter_sum(g->m, card->quantity) == 23);
+	NEED(snapshot->base + meter_sum(g->m, snapshot->quantity) == 23);
 	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	mock_count(g, 1000, 0);
-	NEED(!card->flags && card->base == 23);
+	NEED(!snapshot->flags && snapshot->base == 23);
 	NEED(mock_read(g, h, words, 24) == 24);
-	NEED(words[1] == card->enabled_base && words[2] == card->running_base);
+	NEED(words[1] == snapshot->enabled_base && words[2] == snapshot->running_base);
 	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_RESET, 0) == 0);
-	NEED(card->base == 0);
+	NEED(snapshot->base == 0);
 	close(fd);
 	NEED(mock_call(g, WIRE_OP_PING) == 0);
-	NEED(card->kind == WIRE_CARD_NONE);
+	NEED(snapshot->kind == WIRE_SNAPSHOT_NONE);
 }
 
-TEST(cards)
+TEST(event_snapshots)
 {
 	struct session *s = start(0);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_card)), 0);
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_snapshot)), 0);
 	session_free(s);
 }
 
@@ -492,12 +493,12 @@ struct reading {
 	u64 count, enabled, running;
 };
 
-/* As the runtime does it: the clock is read, and left in the meter, before the card. */
-static bool look_at_card(struct mock *g, u32 at, struct reading *r)
+/* As the runtime does it: the clock is read, and left in the meter, before the snapshot. */
+static bool look_at_snapshot(struct mock *g, u32 at, struct reading *r)
 {
-	const struct wire_card *card = &g->page->cards[at];
+	const struct wire_snapshot *snapshot = &g->page->snapshots[at];
 	struct timespec ts;
-	struct wire_card c;
+	struct wire_snapshot c;
 	u64 clock;
 	u32 seq;
 
@@ -505,16 +506,16 @@ static bool look_at_card(struct mock *g, u32 at, struct reading *r)
 	clock = (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
 	__atomic_store_n(&g->m->cpu_time, clock, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	seq = __atomic_load_n(&card->seq, __ATOMIC_ACQUIRE);
-	memcpy(&c, card, sizeof(c));
+	seq = __atomic_load_n(&snapshot->seq, __ATOMIC_ACQUIRE);
+	memcpy(&c, snapshot, sizeof(c));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (seq & 1 || seq != __atomic_load_n(&card->seq, __ATOMIC_RELAXED))
+	if (seq & 1 || seq != __atomic_load_n(&snapshot->seq, __ATOMIC_RELAXED))
 		return false;
 	clock = clock < c.clock ? c.clock : clock;
 	r->count = c.base;
-	r->enabled = c.enabled_base + (c.flags & WIRE_CARD_ENABLED ? clock : 0);
+	r->enabled = c.enabled_base + (c.flags & WIRE_SNAPSHOT_ENABLED ? clock : 0);
 	r->running = c.running_base;
-	if (c.flags & WIRE_CARD_RUNNING) {
+	if (c.flags & WIRE_SNAPSHOT_RUNNING) {
 		r->count += meter_sum(g->m, c.quantity);
 		r->running += clock;
 	}
@@ -525,7 +526,7 @@ static bool look_at_card(struct mock *g, u32 at, struct reading *r)
  * The session moves them while the guest runs on: no reading is less than the one before, or more
  * than what there is.
  */
-static void read_cards_in_turns(struct mock *g)
+static void read_in_turns(struct mock *g)
 {
 	struct pe_attr attr = mock_attr();
 	struct reading last[3] = {{0}}, now;
@@ -541,23 +542,23 @@ static void read_cards_in_turns(struct mock *g)
 		mock_count(g, 1, 0);
 		counted++;
 		for (u32 i = 0; i < 3; i++) {
-			if (!look_at_card(g, i, &now))
+			if (!look_at_snapshot(g, i, &now))
 				continue;
 			NEED(now.count >= last[i].count && now.count <= counted);
 			NEED(now.enabled >= last[i].enabled && now.running >= last[i].running);
 			NEED(now.running <= now.enabled);
 			last[i] = now;
 		}
-		turns += flags != g->page->cards[0].flags;
-		flags = g->page->cards[0].flags;
+		turns += flags != g->page->snapshots[0].flags;
+		flags = g->page->snapshots[0].flags;
 	}
 }
 
-TEST(cards_of_events_that_take_turns)
+TEST(event_snapshots_of_events_that_take_turns)
 {
 	struct session *s = start(1);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_cards_in_turns)), 0);
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_in_turns)), 0);
 	session_free(s);
 }
 

@@ -1,0 +1,191 @@
+/*
+ * Event snapshots: from one, the thread that an event counts reads the event without asking the
+ * session. That is exact as long as every change of the event's state is in the snapshot before the
+ * thread can look. A thread that is in the call which changes something finds the snapshots
+ * revalidated when it returns. Others run on, so theirs are invalidated before the change: who
+ * reads one meanwhile has to ask, and is answered after the change.
+ *
+ * There is no snapshot of what is not the thread's own doing: groups, events with living children,
+ * software events and events bound to a CPU.
+ */
+#include <string.h>
+
+#include "base/bitmap.h"
+#include "session/session-priv.h"
+
+void snapshot_take(struct carrier *c, struct proc *opener)
+{
+	u64 used[BITMAP_WORDS(WIRE_SNAPSHOTS)] = {0};
+	struct carrier *other;
+	u32 snapshot;
+
+	if (!opener->page)
+		return;
+	list_for_each_entry (other, &c->s->carriers, link)
+		if (other->opener == opener && other->snapshot)
+			bitmap_set(used, other->snapshot - 1);
+	for (snapshot = 0; snapshot < WIRE_SNAPSHOTS && bitmap_test(used, snapshot); snapshot++)
+		;
+	if (snapshot == WIRE_SNAPSHOTS)
+		return;
+	c->opener = opener;
+	c->snapshot = snapshot + 1;
+	c->snapshot_stale = true;
+}
+
+static void write_snapshot(struct carrier *c, const struct wire_snapshot *snapshot)
+{
+	struct wire_snapshot *to = &c->opener->page->snapshots[c->snapshot - 1];
+	u32 seq = c->snapshot_seq;
+
+	__atomic_store_n(&to->seq, seq + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(
+		__ATOMIC_RELEASE); /* mate: perf_snapshot_read() in rt/perf/perf-open.c */
+	memcpy((u8 *)to + sizeof(to->seq), (const u8 *)snapshot + sizeof(snapshot->seq),
+	       sizeof(*to) - sizeof(to->seq));
+	__atomic_store_n(&to->seq, seq + 2, __ATOMIC_RELEASE);
+	c->snapshot_seq = seq + 2;
+	c->snapshot_invalid = false;
+}
+
+static struct thread *counted(const struct carrier *c)
+{
+	return c->event->target ? task_host(c->event->target) : NULL;
+}
+
+/* Before events are changed; snapshots_revalidate() follows. */
+void snapshots_invalidate(struct session *s)
+{
+	const struct thread *caller = s->call ? s->call->thread : NULL;
+	struct carrier *c;
+	bool any = false;
+
+	list_for_each_entry (c, &s->carriers, link) {
+		if (!c->snapshot || c->snapshot_invalid || (caller && counted(c) == caller))
+			continue;
+		__atomic_store_n(&c->opener->page->snapshots[c->snapshot - 1].seq,
+				 c->snapshot_seq + 1, __ATOMIC_RELAXED);
+		c->snapshot_invalid = any = true;
+	}
+	/*
+	 * Before its meter and clock are read; mate: perf_snapshot_read() in rt/perf/perf-open.c.
+	 */
+	if (any)
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Nothing of it changed but the time, of which all snapshots of a thread say the same. */
+static void revalidate(struct carrier *c)
+{
+	const struct thread *th = counted(c);
+
+	if (th)
+		__atomic_store_n(&c->opener->page->snapshots[c->snapshot - 1].clock, th->cpu_time,
+				 __ATOMIC_RELAXED);
+	if (!c->snapshot_invalid)
+		return;
+	c->snapshot_seq += 2;
+	__atomic_store_n(&c->opener->page->snapshots[c->snapshot - 1].seq, c->snapshot_seq,
+			 __ATOMIC_RELEASE);
+	c->snapshot_invalid = false;
+}
+
+void snapshot_drop(struct carrier *c)
+{
+	static const struct wire_snapshot none;
+
+	if (c->opener && c->opener->page)
+		write_snapshot(c, &none);
+	c->opener = NULL;
+	c->snapshot = 0;
+}
+
+/* kind stays WIRE_SNAPSHOT_NONE where the session must be asked. */
+static void fill(struct carrier *c, struct wire_snapshot *snapshot)
+{
+	static u64 words[EVENT_READ_MAX / 8];
+	struct event *e = c->event;
+	struct thread *th = counted(c);
+	u64 now;
+	u32 i = 0;
+
+	memset(snapshot, 0, sizeof(*snapshot));
+	if (!th || th->proc != c->opener || th->task != e->target || e->pmu != c->s->cpu_pmu ||
+	    e->cpu >= 0 || e->attr.read_format & PERF_FORMAT_GROUP || !list_empty(&e->children) ||
+	    e->state < EVENT_OFF || th->meter >= c->s->slots || e->hw.what >= CPU_WHAT_MAX)
+		return;
+	(void)clock_read(th);
+	if (event_read(e, words, sizeof(words)) <= 0)
+		return;
+	/* The one that the event's times were brought up to. */
+	now = th->cpu_time;
+	snapshot->clock = now;
+	snapshot->kind = WIRE_SNAPSHOT_METER;
+	snapshot->meter = th->meter;
+	snapshot->quantity = meters_quantity(e->hw.what);
+	snapshot->handle = c->handle;
+	snapshot->id = event_id(e);
+	snapshot->lost = e->lost_samples;
+	snapshot->read_format = e->attr.read_format;
+	snapshot->base = words[i++];
+	if (e->attr.read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		snapshot->enabled_base = words[i++];
+	if (e->attr.read_format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		snapshot->running_base = words[i];
+	if (e->leader->state >= EVENT_INACTIVE && e->state >= EVENT_INACTIVE) {
+		snapshot->flags |= WIRE_SNAPSHOT_ENABLED;
+		snapshot->enabled_base -= now;
+	}
+	if (e->state == EVENT_ACTIVE) {
+		snapshot->flags |= WIRE_SNAPSHOT_RUNNING;
+		snapshot->running_base -= now;
+		snapshot->base -= thread_sum(th, snapshot->quantity);
+	}
+}
+
+/* What a snapshot depends on besides what the guest can see for itself. */
+static struct snapshot_state state_of(const struct event *e)
+{
+	return (struct snapshot_state){
+		.state = e->state,
+		.leader = e->leader->state,
+		.child_count = e->child_count,
+		.lost = e->lost_samples,
+		.has_children = !list_empty(&e->children),
+	};
+}
+
+/* Brings the snapshots of events that changed up to date, and lets their readers look again. */
+void snapshots_revalidate(struct session *s)
+{
+	bool frozen = session_freeze(s);
+	struct carrier *c;
+
+	list_for_each_entry (c, &s->carriers, link) {
+		struct snapshot_state now;
+		struct wire_snapshot snapshot;
+
+		if (!c->snapshot)
+			continue;
+		now = state_of(c->event);
+		if (!c->snapshot_stale && memcmp(&now, &c->snapshot_state, sizeof(now)) == 0) {
+			revalidate(c);
+			continue;
+		}
+		fill(c, &snapshot);
+		write_snapshot(c, &snapshot);
+		c->snapshot_state = now;
+		c->snapshot_stale = false;
+	}
+	session_thaw(s, frozen);
+}
+
+/* An ioctl changed what no state shows: a count, a period. */
+void snapshots_stale(struct session *s, const struct event *event)
+{
+	struct carrier *c;
+
+	list_for_each_entry (c, &s->carriers, link)
+		if (c->event->leader == event->leader)
+			c->snapshot_stale = true;
+}
