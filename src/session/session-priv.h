@@ -2,7 +2,7 @@
  * PURPOSE: what the session's files share: the session, its guests, events' descriptors, and a call
  * on its way.
  *
- * Ownership: session owns procs, a proc its threads; a carrier belongs to the event whose host
+ * Ownership: session owns procs, a proc its threads; a perf_file belongs to the event whose host
  * pointer it is. Objects that the current batch of epoll events may still name are put on
  * `graveyard` and freed after it. A thread has a core task from the moment somebody has to do with
  * it: it called, or an event was opened on it, or its parent's events were inherited.
@@ -30,7 +30,7 @@ enum pollee_kind {
 	POLLEE_LOOK,
 	POLLEE_ENDS,  /* the nested epoll of ends */
 	POLLEE_PIDFD, /* in the nested one, as the following */
-	POLLEE_CARRIER,
+	POLLEE_PERF_FILE,
 };
 
 /* What epoll hands back. */
@@ -102,7 +102,7 @@ struct snapshot_state {
 };
 
 /* A guest's perf descriptor: the write end of the pipe of which it has the read end. */
-struct carrier {
+struct perf_file {
 	struct pollee poll;
 	struct session *s;
 	struct list link;
@@ -110,7 +110,7 @@ struct carrier {
 	int wfd;
 	u64 ino, dev;
 	u64 handle;
-	u32 index;           /* in session->carriers */
+	u32 index;           /* in session->files */
 	struct proc *opener; /* who has the snapshot; NULL: nobody */
 	u32 snapshot;        /* index + 1; 0: none */
 	u32 snapshot_seq;
@@ -127,7 +127,7 @@ struct carrier {
 /* What one process has mapped of one event. */
 struct mapping {
 	struct list link; /* in proc->mappings */
-	struct carrier *carrier;
+	struct perf_file *file;
 	u32 times;
 };
 
@@ -182,10 +182,10 @@ struct session {
 
 	struct list procs;
 	struct list graveyard; /* procs to be freed after the batch */
-	struct list carriers;
-	struct list dead_carriers;
+	struct list files;
+	struct list dead_files;
 	struct list dead_bootstraps;
-	struct carrier **handles;
+	struct perf_file **handles;
 	u32 nr_handles, handle_hint;
 	u64 last_token;
 	u32 nr_hung;
@@ -331,22 +331,22 @@ s64 op_hangup(struct call *c);
 s64 op_sysctl(struct call *c);
 extern const struct core_ops session_core_ops;
 
-/* carrier.c: descriptors */
-int must_check carrier_new(struct session *s, struct event *event, struct carrier **carrier,
-			   int *guest_fd);
-struct carrier *carrier_by_handle(struct session *s, u64 handle);
-struct carrier *carrier_by_fd(struct session *s, int fd);
-void carrier_closed(struct carrier *c);
-void carrier_end(struct carrier *c);
-void carrier_hang_up(struct carrier *c, bool hung);
-void carriers_probe(struct session *s);
-int map_note(struct proc *p, struct carrier *c, int times);
+/* perf-file.c: descriptors */
+int must_check perf_file_new(struct session *s, struct event *event, struct perf_file **out,
+			     int *guest_fd);
+struct perf_file *perf_file_by_handle(struct session *s, u64 handle);
+struct perf_file *perf_file_by_fd(struct session *s, int fd);
+void perf_file_closed(struct perf_file *file);
+void perf_file_end(struct perf_file *file);
+void perf_file_hang_up(struct perf_file *file, bool hung);
+void perf_files_probe(struct session *s);
+int map_note(struct proc *p, struct perf_file *file, int times);
 void maps_drop(struct proc *p);
-void carrier_free(struct carrier *c);
+void perf_file_free(struct perf_file *file);
 
 /* snapshot.c: what a process may read without asking */
-void snapshot_take(struct carrier *c, struct proc *opener);
-void snapshot_drop(struct carrier *c);
+void snapshot_take(struct perf_file *file, struct proc *opener);
+void snapshot_drop(struct perf_file *file);
 void snapshots_invalidate(struct session *s);
 void snapshots_revalidate(struct session *s);
 void direct_release(struct session *s);

@@ -240,8 +240,8 @@ int session_new(const struct session_config *config, struct session **session, c
 	list_init(&s->procs);
 	list_init(&s->cgroups);
 	list_init(&s->graveyard);
-	list_init(&s->carriers);
-	list_init(&s->dead_carriers);
+	list_init(&s->files);
+	list_init(&s->dead_files);
 	list_init(&s->bootstraps);
 	list_init(&s->dead_bootstraps);
 	raise_limits();
@@ -299,29 +299,29 @@ static void close_fd(int fd)
 static void bury(struct session *s)
 {
 	struct proc *p, *tmp;
-	struct carrier *c, *ctmp;
+	struct perf_file *c, *ctmp;
 	struct bootstrap *d, *dtmp;
 
 	list_for_each_entry_safe (d, dtmp, &s->dead_bootstraps, link)
 		bootstrap_free(d);
 	list_for_each_entry_safe (p, tmp, &s->graveyard, link)
 		proc_free(p);
-	list_for_each_entry_safe (c, ctmp, &s->dead_carriers, link)
-		carrier_free(c);
+	list_for_each_entry_safe (c, ctmp, &s->dead_files, link)
+		perf_file_free(c);
 }
 
 void session_free(struct session *s)
 {
 	struct proc *p, *tmp;
-	struct carrier *c, *ctmp;
+	struct perf_file *c, *ctmp;
 	struct bootstrap *d, *dtmp;
 
 	if (!s)
 		return;
 	list_for_each_entry_safe (d, dtmp, &s->bootstraps, link)
 		bootstrap_free(d);
-	list_for_each_entry_safe (c, ctmp, &s->carriers, link)
-		carrier_closed(c);
+	list_for_each_entry_safe (c, ctmp, &s->files, link)
+		perf_file_closed(c);
 	list_for_each_entry_safe (p, tmp, &s->procs, link)
 		proc_end(p);
 	bury(s);
@@ -437,11 +437,11 @@ void session_drain(struct session *s)
 			if (p->kind == POLLEE_PIDFD)
 				proc_end(container_of(p, struct proc, pid_poll));
 			else
-				carrier_closed(container_of(p, struct carrier, poll));
+				perf_file_closed(container_of(p, struct perf_file, poll));
 		}
 	} while (n == BATCH);
 	if (s->nr_hung)
-		carriers_probe(s);
+		perf_files_probe(s);
 }
 
 static void timer_fired(struct session *s)
@@ -481,7 +481,7 @@ void session_run(struct session *s, int timeout_ms)
 		case POLLEE_LOOK: wide_tick(s); break;
 		case POLLEE_ENDS:
 		case POLLEE_PIDFD:
-		case POLLEE_CARRIER: break;
+		case POLLEE_PERF_FILE: break;
 		}
 	}
 	serve_hot(s);

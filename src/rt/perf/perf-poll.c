@@ -34,7 +34,7 @@ u32 perf_revents(struct thread *t, struct perf_fd *pf)
 }
 
 /*
- * epoll is the kernel's altogether, so the carrier itself must show what the event does: the
+ * epoll is the kernel's altogether, so the pipe itself must show what the event does: the
  * session has it hang up for as long as there is no ring.
  */
 void perf_epoll(struct thread *t, const struct perf_fd *pf)
@@ -167,7 +167,7 @@ bool perf_poll(struct thread *t, u64 nr, long *ret)
 
 /*
  * select: a descriptor that hangs up counts as readable, one in error as readable and writable.
- * When there is nothing to report the kernel's answer stands, since a carrier becomes readable when
+ * When there is nothing to report the kernel's answer stands, since the pipe becomes readable when
  * there is.
  */
 bool perf_select(struct thread *t, u64 nr, long *ret)

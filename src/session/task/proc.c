@@ -256,10 +256,10 @@ void thread_end(struct thread *th)
 void proc_end(struct proc *p)
 {
 	struct thread *th, *tmp;
-	struct carrier *c;
+	struct perf_file *c;
 
 	p->sock_poll.gone = p->pid_poll.gone = true;
-	list_for_each_entry (c, &p->s->carriers, link)
+	list_for_each_entry (c, &p->s->files, link)
 		if (c->opener == p)
 			snapshot_drop(c);
 	snapshots_invalidate(p->s);

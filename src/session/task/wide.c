@@ -105,9 +105,9 @@ void wide_moved(struct session *s)
 
 static bool any_wide(const struct session *s)
 {
-	const struct carrier *c;
+	const struct perf_file *c;
 
-	list_for_each_entry (c, &s->carriers, link)
+	list_for_each_entry (c, &s->files, link)
 		if (!c->event->target)
 			return true;
 	for (u32 i = 0; i < s->nr_direct; i++)

@@ -23,16 +23,16 @@ static u64 call_fd_handle(const struct call *c)
 	return c->op == WIRE_OP_OPEN ? c->arg[2] : c->arg[3];
 }
 
-static struct carrier *call_carrier(struct call *c)
+static struct perf_file *call_file(struct call *c)
 {
-	return carrier_by_handle(c->s, c->arg[0]);
+	return perf_file_by_handle(c->s, c->arg[0]);
 }
 
-static void describe(struct call *c, struct carrier *ca)
+static void describe(struct call *c, struct perf_file *file)
 {
-	c->out[0] = ca->handle;
-	c->out[1] = ca->opener == c->proc ? ca->snapshot : 0;
-	c->out[2] = event_id(ca->event);
+	c->out[0] = file->handle;
+	c->out[1] = file->opener == c->proc ? file->snapshot : 0;
+	c->out[2] = event_id(file->event);
 }
 
 /*
@@ -69,7 +69,7 @@ s64 op_open(struct call *c)
 		.flags = c->arg[3],
 		.host = c,
 	};
-	struct carrier *ca;
+	struct perf_file *file;
 	int err = perf_open(c->s->core, &open);
 
 	if (err) {
@@ -78,7 +78,7 @@ s64 op_open(struct call *c)
 		c->out[2] = c->ask_again;
 		return err;
 	}
-	err = carrier_new(c->s, open.event, &ca, &c->fd_out);
+	err = perf_file_new(c->s, open.event, &file, &c->fd_out);
 	if (err) {
 		event_put(open.event);
 		c->out[1] = true;
@@ -88,20 +88,20 @@ s64 op_open(struct call *c)
 	c->s->view->any_event = 1;
 	__atomic_store_n(&c->s->tree->measured, 1, __ATOMIC_RELAXED);
 	wide_opened(c->s, open.event);
-	snapshot_take(ca, c->proc);
-	describe(c, ca);
+	snapshot_take(file, c->proc);
+	describe(c, file);
 	return 0;
 }
 
 s64 op_read(struct call *c)
 {
-	struct carrier *ca = call_carrier(c);
+	struct perf_file *file = call_file(c);
 	s64 n;
 
-	if (!ca)
+	if (!file)
 		return -EBADF;
-	wide_look(c->s, ca->event);
-	n = event_read(ca->event, c->data, c->arg[1]);
+	wide_look(c->s, file->event);
+	n = event_read(file->event, c->data, c->arg[1]);
 	if (n > 0)
 		c->out_len = (u32)n;
 	return n;
@@ -109,7 +109,7 @@ s64 op_read(struct call *c)
 
 s64 op_ioctl(struct call *c)
 {
-	struct carrier *ca = call_carrier(c);
+	struct perf_file *file = call_file(c);
 	struct ioctl_call call = {
 		.caller = c->thread->task,
 		.cmd = (u32)c->arg[1],
@@ -119,13 +119,13 @@ s64 op_ioctl(struct call *c)
 	};
 	int err;
 
-	if (!ca)
+	if (!file)
 		return -EBADF;
 	if (call.cmd == PERF_EVENT_IOC_SET_OUTPUT)
 		call.arg = c->arg[3] == WIRE_NO_EVENT ? (u64)FD_NONE : (u64)FD_NAMED;
-	wide_look(c->s, ca->event);
-	err = event_ioctl(ca->event, &call);
-	snapshots_stale(c->s, ca->event);
+	wide_look(c->s, file->event);
+	err = event_ioctl(file->event, &call);
+	snapshots_stale(c->s, file->event);
 	if (call.out_len) {
 		memcpy(c->data, call.out, sizeof(call.out));
 		c->out_len = call.out_len;
@@ -135,12 +135,12 @@ s64 op_ioctl(struct call *c)
 }
 
 /* The memory behind an event's user page: sealed, so that a guest cannot truncate it under us. */
-static int make_page(struct carrier *ca)
+static int make_page(struct perf_file *file)
 {
 	void *page;
 	int fd;
 
-	if (ca->page)
+	if (file->page)
 		return 0;
 	fd = memfd_create("anon_inode:[perf_event]", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
@@ -151,8 +151,8 @@ static int make_page(struct carrier *ca)
 	page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED)
 		goto fail;
-	ca->page_fd = fd;
-	ca->page = page;
+	file->page_fd = fd;
+	file->page = page;
 	return 0;
 fail:
 	close(fd);
@@ -161,63 +161,63 @@ fail:
 
 s64 op_mmap(struct call *c)
 {
-	struct carrier *ca = call_carrier(c);
+	struct perf_file *file = call_file(c);
 	u64 len = c->arg[1], prot = c->arg[2], flags = c->arg[3], offset = c->arg[4];
 	bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
 	int err;
 
-	if (!ca)
+	if (!file)
 		return -EBADF;
-	err = make_page(ca);
+	err = make_page(file);
 	if (!err)
-		err = event_map(ca->event, len, offset, shared, prot & PROT_WRITE,
-				event_page(ca->event) ? NULL : ca->page);
+		err = event_map(file->event, len, offset, shared, prot & PROT_WRITE,
+				event_page(file->event) ? NULL : file->page);
 	if (!err)
-		err = map_note(c->proc, ca, 1);
+		err = map_note(c->proc, file, 1);
 	if (err)
 		return err;
 	/* Its own: an event whose output goes to another's buffer cannot be mapped. */
-	c->fd_out = ca->page_fd;
+	c->fd_out = file->page_fd;
 	c->fd_out_keep = true;
-	carrier_hang_up(ca, false);
+	perf_file_hang_up(file, false);
 	return 0;
 }
 
 s64 op_munmap(struct call *c)
 {
-	struct carrier *ca = call_carrier(c);
+	struct perf_file *file = call_file(c);
 
-	return ca ? map_note(c->proc, ca, -1) : -EBADF;
+	return file ? map_note(c->proc, file, -1) : -EBADF;
 }
 
 s64 op_poll(struct call *c)
 {
-	struct carrier *ca = call_carrier(c);
+	struct perf_file *file = call_file(c);
 
-	return ca ? (s64)event_poll(ca->event) : -EBADF;
+	return file ? (s64)event_poll(file->event) : -EBADF;
 }
 
 s64 op_hangup(struct call *c)
 {
-	struct carrier *ca = call_carrier(c);
+	struct perf_file *file = call_file(c);
 
-	if (!ca)
+	if (!file)
 		return -EBADF;
-	carrier_hang_up(ca, !event_page(ca->event));
+	perf_file_hang_up(file, !event_page(file->event));
 	return 0;
 }
 
 s64 op_lookup(struct call *c)
 {
-	struct carrier *ca = c->fd_in < 0 ? NULL : carrier_by_fd(c->s, c->fd_in);
+	struct perf_file *file = c->fd_in < 0 ? NULL : perf_file_by_fd(c->s, c->fd_in);
 
-	if (!ca) {
+	if (!file) {
 		s64 setting = c->fd_in < 0 ? -ENOENT : sysctl_by_fd(c->s, c->fd_in);
 
 		c->out[0] = (u64)setting;
 		return setting < 0 ? setting : 1;
 	}
-	describe(c, ca);
+	describe(c, file);
 	return 0;
 }
 
@@ -294,15 +294,15 @@ static int host_fd_reserve(void *ctx, struct open_call *call)
 static struct event *host_fd_event(void *ctx, struct task *caller, int fd)
 {
 	struct session *s = ctx;
-	struct carrier *ca;
+	struct perf_file *file;
 
 	(void)caller;
 	if (fd != FD_NAMED)
 		return NULL;
 	if (!s->call)
 		return s->direct_leader;
-	ca = carrier_by_handle(s, call_fd_handle(s->call));
-	return ca ? ca->event : NULL;
+	file = perf_file_by_handle(s, call_fd_handle(s->call));
+	return file ? file->event : NULL;
 }
 
 static int host_find_task(void *ctx, struct task *caller, int pid, struct task **task)

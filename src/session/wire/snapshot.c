@@ -13,30 +13,30 @@
 #include "base/bitmap.h"
 #include "session/session-priv.h"
 
-void snapshot_take(struct carrier *c, struct proc *opener)
+void snapshot_take(struct perf_file *file, struct proc *opener)
 {
 	u64 used[BITMAP_WORDS(WIRE_SNAPSHOTS)] = {0};
-	struct carrier *other;
+	struct perf_file *other;
 	u32 snapshot;
 
 	if (!opener->page)
 		return;
-	list_for_each_entry (other, &c->s->carriers, link)
+	list_for_each_entry (other, &file->s->files, link)
 		if (other->opener == opener && other->snapshot)
 			bitmap_set(used, other->snapshot - 1);
 	for (snapshot = 0; snapshot < WIRE_SNAPSHOTS && bitmap_test(used, snapshot); snapshot++)
 		;
 	if (snapshot == WIRE_SNAPSHOTS)
 		return;
-	c->opener = opener;
-	c->snapshot = snapshot + 1;
-	c->snapshot_stale = true;
+	file->opener = opener;
+	file->snapshot = snapshot + 1;
+	file->snapshot_stale = true;
 }
 
-static void write_snapshot(struct carrier *c, const struct wire_snapshot *snapshot)
+static void write_snapshot(struct perf_file *file, const struct wire_snapshot *snapshot)
 {
-	struct wire_snapshot *to = &c->opener->page->snapshots[c->snapshot - 1];
-	u32 seq = c->snapshot_seq;
+	struct wire_snapshot *to = &file->opener->page->snapshots[file->snapshot - 1];
+	u32 seq = file->snapshot_seq;
 
 	__atomic_store_n(&to->seq, seq + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(
@@ -44,28 +44,29 @@ static void write_snapshot(struct carrier *c, const struct wire_snapshot *snapsh
 	memcpy((u8 *)to + sizeof(to->seq), (const u8 *)snapshot + sizeof(snapshot->seq),
 	       sizeof(*to) - sizeof(to->seq));
 	__atomic_store_n(&to->seq, seq + 2, __ATOMIC_RELEASE);
-	c->snapshot_seq = seq + 2;
-	c->snapshot_invalid = false;
+	file->snapshot_seq = seq + 2;
+	file->snapshot_invalid = false;
 }
 
-static struct thread *counted(const struct carrier *c)
+static struct thread *counted(const struct perf_file *file)
 {
-	return c->event->target ? task_host(c->event->target) : NULL;
+	return file->event->target ? task_host(file->event->target) : NULL;
 }
 
 /* Before events are changed; snapshots_revalidate() follows. */
 void snapshots_invalidate(struct session *s)
 {
 	const struct thread *caller = s->call ? s->call->thread : NULL;
-	struct carrier *c;
+	struct perf_file *file;
 	bool any = false;
 
-	list_for_each_entry (c, &s->carriers, link) {
-		if (!c->snapshot || c->snapshot_invalid || (caller && counted(c) == caller))
+	list_for_each_entry (file, &s->files, link) {
+		if (!file->snapshot || file->snapshot_invalid ||
+		    (caller && counted(file) == caller))
 			continue;
-		__atomic_store_n(&c->opener->page->snapshots[c->snapshot - 1].seq,
-				 c->snapshot_seq + 1, __ATOMIC_RELAXED);
-		c->snapshot_invalid = any = true;
+		__atomic_store_n(&file->opener->page->snapshots[file->snapshot - 1].seq,
+				 file->snapshot_seq + 1, __ATOMIC_RELAXED);
+		file->snapshot_invalid = any = true;
 	}
 	/*
 	 * Before its meter and clock are read; mate: perf_snapshot_read() in rt/perf/perf-open.c.
@@ -75,44 +76,45 @@ void snapshots_invalidate(struct session *s)
 }
 
 /* Nothing of it changed but the time, of which all snapshots of a thread say the same. */
-static void revalidate(struct carrier *c)
+static void revalidate(struct perf_file *file)
 {
-	const struct thread *th = counted(c);
+	const struct thread *th = counted(file);
 
 	if (th)
-		__atomic_store_n(&c->opener->page->snapshots[c->snapshot - 1].clock, th->cpu_time,
-				 __ATOMIC_RELAXED);
-	if (!c->snapshot_invalid)
+		__atomic_store_n(&file->opener->page->snapshots[file->snapshot - 1].clock,
+				 th->cpu_time, __ATOMIC_RELAXED);
+	if (!file->snapshot_invalid)
 		return;
-	c->snapshot_seq += 2;
-	__atomic_store_n(&c->opener->page->snapshots[c->snapshot - 1].seq, c->snapshot_seq,
+	file->snapshot_seq += 2;
+	__atomic_store_n(&file->opener->page->snapshots[file->snapshot - 1].seq, file->snapshot_seq,
 			 __ATOMIC_RELEASE);
-	c->snapshot_invalid = false;
+	file->snapshot_invalid = false;
 }
 
-void snapshot_drop(struct carrier *c)
+void snapshot_drop(struct perf_file *file)
 {
 	static const struct wire_snapshot none;
 
-	if (c->opener && c->opener->page)
-		write_snapshot(c, &none);
-	c->opener = NULL;
-	c->snapshot = 0;
+	if (file->opener && file->opener->page)
+		write_snapshot(file, &none);
+	file->opener = NULL;
+	file->snapshot = 0;
 }
 
 /* kind stays WIRE_SNAPSHOT_NONE where the session must be asked. */
-static void fill(struct carrier *c, struct wire_snapshot *snapshot)
+static void fill(struct perf_file *file, struct wire_snapshot *snapshot)
 {
 	static u64 words[EVENT_READ_MAX / 8];
-	struct event *e = c->event;
-	struct thread *th = counted(c);
+	struct event *e = file->event;
+	struct thread *th = counted(file);
 	u64 now;
 	u32 i = 0;
 
 	memset(snapshot, 0, sizeof(*snapshot));
-	if (!th || th->proc != c->opener || th->task != e->target || e->pmu != c->s->cpu_pmu ||
-	    e->cpu >= 0 || e->attr.read_format & PERF_FORMAT_GROUP || !list_empty(&e->children) ||
-	    e->state < EVENT_OFF || th->meter >= c->s->slots || e->hw.what >= CPU_WHAT_MAX)
+	if (!th || th->proc != file->opener || th->task != e->target ||
+	    e->pmu != file->s->cpu_pmu || e->cpu >= 0 || e->attr.read_format & PERF_FORMAT_GROUP ||
+	    !list_empty(&e->children) || e->state < EVENT_OFF || th->meter >= file->s->slots ||
+	    e->hw.what >= CPU_WHAT_MAX)
 		return;
 	(void)clock_read(th);
 	if (event_read(e, words, sizeof(words)) <= 0)
@@ -123,7 +125,7 @@ static void fill(struct carrier *c, struct wire_snapshot *snapshot)
 	snapshot->kind = WIRE_SNAPSHOT_METER;
 	snapshot->meter = th->meter;
 	snapshot->quantity = meters_quantity(e->hw.what);
-	snapshot->handle = c->handle;
+	snapshot->handle = file->handle;
 	snapshot->id = event_id(e);
 	snapshot->lost = e->lost_samples;
 	snapshot->read_format = e->attr.read_format;
@@ -159,23 +161,24 @@ static struct snapshot_state state_of(const struct event *e)
 void snapshots_revalidate(struct session *s)
 {
 	bool frozen = session_freeze(s);
-	struct carrier *c;
+	struct perf_file *file;
 
-	list_for_each_entry (c, &s->carriers, link) {
+	list_for_each_entry (file, &s->files, link) {
 		struct snapshot_state now;
 		struct wire_snapshot snapshot;
 
-		if (!c->snapshot)
+		if (!file->snapshot)
 			continue;
-		now = state_of(c->event);
-		if (!c->snapshot_stale && memcmp(&now, &c->snapshot_state, sizeof(now)) == 0) {
-			revalidate(c);
+		now = state_of(file->event);
+		if (!file->snapshot_stale &&
+		    memcmp(&now, &file->snapshot_state, sizeof(now)) == 0) {
+			revalidate(file);
 			continue;
 		}
-		fill(c, &snapshot);
-		write_snapshot(c, &snapshot);
-		c->snapshot_state = now;
-		c->snapshot_stale = false;
+		fill(file, &snapshot);
+		write_snapshot(file, &snapshot);
+		file->snapshot_state = now;
+		file->snapshot_stale = false;
 	}
 	session_thaw(s, frozen);
 }
@@ -183,9 +186,9 @@ void snapshots_revalidate(struct session *s)
 /* An ioctl changed what no state shows: a count, a period. */
 void snapshots_stale(struct session *s, const struct event *event)
 {
-	struct carrier *c;
+	struct perf_file *file;
 
-	list_for_each_entry (c, &s->carriers, link)
-		if (c->event->leader == event->leader)
-			c->snapshot_stale = true;
+	list_for_each_entry (file, &s->files, link)
+		if (file->event->leader == event->leader)
+			file->snapshot_stale = true;
 }

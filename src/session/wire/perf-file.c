@@ -1,0 +1,279 @@
+/*
+ * A perf descriptor of a guest is the read end of a pipe; here is the write end. dup, fork, exec
+ * and SCM_RIGHTS need nothing from us, and when the last copy has been closed the write end reports
+ * an error, once.
+ *
+ * Guests name events by handles: an index and 32 random bits, so that a guest cannot name an event
+ * whose descriptor it never had.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+
+#define HANDLES_FIRST 64
+
+static int take_handle(struct session *s, struct perf_file *file)
+{
+	u32 secret, i;
+
+	for (i = s->handle_hint; i < s->nr_handles && s->handles[i]; i++)
+		;
+	if (i == s->nr_handles) {
+		u32 more = s->nr_handles ? s->nr_handles * 2 : HANDLES_FIRST;
+		struct perf_file **grown = reallocarray(s->handles, more, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + s->nr_handles, 0, (more - s->nr_handles) * sizeof(*grown));
+		s->handles = grown;
+		s->nr_handles = more;
+	}
+	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
+		return -EAGAIN;
+	s->handle_hint = i + 1;
+	s->handles[i] = file;
+	file->index = i;
+	/* Neither WIRE_NO_EVENT nor WIRE_BAD_EVENT. */
+	file->handle = (u64)(secret >> 1) << 32 | (i + 1);
+	return 0;
+}
+
+/* Takes over the reference to @event. *@guest_fd is the caller's to send and close. */
+int perf_file_new(struct session *s, struct event *event, struct perf_file **out, int *guest_fd)
+{
+	struct perf_file *file = calloc(1, sizeof(*file));
+	struct epoll_event ev = {.events = EPOLLERR | EPOLLET};
+	struct stat st;
+	int pipefd[2], err;
+
+	if (!file)
+		return -ENOMEM;
+	file->page_fd = file->hung_fd = -1;
+	if (pipe2(pipefd, O_CLOEXEC)) {
+		free(file);
+		return -errno;
+	}
+	/* Only our end: the guest sees the flags of its own. */
+	fcntl(pipefd[1], F_SETFL, O_NONBLOCK);
+	err = take_handle(s, file);
+	if (err)
+		goto fail;
+	file->s = s;
+	file->event = event;
+	file->wfd = pipefd[1];
+	file->poll.kind = POLLEE_PERF_FILE;
+	ev.data.ptr = &file->poll;
+	if (fstat(file->wfd, &st) || epoll_ctl(s->ends, EPOLL_CTL_ADD, file->wfd, &ev)) {
+		err = -errno;
+		s->handles[file->index] = NULL;
+		goto fail;
+	}
+	file->ino = st.st_ino;
+	file->dev = st.st_dev;
+	list_add_tail(&file->link, &s->files);
+	event_set_host(event, file);
+	*guest_fd = pipefd[0];
+	*out = file;
+	return 0;
+fail:
+	free(file);
+	close(pipefd[0]);
+	close(pipefd[1]);
+	return err;
+}
+
+struct perf_file *perf_file_by_handle(struct session *s, u64 handle)
+{
+	u32 index = (u32)handle - 1;
+	struct perf_file *file;
+
+	if (index >= s->nr_handles)
+		return NULL;
+	file = s->handles[index];
+	return file && file->handle == handle ? file : NULL;
+}
+
+/* By a copy of the descriptor itself. */
+struct perf_file *perf_file_by_fd(struct session *s, int fd)
+{
+	struct perf_file *file;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISFIFO(st.st_mode))
+		return NULL;
+	list_for_each_entry (file, &s->files, link)
+		if (file->ino == st.st_ino && file->dev == st.st_dev)
+			return file;
+	return NULL;
+}
+
+static int reopen(const struct perf_file *file, int from, int flags)
+{
+	char path[40];
+
+	(void)file;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", from);
+	return open(path, flags | O_CLOEXEC);
+}
+
+/*
+ * A pipe whose writer is closed hangs up by itself, for epoll too. The pipe is kept by an O_PATH
+ * descriptor; without a writer nothing tells of the last close, so perf_files_probe() asks.
+ */
+void perf_file_hang_up(struct perf_file *file, bool hung)
+{
+	struct epoll_event ev = {.events = EPOLLERR | EPOLLET, .data.ptr = &file->poll};
+
+	if (file->closed || hung == (file->hung_fd >= 0))
+		return;
+	if (hung) {
+		file->hung_fd = reopen(file, file->wfd, O_PATH);
+		if (file->hung_fd < 0)
+			return;
+		epoll_ctl(file->s->ends, EPOLL_CTL_DEL, file->wfd, NULL);
+		close(file->wfd);
+		file->wfd = -1;
+		file->s->nr_hung++;
+		return;
+	}
+	file->wfd = reopen(file, file->hung_fd, O_WRONLY | O_NONBLOCK);
+	close(file->hung_fd);
+	file->hung_fd = -1;
+	file->s->nr_hung--;
+	if (file->wfd < 0) {
+		file->closed = true;
+		if (!file->maps)
+			perf_file_end(file);
+		return;
+	}
+	epoll_ctl(file->s->ends, EPOLL_CTL_ADD, file->wfd, &ev);
+}
+
+/* The hung ones: a pipe without readers cannot be opened for writing. */
+void perf_files_probe(struct session *s)
+{
+	struct perf_file *file, *tmp;
+
+	list_for_each_entry_safe (file, tmp, &s->files, link) {
+		int fd;
+
+		if (file->hung_fd < 0 || file->closed)
+			continue;
+		fd = reopen(file, file->hung_fd, O_WRONLY | O_NONBLOCK);
+		if (fd >= 0) {
+			close(fd);
+		} else if (errno == ENXIO) {
+			file->closed = true;
+			if (!file->maps)
+				perf_file_end(file);
+		}
+	}
+}
+
+/* No descriptor is left; a mapping keeps the event as it keeps a file. */
+void perf_file_closed(struct perf_file *file)
+{
+	file->closed = true;
+	if (file->wfd >= 0)
+		epoll_ctl(file->s->ends, EPOLL_CTL_DEL, file->wfd, NULL);
+	if (!file->maps)
+		perf_file_end(file);
+}
+
+void perf_file_end(struct perf_file *file)
+{
+	struct session *s = file->s;
+	bool frozen = session_freeze(s);
+
+	file->poll.gone = true;
+	if (file->hung_fd >= 0)
+		s->nr_hung--;
+	snapshot_drop(file);
+	/*
+	 * To ask a thread on another CPU what time it has is to interrupt it, and that CPU's
+	 * hypervisor with it. When exactly an event ends nobody can see, unless another one takes
+	 * its place.
+	 */
+	if (frozen && file->event->target && task_host(file->event->target) &&
+	    !event_is_waited_for(file->event))
+		clock_skip(task_host(file->event->target));
+	snapshots_invalidate(s);
+	s->handles[file->index] = NULL;
+	if (file->index < s->handle_hint)
+		s->handle_hint = file->index;
+	event_set_host(file->event, NULL);
+	event_put(file->event);
+	file->event = NULL;
+	list_move_tail(&file->link, &s->dead_files);
+	snapshots_revalidate(s);
+	session_thaw(s, frozen);
+}
+
+/* @p has mapped @c's event once more (@times 1) or once less (-1: 0, or -EINVAL if it had not). */
+int map_note(struct proc *p, struct perf_file *file, int times)
+{
+	struct mapping *m, *found = NULL;
+
+	list_for_each_entry (m, &p->mappings, link)
+		if (m->file == file)
+			found = m;
+	if (times > 0) {
+		if (!found) {
+			found = calloc(1, sizeof(*found));
+			if (!found) {
+				event_unmap(file->event);
+				return -ENOMEM;
+			}
+			found->file = file;
+			list_add_tail(&found->link, &p->mappings);
+		}
+		found->times++;
+		file->maps++;
+		return 0;
+	}
+	if (!found)
+		return -EINVAL;
+	if (--found->times == 0) {
+		list_del(&found->link);
+		free(found);
+	}
+	file->maps--;
+	event_unmap(file->event);
+	if (!file->maps && file->closed)
+		perf_file_end(file);
+	return 0;
+}
+
+/* The address space went: exec or the end. */
+void maps_drop(struct proc *p)
+{
+	while (!list_empty(&p->mappings)) {
+		struct mapping *m = list_first(&p->mappings, struct mapping, link);
+
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what was freed has left the list */
+		map_note(p, m->file, -1);
+	}
+}
+
+void perf_file_free(struct perf_file *file)
+{
+	list_del(&file->link);
+	if (file->wfd >= 0)
+		close(file->wfd);
+	if (file->hung_fd >= 0)
+		close(file->hung_fd);
+	if (file->page)
+		munmap(file->page, 4096);
+	if (file->page_fd >= 0)
+		close(file->page_fd);
+	free(file);
+}
