@@ -10,7 +10,7 @@
  *
  * To introduce itself a process makes a pair of SEQPACKET sockets and sends one end through the
  * bootstrap socket with a struct wire_kick HELLO; the session learns its pid from the kernel
- * (SCM_CREDENTIALS) and answers on the pair with a struct wire_parcel and a memfd:
+ * (SCM_CREDENTIALS) and answers on the pair with a struct wire_fd_message and a memfd:
  *
  *   offset 0           struct wire_proc   the process
  *   WIRE_SLOT_OFF(i)   struct wire_slot   a call under way; a thread takes a free slot for each
@@ -167,7 +167,7 @@ enum wire_attr_flags {
 };
 
 enum wire_reply_flags {
-	WIRE_REPLY_FD = 1, /* a struct wire_parcel with one fd was sent before */
+	WIRE_REPLY_FD = 1, /* a struct wire_fd_message with one fd was sent before */
 };
 
 /* One call of one thread. All G but the reply and `awake`. */
@@ -181,7 +181,7 @@ struct wire_slot {
 	u64 pad0[4];
 
 	u32 word;  /* enum wire_word; in a line of its own for the waiter */
-	u32 seq;   /* counts the requests; comes back in parcels */
+	u32 seq;   /* counts the requests; comes back in fd messages */
 	u32 awake; /* S: looking at `word`; no kick is needed */
 	u32 pad1[13];
 
@@ -224,11 +224,11 @@ struct wire_kick {
 };
 
 /*
- * Session to guest: one fd for request `seq` of `slot`; or, with WIRE_PARCEL_HELLO for `slot`, the
- * memfd (`seq` 0) or the errno in `seq` with which the session refuses the process.
+ * Session to guest: one fd for request `seq` of `slot`; or, with WIRE_FD_MESSAGE_HELLO for `slot`,
+ * the memfd (`seq` 0) or the errno in `seq` with which the session refuses the process.
  */
-#define WIRE_PARCEL_HELLO (~0u)
-struct wire_parcel {
+#define WIRE_FD_MESSAGE_HELLO (~0u)
+struct wire_fd_message {
 	u32 slot;
 	u32 seq;
 };

@@ -119,7 +119,7 @@ int session_detach(const struct session_config *config, int *bootstrap, char *wh
 
 int session_join(const char *name, int *tree_fd, int *bootstrap, char *why, size_t len)
 {
-	struct wire_parcel parcel;
+	struct wire_fd_message message;
 	int sock, err = listen_connect(name, &sock);
 
 	*tree_fd = *bootstrap = -1;
@@ -130,9 +130,9 @@ int session_join(const char *name, int *tree_fd, int *bootstrap, char *why, size
 			 name);
 		return err;
 	}
-	err = receive_fd(sock, &parcel, sizeof(parcel), tree_fd);
+	err = receive_fd(sock, &message, sizeof(message), tree_fd);
 	if (!err)
-		err = receive_fd(sock, &parcel, sizeof(parcel), bootstrap);
+		err = receive_fd(sock, &message, sizeof(message), bootstrap);
 	close(sock);
 	if (!err && *tree_fd >= 0 && *bootstrap >= 0)
 		return 0;

@@ -46,7 +46,7 @@ static int introduce(struct observer *o, int bootstrap)
 				  .meter = WIRE_NO_METER,
 				  .tid = gettid(),
 				  .cpu_time = cpu_time()};
-	struct wire_parcel parcel;
+	struct wire_fd_message message;
 	int pair[2], fd, err;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -55,11 +55,11 @@ static int introduce(struct observer *o, int bootstrap)
 	err = send_kick(bootstrap, &hello, pair[1]);
 	close(pair[1]);
 	if (!err)
-		err = receive_fd(o->sock, &parcel, sizeof(parcel), &fd);
+		err = receive_fd(o->sock, &message, sizeof(message), &fd);
 	if (err)
 		return err;
-	if (parcel.slot != WIRE_PARCEL_HELLO || parcel.seq || fd < 0)
-		return parcel.seq ? -(int)parcel.seq : -EPROTO;
+	if (message.slot != WIRE_FD_MESSAGE_HELLO || message.seq || fd < 0)
+		return message.seq ? -(int)message.seq : -EPROTO;
 	o->page = mmap(NULL, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (o->page == MAP_FAILED) {
@@ -140,7 +140,7 @@ int observer_event(struct observer *o, struct pe_attr *attr, int pid, int cpu, i
 		   u64 flags)
 {
 	struct wire_slot *sl = o->slot;
-	struct wire_parcel parcel;
+	struct wire_fd_message message;
 	int i, err;
 	s64 ret;
 
@@ -163,7 +163,7 @@ int observer_event(struct observer *o, struct pe_attr *attr, int pid, int cpu, i
 		return (int)ret;
 	}
 	err = sl->reply_flags & WIRE_REPLY_FD
-		      ? receive_fd(o->sock, &parcel, sizeof(parcel), &o->fds[i])
+		      ? receive_fd(o->sock, &message, sizeof(message), &o->fds[i])
 		      : -EPROTO;
 	if (err || o->fds[i] < 0)
 		return err ? err : -EMFILE;

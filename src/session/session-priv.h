@@ -249,7 +249,7 @@ void sock_read(struct proc *p);
 void listen_accept(struct session *s);
 int must_check listen_open(struct session *s, const char *name, char *why, size_t len);
 int must_check listen_connect(const char *name, int *sock);
-int parcel_send(int sock, u32 slot, u32 seq, int fd);
+int fd_message_send(int sock, u32 slot, u32 seq, int fd);
 
 /* guest.c: processes and threads */
 struct proc *proc_new(struct session *s, pid_t pid);

@@ -99,10 +99,10 @@ static int send(int sock, const void *bytes, size_t len, int fd)
 	return n < 0 ? (int)n : 0;
 }
 
-/* 1 with a parcel, and in *@fd its descriptor or -1; 0: hung up; -errno. */
-static int receive(int sock, struct wire_parcel *parcel, int *fd, int flags)
+/* 1 with a message, and in *@fd its descriptor or -1; 0: hung up; -errno. */
+static int receive(int sock, struct wire_fd_message *message, int *fd, int flags)
 {
-	struct sys_iovec iov = {parcel, sizeof(*parcel)};
+	struct sys_iovec iov = {message, sizeof(*message)};
 	struct fd_control control = {0};
 	struct message m = {
 		.iov = &iov, .iov_len = 1, .control = &control, .control_len = sizeof(control)};
@@ -116,7 +116,7 @@ static int receive(int sock, struct wire_parcel *parcel, int *fd, int flags)
 		      : -1;
 	if (n < 0)
 		return (int)n;
-	return n == sizeof(*parcel);
+	return n == sizeof(*message);
 }
 
 u64 wire_lock(struct thread *t)
@@ -176,7 +176,7 @@ static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flag
 		.tid = (s32)t->tid,
 		.cpu_time = perf_cpu_time(),
 	};
-	struct wire_parcel parcel;
+	struct wire_fd_message message;
 	struct wire_proc *map;
 	int fd = -1;
 
@@ -184,9 +184,9 @@ static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flag
 		return false;
 	if (peer >= 0)
 		sys_close(peer);
-	if (receive(sock, &parcel, &fd, 0) != 1)
+	if (receive(sock, &message, &fd, 0) != 1)
 		return false;
-	if (parcel.slot != WIRE_PARCEL_HELLO || parcel.seq || fd < 0) {
+	if (message.slot != WIRE_FD_MESSAGE_HELLO || message.seq || fd < 0) {
 		if (fd >= 0)
 			sys_close(fd);
 		return false;
@@ -334,7 +334,7 @@ int wire_send_fd(struct thread *t, struct wire_slot *sl, int fd)
 	return err ? -ENODEV : 0;
 }
 
-/* Has the session hung up? Its parcels stay where they are. */
+/* Has the session hung up? Its messages stay where they are. */
 static bool lost(struct wire *w)
 {
 	struct {
@@ -428,26 +428,26 @@ int wire_take_fd(struct thread *t, struct wire_slot *sl, bool cloexec)
 		return -EMFILE;
 	mask = wire_lock(t);
 	while (w->parked[slot] < 0) {
-		struct wire_parcel parcel;
+		struct wire_fd_message message;
 		int got;
 
 		/*
 		 * It was sent before the reply, so it is here; whose it is, is not said by the
 		 * order.
 		 */
-		if (receive(sock_of(w), &parcel, &got, NO_WAIT) != 1)
+		if (receive(sock_of(w), &message, &got, NO_WAIT) != 1)
 			break;
-		if (parcel.slot >= WIRE_SLOTS) {
+		if (message.slot >= WIRE_SLOTS) {
 			if (got >= 0)
 				sys_close(got);
 			continue;
 		}
 		if (got < 0) {
-			if (parcel.slot == slot)
+			if (message.slot == slot)
 				break;
 			continue;
 		}
-		w->parked[parcel.slot] = got;
+		w->parked[message.slot] = got;
 	}
 	if (w->parked[slot] >= 0) {
 		fd = w->parked[slot];

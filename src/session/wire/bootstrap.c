@@ -76,11 +76,11 @@ static int receive(int sock, struct kick_message *m)
 	return 1;
 }
 
-int parcel_send(int sock, u32 slot, u32 seq, int fd)
+int fd_message_send(int sock, u32 slot, u32 seq, int fd)
 {
-	struct wire_parcel parcel = {slot, seq};
+	struct wire_fd_message message = {slot, seq};
 
-	return send_fd(sock, &parcel, sizeof(parcel), fd, MSG_DONTWAIT);
+	return send_fd(sock, &message, sizeof(message), fd, MSG_DONTWAIT);
 }
 
 /* A guest may send any descriptor; only this is a socket that cannot block or surprise us. */
@@ -201,8 +201,8 @@ static void welcome(struct proc *p, const struct kick_message *m)
 {
 	int err = hello(p, m);
 
-	if (err || parcel_send(p->sock, WIRE_PARCEL_HELLO, 0, p->memfd)) {
-		parcel_send(p->sock, WIRE_PARCEL_HELLO, (u32)-err, -1);
+	if (err || fd_message_send(p->sock, WIRE_FD_MESSAGE_HELLO, 0, p->memfd)) {
+		fd_message_send(p->sock, WIRE_FD_MESSAGE_HELLO, (u32)-err, -1);
 		/* Nobody would tell of its end. */
 		if (p->pidfd < 0)
 			proc_end(p);
@@ -221,7 +221,7 @@ static void introduce(struct session *s, struct kick_message *m)
 		return;
 	p = proc_by_pid(s, m->pid);
 	if (p && p == s->self_proc) {
-		parcel_send(m->fd, WIRE_PARCEL_HELLO, EPERM, -1);
+		fd_message_send(m->fd, WIRE_FD_MESSAGE_HELLO, EPERM, -1);
 		return;
 	}
 	if (p && p->sock >= 0) {
@@ -473,8 +473,8 @@ void listen_accept(struct session *s)
 		return;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
 	    (cred.uid == getuid() || cred.uid == 0) && bootstrap_open(s, &bootstrap) == 0) {
-		if (!parcel_send(sock, 0, 0, s->tree_fd))
-			parcel_send(sock, 1, 0, bootstrap);
+		if (!fd_message_send(sock, 0, 0, s->tree_fd))
+			fd_message_send(sock, 1, 0, bootstrap);
 		close(bootstrap);
 	}
 	close(sock);

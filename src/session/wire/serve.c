@@ -87,7 +87,7 @@ static void reply(struct call *c, struct wire_slot *sl)
 	u32 flags = 0, old;
 
 	if (c->fd_out >= 0) {
-		int err = parcel_send(c->proc->sock, c->slot, c->seq, c->fd_out);
+		int err = fd_message_send(c->proc->sock, c->slot, c->seq, c->fd_out);
 
 		if (err)
 			c->ret = -EMFILE;

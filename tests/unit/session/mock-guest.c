@@ -82,10 +82,10 @@ static int send_with_fd(int sock, const void *bytes, size_t len, int fd)
 	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-static int receive(struct mock *g, struct wire_parcel *parcel, int *fd)
+static int receive(struct mock *g, struct wire_fd_message *message, int *fd)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec iov = {parcel, sizeof(*parcel)};
+	struct iovec iov = {message, sizeof(*message)};
 	struct msghdr m = {.msg_iov = &iov,
 			   .msg_iovlen = 1,
 			   .msg_control = control,
@@ -104,7 +104,7 @@ static int receive(struct mock *g, struct wire_parcel *parcel, int *fd)
 	c = CMSG_FIRSTHDR(&m);
 	if (n > 0 && c && c->cmsg_type == SCM_RIGHTS)
 		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
-	return n == sizeof(*parcel) ? 0 : -ENODEV;
+	return n == sizeof(*message) ? 0 : -ENODEV;
 }
 
 int mock_hello(struct mock *g, int sock, u32 flags)
@@ -115,7 +115,7 @@ int mock_hello(struct mock *g, int sock, u32 flags)
 			      .meter = g->meter,
 			      .tid = gettid(),
 			      .cpu_time = cpu_time()};
-	struct wire_parcel parcel;
+	struct wire_fd_message message;
 	int pair[2], fd, err;
 
 	if (sock >= 0) {
@@ -129,11 +129,11 @@ int mock_hello(struct mock *g, int sock, u32 flags)
 		close(pair[1]);
 	}
 	if (!err)
-		err = receive(g, &parcel, &fd);
+		err = receive(g, &message, &fd);
 	if (err)
 		return err;
-	if (parcel.slot != WIRE_PARCEL_HELLO || parcel.seq || fd < 0)
-		return -(int)parcel.seq;
+	if (message.slot != WIRE_FD_MESSAGE_HELLO || message.seq || fd < 0)
+		return -(int)message.seq;
 	g->page = mmap(NULL, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	g->slot = (struct wire_slot *)((u8 *)g->page + WIRE_SLOT_OFF(0));
@@ -188,10 +188,10 @@ s64 mock_call(struct mock *g, u32 op)
 
 int mock_take_fd(struct mock *g)
 {
-	struct wire_parcel parcel;
+	struct wire_fd_message message;
 	int fd;
 
-	if (!(g->slot->reply_flags & WIRE_REPLY_FD) || receive(g, &parcel, &fd))
+	if (!(g->slot->reply_flags & WIRE_REPLY_FD) || receive(g, &message, &fd))
 		return -1;
 	return fd;
 }
