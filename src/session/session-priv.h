@@ -232,9 +232,11 @@ void thread_set_meter(struct thread *th, u32 meter);
 enum meter_quantity meters_quantity(enum cpu_what what);
 u64 meters_read(void *ctx, struct task *task, u32 what);
 
-/* pass.c: a message of exactly @len bytes with up to one descriptor, else -1. 0 or -errno */
+/* fd-message.c: a message of exactly @len bytes with up to one descriptor, else -1. 0 or -errno */
 int send_fd(int sock, const void *bytes, size_t len, int fd, int flags);
 int must_check receive_fd(int sock, void *bytes, size_t len, int *fd);
+/* The same to a guest, without waiting for room. */
+int fd_message_send(int sock, u32 slot, u32 seq, int fd);
 
 /* bootstrap.c: sockets and first contacts */
 int must_check bootstrap_open(struct session *s, int *guest_end);
@@ -249,7 +251,6 @@ void sock_read(struct proc *p);
 void listen_accept(struct session *s);
 int must_check listen_open(struct session *s, const char *name, char *why, size_t len);
 int must_check listen_connect(const char *name, int *sock);
-int fd_message_send(int sock, u32 slot, u32 seq, int fd);
 
 /* guest.c: processes and threads */
 struct proc *proc_new(struct session *s, pid_t pid);

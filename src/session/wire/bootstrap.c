@@ -76,13 +76,6 @@ static int receive(int sock, struct kick_message *m)
 	return 1;
 }
 
-int fd_message_send(int sock, u32 slot, u32 seq, int fd)
-{
-	struct wire_fd_message message = {slot, seq};
-
-	return send_fd(sock, &message, sizeof(message), fd, MSG_DONTWAIT);
-}
-
 /* A guest may send any descriptor; only this is a socket that cannot block or surprise us. */
 static bool is_own_kind(int fd)
 {

@@ -1,4 +1,6 @@
-/* Messages with a descriptor, from socket to socket. */
+/*
+ * Messages with a descriptor: between parts of the session, and to guests (struct wire_fd_message).
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -51,4 +53,11 @@ int receive_fd(int sock, void *bytes, size_t len, int *fd)
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
 	return 0;
+}
+
+int fd_message_send(int sock, u32 slot, u32 seq, int fd)
+{
+	struct wire_fd_message message = {slot, seq};
+
+	return send_fd(sock, &message, sizeof(message), fd, MSG_DONTWAIT);
 }
