@@ -22,20 +22,20 @@
 
 _Static_assert(sizeof(struct meter_tree) <= WIRE_VIEW_IN, "the view is behind the tree's header");
 
-enum pollee_kind {
-	POLLEE_BOOTSTRAP,
-	POLLEE_SOCK,
-	POLLEE_LISTEN,
-	POLLEE_TIMER,
-	POLLEE_LOOK,
-	POLLEE_ENDS,  /* the nested epoll of ends */
-	POLLEE_PIDFD, /* in the nested one, as the following */
-	POLLEE_PERF_FILE,
+enum poll_source_kind {
+	POLL_SOURCE_BOOTSTRAP,
+	POLL_SOURCE_SOCK,
+	POLL_SOURCE_LISTEN,
+	POLL_SOURCE_TIMER,
+	POLL_SOURCE_LOOK,
+	POLL_SOURCE_ENDS,  /* the nested epoll of ends */
+	POLL_SOURCE_PIDFD, /* in the nested one, as the following */
+	POLL_SOURCE_PERF_FILE,
 };
 
 /* What epoll hands back. */
-struct pollee {
-	enum pollee_kind kind;
+struct poll_source {
+	enum poll_source_kind kind;
 	bool gone; /* its owner died within this batch */
 };
 
@@ -43,7 +43,7 @@ struct pollee {
  * The session's end of a socket that guests inherit; each who joins by name gets one for his tree.
  */
 struct bootstrap {
-	struct pollee poll;
+	struct poll_source poll;
 	struct list link; /* in session->bootstraps or, closed, in session->dead_bootstraps */
 	int sock;
 };
@@ -51,7 +51,7 @@ struct bootstrap {
 #define HOT_SLOTS 4u
 
 struct proc {
-	struct pollee sock_poll, pid_poll;
+	struct poll_source sock_poll, pid_poll;
 	struct session *s;
 	struct list link;
 	pid_t pid;              /* in the session's namespace; 0 while it has not said HELLO */
@@ -103,7 +103,7 @@ struct snapshot_state {
 
 /* A guest's perf descriptor: the write end of the pipe of which it has the read end. */
 struct perf_file {
-	struct pollee poll;
+	struct poll_source poll;
 	struct session *s;
 	struct list link;
 	struct event *event;
@@ -165,7 +165,7 @@ struct session {
 	int listen;
 	int guest_bootstrap;    /* the guests' end of the first one; -1 once given up */
 	struct list bootstraps; /* struct bootstrap, those that some guest still holds */
-	struct pollee ends_poll, timer_poll, look_poll, listen_poll;
+	struct poll_source ends_poll, timer_poll, look_poll, listen_poll;
 
 	int tree_fd;
 	struct meter_tree *tree;

@@ -36,7 +36,7 @@ static int say(char *why, size_t len, int err, const char *what)
 	return err;
 }
 
-static int watch(int epoll, int fd, struct pollee *p, enum pollee_kind kind, u32 events)
+static int watch(int epoll, int fd, struct poll_source *p, enum poll_source_kind kind, u32 events)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = p};
 
@@ -257,9 +257,9 @@ int session_new(const struct session_config *config, struct session **session, c
 	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	s->look_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (s->epoll < 0 || s->ends < 0 || s->timer < 0 || s->look_timer < 0 ||
-	    watch(s->epoll, s->look_timer, &s->look_poll, POLLEE_LOOK, EPOLLIN) ||
-	    watch(s->epoll, s->ends, &s->ends_poll, POLLEE_ENDS, EPOLLIN) ||
-	    watch(s->epoll, s->timer, &s->timer_poll, POLLEE_TIMER, EPOLLIN)) {
+	    watch(s->epoll, s->look_timer, &s->look_poll, POLL_SOURCE_LOOK, EPOLLIN) ||
+	    watch(s->epoll, s->ends, &s->ends_poll, POLL_SOURCE_ENDS, EPOLLIN) ||
+	    watch(s->epoll, s->timer, &s->timer_poll, POLL_SOURCE_TIMER, EPOLLIN)) {
 		err = say(why, len, -errno, "making the session's descriptors");
 		goto fail;
 	}
@@ -271,7 +271,8 @@ int session_new(const struct session_config *config, struct session **session, c
 	}
 	if (config->name) {
 		err = listen_open(s, config->name, why, len);
-		if (!err && watch(s->epoll, s->listen, &s->listen_poll, POLLEE_LISTEN, EPOLLIN))
+		if (!err &&
+		    watch(s->epoll, s->listen, &s->listen_poll, POLL_SOURCE_LISTEN, EPOLLIN))
 			err = say(why, len, -errno, "listening");
 		if (err)
 			goto fail;
@@ -430,11 +431,11 @@ void session_drain(struct session *s)
 	do {
 		n = epoll_wait(s->ends, ev, BATCH, 0);
 		for (int i = 0; i < n; i++) {
-			struct pollee *p = ev[i].data.ptr;
+			struct poll_source *p = ev[i].data.ptr;
 
 			if (p->gone)
 				continue;
-			if (p->kind == POLLEE_PIDFD)
+			if (p->kind == POLL_SOURCE_PIDFD)
 				proc_end(container_of(p, struct proc, pid_poll));
 			else
 				perf_file_closed(container_of(p, struct perf_file, poll));
@@ -467,21 +468,21 @@ void session_run(struct session *s, int timeout_ms)
 	n = epoll_wait(s->epoll, ev, BATCH, timeout_ms);
 	session_drain(s);
 	for (int i = 0; i < n; i++) {
-		struct pollee *p = ev[i].data.ptr;
+		struct poll_source *p = ev[i].data.ptr;
 
 		if (p->gone)
 			continue;
 		switch (p->kind) {
-		case POLLEE_BOOTSTRAP:
+		case POLL_SOURCE_BOOTSTRAP:
 			bootstrap_read(s, container_of(p, struct bootstrap, poll));
 			break;
-		case POLLEE_SOCK: sock_read(container_of(p, struct proc, sock_poll)); break;
-		case POLLEE_LISTEN: listen_accept(s); break;
-		case POLLEE_TIMER: timer_fired(s); break;
-		case POLLEE_LOOK: wide_tick(s); break;
-		case POLLEE_ENDS:
-		case POLLEE_PIDFD:
-		case POLLEE_PERF_FILE: break;
+		case POLL_SOURCE_SOCK: sock_read(container_of(p, struct proc, sock_poll)); break;
+		case POLL_SOURCE_LISTEN: listen_accept(s); break;
+		case POLL_SOURCE_TIMER: timer_fired(s); break;
+		case POLL_SOURCE_LOOK: wide_tick(s); break;
+		case POLL_SOURCE_ENDS:
+		case POLL_SOURCE_PIDFD:
+		case POLL_SOURCE_PERF_FILE: break;
 		}
 	}
 	serve_hot(s);

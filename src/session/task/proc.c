@@ -25,8 +25,8 @@ struct proc *proc_new(struct session *s, pid_t pid)
 	p->pidfd = p->sock = p->memfd = -1;
 	p->same_ns = -1;
 	memset(p->fds, -1, sizeof(p->fds));
-	p->sock_poll.kind = POLLEE_SOCK;
-	p->pid_poll.kind = POLLEE_PIDFD;
+	p->sock_poll.kind = POLL_SOURCE_SOCK;
+	p->pid_poll.kind = POLL_SOURCE_PIDFD;
 	list_init(&p->threads);
 	list_init(&p->mappings);
 	list_add_tail(&p->link, &s->procs);

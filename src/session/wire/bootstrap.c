@@ -95,7 +95,7 @@ static int take_socket(struct proc *p, int sock)
 
 	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)))
 		return -errno;
-	p->sock_poll.kind = POLLEE_SOCK;
+	p->sock_poll.kind = POLL_SOURCE_SOCK;
 	if (epoll_ctl(p->s->epoll, EPOLL_CTL_ADD, sock, &ev))
 		return -errno;
 	p->sock = sock;
@@ -284,7 +284,7 @@ int bootstrap_add(struct session *s, int sock)
 		return -ENOMEM;
 	}
 	bootstrap->sock = sock;
-	bootstrap->poll.kind = POLLEE_BOOTSTRAP;
+	bootstrap->poll.kind = POLL_SOURCE_BOOTSTRAP;
 	ev.data.ptr = &bootstrap->poll;
 	list_add_tail(&bootstrap->link, &s->bootstraps);
 	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, sock, &ev) == 0)

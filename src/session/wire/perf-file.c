@@ -70,7 +70,7 @@ int perf_file_new(struct session *s, struct event *event, struct perf_file **out
 	file->s = s;
 	file->event = event;
 	file->wfd = pipefd[1];
-	file->poll.kind = POLLEE_PERF_FILE;
+	file->poll.kind = POLL_SOURCE_PERF_FILE;
 	ev.data.ptr = &file->poll;
 	if (fstat(file->wfd, &st) || epoll_ctl(s->ends, EPOLL_CTL_ADD, file->wfd, &ev)) {
 		err = -errno;
