@@ -48,7 +48,7 @@ struct bootstrap {
 	int sock;
 };
 
-#define HOT_SLOTS 4u
+#define BUSY_POLL_SLOTS 4u
 
 struct proc {
 	struct poll_source sock_poll, pid_poll;
@@ -199,10 +199,10 @@ struct session {
 	struct {
 		struct proc *proc;
 		u32 slot;
-	} hot[HOT_SLOTS];
-	u32 nr_hot;
-	bool cooling; /* about to sleep: nobody becomes hot */
-	u64 hot_until;
+	} busy_poll[BUSY_POLL_SLOTS];
+	u32 nr_busy_poll;
+	bool busy_poll_ending; /* about to sleep: none is added */
+	u64 busy_poll_until;
 	u32 nr_cpus;
 	bool inherit_seen;
 	bool frozen; /* session_freeze() */
@@ -314,7 +314,7 @@ u64 software_have(void);
 /* serve.c: slots */
 void serve_slot(struct proc *p, u32 slot);
 void serve_forget(struct session *s, struct proc *p);
-void serve_hot(struct session *s);
+void serve_busy_poll(struct session *s);
 
 /*
  * ops.c, ops-event.c, sysctl.c: the calls (enum wire_op). Each has the call's own copy of the

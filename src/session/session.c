@@ -485,6 +485,6 @@ void session_run(struct session *s, int timeout_ms)
 		case POLL_SOURCE_PERF_FILE: break;
 		}
 	}
-	serve_hot(s);
+	serve_busy_poll(s);
 	bury(s);
 }

@@ -107,20 +107,20 @@ static void reply(struct call *c, struct wire_slot *sl)
 		syscall(SYS_futex, &sl->word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static void heat(struct session *s, struct proc *p, u32 slot, u32 cpu)
+static void busy_poll_add(struct session *s, struct proc *p, u32 slot, u32 cpu)
 {
 	struct wire_slot *sl = proc_slot(p, slot);
 
-	if (s->cooling || s->nr_cpus < 2 || (u32)sched_getcpu() == cpu)
+	if (s->busy_poll_ending || s->nr_cpus < 2 || (u32)sched_getcpu() == cpu)
 		return;
-	s->hot_until = session_now() + SPIN_NS;
-	for (u32 i = 0; i < s->nr_hot; i++)
-		if (s->hot[i].proc == p && s->hot[i].slot == slot)
+	s->busy_poll_until = session_now() + SPIN_NS;
+	for (u32 i = 0; i < s->nr_busy_poll; i++)
+		if (s->busy_poll[i].proc == p && s->busy_poll[i].slot == slot)
 			return;
-	if (s->nr_hot == HOT_SLOTS)
+	if (s->nr_busy_poll == BUSY_POLL_SLOTS)
 		return;
-	s->hot[s->nr_hot].proc = p;
-	s->hot[s->nr_hot++].slot = slot;
+	s->busy_poll[s->nr_busy_poll].proc = p;
+	s->busy_poll[s->nr_busy_poll++].slot = slot;
 	__atomic_store_n(&sl->awake, 1, __ATOMIC_RELEASE);
 }
 
@@ -174,7 +174,7 @@ void serve_slot(struct proc *p, u32 slot)
 	if (c->fd_out >= 0 && !c->fd_out_keep)
 		close(c->fd_out);
 	if (!p->sock_poll.gone && c->thread && c->op != WIRE_OP_EXIT)
-		heat(s, p, slot, cpu);
+		busy_poll_add(s, p, slot, cpu);
 }
 
 /*
@@ -185,15 +185,15 @@ void serve_forget(struct session *s, struct proc *p)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < s->nr_hot; i++) {
-		struct wire_slot *sl = proc_slot(s->hot[i].proc, s->hot[i].slot);
+	for (u32 i = 0; i < s->nr_busy_poll; i++) {
+		struct wire_slot *sl = proc_slot(s->busy_poll[i].proc, s->busy_poll[i].slot);
 
-		if (s->hot[i].proc != p)
-			s->hot[n++] = s->hot[i];
+		if (s->busy_poll[i].proc != p)
+			s->busy_poll[n++] = s->busy_poll[i];
 		else if (sl)
 			__atomic_store_n(&sl->awake, 0, __ATOMIC_SEQ_CST);
 	}
-	s->nr_hot = n;
+	s->nr_busy_poll = n;
 }
 
 static bool posted(const struct wire_slot *sl)
@@ -203,18 +203,18 @@ static bool posted(const struct wire_slot *sl)
 	return word == WIRE_POSTED || word == WIRE_WAITED;
 }
 
-/* Serves what is posted in hot slots; was there anything? */
+/* Serves what is posted in slots that are polled; was there anything? */
 static bool serve_posted(struct session *s)
 {
 	bool any = false;
 
-	for (u32 i = 0; i < s->nr_hot; i++) {
-		struct proc *p = s->hot[i].proc;
-		struct wire_slot *sl = proc_slot(p, s->hot[i].slot);
+	for (u32 i = 0; i < s->nr_busy_poll; i++) {
+		struct proc *p = s->busy_poll[i].proc;
+		struct wire_slot *sl = proc_slot(p, s->busy_poll[i].slot);
 
 		if (sl && posted(sl)) {
 			/* Descriptors that belong to the request are in the socket. */
-			u32 slot = s->hot[i].slot;
+			u32 slot = s->busy_poll[i].slot;
 
 			sock_read(p);
 			if (!p->sock_poll.gone && posted(sl))
@@ -230,24 +230,25 @@ static bool serve_posted(struct session *s)
  * microseconds, and no longer than LOOK_NS in all, before the session sleeps or goes on to others.
  * No slot is left believing that it is looked at.
  */
-void serve_hot(struct session *s)
+void serve_busy_poll(struct session *s)
 {
 	u64 end;
 
-	if (!s->nr_hot)
+	if (!s->nr_busy_poll)
 		return;
 	end = session_now() + LOOK_NS;
-	for (u64 now = 0; s->nr_hot && now < s->hot_until && now < end; now = session_now())
+	for (u64 now = 0; s->nr_busy_poll && now < s->busy_poll_until && now < end;
+	     now = session_now())
 		if (!serve_posted(s))
 			__builtin_ia32_pause();
-	s->cooling = true;
-	for (u32 i = 0; i < s->nr_hot; i++) {
-		struct wire_slot *sl = proc_slot(s->hot[i].proc, s->hot[i].slot);
+	s->busy_poll_ending = true;
+	for (u32 i = 0; i < s->nr_busy_poll; i++) {
+		struct wire_slot *sl = proc_slot(s->busy_poll[i].proc, s->busy_poll[i].slot);
 
 		__atomic_store_n(&sl->awake, 0, __ATOMIC_RELAXED);
 	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	(void)serve_posted(s);
-	s->nr_hot = 0;
-	s->cooling = false;
+	s->nr_busy_poll = 0;
+	s->busy_poll_ending = false;
 }
