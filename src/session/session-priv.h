@@ -4,7 +4,7 @@
  *
  * Ownership: session owns procs, a proc its threads; a perf_file belongs to the event whose host
  * pointer it is. Objects that the current batch of epoll events may still name are put on
- * `graveyard` and freed after it. A thread has a core task from the moment somebody has to do with
+ * `dead_procs` and freed after it. A thread has a core task from the moment somebody has to do with
  * it: it called, or an event was opened on it, or its parent's events were inherited.
  */
 #ifndef SESSION_SESSION_PRIV_H
@@ -181,7 +181,7 @@ struct session {
 	struct list cgroups; /* those that somebody counts, and what they are in: cgroups.c */
 
 	struct list procs;
-	struct list graveyard; /* procs to be freed after the batch */
+	struct list dead_procs; /* procs to be freed after the batch */
 	struct list files;
 	struct list dead_files;
 	struct list dead_bootstraps;

@@ -239,7 +239,7 @@ int session_new(const struct session_config *config, struct session **session, c
 	s->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
 	list_init(&s->procs);
 	list_init(&s->cgroups);
-	list_init(&s->graveyard);
+	list_init(&s->dead_procs);
 	list_init(&s->files);
 	list_init(&s->dead_files);
 	list_init(&s->bootstraps);
@@ -297,7 +297,7 @@ static void close_fd(int fd)
 }
 
 /* What the batch that is over may have named. */
-static void bury(struct session *s)
+static void free_deferred(struct session *s)
 {
 	struct proc *p, *tmp;
 	struct perf_file *c, *ctmp;
@@ -305,7 +305,7 @@ static void bury(struct session *s)
 
 	list_for_each_entry_safe (d, dtmp, &s->dead_bootstraps, link)
 		bootstrap_free(d);
-	list_for_each_entry_safe (p, tmp, &s->graveyard, link)
+	list_for_each_entry_safe (p, tmp, &s->dead_procs, link)
 		proc_free(p);
 	list_for_each_entry_safe (c, ctmp, &s->dead_files, link)
 		perf_file_free(c);
@@ -325,7 +325,7 @@ void session_free(struct session *s)
 		perf_file_closed(c);
 	list_for_each_entry_safe (p, tmp, &s->procs, link)
 		proc_end(p);
-	bury(s);
+	free_deferred(s);
 	direct_release(s);
 	if (s->core)
 		core_free(s->core);
@@ -486,5 +486,5 @@ void session_run(struct session *s, int timeout_ms)
 		}
 	}
 	serve_busy_poll(s);
-	bury(s);
+	free_deferred(s);
 }

@@ -168,7 +168,7 @@ static void set_free(struct meter *m, u32 index)
 }
 
 /* Page @index was seen to be @o's, who is gone without a word. */
-static void bury(u32 index, const struct owner *o)
+static void reclaim(u32 index, const struct owner *o)
 {
 	u32 running = METER_RUNNING, exited = METER_EXITED;
 	struct meter *m = borrow(index);
@@ -214,7 +214,7 @@ static void collect(void)
 			}
 		} else if (o.state == METER_RUNNING && o.tid && pids &&
 			   sys_tgkill((int)o.pid, (int)o.tid, 0) == -ESRCH) {
-			bury(i, &o);
+			reclaim(i, &o);
 			found++;
 		}
 	}
@@ -378,7 +378,7 @@ void meter_free(u32 index, u32 tid)
 	struct owner o;
 
 	if (read_owner(index, &o) && o.state == METER_RUNNING && o.tid == tid)
-		bury(index, &o);
+		reclaim(index, &o);
 }
 
 void meter_return(u32 index)

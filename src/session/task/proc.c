@@ -271,7 +271,7 @@ void proc_end(struct proc *p)
 		epoll_ctl(p->s->ends, EPOLL_CTL_DEL, p->pidfd, NULL);
 	if (p->sock >= 0)
 		epoll_ctl(p->s->epoll, EPOLL_CTL_DEL, p->sock, NULL);
-	list_move_tail(&p->link, &p->s->graveyard);
+	list_move_tail(&p->link, &p->s->dead_procs);
 	snapshots_revalidate(p->s);
 }
 
