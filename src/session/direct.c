@@ -139,17 +139,17 @@ void direct_release(struct session *s)
 
 int session_adopt(struct session *s, int pid)
 {
-	struct proc *p = proc_new(s, pid);
-	struct thread *th;
+	struct guest_process *p = guest_process_new(s, pid);
+	struct guest_thread *th;
 	int err;
 
 	if (!p)
 		return -ENOMEM;
-	err = proc_watch_end(p);
+	err = guest_process_watch_end(p);
 	if (err)
 		goto fail;
-	th = thread_new(p, pid, WIRE_NO_METER);
-	err = th ? thread_need_task(th) : -ENOMEM;
+	th = guest_thread_new(p, pid, WIRE_NO_METER);
+	err = th ? guest_thread_need_task(th) : -ENOMEM;
 	if (err)
 		goto fail;
 	p->same_ns = 1;
@@ -157,7 +157,7 @@ int session_adopt(struct session *s, int pid)
 	s->view->flags |= WIRE_VIEW_LAUNCH;
 	return 0;
 fail:
-	proc_end(p);
+	guest_process_end(p);
 	return err;
 }
 

@@ -2,10 +2,10 @@
  * PURPOSE: what the session's files share: the session, its guests, events' descriptors, and a call
  * on its way.
  *
- * Ownership: session owns procs, a proc its threads; a perf_file belongs to the event whose host
- * pointer it is. Objects that the current batch of epoll events may still name are put on
- * `dead_procs` and freed after it. A thread has a core task from the moment somebody has to do with
- * it: it called, or an event was opened on it, or its parent's events were inherited.
+ * Ownership: the session owns its processes, a process its threads; a perf_file belongs to the
+ * event whose host pointer it is. Objects that the current batch of epoll events may still name are
+ * put on `dead_processes` and freed after it. A thread has a core task from the moment somebody has
+ * to do with it: it called, or an event was opened on it, or its parent's events were inherited.
  */
 #ifndef SESSION_SESSION_PRIV_H
 #define SESSION_SESSION_PRIV_H
@@ -50,7 +50,7 @@ struct bootstrap {
 
 #define BUSY_POLL_SLOTS 4u
 
-struct proc {
+struct guest_process {
 	struct poll_source sock_poll, pid_poll;
 	struct session *s;
 	struct list link;
@@ -63,21 +63,21 @@ struct proc {
 	bool watched;           /* its threads tell of an exec, see watch_process() */
 	s8 same_ns;             /* pid namespace is the session's: 1, 0, or -1 not asked yet */
 	struct wire_proc *page; /* the memfd, all of it; NULL without one */
-	struct thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */
-	int fds[WIRE_SLOTS];                /* received for the slot's next request, or -1 */
+	struct guest_thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */
+	int fds[WIRE_SLOTS];                      /* received for the slot's next request, or -1 */
 	struct list threads;
 	struct list mappings;
 };
 
-struct thread {
-	struct list link; /* in proc->threads */
-	struct proc *proc;
+struct guest_thread {
+	struct list link; /* in process->threads */
+	struct guest_process *process;
 	s32 tid;       /* in the session's namespace; 0 while not known */
 	s32 guest_tid; /* as the guest says */
 	u32 meter;     /* index in the tree, or WIRE_NO_METER */
 	u64 token;     /* of the WIRE_OP_FORK that announced it, until its first call; else 0 */
 	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
-	u64 seen[METER_QUANTITIES];   /* thread_sum() of the instant below, if seen_have */
+	u64 seen[METER_QUANTITIES];   /* guest_thread_sum() of the instant below, if seen_have */
 	u64 seen_instant;
 	u32 seen_meter;
 	bool seen_have;
@@ -110,9 +110,9 @@ struct perf_file {
 	int wfd;
 	u64 ino, dev;
 	u64 handle;
-	u32 index;           /* in session->files */
-	struct proc *opener; /* who has the snapshot; NULL: nobody */
-	u32 snapshot;        /* index + 1; 0: none */
+	u32 index;                    /* in session->files */
+	struct guest_process *opener; /* who has the snapshot; NULL: nobody */
+	u32 snapshot;                 /* index + 1; 0: none */
 	u32 snapshot_seq;
 	bool snapshot_stale;
 	bool snapshot_invalid; /* its reader asks until it is revalidated */
@@ -126,15 +126,15 @@ struct perf_file {
 
 /* What one process has mapped of one event. */
 struct mapping {
-	struct list link; /* in proc->mappings */
+	struct list link; /* in process->mappings */
 	struct perf_file *file;
 	u32 times;
 };
 
 struct call {
 	struct session *s;
-	struct proc *proc;
-	struct thread *thread;
+	struct guest_process *process;
+	struct guest_thread *thread;
 	u32 slot, seq;
 	u32 op;
 	u32 len;
@@ -180,8 +180,8 @@ struct session {
 	u64 wide_looked;     /* when the guests were last looked for */
 	struct list cgroups; /* those that somebody counts, and what they are in: cgroups.c */
 
-	struct list procs;
-	struct list dead_procs; /* procs to be freed after the batch */
+	struct list processes;
+	struct list dead_processes; /* processes to be freed after the batch */
 	struct list files;
 	struct list dead_files;
 	struct list dead_bootstraps;
@@ -192,12 +192,12 @@ struct session {
 	struct event **direct; /* by handle; NULL: free */
 	u32 nr_direct;
 	struct event *direct_leader; /* of the direct call in progress */
-	struct proc *self_proc;
-	struct thread *self;
+	struct guest_process *self_process;
+	struct guest_thread *self;
 
 	struct call *call; /* in progress; NULL: a direct call */
 	struct {
-		struct proc *proc;
+		struct guest_process *process;
 		u32 slot;
 	} busy_poll[BUSY_POLL_SLOTS];
 	u32 nr_busy_poll;
@@ -222,10 +222,10 @@ u64 session_now(void);
 bool must_check session_freeze(struct session *s);
 void session_thaw(struct session *s, bool frozen);
 /* What @th has counted in the meter it has now. */
-u64 thread_sum(struct thread *th, enum meter_quantity q);
+u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q);
 /* NULL: it has none. Written by its thread at any time. */
-struct meter *thread_meter(const struct thread *th);
-void thread_set_meter(struct thread *th, u32 meter);
+struct meter *guest_thread_meter(const struct guest_thread *th);
+void guest_thread_set_meter(struct guest_thread *th, u32 meter);
 /*
  * What an event of the cpu PMU counts, and how much of it the task has done: a source for that PMU.
  */
@@ -246,40 +246,40 @@ int must_check bootstrap_open(struct session *s, int *guest_end);
 int must_check bootstrap_add(struct session *s, int sock);
 void bootstrap_free(struct bootstrap *bootstrap);
 void bootstrap_read(struct session *s, struct bootstrap *bootstrap);
-int must_check proc_make_socket(struct proc *p, int *guest_end);
-void sock_read(struct proc *p);
+int must_check guest_process_make_socket(struct guest_process *p, int *guest_end);
+void sock_read(struct guest_process *p);
 void listen_accept(struct session *s);
 int must_check listen_open(struct session *s, const char *name, char *why, size_t len);
 int must_check listen_connect(const char *name, int *sock);
 
-/* guest.c: processes and threads */
-struct proc *proc_new(struct session *s, pid_t pid);
-struct proc *proc_by_pid(struct session *s, pid_t pid);
-int must_check proc_watch_end(struct proc *p);
-int must_check proc_make_memory(struct proc *p);
-void proc_end(struct proc *p);
-void proc_free(struct proc *p);
-struct wire_slot *proc_slot(struct proc *p, u32 slot);
-struct thread *thread_new(struct proc *p, s32 tid, u32 meter);
-struct thread *thread_by_tid(struct proc *p, s32 tid);
-struct thread *thread_by_meter(struct proc *p, u32 meter);
-struct thread *thread_by_token(struct proc *p, u64 token);
-void thread_watch(struct thread *th);
-void thread_set_tid(struct thread *th, s32 tid);
-void thread_learn_tid(struct thread *th);
-int must_check thread_need_task(struct thread *th);
-void thread_end(struct thread *th);
-struct thread *guest_find(struct session *s, s32 tid);
+/* guest-process.c: processes and threads */
+struct guest_process *guest_process_new(struct session *s, pid_t pid);
+struct guest_process *guest_process_by_pid(struct session *s, pid_t pid);
+int must_check guest_process_watch_end(struct guest_process *p);
+int must_check guest_process_make_memory(struct guest_process *p);
+void guest_process_end(struct guest_process *p);
+void guest_process_free(struct guest_process *p);
+struct wire_slot *guest_process_slot(struct guest_process *p, u32 slot);
+struct guest_thread *guest_thread_new(struct guest_process *p, s32 tid, u32 meter);
+struct guest_thread *guest_thread_by_tid(struct guest_process *p, s32 tid);
+struct guest_thread *guest_thread_by_meter(struct guest_process *p, u32 meter);
+struct guest_thread *guest_thread_by_token(struct guest_process *p, u64 token);
+void guest_thread_watch(struct guest_thread *th);
+void guest_thread_set_tid(struct guest_thread *th, s32 tid);
+void guest_thread_learn_tid(struct guest_thread *th);
+int must_check guest_thread_need_task(struct guest_thread *th);
+void guest_thread_end(struct guest_thread *th);
+struct guest_thread *guest_find(struct session *s, s32 tid);
 /* Makes threads of all that run with a meter of the tree and have not been met. */
 void guests_meet(struct session *s);
-void proc_exec(struct proc *p, struct thread *survivor);
+void guest_process_exec(struct guest_process *p, struct guest_thread *survivor);
 
 /* pids.c: what /proc tells */
 bool pid_has_tid(pid_t pid, s32 tid);
 s32 pid_translate(pid_t pid, s32 tid, bool *same);
 bool pid_exists(pid_t pid);
 bool pid_same_exe(pid_t a, pid_t b);
-s32 pid_from_guest(struct proc *p, s32 pid);
+s32 pid_from_guest(struct guest_process *p, s32 pid);
 /* What a thread's own pid namespace calls it and its process. */
 struct pid_inside {
 	pid_t tgid; /* in the session's namespace */
@@ -293,27 +293,27 @@ bool pid_has_file(pid_t pid, int fd);
 /* ~0u: not known */
 u32 cred_euid(pid_t pid, s32 tid);
 bool cred_capable(pid_t pid, s32 tid, enum core_cap cap);
-bool cred_may_access(struct thread *who, struct thread *target, enum core_access how);
+bool cred_may_access(struct guest_thread *who, struct guest_thread *target, enum core_access how);
 
 /* clock.c: CPU time and software counts of a thread */
-void clock_init(struct thread *th);
-void clock_attach(struct thread *th);
-void clock_release(struct thread *th);
-void clock_told(struct thread *th, u64 cpu_time);
-u64 clock_read(struct thread *th);
+void clock_init(struct guest_thread *th);
+void clock_attach(struct guest_thread *th);
+void clock_release(struct guest_thread *th);
+void clock_told(struct guest_thread *th, u64 cpu_time);
+u64 clock_read(struct guest_thread *th);
 /*
  * Whether the kernel tells of a thread after its end; if not, clock_last() is to be called before.
  */
 bool clock_outlives(void);
-void clock_last(struct thread *th);
+void clock_last(struct guest_thread *th);
 /* For the instant that has begun, what is known of it will do. */
-void clock_skip(struct thread *th);
+void clock_skip(struct guest_thread *th);
 u64 software_read(void *ctx, struct task *task, u32 what);
 u64 software_have(void);
 
 /* serve.c: slots */
-void serve_slot(struct proc *p, u32 slot);
-void serve_forget(struct session *s, struct proc *p);
+void serve_slot(struct guest_process *p, u32 slot);
+void serve_forget(struct session *s, struct guest_process *p);
 void serve_busy_poll(struct session *s);
 
 /*
@@ -341,12 +341,12 @@ void perf_file_closed(struct perf_file *file);
 void perf_file_end(struct perf_file *file);
 void perf_file_hang_up(struct perf_file *file, bool hung);
 void perf_files_probe(struct session *s);
-int map_note(struct proc *p, struct perf_file *file, int times);
-void maps_drop(struct proc *p);
+int map_note(struct guest_process *p, struct perf_file *file, int times);
+void maps_drop(struct guest_process *p);
 void perf_file_free(struct perf_file *file);
 
 /* snapshot.c: what a process may read without asking */
-void snapshot_take(struct perf_file *file, struct proc *opener);
+void snapshot_take(struct perf_file *file, struct guest_process *opener);
 void snapshot_drop(struct perf_file *file);
 void snapshots_invalidate(struct session *s);
 void snapshots_revalidate(struct session *s);
@@ -358,7 +358,7 @@ void snapshots_stale(struct session *s, const struct event *event);
  * cgroup_place() tells the core where @th is now.
  */
 int must_check cgroup_by_fd(struct session *s, int fd, struct cgroup **cgroup);
-void cgroup_place(struct thread *th);
+void cgroup_place(struct guest_thread *th);
 void cgroups_forget(struct session *s);
 
 /*
@@ -370,7 +370,7 @@ void wide_look(struct session *s, const struct event *event);
 void wide_moved(struct session *s);
 void wide_tick(struct session *s);
 /* Where a thread is, which has a task since now. */
-void wide_place(struct thread *th);
+void wide_place(struct guest_thread *th);
 
 /* view.c: the files that guests see; view_make() does nothing if they are there */
 int must_check view_make(struct session *s, char *why, size_t len);

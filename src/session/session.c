@@ -194,13 +194,13 @@ static int make_core(struct session *s, char *why, size_t len)
 /* The caller of direct calls: this process, counted by nobody. */
 static int make_self(struct session *s)
 {
-	s->self_proc = proc_new(s, getpid());
-	if (!s->self_proc)
+	s->self_process = guest_process_new(s, getpid());
+	if (!s->self_process)
 		return -ENOMEM;
-	s->self = thread_new(s->self_proc, getpid(), WIRE_NO_METER);
+	s->self = guest_thread_new(s->self_process, getpid(), WIRE_NO_METER);
 	if (!s->self)
 		return -ENOMEM;
-	return thread_need_task(s->self);
+	return guest_thread_need_task(s->self);
 }
 
 int session_possible(char *why, size_t len)
@@ -237,9 +237,9 @@ int session_new(const struct session_config *config, struct session **session, c
 	s->epoll = s->ends = s->timer = s->look_timer = s->listen = s->guest_bootstrap =
 		s->tree_fd = -1;
 	s->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
-	list_init(&s->procs);
+	list_init(&s->processes);
 	list_init(&s->cgroups);
-	list_init(&s->dead_procs);
+	list_init(&s->dead_processes);
 	list_init(&s->files);
 	list_init(&s->dead_files);
 	list_init(&s->bootstraps);
@@ -299,21 +299,21 @@ static void close_fd(int fd)
 /* What the batch that is over may have named. */
 static void free_deferred(struct session *s)
 {
-	struct proc *p, *tmp;
+	struct guest_process *p, *tmp;
 	struct perf_file *c, *ctmp;
 	struct bootstrap *d, *dtmp;
 
 	list_for_each_entry_safe (d, dtmp, &s->dead_bootstraps, link)
 		bootstrap_free(d);
-	list_for_each_entry_safe (p, tmp, &s->dead_procs, link)
-		proc_free(p);
+	list_for_each_entry_safe (p, tmp, &s->dead_processes, link)
+		guest_process_free(p);
 	list_for_each_entry_safe (c, ctmp, &s->dead_files, link)
 		perf_file_free(c);
 }
 
 void session_free(struct session *s)
 {
-	struct proc *p, *tmp;
+	struct guest_process *p, *tmp;
 	struct perf_file *c, *ctmp;
 	struct bootstrap *d, *dtmp;
 
@@ -323,8 +323,8 @@ void session_free(struct session *s)
 		bootstrap_free(d);
 	list_for_each_entry_safe (c, ctmp, &s->files, link)
 		perf_file_closed(c);
-	list_for_each_entry_safe (p, tmp, &s->procs, link)
-		proc_end(p);
+	list_for_each_entry_safe (p, tmp, &s->processes, link)
+		guest_process_end(p);
 	free_deferred(s);
 	direct_release(s);
 	if (s->core)
@@ -385,7 +385,7 @@ const struct meter_tree *session_tree(const struct session *s)
 
 int session_find_task(struct session *s, int tid, struct task **task, char *why, size_t len)
 {
-	struct thread *th;
+	struct guest_thread *th;
 
 	session_drain(s);
 	th = guest_find(s, tid);
@@ -398,7 +398,7 @@ int session_find_task(struct session *s, int tid, struct task **task, char *why,
 			 tid);
 		return exists ? -ENOENT : -ESRCH;
 	}
-	if (thread_need_task(th)) {
+	if (guest_thread_need_task(th)) {
 		snprintf(why, len, "task %d has just ended", tid);
 		return -ESRCH;
 	}
@@ -409,12 +409,12 @@ int session_find_task(struct session *s, int tid, struct task **task, char *why,
 
 bool session_is_over(const struct session *s)
 {
-	const struct proc *p;
+	const struct guest_process *p;
 
 	if (!list_empty(&s->bootstraps))
 		return false;
-	list_for_each_entry (p, &s->procs, link)
-		if (p != s->self_proc)
+	list_for_each_entry (p, &s->processes, link)
+		if (p != s->self_process)
 			return false;
 	return true;
 }
@@ -436,7 +436,7 @@ void session_drain(struct session *s)
 			if (p->gone)
 				continue;
 			if (p->kind == POLL_SOURCE_PIDFD)
-				proc_end(container_of(p, struct proc, pid_poll));
+				guest_process_end(container_of(p, struct guest_process, pid_poll));
 			else
 				perf_file_closed(container_of(p, struct perf_file, poll));
 		}
@@ -476,7 +476,9 @@ void session_run(struct session *s, int timeout_ms)
 		case POLL_SOURCE_BOOTSTRAP:
 			bootstrap_read(s, container_of(p, struct bootstrap, poll));
 			break;
-		case POLL_SOURCE_SOCK: sock_read(container_of(p, struct proc, sock_poll)); break;
+		case POLL_SOURCE_SOCK:
+			sock_read(container_of(p, struct guest_process, sock_poll));
+			break;
 		case POLL_SOURCE_LISTEN: listen_accept(s); break;
 		case POLL_SOURCE_TIMER: timer_fired(s); break;
 		case POLL_SOURCE_LOOK: wide_tick(s); break;

@@ -218,16 +218,16 @@ static bool is_below(const char *path, const char *top)
 	return len && !strncmp(path, top, len) && (!path[len] || path[len] == '/');
 }
 
-void cgroup_place(struct thread *th)
+void cgroup_place(struct guest_thread *th)
 {
-	struct session *s = th->proc->s;
+	struct session *s = th->process->s;
 	struct known_cgroup *k, *best = NULL;
 	char text[4096], *path;
 	bool v1;
 
 	if (list_empty(&s->cgroups) || !th->task || th->tid <= 0 || th == s->self)
 		return;
-	path = task_path(th->proc->pid, th->tid, text, sizeof(text), &v1);
+	path = task_path(th->process->pid, th->tid, text, sizeof(text), &v1);
 	if (!path)
 		return; /* it is dying; where it was is what counts */
 	list_for_each_entry (k, &s->cgroups, link)

@@ -193,7 +193,7 @@ bool pid_has_file(pid_t pid, int fd)
 }
 
 /* The thread of a namespace like @p's that is @tid there, in ours: a guest or not. 0: none. */
-static s32 tid_outside(const struct proc *p, s32 tid)
+static s32 tid_outside(const struct guest_process *p, s32 tid)
 {
 	DIR *dir = opendir("/proc");
 	struct stat its, st;
@@ -216,7 +216,7 @@ static s32 tid_outside(const struct proc *p, s32 tid)
 }
 
 /* A pid that guest @p names, in our namespace; 0: there is none. */
-s32 pid_from_guest(struct proc *p, s32 pid)
+s32 pid_from_guest(struct guest_process *p, s32 pid)
 {
 	return p->same_ns ? pid : tid_outside(p, pid);
 }
@@ -276,9 +276,9 @@ static bool both_are_ours(pid_t a, pid_t b)
  * ptrace's rule with real credentials: the same ids all over and a dumpable target, or
  * CAP_SYS_PTRACE. Dumpable shows in who owns the target's files in /proc.
  */
-bool cred_may_access(struct thread *who, struct thread *target, enum core_access how)
+bool cred_may_access(struct guest_thread *who, struct guest_thread *target, enum core_access how)
 {
-	pid_t pid = who->proc->pid, tpid = target->proc->pid;
+	pid_t pid = who->process->pid, tpid = target->process->pid;
 	struct ids u, g, tu, tg;
 	char path[64];
 	struct stat st;

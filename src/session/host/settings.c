@@ -99,7 +99,7 @@ const char *sysctl_show(struct session *s, u32 index, char *text, size_t size)
 /* The files belong to root, and no capability stands in for that. */
 static bool may_write(struct call *c)
 {
-	return cred_euid(c->proc->pid, c->thread->tid) == 0;
+	return cred_euid(c->process->pid, c->thread->tid) == 0;
 }
 
 s64 sysctl_by_fd(struct session *s, int fd)

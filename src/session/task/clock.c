@@ -18,14 +18,14 @@
 
 #include "session/session-priv.h"
 
-void clock_init(struct thread *th)
+void clock_init(struct guest_thread *th)
 {
 	th->clock_fd = -1;
 	for (u32 i = 0; i < SOURCE_MAX; i++)
 		th->sw_fd[i] = -1;
 }
 
-void clock_release(struct thread *th)
+void clock_release(struct guest_thread *th)
 {
 	if (th->clock_fd >= 0)
 		close(th->clock_fd);
@@ -35,7 +35,7 @@ void clock_release(struct thread *th)
 	clock_init(th);
 }
 
-void clock_told(struct thread *th, u64 cpu_time)
+void clock_told(struct guest_thread *th, u64 cpu_time)
 {
 	if (cpu_time > th->cpu_time)
 		th->cpu_time = cpu_time;
@@ -94,7 +94,8 @@ static bool read_event(int fd, u64 *value, u64 *enabled)
 	return true;
 }
 
-static bool read_number(struct thread *th, const char *file, const char *key, u32 word, u64 *value)
+static bool read_number(struct guest_thread *th, const char *file, const char *key, u32 word,
+			u64 *value)
 {
 	char path[80], buf[4096], *p, *save = NULL;
 	ssize_t n;
@@ -102,7 +103,8 @@ static bool read_number(struct thread *th, const char *file, const char *key, u3
 
 	if (!th->tid)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)th->proc->pid, (int)th->tid, file);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)th->process->pid, (int)th->tid,
+		 file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -126,7 +128,7 @@ static bool read_number(struct thread *th, const char *file, const char *key, u3
 	return true;
 }
 
-static u64 schedstat(struct thread *th)
+static u64 schedstat(struct guest_thread *th)
 {
 	u64 ns = 0;
 
@@ -138,7 +140,7 @@ static u64 schedstat(struct thread *th)
  * they outlive the thread; where we are denied the kernel's part, from /proc. Only differences
  * matter to who asks.
  */
-static u64 from_proc(struct thread *th, u32 config, u64 last)
+static u64 from_proc(struct guest_thread *th, u32 config, u64 last)
 {
 	u64 a = 0, b = 0;
 
@@ -170,7 +172,7 @@ static u64 from_proc(struct thread *th, u32 config, u64 last)
 }
 
 /* The kernel's event, since it outlives the thread, and how many switches there were before it. */
-static void open_switches(struct thread *th)
+static void open_switches(struct guest_thread *th)
 {
 	int *fd = &th->sw_fd[PERF_COUNT_SW_CONTEXT_SWITCHES];
 	u64 before, after, enabled;
@@ -184,13 +186,13 @@ static void open_switches(struct thread *th)
 }
 
 /* Called when someone else than the thread itself takes an interest, and for inherited events. */
-void clock_attach(struct thread *th)
+void clock_attach(struct guest_thread *th)
 {
 	u64 value, enabled;
 
 	if (!th->tid)
-		thread_learn_tid(th);
-	if (th->clock_tried || !th->tid || th->proc == th->proc->s->self_proc)
+		guest_thread_learn_tid(th);
+	if (th->clock_tried || !th->tid || th->process == th->process->s->self_process)
 		return;
 	th->clock_tried = true;
 	clock_told(th, schedstat(th));
@@ -214,10 +216,10 @@ void clock_attach(struct thread *th)
 /*
  * CPU time of @th, ns. Who is in a call has just said it; of others it is asked once an operation.
  */
-u64 clock_read(struct thread *th)
+u64 clock_read(struct guest_thread *th)
 {
-	const struct meter *m = thread_meter(th);
-	struct session *s = th->proc->s;
+	const struct meter *m = guest_thread_meter(th);
+	struct session *s = th->process->s;
 	u64 value, enabled;
 
 	if (s->call && s->call->thread == th)
@@ -245,9 +247,9 @@ u64 clock_read(struct thread *th)
 	return th->cpu_time;
 }
 
-void clock_skip(struct thread *th)
+void clock_skip(struct guest_thread *th)
 {
-	th->clock_instant = th->proc->s->instant;
+	th->clock_instant = th->process->s->instant;
 }
 
 /*
@@ -274,10 +276,10 @@ u64 software_have(void)
  * A thread that is in a call has said them. From outside they are the kernel's number less what the
  * runtime has noted, which may lag by one while the thread is in a call.
  */
-static u64 program_switches(struct thread *th, u64 last)
+static u64 program_switches(struct guest_thread *th, u64 last)
 {
-	const struct call *c = th->proc->s->call;
-	const struct meter *m = thread_meter(th);
+	const struct call *c = th->process->s->call;
+	const struct meter *m = guest_thread_meter(th);
 	int *fd = &th->sw_fd[PERF_COUNT_SW_CONTEXT_SWITCHES];
 	u64 own = m ? __atomic_load_n(&m->own_switches, __ATOMIC_RELAXED) : 0, now, enabled;
 
@@ -294,14 +296,14 @@ static u64 program_switches(struct thread *th, u64 last)
 
 u64 software_read(void *ctx, struct task *task, u32 what)
 {
-	struct thread *th = task_host(task);
+	struct guest_thread *th = task_host(task);
 	u32 config = what % 16, mode = what / 16;
 	u64 now, enabled, last;
 
 	(void)ctx;
 	if (th && !th->tid)
-		thread_learn_tid(th);
-	if (!th || what >= SOURCE_MAX || th->proc == th->proc->s->self_proc)
+		guest_thread_learn_tid(th);
+	if (!th || what >= SOURCE_MAX || th->process == th->process->s->self_process)
 		return 0;
 	if (!th->tid) {
 		/*
@@ -332,7 +334,7 @@ bool clock_outlives(void)
 	return software_mode() >= 0;
 }
 
-void clock_last(struct thread *th)
+void clock_last(struct guest_thread *th)
 {
 	(void)clock_read(th);
 	for (u32 what = 0; th->task && what < SOURCE_MAX; what++)

@@ -26,40 +26,40 @@ enum meter_quantity meters_quantity(enum cpu_what what)
 	return quantity[what];
 }
 
-struct meter *thread_meter(const struct thread *th)
+struct meter *guest_thread_meter(const struct guest_thread *th)
 {
-	if (th->meter >= th->proc->s->slots)
+	if (th->meter >= th->process->s->slots)
 		return NULL;
-	return (struct meter *)((u8 *)th->proc->s->tree + meter_tree_offset(th->meter));
+	return (struct meter *)((u8 *)th->process->s->tree + meter_tree_offset(th->meter));
 }
 
 /*
  * Where @th counts. Nothing may have been counted for it elsewhere since the session last read:
  * that is so before its first instruction, and at an exec that changes meters.
  */
-void thread_set_meter(struct thread *th, u32 meter)
+void guest_thread_set_meter(struct guest_thread *th, u32 meter)
 {
-	struct meter *old = thread_meter(th), *m;
+	struct meter *old = guest_thread_meter(th), *m;
 
-	if (th->meter == meter || meter >= th->proc->s->slots)
+	if (th->meter == meter || meter >= th->process->s->slots)
 		return;
 	th->meter = meter;
-	m = thread_meter(th);
+	m = guest_thread_meter(th);
 	/* A thread that has a task was read already, as 0 if it had no meter. */
 	for (u32 q = 0; (old || th->task) && q < METER_QUANTITIES; q++)
 		th->before[q] += (old ? meter_sum(old, q) : 0) - meter_sum(m, q);
 	if (th->task)
-		thread_watch(th);
+		guest_thread_watch(th);
 }
 
 /* Those that the cpu PMU has events for come first. */
 #define CPU_QUANTITIES 2u
 _Static_assert(METER_INSTRUCTIONS < CPU_QUANTITIES && METER_BRANCHES < CPU_QUANTITIES, "they do");
 
-u64 thread_sum(struct thread *th, enum meter_quantity q)
+u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 {
-	const struct meter *m = thread_meter(th);
-	struct session *s = th->proc->s;
+	const struct meter *m = guest_thread_meter(th);
+	struct session *s = th->process->s;
 
 	if (!m)
 		return 0;
@@ -81,12 +81,12 @@ u64 thread_sum(struct thread *th, enum meter_quantity q)
 
 u64 meters_read(void *ctx, struct task *task, u32 what)
 {
-	struct thread *th = task_host(task);
+	struct guest_thread *th = task_host(task);
 	enum meter_quantity q;
 
 	(void)ctx;
-	if (!th || th->meter >= th->proc->s->slots || what >= CPU_WHAT_MAX)
+	if (!th || th->meter >= th->process->s->slots || what >= CPU_WHAT_MAX)
 		return 0;
 	q = meters_quantity((enum cpu_what)what);
-	return thread_sum(th, q) + th->before[q];
+	return guest_thread_sum(th, q) + th->before[q];
 }

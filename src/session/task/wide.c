@@ -19,13 +19,13 @@
 #define FRESH_NS      2000000ull
 
 /* The CPU that @th was last on, as the kernel says; -1: it does not. */
-static int cpu_of(const struct thread *th)
+static int cpu_of(const struct guest_thread *th)
 {
 	char path[64], text[1024], *p;
 	size_t n;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)th->proc->pid, (int)th->tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)th->process->pid, (int)th->tid);
 	f = fopen(path, "re");
 	if (!f)
 		return -1;
@@ -39,9 +39,9 @@ static int cpu_of(const struct thread *th)
 	return p ? atoi(p) : -1;
 }
 
-void wide_place(struct thread *th)
+void wide_place(struct guest_thread *th)
 {
-	struct session *s = th->proc->s;
+	struct session *s = th->process->s;
 	int cpu;
 
 	if (!s->wide || !th->task || th->tid <= 0 || th == s->self)
@@ -61,18 +61,18 @@ static void arm(struct session *s, u64 ns)
 
 static void look(struct session *s)
 {
-	struct proc *p;
-	struct thread *th;
+	struct guest_process *p;
+	struct guest_thread *th;
 
 	s->wide_looked = session_now();
 	guests_meet(s);
-	list_for_each_entry (p, &s->procs, link) {
-		if (p == s->self_proc || !p->pid)
+	list_for_each_entry (p, &s->processes, link) {
+		if (p == s->self_process || !p->pid)
 			continue;
 		list_for_each_entry (th, &p->threads, link) {
 			if (th->task)
 				wide_place(th);
-			else if (th->tid > 0 && thread_need_task(th))
+			else if (th->tid > 0 && guest_thread_need_task(th))
 				continue; /* it has just ended */
 		}
 	}

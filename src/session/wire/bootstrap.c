@@ -88,7 +88,7 @@ static bool is_own_kind(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
 }
 
-static int take_socket(struct proc *p, int sock)
+static int take_socket(struct guest_process *p, int sock)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &p->sock_poll};
 	int one = 1;
@@ -107,7 +107,7 @@ static int take_socket(struct proc *p, int sock)
  * out of our reach, or with a runtime that has lost it; either way its tasks are not counted from
  * here on.
  */
-static void drop_socket(struct proc *p)
+static void drop_socket(struct guest_process *p)
 {
 	serve_forget(p->s, p);
 	epoll_ctl(p->s->epoll, EPOLL_CTL_DEL, p->sock, NULL);
@@ -115,39 +115,39 @@ static void drop_socket(struct proc *p)
 	p->sock = -1;
 }
 
-static struct thread *hello_thread(struct proc *p, const struct wire_kick *k)
+static struct guest_thread *hello_thread(struct guest_process *p, const struct wire_kick *k)
 {
 	bool same;
 	s32 tid = pid_translate(p->pid, k->tid, &same);
-	struct thread *th = NULL;
+	struct guest_thread *th = NULL;
 
 	p->same_ns = same;
 	if (tid <= 0 || (k->meter >= p->s->slots && k->meter != WIRE_NO_METER))
 		return NULL;
 	if (k->flags & WIRE_HELLO_CHILD) {
 		/* The task that WIRE_OP_FORK made is the only one of a new process. */
-		th = list_first(&p->threads, struct thread, link);
+		th = list_first(&p->threads, struct guest_thread, link);
 	} else if (k->flags & WIRE_HELLO_EXEC) {
 		/* It has the leader's tid now, whoever it was before; it has kept its meter. */
-		th = thread_by_meter(p, k->meter);
+		th = guest_thread_by_meter(p, k->meter);
 		/* One that was adopted before its first exec has no meter to be known by. */
 		if (!th) {
-			th = thread_by_tid(p, tid);
+			th = guest_thread_by_tid(p, tid);
 			if (th && th->meter != WIRE_NO_METER)
 				th = NULL;
 		}
 	} else {
-		th = thread_by_tid(p, tid);
+		th = guest_thread_by_tid(p, tid);
 	}
 	if (!th) {
-		th = thread_new(p, tid, WIRE_NO_METER);
+		th = guest_thread_new(p, tid, WIRE_NO_METER);
 		if (!th)
 			return NULL;
 	}
-	thread_set_tid(th, tid);
+	guest_thread_set_tid(th, tid);
 	th->token = 0;
 	th->guest_tid = k->tid;
-	thread_set_meter(th, k->meter);
+	guest_thread_set_meter(th, k->meter);
 	clock_told(th, k->cpu_time);
 	if (th->task)
 		clock_attach(th);
@@ -155,9 +155,9 @@ static struct thread *hello_thread(struct proc *p, const struct wire_kick *k)
 }
 
 /* First words of a process on @p->sock. */
-static int hello(struct proc *p, const struct kick_message *m)
+static int hello(struct guest_process *p, const struct kick_message *m)
 {
-	struct thread *th;
+	struct guest_thread *th;
 	int err;
 
 	if (m->kick.version != WIRE_VERSION)
@@ -165,11 +165,11 @@ static int hello(struct proc *p, const struct kick_message *m)
 	if (m->pid <= 0)
 		return -EPERM;
 	if (!p->pid) {
-		if (proc_by_pid(p->s, m->pid))
+		if (guest_process_by_pid(p->s, m->pid))
 			return -EPERM;
 		p->pid = m->pid;
 		p->token = 0;
-		err = proc_watch_end(p);
+		err = guest_process_watch_end(p);
 		if (err)
 			return err;
 	} else if (p->pid != m->pid) {
@@ -179,18 +179,18 @@ static int hello(struct proc *p, const struct kick_message *m)
 	if (!th)
 		return -EINVAL;
 	if (m->kick.flags & WIRE_HELLO_EXEC)
-		proc_exec(p, th);
+		guest_process_exec(p, th);
 	if (p->s->wide) {
-		err = thread_need_task(th);
+		err = guest_thread_need_task(th);
 		if (err)
 			return err;
 		clock_attach(th);
 		wide_place(th);
 	}
-	return proc_make_memory(p);
+	return guest_process_make_memory(p);
 }
 
-static void welcome(struct proc *p, const struct kick_message *m)
+static void welcome(struct guest_process *p, const struct kick_message *m)
 {
 	int err = hello(p, m);
 
@@ -198,7 +198,7 @@ static void welcome(struct proc *p, const struct kick_message *m)
 		fd_message_send(p->sock, WIRE_FD_MESSAGE_HELLO, (u32)-err, -1);
 		/* Nobody would tell of its end. */
 		if (p->pidfd < 0)
-			proc_end(p);
+			guest_process_end(p);
 		else
 			drop_socket(p);
 	}
@@ -207,13 +207,13 @@ static void welcome(struct proc *p, const struct kick_message *m)
 /* A process that the session may know already: an event was opened on it. */
 static void introduce(struct session *s, struct kick_message *m)
 {
-	struct proc *p;
+	struct guest_process *p;
 	bool is_new = false;
 
 	if (m->kick.what != WIRE_KICK_HELLO || m->pid <= 0 || m->fd < 0 || !is_own_kind(m->fd))
 		return;
-	p = proc_by_pid(s, m->pid);
-	if (p && p == s->self_proc) {
+	p = guest_process_by_pid(s, m->pid);
+	if (p && p == s->self_process) {
 		fd_message_send(m->fd, WIRE_FD_MESSAGE_HELLO, EPERM, -1);
 		return;
 	}
@@ -224,18 +224,18 @@ static void introduce(struct session *s, struct kick_message *m)
 		drop_socket(p);
 	}
 	if (!p) {
-		p = proc_new(s, m->pid);
+		p = guest_process_new(s, m->pid);
 		is_new = true;
 		if (!p)
 			return;
-		if (proc_watch_end(p)) {
-			proc_end(p);
+		if (guest_process_watch_end(p)) {
+			guest_process_end(p);
 			return;
 		}
 	}
 	if (take_socket(p, m->fd)) {
 		if (is_new)
-			proc_end(p);
+			guest_process_end(p);
 		return;
 	}
 	m->fd = -1;
@@ -337,7 +337,7 @@ void bootstrap_read(struct session *s, struct bootstrap *bootstrap)
 	}
 }
 
-static void kick_fd(struct proc *p, struct kick_message *m)
+static void kick_fd(struct guest_process *p, struct kick_message *m)
 {
 	int *fd;
 
@@ -350,7 +350,7 @@ static void kick_fd(struct proc *p, struct kick_message *m)
 	m->fd = -1;
 }
 
-void sock_read(struct proc *p)
+void sock_read(struct guest_process *p)
 {
 	for (int i = 0; i < KICKS_AT_ONCE && p->sock >= 0 && !p->sock_poll.gone; i++) {
 		struct kick_message m;
@@ -363,7 +363,7 @@ void sock_read(struct proc *p)
 		if (n < 0) {
 			/* Ended before it said who it is; a known one is ended by its pidfd. */
 			if (!p->pid)
-				proc_end(p);
+				guest_process_end(p);
 			else
 				drop_socket(p);
 			return;
@@ -383,7 +383,7 @@ void sock_read(struct proc *p)
 }
 
 /* A process's own end of a socket that the session made for it (WIRE_OP_FORK). */
-int proc_make_socket(struct proc *p, int *guest_end)
+int guest_process_make_socket(struct guest_process *p, int *guest_end)
 {
 	int pair[2], err;
 

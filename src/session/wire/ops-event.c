@@ -31,7 +31,7 @@ static struct perf_file *call_file(struct call *c)
 static void describe(struct call *c, struct perf_file *file)
 {
 	c->out[0] = file->handle;
-	c->out[1] = file->opener == c->proc ? file->snapshot : 0;
+	c->out[1] = file->opener == c->process ? file->snapshot : 0;
 	c->out[2] = event_id(file->event);
 }
 
@@ -88,7 +88,7 @@ s64 op_open(struct call *c)
 	c->s->view->any_event = 1;
 	__atomic_store_n(&c->s->tree->measured, 1, __ATOMIC_RELAXED);
 	wide_opened(c->s, open.event);
-	snapshot_take(file, c->proc);
+	snapshot_take(file, c->process);
 	describe(c, file);
 	return 0;
 }
@@ -173,7 +173,7 @@ s64 op_mmap(struct call *c)
 		err = event_map(file->event, len, offset, shared, prot & PROT_WRITE,
 				event_page(file->event) ? NULL : file->page);
 	if (!err)
-		err = map_note(c->proc, file, 1);
+		err = map_note(c->process, file, 1);
 	if (err)
 		return err;
 	/* Its own: an event whose output goes to another's buffer cannot be mapped. */
@@ -187,7 +187,7 @@ s64 op_munmap(struct call *c)
 {
 	struct perf_file *file = call_file(c);
 
-	return file ? map_note(c->proc, file, -1) : -EBADF;
+	return file ? map_note(c->process, file, -1) : -EBADF;
 }
 
 s64 op_poll(struct call *c)
@@ -242,7 +242,7 @@ static u64 host_clock(void *ctx)
 
 static u64 host_task_clock(void *ctx, struct task *task)
 {
-	struct thread *th = task_host(task);
+	struct guest_thread *th = task_host(task);
 
 	(void)ctx;
 	return th ? clock_read(th) : 0;
@@ -265,16 +265,16 @@ static void host_timer(void *ctx, u64 deadline)
 
 static bool host_capable(void *ctx, struct task *task, enum core_cap cap)
 {
-	struct thread *th = task_host(task);
+	struct guest_thread *th = task_host(task);
 
 	(void)ctx;
-	return th && cred_capable(th->proc->pid, th->tid, cap);
+	return th && cred_capable(th->process->pid, th->tid, cap);
 }
 
 static bool host_may_access(void *ctx, struct task *task, struct task *target,
 			    enum core_access access)
 {
-	struct thread *th = task_host(task), *other = task_host(target);
+	struct guest_thread *th = task_host(task), *other = task_host(target);
 
 	(void)ctx;
 	return th && other && cred_may_access(th, other, access);
@@ -308,19 +308,19 @@ static struct event *host_fd_event(void *ctx, struct task *caller, int fd)
 static int host_find_task(void *ctx, struct task *caller, int pid, struct task **task)
 {
 	struct session *s = ctx;
-	struct thread *th, *from = task_host(caller);
+	struct guest_thread *th, *from = task_host(caller);
 	s32 tid;
 	int err;
 
 	if (pid <= 0)
 		return -ESRCH;
-	tid = from ? pid_from_guest(from->proc, pid) : pid;
+	tid = from ? pid_from_guest(from->process, pid) : pid;
 	th = tid > 0 ? guest_find(s, tid) : NULL;
-	if (!th || th->proc == s->self_proc) {
+	if (!th || th->process == s->self_process) {
 		if (tid <= 0 || !pid_exists(tid))
 			return -ESRCH;
 		/* A child that was just forked says who it is as its first thing. */
-		if (s->call && pid_same_exe(tid, s->call->proc->pid))
+		if (s->call && pid_same_exe(tid, s->call->process->pid))
 			s->call->ask_again = true;
 		return core_refuse(
 			s->core, -ENOENT,
@@ -328,7 +328,7 @@ static int host_find_task(void *ctx, struct task *caller, int pid, struct task *
 			"what was started under anyperf run",
 			pid);
 	}
-	err = thread_need_task(th);
+	err = guest_thread_need_task(th);
 	if (err)
 		return err;
 	if (!s->call || s->call->thread != th)
@@ -349,14 +349,14 @@ static int host_fd_cgroup(void *ctx, struct task *caller, int fd, struct cgroup 
 /* The number says nothing here, so the kernel is asked what the guest has there. */
 static int host_fd_bpf(void *ctx, struct task *caller, int fd)
 {
-	const struct thread *th = task_host(caller);
+	const struct guest_thread *th = task_host(caller);
 	char path[64], link[64];
 	ssize_t n;
 
 	(void)ctx;
 	if (!th)
 		return -EBADF;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", th->proc->pid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", th->process->pid, fd);
 	n = readlink(path, link, sizeof(link) - 1);
 	if (n < 0)
 		return -EBADF;

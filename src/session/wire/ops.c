@@ -27,24 +27,24 @@ static s64 op_fork(struct call *c)
 {
 	u64 flags = c->arg[0];
 	bool is_thread = flags & CLONE_THREAD;
-	struct proc *p = c->proc;
-	struct thread *child = NULL;
+	struct guest_process *p = c->process;
+	struct guest_thread *child = NULL;
 	s64 err;
 
 	if (c->arg[1] >= c->s->slots)
 		return -EINVAL;
 
 	if (!is_thread) {
-		p = proc_new(c->s, 0);
+		p = guest_process_new(c->s, 0);
 		if (!p)
 			return -ENOMEM;
-		err = proc_make_socket(p, &c->fd_out);
+		err = guest_process_make_socket(p, &c->fd_out);
 		if (err) {
-			proc_end(p);
+			guest_process_end(p);
 			return err;
 		}
 	}
-	child = thread_new(p, 0, (u32)c->arg[1]);
+	child = guest_thread_new(p, 0, (u32)c->arg[1]);
 	if (!child) {
 		err = -ENOMEM;
 		goto fail;
@@ -58,36 +58,36 @@ static s64 op_fork(struct call *c)
 		child->task = NULL;
 		goto fail;
 	}
-	thread_watch(child);
+	guest_thread_watch(child);
 	task_sched_in(child->task, (u32)task_cpu(c->thread->task));
 	if (!is_thread) {
 		p->token = child->token;
-		p->forker = c->proc->pid;
+		p->forker = c->process->pid;
 	}
 	return (s64)child->token;
 fail:
 	if (!is_thread) {
-		proc_end(p);
+		guest_process_end(p);
 		close(c->fd_out);
 		c->fd_out = -1;
 	} else if (child) {
-		thread_end(child);
+		guest_thread_end(child);
 	}
 	return err;
 }
 
 static s64 op_unfork(struct call *c)
 {
-	struct thread *th = thread_by_token(c->proc, c->arg[0]);
-	struct proc *p;
+	struct guest_thread *th = guest_thread_by_token(c->process, c->arg[0]);
+	struct guest_process *p;
 
 	if (th) {
-		thread_end(th);
+		guest_thread_end(th);
 		return 0;
 	}
-	list_for_each_entry (p, &c->s->procs, link) {
-		if (p->token && p->token == c->arg[0] && p->forker == c->proc->pid && !p->pid) {
-			proc_end(p);
+	list_for_each_entry (p, &c->s->processes, link) {
+		if (p->token && p->token == c->arg[0] && p->forker == c->process->pid && !p->pid) {
+			guest_process_end(p);
 			return 0;
 		}
 	}
@@ -96,14 +96,14 @@ static s64 op_unfork(struct call *c)
 
 static s64 op_exit(struct call *c)
 {
-	struct thread *th;
+	struct guest_thread *th;
 
 	if (c->arg[0]) {
-		list_for_each_entry (th, &c->proc->threads, link)
+		list_for_each_entry (th, &c->process->threads, link)
 			clock_last(th);
 		return 0;
 	}
-	thread_end(c->thread);
+	guest_thread_end(c->thread);
 	c->thread = NULL;
 	return 0;
 }

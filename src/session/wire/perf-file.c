@@ -219,7 +219,7 @@ void perf_file_end(struct perf_file *file)
 }
 
 /* @p has mapped @c's event once more (@times 1) or once less (-1: 0, or -EINVAL if it had not). */
-int map_note(struct proc *p, struct perf_file *file, int times)
+int map_note(struct guest_process *p, struct perf_file *file, int times)
 {
 	struct mapping *m, *found = NULL;
 
@@ -254,7 +254,7 @@ int map_note(struct proc *p, struct perf_file *file, int times)
 }
 
 /* The address space went: exec or the end. */
-void maps_drop(struct proc *p)
+void maps_drop(struct guest_process *p)
 {
 	while (!list_empty(&p->mappings)) {
 		struct mapping *m = list_first(&p->mappings, struct mapping, link);

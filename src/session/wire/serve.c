@@ -24,9 +24,9 @@
 /*
  * Who calls from @slot; a thread that the session has not met is believed to be what it says it is.
  */
-static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot *sl)
+static struct guest_thread *caller_of(struct guest_process *p, u32 slot, const struct wire_slot *sl)
 {
-	struct thread *th = p->callers[slot];
+	struct guest_thread *th = p->callers[slot];
 	s32 guest_tid = __atomic_load_n(&sl->tid, __ATOMIC_RELAXED);
 	u32 meter = __atomic_load_n(&sl->meter, __ATOMIC_RELAXED);
 	u32 token = __atomic_load_n(&sl->token, __ATOMIC_RELAXED);
@@ -42,27 +42,27 @@ static struct thread *caller_of(struct proc *p, u32 slot, const struct wire_slot
 		      : pid_translate(p->pid, guest_tid, &same);
 	if (tid <= 0)
 		return NULL;
-	th = thread_by_token(p, token);
+	th = guest_thread_by_token(p, token);
 	if (th) {
-		thread_set_tid(th, tid);
+		guest_thread_set_tid(th, tid);
 		th->token = 0;
 		if (th->task)
 			clock_attach(th);
 	} else {
-		th = thread_by_tid(p, tid);
+		th = guest_thread_by_tid(p, tid);
 		/* Announced, and its token is spent; two threads never have one meter. */
 		if (!th && meter != WIRE_NO_METER)
-			th = thread_by_meter(p, meter);
+			th = guest_thread_by_meter(p, meter);
 		if (th && th->tid != tid)
-			thread_set_tid(th, tid);
+			guest_thread_set_tid(th, tid);
 	}
 	if (!th) {
-		th = thread_new(p, tid, meter);
+		th = guest_thread_new(p, tid, meter);
 		if (!th)
 			return NULL;
 	}
 	th->guest_tid = guest_tid;
-	thread_set_meter(th, meter);
+	guest_thread_set_meter(th, meter);
 	p->callers[slot] = th;
 	return th;
 }
@@ -87,7 +87,7 @@ static void reply(struct call *c, struct wire_slot *sl)
 	u32 flags = 0, old;
 
 	if (c->fd_out >= 0) {
-		int err = fd_message_send(c->proc->sock, c->slot, c->seq, c->fd_out);
+		int err = fd_message_send(c->process->sock, c->slot, c->seq, c->fd_out);
 
 		if (err)
 			c->ret = -EMFILE;
@@ -107,29 +107,29 @@ static void reply(struct call *c, struct wire_slot *sl)
 		syscall(SYS_futex, &sl->word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static void busy_poll_add(struct session *s, struct proc *p, u32 slot, u32 cpu)
+static void busy_poll_add(struct session *s, struct guest_process *p, u32 slot, u32 cpu)
 {
-	struct wire_slot *sl = proc_slot(p, slot);
+	struct wire_slot *sl = guest_process_slot(p, slot);
 
 	if (s->busy_poll_ending || s->nr_cpus < 2 || (u32)sched_getcpu() == cpu)
 		return;
 	s->busy_poll_until = session_now() + SPIN_NS;
 	for (u32 i = 0; i < s->nr_busy_poll; i++)
-		if (s->busy_poll[i].proc == p && s->busy_poll[i].slot == slot)
+		if (s->busy_poll[i].process == p && s->busy_poll[i].slot == slot)
 			return;
 	if (s->nr_busy_poll == BUSY_POLL_SLOTS)
 		return;
-	s->busy_poll[s->nr_busy_poll].proc = p;
+	s->busy_poll[s->nr_busy_poll].process = p;
 	s->busy_poll[s->nr_busy_poll++].slot = slot;
 	__atomic_store_n(&sl->awake, 1, __ATOMIC_RELEASE);
 }
 
 /* Answers what is posted in the slot, if anything. */
-void serve_slot(struct proc *p, u32 slot)
+void serve_slot(struct guest_process *p, u32 slot)
 {
 	static struct call call; /* large; one thread, and calls do not nest */
 	struct session *s = p->s;
-	struct wire_slot *sl = proc_slot(p, slot);
+	struct wire_slot *sl = guest_process_slot(p, slot);
 	struct call *c = &call;
 	u32 word, cpu;
 
@@ -143,7 +143,7 @@ void serve_slot(struct proc *p, u32 slot)
 		return;
 	memset(c, 0, offsetof(struct call, in));
 	c->s = s;
-	c->proc = p;
+	c->process = p;
 	c->fd_out = -1;
 	c->slot = slot;
 	c->fd_in = p->fds[slot];
@@ -154,12 +154,12 @@ void serve_slot(struct proc *p, u32 slot)
 		c->ret = -EPROTO;
 		reply(c, sl);
 	} else {
-		struct thread *th = c->thread;
+		struct guest_thread *th = c->thread;
 
 		clock_told(th, __atomic_load_n(&sl->cpu_time, __ATOMIC_RELAXED));
 		th->switches = __atomic_load_n(&sl->switches, __ATOMIC_RELAXED);
 		s->call = c;
-		c->ret = thread_need_task(th);
+		c->ret = guest_thread_need_task(th);
 		if (!c->ret) {
 			if (cpu < s->nr_cpus && task_cpu(th->task) != (int)cpu)
 				task_sched_in(th->task, cpu);
@@ -181,14 +181,15 @@ void serve_slot(struct proc *p, u32 slot)
  * The process may go on with another socket and the same slots, so these are left as on going to
  * sleep.
  */
-void serve_forget(struct session *s, struct proc *p)
+void serve_forget(struct session *s, struct guest_process *p)
 {
 	u32 n = 0;
 
 	for (u32 i = 0; i < s->nr_busy_poll; i++) {
-		struct wire_slot *sl = proc_slot(s->busy_poll[i].proc, s->busy_poll[i].slot);
+		struct wire_slot *sl = guest_process_slot(s->busy_poll[i].process,
+							  s->busy_poll[i].slot);
 
-		if (s->busy_poll[i].proc != p)
+		if (s->busy_poll[i].process != p)
 			s->busy_poll[n++] = s->busy_poll[i];
 		else if (sl)
 			__atomic_store_n(&sl->awake, 0, __ATOMIC_SEQ_CST);
@@ -209,8 +210,8 @@ static bool serve_posted(struct session *s)
 	bool any = false;
 
 	for (u32 i = 0; i < s->nr_busy_poll; i++) {
-		struct proc *p = s->busy_poll[i].proc;
-		struct wire_slot *sl = proc_slot(p, s->busy_poll[i].slot);
+		struct guest_process *p = s->busy_poll[i].process;
+		struct wire_slot *sl = guest_process_slot(p, s->busy_poll[i].slot);
 
 		if (sl && posted(sl)) {
 			/* Descriptors that belong to the request are in the socket. */
@@ -243,7 +244,8 @@ void serve_busy_poll(struct session *s)
 			__builtin_ia32_pause();
 	s->busy_poll_ending = true;
 	for (u32 i = 0; i < s->nr_busy_poll; i++) {
-		struct wire_slot *sl = proc_slot(s->busy_poll[i].proc, s->busy_poll[i].slot);
+		struct wire_slot *sl = guest_process_slot(s->busy_poll[i].process,
+							  s->busy_poll[i].slot);
 
 		__atomic_store_n(&sl->awake, 0, __ATOMIC_RELAXED);
 	}

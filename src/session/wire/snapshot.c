@@ -13,7 +13,7 @@
 #include "base/bitmap.h"
 #include "session/session-priv.h"
 
-void snapshot_take(struct perf_file *file, struct proc *opener)
+void snapshot_take(struct perf_file *file, struct guest_process *opener)
 {
 	u64 used[BITMAP_WORDS(WIRE_SNAPSHOTS)] = {0};
 	struct perf_file *other;
@@ -48,7 +48,7 @@ static void write_snapshot(struct perf_file *file, const struct wire_snapshot *s
 	file->snapshot_invalid = false;
 }
 
-static struct thread *counted(const struct perf_file *file)
+static struct guest_thread *counted(const struct perf_file *file)
 {
 	return file->event->target ? task_host(file->event->target) : NULL;
 }
@@ -56,7 +56,7 @@ static struct thread *counted(const struct perf_file *file)
 /* Before events are changed; snapshots_revalidate() follows. */
 void snapshots_invalidate(struct session *s)
 {
-	const struct thread *caller = s->call ? s->call->thread : NULL;
+	const struct guest_thread *caller = s->call ? s->call->thread : NULL;
 	struct perf_file *file;
 	bool any = false;
 
@@ -78,7 +78,7 @@ void snapshots_invalidate(struct session *s)
 /* Nothing of it changed but the time, of which all snapshots of a thread say the same. */
 static void revalidate(struct perf_file *file)
 {
-	const struct thread *th = counted(file);
+	const struct guest_thread *th = counted(file);
 
 	if (th)
 		__atomic_store_n(&file->opener->page->snapshots[file->snapshot - 1].clock,
@@ -106,12 +106,12 @@ static void fill(struct perf_file *file, struct wire_snapshot *snapshot)
 {
 	static u64 words[EVENT_READ_MAX / 8];
 	struct event *e = file->event;
-	struct thread *th = counted(file);
+	struct guest_thread *th = counted(file);
 	u64 now;
 	u32 i = 0;
 
 	memset(snapshot, 0, sizeof(*snapshot));
-	if (!th || th->proc != file->opener || th->task != e->target ||
+	if (!th || th->process != file->opener || th->task != e->target ||
 	    e->pmu != file->s->cpu_pmu || e->cpu >= 0 || e->attr.read_format & PERF_FORMAT_GROUP ||
 	    !list_empty(&e->children) || e->state < EVENT_OFF || th->meter >= file->s->slots ||
 	    e->hw.what >= CPU_WHAT_MAX)
@@ -141,7 +141,7 @@ static void fill(struct perf_file *file, struct wire_snapshot *snapshot)
 	if (e->state == EVENT_ACTIVE) {
 		snapshot->flags |= WIRE_SNAPSHOT_RUNNING;
 		snapshot->running_base -= now;
-		snapshot->base -= thread_sum(th, snapshot->quantity);
+		snapshot->base -= guest_thread_sum(th, snapshot->quantity);
 	}
 }
 

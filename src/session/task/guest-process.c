@@ -14,9 +14,9 @@
 #include "abi/runs.h"
 #include "session/session-priv.h"
 
-struct proc *proc_new(struct session *s, pid_t pid)
+struct guest_process *guest_process_new(struct session *s, pid_t pid)
 {
-	struct proc *p = calloc(1, sizeof(*p));
+	struct guest_process *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
@@ -29,22 +29,22 @@ struct proc *proc_new(struct session *s, pid_t pid)
 	p->pid_poll.kind = POLL_SOURCE_PIDFD;
 	list_init(&p->threads);
 	list_init(&p->mappings);
-	list_add_tail(&p->link, &s->procs);
+	list_add_tail(&p->link, &s->processes);
 	return p;
 }
 
-struct proc *proc_by_pid(struct session *s, pid_t pid)
+struct guest_process *guest_process_by_pid(struct session *s, pid_t pid)
 {
-	struct proc *p;
+	struct guest_process *p;
 
-	list_for_each_entry (p, &s->procs, link)
+	list_for_each_entry (p, &s->processes, link)
 		if (p->pid == pid && p->pid)
 			return p;
 	return NULL;
 }
 
 /* Its end will be noticed from now on. -ESRCH: it is over already. */
-int proc_watch_end(struct proc *p)
+int guest_process_watch_end(struct guest_process *p)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &p->pid_poll};
 
@@ -56,7 +56,7 @@ int proc_watch_end(struct proc *p)
 	return epoll_ctl(p->s->ends, EPOLL_CTL_ADD, p->pidfd, &ev) ? -errno : 0;
 }
 
-int proc_make_memory(struct proc *p)
+int guest_process_make_memory(struct guest_process *p)
 {
 	if (p->memfd >= 0)
 		return 0;
@@ -83,31 +83,31 @@ fail:;
 }
 
 /* NULL: no such slot. */
-struct wire_slot *proc_slot(struct proc *p, u32 slot)
+struct wire_slot *guest_process_slot(struct guest_process *p, u32 slot)
 {
 	if (slot >= WIRE_SLOTS || !p->page)
 		return NULL;
 	return (struct wire_slot *)((u8 *)p->page + WIRE_SLOT_OFF(slot));
 }
 
-struct thread *thread_new(struct proc *p, s32 tid, u32 meter)
+struct guest_thread *guest_thread_new(struct guest_process *p, s32 tid, u32 meter)
 {
-	struct thread *th = calloc(1, sizeof(*th));
+	struct guest_thread *th = calloc(1, sizeof(*th));
 
 	if (!th)
 		return NULL;
-	th->proc = p;
+	th->process = p;
 	th->tid = tid;
 	th->meter = WIRE_NO_METER;
 	clock_init(th);
-	thread_set_meter(th, meter);
+	guest_thread_set_meter(th, meter);
 	list_add_tail(&th->link, &p->threads);
 	return th;
 }
 
-struct thread *thread_by_tid(struct proc *p, s32 tid)
+struct guest_thread *guest_thread_by_tid(struct guest_process *p, s32 tid)
 {
-	struct thread *th;
+	struct guest_thread *th;
 
 	list_for_each_entry (th, &p->threads, link)
 		if (th->tid == tid && tid)
@@ -115,9 +115,9 @@ struct thread *thread_by_tid(struct proc *p, s32 tid)
 	return NULL;
 }
 
-struct thread *thread_by_meter(struct proc *p, u32 meter)
+struct guest_thread *guest_thread_by_meter(struct guest_process *p, u32 meter)
 {
-	struct thread *th;
+	struct guest_thread *th;
 
 	list_for_each_entry (th, &p->threads, link)
 		if (th->meter == meter)
@@ -125,9 +125,9 @@ struct thread *thread_by_meter(struct proc *p, u32 meter)
 	return NULL;
 }
 
-struct thread *thread_by_token(struct proc *p, u64 token)
+struct guest_thread *guest_thread_by_token(struct guest_process *p, u64 token)
 {
-	struct thread *th;
+	struct guest_thread *th;
 
 	list_for_each_entry (th, &p->threads, link)
 		if (th->token == token && token)
@@ -135,9 +135,9 @@ struct thread *thread_by_token(struct proc *p, u64 token)
 	return NULL;
 }
 
-void thread_watch(struct thread *th)
+void guest_thread_watch(struct guest_thread *th)
 {
-	struct meter *m = thread_meter(th);
+	struct meter *m = guest_thread_meter(th);
 
 	if (m)
 		__atomic_store_n(&m->watch,
@@ -151,18 +151,18 @@ void thread_watch(struct thread *th)
  * one is, the others are marked; of threads made later the runtime sees to it (perf_exec() in
  * rt/perf/perf-task.c). The scan goes by what guests wrote; a wrong pid costs its writer a message.
  */
-static void watch_process(struct proc *p)
+static void watch_process(struct guest_process *p)
 {
 	struct session *s = p->s;
 	struct meter *any = NULL;
-	struct thread *th;
+	struct guest_thread *th;
 	u32 used = __atomic_load_n(&s->tree->used, __ATOMIC_RELAXED), pid;
 
 	if (p->watched)
 		return;
 	list_for_each_entry (th, &p->threads, link)
 		if (!any)
-			any = thread_meter(th);
+			any = guest_thread_meter(th);
 	if (!any)
 		return;
 	p->watched = true;
@@ -195,10 +195,10 @@ static void release_meter(struct session *s, struct meter *m, u32 index)
  * Was it too late to watch @th? Watch before state, mate: release() in rt/task/meter-page.c. A
  * thread whose call is being answered is there.
  */
-static bool has_left(const struct thread *th)
+static bool has_left(const struct guest_thread *th)
 {
-	const struct call *c = th->proc->s->call;
-	const struct meter *m = thread_meter(th);
+	const struct call *c = th->process->s->call;
+	const struct meter *m = guest_thread_meter(th);
 
 	return m && !(c && c->thread == th) &&
 	       (__atomic_load_n(&m->state, __ATOMIC_SEQ_CST) != METER_RUNNING ||
@@ -207,42 +207,42 @@ static bool has_left(const struct thread *th)
 }
 
 /* From here on its forks, its end and its exec concern the session. -ESRCH: it has just ended. */
-int thread_need_task(struct thread *th)
+int guest_thread_need_task(struct guest_thread *th)
 {
-	struct meter *m = thread_meter(th);
+	struct meter *m = guest_thread_meter(th);
 
 	if (th->task)
 		return 0;
-	th->task = task_new(th->proc->s->core, th->tid, th->proc->pid, th);
+	th->task = task_new(th->process->s->core, th->tid, th->process->pid, th);
 	if (!th->task)
 		return -ENOMEM;
 	task_sched_in(th->task, 0);
-	thread_watch(th);
+	guest_thread_watch(th);
 	if (has_left(th)) {
 		task_exit(th->task);
 		th->task = NULL;
 		if (m->state == METER_EXITED)
-			release_meter(th->proc->s, m, th->meter);
+			release_meter(th->process->s, m, th->meter);
 		return -ESRCH;
 	}
-	watch_process(th->proc);
-	if (th->proc->s->wide) {
+	watch_process(th->process);
+	if (th->process->s->wide) {
 		clock_attach(th);
 		wide_place(th);
 	}
 	return 0;
 }
 
-void thread_end(struct thread *th)
+void guest_thread_end(struct guest_thread *th)
 {
-	struct meter *m = thread_meter(th);
-	struct proc *p = th->proc;
+	struct meter *m = guest_thread_meter(th);
+	struct guest_process *p = th->process;
 
 	if (th->task) {
 		task_exit(th->task);
 		th->task = NULL;
 		if (m)
-			release_meter(th->proc->s, m, th->meter);
+			release_meter(th->process->s, m, th->meter);
 	}
 	for (u32 i = 0; i < WIRE_SLOTS; i++)
 		if (p->callers[i] == th)
@@ -253,9 +253,9 @@ void thread_end(struct thread *th)
 }
 
 /* The process is gone, or never came to be. Freed after the batch. */
-void proc_end(struct proc *p)
+void guest_process_end(struct guest_process *p)
 {
-	struct thread *th, *tmp;
+	struct guest_thread *th, *tmp;
 	struct perf_file *c;
 
 	p->sock_poll.gone = p->pid_poll.gone = true;
@@ -264,18 +264,18 @@ void proc_end(struct proc *p)
 			snapshot_drop(c);
 	snapshots_invalidate(p->s);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
-		thread_end(th);
+		guest_thread_end(th);
 	maps_drop(p);
 	serve_forget(p->s, p);
 	if (p->pidfd >= 0)
 		epoll_ctl(p->s->ends, EPOLL_CTL_DEL, p->pidfd, NULL);
 	if (p->sock >= 0)
 		epoll_ctl(p->s->epoll, EPOLL_CTL_DEL, p->sock, NULL);
-	list_move_tail(&p->link, &p->s->dead_procs);
+	list_move_tail(&p->link, &p->s->dead_processes);
 	snapshots_revalidate(p->s);
 }
 
-void proc_free(struct proc *p)
+void guest_process_free(struct guest_process *p)
 {
 	list_del(&p->link);
 	for (u32 i = 0; i < WIRE_SLOTS; i++)
@@ -293,16 +293,16 @@ void proc_free(struct proc *p)
 }
 
 /* @survivor has become the leader with a new program; its siblings died of it. */
-void proc_exec(struct proc *p, struct thread *survivor)
+void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 {
-	struct thread *th, *tmp;
+	struct guest_thread *th, *tmp;
 	bool frozen;
 
 	snapshots_invalidate(p->s);
 	frozen = session_freeze(p->s);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		if (th != survivor)
-			thread_end(th);
+			guest_thread_end(th);
 	maps_drop(p);
 	survivor->tid = p->pid;
 	if (survivor->task) {
@@ -314,48 +314,48 @@ void proc_exec(struct proc *p, struct thread *survivor)
 }
 
 /* A thread that was announced has come to be. */
-void thread_set_tid(struct thread *th, s32 tid)
+void guest_thread_set_tid(struct guest_thread *th, s32 tid)
 {
 	th->tid = tid;
 	if (th->task)
-		task_set_ids(th->task, tid, th->proc->pid);
+		task_set_ids(th->task, tid, th->process->pid);
 }
 
 /* The same as its meter tells it; threads that make no call do not say it otherwise. */
-void thread_learn_tid(struct thread *th)
+void guest_thread_learn_tid(struct guest_thread *th)
 {
-	struct meter *m = thread_meter(th);
+	struct meter *m = guest_thread_meter(th);
 	s32 tid;
 
-	if (th->tid || !m || !th->proc->pid || th->proc->same_ns == 0 ||
+	if (th->tid || !m || !th->process->pid || th->process->same_ns == 0 ||
 	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING)
 		return;
 	tid = (s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED);
-	if ((pid_t)m->pid == th->proc->pid && tid > 0 && pid_has_tid(th->proc->pid, tid))
-		thread_set_tid(th, tid);
+	if ((pid_t)m->pid == th->process->pid && tid > 0 && pid_has_tid(th->process->pid, tid))
+		guest_thread_set_tid(th, tid);
 }
 
 /*
  * The process that WIRE_OP_FORK announced with meter @index for its only thread, and that runs as
  * @pid but has not said HELLO yet. NULL: none, or it is over.
  */
-static struct thread *announced(struct session *s, u32 index, pid_t pid, s32 tid)
+static struct guest_thread *announced(struct session *s, u32 index, pid_t pid, s32 tid)
 {
-	struct thread *th;
-	struct proc *p;
+	struct guest_thread *th;
+	struct guest_process *p;
 
-	list_for_each_entry (p, &s->procs, link) {
-		th = p->pid ? NULL : thread_by_meter(p, index);
+	list_for_each_entry (p, &s->processes, link) {
+		th = p->pid ? NULL : guest_thread_by_meter(p, index);
 		if (!th)
 			continue;
 		p->pid = pid;
-		if (proc_watch_end(p)) {
+		if (guest_process_watch_end(p)) {
 			/* Its socket tells the end. */
 			p->pid = 0;
 			return NULL;
 		}
 		p->token = 0;
-		thread_set_tid(th, tid);
+		guest_thread_set_tid(th, tid);
 		return th;
 	}
 	return NULL;
@@ -364,36 +364,36 @@ static struct thread *announced(struct session *s, u32 index, pid_t pid, s32 tid
 /*
  * The thread with meter @index, which is @tid of process @in->tgid; NULL: it ended, or memory did.
  */
-static struct thread *meet(struct session *s, u32 index, s32 tid, const struct pid_inside *in)
+static struct guest_thread *meet(struct session *s, u32 index, s32 tid, const struct pid_inside *in)
 {
-	struct proc *p = proc_by_pid(s, in->tgid);
-	struct thread *th;
+	struct guest_process *p = guest_process_by_pid(s, in->tgid);
+	struct guest_thread *th;
 	bool is_new = !p;
 
 	if (is_new) {
 		th = announced(s, index, in->tgid, tid);
 		if (th)
 			return th;
-		p = proc_new(s, in->tgid);
+		p = guest_process_new(s, in->tgid);
 		if (!p)
 			return NULL;
 		p->same_ns = in->same;
 	}
-	if (proc_watch_end(p))
+	if (guest_process_watch_end(p))
 		goto fail;
-	th = thread_by_meter(p, index);
+	th = guest_thread_by_meter(p, index);
 	if (th) {
-		thread_set_tid(th, tid);
+		guest_thread_set_tid(th, tid);
 		return th;
 	}
-	th = thread_new(p, tid, index);
+	th = guest_thread_new(p, tid, index);
 	if (!th)
 		goto fail;
 	th->guest_tid = in->tid;
 	return th;
 fail:
 	if (is_new)
-		proc_end(p);
+		guest_process_end(p);
 	return NULL;
 }
 
@@ -402,23 +402,23 @@ fail:
  * whose meter names it. The kernel has the last word on whose thread a tid is, what its own
  * namespace calls it, and whether its process has our meters.
  */
-struct thread *guest_find(struct session *s, s32 tid)
+struct guest_thread *guest_find(struct session *s, s32 tid)
 {
 	u32 used = __atomic_load_n(&s->tree->used, __ATOMIC_RELAXED);
 	struct pid_inside in;
-	struct proc *p;
-	struct thread *th;
+	struct guest_process *p;
+	struct guest_thread *th;
 
 	if (tid <= 0)
 		return NULL;
-	list_for_each_entry (p, &s->procs, link) {
-		if (p == s->self_proc)
+	list_for_each_entry (p, &s->processes, link) {
+		if (p == s->self_process)
 			continue;
-		th = thread_by_tid(p, tid);
+		th = guest_thread_by_tid(p, tid);
 		if (th)
 			return th;
 	}
-	if (!pid_inside(tid, &in) || in.tgid == s->self_proc->pid)
+	if (!pid_inside(tid, &in) || in.tgid == s->self_process->pid)
 		return NULL;
 	for (u32 i = 0; i < used && i < s->slots; i++) {
 		struct meter *m = (struct meter *)((u8 *)s->tree + meter_tree_offset(i));
@@ -426,7 +426,7 @@ struct thread *guest_find(struct session *s, s32 tid)
 		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING ||
 		    (s32)m->tid != in.tid || (pid_t)m->pid != in.pid)
 			continue;
-		if (proc_by_pid(s, in.tgid) || pid_has_file(in.tgid, s->tree_fd))
+		if (guest_process_by_pid(s, in.tgid) || pid_has_file(in.tgid, s->tree_fd))
 			return meet(s, i, tid, &in);
 		return NULL;
 	}
@@ -440,7 +440,8 @@ static void meet_process(struct session *s, pid_t pid)
 	struct dirent *d;
 	DIR *dir;
 
-	if (pid == s->self_proc->pid || (!proc_by_pid(s, pid) && !pid_has_file(pid, s->tree_fd)))
+	if (pid == s->self_process->pid ||
+	    (!guest_process_by_pid(s, pid) && !pid_has_file(pid, s->tree_fd)))
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = opendir(path);
