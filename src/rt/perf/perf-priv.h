@@ -31,7 +31,7 @@ bool perf_sysctl(struct thread *t, u64 nr, long *ret);
 /* perf-map.c */
 bool perf_mremap(struct thread *t, long *ret);
 
-/* wire.c: CLOCK_THREAD_CPUTIME_ID, ns */
+/* wire-call.c: CLOCK_THREAD_CPUTIME_ID, ns */
 u64 perf_cpu_time(void);
 
 /* perf-poll.c */

@@ -16,7 +16,7 @@
 #ifndef RT_PERF_PERF_H
 #define RT_PERF_PERF_H
 
-#include "rt/perf/wire.h"
+#include "rt/perf/wire-call.h"
 
 /* Descriptors by number: two levels, so that the usual few cost one page. */
 #define PERF_FDS_PAGE  256u

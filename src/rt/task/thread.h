@@ -112,7 +112,7 @@ struct thread {
 	bool call_restarts;
 	bool call_again; /* it was interrupted by something that is none of the guest's business */
 
-	/* The wire (rt/perf/wire.h): the slot of its last call, what the session calls it until then. */
+	/* rt/perf/wire-call.h: the slot of its last call, what the session calls it until then. */
 	u32 perf_slot, perf_token;
 	s32 perf_sock; /* of a process in shared memory: its own socket until it has said HELLO */
 	u64 perf_switches; /* context switches when the call under way began */

@@ -2,7 +2,7 @@
  * Serving slots: taking a request out of guest memory, answering it there, and watching the slots
  * of recent callers for a moment before going to sleep.
  *
- * Order, session and guest (rt/perf/wire.c):
+ * Order, session and guest (rt/perf/wire-call.c):
  *	guest: request, word = POSTED (release); awake == 0? kick
  *	session: awake = 0; full barrier; word != POSTED? sleep
  * so either the session sees the post or the guest sees that it must kick.

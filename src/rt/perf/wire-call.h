@@ -7,8 +7,8 @@
  * and execve ends the connection. Locking: a call owns its slot; `lock` guards connecting and the
  * descriptors that arrive on the socket, and is held with all signals blocked.
  */
-#ifndef RT_PERF_WIRE_H
-#define RT_PERF_WIRE_H
+#ifndef RT_PERF_WIRE_CALL_H
+#define RT_PERF_WIRE_CALL_H
 
 #include "abi/wire.h"
 #include "rt/task/thread.h"

@@ -5,7 +5,7 @@
  *	request, word = POSTED (release), full barrier, awake == 0? kick
  * The wait spins only while the session is known to be looking, which it is only on another CPU.
  */
-#include "rt/perf/wire.h"
+#include "rt/perf/wire-call.h"
 
 #include "rt/syscall/fd.h"
 #include "rt/perf/perf-priv.h"
