@@ -90,8 +90,8 @@ static const struct option options[] = {
 	{OPTION_STR, 0, "cpu-model", "auto|host|MODEL", AT(cpu_model),
 	 .help = "the CPU that CPUID shows, by which PAPI and libpfm4 choose their tables",
 	 .more = "auto, the default, is the machine's own if they have tables for it, else one that is like "
-		 "it: skylake-x, or zen2 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids; "
-		 "zen3, zen4. What the CPU can do is shown as it is."},
+		 "it: skylake-x, or zen3 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids; "
+		 "zen2, zen4. What the CPU can do is shown as it is."},
 	{OPTION_CALL, 0, "paranoid", "N", .call = set_paranoid,
 	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
 	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "

@@ -1,7 +1,7 @@
 /*
  * Which CPU guests are shown. Clients of perf_event choose their tables by CPUID's family and
  * model, and have none for a CPU that is newer than they are; so does a C library choose its
- * functions. Hence: the machine's own where libpfm4 4.13 and PAPI 7 have tables for it, else one
+ * functions. Hence: the machine's own where libpfm4 4.13 and PAPI 7 both have tables for it, else one
  * that is like it.
  */
 #include <cpuid.h>
@@ -25,8 +25,8 @@ static const struct model models[] = {
 	{"broadwell-x", CPU_VENDOR_INTEL, 0x000406f1, "broadwell"},
 	{"icelake-x", CPU_VENDOR_INTEL, 0x000606a6, "icelake"},
 	{"sapphirerapids", CPU_VENDOR_INTEL, 0x000806f8, "sapphire_rapids"},
-	{"zen2", CPU_VENDOR_AMD, 0x00830f10, NULL},
 	{"zen3", CPU_VENDOR_AMD, 0x00a00f11, NULL},
+	{"zen2", CPU_VENDOR_AMD, 0x00830f10, NULL},
 	{"zen4", CPU_VENDOR_AMD, 0x00a10f11, NULL},
 };
 
@@ -80,13 +80,23 @@ static void host(struct session_model *m)
 	*m = found;
 }
 
+/*
+ * Zen 1 to 3. Of Zen 4, which has models of family 0x19 too, libpfm4 has the events, but PAPI 7 has no preset:
+ * not even PAPI_TOT_INS would exist.
+ */
+static bool is_known_amd(u32 family, u32 model)
+{
+	return family == 0x17 ||
+	       (family == 0x19 && (model < 0x10 || (model >= 0x20 && model < 0x60)));
+}
+
 /* Have the clients tables for it? */
 static bool is_known(struct session_model *m)
 {
 	u32 family = family_of(m->cpuid), model = model_of(m->cpuid);
 
 	if (m->amd)
-		return family == 0x17 || family == 0x19;
+		return is_known_amd(family, model);
 	for (size_t i = 0; family == 6 && i < ARRAY_SIZE(intel_known); i++) {
 		if (intel_known[i].model == model) {
 			m->pmu = intel_known[i].pmu;
