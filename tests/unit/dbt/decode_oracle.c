@@ -352,6 +352,9 @@ static bool registers_explained(const struct insn *i, const struct opinion *o,
 	case ZYDIS_MNEMONIC_BSR:
 		/* A zero source leaves the destination as it was, on all CPUs though undocumented. */
 		return i->gpr_written == o->gpr_written && !(o->gpr_read & ~i->gpr_read);
+	case ZYDIS_MNEMONIC_PAUSE:
+		/* With REX.B it is xchg r8, rax on AMD's CPUs; test_decode_cpu asks the CPU. */
+		return i->rex & 1 && o->gpr_written == 0 && o->gpr_read == 0;
 	case ZYDIS_MNEMONIC_LEAVE:
 		/* rsp is replaced by rbp before it is used. */
 		return i->gpr_written == o->gpr_written;
@@ -383,9 +386,6 @@ static bool sizes_explained(const struct insn *i, const ZydisDecodedInstruction 
 	if (i->mem_read == INSN_SIZE_VARIES || i->mem_write == INSN_SIZE_VARIES)
 		return true;
 	switch (z->mnemonic) {
-	case ZYDIS_MNEMONIC_MOVSXD:
-		/* 66 63: SDM reads 2 bytes, Zydis 4; test_decode_cpu asks the CPU. */
-		return i->opsize == 2;
 	case ZYDIS_MNEMONIC_NOP: return true;
 	case ZYDIS_MNEMONIC_RSTORSSP: return true;
 	default:

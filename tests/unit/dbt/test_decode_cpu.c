@@ -145,22 +145,31 @@ TEST(flags_of_double_shifts_and_others)
 			check_flags(forms[f], lens[f], 0x8000000180000001 + count, count);
 }
 
-/* f3 41 90: pause; without the f3 xchg r8, rax. */
+/*
+ * f3 41 90 is pause on Intel's CPUs and xchg r8, rax on AMD's, as it is on all without the f3. So the decoder says
+ * that both registers may be written.
+ */
 TEST(pause_with_rex_b)
 {
 	static const u8 bytes[] = {0xf3, 0x41, 0x90};
+	const u16 both = BIT(REG_RAX) | BIT(REG_R8);
 	struct insn insn;
 	u64 rax = 0;
 
 	EXPECT_EQ(insn_decode(&insn, bytes, 3), 3);
 	run(bytes, 3, 0, 77, 0, &rax);
-	EXPECT_EQ(!!(insn.gpr_written & BIT(REG_RAX)), rax == 3);
+	EXPECT(rax == 77 || rax == 3);
+	EXPECT_EQ(insn.gpr_written & insn.gpr_read, both);
 	EXPECT_EQ(insn_decode(&insn, bytes + 1, 2), 2);
 	run(bytes + 1, 2, 0, 77, 0, &rax);
-	EXPECT_EQ(!!(insn.gpr_written & BIT(REG_RAX)), rax == 3);
+	EXPECT_EQ(rax, 3);
+	EXPECT_EQ(insn.gpr_written, both);
 }
 
-/* 66 63: how many bytes movsxd r16 reads, seen at the end of a page. */
+/*
+ * 66 63: how many bytes movsxd r16 reads, seen at the end of a page. Intel's CPUs read 2 and AMD's 4, so the decoder
+ * says 4 and that they may be fewer.
+ */
 TEST(movsxd_16)
 {
 	static const u8 bytes[] = {0x66, 0x63, 0x01}; /* movsxd ax, [rcx] */
@@ -176,7 +185,8 @@ TEST(movsxd_16)
 		run(bytes, 3, 0, 0, (u64)(pages + 4094), &rax);
 		bytes_read = 2;
 	}
-	EXPECT_EQ(insn.mem_read, bytes_read);
+	EXPECT(bytes_read == insn.mem_read ||
+	       (bytes_read < insn.mem_read && insn.attr & INSN_MEM_COND));
 }
 
 /* 67, REX.B and a SIB byte with base 5 and mod 0: disp32 and no base. */

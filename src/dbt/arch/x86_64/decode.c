@@ -253,8 +253,8 @@ static void fix_up(struct insn *insn, u8 fix)
 	case FIX_SHIFT_D: fix_shift(insn, (int)(insn->imm & mask)); break;
 	case FIX_SHIFT_C: fix_shift(insn, -1); break;
 	case FIX_NOP90:
-		/* f3 makes it pause, REX.B or not. */
-		if ((insn->rex & REX_B) && !(insn->attr & INSN_REPE))
+		/* With f3 as well: that is pause on Intel's CPUs, and still xchg on AMD's. */
+		if (insn->rex & REX_B)
 			break;
 		insn->gpr_read = insn->gpr_written = 0;
 		break;
