@@ -34,6 +34,7 @@
 #define BEFORE    256   /* what small negative offsets may reach */
 #define LANDINGS  5
 /* In a signal's frame. */
+#define GREG_RSP   15
 #define GREG_RIP   16
 #define GREG_FLAGS 17
 #define COMPONENTS 0xe7u /* x87 SSE AVX, masks, upper halves, high sixteen */
