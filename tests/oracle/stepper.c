@@ -457,6 +457,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: stepper [-jtr] [-o FILE] [--] COMMAND [ARGUMENT...]\n");
 		return 125;
 	}
+	insn_set_near16(insn_cpu_has_near16());
 	start(argv + optind, fixed);
 	arrive();
 	result = run();

@@ -28,7 +28,10 @@
 
 struct arena;
 
-/* Code and data near @at (0: wherever); the first call also starts the translator. @exec_flags: DBT_EXEC_* */
+/*
+ * Code and data near @at (0: wherever); the first call also starts the translator. @exec_flags: DBT_EXEC_*
+ * NULL if @at is lower than we may map anything.
+ */
 struct arena *arena_new(u64 at, u32 exec_flags);
 /* Where to write the code, at most ARENA_SLOT_SIZE bytes. */
 u8 *arena_slot(struct arena *a);

@@ -139,10 +139,53 @@
 1:	cmc
 	ret
 	end
+	/* On Intel's CPUs the prefix is ignored; displacements of 32 bits are then two bytes longer. */
 	form "call of 16 bits by prefix"
-	lea	rax, [rip + L1]
+	lea	rax, [rip + DATA]
+	.byte	0x66
+	call	L1
+	end
+	form "call backward of 16 bits by prefix"
+	.byte	0x66
+	call	L3
+	end
+	.irp r, GPRS_BUT_RSP
+	form "call \r of 16 bits by prefix"
+	lea	\r, [rip + L1]
+	.byte	0x66
+	call	\r
+	end
+	.endr
+	form "call [rip] of 16 bits by prefix"
+	.byte	0x66
+	call	[rip + TABLE + 8]
+	end
+	form "call [rsp] of 16 bits by prefix"
+	.byte	0x66
+	call	[rsp]
+	end
+	form "call gs:[constant] of 16 bits by prefix"
+	.byte	0x66
+	call	gs:[ARENA_TABLE + 16]
+	end
+	form "call fs:[rcx] of 16 bits by prefix"
+	rdfsbase rax
+	lea	rcx, [rip + TABLE + 8]
+	sub	rcx, rax
+	.byte	0x66
+	call	fs:[rcx]
+	end
+	form "call and ret of 16 bits by prefix"
+	lea	rax, [rip + 1f]
 	.byte	0x66
 	call	rax
+	jmp	L1
+1:	.byte	0x66
+	ret
+	end
+	form "call with prefix 66 and REX.W"
+	.byte	0x66, 0x48
+	call	L1
 	end
 	form "ret"
 	ret
@@ -179,7 +222,16 @@
 1:	bnd ret
 	end
 	form "ret of 16 bits by prefix"
-	.byte	0x66, 0xc3
+	.byte	0x66
+	ret
+	end
+	form "ret 8 of 16 bits by prefix"
+	.byte	0x66
+	ret	8
+	end
+	form "ret with prefix 66 and REX.W"
+	.byte	0x66, 0x48
+	ret
 	end
 	form "ret elsewhere"
 	call	1f

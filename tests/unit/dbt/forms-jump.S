@@ -31,6 +31,25 @@
 	j\cc	1f
 1:	lahf
 	end
+	form "j\cc of 16 bits by prefix"
+	lea	rax, [rip + DATA]
+	.byte	0x66
+	j\cc	L1
+	end
+	form "j\cc backward, of 16 bits by prefix"
+	.byte	0x66
+	j\cc	L3
+	end
+	form "j\cc short, of 16 bits by prefix"
+	.byte	0x66
+	j\cc	1f
+	jmp	L1
+1:	jmp	L2
+	end
+	form "j\cc with prefix 66 and REX.W"
+	.byte	0x66, 0x48
+	j\cc	L1
+	end
 	form "j\cc after j\cc"
 	test	cl, al
 	j\cc	1f
@@ -72,6 +91,20 @@
 	form "jecxz, rcx = \n"
 	mov	rcx, \n
 	jecxz	1f
+	jmp	L2
+1:	jmp	L1
+	end
+	form "loop of 16 bits by prefix, rcx = \n"
+	mov	rcx, \n
+	.byte	0x66
+	loop	1f
+	jmp	L1
+1:	jmp	L2
+	end
+	form "jrcxz of 16 bits by prefix, rcx = \n"
+	mov	rcx, \n
+	.byte	0x66
+	jrcxz	1f
 	jmp	L2
 1:	jmp	L1
 	end
@@ -193,9 +226,38 @@
 	notrack jmp rdx
 	end
 	form "jmp of 16 bits by prefix"
-	lea	rax, [rip + L1]
 	.byte	0x66
-	jmp	rax
+	jmp	L1
+	end
+	form "jmp backward of 16 bits by prefix"
+	.byte	0x66
+	jmp	L3
+	end
+	form "jmp short of 16 bits by prefix"
+	.byte	0x66
+	jmp	1f
+	ud2
+1:	adc	eax, 1
+	end
+	.irp r, GPRS
+	form "jmp \r of 16 bits by prefix"
+	lea	\r, [rip + L1]
+	.byte	0x66
+	jmp	\r
+	end
+	.endr
+	form "jmp [rip] of 16 bits by prefix"
+	.byte	0x66
+	jmp	[rip + TABLE + 8]
+	end
+	form "jmp gs:[ecx] of 16 bits by prefix"
+	mov	rcx, 0x500000008
+	.byte	0x66
+	jmp	gs:[ecx + ARENA_TABLE]
+	end
+	form "jmp [rsp] of 16 bits by prefix"
+	.byte	0x66
+	jmp	[rsp]
 	end
 	.irp to, 0x10, 0x7fffffffe000
 	form "jmp to \to"

@@ -110,6 +110,42 @@ TEST(branch_targets)
 	EXPECT_EQ(insn_rm(DECODE("\x41\xff\xd3")), REG_R11);
 }
 
+/* Prefix 66 on near branches, as Intel's CPUs and as AMD's do it. */
+TEST(branches_of_16_bits)
+{
+	static const struct {
+		const char *bytes;
+		u8 len[2]; /* ignored, honoured */
+		u64 target[2];
+	} direct[] = {
+		{"\x66\xeb\xfe", {3, 3}, {0x12345001, 0x5001}},
+		{"\x66\x74\x10", {3, 3}, {0x12345013, 0x5013}},
+		{"\x66\xe2\x10", {3, 3}, {0x12345013, 0x5013}},
+		{"\x66\xe8\x10\x80\x00\x00", {6, 4}, {0x1234d016, 0xd014}},
+		{"\x66\xe9\x10\xf0\x00\x00", {6, 4}, {0x12354016, 0x4014}},
+		{"\x66\x0f\x84\x10\x00\x00\x00", {7, 5}, {0x12345017, 0x5015}},
+		{"\x66\x48\xe8\x10\x00\x00\x00", {7, 7}, {0x12345017, 0x12345017}},
+	};
+	struct insn insn;
+
+	for (int honoured = 0; honoured < 2; honoured++) {
+		insn_set_near16(honoured);
+		for (size_t i = 0; i < ARRAY_SIZE(direct); i++) {
+			EXPECT_EQ(insn_decode(&insn, (const u8 *)direct[i].bytes, 7),
+				  direct[i].len[honoured]);
+			EXPECT_EQ(insn_target(&insn, 0x12345000), direct[i].target[honoured]);
+		}
+		EXPECT_EQ(DECODE("\x66\xc3")->stack_read, honoured ? 2 : 8);
+		EXPECT_EQ(DECODE("\x66\xff\xd0")->stack_write, honoured ? 2 : 8);
+		EXPECT_EQ(DECODE("\x66\xff\x20")->mem_read, honoured ? 2 : 8);
+		EXPECT_EQ(DECODE("\x66\x48\xff\x20")->mem_read, 8);
+		/* Not a near branch: */
+		EXPECT_EQ(DECODE("\x66\x9d")->stack_read, 2);
+		EXPECT_EQ(DECODE("\x66\xc7\xf8\x10\x00")->imm_size, 2);
+	}
+	insn_set_near16(false);
+}
+
 TEST(registers)
 {
 	const struct insn *i = DECODE("\x66\x48\x0f\x7e\xc2"); /* movq rdx, xmm0 */

@@ -277,11 +277,8 @@ static u32 counted_for(const struct build *b, u32 end)
 
 	if (end == b->plan.nr_insns)
 		return end;
-	if (i->role == ROLE_END && i->d.cf == CF_NONE)
-		return end;
 	if (i->role == ROLE_END &&
-	    (i->d.cf == CF_FAR_JMP || i->d.cf == CF_FAR_CALL || i->d.cf == CF_FAR_RET ||
-	     i->d.cf == CF_IRET || i->d.cf == CF_SYSENTER))
+	    (i->d.cf == CF_NONE || i->d.cf == CF_SYSENTER || is_emulated_branch(&i->d)))
 		return end;
 	return end + 1;
 }
@@ -560,6 +557,11 @@ void branch_end(struct build *b, u32 index)
 	u64 next = i->pc + i->d.len;
 	u8 *begin;
 
+	if (is_emulated_branch(&i->d)) {
+		emit_path_count(b, index, i->live);
+		emit_exit_stop(b, EXIT_EMULATE, i->pc);
+		return;
+	}
 	if (i->d.cf != CF_JMP_IND && i->d.cf != CF_RET)
 		emit_path_count(b, index, i->live);
 	switch (i->d.cf) {
@@ -578,10 +580,6 @@ void branch_end(struct build *b, u32 index)
 		emit_mov_imm(&b->e, REG_RAX, 0);
 		emit_exit_jump(b, insn_target(&i->d, i->pc));
 		break;
-	case CF_FAR_JMP:
-	case CF_FAR_CALL:
-	case CF_FAR_RET:
-	case CF_IRET: emit_exit_stop(b, EXIT_EMULATE, i->pc); break;
 	default: emit_exit_stop(b, EXIT_REFUSED, i->pc);
 	}
 }

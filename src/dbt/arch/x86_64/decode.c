@@ -12,6 +12,8 @@
 #define REX_R 4
 #define REX_W 8
 
+static bool near16;
+
 struct cursor86 {
 	const u8 *p;
 	u8 at;    /* bytes consumed */
@@ -149,11 +151,8 @@ static int decode_immediate(struct insn *insn, struct cursor86 *c, u8 kind)
 	case IMM_JB: insn->imm_size = 1; break;
 	case IMM_IW:
 	case IMM_IBB: insn->imm_size = 2; break;
-	case IMM_IZ: insn->imm_size = insn->opsize == 2 ? 2 : 4; break;
-	case IMM_JZ:
-		/* 66 shortens xbegin's displacement only on paper; Intel CPUs ignore it on branches. */
-		insn->imm_size = insn->cf == CF_XBEGIN && insn->opsize == 2 ? 2 : 4;
-		break;
+	case IMM_IZ:
+	case IMM_JZ: insn->imm_size = insn->opsize == 2 ? 2 : 4; break;
 	case IMM_ID: insn->imm_size = 4; break;
 	case IMM_IV: insn->imm_size = insn->opsize; break;
 	case IMM_IWB: insn->imm_size = 3; break;
@@ -265,11 +264,11 @@ static void fix_up(struct insn *insn, u8 fix)
 			insn->mem_read = insn->mem_write = 16;
 		break;
 	case FIX_RET:
-	case FIX_UIRET: stack_pop(insn, fix == FIX_RET ? 8 : 24); break;
+	case FIX_UIRET: stack_pop(insn, fix == FIX_RET ? insn->opsize : 24); break;
 	case FIX_RETF:
 		stack_pop(insn, insn->cf == CF_IRET ? 5 * insn->opsize : 2 * insn->opsize);
 		break;
-	case FIX_CALL: stack_push(insn, 8); break;
+	case FIX_CALL: stack_push(insn, insn->opsize); break;
 	case FIX_CALLF: stack_push(insn, 2 * insn->opsize); break;
 	case FIX_ENTER:
 		insn->opsize = insn->opsize == 2 ? 2 : 8;
@@ -576,12 +575,18 @@ static int decode_opcode(struct insn *insn, struct cursor86 *c)
 static u8 operand_size(const struct insn *insn, u64 x)
 {
 	if (x & X_F64)
-		return 8;
+		return insn->attr & INSN_NEAR16 ? 2 : 8;
 	if (insn->rex & REX_W)
 		return 8;
 	if (insn->attr & INSN_OPSIZE16)
 		return 2;
 	return x & X_D64 ? 8 : 4;
+}
+
+static bool is_near16(const struct insn *insn, u8 cf)
+{
+	return near16 && cf >= CF_JMP && cf <= CF_CALL_IND && insn->attr & INSN_OPSIZE16 &&
+	       !(insn->rex & REX_W);
 }
 
 static bool is_byte_op(const struct insn_effect *e)
@@ -625,6 +630,23 @@ static void address_registers(struct insn *insn)
 		insn->gpr_read |= BIT(insn->mem.base);
 	if (insn->mem.index < REG_RIP && !(insn->attr & INSN_VSIB))
 		insn->gpr_read |= BIT(insn->mem.index);
+}
+
+void insn_set_near16(bool honoured)
+{
+	near16 = honoured;
+}
+
+/* A branch that is not taken: with 16 bits of displacement it is shorter by two bytes, which are `mov al, 1`. */
+bool insn_cpu_has_near16(void)
+{
+	u32 a;
+
+	__asm__("xor %%eax, %%eax\n\t.byte 0x66, 0x0f, 0x85, 0, 0, 0xb0, 1" /* jnz */
+		: "=a"(a)
+		:
+		: "cc");
+	return a;
 }
 
 int insn_decode(struct insn *insn, const u8 *p, size_t n)
@@ -680,7 +702,7 @@ int insn_decode(struct insn *insn, const u8 *p, size_t n)
 		insn->vl = 2;
 	insn->cf = e->cf;
 	insn->special = e->special;
-	insn->attr |= (u32)(e->attr & 0xfffff);
+	insn->attr |= (u32)(e->attr & 0xfffff) | (is_near16(insn, e->cf) ? INSN_NEAR16 : 0);
 	insn->opsize = operand_size(insn, e->attr);
 	err = decode_immediate(insn, &c, e->imm);
 	if (err)

@@ -2,8 +2,8 @@
  * PURPOSE: says everything the translator must know about one x86-64 instruction: where its parts
  * are, where control goes, which general registers, flags and memory it touches.
  *
- * Pure: reads only the bytes given, writes only *insn, needs no setup, so any thread and any signal
- * handler may decode at any time. 64-bit mode only. Facts: Intel SDM vol. 2 and AMD APM vol. 3;
+ * Pure: reads only the bytes given, writes only *insn, so any thread and any signal handler may decode
+ * at any time. What the vendors decode differently is set once for all. 64-bit mode only. Facts: Intel SDM vol. 2 and AMD APM vol. 3;
  * tests/unit/dbt/test_decode_*.c hold each field against Zydis.
  */
 #ifndef DBT_ARCH_X86_64_DECODE_H
@@ -62,6 +62,7 @@ enum insn_enc {
 /* Where control goes after the instruction. Everything except CF_NONE ends a block. */
 enum insn_cf {
 	CF_NONE,
+	/* Near branches, CF_JMP to CF_CALL_IND. */
 	CF_JMP,  /* jmp rel8/rel32 */
 	CF_JCC,  /* cond says which */
 	CF_LOOP, /* loopne e0, loope e1, loop e2, jrcxz/jecxz e3: by insn->opcode; addr32 uses ecx */
@@ -149,6 +150,7 @@ enum insn_special {
 #define INSN_NOTRACK  BIT(18) /* 3e on an indirect branch */
 #define INSN_MEM_COND BIT(19) /* may access less than mem_read/mem_write says: masks, cmov, bt */
 #define INSN_BRIEF    BIT(20) /* insn_scan() filled it */
+#define INSN_NEAR16   BIT(21) /* a near branch of 16 bits; see insn_set_near16() */
 
 /* Flags, with their bits in the register; the masks below use them. */
 #define FL_CF    0x001
@@ -241,6 +243,15 @@ struct insn {
 };
 
 /*
+ * Near branches with prefix 66 and without REX.W: AMD's CPUs make them 16 bits wide (operand, displacement,
+ * return address and what becomes of rip), Intel's ignore the prefix. The decoder does as Intel's until it is told
+ * otherwise, which is to be before there are threads.
+ */
+void insn_set_near16(bool honoured);
+/* What this CPU does: asks it. */
+bool insn_cpu_has_near16(void);
+
+/*
  * Decodes the instruction at @p, of which @n bytes may be read. Returns its length (1..15);
  * -EBADMSG: not an instruction in 64-bit mode (copy nothing, raise #UD; *insn is not valid);
  * -ENODATA: the first @n bytes are a beginning of a longer one. Never reads past @n or 15 bytes.
@@ -261,7 +272,9 @@ must_check int insn_scan(struct insn *insn, const u8 *p);
 /* Target of CF_JMP, CF_JCC, CF_LOOP, CF_CALL, CF_XBEGIN when the instruction is at @pc. */
 static inline u64 insn_target(const struct insn *insn, u64 pc)
 {
-	return pc + insn->len + (u64)insn->imm;
+	u64 target = pc + insn->len + (u64)insn->imm;
+
+	return insn->attr & INSN_NEAR16 ? (u16)target : target;
 }
 
 /* Register number in modrm.reg, 0..15. */

@@ -49,6 +49,9 @@ struct plan {
  */
 int plan_build(struct plan *plan, u64 pc, u64 *fault);
 
+/* A branch that is done in C (arch_emulate). */
+bool is_emulated_branch(const struct insn *d);
+
 /* fnstenv, fnsave, fxsave, xsave: the image says where the last x87 instruction was. */
 bool stores_x87_pc(const struct insn *d);
 

@@ -320,6 +320,21 @@ static bool stops(const struct insn *d)
 	}
 }
 
+bool is_emulated_branch(const struct insn *d)
+{
+	switch (d->cf) {
+	case CF_FAR_JMP:
+	case CF_FAR_CALL:
+	case CF_FAR_RET:
+	case CF_IRET: return true;
+	case CF_CALL:
+	case CF_RET:
+	case CF_JMP_IND:
+	case CF_CALL_IND: return d->attr & INSN_NEAR16;
+	default: return false;
+	}
+}
+
 bool stores_x87_pc(const struct insn *d)
 {
 	return (d->special == SP_XSAVE || d->special == SP_X87_ENV) && d->mem_write;
@@ -327,6 +342,8 @@ bool stores_x87_pc(const struct insn *d)
 
 static enum plan_role role_of(const struct insn *d)
 {
+	if (is_emulated_branch(d))
+		return ROLE_END;
 	switch (d->cf) {
 	case CF_NONE:
 		/* It may set the trap flag: then what comes next is an instruction of the guest's, no count. */

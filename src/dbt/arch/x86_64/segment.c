@@ -1,10 +1,10 @@
 /*
- * Far branches, loads of GS and of its base, done in C, and what has to be mended behind stores of the x87 state: they are rare, and what they do to the real segment registers
- * is none of the guest's business. GS is ours, and CS stays the 64-bit user code segment, since a
- * program in another one would not be 64-bit code. Semantics: SDM vol. 2, JMP, CALL, RET, IRET, MOV, LGS.
+ * Far branches, near ones of 16 bits, loads of GS and of its base, done in C because they are rare, and what has to
+ * be mended behind stores of the x87 state. What they do to the real segment registers is none of the guest's
+ * business: GS is ours, and CS stays the 64-bit user code segment, since a program in another one would not be
+ * 64-bit code. Semantics: SDM vol. 2 and APM vol. 3, JMP, CALL, RET, IRET, MOV, LGS.
  */
-#include "dbt/arch/x86_64/decode.h"
-#include "dbt/cache-priv.h"
+#include "dbt/arch/x86_64/plan-priv.h"
 #include "sys/call.h"
 
 #include <asm/prctl.h>
@@ -236,6 +236,31 @@ static enum dbt_stop far_jump(struct far *f, bool call)
 	return DBT_INTERRUPTED;
 }
 
+/* Near branches of 16 bits that go to where a register or memory says, or use the stack. */
+static enum dbt_stop near_branch(struct far *f)
+{
+	struct dbt_regs *r = &f->t->regs;
+	u64 sp = r->gpr[DBT_RSP], next = f->pc + f->d.len, to = insn_target(&f->d, f->pc);
+
+	if (f->d.cf == CF_RET) {
+		if (!pop(f, sp, 2, &to))
+			return access_failed(f);
+		r->gpr[DBT_RSP] = sp + 2 + (f->d.imm_size ? (u16)f->d.imm : 0);
+	} else if (f->d.cf != CF_CALL) {
+		if (!(f->d.attr & INSN_MEM))
+			to = r->gpr[insn_rm(&f->d)];
+		else if (!get(f, operand_address(f), 2, &to))
+			return access_failed(f);
+	}
+	if (f->d.cf == CF_CALL || f->d.cf == CF_CALL_IND) {
+		if (!push(f, sp - 2, 2, next))
+			return access_failed(f);
+		r->gpr[DBT_RSP] = sp - 2;
+	}
+	r->rip = (u16)to;
+	return DBT_INTERRUPTED;
+}
+
 static u32 stack_size(const struct insn *d)
 {
 	return d->rex & 8 ? 8 : d->attr & INSN_OPSIZE16 ? 2 : 4;
@@ -291,9 +316,10 @@ static void retire(struct dbt_thread *t, u8 cf)
 	count[METER_BRANCHES] += cf != CF_NONE;
 	if (!(cache.mask & DBT_MASK_SPLIT))
 		return;
-	count[METER_CALLS] += cf == CF_FAR_CALL;
-	count[METER_RETURNS] += cf == CF_FAR_RET;
-	count[METER_INDIRECT] += cf == CF_FAR_CALL || cf == CF_FAR_JMP;
+	count[METER_CALLS] += cf == CF_FAR_CALL || cf == CF_CALL || cf == CF_CALL_IND;
+	count[METER_RETURNS] += cf == CF_FAR_RET || cf == CF_RET;
+	count[METER_INDIRECT] += cf == CF_FAR_CALL || cf == CF_FAR_JMP || cf == CF_CALL_IND ||
+				 cf == CF_JMP_IND;
 }
 
 static bool fetch_insn(struct far *f)
@@ -350,7 +376,7 @@ enum dbt_stop arch_emulate(struct dbt_thread *t)
 	enum dbt_stop stop;
 
 	/* Rewritten since it was translated: whatever it is now is found by going on. */
-	if (!fetch_insn(&f))
+	if (!fetch_insn(&f) || (f.d.cf != CF_NONE && !is_emulated_branch(&f.d)))
 		return DBT_INTERRUPTED;
 	switch (f.d.cf) {
 	case CF_NONE:
@@ -367,7 +393,7 @@ enum dbt_stop arch_emulate(struct dbt_thread *t)
 	case CF_FAR_CALL: stop = far_jump(&f, true); break;
 	case CF_FAR_RET: stop = far_return(&f); break;
 	case CF_IRET: stop = interrupt_return(&f); break;
-	default: return DBT_INTERRUPTED;
+	default: stop = near_branch(&f);
 	}
 	if (stop != DBT_INTERRUPTED) {
 		t->regs.rip = f.pc;

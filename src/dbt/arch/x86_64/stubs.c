@@ -62,6 +62,7 @@ void arch_init(void)
 
 	if (cache.epoch == 1) {
 		flags_init();
+		insn_set_near16(insn_cpu_has_near16());
 		cache.fixed_tables = cache.flags & DBT_BASELINE || !has_fast_pext();
 	}
 	cache.index_shift = cache.fixed_tables ? 0 : 2;
