@@ -45,7 +45,7 @@ enum ap_open_flags {
 	AP_OPEN_RUNNING = 1 << 3, /* leaders start at once */
 	AP_OPEN_USER_FALLBACK = 1 << 4, /* may the kernel not be measured, count user mode (":u") */
 	AP_OPEN_NO_GROUP_READ = 1 << 5, /* read every event singly even in a group */
-	AP_OPEN_PINNED = 1 << 6, /* leaders are pinned: always on the PMU or in error [ATTR-09] */
+	AP_OPEN_PINNED = 1 << 6,        /* leaders are pinned: always on the PMU or in error */
 	AP_OPEN_SELF_READ = 1 << 7, /* map the user pages, so that reading needs no system call */
 	AP_OPEN_LOST = 1 << 8,      /* ask for PERF_FORMAT_LOST where the kernel knows it */
 	AP_OPEN_AS_GIVEN =
@@ -83,7 +83,7 @@ AP_API struct ap_specs *ap_counters_specs(const struct ap_counters *c);
 /* Closes everything; NULL is fine. Values already read are gone too. */
 AP_API void ap_counters_close(struct ap_counters *c);
 
-/* Start, stop or zero every group in every place, in the order opened [STAT-01]. First -errno. */
+/* Start, stop or zero every group in every place, in the order opened. First -errno. */
 AP_API int ap_counters_enable(struct ap_counters *c);
 AP_API int ap_counters_disable(struct ap_counters *c);
 AP_API int ap_counters_reset(struct ap_counters *c);

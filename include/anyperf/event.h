@@ -4,7 +4,7 @@
  * the events of a list on all the places of a target.
  *
  * Lifetime: open .. close; a leader is closed after its members, which point to it and which its
- * closing would turn into single events [GRP-04]. An event keeps a pointer to its machine.
+ * closing would turn into single events. An event keeps a pointer to its machine.
  */
 #ifndef ANYPERF_EVENT_H
 #define ANYPERF_EVENT_H
@@ -37,7 +37,7 @@ struct ap_event_opts {
  * too old for fields that are not essential they are dropped and the log says so (PERF_FORMAT_LOST,
  * CLOEXEC, side-band records such as ksymbol, and exclude_guest, which some PMUs refuse too); if a
  * needed field is unknown to it the open fails. The soft RLIMIT_NOFILE is raised when it is reached. @opts may be NULL: this thread, every CPU. Returns 0 or the errno of
- * perf_event_open(2) with the reason worked out [ERR-01..18].
+ * perf_event_open(2) with the reason worked out.
  */
 AP_API AP_MUST_CHECK int ap_event_open(struct ap_event **out, struct ap_machine *m,
 				       const struct perf_event_attr *attr,
@@ -55,54 +55,54 @@ AP_API const struct perf_event_attr *ap_event_attr(const struct ap_event *e);
 enum ap_scope {
 	AP_EVENT =
 		0, /* the event; for a leader, enabling and disabling act on its group in effect */
-	AP_GROUP = 1, /* leader and members, also when called on a member [IOC-13] */
+	AP_GROUP = 1, /* leader and members, also when called on a member */
 };
 
-/* Starts counting; the only way out of the error state of a pinned event [GRP-08]. -errno. */
+/* Starts counting; the only way out of the error state of a pinned event. -errno. */
 AP_API int ap_event_enable(struct ap_event *e, enum ap_scope scope);
 
-/* Stops counting; the count is kept and the times stop [IOC-02]. -errno. */
+/* Stops counting; the count is kept and the times stop. -errno. */
 AP_API int ap_event_disable(struct ap_event *e, enum ap_scope scope);
 
-/* Sets the count to 0; not the times, and not what dead children left [IOC-04, INH-04]. -errno. */
+/* Sets the count to 0; not the times, and not what dead children left. -errno. */
 AP_API int ap_event_reset(struct ap_event *e, enum ap_scope scope);
 
 /*
- * Enables a sampling event for @overflows more overflows [IOC-03]. -EINVAL for a counting or
+ * Enables a sampling event for @overflows more overflows. -EINVAL for a counting or
  * inherited event, or for 0, which the kernel leaves undefined.
  */
 AP_API AP_MUST_CHECK int ap_event_refresh(struct ap_event *e, int overflows, struct ap_error *err);
 
-/* New period, or frequency of a freq event [IOC-05]. -EINVAL with the reason. */
+/* New period, or frequency of a freq event. -EINVAL with the reason. */
 AP_API AP_MUST_CHECK int ap_event_set_period(struct ap_event *e, uint64_t period,
 					     struct ap_error *err);
 
 /* The id that samples and group reads carry. Falls back to a read with PERF_FORMAT_ID. -errno. */
 AP_API AP_MUST_CHECK int ap_event_id(struct ap_event *e, uint64_t *id);
 
-/* Sets an ftrace filter on a tracepoint, or address filters on a tracing PMU [IOC-07]. */
+/* Sets an ftrace filter on a tracepoint, or address filters on a tracing PMU. */
 AP_API AP_MUST_CHECK int ap_event_set_filter(struct ap_event *e, const char *filter,
 					     struct ap_error *err);
 
-/* Attaches the BPF program @prog_fd to a probe or tracepoint, or as overflow handler [IOC-09]. */
+/* Attaches the BPF program @prog_fd to a probe or tracepoint, or as overflow handler. */
 AP_API AP_MUST_CHECK int ap_event_set_bpf(struct ap_event *e, int prog_fd, struct ap_error *err);
 
 /*
- * The ids of the BPF programs on a tracepoint [IOC-11]: up to @max into @ids, their number into *@n.
+ * The ids of the BPF programs on a tracepoint: up to @max into @ids, their number into *@n.
  * -ENOSPC if there are more, *@n tells.
  */
 AP_API AP_MUST_CHECK int ap_event_query_bpf(struct ap_event *e, uint32_t *ids, unsigned int max,
 					    unsigned int *n, struct ap_error *err);
 
-/* Moves a breakpoint: only its address, length and type may differ from what was opened [IOC-12]. */
+/* Moves a breakpoint: only its address, length and type may differ from what was opened. */
 AP_API AP_MUST_CHECK int ap_event_modify(struct ap_event *e, const struct perf_event_attr *attr,
 					 struct ap_error *err);
 
-/* Sends @e's records to @to's buffer; NULL: no longer [IOC-06]. */
+/* Sends @e's records to @to's buffer; NULL: no longer. */
 AP_API AP_MUST_CHECK int ap_event_set_output(struct ap_event *e, struct ap_event *to,
 					     struct ap_error *err);
 
-/* Pauses or resumes writing into the buffer; samples in between are lost [IOC-10]. */
+/* Pauses or resumes writing into the buffer; samples in between are lost. */
 AP_API AP_MUST_CHECK int ap_event_pause_output(struct ap_event *e, bool pause,
 					       struct ap_error *err);
 

@@ -12,17 +12,17 @@ AP_BEGIN_DECLS
 /* What one event has counted. Fields that the read_format did not ask for are 0. */
 struct ap_value {
 	uint64_t value;   /* the count as read, not scaled */
-	uint64_t enabled; /* ns for which the event was enabled [READ-10] */
+	uint64_t enabled; /* ns for which the event was enabled */
 	uint64_t running; /* ns for which it was really counting */
-	uint64_t id;      /* the event's id [READ-09] */
-	uint64_t lost;    /* samples dropped for this event [READ-04] */
+	uint64_t id;      /* the event's id */
+	uint64_t lost;    /* samples dropped for this event */
 };
 
 /*
  * Decodes @len bytes read from an event with @read_format into at most @max values. The two times of
- * a group are copied into each of its values [READ-02, READ-03]. Returns the number of values the
+ * a group are copied into each of its values. Returns the number of values the
  * bytes hold (for a group perhaps more than @max: only @max are written), or
- *   0         @len is 0: the event is in error state, its counter was taken away [READ-07]
+ *   0         @len is 0: the event is in error state, its counter was taken away
  *   -EBADMSG  the bytes do not have the shape that @read_format says
  *   -EINVAL   @read_format has bits that this library does not know
  */
@@ -40,18 +40,18 @@ enum ap_scaled {
 
 /*
  * The count that would have been read had the event run for all of its enabled time:
- * (uint64_t)((double)value * enabled / running), truncated, as perf computes it [SCAL-01].
+ * (uint64_t)((double)value * enabled / running), truncated, as perf computes it.
  */
 AP_API enum ap_scaled ap_value_scale(const struct ap_value *v, uint64_t *out);
 
 /*
  * The same estimate in integers, q * enabled + r * enabled / running with q and r of value / running:
- * exact where doubles are not, and usable where there are none [SCAL-02]. 0 if running is 0;
+ * exact where doubles are not, and usable where there are none. 0 if running is 0;
  * saturates at UINT64_MAX.
  */
 AP_API uint64_t ap_value_scale_int(const struct ap_value *v);
 
-/* How much of the enabled time was counted, in percent [SCAL-19]; 0 if never enabled. */
+/* How much of the enabled time was counted, in percent; 0 if never enabled. */
 AP_API double ap_value_percent(const struct ap_value *v);
 
 /* Adds @b's count, times and lost to @a: the sum over CPUs or threads. The id stays @a's. */

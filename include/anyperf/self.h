@@ -1,6 +1,6 @@
 /*
  * PURPOSE: a thread reading its own counters without a system call, from the event's user page and
- * the CPU's counter registers [PAGE-01..24, ARM-12..20].
+ * the CPU's counter registers.
  *
  * Only the thread that the event counts may use these, on events opened for it (tid 0 or its own).
  * Where the kernel or the PMU does not allow it the same calls fall back to read(2), so a program
@@ -15,7 +15,7 @@ AP_BEGIN_DECLS
 
 /*
  * Maps @e's user page (one page, no data) unless a buffer of it is mapped already. -EINVAL if the
- * event inherits without being bound to a CPU, -EPERM over the mlock limit [RING-13]; reading still
+ * event inherits without being bound to a CPU, -EPERM over the mlock limit; reading still
  * works then, by read(2).
  */
 AP_API AP_MUST_CHECK int ap_event_map_self(struct ap_event *e, struct ap_error *err);

@@ -71,7 +71,7 @@ struct ap_spec {
 /*
  * Parses @text for machine @m. *@out is freed with ap_specs_free(). Cost: names of generic events
  * touch no file; others read what they need of sysfs or tracefs.
- *   -EINVAL   syntax, a value too large for its field, or above the PMU's caps/<term>_max [ARM-24]
+ *   -EINVAL   syntax, a value too large for its field, or above the PMU's caps/<term>_max
  *   -ENOENT   unknown event, PMU, term, symbol or file; the reason names the nearest
  *   -EACCES   tracefs or a file cannot be read
  *   -ENOMEM
