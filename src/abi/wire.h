@@ -177,7 +177,7 @@ struct wire_slot {
 	u32 cpu;      /* where it is */
 	u32 token;    /* of a thread made after WIRE_OP_FORK, until its first call is answered */
 	u64 cpu_time; /* ns of CLOCK_THREAD_CPUTIME_ID */
-	u64 switches; /* context switches so far without own_switches (mechanisms 5) */
+	u64 switches; /* context switches so far without own_switches */
 	u64 pad0[4];
 
 	u32 word;  /* enum wire_word; in a line of its own for the waiter */

@@ -3,7 +3,7 @@
  *   1. src/cli/cmd-NAME.c defines `const struct command cmd_NAME` and its option table;
  *   2. declare it below, list it in commands[] in commands.c and in src/cli/meson.build (source and
  *      cli_commands, from which the manual pages are made);
- *   3. a test in tests/e2e that uses each of its options (tests/e2e/options-tested checks).
+ *   3. a test in tests/e2e that uses each of its options (tests/e2e/cli_help.py checks).
  */
 #ifndef CLI_CMD_H
 #define CLI_CMD_H

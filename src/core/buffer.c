@@ -1,7 +1,7 @@
 /*
- * What mmap of an event makes [SPEC 9, 10]: the user page, and the object that SET_OUTPUT and poll are
- * about. Data pages would be the ring buffer's: nothing here samples, so a mapping that wants some is
- * refused.
+ * What mmap of an event makes [PAGE-01..20, RING-01]: the user page, and the object that SET_OUTPUT
+ * and poll are about. Data pages would be the ring buffer's: nothing here samples, so a mapping that
+ * wants some is refused.
  *
  * The page is the guest's as much as ours. It is only ever written; `lock` is our copy of the sequence
  * count, odd while the page changes, and the guest retries until it has seen one even value twice.

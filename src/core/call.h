@@ -6,8 +6,9 @@
  * Lifetime: events are reference counted: one reference per open file description (dup, fork and
  * SCM_RIGHTS share one), given back with event_put().
  * Locking: none, one thread. Before each call the host brings the counters that its sources answer with
- * up to date for the calling thread, and finishes with tasks that are already dead (mechanisms.md 9).
- * Errors: 0 or -errno with core_reason(); what is not said here is in spec/SPEC.md section 1 and 12.
+ * up to date for the calling thread, and finishes with tasks that are already dead (doc/core.md,
+ * "What a host must do").
+ * Errors: 0 or -errno with core_reason(); doc/matrix.md says which, and which of two wins.
  */
 #ifndef CORE_CALL_H
 #define CORE_CALL_H
@@ -41,7 +42,7 @@ struct open_call {
 	u32 store_size; /* not 0: store it into the caller's attr.size, a fault is ignored (E2BIG) */
 };
 
-/* perf_event_open(2) [CALL, FLAG, SIZE, ATTR; SPEC 1]. */
+/* perf_event_open(2) [CALL, FLAG, SIZE, ATTR]. */
 int must_check perf_open(struct core *core, struct open_call *call);
 
 struct event *event_get(struct event *event);
@@ -102,7 +103,7 @@ int perf_prctl(struct task *caller, bool enable);
 struct perf_event_mmap_page;
 
 /*
- * mmap(2) of @len bytes at @offset [SPEC 10, RING-01, RING-02]. @page is memory of the host's, shared
+ * mmap(2) of @len bytes at @offset [RING-01, RING-02]. @page is memory of the host's, shared
  * with the guest, that becomes the event's user page [PAGE]: the core writes its first 1024 bytes and
  * never reads one. If event_page() is there already it must be mapped instead, and @page is NULL.
  * 0, -EINVAL (inherit with cpu -1, private, geometry, another size than the first), -EBUSY (output is

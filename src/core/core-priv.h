@@ -157,7 +157,7 @@ int must_check perm_open(struct core *core, struct task *task);
 int must_check perm_task(struct core *core, struct task *task, struct task *target, bool sigtrap);
 bool perm_capable(struct core *core, struct task *task);
 
-/* attr.c: SPEC 1, steps 2 to 7. @store gets what to store into attr.size, or 0. */
+/* attr.c: steps 2 to 7 of an open. @store gets what to store into attr.size, or 0. */
 int must_check attr_copy(struct core *core, struct task *task, const void *bytes, size_t len,
 			 struct pe_attr *attr, u32 *store);
 
@@ -171,7 +171,7 @@ struct alloc_args {
 	s32 cgroup_fd;
 	struct task *opener; /* NULL for a child */
 };
-/* SPEC 1, steps 18 and 19. The event is in no context, has no reference, and event_free() undoes it. */
+/* Steps 18 and 19 of an open. The event has no context and no reference; event_free() undoes it. */
 int must_check event_alloc(struct core *core, const struct pe_attr *attr,
 			   const struct alloc_args *args, struct event **out);
 void event_free(struct event *event);

@@ -221,9 +221,9 @@ void task_uncount(struct task *task);
 void task_exit(struct task *task);
 
 /*
- * @task is now on @cpu: its events and the CPU's go on, in the order of SPEC section 4. On a CPU
- * already: leaves that first. A host that cannot see switches calls this whenever it learns of a new
- * cpu and lets the task stay "on" it while it sleeps: task_clock() stands still, so nothing is wrong.
+ * @task is now on @cpu: its events and the CPU's go on, in the order of sched.c. On a CPU already:
+ * leaves that first. A host that cannot see switches calls this whenever it learns of a new cpu and
+ * lets the task stay "on" it while it sleeps: task_clock() stands still, so nothing is wrong.
  */
 void task_sched_in(struct task *task, u32 cpu);
 

@@ -201,7 +201,7 @@ struct event *event_get(struct event *event)
 	return event;
 }
 
-/* Closing [SPEC 11]: no descriptor is left, so neither is a reason to count; children go as well. */
+/* Closing [GRP-04]: no descriptor is left, so neither is a reason to count; children go as well. */
 static void event_close(struct event *event)
 {
 	struct event *child, *tmp;

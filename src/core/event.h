@@ -18,7 +18,7 @@ struct cgroup;
 struct ctx;
 struct ctx_pmu;
 
-/* SPEC 2. The order matters: "off" is <= OFF, "on" is >= INACTIVE. */
+/* The order matters: "off" is <= OFF, "on" is >= INACTIVE. */
 enum event_state {
 	EVENT_DEAD = -4,  /* closed */
 	EVENT_EXIT = -3,  /* its task is gone; still readable */
@@ -139,7 +139,7 @@ bool event_capable(const struct event *event, int core_cap);
 
 /*
  * The driver's counter reached event's period: REFRESH's limit, then ops->overflow(). True: the
- * driver must stop() the event (its limit is used up) [SPEC 7].
+ * driver must stop() the event (its limit is used up) [OVF-08].
  */
 bool must_check event_overflow(struct event *event);
 

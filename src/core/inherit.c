@@ -1,5 +1,5 @@
 /*
- * Inheritance [INH, SPEC 11]. A new task gets a copy of every group of its parent's that inherits. A
+ * Inheritance [INH]. A new task gets a copy of every group of its parent's that inherits. A
  * copy hangs on the original event (never on another copy), counts for itself while its task lives, and
  * leaves its count and times to the original when the task ends.
  */

@@ -1,4 +1,4 @@
-/* ioctl(2) on an event [IOC, SPEC 12]. */
+/* ioctl(2) on an event [IOC]. */
 #include "core/core-priv.h"
 
 #include <string.h>

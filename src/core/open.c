@@ -1,6 +1,7 @@
 /*
  * perf_event_open(2). The order of its checks is visible (two faults at once: the first one's errno),
- * and is that of SPEC section 1 as Linux 6.18 has it; the numbers beside the steps are that section's.
+ * and is that of Linux 6.18. The numbers beside the steps are those of doc/matrix.md, "The order of
+ * the checks at open".
  */
 #include "core/core-priv.h"
 
@@ -134,7 +135,7 @@ static int set_clock(struct event *event)
 	return 0;
 }
 
-/* Step 21. Gives back the context that the event will live in, with a reference. */
+/* Step 22. Gives back the context that the event will live in, with a reference. */
 static int find_context(struct event *event, struct task *caller, struct ctx **out)
 {
 	struct core *core = event->core;
@@ -173,7 +174,7 @@ static bool exclusive_conflict(const struct event *event, const struct ctx *ctx)
 	return false;
 }
 
-/* Steps 22 to 25: does it fit where it is to go? Nothing is changed yet. */
+/* Steps 22 (a CPU that is offline) to 25: does it fit where it is to go? Nothing is changed yet. */
 static int check_place(struct event *event, struct ctx *ctx, struct event *output,
 		       struct pmu **sched_pmu, bool *move)
 {
@@ -270,12 +271,13 @@ int perf_open(struct core *core, struct open_call *call)
 	err = set_clock(event);
 	if (err)
 		goto out_free;
-	/* 24, which newer kernels do here, then 21 to 25 */
+	/* 21 */
 	if (event->target) {
 		err = perm_task(core, call->caller, event->target, attr.sigtrap);
 		if (err)
 			goto out_free;
 	}
+	/* 22 to 25 */
 	err = find_context(event, call->caller, &ctx);
 	if (err)
 		goto out_free;

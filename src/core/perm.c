@@ -1,6 +1,6 @@
 /*
- * Who may count what [SPEC 14]. Rights are checked when an event is opened and never again: a
- * descriptor may be passed on.
+ * Who may count what [CALL-06, CALL-10, CALL-17, FILE-01]. Rights are checked when an event is
+ * opened and never again: a descriptor may be passed on.
  */
 #include "core/core-priv.h"
 

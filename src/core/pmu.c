@@ -173,7 +173,7 @@ static int search(struct event *event, u32 type, bool extended)
 	return err;
 }
 
-/* SPEC 1, step 19, first half: who counts it? */
+/* Step 19 of an open, first half: who counts it? */
 int pmu_init_event(struct event *event)
 {
 	struct pe_attr *attr = &event->attr;

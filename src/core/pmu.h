@@ -1,6 +1,6 @@
 /*
  * PURPOSE: the operations table of a PMU: the place where a driver, or an architecture, plugs into the
- * perf_event core [SPEC 5, DES-10]. doc/howto-add-pmu.md adds a driver step by step.
+ * perf_event core [DES-10]. doc/howto-add-pmu.md adds a driver step by step.
  *
  * Adding a driver, in short:
  *   1. a struct pmu with name, type, class and capability flags;

@@ -1,5 +1,5 @@
 /*
- * Rotation [SPEC 4, GRP-10..12]. A hardware PMU has a timer on each CPU that runs while some flexible
+ * Rotation [GRP-10..12]. A hardware PMU has a timer on each CPU that runs while some flexible
  * group found no room. When it fires, the group that has been on longest goes to the end of the
  * context's order and the flexible groups are scheduled anew from the start.
  *

@@ -1,7 +1,8 @@
 /*
- * Who is on a counter [SPEC 4]. The order is always: CPU pinned, task pinned, CPU flexible, task
- * flexible. Within one pass over a context's groups the first hardware group that finds no room bars
- * all later ones (no back-filling with smaller groups); each pass starts afresh.
+ * Who is on a counter [GRP-01..13]; doc/core.md, "Scheduling". The order is always: CPU pinned, task
+ * pinned, CPU flexible, task flexible. Within one pass over a context's groups the first hardware
+ * group that finds no room bars all later ones (no back-filling with smaller groups); each pass
+ * starts afresh.
  *
  * Every function here wants the time of the contexts it touches to be up to date, and keeps it so.
  */
@@ -270,7 +271,7 @@ void cpu_resched(struct cpu *cpu, struct task *task, struct pmu *pmu, u32 what)
 	tasks_sched_in(cpu, task, pmu, CTX_FLEXIBLE);
 }
 
-/* The order of SPEC 4 when @task comes to its CPU. */
+/* @task comes to its CPU: the order is that of every pass. */
 static void task_events_in(struct task *task)
 {
 	struct cpu *cpu = task->cpu;

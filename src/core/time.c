@@ -1,5 +1,5 @@
 /*
- * Time, in the kernel's sense [SPEC 3]. Every change of an event's state goes through
+ * Time, in the kernel's sense [READ-10]. Every change of an event's state goes through
  * event_set_state(), which first credits the time since the last change to what it was until then.
  *
  * A context's time runs only while CTX_TIME is set in is_active: a task's in its CPU time, a CPU's in

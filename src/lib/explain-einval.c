@@ -40,7 +40,10 @@ const char *ap__attr_field_beyond(const struct pe_attr *attr, u32 size)
 	return "that is newer than this library";
 }
 
-/* Bits and combinations that no kernel takes: first half of SPEC section 1. */
+/*
+ * Bits and combinations that no kernel takes: steps 4 to 7 of doc/matrix.md, "The order of the checks
+ * at open".
+ */
 static bool bad_attr(const struct ap__ask *ask, const struct ap__state *st, struct ap_error *err)
 {
 	const struct pe_attr *a = ask->attr;

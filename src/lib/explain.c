@@ -1,6 +1,6 @@
 /*
- * The rules follow the order in which the kernel checks (SPEC.md section 1), so that the first thing
- * found wrong is the one that the kernel tripped over.
+ * The rules follow the order in which the kernel checks (doc/matrix.md, "The order of the checks at
+ * open"), so that the first thing found wrong is the one that the kernel tripped over.
  */
 #include "lib/explain.h"
 

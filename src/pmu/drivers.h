@@ -28,7 +28,7 @@ enum cpu_vendor {
 };
 
 enum cpu_kernel_mode {
-	CPU_KERNEL_REFUSE, /* exclude_kernel = 0 is EACCES; perf retries with :u [clients.md] */
+	CPU_KERNEL_REFUSE, /* exclude_kernel = 0 is EACCES; perf retries with :u */
 	CPU_KERNEL_IGNORE, /* counted in user mode */
 };
 

@@ -80,7 +80,7 @@ bool session_is_over(const struct session *s);
 
 /*
  * Takes notice of whatever has already died or been closed; every direct call into the core must be
- * preceded by it (mechanisms.md 9).
+ * preceded by it (doc/core.md, "What a host must do").
  */
 void session_drain(struct session *s);
 

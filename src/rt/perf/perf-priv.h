@@ -38,7 +38,7 @@ u64 perf_cpu_time(void);
 void perf_epoll(struct thread *t, const struct perf_fd *pf);
 bool perf_select(struct thread *t, u64 nr, long *ret);
 
-/* perf-stat.c */
+/* perf-fstat.c */
 long perf_fcntl(struct thread *t, struct perf_fd *pf);
 
 #endif
