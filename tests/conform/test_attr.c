@@ -111,6 +111,7 @@ CONFORM(sample_type)
 		check_err("SAMP-10", "SAMPLE_READ with inherit and TID", try_self(attr), 0);
 }
 
+/* [ATTR-46] */
 CONFORM(branch_stack)
 {
 	static const struct attr_case cases[] = {
@@ -147,7 +148,7 @@ CONFORM(bits)
 		{"ATTR-14", "exclude_idle", 0, DUMMY(.exclude_idle = 1)},
 		{"ATTR-15", "mmap", 0, DUMMY(.mmap = 1)},
 		{"ATTR-16", "comm", 0, DUMMY(.comm = 1)},
-		/* ATTR-18 says it needs inherit; the kernel accepts it alone (it then has no effect). */
+		/* Alone it has no effect. */
 		{"ATTR-18", "inherit_stat without inherit", 0, DUMMY(.inherit_stat = 1)},
 		{"ATTR-18", "inherit_stat with inherit", 0, DUMMY(.inherit_stat = 1, .inherit = 1)},
 		{"ATTR-19", "enable_on_exec", 0, DUMMY(.enable_on_exec = 1)},
@@ -337,6 +338,7 @@ CONFORM(text_poke)
 		skip_row("ATTR-39", "text_poke without privilege", "this kernel may be older");
 }
 
+/* [ATTR-31] */
 CONFORM(clocks)
 {
 	static const struct attr_case cases[] = {
@@ -452,7 +454,7 @@ CONFORM(breakpoints)
 	check_err("TYPE-06", "breakpoint on a write", try_self(attr), 0);
 }
 
-/* The order of the checks: each has two faults, and the one that comes first answers [SPEC 1]. */
+/* The order of the checks: each has two faults, and the one that comes first answers. */
 CONFORM(order)
 {
 	struct pe_attr good = sw_attr(PERF_COUNT_SW_DUMMY), a;

@@ -295,6 +295,7 @@ CONFORM(descriptors)
 		close(fd);
 	limit.rlim_cur = 3;
 	NEED(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	/* [ERR-07] */
 	check_err("CALL-16", "no descriptor left", try_self(attr), EMFILE);
 	check_err("CALL-16", "no descriptor left, bad group_fd", try_open(&attr, 0, -1, 999, 0),
 		  EMFILE);

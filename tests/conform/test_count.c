@@ -1,4 +1,4 @@
-/* Exact counts of instructions and branches in regions of known code [HW-01, HW-04, READ-11, mechanisms 13]. */
+/* Exact counts of instructions and branches in known code [HW-01, HW-04, READ-11, DES-02]. */
 #include "conform/region.h"
 
 #include <sys/prctl.h>

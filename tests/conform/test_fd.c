@@ -93,7 +93,7 @@ CONFORM(io)
 	check_err("CALL-15", "write of 0 bytes", err(write(fd, v, 0)), EINVAL);
 	check_err("CALL-15", "writev", err(writev(fd, &iov, 1)), EINVAL);
 	check_err("CALL-15", "pwrite", err(pwrite(fd, v, 8, 0)), ESPIPE);
-	check_err("CALL-15", "lseek SET", err(lseek(fd, 0, SEEK_SET)), ESPIPE);
+	check_err("CALL-15", "lseek SET", err(lseek(fd, 0, SEEK_SET)), ESPIPE); /* [ERR-17] */
 	check_err("CALL-15", "lseek END", err(lseek(fd, 0, SEEK_END)), ESPIPE);
 	check_err("CALL-15", "ftruncate", err(ftruncate(fd, 0)), EINVAL);
 	check_err("CALL-15", "fsync", err(fsync(fd)), EINVAL);

@@ -86,6 +86,7 @@ CONFORM(group_flag)
 	touch_pages(8);
 	counts(lead);
 	NEED(ev_ioctl(lead, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) == 0);
+	/* [DES-06] */
 	check_faults("IOC-13", "ENABLE with FLAG_GROUP: the leader", counts(lead), 10);
 	check_faults("IOC-13", "ENABLE with FLAG_GROUP: a member", counts(member), 10);
 	NEED(ev_ioctl(third, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP) == 0);

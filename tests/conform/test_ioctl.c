@@ -140,7 +140,7 @@ CONFORM(others)
 	attr.size = 1;
 	check_err("IOC-12", "MODIFY_ATTRIBUTES with a bad size",
 		  ev_ioctl(fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, (unsigned long)&attr), E2BIG);
-	check_err("IOC-14", "ioctl 0x240c", ev_ioctl(fd, 0x240c, 0), ENOTTY);
+	check_err("IOC-14", "ioctl 0x240c", ev_ioctl(fd, 0x240c, 0), ENOTTY); /* [ERR-17] */
 	check_err("IOC-14", "ioctl 0", ev_ioctl(fd, 0, 0), ENOTTY);
 	check_err("IOC-14", "TCGETS", ev_ioctl(fd, 0x5401, (unsigned long)query), ENOTTY);
 	check_err("IOC-14", "ID with another size", ev_ioctl(fd, 0x80042407, (unsigned long)query),

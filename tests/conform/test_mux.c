@@ -202,6 +202,7 @@ CONFORM(pinned)
 	NEED(ev_read(flexible, v, 24) == 24);
 	CHECK_ROW("GRP-07", v[2] < v[1], "a flexible event has to stand back", "%lu of %lu", v[2],
 		  v[1]);
+	/* [DES-03] */
 	check_val("READ-07", "a pinned event without a counter is in error: read gives 0",
 		  ev_read(fds[n], v, 24), 0);
 	check_val("READ-07", "in error: before the size is looked at", ev_read(fds[n], v, 0), 0);

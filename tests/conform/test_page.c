@@ -59,8 +59,8 @@ CONFORM(fields)
 
 /*
  * A software event's page is brought up to date when the event is put on and by RESET, not when it is
- * taken off: what DISABLE leaves there may be old. SPEC 9 lists stop and read too, which is true of
- * hardware counters. So the page is looked at after the next ENABLE.
+ * taken off: what DISABLE leaves there may be old [PAGE-04]. A hardware counter's page is brought
+ * up to date by stopping and reading it as well. So the page is looked at after the next ENABLE.
  */
 static void count_10(int fd)
 {

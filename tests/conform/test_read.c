@@ -44,6 +44,7 @@ CONFORM(single_sizes)
 		int fd = open_format(cases[i].format, -1);
 
 		check_val("READ-02", cases[i].text, ev_read(fd, v, sizeof(v)), cases[i].words * 8);
+		/* [ERR-10] */
 		check_val("READ-05", cases[i].text, ev_read(fd, v, (size_t)cases[i].words * 8 - 1),
 			  -ENOSPC);
 		close(fd);

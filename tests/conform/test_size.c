@@ -63,7 +63,7 @@ CONFORM(small)
 	b.bytes[100] = 1; /* beyond VER0: not looked at */
 	check_err("SIZE-08", "size 0 is VER0: later bytes are not read", try_big(&b), 0);
 	b = big(1);
-	check_err("SIZE-09", "size 1", try_big(&b), E2BIG);
+	check_err("SIZE-09", "size 1", try_big(&b), E2BIG); /* [ERR-01] */
 	check_val("SIZE-09", "size 1: the known size is stored", b.attr.size == known, 1);
 	b = big(63);
 	check_err("SIZE-09", "size 63", try_big(&b), E2BIG);

@@ -213,6 +213,7 @@ CONFORM(sysctls)
 	long p = sysctl_value("perf_event_paranoid");
 
 	CHECK_ROW("FILE-01", p >= -1 && p <= 4, "perf_event_paranoid", "%ld", p);
+	/* [NOTE-02] */
 	check_val("FILE-01", "perf_event_paranoid exists",
 		  access("/proc/sys/kernel/perf_event_paranoid", F_OK), 0);
 	p = sysctl_value("perf_event_max_sample_rate");

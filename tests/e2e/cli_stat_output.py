@@ -27,6 +27,7 @@ def test_default_events():
 
 
 def test_text():
+    """[STAT-09, STAT-10]"""
     r = stat("-e", "task-clock,page-faults", TOUCH, "1000")
     lines = r.err.split("\n")
     assert lines[0] == "" and lines[1] == f" Performance counter stats for '{TOUCH} 1000':", r
@@ -60,6 +61,7 @@ def test_who_counts_and_why():
 
 
 def test_refused_events_say_why():
+    """[STAT-11]"""
     r = stat("-e", "task-clock,cycles,instructions,mem:0x0/8:x", "true")
     for line in r.err.splitlines():
         m = re.match(r" *<not supported> +(\S+)$", line)
@@ -276,6 +278,7 @@ def test_colour():
 
 
 def test_thousands():
+    """[STAT-07]"""
     locales = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False).stdout.split()
     grouped = next((name for name in locales if name.startswith("en_")), None)
     if grouped:

@@ -1,8 +1,9 @@
 /*
- * The measurements of seed 004, replayed: seven cycles events on CPU 1, first multiplexed on six
- * counters, then six that fit [SCAL-03..11]; at last the bytes that strace saw read(2) return
- * [SCAL-12..18]. The events are opened, enabled and read by the code of `anyperf stat` in a backend
- * that answers with what was recorded; what it prints is held against stat-004.txt to the last blank.
+ * The measurements of run 004 (doc/matrix.md), replayed: seven cycles events on CPU 1, first
+ * multiplexed on six counters, then six that fit [SCAL-03..11]; at last the bytes that strace saw
+ * read(2) return [SCAL-12..18]. The events are opened, enabled and read by the code of `anyperf
+ * stat` in a backend that answers with what was recorded; what it prints is held against
+ * stat-004.txt to the last blank [STAT-07, STAT-08, STAT-09, STAT-10].
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static int fake_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int lea
 {
 	struct recorded *r = be;
 
-	/* What the seed's strace shows of the call [STAT-02]. */
+	/* What the recorded strace shows of the call [STAT-02, STAT-03]. */
 	CHECK(attr->type == PERF_TYPE_HARDWARE && attr->config == PERF_COUNT_HW_CPU_CYCLES);
 	CHECK(attr->disabled && attr->inherit && attr->exclude_guest && !attr->precise_ip);
 	CHECK(!attr->sample_period && attr->sample_type == PERF_SAMPLE_IDENTIFIER);

@@ -1,7 +1,7 @@
 /*
- * The numbers of seed 004 from the bytes that its strace recorded, and from the values that its perf
- * printed: decoding, scaling and percentages to the digit [SCAL-03..19]. The layout of the text is
- * held by stat's own golden test.
+ * The numbers of run 004 (doc/matrix.md) from the bytes that its strace recorded, and from the
+ * values that its perf printed: decoding, scaling and percentages to the digit [SCAL-01, SCAL-02,
+ * SCAL-19]. The layout of the text is held by stat's own golden test.
  */
 #include "unit/test.h"
 
@@ -12,13 +12,13 @@
 #define ENABLED_RUNNING 3
 
 struct row {
-	const char *
-		bytes; /* as strace printed them: 24 bytes, octal escapes resolved by the compiler */
+	/* As strace printed them: 24 bytes, octal escapes resolved by the compiler. */
+	const char *bytes;
 	u64 value, enabled, running, scaled;
 	const char *percent;
 };
 
-/* strace, fds 3 4 5 7 8 9 10 [SCAL-12..18] */
+/* strace, fds 3 4 5 7 8 9 10 [SCAL-12..18, STAT-05] */
 static const struct row recorded[] = {
 	{"\0024\330\3\0\0\0\0B$u\310\0\0\0\0}\267\312\253\0\0\0\0", 64500738, 3363120194,
 	 2882189181, 75263530, "85.70"},

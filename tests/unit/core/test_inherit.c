@@ -1,4 +1,4 @@
-/* fork, exit, exec, cgroups: INH rows, ATTR-18, ATTR-19, ATTR-40, FLAG-03. */
+/* fork, exit, exec, cgroups [INH]. */
 #include "unit/test.h"
 
 #include "unit/core/fake.h"
@@ -169,7 +169,7 @@ TEST(groups_keep_their_shape)
 	EXPECT_EQ(f->words[3], event_id(fake_event(f, leader)));
 	EXPECT_EQ(f->words[4], 20);
 	EXPECT_EQ(f->words[5], event_id(fake_event(f, member)));
-	/* A member that came later is not in the child's group [READ-13]. */
+	/* A member that came later is not in the child's group [READ-13, ERR-17]. */
 	late = open_attr(attr, leader);
 	EXPECT_EQ(fake_read(f, leader), -ECHILD);
 	fake_exit(f, 101);
@@ -318,6 +318,7 @@ TEST(cpu_wide_events_are_not_inherited)
 	fake_free(f);
 }
 
+/* [ATTR-18] */
 TEST(inherit_stat_reports_each_child)
 {
 	struct pe_attr attr = inheriting();
@@ -364,6 +365,7 @@ TEST(a_thousand_forks)
 	fake_free(f);
 }
 
+/* [ATTR-19] */
 TEST(enable_on_exec)
 {
 	struct pe_attr attr = fake_attr();
@@ -406,6 +408,7 @@ TEST(enable_on_exec_in_a_child)
 	fake_free(f);
 }
 
+/* [ATTR-40] */
 TEST(remove_on_exec)
 {
 	struct pe_attr attr = inheriting();
@@ -497,7 +500,7 @@ TEST(uncounted)
 	fake_free(f);
 }
 
-/* A cgroup's clock runs while one of its tasks, or of its descendants', is on the CPU. */
+/* A cgroup's clock runs while one of its tasks, or of its descendants', is on the CPU [FLAG-03]. */
 TEST(cgroup_events)
 {
 	struct pe_attr attr = fake_attr();

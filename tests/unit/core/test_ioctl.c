@@ -1,4 +1,4 @@
-/* ioctl(2) and prctl(2): IOC and PRC rows. */
+/* ioctl(2) and prctl(2) [IOC, PRC]. */
 #include "unit/test.h"
 
 #include "unit/core/fake.h"
@@ -129,6 +129,7 @@ static bool overflow(int fd)
 	return stop;
 }
 
+/* [OVF-08, DES-05] */
 TEST(refresh_counts_down)
 {
 	int fd;
@@ -172,6 +173,7 @@ TEST(refresh_on_a_leader)
 	fake_free(f);
 }
 
+/* [OVF-01] */
 TEST(a_counting_event_does_not_overflow)
 {
 	int fd;
@@ -191,7 +193,7 @@ TEST(period_rules)
 
 	f = fake_new(4);
 	fd = open_attr(disabled(), -1);
-	/* EFAULT before everything else [SPEC 12]. */
+	/* EFAULT before everything else [IOC-05]. */
 	value = 5;
 	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, NULL, 0), -EFAULT);
 	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 7), -EFAULT);

@@ -1,5 +1,6 @@
 /*
- * perf_event_open: the order of its checks with two faults at once, and sizes of attrs [SPEC 1; SIZE rows].
+ * perf_event_open: the order of its checks with two faults at once (doc/matrix.md, "The order of
+ * the checks at open"), and sizes of attrs.
  */
 #include "unit/test.h"
 
@@ -394,7 +395,6 @@ TEST(what_nothing_spoils_opens)
 	fake_free(a.f);
 }
 
-/* SIZE rows. */
 static int open_size(struct attempt *a, u32 size, size_t readable)
 {
 	int err;
@@ -407,6 +407,7 @@ static int open_size(struct attempt *a, u32 size, size_t readable)
 	return err;
 }
 
+/* [ATTR-02, SIZE-08..12] */
 TEST(attr_sizes)
 {
 	static u8 page[4097];
@@ -441,6 +442,7 @@ TEST(attr_sizes)
 	fake_free(a.f);
 }
 
+/* [SIZE-14, ERR-05] */
 TEST(attr_that_cannot_be_read)
 {
 	struct attempt a;

@@ -1,6 +1,6 @@
 /*
  * perf_event_open, rule by rule: attr bits and masks, clocks, targets, permissions, groups, cgroups, PMUs
- * [SPEC 1; CALL, FLAG, ATTR, GRP, ERR, FILE rows]. The order of the checks is in test_open.c.
+ * [CALL, FLAG, ATTR, GRP, ERR, FILE]. The order of the checks is in test_open.c.
  */
 #include "unit/test.h"
 
@@ -136,6 +136,7 @@ TEST(pid_and_cpu)
 	EXPECT_EQ(fake_open(f, &attr, 0, -2, -1), -EINVAL);
 	EXPECT_EQ(fake_open(f, &attr, 0, 2, -1), -EINVAL);
 	EXPECT_EQ(fake_open(f, &attr, 0, -1, -2), -EBADF);
+	/* Offline [CALL-11, ERR-08]. */
 	core_cpu_online(f->core, 1, false);
 	EXPECT_EQ(fake_open(f, &attr, -1, 1, -1), -ENODEV);
 	EXPECT(fake_open(f, &attr, 0, 1, -1) >= 0);
@@ -173,7 +174,7 @@ TEST(paranoid_levels)
 
 		EXPECT_EQ(fd < 0 ? fd : 0, level > 0 ? -EACCES : 0);
 	}
-	/* Either capability opens all of it. */
+	/* Either capability opens all of it [NOTE-01]. */
 	f->perfmon = true;
 	EXPECT_EQ(open_attr(f, kernel), 0);
 	f->perfmon = false;
@@ -316,6 +317,7 @@ TEST(pmu_capabilities)
 	attr.sample_regs_intr = BIT(40);
 	EXPECT_EQ(open_attr(f, attr), 0);
 	attr = fake_attr();
+	/* [ERR-04] */
 	f->hw.pmu.caps = PMU_CAP_EXCLUSIVE;
 	a = fake_open(f, &attr, 0, 0, -1);
 	EXPECT(a >= 0);

@@ -1,4 +1,4 @@
-/* read(2) in every format, times, poll, groups and their leaders: READ, GRP-01..05, SPEC 3. */
+/* read(2) in every format, times, poll, groups and their leaders [READ, GRP, OVF]. */
 #include "unit/test.h"
 
 #include <poll.h>
@@ -26,6 +26,7 @@ static int open_as(u64 read_format, bool disabled, int group)
 	return fd;
 }
 
+/* [READ-01, READ-02] */
 TEST(single_formats)
 {
 	for (u64 format = 0; format < 32; format++) {
@@ -53,6 +54,7 @@ TEST(single_formats)
 	}
 }
 
+/* [READ-01, READ-03] */
 TEST(group_formats)
 {
 	for (u64 format = 0; format < 32; format++) {
@@ -206,6 +208,7 @@ TEST(task_event_on_one_cpu)
 	fake_free(f);
 }
 
+/* [IOC-02, DES-04] */
 TEST(disabled_times_are_frozen)
 {
 	int fd;
@@ -460,6 +463,7 @@ TEST(user_page)
 	EXPECT_EQ(page.size, 96);
 	EXPECT_EQ(page.data_offset, 4096);
 	EXPECT_EQ(page.data_size, 0);
+	/* [AUX-02] */
 	EXPECT_EQ(event_map(event, 4096, 4096, true, true, &page), -EOPNOTSUPP);
 	/* Off its counter the page holds the count itself [PAGE-04]. */
 	fake_advance(f, 50);
@@ -483,6 +487,7 @@ TEST(user_page)
 	other = open_as(0, false, -1);
 	EXPECT_EQ(fake_ioctl(f, other, PERF_EVENT_IOC_SET_OUTPUT, (u64)fd), 0);
 	EXPECT_EQ(event_poll(fake_event(f, other)), 0);
+	/* [ERR-04] */
 	EXPECT_EQ(event_map(fake_event(f, other), 4096, 0, true, true, &second), -EBUSY);
 	EXPECT_EQ(event_map(fake_event(f, other), 8192, 0, true, true, &second), -EINVAL);
 	EXPECT(!event_page(fake_event(f, other)));

@@ -1,4 +1,4 @@
-/* Scheduling, multiplexing, rotation: SPEC 4, GRP, to the nanosecond on a fake clock. */
+/* Scheduling, multiplexing, rotation [GRP], to the nanosecond on a fake clock. */
 #include "unit/test.h"
 
 #include "unit/core/fake.h"
@@ -113,7 +113,7 @@ TEST(seven_cpu_wide_events_on_six_counters)
 	fake_free(f);
 }
 
-/* SPEC 4's second example: A(3) B(2) C(1) on 4 counters. */
+/* A(3) B(2) C(1) on 4 counters: C would fit beside A, and is not tried [GRP-10]. */
 TEST(no_back_filling)
 {
 	static const char *const order[] = {"ABC", "DEF", "ABCF", "ABC", "DEF", "ABCF"};

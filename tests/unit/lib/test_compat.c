@@ -361,7 +361,7 @@ TEST(attrs_of_stat)
 	struct ap_machine *m;
 	struct ap_specs *s;
 
-	/* [STAT-02, STAT-04]: what perf stat asks for. */
+	/* What perf stat asks for [STAT-02, STAT-04], and that exec switches it on [STAT-03]. */
 	EXPECT_EQ(open_text(&k, "cycles", AP_OPEN_INHERIT | AP_OPEN_ON_EXEC, &m, &s, &c), 0);
 	EXPECT(k.last.disabled && k.last.inherit && k.last.enable_on_exec && k.last.exclude_guest);
 	EXPECT_EQ(k.last.read_format, 3);
@@ -383,6 +383,7 @@ TEST(attrs_of_stat)
 	ap_machine_free(m);
 }
 
+/* [FILE-14] */
 TEST(hybrid_events_open_only_on_their_cpus)
 {
 	struct old_kernel k = {EVERYTHING};

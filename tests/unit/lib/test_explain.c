@@ -80,7 +80,7 @@ TEST(paranoid_levels)
 	a.exclude_kernel = 0;
 	explain(&st, &a, 0, -1, EACCES);
 	EXPECT_CAUSE(AP_CAUSE_PARANOID, "counts the kernel too", ":u");
-	/* Raw tracepoint data [TYPE-03]. */
+	/* Raw tracepoint data [TYPE-03, ERR-15]. */
 	st = fine;
 	st.perfmon = st.sys_admin = false;
 	st.paranoid = 0;

@@ -64,6 +64,7 @@ static void expect_attrs(const char *machine, const struct expected *e, size_t n
 	}
 }
 
+/* Which type and config a name is [ATTR-01, ATTR-03]. */
 TEST(generic_names_and_aliases)
 {
 	static const struct expected e[] = {
@@ -107,6 +108,7 @@ TEST(generic_names_and_aliases)
 	expect_attrs("amd", e, ARRAY_SIZE(e));
 }
 
+/* [CACHE-01, CACHE-02, CACHE-03] */
 TEST(cache_names_in_every_spelling)
 {
 	static const struct {
@@ -167,7 +169,7 @@ TEST(cache_names_in_every_spelling)
 	EXPECT_EQ(parse("amd", "LLC-misses"), 1);
 	EXPECT_EQ(attr_of(spec(0))->config, 0x10002);
 	EXPECT_EQ(parse("amd", "llc-STORES"), 1);
-	EXPECT_EQ(attr_of(spec(0))->config, 0x102); /* CACHE-04 */
+	EXPECT_EQ(attr_of(spec(0))->config, 0x102); /* [CACHE-04] */
 	EXPECT_EQ(parse("amd", "iTLB-stores"), -ENOENT);
 	EXPECT_CONTAINS(err.why, "no such operation");
 	EXPECT_EQ(parse("amd", "L1-dcache-"), -ENOENT);
@@ -198,6 +200,7 @@ TEST(terms_by_the_format_files)
 		{"amd_df/event=0x1fff,umask=0xabc/", 12, 0x1f0a00bcff, 0, 0, 0},
 		{"cpu/branch-instructions/", 4, 0xc2, 0, 0, 0},
 	};
+	/* [ARM-25] */
 	static const struct expected arm[] = {
 		{"armv8_cortex_a720/stall_slot,threshold=2,threshold_compare=2/", 9, 0x3f, 0x50, 0,
 		 0},

@@ -15,6 +15,7 @@ static int decode(const u64 *words, size_t len, u64 format, struct ap_value *v, 
 	return r;
 }
 
+/* Every combination of bits [READ-01, READ-02]. */
 TEST(every_single_format)
 {
 	for (u64 format = 0; format < 32; format++) {
@@ -47,6 +48,7 @@ TEST(every_single_format)
 	}
 }
 
+/* [READ-01, READ-03] */
 TEST(every_group_format)
 {
 	for (u64 format = 0; format < 32; format++) {
@@ -100,6 +102,7 @@ TEST(odd_cases)
 	EXPECT_EQ(decode(&word, 8, 32, &v, 1), -EINVAL);
 }
 
+/* [SCAL-01, SCAL-02] */
 TEST(scaling_at_the_edges)
 {
 	struct ap_value v = {.value = 10, .enabled = 100, .running = 0};

@@ -1,4 +1,4 @@
-/* Decoding the user page, on pages made up for each case [PAGE-02..22]. */
+/* Decoding the user page, on pages made up for each case: what [ARM-15] asks of a library. */
 #include "unit/lib/fixture.h"
 
 #include "lib/selfpage.h"
@@ -53,6 +53,7 @@ static void fresh(u64 caps, u32 index)
 	changes = 0;
 }
 
+/* [PAGE-03, PAGE-04, PAGE-05, PAGE-08, PAGE-21] */
 TEST(count_is_offset_plus_counter)
 {
 	struct ap_value v;
@@ -66,6 +67,7 @@ TEST(count_is_offset_plus_counter)
 	EXPECT_EQ(reads, 1);
 }
 
+/* [PAGE-12] */
 TEST(the_counter_is_sign_extended_from_its_width)
 {
 	struct ap_value v;
@@ -103,7 +105,7 @@ TEST(the_system_call_is_needed)
 	fresh(RDPMC, 3);
 	page.pmc_width = 0;
 	EXPECT(!read_page(&v));
-	/* A writer that never ends must not hang the reader. */
+	/* A writer that never ends must not hang the reader [PAGE-02]. */
 	fresh(RDPMC, 3);
 	page.lock = 7;
 	EXPECT(!read_page(&v));
@@ -113,6 +115,7 @@ TEST(the_system_call_is_needed)
 	EXPECT(!read_page(&v));
 }
 
+/* [PAGE-02] */
 TEST(a_changed_lock_means_again)
 {
 	struct ap_value v;
@@ -124,6 +127,7 @@ TEST(a_changed_lock_means_again)
 	EXPECT_EQ(v.value, 4023); /* the last offset, not one of those before */
 }
 
+/* [PAGE-09, PAGE-13, PAGE-22] */
 TEST(times_go_on_by_the_clock)
 {
 	struct ap_value v;
@@ -149,6 +153,7 @@ TEST(times_go_on_by_the_clock)
 	EXPECT_EQ(v.enabled, 500 + 3ull * 1431655765 + 999999999);
 }
 
+/* [PAGE-11] */
 TEST(a_short_clock_wraps)
 {
 	struct ap_value v;

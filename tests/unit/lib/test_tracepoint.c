@@ -93,7 +93,7 @@ static void filters(void)
 	ap_specs_free(s);
 }
 
-/* What raw data needs, and being root is not required just to count one's own [TYPE-03]. */
+/* What raw data needs, and being root is not required just to count one's own [TYPE-03, ERR-15]. */
 static void as_a_user(void)
 {
 	struct pe_attr attr;
@@ -144,6 +144,7 @@ static void in_child(void (*fn)(void))
 		TEST_FAIL("the child failed (status %#x)", status);
 }
 
+/* [FILE-18] */
 TEST(tracepoints_count)
 {
 	in_child(live);

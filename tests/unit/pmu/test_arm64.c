@@ -1,4 +1,4 @@
-/* The arm64-shaped PMU: ARM-01..26 on any machine. */
+/* The arm64-shaped PMU on any machine: the ARM rows. */
 #include "unit/test.h"
 
 #include "pmu/arm64.h"
@@ -59,12 +59,12 @@ TEST(host_with_vhe)
 	static const struct row
 		rows[] =
 			{
-				{"", "02ab"},  {"u", "2b"}, /* ARM-01 */
-				{"k", "0a"},                /* ARM-02: EL1 and EL2 */
-				{"v", "02ab"},              /* ARM-04: ignored */
+				{"", "02ab"},  {"u", "2b"}, /* [ARM-01] */
+				{"k", "0a"},                /* EL1 and EL2 [ARM-02] */
+				{"v", "02ab"},              /* ignored [ARM-04] */
 				{"kv", "0a"},  {"uk", ""},  {"uv", "2b"},
-				{"h", "ab"}, /* ARM-09: neither EL0 nor EL2 */
-				{"g", "02"}, /* ARM-09: no EL1 */
+				{"h", "ab"}, /* neither EL0 nor EL2 [ARM-09] */
+				{"g", "02"}, /* no EL1 [ARM-09] */
 				{"hg", ""},    {"uh", "b"}, {"ug", "2"},
 				{"kh", "a"},   {"kg", "0"}, {"vh", "ab"},
 				{"vg", "02"},  {"ukv", ""}, {"kvh", "a"},
@@ -77,9 +77,9 @@ TEST(host_without_vhe)
 {
 	static const struct row rows[] =
 		{
-			{"", "012ab"}, {"u", "12b"}, {"k", "02a"}, {"v", "01ab"}, /* ARM-05 */
+			{"", "012ab"}, {"u", "12b"}, {"k", "02a"}, {"v", "01ab"}, /* [ARM-05] */
 			{"kv", "0a"},  {"uk", "2"},  {"uv", "1b"}, {"ukv", ""},
-			{"h", "ab"}, /* ARM-08: EL2 dropped */
+			{"h", "ab"}, /* EL2 dropped [ARM-08] */
 			{"g", "012"},  {"hg", ""},   {"kg", "02"}, {"vg", "01"},
 			{"uh", "b"},   {"kh", "a"},  {"vh", "ab"}, {"kvg", "0"},
 		};
@@ -100,7 +100,7 @@ TEST(guest)
 	check_rows(rows, ARRAY_SIZE(rows), (struct arm64_env){.guest = true, .vhe = true});
 }
 
-/* All 32 x 3 combinations against the document's sentences, each taken by itself. */
+/* All 32 x 3 combinations against the document's sentences, each taken by itself [ARM-07]. */
 TEST(every_combination_keeps_to_the_sentences)
 {
 	static const char letters[] = "ukvhg";
@@ -144,16 +144,18 @@ TEST(switching_and_blackout)
 	struct arm64_env vhe = {.vhe = true}, plain = {0};
 	struct pe_attr host = excluding("g"), all = excluding(""), no_hv = excluding("vg");
 
+	/* [ARM-08, ARM-09] */
 	EXPECT(arm64_modes(&host, &vhe).el0_switched);
 	EXPECT(!arm64_modes(&host, &vhe).event_switched);
 	EXPECT(arm64_modes(&host, &plain).event_switched);
 	EXPECT(!arm64_modes(&all, &plain).event_switched);
-	/* ARM-11 */
+	/* [ARM-11] */
 	EXPECT(arm64_modes(&all, &plain).blackout);
 	EXPECT(!arm64_modes(&no_hv, &plain).blackout);
 	EXPECT(!arm64_modes(&all, &vhe).blackout);
 }
 
+/* [ARM-21, ARM-22, ARM-23] */
 TEST(threshold_steps)
 {
 	/* Per cycle: 0, 1, 2, 3. By compare, with threshold 2. */
@@ -337,6 +339,7 @@ TEST(widths)
 	teardown();
 }
 
+/* [FILE-08] */
 TEST(user_access)
 {
 	static struct perf_event_mmap_page page;
@@ -353,10 +356,10 @@ TEST(user_access)
 	fake_ioctl(f, fd, PERF_EVENT_IOC_RESET, 0);
 	EXPECT_EQ(page.index, 1);
 	EXPECT_EQ(page.cap_user_rdpmc, 1);
-	EXPECT_EQ(page.pmc_width, 32); /* ARM-20 */
+	EXPECT_EQ(page.pmc_width, 32); /* [ARM-20] */
 	event_unmap(fake_event(f, fd));
 	fd = open_arm(ARM64_EVENT_CPU_CYCLES, ARM64_RDPMC | ARM64_LONG, -1);
-	EXPECT(fd >= 0); /* ARM-18: cycles excepted */
+	EXPECT(fd >= 0); /* cycles excepted [ARM-18] */
 	EXPECT_EQ(event_map(fake_event(f, fd), 4096, 0, true, true, &page), 0);
 	EXPECT_EQ(page.index, 32);
 	EXPECT_EQ(page.pmc_width, 64);
@@ -434,6 +437,7 @@ TEST(thresholds)
 	teardown();
 }
 
+/* [ARM-24] */
 TEST(no_thresholds)
 {
 	setup();
@@ -494,7 +498,7 @@ TEST(files)
 	config.threshold_max = 0xff;
 	setup();
 	pmu_files(pmu, collect, all);
-	EXPECT_CONTAINS(all, "caps/threshold_max=0x000000ff\n");
+	EXPECT_CONTAINS(all, "caps/threshold_max=0x000000ff\n"); /* [ARM-24] */
 	EXPECT_CONTAINS(all, "format/long=config1:0\n");
 	EXPECT_CONTAINS(all, "format/rdpmc=config1:1\n");
 	EXPECT_CONTAINS(all, "format/threshold_count=config1:2\n");

@@ -66,6 +66,7 @@ static int try_config(u32 type, u64 what)
 	return try_attr(attr_for(type, what));
 }
 
+/* What depends on how the machine executes code is refused [HW-00..09]. */
 TEST(generic_ids)
 {
 	setup();
@@ -84,6 +85,7 @@ TEST(generic_ids)
 	teardown();
 }
 
+/* In range or not, none is counted [CACHE-01..04]. */
 TEST(cache_ids)
 {
 	setup();
@@ -235,6 +237,7 @@ TEST(kernel_mode)
 	teardown();
 }
 
+/* [DES-09] */
 TEST(modes_in_which_nothing_happens)
 {
 	struct pe_attr attr = attr_for(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);

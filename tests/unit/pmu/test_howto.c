@@ -34,6 +34,7 @@ static struct pe_attr step_attr(void)
 					       PERF_FORMAT_TOTAL_TIME_RUNNING};
 }
 
+/* A driver is a table of operations [DES-10]. */
 TEST(counts_and_refuses)
 {
 	struct pe_attr attr;
