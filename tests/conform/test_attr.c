@@ -153,6 +153,7 @@ CONFORM(bits)
 		{"ATTR-18", "inherit_stat with inherit", 0, DUMMY(.inherit_stat = 1, .inherit = 1)},
 		{"ATTR-19", "enable_on_exec", 0, DUMMY(.enable_on_exec = 1)},
 		{"ATTR-20", "task", 0, DUMMY(.task = 1)},
+		{"ATTR-42", "wakeup_events of a counting event", 0, DUMMY(.wakeup_events = 7)},
 		{"ATTR-21", "watermark", 0, DUMMY(.watermark = 1, .wakeup_watermark = 1)},
 		{"ATTR-22", "precise_ip 1 on a software event", 0, DUMMY(.precise_ip = 1)},
 		{"ATTR-22", "precise_ip 3 on a software event", 0, DUMMY(.precise_ip = 3)},

@@ -40,6 +40,7 @@ CONFORM(fields)
 {
 	int fd = faults();
 	volatile struct perf_event_mmap_page *pg = page_of(fd);
+	u64 sum = 0;
 
 	check_val("PAGE-01", "version", pg->version, 0);
 	check_val("PAGE-01", "compat_version", pg->compat_version, 0);
@@ -48,6 +49,9 @@ CONFORM(fields)
 	check_val("PAGE-07", "cap_bit0_is_deprecated", pg->cap_bit0_is_deprecated, 1);
 	check_val("PAGE-08", "cap_user_rdpmc of a software event", pg->cap_user_rdpmc, 0);
 	check_val("PAGE-15", "size", pg->size, 96);
+	for (size_t i = 96; i < 1024; i += sizeof(u64))
+		sum |= *(volatile u64 *)((volatile char *)pg + i);
+	check_val("PAGE-16", "what is reserved", (long long)sum, 0);
 	check_val("PAGE-19", "data_offset", (long long)pg->data_offset, PAGE);
 	check_val("PAGE-19", "data_size of a page alone", (long long)pg->data_size, 0);
 	check_val("PAGE-17", "data_head", (long long)pg->data_head, 0);

@@ -256,6 +256,29 @@ CONFORM(targets)
 	check_val("IOC-04", "RESET on a dead target: the value is 0", (long long)again[0], 0);
 }
 
+CONFORM(group_of_another_task)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct worker w;
+	long lead, member;
+	u64 v[3];
+
+	worker_start(&w, worker_touches);
+	worker_work(&w);
+	attr.read_format = PERF_FORMAT_GROUP;
+	lead = ev_open(&attr, w.pid, -1, -1, 0);
+	attr.disabled = 0;
+	member = ev_open(&attr, w.pid, -1, (int)lead, 0);
+	NEED(lead >= 0 && member >= 0);
+	NEED(ev_ioctl((int)lead, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	worker_work(&w);
+	check_val("READ-16", "a group on another task", ev_read((int)lead, v, sizeof(v)), 24);
+	check_val("READ-16", "a group on another task: its number", (long long)v[0], 2);
+	check_faults("READ-16", "a group on another task: the leader", (long long)v[1], 25);
+	check_faults("READ-16", "a group on another task: the member", (long long)v[2], 25);
+	worker_end(&w);
+}
+
 /*
  * Two events are off and on again several times. Nothing else wants the counter, so they ran whenever
  * they were enabled, to the nanosecond.

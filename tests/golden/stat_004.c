@@ -19,7 +19,7 @@
 /* A kernel that knows its answers. Handles are the events' numbers from 0. */
 struct recorded {
 	u8 reads[EVENTS][24];
-	int opened, enabled, disabled;
+	int opened, enabled, disabled, read;
 };
 
 static int fake_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int leader, u64 flags)
@@ -39,8 +39,11 @@ static int fake_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int lea
 
 static int fake_close(void *be, int handle)
 {
-	(void)be;
+	struct recorded *r = be;
+
 	(void)handle;
+	/* Nothing is closed before all is read [STAT-13]. */
+	CHECK(r->read == r->opened);
 	return 0;
 }
 
@@ -50,6 +53,7 @@ static ssize_t fake_read(void *be, int handle, void *buf, size_t len)
 
 	/* All are disabled before the first is read [STAT-01]. */
 	CHECK(r->disabled == r->opened && len >= sizeof(r->reads[0]));
+	CHECK(handle == r->read++);
 	memcpy(buf, r->reads[handle], sizeof(r->reads[0]));
 	return sizeof(r->reads[0]);
 }

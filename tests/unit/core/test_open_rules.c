@@ -4,6 +4,7 @@
  */
 #include "unit/test.h"
 
+#include "core/core-priv.h"
 #include "unit/core/fake.h"
 
 static int open_attr(struct fake *f, struct pe_attr attr)
@@ -91,6 +92,24 @@ TEST(attr_edges)
 	EXPECT_EQ(open_attr(f, attr), 0);
 	attr = fake_attr();
 	attr.sigtrap = attr.remove_on_exec = 1;
+	EXPECT_EQ(open_attr(f, attr), 0);
+	fake_free(f);
+}
+
+/* [ATTR-48, ERR-12] */
+TEST(an_architecture_that_cannot_dump_stacks)
+{
+	static const struct core_arch plain = {.regs_valid = 1};
+	struct fake *f = fake_new(4);
+	struct pe_attr attr = fake_attr();
+
+	f->core->arch = &plain;
+	attr.sample_type = PERF_SAMPLE_STACK_USER;
+	EXPECT_EQ(open_attr(f, attr), -ENOSYS);
+	attr.sample_stack_user = 1; /* before its size is looked at */
+	EXPECT_EQ(open_attr(f, attr), -ENOSYS);
+	EXPECT_CONTAINS(core_reason(f->core), "stacks");
+	attr.sample_type = 0;
 	EXPECT_EQ(open_attr(f, attr), 0);
 	fake_free(f);
 }
