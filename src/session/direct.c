@@ -29,102 +29,130 @@ static int take_handle(struct session *s, struct event *event)
 	return (int)i;
 }
 
+/* A call on its way: what is asked, for the body of an instant, and what came of it. */
+struct direct_call {
+	int handle; /* of the event; of open: its leader's */
+	struct open_call open;
+	struct ioctl_call ioctl;
+	u64 *words;
+	size_t len;
+	s64 ret;
+};
+
+static void run_open(struct session *s, void *arg)
+{
+	struct direct_call *c = arg;
+
+	s->direct_leader = direct_event(s, c->handle);
+	c->ret = perf_open(s->core, &c->open);
+	s->direct_leader = NULL;
+	if (c->ret)
+		return;
+	c->ret = take_handle(s, c->open.event);
+	if (c->ret < 0)
+		event_put(c->open.event);
+	else
+		wide_opened(s, c->open.event);
+}
+
 int session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int leader, u64 flags)
 {
-	struct open_call open = {
-		.caller = s->self->task,
-		.attr = attr,
-		.attr_len = sizeof(*attr),
-		.pid = pid,
-		.cpu = cpu,
-		.group_fd = leader < 0 ? -1 : 0,
-		.flags = flags,
+	struct direct_call c = {
+		.handle = leader,
+		.open =
+			{
+				.caller = s->self->task,
+				.attr = attr,
+				.attr_len = sizeof(*attr),
+				.pid = pid,
+				.cpu = cpu,
+				.group_fd = leader < 0 ? -1 : 0,
+				.flags = flags,
+			},
 	};
-	bool frozen;
-	int err;
 
-	session_drain(s);
-	s->direct_leader = direct_event(s, leader);
-	snapshots_invalidate(s);
-	frozen = session_freeze(s);
-	err = perf_open(s->core, &open);
-	snapshots_revalidate(s);
-	session_thaw(s, frozen);
-	s->direct_leader = NULL;
-	if (err) {
-		if (open.store_size)
-			attr->size = open.store_size;
-		return err;
-	}
-	err = take_handle(s, open.event);
-	if (err < 0) {
-		event_put(open.event);
-		return err;
-	}
-	wide_opened(s, open.event);
-	return err;
+	instant_run(s, run_open, &c);
+	if (c.ret < 0 && c.open.store_size)
+		attr->size = c.open.store_size;
+	return (int)c.ret;
+}
+
+static void run_read(struct session *s, void *arg)
+{
+	struct direct_call *c = arg;
+	struct event *event = direct_event(s, c->handle);
+
+	c->ret = -EBADF;
+	if (!event)
+		return;
+	wide_look(s, event);
+	c->ret = event_read(event, c->words, c->len);
 }
 
 s64 session_read(struct session *s, int handle, void *buf, size_t len)
 {
 	static u64 words[EVENT_READ_MAX / 8];
-	struct event *event;
-	bool frozen;
-	s64 n;
+	struct direct_call c = {.handle = handle, .words = words, .len = len};
 
-	session_drain(s);
-	event = direct_event(s, handle);
+	instant_run(s, run_read, &c);
+	if (c.ret > 0)
+		memcpy(buf, words, (size_t)c.ret);
+	return c.ret;
+}
+
+static void run_ioctl(struct session *s, void *arg)
+{
+	struct direct_call *c = arg;
+	struct event *event = direct_event(s, c->handle);
+
+	c->ret = -EBADF;
 	if (!event)
-		return -EBADF;
-	frozen = session_freeze(s);
+		return;
+	if (c->ioctl.cmd == PERF_EVENT_IOC_SET_OUTPUT) {
+		int output = (int)c->ioctl.arg;
+
+		s->direct_leader = direct_event(s, output);
+		c->ioctl.arg = output < 0 ? (u64)-1 : 0;
+	}
 	wide_look(s, event);
-	n = event_read(event, words, len);
-	session_thaw(s, frozen);
-	if (n > 0)
-		memcpy(buf, words, (size_t)n);
-	return n;
+	c->ret = event_ioctl(event, &c->ioctl);
+	s->direct_leader = NULL;
 }
 
 int session_ioctl(struct session *s, int handle, u64 cmd, u64 arg)
 {
-	struct ioctl_call call = {.caller = s->self->task, .cmd = (u32)cmd, .arg = arg};
-	struct event *event;
-	bool frozen;
-	int err;
+	struct direct_call c = {
+		.handle = handle,
+		.ioctl = {.caller = s->self->task, .cmd = (u32)cmd, .arg = arg},
+	};
 
-	session_drain(s);
-	event = direct_event(s, handle);
+	c.ioctl.in_len = ioctl_reads(c.ioctl.cmd);
+	c.ioctl.in = c.ioctl.in_len ? (const void *)arg : NULL;
+	instant_run(s, run_ioctl, &c);
+	if (c.ioctl.out_len)
+		memcpy((u8 *)arg + c.ioctl.out_at, c.ioctl.out, c.ioctl.out_len);
+	return (int)c.ret;
+}
+
+static void run_close(struct session *s, void *arg)
+{
+	struct direct_call *c = arg;
+	struct event *event = direct_event(s, c->handle);
+
+	c->ret = -EBADF;
 	if (!event)
-		return -EBADF;
-	call.in_len = ioctl_reads(call.cmd);
-	call.in = call.in_len ? (const void *)arg : NULL;
-	if (call.cmd == PERF_EVENT_IOC_SET_OUTPUT) {
-		s->direct_leader = direct_event(s, (int)arg);
-		call.arg = (int)arg < 0 ? (u64)-1 : 0;
-	}
-	snapshots_invalidate(s);
-	frozen = session_freeze(s);
-	wide_look(s, event);
-	err = event_ioctl(event, &call);
-	snapshots_revalidate(s);
-	session_thaw(s, frozen);
-	s->direct_leader = NULL;
-	if (call.out_len)
-		memcpy((u8 *)arg + call.out_at, call.out, call.out_len);
-	return err;
+		return;
+	s->direct[c->handle] = NULL;
+	event_put(event);
+	c->ret = 0;
 }
 
 int session_close(struct session *s, int handle)
 {
-	struct event *event = direct_event(s, handle);
+	struct direct_call c = {.handle = handle};
 
-	if (!event)
-		return -EBADF;
-	s->direct[handle] = NULL;
-	snapshots_invalidate(s);
-	event_put(event);
-	snapshots_revalidate(s);
-	return 0;
+	instant_run(s, run_close, &c);
+	return (int)c.ret;
 }
 
 void direct_release(struct session *s)
@@ -137,7 +165,7 @@ void direct_release(struct session *s)
 	s->nr_direct = 0;
 }
 
-int session_adopt(struct session *s, int pid)
+static int adopt(struct session *s, int pid)
 {
 	struct guest_process *p = guest_process_new(s, pid);
 	struct guest_thread *th;
@@ -159,6 +187,22 @@ int session_adopt(struct session *s, int pid)
 fail:
 	guest_process_end(p);
 	return err;
+}
+
+/* The pid in *@arg, which becomes what session_adopt() answers. */
+static void run_adopt(struct session *s, void *arg)
+{
+	int *n = arg;
+
+	*n = adopt(s, *n);
+}
+
+int session_adopt(struct session *s, int pid)
+{
+	int n = pid;
+
+	instant_run(s, run_adopt, &n);
+	return n;
 }
 
 const char *session_root(struct session *s)

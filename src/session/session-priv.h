@@ -19,6 +19,7 @@
 #include "core/event.h"
 #include "pmu/drivers.h"
 #include "session/session.h"
+#include "session/task/instant.h"
 
 _Static_assert(sizeof(struct meter_tree) <= WIRE_VIEW_IN, "the view is behind the tree's header");
 
@@ -77,7 +78,7 @@ struct guest_thread {
 	u32 meter;     /* index in the tree, or WIRE_NO_METER */
 	u64 token;     /* of the WIRE_OP_FORK that announced it, until its first call; else 0 */
 	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
-	u64 seen[METER_QUANTITIES];   /* guest_thread_sum() of the instant below, if seen_have */
+	u64 seen[METER_QUANTITIES];   /* guest_thread_sum() at the instant below, if seen_have */
 	u64 seen_instant;
 	u32 seen_meter;
 	bool seen_have;
@@ -87,7 +88,7 @@ struct guest_thread {
 	u64 cpu_time; /* last known; never back */
 	int clock_fd; /* the kernel's own event on it, or -1 */
 	u64 clock_offset;
-	u64 clock_instant; /* of session->instant, when it was last asked */
+	u64 clock_instant; /* instant.number when it was last asked */
 	bool clock_tried;
 	int sw_fd[SOURCE_MAX]; /* by SW_WHAT(): kernel events for software counts, or -1 */
 	u64 sw_last[SOURCE_MAX];
@@ -136,6 +137,7 @@ struct call {
 	struct guest_process *process;
 	struct guest_thread *thread;
 	u32 slot, seq;
+	u32 cpu; /* where the thread says it is */
 	u32 op;
 	u32 len;
 	u64 arg[6];
@@ -205,22 +207,13 @@ struct session {
 	u64 busy_poll_until;
 	u32 nr_cpus;
 	bool inherit_seen;
-	bool frozen; /* session_freeze() */
-	u64 instant;
-	u64 clock, clock_instant; /* session_now() as it was at that instant */
+	struct instant instant;
 };
 
-/* session.c */
+/* session.c: CLOCK_MONOTONIC, ns */
 u64 session_now(void);
 
-/*
- * meters.c: between the first two, the clocks and what a thread counts are read once: threads run
- * on, but all that happens in one operation happens at one instant, so the members of a group
- * agree, an event that is enabled runs as long as it is enabled, and a snapshot fits its event.
- * True: it is the caller's to end.
- */
-bool must_check session_freeze(struct session *s);
-void session_thaw(struct session *s, bool frozen);
+/* meters.c */
 /* What @th has counted in the meter it has now. */
 u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q);
 /* NULL: it has none. Written by its thread at any time. */
@@ -317,10 +310,10 @@ void serve_forget(struct session *s, struct guest_process *p);
 void serve_busy_poll(struct session *s);
 
 /*
- * ops.c, ops-event.c, sysctl.c: the calls (enum wire_op). Each has the call's own copy of the
+ * ops.c, ops-event.c, settings.c: the calls (enum wire_op). Each has the call's own copy of the
  * request and returns what `ret` of the reply says.
  */
-void op_dispatch(struct call *c);
+s64 must_check op_run(struct call *c);
 s64 op_open(struct call *c);
 s64 op_read(struct call *c);
 s64 op_ioctl(struct call *c);

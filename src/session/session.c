@@ -191,16 +191,18 @@ static int make_core(struct session *s, char *why, size_t len)
 	return 0;
 }
 
-/* The caller of direct calls: this process, counted by nobody. */
-static int make_self(struct session *s)
+/* The caller of direct calls: this process, counted by nobody. *@arg gets 0 or -errno. */
+static void make_self(struct session *s, void *arg)
 {
+	int *err = arg;
+
+	*err = -ENOMEM;
 	s->self_process = guest_process_new(s, getpid());
 	if (!s->self_process)
-		return -ENOMEM;
+		return;
 	s->self = guest_thread_new(s->self_process, getpid(), WIRE_NO_METER);
-	if (!s->self)
-		return -ENOMEM;
-	return guest_thread_need_task(s->self);
+	if (s->self)
+		*err = guest_thread_need_task(s->self);
 }
 
 int session_possible(char *why, size_t len)
@@ -277,7 +279,7 @@ int session_new(const struct session_config *config, struct session **session, c
 		if (err)
 			goto fail;
 	}
-	err = make_self(s);
+	instant_run(s, make_self, &err);
 	if (err) {
 		say(why, len, err, "making the session's own task");
 		goto fail;
@@ -311,22 +313,31 @@ static void free_deferred(struct session *s)
 		perf_file_free(c);
 }
 
-void session_free(struct session *s)
+static void end_all(struct session *s, void *arg)
 {
 	struct guest_process *p, *tmp;
 	struct perf_file *c, *ctmp;
+
+	(void)arg;
+	list_for_each_entry_safe (c, ctmp, &s->files, link)
+		perf_file_closed(c);
+	list_for_each_entry_safe (p, tmp, &s->processes, link)
+		guest_process_end(p);
+	direct_release(s);
+}
+
+void session_free(struct session *s)
+{
 	struct bootstrap *d, *dtmp;
 
 	if (!s)
 		return;
 	list_for_each_entry_safe (d, dtmp, &s->bootstraps, link)
 		bootstrap_free(d);
-	list_for_each_entry_safe (c, ctmp, &s->files, link)
-		perf_file_closed(c);
-	list_for_each_entry_safe (p, tmp, &s->processes, link)
-		guest_process_end(p);
+	/* One that was not made whole has no ends to drain, and nothing to end. */
+	if (s->ends >= 0)
+		instant_run(s, end_all, NULL);
 	free_deferred(s);
-	direct_release(s);
 	if (s->core)
 		core_free(s->core);
 	cgroups_forget(s);
@@ -368,43 +379,15 @@ int session_fd(const struct session *s)
 	return s->epoll;
 }
 
-struct core *session_core(struct session *s)
+void session_check(struct session *s)
 {
-	return s->core;
-}
-
-struct task *session_self(struct session *s)
-{
-	return s->self->task;
+	CHECK(!s->instant.open);
+	core_check(s->core);
 }
 
 const struct meter_tree *session_tree(const struct session *s)
 {
 	return s->tree;
-}
-
-int session_find_task(struct session *s, int tid, struct task **task, char *why, size_t len)
-{
-	struct guest_thread *th;
-
-	session_drain(s);
-	th = guest_find(s, tid);
-	if (!th) {
-		bool exists = pid_exists(tid);
-
-		snprintf(why, len,
-			 exists ? "%d is not a guest of this session; start it under anyperf run"
-				: "there is no task %d",
-			 tid);
-		return exists ? -ENOENT : -ESRCH;
-	}
-	if (guest_thread_need_task(th)) {
-		snprintf(why, len, "task %d has just ended", tid);
-		return -ESRCH;
-	}
-	clock_attach(th);
-	*task = th->task;
-	return 0;
 }
 
 bool session_is_over(const struct session *s)
@@ -419,45 +402,18 @@ bool session_is_over(const struct session *s)
 	return true;
 }
 
-/*
- * Deaths and closes come before calls: a parent that has waited for its child, and a thread that
- * has closed an event, find that done.
- */
-void session_drain(struct session *s)
+static void run_timer(struct session *s, void *arg)
 {
-	struct epoll_event ev[BATCH];
-	int n;
-
-	do {
-		n = epoll_wait(s->ends, ev, BATCH, 0);
-		for (int i = 0; i < n; i++) {
-			struct poll_source *p = ev[i].data.ptr;
-
-			if (p->gone)
-				continue;
-			if (p->kind == POLL_SOURCE_PIDFD)
-				guest_process_end(container_of(p, struct guest_process, pid_poll));
-			else
-				perf_file_closed(container_of(p, struct perf_file, poll));
-		}
-	} while (n == BATCH);
-	if (s->nr_hung)
-		perf_files_probe(s);
+	(void)arg;
+	core_timer_run(s->core);
 }
 
 static void timer_fired(struct session *s)
 {
-	bool frozen;
 	u64 times;
 
-	if (read(s->timer, &times, sizeof(times)) != sizeof(times))
-		return;
-	session_drain(s);
-	snapshots_invalidate(s);
-	frozen = session_freeze(s);
-	core_timer_run(s->core);
-	snapshots_revalidate(s);
-	session_thaw(s, frozen);
+	if (read(s->timer, &times, sizeof(times)) == sizeof(times))
+		instant_run(s, run_timer, NULL);
 }
 
 void session_run(struct session *s, int timeout_ms)
@@ -466,7 +422,6 @@ void session_run(struct session *s, int timeout_ms)
 	int n;
 
 	n = epoll_wait(s->epoll, ev, BATCH, timeout_ms);
-	session_drain(s);
 	for (int i = 0; i < n; i++) {
 		struct poll_source *p = ev[i].data.ptr;
 
@@ -482,7 +437,7 @@ void session_run(struct session *s, int timeout_ms)
 		case POLL_SOURCE_LISTEN: listen_accept(s); break;
 		case POLL_SOURCE_TIMER: timer_fired(s); break;
 		case POLL_SOURCE_LOOK: wide_tick(s); break;
-		case POLL_SOURCE_ENDS:
+		case POLL_SOURCE_ENDS: instant_run(s, NULL, NULL); break;
 		case POLL_SOURCE_PIDFD:
 		case POLL_SOURCE_PERF_FILE: break;
 		}

@@ -13,10 +13,8 @@
 
 #include "base/types.h"
 
-struct core;
 struct meter_tree;
 struct session;
-struct task;
 
 #define SESSION_PARANOID_HOST (-1000)
 
@@ -78,22 +76,8 @@ void session_run(struct session *s, int timeout_ms);
 /* Has every process that held the bootstrap socket ended, and every guest? */
 bool session_is_over(const struct session *s);
 
-/*
- * Takes notice of whatever has already died or been closed; every direct call into the core must be
- * preceded by it (doc/core.md, "What a host must do").
- */
-void session_drain(struct session *s);
-
-/*
- * The subsystem, for direct calls (core/call.h), and the task as which the caller itself makes
- * them.
- */
-struct core *session_core(struct session *s);
-struct task *session_self(struct session *s);
-
-/* Names the task of @tid (as this process sees it) as open_call.pid does: 0 or -ESRCH, -ENOENT. */
-int must_check session_find_task(struct session *s, int tid, struct task **task, char *why,
-				 size_t len);
+/* Walks everything and CHECK()s the session's and the core's invariants; for tests and fuzzers. */
+void session_check(struct session *s);
 
 /*
  * Direct calls: perf_event_open(2), ioctl(2), read(2), close(2) of the session's own process, which

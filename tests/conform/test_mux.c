@@ -5,6 +5,7 @@
 #include "conform/region.h"
 
 #include <poll.h>
+#include <sched.h>
 
 #define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 #define MOST  32
@@ -258,6 +259,67 @@ CONFORM(software)
 	CHECK_ROW("GRP-09", v[0] > 0 && v[1] == v[2],
 		  "a software event beside a full PMU is always on", "enabled %lu running %lu",
 		  v[1], v[2]);
+}
+
+/* How often what @fd says is less than in @last, which it becomes. */
+static int went_back(int fd, u64 last[3])
+{
+	u64 now[3];
+	int n = 0;
+
+	NEED(ev_read(fd, now, 24) == 24);
+	for (int i = 0; i < 3; i++) {
+		n += now[i] < last[i];
+		last[i] = now[i];
+	}
+	return n;
+}
+
+static void go_to(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	NEED(sched_setaffinity(0, sizeof(cpus), &cpus) == 0);
+}
+
+/*
+ * An event of the task and one of a CPU, to which the task comes and from which it goes. With a
+ * single counter the two take turns while it is there. Whoever is read, and in whatever order, no
+ * value and no time goes back.
+ */
+CONFORM(beside_a_cpu)
+{
+	static const char text[] =
+		"an own event and a CPU's, to which the task comes: nothing goes back";
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	u64 own[3] = {0}, its[3] = {0};
+	int fd, wide, back = 0, cpu;
+
+	if (no_pmu("READ-11", text))
+		return;
+	cpu = (int)sysconf(_SC_NPROCESSORS_ONLN) - 1;
+	fd = single();
+	attr.disabled = 0;
+	attr.read_format = TIMES;
+	wide = (int)ev_open(&attr, -1, cpu, -1, 0);
+	if (wide == -EACCES) {
+		skip_row("READ-11", text, "perf_event_paranoid lets nobody count a CPU");
+		return;
+	}
+	NEED(wide >= 0);
+	for (int round = 0; round < 100; round++) {
+		go_to(round % 2 ? cpu : 0);
+		for (int i = 0; i < 4; i++)
+			back += went_back(fd, own);
+		back += went_back(wide, its);
+		for (int i = 0; i < 4; i++)
+			back += went_back(fd, own);
+		/* Longer than what a session knows of where tasks are stays fresh. */
+		spin_ms(3);
+	}
+	CHECK_ROW("READ-11", !back, text, "%d times", back);
 }
 
 CONFORM(interval)

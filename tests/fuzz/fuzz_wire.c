@@ -1,8 +1,8 @@
 /*
  * The session's end of the wire under random and mutated messages: whatever a guest puts into its
  * slots and sends on its socket, the session answers or ignores it, and its own structures stay
- * whole (core_check()). A process of its own plays the guest, so that forks, deaths and descriptors
- * are real.
+ * whole (session_check()). A process of its own plays the guest, so that forks, deaths and
+ * descriptors are real.
  *
  *	fuzz_wire [SEED [ROUNDS]]
  */
@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/core.h"
 #include "unit/session/mock-guest.h"
 
 static u64 state;
@@ -239,10 +238,10 @@ int main(int argc, char **argv)
 			guest(s, seed + i);
 		while (waitpid(pid, &status, WNOHANG) == 0) {
 			session_run(s, 5);
-			core_check(session_core(s));
+			session_check(s);
 		}
 		session_run(s, 0);
-		core_check(session_core(s));
+		session_check(s);
 		if (WIFEXITED(status) && WEXITSTATUS(status)) {
 			fprintf(stderr, "seed %llu: the guest ended with %d\n",
 				(unsigned long long)(seed + i), WEXITSTATUS(status));

@@ -222,11 +222,12 @@ u64 clock_read(struct guest_thread *th)
 	struct session *s = th->process->s;
 	u64 value, enabled;
 
+	instant_check(s);
 	if (s->call && s->call->thread == th)
 		return th->cpu_time;
-	if (s->frozen && th->clock_instant == s->instant)
+	if (th->clock_instant == s->instant.number)
 		return th->cpu_time;
-	th->clock_instant = s->instant;
+	th->clock_instant = s->instant.number;
 	/* What it has read in a snapshot is not taken back. */
 	if (m)
 		clock_told(th, __atomic_load_n(&m->cpu_time, __ATOMIC_RELAXED));
@@ -249,7 +250,7 @@ u64 clock_read(struct guest_thread *th)
 
 void clock_skip(struct guest_thread *th)
 {
-	th->clock_instant = th->process->s->instant;
+	th->clock_instant = th->process->s->instant.number;
 }
 
 /*

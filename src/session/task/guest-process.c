@@ -211,6 +211,7 @@ int guest_thread_need_task(struct guest_thread *th)
 {
 	struct meter *m = guest_thread_meter(th);
 
+	instant_check(th->process->s);
 	if (th->task)
 		return 0;
 	th->task = task_new(th->process->s->core, th->tid, th->process->pid, th);
@@ -238,6 +239,7 @@ void guest_thread_end(struct guest_thread *th)
 	struct meter *m = guest_thread_meter(th);
 	struct guest_process *p = th->process;
 
+	instant_check(p->s);
 	if (th->task) {
 		task_exit(th->task);
 		th->task = NULL;
@@ -258,11 +260,11 @@ void guest_process_end(struct guest_process *p)
 	struct guest_thread *th, *tmp;
 	struct perf_file *c;
 
+	instant_check(p->s);
 	p->sock_poll.gone = p->pid_poll.gone = true;
 	list_for_each_entry (c, &p->s->files, link)
 		if (c->opener == p)
 			snapshot_drop(c);
-	snapshots_invalidate(p->s);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		guest_thread_end(th);
 	maps_drop(p);
@@ -272,7 +274,6 @@ void guest_process_end(struct guest_process *p)
 	if (p->sock >= 0)
 		epoll_ctl(p->s->epoll, EPOLL_CTL_DEL, p->sock, NULL);
 	list_move_tail(&p->link, &p->s->dead_processes);
-	snapshots_revalidate(p->s);
 }
 
 void guest_process_free(struct guest_process *p)
@@ -296,10 +297,8 @@ void guest_process_free(struct guest_process *p)
 void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 {
 	struct guest_thread *th, *tmp;
-	bool frozen;
 
-	snapshots_invalidate(p->s);
-	frozen = session_freeze(p->s);
+	instant_check(p->s);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		if (th != survivor)
 			guest_thread_end(th);
@@ -309,8 +308,6 @@ void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 		task_set_ids(survivor->task, p->pid, p->pid);
 		task_exec(survivor->task);
 	}
-	snapshots_revalidate(p->s);
-	session_thaw(p->s, frozen);
 }
 
 /* A thread that was announced has come to be. */

@@ -1,20 +1,5 @@
-/* What threads have counted, and the instant at which one operation looks at all of them. */
+/* What threads have counted. */
 #include "session/session-priv.h"
-
-bool session_freeze(struct session *s)
-{
-	if (s->frozen)
-		return false;
-	s->frozen = true;
-	s->instant++;
-	return true;
-}
-
-void session_thaw(struct session *s, bool frozen)
-{
-	if (frozen)
-		s->frozen = false;
-}
 
 enum meter_quantity meters_quantity(enum cpu_what what)
 {
@@ -63,10 +48,9 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 
 	if (!m)
 		return 0;
-	if (!s->frozen)
-		return meter_sum(m, q);
-	if (th->seen_instant != s->instant || th->seen_meter != th->meter) {
-		th->seen_instant = s->instant;
+	instant_check(s);
+	if (th->seen_instant != s->instant.number || th->seen_meter != th->meter) {
+		th->seen_instant = s->instant.number;
 		th->seen_meter = th->meter;
 		th->seen_have = false;
 	}

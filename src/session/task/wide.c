@@ -64,6 +64,7 @@ static void look(struct session *s)
 	struct guest_process *p;
 	struct guest_thread *th;
 
+	instant_check(s);
 	s->wide_looked = session_now();
 	guests_meet(s);
 	list_for_each_entry (p, &s->processes, link) {
@@ -116,25 +117,26 @@ static bool any_wide(const struct session *s)
 	return false;
 }
 
-void wide_tick(struct session *s)
+static void tick(struct session *s, void *arg)
 {
-	u64 times, begun, next;
-	bool frozen;
+	u64 begun, next;
 
-	if (read(s->look_timer, &times, sizeof(times)) != sizeof(times))
-		return;
-	session_drain(s);
+	(void)arg;
 	if (!any_wide(s)) {
 		s->wide = false;
 		s->view->flags &= ~(u32)WIRE_VIEW_CGROUPS;
 		return;
 	}
 	begun = session_now();
-	snapshots_invalidate(s);
-	frozen = session_freeze(s);
 	look(s);
-	snapshots_revalidate(s);
-	session_thaw(s, frozen);
 	next = (session_now() - begun) * LOOK_SHARE;
 	arm(s, next > LOOK_EVERY_NS ? next : LOOK_EVERY_NS);
+}
+
+void wide_tick(struct session *s)
+{
+	u64 times;
+
+	if (read(s->look_timer, &times, sizeof(times)) == sizeof(times))
+		instant_run(s, tick, NULL);
 }

@@ -190,6 +190,12 @@ static int hello(struct guest_process *p, const struct kick_message *m)
 	return guest_process_make_memory(p);
 }
 
+/* What arrived, for the body of an instant. */
+struct arrival {
+	struct guest_process *process; /* on its own socket; NULL: on the bootstrap socket */
+	struct kick_message *message;
+};
+
 static void welcome(struct guest_process *p, const struct kick_message *m)
 {
 	int err = hello(p, m);
@@ -204,9 +210,19 @@ static void welcome(struct guest_process *p, const struct kick_message *m)
 	}
 }
 
-/* A process that the session may know already: an event was opened on it. */
-static void introduce(struct session *s, struct kick_message *m)
+static void hello_arrived(struct session *s, void *arg)
 {
+	const struct arrival *a = arg;
+
+	(void)s;
+	if (!a->process->sock_poll.gone)
+		welcome(a->process, a->message);
+}
+
+/* A process that the session may know already: an event was opened on it. */
+static void introduce(struct session *s, void *arg)
+{
+	struct kick_message *m = ((const struct arrival *)arg)->message;
 	struct guest_process *p;
 	bool is_new = false;
 
@@ -331,7 +347,7 @@ void bootstrap_read(struct session *s, struct bootstrap *bootstrap)
 			list_move_tail(&bootstrap->link, &s->dead_bootstraps);
 			return;
 		}
-		introduce(s, &m);
+		instant_run(s, introduce, &(struct arrival){.message = &m});
 		if (m.fd >= 0)
 			close(m.fd);
 	}
@@ -350,6 +366,20 @@ static void kick_fd(struct guest_process *p, struct kick_message *m)
 	m->fd = -1;
 }
 
+static void hung_up(struct session *s, void *arg)
+{
+	struct guest_process *p = arg;
+
+	(void)s;
+	if (p->sock_poll.gone)
+		return;
+	/* Ended before it said who it is; a known one is ended by its pidfd. */
+	if (!p->pid)
+		guest_process_end(p);
+	else
+		drop_socket(p);
+}
+
 void sock_read(struct guest_process *p)
 {
 	for (int i = 0; i < KICKS_AT_ONCE && p->sock >= 0 && !p->sock_poll.gone; i++) {
@@ -361,20 +391,15 @@ void sock_read(struct guest_process *p)
 		if (n == -EBADMSG)
 			continue;
 		if (n < 0) {
-			/* Ended before it said who it is; a known one is ended by its pidfd. */
-			if (!p->pid)
-				guest_process_end(p);
-			else
-				drop_socket(p);
+			instant_run(p->s, hung_up, p);
 			return;
 		}
 		switch (m.kick.what) {
 		case WIRE_KICK_CALL: serve_slot(p, m.kick.slot); break;
 		case WIRE_KICK_FD: kick_fd(p, &m); break;
 		case WIRE_KICK_HELLO:
-			session_drain(p->s);
-			if (!p->sock_poll.gone)
-				welcome(p, &m);
+			instant_run(p->s, hello_arrived,
+				    &(struct arrival){.process = p, .message = &m});
 			break;
 		}
 		if (m.fd >= 0)

@@ -231,13 +231,7 @@ static u64 host_clock(void *ctx)
 {
 	struct session *s = ctx;
 
-	if (!s->frozen)
-		return session_now();
-	if (s->clock_instant != s->instant) {
-		s->clock_instant = s->instant;
-		s->clock = session_now();
-	}
-	return s->clock;
+	return instant_wall_time(s);
 }
 
 static u64 host_task_clock(void *ctx, struct task *task)

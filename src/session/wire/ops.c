@@ -126,32 +126,21 @@ static s64 op_cgroups(struct call *c)
 	return 0;
 }
 
-void op_dispatch(struct call *c)
+s64 op_run(struct call *c)
 {
-	static const struct {
-		s64 (*run)(struct call *c);
-		bool changes; /* states of events: snapshots must follow */
-	} ops[WIRE_OP_COUNT] = {
-		[WIRE_OP_OPEN] = {op_open, true},       [WIRE_OP_READ] = {op_read, false},
-		[WIRE_OP_IOCTL] = {op_ioctl, true},     [WIRE_OP_MMAP] = {op_mmap, false},
-		[WIRE_OP_MUNMAP] = {op_munmap, false},  [WIRE_OP_POLL] = {op_poll, false},
-		[WIRE_OP_PRCTL] = {op_prctl, true},     [WIRE_OP_LOOKUP] = {op_lookup, false},
-		[WIRE_OP_FORK] = {op_fork, true},       [WIRE_OP_UNFORK] = {op_unfork, true},
-		[WIRE_OP_EXIT] = {op_exit, true},       [WIRE_OP_PING] = {op_ping, false},
-		[WIRE_OP_HANGUP] = {op_hangup, false},  [WIRE_OP_VIEW] = {op_view, false},
-		[WIRE_OP_CGROUPS] = {op_cgroups, true}, [WIRE_OP_SYSCTL] = {op_sysctl, false},
+	static s64 (*const ops[WIRE_OP_COUNT])(struct call * c) = {
+		[WIRE_OP_OPEN] = op_open,       [WIRE_OP_READ] = op_read,
+		[WIRE_OP_IOCTL] = op_ioctl,     [WIRE_OP_MMAP] = op_mmap,
+		[WIRE_OP_MUNMAP] = op_munmap,   [WIRE_OP_POLL] = op_poll,
+		[WIRE_OP_PRCTL] = op_prctl,     [WIRE_OP_LOOKUP] = op_lookup,
+		[WIRE_OP_FORK] = op_fork,       [WIRE_OP_UNFORK] = op_unfork,
+		[WIRE_OP_EXIT] = op_exit,       [WIRE_OP_PING] = op_ping,
+		[WIRE_OP_HANGUP] = op_hangup,   [WIRE_OP_VIEW] = op_view,
+		[WIRE_OP_CGROUPS] = op_cgroups, [WIRE_OP_SYSCTL] = op_sysctl,
 	};
-	bool frozen;
 
-	if (c->op >= WIRE_OP_COUNT || !ops[c->op].run) {
-		c->ret = -ENOSYS;
-		return;
-	}
-	if (ops[c->op].changes)
-		snapshots_invalidate(c->s);
-	frozen = session_freeze(c->s);
-	c->ret = ops[c->op].run(c);
-	if (ops[c->op].changes)
-		snapshots_revalidate(c->s);
-	session_thaw(c->s, frozen);
+	instant_check(c->s);
+	if (c->op >= WIRE_OP_COUNT || !ops[c->op])
+		return -ENOSYS;
+	return ops[c->op](c);
 }

@@ -192,8 +192,8 @@ void perf_file_closed(struct perf_file *file)
 void perf_file_end(struct perf_file *file)
 {
 	struct session *s = file->s;
-	bool frozen = session_freeze(s);
 
+	instant_check(s);
 	file->poll.gone = true;
 	if (file->hung_fd >= 0)
 		s->nr_hung--;
@@ -203,10 +203,9 @@ void perf_file_end(struct perf_file *file)
 	 * hypervisor with it. When exactly an event ends nobody can see, unless another one takes
 	 * its place.
 	 */
-	if (frozen && file->event->target && task_host(file->event->target) &&
+	if (s->instant.draining && file->event->target && task_host(file->event->target) &&
 	    !event_is_waited_for(file->event))
 		clock_skip(task_host(file->event->target));
-	snapshots_invalidate(s);
 	s->handles[file->index] = NULL;
 	if (file->index < s->handle_hint)
 		s->handle_hint = file->index;
@@ -214,8 +213,8 @@ void perf_file_end(struct perf_file *file)
 	event_put(file->event);
 	file->event = NULL;
 	list_move_tail(&file->link, &s->dead_files);
-	snapshots_revalidate(s);
-	session_thaw(s, frozen);
+	if (s->instant.draining)
+		s->instant.number++;
 }
 
 /* @p has mapped @c's event once more (@times 1) or once less (-1: 0, or -EINVAL if it had not). */

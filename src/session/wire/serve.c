@@ -124,6 +124,33 @@ static void busy_poll_add(struct session *s, struct guest_process *p, u32 slot, 
 	__atomic_store_n(&sl->awake, 1, __ATOMIC_RELEASE);
 }
 
+/* The call in @arg, from its request to what the reply says. */
+static void run_call(struct session *s, void *arg)
+{
+	struct call *c = arg;
+	struct guest_process *p = c->process;
+	struct wire_slot *sl = guest_process_slot(p, c->slot);
+	struct guest_thread *th;
+
+	/* It may have been among what has ended. */
+	if (p->sock_poll.gone)
+		return;
+	th = c->thread = caller_of(p, c->slot, sl);
+	if (!th || !copy_request(c, sl)) {
+		c->ret = -EPROTO;
+		return;
+	}
+	clock_told(th, __atomic_load_n(&sl->cpu_time, __ATOMIC_RELAXED));
+	th->switches = __atomic_load_n(&sl->switches, __ATOMIC_RELAXED);
+	s->call = c;
+	c->ret = guest_thread_need_task(th);
+	if (!c->ret) {
+		if (c->cpu < s->nr_cpus && task_cpu(th->task) != (int)c->cpu)
+			task_sched_in(th->task, c->cpu);
+		c->ret = op_run(c);
+	}
+}
+
 /* Answers what is posted in the slot, if anything. */
 void serve_slot(struct guest_process *p, u32 slot)
 {
@@ -131,15 +158,12 @@ void serve_slot(struct guest_process *p, u32 slot)
 	struct session *s = p->s;
 	struct wire_slot *sl = guest_process_slot(p, slot);
 	struct call *c = &call;
-	u32 word, cpu;
+	u32 word;
 
 	if (!sl)
 		return;
 	word = __atomic_load_n(&sl->word, __ATOMIC_ACQUIRE);
 	if (word != WIRE_POSTED && word != WIRE_WAITED)
-		return;
-	session_drain(s);
-	if (p->sock_poll.gone)
 		return;
 	memset(c, 0, offsetof(struct call, in));
 	c->s = s;
@@ -148,33 +172,17 @@ void serve_slot(struct guest_process *p, u32 slot)
 	c->slot = slot;
 	c->fd_in = p->fds[slot];
 	p->fds[slot] = -1;
-	cpu = __atomic_load_n(&sl->cpu, __ATOMIC_RELAXED);
-	c->thread = caller_of(p, slot, sl);
-	if (!c->thread || !copy_request(c, sl)) {
-		c->ret = -EPROTO;
+	c->cpu = __atomic_load_n(&sl->cpu, __ATOMIC_RELAXED);
+	instant_run(s, run_call, c);
+	s->call = NULL;
+	if (!p->sock_poll.gone)
 		reply(c, sl);
-	} else {
-		struct guest_thread *th = c->thread;
-
-		clock_told(th, __atomic_load_n(&sl->cpu_time, __ATOMIC_RELAXED));
-		th->switches = __atomic_load_n(&sl->switches, __ATOMIC_RELAXED);
-		s->call = c;
-		c->ret = guest_thread_need_task(th);
-		if (!c->ret) {
-			if (cpu < s->nr_cpus && task_cpu(th->task) != (int)cpu)
-				task_sched_in(th->task, cpu);
-			op_dispatch(c);
-		}
-		s->call = NULL;
-		if (!p->sock_poll.gone)
-			reply(c, sl);
-	}
 	if (c->fd_in >= 0)
 		close(c->fd_in);
 	if (c->fd_out >= 0 && !c->fd_out_keep)
 		close(c->fd_out);
 	if (!p->sock_poll.gone && c->thread && c->op != WIRE_OP_EXIT)
-		busy_poll_add(s, p, slot, cpu);
+		busy_poll_add(s, p, slot, c->cpu);
 }
 
 /*

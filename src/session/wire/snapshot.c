@@ -60,6 +60,7 @@ void snapshots_invalidate(struct session *s)
 	struct perf_file *file;
 	bool any = false;
 
+	instant_check(s);
 	list_for_each_entry (file, &s->files, link) {
 		if (!file->snapshot || file->snapshot_invalid ||
 		    (caller && counted(file) == caller))
@@ -160,7 +161,6 @@ static struct snapshot_state state_of(const struct event *e)
 /* Brings the snapshots of events that changed up to date, and lets their readers look again. */
 void snapshots_revalidate(struct session *s)
 {
-	bool frozen = session_freeze(s);
 	struct perf_file *file;
 
 	list_for_each_entry (file, &s->files, link) {
@@ -180,7 +180,6 @@ void snapshots_revalidate(struct session *s)
 		file->snapshot_state = now;
 		file->snapshot_stale = false;
 	}
-	session_thaw(s, frozen);
 }
 
 /* An ioctl changed what no state shows: a count, a period. */

@@ -18,7 +18,7 @@ void mock_init(struct mock *g, int tree_fd, int bootstrap)
 
 	memset(g, 0, sizeof(*g));
 	g->bootstrap = bootstrap;
-	g->sock = -1;
+	g->sock = g->cpu = -1;
 	g->tree = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, tree_fd, 0);
 	if (g->tree == MAP_FAILED)
 		abort();
@@ -155,7 +155,7 @@ s64 mock_call(struct mock *g, u32 op)
 	sl->tid = gettid();
 	sl->meter = g->meter;
 	sl->token = g->token;
-	sl->cpu = (u32)sched_getcpu();
+	sl->cpu = (u32)(g->cpu < 0 ? sched_getcpu() : g->cpu);
 	sl->cpu_time = cpu_time();
 	sl->seq++;
 	sl->op = op;

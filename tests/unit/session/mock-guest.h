@@ -19,6 +19,7 @@ struct mock {
 	struct wire_slot *slot;
 	u32 meter;
 	u32 token;
+	int cpu; /* where it says that it is; -1: where it is */
 	struct meter *m;
 };
 

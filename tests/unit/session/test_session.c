@@ -562,6 +562,51 @@ TEST(event_snapshots_of_events_that_take_turns)
 	session_free(s);
 }
 
+/*
+ * It comes to a CPU whose only counter another event wants, and leaves it: nothing that it reads
+ * goes back.
+ */
+static void read_while_moving(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	struct reading now, last = {0};
+	u64 own, wide, words[3];
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	attr.read_format = 3;
+	attr.disabled = 0;
+	g->cpu = 0;
+	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &own) >= 0);
+	NEED(mock_open(g, &attr, -1, 1, WIRE_NO_EVENT, 0, &wide) >= 0);
+	for (u32 i = 0; i < 200; i++) {
+		g->cpu = i & 1;
+		NEED(mock_read(g, wide, words, 24) == 24);
+		mock_count(g, 100, 0);
+		while (!look_at_snapshot(g, 0, &now))
+			;
+		NEED(now.count >= last.count && now.enabled >= last.enabled &&
+		     now.running >= last.running);
+		last = now;
+		NEED(mock_read(g, own, words, 24) == 24);
+		NEED(words[0] >= last.count && words[1] >= last.enabled &&
+		     words[2] >= last.running);
+		last = (struct reading){words[0], words[1], words[2]};
+	}
+}
+
+TEST(an_own_event_and_a_cpu_with_one_counter)
+{
+	struct session_config config = {.paranoid = -1, .tree_fd = -1, .counters = 1};
+	struct session *s = NULL;
+	char why[300];
+
+	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
+		return;
+	ASSERT(session_new(&config, &s, why, sizeof(why)) == 0);
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_while_moving)), 0);
+	session_free(s);
+}
+
 static void sleep_on(struct mock *g)
 {
 	NEED(mock_hello(g, -1, 0) == 0);

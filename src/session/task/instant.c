@@ -1,0 +1,56 @@
+#include "session/task/instant.h"
+
+#include <sys/epoll.h>
+
+#include "session/session-priv.h"
+
+#define BATCH 64
+
+/* Each ends at a moment of its own: what was looked at for one does not hold for the next. */
+static void drain_ends(struct session *s)
+{
+	struct epoll_event ev[BATCH];
+	int n;
+
+	s->instant.draining = true;
+	do {
+		n = epoll_wait(s->ends, ev, BATCH, 0);
+		for (int i = 0; i < n; i++) {
+			struct poll_source *p = ev[i].data.ptr;
+
+			if (p->gone)
+				continue;
+			if (p->kind == POLL_SOURCE_PIDFD)
+				guest_process_end(container_of(p, struct guest_process, pid_poll));
+			else
+				perf_file_closed(container_of(p, struct perf_file, poll));
+			s->instant.number++;
+		}
+	} while (n == BATCH);
+	if (s->nr_hung)
+		perf_files_probe(s);
+	s->instant.draining = false;
+}
+
+void instant_run(struct session *s, void (*body)(struct session *s, void *arg), void *arg)
+{
+	CHECK(!s->instant.open);
+	s->instant.open = true;
+	s->instant.number++;
+	snapshots_invalidate(s);
+	drain_ends(s);
+	if (body)
+		body(s, arg);
+	snapshots_revalidate(s);
+	s->instant.open = false;
+}
+
+u64 instant_wall_time(struct session *s)
+{
+	instant_check(s);
+	if (s->instant.wall_number != s->instant.number) {
+		s->instant.wall_number = s->instant.number;
+		s->instant.wall_time = session_now();
+	}
+	return s->instant.wall_time;
+}
