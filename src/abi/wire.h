@@ -30,10 +30,11 @@
 #ifndef ABI_WIRE_H
 #define ABI_WIRE_H
 
+#include "abi/wire-op.h"
 #include "base/types.h"
 
 #define WIRE_MAGIC   0x52495759584e41ull /* "ANXYWIR" */
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 
 #define WIRE_PROC_SIZE   0x10000u
 #define WIRE_SLOT_SIZE   0x8000u
@@ -92,9 +93,8 @@ struct wire_proc {
 enum wire_watch {
 	WIRE_WATCH_TASKS = 1, /* making threads and processes (WIRE_OP_FORK) */
 	WIRE_WATCH_EXIT = 2,  /* its end (WIRE_OP_EXIT), but that by exit_group or a signal */
-	WIRE_WATCH_END =
-		8, /* that by exit_group as well, with arg[0] 1: its last counts cannot be had later */
-	WIRE_WATCH_EXEC = 4, /* a new program, before its first instruction: HELLO with the flag */
+	WIRE_WATCH_END = 8,   /* that by exit_group as well: its last counts cannot be had later */
+	WIRE_WATCH_EXEC = 4,  /* a new program, before its first instruction: HELLO with the flag */
 };
 
 enum wire_word {
@@ -106,65 +106,7 @@ enum wire_word {
 
 #define WIRE_DATA 0x5000u /* the largest read(2), 16 KiB, and what goes with it fit */
 
-enum wire_op {
-	WIRE_OP_NONE = 0,
-	/* arg0 pid, arg1 cpu, arg2 group handle (WIRE_NO_EVENT: -1, WIRE_BAD_EVENT: no perf fd), arg3
-	 * flags, arg4 attr.size as the guest wrote it, arg5 WIRE_ATTR_*; data: the attr as far as it is
-	 * known. A cgroup's fd is sent before. ret 0: out0 handle, out1 snapshot index + 1 or 0, out2
-	 * the id; one fd. ret < 0: out0 is not 0: the size to store in the attr [SIZE-09], out1 is 1 if
-	 * the refusal comes after the check for a free descriptor [CALL-16], out2 is 1 if the task is
-	 * one of ours that has not come far enough to be known: ask again soon. */
-	WIRE_OP_OPEN = 1,
-	/* arg0 handle, arg1 buffer length; ret bytes; data: what read(2) gives */
-	WIRE_OP_READ = 2,
-	/* arg0 handle, arg1 command, arg2 argument, arg3 a handle in place of the argument's fd
-	 * (SET_OUTPUT); data: what the argument points to. ret as ioctl(2); data: what goes back, to
-	 * the argument + out0. */
-	WIRE_OP_IOCTL = 3,
-	/* arg0 handle, arg1 length, arg2 PROT_*, arg3 MAP_*, arg4 file offset; ret 0: one fd to map in
-	 * its place at offset out0 */
-	WIRE_OP_MMAP = 4,
-	/* arg0 handle: a mapping made with WIRE_OP_MMAP is gone (arg1 its file offset) */
-	WIRE_OP_MUNMAP = 5,
-	/* arg0 handle; ret: the revents a kernel perf fd would show */
-	WIRE_OP_POLL = 6,
-	/* arg0 1: enable, 0: disable what this thread opened [PRC-01] */
-	WIRE_OP_PRCTL = 7,
-	/* a descriptor is sent before; ret 0: out0..out2 as of OPEN; 1: out0 is a number of
-	 * WIRE_OP_SYSCTL; -ENOENT: neither */
-	WIRE_OP_LOOKUP = 8,
-	/* arg0 clone flags, arg1 the meter of the task about to be made. ret: a token. A process (no
-	 * CLONE_THREAD): one fd, the child's end of its own socket, on which it says HELLO; the parent
-	 * closes its copy. A thread has the token in its first call. */
-	WIRE_OP_FORK = 9,
-	/* arg0 a token: the task was not made after all */
-	WIRE_OP_UNFORK = 10,
-	/* the calling thread ends; its meter is final */
-	WIRE_OP_EXIT = 11,
-	/* ret 0; measures the wire */
-	WIRE_OP_PING = 12,
-	/* arg0 handle: its descriptors are to report POLLHUP to epoll while they should */
-	WIRE_OP_HANGUP = 13,
-	/* ret 0: wire_view.root is there; data: the same, with its NUL */
-	WIRE_OP_VIEW = 14,
-	/* tasks may have moved to other cgroups: the caller has written to a cgroup's file */
-	WIRE_OP_CGROUPS = 15,
-	/* arg0 WIRE_SYSCTL_OPEN: data is the path, as shown, of a file that is about to be opened for
-	 * writing: ret its number, or -EACCES. Else arg0 that number, arg1 the offset, data what is
-	 * written: ret bytes taken. */
-	WIRE_OP_SYSCTL = 16,
-	WIRE_OP_COUNT
-};
-
-#define WIRE_NO_EVENT    0ull    /* group_fd -1 */
-#define WIRE_BAD_EVENT   (~0ull) /* a descriptor that is no perf fd: EBADF */
-#define WIRE_NO_METER    (~0u)   /* nowhere in the tree */
-#define WIRE_SYSCTL_OPEN (~0ull)
-
-enum wire_attr_flags {
-	WIRE_ATTR_TAIL = 1,  /* a byte beyond what is sent and below attr.size is not zero */
-	WIRE_ATTR_FAULT = 2, /* not all of attr.size could be read */
-};
+#define WIRE_NO_METER (~0u) /* nowhere in the tree */
 
 enum wire_reply_flags {
 	WIRE_REPLY_FD = 1, /* a struct wire_fd_message with one fd was sent before */
@@ -187,13 +129,13 @@ struct wire_slot {
 
 	u32 op; /* request */
 	u32 len;
-	u64 arg[6];
+	union wire_args args;
 	u64 pad2;
 
 	s64 ret; /* reply: 0 or more, or -errno */
 	u32 reply_flags;
 	u32 reply_len;
-	u64 out[4];
+	union wire_result result;
 	u64 pad3[2];
 	char reason[256]; /* why ret is negative: a sentence; "" if there is nothing to say */
 	u8 data[WIRE_DATA];

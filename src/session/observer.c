@@ -148,18 +148,19 @@ int observer_event(struct observer *o, struct pe_attr *attr, int pid, int cpu, i
 		;
 	if (i == HANDLES)
 		return -EMFILE;
-	sl->arg[0] = (u64)(s64)pid;
-	sl->arg[1] = (u64)(s64)cpu;
-	sl->arg[2] = leader < 0 ? WIRE_NO_EVENT : o->handles[leader];
-	sl->arg[3] = flags;
-	sl->arg[4] = attr->size;
-	sl->arg[5] = 0;
+	sl->args.open = (struct wire_open_args){
+		.pid = pid,
+		.cpu = cpu,
+		.group = leader < 0 ? WIRE_NO_EVENT : o->handles[leader],
+		.flags = flags,
+		.attr_size = attr->size,
+	};
 	sl->len = (u32)min_u64(attr->size, sizeof(*attr));
 	memcpy(sl->data, attr, sl->len);
 	ret = call(o, WIRE_OP_OPEN);
 	if (ret < 0) {
-		if (ret == -E2BIG && sl->out[0])
-			attr->size = (u32)sl->out[0];
+		if (ret == -E2BIG && sl->result.open_refusal.attr_size)
+			attr->size = sl->result.open_refusal.attr_size;
 		return (int)ret;
 	}
 	err = sl->reply_flags & WIRE_REPLY_FD
@@ -167,7 +168,7 @@ int observer_event(struct observer *o, struct pe_attr *attr, int pid, int cpu, i
 		      : -EPROTO;
 	if (err || o->fds[i] < 0)
 		return err ? err : -EMFILE;
-	o->handles[i] = sl->out[0];
+	o->handles[i] = sl->result.event.handle;
 	return i;
 }
 
@@ -182,8 +183,7 @@ s64 observer_read(struct observer *o, int handle, void *buf, size_t len)
 
 	if (!known(o, handle))
 		return -EBADF;
-	o->slot->arg[0] = o->handles[handle];
-	o->slot->arg[1] = len;
+	o->slot->args.read = (struct wire_read_args){.handle = o->handles[handle], .len = len};
 	o->slot->len = 0;
 	n = call(o, WIRE_OP_READ);
 	if (n > 0 && (size_t)n <= len && (u64)n <= WIRE_DATA)
@@ -199,16 +199,20 @@ int observer_ioctl(struct observer *o, int handle, u64 cmd, u64 arg)
 
 	if (!known(o, handle))
 		return -EBADF;
-	sl->arg[0] = o->handles[handle];
-	sl->arg[1] = cmd;
-	sl->arg[2] = arg;
-	sl->arg[3] = cmd == PERF_EVENT_IOC_SET_OUTPUT && known(o, (int)arg) ? o->handles[arg] : 0;
+	sl->args.ioctl = (struct wire_ioctl_args){
+		.handle = o->handles[handle],
+		.arg = arg,
+		.output = cmd == PERF_EVENT_IOC_SET_OUTPUT && known(o, (int)arg) ? o->handles[arg]
+										 : 0,
+		.cmd = (u32)cmd,
+	};
 	sl->len = reads <= sizeof(u64) ? (u32)reads : 0;
 	if (sl->len)
 		memcpy(sl->data, (const void *)arg, sl->len);
 	ret = call(o, WIRE_OP_IOCTL);
-	if (ret >= 0 && sl->reply_len && sl->reply_len <= sizeof(u64) && sl->out[0] <= sizeof(u64))
-		memcpy((u8 *)arg + sl->out[0], sl->data, sl->reply_len);
+	if (ret >= 0 && sl->reply_len && sl->reply_len <= sizeof(u64) &&
+	    sl->result.ioctl.offset <= sizeof(u64))
+		memcpy((u8 *)arg + sl->result.ioctl.offset, sl->data, sl->reply_len);
 	return (int)ret;
 }
 

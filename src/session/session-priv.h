@@ -140,12 +140,12 @@ struct call {
 	u32 cpu; /* where the thread says it is */
 	u32 op;
 	u32 len;
-	u64 arg[6];
+	union wire_args args;
 	int fd_in; /* came with the request, or -1; closed after the call */
 	bool past_fd_check, ask_again;
 
 	s64 ret;
-	u64 out[4];
+	union wire_result result;
 	u32 out_len;
 	int fd_out; /* goes with the reply, or -1 */
 	bool fd_out_keep;

@@ -77,12 +77,12 @@ static void some_attr(struct wire_slot *sl)
 	if (below(4) == 0)
 		sl->data[below(sizeof(attr))] = (u8)any();
 	sl->len = (u32)(below(4) ? sizeof(attr) : odd());
-	sl->arg[0] = below(2) ? 0 : odd();
-	sl->arg[1] = below(2) ? ~0ull : odd();
-	sl->arg[2] = below(2) ? WIRE_NO_EVENT : some_handle();
-	sl->arg[3] = below(16);
-	sl->arg[4] = below(4) ? sizeof(attr) : odd();
-	sl->arg[5] = below(4);
+	sl->args.open.pid = (s32)(below(2) ? 0 : odd());
+	sl->args.open.cpu = (s32)(below(2) ? ~0ull : odd());
+	sl->args.open.group = below(2) ? WIRE_NO_EVENT : some_handle();
+	sl->args.open.flags = below(16);
+	sl->args.open.attr_size = (u32)(below(4) ? sizeof(attr) : odd());
+	sl->args.open.attr_flags = (u32)below(4);
 }
 
 /* A request that looks like one, with something wrong in it more often than not. */
@@ -93,8 +93,8 @@ static void fill(struct mock *g, u32 op)
 				   0x40042408, 0x40042409, 0xc008240a, 0x4008240b};
 	struct wire_slot *sl = g->slot;
 
-	for (u32 i = 0; i < 6; i++)
-		sl->arg[i] = odd();
+	for (u32 i = 0; i < ARRAY_SIZE(sl->args.words); i++)
+		sl->args.words[i] = odd();
 	sl->len = (u32)(below(2) ? below(300) : odd());
 	for (u32 i = 0; i < 64; i++)
 		sl->data[i] = (u8)any();
@@ -105,23 +105,20 @@ static void fill(struct mock *g, u32 op)
 	case WIRE_OP_MUNMAP:
 	case WIRE_OP_POLL:
 	case WIRE_OP_HANGUP:
-		sl->arg[0] = some_handle();
-		if (op == WIRE_OP_MMAP && below(2)) {
-			sl->arg[1] = 4096;
-			sl->arg[2] = PROT_READ | PROT_WRITE;
-			sl->arg[3] = MAP_SHARED;
-			sl->arg[4] = 0;
-		}
+		sl->args.event.handle = some_handle();
+		if (op == WIRE_OP_MMAP && below(2))
+			sl->args.mmap = (struct wire_mmap_args){
+				sl->args.event.handle, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, 0};
 		break;
 	case WIRE_OP_IOCTL:
-		sl->arg[0] = some_handle();
-		sl->arg[1] = below(8) ? cmds[below(ARRAY_SIZE(cmds))] : any();
-		sl->arg[2] = odd();
-		sl->arg[3] = some_handle();
+		sl->args.ioctl.handle = some_handle();
+		sl->args.ioctl.cmd = below(8) ? cmds[below(ARRAY_SIZE(cmds))] : (u32)any();
+		sl->args.ioctl.arg = odd();
+		sl->args.ioctl.output = some_handle();
 		break;
 	case WIRE_OP_FORK:
-		sl->arg[0] = below(2) ? 17 : any();
-		sl->arg[1] = below(2) ? mock_take_meter(g) : odd();
+		sl->args.fork.clone_flags = below(2) ? 17 : any();
+		sl->args.fork.meter = below(2) ? mock_take_meter(g) : (u32)odd();
 		break;
 	default: break;
 	}
@@ -156,7 +153,7 @@ static void one_call(struct mock *g)
 	if (ret == -ENODEV || ret == -ETIMEDOUT)
 		_exit(ret == -ETIMEDOUT ? 3 : 0);
 	if (ret >= 0 && op == WIRE_OP_OPEN) {
-		handles[nr_handles % ARRAY_SIZE(handles)] = g->slot->out[0];
+		handles[nr_handles % ARRAY_SIZE(handles)] = g->slot->result.event.handle;
 		if (nr_handles < ARRAY_SIZE(handles))
 			nr_handles++;
 	}

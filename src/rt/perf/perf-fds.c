@@ -62,8 +62,8 @@ static void look_up(struct thread *t, int fd, struct perf_fd *e)
 
 		if (ret >= 0) {
 			found.kind = ret ? PERF_FD_SYSCTL : PERF_FD_EVENT;
-			found.handle = sl->out[0];
-			found.snapshot = (u16)sl->out[1];
+			found.handle = ret ? sl->result.setting.setting : sl->result.event.handle;
+			found.snapshot = ret ? 0 : (u16)sl->result.event.snapshot;
 		}
 		wire_end(t, sl);
 	}

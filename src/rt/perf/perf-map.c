@@ -19,7 +19,7 @@ static void forget(struct thread *t, u64 handle)
 
 	if (!sl)
 		return;
-	sl->arg[0] = handle;
+	sl->args.event.handle = handle;
 	(void)wire_call(t, sl, WIRE_OP_MUNMAP);
 	wire_end(t, sl);
 }
@@ -47,11 +47,13 @@ bool perf_mmap(struct thread *t, struct perf_fd *pf, long *ret)
 		*ret = -ENODEV;
 		return true;
 	}
-	sl->arg[0] = handle;
-	sl->arg[1] = len;
-	sl->arg[2] = guest_arg(t, 2);
-	sl->arg[3] = guest_arg(t, 3);
-	sl->arg[4] = offset;
+	sl->args.mmap = (struct wire_mmap_args){
+		.handle = handle,
+		.len = len,
+		.prot = guest_arg(t, 2),
+		.flags = guest_arg(t, 3),
+		.offset = offset,
+	};
 	*ret = wire_call(t, sl, WIRE_OP_MMAP);
 	fd = *ret < 0 ? -1 : wire_take_fd(t, sl, true);
 	wire_end(t, sl);

@@ -21,14 +21,14 @@ static void put_attr(struct wire_slot *sl, u64 addr)
 	u8 chunk[256];
 	u32 size = 0;
 
-	sl->arg[5] = 0;
+	sl->args.open.attr_flags = 0;
 	if (guest_read(&size, addr + 4, sizeof(size))) {
-		sl->arg[5] = WIRE_ATTR_FAULT;
+		sl->args.open.attr_flags = WIRE_ATTR_FAULT;
 		/* The first word alone may be there: it does not help. */
 		sl->len = 0;
 		return;
 	}
-	sl->arg[4] = size;
+	sl->args.open.attr_size = size;
 	sl->len = size == 0 ? 64 : size < 8 ? 8 : size > ATTR_SENT ? ATTR_SENT : size;
 	if (guest_read(sl->data, addr, sl->len)) {
 		u32 have = 8;
@@ -39,19 +39,19 @@ static void put_attr(struct wire_slot *sl, u64 addr)
 		if (guest_read(sl->data, addr, 8))
 			have = 0;
 		sl->len = have;
-		sl->arg[5] = WIRE_ATTR_FAULT;
+		sl->args.open.attr_flags = WIRE_ATTR_FAULT;
 		return;
 	}
 	for (u32 at = ATTR_SENT; at < size && size <= 4096; at += sizeof(chunk)) {
 		u32 n = size - at < sizeof(chunk) ? size - at : sizeof(chunk);
 
 		if (guest_read(chunk, addr + at, n)) {
-			sl->arg[5] |= WIRE_ATTR_FAULT;
+			sl->args.open.attr_flags |= WIRE_ATTR_FAULT;
 			return;
 		}
 		for (u32 i = 0; i < n; i++)
 			if (chunk[i])
-				sl->arg[5] |= WIRE_ATTR_TAIL;
+				sl->args.open.attr_flags |= WIRE_ATTR_TAIL;
 	}
 }
 
@@ -86,33 +86,36 @@ long perf_open(struct thread *t)
 	if (!sl)
 		return -ENODEV;
 	put_attr(sl, attr);
-	sl->arg[0] = (u64)(s64)pid;
-	sl->arg[1] = (u64)(s64)(s32)guest_arg(t, 2);
-	sl->arg[2] = group == -1 ? WIRE_NO_EVENT : leader ? leader->handle : WIRE_BAD_EVENT;
-	sl->arg[3] = flags;
+	sl->args.open.pid = pid;
+	sl->args.open.cpu = (s32)guest_arg(t, 2);
+	sl->args.open.group = group == -1 ? WIRE_NO_EVENT
+			      : leader    ? leader->handle
+					  : WIRE_BAD_EVENT;
+	sl->args.open.flags = flags;
 	if (flags & PERF_FLAG_PID_CGROUP && pid >= 0 && !sys_failed(sys_fcntl(pid, F_GETFD, 0)) &&
 	    wire_send_fd(t, sl, pid)) {
 		wire_end(t, sl);
 		return -ENODEV;
 	}
 	/* The task may be one that was just made and is about to say who it is. */
-	for (u32 tries = 0;
-	     (ret = wire_call(t, sl, WIRE_OP_OPEN)) < 0 && sl->out[2] && tries < 2000; tries++) {
+	for (u32 tries = 0; (ret = wire_call(t, sl, WIRE_OP_OPEN)) < 0 &&
+			    sl->result.open_refusal.ask_again && tries < 2000;
+	     tries++) {
 		const struct __kernel_timespec moment = {0, 500000};
 
 		raw_call2(__NR_nanosleep, (long)&moment, 0);
 	}
 	if (ret < 0) {
-		u32 store = (u32)sl->out[0];
-		bool late = sl->out[1];
+		u32 store = sl->result.open_refusal.attr_size;
+		bool late = sl->result.open_refusal.past_fd_check;
 
 		wire_end(t, sl);
 		if (store && guest_write(t, attr + 4, &store, sizeof(store)))
 			return ret;
 		return late && !fd_left() ? -EMFILE : ret;
 	}
-	entry.handle = sl->out[0];
-	entry.snapshot = (u16)sl->out[1];
+	entry.handle = sl->result.event.handle;
+	entry.snapshot = (u16)sl->result.event.snapshot;
 	fd = wire_take_fd(t, sl, flags & PERF_FLAG_FD_CLOEXEC);
 	wire_end(t, sl);
 	if (fd >= 0)
@@ -125,7 +128,7 @@ long perf_prctl(struct thread *t)
 	struct wire_slot *sl = wire_begin(t);
 
 	if (sl) {
-		sl->arg[0] = guest_arg(t, 0) == 32 /* PR_TASK_PERF_EVENTS_ENABLE */;
+		sl->args.prctl.enable = guest_arg(t, 0) == 32 /* PR_TASK_PERF_EVENTS_ENABLE */;
 		(void)wire_call(t, sl, WIRE_OP_PRCTL);
 		wire_end(t, sl);
 	}
@@ -150,17 +153,17 @@ bool perf_ioctl(struct thread *t, struct perf_fd *pf, long *ret)
 		*ret = -ENODEV;
 		return true;
 	}
-	sl->arg[0] = pf->handle;
-	sl->arg[1] = cmd;
-	sl->arg[2] = arg;
+	sl->args.ioctl.handle = pf->handle;
+	sl->args.ioctl.cmd = cmd;
+	sl->args.ioctl.arg = arg;
 	if (cmd == PERF_EVENT_IOC_SET_OUTPUT)
-		sl->arg[3] = (s32)arg == -1 ? WIRE_NO_EVENT
-			     : other        ? other->handle
-					    : WIRE_BAD_EVENT;
+		sl->args.ioctl.output = (s32)arg == -1 ? WIRE_NO_EVENT
+					: other        ? other->handle
+						       : WIRE_BAD_EVENT;
 	sl->len = perf_ioctl_read(cmd, arg, sl->data);
 	*ret = wire_call(t, sl, WIRE_OP_IOCTL);
 	if (*ret != -ENODEV && sl->reply_len && sl->reply_len <= 8 &&
-	    guest_write(t, arg + sl->out[0], sl->data, sl->reply_len) && *ret >= 0)
+	    guest_write(t, arg + sl->result.ioctl.offset, sl->data, sl->reply_len) && *ret >= 0)
 		*ret = -EFAULT;
 	wire_end(t, sl);
 	return true;
@@ -210,8 +213,7 @@ static long read_once(struct thread *t, const struct perf_fd *pf, u64 at, u64 le
 	sl = wire_begin(t);
 	if (!sl)
 		return -ENODEV;
-	sl->arg[0] = pf->handle;
-	sl->arg[1] = len;
+	sl->args.read = (struct wire_read_args){.handle = pf->handle, .len = len};
 	ret = wire_call(t, sl, WIRE_OP_READ);
 	if (ret > 0 && (ret > (long)WIRE_DATA || guest_write(t, at, sl->data, (u64)ret)))
 		ret = -EFAULT;

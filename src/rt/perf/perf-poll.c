@@ -26,7 +26,7 @@ u32 perf_revents(struct thread *t, struct perf_fd *pf)
 	long ret = -ENODEV;
 
 	if (sl) {
-		sl->arg[0] = pf->handle;
+		sl->args.event.handle = pf->handle;
 		ret = wire_call(t, sl, WIRE_OP_POLL);
 		wire_end(t, sl);
 	}
@@ -43,7 +43,7 @@ void perf_epoll(struct thread *t, const struct perf_fd *pf)
 
 	if (!sl)
 		return;
-	sl->arg[0] = pf->handle;
+	sl->args.event.handle = pf->handle;
 	(void)wire_call(t, sl, WIRE_OP_HANGUP);
 	wire_end(t, sl);
 }

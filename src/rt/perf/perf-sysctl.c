@@ -47,7 +47,7 @@ bool perf_sysctl_open(struct thread *t, u64 nr, const u64 a[6], const char *path
 	sl = wire_begin(t);
 	if (!sl)
 		return false;
-	sl->arg[0] = WIRE_SYSCTL_OPEN;
+	sl->args.sysctl.setting = WIRE_SYSCTL_OPEN;
 	sl->len = (u32)str_len(shown) + 1;
 	memcpy(sl->data, shown, sl->len);
 	*ret = wire_call(t, sl, WIRE_OP_SYSCTL);
@@ -107,8 +107,8 @@ static long write_text(struct thread *t, u64 nr, int fd, u64 handle)
 	if (len < 0) {
 		ret = len;
 	} else {
-		sl->arg[0] = handle;
-		sl->arg[1] = (u64)pos;
+		sl->args.sysctl.setting = handle;
+		sl->args.sysctl.offset = (u64)pos;
 		sl->len = (u32)len;
 		ret = len ? wire_call(t, sl, WIRE_OP_SYSCTL) : 0;
 	}

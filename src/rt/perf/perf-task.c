@@ -63,8 +63,7 @@ int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f)
 	sl = wire_begin(t);
 	if (!sl)
 		return 0; /* the session is gone, and with it everybody who wanted to know */
-	sl->arg[0] = flags;
-	sl->arg[1] = meter;
+	sl->args.fork = (struct wire_fork_args){.clone_flags = flags, .meter = meter};
 	ret = wire_call(t, sl, WIRE_OP_FORK);
 	if (ret > 0) {
 		f->token = (u32)ret;
@@ -87,7 +86,7 @@ void perf_made(struct thread *t, u64 flags, struct perf_fork *f, long ret)
 	sl = wire_begin(t);
 	if (!sl)
 		return;
-	sl->arg[0] = f->token;
+	sl->args.unfork.token = f->token;
 	(void)wire_call(t, sl, WIRE_OP_UNFORK);
 	wire_end(t, sl);
 }
@@ -177,7 +176,7 @@ void perf_thread_exit(struct thread *t, bool process)
 	sl = wire_begin(t);
 	if (!sl)
 		return;
-	sl->arg[0] = process;
+	sl->args.exit.process = process;
 	(void)wire_call(t, sl, WIRE_OP_EXIT);
 	wire_end(t, sl);
 }

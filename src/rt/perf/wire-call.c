@@ -318,7 +318,7 @@ struct wire_slot *wire_begin(struct thread *t)
 	sl->token = t->perf_token;
 	sl->switches = t->perf_switches - dbt_meter(&t->dbt)->own_switches;
 	sl->len = 0;
-	memset(sl->arg, 0, sizeof(sl->arg));
+	memset(&sl->args, 0, sizeof(sl->args));
 	return sl;
 }
 
@@ -389,7 +389,7 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 static long hung_up(struct wire *w, struct wire_slot *sl)
 {
 	w->dead = true;
-	memset(sl->out, 0, sizeof(sl->out));
+	memset(&sl->result, 0, sizeof(sl->result));
 	return -ENODEV;
 }
 

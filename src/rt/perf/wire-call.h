@@ -27,8 +27,8 @@ struct wire {
 void wire_init(struct wire *w);
 
 /*
- * A slot for a call, filled in but for op, arg, len and data; NULL: there is no session (any more).
- * The caller may write to data, and must go on to wire_end().
+ * A slot for a call, filled in but for op, args, len and data; NULL: there is no session (any
+ * more). The caller may write to data, and must go on to wire_end().
  */
 struct wire_slot *wire_begin(struct thread *t);
 

@@ -154,24 +154,25 @@ static s64 take_number(const char *text, size_t len, int *value)
 
 s64 op_sysctl(struct call *c)
 {
+	const struct wire_sysctl_args *args = &c->args.sysctl;
 	const char *text = (const char *)c->in;
 	const struct setting *setting;
 	char shown[32];
 	int value, err;
 	s64 taken;
 
-	if (c->arg[0] == WIRE_SYSCTL_OPEN)
+	if (args->setting == WIRE_SYSCTL_OPEN)
 		return open_setting(c, text);
-	if (c->arg[0] >= ARRAY_SIZE(settings))
+	if (args->setting >= ARRAY_SIZE(settings))
 		return -EBADF;
-	setting = &settings[c->arg[0]];
+	setting = &settings[args->setting];
 	if (!may_write(c))
 		return -EPERM;
 	/*
 	 * With kernel.sysctl_writes_strict, the default, what is not written to the start is
 	 * ignored.
 	 */
-	if (c->arg[1])
+	if (args->offset)
 		return c->len;
 	taken = take_number(text, c->len, &value);
 	if (taken < 0)

@@ -20,19 +20,16 @@ enum {
 
 static u64 call_fd_handle(const struct call *c)
 {
-	return c->op == WIRE_OP_OPEN ? c->arg[2] : c->arg[3];
-}
-
-static struct perf_file *call_file(struct call *c)
-{
-	return perf_file_by_handle(c->s, c->arg[0]);
+	return c->op == WIRE_OP_OPEN ? c->args.open.group : c->args.ioctl.output;
 }
 
 static void describe(struct call *c, struct perf_file *file)
 {
-	c->out[0] = file->handle;
-	c->out[1] = file->opener == c->process ? file->snapshot : 0;
-	c->out[2] = event_id(file->event);
+	c->result.event = (struct wire_event_result){
+		.handle = file->handle,
+		.id = event_id(file->event),
+		.snapshot = file->opener == c->process ? file->snapshot : 0,
+	};
 }
 
 /*
@@ -41,7 +38,8 @@ static void describe(struct call *c, struct perf_file *file)
  */
 static size_t whole_attr(struct call *c, u8 *attr)
 {
-	u64 size = c->arg[4], have = c->len;
+	const struct wire_open_args *args = &c->args.open;
+	u64 size = args->attr_size, have = c->len;
 
 	if (size > 4096)
 		size = 4096;
@@ -49,9 +47,9 @@ static size_t whole_attr(struct call *c, u8 *attr)
 		have = 4096;
 	memset(attr, 0, 4096);
 	memcpy(attr, c->in, have);
-	if (c->arg[5] & WIRE_ATTR_FAULT)
+	if (args->attr_flags & WIRE_ATTR_FAULT)
 		return have;
-	if (c->arg[5] & WIRE_ATTR_TAIL && have < size)
+	if (args->attr_flags & WIRE_ATTR_TAIL && have < size)
 		attr[size - 1] = 1;
 	return size > have ? size : have;
 }
@@ -59,29 +57,32 @@ static size_t whole_attr(struct call *c, u8 *attr)
 s64 op_open(struct call *c)
 {
 	static u8 attr[4096];
+	const struct wire_open_args *args = &c->args.open;
 	struct open_call open = {
 		.caller = c->thread->task,
 		.attr = attr,
 		.attr_len = whole_attr(c, attr),
-		.pid = (s32)c->arg[0],
-		.cpu = (s32)c->arg[1],
-		.group_fd = c->arg[2] == WIRE_NO_EVENT ? FD_NONE : FD_NAMED,
-		.flags = c->arg[3],
+		.pid = args->pid,
+		.cpu = args->cpu,
+		.group_fd = args->group == WIRE_NO_EVENT ? FD_NONE : FD_NAMED,
+		.flags = args->flags,
 		.host = c,
 	};
 	struct perf_file *file;
 	int err = perf_open(c->s->core, &open);
 
 	if (err) {
-		c->out[0] = open.store_size;
-		c->out[1] = c->past_fd_check;
-		c->out[2] = c->ask_again;
+		c->result.open_refusal = (struct wire_open_refusal){
+			.attr_size = open.store_size,
+			.past_fd_check = c->past_fd_check,
+			.ask_again = c->ask_again,
+		};
 		return err;
 	}
 	err = perf_file_new(c->s, open.event, &file, &c->fd_out);
 	if (err) {
 		event_put(open.event);
-		c->out[1] = true;
+		c->result.open_refusal.past_fd_check = 1;
 		return core_refuse(c->s->core, err, "the session has no descriptor left: %s",
 				   strerror(-err));
 	}
@@ -95,13 +96,13 @@ s64 op_open(struct call *c)
 
 s64 op_read(struct call *c)
 {
-	struct perf_file *file = call_file(c);
+	struct perf_file *file = perf_file_by_handle(c->s, c->args.read.handle);
 	s64 n;
 
 	if (!file)
 		return -EBADF;
 	wide_look(c->s, file->event);
-	n = event_read(file->event, c->data, c->arg[1]);
+	n = event_read(file->event, c->data, c->args.read.len);
 	if (n > 0)
 		c->out_len = (u32)n;
 	return n;
@@ -109,11 +110,12 @@ s64 op_read(struct call *c)
 
 s64 op_ioctl(struct call *c)
 {
-	struct perf_file *file = call_file(c);
+	const struct wire_ioctl_args *args = &c->args.ioctl;
+	struct perf_file *file = perf_file_by_handle(c->s, args->handle);
 	struct ioctl_call call = {
 		.caller = c->thread->task,
-		.cmd = (u32)c->arg[1],
-		.arg = c->arg[2],
+		.cmd = args->cmd,
+		.arg = args->arg,
 		.in = c->in,
 		.in_len = c->len,
 	};
@@ -122,14 +124,14 @@ s64 op_ioctl(struct call *c)
 	if (!file)
 		return -EBADF;
 	if (call.cmd == PERF_EVENT_IOC_SET_OUTPUT)
-		call.arg = c->arg[3] == WIRE_NO_EVENT ? (u64)FD_NONE : (u64)FD_NAMED;
+		call.arg = args->output == WIRE_NO_EVENT ? (u64)FD_NONE : (u64)FD_NAMED;
 	wide_look(c->s, file->event);
 	err = event_ioctl(file->event, &call);
 	snapshots_stale(c->s, file->event);
 	if (call.out_len) {
 		memcpy(c->data, call.out, sizeof(call.out));
 		c->out_len = call.out_len;
-		c->out[0] = call.out_at;
+		c->result.ioctl.offset = call.out_at;
 	}
 	return err;
 }
@@ -161,16 +163,18 @@ fail:
 
 s64 op_mmap(struct call *c)
 {
-	struct perf_file *file = call_file(c);
-	u64 len = c->arg[1], prot = c->arg[2], flags = c->arg[3], offset = c->arg[4];
-	bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
+	const struct wire_mmap_args *args = &c->args.mmap;
+	struct perf_file *file = perf_file_by_handle(c->s, args->handle);
+	u64 type = args->flags & MAP_TYPE;
+	bool shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
 	int err;
 
 	if (!file)
 		return -EBADF;
 	err = make_page(file);
 	if (!err)
-		err = event_map(file->event, len, offset, shared, prot & PROT_WRITE,
+		err = event_map(file->event, args->len, args->offset, shared,
+				args->prot & PROT_WRITE,
 				event_page(file->event) ? NULL : file->page);
 	if (!err)
 		err = map_note(c->process, file, 1);
@@ -185,21 +189,21 @@ s64 op_mmap(struct call *c)
 
 s64 op_munmap(struct call *c)
 {
-	struct perf_file *file = call_file(c);
+	struct perf_file *file = perf_file_by_handle(c->s, c->args.event.handle);
 
 	return file ? map_note(c->process, file, -1) : -EBADF;
 }
 
 s64 op_poll(struct call *c)
 {
-	struct perf_file *file = call_file(c);
+	struct perf_file *file = perf_file_by_handle(c->s, c->args.event.handle);
 
 	return file ? (s64)event_poll(file->event) : -EBADF;
 }
 
 s64 op_hangup(struct call *c)
 {
-	struct perf_file *file = call_file(c);
+	struct perf_file *file = perf_file_by_handle(c->s, c->args.event.handle);
 
 	if (!file)
 		return -EBADF;
@@ -214,8 +218,10 @@ s64 op_lookup(struct call *c)
 	if (!file) {
 		s64 setting = c->fd_in < 0 ? -ENOENT : sysctl_by_fd(c->s, c->fd_in);
 
-		c->out[0] = (u64)setting;
-		return setting < 0 ? setting : 1;
+		if (setting < 0)
+			return setting;
+		c->result.setting.setting = (u64)setting;
+		return 1;
 	}
 	describe(c, file);
 	return 0;

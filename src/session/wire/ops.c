@@ -16,7 +16,7 @@ static s64 op_ping(struct call *c)
 
 static s64 op_prctl(struct call *c)
 {
-	return perf_prctl(c->thread->task, c->arg[0] != 0);
+	return perf_prctl(c->thread->task, c->args.prctl.enable != 0);
 }
 
 /*
@@ -25,13 +25,13 @@ static s64 op_prctl(struct call *c)
  */
 static s64 op_fork(struct call *c)
 {
-	u64 flags = c->arg[0];
+	u64 flags = c->args.fork.clone_flags;
 	bool is_thread = flags & CLONE_THREAD;
 	struct guest_process *p = c->process;
 	struct guest_thread *child = NULL;
 	s64 err;
 
-	if (c->arg[1] >= c->s->slots)
+	if (c->args.fork.meter >= c->s->slots)
 		return -EINVAL;
 
 	if (!is_thread) {
@@ -44,7 +44,7 @@ static s64 op_fork(struct call *c)
 			return err;
 		}
 	}
-	child = guest_thread_new(p, 0, (u32)c->arg[1]);
+	child = guest_thread_new(p, 0, c->args.fork.meter);
 	if (!child) {
 		err = -ENOMEM;
 		goto fail;
@@ -78,7 +78,7 @@ fail:
 
 static s64 op_unfork(struct call *c)
 {
-	struct guest_thread *th = guest_thread_by_token(c->process, c->arg[0]);
+	struct guest_thread *th = guest_thread_by_token(c->process, c->args.unfork.token);
 	struct guest_process *p;
 
 	if (th) {
@@ -86,7 +86,8 @@ static s64 op_unfork(struct call *c)
 		return 0;
 	}
 	list_for_each_entry (p, &c->s->processes, link) {
-		if (p->token && p->token == c->arg[0] && p->forker == c->process->pid && !p->pid) {
+		if (p->token && p->token == c->args.unfork.token && p->forker == c->process->pid &&
+		    !p->pid) {
 			guest_process_end(p);
 			return 0;
 		}
@@ -98,7 +99,7 @@ static s64 op_exit(struct call *c)
 {
 	struct guest_thread *th;
 
-	if (c->arg[0]) {
+	if (c->args.exit.process) {
 		list_for_each_entry (th, &c->process->threads, link)
 			clock_last(th);
 		return 0;

@@ -75,8 +75,8 @@ static bool copy_request(struct call *c, const struct wire_slot *sl)
 	c->len = __atomic_load_n(&sl->len, __ATOMIC_RELAXED);
 	if (c->len > WIRE_DATA)
 		return false;
-	for (u32 i = 0; i < 6; i++)
-		c->arg[i] = __atomic_load_n(&sl->arg[i], __ATOMIC_RELAXED);
+	for (u32 i = 0; i < ARRAY_SIZE(c->args.words); i++)
+		c->args.words[i] = __atomic_load_n(&sl->args.words[i], __ATOMIC_RELAXED);
 	memcpy(c->in, sl->data, c->len);
 	c->in[c->len] = 0;
 	return true;
@@ -97,7 +97,7 @@ static void reply(struct call *c, struct wire_slot *sl)
 	sl->ret = c->ret;
 	sl->reply_flags = flags;
 	sl->reply_len = c->out_len;
-	memcpy(sl->out, c->out, sizeof(sl->out));
+	sl->result = c->result;
 	if (c->out_len)
 		memcpy(sl->data, c->data, c->out_len);
 	if (c->ret < 0)

@@ -212,26 +212,20 @@ int mock_open(struct mock *g, const struct pe_attr *attr, s32 pid, s32 cpu, u64 
 	struct wire_slot *sl = g->slot;
 	s64 ret;
 
-	sl->arg[0] = (u64)(s64)pid;
-	sl->arg[1] = (u64)(s64)cpu;
-	sl->arg[2] = group;
-	sl->arg[3] = flags;
-	sl->arg[4] = attr->size;
-	sl->arg[5] = 0;
+	sl->args.open = (struct wire_open_args){
+		.pid = pid, .cpu = cpu, .group = group, .flags = flags, .attr_size = attr->size};
 	sl->len = sizeof(*attr);
 	memcpy(sl->data, attr, sizeof(*attr));
 	ret = mock_call(g, WIRE_OP_OPEN);
 	if (ret < 0)
 		return (int)ret;
-	*handle = sl->out[0];
+	*handle = sl->result.event.handle;
 	return mock_take_fd(g);
 }
 
 s64 mock_ioctl(struct mock *g, u64 handle, u32 cmd, u64 arg)
 {
-	g->slot->arg[0] = handle;
-	g->slot->arg[1] = cmd;
-	g->slot->arg[2] = arg;
+	g->slot->args.ioctl = (struct wire_ioctl_args){.handle = handle, .cmd = cmd, .arg = arg};
 	g->slot->len = 0;
 	return mock_call(g, WIRE_OP_IOCTL);
 }
@@ -240,8 +234,7 @@ s64 mock_read(struct mock *g, u64 handle, u64 *words, size_t len)
 {
 	s64 n;
 
-	g->slot->arg[0] = handle;
-	g->slot->arg[1] = len;
+	g->slot->args.read = (struct wire_read_args){.handle = handle, .len = len};
 	n = mock_call(g, WIRE_OP_READ);
 	if (n > 0 && (size_t)n <= len)
 		memcpy(words, g->slot->data, (size_t)n);

@@ -152,13 +152,14 @@ static void wrong_calls(struct mock *g)
 
 	NEED(mock_hello(g, -1, 0) == 0);
 	NEED(mock_open(g, &attr, 0, -1, WIRE_BAD_EVENT, 0, &h) == -EBADF);
-	NEED(g->slot->out[1] == 1); /* a missing descriptor would have won [CALL-16] */
+	NEED(g->slot->result.open_refusal.past_fd_check ==
+	     1); /* a missing descriptor would have won [CALL-16] */
 	NEED(mock_open(g, &attr, 0, -1, 0x1234500000001, 0, &h) == -EBADF);
 	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 16, &h) == -EINVAL);
-	NEED(g->slot->out[1] == 0);
+	NEED(g->slot->result.open_refusal.past_fd_check == 0);
 	attr.size = 4;
 	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) == -E2BIG);
-	NEED(g->slot->out[0] >= PE_ATTR_SIZE_VER7);
+	NEED(g->slot->result.open_refusal.attr_size >= PE_ATTR_SIZE_VER7);
 	attr = mock_attr();
 	attr.exclude_kernel = 0;
 	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) == -EACCES);
@@ -208,8 +209,8 @@ static void inherit(struct mock *g)
 	NEED(g->m->watch & WIRE_WATCH_TASKS);
 	mock_count(g, 100, 1);
 	for (int i = 0; i < 3; i++) {
-		g->slot->arg[0] = SIGCHLD;
-		g->slot->arg[1] = meter = mock_take_meter(g);
+		meter = mock_take_meter(g);
+		g->slot->args.fork = (struct wire_fork_args){SIGCHLD, meter};
 		token = mock_call(g, WIRE_OP_FORK);
 		NEED(token > 0);
 		sock = mock_take_fd(g);
@@ -234,11 +235,10 @@ static void inherit(struct mock *g)
 		NEED(words[0] == (i == 2 ? 2100u : 1100u));
 	}
 	/* A fork that failed. */
-	g->slot->arg[0] = SIGCHLD;
-	g->slot->arg[1] = mock_take_meter(g);
+	g->slot->args.fork = (struct wire_fork_args){SIGCHLD, mock_take_meter(g)};
 	token = mock_call(g, WIRE_OP_FORK);
 	close(mock_take_fd(g));
-	g->slot->arg[0] = (u64)token;
+	g->slot->args.unfork.token = (u32)token;
 	mock_call(g, WIRE_OP_UNFORK);
 	NEED(mock_read(g, h, words, 24) == 24 && words[0] == 2100);
 }
@@ -263,8 +263,7 @@ static void unfork_of_a_stranger(struct mock *g)
 	NEED(mock_hello(g, -1, 0) == 0);
 	attr.inherit = 1;
 	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) >= 0);
-	g->slot->arg[0] = SIGCHLD;
-	g->slot->arg[1] = mock_take_meter(g);
+	g->slot->args.fork = (struct wire_fork_args){SIGCHLD, mock_take_meter(g)};
 	token = mock_call(g, WIRE_OP_FORK);
 	sock = mock_take_fd(g);
 	NEED(token > 0 && sock >= 0);
@@ -274,12 +273,12 @@ static void unfork_of_a_stranger(struct mock *g)
 
 		mock_init(&c, the_tree, g->bootstrap);
 		NEED(mock_hello(&c, -1, 0) == 0);
-		c.slot->arg[0] = (u64)token;
+		c.slot->args.unfork.token = (u32)token;
 		NEED(mock_call(&c, WIRE_OP_UNFORK) == -ENOENT);
 		_exit(0);
 	}
 	NEED(waitpid(stranger, &status, 0) == stranger && status == 0);
-	g->slot->arg[0] = (u64)token;
+	g->slot->args.unfork.token = (u32)token;
 	NEED(mock_call(g, WIRE_OP_UNFORK) == 0);
 }
 
@@ -356,7 +355,7 @@ static void shared_descriptor(struct mock *g)
 	NEED(mock_read(g, h, words, 8) == 8 && words[0] == 10);
 	/* Who only has the descriptor finds the event. */
 	mock_send_fd(g, copy);
-	NEED(mock_call(g, WIRE_OP_LOOKUP) == 0 && g->slot->out[0] == h);
+	NEED(mock_call(g, WIRE_OP_LOOKUP) == 0 && g->slot->result.event.handle == h);
 	mock_send_fd(g, 0);
 	NEED(mock_call(g, WIRE_OP_LOOKUP) == -ENOENT);
 	NEED(mock_call(g, WIRE_OP_LOOKUP) == -ENOENT);
@@ -383,11 +382,8 @@ static void map_page(struct mock *g)
 	attr.disabled = 0;
 	fd = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
 	NEED(fd >= 0);
-	g->slot->arg[0] = h;
-	g->slot->arg[1] = 4096;
-	g->slot->arg[2] = PROT_READ | PROT_WRITE;
-	g->slot->arg[3] = MAP_SHARED;
-	g->slot->arg[4] = 0;
+	g->slot->args.mmap = (struct wire_mmap_args){h, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+						     0};
 	NEED(mock_call(g, WIRE_OP_MMAP) == 0);
 	mem = mock_take_fd(g);
 	NEED(mem >= 0);
@@ -398,7 +394,7 @@ static void map_page(struct mock *g)
 	/* A mapping keeps the event open, as it keeps a file. */
 	close(fd);
 	NEED(mock_read(g, h, words, 8) == 8);
-	g->slot->arg[0] = h;
+	g->slot->args.event.handle = h;
 	NEED(mock_call(g, WIRE_OP_MUNMAP) == 0);
 	NEED(mock_read(g, h, words, 8) == -EBADF);
 }
@@ -429,11 +425,7 @@ static void map_page_without_memory(struct mock *g)
 	none = (struct rlimit){0, limit.rlim_max};
 	NEED(prlimit(getppid(), RLIMIT_FSIZE, &none, NULL) == 0);
 	for (int i = 0; i < 2; i++) {
-		g->slot->arg[0] = h;
-		g->slot->arg[1] = 4096;
-		g->slot->arg[2] = PROT_READ;
-		g->slot->arg[3] = MAP_SHARED;
-		g->slot->arg[4] = 0;
+		g->slot->args.mmap = (struct wire_mmap_args){h, 4096, PROT_READ, MAP_SHARED, 0};
 		NEED(mock_call(g, WIRE_OP_MMAP) == -ENOMEM);
 	}
 	NEED(prlimit(getppid(), RLIMIT_FSIZE, &limit, NULL) == 0);
@@ -460,7 +452,7 @@ static void read_snapshot(struct mock *g)
 	NEED(mock_hello(g, -1, 0) == 0);
 	attr.read_format = 3;
 	fd = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
-	NEED(fd >= 0 && g->slot->out[1] == 1);
+	NEED(fd >= 0 && g->slot->result.event.snapshot == 1);
 	snapshot = &g->page->snapshots[0];
 	NEED(snapshot->kind == WIRE_SNAPSHOT_METER && snapshot->handle == h &&
 	     snapshot->base == 0 && !snapshot->flags);

@@ -1,0 +1,176 @@
+/*
+ * PURPOSE: the operations that a guest's runtime asks of its session, each with the structure of its
+ * request and of its reply. Shapes only; how a call travels is wire.h's.
+ *
+ * A request is `op`, its arguments, and `len` bytes of data. A reply is `ret`, a result and `reply_len`
+ * bytes of data; with ret < 0, a negative errno, there is no result but OPEN's. Operations without a
+ * structure of their own have no arguments, or no result. Nothing of a request is believed.
+ */
+#ifndef ABI_WIRE_OP_H
+#define ABI_WIRE_OP_H
+
+#include "base/types.h"
+
+enum wire_op {
+	WIRE_OP_NONE = 0,
+	/*
+	 * perf_event_open(2). Data: the attr as far as it is known. A cgroup's descriptor is sent before.
+	 * ret 0: struct wire_event_result and one fd; else struct wire_open_refusal.
+	 */
+	WIRE_OP_OPEN = 1,
+	/* read(2). ret: bytes; data: what it gives. */
+	WIRE_OP_READ = 2,
+	/* ioctl(2). Data: what the argument points to; comes back: what is stored there. */
+	WIRE_OP_IOCTL = 3,
+	/* mmap(2). ret 0: one fd, to be mapped from its beginning. */
+	WIRE_OP_MMAP = 4,
+	/* struct wire_event_args: a mapping made with WIRE_OP_MMAP is gone. */
+	WIRE_OP_MUNMAP = 5,
+	/* struct wire_event_args. ret: the revents that a kernel's perf descriptor would show. */
+	WIRE_OP_POLL = 6,
+	/* prctl(2): enable or disable what this thread has opened [PRC-01]. */
+	WIRE_OP_PRCTL = 7,
+	/*
+	 * A descriptor is sent before. ret 0: it is an event, struct wire_event_result; 1: it is a
+	 * setting, struct wire_setting_result; -ENOENT: neither.
+	 */
+	WIRE_OP_LOOKUP = 8,
+	/*
+	 * A task is about to be made. ret: a token. A process (no CLONE_THREAD): one fd, the child's end
+	 * of its own socket, on which it says HELLO; the parent closes its copy. A thread has the token
+	 * in its first call.
+	 */
+	WIRE_OP_FORK = 9,
+	/* The task of a token was not made after all. */
+	WIRE_OP_UNFORK = 10,
+	/* The calling thread ends, and its meter is final. */
+	WIRE_OP_EXIT = 11,
+	/* ret 0; measures the wire. */
+	WIRE_OP_PING = 12,
+	/* struct wire_event_args: its descriptors are to report POLLHUP to epoll while they should. */
+	WIRE_OP_HANGUP = 13,
+	/* ret 0: wire_view.root is there; data: the same, with its NUL. */
+	WIRE_OP_VIEW = 14,
+	/* Tasks may have moved to other cgroups: the caller has written to a cgroup's file. */
+	WIRE_OP_CGROUPS = 15,
+	/*
+	 * A setting. With WIRE_SYSCTL_OPEN data is the path, as shown, of a file that is about to be
+	 * opened for writing: ret its number, or -EACCES. With a number data is what is written: ret
+	 * bytes taken.
+	 */
+	WIRE_OP_SYSCTL = 16,
+	WIRE_OP_COUNT
+};
+
+#define WIRE_NO_EVENT    0ull    /* in place of a handle: group_fd -1 */
+#define WIRE_BAD_EVENT   (~0ull) /* a descriptor that is no perf event's: EBADF */
+#define WIRE_SYSCTL_OPEN (~0ull)
+
+enum wire_attr_flags {
+	WIRE_ATTR_TAIL = 1,  /* a byte beyond what is sent and below attr.size is not zero */
+	WIRE_ATTR_FAULT = 2, /* not all of attr.size could be read */
+};
+
+struct wire_open_args {
+	s32 pid;
+	s32 cpu;
+	u64 group;      /* a handle, WIRE_NO_EVENT or WIRE_BAD_EVENT */
+	u64 flags;      /* PERF_FLAG_* */
+	u32 attr_size;  /* attr.size as the guest wrote it */
+	u32 attr_flags; /* enum wire_attr_flags */
+};
+
+/* Of the operations that are about one event and nothing else. */
+struct wire_event_args {
+	u64 handle;
+};
+
+struct wire_read_args {
+	u64 handle;
+	u64 len; /* of the guest's buffer */
+};
+
+struct wire_ioctl_args {
+	u64 handle;
+	u64 arg;
+	u64 output; /* SET_OUTPUT: a handle in place of the argument's descriptor, as wire_open_args.group */
+	u32 cmd;
+};
+
+struct wire_mmap_args {
+	u64 handle;
+	u64 len;
+	u64 prot;   /* PROT_* */
+	u64 flags;  /* MAP_* */
+	u64 offset; /* in the file, bytes */
+};
+
+struct wire_prctl_args {
+	u32 enable; /* 1, or 0: disable */
+};
+
+struct wire_fork_args {
+	u64 clone_flags;
+	u32 meter; /* index in the tree of the task's */
+};
+
+struct wire_unfork_args {
+	u32 token;
+};
+
+struct wire_exit_args {
+	u32 process; /* 1: by exit_group, and its last counts cannot be had later (WIRE_WATCH_END) */
+};
+
+struct wire_sysctl_args {
+	u64 setting; /* its number, or WIRE_SYSCTL_OPEN */
+	u64 offset;  /* in the file, bytes */
+};
+
+union wire_args {
+	u64 words[6];
+	struct wire_open_args open;
+	struct wire_event_args event;
+	struct wire_read_args read;
+	struct wire_ioctl_args ioctl;
+	struct wire_mmap_args mmap;
+	struct wire_prctl_args prctl;
+	struct wire_fork_args fork;
+	struct wire_unfork_args unfork;
+	struct wire_exit_args exit;
+	struct wire_sysctl_args sysctl;
+};
+
+struct wire_event_result {
+	u64 handle;
+	u64 id;       /* PERF_EVENT_IOC_ID */
+	u32 snapshot; /* index + 1 of the caller's own snapshot of it; 0: none */
+};
+
+struct wire_open_refusal {
+	u32 attr_size;     /* not 0: what to store into attr.size [SIZE-09] */
+	u32 past_fd_check; /* 1: a missing descriptor would have won [CALL-16] */
+	u32 ask_again;     /* 1: the task is a guest that has not come far enough to be known */
+};
+
+struct wire_ioctl_result {
+	u64 offset; /* of the data that come back, from the argument */
+};
+
+struct wire_setting_result {
+	u64 setting; /* its number, for WIRE_OP_SYSCTL */
+};
+
+union wire_result {
+	u64 words[4];
+	struct wire_event_result event;
+	struct wire_open_refusal open_refusal;
+	struct wire_ioctl_result ioctl;
+	struct wire_setting_result setting;
+};
+
+/* They are copied as words. */
+_Static_assert(sizeof(union wire_args) == 48, "arguments of an operation");
+_Static_assert(sizeof(union wire_result) == 32, "result of an operation");
+
+#endif
