@@ -1,5 +1,6 @@
 #include "rt/sandbox/seccomp.h"
 
+#include "rt/arch/x86_64/i386.h"
 #include "rt/sandbox/bpf.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/task/process.h"
@@ -95,7 +96,8 @@ static void raise_sigsys(struct thread *t, u32 arch, u64 nr, u32 ret_data)
 static bool strict_allows(u32 arch, u64 nr)
 {
 	if (arch == AUDIT_ARCH_I386)
-		return nr == 3 || nr == 4 || nr == 1 || nr == 119; /* read write exit sigreturn */
+		return nr == I386_NR_read || nr == I386_NR_write || nr == I386_NR_exit ||
+		       nr == I386_NR_sigreturn;
 	return nr == __NR_read || nr == __NR_write || nr == __NR_exit || nr == __NR_rt_sigreturn;
 }
 
