@@ -6,7 +6,6 @@
 #ifndef SYS_CALL_H
 #define SYS_CALL_H
 
-#include <asm/unistd.h>
 #include <linux/errno.h>
 #include <linux/fcntl.h>
 #include <linux/futex.h>
@@ -16,6 +15,7 @@
 
 #include "base/types.h"
 #include "sys/arch/x86_64/raw.h"
+#include "sys/uapi.h"
 
 /* A result that is an error: the kernel uses the last 4095 values of the address space. */
 static inline bool sys_failed(long ret)

@@ -3,6 +3,7 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/task/meter-page.h"
 #include "rt/syscall/syscall.h"
+#include "rt/syscall/syscall-table.h"
 #include "sys/string.h"
 
 #include <linux/auxvec.h>
@@ -173,10 +174,11 @@ static long fill(struct thread *t, u64 at, u64 len)
 	return (long)done;
 }
 
-static long random_call(struct thread *t)
+long deterministic_getrandom(struct thread *t, u64 nr)
 {
 	u64 flags = guest_arg(t, 2);
 
+	(void)nr;
 	/* GRND_NONBLOCK 1, GRND_RANDOM 2, GRND_INSECURE 4; the last two exclude each other. */
 	if (flags & ~7ul || (flags & 6) == 6)
 		return -EINVAL;
@@ -207,7 +209,7 @@ static long fill_vector(struct thread *t, u64 at, u64 n)
  * A pipe that gives all that was asked for, or its end, would have done so at any speed of the writer. From a
  * socket or a terminal comes what others send.
  */
-static long read_call(struct thread *t, u64 nr)
+long deterministic_read(struct thread *t, u64 nr)
 {
 	int fd = (int)guest_arg(t, 0);
 	bool vector = nr != __NR_read && nr != __NR_pread64;
@@ -234,7 +236,8 @@ static long read_call(struct thread *t, u64 nr)
 	return ret;
 }
 
-static void note_open(struct thread *t, u64 nr)
+/* Whether the path at @at leads into /proc, and to what is not the same in each run. */
+static bool shows_machine(u64 at)
 {
 	/* What is the program's own, or a constant of the machine. */
 	static const char *const same[] = {
@@ -245,28 +248,35 @@ static void note_open(struct thread *t, u64 nr)
 	char path[64];
 
 	memset(path, 0, sizeof(path));
-	if (guest_string(path, guest_arg(t, nr == __NR_open ? 0 : 1), sizeof(path)) < 0 ||
-	    !str_starts(path, "/proc/"))
-		return;
+	if (guest_string(path, at, sizeof(path)) < 0 || !str_starts(path, "/proc/"))
+		return false;
 	for (u32 i = 0; i < ARRAY_SIZE(same); i++)
 		if (str_starts(path + 6, same[i]))
-			return;
-	deterministic_touch(METER_UNFIXED_MACHINE);
+			return false;
+	return true;
 }
 
-static void note_clock(u64 clock)
+long deterministic_open(struct thread *t, u64 nr)
 {
-	s32 id = (s32)clock;
+	if (shows_machine(guest_arg(t, syscall_row(nr)->path)))
+		deterministic_touch(METER_UNFIXED_MACHINE);
+	return syscall_answer(t, nr);
+}
+
+long deterministic_clock_gettime(struct thread *t, u64 nr)
+{
+	s32 id = (s32)guest_arg(t, 0);
 
 	/* Negative ones are CPU clocks of tasks. */
 	if (id < 0 || id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID)
 		deterministic_touch(METER_UNFIXED_CPU_TIME);
 	else
 		deterministic_touch(METER_UNFIXED_TIME);
+	return syscall_answer(t, nr);
 }
 
 /* Which of several children ended first, or whether one has yet. */
-static long wait_call(struct thread *t, u64 nr)
+long deterministic_wait(struct thread *t, u64 nr)
 {
 	bool wait4 = nr == __NR_wait4;
 	u64 options = guest_arg(t, wait4 ? 2 : 3);
@@ -283,105 +293,45 @@ static long wait_call(struct thread *t, u64 nr)
 	return ret;
 }
 
-static void note_mapping(struct thread *t)
+long deterministic_mmap(struct thread *t, u64 nr)
 {
 	u64 prot = guest_arg(t, 2), flags = guest_arg(t, 3);
 
-	if (!(flags & MAP_SHARED) || !(prot & PROT_WRITE))
-		return;
-	shares_memory = true;
-	if (!(flags & MAP_ANONYMOUS) && __atomic_load_n(&meter_tree()->used, __ATOMIC_RELAXED) > 1)
-		deterministic_touch(METER_UNFIXED_PROCESSES);
+	if (flags & MAP_SHARED && prot & PROT_WRITE) {
+		shares_memory = true;
+		if (!(flags & MAP_ANONYMOUS) &&
+		    __atomic_load_n(&meter_tree()->used, __ATOMIC_RELAXED) > 1)
+			deterministic_touch(METER_UNFIXED_PROCESSES);
+	}
+	return syscall_answer(t, nr);
 }
 
-static void note_clone(struct thread *t, u64 nr)
+long deterministic_shmat(struct thread *t, u64 nr)
+{
+	shares_memory = true;
+	return syscall_answer(t, nr);
+}
+
+long deterministic_clone(struct thread *t, u64 nr)
 {
 	u64 flags = 0;
 
 	if (nr == __NR_clone)
 		flags = guest_arg(t, 0);
 	else if (nr == __NR_clone3 && guest_read(&flags, guest_arg(t, 0), sizeof(flags)))
-		return;
+		return syscall_answer(t, nr);
 	if (flags & CLONE_VM && !(flags & CLONE_VFORK))
 		deterministic_touch(METER_UNFIXED_THREADS);
 	else if (shares_memory && !(flags & CLONE_VFORK) && nr != __NR_vfork)
 		deterministic_touch(METER_UNFIXED_PROCESSES);
+	return syscall_answer(t, nr);
 }
 
-/* Notes what the program asks for that cannot be fixed. */
-static void note_call(struct thread *t, u64 nr)
-{
-	switch (nr) {
-	case __NR_getpid:
-	case __NR_gettid:
-	case __NR_getppid:
-	case __NR_getpgrp:
-	case __NR_getpgid:
-	case __NR_getsid: deterministic_touch(METER_UNFIXED_PIDS); break;
-	case __NR_clock_gettime: note_clock(guest_arg(t, 0)); break;
-	case __NR_gettimeofday:
-	case __NR_time:
-	case __NR_adjtimex:
-	case __NR_clock_adjtime: deterministic_touch(METER_UNFIXED_TIME); break;
-	case __NR_times: deterministic_touch(METER_UNFIXED_TIME | METER_UNFIXED_CPU_TIME); break;
-	case __NR_getrusage: deterministic_touch(METER_UNFIXED_CPU_TIME); break;
-	case __NR_sysinfo: deterministic_touch(METER_UNFIXED_MACHINE); break;
-	case __NR_open:
-	case __NR_openat:
-	case __NR_openat2: note_open(t, nr); break;
-	case __NR_clone:
-	case __NR_clone3:
-	case __NR_fork:
-	case __NR_vfork: note_clone(t, nr); break;
-	case __NR_mmap: note_mapping(t); break;
-	case __NR_shmat: shares_memory = true; break;
-	case __NR_poll:
-	case __NR_ppoll:
-		/* Without descriptors it is a sleep. */
-		if (guest_arg(t, 1))
-			deterministic_touch(METER_UNFIXED_IO);
-		break;
-	case __NR_select:
-	case __NR_pselect6:
-		if (guest_arg(t, 0))
-			deterministic_touch(METER_UNFIXED_IO);
-		break;
-	case __NR_epoll_wait:
-	case __NR_epoll_pwait:
-	case __NR_epoll_pwait2:
-	case __NR_recvfrom:
-	case __NR_recvmsg:
-	case __NR_recvmmsg:
-	case __NR_accept:
-	case __NR_accept4:
-	case __NR_splice:
-	case __NR_tee:
-	case __NR_io_uring_setup:
-	case __NR_io_getevents:
-	case __NR_io_pgetevents:
-	case __NR_msgrcv:
-	case __NR_mq_timedreceive: deterministic_touch(METER_UNFIXED_IO); break;
-	}
-}
-
-/* And what came of it. */
-static void note_result(u64 nr, long ret)
-{
-	if (ret != -EAGAIN && ret != -EINTR)
-		return;
-	switch (nr) {
-	case __NR_write:
-	case __NR_writev:
-	case __NR_sendto:
-	case __NR_sendmsg:
-	case __NR_connect: deterministic_touch(METER_UNFIXED_IO); break;
-	}
-}
-
-static long getcpu_call(struct thread *t)
+long deterministic_getcpu(struct thread *t, u64 nr)
 {
 	static const u32 zero;
 
+	(void)nr;
 	for (u32 i = 0; i < 2; i++)
 		if (guest_arg(t, i) && guest_write(t, guest_arg(t, i), &zero, sizeof(zero)))
 			return -EFAULT;
@@ -389,7 +339,7 @@ static long getcpu_call(struct thread *t)
 }
 
 /* The programs that it becomes shall find their memory where it was, too. */
-static long personality_call(struct thread *t, u64 nr)
+long deterministic_personality(struct thread *t, u64 nr)
 {
 	u64 *arg = &t->dbt.regs.gpr[DBT_RDI], was = *arg;
 	long ret;
@@ -401,26 +351,19 @@ static long personality_call(struct thread *t, u64 nr)
 	return ret;
 }
 
-long deterministic_syscall(struct thread *t, u64 nr)
+long deterministic_syscall(struct thread *t, u64 nr, const struct syscall_row *row)
 {
 	long ret;
 
-	switch (nr) {
-	case __NR_read:
-	case __NR_readv:
-	case __NR_pread64:
-	case __NR_preadv:
-	case __NR_preadv2: return read_call(t, nr);
-	case __NR_wait4:
-	case __NR_waitid: return wait_call(t, nr);
-	case __NR_getrandom: return random_call(t);
-	case __NR_getcpu: return getcpu_call(t);
-	/* It would show which CPU the thread is on. */
-	case __NR_rseq: return -ENOSYS;
-	case __NR_personality: return personality_call(t, nr);
+	if (row->deterministic_call)
+		return row->deterministic_call(t, nr);
+	if (row->steps & SYSCALL_NONDET_AGAIN) {
+		ret = syscall_answer(t, nr);
+		if (ret == -EAGAIN || ret == -EINTR)
+			deterministic_touch(row->nondet);
+		return ret;
 	}
-	note_call(t, nr);
-	ret = syscall_answer(t, nr);
-	note_result(nr, ret);
-	return ret;
+	if (!(row->steps & SYSCALL_NONDET_ARG) || guest_arg(t, row->nondet_arg))
+		deterministic_touch(row->nondet);
+	return syscall_answer(t, nr);
 }

@@ -15,6 +15,8 @@
 #include "rt/load/stack.h"
 #include "rt/task/thread.h"
 
+struct syscall_row;
+
 /* Set once, before the program runs. */
 extern bool deterministic;
 
@@ -30,8 +32,21 @@ struct fixed deterministic_child(struct thread *t);
 /* What the program that @t is about to become begins with. */
 void deterministic_exec(struct thread *t, struct control *control);
 
-/* A system call: answers it, or has syscall_answer() do so and looks at what came of it. */
-long deterministic_syscall(struct thread *t, u64 nr);
+/*
+ * A system call whose @row has SYSCALL_NONDET: answers it, or has syscall_answer() do so and looks at what
+ * came of it. What syscall.tbl names answers calls of which more is to be known than `nondet` says.
+ */
+long deterministic_syscall(struct thread *t, u64 nr, const struct syscall_row *row);
+long deterministic_clock_gettime(struct thread *t, u64 nr);
+long deterministic_clone(struct thread *t, u64 nr);
+long deterministic_getcpu(struct thread *t, u64 nr);
+long deterministic_getrandom(struct thread *t, u64 nr);
+long deterministic_mmap(struct thread *t, u64 nr);
+long deterministic_open(struct thread *t, u64 nr);
+long deterministic_personality(struct thread *t, u64 nr);
+long deterministic_read(struct thread *t, u64 nr);
+long deterministic_shmat(struct thread *t, u64 nr);
+long deterministic_wait(struct thread *t, u64 nr);
 
 /* @t is being handed a signal. */
 void deterministic_signal(struct thread *t, const siginfo_t *info);

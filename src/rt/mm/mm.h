@@ -13,7 +13,6 @@
 #include "rt/task/thread.h"
 
 #define PAGE_SIZE 4096ul
-#define NR_MSEAL  462 /* Linux 6.10 */
 
 struct mm_range {
 	u64 start, end;

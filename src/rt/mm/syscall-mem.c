@@ -153,7 +153,7 @@ long guest_munmap(struct thread *t)
 
 long guest_mprotect(struct thread *t)
 {
-	u64 nr = t->dbt.regs.gpr[DBT_RAX], addr = guest_arg(t, 0), len = guest_arg(t, 1);
+	u64 nr = guest_nr(t), addr = guest_arg(t, 0), len = guest_arg(t, 1);
 	u64 prot = implied(t, guest_arg(t, 2)), size = ALIGN_UP(len, PAGE_SIZE);
 	u64 start = addr, end = addr + size;
 	bool grows = prot & PROT_GROWSDOWN;
@@ -278,7 +278,7 @@ long guest_mseal(struct thread *t)
 	mm_lock(t);
 	if (page_aligned(addr) && addr + size > addr)
 		mm_exec_seal(t, addr, addr + size);
-	ret = raw_call3(NR_MSEAL, (long)addr, (long)guest_arg(t, 1), (long)guest_arg(t, 2));
+	ret = raw_call3(__NR_mseal, (long)addr, (long)guest_arg(t, 1), (long)guest_arg(t, 2));
 	mm_unlock(t);
 	return ret;
 }

@@ -1,14 +1,17 @@
 /*
- * Which of a guest's system calls concern perf descriptors. As long as a process has none, none but
- * perf_event_open, prctl and those that receive descriptors is looked at.
+ * What perf makes of a guest's system calls: the perf_on_NAME of syscall.tbl that are not with what
+ * they are about. A process pays for perf when it has a perf descriptor, or may be about to receive
+ * one; the paths that lead to what the session shows are looked at in any.
  */
 #include "rt/perf/perf.h"
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/syscall/syscall.h"
+#include "rt/syscall/syscall-table.h"
 #include "sys/string.h"
 
+#include <linux/close_range.h>
 #include <linux/fcntl.h>
 
 #define SOL_SOCKET 1
@@ -23,36 +26,34 @@ static bool failed(long ret)
 	return sys_failed(ret) || ret == CALL_REDO || ret == CALL_SET;
 }
 
-/* dup, dup2, dup3, fcntl(F_DUPFD): the cache follows the copy. */
-static long copied(struct thread *t, u64 nr, int from)
+/* With fcntl(F_DUPFD): the cache follows the copy. */
+bool perf_on_dup(struct thread *t, u64 nr, long *ret)
 {
-	long ret = syscall_plain(t, nr);
-
-	if (!failed(ret))
-		perf_fd_copied(t, from, (int)ret);
-	return ret;
+	*ret = syscall_plain(t, nr);
+	if (!failed(*ret))
+		perf_fd_copied(t, (int)guest_arg(t, 0), (int)*ret);
+	return true;
 }
 
-static long closed(struct thread *t, u64 nr)
+bool perf_on_close(struct thread *t, u64 nr, long *ret)
 {
 	int fd = (int)guest_arg(t, 0);
-	long ret;
 
+	(void)nr, (void)ret;
 	/* Before: once it is closed another thread may be given the number. */
 	if (perf_fd_slot(t->proc->perf, fd, false))
 		perf_fd_closed(t, fd);
-	ret = syscall_plain(t, nr);
-	return ret;
+	return false;
 }
 
-static long closed_range(struct thread *t, u64 nr)
+bool perf_on_close_range(struct thread *t, u64 nr, long *ret)
 {
 	u32 first = (u32)guest_arg(t, 0), last = (u32)guest_arg(t, 1);
-	long ret = syscall_plain(t, nr);
 
-	if (!failed(ret) && !(guest_arg(t, 2) & 4 /* CLOSE_RANGE_CLOEXEC */))
+	*ret = syscall_plain(t, nr);
+	if (!failed(*ret) && !(guest_arg(t, 2) & CLOSE_RANGE_CLOEXEC))
 		perf_fd_closed_range(t, first, last);
-	return ret;
+	return true;
 }
 
 /* What recvmsg(2) may have brought in the msghdr at @addr. */
@@ -85,129 +86,76 @@ static void received(struct thread *t, u64 addr)
 	}
 }
 
-static long receive(struct thread *t, u64 nr)
+bool perf_on_receive(struct thread *t, u64 nr, long *ret)
 {
-	long ret = syscall_plain(t, nr);
-
-	if (failed(ret))
-		return ret;
+	if (!t->proc->perf->view->any_event)
+		return false;
+	*ret = syscall_plain(t, nr);
+	if (failed(*ret))
+		return true;
 	if (nr == __NR_recvmsg)
 		received(t, guest_arg(t, 1));
 	else if (nr == __NR_recvmmsg)
-		for (long i = 0; i < ret; i++)
+		for (long i = 0; i < *ret; i++)
 			received(t, guest_arg(t, 1) + (u64)i * 64);
 	else
-		perf_fd_received(t, (int)ret); /* pidfd_getfd */
-	return ret;
+		perf_fd_received(t, (int)*ret); /* pidfd_getfd */
+	return true;
 }
 
-/* Calls on descriptors, while the process has a perf descriptor at all. */
-static bool on_fd(struct thread *t, u64 nr, long *ret)
+/* What argument @n of the call is: PERF_FD_NONE, PERF_FD_EVENT or PERF_FD_SYSCTL. */
+static enum perf_fd_kind kind_of(struct thread *t, u32 n)
 {
-	int fd = (int)guest_arg(t, 0);
-	struct perf_fd *pf;
+	const struct perf_fd *pf = perf_fd_known(t, (int)guest_arg(t, n));
 
-	switch (nr) {
-	case __NR_close: *ret = closed(t, nr); return true;
-	case __NR_close_range: *ret = closed_range(t, nr); return true;
-	case __NR_dup:
-	case __NR_dup2:
-	case __NR_dup3: *ret = copied(t, nr, fd); return true;
-	case __NR_poll:
-	case __NR_ppoll: return perf_poll(t, nr, ret);
-	case __NR_select:
-	case __NR_pselect6: return perf_select(t, nr, ret);
-	case __NR_fstat:
-	case __NR_newfstatat:
-	case __NR_statx: return perf_fstat(t, nr, ret);
-	case __NR_munmap: perf_unmapped(t, guest_arg(t, 0), guest_arg(t, 1)); return false;
-	case __NR_mremap: return perf_mremap(t, ret);
-	case __NR_mmap:
-		fd = (int)guest_arg(t, 4);
-		if (guest_arg(t, 3) & MAP_FIXED)
-			perf_unmapped(t, guest_arg(t, 0), guest_arg(t, 1));
-		if (guest_arg(t, 3) & MAP_ANONYMOUS)
-			return false;
-		pf = perf_fd_find(t, fd);
-		return pf && perf_mmap(t, pf, ret);
-	default: break;
-	}
-
-	if (perf_sysctl(t, nr, ret))
-		return true;
-	/* The rest is only for perf descriptors. */
-	switch (nr) {
-	case __NR_read:
-	case __NR_readv:
-	case __NR_preadv2:
-	case __NR_ioctl:
-	case __NR_fcntl:
-	case __NR_write:
-	case __NR_writev:
-	case __NR_pwritev2:
-	case __NR_fallocate:
-	case __NR_fchmod:
-	case __NR_fstatfs:
-	case __NR_splice:
-	case __NR_vmsplice:
-	case __NR_tee:
-	case __NR_epoll_ctl: break;
-	default: return false;
-	}
-	if (nr == __NR_epoll_ctl)
-		fd = (int)guest_arg(t, 2);
-	pf = perf_fd_find(t, fd);
-	if (!pf && nr == __NR_splice)
-		pf = perf_fd_find(t, (int)guest_arg(t, 2));
-	if (!pf)
-		return false;
-	switch (nr) {
-	case __NR_read:
-	case __NR_readv: return perf_read(t, nr, pf, ret);
-	case __NR_preadv2:
-	case __NR_pwritev2:
-		/* At "the current position" they are readv and writev; any other there is none. */
-		if ((s64)guest_arg(t, 3) != -1)
-			return false;
-		if (nr == __NR_preadv2 && !guest_arg(t, 5))
-			return perf_read(t, __NR_readv, pf, ret);
-		*ret = nr == __NR_preadv2 ? -EOPNOTSUPP : -EINVAL;
-		return true;
-	case __NR_ioctl: return perf_ioctl(t, pf, ret);
-	case __NR_fcntl: *ret = perf_fcntl(t, pf); return true;
-	case __NR_fallocate: *ret = -ENODEV; return true;
-	case __NR_vmsplice: *ret = -EBADF; return true;
-	case __NR_fchmod: *ret = -EOPNOTSUPP; return true;
-	case __NR_fstatfs: return perf_fstat(t, nr, ret);
-	case __NR_epoll_ctl: perf_epoll(t, pf); return false;
-	default:
-		*ret = -EINVAL; /* no way to write to it [CALL-15] */
-		return true;
-	}
+	return pf ? (enum perf_fd_kind)pf->kind : PERF_FD_NONE;
 }
 
-/* Which argument is a path whose last link is followed, as far as we care; -1: none. */
-static int path_arg(u64 nr)
+static bool answer(long *ret, long value)
 {
-	switch (nr) {
-	case __NR_open:
-	case __NR_creat:
-	case __NR_stat:
-	case __NR_lstat:
-	case __NR_access:
-	case __NR_readlink:
-	case __NR_chdir:
-	case __NR_statfs:
-	case __NR_truncate: return 0;
-	case __NR_openat:
-	case __NR_openat2:
-	case __NR_newfstatat:
-	case __NR_statx:
-	case __NR_faccessat:
-	case __NR_faccessat2:
-	case __NR_readlinkat: return 1;
-	default: return -1;
-	}
+	*ret = value;
+	return true;
+}
+
+bool perf_on_fallocate(struct thread *t, u64 nr, long *ret)
+{
+	enum perf_fd_kind kind = kind_of(t, 0);
+
+	(void)nr;
+	if (kind == PERF_FD_SYSCTL)
+		return answer(ret, -EOPNOTSUPP);
+	return kind == PERF_FD_EVENT && answer(ret, -ENODEV);
+}
+
+bool perf_on_ftruncate(struct thread *t, u64 nr, long *ret)
+{
+	(void)nr;
+	return kind_of(t, 0) == PERF_FD_SYSCTL && answer(ret, 0);
+}
+
+bool perf_on_fchmod(struct thread *t, u64 nr, long *ret)
+{
+	(void)nr;
+	return kind_of(t, 0) == PERF_FD_EVENT && answer(ret, -EOPNOTSUPP);
+}
+
+bool perf_on_vmsplice(struct thread *t, u64 nr, long *ret)
+{
+	(void)nr;
+	return kind_of(t, 0) == PERF_FD_EVENT && answer(ret, -EBADF);
+}
+
+/* splice, tee, sendfile, copy_file_range: whoever copies goes on with write(2). */
+bool perf_on_splice(struct thread *t, u64 nr, long *ret)
+{
+	u32 to = nr == __NR_tee ? 1 : nr == __NR_sendfile ? 0 : 2;
+	enum perf_fd_kind kind = kind_of(t, to);
+	bool pipes = nr == __NR_splice || nr == __NR_tee;
+
+	if (kind == PERF_FD_SYSCTL && nr != __NR_tee)
+		return answer(ret, -EINVAL);
+	return pipes && (kind == PERF_FD_EVENT || kind_of(t, 0) == PERF_FD_EVENT) &&
+	       answer(ret, -EINVAL);
 }
 
 /* A path that leads to what the session shows, or to a perf descriptor. */
@@ -279,33 +227,34 @@ static bool wrote_cgroup(struct thread *t, u64 nr, long *ret)
 	return true;
 }
 
-bool perf_syscall(struct thread *t, u64 nr, long *ret)
+/* There is no way to write to an event [CALL-15]; pwrite is left to the kernel, as pread is. */
+bool perf_on_write(struct thread *t, u64 nr, long *ret)
 {
 	struct perf *p = t->proc->perf;
-	int path = path_arg(nr);
+	const struct perf_fd *pf;
 
-	if (path >= 0 && on_path(t, nr, (u32)path, ret))
+	if (nr != __NR_pwritev2 && p->view->flags & WIRE_VIEW_CGROUPS && wrote_cgroup(t, nr, ret))
 		return true;
-	switch (nr) {
-	case __NR_perf_event_open: *ret = perf_open(t); return true;
-	case __NR_prctl:
-		if ((u32)guest_arg(t, 0) != 31 && (u32)guest_arg(t, 0) != 32)
+	if (!p->nr_fds)
+		return false;
+	pf = perf_fd_known(t, (int)guest_arg(t, 0));
+	if (!pf)
+		return false;
+	if (pf->kind == PERF_FD_SYSCTL) {
+		if (nr == __NR_pwritev2)
 			return false;
-		*ret = perf_prctl(t);
+		*ret = perf_sysctl_write(t, nr, pf->handle);
 		return true;
-	case __NR_recvmsg:
-	case __NR_recvmmsg:
-	case __NR_pidfd_getfd:
-		if (!p->view->any_event)
-			return false;
-		*ret = receive(t, nr);
-		return true;
-	case __NR_write:
-	case __NR_writev:
-	case __NR_pwrite64:
-		if (p->view->flags & WIRE_VIEW_CGROUPS && wrote_cgroup(t, nr, ret))
-			return true;
-		return p->nr_fds && on_fd(t, nr, ret);
-	default: return p->nr_fds && on_fd(t, nr, ret);
 	}
+	/* pwritev2 at "the current position" is writev. */
+	return nr != __NR_pwrite64 && !(nr == __NR_pwritev2 && (s64)guest_arg(t, 3) != -1) &&
+	       answer(ret, -EINVAL);
+}
+
+bool perf_syscall(struct thread *t, u64 nr, const struct syscall_row *row, long *ret)
+{
+	if (row->steps & SYSCALL_PATH && on_path(t, nr, row->path, ret))
+		return true;
+	return row->perf_call && (row->steps & SYSCALL_PERF_ALWAYS || t->proc->perf->nr_fds) &&
+	       row->perf_call(t, nr, ret);
 }

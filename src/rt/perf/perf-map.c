@@ -28,7 +28,7 @@ static void forget(struct thread *t, u64 handle)
  * The memory is the session's; that a fork does not inherit the mapping, that it cannot grow and is
  * in no core dump is as with the kernel's own [RING-14].
  */
-bool perf_mmap(struct thread *t, struct perf_fd *pf, long *ret)
+static bool map_event(struct thread *t, const struct perf_fd *pf, long *ret)
 {
 	struct perf *p = t->proc->perf;
 	u64 len = guest_arg(t, 1), was_fd = guest_arg(t, 4), offset = guest_arg(t, 5), addr, mask;
@@ -91,7 +91,7 @@ bool perf_mmap(struct thread *t, struct perf_fd *pf, long *ret)
 }
 
 /* What of [start, start + len) was an event's page is no longer one. */
-void perf_unmapped(struct thread *t, u64 start, u64 len)
+static void unmapped(struct thread *t, u64 start, u64 len)
 {
 	struct perf *p = t->proc->perf;
 
@@ -113,8 +113,29 @@ void perf_unmapped(struct thread *t, u64 start, u64 len)
 	}
 }
 
+bool perf_on_mmap(struct thread *t, u64 nr, long *ret)
+{
+	u64 flags = guest_arg(t, 3);
+	struct perf_fd *pf;
+
+	(void)nr;
+	if (flags & MAP_FIXED)
+		unmapped(t, guest_arg(t, 0), guest_arg(t, 1));
+	if (flags & MAP_ANONYMOUS)
+		return false;
+	pf = perf_fd_find(t, (int)guest_arg(t, 4));
+	return pf && map_event(t, pf, ret);
+}
+
+bool perf_on_munmap(struct thread *t, u64 nr, long *ret)
+{
+	(void)nr, (void)ret;
+	unmapped(t, guest_arg(t, 0), guest_arg(t, 1));
+	return false;
+}
+
 /* A perf mapping does not grow; moved or cut it goes on [RING-14]. */
-bool perf_mremap(struct thread *t, long *ret)
+bool perf_on_mremap(struct thread *t, u64 nr, long *ret)
 {
 	struct perf *p = t->proc->perf;
 	u64 at = guest_arg(t, 0), old = ALIGN_UP(guest_arg(t, 1), PAGE_SIZE);
@@ -129,7 +150,7 @@ bool perf_mremap(struct thread *t, long *ret)
 			*ret = -EFAULT;
 			return true;
 		}
-		*ret = syscall_plain(t, __NR_mremap);
+		*ret = syscall_plain(t, nr);
 		if (!sys_failed(*ret) && *ret != CALL_REDO)
 			m->start = (u64)*ret - (at - m->start);
 		return true;

@@ -9,6 +9,7 @@
 
 #include <linux/perf_event.h>
 #include <linux/poll.h>
+#include <linux/prctl.h>
 
 #define ATTR_SENT 256u /* more than any version of the attr that the session knows */
 
@@ -72,7 +73,7 @@ static bool fd_left(void)
 	return true;
 }
 
-long perf_open(struct thread *t)
+static long open_event(struct thread *t)
 {
 	u64 attr = guest_arg(t, 0), flags = guest_arg(t, 4);
 	s32 pid = (s32)guest_arg(t, 1), group = (s32)guest_arg(t, 3);
@@ -123,27 +124,42 @@ long perf_open(struct thread *t)
 	return fd;
 }
 
-long perf_prctl(struct thread *t)
+bool perf_on_open(struct thread *t, u64 nr, long *ret)
 {
-	struct wire_slot *sl = wire_begin(t);
+	(void)nr;
+	*ret = open_event(t);
+	return true;
+}
 
+bool perf_on_prctl(struct thread *t, u64 nr, long *ret)
+{
+	u32 op = (u32)guest_arg(t, 0);
+	struct wire_slot *sl;
+
+	(void)nr;
+	if (op != PR_TASK_PERF_EVENTS_DISABLE && op != PR_TASK_PERF_EVENTS_ENABLE)
+		return false;
+	sl = wire_begin(t);
 	if (sl) {
-		sl->args.prctl.enable = guest_arg(t, 0) == 32 /* PR_TASK_PERF_EVENTS_ENABLE */;
+		sl->args.prctl.enable = op == PR_TASK_PERF_EVENTS_ENABLE;
 		(void)wire_call(t, sl, WIRE_OP_PRCTL);
 		wire_end(t, sl);
 	}
-	return 0;
+	*ret = 0;
+	return true;
 }
 
-bool perf_ioctl(struct thread *t, struct perf_fd *pf, long *ret)
+bool perf_on_ioctl(struct thread *t, u64 nr, long *ret)
 {
+	struct perf_fd *pf = perf_fd_find(t, (int)guest_arg(t, 0));
 	u32 cmd = (u32)guest_arg(t, 1);
 	u64 arg = guest_arg(t, 2);
 	struct wire_slot *sl;
 	struct perf_fd *other = NULL;
 
-	/* The descriptor's own, answered by the kernel for any. */
-	if (cmd == 0x5421 /* FIONBIO */ || cmd == 0x5452 /* FIOASYNC */ || cmd == 0x5450 ||
+	(void)nr;
+	/* Some are the descriptor's own, answered by the kernel for any. */
+	if (!pf || cmd == 0x5421 /* FIONBIO */ || cmd == 0x5452 /* FIOASYNC */ || cmd == 0x5450 ||
 	    cmd == 0x5451 /* FIONCLEX, FIOCLEX */)
 		return false;
 	if (cmd == PERF_EVENT_IOC_SET_OUTPUT && (s32)arg != -1)
@@ -222,38 +238,44 @@ static long read_once(struct thread *t, const struct perf_fd *pf, u64 at, u64 le
 }
 
 /* The kernel reads once for each piece of a readv, and stops at one that is not filled. */
-bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret)
+static long read_vector(struct thread *t, const struct perf_fd *pf, u64 at, u64 count)
 {
-	struct perf_fd entry = *pf;
-	u64 at = guest_arg(t, 1), count = guest_arg(t, 2);
 	struct sys_iovec v;
 	long done = 0, n;
 
-	if (nr == __NR_read) {
-		*ret = read_once(t, &entry, at, count);
-		return true;
-	}
-	if (count > 1024) {
-		*ret = -EINVAL;
-		return true;
-	}
+	if (count > 1024)
+		return -EINVAL;
 	for (u64 i = 0; i < count; i++) {
-		if (guest_read(&v, at + i * sizeof(v), sizeof(v))) {
-			*ret = -EFAULT;
-			return true;
-		}
+		if (guest_read(&v, at + i * sizeof(v), sizeof(v)))
+			return -EFAULT;
 		if (!v.len)
 			continue;
-		n = read_once(t, &entry, (u64)v.base, v.len);
-		if (n < 0) {
-			done = done ? done : n;
-			break;
-		}
+		n = read_once(t, pf, (u64)v.base, v.len);
+		if (n < 0)
+			return done ? done : n;
 		done += n;
 		if ((u64)n < v.len)
 			break;
 	}
-	*ret = done;
+	return done;
+}
+
+/* preadv2 at "the current position" is readv; any other there is none, which the kernel finds out itself. */
+bool perf_on_read(struct thread *t, u64 nr, long *ret)
+{
+	const struct perf_fd *pf = perf_fd_find(t, (int)guest_arg(t, 0));
+	struct perf_fd entry;
+
+	if (!pf || (nr == __NR_preadv2 && (s64)guest_arg(t, 3) != -1))
+		return false;
+	/* Another thread may close it meanwhile. */
+	entry = *pf;
+	if (nr == __NR_read)
+		*ret = read_once(t, &entry, guest_arg(t, 1), guest_arg(t, 2));
+	else if (nr == __NR_preadv2 && guest_arg(t, 5))
+		*ret = -EOPNOTSUPP;
+	else
+		*ret = read_vector(t, &entry, guest_arg(t, 1), guest_arg(t, 2));
 	return true;
 }
 

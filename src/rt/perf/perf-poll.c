@@ -20,7 +20,7 @@ struct poll_entry {
 };
 
 /* What a kernel perf descriptor would show. */
-u32 perf_revents(struct thread *t, struct perf_fd *pf)
+static u32 event_revents(struct thread *t, struct perf_fd *pf)
 {
 	struct wire_slot *sl = wire_begin(t);
 	long ret = -ENODEV;
@@ -37,15 +37,18 @@ u32 perf_revents(struct thread *t, struct perf_fd *pf)
  * epoll is the kernel's altogether, so the pipe itself must show what the event does: the
  * session has it hang up for as long as there is no ring.
  */
-void perf_epoll(struct thread *t, const struct perf_fd *pf)
+bool perf_on_epoll_ctl(struct thread *t, u64 nr, long *ret)
 {
-	struct wire_slot *sl = wire_begin(t);
+	const struct perf_fd *pf = perf_fd_find(t, (int)guest_arg(t, 2));
+	struct wire_slot *sl = pf ? wire_begin(t) : NULL;
 
+	(void)nr, (void)ret;
 	if (!sl)
-		return;
+		return false;
 	sl->args.event.handle = pf->handle;
 	(void)wire_call(t, sl, WIRE_OP_HANGUP);
 	wire_end(t, sl);
+	return false;
 }
 
 /* The bytes in the pipe only say "ask". Without waiting: another thread may have taken them. */
@@ -75,7 +78,7 @@ static u32 look(struct thread *t, u64 at, u32 n, u32 *ready)
 		if (!pf)
 			continue;
 		ours++;
-		revents = perf_revents(t, pf) & ((u32)(u16)e.events | POLLHUP | POLLERR);
+		revents = event_revents(t, pf) & ((u32)(u16)e.events | POLLHUP | POLLERR);
 		pf->ready = (u16)revents;
 		*ready += revents != 0;
 	}
@@ -126,7 +129,7 @@ static u64 now_ns(void)
 	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
 }
 
-bool perf_poll(struct thread *t, u64 nr, long *ret)
+bool perf_on_poll(struct thread *t, u64 nr, long *ret)
 {
 	u64 at = guest_arg(t, 0), deadline = ~0ull, start = now_ns();
 	u32 n = guest_arg(t, 1) < POLL_MAX ? (u32)guest_arg(t, 1) : POLL_MAX, ready;
@@ -170,7 +173,7 @@ bool perf_poll(struct thread *t, u64 nr, long *ret)
  * When there is nothing to report the kernel's answer stands, since the pipe becomes readable when
  * there is.
  */
-bool perf_select(struct thread *t, u64 nr, long *ret)
+bool perf_on_select(struct thread *t, u64 nr, long *ret)
 {
 	u32 n = (u32)guest_arg(t, 0), bytes = ALIGN_UP(n, 64) / 8;
 	u64 in[16], hung[16] = {0}, out, zero[2] = {0, 0};
@@ -184,7 +187,7 @@ bool perf_select(struct thread *t, u64 nr, long *ret)
 		if (!(in[fd / 64] & BIT(fd % 64)))
 			continue;
 		pf = perf_fd_find(t, (int)fd);
-		if (pf && perf_revents(t, pf) & (POLLHUP | POLLERR | POLLIN)) {
+		if (pf && event_revents(t, pf) & (POLLHUP | POLLERR | POLLIN)) {
 			hung[fd / 64] |= BIT(fd % 64);
 			any = true;
 		}

@@ -26,19 +26,37 @@ u64 perf_own_count(struct thread *t, enum meter_quantity q);
 /* perf-sysctl.c: true with the answer in *@ret if it is about a setting */
 bool perf_sysctl_open(struct thread *t, u64 nr, const u64 a[6], const char *path, const char *shown,
 		      long *ret);
-bool perf_sysctl(struct thread *t, u64 nr, long *ret);
-
-/* perf-map.c */
-bool perf_mremap(struct thread *t, long *ret);
+/* What write, writev or pwrite64 puts into setting @handle. */
+long perf_sysctl_write(struct thread *t, u64 nr, u64 handle);
 
 /* wire-call.c: CLOCK_THREAD_CPUTIME_ID, ns */
 u64 perf_cpu_time(void);
 
-/* perf-poll.c */
-void perf_epoll(struct thread *t, const struct perf_fd *pf);
-bool perf_select(struct thread *t, u64 nr, long *ret);
-
-/* perf-fstat.c */
-long perf_fcntl(struct thread *t, struct perf_fd *pf);
+/*
+ * What syscall.tbl names: each returns true with the answer in *@ret if the guest's call @nr is
+ * about a perf descriptor, or a setting.
+ */
+bool perf_on_close(struct thread *t, u64 nr, long *ret);
+bool perf_on_close_range(struct thread *t, u64 nr, long *ret);
+bool perf_on_dup(struct thread *t, u64 nr, long *ret);
+bool perf_on_epoll_ctl(struct thread *t, u64 nr, long *ret);
+bool perf_on_fallocate(struct thread *t, u64 nr, long *ret);
+bool perf_on_fchmod(struct thread *t, u64 nr, long *ret);
+bool perf_on_fcntl(struct thread *t, u64 nr, long *ret);
+bool perf_on_ftruncate(struct thread *t, u64 nr, long *ret);
+bool perf_on_ioctl(struct thread *t, u64 nr, long *ret);
+bool perf_on_mmap(struct thread *t, u64 nr, long *ret);
+bool perf_on_mremap(struct thread *t, u64 nr, long *ret);
+bool perf_on_munmap(struct thread *t, u64 nr, long *ret);
+bool perf_on_open(struct thread *t, u64 nr, long *ret);
+bool perf_on_poll(struct thread *t, u64 nr, long *ret);
+bool perf_on_prctl(struct thread *t, u64 nr, long *ret);
+bool perf_on_read(struct thread *t, u64 nr, long *ret);
+bool perf_on_receive(struct thread *t, u64 nr, long *ret);
+bool perf_on_select(struct thread *t, u64 nr, long *ret);
+bool perf_on_splice(struct thread *t, u64 nr, long *ret);
+bool perf_on_stat(struct thread *t, u64 nr, long *ret);
+bool perf_on_vmsplice(struct thread *t, u64 nr, long *ret);
+bool perf_on_write(struct thread *t, u64 nr, long *ret);
 
 #endif

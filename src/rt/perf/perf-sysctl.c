@@ -89,8 +89,9 @@ static long gather(struct thread *t, u64 nr, u8 *text)
 	return (long)len;
 }
 
-static long write_text(struct thread *t, u64 nr, int fd, u64 handle)
+long perf_sysctl_write(struct thread *t, u64 nr, u64 handle)
 {
+	int fd = (int)guest_arg(t, 0);
 	long mode = sys_fcntl(fd, F_GETFL, 0), pos, len, ret;
 	struct wire_slot *sl;
 
@@ -116,33 +117,4 @@ static long write_text(struct thread *t, u64 nr, int fd, u64 handle)
 	if (ret > 0 && nr != __NR_pwrite64)
 		raw_call3(__NR_lseek, fd, pos + ret, 0 /* SEEK_SET */);
 	return ret;
-}
-
-bool perf_sysctl(struct thread *t, u64 nr, long *ret)
-{
-	int fd = (int)guest_arg(t, 0);
-	struct perf_fd *e;
-
-	switch (nr) {
-	case __NR_write:
-	case __NR_writev:
-	case __NR_pwrite64:
-	case __NR_sendfile:
-	case __NR_fallocate:
-	case __NR_ftruncate: break;
-	case __NR_splice:
-	case __NR_copy_file_range: fd = (int)guest_arg(t, 2); break;
-	default: return false;
-	}
-	e = perf_fd_known(t, fd);
-	if (!e || e->kind != PERF_FD_SYSCTL)
-		return false;
-	switch (nr) {
-	case __NR_write:
-	case __NR_writev:
-	case __NR_pwrite64: *ret = write_text(t, nr, fd, e->handle); return true;
-	case __NR_ftruncate: *ret = 0; return true;
-	case __NR_fallocate: *ret = -EOPNOTSUPP; return true;
-	default: *ret = -EINVAL; return true; /* whoever copies goes on with write(2) */
-	}
 }

@@ -18,6 +18,8 @@
 
 #include "rt/perf/wire-call.h"
 
+struct syscall_row;
+
 /* Descriptors by number: two levels, so that the usual few cost one page. */
 #define PERF_FDS_PAGE  256u
 #define PERF_FDS_PAGES 4096u
@@ -61,10 +63,10 @@ struct perf {
 void perf_start(struct thread *t, const u64 *fds, bool launch);
 
 /*
- * A guest's system call, before the runtime's own table has it. True: *@ret is the answer. Only
+ * A guest's system call whose @row has SYSCALL_PATH or SYSCALL_PERF. True: *@ret is the answer. Only
  * called in a session.
  */
-bool perf_syscall(struct thread *t, u64 nr, long *ret);
+bool perf_syscall(struct thread *t, u64 nr, const struct syscall_row *row, long *ret);
 
 /* What a fork carries from before the clone to after it. */
 struct perf_fork {
@@ -101,18 +103,6 @@ void perf_exec(struct thread *t, u64 *fds);
 /* Descriptors. */
 struct perf_fd *perf_fd_find(struct thread *t, int fd);
 void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry);
-
-/* Each returns true with the answer in *@ret if the descriptor is a perf event. */
-bool perf_read(struct thread *t, u64 nr, struct perf_fd *pf, long *ret);
-bool perf_ioctl(struct thread *t, struct perf_fd *pf, long *ret);
-bool perf_mmap(struct thread *t, struct perf_fd *pf, long *ret);
-bool perf_fstat(struct thread *t, u64 nr, long *ret);
-long perf_open(struct thread *t);
-long perf_prctl(struct thread *t);
-bool perf_poll(struct thread *t, u64 nr, long *ret);
-u32 perf_revents(struct thread *t, struct perf_fd *pf);
-/* [start, start + len) is about to be unmapped, or mapped over. */
-void perf_unmapped(struct thread *t, u64 start, u64 len);
 
 /*
  * The view: what the session shows in place of @path, in @out of CONTROL_PATH bytes; false: what

@@ -11,6 +11,7 @@
 #include "rt/mm/mm.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/syscall.h"
+#include "rt/syscall/syscall-table.h"
 #include "rt/mm/window.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
@@ -320,16 +321,26 @@ out:
 	return fd;
 }
 
+/*
+ * Whether argument @n of the guest's call, which a directory's descriptor may precede, leads to a file
+ * of ours.
+ */
+static bool concerns(struct thread *t, u32 n, char *path, struct subject *s)
+{
+	int dir = n ? (int)guest_arg(t, n - 1) : AT_FDCWD;
+
+	return guest_string(path, guest_arg(t, n), CONTROL_PATH) >= 0 && resolve(dir, path) &&
+	       parse(t, path, s);
+}
+
 long guest_open(struct thread *t)
 {
-	bool at = t->dbt.regs.gpr[DBT_RAX] == __NR_openat;
-	u64 path_at = guest_arg(t, at ? 1 : 0), flags = guest_arg(t, at ? 2 : 1);
-	int dir = at ? (int)guest_arg(t, 0) : AT_FDCWD;
+	u32 n = syscall_row(guest_nr(t))->path;
+	u64 flags = guest_arg(t, n + 1);
 	char path[CONTROL_PATH], exe[CONTROL_PATH];
 	struct subject s = {0};
 
-	if (guest_string(path, path_at, sizeof(path)) < 0 || !resolve(dir, path) ||
-	    !parse(t, path, &s))
+	if (!concerns(t, n, path, &s))
 		return call_kernel(t);
 	switch (s.view) {
 	case VIEW_HIDDEN: return -ENOENT;
@@ -337,7 +348,7 @@ long guest_open(struct thread *t)
 		if (flags & (O_NOFOLLOW | O_PATH) || !exe_of(t, s.pid, exe))
 			break;
 		return call_kernel_with(t, __NR_openat, (u64)AT_FDCWD, (u64)exe, flags,
-					guest_arg(t, at ? 3 : 2), 0, 0);
+					guest_arg(t, n + 2), 0, 0);
 	case VIEW_STATUS:
 		/* Of others the kernel's view is the best there is. */
 		if (s.pid != t->proc->pid)
@@ -355,15 +366,13 @@ long guest_open(struct thread *t)
 
 long guest_readlink(struct thread *t)
 {
-	bool at = t->dbt.regs.gpr[DBT_RAX] == __NR_readlinkat;
-	int dir = at ? (int)guest_arg(t, 0) : AT_FDCWD;
-	u64 buf = guest_arg(t, at ? 2 : 1), size = guest_arg(t, at ? 3 : 2);
+	u32 n = syscall_row(guest_nr(t))->path;
+	u64 buf = guest_arg(t, n + 1), size = guest_arg(t, n + 2);
 	char path[CONTROL_PATH], exe[CONTROL_PATH];
 	struct subject s = {0};
 	size_t len;
 
-	if (guest_string(path, guest_arg(t, at ? 1 : 0), sizeof(path)) < 0 || !resolve(dir, path) ||
-	    !parse(t, path, &s))
+	if (!concerns(t, n, path, &s))
 		return call_kernel(t);
 	if (s.view == VIEW_HIDDEN)
 		return -ENOENT;
@@ -373,36 +382,31 @@ long guest_readlink(struct thread *t)
 	return guest_write(t, buf, exe, len) ? -EFAULT : (long)len;
 }
 
-/* stat and its like, whose path is argument @n; @nofollow: they are about a link, not about where it leads. */
-static long with_path(struct thread *t, u32 n, bool nofollow)
+/* The call is about a link, not about where it leads. */
+static bool no_follow(const struct thread *t, const struct syscall_row *row)
 {
+	if (row->steps & SYSCALL_ATFLAGS)
+		return guest_arg(t, row->atflags) & AT_SYMLINK_NOFOLLOW;
+	return guest_nr(t) == __NR_lstat;
+}
+
+long guest_path(struct thread *t)
+{
+	const struct syscall_row *row = syscall_row(guest_nr(t));
 	char path[CONTROL_PATH], exe[CONTROL_PATH];
 	struct subject s = {0};
 	u64 a[6];
 
 	for (u32 i = 0; i < 6; i++)
 		a[i] = guest_arg(t, i);
-	if (guest_string(path, a[n], 7) == -ENAMETOOLONG &&
+	if (guest_string(path, a[row->path], 7) == -ENAMETOOLONG &&
 	    (str_starts(path, "/proc/") || str_starts(path, "/dev/fd")) &&
-	    guest_string(path, a[n], sizeof(path)) > 0 && resolve(AT_FDCWD, path) &&
+	    guest_string(path, a[row->path], sizeof(path)) > 0 && resolve(AT_FDCWD, path) &&
 	    parse(t, path, &s)) {
 		if (s.view == VIEW_HIDDEN)
 			return -ENOENT;
-		if (s.view == VIEW_EXE && !nofollow && exe_of(t, s.pid, exe))
-			a[n] = (u64)exe;
+		if (s.view == VIEW_EXE && !no_follow(t, row) && exe_of(t, s.pid, exe))
+			a[row->path] = (u64)exe;
 	}
-	return call_kernel_with(t, t->dbt.regs.gpr[DBT_RAX], a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-long guest_path_first(struct thread *t)
-{
-	return with_path(t, 0, t->dbt.regs.gpr[DBT_RAX] == __NR_lstat);
-}
-
-long guest_path_second(struct thread *t)
-{
-	u64 nr = t->dbt.regs.gpr[DBT_RAX];
-	u64 flags = nr == __NR_statx ? guest_arg(t, 2) : guest_arg(t, 3);
-
-	return with_path(t, 1, nr != __NR_faccessat && flags & AT_SYMLINK_NOFOLLOW);
+	return call_kernel_with(t, guest_nr(t), a[0], a[1], a[2], a[3], a[4], a[5]);
 }

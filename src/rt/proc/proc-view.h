@@ -16,9 +16,7 @@ bool proc_view_path(struct thread *t, const char *path, char *out);
 
 long guest_open(struct thread *t);     /* open, openat */
 long guest_readlink(struct thread *t); /* and readlinkat */
-/* Calls whose first, or second, argument is a path that may go through /proc/PID/exe. */
-long guest_path_first(struct thread *t);
-long guest_path_second(struct thread *t);
-/* read-like calls: see syscall.c. */
+/* Calls on a path that may go through /proc/PID/exe: stat, access and their relatives. */
+long guest_path(struct thread *t);
 
 #endif

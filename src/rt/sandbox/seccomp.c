@@ -7,6 +7,7 @@
 #include "rt/signal/signal.h"
 #include "rt/task/strangers.h"
 #include "rt/syscall/syscall.h"
+#include "rt/syscall/syscall-table.h"
 #include "rt/mm/window.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -125,32 +126,12 @@ static long install_listener(u64 flags)
 	return raw_call3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, (long)flags, (long)&prog);
 }
 
-/* Calls that the kernel may make on its own, though they have a row in our table. */
+/* Whether the kernel may make the call, if a supervisor tells it to. */
 static bool kernel_may_make(u64 nr)
 {
-	switch (nr) {
-	case __NR_open:
-	case __NR_openat:
-	case __NR_readlink:
-	case __NR_readlinkat:
-	case __NR_stat:
-	case __NR_lstat:
-	case __NR_access:
-	case __NR_newfstatat:
-	case __NR_faccessat:
-	case __NR_faccessat2:
-	case __NR_statx:
-	case __NR_getdents64:
-	case __NR_kill:
-	case __NR_tkill:
-	case __NR_tgkill:
-	case __NR_rt_sigqueueinfo:
-	case __NR_rt_tgsigqueueinfo:
-	case __NR_pidfd_send_signal:
-	case __NR_poll:
-	case __NR_select: return true;
-	default: return !syscall_has_row(nr);
-	}
+	u32 steps = syscall_row(nr)->steps;
+
+	return !(steps & SYSCALL_GUEST) || steps & SYSCALL_NOTIFY;
 }
 
 static long ask_supervisor(struct thread *t, const struct seccomp_filter *f, u32 arch, u64 nr)

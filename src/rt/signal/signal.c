@@ -21,6 +21,7 @@
 #include "rt/arch/x86_64/sigframe.h"
 #include "rt/task/strangers.h"
 #include "rt/syscall/syscall.h"
+#include "rt/syscall/syscall-table.h"
 #include "rt/mm/window.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
@@ -597,21 +598,13 @@ long guest_rt_sigsuspend(struct thread *t)
 
 long guest_mask_call(struct thread *t)
 {
-	u64 nr = t->dbt.regs.gpr[DBT_RAX], at, mask;
+	const struct syscall_row *row = syscall_row(guest_nr(t));
+	u64 at = guest_arg(t, row->mask), mask;
 
-	switch (nr) {
-	case __NR_ppoll: at = guest_arg(t, 3); break;
-	case __NR_pselect6:
-	case __NR_io_pgetevents: {
-		u64 pair[2] = {0, 0};
-
-		if (guest_arg(t, 5) && guest_read(pair, guest_arg(t, 5), sizeof(pair)))
-			return call_kernel(t);
-		at = pair[0];
-		break;
-	}
-	default: /* epoll_pwait, epoll_pwait2 */ at = guest_arg(t, 4);
-	}
+	if (!(row->steps & (SYSCALL_MASK | SYSCALL_MASK_PAIR)))
+		return call_kernel(t);
+	if (row->steps & SYSCALL_MASK_PAIR && at && guest_read(&at, at, sizeof(at)))
+		return call_kernel(t);
 	if (!at || guest_read(&mask, at, sizeof(mask)))
 		return call_kernel(t);
 	return with_mask(t, mask);

@@ -74,7 +74,7 @@ long guest_rt_sigpending(struct thread *t);
 long guest_rt_sigsuspend(struct thread *t);
 long guest_rt_sigtimedwait(struct thread *t);
 long guest_sigaltstack(struct thread *t);
-/* ppoll, pselect6, epoll_pwait, epoll_pwait2, io_pgetevents: calls with a mask for their duration. */
+/* Calls that have a signal mask for their duration, or may have one: mask= in syscall.tbl. */
 long guest_mask_call(struct thread *t);
 
 #endif

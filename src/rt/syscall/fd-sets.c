@@ -1,6 +1,6 @@
 /*
- * Descriptors that calls take by the dozen: poll, select, and messages that carry them. Ours among them are
- * answered as numbers that are not open.
+ * Descriptors that calls take by the dozen: poll, select, and messages that carry them. Ours among
+ * them are answered as numbers that are not open.
  */
 #include "rt/syscall/fd.h"
 
@@ -11,16 +11,20 @@
 #include <linux/poll.h>
 #include <linux/time_types.h>
 
-#define SOL_SOCKET_ 1
-#define SCM_RIGHTS_ 1
-#define CHUNK       64u
+#define SOL_SOCKET_  1
+#define SCM_RIGHTS_  1
+#define CHUNK        64u
+#define MESSAGES_MAX 1024u /* as the kernel's UIO_MAXIOV */
 
 struct poll_entry {
 	s32 fd;
 	s16 events, revents;
 };
 
-/* How many of the entries at @at are ours; with @patch they get POLLNVAL. *@quiet: of those, not counted yet. */
+/*
+ * How many of the entries at @at are ours; with @patch they get POLLNVAL. *@quiet: of those, not
+ * counted yet.
+ */
 static u32 look(struct thread *t, u64 at, u64 n, bool patch, u32 *quiet)
 {
 	struct poll_entry e[CHUNK];
@@ -45,11 +49,6 @@ static u32 look(struct thread *t, u64 at, u64 n, bool patch, u32 *quiet)
 	return ours;
 }
 
-static long plain_poll(struct thread *t)
-{
-	return t->dbt.regs.gpr[DBT_RAX] == __NR_ppoll ? guest_mask_call(t) : call_kernel(t);
-}
-
 long guest_poll(struct thread *t)
 {
 	static const struct __kernel_timespec now;
@@ -58,7 +57,7 @@ long guest_poll(struct thread *t)
 	long ret;
 
 	if (!look(t, at, n, false, &quiet))
-		return plain_poll(t);
+		return guest_mask_call(t);
 	/* A number that is not open is reported at once. */
 	ret = call_kernel_with(t, __NR_ppoll, at, n, (u64)&now, 0, 0, 0);
 	if (ret < 0)
@@ -82,7 +81,7 @@ long guest_select(struct thread *t)
 				return -EBADF;
 		}
 	}
-	return t->dbt.regs.gpr[DBT_RAX] == __NR_pselect6 ? guest_mask_call(t) : call_kernel(t);
+	return guest_mask_call(t);
 }
 
 /* struct msghdr and struct cmsghdr of 64-bit programs. */
@@ -120,11 +119,9 @@ static bool message_hides(u64 at)
 	return false;
 }
 
-bool fd_sends_hidden(struct thread *t, u64 nr)
+bool fd_sends_hidden(u64 at, u64 n)
 {
-	u64 at = guest_arg(t, 1), n = nr == __NR_sendmmsg ? min_u64((u32)guest_arg(t, 2), 1024) : 1;
-
-	for (u64 i = 0; i < n; i++)
+	for (u64 i = 0; i < n && i < MESSAGES_MAX; i++)
 		if (message_hides(at + i * (sizeof(struct message) + 8)))
 			return true;
 	return false;

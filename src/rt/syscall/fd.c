@@ -2,6 +2,7 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/syscall/syscall.h"
+#include "rt/syscall/syscall-table.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
@@ -34,135 +35,6 @@ bool fd_is_own(s64 fd)
 	return false;
 }
 
-/* Newer than the headers that we build with. */
-#define __NR_cachestat_ 451
-#ifndef __NR_fchmodat2
-#define __NR_fchmodat2 452
-#endif
-
-/* What calls take as descriptors: the arguments they are in, bit by bit; where a path follows it is DIR. */
-#define FIRST  BIT(0)
-#define SECOND BIT(1)
-#define THIRD  BIT(2)
-#define FOURTH BIT(3)
-#define FIFTH  BIT(4)
-#define DIR    BIT(6) /* first argument, path in the second */
-#define DIR2   BIT(7) /* third argument, path in the fourth */
-
-static const u8 takes[] = {
-	[__NR_read] = FIRST,
-	[__NR_write] = FIRST,
-	[__NR_fstat] = FIRST,
-	[__NR_lseek] = FIRST,
-	[__NR_mmap] = FIFTH,
-	[__NR_ioctl] = FIRST,
-	[__NR_pread64] = FIRST,
-	[__NR_pwrite64] = FIRST,
-	[__NR_readv] = FIRST,
-	[__NR_writev] = FIRST,
-	[__NR_preadv] = FIRST,
-	[__NR_pwritev] = FIRST,
-	[__NR_preadv2] = FIRST,
-	[__NR_pwritev2] = FIRST,
-	[__NR_close] = FIRST,
-	[__NR_dup] = FIRST,
-	[__NR_dup2] = FIRST,
-	[__NR_dup3] = FIRST,
-	[__NR_fcntl] = FIRST,
-	[__NR_sendfile] = FIRST | SECOND,
-	[__NR_splice] = FIRST | THIRD,
-	[__NR_tee] = FIRST | SECOND,
-	[__NR_vmsplice] = FIRST,
-	[__NR_copy_file_range] = FIRST | THIRD,
-	[__NR_connect] = FIRST,
-	[__NR_accept] = FIRST,
-	[__NR_accept4] = FIRST,
-	[__NR_bind] = FIRST,
-	[__NR_listen] = FIRST,
-	[__NR_shutdown] = FIRST,
-	[__NR_sendto] = FIRST,
-	[__NR_recvfrom] = FIRST,
-	[__NR_sendmsg] = FIRST,
-	[__NR_recvmsg] = FIRST,
-	[__NR_sendmmsg] = FIRST,
-	[__NR_recvmmsg] = FIRST,
-	[__NR_getsockname] = FIRST,
-	[__NR_getpeername] = FIRST,
-	[__NR_setsockopt] = FIRST,
-	[__NR_getsockopt] = FIRST,
-	[__NR_flock] = FIRST,
-	[__NR_fsync] = FIRST,
-	[__NR_fdatasync] = FIRST,
-	[__NR_ftruncate] = FIRST,
-	[__NR_fallocate] = FIRST,
-	[__NR_fadvise64] = FIRST,
-	[__NR_readahead] = FIRST,
-	[__NR_sync_file_range] = FIRST,
-	[__NR_syncfs] = FIRST,
-	[__NR_getdents] = FIRST,
-	[__NR_getdents64] = FIRST,
-	[__NR_fchdir] = FIRST,
-	[__NR_fchmod] = FIRST,
-	[__NR_fchown] = FIRST,
-	[__NR_fstatfs] = FIRST,
-	[__NR_fsetxattr] = FIRST,
-	[__NR_fgetxattr] = FIRST,
-	[__NR_flistxattr] = FIRST,
-	[__NR_fremovexattr] = FIRST,
-	[__NR_epoll_ctl] = FIRST | THIRD,
-	[__NR_epoll_wait] = FIRST,
-	[__NR_epoll_pwait] = FIRST,
-	[__NR_epoll_pwait2] = FIRST,
-	[__NR_openat] = DIR,
-	[__NR_openat2] = DIR,
-	[__NR_mkdirat] = DIR,
-	[__NR_mknodat] = DIR,
-	[__NR_fchownat] = DIR,
-	[__NR_futimesat] = DIR,
-	[__NR_newfstatat] = DIR,
-	[__NR_statx] = DIR,
-	[__NR_unlinkat] = DIR,
-	[__NR_fchmodat] = DIR,
-	[__NR_faccessat] = DIR,
-	[__NR_faccessat2] = DIR,
-	[__NR_readlinkat] = DIR,
-	[__NR_utimensat] = DIR,
-	[__NR_execveat] = DIR,
-	[__NR_name_to_handle_at] = DIR,
-	[__NR_renameat] = DIR | DIR2,
-	[__NR_renameat2] = DIR | DIR2,
-	[__NR_linkat] = DIR | DIR2,
-	[__NR_fchmodat2] = DIR,
-	[__NR_open_tree] = DIR,
-	[__NR_mount_setattr] = DIR,
-	[__NR_move_mount] = DIR | DIR2,
-	[__NR_fspick] = DIR,
-	[__NR_open_by_handle_at] = FIRST,
-	[__NR_inotify_add_watch] = FIRST,
-	[__NR_inotify_rm_watch] = FIRST,
-	[__NR_fanotify_mark] = FIRST | FOURTH,
-	[__NR_timerfd_settime] = FIRST,
-	[__NR_timerfd_gettime] = FIRST,
-	[__NR_mq_timedsend] = FIRST,
-	[__NR_mq_timedreceive] = FIRST,
-	[__NR_mq_notify] = FIRST,
-	[__NR_mq_getsetattr] = FIRST,
-	[__NR_finit_module] = FIRST,
-	[__NR_setns] = FIRST,
-	[__NR_pidfd_send_signal] = FIRST,
-	[__NR_pidfd_getfd] = FIRST,
-	[__NR_process_madvise] = FIRST,
-	[__NR_process_mrelease] = FIRST,
-	[__NR_io_uring_enter] = FIRST,
-	[__NR_io_uring_register] = FIRST,
-	[__NR_fsconfig] = FIRST,
-	[__NR_fsmount] = FIRST,
-	[__NR_quotactl_fd] = FIRST,
-	[__NR_landlock_add_rule] = FIRST,
-	[__NR_landlock_restrict_self] = FIRST,
-	[__NR_cachestat_] = FIRST,
-};
-
 /* Argument @n is one of ours, and the path in the next one relative to it. */
 static bool dir_hidden(struct thread *t, u32 n)
 {
@@ -174,20 +46,18 @@ static bool dir_hidden(struct thread *t, u32 n)
 
 bool fd_hidden(struct thread *t, u64 nr)
 {
-	u32 bits = nr < ARRAY_SIZE(takes) ? takes[nr] : 0;
+	const struct syscall_row *row = syscall_row(nr);
 
-	if (bits & (DIR | DIR2))
-		return dir_hidden(t, 0) || (bits & DIR2 && dir_hidden(t, 2));
-	if (nr == __NR_symlinkat)
-		return dir_hidden(t, 1);
-	if (nr == __NR_sendmsg || nr == __NR_sendmmsg)
-		return fd_is_own((int)guest_arg(t, 0)) || fd_sends_hidden(t, nr);
-	if (nr == __NR_mmap && guest_arg(t, 3) & MAP_ANONYMOUS)
-		return false;
-	for (; bits; bits &= bits - 1)
+	for (u32 bits = row->fds; bits; bits &= bits - 1)
 		if (fd_is_own((int)guest_arg(t, (u32)__builtin_ctz(bits))))
+			return !(nr == __NR_mmap && guest_arg(t, 3) & MAP_ANONYMOUS);
+	for (u32 bits = row->dirs; bits; bits &= bits - 1)
+		if (dir_hidden(t, (u32)__builtin_ctz(bits)))
 			return true;
-	return false;
+	if (row->steps & SYSCALL_SENDS)
+		return fd_sends_hidden(guest_arg(t, 1), 1);
+	return row->steps & SYSCALL_SENDS_MANY &&
+	       fd_sends_hidden(guest_arg(t, 1), (u32)guest_arg(t, 2));
 }
 
 static long limits(struct rlimit64 *new, struct rlimit64 *old)
@@ -195,7 +65,10 @@ static long limits(struct rlimit64 *new, struct rlimit64 *old)
 	return raw_call4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)new, (long)old);
 }
 
-/* A limit that ours lie above, if they may: what copying the table up to there costs a fork is little. */
+/*
+ * A limit that ours lie above, if they may: what copying the table up to there costs a fork is
+ * little.
+ */
 #define ABOVE_LIMIT_MAX 4096
 
 /* A copy of @fd at the best number, not close-on-exec; or -errno. */

@@ -1,11 +1,11 @@
 /*
  * PURPOSE: the few file descriptors that the runtime keeps over the life of a program, out of the
- * guest's reach: a call about one answers EBADF, close_range goes around them, dup2 onto one makes it
- * move, and they are not listed in /proc/self/fd.
+ * guest's reach: a call about one answers EBADF, close_range goes around them, dup2 onto one makes
+ * it move, and they are not listed in /proc/self/fd.
  *
- * They live above the guest's RLIMIT_NOFILE if that is moderate and the hard limit allows, else as high as
- * it allows below 1024, since the cost of fork follows the highest descriptor. They are not close-on-exec: the
- * program's next runtime inherits them.
+ * They live above the guest's RLIMIT_NOFILE if that is moderate and the hard limit allows, else as
+ * high as it allows below 1024, since the cost of fork follows the highest descriptor. They are not
+ * close-on-exec: the program's next runtime inherits them.
  */
 #ifndef RT_SYSCALL_FD_H
 #define RT_SYSCALL_FD_H
@@ -26,11 +26,14 @@ int fd_get(enum fd_own which);
 /* Closes it; for what a forked process does not go on with. */
 void fd_drop(enum fd_own which);
 bool fd_is_own(s64 fd);
-/* Whether the guest's call @nr is about one of ours, which for the guest is not open: EBADF. */
+/*
+ * Whether the guest's call @nr, which has SYSCALL_FD, is about one of ours. For the guest that is
+ * not open: EBADF.
+ */
 bool fd_hidden(struct thread *t, u64 nr);
 
-/* Whether sendmsg or sendmmsg hands over one of ours (SCM_RIGHTS). */
-bool fd_sends_hidden(struct thread *t, u64 nr);
+/* Whether one of the @n messages at @at hands over one of ours (SCM_RIGHTS). */
+bool fd_sends_hidden(u64 at, u64 n);
 
 /* Sets close-on-exec on all of ours, or takes it off. */
 void fd_cloexec(bool on);

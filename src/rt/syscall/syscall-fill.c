@@ -1,4 +1,4 @@
-/* The buffers of each call, by the numbers of its arguments. */
+/* What syscall.tbl calls fill=. */
 #include "rt/syscall/syscall-fill.h"
 
 #include "rt/mm/guest-mem.h"
@@ -53,7 +53,20 @@ static void release_message(struct thread *t, u64 at)
 	release_vectors(t, m.vectors, m.nr_vectors);
 }
 
-/* Reads that are only begun now: the kernel meets the buffers later, and tells nobody but the result. */
+/* Each message is followed by its length, in 8 bytes. */
+static void release_messages(struct thread *t, u64 at, u32 n)
+{
+	u32 some = (u32)min_u64(n, MESSAGES_MAX);
+
+	for (u32 i = 0; i < some; i++)
+		release_message(t, at + i * (sizeof(struct message) + 8));
+	release(t, at, some * (sizeof(struct message) + 8));
+}
+
+/*
+ * Reads that are only begun now: the kernel meets the buffers later, and tells nobody but the
+ * result.
+ */
 static void release_iocbs(struct thread *t, u64 at, u64 n)
 {
 	struct iocb cb;
@@ -70,59 +83,27 @@ static void release_iocbs(struct thread *t, u64 at, u64 n)
 	}
 }
 
-void fill_release(struct thread *t, u64 nr)
+static u64 bytes(struct thread *t, const struct syscall_fill *f)
 {
-	u64 a[6];
+	u64 n = f->counted ? guest_arg(t, f->count) : 1;
 
-	for (u32 i = 0; i < 6; i++)
-		a[i] = guest_arg(t, i);
-	switch (nr) {
-	case __NR_read:
-	case __NR_pread64:
-	case __NR_getdents64:
-	case __NR_getdents: release(t, a[1], a[2]); break;
-	case __NR_getrandom: release(t, a[0], a[1]); break;
-	case __NR_readv:
-	case __NR_preadv:
-	case __NR_preadv2:
-	case __NR_process_vm_readv: release_vectors(t, a[1], a[2]); break;
-	case __NR_recvfrom:
-		release(t, a[1], a[2]);
-		release(t, a[4], ADDRESS_SIZE);
-		release(t, a[5], 4);
-		break;
-	case __NR_recvmsg: release_message(t, a[1]); break;
-	case __NR_recvmmsg:
-		/* Each message is followed by its length, in 8 bytes. */
-		for (u64 i = 0; i < (u32)a[2] && i < MESSAGES_MAX; i++)
-			release_message(t, a[1] + i * (sizeof(struct message) + 8));
-		release(t, a[1], min_u64((u32)a[2], MESSAGES_MAX) * (sizeof(struct message) + 8));
-		break;
-	case __NR_accept:
-	case __NR_accept4:
-		release(t, a[1], ADDRESS_SIZE);
-		release(t, a[2], 4);
-		break;
-	case __NR_msgrcv: release(t, a[1], a[2] + 8); break;
-	case __NR_mq_timedreceive:
-		release(t, a[1], a[2]);
-		release(t, a[3], 4);
-		break;
-	case __NR_io_submit: release_iocbs(t, a[2], a[1]); break;
-	case __NR_io_getevents:
-	case __NR_io_pgetevents: release(t, a[3], (u64)(u32)a[2] * 32); break;
-	case __NR_epoll_wait:
-	case __NR_epoll_pwait:
-	case __NR_epoll_pwait2: release(t, a[1], (u64)(u32)a[2] * 12); break;
-	case __NR_wait4:
-		release(t, a[1], 4);
-		release(t, a[3], 144);
-		break;
-	case __NR_waitid:
-		release(t, a[2], sizeof(siginfo_t));
-		release(t, a[4], 144);
-		break;
-	case __NR_rt_sigtimedwait: release(t, a[1], sizeof(siginfo_t)); break;
-	default: break;
+	/* A number of bytes is a size_t; one of things is an int. */
+	return f->more + (f->unit > 1 ? (u32)n : n) * f->unit;
+}
+
+void fill_release(struct thread *t, const struct syscall_row *row)
+{
+	for (u32 i = 0; i < SYSCALL_FILLS; i++) {
+		const struct syscall_fill *f = &row->fill[i];
+		u64 at = guest_arg(t, f->arg), n = guest_arg(t, f->count);
+
+		switch ((enum syscall_fill_kind)f->kind) {
+		case FILL_NONE: return;
+		case FILL_BYTES: release(t, at, bytes(t, f)); break;
+		case FILL_IOVEC: release_vectors(t, at, n); break;
+		case FILL_MSGHDR: release_message(t, at); break;
+		case FILL_MMSGHDR: release_messages(t, at, (u32)n); break;
+		case FILL_IOCB: release_iocbs(t, at, n); break;
+		}
 	}
 }

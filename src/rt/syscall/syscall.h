@@ -1,13 +1,14 @@
 /*
  * PURPOSE: the system-call layer: what happens when translated code has executed `syscall`.
  *
- * Most calls are the kernel's, with the guest's own arguments; what needs care has a row in the table of
- * syscall.c with a function `long guest_NAME(struct thread *t)`. It finds the arguments with
- * guest_arg(), returns what the guest is to find in rax, and runs with the guest's registers in
- * t->regs, rip after the instruction. Such a function
+ * Most calls are the kernel's, with the guest's own arguments. What needs care has a row in
+ * syscall.tbl, and a row may name a function `long guest_NAME(struct thread *t)`. It finds the
+ * arguments with guest_arg(), returns what the guest is to find in rax, and runs with the guest's
+ * registers in t->regs, rip after the instruction. Such a function
  *  - touches guest memory only through rt/mm/guest-mem.h;
- *  - makes calls that may block, or change what signals can come, with call_kernel() or guest_call(),
- *    and passes their CALL_REDO on: a signal came first, the guest is set back onto its `syscall`;
+ *  - makes calls that may block, or change what signals can come, with call_kernel() or
+ *    guest_call(), and passes their CALL_REDO on: a signal came first, the guest is set back onto
+ *    its `syscall`;
  *  - returns CALL_SET if it has set all of t->regs itself.
  */
 #ifndef RT_SYSCALL_SYSCALL_H
@@ -22,18 +23,17 @@
 void syscall_run(struct thread *t);
 void syscall_int80(struct thread *t);
 
-/* Call @nr, which is in rax, past seccomp: what rax is to be, or a CALL_ value. */
+/* Call @nr, which is guest_nr(), past seccomp: what rax is to be, or a CALL_ value. */
 long syscall_guest(struct thread *t, u64 nr);
 /* Gives the guest its result, or sets it back onto the instruction, which has two bytes. */
 void syscall_finish(struct thread *t, long ret);
 
-/* Whether call @nr is answered by a function of ours. */
-bool syscall_has_row(u64 nr);
-
 /* Call @nr without a look at perf descriptors. */
 long syscall_plain(struct thread *t, u64 nr);
-/* As the table has it, and nothing else. */
+/* By guest_NAME() or the kernel, and nothing else. */
 long syscall_answer(struct thread *t, u64 nr);
+
+long guest_rseq(struct thread *t);
 
 /* The guest's call as it stands, or with other arguments. */
 long call_kernel(struct thread *t);

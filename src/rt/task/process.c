@@ -619,7 +619,7 @@ long guest_ptrace(struct thread *t)
 long guest_namespace(struct thread *t)
 {
 	/* setns says by its descriptor what kind it is about. */
-	if (t->dbt.regs.gpr[DBT_RAX] == __NR_setns || guest_arg(t, 0) & CLONE_NEWPID)
+	if (guest_nr(t) == __NR_setns || guest_arg(t, 0) & CLONE_NEWPID)
 		meter_namespace();
 	return call_kernel(t);
 }

@@ -178,7 +178,7 @@ static long pid_of(int pidfd)
 /* Whom the call kills: a process or thread, -1 times a group, whom *@pidfd is of; 0: nobody, or all that can be. */
 static long kill_target(struct thread *t, int *pidfd)
 {
-	u64 nr = t->dbt.regs.gpr[DBT_RAX];
+	u64 nr = guest_nr(t);
 	bool names_two = nr == __NR_tgkill || nr == __NR_rt_tgsigqueueinfo;
 	int pid = (int)guest_arg(t, names_two);
 
@@ -255,9 +255,8 @@ long guest_kill(struct thread *t)
 	}
 	if (has_target(t, &pid, pidfd)) {
 		first = locks_take(t);
-		ret = raw_call4((long)t->dbt.regs.gpr[DBT_RAX], (long)guest_arg(t, 0),
-				(long)guest_arg(t, 1), (long)guest_arg(t, 2),
-				(long)guest_arg(t, 3));
+		ret = raw_call4((long)guest_nr(t), (long)guest_arg(t, 0), (long)guest_arg(t, 1),
+				(long)guest_arg(t, 2), (long)guest_arg(t, 3));
 		for (o = find_target(t, first, pid); o && !ret;
 		     o = find_target(t, o->all_next, pid))
 			wait_for_end(o->tid);

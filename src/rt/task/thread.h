@@ -143,11 +143,17 @@ static inline struct thread *this_thread(void)
 	return t;
 }
 
-static inline u64 guest_arg(struct thread *t, u32 n)
+static inline u64 guest_arg(const struct thread *t, u32 n)
 {
 	static const u8 order[6] = {DBT_RDI, DBT_RSI, DBT_RDX, DBT_R10, DBT_R8, DBT_R9};
 
 	return t->dbt.regs.gpr[order[n]];
+}
+
+/* The number of the guest's call. */
+static inline u64 guest_nr(const struct thread *t)
+{
+	return t->dbt.regs.gpr[DBT_RAX];
 }
 
 /* Maps a thread area with a meter page; NULL without memory. The thread in it is zeroed but for ids. */

@@ -102,6 +102,7 @@ int main(int argc, char **argv)
 	struct rlimit rl = {64, 64};
 	struct stat a, b;
 	int fd, n = 0, high = -1, status, kept;
+	unsigned long mask = 0;
 	char buffer[16];
 	pid_t pid;
 
@@ -132,6 +133,15 @@ int main(int argc, char **argv)
 			SAY("%d can be mapped", fd);
 		if (openat(fd, "x", O_RDONLY) != -1 || errno != EBADF)
 			SAY("%d is a directory", fd);
+		if (syscall(SYS_signalfd4, fd, &mask, 8, 0) != -1 || errno != EBADF)
+			SAY("%d can be a signalfd", fd);
+		/* Newer than the headers; kernels without them say ENOSYS. */
+		if (syscall(465 /* listxattrat */, fd, "x", 0, NULL, 0) != -1 ||
+		    (errno != EBADF && errno != ENOSYS))
+			SAY("%d is a directory to listxattrat", fd);
+		if (syscall(467 /* open_tree_attr */, fd, "x", 0, NULL, 0) != -1 ||
+		    (errno != EBADF && errno != ENOSYS))
+			SAY("%d is a directory to open_tree_attr", fd);
 	}
 	unopened(kept);
 	HOLDS(openat(1000000, "/", O_RDONLY) == 4 && close(4) == 0);

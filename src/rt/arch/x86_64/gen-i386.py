@@ -14,7 +14,7 @@ def read(path):
             if not words:
                 continue
             if len(words) != 3 or words[2] not in HOW:
-                sys.exit(f"{path}:{n}: a row is NUMBER NAME and one of {', '.join(HOW)}")
+                sys.exit(f"{path}:{n}: a row is NUMBER NAME and one of {' '.join(HOW)}")
             if rows and int(words[0]) <= rows[-1][0]:
                 sys.exit(f"{path}:{n}: {words[0]} does not belong behind {rows[-1][0]}")
             rows.append((int(words[0]), words[1], words[2]))
@@ -24,7 +24,7 @@ def read(path):
 def main(table, c_path, h_path):
     rows = read(table)
     with open(h_path, "w", encoding="utf-8") as f:
-        f.write("/* Made by gen-i386.py from i386.tbl: calls by their numbers in the i386 gate. */\n"
+        f.write("/* Made by gen-i386.py from i386.tbl: calls by their numbers there. */\n"
                 "#ifndef RT_ARCH_X86_64_I386_H\n#define RT_ARCH_X86_64_I386_H\n\n"
                 '#include "base/types.h"\n\n')
         f.writelines(f"#define I386_NR_{name} {nr}\n" for nr, name, _ in rows)
