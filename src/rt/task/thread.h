@@ -150,10 +150,10 @@ static inline u64 guest_arg(const struct thread *t, u32 n)
 	return t->dbt.regs.gpr[order[n]];
 }
 
-/* The number of the guest's call. */
+/* The number of the guest's call. The kernel does not look at the upper half of rax. */
 static inline u64 guest_nr(const struct thread *t)
 {
-	return t->dbt.regs.gpr[DBT_RAX];
+	return (u32)t->dbt.regs.gpr[DBT_RAX];
 }
 
 /* Maps a thread area with a meter page; NULL without memory. The thread in it is zeroed but for ids. */

@@ -64,6 +64,20 @@ static void link_of(const char *path)
 	SAY("%s -> %s", path, n < 0 ? strerror(errno) : to);
 }
 
+/* Of the number of a call the kernel looks at the lower half of rax, since Linux 5.14. */
+static void number_with_more(void)
+{
+	long nr = SYS_readlink | 0x5aL << 32, n;
+	char to[4096];
+
+	__asm__ volatile("syscall"
+			 : "=a"(n)
+			 : "0"(nr), "D"("/proc/self/exe"), "S"(to), "d"(sizeof(to) - 1)
+			 : "rcx", "r11", "memory");
+	to[n < 0 ? 0 : n] = 0;
+	SAY("with bits above the number: %ld %s", n, to);
+}
+
 static void field(const char *file, const char *name)
 {
 	const char *at = strstr(slurp(file), name);
@@ -102,6 +116,7 @@ int main(int argc, char **argv)
 
 	SAY("%d %s", argc, argv[0]);
 	link_of("/proc/self/exe");
+	number_with_more();
 	link_of("/proc/thread-self/exe");
 	snprintf(path, sizeof(path), "/proc/%d/exe", getpid());
 	HOLDS(stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 && a.st_ino == b.st_ino);
