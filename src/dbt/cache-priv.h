@@ -104,7 +104,7 @@ struct dbt_exit {
 
 /*
  * A place that indirect branches go to without knowing that it is the right one: r11 is the guest pc that
- * they want, r11 and rcx are lent. It compares that with its own. To kill it is to overwrite the jrcxz that
+ * they want, r11 and rcx are spilled. It compares that with its own. To kill it is to overwrite the jrcxz that
  * would find them equal.
  *
  * TABLE_JUMP: what a pc is looked up to. If the pc is another one it goes on to the next entry of the same
@@ -257,7 +257,7 @@ struct dbt_cache {
 	bool fixed_tables; /* no pext: threads' tables have TABLE_SIZE slots */
 	u32 miss_code;     /* cache offset of where lookups go that find nothing */
 	u32 ret_miss_code; /* of where returns go that came to the wrong place */
-	u32 enter_code;    /* from C to t->jump_pc, with what is lent there */
+	u32 enter_code;    /* from C to t->jump_pc, with what is spilled there */
 	struct dbt_stats stats;
 };
 

@@ -132,8 +132,8 @@ struct dbt_thread {
 	u64 exit_pc;  /* the generated exit path, a constant */
 	u64 exit_id;  /* which exit was taken */
 	u64 miss_pc;  /* guest target that a lookup did not find */
-	u64 jump_pc;  /* where C code enters the cache, with r11 and rcx lent */
-	/* Guest registers lent to a rewritten instruction, by number. */
+	u64 jump_pc;  /* where C code enters the cache, with r11 and rcx spilled */
+	/* Guest registers that native code uses for something else, by number. */
 	u64 spill[12] __attribute__((aligned(64)));
 	/* Of its tables: which bits of a pc and of rsp say where it is; how many slots were filled. */
 	u32 table_mask, ring_mask, table_fills;

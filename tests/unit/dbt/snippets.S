@@ -199,8 +199,8 @@ skip:	lea	rcx, 1b[rip]
 	inc	eax
 	ret
 
-	/* Indirect branches through the registers that are lent for them, flags live. 0xc5 */
-fn snip_lent
+	/* Indirect branches through the registers that are spilled for them, flags live. 0xc5 */
+fn snip_spilled
 	lea	r11, 1f[rip]
 	mov	ecx, 0xc0
 	stc

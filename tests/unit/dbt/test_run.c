@@ -12,7 +12,7 @@
 u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
 u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_fault(u64 *p), snip_gs(u64 *p);
 u64 snip_transaction(u64 eax);
-u64 snip_lent(void), snip_deep(u64 n), snip_readonly(u64 *sp);
+u64 snip_spilled(void), snip_deep(u64 n), snip_readonly(u64 *sp);
 u64 snip_withdrawn(void *sp, void *to, u64 unused);
 extern char snip_readonly_back[], snip_withdrawn_back[];
 u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_to(void *to, u64 a, u64 b);
@@ -121,10 +121,10 @@ TEST(calls_return)
 
 static void interrupt_everywhere(const void *fn, u64 a);
 
-TEST(what_is_lent_comes_back)
+TEST(what_is_spilled_comes_back)
 {
 	for (int i = 0; i < 3; i++)
-		EXPECT_EQ(guest_call(guest(), snip_lent, 0, 0, 0), 0xc5);
+		EXPECT_EQ(guest_call(guest(), snip_spilled, 0, 0, 0), 0xc5);
 	for (u64 n = 100; n < 20000; n *= 3) {
 		struct counts c = counts_now();
 
@@ -247,7 +247,7 @@ TEST(signals_anywhere)
 	interrupt_everywhere(snip_fib, 4);
 	interrupt_everywhere(snip_table, 9);
 	interrupt_everywhere(snip_longjmp, 0);
-	interrupt_everywhere(snip_lent, 0);
+	interrupt_everywhere(snip_spilled, 0);
 	interrupt_everywhere(snip_deep, 3);
 	interrupt_everywhere(snip_vector, 3);
 }

@@ -54,18 +54,18 @@ struct weight {
 /* What the instructions [from, to) of @insns count, branches among them falling through. */
 struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
 
-/* Adds to the meter; arithmetic flags are dead if !@live. COUNT_LENT: live, but rcx is lent already. */
-#define COUNT_LENT 0x8000u
+/* Adds to the meter; arithmetic flags are dead if !@live. COUNT_SPILLED: live, but rcx is spilled already. */
+#define COUNT_SPILLED 0x8000u
 void emit_count(struct emit *e, const struct weight *w, u16 live);
 
 /*
  * An entry of @table for guest @pc: what lookups jump to, or native returns. Behind it r11 and rcx are
- * still lent (emit_unlend). Its struct is filled but for block.
+ * still spilled (emit_unspill_target). Its struct is filled but for block.
  */
 struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc);
 
-/* jmp to the guest pc in r11, which is lent as rcx is, by the thread's table. */
-void emit_jump_lent(struct emit *e);
+/* jmp to the guest pc in r11, which is spilled as rcx is, by the thread's table. */
+void emit_jump_target(struct emit *e);
 
 /* The last or only instruction of a path: emits it and how it leaves. @index is its place in the plan. */
 void branch_side(struct build *b, u32 index);

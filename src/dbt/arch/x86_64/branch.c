@@ -62,8 +62,8 @@ static void emit_add_gs(struct emit *e, u8 reg, u32 at, u32 n)
 static void emit_count_lanes(struct emit *e, const struct weight *w, u16 live)
 {
 	u32 lane = cache.lane++ % METER_LANES;
-	u8 reg = live == COUNT_LENT ? REG_RCX : REG_RAX;
-	bool lent = live == COUNT_LENT;
+	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
+	bool spilled = live == COUNT_SPILLED;
 
 	for (u32 q = 0; q < METER_QUANTITIES; q++) {
 		u32 n = w->q[q], at = GS_METER(lane, q);
@@ -80,21 +80,21 @@ static void emit_count_lanes(struct emit *e, const struct weight *w, u16 live)
 				emit_u32(e, n);
 			continue;
 		}
-		if (!lent)
+		if (!spilled)
 			emit_spill(e, reg);
-		lent = true;
+		spilled = true;
 		emit_add_gs(e, reg, at, n);
 	}
-	if (lent && live != COUNT_LENT)
+	if (spilled && live != COUNT_SPILLED)
 		emit_unspill(e, reg);
 }
 
 /* Adds 1 to each of the @n words of classes. */
 static void emit_count_words(struct emit *e, const u32 *class, u32 n, u16 live)
 {
-	u8 reg = live == COUNT_LENT ? REG_RCX : REG_RAX;
+	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
 
-	if (live && live != COUNT_LENT)
+	if (live && live != COUNT_SPILLED)
 		emit_spill(e, reg);
 	for (u32 i = 0; i < n; i++) {
 		u32 at = GS_METER_HITS(class[i]);
@@ -108,7 +108,7 @@ static void emit_count_words(struct emit *e, const u32 *class, u32 n, u16 live)
 			emit1(e, 1);
 		}
 	}
-	if (live && live != COUNT_LENT)
+	if (live && live != COUNT_SPILLED)
 		emit_unspill(e, reg);
 }
 
@@ -382,8 +382,8 @@ void branch_window(struct build *b, const u8 *begin, u16 mask)
 }
 
 /*
- * r11 = where the indirect branch or return @index goes to, rcx is lent; and the count of the path that leaves
- * by it, which need not lend another register if flags are live. Returns where the two are lent.
+ * r11 = where the indirect branch or return @index goes to, rcx is spilled; and the count of the path that leaves
+ * by it, which need not spill another register if flags are live. Returns where the two are spilled.
  */
 static u8 *emit_target(struct build *b, u32 index)
 {
@@ -392,14 +392,14 @@ static u8 *emit_target(struct build *b, u32 index)
 
 	if (!i->live)
 		emit_path_count(b, index, 0);
-	emit_lend(&b->e);
+	emit_spill_target(&b->e);
 	begin = b->e.p;
 	if (i->d.cf == CF_RET)
 		emit_load_slot(&b->e);
 	else
 		rewrite_load_target(&b->e, &i->d, i->bytes, i->pc);
 	if (i->live)
-		emit_path_count(b, index, COUNT_LENT);
+		emit_path_count(b, index, COUNT_SPILLED);
 	return begin;
 }
 
@@ -428,12 +428,12 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 	b->entries[b->nr_entries++] = entry;
 	b->restart = index;
 	/* The store to the slot is no longer the call's. */
-	note_window(b, begin, LENT_MASK, index + 1);
-	emit_unlend(&b->e);
+	note_window(b, begin, TARGET_SPILLS, index + 1);
+	emit_unspill_target(&b->e);
 }
 
 /* jmp to the guest pc in r11, by the table. */
-void emit_jump_lent(struct emit *e)
+void emit_jump_target(struct emit *e)
 {
 	emit_index_pc(e);
 	emit4(e, 0x65, 0xff, 0x24, 0xcd); /* jmp gs:[rcx * 8 + table] */
@@ -445,7 +445,7 @@ static void emit_thunk(struct build *b, const struct pending_thunk *t)
 {
 	const struct plan_insn *i = &b->plan.insns[t->insn];
 	bool direct = i->d.cf == CF_CALL;
-	u16 mask = direct ? BIT(REG_RCX) : LENT_MASK;
+	u16 mask = direct ? BIT(REG_RCX) : TARGET_SPILLS;
 	u8 *begin;
 
 	put_u32(t->rel32, (u32)(b->e.p - (t->rel32 + 4)));
@@ -463,7 +463,7 @@ static void emit_thunk(struct build *b, const struct pending_thunk *t)
 		emit_unspill(&b->e, REG_RCX);
 		emit_exit_jump(b, insn_target(&i->d, i->pc));
 	} else {
-		emit_jump_lent(&b->e);
+		emit_jump_target(&b->e);
 	}
 }
 
@@ -492,7 +492,7 @@ void branch_call(struct build *b, u32 index)
 		if (direct)
 			emit_exit_jump(b, insn_target(&i->d, i->pc));
 		else
-			emit_jump_lent(&b->e);
+			emit_jump_target(&b->e);
 	} else {
 		t = &b->thunks[b->nr_thunks++];
 		t->insn = index;
@@ -501,7 +501,7 @@ void branch_call(struct build *b, u32 index)
 		emit_u32(&b->e, 0);
 	}
 	if (!direct)
-		branch_window(b, begin, LENT_MASK);
+		branch_window(b, begin, TARGET_SPILLS);
 	if (!checked)
 		emit_return_point(b, next, call, index + 1);
 }
@@ -518,13 +518,13 @@ static void emit_ret(struct build *b, u32 index)
 		emit_u32(&b->e, TABLE_RING_GS);
 		emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
 		emit1(&b->e, 0xc3);
-		branch_window(b, begin, LENT_MASK);
+		branch_window(b, begin, TARGET_SPILLS);
 		return;
 	}
-	branch_window(b, begin, LENT_MASK);
+	branch_window(b, begin, TARGET_SPILLS);
 	emit4(&b->e, 0x48, 0x8d, 0xa4, 0x24); /* lea rsp, [rsp + disp32] */
 	emit_u32(&b->e, 8 + (i->d.imm_size ? (u16)i->d.imm : 0));
-	emit_jump_lent(&b->e);
+	emit_jump_target(&b->e);
 }
 
 static void emit_virtual(struct build *b, const struct plan_insn *i)
@@ -569,8 +569,8 @@ void branch_end(struct build *b, u32 index)
 	case CF_JMP: emit_exit_jump(b, insn_target(&i->d, i->pc)); break;
 	case CF_JMP_IND:
 		begin = emit_target(b, index);
-		branch_window(b, begin, LENT_MASK);
-		emit_jump_lent(&b->e);
+		branch_window(b, begin, TARGET_SPILLS);
+		emit_jump_target(&b->e);
 		break;
 	case CF_RET: emit_ret(b, index); break;
 	case CF_SYSCALL: emit_exit_stop(b, EXIT_SYSCALL, next); break;

@@ -225,7 +225,7 @@ struct insn {
 	 * Masks of general registers. Read: the value may matter, because it is an operand, addresses
 	 * memory, or survives in part or on some executions (8 and 16 bit destinations, cmov, bsf).
 	 * Hence a register in written and not in read is replaced in all 64 bits by every execution
-	 * that completes. A register in neither is free to lend within the instruction. syscall:
+	 * that completes. A register in neither may be spilled and used around the instruction. syscall:
 	 * read is what the kernel may read; written is rax rcx r11.
 	 */
 	u16 gpr_read;

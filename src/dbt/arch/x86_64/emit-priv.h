@@ -186,22 +186,22 @@ static inline void emit_rip_op(struct emit *e, u8 op, u8 reg, u32 word)
 }
 
 /*
- * What indirect branches lend: r11, because compilers use it least, holds the guest pc that is wanted; rcx
- * the number in a table and what is found there, because jrcxz asks it without flags.
+ * Indirect branches spill two registers: r11, because compilers use it least, holds the guest pc that is
+ * wanted; rcx holds the number in a table and what is found there, because jrcxz tests it without flags.
  */
-#define REG_LENT  REG_R11
-#define LENT_MASK ((u16)(BIT(REG_LENT) | BIT(REG_RCX)))
+#define REG_TARGET    REG_R11
+#define TARGET_SPILLS ((u16)(BIT(REG_TARGET) | BIT(REG_RCX)))
 
-static inline void emit_lend(struct emit *e)
+static inline void emit_spill_target(struct emit *e)
 {
-	emit_spill(e, REG_LENT);
+	emit_spill(e, REG_TARGET);
 	emit_spill(e, REG_RCX);
 }
 
-static inline void emit_unlend(struct emit *e)
+static inline void emit_unspill_target(struct emit *e)
 {
 	emit_unspill(e, REG_RCX);
-	emit_unspill(e, REG_LENT);
+	emit_unspill(e, REG_TARGET);
 }
 
 /* ecx = the number in the jump table of the guest pc in r11: no flags. */

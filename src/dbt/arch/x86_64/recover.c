@@ -2,7 +2,7 @@
  * From a native pc back to the exact guest state. Asynchronous signals are taken where an instruction's
  * native form begins, because there every register is in place; anywhere else the thread is single-stepped
  * until it is at such a place or out of the cache. Faults happen in the middle, so for them the
- * block says which registers are lent there. Nothing here takes the lock but for a write fault, when
+ * block says which registers are spilled there. Nothing here takes the lock but for a write fault, when
  * the thread cannot hold it.
  */
 #include <asm/sigcontext.h>

@@ -8,7 +8,7 @@
 #include "dbt/arch/x86_64/emit-priv.h"
 
 /*
- * Emits @d, whose bytes are @bytes, at guest address @pc. Returns the mask of registers it lent: they
+ * Emits @d, whose bytes are @bytes, at guest address @pc. Returns the mask of registers it spilled: they
  * are in their spill slots somewhere between begin and end, which is the whole sequence but for
  * the stores at its start. With @moved, registers that hold more than the guest's values by the
  * guest's GS base, begin and end are those of the one instruction in the sequence that may fault, and
@@ -27,7 +27,7 @@ struct rewritten rewrite_insn(struct emit *e, const struct insn *d, const u8 *by
  */
 bool rewrite_can_gs(const struct insn *d);
 
-/* Loads the 64-bit operand of an indirect branch into r11; r11 and rcx are lent, rcx is lost. */
+/* Loads the 64-bit operand of an indirect branch into r11; r11 and rcx are spilled, rcx is lost. */
 void rewrite_load_target(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc);
 
 #endif

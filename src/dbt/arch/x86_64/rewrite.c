@@ -1,20 +1,20 @@
 /* Instructions that do not branch: see rewrite-priv.h. */
 #include "dbt/arch/x86_64/rewrite-priv.h"
 
-#define REG_LENDABLE_LOW \
+#define SCRATCH_LOW \
 	(BIT(REG_RAX) | BIT(REG_RCX) | BIT(REG_RDX) | BIT(REG_RBX) | BIT(REG_RSI) | BIT(REG_RDI))
 
 /* A register that the instruction leaves alone and that encodes as plain [reg] without REX.B. */
-static u8 lend(const struct insn *d, u16 besides)
+static u8 scratch_reg(const struct insn *d, u16 besides)
 {
-	u16 free = (u16)(REG_LENDABLE_LOW & ~(d->gpr_read | d->gpr_written | besides));
+	u16 free = (u16)(SCRATCH_LOW & ~(d->gpr_read | d->gpr_written | besides));
 
 	CHECK(free);
 	return (u8)__builtin_ctz(free);
 }
 
 /* The same, for a register that need not encode as simply: any but rsp. */
-static u8 lend_any(const struct insn *d, u16 besides)
+static u8 scratch_any(const struct insn *d, u16 besides)
 {
 	u16 free = (u16) ~(d->gpr_read | d->gpr_written | besides | BIT(REG_RSP));
 
@@ -140,7 +140,7 @@ static struct rewritten rewrite_rip(struct emit *e, const struct insn *d, const 
 		emit_bytes(e, bytes + tail, d->len - tail);
 		return r;
 	}
-	reg = lend(d, 0);
+	reg = scratch_reg(d, 0);
 	emit_spill(e, reg);
 	r.mask = (u16)BIT(reg);
 	r.begin = e->p;
@@ -198,8 +198,8 @@ static void emit_moffs(struct emit *e, const struct insn *d, u8 reg)
 static struct rewritten rewrite_gs(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc)
 {
 	/* cmpxchg16b leaves rbp when its operand is addressed by rsi and rdi. */
-	u16 low = (u16)(REG_LENDABLE_LOW & ~(d->gpr_read | d->gpr_written));
-	u8 a = low ? lend(d, 0) : REG_RBP, b = lend_any(d, (u16)BIT(a));
+	u16 low = (u16)(SCRATCH_LOW & ~(d->gpr_read | d->gpr_written));
+	u8 a = low ? scratch_reg(d, 0) : REG_RBP, b = scratch_any(d, (u16)BIT(a));
 	struct rewritten r = {.mask = (u16)(BIT(a) | BIT(b))};
 
 	emit_spill(e, a);
@@ -235,7 +235,7 @@ bool rewrite_can_gs(const struct insn *d)
  */
 static struct rewritten rewrite_gs_base(struct emit *e, const struct insn *d, const u8 *bytes)
 {
-	u8 a = lend(d, 0), mod = d->modrm & 0xc0;
+	u8 a = scratch_reg(d, 0), mod = d->modrm & 0xc0;
 	u32 tail = d->sib_off + 1u;
 	struct rewritten r = {.mask = (u16)BIT(a)};
 
@@ -256,7 +256,7 @@ static struct rewritten rewrite_gs_base(struct emit *e, const struct insn *d, co
 /* movs, cmps, lods, outs: rsi is moved by the GS base and back. Only their source has a segment. */
 static struct rewritten rewrite_gs_string(struct emit *e, const struct insn *d, const u8 *bytes)
 {
-	u8 a = lend(d, 0);
+	u8 a = scratch_reg(d, 0);
 	struct rewritten r = {.mask = (u16)BIT(a), .moved = (u16)BIT(REG_RSI)};
 
 	emit_spill(e, a);
@@ -275,7 +275,7 @@ static struct rewritten rewrite_gs_string(struct emit *e, const struct insn *d, 
 /* xlat: al = gs:[rbx + al] */
 static struct rewritten rewrite_gs_xlat(struct emit *e, const struct insn *d)
 {
-	u8 a = lend(d, 0), b = lend(d, (u16)BIT(a));
+	u8 a = scratch_reg(d, 0), b = scratch_reg(d, (u16)BIT(a));
 	struct rewritten r = {.mask = (u16)(BIT(a) | BIT(b))};
 
 	emit_spill(e, a);
@@ -311,7 +311,7 @@ static u8 address_register(const struct insn *d)
 
 static struct rewritten rewrite_gs_register(struct emit *e, const struct insn *d, const u8 *bytes)
 {
-	u8 reg = address_register(d), a = lend(d, (u16)BIT(reg));
+	u8 reg = address_register(d), a = scratch_reg(d, (u16)BIT(reg));
 	struct rewritten r = {.mask = (u16)(BIT(a) | BIT(reg))};
 
 	emit_spill(e, a);
@@ -361,8 +361,8 @@ static struct rewritten rewrite_selector(struct emit *e, const struct insn *d, c
 		emit_selector(e, insn_rm(d), d->opsize == 2);
 		return r;
 	}
-	a = lend(d, 0);
-	b = lend(d, (u16)BIT(a));
+	a = scratch_reg(d, 0);
+	b = scratch_reg(d, (u16)BIT(a));
 	r.mask = (u16)(BIT(a) | BIT(b));
 	emit_spill(e, a);
 	emit_spill(e, b);
@@ -413,7 +413,7 @@ static struct rewritten rewrite_prefixed(struct emit *e, const struct insn *d, c
  */
 static struct rewritten rewrite_gsbase(struct emit *e, const struct insn *d)
 {
-	u8 reg = insn_rm(d), lent;
+	u8 reg = insn_rm(d), copy;
 	struct rewritten r = {0};
 
 	if (d->special == SP_RDGSBASE) {
@@ -428,14 +428,14 @@ static struct rewritten rewrite_gsbase(struct emit *e, const struct insn *d)
 		}
 		return r;
 	}
-	lent = lend(d, (u16)BIT(reg));
-	emit_spill(e, lent);
-	r.mask = (u16)BIT(lent);
+	copy = scratch_reg(d, (u16)BIT(reg));
+	emit_spill(e, copy);
+	r.mask = (u16)BIT(copy);
 	r.begin = e->p;
-	/* mov lent32, reg32 */
-	emit3(e, 0x40 | (reg >> 3) << 2, 0x89, 0xc0 | (u8)((reg & 7) << 3) | lent);
-	emit_store_gs(e, GS(guest_gs), lent);
-	emit_unspill(e, lent);
+	/* mov copy32, reg32 */
+	emit3(e, 0x40 | (reg >> 3) << 2, 0x89, 0xc0 | (u8)((reg & 7) << 3) | copy);
+	emit_store_gs(e, GS(guest_gs), copy);
+	emit_unspill(e, copy);
 	r.end = e->p;
 	return r;
 }
@@ -461,12 +461,12 @@ void rewrite_load_target(struct emit *e, const struct insn *d, const u8 *bytes, 
 	u32 tail;
 
 	if (!(d->attr & INSN_MEM)) {
-		if (insn_rm(d) != REG_LENT)
-			emit_mov_reg(e, REG_LENT, insn_rm(d));
+		if (insn_rm(d) != REG_TARGET)
+			emit_mov_reg(e, REG_TARGET, insn_rm(d));
 		return;
 	}
 	if (d->mem.seg == SEG_GS) {
-		emit_address(e, d, bytes, pc, REG_LENT);
+		emit_address(e, d, bytes, pc, REG_TARGET);
 		emit_load_gs(e, REG_RCX, GS(guest_gs));
 		emit4(e, 0x4d, 0x8b, 0x1c, 0x0b); /* mov r11, [r11 + rcx] */
 		return;
@@ -484,7 +484,7 @@ void rewrite_load_target(struct emit *e, const struct insn *d, const u8 *bytes, 
 		} else {
 			if (d->mem.seg == SEG_FS)
 				e->p--;
-			emit_mov_imm(e, REG_LENT, target);
+			emit_mov_imm(e, REG_TARGET, target);
 			if (d->mem.seg == SEG_FS)
 				emit1(e, 0x64);
 			emit3(e, 0x4d, 0x8b, 0x1b); /* mov r11, [r11] */
@@ -494,6 +494,6 @@ void rewrite_load_target(struct emit *e, const struct insn *d, const u8 *bytes, 
 	if (d->attr & INSN_ADDR32)
 		emit1(e, 0x67);
 	tail = tail_offset(d);
-	emit3(e, 0x4c | (d->rex & 3), 0x8b, (d->modrm & 0xc7) | (REG_LENT & 7) << 3);
+	emit3(e, 0x4c | (d->rex & 3), 0x8b, (d->modrm & 0xc7) | (REG_TARGET & 7) << 3);
 	emit_bytes(e, bytes + d->modrm_off + 1, tail - d->modrm_off - 1u);
 }

@@ -72,15 +72,15 @@ void arch_init(void)
 	cache.exit_code = emit_at(&e);
 	emit_jmp_gs(&e, GS(exit_pc));
 	cache.miss_code = emit_at(&e);
-	emit_store_gs(&e, GS(miss_pc), REG_LENT);
-	emit_unlend(&e);
+	emit_store_gs(&e, GS(miss_pc), REG_TARGET);
+	emit_unspill_target(&e);
 	emit_store_gs_imm(&e, GS(exit_id), EXIT_ID_MISS);
 	emit_jmp_gs(&e, GS(exit_pc));
 	cache.ret_miss_code = emit_at(&e);
 	emit_store_slot(&e);
-	emit_jump_lent(&e);
+	emit_jump_target(&e);
 	cache.enter_code = emit_at(&e);
-	emit_lend(&e);
+	emit_spill_target(&e);
 	emit_jmp_gs(&e, GS(jump_pc));
 	CHECK(emit_at(&e) <= cache.code_size);
 }
@@ -103,7 +103,7 @@ struct dbt_entry *arch_entry(struct dbt_block *b)
 		return entry;
 	e.p = code_at(cache.hot);
 	entry = emit_entry(&e, TABLE_JUMP, b->pc);
-	emit_unlend(&e);
+	emit_unspill_target(&e);
 	emit_jmp(&e, b->code);
 	cache.hot = emit_at(&e);
 	entry->block = b;

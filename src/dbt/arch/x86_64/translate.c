@@ -195,7 +195,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 	}
 	if (why == EXIT_MISS) {
 		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc);
-		emit_unlend(&b->e);
+		emit_unspill_target(&b->e);
 	}
 	block->code = emit_at(&b->e);
 	if (plan->checked)
