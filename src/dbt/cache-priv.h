@@ -63,7 +63,7 @@ struct block_frag {
  * have had the guest's GS base added to them. In @mask rsp means that the native one is 8 less than the
  * guest's.
  */
-struct block_window {
+struct spill_range {
 	u16 begin, end; /* from block->code */
 	u16 mask, moved;
 	u16 insn; /* 0: of the instruction whose code this is; else 1 + the index of its own */
@@ -178,14 +178,14 @@ struct dbt_block {
 	struct dbt_entry *entries;
 	struct block_frag *frags; /* array of nr_frags, in order of execution */
 	struct block_insn *insns; /* array of nr_insns */
-	struct block_window *windows;
+	struct spill_range *spill_ranges;
 	struct block_count *counts;
 	const u8 *bytes; /* BLOCK_CHECKED: the nr_bytes of the guest that it was made from, at pc */
 	u32 code;        /* cache offset of the entry with all registers in place */
 	u32 code_end;    /* one past its last byte of hot code */
 	u32 start;       /* first byte of its hot code, <= code: entries that fall into it */
 	u16 first;       /* from code to the clean start of the first instruction */
-	u16 nr_insns, nr_frags, nr_exits, nr_windows, nr_counts, nr_bytes;
+	u16 nr_insns, nr_frags, nr_exits, nr_spill_ranges, nr_counts, nr_bytes;
 	u16 flags;
 };
 

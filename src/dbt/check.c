@@ -23,9 +23,9 @@ static void check_block(const struct dbt_block *b)
 		guest += next - frag->first;
 	}
 	CHECK(guest == b->nr_insns);
-	for (u32 i = 0; i < b->nr_windows; i++)
-		CHECK(b->windows[i].begin <= b->windows[i].end &&
-		      b->windows[i].end <= b->code_end - b->code);
+	for (u32 i = 0; i < b->nr_spill_ranges; i++)
+		CHECK(b->spill_ranges[i].begin <= b->spill_ranges[i].end &&
+		      b->spill_ranges[i].end <= b->code_end - b->code);
 	for (u32 i = 0; i < b->nr_counts; i++)
 		CHECK(b->counts[i].upto <= b->nr_insns);
 }

@@ -28,7 +28,7 @@ static bool kick(struct dbt_thread *t)
 
 static const struct dbt_ops ops = {.protect = protect, .kick = kick};
 
-/* In the window where SIGTRAPs of a requested single step arrive; then as any signal. */
+/* While SIGTRAPs of a requested single step arrive; then as any signal. */
 static void on_trap(struct guest *g, ucontext_t *uc)
 {
 	greg_t *flags = &uc->uc_mcontext.gregs[REG_EFL];

@@ -8,8 +8,8 @@
 #include "dbt/arch/x86_64/emit-priv.h"
 #include "dbt/arch/x86_64/plan-priv.h"
 
-#define BLOCK_WINDOWS_MAX (BLOCK_INSNS_MAX + 4 * BLOCK_FRAGS_MAX)
-#define BLOCK_COUNTS_MAX  (BLOCK_FRAGS_MAX + 2)
+#define SPILL_RANGES_MAX (BLOCK_INSNS_MAX + 4 * BLOCK_FRAGS_MAX)
+#define BLOCK_COUNTS_MAX (BLOCK_FRAGS_MAX + 2)
 
 /* A side exit whose code comes after the superblock's main line. */
 struct pending_side {
@@ -37,8 +37,8 @@ struct build {
 	struct pending_thunk thunks[BLOCK_FRAGS_MAX];
 	u32 nr_thunks;
 	struct block_insn insns[BLOCK_INSNS_MAX];
-	struct block_window windows[BLOCK_WINDOWS_MAX];
-	u32 nr_windows;
+	struct spill_range spill_ranges[SPILL_RANGES_MAX];
+	u32 nr_spill_ranges;
 	struct block_count counts[BLOCK_COUNTS_MAX];
 	u32 nr_counts;
 	struct dbt_entry
@@ -84,6 +84,6 @@ void branch_count_before(struct build *b, u32 index);
 /* Code that leaves a checked block from before its first instruction, rax and rcx spilled; its cache offset. */
 u32 branch_stale(struct build *b);
 /* Between @begin and here the registers in @mask are spilled. */
-void branch_window(struct build *b, const u8 *begin, u16 mask);
+void branch_spill_range(struct build *b, const u8 *begin, u16 mask);
 
 #endif

@@ -367,18 +367,18 @@ void branch_side(struct build *b, u32 index)
 	b->side_end = index + 1;
 }
 
-static void note_window(struct build *b, const u8 *begin, u16 mask, u32 insn)
+static void note_spill_range(struct build *b, const u8 *begin, u16 mask, u32 insn)
 {
-	struct block_window *w = &b->windows[b->nr_windows++];
+	struct spill_range *r = &b->spill_ranges[b->nr_spill_ranges++];
 	const u8 *code = code_at(b->block->code);
 
-	CHECK(b->nr_windows <= BLOCK_WINDOWS_MAX);
-	*w = (struct block_window){(u16)(begin - code), (u16)(b->e.p - code), mask, 0, (u16)insn};
+	CHECK(b->nr_spill_ranges <= SPILL_RANGES_MAX);
+	*r = (struct spill_range){(u16)(begin - code), (u16)(b->e.p - code), mask, 0, (u16)insn};
 }
 
-void branch_window(struct build *b, const u8 *begin, u16 mask)
+void branch_spill_range(struct build *b, const u8 *begin, u16 mask)
 {
-	note_window(b, begin, mask, 0);
+	note_spill_range(b, begin, mask, 0);
 }
 
 /*
@@ -428,7 +428,7 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 	b->entries[b->nr_entries++] = entry;
 	b->restart = index;
 	/* The store to the slot is no longer the call's. */
-	note_window(b, begin, TARGET_SPILLS, index + 1);
+	note_spill_range(b, begin, TARGET_SPILLS, index + 1);
 	emit_unspill_target(&b->e);
 }
 
@@ -455,10 +455,10 @@ static void emit_thunk(struct build *b, const struct pending_thunk *t)
 	begin = b->e.p;
 	emit4(&b->e, 0x65, 0x8f, 0x04, 0xcd); /* pop gs:[rcx * 8 + ring] */
 	emit_u32(&b->e, TABLE_RING_GS);
-	note_window(b, begin, mask | BIT(REG_RSP), t->insn + 1);
+	note_spill_range(b, begin, mask | BIT(REG_RSP), t->insn + 1);
 	begin = b->e.p;
 	emit_push_word(&b->e, i->pc + i->d.len);
-	note_window(b, begin, mask, t->insn + 1);
+	note_spill_range(b, begin, mask, t->insn + 1);
 	if (direct) {
 		emit_unspill(&b->e, REG_RCX);
 		emit_exit_jump(b, insn_target(&i->d, i->pc));
@@ -501,7 +501,7 @@ void branch_call(struct build *b, u32 index)
 		emit_u32(&b->e, 0);
 	}
 	if (!direct)
-		branch_window(b, begin, TARGET_SPILLS);
+		branch_spill_range(b, begin, TARGET_SPILLS);
 	if (!checked)
 		emit_return_point(b, next, call, index + 1);
 }
@@ -518,10 +518,10 @@ static void emit_ret(struct build *b, u32 index)
 		emit_u32(&b->e, TABLE_RING_GS);
 		emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
 		emit1(&b->e, 0xc3);
-		branch_window(b, begin, TARGET_SPILLS);
+		branch_spill_range(b, begin, TARGET_SPILLS);
 		return;
 	}
-	branch_window(b, begin, TARGET_SPILLS);
+	branch_spill_range(b, begin, TARGET_SPILLS);
 	emit4(&b->e, 0x48, 0x8d, 0xa4, 0x24); /* lea rsp, [rsp + disp32] */
 	emit_u32(&b->e, 8 + (i->d.imm_size ? (u16)i->d.imm : 0));
 	emit_jump_target(&b->e);
@@ -569,7 +569,7 @@ void branch_end(struct build *b, u32 index)
 	case CF_JMP: emit_exit_jump(b, insn_target(&i->d, i->pc)); break;
 	case CF_JMP_IND:
 		begin = emit_target(b, index);
-		branch_window(b, begin, TARGET_SPILLS);
+		branch_spill_range(b, begin, TARGET_SPILLS);
 		emit_jump_target(&b->e);
 		break;
 	case CF_RET: emit_ret(b, index); break;

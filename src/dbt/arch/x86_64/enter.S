@@ -1,13 +1,13 @@
 /*
  * Between the runtime's C code and the code cache, and back. GS points at struct dbt_thread; the offsets
- * are checked against it in stubs.c. Labels here bound the windows that recover.c knows.
+ * are checked against it in stubs.c. Labels here bound the critical section that recover.c knows.
  */
 #include "dbt/arch/x86_64/offsets-priv.h"
 
 	.text
 	/* int dbt_enter(struct dbt_thread *t): 0 left by an exit, 1 interrupted; t->regs is exact. */
-	.globl dbt_enter, dbt_enter_window, dbt_enter_window_end
-	.hidden dbt_enter, dbt_enter_window, dbt_enter_window_end
+	.globl dbt_enter, dbt_enter_critical, dbt_enter_critical_end
+	.hidden dbt_enter, dbt_enter_critical, dbt_enter_critical_end
 	.type dbt_enter, @function
 dbt_enter:
 	push	%rbx
@@ -17,8 +17,8 @@ dbt_enter:
 	push	%r14
 	push	%r15
 	mov	%rsp, %gs:T_RT_SP
-	/* From here to the end of the window a signal handler redirects to dbt_abort. */
-dbt_enter_window:
+	/* From here to the end of the critical section a signal handler redirects to dbt_abort. */
+dbt_enter_critical:
 	cmpl	$0, %gs:T_INTERRUPT
 	jne	dbt_abort
 	pushq	%gs:T_RFLAGS
@@ -40,7 +40,7 @@ dbt_enter_window:
 	popfq
 	mov	%gs:T_GPR+32, %rsp
 	jmp	*%gs:T_ENTER_PC
-dbt_enter_window_end:
+dbt_enter_critical_end:
 
 	/* Where handlers resume: on the runtime's stack as dbt_enter() left it. */
 	.globl dbt_abort

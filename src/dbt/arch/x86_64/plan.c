@@ -16,19 +16,19 @@
 
 #define BRANCHES_MAX 4  /* basic blocks in a superblock, but for those behind elided jumps */
 #define LOOKAHEAD    12 /* instructions */
-#define WINDOW       128
+#define FETCH_AHEAD  128
 
 /*
  * Guest bytes read ahead: never across a page, because a page may have to be protected first. There is room
  * behind them for an instruction to be looked at as if it were whole.
  */
-struct window {
+struct fetch_buffer {
 	u64 pc;
 	u32 len;
-	u8 bytes[WINDOW + INSN_MAX + 1];
+	u8 bytes[FETCH_AHEAD + INSN_MAX + 1];
 };
 
-static struct window window; /* like all of the translator's work, under the lock */
+static struct fetch_buffer fetched; /* like all of the translator's work, under the lock */
 
 static bool plan_has_page(const struct plan *plan, u64 number)
 {
@@ -92,14 +92,15 @@ static const u8 *fetch(u64 pc, u32 *len)
 	u64 page_end = (pc | (PAGE_SIZE - 1)) + 1;
 	u32 n = pc + INSN_MAX > page_end ? (u32)(page_end - pc) : INSN_MAX;
 
-	if (pc < window.pc || pc + n > window.pc + window.len) {
-		window.pc = pc;
-		window.len = (u32)dbt_fetch(window.bytes, pc, min_u64(WINDOW, page_end - pc));
-		if (n > window.len)
-			n = window.len;
+	if (pc < fetched.pc || pc + n > fetched.pc + fetched.len) {
+		fetched.pc = pc;
+		fetched.len = (u32)dbt_fetch(fetched.bytes, pc,
+					     min_u64(FETCH_AHEAD, page_end - pc));
+		if (n > fetched.len)
+			n = fetched.len;
 	}
 	*len = n;
-	return window.bytes + (pc - window.pc);
+	return fetched.bytes + (pc - fetched.pc);
 }
 
 /* @to has room for one byte more. */
@@ -514,7 +515,7 @@ int plan_build(struct plan *plan, u64 pc, u64 *fault)
 	plan->nr_insns = plan->nr_frags = plan->nr_pages = plan->nr_exits = 0;
 	plan->undecodable = false;
 	plan->checked = false;
-	window.len = 0;
+	fetched.len = 0;
 	*fault = pc;
 	plan->checked = page_use(pc, true) == USE_CHECKED;
 	plan->rewrites = writable(pc);

@@ -16,7 +16,7 @@
 #define FLAG_RF 0x10000u
 #define FLAG_AC 0x40000u
 
-extern const char dbt_enter_window[], dbt_enter_window_end[], dbt_abort[];
+extern const char dbt_enter_critical[], dbt_enter_critical_end[], dbt_abort[];
 extern const char dbt_fetch_load[], dbt_fetch_fault[];
 
 bool dbt_in_cache(u64 pc)
@@ -189,7 +189,7 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 	const struct dbt_block *b;
 	u32 off, index;
 
-	if (within(m->ip, dbt_enter_window, dbt_enter_window_end))
+	if (within(m->ip, dbt_enter_critical, dbt_enter_critical_end))
 		return DBT_RESUME;
 	if (!dbt_in_cache(m->ip)) {
 		trace_leave(t, m);
@@ -219,8 +219,8 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
  */
 static bool between_iterations(const struct dbt_block *b, u32 off)
 {
-	for (u32 i = 0; i < b->nr_windows; i++)
-		if (b->windows[i].moved && b->windows[i].begin == off)
+	for (u32 i = 0; i < b->nr_spill_ranges; i++)
+		if (b->spill_ranges[i].moved && b->spill_ranges[i].begin == off)
 			return true;
 	return false;
 }
@@ -236,7 +236,7 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 	u32 off, index;
 	bool exact;
 
-	if (within(m->ip, dbt_enter_window, dbt_enter_window_end)) {
+	if (within(m->ip, dbt_enter_critical, dbt_enter_critical_end)) {
 		redirect(t, m);
 		return DBT_AT_BOUNDARY;
 	}
@@ -284,11 +284,11 @@ static bool block_reads_page(const struct dbt_block *b, u64 addr)
 	return false;
 }
 
-static const struct block_window *window_at(const struct dbt_block *b, u32 off)
+static const struct spill_range *spill_range_at(const struct dbt_block *b, u32 off)
 {
-	for (u32 i = 0; i < b->nr_windows; i++)
-		if (off >= b->windows[i].begin && off < b->windows[i].end)
-			return &b->windows[i];
+	for (u32 i = 0; i < b->nr_spill_ranges; i++)
+		if (off >= b->spill_ranges[i].begin && off < b->spill_ranges[i].end)
+			return &b->spill_ranges[i];
 	return NULL;
 }
 
@@ -296,20 +296,20 @@ static const struct block_window *window_at(const struct dbt_block *b, u32 off)
 static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, struct sigcontext_64 *m)
 {
 	u32 off = (u32)(m->ip - code_addr(b->code)), index;
-	const struct block_window *w = window_at(b, off);
+	const struct spill_range *spill = spill_range_at(b, off);
 	bool exact;
 
-	index = w && w->insn ? w->insn - 1u : insn_at(b, off, &exact);
+	index = spill && spill->insn ? spill->insn - 1u : insn_at(b, off, &exact);
 	if (t->stepping && !t->traced)
 		m->flags &= ~(u64)FLAG_TF;
 	regs_from(&t->regs, m);
 	t->regs.rip = insn_pc(b, index);
-	for (u32 reg = 0; w && reg < ARRAY_SIZE(t->spill); reg++) {
+	for (u32 reg = 0; spill && reg < ARRAY_SIZE(t->spill); reg++) {
 		if (reg == DBT_RSP)
-			t->regs.gpr[reg] += w->mask & BIT(DBT_RSP) ? 8 : 0;
-		else if (w->mask & BIT(reg))
+			t->regs.gpr[reg] += spill->mask & BIT(DBT_RSP) ? 8 : 0;
+		else if (spill->mask & BIT(reg))
 			t->regs.gpr[reg] = t->spill[reg];
-		if (w->moved & BIT(reg))
+		if (spill->moved & BIT(reg))
 			t->regs.gpr[reg] -= t->guest_gs;
 	}
 	meter_correct(t, b, off, index);
@@ -335,19 +335,21 @@ static void finish_ret(struct dbt_thread *t, struct sigcontext_64 *m, u64 pop)
 
 static bool is_ret(const struct dbt_block *b, u32 off)
 {
-	const struct block_window *w = window_at(b, off);
+	const struct spill_range *spill = spill_range_at(b, off);
 	bool exact;
 	u32 index = insn_at(b, off, &exact);
 
-	return w && !w->insn && index < b->nr_insns && insn_class_of(&b->insns[index]) == CLASS_RET;
+	return spill && !spill->insn && index < b->nr_insns &&
+	       insn_class_of(&b->insns[index]) == CLASS_RET;
 }
 
 /* Where a return has got to: at its point, or in code without a block that it came to by a wrong guess. */
 static bool is_put_back(const struct dbt_block *b, u64 pc)
 {
-	const struct block_window *w = b ? window_at(b, (u32)(pc - code_addr(b->code))) : NULL;
+	const struct spill_range *spill = b ? spill_range_at(b, (u32)(pc - code_addr(b->code)))
+					    : NULL;
 
-	return (!b || (w && w->insn)) && stores_slot((const u8 *)pc);
+	return (!b || (spill && spill->insn)) && stores_slot((const u8 *)pc);
 }
 
 /*

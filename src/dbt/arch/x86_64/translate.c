@@ -22,16 +22,16 @@ static void keep_arrays(struct dbt_block *block, const struct build *b)
 	const struct plan *plan = &b->plan;
 	u64 frags = plan->nr_frags * sizeof(*plan->frags);
 	u64 insns = plan->nr_insns * sizeof(*b->insns);
-	u64 windows = b->nr_windows * sizeof(*b->windows);
+	u64 spill_ranges = b->nr_spill_ranges * sizeof(*b->spill_ranges);
 	u64 counts = b->nr_counts * sizeof(*b->counts);
-	u16 *to = meta_alloc(frags + insns + windows + counts);
+	u16 *to = meta_alloc(frags + insns + spill_ranges + counts);
 
 	block->frags = keep(&to, plan->frags, frags);
 	block->nr_frags = (u16)plan->nr_frags;
 	block->insns = keep(&to, b->insns, insns);
 	block->nr_insns = (u16)plan->nr_insns;
-	block->windows = keep(&to, b->windows, windows);
-	block->nr_windows = (u16)b->nr_windows;
+	block->spill_ranges = keep(&to, b->spill_ranges, spill_ranges);
+	block->nr_spill_ranges = (u16)b->nr_spill_ranges;
 	block->counts = keep(&to, b->counts, counts);
 	block->nr_counts = (u16)b->nr_counts;
 }
@@ -54,8 +54,8 @@ static void emit_copy(struct build *b, const struct plan_insn *i)
 	r = rewrite_insn(&b->e, d, i->bytes, i->pc);
 	if (!r.mask)
 		return;
-	CHECK(b->nr_windows < BLOCK_WINDOWS_MAX);
-	b->windows[b->nr_windows++] = (struct block_window){
+	CHECK(b->nr_spill_ranges < SPILL_RANGES_MAX);
+	b->spill_ranges[b->nr_spill_ranges++] = (struct spill_range){
 		(u16)(r.begin - code), (u16)(r.end - code), r.mask, r.moved, 0};
 }
 
@@ -161,7 +161,7 @@ static void emit_compare(struct build *b, u32 stale)
 		emit2(e, 0xe3, 5);                /* jrcxz over the jmp */
 		emit_jmp(e, stale);
 	}
-	branch_window(b, begin, (u16)(BIT(REG_RAX) | BIT(REG_RCX)));
+	branch_spill_range(b, begin, (u16)(BIT(REG_RAX) | BIT(REG_RCX)));
 	emit_unspill(e, REG_RCX);
 	emit_unspill(e, REG_RAX);
 }
@@ -178,7 +178,8 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 	cache_fill();
 	block = meta_alloc(sizeof(*block));
 	b->block = block;
-	b->nr_exits = b->nr_sides = b->nr_thunks = b->nr_windows = b->nr_counts = b->nr_entries = 0;
+	b->nr_exits = b->nr_sides = b->nr_thunks = b->nr_spill_ranges = b->nr_counts =
+		b->nr_entries = 0;
 	b->restart = b->side_end = 0;
 	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
 	for (u32 i = 0; i < plan->nr_insns; i++)
