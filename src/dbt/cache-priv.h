@@ -328,7 +328,7 @@ void thread_tables_clear(struct dbt_thread *t);
 /* The thread's next lookup of e->pc finds it. */
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
 
-/* exec.c */
+/* exec-memory.c */
 const struct exec_range *exec_find(u64 pc);
 
 /* The executable ranges are mapped in pieces, up to more than the kernel lets a process have mappings. */
@@ -351,7 +351,7 @@ bool page_written(u64 addr, bool own);
 /* link.c */
 void exit_link(struct dbt_exit *x, struct dbt_block *to);
 
-/* meter.c */
+/* path-class.c */
 /*
  * A word of the meters for paths that add byte q of @weight to quantity q; ~0u if all are taken. The
  * same weight has up to four words, given in turn, so that paths in a row rarely share one. @part: it
@@ -360,7 +360,7 @@ void exit_link(struct dbt_exit *x, struct dbt_block *to);
 u32 meter_class(u64 weight, bool part);
 void meter_attach(struct dbt_thread *t);
 
-/* check.c */
+/* cache-verify.c */
 void cache_verify(
 	const struct dbt_thread *t); /* of threads' tables only @t's: others write theirs */
 
@@ -392,11 +392,11 @@ bool arch_entry_lives(const struct dbt_entry *e);
 bool arch_block_current(struct dbt_block *b); /* BLOCK_CHECKED: the guest's bytes are the same */
 
 /*
- * arch: segment.c: does the instruction at t->regs.rip, a far branch or one that loads GS. DBT_INTERRUPTED:
+ * arch: emulate.c: does the instruction at t->regs.rip, a far branch or one that loads GS. DBT_INTERRUPTED:
  * it has retired; else what became of it, DBT_REFUSED or DBT_PAGE_FAULT.
  */
 enum dbt_stop arch_emulate(struct dbt_thread *t);
-/* arch: segment.c: the instruction at @pc has stored an image of the x87 state, with an address of the cache. */
+/* arch: emulate.c: the instruction at @pc has stored an image of the x87 state, with an address of the cache. */
 void arch_mend_image(struct dbt_thread *t, u64 pc);
 
 /* arch: plan.c: executable memory has changed. */

@@ -409,7 +409,7 @@ static struct rewritten rewrite_prefixed(struct emit *e, const struct insn *d, c
 
 /*
  * rdgsbase and wrgsbase are about the guest's GS base, which is in the thread block. wrgsbase of 64 bits is done
- * in C (segment.c), because it looks at what it gets.
+ * in C (emulate.c), because it looks at what it gets.
  */
 static struct rewritten rewrite_gsbase(struct emit *e, const struct insn *d)
 {
