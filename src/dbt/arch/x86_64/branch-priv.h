@@ -26,7 +26,7 @@ struct pending_thunk {
 /* A superblock being made. */
 struct build {
 	struct plan plan;
-	struct emit e;
+	struct emitter e;
 	struct dbt_block *block;
 	struct dbt_exit *exits;
 	u32 nr_exits;
@@ -56,16 +56,16 @@ struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
 
 /* Adds to the meter; arithmetic flags are dead if !@live. COUNT_SPILLED: live, but rcx is spilled already. */
 #define COUNT_SPILLED 0x8000u
-void emit_count(struct emit *e, const struct weight *w, u16 live);
+void emit_count(struct emitter *e, const struct weight *w, u16 live);
 
 /*
  * An entry of @table for guest @pc: what lookups jump to, or native returns. Behind it r11 and rcx are
  * still spilled (emit_unspill_target). Its struct is filled but for block.
  */
-struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc);
+struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc);
 
 /* jmp to the guest pc in r11, which is spilled as rcx is, by the thread's table. */
-void emit_jump_target(struct emit *e);
+void emit_jump_target(struct emitter *e);
 
 /* The last or only instruction of a path: emits it and how it leaves. @index is its place in the plan. */
 void branch_side(struct build *b, u32 index);

@@ -46,7 +46,7 @@ static bool counted(u32 q)
 }
 
 /* Adds @n to the word at GS + @at by way of @reg: no flags. */
-static void emit_add_gs(struct emit *e, u8 reg, u32 at, u32 n)
+static void emit_add_gs(struct emitter *e, u8 reg, u32 at, u32 n)
 {
 	emit_load_gs(e, reg, at);
 	/* lea reg, [reg + n] */
@@ -59,7 +59,7 @@ static void emit_add_gs(struct emit *e, u8 reg, u32 at, u32 n)
 }
 
 /* The long way: a lane's word for each quantity. */
-static void emit_count_lanes(struct emit *e, const struct weight *w, u16 live)
+static void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live)
 {
 	u32 lane = cache.lane++ % METER_LANES;
 	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
@@ -90,7 +90,7 @@ static void emit_count_lanes(struct emit *e, const struct weight *w, u16 live)
 }
 
 /* Adds 1 to each of the @n words of classes. */
-static void emit_count_words(struct emit *e, const u32 *class, u32 n, u16 live)
+static void emit_count_words(struct emitter *e, const u32 *class, u32 n, u16 live)
 {
 	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
 
@@ -113,7 +113,7 @@ static void emit_count_words(struct emit *e, const u32 *class, u32 n, u16 live)
 }
 
 /* By class, or by two: of the instructions and of the branches. False if there are none for it. */
-static bool emit_count_class(struct emit *e, const struct weight *w, u16 live)
+static bool emit_count_class(struct emitter *e, const struct weight *w, u16 live)
 {
 	u64 weight = 0;
 	u32 class[2];
@@ -140,7 +140,7 @@ static bool emit_count_class(struct emit *e, const struct weight *w, u16 live)
 	return true;
 }
 
-void emit_count(struct emit *e, const struct weight *w, u16 live)
+void emit_count(struct emitter *e, const struct weight *w, u16 live)
 {
 	if (emit_count_class(e, w, live))
 		return;
@@ -148,7 +148,7 @@ void emit_count(struct emit *e, const struct weight *w, u16 live)
 }
 
 /* rcx = 0 if r11 is @pc. */
-static void emit_compare(struct emit *e, u64 pc)
+static void emit_compare(struct emitter *e, u64 pc)
 {
 	if (pc <= 0x7fffffff) {
 		emit3(e, 0x49, 0x8d, 0x8b); /* lea rcx, [r11 - pc] */
@@ -164,7 +164,7 @@ static void emit_compare(struct emit *e, u64 pc)
  * Without flags, though they be dead at @pc: whoever is on the way to another pc comes by here too, and there
  * they may be live.
  */
-struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc)
+struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 {
 	struct dbt_entry *entry = meta_alloc(sizeof(*entry));
 	u8 *over;
@@ -195,7 +195,7 @@ struct dbt_entry *emit_entry(struct emit *e, enum entry_table table, u64 pc)
 /* Cold code that leaves for @x. */
 static void emit_stub(struct dbt_exit *x)
 {
-	struct emit e = cold_begin(STUB_BYTES);
+	struct emitter e = cold_begin(STUB_BYTES);
 
 	x->stub = emit_at(&e);
 	emit_store_gs_imm(&e, GS(exit_id), meta_ref_of(x));
@@ -403,7 +403,7 @@ static u8 *emit_target(struct build *b, u32 index)
 	return begin;
 }
 
-static void emit_push_word(struct emit *e, u64 v)
+static void emit_push_word(struct emitter *e, u64 v)
 {
 	if (fits_s32(v)) {
 		emit1(e, 0x68);
@@ -433,7 +433,7 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 }
 
 /* jmp to the guest pc in r11, by the table. */
-void emit_jump_target(struct emit *e)
+void emit_jump_target(struct emitter *e)
 {
 	emit_index_pc(e);
 	emit4(e, 0x65, 0xff, 0x24, 0xcd); /* jmp gs:[rcx * 8 + table] */

@@ -9,28 +9,28 @@
 #include "dbt/cache-priv.h"
 #include "sys/string.h"
 
-struct emit {
+struct emitter {
 	u8 *p;
 };
 
-static inline u32 emit_at(const struct emit *e)
+static inline u32 emit_at(const struct emitter *e)
 {
 	return (u32)(e->p - cache.code);
 }
 
-static inline void emit1(struct emit *e, u8 a)
+static inline void emit1(struct emitter *e, u8 a)
 {
 	*e->p++ = a;
 }
 
-static inline void emit2(struct emit *e, u8 a, u8 b)
+static inline void emit2(struct emitter *e, u8 a, u8 b)
 {
 	e->p[0] = a;
 	e->p[1] = b;
 	e->p += 2;
 }
 
-static inline void emit3(struct emit *e, u8 a, u8 b, u8 c)
+static inline void emit3(struct emitter *e, u8 a, u8 b, u8 c)
 {
 	e->p[0] = a;
 	e->p[1] = b;
@@ -38,26 +38,26 @@ static inline void emit3(struct emit *e, u8 a, u8 b, u8 c)
 	e->p += 3;
 }
 
-static inline void emit4(struct emit *e, u8 a, u8 b, u8 c, u8 d)
+static inline void emit4(struct emitter *e, u8 a, u8 b, u8 c, u8 d)
 {
 	emit2(e, a, b);
 	emit2(e, c, d);
 }
 
-static inline void emit_u32(struct emit *e, u32 v)
+static inline void emit_u32(struct emitter *e, u32 v)
 {
 	__builtin_memcpy(e->p, &v, 4);
 	e->p += 4;
 }
 
-static inline void emit_u64(struct emit *e, u64 v)
+static inline void emit_u64(struct emitter *e, u64 v)
 {
 	__builtin_memcpy(e->p, &v, 8);
 	e->p += 8;
 }
 
 /* At most INSN_MAX bytes. */
-static inline void emit_bytes(struct emit *e, const u8 *from, size_t n)
+static inline void emit_bytes(struct emitter *e, const u8 *from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		e->p[i] = from[i];
@@ -65,7 +65,7 @@ static inline void emit_bytes(struct emit *e, const u8 *from, size_t n)
 }
 
 /* All of an instruction: @from has room for 16 bytes, and what lies behind e->p is still free. */
-static inline void emit_insn(struct emit *e, const u8 *from, size_t n)
+static inline void emit_insn(struct emitter *e, const u8 *from, size_t n)
 {
 	__builtin_memcpy(e->p, from, 8);
 	__builtin_memcpy(e->p + 8, from + 8, 8);
@@ -83,12 +83,12 @@ static inline bool fits_s8(u64 v)
 }
 
 /* rel32 or disp32 that ends the instruction, @tail bytes of immediate behind it. */
-static inline void emit_rel(struct emit *e, u64 target, u32 tail)
+static inline void emit_rel(struct emitter *e, u64 target, u32 tail)
 {
 	emit_u32(e, (u32)(target - ((u64)e->p + 4 + tail)));
 }
 
-static inline void emit_rel_to(struct emit *e, u32 target)
+static inline void emit_rel_to(struct emitter *e, u32 target)
 {
 	emit_rel(e, code_addr(target), 0);
 }
@@ -103,53 +103,53 @@ static inline void emit_rel_to(struct emit *e, u32 target)
 	((u32)-DBT_METER_BELOW + (u32)offsetof(struct meter, hits) + (class) * 8u)
 
 /* gs: opcode /reg with a 64-bit operand at a constant offset. */
-static inline void emit_gs_op(struct emit *e, u8 op, u8 reg, u32 off)
+static inline void emit_gs_op(struct emitter *e, u8 op, u8 reg, u32 off)
 {
 	emit4(e, 0x65, (u8)(0x48 | (reg & 8 ? 4 : 0)), op, (u8)(0x04 | (reg & 7) << 3));
 	emit1(e, 0x25);
 	emit_u32(e, off);
 }
 
-static inline void emit_store_gs(struct emit *e, u32 off, u8 reg)
+static inline void emit_store_gs(struct emitter *e, u32 off, u8 reg)
 {
 	emit_gs_op(e, 0x89, reg, off);
 }
 
-static inline void emit_load_gs(struct emit *e, u8 reg, u32 off)
+static inline void emit_load_gs(struct emitter *e, u8 reg, u32 off)
 {
 	emit_gs_op(e, 0x8b, reg, off);
 }
 
-static inline void emit_spill(struct emit *e, u8 reg)
+static inline void emit_spill(struct emitter *e, u8 reg)
 {
 	emit_store_gs(e, GS_SPILL(reg), reg);
 }
 
-static inline void emit_unspill(struct emit *e, u8 reg)
+static inline void emit_unspill(struct emitter *e, u8 reg)
 {
 	emit_load_gs(e, reg, GS_SPILL(reg));
 }
 
-static inline void emit_push_gs(struct emit *e, u32 off)
+static inline void emit_push_gs(struct emitter *e, u32 off)
 {
 	emit4(e, 0x65, 0xff, 0x34, 0x25);
 	emit_u32(e, off);
 }
 
-static inline void emit_pop_gs(struct emit *e, u32 off)
+static inline void emit_pop_gs(struct emitter *e, u32 off)
 {
 	emit4(e, 0x65, 0x8f, 0x04, 0x25);
 	emit_u32(e, off);
 }
 
-static inline void emit_jmp_gs(struct emit *e, u32 off)
+static inline void emit_jmp_gs(struct emitter *e, u32 off)
 {
 	emit4(e, 0x65, 0xff, 0x24, 0x25);
 	emit_u32(e, off);
 }
 
 /* A 64-bit field gets a 32-bit constant, sign-extended. */
-static inline void emit_store_gs_imm(struct emit *e, u32 off, u32 imm)
+static inline void emit_store_gs_imm(struct emitter *e, u32 off, u32 imm)
 {
 	emit4(e, 0x65, 0x48, 0xc7, 0x04);
 	emit1(e, 0x25);
@@ -157,7 +157,7 @@ static inline void emit_store_gs_imm(struct emit *e, u32 off, u32 imm)
 	emit_u32(e, imm);
 }
 
-static inline void emit_mov_imm(struct emit *e, u8 reg, u64 v)
+static inline void emit_mov_imm(struct emitter *e, u8 reg, u64 v)
 {
 	if (v <= 0xffffffffu) {
 		if (reg & 8)
@@ -173,13 +173,13 @@ static inline void emit_mov_imm(struct emit *e, u8 reg, u64 v)
 	}
 }
 
-static inline void emit_mov_reg(struct emit *e, u8 to, u8 from)
+static inline void emit_mov_reg(struct emitter *e, u8 to, u8 from)
 {
 	emit3(e, 0x48 | (from >> 3) << 2 | to >> 3, 0x89, 0xc0 | (from & 7) << 3 | (to & 7));
 }
 
 /* mov or another reg, [rip + x] of the word at cache offset @word. */
-static inline void emit_rip_op(struct emit *e, u8 op, u8 reg, u32 word)
+static inline void emit_rip_op(struct emitter *e, u8 op, u8 reg, u32 word)
 {
 	emit3(e, 0x48 | (reg >> 3) << 2, op, 0x05 | (reg & 7) << 3);
 	emit_rel_to(e, word);
@@ -192,20 +192,20 @@ static inline void emit_rip_op(struct emit *e, u8 op, u8 reg, u32 word)
 #define REG_TARGET    REG_R11
 #define TARGET_SPILLS ((u16)(BIT(REG_TARGET) | BIT(REG_RCX)))
 
-static inline void emit_spill_target(struct emit *e)
+static inline void emit_spill_target(struct emitter *e)
 {
 	emit_spill(e, REG_TARGET);
 	emit_spill(e, REG_RCX);
 }
 
-static inline void emit_unspill_target(struct emit *e)
+static inline void emit_unspill_target(struct emitter *e)
 {
 	emit_unspill(e, REG_RCX);
 	emit_unspill(e, REG_TARGET);
 }
 
 /* ecx = the number in the jump table of the guest pc in r11: no flags. */
-static inline void emit_index_pc(struct emit *e)
+static inline void emit_index_pc(struct emitter *e)
 {
 	if (cache.fixed_tables) {
 		emit4(e, 0x41, 0x0f, 0xb7, 0xcb); /* movzx ecx, r11w */
@@ -218,7 +218,7 @@ static inline void emit_index_pc(struct emit *e)
 }
 
 /* ecx = the number in the ring of the slot that rsp points at. */
-static inline void emit_index_ring(struct emit *e)
+static inline void emit_index_ring(struct emitter *e)
 {
 	if (cache.fixed_tables) {
 		emit3(e, 0x0f, 0xb7, 0xcc); /* movzx ecx, sp */
@@ -233,7 +233,7 @@ static inline void emit_index_ring(struct emit *e)
 /* mov [rsp - 8], r11 */
 static const u8 store_slot[] = {0x4c, 0x89, 0x5c, 0x24, 0xf8};
 
-static inline void emit_store_slot(struct emit *e)
+static inline void emit_store_slot(struct emitter *e)
 {
 	emit_bytes(e, store_slot, sizeof(store_slot));
 }
@@ -244,19 +244,19 @@ static inline bool stores_slot(const u8 *code)
 }
 
 /* mov r11, [rsp] */
-static inline void emit_load_slot(struct emit *e)
+static inline void emit_load_slot(struct emitter *e)
 {
 	emit4(e, 0x4c, 0x8b, 0x1c, 0x24);
 }
 
 /* Whether a displacement from here reaches @target, from anywhere within the longest instruction. */
-static inline bool emit_reaches(const struct emit *e, u64 target)
+static inline bool emit_reaches(const struct emitter *e, u64 target)
 {
 	return fits_s32(target - (u64)e->p) && fits_s32(target - ((u64)e->p + 2 * INSN_MAX));
 }
 
 /* lea rsp, [rsp + disp8]: moves rsp without touching flags. */
-static inline void emit_add_rsp(struct emit *e, s8 n)
+static inline void emit_add_rsp(struct emitter *e, s8 n)
 {
 	emit4(e, 0x48, 0x8d, 0x64, 0x24);
 	emit1(e, (u8)n);
@@ -266,7 +266,7 @@ static inline void emit_add_rsp(struct emit *e, s8 n)
  * Pads so that the rel32 of a branch, @opcode bytes ahead, lies within an aligned quadword: only such a
  * store is atomic to the instruction fetch of another CPU on every x86-64 (AMD APM vol. 2, 7.3.2).
  */
-static inline void emit_align_rel(struct emit *e, u32 opcode)
+static inline void emit_align_rel(struct emitter *e, u32 opcode)
 {
 	static const u8 nops[4][3] = {{0}, {0x90}, {0x66, 0x90}, {0x0f, 0x1f, 0x00}};
 	u32 at = ((u32)(u64)e->p + opcode) & 7;
@@ -276,7 +276,7 @@ static inline void emit_align_rel(struct emit *e, u32 opcode)
 }
 
 /* A jmp whose target can be changed while others run it. Returns the cache offset of its rel32. */
-static inline u32 emit_jmp_patchable(struct emit *e, u32 target)
+static inline u32 emit_jmp_patchable(struct emitter *e, u32 target)
 {
 	emit_align_rel(e, 1);
 	emit1(e, 0xe9);
@@ -284,7 +284,7 @@ static inline u32 emit_jmp_patchable(struct emit *e, u32 target)
 	return emit_at(e) - 4;
 }
 
-static inline void emit_jmp(struct emit *e, u32 target)
+static inline void emit_jmp(struct emitter *e, u32 target)
 {
 	emit1(e, 0xe9);
 	emit_rel_to(e, target);
@@ -302,10 +302,10 @@ static inline u32 cold_word(u64 v)
  * Cold code is written in a piece that is then moved down behind the last one: begin with the size
  * it will need at most, end with what it took.
  */
-static inline struct emit cold_begin(u32 size)
+static inline struct emitter cold_begin(u32 size)
 {
 	cache.cold -= size;
-	return (struct emit){code_at(cache.cold)};
+	return (struct emitter){code_at(cache.cold)};
 }
 
 #endif

@@ -19,7 +19,7 @@ struct rewritten {
 	u8 *begin, *end;
 };
 
-struct rewritten rewrite_insn(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc);
+struct rewritten rewrite_insn(struct emitter *e, const struct insn *d, const u8 *bytes, u64 pc);
 
 /*
  * Whether there is a native form for @d, a string instruction, gather, scatter or tile load with a GS
@@ -28,6 +28,6 @@ struct rewritten rewrite_insn(struct emit *e, const struct insn *d, const u8 *by
 bool rewrite_can_gs(const struct insn *d);
 
 /* Loads the 64-bit operand of an indirect branch into r11; r11 and rcx are spilled, rcx is lost. */
-void rewrite_load_target(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc);
+void rewrite_load_target(struct emitter *e, const struct insn *d, const u8 *bytes, u64 pc);
 
 #endif

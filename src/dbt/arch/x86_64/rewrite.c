@@ -23,7 +23,7 @@ static u8 scratch_any(const struct insn *d, u16 besides)
 }
 
 /* lea @to, [@base + @index]; @index is not rsp. */
-static void emit_sum(struct emit *e, u8 to, u8 base, u8 index)
+static void emit_sum(struct emitter *e, u8 to, u8 base, u8 index)
 {
 	emit2(e, 0x48 | (to >> 3) << 2 | (index >> 3) << 1 | base >> 3, 0x8d);
 	/* A displacement of 0, since rbp and r13 cannot be bases without one. */
@@ -47,7 +47,7 @@ static u32 tail_offset(const struct insn *d)
 #define DROP_X    BIT(3) /* REX.X: there will be no index */
 
 /* Copies everything up to the modrm byte, or up to the last byte if there is none. */
-static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, u32 drop)
+static void copy_head(struct emitter *e, const struct insn *d, const u8 *bytes, u32 drop)
 {
 	u32 fixed = d->rex_off != INSN_ABSENT ? d->rex_off : d->opcode_off;
 	u32 end = d->attr & INSN_MODRM ? d->modrm_off : d->len;
@@ -75,7 +75,7 @@ static void copy_head(struct emit *e, const struct insn *d, const u8 *bytes, u32
  * The instruction with [reg] in place of its memory operand, which is all of the address. rbp is not a base, but an
  * index: as a base it would make a stack fault (SIGBUS) of an address that is not canonical.
  */
-static void emit_with_reg(struct emit *e, const struct insn *d, const u8 *bytes, u8 reg)
+static void emit_with_reg(struct emitter *e, const struct insn *d, const u8 *bytes, u8 reg)
 {
 	u32 tail = tail_offset(d);
 
@@ -96,7 +96,8 @@ static u64 rip_address(const struct insn *d, u64 pc)
 	return d->attr & INSN_ADDR32 ? (u32)a : a;
 }
 
-static struct rewritten rewrite_lea(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc)
+static struct rewritten rewrite_lea(struct emitter *e, const struct insn *d, const u8 *bytes,
+				    u64 pc)
 {
 	u64 target = rip_address(d, pc);
 	u8 reg = insn_reg_field(d);
@@ -118,7 +119,8 @@ static struct rewritten rewrite_lea(struct emit *e, const struct insn *d, const 
 	return (struct rewritten){0};
 }
 
-static struct rewritten rewrite_rip(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc)
+static struct rewritten rewrite_rip(struct emitter *e, const struct insn *d, const u8 *bytes,
+				    u64 pc)
 {
 	u64 target = rip_address(d, pc);
 	u32 tail = tail_offset(d);
@@ -152,7 +154,7 @@ static struct rewritten rewrite_rip(struct emit *e, const struct insn *d, const 
 }
 
 /* lea @reg, the operand's address without its segment. */
-static void emit_address(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc, u8 reg)
+static void emit_address(struct emitter *e, const struct insn *d, const u8 *bytes, u64 pc, u8 reg)
 {
 	u32 tail = tail_offset(d);
 
@@ -183,7 +185,7 @@ static void emit_address(struct emit *e, const struct insn *d, const u8 *bytes, 
 }
 
 /* mov al/eax/rax, gs:[constant] and back: opcodes a0 .. a3 have no form with a register. */
-static void emit_moffs(struct emit *e, const struct insn *d, u8 reg)
+static void emit_moffs(struct emitter *e, const struct insn *d, u8 reg)
 {
 	static const u8 as[4] = {0x8a, 0x8b, 0x88, 0x89};
 
@@ -195,7 +197,7 @@ static void emit_moffs(struct emit *e, const struct insn *d, u8 reg)
 }
 
 /* Every instruction with a memory operand in modrm form. */
-static struct rewritten rewrite_gs(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc)
+static struct rewritten rewrite_gs(struct emitter *e, const struct insn *d, const u8 *bytes, u64 pc)
 {
 	/* cmpxchg16b leaves rbp when its operand is addressed by rsi and rdi. */
 	u16 low = (u16)(SCRATCH_LOW & ~(d->gpr_read | d->gpr_written));
@@ -233,7 +235,7 @@ bool rewrite_can_gs(const struct insn *d)
  * Gathers, scatters, tiles: the operand is more than an address, so it stays as it is but for the base,
  * which gets the GS base added.
  */
-static struct rewritten rewrite_gs_base(struct emit *e, const struct insn *d, const u8 *bytes)
+static struct rewritten rewrite_gs_base(struct emitter *e, const struct insn *d, const u8 *bytes)
 {
 	u8 a = scratch_reg(d, 0), mod = d->modrm & 0xc0;
 	u32 tail = d->sib_off + 1u;
@@ -254,7 +256,7 @@ static struct rewritten rewrite_gs_base(struct emit *e, const struct insn *d, co
 }
 
 /* movs, cmps, lods, outs: rsi is moved by the GS base and back. Only their source has a segment. */
-static struct rewritten rewrite_gs_string(struct emit *e, const struct insn *d, const u8 *bytes)
+static struct rewritten rewrite_gs_string(struct emitter *e, const struct insn *d, const u8 *bytes)
 {
 	u8 a = scratch_reg(d, 0);
 	struct rewritten r = {.mask = (u16)BIT(a), .moved = (u16)BIT(REG_RSI)};
@@ -273,7 +275,7 @@ static struct rewritten rewrite_gs_string(struct emit *e, const struct insn *d, 
 }
 
 /* xlat: al = gs:[rbx + al] */
-static struct rewritten rewrite_gs_xlat(struct emit *e, const struct insn *d)
+static struct rewritten rewrite_gs_xlat(struct emitter *e, const struct insn *d)
 {
 	u8 a = scratch_reg(d, 0), b = scratch_reg(d, (u16)BIT(a));
 	struct rewritten r = {.mask = (u16)(BIT(a) | BIT(b))};
@@ -309,7 +311,8 @@ static u8 address_register(const struct insn *d)
 	return REG_NONE;
 }
 
-static struct rewritten rewrite_gs_register(struct emit *e, const struct insn *d, const u8 *bytes)
+static struct rewritten rewrite_gs_register(struct emitter *e, const struct insn *d,
+					    const u8 *bytes)
 {
 	u8 reg = address_register(d), a = scratch_reg(d, (u16)BIT(reg));
 	struct rewritten r = {.mask = (u16)(BIT(a) | BIT(reg))};
@@ -330,7 +333,7 @@ static struct rewritten rewrite_gs_register(struct emit *e, const struct insn *d
 }
 
 /* movzx @reg32, word gs:guest_gs_sel; with @narrow mov @reg16 of the same, which keeps the rest. */
-static void emit_selector(struct emit *e, u8 reg, bool narrow)
+static void emit_selector(struct emitter *e, u8 reg, bool narrow)
 {
 	emit1(e, 0x65);
 	if (narrow)
@@ -345,7 +348,7 @@ static void emit_selector(struct emit *e, u8 reg, bool narrow)
 }
 
 /* mov from GS, push of GS: the selector that the guest believes in. */
-static struct rewritten rewrite_selector(struct emit *e, const struct insn *d, const u8 *bytes,
+static struct rewritten rewrite_selector(struct emitter *e, const struct insn *d, const u8 *bytes,
 					 u64 pc)
 {
 	struct rewritten r = {0};
@@ -383,7 +386,7 @@ static struct rewritten rewrite_selector(struct emit *e, const struct insn *d, c
 }
 
 /* Instructions with a GS prefix that means something. */
-static struct rewritten rewrite_prefixed(struct emit *e, const struct insn *d, const u8 *bytes,
+static struct rewritten rewrite_prefixed(struct emitter *e, const struct insn *d, const u8 *bytes,
 					 u64 pc)
 {
 	switch (d->special) {
@@ -411,7 +414,7 @@ static struct rewritten rewrite_prefixed(struct emit *e, const struct insn *d, c
  * rdgsbase and wrgsbase are about the guest's GS base, which is in the thread block. wrgsbase of 64 bits is done
  * in C (emulate.c), because it looks at what it gets.
  */
-static struct rewritten rewrite_gsbase(struct emit *e, const struct insn *d)
+static struct rewritten rewrite_gsbase(struct emitter *e, const struct insn *d)
 {
 	u8 reg = insn_rm(d), copy;
 	struct rewritten r = {0};
@@ -440,7 +443,7 @@ static struct rewritten rewrite_gsbase(struct emit *e, const struct insn *d)
 	return r;
 }
 
-struct rewritten rewrite_insn(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc)
+struct rewritten rewrite_insn(struct emitter *e, const struct insn *d, const u8 *bytes, u64 pc)
 {
 	if (d->special == SP_RDGSBASE || d->special == SP_WRGSBASE)
 		return rewrite_gsbase(e, d);
@@ -455,7 +458,7 @@ struct rewritten rewrite_insn(struct emit *e, const struct insn *d, const u8 *by
 	return (struct rewritten){0};
 }
 
-void rewrite_load_target(struct emit *e, const struct insn *d, const u8 *bytes, u64 pc)
+void rewrite_load_target(struct emitter *e, const struct insn *d, const u8 *bytes, u64 pc)
 {
 	u64 target;
 	u32 tail;

@@ -58,7 +58,7 @@ static bool has_fast_pext(void)
 
 void arch_init(void)
 {
-	struct emit e;
+	struct emitter e;
 
 	if (cache.epoch == 1) {
 		flags_init();
@@ -97,7 +97,7 @@ static bool entry_has_room(void)
 struct dbt_entry *arch_entry(struct dbt_block *b)
 {
 	struct dbt_entry *entry = entry_find(TABLE_JUMP, b->pc);
-	struct emit e;
+	struct emitter e;
 
 	if (entry || !entry_has_room())
 		return entry;
@@ -114,7 +114,7 @@ struct dbt_entry *arch_entry(struct dbt_block *b)
 struct dbt_entry *arch_return_entry(struct dbt_entry *ret)
 {
 	struct dbt_entry *entry;
-	struct emit e;
+	struct emitter e;
 
 	if (!entry_has_room())
 		return NULL;

@@ -137,7 +137,7 @@ static void emit_compare(struct build *b, u32 stale)
 		[8] = {3, 0x48, 0x8b, 0x01}, /* mov rax, [rcx] */
 	};
 	const struct dbt_block *block = b->block;
-	struct emit *e = &b->e;
+	struct emitter *e = &b->e;
 	u32 n = block->nr_bytes, size;
 	u8 *begin;
 
