@@ -120,7 +120,7 @@ static u32 fill_size(u64 used)
 	return (u32)min_u64(max_u64(ALIGN_DOWN(used / 8, FILL_MIN), FILL_MIN), FILL_MAX);
 }
 
-static void fill(u8 *from, u32 size)
+static void populate(u8 *from, u32 size)
 {
 	sys_madvise(from, size, MADV_POPULATE_WRITE);
 }
@@ -152,18 +152,18 @@ void cache_fill(void)
 		use_large_pages();
 	while (cache.hot + FILL_LOW > cache.hot_filled &&
 	       cache.hot_filled + 2 * size < cache.cold) {
-		fill(code_at(cache.hot_filled), size);
+		populate(code_at(cache.hot_filled), size);
 		cache.hot_filled += size;
 	}
 	while (cache.cold - FILL_LOW < cache.cold_filled &&
 	       cache.hot + 2 * size < cache.cold_filled) {
 		cache.cold_filled -= size;
-		fill(code_at(cache.cold_filled), size);
+		populate(code_at(cache.cold_filled), size);
 	}
 	size = fill_size(cache.meta_used);
 	while (cache.meta_used + FILL_LOW > cache.meta_filled &&
 	       cache.meta_filled + size <= cache.meta_mapped) {
-		fill(cache.meta + cache.meta_filled, size);
+		populate(cache.meta + cache.meta_filled, size);
 		cache.meta_filled += size;
 	}
 }

@@ -53,7 +53,7 @@ static struct dbt_entry *known_entry(u64 pc)
  * time: links the exit that was taken, fills the thread's table if that had missed. False if there is
  * nothing executable.
  */
-static bool prepare(struct dbt_thread *t, const struct left *left)
+static bool prepare_entry(struct dbt_thread *t, const struct left *left)
 {
 	u64 pc = t->regs.rip;
 	struct dbt_block *b;
@@ -110,7 +110,7 @@ static enum dbt_stop stop_of(struct dbt_thread *t, const struct dbt_exit *x)
 	}
 }
 
-static void leave(struct dbt_thread *t)
+static void leave_cache(struct dbt_thread *t)
 {
 	__atomic_store_n(&t->in_cache, 0, __ATOMIC_SEQ_CST);
 }
@@ -134,7 +134,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		}
 		t->traced = t->regs.rflags & FLAG_TF ? TRACE_ENTERING : TRACE_NONE;
 		cache_lock(t);
-		if (!prepare(t, &left)) {
+		if (!prepare_entry(t, &left)) {
 			cache_unlock(t);
 			return DBT_NO_EXEC;
 		}
@@ -143,7 +143,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		cache_unlock(t);
 		how = dbt_enter(t);
 		if (how) {
-			leave(t);
+			leave_cache(t);
 			left = (struct left){.kind = EXIT_JUMP};
 			if (t->handed == DBT_HANDED_RESUME) {
 				t->handed = 0;
@@ -161,17 +161,17 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		case EXIT_MISS:
 			t->regs.rip = t->miss_pc;
 			left.exit = NULL;
-			leave(t);
+			leave_cache(t);
 			break;
 		case EXIT_JUMP:
 			t->regs.rip = x->target;
-			leave(t);
+			leave_cache(t);
 			break;
 		default: {
 			struct dbt_exit copy = *x;
 
 			t->regs.rip = x->target;
-			leave(t);
+			leave_cache(t);
 			if (copy.kind == EXIT_X87) {
 				arch_mend_image(t, t->regs.rip - copy.len);
 				left = (struct left){.kind = EXIT_JUMP};

@@ -38,7 +38,7 @@ struct weight weight_of(const struct block_insn *insns, u32 from, u32 to)
 	return w;
 }
 
-static bool counted(u32 q)
+static bool is_counted(u32 q)
 {
 	if (!(cache.mask & DBT_MASK_COUNT))
 		return false;
@@ -68,7 +68,7 @@ static void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live
 	for (u32 q = 0; q < METER_QUANTITIES; q++) {
 		u32 n = w->q[q], at = GS_METER(lane, q);
 
-		if (!n || !counted(q))
+		if (!n || !is_counted(q))
 			continue;
 		if (!live) {
 			emit4(e, 0x65, 0x48, n < 128 ? 0x83 : 0x81, 0x04);
@@ -119,7 +119,7 @@ static bool emit_count_class(struct emitter *e, const struct weight *w, u16 live
 	u32 class[2];
 
 	for (u32 q = 0; q < METER_QUANTITIES; q++) {
-		if (!counted(q))
+		if (!is_counted(q))
 			continue;
 		if (w->q[q] > 255)
 			return false;
@@ -148,7 +148,7 @@ void emit_count(struct emitter *e, const struct weight *w, u16 live)
 }
 
 /* rcx = 0 if r11 is @pc. */
-static void emit_compare(struct emitter *e, u64 pc)
+static void emit_compare_target(struct emitter *e, u64 pc)
 {
 	if (pc <= 0x7fffffff) {
 		emit3(e, 0x49, 0x8d, 0x8b); /* lea rcx, [r11 - pc] */
@@ -172,7 +172,7 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 	entry->pc = pc;
 	entry->table = (u8)table;
 	entry->code = emit_at(e);
-	emit_compare(e, pc);
+	emit_compare_target(e, pc);
 	/* Both bytes of the jrcxz in an aligned quadword: see arch_entry_kill(). */
 	if (((u64)e->p & 7) == 7)
 		emit1(e, 0x90);

@@ -297,7 +297,7 @@ static void fix_up(struct insn *insn, u8 fix)
 }
 
 /* Registers, memory and flags of the row. */
-static void apply(struct insn *insn, const struct insn_effect *e)
+static void apply_effect(struct insn *insn, const struct insn_effect *e)
 {
 	u64 x = e->attr;
 
@@ -709,7 +709,7 @@ int insn_decode(struct insn *insn, const u8 *p, size_t n)
 		return err;
 	if (is_byte_op(e))
 		insn->opsize = 1;
-	apply(insn, e);
+	apply_effect(insn, e);
 	err = check_row(insn, e);
 	if (err)
 		return err;

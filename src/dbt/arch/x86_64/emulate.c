@@ -45,7 +45,7 @@ static bool canonical(u64 addr)
 	return (u64)((s64)(addr << 16) >> 16) == addr;
 }
 
-static bool get(struct far *f, u64 at, u32 size, u64 *value)
+static bool load_guest(struct far *f, u64 at, u32 size, u64 *value)
 {
 	*value = 0;
 	if (canonical(at) && dbt_fetch(value, at, size) == size)
@@ -55,7 +55,7 @@ static bool get(struct far *f, u64 at, u32 size, u64 *value)
 	return false;
 }
 
-static bool put(struct far *f, u64 at, u32 size, u64 value)
+static bool store_guest(struct far *f, u64 at, u32 size, u64 value)
 {
 	/* Code that was translated may lie there, and then we have taken the right to write. */
 	if (canonical(at) &&
@@ -70,13 +70,13 @@ static bool put(struct far *f, u64 at, u32 size, u64 value)
 static bool pop(struct far *f, u64 at, u32 size, u64 *value)
 {
 	f->stack = true;
-	return get(f, at, size, value);
+	return load_guest(f, at, size, value);
 }
 
 static bool push(struct far *f, u64 at, u32 size, u64 value)
 {
 	f->stack = true;
-	return put(f, at, size, value);
+	return store_guest(f, at, size, value);
 }
 
 /* Addresses that are not canonical are general protection or stack faults, not page faults. */
@@ -178,8 +178,8 @@ static enum dbt_stop load_gs(struct far *f)
 		r->gpr[DBT_RSP] += size;
 		return DBT_INTERRUPTED;
 	case SP_LOAD_FAR:
-		if (!get(f, operand_address(f), size, &offset) ||
-		    !get(f, operand_address(f) + size, 2, &selector))
+		if (!load_guest(f, operand_address(f), size, &offset) ||
+		    !load_guest(f, operand_address(f) + size, 2, &selector))
 			return access_failed(f);
 		if (!set_gs(f->t, (u16)selector))
 			return DBT_REFUSED;
@@ -188,7 +188,7 @@ static enum dbt_stop load_gs(struct far *f)
 	default:
 		if (!(f->d.attr & INSN_MEM))
 			selector = r->gpr[insn_rm(&f->d)];
-		else if (!get(f, operand_address(f), 2, &selector))
+		else if (!load_guest(f, operand_address(f), 2, &selector))
 			return access_failed(f);
 		return set_gs(f->t, (u16)selector) ? DBT_INTERRUPTED : DBT_REFUSED;
 	}
@@ -221,7 +221,7 @@ static enum dbt_stop far_jump(struct far *f, bool call)
 	u32 size = offset_size(&f->d);
 	u64 at = operand_address(f), to, selector, sp = r->gpr[DBT_RSP], next = f->pc + f->d.len;
 
-	if (!get(f, at, size, &to) || !get(f, at + size, 2, &selector))
+	if (!load_guest(f, at, size, &to) || !load_guest(f, at + size, 2, &selector))
 		return access_failed(f);
 	/* The requested privilege may be higher; the segment is entered with ours. */
 	if ((selector | RPL) != code_selector() || !canonical(to))
@@ -249,7 +249,7 @@ static enum dbt_stop near_branch(struct far *f)
 	} else if (f->d.cf != CF_CALL) {
 		if (!(f->d.attr & INSN_MEM))
 			to = r->gpr[insn_rm(&f->d)];
-		else if (!get(f, operand_address(f), 2, &to))
+		else if (!load_guest(f, operand_address(f), 2, &to))
 			return access_failed(f);
 	}
 	if (f->d.cf == CF_CALL || f->d.cf == CF_CALL_IND) {
@@ -361,12 +361,12 @@ void arch_mend_image(struct dbt_thread *t, u64 pc)
 			return;
 	}
 	image = operand_address(&f);
-	if (!get(&f, image + at, size, &value))
+	if (!load_guest(&f, image + at, size, &value))
 		return;
 	if (size == 4)
 		value = whole_address(value);
 	if (dbt_in_cache(value))
-		(void)put(&f, image + at, size, dbt_guest_pc(t, value));
+		(void)store_guest(&f, image + at, size, dbt_guest_pc(t, value));
 }
 
 enum dbt_stop arch_emulate(struct dbt_thread *t)

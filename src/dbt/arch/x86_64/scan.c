@@ -8,7 +8,7 @@
 #define REX_W 8
 
 /* Everything is laid out, but for flags and immediates. */
-static inline void begin(struct insn *insn, u8 enc, u8 map, u8 opcode, u8 modrm)
+static inline void fill_brief(struct insn *insn, u8 enc, u8 map, u8 opcode, u8 modrm)
 {
 	insn->map = map;
 	insn->enc = enc;
@@ -37,7 +37,7 @@ static const u16 cond_flags[8] = {
 static int branch(struct insn *insn, const u8 *p, enum insn_cf cf, u8 map, u8 opcode, u32 len,
 		  u32 size)
 {
-	begin(insn, ENC_LEGACY, map, opcode, 0);
+	fill_brief(insn, ENC_LEGACY, map, opcode, 0);
 	insn->cf = (u8)cf;
 	insn->len = (u8)len;
 	insn->attr |= INSN_BRANCH;
@@ -165,7 +165,7 @@ int insn_scan(struct insn *insn, const u8 *p)
 	shape = &insn_shapes[len];
 	if (vvvv && !(shape->bits & SCAN_VVVV))
 		return 0;
-	begin(insn, enc, map, op, modrm);
+	fill_brief(insn, enc, map, op, modrm);
 	insn->mem.seg = seg;
 	insn->fl_read = shape->fl_read;
 	insn->fl_written = shape->fl_written;

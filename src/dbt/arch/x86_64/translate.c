@@ -128,7 +128,7 @@ static void save_bytes(struct dbt_block *block, const struct plan *plan)
  * Compares the guest's bytes with those that the block was made from; at @stale it is left if they are others.
  * No flags: jrcxz tells whether a difference is 0.
  */
-static void emit_compare(struct build *b, u32 stale)
+static void emit_compare_bytes(struct build *b, u32 stale)
 {
 	static const u8 load[9][4] = {
 		[1] = {3, 0x0f, 0xb6, 0x01}, /* movzx eax, byte [rcx] */
@@ -200,7 +200,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 	}
 	block->code = emit_at(&b->e);
 	if (plan->checked)
-		emit_compare(b, stale);
+		emit_compare_bytes(b, stale);
 	emit_insns(b);
 	if (falls_through(b)) {
 		block->flags |= BLOCK_FALLS;
