@@ -4,7 +4,8 @@
  *   perf-calls cycle hw|sw N   ns for open, ENABLE, read, close of an event
  *   perf-calls read hw|sw N    ns for a read of an own event that counts
  *   perf-calls page N          ns for a read of an own event through its user page
- *   perf-calls quiet N         N times write, mmap, munmap between two getpgid(MARK): for counting system calls
+ *   perf-calls quiet N         N times write, mmap, munmap between two getpgid(MARK): for counting
+ *                              system calls
  *   perf-calls work N          N million turns of a loop with calls and memory
  */
 #include <fcntl.h>
@@ -125,7 +126,10 @@ int main(int argc, char **argv)
 	double start;
 
 	if (strcmp(mode, "cycle") == 0) {
-		/* The first event of a kind and the last make the kernel patch itself: keep one open. */
+		/*
+		 * The first event of a kind and the last make the kernel patch itself: keep one
+		 * open.
+		 */
 		event(argv[2]);
 		for (long i = 0; i < n / 10; i++)
 			cycle(argv[2]);

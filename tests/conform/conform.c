@@ -345,7 +345,9 @@ void worker_start(struct worker *w, void (*fn)(void))
 	close(from[1]);
 	w->tell = to[1];
 	w->told = from[0];
-	/* What it executes after an answer has been executed before the answer to the second round. */
+	/*
+	 * What it executes after an answer has been executed before the answer to the second round.
+	 */
 	round_of(w, 0);
 	round_of(w, 0);
 }
@@ -403,8 +405,8 @@ static int run_exec(const char *name, const char *arg)
 }
 
 /*
- * The kernel writes the CPU's number into a thread's rseq area when it was preempted. In a forked child that
- * copies the page, a fault more at a moment that nobody chose: it is copied here.
+ * The kernel writes the CPU's number into a thread's rseq area when it was preempted. In a forked
+ * child that copies the page, a fault more at a moment that nobody chose: it is copied here.
  */
 static void copy_rseq_page(void)
 {

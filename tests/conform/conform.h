@@ -1,18 +1,20 @@
 /*
- * PURPOSE: the harness of the conformance programs: ordinary C programs that call perf_event_open(2)
- * and say what they observe. Each runs on the kernel and under `anyperf run`, and must say the same.
+ * PURPOSE: the harness of the conformance programs: ordinary C programs that call
+ * perf_event_open(2) and say what they observe. Each runs on the kernel and under `anyperf run`,
+ * and must say the same.
  *
- * A file of CONFORM()s is one program. Every CONFORM runs in a child of its own, so that descriptors,
- * credentials and death stay there; a child that hangs or dies fails its group. A check names the row
- * of the behaviour matrix it shows.
+ * A file of CONFORM()s is one program. Every CONFORM runs in a child of its own, so that
+ * descriptors, credentials and death stay there; a child that hangs or dies fails its group. A
+ * check names the row of the behaviour matrix it shows.
  *
  *   prog [NAME]             runs those whose name contains NAME; lines `ok ROW text`,
  *                           `not ok ROW text (observed ...)`, `skip ROW text: why`
- *   prog --observe [NAME]   lines `ROW text = observation`, the same in every run and in both worlds;
- *                           ` (unexpected)` ends those that the matrix does not expect
+ *   prog --observe [NAME]   lines `ROW text = observation`, the same in every run and in both
+ *                           worlds; ` (unexpected)` ends those that the matrix does not expect
  *   prog --list             the names
  *
- * Exit: 0 all passed (skips allowed), 1 some failed, 77 the kernel lets nobody use perf events here.
+ * Exit: 0 all passed (skips allowed), 1 some failed, 77 the kernel lets nobody use perf events
+ * here.
  *
  * Text is a constant and unique within a program: tests/conform/differences refers to it. What is
  * printed as an observation must not depend on time, addresses, pids or ids.
@@ -67,7 +69,9 @@ struct conform_exec {
 /* Replaces this process by the program's CONFORM_EXEC of that name. */
 void exec_self(const char *name, int arg) __attribute__((noreturn));
 
-/* The condition holds. What follows the text is a printf format and values, shown when it does not. */
+/*
+ * The condition holds. What follows the text is a printf format and values, shown when it does not.
+ */
 #define CHECK_ROW(row, cond, text, ...) check_row(row, cond, text, __VA_ARGS__)
 void check_row(const char *row, bool ok, const char *text, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -77,20 +81,26 @@ void check_val(const char *row, const char *text, long long got, long long want)
 
 /*
  * Page faults that an event counted. The virtual PMU's count may have a few more, which the runtime
- * takes where it executes code for the first time after a fork, since the pages that it then writes are
- * still the other process's; doc/differences.md. The observation is WANT then. What has run before
- * is checked without this.
+ * takes where it executes code for the first time after a fork, since the pages that it then writes
+ * are still the other process's; doc/differences.md. The observation is WANT then. What has run
+ * before is checked without this.
  */
 void check_faults(const char *row, const char *text, long long got, long long want);
 bool faults_are(long long got, long long want);
 
-/* A result as 0 or -errno (of try_open, ev_ioctl, ...) against 0 or an errno, which is the observation. */
+/*
+ * A result as 0 or -errno (of try_open, ev_ioctl, ...) against 0 or an errno, which is the
+ * observation.
+ */
 void check_err(const char *row, const char *text, long result, int want_errno);
 
 /* Exactly N more checks are not possible here, for the reason given. */
 void skip_row(const char *row, const char *text, const char *why);
 
-/* Ends this CONFORM (or the part of it that runs in this process) when a step that is no check fails. */
+/*
+ * Ends this CONFORM (or the part of it that runs in this process) when a step that is no check
+ * fails.
+ */
 #define NEED(cond)                                       \
 	do {                                             \
 		if (!(cond))                             \

@@ -1,6 +1,7 @@
 /*
- * The example of perf_event_open(2), written anew: it counts the instructions of one printf [NOTE-03].
- * Same calls in the same order; also compiled from the page's own text where the page is installed.
+ * The example of perf_event_open(2), written anew: it counts the instructions of one printf
+ * [NOTE-03]. Same calls in the same order; also compiled from the page's own text where the page is
+ * installed.
  */
 #include <linux/perf_event.h>
 #include <stdio.h>

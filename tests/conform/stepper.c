@@ -4,14 +4,15 @@
  *   stepper PROGRAM ARGS...
  *
  * Runs PROGRAM under ptrace and plays a cpu PMU for events of type HARDWARE that a process opens on
- * itself: instructions (id 1) and branches (id 4) of user mode. While such an event is on, the process
- * is stepped instruction by instruction. What the program opens in truth is a dummy software event;
- * reads of it are filled in. ENABLE, DISABLE, RESET, FLAG_GROUP, both prctls and groups are followed;
- * inheritance, other tasks and the user page are not.
+ * itself: instructions (id 1) and branches (id 4) of user mode. While such an event is on, the
+ * process is stepped instruction by instruction. What the program opens in truth is a dummy
+ * software event; reads of it are filled in. ENABLE, DISABLE, RESET, FLAG_GROUP, both prctls and
+ * groups are followed; inheritance, other tasks and the user page are not.
  *
  * Counted as hardware counts: a REP string instruction once, when rip leaves it; a system call's
- * instruction; a signal handler's instructions, not its delivery. A branch is what transfers control
- * and has a target: jumps, calls, returns, loops; the syscall instruction is not counted as one here.
+ * instruction; a signal handler's instructions, not its delivery. A branch is what transfers
+ * control and has a target: jumps, calls, returns, loops; the syscall instruction is not counted as
+ * one here.
  *
  * Exit status: the program's.
  */
@@ -275,7 +276,9 @@ static void leave_call(struct task *t, struct user_regs_struct *r)
 	}
 }
 
-/* Resumes a stopped task: by a step while an event of it counts, else up to its next system call. */
+/*
+ * Resumes a stopped task: by a step while an event of it counts, else up to its next system call.
+ */
 static void resume(struct task *t)
 {
 	int signal = t->inject;

@@ -1,4 +1,7 @@
-/* What is checked of an attr when it is opened on a software event [ATTR-*, TYPE-*, SAMP-10, SAMP-16]. */
+/*
+ * What is checked of an attr when it is opened on a software event [ATTR-*, TYPE-*, SAMP-10,
+ * SAMP-16].
+ */
 #include "conform/conform.h"
 
 #include <linux/hw_breakpoint.h>
@@ -189,7 +192,10 @@ CONFORM(bits)
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
 
 	RUN(cases);
-	/* Linux 6.18 has made a field of __reserved_3's low bits (aux_action); the high ones are checked. */
+	/*
+	 * Linux 6.18 has made a field of __reserved_3's low bits (aux_action); the high ones are
+	 * checked.
+	 */
 	attr.reserved_3 = 0x80000000;
 	check_err("ATTR-41", "__reserved_3", try_self(attr), EINVAL);
 	attr = sw_attr(PERF_COUNT_SW_DUMMY);

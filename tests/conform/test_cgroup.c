@@ -1,6 +1,6 @@
 /*
- * Events of whole CPUs [CALL-06] and of a cgroup [FLAG-03]: its tasks on all CPUs, as they come and go.
- * Needs a cgroup that we may make: root, and a hierarchy that can be written to.
+ * Events of whole CPUs [CALL-06] and of a cgroup [FLAG-03]: its tasks on all CPUs, as they come and
+ * go. Needs a cgroup that we may make: root, and a hierarchy that can be written to.
  */
 #include "conform/region.h"
 

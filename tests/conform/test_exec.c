@@ -1,4 +1,7 @@
-/* exec and exit: enable_on_exec, remove_on_exec, what descriptors survive [ATTR-19, ATTR-40, FLAG-04]. */
+/*
+ * exec and exit: enable_on_exec, remove_on_exec, what descriptors survive [ATTR-19, ATTR-40,
+ * FLAG-04].
+ */
 #include "conform/conform.h"
 
 #include <pthread.h>

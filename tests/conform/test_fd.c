@@ -1,4 +1,6 @@
-/* What kind of file a perf event is, and where its descriptors may go [CALL-15, FLAG-04, OVF-03]. */
+/*
+ * What kind of file a perf event is, and where its descriptors may go [CALL-15, FLAG-04, OVF-03].
+ */
 #include "conform/conform.h"
 
 #include <poll.h>
@@ -134,7 +136,9 @@ CONFORM(flags)
 	check_val("OVF-05", "F_GETSIG", fcntl(fd, F_GETSIG) == SIGRTMIN + 3, 1);
 }
 
-/* A counting event has nothing to wait for: without a buffer every way to poll reports HUP at once. */
+/*
+ * A counting event has nothing to wait for: without a buffer every way to poll reports HUP at once.
+ */
 CONFORM(poll_no_buffer)
 {
 	int fd = faults(false), ep = epoll_create1(0);

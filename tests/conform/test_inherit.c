@@ -1,18 +1,23 @@
-/* Inheritance: whose children count, folding, the family's ioctls, groups [INH-*, READ-12, READ-13]. */
+/*
+ * Inheritance: whose children count, folding, the family's ioctls, groups [INH-*, READ-12,
+ * READ-13].
+ */
 #include "conform/conform.h"
 
 #include <pthread.h>
 
 #define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 
-/* A forked child's own page faults (copied pages of stack and data) come on top of what it touches. */
+/*
+ * A forked child's own page faults (copied pages of stack and data) come on top of what it touches.
+ */
 #define SLACK 200
 
 /*
- * When two tasks whose contexts are clones of each other follow one another on a CPU, the kernel swaps
- * the contexts instead of the events; in which of them an event is found, what RESET leaves and whether
- * a group can be joined then depends on the schedule. One event that is not inherited keeps a child's
- * context from being a clone.
+ * When two tasks whose contexts are clones of each other follow one another on a CPU, the kernel
+ * swaps the contexts instead of the events; in which of them an event is found, what RESET leaves
+ * and whether a group can be joined then depends on the schedule. One event that is not inherited
+ * keeps a child's context from being a clone.
  */
 static void no_clones(void)
 {

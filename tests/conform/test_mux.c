@@ -1,6 +1,7 @@
 /*
- * More events than counters: rotation, scaling, pinned and exclusive events [GRP-06..GRP-13, SCAL-01].
- * Needs to know the number of counters: `anyperf run --counters N` with CONFORM_COUNTERS=N, N >= 2.
+ * More events than counters: rotation, scaling, pinned and exclusive events [GRP-06..GRP-13,
+ * SCAL-01]. Needs to know the number of counters: `anyperf run --counters N` with
+ * CONFORM_COUNTERS=N, N >= 2.
  */
 #include "conform/region.h"
 
@@ -46,8 +47,8 @@ static int single(void)
 }
 
 /*
- * Works until each of the events, whose counts and times were @before, has had a turn: how soon that is
- * depends on when whoever rotates gets to run, so only "never" is a failure.
+ * Works until each of the events, whose counts and times were @before, has had a turn: how soon
+ * that is depends on when whoever rotates gets to run, so only "never" is a failure.
  */
 static bool all_had_turn(const int *fds, int n, u64 before[][3], u64 after[][3])
 {
@@ -64,7 +65,9 @@ static bool all_had_turn(const int *fds, int n, u64 before[][3], u64 after[][3])
 	return each;
 }
 
-/* N single events while the thread works: the sum of the running times over the enabled time, in %. */
+/*
+ * N single events while the thread works: the sum of the running times over the enabled time, in %.
+ */
 static int share(int n, bool *each)
 {
 	u64 before[MOST][3], after[MOST][3], enabled = 0, running = 0;

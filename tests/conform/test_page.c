@@ -1,4 +1,6 @@
-/* The metadata page of counting events, and mapping it [PAGE-*, RING-01, RING-02, RING-17, INH-07]. */
+/*
+ * The metadata page of counting events, and mapping it [PAGE-*, RING-01, RING-02, RING-17, INH-07].
+ */
 #include "conform/conform.h"
 
 #define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
@@ -62,9 +64,10 @@ CONFORM(fields)
 }
 
 /*
- * A software event's page is brought up to date when the event is put on and by RESET, not when it is
- * taken off: what DISABLE leaves there may be old [PAGE-04]. A hardware counter's page is brought
- * up to date by stopping and reading it as well. So the page is looked at after the next ENABLE.
+ * A software event's page is brought up to date when the event is put on and by RESET, not when it
+ * is taken off: what DISABLE leaves there may be old [PAGE-04]. A hardware counter's page is
+ * brought up to date by stopping and reading it as well. So the page is looked at after the next
+ * ENABLE.
  */
 static void count_10(int fd)
 {
@@ -238,7 +241,10 @@ CONFORM(group_pages)
 	b = page_of((int)member);
 	touch_pages(8);
 	count_10((int)lead);
-	/* Both before anything is printed: that may fault, and a context switch would bring it here. */
+	/*
+	 * Both before anything is printed: that may fault, and a context switch would bring it
+	 * here.
+	 */
 	offset[0] = a->offset;
 	offset[1] = b->offset;
 	check_faults("PAGE-04", "a leader's page", offset[0], 10);

@@ -1,4 +1,6 @@
-/* The cpu PMU: what opens, groups, inheritance, the user page [TYPE-*, HW-*, GRP-*, INH-*, PAGE-*]. */
+/*
+ * The cpu PMU: what opens, groups, inheritance, the user page [TYPE-*, HW-*, GRP-*, INH-*, PAGE-*].
+ */
 #include "conform/region.h"
 
 #include <pthread.h>

@@ -280,8 +280,8 @@ CONFORM(group_of_another_task)
 }
 
 /*
- * Two events are off and on again several times. Nothing else wants the counter, so they ran whenever
- * they were enabled, to the nanosecond.
+ * Two events are off and on again several times. Nothing else wants the counter, so they ran
+ * whenever they were enabled, to the nanosecond.
  */
 static void on_and_off(pid_t pid, int cpu, const char *text)
 {

@@ -1,7 +1,7 @@
 /*
  * Events with a period, and buffers of records: what a counting event has not. Opening, mapping,
- * redirecting and the ioctls of sampling events [ATTR-04, RING-01, RING-02, FLAG-02, IOC-03, IOC-05,
- * IOC-06, INH-09]; what is written into a buffer is not looked at here.
+ * redirecting and the ioctls of sampling events [ATTR-04, RING-01, RING-02, FLAG-02, IOC-03,
+ * IOC-05, IOC-06, INH-09]; what is written into a buffer is not looked at here.
  */
 #include "conform/conform.h"
 

@@ -108,7 +108,9 @@ CONFORM(between)
 	check_err("SIZE-12", "size 65", try_big(&b), 0);
 	b = big(127);
 	check_err("SIZE-12", "size 127", try_big(&b), 0);
-	/* clockid is at 92: with size 92 it is cut off, and 0 is CLOCK_REALTIME, good for software. */
+	/*
+	 * clockid is at 92: with size 92 it is cut off, and 0 is CLOCK_REALTIME, good for software.
+	 */
 	b = big(92);
 	b.attr.use_clockid = 1;
 	b.attr.clockid = 12345;

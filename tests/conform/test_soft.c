@@ -1,4 +1,7 @@
-/* What the software events count, and the sysctls that describe perf [SW-*, FILE-01..07, SCAL, READ-10]. */
+/*
+ * What the software events count, and the sysctls that describe perf [SW-*, FILE-01..07, SCAL,
+ * READ-10].
+ */
 #include "conform/conform.h"
 
 #include <pthread.h>
@@ -19,7 +22,9 @@ static u64 over(u64 config, void (*fn)(void))
 	int fd = sw(config);
 	u64 n;
 
-	/* What is there from the second time on: nothing of how the program comes to lie in memory. */
+	/*
+	 * What is there from the second time on: nothing of how the program comes to lie in memory.
+	 */
 	for (int turn = 0; turn < 2; turn++) {
 		NEED(ev_ioctl(fd, PERF_EVENT_IOC_RESET, 0) == 0);
 		NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);

@@ -1,6 +1,6 @@
 /*
- * Writing perf's settings [FILE-01..07, GRP-11]. On the kernel nothing is changed: what is written there is
- * what is there already, or refused.
+ * Writing perf's settings [FILE-01..07, GRP-11]. On the kernel nothing is changed: what is written
+ * there is what is there already, or refused.
  */
 #include "conform/conform.h"
 

@@ -1,7 +1,7 @@
 /*
  * For corpus programs that bring no libc, so that every instruction they run is their own: system
- * calls, a start, and a way to say a result. Each program is deterministic: the same instructions in
- * every run, whatever the pids, addresses and schedule.
+ * calls, a start, and a way to say a result. Each program is deterministic: the same instructions
+ * in every run, whatever the pids, addresses and schedule.
  */
 #ifndef CORPUS_H
 #define CORPUS_H

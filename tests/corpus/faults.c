@@ -1,6 +1,7 @@
 /*
- * Faults that a handler repairs: the instruction runs again and counts once. SIGSEGV on reads and writes
- * (the handler maps the page or moves the register), SIGFPE and SIGILL (it skips), int3, and SIGBUS.
+ * Faults that a handler repairs: the instruction runs again and counts once. SIGSEGV on reads and
+ * writes (the handler maps the page or moves the register), SIGFPE and SIGILL (it skips), int3, and
+ * SIGBUS.
  */
 #include <signal.h>
 #include <stdint.h>

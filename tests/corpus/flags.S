@@ -1,6 +1,6 @@
 /*
- * Flags that live across branches, calls and block boundaries: counting between two blocks must leave
- * every one of them, and DF, alone. The exit status folds all results.
+ * Flags that live across branches, calls and block boundaries: counting between two blocks must
+ * leave every one of them, and DF, alone. The exit status folds all results.
  */
 	.macro	fold			/* the flags into ebx */
 	pushfq

@@ -1,4 +1,7 @@
-/* The dynamic linker at work: a library of the program's own, another by dlopen, lazy binding, TLS, unloading. */
+/*
+ * The dynamic linker at work: a library of the program's own, another by dlopen, lazy binding, TLS,
+ * unloading.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 

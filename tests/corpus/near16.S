@@ -1,6 +1,7 @@
 /*
- * Near branches with prefix 66: 16 bits wide on AMD's CPUs, where they can get below 64 KB only, and as without it on
- * Intel's. What they do here ends alike on both: they run there, where the kernel lets us map it.
+ * Near branches with prefix 66: 16 bits wide on AMD's CPUs, where they can get below 64 KB only,
+ * and as without it on Intel's. What they do here ends alike on both: they run there, where the
+ * kernel lets us map it.
  */
 #define LOW		0x8000
 #define AT(label)	(LOW + label - low)
@@ -52,7 +53,9 @@ low:	.byte	0x66
 	.byte	0x66, 0x48		/* REX.W undoes it */
 	jz	1f
 	ud2
-	/* Displacements of 16 bits, or of 32, whose upper half is skipped or another instruction. */
+	/*
+	 * Displacements of 16 bits, or of 32, whose upper half is skipped or another instruction.
+	 */
 1:	.byte	0x66, 0x0f, 0x85, 0x10, 0, 0x89, 0xdb		/* not taken; movl %ebx, %ebx */
 	.byte	0x66, 0x0f, 0x84, 0x04, 0, 0, 0			/* over them, or two bytes more */
 	ud2

@@ -1,7 +1,7 @@
 /*
  * Signals that a program sends itself, so that their places are fixed: handlers with and without
- * SA_SIGINFO, masks, nesting, SA_NODEFER, SA_RESETHAND, queued real-time ones, an alternate stack, a handler
- * that edits its context, sigsuspend, sigwaitinfo, and siglongjmp out of a handler.
+ * SA_SIGINFO, masks, nesting, SA_NODEFER, SA_RESETHAND, queued real-time ones, an alternate stack,
+ * a handler that edits its context, sigsuspend, sigwaitinfo, and siglongjmp out of a handler.
  */
 #include <setjmp.h>
 #include <signal.h>

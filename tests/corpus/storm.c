@@ -1,6 +1,7 @@
 /*
- * A known computation under a 1 kHz SIGALRM. The handler is one increment and a return, so every signal
- * costs four instructions (with the two of the restorer), of which two are branches; the program says how many it took.
+ * A known computation under a 1 kHz SIGALRM. The handler is one increment and a return, so every
+ * signal costs four instructions (with the two of the restorer), of which two are branches; the
+ * program says how many it took.
  */
 #include "corpus.h"
 

@@ -1,4 +1,6 @@
-/* String instructions with and without rep: counts of 0, 1 and more, both directions, early ends. */
+/*
+ * String instructions with and without rep: counts of 0, 1 and more, both directions, early ends.
+ */
 	.text
 	.globl _start
 _start:

@@ -1,6 +1,7 @@
 /*
- * What is copied verbatim: x87, SSE, AVX2, AVX-512 with masks, gathers, BMI; each with operands relative to
- * rip, on the stack and indexed. Without the CPU's support a part is left out, natively as well.
+ * What is copied verbatim: x87, SSE, AVX2, AVX-512 with masks, gathers, BMI; each with operands
+ * relative to rip, on the stack and indexed. Without the CPU's support a part is left out, natively
+ * as well.
  */
 #include <immintrin.h>
 #include <math.h>

@@ -3,9 +3,9 @@
  *
  *   blocked N
  *
- * Thread i of N reads one byte of standard input, runs 10,000 x i turns of two instructions and exits;
- * after the read that is 2 x 10,000 x i + 4 instructions. "ready" is printed when all have been
- * started. The first thread sleeps for ever, and never leaves the kernel.
+ * Thread i of N reads one byte of standard input, runs 10,000 x i turns of two instructions and
+ * exits; after the read that is 2 x 10,000 x i + 4 instructions. "ready" is printed when all have
+ * been started. The first thread sleeps for ever, and never leaves the kernel.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /*
- * A program that counts with PAPI: PAPI_TOT_INS and PAPI_BR_INS around code that is known. What PAPI
- * does between its own start and stop is the same each time, so two runs differ by the code alone.
+ * A program that counts with PAPI: PAPI_TOT_INS and PAPI_BR_INS around code that is known. What
+ * PAPI does between its own start and stop is the same each time, so two runs differ by the code
+ * alone.
  */
 #include <papi.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * A program that asks libpfm4 for its events by name, opens them by perf_event_open, and counts code
- * that is known.
+ * A program that asks libpfm4 for its events by name, opens them by perf_event_open, and counts
+ * code that is known.
  */
 #include <perfmon/pfmlib_perf_event.h>
 #include <stdio.h>
@@ -57,7 +57,10 @@ int main(int argc, char **argv)
 		return 1;
 	for (int i = 1; i < argc; i++) {
 		n = count(argv[i]);
-		/* 10,000 turns of two, the move before, two moves and the system call after; or the branches. */
+		/*
+		 * 10,000 turns of two, the move before, two moves and the system call after; or the
+		 * branches.
+		 */
 		if (n != 20004 && n != 10000 && n != 10001) {
 			fprintf(stderr, "%s: expected 20004 instructions or 10000 branches\n",
 				argv[i]);

@@ -3,8 +3,8 @@
  *
  *   counted [-t] PROGRAM ARGS...
  *
- * prints `instructions N branches N status S` on standard error, S as a shell has it. With -t it counts
- * task-clock and page-faults instead, which every kernel has.
+ * prints `instructions N branches N status S` on standard error, S as a shell has it. With -t it
+ * counts task-clock and page-faults instead, which every kernel has.
  */
 #include <errno.h>
 #include <fcntl.h>

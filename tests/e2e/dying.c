@@ -1,6 +1,6 @@
 /*
- * Dies three calls deep with known registers, so that its core can be looked at. What is in memory then is
- * `left_behind`.
+ * Dies three calls deep with known registers, so that its core can be looked at. What is in memory
+ * then is `left_behind`.
  */
 #include <string.h>
 

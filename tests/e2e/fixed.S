@@ -1,6 +1,6 @@
 /*
- * A program whose count is known: 100,000 turns of two instructions for each word of its command line,
- * and 5 besides. Its branches are the turns. With one word that is 200,005 instructions.
+ * A program whose count is known: 100,000 turns of two instructions for each word of its command
+ * line, and 5 besides. Its branches are the turns. With one word that is 200,005 instructions.
  */
 	.globl _start
 _start:

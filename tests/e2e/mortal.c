@@ -1,16 +1,17 @@
 /*
- * Tasks that say how far they are when they are stopped, killed or replaced: what is counted for them
- * must be what they did. Runs wherever instructions can be counted; exit 1 and a sentence when a count
- * is wrong.
+ * Tasks that say how far they are when they are stopped, killed or replaced: what is counted for
+ * them must be what they did. Runs wherever instructions can be counted; exit 1 and a sentence when
+ * a count is wrong.
  *
  *   mortal kill       children are killed at random points
  *   mortal stop       a child is stopped and continued: its count stands still and fits what it did
  *   mortal spawn FIXED    posix_spawn and vfork of a program of 200,005 instructions, many times
- *   mortal exec FIXED     it is counted from its exec, from outside: each time the same, in some time
+ *   mortal exec FIXED     it is counted from its exec, from outside: each time the same, in some
+ *                         time
  *   mortal thread FIXED   one of four busy threads execs that program
  *
- * The work is a loop without a libc in it: a step of it is STEP instructions, and ends by adding one to
- * a word that everybody sees.
+ * The work is a loop without a libc in it: a step of it is STEP instructions, and ends by adding
+ * one to a word that everybody sees.
  */
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -1,6 +1,7 @@
 /*
- * One thread opens an event on itself, and another, made later by one that nobody watches, execs. Exits
- * with 0 if the new program finds that event's task gone: once mapped it polls POLLHUP [OVF-04].
+ * One thread opens an event on itself, and another, made later by one that nobody watches, execs.
+ * Exits with 0 if the new program finds that event's task gone: once mapped it polls POLLHUP
+ * [OVF-04].
  */
 #include <linux/perf_event.h>
 #include <poll.h>

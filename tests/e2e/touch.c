@@ -1,6 +1,6 @@
 /*
- * A program whose page faults are the same in every run: touches N fresh pages (argv[1]), and with a
- * second argument has a child that touches as many again. With "spin" as the first it spends CPU
+ * A program whose page faults are the same in every run: touches N fresh pages (argv[1]), and with
+ * a second argument has a child that touches as many again. With "spin" as the first it spends CPU
  * time until it is killed.
  */
 #include <stdlib.h>

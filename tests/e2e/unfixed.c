@@ -1,6 +1,6 @@
 /*
- * Makes use of one thing that a deterministic run cannot fix, or of what it does: argv[1]. Written so that the
- * C library does not make use of another by the way.
+ * Makes use of one thing that a deterministic run cannot fix, or of what it does: argv[1]. Written
+ * so that the C library does not make use of another by the way.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -148,7 +148,10 @@ static int features(void)
 	return 0;
 }
 
-/* What an instruction that draws leaves of a register with something in it, and of the flags that it defines. */
+/*
+ * What an instruction that draws leaves of a register with something in it, and of the flags that
+ * it defines.
+ */
 #define DRAWN(op, reg, operand)                                                                 \
 	({                                                                                      \
 		unsigned long v_ = 0x1122334455667788, f_;                                      \
@@ -162,8 +165,8 @@ static int features(void)
 	})
 
 /*
- * 16 bits keep the rest of the register, 32 clear it. CF says that it worked, the others are 0; a CPU that has no
- * number just then gives 0.
+ * 16 bits keep the rest of the register, 32 clear it. CF says that it worked, the others are 0; a
+ * CPU that has no number just then gives 0.
  */
 static int drawn_well(unsigned long v, unsigned long flags, int size)
 {

@@ -1,7 +1,8 @@
 /*
  * PURPOSE: what a fuzz target is: LLVMFuzzerTestOneInput(), called with any bytes. Linked with
  * driver.c it becomes a short deterministic test: the same inputs in every run, from a fixed seed,
- * made by mutating the target's own samples. Linked with clang's -fsanitize=fuzzer it is libFuzzer's.
+ * made by mutating the target's own samples. Linked with clang's -fsanitize=fuzzer it is
+ * libFuzzer's.
  */
 #ifndef FUZZ_FUZZ_H
 #define FUZZ_FUZZ_H

@@ -1,8 +1,8 @@
 /*
- * Any sequence of open, ioctl, read, map, fork, exec, exit, migration and close, on a fake host. After
- * each step core_check() holds, and what can be said of a count without knowing the sequence is true:
- * the fake PMU counts one a nanosecond, so an event that was never reset has counted exactly as long as
- * it ran.
+ * Any sequence of open, ioctl, read, map, fork, exec, exit, migration and close, on a fake host.
+ * After each step core_check() holds, and what can be said of a count without knowing the sequence
+ * is true: the fake PMU counts one a nanosecond, so an event that was never reset has counted
+ * exactly as long as it ran.
  */
 #include "fuzz/fuzz.h"
 

@@ -1,4 +1,7 @@
-/* What the runtime reads of files and filters that it did not make: ELF headers, "#!" lines, BPF, maps. */
+/*
+ * What the runtime reads of files and filters that it did not make: ELF headers, "#!" lines, BPF,
+ * maps.
+ */
 #include <string.h>
 
 #include "base/check.h"

@@ -10,9 +10,10 @@
  * system call instruction also when it never returns, a REP string instruction once although the
  * CPU traps at each iteration. Counting begins with the first instruction of the command.
  *
- * What a stop means, by si_code of its SIGTRAP: TRAP_TRACE, the instruction has retired; TRAP_BRKPT,
- * a system call is about to return (or a new thread to start); SIGTRAP, a handler's frame was built
- * and nothing ran; SI_KERNEL, an int3 has retired. A stop for any other signal: the instruction that was due has not run.
+ * What a stop means, by si_code of its SIGTRAP: TRAP_TRACE, the instruction has retired;
+ * TRAP_BRKPT, a system call is about to return (or a new thread to start); SIGTRAP, a handler's
+ * frame was built and nothing ran; SI_KERNEL, an int3 has retired. A stop for any other signal: the
+ * instruction that was due has not run.
  */
 /* Under _GNU_SOURCE <signal.h> names registers as decode.h does, with other numbers. */
 #undef _GNU_SOURCE
@@ -204,8 +205,8 @@ static int on_trap(struct thread *t)
 	if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, &si))
 		return 0;
 	/*
-	 * A call ends with TRAP_BRKPT. So does a step that a hypervisor has finished without saying in DR6 that
-	 * it was one.
+	 * A call ends with TRAP_BRKPT. So does a step that a hypervisor has finished without saying
+	 * in DR6 that it was one.
 	 */
 	if (si.si_code == TRAP_TRACE || (si.si_code == TRAP_BRKPT && !t->in_call && !t->fresh)) {
 		t->fresh =
@@ -260,7 +261,9 @@ static void on_exit_event(struct thread *t)
 {
 	struct user_regs_struct regs;
 
-	/* exit, or killed inside a call: the instruction went into the kernel and never came out. */
+	/*
+	 * exit, or killed inside a call: the instruction went into the kernel and never came out.
+	 */
 	if (t->in_call && !ptrace(PTRACE_GETREGS, t->tid, 0, &regs) && regs.rip == t->pc + 2 &&
 	    (long)regs.orig_rax >= 0)
 		count_call(t);

@@ -1,4 +1,7 @@
-/* Descriptors: closing every one, using up every one, the highest one, and what a program finds in its table. */
+/*
+ * Descriptors: closing every one, using up every one, the highest one, and what a program finds in
+ * its table.
+ */
 #include "say.h"
 
 #include <dirent.h>
@@ -51,7 +54,10 @@ static void unopened(int kept)
 			continue;
 		if (poll(&p, 1, 0) != 1 || p.revents != POLLNVAL)
 			SAY("%d can be polled", fd);
-		/* The kernel passes over numbers beyond the size of its table, which is at least this. */
+		/*
+		 * The kernel passes over numbers beyond the size of its table, which is at least
+		 * this.
+		 */
 		if (fd < 64) {
 			FD_ZERO(&set);
 			FD_SET(fd, &set);

@@ -1,4 +1,6 @@
-/* Ways to end: by return, exit, signal, from a thread, leaving a core where the limit allows one. */
+/*
+ * Ways to end: by return, exit, signal, from a thread, leaving a core where the limit allows one.
+ */
 #include "say.h"
 
 #include <pthread.h>

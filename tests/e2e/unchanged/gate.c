@@ -1,4 +1,7 @@
-/* System calls of a 64-bit program through the i386 gate: numbers, structures and pointers are those of 32 bits. */
+/*
+ * System calls of a 64-bit program through the i386 gate: numbers, structures and pointers are
+ * those of 32 bits.
+ */
 #include "say.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /*
- * Code that is made at run time, in one and in several threads: RWX pages, W^X flips, dual-mapped memfd, code that
- * patches itself and its neighbours while other threads run it, and much more code than any cache keeps.
+ * Code that is made at run time, in one and in several threads: RWX pages, W^X flips, dual-mapped
+ * memfd, code that patches itself and its neighbours while other threads run it, and much more code
+ * than any cache keeps.
  */
 #include "say.h"
 
@@ -222,7 +223,8 @@ static void flood(void)
 }
 
 /*
- * Calls that take something away and put it on a page that code has just been run from: nothing may be lost.
+ * Calls that take something away and put it on a page that code has just been run from: nothing may
+ * be lost.
  */
 static void filled(void)
 {

@@ -1,6 +1,6 @@
 /*
- * Thousands of threads and processes that come and go in every way: what they leave behind must not add up. Of the memory
- * only growth is looked at, after everything has been done once.
+ * Thousands of threads and processes that come and go in every way: what they leave behind must not
+ * add up. Of the memory only growth is looked at, after everything has been done once.
  */
 #include "say.h"
 

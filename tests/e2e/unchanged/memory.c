@@ -1,4 +1,7 @@
-/* Address space: fixed maps, huge reservations, growing stacks, moving and protecting, code included. */
+/*
+ * Address space: fixed maps, huge reservations, growing stacks, moving and protecting, code
+ * included.
+ */
 #include "say.h"
 
 #include <fcntl.h>
@@ -57,7 +60,10 @@ static char *anon(void *at, size_t n, int prot, int flags)
 
 static void fixed(void)
 {
-	/* None is within the gigabyte above a program at 4 MB, where the kernel puts its heap at random. */
+	/*
+	 * None is within the gigabyte above a program at 4 MB, where the kernel puts its heap at
+	 * random.
+	 */
 	static const uintptr_t places[] = {0x10000,     0x60000000,     0x7fff0000,
 					   0x100000000, 0x200000000000, 0x400000000000};
 

@@ -1,6 +1,6 @@
 /*
- * Making processes and becoming other programs: fork, vfork, clone, posix_spawn, every way to exec, what an exec
- * keeps and what it refuses. Run as `process KIND ...` it is the child that reports.
+ * Making processes and becoming other programs: fork, vfork, clone, posix_spawn, every way to exec,
+ * what an exec keeps and what it refuses. Run as `process KIND ...` it is the child that reports.
  */
 #include "say.h"
 

@@ -1,6 +1,7 @@
 /*
- * State that the translator must leave to the program: vector registers across signals and calls, the x87 stack, MXCSR,
- * FS and GS bases, the red zone, flags with AC and DF, the stack pointer used as an ordinary register.
+ * State that the translator must leave to the program: vector registers across signals and calls,
+ * the x87 stack, MXCSR, FS and GS bases, the red zone, flags with AC and DF, the stack pointer used
+ * as an ordinary register.
  */
 #include "say.h"
 
@@ -199,7 +200,10 @@ static void identity(void)
 	__cpuid(0, a, b, c, d);
 	SAY("cpuid 0: %x %x %x %x", a, b, c, d);
 	__cpuid(1, a, b, c, d);
-	/* Family and model in eax are those of the virtual PMU, by which tools choose their event tables. */
+	/*
+	 * Family and model in eax are those of the virtual PMU, by which tools choose their event
+	 * tables.
+	 */
 	SAY("cpuid 1: %x %x", c, d);
 	__cpuid_count(7, 0, a, b, c, d);
 	SAY("cpuid 7: %x %x %x %x", a, b, c, d);

@@ -1,6 +1,7 @@
 /*
- * Segments and traps: instructions with a GS prefix that have no ordinary operand, selectors in GS, far branches and iret
- * within the code segment, int1, int3, and a program that single-steps itself with the trap flag.
+ * Segments and traps: instructions with a GS prefix that have no ordinary operand, selectors in GS,
+ * far branches and iret within the code segment, int1, int3, and a program that single-steps itself
+ * with the trap flag.
  */
 #include "say.h"
 
@@ -135,7 +136,10 @@ static void on_fault(int sig, siginfo_t *si, void *u)
 	    sig == SIGSEGV ? (unsigned long)si->si_addr : 0);
 	faults++;
 	uc->uc_mcontext.gregs[REG_RIP] += (long)fault_skip;
-	/* int1 is a trap, but some hypervisors on AMD return to it: without this it would never end. */
+	/*
+	 * int1 is a trap, but some hypervisors on AMD return to it: without this it would never
+	 * end.
+	 */
 	if (sig == SIGTRAP && *(unsigned char *)uc->uc_mcontext.gregs[REG_RIP] == 0xf1)
 		uc->uc_mcontext.gregs[REG_RIP]++;
 }
@@ -286,7 +290,10 @@ static void steps(void)
 	unsigned long n = 0;
 
 	sigaction(SIGTRAP, &sa, NULL);
-	/* Straight code, branches of each kind, a repeated string, a system call, cpuid, far code, and out again. */
+	/*
+	 * Straight code, branches of each kind, a repeated string, a system call, cpuid, far code,
+	 * and out again.
+	 */
 	__asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n"
 			 "	.globl steps_begin\nsteps_begin:\n"
 			 "	popfq\n"

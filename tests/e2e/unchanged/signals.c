@@ -50,8 +50,9 @@ static void ticks(int sig)
 }
 
 /*
- * A read is interrupted or restarted, by SA_RESTART. The timer repeats: a single shot that came while this
- * process was kept waiting for the CPU would be over before the call that it is to interrupt.
+ * A read is interrupted or restarted, by SA_RESTART. The timer repeats: a single shot that came
+ * while this process was kept waiting for the CPU would be over before the call that it is to
+ * interrupt.
  */
 static void interrupted_calls(void)
 {
@@ -196,7 +197,9 @@ static void edits(int sig, siginfo_t *si, void *context)
 	}
 }
 
-/* Frames that a handler has edited so that they cannot be returned to, or set a stack that is none. */
+/*
+ * Frames that a handler has edited so that they cannot be returned to, or set a stack that is none.
+ */
 static void edited(void)
 {
 	static char alt[65536];

@@ -1,6 +1,6 @@
 /*
- * Processes that share memory (CLONE_VM without CLONE_THREAD) and die in the middle of anything by the hand of
- * one that is not among them: the others go on as if nothing had been.
+ * Processes that share memory (CLONE_VM without CLONE_THREAD) and die in the middle of anything by
+ * the hand of one that is not among them: the others go on as if nothing had been.
  */
 #include "say.h"
 

@@ -1,4 +1,7 @@
-/* POSIX threads: creation in numbers, TLS, mutexes, conditions, barriers, cancellation, robust lists, exit. */
+/*
+ * POSIX threads: creation in numbers, TLS, mutexes, conditions, barriers, cancellation, robust
+ * lists, exit.
+ */
 #include "say.h"
 
 #include <pthread.h>

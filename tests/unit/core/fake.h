@@ -2,8 +2,8 @@
  * PURPOSE: a host for the core whose clock stands still until a test moves it: tasks with CPU time,
  * descriptors, capabilities, and a hardware PMU of N counters.
  *
- * A task that is on a CPU uses CPU time as the clock moves; fake_advance() stops at every deadline the
- * core announced, so that the mux timer fires to the nanosecond.
+ * A task that is on a CPU uses CPU time as the clock moves; fake_advance() stops at every deadline
+ * the core announced, so that the mux timer fires to the nanosecond.
  */
 #ifndef UNIT_CORE_FAKE_H
 #define UNIT_CORE_FAKE_H

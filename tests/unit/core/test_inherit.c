@@ -179,7 +179,9 @@ TEST(groups_keep_their_shape)
 	fake_free(f);
 }
 
-/* As many members as the parent's, but not of the same history: the kernel does not compare deeper. */
+/*
+ * As many members as the parent's, but not of the same history: the kernel does not compare deeper.
+ */
 TEST(a_member_that_came_and_went)
 {
 	struct pe_attr attr = inheriting();

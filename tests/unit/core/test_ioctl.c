@@ -53,7 +53,9 @@ TEST(enable_and_disable_are_idempotent)
 	fake_free(f);
 }
 
-/* With bit 0 of the argument: leader and all members, also through a member; other bits do nothing. */
+/*
+ * With bit 0 of the argument: leader and all members, also through a member; other bits do nothing.
+ */
 TEST(group_flag)
 {
 	int leader, a, b;

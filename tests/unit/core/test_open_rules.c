@@ -1,6 +1,6 @@
 /*
- * perf_event_open, rule by rule: attr bits and masks, clocks, targets, permissions, groups, cgroups, PMUs
- * [CALL, FLAG, ATTR, GRP, ERR, FILE]. The order of the checks is in test_open.c.
+ * perf_event_open, rule by rule: attr bits and masks, clocks, targets, permissions, groups,
+ * cgroups, PMUs [CALL, FLAG, ATTR, GRP, ERR, FILE]. The order of the checks is in test_open.c.
  */
 #include "unit/test.h"
 

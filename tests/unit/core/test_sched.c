@@ -236,7 +236,10 @@ TEST(order_of_the_four_classes)
 	fake_free(f);
 }
 
-/* A task with pinned groups that comes to a CPU finds its flexible groups in the way, and off they go. */
+/*
+ * A task with pinned groups that comes to a CPU finds its flexible groups in the way, and off they
+ * go.
+ */
 TEST(pinned_task_comes_to_a_busy_cpu)
 {
 	struct task *task;
@@ -355,7 +358,9 @@ TEST(mux_timer)
 	fake_free(f);
 }
 
-/* A new event that is off touches nobody: who waits does so until the next turn, as in the kernel. */
+/*
+ * A new event that is off touches nobody: who waits does so until the next turn, as in the kernel.
+ */
 TEST(opening_what_is_off_reschedules_nobody)
 {
 	const u64 off = (struct pe_attr){.disabled = 1}.flags;

@@ -1,6 +1,7 @@
 /*
- * The code of an arena: load everything from the state block, rsp too, the slot, store everything. The state
- * block lies below 2 GB, so that absolute addresses reach it from anywhere without a register.
+ * The code of an arena: load everything from the state block, rsp too, the slot, store everything.
+ * The state block lies below 2 GB, so that absolute addresses reach it from anywhere without a
+ * register.
  *
  *   0      load, to the slot        SLOT_AT        the slot, landings around it    STORE_AT   store
  *   4096   data, ARENA_DATA_SIZE    then a page that can only be read, then one that cannot
@@ -245,7 +246,10 @@ static u64 next(u64 *s)
 	return *s * 0x2545f4914f6cdd1d;
 }
 
-/* Every other vector register holds numbers that are small in 32 and in 64 bits: the indexes of gathers. */
+/*
+ * Every other vector register holds numbers that are small in 32 and in 64 bits: the indexes of
+ * gathers.
+ */
 static void tame_indexes(void)
 {
 	static const struct {
@@ -302,7 +306,10 @@ static void set_state(struct arena *a, u64 seed, bool gs)
 	if (gs) {
 		machine->gpr[DBT_RCX] = machine->gpr[DBT_R9] = 64;
 		machine->gpr[DBT_RDX] = machine->gpr[DBT_R10] = 16;
-		/* Strings: their destination has no segment; some run into the end of what can be read. */
+		/*
+		 * Strings: their destination has no segment; some run into the end of what can be
+		 * read.
+		 */
 		machine->gpr[DBT_RSI] = seed & 0x300 ? 208 : ARENA_DATA_SIZE + 4096 - 96;
 		machine->gpr[DBT_RDI] = seed & 0x1000 ? 304 : (u64)a->data + 512;
 		machine->gpr[DBT_RBX] = 100;
@@ -417,8 +424,8 @@ static bool canonical(u64 pc)
 }
 
 /*
- * A fault leaves the guest as the CPU leaves it, but for flags that are dead. If a branch goes to what is not
- * canonical, which no other instruction finds in rip, we fault at its target.
+ * A fault leaves the guest as the CPU leaves it, but for flags that are dead. If a branch goes to
+ * what is not canonical, which no other instruction finds in rip, we fault at its target.
  */
 static const char *check_fault(const struct arena *a)
 {
@@ -441,8 +448,9 @@ static const char *check_fault(const struct arena *a)
 }
 
 /*
- * The return address of a call to what is not canonical: ours has been written when we fault at the target. Whether
- * the CPU writes it before it faults at the call is its own affair: Intel's do, AMD's do not.
+ * The return address of a call to what is not canonical: ours has been written when we fault at the
+ * target. Whether the CPU writes it before it faults at the call is its own affair: Intel's do,
+ * AMD's do not.
  */
 static void forget_return_address(const struct arena *a, struct outcome *ours,
 				  const struct outcome *theirs)

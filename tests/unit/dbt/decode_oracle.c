@@ -228,16 +228,17 @@ static bool validity_explained(const struct insn *i, int ours, ZyanStatus status
 {
 	if (ours > 0 && status == ZYDIS_STATUS_DECODING_ERROR)
 		/*
-		 * Zydis 4.0 is older than AMX-COMPLEX (VEX.0F38 6c), AMX-FP16 (f2 5c) and wrmsrns, wrmsrlist
-		 * and rdmsrlist (0f 01 c6).
+		 * Zydis 4.0 is older than AMX-COMPLEX (VEX.0F38 6c), AMX-FP16 (f2 5c) and wrmsrns,
+		 * wrmsrlist and rdmsrlist (0f 01 c6).
 		 */
 		return (i->enc == ENC_VEX && i->special == SP_TILE &&
 			(i->opcode == 0x6c || i->opcode == 0x5c)) ||
 		       (i->map == MAP_0F && i->opcode == 0x01 && i->modrm == 0xc6);
 	if (ours > 0)
 		/*
-		 * Register combinations that the CPU refuses (gather with one register twice, cr1, k8,
-		 * and MPX forms, which a CPU without MPX runs as nops): copied, the CPU itself answers.
+		 * Register combinations that the CPU refuses (gather with one register twice, cr1,
+		 * k8, and MPX forms, which a CPU without MPX runs as nops): copied, the CPU itself
+		 * answers.
 		 */
 		return status == ZYDIS_STATUS_BAD_REGISTER;
 	if (!ZYAN_SUCCESS(status))
@@ -276,8 +277,8 @@ static bool flags_explained(const char *kind, const struct insn *i, const struct
 	if (i->special == SP_PRIVILEGED || i->cf == CF_SYSRET || i->cf == CF_SYSENTER)
 		return true;
 	/*
-	 * Zydis describes shifts without looking at the count. By SDM: count 0 changes nothing, OF is
-	 * defined for a count of 1 alone, a count in cl may be 0. test_decode_cpu asks the CPU.
+	 * Zydis describes shifts without looking at the count. By SDM: count 0 changes nothing, OF
+	 * is defined for a count of 1 alone, a count in cl may be 0. test_decode_cpu asks the CPU.
 	 */
 	if (is_shift(z->mnemonic))
 		return !(insn_fl_clobbered(i) & ~theirs) && !(i->fl_read & ~o->fl_read);
@@ -351,7 +352,9 @@ static bool registers_explained(const struct insn *i, const struct opinion *o,
 		return true;
 	case ZYDIS_MNEMONIC_BSF:
 	case ZYDIS_MNEMONIC_BSR:
-		/* A zero source leaves the destination as it was, on all CPUs though undocumented. */
+		/*
+		 * A zero source leaves the destination as it was, on all CPUs though undocumented.
+		 */
 		return i->gpr_written == o->gpr_written && !(o->gpr_read & ~i->gpr_read);
 	case ZYDIS_MNEMONIC_PAUSE:
 		/* With REX.B it is xchg r8, rax on AMD's CPUs; test_decode_cpu asks the CPU. */
@@ -360,7 +363,9 @@ static bool registers_explained(const struct insn *i, const struct opinion *o,
 		/* rsp is replaced by rbp before it is used. */
 		return i->gpr_written == o->gpr_written;
 	case ZYDIS_MNEMONIC_NOP:
-		/* Operands of a long nop are not read, nor those of endbr, which Zydis calls nop. */
+		/*
+		 * Operands of a long nop are not read, nor those of endbr, which Zydis calls nop.
+		 */
 		return i->gpr_written == 0 && o->gpr_written == 0;
 	case ZYDIS_MNEMONIC_RDSSPD:
 	case ZYDIS_MNEMONIC_RDSSPQ:

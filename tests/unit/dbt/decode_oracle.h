@@ -5,9 +5,9 @@
 #include "dbt/arch/x86_64/decode.h"
 
 /*
- * Decodes @p (at most @n bytes) with both. Returns the length that they agree on, or 1 for bytes that
- * are no instruction. Differences that no listed exception explains are printed (the first few of each
- * kind) and counted in oracle_differences.
+ * Decodes @p (at most @n bytes) with both. Returns the length that they agree on, or 1 for bytes
+ * that are no instruction. Differences that no listed exception explains are printed (the first few
+ * of each kind) and counted in oracle_differences.
  */
 unsigned int oracle_compare(const u8 *p, size_t n);
 

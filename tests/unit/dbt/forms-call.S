@@ -139,7 +139,10 @@
 1:	cmc
 	ret
 	end
-	/* On Intel's CPUs the prefix is ignored; displacements of 32 bits are then two bytes longer. */
+	/*
+	 * On Intel's CPUs the prefix is ignored; displacements of 32 bits are then two bytes
+	 * longer.
+	 */
 	form "call of 16 bits by prefix"
 	lea	rax, [rip + DATA]
 	.byte	0x66

@@ -35,8 +35,8 @@ static void on_trap(struct guest *g, ucontext_t *uc)
 
 	if (g->step && !g->t->stepping) {
 		/*
-		 * C code is not stepped: on the way out TF goes once dbt_exit() has saved it, in its third
-		 * instruction; on the way in there are two instructions before the cache.
+		 * C code is not stepped: on the way out TF goes once dbt_exit() has saved it, in
+		 * its third instruction; on the way in there are two instructions before the cache.
 		 */
 		g->outside = dbt_in_cache((u64)uc->uc_mcontext.gregs[REG_RIP]) ? 0 : g->outside + 1;
 		if (g->outside > 3) {

@@ -16,7 +16,9 @@ struct guest {
 	u64 interrupts;           /* DBT_INTERRUPTED seen */
 	u64 fault_pc, fault_addr; /* of the last fault handed to the guest, which ends the run */
 	int fault_sig;
-	/* Not 0: single-step that many native instructions, then recover as if a signal had come. */
+	/*
+	 * Not 0: single-step that many native instructions, then recover as if a signal had come.
+	 */
 	u64 step;
 	u64 stepped; /* how many there were before the run ended */
 	u32 outside; /* how many native instructions since the cache was left */
@@ -29,7 +31,9 @@ void guest_thread_exit(struct guest *g);
 
 /* Runs @fn(a, b, c) as the guest and returns its rax; the registers are in g->t->regs. */
 u64 guest_call(struct guest *g, const void *fn, u64 a, u64 b, u64 c);
-/* The same from g->t->regs as they are, until GUEST_DONE, or a fault, whose signal it returns (0). */
+/*
+ * The same from g->t->regs as they are, until GUEST_DONE, or a fault, whose signal it returns (0).
+ */
 int guest_run(struct guest *g);
 
 u64 guest_count(struct guest *g, enum meter_quantity q);

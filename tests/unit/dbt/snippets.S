@@ -232,7 +232,10 @@ fn snip_deep
 1:	xor	eax, eax
 	ret
 
-	/* A return address in memory that cannot be written: rdi points at that of snip_readonly_back. 6 */
+	/*
+	 * A return address in memory that cannot be written: rdi points at that of
+	 * snip_readonly_back. 6
+	 */
 fn snip_readonly
 	mov	rax, rsp
 	mov	rsp, rdi
@@ -245,7 +248,10 @@ snip_readonly_back:
 	lea	rax, [r11 + rcx]
 	ret
 
-	/* A call on the stack rdi, which returns to rsi or where it came from, 43 or 42; r10 = 1 before the return. */
+	/*
+	 * A call on the stack rdi, which returns to rsi or where it came from, 43 or 42; r10 = 1
+	 * before the return.
+	 */
 fn snip_withdrawn
 	mov	rax, rsp
 	mov	rsp, rdi

@@ -39,8 +39,8 @@ static void setup(void)
 }
 
 /*
- * flags(in, value, count): runs the instruction with these flags, rax = r8 = value, rcx = count, and returns
- * the flags; *rax is what rax became.
+ * flags(in, value, count): runs the instruction with these flags, rax = r8 = value, rcx = count,
+ * and returns the flags; *rax is what rax became.
  */
 static u64 run(const u8 *insn, int len, u64 in, u64 value, u64 count, u64 *rax)
 {
@@ -146,8 +146,8 @@ TEST(flags_of_double_shifts_and_others)
 }
 
 /*
- * f3 41 90 is pause on Intel's CPUs and xchg r8, rax on AMD's, as it is on all without the f3. So the decoder says
- * that both registers may be written.
+ * f3 41 90 is pause on Intel's CPUs and xchg r8, rax on AMD's, as it is on all without the f3. So
+ * the decoder says that both registers may be written.
  */
 TEST(pause_with_rex_b)
 {
@@ -167,8 +167,8 @@ TEST(pause_with_rex_b)
 }
 
 /*
- * 66 63: how many bytes movsxd r16 reads, seen at the end of a page. Intel's CPUs read 2 and AMD's 4, so the decoder
- * says 4 and that they may be fewer.
+ * 66 63: how many bytes movsxd r16 reads, seen at the end of a page. Intel's CPUs read 2 and AMD's
+ * 4, so the decoder says 4 and that they may be fewer.
  */
 TEST(movsxd_16)
 {

@@ -1,7 +1,7 @@
 /*
  * Every instruction of every executable section of ELF files, decoded by us and by Zydis:
- * test_decode_elf FILE|DIRECTORY|self... "self" is what this program itself has mapped (libc, Zydis,
- * the dynamic linker). A run that compares nothing fails.
+ * test_decode_elf FILE|DIRECTORY|self... "self" is what this program itself has mapped (libc,
+ * Zydis, the dynamic linker). A run that compares nothing fails.
  */
 #include "unit/dbt/decode_oracle.h"
 

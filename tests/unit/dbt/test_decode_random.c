@@ -1,6 +1,6 @@
 /*
- * Random byte strings, decoded by us and by Zydis: test_decode_random COUNT [SEED]. Half of them begin
- * like an instruction of one of the crowded maps, since few random strings would.
+ * Random byte strings, decoded by us and by Zydis: test_decode_random COUNT [SEED]. Half of them
+ * begin like an instruction of one of the crowded maps, since few random strings would.
  */
 #include "unit/dbt/decode_oracle.h"
 

@@ -1,6 +1,6 @@
 /*
- * insn_scan() against insn_decode(): every opcode of every map with every modrm, behind prefixes in turn, and
- * the machine's own code, most of which it must know.
+ * insn_scan() against insn_decode(): every opcode of every map with every modrm, behind prefixes in
+ * turn, and the machine's own code, most of which it must know.
  */
 #include "dbt/arch/x86_64/decode.h"
 #include "unit/test.h"

@@ -1,12 +1,14 @@
 /*
- * Classes of instructions that are rewritten, executed in both forms as in test_rewrite.c, which has the random
- * ones; these are forms-*.S: branches, calls and returns of each kind, everything that moves or is addressed by rsp,
- * bit offsets, saved states, segments. Each runs in every place that needs another form, counted in every way.
+ * Classes of instructions that are rewritten, executed in both forms as in test_rewrite.c, which
+ * has the random ones; these are forms-*.S: branches, calls and returns of each kind, everything
+ * that moves or is addressed by rsp, bit offsets, saved states, segments. Each runs in every place
+ * that needs another form, counted in every way.
  *
- * Not to be had in both forms, because the results differ or are the runtime's: rdpmc (tests/conform/test_page.c has
- * it), rdtsc, rdrand and the like where they are virtual (tests/e2e/cli_deterministic.py), int 0x80
- * (tests/e2e/unchanged/gate.c), xbegin, which may abort natively or not (test_run.c), and branches to an address that is not
- * canonical, where the CPU faults at the branch and we at its target (doc/translator.md).
+ * Not to be had in both forms, because the results differ or are the runtime's: rdpmc
+ * (tests/conform/test_page.c has it), rdtsc, rdrand and the like where they are virtual
+ * (tests/e2e/cli_deterministic.py), int 0x80 (tests/e2e/unchanged/gate.c), xbegin, which may abort
+ * natively or not (test_run.c), and branches to an address that is not canonical, where the CPU
+ * faults at the branch and we at its target (doc/translator.md).
  * test_forms [NAME]
  */
 #include "dbt/dbt.h"
@@ -32,7 +34,10 @@ static const struct place {
 	{"far", 0x200000000000, 0},
 	{"near", 0, 0},
 	{"checked", 0, DBT_EXEC_CHECKED},
-	/* Where branches of 16 bits get to; those of the other places shall find nothing here, so it is the last. */
+	/*
+	 * Where branches of 16 bits get to; those of the other places shall find nothing here, so
+	 * it is the last.
+	 */
 	{"lowest", 0x4000, 0},
 };
 

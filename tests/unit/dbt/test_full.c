@@ -1,4 +1,7 @@
-/* More code than the cache holds: everything is forgotten time and again, and goes on as if it were not. */
+/*
+ * More code than the cache holds: everything is forgotten time and again, and goes on as if it were
+ * not.
+ */
 #include "unit/dbt/guest.h"
 #include "unit/test.h"
 

@@ -1,10 +1,12 @@
 /*
- * Instructions that are rewritten, executed in both forms: natively and through the translator, from the same
- * registers, flags, vector state and memory, all of which are compared afterwards, faults too.
+ * Instructions that are rewritten, executed in both forms: natively and through the translator,
+ * from the same registers, flags, vector state and memory, all of which are compared afterwards,
+ * faults too.
  *
- * The instructions are random ones of every map with a rip-relative or a GS operand, their addresses of 32 bits too; their code lies where the
- * translator must use each of its forms: near the code cache, below 2 GB, and out of reach of both. test_forms.c
- * has what random instructions do not come to: branches, the stack, segments, saved states that are valid.
+ * The instructions are random ones of every map with a rip-relative or a GS operand, their
+ * addresses of 32 bits too; their code lies where the translator must use each of its forms: near
+ * the code cache, below 2 GB, and out of reach of both. test_forms.c has what random instructions
+ * do not come to: branches, the stack, segments, saved states that are valid.
  * test_rewrite [COUNT [SEED]]
  */
 #include "dbt/arch/x86_64/decode.h"
@@ -58,8 +60,8 @@ static bool testable(const struct insn *i)
 	if (i->map == MAP_0F && (i->opcode & 0xe7) == 0xa3 && (insn_reg_field(i) & 7) != 5)
 		return false;
 	/*
-	 * Key Locker, which this test's CPUs mostly lack: its flags count as overwritten, so they are not
-	 * kept for the handler of the SIGILL that it gives instead.
+	 * Key Locker, which this test's CPUs mostly lack: its flags count as overwritten, so they
+	 * are not kept for the handler of the SIGILL that it gives instead.
 	 */
 	if (i->map == MAP_0F38 && i->enc == ENC_LEGACY && i->pp == 2 &&
 	    (i->opcode == 0xd8 || (i->opcode >= 0xdc && i->opcode <= 0xdf)))
@@ -70,7 +72,10 @@ static bool testable(const struct insn *i)
 	return i->map != MAP_3DNOW && (i->attr & INSN_RIPREL || i->mem.seg == SEG_GS);
 }
 
-/* One of those that special_operand() names, or cmpxchg16b, which leaves few registers, at @p; 0 for none. */
+/*
+ * One of those that special_operand() names, or cmpxchg16b, which leaves few registers, at @p; 0
+ * for none.
+ */
 static int make_special(u8 *p, struct insn *insn)
 {
 	static const u8 ops[] = {0xa4, 0xa5, 0xa6, 0xa7, 0xac, 0xad, 0xaa, 0xab, 0xae, 0xaf, 0xd7};
@@ -117,7 +122,10 @@ static int make_special(u8 *p, struct insn *insn)
 		p[n++] = (u8)((r >> 24 & 0x48) | (1 + (r >> 28) % 7));
 		p[n++] = (u8)((r >> 33 & 1 ? 0x90 : 0xa0) | (r >> 34 & 3));
 		p[n++] = (u8)((r >> 36 & 0x38) | (r >> 42 & 1 ? 0x44 : 0x84));
-		/* What scatters write must not lie anywhere: an index register with an even number, base not rsp. */
+		/*
+		 * What scatters write must not lie anywhere: an index register with an even number,
+		 * base not rsp.
+		 */
 		p[n] = (u8)(r >> 48 & ~0x08ull);
 		p[n] = (p[n] & 7) == 4 ? p[n] ^ 2 : p[n];
 		n++;
@@ -145,8 +153,8 @@ static int make_special(u8 *p, struct insn *insn)
 }
 
 /*
- * A random instruction for the slot at @slot, @data its rip-relative operand or, with @gs, an offset from the GS base with
- * the registers' values. Returns its length, 0 for none.
+ * A random instruction for the slot at @slot, @data its rip-relative operand or, with @gs, an
+ * offset from the GS base with the registers' values. Returns its length, 0 for none.
  */
 static unsigned int make(u8 *slot, u64 data, bool gs, struct insn *insn)
 {

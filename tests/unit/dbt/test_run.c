@@ -323,7 +323,10 @@ TEST(code_may_change_unseen)
 	}
 }
 
-/* Blocks that compare their bytes are linked like others: calls, loops, side exits and returns among them. */
+/*
+ * Blocks that compare their bytes are linked like others: calls, loops, side exits and returns
+ * among them.
+ */
 TEST(signals_anywhere_in_code_that_may_change)
 {
 	static const u8 code[] = {
@@ -377,8 +380,10 @@ TEST(a_full_cache_makes_room)
 /* The lookup of an indirect branch's target must not cost flags, whatever it finds on the way. */
 TEST(flags_survive_indirect_branches)
 {
-	/* One defines the flags before it reads them, and the other does not; they are as far apart as the
-	 * numbers of a lookup table repeat. */
+	/*
+	 * One defines the flags before it reads them, and the other does not; they are as far apart
+	 * as the numbers of a lookup table repeat.
+	 */
 	static const u8 dead[] = {0x29, 0xc0, 0xc3}; /* sub eax, eax; ret */
 	static const u8 live[] = {0xb8, 0,    0,    0,   0,
 				  0x0f, 0x92, 0xc0, 0xc3}; /* mov eax, 0; setb al; ret */

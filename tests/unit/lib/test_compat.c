@@ -1,6 +1,7 @@
 /*
- * Opening on kernels that are older than the attr, played by a backend that checks attrs as they do;
- * and weak groups, user-mode fallback and self reads where a kernel would be needed that is not here.
+ * Opening on kernels that are older than the attr, played by a backend that checks attrs as they
+ * do; and weak groups, user-mode fallback and self reads where a kernel would be needed that is not
+ * here.
  */
 #include "unit/lib/fixture.h"
 

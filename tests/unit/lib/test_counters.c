@@ -1,4 +1,6 @@
-/* Events, groups and targets on the running kernel, with software events, which every machine has. */
+/*
+ * Events, groups and targets on the running kernel, with software events, which every machine has.
+ */
 #include "unit/lib/fixture.h"
 
 #include <errno.h>

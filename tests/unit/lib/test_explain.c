@@ -1,6 +1,6 @@
 /*
- * Reasons as a pure function: what was asked, the machine's state and the errno in, the sentence out.
- * Each row is a situation that the kernel at hand cannot produce, or not for every user.
+ * Reasons as a pure function: what was asked, the machine's state and the errno in, the sentence
+ * out. Each row is a situation that the kernel at hand cannot produce, or not for every user.
  */
 #include "unit/lib/fixture.h"
 

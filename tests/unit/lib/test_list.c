@@ -229,7 +229,10 @@ TEST(probing)
 	ap_machine_free(m);
 }
 
-/* One machine, several threads: parsing, listing and forgetting at once. For TSan's and ASan's eyes. */
+/*
+ * One machine, several threads: parsing, listing and forgetting at once. For TSan's and ASan's
+ * eyes.
+ */
 static void *hammer(void *arg)
 {
 	struct ap_machine *m = arg;

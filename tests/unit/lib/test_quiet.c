@@ -1,6 +1,7 @@
 /*
- * What costs no system call, held to it by a seccomp filter that kills: making a machine and parsing
- * generic software names look at no file, and reading one's own counter makes no call at all.
+ * What costs no system call, held to it by a seccomp filter that kills: making a machine and
+ * parsing generic software names look at no file, and reading one's own counter makes no call at
+ * all.
  */
 #include "unit/lib/fixture.h"
 

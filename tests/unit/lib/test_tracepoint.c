@@ -1,6 +1,6 @@
 /*
- * Tracepoints of the running kernel. As root the test mounts tracefs for itself; as a user it sees that
- * the refusal names tracefs.
+ * Tracepoints of the running kernel. As root the test mounts tracefs for itself; as a user it sees
+ * that the refusal names tracefs.
  */
 #include "unit/lib/fixture.h"
 

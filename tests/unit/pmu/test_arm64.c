@@ -457,7 +457,9 @@ static u64 no_value(void *ctx, struct task *task, u32 what)
 	return 0;
 }
 
-/* What the first PMU that was asked said is no reason for what the one that took the event lacks. */
+/*
+ * What the first PMU that was asked said is no reason for what the one that took the event lacks.
+ */
 TEST(the_reason_is_the_right_pmu_s)
 {
 	static const struct pmu_source source = {.read = no_value, .have = 3};

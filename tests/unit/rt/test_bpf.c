@@ -1,4 +1,7 @@
-/* seccomp's classic BPF, with the running kernel as the oracle: what it installs and what it answers. */
+/*
+ * seccomp's classic BPF, with the running kernel as the oracle: what it installs and what it
+ * answers.
+ */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -132,7 +135,10 @@ TEST(random_programs)
 		if (ours || kernel.installed)
 			continue;
 		accepted++;
-		/* The pc is the kernel's business; no test program depends on its value being right. */
+		/*
+		 * The pc is the kernel's business; no test program depends on its value being
+		 * right.
+		 */
 		for (u32 i = 0; i < n; i++)
 			if (code[i].code == (BPF_LD | BPF_W | BPF_ABS) &&
 			    (code[i].k == 8 || code[i].k == 12))

@@ -11,8 +11,8 @@
 #include "session/session.h"
 
 struct mock {
-	struct session *
-		serve; /* run while waiting, when both are in one process; NULL: it runs elsewhere */
+	/* Run while waiting, when both are in one process; NULL: it runs elsewhere. */
+	struct session *serve;
 	struct meter_tree *tree;
 	int bootstrap, sock;
 	struct wire_proc *page;
