@@ -1,7 +1,8 @@
 # A short front for meson. `make demo` and `make check` are all that a new user needs.
 BUILD  ?= build
 PREFIX ?= /usr/local
-# Not meson's guess, which is lib64 on a Debian without dpkg-dev, where neither ld.so nor pkg-config looks.
+# Not meson's guess, which is lib64 on a Debian without dpkg-dev, where neither ld.so nor pkg-config
+# looks.
 LIBDIR ?= lib
 
 .PHONY: all demo check check-long bench install uninstall format clean deps
@@ -39,7 +40,8 @@ install: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) installed
 	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
-# Removes what `make install` with the same PREFIX and DESTDIR has copied, and folders that are empty then.
+# Removes what `make install` with the same PREFIX and DESTDIR has copied, and folders that are
+# empty then.
 uninstall: $(BUILD)/build.ninja
 	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
 	@scripts/uninstall $(BUILD) $(DESTDIR)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""anyperf run and stat --deterministic: programs that use what usually varies retire the same instructions in every
-run, whatever the outside is like; what cannot be fixed is named when a program uses it, and only then."""
+"""anyperf run and stat --deterministic: programs that use what usually varies retire the same
+instructions in every run, whatever the outside is like; what cannot be fixed is named when a
+program uses it, and only then."""
 import json
 import os
 import re
@@ -20,8 +21,8 @@ OUTSIDE = [[], ["setarch", "-R"], ["nice", "-n", "5"], ["prlimit", "--nofile=200
 
 
 def counted(outside, options, program, cwd=None):
-    """What the program printed, its counts and what it used that is not fixed; and how long its parent's
-    number is, since numbers of processes are printed by some."""
+    """What the program printed, its counts and what it used that is not fixed; and how long its
+    parent's number is, since numbers of processes are printed by some."""
     with scratch() as d:
         report = os.path.join(d, "report")
         p = subprocess.Popen([*outside, ANYPERF, "stat", "--deterministic", "-j", "-e", EVENTS, "-o", report,
@@ -62,7 +63,8 @@ def test_random_numbers_and_addresses():
     assert same(UNFIXED, "randoms", outside=OUTSIDE) == []
     # Without the option they do vary: the test sees what it is about.
     assert run("run", UNFIXED, "randoms").out != run("run", UNFIXED, "randoms").out
-    # No number comes twice; there is no vDSO, and the CPU is always 0. Another seed gives other numbers.
+    # No number comes twice; there is no vDSO, and the CPU is always 0. Another seed gives other
+    # numbers.
     first = run("run", "--deterministic", UNFIXED, "randoms")
     lines = first.out.splitlines()
     assert first.status == 0 and len(set(lines)) == len(lines) == 8 and lines[5] == "0 0", first
@@ -124,8 +126,8 @@ def test_compiler():
     with scratch() as d:
         with open(os.path.join(d, "a.c"), "w", encoding="utf-8") as f:
             f.write("#include <stddef.h>\nint f(int n)\n{\n\treturn n ? n * f(n - 1) : 1;\n}\n")
-        # In two steps: gcc draws the name of a file in between from the wall time, which is not fixed, and
-        # now and then has to draw twice.
+        # In two steps: gcc draws the name of a file in between from the wall time, which is not
+        # fixed, and now and then has to draw twice.
         for made, how in ("a.s", ["-O1", "-S", "a.c"]), ("a.o", ["-c", "a.s"]):
             path = os.path.join(d, made)
             same("gcc", *how, cwd=d, outside=OUTSIDE[:2], before=lambda: os.path.exists(path) and os.unlink(path))
@@ -145,7 +147,8 @@ def test_each_unfixed_thing_is_named():
         assert unfixed(UNFIXED, name) == [name], name
     assert unfixed(UNFIXED, "polled processes") == ["processes"]
     assert unfixed(UNFIXED, "half a pipe") == ["I/O"]
-    # These have an outcome that is the same each time. (The C library asks for the pid to send a signal.)
+    # These have an outcome that is the same each time. (The C library asks for the pid to send a
+    # signal.)
     assert unfixed(UNFIXED, "one process") == []
     assert unfixed(UNFIXED, "one after the other") == []
     assert unfixed(UNFIXED, "a pipe") == []

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Where the translator ends: programs that it leaves to the kernel, and what the kernel writes of its own into a core."""
+"""Where the translator ends: programs that it leaves to the kernel, and what the kernel writes of
+its own into a core."""
 import json
 import os
 import resource
@@ -149,7 +150,8 @@ def test_a_core_is_the_programs():
             assert 0 <= mine["rip"] - symbol("the_end") < 200, mine
             assert ours.read(symbol("left_behind"), 29) == b"the last words of the program"
             assert ours.read(mine["rsp"], 8) is not None
-            # Code cache and tables are left out: it is as large as the native one, but for a few pages.
+            # Code cache and tables are left out: it is as large as the native one, but for a few
+            # pages.
             assert len(ours.bytes) < len(native.bytes) + (1 << 20), (len(ours.bytes), len(native.bytes))
             if shutil.which("gdb"):
                 assert backtrace(path) == ["the_end", "before_it", "main"], backtrace(path)

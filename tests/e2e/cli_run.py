@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The options of anyperf run. What the counts and the virtual PMU are held to stands in other tests."""
+"""The options of anyperf run. What the counts and the virtual PMU are held to stands in other
+tests."""
 import json
 import os
 import re

@@ -13,7 +13,8 @@ FIXED = os.environ["E2E_FIXED"]  # 200,005 instructions, wherever it lies
 
 
 class Session:
-    """A session whose first command lives as long as the with statement, and goes on making processes."""
+    """A session whose first command lives as long as the with statement, and goes on making
+    processes."""
 
     def __init__(self, *options):
         self.name = f"test-{os.getpid()}-{time.monotonic_ns()}"
@@ -69,7 +70,8 @@ def test_a_joined_run_reports_its_own():
 
 
 def test_two_joined_runs_at_once():
-    """Pages go from one command's threads to another's, but not while somebody wants to know about the first."""
+    """Pages go from one command's threads to another's, but not while somebody wants to know about
+    the first."""
     script = ["sh", "-c", "i=0; while [ $i -lt 20 ]; do i=$((i+1)); /bin/true; done"]
     with Session() as s:
         command = [ANYPERF, "run", "--session", s.name, "-o", "/dev/stdout", "--count", "--", *script]
@@ -87,7 +89,8 @@ def test_two_joined_runs_at_once():
 
 
 def pages_used(name):
-    """How many pages of the meter tree were ever in use, as its header says: who joins gets the tree."""
+    """How many pages of the meter tree were ever in use, as its header says: who joins gets the
+    tree."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(f"\0anyperf-{os.getuid()}-{name}")
         _, (tree,), _, _ = socket.recv_fds(s, 8, 1)
@@ -97,7 +100,8 @@ def pages_used(name):
 
 
 def test_a_session_does_not_grow():
-    """Whatever a run wants to know of each of its threads, what it has used is used again when it is over."""
+    """Whatever a run wants to know of each of its threads, what it has used is used again when it
+    is over."""
     script = ["sh", "-c", "i=0; while [ $i -lt 9 ]; do i=$((i+1)); /bin/true; done"]
     with Session() as s:
         for _ in range(3):

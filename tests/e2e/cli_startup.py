@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Starting is cheap: how many system calls are made before the program runs, and how many system calls and page
-faults a program costs under the translator that it does not cost natively."""
+"""Starting is cheap: how many system calls are made before the program runs, and how many system
+calls and page faults a program costs under the translator that it does not cost natively."""
 import json
 import os
 import shutil
@@ -77,7 +77,8 @@ def faults_of(*command):
 
 def test_system_calls_under_the_translator():
     natively = calls_of("/bin/true")
-    # Measured: 289, 284 and 360 more: there is no session before somebody asks for it, unless it has a name.
+    # Measured: 289, 284 and 360 more: there is no session before somebody asks for it, unless it
+    # has a name.
     counted = calls_of(ANYPERF, "run", "--count", "-o", "/dev/null", "--", "/bin/true")
     assert 100 < counted - natively <= 330, (natively, counted)
     shown = calls_of(ANYPERF, "run", "--", "/bin/true")
@@ -87,9 +88,11 @@ def test_system_calls_under_the_translator():
 
 
 def test_page_faults_under_the_translator():
-    """The tables are dense and asked for in pieces: hardly a fault for new code, however much of it there is."""
+    """The tables are dense and asked for in pieces: hardly a fault for new code, however much of it
+    there is."""
     true = faults_of("/bin/true")
-    # Measured: 85 more, of which the launcher has 65; 90 for the bash below, which has eight times as much code.
+    # Measured: 85 more, of which the launcher has 65; 90 for the bash below, which has eight times
+    # as much code.
     under = faults_of(ANYPERF, "run", "--count", "-o", "/dev/null", "--", "/bin/true")
     assert under - true <= 150, (true, under)
     if not shutil.which("bash"):

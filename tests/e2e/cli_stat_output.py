@@ -309,8 +309,8 @@ def test_modes():
     r = run("stat", "-j", "--all-user", "-e", "page-faults", TOUCH, "1000")
     user = json.loads(r.err)["counts"][0]
     assert user["status"] == "ok" and user["value"] >= 1000, r
-    # What touches memory in user mode faults there: the kernel's own are those of the execve. A count of
-    # user mode that leaves out user mode would be 0, and is never an answer.
+    # What touches memory in user mode faults there: the kernel's own are those of the execve. A
+    # count of user mode that leaves out user mode would be 0, and is never an answer.
     r = run("stat", "-j", "--all-kernel", "-e", "page-faults", TOUCH, "1000")
     if r.status == 0:
         kernel = json.loads(r.err)["counts"][0]

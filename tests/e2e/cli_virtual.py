@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The virtual PMU from the command line: anyperf stat as a session, and what anyperf run shows to guests."""
+"""The virtual PMU from the command line: anyperf stat as a session, and what anyperf run shows to
+guests."""
 import ctypes
 import json
 import os
@@ -33,7 +34,8 @@ def test_the_default_events():
 
 
 def test_counts_repeat():
-    # Where memory lies may decide about the path of a string function: only then is that the same too.
+    # Where memory lies may decide about the path of a string function: only then is that the same
+    # too.
     options = ("--deterministic", "-e", "instructions:u,branches:u", "/bin/true")
     seen = {tuple(value(virtual(*options)[0], e) for e in ("instructions:u", "branches:u")) for _ in range(3)}
     assert len(seen) == 1, seen
@@ -157,7 +159,8 @@ def test_memory_that_is_not_writable_and_executable():
 
 
 def refuse(number, errno):
-    """For a new process: this system call answers that, as on a kernel without it or in a sandbox."""
+    """For a new process: this system call answers that, as on a kernel without it or in a
+    sandbox."""
     class Program(ctypes.Structure):
         _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
@@ -378,7 +381,8 @@ def test_the_model_that_cpuid_shows():
             shown = (signature >> 8 & 15) + (signature >> 20 & 255), (signature >> 4 & 15) | (signature >> 12 & 0xf0)
             assert shown == (family, number), (how, model, hex(signature))
     assert cpuid("run", "--cpu-model=host")[0] == native[0]
-    # Version 2; 48 bits; of the architectural events only instructions and branches are there; no fixed counters.
+    # Version 2; 48 bits; of the architectural events only instructions and branches are there; no
+    # fixed counters.
     for n in (3, 7):
         _, highest, vendor, eax, ebx, edx = cpuid("run", f"--counters={n}")
         assert (highest >= 10, vendor) == (True, native[2]), highest

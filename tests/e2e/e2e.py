@@ -1,6 +1,6 @@
-"""What the tests of the command line share. A test is a script of functions test_*, each of which is
-run; the name of the binary is the first argument, further ones are names of tests. Exit status 0, 1,
-or 77 if all that ran skipped."""
+"""What the tests of the command line share. A test is a script of functions test_*, each of which
+is run; the name of the binary is the first argument, further ones are names of tests. Exit status
+0, 1, or 77 if all that ran skipped."""
 import json
 import os
 import re
@@ -89,7 +89,8 @@ def scratch():
 
 
 def uncounted(directory):
-    """A program that the translator must leave to the kernel: of another user, or not to be read."""
+    """A program that the translator must leave to the kernel: of another user, or not to be
+    read."""
     path = shutil.copy("/bin/true", directory)
     if os.getuid() == 0:
         os.chown(path, 65534, 65534)

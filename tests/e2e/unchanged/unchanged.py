@@ -1,9 +1,10 @@
-"""Runs a command natively and under `anyperf run`, and says every difference that its user could see.
+"""Runs a command natively and under `anyperf run`, and says every difference that its user could
+see.
 
 A case is a name, a command, and what to prepare. Both runs get the same fresh directory (the same
-path, emptied between), the same environment and the same standard input. Compared are standard output,
-standard error, exit status or terminating signal, and the tree of files left behind: names, kinds,
-permissions, contents, targets of links.
+path, emptied between), the same environment and the same standard input. Compared are standard
+output, standard error, exit status or terminating signal, and the tree of files left behind: names,
+kinds, permissions, contents, targets of links.
 """
 import hashlib
 import itertools
@@ -18,8 +19,8 @@ import tempfile
 
 class Case:
     """command: a list; stdin: text; files: {name: text} to be there; mode of those that begin with
-    #! is 755. needs: programs without which the case is left out, by name. ignore: names of files whose
-    contents differ from run to run. stderr: False where it holds pids or times."""
+    #! is 755. needs: programs without which the case is left out, by name. ignore: names of files
+    whose contents differ from run to run. stderr: False where it holds pids or times."""
 
     def __init__(self, name, command, stdin="", files=None, needs=(), ignore=(), stderr=True,
                  timeout=60, env=None, setup=None, status=None, options=()):
@@ -125,7 +126,8 @@ def check(anyperf, case):
 def main(cases, argv, named=()):
     """SCRIPT ANYPERF [NAME...]: all cases, or those whose name contains one of NAME.
 
-    Without one of the cases NAMED the whole counts as skipped, which tests/allowed-skips would have to allow."""
+    Without one of the cases NAMED the whole counts as skipped, which tests/allowed-skips would have
+    to allow."""
     anyperf, wanted = os.path.abspath(argv[0]), argv[1:]
     chosen = [c for c in cases if not wanted or any(w in c.name for w in wanted)]
     results = [check(anyperf, c) for c in chosen]
