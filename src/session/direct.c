@@ -7,7 +7,7 @@
 
 static struct event *direct_event(struct session *s, int handle)
 {
-	return handle >= 0 && (u32)handle < s->nr_direct ? s->direct[handle] : NULL;
+	return handle >= 0 && (u32)handle < s->direct.nr ? s->direct.events[handle] : NULL;
 }
 
 static int take_handle(struct session *s, struct event *event)
@@ -15,17 +15,17 @@ static int take_handle(struct session *s, struct event *event)
 	struct event **grown;
 	u32 i;
 
-	for (i = 0; i < s->nr_direct && s->direct[i]; i++)
+	for (i = 0; i < s->direct.nr && s->direct.events[i]; i++)
 		;
-	if (i == s->nr_direct) {
-		grown = reallocarray(s->direct, i * 2 + 16, sizeof(*grown));
+	if (i == s->direct.nr) {
+		grown = reallocarray(s->direct.events, i * 2 + 16, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		memset(grown + i, 0, (i + 16) * sizeof(*grown));
-		s->direct = grown;
-		s->nr_direct = i * 2 + 16;
+		s->direct.events = grown;
+		s->direct.nr = i * 2 + 16;
 	}
-	s->direct[i] = event;
+	s->direct.events[i] = event;
 	return (int)i;
 }
 
@@ -43,9 +43,9 @@ static void run_open(struct session *s, void *arg)
 {
 	struct direct_call *c = arg;
 
-	s->direct_leader = direct_event(s, c->handle);
+	s->direct.leader = direct_event(s, c->handle);
 	c->ret = perf_open(s->core, &c->open);
-	s->direct_leader = NULL;
+	s->direct.leader = NULL;
 	if (c->ret)
 		return;
 	c->ret = take_handle(s, c->open.event);
@@ -61,7 +61,7 @@ int session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int 
 		.handle = leader,
 		.open =
 			{
-				.caller = s->self->task,
+				.caller = s->guests.self->task,
 				.attr = attr,
 				.attr_len = sizeof(*attr),
 				.pid = pid,
@@ -111,19 +111,19 @@ static void run_ioctl(struct session *s, void *arg)
 	if (c->ioctl.cmd == PERF_EVENT_IOC_SET_OUTPUT) {
 		int output = (int)c->ioctl.arg;
 
-		s->direct_leader = direct_event(s, output);
+		s->direct.leader = direct_event(s, output);
 		c->ioctl.arg = output < 0 ? (u64)-1 : 0;
 	}
 	wide_look(s, event);
 	c->ret = event_ioctl(event, &c->ioctl);
-	s->direct_leader = NULL;
+	s->direct.leader = NULL;
 }
 
 int session_ioctl(struct session *s, int handle, u64 cmd, u64 arg)
 {
 	struct direct_call c = {
 		.handle = handle,
-		.ioctl = {.caller = s->self->task, .cmd = (u32)cmd, .arg = arg},
+		.ioctl = {.caller = s->guests.self->task, .cmd = (u32)cmd, .arg = arg},
 	};
 
 	c.ioctl.in_len = ioctl_reads(c.ioctl.cmd);
@@ -142,7 +142,7 @@ static void run_close(struct session *s, void *arg)
 	c->ret = -EBADF;
 	if (!event)
 		return;
-	s->direct[c->handle] = NULL;
+	s->direct.events[c->handle] = NULL;
 	event_put(event);
 	c->ret = 0;
 }
@@ -157,12 +157,12 @@ int session_close(struct session *s, int handle)
 
 void direct_release(struct session *s)
 {
-	for (u32 i = 0; i < s->nr_direct; i++)
-		if (s->direct[i])
-			event_put(s->direct[i]);
-	free(s->direct);
-	s->direct = NULL;
-	s->nr_direct = 0;
+	for (u32 i = 0; i < s->direct.nr; i++)
+		if (s->direct.events[i])
+			event_put(s->direct.events[i]);
+	free(s->direct.events);
+	s->direct.events = NULL;
+	s->direct.nr = 0;
 }
 
 static int adopt(struct session *s, int pid)
@@ -182,7 +182,7 @@ static int adopt(struct session *s, int pid)
 		goto fail;
 	p->same_ns = 1;
 	clock_attach(th);
-	s->view->flags |= WIRE_VIEW_LAUNCH;
+	s->shown.view->flags |= WIRE_VIEW_LAUNCH;
 	return 0;
 fail:
 	guest_process_end(p);
@@ -209,7 +209,7 @@ const char *session_root(struct session *s)
 {
 	char why[512];
 
-	return view_make(s, why, sizeof(why)) ? NULL : s->root;
+	return view_make(s, why, sizeof(why)) ? NULL : s->shown.root;
 }
 
 const char *session_reason(const struct session *s)

@@ -36,7 +36,8 @@ static int say(char *why, size_t len, int err, const char *what)
 	return err;
 }
 
-static int watch(int epoll, int fd, struct poll_source *p, enum poll_source_kind kind, u32 events)
+int poll_source_add(int epoll, int fd, struct poll_source *p, enum poll_source_kind kind,
+		    u32 events)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = p};
 
@@ -84,35 +85,35 @@ static int make_tree(struct session *s, char *why, size_t len)
 	bool ours = s->config.tree_fd < 0;
 
 	if (ours) {
-		s->tree_fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-		if (s->tree_fd < 0 || ftruncate(s->tree_fd, size) ||
-		    fcntl(s->tree_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		s->meters.fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		if (s->meters.fd < 0 || ftruncate(s->meters.fd, size) ||
+		    fcntl(s->meters.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 			return say(why, len, -errno, "making the meters");
 	} else {
 		int seals = fcntl(s->config.tree_fd, F_GET_SEALS);
 
 		if (seals < 0 || (~seals & (F_SEAL_SHRINK | F_SEAL_GROW)))
 			return say(why, len, -EINVAL, "the meter tree is not sealed");
-		s->tree_fd = fcntl(s->config.tree_fd, F_DUPFD_CLOEXEC, 3);
-		if (s->tree_fd < 0)
+		s->meters.fd = fcntl(s->config.tree_fd, F_DUPFD_CLOEXEC, 3);
+		if (s->meters.fd < 0)
 			return say(why, len, -errno, "taking the meter tree");
-		if (lseek(s->tree_fd, 0, SEEK_END) < size)
+		if (lseek(s->meters.fd, 0, SEEK_END) < size)
 			return say(why, len, -EINVAL, "the meter tree is too short");
 	}
-	s->slots = session_tree_slots(s->tree_fd);
-	s->tree = mmap(NULL, meter_tree_offset(s->slots), PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_NORESERVE, s->tree_fd, 0);
-	if (s->tree == MAP_FAILED) {
-		s->tree = NULL;
+	s->meters.slots = session_tree_slots(s->meters.fd);
+	s->meters.tree = mmap(NULL, meter_tree_offset(s->meters.slots), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_NORESERVE, s->meters.fd, 0);
+	if (s->meters.tree == MAP_FAILED) {
+		s->meters.tree = NULL;
 		return say(why, len, -errno, "mapping the meters (ulimit -v)");
 	}
-	madvise(s->tree, meter_tree_offset(s->slots), MADV_DONTDUMP);
+	madvise(s->meters.tree, meter_tree_offset(s->meters.slots), MADV_DONTDUMP);
 	if (ours) {
-		s->tree->slots = s->slots;
-		s->tree->flags = s->config.tree_flags;
-		__atomic_store_n(&s->tree->magic, METER_TREE_MAGIC, __ATOMIC_RELEASE);
+		s->meters.tree->slots = s->meters.slots;
+		s->meters.tree->flags = s->config.tree_flags;
+		__atomic_store_n(&s->meters.tree->magic, METER_TREE_MAGIC, __ATOMIC_RELEASE);
 	}
-	s->view = (struct wire_view *)((u8 *)s->tree + WIRE_VIEW_IN);
+	s->shown.view = (struct wire_view *)((u8 *)s->meters.tree + WIRE_VIEW_IN);
 	return 0;
 }
 
@@ -155,7 +156,7 @@ static int make_core(struct session *s, char *why, size_t len)
 		.nr_cpus = s->nr_cpus,
 	};
 	struct cpu_pmu_config cpu = {
-		.source = &s->cpu_source,
+		.source = &s->pmus.cpu_source,
 		.kernel_mode = s->config.ignore_kernel ? CPU_KERNEL_IGNORE : CPU_KERNEL_REFUSE,
 		.counters = s->config.counters,
 		.user_rdpmc = true,
@@ -168,26 +169,25 @@ static int make_core(struct session *s, char *why, size_t len)
 	cpu.vendor = model.amd ? CPU_VENDOR_AMD : CPU_VENDOR_INTEL;
 	cpu.pmu_name = model.pmu;
 	if (s->config.paranoid != SESSION_PARANOID_HOST)
-		s->paranoid = s->config.paranoid;
+		config.sysctl.paranoid = s->config.paranoid;
 	else
-		s->paranoid = s->config.ignore_kernel || host > 2 ? host : 2;
-	config.sysctl.paranoid = s->paranoid;
+		config.sysctl.paranoid = s->config.ignore_kernel || host > 2 ? host : 2;
 	s->core = core_new(&config);
 	if (!s->core)
 		return say(why, len, -ENOMEM, "making the perf subsystem");
-	s->cpu_source = (struct pmu_source){
+	s->pmus.cpu_source = (struct pmu_source){
 		.read = meters_read, .ctx = s, .have = BIT(CPU_INSTRUCTIONS) | BIT(CPU_BRANCHES)};
-	s->sw_source =
+	s->pmus.software_source =
 		(struct pmu_source){.read = software_read, .ctx = s, .have = software_have()};
-	err = cpu_pmu_new(s->core, &cpu, &s->cpu_pmu);
+	err = cpu_pmu_new(s->core, &cpu, &s->pmus.cpu);
 	if (!err)
-		err = software_pmu_new(s->core, &s->sw_source, &s->sw_pmu);
+		err = software_pmu_new(s->core, &s->pmus.software_source, &s->pmus.software);
 	if (!err)
 		err = absent_pmus_new(s->core, host_type("kprobe"), host_type("uprobe"),
-				      &s->absent_pmus);
+				      &s->pmus.absent);
 	if (err)
 		return say(why, len, err, "registering the PMUs");
-	view_show(s->view, &s->config, &model);
+	view_show(s->shown.view, &s->config, &model);
 	return 0;
 }
 
@@ -197,12 +197,12 @@ static void make_self(struct session *s, void *arg)
 	int *err = arg;
 
 	*err = -ENOMEM;
-	s->self_process = guest_process_new(s, getpid());
-	if (!s->self_process)
+	s->guests.self_process = guest_process_new(s, getpid());
+	if (!s->guests.self_process)
 		return;
-	s->self = guest_thread_new(s->self_process, getpid(), WIRE_NO_METER);
-	if (s->self)
-		*err = guest_thread_need_task(s->self);
+	s->guests.self = guest_thread_new(s->guests.self_process, getpid(), WIRE_NO_METER);
+	if (s->guests.self)
+		*err = guest_thread_need_task(s->guests.self);
 }
 
 int session_possible(char *why, size_t len)
@@ -236,16 +236,16 @@ int session_new(const struct session_config *config, struct session **session, c
 	if (!s)
 		return say(why, len, -ENOMEM, "making a session");
 	s->config = *config;
-	s->epoll = s->ends = s->timer = s->look_timer = s->listen = s->guest_bootstrap =
-		s->tree_fd = -1;
+	s->loop.all = s->loop.ends = s->loop.timer = s->wide.timer = s->bootstraps.listen =
+		s->bootstraps.guest_end = s->meters.fd = -1;
 	s->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
-	list_init(&s->processes);
+	list_init(&s->guests.processes);
 	list_init(&s->cgroups);
-	list_init(&s->dead_processes);
-	list_init(&s->files);
-	list_init(&s->dead_files);
-	list_init(&s->bootstraps);
-	list_init(&s->dead_bootstraps);
+	list_init(&s->guests.dead);
+	list_init(&s->files.all);
+	list_init(&s->files.dead);
+	list_init(&s->bootstraps.open);
+	list_init(&s->bootstraps.dead);
 	raise_limits();
 
 	err = make_tree(s, why, len);
@@ -254,19 +254,21 @@ int session_new(const struct session_config *config, struct session **session, c
 	if (err)
 		goto fail;
 
-	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	s->ends = epoll_create1(EPOLL_CLOEXEC);
-	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	s->look_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (s->epoll < 0 || s->ends < 0 || s->timer < 0 || s->look_timer < 0 ||
-	    watch(s->epoll, s->look_timer, &s->look_poll, POLL_SOURCE_LOOK, EPOLLIN) ||
-	    watch(s->epoll, s->ends, &s->ends_poll, POLL_SOURCE_ENDS, EPOLLIN) ||
-	    watch(s->epoll, s->timer, &s->timer_poll, POLL_SOURCE_TIMER, EPOLLIN)) {
+	s->loop.all = epoll_create1(EPOLL_CLOEXEC);
+	s->loop.ends = epoll_create1(EPOLL_CLOEXEC);
+	s->loop.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	s->wide.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->loop.all < 0 || s->loop.ends < 0 || s->loop.timer < 0 || s->wide.timer < 0 ||
+	    poll_source_add(s->loop.all, s->wide.timer, &s->wide.poll, POLL_SOURCE_LOOK, EPOLLIN) ||
+	    poll_source_add(s->loop.all, s->loop.ends, &s->loop.ends_poll, POLL_SOURCE_ENDS,
+			    EPOLLIN) ||
+	    poll_source_add(s->loop.all, s->loop.timer, &s->loop.timer_poll, POLL_SOURCE_TIMER,
+			    EPOLLIN)) {
 		err = say(why, len, -errno, "making the session's descriptors");
 		goto fail;
 	}
 	err = config->waited_for ? bootstrap_add(s, config->bootstrap)
-				 : bootstrap_open(s, &s->guest_bootstrap);
+				 : bootstrap_open(s, &s->bootstraps.guest_end);
 	if (err) {
 		say(why, len, err, "opening the session's bootstrap socket");
 		goto fail;
@@ -274,7 +276,8 @@ int session_new(const struct session_config *config, struct session **session, c
 	if (config->name) {
 		err = listen_open(s, config->name, why, len);
 		if (!err &&
-		    watch(s->epoll, s->listen, &s->listen_poll, POLL_SOURCE_LISTEN, EPOLLIN))
+		    poll_source_add(s->loop.all, s->bootstraps.listen, &s->bootstraps.listen_poll,
+				    POLL_SOURCE_LISTEN, EPOLLIN))
 			err = say(why, len, -errno, "listening");
 		if (err)
 			goto fail;
@@ -284,7 +287,7 @@ int session_new(const struct session_config *config, struct session **session, c
 		say(why, len, err, "making the session's own task");
 		goto fail;
 	}
-	__atomic_store_n(&s->view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->shown.view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
 	*session = s;
 	return 0;
 fail:
@@ -305,11 +308,11 @@ static void free_deferred(struct session *s)
 	struct perf_file *c, *ctmp;
 	struct bootstrap *d, *dtmp;
 
-	list_for_each_entry_safe (d, dtmp, &s->dead_bootstraps, link)
+	list_for_each_entry_safe (d, dtmp, &s->bootstraps.dead, link)
 		bootstrap_free(d);
-	list_for_each_entry_safe (p, tmp, &s->dead_processes, link)
+	list_for_each_entry_safe (p, tmp, &s->guests.dead, link)
 		guest_process_free(p);
-	list_for_each_entry_safe (c, ctmp, &s->dead_files, link)
+	list_for_each_entry_safe (c, ctmp, &s->files.dead, link)
 		perf_file_free(c);
 }
 
@@ -319,9 +322,9 @@ static void end_all(struct session *s, void *arg)
 	struct perf_file *c, *ctmp;
 
 	(void)arg;
-	list_for_each_entry_safe (c, ctmp, &s->files, link)
+	list_for_each_entry_safe (c, ctmp, &s->files.all, link)
 		perf_file_closed(c);
-	list_for_each_entry_safe (p, tmp, &s->processes, link)
+	list_for_each_entry_safe (p, tmp, &s->guests.processes, link)
 		guest_process_end(p);
 	direct_release(s);
 }
@@ -332,51 +335,51 @@ void session_free(struct session *s)
 
 	if (!s)
 		return;
-	list_for_each_entry_safe (d, dtmp, &s->bootstraps, link)
+	list_for_each_entry_safe (d, dtmp, &s->bootstraps.open, link)
 		bootstrap_free(d);
 	/* One that was not made whole has no ends to drain, and nothing to end. */
-	if (s->ends >= 0)
+	if (s->loop.ends >= 0)
 		instant_run(s, end_all, NULL);
 	free_deferred(s);
 	if (s->core)
 		core_free(s->core);
 	cgroups_forget(s);
-	cpu_pmu_free(s->cpu_pmu);
-	software_pmu_free(s->sw_pmu);
-	absent_pmus_free(s->absent_pmus);
+	cpu_pmu_free(s->pmus.cpu);
+	software_pmu_free(s->pmus.software);
+	absent_pmus_free(s->pmus.absent);
 	view_remove(s);
-	close_fd(s->guest_bootstrap);
-	close_fd(s->listen);
-	close_fd(s->timer);
-	close_fd(s->look_timer);
-	close_fd(s->ends);
-	close_fd(s->epoll);
-	if (s->tree)
-		munmap(s->tree, meter_tree_offset(s->slots));
-	close_fd(s->tree_fd);
-	free(s->handles);
+	close_fd(s->bootstraps.guest_end);
+	close_fd(s->bootstraps.listen);
+	close_fd(s->loop.timer);
+	close_fd(s->wide.timer);
+	close_fd(s->loop.ends);
+	close_fd(s->loop.all);
+	if (s->meters.tree)
+		munmap(s->meters.tree, meter_tree_offset(s->meters.slots));
+	close_fd(s->meters.fd);
+	free(s->files.handles);
 	free(s);
 }
 
 int session_tree_fd(const struct session *s)
 {
-	return s->tree_fd;
+	return s->meters.fd;
 }
 
 int session_bootstrap_fd(const struct session *s)
 {
-	return s->guest_bootstrap;
+	return s->bootstraps.guest_end;
 }
 
 void session_close_bootstrap(struct session *s)
 {
-	close_fd(s->guest_bootstrap);
-	s->guest_bootstrap = -1;
+	close_fd(s->bootstraps.guest_end);
+	s->bootstraps.guest_end = -1;
 }
 
 int session_fd(const struct session *s)
 {
-	return s->epoll;
+	return s->loop.all;
 }
 
 void session_check(struct session *s)
@@ -387,17 +390,17 @@ void session_check(struct session *s)
 
 const struct meter_tree *session_tree(const struct session *s)
 {
-	return s->tree;
+	return s->meters.tree;
 }
 
 bool session_is_over(const struct session *s)
 {
 	const struct guest_process *p;
 
-	if (!list_empty(&s->bootstraps))
+	if (!list_empty(&s->bootstraps.open))
 		return false;
-	list_for_each_entry (p, &s->processes, link)
-		if (p != s->self_process)
+	list_for_each_entry (p, &s->guests.processes, link)
+		if (p != s->guests.self_process)
 			return false;
 	return true;
 }
@@ -412,7 +415,7 @@ static void timer_fired(struct session *s)
 {
 	u64 times;
 
-	if (read(s->timer, &times, sizeof(times)) == sizeof(times))
+	if (read(s->loop.timer, &times, sizeof(times)) == sizeof(times))
 		instant_run(s, run_timer, NULL);
 }
 
@@ -421,7 +424,7 @@ void session_run(struct session *s, int timeout_ms)
 	struct epoll_event ev[BATCH];
 	int n;
 
-	n = epoll_wait(s->epoll, ev, BATCH, timeout_ms);
+	n = epoll_wait(s->loop.all, ev, BATCH, timeout_ms);
 	for (int i = 0; i < n; i++) {
 		struct poll_source *p = ev[i].data.ptr;
 

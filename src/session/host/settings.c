@@ -60,7 +60,7 @@ static int set_watchdog(struct core *core, int value)
 
 static s64 get_mux(struct session *s)
 {
-	return s->cpu_pmu->mux_interval_ms;
+	return s->pmus.cpu->mux_interval_ms;
 }
 
 static int set_mux(struct core *core, int value)
@@ -87,7 +87,7 @@ static const struct setting {
 	{"/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms", get_mux, set_mux},
 };
 
-const char *sysctl_show(struct session *s, u32 index, char *text, size_t size)
+const char *setting_show(struct session *s, u32 index, char *text, size_t size)
 {
 	if (index >= ARRAY_SIZE(settings) ||
 	    strncmp(settings[index].path, KERNEL, strlen(KERNEL)) != 0)
@@ -102,15 +102,15 @@ static bool may_write(struct call *c)
 	return cred_euid(c->process->pid, c->thread->tid) == 0;
 }
 
-s64 sysctl_by_fd(struct session *s, int fd)
+s64 setting_by_fd(struct session *s, int fd)
 {
 	struct stat wanted, st;
 	char path[512];
 
-	if (!s->root[0] || fstat(fd, &wanted) || !S_ISREG(wanted.st_mode))
+	if (!s->shown.root[0] || fstat(fd, &wanted) || !S_ISREG(wanted.st_mode))
 		return -ENOENT;
 	for (u32 i = 0; i < ARRAY_SIZE(settings); i++) {
-		snprintf(path, sizeof(path), "%s%s", s->root, settings[i].path);
+		snprintf(path, sizeof(path), "%s%s", s->shown.root, settings[i].path);
 		if (stat(path, &st) == 0 && st.st_ino == wanted.st_ino &&
 		    st.st_dev == wanted.st_dev)
 			return i;

@@ -25,7 +25,7 @@
 
 #define HOST_DEVICES "/sys/bus/event_source/devices"
 
-struct emit {
+struct device_writer {
 	const char *dir;
 	int err;
 };
@@ -55,7 +55,7 @@ static int write_file(const char *dir, const char *name, const char *text, mode_
 
 static void emit_file(void *arg, const char *path, const char *text)
 {
-	struct emit *e = arg;
+	struct device_writer *e = arg;
 	const char *slash = strchr(path, '/');
 
 	if (e->err)
@@ -76,9 +76,9 @@ static void emit_file(void *arg, const char *path, const char *text)
 static int make_device(struct session *s, struct pmu *pmu)
 {
 	char dir[400];
-	struct emit e = {.dir = dir};
+	struct device_writer e = {.dir = dir};
 
-	snprintf(dir, sizeof(dir), "%s" HOST_DEVICES "/%s", s->root, pmu->name);
+	snprintf(dir, sizeof(dir), "%s" HOST_DEVICES "/%s", s->shown.root, pmu->name);
 	if (mkdir(dir, 0755))
 		return -errno;
 	pmu_files(pmu, emit_file, &e);
@@ -97,7 +97,7 @@ static int link_host_devices(struct session *s)
 		if (d->d_name[0] == '.' || pmu_by_name(s->core, d->d_name))
 			continue;
 		snprintf(to, sizeof(to), HOST_DEVICES "/%s", d->d_name);
-		snprintf(from, sizeof(from), "%s" HOST_DEVICES "/%s", s->root, d->d_name);
+		snprintf(from, sizeof(from), "%s" HOST_DEVICES "/%s", s->shown.root, d->d_name);
 		if (symlink(to, from)) {
 			closedir(dir);
 			return -errno;
@@ -114,8 +114,8 @@ static int make_sysctls(struct session *s)
 	char text[32];
 	int err = 0;
 
-	for (u32 i = 0; !err && (path = sysctl_show(s, i, text, sizeof(text))); i++)
-		err = write_file(s->root, path, text, settings_mode());
+	for (u32 i = 0; !err && (path = setting_show(s, i, text, sizeof(text))); i++)
+		err = write_file(s->shown.root, path, text, settings_mode());
 	return err;
 }
 
@@ -125,7 +125,7 @@ void view_change(struct session *s, const char *path, const char *text)
 	char name[512];
 	int fd;
 
-	snprintf(name, sizeof(name), "%s%s", s->root, path);
+	snprintf(name, sizeof(name), "%s%s", s->shown.root, path);
 	fd = open(name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return; /* nobody has looked, and who looks later will see it */
@@ -160,12 +160,12 @@ static int make_dirs(struct session *s)
 	char path[400];
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-		snprintf(path, sizeof(path), "%s/%s", s->root, dirs[i]);
+		snprintf(path, sizeof(path), "%s/%s", s->shown.root, dirs[i]);
 		if (mkdir(path, 0755))
 			return -errno;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
-		snprintf(path, sizeof(path), "%s/%s", s->root, links[i].name);
+		snprintf(path, sizeof(path), "%s/%s", s->shown.root, links[i].name);
 		if (symlink(links[i].to, path))
 			return -errno;
 	}
@@ -237,26 +237,26 @@ static void remove_stale(const char *tmp)
 		closedir(dir);
 }
 
-/* Makes and locks s->root, which another session may take for stale before it is locked. */
+/* Makes and locks s->shown.root, which another session may take for stale before it is locked. */
 static int make_root(struct session *s, const char *tmp)
 {
 	int err = -EIO;
 
 	for (int i = 0; i < 100; i++) {
-		snprintf(s->root, sizeof(s->root), "%s/" VIEW_NAME "XXXXXX", tmp);
-		if (!mkdtemp(s->root)) {
+		snprintf(s->shown.root, sizeof(s->shown.root), "%s/" VIEW_NAME "XXXXXX", tmp);
+		if (!mkdtemp(s->shown.root)) {
 			err = -errno;
 			break;
 		}
-		s->root_lock = lock_dir(s->root);
-		if (s->root_lock >= 0) {
+		s->shown.lock = lock_dir(s->shown.root);
+		if (s->shown.lock >= 0) {
 			/* Guests may run as another user. */
-			chmod(s->root, 0755);
+			chmod(s->shown.root, 0755);
 			return 0;
 		}
-		rmdir(s->root);
+		rmdir(s->shown.root);
 	}
-	s->root[0] = 0;
+	s->shown.root[0] = 0;
 	return err;
 }
 
@@ -289,7 +289,7 @@ int view_make(struct session *s, char *why, size_t len)
 {
 	int err;
 
-	if (s->root[0])
+	if (s->shown.root[0])
 		return 0;
 	err = find_place(s, why, len);
 	if (err)
@@ -302,12 +302,13 @@ int view_make(struct session *s, char *why, size_t len)
 	if (!err)
 		err = make_sysctls(s);
 	if (err) {
-		snprintf(why, len, "writing what guests see into %s: %s", s->root, strerror(-err));
+		snprintf(why, len, "writing what guests see into %s: %s", s->shown.root,
+			 strerror(-err));
 		view_remove(s);
 		return err;
 	}
-	memcpy(s->view->root, s->root, sizeof(s->view->root));
-	__atomic_store_n(&s->view->rooted, 1, __ATOMIC_RELEASE);
+	memcpy(s->shown.view->root, s->shown.root, sizeof(s->shown.view->root));
+	__atomic_store_n(&s->shown.view->rooted, 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -321,9 +322,9 @@ void view_show(struct wire_view *view, const struct session_config *config,
 
 void view_remove(struct session *s)
 {
-	if (!s->root[0])
+	if (!s->shown.root[0])
 		return;
-	remove_tree(s->root, 0);
-	s->root[0] = 0;
-	close(s->root_lock);
+	remove_tree(s->shown.root, 0);
+	s->shown.root[0] = 0;
+	close(s->shown.lock);
 }

@@ -18,27 +18,27 @@
 
 #include "session/session-priv.h"
 
-void clock_init(struct guest_thread *th)
+void clock_init(struct thread_clock *clock)
 {
-	th->clock_fd = -1;
+	clock->fd = -1;
 	for (u32 i = 0; i < SOURCE_MAX; i++)
-		th->sw_fd[i] = -1;
+		clock->sw_fd[i] = -1;
 }
 
-void clock_release(struct guest_thread *th)
+void clock_release(struct thread_clock *clock)
 {
-	if (th->clock_fd >= 0)
-		close(th->clock_fd);
+	if (clock->fd >= 0)
+		close(clock->fd);
 	for (u32 i = 0; i < SOURCE_MAX; i++)
-		if (th->sw_fd[i] >= 0)
-			close(th->sw_fd[i]);
-	clock_init(th);
+		if (clock->sw_fd[i] >= 0)
+			close(clock->sw_fd[i]);
+	clock_init(clock);
 }
 
 void clock_told(struct guest_thread *th, u64 cpu_time)
 {
-	if (cpu_time > th->cpu_time)
-		th->cpu_time = cpu_time;
+	if (cpu_time > th->clock.cpu_time)
+		th->clock.cpu_time = cpu_time;
 }
 
 static int open_in_group(s32 tid, u64 config, enum sw_mode mode, int group_fd)
@@ -174,12 +174,12 @@ static u64 from_proc(struct guest_thread *th, u32 config, u64 last)
 /* The kernel's event, since it outlives the thread, and how many switches there were before it. */
 static void open_switches(struct guest_thread *th)
 {
-	int *fd = &th->sw_fd[PERF_COUNT_SW_CONTEXT_SWITCHES];
+	int *fd = &th->clock.sw_fd[PERF_COUNT_SW_CONTEXT_SWITCHES];
 	u64 before, after, enabled;
 
 	*fd = open_software(th->tid, PERF_COUNT_SW_CONTEXT_SWITCHES, SW_ALL);
 	for (int tries = 0; tries < 100 && read_event(*fd, &before, &enabled); tries++) {
-		th->switches_base = from_proc(th, PERF_COUNT_SW_CONTEXT_SWITCHES, 0) - before;
+		th->clock.switches_base = from_proc(th, PERF_COUNT_SW_CONTEXT_SWITCHES, 0) - before;
 		if (read_event(*fd, &after, &enabled) && after == before)
 			break;
 	}
@@ -192,24 +192,24 @@ void clock_attach(struct guest_thread *th)
 
 	if (!th->tid)
 		guest_thread_learn_tid(th);
-	if (th->clock_tried || !th->tid || th->process == th->process->s->self_process)
+	if (th->clock.tried || !th->tid || th->process == th->process->s->guests.self_process)
 		return;
-	th->clock_tried = true;
+	th->clock.tried = true;
 	clock_told(th, schedstat(th));
 	if (software_mode() < 0)
 		return;
-	th->clock_fd = open_software(th->tid, PERF_COUNT_SW_DUMMY,
+	th->clock.fd = open_software(th->tid, PERF_COUNT_SW_DUMMY,
 				     software_mode() > 0 ? SW_USER : SW_ALL);
-	if (!read_event(th->clock_fd, &value, &enabled))
+	if (!read_event(th->clock.fd, &value, &enabled))
 		enabled = 0;
-	th->clock_offset = th->cpu_time - enabled;
+	th->clock.offset = th->clock.cpu_time - enabled;
 	for (u32 what = 0; what < SOURCE_MAX; what++) {
-		if (!(th->sw_wanted & BIT(what)) || th->sw_fd[what] >= 0)
+		if (!(th->clock.sw_wanted & BIT(what)) || th->clock.sw_fd[what] >= 0)
 			continue;
 		if (what == PERF_COUNT_SW_CONTEXT_SWITCHES)
 			open_switches(th);
 		else
-			th->sw_fd[what] = open_software(th->tid, what % 16, what / 16);
+			th->clock.sw_fd[what] = open_software(th->tid, what % 16, what / 16);
 	}
 }
 
@@ -224,33 +224,33 @@ u64 clock_read(struct guest_thread *th)
 
 	instant_check(s);
 	if (s->call && s->call->thread == th)
-		return th->cpu_time;
-	if (th->clock_instant == s->instant.number)
-		return th->cpu_time;
-	th->clock_instant = s->instant.number;
+		return th->clock.cpu_time;
+	if (th->clock.read_at == s->instant.number)
+		return th->clock.cpu_time;
+	th->clock.read_at = s->instant.number;
 	/* What it has read in a snapshot is not taken back. */
 	if (m)
 		clock_told(th, __atomic_load_n(&m->cpu_time, __ATOMIC_RELAXED));
-	if (!th->clock_tried)
+	if (!th->clock.tried)
 		clock_attach(th);
-	if (!read_event(th->clock_fd, &value, &enabled)) {
+	if (!read_event(th->clock.fd, &value, &enabled)) {
 		clock_told(th, schedstat(th));
-		return th->cpu_time;
+		return th->clock.cpu_time;
 	}
 	/*
 	 * The event lacks what the thread ran while it was being opened. When the thread itself has
 	 * said more since, it goes on from there: else its time would stand still until it had
 	 * caught up.
 	 */
-	if (th->clock_offset + enabled < th->cpu_time)
-		th->clock_offset = th->cpu_time - enabled;
-	th->cpu_time = th->clock_offset + enabled;
-	return th->cpu_time;
+	if (th->clock.offset + enabled < th->clock.cpu_time)
+		th->clock.offset = th->clock.cpu_time - enabled;
+	th->clock.cpu_time = th->clock.offset + enabled;
+	return th->clock.cpu_time;
 }
 
 void clock_skip(struct guest_thread *th)
 {
-	th->clock_instant = th->process->s->instant.number;
+	th->clock.read_at = th->process->s->instant.number;
 }
 
 /*
@@ -281,15 +281,15 @@ static u64 program_switches(struct guest_thread *th, u64 last)
 {
 	const struct call *c = th->process->s->call;
 	const struct meter *m = guest_thread_meter(th);
-	int *fd = &th->sw_fd[PERF_COUNT_SW_CONTEXT_SWITCHES];
+	int *fd = &th->clock.sw_fd[PERF_COUNT_SW_CONTEXT_SWITCHES];
 	u64 own = m ? __atomic_load_n(&m->own_switches, __ATOMIC_RELAXED) : 0, now, enabled;
 
 	if (*fd < 0 && software_mode() == 0)
 		open_switches(th);
 	if (c && c->thread == th)
-		return th->switches;
+		return th->clock.switches;
 	if (read_event(*fd, &now, &enabled))
-		now += th->switches_base;
+		now += th->clock.switches_base;
 	else
 		now = from_proc(th, PERF_COUNT_SW_CONTEXT_SWITCHES, last + own);
 	return now - min_u64(now, own);
@@ -304,30 +304,30 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 	(void)ctx;
 	if (th && !th->tid)
 		guest_thread_learn_tid(th);
-	if (!th || what >= SOURCE_MAX || th->process == th->process->s->self_process)
+	if (!th || what >= SOURCE_MAX || th->process == th->process->s->guests.self_process)
 		return 0;
 	if (!th->tid) {
 		/*
 		 * Made, but not begun: what it does is counted from its beginning, clock_attach().
 		 */
-		th->sw_wanted |= BIT(what);
+		th->clock.sw_wanted |= BIT(what);
 		return 0;
 	}
-	last = th->sw_last[what];
-	th->sw_wanted |= BIT(what);
+	last = th->clock.sw_last[what];
+	th->clock.sw_wanted |= BIT(what);
 	if (config == PERF_COUNT_SW_CONTEXT_SWITCHES) {
 		now = program_switches(th, last);
 	} else if (software_mode() == 0 || mode != SW_ALL) {
-		if (th->sw_fd[what] < 0)
-			th->sw_fd[what] = open_software(th->tid, config, mode);
-		if (!read_event(th->sw_fd[what], &now, &enabled))
+		if (th->clock.sw_fd[what] < 0)
+			th->clock.sw_fd[what] = open_software(th->tid, config, mode);
+		if (!read_event(th->clock.sw_fd[what], &now, &enabled))
 			now = last;
 	} else {
 		now = from_proc(th, config, last);
 	}
 	if (now > last)
-		th->sw_last[what] = now;
-	return th->sw_last[what];
+		th->clock.sw_last[what] = now;
+	return th->clock.sw_last[what];
 }
 
 bool clock_outlives(void)
@@ -339,6 +339,6 @@ void clock_last(struct guest_thread *th)
 {
 	(void)clock_read(th);
 	for (u32 what = 0; th->task && what < SOURCE_MAX; what++)
-		if (th->sw_wanted & BIT(what))
+		if (th->clock.sw_wanted & BIT(what))
 			software_read(NULL, th->task, what);
 }

@@ -14,7 +14,7 @@ static void drain_ends(struct session *s)
 
 	s->instant.draining = true;
 	do {
-		n = epoll_wait(s->ends, ev, BATCH, 0);
+		n = epoll_wait(s->loop.ends, ev, BATCH, 0);
 		for (int i = 0; i < n; i++) {
 			struct poll_source *p = ev[i].data.ptr;
 
@@ -27,7 +27,7 @@ static void drain_ends(struct session *s)
 			s->instant.number++;
 		}
 	} while (n == BATCH);
-	if (s->nr_hung)
+	if (s->files.nr_hung)
 		perf_files_probe(s);
 	s->instant.draining = false;
 }

@@ -13,9 +13,9 @@ enum meter_quantity meters_quantity(enum cpu_what what)
 
 struct meter *guest_thread_meter(const struct guest_thread *th)
 {
-	if (th->meter >= th->process->s->slots)
+	if (th->meter >= th->process->s->meters.slots)
 		return NULL;
-	return (struct meter *)((u8 *)th->process->s->tree + meter_tree_offset(th->meter));
+	return (struct meter *)((u8 *)th->process->s->meters.tree + meter_tree_offset(th->meter));
 }
 
 /*
@@ -26,13 +26,13 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter)
 {
 	struct meter *old = guest_thread_meter(th), *m;
 
-	if (th->meter == meter || meter >= th->process->s->slots)
+	if (th->meter == meter || meter >= th->process->s->meters.slots)
 		return;
 	th->meter = meter;
 	m = guest_thread_meter(th);
 	/* A thread that has a task was read already, as 0 if it had no meter. */
 	for (u32 q = 0; (old || th->task) && q < METER_QUANTITIES; q++)
-		th->before[q] += (old ? meter_sum(old, q) : 0) - meter_sum(m, q);
+		th->counts.before[q] += (old ? meter_sum(old, q) : 0) - meter_sum(m, q);
 	if (th->task)
 		guest_thread_watch(th);
 }
@@ -49,18 +49,18 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 	if (!m)
 		return 0;
 	instant_check(s);
-	if (th->seen_instant != s->instant.number || th->seen_meter != th->meter) {
-		th->seen_instant = s->instant.number;
-		th->seen_meter = th->meter;
-		th->seen_have = false;
+	if (th->counts.seen_at != s->instant.number || th->counts.seen_meter != th->meter) {
+		th->counts.seen_at = s->instant.number;
+		th->counts.seen_meter = th->meter;
+		th->counts.have = false;
 	}
 	if (q >= CPU_QUANTITIES)
 		return meter_sum(m, q);
 	/* What events count is read together, so that they agree. */
-	if (!th->seen_have)
-		meter_sums(m, CPU_QUANTITIES, th->seen);
-	th->seen_have = true;
-	return th->seen[q];
+	if (!th->counts.have)
+		meter_sums(m, CPU_QUANTITIES, th->counts.seen);
+	th->counts.have = true;
+	return th->counts.seen[q];
 }
 
 u64 meters_read(void *ctx, struct task *task, u32 what)
@@ -69,8 +69,8 @@ u64 meters_read(void *ctx, struct task *task, u32 what)
 	enum meter_quantity q;
 
 	(void)ctx;
-	if (!th || th->meter >= th->process->s->slots || what >= CPU_WHAT_MAX)
+	if (!th || th->meter >= th->process->s->meters.slots || what >= CPU_WHAT_MAX)
 		return 0;
 	q = meters_quantity((enum cpu_what)what);
-	return guest_thread_sum(th, q) + th->before[q];
+	return guest_thread_sum(th, q) + th->counts.before[q];
 }

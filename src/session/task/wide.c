@@ -44,7 +44,7 @@ void wide_place(struct guest_thread *th)
 	struct session *s = th->process->s;
 	int cpu;
 
-	if (!s->wide || !th->task || th->tid <= 0 || th == s->self)
+	if (!s->wide.on || !th->task || th->tid <= 0 || th == s->guests.self)
 		return;
 	cpu = s->call && s->call->thread == th ? -1 : cpu_of(th);
 	if (cpu >= 0 && (u32)cpu < s->nr_cpus && task_cpu(th->task) != cpu)
@@ -56,7 +56,7 @@ static void arm(struct session *s, u64 ns)
 {
 	struct itimerspec when = {.it_value = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)}};
 
-	timerfd_settime(s->look_timer, 0, &when, NULL);
+	timerfd_settime(s->wide.timer, 0, &when, NULL);
 }
 
 static void look(struct session *s)
@@ -65,10 +65,10 @@ static void look(struct session *s)
 	struct guest_thread *th;
 
 	instant_check(s);
-	s->wide_looked = session_now();
+	s->wide.looked = session_now();
 	guests_meet(s);
-	list_for_each_entry (p, &s->processes, link) {
-		if (p == s->self_process || !p->pid)
+	list_for_each_entry (p, &s->guests.processes, link) {
+		if (p == s->guests.self_process || !p->pid)
 			continue;
 		list_for_each_entry (th, &p->threads, link) {
 			if (th->task)
@@ -83,24 +83,24 @@ void wide_opened(struct session *s, const struct event *event)
 {
 	if (event->target)
 		return;
-	s->wide = true;
+	s->wide.on = true;
 	/* Who joins from now on says so before his first instruction. */
-	s->view->flags |= WIRE_VIEW_LAUNCH;
+	s->shown.view->flags |= WIRE_VIEW_LAUNCH;
 	if (event->cgroup)
-		s->view->flags |= WIRE_VIEW_CGROUPS;
+		s->shown.view->flags |= WIRE_VIEW_CGROUPS;
 	look(s);
 	arm(s, LOOK_EVERY_NS);
 }
 
 void wide_look(struct session *s, const struct event *event)
 {
-	if (!event->target && session_now() - s->wide_looked > FRESH_NS)
+	if (!event->target && session_now() - s->wide.looked > FRESH_NS)
 		look(s);
 }
 
 void wide_moved(struct session *s)
 {
-	if (s->wide)
+	if (s->wide.on)
 		look(s);
 }
 
@@ -108,11 +108,11 @@ static bool any_wide(const struct session *s)
 {
 	const struct perf_file *c;
 
-	list_for_each_entry (c, &s->files, link)
+	list_for_each_entry (c, &s->files.all, link)
 		if (!c->event->target)
 			return true;
-	for (u32 i = 0; i < s->nr_direct; i++)
-		if (s->direct[i] && !s->direct[i]->target)
+	for (u32 i = 0; i < s->direct.nr; i++)
+		if (s->direct.events[i] && !s->direct.events[i]->target)
 			return true;
 	return false;
 }
@@ -123,8 +123,8 @@ static void tick(struct session *s, void *arg)
 
 	(void)arg;
 	if (!any_wide(s)) {
-		s->wide = false;
-		s->view->flags &= ~(u32)WIRE_VIEW_CGROUPS;
+		s->wide.on = false;
+		s->shown.view->flags &= ~(u32)WIRE_VIEW_CGROUPS;
 		return;
 	}
 	begun = session_now();
@@ -137,6 +137,6 @@ void wide_tick(struct session *s)
 {
 	u64 times;
 
-	if (read(s->look_timer, &times, sizeof(times)) == sizeof(times))
+	if (read(s->wide.timer, &times, sizeof(times)) == sizeof(times))
 		instant_run(s, tick, NULL);
 }

@@ -96,7 +96,7 @@ static int take_socket(struct guest_process *p, int sock)
 	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)))
 		return -errno;
 	p->sock_poll.kind = POLL_SOURCE_SOCK;
-	if (epoll_ctl(p->s->epoll, EPOLL_CTL_ADD, sock, &ev))
+	if (epoll_ctl(p->s->loop.all, EPOLL_CTL_ADD, sock, &ev))
 		return -errno;
 	p->sock = sock;
 	return 0;
@@ -110,7 +110,7 @@ static int take_socket(struct guest_process *p, int sock)
 static void drop_socket(struct guest_process *p)
 {
 	serve_forget(p->s, p);
-	epoll_ctl(p->s->epoll, EPOLL_CTL_DEL, p->sock, NULL);
+	epoll_ctl(p->s->loop.all, EPOLL_CTL_DEL, p->sock, NULL);
 	close(p->sock);
 	p->sock = -1;
 }
@@ -122,7 +122,7 @@ static struct guest_thread *hello_thread(struct guest_process *p, const struct w
 	struct guest_thread *th = NULL;
 
 	p->same_ns = same;
-	if (tid <= 0 || (k->meter >= p->s->slots && k->meter != WIRE_NO_METER))
+	if (tid <= 0 || (k->meter >= p->s->meters.slots && k->meter != WIRE_NO_METER))
 		return NULL;
 	if (k->flags & WIRE_HELLO_CHILD) {
 		/* The task that WIRE_OP_FORK made is the only one of a new process. */
@@ -180,7 +180,7 @@ static int hello(struct guest_process *p, const struct kick_message *m)
 		return -EINVAL;
 	if (m->kick.flags & WIRE_HELLO_EXEC)
 		guest_process_exec(p, th);
-	if (p->s->wide) {
+	if (p->s->wide.on) {
 		err = guest_thread_need_task(th);
 		if (err)
 			return err;
@@ -229,7 +229,7 @@ static void introduce(struct session *s, void *arg)
 	if (m->kick.what != WIRE_KICK_HELLO || m->pid <= 0 || m->fd < 0 || !is_own_kind(m->fd))
 		return;
 	p = guest_process_by_pid(s, m->pid);
-	if (p && p == s->self_process) {
+	if (p && p == s->guests.self_process) {
 		fd_message_send(m->fd, WIRE_FD_MESSAGE_HELLO, EPERM, -1);
 		return;
 	}
@@ -302,8 +302,8 @@ int bootstrap_add(struct session *s, int sock)
 	bootstrap->sock = sock;
 	bootstrap->poll.kind = POLL_SOURCE_BOOTSTRAP;
 	ev.data.ptr = &bootstrap->poll;
-	list_add_tail(&bootstrap->link, &s->bootstraps);
-	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, sock, &ev) == 0)
+	list_add_tail(&bootstrap->link, &s->bootstraps.open);
+	if (epoll_ctl(s->loop.all, EPOLL_CTL_ADD, sock, &ev) == 0)
 		return 0;
 	err = -errno;
 	bootstrap_free(bootstrap);
@@ -342,9 +342,9 @@ void bootstrap_read(struct session *s, struct bootstrap *bootstrap)
 		if (n == -EBADMSG)
 			continue;
 		if (n < 0) {
-			epoll_ctl(s->epoll, EPOLL_CTL_DEL, bootstrap->sock, NULL);
+			epoll_ctl(s->loop.all, EPOLL_CTL_DEL, bootstrap->sock, NULL);
 			bootstrap->poll.gone = true;
-			list_move_tail(&bootstrap->link, &s->dead_bootstraps);
+			list_move_tail(&bootstrap->link, &s->bootstraps.dead);
 			return;
 		}
 		instant_run(s, introduce, &(struct arrival){.message = &m});
@@ -448,9 +448,10 @@ int listen_open(struct session *s, const char *name, char *why, size_t len)
 		snprintf(why, len, "the session's name \"%s\" is too long", name);
 		return -ENAMETOOLONG;
 	}
-	s->listen = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->listen < 0 || bind(s->listen, (struct sockaddr *)&sa, sa_len) ||
-	    listen(s->listen, 16)) {
+	s->bootstraps.listen = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->bootstraps.listen < 0 ||
+	    bind(s->bootstraps.listen, (struct sockaddr *)&sa, sa_len) ||
+	    listen(s->bootstraps.listen, 16)) {
 		err = -errno;
 		snprintf(why, len,
 			 err == -EADDRINUSE ? "a session named \"%s\" is running already"
@@ -482,7 +483,7 @@ int listen_connect(const char *name, int *sock)
 /* Gives who joins what guests inherit: the tree and the bootstrap socket. */
 void listen_accept(struct session *s)
 {
-	int sock = accept4(s->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int sock = accept4(s->bootstraps.listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 	int bootstrap = -1;
@@ -491,7 +492,7 @@ void listen_accept(struct session *s)
 		return;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
 	    (cred.uid == getuid() || cred.uid == 0) && bootstrap_open(s, &bootstrap) == 0) {
-		if (!fd_message_send(sock, 0, 0, s->tree_fd))
+		if (!fd_message_send(sock, 0, 0, s->meters.fd))
 			fd_message_send(sock, 1, 0, bootstrap);
 		close(bootstrap);
 	}

@@ -1,34 +1,20 @@
-/* The perf calls: from a request to core/call.h and back; and what the core asks of its host. */
+/* The perf calls: from a request to core/call.h and back. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "session/session-priv.h"
 
 #define PAGE_BYTES 4096
 
-/* Descriptors as the core sees them: what the call names beside its own event. */
-enum {
-	FD_NONE = -1,
-	FD_NAMED = 0, /* the handle in call_fd_handle() */
-};
-
-static u64 call_fd_handle(const struct call *c)
-{
-	return c->op == WIRE_OP_OPEN ? c->args.open.group : c->args.ioctl.output;
-}
-
 static void describe(struct call *c, struct perf_file *file)
 {
 	c->result.event = (struct wire_event_result){
 		.handle = file->handle,
 		.id = event_id(file->event),
-		.snapshot = file->opener == c->process ? file->snapshot : 0,
+		.snapshot = file->snapshot.owner == c->process ? file->snapshot.index : 0,
 	};
 }
 
@@ -86,8 +72,8 @@ s64 op_open(struct call *c)
 		return core_refuse(c->s->core, err, "the session has no descriptor left: %s",
 				   strerror(-err));
 	}
-	c->s->view->any_event = 1;
-	__atomic_store_n(&c->s->tree->measured, 1, __ATOMIC_RELAXED);
+	c->s->shown.view->any_event = 1;
+	__atomic_store_n(&c->s->meters.tree->measured, 1, __ATOMIC_RELAXED);
 	wide_opened(c->s, open.event);
 	snapshot_take(file, c->process);
 	describe(c, file);
@@ -216,7 +202,7 @@ s64 op_lookup(struct call *c)
 	struct perf_file *file = c->fd_in < 0 ? NULL : perf_file_by_fd(c->s, c->fd_in);
 
 	if (!file) {
-		s64 setting = c->fd_in < 0 ? -ENOENT : sysctl_by_fd(c->s, c->fd_in);
+		s64 setting = c->fd_in < 0 ? -ENOENT : setting_by_fd(c->s, c->fd_in);
 
 		if (setting < 0)
 			return setting;
@@ -226,153 +212,3 @@ s64 op_lookup(struct call *c)
 	describe(c, file);
 	return 0;
 }
-
-/* What the core asks for. */
-
-/*
- * One operation has one time: an event that it enables and puts on a counter runs as long as it is
- * on.
- */
-static u64 host_clock(void *ctx)
-{
-	struct session *s = ctx;
-
-	return instant_wall_time(s);
-}
-
-static u64 host_task_clock(void *ctx, struct task *task)
-{
-	struct guest_thread *th = task_host(task);
-
-	(void)ctx;
-	return th ? clock_read(th) : 0;
-}
-
-static void host_timer(void *ctx, u64 deadline)
-{
-	struct session *s = ctx;
-	struct itimerspec when = {{0}};
-
-	if (deadline != CORE_NO_TIMER) {
-		/* Zero would switch it off. */
-		if (!deadline)
-			deadline = 1;
-		when.it_value.tv_sec = (time_t)(deadline / 1000000000);
-		when.it_value.tv_nsec = (long)(deadline % 1000000000);
-	}
-	timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-static bool host_capable(void *ctx, struct task *task, enum core_cap cap)
-{
-	struct guest_thread *th = task_host(task);
-
-	(void)ctx;
-	return th && cred_capable(th->process->pid, th->tid, cap);
-}
-
-static bool host_may_access(void *ctx, struct task *task, struct task *target,
-			    enum core_access access)
-{
-	struct guest_thread *th = task_host(task), *other = task_host(target);
-
-	(void)ctx;
-	return th && other && cred_may_access(th, other, access);
-}
-
-/* The guest's runtime looks whether there is a free one when the refusal comes later than this. */
-static int host_fd_reserve(void *ctx, struct open_call *call)
-{
-	struct call *c = call->host;
-
-	(void)ctx;
-	if (c)
-		c->past_fd_check = true;
-	return 0;
-}
-
-static struct event *host_fd_event(void *ctx, struct task *caller, int fd)
-{
-	struct session *s = ctx;
-	struct perf_file *file;
-
-	(void)caller;
-	if (fd != FD_NAMED)
-		return NULL;
-	if (!s->call)
-		return s->direct_leader;
-	file = perf_file_by_handle(s, call_fd_handle(s->call));
-	return file ? file->event : NULL;
-}
-
-static int host_find_task(void *ctx, struct task *caller, int pid, struct task **task)
-{
-	struct session *s = ctx;
-	struct guest_thread *th, *from = task_host(caller);
-	s32 tid;
-	int err;
-
-	if (pid <= 0)
-		return -ESRCH;
-	tid = from ? pid_from_guest(from->process, pid) : pid;
-	th = tid > 0 ? guest_find(s, tid) : NULL;
-	if (!th || th->process == s->self_process) {
-		if (tid <= 0 || !pid_exists(tid))
-			return -ESRCH;
-		/* A child that was just forked says who it is as its first thing. */
-		if (s->call && pid_same_exe(tid, s->call->process->pid))
-			s->call->ask_again = true;
-		return core_refuse(
-			s->core, -ENOENT,
-			"process %d is no guest of this session: the virtual PMU counts only "
-			"what was started under anyperf run",
-			pid);
-	}
-	err = guest_thread_need_task(th);
-	if (err)
-		return err;
-	if (!s->call || s->call->thread != th)
-		clock_attach(th);
-	*task = th->task;
-	return 0;
-}
-
-/* A guest's descriptor came with its request. */
-static int host_fd_cgroup(void *ctx, struct task *caller, int fd, struct cgroup **cgroup)
-{
-	struct session *s = ctx;
-
-	(void)caller;
-	return cgroup_by_fd(s, s->call ? s->call->fd_in : fd, cgroup);
-}
-
-/* The number says nothing here, so the kernel is asked what the guest has there. */
-static int host_fd_bpf(void *ctx, struct task *caller, int fd)
-{
-	const struct guest_thread *th = task_host(caller);
-	char path[64], link[64];
-	ssize_t n;
-
-	(void)ctx;
-	if (!th)
-		return -EBADF;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", th->process->pid, fd);
-	n = readlink(path, link, sizeof(link) - 1);
-	if (n < 0)
-		return -EBADF;
-	link[n] = '\0';
-	return strcmp(link, "anon_inode:bpf-prog") ? -EINVAL : 0;
-}
-
-const struct core_ops session_core_ops = {
-	.clock = host_clock,
-	.task_clock = host_task_clock,
-	.timer = host_timer,
-	.capable = host_capable,
-	.may_access = host_may_access,
-	.fd_reserve = host_fd_reserve,
-	.fd_event = host_fd_event,
-	.find_task = host_find_task,
-	.fd_cgroup = host_fd_cgroup,
-	.fd_bpf = host_fd_bpf,
-};

@@ -31,7 +31,7 @@ static s64 op_fork(struct call *c)
 	struct guest_thread *child = NULL;
 	s64 err;
 
-	if (c->args.fork.meter >= c->s->slots)
+	if (c->args.fork.meter >= c->s->meters.slots)
 		return -EINVAL;
 
 	if (!is_thread) {
@@ -49,9 +49,9 @@ static s64 op_fork(struct call *c)
 		err = -ENOMEM;
 		goto fail;
 	}
-	child->token = ++c->s->last_token & 0x7fffffff;
+	child->token = ++c->s->guests.last_token & 0x7fffffff;
 	if (!child->token)
-		child->token = ++c->s->last_token & 0x7fffffff;
+		child->token = ++c->s->guests.last_token & 0x7fffffff;
 	err = task_fork(c->thread->task, 0, p->pid ? p->pid : -(int)child->token, is_thread,
 			flags & CLONE_CLEAR_SIGHAND, child, &child->task);
 	if (err) {
@@ -85,7 +85,7 @@ static s64 op_unfork(struct call *c)
 		guest_thread_end(th);
 		return 0;
 	}
-	list_for_each_entry (p, &c->s->processes, link) {
+	list_for_each_entry (p, &c->s->guests.processes, link) {
 		if (p->token && p->token == c->args.unfork.token && p->forker == c->process->pid &&
 		    !p->pid) {
 			guest_process_end(p);
@@ -115,8 +115,8 @@ static s64 op_view(struct call *c)
 	int err = view_make(c->s, why, sizeof(why));
 
 	if (!err) {
-		c->out_len = (u32)strlen(c->s->root) + 1;
-		memcpy(c->data, c->s->root, c->out_len);
+		c->out_len = (u32)strlen(c->s->shown.root) + 1;
+		memcpy(c->data, c->s->shown.root, c->out_len);
 	}
 	return err;
 }

@@ -25,29 +25,29 @@ static int take_handle(struct session *s, struct perf_file *file)
 {
 	u32 secret, i;
 
-	for (i = s->handle_hint; i < s->nr_handles && s->handles[i]; i++)
+	for (i = s->files.handle_hint; i < s->files.nr_handles && s->files.handles[i]; i++)
 		;
-	if (i == s->nr_handles) {
-		u32 more = s->nr_handles ? s->nr_handles * 2 : HANDLES_FIRST;
-		struct perf_file **grown = reallocarray(s->handles, more, sizeof(*grown));
+	if (i == s->files.nr_handles) {
+		u32 more = s->files.nr_handles ? s->files.nr_handles * 2 : HANDLES_FIRST;
+		struct perf_file **grown = reallocarray(s->files.handles, more, sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
-		memset(grown + s->nr_handles, 0, (more - s->nr_handles) * sizeof(*grown));
-		s->handles = grown;
-		s->nr_handles = more;
+		memset(grown + s->files.nr_handles, 0,
+		       (more - s->files.nr_handles) * sizeof(*grown));
+		s->files.handles = grown;
+		s->files.nr_handles = more;
 	}
 	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
 		return -EAGAIN;
-	s->handle_hint = i + 1;
-	s->handles[i] = file;
+	s->files.handle_hint = i + 1;
+	s->files.handles[i] = file;
 	file->index = i;
 	/* Neither WIRE_NO_EVENT nor WIRE_BAD_EVENT. */
 	file->handle = (u64)(secret >> 1) << 32 | (i + 1);
 	return 0;
 }
 
-/* Takes over the reference to @event. *@guest_fd is the caller's to send and close. */
 int perf_file_new(struct session *s, struct event *event, struct perf_file **out, int *guest_fd)
 {
 	struct perf_file *file = calloc(1, sizeof(*file));
@@ -72,14 +72,14 @@ int perf_file_new(struct session *s, struct event *event, struct perf_file **out
 	file->wfd = pipefd[1];
 	file->poll.kind = POLL_SOURCE_PERF_FILE;
 	ev.data.ptr = &file->poll;
-	if (fstat(file->wfd, &st) || epoll_ctl(s->ends, EPOLL_CTL_ADD, file->wfd, &ev)) {
+	if (fstat(file->wfd, &st) || epoll_ctl(s->loop.ends, EPOLL_CTL_ADD, file->wfd, &ev)) {
 		err = -errno;
-		s->handles[file->index] = NULL;
+		s->files.handles[file->index] = NULL;
 		goto fail;
 	}
 	file->ino = st.st_ino;
 	file->dev = st.st_dev;
-	list_add_tail(&file->link, &s->files);
+	list_add_tail(&file->link, &s->files.all);
 	event_set_host(event, file);
 	*guest_fd = pipefd[0];
 	*out = file;
@@ -96,13 +96,12 @@ struct perf_file *perf_file_by_handle(struct session *s, u64 handle)
 	u32 index = (u32)handle - 1;
 	struct perf_file *file;
 
-	if (index >= s->nr_handles)
+	if (index >= s->files.nr_handles)
 		return NULL;
-	file = s->handles[index];
+	file = s->files.handles[index];
 	return file && file->handle == handle ? file : NULL;
 }
 
-/* By a copy of the descriptor itself. */
 struct perf_file *perf_file_by_fd(struct session *s, int fd)
 {
 	struct perf_file *file;
@@ -110,7 +109,7 @@ struct perf_file *perf_file_by_fd(struct session *s, int fd)
 
 	if (fstat(fd, &st) || !S_ISFIFO(st.st_mode))
 		return NULL;
-	list_for_each_entry (file, &s->files, link)
+	list_for_each_entry (file, &s->files.all, link)
 		if (file->ino == st.st_ino && file->dev == st.st_dev)
 			return file;
 	return NULL;
@@ -139,23 +138,23 @@ void perf_file_hang_up(struct perf_file *file, bool hung)
 		file->hung_fd = reopen(file, file->wfd, O_PATH);
 		if (file->hung_fd < 0)
 			return;
-		epoll_ctl(file->s->ends, EPOLL_CTL_DEL, file->wfd, NULL);
+		epoll_ctl(file->s->loop.ends, EPOLL_CTL_DEL, file->wfd, NULL);
 		close(file->wfd);
 		file->wfd = -1;
-		file->s->nr_hung++;
+		file->s->files.nr_hung++;
 		return;
 	}
 	file->wfd = reopen(file, file->hung_fd, O_WRONLY | O_NONBLOCK);
 	close(file->hung_fd);
 	file->hung_fd = -1;
-	file->s->nr_hung--;
+	file->s->files.nr_hung--;
 	if (file->wfd < 0) {
 		file->closed = true;
 		if (!file->maps)
 			perf_file_end(file);
 		return;
 	}
-	epoll_ctl(file->s->ends, EPOLL_CTL_ADD, file->wfd, &ev);
+	epoll_ctl(file->s->loop.ends, EPOLL_CTL_ADD, file->wfd, &ev);
 }
 
 /* The hung ones: a pipe without readers cannot be opened for writing. */
@@ -163,7 +162,7 @@ void perf_files_probe(struct session *s)
 {
 	struct perf_file *file, *tmp;
 
-	list_for_each_entry_safe (file, tmp, &s->files, link) {
+	list_for_each_entry_safe (file, tmp, &s->files.all, link) {
 		int fd;
 
 		if (file->hung_fd < 0 || file->closed)
@@ -179,12 +178,11 @@ void perf_files_probe(struct session *s)
 	}
 }
 
-/* No descriptor is left; a mapping keeps the event as it keeps a file. */
 void perf_file_closed(struct perf_file *file)
 {
 	file->closed = true;
 	if (file->wfd >= 0)
-		epoll_ctl(file->s->ends, EPOLL_CTL_DEL, file->wfd, NULL);
+		epoll_ctl(file->s->loop.ends, EPOLL_CTL_DEL, file->wfd, NULL);
 	if (!file->maps)
 		perf_file_end(file);
 }
@@ -196,7 +194,7 @@ void perf_file_end(struct perf_file *file)
 	instant_check(s);
 	file->poll.gone = true;
 	if (file->hung_fd >= 0)
-		s->nr_hung--;
+		s->files.nr_hung--;
 	snapshot_drop(file);
 	/*
 	 * To ask a thread on another CPU what time it has is to interrupt it, and that CPU's
@@ -206,13 +204,13 @@ void perf_file_end(struct perf_file *file)
 	if (s->instant.draining && file->event->target && task_host(file->event->target) &&
 	    !event_is_waited_for(file->event))
 		clock_skip(task_host(file->event->target));
-	s->handles[file->index] = NULL;
-	if (file->index < s->handle_hint)
-		s->handle_hint = file->index;
+	s->files.handles[file->index] = NULL;
+	if (file->index < s->files.handle_hint)
+		s->files.handle_hint = file->index;
 	event_set_host(file->event, NULL);
 	event_put(file->event);
 	file->event = NULL;
-	list_move_tail(&file->link, &s->dead_files);
+	list_move_tail(&file->link, &s->files.dead);
 	if (s->instant.draining)
 		s->instant.number++;
 }
@@ -252,7 +250,6 @@ int map_note(struct guest_process *p, struct perf_file *file, int times)
 	return 0;
 }
 
-/* The address space went: exec or the end. */
 void maps_drop(struct guest_process *p)
 {
 	while (!list_empty(&p->mappings)) {

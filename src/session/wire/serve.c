@@ -35,7 +35,7 @@ static struct guest_thread *caller_of(struct guest_process *p, u32 slot, const s
 
 	if (th && th->guest_tid == guest_tid && th->meter == meter && !th->token)
 		return th;
-	if (meter >= p->s->slots && meter != WIRE_NO_METER)
+	if (meter >= p->s->meters.slots && meter != WIRE_NO_METER)
 		return NULL;
 	tid = p->same_ns > 0 && pid_has_tid(p->pid, guest_tid)
 		      ? guest_tid
@@ -111,16 +111,16 @@ static void busy_poll_add(struct session *s, struct guest_process *p, u32 slot, 
 {
 	struct wire_slot *sl = guest_process_slot(p, slot);
 
-	if (s->busy_poll_ending || s->nr_cpus < 2 || (u32)sched_getcpu() == cpu)
+	if (s->busy_poll.ending || s->nr_cpus < 2 || (u32)sched_getcpu() == cpu)
 		return;
-	s->busy_poll_until = session_now() + SPIN_NS;
-	for (u32 i = 0; i < s->nr_busy_poll; i++)
-		if (s->busy_poll[i].process == p && s->busy_poll[i].slot == slot)
+	s->busy_poll.until = session_now() + SPIN_NS;
+	for (u32 i = 0; i < s->busy_poll.nr; i++)
+		if (s->busy_poll.slots[i].process == p && s->busy_poll.slots[i].slot == slot)
 			return;
-	if (s->nr_busy_poll == BUSY_POLL_SLOTS)
+	if (s->busy_poll.nr == BUSY_POLL_SLOTS)
 		return;
-	s->busy_poll[s->nr_busy_poll].process = p;
-	s->busy_poll[s->nr_busy_poll++].slot = slot;
+	s->busy_poll.slots[s->busy_poll.nr].process = p;
+	s->busy_poll.slots[s->busy_poll.nr++].slot = slot;
 	__atomic_store_n(&sl->awake, 1, __ATOMIC_RELEASE);
 }
 
@@ -141,7 +141,7 @@ static void run_call(struct session *s, void *arg)
 		return;
 	}
 	clock_told(th, __atomic_load_n(&sl->cpu_time, __ATOMIC_RELAXED));
-	th->switches = __atomic_load_n(&sl->switches, __ATOMIC_RELAXED);
+	th->clock.switches = __atomic_load_n(&sl->switches, __ATOMIC_RELAXED);
 	s->call = c;
 	c->ret = guest_thread_need_task(th);
 	if (!c->ret) {
@@ -193,16 +193,16 @@ void serve_forget(struct session *s, struct guest_process *p)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < s->nr_busy_poll; i++) {
-		struct wire_slot *sl = guest_process_slot(s->busy_poll[i].process,
-							  s->busy_poll[i].slot);
+	for (u32 i = 0; i < s->busy_poll.nr; i++) {
+		struct wire_slot *sl = guest_process_slot(s->busy_poll.slots[i].process,
+							  s->busy_poll.slots[i].slot);
 
-		if (s->busy_poll[i].process != p)
-			s->busy_poll[n++] = s->busy_poll[i];
+		if (s->busy_poll.slots[i].process != p)
+			s->busy_poll.slots[n++] = s->busy_poll.slots[i];
 		else if (sl)
 			__atomic_store_n(&sl->awake, 0, __ATOMIC_SEQ_CST);
 	}
-	s->nr_busy_poll = n;
+	s->busy_poll.nr = n;
 }
 
 static bool posted(const struct wire_slot *sl)
@@ -217,13 +217,13 @@ static bool serve_posted(struct session *s)
 {
 	bool any = false;
 
-	for (u32 i = 0; i < s->nr_busy_poll; i++) {
-		struct guest_process *p = s->busy_poll[i].process;
-		struct wire_slot *sl = guest_process_slot(p, s->busy_poll[i].slot);
+	for (u32 i = 0; i < s->busy_poll.nr; i++) {
+		struct guest_process *p = s->busy_poll.slots[i].process;
+		struct wire_slot *sl = guest_process_slot(p, s->busy_poll.slots[i].slot);
 
 		if (sl && posted(sl)) {
 			/* Descriptors that belong to the request are in the socket. */
-			u32 slot = s->busy_poll[i].slot;
+			u32 slot = s->busy_poll.slots[i].slot;
 
 			sock_read(p);
 			if (!p->sock_poll.gone && posted(sl))
@@ -243,22 +243,22 @@ void serve_busy_poll(struct session *s)
 {
 	u64 end;
 
-	if (!s->nr_busy_poll)
+	if (!s->busy_poll.nr)
 		return;
 	end = session_now() + LOOK_NS;
-	for (u64 now = 0; s->nr_busy_poll && now < s->busy_poll_until && now < end;
+	for (u64 now = 0; s->busy_poll.nr && now < s->busy_poll.until && now < end;
 	     now = session_now())
 		if (!serve_posted(s))
 			__builtin_ia32_pause();
-	s->busy_poll_ending = true;
-	for (u32 i = 0; i < s->nr_busy_poll; i++) {
-		struct wire_slot *sl = guest_process_slot(s->busy_poll[i].process,
-							  s->busy_poll[i].slot);
+	s->busy_poll.ending = true;
+	for (u32 i = 0; i < s->busy_poll.nr; i++) {
+		struct wire_slot *sl = guest_process_slot(s->busy_poll.slots[i].process,
+							  s->busy_poll.slots[i].slot);
 
 		__atomic_store_n(&sl->awake, 0, __ATOMIC_RELAXED);
 	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	(void)serve_posted(s);
-	s->nr_busy_poll = 0;
-	s->busy_poll_ending = false;
+	s->busy_poll.nr = 0;
+	s->busy_poll.ending = false;
 }

@@ -21,22 +21,22 @@ void snapshot_take(struct perf_file *file, struct guest_process *opener)
 
 	if (!opener->page)
 		return;
-	list_for_each_entry (other, &file->s->files, link)
-		if (other->opener == opener && other->snapshot)
-			bitmap_set(used, other->snapshot - 1);
+	list_for_each_entry (other, &file->s->files.all, link)
+		if (other->snapshot.owner == opener && other->snapshot.index)
+			bitmap_set(used, other->snapshot.index - 1);
 	for (snapshot = 0; snapshot < WIRE_SNAPSHOTS && bitmap_test(used, snapshot); snapshot++)
 		;
 	if (snapshot == WIRE_SNAPSHOTS)
 		return;
-	file->opener = opener;
-	file->snapshot = snapshot + 1;
-	file->snapshot_stale = true;
+	file->snapshot.owner = opener;
+	file->snapshot.index = snapshot + 1;
+	file->snapshot.stale = true;
 }
 
 static void write_snapshot(struct perf_file *file, const struct wire_snapshot *snapshot)
 {
-	struct wire_snapshot *to = &file->opener->page->snapshots[file->snapshot - 1];
-	u32 seq = file->snapshot_seq;
+	struct wire_snapshot *to = &file->snapshot.owner->page->snapshots[file->snapshot.index - 1];
+	u32 seq = file->snapshot.seq;
 
 	__atomic_store_n(&to->seq, seq + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(
@@ -44,8 +44,8 @@ static void write_snapshot(struct perf_file *file, const struct wire_snapshot *s
 	memcpy((u8 *)to + sizeof(to->seq), (const u8 *)snapshot + sizeof(snapshot->seq),
 	       sizeof(*to) - sizeof(to->seq));
 	__atomic_store_n(&to->seq, seq + 2, __ATOMIC_RELEASE);
-	file->snapshot_seq = seq + 2;
-	file->snapshot_invalid = false;
+	file->snapshot.seq = seq + 2;
+	file->snapshot.invalid = false;
 }
 
 static struct guest_thread *counted(const struct perf_file *file)
@@ -61,13 +61,14 @@ void snapshots_invalidate(struct session *s)
 	bool any = false;
 
 	instant_check(s);
-	list_for_each_entry (file, &s->files, link) {
-		if (!file->snapshot || file->snapshot_invalid ||
+	list_for_each_entry (file, &s->files.all, link) {
+		if (!file->snapshot.index || file->snapshot.invalid ||
 		    (caller && counted(file) == caller))
 			continue;
-		__atomic_store_n(&file->opener->page->snapshots[file->snapshot - 1].seq,
-				 file->snapshot_seq + 1, __ATOMIC_RELAXED);
-		file->snapshot_invalid = any = true;
+		__atomic_store_n(
+			&file->snapshot.owner->page->snapshots[file->snapshot.index - 1].seq,
+			file->snapshot.seq + 1, __ATOMIC_RELAXED);
+		file->snapshot.invalid = any = true;
 	}
 	/*
 	 * Before its meter and clock are read; mate: perf_snapshot_read() in rt/perf/perf-open.c.
@@ -82,24 +83,25 @@ static void revalidate(struct perf_file *file)
 	const struct guest_thread *th = counted(file);
 
 	if (th)
-		__atomic_store_n(&file->opener->page->snapshots[file->snapshot - 1].clock,
-				 th->cpu_time, __ATOMIC_RELAXED);
-	if (!file->snapshot_invalid)
+		__atomic_store_n(
+			&file->snapshot.owner->page->snapshots[file->snapshot.index - 1].clock,
+			th->clock.cpu_time, __ATOMIC_RELAXED);
+	if (!file->snapshot.invalid)
 		return;
-	file->snapshot_seq += 2;
-	__atomic_store_n(&file->opener->page->snapshots[file->snapshot - 1].seq, file->snapshot_seq,
-			 __ATOMIC_RELEASE);
-	file->snapshot_invalid = false;
+	file->snapshot.seq += 2;
+	__atomic_store_n(&file->snapshot.owner->page->snapshots[file->snapshot.index - 1].seq,
+			 file->snapshot.seq, __ATOMIC_RELEASE);
+	file->snapshot.invalid = false;
 }
 
 void snapshot_drop(struct perf_file *file)
 {
 	static const struct wire_snapshot none;
 
-	if (file->opener && file->opener->page)
+	if (file->snapshot.owner && file->snapshot.owner->page)
 		write_snapshot(file, &none);
-	file->opener = NULL;
-	file->snapshot = 0;
+	file->snapshot.owner = NULL;
+	file->snapshot.index = 0;
 }
 
 /* kind stays WIRE_SNAPSHOT_NONE where the session must be asked. */
@@ -112,16 +114,16 @@ static void fill(struct perf_file *file, struct wire_snapshot *snapshot)
 	u32 i = 0;
 
 	memset(snapshot, 0, sizeof(*snapshot));
-	if (!th || th->process != file->opener || th->task != e->target ||
-	    e->pmu != file->s->cpu_pmu || e->cpu >= 0 || e->attr.read_format & PERF_FORMAT_GROUP ||
-	    !list_empty(&e->children) || e->state < EVENT_OFF || th->meter >= file->s->slots ||
-	    e->hw.what >= CPU_WHAT_MAX)
+	if (!th || th->process != file->snapshot.owner || th->task != e->target ||
+	    e->pmu != file->s->pmus.cpu || e->cpu >= 0 || e->attr.read_format & PERF_FORMAT_GROUP ||
+	    !list_empty(&e->children) || e->state < EVENT_OFF ||
+	    th->meter >= file->s->meters.slots || e->hw.what >= CPU_WHAT_MAX)
 		return;
 	(void)clock_read(th);
 	if (event_read(e, words, sizeof(words)) <= 0)
 		return;
 	/* The one that the event's times were brought up to. */
-	now = th->cpu_time;
+	now = th->clock.cpu_time;
 	snapshot->clock = now;
 	snapshot->kind = WIRE_SNAPSHOT_METER;
 	snapshot->meter = th->meter;
@@ -163,22 +165,22 @@ void snapshots_revalidate(struct session *s)
 {
 	struct perf_file *file;
 
-	list_for_each_entry (file, &s->files, link) {
+	list_for_each_entry (file, &s->files.all, link) {
 		struct snapshot_state now;
 		struct wire_snapshot snapshot;
 
-		if (!file->snapshot)
+		if (!file->snapshot.index)
 			continue;
 		now = state_of(file->event);
-		if (!file->snapshot_stale &&
-		    memcmp(&now, &file->snapshot_state, sizeof(now)) == 0) {
+		if (!file->snapshot.stale &&
+		    memcmp(&now, &file->snapshot.state, sizeof(now)) == 0) {
 			revalidate(file);
 			continue;
 		}
 		fill(file, &snapshot);
 		write_snapshot(file, &snapshot);
-		file->snapshot_state = now;
-		file->snapshot_stale = false;
+		file->snapshot.state = now;
+		file->snapshot.stale = false;
 	}
 }
 
@@ -187,7 +189,7 @@ void snapshots_stale(struct session *s, const struct event *event)
 {
 	struct perf_file *file;
 
-	list_for_each_entry (file, &s->files, link)
+	list_for_each_entry (file, &s->files.all, link)
 		if (file->event->leader == event->leader)
-			file->snapshot_stale = true;
+			file->snapshot.stale = true;
 }

@@ -1,0 +1,152 @@
+/*
+ * Finding guests that have not introduced themselves: by their meters, and by what the kernel says.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "session/session-priv.h"
+
+/*
+ * The process that WIRE_OP_FORK announced with meter @index for its only thread, and that runs as
+ * @pid but has not said HELLO yet. NULL: none, or it is over.
+ */
+static struct guest_thread *announced(struct session *s, u32 index, pid_t pid, s32 tid)
+{
+	struct guest_thread *th;
+	struct guest_process *p;
+
+	list_for_each_entry (p, &s->guests.processes, link) {
+		th = p->pid ? NULL : guest_thread_by_meter(p, index);
+		if (!th)
+			continue;
+		p->pid = pid;
+		if (guest_process_watch_end(p)) {
+			/* Its socket tells the end. */
+			p->pid = 0;
+			return NULL;
+		}
+		p->token = 0;
+		guest_thread_set_tid(th, tid);
+		return th;
+	}
+	return NULL;
+}
+
+/*
+ * The thread with meter @index, which is @tid of process @in->tgid; NULL: it ended, or memory did.
+ */
+static struct guest_thread *meet(struct session *s, u32 index, s32 tid, const struct pid_inside *in)
+{
+	struct guest_process *p = guest_process_by_pid(s, in->tgid);
+	struct guest_thread *th;
+	bool is_new = !p;
+
+	if (is_new) {
+		th = announced(s, index, in->tgid, tid);
+		if (th)
+			return th;
+		p = guest_process_new(s, in->tgid);
+		if (!p)
+			return NULL;
+		p->same_ns = in->same;
+	}
+	if (guest_process_watch_end(p))
+		goto fail;
+	th = guest_thread_by_meter(p, index);
+	if (th) {
+		guest_thread_set_tid(th, tid);
+		return th;
+	}
+	th = guest_thread_new(p, tid, index);
+	if (!th)
+		goto fail;
+	th->guest_tid = in->tid;
+	return th;
+fail:
+	if (is_new)
+		guest_process_end(p);
+	return NULL;
+}
+
+/*
+ * The guest thread @tid of the session's namespace, connected or not: one that is known, or one
+ * whose meter names it. The kernel has the last word on whose thread a tid is, what its own
+ * namespace calls it, and whether its process has our meters.
+ */
+struct guest_thread *guest_find(struct session *s, s32 tid)
+{
+	u32 used = __atomic_load_n(&s->meters.tree->used, __ATOMIC_RELAXED);
+	struct pid_inside in;
+	struct guest_process *p;
+	struct guest_thread *th;
+
+	if (tid <= 0)
+		return NULL;
+	list_for_each_entry (p, &s->guests.processes, link) {
+		if (p == s->guests.self_process)
+			continue;
+		th = guest_thread_by_tid(p, tid);
+		if (th)
+			return th;
+	}
+	if (!pid_inside(tid, &in) || in.tgid == s->guests.self_process->pid)
+		return NULL;
+	for (u32 i = 0; i < used && i < s->meters.slots; i++) {
+		struct meter *m = (struct meter *)((u8 *)s->meters.tree + meter_tree_offset(i));
+
+		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING ||
+		    (s32)m->tid != in.tid || (pid_t)m->pid != in.pid)
+			continue;
+		if (guest_process_by_pid(s, in.tgid) || pid_has_file(in.tgid, s->meters.fd))
+			return meet(s, i, tid, &in);
+		return NULL;
+	}
+	return NULL;
+}
+
+/* All threads of process @pid, if it is a guest. */
+static void meet_process(struct session *s, pid_t pid)
+{
+	char path[40];
+	struct dirent *d;
+	DIR *dir;
+
+	if (pid == s->guests.self_process->pid ||
+	    (!guest_process_by_pid(s, pid) && !pid_has_file(pid, s->meters.fd)))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir)))
+		(void)guest_find(s, atoi(d->d_name));
+	if (dir)
+		closedir(dir);
+}
+
+void guests_meet(struct session *s)
+{
+	u32 used = __atomic_load_n(&s->meters.tree->used, __ATOMIC_RELAXED), strange = 0;
+	struct dirent *d;
+	DIR *dir;
+
+	for (u32 i = 0; i < used && i < s->meters.slots; i++) {
+		struct meter *m = (struct meter *)((u8 *)s->meters.tree + meter_tree_offset(i));
+		s32 tid = (s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED);
+
+		/* Who is watched has been met. */
+		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING || tid <= 0 ||
+		    __atomic_load_n(&m->watch, __ATOMIC_RELAXED) & WIRE_WATCH_TASKS)
+			continue;
+		strange += !guest_find(s, tid);
+	}
+	/*
+	 * In another pid namespace, where its numbers mean nothing to us; or killed, and nobody's.
+	 */
+	dir = strange > s->wide.unfound ? opendir("/proc") : NULL;
+	s->wide.unfound = strange;
+	while (dir && (d = readdir(dir)))
+		if (atoi(d->d_name) > 0)
+			meet_process(s, atoi(d->d_name));
+	if (dir)
+		closedir(dir);
+}

@@ -1,0 +1,48 @@
+/*
+ * PURPOSE: what threads have counted, out of the meter tree (abi/meter.h): the source of the cpu
+ * PMU.
+ *
+ * Ownership: the session maps the tree for its whole life; guests write to it at any time, and
+ * nothing of it is believed but as their own counts. Order: a sum belongs to the open instant
+ * (task/instant.h), in which a thread is read once.
+ */
+#ifndef SESSION_TASK_METERS_H
+#define SESSION_TASK_METERS_H
+
+#include "abi/meter.h"
+#include "pmu/drivers.h"
+
+struct guest_thread;
+struct task;
+
+struct meters {
+	int fd; /* memfd of the tree */
+	struct meter_tree *tree;
+	u32 slots; /* mapped ones; the header's number is only believed before there are guests */
+};
+
+/* A thread's part: what of its count is not in its meter, and what was read of it. */
+struct thread_counts {
+	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
+	u64 seen[METER_QUANTITIES];   /* its meter's sums, if `have` */
+	u64 seen_at;                  /* instant.number of that */
+	u32 seen_meter;
+	bool have;
+};
+
+/* NULL: it has none. Written by its thread at any time. */
+struct meter *guest_thread_meter(const struct guest_thread *th);
+/*
+ * Where @th counts from now on. Nothing may have been counted for it elsewhere since the session
+ * last read: that is so before its first instruction, and at an exec that changes meters.
+ */
+void guest_thread_set_meter(struct guest_thread *th, u32 meter);
+/* What @th has counted in the meter it has now. */
+u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q);
+
+/* What an event of the cpu PMU counts. */
+enum meter_quantity meters_quantity(enum cpu_what what);
+/* For struct pmu_source: how much of enum cpu_what @what the task has done. */
+u64 meters_read(void *ctx, struct task *task, u32 what);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * PURPOSE: events of whole CPUs and of cgroups, which concern every guest: looking for guests, and
+ * where they are.
+ *
+ * Order: all but wide_tick() is called within an instant (task/instant.h).
+ */
+#ifndef SESSION_TASK_WIDE_H
+#define SESSION_TASK_WIDE_H
+
+#include "session/poll-source.h"
+
+struct event;
+struct guest_thread;
+struct session;
+
+struct wide {
+	bool on;                 /* there are such events */
+	int timer;               /* for wide_tick() */
+	struct poll_source poll; /* of the timer */
+	u64 looked;              /* session_now() when the guests were last looked for */
+	u32 unfound;             /* meters for which no guest was found then */
+};
+
+/* @event was opened. */
+void wide_opened(struct session *s, const struct event *event);
+/* @event is about to be read or changed. */
+void wide_look(struct session *s, const struct event *event);
+/* Tasks may have moved. */
+void wide_moved(struct session *s);
+/* The timer has fired. */
+void wide_tick(struct session *s);
+/* Tells the core where @th is, which has a task. */
+void wide_place(struct guest_thread *th);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * PURPOSE: guests' perf descriptors, as the session holds them: a perf file is the write end of the
+ * pipe of which the guest has the read end.
+ *
+ * Ownership: a perf file holds a reference to its event, whose host pointer it is. It ends with the
+ * last descriptor and the last mapping, within an instant (task/instant.h), and is freed after the
+ * batch of epoll events.
+ */
+#ifndef SESSION_WIRE_PERF_FILE_H
+#define SESSION_WIRE_PERF_FILE_H
+
+#include "base/list.h"
+#include "session/poll-source.h"
+#include "session/wire/snapshot.h"
+
+struct event;
+struct guest_process;
+struct perf_event_mmap_page;
+struct session;
+
+struct perf_files {
+	struct list all;  /* struct perf_file */
+	struct list dead; /* those to be freed after the batch */
+	struct perf_file **handles;
+	u32 nr_handles, handle_hint;
+	u32 nr_hung; /* files with a hung_fd */
+};
+
+struct perf_file {
+	struct poll_source poll;
+	struct session *s;
+	struct list link; /* in perf_files.all or perf_files.dead */
+	struct event *event;
+	int wfd;
+	u64 ino, dev; /* of the pipe */
+	u64 handle;   /* what guests call it */
+	u32 index;    /* in perf_files.handles */
+	struct event_snapshot snapshot;
+	int page_fd;                       /* memfd of the user page, or -1 */
+	struct perf_event_mmap_page *page; /* that memory here; NULL without it */
+	u32 maps;                          /* by guests; each keeps the event open */
+	bool closed;                       /* no descriptor is left */
+	int hung_fd; /* O_PATH of the pipe while its writer is closed so that it hangs up, or -1 */
+};
+
+/* What one process has mapped of one event. */
+struct mapping {
+	struct list link; /* in guest_process.mappings */
+	struct perf_file *file;
+	u32 times;
+};
+
+/* Takes over the reference to @event. *@guest_fd is the caller's to send and close. 0 or -errno. */
+int must_check perf_file_new(struct session *s, struct event *event, struct perf_file **out,
+			     int *guest_fd);
+struct perf_file *perf_file_by_handle(struct session *s, u64 handle);
+/* By a copy of the descriptor itself. */
+struct perf_file *perf_file_by_fd(struct session *s, int fd);
+/* Its descriptors report POLLHUP to epoll, or no longer do. */
+void perf_file_hang_up(struct perf_file *file, bool hung);
+/* No descriptor is left; a mapping keeps the event as it keeps a file. */
+void perf_file_closed(struct perf_file *file);
+void perf_file_end(struct perf_file *file);
+void perf_file_free(struct perf_file *file);
+/* Of those that hang up nothing tells the last close: looks for it. */
+void perf_files_probe(struct session *s);
+
+/*
+ * @p has mapped @file's event once more (@times 1) or once less (-1: 0, or -EINVAL if it had not).
+ */
+int map_note(struct guest_process *p, struct perf_file *file, int times);
+/* Its address space went: exec or the end. */
+void maps_drop(struct guest_process *p);
+
+#endif
