@@ -202,7 +202,7 @@ struct exec_range {
  * A hash of chains that grows with what it holds, so that a small program touches little memory. Its
  * array comes from meta_alloc(), as larger ones do that replace it.
  */
-struct map {
+struct hash_map {
 	meta_ref *heads; /* size of them, a power of two */
 	u32 size, count;
 };
@@ -218,9 +218,9 @@ struct dbt_cache {
 	u64 meta_size, meta_used;
 	u64 meta_mapped; /* where its place is our choice it is mapped bit by bit: this much */
 
-	struct map by_pc;          /* struct dbt_block */
-	struct map pages;          /* struct code_page */
-	struct map tables[TABLES]; /* struct dbt_entry */
+	struct hash_map by_pc;          /* struct dbt_block */
+	struct hash_map pages;          /* struct code_page */
+	struct hash_map tables[TABLES]; /* struct dbt_entry */
 	/*
 	 * All blocks in order of their code; read without the lock, the number first. A larger array is
 	 * published before the number that needs it.
@@ -299,7 +299,7 @@ static inline enum insn_class insn_class_of(const struct block_insn *i)
 }
 
 /* Most of what is asked for is not there: then a short chain is not enough, it should be empty. */
-static inline bool map_is_crowded(const struct map *m)
+static inline bool map_is_crowded(const struct hash_map *m)
 {
 	return m->count >= m->size / 2;
 }
@@ -323,7 +323,7 @@ struct code_page *page_find(u64 number);
 struct code_page *page_get(u64 number);
 void entry_add(struct dbt_entry *e);
 struct dbt_entry *entry_find(enum entry_table table, u64 pc);
-u32 entry_hash(const struct map *m, u64 pc);
+u32 entry_hash(const struct hash_map *m, u64 pc);
 void thread_tables_clear(struct dbt_thread *t);
 /* The thread's next lookup of e->pc finds it. */
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
@@ -368,7 +368,7 @@ void cache_verify(
 #define DBT_HANDED_RESUME 1u
 
 /* Values of dbt_thread.traced. The trap flag is set in the CPU in TRACE_ENTERING and TRACE_INSIDE. */
-enum trace {
+enum trace_state {
 	TRACE_NONE,
 	TRACE_ENTERING, /* no instruction has begun since the flag was set */
 	TRACE_INSIDE,   /* one has: the next boundary is to be reported */

@@ -74,7 +74,7 @@ static void check_maps(struct dbt_block *b)
 
 static void check_entries(enum entry_table table)
 {
-	const struct map *m = &cache.tables[table];
+	const struct hash_map *m = &cache.tables[table];
 	u32 count = 0;
 
 	for (u32 i = 0; i < m->size; i++) {

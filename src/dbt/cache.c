@@ -210,7 +210,7 @@ void *meta_try(u64 size)
 #define MAP_MAX   (1u << 20)
 
 /* A larger array without anything in it; the caller moves what was in @old there. */
-static bool map_grow(struct map *m, struct map *old, u32 max)
+static bool map_grow(struct hash_map *m, struct hash_map *old, u32 max)
 {
 	u32 size = m->size ? m->size * 4 : MAP_FIRST;
 	meta_ref *heads;
@@ -228,7 +228,7 @@ static bool map_grow(struct map *m, struct map *old, u32 max)
 
 static bool maps_init(void)
 {
-	struct map none;
+	struct hash_map none;
 	bool ok = map_grow(&cache.by_pc, &none, MAP_MAX) && map_grow(&cache.pages, &none, MAP_MAX);
 
 	for (u32 i = 0; i < TABLES; i++)
@@ -323,7 +323,7 @@ void flush_all(u32 me)
 }
 
 /* Neighbours in code are neighbours in the table: a small program touches few of its pages. */
-static u32 block_hash(const struct map *m, u64 pc)
+static u32 block_hash(const struct hash_map *m, u64 pc)
 {
 	return (u32)((pc >> 4) ^ ((pc >> 20) * 0x9e3779b97f4a7c15ull >> 48)) & (m->size - 1);
 }
@@ -348,7 +348,7 @@ static void by_pc_add(struct dbt_block *b)
 static void by_pc_grow(void)
 {
 	struct dbt_block *b, *next;
-	struct map old;
+	struct hash_map old;
 
 	if (!map_grow(&cache.by_pc, &old, MAP_MAX))
 		return;
@@ -360,7 +360,7 @@ static void by_pc_grow(void)
 	}
 }
 
-static u32 page_hash(const struct map *m, u64 number)
+static u32 page_hash(const struct hash_map *m, u64 number)
 {
 	return (u32)((number * 0x9e3779b97f4a7c15ull) >> 40) & (m->size - 1);
 }
@@ -385,7 +385,7 @@ static void page_add(struct code_page *p)
 static void pages_grow(void)
 {
 	struct code_page *p, *next;
-	struct map old;
+	struct hash_map old;
 
 	if (!map_grow(&cache.pages, &old, MAP_MAX))
 		return;
@@ -503,7 +503,7 @@ void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e)
 		code_addr(e->code);
 }
 
-u32 entry_hash(const struct map *m, u64 pc)
+u32 entry_hash(const struct hash_map *m, u64 pc)
 {
 	return (u32)(pc >> cache.index_shift) & (m->size - 1);
 }
@@ -511,7 +511,7 @@ u32 entry_hash(const struct map *m, u64 pc)
 /* Becomes the first of its chain. */
 static void entry_push(struct dbt_entry *e)
 {
-	struct map *m = &cache.tables[e->table];
+	struct hash_map *m = &cache.tables[e->table];
 	meta_ref *head = &m->heads[entry_hash(m, e->pc)];
 	const struct dbt_entry *next = meta_at(*head);
 
@@ -531,7 +531,7 @@ static void entries_grow(enum entry_table table)
 	struct dbt_entry *e, *next;
 	/* Jumps of one slot of a thread's table must be of one chain, or they would drive each other out. */
 	u32 max = table == TABLE_JUMP ? TABLE_SIZE : MAP_MAX;
-	struct map old;
+	struct hash_map old;
 
 	if (!map_grow(&cache.tables[table], &old, max))
 		return;
@@ -546,7 +546,7 @@ static void entries_grow(enum entry_table table)
 /* Threads learn of it when they miss, each for its own table. */
 void entry_add(struct dbt_entry *e)
 {
-	struct map *m = &cache.tables[e->table];
+	struct hash_map *m = &cache.tables[e->table];
 
 	if (map_is_crowded(m))
 		entries_grow(e->table);
@@ -558,7 +558,7 @@ void entry_add(struct dbt_entry *e)
 
 struct dbt_entry *entry_find(enum entry_table table, u64 pc)
 {
-	const struct map *m = &cache.tables[table];
+	const struct hash_map *m = &cache.tables[table];
 	struct dbt_entry *e = meta_at(m->heads[entry_hash(m, pc)]);
 
 	while (e && e->pc != pc)
@@ -572,7 +572,7 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc)
  */
 static void entry_kill(struct dbt_entry *e)
 {
-	struct map *m = &cache.tables[e->table];
+	struct hash_map *m = &cache.tables[e->table];
 	meta_ref *head = &m->heads[entry_hash(m, e->pc)];
 	struct dbt_entry *pred = meta_at(*head);
 	const struct dbt_entry *next = meta_at(e->next);

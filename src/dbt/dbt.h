@@ -141,7 +141,7 @@ struct dbt_thread {
 	u32 epoch;    /* the cache's epoch that this thread's tables belong to */
 	u32 id;       /* for the lock; not 0 */
 	u32 handed; /* what a handler wants of dbt_run(), which it has made return from the cache */
-	u32 traced; /* enum trace: how far a guest is that has set the trap flag */
+	u32 traced; /* enum trace_state: how far a guest is that has set the trap flag */
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
 	u64 stats[8];
 };

@@ -4,7 +4,7 @@
 #define NO_EXIT 0xff
 
 /* What must be known of an exit once the thread has left the cache, where a flush may drop it. */
-struct left {
+struct taken_exit {
 	struct dbt_exit *exit; /* NULL if the guest pc came from outside */
 	u32 epoch;
 	enum exit_kind kind;
@@ -53,7 +53,7 @@ static struct dbt_entry *known_entry(u64 pc)
  * time: links the exit that was taken, fills the thread's table if that had missed. False if there is
  * nothing executable.
  */
-static bool prepare_entry(struct dbt_thread *t, const struct left *left)
+static bool prepare_entry(struct dbt_thread *t, const struct taken_exit *taken)
 {
 	u64 pc = t->regs.rip;
 	struct dbt_block *b;
@@ -61,19 +61,19 @@ static bool prepare_entry(struct dbt_thread *t, const struct left *left)
 	struct dbt_exit *exit;
 
 	catch_up(t);
-	exit = left->epoch == cache.epoch ? left->exit : NULL;
-	if (left->kind == EXIT_MISS && (e = known_entry(pc)) != NULL) {
+	exit = taken->epoch == cache.epoch ? taken->exit : NULL;
+	if (taken->kind == EXIT_MISS && (e = known_entry(pc)) != NULL) {
 		thread_table_fill(t, e);
 		t->jump_pc = code_addr(e->resume);
 		t->enter_pc = code_addr(cache.enter_code);
 		return true;
 	}
-	b = block_for(pc, left->kind, &t->stop_addr);
+	b = block_for(pc, taken->kind, &t->stop_addr);
 	if (!b)
 		return false;
 	if (exit && exit->patch)
 		exit_link(exit, b);
-	if (left->kind == EXIT_MISS) {
+	if (taken->kind == EXIT_MISS) {
 		e = arch_entry(b);
 		if (e)
 			thread_table_fill(t, e);
@@ -83,7 +83,7 @@ static bool prepare_entry(struct dbt_thread *t, const struct left *left)
 }
 
 /* The exit that dbt_exit() left by; t->in_cache is still set, so it is still there. */
-static struct dbt_exit *taken_exit(struct dbt_thread *t)
+static struct dbt_exit *find_taken_exit(struct dbt_thread *t)
 {
 	if (t->exit_id == EXIT_ID_MISS)
 		return &cache.miss;
@@ -117,7 +117,7 @@ static void leave_cache(struct dbt_thread *t)
 
 enum dbt_stop dbt_run(struct dbt_thread *t)
 {
-	struct left left = {.kind = EXIT_JUMP};
+	struct taken_exit taken = {.kind = EXIT_JUMP};
 
 	for (;;) {
 		struct dbt_exit *x;
@@ -134,7 +134,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		}
 		t->traced = t->regs.rflags & FLAG_TF ? TRACE_ENTERING : TRACE_NONE;
 		cache_lock(t);
-		if (!prepare_entry(t, &left)) {
+		if (!prepare_entry(t, &taken)) {
 			cache_unlock(t);
 			return DBT_NO_EXEC;
 		}
@@ -144,7 +144,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		how = dbt_enter(t);
 		if (how) {
 			leave_cache(t);
-			left = (struct left){.kind = EXIT_JUMP};
+			taken = (struct taken_exit){.kind = EXIT_JUMP};
 			if (t->handed == DBT_HANDED_RESUME) {
 				t->handed = 0;
 				continue;
@@ -155,12 +155,13 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		}
 		if (unlikely(t->traced >= TRACE_LEFT))
 			t->regs.rflags |= FLAG_TF;
-		x = taken_exit(t);
-		left = (struct left){.exit = x, .epoch = t->epoch, .kind = (enum exit_kind)x->kind};
+		x = find_taken_exit(t);
+		taken = (struct taken_exit){
+			.exit = x, .epoch = t->epoch, .kind = (enum exit_kind)x->kind};
 		switch (x->kind) {
 		case EXIT_MISS:
 			t->regs.rip = t->miss_pc;
-			left.exit = NULL;
+			taken.exit = NULL;
 			leave_cache(t);
 			break;
 		case EXIT_JUMP:
@@ -174,7 +175,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 			leave_cache(t);
 			if (copy.kind == EXIT_X87) {
 				arch_mend_image(t, t->regs.rip - copy.len);
-				left = (struct left){.kind = EXIT_JUMP};
+				taken = (struct taken_exit){.kind = EXIT_JUMP};
 				break;
 			}
 			/* dbt_retire() says whether there is something to report. */
@@ -184,7 +185,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 
 				if (stop != DBT_INTERRUPTED)
 					return stop;
-				left = (struct left){.kind = EXIT_JUMP};
+				taken = (struct taken_exit){.kind = EXIT_JUMP};
 				break;
 			}
 			return stop_of(t, &copy);

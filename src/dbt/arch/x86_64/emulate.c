@@ -15,7 +15,7 @@
 #define FLAG_NT       0x4000u
 
 /* An instruction under way. */
-struct far {
+struct emulation {
 	struct dbt_thread *t;
 	struct insn d;
 	u64 pc;
@@ -45,67 +45,67 @@ static bool canonical(u64 addr)
 	return (u64)((s64)(addr << 16) >> 16) == addr;
 }
 
-static bool load_guest(struct far *f, u64 at, u32 size, u64 *value)
+static bool load_guest(struct emulation *em, u64 at, u32 size, u64 *value)
 {
 	*value = 0;
 	if (canonical(at) && dbt_fetch(value, at, size) == size)
 		return true;
-	f->fault = at;
-	f->write = false;
+	em->fault = at;
+	em->write = false;
 	return false;
 }
 
-static bool store_guest(struct far *f, u64 at, u32 size, u64 value)
+static bool store_guest(struct emulation *em, u64 at, u32 size, u64 value)
 {
 	/* Code that was translated may lie there, and then we have taken the right to write. */
 	if (canonical(at) &&
 	    (dbt_fetch((void *)at, (u64)&value, size) == size ||
-	     (dbt_unprotect(f->t, at, size) && dbt_fetch((void *)at, (u64)&value, size) == size)))
+	     (dbt_unprotect(em->t, at, size) && dbt_fetch((void *)at, (u64)&value, size) == size)))
 		return true;
-	f->fault = at;
-	f->write = true;
+	em->fault = at;
+	em->write = true;
 	return false;
 }
 
-static bool pop(struct far *f, u64 at, u32 size, u64 *value)
+static bool pop(struct emulation *em, u64 at, u32 size, u64 *value)
 {
-	f->stack = true;
-	return load_guest(f, at, size, value);
+	em->stack = true;
+	return load_guest(em, at, size, value);
 }
 
-static bool push(struct far *f, u64 at, u32 size, u64 value)
+static bool push(struct emulation *em, u64 at, u32 size, u64 value)
 {
-	f->stack = true;
-	return store_guest(f, at, size, value);
+	em->stack = true;
+	return store_guest(em, at, size, value);
 }
 
 /* Addresses that are not canonical are general protection or stack faults, not page faults. */
-static enum dbt_stop access_failed(const struct far *f)
+static enum dbt_stop access_failed(const struct emulation *em)
 {
-	if (!canonical(f->fault))
-		return f->stack ? DBT_STACK_FAULT : DBT_REFUSED;
-	f->t->stop_addr = f->fault;
-	f->t->stop_size = f->write;
+	if (!canonical(em->fault))
+		return em->stack ? DBT_STACK_FAULT : DBT_REFUSED;
+	em->t->stop_addr = em->fault;
+	em->t->stop_size = em->write;
 	return DBT_PAGE_FAULT;
 }
 
-static u64 operand_address(struct far *f)
+static u64 operand_address(struct emulation *em)
 {
-	const struct insn_mem *m = &f->d.mem;
-	const u64 *gpr = f->t->regs.gpr;
+	const struct insn_mem *m = &em->d.mem;
+	const u64 *gpr = em->t->regs.gpr;
 	u64 addr = (u64)(s64)m->disp, base = 0;
 
 	if (m->base == REG_RIP)
-		addr += f->pc + f->d.len;
+		addr += em->pc + em->d.len;
 	else if (m->base != REG_NONE)
 		addr += gpr[m->base];
 	if (m->index != REG_NONE)
 		addr += gpr[m->index] << m->scale;
-	if (f->d.attr & INSN_ADDR32)
+	if (em->d.attr & INSN_ADDR32)
 		addr = (u32)addr;
-	f->stack = m->seg == SEG_NONE && (m->base == REG_RSP || m->base == REG_RBP);
+	em->stack = m->seg == SEG_NONE && (m->base == REG_RSP || m->base == REG_RBP);
 	if (m->seg == SEG_GS)
-		base = f->t->guest_gs;
+		base = em->t->guest_gs;
 	else if (m->seg == SEG_FS)
 		sys_arch_prctl(ARCH_GET_FS, (u64)&base);
 	return addr + base;
@@ -163,44 +163,44 @@ static void set_gpr(u64 *gpr, u64 value, u32 size)
 		*gpr = size == 4 ? (u32)value : value;
 }
 
-static enum dbt_stop load_gs(struct far *f)
+static enum dbt_stop load_gs(struct emulation *em)
 {
-	struct dbt_regs *r = &f->t->regs;
-	u32 size = f->d.opsize;
+	struct dbt_regs *r = &em->t->regs;
+	u32 size = em->d.opsize;
 	u64 selector, offset = 0;
 
-	switch (f->d.special) {
+	switch (em->d.special) {
 	case SP_POP_SEG:
-		if (!pop(f, r->gpr[DBT_RSP], size, &selector))
-			return access_failed(f);
-		if (!set_gs(f->t, (u16)selector))
+		if (!pop(em, r->gpr[DBT_RSP], size, &selector))
+			return access_failed(em);
+		if (!set_gs(em->t, (u16)selector))
 			return DBT_REFUSED;
 		r->gpr[DBT_RSP] += size;
 		return DBT_INTERRUPTED;
 	case SP_LOAD_FAR:
-		if (!load_guest(f, operand_address(f), size, &offset) ||
-		    !load_guest(f, operand_address(f) + size, 2, &selector))
-			return access_failed(f);
-		if (!set_gs(f->t, (u16)selector))
+		if (!load_guest(em, operand_address(em), size, &offset) ||
+		    !load_guest(em, operand_address(em) + size, 2, &selector))
+			return access_failed(em);
+		if (!set_gs(em->t, (u16)selector))
 			return DBT_REFUSED;
-		set_gpr(&r->gpr[insn_reg_field(&f->d)], offset, size);
+		set_gpr(&r->gpr[insn_reg_field(&em->d)], offset, size);
 		return DBT_INTERRUPTED;
 	default:
-		if (!(f->d.attr & INSN_MEM))
-			selector = r->gpr[insn_rm(&f->d)];
-		else if (!load_guest(f, operand_address(f), 2, &selector))
-			return access_failed(f);
-		return set_gs(f->t, (u16)selector) ? DBT_INTERRUPTED : DBT_REFUSED;
+		if (!(em->d.attr & INSN_MEM))
+			selector = r->gpr[insn_rm(&em->d)];
+		else if (!load_guest(em, operand_address(em), 2, &selector))
+			return access_failed(em);
+		return set_gs(em->t, (u16)selector) ? DBT_INTERRUPTED : DBT_REFUSED;
 	}
 }
 
-static enum dbt_stop write_gs_base(struct far *f)
+static enum dbt_stop write_gs_base(struct emulation *em)
 {
-	u64 base = f->t->regs.gpr[insn_rm(&f->d)];
+	u64 base = em->t->regs.gpr[insn_rm(&em->d)];
 
 	if (!canonical(base))
 		return DBT_REFUSED;
-	f->t->guest_gs = base;
+	em->t->guest_gs = base;
 	return DBT_INTERRUPTED;
 }
 
@@ -215,21 +215,21 @@ static u32 offset_size(const struct insn *d)
 	return b == 0x68747541 || b == 0x6f677948 ? 4 : 8; /* "Auth", "Hygo" */
 }
 
-static enum dbt_stop far_jump(struct far *f, bool call)
+static enum dbt_stop far_jump(struct emulation *em, bool call)
 {
-	struct dbt_regs *r = &f->t->regs;
-	u32 size = offset_size(&f->d);
-	u64 at = operand_address(f), to, selector, sp = r->gpr[DBT_RSP], next = f->pc + f->d.len;
+	struct dbt_regs *r = &em->t->regs;
+	u32 size = offset_size(&em->d);
+	u64 at = operand_address(em), to, selector, sp = r->gpr[DBT_RSP], next = em->pc + em->d.len;
 
-	if (!load_guest(f, at, size, &to) || !load_guest(f, at + size, 2, &selector))
-		return access_failed(f);
+	if (!load_guest(em, at, size, &to) || !load_guest(em, at + size, 2, &selector))
+		return access_failed(em);
 	/* The requested privilege may be higher; the segment is entered with ours. */
 	if ((selector | RPL) != code_selector() || !canonical(to))
 		return DBT_REFUSED;
 	if (call) {
-		if (!push(f, sp - size, size, code_selector()) ||
-		    !push(f, sp - 2 * size, size, next))
-			return access_failed(f);
+		if (!push(em, sp - size, size, code_selector()) ||
+		    !push(em, sp - 2 * size, size, next))
+			return access_failed(em);
 		r->gpr[DBT_RSP] = sp - 2 * size;
 	}
 	r->rip = to;
@@ -237,24 +237,24 @@ static enum dbt_stop far_jump(struct far *f, bool call)
 }
 
 /* Near branches of 16 bits that go to where a register or memory says, or use the stack. */
-static enum dbt_stop near_branch(struct far *f)
+static enum dbt_stop near_branch(struct emulation *em)
 {
-	struct dbt_regs *r = &f->t->regs;
-	u64 sp = r->gpr[DBT_RSP], next = f->pc + f->d.len, to = insn_target(&f->d, f->pc);
+	struct dbt_regs *r = &em->t->regs;
+	u64 sp = r->gpr[DBT_RSP], next = em->pc + em->d.len, to = insn_target(&em->d, em->pc);
 
-	if (f->d.cf == CF_RET) {
-		if (!pop(f, sp, 2, &to))
-			return access_failed(f);
-		r->gpr[DBT_RSP] = sp + 2 + (f->d.imm_size ? (u16)f->d.imm : 0);
-	} else if (f->d.cf != CF_CALL) {
-		if (!(f->d.attr & INSN_MEM))
-			to = r->gpr[insn_rm(&f->d)];
-		else if (!load_guest(f, operand_address(f), 2, &to))
-			return access_failed(f);
+	if (em->d.cf == CF_RET) {
+		if (!pop(em, sp, 2, &to))
+			return access_failed(em);
+		r->gpr[DBT_RSP] = sp + 2 + (em->d.imm_size ? (u16)em->d.imm : 0);
+	} else if (em->d.cf != CF_CALL) {
+		if (!(em->d.attr & INSN_MEM))
+			to = r->gpr[insn_rm(&em->d)];
+		else if (!load_guest(em, operand_address(em), 2, &to))
+			return access_failed(em);
 	}
-	if (f->d.cf == CF_CALL || f->d.cf == CF_CALL_IND) {
-		if (!push(f, sp - 2, 2, next))
-			return access_failed(f);
+	if (em->d.cf == CF_CALL || em->d.cf == CF_CALL_IND) {
+		if (!push(em, sp - 2, 2, next))
+			return access_failed(em);
 		r->gpr[DBT_RSP] = sp - 2;
 	}
 	r->rip = (u16)to;
@@ -266,26 +266,26 @@ static u32 stack_size(const struct insn *d)
 	return d->rex & 8 ? 8 : d->attr & INSN_OPSIZE16 ? 2 : 4;
 }
 
-static enum dbt_stop far_return(struct far *f)
+static enum dbt_stop far_return(struct emulation *em)
 {
-	struct dbt_regs *r = &f->t->regs;
-	u32 size = stack_size(&f->d);
+	struct dbt_regs *r = &em->t->regs;
+	u32 size = stack_size(&em->d);
 	u64 sp = r->gpr[DBT_RSP], to, selector;
 
 	/* The selector first, as the CPU does. */
-	if (!pop(f, sp + size, size, &selector) || !pop(f, sp, size, &to))
-		return access_failed(f);
+	if (!pop(em, sp + size, size, &selector) || !pop(em, sp, size, &to))
+		return access_failed(em);
 	if ((u16)selector != code_selector() || !canonical(to))
 		return DBT_REFUSED;
 	r->rip = to;
-	r->gpr[DBT_RSP] = sp + 2 * size + (f->d.imm_size ? (u16)f->d.imm : 0);
+	r->gpr[DBT_RSP] = sp + 2 * size + (em->d.imm_size ? (u16)em->d.imm : 0);
 	return DBT_INTERRUPTED;
 }
 
-static enum dbt_stop interrupt_return(struct far *f)
+static enum dbt_stop interrupt_return(struct emulation *em)
 {
-	struct dbt_regs *r = &f->t->regs;
-	u32 size = stack_size(&f->d);
+	struct dbt_regs *r = &em->t->regs;
+	u32 size = stack_size(&em->d);
 	static const u8 order[5] = {2, 1, 0, 3,
 				    4}; /* the CPU's, by the address of its page faults */
 	u64 word[5], mask = FLAGS_IRET;
@@ -293,8 +293,8 @@ static enum dbt_stop interrupt_return(struct far *f)
 	if (r->rflags & FLAG_NT)
 		return DBT_REFUSED;
 	for (u32 i = 0; i < 5; i++)
-		if (!pop(f, r->gpr[DBT_RSP] + order[i] * size, size, &word[order[i]]))
-			return access_failed(f);
+		if (!pop(em, r->gpr[DBT_RSP] + order[i] * size, size, &word[order[i]]))
+			return access_failed(em);
 	if ((u16)word[1] != code_selector() || (u16)word[4] != stack_selector() ||
 	    !canonical(word[0]))
 		return DBT_REFUSED;
@@ -322,15 +322,15 @@ static void retire(struct dbt_thread *t, u8 cf)
 				 cf == CF_JMP_IND;
 }
 
-static bool fetch_insn(struct far *f)
+static bool fetch_insn(struct emulation *em)
 {
-	size_t n = PAGE_SIZE - (f->pc & (PAGE_SIZE - 1));
+	size_t n = PAGE_SIZE - (em->pc & (PAGE_SIZE - 1));
 	u8 bytes[INSN_MAX];
 
-	n = dbt_fetch(bytes, f->pc, n < INSN_MAX ? n : INSN_MAX);
-	if (n < INSN_MAX && !((f->pc + n) & (PAGE_SIZE - 1)))
-		n += dbt_fetch(bytes + n, f->pc + n, INSN_MAX - n);
-	return insn_decode(&f->d, bytes, n) > 0;
+	n = dbt_fetch(bytes, em->pc, n < INSN_MAX ? n : INSN_MAX);
+	if (n < INSN_MAX && !((em->pc + n) & (PAGE_SIZE - 1)))
+		n += dbt_fetch(bytes + n, em->pc + n, INSN_MAX - n);
+	return insn_decode(&em->d, bytes, n) > 0;
 }
 
 /*
@@ -344,63 +344,63 @@ static u64 whole_address(u64 low)
 
 void arch_mend_image(struct dbt_thread *t, u64 pc)
 {
-	struct far f = {.t = t, .pc = pc};
+	struct emulation em = {.t = t, .pc = pc};
 	u32 at = 8, size = 4;
 	u64 image, value;
 
-	if (!fetch_insn(&f) || !(f.d.attr & INSN_MEM))
+	if (!fetch_insn(&em) || !(em.d.attr & INSN_MEM))
 		return;
-	if (f.d.special == SP_X87_ENV) {
+	if (em.d.special == SP_X87_ENV) {
 		at = 12;
-		if (f.d.attr & INSN_OPSIZE16)
+		if (em.d.attr & INSN_OPSIZE16)
 			return; /* 16 bits of an address, with nothing to tell whose */
 	} else {
-		size = f.d.rex & 8 ? 8 : 4;
+		size = em.d.rex & 8 ? 8 : 4;
 		/* xsave and its like leave out what is not asked for; fxsave is /0. */
-		if ((f.d.opcode == 0xc7 || f.d.modrm & 0x38) && !(t->regs.gpr[DBT_RAX] & 1))
+		if ((em.d.opcode == 0xc7 || em.d.modrm & 0x38) && !(t->regs.gpr[DBT_RAX] & 1))
 			return;
 	}
-	image = operand_address(&f);
-	if (!load_guest(&f, image + at, size, &value))
+	image = operand_address(&em);
+	if (!load_guest(&em, image + at, size, &value))
 		return;
 	if (size == 4)
 		value = whole_address(value);
 	if (dbt_in_cache(value))
-		(void)store_guest(&f, image + at, size, dbt_guest_pc(t, value));
+		(void)store_guest(&em, image + at, size, dbt_guest_pc(t, value));
 }
 
 enum dbt_stop arch_emulate(struct dbt_thread *t)
 {
-	struct far f = {.t = t, .pc = t->regs.rip};
+	struct emulation em = {.t = t, .pc = t->regs.rip};
 	bool traced = t->regs.rflags & FLAG_TF;
 	enum dbt_stop stop;
 
 	/* Rewritten since it was translated: whatever it is now is found by going on. */
-	if (!fetch_insn(&f) || (f.d.cf != CF_NONE && !is_emulated_branch(&f.d)))
+	if (!fetch_insn(&em) || (em.d.cf != CF_NONE && !is_emulated_branch(&em.d)))
 		return DBT_INTERRUPTED;
-	switch (f.d.cf) {
+	switch (em.d.cf) {
 	case CF_NONE:
-		t->regs.rip += f.d.len;
-		switch (f.d.special) {
+		t->regs.rip += em.d.len;
+		switch (em.d.special) {
 		case SP_MOV_TO_SEG:
 		case SP_POP_SEG:
-		case SP_LOAD_FAR: stop = load_gs(&f); break;
-		case SP_WRGSBASE: stop = write_gs_base(&f); break;
-		default: t->regs.rip = f.pc; return DBT_INTERRUPTED;
+		case SP_LOAD_FAR: stop = load_gs(&em); break;
+		case SP_WRGSBASE: stop = write_gs_base(&em); break;
+		default: t->regs.rip = em.pc; return DBT_INTERRUPTED;
 		}
 		break;
-	case CF_FAR_JMP: stop = far_jump(&f, false); break;
-	case CF_FAR_CALL: stop = far_jump(&f, true); break;
-	case CF_FAR_RET: stop = far_return(&f); break;
-	case CF_IRET: stop = interrupt_return(&f); break;
-	default: stop = near_branch(&f);
+	case CF_FAR_JMP: stop = far_jump(&em, false); break;
+	case CF_FAR_CALL: stop = far_jump(&em, true); break;
+	case CF_FAR_RET: stop = far_return(&em); break;
+	case CF_IRET: stop = interrupt_return(&em); break;
+	default: stop = near_branch(&em);
 	}
 	if (stop != DBT_INTERRUPTED) {
-		t->regs.rip = f.pc;
+		t->regs.rip = em.pc;
 		return stop;
 	}
 	if (traced)
 		t->traced = TRACE_LEFT;
-	retire(t, f.d.cf);
+	retire(t, em.d.cf);
 	return DBT_INTERRUPTED;
 }

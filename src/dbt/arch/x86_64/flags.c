@@ -5,7 +5,7 @@
  */
 #include "dbt/arch/x86_64/flags-priv.h"
 
-enum kind {
+enum flag_kind {
 	KIND_LOGIC, /* and, or, xor, test: AF */
 	KIND_SHIFT, /* shl, shr, sar by a constant: AF, and OF if that is not 1 */
 	KIND_MUL,   /* mul, imul: all but CF and OF */
@@ -58,7 +58,7 @@ void flags_init(void)
 	ASK(KIND_MUL, "mul %%rdx");
 }
 
-static enum kind kind_of(const struct insn *d)
+static enum flag_kind kind_of(const struct insn *d)
 {
 	u8 field = d->modrm >> 3 & 7;
 
@@ -96,7 +96,7 @@ static enum kind kind_of(const struct insn *d)
 
 u16 flags_set(const struct insn *d)
 {
-	enum kind kind;
+	enum flag_kind kind;
 
 	/* Without CF the shift is by nothing, or by more than was asked about. */
 	if (!(d->fl_written & FL_CF) || d->fl_written == FL_ARITH)

@@ -164,7 +164,7 @@ static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, boo
  * changes, which is when the translator forgets it (plan_forget). It depends on the page of pc and on up to
  * one other.
  */
-struct memo {
+struct live_memo {
 	u64 pc;
 	s32 other; /* that page's number - the first one's; 0 none */
 	u16 epoch;
@@ -172,12 +172,12 @@ struct memo {
 };
 
 /* The pages that look_ahead() looks at. */
-struct seen {
+struct pages_seen {
 	u64 first, other; /* page numbers; other is first while there is none */
 	bool more;
 };
 
-static void see_page(struct seen *seen, u64 pc)
+static void see_page(struct pages_seen *seen, u64 pc)
 {
 	u64 number = pc >> PAGE_SHIFT;
 
@@ -188,7 +188,7 @@ static void see_page(struct seen *seen, u64 pc)
 	seen->other = number;
 }
 
-static u16 look_ahead(struct plan *plan, u64 pc, struct seen *seen)
+static u16 look_ahead(struct plan *plan, u64 pc, struct pages_seen *seen)
 {
 	u16 pending = FL_ARITH, live = 0;
 	struct insn d;
@@ -226,7 +226,7 @@ static u16 look_ahead(struct plan *plan, u64 pc, struct seen *seen)
 #define MEMOS_MAX 16384u
 
 static struct {
-	struct memo *at;
+	struct live_memo *at;
 	u32 size;
 	u32 flushed; /* cache.epoch that it belongs to */
 	u16 epoch;   /* of plan_forget(); never 0 */
@@ -242,14 +242,14 @@ void plan_forget(void)
 		memset(memos.at, 0, memos.size * sizeof(*memos.at));
 }
 
-static struct memo *memo_of(u64 pc)
+static struct live_memo *memo_of(u64 pc)
 {
 	u32 size = cache.by_pc.size < MEMOS_MAX ? cache.by_pc.size : MEMOS_MAX;
 
 	if (memos.flushed != cache.epoch)
 		memos.size = 0;
 	if (memos.size < size) {
-		struct memo *at = meta_try(size * sizeof(*at));
+		struct live_memo *at = meta_try(size * sizeof(*at));
 
 		if (at) {
 			memos.at = at;
@@ -264,8 +264,8 @@ static struct memo *memo_of(u64 pc)
 static u16 live_at(struct plan *plan, u64 pc)
 {
 	const struct exec_range *r = exec_find(pc);
-	struct seen seen = {.first = pc >> PAGE_SHIFT, .other = pc >> PAGE_SHIFT};
-	struct memo *memo;
+	struct pages_seen seen = {.first = pc >> PAGE_SHIFT, .other = pc >> PAGE_SHIFT};
+	struct live_memo *memo;
 	u16 live;
 
 	if (plan->checked || !r)
@@ -282,7 +282,7 @@ static u16 live_at(struct plan *plan, u64 pc)
 	live = look_ahead(plan, pc, &seen);
 	if (memo && !seen.more &&
 	    (u64)(s64)(s32)(seen.other - seen.first) == seen.other - seen.first)
-		*memo = (struct memo){pc, (s32)(seen.other - seen.first), memos.epoch, live};
+		*memo = (struct live_memo){pc, (s32)(seen.other - seen.first), memos.epoch, live};
 	return live;
 }
 
