@@ -77,17 +77,10 @@ struct block_count {
 
 enum exit_kind {
 	EXIT_JUMP,    /* to a known guest pc; linkable */
-	EXIT_SYSCALL, /* and the rest are for the runtime: enum dbt_stop says what they mean */
-	EXIT_INT80,
-	EXIT_CPUID,
-	EXIT_RDPMC,
-	EXIT_RDTSC,
-	EXIT_RDTSCP,
-	EXIT_RDRAND,
-	EXIT_REFUSED,
+	EXIT_STOP,    /* for the runtime: enum dbt_stop says why */
 	EXIT_EMULATE, /* an instruction that arch_emulate() does */
-	EXIT_X87, /* an image of the x87 state has been stored, and shows where in the cache it came from */
-	EXIT_MISS, /* not of a block: a lookup failed; t->miss_pc */
+	EXIT_MEND,    /* an instruction after which arch_mend() has something to put right */
+	EXIT_MISS,    /* not of a block: a lookup failed; t->miss_pc */
 };
 
 #define EXIT_ID_MISS 1u /* what is there in the bookkeeping is no exit */
@@ -99,6 +92,7 @@ struct dbt_exit {
 	u32 patch;         /* cache offset of the rel32; 0 not linkable */
 	u32 stub;          /* cache offset of the code that leaves the cache for this exit */
 	u8 kind;           /* enum exit_kind */
+	u8 stop;           /* EXIT_STOP: enum dbt_stop */
 	u8 len, reg, size; /* of the virtualized instruction */
 };
 
@@ -396,8 +390,13 @@ bool arch_block_current(struct dbt_block *b); /* BLOCK_CHECKED: the guest's byte
  * it has retired; else what became of it, DBT_REFUSED or DBT_PAGE_FAULT.
  */
 enum dbt_stop arch_emulate(struct dbt_thread *t);
-/* arch: emulate.c: the instruction at @pc has stored an image of the x87 state, with an address of the cache. */
-void arch_mend_image(struct dbt_thread *t, u64 pc);
+/*
+ * arch: emulate.c: the instruction at @pc has retired and left behind what it should not have (an address of the
+ * cache): puts it right.
+ */
+void arch_mend(struct dbt_thread *t, u64 pc);
+/* arch: emulate.c: t->regs after an exit that stops for @stop, but for the pc. */
+void arch_stopped(struct dbt_thread *t, enum dbt_stop stop);
 
 /* arch: plan.c: executable memory has changed. */
 void plan_forget(void);

@@ -95,19 +95,8 @@ static enum dbt_stop stop_of(struct dbt_thread *t, const struct dbt_exit *x)
 	t->stop_len = x->len;
 	t->stop_reg = x->reg;
 	t->stop_size = x->size;
-	switch (x->kind) {
-	case EXIT_SYSCALL:
-		t->regs.gpr[DBT_RCX] = t->regs.rip;
-		t->regs.gpr[DBT_R11] = t->regs.rflags;
-		return DBT_SYSCALL;
-	case EXIT_INT80: return DBT_INT80;
-	case EXIT_CPUID: return DBT_CPUID;
-	case EXIT_RDPMC: return DBT_RDPMC;
-	case EXIT_RDTSC: return DBT_RDTSC;
-	case EXIT_RDTSCP: return DBT_RDTSCP;
-	case EXIT_RDRAND: return DBT_RDRAND;
-	default: return DBT_REFUSED;
-	}
+	arch_stopped(t, x->stop);
+	return (enum dbt_stop)x->stop;
 }
 
 static void leave_cache(struct dbt_thread *t)
@@ -115,82 +104,98 @@ static void leave_cache(struct dbt_thread *t)
 	__atomic_store_n(&t->in_cache, 0, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * Out of the cache by @x, which is a copy: does what the exit is for. DBT_INTERRUPTED: that is done, go on;
+ * else why dbt_run() comes back.
+ */
+static enum dbt_stop serve_exit(struct dbt_thread *t, const struct dbt_exit *x)
+{
+	if (x->kind == EXIT_MEND) {
+		arch_mend(t, t->regs.rip - x->len);
+		return DBT_INTERRUPTED;
+	}
+	/* dbt_retire(), or arch_emulate(), says whether there is something to report. */
+	t->traced = TRACE_NONE;
+	return x->kind == EXIT_EMULATE ? arch_emulate(t) : stop_of(t, x);
+}
+
+/*
+ * A handler has taken the thread out of the cache (redirect() in recover.c), t->regs being exact. Whether
+ * it is to go on by itself.
+ */
+static bool was_handed_back(struct dbt_thread *t)
+{
+	bool resume = t->handed == DBT_HANDED_RESUME;
+
+	leave_cache(t);
+	t->handed = 0;
+	if (!resume)
+		__atomic_store_n(&t->interrupt, 0, __ATOMIC_SEQ_CST);
+	return resume;
+}
+
+/* Enters the cache at t->regs.rip, unless nothing is executable there. */
+static bool enter_cache(struct dbt_thread *t, const struct taken_exit *taken, int *how)
+{
+	cache_lock(t);
+	if (!prepare_entry(t, taken)) {
+		cache_unlock(t);
+		return false;
+	}
+	/* Under the lock, so that a flush either waits for us or has been done. */
+	__atomic_store_n(&t->in_cache, 1, __ATOMIC_SEQ_CST);
+	cache_unlock(t);
+	*how = dbt_enter(t);
+	return true;
+}
+
+/* Whether the guest, which traces itself, is to be told of an instruction that retired on the way out. */
+static bool has_trace_to_report(struct dbt_thread *t)
+{
+	if (likely(t->traced != TRACE_LEFT))
+		return false;
+	t->traced = TRACE_NONE;
+	return t->regs.rflags & FLAG_TF;
+}
+
 enum dbt_stop dbt_run(struct dbt_thread *t)
 {
 	struct taken_exit taken = {.kind = EXIT_JUMP};
 
 	for (;;) {
-		struct dbt_exit *x;
+		struct dbt_exit *x, copy;
+		enum dbt_stop stop;
 		int how;
 
-		if (unlikely(t->traced == TRACE_LEFT)) {
-			t->traced = TRACE_NONE;
-			if (t->regs.rflags & FLAG_TF)
-				return DBT_TRACED;
-		}
+		if (has_trace_to_report(t))
+			return DBT_TRACED;
 		if (__atomic_load_n(&t->interrupt, __ATOMIC_SEQ_CST)) {
 			__atomic_store_n(&t->interrupt, 0, __ATOMIC_SEQ_CST);
 			return DBT_INTERRUPTED;
 		}
 		t->traced = t->regs.rflags & FLAG_TF ? TRACE_ENTERING : TRACE_NONE;
-		cache_lock(t);
-		if (!prepare_entry(t, &taken)) {
-			cache_unlock(t);
+		if (!enter_cache(t, &taken, &how))
 			return DBT_NO_EXEC;
-		}
-		/* Under the lock, so that a flush either waits for us or has been done. */
-		__atomic_store_n(&t->in_cache, 1, __ATOMIC_SEQ_CST);
-		cache_unlock(t);
-		how = dbt_enter(t);
 		if (how) {
-			leave_cache(t);
+			if (!was_handed_back(t))
+				return DBT_INTERRUPTED;
 			taken = (struct taken_exit){.kind = EXIT_JUMP};
-			if (t->handed == DBT_HANDED_RESUME) {
-				t->handed = 0;
-				continue;
-			}
-			t->handed = 0;
-			__atomic_store_n(&t->interrupt, 0, __ATOMIC_SEQ_CST);
-			return DBT_INTERRUPTED;
+			continue;
 		}
 		if (unlikely(t->traced >= TRACE_LEFT))
 			t->regs.rflags |= FLAG_TF;
 		x = find_taken_exit(t);
-		taken = (struct taken_exit){
-			.exit = x, .epoch = t->epoch, .kind = (enum exit_kind)x->kind};
-		switch (x->kind) {
-		case EXIT_MISS:
-			t->regs.rip = t->miss_pc;
-			taken.exit = NULL;
-			leave_cache(t);
-			break;
-		case EXIT_JUMP:
-			t->regs.rip = x->target;
-			leave_cache(t);
-			break;
-		default: {
-			struct dbt_exit copy = *x;
-
-			t->regs.rip = x->target;
-			leave_cache(t);
-			if (copy.kind == EXIT_X87) {
-				arch_mend_image(t, t->regs.rip - copy.len);
-				taken = (struct taken_exit){.kind = EXIT_JUMP};
-				break;
-			}
-			/* dbt_retire() says whether there is something to report. */
-			t->traced = TRACE_NONE;
-			if (copy.kind == EXIT_EMULATE) {
-				enum dbt_stop stop = arch_emulate(t);
-
-				if (stop != DBT_INTERRUPTED)
-					return stop;
-				taken = (struct taken_exit){.kind = EXIT_JUMP};
-				break;
-			}
-			return stop_of(t, &copy);
-		}
-		}
+		copy = *x;
+		t->regs.rip = copy.kind == EXIT_MISS ? t->miss_pc : copy.target;
+		taken = (struct taken_exit){.exit = copy.kind == EXIT_JUMP ? x : NULL,
+					    .epoch = t->epoch,
+					    .kind = copy.kind == EXIT_MISS ? EXIT_MISS : EXIT_JUMP};
+		leave_cache(t);
+		if (copy.kind == EXIT_JUMP || copy.kind == EXIT_MISS)
+			continue;
+		stop = serve_exit(t, &copy);
+		if (stop != DBT_INTERRUPTED)
+			return stop;
 	}
 }
 

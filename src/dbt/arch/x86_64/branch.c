@@ -221,12 +221,21 @@ static void emit_exit_jump(struct build *b, u64 target)
 	x->patch = emit_jmp_patchable(&b->e, x->stub);
 }
 
-/* An exit for the runtime. */
-static struct dbt_exit *emit_exit_stop(struct build *b, enum exit_kind kind, u64 target)
+/* An exit that is never linked. */
+static struct dbt_exit *emit_exit(struct build *b, enum exit_kind kind, u64 target)
 {
 	struct dbt_exit *x = new_exit(b, kind, target);
 
 	emit_jmp(&b->e, x->stub);
+	return x;
+}
+
+/* An exit for the runtime. */
+static struct dbt_exit *emit_exit_stop(struct build *b, enum dbt_stop stop, u64 target)
+{
+	struct dbt_exit *x = emit_exit(b, EXIT_STOP, target);
+
+	x->stop = (u8)stop;
 	return x;
 }
 
@@ -236,7 +245,7 @@ u32 branch_stale(struct build *b)
 
 	emit_unspill(&b->e, REG_RCX);
 	emit_unspill(&b->e, REG_RAX);
-	emit_exit_stop(b, EXIT_JUMP, b->block->pc);
+	emit_exit(b, EXIT_JUMP, b->block->pc);
 	return at;
 }
 
@@ -529,23 +538,23 @@ static void emit_ret(struct build *b, u32 index)
 
 static void emit_virtual(struct build *b, const struct plan_insn *i)
 {
-	enum exit_kind kind = EXIT_REFUSED;
+	enum dbt_stop stop = DBT_REFUSED;
 	struct dbt_exit *x;
 
 	switch (i->d.special) {
-	case SP_CPUID: kind = EXIT_CPUID; break;
-	case SP_RDPMC: kind = EXIT_RDPMC; break;
-	case SP_RDTSC: kind = EXIT_RDTSC; break;
-	case SP_RDTSCP: kind = EXIT_RDTSCP; break;
+	case SP_CPUID: stop = DBT_CPUID; break;
+	case SP_RDPMC: stop = DBT_RDPMC; break;
+	case SP_RDTSC: stop = DBT_RDTSC; break;
+	case SP_RDTSCP: stop = DBT_RDTSCP; break;
 	case SP_RDRAND:
-	case SP_RDSEED: kind = EXIT_RDRAND; break;
+	case SP_RDSEED: stop = DBT_RDRAND; break;
 	case SP_MOV_TO_SEG:
 	case SP_POP_SEG:
 	case SP_WRGSBASE:
-	case SP_LOAD_FAR: kind = EXIT_EMULATE; break;
+	case SP_LOAD_FAR: emit_exit(b, EXIT_EMULATE, i->pc); return;
 	default: break;
 	}
-	x = emit_exit_stop(b, kind, i->pc);
+	x = emit_exit_stop(b, stop, i->pc);
 	x->len = i->d.len;
 	x->reg = i->d.attr & INSN_MEM ? REG_NONE : insn_rm(&i->d);
 	x->size = i->d.opsize;
@@ -559,7 +568,7 @@ void branch_end(struct build *b, u32 index)
 
 	if (is_emulated_branch(&i->d)) {
 		emit_path_count(b, index, i->live);
-		emit_exit_stop(b, EXIT_EMULATE, i->pc);
+		emit_exit(b, EXIT_EMULATE, i->pc);
 		return;
 	}
 	if (i->d.cf != CF_JMP_IND && i->d.cf != CF_RET)
@@ -573,14 +582,14 @@ void branch_end(struct build *b, u32 index)
 		emit_jump_target(&b->e);
 		break;
 	case CF_RET: emit_ret(b, index); break;
-	case CF_SYSCALL: emit_exit_stop(b, EXIT_SYSCALL, next); break;
-	case CF_INT: emit_exit_stop(b, EXIT_INT80, next); break;
+	case CF_SYSCALL: emit_exit_stop(b, DBT_SYSCALL, next); break;
+	case CF_INT: emit_exit_stop(b, DBT_INT80, next); break;
 	case CF_XBEGIN:
 		/* A transaction may abort at any time for any reason: ours do at once, status 0. */
 		emit_mov_imm(&b->e, REG_RAX, 0);
 		emit_exit_jump(b, insn_target(&i->d, i->pc));
 		break;
-	default: emit_exit_stop(b, EXIT_REFUSED, i->pc);
+	default: emit_exit_stop(b, DBT_REFUSED, i->pc);
 	}
 }
 
@@ -592,7 +601,7 @@ void branch_fall(struct build *b)
 	if (b->plan.undecodable)
 		emit2(&b->e, 0x0f, 0x0b); /* ud2: the same fault, at the same guest pc */
 	else if (last && stores_x87_pc(last))
-		emit_exit_stop(b, EXIT_X87, b->plan.next_pc)->len = last->len;
+		emit_exit(b, EXIT_MEND, b->plan.next_pc)->len = last->len;
 	else
 		emit_exit_jump(b, b->plan.next_pc);
 }

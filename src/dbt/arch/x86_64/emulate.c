@@ -342,7 +342,16 @@ static u64 whole_address(u64 low)
 	return (u64)cache.code + (u32)(low - (u64)cache.code);
 }
 
-void arch_mend_image(struct dbt_thread *t, u64 pc)
+void arch_stopped(struct dbt_thread *t, enum dbt_stop stop)
+{
+	/* As the CPU leaves them. */
+	if (stop == DBT_SYSCALL) {
+		t->regs.gpr[DBT_RCX] = t->regs.rip;
+		t->regs.gpr[DBT_R11] = t->regs.rflags;
+	}
+}
+
+void arch_mend(struct dbt_thread *t, u64 pc)
 {
 	struct emulation em = {.t = t, .pc = pc};
 	u32 at = 8, size = 4;
