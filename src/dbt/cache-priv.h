@@ -12,11 +12,11 @@
 
 #include "base/check.h"
 #include "base/types.h"
+#include "dbt/arch/x86_64/guest-priv.h"
 #include "dbt/dbt.h"
 #include "sys/lock.h"
 
-#define PAGE_SHIFT 12
-#define PAGE_SIZE  (1ull << PAGE_SHIFT)
+#define PAGE_SIZE (1ull << PAGE_SHIFT)
 
 /* Room that must be left before a block is made; no block with its stubs is larger. */
 #define CODE_SLACK (64u << 10)
@@ -29,11 +29,11 @@
 /* What counts of a guest instruction; four bits in struct block_insn. */
 enum insn_class {
 	CLASS_PLAIN,
-	CLASS_JCC, /* conditional, here not taken: a taken one leaves the superblock */
-	CLASS_JMP,
+	CLASS_COND, /* conditional, here not taken: a taken one leaves the superblock */
+	CLASS_JUMP,
 	CLASS_CALL,
 	CLASS_CALL_IND,
-	CLASS_JMP_IND,
+	CLASS_JUMP_IND,
 	CLASS_RET,
 	CLASS_BRANCH, /* any other instruction that retires as a branch */
 };
@@ -89,7 +89,7 @@ struct dbt_exit {
 	u64 target;        /* guest pc that follows; for virtualized instructions their own */
 	meta_ref to;       /* block it is linked to; 0 while it goes to its stub */
 	meta_ref next;     /* exit in to->in */
-	u32 patch;         /* cache offset of the rel32; 0 not linkable */
+	u32 patch;         /* cache offset of what arch_patch() changes; 0 not linkable */
 	u32 stub;          /* cache offset of the code that leaves the cache for this exit */
 	u8 kind;           /* enum exit_kind */
 	u8 stop;           /* EXIT_STOP: enum dbt_stop */
@@ -97,9 +97,8 @@ struct dbt_exit {
 };
 
 /*
- * A place that indirect branches go to without knowing that it is the right one: r11 is the guest pc that
- * they want, r11 and rcx are spilled. It compares that with its own. To kill it is to overwrite the jrcxz that
- * would find them equal.
+ * A place that indirect branches go to without knowing that it is the right one. It compares the guest pc that
+ * they want with its own. To kill it is to overwrite the branch that is taken if they are equal.
  *
  * TABLE_JUMP: what a pc is looked up to. If the pc is another one it goes on to the next entry of the same
  * chain, at last to the miss path.
@@ -112,11 +111,11 @@ struct dbt_entry {
 	meta_ref next; /* same table, same bucket */
 	u32 code;      /* cache offset */
 	u32 resume;    /* cache offset behind the comparison */
-	u32 kill;      /* cache offset of the jrcxz */
-	u32 link;      /* TABLE_JUMP: cache offset of the rel32 to the next entry's code; else 0 */
-	u32 call;      /* TABLE_RET: cache offset of the call sequence; else 0 */
-	u8 call_len;   /* of the guest's call instruction */
-	u8 table;      /* enum entry_table */
+	u32 kill;      /* cache offset of what arch_entry_kill() overwrites */
+	u32 link;    /* TABLE_JUMP: what arch_patch() makes lead to the next entry's code; else 0 */
+	u32 call;    /* TABLE_RET: cache offset of the call sequence; else 0 */
+	u8 call_len; /* of the guest's call instruction */
+	u8 table;    /* enum entry_table */
 	bool dead;
 	struct dbt_entry *sibling; /* next entry of the same block */
 };
@@ -131,20 +130,20 @@ enum entry_table {
  * A thread's tables. A slot of the jump table is numbered by the guest pc's bits from index_shift up, as
  * many as the table has need of: it begins small and grows as it fills (thread_table_fill).
  *
- * The ring holds native return addresses, each by the bits of rsp that say where the guest's return
+ * The ring holds native return addresses, each by the bits of the stack pointer that say where the guest's return
  * address lies: a call puts its own there and the return to it finds it, unless stacks have been
  * switched or many frames have come and gone; and it is right unless the guest has changed the
  * address. Free slots of both lead to where things are looked up properly.
  *
- * Where the CPU has no fast pext the numbers have 16 bits, and the tables their full size.
+ * Where the CPU cannot extract bits fast the numbers have 16 bits, and the tables their full size.
  */
 #define TABLE_SIZE    65536u        /* at most, of both */
 #define TABLE_FIRST   256u          /* times a power of 4 is TABLE_SIZE */
 #define RING_SIZE     4096u         /* of 8 bytes of stack */
-#define TABLE_JUMP_GS DBT_TABLES_AT /* u64 code addresses */
-#define TABLE_RING_GS (DBT_TABLES_AT + TABLE_SIZE * 8)
+#define TABLE_JUMP_AT DBT_TABLES_AT /* u64 code addresses */
+#define TABLE_RING_AT (DBT_TABLES_AT + TABLE_SIZE * 8)
 
-_Static_assert(TABLE_RING_GS - DBT_TABLES_AT + TABLE_SIZE * 8 <= DBT_TABLES_SIZE,
+_Static_assert(TABLE_RING_AT - DBT_TABLES_AT + TABLE_SIZE * 8 <= DBT_TABLES_SIZE,
 	       "the tables of a thread have room");
 
 /* A page that blocks were made from. */
@@ -248,7 +247,7 @@ struct dbt_cache {
 	u32 exit_code; /* cache offset of the jump to dbt_exit() */
 	u32 verify_at; /* with DBT_CHECKS: how many blocks there are at the next verification */
 	u8 index_shift;
-	bool fixed_tables; /* no pext: threads' tables have TABLE_SIZE slots */
+	bool fixed_tables; /* no fast extraction of bits: threads' tables have TABLE_SIZE slots */
 	u32 miss_code;     /* cache offset of where lookups go that find nothing */
 	u32 ret_miss_code; /* of where returns go that came to the wrong place */
 	u32 enter_code;    /* from C to t->jump_pc, with what is spilled there */
@@ -369,42 +368,5 @@ enum trace_state {
 	TRACE_LEFT,     /* out of the cache, an instruction has retired and has not been reported */
 	TRACE_SILENT,   /* out of the cache, with nothing to report */
 };
-
-#define FLAG_TF 0x100u
-
-/* arch: translate.c, stubs.c, recover.c */
-void arch_init(void); /* makes the cache's own stubs; called again after each flush */
-/* NULL with *fault set to the first byte that cannot be fetched. */
-struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault);
-void arch_patch(u32 patch, u32 target); /* rel32 at @patch now leads to @target */
-/* The block's entry in TABLE_JUMP, made if need be; NULL no room. */
-struct dbt_entry *arch_entry(struct dbt_block *b);
-/* An entry in TABLE_JUMP that goes on at the return point @ret, likewise. */
-struct dbt_entry *arch_return_entry(struct dbt_entry *ret);
-void arch_entry_kill(const struct dbt_entry *e);
-bool arch_entry_lives(const struct dbt_entry *e);
-bool arch_block_current(struct dbt_block *b); /* BLOCK_CHECKED: the guest's bytes are the same */
-
-/*
- * arch: emulate.c: does the instruction at t->regs.rip, a far branch or one that loads GS. DBT_INTERRUPTED:
- * it has retired; else what became of it, DBT_REFUSED or DBT_PAGE_FAULT.
- */
-enum dbt_stop arch_emulate(struct dbt_thread *t);
-/*
- * arch: emulate.c: the instruction at @pc has retired and left behind what it should not have (an address of the
- * cache): puts it right.
- */
-void arch_mend(struct dbt_thread *t, u64 pc);
-/* arch: emulate.c: t->regs after an exit that stops for @stop, but for the pc. */
-void arch_stopped(struct dbt_thread *t, enum dbt_stop stop);
-
-/* arch: plan.c: executable memory has changed. */
-void plan_forget(void);
-
-/* arch: enter.S */
-int dbt_enter(struct dbt_thread *t); /* 0 left by an exit, 1 interrupted */
-void dbt_exit(void);                 /* not to be called: code of the cache jumps there */
-/* Copies @n bytes of guest memory; returns how many could be read. */
-size_t dbt_fetch(void *to, u64 from, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* dbt_check(): holds the whole cache against the invariants of doc/translator.md. */
-#include "dbt/cache-priv.h"
+#include "dbt/arch-priv.h"
 
 static void check_block(const struct dbt_block *b)
 {
@@ -43,7 +43,7 @@ static void check_links(const struct dbt_block *b)
 		if (!to)
 			continue;
 		CHECK(x->kind == EXIT_JUMP && x->target == to->pc);
-		CHECK((x->patch & 7) <= 4);
+		CHECK(arch_can_patch(x->patch));
 		for (const struct dbt_exit *m = meta_at(to->in); m; m = meta_at(m->next))
 			mates += m == x;
 		CHECK(mates == 1);
@@ -83,7 +83,7 @@ static void check_entries(enum entry_table table)
 			CHECK(e->table == table && !e->dead);
 			CHECK(!(e->block->flags & BLOCK_DEAD));
 			CHECK(arch_entry_lives(e));
-			CHECK((e->link & 7) <= 4 && (table == TABLE_JUMP) == (e->link != 0));
+			CHECK((table == TABLE_JUMP) == (e->link != 0) && arch_can_patch(e->link));
 			count++;
 		}
 	}
@@ -93,7 +93,7 @@ static void check_entries(enum entry_table table)
 /* What the thread's jump table has of @e: at each size that the table has had it has another number. */
 static u32 slots_of(const struct dbt_thread *t, const struct dbt_entry *e)
 {
-	const u64 *table = thread_table(t, TABLE_JUMP_GS);
+	const u64 *table = thread_table(t, TABLE_JUMP_AT);
 	u32 mask = t->table_mask >> cache.index_shift, slots = 0, last = ~0u;
 
 	for (u32 size = TABLE_FIRST; size - 1 <= mask; size *= 4) {
@@ -121,7 +121,7 @@ static bool is_return_point(u64 code)
 /* Each slot leads to a place that asks what is wanted, or to the miss path. */
 static void check_tables(const struct dbt_thread *t)
 {
-	const u64 *jump = thread_table(t, TABLE_JUMP_GS), *ring = thread_table(t, TABLE_RING_GS);
+	const u64 *jump = thread_table(t, TABLE_JUMP_AT), *ring = thread_table(t, TABLE_RING_AT);
 	u32 taken = 0;
 
 	if (t->epoch != cache.epoch)

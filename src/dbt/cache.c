@@ -3,7 +3,7 @@
  * Code and bookkeeping are bump-allocated and die together in flush_all(); a single block dies by
  * becoming unreachable (block_kill), so nobody who is inside ever loses the ground under its feet.
  */
-#include "dbt/cache-priv.h"
+#include "dbt/arch-priv.h"
 #include "sys/call.h"
 #include "sys/string.h"
 
@@ -264,7 +264,7 @@ bool cache_reset(void)
 	cache.hot_filled = 0;
 	cache.cold_filled = cache.code_size;
 	cache.meta_filled = 0;
-	plan_forget();
+	arch_forget_code();
 	__atomic_store_n(&cache.nr_blocks, 0, __ATOMIC_RELEASE);
 	cache.by_code = NULL;
 	cache.max_blocks = 0;
@@ -459,7 +459,7 @@ static u32 table_size(const struct dbt_thread *t)
 	return (t->table_mask >> cache.index_shift) + 1;
 }
 
-/* Makes slots [from, to) of the table at GS + @at lead to @code. */
+/* Makes slots [from, to) of the table at @at lead to @code. */
 static void table_clear(struct dbt_thread *t, u32 at, u32 from, u32 to, u32 code)
 {
 	u64 *table = thread_table(t, at);
@@ -476,7 +476,7 @@ static void table_clear(struct dbt_thread *t, u32 at, u32 from, u32 to, u32 code
  */
 static void table_resize(struct dbt_thread *t, u32 from, u32 size)
 {
-	table_clear(t, TABLE_JUMP_GS, from, size, cache.miss_code);
+	table_clear(t, TABLE_JUMP_AT, from, size, cache.miss_code);
 	t->table_mask = (size - 1) << cache.index_shift;
 	t->table_fills = 0;
 }
@@ -488,7 +488,7 @@ void thread_tables_clear(struct dbt_thread *t)
 	if (t->epoch)
 		drop((char *)t + DBT_TABLES_AT, DBT_TABLES_SIZE);
 	table_resize(t, 0, cache.fixed_tables ? TABLE_SIZE : TABLE_FIRST);
-	table_clear(t, TABLE_RING_GS, 0, ring, cache.ret_miss_code);
+	table_clear(t, TABLE_RING_AT, 0, ring, cache.ret_miss_code);
 	t->ring_mask = (ring - 1) << 3;
 }
 
@@ -499,7 +499,7 @@ void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e)
 	if (++t->table_fills > size / 2 && size < TABLE_SIZE)
 		table_resize(t, size, size * 4);
 	/* What was there and is of the same bucket comes after @e in the chain, or is gone. */
-	thread_table(t, TABLE_JUMP_GS)[(e->pc & t->table_mask) >> cache.index_shift] =
+	thread_table(t, TABLE_JUMP_AT)[(e->pc & t->table_mask) >> cache.index_shift] =
 		code_addr(e->code);
 }
 

@@ -1,5 +1,5 @@
 /* Threads: who uses the cache, and what becomes of it when one process becomes two. */
-#include "dbt/cache-priv.h"
+#include "dbt/arch-priv.h"
 
 void dbt_thread_add(struct dbt_thread *t, u32 id)
 {

@@ -17,9 +17,11 @@
 
 #include "abi/meter.h"
 #include "base/types.h"
+#include "dbt/arch/x86_64/dbt-arch.h"
 
 /*
- * The memory of one thread, laid out around the address that GS holds while it runs:
+ * The memory of one thread, laid out around an address that the CPU holds while it runs, on x86-64 as the base
+ * of GS:
  *   GS - DBT_METER_BELOW   the meter page(s): shared memory, see abi/meter.h
  *   GS                     struct dbt_thread, then whatever the runtime keeps for the thread
  *   GS + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous; most is never touched
@@ -36,84 +38,51 @@
 #define DBT_MASK_ALL   (DBT_MASK_COUNT | DBT_MASK_SPLIT)
 
 /* Flags of dbt_init(). */
-#define DBT_VIRTUAL_TIME   BIT(0) /* rdtsc and rdtscp stop with DBT_RDTSC, DBT_RDTSCP */
-#define DBT_VIRTUAL_RANDOM BIT(1) /* rdrand and rdseed stop with DBT_RDRAND */
+#define DBT_VIRTUAL_TIME   BIT(0) /* instructions that read the CPU's clock stop */
+#define DBT_VIRTUAL_RANDOM BIT(1) /* instructions that give random numbers stop */
 #define DBT_CHECKS         BIT(2) /* dbt_check() at every safe point; slow */
 
-#define DBT_BASELINE BIT(3) /* our own code uses nothing that not every x86-64 has */
-
-/* Guest registers, in encoding order: rax rcx rdx rbx rsp rbp rsi rdi r8 .. r15. */
-struct dbt_regs {
-	u64 gpr[16];
-	u64 rip;
-	u64 rflags;
-};
-
-enum dbt_gpr {
-	DBT_RAX,
-	DBT_RCX,
-	DBT_RDX,
-	DBT_RBX,
-	DBT_RSP,
-	DBT_RBP,
-	DBT_RSI,
-	DBT_RDI,
-	DBT_R8,
-	DBT_R9,
-	DBT_R10,
-	DBT_R11,
-	DBT_R12,
-	DBT_R13,
-	DBT_R14,
-	DBT_R15,
-};
+#define DBT_BASELINE BIT(3) /* our own code uses nothing that not every such CPU has */
 
 /* Why dbt_run() came back. t->regs is then the exact state at an instruction boundary. */
 enum dbt_stop {
-	/* The `syscall` has retired and is counted: rip is after it, rcx and r11 are as the CPU leaves them. */
+	/* The system call has retired and is counted: the pc is after it. */
 	DBT_SYSCALL,
-	DBT_INT80, /* int 0x80, likewise; rcx and r11 untouched */
 	/* dbt_interrupt() was called or the runtime redirected a signal; nothing else is implied. */
 	DBT_INTERRUPTED,
 	/*
-	 * rip is not in executable guest memory, or the instruction runs out of it: t->stop_addr is the
+	 * The pc is not in executable guest memory, or the instruction runs out of it: t->stop_addr is the
 	 * first byte that could not be fetched. To be answered as a page fault on fetch is.
 	 */
 	DBT_NO_EXEC,
 	/*
-	 * A virtualized instruction. rip is *at* it and it is not counted; the caller sets the registers
-	 * and calls dbt_retire(), or raises a fault at it.
-	 */
-	DBT_CPUID,
-	DBT_RDPMC,
-	DBT_RDTSC,
-	DBT_RDTSCP,
-	DBT_RDRAND, /* rdrand, rdseed: result to gpr[t->stop_reg], t->stop_size bytes, CF = success */
-	/*
-	 * An instruction that faults with #GP, or that we do not run because it would leave 64-bit user
-	 * mode as we know it (sysenter, far branches to a code segment of another kind). To be answered
-	 * with SIGSEGV at it.
+	 * An instruction that faults with a general protection fault, or that we do not run because it would
+	 * leave user mode as we know it. To be answered with SIGSEGV at it.
 	 */
 	DBT_REFUSED,
 	/*
 	 * An instruction that is done in C could not access its memory operand: t->stop_addr, a write if
-	 * t->stop_size is not 0. rip is at it.
+	 * t->stop_size is not 0. The pc is at it.
 	 */
 	DBT_PAGE_FAULT,
-	/* The same where the address is not canonical and goes through the stack segment: SIGBUS at it. */
+	/* The same where the address is none and goes through the stack: SIGBUS at it. */
 	DBT_STACK_FAULT,
-	/* The guest has the trap flag set and an instruction has retired: SIGTRAP, TRAP_TRACE. */
+	/* The guest traces itself and an instruction has retired: SIGTRAP, TRAP_TRACE. */
 	DBT_TRACED,
+	/*
+	 * Virtualized instructions and others that are the CPU's own. The pc is *at* a virtualized one and it is
+	 * not counted; the caller sets the registers and calls dbt_retire(), or raises a fault at it.
+	 */
+	DBT_ARCH_STOPS,
 };
 
 struct dbt_cache;
 struct dbt_block;
 
 struct dbt_thread {
-	struct dbt_thread *self; /* at GS:0 */
+	struct dbt_thread *self; /* first, so that it is found by way of GS */
 	struct dbt_regs regs;    /* the guest's, exact while not in the cache */
-	u64 guest_gs;            /* the guest's GS base; the runtime's arch_prctl sets it */
-	u64 guest_gs_sel;        /* the selector that the guest believes to be in GS; 16 bits */
+	struct dbt_arch_thread arch;
 
 	/* Not 0: do not (re-)enter the cache, return DBT_INTERRUPTED. Set by dbt_interrupt(). */
 	u32 interrupt;
@@ -132,10 +101,10 @@ struct dbt_thread {
 	u64 exit_pc;  /* the generated exit path, a constant */
 	u64 exit_id;  /* which exit was taken */
 	u64 miss_pc;  /* guest target that a lookup did not find */
-	u64 jump_pc;  /* where C code enters the cache, with r11 and rcx spilled */
+	u64 jump_pc;  /* where C code enters the cache by an entry */
 	/* Guest registers that native code uses for something else, by number. */
-	u64 spill[12] __attribute__((aligned(64)));
-	/* Of its tables: which bits of a pc and of rsp say where it is; how many slots were filled. */
+	u64 spill[DBT_SPILLS] __attribute__((aligned(64)));
+	/* Of its tables: which bits of a pc and of a stack pointer say where it is; how many slots were filled. */
 	u32 table_mask, ring_mask, table_fills;
 	u32 in_cache; /* 1 from before the last look at `interrupt` until out of the cache */
 	u32 epoch;    /* the cache's epoch that this thread's tables belong to */
@@ -165,8 +134,7 @@ struct dbt_ops {
 	 * was killed. May be NULL when there are no others.
 	 */
 	bool (*gone)(u32 id);
-	/* The cpuid instruction, if there is a cheaper way than that; may be NULL. */
-	void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]);
+	struct dbt_arch_ops arch;
 };
 
 struct dbt_config {
@@ -211,7 +179,7 @@ void dbt_fork_child(struct dbt_thread *t, u32 id);
  */
 enum dbt_stop dbt_run(struct dbt_thread *t);
 
-/* Counts the virtualized instruction that dbt_run() stopped at, and moves rip past it. */
+/* Counts the virtualized instruction that dbt_run() stopped at, and moves the pc past it. */
 void dbt_retire(struct dbt_thread *t);
 
 /*

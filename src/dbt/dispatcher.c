@@ -1,5 +1,5 @@
 /* dbt_run(): finds or makes the block to go on with, enters the cache, and sees why it was left. */
-#include "dbt/cache-priv.h"
+#include "dbt/arch-priv.h"
 
 #define NO_EXIT 0xff
 
@@ -49,13 +49,13 @@ static struct dbt_entry *known_entry(u64 pc)
 }
 
 /*
- * Finds where to enter the cache for t->regs.rip, with the lock held, and remembers it for the next
+ * Finds where to enter the cache for the guest's pc, with the lock held, and remembers it for the next
  * time: links the exit that was taken, fills the thread's table if that had missed. False if there is
  * nothing executable.
  */
 static bool prepare_entry(struct dbt_thread *t, const struct taken_exit *taken)
 {
-	u64 pc = t->regs.rip;
+	u64 pc = guest_pc(t);
 	struct dbt_block *b;
 	struct dbt_entry *e = NULL;
 	struct dbt_exit *exit;
@@ -111,7 +111,7 @@ static void leave_cache(struct dbt_thread *t)
 static enum dbt_stop serve_exit(struct dbt_thread *t, const struct dbt_exit *x)
 {
 	if (x->kind == EXIT_MEND) {
-		arch_mend(t, t->regs.rip - x->len);
+		arch_mend(t, guest_pc(t) - x->len);
 		return DBT_INTERRUPTED;
 	}
 	/* dbt_retire(), or arch_emulate(), says whether there is something to report. */
@@ -134,7 +134,7 @@ static bool was_handed_back(struct dbt_thread *t)
 	return resume;
 }
 
-/* Enters the cache at t->regs.rip, unless nothing is executable there. */
+/* Enters the cache at the guest's pc, unless nothing is executable there. */
 static bool enter_cache(struct dbt_thread *t, const struct taken_exit *taken, int *how)
 {
 	cache_lock(t);
@@ -155,7 +155,7 @@ static bool has_trace_to_report(struct dbt_thread *t)
 	if (likely(t->traced != TRACE_LEFT))
 		return false;
 	t->traced = TRACE_NONE;
-	return t->regs.rflags & FLAG_TF;
+	return guest_is_traced(t);
 }
 
 enum dbt_stop dbt_run(struct dbt_thread *t)
@@ -173,7 +173,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 			__atomic_store_n(&t->interrupt, 0, __ATOMIC_SEQ_CST);
 			return DBT_INTERRUPTED;
 		}
-		t->traced = t->regs.rflags & FLAG_TF ? TRACE_ENTERING : TRACE_NONE;
+		t->traced = guest_is_traced(t) ? TRACE_ENTERING : TRACE_NONE;
 		if (!enter_cache(t, &taken, &how))
 			return DBT_NO_EXEC;
 		if (how) {
@@ -183,10 +183,10 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 			continue;
 		}
 		if (unlikely(t->traced >= TRACE_LEFT))
-			t->regs.rflags |= FLAG_TF;
+			guest_set_traced(t);
 		x = find_taken_exit(t);
 		copy = *x;
-		t->regs.rip = copy.kind == EXIT_MISS ? t->miss_pc : copy.target;
+		guest_set_pc(t, copy.kind == EXIT_MISS ? t->miss_pc : copy.target);
 		taken = (struct taken_exit){.exit = copy.kind == EXIT_JUMP ? x : NULL,
 					    .epoch = t->epoch,
 					    .kind = copy.kind == EXIT_MISS ? EXIT_MISS : EXIT_JUMP};
@@ -201,8 +201,8 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 
 void dbt_retire(struct dbt_thread *t)
 {
-	t->regs.rip += t->stop_len;
-	if (t->regs.rflags & FLAG_TF)
+	guest_set_pc(t, guest_pc(t) + t->stop_len);
+	if (guest_is_traced(t))
 		t->traced = TRACE_LEFT;
 	if (cache.mask & DBT_MASK_COUNT)
 		dbt_meter(t)->count[0][METER_INSTRUCTIONS]++;

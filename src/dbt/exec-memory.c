@@ -2,7 +2,7 @@
  * What the guest may execute, and what happens when it changes. Ranges are the runtime's word; pages are
  * ours: a page enters the map when a block was made from it, and stays with what was learnt of it.
  */
-#include "dbt/cache-priv.h"
+#include "dbt/arch-priv.h"
 #include "sys/call.h"
 #include "sys/string.h"
 
@@ -124,7 +124,7 @@ void exec_repair(void)
 
 static void page_forget(struct code_page *p)
 {
-	plan_forget();
+	arch_forget_code();
 	for (struct page_ref *ref = p->blocks; ref; ref = ref->next)
 		if (!(ref->block->flags & BLOCK_DEAD))
 			block_kill(ref->block);
@@ -184,7 +184,7 @@ void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags)
 
 	cache_lock(t);
 	pages_each(start, end, page_gone);
-	plan_forget();
+	arch_forget_code();
 	ranges_clear(start, end);
 	i = range_after(start);
 	before = i > 0 && cache.ranges[i - 1].end == start && cache.ranges[i - 1].flags == flags;
@@ -207,7 +207,7 @@ void dbt_exec_remove(struct dbt_thread *t, u64 start, u64 len)
 {
 	cache_lock(t);
 	pages_each(start, start + len, page_gone);
-	plan_forget();
+	arch_forget_code();
 	ranges_clear(start, start + len);
 	cache_unlock(t);
 }

@@ -1,5 +1,5 @@
 /* Links: an exit that has been taken once jumps straight to its target's code from then on. */
-#include "dbt/cache-priv.h"
+#include "dbt/arch-priv.h"
 
 /*
  * An exit whose block has died is linked all the same: it is harmless, and a thread inside may be in a

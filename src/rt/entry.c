@@ -47,7 +47,7 @@ static const struct dbt_ops ops = {
 	.protect = mm_protect,
 	.kick = process_kick,
 	.gone = thread_gone,
-	.cpuid = cpuid,
+	.arch.cpuid = cpuid,
 };
 
 static void read_control(struct startup *s)

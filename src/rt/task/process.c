@@ -313,8 +313,8 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 	if (!c)
 		return NULL;
 	c->dbt.regs = t->dbt.regs;
-	c->dbt.guest_gs = t->dbt.guest_gs;
-	c->dbt.guest_gs_sel = t->dbt.guest_gs_sel;
+	c->dbt.arch.gs_base = t->dbt.arch.gs_base;
+	c->dbt.arch.gs_selector = t->dbt.arch.gs_selector;
 	c->dbt.regs.gpr[DBT_RAX] = 0;
 	if (rq->stack)
 		c->dbt.regs.gpr[DBT_RSP] = rq->stack;
@@ -557,10 +557,10 @@ long guest_arch_prctl(struct thread *t)
 	case ARCH_SET_GS:
 		if (addr >= TASK_SIZE)
 			return -EPERM;
-		t->dbt.guest_gs = addr;
-		t->dbt.guest_gs_sel = 0;
+		t->dbt.arch.gs_base = addr;
+		t->dbt.arch.gs_selector = 0;
 		return 0;
-	case ARCH_GET_GS: return guest_write(t, addr, &t->dbt.guest_gs, sizeof(u64));
+	case ARCH_GET_GS: return guest_write(t, addr, &t->dbt.arch.gs_base, sizeof(u64));
 	case ARCH_GET_CPUID: return !t->cpuid_faults;
 	case ARCH_SET_CPUID: {
 		/* The guest's alone: ours goes on working. The kernel knows whether the CPU could. */

@@ -385,14 +385,14 @@ static void run_guest(struct outcome *o, struct arena *a, bool gs)
 	int sig;
 
 	*sp = GUEST_DONE;
-	guest.t->guest_gs = gs ? (u64)a->data : 0;
-	guest.t->guest_gs_sel = 0;
+	guest.t->arch.gs_base = gs ? (u64)a->data : 0;
+	guest.t->arch.gs_selector = 0;
 	guest.t->regs.gpr[DBT_RSP] = (u64)sp;
 	guest.t->regs.rip = (u64)a->code;
 	guest.t->regs.rflags = 0x202;
 	sig = guest_run(&guest);
 	reset_vectors();
-	o->gs = guest.t->guest_gs;
+	o->gs = guest.t->arch.gs_base;
 	record(o, a, sig);
 }
 

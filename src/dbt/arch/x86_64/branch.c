@@ -30,10 +30,10 @@ struct weight weight_of(const struct block_insn *insns, u32 from, u32 to)
 
 		w.q[METER_INSTRUCTIONS]++;
 		w.q[METER_BRANCHES] += class != CLASS_PLAIN;
-		w.q[METER_CONDITIONAL] += class == CLASS_JCC;
+		w.q[METER_CONDITIONAL] += class == CLASS_COND;
 		w.q[METER_CALLS] += class == CLASS_CALL || class == CLASS_CALL_IND;
 		w.q[METER_RETURNS] += class == CLASS_RET;
-		w.q[METER_INDIRECT] += class == CLASS_CALL_IND || class == CLASS_JMP_IND;
+		w.q[METER_INDIRECT] += class == CLASS_CALL_IND || class == CLASS_JUMP_IND;
 	}
 	return w;
 }
@@ -446,7 +446,7 @@ void emit_jump_target(struct emitter *e)
 {
 	emit_index_pc(e);
 	emit4(e, 0x65, 0xff, 0x24, 0xcd); /* jmp gs:[rcx * 8 + table] */
-	emit_u32(e, TABLE_JUMP_GS);
+	emit_u32(e, TABLE_JUMP_AT);
 }
 
 /* What a native call to here makes a guest's call of. */
@@ -463,7 +463,7 @@ static void emit_thunk(struct build *b, const struct pending_thunk *t)
 	emit_index_ring(&b->e);
 	begin = b->e.p;
 	emit4(&b->e, 0x65, 0x8f, 0x04, 0xcd); /* pop gs:[rcx * 8 + ring] */
-	emit_u32(&b->e, TABLE_RING_GS);
+	emit_u32(&b->e, TABLE_RING_AT);
 	note_spill_range(b, begin, mask | BIT(REG_RSP), t->insn + 1);
 	begin = b->e.p;
 	emit_push_word(&b->e, i->pc + i->d.len);
@@ -524,7 +524,7 @@ static void emit_ret(struct build *b, u32 index)
 		emit_index_ring(&b->e);
 		emit1(&b->e, 0x65);
 		emit4(&b->e, 0x48, 0x8b, 0x0c, 0xcd); /* mov rcx, gs:[rcx * 8 + ring] */
-		emit_u32(&b->e, TABLE_RING_GS);
+		emit_u32(&b->e, TABLE_RING_AT);
 		emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
 		emit1(&b->e, 0xc3);
 		branch_spill_range(b, begin, TARGET_SPILLS);

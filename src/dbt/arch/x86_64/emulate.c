@@ -10,9 +10,11 @@
 #include <asm/prctl.h>
 
 #define RPL           3u
-#define SELECTOR_NULL 3u          /* the highest of four */
-#define FLAGS_IRET    0x254dd5ull /* what user mode may change: CF PF AF ZF SF TF DF OF NT RF AC ID */
-#define FLAG_NT       0x4000u
+#define SELECTOR_NULL 3u /* the highest of four */
+/* What user mode may change. */
+#define FLAGS_IRET                                                                  \
+	(FL_ARITH | X86_EFLAGS_TF | X86_EFLAGS_DF | X86_EFLAGS_NT | X86_EFLAGS_RF | \
+	 X86_EFLAGS_AC | X86_EFLAGS_ID)
 
 /* An instruction under way. */
 struct emulation {
@@ -105,7 +107,7 @@ static u64 operand_address(struct emulation *em)
 		addr = (u32)addr;
 	em->stack = m->seg == SEG_NONE && (m->base == REG_RSP || m->base == REG_RBP);
 	if (m->seg == SEG_GS)
-		base = em->t->guest_gs;
+		base = em->t->arch.gs_base;
 	else if (m->seg == SEG_FS)
 		sys_arch_prctl(ARCH_GET_FS, (u64)&base);
 	return addr + base;
@@ -150,8 +152,8 @@ static bool set_gs(struct dbt_thread *t, u16 selector)
 
 	if (!segment_base(selector, &base))
 		return false;
-	t->guest_gs = base;
-	t->guest_gs_sel = selector;
+	t->arch.gs_base = base;
+	t->arch.gs_selector = selector;
 	return true;
 }
 
@@ -200,7 +202,7 @@ static enum dbt_stop write_gs_base(struct emulation *em)
 
 	if (!canonical(base))
 		return DBT_REFUSED;
-	em->t->guest_gs = base;
+	em->t->arch.gs_base = base;
 	return DBT_INTERRUPTED;
 }
 
@@ -290,7 +292,7 @@ static enum dbt_stop interrupt_return(struct emulation *em)
 				    4}; /* the CPU's, by the address of its page faults */
 	u64 word[5], mask = FLAGS_IRET;
 
-	if (r->rflags & FLAG_NT)
+	if (r->rflags & X86_EFLAGS_NT)
 		return DBT_REFUSED;
 	for (u32 i = 0; i < 5; i++)
 		if (!pop(em, r->gpr[DBT_RSP] + order[i] * size, size, &word[order[i]]))
@@ -381,7 +383,7 @@ void arch_mend(struct dbt_thread *t, u64 pc)
 enum dbt_stop arch_emulate(struct dbt_thread *t)
 {
 	struct emulation em = {.t = t, .pc = t->regs.rip};
-	bool traced = t->regs.rflags & FLAG_TF;
+	bool traced = t->regs.rflags & X86_EFLAGS_TF;
 	enum dbt_stop stop;
 
 	/* Rewritten since it was translated: whatever it is now is found by going on. */

@@ -6,7 +6,7 @@
 #define DBT_ARCH_X86_64_PLAN_PRIV_H
 
 #include "dbt/arch/x86_64/decode.h"
-#include "dbt/cache-priv.h"
+#include "dbt/arch-priv.h"
 
 enum plan_role {
 	ROLE_COPY,  /* goes on with the next; copied or rewritten */

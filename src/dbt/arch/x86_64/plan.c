@@ -161,7 +161,7 @@ static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, boo
 
 /*
  * What look_ahead() found, for code that the guest cannot write: then it is true until executable memory
- * changes, which is when the translator forgets it (plan_forget). It depends on the page of pc and on up to
+ * changes, which is when the translator forgets it (arch_forget_code). It depends on the page of pc and on up to
  * one other.
  */
 struct live_memo {
@@ -229,10 +229,10 @@ static struct {
 	struct live_memo *at;
 	u32 size;
 	u32 flushed; /* cache.epoch that it belongs to */
-	u16 epoch;   /* of plan_forget(); never 0 */
+	u16 epoch;   /* of arch_forget_code(); never 0 */
 } memos = {.epoch = 1};
 
-void plan_forget(void)
+void arch_forget_code(void)
 {
 	if (++memos.epoch)
 		return;
@@ -290,11 +290,11 @@ static enum insn_class classify(const struct insn *d)
 {
 	switch (d->cf) {
 	case CF_JCC:
-	case CF_LOOP: return CLASS_JCC;
-	case CF_JMP: return CLASS_JMP;
+	case CF_LOOP: return CLASS_COND;
+	case CF_JMP: return CLASS_JUMP;
 	case CF_CALL: return CLASS_CALL;
 	case CF_CALL_IND: return CLASS_CALL_IND;
-	case CF_JMP_IND: return CLASS_JMP_IND;
+	case CF_JMP_IND: return CLASS_JUMP_IND;
 	case CF_RET: return CLASS_RET;
 	default: return d->attr & INSN_BRANCH ? CLASS_BRANCH : CLASS_PLAIN;
 	}

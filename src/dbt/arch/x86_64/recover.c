@@ -12,10 +12,6 @@
 
 #include "dbt/arch/x86_64/branch-priv.h"
 
-#define FLAG_DF 0x400u
-#define FLAG_RF 0x10000u
-#define FLAG_AC 0x40000u
-
 extern const char dbt_enter_critical[], dbt_enter_critical_end[], dbt_abort[];
 extern const char dbt_fetch_load[], dbt_fetch_fault[];
 
@@ -47,7 +43,7 @@ static void regs_from(struct dbt_regs *r, const struct sigcontext_64 *m)
 	r->gpr[DBT_R13] = m->r13;
 	r->gpr[DBT_R14] = m->r14;
 	r->gpr[DBT_R15] = m->r15;
-	r->rflags = m->flags & ~(u64)FLAG_RF;
+	r->rflags = m->flags & ~X86_EFLAGS_RF;
 }
 
 /* The handler's return goes to the end of dbt_enter(), on the stack that it was called on. */
@@ -55,7 +51,7 @@ static void redirect(struct dbt_thread *t, struct sigcontext_64 *m)
 {
 	m->ip = (u64)dbt_abort;
 	m->sp = t->rt_sp;
-	m->flags &= ~(u64)(FLAG_TF | FLAG_DF | FLAG_AC);
+	m->flags &= ~(X86_EFLAGS_TF | X86_EFLAGS_DF | X86_EFLAGS_AC);
 	t->stepping = 0;
 }
 
@@ -163,7 +159,7 @@ static void trace_leave(struct dbt_thread *t, struct sigcontext_64 *m)
 		t->traced = TRACE_SILENT;
 	else if (t->traced == TRACE_INSIDE)
 		t->traced = TRACE_LEFT;
-	m->flags &= ~(u64)FLAG_TF;
+	m->flags &= ~X86_EFLAGS_TF;
 }
 
 /*
@@ -244,7 +240,7 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 		if (t->stepping) {
 			t->stepping = 0;
 			trace_leave(t, m);
-			m->flags &= ~(u64)FLAG_TF;
+			m->flags &= ~X86_EFLAGS_TF;
 			dbt_interrupt(t);
 		}
 		return DBT_IN_RUNTIME;
@@ -255,7 +251,7 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 		index = insn_at(b, off, &exact);
 		if (exact) {
 			if (t->stepping && !t->traced)
-				m->flags &= ~(u64)FLAG_TF;
+				m->flags &= ~X86_EFLAGS_TF;
 			at_boundary(t, b, off, index, m);
 			return DBT_AT_BOUNDARY;
 		}
@@ -266,7 +262,7 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 		}
 	}
 	t->stepping = 1;
-	m->flags |= FLAG_TF;
+	m->flags |= X86_EFLAGS_TF;
 	return DBT_STEP;
 }
 
@@ -301,7 +297,7 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 
 	index = spill && spill->insn ? spill->insn - 1u : insn_at(b, off, &exact);
 	if (t->stepping && !t->traced)
-		m->flags &= ~(u64)FLAG_TF;
+		m->flags &= ~X86_EFLAGS_TF;
 	regs_from(&t->regs, m);
 	t->regs.rip = insn_pc(b, index);
 	for (u32 reg = 0; spill && reg < ARRAY_SIZE(t->spill); reg++) {
@@ -310,7 +306,7 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 		else if (spill->mask & BIT(reg))
 			t->regs.gpr[reg] = t->spill[reg];
 		if (spill->moved & BIT(reg))
-			t->regs.gpr[reg] -= t->guest_gs;
+			t->regs.gpr[reg] -= t->arch.gs_base;
 	}
 	meter_correct(t, b, off, index);
 }

@@ -212,7 +212,7 @@ static struct rewritten rewrite_gs(struct emitter *e, const struct insn *d, cons
 		/* pop addresses with what rsp is afterwards. */
 		emit4(e, 0x48, 0x8d, 0x40 | (u8)(a << 3) | a, d->opsize);
 	}
-	emit_load_gs(e, b, GS(guest_gs));
+	emit_load_gs(e, b, GS(arch.gs_base));
 	emit_sum(e, a, a, b);
 	if (d->attr & INSN_MOFFS)
 		emit_moffs(e, d, a);
@@ -243,7 +243,7 @@ static struct rewritten rewrite_gs_base(struct emitter *e, const struct insn *d,
 
 	emit_spill(e, a);
 	r.begin = e->p;
-	emit_load_gs(e, a, GS(guest_gs));
+	emit_load_gs(e, a, GS(arch.gs_base));
 	if (d->mem.base != REG_NONE)
 		emit_sum(e, a, d->mem.base, a);
 	copy_head(e, d, bytes, DROP_GS | DROP_BASE);
@@ -262,7 +262,7 @@ static struct rewritten rewrite_gs_string(struct emitter *e, const struct insn *
 	struct rewritten r = {.mask = (u16)BIT(a), .moved = (u16)BIT(REG_RSI)};
 
 	emit_spill(e, a);
-	emit_load_gs(e, a, GS(guest_gs));
+	emit_load_gs(e, a, GS(arch.gs_base));
 	emit_sum(e, REG_RSI, REG_RSI, a);
 	emit3(e, 0x48, 0xf7, 0xd0 | a); /* not a */
 	r.begin = e->p;
@@ -289,7 +289,7 @@ static struct rewritten rewrite_gs_xlat(struct emitter *e, const struct insn *d)
 		      (u8)(a << 3) | REG_RBX); /* lea a32, [rbx + a] */
 	else
 		emit_sum(e, a, REG_RBX, a);
-	emit_load_gs(e, b, GS(guest_gs));
+	emit_load_gs(e, b, GS(arch.gs_base));
 	emit3(e, 0x8a, 0x04, (u8)(b << 3) | a); /* mov al, [a + b] */
 	emit_unspill(e, a);
 	emit_unspill(e, b);
@@ -322,7 +322,7 @@ static struct rewritten rewrite_gs_register(struct emitter *e, const struct insn
 	r.begin = e->p;
 	if (d->attr & INSN_ADDR32)
 		emit3(e, 0x40 | (reg >> 3) * 5, 0x89, 0xc0 | (reg & 7) * 9); /* mov reg32, reg32 */
-	emit_load_gs(e, a, GS(guest_gs));
+	emit_load_gs(e, a, GS(arch.gs_base));
 	emit_sum(e, reg, reg, a);
 	copy_head(e, d, bytes, DROP_GS | DROP_67);
 	emit_bytes(e, bytes + d->modrm_off, d->len - d->modrm_off);
@@ -332,7 +332,7 @@ static struct rewritten rewrite_gs_register(struct emitter *e, const struct insn
 	return r;
 }
 
-/* movzx @reg32, word gs:guest_gs_sel; with @narrow mov @reg16 of the same, which keeps the rest. */
+/* movzx @reg32, word gs:arch.gs_selector; with @narrow mov @reg16 of the same, which keeps the rest. */
 static void emit_selector(struct emitter *e, u8 reg, bool narrow)
 {
 	emit1(e, 0x65);
@@ -344,7 +344,7 @@ static void emit_selector(struct emitter *e, u8 reg, bool narrow)
 	else
 		emit2(e, 0x0f, 0xb7);
 	emit2(e, 0x04 | (u8)((reg & 7) << 3), 0x25);
-	emit_u32(e, GS(guest_gs_sel));
+	emit_u32(e, GS(arch.gs_selector));
 }
 
 /* mov from GS, push of GS: the selector that the guest believes in. */
@@ -357,7 +357,7 @@ static struct rewritten rewrite_selector(struct emitter *e, const struct insn *d
 	if (d->special == SP_PUSH_SEG) {
 		if (d->opsize == 2)
 			emit1(e, 0x66);
-		emit_push_gs(e, GS(guest_gs_sel));
+		emit_push_gs(e, GS(arch.gs_selector));
 		return r;
 	}
 	if (!(d->attr & INSN_MEM)) {
@@ -372,7 +372,7 @@ static struct rewritten rewrite_selector(struct emitter *e, const struct insn *d
 	r.begin = e->p;
 	emit_address(e, d, bytes, pc, a);
 	if (d->mem.seg == SEG_GS) {
-		emit_load_gs(e, b, GS(guest_gs));
+		emit_load_gs(e, b, GS(arch.gs_base));
 		emit_sum(e, a, a, b);
 	}
 	emit_selector(e, b, false);
@@ -421,13 +421,13 @@ static struct rewritten rewrite_gsbase(struct emitter *e, const struct insn *d)
 
 	if (d->special == SP_RDGSBASE) {
 		if (d->opsize == 8) {
-			emit_load_gs(e, reg, GS(guest_gs));
+			emit_load_gs(e, reg, GS(arch.gs_base));
 		} else {
 			emit1(e, 0x65);
 			if (reg & 8)
 				emit1(e, 0x44);
 			emit3(e, 0x8b, 0x04 | (u8)((reg & 7) << 3), 0x25);
-			emit_u32(e, GS(guest_gs));
+			emit_u32(e, GS(arch.gs_base));
 		}
 		return r;
 	}
@@ -437,7 +437,7 @@ static struct rewritten rewrite_gsbase(struct emitter *e, const struct insn *d)
 	r.begin = e->p;
 	/* mov copy32, reg32 */
 	emit3(e, 0x40 | (reg >> 3) << 2, 0x89, 0xc0 | (u8)((reg & 7) << 3) | copy);
-	emit_store_gs(e, GS(guest_gs), copy);
+	emit_store_gs(e, GS(arch.gs_base), copy);
 	emit_unspill(e, copy);
 	r.end = e->p;
 	return r;
@@ -470,7 +470,7 @@ void rewrite_load_target(struct emitter *e, const struct insn *d, const u8 *byte
 	}
 	if (d->mem.seg == SEG_GS) {
 		emit_address(e, d, bytes, pc, REG_TARGET);
-		emit_load_gs(e, REG_RCX, GS(guest_gs));
+		emit_load_gs(e, REG_RCX, GS(arch.gs_base));
 		emit4(e, 0x4d, 0x8b, 0x1c, 0x0b); /* mov r11, [r11 + rcx] */
 		return;
 	}

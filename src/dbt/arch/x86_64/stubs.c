@@ -18,6 +18,11 @@ void arch_patch(u32 patch, u32 target)
 	__atomic_store_n(p, target - (patch + 4), __ATOMIC_RELEASE);
 }
 
+bool arch_can_patch(u32 patch)
+{
+	return (patch & 7) <= 4;
+}
+
 #define JRCXZ 0xe3
 
 void arch_entry_kill(const struct dbt_entry *e)
@@ -35,8 +40,8 @@ static void ask_cpu(u32 leaf, u32 regs[4])
 {
 	regs[0] = leaf;
 	regs[2] = 0;
-	if (cache.ops.cpuid)
-		cache.ops.cpuid(leaf, 0, regs);
+	if (cache.ops.arch.cpuid)
+		cache.ops.arch.cpuid(leaf, 0, regs);
 	else
 		__asm__("cpuid" : "+a"(regs[0]), "=b"(regs[1]), "+c"(regs[2]), "=d"(regs[3]));
 }

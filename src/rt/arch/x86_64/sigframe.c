@@ -136,7 +136,7 @@ int sigframe_build(struct thread *t, const struct sys_sigaction *act, const stru
 		*(u64 *)(sc + gpr_at[i]) = r->gpr[i];
 	f.uc.uc_mcontext.rip = r->rip;
 	f.uc.uc_mcontext.eflags = r->rflags;
-	f.uc.uc_mcontext.gs = t->dbt.guest_gs_sel;
+	f.uc.uc_mcontext.gs = t->dbt.arch.gs_selector;
 	f.uc.uc_mcontext.trapno = p->trapno;
 	f.uc.uc_mcontext.err = p->err;
 	f.uc.uc_mcontext.cr2 = p->cr2;

@@ -1,0 +1,59 @@
+/*
+ * PURPOSE: what the folder of a CPU below arch/ provides to the translator's other files: functions here,
+ * dbt-arch.h and guest-priv.h there. Together they are what a port has to write.
+ *
+ * All are called with cache.lock held but for those of which it is said.
+ */
+#ifndef DBT_ARCH_PRIV_H
+#define DBT_ARCH_PRIV_H
+
+#include "dbt/arch/x86_64/guest-priv.h"
+#include "dbt/cache-priv.h"
+
+/* Makes the cache's own stubs; called again after each flush. */
+void arch_init(void);
+
+/*
+ * Makes the block at guest @pc, which an exit of kind @why has asked for. NULL with *@fault set to the first byte
+ * that cannot be fetched.
+ */
+struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault);
+/* Executable memory has changed: forgets what was remembered of it. */
+void arch_forget_code(void);
+/* Of a BLOCK_CHECKED: whether the guest's bytes are the same. */
+bool arch_block_current(struct dbt_block *b);
+
+/* The jump at @patch now leads to @target, both cache offsets; others may be executing it. */
+void arch_patch(u32 patch, u32 target);
+/* Whether @patch lies where that is one store to everybody. */
+bool arch_can_patch(u32 patch);
+
+/* The block's entry in TABLE_JUMP, made if need be; NULL no room. */
+struct dbt_entry *arch_entry(struct dbt_block *b);
+/* An entry in TABLE_JUMP that goes on at the return point @ret, likewise. */
+struct dbt_entry *arch_return_entry(struct dbt_entry *ret);
+/* It matches nothing any more; others may be executing it. */
+void arch_entry_kill(const struct dbt_entry *e);
+bool arch_entry_lives(const struct dbt_entry *e);
+
+/*
+ * Without the lock, the thread being out of the cache: does the instruction at its pc. DBT_INTERRUPTED: it has
+ * retired; else what became of it, DBT_REFUSED, DBT_PAGE_FAULT or DBT_STACK_FAULT.
+ */
+enum dbt_stop arch_emulate(struct dbt_thread *t);
+/*
+ * Likewise: the instruction at @pc has retired and left behind what it should not have (an address of the
+ * cache). Puts it right.
+ */
+void arch_mend(struct dbt_thread *t, u64 pc);
+/* Likewise: the other registers of the guest, now that it has stopped for @stop and its pc is set. */
+void arch_stopped(struct dbt_thread *t, enum dbt_stop stop);
+
+/* Without the lock: enters the cache. 0: left by an exit, 1: interrupted. */
+int dbt_enter(struct dbt_thread *t);
+/* Not to be called: code of the cache jumps there. */
+void dbt_exit(void);
+/* Copies @n bytes of guest memory; returns how many could be read. Needs no lock. */
+size_t dbt_fetch(void *to, u64 from, size_t n);
+
+#endif
