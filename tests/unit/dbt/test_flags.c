@@ -1,8 +1,5 @@
-/*
- * Flags that the translator takes for set by an instruction do not depend on what they were before
- * it.
- */
-#include "dbt/arch/x86_64/flags-priv.h"
+/* Flags that the translator takes for set by an instruction do not depend on what they were before it. */
+#include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "unit/test.h"
 
 #include <sys/mman.h>
@@ -57,7 +54,7 @@ TEST(what_is_set_does_not_depend_on_what_was)
 {
 	u64 seed = 88172645463325252ull;
 
-	flags_init();
+	cpu_probe(NULL);
 	for (u32 i = 0; i < ARRAY_SIZE(insns); i++) {
 		struct insn d;
 		u16 set;

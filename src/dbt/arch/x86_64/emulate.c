@@ -4,6 +4,7 @@
  * business: GS is ours, and CS stays the 64-bit user code segment, since a program in another one would not be
  * 64-bit code. Semantics: SDM vol. 2 and APM vol. 3, JMP, CALL, RET, IRET, MOV, LGS.
  */
+#include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "dbt/arch/x86_64/plan-priv.h"
 #include "sys/call.h"
 
@@ -209,12 +210,9 @@ static enum dbt_stop write_gs_base(struct emulation *em)
 /* Bytes of an offset: AMD knows no far pointers with 64 bits (APM vol. 3, JMP Far). */
 static u32 offset_size(const struct insn *d)
 {
-	u32 a = 0, b, c = 0, e;
-
 	if (!(d->rex & 8))
 		return d->attr & INSN_OPSIZE16 ? 2 : 4;
-	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(e));
-	return b == 0x68747541 || b == 0x6f677948 ? 4 : 8; /* "Auth", "Hygo" */
+	return cpu_is_amd() ? 4 : 8;
 }
 
 static enum dbt_stop far_jump(struct emulation *em, bool call)

@@ -11,7 +11,7 @@
 
 #include <linux/errno.h>
 
-#include "dbt/arch/x86_64/flags-priv.h"
+#include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "sys/string.h"
 
 #define BRANCHES_MAX 4  /* basic blocks in a superblock, but for those behind elided jumps */

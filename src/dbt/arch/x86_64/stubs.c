@@ -1,6 +1,6 @@
 /* The cache's own code: returns, miss paths, the way in through an entry, entries made after their block. */
 #include "dbt/arch/x86_64/branch-priv.h"
-#include "dbt/arch/x86_64/flags-priv.h"
+#include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "dbt/arch/x86_64/offsets-priv.h"
 
 _Static_assert(offsetof(struct dbt_thread, regs.gpr) == T_GPR, "enter.S");
@@ -36,39 +36,13 @@ bool arch_entry_lives(const struct dbt_entry *e)
 	return *code_at(e->kill) == JRCXZ && (e->kill & 7) != 7;
 }
 
-static void ask_cpu(u32 leaf, u32 regs[4])
-{
-	regs[0] = leaf;
-	regs[2] = 0;
-	if (cache.ops.arch.cpuid)
-		cache.ops.arch.cpuid(leaf, 0, regs);
-	else
-		__asm__("cpuid" : "+a"(regs[0]), "=b"(regs[1]), "+c"(regs[2]), "=d"(regs[3]));
-}
-
-/* BMI2's pext in hardware: AMD before Zen 3 and Hygon take some twenty cycles and more for it. */
-static bool has_fast_pext(void)
-{
-	u32 r[4];
-
-	ask_cpu(7, r);
-	if (!(r[1] >> 8 & 1))
-		return false;
-	ask_cpu(0, r);
-	if (r[2] != 0x444d4163 /* AuthenticAMD */ && r[2] != 0x656e6975 /* HygonGenuine */)
-		return true;
-	ask_cpu(1, r);
-	return (r[0] >> 8 & 15) + (r[0] >> 20 & 255) >= 0x19;
-}
-
 void arch_init(void)
 {
 	struct emitter e;
 
 	if (cache.epoch == 1) {
-		flags_init();
-		insn_set_near16(insn_cpu_has_near16());
-		cache.fixed_tables = cache.flags & DBT_BASELINE || !has_fast_pext();
+		cpu_probe(cache.ops.arch.cpuid);
+		cache.fixed_tables = cache.flags & DBT_BASELINE || !cpu_has_fast_pext();
 	}
 	cache.index_shift = cache.fixed_tables ? 0 : 2;
 	meta_alloc(16); /* EXIT_ID_MISS */

@@ -1,9 +1,11 @@
 /*
- * Flags that the SDM calls undefined after an instruction. A CPU does one of two things: AF after `test` is
- * set to something, or left as it was. Where it is set, what it was before is dead, and that matters:
- * `test` is what most conditional branches follow. So the CPU is asked, once, about the frequent ones.
+ * Asked once, when the translator starts.
+ *
+ * Flags that the SDM calls undefined after an instruction: a CPU either sets them to something or leaves them as
+ * they were. Where AF after `test` is set, what it was before is dead, and that matters, because `test` is what
+ * most conditional branches follow. So the CPU is asked about the frequent instructions.
  */
-#include "dbt/arch/x86_64/flags-priv.h"
+#include "dbt/arch/x86_64/cpu-probe-priv.h"
 
 enum flag_kind {
 	KIND_LOGIC, /* and, or, xor, test: AF */
@@ -36,7 +38,7 @@ static u16 sets[KINDS]; /* undefined flags that are known to be set */
 			FLAGS_AFTER(op, values[i_], values[ARRAY_SIZE(values) - 1 - i_],          \
 				    CLEAR | FL_ARITH))
 
-void flags_init(void)
+static void probe_flags(void)
 {
 	static const u64 values[] = {0, ~0ull, 0x8000000080008081, 0x7ffe123400ff5678};
 
@@ -92,6 +94,56 @@ static enum flag_kind kind_of(const struct insn *d)
 		return field == 4 || field == 5 ? KIND_MUL : KIND_NONE;
 	default: return KIND_NONE;
 	}
+}
+
+static bool amd, fast_pext;
+
+static void ask(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]), u32 leaf, u32 regs[4])
+{
+	regs[0] = leaf;
+	regs[2] = 0;
+	if (cpuid)
+		cpuid(leaf, 0, regs);
+	else
+		__asm__("cpuid" : "+a"(regs[0]), "=b"(regs[1]), "+c"(regs[2]), "=d"(regs[3]));
+}
+
+/* The end of the vendor's name, which is in ebx, edx, ecx. */
+#define AUTHENTIC_AMD 0x444d4163u /* cAMD */
+#define HYGON_GENUINE 0x656e6975u /* uine */
+
+#define LEAF7_EBX_BMI2 BIT(8)
+#define FAMILY_ZEN3    0x19u
+
+static u32 family_of(u32 signature)
+{
+	return (signature >> 8 & 15) + (signature >> 20 & 255);
+}
+
+void cpu_probe(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]))
+{
+	u32 r[4];
+
+	ask(cpuid, 0, r);
+	amd = r[2] == AUTHENTIC_AMD || r[2] == HYGON_GENUINE;
+	ask(cpuid, 7, r);
+	fast_pext = r[1] & LEAF7_EBX_BMI2;
+	if (fast_pext && amd) {
+		ask(cpuid, 1, r);
+		fast_pext = family_of(r[0]) >= FAMILY_ZEN3;
+	}
+	probe_flags();
+	insn_set_near16(insn_cpu_has_near16());
+}
+
+bool cpu_is_amd(void)
+{
+	return amd;
+}
+
+bool cpu_has_fast_pext(void)
+{
+	return fast_pext;
 }
 
 u16 flags_set(const struct insn *d)
