@@ -26,6 +26,7 @@
 #include <linux/auxvec.h>
 #include <linux/personality.h>
 #include <linux/prctl.h>
+#include <linux/random.h>
 
 __attribute__((noreturn)) void start(u64 sp);
 
@@ -98,7 +99,7 @@ static u64 random_pages(u64 bits)
 {
 	u64 r = 0;
 
-	raw_call3(__NR_getrandom, (long)&r, sizeof(r), 1 /* GRND_NONBLOCK */);
+	raw_call3(__NR_getrandom, (long)&r, sizeof(r), GRND_NONBLOCK);
 	return (r & (BIT(bits) - 1)) << 12;
 }
 
@@ -107,7 +108,7 @@ static bool randomized(void)
 	char text[8] = "";
 	long fd;
 
-	if (raw_call1(__NR_personality, 0xffffffff) & ADDR_NO_RANDOMIZE)
+	if (raw_call1(__NR_personality, PERSONALITY_ASK) & ADDR_NO_RANDOMIZE)
 		return false;
 	fd = fd_open(AT_FDCWD, "/proc/sys/kernel/randomize_va_space", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

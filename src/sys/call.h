@@ -147,20 +147,15 @@ static inline long sys_membarrier(int cmd, u32 flags, int cpu)
  * Copies between this process's own addresses without ever faulting: -EFAULT, or fewer bytes than
  * asked, where memory cannot be read or written. Checks page protections as an access would.
  */
-struct sys_iovec {
-	void *base;
-	size_t len;
-};
-
-static inline long sys_process_vm_readv(int pid, const struct sys_iovec *local, size_t nlocal,
-					const struct sys_iovec *remote, size_t nremote)
+static inline long sys_process_vm_readv(int pid, const struct iovec *local, size_t nlocal,
+					const struct iovec *remote, size_t nremote)
 {
 	return raw_call6(__NR_process_vm_readv, pid, (long)local, (long)nlocal, (long)remote,
 			 (long)nremote, 0);
 }
 
-static inline long sys_process_vm_writev(int pid, const struct sys_iovec *local, size_t nlocal,
-					 const struct sys_iovec *remote, size_t nremote)
+static inline long sys_process_vm_writev(int pid, const struct iovec *local, size_t nlocal,
+					 const struct iovec *remote, size_t nremote)
 {
 	return raw_call6(__NR_process_vm_writev, pid, (long)local, (long)nlocal, (long)remote,
 			 (long)nremote, 0);
@@ -229,12 +224,12 @@ struct sys_sigaction {
 static inline long sys_rt_sigaction(int sig, const struct sys_sigaction *act,
 				    struct sys_sigaction *old)
 {
-	return raw_call4(__NR_rt_sigaction, sig, (long)act, (long)old, 8);
+	return raw_call4(__NR_rt_sigaction, sig, (long)act, (long)old, SIGSET_SIZE);
 }
 
 static inline long sys_rt_sigprocmask(int how, const u64 *set, u64 *old)
 {
-	return raw_call4(__NR_rt_sigprocmask, how, (long)set, (long)old, 8);
+	return raw_call4(__NR_rt_sigprocmask, how, (long)set, (long)old, SIGSET_SIZE);
 }
 
 static inline long sys_tgkill(int tgid, int tid, int sig)

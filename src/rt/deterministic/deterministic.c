@@ -9,27 +9,17 @@
 #include <linux/auxvec.h>
 #include <linux/mman.h>
 #include <linux/personality.h>
+#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/stat.h>
 #include <linux/time.h>
 #include <linux/wait.h>
 
-#define S_IFMT_  0170000
-#define S_IFCHR_ 0020000
-#define S_IFREG_ 0100000
-#define S_IFDIR_ 0040000
-#define S_IFIFO_ 0010000
-
-#define IOV_MAX   1024u
 #define RW_MAX    0x7ffff000ul /* no call moves more */
 #define GOLDEN    0x9e3779b97f4a7c15ull
 #define EXEC_STEP BIT(63)
 
-#define AT_RSEQ_FEATURE_SIZE_ 27
-#define AT_RSEQ_ALIGN_        28
-#define AT_HWCAP3_            29
-#define AT_HWCAP4_            30
-#define HWCAP2_FSGSBASE       BIT(1)
+#define HWCAP2_FSGSBASE BIT(1)
 
 bool deterministic;
 
@@ -104,10 +94,10 @@ static void fix_auxv(struct thread *t, struct stack_in *in)
 		switch (type) {
 		/* No vDSO: its clocks and random numbers would pass us by. No rseq: it tells the CPU. */
 		case AT_SYSINFO_EHDR:
-		case AT_RSEQ_FEATURE_SIZE_:
-		case AT_RSEQ_ALIGN_: continue;
-		case AT_HWCAP3_:
-		case AT_HWCAP4_:
+		case AT_RSEQ_FEATURE_SIZE:
+		case AT_RSEQ_ALIGN: continue;
+		case AT_HWCAP3:
+		case AT_HWCAP4:
 			if (!host)
 				continue;
 			break;
@@ -179,8 +169,8 @@ long deterministic_getrandom(struct thread *t, u64 nr)
 	u64 flags = guest_arg(t, 2);
 
 	(void)nr;
-	/* GRND_NONBLOCK 1, GRND_RANDOM 2, GRND_INSECURE 4; the last two exclude each other. */
-	if (flags & ~7ul || (flags & 6) == 6)
+	if (flags & ~(u64)(GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE) ||
+	    (flags & GRND_RANDOM && flags & GRND_INSECURE))
 		return -EINVAL;
 	return fill(t, guest_arg(t, 0), guest_arg(t, 1));
 }
@@ -189,7 +179,7 @@ static long fill_vector(struct thread *t, u64 at, u64 n)
 {
 	long done = 0;
 
-	if (n > IOV_MAX)
+	if (n > UIO_MAXIOV)
 		return -EINVAL;
 	for (u64 i = 0; i < n; i++) {
 		u64 iov[2];
@@ -219,8 +209,8 @@ long deterministic_read(struct thread *t, u64 nr)
 
 	if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st))
 		return syscall_answer(t, nr);
-	kind = st.stx_mode & S_IFMT_;
-	if (kind == S_IFCHR_ && st.stx_rdev_major == 1) {
+	kind = st.stx_mode & S_IFMT;
+	if (kind == S_IFCHR && st.stx_rdev_major == 1) {
 		bool random = st.stx_rdev_minor == 8 || st.stx_rdev_minor == 9;
 
 		if (!random || (sys_fcntl(fd, F_GETFL, 0) & O_ACCMODE) == O_WRONLY)
@@ -229,9 +219,9 @@ long deterministic_read(struct thread *t, u64 nr)
 			      : fill(t, guest_arg(t, 1), guest_arg(t, 2));
 	}
 	ret = syscall_answer(t, nr);
-	if (kind == S_IFREG_ || kind == S_IFDIR_ || ret == CALL_REDO)
+	if (kind == S_IFREG || kind == S_IFDIR || ret == CALL_REDO)
 		return ret;
-	if (kind != S_IFIFO_ || vector || (ret && ret != (long)guest_arg(t, 2)))
+	if (kind != S_IFIFO || vector || (ret && ret != (long)guest_arg(t, 2)))
 		deterministic_touch(METER_UNFIXED_IO);
 	return ret;
 }
@@ -344,7 +334,7 @@ long deterministic_personality(struct thread *t, u64 nr)
 	u64 *arg = &t->dbt.regs.gpr[DBT_RDI], was = *arg;
 	long ret;
 
-	if ((u32)was != 0xffffffff)
+	if ((u32)was != PERSONALITY_ASK)
 		*arg |= ADDR_NO_RANDOMIZE;
 	ret = syscall_answer(t, nr);
 	*arg = was;

@@ -21,7 +21,7 @@ enum exec_kind exec_classify(const u8 *head, size_t len)
 	if (eh.e_machine == EM_X86_64 && eh.e_ident[EI_CLASS] != ELFCLASS32)
 		return EXEC_ELF;
 	/* e_type and e_machine lie at the same place in both classes. */
-	if (eh.e_machine == EM_386 || eh.e_machine == 6 /* EM_486 */ || eh.e_machine == EM_X86_64)
+	if (eh.e_machine == EM_386 || eh.e_machine == EM_486 || eh.e_machine == EM_X86_64)
 		return EXEC_ELF32;
 	return EXEC_UNKNOWN;
 }

@@ -19,11 +19,8 @@
 #include "sys/fmt.h"
 #include "sys/string.h"
 
+#include <linux/prctl.h>
 #include <linux/stat.h>
-
-#define AT_EXECVE_CHECK 0x10000
-#define S_IFMT_         0170000
-#define S_IFREG_        0100000
 
 /* Whether this kernel knows AT_EXECVE_CHECK: 0 not asked yet, 1 yes, -1 no. */
 static int have_check;
@@ -54,12 +51,12 @@ static int may_execute(int dir, const char *path, int flags)
 	ret = sys_statx(dir, path, flags, STATX_TYPE | STATX_MODE, &st);
 	if (ret)
 		return (int)ret;
-	if ((st.stx_mode & S_IFMT_) == 0120000)
+	if ((st.stx_mode & S_IFMT) == S_IFLNK)
 		return -ELOOP;
-	if ((st.stx_mode & S_IFMT_) != S_IFREG_)
+	if ((st.stx_mode & S_IFMT) != S_IFREG)
 		return -EACCES;
 	/* Also refuses what lies on a file system mounted noexec. */
-	return (int)sys_faccessat2(dir, path, 1 /* X_OK */, flags | AT_EACCESS);
+	return (int)sys_faccessat2(dir, path, X_OK, flags | AT_EACCESS);
 }
 
 /* Running @fd gives its process rights that the runtime, which has none, cannot hand on. */
@@ -69,13 +66,13 @@ static const char *privileged(int fd)
 	u8 caps[64];
 	long euid = raw_call0(__NR_geteuid), egid = raw_call0(__NR_getegid);
 
-	if (sys_prctl(39 /* PR_GET_NO_NEW_PRIVS */, 0, 0, 0, 0) == 1)
+	if (sys_prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
 		return NULL;
 	if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st))
 		return NULL;
-	if (st.stx_mode & 04000 && (long)st.stx_uid != euid)
+	if (st.stx_mode & S_ISUID && (long)st.stx_uid != euid)
 		return "setuid program";
-	if ((st.stx_mode & 02010) == 02010 && (long)st.stx_gid != egid)
+	if ((st.stx_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && (long)st.stx_gid != egid)
 		return "setgid program";
 	if (euid && raw_call4(__NR_fgetxattr, fd, (long)"security.capability", (long)caps,
 			      sizeof(caps)) > 0)

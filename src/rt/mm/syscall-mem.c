@@ -7,11 +7,7 @@
 #include "rt/syscall/syscall.h"
 #include "rt/mm/window.h"
 
-#include <linux/ipc.h>
-
-#define MAP_GROWSDOWN_ 0x100
-#define SHM_EXEC       0100000
-#define SHM_REMAP      040000
+#include <linux/shm.h>
 
 static bool page_aligned(u64 x)
 {
@@ -79,7 +75,7 @@ long guest_mmap(struct thread *t)
 				.end = at + size,
 				.prot = (u32)prot & 7,
 				.shared = shared,
-				.grows = !!(flags & MAP_GROWSDOWN_),
+				.grows = !!(flags & MAP_GROWSDOWN),
 			};
 
 			mm_exec_add(t, &r);
@@ -286,13 +282,13 @@ long guest_mseal(struct thread *t)
 long guest_shmat(struct thread *t)
 {
 	u64 flags = guest_arg(t, 2);
-	/* struct shmid64_ds is at most this large; shm_segsz follows struct ipc64_perm. */
-	u64 ds[32] = {0}, size, over;
+	struct shmid64_ds ds;
+	u64 size, over;
 	long ret;
 
-	if (raw_call3(__NR_shmctl, (long)guest_arg(t, 0), 2 /* IPC_STAT */, (long)ds))
+	if (raw_call3(__NR_shmctl, (long)guest_arg(t, 0), IPC_STAT, (long)&ds))
 		return call_kernel(t);
-	size = ALIGN_UP(ds[sizeof(struct ipc64_perm) / 8], PAGE_SIZE);
+	size = ALIGN_UP(ds.shm_segsz, PAGE_SIZE);
 	if (guest_arg(t, 1) && window_overlaps(guest_arg(t, 1), size))
 		return -EINVAL;
 	mm_lock(t);
@@ -315,7 +311,8 @@ long guest_shmat(struct thread *t)
 			struct mm_range r = {
 				.start = (u64)ret,
 				.end = (u64)ret + size,
-				.prot = PROT_READ | PROT_EXEC | (flags & 010000 ? 0 : PROT_WRITE),
+				.prot = PROT_READ | PROT_EXEC |
+					(flags & SHM_RDONLY ? 0 : PROT_WRITE),
 				.shared = 1,
 			};
 

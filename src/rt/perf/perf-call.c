@@ -11,15 +11,10 @@
 #include "rt/syscall/syscall-table.h"
 #include "sys/string.h"
 
+#include <asm/statfs.h>
 #include <linux/close_range.h>
 #include <linux/fcntl.h>
-
-#define SOL_SOCKET 1
-#define SCM_RIGHTS 1
-
-/* statfs(2) */
-#define CGROUP_V1 0x27e0ebul
-#define CGROUP_V2 0x63677270ul
+#include <linux/magic.h>
 
 static bool failed(long ret)
 {
@@ -59,28 +54,21 @@ bool perf_on_close_range(struct thread *t, u64 nr, long *ret)
 /* What recvmsg(2) may have brought in the msghdr at @addr. */
 static void received(struct thread *t, u64 addr)
 {
-	struct {
-		u64 name;
-		u32 name_len, pad;
-		u64 iov, iov_len, control, control_len;
-	} m;
-	struct {
-		u64 len;
-		s32 level, type;
-	} c;
+	struct user_msghdr m;
+	struct cmsghdr c;
 
 	if (guest_read(&m, addr, sizeof(m)))
 		return;
-	for (u64 at = 0; at + sizeof(c) <= m.control_len; at += ALIGN_UP(c.len, 8)) {
-		if (guest_read(&c, m.control + at, sizeof(c)) || c.len < sizeof(c) ||
-		    c.len > m.control_len - at)
+	for (u64 at = 0; at + sizeof(c) <= m.msg_controllen; at += ALIGN_UP(c.cmsg_len, 8)) {
+		if (guest_read(&c, (u64)m.msg_control + at, sizeof(c)) || c.cmsg_len < sizeof(c) ||
+		    c.cmsg_len > m.msg_controllen - at)
 			return;
-		if (c.level != SOL_SOCKET || c.type != SCM_RIGHTS)
+		if (c.cmsg_level != SOL_SOCKET || c.cmsg_type != SCM_RIGHTS)
 			continue;
-		for (u64 i = sizeof(c); i + 4 <= c.len; i += 4) {
+		for (u64 i = sizeof(c); i + 4 <= c.cmsg_len; i += 4) {
 			s32 fd;
 
-			if (!guest_read(&fd, m.control + at + i, sizeof(fd)))
+			if (!guest_read(&fd, (u64)m.msg_control + at + i, sizeof(fd)))
 				perf_fd_received(t, fd);
 		}
 	}
@@ -97,7 +85,7 @@ bool perf_on_receive(struct thread *t, u64 nr, long *ret)
 		received(t, guest_arg(t, 1));
 	else if (nr == __NR_recvmmsg)
 		for (long i = 0; i < *ret; i++)
-			received(t, guest_arg(t, 1) + (u64)i * 64);
+			received(t, guest_arg(t, 1) + (u64)i * sizeof(struct mmsghdr));
 	else
 		perf_fd_received(t, (int)*ret); /* pidfd_getfd */
 	return true;
@@ -212,11 +200,11 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
  */
 static bool wrote_cgroup(struct thread *t, u64 nr, long *ret)
 {
-	u64 fs[16]; /* struct statfs: the type comes first */
+	struct statfs fs;
 	struct wire_slot *sl;
 
-	if (sys_failed(raw_call2(__NR_fstatfs, (long)guest_arg(t, 0), (long)fs)) ||
-	    (fs[0] != CGROUP_V1 && fs[0] != CGROUP_V2))
+	if (sys_failed(raw_call2(__NR_fstatfs, (long)guest_arg(t, 0), (long)&fs)) ||
+	    (fs.f_type != CGROUP_SUPER_MAGIC && fs.f_type != CGROUP2_SUPER_MAGIC))
 		return false;
 	*ret = syscall_plain(t, nr);
 	sl = failed(*ret) ? NULL : wire_begin(t);

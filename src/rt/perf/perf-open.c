@@ -1,12 +1,15 @@
 /* perf_event_open(2), ioctl(2), read(2), mmap(2) and poll(2) on perf descriptors, in the guest. */
 #include "rt/perf/perf.h"
 
+#include "abi/perf.h"
 #include "rt/syscall/fd.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/syscall/syscall.h"
 #include "sys/string.h"
 
+#include <asm/ioctls.h>
+#include <linux/memfd.h>
 #include <linux/perf_event.h>
 #include <linux/poll.h>
 #include <linux/prctl.h>
@@ -65,7 +68,7 @@ static bool fd_left(void)
 	long fd = sys_fcntl(2, F_DUPFD_CLOEXEC, 0);
 
 	if (fd == -EBADF) {
-		fd = sys_memfd_create("", 1);
+		fd = sys_memfd_create("", MFD_CLOEXEC);
 	}
 	if (sys_failed(fd))
 		return fd != -EMFILE;
@@ -159,8 +162,7 @@ bool perf_on_ioctl(struct thread *t, u64 nr, long *ret)
 
 	(void)nr;
 	/* Some are the descriptor's own, answered by the kernel for any. */
-	if (!pf || cmd == 0x5421 /* FIONBIO */ || cmd == 0x5452 /* FIOASYNC */ || cmd == 0x5450 ||
-	    cmd == 0x5451 /* FIONCLEX, FIOCLEX */)
+	if (!pf || cmd == FIONBIO || cmd == FIOASYNC || cmd == FIONCLEX || cmd == FIOCLEX)
 		return false;
 	if (cmd == PERF_EVENT_IOC_SET_OUTPUT && (s32)arg != -1)
 		other = perf_fd_find(t, (s32)arg);
@@ -240,21 +242,21 @@ static long read_once(struct thread *t, const struct perf_fd *pf, u64 at, u64 le
 /* The kernel reads once for each piece of a readv, and stops at one that is not filled. */
 static long read_vector(struct thread *t, const struct perf_fd *pf, u64 at, u64 count)
 {
-	struct sys_iovec v;
+	struct iovec v;
 	long done = 0, n;
 
-	if (count > 1024)
+	if (count > UIO_MAXIOV)
 		return -EINVAL;
 	for (u64 i = 0; i < count; i++) {
 		if (guest_read(&v, at + i * sizeof(v), sizeof(v)))
 			return -EFAULT;
-		if (!v.len)
+		if (!v.iov_len)
 			continue;
-		n = read_once(t, pf, (u64)v.base, v.len);
+		n = read_once(t, pf, (u64)v.iov_base, v.iov_len);
 		if (n < 0)
 			return done ? done : n;
 		done += n;
-		if ((u64)n < v.len)
+		if ((u64)n < v.iov_len)
 			break;
 	}
 	return done;
@@ -327,7 +329,7 @@ u32 perf_snapshot_read(struct thread *t, const struct perf_fd *pf, u64 *words)
 		words[n++] = c.running_base + (c.flags & WIRE_SNAPSHOT_RUNNING ? now : 0);
 	if (c.read_format & PERF_FORMAT_ID)
 		words[n++] = c.id;
-	if (c.read_format & 16 /* PERF_FORMAT_LOST */)
+	if (c.read_format & PE_FORMAT_LOST)
 		words[n++] = c.lost;
 	return n;
 }

@@ -9,15 +9,11 @@
 #include "rt/perf/perf-priv.h"
 #include "rt/syscall/syscall.h"
 
+#include <linux/fs.h>
 #include <linux/poll.h>
 #include <linux/time.h>
 
 #define POLL_MAX 4096u /* descriptors; those beyond are the kernel's alone */
-
-struct poll_entry {
-	s32 fd;
-	s16 events, revents;
-};
 
 /* What a kernel perf descriptor would show. */
 static u32 event_revents(struct thread *t, struct perf_fd *pf)
@@ -55,16 +51,16 @@ bool perf_on_epoll_ctl(struct thread *t, u64 nr, long *ret)
 static void drain(int fd)
 {
 	u8 bytes[64];
-	struct sys_iovec v = {bytes, sizeof(bytes)};
+	struct iovec v = {bytes, sizeof(bytes)};
 
-	while (raw_call6(__NR_preadv2, fd, (long)&v, 1, -1, 0, 8 /* RWF_NOWAIT */) == sizeof(bytes))
+	while (raw_call6(__NR_preadv2, fd, (long)&v, 1, -1, 0, RWF_NOWAIT) == sizeof(bytes))
 		;
 }
 
 /* How many of the entries are perf descriptors, and for how many there is something to report. */
 static u32 look(struct thread *t, u64 at, u32 n, u32 *ready)
 {
-	struct poll_entry e;
+	struct pollfd e;
 	u32 ours = 0;
 
 	*ready = 0;
@@ -88,7 +84,7 @@ static u32 look(struct thread *t, u64 at, u32 n, u32 *ready)
 /* Puts what look() found into the entries; the kernel has filled in the others. */
 static long patch(struct thread *t, u64 at, u32 n, long ret)
 {
-	struct poll_entry e;
+	struct pollfd e;
 
 	for (u32 i = 0; i < n; i++) {
 		struct perf_fd *pf;
@@ -108,7 +104,7 @@ static long patch(struct thread *t, u64 at, u32 n, long ret)
 
 static bool any_report(struct thread *t, u64 at, u32 n)
 {
-	struct poll_entry e;
+	struct pollfd e;
 	bool any = false;
 
 	for (u32 i = 0; i < n; i++) {
@@ -125,7 +121,7 @@ static u64 now_ns(void)
 {
 	struct __kernel_timespec ts = {0, 0};
 
-	sys_clock_gettime(1, &ts);
+	sys_clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
 }
 
@@ -153,7 +149,7 @@ bool perf_on_poll(struct thread *t, u64 nr, long *ret)
 		ts.tv_nsec = (s64)(left % 1000000000);
 		*ret = call_kernel_with(t, __NR_ppoll, at, guest_arg(t, 1),
 					!ready && deadline == ~0ull ? 0 : (u64)&ts,
-					nr == __NR_ppoll ? guest_arg(t, 3) : 0, 8, 0);
+					nr == __NR_ppoll ? guest_arg(t, 3) : 0, SIGSET_SIZE, 0);
 		if (sys_failed(*ret) || *ret == CALL_REDO)
 			return true;
 		if (any_report(t, at, n) || ready) {

@@ -11,6 +11,7 @@
 #include "sys/string.h"
 
 #include <linux/fcntl.h>
+#include <linux/fs.h>
 
 #define TEXT_MAX 4096u
 
@@ -68,23 +69,23 @@ bool perf_sysctl_open(struct thread *t, u64 nr, const u64 a[6], const char *path
 static long gather(struct thread *t, u64 nr, u8 *text)
 {
 	u64 at = guest_arg(t, 1), count = guest_arg(t, 2), len = 0;
-	struct sys_iovec v;
+	struct iovec v;
 
 	if (nr != __NR_writev) {
 		if (count >= TEXT_MAX)
 			return -EINVAL;
 		return guest_read(text, at, count) ? -EFAULT : (long)count;
 	}
-	if (count > 1024)
+	if (count > UIO_MAXIOV)
 		return -EINVAL;
 	for (u64 i = 0; i < count; i++) {
 		if (guest_read(&v, at + i * sizeof(v), sizeof(v)))
 			return -EFAULT;
-		if (v.len >= TEXT_MAX - len)
+		if (v.iov_len >= TEXT_MAX - len)
 			return -EINVAL;
-		if (guest_read(text + len, (u64)v.base, v.len))
+		if (guest_read(text + len, (u64)v.iov_base, v.iov_len))
 			return -EFAULT;
-		len += v.len;
+		len += v.iov_len;
 	}
 	return (long)len;
 }
@@ -97,8 +98,7 @@ long perf_sysctl_write(struct thread *t, u64 nr, u64 handle)
 
 	if ((mode & O_ACCMODE) == O_RDONLY)
 		return -EBADF;
-	pos = nr == __NR_pwrite64 ? (long)guest_arg(t, 3)
-				  : raw_call3(__NR_lseek, fd, 0, 1 /* SEEK_CUR */);
+	pos = nr == __NR_pwrite64 ? (long)guest_arg(t, 3) : raw_call3(__NR_lseek, fd, 0, SEEK_CUR);
 	if (pos < 0)
 		return -EINVAL;
 	sl = wire_begin(t);
@@ -115,6 +115,6 @@ long perf_sysctl_write(struct thread *t, u64 nr, u64 handle)
 	}
 	wire_end(t, sl);
 	if (ret > 0 && nr != __NR_pwrite64)
-		raw_call3(__NR_lseek, fd, pos + ret, 0 /* SEEK_SET */);
+		raw_call3(__NR_lseek, fd, pos + ret, SEEK_SET);
 	return ret;
 }

@@ -15,33 +15,16 @@
 
 #include <linux/futex.h>
 #include <linux/poll.h>
+#include <linux/resource.h>
 #include <linux/socket.h>
 #include <linux/time.h>
 
-#define SPIN_NS        100000
-#define LOST_MS        100 /* how long a wait goes by before it asks whether the session is there */
-#define AF_UNIX        1
-#define SEQPACKET      5
-#define SOL_SOCKET     1
-#define SCM_RIGHTS     1
-#define NO_WAIT        0x40
-#define NO_SIGNAL      0x4000
-#define FD_CLOEXEC_MSG 0x40000000
+#define SPIN_NS 100000
+#define LOST_MS 100 /* how long a wait goes by before it asks whether the session is there */
 
-/* As the kernel's user_msghdr and cmsghdr, with room for one descriptor. */
-struct message {
-	void *name;
-	s32 name_len;
-	struct sys_iovec *iov;
-	u64 iov_len;
-	void *control;
-	u64 control_len;
-	u32 flags;
-};
-
+/* A control message with room for one descriptor. */
 struct fd_control {
-	u64 len;
-	s32 level, type;
+	struct cmsghdr head;
 	s32 fd, pad;
 };
 
@@ -55,7 +38,7 @@ static u64 clock_ns(int clock)
 
 u64 perf_cpu_time(void)
 {
-	return clock_ns(3 /* CLOCK_THREAD_CPUTIME_ID */);
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static u32 current_cpu(void)
@@ -69,11 +52,11 @@ static u32 current_cpu(void)
 /* Context switches of the calling thread since it was made. */
 static u64 switches(void)
 {
-	u64 usage[18]; /* struct rusage: ru_nvcsw and ru_nivcsw are its last */
+	struct rusage usage;
 
-	return sys_failed(raw_call2(__NR_getrusage, 1 /* RUSAGE_THREAD */, (long)usage))
+	return sys_failed(raw_call2(__NR_getrusage, RUSAGE_THREAD, (long)&usage))
 		       ? 0
-		       : usage[16] + usage[17];
+		       : (u64)(usage.ru_nvcsw + usage.ru_nivcsw);
 }
 
 /* What happened since @before happened on our account. */
@@ -84,17 +67,17 @@ static void own_switches(struct thread *t, u64 before)
 
 static int send(int sock, const void *bytes, size_t len, int fd)
 {
-	struct sys_iovec iov = {(void *)bytes, len};
-	struct fd_control control = {.len = 20, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = fd};
-	struct message m = {.iov = &iov, .iov_len = 1};
+	struct iovec iov = {(void *)bytes, len};
+	struct fd_control control = {{20, SOL_SOCKET, SCM_RIGHTS}, .fd = fd};
+	struct user_msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 	long n;
 
 	if (fd >= 0) {
-		m.control = &control;
-		m.control_len = sizeof(control);
+		m.msg_control = &control;
+		m.msg_controllen = sizeof(control);
 	}
 	do
-		n = raw_call3(__NR_sendmsg, sock, (long)&m, NO_SIGNAL);
+		n = raw_call3(__NR_sendmsg, sock, (long)&m, MSG_NOSIGNAL);
 	while (n == -EINTR);
 	return n < 0 ? (int)n : 0;
 }
@@ -102,16 +85,19 @@ static int send(int sock, const void *bytes, size_t len, int fd)
 /* 1 with a message, and in *@fd its descriptor or -1; 0: hung up; -errno. */
 static int receive(int sock, struct wire_fd_message *message, int *fd, int flags)
 {
-	struct sys_iovec iov = {message, sizeof(*message)};
+	struct iovec iov = {message, sizeof(*message)};
 	struct fd_control control = {0};
-	struct message m = {
-		.iov = &iov, .iov_len = 1, .control = &control, .control_len = sizeof(control)};
+	struct user_msghdr m = {.msg_iov = &iov,
+				.msg_iovlen = 1,
+				.msg_control = &control,
+				.msg_controllen = sizeof(control)};
 	long n;
 
 	do
-		n = raw_call3(__NR_recvmsg, sock, (long)&m, flags | FD_CLOEXEC_MSG);
+		n = raw_call3(__NR_recvmsg, sock, (long)&m, flags | MSG_CMSG_CLOEXEC);
 	while (n == -EINTR);
-	*fd = m.control_len >= 20 && control.level == SOL_SOCKET && control.type == SCM_RIGHTS
+	*fd = m.msg_controllen >= 20 && control.head.cmsg_level == SOL_SOCKET &&
+			      control.head.cmsg_type == SCM_RIGHTS
 		      ? control.fd
 		      : -1;
 	if (n < 0)
@@ -216,7 +202,7 @@ static void connect(struct thread *t, struct wire *w, u32 flags)
 	if (w->page || w->dead)
 		return;
 	/* Descriptors may be free again at the next try. */
-	if (raw_call4(__NR_socketpair, AF_UNIX, SEQPACKET | O_CLOEXEC, 0, (long)pair))
+	if (raw_call4(__NR_socketpair, AF_UNIX, SOCK_SEQPACKET | O_CLOEXEC, 0, (long)pair))
 		return;
 	if (!hello(t, w, pair[0], pair[1], flags)) {
 		w->dead = true;
@@ -337,10 +323,7 @@ int wire_send_fd(struct thread *t, struct wire_slot *sl, int fd)
 /* Has the session hung up? Its messages stay where they are. */
 static bool lost(struct wire *w)
 {
-	struct {
-		s32 fd;
-		s16 events, revents;
-	} poll = {.fd = sock_of(w)};
+	struct pollfd poll = {.fd = sock_of(w)};
 
 	return raw_call3(__NR_poll, (long)&poll, 1, 0) == 1 && poll.revents & POLLHUP;
 }
@@ -349,12 +332,12 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 {
 	const struct __kernel_timespec patience = {0, LOST_MS * 1000000};
 	struct wire_kick kick = {.what = WIRE_KICK_CALL, .slot = t->perf_slot};
-	struct sys_iovec iov = {&kick, sizeof(kick)};
-	const struct message again = {.iov = &iov, .iov_len = 1};
+	struct iovec iov = {&kick, sizeof(kick)};
+	const struct user_msghdr again = {.msg_iov = &iov, .msg_iovlen = 1};
 	long ret;
 
 	if (__atomic_load_n(&sl->awake, __ATOMIC_RELAXED)) {
-		u64 until = clock_ns(1) + SPIN_NS;
+		u64 until = clock_ns(CLOCK_MONOTONIC) + SPIN_NS;
 
 		do {
 			for (int i = 0; i < 32; i++) {
@@ -362,7 +345,7 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 					return true;
 				__builtin_ia32_pause();
 			}
-		} while (clock_ns(1) < until);
+		} while (clock_ns(CLOCK_MONOTONIC) < until);
 	}
 	for (;;) {
 		u32 word = WIRE_POSTED;
@@ -379,7 +362,8 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 			 * Should somebody who shares our memory have spoilt `awake`, this wakes the
 			 * session.
 			 */
-			raw_call3(__NR_sendmsg, sock_of(w), (long)&again, NO_SIGNAL | NO_WAIT);
+			raw_call3(__NR_sendmsg, sock_of(w), (long)&again,
+				  MSG_NOSIGNAL | MSG_DONTWAIT);
 		}
 	}
 	return true;
@@ -435,7 +419,7 @@ int wire_take_fd(struct thread *t, struct wire_slot *sl, bool cloexec)
 		 * It was sent before the reply, so it is here; whose it is, is not said by the
 		 * order.
 		 */
-		if (receive(sock_of(w), &message, &got, NO_WAIT) != 1)
+		if (receive(sock_of(w), &message, &got, MSG_DONTWAIT) != 1)
 			break;
 		if (message.slot >= WIRE_SLOTS) {
 			if (got >= 0)

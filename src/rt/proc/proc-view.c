@@ -16,6 +16,8 @@
 #include "sys/fmt.h"
 #include "sys/string.h"
 
+#include <linux/memfd.h>
+
 enum view {
 	VIEW_NONE,
 	VIEW_EXE,
@@ -276,7 +278,7 @@ static long snapshot(struct thread *t, struct subject *s, const char *path, u32 
 	if (in < 0)
 		return in;
 	w = window_map(sizeof(*w), PROT_READ | PROT_WRITE);
-	fd = w ? sys_memfd_create("maps", flags & O_CLOEXEC ? 1 /* MFD_CLOEXEC */ : 0) : -ENOMEM;
+	fd = w ? sys_memfd_create("maps", flags & O_CLOEXEC ? MFD_CLOEXEC : 0) : -ENOMEM;
 	if (fd < 0)
 		goto out;
 	w->out.fd = (int)fd;

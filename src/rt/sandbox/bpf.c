@@ -7,7 +7,7 @@
 
 int bpf_check(const struct sock_filter *code, u32 len)
 {
-	if (!len || len > BPF_INSNS_MAX)
+	if (!len || len > BPF_MAXINSNS)
 		return -EINVAL;
 	for (u32 pc = 0; pc < len; pc++) {
 		const struct sock_filter *f = &code[pc];
@@ -81,7 +81,7 @@ int bpf_check(const struct sock_filter *code, u32 len)
 	/* No scratch word is read on a path on which it was not written. Jumps go forward only. */
 	{
 		static const u16 none = 0xffff;
-		u16 known[BPF_INSNS_MAX], valid = 0;
+		u16 known[BPF_MAXINSNS], valid = 0;
 
 		for (u32 pc = 0; pc < len; pc++)
 			known[pc] = none;

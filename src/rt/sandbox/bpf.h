@@ -10,8 +10,6 @@
 
 #include "base/types.h"
 
-#define BPF_INSNS_MAX 4096u /* BPF_MAXINSNS */
-
 /*
  * The kernel's checks at installation (bpf_check_classic(), seccomp_check_filter()): 0 or -EINVAL. A
  * program that passes ends, reads inside the data, and reads no scratch word that it has not written.

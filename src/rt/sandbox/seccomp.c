@@ -13,11 +13,8 @@
 #include "sys/string.h"
 
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/prctl.h>
-
-#ifndef SYS_SECCOMP
-#define SYS_SECCOMP 1
-#endif
 
 /* The kernel's limit on a thread's filters together, in instructions. */
 #define PATH_MAX_INSNS 32768u
@@ -241,12 +238,13 @@ static u32 total_insns(const struct seccomp_filter *f)
 
 static bool may_install(void)
 {
-	u32 caps[6] = {0}, head[2] = {0x20080522, 0};
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 
 	if (sys_prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
 		return true;
-	/* CAP_SYS_ADMIN, effective. */
-	return !raw_call2(__NR_capget, (long)head, (long)caps) && caps[0] & (1u << 21);
+	return !raw_call2(__NR_capget, (long)&head, (long)caps) &&
+	       caps[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
 }
 
 static long install_filter(struct thread *t, u64 flags, u64 prog_at)
@@ -258,13 +256,13 @@ static long install_filter(struct thread *t, u64 flags, u64 prog_at)
 	struct seccomp_filter *f;
 	long ret;
 
-	if (flags &
-	    ~(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_SPEC_ALLOW |
-	      SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC_ESRCH | (1u << 5)))
+	if (flags & ~(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG |
+		      SECCOMP_FILTER_FLAG_SPEC_ALLOW | SECCOMP_FILTER_FLAG_NEW_LISTENER |
+		      SECCOMP_FILTER_FLAG_TSYNC_ESRCH | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV))
 		return -EINVAL;
 	if (guest_read(&prog, prog_at, sizeof(prog)))
 		return -EFAULT;
-	if (!prog.len || prog.len > BPF_INSNS_MAX)
+	if (!prog.len || prog.len > BPF_MAXINSNS)
 		return -EINVAL;
 	if (!may_install())
 		return -EACCES;
@@ -380,7 +378,7 @@ int seccomp_load(struct thread *t, const void *buf, size_t len)
 		n += sizeof(insns);
 		notifies = insns & SAVED_NOTIFIES;
 		insns &= ~SAVED_NOTIFIES;
-		if (insns > BPF_INSNS_MAX || n + insns * sizeof(struct sock_filter) > len)
+		if (insns > BPF_MAXINSNS || n + insns * sizeof(struct sock_filter) > len)
 			return -EINVAL;
 		f = filter_new(insns, NULL);
 		if (!f)

@@ -112,7 +112,7 @@ void signal_init(struct thread *t)
 
 struct sighand *sighand_copy(struct sighand *from, u32 me)
 {
-	struct sighand *sh = window_map(sizeof(*sh), 3);
+	struct sighand *sh = window_map(sizeof(*sh), PROT_READ | PROT_WRITE);
 
 	if (!sh)
 		return NULL;
@@ -459,7 +459,7 @@ long guest_rt_sigaction(struct thread *t)
 	u64 sig = guest_arg(t, 0), new = guest_arg(t, 1), old = guest_arg(t, 2);
 	struct sys_sigaction act, was;
 
-	if (guest_arg(t, 3) != 8)
+	if (guest_arg(t, 3) != SIGSET_SIZE)
 		return -EINVAL;
 	if (new &&guest_read(&act, new, sizeof(act)))
 		return -EFAULT;
@@ -471,8 +471,7 @@ long guest_rt_sigaction(struct thread *t)
 		act.mask &= ~SIGNALS_KILL;
 		/* The kernel clears flag bits that it does not know, which is how programs probe. */
 		act.flags &= SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART |
-			     SA_NODEFER | SA_RESETHAND | SA_RESTORER |
-			     0x800 /* SA_EXPOSE_TAGBITS */;
+			     SA_NODEFER | SA_RESETHAND | SA_RESTORER | SA_EXPOSE_TAGBITS;
 		t->sighand->act[sig] = act;
 		install((int)sig, &act);
 		/* Ignoring a signal discards it where it is pending. */
@@ -491,7 +490,7 @@ long guest_rt_sigprocmask(struct thread *t)
 	u64 how = guest_arg(t, 0), new = guest_arg(t, 1), old = guest_arg(t, 2), set, mask;
 	u64 was = t->sigmask;
 
-	if (guest_arg(t, 3) != 8)
+	if (guest_arg(t, 3) != SIGSET_SIZE)
 		return -EINVAL;
 	if (new) {
 		if (guest_read(&set, new, sizeof(set)))
@@ -507,7 +506,8 @@ long guest_rt_sigprocmask(struct thread *t)
 		if (mask != was) {
 			struct sys_guest_ret r;
 			u64 kmask = signal_kernel_mask(mask);
-			u64 args[7] = {__NR_rt_sigprocmask, SIG_SETMASK, (u64)&kmask, 0, 8};
+			u64 args[7] = {__NR_rt_sigprocmask, SIG_SETMASK, (u64)&kmask, 0,
+				       SIGSET_SIZE};
 
 			r = guest_call(args, &t->pending_count);
 			if (r.redo)
@@ -547,9 +547,9 @@ long guest_rt_sigpending(struct thread *t)
 {
 	u64 set = guest_arg(t, 0), size = guest_arg(t, 1), pending = 0;
 
-	if (size > 8)
+	if (size > SIGSET_SIZE)
 		return -EINVAL;
-	raw_call2(__NR_rt_sigpending, (long)&pending, 8);
+	raw_call2(__NR_rt_sigpending, (long)&pending, SIGSET_SIZE);
 	pending = (pending | t->held) & t->sigmask;
 	return guest_write(t, set, &pending, size);
 }
@@ -579,7 +579,7 @@ long guest_rt_sigsuspend(struct thread *t)
 	u64 mask, kmask, args[7];
 	struct sys_guest_ret r;
 
-	if (guest_arg(t, 1) != 8)
+	if (guest_arg(t, 1) != SIGSET_SIZE)
 		return -EINVAL;
 	if (guest_read(&mask, guest_arg(t, 0), sizeof(mask)))
 		return -EFAULT;
@@ -587,7 +587,7 @@ long guest_rt_sigsuspend(struct thread *t)
 	memset(args, 0, sizeof(args));
 	args[0] = __NR_rt_sigsuspend;
 	args[1] = (u64)&kmask;
-	args[2] = 8;
+	args[2] = SIGSET_SIZE;
 	t->call_mask = mask & ~SIGNALS_KILL;
 	t->in_mask_call = true;
 	r = guest_call(args, &t->pending_count);
@@ -615,8 +615,8 @@ long guest_rt_sigtimedwait(struct thread *t)
 	u64 set, info = guest_arg(t, 1);
 
 	/* Signals that only we hold are taken first; the rest is the kernel's. */
-	if (t->held && guest_arg(t, 3) == 8 && !guest_read(&set, guest_arg(t, 0), sizeof(set)) &&
-	    set & t->held) {
+	if (t->held && guest_arg(t, 3) == SIGSET_SIZE &&
+	    !guest_read(&set, guest_arg(t, 0), sizeof(set)) && set & t->held) {
 		int sig = __builtin_ctzll(set & t->held) + 1;
 
 		if (info && guest_write(t, info, &t->held_info[sig % 8], sizeof(siginfo_t)))
@@ -678,7 +678,7 @@ void signal_exec_failed(struct thread *t)
 	if (t->held) {
 		struct __kernel_timespec now = {0, 0};
 
-		while (raw_call4(__NR_rt_sigtimedwait, (long)&sync, 0, (long)&now, 8) > 0)
+		while (raw_call4(__NR_rt_sigtimedwait, (long)&sync, 0, (long)&now, SIGSET_SIZE) > 0)
 			;
 	}
 	signal_install_all(t->sighand);

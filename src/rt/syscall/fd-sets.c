@@ -11,15 +11,7 @@
 #include <linux/poll.h>
 #include <linux/time_types.h>
 
-#define SOL_SOCKET_  1
-#define SCM_RIGHTS_  1
-#define CHUNK        64u
-#define MESSAGES_MAX 1024u /* as the kernel's UIO_MAXIOV */
-
-struct poll_entry {
-	s32 fd;
-	s16 events, revents;
-};
+#define CHUNK 64u
 
 /*
  * How many of the entries at @at are ours; with @patch they get POLLNVAL. *@quiet: of those, not
@@ -27,7 +19,7 @@ struct poll_entry {
  */
 static u32 look(struct thread *t, u64 at, u64 n, bool patch, u32 *quiet)
 {
-	struct poll_entry e[CHUNK];
+	struct pollfd e[CHUNK];
 	u32 ours = 0;
 
 	*quiet = 0;
@@ -84,33 +76,23 @@ long guest_select(struct thread *t)
 	return guest_mask_call(t);
 }
 
-/* struct msghdr and struct cmsghdr of 64-bit programs. */
-struct message {
-	u64 name, name_len, vectors, nr_vectors, control, control_len, flags;
-};
-
-struct control_head {
-	u64 len;
-	s32 level, type;
-};
-
 static bool message_hides(u64 at)
 {
-	struct control_head c;
-	struct message m;
+	struct cmsghdr c;
+	struct user_msghdr m;
 
-	if (guest_read(&m, at, sizeof(m)) || !m.control)
+	if (guest_read(&m, at, sizeof(m)) || !m.msg_control)
 		return false;
-	for (u64 off = 0; off + sizeof(c) <= m.control_len; off += ALIGN_UP(c.len, 8)) {
-		if (guest_read(&c, m.control + off, sizeof(c)) || c.len < sizeof(c) ||
-		    c.len > m.control_len - off)
+	for (u64 off = 0; off + sizeof(c) <= m.msg_controllen; off += ALIGN_UP(c.cmsg_len, 8)) {
+		if (guest_read(&c, (u64)m.msg_control + off, sizeof(c)) || c.cmsg_len < sizeof(c) ||
+		    c.cmsg_len > m.msg_controllen - off)
 			return false;
-		if (c.level != SOL_SOCKET_ || c.type != SCM_RIGHTS_)
+		if (c.cmsg_level != SOL_SOCKET || c.cmsg_type != SCM_RIGHTS)
 			continue;
-		for (u64 i = sizeof(c); i + 4 <= c.len; i += 4) {
+		for (u64 i = sizeof(c); i + 4 <= c.cmsg_len; i += 4) {
 			s32 fd;
 
-			if (guest_read(&fd, m.control + off + i, 4))
+			if (guest_read(&fd, (u64)m.msg_control + off + i, 4))
 				return false;
 			if (fd_is_own(fd))
 				return true;
@@ -121,8 +103,8 @@ static bool message_hides(u64 at)
 
 bool fd_sends_hidden(u64 at, u64 n)
 {
-	for (u64 i = 0; i < n && i < MESSAGES_MAX; i++)
-		if (message_hides(at + i * (sizeof(struct message) + 8)))
+	for (u64 i = 0; i < n && i < UIO_MAXIOV; i++)
+		if (message_hides(at + i * sizeof(struct mmsghdr)))
 			return true;
 	return false;
 }

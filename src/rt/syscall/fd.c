@@ -6,6 +6,7 @@
 #include "sys/fmt.h"
 #include "sys/string.h"
 
+#include <asm/statfs.h>
 #include <linux/close_range.h>
 #include <linux/magic.h>
 #include <linux/mman.h>
@@ -237,10 +238,10 @@ long guest_dup2(struct thread *t)
 static bool lists_descriptors(int fd)
 {
 	char name[40], path[128];
-	u64 statfs[16];
+	struct statfs fs;
 	long n;
 
-	if (raw_call2(__NR_fstatfs, fd, (long)statfs) || statfs[0] != PROC_SUPER_MAGIC)
+	if (raw_call2(__NR_fstatfs, fd, (long)&fs) || fs.f_type != PROC_SUPER_MAGIC)
 		return false;
 	fmt(name, sizeof(name), "/proc/self/fd/%d", fd);
 	n = sys_readlinkat(AT_FDCWD, name, path, sizeof(path) - 1);
@@ -250,33 +251,25 @@ static bool lists_descriptors(int fd)
 	return (str_starts(path + n - 3, "/fd") || str_starts(path + n - 7, "/fdinfo"));
 }
 
-struct dirent64 {
-	u64 ino;
-	s64 off;
-	u16 len;
-	u8 type;
-	char name[];
-};
-
 /* Drops our descriptors from what the kernel has listed; returns how many bytes remain. */
 static long filter(struct thread *t, u64 buf, long len)
 {
 	long in = 0, out = 0;
 
 	while (in < len) {
-		struct dirent64 head;
+		struct linux_dirent64 head;
 		char name[16] = "";
 		u64 fd;
 		long size;
 
 		if (guest_read(&head, buf + (u64)in, sizeof(head)))
 			return len;
-		size = head.len;
+		size = head.d_reclen;
 		if (size < (long)sizeof(head) || in + size > len)
 			return len;
-		if (guest_read(
-			    name, buf + (u64)in + offsetof(struct dirent64, name),
-			    min_u64(sizeof(name) - 1, (u64)size - offsetof(struct dirent64, name))))
+		if (guest_read(name, buf + (u64)in + offsetof(struct linux_dirent64, d_name),
+			       min_u64(sizeof(name) - 1,
+				       (u64)size - offsetof(struct linux_dirent64, d_name))))
 			return len;
 		if (!(str_u64(name, 10, &fd) && fd_is_own((s64)fd))) {
 			if (in != out) {

@@ -6,23 +6,9 @@
 #include "rt/mm/window.h"
 
 #include <linux/aio_abi.h>
+#include <linux/socket.h>
 
-#define VECTORS_MAX  1024u /* as the kernel's UIO_MAXIOV */
-#define MESSAGES_MAX 1024u
-#define IOCBS_MAX    4096u
-#define ADDRESS_SIZE 128u /* struct sockaddr_storage */
-
-struct vector {
-	u64 base, len;
-};
-
-/* struct msghdr of 64-bit programs. */
-struct message {
-	u64 name;
-	u32 name_len, pad;
-	u64 vectors, nr_vectors, control, control_len;
-	u64 flags;
-};
+#define IOCBS_MAX 4096u
 
 static void release(struct thread *t, u64 at, u64 len)
 {
@@ -32,35 +18,34 @@ static void release(struct thread *t, u64 at, u64 len)
 
 static void release_vectors(struct thread *t, u64 at, u64 n)
 {
-	struct vector v;
+	struct iovec v;
 
-	for (u64 i = 0; i < n && i < VECTORS_MAX; i++) {
+	for (u64 i = 0; i < n && i < UIO_MAXIOV; i++) {
 		if (guest_read(&v, at + i * sizeof(v), sizeof(v)))
 			return;
-		release(t, v.base, v.len);
+		release(t, (u64)v.iov_base, v.iov_len);
 	}
 }
 
 static void release_message(struct thread *t, u64 at)
 {
-	struct message m;
+	struct user_msghdr m;
 
 	if (guest_read(&m, at, sizeof(m)))
 		return;
 	release(t, at, sizeof(m));
-	release(t, m.name, ADDRESS_SIZE);
-	release(t, m.control, m.control_len);
-	release_vectors(t, m.vectors, m.nr_vectors);
+	release(t, (u64)m.msg_name, sizeof(struct __kernel_sockaddr_storage));
+	release(t, (u64)m.msg_control, m.msg_controllen);
+	release_vectors(t, (u64)m.msg_iov, m.msg_iovlen);
 }
 
-/* Each message is followed by its length, in 8 bytes. */
 static void release_messages(struct thread *t, u64 at, u32 n)
 {
-	u32 some = (u32)min_u64(n, MESSAGES_MAX);
+	u32 some = (u32)min_u64(n, UIO_MAXIOV);
 
 	for (u32 i = 0; i < some; i++)
-		release_message(t, at + i * (sizeof(struct message) + 8));
-	release(t, at, some * (sizeof(struct message) + 8));
+		release_message(t, at + i * sizeof(struct mmsghdr));
+	release(t, at, some * sizeof(struct mmsghdr));
 }
 
 /*

@@ -6,16 +6,7 @@
 #include "rt/mm/window.h"
 #include "sys/string.h"
 
-#define MODE_OFF     0
-#define MODE_OUTSIDE 1 /* all but what comes from the range is caught */
-#define MODE_INSIDE  2 /* only what comes from the range; Linux 6.17 */
-
-#define SELECTOR_ALLOW 0
-#define SELECTOR_BLOCK 1
-
-#ifndef SYS_USER_DISPATCH
-#define SYS_USER_DISPATCH 2
-#endif
+#include <linux/prctl.h>
 
 /* As the kernel's task_set_syscall_user_dispatch(). */
 long dispatch_prctl(struct thread *t)
@@ -24,15 +15,15 @@ long dispatch_prctl(struct thread *t)
 	u64 selector = guest_arg(t, 4);
 
 	switch (mode) {
-	case MODE_OFF:
+	case PR_SYS_DISPATCH_OFF:
 		if (start || len || selector)
 			return -EINVAL;
 		break;
-	case MODE_OUTSIDE:
+	case PR_SYS_DISPATCH_ON: /* all but what comes from the range is caught */
 		if (start && start + len <= start)
 			return -EINVAL;
 		break;
-	case MODE_INSIDE:
+	case PR_SYS_DISPATCH_INCLUSIVE_ON: /* only what comes from the range */
 		if (!len || start + len <= start)
 			return -EINVAL;
 		start += len;
@@ -42,7 +33,7 @@ long dispatch_prctl(struct thread *t)
 	}
 	if (selector >= TASK_SIZE)
 		return -EFAULT;
-	t->dispatch.on = mode != MODE_OFF;
+	t->dispatch.on = mode != PR_SYS_DISPATCH_OFF;
 	t->dispatch.start = start;
 	t->dispatch.len = len;
 	t->dispatch.selector = selector;
@@ -72,9 +63,9 @@ bool dispatch_catches(struct thread *t, u32 arch, u64 nr)
 			force_exit(t, SIGSEGV);
 			return true;
 		}
-		if (state == SELECTOR_ALLOW)
+		if (state == SYSCALL_DISPATCH_FILTER_ALLOW)
 			return false;
-		if (state != SELECTOR_BLOCK) {
+		if (state != SYSCALL_DISPATCH_FILTER_BLOCK) {
 			force_exit(t, SIGSYS);
 			return true;
 		}

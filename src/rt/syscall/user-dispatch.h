@@ -8,8 +8,6 @@
 
 #include "rt/task/thread.h"
 
-#define PR_SYSCALL_DISPATCH 59
-
 /* prctl(PR_SET_SYSCALL_USER_DISPATCH): 0, -EINVAL or -EFAULT. */
 long dispatch_prctl(struct thread *t);
 

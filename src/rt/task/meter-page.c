@@ -66,7 +66,7 @@ static u64 now_ns(void)
 {
 	struct __kernel_timespec ts = {0, 0};
 
-	sys_clock_gettime(1 /* CLOCK_MONOTONIC */, &ts);
+	sys_clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
 }
 

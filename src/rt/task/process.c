@@ -24,7 +24,9 @@
 #include "sys/string.h"
 
 #include <asm/prctl.h>
+#include <linux/personality.h>
 #include <linux/prctl.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
 
 static struct lock list_lock;
@@ -589,15 +591,10 @@ long guest_prctl(struct thread *t)
 	}
 	case PR_GET_SECCOMP:
 	case PR_SET_SECCOMP: return seccomp_prctl(t);
-	case PR_SYSCALL_DISPATCH: return dispatch_prctl(t);
+	case PR_SET_SYSCALL_USER_DISPATCH: return dispatch_prctl(t);
 	}
 	return call_kernel(t);
 }
-
-#define PTRACE_TRACEME 0
-#define PTRACE_ATTACH  16
-#define PTRACE_DETACH  17
-#define PTRACE_SEIZE   0x4206
 
 /* What the tracee executes next runs natively, so that the tracer finds a program and not our cache. */
 long guest_ptrace(struct thread *t)
@@ -626,8 +623,8 @@ long guest_namespace(struct thread *t)
 
 long guest_personality(struct thread *t)
 {
-	long ret = call_kernel(t), now = raw_call1(__NR_personality, 0xffffffff);
+	long ret = call_kernel(t), now = raw_call1(__NR_personality, PERSONALITY_ASK);
 
-	t->proc->read_implies_exec = now & 0x0400000;
+	t->proc->read_implies_exec = now & READ_IMPLIES_EXEC;
 	return ret;
 }

@@ -14,9 +14,8 @@
 #include "sys/fmt.h"
 #include "sys/string.h"
 
+#include <linux/kcmp.h>
 #include <linux/sched.h>
-
-#define KCMP_VM 1
 
 /* Strangers may be as many dead ones as alive before somebody looks. */
 static u32 strangers, sweep_at = 16;

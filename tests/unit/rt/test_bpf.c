@@ -162,7 +162,7 @@ TEST(limits)
 	struct sock_filter bad[2] = {BPF_STMT(BPF_LD | BPF_MEM, 0), BPF_STMT(BPF_RET | BPF_A, 0)};
 
 	EXPECT_EQ(bpf_check(&ret, 0), -EINVAL);
-	EXPECT_EQ(bpf_check(&ret, BPF_INSNS_MAX + 1), -EINVAL);
+	EXPECT_EQ(bpf_check(&ret, BPF_MAXINSNS + 1), -EINVAL);
 	EXPECT_EQ(bpf_check(bad, 2), -EINVAL);
 	bad[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 					      sizeof(struct seccomp_data));

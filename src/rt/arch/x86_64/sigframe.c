@@ -11,14 +11,8 @@
 
 #include <asm/prctl.h>
 
-#ifndef ARCH_GET_XCOMP_PERM
-#define ARCH_GET_XCOMP_PERM 0x1022 /* Linux 5.16 */
-#endif
 #define XFEATURES_DYNAMIC (1ull << 18) /* XTILEDATA: on request only */
 
-#ifndef UC_STRICT_RESTORE_SS
-#define UC_STRICT_RESTORE_SS 4
-#endif
 #define FLAGS_TF 0x100ull
 #define FLAGS_DF 0x400ull
 #define FLAGS_RF 0x10000ull

@@ -36,10 +36,6 @@ void sigframe_init_xstate(struct ucontext *kuc);
  */
 int sigframe_restore(struct thread *t, u64 *mask, u16 *selector);
 
-#ifndef SS_AUTODISARM
-#define SS_AUTODISARM (1u << 31)
-#endif
-
 /* As the kernel's sas_ss_flags(): 0, SS_ONSTACK or SS_DISABLE, for a stack pointer @sp. */
 u32 altstack_flags(const struct thread *t, u64 sp);
 bool altstack_on(const struct thread *t, u64 sp);

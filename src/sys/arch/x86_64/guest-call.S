@@ -7,6 +7,8 @@
  *
  * struct sys_guest_ret guest_call(const u64 nr_args[7], const u32 *pending)
  */
+#include <asm/unistd.h>
+
 	.text
 	.macro guest_call_at name
 	.globl \name, \name\()_begin, \name\()_insn, \name\()_end, \name\()_redo
@@ -88,7 +90,7 @@ signal_entry:
 	.size signal_entry, . - signal_entry
 	.type signal_restorer, @function
 signal_restorer:
-	movl	$15, %eax
+	movl	$__NR_rt_sigreturn, %eax
 	syscall
 	ud2
 	.size signal_restorer, . - signal_restorer
@@ -124,7 +126,7 @@ signal_return:
 	movq	%rsp, 160(%rdi)		/* uc_mcontext.rsp */
 	movq	%rax, 168(%rdi)		/* uc_mcontext.rip */
 	movq	%rdi, %rsp
-	movl	$15, %eax
+	movl	$__NR_rt_sigreturn, %eax
 	syscall
 	ud2
 1:	popq	%r15
@@ -155,10 +157,10 @@ guest_copy_end:
 	.type thread_leave, @function
 thread_leave:
 	movl	%edx, %r12d
-	movl	$11, %eax		/* munmap */
+	movl	$__NR_munmap, %eax
 	syscall
 1:	movl	%r12d, %edi
-	movl	$60, %eax		/* exit */
+	movl	$__NR_exit, %eax
 	syscall
 	jmp	1b
 	.size thread_leave, . - thread_leave
