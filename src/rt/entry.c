@@ -15,7 +15,7 @@
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/load/stack.h"
-#include "rt/task/strangers.h"
+#include "rt/task/shared-mm.h"
 #include "rt/load/vdso.h"
 #include "rt/mm/window.h"
 #include "sys/fmt.h"

@@ -4,7 +4,7 @@
  */
 #include "rt/mm/mm.h"
 
-#include "rt/task/strangers.h"
+#include "rt/task/shared-mm.h"
 #include "rt/mm/window.h"
 #include "sys/fmt.h"
 #include "sys/string.h"

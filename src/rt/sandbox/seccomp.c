@@ -5,7 +5,7 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/task/process.h"
 #include "rt/signal/signal.h"
-#include "rt/task/strangers.h"
+#include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
 #include "rt/mm/window.h"

@@ -19,7 +19,7 @@
 #include "rt/mm/mm.h"
 #include "rt/task/process.h"
 #include "rt/arch/x86_64/sigframe.h"
-#include "rt/task/strangers.h"
+#include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
 #include "rt/mm/window.h"

@@ -22,7 +22,7 @@ FUNCTIONS = {"guest": "SYSCALL_GUEST", "perf": "SYSCALL_PERF",
 # Where the functions are declared.
 HEADERS = ["deterministic/deterministic", "load/execve", "mm/mm", "perf/perf-priv",
            "proc/proc-view", "sandbox/seccomp", "signal/signal", "syscall/fd", "syscall/syscall",
-           "task/process", "task/strangers"]
+           "task/process", "task/shared-mm"]
 
 
 def argument(text):

@@ -2,7 +2,7 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/signal/signal.h"
-#include "rt/task/strangers.h"
+#include "rt/task/shared-mm.h"
 #include "rt/mm/window.h"
 #include "sys/string.h"
 

@@ -1,7 +1,7 @@
 /*
  * clone. Without CLONE_VM the child is a copy of everything, and what it must not share is made anew:
  * its meter page, its locks, its list of threads. With CLONE_VM it is a further thread area in the same
- * memory, whether it is a thread, a vfork child or something stranger; what it shares with its creator
+ * memory, whether it is a thread, a vfork child or another process; what it shares with its creator
  * beyond memory (signal dispositions, the process) follows the flags.
  *
  * All signals are blocked from before the child exists until it stands on its own feet.
@@ -16,7 +16,7 @@
 #include "rt/perf/perf.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
-#include "rt/task/strangers.h"
+#include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
 #include "rt/mm/window.h"
 #include "sys/fmt.h"
@@ -309,7 +309,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 	struct thread *c;
 
 	if (rq->flags & CLONE_VM && !(rq->flags & CLONE_THREAD))
-		strangers_expect(t, rq->flags);
+		sharers_expect(t, rq->flags);
 	c = thread_alloc();
 
 	if (!c)
@@ -380,7 +380,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 }
 
 /* @c may be killed before it can say who it is; or have ended already, and its area with it. */
-static void name_stranger(struct thread *t, const struct thread *c, u32 id, u32 tid)
+static void name_sharer(struct thread *t, const struct thread *c, u32 id, u32 tid)
 {
 	list_acquire(t->id);
 	for (struct thread *o = all; o; o = o->all_next)
@@ -432,7 +432,7 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 			meter_free(c->meter, c->tid);
 		thread_release(c);
 	} else if (!(rq->flags & CLONE_THREAD)) {
-		name_stranger(t, c, id, (u32)ret);
+		name_sharer(t, c, id, (u32)ret);
 	}
 	perf_made(t, rq->flags, &pf, ret);
 	signal_set_mask(signal_kernel_mask(t->sigmask));

@@ -7,7 +7,7 @@
 #include "rt/task/meter-page.h"
 #include "rt/mm/mm.h"
 #include "rt/signal/signal.h"
-#include "rt/task/strangers.h"
+#include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
 #include "rt/signal/trap.h"
 #include "rt/mm/window.h"

@@ -4,7 +4,7 @@
  * else, or whose threads die by each other's exit_group, nobody does that: whoever needs a lock that it had
  * finds that out, late, and repairs what it guards (lock_acquire).
  */
-#include "rt/task/strangers.h"
+#include "rt/task/shared-mm.h"
 
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
@@ -17,8 +17,8 @@
 #include <linux/kcmp.h>
 #include <linux/sched.h>
 
-/* Strangers may be as many dead ones as alive before somebody looks. */
-static u32 strangers, sweep_at = 16;
+/* Sharers may be as many dead ones as alive before somebody looks. */
+static u32 sharers, sweep_at = 16;
 
 /* Z, X, or 0 for one that there is not, of a task in our own PID namespace. */
 static char state_of(u32 tid)
@@ -115,7 +115,7 @@ bool thread_gone(u32 id)
 	return k && thread_has_left((u32)__atomic_load_n(k, __ATOMIC_RELAXED));
 }
 
-static bool stranger_has_left(const struct thread *t, const struct thread *o)
+static bool sharer_has_left(const struct thread *t, const struct thread *o)
 {
 	u32 tid = __atomic_load_n(&o->tid, __ATOMIC_ACQUIRE);
 
@@ -127,9 +127,9 @@ static void sweep(struct thread *t)
 	for (;;) {
 		struct thread *o;
 
-		strangers = 0;
-		for (o = threads_lock(t); o && !stranger_has_left(t, o); o = o->all_next)
-			strangers += o->proc != t->proc;
+		sharers = 0;
+		for (o = threads_lock(t); o && !sharer_has_left(t, o); o = o->all_next)
+			sharers += o->proc != t->proc;
 		/* Whoever sweeps at the same time must not find it again. */
 		if (o)
 			threads_unlink(o);
@@ -142,12 +142,12 @@ static void sweep(struct thread *t)
 			meter_free(o->meter, o->tid);
 		thread_release(o);
 	}
-	sweep_at = 2 * strangers + 16;
+	sweep_at = 2 * sharers + 16;
 }
 
-void strangers_expect(struct thread *t, u64 flags)
+void sharers_expect(struct thread *t, u64 flags)
 {
-	if (!(flags & CLONE_VFORK) && ++strangers > sweep_at)
+	if (!(flags & CLONE_VFORK) && ++sharers > sweep_at)
 		sweep(t);
 }
 
@@ -230,7 +230,7 @@ static bool has_target(struct thread *t, long *pid, int pidfd)
 
 	while (o && o->proc == t->proc)
 		o = o->all_next;
-	/* Only where there are strangers: a look takes a descriptor. */
+	/* Only where there are sharers: a look takes a descriptor. */
 	if (o && pidfd >= 0)
 		*pid = pid_of(pidfd);
 	found = o && *pid && find_target(t, o, *pid);

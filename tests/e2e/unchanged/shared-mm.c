@@ -58,7 +58,7 @@ static pid_t killer(int *to)
 	return pid;
 }
 
-/* How many of @n strangers in @fn died of SIGKILL; after each of them @then. */
+/* How many of @n such processes in @fn died of SIGKILL; after each of them @then. */
 static int kill_some(int n, int (*fn)(void *), void (*then)(void))
 {
 	int to, status, died = 0;
