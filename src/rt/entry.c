@@ -1,6 +1,6 @@
 /*
  * The start of anyperf-rt: reads what it is told (abi/control.h), takes its own resources into the
- * window, loads the program, makes the process look like one that runs that program, and runs it.
+ * region, loads the program, makes the process look like one that runs that program, and runs it.
  * Everything up to thread_loop() happens with all signals blocked.
  */
 #include "rt/arch/x86_64/cpuid.h"
@@ -17,7 +17,7 @@
 #include "rt/load/stack.h"
 #include "rt/task/shared-mm.h"
 #include "rt/load/vdso.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -141,7 +141,7 @@ static void load(struct startup *s, bool random)
 
 		at = ALIGN_DOWN(ELF_ET_DYN_BASE, align);
 		if (random)
-			at = ALIGN_UP(window_code_end + random_pages(15), align);
+			at = ALIGN_UP(region_code_end + random_pages(15), align);
 	}
 	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
@@ -225,7 +225,7 @@ static struct thread *first_thread(struct startup *s)
 {
 	struct dbt_config config = {
 		.ops = &ops,
-		.tables_hint = WINDOW_CACHE,
+		.tables_hint = REGION_CACHE,
 		.mask = DBT_MASK_ALL,
 	};
 	struct meter_tree *tree = meter_tree();
@@ -240,12 +240,12 @@ static struct thread *first_thread(struct startup *s)
 	t = thread_alloc_with(s->control.meter);
 	if (!t)
 		die("no memory for the first thread\n");
-	t->proc = window_map(sizeof(*t->proc), PROT_READ | PROT_WRITE);
-	t->sighand = window_map(sizeof(*t->sighand), PROT_READ | PROT_WRITE);
+	t->proc = region_map(sizeof(*t->proc), PROT_READ | PROT_WRITE);
+	t->sighand = region_map(sizeof(*t->sighand), PROT_READ | PROT_WRITE);
 	if (!t->proc || !t->sighand)
 		die("no memory for the first thread\n");
 	no_translator(dbt_init(&config), (u32)(config.cache_size >> 20));
-	dbt_code_range(&window_code_start, &window_code_end);
+	dbt_code_range(&region_code_start, &region_code_end);
 	t->proc->refs = t->sighand->refs = 1;
 	t->proc->pid = (u32)sys_getpid();
 	t->proc->execs = s->control.execs;
@@ -311,7 +311,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 
 	scratch_size = ALIGN_UP(
 		stack_scratch(&s->in, s->plan.args, s->plan.prefix, s->control.execfn), 0x10000);
-	scratch = window_map(scratch_size, PROT_READ | PROT_WRITE);
+	scratch = region_map(scratch_size, PROT_READ | PROT_WRITE);
 	if (!scratch)
 		cannot_load();
 	vdso_add_code(t, &s->vdso);
@@ -357,7 +357,7 @@ void start(u64 sp)
 	u64 mask = signal_block_all();
 
 	populate();
-	s = window_map(sizeof(*s), PROT_READ | PROT_WRITE);
+	s = region_map(sizeof(*s), PROT_READ | PROT_WRITE);
 	if (!s)
 		die("no memory to start with\n");
 	s->mask = mask;

@@ -9,9 +9,9 @@
 #include "rt/sandbox/bpf.h"
 #include "rt/load/elf.h"
 #include "rt/mm/maps.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 
-u64 window_code_start, window_code_end;
+u64 region_code_start, region_code_end;
 
 const char *const fuzz_samples[] = {
 	"#!/bin/sh -e\n",

@@ -6,7 +6,7 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/string.h"
 
 static bool read_at(int fd, void *buf, size_t len, u64 at)
@@ -83,7 +83,7 @@ static int map_segment(int fd, const Elf64_Phdr *ph, u64 bias)
 	long ret;
 
 	if (mem_end < at || mem_pages > TASK_SIZE ||
-	    window_overlaps(start, max_u64(mem_pages - start, 1)))
+	    region_overlaps(start, max_u64(mem_pages - start, 1)))
 		return -ENOMEM;
 	if (ph->p_filesz) {
 		ret = sys_mmap((void *)start, file_pages - start, prot, MAP_PRIVATE | MAP_FIXED, fd,

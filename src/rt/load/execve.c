@@ -15,7 +15,7 @@
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
@@ -369,7 +369,7 @@ static u64 *make_argv(const struct exec_plan *plan, u64 argv, const char *number
 		}
 	}
 	*size = ALIGN_UP((argc + EXEC_PREFIX + CONTROL_ARGS + 2) * 8, 0x10000);
-	v = window_map(*size, PROT_READ | PROT_WRITE);
+	v = region_map(*size, PROT_READ | PROT_WRITE);
 	if (!v) {
 		*err = -ENOMEM;
 		return NULL;
@@ -462,7 +462,7 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 
 	if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_EXECVE_CHECK))
 		return -EINVAL;
-	s = window_map(sizeof(*s), PROT_READ | PROT_WRITE);
+	s = region_map(sizeof(*s), PROT_READ | PROT_WRITE);
 	if (!s)
 		return -ENOMEM;
 	t->exec_maps[0].at = s;

@@ -3,7 +3,7 @@
 #include "rt/load/elf.h"
 #include "rt/syscall/fd.h"
 #include "rt/mm/mm.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/string.h"
 
 /* The mappings [vvar], [vvar_vclock], [vdso], in this order and adjacent. */
@@ -74,7 +74,7 @@ void vdso_take(struct vdso *v, u64 ehdr, u64 stack)
 	find(v);
 	if (!v->n)
 		return;
-	room = window_map(v->size, PROT_NONE);
+	room = region_map(v->size, PROT_NONE);
 	if (!room)
 		v->n = 0;
 	else

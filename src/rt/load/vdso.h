@@ -15,7 +15,7 @@ struct vdso {
 	u32 n;
 };
 
-/* Finds it and takes it into the window; @stack is an address of the stack. */
+/* Finds it and takes it into the region; @stack is an address of the stack. */
 void vdso_take(struct vdso *v, u64 ehdr, u64 stack);
 /* The program shall have none: unmaps what was taken. */
 void vdso_drop(struct vdso *v);

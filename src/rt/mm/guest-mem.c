@@ -1,12 +1,12 @@
 #include "rt/mm/guest-mem.h"
 
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/guest-call.h"
 
 /* Addresses above the user half would fault with a #GP, and those of the runtime are not the guest's. */
 static bool foreign(u64 addr, size_t len)
 {
-	return addr + len < addr || addr + len > TASK_SIZE || window_overlaps(addr, len);
+	return addr + len < addr || addr + len > TASK_SIZE || region_overlaps(addr, len);
 }
 
 int guest_read(void *to, u64 from, size_t len)

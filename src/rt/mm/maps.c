@@ -1,6 +1,6 @@
 #include "rt/mm/maps.h"
 
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
@@ -82,7 +82,7 @@ void maps_line(struct maps_view *v, const char *line)
 	p += str_u64(p, 16, &offset);
 	p = event_pages(p, event, sizeof(event));
 
-	v->hidden = window_overlaps(start, end - start);
+	v->hidden = region_overlaps(start, end - start);
 	if (v->hidden)
 		return;
 	if (v->whole || !v->prot_of || start >= TASK_SIZE + 0x1000) {

@@ -5,7 +5,7 @@
 #include "rt/mm/mm.h"
 
 #include "rt/task/shared-mm.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
@@ -38,7 +38,7 @@ static bool room(struct ranges *set)
 		return true;
 	if (max > RANGES_MAX)
 		return false;
-	at = window_map(max * sizeof(*at), PROT_READ | PROT_WRITE);
+	at = region_map(max * sizeof(*at), PROT_READ | PROT_WRITE);
 	if (!at)
 		return false;
 	old = set->at;

@@ -5,7 +5,7 @@
  */
 #include "rt/mm/mm.h"
 #include "rt/syscall/syscall.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 
 #include <linux/shm.h>
 
@@ -37,7 +37,7 @@ long guest_mmap(struct thread *t)
 	u64 gone;
 	long ret;
 
-	if (window_overlaps(addr, size ? size : 1)) {
+	if (region_overlaps(addr, size ? size : 1)) {
 		if (fixed)
 			return -ENOMEM;
 		addr = 0;
@@ -101,7 +101,7 @@ long guest_brk(struct thread *t)
 	mm_lock(t);
 	have = ALIGN_UP(brk_now, PAGE_SIZE);
 	need = ALIGN_UP(want, PAGE_SIZE);
-	if (want >= brk_start && want < WINDOW_START) {
+	if (want >= brk_start && want < REGION_START) {
 		if (need > have &&
 		    sys_failed(sys_mmap((void *)have, need - have, PROT_READ | PROT_WRITE,
 					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)))
@@ -132,7 +132,7 @@ long guest_munmap(struct thread *t)
 	mm_exec_hide(t, addr, addr + size);
 	/* Around what is ours. */
 	for (u64 at = addr, end = addr + size; at < end && !ret; at = ours_end) {
-		if (!window_first(at, end, &ours, &ours_end))
+		if (!region_first(at, end, &ours, &ours_end))
 			ours = ours_end = end;
 		if (at < ours)
 			ret = sys_munmap((void *)at, ours - at);
@@ -156,7 +156,7 @@ long guest_mprotect(struct thread *t)
 	const struct mm_range *r;
 	long ret;
 
-	if (window_overlaps(addr, size ? size : 1))
+	if (region_overlaps(addr, size ? size : 1))
 		return -ENOMEM;
 	mm_lock(t);
 	if (!mm_exec_room(t)) {
@@ -197,9 +197,9 @@ long guest_mremap(struct thread *t)
 	bool shared;
 	long ret;
 
-	if (window_overlaps(old, old_len ? old_len : 1))
+	if (region_overlaps(old, old_len ? old_len : 1))
 		return -EFAULT;
-	if (flags & MREMAP_FIXED && window_overlaps(to, new_len ? new_len : 1))
+	if (flags & MREMAP_FIXED && region_overlaps(to, new_len ? new_len : 1))
 		return -ENOMEM;
 	mm_lock(t);
 	found = mm_exec_find(old);
@@ -253,7 +253,7 @@ long guest_madvise(struct thread *t)
 	const struct mm_range *r;
 	long ret;
 
-	if (window_overlaps(addr, size ? size : 1))
+	if (region_overlaps(addr, size ? size : 1))
 		return -ENOMEM;
 	ret = call_kernel(t);
 	mm_lock(t);
@@ -269,7 +269,7 @@ long guest_mseal(struct thread *t)
 	u64 addr = guest_arg(t, 0), size = ALIGN_UP(guest_arg(t, 1), PAGE_SIZE);
 	long ret;
 
-	if (window_overlaps(addr, size ? size : 1))
+	if (region_overlaps(addr, size ? size : 1))
 		return -ENOMEM;
 	mm_lock(t);
 	if (page_aligned(addr) && addr + size > addr)
@@ -289,7 +289,7 @@ long guest_shmat(struct thread *t)
 	if (raw_call3(__NR_shmctl, (long)guest_arg(t, 0), IPC_STAT, (long)&ds))
 		return call_kernel(t);
 	size = ALIGN_UP(ds.shm_segsz, PAGE_SIZE);
-	if (guest_arg(t, 1) && window_overlaps(guest_arg(t, 1), size))
+	if (guest_arg(t, 1) && region_overlaps(guest_arg(t, 1), size))
 		return -EINVAL;
 	mm_lock(t);
 	if (!mm_exec_room(t)) {

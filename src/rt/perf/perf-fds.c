@@ -2,13 +2,13 @@
 #include "rt/perf/perf.h"
 
 #include "rt/perf/perf-priv.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/string.h"
 
 /* There at once: faults of ours would be counted as the program's. */
 void *perf_memory(u64 len)
 {
-	void *at = window_map(len, PROT_READ | PROT_WRITE);
+	void *at = region_map(len, PROT_READ | PROT_WRITE);
 
 	if (at)
 		sys_madvise(at, ALIGN_UP(len, 4096), MADV_POPULATE_WRITE);

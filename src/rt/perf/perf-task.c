@@ -8,7 +8,7 @@
 #include "rt/task/meter-page.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/task/process.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/string.h"
 
 #include <linux/sched.h>

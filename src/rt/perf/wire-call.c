@@ -10,7 +10,7 @@
 #include "rt/syscall/fd.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/signal/signal.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/string.h"
 
 #include <linux/futex.h>
@@ -131,7 +131,7 @@ void wire_init(struct wire *w)
 
 static struct wire_proc *map_memory(int fd)
 {
-	void *at = window_map(WIRE_SIZE, PROT_NONE);
+	void *at = region_map(WIRE_SIZE, PROT_NONE);
 
 	if (!at || sys_failed(sys_mmap(at, WIRE_SIZE, PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_FIXED, fd, 0)))

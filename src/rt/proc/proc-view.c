@@ -12,7 +12,7 @@
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
@@ -277,7 +277,7 @@ static long snapshot(struct thread *t, struct subject *s, const char *path, u32 
 
 	if (in < 0)
 		return in;
-	w = window_map(sizeof(*w), PROT_READ | PROT_WRITE);
+	w = region_map(sizeof(*w), PROT_READ | PROT_WRITE);
 	fd = w ? sys_memfd_create("maps", flags & O_CLOEXEC ? MFD_CLOEXEC : 0) : -ENOMEM;
 	if (fd < 0)
 		goto out;

@@ -8,7 +8,7 @@
 #include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
@@ -40,7 +40,7 @@ static struct seccomp_filter *filter_new(u32 len, struct seccomp_filter *older)
 {
 	u64 size = ALIGN_UP(sizeof(struct seccomp_filter) + len * sizeof(struct sock_filter),
 			    0x10000);
-	struct seccomp_filter *f = window_map(size, PROT_READ | PROT_WRITE);
+	struct seccomp_filter *f = region_map(size, PROT_READ | PROT_WRITE);
 
 	if (!f)
 		return NULL;

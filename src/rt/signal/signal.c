@@ -22,7 +22,7 @@
 #include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -112,7 +112,7 @@ void signal_init(struct thread *t)
 
 struct sighand *sighand_copy(struct sighand *from, u32 me)
 {
-	struct sighand *sh = window_map(sizeof(*sh), PROT_READ | PROT_WRITE);
+	struct sighand *sh = region_map(sizeof(*sh), PROT_READ | PROT_WRITE);
 
 	if (!sh)
 		return NULL;
@@ -164,8 +164,8 @@ void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 
 	signal_block_all();
 	/* A core is the program's. ENOMEM only says that there are holes. */
-	sys_madvise((void *)WINDOW_START, WINDOW_END - WINDOW_START, MADV_DONTDUMP);
-	sys_madvise((void *)window_code_start, window_code_end - window_code_start, MADV_DONTDUMP);
+	sys_madvise((void *)REGION_START, REGION_END - REGION_START, MADV_DONTDUMP);
+	sys_madvise((void *)region_code_start, region_code_end - region_code_start, MADV_DONTDUMP);
 	if (SIG(info->si_signo) & SIGNALS_CORE && may_dump())
 		mm_expose(t);
 	sys_rt_sigaction(info->si_signo, &dfl, NULL);

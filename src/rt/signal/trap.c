@@ -6,7 +6,7 @@
 #include "rt/mm/mm.h"
 #include "rt/perf/perf.h"
 #include "rt/signal/signal.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 
 #define VSYSCALL 0xffffffffff600000ul
 
@@ -56,7 +56,7 @@ static void page_fault(struct thread *t, u64 addr, u64 err)
 
 	if (addr >= TASK_SIZE) {
 		err |= 1; /* the kernel does not tell what of its own is mapped */
-	} else if (!window_overlaps(addr, 1) && mapped(addr)) {
+	} else if (!region_overlaps(addr, 1) && mapped(addr)) {
 		code = SEGV_ACCERR;
 		err |= 1;
 	}

@@ -3,7 +3,7 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 
 #include <linux/aio_abi.h>
 #include <linux/socket.h>

@@ -18,7 +18,7 @@
 
 #include "rt/deterministic/deterministic.h"
 #include "rt/mm/mm.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "rt/perf/perf.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/fd.h"

@@ -3,7 +3,7 @@
 #include "abi/runs.h"
 #include "abi/wire.h"
 #include "rt/syscall/fd.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
@@ -14,7 +14,7 @@ static u32 run;
 
 void meter_init(int fd, u32 number)
 {
-	long at = sys_mmap((void *)(WINDOW_OWN - METER_SIZE), METER_SIZE, PROT_READ | PROT_WRITE,
+	long at = sys_mmap((void *)(REGION_OWN - METER_SIZE), METER_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
 
 	if (sys_failed(at))
@@ -84,7 +84,7 @@ static bool read_owner(u32 index, struct owner *o)
 /* Page @index of the tree at an address of ours for a moment; NULL if that fails. */
 static struct meter *borrow(u32 index)
 {
-	void *at = index < METER_TREE_SLOTS ? window_map(METER_SIZE, PROT_NONE) : NULL;
+	void *at = index < METER_TREE_SLOTS ? region_map(METER_SIZE, PROT_NONE) : NULL;
 
 	if (!at ||
 	    sys_failed(sys_mmap(at, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,

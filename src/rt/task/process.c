@@ -18,7 +18,7 @@
 #include "rt/signal/signal.h"
 #include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -343,7 +343,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 		__atomic_fetch_add(&t->proc->refs, 1, __ATOMIC_RELAXED);
 		c->proc = t->proc;
 	} else {
-		c->proc = window_map(sizeof(*c->proc), PROT_READ | PROT_WRITE);
+		c->proc = region_map(sizeof(*c->proc), PROT_READ | PROT_WRITE);
 		if (!c->proc) {
 			sighand_put(c->sighand);
 			thread_free(c);

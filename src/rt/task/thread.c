@@ -10,7 +10,7 @@
 #include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
 #include "rt/signal/trap.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
@@ -27,7 +27,7 @@ struct thread *thread_alloc(void)
 
 struct thread *thread_alloc_with(u32 meter)
 {
-	u8 *area = window_map(AREA_SIZE, PROT_NONE);
+	u8 *area = region_map(AREA_SIZE, PROT_NONE);
 	struct thread *t;
 
 	if (!area)

@@ -2,10 +2,10 @@
 #include <sys/mman.h>
 
 #include "rt/mm/maps.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "unit/test.h"
 
-u64 window_code_start = 0x7f0000000000, window_code_end = 0x7f0004000000;
+u64 region_code_start = 0x7f0000000000, region_code_end = 0x7f0004000000;
 
 static char shown[4096];
 

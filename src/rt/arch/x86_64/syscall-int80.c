@@ -6,7 +6,7 @@
 #include "rt/arch/x86_64/i386.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
-#include "rt/mm/window.h"
+#include "rt/mm/region.h"
 #include "rt/syscall/user-dispatch.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"

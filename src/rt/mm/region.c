@@ -1,0 +1,45 @@
+#include "rt/mm/region.h"
+
+#include "sys/call.h"
+
+static u64 cursor = REGION_OWN;
+
+u64 region_code_start, region_code_end;
+
+bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end)
+{
+	bool own = start < REGION_END && end > REGION_START;
+	bool code = start < region_code_end && end > region_code_start;
+
+	if (code && (!own || region_code_start < REGION_START)) {
+		*ours = region_code_start;
+		*ours_end = region_code_end;
+		return true;
+	}
+	*ours = REGION_START;
+	*ours_end = REGION_END;
+	return own;
+}
+
+void *region_map(u64 len, int prot)
+{
+	len = ALIGN_UP(len, 0x10000);
+	/* Whatever still lives is skipped with EEXIST, a second time round included. */
+	for (u32 tries = 0; tries < 100000; tries++) {
+		u64 at = __atomic_fetch_add(&cursor, len, __ATOMIC_RELAXED);
+		long ret;
+
+		if (at + len > REGION_END) {
+			__atomic_store_n(&cursor, REGION_OWN, __ATOMIC_RELAXED);
+			continue;
+		}
+		ret = sys_mmap((void *)at, len, prot,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+			       -1, 0);
+		if (ret == (long)at)
+			return (void *)at;
+		if (ret != -EEXIST)
+			return NULL;
+	}
+	return NULL;
+}

@@ -1,0 +1,38 @@
+/*
+ * PURPOSE: the runtime's region, the part of the address space where its own memory is. Programs do not
+ * use it by themselves: it is far below mmap's top-down area, far above a PIE's heap, and clear of the
+ * fixed addresses of the sanitizers. The region is not reserved, which would count against the guest's
+ * RLIMIT_AS; the system-call layer keeps guests from mapping into it and from seeing it.
+ *
+ * Only the code cache lies elsewhere, in mmap's area, because translated code has to reach the data of
+ * the program and its libraries with 32-bit displacements. It counts as part of the region.
+ */
+#ifndef RT_MM_REGION_H
+#define RT_MM_REGION_H
+
+#include "base/types.h"
+
+#define TASK_SIZE    0x7ffffffff000ul /* 4-level paging; higher addresses only on request */
+#define REGION_START 0x6a0000000000ul /* the runtime's image; see rt/layout.ld */
+#define REGION_CACHE 0x6a0010000000ul /* the translator's tables */
+#define REGION_OWN   0x6a0200000000ul /* thread areas and what region_map() gives */
+#define REGION_END   0x6a8000000000ul
+
+extern u64 region_code_start, region_code_end; /* the code cache; set once, at the start */
+
+static inline bool region_overlaps(u64 start, u64 len)
+{
+	return (start < REGION_END && start + len > REGION_START) ||
+	       (start < region_code_end && start + len > region_code_start);
+}
+
+/* The lowest part of ours that reaches into [start, end); false if there is none. */
+bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end);
+
+/*
+ * Maps @len bytes of zeroed private memory in the region, PROT_NONE if @prot is. Addresses are
+ * not given out again before the region has been used up once. NULL without memory.
+ */
+void *region_map(u64 len, int prot);
+
+#endif
