@@ -11,7 +11,7 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/task/meter-page.h"
 #include "rt/perf/perf.h"
-#include "rt/proc/proc-view.h"
+#include "rt/proc/proc-files.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
@@ -474,7 +474,7 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 	ret = -ENOENT;
 	if (!path[0] && !(flags & AT_EMPTY_PATH))
 		goto out;
-	if (proc_view_path(t, s->path, s->seen))
+	if (proc_exe_path(t, s->path, s->seen))
 		path = s->seen;
 	/*
 	 * What a guest that traces this process is to see is the program, not us. A tracer outside the tree has

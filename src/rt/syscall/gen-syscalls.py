@@ -21,7 +21,7 @@ FUNCTIONS = {"guest": "SYSCALL_GUEST", "perf": "SYSCALL_PERF",
              "deterministic": "SYSCALL_NONDET"}
 # Where the functions are declared.
 HEADERS = ["deterministic/deterministic", "load/execve", "mm/mm", "perf/perf-priv",
-           "proc/proc-view", "sandbox/seccomp", "signal/signal", "syscall/fd", "syscall/syscall",
+           "proc/proc-files", "sandbox/seccomp", "signal/signal", "syscall/fd", "syscall/syscall",
            "task/process", "task/shared-mm"]
 
 

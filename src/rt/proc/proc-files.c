@@ -2,7 +2,7 @@
  * Paths are looked at only when they begin with "/proc/" or are relative with a last component that
  * one of these files has; everything else costs one comparison.
  */
-#include "rt/proc/proc-view.h"
+#include "rt/proc/proc-files.h"
 
 #include "rt/syscall/fd.h"
 #include "rt/mm/guest-mem.h"
@@ -18,18 +18,18 @@
 
 #include <linux/memfd.h>
 
-enum view {
-	VIEW_NONE,
-	VIEW_EXE,
-	VIEW_MAPS,
-	VIEW_SMAPS,
-	VIEW_STATUS,
-	VIEW_HIDDEN, /* one of our descriptors, below fd or fdinfo: not there */
+enum proc_kind {
+	PROC_NONE,
+	PROC_EXE,
+	PROC_MAPS,
+	PROC_SMAPS,
+	PROC_STATUS,
+	PROC_HIDDEN, /* one of our descriptors, below fd or fdinfo: not there */
 };
 
 /* A file below /proc/PID or /proc/PID/task/TID. */
-struct subject {
-	enum view view;
+struct proc_file {
+	enum proc_kind kind;
 	u32 pid;
 	const char *rest; /* behind /proc/PID/exe: "" or what is not ours */
 };
@@ -37,16 +37,16 @@ struct subject {
 /*
  * Takes "/proc/self/exe" and the like apart. @rest points at what follows the process's directory.
  */
-static bool parse(struct thread *t, const char *path, struct subject *s)
+static bool parse(struct thread *t, const char *path, struct proc_file *s)
 {
 	static const struct {
 		const char *name;
-		enum view view;
+		enum proc_kind kind;
 	} names[] = {
-		{"exe", VIEW_EXE},
-		{"maps", VIEW_MAPS},
-		{"smaps", VIEW_SMAPS},
-		{"status", VIEW_STATUS},
+		{"exe", PROC_EXE},
+		{"maps", PROC_MAPS},
+		{"smaps", PROC_SMAPS},
+		{"status", PROC_STATUS},
 	};
 	u64 pid;
 	int n;
@@ -83,13 +83,13 @@ static bool parse(struct thread *t, const char *path, struct subject *s)
 		if (!n || (path[n] && path[n] != '/') || s->pid != t->proc->pid ||
 		    !fd_is_own((s64)pid))
 			return false;
-		s->view = VIEW_HIDDEN;
+		s->kind = PROC_HIDDEN;
 		return true;
 	}
 	for (u32 i = 0; i < ARRAY_SIZE(names); i++) {
 		if (!str_eq(path, names[i].name))
 			continue;
-		s->view = names[i].view;
+		s->kind = names[i].kind;
 		return true;
 	}
 	return false;
@@ -176,9 +176,9 @@ static bool exe_of(struct thread *t, u32 pid, char *out)
 	return found;
 }
 
-bool proc_view_path(struct thread *t, const char *path, char *out)
+bool proc_exe_path(struct thread *t, const char *path, char *out)
 {
-	struct subject s = {0};
+	struct proc_file s = {0};
 	char full[CONTROL_PATH];
 
 	if (path[0] == '/' && !str_starts(path, "/proc/"))
@@ -186,7 +186,7 @@ bool proc_view_path(struct thread *t, const char *path, char *out)
 	str_put(full, sizeof(full), path);
 	if (!resolve(AT_FDCWD, full))
 		return false;
-	return parse(t, full, &s) && s.view == VIEW_EXE && exe_of(t, s.pid, out);
+	return parse(t, full, &s) && s.kind == PROC_EXE && exe_of(t, s.pid, out);
 }
 
 static int own_prot(u64 start, u64 *end)
@@ -265,7 +265,7 @@ static void status_line(struct thread *t, struct out *o, const char *line)
  * A snapshot of maps or smaps. In smaps the attributes of a mapping follow its line, so mappings are
  * left out there but not divided.
  */
-static long snapshot(struct thread *t, struct subject *s, const char *path, u32 flags)
+static long snapshot(struct thread *t, struct proc_file *s, const char *path, u32 flags)
 {
 	struct work {
 		struct out out;
@@ -284,7 +284,7 @@ static long snapshot(struct thread *t, struct subject *s, const char *path, u32 
 	w->out.fd = (int)fd;
 	w->view.put = out_put;
 	w->view.to = &w->out;
-	w->view.whole = s->view == VIEW_SMAPS;
+	w->view.whole = s->kind == PROC_SMAPS;
 	w->view.prot_of = s->pid == t->proc->pid ? own_prot : NULL;
 	mm_lock(t);
 	do {
@@ -296,7 +296,7 @@ static long snapshot(struct thread *t, struct subject *s, const char *path, u32 
 		w->in[have] = '\0';
 		while ((end = str_chr(line, '\n'))) {
 			*end = '\0';
-			if (s->view == VIEW_STATUS)
+			if (s->kind == PROC_STATUS)
 				status_line(t, &w->out, line);
 			else
 				maps_line(&w->view, line);
@@ -327,7 +327,7 @@ out:
  * Whether argument @n of the guest's call, which a directory's descriptor may precede, leads to a file
  * of ours.
  */
-static bool concerns(struct thread *t, u32 n, char *path, struct subject *s)
+static bool concerns(struct thread *t, u32 n, char *path, struct proc_file *s)
 {
 	int dir = n ? (int)guest_arg(t, n - 1) : AT_FDCWD;
 
@@ -340,24 +340,24 @@ long guest_open(struct thread *t)
 	u32 n = syscall_row(guest_nr(t))->path;
 	u64 flags = guest_arg(t, n + 1);
 	char path[CONTROL_PATH], exe[CONTROL_PATH];
-	struct subject s = {0};
+	struct proc_file s = {0};
 
 	if (!concerns(t, n, path, &s))
 		return call_kernel(t);
-	switch (s.view) {
-	case VIEW_HIDDEN: return -ENOENT;
-	case VIEW_EXE:
+	switch (s.kind) {
+	case PROC_HIDDEN: return -ENOENT;
+	case PROC_EXE:
 		if (flags & (O_NOFOLLOW | O_PATH) || !exe_of(t, s.pid, exe))
 			break;
 		return call_kernel_with(t, __NR_openat, (u64)AT_FDCWD, (u64)exe, flags,
 					guest_arg(t, n + 2), 0, 0);
-	case VIEW_STATUS:
-		/* Of others the kernel's view is the best there is. */
+	case PROC_STATUS:
+		/* Of others what the kernel says is the best there is. */
 		if (s.pid != t->proc->pid)
 			break;
 		__attribute__((fallthrough));
-	case VIEW_MAPS:
-	case VIEW_SMAPS:
+	case PROC_MAPS:
+	case PROC_SMAPS:
 		if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_DIRECTORY))
 			break;
 		return snapshot(t, &s, path, (u32)flags);
@@ -371,14 +371,14 @@ long guest_readlink(struct thread *t)
 	u32 n = syscall_row(guest_nr(t))->path;
 	u64 buf = guest_arg(t, n + 1), size = guest_arg(t, n + 2);
 	char path[CONTROL_PATH], exe[CONTROL_PATH];
-	struct subject s = {0};
+	struct proc_file s = {0};
 	size_t len;
 
 	if (!concerns(t, n, path, &s))
 		return call_kernel(t);
-	if (s.view == VIEW_HIDDEN)
+	if (s.kind == PROC_HIDDEN)
 		return -ENOENT;
-	if (s.view != VIEW_EXE || (int)size <= 0 || !exe_of(t, s.pid, exe))
+	if (s.kind != PROC_EXE || (int)size <= 0 || !exe_of(t, s.pid, exe))
 		return call_kernel(t);
 	len = min_u64(str_len(exe), size);
 	return guest_write(t, buf, exe, len) ? -EFAULT : (long)len;
@@ -396,7 +396,7 @@ long guest_path(struct thread *t)
 {
 	const struct syscall_row *row = syscall_row(guest_nr(t));
 	char path[CONTROL_PATH], exe[CONTROL_PATH];
-	struct subject s = {0};
+	struct proc_file s = {0};
 	u64 a[6];
 
 	for (u32 i = 0; i < 6; i++)
@@ -405,9 +405,9 @@ long guest_path(struct thread *t)
 	    (str_starts(path, "/proc/") || str_starts(path, "/dev/fd")) &&
 	    guest_string(path, a[row->path], sizeof(path)) > 0 && resolve(AT_FDCWD, path) &&
 	    parse(t, path, &s)) {
-		if (s.view == VIEW_HIDDEN)
+		if (s.kind == PROC_HIDDEN)
 			return -ENOENT;
-		if (s.view == VIEW_EXE && !no_follow(t, row) && exe_of(t, s.pid, exe))
+		if (s.kind == PROC_EXE && !no_follow(t, row) && exe_of(t, s.pid, exe))
 			a[row->path] = (u64)exe;
 	}
 	return call_kernel_with(t, guest_nr(t), a[0], a[1], a[2], a[3], a[4], a[5]);

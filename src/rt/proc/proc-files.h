@@ -3,8 +3,8 @@
  * not the runtime. Files whose content differs are shown as a snapshot; links and the targets of
  * other calls on /proc/PID/exe are redirected.
  */
-#ifndef RT_PROC_PROC_VIEW_H
-#define RT_PROC_PROC_VIEW_H
+#ifndef RT_PROC_PROC_FILES_H
+#define RT_PROC_PROC_FILES_H
 
 #include "rt/task/thread.h"
 
@@ -12,7 +12,7 @@
  * @path names a file through /proc/PID/exe of a guest: writes the program's real path to @out
  * (CONTROL_PATH bytes) and returns true.
  */
-bool proc_view_path(struct thread *t, const char *path, char *out);
+bool proc_exe_path(struct thread *t, const char *path, char *out);
 
 long guest_open(struct thread *t);     /* open, openat */
 long guest_readlink(struct thread *t); /* and readlinkat */
