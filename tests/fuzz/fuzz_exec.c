@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	char interp[EXEC_HEAD], arg[EXEC_HEAD], line[256];
 	struct sock_filter code[64];
 	struct seccomp_data sd = {.nr = 1};
-	static struct maps_view view;
+	static struct maps_filter filter;
 	size_t shown = 0, n = size < EXEC_HEAD ? size : EXEC_HEAD;
 	Elf64_Ehdr eh;
 
@@ -60,14 +60,14 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (!bpf_check(code, (u32)n))
 		bpf_run(code, (u32)n, &sd);
 
-	memset(&view, 0, sizeof(view));
-	view.put = put;
-	view.to = &shown;
-	view.prot_of = prot_of;
+	memset(&filter, 0, sizeof(filter));
+	filter.put = put;
+	filter.to = &shown;
+	filter.prot_of = prot_of;
 	n = size < sizeof(line) - 1 ? size : sizeof(line) - 1;
 	memcpy(line, data, n);
 	line[n] = '\0';
-	maps_line(&view, line);
-	maps_end(&view);
+	maps_line(&filter, line);
+	maps_end(&filter);
 	return 0;
 }

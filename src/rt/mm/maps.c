@@ -6,37 +6,37 @@
 
 #include <linux/mman.h>
 
-void maps_end(struct maps_view *v)
+void maps_end(struct maps_filter *f)
 {
 	char head[80];
 
-	if (!v->end)
+	if (!f->end)
 		return;
-	v->put(v->to, head,
-	       fmt(head, sizeof(head), "%08lx-%08lx %s %08lx", v->start, v->end, v->perm,
-		   v->offset));
-	v->put(v->to, v->rest, str_len(v->rest));
-	v->put(v->to, "\n", 1);
-	v->end = 0;
+	f->put(f->to, head,
+	       fmt(head, sizeof(head), "%08lx-%08lx %s %08lx", f->start, f->end, f->perm,
+		   f->offset));
+	f->put(f->to, f->rest, str_len(f->rest));
+	f->put(f->to, "\n", 1);
+	f->end = 0;
 }
 
-static void piece(struct maps_view *v, u64 start, u64 end, const char *perm, u64 offset,
+static void piece(struct maps_filter *f, u64 start, u64 end, const char *perm, u64 offset,
 		  const char *rest, bool joinable)
 {
 	bool file = offset || !str_starts(rest, " 00:00 0");
 
-	if (v->end == start && joinable && v->joinable && str_eq(perm, v->perm) &&
-	    str_eq(rest, v->rest) && (!file || v->offset + (v->end - v->start) == offset)) {
-		v->end = end;
+	if (f->end == start && joinable && f->joinable && str_eq(perm, f->perm) &&
+	    str_eq(rest, f->rest) && (!file || f->offset + (f->end - f->start) == offset)) {
+		f->end = end;
 		return;
 	}
-	maps_end(v);
-	v->start = start;
-	v->end = end;
-	v->offset = offset;
-	v->joinable = joinable;
-	str_put(v->perm, sizeof(v->perm), perm);
-	str_put(v->rest, sizeof(v->rest), rest);
+	maps_end(f);
+	f->start = start;
+	f->end = end;
+	f->offset = offset;
+	f->joinable = joinable;
+	str_put(f->perm, sizeof(f->perm), perm);
+	str_put(f->rest, sizeof(f->rest), rest);
 }
 
 /* A perf event's pages are a memfd of the session's, which its name tells. */
@@ -53,7 +53,7 @@ static const char *event_pages(const char *rest, char *out, size_t len)
 	return out;
 }
 
-void maps_line(struct maps_view *v, const char *line)
+void maps_line(struct maps_filter *f, const char *line)
 {
 	u64 start, end, offset;
 	const char *p = line;
@@ -62,11 +62,11 @@ void maps_line(struct maps_view *v, const char *line)
 
 	if (!n || p[n] != '-') {
 		/* An attribute of the mapping before. */
-		if (v->hidden)
+		if (f->hidden)
 			return;
-		maps_end(v);
-		v->put(v->to, line, str_len(line));
-		v->put(v->to, "\n", 1);
+		maps_end(f);
+		f->put(f->to, line, str_len(line));
+		f->put(f->to, "\n", 1);
 		return;
 	}
 	p += n + 1;
@@ -82,25 +82,25 @@ void maps_line(struct maps_view *v, const char *line)
 	p += str_u64(p, 16, &offset);
 	p = event_pages(p, event, sizeof(event));
 
-	v->hidden = region_overlaps(start, end - start);
-	if (v->hidden)
+	f->hidden = region_overlaps(start, end - start);
+	if (f->hidden)
 		return;
-	if (v->whole || !v->prot_of || start >= TASK_SIZE + 0x1000) {
-		if (v->prot_of && start < TASK_SIZE) {
+	if (f->whole || !f->prot_of || start >= TASK_SIZE + 0x1000) {
+		if (f->prot_of && start < TASK_SIZE) {
 			u64 until = end;
-			int prot = v->prot_of(start, &until);
+			int prot = f->prot_of(start, &until);
 
 			if (prot >= 0 && prot & PROT_EXEC)
 				perm[2] = 'x';
 		}
-		piece(v, start, end, perm, offset, p, false);
-		if (v->whole)
-			maps_end(v);
+		piece(f, start, end, perm, offset, p, false);
+		if (f->whole)
+			maps_end(f);
 		return;
 	}
 	while (start < end) {
 		u64 until = end;
-		int prot = v->prot_of(start, &until);
+		int prot = f->prot_of(start, &until);
 		char own[5];
 
 		memcpy(own, perm, sizeof(own));
@@ -109,7 +109,7 @@ void maps_line(struct maps_view *v, const char *line)
 			own[1] = prot & PROT_WRITE ? 'w' : '-';
 			own[2] = prot & PROT_EXEC ? 'x' : '-';
 		}
-		piece(v, start, until, own, offset, p, prot >= 0 && prot & PROT_WRITE);
+		piece(f, start, until, own, offset, p, prot >= 0 && prot & PROT_WRITE);
 		offset += offset || !str_starts(p, " 00:00 0") ? until - start : 0;
 		start = until;
 	}

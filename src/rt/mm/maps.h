@@ -8,7 +8,7 @@
 
 #include "base/types.h"
 
-struct maps_view {
+struct maps_filter {
 	/* Set by the caller. */
 	void (*put)(void *to, const char *text, size_t len);
 	void *to;
@@ -27,8 +27,8 @@ struct maps_view {
 };
 
 /* Takes the next line, NUL in place of the newline. */
-void maps_line(struct maps_view *v, const char *line);
+void maps_line(struct maps_filter *f, const char *line);
 /* Puts out what is left. */
-void maps_end(struct maps_view *v);
+void maps_end(struct maps_filter *f);
 
 #endif

@@ -269,7 +269,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 {
 	struct work {
 		struct out out;
-		struct maps_view view;
+		struct maps_filter filter;
 		char in[16384];
 	} * w;
 	long in = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), fd, n;
@@ -282,10 +282,10 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	if (fd < 0)
 		goto out;
 	w->out.fd = (int)fd;
-	w->view.put = out_put;
-	w->view.to = &w->out;
-	w->view.whole = s->kind == PROC_SMAPS;
-	w->view.prot_of = s->pid == t->proc->pid ? own_prot : NULL;
+	w->filter.put = out_put;
+	w->filter.to = &w->out;
+	w->filter.whole = s->kind == PROC_SMAPS;
+	w->filter.prot_of = s->pid == t->proc->pid ? own_prot : NULL;
 	mm_lock(t);
 	do {
 		char *line = w->in, *end;
@@ -299,13 +299,13 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 			if (s->kind == PROC_STATUS)
 				status_line(t, &w->out, line);
 			else
-				maps_line(&w->view, line);
+				maps_line(&w->filter, line);
 			line = end + 1;
 		}
 		have -= (size_t)(line - w->in);
 		memmove(w->in, line, have);
 	} while (n > 0 && have < sizeof(w->in) - 1);
-	maps_end(&w->view);
+	maps_end(&w->filter);
 	mm_unlock(t);
 	out_flush(&w->out);
 	sys_lseek((int)fd, 0, 0);

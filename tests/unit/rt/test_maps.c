@@ -1,4 +1,4 @@
-/* The guest's view of /proc/PID/maps, on text. */
+/* What a guest sees of /proc/PID/maps, on text. */
 #include <sys/mman.h>
 
 #include "rt/mm/maps.h"
@@ -41,26 +41,26 @@ static int prot_of(u64 start, u64 *end)
 	return -1;
 }
 
-static const char *view(const char *text, bool whole)
+static const char *filtered(const char *text, bool whole)
 {
-	static struct maps_view v;
+	static struct maps_filter f;
 	char copy[4096], *line, *save;
 
-	memset(&v, 0, sizeof(v));
-	v.put = put;
-	v.prot_of = prot_of;
-	v.whole = whole;
+	memset(&f, 0, sizeof(f));
+	f.put = put;
+	f.prot_of = prot_of;
+	f.whole = whole;
 	shown[0] = '\0';
 	snprintf(copy, sizeof(copy), "%s", text);
 	for (line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		maps_line(&v, line);
-	maps_end(&v);
+		maps_line(&f, line);
+	maps_end(&f);
 	return shown;
 }
 
 TEST(divides_what_the_kernel_joined)
 {
-	EXPECT_STREQ(view("00000000-00004000 r--p 00000000 08:01 7    /bin/x\n", false),
+	EXPECT_STREQ(filtered("00000000-00004000 r--p 00000000 08:01 7    /bin/x\n", false),
 		     "00000000-00001000 r--p 00000000 08:01 7    /bin/x\n"
 		     "00001000-00003000 r-xp 00001000 08:01 7    /bin/x\n"
 		     "00003000-00004000 r--p 00003000 08:01 7    /bin/x\n");
@@ -68,46 +68,46 @@ TEST(divides_what_the_kernel_joined)
 
 TEST(joins_what_protection_divided)
 {
-	EXPECT_STREQ(view("00005000-00006000 rw-p 00000000 00:00 0 \n"
-			  "00006000-00007000 r--p 00000000 00:00 0 \n"
-			  "00007000-00009000 rw-p 00000000 00:00 0 \n"
-			  "00009000-0000a000 rw-p 00000000 00:00 0 \n",
-			  false),
+	EXPECT_STREQ(filtered("00005000-00006000 rw-p 00000000 00:00 0 \n"
+			      "00006000-00007000 r--p 00000000 00:00 0 \n"
+			      "00007000-00009000 rw-p 00000000 00:00 0 \n"
+			      "00009000-0000a000 rw-p 00000000 00:00 0 \n",
+			      false),
 		     "00005000-00009000 rwxp 00000000 00:00 0 \n"
 		     "00009000-0000a000 rw-p 00000000 00:00 0 \n");
 }
 
 TEST(hides_the_runtime)
 {
-	EXPECT_STREQ(view("6a0000000000-6a000001c000 r-xp 00000000 fe:00 1    /x/anyperf-rt\n"
-			  "7f0000000000-7f0004000000 rwxp 00000000 00:00 0 \n"
-			  "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0    [stack]\n",
-			  false),
+	EXPECT_STREQ(filtered("6a0000000000-6a000001c000 r-xp 00000000 fe:00 1    /x/anyperf-rt\n"
+			      "7f0000000000-7f0004000000 rwxp 00000000 00:00 0 \n"
+			      "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0    [stack]\n",
+			      false),
 		     "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0    [stack]\n");
 }
 
 TEST(smaps_keeps_attributes_with_their_mapping)
 {
-	EXPECT_STREQ(view("6a0000000000-6a000001c000 r-xp 00000000 fe:00 1    /x/anyperf-rt\n"
-			  "Size:  112 kB\n"
-			  "00001000-00003000 r--p 00001000 08:01 7    /bin/x\n"
-			  "Size:  8 kB\n",
-			  true),
+	EXPECT_STREQ(filtered("6a0000000000-6a000001c000 r-xp 00000000 fe:00 1    /x/anyperf-rt\n"
+			      "Size:  112 kB\n"
+			      "00001000-00003000 r--p 00001000 08:01 7    /bin/x\n"
+			      "Size:  8 kB\n",
+			      true),
 		     "00001000-00003000 r-xp 00001000 08:01 7    /bin/x\nSize:  8 kB\n");
 }
 
 TEST(a_perf_events_pages_are_named_as_the_kernel_names_them)
 {
-	EXPECT_STREQ(view("00010000-00011000 rw-s 00000000 00:01 77    "
-			  "/memfd:anon_inode:[perf_event] (deleted)\n"
-			  "00011000-00012000 rw-s 00000000 00:01 78    /memfd:x (deleted)\n",
-			  false),
+	EXPECT_STREQ(filtered("00010000-00011000 rw-s 00000000 00:01 77    "
+			      "/memfd:anon_inode:[perf_event] (deleted)\n"
+			      "00011000-00012000 rw-s 00000000 00:01 78    /memfd:x (deleted)\n",
+			      false),
 		     "00010000-00011000 rw-s 00000000 00:01 77    anon_inode:[perf_event]\n"
 		     "00011000-00012000 rw-s 00000000 00:01 78    /memfd:x (deleted)\n");
 }
 
 TEST(survives_nonsense)
 {
-	EXPECT_STREQ(view("zzz\n", false), "zzz\n");
-	EXPECT_STREQ(view("1000-\n1000-2000\n1000-2000 r\n", false), "");
+	EXPECT_STREQ(filtered("zzz\n", false), "zzz\n");
+	EXPECT_STREQ(filtered("1000-\n1000-2000\n1000-2000 r\n", false), "");
 }
