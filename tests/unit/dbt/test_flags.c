@@ -1,4 +1,7 @@
-/* Flags that the translator takes for set by an instruction do not depend on what they were before it. */
+/*
+ * Flags that the translator takes for set by an instruction do not depend on what they were before
+ * it.
+ */
 #include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "unit/test.h"
 
