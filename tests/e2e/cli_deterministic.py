@@ -15,9 +15,11 @@ UNFIXED = os.environ["E2E_UNFIXED"]
 UNORDERED = os.environ.get("E2E_UNORDERED", "")
 EVENTS = "instructions:u,branches:u"
 # The program's environment is an input of it like its arguments.
-INSIDE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/", "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
+INSIDE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/",
+          "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
 # How the outside may differ between two runs.
-OUTSIDE = [[], ["setarch", "-R"], ["nice", "-n", "5"], ["prlimit", "--nofile=200", "--stack=4000000"]]
+OUTSIDE = [[], ["setarch", "-R"], ["nice", "-n", "5"], ["prlimit", "--nofile=200",
+                                                        "--stack=4000000"]]
 
 
 def counted(outside, options, program, cwd=None):
@@ -25,8 +27,10 @@ def counted(outside, options, program, cwd=None):
     parent's number is, since numbers of processes are printed by some."""
     with scratch() as d:
         report = os.path.join(d, "report")
-        p = subprocess.Popen([*outside, ANYPERF, "stat", "--deterministic", "-j", "-e", EVENTS, "-o", report,
-                              *options, "--", *program], env=INSIDE, cwd=cwd or "/", stdin=subprocess.DEVNULL,
+        p = subprocess.Popen([*outside, ANYPERF, "stat", "--deterministic", "-j", "-e", EVENTS,
+                              "-o", report,
+                              *options, "--", *program], env=INSIDE, cwd=cwd or "/",
+                             stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         out, err = p.communicate(timeout=40)
         assert p.returncode == 0 and not err, (program, p.returncode, err)
@@ -79,7 +83,8 @@ def test_instructions_of_time_and_chance():
     assert same(UNFIXED, "instructions") == []
     assert run("run", "--deterministic", UNFIXED, "instructions").status == 0
     assert run("run", UNFIXED, "instructions").status == 0
-    assert subprocess.run([UNFIXED, "instructions"], stdout=subprocess.DEVNULL, check=False).returncode == 0
+    assert subprocess.run([UNFIXED, "instructions"], stdout=subprocess.DEVNULL,
+                          check=False).returncode == 0
 
 
 def test_through_fork_and_exec():
@@ -104,7 +109,8 @@ def test_python():
 def test_perl():
     if not shutil.which("perl"):
         raise Skip("there is no perl")
-    assert "threads" not in same("perl", "-e", "my %h = map { $_ => 1 } 1 .. 500; print join(',', keys %h), rand();")
+    assert "threads" not in same("perl", "-e",
+                                 "my %h = map { $_ => 1 } 1 .. 500; print join(',', keys %h), rand();")
 
 
 def test_bash():
@@ -130,7 +136,8 @@ def test_compiler():
         # fixed, and now and then has to draw twice.
         for made, how in ("a.s", ["-O1", "-S", "a.c"]), ("a.o", ["-c", "a.s"]):
             path = os.path.join(d, made)
-            same("gcc", *how, cwd=d, outside=OUTSIDE[:2], before=lambda: os.path.exists(path) and os.unlink(path))
+            same("gcc", *how, cwd=d, outside=OUTSIDE[:2], before=lambda: os.path.exists(path)
+                 and os.unlink(path))
 
 
 def unfixed(*program):
@@ -138,12 +145,14 @@ def unfixed(*program):
     assert r.status == 0, r
     names = json.loads(r.err)["deterministic"]["not_fixed"]
     # With a session, whose runtimes look at calls before we do, it is the same.
-    assert stat_json("--deterministic", "-e", EVENTS, *program)[0]["deterministic"]["not_fixed"] == names, program
+    assert stat_json("--deterministic", "-e", EVENTS,
+                     *program)[0]["deterministic"]["not_fixed"] == names, program
     return names
 
 
 def test_each_unfixed_thing_is_named():
-    for name in ("pids", "wall time", "CPU time", "threads", "processes", "I/O", "signals", "machine's state"):
+    for name in ("pids", "wall time", "CPU time", "threads", "processes", "I/O", "signals",
+                 "machine's state"):
         assert unfixed(UNFIXED, name) == [name], name
     assert unfixed(UNFIXED, "polled processes") == ["processes"]
     assert unfixed(UNFIXED, "half a pipe") == ["I/O"]
@@ -184,7 +193,8 @@ def test_cpu_features():
 
 
 def test_what_does_not_go_together():
-    for options in (["--seed", "1"], ["--cpu-features=host"], ["--deterministic", "--cpu-features=x86-64-v9"],
+    for options in (["--seed", "1"], ["--cpu-features=host"],
+                    ["--deterministic", "--cpu-features=x86-64-v9"],
                     ["--deterministic", "--seed=-1"]):
         for command in ("run", "stat"):
             assert run(command, *options, "true").status == 125, (command, options)

@@ -15,7 +15,8 @@ def commands():
 def options(command):
     """[(letter or None, long name or None)] of --help."""
     found = []
-    for m in re.finditer(r"^  (?:-(\w))?(?:, |    )?(?:--([\w-]+))?", run(command, "--help").out, re.M):
+    for m in re.finditer(r"^  (?:-(\w))?(?:, |    )?(?:--([\w-]+))?", run(command, "--help").out,
+                         re.M):
         if m[1] or m[2]:
             found.append((m[1], m[2]))
     return found
@@ -69,7 +70,8 @@ def test_mistyped_commands_and_options():
 
 
 def test_manual_pages():
-    docs = subprocess.run([ANYPERF, "--dump-docs", "man", "anyperf"], capture_output=True, text=True,
+    docs = subprocess.run([ANYPERF, "--dump-docs", "man", "anyperf"], capture_output=True,
+                          text=True,
                           check=True).stdout
     for c in commands():
         assert f"anyperf {c}" in docs
@@ -101,7 +103,8 @@ def completion(shell):
 
 
 def test_completions():
-    for shell, checker in (("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "-n"])):
+    for shell, checker in (("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]),
+                           ("fish", ["fish", "-n"])):
         text = completion(shell)
         for c in commands():
             for letter, name in options(c):
@@ -110,7 +113,8 @@ def test_completions():
                 else:
                     assert not name or f"--{name}" in text, (c, name)
         if shutil.which(checker[0]):
-            path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"anyperf-completion-{os.getpid()}")
+            path = os.path.join(os.environ.get("TMPDIR", "/tmp"),
+                                f"anyperf-completion-{os.getpid()}")
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
             try:
@@ -126,7 +130,8 @@ def complete(*words):
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _anyperf; printf '%s\\n' "${COMPREPLY[@]}"
 """
     env = {**ENV, "PATH": os.path.dirname(ANYPERF) + ":" + ENV["PATH"]}
-    r = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, env=env,
+    r = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True,
+                       env=env,
                        check=True)
     return r.stdout.split()
 
@@ -136,7 +141,8 @@ def test_bash_completes():
     assert complete("anyperf", "stat", "--per-c") == ["--per-core"]
     assert "page-faults" in complete("anyperf", "stat", "-e", "page-")
     assert complete("anyperf", "stat", "-e", "cs,minor-f") == ["cs,minor-faults"]
-    assert "--output" in complete("anyperf", "stat", "--o") and "--no-scale" in complete("anyperf", "stat", "--no-s")
+    assert "--output" in complete("anyperf", "stat", "--o")
+    assert "--no-scale" in complete("anyperf", "stat", "--no-s")
     assert "true" in complete("anyperf", "stat", "-r", "3", "tru")
     assert complete("anyperf", "help", "doc") == ["doctor"]
     assert complete("anyperf", "stat", "--event", "=", "minor-f") == ["minor-faults"]

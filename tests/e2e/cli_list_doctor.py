@@ -20,7 +20,8 @@ def test_kinds_and_globs():
     names = {e["name"] for e in everything}
     assert {"cycles", "page-faults", "L1-dcache-load-misses", "task-clock"} <= names | \
         {e.get("alias") for e in everything}
-    for word, kind in (("hw", "hardware"), ("sw", "software"), ("cache", "cache"), ("tool", "tool")):
+    for word, kind in (("hw", "hardware"), ("sw", "software"), ("cache", "cache"),
+                       ("tool", "tool")):
         got, _ = events(word)
         assert got and {e["kind"] for e in got} == {kind}, word
         assert all(e["description"] for e in got), word
@@ -36,7 +37,8 @@ def test_kinds_and_globs():
 
 def test_text():
     r = run("list", "sw")
-    assert r.status == 0 and r.out.startswith("Software events:\n") and "page-faults OR faults" in r.out, r
+    assert r.status == 0 and r.out.startswith("Software events:\n"), r
+    assert "page-faults OR faults" in r.out, r
     assert max(map(len, r.out.splitlines())) < 120
 
 
@@ -88,12 +90,14 @@ def test_check_as_another_user():
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="utf-8") as f:
         if int(f.read()) != 2:
             raise Skip("perf_event_paranoid is not 2")
-    r = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", ANYPERF, "list", "-cj", "task-clock"],
+    r = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", ANYPERF, "list", "-cj",
+                        "task-clock"],
                        capture_output=True, text=True, env=ENV, check=False, timeout=20)
     if "setpriv" in r.stderr or r.returncode in (126, 127):
         raise Skip("cannot become another user")
     e, = json.loads(r.stdout)["events"]
-    assert r.returncode == 0 and e["opens"] and e["user_only"] and e["reason"]["cause"] == "paranoid", r
+    assert r.returncode == 0 and e["opens"] and e["user_only"], r
+    assert e["reason"]["cause"] == "paranoid", r
 
 
 def test_doctor():
@@ -105,7 +109,8 @@ def test_doctor():
     assert text.status == r.status == (1 if any(f["state"] == "bad" for f in facts.values()) else 0)
     assert json.loads(run("doctor", "-j").out)["facts"][0]["id"] == document["facts"][0]["id"]
     for f in facts.values():
-        assert f["title"] and f["state"] in ("info", "good", "limited", "bad") and f["title"] in text.out, f
+        assert f["title"] and f["state"] in ("info", "good", "limited", "bad"), f
+        assert f["title"] in text.out, f
         if f["state"] in ("limited", "bad"):
             assert f["remedy"] or f["effect"], f
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="utf-8") as f:

@@ -17,7 +17,8 @@ def old_program(directory):
     """A static program of 32 bits that exits with 7, and whether this kernel runs it."""
     code = bytes.fromhex("b801000000 bb07000000 cd80")  # exit(7)
     base, start = 0x08048000, 52 + 32
-    head = b"\x7fELF" + bytes([1, 1, 1]) + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, base + start, 52, 0, 0, 52, 32,
+    head = b"\x7fELF" + bytes([1, 1, 1]) + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1,
+                                                                  base + start, 52, 0, 0, 52, 32,
                                                                  1, 40, 0, 0)
     load = struct.pack("<8I", 1, 0, base, base, start + len(code), start + len(code), 5, 4096)
     path = os.path.join(directory, "old")
@@ -83,8 +84,10 @@ class Core:
         with open(path, "rb") as f:
             self.bytes = f.read()
         self.registers, self.signals, self.files = [], [], ""
-        at, size, n = (struct.unpack_from("<Q", self.bytes, 32)[0], *struct.unpack_from("<HH", self.bytes, 54))
-        self.segments = [struct.unpack_from("<IIQQQQQQ", self.bytes, at + i * size) for i in range(n)]
+        at, size, n = (struct.unpack_from("<Q", self.bytes, 32)[0],
+                       *struct.unpack_from("<HH", self.bytes, 54))
+        self.segments = [struct.unpack_from("<IIQQQQQQ", self.bytes, at + i * size)
+                         for i in range(n)]
         for kind, _, offset, _, _, length, _, _ in self.segments:
             if kind == 4:
                 self.notes(offset, offset + length)
@@ -95,7 +98,8 @@ class Core:
             at += 12 + (name + 3 & ~3)
             if kind == 1:
                 self.signals.append(struct.unpack_from("<i", self.bytes, at)[0])
-                self.registers.append(dict(zip(REGISTERS, struct.unpack_from("<27Q", self.bytes, at + 112))))
+                self.registers.append(dict(zip(REGISTERS,
+                                               struct.unpack_from("<27Q", self.bytes, at + 112))))
             if kind == 0x46494c45:
                 self.files = self.bytes[at:at + length].decode(errors="replace")
             at += length + 3 & ~3
@@ -127,7 +131,8 @@ def core_of(directory, command):
 
 
 def backtrace(core):
-    out = subprocess.run(["gdb", "-q", "-nx", "-batch", "-ex", "bt", DYING, core], capture_output=True, text=True,
+    out = subprocess.run(["gdb", "-q", "-nx", "-batch", "-ex", "bt", DYING, core],
+                         capture_output=True, text=True,
                          check=False, timeout=50, env=ENV).stdout
     # The first frame is shown when the core is loaded, too.
     frames = [line for line in out.splitlines() if line.startswith("#")]
@@ -142,7 +147,8 @@ def test_a_core_is_the_programs():
             path = core_of(d, [ANYPERF, "run", *how, "-o", "/dev/null", "--", DYING] if how else
                            [ANYPERF, "run", "--", DYING])
             ours = Core(path)
-            assert ours.signals == native.signals == [4] and len(ours.registers) == 1, (ours.signals, native.signals)
+            assert ours.signals == native.signals == [4], (ours.signals, native.signals)
+            assert len(ours.registers) == 1, (ours.signals, native.signals)
             mine, its = ours.registers[0], native.registers[0]
             fixed = ("rbx", "r12", "r13", "rax", "rcx", "rdx", "rip", "cs", "ss", "eflags")
             assert {n: mine[n] for n in fixed} == {n: its[n] for n in fixed}, (mine, its)

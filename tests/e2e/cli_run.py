@@ -26,7 +26,8 @@ def test_exit_status():
 def test_counts():
     report = counted()
     assert report["total"]["instructions"] > report["total"]["branches"] > 0, report
-    assert json.loads(run("run", "--count", "--json", TOUCH, "10").err)["total"].keys() == report["total"].keys()
+    assert json.loads(run("run", "--count", "--json", TOUCH,
+                          "10").err)["total"].keys() == report["total"].keys()
     r = run("run", "--count", "-v", TOUCH, "10")
     assert re.search(r"\d+ +instructions", r.err), r
     assert len(run("run", "--count", "--verbose", TOUCH, "10", "child").err) > len(
@@ -69,12 +70,15 @@ def test_what_was_not_counted():
             assert r.status == 4 and len(named) == (2 if "-r" in args else 1), r
             for program in named:
                 assert program["path"] == path and program["why"] and program["pid"] > 1, r
-        assert json.loads(run("stat", "-j", "--pmu=virtual", "-e", "instructions", "true").err)["uncounted"] == []
-        assert "uncounted" not in json.loads(run("stat", "-j", "--pmu=kernel", "-e", "cs", "true").err)
+        assert json.loads(run("stat", "-j", "--pmu=virtual", "-e", "instructions",
+                              "true").err)["uncounted"] == []
+        assert "uncounted" not in json.loads(run("stat", "-j", "--pmu=kernel", "-e", "cs",
+                                                 "true").err)
         # On the terminal, whatever the form and wherever the counts go; columns keep their shape.
         note = note.replace("run", "stat", 1)
         out = os.path.join(d, "counts")
-        for args in ([], ["-v"], ["-j", "-o", out], ["-o", out], ["-I", "1000"], ["-x,", "-o", out]):
+        for args in ([], ["-v"], ["-j", "-o", out], ["-o", out], ["-I", "1000"],
+                     ["-x,", "-o", out]):
             r = run("stat", "--pmu=virtual", "-e", "instructions", *args, *command)
             assert r.status == 4 and len(re.findall("^" + re.escape(note), r.err, re.M)) == 1, r
         r = run("stat", "--pmu=virtual", "-e", "instructions", "-x,", *command)
@@ -110,7 +114,8 @@ def test_a_limit_on_counters():
     c = measured("--counters", "2", events="{instructions:u,branches:u}")
     assert all(v["status"] == "ok" for v in c.values()), c
     c = measured("--counters", "1", events="{instructions:u,branches:u}")
-    assert c["branches:u"]["status"] == "not-supported" and c["branches:u"]["reason"]["cause"] == "group", c
+    assert c["branches:u"]["status"] == "not-supported", c
+    assert c["branches:u"]["reason"]["cause"] == "group", c
     assert run("run", "--counters", "0", "true").status == 125
 
 

@@ -17,7 +17,8 @@ def calls_until_execve(*args):
     """System calls of anyperf and its child until the child executes the program."""
     with scratch() as d:
         log = os.path.join(d, "log")
-        r = subprocess.run(["strace", "-f", "-o", log, ANYPERF, "stat", *args, "/bin/true"], capture_output=True,
+        r = subprocess.run(["strace", "-f", "-o", log, ANYPERF, "stat", *args, "/bin/true"],
+                           capture_output=True,
                            text=True, env=ENV, timeout=60, check=False)
         if "ptrace" in r.stderr and "Operation not permitted" in r.stderr:
             raise Skip("this machine does not let a process trace its child")
@@ -57,7 +58,8 @@ def calls_of(*command):
     """System calls of a command and everything that it starts."""
     with scratch() as d:
         log = os.path.join(d, "log")
-        r = subprocess.run(["strace", "-f", "-qq", "-o", log, *command], capture_output=True, text=True, env=ENV,
+        r = subprocess.run(["strace", "-f", "-qq", "-o", log, *command], capture_output=True,
+                           text=True, env=ENV,
                            timeout=60, check=False)
         if "ptrace" in r.stderr and "Operation not permitted" in r.stderr:
             raise Skip("this machine does not let a process trace its child")
@@ -97,8 +99,10 @@ def test_page_faults_under_the_translator():
     assert under - true <= 150, (true, under)
     if not shutil.which("bash"):
         raise Skip("no bash, for a program with more code")
-    command = ["bash", "-c", "help >/dev/null; for ((i = 0; i < 9; i++)); do printf -v x %05d $i; done; [[ $x =~ 0*8 ]]"]
-    natively, under = faults_of(*command), faults_of(ANYPERF, "run", "--count", "-o", "/dev/null", "--", *command)
+    command = ["bash", "-c",
+               "help >/dev/null; for ((i = 0; i < 9; i++)); do printf -v x %05d $i; done; [[ $x =~ 0*8 ]]"]
+    natively, under = faults_of(*command), faults_of(ANYPERF, "run", "--count", "-o", "/dev/null",
+                                                     "--", *command)
     assert under - natively <= 150, (natively, under)
 
 

@@ -9,7 +9,8 @@ import subprocess
 from e2e import ANYPERF, ENV, counts, main, plain, run, scratch, stat, stat_json, table
 
 TOUCH = os.environ["E2E_TOUCH"]
-DEFAULT = ["task-clock", "context-switches", "cpu-migrations", "page-faults", "cycles", "instructions",
+DEFAULT = ["task-clock", "context-switches", "cpu-migrations", "page-faults", "cycles",
+           "instructions",
            "branches", "branch-misses"]
 CACHES = ["L1-dcache-loads", "L1-dcache-load-misses", "LLC-loads", "LLC-load-misses"]
 MORE = ["L1-icache-loads", "L1-icache-load-misses", "dTLB-loads", "dTLB-load-misses", "iTLB-loads",
@@ -22,7 +23,8 @@ def test_default_events():
     assert names() == DEFAULT
     assert names("-d") == DEFAULT + CACHES
     assert names("--detailed", "-d") == DEFAULT + CACHES + MORE
-    assert names("-ddd")[len(DEFAULT + CACHES + MORE):] == ["L1-dcache-prefetches", "L1-dcache-prefetch-misses"]
+    assert names("-ddd")[len(DEFAULT + CACHES + MORE):] == ["L1-dcache-prefetches",
+                                                            "L1-dcache-prefetch-misses"]
     assert names("-e", "cs", "--event", "page-faults", "-d") == ["cs", "page-faults"] + CACHES
 
 
@@ -32,8 +34,10 @@ def test_text():
     lines = r.err.split("\n")
     assert lines[0] == "" and lines[1] == f" Performance counter stats for '{TOUCH} 1000':", r
     assert lines[2] == " (kernel PMU: it can count what is asked for)" and lines[3] == "", r
-    assert re.match(r"^ {0,16}[\d.]+ msec task-clock(:u {21}| {23})# +[\d.]+ CPUs utilized$", lines[4]), lines[4]
-    assert re.match(r"^ *\d{4}      page-faults(:u {20}| {22})# +[\d.]+ [KM]?/sec$", lines[5]), lines[5]
+    assert re.match(r"^ {0,16}[\d.]+ msec task-clock(:u {21}| {23})# +[\d.]+ CPUs utilized$",
+                    lines[4]), lines[4]
+    assert re.match(r"^ *\d{4}      page-faults(:u {20}| {22})# +[\d.]+ [KM]?/sec$",
+                    lines[5]), lines[5]
     assert re.match(r"^ {1,17}\d+\.\d{9} seconds time elapsed$", lines[7]), lines[7]
     assert re.match(r"^ {1,17}\d+\.\d{6,9} seconds user$", lines[9]) and "seconds sys" in lines[10]
     assert not re.search(r"[ \t]$", r.err, re.M), "blanks at the end of a line"
@@ -43,8 +47,10 @@ def test_text():
 def test_who_counts_and_why():
     """One line of text behind the heading, and JSON always."""
     own = str(os.getpid())
-    for args in (["-e", "cs", "true"], ["true"], ["-p", own, "sleep", "0.1"], ["--all-kernel", "-e", "instructions", "true"],
-                 ["-n", "true"], ["-e", "duration_time", "true"], ["--pmu=kernel", "true"], ["-e", "cs", "-r", "2", "true"],
+    for args in (["-e", "cs", "true"], ["true"], ["-p", own, "sleep", "0.1"],
+                 ["--all-kernel", "-e", "instructions", "true"],
+                 ["-n", "true"], ["-e", "duration_time", "true"], ["--pmu=kernel", "true"],
+                 ["-e", "cs", "-r", "2", "true"],
                  ["-e", "cs", "-I", "50", "sleep", "0.1"]):
         r = run("stat", "-j", *args)
         if r.status == 125:  # kernel mode is not for every user
@@ -71,7 +77,8 @@ def test_refused_events_say_why():
     refused = [c for c in stat_json("-e", "cycles,instructions,cs", "true")[0]["counts"]
                if c["status"] == "not-supported"]
     for c in refused:
-        assert c["reason"]["why"] and c["reason"]["cause"] and c["reason"]["errno"] > 0 and "value" not in c, c
+        assert c["reason"]["why"] and c["reason"]["cause"] and c["reason"]["errno"] > 0, c
+        assert "value" not in c, c
     # One note per cause, not one per event.
     if len(refused) == 2:
         r = stat("-e", "cycles,instructions", "true")
@@ -84,7 +91,8 @@ SPIN = ["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"]
 def test_tool_events():
     tools = ["duration_time", "user_time", "system_time"]
     for pmu, counter in (("kernel", "task-clock"), ("virtual", "instructions")):
-        report = stat_json(f"--pmu={pmu}", "-e", "duration_time," + counter, "-e", "user_time,system_time", "--",
+        report = stat_json(f"--pmu={pmu}", "-e", "duration_time," + counter, "-e",
+                           "user_time,system_time", "--",
                            *SPIN)[0]
         # In their order among the others, and the times that are printed anyhow.
         assert [c["event"].split(":")[0] for c in report["counts"]] == \
@@ -100,12 +108,15 @@ def test_tool_events():
     *parts, whole = stat_json("-I", "20", "--summary", "-e", ",".join(tools), "--", *SPIN)
     assert whole["part"] == "summary", whole
     for i in range(3):
-        assert sum(p["counts"][i]["count"] for p in parts) == whole["counts"][i]["count"], (parts, whole)
+        assert sum(p["counts"][i]["count"]
+                   for p in parts) == whole["counts"][i]["count"], (parts, whole)
     # Of something else than a command only the duration is known.
     report = stat_json("-e", ",".join(tools), "-p", str(os.getpid()), "true")[0]
-    assert [c["status"] for c in report["counts"]] == ["ok", "not-supported", "not-supported"], report
+    assert [c["status"] for c in report["counts"]] == ["ok", "not-supported",
+                                                       "not-supported"], report
     assert "task-clock" in report["counts"][1]["reason"]["remedy"], report
-    for wrong, why in (("{task-clock,user_time}", "outside the braces"), ("task-clock,user_time:u", "no modifiers"),
+    for wrong, why in (("{task-clock,user_time}", "outside the braces"),
+                       ("task-clock,user_time:u", "no modifiers"),
                        ("duration_time,,task-clock", "missing beside a comma")):
         r = run("stat", "-e", wrong, "true")
         assert r.status == 125 and why in r.err, r
@@ -116,9 +127,11 @@ def test_filter():
     if r.status or "<not supported>" in r.err:
         assert re.search("tracefs|tracepoint|perf_event_paranoid|no event", r.err), r
         return
-    every, none, both = (stat_json("-e", "sched:sched_switch", *more, "--", "sleep", "0.01")[0]["counts"]
+    every, none, both = (stat_json("-e", "sched:sched_switch", *more, "--", "sleep",
+                                   "0.01")[0]["counts"]
                          for more in ([], ["--filter", "prev_pid == 0"],
-                                      ["--filter", "prev_pid == 0", "-e", "duration_time,sched:sched_switch",
+                                      ["--filter", "prev_pid == 0", "-e",
+                                       "duration_time,sched:sched_switch",
                                        "--filter", "prev_pid != 0"]))
     assert every[0]["count"] > 0 and none[0]["count"] == 0, (every, none)
     assert both[0]["count"] == 0 and both[2]["count"] > 0, both
@@ -130,8 +143,10 @@ def test_filter():
 
 
 def test_options_of_perf_that_are_not_here():
-    for option, why in (("-Mipc", "tables of events"), ("--metrics=ipc", "tables of events"), ("--topdown", "tables"),
-                        ("-T", "cpu/tx-start/"), ("-g", "braces"), ("--for-each-cgroup", "-G"), ("-b", "BPF")):
+    for option, why in (("-Mipc", "tables of events"), ("--metrics=ipc", "tables of events"),
+                        ("--topdown", "tables"),
+                        ("-T", "cpu/tx-start/"), ("-g", "braces"), ("--for-each-cgroup", "-G"),
+                        ("-b", "BPF")):
         r = run("stat", option, "true")
         assert r.status == 125 and why in r.err and "did you mean" not in r.err, r
 
@@ -144,8 +159,10 @@ def csv(*options, sep=","):
 def test_csv():
     rows = csv("-x,", "-e", "task-clock,page-faults", TOUCH, "1000")
     assert [len(row) for row in rows] == [7, 7], rows
-    assert float(rows[0][0]) > 0 and rows[0][1] == "msec" and plain(rows[0][2]) == "task-clock" and rows[0][6] == "CPUs utilized"
-    assert 1000 <= int(rows[1][0]) < 1200 and plain(rows[1][2]) == "page-faults" and rows[1][4] == "100.00"
+    assert float(rows[0][0]) > 0 and rows[0][1] == "msec" and plain(rows[0][2]) == "task-clock"
+    assert rows[0][6] == "CPUs utilized"
+    assert 1000 <= int(rows[1][0]) < 1200 and plain(rows[1][2]) == "page-faults"
+    assert rows[1][4] == "100.00"
     assert int(rows[1][3]) > 0 and rows[1][6].endswith("/sec")
     rows = csv("--field-separator", ";", "-e", "page-faults", "true", sep=";")
     assert len(rows[0]) == 7
@@ -154,17 +171,20 @@ def test_csv():
     rows = csv("-x,", "-r3", "-e", "page-faults", TOUCH, "100")
     assert len(rows[0]) == 8 and re.fullmatch(r"[\d.]+%", rows[0][3]), rows
     rows = csv("-x,", "-D", "60000", "-e", "page-faults", "true")
-    assert [plain(f) for f in rows[0]] == ["<not counted>", "", "page-faults", "0", "100.00", "", ""], rows
+    assert [plain(f) for f in rows[0]] == ["<not counted>", "", "page-faults", "0", "100.00", "",
+                                           ""], rows
 
 
 def test_json_numbers_are_numbers():
     report, = stat_json("--json", "-e", "task-clock,page-faults", TOUCH, "1000")
-    assert report["schema"] == "anyperf-stat-1" and report["part"] == "whole" and report["runs"] == 1
+    assert report["schema"] == "anyperf-stat-1" and report["part"] == "whole"
+    assert report["runs"] == 1
     assert report["command"] == [TOUCH, "1000"] and report["exit_status"] == 0
     for key in ("elapsed_s", "user_s", "sys_s"):
         assert isinstance(report[key], float), key
     faults = counts(report)["page-faults"]
-    assert faults["status"] == "ok" and 1000 <= faults["count"] == faults["value"] == faults["raw"] < 1200
+    assert faults["status"] == "ok"
+    assert 1000 <= faults["count"] == faults["value"] == faults["raw"] < 1200
     assert faults["running_percent"] == 100 and faults["running_ns"] == faults["enabled_ns"] > 0
     clock = counts(report)["task-clock"]
     assert clock["unit"] == "msec" and abs(clock["value"] - clock["count"] / 1e6) < 1e-6
@@ -188,8 +208,10 @@ def keys(value):
 
 def test_json_is_documented():
     text = documented()
-    for args in (["stat", "-j", "-r", "2", "-e", "cs,cycles", "true"], ["stat", "-j", "-I", "50", "-e", "cs", "sleep",
-                 "0.1"], ["run", "-j", "true"], ["list", "--json", "--check", "hw"], ["doctor", "--json"], ["version", "--json"]):
+    for args in (["stat", "-j", "-r", "2", "-e", "cs,cycles", "true"],
+                 ["stat", "-j", "-I", "50", "-e", "cs", "sleep",
+                 "0.1"], ["run", "-j", "true"], ["list", "--json", "--check", "hw"],
+                 ["doctor", "--json"], ["version", "--json"]):
         r = run(*args)
         for line in (r.err if args[0] in ("stat", "run") else r.out).splitlines():
             document = json.loads(line)
@@ -199,12 +221,15 @@ def test_json_is_documented():
 
 
 def test_intervals():
-    reports = stat_json("-I", "100", "--interval-count", "3", "-e", "task-clock", "sleep", "30", status=128 + 15)
-    assert [r["interval"] for r in reports] == [1, 2, 3] and {r["part"] for r in reports} == {"interval"}
+    reports = stat_json("-I", "100", "--interval-count", "3", "-e", "task-clock", "sleep", "30",
+                        status=128 + 15)
+    assert [r["interval"] for r in reports] == [1, 2, 3]
+    assert {r["part"] for r in reports} == {"interval"}
     for i, r in enumerate(reports):
         assert r["at_s"] >= 0.1 * (i + 1), r
     # Their sum is the summary.
-    reports = stat_json("--interval-print", "50", "--summary", "-e", "page-faults", TOUCH, "2000", "child")
+    reports = stat_json("--interval-print", "50", "--summary", "-e", "page-faults", TOUCH, "2000",
+                        "child")
     parts = [counts(r)["page-faults"] for r in reports]
     assert reports[-1]["part"] == "summary"
     assert sum(p.get("count", 0) for p in parts[:-1]) == parts[-1]["count"], parts
@@ -213,10 +238,12 @@ def test_intervals():
     assert lines[0] == "#           time             counts unit events" and len(lines) == 3, r
     for line in lines[1:]:
         assert re.match(r"^ {5}0\.\d{9} +(\d+|<not counted>) {6}cs", line), line
-    r = stat("-I", "50", "--interval-count", "1", "--interval-clear", "-e", "cs", "sleep", "5", status=128 + 15)
+    r = stat("-I", "50", "--interval-count", "1", "--interval-clear", "-e", "cs", "sleep", "5",
+             status=128 + 15)
     assert r.err.startswith("\033[H\033[2J"), r
     rows = csv("-I", "50", "-x,", "--summary", "-e", "cs", "sleep", "0.12")
-    assert float(rows[0][0]) >= 0.05 and plain(rows[0][3]) == "cs" and rows[-1][0].strip() == "summary", rows
+    assert float(rows[0][0]) >= 0.05 and plain(rows[0][3]) == "cs", rows
+    assert rows[-1][0].strip() == "summary", rows
     rows = csv("-I", "50", "-x,", "--summary", "--no-csv-summary", "-e", "cs", "sleep", "0.12")
     assert len(rows[-1]) == 7, rows
 
@@ -279,7 +306,8 @@ def test_colour():
 
 def test_thousands():
     """[STAT-07]"""
-    locales = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False).stdout.split()
+    locales = subprocess.run(["locale", "-a"], capture_output=True, text=True,
+                             check=False).stdout.split()
     grouped = next((name for name in locales if name.startswith("en_")), None)
     if grouped:
         r = stat("-B", "-e", "page-faults", TOUCH, "2000", env={"LC_ALL": grouped})
@@ -287,7 +315,8 @@ def test_thousands():
         r = stat("--no-big-num", "-e", "page-faults", TOUCH, "2000", env={"LC_ALL": grouped})
         assert re.search(r"2\d{3} +page-faults", r.err), r
     # The C locale has none; machine-readable forms never have.
-    assert re.search(r"2\d{3} +page-faults", stat("--big-num", "-e", "page-faults", TOUCH, "2000").err)
+    assert re.search(r"2\d{3} +page-faults", stat("--big-num", "-e", "page-faults", TOUCH,
+                                                  "2000").err)
     assert re.match(r"2\d{3},", stat("-x,", "--no-big-num", "-e", "page-faults", TOUCH, "2000").err)
 
 
@@ -316,12 +345,14 @@ def test_modes():
         kernel = json.loads(r.err)["counts"][0]
         assert kernel["event"] == "page-faults" and 0 < kernel["value"] < 100, r
     else:
-        assert r.status == 125 and "counts the kernel only" in r.err and "sysctl kernel.perf_event_paranoid=1" in r.err, r
+        assert r.status == 125 and "counts the kernel only" in r.err, r
+        assert "sysctl kernel.perf_event_paranoid=1" in r.err, r
         assert ":u" not in r.err, r
     r = run("stat", "-j", "--all-kernel", "-e", "instructions,branches", "true")
     if r.status == 0:
         for c in json.loads(r.err)["counts"]:
-            assert not c["event"].endswith(":u") and (c["status"] == "not-supported" or c["value"] > 0), c
+            assert not c["event"].endswith(":u"), c
+            assert (c["status"] == "not-supported" or c["value"] > 0), c
             if c["status"] == "not-supported":
                 assert "anyperf run" not in c["reason"]["remedy"], c
     else:

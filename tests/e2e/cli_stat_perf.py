@@ -13,7 +13,8 @@ PERF = shutil.which("perf")
 
 
 def perf(*args):
-    return subprocess.run([PERF, "stat", *map(str, args)], capture_output=True, text=True, env=ENV, check=False,
+    return subprocess.run([PERF, "stat", *map(str, args)], capture_output=True, text=True, env=ENV,
+                          check=False,
                           stdin=subprocess.DEVNULL, timeout=60).stderr
 
 
@@ -25,7 +26,8 @@ def test_page_faults_are_equal():
     # Without randomisation, which is inherited, the program faults alike in every run. Only memory
     # running short could come in between.
     def faults(tool, program):
-        return subprocess.run(["setarch", "-R", tool, "stat", "-x,", "-e", "page-faults,minor-faults", *program],
+        return subprocess.run(["setarch", "-R", tool, "stat", "-x,", "-e",
+                               "page-faults,minor-faults", *program],
                               capture_output=True, text=True, env=ENV, check=True).stderr
 
     for program in ([TOUCH, "1000"], [TOUCH, "300", "child"]):
@@ -39,7 +41,8 @@ def test_page_faults_are_equal():
 
 
 def test_task_clock_is_of_the_same_size():
-    ours, theirs = both("-x,", "-e", "task-clock", "--", sys.executable, "-c", "sum(range(3000000))")
+    ours, theirs = both("-x,", "-e", "task-clock", "--", sys.executable, "-c",
+                        "sum(range(3000000))")
     a, b = float(ours.split(",")[0]), float(theirs.split(",")[0])
     assert b / 4 < a < b * 4, (ours, theirs)
 
@@ -52,7 +55,8 @@ def shape(text):
 
 
 def test_csv_columns_are_the_same():
-    lists = [["-e", "task-clock,page-faults,context-switches"], ["-r", "2", "-e", "task-clock,page-faults"],
+    lists = [["-e", "task-clock,page-faults,context-switches"],
+             ["-r", "2", "-e", "task-clock,page-faults"],
              ["-I", "60", "-e", "task-clock,page-faults"]]
     if may_measure_cpus():
         lists += [["-a", option, "-e", "task-clock,cs"]
@@ -60,7 +64,8 @@ def test_csv_columns_are_the_same():
     for options in lists:
         ours, theirs = both("-x,", *options, "sleep", "0.1")
         def fields(text):
-            return [[re.sub(r"[\d.]+", "9", field) for field in re.sub(r"[KMG]/sec", "/sec", line).split(",")]
+            return [[re.sub(r"[\d.]+", "9", field)
+                     for field in re.sub(r"[KMG]/sec", "/sec", line).split(",")]
                     for line in text.splitlines() if "<not counted>" not in line]
         a, b = fields(ours), fields(theirs)
         # An interval may go without a count in one of them.
@@ -77,7 +82,8 @@ def test_text_has_the_same_columns():
 
 
 if __name__ == "__main__":
-    if not PERF or subprocess.run([PERF, "stat", "true"], capture_output=True, check=False).returncode:
+    if not PERF or subprocess.run([PERF, "stat", "true"], capture_output=True,
+                                  check=False).returncode:
         print("perf is not installed, or not for this kernel")
         sys.exit(77)
     main(globals())

@@ -16,7 +16,8 @@ TOOLS = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("E2E_BUILD", "")
 
 # Texts are compared as the C locale prints them.
-ENV = {k: v for k, v in os.environ.items() if not k.startswith("LC_") and k not in ("LANG", "NO_COLOR")}
+ENV = {k: v for k, v in os.environ.items() if not k.startswith("LC_")
+       and k not in ("LANG", "NO_COLOR")}
 
 
 class Skip(Exception):
