@@ -45,7 +45,8 @@ def test_as_the_command():
             for how in (["--count"], [], ["--strict"]):
                 r = run("run", *how, "--", path)
                 assert r.status == 126 and not r.out, r
-                assert f"cannot run '{path}': the translator cannot run it: {why}" in r.err, (why, r)
+                refusal = f"cannot run '{path}': the translator cannot run it: {why}"
+                assert refusal in r.err, (why, r)
                 assert "instructions" not in r.err, r
 
 
@@ -158,7 +159,8 @@ def test_a_core_is_the_programs():
             assert ours.read(mine["rsp"], 8) is not None
             # Code cache and tables are left out: it is as large as the native one, but for a few
             # pages.
-            assert len(ours.bytes) < len(native.bytes) + (1 << 20), (len(ours.bytes), len(native.bytes))
+            sizes = len(ours.bytes), len(native.bytes)
+            assert sizes[0] < sizes[1] + (1 << 20), sizes
             if shutil.which("gdb"):
                 assert backtrace(path) == ["the_end", "before_it", "main"], backtrace(path)
             os.unlink(path)

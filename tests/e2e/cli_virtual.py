@@ -132,7 +132,8 @@ def guest(*args, options=()):
 
 
 def test_the_command_has_our_limits():
-    files, sizes = resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_FSIZE)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    sizes = resource.getrlimit(resource.RLIMIT_FSIZE)
     limited = {"preexec_fn": lambda: (resource.setrlimit(resource.RLIMIT_NOFILE,
                                                          (files[0] - 1, files[1])),
                                       resource.setrlimit(resource.RLIMIT_FSIZE,
@@ -267,9 +268,8 @@ def test_files_that_guests_see():
     # What is listed can be counted.
     listed = guest("ls", "/sys/devices/cpu/events").split()
     assert sorted(listed) == ["branch-instructions", "instructions"], listed
-    assert sorted(os.path.basename(p) for p in guest("sh", "-c",
-                                                     "ls -d /sys/bus/event_source/devices/cpu/events/*").split()) == \
-        sorted(listed)
+    globbed = guest("sh", "-c", "ls -d /sys/bus/event_source/devices/cpu/events/*").split()
+    assert sorted(os.path.basename(p) for p in globbed) == sorted(listed)
     r = run("run", "--", ANYPERF, "stat", "-j", "-e", ",".join(f"cpu/{e}/" for e in listed), "true")
     assert [c["status"] for c in json.loads(r.err)["counts"]] == ["ok"] * len(listed), r
     assert int(guest("cat", "/proc/sys/kernel/perf_event_paranoid")) >= 2
@@ -305,8 +305,11 @@ def test_a_named_session_is_joined():
         assert report["pmu"]["used"] == "virtual" and value(report, "instructions:u") > 1000, report
         # Without its session: that there is one is seen.
         r = run("stat", "-p", pid, "-e", "instructions:u")
-        assert r.status == 125 and f"{pid} is a guest" in r.err and f"--session NAME -p {pid}`" in r.err \
-            if "no CPU PMU" in r.err else r.status == 0, r
+        if "no CPU PMU" in r.err:
+            assert r.status == 125 and f"{pid} is a guest" in r.err, r
+            assert f"--session NAME -p {pid}`" in r.err, r
+        else:
+            assert r.status == 0, r
         for events in ("instructions:u", "instructions", "instructions,branches"):
             r = run("stat", "--session", name, "-p", str(os.getpid()), "-e", events, "sleep", "0.1")
             assert r.status == 0 and "no guest of this session" in re.sub(r"\s+", " ", r.err), r
@@ -419,7 +422,8 @@ def test_the_model_that_cpuid_shows():
         for how in (["run"], ["run", "-o", "/dev/null"], ["run", "--deterministic"],
                     ["stat", "--pmu=virtual", "-o", "/dev/null", "-e", "instructions:u"]):
             signature = cpuid(*how, f"--cpu-model={model}")[0]
-            shown = (signature >> 8 & 15) + (signature >> 20 & 255), (signature >> 4 & 15) | (signature >> 12 & 0xf0)
+            shown = ((signature >> 8 & 15) + (signature >> 20 & 255),
+                     (signature >> 4 & 15) | (signature >> 12 & 0xf0))
             assert shown == (family, number), (how, model, hex(signature))
     assert cpuid("run", "--cpu-model=host")[0] == native[0]
     # Version 2; 48 bits; of the architectural events only instructions and branches are there; no
