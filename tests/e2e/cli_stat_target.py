@@ -225,7 +225,8 @@ def test_who_is_no_guest_cannot_be_counted_without_a_pmu():
             text = re.sub(r"\s+", " ", r.err)
             assert r.status == (125 if "-e" in args else 0), r
             assert "cannot attach to one that was not started under it: `anyperf run --session NAME -- COMMAND`" in text, r
-            assert f"`anyperf stat --session NAME {args[0]} {'PID' if args[0] == '-p' else 'TID'}`" in text, r
+            what = "PID" if args[0] == "-p" else "TID"
+            assert f"`anyperf stat --session NAME {args[0]} {what}`" in text, r
         # Nothing was measured until an interrupt.
         assert time.monotonic() - begun < 15
         r = run("stat", "-j", "-p", p.pid, "-e", "cs,instructions", "sleep", "0.1")
