@@ -239,11 +239,9 @@ int session_new(const struct session_config *config, struct session **session, c
 	s->loop.all = s->loop.ends = s->loop.timer = s->wide.timer = s->bootstraps.listen =
 		s->bootstraps.guest_end = s->meters.fd = -1;
 	s->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
-	list_init(&s->guests.processes);
+	guests_init(&s->guests);
+	perf_files_init(&s->files);
 	list_init(&s->cgroups);
-	list_init(&s->guests.dead);
-	list_init(&s->files.all);
-	list_init(&s->files.dead);
 	list_init(&s->bootstraps.open);
 	list_init(&s->bootstraps.dead);
 	raise_limits();
@@ -357,7 +355,8 @@ void session_free(struct session *s)
 	if (s->meters.tree)
 		munmap(s->meters.tree, meter_tree_offset(s->meters.slots));
 	close_fd(s->meters.fd);
-	free(s->files.handles);
+	perf_files_release(&s->files);
+	guests_release(&s->guests);
 	free(s);
 }
 

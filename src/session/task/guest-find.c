@@ -13,17 +13,16 @@
  */
 static struct guest_thread *announced(struct session *s, u32 index, pid_t pid, s32 tid)
 {
-	struct guest_thread *th;
-	struct guest_process *p;
+	for (struct hash_link *l = hash_find(&s->guests.by_meter, index); l; l = hash_next(l)) {
+		struct guest_thread *th = container_of(l, struct guest_thread, by_meter);
+		struct guest_process *p = th->process;
 
-	list_for_each_entry (p, &s->guests.processes, link) {
-		th = p->pid ? NULL : guest_thread_by_meter(p, index);
-		if (!th)
+		if (p->pid)
 			continue;
-		p->pid = pid;
+		guest_process_set_pid(p, pid);
 		if (guest_process_watch_end(p)) {
 			/* Its socket tells the end. */
-			p->pid = 0;
+			guest_process_set_pid(p, 0);
 			return NULL;
 		}
 		p->token = 0;
@@ -78,16 +77,13 @@ struct guest_thread *guest_find(struct session *s, s32 tid)
 {
 	u32 used = __atomic_load_n(&s->meters.tree->used, __ATOMIC_RELAXED);
 	struct pid_inside in;
-	struct guest_process *p;
-	struct guest_thread *th;
 
 	if (tid <= 0)
 		return NULL;
-	list_for_each_entry (p, &s->guests.processes, link) {
-		if (p == s->guests.self_process)
-			continue;
-		th = guest_thread_by_tid(p, tid);
-		if (th)
+	for (struct hash_link *l = hash_find(&s->guests.by_tid, (u64)tid); l; l = hash_next(l)) {
+		struct guest_thread *th = container_of(l, struct guest_thread, by_tid);
+
+		if (th->process != s->guests.self_process)
 			return th;
 	}
 	if (!pid_inside(tid, &in) || in.tgid == s->guests.self_process->pid)

@@ -10,6 +10,24 @@
 
 #include "session/session-priv.h"
 
+void guests_init(struct guests *g)
+{
+	list_init(&g->processes);
+	list_init(&g->dead);
+	hash_init(&g->by_pid);
+	hash_init(&g->by_tid);
+	hash_init(&g->by_meter);
+	hash_init(&g->by_token);
+}
+
+void guests_release(struct guests *g)
+{
+	hash_release(&g->by_pid);
+	hash_release(&g->by_tid);
+	hash_release(&g->by_meter);
+	hash_release(&g->by_token);
+}
+
 struct guest_process *guest_process_new(struct session *s, pid_t pid)
 {
 	struct guest_process *p = calloc(1, sizeof(*p));
@@ -17,7 +35,7 @@ struct guest_process *guest_process_new(struct session *s, pid_t pid)
 	if (!p)
 		return NULL;
 	p->s = s;
-	p->pid = pid;
+	guest_process_set_pid(p, pid);
 	p->pidfd = p->sock = p->memfd = -1;
 	p->same_ns = -1;
 	memset(p->fds, -1, sizeof(p->fds));
@@ -31,12 +49,17 @@ struct guest_process *guest_process_new(struct session *s, pid_t pid)
 
 struct guest_process *guest_process_by_pid(struct session *s, pid_t pid)
 {
-	struct guest_process *p;
+	struct hash_link *l = hash_find(&s->guests.by_pid, (u64)pid);
 
-	list_for_each_entry (p, &s->guests.processes, link)
-		if (p->pid == pid && p->pid)
-			return p;
-	return NULL;
+	return l ? container_of(l, struct guest_process, by_pid) : NULL;
+}
+
+void guest_process_set_pid(struct guest_process *p, pid_t pid)
+{
+	hash_del(&p->s->guests.by_pid, &p->by_pid);
+	p->pid = pid;
+	if (pid)
+		hash_add(&p->s->guests.by_pid, &p->by_pid, (u64)pid);
 }
 
 int guest_process_watch_end(struct guest_process *p)
@@ -102,6 +125,7 @@ void guest_process_end(struct guest_process *p)
 		epoll_ctl(p->s->loop.ends, EPOLL_CTL_DEL, p->pidfd, NULL);
 	if (p->sock >= 0)
 		epoll_ctl(p->s->loop.all, EPOLL_CTL_DEL, p->sock, NULL);
+	hash_del(&p->s->guests.by_pid, &p->by_pid);
 	list_move_tail(&p->link, &p->s->guests.dead);
 }
 
@@ -131,9 +155,7 @@ void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 		if (th != survivor)
 			guest_thread_end(th);
 	maps_drop(p);
-	survivor->tid = p->pid;
-	if (survivor->task) {
-		task_set_ids(survivor->task, p->pid, p->pid);
+	guest_thread_set_tid(survivor, p->pid);
+	if (survivor->task)
 		task_exec(survivor->task);
-	}
 }

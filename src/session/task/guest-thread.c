@@ -12,8 +12,8 @@ struct guest_thread *guest_thread_new(struct guest_process *p, s32 tid, u32 mete
 	if (!th)
 		return NULL;
 	th->process = p;
-	th->tid = tid;
 	th->meter = WIRE_NO_METER;
+	guest_thread_set_tid(th, tid);
 	clock_init(&th->clock);
 	guest_thread_set_meter(th, meter);
 	list_add_tail(&th->link, &p->threads);
@@ -22,37 +22,63 @@ struct guest_thread *guest_thread_new(struct guest_process *p, s32 tid, u32 mete
 
 struct guest_thread *guest_thread_by_tid(struct guest_process *p, s32 tid)
 {
-	struct guest_thread *th;
+	struct hash_link *l = tid ? hash_find(&p->s->guests.by_tid, (u64)tid) : NULL;
 
-	list_for_each_entry (th, &p->threads, link)
-		if (th->tid == tid && tid)
+	for (; l; l = hash_next(l)) {
+		struct guest_thread *th = container_of(l, struct guest_thread, by_tid);
+
+		if (th->process == p)
 			return th;
+	}
 	return NULL;
 }
 
 struct guest_thread *guest_thread_by_meter(struct guest_process *p, u32 meter)
 {
-	struct guest_thread *th;
+	struct hash_link *l = hash_find(&p->s->guests.by_meter, meter);
 
-	list_for_each_entry (th, &p->threads, link)
-		if (th->meter == meter)
+	for (; l; l = hash_next(l)) {
+		struct guest_thread *th = container_of(l, struct guest_thread, by_meter);
+
+		if (th->process == p)
 			return th;
+	}
 	return NULL;
 }
 
-struct guest_thread *guest_thread_by_token(struct guest_process *p, u64 token)
+struct guest_thread *guest_thread_by_token(struct guest_process *p, u32 token)
 {
-	struct guest_thread *th;
+	struct hash_link *l = token ? hash_find(&p->s->guests.by_token, token) : NULL;
 
-	list_for_each_entry (th, &p->threads, link)
-		if (th->token == token && token)
+	for (; l; l = hash_next(l)) {
+		struct guest_thread *th = container_of(l, struct guest_thread, by_token);
+
+		if (th->process == p)
 			return th;
+	}
 	return NULL;
+}
+
+void guest_thread_set_token(struct guest_thread *th, u32 token)
+{
+	struct guests *g = &th->process->s->guests;
+
+	hash_del(&g->by_token, &th->by_token);
+	th->token = token;
+	if (token)
+		hash_add(&g->by_token, &th->by_token, token);
 }
 
 void guest_thread_set_tid(struct guest_thread *th, s32 tid)
 {
-	th->tid = tid;
+	struct guests *g = &th->process->s->guests;
+
+	if (th->tid != tid) {
+		hash_del(&g->by_tid, &th->by_tid);
+		th->tid = tid;
+		if (tid)
+			hash_add(&g->by_tid, &th->by_tid, (u64)tid);
+	}
 	if (th->task)
 		task_set_ids(th->task, tid, th->process->pid);
 }
@@ -184,6 +210,9 @@ void guest_thread_end(struct guest_thread *th)
 		if (p->callers[i] == th)
 			p->callers[i] = NULL;
 	clock_release(&th->clock);
+	hash_del(&p->s->guests.by_tid, &th->by_tid);
+	hash_del(&p->s->guests.by_meter, &th->by_meter);
+	hash_del(&p->s->guests.by_token, &th->by_token);
 	list_del(&th->link);
 	free(th);
 }

@@ -13,6 +13,7 @@
 
 #include "abi/wire.h"
 #include "base/list.h"
+#include "session/hash.h"
 #include "session/poll-source.h"
 #include "session/task/clock.h"
 #include "session/task/meters.h"
@@ -20,7 +21,12 @@
 struct guests {
 	struct list processes; /* struct guest_process */
 	struct list dead;      /* those to be freed after the batch */
-	u64 last_token;        /* of WIRE_OP_FORK */
+	/*
+	 * Live processes by pid, and their threads by what else they are known by, unless that is
+	 * 0.
+	 */
+	struct hash by_pid, by_tid, by_meter, by_token;
+	u32 last_token; /* of WIRE_OP_FORK */
 	/* The caller of direct calls: this process, counted by nobody. */
 	struct guest_process *self_process;
 	struct guest_thread *self;
@@ -29,12 +35,13 @@ struct guests {
 struct guest_process {
 	struct poll_source sock_poll, pid_poll;
 	struct session *s;
-	struct list link;       /* in guests.processes or guests.dead */
+	struct list link; /* in guests.processes or guests.dead */
+	struct hash_link by_pid;
 	pid_t pid;              /* in the session's namespace; 0 while it has not said HELLO */
 	int pidfd;              /* -1 until it is known */
 	int sock;               /* -1: it has not introduced itself */
 	int memfd;              /* -1 as well */
-	u64 token;              /* of the WIRE_OP_FORK that announced it, until HELLO; else 0 */
+	u32 token;              /* of the WIRE_OP_FORK that announced it, until HELLO; else 0 */
 	pid_t forker;           /* who announced it; 0: nobody */
 	bool watched;           /* its threads tell of an exec */
 	s8 same_ns;             /* pid namespace is the session's: 1, 0, or -1 not asked yet */
@@ -47,19 +54,25 @@ struct guest_process {
 
 struct guest_thread {
 	struct list link; /* in process->threads */
+	struct hash_link by_tid, by_meter, by_token;
 	struct guest_process *process;
 	s32 tid;           /* in the session's namespace; 0 while not known */
 	s32 guest_tid;     /* as the guest says */
 	u32 meter;         /* index in the tree, or WIRE_NO_METER */
-	u64 token;         /* of the WIRE_OP_FORK that announced it, until its first call; else 0 */
+	u32 token;         /* of the WIRE_OP_FORK that announced it, until its first call; else 0 */
 	struct task *task; /* NULL: nobody has to do with it */
 	struct thread_counts counts;
 	struct thread_clock clock;
 };
 
+void guests_init(struct guests *g);
+void guests_release(struct guests *g);
+
 /* guest-process.c. @pid 0: one that WIRE_OP_FORK announces. NULL without memory. */
 struct guest_process *guest_process_new(struct session *s, pid_t pid);
 struct guest_process *guest_process_by_pid(struct session *s, pid_t pid);
+/* What it is in the session's namespace; 0: not known any more. */
+void guest_process_set_pid(struct guest_process *p, pid_t pid);
 /* Its end will be noticed from now on. -ESRCH: it is over already. */
 int must_check guest_process_watch_end(struct guest_process *p);
 /* The memfd with its call slots; does nothing if it is there. */
@@ -76,7 +89,9 @@ void guest_process_free(struct guest_process *p);
 struct guest_thread *guest_thread_new(struct guest_process *p, s32 tid, u32 meter);
 struct guest_thread *guest_thread_by_tid(struct guest_process *p, s32 tid);
 struct guest_thread *guest_thread_by_meter(struct guest_process *p, u32 meter);
-struct guest_thread *guest_thread_by_token(struct guest_process *p, u64 token);
+struct guest_thread *guest_thread_by_token(struct guest_process *p, u32 token);
+/* Its number while it is announced; 0: it is there. */
+void guest_thread_set_token(struct guest_thread *th, u32 token);
 /* A thread that was announced has come to be. */
 void guest_thread_set_tid(struct guest_thread *th, s32 tid);
 /* The same as its meter tells it; threads that make no call do not say it otherwise. */

@@ -27,8 +27,7 @@ static void drain_ends(struct session *s)
 			s->instant.number++;
 		}
 	} while (n == BATCH);
-	if (s->files.nr_hung)
-		perf_files_probe(s);
+	perf_files_probe(s);
 	s->instant.draining = false;
 }
 

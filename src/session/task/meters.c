@@ -28,7 +28,9 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter)
 
 	if (th->meter == meter || meter >= th->process->s->meters.slots)
 		return;
+	hash_del(&th->process->s->guests.by_meter, &th->by_meter);
 	th->meter = meter;
+	hash_add(&th->process->s->guests.by_meter, &th->by_meter, meter);
 	m = guest_thread_meter(th);
 	/* A thread that has a task was read already, as 0 if it had no meter. */
 	for (u32 q = 0; (old || th->task) && q < METER_QUANTITIES; q++)

@@ -145,7 +145,7 @@ static struct guest_thread *hello_thread(struct guest_process *p, const struct w
 			return NULL;
 	}
 	guest_thread_set_tid(th, tid);
-	th->token = 0;
+	guest_thread_set_token(th, 0);
 	th->guest_tid = k->tid;
 	guest_thread_set_meter(th, k->meter);
 	clock_told(th, k->cpu_time);
@@ -167,7 +167,7 @@ static int hello(struct guest_process *p, const struct kick_message *m)
 	if (!p->pid) {
 		if (guest_process_by_pid(p->s, m->pid))
 			return -EPERM;
-		p->pid = m->pid;
+		guest_process_set_pid(p, m->pid);
 		p->token = 0;
 		err = guest_process_watch_end(p);
 		if (err)

@@ -19,6 +19,14 @@ static s64 op_prctl(struct call *c)
 	return perf_prctl(c->thread->task, c->args.prctl.enable != 0);
 }
 
+static u32 next_token(struct guests *g)
+{
+	g->last_token = (g->last_token + 1) & 0x7fffffff;
+	if (!g->last_token)
+		g->last_token = 1;
+	return g->last_token;
+}
+
 /*
  * A task is about to be made. The events it inherits exist from now on, so nothing that it does and
  * nothing that its maker does next can come in between.
@@ -49,9 +57,7 @@ static s64 op_fork(struct call *c)
 		err = -ENOMEM;
 		goto fail;
 	}
-	child->token = ++c->s->guests.last_token & 0x7fffffff;
-	if (!child->token)
-		child->token = ++c->s->guests.last_token & 0x7fffffff;
+	guest_thread_set_token(child, next_token(&c->s->guests));
 	err = task_fork(c->thread->task, 0, p->pid ? p->pid : -(int)child->token, is_thread,
 			flags & CLONE_CLEAR_SIGHAND, child, &child->task);
 	if (err) {
@@ -64,7 +70,7 @@ static s64 op_fork(struct call *c)
 		p->token = child->token;
 		p->forker = c->process->pid;
 	}
-	return (s64)child->token;
+	return child->token;
 fail:
 	if (!is_thread) {
 		guest_process_end(p);
@@ -78,16 +84,19 @@ fail:
 
 static s64 op_unfork(struct call *c)
 {
-	struct guest_thread *th = guest_thread_by_token(c->process, c->args.unfork.token);
-	struct guest_process *p;
+	u32 token = c->args.unfork.token;
+	struct guest_thread *th = guest_thread_by_token(c->process, token);
+	struct hash_link *l = token ? hash_find(&c->s->guests.by_token, token) : NULL;
 
 	if (th) {
 		guest_thread_end(th);
 		return 0;
 	}
-	list_for_each_entry (p, &c->s->guests.processes, link) {
-		if (p->token && p->token == c->args.unfork.token && p->forker == c->process->pid &&
-		    !p->pid) {
+	/* Or the only thread of a process that was announced, by its maker. */
+	for (; l; l = hash_next(l)) {
+		struct guest_process *p = container_of(l, struct guest_thread, by_token)->process;
+
+		if (p->token == token && p->forker == c->process->pid && !p->pid) {
 			guest_process_end(p);
 			return 0;
 		}

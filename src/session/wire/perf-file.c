@@ -21,31 +21,57 @@
 
 #define HANDLES_FIRST 64
 
-static int take_handle(struct session *s, struct perf_file *file)
+void perf_files_init(struct perf_files *files)
+{
+	list_init(&files->all);
+	list_init(&files->hung);
+	list_init(&files->dead);
+	hash_init(&files->by_pipe);
+}
+
+void perf_files_release(struct perf_files *files)
+{
+	hash_release(&files->by_pipe);
+	free(files->handles);
+}
+
+/* Makes room for more handles, none of which is free before. */
+static int grow_handles(struct perf_files *files)
+{
+	u32 have = files->nr_handles, want = have ? have * 2 : HANDLES_FIRST;
+	struct perf_handle *grown = reallocarray(files->handles, want, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	for (u32 i = have; i < want; i++)
+		grown[i] = (struct perf_handle){.next_free = i + 1 < want ? i + 2 : 0};
+	files->handles = grown;
+	files->nr_handles = want;
+	files->first_free = have + 1;
+	return 0;
+}
+
+static int take_handle(struct perf_files *files, struct perf_file *file)
 {
 	u32 secret, i;
 
-	for (i = s->files.handle_hint; i < s->files.nr_handles && s->files.handles[i]; i++)
-		;
-	if (i == s->files.nr_handles) {
-		u32 more = s->files.nr_handles ? s->files.nr_handles * 2 : HANDLES_FIRST;
-		struct perf_file **grown = reallocarray(s->files.handles, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + s->files.nr_handles, 0,
-		       (more - s->files.nr_handles) * sizeof(*grown));
-		s->files.handles = grown;
-		s->files.nr_handles = more;
-	}
+	if (!files->first_free && grow_handles(files))
+		return -ENOMEM;
 	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
 		return -EAGAIN;
-	s->files.handle_hint = i + 1;
-	s->files.handles[i] = file;
+	i = files->first_free - 1;
+	files->first_free = files->handles[i].next_free;
+	files->handles[i].file = file;
 	file->index = i;
 	/* Neither WIRE_NO_EVENT nor WIRE_BAD_EVENT. */
 	file->handle = (u64)(secret >> 1) << 32 | (i + 1);
 	return 0;
+}
+
+static void give_handle(struct perf_files *files, struct perf_file *file)
+{
+	files->handles[file->index] = (struct perf_handle){.next_free = files->first_free};
+	files->first_free = file->index + 1;
 }
 
 int perf_file_new(struct session *s, struct event *event, struct perf_file **out, int *guest_fd)
@@ -64,7 +90,7 @@ int perf_file_new(struct session *s, struct event *event, struct perf_file **out
 	}
 	/* Only our end: the guest sees the flags of its own. */
 	fcntl(pipefd[1], F_SETFL, O_NONBLOCK);
-	err = take_handle(s, file);
+	err = take_handle(&s->files, file);
 	if (err)
 		goto fail;
 	file->s = s;
@@ -74,11 +100,13 @@ int perf_file_new(struct session *s, struct event *event, struct perf_file **out
 	ev.data.ptr = &file->poll;
 	if (fstat(file->wfd, &st) || epoll_ctl(s->loop.ends, EPOLL_CTL_ADD, file->wfd, &ev)) {
 		err = -errno;
-		s->files.handles[file->index] = NULL;
+		give_handle(&s->files, file);
 		goto fail;
 	}
-	file->ino = st.st_ino;
 	file->dev = st.st_dev;
+	list_init(&file->hung_link);
+	list_init(&file->mappings);
+	hash_add(&s->files.by_pipe, &file->by_pipe, st.st_ino);
 	list_add_tail(&file->link, &s->files.all);
 	event_set_host(event, file);
 	*guest_fd = pipefd[0];
@@ -98,28 +126,30 @@ struct perf_file *perf_file_by_handle(struct session *s, u64 handle)
 
 	if (index >= s->files.nr_handles)
 		return NULL;
-	file = s->files.handles[index];
+	file = s->files.handles[index].file;
 	return file && file->handle == handle ? file : NULL;
 }
 
 struct perf_file *perf_file_by_fd(struct session *s, int fd)
 {
-	struct perf_file *file;
+	struct hash_link *l;
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISFIFO(st.st_mode))
 		return NULL;
-	list_for_each_entry (file, &s->files.all, link)
-		if (file->ino == st.st_ino && file->dev == st.st_dev)
+	for (l = hash_find(&s->files.by_pipe, st.st_ino); l; l = hash_next(l)) {
+		struct perf_file *file = container_of(l, struct perf_file, by_pipe);
+
+		if (file->dev == st.st_dev)
 			return file;
+	}
 	return NULL;
 }
 
-static int reopen(const struct perf_file *file, int from, int flags)
+static int reopen(int from, int flags)
 {
 	char path[40];
 
-	(void)file;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", from);
 	return open(path, flags | O_CLOEXEC);
 }
@@ -135,19 +165,19 @@ void perf_file_hang_up(struct perf_file *file, bool hung)
 	if (file->closed || hung == (file->hung_fd >= 0))
 		return;
 	if (hung) {
-		file->hung_fd = reopen(file, file->wfd, O_PATH);
+		file->hung_fd = reopen(file->wfd, O_PATH);
 		if (file->hung_fd < 0)
 			return;
 		epoll_ctl(file->s->loop.ends, EPOLL_CTL_DEL, file->wfd, NULL);
 		close(file->wfd);
 		file->wfd = -1;
-		file->s->files.nr_hung++;
+		list_add_tail(&file->hung_link, &file->s->files.hung);
 		return;
 	}
-	file->wfd = reopen(file, file->hung_fd, O_WRONLY | O_NONBLOCK);
+	file->wfd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK);
 	close(file->hung_fd);
 	file->hung_fd = -1;
-	file->s->files.nr_hung--;
+	list_del(&file->hung_link);
 	if (file->wfd < 0) {
 		file->closed = true;
 		if (!file->maps)
@@ -162,12 +192,12 @@ void perf_files_probe(struct session *s)
 {
 	struct perf_file *file, *tmp;
 
-	list_for_each_entry_safe (file, tmp, &s->files.all, link) {
+	list_for_each_entry_safe (file, tmp, &s->files.hung, hung_link) {
 		int fd;
 
-		if (file->hung_fd < 0 || file->closed)
+		if (file->closed)
 			continue;
-		fd = reopen(file, file->hung_fd, O_WRONLY | O_NONBLOCK);
+		fd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK);
 		if (fd >= 0) {
 			close(fd);
 		} else if (errno == ENXIO) {
@@ -193,8 +223,7 @@ void perf_file_end(struct perf_file *file)
 
 	instant_check(s);
 	file->poll.gone = true;
-	if (file->hung_fd >= 0)
-		s->files.nr_hung--;
+	list_del(&file->hung_link);
 	snapshot_drop(file);
 	/*
 	 * To ask a thread on another CPU what time it has is to interrupt it, and that CPU's
@@ -204,9 +233,8 @@ void perf_file_end(struct perf_file *file)
 	if (s->instant.draining && file->event->target && task_host(file->event->target) &&
 	    !event_is_waited_for(file->event))
 		clock_skip(task_host(file->event->target));
-	s->files.handles[file->index] = NULL;
-	if (file->index < s->files.handle_hint)
-		s->files.handle_hint = file->index;
+	give_handle(&s->files, file);
+	hash_del(&s->files.by_pipe, &file->by_pipe);
 	event_set_host(file->event, NULL);
 	event_put(file->event);
 	file->event = NULL;
@@ -220,8 +248,8 @@ int map_note(struct guest_process *p, struct perf_file *file, int times)
 {
 	struct mapping *m, *found = NULL;
 
-	list_for_each_entry (m, &p->mappings, link)
-		if (m->file == file)
+	list_for_each_entry (m, &file->mappings, file_link)
+		if (m->process == p)
 			found = m;
 	if (times > 0) {
 		if (!found) {
@@ -231,7 +259,9 @@ int map_note(struct guest_process *p, struct perf_file *file, int times)
 				return -ENOMEM;
 			}
 			found->file = file;
+			found->process = p;
 			list_add_tail(&found->link, &p->mappings);
+			list_add_tail(&found->file_link, &file->mappings);
 		}
 		found->times++;
 		file->maps++;
@@ -241,6 +271,7 @@ int map_note(struct guest_process *p, struct perf_file *file, int times)
 		return -EINVAL;
 	if (--found->times == 0) {
 		list_del(&found->link);
+		list_del(&found->file_link);
 		free(found);
 	}
 	file->maps--;

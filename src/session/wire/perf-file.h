@@ -10,6 +10,7 @@
 #define SESSION_WIRE_PERF_FILE_H
 
 #include "base/list.h"
+#include "session/hash.h"
 #include "session/poll-source.h"
 #include "session/wire/snapshot.h"
 
@@ -19,36 +20,49 @@ struct perf_event_mmap_page;
 struct session;
 
 struct perf_files {
-	struct list all;  /* struct perf_file */
-	struct list dead; /* those to be freed after the batch */
-	struct perf_file **handles;
-	u32 nr_handles, handle_hint;
-	u32 nr_hung; /* files with a hung_fd */
+	struct list all;     /* struct perf_file */
+	struct list hung;    /* those of them with a hung_fd */
+	struct list dead;    /* those to be freed after the batch */
+	struct hash by_pipe; /* those in `all`, by inode */
+	/* By handle. A free place has the next free one: its index + 1, or 0. */
+	struct perf_handle {
+		struct perf_file *file; /* NULL: free */
+		u32 next_free;
+	} * handles;
+	u32 nr_handles, first_free;
 };
 
 struct perf_file {
 	struct poll_source poll;
 	struct session *s;
-	struct list link; /* in perf_files.all or perf_files.dead */
+	struct list link;      /* in perf_files.all or perf_files.dead */
+	struct list hung_link; /* in perf_files.hung */
+	struct hash_link by_pipe;
 	struct event *event;
 	int wfd;
-	u64 ino, dev; /* of the pipe */
-	u64 handle;   /* what guests call it */
-	u32 index;    /* in perf_files.handles */
+	u64 dev;    /* of the pipe, whose inode is by_pipe.key */
+	u64 handle; /* what guests call it */
+	u32 index;  /* in perf_files.handles */
 	struct event_snapshot snapshot;
 	int page_fd;                       /* memfd of the user page, or -1 */
 	struct perf_event_mmap_page *page; /* that memory here; NULL without it */
-	u32 maps;                          /* by guests; each keeps the event open */
+	struct list mappings;              /* struct mapping, by guests */
+	u32 maps;                          /* how many; each keeps the event open */
 	bool closed;                       /* no descriptor is left */
 	int hung_fd; /* O_PATH of the pipe while its writer is closed so that it hangs up, or -1 */
 };
 
 /* What one process has mapped of one event. */
 struct mapping {
-	struct list link; /* in guest_process.mappings */
+	struct list link;      /* in guest_process.mappings */
+	struct list file_link; /* in perf_file.mappings */
+	struct guest_process *process;
 	struct perf_file *file;
 	u32 times;
 };
+
+void perf_files_init(struct perf_files *files);
+void perf_files_release(struct perf_files *files);
 
 /* Takes over the reference to @event. *@guest_fd is the caller's to send and close. 0 or -errno. */
 int must_check perf_file_new(struct session *s, struct event *event, struct perf_file **out,

@@ -45,7 +45,7 @@ static struct guest_thread *caller_of(struct guest_process *p, u32 slot, const s
 	th = guest_thread_by_token(p, token);
 	if (th) {
 		guest_thread_set_tid(th, tid);
-		th->token = 0;
+		guest_thread_set_token(th, 0);
 		if (th->task)
 			clock_attach(th);
 	} else {
