@@ -143,6 +143,7 @@ static void run_close(struct session *s, void *arg)
 	if (!event)
 		return;
 	s->direct.events[c->handle] = NULL;
+	wide_closed(s, event);
 	event_put(event);
 	c->ret = 0;
 }

@@ -83,6 +83,7 @@ void wide_opened(struct session *s, const struct event *event)
 {
 	if (event->target)
 		return;
+	s->wide.events++;
 	s->wide.on = true;
 	/* Who joins from now on says so before his first instruction. */
 	s->shown.view->flags |= WIRE_VIEW_LAUNCH;
@@ -90,6 +91,11 @@ void wide_opened(struct session *s, const struct event *event)
 		s->shown.view->flags |= WIRE_VIEW_CGROUPS;
 	look(s);
 	arm(s, LOOK_EVERY_NS);
+}
+
+void wide_closed(struct session *s, const struct event *event)
+{
+	s->wide.events -= !event->target;
 }
 
 void wide_look(struct session *s, const struct event *event)
@@ -104,25 +110,12 @@ void wide_moved(struct session *s)
 		look(s);
 }
 
-static bool any_wide(const struct session *s)
-{
-	const struct perf_file *c;
-
-	list_for_each_entry (c, &s->files.all, link)
-		if (!c->event->target)
-			return true;
-	for (u32 i = 0; i < s->direct.nr; i++)
-		if (s->direct.events[i] && !s->direct.events[i]->target)
-			return true;
-	return false;
-}
-
 static void tick(struct session *s, void *arg)
 {
 	u64 begun, next;
 
 	(void)arg;
-	if (!any_wide(s)) {
+	if (!s->wide.events) {
 		s->wide.on = false;
 		s->shown.view->flags &= ~(u32)WIRE_VIEW_CGROUPS;
 		return;

@@ -14,15 +14,17 @@ struct guest_thread;
 struct session;
 
 struct wide {
-	bool on;                 /* there are such events */
+	u32 events;              /* how many are open */
+	bool on;                 /* there are some, or were a moment ago: guests are looked for */
 	int timer;               /* for wide_tick() */
 	struct poll_source poll; /* of the timer */
 	u64 looked;              /* session_now() when the guests were last looked for */
 	u32 unfound;             /* meters for which no guest was found then */
 };
 
-/* @event was opened. */
+/* @event, of any kind, was opened; is about to be closed. */
 void wide_opened(struct session *s, const struct event *event);
+void wide_closed(struct session *s, const struct event *event);
 /* @event is about to be read or changed. */
 void wide_look(struct session *s, const struct event *event);
 /* Tasks may have moved. */

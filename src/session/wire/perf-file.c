@@ -236,6 +236,7 @@ void perf_file_end(struct perf_file *file)
 	give_handle(&s->files, file);
 	hash_del(&s->files.by_pipe, &file->by_pipe);
 	event_set_host(file->event, NULL);
+	wide_closed(s, file->event);
 	event_put(file->event);
 	file->event = NULL;
 	list_move_tail(&file->link, &s->files.dead);
