@@ -161,7 +161,7 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 		return false;
 	for (u32 i = 0; i < 6; i++)
 		a[i] = guest_arg(t, i);
-	if (perf_view_path(t, path, out)) {
+	if (perf_overlay_path(t, path, out)) {
 		const char *shown = out + str_len(t->proc->perf->view->root);
 
 		if (perf_sysctl_open(t, nr, a, out, shown, ret))
@@ -170,7 +170,7 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 		*ret = call_kernel_with(t, nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 		return true;
 	}
-	link = perf_view_link(t, path);
+	link = perf_fd_link(t, path);
 	if (!link)
 		return false;
 	switch (nr) {

@@ -20,7 +20,7 @@ void perf_restore_fds(struct thread *t, const u64 *fds);
 u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data);
 u32 perf_snapshot_read(struct thread *t, const struct perf_fd *pf, u64 *words);
 
-/* perf-view.c */
+/* perf-overlay.c */
 u64 perf_own_count(struct thread *t, enum meter_quantity q);
 
 /* perf-sysctl.c: true with the answer in *@ret if it is about a setting */

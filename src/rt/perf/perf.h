@@ -105,14 +105,14 @@ struct perf_fd *perf_fd_find(struct thread *t, int fd);
 void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry);
 
 /*
- * The view: what the session shows in place of @path, in @out of CONTROL_PATH bytes; false: what
- * the machine has.
+ * The overlay, files that the session shows in place of the machine's: the one for @path, in @out of
+ * CONTROL_PATH bytes; false: the machine's own.
  */
-bool perf_view_path(struct thread *t, const char *path, char *out);
+bool perf_overlay_path(struct thread *t, const char *path, char *out);
 /* A descriptor named by /proc/self/fd/N is a perf event: its link's text, else NULL. */
-const char *perf_view_link(struct thread *t, const char *path);
+const char *perf_fd_link(struct thread *t, const char *path);
 /* Changes what cpuid has answered for @leaf: eax, ebx, ecx, edx. */
-void perf_view_cpuid(struct thread *t, u32 leaf, u32 regs[4]);
+void perf_cpuid(struct thread *t, u32 leaf, u32 regs[4]);
 /* rdpmc with @index in ecx: true with *@value; false: it faults. */
 bool perf_rdpmc(struct thread *t, u32 index, u64 *value);
 

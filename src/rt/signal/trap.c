@@ -107,7 +107,7 @@ void trap_cpuid(struct thread *t)
 	}
 	cpuid(leaf, (u32)r->gpr[DBT_RCX], regs);
 	deterministic_cpuid(leaf, (u32)r->gpr[DBT_RCX], regs);
-	perf_view_cpuid(t, leaf, regs);
+	perf_cpuid(t, leaf, regs);
 	r->gpr[DBT_RAX] = regs[0];
 	r->gpr[DBT_RBX] = regs[1];
 	r->gpr[DBT_RCX] = regs[2];

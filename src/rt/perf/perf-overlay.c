@@ -1,7 +1,7 @@
 /*
- * What a guest is shown of the machine's PMU: files, links, CPUID and rdpmc. A path is looked at by
- * its text, absolute and as programs write it; a directory of the session's that is open leads to
- * its own files by itself.
+ * What a guest is shown of the PMU: files, laid over the machine's, links, CPUID and rdpmc. A path is
+ * looked at by its text, absolute and as programs write it; a directory of the session's that is open
+ * leads to its own files by itself.
  */
 #include "rt/perf/perf.h"
 
@@ -21,7 +21,7 @@ static const char *below(const char *path, const char *dir)
 }
 
 /* The session's files, which it makes when somebody first looks. NULL: it has none. */
-static const char *view_root(struct thread *t)
+static const char *overlay_root(struct thread *t)
 {
 	const struct wire_view *view = t->proc->perf->view;
 
@@ -38,7 +38,7 @@ static const char *view_root(struct thread *t)
 
 static bool put(struct thread *t, const char *what, const char *rest, char *out)
 {
-	const char *root = view_root(t);
+	const char *root = overlay_root(t);
 	size_t n, m = str_len(what), r = str_len(rest);
 
 	if (!root)
@@ -63,7 +63,7 @@ static void squeeze(const char *path, char *out, size_t size)
 	out[n] = '\0';
 }
 
-bool perf_view_path(struct thread *t, const char *path, char *out)
+bool perf_overlay_path(struct thread *t, const char *path, char *out)
 {
 	static const struct {
 		const char *dir, *shown;
@@ -102,7 +102,7 @@ bool perf_view_path(struct thread *t, const char *path, char *out)
 	return false;
 }
 
-const char *perf_view_link(struct thread *t, const char *path)
+const char *perf_fd_link(struct thread *t, const char *path)
 {
 	u64 n;
 	int len;
@@ -134,7 +134,7 @@ const char *perf_view_link(struct thread *t, const char *path)
  * of CPUID stays. Leaf 0xA says version 2, 48-bit counters, and that instructions and branches are
  * there (bits set in EBX are events that are not).
  */
-void perf_view_cpuid(struct thread *t, u32 leaf, u32 regs[4])
+void perf_cpuid(struct thread *t, u32 leaf, u32 regs[4])
 {
 	const struct meter_tree *tree = meter_tree();
 	const struct wire_view *view = (const struct wire_view *)((const u8 *)tree + WIRE_VIEW_IN);
