@@ -280,7 +280,7 @@ void dbt_check(struct dbt_thread *t);
 
 /* For `--stats`: what the translator has done since dbt_init(). */
 struct dbt_stats {
-	u64 blocks, guest_insns, code_bytes, links, invalidations, flushes, misses, write_faults;
+	u64 blocks, guest_insns, code_bytes, links, invalidations, flushes, write_faults;
 };
 void dbt_stats_read(struct dbt_stats *stats);
 

@@ -1,8 +1,6 @@
 /* dbt_run(): finds or makes the block to go on with, enters the cache, and sees why it was left. */
 #include "dbt/arch-priv.h"
 
-#define NO_EXIT 0xff
-
 /* What must be known of an exit once the thread has left the cache, where a flush may drop it. */
 struct taken_exit {
 	struct dbt_exit *exit; /* NULL if the guest pc came from outside */

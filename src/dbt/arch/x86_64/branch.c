@@ -71,7 +71,7 @@ static void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live
 		if (!n || !is_counted(q))
 			continue;
 		if (!live) {
-			emit4(e, 0x65, 0x48, n < 128 ? 0x83 : 0x81, 0x04);
+			emit4(e, PREFIX_GS, 0x48, n < 128 ? 0x83 : 0x81, 0x04);
 			emit1(e, 0x25);
 			emit_u32(e, at);
 			if (n < 128)
@@ -102,7 +102,7 @@ static void emit_count_words(struct emitter *e, const u32 *class, u32 n, u16 liv
 		if (live) {
 			emit_add_gs(e, reg, at, 1);
 		} else {
-			emit4(e, 0x65, 0x48, 0x83, 0x04); /* add qword gs:[at], 1 */
+			emit4(e, PREFIX_GS, 0x48, 0x83, 0x04); /* add qword gs:[at], 1 */
 			emit1(e, 0x25);
 			emit_u32(e, at);
 			emit1(e, 1);
@@ -343,7 +343,7 @@ void branch_side(struct build *b, u32 index)
 
 	if (i->d.cf == CF_LOOP) {
 		if (i->d.attr & INSN_ADDR32)
-			emit1(&b->e, 0x67);
+			emit1(&b->e, PREFIX_ADDR32);
 		emit2(&b->e, i->d.opcode, 5); /* over the jmp of the other side */
 		emit1(&b->e, 0xe9);
 		emit_u32(&b->e, 0);
@@ -445,7 +445,7 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 void emit_jump_target(struct emitter *e)
 {
 	emit_index_pc(e);
-	emit4(e, 0x65, 0xff, 0x24, 0xcd); /* jmp gs:[rcx * 8 + table] */
+	emit4(e, PREFIX_GS, 0xff, 0x24, 0xcd); /* jmp gs:[rcx * 8 + table] */
 	emit_u32(e, TABLE_JUMP_AT);
 }
 
@@ -462,7 +462,7 @@ static void emit_thunk(struct build *b, const struct pending_thunk *t)
 		emit_spill(&b->e, REG_RCX);
 	emit_index_ring(&b->e);
 	begin = b->e.p;
-	emit4(&b->e, 0x65, 0x8f, 0x04, 0xcd); /* pop gs:[rcx * 8 + ring] */
+	emit4(&b->e, PREFIX_GS, 0x8f, 0x04, 0xcd); /* pop gs:[rcx * 8 + ring] */
 	emit_u32(&b->e, TABLE_RING_AT);
 	note_spill_range(b, begin, mask | BIT(REG_RSP), t->insn + 1);
 	begin = b->e.p;
@@ -522,7 +522,7 @@ static void emit_ret(struct build *b, u32 index)
 
 	if (!i->d.imm_size && !b->plan.checked) {
 		emit_index_ring(&b->e);
-		emit1(&b->e, 0x65);
+		emit1(&b->e, PREFIX_GS);
 		emit4(&b->e, 0x48, 0x8b, 0x0c, 0xcd); /* mov rcx, gs:[rcx * 8 + ring] */
 		emit_u32(&b->e, TABLE_RING_AT);
 		emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */

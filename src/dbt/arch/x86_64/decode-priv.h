@@ -67,8 +67,6 @@ enum insn_fix {
 	FIX_UIRET,
 	FIX_IMM3,
 	FIX_IMM1,
-	FIX_IOB,
-	FIX_IOZ,
 };
 
 /* Attributes that the decoder consumes; above the public INSN_* bits. */
@@ -175,6 +173,17 @@ static inline bool insn_has_modrm(u32 table, u8 op)
 	if (table == T_0F)
 		return two[op / 8] & (1 << (op % 8));
 	return table != T_V1 || op != 0x77;
+}
+
+/* Flags that condition @cond tests. */
+static inline u16 insn_cond_flags(u32 cond)
+{
+	static const u16 flags[8] = {
+		FL_OF, FL_CF, FL_ZF,         FL_CF | FL_ZF,
+		FL_SF, FL_PF, FL_SF | FL_OF, FL_ZF | FL_SF | FL_OF,
+	};
+
+	return flags[cond >> 1];
 }
 
 /* What insn_scan() knows of an instruction from its table, opcode, prefix and modrm.reg. */

@@ -7,11 +7,6 @@
 
 #include <linux/errno.h>
 
-#define REX_B 1
-#define REX_X 2
-#define REX_R 4
-#define REX_W 8
-
 static bool near16;
 
 struct cursor86 {
@@ -176,17 +171,6 @@ static int decode_immediate(struct insn *insn, struct cursor86 *c, u8 kind)
 	return 0;
 }
 
-/* Flags that condition @cond tests. */
-static u16 cond_flags(unsigned int cond)
-{
-	static const u16 flags[8] = {
-		FL_OF, FL_CF, FL_ZF,         FL_CF | FL_ZF,
-		FL_SF, FL_PF, FL_SF | FL_OF, FL_ZF | FL_SF | FL_OF,
-	};
-
-	return flags[cond >> 1];
-}
-
 /* @count: the masked shift count, or -1 when only the CPU knows. */
 static void fix_shift(struct insn *insn, int count)
 {
@@ -326,7 +310,7 @@ static void apply_effect(struct insn *insn, const struct insn_effect *e)
 	}
 	if (x & X_CC) {
 		insn->cond = insn->opcode & 15;
-		insn->fl_read |= cond_flags(insn->cond);
+		insn->fl_read |= insn_cond_flags(insn->cond);
 		if (insn->cf == CF_JCC)
 			insn->attr |= INSN_COND;
 	}
@@ -500,8 +484,8 @@ static int decode_prefixes(struct insn *insn, struct cursor86 *c)
 		if (!have(c, 1))
 			return short_of_bytes(c);
 		switch (c->p[c->at]) {
-		case 0x66: insn->attr |= INSN_OPSIZE16; break;
-		case 0x67: insn->attr |= INSN_ADDR32; break;
+		case PREFIX_OPSIZE16: insn->attr |= INSN_OPSIZE16; break;
+		case PREFIX_ADDR32: insn->attr |= INSN_ADDR32; break;
 		case 0xf0: insn->attr |= INSN_LOCK; break;
 		case 0xf2: insn->attr = (insn->attr & ~INSN_REPE) | INSN_REPNE; break;
 		case 0xf3: insn->attr = (insn->attr & ~INSN_REPNE) | INSN_REPE; break;
@@ -511,11 +495,11 @@ static int decode_prefixes(struct insn *insn, struct cursor86 *c)
 			insn->attr &= ~INSN_NOTRACK;
 			break; /* no base, and they do not undo fs or gs */
 		case 0x3e: insn->attr |= INSN_NOTRACK; break;
-		case 0x64:
+		case PREFIX_FS:
 			insn->mem.seg = SEG_FS;
 			insn->attr &= ~INSN_NOTRACK;
 			break;
-		case 0x65:
+		case PREFIX_GS:
 			insn->mem.seg = SEG_GS;
 			insn->attr &= ~INSN_NOTRACK;
 			break;

@@ -128,6 +128,18 @@ enum insn_special {
 	SP_PRIVILEGED, /* faults outside the kernel: copy it, it will */
 };
 
+/* Bits of insn->rex. */
+#define REX_B BIT(0) /* the fourth bit of modrm.rm, of the base, or of the register in the opcode */
+#define REX_X BIT(1) /* of the index */
+#define REX_R BIT(2) /* of modrm.reg */
+#define REX_W BIT(3) /* 64-bit operands */
+
+/* Prefixes. */
+#define PREFIX_FS       0x64
+#define PREFIX_GS       0x65
+#define PREFIX_OPSIZE16 0x66
+#define PREFIX_ADDR32   0x67
+
 /* Attributes, in insn->attr. */
 #define INSN_MODRM    BIT(0)
 #define INSN_MEM      BIT(1) /* mem describes an explicit memory operand */
@@ -280,25 +292,19 @@ static inline u64 insn_target(const struct insn *insn, u64 pc)
 /* Register number in modrm.reg, 0..15. */
 static inline u8 insn_reg_field(const struct insn *insn)
 {
-	return ((insn->modrm >> 3) & 7) | ((insn->rex & 4) << 1);
+	return ((insn->modrm >> 3) & 7) | ((insn->rex & REX_R) << 1);
 }
 
 /* Register number in modrm.rm, 0..15; meaningful when there is no INSN_MEM. */
 static inline u8 insn_rm(const struct insn *insn)
 {
-	return (insn->modrm & 7) | ((insn->rex & 1) << 3);
+	return (insn->modrm & 7) | ((insn->rex & REX_B) << 3);
 }
 
 /* The address of a rip-relative operand when the instruction is at @pc. */
 static inline u64 insn_rip_address(const struct insn *insn, u64 pc)
 {
 	return pc + insn->len + (u64)(s64)insn->mem.disp;
-}
-
-/* Ends a basic block for the translator. */
-static inline bool insn_ends_block(const struct insn *insn)
-{
-	return insn->cf != CF_NONE;
 }
 
 /* Flags whose value after the instruction is not certainly the value before. */

@@ -77,11 +77,6 @@ static inline bool fits_s32(u64 v)
 	return (u64)(s64)(s32)v == v;
 }
 
-static inline bool fits_s8(u64 v)
-{
-	return (u64)(s64)(s8)v == v;
-}
-
 /* rel32 or disp32 that ends the instruction, @tail bytes of immediate behind it. */
 static inline void emit_rel(struct emitter *e, u64 target, u32 tail)
 {
@@ -105,7 +100,7 @@ static inline void emit_rel_to(struct emitter *e, u32 target)
 /* gs: opcode /reg with a 64-bit operand at a constant offset. */
 static inline void emit_gs_op(struct emitter *e, u8 op, u8 reg, u32 off)
 {
-	emit4(e, 0x65, (u8)(0x48 | (reg & 8 ? 4 : 0)), op, (u8)(0x04 | (reg & 7) << 3));
+	emit4(e, PREFIX_GS, (u8)(0x48 | (reg & 8 ? 4 : 0)), op, (u8)(0x04 | (reg & 7) << 3));
 	emit1(e, 0x25);
 	emit_u32(e, off);
 }
@@ -132,26 +127,20 @@ static inline void emit_unspill(struct emitter *e, u8 reg)
 
 static inline void emit_push_gs(struct emitter *e, u32 off)
 {
-	emit4(e, 0x65, 0xff, 0x34, 0x25);
-	emit_u32(e, off);
-}
-
-static inline void emit_pop_gs(struct emitter *e, u32 off)
-{
-	emit4(e, 0x65, 0x8f, 0x04, 0x25);
+	emit4(e, PREFIX_GS, 0xff, 0x34, 0x25);
 	emit_u32(e, off);
 }
 
 static inline void emit_jmp_gs(struct emitter *e, u32 off)
 {
-	emit4(e, 0x65, 0xff, 0x24, 0x25);
+	emit4(e, PREFIX_GS, 0xff, 0x24, 0x25);
 	emit_u32(e, off);
 }
 
 /* A 64-bit field gets a 32-bit constant, sign-extended. */
 static inline void emit_store_gs_imm(struct emitter *e, u32 off, u32 imm)
 {
-	emit4(e, 0x65, 0x48, 0xc7, 0x04);
+	emit4(e, PREFIX_GS, 0x48, 0xc7, 0x04);
 	emit1(e, 0x25);
 	emit_u32(e, off);
 	emit_u32(e, imm);
@@ -176,13 +165,6 @@ static inline void emit_mov_imm(struct emitter *e, u8 reg, u64 v)
 static inline void emit_mov_reg(struct emitter *e, u8 to, u8 from)
 {
 	emit3(e, 0x48 | (from >> 3) << 2 | to >> 3, 0x89, 0xc0 | (from & 7) << 3 | (to & 7));
-}
-
-/* mov or another reg, [rip + x] of the word at cache offset @word. */
-static inline void emit_rip_op(struct emitter *e, u8 op, u8 reg, u32 word)
-{
-	emit3(e, 0x48 | (reg >> 3) << 2, op, 0x05 | (reg & 7) << 3);
-	emit_rel_to(e, word);
 }
 
 /*
@@ -212,7 +194,7 @@ static inline void emit_index_pc(struct emitter *e)
 		return;
 	}
 	/* pext ecx, r11d, gs:[mask] (BMI2) */
-	emit4(e, 0x65, 0xc4, 0xe2, 0x22);
+	emit4(e, PREFIX_GS, 0xc4, 0xe2, 0x22);
 	emit3(e, 0xf5, 0x0c, 0x25);
 	emit_u32(e, GS(table_mask));
 }
@@ -225,7 +207,7 @@ static inline void emit_index_ring(struct emitter *e)
 		return;
 	}
 	/* pext ecx, esp, gs:[mask] */
-	emit4(e, 0x65, 0xc4, 0xe2, 0x5a);
+	emit4(e, PREFIX_GS, 0xc4, 0xe2, 0x5a);
 	emit3(e, 0xf5, 0x0c, 0x25);
 	emit_u32(e, GS(ring_mask));
 }
@@ -253,13 +235,6 @@ static inline void emit_load_slot(struct emitter *e)
 static inline bool emit_reaches(const struct emitter *e, u64 target)
 {
 	return fits_s32(target - (u64)e->p) && fits_s32(target - ((u64)e->p + 2 * INSN_MAX));
-}
-
-/* lea rsp, [rsp + disp8]: moves rsp without touching flags. */
-static inline void emit_add_rsp(struct emitter *e, s8 n)
-{
-	emit4(e, 0x48, 0x8d, 0x64, 0x24);
-	emit1(e, (u8)n);
 }
 
 /*

@@ -210,7 +210,7 @@ static enum dbt_stop write_gs_base(struct emulation *em)
 /* Bytes of an offset: AMD knows no far pointers with 64 bits (APM vol. 3, JMP Far). */
 static u32 offset_size(const struct insn *d)
 {
-	if (!(d->rex & 8))
+	if (!(d->rex & REX_W))
 		return d->attr & INSN_OPSIZE16 ? 2 : 4;
 	return cpu_is_amd() ? 4 : 8;
 }
@@ -263,7 +263,7 @@ static enum dbt_stop near_branch(struct emulation *em)
 
 static u32 stack_size(const struct insn *d)
 {
-	return d->rex & 8 ? 8 : d->attr & INSN_OPSIZE16 ? 2 : 4;
+	return d->rex & REX_W ? 8 : d->attr & INSN_OPSIZE16 ? 2 : 4;
 }
 
 static enum dbt_stop far_return(struct emulation *em)
@@ -364,7 +364,7 @@ void arch_mend(struct dbt_thread *t, u64 pc)
 		if (em.d.attr & INSN_OPSIZE16)
 			return; /* 16 bits of an address, with nothing to tell whose */
 	} else {
-		size = em.d.rex & 8 ? 8 : 4;
+		size = em.d.rex & REX_W ? 8 : 4;
 		/* xsave and its like leave out what is not asked for; fxsave is /0. */
 		if ((em.d.opcode == 0xc7 || em.d.modrm & 0x38) && !(t->regs.gpr[DBT_RAX] & 1))
 			return;

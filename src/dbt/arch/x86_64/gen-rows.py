@@ -43,7 +43,7 @@ ATTRS = {
     "crreg": "X_CRREG", "bitmem": "X_BITMEM", "notrack": "X_NOTRACK", "cmpxchg": "X_CMPXCHG",
 }
 FIXES = ["nop90", "lea", "cmpxchg8", "ret", "retf", "call", "callf", "enter", "leave",
-         "loop", "syscall", "uiret", "imm3", "imm1", "iob", "ioz"]
+         "loop", "syscall", "uiret", "imm3", "imm1"]
 EVEX = {"k": "EV_K", "kreq": "EV_KREQ", "z": "EV_Z", "zreg": "EV_ZREG", "rb": "EV_RB",
         "bc2": "EV_BC2", "bc4": "EV_BC4", "bc8": "EV_BC8", "n1": "EV_N1", "n2": "EV_N2",
         "n4": "EV_N4", "n8": "EV_N8"}

@@ -6,7 +6,6 @@
  * the thread cannot hold it.
  */
 #include <asm/sigcontext.h>
-#include <asm/siginfo.h>
 #include <asm/signal.h>
 #include <asm/ucontext.h>
 

@@ -41,10 +41,10 @@ static u32 tail_offset(const struct insn *d)
 }
 
 /* What copy_head() leaves out. */
-#define DROP_GS   BIT(0) /* the GS prefix */
-#define DROP_67   BIT(1) /* the prefix for addresses of 32 bits */
-#define DROP_BASE BIT(2) /* REX.B: the base, or the register in modrm.rm, will be a low one */
-#define DROP_X    BIT(3) /* REX.X: there will be no index */
+#define DROP_GS     BIT(0) /* the GS prefix */
+#define DROP_ADDR32 BIT(1) /* the prefix for addresses of 32 bits */
+#define DROP_BASE   BIT(2) /* REX.B: the base, or the register in modrm.rm, will be a low one */
+#define DROP_X      BIT(3) /* REX.X: there will be no index */
 
 /* Copies everything up to the modrm byte, or up to the last byte if there is none. */
 static void copy_head(struct emitter *e, const struct insn *d, const u8 *bytes, u32 drop)
@@ -57,7 +57,8 @@ static void copy_head(struct emitter *e, const struct insn *d, const u8 *bytes, 
 		u8 b = bytes[i];
 
 		/* Legacy prefixes come before REX or VEX, if there is one, else before the opcode. */
-		if (i < fixed && ((drop & DROP_GS && b == 0x65) || (drop & DROP_67 && b == 0x67)))
+		if (i < fixed && ((drop & DROP_GS && b == PREFIX_GS) ||
+				  (drop & DROP_ADDR32 && b == PREFIX_ADDR32)))
 			continue;
 		if (bits && d->rex_off != INSN_ABSENT) {
 			bool second = i == d->rex_off + 1u;
@@ -79,7 +80,7 @@ static void emit_with_reg(struct emitter *e, const struct insn *d, const u8 *byt
 {
 	u32 tail = tail_offset(d);
 
-	copy_head(e, d, bytes, DROP_GS | DROP_67 | DROP_BASE | DROP_X);
+	copy_head(e, d, bytes, DROP_GS | DROP_ADDR32 | DROP_BASE | DROP_X);
 	if (reg == REG_RBP) {
 		emit2(e, (d->modrm & 0x38) | 4, 0x2d); /* [rbp * 1 + disp32] */
 		emit_u32(e, 0);
@@ -103,7 +104,7 @@ static struct rewritten rewrite_lea(struct emitter *e, const struct insn *d, con
 	u8 reg = insn_reg_field(d);
 
 	if (d->opsize == 2) {
-		emit1(e, 0x66);
+		emit1(e, PREFIX_OPSIZE16);
 		if (reg & 8)
 			emit1(e, 0x41);
 		emit1(e, 0xb8 | (reg & 7));
@@ -167,7 +168,7 @@ static void emit_address(struct emitter *e, const struct insn *d, const u8 *byte
 		return;
 	}
 	if (d->attr & INSN_ADDR32)
-		emit1(e, 0x67);
+		emit1(e, PREFIX_ADDR32);
 	if (d->enc == ENC_EVEX && d->disp_size == 1) {
 		/* Its displacement is scaled; lea's is not. */
 		u8 rm = d->modrm & 7;
@@ -190,8 +191,8 @@ static void emit_moffs(struct emitter *e, const struct insn *d, u8 reg)
 	static const u8 as[4] = {0x8a, 0x8b, 0x88, 0x89};
 
 	if (d->attr & INSN_OPSIZE16)
-		emit1(e, 0x66);
-	if (d->rex & 8)
+		emit1(e, PREFIX_OPSIZE16);
+	if (d->rex & REX_W)
 		emit1(e, 0x48);
 	emit2(e, as[d->opcode & 3], reg);
 }
@@ -324,7 +325,7 @@ static struct rewritten rewrite_gs_register(struct emitter *e, const struct insn
 		emit3(e, 0x40 | (reg >> 3) * 5, 0x89, 0xc0 | (reg & 7) * 9); /* mov reg32, reg32 */
 	emit_load_gs(e, a, GS(arch.gs_base));
 	emit_sum(e, reg, reg, a);
-	copy_head(e, d, bytes, DROP_GS | DROP_67);
+	copy_head(e, d, bytes, DROP_GS | DROP_ADDR32);
 	emit_bytes(e, bytes + d->modrm_off, d->len - d->modrm_off);
 	emit_unspill(e, reg);
 	emit_unspill(e, a);
@@ -335,9 +336,9 @@ static struct rewritten rewrite_gs_register(struct emitter *e, const struct insn
 /* movzx @reg32, word gs:arch.gs_selector; with @narrow mov @reg16 of the same, which keeps the rest. */
 static void emit_selector(struct emitter *e, u8 reg, bool narrow)
 {
-	emit1(e, 0x65);
+	emit1(e, PREFIX_GS);
 	if (narrow)
-		emit1(e, 0x66);
+		emit1(e, PREFIX_OPSIZE16);
 	emit1(e, 0x40 | (reg >> 3) << 2);
 	if (narrow)
 		emit1(e, 0x8b);
@@ -356,7 +357,7 @@ static struct rewritten rewrite_selector(struct emitter *e, const struct insn *d
 
 	if (d->special == SP_PUSH_SEG) {
 		if (d->opsize == 2)
-			emit1(e, 0x66);
+			emit1(e, PREFIX_OPSIZE16);
 		emit_push_gs(e, GS(arch.gs_selector));
 		return r;
 	}
@@ -377,7 +378,7 @@ static struct rewritten rewrite_selector(struct emitter *e, const struct insn *d
 	}
 	emit_selector(e, b, false);
 	if (d->mem.seg == SEG_FS)
-		emit1(e, 0x64);
+		emit1(e, PREFIX_FS);
 	emit3(e, 0x66, 0x89, (u8)(b << 3) | a); /* mov [a], b16 */
 	emit_unspill(e, a);
 	emit_unspill(e, b);
@@ -423,7 +424,7 @@ static struct rewritten rewrite_gsbase(struct emitter *e, const struct insn *d)
 		if (d->opsize == 8) {
 			emit_load_gs(e, reg, GS(arch.gs_base));
 		} else {
-			emit1(e, 0x65);
+			emit1(e, PREFIX_GS);
 			if (reg & 8)
 				emit1(e, 0x44);
 			emit3(e, 0x8b, 0x04 | (u8)((reg & 7) << 3), 0x25);
@@ -475,7 +476,7 @@ void rewrite_load_target(struct emitter *e, const struct insn *d, const u8 *byte
 		return;
 	}
 	if (d->mem.seg == SEG_FS)
-		emit1(e, 0x64);
+		emit1(e, PREFIX_FS);
 	if (d->attr & INSN_RIPREL) {
 		target = rip_address(d, pc);
 		if (emit_reaches(e, target)) {
@@ -489,13 +490,13 @@ void rewrite_load_target(struct emitter *e, const struct insn *d, const u8 *byte
 				e->p--;
 			emit_mov_imm(e, REG_TARGET, target);
 			if (d->mem.seg == SEG_FS)
-				emit1(e, 0x64);
+				emit1(e, PREFIX_FS);
 			emit3(e, 0x4d, 0x8b, 0x1b); /* mov r11, [r11] */
 		}
 		return;
 	}
 	if (d->attr & INSN_ADDR32)
-		emit1(e, 0x67);
+		emit1(e, PREFIX_ADDR32);
 	tail = tail_offset(d);
 	emit3(e, 0x4c | (d->rex & 3), 0x8b, (d->modrm & 0xc7) | (REG_TARGET & 7) << 3);
 	emit_bytes(e, bytes + d->modrm_off + 1, tail - d->modrm_off - 1u);

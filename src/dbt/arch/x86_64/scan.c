@@ -5,8 +5,6 @@
  */
 #include "dbt/arch/x86_64/decode-priv.h"
 
-#define REX_W 8
-
 /* Everything is laid out, but for flags and immediates. */
 static inline void fill_brief(struct insn *insn, u8 enc, u8 map, u8 opcode, u8 modrm)
 {
@@ -29,10 +27,6 @@ static inline s32 get_s32(const u8 *p)
 	return v;
 }
 
-static const u16 cond_flags[8] = {
-	FL_OF, FL_CF, FL_ZF, FL_CF | FL_ZF, FL_SF, FL_PF, FL_SF | FL_OF, FL_ZF | FL_SF | FL_OF,
-};
-
 /* @len bytes, of which the last @size are the displacement. */
 static int branch(struct insn *insn, const u8 *p, enum insn_cf cf, u8 map, u8 opcode, u32 len,
 		  u32 size)
@@ -47,7 +41,7 @@ static int branch(struct insn *insn, const u8 *p, enum insn_cf cf, u8 map, u8 op
 	if (cf == CF_JCC) {
 		insn->cond = opcode & 15;
 		insn->attr |= INSN_COND;
-		insn->fl_read = cond_flags[(opcode & 15) >> 1];
+		insn->fl_read = insn_cond_flags(opcode & 15);
 	}
 	return (int)len;
 }
@@ -107,11 +101,11 @@ int insn_scan(struct insn *insn, const u8 *p)
 		return (int)len;
 	for (;; at++) {
 		op = p[at];
-		if (op == 0x66)
+		if (op == PREFIX_OPSIZE16)
 			opsize16 = true;
 		else if (op == 0xf3 || op == 0xf2)
 			pp = op == 0xf3 ? 2 : 3;
-		else if (op == 0x64)
+		else if (op == PREFIX_FS)
 			seg = SEG_FS;
 		else
 			break;
