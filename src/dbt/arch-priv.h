@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what the folder of a CPU below arch/ provides to the translator's other files: functions here,
- * dbt-arch.h and guest-priv.h there. Together they are what a port has to write.
+ * PURPOSE: what the folder of a CPU below arch/ provides to the translator's other files: functions
+ * here, dbt-arch.h and guest-priv.h there. Together they are what a port has to write.
  *
  * All are called with cache.lock held but for those of which it is said.
  */
@@ -14,8 +14,8 @@
 void arch_init(void);
 
 /*
- * Makes the block at guest @pc, which an exit of kind @why has asked for. NULL with *@fault set to the first byte
- * that cannot be fetched.
+ * Makes the block at guest @pc, which an exit of kind @why has asked for. NULL with *@fault set to
+ * the first byte that cannot be fetched.
  */
 struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault);
 /* Executable memory has changed: forgets what was remembered of it. */
@@ -37,16 +37,19 @@ void arch_entry_kill(const struct dbt_entry *e);
 bool arch_entry_lives(const struct dbt_entry *e);
 
 /*
- * Without the lock, the thread being out of the cache: does the instruction at its pc. DBT_INTERRUPTED: it has
- * retired; else what became of it, DBT_REFUSED, DBT_PAGE_FAULT or DBT_STACK_FAULT.
+ * Without the lock, the thread being out of the cache: does the instruction at its pc.
+ * DBT_INTERRUPTED: it has retired; else what became of it, DBT_REFUSED, DBT_PAGE_FAULT or
+ * DBT_STACK_FAULT.
  */
 enum dbt_stop arch_emulate(struct dbt_thread *t);
 /*
- * Likewise: the instruction at @pc has retired and left behind what it should not have (an address of the
- * cache). Puts it right.
+ * Likewise: the instruction at @pc has retired and left behind what it should not have (an address
+ * of the cache). Puts it right.
  */
 void arch_mend(struct dbt_thread *t, u64 pc);
-/* Likewise: the other registers of the guest, now that it has stopped for @stop and its pc is set. */
+/*
+ * Likewise: the other registers of the guest, now that it has stopped for @stop and its pc is set.
+ */
 void arch_stopped(struct dbt_thread *t, enum dbt_stop stop);
 
 /* Without the lock: enters the cache. 0: left by an exit, 1: interrupted. */

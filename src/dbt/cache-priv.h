@@ -1,11 +1,11 @@
 /*
- * PURPOSE: what the files of the translator share: blocks, their exits and entries, the code cache and
- * its maps. doc/translator.md explains the whole; dbt_check() verifies what is claimed here.
+ * PURPOSE: what the files of the translator share: blocks, their exits and entries, the code cache
+ * and its maps. doc/translator.md explains the whole; dbt_check() verifies what is claimed here.
  *
- * Everything below is guarded by cache.lock but for what is said to be read without it. Memory of
- * blocks, exits, entries and code is never reused until flush_all(), which waits until no thread is in
- * the cache; so a thread in the cache, or a signal handler that interrupted one there, may follow
- * any pointer it finds.
+ * cache.lock guards everything below, except what is said to be read without it. The memory of
+ * blocks, exits, entries and code is not reused before flush_all(), which waits until no thread is
+ * in the cache. So a thread in the cache, or a signal handler that interrupted one there, may
+ * follow any pointer that it finds.
  */
 #ifndef DBT_CACHE_PRIV_H
 #define DBT_CACHE_PRIV_H
@@ -38,12 +38,12 @@ enum insn_class {
 	CLASS_BRANCH, /* any other instruction that retires as a branch */
 };
 
-/* What meta_alloc() gave, as a number of its 16 bytes from the beginning; 0 is nothing. */
+/* A pointer to what meta_alloc() gave, in units of 16 bytes from the beginning; 0 is NULL. */
 typedef u32 meta_ref;
 
 /* One guest instruction of a block, in order of execution. */
 struct block_insn {
-	u16 native; /* bytes from its clean start to the next one's; 0: an elided jmp */
+	u16 native; /* length of its native form; 0: an elided jump */
 	u8 guest;   /* length, and enum insn_class << 4 */
 };
 
@@ -55,21 +55,22 @@ struct block_frag {
 	u32 flags;
 };
 
-/* Counting starts again at this fragment: it is entered from outside, after a call returned. */
+/* Counting starts again here: the fragment is entered from outside, when a call returns. */
 #define FRAG_RESTART BIT(0)
 
 /*
- * Between these offsets of the code the registers in @mask are in dbt_thread.spill, and those in @moved
- * have had the guest's GS base added to them. In @mask rsp means that the native one is 8 less than the
- * guest's.
+ * A range of a block's code in which the guest's registers in @mask are in dbt_thread.spill. What
+ * @moved and certain bits of @mask mean is the CPU's (x86-64: rewind_to_insn() in recover.c).
  */
 struct spill_range {
-	u16 begin, end; /* from block->code */
+	u16 begin, end; /* offsets from block->code */
 	u16 mask, moved;
-	u16 insn; /* 0: of the instruction whose code this is; else 1 + the index of its own */
+	u16 insn; /* 1 + the index of the instruction it is of; 0: the one whose code this is */
 };
 
-/* From this offset of the code on, the instructions [restart, upto) have been added to the meter. */
+/*
+ * From this offset of the code on, the meter includes the current path's instructions before @upto.
+ */
 struct block_count {
 	u16 offset;
 	u16 upto;
@@ -79,11 +80,11 @@ enum exit_kind {
 	EXIT_JUMP,    /* to a known guest pc; linkable */
 	EXIT_STOP,    /* for the runtime: enum dbt_stop says why */
 	EXIT_EMULATE, /* an instruction that arch_emulate() does */
-	EXIT_MEND,    /* an instruction after which arch_mend() has something to put right */
+	EXIT_MEND,    /* after an instruction behind which arch_mend() puts something right */
 	EXIT_MISS,    /* not of a block: a lookup failed; t->miss_pc */
 };
 
-#define EXIT_ID_MISS 1u /* what is there in the bookkeeping is no exit */
+#define EXIT_ID_MISS 1u /* dbt_thread.exit_id of EXIT_MISS; no exit has this meta_ref */
 
 struct dbt_exit {
 	u64 target;        /* guest pc that follows; for virtualized instructions their own */
@@ -97,13 +98,15 @@ struct dbt_exit {
 };
 
 /*
- * A place that indirect branches go to without knowing that it is the right one. It compares the guest pc that
- * they want with its own. To kill it is to overwrite the branch that is taken if they are equal.
+ * Code that indirect branches go to before it is known to be the right place. It compares the
+ * guest pc that they want with its own. To kill an entry is to overwrite the branch that is taken
+ * if they are equal.
  *
- * TABLE_JUMP: what a pc is looked up to. If the pc is another one it goes on to the next entry of the same
- * chain, at last to the miss path.
+ * TABLE_JUMP: what a pc is looked up to. If it is another pc, the entry goes on to the next one of
+ * the same chain, and the last one goes to the miss path.
  *
- * TABLE_RET: where the native call of a call site returns to. Wrong ones go on to a lookup in TABLE_JUMP.
+ * TABLE_RET: where the native call of a call site returns to. If it is another pc, the entry goes
+ * on to a lookup in TABLE_JUMP.
  */
 struct dbt_entry {
 	u64 pc;
@@ -112,10 +115,10 @@ struct dbt_entry {
 	u32 code;      /* cache offset */
 	u32 resume;    /* cache offset behind the comparison */
 	u32 kill;      /* cache offset of what arch_entry_kill() overwrites */
-	u32 link;    /* TABLE_JUMP: what arch_patch() makes lead to the next entry's code; else 0 */
-	u32 call;    /* TABLE_RET: cache offset of the call sequence; else 0 */
-	u8 call_len; /* of the guest's call instruction */
-	u8 table;    /* enum entry_table */
+	u32 link;      /* TABLE_JUMP: the jump to the next entry, for arch_patch(); else 0 */
+	u32 call;      /* TABLE_RET: cache offset of the call sequence; else 0 */
+	u8 call_len;   /* of the guest's call instruction */
+	u8 table;      /* enum entry_table */
 	bool dead;
 	struct dbt_entry *sibling; /* next entry of the same block */
 };
@@ -127,20 +130,24 @@ enum entry_table {
 };
 
 /*
- * A thread's tables. A slot of the jump table is numbered by the guest pc's bits from index_shift up, as
- * many as the table has need of: it begins small and grows as it fills (thread_table_fill).
+ * A thread's tables. The jump table has native addresses of entries, by guest pc. The number of a
+ * slot is the pc's bits from index_shift up, as many as the table has slots for: it begins small
+ * and grows as it fills (thread_table_fill()).
  *
- * The ring holds native return addresses, each by the bits of the stack pointer that say where the guest's return
- * address lies: a call puts its own there and the return to it finds it, unless stacks have been
- * switched or many frames have come and gone; and it is right unless the guest has changed the
- * address. Free slots of both lead to where things are looked up properly.
+ * The ring has native return addresses, by the bits of the stack pointer that say where the guest's
+ * return address lies. A call puts its own there and the return to it finds it, unless stacks have
+ * been switched or many frames have come and gone in between. What is found is right unless the
+ * guest has changed the return address.
  *
- * Where the CPU cannot extract bits fast the numbers have 16 bits, and the tables their full size.
+ * Free slots of both tables lead to the code that looks a pc up properly.
+ *
+ * Where the CPU has no fast way to extract bits, numbers of slots have 16 bits and the tables their
+ * full size.
  */
 #define TABLE_SIZE    65536u        /* at most, of both */
 #define TABLE_FIRST   256u          /* times a power of 4 is TABLE_SIZE */
 #define RING_SIZE     4096u         /* of 8 bytes of stack */
-#define TABLE_JUMP_AT DBT_TABLES_AT /* u64 code addresses */
+#define TABLE_JUMP_AT DBT_TABLES_AT /* from the thread's base; u64 addresses of code */
 #define TABLE_RING_AT (DBT_TABLES_AT + TABLE_SIZE * 8)
 
 _Static_assert(TABLE_RING_AT - DBT_TABLES_AT + TABLE_SIZE * 8 <= DBT_TABLES_SIZE,
@@ -151,7 +158,7 @@ struct code_page {
 	u64 number;    /* address >> PAGE_SHIFT */
 	meta_ref next; /* same hash bucket */
 	u16 flags;
-	u16 churn;               /* how often it was translated, then written */
+	u16 churn;               /* how often it was written after having been translated */
 	struct page_ref *blocks; /* those that depend on it */
 };
 
@@ -182,8 +189,8 @@ struct dbt_block {
 	u16 flags;
 };
 
-#define BLOCK_DEAD    BIT(0) /* in no map; whoever is inside goes on to its next exit */
-#define BLOCK_CHECKED BIT(1) /* begins with code that compares the bytes; so does the dispatcher */
+#define BLOCK_DEAD    BIT(0) /* in no map; a thread that is inside goes on to the next exit */
+#define BLOCK_CHECKED BIT(1) /* the bytes are compared, by its first code and by the dispatcher */
 #define BLOCK_FALLS   BIT(2) /* control may get past its last instruction */
 
 struct exec_range {
@@ -192,8 +199,8 @@ struct exec_range {
 };
 
 /*
- * A hash of chains that grows with what it holds, so that a small program touches little memory. Its
- * array comes from meta_alloc(), as larger ones do that replace it.
+ * A hash table with chains. It grows with what it holds, so that a small program touches little
+ * memory. Its array comes from meta_alloc(), and so does each larger one that replaces it.
  */
 struct hash_map {
 	meta_ref *heads; /* size of them, a power of two */
@@ -209,30 +216,30 @@ struct dbt_cache {
 	u32 floor; /* `cold` after the cache's own stubs */
 	u8 *meta;  /* bump allocator of everything else */
 	u64 meta_size, meta_used;
-	u64 meta_mapped; /* where its place is our choice it is mapped bit by bit: this much */
+	u64 meta_mapped; /* so much of it is mapped; all of it if the kernel chose the place */
 
 	struct hash_map by_pc;          /* struct dbt_block */
 	struct hash_map pages;          /* struct code_page */
 	struct hash_map tables[TABLES]; /* struct dbt_entry */
 	/*
-	 * All blocks in order of their code; read without the lock, the number first. A larger array is
-	 * published before the number that needs it.
+	 * All blocks in order of their code. Read without the lock, the number first: a larger
+	 * array is published before the number that needs it.
 	 */
 	meta_ref *by_code;
 	u32 nr_blocks, max_blocks;
 
-	struct exec_range *ranges; /* sorted, disjoint; RANGES_MAX of address space */
-	u32 nr_ranges, max_ranges; /* that many are mapped */
+	struct exec_range *ranges; /* sorted, disjoint; address space for RANGES_MAX */
+	u32 nr_ranges, max_ranges; /* max_ranges of them are mapped */
 
 	struct dbt_thread threads; /* list head; only next and prev are used */
 	struct dbt_ops ops;
 	u32 flags, mask;
 	u32 epoch;    /* of flush_all(); threads compare theirs before they enter */
-	u32 flushing; /* somebody waits for the threads to leave the cache */
-	u32 lane;     /* rotates over the meter's lanes */
-	u32 full;     /* a stub found no room: flush before the next block */
+	u32 flushing; /* flush_all() waits for the threads to leave the cache */
+	u32 lane;     /* the next lane of the meter to use, in turn */
+	u32 full;     /* an entry found no room: flush before the next block */
 
-	u32 nr_classes; /* of the meters; they outlive flushes */
+	u32 nr_classes; /* of paths; they outlive flushes */
 	u64 class_weight[METER_CLASSES];
 	u16 class_next[METER_CLASSES];  /* + 1: another word of the same weight; 0 none */
 	u16 class_hash[METER_CLASSES];  /* + 1: first word of the weights that hash there */
@@ -248,9 +255,10 @@ struct dbt_cache {
 	u32 verify_at; /* with DBT_CHECKS: how many blocks there are at the next verification */
 	u8 index_shift;
 	bool fixed_tables; /* no fast extraction of bits: threads' tables have TABLE_SIZE slots */
-	u32 miss_code;     /* cache offset of where lookups go that find nothing */
-	u32 ret_miss_code; /* of where returns go that came to the wrong place */
-	u32 enter_code;    /* from C to t->jump_pc, with what is spilled there */
+	/* Cache offsets of stubs. */
+	u32 miss_code;     /* for lookups that find nothing */
+	u32 ret_miss_code; /* for returns that came to the wrong place */
+	u32 enter_code;    /* from C to the entry at t->jump_pc */
 	struct dbt_stats stats;
 };
 
@@ -291,7 +299,7 @@ static inline enum insn_class insn_class_of(const struct block_insn *i)
 	return (enum insn_class)(i->guest >> 4);
 }
 
-/* Most of what is asked for is not there: then a short chain is not enough, it should be empty. */
+/* Most of what is looked up is not there, so most chains should be empty and not only short. */
 static inline bool map_is_crowded(const struct hash_map *m)
 {
 	return m->count >= m->size / 2;
@@ -299,14 +307,14 @@ static inline bool map_is_crowded(const struct hash_map *m)
 
 /* cache.c */
 void cache_lock(struct dbt_thread *t);
-void cache_lock_as(u32 me); /* by its id */
+void cache_lock_as(u32 me); /* by the thread with this id */
 void cache_unlock(struct dbt_thread *t);
-void *meta_alloc(u64 size); /* zeroed; the caller has made sure of META_SLACK */
+void *meta_alloc(u64 size); /* zeroed; the caller has made sure that META_SLACK is there */
 void *meta_try(u64 size);   /* likewise, of any size; NULL if there is no room */
-bool cache_has_room(void);
-void cache_fill(void);
+bool cache_has_room(void);  /* for one more block */
+void cache_fill(void);      /* gets memory for the next block from the kernel, in larger pieces */
 void flush_all(u32 me);
-/* An empty cache, with nothing but its own stubs; false without memory. */
+/* Makes the cache an empty one, with only its own stubs; false without memory. */
 bool cache_reset(void);
 struct dbt_block *block_find(u64 pc);
 void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages);
@@ -324,20 +332,24 @@ void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
 /* exec-memory.c */
 const struct exec_range *exec_find(u64 pc);
 
-/* The executable ranges are mapped in pieces, up to more than the kernel lets a process have mappings. */
+/*
+ * The executable ranges are mapped in pieces, up to more than the kernel lets a process have
+ * mappings.
+ */
 #define RANGES_MAX   (1u << 20)
 #define RANGES_PIECE (RANGES_MAX / 128)
 
-/* Sees to it that @n of them have their place; false without memory, or beyond RANGES_MAX. */
+/* Makes room for @n of them; false without memory, or beyond RANGES_MAX. */
 bool ranges_map(u32 n);
 /*
- * After one that was killed while it changed them: changes leave the ranges sorted at every moment, with
- * doubles and perhaps one torn range among them.
+ * Repairs the ranges when a thread was killed while it changed them. They are sorted even then, but
+ * some may be there twice and one may be torn.
  */
 void exec_repair(void);
 /*
- * A write to @addr was refused: true if that was our doing, which then is undone. @own: the block that
- * writes was made from this page, so translating it again must not protect the page again.
+ * For a write to @addr that was refused. True if we had protected the page, which is undone then.
+ * @own: the block that writes was made from this page, so translating it again must not protect it
+ * again.
  */
 bool page_written(u64 addr, bool own);
 
@@ -346,25 +358,26 @@ void exit_link(struct dbt_exit *x, struct dbt_block *to);
 
 /* path-class.c */
 /*
- * A word of the meters for paths that add byte q of @weight to quantity q; ~0u if all are taken. The
- * same weight has up to four words, given in turn, so that paths in a row rarely share one. @part: it
- * is one of two that a path adds, because there is no word left for their sum.
+ * The class of paths that add byte q of @weight to quantity q, for each q; ~0u if all classes are
+ * taken. The same weight has up to four classes, given in turn, so that paths in a row rarely count
+ * in the same word. @part: the weight is one of two that a path adds, because no class is left for
+ * their sum.
  */
 u32 meter_class(u64 weight, bool part);
 void meter_attach(struct dbt_thread *t);
 
 /* cache-verify.c */
-void cache_verify(
-	const struct dbt_thread *t); /* of threads' tables only @t's: others write theirs */
+/* CHECK()s every invariant; of the threads' tables only @t's, since others write theirs. */
+void cache_verify(const struct dbt_thread *t);
 
-/* Values of dbt_thread.handed: dbt_run() goes on by itself. */
+/* A value of dbt_thread.handed: dbt_run() goes on without coming back. */
 #define DBT_HANDED_RESUME 1u
 
-/* Values of dbt_thread.traced. The trap flag is set in the CPU in TRACE_ENTERING and TRACE_INSIDE. */
+/* Values of dbt_thread.traced. In TRACE_ENTERING and TRACE_INSIDE the CPU is single-stepping. */
 enum trace_state {
 	TRACE_NONE,
-	TRACE_ENTERING, /* no instruction has begun since the flag was set */
-	TRACE_INSIDE,   /* one has: the next boundary is to be reported */
+	TRACE_ENTERING, /* no instruction of the guest has begun since */
+	TRACE_INSIDE,   /* one has begun: the next boundary is to be reported */
 	TRACE_LEFT,     /* out of the cache, an instruction has retired and has not been reported */
 	TRACE_SILENT,   /* out of the cache, with nothing to report */
 };

@@ -1,4 +1,4 @@
-/* dbt_check(): holds the whole cache against the invariants of doc/translator.md. */
+/* dbt_check(): verifies the invariants of doc/translator.md for the whole cache. */
 #include "dbt/arch-priv.h"
 
 static void check_block(const struct dbt_block *b)
@@ -30,7 +30,7 @@ static void check_block(const struct dbt_block *b)
 		CHECK(b->counts[i].upto <= b->nr_insns);
 }
 
-/* Every link has its mate: an exit linked to a block is once in that block's list, and only there. */
+/* An exit that is linked to a block is in that block's list once, and in no other. */
 static void check_links(const struct dbt_block *b)
 {
 	for (const struct dbt_exit *x = meta_at(b->in); x; x = meta_at(x->next))
@@ -50,7 +50,7 @@ static void check_links(const struct dbt_block *b)
 	}
 }
 
-/* In the map by pc exactly while alive; on the list of each page that it was made from. */
+/* A block is in the map by pc exactly while it is alive, and on the list of each of its pages. */
 static void check_maps(struct dbt_block *b)
 {
 	CHECK((block_find(b->pc) == b) == !(b->flags & BLOCK_DEAD));
@@ -90,7 +90,10 @@ static void check_entries(enum entry_table table)
 	CHECK(count == m->count);
 }
 
-/* What the thread's jump table has of @e: at each size that the table has had it has another number. */
+/*
+ * How many slots of the thread's jump table have @e: it has another number at each size of the
+ * table.
+ */
 static u32 slots_of(const struct dbt_thread *t, const struct dbt_entry *e)
 {
 	const u64 *table = thread_table(t, TABLE_JUMP_AT);
@@ -105,7 +108,9 @@ static u32 slots_of(const struct dbt_thread *t, const struct dbt_entry *e)
 	return slots;
 }
 
-/* What native returns have been given: a place behind a call, dead or alive, or the miss path. */
+/*
+ * Whether @code is what a native return may get: a return point, dead or alive, or the miss path.
+ */
 static bool is_return_point(u64 code)
 {
 	const struct dbt_block *b = block_by_code(code);
@@ -118,7 +123,7 @@ static bool is_return_point(u64 code)
 	return false;
 }
 
-/* Each slot leads to a place that asks what is wanted, or to the miss path. */
+/* Each slot leads to code that compares what is wanted, or to the miss path. */
 static void check_tables(const struct dbt_thread *t)
 {
 	const u64 *jump = thread_table(t, TABLE_JUMP_AT), *ring = thread_table(t, TABLE_RING_AT);

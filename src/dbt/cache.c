@@ -1,7 +1,8 @@
 /*
- * The code cache and its maps: guest pc to block, page to blocks, code address to block, lookup tables.
- * Code and bookkeeping are bump-allocated and die together in flush_all(); a single block dies by
- * becoming unreachable (block_kill), so nobody who is inside ever loses the ground under its feet.
+ * The code cache and its maps: guest pc to block, page to blocks, code address to block, lookup
+ * tables. Code and bookkeeping are bump-allocated and freed together, in flush_all(). A single
+ * block dies by becoming unreachable (block_kill()), so what a thread inside it executes stays
+ * there.
  */
 #include "dbt/arch-priv.h"
 #include "sys/call.h"
@@ -13,8 +14,9 @@ struct dbt_cache cache;
 #define MEGABYTE      (1ull << 20)
 
 /*
- * The lock has been inherited from one that was killed in the middle of something. Of what it guards only the
- * list of threads, whose forward direction is right at every moment, and the ranges are kept.
+ * The thread that held the lock was killed in the middle of something. Of what the lock guards only
+ * two things are kept: the list of threads, whose forward direction is right at every moment, and
+ * the ranges, which can be repaired.
  */
 static void cache_repair(u32 me)
 {
@@ -45,8 +47,9 @@ void cache_unlock(struct dbt_thread *t)
 }
 
 /*
- * @size bytes of addresses for us alone. At @hint nothing is mapped yet (the place is kept free by the
- * runtime; what is not mapped does not count against RLIMIT_AS), elsewhere all of it.
+ * @size bytes of addresses for us alone. At @hint nothing is mapped yet: the runtime keeps the
+ * place free, and what is not mapped does not count against RLIMIT_AS. Without a hint all of it is
+ * mapped.
  */
 static void *reserve(u64 hint, u64 size)
 {
@@ -101,15 +104,15 @@ void dbt_code_range(u64 *start, u64 *end)
 	*end = (u64)cache.code + cache.code_size;
 }
 
-/* Zeroes a mapping, giving its memory back to the kernel. */
+/* Gives the memory of a mapping back to the kernel; it reads as zeroes then. */
 static void drop(void *p, u64 size)
 {
 	sys_madvise(p, ALIGN_UP(size, PAGE_SIZE), MADV_DONTNEED);
 }
 
 /*
- * Memory is asked for in pieces, larger ones for larger programs: a fault for each page costs several
- * times as much, and is seen by who counts the program's.
+ * Memory is asked for in pieces, larger ones for larger programs. A fault for each page would cost
+ * several times as much, and would be among the page faults that are counted for the program.
  */
 #define FILL_MIN (32u << 10)
 #define FILL_MAX (256u << 10)
@@ -128,9 +131,9 @@ static void populate(u8 *from, u32 size)
 #define LARGE_PAGE (2u << 20)
 
 /*
- * A program of which there is so much code that the CPU's TLB for small pages does not cover it. What has
- * been made so far is collected into a large page; what follows lies in such from the beginning. The
- * kernel may have none: then it stays as it is.
+ * For a program that has so much code that the CPU's TLB for small pages does not cover it. The
+ * code made so far is collected into a large page, and the code that follows lies in large pages
+ * from the beginning. If the kernel has none the code stays where it is.
  */
 static void use_large_pages(void)
 {
@@ -143,7 +146,7 @@ static void use_large_pages(void)
 	sys_madvise(cache.code, LARGE_PAGE, MADV_COLLAPSE);
 }
 
-/* Sees to it that the next block finds memory. */
+/* Has memory ready for the next block. */
 void cache_fill(void)
 {
 	u32 size = fill_size(cache.hot + cache.code_size - cache.cold);
@@ -168,7 +171,7 @@ void cache_fill(void)
 	}
 }
 
-/* Sees to it that the first @upto bytes of the bookkeeping are mapped. */
+/* Maps the first @upto bytes of the bookkeeping, as far as they are not mapped yet. */
 static bool meta_map(u64 upto)
 {
 	if (upto > cache.meta_size)
@@ -209,7 +212,7 @@ void *meta_try(u64 size)
 #define MAP_FIRST 1024u
 #define MAP_MAX   (1u << 20)
 
-/* A larger array without anything in it; the caller moves what was in @old there. */
+/* Gives @m a larger array, which is empty; the caller moves there what is in *@old. */
 static bool map_grow(struct hash_map *m, struct hash_map *old, u32 max)
 {
 	u32 size = m->size ? m->size * 4 : MAP_FIRST;
@@ -236,7 +239,7 @@ static bool maps_init(void)
 	return ok;
 }
 
-/* Room for one more in by_code: if need be a copy of twice the size. */
+/* Makes room for one more in by_code, if need be by a copy of twice the size. */
 static bool by_code_room(void)
 {
 	u32 room = cache.max_blocks ? cache.max_blocks * 2 : 1024;
@@ -286,9 +289,9 @@ bool cache_has_room(void)
 }
 
 /*
- * Forgets everything. Called with the lock held by @me, which is not in the cache; returns with it held.
- * New entries into the cache see `flushing` and wait for the lock (dbt_run); those inside are kicked
- * out until none is left. A thread in a system call or in the runtime has no address of the cache.
+ * Forgets everything. Called with the lock held by @me, which is not in the cache; returns with it
+ * held. Threads that are about to enter the cache wait for the lock; those inside are kicked until
+ * none is left. A thread in a system call or in the runtime has no address of the cache.
  */
 void flush_all(u32 me)
 {
@@ -322,7 +325,9 @@ void flush_all(u32 me)
 	__atomic_store_n(&cache.flushing, 0, __ATOMIC_SEQ_CST);
 }
 
-/* Neighbours in code are neighbours in the table: a small program touches few of its pages. */
+/*
+ * Neighbours in code are neighbours in the table, so that a small program touches few of its pages.
+ */
 static u32 block_hash(const struct hash_map *m, u64 pc)
 {
 	return (u32)((pc >> 4) ^ ((pc >> 20) * 0x9e3779b97f4a7c15ull >> 48)) & (m->size - 1);
@@ -471,8 +476,8 @@ static void table_clear(struct dbt_thread *t, u32 at, u32 from, u32 to, u32 code
 }
 
 /*
- * A table that fills is made larger. What is in it then is found no more if its number has got more bits,
- * and harms nobody: it is looked up by the thread once more.
+ * A table that fills is made larger. An entry that has another number in the larger table is not
+ * found there any more, which only means that the thread looks it up once more.
  */
 static void table_resize(struct dbt_thread *t, u32 from, u32 size)
 {
@@ -498,7 +503,7 @@ void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e)
 
 	if (++t->table_fills > size / 2 && size < TABLE_SIZE)
 		table_resize(t, size, size * 4);
-	/* What was there and is of the same bucket comes after @e in the chain, or is gone. */
+	/* If what was there is of the same bucket, it comes after @e in the chain, or is dead. */
 	thread_table(t, TABLE_JUMP_AT)[(e->pc & t->table_mask) >> cache.index_shift] =
 		code_addr(e->code);
 }
@@ -522,14 +527,17 @@ static void entry_push(struct dbt_entry *e)
 }
 
 /*
- * Threads may be on their way through the chains meanwhile. Each step leads to the next of the old chain, or
- * once that has been patched to one that was patched before it: so they get to the end, and what they
- * miss they find with the lock.
+ * Threads may be on their way through the chains meanwhile. From each entry they get to the next
+ * one of the old chain or, once it has been patched, to one that was patched before it. So they get
+ * to the end of a chain, and what they have missed they find when they hold the lock.
  */
 static void entries_grow(enum entry_table table)
 {
 	struct dbt_entry *e, *next;
-	/* Jumps of one slot of a thread's table must be of one chain, or they would drive each other out. */
+	/*
+	 * What shares a slot of a thread's table must be of one chain, or it would be replaced in
+	 * turn.
+	 */
 	u32 max = table == TABLE_JUMP ? TABLE_SIZE : MAP_MAX;
 	struct hash_map old;
 
@@ -543,7 +551,7 @@ static void entries_grow(enum entry_table table)
 	}
 }
 
-/* Threads learn of it when they miss, each for its own table. */
+/* A thread's own table gets the entry when a lookup of the thread misses it. */
 void entry_add(struct dbt_entry *e)
 {
 	struct hash_map *m = &cache.tables[e->table];
@@ -567,8 +575,8 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc)
 }
 
 /*
- * The entry matches nothing from now on and is bypassed by the chain. A thread's own table may still
- * lead to it; then it passes on to the next, since its link stays as it is.
+ * The entry matches nothing from now on and is no longer in the chain. A thread's own table may
+ * still lead to it; it passes the thread on to the next entry then, since its link stays as it is.
  */
 static void entry_kill(struct dbt_entry *e)
 {
@@ -592,9 +600,9 @@ static void entry_kill(struct dbt_entry *e)
 }
 
 /*
- * No way leads into the block any more when this returns: not by lookup, link, return or call. Threads
- * that are inside run on until its next exit; its own exits stay linked, and in their targets' lists,
- * for their sake.
+ * When this returns nothing leads into the block any more: no lookup, link, return or call. Threads
+ * that are inside run on to its next exit. For their sake its own exits stay linked, and in the
+ * lists of their targets.
  */
 void block_kill(struct dbt_block *b)
 {

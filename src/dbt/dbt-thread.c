@@ -1,4 +1,4 @@
-/* Threads: who uses the cache, and what becomes of it when one process becomes two. */
+/* The threads that use the cache, and the cache in a fork. */
 #include "dbt/arch-priv.h"
 
 void dbt_thread_add(struct dbt_thread *t, u32 id)
@@ -22,8 +22,8 @@ void dbt_thread_remove(struct dbt_thread *t, u32 me)
 	cache_lock_as(me);
 	__atomic_store_n(&t->prev->next, t->next, __ATOMIC_RELEASE);
 	t->next->prev = t->prev;
-	t->prev = t->next =
-		t; /* once more is harmless: a vfork's parent does not know how its child left */
+	/* Once more does no harm: the parent of a vfork removes a child that may have done so. */
+	t->prev = t->next = t;
 	lock_release(&cache.lock, me);
 }
 

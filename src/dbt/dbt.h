@@ -1,15 +1,19 @@
 /*
- * PURPOSE: the translator's face. Runs guest code, which is the same CPU's user-mode code, from a code
- * cache, counting what retires; knows nothing of processes, files, signals' meaning or perf.
+ * PURPOSE: the interface of the translator. It runs guest code, which is user-mode code of the same
+ * CPU, from a code cache and counts what retires. It knows nothing of processes, files, perf, or
+ * what a signal means.
  *
- * One translator per address space, one struct dbt_thread per thread that runs guest code. The
- * caller (src/rt, or a unit test) hands in what the translator needs of the world (struct dbt_ops).
+ * There is one translator per address space, and one struct dbt_thread per thread that runs guest
+ * code. The caller (src/rt, or a unit test) hands in what the translator needs of the world (struct
+ * dbt_ops).
  *
- * Locking: one lock inside guards the code cache, its maps and the executable ranges. Every function
- * here takes it as needed unless its comment says otherwise; none may be called from a signal handler
- * unless it says "async-signal-safe". The holder must not be interrupted by a handler that calls into
- * the translator, so the runtime calls with its signals blocked or with handlers that only mark
- * pending while not in the cache, which is what dbt_recover() is made for.
+ * Locking: one lock guards the code cache, its maps and the executable ranges. Every function here
+ * takes it as needed unless its comment says otherwise. None may be called from a signal handler
+ * unless it says "async-signal-safe". The holder of the lock must not be interrupted by a handler
+ * that calls into the translator. So the runtime calls with its signals blocked, or its handlers
+ * only note that a signal is pending while the thread is not in the cache; dbt_recover() is made
+ * for that.
+ *
  * doc/translator.md states the invariants and which function checks each.
  */
 #ifndef DBT_DBT_H
@@ -20,12 +24,12 @@
 #include "dbt/arch/x86_64/dbt-arch.h"
 
 /*
- * The memory of one thread, laid out around an address that the CPU holds while it runs, on x86-64 as the base
- * of GS:
- *   GS - DBT_METER_BELOW   the meter page(s): shared memory, see abi/meter.h
- *   GS                     struct dbt_thread, then whatever the runtime keeps for the thread
- *   GS + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous; most is never touched
- * The caller maps all of it (NORESERVE suffices for the tables) and sets GS.
+ * The memory of one thread. A register that native code addresses it by holds its base while the
+ * thread runs; on x86-64 that is the base of GS:
+ *   base - DBT_METER_BELOW   the meter page(s): shared memory, see abi/meter.h
+ *   base                     struct dbt_thread, then whatever the runtime keeps for the thread
+ *   base + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous; most is never touched
+ * The caller maps all of it (NORESERVE suffices for the tables) and sets the register.
  */
 #define DBT_METER_BELOW 0x10000
 #define DBT_TABLES_AT   0x10000 /* so the runtime's own part of the block ends here */
@@ -40,38 +44,40 @@
 /* Flags of dbt_init(). */
 #define DBT_VIRTUAL_TIME   BIT(0) /* instructions that read the CPU's clock stop */
 #define DBT_VIRTUAL_RANDOM BIT(1) /* instructions that give random numbers stop */
-#define DBT_CHECKS         BIT(2) /* dbt_check() at every safe point; slow */
-
-#define DBT_BASELINE BIT(3) /* our own code uses nothing that not every such CPU has */
+#define DBT_CHECKS         BIT(2) /* what dbt_check() does, every now and then; slow */
+#define DBT_BASELINE       BIT(3) /* our own code uses only what every CPU of this kind has */
 
 /* Why dbt_run() came back. t->regs is then the exact state at an instruction boundary. */
 enum dbt_stop {
 	/* The system call has retired and is counted: the pc is after it. */
 	DBT_SYSCALL,
-	/* dbt_interrupt() was called or the runtime redirected a signal; nothing else is implied. */
+	/*
+	 * dbt_interrupt() was called or the runtime redirected a signal; nothing else is implied.
+	 */
 	DBT_INTERRUPTED,
 	/*
-	 * The pc is not in executable guest memory, or the instruction runs out of it: t->stop_addr is the
-	 * first byte that could not be fetched. To be answered as a page fault on fetch is.
+	 * The pc is not in executable guest memory, or the instruction runs out of it: t->stop_addr
+	 * is the first byte that could not be fetched. To be answered as a page fault on fetch is.
 	 */
 	DBT_NO_EXEC,
 	/*
-	 * An instruction that faults with a general protection fault, or that we do not run because it would
-	 * leave user mode as we know it. To be answered with SIGSEGV at it.
+	 * The instruction raises a general protection fault, or we do not run it because it would
+	 * leave 64-bit user mode. To be answered with SIGSEGV at it.
 	 */
 	DBT_REFUSED,
 	/*
-	 * An instruction that is done in C could not access its memory operand: t->stop_addr, a write if
-	 * t->stop_size is not 0. The pc is at it.
+	 * An instruction that is done in C could not access its memory operand: t->stop_addr, a
+	 * write if t->stop_size is not 0. The pc is at it.
 	 */
 	DBT_PAGE_FAULT,
-	/* The same where the address is none and goes through the stack: SIGBUS at it. */
+	/* The same for an address that is not canonical and belongs to the stack: SIGBUS at it. */
 	DBT_STACK_FAULT,
-	/* The guest traces itself and an instruction has retired: SIGTRAP, TRAP_TRACE. */
+	/* The guest single-steps itself and an instruction has retired: SIGTRAP, TRAP_TRACE. */
 	DBT_TRACED,
 	/*
-	 * Virtualized instructions and others that are the CPU's own. The pc is *at* a virtualized one and it is
-	 * not counted; the caller sets the registers and calls dbt_retire(), or raises a fault at it.
+	 * Instructions that only this kind of CPU has. The pc is *at* a virtualized one, which is
+	 * not counted; the caller sets the registers and calls dbt_retire(), or raises a fault at
+	 * it.
 	 */
 	DBT_ARCH_STOPS,
 };
@@ -80,7 +86,7 @@ struct dbt_cache;
 struct dbt_block;
 
 struct dbt_thread {
-	struct dbt_thread *self; /* first, so that it is found by way of GS */
+	struct dbt_thread *self; /* at the base, so that C code finds the thread */
 	struct dbt_regs regs;    /* the guest's, exact while not in the cache */
 	struct dbt_arch_thread arch;
 
@@ -95,7 +101,7 @@ struct dbt_thread {
 	u8 stop_reg;
 	u8 stop_size;
 
-	/* From here on the translator's own. */
+	/* From here on the fields are the translator's own. */
 	u64 rt_sp;    /* stack pointer of the C code that entered the cache */
 	u64 enter_pc; /* where dbt_enter() jumps to */
 	u64 exit_pc;  /* the generated exit path, a constant */
@@ -104,34 +110,37 @@ struct dbt_thread {
 	u64 jump_pc;  /* where C code enters the cache by an entry */
 	/* Guest registers that native code uses for something else, by number. */
 	u64 spill[DBT_SPILLS] __attribute__((aligned(64)));
-	/* Of its tables: which bits of a pc and of a stack pointer say where it is; how many slots were filled. */
-	u32 table_mask, ring_mask, table_fills;
-	u32 in_cache; /* 1 from before the last look at `interrupt` until out of the cache */
-	u32 epoch;    /* the cache's epoch that this thread's tables belong to */
-	u32 id;       /* for the lock; not 0 */
-	u32 handed; /* what a handler wants of dbt_run(), which it has made return from the cache */
-	u32 traced; /* enum trace_state: how far a guest is that has set the trap flag */
+	u32 table_mask;  /* the bits of a pc that number its slot in the jump table */
+	u32 ring_mask;   /* the bits of a stack pointer that number its slot in the ring */
+	u32 table_fills; /* how many slots of the jump table were filled */
+	u32 in_cache;    /* 1 from before the last look at `interrupt` until out of the cache */
+	u32 epoch;       /* the cache's epoch that this thread's tables belong to */
+	u32 id;          /* for the lock; not 0 */
+	u32 handed;      /* what a handler that has redirected the thread asks of dbt_run() */
+	u32 traced;      /* enum trace_state: of a guest that steps itself */
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
-	u64 stats[8];
 };
 
-/* What the translator needs of the world. All but kick are called with the translator's lock held. */
+/*
+ * What the translator needs of the world. All but kick are called with the translator's lock held.
+ */
 struct dbt_ops {
 	/*
-	 * Makes the guest pages [start, start + len) not writable because translated code was read from
-	 * them (@protect), or gives them their guest protection back. The pages lie in one range that was
-	 * added with DBT_EXEC_WRITABLE. Returns 0 or -errno; on an error the pages' blocks are checked
-	 * at each entry instead.
+	 * Makes the guest pages [start, start + len) not writable because translated code was read
+	 * from them (@protect), or gives them their guest protection back. The pages lie in one
+	 * range that was added with DBT_EXEC_WRITABLE. Returns 0 or -errno; on an error the pages'
+	 * blocks are checked at each entry instead.
 	 */
 	int (*protect)(u64 start, u64 len, bool protect);
 	/*
-	 * Interrupts a thread that may be in the cache with a signal whose handler calls dbt_recover(); false:
-	 * it will never run again in this memory. May be NULL when there is one thread only.
+	 * Interrupts a thread that may be in the cache with a signal whose handler calls
+	 * dbt_recover(). False: it will never run again in this memory. May be NULL when there is
+	 * one thread only.
 	 */
 	bool (*kick)(struct dbt_thread *t);
 	/*
-	 * Whether the thread with this id will never run again in this memory, as one of another process that
-	 * was killed. May be NULL when there are no others.
+	 * Whether the thread with this id will never run again in this memory, as one of another
+	 * process that was killed. May be NULL when there are no others.
 	 */
 	bool (*gone)(u32 id);
 	struct dbt_arch_ops arch;
@@ -141,8 +150,9 @@ struct dbt_config {
 	const struct dbt_ops *ops;
 	u64 cache_size; /* bytes of code, 0: 64 MB. Rounded up to 1 MB, at most 1 GB */
 	/*
-	 * Where to put it, 0: where the kernel likes. Operands that guest code addresses relative to rip
-	 * are reached directly within 2 GB; farther ones cost a register.
+	 * Where to put it, 0: where the kernel likes. Operands that guest code addresses relative
+	 * to its pc are reached directly if they are near (x86-64: within 2 GB); others cost a
+	 * register.
 	 */
 	u64 cache_hint;
 	u64 tables_hint; /* where to put the bookkeeping, 0: where the kernel likes */
@@ -155,11 +165,11 @@ must_check int dbt_init(const struct dbt_config *config);
 
 /*
  * Makes @t, zero-filled but for what the caller owns, a thread that can run; @id is unique among
- * living threads and not 0 (the tid). The caller has mapped its area; GS is to be set to @t before
- * dbt_run(), by whoever runs it.
+ * living threads and not 0 (the tid). The caller has mapped its area. Whoever calls dbt_run() sets
+ * the register that holds the base to @t before.
  */
 void dbt_thread_add(struct dbt_thread *t, u32 id);
-/* @t is not in the cache and never will be again; from itself or from another thread. */
+/* @t is not in the cache and never will be again; @me is the id of the calling thread. */
 void dbt_thread_remove(struct dbt_thread *t, u32 me);
 /* Whether the thread with this id has, or has left behind, the lock of the translator. */
 bool dbt_lock_held_by(u32 id);
@@ -174,8 +184,9 @@ void dbt_fork_parent(struct dbt_thread *t);
 void dbt_fork_child(struct dbt_thread *t, u32 id);
 
 /*
- * Runs the guest from t->regs until the runtime is needed. Must be called with GS = t, on a stack of the
- * runtime. The vector state, FS base and everything else that is not in t->regs is live in the CPU.
+ * Runs the guest from t->regs until the runtime is needed. Called on a stack of the runtime, with
+ * the base register set to @t. All state of the guest that is not in t->regs and t->arch is in the
+ * CPU, such as the vector registers.
  */
 enum dbt_stop dbt_run(struct dbt_thread *t);
 
@@ -183,26 +194,33 @@ enum dbt_stop dbt_run(struct dbt_thread *t);
 void dbt_retire(struct dbt_thread *t);
 
 /*
- * The thread will return DBT_INTERRUPTED from dbt_run() before it executes another guest instruction,
- * at once if it is not in the cache; if it is, a signal must follow whose handler calls dbt_recover().
- * t->interrupt is cleared by dbt_run() when it returns so. Async-signal-safe, any thread.
+ * Lets dbt_run() return DBT_INTERRUPTED before the thread executes another guest instruction. If
+ * the thread is in the cache a signal must follow whose handler calls dbt_recover(). dbt_run()
+ * clears t->interrupt when it returns so. Async-signal-safe, from any thread.
  */
 void dbt_interrupt(struct dbt_thread *t);
 
 /*
- * Signals. @uc in these is the struct ucontext_t of a handler that runs on the interrupted thread, on
- * a stack of the runtime, all signals blocked; only its general registers, rip and flags are touched.
- * All are async-signal-safe.
+ * Signals. @uc in the following functions is the struct ucontext_t of a handler that runs on the
+ * interrupted thread, on a stack of the runtime, with all signals blocked. Only its general
+ * registers, its pc and its flags are touched. All of them are async-signal-safe.
  */
 enum dbt_where {
-	/* Not in the cache: the runtime was interrupted. If a signal for the guest is now pending, call
-	 * dbt_interrupt() and it will be noticed before the next guest instruction. */
+	/*
+	 * Not in the cache: the runtime was interrupted. If a signal for the guest is now pending,
+	 * call dbt_interrupt() and it will be noticed before the next guest instruction.
+	 */
 	DBT_IN_RUNTIME,
-	/* t->regs is the guest's state at an instruction boundary; everything before it is counted,
-	 * nothing after it. @uc now resumes in the runtime, where dbt_run() returns DBT_INTERRUPTED. */
+	/*
+	 * t->regs is the guest's state at an instruction boundary. Everything before it is counted
+	 * and nothing after it. @uc now resumes in the runtime, where dbt_run() returns
+	 * DBT_INTERRUPTED.
+	 */
 	DBT_AT_BOUNDARY,
-	/* Within the sequence of a rewritten instruction. @uc has TF set; return from the handler, and call
-	 * again at the SIGTRAP that follows (t->stepping says that it is ours). */
+	/*
+	 * In the middle of a native sequence. @uc now single-steps: return from the handler, and
+	 * call again at the SIGTRAP that follows (t->stepping says that it is ours).
+	 */
 	DBT_STEP,
 	/* The write fault was ours and has been dealt with: return from the handler. */
 	DBT_RESUME,
@@ -212,23 +230,26 @@ enum dbt_where {
 enum dbt_where dbt_recover(struct dbt_thread *t, void *uc);
 
 /*
- * For a synchronous fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP of int3). @addr is si_addr, @write whether a write
- * was refused (error code bit 1). DBT_AT_BOUNDARY: t->regs.rip is the guest instruction at fault
- * (after it for traps), not counted. *guest_addr: the address to report, which is @addr except where
- * the fault is on the instruction itself. DBT_IN_RUNTIME: a bug, or the runtime's own guarded access.
+ * For a synchronous fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP of a breakpoint instruction).
+ * @addr is si_addr; @write says whether a write was refused. DBT_AT_BOUNDARY: the pc in t->regs is
+ * that of the guest instruction at fault (after it for traps), which is not counted. *@guest_addr
+ * is the address to report, which is @addr except where the fault is on the instruction itself.
+ * DBT_IN_RUNTIME: a bug, or an access of the runtime's that it guards itself.
  */
 enum dbt_where dbt_fault(struct dbt_thread *t, void *uc, u64 addr, bool write, u64 *guest_addr);
 
 /*
- * For a SIGTRAP with TRAP_TRACE while !t->stepping: the guest itself has the trap flag set, and the
- * CPU has taken it after one of our instructions. DBT_AT_BOUNDARY: an instruction of the guest has
- * retired, and t->regs is the state after it; else there is nothing to report yet: return.
+ * For a SIGTRAP with TRAP_TRACE while !t->stepping: the guest single-steps itself, and the CPU has
+ * trapped after one of our instructions. DBT_AT_BOUNDARY: an instruction of the guest has retired,
+ * and t->regs is the state after it. Otherwise there is nothing to report yet: return from the
+ * handler.
  */
 enum dbt_where dbt_trace(struct dbt_thread *t, void *uc);
 
 /*
- * The guest's address of the instruction at @pc of the cache, as the x87 unit remembers it; @pc itself if
- * it lies elsewhere, 0 if the cache has been flushed since. From @t, in a handler or not.
+ * The guest's address of the instruction at @pc of the cache; @pc itself if it lies elsewhere, 0 if
+ * the cache has been flushed since. For addresses that the CPU remembers and shows, as the x87 unit
+ * does. Called by @t, in a handler or not.
  */
 u64 dbt_guest_pc(struct dbt_thread *t, u64 pc);
 
@@ -238,15 +259,15 @@ bool dbt_in_cache(u64 pc);
 void dbt_code_range(u64 *start, u64 *end);
 
 /*
- * Executable guest memory. The runtime strips PROT_EXEC from what it really maps and tells here what
- * the guest may execute. The contents must be readable by us. Adding or removing says nothing about
- * blocks made before: dbt_exec_remove() invalidates, dbt_exec_add() of a known range does too.
+ * Executable guest memory. The runtime maps it without PROT_EXEC and says here what the guest may
+ * execute. We must be able to read it. Adding a known range and removing one both invalidate the
+ * blocks that were made from it.
  */
-#define DBT_EXEC_WRITABLE \
-	BIT(0) /* the guest may write it: protect pages that hold translated code */
-#define DBT_EXEC_CHECKED \
-	BIT(1) /* may change unseen (shared mapping): compare the bytes each time */
-/* Whether there is memory for what one call of either adds; to be asked before, with nothing else between. */
+/* The guest may write it: pages that were translated are to be protected. */
+#define DBT_EXEC_WRITABLE BIT(0)
+/* It may change unseen, as a shared mapping does: the bytes are to be compared each time. */
+#define DBT_EXEC_CHECKED BIT(1)
+/* Whether there is memory for what one call of either adds. To be asked right before the call. */
 must_check bool dbt_exec_room(struct dbt_thread *t);
 void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags);
 void dbt_exec_remove(struct dbt_thread *t, u64 start, u64 len);
@@ -255,16 +276,17 @@ void dbt_exec_remove(struct dbt_thread *t, u64 start, u64 len);
 void dbt_invalidate(struct dbt_thread *t, u64 start, u64 len);
 
 /*
- * The kernel is to write to [start, start + len) for the guest and answered EFAULT: forgets what was
- * translated from it and makes it writable again. True if anything was protected: try again.
+ * For when the kernel was to write to [start, start + len) for the guest and answered EFAULT:
+ * forgets what was translated from there and makes it writable again. True if anything was
+ * protected: try again.
  */
 bool dbt_unprotect(struct dbt_thread *t, u64 start, u64 len);
 
-/* Changes the mask and flushes the cache if it is another one. */
+/* Changes the instrumentation mask; flushes the cache if it is another one. */
 void dbt_set_mask(struct dbt_thread *t, u32 mask);
 
 /*
- * Another meter has been mapped below @t, in the child of a fork: it has to learn the classes of paths
+ * Another meter has been mapped below @t, in the child of a fork: tells it the classes of paths
  * that this process counts by. What its last owner counted by other classes is kept, in its lanes.
  */
 void dbt_meter_attach(struct dbt_thread *t);
@@ -278,7 +300,7 @@ static inline struct meter *dbt_meter(struct dbt_thread *t)
 /* Verifies every invariant of doc/translator.md; CHECK() fails with the one that does not hold. */
 void dbt_check(struct dbt_thread *t);
 
-/* For `--stats`: what the translator has done since dbt_init(). */
+/* What the translator has done since dbt_init(). */
 struct dbt_stats {
 	u64 blocks, guest_insns, code_bytes, links, invalidations, flushes, write_faults;
 };

@@ -1,17 +1,17 @@
 /* dbt_run(): finds or makes the block to go on with, enters the cache, and sees why it was left. */
 #include "dbt/arch-priv.h"
 
-/* What must be known of an exit once the thread has left the cache, where a flush may drop it. */
+/* What is known of an exit when the thread has left the cache, where a flush may free the exit. */
 struct taken_exit {
 	struct dbt_exit *exit; /* NULL if the guest pc came from outside */
 	u32 epoch;
 	enum exit_kind kind;
 };
 
-/* With the lock: what has to be done before the thread may use the cache. */
+/* Does what has to be done before the thread may use the cache. With the lock. */
 static void catch_up(struct dbt_thread *t)
 {
-	/* Each look costs as much as there are blocks: look when a sixteenth of them is new. */
+	/* Each time costs as much as there are blocks: when a sixteenth of them is new. */
 	if (cache.flags & DBT_CHECKS && cache.nr_blocks >= cache.verify_at) {
 		cache_verify(t);
 		cache.verify_at = cache.nr_blocks + cache.nr_blocks / 16 + 1;
@@ -35,7 +35,7 @@ static struct dbt_block *block_for(u64 pc, enum exit_kind why, u64 *fault)
 	return b ? b : arch_translate(pc, why, fault);
 }
 
-/* Where a lookup of @pc gets to without a block being made; NULL if there is no such place. */
+/* The entry that a lookup of @pc finds without a block being made; NULL if there is none. */
 static struct dbt_entry *known_entry(u64 pc)
 {
 	struct dbt_entry *e = entry_find(TABLE_JUMP, pc);
@@ -47,9 +47,9 @@ static struct dbt_entry *known_entry(u64 pc)
 }
 
 /*
- * Finds where to enter the cache for the guest's pc, with the lock held, and remembers it for the next
- * time: links the exit that was taken, fills the thread's table if that had missed. False if there is
- * nothing executable.
+ * Finds where to enter the cache for the guest's pc, and shortens the way for the next time: links
+ * the exit that was taken, or fills the thread's table if a lookup had missed. False if nothing is
+ * executable there. With the lock.
  */
 static bool prepare_entry(struct dbt_thread *t, const struct taken_exit *taken)
 {
@@ -103,8 +103,8 @@ static void leave_cache(struct dbt_thread *t)
 }
 
 /*
- * Out of the cache by @x, which is a copy: does what the exit is for. DBT_INTERRUPTED: that is done, go on;
- * else why dbt_run() comes back.
+ * Out of the cache by @x, which is a copy: does what the exit is for. DBT_INTERRUPTED: that is
+ * done, go on; else why dbt_run() comes back.
  */
 static enum dbt_stop serve_exit(struct dbt_thread *t, const struct dbt_exit *x)
 {
@@ -118,8 +118,8 @@ static enum dbt_stop serve_exit(struct dbt_thread *t, const struct dbt_exit *x)
 }
 
 /*
- * A handler has taken the thread out of the cache (redirect() in recover.c), t->regs being exact. Whether
- * it is to go on by itself.
+ * A handler has taken the thread out of the cache (redirect() in recover.c), t->regs being exact.
+ * Whether it is to go on by itself.
  */
 static bool was_handed_back(struct dbt_thread *t)
 {
@@ -147,7 +147,10 @@ static bool enter_cache(struct dbt_thread *t, const struct taken_exit *taken, in
 	return true;
 }
 
-/* Whether the guest, which traces itself, is to be told of an instruction that retired on the way out. */
+/*
+ * Whether the guest, which traces itself, is to be told of an instruction that retired on the way
+ * out.
+ */
 static bool has_trace_to_report(struct dbt_thread *t)
 {
 	if (likely(t->traced != TRACE_LEFT))

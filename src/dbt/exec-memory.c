@@ -1,6 +1,7 @@
 /*
- * What the guest may execute, and what happens when it changes. Ranges are the runtime's word; pages are
- * ours: a page enters the map when a block was made from it, and stays with what was learnt of it.
+ * What memory the guest may execute, and what happens when it changes. Ranges are what the runtime
+ * has told. Pages are kept for ourselves: a page enters the map when a block is made from it, and
+ * stays there with what was learnt of it.
  */
 #include "dbt/arch-priv.h"
 #include "sys/call.h"
@@ -46,7 +47,7 @@ bool ranges_map(u32 n)
 	return true;
 }
 
-/* What one call adds at most, which is a range and another that it has divided. */
+/* What one call adds at most: a range, and one more by dividing another. */
 #define RANGES_MORE 2
 
 bool dbt_exec_room(struct dbt_thread *t)
@@ -66,7 +67,7 @@ static void range_insert(u32 at, u64 start, u64 end, u32 flags)
 
 	CHECK(n < cache.max_ranges);
 	cache.ranges[n] = at == n ? r : cache.ranges[n - 1];
-	/* Before the others move: the last one must not be lost (exec_repair). */
+	/* Before the others move, so that the last one is not lost (exec_repair()). */
 	__atomic_store_n(&cache.nr_ranges, n + 1, __ATOMIC_RELEASE);
 	memmove(&cache.ranges[at + 1], &cache.ranges[at], (n - at) * sizeof(*cache.ranges));
 	cache.ranges[at] = r;
@@ -115,7 +116,7 @@ void exec_repair(void)
 			continue;
 		end = r.end;
 		cache.ranges[n++] = r;
-		/* A page may have been protected and not noted so yet. */
+		/* A page may have been protected without being marked so yet. */
 		if ((r.flags & (DBT_EXEC_WRITABLE | DBT_EXEC_CHECKED)) == DBT_EXEC_WRITABLE)
 			cache.ops.protect(r.start, r.end - r.start, false);
 	}
@@ -131,7 +132,7 @@ static void page_forget(struct code_page *p)
 	p->blocks = NULL;
 }
 
-/* All pages of [start, end) by @visit; walks whichever is smaller, the range or the map. */
+/* Calls @visit for all pages of [start, end); walks the range or the map, whichever is smaller. */
 static void pages_each(u64 start, u64 end, void (*visit)(struct code_page *p))
 {
 	u64 first = start >> PAGE_SHIFT, last = (end + PAGE_SIZE - 1) >> PAGE_SHIFT;
@@ -151,7 +152,7 @@ static void pages_each(u64 start, u64 end, void (*visit)(struct code_page *p))
 				visit(p);
 }
 
-/* The runtime changes the page's protection itself: what we took is gone, and what we learnt. */
+/* The runtime changes the page's protection itself: ours is undone, and what we learnt is void. */
 static void page_gone(struct code_page *p)
 {
 	page_forget(p);
@@ -232,9 +233,9 @@ bool dbt_unprotect(struct dbt_thread *t, u64 start, u64 len)
 }
 
 /*
- * Pages that are written this often after having been translated hold data too. Comparing bytes costs a
- * trip through C at every block, so a JIT that fills a page bit by bit must not get there: at 8 a JVM
- * took 2.5 times as long as at 64.
+ * A page that is written this often after having been translated holds data too. From then on its
+ * bytes are compared at every block, which is slow, so a JIT that fills a page bit by bit must not
+ * get there: with 8 a JVM took 2.5 times as long as with 64.
  */
 #define CHURN_MAX 64
 
@@ -244,8 +245,8 @@ bool page_written(u64 addr, bool own)
 	const struct exec_range *r = exec_find(addr);
 
 	/*
-	 * Another thread may have been here first: then the write will now succeed. It shall, or fault
-	 * for the guest; what it must not do is to come here again and again.
+	 * Another thread may have been here first. Then the write succeeds when it is repeated, or
+	 * faults for the guest; it must not come here again and again.
 	 */
 	if (!p || !(p->flags & PAGE_PROTECTED))
 		return r && r->start <= addr && r->flags & DBT_EXEC_WRITABLE &&

@@ -1,9 +1,9 @@
-/* Links: an exit that has been taken once jumps straight to its target's code from then on. */
+/* Linking: an exit that has been taken once jumps straight to its target's code from then on. */
 #include "dbt/arch-priv.h"
 
 /*
- * An exit whose block has died is linked all the same: it is harmless, and a thread inside may be in a
- * loop that only this exit leaves.
+ * The exit of a block that has died is linked as well. That does no harm, and a thread inside may
+ * be in a loop that only this exit leaves.
  */
 void exit_link(struct dbt_exit *x, struct dbt_block *to)
 {

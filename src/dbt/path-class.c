@@ -1,12 +1,13 @@
 /*
- * Classes of paths: see abi/meter.h. They are the process's, numbered as they come; every thread's meter
- * holds the weights of all of them, so that whoever reads a meter needs nothing else.
+ * Classes of paths: see abi/meter.h. A process has one numbering of them, in the order in which
+ * they are made. The meter of every thread holds the weights of all of them, so that a meter can be
+ * read by itself.
  */
 #include "dbt/cache-priv.h"
 
-#define WORDS_PER_WEIGHT 4
-#define WORDS_FIRST      (METER_CLASSES / 2)     /* from here on a weight has only one word */
-#define WORDS_WHOLE      (METER_CLASSES / 4 * 3) /* from here on words are for parts of weights */
+#define CLASSES_PER_WEIGHT 4
+#define CLASSES_IN_TURN    (METER_CLASSES / 2)     /* from here on a weight has one class */
+#define CLASSES_WHOLE      (METER_CLASSES / 4 * 3) /* from here on they are of parts of weights */
 
 static u32 class_bucket(u64 weight)
 {
@@ -39,7 +40,7 @@ u32 meter_class(u64 weight, bool part)
 	while (first && cache.class_weight[first - 1] != weight)
 		first = cache.class_chain[first - 1];
 	if (!first) {
-		if (cache.nr_classes >= (part ? METER_CLASSES : WORDS_WHOLE))
+		if (cache.nr_classes >= (part ? METER_CLASSES : CLASSES_WHOLE))
 			return ~0u;
 		class = class_new(weight);
 		cache.class_chain[class] = cache.class_hash[bucket];
@@ -48,7 +49,7 @@ u32 meter_class(u64 weight, bool part)
 	}
 	for (class = first; class; class = cache.class_next[class - 1])
 		n++;
-	if (n < WORDS_PER_WEIGHT && cache.nr_classes < WORDS_FIRST) {
+	if (n < CLASSES_PER_WEIGHT && cache.nr_classes < CLASSES_IN_TURN) {
 		class = class_new(weight);
 		cache.class_next[class] = cache.class_next[first - 1];
 		cache.class_next[first - 1] = (u16)(class + 1);
