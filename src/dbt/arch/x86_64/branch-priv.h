@@ -41,47 +41,53 @@ struct build {
 	u32 nr_spill_ranges;
 	struct block_count counts[BLOCK_COUNTS_MAX];
 	u32 nr_counts;
-	struct dbt_entry
-		*entries[BLOCK_FRAGS_MAX + 2]; /* made on the way, to be added at the end */
+	/* Made so far, to be added to the tables at the end. */
+	struct dbt_entry *entries[BLOCK_FRAGS_MAX + 2];
 	u32 nr_entries;
 };
 
-/* How often each quantity goes up on a path. */
+/* By how much a path adds to each quantity. */
 struct weight {
 	u32 q[METER_QUANTITIES];
 };
 
-/* What the instructions [from, to) of @insns count, branches among them falling through. */
+/* What the instructions [from, to) of @insns add, if the branches among them fall through. */
 struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
 
-/* Adds to the meter; arithmetic flags are dead if !@live. COUNT_SPILLED: live, but rcx is spilled already. */
+/*
+ * Adds to the meter. The arithmetic flags are dead if !@live. COUNT_SPILLED: they are live, but rcx
+ * is spilled already.
+ */
 #define COUNT_SPILLED 0x8000u
 void emit_count(struct emitter *e, const struct weight *w, u16 live);
 
 /*
- * An entry of @table for guest @pc: what lookups jump to, or native returns. Behind it r11 and rcx are
- * still spilled (emit_unspill_target). Its struct is filled but for block.
+ * Emits an entry of @table for guest @pc, which lookups or native returns go to. r11 and rcx are
+ * still spilled behind it (emit_unspill_target()). The struct is complete but for block.
  */
 struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc);
 
-/* jmp to the guest pc in r11, which is spilled as rcx is, by the thread's table. */
+/* Emits a jump to the guest pc in r11, by the thread's table; r11 and rcx are spilled. */
 void emit_jump_target(struct emitter *e);
 
-/* The last or only instruction of a path: emits it and how it leaves. @index is its place in the plan. */
+/* Emit instruction @index of the plan, which ends a path, and the ways out that it has. */
 void branch_side(struct build *b, u32 index);
 void branch_call(struct build *b, u32 index);
 void branch_end(struct build *b, u32 index);
-/* The way out after the last instruction of the plan, which falls through. */
+/* Emits the way out after the last instruction of the plan, which falls through. */
 void branch_fall(struct build *b);
-/* The code of side exits and of calls, after everything else. */
+/* Emits the code of side exits and of calls, which comes after everything else. */
 void branch_sides_finish(struct build *b);
 /*
- * Before the instruction @index is emitted: counts the path that leaves at a later one, if this is the
- * best place for it.
+ * Called before instruction @index is emitted: counts the path that leaves at a later one, if this
+ * is the best place for it.
  */
 void branch_count_before(struct build *b, u32 index);
 
-/* Code that leaves a checked block from before its first instruction, rax and rcx spilled; its cache offset. */
+/*
+ * Emits the code that leaves a checked block before its first instruction, with rax and rcx
+ * spilled. Returns its cache offset.
+ */
 u32 branch_stale(struct build *b);
 /* Between @begin and here the registers in @mask are spilled. */
 void branch_spill_range(struct build *b, const u8 *begin, u16 mask);

@@ -2,20 +2,20 @@
  * Control flow. Worked example, a call and its return (S is the slot the return address goes to):
  *
  *   guest              translated
- *   call f             call thunk            S = native return address, and the CPU's predictor knows it;
- *                                            a fault here is the call's
+ *   call f             call thunk            S = native return address, as the CPU's predictor
+ *                                            knows; a fault here is the call's
  *                      back: ...
- *              thunk:  ring[S] = the native address; S = R, the guest's return address: as native
+ *              thunk:  ring[S] = the native address; S = R, the guest's return address
  *                      jmp f
  *   ret                r11 = [rsp], that is R; mov [rsp], ring[rsp]
  *                      ret                   goes to `back`, predicted
- *   back:              is r11 R? else to ret_miss_code, which looks r11 up
+ *   back:              if r11 is not R: ret_miss_code, which looks r11 up
  *                      mov [rsp - 8], r11    S is what it was
  *
- * so nothing below rsp is ever written but the slot that the guest's own call or ret used, and that
- * holds again what it should when guest code runs. The ring is indexed by rsp, so calls and returns find
- * each other although nobody counts them. A call site has one native sequence, wherever it is
- * translated again: a second one would have a second return point and spoil the prediction.
+ * So nothing below rsp is written but the slot that the guest's own call or ret uses, and when
+ * guest code runs that slot holds again what it holds natively. The ring is indexed by rsp, so a
+ * return finds what its call has put there. A call site has one native sequence, wherever it is
+ * translated again: a second one would have a second return point, and the prediction would fail.
  */
 #include "dbt/arch/x86_64/branch-priv.h"
 
@@ -58,7 +58,7 @@ static void emit_add_gs(struct emitter *e, u8 reg, u32 at, u32 n)
 	emit_store_gs(e, at, reg);
 }
 
-/* The long way: a lane's word for each quantity. */
+/* Counts without a class: adds to a lane's word of each quantity. */
 static void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live)
 {
 	u32 lane = cache.lane++ % METER_LANES;
@@ -112,7 +112,7 @@ static void emit_count_words(struct emitter *e, const u32 *class, u32 n, u16 liv
 		emit_unspill(e, reg);
 }
 
-/* By class, or by two: of the instructions and of the branches. False if there are none for it. */
+/* Counts by one class, or by two that add up to it. False if there is no class left. */
 static bool emit_count_class(struct emitter *e, const struct weight *w, u16 live)
 {
 	u64 weight = 0;
@@ -161,8 +161,8 @@ static void emit_compare_target(struct emitter *e, u64 pc)
 }
 
 /*
- * Without flags, though they be dead at @pc: whoever is on the way to another pc comes by here too, and there
- * they may be live.
+ * The comparison leaves the flags alone even if they are dead at @pc. A branch on its way to
+ * another pc comes by here, too, and at that pc they may be live.
  */
 struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 {
@@ -192,7 +192,7 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 
 #define STUB_BYTES 18
 
-/* Cold code that leaves for @x. */
+/* Emits the stub of @x, cold code that leaves the cache for it. */
 static void emit_stub(struct dbt_exit *x)
 {
 	struct emitter e = cold_begin(STUB_BYTES);
@@ -213,7 +213,7 @@ static struct dbt_exit *new_exit(struct build *b, enum exit_kind kind, u64 targe
 	return x;
 }
 
-/* A jmp to guest @target, which is linked once it is known. */
+/* An exit to guest @target, which is linked when it has been taken. */
 static void emit_exit_jump(struct build *b, u64 target)
 {
 	struct dbt_exit *x = new_exit(b, EXIT_JUMP, target);
@@ -249,7 +249,7 @@ u32 branch_stale(struct build *b)
 	return at;
 }
 
-/* The path's instructions up to and with @index have been counted from here on. */
+/* From here on the path's instructions before @upto have been counted. */
 static void note_count(struct build *b, u32 upto)
 {
 	struct block_count *c = &b->counts[b->nr_counts++];
@@ -264,7 +264,10 @@ static bool counted_upto(const struct build *b, u32 upto)
 	return b->nr_counts && b->counts[b->nr_counts - 1].upto == upto;
 }
 
-/* Whether the path that goes through @index leaves there, or after it, on the main line. */
+/*
+ * Where the path that goes through @index leaves on the main line: the index of that instruction,
+ * nr_insns if it is after the last one, ~0u if there is a side exit before.
+ */
 static u32 main_exit_after(const struct build *b, u32 index)
 {
 	for (u32 i = index; i < b->plan.nr_insns; i++) {
@@ -279,7 +282,7 @@ static u32 main_exit_after(const struct build *b, u32 index)
 	return b->plan.nr_insns;
 }
 
-/* How many instructions count for the exit at @end: virtualized ones that stop do not yet. */
+/* How many instructions an exit at @end counts: virtualized ones, which stop, do not count yet. */
 static u32 counted_for(const struct build *b, u32 end)
 {
 	const struct plan_insn *i = &b->plan.insns[end];
@@ -308,19 +311,22 @@ void branch_count_before(struct build *b, u32 index)
 {
 	u32 end = main_exit_after(b, index);
 
-	/* A trap's signal comes between it and what follows: it is counted after it. */
+	/* The signal of a trap comes before what follows, so the path is counted after the trap. */
 	if (end == ~0u || plan_live(&b->plan, index))
 		return;
 	if (end < b->plan.nr_insns && b->plan.insns[end].role == ROLE_TRAP)
 		return;
-	/* The last place with dead flags before the exit is the best: more faults come out even. */
+	/*
+	 * The last place with dead flags before the exit is best: after it fewer faults need a
+	 * correction.
+	 */
 	for (u32 i = index + 1; i <= end; i++)
 		if (!plan_live(&b->plan, i))
 			return;
 	emit_path_count(b, end, 0);
 }
 
-/* Counts and code of the taken side of a conditional branch. */
+/* The taken side of a conditional branch: its count and its exit. */
 static void emit_taken(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
@@ -351,7 +357,7 @@ void branch_side(struct build *b, u32 index)
 		emit_taken(b, index);
 		put_u32(over - 4, (u32)(b->e.p - over));
 	} else if (insn_target(&i->d, i->pc) <= i->pc) {
-		/* Backward: probably a loop's, so the taken side goes in line. */
+		/* Backward, so it is probably a loop's: the taken side goes in line. */
 		if (cache.mask & DBT_MASK_SPLIT) {
 			emit2(&b->e, 0x0f, 0x80 | (i->d.cond ^ 1));
 			emit_u32(&b->e, 0);
@@ -391,8 +397,9 @@ void branch_spill_range(struct build *b, const u8 *begin, u16 mask)
 }
 
 /*
- * r11 = where the indirect branch or return @index goes to, rcx is spilled; and the count of the path that leaves
- * by it, which need not spill another register if flags are live. Returns where the two are spilled.
+ * Loads the target of the indirect branch or return @index into r11, rcx being spilled as well, and
+ * counts the path that leaves by it, which need not spill another register then if flags are live.
+ * Returns where both are spilled.
  */
 static u8 *emit_target(struct build *b, u32 index)
 {
@@ -425,7 +432,7 @@ static void emit_push_word(struct emitter *e, u64 v)
 	}
 }
 
-/* Where the native call returns to, for guest @pc; then goes on there. */
+/* The place for guest @pc that the native call at @call returns to; the code goes on behind it. */
 static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 {
 	u8 *begin = b->e.p;
@@ -436,7 +443,7 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 	entry->block = b->block;
 	b->entries[b->nr_entries++] = entry;
 	b->restart = index;
-	/* The store to the slot is no longer the call's. */
+	/* The store to the slot belongs to the instruction after the call. */
 	note_spill_range(b, begin, TARGET_SPILLS, index + 1);
 	emit_unspill_target(&b->e);
 }
@@ -449,7 +456,7 @@ void emit_jump_target(struct emitter *e)
 	emit_u32(e, TABLE_JUMP_AT);
 }
 
-/* What a native call to here makes a guest's call of. */
+/* The target of a native call, which turns it into the guest's call. */
 static void emit_thunk(struct build *b, const struct pending_thunk *t)
 {
 	const struct plan_insn *i = &b->plan.insns[t->insn];
@@ -490,7 +497,7 @@ void branch_call(struct build *b, u32 index)
 		emit_path_count(b, index, i->live);
 	else
 		begin = emit_target(b, index);
-	/* Of another length it is another instruction, which overlaps with this one. */
+	/* A call of another length is another instruction, which overlaps with this one. */
 	if (known && known->call_len == i->d.len) {
 		emit_jmp(&b->e, known->call);
 		return;
@@ -585,7 +592,10 @@ void branch_end(struct build *b, u32 index)
 	case CF_SYSCALL: emit_exit_stop(b, DBT_SYSCALL, next); break;
 	case CF_INT: emit_exit_stop(b, DBT_INT80, next); break;
 	case CF_XBEGIN:
-		/* A transaction may abort at any time for any reason: ours do at once, status 0. */
+		/*
+		 * A transaction may abort at any time for any reason. Ours do so at once, with
+		 * status 0.
+		 */
 		emit_mov_imm(&b->e, REG_RAX, 0);
 		emit_exit_jump(b, insn_target(&i->d, i->pc));
 		break;

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what this CPU does that others do otherwise, found by asking it: flags that an instruction sets beyond
- * what is promised of it, the vendor's own ways, instructions that are slow. See cpu-probe.c.
+ * PURPOSE: in what this CPU differs from others: which flags instructions set beyond what is
+ * promised of them, whose CPU it is, which instructions are slow. It is asked; see cpu-probe.c.
  */
 #ifndef DBT_ARCH_X86_64_CPU_PROBE_PRIV_H
 #define DBT_ARCH_X86_64_CPU_PROBE_PRIV_H
@@ -8,14 +8,14 @@
 #include "dbt/arch/x86_64/decode.h"
 
 /*
- * Asks the CPU, once and before there are threads; sets the decoder as well. @cpuid: as in struct dbt_arch_ops. Before
- * that it is taken for one that does no more than is promised, an Intel one.
+ * Asks the CPU, once and before there are threads, and tells the decoder. @cpuid: as in struct
+ * dbt_arch_ops. Until then it is taken for Intel's, with no more than is promised.
  */
 void cpu_probe(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]));
 
-/* AMD's, or Hygon's, which are like them. */
+/* Whether it is AMD's, or Hygon's, which are derived from those. */
 bool cpu_is_amd(void);
-/* BMI2's pext in hardware: AMD's before Zen 3 and Hygon's take some twenty cycles and more for it. */
+/* Whether pext (BMI2) is done in hardware: AMD's CPUs before Zen 3 take twenty cycles or more. */
 bool cpu_has_fast_pext(void);
 
 /* Which of FL_ARITH do not depend, after @d, on what they were before it. */

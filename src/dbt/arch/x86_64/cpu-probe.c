@@ -1,9 +1,10 @@
 /*
  * Asked once, when the translator starts.
  *
- * Flags that the SDM calls undefined after an instruction: a CPU either sets them to something or leaves them as
- * they were. Where AF after `test` is set, what it was before is dead, and that matters, because `test` is what
- * most conditional branches follow. So the CPU is asked about the frequent instructions.
+ * Flags that the SDM calls undefined after an instruction: a CPU either sets them to something or
+ * leaves them as they were. Where AF after `test` is set, what it was before is dead, and that
+ * matters, because `test` is what most conditional branches follow. So the CPU is asked about the
+ * frequent instructions.
  */
 #include "dbt/arch/x86_64/cpu-probe-priv.h"
 

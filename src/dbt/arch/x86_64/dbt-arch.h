@@ -1,6 +1,7 @@
 /*
- * PURPOSE: what the translator's face (dbt.h, which includes this) has of x86-64: the guest's registers, the
- * instructions that stop, what a thread keeps besides, and what the translator asks of the runtime.
+ * PURPOSE: the x86-64 part of the translator's interface, for dbt.h to include: the guest's
+ * registers, the instructions that stop, what else a thread keeps, and what is asked of the
+ * runtime.
  */
 #ifndef DBT_ARCH_X86_64_DBT_ARCH_H
 #define DBT_ARCH_X86_64_DBT_ARCH_H
@@ -34,15 +35,15 @@ enum dbt_gpr {
 };
 
 /*
- * Of enum dbt_stop, which has DBT_SYSCALL besides: then rcx and r11 are as the CPU leaves them.
+ * More of enum dbt_stop. (Of DBT_SYSCALL there: rcx and r11 are as the CPU leaves them.)
  *
- * DBT_INT80 is int 0x80, which has retired as the `syscall` has; rcx and r11 are untouched. The others are
- * virtualized instructions. DBT_RDRAND is rdrand and rdseed: the result goes to gpr[t->stop_reg], t->stop_size
- * bytes of it, and success to CF.
+ * DBT_INT80 is int 0x80, which has retired as the `syscall` has; rcx and r11 are untouched. The
+ * others are virtualized instructions. DBT_RDRAND is rdrand and rdseed: the result goes to
+ * gpr[t->stop_reg], t->stop_size bytes of it, and success to CF.
  */
 #define DBT_ARCH_STOPS DBT_INT80, DBT_CPUID, DBT_RDPMC, DBT_RDTSC, DBT_RDTSCP, DBT_RDRAND
 
-/* Of a thread: the guest's GS, which is not in the CPU while the thread runs, since there is ours. */
+/* Of a thread: the guest's GS, which cannot be in the CPU, where ours is. */
 struct dbt_arch_thread {
 	u64 gs_base;     /* the runtime's arch_prctl sets it */
 	u64 gs_selector; /* what the guest believes to be in GS; 16 bits */

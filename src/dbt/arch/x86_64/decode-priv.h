@@ -1,4 +1,4 @@
-/* The shape of the decoder's tables; gen-rows.py fills them. */
+/* PURPOSE: the decoder's tables, which gen-rows.py fills, and what its two halves share. */
 #ifndef DBT_ARCH_X86_64_DECODE_PRIV_H
 #define DBT_ARCH_X86_64_DECODE_PRIV_H
 

@@ -13,10 +13,10 @@ struct cursor86 {
 	const u8 *p;
 	u8 at;    /* bytes consumed */
 	u8 limit; /* bytes that may be read, at most 15 */
-	bool cut; /* the limit is the caller's, not the CPU's */
+	bool cut; /* the limit is less than an instruction may have */
 };
 
-/* Every read of the bytes passes here. */
+/* Whether @n more bytes may be read; asked before each read. */
 static inline bool have(const struct cursor86 *c, unsigned int n)
 {
 	return c->at + n <= c->limit;
@@ -186,7 +186,9 @@ static void fix_shift(struct insn *insn, int count)
 		insn->fl_written &= ~FL_OF;
 		insn->fl_undef |= FL_OF;
 		if (!rotate && count > insn->opsize * 8) {
-			/* shrd and shld of 16 bits define nothing then; plain shifts lose only CF. */
+			/*
+			 * shrd and shld of 16 bits define nothing then; plain shifts lose only CF.
+			 */
 			insn->fl_undef |= insn->fl_written;
 			insn->fl_written = 0;
 		} else if (!rotate && count == insn->opsize * 8) {
@@ -325,7 +327,10 @@ static void apply_effect(struct insn *insn, const struct insn_effect *e)
 	if ((x & X_BITMEM) && (insn->attr & INSN_MEM))
 		insn->attr |= INSN_MEM_COND;
 	if (x & X_CMPXCHG) {
-		/* The destination of a register form survives a failed comparison; rax a successful one. */
+		/*
+		 * The destination of a register form survives a failed comparison; rax a successful
+		 * one.
+		 */
 		insn->gpr_read |= insn->gpr_written;
 	}
 	fix_up(insn, e->fix);
@@ -493,7 +498,7 @@ static int decode_prefixes(struct insn *insn, struct cursor86 *c)
 		case 0x2e:
 		case 0x36:
 			insn->attr &= ~INSN_NOTRACK;
-			break; /* no base, and they do not undo fs or gs */
+			break; /* no base; they do not undo fs or gs */
 		case 0x3e: insn->attr |= INSN_NOTRACK; break;
 		case PREFIX_FS:
 			insn->mem.seg = SEG_FS;
@@ -621,7 +626,10 @@ void insn_set_near16(bool honoured)
 	near16 = honoured;
 }
 
-/* A branch that is not taken: with 16 bits of displacement it is shorter by two bytes, which are `mov al, 1`. */
+/*
+ * A branch that is not taken: with 16 bits of displacement it is shorter by two bytes, which are
+ * `mov al, 1`.
+ */
 bool insn_cpu_has_near16(void)
 {
 	u32 a;
@@ -668,7 +676,10 @@ int insn_decode(struct insn *insn, const u8 *p, size_t n)
 		insn->attr |= INSN_MODRM;
 		insn->modrm_off = c.at;
 		insn->modrm = c.p[c.at++];
-		/* mov to and from control and debug registers has no memory form, whatever mod says. */
+		/*
+		 * mov to and from control and debug registers has no memory form, whatever mod
+		 * says.
+		 */
 		if (insn->modrm < 0xc0 && !(table == T_0F && (insn->opcode & 0xfc) == 0x20)) {
 			err = decode_memory(insn, &c);
 			if (err)

@@ -1,10 +1,11 @@
 /*
- * PURPOSE: says everything the translator must know about one x86-64 instruction: where its parts
- * are, where control goes, which general registers, flags and memory it touches.
+ * PURPOSE: tells all that the translator has to know of an x86-64 instruction: where its parts are,
+ * where control goes, which general registers, flags and memory it touches.
  *
- * Pure: reads only the bytes given, writes only *insn, so any thread and any signal handler may decode
- * at any time. What the vendors decode differently is set once for all. 64-bit mode only. Facts: Intel SDM vol. 2 and AMD APM vol. 3;
- * tests/unit/dbt/test_decode_*.c hold each field against Zydis.
+ * Pure: reads only the bytes given, writes only *insn, so any thread and any signal handler may
+ * decode at any time. What the vendors decode differently is set once for all. 64-bit mode only.
+ * Facts: Intel SDM vol. 2 and AMD APM vol. 3; tests/unit/dbt/test_decode_*.c hold each field
+ * against Zydis.
  */
 #ifndef DBT_ARCH_X86_64_DECODE_H
 #define DBT_ARCH_X86_64_DECODE_H
@@ -59,13 +60,13 @@ enum insn_enc {
 	ENC_XOP,
 };
 
-/* Where control goes after the instruction. Everything except CF_NONE ends a block. */
+/* Where control goes after the instruction. All but CF_NONE end a basic block. */
 enum insn_cf {
 	CF_NONE,
 	/* Near branches, CF_JMP to CF_CALL_IND. */
-	CF_JMP,  /* jmp rel8/rel32 */
-	CF_JCC,  /* cond says which */
-	CF_LOOP, /* loopne e0, loope e1, loop e2, jrcxz/jecxz e3: by insn->opcode; addr32 uses ecx */
+	CF_JMP,      /* jmp rel8/rel32 */
+	CF_JCC,      /* cond says which */
+	CF_LOOP,     /* by opcode e0 loopne, e1 loope, e2 loop, e3 jrcxz; with ADDR32 of ecx */
 	CF_CALL,     /* call rel32 */
 	CF_RET,      /* near; insn->imm bytes are dropped after the return address (0 for c3) */
 	CF_JMP_IND,  /* ff /4; operand is memory or register insn_rm() */
@@ -85,7 +86,7 @@ enum insn_cf {
 	CF_UIRET,
 };
 
-/* What the translator must not copy without a second thought. One per instruction. */
+/* Kinds of instructions that the translator may have to treat in its own way. */
 enum insn_special {
 	SP_NONE,
 	SP_CPUID,
@@ -100,7 +101,7 @@ enum insn_special {
 	SP_WRFSBASE,
 	SP_WRGSBASE,
 	SP_SWAPGS,
-	SP_MOV_FROM_SEG, /* 8c: segment number (0 es .. 5 gs) is insn_reg_field() & 7 */
+	SP_MOV_FROM_SEG, /* 8c: the segment (0 es .. 5 gs) is insn_reg_field() & 7 */
 	SP_MOV_TO_SEG,   /* 8e */
 	SP_PUSH_SEG,     /* push fs (0f a0), push gs (0f a8) */
 	SP_POP_SEG,      /* pop fs (0f a1), pop gs (0f a9) */
@@ -118,18 +119,18 @@ enum insn_special {
 	SP_GATHER,  /* vgather*, vscatter*: mem.index is a vector register */
 	SP_TILE,    /* AMX tile load and store: mem.index is a stride */
 	SP_DIR64,   /* movdir64b, enqcmd(s): writes 64 bytes at es:[register insn_reg_field()] */
-	SP_MONITOR, /* monitor(x), umonitor, mwait(x), umwait, tpause, clzero, invlpg...: address in rax */
+	SP_MONITOR, /* monitor, mwait, umonitor, tpause, clzero, invlpg and so on: address in rax */
 	SP_XEND,
 	SP_XTEST,
 	SP_UINTR,      /* clui stui testui senduipi */
 	SP_PKRU,       /* rdpkru, wrpkru */
 	SP_SHSTK,      /* CET shadow-stack instructions: rdssp, incssp, ... */
 	SP_IO,         /* in, out (not the string forms) */
-	SP_PRIVILEGED, /* faults outside the kernel: copy it, it will */
+	SP_PRIVILEGED, /* faults outside the kernel, and so does its copy */
 };
 
 /* Bits of insn->rex. */
-#define REX_B BIT(0) /* the fourth bit of modrm.rm, of the base, or of the register in the opcode */
+#define REX_B BIT(0) /* fourth bit of modrm.rm, of the base, or of the register in the opcode */
 #define REX_X BIT(1) /* of the index */
 #define REX_R BIT(2) /* of modrm.reg */
 #define REX_W BIT(3) /* 64-bit operands */
@@ -146,21 +147,21 @@ enum insn_special {
 #define INSN_RIPREL   BIT(2) /* its base is rip: disp32 at disp_off, imm_size bytes follow it */
 #define INSN_MOFFS    BIT(3) /* its address is the 8 (addr32: 4) bytes at imm_off: a0 .. a3 */
 #define INSN_VSIB     BIT(4)
-#define INSN_ADDR32   BIT(5) /* prefix 67 */
-#define INSN_OPSIZE16 BIT(6) /* prefix 66 */
-#define INSN_LOCK     BIT(7) /* prefix f0 */
-#define INSN_REPE     BIT(8) /* last of f2/f3 is f3 */
-#define INSN_REPNE    BIT(9) /* ... is f2 */
-#define INSN_REP      BIT(10) /* a string instruction that repeats on rcx; counts once when retired */
+#define INSN_ADDR32   BIT(5)  /* prefix 67 */
+#define INSN_OPSIZE16 BIT(6)  /* prefix 66 */
+#define INSN_LOCK     BIT(7)  /* prefix f0 */
+#define INSN_REPE     BIT(8)  /* last of f2/f3 is f3 */
+#define INSN_REPNE    BIT(9)  /* ... is f2 */
+#define INSN_REP      BIT(10) /* a string instruction that repeats on rcx; retires once */
 #define INSN_STACK    BIT(11) /* reads or writes memory at rsp and moves rsp */
 #define INSN_RSP      BIT(12) /* uses rsp in any way, explicit operand and address included */
 #define INSN_COND     BIT(13) /* a branch that may fall through: jcc, loop, jrcxz */
 #define INSN_BRANCH   BIT(14) /* retires as a branch instruction: what the branches event counts */
-#define INSN_NOADDR   BIT(15) /* modrm memory form that accesses nothing: lea, nop, bnd, prefetch */
+#define INSN_NOADDR   BIT(15) /* modrm has a memory form that accesses nothing: lea, nop */
 #define INSN_VECTOR   BIT(16) /* touches x87, MMX, vector, mask or tile state */
 #define INSN_PREFETCH BIT(17)
 #define INSN_NOTRACK  BIT(18) /* 3e on an indirect branch */
-#define INSN_MEM_COND BIT(19) /* may access less than mem_read/mem_write says: masks, cmov, bt */
+#define INSN_MEM_COND BIT(19) /* may access less than mem_read, mem_write: masks, cmov, bt */
 #define INSN_BRIEF    BIT(20) /* insn_scan() filled it */
 #define INSN_NEAR16   BIT(21) /* a near branch of 16 bits; see insn_set_near16() */
 
@@ -224,9 +225,9 @@ struct insn {
 	struct insn_mem mem; /* valid with INSN_MEM (also for INSN_NOADDR forms) */
 
 	/*
-	 * Bytes read and written at mem, or, without INSN_MEM, at the implicit place that special names
-	 * (string element, xlat, maskmov); 0 none. Accesses of the stack are in stack_read, stack_write.
-	 * movs and cmps: read is rsi (cmps also rdi), write is rdi.
+	 * Bytes read and written at mem, or, without INSN_MEM, at the implicit place that special
+	 * names (string element, xlat, maskmov); 0 none. Accesses of the stack are in stack_read,
+	 * stack_write. movs and cmps: read is rsi (cmps also rdi), write is rdi.
 	 */
 	u16 mem_read;
 	u16 mem_write;
@@ -234,19 +235,20 @@ struct insn {
 	u8 stack_write;
 
 	/*
-	 * Masks of general registers. Read: the value may matter, because it is an operand, addresses
-	 * memory, or survives in part or on some executions (8 and 16 bit destinations, cmov, bsf).
-	 * Hence a register in written and not in read is replaced in all 64 bits by every execution
-	 * that completes. A register in neither may be spilled and used around the instruction. syscall:
-	 * read is what the kernel may read; written is rax rcx r11.
+	 * Masks of general registers. Read: the value may matter, because it is an operand,
+	 * addresses memory, or survives in part or on some executions (8 and 16 bit destinations,
+	 * cmov, bsf). So every execution that completes replaces all 64 bits of a register that is
+	 * written and not read. A register that is neither may be spilled and used around the
+	 * instruction. Of syscall, read is what the kernel may read, and written are rax, rcx, r11.
 	 */
 	u16 gpr_read;
 	u16 gpr_written;
 
 	/*
-	 * Masks of FL_*. Written: gets a defined value on every execution that completes (so dead before,
-	 * if not read). Undef: documented as undefined afterwards; a CPU may also leave it alone. May:
-	 * written on some executions only (shift by a count that may be 0, rep cmps with rcx 0).
+	 * Masks of FL_*. Written: has a defined value after every execution that completes, so it
+	 * is dead before unless it is read. Undef: documented as undefined afterwards; a CPU may
+	 * also leave it alone. May: written on some executions only (shift by a count that may be
+	 * 0, rep cmps with rcx 0).
 	 */
 	u16 fl_read;
 	u16 fl_written;
@@ -255,9 +257,9 @@ struct insn {
 };
 
 /*
- * Near branches with prefix 66 and without REX.W: AMD's CPUs make them 16 bits wide (operand, displacement,
- * return address and what becomes of rip), Intel's ignore the prefix. The decoder does as Intel's until it is told
- * otherwise, which is to be before there are threads.
+ * Near branches with prefix 66 and without REX.W: AMD's CPUs make them 16 bits wide (operand,
+ * displacement, return address and what becomes of rip), Intel's ignore the prefix. The decoder
+ * does as Intel's until it is told otherwise, which is to be before there are threads.
  */
 void insn_set_near16(bool honoured);
 /* What this CPU does: asks it. */
@@ -272,12 +274,13 @@ bool insn_cpu_has_near16(void);
 must_check int insn_decode(struct insn *insn, const u8 *p, size_t n);
 
 /*
- * The same, much faster, for most of what programs execute: @p has INSN_MAX bytes that may be read. Fills of
- * *insn no more than len, map, enc, opcode, modrm (0 if there is none), cf, special, cond, fl_read,
- * fl_written, imm of branches, mem.seg, and of attr INSN_RIPREL, INSN_BRANCH, INSN_COND; attr has
- * INSN_BRIEF. 0: ask insn_decode(); so for everything that is special or not an instruction, for control flow
- * but jmp, jcc, call and ret without prefixes, for GS, and where an operand's address is a part of the
- * instruction or has 32 bits.
+ * The same, much faster, for most of what programs execute. INSN_MAX bytes at @p may be read. Of
+ * *insn only these are filled: len, map, enc, opcode, modrm (0 if there is none), cf, special,
+ * cond, fl_read, fl_written, imm of branches, mem.seg, and of attr INSN_RIPREL, INSN_BRANCH,
+ * INSN_COND and INSN_BRIEF, which is set. 0: ask insn_decode(). So it answers for everything that
+ * is special or no instruction, for control flow other than jmp, jcc, call and ret without
+ * prefixes, for GS, and where the address of an operand is a part of the instruction or has 32
+ * bits.
  */
 must_check int insn_scan(struct insn *insn, const u8 *p);
 

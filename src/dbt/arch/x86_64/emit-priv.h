@@ -1,6 +1,7 @@
 /*
- * PURPOSE: writing x86-64 machine code. An emitter is a pointer into the code cache; the callers have
- * made sure of room. Names are those of the instructions; _gs means a field of the thread block.
+ * PURPOSE: writes x86-64 machine code. An emitter is a pointer into the code cache, where the
+ * callers have made sure that there is room. Functions are named after instructions; _gs means a
+ * field of the thread, which lies at the base of GS.
  */
 #ifndef DBT_ARCH_X86_64_EMIT_PRIV_H
 #define DBT_ARCH_X86_64_EMIT_PRIV_H
@@ -64,7 +65,7 @@ static inline void emit_bytes(struct emitter *e, const u8 *from, size_t n)
 	e->p += n;
 }
 
-/* All of an instruction: @from has room for 16 bytes, and what lies behind e->p is still free. */
+/* A whole instruction. 16 bytes may be read at @from, and written at e->p. */
 static inline void emit_insn(struct emitter *e, const u8 *from, size_t n)
 {
 	__builtin_memcpy(e->p, from, 8);
@@ -77,7 +78,7 @@ static inline bool fits_s32(u64 v)
 	return (u64)(s64)(s32)v == v;
 }
 
-/* rel32 or disp32 that ends the instruction, @tail bytes of immediate behind it. */
+/* A rel32 or disp32 that @tail bytes of immediate follow, which end the instruction. */
 static inline void emit_rel(struct emitter *e, u64 target, u32 tail)
 {
 	emit_u32(e, (u32)(target - ((u64)e->p + 4 + tail)));
@@ -168,8 +169,9 @@ static inline void emit_mov_reg(struct emitter *e, u8 to, u8 from)
 }
 
 /*
- * Indirect branches spill two registers: r11, because compilers use it least, holds the guest pc that is
- * wanted; rcx holds the number in a table and what is found there, because jrcxz tests it without flags.
+ * Indirect branches spill two registers: r11, because compilers use it least, holds the guest pc
+ * that is wanted; rcx holds the number in a table and what is found there, because jrcxz tests it
+ * without flags.
  */
 #define REG_TARGET    REG_R11
 #define TARGET_SPILLS ((u16)(BIT(REG_TARGET) | BIT(REG_RCX)))
@@ -186,7 +188,7 @@ static inline void emit_unspill_target(struct emitter *e)
 	emit_unspill(e, REG_TARGET);
 }
 
-/* ecx = the number in the jump table of the guest pc in r11: no flags. */
+/* ecx = the number in the jump table of the guest pc in r11; changes no flags. */
 static inline void emit_index_pc(struct emitter *e)
 {
 	if (cache.fixed_tables) {
@@ -199,7 +201,7 @@ static inline void emit_index_pc(struct emitter *e)
 	emit_u32(e, GS(table_mask));
 }
 
-/* ecx = the number in the ring of the slot that rsp points at. */
+/* ecx = the number in the ring of the stack slot at rsp; changes no flags. */
 static inline void emit_index_ring(struct emitter *e)
 {
 	if (cache.fixed_tables) {
@@ -231,15 +233,16 @@ static inline void emit_load_slot(struct emitter *e)
 	emit4(e, 0x4c, 0x8b, 0x1c, 0x24);
 }
 
-/* Whether a displacement from here reaches @target, from anywhere within the longest instruction. */
+/* Whether a disp32 reaches @target from wherever it may end in an instruction emitted here. */
 static inline bool emit_reaches(const struct emitter *e, u64 target)
 {
 	return fits_s32(target - (u64)e->p) && fits_s32(target - ((u64)e->p + 2 * INSN_MAX));
 }
 
 /*
- * Pads so that the rel32 of a branch, @opcode bytes ahead, lies within an aligned quadword: only such a
- * store is atomic to the instruction fetch of another CPU on every x86-64 (AMD APM vol. 2, 7.3.2).
+ * Pads so that the rel32 of a branch, @opcode bytes from here, lies within an aligned quadword.
+ * Only a store to such a place is atomic to the instruction fetch of another CPU on every x86-64
+ * (AMD APM vol. 2, 7.3.2).
  */
 static inline void emit_align_rel(struct emitter *e, u32 opcode)
 {
@@ -250,7 +253,9 @@ static inline void emit_align_rel(struct emitter *e, u32 opcode)
 		emit_bytes(e, nops[8 - at], 8 - at);
 }
 
-/* A jmp whose target can be changed while others run it. Returns the cache offset of its rel32. */
+/*
+ * A jmp whose target may be changed while others execute it. Returns the cache offset of its rel32.
+ */
 static inline u32 emit_jmp_patchable(struct emitter *e, u32 target)
 {
 	emit_align_rel(e, 1);
@@ -265,7 +270,7 @@ static inline void emit_jmp(struct emitter *e, u32 target)
 	emit_rel_to(e, target);
 }
 
-/* A word of the cold part that code refers to. */
+/* Puts a word into the cold part, for code to refer to; its cache offset. */
 static inline u32 cold_word(u64 v)
 {
 	cache.cold = (u32)ALIGN_DOWN(cache.cold - 8, 8);
@@ -273,10 +278,7 @@ static inline u32 cold_word(u64 v)
 	return cache.cold;
 }
 
-/*
- * Cold code is written in a piece that is then moved down behind the last one: begin with the size
- * it will need at most, end with what it took.
- */
+/* Begins a piece of cold code of @size bytes, which lies below the last one. */
 static inline struct emitter cold_begin(u32 size)
 {
 	cache.cold -= size;

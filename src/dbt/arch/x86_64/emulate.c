@@ -1,8 +1,9 @@
 /*
- * Far branches, near ones of 16 bits, loads of GS and of its base, done in C because they are rare, and what has to
- * be mended behind stores of the x87 state. What they do to the real segment registers is none of the guest's
- * business: GS is ours, and CS stays the 64-bit user code segment, since a program in another one would not be
- * 64-bit code. Semantics: SDM vol. 2 and APM vol. 3, JMP, CALL, RET, IRET, MOV, LGS.
+ * Far branches, near ones of 16 bits, loads of GS and of its base, done in C because they are rare,
+ * and what has to be mended behind stores of the x87 state. What they do to the real segment
+ * registers is none of the guest's business: GS is ours, and CS stays the 64-bit user code segment,
+ * since a program in another one would not be 64-bit code. Semantics: SDM vol. 2 and APM vol. 3,
+ * JMP, CALL, RET, IRET, MOV, LGS.
  */
 #include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "dbt/arch/x86_64/plan-priv.h"
@@ -60,7 +61,7 @@ static bool load_guest(struct emulation *em, u64 at, u32 size, u64 *value)
 
 static bool store_guest(struct emulation *em, u64 at, u32 size, u64 value)
 {
-	/* Code that was translated may lie there, and then we have taken the right to write. */
+	/* We may have write-protected it, because there is code that was translated. */
 	if (canonical(at) &&
 	    (dbt_fetch((void *)at, (u64)&value, size) == size ||
 	     (dbt_unprotect(em->t, at, size) && dbt_fetch((void *)at, (u64)&value, size) == size)))
@@ -82,7 +83,7 @@ static bool push(struct emulation *em, u64 at, u32 size, u64 value)
 	return store_guest(em, at, size, value);
 }
 
-/* Addresses that are not canonical are general protection or stack faults, not page faults. */
+/* An address that is not canonical is a general protection or stack fault, not a page fault. */
 static enum dbt_stop access_failed(const struct emulation *em)
 {
 	if (!canonical(em->fault))
@@ -115,8 +116,8 @@ static u64 operand_address(struct emulation *em)
 }
 
 /*
- * The base that loading a data segment register with @selector gives in 64-bit mode; false if it faults.
- * FS serves to find out, after LAR has said that it can be loaded.
+ * The base that loading a data segment register with @selector gives in 64-bit mode; false if that
+ * faults. LAR tells whether it can be loaded; then FS is loaded with it to find out.
  */
 static bool segment_base(u16 selector, u64 *base)
 {
@@ -207,7 +208,9 @@ static enum dbt_stop write_gs_base(struct emulation *em)
 	return DBT_INTERRUPTED;
 }
 
-/* Bytes of an offset: AMD knows no far pointers with 64 bits (APM vol. 3, JMP Far). */
+/*
+ * The size of the offset in a far pointer: AMD's CPUs have none of 64 bits (APM vol. 3, JMP Far).
+ */
 static u32 offset_size(const struct insn *d)
 {
 	if (!(d->rex & REX_W))
@@ -334,8 +337,8 @@ static bool fetch_insn(struct emulation *em)
 }
 
 /*
- * Only the lower half of an address may be there: of all addresses that end like this, one within the cache
- * it is, since x87 instructions are executed nowhere else.
+ * Some images have only the lower half of an address. x87 instructions are executed in the cache
+ * only, so it is the address in the cache that ends like this.
  */
 static u64 whole_address(u64 low)
 {
@@ -384,7 +387,7 @@ enum dbt_stop arch_emulate(struct dbt_thread *t)
 	bool traced = t->regs.rflags & X86_EFLAGS_TF;
 	enum dbt_stop stop;
 
-	/* Rewritten since it was translated: whatever it is now is found by going on. */
+	/* It has been rewritten since it was translated: dbt_run() goes on with what it is now. */
 	if (!fetch_insn(&em) || (em.d.cf != CF_NONE && !is_emulated_branch(&em.d)))
 		return DBT_INTERRUPTED;
 	switch (em.d.cf) {

@@ -1,11 +1,13 @@
 /*
- * Between the runtime's C code and the code cache, and back. GS points at struct dbt_thread; the offsets
- * are checked against it in stubs.c. Labels here bound the critical section that recover.c knows.
+ * From the runtime's C code into the code cache, and back. The base of GS is struct dbt_thread;
+ * stubs.c checks that the offsets are true. recover.c knows the labels of the critical section.
  */
 #include "dbt/arch/x86_64/offsets-priv.h"
 
 	.text
-	/* int dbt_enter(struct dbt_thread *t): 0 left by an exit, 1 interrupted; t->regs is exact. */
+	/*
+	 * int dbt_enter(struct dbt_thread *t): 0 left by an exit, 1 interrupted; t->regs is exact.
+	 */
 	.globl dbt_enter, dbt_enter_critical, dbt_enter_critical_end
 	.hidden dbt_enter, dbt_enter_critical, dbt_enter_critical_end
 	.type dbt_enter, @function
@@ -42,7 +44,7 @@ dbt_enter_critical:
 	jmp	*%gs:T_ENTER_PC
 dbt_enter_critical_end:
 
-	/* Where handlers resume: on the runtime's stack as dbt_enter() left it. */
+	/* Where redirected handlers return to. */
 	.globl dbt_abort
 	.hidden dbt_abort
 dbt_abort:
@@ -51,8 +53,8 @@ dbt_abort:
 	jmp	leave
 
 	/*
-	 * Every way out of the cache ends here, all guest registers in place, t->exit_id set. A signal
-	 * in here waits until dbt_run() looks at t->interrupt.
+	 * Every way out of the cache ends here, with all guest registers in place and t->exit_id
+	 * set. A signal in here waits until dbt_run() looks at t->interrupt.
 	 */
 	.globl dbt_exit, dbt_exit_end
 	.hidden dbt_exit, dbt_exit_end
@@ -76,7 +78,10 @@ dbt_exit:
 	mov	%r13, %gs:T_GPR+104
 	mov	%r14, %gs:T_GPR+112
 	mov	%r15, %gs:T_GPR+120
-	/* C wants the direction flag clear, and does not expect alignment checks (AC), which guests set. */
+	/*
+	 * C wants the direction flag clear, and no alignment checks (AC), which guests may have
+	 * set.
+	 */
 	testl	$0x40400, %gs:T_RFLAGS
 	jz	1f
 	pushq	$2
@@ -94,8 +99,8 @@ leave:
 	.size dbt_enter, . - dbt_enter
 
 	/*
-	 * size_t dbt_fetch(void *to, u64 from, size_t n): bytes that could be read. A fault at the load
-	 * continues at dbt_fetch_fault (dbt_fault() sees to that).
+	 * size_t dbt_fetch(void *to, u64 from, size_t n): returns how many bytes could be read.
+	 * After a fault at the load dbt_fault() goes on at dbt_fetch_fault.
 	 */
 	.globl dbt_fetch, dbt_fetch_load, dbt_fetch_fault
 	.hidden dbt_fetch, dbt_fetch_load, dbt_fetch_fault

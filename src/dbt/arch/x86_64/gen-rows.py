@@ -7,15 +7,15 @@ One line of a list is one or more opcodes of one map:
 
 MAP          1 0f 38 3a (legacy); v1 v2 v3 (VEX); x8 x9 xa (XOP); e1 e2 e3 e5 e6 (EVEX)
 OPCODES      hex bytes and ranges: 00,10-17
-constraints  np 66 f3 f2 (lists; none: any), w0 w1, l0 l1 l2 l12 (vector length), mem reg (modrm.mod),
-             /N (modrm.reg), rm=N (modrm.rm). The first line that matches wins.
-operands     KIND SIZE [.ACCESS]: kind G modrm.reg, E modrm.rm register or memory, R the same if a
-             register, M the same if memory, B vvvv, O register in the opcode, A rax. Access: read by
-             default, .w written, .x both, .n neither.
-             Size: b w d q 1 2 4 8 bytes; v operand size; z v but at most 4; y 4 or (W) 8; a address
-             size; for M also a number of bytes, x h f g: whole, half, quarter, eighth of the vector,
-             u: 8 or the whole (movddup), p far pointer, e s: x87 environment, state, n: nothing,
-             ?: the machine's state decides.
+constraints  np 66 f3 f2 (lists; none: any), w0 w1, l0 l1 l2 l12 (vector length), mem reg
+             (modrm.mod), /N (modrm.reg), rm=N (modrm.rm). The first line that matches is taken.
+operands     KIND SIZE [.ACCESS]: kind G modrm.reg, E modrm.rm register or memory, R the same if
+             it is a register, M the same if it is memory, B vvvv, O register in the opcode, A rax.
+             Access: read by default, .w written, .x both, .n neither.
+             Size: b w d q 1 2 4 8 bytes; v operand size; z v but at most 4; y 4 or (W) 8;
+             a address size; for M also a number of bytes, x h f g: whole, half, quarter, eighth of
+             the vector, u: 8 or the whole (movddup), p far pointer, e s: x87 environment, state,
+             n: nothing, ?: the machine's state decides.
              H: vvvv is a vector register (without H or B it must be 1111).
 immediates   ib ub (byte), iw iz iv id, ibb (two bytes), iwb (enter), jb jz (branch), moffs
 implicit     ir= iw= lists of ax cx dx bx sp bp si di; mr= mw= memory that no operand names

@@ -1,4 +1,4 @@
-/* PURPOSE: how the files that know no instruction get at the guest's pc and its single-stepping of itself. */
+/* PURPOSE: the guest's pc and its trap flag, for the files that know no CPU. */
 #ifndef DBT_ARCH_X86_64_GUEST_PRIV_H
 #define DBT_ARCH_X86_64_GUEST_PRIV_H
 

@@ -1,9 +1,9 @@
 /*
- * Planning a superblock: follow the guest code from its head, through unconditional jumps, past
- * conditional branches that are not taken and past calls, until something ends it; then go backward
- * over what was found to see where the flags are dead, looking a little way into the exits' targets.
+ * Plans a superblock: follows the guest code from its head, through unconditional jumps, past
+ * conditional branches and past calls, until something ends it. Then goes backward over the
+ * instructions to find where the flags are dead, looking a little way into the targets of exits.
  *
- * Every page whose bytes went into a decision is a dependency of the block, the targets' included: if
+ * The block depends on every page whose bytes went into a decision, those of targets included: if
  * one changes, the block dies. Pages that the guest can write are protected before they are read.
  */
 #include "dbt/arch/x86_64/plan-priv.h"
@@ -14,13 +14,14 @@
 #include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "sys/string.h"
 
-#define BRANCHES_MAX 4  /* basic blocks in a superblock, but for those behind elided jumps */
+#define BRANCHES_MAX 4  /* branches that a superblock goes past */
 #define LOOKAHEAD    12 /* instructions */
 #define FETCH_AHEAD  128
 
 /*
- * Guest bytes read ahead: never across a page, because a page may have to be protected first. There is room
- * behind them for an instruction to be looked at as if it were whole.
+ * Guest bytes that were read ahead, never across a page, because the next page may have to be
+ * protected first. There is room behind them, so that an instruction can be read as if it were
+ * whole.
  */
 struct fetch_buffer {
 	u64 pc;
@@ -28,7 +29,7 @@ struct fetch_buffer {
 	u8 bytes[FETCH_AHEAD + INSN_MAX + 1];
 };
 
-static struct fetch_buffer fetched; /* like all of the translator's work, under the lock */
+static struct fetch_buffer fetched; /* under the lock, as all work of the translator */
 
 static bool plan_has_page(const struct plan *plan, u64 number)
 {
@@ -44,7 +45,7 @@ enum page_use {
 	USE_CHECKED, /* changes will not be noticed */
 };
 
-/* Whether changes of the page of @pc would be noticed; sees to it if @may_protect. */
+/* Whether changes of the page of @pc would be noticed; protects it for that if @may_protect. */
 static enum page_use page_use(u64 pc, bool may_protect)
 {
 	const struct exec_range *r = exec_find(pc);
@@ -71,7 +72,7 @@ static enum page_use page_use(u64 pc, bool may_protect)
 	return USE_YES;
 }
 
-/* Makes the page of @pc a dependency of the plan, unless that would make a plan a checked one. */
+/* Makes the page of @pc a dependency of the plan, unless the plan would become a checked one. */
 static enum page_use plan_use_page(struct plan *plan, u64 pc, bool may_protect)
 {
 	enum page_use use;
@@ -86,7 +87,7 @@ static enum page_use plan_use_page(struct plan *plan, u64 pc, bool may_protect)
 	return use;
 }
 
-/* The bytes at @pc; *@len of them, up to an instruction's, are the guest's, and all may be read. */
+/* The bytes at @pc. INSN_MAX of them may be read, and *@len of them are the guest's. */
 static const u8 *fetch(u64 pc, u32 *len)
 {
 	u64 page_end = (pc | (PAGE_SIZE - 1)) + 1;
@@ -103,14 +104,14 @@ static const u8 *fetch(u64 pc, u32 *len)
 	return fetched.bytes + (pc - fetched.pc);
 }
 
-/* @to has room for one byte more. */
+/* @to has room for one byte more than INSN_MAX. */
 static void copy_insn(u8 *to, const u8 *from)
 {
 	__builtin_memcpy(to, from, 8);
 	__builtin_memcpy(to + 8, from + 8, 8);
 }
 
-/* The instruction at @pc runs into the next page, or is none. *@fault as for plan_decode(). */
+/* Decodes what runs into the next page or is no instruction. *@fault as for plan_decode(). */
 static int decode_across(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, bool may_protect,
 			 u64 *fault)
 {
@@ -139,8 +140,8 @@ static int decode_across(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, b
 }
 
 /*
- * Decodes the instruction at @pc, whose page is in the plan. -ENODATA: it runs into a page that cannot
- * be used; *fault is that page's first byte. *@d may be brief (insn_scan).
+ * Decodes the instruction at @pc, whose page is in the plan. -ENODATA: it runs into a page that
+ * cannot be used; *fault is that page's first byte. *@d may be brief (insn_scan).
  */
 static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, bool may_protect,
 		       u64 *fault)
@@ -152,7 +153,7 @@ static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, boo
 	p = fetch(pc, &n);
 	if (n == INSN_MAX) {
 		copy_insn(bytes, p);
-		/* Blocks that are checked may end at stores, which a brief look does not show. */
+		/* Checked blocks may end at stores, which insn_scan() does not tell. */
 		len = plan->checked ? 0 : insn_scan(d, p);
 		return len ? len : insn_decode(d, p, n);
 	}
@@ -160,20 +161,20 @@ static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, boo
 }
 
 /*
- * What look_ahead() found, for code that the guest cannot write: then it is true until executable memory
- * changes, which is when the translator forgets it (arch_forget_code). It depends on the page of pc and on up to
- * one other.
+ * What look_ahead() has found, for code that the guest cannot write. It is true until executable
+ * memory changes; then it is forgotten (arch_forget_code()). It depends on the page of pc and on at
+ * most one other.
  */
 struct live_memo {
 	u64 pc;
-	s32 other; /* that page's number - the first one's; 0 none */
+	s32 other; /* that page's number minus that of the page of pc; 0: none */
 	u16 epoch;
 	u16 live;
 };
 
-/* The pages that look_ahead() looks at. */
+/* The pages that look_ahead() has looked at. */
 struct pages_seen {
-	u64 first, other; /* page numbers; other is first while there is none */
+	u64 first, other; /* page numbers; other is the same as first while there is no other */
 	bool more;
 };
 
@@ -220,23 +221,24 @@ static u16 look_ahead(struct plan *plan, u64 pc, struct pages_seen *seen)
 }
 
 /*
- * A cache of them, in the cache's bookkeeping: as large as there are blocks to be, so that a small program
- * touches little of it. It is forgotten with everything else, or because a larger one has come.
+ * A table of them, in the bookkeeping of the code cache. It grows with the number of blocks, so
+ * that a small program touches little of it. A larger one begins empty, and so does one after a
+ * flush.
  */
 #define MEMOS_MAX 16384u
 
 static struct {
 	struct live_memo *at;
 	u32 size;
-	u32 flushed; /* cache.epoch that it belongs to */
-	u16 epoch;   /* of arch_forget_code(); never 0 */
+	u32 flushed; /* the cache.epoch that it belongs to */
+	u16 epoch;   /* the current one of struct live_memo; never 0 */
 } memos = {.epoch = 1};
 
 void arch_forget_code(void)
 {
 	if (++memos.epoch)
 		return;
-	/* Come round: what was remembered so long ago must not look new. */
+	/* The number has wrapped: what was remembered so long ago must not look new. */
 	memos.epoch = 1;
 	if (memos.size && memos.flushed == cache.epoch)
 		memset(memos.at, 0, memos.size * sizeof(*memos.at));
@@ -300,7 +302,7 @@ static enum insn_class classify(const struct insn *d)
 	}
 }
 
-/* Instructions that the runtime or C code of ours has to deal with. */
+/* Instructions that leave the cache, for the runtime or for arch_emulate(). */
 static bool stops(const struct insn *d)
 {
 	switch (d->special) {
@@ -347,10 +349,13 @@ static enum plan_role role_of(const struct insn *d)
 		return ROLE_END;
 	switch (d->cf) {
 	case CF_NONE:
-		/* It may set the trap flag: then what comes next is an instruction of the guest's, no count. */
+		/*
+		 * popf may set the trap flag: the CPU traps after the next native instruction then,
+		 * which has to be one of the guest's.
+		 */
 		if (d->special == SP_POPF || stores_x87_pc(d))
 			return ROLE_TRAP;
-		/* What follows serialize (0f 01 e8) is to be fetched anew. */
+		/* After serialize (0f 01 e8) code is fetched anew. */
 		if (d->enc == ENC_LEGACY && d->map == MAP_0F && d->opcode == 0x01 &&
 		    d->modrm == 0xe8)
 			return ROLE_TRAP;
@@ -387,8 +392,9 @@ static bool may_follow(struct plan *plan, u64 pc)
 }
 
 /*
- * A block whose bytes are compared ends after a store, where it may write to itself: that may have changed
- * what follows. Through another address (a second mapping) the CPU does not promise as much.
+ * A block whose bytes are compared, and that may write to its own pages, ends after a store, which
+ * may have changed what follows. Of a store through another address (a second mapping) the CPU does
+ * not promise that the instructions right after it are the new ones.
  */
 static bool stores(const struct insn *d)
 {
@@ -525,14 +531,15 @@ int plan_build(struct plan *plan, u64 pc, u64 *fault)
 	if (err)
 		return err;
 	plan_liveness(plan);
-	plan->nr_exits = 1 + plan->checked; /* at its end, and where it is no longer current */
+	/* One at its end, and one for when its bytes are no longer current. */
+	plan->nr_exits = 1 + plan->checked;
 	for (u32 i = 0; i < plan->nr_insns; i++)
 		plan->nr_exits += plan->insns[i].role == ROLE_SIDE ||
 				  plan->insns[i].role == ROLE_CALL;
 	if (plan->nr_insns == 0 || plan->insns[plan->nr_insns - 1].role != ROLE_END) {
 		frag_begin(plan, plan->next_pc, 0);
 		if (plan->nr_frags > 1 && plan->frags[plan->nr_frags - 2].first == plan->nr_insns) {
-			/* The call was last: what it returns to is already the last fragment. */
+			/* The call was last: the last fragment is already what it returns to. */
 			plan->nr_frags--;
 		}
 	}

@@ -1,9 +1,9 @@
 /*
- * From a native pc back to the exact guest state. Asynchronous signals are taken where an instruction's
- * native form begins, because there every register is in place; anywhere else the thread is single-stepped
- * until it is at such a place or out of the cache. Faults happen in the middle, so for them the
- * block says which registers are spilled there. Nothing here takes the lock but for a write fault, when
- * the thread cannot hold it.
+ * From a native pc back to the exact guest state. Asynchronous signals are taken where an
+ * instruction's native form begins, because every register is in place there. Anywhere else the
+ * thread is single-stepped until it is at such a place or out of the cache. Faults happen in the
+ * middle of native forms; for them the block says which registers are spilled there. The lock is
+ * taken for write faults only, when the thread cannot hold it.
  */
 #include <asm/sigcontext.h>
 #include <asm/signal.h>
@@ -45,7 +45,7 @@ static void regs_from(struct dbt_regs *r, const struct sigcontext_64 *m)
 	r->rflags = m->flags & ~X86_EFLAGS_RF;
 }
 
-/* The handler's return goes to the end of dbt_enter(), on the stack that it was called on. */
+/* The handler will return to the end of dbt_enter(), on the stack that this was called on. */
 static void redirect(struct dbt_thread *t, struct sigcontext_64 *m)
 {
 	m->ip = (u64)dbt_abort;
@@ -55,8 +55,9 @@ static void redirect(struct dbt_thread *t, struct sigcontext_64 *m)
 }
 
 /*
- * The instruction whose native form holds offset @off, nr_insns for what comes after the last one. Of
- * several that begin there (elided jmps have no bytes) it is the last. *@exact: it begins there.
+ * The index of the instruction whose native form is at offset @off; nr_insns behind the last one.
+ * If several begin there (elided jumps have no bytes) it is the last. *@exact: it begins right
+ * there.
  */
 static u32 insn_at(const struct dbt_block *b, u32 off, bool *exact)
 {
@@ -68,7 +69,7 @@ static u32 insn_at(const struct dbt_block *b, u32 off, bool *exact)
 	}
 	while (i < b->nr_insns && start + b->insns[i].native <= off)
 		start += b->insns[i++].native;
-	/* What lies behind the last one is a place of the guest's only if it falls through to there. */
+	/* Behind the last one the guest is at an instruction only if the block falls through. */
 	*exact = start == off && (i < b->nr_insns || b->flags & BLOCK_FALLS);
 	return i;
 }
@@ -94,7 +95,7 @@ u64 dbt_guest_pc(struct dbt_thread *t, u64 pc)
 
 	if (!dbt_in_cache(pc))
 		return pc;
-	/* Blocks stay while a thread is inside. */
+	/* While the thread is inside, blocks stay. */
 	if (!inside)
 		cache_lock(t);
 	b = block_by_code(pc);
@@ -117,7 +118,7 @@ static void meter_add(struct dbt_thread *t, const struct weight *w, u64 sign)
 		dbt_meter(t)->count[0][q] += sign * w->q[q];
 }
 
-/* Makes the meter say that of the path through the block what lies before @index has retired. */
+/* Corrects the meter: of the path through the block the instructions before @index have retired. */
 static void meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index)
 {
 	u32 restart = 0;
@@ -149,8 +150,9 @@ static void at_boundary(struct dbt_thread *t, const struct dbt_block *b, u32 off
 }
 
 /*
- * The guest's trap flag, once the CPU has trapped outside the cache: C code is not stepped. dbt_run()
- * gives it back to the guest's registers, because what dbt_exit() saves from here on lacks it.
+ * The CPU has trapped outside the cache for the guest's trap flag: clears the flag, since C code is
+ * not to be stepped. dbt_run() puts it back into the guest's registers, because the flags that
+ * dbt_exit() saves do not have it then.
  */
 static void trace_leave(struct dbt_thread *t, struct sigcontext_64 *m)
 {
@@ -162,8 +164,9 @@ static void trace_leave(struct dbt_thread *t, struct sigcontext_64 *m)
 }
 
 /*
- * The first instruction whose native form begins at @off: natively each elided jmp in a row is trapped
- * after, too. What counts in front of a block's first instruction belongs to no instruction.
+ * Whether an instruction's native form begins at @off, and *@index, the first one that does. Of
+ * elided jumps in a row each is reported, as natively. Counting in front of a block's first
+ * instruction belongs to none.
  */
 static bool traced_at(const struct dbt_block *b, u32 off, u32 *index)
 {
@@ -190,7 +193,7 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 		trace_leave(t, m);
 		return DBT_IN_RUNTIME;
 	}
-	/* The first trap since a popf: that has set the flag, and nothing has retired since. */
+	/* The first trap after a popf that has set the flag; nothing has retired since then. */
 	if (t->traced == TRACE_NONE)
 		t->traced = TRACE_ENTERING;
 	b = block_by_code(m->ip);
@@ -201,7 +204,7 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 		t->traced = TRACE_INSIDE;
 		if (off || b->nr_insns == 0 || b->insns[0].native)
 			return DBT_RESUME;
-		index = 1; /* an elided jmp, which has retired as it was entered */
+		index = 1; /* an elided jump, which has retired by now */
 	}
 	t->traced = TRACE_NONE;
 	at_boundary(t, b, off, index, m);
@@ -209,8 +212,8 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 }
 
 /*
- * At a string instruction between two of its iterations, with the source moved by the GS base: it may
- * take longer than a signal can wait.
+ * Whether the thread is at a string instruction whose source has the GS base added, between two
+ * iterations. It may take too long for a signal to wait for its end.
  */
 static bool between_iterations(const struct dbt_block *b, u32 off)
 {
@@ -287,7 +290,11 @@ static const struct spill_range *spill_range_at(const struct dbt_block *b, u32 o
 	return NULL;
 }
 
-/* t->regs = the state before the instruction that @b was executing at @m. */
+/*
+ * Sets t->regs to the state before the instruction that @b was executing at @m. Of a spill range's
+ * mask rsp means that the native rsp is 8 less than the guest's; registers in @moved have the
+ * guest's GS base added to them.
+ */
 static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, struct sigcontext_64 *m)
 {
 	u32 off = (u32)(m->ip - code_addr(b->code)), index;
@@ -311,9 +318,10 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 }
 
 /*
- * The guest's stack can be read but not written, so our return cannot be made, or what it has overwritten
- * cannot be put back because another thread has just taken the permission away. The guest's has been
- * counted and needs no more: go on where it goes, @pop bytes up the stack from here.
+ * Finishes a guest's return in C. Its stack can be read but not written, so our native return
+ * cannot be made; or what that has overwritten cannot be put back, because another thread has just
+ * taken the permission away. The return has been counted already. @pop: by how much rsp is still to
+ * go up.
  */
 static void finish_ret(struct dbt_thread *t, struct sigcontext_64 *m, u64 pop)
 {
@@ -338,7 +346,10 @@ static bool is_ret(const struct dbt_block *b, u32 off)
 	       insn_class_of(&b->insns[index]) == CLASS_RET;
 }
 
-/* Where a return has got to: at its point, or in code without a block that it came to by a wrong guess. */
+/*
+ * Whether a return is to put its slot back at @pc: at its return point, or after a wrong guess in a
+ * stub.
+ */
 static bool is_put_back(const struct dbt_block *b, u64 pc)
 {
 	const struct spill_range *spill = b ? spill_range_at(b, (u32)(pc - code_addr(b->code)))
@@ -348,8 +359,9 @@ static bool is_put_back(const struct dbt_block *b, u64 pc)
 }
 
 /*
- * Takes the lock. A thread in the cache must not wait for it while its holder flushes, because that
- * waits for the thread, nor can it inherit it: then false, without the lock.
+ * Takes the lock. A thread in the cache must not wait for it while the holder flushes, because that
+ * waits for the thread. Nor can it take the lock over from a holder that was killed. False in both
+ * cases, without the lock.
  */
 static bool lock_unless_flushing(struct dbt_thread *t)
 {
@@ -379,7 +391,10 @@ static enum dbt_where write_fault(struct dbt_thread *t, struct sigcontext_64 *m,
 			redirect(t, m);
 			t->handed = DBT_HANDED_RESUME;
 		} else {
-			/* Everything is being forgotten, and cannot be made again before we are out. */
+			/*
+			 * A flush forgets all blocks, and none can be made again before this thread
+			 * is out.
+			 */
 			cache.ops.protect(ALIGN_DOWN(addr, PAGE_SIZE), PAGE_SIZE, false);
 		}
 		return DBT_RESUME;
@@ -389,7 +404,7 @@ static enum dbt_where write_fault(struct dbt_thread *t, struct sigcontext_64 *m,
 	if (!ours)
 		return DBT_IN_RUNTIME;
 	if (b && b->flags & BLOCK_DEAD) {
-		/* What it was about to execute may be what it is about to write: translate again. */
+		/* It may be about to write what it executes next: that is translated again. */
 		rewind_to_insn(t, b, m);
 		redirect(t, m);
 		t->handed = DBT_HANDED_RESUME;
@@ -422,14 +437,14 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 		finish_ret(t, m, 0);
 		return DBT_RESUME;
 	}
-	/* Code without a block touches nothing of the guest's but that. */
+	/* Stubs, which are of no block, access nothing else of the guest's. */
 	CHECK(b);
 	if (write && is_ret(b, (u32)(pc - code_addr(b->code)))) {
 		finish_ret(t, m, 8);
 		return DBT_RESUME;
 	}
 	if (b->flags & BLOCK_CHECKED && pc < code_addr(b->code) + b->first) {
-		/* Its bytes cannot be compared any more: dbt_run() finds out what that means. */
+		/* The guest's bytes cannot be read for the comparison: dbt_run() finds out why. */
 		rewind_to_insn(t, b, m);
 		redirect(t, m);
 		t->handed = DBT_HANDED_RESUME;

@@ -4,7 +4,10 @@
 #define SCRATCH_LOW \
 	(BIT(REG_RAX) | BIT(REG_RCX) | BIT(REG_RDX) | BIT(REG_RBX) | BIT(REG_RSI) | BIT(REG_RDI))
 
-/* A register that the instruction leaves alone and that encodes as plain [reg] without REX.B. */
+/*
+ * A register that the instruction does not use and that [reg] encodes without REX.B or a
+ * displacement.
+ */
 static u8 scratch_reg(const struct insn *d, u16 besides)
 {
 	u16 free = (u16)(SCRATCH_LOW & ~(d->gpr_read | d->gpr_written | besides));
@@ -13,7 +16,7 @@ static u8 scratch_reg(const struct insn *d, u16 besides)
 	return (u8)__builtin_ctz(free);
 }
 
-/* The same, for a register that need not encode as simply: any but rsp. */
+/* A register that the instruction does not use, any but rsp. */
 static u8 scratch_any(const struct insn *d, u16 besides)
 {
 	u16 free = (u16) ~(d->gpr_read | d->gpr_written | besides | BIT(REG_RSP));
@@ -56,7 +59,9 @@ static void copy_head(struct emitter *e, const struct insn *d, const u8 *bytes, 
 	for (u32 i = 0; i < end; i++) {
 		u8 b = bytes[i];
 
-		/* Legacy prefixes come before REX or VEX, if there is one, else before the opcode. */
+		/*
+		 * Legacy prefixes come before REX or VEX, if there is one, else before the opcode.
+		 */
 		if (i < fixed && ((drop & DROP_GS && b == PREFIX_GS) ||
 				  (drop & DROP_ADDR32 && b == PREFIX_ADDR32)))
 			continue;
@@ -73,8 +78,8 @@ static void copy_head(struct emitter *e, const struct insn *d, const u8 *bytes, 
 }
 
 /*
- * The instruction with [reg] in place of its memory operand, which is all of the address. rbp is not a base, but an
- * index: as a base it would make a stack fault (SIGBUS) of an address that is not canonical.
+ * The instruction with [reg] as its memory operand. rbp is used as an index: as a base it would
+ * turn the fault for an address that is not canonical into a stack fault (SIGBUS).
  */
 static void emit_with_reg(struct emitter *e, const struct insn *d, const u8 *bytes, u8 reg)
 {
@@ -154,7 +159,7 @@ static struct rewritten rewrite_rip(struct emitter *e, const struct insn *d, con
 	return r;
 }
 
-/* lea @reg, the operand's address without its segment. */
+/* @reg = the operand's address without its segment. */
 static void emit_address(struct emitter *e, const struct insn *d, const u8 *bytes, u64 pc, u8 reg)
 {
 	u32 tail = tail_offset(d);
@@ -197,10 +202,10 @@ static void emit_moffs(struct emitter *e, const struct insn *d, u8 reg)
 	emit2(e, as[d->opcode & 3], reg);
 }
 
-/* Every instruction with a memory operand in modrm form. */
+/* Any instruction with a memory operand in modrm form, or moffs. */
 static struct rewritten rewrite_gs(struct emitter *e, const struct insn *d, const u8 *bytes, u64 pc)
 {
-	/* cmpxchg16b leaves rbp when its operand is addressed by rsi and rdi. */
+	/* cmpxchg16b with an operand addressed by rsi and rdi leaves only rbp. */
 	u16 low = (u16)(SCRATCH_LOW & ~(d->gpr_read | d->gpr_written));
 	u8 a = low ? scratch_reg(d, 0) : REG_RBP, b = scratch_any(d, (u16)BIT(a));
 	struct rewritten r = {.mask = (u16)(BIT(a) | BIT(b))};
@@ -210,7 +215,7 @@ static struct rewritten rewrite_gs(struct emitter *e, const struct insn *d, cons
 	r.begin = e->p;
 	emit_address(e, d, bytes, pc, a);
 	if (d->map == MAP_1 && d->opcode == 0x8f && d->mem.base == REG_RSP) {
-		/* pop addresses with what rsp is afterwards. */
+		/* pop addresses its operand with rsp as it is afterwards. */
 		emit4(e, 0x48, 0x8d, 0x40 | (u8)(a << 3) | a, d->opsize);
 	}
 	emit_load_gs(e, b, GS(arch.gs_base));
@@ -227,14 +232,14 @@ static struct rewritten rewrite_gs(struct emitter *e, const struct insn *d, cons
 
 bool rewrite_can_gs(const struct insn *d)
 {
-	/* stos, scas and ins have no source. */
+	/* stos, scas and ins have no source, so the prefix means nothing. */
 	return !(d->attr & INSN_ADDR32) ||
 	       (d->special == SP_STRING && !(d->gpr_read & BIT(REG_RSI)));
 }
 
 /*
- * Gathers, scatters, tiles: the operand is more than an address, so it stays as it is but for the base,
- * which gets the GS base added.
+ * Gathers, scatters, tiles: the operand is more than one address. It stays as it is, but the base
+ * has the GS base added to it.
  */
 static struct rewritten rewrite_gs_base(struct emitter *e, const struct insn *d, const u8 *bytes)
 {
@@ -248,7 +253,7 @@ static struct rewritten rewrite_gs_base(struct emitter *e, const struct insn *d,
 	if (d->mem.base != REG_NONE)
 		emit_sum(e, a, d->mem.base, a);
 	copy_head(e, d, bytes, DROP_GS | DROP_BASE);
-	/* Without a base there are 32 bits of displacement, which with one are another mod. */
+	/* Without a base there is a disp32, which with a base is another mod. */
 	emit2(e, (d->mem.base == REG_NONE ? 0x80 : mod) | (d->modrm & 0x3f), (d->sib & 0xf8) | a);
 	emit_bytes(e, bytes + tail, d->len - tail);
 	emit_unspill(e, a);
@@ -256,7 +261,10 @@ static struct rewritten rewrite_gs_base(struct emitter *e, const struct insn *d,
 	return r;
 }
 
-/* movs, cmps, lods, outs: rsi is moved by the GS base and back. Only their source has a segment. */
+/*
+ * movs, cmps, lods, outs: only the source has a segment. The GS base is added to rsi, and taken off
+ * again.
+ */
 static struct rewritten rewrite_gs_string(struct emitter *e, const struct insn *d, const u8 *bytes)
 {
 	u8 a = scratch_reg(d, 0);
@@ -298,7 +306,7 @@ static struct rewritten rewrite_gs_xlat(struct emitter *e, const struct insn *d)
 	return r;
 }
 
-/* The register that addresses memory without a memory operand; REG_NONE if there is none. */
+/* The register that addresses memory in an instruction without a memory operand, or REG_NONE. */
 static u8 address_register(const struct insn *d)
 {
 	if (d->special == SP_MASKMOV)
@@ -333,7 +341,10 @@ static struct rewritten rewrite_gs_register(struct emitter *e, const struct insn
 	return r;
 }
 
-/* movzx @reg32, word gs:arch.gs_selector; with @narrow mov @reg16 of the same, which keeps the rest. */
+/*
+ * movzx @reg32, word gs:arch.gs_selector; with @narrow mov @reg16 of the same, which keeps the
+ * rest.
+ */
 static void emit_selector(struct emitter *e, u8 reg, bool narrow)
 {
 	emit1(e, PREFIX_GS);
@@ -348,7 +359,7 @@ static void emit_selector(struct emitter *e, u8 reg, bool narrow)
 	emit_u32(e, GS(arch.gs_selector));
 }
 
-/* mov from GS, push of GS: the selector that the guest believes in. */
+/* mov from GS, push of GS: the selector that the guest believes to be there. */
 static struct rewritten rewrite_selector(struct emitter *e, const struct insn *d, const u8 *bytes,
 					 u64 pc)
 {
@@ -386,7 +397,7 @@ static struct rewritten rewrite_selector(struct emitter *e, const struct insn *d
 	return r;
 }
 
-/* Instructions with a GS prefix that means something. */
+/* Instructions with a GS prefix. */
 static struct rewritten rewrite_prefixed(struct emitter *e, const struct insn *d, const u8 *bytes,
 					 u64 pc)
 {
@@ -412,8 +423,8 @@ static struct rewritten rewrite_prefixed(struct emitter *e, const struct insn *d
 }
 
 /*
- * rdgsbase and wrgsbase are about the guest's GS base, which is in the thread block. wrgsbase of 64 bits is done
- * in C (emulate.c), because it looks at what it gets.
+ * rdgsbase and wrgsbase work on the guest's GS base, which is in the thread. wrgsbase of 64 bits is
+ * done in C (emulate.c), because it faults if the base is not canonical.
  */
 static struct rewritten rewrite_gsbase(struct emitter *e, const struct insn *d)
 {

@@ -1,11 +1,11 @@
 /*
- * The fast half of decode.h: length, flags and the plain branches. Tables that gen-rows.py derives from the
- * decoder's own say what can be told without looking at operands. tests/unit/dbt/test_decode_scan.c
- * holds it against insn_decode().
+ * The fast half of decode.h: lengths, flags and plain branches. gen-rows.py derives its tables from
+ * the decoder's own; they say what can be told without looking at operands.
+ * tests/unit/dbt/test_decode_scan.c compares it with insn_decode().
  */
 #include "dbt/arch/x86_64/decode-priv.h"
 
-/* Everything is laid out, but for flags and immediates. */
+/* Fills everything but flags and immediates. */
 static inline void fill_brief(struct insn *insn, u8 enc, u8 map, u8 opcode, u8 modrm)
 {
 	insn->map = map;

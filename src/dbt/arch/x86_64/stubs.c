@@ -1,4 +1,4 @@
-/* The cache's own code: returns, miss paths, the way in through an entry, entries made after their block. */
+/* The cache's own code: miss paths, the way in by an entry, and entries made after their block. */
 #include "dbt/arch/x86_64/branch-priv.h"
 #include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "dbt/arch/x86_64/offsets-priv.h"
@@ -14,7 +14,10 @@ void arch_patch(u32 patch, u32 target)
 {
 	u32 *p = (u32 *)code_at(patch);
 
-	/* Others may be executing it: emit_align_rel() made this one store that fetches see whole. */
+	/*
+	 * Others may be executing it. emit_align_rel() has made sure that they fetch this store
+	 * whole.
+	 */
 	__atomic_store_n(p, target - (patch + 4), __ATOMIC_RELEASE);
 }
 
@@ -27,7 +30,7 @@ bool arch_can_patch(u32 patch)
 
 void arch_entry_kill(const struct dbt_entry *e)
 {
-	/* A nop of two bytes in place of the jrcxz; one store that fetches see whole, as in arch_patch(). */
+	/* A nop of two bytes in place of the jrcxz, by one store as in arch_patch(). */
 	__atomic_store_n((u16 *)code_at(e->kill), 0x9066, __ATOMIC_RELEASE);
 }
 

@@ -2,9 +2,9 @@
 #include "dbt/arch/x86_64/branch-priv.h"
 #include "dbt/arch/x86_64/rewrite-priv.h"
 
-static struct build build; /* under the lock; too large for the stack */
+static struct build build; /* too large for the stack; used with the lock */
 
-/* Few bytes; to and from are aligned to 2. */
+/* Copies few bytes, aligned to 2, to *@to, which moves behind them. Returns where they are. */
 static void *keep(u16 **to, const void *from, u64 size)
 {
 	const u16 *words = from;
@@ -16,7 +16,7 @@ static void *keep(u16 **to, const void *from, u64 size)
 	return at;
 }
 
-/* What is said of the block's instructions, in one piece; those of the strictest alignment first. */
+/* Copies the block's arrays into one piece, that of the strictest alignment first. */
 static void keep_arrays(struct dbt_block *block, const struct build *b)
 {
 	const struct plan *plan = &b->plan;
@@ -59,7 +59,7 @@ static void emit_copy(struct build *b, const struct plan_insn *i)
 		(u16)(r.begin - code), (u16)(r.end - code), r.mask, r.moved, 0};
 }
 
-/* The main line. Afterwards insns[] says where each instruction starts. */
+/* Emits the main line. insns[] says afterwards how long each instruction's native form is. */
 static void emit_insns(struct build *b)
 {
 	const struct plan *plan = &b->plan;
@@ -87,7 +87,7 @@ static void emit_insns(struct build *b)
 		b->insns[plan->nr_insns - 1].native = (u16)(emit_at(&b->e) - start);
 }
 
-/* Whether control gets to the end of the plan, after its last instruction. */
+/* Whether control gets past the last instruction of the plan. */
 static bool falls_through(const struct build *b)
 {
 	const struct plan *plan = &b->plan;
@@ -100,7 +100,7 @@ static bool falls_through(const struct build *b)
 		return false;
 	if (last->role != ROLE_CALL)
 		return true;
-	/* A call: only if its return point is here. */
+	/* Past a call only if its return point is in this block. */
 	known = b->nr_entries ? b->entries[b->nr_entries - 1] : NULL;
 	return known && known->table == TABLE_RET && known->pc == plan->next_pc && known->call;
 }
@@ -125,8 +125,8 @@ static void save_bytes(struct dbt_block *block, const struct plan *plan)
 }
 
 /*
- * Compares the guest's bytes with those that the block was made from; at @stale it is left if they are others.
- * No flags: jrcxz tells whether a difference is 0.
+ * Emits the comparison of the guest's bytes with those that the block was made from. If they differ
+ * control goes to @stale. It changes no flags: jrcxz tells whether a difference is 0.
  */
 static void emit_compare_bytes(struct build *b, u32 stale)
 {
@@ -148,7 +148,7 @@ static void emit_compare_bytes(struct build *b, u32 stale)
 		u64 want = 0;
 
 		size = n - at >= 8 ? 8 : n - at >= 4 ? 4 : n - at >= 2 ? 2 : 1;
-		/* The last ones together with some before them. */
+		/* The last bytes, together with some before them. */
 		if (size < 8 && n >= 8) {
 			at = n - 8;
 			size = 8;
