@@ -4,11 +4,11 @@
  * functions. Hence: the machine's own where libpfm4 4.13 and PAPI 7 both have tables for it, else one
  * that is like it.
  */
-#include <cpuid.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "session/host-cpu.h"
 #include "session/session-priv.h"
 
 struct model {
@@ -65,16 +65,11 @@ static void host(struct session_model *m)
 {
 	static struct session_model found;
 	static bool known;
-	u32 a, b, c, d;
-	char vendor[13] = "";
+	char vendor[13];
 
 	if (!known) {
-		__cpuid(0, a, b, c, d);
-		memcpy(vendor, &b, 4);
-		memcpy(vendor + 4, &d, 4);
-		memcpy(vendor + 8, &c, 4);
+		session_cpuid(vendor, &found.cpuid);
 		found.amd = !strcmp(vendor, "AuthenticAMD") || !strcmp(vendor, "HygonGenuine");
-		__cpuid(1, found.cpuid, b, c, d);
 		known = true;
 	}
 	*m = found;

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "session/host-cpu.h"
 #include "session/session-priv.h"
 
 #define SPIN_NS 100000
@@ -249,7 +250,7 @@ void serve_busy_poll(struct session *s)
 	for (u64 now = 0; s->busy_poll.nr && now < s->busy_poll.until && now < end;
 	     now = session_now())
 		if (!serve_posted(s))
-			__builtin_ia32_pause();
+			session_relax();
 	s->busy_poll.ending = true;
 	for (u32 i = 0; i < s->busy_poll.nr; i++) {
 		struct wire_slot *sl = guest_process_slot(s->busy_poll.slots[i].process,
