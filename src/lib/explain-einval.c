@@ -128,7 +128,10 @@ static bool bad_breakpoint(const struct ap__ask *ask, struct ap_error *err)
 	const struct pe_attr *a = ask->attr;
 	const char *why = NULL;
 
-	if (!a->bp_type || ((a->bp_type & HW_BREAKPOINT_X) && a->bp_type != HW_BREAKPOINT_X))
+	/* First: the others below are x86's rules, and arm64 takes every address and 1 to 8 bytes. */
+	if (a->bp_addr >> 63 && a->exclude_kernel)
+		why = "the breakpoint is in the kernel, but kernel mode is excluded";
+	else if (!a->bp_type || ((a->bp_type & HW_BREAKPOINT_X) && a->bp_type != HW_BREAKPOINT_X))
 		why = "the breakpoint's access must be r, w, rw or x alone";
 	else if (a->bp_type == HW_BREAKPOINT_X && a->bp_len != sizeof(long))
 		why = "a breakpoint on execution has the length of a long";
@@ -138,8 +141,6 @@ static bool bad_breakpoint(const struct ap__ask *ask, struct ap_error *err)
 		why = "the breakpoint's address is not a multiple of its length";
 	else if (a->bp_type == HW_BREAKPOINT_R)
 		why = "this CPU cannot break on reads alone (x86: use rw)";
-	else if (a->bp_addr >> 63)
-		why = "the breakpoint is in the kernel, but kernel mode is excluded";
 	if (!why)
 		return false;
 	ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE, "%s: %s", ask->name, why);
