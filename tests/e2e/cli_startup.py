@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-from e2e import ANYPERF, ENV, Skip, main, run, scratch
+from e2e import ANYPERF, ENV, HAS_RUNTIME, Skip, main, run, scratch
 
 # Events say :u so that a user who may not measure the kernel needs no second attempt.
 LIMIT = 40
@@ -77,7 +77,13 @@ def faults_of(*command):
     return count["value"]
 
 
+def need_runtime():
+    if not HAS_RUNTIME:
+        raise Skip("there is no translator for this CPU")
+
+
 def test_system_calls_under_the_translator():
+    need_runtime()
     natively = calls_of("/bin/true")
     # Measured: 289, 284 and 360 more: there is no session before somebody asks for it, unless it
     # has a name.
@@ -92,6 +98,7 @@ def test_system_calls_under_the_translator():
 def test_page_faults_under_the_translator():
     """The tables are dense and asked for in pieces: hardly a fault for new code, however much of it
     there is."""
+    need_runtime()
     true = faults_of("/bin/true")
     # Measured: 85 more, of which the launcher has 65; 90 for the bash below, which has eight times
     # as much code.

@@ -6,7 +6,7 @@ import pty
 import re
 import subprocess
 
-from e2e import ANYPERF, ENV, counts, main, plain, run, scratch, stat, stat_json, table
+from e2e import ANYPERF, ENV, HAS_RUNTIME, counts, main, plain, run, scratch, stat, stat_json, table
 
 TOUCH = os.environ["E2E_TOUCH"]
 DEFAULT = ["task-clock", "context-switches", "cpu-migrations", "page-faults", "cycles",
@@ -90,7 +90,8 @@ SPIN = ["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"]
 
 def test_tool_events():
     tools = ["duration_time", "user_time", "system_time"]
-    for pmu, counter in (("kernel", "task-clock"), ("virtual", "instructions")):
+    pmus = {"kernel": "task-clock", "virtual": "instructions"}
+    for pmu, counter in list(pmus.items())[:2 if HAS_RUNTIME else 1]:
         report = stat_json(f"--pmu={pmu}", "-e", "duration_time," + counter, "-e",
                            "user_time,system_time", "--",
                            *SPIN)[0]
@@ -212,6 +213,8 @@ def test_json_is_documented():
                  ["stat", "-j", "-I", "50", "-e", "cs", "sleep",
                  "0.1"], ["run", "-j", "true"], ["list", "--json", "--check", "hw"],
                  ["doctor", "--json"], ["version", "--json"]):
+        if args[0] == "run" and not HAS_RUNTIME:
+            continue
         r = run(*args)
         for line in (r.err if args[0] in ("stat", "run") else r.out).splitlines():
             document = json.loads(line)

@@ -14,6 +14,8 @@ import traceback
 ANYPERF = os.path.abspath(sys.argv[1])
 TOOLS = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("E2E_BUILD", "")
+# The translator, and with it the virtual PMU, is for programs of x86-64.
+HAS_RUNTIME = os.uname().machine == "x86_64"
 
 # Texts are compared as the C locale prints them.
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("LC_")
