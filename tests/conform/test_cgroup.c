@@ -300,17 +300,17 @@ CONFORM(exact)
 		close(own);
 		own = pmu_open(PERF_COUNT_HW_INSTRUCTIONS, -1);
 		before = wide_count(&w);
-		REGION(own, "movl $1000000, %%ecx\n1: decl %%ecx\n\tjnz 1b");
+		REGION(own, LOOP(1048576));
 		mine = ev_count(own);
 		before = wide_count(&w) - before;
-		CHECK_ROW("FLAG-03", mine == 2000001 + REGION_REST,
+		CHECK_ROW("FLAG-03", mine == 2097153 + REGION_REST,
 			  "the thread's own event beside the cgroup's", "%lu", mine);
 		CHECK_ROW("FLAG-03", before >= mine && before < mine + 20000,
 			  "instructions of the only task of a cgroup", "%lu, itself %lu", before,
 			  mine);
 		enter(hierarchy);
 		mine = wide_count(&w);
-		REGION(own, "movl $1000000, %%ecx\n1: decl %%ecx\n\tjnz 1b");
+		REGION(own, LOOP(1048576));
 		CHECK_ROW("FLAG-03", wide_count(&w) == mine, "to the instruction", "%lu then %lu",
 			  mine, wide_count(&w));
 		_exit(0);

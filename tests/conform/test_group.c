@@ -173,7 +173,7 @@ CONFORM(close_leader)
 CONFORM(close_leader_formats)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
-	long lead, a, b;
+	long lead, a, b, n;
 	u64 v[16] = {0};
 
 	attr.read_format = PERF_FORMAT_GROUP;
@@ -187,7 +187,10 @@ CONFORM(close_leader_formats)
 		  ev_read((int)lead, v, sizeof(v)), 24);
 	check_val("GRP-04", "member closed: nr", (long long)v[0], 2);
 	close((int)lead);
-	check_val("GRP-04", "leader closed: a group of one", ev_read((int)b, v, sizeof(v)), 16);
+	n = ev_read((int)b, v, sizeof(v));
+	/* Linux 6.1 still gives the size of the group that was. */
+	CHECK_ROW("GRP-04", n == 16 || (n == 24 && !virtual_world()),
+		  "leader closed: a group of one", "%ld bytes", n);
 	check_val("GRP-04", "leader closed: nr", (long long)v[0], 1);
 }
 
