@@ -46,8 +46,9 @@ enum ap_open_flags {
 	AP_OPEN_USER_FALLBACK = 1 << 4, /* may the kernel not be measured, count user mode (":u") */
 	AP_OPEN_NO_GROUP_READ = 1 << 5, /* read every event singly even in a group */
 	AP_OPEN_PINNED = 1 << 6,        /* leaders are pinned: always on the PMU or in error */
-	AP_OPEN_SELF_READ = 1 << 7, /* map the user pages, so that reading needs no system call */
-	AP_OPEN_LOST = 1 << 8,      /* ask for PERF_FORMAT_LOST where the kernel knows it */
+	/* map the user pages, and ask for them where that is needed (arm64), to read without a system call */
+	AP_OPEN_SELF_READ = 1 << 7,
+	AP_OPEN_LOST = 1 << 8, /* ask for PERF_FORMAT_LOST where the kernel knows it */
 	AP_OPEN_AS_GIVEN =
 		1 << 9, /* take disabled, inherit, read_format... from the attrs as they are */
 };

@@ -13,6 +13,7 @@
 #include "lib/cpulist.h"
 #include "lib/event-priv.h"
 #include "lib/fail.h"
+#include "lib/spec-priv.h"
 #include "lib/target.h"
 
 struct cell {
@@ -88,15 +89,35 @@ static void prepare(const struct ap_counters *c, unsigned int i, struct pe_attr 
 		a->read_format |= PERF_FORMAT_GROUP | PERF_FORMAT_ID;
 }
 
+/*
+ * arm64 shows user mode the counters of those events alone that ask for it [ARM-13]; the PMU's format has
+ * a term for that. Not where cores differ: a thread that is moved between the page and the register may
+ * find that its new core has no such register, so there it has to be asked for by name [ARM-16].
+ * Returns whether that changed @a.
+ */
+static bool ask_for_user_access(const struct ap_counters *c, const struct ap__where *where,
+				struct pe_attr *a)
+{
+	const struct ap__corepmu *core;
+	struct pe_attr before = *a;
+
+	if (!(c->flags & AP_OPEN_SELF_READ) || (c->flags & AP_OPEN_AS_GIVEN) || a->inherit ||
+	    where->tid == -1 || where->cgroup_fd >= 0 || ap__core_pmus(c->m, &core) != 1)
+		return false;
+	if (a->type != PERF_TYPE_HARDWARE && a->type != PERF_TYPE_HW_CACHE &&
+	    a->type != PERF_TYPE_RAW && a->type != core->type)
+		return false;
+	return ap__term_set(c->m, core->name, a, "rdpmc", 1) == 0 &&
+	       memcmp(&before, a, sizeof(*a)) != 0;
+}
+
 /* One attempt after another, each giving up a little of what was asked for. */
-static int open_flexibly(struct ap_counters *c, unsigned int i, const struct ap__where *where,
-			 struct ap_event **out, struct ap_error *err)
+static int open_attr(struct ap_counters *c, unsigned int i, struct pe_attr a,
+		     const struct ap__where *where, struct ap_event **out, struct ap_error *err)
 {
 	struct counter *k = &c->counter[i];
-	struct pe_attr a;
 	int r;
 
-	prepare(c, i, &a);
 	if ((k->spec->flags & AP_SPEC_PRECISE_MAX) && a.sample_period) {
 		for (a.precise_ip = 3; a.precise_ip; a.precise_ip--) {
 			r = ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, NULL);
@@ -135,6 +156,20 @@ static int open_flexibly(struct ap_counters *c, unsigned int i, const struct ap_
 		a.read_format |= PERF_FORMAT_GROUP | PERF_FORMAT_ID;
 	}
 	return r ? ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, err) : 0;
+}
+
+static int open_flexibly(struct ap_counters *c, unsigned int i, const struct ap__where *where,
+			 struct ap_event **out, struct ap_error *err)
+{
+	struct pe_attr a, readable;
+
+	prepare(c, i, &a);
+	readable = a;
+	/* 64 bits of two counters of 32 are refused for user mode [ARM-18], and count all the same. */
+	if (ask_for_user_access(c, where, &readable) &&
+	    open_attr(c, i, readable, where, out, NULL) == 0)
+		return 0;
+	return open_attr(c, i, a, where, out, err);
 }
 
 /* Whether counter @i has a cell in @place. */

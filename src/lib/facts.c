@@ -306,8 +306,11 @@ static void facts_counters(struct report *r)
 	if (ap__slurp_number(r->m, &v, "/proc/sys/kernel/perf_user_access") == 0)
 		fact(r, v ? AP_FACT_GOOD : AP_FACT_LIMITED, "perf-user-access",
 		     "kernel.perf_user_access", v ? "1" : "0",
-		     v ? "programs can read their own counters without a system call"
-		       : "programs read their counters by system call",
+		     !v      ? "programs read their counters by system call"
+		     : n > 1 ? "threads that stay on cores of one kind can read events of its PMU with "
+			       "rdpmc=1 without a system call"
+			     : "programs can read their own counters without a system call, of events "
+			       "with rdpmc=1 or opened with AP_OPEN_SELF_READ",
 		     v ? "" : "as root: sysctl kernel.perf_user_access=1");
 }
 

@@ -68,6 +68,10 @@ int ap__parse_alias(struct ap__parse *p, const char *name, bool *found);
 int ap__format_set(struct ap__parse *p, const char *pmu, struct pe_attr *attr, const char *term,
 		   u64 value);
 
+/* The same without a parser: -ENOENT no such term. */
+int ap__term_set(struct ap_machine *m, const char *pmu, struct pe_attr *attr, const char *term,
+		 u64 value);
+
 int ap__parse_tracepoint(struct ap__parse *p, const char *sys, const char *name);
 int ap__parse_mem(struct ap__parse *p, const char *name, const char *text);
 int ap__parse_probe(struct ap__parse *p, const char *name, const char *kind, const char *text);

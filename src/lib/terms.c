@@ -78,6 +78,18 @@ static int format_fill(struct pe_attr *attr, char *format, u64 value)
 	}
 }
 
+int ap__term_set(struct ap_machine *m, const char *pmu, struct pe_attr *attr, const char *term,
+		 u64 value)
+{
+	char format[256];
+	int bits;
+
+	if (ap__slurp(m, format, sizeof(format), AP__DEVICES "/%s/format/%s", pmu, term) < 0)
+		return -ENOENT;
+	bits = format_fill(attr, format, value);
+	return bits < 0 ? bits : 0;
+}
+
 /* caps/<term>_max bounds a term where the PMU has such a file: arm64's threshold [ARM-21, ARM-24]. */
 static int check_max(struct ap__parse *p, const char *pmu, const char *term, u64 value)
 {

@@ -18,6 +18,7 @@ struct old_kernel {
 	bool no_kernel;        /* refuses exclude_kernel == 0 with EACCES */
 	bool no_pmu;           /* and then type 0 with ENOENT */
 	bool no_inherit_group; /* refuses inherit with PERF_FORMAT_GROUP */
+	bool no_long_access; /* refuses arm64's config1 of 64 bits for user mode with EOPNOTSUPP */
 	unsigned int opens, granted, closes, members;
 	struct pe_attr last; /* accepted */
 	u64 last_flags;
@@ -47,6 +48,8 @@ static int old_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int lead
 		return -ENOENT;
 	if (k->no_inherit_group && attr->inherit && (attr->read_format & PERF_FORMAT_GROUP))
 		return -EINVAL;
+	if (k->no_long_access && (attr->config1 & 3) == 3)
+		return -EOPNOTSUPP;
 	if (leader < 0)
 		k->members = 0;
 	if (k->slots && k->members == k->slots)
@@ -77,6 +80,19 @@ static int old_ioctl(void *be, int handle, unsigned long request, unsigned long 
 	return 0;
 }
 
+static int old_mmap(void *be, int handle, size_t len, u64 offset, bool writable, void **out)
+{
+	static u64 page[512];
+
+	(void)be;
+	(void)handle;
+	(void)len;
+	(void)offset;
+	(void)writable;
+	*out = page;
+	return 0;
+}
+
 static int old_munmap(void *be, void *base, size_t len)
 {
 	(void)be;
@@ -90,6 +106,7 @@ static const struct ap__backend_ops old_ops = {
 	.open = old_open,
 	.close = old_close,
 	.ioctl = old_ioctl,
+	.mmap = old_mmap,
 	.munmap = old_munmap,
 };
 
@@ -418,4 +435,57 @@ TEST(hybrid_events_open_only_on_their_cpus)
 	EXPECT_CONTAINS(err.why, "whole CPUs, not tasks");
 	ap_specs_free(s);
 	ap_machine_free(m);
+}
+
+/* config1 of the only event of @text. */
+static u64 asked_of(const char *fixture, const char *text, unsigned int flags,
+		    const struct ap_target *target, struct old_kernel *k)
+{
+	struct ap_open_opts opts = {.size = sizeof(opts), .flags = flags};
+	struct ap_machine *m = machine_of(fixture);
+	struct ap_counters *c;
+	struct ap_specs *s;
+
+	ap__machine_set_backend(m, &old_ops, k);
+	if (ap_specs_parse(&s, m, text, &err) || ap_counters_open(&c, m, s, target, &opts, &err)) {
+		TEST_FAIL("%s: %s", text, err.why);
+		return ~0ULL;
+	}
+	ap_counters_close(c);
+	ap_specs_free(s);
+	ap_machine_free(m);
+	return k->last.config1;
+}
+
+/* [ARM-13, ARM-16, ARM-18] */
+TEST(self_reads_ask_for_user_access)
+{
+	struct ap_target cpu = {.size = sizeof(cpu), .cpus = "0"};
+	struct old_kernel k = {EVERYTHING, .no_long_access = true};
+
+	EXPECT_EQ(asked_of("arm64", "instructions:u", AP_OPEN_SELF_READ, NULL, &k), 2);
+	EXPECT_EQ(asked_of("arm64", "L1-dcache-loads:u", AP_OPEN_SELF_READ, NULL, &k), 2);
+	EXPECT_EQ(asked_of("arm64", "r8:u", AP_OPEN_SELF_READ, NULL, &k), 2);
+	EXPECT_EQ(asked_of("arm64", "inst_retired:u", AP_OPEN_SELF_READ, NULL, &k), 2);
+	EXPECT_EQ(asked_of("arm64", "instructions:u", AP_OPEN_PINNED, NULL, &k), 0);
+	EXPECT_EQ(asked_of("arm64", "cs:u", AP_OPEN_SELF_READ, NULL, &k), 0);
+	EXPECT_EQ(asked_of("arm64", "instructions:u", AP_OPEN_SELF_READ, &cpu, &k), 0);
+	EXPECT_EQ(
+		asked_of("arm64", "instructions:u", AP_OPEN_SELF_READ | AP_OPEN_INHERIT, NULL, &k),
+		0);
+	EXPECT_EQ(
+		asked_of("arm64", "instructions:u", AP_OPEN_SELF_READ | AP_OPEN_AS_GIVEN, NULL, &k),
+		0);
+	/* Two counters of 32 bits are not for user mode; the event counts without. */
+	EXPECT_EQ(asked_of("arm64", "armv8_pmuv3_0/inst_retired,long=1/u", AP_OPEN_SELF_READ, NULL,
+			   &k),
+		  1);
+	/* By name alone where cores differ; elsewhere there is nothing to ask for. */
+	EXPECT_EQ(asked_of("arm64-biglittle", "armv8_cortex_a720/inst_retired/u", AP_OPEN_SELF_READ,
+			   NULL, &k),
+		  0);
+	EXPECT_EQ(asked_of("arm64-biglittle", "armv8_cortex_a720/inst_retired,rdpmc=1/u",
+			   AP_OPEN_SELF_READ, NULL, &k),
+		  2);
+	EXPECT_EQ(asked_of("amd", "instructions:u", AP_OPEN_SELF_READ, NULL, &k), 0);
 }

@@ -287,6 +287,44 @@ TEST(self_reads_fall_back_to_the_system_call)
 	reset();
 }
 
+static bool file_says(const char *path, char value)
+{
+	int fd = open(path, O_RDONLY);
+	char seen = 0;
+	bool is = fd >= 0 && read(fd, &seen, 1) == 1 && seen == value;
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+/* Where there is a PMU, and its counters may be read in user mode [ARM-13]. */
+TEST(self_reads_need_no_system_call)
+{
+	struct ap_value before, after, called;
+	struct ap_event *e;
+
+	if (!file_says("/proc/sys/kernel/perf_user_access", '1') &&
+	    !file_says("/sys/bus/event_source/devices/cpu/rdpmc", '1'))
+		return;
+	if (start("instructions:u", NULL, AP_OPEN_SELF_READ))
+		return;
+	ap_counters_enable(c);
+	e = ap_counters_event(c, 0, 0);
+	EXPECT(ap_event_self_direct(e));
+	EXPECT_EQ(ap_event_read_self(e, &before), 0);
+	for (volatile int i = 0; i < 100000; i++)
+		;
+	EXPECT_EQ(ap_event_read_self(e, &after), 0);
+	EXPECT_EQ(ap_event_read(e, &called, 1), 1);
+	EXPECT(after.value - before.value > 100000 && after.value - before.value < 10000000);
+	EXPECT(called.value > after.value && called.value - after.value < 100000);
+	EXPECT(after.enabled > before.enabled && called.enabled >= after.enabled);
+	EXPECT_EQ(ap_counters_read(c), 0);
+	EXPECT(sum(0) > called.value);
+	reset();
+}
+
 static struct ap_event *open_one(const struct pe_attr *attr)
 {
 	struct ap_event *e = NULL;

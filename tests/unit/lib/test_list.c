@@ -203,6 +203,31 @@ TEST(facts_of_another_machine)
 	ap_machine_free(m);
 }
 
+static int user_access(const struct ap_fact *f, void *effect)
+{
+	if (strcmp(f->id, "perf-user-access") == 0)
+		*(char **)effect = strdup(f->effect);
+	return 0;
+}
+
+/* Who reads without a system call on arm64: it does not come by itself [ARM-12, ARM-13, ARM-16]. */
+TEST(facts_of_user_access)
+{
+	static const char *const said[][2] = {{"arm64", "AP_OPEN_SELF_READ"},
+					      {"arm64-biglittle", "cores of one kind"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
+		struct ap_machine *m = machine_of(said[i][0]);
+		char *effect = NULL;
+
+		EXPECT_EQ(ap_machine_facts(m, user_access, &effect), 0);
+		EXPECT_CONTAINS(effect, "rdpmc=1");
+		EXPECT_CONTAINS(effect, said[i][1]);
+		free(effect);
+		ap_machine_free(m);
+	}
+}
+
 TEST(facts_of_this_machine)
 {
 	static const char *const always[] = {
