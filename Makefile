@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # looks.
 LIBDIR ?= lib
 
-.PHONY: all demo check check-long bench install uninstall format clean deps
+.PHONY: all demo check check-long check-arm64 bench install uninstall format clean deps
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -30,6 +30,10 @@ check:
 check-long:
 	@scripts/install-deps --test --long
 	@scripts/check --long
+
+# On a kernel of arm64 with a PMU, emulated: doc/arm64.md.
+check-arm64:
+	@scripts/check-arm64
 
 bench: all
 	@bench/run $(BUILD)
