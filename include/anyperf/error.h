@@ -39,13 +39,17 @@ enum ap_cause {
 	AP_CAUSE_BUSY,          /* an exclusive PMU or all breakpoint registers are in use */
 	AP_CAUSE_TRACEFS,       /* tracefs is not mounted or not readable */
 	AP_CAUSE_FILE,          /* a file named in the description cannot be used */
+	AP_CAUSE_KERNEL_MODE,   /* the virtual PMU sees user mode only */
+	AP_CAUSE_NOT_GUEST,     /* the virtual PMU counts only what was started under it */
+	AP_CAUSE_SESSION,       /* the virtual PMU's session has ended or cannot go on */
 };
 
 struct ap_error {
 	int code;         /* -errno, as returned by the function */
 	int cause;        /* enum ap_cause */
+	int about;        /* how many bytes of `why` name the event, as "cycles: " does; or 0 */
 	char why[512];    /* one or two sentences without a full stop at the end */
-	char remedy[504]; /* what to do about it; "" if there is nothing */
+	char remedy[500]; /* what to do about it; "" if there is nothing */
 };
 
 /* The cause as a short word for machine-readable output, e.g. "paranoid"; "other" if unknown. */

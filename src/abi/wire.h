@@ -31,6 +31,7 @@
 #define ABI_WIRE_H
 
 #include "abi/wire-op.h"
+#include "base/refusal.h"
 #include "base/types.h"
 
 #define WIRE_MAGIC   0x52495759584e41ull /* "ANXYWIR" */
@@ -137,7 +138,7 @@ struct wire_slot {
 	u32 reply_len;
 	union wire_result result;
 	u64 pad3[2];
-	char reason[256]; /* why ret is negative: a sentence; "" if there is nothing to say */
+	struct refusal refusal; /* why ret is negative */
 	u8 data[WIRE_DATA];
 };
 

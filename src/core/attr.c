@@ -34,36 +34,27 @@ static int attr_fetch(struct core *core, const u8 *bytes, size_t len, struct pe_
 	*store = 0;
 	memset(attr, 0, sizeof(*attr));
 	if (len < offsetof(struct pe_attr, size) + sizeof(size))
-		return core_refuse(core, -EFAULT, "the attr is at an address that cannot be read");
+		return core_refuse(core, -EFAULT, ATTR_FAULT);
 	memcpy(&size, bytes + offsetof(struct pe_attr, size), sizeof(size));
 	if (!size)
 		size = PE_ATTR_SIZE_VER0;
 	if (size < PE_ATTR_SIZE_VER0 || size > core->page_size) {
 		*store = ATTR_KNOWN;
 		return core_refuse(
-			core, -E2BIG,
-			"attr.size is %u, it must be 0 or from %d to %u; the size known here, "
-			"%d, was stored into it",
-			size, PE_ATTR_SIZE_VER0, core->page_size, ATTR_KNOWN);
+			core, -E2BIG, ATTR_SIZE,
+			.number = {size, PE_ATTR_SIZE_VER0, core->page_size, ATTR_KNOWN});
 	}
 	/* As the kernel does it: a newer tail is looked at before the known part is copied. */
 	for (size_t i = ATTR_KNOWN; i < size; i++) {
 		if (i >= len)
-			return core_refuse(core, -EFAULT,
-					   "attr.size is %u, but only %zu bytes can be read", size,
-					   len);
+			return core_refuse(core, -EFAULT, ATTR_SHORT, .number = {size, len});
 		if (bytes[i]) {
 			*store = ATTR_KNOWN;
-			return core_refuse(
-				core, -E2BIG,
-				"attr byte %zu is set, which is newer than the %d bytes known "
-				"here; that size was stored into attr.size",
-				i, ATTR_KNOWN);
+			return core_refuse(core, -E2BIG, ATTR_NEWER, .number = {i, ATTR_KNOWN});
 		}
 	}
 	if (len < min_u64(size, ATTR_KNOWN))
-		return core_refuse(core, -EFAULT, "attr.size is %u, but only %zu bytes can be read",
-				   size, len);
+		return core_refuse(core, -EFAULT, ATTR_SHORT, .number = {size, len});
 	memcpy(attr, bytes, min_u64(size, ATTR_KNOWN));
 	attr->size = size;
 	return 0;
@@ -72,24 +63,20 @@ static int attr_fetch(struct core *core, const u8 *bytes, size_t len, struct pe_
 static int attr_reserved(struct core *core, const struct pe_attr *attr)
 {
 	if (attr->reserved_1)
-		return core_refuse(core, -EINVAL,
-				   "attr has a flag bit of 38 or above, none is known");
+		return core_refuse(core, -EINVAL, ATTR_FLAGS);
 	if (attr->reserved_2)
-		return core_refuse(core, -EINVAL,
-				   "attr.__reserved_2 (bytes 110 and 111) must be 0");
+		return core_refuse(core, -EINVAL, ATTR_RESERVED);
 	if (attr->reserved_3 & ~AUX_ACTION_KNOWN)
-		return core_refuse(
-			core, -EINVAL,
-			"attr.aux_action (bytes 116 to 119) has bits %#x, only 0 to 2 are known",
-			attr->reserved_3 & ~AUX_ACTION_KNOWN);
+		return core_refuse(core, -EINVAL, ATTR_AUX_ACTION,
+				   .number = {attr->reserved_3 & ~AUX_ACTION_KNOWN});
 	if (attr->sample_type & ~SAMPLE_KNOWN)
-		return core_refuse(core, -EINVAL,
-				   "attr.sample_type has bits %#llx, only bits 0 to 24 are known",
-				   (unsigned long long)(attr->sample_type & ~SAMPLE_KNOWN));
+		return core_refuse(core, -EINVAL, ATTR_BITS,
+				   .number = {attr->sample_type & ~SAMPLE_KNOWN, 24},
+				   .name = {"sample_type"});
 	if (attr->read_format & ~READ_KNOWN)
-		return core_refuse(core, -EINVAL,
-				   "attr.read_format has bits %#llx, only bits 0 to 4 are known",
-				   (unsigned long long)(attr->read_format & ~READ_KNOWN));
+		return core_refuse(core, -EINVAL, ATTR_BITS,
+				   .number = {attr->read_format & ~READ_KNOWN, 4},
+				   .name = {"read_format"});
 	return 0;
 }
 
@@ -100,13 +87,10 @@ static int attr_branches(struct core *core, struct task *task, struct pe_attr *a
 	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK))
 		return 0;
 	if (mask & ~BRANCH_KNOWN)
-		return core_refuse(core, -EINVAL,
-				   "attr.branch_sample_type has bits %#llx, only 0 to 19 are known",
-				   (unsigned long long)(mask & ~BRANCH_KNOWN));
+		return core_refuse(core, -EINVAL, ATTR_BITS, .number = {mask & ~BRANCH_KNOWN, 19},
+				   .name = {"branch_sample_type"});
 	if (!(mask & ~BRANCH_PRIVILEGES))
-		return core_refuse(core, -EINVAL,
-				   "attr.branch_sample_type names no kind of branch; set at least "
-				   "PERF_SAMPLE_BRANCH_ANY");
+		return core_refuse(core, -EINVAL, BRANCH_KIND);
 	if (!(mask & BRANCH_PRIVILEGES)) {
 		if (!attr->exclude_kernel)
 			mask |= PERF_SAMPLE_BRANCH_KERNEL;
@@ -117,23 +101,17 @@ static int attr_branches(struct core *core, struct task *task, struct pe_attr *a
 		attr->branch_sample_type = mask;
 	}
 	if (mask & (PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_HV))
-		return perm_kernel(
-			core, task,
-			"attr.branch_sample_type (or an exclude bit left 0) asks for branches "
-			"of the kernel or hypervisor");
+		return perm_kernel(core, task, CAUSE_PARANOID_BRANCHES);
 	return 0;
 }
 
 static int attr_regs(struct core *core, u64 mask, const char *which)
 {
 	if (!mask)
-		return core_refuse(core, -EINVAL,
-				   "attr.%s is 0, but its registers are to be sampled", which);
+		return core_refuse(core, -EINVAL, REGS_NONE, .name = {which});
 	if (mask & ~core->arch->regs_valid)
-		return core_refuse(
-			core, -EINVAL,
-			"attr.%s has bits %#llx, which are no registers of this processor", which,
-			(unsigned long long)(mask & ~core->arch->regs_valid));
+		return core_refuse(core, -EINVAL, REGS_UNKNOWN,
+				   .number = {mask & ~core->arch->regs_valid}, .name = {which});
 	return 0;
 }
 
@@ -148,14 +126,10 @@ static int attr_samples(struct core *core, struct pe_attr *attr)
 	}
 	if (attr->sample_type & PERF_SAMPLE_STACK_USER) {
 		if (!core->arch->stack_dump)
-			return core_refuse(core, -ENOSYS,
-					   "user stacks cannot be dumped on this architecture");
+			return core_refuse(core, -ENOSYS, STACK_DUMP);
 		if (attr->sample_stack_user >= 65535 || attr->sample_stack_user % 8)
-			return core_refuse(
-				core, -EINVAL,
-				"attr.sample_stack_user is %u, it must be a multiple of 8 below "
-				"65535",
-				attr->sample_stack_user);
+			return core_refuse(core, -EINVAL, STACK_SIZE,
+					   .number = {attr->sample_stack_user});
 	}
 	if (!attr->sample_max_stack)
 		attr->sample_max_stack = (u16)core->sysctl.max_stack;
@@ -166,26 +140,18 @@ static int attr_samples(struct core *core, struct pe_attr *attr)
 	}
 	if ((attr->sample_type & PERF_SAMPLE_WEIGHT) &&
 	    (attr->sample_type & PERF_SAMPLE_WEIGHT_STRUCT))
-		return core_refuse(
-			core, -EINVAL,
-			"attr.sample_type has WEIGHT and WEIGHT_STRUCT, which share a place; "
-			"choose one");
+		return core_refuse(core, -EINVAL, WEIGHT_TWICE);
 	return 0;
 }
 
 static int attr_pairs(struct core *core, const struct pe_attr *attr)
 {
 	if (attr->inherit_thread && !attr->inherit)
-		return core_refuse(core, -EINVAL, "attr.inherit_thread needs attr.inherit");
+		return core_refuse(core, -EINVAL, INHERIT_THREAD);
 	if (attr->remove_on_exec && attr->enable_on_exec)
-		return core_refuse(
-			core, -EINVAL,
-			"attr.remove_on_exec and attr.enable_on_exec exclude each other");
+		return core_refuse(core, -EINVAL, EXEC_TWICE);
 	if (attr->sigtrap && !attr->remove_on_exec)
-		return core_refuse(
-			core, -EINVAL,
-			"attr.sigtrap needs attr.remove_on_exec, so that no other program gets "
-			"the signals");
+		return core_refuse(core, -EINVAL, SIGTRAP_EXEC);
 	return 0;
 }
 

@@ -38,35 +38,21 @@ int buffer_set_output(struct event *event, struct event *target)
 
 	if (target) {
 		if (target == event)
-			return core_refuse(core, -EINVAL,
-					   "an event cannot be its own output target");
+			return core_refuse(core, -EINVAL, OUTPUT_SELF);
 		if (target->cpu != event->cpu)
-			return core_refuse(
-				core, -EINVAL,
-				"the output target is on cpu %d, this event on %d; they must be "
-				"equal",
-				target->cpu, event->cpu);
+			return core_refuse(core, -EINVAL, OUTPUT_CPU,
+					   .number = {target->cpu, event->cpu});
 		if (target->cpu == -1 && target->target != event->target)
-			return core_refuse(
-				core, -EINVAL,
-				"with cpu -1 the output target must count the same task");
+			return core_refuse(core, -EINVAL, OUTPUT_TASK);
 		if (target->clockid != event->clockid)
-			return core_refuse(
-				core, -EINVAL,
-				"the output target has another clock; records would not sort");
+			return core_refuse(core, -EINVAL, OUTPUT_CLOCK);
 		if (target->attr.write_backward != event->attr.write_backward)
-			return core_refuse(core, -EINVAL,
-					   "the output target is written in the other direction");
+			return core_refuse(core, -EINVAL, OUTPUT_DIRECTION);
 	}
 	if (event->maps)
-		return core_refuse(
-			core, -EINVAL,
-			"this event is mapped itself; unmap it before its output is redirected");
+		return core_refuse(core, -EINVAL, OUTPUT_MAPPED);
 	if (target && (!target->buffer || !target->buffer->maps))
-		return core_refuse(
-			core, -EINVAL,
-			"the output target is not mapped; mmap it before events are redirected "
-			"to it");
+		return core_refuse(core, -EINVAL, OUTPUT_UNMAPPED);
 	buffer_detach(event);
 	if (target)
 		buffer_attach(event, target->buffer);
@@ -76,8 +62,7 @@ int buffer_set_output(struct event *event, struct event *target)
 int buffer_pause(struct event *event, bool pause)
 {
 	if (!event->buffer || !event->buffer->nr_pages)
-		return core_refuse(event->core, -EINVAL,
-				   "PAUSE_OUTPUT: this event has no data buffer");
+		return core_refuse(event->core, -EINVAL, PAUSE_NO_BUFFER);
 	event->buffer->paused = pause;
 	return 0;
 }
@@ -137,28 +122,19 @@ static int check_geometry(struct event *event, u64 len, u64 offset, bool shared,
 	u64 pages = len / core->page_size;
 
 	if (event->cpu == -1 && event->attr.inherit)
-		return core_refuse(
-			core, -EINVAL,
-			"an inherited event on all CPUs cannot be mapped: too many would write "
-			"there; open it for each CPU, or without attr.inherit");
+		return core_refuse(core, -EINVAL, MAP_INHERITED);
 	if (!shared)
-		return core_refuse(core, -EINVAL, "the mapping must be MAP_SHARED");
+		return core_refuse(core, -EINVAL, MAP_PRIVATE);
 	if (len % core->page_size || !pages)
-		return core_refuse(core, -EINVAL, "the length must be a multiple of the page size");
+		return core_refuse(core, -EINVAL, MAP_LENGTH);
 	if (offset) {
 		if (!event->buffer)
-			return core_refuse(
-				core, -EINVAL,
-				"an offset maps the AUX area, which needs a data buffer first");
-		return core_refuse(core, -EOPNOTSUPP, "%s has no AUX area", event->pmu->name);
+			return core_refuse(core, -EINVAL, MAP_AUX_FIRST);
+		return core_refuse(core, -EOPNOTSUPP, MAP_NO_AUX, .name = {event->pmu->name});
 	}
 	*nr_pages = pages - 1;
 	if (*nr_pages & (*nr_pages - 1))
-		return core_refuse(
-			core, -EINVAL,
-			"the length must be one page, or one and a power of two; it is %llu "
-			"pages",
-			(unsigned long long)pages);
+		return core_refuse(core, -EINVAL, MAP_PAGES, .number = {pages});
 	return 0;
 }
 
@@ -170,33 +146,26 @@ int event_map(struct event *event, u64 len, u64 offset, bool shared, bool writab
 	u64 nr_pages = 0;
 	int err;
 
-	reason_clear(core);
+	core_refusal_clear(core);
 	err = check_geometry(event, len, offset, shared, &nr_pages);
 	if (err)
 		return err;
 	if (buffer) {
 		if (buffer->nr_pages != nr_pages)
-			return core_refuse(
-				core, -EINVAL,
-				"the event is mapped with %llu pages already; map as many",
-				(unsigned long long)buffer->nr_pages + 1);
+			return core_refuse(core, -EINVAL, MAP_OTHER_SIZE,
+					   .number = {buffer->nr_pages + 1});
 		if (!event->maps)
-			return core_refuse(
-				core, -EBUSY,
-				"the event's output goes to another one's buffer; map that one");
+			return core_refuse(core, -EBUSY, MAP_REDIRECTED);
 		event->maps++;
 		buffer->maps++;
 		event_get(event);
 		return 0;
 	}
 	if (nr_pages)
-		return core_refuse(
-			core, -EOPNOTSUPP,
-			"data pages are for samples and other records, and events here only count; map "
-			"one page, for the counter's values");
+		return core_refuse(core, -EOPNOTSUPP, MAP_DATA_PAGES);
 	buffer = calloc(1, sizeof(*buffer));
 	if (!buffer)
-		return core_refuse(core, -ENOMEM, "no memory for a buffer");
+		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a buffer"});
 	CHECK(page);
 	list_init(&buffer->events);
 	buffer->maps = 1;

@@ -8,7 +8,7 @@
  * Locking: none, one thread. Before each call the host brings the counters that its sources answer with
  * up to date for the calling thread, and finishes with tasks that are already dead (doc/core.md,
  * "What a host must do").
- * Errors: 0 or -errno with core_reason(); doc/matrix.md says which, and which of two wins.
+ * Errors: 0 or -errno with core_refusal(); doc/matrix.md says which, and which of two wins.
  */
 #ifndef CORE_CALL_H
 #define CORE_CALL_H

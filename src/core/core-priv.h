@@ -11,6 +11,7 @@
 #include "core/core.h"
 #include "core/event.h"
 #include "core/pmu.h"
+#include "core/refuse.h"
 
 /* PMUs of one core. */
 #define CORE_MAX_PMUS 32
@@ -139,19 +140,15 @@ struct core {
 	u64 next_id;
 	u32 nr_callchain; /* originals with CALLCHAIN: FILE-05's EBUSY */
 	u32 nr_mux_armed;
-	u64 timer;            /* what ops->timer() was last told */
-	bool pending_disable; /* some event has it set */
-	struct task *opener;  /* during event_init() */
-	char reason[512];
+	u64 timer;              /* what ops->timer() was last told */
+	bool pending_disable;   /* some event has it set */
+	struct task *opener;    /* during event_init() */
+	struct refusal refusal; /* why the last call that failed did; cause 0: none did */
 };
 
-/* reason.c */
-void reason_clear(struct core *core);
-/* A second-hand refusal: keeps the reason that is there already, else notes this one. */
-int core_refuse_default(struct core *core, int err, const char *fmt, ...) printf_like(3, 4);
-
-/* perm.c: 0 or the errno, with a reason that begins with @what. */
-int must_check perm_kernel(struct core *core, struct task *task, const char *what);
+/* perm.c: 0 or the errno. */
+/* @cause: one of the PARANOID_* that are about the kernel's part. */
+int must_check perm_kernel(struct core *core, struct task *task, enum refusal_cause cause);
 int must_check perm_cpu(struct core *core, struct task *task);
 int must_check perm_open(struct core *core, struct task *task);
 int must_check perm_task(struct core *core, struct task *task, struct task *target, bool sigtrap);

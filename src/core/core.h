@@ -22,6 +22,7 @@
 
 #include "abi/perf.h"
 #include "base/types.h"
+#include "core/refuse.h"
 
 struct cgroup;
 struct core;
@@ -152,13 +153,11 @@ struct core *core_new(const struct core_config *config);
 void core_free(struct core *core);
 
 /*
- * Why the last call that failed did: one sentence with which field, why, and what would work. Valid
- * until the next call into the core; "" after a success.
+ * Why the last call that failed did: valid until the next call into the core, with cause 0 after a
+ * success. core_refusal_clear() is for hosts that refuse something before they come to the core.
  */
-const char *core_reason(const struct core *core);
-
-/* For ops and drivers: notes the reason and gives back @err. */
-int core_refuse(struct core *core, int err, const char *fmt, ...) printf_like(3, 4);
+const struct refusal *core_refusal(const struct core *core);
+void core_refusal_clear(struct core *core);
 
 /* Walks everything and CHECK()s the invariants of doc/core.md; O(events), for tests and fuzzers. */
 void core_check(struct core *core);
@@ -166,7 +165,7 @@ void core_check(struct core *core);
 /* Sysctls: as a read shows them. */
 const struct core_sysctl *core_sysctl(const struct core *core);
 
-/* Like a write to the file: 0, or -EINVAL, -EBUSY [FILE-03..06] with a reason. */
+/* Like a write to the file: 0, or -EINVAL, -EBUSY [FILE-03..06] with a refusal. */
 int must_check core_set_paranoid(struct core *core, int value);
 int must_check core_set_max_sample_rate(struct core *core, int value);
 int must_check core_set_cpu_time_max_percent(struct core *core, int value);

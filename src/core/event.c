@@ -9,22 +9,14 @@ static int check_target(struct core *core, const struct pe_attr *attr,
 {
 	if ((u32)args->cpu >= core->nr_cpus && !(args->target && args->cpu == -1)) {
 		if (args->cpu == -1)
-			return core_refuse(
-				core, -EINVAL,
-				"pid -1 with cpu -1 names nothing; give a task (0: the caller) "
-				"or a CPU");
-		return core_refuse(core, -EINVAL, "cpu is %d, the CPUs are 0 to %u, or -1 for all",
-				   args->cpu, core->nr_cpus - 1);
+			return core_refuse(core, -EINVAL, NO_PLACE);
+		return core_refuse(core, -EINVAL, CPU_RANGE, .number = {args->cpu, core->nr_cpus});
 	}
 	if (attr->sigtrap && !args->target)
-		return core_refuse(core, -EINVAL,
-				   "attr.sigtrap needs a task that gets the signals, pid is -1");
+		return core_refuse(core, -EINVAL, SIGTRAP_TASK);
 	if (attr->inherit && attr->sample_type & PERF_SAMPLE_READ &&
 	    !(attr->sample_type & PERF_SAMPLE_TID))
-		return core_refuse(
-			core, -EINVAL,
-			"attr.inherit with sample_type READ needs TID in sample_type, to tell "
-			"whose values they are");
+		return core_refuse(core, -EINVAL, INHERIT_READ);
 	return 0;
 }
 
@@ -38,17 +30,12 @@ static int find_cgroup(struct event *event, const struct alloc_args *args)
 					   &event->cgroup);
 	if (err) {
 		event->cgroup = NULL;
-		return core_refuse_default(
-			core, err,
-			"pid %d (with PERF_FLAG_PID_CGROUP) is no descriptor of a cgroup "
-			"directory",
-			args->cgroup_fd);
+		return core_refuse_default(core, err, CGROUP_FD, .number = {args->cgroup_fd});
 	}
 	if (event->leader != event && event->leader->cgroup != event->cgroup)
-		return core_refuse(core, -EINVAL,
-				   "the group leader is of another cgroup; a group counts one");
+		return core_refuse(core, -EINVAL, CGROUP_OF_GROUP);
 	if (!cgroup_alloc_data(event->cgroup, event->pmu, (u32)event->cpu))
-		return core_refuse(core, -ENOMEM, "no memory for a cgroup's counters");
+		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a cgroup's counters"});
 	return 0;
 }
 
@@ -61,9 +48,8 @@ static int exclusive_enter(const struct event *event)
 	if (!(pmu->caps & PMU_CAP_EXCLUSIVE))
 		return 0;
 	if (pmu->exclusive_cnt * kind < 0)
-		return core_refuse(event->core, -EBUSY,
-				   "%s is exclusive and counts %s now; close those events first",
-				   pmu->name, event->target ? "CPUs" : "tasks");
+		return core_refuse(event->core, -EBUSY, EXCLUSIVE_OTHER,
+				   .name = {pmu->name, event->target ? "CPUs" : "tasks"});
 	pmu->exclusive_cnt += kind;
 	return 0;
 }
@@ -83,15 +69,11 @@ static int check_pmu(struct event *event, const struct alloc_args *args)
 	int err;
 
 	if (pmu->class == PMU_CPU_ONLY && (event->target || args->cgroup_flag))
-		return core_refuse(core, -EINVAL,
-				   "%s counts whole CPUs only; use pid -1 and no cgroup",
-				   pmu->name);
+		return core_refuse(core, -EINVAL, PMU_CPU_ONLY, .name = {pmu->name});
 	if (attr->aux_output && !(pmu->caps & PMU_CAP_AUX_OUTPUT))
-		return core_refuse(core, -EOPNOTSUPP,
-				   "attr.aux_output: %s cannot write into an AUX area", pmu->name);
+		return core_refuse(core, -EOPNOTSUPP, NO_AUX_OUTPUT, .name = {pmu->name});
 	if (attr->reserved_3 & AUX_START_PAUSED)
-		return core_refuse(core, -EOPNOTSUPP,
-				   "attr.aux_start_paused: %s has no AUX area to pause", pmu->name);
+		return core_refuse(core, -EOPNOTSUPP, NO_AUX_PAUSE, .name = {pmu->name});
 	if (args->cgroup_flag) {
 		err = find_cgroup(event, args);
 		if (err)
@@ -104,10 +86,8 @@ static int check_pmu(struct event *event, const struct alloc_args *args)
 		if (attr->sample_max_stack > core->sysctl.max_stack) {
 			exclusive_leave(event);
 			return core_refuse(
-				core, -EOVERFLOW,
-				"attr.sample_max_stack is %u, above perf_event_max_stack, which "
-				"is %u",
-				attr->sample_max_stack, core->sysctl.max_stack);
+				core, -EOVERFLOW, MAX_STACK,
+				.number = {attr->sample_max_stack, core->sysctl.max_stack});
 		}
 		core->nr_callchain++;
 	}
@@ -124,7 +104,7 @@ int event_alloc(struct core *core, const struct pe_attr *attr, const struct allo
 		return err;
 	event = calloc(1, sizeof(*event));
 	if (!event)
-		return core_refuse(core, -ENOMEM, "no memory for an event");
+		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"an event"});
 	event->core = core;
 	event->attr = *attr;
 	event->id = core->next_id++;

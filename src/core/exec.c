@@ -34,7 +34,7 @@ static void remove_on_exec(struct ctx *ctx)
 
 void task_exec(struct task *task)
 {
-	reason_clear(task->core);
+	core_refusal_clear(task->core);
 	if (task->ctx) {
 		enable_on_exec(task->ctx);
 		remove_on_exec(task->ctx);

@@ -91,26 +91,16 @@ int group_check(struct core *core, struct event *event, struct ctx *ctx, struct 
 	if (leader == event)
 		return 0;
 	if (!event_is_leader(leader))
-		return core_refuse(
-			core, -EINVAL,
-			"group_fd is a member of a group itself; pass its leader's descriptor");
+		return core_refuse(core, -EINVAL, GROUP_MEMBER);
 	if (leader->clockid != event->clockid)
-		return core_refuse(
-			core, -EINVAL,
-			"attr.clockid differs from the group leader's; they must be equal");
+		return core_refuse(core, -EINVAL, GROUP_CLOCK);
 	if (leader->cpu != event->cpu)
-		return core_refuse(
-			core, -EINVAL,
-			"cpu is %d, the group leader's is %d; a group counts in one place",
-			event->cpu, leader->cpu);
+		return core_refuse(core, -EINVAL, GROUP_CPU, .number = {event->cpu, leader->cpu});
 	if (leader->ctx != ctx)
-		return core_refuse(
-			core, -EINVAL,
-			"the group leader counts another task or a CPU; a group counts one");
+		return core_refuse(core, -EINVAL, GROUP_TARGET);
 	if (event->attr.exclusive || event->attr.pinned)
-		return core_refuse(core, -EINVAL,
-				   "attr.%s is for group leaders only; set it on the leader",
-				   event->attr.pinned ? "pinned" : "exclusive");
+		return core_refuse(core, -EINVAL, GROUP_LEADERS_ONLY,
+				   .name = {event->attr.pinned ? "pinned" : "exclusive"});
 	if (event_is_software(event)) {
 		*sched_pmu = leader->epc->pmu;
 		return 0;
@@ -120,10 +110,7 @@ int group_check(struct core *core, struct event *event, struct ctx *ctx, struct 
 		return 0;
 	}
 	if (leader->epc->pmu != event->pmu)
-		return core_refuse(
-			core, -EINVAL,
-			"the group is on the PMU %s, this event is %s's; a group is on one PMU "
-			"(software events join any)",
-			leader->epc->pmu->name, event->pmu->name);
+		return core_refuse(core, -EINVAL, GROUP_PMU,
+				   .name = {leader->epc->pmu->name, event->pmu->name});
 	return 0;
 }

@@ -21,7 +21,7 @@ static int inherit_event(struct event *from, struct task *child, struct event *l
 	epc = ctx_pmu_get(child->ctx, from->epc->pmu);
 	if (!epc) {
 		event_free(event);
-		return core_refuse(core, -ENOMEM, "no memory for a context");
+		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a context"});
 	}
 	event->ctx = child->ctx;
 	event->ctx->refs++;
@@ -70,7 +70,7 @@ static int inherit_groups(struct list *groups, struct task *child, bool thread, 
 		if (!child->ctx)
 			child->ctx = ctx_new(child->core, child, NULL);
 		if (!child->ctx)
-			return core_refuse(child->core, -ENOMEM, "no memory for a context");
+			return core_refuse(child->core, -ENOMEM, NO_MEMORY, .name = {"a context"});
 		err = inherit_group(leader, child);
 		if (err)
 			return err;
@@ -97,11 +97,11 @@ int task_fork(struct task *parent, int tid, int tgid, bool thread, bool clear_si
 	struct task *child;
 	int err = 0;
 
-	reason_clear(core);
+	core_refusal_clear(core);
 	CHECK(!parent->dead);
 	child = task_new(core, tid, tgid, host);
 	if (!child)
-		return core_refuse(core, -ENOMEM, "no memory for a task");
+		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a task"});
 	child->cgroup = parent->cgroup;
 	if (parent->ctx) {
 		err = inherit_groups(&parent->ctx->pinned, child, thread, clear_sighand);

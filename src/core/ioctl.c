@@ -21,9 +21,7 @@ static int need_sampling(const struct event *event, const char *cmd)
 {
 	if (event_is_sampling(event))
 		return 0;
-	return core_refuse(event->core, -EINVAL,
-			   "%s is about samples, but this event only counts (sample_period is 0)",
-			   cmd);
+	return core_refuse(event->core, -EINVAL, NOT_SAMPLING, .name = {cmd});
 }
 
 static int do_refresh(struct event *event, u64 arg)
@@ -31,9 +29,7 @@ static int do_refresh(struct event *event, u64 arg)
 	int err;
 
 	if (event->attr.inherit)
-		return core_refuse(event->core, -EINVAL,
-				   "REFRESH cannot count the overflows of inherited events; clear "
-				   "attr.inherit");
+		return core_refuse(event->core, -EINVAL, REFRESH_INHERITED);
 	err = need_sampling(event, "REFRESH");
 	if (err)
 		return err;
@@ -66,27 +62,23 @@ static int do_period(struct event *event, const struct ioctl_call *call)
 	int err;
 
 	if (call->in_len < sizeof(value))
-		return core_refuse(core, -EFAULT, "the period's address cannot be read");
+		return core_refuse(core, -EFAULT, PERIOD_FAULT);
 	memcpy(&value, call->in, sizeof(value));
 	err = need_sampling(event, "PERIOD");
 	if (err)
 		return err;
 	if (!value)
-		return core_refuse(core, -EINVAL,
-				   "the period must not be 0; DISABLE stops an event");
+		return core_refuse(core, -EINVAL, PERIOD_ZERO);
 	if (event->attr.freq) {
 		if (value > core->sysctl.max_sample_rate)
-			return core_refuse(
-				core, -EINVAL,
-				"the frequency %llu is above perf_event_max_sample_rate, which "
-				"is %u",
-				(unsigned long long)value, core->sysctl.max_sample_rate);
+			return core_refuse(core, -EINVAL, SAMPLE_RATE,
+					   .number = {value, core->sysctl.max_sample_rate});
 	} else {
 		if (event->pmu->check_period && event->pmu->check_period(event, value))
-			return core_refuse_default(core, -EINVAL, "%s cannot have that period",
-						   event->pmu->name);
+			return core_refuse_default(core, -EINVAL, PERIOD_PMU,
+						   .name = {event->pmu->name});
 		if (value >> 63)
-			return core_refuse(core, -EINVAL, "the period must be below 2^63");
+			return core_refuse(core, -EINVAL, PERIOD_HIGH);
 	}
 	set_period(event, value);
 	return 0;
@@ -104,8 +96,7 @@ static int do_set_output(struct event *event, const struct ioctl_call *call)
 		if (fd >= 0)
 			target = core->ops->fd_event(core->ctx, call->caller, fd);
 		if (!target)
-			return core_refuse(core, -EBADF,
-					   "SET_OUTPUT: %d is no descriptor of a perf event", fd);
+			return core_refuse(core, -EBADF, OUTPUT_FD);
 	}
 	return buffer_set_output(event, target);
 }
@@ -118,15 +109,11 @@ static int do_set_filter(struct event *event, const struct ioctl_call *call)
 	end = call->in_len ? memchr(call->in, 0, call->in_len) : NULL;
 	if (!end) {
 		if (call->in_len >= core->page_size)
-			return core_refuse(core, -EINVAL,
-					   "SET_FILTER's text is longer than a page");
-		return core_refuse(core, -EFAULT, "SET_FILTER's text cannot be read");
+			return core_refuse(core, -EINVAL, FILTER_LONG);
+		return core_refuse(core, -EFAULT, FILTER_FAULT);
 	}
 	if (!event->pmu->set_filter)
-		return core_refuse(
-			core, -EINVAL,
-			"SET_FILTER is for tracepoints and address filters; %s has neither",
-			event->pmu->name);
+		return core_refuse(core, -EINVAL, FILTER_PMU, .name = {event->pmu->name});
 	return event->pmu->set_filter(event, call->in);
 }
 
@@ -138,12 +125,8 @@ static int do_set_bpf(struct event *event, const struct ioctl_call *call)
 	if (fd >= 0 && core->ops->fd_bpf)
 		err = core->ops->fd_bpf(core->ctx, call->caller, fd);
 	if (err)
-		return core_refuse_default(core, err,
-					   "SET_BPF: %d is no descriptor of a BPF program", fd);
-	return core_refuse(
-		core, -EOPNOTSUPP,
-		"SET_BPF: events of this PMU happen outside the kernel, where no BPF program "
-		"can see them");
+		return core_refuse_default(core, err, BPF_FD, .number = {fd});
+	return core_refuse(core, -EOPNOTSUPP, VIRTUAL_BPF);
 }
 
 static int do_query_bpf(struct event *event, const struct ioctl_call *call)
@@ -151,9 +134,8 @@ static int do_query_bpf(struct event *event, const struct ioctl_call *call)
 	struct core *core = event->core;
 
 	if (!perm_capable(core, call->caller))
-		return core_refuse(core, -EPERM, "QUERY_BPF needs CAP_PERFMON");
-	return core_refuse(core, -EINVAL, "QUERY_BPF is for tracepoints, this event is %s's",
-			   event->pmu->name);
+		return core_refuse(core, -EPERM, CAP_QUERY_BPF);
+	return core_refuse(core, -EINVAL, BPF_TRACEPOINTS, .name = {event->pmu->name});
 }
 
 static int do_modify(struct event *event, struct ioctl_call *call)
@@ -171,11 +153,8 @@ static int do_modify(struct event *event, struct ioctl_call *call)
 	if (err)
 		return err;
 	if (attr.type != event->attr.type)
-		return core_refuse(core, -EINVAL,
-				   "MODIFY_ATTRIBUTES cannot change attr.type, which is %u",
-				   event->attr.type);
-	return core_refuse(core, -EOPNOTSUPP,
-			   "MODIFY_ATTRIBUTES moves breakpoints only; open a new event instead");
+		return core_refuse(core, -EINVAL, MODIFY_TYPE, .number = {event->attr.type});
+	return core_refuse(core, -EOPNOTSUPP, MODIFY_BREAKPOINTS);
 }
 
 size_t ioctl_reads(u32 cmd)
@@ -210,7 +189,7 @@ static int dispatch(struct event *event, struct ioctl_call *call)
 	case PERF_EVENT_IOC_PAUSE_OUTPUT: return buffer_pause(event, call->arg != 0);
 	case PERF_EVENT_IOC_QUERY_BPF: return do_query_bpf(event, call);
 	case PERF_EVENT_IOC_MODIFY_ATTRIBUTES: return do_modify(event, call);
-	default: return core_refuse(event->core, -ENOTTY, "ioctl %#x is none of perf's", call->cmd);
+	default: return core_refuse(event->core, -ENOTTY, IOCTL_UNKNOWN, .number = {call->cmd});
 	}
 }
 
@@ -218,7 +197,7 @@ int event_ioctl(struct event *event, struct ioctl_call *call)
 {
 	int err;
 
-	reason_clear(event->core);
+	core_refusal_clear(event->core);
 	call->out_len = 0;
 	call->out_at = 0;
 	err = dispatch(event, call);

@@ -16,35 +16,28 @@ static int check_arguments(struct core *core, const struct open_call *call,
 		return err;
 	if (!attr->exclude_kernel) {
 		err = perm_kernel(core, caller,
-				  "exclude_kernel is 0, so kernel mode would be counted");
+				  attr->exclude_user ? CAUSE_PARANOID_KERNEL_ONLY
+						     : CAUSE_PARANOID_KERNEL);
 		if (err)
 			return err;
 	}
 	if (attr->namespaces && !perm_capable(core, caller))
-		return core_refuse(
-			core, -EACCES,
-			"attr.namespaces shows namespaces' inodes and needs CAP_PERFMON");
+		return core_refuse(core, -EACCES, CAP_NAMESPACES);
 	if (attr->freq) {
 		if (attr->sample_freq > core->sysctl.max_sample_rate)
 			return core_refuse(
-				core, -EINVAL,
-				"attr.sample_freq is %llu, above perf_event_max_sample_rate, "
-				"which is %u",
-				(unsigned long long)attr->sample_freq,
-				core->sysctl.max_sample_rate);
+				core, -EINVAL, SAMPLE_RATE,
+				.number = {attr->sample_freq, core->sysctl.max_sample_rate});
 	} else if (attr->sample_period >> 63) {
-		return core_refuse(core, -EINVAL, "attr.sample_period must be below 2^63");
+		return core_refuse(core, -EINVAL, PERIOD_HIGH);
 	}
 	if (attr->sample_type & PERF_SAMPLE_PHYS_ADDR) {
-		err = perm_kernel(core, caller, "sample_type has PHYS_ADDR");
+		err = perm_kernel(core, caller, CAUSE_PARANOID_PHYS_ADDR);
 		if (err)
 			return err;
 	}
 	if (call->flags & OPEN_FLAG_PID_CGROUP && (call->pid == -1 || call->cpu == -1))
-		return core_refuse(
-			core, -EINVAL,
-			"with PERF_FLAG_PID_CGROUP pid must be a cgroup directory's descriptor "
-			"and cpu a CPU: cgroups are counted CPU by CPU");
+		return core_refuse(core, -EINVAL, CGROUP_PLACE);
 	return 0;
 }
 
@@ -57,24 +50,16 @@ static int find_objects(struct core *core, struct open_call *call, const struct 
 
 	err = ops->fd_reserve ? ops->fd_reserve(core->ctx, call) : 0;
 	if (err)
-		return core_refuse_default(
-			core, err, "no descriptor is left; raise RLIMIT_NOFILE (ulimit -n)");
+		return core_refuse_default(core, err, FD_NONE);
 	if (call->group_fd != -1) {
 		struct event *group = NULL;
 
 		if (call->group_fd >= 0)
 			group = ops->fd_event(core->ctx, call->caller, call->group_fd);
 		if (!group)
-			return core_refuse(
-				core, -EBADF,
-				"group_fd %d is no descriptor of a perf event; pass the leader's, "
-				"or -1",
-				call->group_fd);
+			return core_refuse(core, -EBADF, GROUP_FD);
 		if (group->state <= EVENT_EXIT)
-			return core_refuse(
-				core, -ENODEV,
-				"group_fd %d counted a task that is gone; nothing can join it",
-				call->group_fd);
+			return core_refuse(core, -ENODEV, GROUP_GONE);
 		if (call->flags & OPEN_FLAG_OUTPUT)
 			*output = group;
 		if (!(call->flags & OPEN_FLAG_NO_GROUP))
@@ -90,18 +75,13 @@ static int find_objects(struct core *core, struct open_call *call, const struct 
 			      ? -ESRCH
 			      : ops->find_task(core->ctx, call->caller, call->pid, &args->target);
 		if (err)
-			return core_refuse_default(
-				core, err,
-				"no task %d is there (a thread's id, 0 for the caller, -1 for all "
-				"tasks of a CPU)",
-				call->pid);
+			return core_refuse_default(core, err, TASK_NONE, .number = {call->pid},
+						   .remedy = {REMEDY_PID_MEANING});
 		CHECK(args->target);
 	}
 	if (args->target && args->leader && args->leader->attr.inherit != attr->inherit)
-		return core_refuse(
-			core, -EINVAL,
-			"attr.inherit is %d, the group leader's is %d; they must be equal",
-			attr->inherit, args->leader->attr.inherit);
+		return core_refuse(core, -EINVAL, GROUP_INHERIT,
+				   .number = {attr->inherit, args->leader->attr.inherit});
 	return 0;
 }
 
@@ -120,16 +100,9 @@ static int set_clock(struct event *event)
 	case 11: /* CLOCK_TAI */
 		if (event->pmu->caps & PMU_CAP_NO_NMI)
 			break;
-		return core_refuse(
-			event->core, -EINVAL,
-			"attr.clockid %d cannot be read in an NMI, as samples of %s are; use "
-			"CLOCK_MONOTONIC or CLOCK_MONOTONIC_RAW",
-			attr->clockid, event->pmu->name);
-	default:
-		return core_refuse(
-			event->core, -EINVAL,
-			"attr.clockid %d is none that perf takes; use CLOCK_MONOTONIC (1)",
-			attr->clockid);
+		return core_refuse(event->core, -EINVAL, CLOCK_NMI, .number = {attr->clockid},
+				   .name = {event->pmu->name});
+	default: return core_refuse(event->core, -EINVAL, CLOCK_UNKNOWN, .number = {attr->clockid});
 	}
 	event->clockid = attr->clockid;
 	return 0;
@@ -149,11 +122,11 @@ static int find_context(struct event *event, struct task *caller, struct ctx **o
 		*out = core->cpus[event->cpu].ctx;
 	} else {
 		if (task->dead)
-			return core_refuse(core, -ESRCH, "task %d is exiting", task->tid);
+			return core_refuse(core, -ESRCH, TASK_ENDING, .number = {task->tid});
 		if (!task->ctx)
 			task->ctx = ctx_new(core, task, NULL);
 		if (!task->ctx)
-			return core_refuse(core, -ENOMEM, "no memory for a context");
+			return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a context"});
 		*out = task->ctx;
 	}
 	(*out)->refs++;
@@ -182,7 +155,7 @@ static int check_place(struct event *event, struct ctx *ctx, struct event *outpu
 	int err;
 
 	if (!event->target && !core->cpus[event->cpu].online)
-		return core_refuse(core, -ENODEV, "CPU %d is offline", event->cpu);
+		return core_refuse(core, -ENODEV, CPU_OFFLINE, .number = {event->cpu});
 	err = group_check(core, event, ctx, sched_pmu, move);
 	if (err)
 		return err;
@@ -192,22 +165,13 @@ static int check_place(struct event *event, struct ctx *ctx, struct event *outpu
 			return err;
 	}
 	if (!group_size_valid(event))
-		return core_refuse(
-			core, -E2BIG,
-			"one read of this group would give more than %d bytes; make the group "
-			"smaller than its %u events",
-			EVENT_READ_MAX, event->leader->nr_siblings + 2);
+		return core_refuse(core, -E2BIG, GROUP_LARGE, .number = {EVENT_READ_MAX});
 	if (event->attr.reserved_3 & (AUX_PAUSE | AUX_RESUME))
-		return core_refuse(
-			core, -EINVAL,
-			"attr.aux_pause and aux_resume need a group whose leader writes an AUX "
-			"area");
+		return core_refuse(core, -EINVAL, AUX_PAUSE_GROUP);
 	if (event->attr.aux_output)
-		return core_refuse(core, -EINVAL,
-				   "attr.aux_output needs a group whose leader writes an AUX area");
+		return core_refuse(core, -EINVAL, AUX_OUTPUT_GROUP);
 	if (exclusive_conflict(event, ctx))
-		return core_refuse(core, -EBUSY, "%s is exclusive and has an event here already",
-				   event->pmu->name);
+		return core_refuse(core, -EBUSY, EXCLUSIVE_HERE, .name = {event->pmu->name});
 	return 0;
 }
 
@@ -234,14 +198,13 @@ int perf_open(struct core *core, struct open_call *call)
 	bool move = false;
 	int err;
 
-	reason_clear(core);
+	core_refusal_clear(core);
 	call->event = NULL;
 	call->store_size = 0;
 	/* 1 */
 	if (call->flags &
 	    ~(OPEN_FLAG_NO_GROUP | OPEN_FLAG_OUTPUT | OPEN_FLAG_PID_CGROUP | OPEN_FLAG_CLOEXEC))
-		return core_refuse(core, -EINVAL, "flags is %#llx, only bits 0 to 3 are known",
-				   (unsigned long long)call->flags);
+		return core_refuse(core, -EINVAL, OPEN_FLAGS, .number = {call->flags});
 	/* 2 to 7 */
 	err = attr_copy(core, call->caller, call->attr, call->attr_len, &attr, &call->store_size);
 	if (err)
@@ -261,11 +224,8 @@ int perf_open(struct core *core, struct open_call *call)
 	CHECK(event);
 	/* 20 */
 	if (event_is_sampling(event) && event->pmu->caps & PMU_CAP_NO_INTERRUPT) {
-		err = core_refuse_default(
-			core, -EOPNOTSUPP,
-			"attr.sample_period is set, but %s cannot sample; set it to 0 to "
-			"count",
-			event->pmu->name);
+		err = core_refuse_default(core, -EOPNOTSUPP, NO_SAMPLING,
+					  .name = {event->pmu->name});
 		goto out_free;
 	}
 	err = set_clock(event);
@@ -287,13 +247,13 @@ int perf_open(struct core *core, struct open_call *call)
 		goto out_ctx;
 	CHECK(sched_pmu);
 	if (!ctx_pmu_get(ctx, sched_pmu)) {
-		err = core_refuse(core, -ENOMEM, "no memory for a context");
+		err = core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a context"});
 		goto out_ctx;
 	}
 	/* 26 */
 	install(event, ctx, sched_pmu, move, call->caller);
 	call->event = event;
-	reason_clear(core);
+	core_refusal_clear(core);
 	core_settle(core);
 	return 0;
 

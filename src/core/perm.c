@@ -14,26 +14,23 @@ bool perm_capable(struct core *core, struct task *task)
 	return has(core, task, CORE_CAP_PERFMON) || has(core, task, CORE_CAP_SYS_ADMIN);
 }
 
-int perm_kernel(struct core *core, struct task *task, const char *what)
+int perm_kernel(struct core *core, struct task *task, enum refusal_cause cause)
 {
+	struct refusal_args args = {.number = {(u64)core->sysctl.paranoid, 1}};
+
 	if (core->sysctl.paranoid <= 1 || perm_capable(core, task))
 		return 0;
-	return core_refuse(
-		core, -EACCES,
-		"%s, which perf_event_paranoid %d allows only with CAP_PERFMON; count user "
-		"mode only (exclude_kernel = 1, \":u\") or lower it to 1",
-		what, core->sysctl.paranoid);
+	/* Of these the remedy is what to leave out; the limit is the other one. */
+	if (cause == CAUSE_PARANOID_KERNEL || cause == CAUSE_PARANOID_BRANCHES)
+		args.remedy[1] = REMEDY_PARANOID;
+	return core_note_refusal(core, -EACCES, cause, &args);
 }
 
 int perm_cpu(struct core *core, struct task *task)
 {
 	if (core->sysctl.paranoid <= 0 || perm_capable(core, task))
 		return 0;
-	return core_refuse(
-		core, -EACCES,
-		"pid -1 counts every task on the CPU, which perf_event_paranoid %d allows only "
-		"with CAP_PERFMON; count a task instead, or lower it to 0",
-		core->sysctl.paranoid);
+	return core_refuse(core, -EACCES, PARANOID_CPU, .number = {core->sysctl.paranoid, 0});
 }
 
 int perm_open(struct core *core, struct task *task)
@@ -41,11 +38,7 @@ int perm_open(struct core *core, struct task *task)
 	if (!core->sysctl.paranoid_3_refuses || core->sysctl.paranoid <= 2 ||
 	    has(core, task, CORE_CAP_SYS_ADMIN))
 		return 0;
-	return core_refuse(
-		core, -EACCES,
-		"perf_event_paranoid %d refuses every event to those without CAP_SYS_ADMIN on "
-		"this system; lower it to 2 to count user mode",
-		core->sysctl.paranoid);
+	return core_refuse(core, -EACCES, PARANOID_ALL, .number = {core->sysctl.paranoid, 2});
 }
 
 int perm_task(struct core *core, struct task *task, struct task *target, bool sigtrap)
@@ -59,10 +52,9 @@ int perm_task(struct core *core, struct task *task, struct task *target, bool si
 	if (core->ops->may_access(core->ctx, task, target,
 				  sigtrap ? CORE_ACCESS_ATTACH : CORE_ACCESS_READ))
 		return 0;
-	return core_refuse(
-		core, -EACCES,
-		"task %d is not the caller's to observe; run as its user, or with CAP_PERFMON%s",
-		target->tid, sigtrap ? " and CAP_KILL (sigtrap sends it signals)" : "");
+	if (sigtrap)
+		return core_refuse(core, -EACCES, TASK_SIGTRAP, .number = {target->tid});
+	return core_refuse(core, -EACCES, TASK_FOREIGN, .number = {target->tid});
 }
 
 bool event_capable(const struct event *event, int core_cap)

@@ -56,16 +56,14 @@ int pmu_register(struct core *core, struct pmu *pmu)
 	CHECK(pmu->event_init && pmu->add && pmu->del && pmu->start && pmu->stop && pmu->read);
 	CHECK(!pmu->start_txn == !pmu->commit_txn && !pmu->start_txn == !pmu->cancel_txn);
 	if (pmu_by_name(core, pmu->name) || (pmu->type >= 0 && pmu_by_type(core, (u32)pmu->type)))
-		return core_refuse(core, -EEXIST, "a PMU of the name %s or of its type is there",
-				   pmu->name);
+		return core_refuse(core, -EEXIST, PMU_EXISTS, .name = {pmu->name});
 	if (core->nr_pmus == CORE_MAX_PMUS)
-		return core_refuse(core, -ENOSPC, "a core takes %d PMUs", CORE_MAX_PMUS);
+		return core_refuse(core, -ENOSPC, PMU_TOO_MANY, .number = {CORE_MAX_PMUS});
 	if (!list_empty(&core->tasks) && (pmu->task_size || pmu->sched_task))
-		return core_refuse(core, -EBUSY, "%s must be registered before the first task",
-				   pmu->name);
+		return core_refuse(core, -EBUSY, PMU_LATE, .name = {pmu->name});
 	err = alloc_cpu_data(core, pmu);
 	if (err)
-		return core_refuse(core, err, "no memory for %s", pmu->name);
+		return core_refuse(core, err, NO_MEMORY, .name = {pmu->name});
 	if (pmu->type < 0) {
 		while (pmu_by_type(core, (u32)core->next_type))
 			core->next_type++;
@@ -82,8 +80,8 @@ int pmu_register(struct core *core, struct pmu *pmu)
 int pmu_set_mux_interval(struct pmu *pmu, u32 ms)
 {
 	if (!ms)
-		return core_refuse(pmu->core, -EINVAL,
-				   "perf_event_mux_interval_ms must be at least 1");
+		return core_refuse(pmu->core, -EINVAL, SETTING_LEAST, .number = {1},
+				   .name = {"perf_event_mux_interval_ms"});
 	pmu->mux_interval_ms = ms;
 	return 0;
 }
@@ -122,16 +120,11 @@ static int check_accepted(struct event *event, struct pmu *pmu)
 	u64 regs = attr->sample_regs_user | attr->sample_regs_intr;
 
 	if (regs & event->core->arch->regs_extended && !(pmu->caps & PMU_CAP_EXTENDED_REGS))
-		return core_refuse(
-			event->core, -EOPNOTSUPP,
-			"sample_regs_user or sample_regs_intr asks for vector registers, which "
-			"%s does not sample",
-			pmu->name);
+		return core_refuse(event->core, -EOPNOTSUPP, NO_VECTOR_REGS, .name = {pmu->name});
 	if (pmu->caps & PMU_CAP_NO_EXCLUDE &&
 	    (attr->exclude_user || attr->exclude_kernel || attr->exclude_hv || attr->exclude_idle ||
 	     attr->exclude_host || attr->exclude_guest))
-		return core_refuse(event->core, -EINVAL,
-				   "%s cannot tell modes apart; clear the exclude bits", pmu->name);
+		return core_refuse(event->core, -EINVAL, NO_MODES, .name = {pmu->name});
 	return 0;
 }
 
@@ -158,11 +151,7 @@ static int search(struct event *event, u32 type, bool extended)
 
 	if (named) {
 		if (extended && !(named->caps & PMU_CAP_EXTENDED_HW_TYPE))
-			return core_refuse(
-				core, -ENOENT,
-				"attr.config names the PMU %s in its upper half, which takes no "
-				"generic hardware events",
-				named->name);
+			return core_refuse(core, -ENOENT, PMU_EXTENDED, .name = {named->name});
 		return try_init(event, named);
 	}
 	list_for_each_entry (pmu, &core->pmus, link) {
@@ -198,14 +187,11 @@ int pmu_init_event(struct event *event)
 		err = search(event, attr->type, false);
 	if (!err) {
 		/* What others said who were asked first is no reason for what comes. */
-		reason_clear(core);
+		core_refusal_clear(core);
 		return 0;
 	}
 	event->pmu = NULL;
-	return core_refuse_default(core, err,
-				   "no PMU counts attr.type %u, config %#llx; see "
-				   "/sys/bus/event_source/devices",
-				   attr->type, (unsigned long long)attr->config);
+	return core_refuse_default(core, err, PMU_CONFIG, .number = {attr->type, attr->config});
 }
 
 void pmu_start_txn(struct pmu *pmu)

@@ -26,6 +26,7 @@
 #include "abi/perf.h"
 #include "base/list.h"
 #include "base/types.h"
+#include "core/refuse.h"
 
 struct cgroup;
 struct core;
@@ -75,7 +76,7 @@ struct pmu {
 	/*
 	 * Is @event for this PMU, and could it ever be counted? Looks at event->attr, event->cpu,
 	 * event->target and, for "could this group ever fit", at event->leader and its siblings
-	 * (event is not among them yet). Fills event->hw. Says why not with pmu_refuse().
+	 * (event is not among them yet). Fills event->hw. Says why not with core_refuse().
 	 *	0		mine
 	 *	-ENOENT		not for this PMU: the search goes on; nobody takes it: ENOENT
 	 * anything else is final:
@@ -203,8 +204,5 @@ bool task_in_cgroup(const struct task *task, const struct cgroup *cgroup);
 struct task *cpu_next_task(struct cpu *cpu, struct task *prev);
 u32 cpu_number(const struct cpu *cpu);
 struct cpu *cpu_by_number(struct core *core, u32 nr);
-
-/* Notes the reason for a refusal and gives back @err, so that `return pmu_refuse(...)` reads well. */
-int pmu_refuse(struct core *core, int err, const char *fmt, ...) printf_like(3, 4);
 
 #endif

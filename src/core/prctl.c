@@ -8,7 +8,7 @@ int perf_prctl(struct task *caller, bool enable)
 {
 	struct event *event;
 
-	reason_clear(caller->core);
+	core_refusal_clear(caller->core);
 	list_for_each_entry (event, &caller->owned, owner_link)
 		event_each_child(event, enable ? event_enable : event_disable);
 	core_settle(caller->core);

@@ -66,10 +66,7 @@ static int add_group(struct event *leader, u64 format, u64 *words)
 	event_refresh(leader, true);
 	if (parent && (parent->group_generation != leader->group_generation ||
 		       parent->nr_siblings != leader->nr_siblings))
-		return core_refuse(
-			leader->core, -ECHILD,
-			"a child's group has another shape than this one, so their counts "
-			"cannot be added; read the events one by one");
+		return core_refuse(leader->core, -ECHILD, GROUP_CHILDREN);
 	/* Members are on and off with their leader: one pair of times is enough. */
 	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
 		words[n++] += enabled_total(leader);
@@ -105,13 +102,11 @@ s64 event_read(struct event *event, u64 *words, u64 len)
 	u64 size = group_read_size(event->attr.read_format, event->leader->nr_siblings);
 	int err;
 
-	reason_clear(event->core);
+	core_refusal_clear(event->core);
 	if (event->state == EVENT_ERROR)
 		return 0;
 	if (len < size)
-		return core_refuse(event->core, -ENOSPC,
-				   "a read of %llu bytes is too small, this event gives %llu",
-				   (unsigned long long)len, (unsigned long long)size);
+		return core_refuse(event->core, -ENOSPC, READ_SPACE, .number = {len, size});
 	CHECK(size <= EVENT_READ_MAX);
 	if (!(event->attr.read_format & PERF_FORMAT_GROUP))
 		return (s64)read_single(event, words) * 8;

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "abi/perf.h"
+#include "base/refusal.h"
 
 struct ap_machine;
 
@@ -42,10 +43,10 @@ struct ap__backend_ops {
 	const char *(*root)(void *be);
 
 	/*
-	 * Why the last open of the calling thread failed, if the backend knows it better than the
-	 * library could work out from the errno: true with the two sentences filled in. NULL: never.
+	 * Why the last call of the calling thread failed. NULL: the backend has errnos only, as the
+	 * kernel, and the library works out what they mean.
 	 */
-	bool (*reason)(void *be, char *why, size_t why_len, char *remedy, size_t remedy_len);
+	const struct refusal *(*refusal)(void *be);
 };
 
 extern const struct ap__backend_ops ap__backend_kernel; /* its `be` is NULL */

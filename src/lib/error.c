@@ -31,6 +31,17 @@ static const char *const cause_names[] = {
 	[AP_CAUSE_BUSY] = "busy",
 	[AP_CAUSE_TRACEFS] = "tracefs",
 	[AP_CAUSE_FILE] = "file",
+	[AP_CAUSE_KERNEL_MODE] = "kernel-mode",
+	[AP_CAUSE_NOT_GUEST] = "not-guest",
+	[AP_CAUSE_SESSION] = "session",
+};
+
+static const u8 public_cause[CAUSE_COUNT] = {
+#define CAUSE(id, public, remedy, text) [CAUSE_##id] = AP_CAUSE_##public,
+#define NOTE(id, text)
+#include "base/cause-table.h"
+#undef CAUSE
+#undef NOTE
 };
 
 const char *ap_cause_name(int cause)
@@ -58,11 +69,34 @@ int ap__fail(struct ap_error *err, int code, enum ap_cause cause, const char *fm
 		return code;
 	err->code = code;
 	err->cause = (int)cause;
+	err->about = 0;
 	err->remedy[0] = '\0';
 	va_start(ap, fmt);
 	vsnprintf(err->why, sizeof(err->why), fmt, ap);
 	va_end(ap);
 	return code;
+}
+
+int ap__tell(struct ap_error *err, const char *event, const struct refusal *r)
+{
+	if (!err)
+		return r->err;
+	err->code = r->err;
+	err->cause = r->cause < CAUSE_COUNT ? public_cause[r->cause] : AP_CAUSE_OTHER;
+	err->about = (int)refusal_why(r, event, err->why, sizeof(err->why));
+	refusal_remedy(r, err->remedy, sizeof(err->remedy));
+	return r->err;
+}
+
+int ap__refuse_as(struct ap_error *err, int code, const char *event, enum refusal_cause cause,
+		  const struct refusal_args *args)
+{
+	struct refusal r;
+
+	if (!err)
+		return code;
+	refusal_set(&r, code, cause, args);
+	return ap__tell(err, event, &r);
 }
 
 int ap__remedy(struct ap_error *err, const char *fmt, ...)

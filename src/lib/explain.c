@@ -414,14 +414,8 @@ int ap__explain_open(struct ap_machine *m, const struct ap__ask *ask, int e, str
 
 	if (!err)
 		return -e;
-	/* A backend that knows why is about the event: it has no other rules than those. */
-	ap__fail(err, -e,
-		 e == ENOENT || e == EOPNOTSUPP || e == EINVAL ? AP_CAUSE_UNSUPPORTED
-							       : AP_CAUSE_OTHER,
-		 "%s", "");
-	if (m->ops->reason &&
-	    m->ops->reason(m->be, err->why, sizeof(err->why), err->remedy, sizeof(err->remedy)))
-		return -e;
+	if (m->ops->refusal)
+		return ap__tell(err, ask->name, m->ops->refusal(m->be));
 	ap__state_gather(&st, m, ask);
 	return ap__explain(ask, &st, e, err);
 }

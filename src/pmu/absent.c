@@ -27,8 +27,7 @@ static int no_branches(const struct event *event)
 {
 	if (!(event->attr.sample_type & PERF_SAMPLE_BRANCH_STACK))
 		return 0;
-	return pmu_refuse(event->core, -EOPNOTSUPP, "sample_type BRANCH_STACK: %s has none",
-			  event->pmu->name);
+	return core_refuse(event->core, -EOPNOTSUPP, NO_BRANCHES, .name = {event->pmu->name});
 }
 
 static int tracepoint_init(struct event *event)
@@ -40,9 +39,7 @@ static int tracepoint_init(struct event *event)
 	err = no_branches(event);
 	if (err)
 		return err;
-	return pmu_refuse(
-		event->core, -EOPNOTSUPP,
-		"tracepoints fire in the kernel, which the virtual PMU does not see; " ALONE);
+	return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_TRACEPOINT);
 }
 
 static int breakpoint_shape(const struct event *event)
@@ -53,28 +50,22 @@ static int breakpoint_shape(const struct event *event)
 	switch (attr->bp_type) {
 	case HW_BREAKPOINT_X:
 		if (attr->bp_len != sizeof(long))
-			return pmu_refuse(core, -EINVAL,
-					  "attr.bp_len must be %zu (sizeof(long)) with bp_type X",
-					  sizeof(long));
+			return core_refuse(core, -EINVAL, BREAKPOINT_EXEC,
+					   .number = {attr->bp_len});
 		break;
 	case HW_BREAKPOINT_W:
 	case HW_BREAKPOINT_RW:
 		if (attr->bp_len != 1 && attr->bp_len != 2 && attr->bp_len != 4 &&
 		    attr->bp_len != 8)
-			return pmu_refuse(core, -EINVAL,
-					  "attr.bp_len is %llu, it must be 1, 2, 4 or 8",
-					  (unsigned long long)attr->bp_len);
+			return core_refuse(core, -EINVAL, BREAKPOINT_LENGTH,
+					   .number = {attr->bp_len});
 		break;
-	default:
-		return pmu_refuse(core, -EINVAL,
-				  "attr.bp_type is %u, it must be W (2), RW (3) or X (4)",
-				  attr->bp_type);
+	default: return core_refuse(core, -EINVAL, BREAKPOINT_TYPE, .number = {attr->bp_type});
 	}
 	/* X breaks at any instruction; its length says nothing about alignment. */
 	if (attr->bp_type != HW_BREAKPOINT_X && attr->bp_addr & (attr->bp_len - 1))
-		return pmu_refuse(
-			core, -EINVAL, "attr.bp_addr %#llx is not aligned to bp_len, %llu",
-			(unsigned long long)attr->bp_addr, (unsigned long long)attr->bp_len);
+		return core_refuse(core, -EINVAL, BREAKPOINT_ALIGN,
+				   .number = {attr->bp_addr, attr->bp_len});
 	return 0;
 }
 
@@ -92,16 +83,11 @@ static int breakpoint_init(struct event *event)
 		return err;
 	if (attr->bp_addr >> 63) {
 		if (attr->exclude_kernel)
-			return pmu_refuse(
-				event->core, -EINVAL,
-				"attr.bp_addr is the kernel's, but exclude_kernel is set");
+			return core_refuse(event->core, -EINVAL, BREAKPOINT_KERNEL);
 		if (!event_capable(event, CORE_CAP_SYS_ADMIN))
-			return pmu_refuse(event->core, -EPERM,
-					  "a breakpoint on kernel memory needs CAP_SYS_ADMIN");
+			return core_refuse(event->core, -EPERM, CAP_BREAKPOINT);
 	}
-	return pmu_refuse(
-		event->core, -EOPNOTSUPP,
-		"breakpoints need the CPU's debug registers, which the virtual PMU does not have; " ALONE);
+	return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
 }
 
 static int kprobe_init(struct event *event)
@@ -109,9 +95,8 @@ static int kprobe_init(struct event *event)
 	if ((s32)event->attr.type != event->pmu->type)
 		return -ENOENT;
 	if (!event_capable(event, CORE_CAP_PERFMON) && !event_capable(event, CORE_CAP_SYS_ADMIN))
-		return pmu_refuse(event->core, -EACCES, "a kprobe needs CAP_PERFMON");
-	return pmu_refuse(event->core, -EOPNOTSUPP,
-			  "kprobes are in the kernel, which the virtual PMU does not see; " ALONE);
+		return core_refuse(event->core, -EACCES, CAP_KPROBE);
+	return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_KPROBE);
 }
 
 static int uprobe_init(struct event *event)
@@ -119,13 +104,10 @@ static int uprobe_init(struct event *event)
 	if ((s32)event->attr.type != event->pmu->type)
 		return -ENOENT;
 	if (!event_capable(event, CORE_CAP_SYS_ADMIN))
-		return pmu_refuse(event->core, -EACCES, "a uprobe needs CAP_SYS_ADMIN");
+		return core_refuse(event->core, -EACCES, CAP_UPROBE);
 	if (!event->attr.uprobe_path)
-		return pmu_refuse(event->core, -EINVAL,
-				  "attr.uprobe_path is NULL, it must point to the file's path");
-	return pmu_refuse(
-		event->core, -EOPNOTSUPP,
-		"uprobes are set by the kernel, in code that does not run here but as a translation; " ALONE);
+		return core_refuse(event->core, -EINVAL, PROBE_PATH);
+	return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_UPROBE);
 }
 
 static int never_add(struct event *event, u32 flags)

@@ -124,11 +124,8 @@ static int check_group(struct arm64_pmu *arm, struct event *event)
 		}
 	if (choose_counter(arm, event, used, &chained) >= 0)
 		return 0;
-	return pmu_refuse(
-		event->core, -EINVAL,
-		"the group can never be on together: %s has %u counters (a 64-bit event on 32-bit "
-		"counters takes two) and one for cycles",
-		event->pmu->name, arm->config.counters);
+	return core_refuse(event->core, -EINVAL, GROUP_ARM64, .number = {arm->config.counters},
+			   .name = {event->pmu->name});
 }
 
 static int map_event(struct event *event)
@@ -137,24 +134,19 @@ static int map_event(struct event *event)
 
 	if (attr->type == PERF_TYPE_HARDWARE) {
 		if (attr->config >= ARRAY_SIZE(generic_codes))
-			return pmu_refuse(event->core, -EINVAL,
-					  "attr.config %llu is no generic hardware event",
-					  (unsigned long long)attr->config);
+			return core_refuse(event->core, -EINVAL, HARDWARE_ID,
+					   .number = {attr->config});
 		event->hw.what = generic_codes[attr->config];
 		if (!event->hw.what)
-			return pmu_refuse(event->core, -ENOENT,
-					  "generic event %llu is mapped to no Armv8 event",
-					  (unsigned long long)attr->config);
+			return core_refuse(event->core, -ENOENT, ARM64_GENERIC,
+					   .number = {attr->config});
 	} else if (attr->type == (u32)event->pmu->type) {
 		event->hw.what = attr->config & 0xffff;
 	} else {
 		return -ENOENT;
 	}
 	if (event->hw.what == ARM64_EVENT_CHAIN)
-		return pmu_refuse(
-			event->core, -EINVAL,
-			"CHAIN (0x1e) makes sense only beside its other half; set config1 bit 0 "
-			"(long) instead");
+		return core_refuse(event->core, -EINVAL, ARM64_CHAIN);
 	return 0;
 }
 
@@ -163,19 +155,12 @@ static int check_user_access(struct arm64_pmu *arm, const struct event *event)
 	if (!wants_user(event))
 		return 0;
 	if (!event->target)
-		return pmu_refuse(event->core, -EINVAL,
-				  "config1 bit 1 (rdpmc) is for a task reading itself; pid is -1");
+		return core_refuse(event->core, -EINVAL, ARM64_RDPMC_TASK);
 	if (arm->config.cpus && event->attr.type == PERF_TYPE_HARDWARE)
-		return pmu_refuse(
-			event->core, -EOPNOTSUPP,
-			"config1 bit 1 (rdpmc) on a machine of different cores needs the PMU's own "
-			"attr.type, %d",
-			event->pmu->type);
+		return core_refuse(event->core, -EOPNOTSUPP, ARM64_RDPMC_TYPE,
+				   .number = {event->pmu->type});
 	if (is_long(event) && event->hw.what != ARM64_EVENT_CPU_CYCLES && !arm->config.long_events)
-		return pmu_refuse(
-			event->core, -EOPNOTSUPP,
-			"config1 bits 0 and 1 (long, rdpmc): user space cannot read a pair of "
-			"32-bit counters, and this PMU has no 64-bit ones");
+		return core_refuse(event->core, -EOPNOTSUPP, ARM64_RDPMC_LONG);
 	return 0;
 }
 
@@ -184,14 +169,10 @@ static int check_filters(struct arm64_pmu *arm, const struct event *event)
 	u32 value = threshold_of(event).value;
 
 	if (event->attr.exclude_idle)
-		return pmu_refuse(event->core, -EOPNOTSUPP,
-				  "attr.exclude_idle: %s cannot leave out the idle task",
-				  event->pmu->name);
+		return core_refuse(event->core, -EOPNOTSUPP, NO_IDLE, .name = {event->pmu->name});
 	if (value > threshold_max(arm))
-		return pmu_refuse(
-			event->core, -EINVAL,
-			"the threshold %u (config1 bits 5-16) is above caps/threshold_max, %u",
-			value, threshold_max(arm));
+		return core_refuse(event->core, -EINVAL, ARM64_THRESHOLD,
+				   .number = {value, threshold_max(arm)});
 	return 0;
 }
 
@@ -203,12 +184,11 @@ static int arm64_init(struct event *event)
 	if (event->attr.type != PERF_TYPE_HARDWARE && event->attr.type != (u32)event->pmu->type)
 		return -ENOENT;
 	if (event->cpu != -1 && arm->config.cpus && !(arm->config.cpus & BIT(event->cpu)))
-		return pmu_refuse(event->core, -ENOENT,
-				  "CPU %d is a core of another kind than %s's", event->cpu,
-				  event->pmu->name);
+		return core_refuse(event->core, -ENOENT, PMU_OTHER_CORE, .number = {event->cpu},
+				   .name = {event->pmu->name});
 	if (event->attr.sample_type & PERF_SAMPLE_BRANCH_STACK)
-		return pmu_refuse(event->core, -EOPNOTSUPP, "sample_type BRANCH_STACK: %s has none",
-				  event->pmu->name);
+		return core_refuse(event->core, -EOPNOTSUPP, NO_BRANCHES,
+				   .name = {event->pmu->name});
 	err = map_event(event);
 	if (!err)
 		err = check_user_access(arm, event);

@@ -84,9 +84,7 @@ static int init_hardware(struct event *event)
 	u64 id = event->attr.config;
 
 	if (id >= ARRAY_SIZE(hardware_names))
-		return pmu_refuse(event->core, -EINVAL,
-				  "attr.config %llu is no generic hardware event; they are 0 to 9",
-				  (unsigned long long)id);
+		return core_refuse(event->core, -EINVAL, HARDWARE_ID, .number = {id});
 	if (id == PERF_COUNT_HW_INSTRUCTIONS) {
 		event->hw.what = CPU_INSTRUCTIONS;
 		return 0;
@@ -95,11 +93,7 @@ static int init_hardware(struct event *event)
 		event->hw.what = CPU_BRANCHES;
 		return 0;
 	}
-	return pmu_refuse(
-		event->core, -ENOENT,
-		"%s depends on how the machine executes code, which the virtual PMU does not "
-		"see; it counts instructions and branches. Use --pmu=kernel on a machine with a PMU",
-		hardware_names[id]);
+	return core_refuse(event->core, -ENOENT, VIRTUAL_MACHINE, .name = {hardware_names[id]});
 }
 
 static int init_cache(struct event *event)
@@ -109,15 +103,8 @@ static int init_cache(struct event *event)
 	if ((config & 0xff) >= PERF_COUNT_HW_CACHE_MAX ||
 	    (config >> 8 & 0xff) >= PERF_COUNT_HW_CACHE_OP_MAX ||
 	    (config >> 16 & 0xff) >= PERF_COUNT_HW_CACHE_RESULT_MAX)
-		return pmu_refuse(
-			event->core, -EINVAL,
-			"attr.config %#llx is no cache event: bits 0-7 name the cache (0 to 6), "
-			"8-15 the operation (0 to 2), 16-23 the result (0, 1)",
-			(unsigned long long)config);
-	return pmu_refuse(
-		event->core, -ENOENT,
-		"cache events depend on the machine's caches, which the virtual PMU does not see; it "
-		"counts instructions and branches. Use --pmu=kernel on a machine with a PMU");
+		return core_refuse(event->core, -EINVAL, CACHE_ID, .number = {config});
+	return core_refuse(event->core, -ENOENT, VIRTUAL_CACHE);
 }
 
 static int init_raw(struct event *event)
@@ -129,11 +116,7 @@ static int init_raw(struct event *event)
 	u64 code = config & (RAW_SELECT | RAW_UMASK);
 
 	if (config & RAW_MODIFIERS)
-		return pmu_refuse(
-			event->core, -ENOENT,
-			"raw code %#llx: edge, inv and cmask count cycles, which the virtual PMU "
-			"does not see",
-			(unsigned long long)config);
+		return core_refuse(event->core, -ENOENT, VIRTUAL_RAW_FIELDS, .number = {config});
 	if (amd && config & RAW_AMD_HIGH)
 		n = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -142,10 +125,8 @@ static int init_raw(struct event *event)
 		event->hw.what = codes[i].what;
 		return 0;
 	}
-	return pmu_refuse(event->core, -ENOENT,
-			  "raw code %#llx is not counted by the virtual PMU; it has %s's 0xc0 "
-			  "(instructions) and %s (branches)",
-			  (unsigned long long)config, amd ? "AMD" : "Intel", amd ? "0xc2" : "0xc4");
+	return core_refuse(event->core, -ENOENT, VIRTUAL_RAW, .number = {config},
+			   .name = {amd ? "AMD" : "Intel", amd ? "0xc2" : "0xc4"});
 }
 
 static int check_modes(struct event *event)
@@ -160,20 +141,11 @@ static int check_modes(struct event *event)
 		return 0;
 	}
 	if (data(event->pmu)->config.kernel_mode == CPU_KERNEL_REFUSE && attr->exclude_user)
-		return pmu_refuse(
-			event->core, -EACCES,
-			"only kernel mode is asked for (exclude_user = 1), which the virtual PMU does "
-			"not see; count user mode (perf: \":u\"), or use a machine with a PMU");
+		return core_refuse(event->core, -EACCES, VIRTUAL_KERNEL_ONLY);
 	if (data(event->pmu)->config.kernel_mode == CPU_KERNEL_REFUSE)
-		return pmu_refuse(
-			event->core, -EACCES,
-			"exclude_kernel is 0, but the virtual PMU sees user mode only; set it (perf: "
-			"\":u\"); under `anyperf run --kernel-mode=ignore` user mode is counted for it");
+		return core_refuse(event->core, -EACCES, VIRTUAL_KERNEL);
 	if (attr->exclude_user)
-		return pmu_refuse(
-			event->core, -EOPNOTSUPP,
-			"only kernel mode is asked for (exclude_user = 1), which the virtual PMU does "
-			"not see");
+		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_KERNEL_ONLY);
 	return 0;
 }
 
@@ -183,18 +155,11 @@ static int check_features(struct event *event)
 
 	if (attr->precise_ip) {
 		if (!event_is_sampling(event))
-			return pmu_refuse(
-				event->core, -EINVAL,
-				"attr.precise_ip is about samples, but sample_period is 0");
-		return pmu_refuse(event->core, -EOPNOTSUPP,
-				  "attr.precise_ip asks for samples, but the virtual PMU only "
-				  "counts; set it and sample_period to 0");
+			return core_refuse(event->core, -EINVAL, PRECISE_COUNT);
+		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_PRECISE);
 	}
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
-		return pmu_refuse(
-			event->core, -EOPNOTSUPP,
-			"sample_type BRANCH_STACK asks for recorded branches, but the virtual PMU only "
-			"counts; clear that bit");
+		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_BRANCHES);
 	return 0;
 }
 
@@ -212,10 +177,7 @@ static int check_group(struct event *event)
 		n += sibling->pmu == event->pmu;
 	if (n <= limit)
 		return 0;
-	return pmu_refuse(
-		event->core, -EINVAL,
-		"the group needs %u counters at once, the virtual PMU has %u (--counters)", n,
-		limit);
+	return core_refuse(event->core, -EINVAL, GROUP_COUNTERS, .number = {n, limit});
 }
 
 static int cpu_init(struct event *event)

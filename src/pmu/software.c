@@ -44,10 +44,7 @@ static int choose_source(struct event *event)
 	if (!(sw->source->have & BIT(SW_WHAT(attr->config, mode)))) {
 		/* Most faults are of user mode: their sum would be far from the kernel's. */
 		if (mode == SW_KERNEL && by_mode(attr->config))
-			return pmu_refuse(
-				event->core, -EOPNOTSUPP,
-				"only kernel mode is asked for (exclude_user = 1), and the "
-				"host tells page faults of both modes together");
+			return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_FAULTS);
 		mode = SW_ALL;
 	}
 	event->hw.what = SW_WHAT(attr->config, mode);
@@ -58,9 +55,7 @@ static int choose_source(struct event *event)
 		event->hw.what = WHAT_NOTHING;
 		return 0;
 	}
-	return pmu_refuse(event->core, -ENOENT,
-			  "software event %llu is not counted here: the host does not tell",
-			  (unsigned long long)attr->config);
+	return core_refuse(event->core, -ENOENT, VIRTUAL_SOFTWARE, .number = {attr->config});
 }
 
 static int software_init(struct event *event)
@@ -72,8 +67,8 @@ static int software_init(struct event *event)
 	if (attr->type != PERF_TYPE_SOFTWARE)
 		return -ENOENT;
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
-		return pmu_refuse(event->core, -EOPNOTSUPP,
-				  "sample_type BRANCH_STACK: software events have no branch stack");
+		return core_refuse(event->core, -EOPNOTSUPP, NO_BRANCHES,
+				   .name = {event->pmu->name});
 	switch (attr->config) {
 	case PERF_COUNT_SW_CPU_CLOCK:
 	case PERF_COUNT_SW_TASK_CLOCK: event->hw.what = WHAT_CLOCK; break;
@@ -91,10 +86,7 @@ static int software_init(struct event *event)
 		if (err)
 			return err;
 		break;
-	default:
-		return pmu_refuse(event->core, -ENOENT,
-				  "attr.config %llu is no software event; they are 0 to 11",
-				  (unsigned long long)attr->config);
+	default: return core_refuse(event->core, -ENOENT, SOFTWARE_ID, .number = {attr->config});
 	}
 	if (!event->target)
 		source_watch(&sw->watch, sw->source, &sw->pmu);

@@ -55,6 +55,15 @@ static void run_open(struct session *s, void *arg)
 		wide_opened(s, c->open.event);
 }
 
+/* Whatever refuses leaves a reason. */
+static void direct_run(struct session *s, void (*body)(struct session *s, void *arg),
+		       struct direct_call *c)
+{
+	instant_run(s, body, c);
+	if (c->ret < 0)
+		(void)session_refused(s, (int)c->ret);
+}
+
 int session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int leader, u64 flags)
 {
 	struct direct_call c = {
@@ -71,7 +80,7 @@ int session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int 
 			},
 	};
 
-	instant_run(s, run_open, &c);
+	direct_run(s, run_open, &c);
 	if (c.ret < 0 && c.open.store_size)
 		attr->size = c.open.store_size;
 	return (int)c.ret;
@@ -82,9 +91,10 @@ static void run_read(struct session *s, void *arg)
 	struct direct_call *c = arg;
 	struct event *event = direct_event(s, c->handle);
 
-	c->ret = -EBADF;
-	if (!event)
+	if (!event) {
+		c->ret = core_refuse(s->core, -EBADF, NO_EVENT);
 		return;
+	}
 	wide_look(s, event);
 	c->ret = event_read(event, c->words, c->len);
 }
@@ -94,7 +104,7 @@ s64 session_read(struct session *s, int handle, void *buf, size_t len)
 	static u64 words[EVENT_READ_MAX / 8];
 	struct direct_call c = {.handle = handle, .words = words, .len = len};
 
-	instant_run(s, run_read, &c);
+	direct_run(s, run_read, &c);
 	if (c.ret > 0)
 		memcpy(buf, words, (size_t)c.ret);
 	return c.ret;
@@ -105,9 +115,10 @@ static void run_ioctl(struct session *s, void *arg)
 	struct direct_call *c = arg;
 	struct event *event = direct_event(s, c->handle);
 
-	c->ret = -EBADF;
-	if (!event)
+	if (!event) {
+		c->ret = core_refuse(s->core, -EBADF, NO_EVENT);
 		return;
+	}
 	if (c->ioctl.cmd == PERF_EVENT_IOC_SET_OUTPUT) {
 		int output = (int)c->ioctl.arg;
 
@@ -128,7 +139,7 @@ int session_ioctl(struct session *s, int handle, u64 cmd, u64 arg)
 
 	c.ioctl.in_len = ioctl_reads(c.ioctl.cmd);
 	c.ioctl.in = c.ioctl.in_len ? (const void *)arg : NULL;
-	instant_run(s, run_ioctl, &c);
+	direct_run(s, run_ioctl, &c);
 	if (c.ioctl.out_len)
 		memcpy((u8 *)arg + c.ioctl.out_at, c.ioctl.out, c.ioctl.out_len);
 	return (int)c.ret;
@@ -139,9 +150,10 @@ static void run_close(struct session *s, void *arg)
 	struct direct_call *c = arg;
 	struct event *event = direct_event(s, c->handle);
 
-	c->ret = -EBADF;
-	if (!event)
+	if (!event) {
+		c->ret = core_refuse(s->core, -EBADF, NO_EVENT);
 		return;
+	}
 	s->direct.events[c->handle] = NULL;
 	wide_closed(s, event);
 	event_put(event);
@@ -152,7 +164,7 @@ int session_close(struct session *s, int handle)
 {
 	struct direct_call c = {.handle = handle};
 
-	instant_run(s, run_close, &c);
+	direct_run(s, run_close, &c);
 	return (int)c.ret;
 }
 
@@ -213,7 +225,12 @@ const char *session_root(struct session *s)
 	return view_make(s, why, sizeof(why)) ? NULL : s->shown.root;
 }
 
-const char *session_reason(const struct session *s)
+const struct refusal *session_refusal(const struct session *s)
 {
-	return core_reason(s->core);
+	return core_refusal(s->core);
+}
+
+int session_refused(struct session *s, int err)
+{
+	return core_refuse_default(s->core, err, SESSION_ERRNO, .name = {strerror(-err)});
 }

@@ -22,8 +22,9 @@ struct observer {
 	struct wire_proc *page;
 	struct wire_slot *slot;
 	char root[256];
-	u64 handles[HANDLES]; /* the session's; 0: free */
-	int fds[HANDLES];     /* what keeps the event open */
+	u64 handles[HANDLES];   /* the session's; 0: free */
+	int fds[HANDLES];       /* what keeps the event open */
+	struct refusal refusal; /* of the last call that failed */
 };
 
 static int send_kick(int sock, const struct wire_kick *kick, int fd)
@@ -108,6 +109,17 @@ void observer_close(struct observer *o)
 	free(o);
 }
 
+#define refuse(o, err, id, ...) \
+	refusal_set(&(o)->refusal, err, CAUSE_##id, &(const struct refusal_args){__VA_ARGS__})
+
+/* What the session has answered, with why if it refuses. */
+static s64 answer(struct observer *o)
+{
+	if (o->slot->ret < 0)
+		o->refusal = o->slot->refusal;
+	return o->slot->ret;
+}
+
 /* The request is in the slot. */
 static s64 call(struct observer *o, u32 op)
 {
@@ -124,16 +136,16 @@ static s64 call(struct observer *o, u32 op)
 	__atomic_store_n(&sl->word, WIRE_WAITED, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&sl->awake, __ATOMIC_RELAXED) && send_kick(o->sock, &kick, -1))
-		return -ENODEV;
+		return refuse(o, -ENODEV, SESSION_GONE);
 	while (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) != WIRE_DONE) {
 		struct pollfd p = {.fd = o->sock};
 
 		syscall(SYS_futex, &sl->word, FUTEX_WAIT, WIRE_WAITED, &patience, NULL, 0);
 		if (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) != WIRE_DONE &&
 		    poll(&p, 1, 0) == 1 && p.revents & POLLHUP)
-			return -ENODEV;
+			return refuse(o, -ENODEV, SESSION_GONE);
 	}
-	return sl->ret;
+	return answer(o);
 }
 
 int observer_event(struct observer *o, struct pe_attr *attr, int pid, int cpu, int leader,
@@ -147,7 +159,7 @@ int observer_event(struct observer *o, struct pe_attr *attr, int pid, int cpu, i
 	for (i = 0; i < HANDLES && o->handles[i]; i++)
 		;
 	if (i == HANDLES)
-		return -EMFILE;
+		return refuse(o, -EMFILE, SESSION_HANDLES, .number = {HANDLES});
 	sl->args.open = (struct wire_open_args){
 		.pid = pid,
 		.cpu = cpu,
@@ -166,8 +178,10 @@ int observer_event(struct observer *o, struct pe_attr *attr, int pid, int cpu, i
 	err = sl->reply_flags & WIRE_REPLY_FD
 		      ? receive_fd(o->sock, &message, sizeof(message), &o->fds[i])
 		      : -EPROTO;
-	if (err || o->fds[i] < 0)
-		return err ? err : -EMFILE;
+	if (!err && o->fds[i] < 0)
+		err = -EMFILE;
+	if (err)
+		return refuse(o, err, SESSION_ERRNO, .name = {strerror(-err)});
 	o->handles[i] = sl->result.event.handle;
 	return i;
 }
@@ -182,7 +196,7 @@ s64 observer_read(struct observer *o, int handle, void *buf, size_t len)
 	s64 n;
 
 	if (!known(o, handle))
-		return -EBADF;
+		return refuse(o, -EBADF, NO_EVENT);
 	o->slot->args.read = (struct wire_read_args){.handle = o->handles[handle], .len = len};
 	o->slot->len = 0;
 	n = call(o, WIRE_OP_READ);
@@ -198,7 +212,7 @@ int observer_ioctl(struct observer *o, int handle, u64 cmd, u64 arg)
 	s64 ret;
 
 	if (!known(o, handle))
-		return -EBADF;
+		return refuse(o, -EBADF, NO_EVENT);
 	sl->args.ioctl = (struct wire_ioctl_args){
 		.handle = o->handles[handle],
 		.arg = arg,
@@ -219,15 +233,15 @@ int observer_ioctl(struct observer *o, int handle, u64 cmd, u64 arg)
 int observer_release(struct observer *o, int handle)
 {
 	if (!known(o, handle))
-		return -EBADF;
+		return refuse(o, -EBADF, NO_EVENT);
 	close(o->fds[handle]);
 	o->handles[handle] = 0;
 	return 0;
 }
 
-const char *observer_reason(const struct observer *o)
+const struct refusal *observer_refusal(const struct observer *o)
 {
-	return o->slot->reason;
+	return &o->refusal;
 }
 
 const char *observer_root(struct observer *o)

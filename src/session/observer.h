@@ -12,6 +12,7 @@
 #include "base/types.h"
 
 struct observer;
+struct refusal;
 
 /*
  * Joins the session of that name of the same user. *@o is the caller's. -ECONNREFUSED: there is none; any error
@@ -27,8 +28,8 @@ s64 must_check observer_read(struct observer *o, int handle, void *buf, size_t l
 int must_check observer_ioctl(struct observer *o, int handle, u64 cmd, u64 arg);
 int observer_release(struct observer *o, int handle);
 
-/* Why the last call was refused. */
-const char *observer_reason(const struct observer *o);
+/* Why the last call was refused. Valid until the next call. */
+const struct refusal *observer_refusal(const struct observer *o);
 /* The directory that stands in for the root of what guests see; NULL: it cannot be made. */
 const char *observer_root(struct observer *o);
 

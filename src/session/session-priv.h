@@ -82,4 +82,7 @@ struct session {
 /* session.c: CLOCK_MONOTONIC, ns */
 u64 session_now(void);
 
+/* direct.c: gives back @err of a call, which has a refusal from now on if nobody has noted one. */
+int session_refused(struct session *s, int err);
+
 #endif

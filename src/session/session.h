@@ -14,6 +14,7 @@
 #include "base/types.h"
 
 struct meter_tree;
+struct refusal;
 struct session;
 
 #define SESSION_PARANOID_HOST (-1000)
@@ -102,10 +103,8 @@ int must_check session_adopt(struct session *s, int pid);
  */
 const char *session_root(struct session *s);
 
-/*
- * Why the last direct call was refused, a sentence; "" after a success. Valid until the next call.
- */
-const char *session_reason(const struct session *s);
+/* Why the last direct call was refused. Valid until the next call. */
+const struct refusal *session_refusal(const struct session *s);
 
 /* Borrowed for the session's life; guests write to it at any time. */
 const struct meter_tree *session_tree(const struct session *s);

@@ -105,7 +105,8 @@ static void do_open_any(struct run *r)
 	call.group_fd = take(r, 2) ? (int)take(r, 64) - 2 : -1;
 	call.flags = take(r, 32);
 	err = perf_open(r->f->core, &call);
-	CHECK(!err || *core_reason(r->f->core));
+	CHECK(!err || core_refusal(r->f->core)->err == err);
+	CHECK(!err == !core_refusal(r->f->core)->cause);
 	CHECK(!call.store_size || err == -E2BIG);
 	/* It may count anything, so it is looked at once and closed. */
 	if (!err) {
@@ -147,7 +148,7 @@ static void do_ioctl(struct run *r)
 		call.in_len = arg ? sizeof(period) : 3;
 	}
 	if (event_ioctl(fake_event(r->f, fd), &call))
-		CHECK(*core_reason(r->f->core));
+		CHECK(core_refusal(r->f->core)->cause);
 }
 
 static void do_fork(struct run *r)

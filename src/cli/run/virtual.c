@@ -106,17 +106,11 @@ static int be_munmap(void *be, void *base, size_t len)
 	return munmap(base, len) ? -errno : 0;
 }
 
-static bool be_reason(void *be, char *why, size_t why_len, char *remedy, size_t remedy_len)
+static const struct refusal *be_refusal(void *be)
 {
 	struct virtual_pmu *v = be;
-	const char *text = v->observer ? observer_reason(v->observer) : session_reason(v->session);
 
-	if (!text[0])
-		return false;
-	snprintf(why, why_len, "%s", text);
-	if (remedy_len)
-		remedy[0] = 0;
-	return true;
+	return v->observer ? observer_refusal(v->observer) : session_refusal(v->session);
 }
 
 /* Without one its files are looked for where nothing is: the machine's own would be the wrong ones. */
@@ -137,7 +131,7 @@ static const struct ap__backend_ops virtual_backend = {
 	.ioctl = be_ioctl,
 	.mmap = be_mmap,
 	.munmap = be_munmap,
-	.reason = be_reason,
+	.refusal = be_refusal,
 };
 
 int virtual_machine(struct virtual_pmu *v, const struct ap_machine_opts *opts,

@@ -92,7 +92,8 @@ static bool event_only(int cause)
 	case AP_CAUSE_KERNEL_OLD:
 	case AP_CAUSE_BUSY:
 	case AP_CAUSE_BAD_VALUE:
-	case AP_CAUSE_GROUP: return true;
+	case AP_CAUSE_GROUP:
+	case AP_CAUSE_NOT_GUEST: return true;
 	default: return false;
 	}
 }

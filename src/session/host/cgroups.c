@@ -124,14 +124,12 @@ static int fd_path(struct session *s, int fd, const struct stat *st, bool v1, ch
 	path[n] = 0;
 	/* A directory that was removed while it was open has no counts to give. */
 	if (!st->st_nlink || (n > 10 && !strcmp(path + n - 10, " (deleted)")))
-		return core_refuse(s->core, -ENOENT, "the cgroup has been removed");
+		return core_refuse(s->core, -ENOENT, CGROUP_REMOVED);
 	len = find_mount(st->st_dev, path, root, sizeof(root), &has_controller);
 	(void)task_path(getpid(), gettid(), own, sizeof(own), &perf_v1);
 	if (v1 != perf_v1 || (v1 && !has_controller))
-		return core_refuse(
-			s->core, -ENOENT,
-			"the cgroup is not in the hierarchy of the perf_event controller, which is %s",
-			perf_v1 ? "a version 1 hierarchy of its own" : "version 2's");
+		return perf_v1 ? core_refuse(s->core, -ENOENT, CGROUP_NOT_V1)
+			       : core_refuse(s->core, -ENOENT, CGROUP_NOT_V2);
 	if (snprintf(out, size, "%s%s", strcmp(root, "/") ? root : "", path + len) >= (int)size)
 		return -ENAMETOOLONG;
 	if (!*out)

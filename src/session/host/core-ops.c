@@ -108,15 +108,11 @@ static int host_find_task(void *ctx, struct task *caller, int pid, struct task *
 		/* A child that was just forked says who it is as its first thing. */
 		if (s->call && pid_same_exe(tid, s->call->process->pid))
 			s->call->ask_again = true;
-		return core_refuse(
-			s->core, -ENOENT,
-			"process %d is no guest of this session: the virtual PMU counts only "
-			"what was started under anyperf run",
-			pid);
+		return core_refuse(s->core, -ENOENT, NOT_A_GUEST, .number = {pid});
 	}
 	err = guest_thread_need_task(th);
 	if (err)
-		return err;
+		return core_refuse(s->core, err, NO_MEMORY, .name = {"a task"});
 	if (!s->call || s->call->thread != th)
 		clock_attach(th);
 	*task = th->task;

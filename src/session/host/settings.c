@@ -53,9 +53,7 @@ static s64 get_watchdog(struct session *s)
 
 static int set_watchdog(struct core *core, int value)
 {
-	return value == 0 ? 0
-			  : core_refuse(core, -EINVAL,
-					"the virtual PMU has no interrupt for an NMI watchdog");
+	return value == 0 ? 0 : core_refuse(core, -EINVAL, VIRTUAL_WATCHDOG);
 }
 
 static s64 get_mux(struct session *s)
@@ -66,7 +64,8 @@ static s64 get_mux(struct session *s)
 static int set_mux(struct core *core, int value)
 {
 	if (value < 1)
-		return core_refuse(core, -EINVAL, "perf_event_mux_interval_ms must be at least 1");
+		return core_refuse(core, -EINVAL, SETTING_LEAST, .number = {1},
+				   .name = {"perf_event_mux_interval_ms"});
 	return pmu_set_mux_interval(pmu_by_name(core, "cpu"), (u32)value);
 }
 
@@ -123,8 +122,10 @@ static s64 open_setting(struct call *c, const char *path)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(settings); i++)
 		if (!strcmp(path, settings[i].path))
-			return may_write(c) ? (s64)i : -EACCES;
-	return -EACCES; /* the rest of what is shown cannot be written to */
+			return may_write(c) ? (s64)i
+					    : core_refuse(c->s->core, -EACCES, SETTING_ROOT,
+							  .name = {path});
+	return core_refuse(c->s->core, -EACCES, SETTING_FIXED, .name = {path});
 }
 
 /*
@@ -167,7 +168,7 @@ s64 op_sysctl(struct call *c)
 		return -EBADF;
 	setting = &settings[args->setting];
 	if (!may_write(c))
-		return -EPERM;
+		return core_refuse(c->s->core, -EPERM, SETTING_ROOT, .name = {setting->path});
 	/*
 	 * With kernel.sysctl_writes_strict, the default, what is not written to the start is
 	 * ignored.
@@ -176,7 +177,7 @@ s64 op_sysctl(struct call *c)
 		return c->len;
 	taken = take_number(text, c->len, &value);
 	if (taken < 0)
-		return core_refuse(c->s->core, -EINVAL, "%s takes one number", setting->path);
+		return core_refuse(c->s->core, -EINVAL, SETTING_NUMBER, .name = {setting->path});
 	err = setting->set(c->s->core, value);
 	if (err)
 		return err;

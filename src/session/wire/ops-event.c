@@ -9,6 +9,11 @@
 
 #define PAGE_BYTES 4096
 
+static int no_event(struct call *c)
+{
+	return core_refuse(c->s->core, -EBADF, NO_EVENT);
+}
+
 static void describe(struct call *c, struct perf_file *file)
 {
 	c->result.event = (struct wire_event_result){
@@ -69,8 +74,7 @@ s64 op_open(struct call *c)
 	if (err) {
 		event_put(open.event);
 		c->result.open_refusal.past_fd_check = 1;
-		return core_refuse(c->s->core, err, "the session has no descriptor left: %s",
-				   strerror(-err));
+		return core_refuse(c->s->core, err, SESSION_FD, .name = {strerror(-err)});
 	}
 	c->s->shown.view->any_event = 1;
 	__atomic_store_n(&c->s->meters.tree->measured, 1, __ATOMIC_RELAXED);
@@ -86,7 +90,7 @@ s64 op_read(struct call *c)
 	s64 n;
 
 	if (!file)
-		return -EBADF;
+		return no_event(c);
 	wide_look(c->s, file->event);
 	n = event_read(file->event, c->data, c->args.read.len);
 	if (n > 0)
@@ -108,7 +112,7 @@ s64 op_ioctl(struct call *c)
 	int err;
 
 	if (!file)
-		return -EBADF;
+		return no_event(c);
 	if (call.cmd == PERF_EVENT_IOC_SET_OUTPUT)
 		call.arg = args->output == WIRE_NO_EVENT ? (u64)FD_NONE : (u64)FD_NAMED;
 	wide_look(c->s, file->event);
@@ -156,7 +160,7 @@ s64 op_mmap(struct call *c)
 	int err;
 
 	if (!file)
-		return -EBADF;
+		return no_event(c);
 	err = make_page(file);
 	if (!err)
 		err = event_map(file->event, args->len, args->offset, shared,
@@ -177,14 +181,14 @@ s64 op_munmap(struct call *c)
 {
 	struct perf_file *file = perf_file_by_handle(c->s, c->args.event.handle);
 
-	return file ? map_note(c->process, file, -1) : -EBADF;
+	return file ? map_note(c->process, file, -1) : no_event(c);
 }
 
 s64 op_poll(struct call *c)
 {
 	struct perf_file *file = perf_file_by_handle(c->s, c->args.event.handle);
 
-	return file ? (s64)event_poll(file->event) : -EBADF;
+	return file ? (s64)event_poll(file->event) : no_event(c);
 }
 
 s64 op_hangup(struct call *c)
@@ -192,7 +196,7 @@ s64 op_hangup(struct call *c)
 	struct perf_file *file = perf_file_by_handle(c->s, c->args.event.handle);
 
 	if (!file)
-		return -EBADF;
+		return no_event(c);
 	perf_file_hang_up(file, !event_page(file->event));
 	return 0;
 }

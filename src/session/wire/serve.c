@@ -101,8 +101,10 @@ static void reply(struct call *c, struct wire_slot *sl)
 	sl->result = c->result;
 	if (c->out_len)
 		memcpy(sl->data, c->data, c->out_len);
-	if (c->ret < 0)
-		snprintf(sl->reason, sizeof(sl->reason), "%s", core_reason(c->s->core));
+	if (c->ret < 0) {
+		(void)session_refused(c->s, (int)c->ret);
+		sl->refusal = *core_refusal(c->s->core);
+	}
 	old = __atomic_exchange_n(&sl->word, WIRE_DONE, __ATOMIC_ACQ_REL);
 	if (old == WIRE_WAITED)
 		syscall(SYS_futex, &sl->word, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -136,6 +138,7 @@ static void run_call(struct session *s, void *arg)
 	/* It may have been among what has ended. */
 	if (p->sock_poll.gone)
 		return;
+	core_refusal_clear(s->core);
 	th = c->thread = caller_of(p, c->slot, sl);
 	if (!th || !copy_request(c, sl)) {
 		c->ret = -EPROTO;

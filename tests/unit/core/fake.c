@@ -1,5 +1,6 @@
 #include "unit/core/fake.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -443,7 +444,7 @@ int fake_open_as(struct fake *f, int caller, const struct pe_attr *attr, int pid
 	int err = perf_open(f->core, &call);
 
 	if (err) {
-		CHECK(*core_reason(f->core));
+		CHECK(core_refusal(f->core)->cause && core_refusal(f->core)->err == err);
 		return err;
 	}
 	for (int fd = 3; fd < FAKE_FDS; fd++) {
@@ -459,6 +460,21 @@ int fake_open_as(struct fake *f, int caller, const struct pe_attr *attr, int pid
 int fake_open(struct fake *f, const struct pe_attr *attr, int pid, int cpu, int group)
 {
 	return fake_open_as(f, 100, attr, pid, cpu, group, 0);
+}
+
+const char *fake_why(struct fake *f)
+{
+	const struct refusal *r = core_refusal(f->core);
+	char remedy[512];
+
+	(void)refusal_why(r, NULL, f->why, sizeof(f->why));
+	refusal_remedy(r, remedy, sizeof(remedy));
+	if (*remedy) {
+		size_t len = strlen(f->why);
+
+		snprintf(f->why + len, sizeof(f->why) - len, "; %s", remedy);
+	}
+	return f->why;
 }
 
 struct event *fake_event(struct fake *f, int fd)

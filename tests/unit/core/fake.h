@@ -53,7 +53,8 @@ struct fake {
 	struct fake_pmu hw;
 	struct pmu *software;
 	u64 words[EVENT_READ_MAX / 8];
-	s64 got; /* of the last fake_read() */
+	s64 got;        /* of the last fake_read() */
+	char why[1024]; /* fake_why()'s */
 };
 
 /* A core with 2 CPUs, HZ 250, paranoid 2, @counters counters; task 100 on CPU 0, privileged. */
@@ -75,10 +76,20 @@ struct pe_attr fake_sw_attr(u64 config);
 int fake_open_as(struct fake *f, int caller, const struct pe_attr *attr, int pid, int cpu,
 		 int group, u64 flags);
 int fake_open(struct fake *f, const struct pe_attr *attr, int pid, int cpu, int group);
+/* Why the last call was refused, "SENTENCE; REMEDY"; "" if it was not. Valid until the next one. */
+const char *fake_why(struct fake *f);
+
 struct event *fake_event(struct fake *f, int fd);
 void fake_close(struct fake *f, int fd);
 int fake_ioctl(struct fake *f, int fd, u32 cmd, u64 arg);
 int fake_ioctl_in(struct fake *f, int fd, u32 cmd, const void *in, size_t len);
+
+/* The call is refused with that errno, for that cause (without its CAUSE_). */
+#define EXPECT_REFUSED(f, call, error, id)                             \
+	do {                                                           \
+		EXPECT_EQ(call, error);                                \
+		EXPECT_EQ(core_refusal((f)->core)->cause, CAUSE_##id); \
+	} while (0)
 
 /* Reads into f->words; bytes or -errno, also in f->got. */
 s64 fake_read(struct fake *f, int fd);

@@ -113,13 +113,13 @@ TEST(refresh_errors)
 
 	f = fake_new(4);
 	fd = open_attr(disabled(), -1);
-	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_REFRESH, 1), -EINVAL);
-	EXPECT_CONTAINS(core_reason(f->core), "only counts");
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_REFRESH, 1), -EINVAL, NOT_SAMPLING);
+	EXPECT_CONTAINS(fake_why(f), "only counts");
 	attr = sampling(100);
 	attr.inherit = 1;
 	fd = open_attr(attr, -1);
-	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_REFRESH, 1), -EINVAL);
-	EXPECT_CONTAINS(core_reason(f->core), "inherit");
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_REFRESH, 1), -EINVAL, REFRESH_INHERITED);
+	EXPECT_CONTAINS(fake_why(f), "inherit");
 	fake_free(f);
 }
 
@@ -197,17 +197,23 @@ TEST(period_rules)
 	fd = open_attr(disabled(), -1);
 	/* EFAULT before everything else [IOC-05]. */
 	value = 5;
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, NULL, 0), -EFAULT);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 7), -EFAULT);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, NULL, 0), -EFAULT,
+		       PERIOD_FAULT);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 7), -EFAULT,
+		       PERIOD_FAULT);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL,
+		       NOT_SAMPLING);
 	fd = open_attr(sampling(1000), -1);
 	value = 0;
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL,
+		       PERIOD_ZERO);
 	value = BIT(63);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL,
+		       PERIOD_HIGH);
 	value = 13; /* the fake PMU's superstition */
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL);
-	EXPECT_CONTAINS(core_reason(f->core), "fake");
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL,
+		       PERIOD_PMU);
+	EXPECT_CONTAINS(fake_why(f), "fake");
 	value = BIT(63) - 1;
 	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), 0);
 	EXPECT_EQ(fake_event(f, fd)->attr.sample_period, BIT(63) - 1);
@@ -220,7 +226,8 @@ TEST(period_rules)
 	fd = open_attr(attr, -1);
 	EXPECT_EQ(fake_event(f, fd)->hw.sample_period, 1);
 	value = 100001;
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), -EINVAL,
+		       SAMPLE_RATE);
 	value = 100000;
 	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &value, 8), 0);
 	EXPECT_EQ(fake_event(f, fd)->attr.sample_freq, 100000);
@@ -272,10 +279,13 @@ TEST(set_output_rules)
 	a = open_attr(attr, -1);
 	b = open_attr(attr, -1);
 	EXPECT_EQ(fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, ~0ull), 0);
-	EXPECT_EQ(fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, 0xffffffff), -EBADF);
-	EXPECT_EQ(fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, 1999), -EBADF);
-	EXPECT_EQ(fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, (u64)a), -EINVAL);
-	EXPECT_EQ(fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, 0xffffffff), -EBADF,
+		       OUTPUT_FD);
+	EXPECT_REFUSED(f, fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, 1999), -EBADF, OUTPUT_FD);
+	EXPECT_REFUSED(f, fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, (u64)a), -EINVAL,
+		       OUTPUT_SELF);
+	EXPECT_REFUSED(f, fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), -EINVAL,
+		       OUTPUT_UNMAPPED);
 	EXPECT_EQ(event_map(fake_event(f, b), 4096, 0, true, true, &pages[0]), 0);
 	EXPECT_EQ(fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), 0);
 	/* Through one that is redirected itself: into the same buffer. */
@@ -286,15 +296,18 @@ TEST(set_output_rules)
 	EXPECT(!fake_event(f, c)->buffer);
 	/* Another task at cpu -1, another clock, another direction. */
 	c = fake_open(f, &attr, 200, -1, -1);
-	EXPECT_EQ(fake_ioctl(f, c, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl(f, c, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), -EINVAL,
+		       OUTPUT_TASK);
 	attr.use_clockid = 1;
 	attr.clockid = 1;
 	c = open_attr(attr, -1);
-	EXPECT_EQ(fake_ioctl(f, c, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl(f, c, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), -EINVAL,
+		       OUTPUT_CLOCK);
 	attr = fake_attr();
 	attr.write_backward = 1;
 	c = open_attr(attr, -1);
-	EXPECT_EQ(fake_ioctl(f, c, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl(f, c, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), -EINVAL,
+		       OUTPUT_DIRECTION);
 	/* One CPU and different tasks are fine. */
 	attr = fake_attr();
 	cpu0 = fake_open(f, &attr, 0, 0, -1);
@@ -302,11 +315,13 @@ TEST(set_output_rules)
 	cpu1 = fake_open(f, &attr, 0, 1, -1);
 	EXPECT_EQ(event_map(fake_event(f, cpu0), 4096, 0, true, true, &pages[1]), 0);
 	EXPECT_EQ(fake_ioctl(f, cpu0_other, PERF_EVENT_IOC_SET_OUTPUT, (u64)cpu0), 0);
-	EXPECT_EQ(fake_ioctl(f, cpu1, PERF_EVENT_IOC_SET_OUTPUT, (u64)cpu0), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl(f, cpu1, PERF_EVENT_IOC_SET_OUTPUT, (u64)cpu0), -EINVAL,
+		       OUTPUT_CPU);
 	/* FD_OUTPUT at open is the same. */
 	EXPECT(fake_open_as(f, 100, &attr, 0, 0, cpu0, OPEN_FLAG_OUTPUT | OPEN_FLAG_NO_GROUP) >= 0);
-	EXPECT_EQ(fake_open_as(f, 100, &attr, 0, 1, cpu0, OPEN_FLAG_OUTPUT | OPEN_FLAG_NO_GROUP),
-		  -EINVAL);
+	EXPECT_REFUSED(
+		f, fake_open_as(f, 100, &attr, 0, 1, cpu0, OPEN_FLAG_OUTPUT | OPEN_FLAG_NO_GROUP),
+		-EINVAL, OUTPUT_CPU);
 	core_check(f->core);
 	fake_free(f);
 }
@@ -322,35 +337,44 @@ TEST(what_this_pmu_has_not)
 
 	f = fake_new(4);
 	fd = open_attr(attr, -1);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, NULL, 0), -EFAULT);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, "x", 2), -EINVAL);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, "x", 1), -EFAULT);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, long_text, 4096), -EINVAL);
-	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, ~0ull), -EBADF);
-	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 999), -EBADF);
-	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 78), -EINVAL);
-	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 77), -EOPNOTSUPP);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_QUERY_BPF, &query, sizeof(query)), -EINVAL);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, NULL, 0), -EFAULT,
+		       FILTER_FAULT);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, "x", 2), -EINVAL,
+		       FILTER_PMU);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, "x", 1), -EFAULT,
+		       FILTER_FAULT);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, long_text, 4096), -EINVAL,
+		       FILTER_LONG);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, ~0ull), -EBADF, BPF_FD);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 999), -EBADF, BPF_FD);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 78), -EINVAL, BPF_FD);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 77), -EOPNOTSUPP, VIRTUAL_BPF);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_QUERY_BPF, &query, sizeof(query)),
+		       -EINVAL, BPF_TRACEPOINTS);
 	f->perfmon = f->sys_admin = false;
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_QUERY_BPF, &query, sizeof(query)), -EPERM);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, NULL, 0), -EFAULT);
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &attr, sizeof(attr)),
-		  -EOPNOTSUPP);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_QUERY_BPF, &query, sizeof(query)),
+		       -EPERM, CAP_QUERY_BPF);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, NULL, 0), -EFAULT,
+		       ATTR_FAULT);
+	EXPECT_REFUSED(f,
+		       fake_ioctl_in(f, fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &attr, sizeof(attr)),
+		       -EOPNOTSUPP, MODIFY_BREAKPOINTS);
 	attr.type = 5;
-	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &attr, sizeof(attr)),
-		  -EINVAL);
+	EXPECT_REFUSED(f,
+		       fake_ioctl_in(f, fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &attr, sizeof(attr)),
+		       -EINVAL, MODIFY_TYPE);
 	attr.size = 10;
 	call = (struct ioctl_call){.caller = fake_task(f, 100)->task,
 				   .cmd = PERF_EVENT_IOC_MODIFY_ATTRIBUTES,
 				   .in = &attr,
 				   .in_len = sizeof(attr)};
-	EXPECT_EQ(event_ioctl(fake_event(f, fd), &call), -E2BIG);
+	EXPECT_REFUSED(f, event_ioctl(fake_event(f, fd), &call), -E2BIG, ATTR_SIZE);
 	EXPECT_EQ(call.out_len, 4);
 	EXPECT_EQ(call.out_at, 4);
 	memcpy(&store, call.out, 4);
 	EXPECT_EQ(store, 136);
-	EXPECT_EQ(fake_ioctl(f, fd, 0x2430, 0), -ENOTTY);
-	EXPECT_EQ(fake_ioctl(f, fd, 0, 0), -ENOTTY);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, 0x2430, 0), -ENOTTY, IOCTL_UNKNOWN);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, 0, 0), -ENOTTY, IOCTL_UNKNOWN);
 	EXPECT_EQ(ioctl_reads(PERF_EVENT_IOC_PERIOD), 8);
 	EXPECT_EQ(ioctl_reads(PERF_EVENT_IOC_ENABLE), 0);
 	EXPECT_EQ(ioctl_reads(PERF_EVENT_IOC_SET_FILTER), 4096);

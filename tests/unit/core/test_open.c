@@ -42,7 +42,7 @@ struct fault {
 	void (*spoil)(struct attempt *a);
 	u32 uses;
 	int err;
-	const char *reason; /* a part of it */
+	enum refusal_cause cause;
 };
 
 static void bad_flag(struct attempt *a)
@@ -279,48 +279,48 @@ static void no_output(struct attempt *a)
 }
 
 static const struct fault faults[] = {
-	{"flags", bad_flag, USES_FLAGS, -EINVAL, "flags is"},
-	{"unreadable", unreadable, USES_TAIL, -EFAULT, "cannot be read"},
-	{"size", size_small, USES_SIZE, -E2BIG, "attr.size is 63"},
-	{"tail", tail_set, USES_SIZE | USES_TAIL, -E2BIG, "attr byte 199"},
-	{"bit", reserved_bit, 0, -EINVAL, "38 or above"},
-	{"word", reserved_word, 0, -EINVAL, "__reserved_2"},
-	{"sample_type", bad_sample_type, 0, -EINVAL, "attr.sample_type has bits"},
-	{"read_format", bad_read_format, 0, -EINVAL, "attr.read_format"},
-	{"branch", branch_undefined, USES_BRANCH, -EINVAL, "branch_sample_type has bits"},
-	{"branch kernel", branch_kernel, USES_BRANCH | USES_CAPS, -EACCES, "asks for branches"},
-	{"regs", regs_zero, USES_REGS, -EINVAL, "sample_regs_user is 0"},
-	{"stack", stack_odd, 0, -EINVAL, "sample_stack_user"},
-	{"regs_intr", regs_intr_bad, 0, -EINVAL, "sample_regs_intr has bits"},
-	{"weights", weights, 0, -EINVAL, "WEIGHT_STRUCT"},
-	{"thread", thread_alone, USES_INHERIT, -EINVAL, "inherit_thread"},
-	{"exec", exec_both, USES_EXEC, -EINVAL, "exclude each other"},
-	{"sigtrap", sigtrap_alone, USES_EXEC, -EINVAL, "sigtrap needs"},
-	{"kernel", kernel_mode, USES_CAPS, -EACCES, "exclude_kernel is 0"},
-	{"namespaces", namespaces, USES_CAPS, -EACCES, "namespaces"},
-	{"freq", freq_high, USES_PERIOD, -EINVAL, "sample_freq"},
-	{"phys", phys_addr, USES_CAPS, -EACCES, "PHYS_ADDR"},
-	{"cgroup", cgroup_all, USES_FLAGS | USES_PID | USES_CPU, -EINVAL, "PERF_FLAG_PID_CGROUP"},
-	{"fd", no_fd, 0, -EMFILE, "no descriptor is left"},
-	{"group", bad_group, USES_GROUP, -EBADF, "no descriptor of a perf event"},
-	{"dead group", dead_group, USES_GROUP, -ENODEV, "is gone"},
-	{"pid", bad_pid, USES_PID, -ESRCH, "no task 4711"},
+	{"flags", bad_flag, USES_FLAGS, -EINVAL, CAUSE_OPEN_FLAGS},
+	{"unreadable", unreadable, USES_TAIL, -EFAULT, CAUSE_ATTR_FAULT},
+	{"size", size_small, USES_SIZE, -E2BIG, CAUSE_ATTR_SIZE},
+	{"tail", tail_set, USES_SIZE | USES_TAIL, -E2BIG, CAUSE_ATTR_NEWER},
+	{"bit", reserved_bit, 0, -EINVAL, CAUSE_ATTR_FLAGS},
+	{"word", reserved_word, 0, -EINVAL, CAUSE_ATTR_RESERVED},
+	{"sample_type", bad_sample_type, 0, -EINVAL, CAUSE_ATTR_BITS},
+	{"read_format", bad_read_format, 0, -EINVAL, CAUSE_ATTR_BITS},
+	{"branch", branch_undefined, USES_BRANCH, -EINVAL, CAUSE_ATTR_BITS},
+	{"branch kernel", branch_kernel, USES_BRANCH | USES_CAPS, -EACCES, CAUSE_PARANOID_BRANCHES},
+	{"regs", regs_zero, USES_REGS, -EINVAL, CAUSE_REGS_NONE},
+	{"stack", stack_odd, 0, -EINVAL, CAUSE_STACK_SIZE},
+	{"regs_intr", regs_intr_bad, 0, -EINVAL, CAUSE_REGS_UNKNOWN},
+	{"weights", weights, 0, -EINVAL, CAUSE_WEIGHT_TWICE},
+	{"thread", thread_alone, USES_INHERIT, -EINVAL, CAUSE_INHERIT_THREAD},
+	{"exec", exec_both, USES_EXEC, -EINVAL, CAUSE_EXEC_TWICE},
+	{"sigtrap", sigtrap_alone, USES_EXEC, -EINVAL, CAUSE_SIGTRAP_EXEC},
+	{"kernel", kernel_mode, USES_CAPS, -EACCES, CAUSE_PARANOID_KERNEL},
+	{"namespaces", namespaces, USES_CAPS, -EACCES, CAUSE_CAP_NAMESPACES},
+	{"freq", freq_high, USES_PERIOD, -EINVAL, CAUSE_SAMPLE_RATE},
+	{"phys", phys_addr, USES_CAPS, -EACCES, CAUSE_PARANOID_PHYS_ADDR},
+	{"cgroup", cgroup_all, USES_FLAGS | USES_PID | USES_CPU, -EINVAL, CAUSE_CGROUP_PLACE},
+	{"fd", no_fd, 0, -EMFILE, CAUSE_FD_NONE},
+	{"group", bad_group, USES_GROUP, -EBADF, CAUSE_GROUP_FD},
+	{"dead group", dead_group, USES_GROUP, -ENODEV, CAUSE_GROUP_GONE},
+	{"pid", bad_pid, USES_PID, -ESRCH, CAUSE_TASK_NONE},
 	{"inherit", inherit_differs, USES_GROUP | USES_INHERIT | USES_PID, -EINVAL,
-	 "attr.inherit is 1"},
-	{"cpu", bad_cpu, USES_CPU, -EINVAL, "cpu is 2"},
-	{"inherit read", inherit_read, USES_INHERIT | USES_GROUP, -EINVAL, "READ needs TID"},
-	{"type", bad_type, USES_TYPE, -ENOENT, "no PMU counts attr.type 99"},
-	{"vector", vector_regs, USES_REGS, -EOPNOTSUPP, "vector registers"},
-	{"aux_output", aux_output, 0, -EOPNOTSUPP, "attr.aux_output"},
-	{"aux_paused", aux_paused, 0, -EOPNOTSUPP, "aux_start_paused"},
-	{"deep stack", deep_stack, 0, -EOVERFLOW, "sample_max_stack"},
-	{"no interrupt", no_interrupt, USES_TYPE | USES_PERIOD, -EOPNOTSUPP, "cannot sample"},
-	{"clock", bad_clock, 0, -EINVAL, "attr.clockid"},
-	{"foreign", foreign, USES_PID | USES_CAPS, -EACCES, "task 200 is not the caller's"},
-	{"cpu wide", cpu_wide, USES_PID | USES_CPU | USES_CAPS, -EACCES, "pid -1 counts"},
-	{"member", member_leads, USES_GROUP, -EINVAL, "a member of a group itself"},
-	{"pinned", pinned_member, USES_GROUP, -EINVAL, "group leaders only"},
-	{"output", no_output, USES_FLAGS | USES_GROUP, -EINVAL, "is not mapped"},
+	 CAUSE_GROUP_INHERIT},
+	{"cpu", bad_cpu, USES_CPU, -EINVAL, CAUSE_CPU_RANGE},
+	{"inherit read", inherit_read, USES_INHERIT | USES_GROUP, -EINVAL, CAUSE_INHERIT_READ},
+	{"type", bad_type, USES_TYPE, -ENOENT, CAUSE_PMU_CONFIG},
+	{"vector", vector_regs, USES_REGS, -EOPNOTSUPP, CAUSE_NO_VECTOR_REGS},
+	{"aux_output", aux_output, 0, -EOPNOTSUPP, CAUSE_NO_AUX_OUTPUT},
+	{"aux_paused", aux_paused, 0, -EOPNOTSUPP, CAUSE_NO_AUX_PAUSE},
+	{"deep stack", deep_stack, 0, -EOVERFLOW, CAUSE_MAX_STACK},
+	{"no interrupt", no_interrupt, USES_TYPE | USES_PERIOD, -EOPNOTSUPP, CAUSE_NO_SAMPLING},
+	{"clock", bad_clock, 0, -EINVAL, CAUSE_CLOCK_UNKNOWN},
+	{"foreign", foreign, USES_PID | USES_CAPS, -EACCES, CAUSE_TASK_FOREIGN},
+	{"cpu wide", cpu_wide, USES_PID | USES_CPU | USES_CAPS, -EACCES, CAUSE_PARANOID_CPU},
+	{"member", member_leads, USES_GROUP, -EINVAL, CAUSE_GROUP_MEMBER},
+	{"pinned", pinned_member, USES_GROUP, -EINVAL, CAUSE_GROUP_LEADERS_ONLY},
+	{"output", no_output, USES_FLAGS | USES_GROUP, -EINVAL, CAUSE_OUTPUT_UNMAPPED},
 };
 
 static void attempt_init(struct attempt *a)
@@ -346,6 +346,7 @@ static void attempt_init(struct attempt *a)
 static void expect_first(const struct fault *first, const struct fault *second)
 {
 	struct attempt a;
+	enum refusal_cause cause;
 	int err;
 
 	attempt_init(&a);
@@ -353,10 +354,11 @@ static void expect_first(const struct fault *first, const struct fault *second)
 		second->spoil(&a);
 	first->spoil(&a);
 	err = perf_open(a.f->core, &a.call);
-	if (err != first->err || !strstr(core_reason(a.f->core), first->reason))
-		TEST_FAIL("%s + %s: %d \"%s\", expected %d \"...%s...\"", first->name,
-			  second ? second->name : "nothing", err, core_reason(a.f->core),
-			  first->err, first->reason);
+	cause = (enum refusal_cause)core_refusal(a.f->core)->cause;
+	if (err != first->err || cause != first->cause)
+		TEST_FAIL("%s + %s: %d cause %d \"%s\", expected %d cause %d", first->name,
+			  second ? second->name : "nothing", err, cause, fake_why(a.f), first->err,
+			  first->cause);
 	if (!err)
 		event_put(a.call.event);
 	EXPECT_EQ(a.call.store_size, err == -E2BIG ? PE_ATTR_SIZE_VER8 : 0);
@@ -390,7 +392,7 @@ TEST(what_nothing_spoils_opens)
 
 	attempt_init(&a);
 	EXPECT_EQ(perf_open(a.f->core, &a.call), 0);
-	EXPECT_STREQ(core_reason(a.f->core), "");
+	EXPECT_EQ(core_refusal(a.f->core)->cause, CAUSE_NONE);
 	event_put(a.call.event);
 	fake_free(a.f);
 }
@@ -418,7 +420,7 @@ TEST(attr_sizes)
 	for (u32 size = 64; size <= 136; size++)
 		EXPECT_EQ(open_size(&a, size, size), 0);
 	for (u32 size = 1; size < 64; size++) {
-		EXPECT_EQ(open_size(&a, size, 144), -E2BIG);
+		EXPECT_REFUSED(a.f, open_size(&a, size, 144), -E2BIG, ATTR_SIZE);
 		EXPECT_EQ(a.call.store_size, 136);
 	}
 	EXPECT_EQ(open_size(&a, 200, 200), 0);
@@ -433,12 +435,12 @@ TEST(attr_sizes)
 	EXPECT_EQ(perf_open(a.f->core, &a.call), 0);
 	event_put(a.call.event);
 	page[4095] = 1;
-	EXPECT_EQ(perf_open(a.f->core, &a.call), -E2BIG);
+	EXPECT_REFUSED(a.f, perf_open(a.f->core, &a.call), -E2BIG, ATTR_NEWER);
 	a.call.attr_len = 4095;
-	EXPECT_EQ(perf_open(a.f->core, &a.call), -EFAULT);
+	EXPECT_REFUSED(a.f, perf_open(a.f->core, &a.call), -EFAULT, ATTR_SHORT);
 	/* A byte that is set before the one that faults decides, as on 6.18. */
 	page[140] = 1;
-	EXPECT_EQ(perf_open(a.f->core, &a.call), -E2BIG);
+	EXPECT_REFUSED(a.f, perf_open(a.f->core, &a.call), -E2BIG, ATTR_NEWER);
 	fake_free(a.f);
 }
 
@@ -451,10 +453,10 @@ TEST(attr_that_cannot_be_read)
 	for (size_t readable = 0; readable < 64; readable++)
 		EXPECT_EQ(open_size(&a, 64, readable), -EFAULT);
 	for (size_t readable = 64; readable < 136; readable++)
-		EXPECT_EQ(open_size(&a, 136, readable), -EFAULT);
+		EXPECT_REFUSED(a.f, open_size(&a, 136, readable), -EFAULT, ATTR_SHORT);
 	/* The size can be read and is wrong: that comes first [SIZE-13]. */
-	EXPECT_EQ(open_size(&a, 10, 8), -E2BIG);
-	EXPECT_EQ(open_size(&a, 10, 7), -EFAULT);
+	EXPECT_REFUSED(a.f, open_size(&a, 10, 8), -E2BIG, ATTR_SIZE);
+	EXPECT_REFUSED(a.f, open_size(&a, 10, 7), -EFAULT, ATTR_FAULT);
 	fake_free(a.f);
 }
 

@@ -27,11 +27,11 @@ TEST(attr_bits_and_masks)
 		attr = fake_attr();
 		attr.flags |= BIT(bit);
 		if (bit >= 38)
-			EXPECT_EQ(open_attr(f, attr), -EINVAL);
+			EXPECT_REFUSED(f, open_attr(f, attr), -EINVAL, ATTR_FLAGS);
 		attr = fake_attr();
 		attr.sample_type = BIT(bit);
 		if (bit >= 25)
-			EXPECT_EQ(open_attr(f, attr), -EINVAL);
+			EXPECT_REFUSED(f, open_attr(f, attr), -EINVAL, ATTR_BITS);
 		attr = fake_attr();
 		attr.read_format = BIT(bit);
 		EXPECT_EQ(open_attr(f, attr), bit >= 5 ? -EINVAL : 0);
@@ -61,14 +61,14 @@ TEST(attr_edges)
 	struct pe_attr attr = fake_attr();
 
 	attr.sample_period = BIT(63);
-	EXPECT_EQ(open_attr(f, attr), -EINVAL);
+	EXPECT_REFUSED(f, open_attr(f, attr), -EINVAL, PERIOD_HIGH);
 	attr.sample_period = BIT(63) - 1;
 	EXPECT_EQ(open_attr(f, attr), 0);
 	attr.freq = 1;
 	attr.sample_freq = 100000;
 	EXPECT_EQ(open_attr(f, attr), 0);
 	attr.sample_freq = 100001;
-	EXPECT_EQ(open_attr(f, attr), -EINVAL);
+	EXPECT_REFUSED(f, open_attr(f, attr), -EINVAL, SAMPLE_RATE);
 	attr.sample_freq = 0; /* a counting event */
 	EXPECT_EQ(open_attr(f, attr), 0);
 	attr = fake_attr();
@@ -77,7 +77,7 @@ TEST(attr_edges)
 	attr.sample_stack_user = 65528;
 	EXPECT_EQ(open_attr(f, attr), 0);
 	attr.sample_stack_user = 65536;
-	EXPECT_EQ(open_attr(f, attr), -EINVAL);
+	EXPECT_REFUSED(f, open_attr(f, attr), -EINVAL, STACK_SIZE);
 	attr = fake_attr();
 	attr.sample_max_stack = 500; /* without CALLCHAIN nobody looks [ATTR-52] */
 	EXPECT_EQ(open_attr(f, attr), 0);
@@ -107,8 +107,7 @@ TEST(an_architecture_that_cannot_dump_stacks)
 	attr.sample_type = PERF_SAMPLE_STACK_USER;
 	EXPECT_EQ(open_attr(f, attr), -ENOSYS);
 	attr.sample_stack_user = 1; /* before its size is looked at */
-	EXPECT_EQ(open_attr(f, attr), -ENOSYS);
-	EXPECT_CONTAINS(core_reason(f->core), "stacks");
+	EXPECT_REFUSED(f, open_attr(f, attr), -ENOSYS, STACK_DUMP);
 	attr.sample_type = 0;
 	EXPECT_EQ(open_attr(f, attr), 0);
 	fake_free(f);
@@ -128,12 +127,12 @@ TEST(clocks)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(soft); i++) {
 		hw.clockid = sw.clockid = soft[i];
-		EXPECT_EQ(open_attr(f, hw), -EINVAL);
+		EXPECT_REFUSED(f, open_attr(f, hw), -EINVAL, CLOCK_NMI);
 		EXPECT_EQ(open_attr(f, sw), 0);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
 		sw.clockid = never[i];
-		EXPECT_EQ(open_attr(f, sw), -EINVAL);
+		EXPECT_REFUSED(f, open_attr(f, sw), -EINVAL, CLOCK_UNKNOWN);
 	}
 	sw.use_clockid = 0;
 	EXPECT_EQ(open_attr(f, sw), 0);
@@ -149,15 +148,15 @@ TEST(pid_and_cpu)
 	EXPECT(fake_open(f, &attr, 0, 1, -1) >= 0);
 	EXPECT(fake_open(f, &attr, 100, -1, -1) >= 0);
 	EXPECT(fake_open(f, &attr, -1, 1, -1) >= 0);
-	EXPECT_EQ(fake_open(f, &attr, -1, -1, -1), -EINVAL);
-	EXPECT_EQ(fake_open(f, &attr, -2, -1, -1), -ESRCH);
-	EXPECT_EQ(fake_open(f, &attr, -2, 0, -1), -ESRCH);
-	EXPECT_EQ(fake_open(f, &attr, 0, -2, -1), -EINVAL);
-	EXPECT_EQ(fake_open(f, &attr, 0, 2, -1), -EINVAL);
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -2), -EBADF);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, -1, -1), -EINVAL, NO_PLACE);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -2, -1, -1), -ESRCH, TASK_NONE);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -2, 0, -1), -ESRCH, TASK_NONE);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -2, -1), -EINVAL, CPU_RANGE);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, 2, -1), -EINVAL, CPU_RANGE);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -2), -EBADF, GROUP_FD);
 	/* Offline [CALL-11, ERR-08]. */
 	core_cpu_online(f->core, 1, false);
-	EXPECT_EQ(fake_open(f, &attr, -1, 1, -1), -ENODEV);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 1, -1), -ENODEV, CPU_OFFLINE);
 	EXPECT(fake_open(f, &attr, 0, 1, -1) >= 0);
 	core_cpu_online(f->core, 1, true);
 	fake_free(f);
@@ -210,7 +209,7 @@ TEST(other_tasks)
 	fake_add_task(f, 200, 200);
 	fake_add_task(f, 101, 100);
 	f->perfmon = f->sys_admin = f->access = f->kill = false;
-	EXPECT_EQ(fake_open(f, &attr, 200, -1, -1), -EACCES);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 200, -1, -1), -EACCES, TASK_FOREIGN);
 	/* A thread of the same process is never refused. */
 	EXPECT(fake_open(f, &attr, 101, -1, -1) >= 0);
 	f->access = true;
@@ -220,7 +219,7 @@ TEST(other_tasks)
 	EXPECT(fake_open(f, &attr, 200, -1, -1) >= 0);
 	/* sigtrap sends signals: CAP_PERFMON alone does not do. */
 	attr.sigtrap = attr.remove_on_exec = 1;
-	EXPECT_EQ(fake_open(f, &attr, 200, -1, -1), -EACCES);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 200, -1, -1), -EACCES, TASK_SIGTRAP);
 	f->kill = true;
 	EXPECT(fake_open(f, &attr, 200, -1, -1) >= 0);
 	fake_free(f);
@@ -235,18 +234,18 @@ TEST(group_rules)
 	fake_add_task(f, 200, 200);
 	member = fake_open(f, &attr, 0, -1, leader);
 	EXPECT(member >= 0);
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, member), -EINVAL);
-	EXPECT_EQ(fake_open(f, &attr, 0, 0, leader), -EINVAL);
-	EXPECT_EQ(fake_open(f, &attr, 200, -1, leader), -EINVAL);
-	EXPECT_EQ(fake_open(f, &attr, -1, 0, leader), -EINVAL);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, member), -EINVAL, GROUP_MEMBER);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, 0, leader), -EINVAL, GROUP_CPU);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 200, -1, leader), -EINVAL, GROUP_TARGET);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, leader), -EINVAL, GROUP_CPU);
 	attr.pinned = 1;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, leader), -EINVAL);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, leader), -EINVAL, GROUP_LEADERS_ONLY);
 	attr.pinned = 0;
 	attr.exclusive = 1;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, leader), -EINVAL);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, leader), -EINVAL, GROUP_LEADERS_ONLY);
 	attr.exclusive = 0;
 	attr.inherit = 1;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, leader), -EINVAL);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, leader), -EINVAL, GROUP_INHERIT);
 	/* Of cpu-wide events inherit is nobody's concern [INH-08]. */
 	attr.inherit = 0;
 	cpu_leader = fake_open(f, &attr, -1, 0, -1);
@@ -255,7 +254,7 @@ TEST(group_rules)
 	attr.inherit = 0;
 	attr.use_clockid = 1;
 	attr.clockid = 1;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, leader), -EINVAL);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, leader), -EINVAL, GROUP_CLOCK);
 	/* NO_GROUP forgets the leader, and with it its rules. */
 	EXPECT(fake_open_as(f, 100, &attr, 0, -1, leader, OPEN_FLAG_NO_GROUP) >= 0);
 	EXPECT(fake_open_as(f, 100, &attr, 0, -1, -1, OPEN_FLAG_NO_GROUP | OPEN_FLAG_OUTPUT) >= 0);
@@ -276,7 +275,7 @@ TEST(group_read_size_is_limited)
 	EXPECT_EQ(fake_read(f, leader), 8 + 1023 * 16);
 	/* A member that reads only itself is still one more for those that read the group. */
 	plain = fake_sw_attr(PERF_COUNT_SW_DUMMY);
-	EXPECT_EQ(fake_open(f, &plain, 0, -1, leader), -E2BIG);
+	EXPECT_REFUSED(f, fake_open(f, &plain, 0, -1, leader), -E2BIG, GROUP_LARGE);
 	fake_free(f);
 }
 
@@ -290,16 +289,22 @@ TEST(cgroup_arguments)
 	f->cgroup_fds[0] = root;
 	f->cgroup_fds[1] = cgroup_new(f->core, root, 2);
 	EXPECT(cgroup_by_id(f->core, 2) == f->cgroup_fds[1]);
-	EXPECT_EQ(fake_open_as(f, 100, &attr, 3000, -1, -1, OPEN_FLAG_PID_CGROUP), -EINVAL);
-	EXPECT_EQ(fake_open_as(f, 100, &attr, -1, 0, -1, OPEN_FLAG_PID_CGROUP), -EINVAL);
-	EXPECT_EQ(fake_open_as(f, 100, &attr, 5, 0, -1, OPEN_FLAG_PID_CGROUP), -EBADF);
-	EXPECT_EQ(fake_open_as(f, 100, &attr, -5, 0, -1, OPEN_FLAG_PID_CGROUP), -EBADF);
+	EXPECT_REFUSED(f, fake_open_as(f, 100, &attr, 3000, -1, -1, OPEN_FLAG_PID_CGROUP), -EINVAL,
+		       CGROUP_PLACE);
+	EXPECT_REFUSED(f, fake_open_as(f, 100, &attr, -1, 0, -1, OPEN_FLAG_PID_CGROUP), -EINVAL,
+		       CGROUP_PLACE);
+	EXPECT_REFUSED(f, fake_open_as(f, 100, &attr, 5, 0, -1, OPEN_FLAG_PID_CGROUP), -EBADF,
+		       CGROUP_FD);
+	EXPECT_REFUSED(f, fake_open_as(f, 100, &attr, -5, 0, -1, OPEN_FLAG_PID_CGROUP), -EBADF,
+		       CGROUP_FD);
 	leader = fake_open_as(f, 100, &attr, 3001, 0, -1, OPEN_FLAG_PID_CGROUP);
 	EXPECT(leader >= 0);
 	EXPECT(fake_open_as(f, 100, &attr, 3001, 0, leader, OPEN_FLAG_PID_CGROUP) >= 0);
-	EXPECT_EQ(fake_open_as(f, 100, &attr, 3000, 0, leader, OPEN_FLAG_PID_CGROUP), -EINVAL);
+	EXPECT_REFUSED(f, fake_open_as(f, 100, &attr, 3000, 0, leader, OPEN_FLAG_PID_CGROUP),
+		       -EINVAL, CGROUP_OF_GROUP);
 	attr.type = 99;
-	EXPECT_EQ(fake_open_as(f, 100, &attr, 5, 0, -1, OPEN_FLAG_PID_CGROUP), -ENOENT);
+	EXPECT_REFUSED(f, fake_open_as(f, 100, &attr, 5, 0, -1, OPEN_FLAG_PID_CGROUP), -ENOENT,
+		       PMU_CONFIG);
 	fake_free(f);
 }
 
@@ -314,7 +319,7 @@ TEST(refusals_of_a_pmu_are_final)
 		EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), errs[i]);
 	}
 	f->hw.init_err = -ENOENT;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -ENOENT);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOENT, PMU_CONFIG);
 	f->hw.init_err = 0;
 	EXPECT_EQ(open_attr(f, attr), 0);
 	fake_free(f);
@@ -327,7 +332,7 @@ TEST(pmu_capabilities)
 	int a;
 
 	f->hw.pmu.caps = PMU_CAP_NO_EXCLUDE;
-	EXPECT_EQ(open_attr(f, attr), -EINVAL);
+	EXPECT_REFUSED(f, open_attr(f, attr), -EINVAL, NO_MODES);
 	attr.exclude_kernel = 0;
 	EXPECT_EQ(open_attr(f, attr), 0);
 	attr = fake_attr();
@@ -340,16 +345,16 @@ TEST(pmu_capabilities)
 	f->hw.pmu.caps = PMU_CAP_EXCLUSIVE;
 	a = fake_open(f, &attr, 0, 0, -1);
 	EXPECT(a >= 0);
-	EXPECT_EQ(fake_open(f, &attr, 0, 0, -1), -EBUSY);
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EBUSY);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, 0, -1), -EBUSY, EXCLUSIVE_HERE);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EBUSY, EXCLUSIVE_HERE);
 	EXPECT(fake_open(f, &attr, 0, 1, -1) >= 0);
 	/* Nor are task and CPU events of it to be had at once. */
-	EXPECT_EQ(fake_open(f, &attr, -1, 0, -1), -EBUSY);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EBUSY, EXCLUSIVE_OTHER);
 	fake_free(f);
 
 	f = fake_new(4);
 	f->hw.pmu.class = PMU_CPU_ONLY;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EINVAL);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EINVAL, PMU_CPU_ONLY);
 	EXPECT(fake_open(f, &attr, -1, 0, -1) >= 0);
 	fake_free(f);
 }
@@ -361,14 +366,14 @@ TEST(generic_ids_name_a_pmu)
 
 	/* No raw PMU here: ENOENT, as without a CPU PMU [TYPE-01]. */
 	attr.type = PERF_TYPE_HARDWARE;
-	EXPECT_EQ(open_attr(f, attr), -ENOENT);
+	EXPECT_REFUSED(f, open_attr(f, attr), -ENOENT, PMU_CONFIG);
 	attr.type = PERF_TYPE_HW_CACHE;
-	EXPECT_EQ(open_attr(f, attr), -ENOENT);
+	EXPECT_REFUSED(f, open_attr(f, attr), -ENOENT, PMU_CONFIG);
 	/* Bits 32-63 name one; it must know what to do with generic ids. */
 	attr.type = PERF_TYPE_HARDWARE;
 	attr.config = 6ull << 32 | 1;
-	EXPECT_EQ(open_attr(f, attr), -ENOENT);
-	EXPECT_CONTAINS(core_reason(f->core), "fake");
+	EXPECT_REFUSED(f, open_attr(f, attr), -ENOENT, PMU_EXTENDED);
+	EXPECT_CONTAINS(fake_why(f), "fake");
 	fake_free(f);
 }
 
@@ -381,21 +386,21 @@ TEST(stack_depth_sysctl)
 	attr.sample_type = PERF_SAMPLE_CALLCHAIN;
 	EXPECT_EQ(core_set_max_stack(f->core, 64), 0);
 	attr.sample_max_stack = 65;
-	EXPECT_EQ(open_attr(f, attr), -EOVERFLOW);
+	EXPECT_REFUSED(f, open_attr(f, attr), -EOVERFLOW, MAX_STACK);
 	attr.sample_max_stack = 0;
 	fd = fake_open(f, &attr, 0, -1, -1);
 	EXPECT_EQ(fake_event(f, fd)->attr.sample_max_stack, 64);
-	EXPECT_EQ(core_set_max_stack(f->core, 127), -EBUSY);
-	EXPECT_EQ(core_set_max_contexts_per_stack(f->core, 9), -EBUSY);
+	EXPECT_REFUSED(f, core_set_max_stack(f->core, 127), -EBUSY, SETTING_USED);
+	EXPECT_REFUSED(f, core_set_max_contexts_per_stack(f->core, 9), -EBUSY, SETTING_USED);
 	fake_close(f, fd);
 	EXPECT_EQ(core_set_max_stack(f->core, 127), 0);
-	EXPECT_EQ(core_set_max_stack(f->core, -1), -EINVAL);
-	EXPECT_EQ(core_set_max_stack(f->core, 655361), -EINVAL);
-	EXPECT_EQ(core_set_max_contexts_per_stack(f->core, 1001), -EINVAL);
-	EXPECT_EQ(core_set_max_sample_rate(f->core, 0), -EINVAL);
-	EXPECT_EQ(core_set_cpu_time_max_percent(f->core, 101), -EINVAL);
+	EXPECT_REFUSED(f, core_set_max_stack(f->core, -1), -EINVAL, SETTING_RANGE);
+	EXPECT_REFUSED(f, core_set_max_stack(f->core, 655361), -EINVAL, SETTING_RANGE);
+	EXPECT_REFUSED(f, core_set_max_contexts_per_stack(f->core, 1001), -EINVAL, SETTING_RANGE);
+	EXPECT_REFUSED(f, core_set_max_sample_rate(f->core, 0), -EINVAL, SETTING_LEAST);
+	EXPECT_REFUSED(f, core_set_cpu_time_max_percent(f->core, 101), -EINVAL, SETTING_RANGE);
 	EXPECT_EQ(core_set_cpu_time_max_percent(f->core, 100), 0);
-	EXPECT_EQ(core_set_max_sample_rate(f->core, 1000), -EINVAL);
+	EXPECT_REFUSED(f, core_set_max_sample_rate(f->core, 1000), -EINVAL, RATE_UNLIMITED);
 	EXPECT_EQ(core_set_cpu_time_max_percent(f->core, 25), 0);
 	EXPECT_EQ(core_set_max_sample_rate(f->core, 1000), 0);
 	EXPECT_EQ(core_sysctl(f->core)->max_sample_rate, 1000);

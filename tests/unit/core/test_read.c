@@ -99,14 +99,15 @@ TEST(short_buffers)
 	f = fake_new(4);
 	fd = open_as(ENABLED | RUNNING, false, -1);
 	for (u64 len = 0; len < 24; len++)
-		EXPECT_EQ(event_read(fake_event(f, fd), f->words, len), -ENOSPC);
+		EXPECT_REFUSED(f, event_read(fake_event(f, fd), f->words, len), -ENOSPC,
+			       READ_SPACE);
 	EXPECT_EQ(event_read(fake_event(f, fd), f->words, 24), 24);
 	EXPECT_EQ(event_read(fake_event(f, fd), f->words, 1ull << 40), 24);
 	leader = open_as(GROUP, false, -1);
 	EXPECT_EQ(event_read(fake_event(f, leader), f->words, 16), 16);
 	open_as(0, false, leader);
-	EXPECT_EQ(event_read(fake_event(f, leader), f->words, 16), -ENOSPC);
-	EXPECT_CONTAINS(core_reason(f->core), "24");
+	EXPECT_REFUSED(f, event_read(fake_event(f, leader), f->words, 16), -ENOSPC, READ_SPACE);
+	EXPECT_CONTAINS(fake_why(f), "24");
 	fake_free(f);
 }
 
@@ -442,12 +443,13 @@ TEST(user_page)
 	event = fake_event(f, fd);
 	fake_advance(f, 50);
 	EXPECT(!event_page(event));
-	EXPECT_EQ(event_map(event, 4096, 0, false, true, &page), -EINVAL);
-	EXPECT_EQ(event_map(event, 0, 0, true, true, &page), -EINVAL);
-	EXPECT_EQ(event_map(event, 4097, 0, true, true, &page), -EINVAL);
-	EXPECT_EQ(event_map(event, 4 * 4096, 0, true, true, &page), -EINVAL);
-	EXPECT_EQ(event_map(event, 5 * 4096, 0, true, true, &page), -EOPNOTSUPP);
-	EXPECT_EQ(event_map(event, 4096, 4096, true, true, &page), -EINVAL);
+	EXPECT_REFUSED(f, event_map(event, 4096, 0, false, true, &page), -EINVAL, MAP_PRIVATE);
+	EXPECT_REFUSED(f, event_map(event, 0, 0, true, true, &page), -EINVAL, MAP_LENGTH);
+	EXPECT_REFUSED(f, event_map(event, 4097, 0, true, true, &page), -EINVAL, MAP_LENGTH);
+	EXPECT_REFUSED(f, event_map(event, 4 * 4096, 0, true, true, &page), -EINVAL, MAP_PAGES);
+	EXPECT_REFUSED(f, event_map(event, 5 * 4096, 0, true, true, &page), -EOPNOTSUPP,
+		       MAP_DATA_PAGES);
+	EXPECT_REFUSED(f, event_map(event, 4096, 4096, true, true, &page), -EINVAL, MAP_AUX_FIRST);
 	EXPECT_EQ(event_map(event, 4096, 0, true, true, &page), 0);
 	EXPECT(event_page(event) == &page);
 	EXPECT_EQ(page.lock, 2);
@@ -464,7 +466,7 @@ TEST(user_page)
 	EXPECT_EQ(page.data_offset, 4096);
 	EXPECT_EQ(page.data_size, 0);
 	/* [AUX-02] */
-	EXPECT_EQ(event_map(event, 4096, 4096, true, true, &page), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, event_map(event, 4096, 4096, true, true, &page), -EOPNOTSUPP, MAP_NO_AUX);
 	/* Off its counter the page holds the count itself [PAGE-04]. */
 	fake_advance(f, 50);
 	fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0);
@@ -480,16 +482,20 @@ TEST(user_page)
 	EXPECT_EQ(event_poll(event), POLLIN);
 	EXPECT_EQ(event_poll(event), 0);
 	EXPECT_EQ(event_map(event, 4096, 0, true, true, NULL), 0);
-	EXPECT_EQ(event_map(event, 2 * 4096, 0, true, true, NULL), -EINVAL);
-	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_SET_OUTPUT, ~0ull), -EINVAL);
-	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), -EINVAL);
+	EXPECT_REFUSED(f, event_map(event, 2 * 4096, 0, true, true, NULL), -EINVAL, MAP_OTHER_SIZE);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_OUTPUT, ~0ull), -EINVAL,
+		       OUTPUT_MAPPED);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), -EINVAL,
+		       PAUSE_NO_BUFFER);
 
 	other = open_as(0, false, -1);
 	EXPECT_EQ(fake_ioctl(f, other, PERF_EVENT_IOC_SET_OUTPUT, (u64)fd), 0);
 	EXPECT_EQ(event_poll(fake_event(f, other)), 0);
 	/* [ERR-04] */
-	EXPECT_EQ(event_map(fake_event(f, other), 4096, 0, true, true, &second), -EBUSY);
-	EXPECT_EQ(event_map(fake_event(f, other), 8192, 0, true, true, &second), -EINVAL);
+	EXPECT_REFUSED(f, event_map(fake_event(f, other), 4096, 0, true, true, &second), -EBUSY,
+		       MAP_REDIRECTED);
+	EXPECT_REFUSED(f, event_map(fake_event(f, other), 8192, 0, true, true, &second), -EINVAL,
+		       MAP_OTHER_SIZE);
 	EXPECT(!event_page(fake_event(f, other)));
 	core_check(f->core);
 	/* The mapping keeps the event when its descriptor is closed. */
@@ -512,7 +518,8 @@ TEST(inherited_events_on_all_cpus_cannot_be_mapped)
 	f = fake_new(1);
 	attr.inherit = 1;
 	fd = fake_open(f, &attr, 0, -1, -1);
-	EXPECT_EQ(event_map(fake_event(f, fd), 4096, 0, true, true, &page), -EINVAL);
+	EXPECT_REFUSED(f, event_map(fake_event(f, fd), 4096, 0, true, true, &page), -EINVAL,
+		       MAP_INHERITED);
 	fd = fake_open(f, &attr, 0, 0, -1);
 	EXPECT_EQ(event_map(fake_event(f, fd), 4096, 0, true, true, &page), 0);
 	fake_free(f);

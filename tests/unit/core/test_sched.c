@@ -385,7 +385,7 @@ TEST(mux_interval_is_settable)
 {
 	f = fake_new(1);
 	EXPECT_EQ(f->hw.pmu.mux_interval_ms, 4);
-	EXPECT_EQ(pmu_set_mux_interval(&f->hw.pmu, 0), -EINVAL);
+	EXPECT_REFUSED(f, pmu_set_mux_interval(&f->hw.pmu, 0), -EINVAL, SETTING_LEAST);
 	EXPECT_EQ(pmu_set_mux_interval(&f->hw.pmu, 1), 0);
 	open_one(0, 0, -1, -1);
 	open_one(0, 0, -1, -1);

@@ -262,8 +262,11 @@ TEST(generic_ids)
 		attr.config = (u64)pmu->type << 32 | id;
 		fd = fake_open(f, &attr, 0, -1, -1);
 		EXPECT_EQ(fd < 0 ? fd : 0, id > 9 ? -EINVAL : id == 9 ? -ENOENT : 0);
+		EXPECT_EQ(core_refusal(f->core)->cause, id > 9    ? CAUSE_HARDWARE_ID
+							: id == 9 ? CAUSE_ARM64_GENERIC
+								  : CAUSE_NONE);
 	}
-	EXPECT_EQ(open_arm(ARM64_EVENT_CHAIN, 0, -1), -EINVAL);
+	EXPECT_REFUSED(f, open_arm(ARM64_EVENT_CHAIN, 0, -1), -EINVAL, ARM64_CHAIN);
 	teardown();
 }
 
@@ -304,11 +307,11 @@ TEST(groups_that_can_never_fit)
 	leader = open_arm(0x08, ARM64_LONG, -1);
 	EXPECT(open_arm(0x08, ARM64_LONG, leader) >= 0);
 	EXPECT(open_arm(0x08, ARM64_LONG, leader) >= 0);
-	EXPECT_EQ(open_arm(0x08, ARM64_LONG, leader), -EINVAL);
-	EXPECT_EQ(open_arm(0x08, 0, leader), -EINVAL);
+	EXPECT_REFUSED(f, open_arm(0x08, ARM64_LONG, leader), -EINVAL, GROUP_ARM64);
+	EXPECT_REFUSED(f, open_arm(0x08, 0, leader), -EINVAL, GROUP_ARM64);
 	/* The cycle counter is one more. */
 	EXPECT(open_arm(ARM64_EVENT_CPU_CYCLES, 0, leader) >= 0);
-	EXPECT_EQ(open_arm(ARM64_EVENT_CPU_CYCLES, 0, leader), -EINVAL);
+	EXPECT_REFUSED(f, open_arm(ARM64_EVENT_CPU_CYCLES, 0, leader), -EINVAL, GROUP_ARM64);
 	teardown();
 }
 
@@ -367,7 +370,8 @@ TEST(user_access)
 	/* A second one has no other counter to go to. */
 	fd = open_arm(ARM64_EVENT_CPU_CYCLES, ARM64_RDPMC | ARM64_LONG, -1);
 	EXPECT_EQ(fake_event(f, fd)->state, EVENT_INACTIVE);
-	EXPECT_EQ(open_arm(0x08, ARM64_RDPMC | ARM64_LONG, -1), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, open_arm(0x08, ARM64_RDPMC | ARM64_LONG, -1), -EOPNOTSUPP,
+		       ARM64_RDPMC_LONG);
 	/* Not asked for: no index whatever the sysctl says. */
 	fd = open_arm(0x08, 0, -1);
 	EXPECT_EQ(event_map(fake_event(f, fd), 4096, 0, true, true, &page), 0);
@@ -375,7 +379,7 @@ TEST(user_access)
 	EXPECT_EQ(page.cap_user_rdpmc, 0);
 	/* Tasks only [ARM-13]. */
 	attr = arm_attr(0x08, ARM64_RDPMC);
-	EXPECT_EQ(fake_open(f, &attr, -1, 0, -1), -EINVAL);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EINVAL, ARM64_RDPMC_TASK);
 	teardown();
 	config.long_events = true;
 	setup();
@@ -393,8 +397,8 @@ TEST(heterogeneous)
 	setup();
 	attr = arm_attr(0x08, 0);
 	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	EXPECT_EQ(fake_open(f, &attr, 0, 0, -1), -ENOENT);
-	EXPECT_EQ(fake_open(f, &attr, -1, 0, -1), -ENOENT);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, 0, -1), -ENOENT, PMU_OTHER_CORE);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -ENOENT, PMU_OTHER_CORE);
 	EXPECT(fake_open(f, &attr, -1, 1, -1) >= 0);
 	fd = fake_open(f, &attr, 0, -1, -1);
 	fake_advance(f, 100);
@@ -409,7 +413,7 @@ TEST(heterogeneous)
 	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
 	attr.type = PERF_TYPE_HARDWARE;
 	attr.config = (u64)pmu->type << 32 | PERF_COUNT_HW_INSTRUCTIONS;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, ARM64_RDPMC_TYPE);
 	teardown();
 }
 
@@ -430,8 +434,8 @@ TEST(thresholds)
 	EXPECT_EQ(fake_count(f, walks), 10);
 	EXPECT_EQ(fake_count(f, plain), 78);
 	EXPECT(open_arm(0x3f, ARM64_THRESHOLD(255), -1) >= 0);
-	EXPECT_EQ(open_arm(0x3f, ARM64_THRESHOLD(256), -1), -EINVAL);
-	EXPECT_CONTAINS(core_reason(f->core), "threshold_max");
+	EXPECT_REFUSED(f, open_arm(0x3f, ARM64_THRESHOLD(256), -1), -EINVAL, ARM64_THRESHOLD);
+	EXPECT_CONTAINS(fake_why(f), "threshold_max");
 	/* Cycles with a threshold are no matter for the cycle counter. */
 	EXPECT_EQ(idx(open_arm(ARM64_EVENT_CPU_CYCLES, ARM64_THRESHOLD(1), -1)), 4);
 	teardown();
@@ -441,13 +445,13 @@ TEST(thresholds)
 TEST(no_thresholds)
 {
 	setup();
-	EXPECT_EQ(open_arm(0x3f, ARM64_THRESHOLD(1), -1), -EINVAL);
+	EXPECT_REFUSED(f, open_arm(0x3f, ARM64_THRESHOLD(1), -1), -EINVAL, ARM64_THRESHOLD);
 	EXPECT(open_arm(0x3f, ARM64_TH_COUNT, -1) >= 0);
 	teardown();
 	config.threshold_max = 255;
 	config.aarch32 = true;
 	setup();
-	EXPECT_EQ(open_arm(0x3f, ARM64_THRESHOLD(1), -1), -EINVAL);
+	EXPECT_REFUSED(f, open_arm(0x3f, ARM64_THRESHOLD(1), -1), -EINVAL, ARM64_THRESHOLD);
 	teardown();
 }
 
@@ -478,8 +482,8 @@ TEST(the_reason_is_the_right_pmu_s)
 	attr.type = PERF_TYPE_HARDWARE;
 	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
 	attr.sample_period = 1000;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP);
-	EXPECT_CONTAINS(core_reason(f->core), "armv8_pmuv3 cannot sample");
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, NO_SAMPLING);
+	EXPECT_CONTAINS(fake_why(f), "armv8_pmuv3 cannot sample");
 	fake_free(f);
 	arm64_pmu_free(pmu);
 	cpu_pmu_free(cpu);
@@ -517,11 +521,11 @@ TEST(other_refusals)
 	setup();
 	attr = arm_attr(0x08, 0);
 	attr.exclude_idle = 1;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, NO_IDLE);
 	attr = arm_attr(0x08, 0);
 	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, NO_BRANCHES);
 	attr = arm_attr(0x08, 0);
 	attr.exclude_user = 1;
 	fd = fake_open(f, &attr, 0, -1, -1);

@@ -76,11 +76,11 @@ TEST(generic_ids)
 					  id == PERF_COUNT_HW_BRANCH_INSTRUCTIONS
 				  ? 0
 				  : -ENOENT);
-	EXPECT_CONTAINS(core_reason(f->core), "--pmu=kernel");
-	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, 10), -EINVAL);
+	EXPECT_CONTAINS(fake_why(f), "--pmu=kernel");
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HARDWARE, 10), -EINVAL, HARDWARE_ID);
 	/* By type in the upper half: the cpu PMU is 4, software cannot. */
 	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, 4ull << 32 | 1), 0);
-	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, 1ull << 32 | 1), -ENOENT);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HARDWARE, 1ull << 32 | 1), -ENOENT, PMU_EXTENDED);
 	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, 77ull << 32 | 1), 0);
 	teardown();
 }
@@ -89,11 +89,11 @@ TEST(generic_ids)
 TEST(cache_ids)
 {
 	setup();
-	EXPECT_EQ(try_config(PERF_TYPE_HW_CACHE, 0x10000), -ENOENT);
-	EXPECT_EQ(try_config(PERF_TYPE_HW_CACHE, 0x102), -ENOENT);
-	EXPECT_EQ(try_config(PERF_TYPE_HW_CACHE, 7), -EINVAL);
-	EXPECT_EQ(try_config(PERF_TYPE_HW_CACHE, 0x300), -EINVAL);
-	EXPECT_EQ(try_config(PERF_TYPE_HW_CACHE, 0x20000), -EINVAL);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0x10000), -ENOENT, VIRTUAL_CACHE);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0x102), -ENOENT, VIRTUAL_CACHE);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 7), -EINVAL, CACHE_ID);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0x300), -EINVAL, CACHE_ID);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0x20000), -EINVAL, CACHE_ID);
 	teardown();
 }
 
@@ -104,18 +104,18 @@ TEST(raw_codes)
 	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0x5300c0), 0); /* as libpfm4 writes it */
 	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0xc4), 0);
 	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0x100), 0);
-	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0xc2), -ENOENT);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_RAW, 0xc2), -ENOENT, VIRTUAL_RAW);
 	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0x1c4), -ENOENT); /* conditional ones only */
-	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0x10000c0), -ENOENT);
-	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0x3c), -ENOENT);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_RAW, 0x10000c0), -ENOENT, VIRTUAL_RAW_FIELDS);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_RAW, 0x3c), -ENOENT, VIRTUAL_RAW);
 	teardown();
 	config.vendor = CPU_VENDOR_AMD;
 	setup();
 	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0xc0), 0);
 	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0xc2), 0);
-	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0xc4), -ENOENT);
-	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0x1000000c0), -ENOENT);
-	EXPECT_CONTAINS(core_reason(f->core), "AMD");
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_RAW, 0xc4), -ENOENT, VIRTUAL_RAW);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_RAW, 0x1000000c0), -ENOENT, VIRTUAL_RAW);
+	EXPECT_CONTAINS(fake_why(f), "AMD");
 	teardown();
 }
 
@@ -219,13 +219,13 @@ TEST(kernel_mode)
 
 	setup();
 	attr.exclude_kernel = 0;
-	EXPECT_EQ(try_attr(attr), -EACCES);
-	EXPECT_CONTAINS(core_reason(f->core), "--kernel-mode=ignore");
+	EXPECT_REFUSED(f, try_attr(attr), -EACCES, VIRTUAL_KERNEL);
+	EXPECT_CONTAINS(fake_why(f), "--kernel-mode=ignore");
 	attr.exclude_user = 1;
-	EXPECT_EQ(try_attr(attr), -EACCES);
+	EXPECT_REFUSED(f, try_attr(attr), -EACCES, VIRTUAL_KERNEL_ONLY);
 	/* ENOENT wins: what cannot be counted in user mode either is no matter of rights. */
 	attr.config = PERF_COUNT_HW_CPU_CYCLES;
-	EXPECT_EQ(try_attr(attr), -ENOENT);
+	EXPECT_REFUSED(f, try_attr(attr), -ENOENT, VIRTUAL_MACHINE);
 	teardown();
 	config.kernel_mode = CPU_KERNEL_IGNORE;
 	setup();
@@ -233,7 +233,7 @@ TEST(kernel_mode)
 	attr.exclude_kernel = 0;
 	EXPECT_EQ(try_attr(attr), 0);
 	attr.exclude_user = 1;
-	EXPECT_EQ(try_attr(attr), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, try_attr(attr), -EOPNOTSUPP, VIRTUAL_KERNEL_ONLY);
 	teardown();
 }
 
@@ -261,16 +261,16 @@ TEST(what_it_cannot_do)
 
 	setup();
 	attr.precise_ip = 1;
-	EXPECT_EQ(try_attr(attr), -EINVAL);
+	EXPECT_REFUSED(f, try_attr(attr), -EINVAL, PRECISE_COUNT);
 	attr.sample_period = 1000;
-	EXPECT_EQ(try_attr(attr), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, try_attr(attr), -EOPNOTSUPP, VIRTUAL_PRECISE);
 	attr.precise_ip = 0;
-	EXPECT_EQ(try_attr(attr), -EOPNOTSUPP);
-	EXPECT_CONTAINS(core_reason(f->core), "cannot sample");
+	EXPECT_REFUSED(f, try_attr(attr), -EOPNOTSUPP, NO_SAMPLING);
+	EXPECT_CONTAINS(fake_why(f), "cannot sample");
 	attr.sample_period = 0;
 	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
-	EXPECT_EQ(try_attr(attr), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, try_attr(attr), -EOPNOTSUPP, VIRTUAL_BRANCHES);
 	teardown();
 }
 
@@ -296,8 +296,8 @@ TEST(limited_counters)
 	leader = fake_open(f, &attr, 0, -1, -1);
 	for (int i = 0; i < 5; i++)
 		EXPECT(fake_open(f, &attr, 0, -1, leader) >= 0);
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, leader), -EINVAL);
-	EXPECT_CONTAINS(core_reason(f->core), "7 counters");
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, leader), -EINVAL, GROUP_COUNTERS);
+	EXPECT_CONTAINS(fake_why(f), "7 counters");
 	attr = fake_sw_attr(PERF_COUNT_SW_DUMMY);
 	EXPECT(fake_open(f, &attr, 0, -1, leader) >= 0);
 	teardown();
@@ -394,7 +394,7 @@ TEST(registering)
 	u32 n = 0;
 
 	setup();
-	EXPECT_EQ(cpu_pmu_new(f->core, &config, &second), -EEXIST);
+	EXPECT_REFUSED(f, cpu_pmu_new(f->core, &config, &second), -EEXIST, PMU_EXISTS);
 	for (struct pmu *p = pmu_next(f->core, NULL); p; p = pmu_next(f->core, p))
 		n++;
 	EXPECT_EQ(n, 3);
@@ -402,6 +402,6 @@ TEST(registering)
 	f = fake_new(1);
 	config.source = &source;
 	/* There is a task already, of which nobody would have told the driver. */
-	EXPECT_EQ(cpu_pmu_new(f->core, &config, &second), -EBUSY);
+	EXPECT_REFUSED(f, cpu_pmu_new(f->core, &config, &second), -EBUSY, PMU_LATE);
 	fake_free(f);
 }

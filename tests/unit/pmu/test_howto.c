@@ -50,7 +50,7 @@ TEST(counts_and_refuses)
 	fake_advance(f, 1000);
 	EXPECT_EQ(fake_count(f, fd), 10);
 	EXPECT_EQ(fake_open(f, &attr, -1, 0, -1), -EOPNOTSUPP);
-	EXPECT_CONTAINS(core_reason(f->core), "worn by a task");
+	EXPECT_CONTAINS(fake_why(f), "pedometer counts tasks");
 	attr.config = 2;
 	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EINVAL);
 	attr.config = 1;

@@ -73,11 +73,12 @@ TEST(without_a_source)
 	EXPECT(open_config(PERF_COUNT_SW_BPF_OUTPUT, 0, -1) >= 0);
 	EXPECT(open_config(PERF_COUNT_SW_ALIGNMENT_FAULTS, 0, -1) >= 0);
 	EXPECT(open_config(PERF_COUNT_SW_EMULATION_FAULTS, 0, -1) >= 0);
-	EXPECT_EQ(open_config(PERF_COUNT_SW_PAGE_FAULTS, 0, -1), -ENOENT);
-	EXPECT_CONTAINS(core_reason(f->core), "host does not tell");
-	EXPECT_EQ(open_config(PERF_COUNT_SW_CGROUP_SWITCHES, 0, -1), -ENOENT);
-	EXPECT_EQ(open_config(12, 0, -1), -ENOENT);
-	EXPECT_EQ(open_config(~0ull, 0, -1), -ENOENT);
+	EXPECT_REFUSED(f, open_config(PERF_COUNT_SW_PAGE_FAULTS, 0, -1), -ENOENT, VIRTUAL_SOFTWARE);
+	EXPECT_CONTAINS(fake_why(f), "host does not tell");
+	EXPECT_REFUSED(f, open_config(PERF_COUNT_SW_CGROUP_SWITCHES, 0, -1), -ENOENT,
+		       VIRTUAL_SOFTWARE);
+	EXPECT_REFUSED(f, open_config(12, 0, -1), -ENOENT, SOFTWARE_ID);
+	EXPECT_REFUSED(f, open_config(~0ull, 0, -1), -ENOENT, SOFTWARE_ID);
 	fake_advance(f, 100);
 	teardown();
 }
@@ -117,8 +118,10 @@ TEST(modes)
 	teardown();
 	/* But for a sum that says nothing of the mode that is asked for. */
 	setup(0xfff);
-	EXPECT_EQ(open_config(PERF_COUNT_SW_PAGE_FAULTS, kernel_only, -1), -EOPNOTSUPP);
-	EXPECT_EQ(open_config(PERF_COUNT_SW_PAGE_FAULTS_MIN, kernel_only, -1), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, open_config(PERF_COUNT_SW_PAGE_FAULTS, kernel_only, -1), -EOPNOTSUPP,
+		       VIRTUAL_FAULTS);
+	EXPECT_REFUSED(f, open_config(PERF_COUNT_SW_PAGE_FAULTS_MIN, kernel_only, -1), -EOPNOTSUPP,
+		       VIRTUAL_FAULTS);
 	user = open_config(PERF_COUNT_SW_PAGE_FAULTS, user_only, -1);
 	kernel = open_config(PERF_COUNT_SW_CONTEXT_SWITCHES, kernel_only, -1);
 	fake_advance(f, 10);
@@ -147,13 +150,13 @@ TEST(no_samples_and_no_branches)
 
 	setup(0);
 	attr.sample_period = 1000000;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, NO_SAMPLING);
 	attr.sample_period = 0;
 	attr.precise_ip = 3; /* ignored [ATTR-22] */
 	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
 	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
-	EXPECT_EQ(fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, NO_BRANCHES);
 	/* pinned is accepted and means nothing [ATTR-09]. */
 	attr = fake_sw_attr(PERF_COUNT_SW_DUMMY);
 	attr.pinned = 1;
@@ -191,28 +194,28 @@ TEST(breakpoints)
 	static const u32 bad_types[] = {0, 1, 5, 6, 7, 8};
 
 	absent_setup();
-	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, open_attr(attr), -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
 	for (size_t i = 0; i < ARRAY_SIZE(bad_types); i++) {
 		attr.bp_type = bad_types[i];
-		EXPECT_EQ(open_attr(attr), -EINVAL);
+		EXPECT_REFUSED(f, open_attr(attr), -EINVAL, BREAKPOINT_TYPE);
 	}
 	attr.bp_type = 4;
-	EXPECT_EQ(open_attr(attr), -EINVAL);
+	EXPECT_REFUSED(f, open_attr(attr), -EINVAL, BREAKPOINT_EXEC);
 	attr.bp_len = 8;
-	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, open_attr(attr), -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
 	attr.bp_type = 2;
 	attr.bp_addr = 0x1004;
-	EXPECT_EQ(open_attr(attr), -EINVAL);
+	EXPECT_REFUSED(f, open_attr(attr), -EINVAL, BREAKPOINT_ALIGN);
 	attr.bp_len = 3;
-	EXPECT_EQ(open_attr(attr), -EINVAL);
+	EXPECT_REFUSED(f, open_attr(attr), -EINVAL, BREAKPOINT_LENGTH);
 	attr.bp_len = 4;
 	attr.bp_addr = 0xffffffff81000000;
-	EXPECT_EQ(open_attr(attr), -EINVAL);
+	EXPECT_REFUSED(f, open_attr(attr), -EINVAL, BREAKPOINT_KERNEL);
 	attr.exclude_kernel = 0;
-	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, open_attr(attr), -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
 	EXPECT_EQ(core_set_paranoid(f->core, 1), 0);
 	f->perfmon = f->sys_admin = false;
-	EXPECT_EQ(open_attr(attr), -EPERM);
+	EXPECT_REFUSED(f, open_attr(attr), -EPERM, CAP_BREAKPOINT);
 	absent_teardown();
 }
 
@@ -221,23 +224,23 @@ TEST(probes_and_tracepoints)
 	struct pe_attr attr = {.type = 8, .size = PE_ATTR_SIZE_VER8, .exclude_kernel = 1};
 
 	absent_setup();
-	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, open_attr(attr), -EOPNOTSUPP, VIRTUAL_KPROBE);
 	attr.type = 9;
-	EXPECT_EQ(open_attr(attr), -EINVAL);
+	EXPECT_REFUSED(f, open_attr(attr), -EINVAL, PROBE_PATH);
 	attr.uprobe_path = 0x1000;
-	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, open_attr(attr), -EOPNOTSUPP, VIRTUAL_UPROBE);
 	f->sys_admin = false;
-	EXPECT_EQ(open_attr(attr), -EACCES);
+	EXPECT_REFUSED(f, open_attr(attr), -EACCES, CAP_UPROBE);
 	attr.type = 8;
-	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
+	EXPECT_REFUSED(f, open_attr(attr), -EOPNOTSUPP, VIRTUAL_KPROBE);
 	f->perfmon = false;
-	EXPECT_EQ(open_attr(attr), -EACCES);
+	EXPECT_REFUSED(f, open_attr(attr), -EACCES, CAP_KPROBE);
 	attr.type = PERF_TYPE_TRACEPOINT;
 	attr.config = 1;
-	EXPECT_EQ(open_attr(attr), -EOPNOTSUPP);
-	EXPECT_CONTAINS(core_reason(f->core), "--pmu=kernel");
+	EXPECT_REFUSED(f, open_attr(attr), -EOPNOTSUPP, VIRTUAL_TRACEPOINT);
+	EXPECT_CONTAINS(fake_why(f), "--pmu=kernel");
 	attr.type = 10;
-	EXPECT_EQ(open_attr(attr), -ENOENT);
+	EXPECT_REFUSED(f, open_attr(attr), -ENOENT, PMU_CONFIG);
 	absent_teardown();
 }
 

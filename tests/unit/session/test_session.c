@@ -163,13 +163,13 @@ static void wrong_calls(struct mock *g)
 	attr = mock_attr();
 	attr.exclude_kernel = 0;
 	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) == -EACCES);
-	NEED(g->slot->reason[0]);
+	NEED(g->slot->refusal.cause != CAUSE_NONE);
 	attr = mock_attr();
 	attr.type = 77;
 	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) == -ENOENT);
 	attr = mock_attr();
 	NEED(mock_open(g, &attr, 1, -1, WIRE_NO_EVENT, 0, &h) == -ENOENT);
-	NEED(strstr(g->slot->reason, "guest"));
+	NEED(g->slot->refusal.cause == CAUSE_NOT_A_GUEST);
 	NEED(mock_open(g, &attr, 4194304, -1, WIRE_NO_EVENT, 0, &h) == -ESRCH);
 	NEED(mock_call(g, 99) == -ENOSYS);
 	NEED(mock_call(g, 0) == -ENOSYS);
