@@ -32,7 +32,7 @@ struct ap__backend_ops {
 	/* ioctl(2) with a PERF_EVENT_IOC_* request; handles in @arg (SET_OUTPUT) are the backend's. */
 	int (*ioctl)(void *be, int handle, unsigned long request, unsigned long arg);
 
-	/* mmap(2), MAP_SHARED, @writable: PROT_READ|PROT_WRITE. *@out is undone with munmap. */
+	/* mmap(2), MAP_SHARED, @writable: PROT_READ|PROT_WRITE. *@out is undone with munmap. NULL: no. */
 	int (*mmap)(void *be, int handle, size_t len, u64 offset, bool writable, void **out);
 	int (*munmap)(void *be, void *base, size_t len);
 
@@ -56,5 +56,17 @@ extern const struct ap__backend_ops ap__backend_kernel; /* its `be` is NULL */
  * the machine. For the command line and tests; not part of the public API.
  */
 void ap__machine_set_backend(struct ap_machine *m, const struct ap__backend_ops *ops, void *be);
+
+/* A remedy with what its text needs. */
+struct ap__advice {
+	u16 remedy; /* enum refusal_remedy */
+	const char *name[REFUSAL_NAMES];
+};
+
+/*
+ * What a refusal is to advise from now on where the kernel has no CPU PMU and user mode is asked for: not
+ * everything can be counted in user space. @advice is borrowed. Not part of the public API either.
+ */
+void ap__machine_set_advice(struct ap_machine *m, const struct ap__advice *advice);
 
 #endif

@@ -192,17 +192,13 @@ static int open_cell(struct ap_counters *c, unsigned int i, unsigned int place,
 				  .cgroup_fd = ap__places_cgroup(&c->places, i),
 				  .name = s->name};
 
-	if (s->uncore && at->cpu < 0) {
-		ap__fail(err, -EINVAL, AP_CAUSE_UNSUPPORTED,
-			 "%s: the PMU %s counts whole CPUs, not tasks", s->name, s->pmu);
-		return ap__remedy(err, "measure CPUs (-a or -C)");
-	}
+	if (s->uncore && at->cpu < 0)
+		return ap__refuse(err, -EINVAL, s->name, PMU_CPU_ONLY, .name = {s->pmu});
 	if (!leads(c, i)) {
 		where.leader = cell_at(c, c->counter[i].leader, place)->event;
 		if (!where.leader)
-			return ap__fail(err, -EINVAL, AP_CAUSE_GROUP,
-					"%s: the leader of its group, %s, could not be opened",
-					s->name, c->counter[c->counter[i].leader].spec->name);
+			return ap__refuse(err, -EINVAL, s->name, GROUP_NO_LEADER,
+					  .name = {c->counter[c->counter[i].leader].spec->name});
 	}
 	return open_flexibly(c, i, &where, &cell->event, err);
 }
@@ -304,12 +300,10 @@ static unsigned int settle(struct ap_counters *c, struct ap_error *first)
 		}
 		if (!any && !k->error) {
 			if (k->spec->cpus && c->places.place[0].cpu >= 0)
-				ap__fail(&err, -EINVAL, AP_CAUSE_CPU,
-					 "%s: the PMU %s counts on the CPUs %s only", k->spec->name,
-					 k->spec->pmu, k->spec->cpus);
+				ap__refuse(&err, -EINVAL, k->spec->name, PMU_OTHER_CPUS,
+					   .name = {k->spec->pmu, k->spec->cpus});
 			else
-				ap__fail(&err, -ESRCH, AP_CAUSE_NO_TASK,
-					 "%s: the threads to measure have ended", k->spec->name);
+				ap__refuse(&err, -ESRCH, k->spec->name, TASKS_ENDED);
 			remember(c, i, &err);
 		}
 		if (k->error && !first->code)

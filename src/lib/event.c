@@ -190,19 +190,36 @@ int ap_event_reset(struct ap_event *e, enum ap_scope scope)
 	return control(e, PERF_EVENT_IOC_RESET, scope_flag(scope));
 }
 
+/* Fills in @err for a call with the errno -@r that the backend can explain; else false. */
+static bool told(struct ap_event *e, int r, struct ap_error *err)
+{
+	if (r < 0 && e->m->ops->refusal)
+		ap__tell(err, e->name, e->m->ops->refusal(e->m->be));
+	return r < 0 && e->m->ops->refusal;
+}
+
+#define refuse(e, r, err, id, ...) ap__refuse(err, r, (e)->name, id, __VA_ARGS__)
+
+/* An errno of the call @what that says no more than it says. */
+static int call_failed(struct ap_event *e, int r, const char *what, struct ap_error *err)
+{
+	return refuse(e, r, err, CALL_ERRNO, .name = {what, strerror(-r)});
+}
+
 int ap_event_refresh(struct ap_event *e, int overflows, struct ap_error *err)
 {
 	int r;
 
 	if (overflows <= 0)
-		return ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE,
-				"%s: refresh takes the number of overflows, at least 1", e->name);
+		return refuse(e, -EINVAL, err, REFRESH_NUMBER);
 	r = control(e, PERF_EVENT_IOC_REFRESH, (unsigned long)overflows);
+	if (!r || told(e, r, err))
+		return r;
+	if (r == -EINVAL && e->attr->inherit)
+		return refuse(e, r, err, REFRESH_INHERITED);
 	if (r == -EINVAL)
-		return ap__fail(err, r, AP_CAUSE_BAD_VALUE, "%s: %s cannot be refreshed", e->name,
-				e->attr->inherit ? "an inherited event"
-						 : "an event that counts without sampling");
-	return r ? ap__fail(err, r, AP_CAUSE_OTHER, "%s: refresh: %s", e->name, strerror(-r)) : 0;
+		return refuse(e, r, err, NOT_SAMPLING, .name = {"REFRESH"});
+	return call_failed(e, r, "refresh", err);
 }
 
 int ap_event_set_period(struct ap_event *e, uint64_t period, struct ap_error *err)
@@ -212,23 +229,17 @@ int ap_event_set_period(struct ap_event *e, uint64_t period, struct ap_error *er
 	int r;
 
 	r = control(e, PERF_EVENT_IOC_PERIOD, (unsigned long)&period);
+	if (!r || told(e, r, err))
+		return r;
 	if (r != -EINVAL)
-		return r ? ap__fail(err, r, AP_CAUSE_OTHER, "%s: new %s: %s", e->name, what,
-				    strerror(-r))
-			 : 0;
+		return call_failed(e, r, e->attr->freq ? "new frequency" : "new period", err);
 	if (!e->attr->sample_period)
-		return ap__fail(err, r, AP_CAUSE_BAD_VALUE,
-				"%s: it counts without sampling and so has no period", e->name);
+		return refuse(e, r, err, NOT_SAMPLING, .name = {"PERIOD"});
 	if (e->attr->freq &&
 	    ap__slurp_number(e->m, &max, "/proc/sys/kernel/perf_event_max_sample_rate") == 0 &&
-	    period > (uint64_t)max) {
-		ap__fail(err, r, AP_CAUSE_SAMPLE_RATE,
-			 "%s: %llu Hz is above kernel.perf_event_max_sample_rate, %lld", e->name,
-			 (unsigned long long)period, max);
-		return ap__remedy(err, "ask for at most %lld, or raise the sysctl as root", max);
-	}
-	return ap__fail(err, r, AP_CAUSE_BAD_VALUE, "%s: a %s of %llu is not possible", e->name,
-			what, (unsigned long long)period);
+	    period > (uint64_t)max)
+		return refuse(e, r, err, SAMPLE_RATE, .number = {period, (u64)max});
+	return refuse(e, r, err, PERIOD_BAD, .number = {period}, .name = {what});
 }
 
 int ap_event_id(struct ap_event *e, uint64_t *id)
@@ -258,48 +269,28 @@ int ap_event_set_filter(struct ap_event *e, const char *filter, struct ap_error 
 {
 	int r = control(e, PERF_EVENT_IOC_SET_FILTER, (unsigned long)filter);
 
-	if (!r)
-		return 0;
-	if (r == -EINVAL && e->attr->type == PERF_TYPE_TRACEPOINT) {
-		ap__fail(err, r, AP_CAUSE_BAD_VALUE,
-			 "%s: the kernel does not understand the filter \"%.200s\"", e->name,
-			 filter);
-		return ap__remedy(err,
-				  "its fields are in the tracepoint's format file; strings want "
-				  "quotes, == and && are C's");
-	}
+	if (!r || told(e, r, err))
+		return r;
+	if (r == -EINVAL && e->attr->type == PERF_TYPE_TRACEPOINT)
+		return refuse(e, r, err, FILTER_TEXT, .name = {filter});
 	if (r == -EINVAL)
-		return ap__fail(
-			err, r, AP_CAUSE_UNSUPPORTED,
-			"%s: only tracepoints and tracing PMUs take a filter, or the address "
-			"filter \"%.160s\" is wrong",
-			e->name, filter);
-	return ap__fail(err, r, AP_CAUSE_OTHER, "%s: filter \"%.200s\": %s", e->name, filter,
-			strerror(-r));
+		return refuse(e, r, err, FILTER_KIND, .name = {filter});
+	return refuse(e, r, err, FILTER_ERRNO, .name = {filter, strerror(-r)});
 }
 
 int ap_event_set_bpf(struct ap_event *e, int prog_fd, struct ap_error *err)
 {
 	int r = control(e, PERF_EVENT_IOC_SET_BPF, (unsigned long)prog_fd);
 
-	if (!r)
-		return 0;
+	if (!r || told(e, r, err))
+		return r;
 	if (r == -EBADF)
-		return ap__fail(err, r, AP_CAUSE_BAD_VALUE,
-				"%s: descriptor %d is not a BPF program", e->name, prog_fd);
-	if (r == -EACCES || r == -EPERM) {
-		ap__fail(
-			err, r, AP_CAUSE_CAPABILITY,
-			"%s: attaching the BPF program is not allowed: it needs CAP_PERFMON and CAP_BPF, "
-			"or the program reads beyond the event's context",
-			e->name);
-		return ap__remedy(err, "run as root");
-	}
+		return refuse(e, r, err, BPF_FD, .number = {prog_fd});
+	if (r == -EACCES || r == -EPERM)
+		return refuse(e, r, err, CAP_SET_BPF);
 	if (r == -EEXIST)
-		return ap__fail(err, r, AP_CAUSE_BUSY, "%s: it has a BPF program already", e->name);
-	return ap__fail(err, r, AP_CAUSE_UNSUPPORTED,
-			"%s: a BPF program of this type cannot be attached to it (%s)", e->name,
-			strerror(-r));
+		return refuse(e, r, err, BPF_HAS_ONE);
+	return refuse(e, r, err, BPF_KIND, .name = {strerror(-r)});
 }
 
 int ap_event_query_bpf(struct ap_event *e, uint32_t *ids, unsigned int max, unsigned int *n,
@@ -318,17 +309,15 @@ int ap_event_query_bpf(struct ap_event *e, uint32_t *ids, unsigned int max, unsi
 	if (r == 0)
 		memcpy(ids, query + 2, (query[1] < max ? query[1] : max) * sizeof(*ids));
 	free(query);
+	if (!r || told(e, r, err))
+		return r;
 	if (r == -ENOSPC)
-		return ap__fail(err, r, AP_CAUSE_BAD_VALUE,
-				"%s: it has %u BPF programs, room is for %u", e->name, *n, max);
+		return refuse(e, r, err, BPF_ROOM, .number = {*n, max});
 	if (r == -EINVAL)
-		return ap__fail(err, r, AP_CAUSE_UNSUPPORTED,
-				"%s: only tracepoints can be asked for their BPF programs",
-				e->name);
-	if (r)
-		return ap__fail(err, r, r == -EPERM ? AP_CAUSE_CAPABILITY : AP_CAUSE_OTHER,
-				"%s: asking for BPF programs: %s", e->name, strerror(-r));
-	return 0;
+		return refuse(e, r, err, BPF_TRACEPOINTS, .name = {"this event"});
+	if (r == -EPERM)
+		return refuse(e, r, err, CAP_QUERY_BPF);
+	return call_failed(e, r, "asking for BPF programs", err);
 }
 
 int ap_event_modify(struct ap_event *e, const struct perf_event_attr *attr, struct ap_error *err)
@@ -348,41 +337,31 @@ int ap_event_modify(struct ap_event *e, const struct perf_event_attr *attr, stru
 		e->attr->bp_len = copy->bp_len;
 	}
 	free(copy);
+	if (!r || told(e, r, err))
+		return r;
 	if (r == -EOPNOTSUPP)
-		return ap__fail(err, r, AP_CAUSE_UNSUPPORTED,
-				"%s: only breakpoints can be modified", e->name);
+		return refuse(e, r, err, MODIFY_BREAKPOINTS);
 	if (r == -EINVAL)
-		return ap__fail(
-			err, r, AP_CAUSE_BAD_VALUE,
-			"%s: of a breakpoint only address, length and access can be modified, and "
-			"they must fit together",
-			e->name);
-	return r ? ap__fail(err, r, AP_CAUSE_OTHER, "%s: modify: %s", e->name, strerror(-r)) : 0;
+		return refuse(e, r, err, MODIFY_FIELDS);
+	return call_failed(e, r, "modify", err);
 }
 
 int ap_event_set_output(struct ap_event *e, struct ap_event *to, struct ap_error *err)
 {
 	int r = control(e, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)(to ? to->handle : -1));
 
-	if (r != -EINVAL)
-		return r ? ap__fail(err, r, AP_CAUSE_OTHER, "%s: output: %s", e->name, strerror(-r))
-			 : 0;
-	return ap__fail(
-		err, r, AP_CAUSE_BAD_VALUE,
-		"%s: records can be sent only to another event that has a mapped buffer, is on "
-		"the same CPU (or, for any CPU, the same task), has the same clock and direction, "
-		"and only if this event has no mapped buffer itself",
-		e->name);
+	if (!r || told(e, r, err))
+		return r;
+	return r == -EINVAL ? refuse(e, r, err, OUTPUT_MISFIT) : call_failed(e, r, "output", err);
 }
 
 int ap_event_pause_output(struct ap_event *e, bool pause, struct ap_error *err)
 {
 	int r = control(e, PERF_EVENT_IOC_PAUSE_OUTPUT, pause);
 
-	if (r == -EINVAL)
-		return ap__fail(err, r, AP_CAUSE_BAD_VALUE, "%s: it has no buffer to pause",
-				e->name);
-	return r ? ap__fail(err, r, AP_CAUSE_OTHER, "%s: pause: %s", e->name, strerror(-r)) : 0;
+	if (!r || told(e, r, err))
+		return r;
+	return r == -EINVAL ? refuse(e, r, err, PAUSE_NO_BUFFER) : call_failed(e, r, "pause", err);
 }
 
 int ap_event_read(struct ap_event *e, struct ap_value *values, unsigned int max)

@@ -3,6 +3,10 @@
 #define LIB_EXPLAIN_PRIV_H
 
 #include "lib/explain.h"
+#include "lib/fail.h"
+
+/* The refusal of @ask with the errno @e; see ap__refuse(). */
+#define refuse(ask, e, err, id, ...) ap__refuse(err, -(e), (ask)->name, id, __VA_ARGS__)
 
 /* EINVAL: finds the field by the kernel's own checks in their order. Returns -EINVAL. */
 int ap__explain_einval(const struct ap__ask *ask, const struct ap__state *st, struct ap_error *err);

@@ -12,6 +12,7 @@
 
 #include "abi/perf.h"
 
+struct ap__advice;
 struct ap_machine;
 
 /* One perf_event_open(2). */
@@ -54,6 +55,7 @@ struct ap__state {
 	char pmu[64];       /* name of the PMU of attr.type, "" if no PMU has that type */
 	char pmu_cpus[128]; /* its cpus or cpumask file, "" if there is none */
 	char release[65];   /* uname -r */
+	const struct ap__advice *advice; /* of the machine; NULL: none */
 };
 
 /* Fills in @st for @ask. */

@@ -28,6 +28,7 @@ struct ap_machine {
 
 	const struct ap__backend_ops *ops;
 	void *be;
+	const struct ap__advice *advice; /* NULL: what can be done on any machine */
 
 	/* AP__MISSING_* that an open has found out; they only ever grow. */
 	atomic_uint missing;

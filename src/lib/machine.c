@@ -73,6 +73,11 @@ void ap__machine_set_backend(struct ap_machine *m, const struct ap__backend_ops 
 	m->be = be;
 }
 
+void ap__machine_set_advice(struct ap_machine *m, const struct ap__advice *advice)
+{
+	m->advice = advice;
+}
+
 bool ap__is_here(const struct ap_machine *m)
 {
 	return m->root[0] == '\0' && !m->ops->root;

@@ -91,25 +91,18 @@ int ap_event_map_self(struct ap_event *e, struct ap_error *err)
 
 	if (e->page)
 		return 0;
+	if (!e->m->ops->mmap)
+		return ap__refuse(err, -EOPNOTSUPP, e->name, MAP_OUTSIDE);
 	r = e->m->ops->mmap(e->m->be, e->handle, len, 0, false, &page);
-	if (r == -EINVAL && e->attr->inherit && e->cpu < 0) {
-		ap__fail(
-			err, r, AP_CAUSE_UNSUPPORTED,
-			"%s: an event that children inherit has no user page unless it is bound to a "
-			"CPU",
-			e->name);
-		return ap__remedy(err, "open it without inherit to read it without a system call");
-	}
-	if (r == -EPERM) {
-		ap__fail(
-			err, r, AP_CAUSE_MLOCK,
-			"%s: mapping its page goes over kernel.perf_event_mlock_kb and RLIMIT_MEMLOCK",
-			e->name);
-		return ap__remedy(err, "unmap other events, or raise one of the two limits");
-	}
+	if (r < 0 && e->m->ops->refusal)
+		return ap__tell(err, e->name, e->m->ops->refusal(e->m->be));
+	if (r == -EINVAL && e->attr->inherit && e->cpu < 0)
+		return ap__refuse(err, r, e->name, MAP_INHERITED);
+	if (r == -EPERM)
+		return ap__refuse(err, r, e->name, MAP_LIMIT);
 	if (r)
-		return ap__fail(err, r, AP_CAUSE_OTHER, "%s: mapping its page: %s", e->name,
-				strerror(-r));
+		return ap__refuse(err, r, e->name, CALL_ERRNO,
+				  .name = {"mapping its page", strerror(-r)});
 	e->page = page;
 	e->page_len = len;
 	return 0;

@@ -154,6 +154,7 @@ void ap__state_gather(struct ap__state *st, struct ap_machine *m, const struct a
 	struct utsname un;
 
 	memset(st, 0, sizeof(*st));
+	st->advice = m->advice;
 	st->paranoid = (int)sysctl_number(m, "perf_event_paranoid");
 	st->ptrace_scope = (int)sysctl_number(m, "yama/ptrace_scope");
 	st->euid = geteuid();

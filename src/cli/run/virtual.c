@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "lib/backend.h"
 #include "session/observer.h"
@@ -88,24 +87,6 @@ static int be_ioctl(void *be, int handle, unsigned long request, unsigned long a
 			   : session_ioctl(v->session, handle, request, arg);
 }
 
-/* Rings are for guests and for sampling; who counts here reads. */
-static int be_mmap(void *be, int handle, size_t len, u64 offset, bool writable, void **out)
-{
-	(void)be;
-	(void)handle;
-	(void)len;
-	(void)offset;
-	(void)writable;
-	(void)out;
-	return -EOPNOTSUPP;
-}
-
-static int be_munmap(void *be, void *base, size_t len)
-{
-	(void)be;
-	return munmap(base, len) ? -errno : 0;
-}
-
 static const struct refusal *be_refusal(void *be)
 {
 	struct virtual_pmu *v = be;
@@ -129,8 +110,6 @@ static const struct ap__backend_ops virtual_backend = {
 	.close = be_close,
 	.read = be_read,
 	.ioctl = be_ioctl,
-	.mmap = be_mmap,
-	.munmap = be_munmap,
 	.refusal = be_refusal,
 };
 

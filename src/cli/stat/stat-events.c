@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "cli/stat/stat-priv.h"
+#include "lib/fail.h"
 
 /* perf's default set and what each -d adds. */
 static const char *const default_events[] = {
@@ -236,13 +237,7 @@ static void add_tool(struct stat_job *st, const struct found_tool *tool)
 	if (tool->kind == KIND_DURATION || !stat_opts_has_target(&st->opts))
 		return;
 	ev->refused = true;
-	ev->error.cause = AP_CAUSE_UNSUPPORTED;
-	ev->error.code = -EOPNOTSUPP;
-	snprintf(
-		ev->error.why, sizeof(ev->error.why),
-		"it is the CPU time of a command that is started, and something else is measured here");
-	snprintf(ev->error.remedy, sizeof(ev->error.remedy),
-		 "task-clock is the CPU time of whatever is measured");
+	ap__refuse(&ev->error, -EOPNOTSUPP, NULL, TOOL_TARGET);
 }
 
 static void note_filters(struct stat_job *st)

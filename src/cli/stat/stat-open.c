@@ -103,31 +103,14 @@ static struct ap_spec *spec_of(struct stat_job *st, const struct stat_event *ev)
 	return ap_specs_at(st->specs, (u32)ev->spec);
 }
 
-/* With what can be done about it here, if it is not what can be done on any machine. */
-static void refuse(struct stat_job *st, struct stat_event *ev, const struct ap_error *err)
+static void refuse(struct stat_event *ev, const struct ap_error *err)
 {
-	static const char otherwise[] = "let anyperf count in user space";
-	char *at;
-
 	ev->refused = true;
 	ev->error = *err;
-	at = *st->advice ? strstr(ev->error.remedy, otherwise) : NULL;
-	if (at)
-		snprintf(at, sizeof(ev->error.remedy) - (size_t)(at - ev->error.remedy), "%s",
-			 st->advice);
 }
 
-/* The library's sentences begin with the event that they are about. */
-static const char *behind_name(const char *why, const char *name)
-{
-	size_t len = strlen(name);
-
-	return !strncmp(why, name, len) && !strncmp(why + len, ": ", 2) ? why + len + 2 : why;
-}
-
-/* Why @ev could not be opened, when the first of all, @first, was refused with @err. */
-static void refuse_like(struct stat_job *st, struct stat_event *ev, const struct stat_event *first,
-			const struct ap_error *err)
+/* Why @ev could not be opened, when the first of all was refused with @err. */
+static void refuse_like(struct stat_job *st, struct stat_event *ev, const struct ap_error *err)
 {
 	struct ap_error own;
 	bool known = false;
@@ -138,10 +121,10 @@ static void refuse_like(struct stat_job *st, struct stat_event *ev, const struct
 	/* That the kernel's part may not be counted was no hindrance. */
 	if (!known || !event_only((int)own.cause)) {
 		own = *err;
-		snprintf(own.why, sizeof(own.why), "%s: %s", ev->name,
-			 behind_name(err->why, first->name));
+		snprintf(own.why, sizeof(own.why), "%s: %s", ev->name, err->why + err->about);
+		own.about = (int)min_u64(strlen(ev->name) + 2, strlen(own.why));
 	}
-	refuse(st, ev, &own);
+	refuse(ev, &own);
 }
 
 /*
@@ -163,7 +146,7 @@ static int none_opened(struct stat_job *st, const struct ap_error *err)
 			continue;
 		first = first ? first : ev;
 		if (event_only(err->cause))
-			refuse_like(st, ev, first, err);
+			refuse_like(st, ev, err);
 	}
 	CHECK(first); /* it was opened for something */
 	if (event_only(err->cause) && (st->opts.command || tools))
@@ -175,8 +158,7 @@ static int none_opened(struct stat_job *st, const struct ap_error *err)
 		return -1;
 	ap_error_text(err, text, sizeof(text));
 	if (st->nr_events == 1)
-		return command_error(&cmd_stat, "%s: %s%s", first->name,
-				     behind_name(text, first->name), also);
+		return command_error(&cmd_stat, "%s: %s%s", first->name, text + err->about, also);
 	return command_error(&cmd_stat, "%s%s", text, also);
 }
 
@@ -224,7 +206,7 @@ static void note_refusals(struct stat_job *st)
 		err = ap_counters_error(st->counters, number);
 		ev->refused = false;
 		if (err)
-			refuse(st, ev, err);
+			refuse(ev, err);
 		if (!err && ap_counters_user_only(st->counters, number)) {
 			const struct ap_spec *spec = spec_of(st, ev);
 

@@ -2,12 +2,14 @@
  * Who counts: the kernel where it can count what is asked, else the virtual PMU, which can count what is
  * started under it and nothing else. Why it is that one is a sentence for the user.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/stat/stat-priv.h"
+#include "lib/fail.h"
 #include "session/session.h"
 
 static void __attribute__((format(printf, 2, 3))) because(struct stat_job *st, const char *fmt, ...)
@@ -154,26 +156,15 @@ static void advise_target(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
 	const char *tasks = o->pids ? o->pids : o->tids;
-	char option = o->pids ? 'p' : 't';
 
-	if (tasks && is_guest(tasks))
-		snprintf(
-			st->advice, sizeof(st->advice),
-			"name the session, for %s is a guest of anyperf's virtual PMU: `anyperf stat "
-			"--session NAME -%c %s`, if `anyperf run --session NAME` has started it",
-			tasks, option, tasks);
-	else if (tasks)
-		snprintf(
-			st->advice, sizeof(st->advice),
-			"start the program under anyperf's virtual PMU, which cannot attach to one that "
-			"was not started under it: `anyperf run --session NAME -- COMMAND`, then `anyperf "
-			"stat --session NAME -%c %s` with its number",
-			option, o->pids ? "PID" : "TID");
-	else
-		snprintf(
-			st->advice, sizeof(st->advice),
-			"count a program under anyperf's virtual PMU, which counts what is started under "
-			"it and no whole CPUs: `anyperf stat -- COMMAND`");
+	st->advice_option[0] = o->pids ? 'p' : 't';
+	st->advice.name[0] = o->pids ? "PID" : "TID";
+	st->advice.name[1] = st->advice_option;
+	st->advice.remedy = tasks ? REMEDY_START_VIRTUAL : REMEDY_COUNT_STARTED;
+	if (tasks && is_guest(tasks)) {
+		st->advice.remedy = REMEDY_NAME_SESSION;
+		st->advice.name[0] = tasks;
+	}
 }
 
 static int asked_for_virtual(struct stat_job *st)
@@ -182,12 +173,13 @@ static int asked_for_virtual(struct stat_job *st)
 	struct ap_error err;
 
 	if (!o->command || stat_opts_has_target(o)) {
+		char text[1100];
+
 		advise_target(st);
-		return command_error(
-			&cmd_stat,
-			"--pmu=virtual: the virtual PMU counts only what is started under "
-			"it, without -p, -t, -a, -C and -G; %s",
-			st->advice);
+		ap__refuse(&err, -EINVAL, "--pmu=virtual", VIRTUAL_TARGET,
+			   .remedy = {st->advice.remedy},
+			   .name = {st->advice.name[0], st->advice.name[1]});
+		return command_error(&cmd_stat, "%s", ap_error_text(&err, text, sizeof(text)));
 	}
 	because(st, "asked for by --pmu");
 	if (ap_machine_new(&st->machine, &st->machine_opts))
@@ -248,8 +240,10 @@ int stat_choose_pmu(struct stat_job *st)
 	if (ap_machine_new(&st->machine, &st->machine_opts))
 		return command_error(&cmd_stat, "out of memory");
 	asked = look_at_events(st);
-	if (asked.lacks && stat_opts_has_target(o))
+	if (asked.lacks && stat_opts_has_target(o)) {
 		advise_target(st);
+		ap__machine_set_advice(st->machine, &st->advice);
+	}
 	if (!strcmp(pmu, "kernel"))
 		because(st, "asked for by --pmu");
 	else if (!asked.any)

@@ -11,6 +11,7 @@
 #include "cli/signals.h"
 #include "cli/stat/stat-control.h"
 #include "cli/stat/stat-report.h"
+#include "lib/backend.h"
 #include "cli/run/virtual.h"
 
 /* What stat knows without a counter, in ns since the start. */
@@ -42,9 +43,10 @@ struct stat_job {
 
 	struct virtual_pmu virtual; /* session NULL: the kernel counts */
 	char pmu_why[400];          /* why this PMU, a sentence */
-	char advice[400]; /* of what the target hinders: what to do instead; "": nothing */
-	char turned[100]; /* why the kernel is given up after all; "": it is not */
-	char *target;     /* behind "stats for "; owned */
+	struct ap__advice advice;   /* of what the target hinders; remedy 0: nothing does */
+	char advice_option[2];      /* a name of it: "p" or "t" */
+	char turned[100];           /* why the kernel is given up after all; "": it is not */
+	char *target;               /* behind "stats for "; owned */
 	struct stat_style style;
 };
 

@@ -210,13 +210,10 @@ static void times(const struct stat_report *r, const struct stat_style *style)
 	putc('\n', out);
 }
 
-/* The library's sentence begins with the event it was asked about; the note names all of them. */
+/* Without the event that was asked about: the note names all of them. */
 static const char *why_of(const struct stat_event *ev)
 {
-	size_t len = strlen(ev->name);
-	const char *why = ev->error.why;
-
-	return !strncmp(why, ev->name, len) && !strncmp(why + len, ": ", 2) ? why + len + 2 : why;
+	return ev->error.why + ev->error.about;
 }
 
 static bool same_refusal(const struct stat_event *a, const struct stat_event *b)
@@ -229,7 +226,7 @@ static void refusals(const struct stat_report *r, const struct stat_style *style
 {
 	for (u32 e = 0; e < r->nr_events; e++) {
 		const struct stat_event *ev = &r->events[e];
-		char note[2048];
+		char note[2048], text[1100];
 		size_t len = 0;
 		bool told = !ev->refused;
 
@@ -241,8 +238,8 @@ static void refusals(const struct stat_report *r, const struct stat_style *style
 			if (r->events[o].refused && same_refusal(&r->events[o], ev))
 				len += (size_t)snprintf(note + len, sizeof(note) - len, "%s%s",
 							len ? ", " : "", r->events[o].name);
-		snprintf(note + len, sizeof(note) - len, ": %s%s%s", why_of(ev),
-			 *ev->error.remedy ? "; " : "", ev->error.remedy);
+		ap_error_text(&ev->error, text, sizeof(text));
+		snprintf(note + len, sizeof(note) - len, ": %s", text + ev->error.about);
 		fputs("\n ", style->out);
 		help_wrap(style->out, note, 1, 1, style->width);
 	}

@@ -368,7 +368,7 @@ TEST(one_event_and_its_calls)
 	EXPECT_EQ(ap_event_set_filter(e, "x == 1", &err), -EINVAL);
 	EXPECT_CONTAINS(err.why, "only tracepoints");
 	EXPECT_EQ(ap_event_set_bpf(e, -1, &err), -EBADF);
-	EXPECT_CONTAINS(err.why, "not a BPF program");
+	EXPECT_CONTAINS(err.why, "no descriptor of a BPF program");
 	EXPECT_EQ(ap_event_pause_output(e, true, &err), -EINVAL);
 	EXPECT_CONTAINS(err.why, "no buffer");
 	EXPECT_EQ(ap_event_modify(e, ap_event_attr(e), &err), -EOPNOTSUPP);
@@ -394,9 +394,11 @@ TEST(a_counting_event_cannot_be_refreshed)
 
 	ASSERT(e);
 	EXPECT_EQ(ap_event_refresh(e, 1, &err), -EINVAL);
-	EXPECT_CONTAINS(err.why, "counts without sampling");
+	EXPECT_CONTAINS(err.why, "REFRESH is about samples, but this event only counts");
+	EXPECT_EQ(err.cause, AP_CAUSE_BAD_VALUE);
 	EXPECT_EQ(ap_event_set_period(e, 5, &err), -EINVAL);
-	EXPECT_CONTAINS(err.why, "no period");
+	EXPECT_CONTAINS(err.why, "PERIOD is about samples, but this event only counts");
+	EXPECT_EQ(err.cause, AP_CAUSE_BAD_VALUE);
 	ap_event_close(e);
 	reset();
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "lib/backend.h"
 #include "lib/explain.h"
 
 /* A machine on which nothing is in the way. */
@@ -39,7 +40,7 @@ static void explain(const struct ap__state *st, const struct pe_attr *attr, pid_
 	memset(&err, 0, sizeof(err));
 	EXPECT_EQ(ap__explain(&ask, st, e, &err), -e);
 	EXPECT_EQ(err.code, -e);
-	EXPECT_CONTAINS(err.why, "EVENT");
+	EXPECT(!strncmp(err.why, "EVENT: ", 7) && err.about == 7);
 }
 
 #define EXPECT_CAUSE(c, why_has, remedy_has)             \
@@ -219,6 +220,108 @@ TEST(missing_pmus_and_events)
 	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "whole CPUs, not tasks", "-a or -C");
 }
 
+/* What can be done here, in place of what can be done on any machine. */
+TEST(advice_stands_for_the_remedy)
+{
+	static const struct ap__advice advice = {REMEDY_NAME_SESSION, {"12,13", "p"}};
+	struct ap__state st = fine;
+	struct pe_attr a = {.type = 0};
+
+	st.core_pmu = false;
+	st.hypervisor = true;
+	st.advice = &advice;
+	explain(&st, &a, 0, -1, ENOENT);
+	EXPECT_CAUSE(AP_CAUSE_NO_PMU, "virtual machine whose hypervisor", "; or name the session");
+	EXPECT_CONTAINS(err.remedy, "for 12,13 is a guest");
+	EXPECT_CONTAINS(err.remedy, "--session NAME -p 12,13`");
+	EXPECT(!strstr(err.remedy, "anyperf can do without one"));
+	/* It is about user mode. */
+	a.exclude_user = 1;
+	explain(&st, &a, 0, -1, ENOENT);
+	EXPECT_CAUSE(AP_CAUSE_NO_PMU, "no CPU PMU", "count user mode");
+}
+
+/* A backend that refuses by itself says why; neither the errno nor the machine's state does. */
+struct knows {
+	struct refusal refusal;
+	bool opens;
+};
+
+static int knows_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int leader, u64 flags)
+{
+	struct knows *k = be;
+
+	(void)attr, (void)pid, (void)cpu, (void)leader, (void)flags;
+	if (k->opens)
+		return 0;
+	return refusal_set(&k->refusal, -EACCES, CAUSE_VIRTUAL_KERNEL,
+			   &(struct refusal_args){.note = NOTE_NONE});
+}
+
+static int knows_close(void *be, int handle)
+{
+	(void)be, (void)handle;
+	return 0;
+}
+
+static int knows_ioctl(void *be, int handle, unsigned long request, unsigned long arg)
+{
+	struct knows *k = be;
+
+	(void)handle, (void)request, (void)arg;
+	return refusal_set(&k->refusal, -EINVAL, CAUSE_SESSION_GONE,
+			   &(struct refusal_args){.note = NOTE_NONE});
+}
+
+static const struct refusal *knows_refusal(void *be)
+{
+	return &((struct knows *)be)->refusal;
+}
+
+TEST(a_backend_that_knows_why)
+{
+	static const struct ap__backend_ops ops = {.name = "knows",
+						   .open = knows_open,
+						   .close = knows_close,
+						   .ioctl = knows_ioctl,
+						   .refusal = knows_refusal};
+	struct ap_machine *m = machine_of(NULL);
+	struct pe_attr a = {.type = 0, .size = sizeof(a), .config = 1};
+	struct ap_event *e = NULL;
+	struct knows k = {.opens = false};
+
+	ap__machine_set_backend(m, &ops, &k);
+	EXPECT_EQ(ap_event_open(&e, m, (struct perf_event_attr *)&a, NULL, &err), -EACCES);
+	EXPECT_EQ(err.code, -EACCES);
+	EXPECT_CAUSE(AP_CAUSE_KERNEL_MODE, "instructions: counts the kernel too",
+		     "--kernel-mode=ignore");
+	EXPECT_STREQ(ap_cause_name(err.cause), "kernel-mode");
+	EXPECT_EQ(err.about, strlen("instructions: "));
+	/* The errno is nobody's business either. */
+	EXPECT_EQ(ap_event_open(&e, m, (struct perf_event_attr *)&a, NULL, NULL), -EACCES);
+	k.opens = true;
+	ASSERT(ap_event_open(&e, m, (struct perf_event_attr *)&a, NULL, &err) == 0);
+	EXPECT_EQ(ap_event_refresh(e, 1, &err), -EINVAL);
+	EXPECT_CAUSE(AP_CAUSE_SESSION, "instructions: the session of the virtual PMU has ended",
+		     "");
+	EXPECT_EQ(ap_event_set_period(e, 1, &err), -EINVAL);
+	EXPECT_EQ(err.cause, AP_CAUSE_SESSION);
+	EXPECT_EQ(ap_event_set_filter(e, "x", &err), -EINVAL);
+	EXPECT_EQ(err.cause, AP_CAUSE_SESSION);
+	EXPECT_EQ(ap_event_set_output(e, NULL, &err), -EINVAL);
+	EXPECT_EQ(err.cause, AP_CAUSE_SESSION);
+	EXPECT_EQ(ap_event_pause_output(e, true, &err), -EINVAL);
+	EXPECT_EQ(err.cause, AP_CAUSE_SESSION);
+	EXPECT_EQ(ap_event_set_bpf(e, 3, &err), -EINVAL);
+	EXPECT_EQ(err.cause, AP_CAUSE_SESSION);
+	EXPECT_EQ(ap_event_modify(e, ap_event_attr(e), &err), -EINVAL);
+	EXPECT_EQ(err.cause, AP_CAUSE_SESSION);
+	EXPECT_EQ(ap_event_map_self(e, &err), -EOPNOTSUPP);
+	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "cannot be mapped", "read it");
+	ap_event_close(e);
+	ap_machine_free(m);
+}
+
 TEST(what_a_pmu_cannot_do)
 {
 	struct pe_attr a = {.type = 0, .sample_period = 1, .precise_ip = 3};
@@ -310,6 +413,9 @@ TEST(causes_have_names)
 {
 	EXPECT_STREQ(ap_cause_name(AP_CAUSE_PARANOID), "paranoid");
 	EXPECT_STREQ(ap_cause_name(AP_CAUSE_FILE), "file");
+	EXPECT_STREQ(ap_cause_name(AP_CAUSE_SESSION), "session");
+	for (int c = AP_CAUSE_OTHER + 1; c <= AP_CAUSE_SESSION; c++)
+		EXPECT(strcmp(ap_cause_name(c), "other") != 0);
 	EXPECT_STREQ(ap_cause_name(12345), "other");
 	EXPECT_STREQ(ap_cause_name(-1), "other");
 }
