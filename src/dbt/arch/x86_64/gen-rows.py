@@ -33,6 +33,7 @@ SIZES = {"b": "B1", "w": "B2", "d": "B4", "q": "B8", "v": "V", "z": "Z", "y": "Y
          "h": "H", "f": "F", "g": "G", "u": "U", "p": "P", "e": "ENV", "s": "STATE", "n": "B0",
          "?": "ANY", "0": "B0", "1": "B1", "2": "B2", "4": "B4", "8": "B8", "10": "B10", "16": "B16",
          "32": "B32", "48": "B48", "64": "B64", "512": "B512"}
+FIELDS = {"E": "rm", "R": "rm", "G": "reg", "B": "vvvv", "O": "opr", "A": "acc"}
 ACCESS = {"": 1, "w": 2, "x": 3, "n": 0}
 IMMS = ["ib", "ub", "iw", "iz", "iv", "id", "ibb", "iwb", "jb", "jz", "moffs"]
 ATTRS = {
@@ -117,8 +118,7 @@ def parse(tokens):
                     eff["mem_w"] = size
                 eff.setdefault("mem_r", "SZ_B0")
             if kind in "ERGBOA":
-                field = {"E": "rm", "R": "rm", "G": "reg", "B": "vvvv", "O": "opr", "A": "acc"}[kind]
-                eff[field] = f"{size} | {acc} << 6"
+                eff[FIELDS[kind]] = f"{size} | {acc} << 6"
             vvvv |= kind == "B"
     if vvvv:
         attr.append("X_VVVV")
@@ -169,7 +169,9 @@ def matches(m, vex, pp, mod, reg):
     lengths = 3 if vex else 1
     if not (m["l"] & lengths and m["w"]):
         return False
-    return True if m["l"] & lengths == lengths and m["w"] == 3 and (m["rm"] == 0xFF or not mod) else None
+    if m["l"] & lengths == lengths and m["w"] == 3 and (m["rm"] == 0xFF or not mod):
+        return True
+    return None
 
 
 def scan_cell(ms, order, key, at):
@@ -187,7 +189,8 @@ def write_scan(f, table, order):
     cells = [(pp, mod, reg) for pp in range(4) for mod in range(2) for reg in range(8)]
     for key, ms in sorted(table.items()):
         if key[0] < SCANNED:
-            of = tuple(shapes.setdefault(scan_cell(ms, order, key, at), len(shapes)) for at in cells)
+            found = [scan_cell(ms, order, key, at) for at in cells]
+            of = tuple(shapes.setdefault(cell, len(shapes)) for cell in found)
             index[key] = classes.setdefault(of, len(classes))
     f.write("\nconst struct insn_shape insn_shapes[] = {\n")
     f.writelines(f"\t{s or '{0}'},\n" for s in shapes)
