@@ -17,6 +17,7 @@
 #define BRANCHES_MAX 4  /* branches that a superblock goes past */
 #define LOOKAHEAD    12 /* instructions */
 #define FETCH_AHEAD  128
+#define INT80_VECTOR 0x80 /* that of i386's system calls */
 
 /*
  * Guest bytes that were read ahead, never across a page, because the next page may have to be
@@ -364,7 +365,7 @@ static enum plan_role role_of(const struct insn *d)
 	case CF_LOOP: return ROLE_SIDE;
 	case CF_CALL:
 	case CF_CALL_IND: return ROLE_CALL;
-	case CF_INT: return d->imm == 0x80 && d->opcode == 0xcd ? ROLE_END : ROLE_TRAP;
+	case CF_INT: return d->imm == INT80_VECTOR ? ROLE_END : ROLE_TRAP;
 	case CF_HLT:
 	case CF_UD:
 	case CF_SYSRET:
