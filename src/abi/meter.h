@@ -143,20 +143,21 @@ enum meter_tree_flags {
 };
 
 /*
- * What a deterministic run does not fix. A runtime sets the bit of what its program has made use of; the
- * counts of a run that has none are those of every other run.
+ * Nondeterministic sources: what a deterministic run cannot make the same in each run. A runtime sets
+ * the bit of those that its program has made use of; the counts of a run without any are those of every
+ * other run.
  */
-enum meter_unfixed {
-	METER_UNFIXED_PIDS = 1,       /* getpid(2) and the like */
-	METER_UNFIXED_TIME = 2,       /* the wall clock, or time since boot */
-	METER_UNFIXED_CPU_TIME = 4,   /* CPU clocks, getrusage(2) */
-	METER_UNFIXED_THREADS = 8,    /* tasks that share memory and run side by side */
-	METER_UNFIXED_PROCESSES = 16, /* which of several processes was first */
-	METER_UNFIXED_IO = 32, /* what came from a socket, pipe, terminal, and how much at a time */
-	METER_UNFIXED_SIGNALS = 64,    /* that arrived while something else was being executed */
-	METER_UNFIXED_MACHINE = 128,   /* what is going on in the machine: /proc, sysinfo(2) */
-	METER_UNFIXED_ADDRESSES = 256, /* randomization could not be switched off */
-	METER_UNFIXED_BITS = 9,
+enum nondet_source {
+	NONDET_PIDS = 1,       /* getpid(2) and the like */
+	NONDET_TIME = 2,       /* the wall clock, or time since boot */
+	NONDET_CPU_TIME = 4,   /* CPU clocks, getrusage(2) */
+	NONDET_THREADS = 8,    /* tasks that share memory and run side by side */
+	NONDET_PROCESSES = 16, /* which of several processes was first */
+	NONDET_IO = 32, /* what came from a socket, pipe, terminal, and how much at a time */
+	NONDET_SIGNALS = 64,    /* that arrived while something else was being executed */
+	NONDET_MACHINE = 128,   /* what is going on in the machine: /proc, sysinfo(2) */
+	NONDET_ADDRESSES = 256, /* randomization could not be switched off */
+	NONDET_SOURCES = 9,
 };
 
 /* What CPUID shows in a deterministic run. */
@@ -192,7 +193,7 @@ struct meter_tree {
 	u32 lost;     /* atomic: threads that found no free meter, and so are not counted */
 	u32 cpu;      /* enum meter_cpu; set by the creator */
 	u64 seed;     /* of a deterministic run; set by the creator */
-	u32 unfixed;  /* atomic: enum meter_unfixed */
+	u32 nondet;  /* atomic: enum nondet_source */
 	/*
 	 * Atomic: `used` at which to look again for meters whose threads were killed, and whether a guest has
 	 * asked for a PID namespace, after which pids in meters say nothing about that.

@@ -305,7 +305,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	if (deterministic)
 		vdso_drop(&s->vdso);
 	if (random)
-		deterministic_touch(METER_UNFIXED_ADDRESSES);
+		nondet_used(NONDET_ADDRESSES);
 	load(s, random);
 	vdso_put(&s->vdso);
 

@@ -11,7 +11,7 @@ import sys
 
 from e2e import ANYPERF, Skip, main, run, scratch, stat, stat_json
 
-UNFIXED = os.environ["E2E_UNFIXED"]
+NONDET = os.environ["E2E_NONDET"]
 UNORDERED = os.environ.get("E2E_UNORDERED", "")
 EVENTS = "instructions:u,branches:u"
 # The program's environment is an input of it like its arguments.
@@ -53,42 +53,42 @@ def same(*program, options=(), before=None, cwd=None, outside=OUTSIDE[:3]):
             # The number of digits changes once in a machine's life.
             if runs[0][3] == runs[-1][3]:
                 break
-        out, counts, unfixed, _ = runs[-1]
+        out, counts, nondet, _ = runs[-1]
         assert counts[0] > counts[1] > 0, runs
-        assert (out, counts, unfixed) == runs[0][:3], (program, runs)
+        assert (out, counts, nondet) == runs[0][:3], (program, runs)
     return runs[0][2]
 
 
 def test_nothing_used():
-    assert same(UNFIXED, "nothing", outside=OUTSIDE) == []
+    assert same(NONDET, "nothing", outside=OUTSIDE) == []
 
 
 def test_random_numbers_and_addresses():
-    assert same(UNFIXED, "randoms", outside=OUTSIDE) == []
+    assert same(NONDET, "randoms", outside=OUTSIDE) == []
     # Without the option they do vary: the test sees what it is about.
-    assert run("run", UNFIXED, "randoms").out != run("run", UNFIXED, "randoms").out
+    assert run("run", NONDET, "randoms").out != run("run", NONDET, "randoms").out
     # No number comes twice; there is no vDSO, and the CPU is always 0. Another seed gives other
     # numbers.
-    first = run("run", "--deterministic", UNFIXED, "randoms")
+    first = run("run", "--deterministic", NONDET, "randoms")
     lines = first.out.splitlines()
     assert first.status == 0 and len(set(lines)) == len(lines) == 8 and lines[5] == "0 0", first
-    assert run("run", "--deterministic", UNFIXED, "randoms").out == first.out
-    assert run("run", "--deterministic", "--seed", "0", UNFIXED, "randoms").out == first.out
-    other = run("run", "--deterministic", "--seed=1", UNFIXED, "randoms").out.splitlines()
+    assert run("run", "--deterministic", NONDET, "randoms").out == first.out
+    assert run("run", "--deterministic", "--seed", "0", NONDET, "randoms").out == first.out
+    other = run("run", "--deterministic", "--seed=1", NONDET, "randoms").out.splitlines()
     assert not set(other[:3]) & set(first.out.splitlines()), (first, other)
 
 
 def test_instructions_of_time_and_chance():
     # The program sees itself that each leaves registers and flags as the CPU does.
-    assert same(UNFIXED, "instructions") == []
-    assert run("run", "--deterministic", UNFIXED, "instructions").status == 0
-    assert run("run", UNFIXED, "instructions").status == 0
-    assert subprocess.run([UNFIXED, "instructions"], stdout=subprocess.DEVNULL,
+    assert same(NONDET, "instructions") == []
+    assert run("run", "--deterministic", NONDET, "instructions").status == 0
+    assert run("run", NONDET, "instructions").status == 0
+    assert subprocess.run([NONDET, "instructions"], stdout=subprocess.DEVNULL,
                           check=False).returncode == 0
 
 
 def test_through_fork_and_exec():
-    twice = [UNFIXED, "randoms"]
+    twice = [NONDET, "randoms"]
     r = run("run", "--deterministic", "sh", "-c", '"$@"; "$@"', "sh", *twice)
     half = len(r.out.splitlines()) // 2
     lines = r.out.splitlines()
@@ -96,9 +96,9 @@ def test_through_fork_and_exec():
     assert half > 4 and lines[0] != lines[half] and lines[3:5] == lines[half + 3:half + 5], r
     assert run("run", "--deterministic", "sh", "-c", '"$@"; "$@"', "sh", *twice).out == r.out
     # A shell that waits is interrupted by its child's end, sooner or later in what it does.
-    r = run("run", "--deterministic", "--count", "-j", "sh", "-c", '"$@"', "sh", UNFIXED, "pids")
+    r = run("run", "--deterministic", "--count", "-j", "sh", "-c", '"$@"', "sh", NONDET, "pids")
     assert "pids" in json.loads(r.err)["deterministic"]["not_fixed"], r
-    assert same("env", "A=1", "env", UNFIXED, "wall time") == ["wall time"]
+    assert same("env", "A=1", "env", NONDET, "wall time") == ["wall time"]
 
 
 def test_python():
@@ -140,7 +140,7 @@ def test_compiler():
                  and os.unlink(path))
 
 
-def unfixed(*program):
+def sources(*program):
     r = run("run", "--deterministic", "--count", "-j", *program)
     assert r.status == 0, r
     names = json.loads(r.err)["deterministic"]["not_fixed"]
@@ -150,46 +150,46 @@ def unfixed(*program):
     return names
 
 
-def test_each_unfixed_thing_is_named():
+def test_each_nondeterministic_source_is_named():
     for name in ("pids", "wall time", "CPU time", "threads", "processes", "I/O", "signals",
                  "machine's state"):
-        assert unfixed(UNFIXED, name) == [name], name
-    assert unfixed(UNFIXED, "polled processes") == ["processes"]
-    assert unfixed(UNFIXED, "half a pipe") == ["I/O"]
+        assert sources(NONDET, name) == [name], name
+    assert sources(NONDET, "polled processes") == ["processes"]
+    assert sources(NONDET, "half a pipe") == ["I/O"]
     # These have an outcome that is the same each time. (The C library asks for the pid to send a
     # signal.)
-    assert unfixed(UNFIXED, "one process") == []
-    assert unfixed(UNFIXED, "one after the other") == []
-    assert unfixed(UNFIXED, "a pipe") == []
-    assert unfixed(UNFIXED, "signal to itself") == ["pids"]
+    assert sources(NONDET, "one process") == []
+    assert sources(NONDET, "one after the other") == []
+    assert sources(NONDET, "a pipe") == []
+    assert sources(NONDET, "signal to itself") == ["pids"]
 
 
 def test_text():
-    r = stat("--deterministic", "-r", "3", "-e", EVENTS, "--", UNFIXED, "nothing")
+    r = stat("--deterministic", "-r", "3", "-e", EVENTS, "--", NONDET, "nothing")
     assert len(re.findall(r":u +(?:# .*)?\( ± 0 \)$", r.err, re.M)) == 2, r
     assert "instructions and branches are ± 0" in " ".join(r.err.split()), r
-    r = stat("--deterministic", "--seed", "7", "-e", EVENTS, "--", UNFIXED, "threads")
+    r = stat("--deterministic", "--seed", "7", "-e", EVENTS, "--", NONDET, "threads")
     text = " ".join(r.err.split())
     assert "(seed 7)" in text and "used of: threads. Counts may differ" in text, r
     for how in (["-x,"], ["-I", "1000"], ["-x,", "-I", "1000"]):
-        r = stat("--deterministic", *how, "-e", EVENTS, "--", UNFIXED, "threads")
+        r = stat("--deterministic", *how, "-e", EVENTS, "--", NONDET, "threads")
         notes = [line for line in r.err.splitlines() if line.startswith("# Deterministic (seed 0)")]
         assert len(notes) == 1 and "used of: threads." in notes[0], r
-    r = run("run", "--deterministic", "--count", UNFIXED, "wall time")
+    r = run("run", "--deterministic", "--count", NONDET, "wall time")
     assert "used of: wall time." in " ".join(r.err.split()), r
-    assert "deterministic" not in stat_json("--pmu=virtual", "-e", EVENTS, UNFIXED, "nothing")[0]
+    assert "deterministic" not in stat_json("--pmu=virtual", "-e", EVENTS, NONDET, "nothing")[0]
 
 
 def test_cpu_features():
     flags = {"x86-64-v2": "v3", "x86-64-v3": "v4"}
     for level, above in flags.items():
-        r = run("run", "--deterministic", f"--cpu-features={level}", UNFIXED, "features")
+        r = run("run", "--deterministic", f"--cpu-features={level}", NONDET, "features")
         if "lacks some of the features" in r.err:
             assert r.status == 126, r
             continue
         assert r.status == 0 and level[-2:] in r.out.split() and above not in r.out.split(), r
-        assert same(UNFIXED, "features", options=["--cpu-features", level]) == []
-    assert same(UNFIXED, "features", options=["--cpu-features", "host"]) == []
+        assert same(NONDET, "features", options=["--cpu-features", level]) == []
+    assert same(NONDET, "features", options=["--cpu-features", "host"]) == []
 
 
 def test_what_does_not_go_together():
@@ -204,7 +204,7 @@ def test_what_does_not_go_together():
 
 
 def may_fix_addresses():
-    r = run("run", "--deterministic", "--count", "-j", UNFIXED, "nothing")
+    r = run("run", "--deterministic", "--count", "-j", NONDET, "nothing")
     return "addresses" not in json.loads(r.err)["deterministic"]["not_fixed"]
 
 

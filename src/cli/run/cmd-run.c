@@ -253,7 +253,7 @@ static void print_json(const struct job *job, const u64 *total)
 	json_end(&j);
 	if (job->opts.deterministic.on)
 		deterministic_json(&j, (u64)job->opts.deterministic.seed,
-				   deterministic_unfixed(tree, job->child.status));
+				   deterministic_sources(tree, job->child.status));
 	json_array(&j, "processes");
 	print_json_processes(&j, tree);
 	json_end(&j);
@@ -299,7 +299,7 @@ static void print_text(const struct job *job, const u64 *total)
 		char note[400];
 
 		deterministic_text((u64)job->opts.deterministic.seed,
-				   deterministic_unfixed(tree, job->child.status), note,
+				   deterministic_sources(tree, job->child.status), note,
 				   sizeof(note));
 		fputs("\n ", job->out);
 		help_wrap(job->out, note, 1, 1, terminal_of(job->out).width);

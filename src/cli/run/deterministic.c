@@ -7,15 +7,15 @@
 /* Indexed by enum meter_cpu. */
 const char *const deterministic_cpus[] = {"host", "x86-64-v2", "x86-64-v3", NULL};
 
-#define UNFIXED_UNCOUNTED (1u << METER_UNFIXED_BITS)
+#define NONDET_UNCOUNTED (1u << NONDET_SOURCES)
 
-/* By bit number of enum meter_unfixed; doc/json.md lists them. */
+/* By bit number of enum nondet_source; doc/json.md lists them. */
 static const char *const names[] = {
 	"pids", "wall time", "CPU time",        "threads",   "processes",
 	"I/O",  "signals",   "machine's state", "addresses", "uncounted",
 };
 
-_Static_assert(ARRAY_SIZE(names) == METER_UNFIXED_BITS + 1, "a name for each, and one more");
+_Static_assert(ARRAY_SIZE(names) == NONDET_SOURCES + 1, "a name for each, and one more");
 
 static int cpu_index(const struct deterministic_opts *opts)
 {
@@ -61,23 +61,23 @@ static bool own_end(int sig)
 	}
 }
 
-u32 deterministic_unfixed(const struct guest_tree *tree, int status)
+u32 deterministic_sources(const struct guest_tree *tree, int status)
 {
-	u32 unfixed = __atomic_load_n(&tree->head->unfixed, __ATOMIC_RELAXED);
+	u32 nondet = __atomic_load_n(&tree->head->nondet, __ATOMIC_RELAXED);
 
-	unfixed &= (1u << METER_UNFIXED_BITS) - 1;
+	nondet &= (1u << NONDET_SOURCES) - 1;
 	if (WIFSIGNALED(status) && !own_end(WTERMSIG(status)))
-		unfixed |= METER_UNFIXED_SIGNALS;
+		nondet |= NONDET_SIGNALS;
 	if (guest_tree_uncounted(tree))
-		unfixed |= UNFIXED_UNCOUNTED;
-	return unfixed;
+		nondet |= NONDET_UNCOUNTED;
+	return nondet;
 }
 
-void deterministic_text(u64 seed, u32 unfixed, char *text, size_t size)
+void deterministic_text(u64 seed, u32 nondet, char *text, size_t size)
 {
 	size_t len;
 
-	if (!unfixed) {
+	if (!nondet) {
 		snprintf(text, size,
 			 "Deterministic (seed %llu): instructions and branches are ± 0, since "
 			 "nothing was used that varies.",
@@ -87,20 +87,20 @@ void deterministic_text(u64 seed, u32 unfixed, char *text, size_t size)
 	len = (size_t)snprintf(text, size, "Deterministic (seed %llu), but for what was used of: ",
 			       (unsigned long long)seed);
 	for (u32 i = 0, n = 0; i < ARRAY_SIZE(names) && len < size; i++)
-		if (unfixed & 1u << i)
+		if (nondet & 1u << i)
 			len += (size_t)snprintf(text + len, size - len, "%s%s", n++ ? ", " : "",
 						names[i]);
 	if (len < size)
 		snprintf(text + len, size - len, ". Counts may differ between runs.");
 }
 
-void deterministic_json(struct json *j, u64 seed, u32 unfixed)
+void deterministic_json(struct json *j, u64 seed, u32 nondet)
 {
 	json_object(j, "deterministic");
 	json_u64(j, "seed", seed);
 	json_array(j, "not_fixed");
 	for (u32 i = 0; i < ARRAY_SIZE(names); i++)
-		if (unfixed & 1u << i)
+		if (nondet & 1u << i)
 			json_str(j, NULL, names[i]);
 	json_end(j);
 	json_end(j);

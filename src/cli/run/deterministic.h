@@ -54,12 +54,12 @@ must_check int deterministic_check(const struct command *cmd,
 void deterministic_apply(const struct deterministic_opts *opts, struct guest_tree *tree);
 
 /* What the tree has made use of so far; the first program ended with @status, as wait(2) has it. */
-u32 deterministic_unfixed(const struct guest_tree *tree, int status);
+u32 deterministic_sources(const struct guest_tree *tree, int status);
 
 /* Sentences, without line breaks. */
-void deterministic_text(u64 seed, u32 unfixed, char *text, size_t size);
+void deterministic_text(u64 seed, u32 nondet, char *text, size_t size);
 
 /* The member "deterministic". */
-void deterministic_json(struct json *j, u64 seed, u32 unfixed);
+void deterministic_json(struct json *j, u64 seed, u32 nondet);
 
 #endif

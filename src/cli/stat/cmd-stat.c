@@ -105,7 +105,7 @@ static void print_deterministic(const struct stat_job *st, const struct stat_rep
 {
 	char note[400];
 
-	deterministic_text(r->seed, r->unfixed, note, sizeof(note));
+	deterministic_text(r->seed, r->nondet, note, sizeof(note));
 	fprintf(st->style.out, "# %s\n", note);
 }
 

@@ -155,7 +155,7 @@ void stat_print_json(const struct stat_report *r, const struct stat_style *style
 		json_end(&j);
 	}
 	if (r->deterministic)
-		deterministic_json(&j, r->seed, r->unfixed);
+		deterministic_json(&j, r->seed, r->nondet);
 	if (r->tree)
 		uncounted_json(&j, r->tree);
 	times(&j, r);

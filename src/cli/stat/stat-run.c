@@ -406,7 +406,7 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 	if (o->deterministic.on) {
 		sum->deterministic = true;
 		sum->seed = (u64)o->deterministic.seed;
-		sum->unfixed |= deterministic_unfixed(&st->virtual.tree, st->child.status);
+		sum->nondet |= deterministic_sources(&st->virtual.tree, st->child.status);
 	}
 	take_times(st, end);
 	stat_read(st, sum, false);

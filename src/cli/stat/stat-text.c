@@ -279,7 +279,7 @@ void stat_print_text(const struct stat_report *r, const struct stat_style *style
 	if (r->deterministic) {
 		char note[400];
 
-		deterministic_text(r->seed, r->unfixed, note, sizeof(note));
+		deterministic_text(r->seed, r->nondet, note, sizeof(note));
 		fputs("\n ", out);
 		help_wrap(out, note, 1, 1, style->width);
 	}

@@ -26,12 +26,12 @@ bool deterministic;
 /* Memory that another process may write to is mapped. */
 static bool shares_memory;
 
-void deterministic_touch(u32 what)
+void nondet_used(u32 what)
 {
 	struct meter_tree *tree = meter_tree();
 
-	if (deterministic && (__atomic_load_n(&tree->unfixed, __ATOMIC_RELAXED) & what) != what)
-		__atomic_fetch_or(&tree->unfixed, what, __ATOMIC_RELAXED);
+	if (deterministic && (__atomic_load_n(&tree->nondet, __ATOMIC_RELAXED) & what) != what)
+		__atomic_fetch_or(&tree->nondet, what, __ATOMIC_RELAXED);
 }
 
 /* The finalizer of splitmix64. */
@@ -49,7 +49,7 @@ static u64 derive(u64 key, u64 step)
 
 u64 deterministic_random(struct thread *t)
 {
-	return mix(t->fixed.key + ++t->fixed.drawn * GOLDEN);
+	return mix(t->deterministic.key + ++t->deterministic.drawn * GOLDEN);
 }
 
 /* What the thread itself has retired, on top of where its creator was. */
@@ -57,16 +57,16 @@ u64 deterministic_tsc(struct thread *t)
 {
 	const struct meter *m = dbt_meter(&t->dbt);
 
-	return t->fixed.tsc + meter_sum(m, METER_INSTRUCTIONS) - m->base[METER_INSTRUCTIONS];
+	return t->deterministic.tsc + meter_sum(m, METER_INSTRUCTIONS) - m->base[METER_INSTRUCTIONS];
 }
 
-struct fixed deterministic_child(struct thread *t)
+struct deterministic_task deterministic_child(struct thread *t)
 {
-	struct fixed child = {0};
+	struct deterministic_task child = {0};
 
 	if (!deterministic)
 		return child;
-	child.key = derive(t->fixed.key, t->fixed.made++);
+	child.key = derive(t->deterministic.key, t->deterministic.made++);
 	child.tsc = deterministic_tsc(t);
 	return child;
 }
@@ -75,12 +75,12 @@ void deterministic_exec(struct thread *t, struct control *control)
 {
 	if (!deterministic)
 		return;
-	control->random_key = derive(t->fixed.key, EXEC_STEP | t->fixed.made);
+	control->random_key = derive(t->deterministic.key, EXEC_STEP | t->deterministic.made);
 	/* The meter goes on to the new program. */
-	control->tsc = t->fixed.tsc;
+	control->tsc = t->deterministic.tsc;
 }
 
-static void fix_auxv(struct thread *t, struct stack_in *in)
+static void deterministic_auxv(struct thread *t, struct stack_in *in)
 {
 	bool host = meter_tree()->cpu == METER_CPU_HOST;
 	u32 regs[4] = {1, 0, 0, 0};
@@ -124,10 +124,10 @@ void deterministic_start(struct thread *t, struct stack_in *in, const struct con
 	deterministic = tree->flags & METER_TREE_DETERMINISTIC;
 	if (!deterministic)
 		return;
-	t->fixed.key = control->flags & CONTROL_LAUNCH ? derive(tree->seed, 0)
+	t->deterministic.key = control->flags & CONTROL_LAUNCH ? derive(tree->seed, 0)
 						       : control->random_key;
-	t->fixed.tsc = control->tsc;
-	fix_auxv(t, in);
+	t->deterministic.tsc = control->tsc;
+	deterministic_auxv(t, in);
 }
 
 static bool from_cpu(const siginfo_t *info)
@@ -143,7 +143,7 @@ void deterministic_signal(struct thread *t, const siginfo_t *info)
 	if (info->si_code <= 0 && info->si_code != SI_TIMER && info->si_code != SI_ASYNCIO &&
 	    (u32)info->si_pid == t->proc->pid)
 		return;
-	deterministic_touch(METER_UNFIXED_SIGNALS);
+	nondet_used(NONDET_SIGNALS);
 }
 
 /* Random bytes for the guest: how many, or -EFAULT if none. */
@@ -222,7 +222,7 @@ long deterministic_read(struct thread *t, u64 nr)
 	if (kind == S_IFREG || kind == S_IFDIR || ret == CALL_REDO)
 		return ret;
 	if (kind != S_IFIFO || vector || (ret && ret != (long)guest_arg(t, 2)))
-		deterministic_touch(METER_UNFIXED_IO);
+		nondet_used(NONDET_IO);
 	return ret;
 }
 
@@ -249,7 +249,7 @@ static bool shows_machine(u64 at)
 long deterministic_open(struct thread *t, u64 nr)
 {
 	if (shows_machine(guest_arg(t, syscall_row(nr)->path)))
-		deterministic_touch(METER_UNFIXED_MACHINE);
+		nondet_used(NONDET_MACHINE);
 	return syscall_answer(t, nr);
 }
 
@@ -259,9 +259,9 @@ long deterministic_clock_gettime(struct thread *t, u64 nr)
 
 	/* Negative ones are CPU clocks of tasks. */
 	if (id < 0 || id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID)
-		deterministic_touch(METER_UNFIXED_CPU_TIME);
+		nondet_used(NONDET_CPU_TIME);
 	else
-		deterministic_touch(METER_UNFIXED_TIME);
+		nondet_used(NONDET_TIME);
 	return syscall_answer(t, nr);
 }
 
@@ -273,13 +273,13 @@ long deterministic_wait(struct thread *t, u64 nr)
 	bool any = wait4 ? (s32)guest_arg(t, 0) <= 0 : guest_arg(t, 0) != P_PID;
 	long ret;
 
-	if (options & WNOHANG || (any && t->fixed.made > t->fixed.ended + 1))
-		deterministic_touch(METER_UNFIXED_PROCESSES);
+	if (options & WNOHANG || (any && t->deterministic.made > t->deterministic.ended + 1))
+		nondet_used(NONDET_PROCESSES);
 	if (guest_arg(t, wait4 ? 3 : 4))
-		deterministic_touch(METER_UNFIXED_CPU_TIME);
+		nondet_used(NONDET_CPU_TIME);
 	ret = syscall_answer(t, nr);
 	if (wait4 ? ret > 0 : !ret && options & WEXITED && !(options & (WNOHANG | WNOWAIT)))
-		t->fixed.ended += t->fixed.ended < t->fixed.made;
+		t->deterministic.ended += t->deterministic.ended < t->deterministic.made;
 	return ret;
 }
 
@@ -291,7 +291,7 @@ long deterministic_mmap(struct thread *t, u64 nr)
 		shares_memory = true;
 		if (!(flags & MAP_ANONYMOUS) &&
 		    __atomic_load_n(&meter_tree()->used, __ATOMIC_RELAXED) > 1)
-			deterministic_touch(METER_UNFIXED_PROCESSES);
+			nondet_used(NONDET_PROCESSES);
 	}
 	return syscall_answer(t, nr);
 }
@@ -311,9 +311,9 @@ long deterministic_clone(struct thread *t, u64 nr)
 	else if (nr == __NR_clone3 && guest_read(&flags, guest_arg(t, 0), sizeof(flags)))
 		return syscall_answer(t, nr);
 	if (flags & CLONE_VM && !(flags & CLONE_VFORK))
-		deterministic_touch(METER_UNFIXED_THREADS);
+		nondet_used(NONDET_THREADS);
 	else if (shares_memory && !(flags & CLONE_VFORK) && nr != __NR_vfork)
-		deterministic_touch(METER_UNFIXED_PROCESSES);
+		nondet_used(NONDET_PROCESSES);
 	return syscall_answer(t, nr);
 }
 
@@ -350,10 +350,10 @@ long deterministic_syscall(struct thread *t, u64 nr, const struct syscall_row *r
 	if (row->steps & SYSCALL_NONDET_AGAIN) {
 		ret = syscall_answer(t, nr);
 		if (ret == -EAGAIN || ret == -EINTR)
-			deterministic_touch(row->nondet);
+			nondet_used(row->nondet);
 		return ret;
 	}
 	if (!(row->steps & SYSCALL_NONDET_ARG) || guest_arg(t, row->nondet_arg))
-		deterministic_touch(row->nondet);
+		nondet_used(row->nondet);
 	return syscall_answer(t, nr);
 }

@@ -1,7 +1,7 @@
 /*
  * PURPOSE: a deterministic run (`--deterministic`): what a program can see of the outside that differs from
  * run to run is fixed, or, where it cannot be, its use is noted in the tree's header
- * (enum meter_unfixed) for the report.
+ * (enum nondet_source) for the report.
  *
  * Random numbers come from a tree of streams: each task has a key of its own, made from its
  * creator's and from how many it created before, so what a task draws does not depend on which of two was
@@ -27,7 +27,7 @@ bool deterministic_supported(void);
 void deterministic_start(struct thread *t, struct stack_in *in, const struct control *control);
 
 /* What the next child of @t begins with. */
-struct fixed deterministic_child(struct thread *t);
+struct deterministic_task deterministic_child(struct thread *t);
 
 /* What the program that @t is about to become begins with. */
 void deterministic_exec(struct thread *t, struct control *control);
@@ -58,6 +58,6 @@ u64 deterministic_tsc(struct thread *t);
 void deterministic_cpuid(u32 leaf, u32 subleaf, u32 regs[4]);
 
 /* The program has made use of @what. */
-void deterministic_touch(u32 what);
+void nondet_used(u32 what);
 
 #endif

@@ -30,7 +30,7 @@ static bool vsyscall(struct thread *t)
 		signal_force_segv(t);
 		return true;
 	}
-	deterministic_touch(METER_UNFIXED_TIME);
+	nondet_used(NONDET_TIME);
 	if (guest_read(&to, r->gpr[DBT_RSP], sizeof(to)))
 		return false;
 	ret = raw_call3(nr, (long)r->gpr[DBT_RDI], (long)r->gpr[DBT_RSI], 0);

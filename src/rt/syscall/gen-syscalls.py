@@ -88,7 +88,7 @@ def parse(words):
             what, _, when = value.partition("?")
             if not set(what.split(",")) <= set(NONDET):
                 raise ValueError(f"what is {what}?")
-            row["nondet"] = " | ".join("METER_UNFIXED_" + w.upper() for w in what.split(","))
+            row["nondet"] = " | ".join("NONDET_" + w.upper() for w in what.split(","))
             steps.append("SYSCALL_NONDET")
             if when == "again":
                 steps.append("SYSCALL_NONDET_AGAIN")

@@ -62,7 +62,7 @@ struct syscall_row {
 	u8 atflags;    /* argument that holds AT_ flags */
 	u8 mask;       /* argument that points to a signal mask */
 	u8 nondet_arg; /* see SYSCALL_NONDET_ARG */
-	u16 nondet;    /* enum meter_unfixed */
+	u16 nondet;    /* enum nondet_source */
 	/* True with the answer in *@ret; false: it does not concern perf after all. */
 	bool (*perf_call)(struct thread *t, u64 nr, long *ret);
 	/* Answers the call in a deterministic run. NULL: only `nondet` is noted. */

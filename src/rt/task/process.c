@@ -156,7 +156,7 @@ static void handlers_clear(struct sighand *sh)
 }
 
 static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,
-		       const struct fixed *fixed, const struct perf_fork *pf)
+		       const struct deterministic_task *task, const struct perf_fork *pf)
 {
 	struct thread *other;
 
@@ -195,7 +195,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 		handlers_clear(t->sighand);
 		signal_install_all(t->sighand);
 	}
-	t->fixed = *fixed;
+	t->deterministic = *task;
 	if (rq->stack)
 		t->dbt.regs.gpr[DBT_RSP] = rq->stack;
 	t->dbt.regs.gpr[DBT_RAX] = 0;
@@ -221,7 +221,7 @@ void locks_give(struct thread *t)
 
 static long do_fork(struct thread *t, const struct clone_request *rq)
 {
-	struct fixed fixed = deterministic_child(t);
+	struct deterministic_task task = deterministic_child(t);
 	struct perf_fork pf;
 	u64 stamp;
 	u32 meter;
@@ -247,7 +247,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		ret = raw_call5((long)rq->nr, (long)rq->a, 0, (long)rq->c, (long)rq->d,
 				(long)rq->e);
 	if (!ret) {
-		fork_child(t, rq, meter, &fixed, &pf);
+		fork_child(t, rq, meter, &task, &pf);
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return CALL_SET;
 	}
@@ -370,7 +370,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 		c->install_handlers = true;
 	}
 	c->vfork_child = rq->flags & CLONE_VFORK;
-	c->fixed = deterministic_child(t);
+	c->deterministic = deterministic_child(t);
 	c->filters = t->filters;
 	c->seccomp_mode = t->seccomp_mode;
 	seccomp_get(c->filters);

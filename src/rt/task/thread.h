@@ -52,7 +52,7 @@ struct pending {
 #define PENDING_MAX 8
 
 /* What a task of a deterministic run has of its own; see rt/deterministic/deterministic.h. */
-struct fixed {
+struct deterministic_task {
 	u64 key;   /* of its random numbers */
 	u64 drawn; /* how many there were */
 	u64 made;  /* children */
@@ -117,7 +117,7 @@ struct thread {
 	s32 perf_sock; /* of a process in shared memory: its own socket until it has said HELLO */
 	u64 perf_switches; /* context switches when the call under way began */
 
-	struct fixed fixed;
+	struct deterministic_task deterministic;
 
 	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */
 	struct {
