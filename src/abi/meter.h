@@ -153,9 +153,9 @@ enum nondet_source {
 	NONDET_CPU_TIME = 4,   /* CPU clocks, getrusage(2) */
 	NONDET_THREADS = 8,    /* tasks that share memory and run side by side */
 	NONDET_PROCESSES = 16, /* which of several processes was first */
-	NONDET_IO = 32, /* what came from a socket, pipe, terminal, and how much at a time */
-	NONDET_SIGNALS = 64,    /* that arrived while something else was being executed */
-	NONDET_MACHINE = 128,   /* what is going on in the machine: /proc, sysinfo(2) */
+	NONDET_IO = 32,        /* what came from a socket, pipe, terminal, and how much at a time */
+	NONDET_SIGNALS = 64,   /* that arrived while something else was being executed */
+	NONDET_MACHINE = 128,  /* what is going on in the machine: /proc, sysinfo(2) */
 	NONDET_ADDRESSES = 256, /* randomization could not be switched off */
 	NONDET_SOURCES = 9,
 };
@@ -193,7 +193,7 @@ struct meter_tree {
 	u32 lost;     /* atomic: threads that found no free meter, and so are not counted */
 	u32 cpu;      /* enum meter_cpu; set by the creator */
 	u64 seed;     /* of a deterministic run; set by the creator */
-	u32 nondet;  /* atomic: enum nondet_source */
+	u32 nondet;   /* atomic: enum nondet_source */
 	/*
 	 * Atomic: `used` at which to look again for meters whose threads were killed, and whether a guest has
 	 * asked for a PID namespace, after which pids in meters say nothing about that.

@@ -4,7 +4,7 @@
  * Everything up to thread_loop() happens with all signals blocked.
  */
 #include "rt/arch/x86_64/cpuid.h"
-#include "rt/deterministic/deterministic.h"
+#include "rt/deterministic/deterministic-run.h"
 #include "rt/load/elf.h"
 #include "rt/load/execve.h"
 #include "rt/syscall/fd.h"

@@ -116,7 +116,7 @@ struct stat_report {
 		*tree;      /* of the virtual PMU's guests; borrowed; NULL: no session of ours */
 	bool deterministic; /* --deterministic, with the two below */
 	u64 seed;
-	u32 nondet;     /* what the runs so far have used; cli/run/deterministic.h */
+	u32 nondet;      /* what the runs so far have used; cli/run/deterministic.h */
 	int exit_status; /* of the command; valid when part is not PART_INTERVAL */
 };
 

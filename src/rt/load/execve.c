@@ -6,7 +6,7 @@
 #include "rt/load/execve.h"
 
 #include "rt/arch/x86_64/cpuid.h"
-#include "rt/deterministic/deterministic.h"
+#include "rt/deterministic/deterministic-run.h"
 #include "rt/syscall/fd.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/task/meter-page.h"

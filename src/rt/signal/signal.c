@@ -14,7 +14,7 @@
  */
 #include "rt/signal/signal.h"
 
-#include "rt/deterministic/deterministic.h"
+#include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
 #include "rt/task/process.h"

@@ -1,7 +1,7 @@
 #include "rt/signal/trap.h"
 
 #include "rt/arch/x86_64/cpuid.h"
-#include "rt/deterministic/deterministic.h"
+#include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
 #include "rt/perf/perf.h"

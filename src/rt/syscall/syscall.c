@@ -16,7 +16,7 @@
  */
 #include "rt/syscall/syscall.h"
 
-#include "rt/deterministic/deterministic.h"
+#include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf.h"

@@ -8,7 +8,7 @@
  */
 #include "rt/task/process.h"
 
-#include "rt/deterministic/deterministic.h"
+#include "rt/deterministic/deterministic-run.h"
 #include "rt/syscall/user-dispatch.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/task/meter-page.h"

@@ -51,7 +51,7 @@ struct pending {
 };
 #define PENDING_MAX 8
 
-/* What a task of a deterministic run has of its own; see rt/deterministic/deterministic.h. */
+/* What a task of a deterministic run has of its own; see rt/deterministic/deterministic-run.h. */
 struct deterministic_task {
 	u64 key;   /* of its random numbers */
 	u64 drawn; /* how many there were */

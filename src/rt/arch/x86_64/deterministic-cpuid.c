@@ -6,7 +6,7 @@
  *
  * Leaf 0xD stays too where XSAVE does: XCR0 is the machine's, so is what xsave writes.
  */
-#include "rt/deterministic/deterministic.h"
+#include "rt/deterministic/deterministic-run.h"
 
 #include "rt/task/meter-page.h"
 

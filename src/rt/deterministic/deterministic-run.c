@@ -1,4 +1,4 @@
-#include "rt/deterministic/deterministic.h"
+#include "rt/deterministic/deterministic-run.h"
 
 #include "rt/mm/guest-mem.h"
 #include "rt/task/meter-page.h"
@@ -57,7 +57,8 @@ u64 deterministic_tsc(struct thread *t)
 {
 	const struct meter *m = dbt_meter(&t->dbt);
 
-	return t->deterministic.tsc + meter_sum(m, METER_INSTRUCTIONS) - m->base[METER_INSTRUCTIONS];
+	return t->deterministic.tsc + meter_sum(m, METER_INSTRUCTIONS) -
+	       m->base[METER_INSTRUCTIONS];
 }
 
 struct deterministic_task deterministic_child(struct thread *t)
@@ -125,7 +126,7 @@ void deterministic_start(struct thread *t, struct stack_in *in, const struct con
 	if (!deterministic)
 		return;
 	t->deterministic.key = control->flags & CONTROL_LAUNCH ? derive(tree->seed, 0)
-						       : control->random_key;
+							       : control->random_key;
 	t->deterministic.tsc = control->tsc;
 	deterministic_auxv(t, in);
 }

@@ -9,8 +9,8 @@
  *
  * All functions do nothing in another run. Those with a thread are for that thread itself.
  */
-#ifndef RT_DETERMINISTIC_DETERMINISTIC_H
-#define RT_DETERMINISTIC_DETERMINISTIC_H
+#ifndef RT_DETERMINISTIC_DETERMINISTIC_RUN_H
+#define RT_DETERMINISTIC_DETERMINISTIC_RUN_H
 
 #include "rt/load/stack.h"
 #include "rt/task/thread.h"
