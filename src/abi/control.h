@@ -60,7 +60,7 @@ struct control {
 	u32 reserved[8];
 	u64 random_key;   /* of a deterministic run: what its random numbers are made from */
 	u64 tsc;          /* and its time stamp counter, without what the meter counts */
-	u64 perf_fds[17]; /* which descriptors were perf events; rt/perf/perf.h */
+	u64 perf_fds[17]; /* which descriptors were perf events; rt/perf/perf-guest.h */
 	struct control_cpuid cpuid;
 	char comm[16];
 	char exe[CONTROL_PATH];    /* what /proc/self/exe says; LAUNCH: what to run */

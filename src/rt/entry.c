@@ -10,7 +10,7 @@
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
 #include "rt/mm/mm.h"
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/task/process.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"

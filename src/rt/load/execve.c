@@ -10,7 +10,7 @@
 #include "rt/syscall/fd.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/task/meter-page.h"
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/proc/proc-files.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"

@@ -3,7 +3,7 @@
  * they are about. A process pays for perf when it has a perf descriptor, or may be about to receive
  * one; the paths that lead to what the session shows are looked at in any.
  */
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"

@@ -1,5 +1,5 @@
 /* Which descriptors are perf events: a cache over the truth, which is the session's. */
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 #include "rt/perf/perf-priv.h"
 #include "rt/mm/region.h"

@@ -1,5 +1,5 @@
 /* What a perf descriptor looks like to who examines it: not like the pipe that it is. */
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"

@@ -1,5 +1,5 @@
 /* The user page of an event in the guest's memory, and what ends it. */
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 #include "rt/mm/mm.h"
 #include "rt/perf/perf-priv.h"

@@ -1,5 +1,5 @@
 /* perf_event_open(2), ioctl(2), read(2), mmap(2) and poll(2) on perf descriptors, in the guest. */
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 #include "abi/perf.h"
 #include "rt/syscall/fd.h"

@@ -3,7 +3,7 @@
  * looked at by its text, absolute and as programs write it; a directory of the session's that is open
  * leads to its own files by itself.
  */
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 #include "abi/control.h"
 #include "rt/task/meter-page.h"

@@ -3,7 +3,7 @@
  * may have happened; what it is the session knows: without a ring a perf descriptor answers POLLHUP
  * for ever [OVF-03], and a report is consumed by who gets it [OVF-02].
  */
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"

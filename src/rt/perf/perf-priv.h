@@ -2,7 +2,7 @@
 #ifndef RT_PERF_PERF_PRIV_H
 #define RT_PERF_PERF_PRIV_H
 
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 /* perf-fds.c */
 void *perf_memory(u64 len);

@@ -3,7 +3,7 @@
  * goes over the wire instead, so that the session can refuse it, and changes the file before the
  * write returns.
  */
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"

@@ -2,7 +2,7 @@
  * What a runtime tells the session of its tasks: only what a thread's meter says that somebody
  * wants to know (enum wire_watch), and that before it happens.
  */
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"

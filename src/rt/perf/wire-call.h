@@ -1,6 +1,6 @@
 /*
  * PURPOSE: the guest's end of the wire (abi/wire.h): introducing the process to the session, making
- * calls, and noticing that the session is gone. What is asked and when is rt/perf/perf.h's
+ * calls, and noticing that the session is gone. What is asked and when is rt/perf/perf-guest.h's
  * business.
  *
  * Lifetime: one struct wire per process (a vfork child has its own); it connects at its first call,

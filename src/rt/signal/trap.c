@@ -4,7 +4,7 @@
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/signal/signal.h"
 #include "rt/mm/region.h"
 

@@ -19,7 +19,7 @@
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall-fill.h"

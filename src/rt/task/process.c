@@ -13,7 +13,7 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/task/meter-page.h"
 #include "rt/mm/mm.h"
-#include "rt/perf/perf.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/task/shared-mm.h"

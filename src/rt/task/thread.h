@@ -72,7 +72,7 @@ struct proc {
 	/* A filter was added with TSYNC by some thread: the others take it at their next call. */
 	struct seccomp_filter *filters;
 	struct lock lock;
-	struct perf *perf; /* rt/perf/perf.h; NULL: there is no session */
+	struct perf *perf; /* rt/perf/perf-guest.h; NULL: there is no session */
 	char exe[CONTROL_PATH];
 };
 

@@ -13,8 +13,8 @@
  * none of this costs anything. A vfork child has a copy. Locking: lookups take none (an entry is
  * one u64, written whole); growing takes wire.lock.
  */
-#ifndef RT_PERF_PERF_H
-#define RT_PERF_PERF_H
+#ifndef RT_PERF_PERF_GUEST_H
+#define RT_PERF_PERF_GUEST_H
 
 #include "rt/perf/wire-call.h"
 
