@@ -43,7 +43,7 @@ struct control_cpuid {
 	} at[CONTROL_CPUIDS];
 };
 
-struct control {
+struct rt_control {
 	u64 magic;
 	u32 version;
 	u32 flags;

@@ -32,7 +32,7 @@ __attribute__((noreturn)) void start(u64 sp);
 
 /* Everything that is too large for a stack and needed only until the program runs. */
 struct startup {
-	struct control control;
+	struct rt_control control;
 	u8 filters[CONTROL_FILTERS];
 	struct stack_in in;
 	struct exec_plan plan;

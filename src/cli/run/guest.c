@@ -343,7 +343,7 @@ static bool is_plain_text(const char *path)
 
 int guest_exec(const struct guest_tree *tree, char *const *argv, int session_fd)
 {
-	static struct control c;
+	static struct rt_control c;
 	char number[16], path[CONTROL_PATH];
 	size_t argc = 0, n = 0;
 	int fd, err;

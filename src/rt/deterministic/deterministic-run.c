@@ -72,7 +72,7 @@ struct deterministic_task deterministic_child(struct thread *t)
 	return child;
 }
 
-void deterministic_exec(struct thread *t, struct control *control)
+void deterministic_exec(struct thread *t, struct rt_control *control)
 {
 	if (!deterministic)
 		return;
@@ -118,7 +118,7 @@ static void deterministic_auxv(struct thread *t, struct stack_in *in)
 	in->auxc = n;
 }
 
-void deterministic_start(struct thread *t, struct stack_in *in, const struct control *control)
+void deterministic_start(struct thread *t, struct stack_in *in, const struct rt_control *control)
 {
 	const struct meter_tree *tree = meter_tree();
 

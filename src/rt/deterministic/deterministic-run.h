@@ -24,13 +24,13 @@ extern bool deterministic;
 bool deterministic_supported(void);
 
 /* Takes what differs out of the auxiliary vector @in, and begins @t's random numbers from @control's. */
-void deterministic_start(struct thread *t, struct stack_in *in, const struct control *control);
+void deterministic_start(struct thread *t, struct stack_in *in, const struct rt_control *control);
 
 /* What the next child of @t begins with. */
 struct deterministic_task deterministic_child(struct thread *t);
 
 /* What the program that @t is about to become begins with. */
-void deterministic_exec(struct thread *t, struct control *control);
+void deterministic_exec(struct thread *t, struct rt_control *control);
 
 /*
  * A system call whose @row has SYSCALL_NONDET: answers it, or has syscall_answer() do so and looks at what

@@ -311,7 +311,7 @@ void exec_plan_release(struct exec_plan *plan)
 }
 
 /* Writes the control memfd; its number or -errno. */
-static long write_control(struct thread *t, const struct exec_plan *plan, struct control *c)
+static long write_control(struct thread *t, const struct exec_plan *plan, struct rt_control *c)
 {
 	u8 *filters = (u8 *)(c + 1);
 	long fd = fd_memfd("anyperf-control", 0), n;
@@ -411,7 +411,7 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 	return ret;
 }
 
-static long run(struct thread *t, struct exec_plan *plan, struct control *c, u64 argv, u64 envp)
+static long run(struct thread *t, struct exec_plan *plan, struct rt_control *c, u64 argv, u64 envp)
 {
 	char number[16];
 	size_t size = 0;
@@ -454,7 +454,7 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 	struct scratch {
 		char path[CONTROL_PATH], seen[CONTROL_PATH];
 		struct exec_plan plan;
-		struct control control;
+		struct rt_control control;
 		u8 filters[CONTROL_FILTERS];
 	} * s;
 	const char *path;
