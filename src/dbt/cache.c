@@ -5,7 +5,7 @@
  * there.
  */
 #include "dbt/arch-priv.h"
-#include "sys/call.h"
+#include "sys/kernel.h"
 #include "sys/string.h"
 
 struct dbt_cache cache;

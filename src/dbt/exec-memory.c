@@ -4,7 +4,7 @@
  * stays there with what was learnt of it.
  */
 #include "dbt/arch-priv.h"
-#include "sys/call.h"
+#include "sys/kernel.h"
 #include "sys/string.h"
 
 /* Index of the first range that ends after @pc. */

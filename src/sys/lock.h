@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/types.h"
-#include "sys/call.h"
+#include "sys/kernel.h"
 
 struct lock {
 	u32 word; /* 0 free; else the holder's id, and LOCK_WAITED if somebody may sleep on it */

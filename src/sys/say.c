@@ -1,5 +1,5 @@
 #include "base/check.h"
-#include "sys/call.h"
+#include "sys/kernel.h"
 #include "sys/fmt.h"
 
 #define LINE_MAX 1000

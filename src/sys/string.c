@@ -2,7 +2,7 @@
  * without vector registers, which the guest world never touches. */
 #include "sys/string.h"
 
-#include "sys/call.h"
+#include "sys/kernel.h"
 
 void *memcpy(void *restrict to, const void *restrict from, size_t len)
 {

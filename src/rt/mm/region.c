@@ -1,6 +1,6 @@
 #include "rt/mm/region.h"
 
-#include "sys/call.h"
+#include "sys/kernel.h"
 
 static u64 cursor = REGION_OWN;
 

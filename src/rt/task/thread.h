@@ -16,7 +16,7 @@
 #include "abi/control.h"
 #include "abi/meter.h"
 #include "dbt/dbt.h"
-#include "sys/call.h"
+#include "sys/kernel.h"
 #include "sys/lock.h"
 
 /* The area of one thread, from low to high; GS is at AREA_GS. Guards are unmapped pages. */

@@ -7,7 +7,7 @@
  */
 #include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "dbt/arch/x86_64/plan-priv.h"
-#include "sys/call.h"
+#include "sys/kernel.h"
 
 #include <asm/prctl.h>
 

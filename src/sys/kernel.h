@@ -3,8 +3,8 @@
  * runtime makes on its own behalf; each returns what the kernel returns, -errno included. There is
  * no errno. Flags and structures are those of the kernel's own headers.
  */
-#ifndef SYS_CALL_H
-#define SYS_CALL_H
+#ifndef SYS_KERNEL_H
+#define SYS_KERNEL_H
 
 #include <linux/errno.h>
 #include <linux/fcntl.h>
