@@ -22,11 +22,6 @@ struct sys_guest_ret guest_call_notified(const u64 *nr_args, const u32 *pending)
 extern const char guest_call_notified_begin[], guest_call_notified_insn[];
 extern const char guest_call_notified_end[], guest_call_notified_redo[];
 
-/* The same by `int $0x80`: an i386 call, with i386 numbers and arguments of 32 bits. */
-struct sys_guest_ret guest_call80(const u64 *nr_args, const u32 *pending);
-extern const char guest_call80_begin[], guest_call80_insn[], guest_call80_end[],
-	guest_call80_redo[];
-
 /* Handler and restorer for rt_sigaction; calls signal_handler(sig, info, uc), the runtime's. */
 extern const char signal_entry[], signal_restorer[];
 
@@ -35,7 +30,10 @@ void signal_trap(void);
 extern const char signal_trap_end[];
 
 struct ucontext;
-/* rt_sigreturn for vector state and mask: comes back like a function. rip and rsp in @uc are set here. */
+/*
+ * rt_sigreturn for vector state and mask: comes back like a function. The pc and the stack pointer in @uc
+ * are set here.
+ */
 void signal_return(struct ucontext *uc);
 
 /*

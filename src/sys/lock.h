@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/types.h"
+#include "sys/arch/x86_64/cpu.h"
 #include "sys/kernel.h"
 
 struct lock {
@@ -50,7 +51,7 @@ static inline bool lock_acquire(struct lock *l, u32 me, lock_gone_fn *gone)
 	for (int spins = 0; spins < 100; spins++) {
 		if (lock_try(l, me))
 			return false;
-		__builtin_ia32_pause();
+		cpu_relax();
 	}
 	while (!lock_change(l, 0, me | LOCK_WAITED)) {
 		u32 word = __atomic_load_n(&l->word, __ATOMIC_RELAXED);

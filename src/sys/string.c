@@ -1,14 +1,12 @@
-/* The mem and string functions of sys/string.h. rep movsb and stosb are what the CPU does fastest
- * without vector registers, which the guest world never touches. */
 #include "sys/string.h"
 
-#include "sys/kernel.h"
+#include "sys/arch/x86_64/cpu.h"
+
+#include <linux/errno.h>
 
 void *memcpy(void *restrict to, const void *restrict from, size_t len)
 {
-	void *d = to;
-
-	__asm__ volatile("rep movsb" : "+D"(d), "+S"(from), "+c"(len) : : "memory");
+	cpu_copy(to, from, len);
 	return to;
 }
 
@@ -26,9 +24,7 @@ void *memmove(void *to, const void *from, size_t len)
 
 void *memset(void *to, int byte, size_t len)
 {
-	void *d = to;
-
-	__asm__ volatile("rep stosb" : "+D"(d), "+c"(len) : "a"(byte) : "memory");
+	cpu_fill(to, byte, len);
 	return to;
 }
 

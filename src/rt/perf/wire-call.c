@@ -11,6 +11,7 @@
 #include "rt/perf/perf-priv.h"
 #include "rt/signal/signal.h"
 #include "rt/mm/region.h"
+#include "sys/arch/x86_64/cpu.h"
 #include "sys/string.h"
 
 #include <linux/futex.h>
@@ -343,7 +344,7 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 			for (int i = 0; i < 32; i++) {
 				if (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) == WIRE_DONE)
 					return true;
-				__builtin_ia32_pause();
+				cpu_relax();
 			}
 		} while (clock_ns(CLOCK_MONOTONIC) < until);
 	}

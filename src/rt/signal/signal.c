@@ -23,6 +23,7 @@
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
 #include "rt/mm/region.h"
+#include "sys/arch/x86_64/guest-call80.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"

@@ -11,7 +11,7 @@
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
-#include "sys/guest-call.h"
+#include "sys/arch/x86_64/guest-call80.h"
 
 #include <linux/audit.h>
 #include <linux/sched.h>
