@@ -34,7 +34,7 @@ enum control_cpuid_state {
 	CONTROL_CPUID_DIFFER, /* nothing is remembered */
 };
 
-/* What cpuid has said to the programs that the process was; see rt/arch/x86_64/cpuid.h. */
+/* What cpuid has said to the programs that the process was; see rt/arch/x86_64/cpuid.c. */
 struct control_cpuid {
 	u32 state; /* enum control_cpuid_state */
 	u32 n;

@@ -3,7 +3,7 @@
  * region, loads the program, makes the process look like one that runs that program, and runs it.
  * Everything up to thread_loop() happens with all signals blocked.
  */
-#include "rt/arch/x86_64/cpuid.h"
+#include "rt/arch.h"
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/load/elf.h"
 #include "rt/load/execve.h"
@@ -44,11 +44,10 @@ struct startup {
 	struct vdso vdso;
 };
 
-static const struct dbt_ops ops = {
+static struct dbt_ops ops = {
 	.protect = mm_protect,
 	.kick = process_kick,
 	.gone = thread_gone,
-	.arch.cpuid = cpuid,
 };
 
 static void read_control(struct startup *s)
@@ -63,7 +62,7 @@ static void read_control(struct startup *s)
 	    s->control.version != CONTROL_VERSION)
 		die("descriptor %d tells nothing that this anyperf-rt understands\n", (int)fd);
 	sys_close((int)fd);
-	cpuid_load(&s->control.cpuid);
+	arch_load(&s->control);
 }
 
 /* The first program of a tree: what the command line names. Errors go to whoever started us. */
@@ -117,9 +116,6 @@ static bool randomized(void)
 	sys_close((int)fd);
 	return text[0] != '0';
 }
-
-/* Where the kernel puts position-independent programs: two thirds up, moved by 28 random bits. */
-#define ELF_ET_DYN_BASE ALIGN_DOWN(TASK_SIZE / 3 * 2, PAGE_SIZE)
 
 static void load(struct startup *s, bool random)
 {
@@ -231,6 +227,7 @@ static struct thread *first_thread(struct startup *s)
 	struct meter_tree *tree = meter_tree();
 	struct thread *t;
 
+	ops.arch = arch_dbt_ops;
 	config.cache_size = (u64)(tree->cache_mb ? tree->cache_mb : 64) << 20;
 	config.cache_hint = cache_place(config.cache_size);
 	if (tree->flags & METER_TREE_CHECK)
@@ -328,9 +325,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	perf_start(t, s->control.perf_fds, s->control.flags & CONTROL_LAUNCH);
 	signal_init(t);
 	t->sigmask = s->mask & ~SIGNALS_KILL;
-	t->dbt.regs.gpr[DBT_RSP] = s->out.sp;
-	t->dbt.regs.rip = image->has_interp ? s->interp.entry : image->entry;
-	t->dbt.regs.rflags = 0x202;
+	regs_start(&t->dbt.regs, image->has_interp ? s->interp.entry : image->entry, s->out.sp);
 	sys_munmap(s, ALIGN_UP(sizeof(*s), 0x10000));
 	start_on_stack(t, t->area + AREA_STACK_TOP, begin);
 }

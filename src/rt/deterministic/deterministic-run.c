@@ -1,5 +1,6 @@
 #include "rt/deterministic/deterministic-run.h"
 
+#include "rt/arch.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/task/meter-page.h"
 #include "rt/syscall/syscall.h"
@@ -18,8 +19,6 @@
 #define RW_MAX    0x7ffff000ul /* no call moves more */
 #define GOLDEN    0x9e3779b97f4a7c15ull
 #define EXEC_STEP BIT(63)
-
-#define HWCAP2_FSGSBASE BIT(1)
 
 bool deterministic;
 
@@ -83,12 +82,8 @@ void deterministic_exec(struct thread *t, struct rt_control *control)
 
 static void deterministic_auxv(struct thread *t, struct stack_in *in)
 {
-	bool host = meter_tree()->cpu == METER_CPU_HOST;
-	u32 regs[4] = {1, 0, 0, 0};
 	u64 n = 0;
 
-	__asm__ volatile("cpuid" : "+a"(regs[0]), "=b"(regs[1]), "+c"(regs[2]), "=d"(regs[3]));
-	deterministic_cpuid(1, 0, regs);
 	for (u64 i = 0; i < in->auxc; i++) {
 		u64 type = in->auxv[i][0], value = in->auxv[i][1];
 
@@ -97,13 +92,6 @@ static void deterministic_auxv(struct thread *t, struct stack_in *in)
 		case AT_SYSINFO_EHDR:
 		case AT_RSEQ_FEATURE_SIZE:
 		case AT_RSEQ_ALIGN: continue;
-		case AT_HWCAP3:
-		case AT_HWCAP4:
-			if (!host)
-				continue;
-			break;
-		case AT_HWCAP: value = regs[3]; break;
-		case AT_HWCAP2: value = host ? value & HWCAP2_FSGSBASE : 0; break;
 		case AT_RANDOM:
 			for (u32 k = 0; k < 16; k += 8) {
 				u64 word = deterministic_random(t);
@@ -111,6 +99,9 @@ static void deterministic_auxv(struct thread *t, struct stack_in *in)
 				memcpy((u8 *)value + k, &word, sizeof(word));
 			}
 			break;
+		default:
+			if (!deterministic_hwcap(type, &value))
+				continue;
 		}
 		in->auxv[n][0] = type;
 		in->auxv[n++][1] = value;
@@ -332,13 +323,13 @@ long deterministic_getcpu(struct thread *t, u64 nr)
 /* The programs that it becomes shall find their memory where it was, too. */
 long deterministic_personality(struct thread *t, u64 nr)
 {
-	u64 *arg = &t->dbt.regs.gpr[DBT_RDI], was = *arg;
+	u64 was = guest_arg(t, 0);
 	long ret;
 
 	if ((u32)was != PERSONALITY_ASK)
-		*arg |= ADDR_NO_RANDOMIZE;
+		regs_set_arg(&t->dbt.regs, 0, was | ADDR_NO_RANDOMIZE);
 	ret = syscall_answer(t, nr);
-	*arg = was;
+	regs_set_arg(&t->dbt.regs, 0, was);
 	return ret;
 }
 

@@ -20,9 +20,6 @@ struct syscall_row;
 /* Set once, before the program runs. */
 extern bool deterministic;
 
-/* Is this CPU one whose features can be shown? True in any other run. */
-bool deterministic_supported(void);
-
 /* Takes what differs out of the auxiliary vector @in, and begins @t's random numbers from @control's. */
 void deterministic_start(struct thread *t, struct stack_in *in, const struct rt_control *control);
 
@@ -53,9 +50,6 @@ void deterministic_signal(struct thread *t, const siginfo_t *info);
 
 u64 deterministic_random(struct thread *t);
 u64 deterministic_tsc(struct thread *t);
-
-/* Changes what cpuid has answered for @leaf and @subleaf: eax, ebx, ecx, edx. */
-void deterministic_cpuid(u32 leaf, u32 subleaf, u32 regs[4]);
 
 /* The program has made use of @what. */
 void nondet_used(u32 what);

@@ -6,6 +6,7 @@
 
 #include <linux/errno.h>
 
+#include "rt/arch/x86_64/rt-arch.h"
 #include "sys/string.h"
 
 enum exec_kind exec_classify(const u8 *head, size_t len)
@@ -18,10 +19,10 @@ enum exec_kind exec_classify(const u8 *head, size_t len)
 		return EXEC_UNKNOWN;
 	memset(&eh, 0, sizeof(eh));
 	memcpy(&eh, head, len < sizeof(eh) ? len : sizeof(eh));
-	if (eh.e_machine == EM_X86_64 && eh.e_ident[EI_CLASS] != ELFCLASS32)
+	if (eh.e_machine == ARCH_ELF && eh.e_ident[EI_CLASS] != ELFCLASS32)
 		return EXEC_ELF;
 	/* e_type and e_machine lie at the same place in both classes. */
-	if (eh.e_machine == EM_386 || eh.e_machine == EM_486 || eh.e_machine == EM_X86_64)
+	if (arch_elf_compat(eh.e_machine))
 		return EXEC_ELF32;
 	return EXEC_UNKNOWN;
 }
@@ -85,7 +86,7 @@ int elf_check_header(const Elf64_Ehdr *eh, size_t len, bool interp)
 		return bad;
 	if (!interp && eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
 		return bad;
-	if (eh->e_machine != EM_X86_64)
+	if (eh->e_machine != ARCH_ELF)
 		return bad;
 	if (eh->e_phentsize != sizeof(Elf64_Phdr) || !eh->e_phnum || eh->e_phnum > ELF_PHDRS_MAX)
 		return bad;

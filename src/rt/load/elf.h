@@ -14,9 +14,9 @@
 #define EXEC_HEAD 256u
 
 enum exec_kind {
-	EXEC_ELF,     /* an x86-64 ELF executable */
+	EXEC_ELF,     /* an ELF executable of this CPU */
 	EXEC_SCRIPT,  /* "#!" */
-	EXEC_ELF32,   /* an i386 or x32 ELF executable, which we cannot run */
+	EXEC_ELF32,   /* one of 32 bits, which we cannot run */
 	EXEC_UNKNOWN, /* none of these; a binfmt_misc handler may know it */
 };
 
@@ -31,7 +31,7 @@ enum exec_kind exec_classify(const u8 *head, size_t len);
 int script_parse(const u8 *head, size_t len, char *interp, char *arg);
 
 /*
- * Holds an x86-64 ELF header against the kernel's rules: 0, or -ENOEXEC. @interp: the header is that
+ * Holds an ELF header against the kernel's rules: 0, or -ENOEXEC. @interp: the header is that
  * of a PT_INTERP file, whose complaint is -ELIBBAD.
  */
 int elf_check_header(const Elf64_Ehdr *eh, size_t len, bool interp);

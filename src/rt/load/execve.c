@@ -5,7 +5,7 @@
  */
 #include "rt/load/execve.h"
 
-#include "rt/arch/x86_64/cpuid.h"
+#include "rt/arch.h"
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/syscall/fd.h"
 #include "rt/mm/guest-mem.h"
@@ -333,7 +333,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
 	perf_exec(t, c->perf_fds);
 	deterministic_exec(t, c);
-	cpuid_save(&c->cpuid);
+	arch_save(c);
 	memcpy(c->comm, plan->comm, sizeof(c->comm));
 	str_put(c->exe, sizeof(c->exe), plan->exe);
 	str_put(c->execfn, sizeof(c->execfn), plan->execfn);

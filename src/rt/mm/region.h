@@ -11,8 +11,8 @@
 #define RT_MM_REGION_H
 
 #include "base/types.h"
+#include "rt/arch/x86_64/rt-arch.h"
 
-#define TASK_SIZE    0x7ffffffff000ul /* 4-level paging; higher addresses only on request */
 #define REGION_START 0x6a0000000000ul /* the runtime's image; see rt/layout.ld */
 #define REGION_CACHE 0x6a0010000000ul /* the translator's tables */
 #define REGION_OWN   0x6a0200000000ul /* thread areas and what region_map() gives */

@@ -111,9 +111,5 @@ void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry);
 bool perf_overlay_path(struct thread *t, const char *path, char *out);
 /* A descriptor named by /proc/self/fd/N is a perf event: its link's text, else NULL. */
 const char *perf_fd_link(struct thread *t, const char *path);
-/* Changes what cpuid has answered for @leaf: eax, ebx, ecx, edx. */
-void perf_cpuid(struct thread *t, u32 leaf, u32 regs[4]);
-/* rdpmc with @index in ecx: true with *@value; false: it faults. */
-bool perf_rdpmc(struct thread *t, u32 index, u64 *value);
 
 #endif

@@ -64,11 +64,11 @@ static bool map_event(struct thread *t, const struct perf_fd *pf, long *ret)
 		forget(t, handle);
 		return true;
 	}
-	t->dbt.regs.gpr[DBT_R8] = (u64)fd;
-	t->dbt.regs.gpr[DBT_R9] = 0;
+	regs_set_arg(&t->dbt.regs, 4, (u64)fd);
+	regs_set_arg(&t->dbt.regs, 5, 0);
 	*ret = guest_mmap(t);
-	t->dbt.regs.gpr[DBT_R8] = was_fd;
-	t->dbt.regs.gpr[DBT_R9] = offset;
+	regs_set_arg(&t->dbt.regs, 4, was_fd);
+	regs_set_arg(&t->dbt.regs, 5, offset);
 	sys_close(fd);
 	if (sys_failed(*ret) || *ret == CALL_REDO) {
 		forget(t, handle);

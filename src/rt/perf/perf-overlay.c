@@ -1,7 +1,7 @@
 /*
- * What a guest is shown of the PMU: files, laid over the machine's, links, CPUID and rdpmc. A path is
- * looked at by its text, absolute and as programs write it; a directory of the session's that is open
- * leads to its own files by itself.
+ * What a guest is shown of the PMU: files, laid over the machine's, and links. A path is looked at by
+ * its text, absolute and as programs write it; a directory of the session's that is open leads to its
+ * own files by itself.
  */
 #include "rt/perf/perf-guest.h"
 
@@ -130,36 +130,6 @@ const char *perf_fd_link(struct thread *t, const char *path)
 }
 
 /*
- * Clients choose their tables by family and model, so one that they know is shown; everything else
- * of CPUID stays. Leaf 0xA says version 2, 48-bit counters, and that instructions and branches are
- * there (bits set in EBX are events that are not).
- */
-void perf_cpuid(struct thread *t, u32 leaf, u32 regs[4])
-{
-	const struct meter_tree *tree = meter_tree();
-	const struct wire_view *view = (const struct wire_view *)((const u8 *)tree + WIRE_VIEW_IN);
-
-	/* Without a session as well: what is counted must not depend on who asked. */
-	(void)t;
-	if (!view->cpu_model)
-		return;
-	if (leaf == 0 && regs[0] < 0xa)
-		regs[0] = 0xa;
-	/* A level of features has a model of its own, rt/arch/x86_64/deterministic-cpuid.c. */
-	if (leaf == 1 && !(tree->flags & METER_TREE_DETERMINISTIC && tree->cpu != METER_CPU_HOST))
-		regs[0] = view->cpu_model;
-	if (leaf == 0xa) {
-		u32 counters = view->counters ? view->counters : 8;
-
-		regs[0] = 7u << 24 | 48u << 16 | (counters > 255 ? 255 : counters) << 8 | 2;
-		regs[1] = BIT(0) | BIT(2) | BIT(3) | BIT(4) |
-			  BIT(6); /* cycles, ref, LLC, mispredicted */
-		regs[2] = 0;
-		regs[3] = 0;
-	}
-}
-
-/*
  * meter_sum() for the thread's own meter, which nobody else changes while it is here: without the
  * precautions, and with four sums so that the multiplications do not wait for each other.
  */
@@ -184,16 +154,4 @@ u64 perf_own_count(struct thread *t, enum meter_quantity q)
 	for (; i < n; i++)
 		a += hits[i] * weight[i * 8ul];
 	return a + b + c + d;
-}
-
-/* The counters' numbers are those of the user page, enum cpu_what in pmu/drivers.h. */
-bool perf_rdpmc(struct thread *t, u32 index, u64 *value)
-{
-	static const enum meter_quantity quantity[] = {METER_INSTRUCTIONS, METER_BRANCHES};
-	const struct perf *p = t->proc->perf;
-
-	if (!p || !(p->view->flags & WIRE_VIEW_RDPMC) || index >= ARRAY_SIZE(quantity))
-		return false;
-	*value = perf_own_count(t, quantity[index]);
-	return true;
 }

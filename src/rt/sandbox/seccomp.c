@@ -1,6 +1,5 @@
 #include "rt/sandbox/seccomp.h"
 
-#include "rt/arch/x86_64/i386.h"
 #include "rt/sandbox/bpf.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/task/process.h"
@@ -12,7 +11,6 @@
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
-#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/prctl.h>
 
@@ -77,7 +75,7 @@ static bool outranks(u32 a, u32 b)
 	return (s32)(a & SECCOMP_RET_ACTION_FULL) < (s32)(b & SECCOMP_RET_ACTION_FULL);
 }
 
-static void raise_sigsys(struct thread *t, u32 arch, u64 nr, u32 ret_data)
+static void raise_sigsys(struct thread *t, const struct seccomp_data *d, u32 ret_data)
 {
 	siginfo_t info;
 
@@ -85,18 +83,10 @@ static void raise_sigsys(struct thread *t, u32 arch, u64 nr, u32 ret_data)
 	info.si_signo = SIGSYS;
 	info.si_code = SYS_SECCOMP;
 	info.si_errno = (int)ret_data;
-	info.si_call_addr = (void *)t->dbt.regs.rip;
-	info.si_syscall = (int)nr;
-	info.si_arch = arch;
-	signal_raise(t, &info, 0, 0, 0);
-}
-
-static bool strict_allows(u32 arch, u64 nr)
-{
-	if (arch == AUDIT_ARCH_I386)
-		return nr == I386_NR_read || nr == I386_NR_write || nr == I386_NR_exit ||
-		       nr == I386_NR_sigreturn;
-	return nr == __NR_read || nr == __NR_write || nr == __NR_exit || nr == __NR_rt_sigreturn;
+	info.si_call_addr = (void *)regs_pc(&t->dbt.regs);
+	info.si_syscall = d->nr;
+	info.si_arch = d->arch;
+	signal_raise(t, &info, (struct cpu_fault){0});
 }
 
 /*
@@ -131,67 +121,52 @@ static bool kernel_may_make(u64 nr)
 	return !(steps & SYSCALL_GUEST) || steps & SYSCALL_NOTIFY;
 }
 
-static long ask_supervisor(struct thread *t, const struct seccomp_filter *f, u32 arch, u64 nr)
+static long ask_supervisor(struct thread *t, const struct seccomp_filter *f,
+			   const struct seccomp_data *d)
 {
-	u64 args[7] = {nr,
-		       guest_arg(t, 0),
-		       guest_arg(t, 1),
-		       guest_arg(t, 2),
-		       guest_arg(t, 3),
-		       guest_arg(t, 4),
-		       guest_arg(t, 5)};
+	u64 args[7] = {(u32)d->nr, d->args[0], d->args[1], d->args[2],
+		       d->args[3], d->args[4], d->args[5]};
 	struct sys_guest_ret r;
 
 	/* Nobody listens: that is what the kernel answers then. */
-	if (!f || !f->notifies || arch != AUDIT_ARCH_X86_64 || !kernel_may_make(nr))
+	if (!f || !f->notifies || d->arch != ARCH_AUDIT || !kernel_may_make((u32)d->nr))
 		return -ENOSYS;
 	r = guest_call_notified(args, &t->pending_count);
 	return r.redo ? CALL_REDO : r.val;
 }
 
 /* Dies of SIGSYS, or SIGKILL for the strict mode, whatever the dispositions are. */
-static void kill_guest(struct thread *t, u32 arch, u64 nr, u32 ret_data, bool process)
+static void kill_guest(struct thread *t, const struct seccomp_data *d, u32 ret_data, bool process)
 {
 	if (process) {
 		lock_acquire(&t->sighand->lock, t->id, thread_gone);
 		memset(&t->sighand->act[SIGSYS], 0, sizeof(t->sighand->act[SIGSYS]));
 		lock_release(&t->sighand->lock, t->id);
 		t->sigmask &= ~SIG(SIGSYS);
-		raise_sigsys(t, arch, nr, ret_data);
+		raise_sigsys(t, d, ret_data);
 		return;
 	}
 	signal_block_all();
 	t->pending_count = 0;
-	t->dbt.regs.gpr[DBT_RDI] = SIGSYS;
 	thread_end(t, SIGSYS, SIGSYS);
 }
 
-bool seccomp_allows(struct thread *t, u32 arch, u64 nr)
+bool seccomp_judge(struct thread *t, const struct seccomp_data *d, bool strict)
 {
-	static const u8 i386_args[6] = {DBT_RBX, DBT_RCX, DBT_RDX, DBT_RSI, DBT_RDI, DBT_RBP};
-	struct dbt_regs *r = &t->dbt.regs;
-	struct seccomp_data data = {
-		.nr = (int)nr,
-		.arch = arch,
-		.instruction_pointer = r->rip,
-	};
 	const struct seccomp_filter *whose = NULL;
 	u32 verdict = SECCOMP_RET_ALLOW;
 
 	if (t->proc->filters != t->filters)
 		adopt_shared(t);
 	if (t->seccomp_mode == SECCOMP_MODE_STRICT) {
-		if (strict_allows(arch, nr))
+		if (strict)
 			return true;
 		/* SIGKILL to this thread; strict programs have one. */
 		sys_tgkill(sys_getpid(), sys_gettid(), SIGKILL);
 		return false;
 	}
-	for (u32 i = 0; i < 6; i++)
-		data.args[i] = arch == AUDIT_ARCH_I386 ? (u32)r->gpr[i386_args[i]]
-						       : guest_arg(t, i);
 	for (struct seccomp_filter *f = t->filters; f; f = f->older) {
-		u32 v = bpf_run(f->code, f->len, &data);
+		u32 v = bpf_run(f->code, f->len, d);
 
 		if (outranks(v, verdict)) {
 			verdict = v;
@@ -204,26 +179,39 @@ bool seccomp_allows(struct thread *t, u32 arch, u64 nr)
 	case SECCOMP_RET_ERRNO: {
 		u32 err = verdict & SECCOMP_RET_DATA;
 
-		r->gpr[DBT_RAX] = -(u64)(err > 4095 ? 4095 : err);
+		regs_set_result(&t->dbt.regs, -(long)(err > 4095 ? 4095 : err));
 		return false;
 	}
 	case SECCOMP_RET_TRAP:
-		/* As the kernel leaves it: rax still holds the number. */
-		raise_sigsys(t, arch, nr, verdict & SECCOMP_RET_DATA);
+		/* As the kernel leaves it: the call's number is where its result would be. */
+		raise_sigsys(t, d, verdict & SECCOMP_RET_DATA);
 		return false;
-	case SECCOMP_RET_USER_NOTIF:
-		syscall_finish(t, ask_supervisor(t, whose, arch, nr));
-		return false;
+	case SECCOMP_RET_USER_NOTIF: syscall_finish(t, ask_supervisor(t, whose, d)); return false;
 	case SECCOMP_RET_TRACE:
 		/* Nobody listens: that is what the kernel answers then. */
-		r->gpr[DBT_RAX] = (u64)-ENOSYS;
+		regs_set_result(&t->dbt.regs, -ENOSYS);
 		return false;
 	case SECCOMP_RET_KILL_THREAD:
-		kill_guest(t, arch, nr, verdict & SECCOMP_RET_DATA,
+		kill_guest(t, d, verdict & SECCOMP_RET_DATA,
 			   __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 		return false;
-	default: kill_guest(t, arch, nr, verdict & SECCOMP_RET_DATA, true); return false;
+	default: kill_guest(t, d, verdict & SECCOMP_RET_DATA, true); return false;
 	}
+}
+
+bool seccomp_allows(struct thread *t, u64 nr)
+{
+	struct seccomp_data data = {
+		.nr = (int)nr,
+		.arch = ARCH_AUDIT,
+		.instruction_pointer = regs_pc(&t->dbt.regs),
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(data.args); i++)
+		data.args[i] = guest_arg(t, i);
+	return seccomp_judge(t, &data,
+			     nr == __NR_read || nr == __NR_write || nr == __NR_exit ||
+				     nr == __NR_rt_sigreturn);
 }
 
 static u32 total_insns(const struct seccomp_filter *f)

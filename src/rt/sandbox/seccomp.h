@@ -26,10 +26,12 @@ void seccomp_get(struct seccomp_filter *f);
 void seccomp_put(struct seccomp_filter *f);
 
 /*
- * Judges the call @nr of @t, by the architecture's gate (AUDIT_ARCH_): true if it may go on. Otherwise the verdict has been carried out: the
- * result is in the registers, a SIGSYS is noted, or the process is no more.
+ * Judges the call @nr of @t: true if it may go on. Otherwise the verdict has been carried out: the result
+ * is in the registers, a SIGSYS is noted, or the process is no more.
  */
-bool seccomp_allows(struct thread *t, u32 arch, u64 nr);
+bool seccomp_allows(struct thread *t, u64 nr);
+/* The same for a call @d by any of the CPU's gates; @strict: one of those that the strict mode allows. */
+bool seccomp_judge(struct thread *t, const struct seccomp_data *d, bool strict);
 
 long guest_seccomp(struct thread *t);
 long seccomp_prctl(struct thread *t);

@@ -14,16 +14,16 @@
  */
 #include "rt/signal/signal.h"
 
+#include "rt/arch.h"
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
 #include "rt/task/process.h"
-#include "rt/arch/x86_64/sigframe.h"
 #include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
+#include "rt/signal/altstack.h"
 #include "rt/syscall/syscall-table.h"
 #include "rt/mm/region.h"
-#include "sys/arch/x86_64/guest-call80.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -36,11 +36,6 @@
 #define SIGNALS_CORE (SIG(SIGQUIT) | SIG(SIGABRT) | SIG(SIGXCPU) | SIG(SIGXFSZ) | SIGNALS_SYNC)
 
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc);
-
-static void uc_set_mask(struct ucontext *uc, u64 mask)
-{
-	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
-}
 
 u64 signal_block_all(void)
 {
@@ -130,7 +125,7 @@ void sighand_put(struct sighand *sh)
 		sys_munmap(sh, ALIGN_UP(sizeof(*sh), 0x10000));
 }
 
-void signal_note(struct thread *t, const siginfo_t *info, u64 trapno, u64 err, u64 cr2)
+void signal_note(struct thread *t, const siginfo_t *info, struct cpu_fault fault)
 {
 	struct pending *p;
 
@@ -139,9 +134,7 @@ void signal_note(struct thread *t, const siginfo_t *info, u64 trapno, u64 err, u
 		return;
 	p = &t->pending[t->pending_count];
 	p->info = *info;
-	p->trapno = trapno;
-	p->err = err;
-	p->cr2 = cr2;
+	p->fault = fault;
 	__atomic_store_n(&t->pending_count, t->pending_count + 1, __ATOMIC_RELAXED);
 	dbt_interrupt(&t->dbt);
 }
@@ -160,8 +153,6 @@ static bool may_dump(void)
 void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 {
 	struct sys_sigaction dfl = {0};
-	struct sigcontext *sc = &uc->uc_mcontext;
-	const struct dbt_regs *r = &t->dbt.regs;
 
 	signal_block_all();
 	/* A core is the program's. ENOMEM only says that there are holes. */
@@ -173,24 +164,7 @@ void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 	if (raw_call4(__NR_rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), info->si_signo,
 		      (long)info))
 		sys_tgkill(sys_getpid(), sys_gettid(), info->si_signo);
-	sc->rax = r->gpr[DBT_RAX];
-	sc->rcx = r->gpr[DBT_RCX];
-	sc->rdx = r->gpr[DBT_RDX];
-	sc->rbx = r->gpr[DBT_RBX];
-	sc->rsp = r->gpr[DBT_RSP];
-	sc->rbp = r->gpr[DBT_RBP];
-	sc->rsi = r->gpr[DBT_RSI];
-	sc->rdi = r->gpr[DBT_RDI];
-	sc->r8 = r->gpr[DBT_R8];
-	sc->r9 = r->gpr[DBT_R9];
-	sc->r10 = r->gpr[DBT_R10];
-	sc->r11 = r->gpr[DBT_R11];
-	sc->r12 = r->gpr[DBT_R12];
-	sc->r13 = r->gpr[DBT_R13];
-	sc->r14 = r->gpr[DBT_R14];
-	sc->r15 = r->gpr[DBT_R15];
-	sc->rip = r->rip;
-	sc->eflags = (sc->eflags & ~0x100ull) | (r->rflags & 0xcd5);
+	uc_show_guest(t, uc);
 	uc_set_mask(uc, ~SIG(info->si_signo));
 }
 
@@ -199,7 +173,7 @@ static void make_segv(struct pending *p)
 	memset(p, 0, sizeof(*p));
 	p->info.si_signo = SIGSEGV;
 	p->info.si_code = SI_KERNEL;
-	p->trapno = 13;
+	p->fault = CPU_FAULT_PROTECTION;
 }
 
 /* How delivering one signal ended. */
@@ -255,7 +229,7 @@ static enum outcome deliver_one(struct thread *t, struct pending *p, struct ucon
 		}
 		return deliver_one(t, &segv, uc);
 	}
-	sigframe_init_xstate(uc);
+	sigframe_init_vectors(uc);
 	t->sigmask = (blocked | act.mask | (act.flags & SA_NODEFER ? 0 : SIG(sig))) & ~SIGNALS_KILL;
 	t->in_mask_call = false;
 	return DELIVERED;
@@ -281,7 +255,7 @@ static void release_held(struct thread *t)
 			continue;
 		now &= ~SIG(sig);
 		t->held &= ~SIG(sig);
-		signal_note(t, &t->held_info[sig % 8], 0, 0, 0);
+		signal_note(t, &t->held_info[sig % 8], (struct cpu_fault){0});
 	}
 }
 
@@ -296,7 +270,7 @@ void signal_deliver(struct thread *t)
 	signal_trap();
 }
 
-void signal_fault(struct thread *t, int sig, int code, u64 addr, u64 trapno, u64 err)
+void signal_fault(struct thread *t, int sig, int code, u64 addr, struct cpu_fault fault)
 {
 	siginfo_t info;
 
@@ -304,67 +278,39 @@ void signal_fault(struct thread *t, int sig, int code, u64 addr, u64 trapno, u64
 	info.si_signo = sig;
 	info.si_code = code;
 	info.si_addr = (void *)addr;
-	signal_raise(t, &info, trapno, err, trapno == 14 ? addr : 0);
+	signal_raise(t, &info, fault);
 }
 
-void signal_raise(struct thread *t, const siginfo_t *info, u64 trapno, u64 err, u64 cr2)
+void signal_raise(struct thread *t, const siginfo_t *info, struct cpu_fault fault)
 {
 	/* In front of what was noted: its frame must show the state of now. */
 	signal_set_mask(~SIGNALS_SYNC);
 	if (t->pending_count == PENDING_MAX)
 		t->pending_count--;
 	memmove(&t->pending[1], &t->pending[0], t->pending_count * sizeof(t->pending[0]));
-	t->pending[0] = (struct pending){*info, trapno, err, cr2};
+	t->pending[0] = (struct pending){*info, fault};
 	t->pending_count++;
 	dbt_interrupt(&t->dbt);
 }
 
 void signal_force_segv(struct thread *t)
 {
-	signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
+	signal_fault(t, SIGSEGV, SI_KERNEL, 0, CPU_FAULT_PROTECTION);
 }
 
 static void handle_note(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 {
-	const struct sigcontext *sc = &uc->uc_mcontext;
-
-	signal_note(t, info, sc->trapno, sc->err, sc->cr2);
+	signal_note(t, info, uc_fault(uc));
 	uc_set_mask(uc, ~SIGNALS_SYNC);
-}
-
-/* The guest call under way was interrupted: where does it resume? */
-static void settle_guest_call(struct thread *t, struct ucontext *uc)
-{
-	struct sigcontext *sc = &uc->uc_mcontext;
-
-	if (sc->rip >= (u64)guest_call80_begin && sc->rip <= (u64)guest_call80_insn) {
-		sc->rip = (u64)guest_call80_redo;
-		return;
-	}
-	if (sc->rip >= (u64)guest_call_notified_begin && sc->rip <= (u64)guest_call_notified_insn) {
-		if (sc->rip == (u64)guest_call_notified_insn &&
-		    sc->rcx == (u64)guest_call_notified_end)
-			t->call_restarts = true;
-		sc->rip = (u64)guest_call_notified_redo;
-		return;
-	}
-	if (sc->rip < (u64)guest_call_begin || sc->rip > (u64)guest_call_insn)
-		return;
-	/* Executed once: the kernel left the return address in rcx when it prepared the restart. */
-	if (sc->rip == (u64)guest_call_insn && sc->rcx == (u64)guest_call_end)
-		t->call_restarts = true;
-	sc->rip = (u64)guest_call_redo;
 }
 
 /* A fault of the guest's at a boundary that a handler has found: @info as the kernel gave it, but for @addr. */
 static void deliver_fault(struct thread *t, const siginfo_t *info, struct ucontext *uc, u64 addr)
 {
-	const struct sigcontext *sc = &uc->uc_mcontext;
-	struct pending p = {*info, sc->trapno, sc->err, sc->cr2};
+	struct pending p = {*info, uc_fault(uc)};
 
 	p.info.si_addr = (void *)addr;
-	if (sc->trapno == 14)
-		p.cr2 = addr;
+	cpu_fault_at(&p.fault, addr);
 	/* A fault comes before a signal that was noted earlier and not delivered yet. */
 	if (deliver_one(t, &p, uc) != DYING)
 		deliver_notes(t, uc);
@@ -372,11 +318,9 @@ static void deliver_fault(struct thread *t, const siginfo_t *info, struct uconte
 
 static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontext *uc)
 {
-	struct sigcontext *sc = &uc->uc_mcontext;
 	u64 addr = (u64)info->si_addr, guest_addr = addr;
 	/* Pages that we have protected are refused, not missing: the rest is between the guest and the kernel. */
-	bool write = sc->trapno == 14 && sc->err & 2 && sig == SIGSEGV &&
-		     info->si_code == SEGV_ACCERR;
+	bool write = uc_is_write(uc) && sig == SIGSEGV && info->si_code == SEGV_ACCERR;
 
 	switch (dbt_fault(&t->dbt, uc, addr, write, &guest_addr)) {
 	case DBT_AT_BOUNDARY: deliver_fault(t, info, uc, guest_addr); return;
@@ -384,8 +328,8 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 	case DBT_STEP: return;
 	case DBT_IN_RUNTIME: break;
 	}
-	if (sc->rip == (u64)guest_copy_insn) {
-		sc->rip = (u64)guest_copy_end;
+	if (uc_pc(uc) == (u64)guest_copy_insn) {
+		uc_set_pc(uc, (u64)guest_copy_end);
 		return;
 	}
 	if (t->in_sigreturn && info->si_code == SI_KERNEL) {
@@ -393,7 +337,7 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 		return;
 	}
 	say("anyperf: signal %d, code %d at %p in the runtime, address %p (pid %d): a bug\n", sig,
-	    info->si_code, (void *)sc->rip, info->si_addr, sys_getpid());
+	    info->si_code, (void *)uc_pc(uc), info->si_addr, sys_getpid());
 	CHECK(!"the runtime faulted");
 }
 
@@ -401,7 +345,7 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 static void trace_trap(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 {
 	if (dbt_trace(&t->dbt, uc) == DBT_AT_BOUNDARY)
-		deliver_fault(t, info, uc, t->dbt.regs.rip);
+		deliver_fault(t, info, uc, regs_pc(&t->dbt.regs));
 }
 
 /*
@@ -410,19 +354,15 @@ static void trace_trap(struct thread *t, const siginfo_t *info, struct ucontext 
  */
 static void handle_kick(struct thread *t, struct ucontext *uc)
 {
-	struct sigcontext *sc = &uc->uc_mcontext;
-
-	if (dbt_recover(&t->dbt, uc) == DBT_IN_RUNTIME && sc->rax == (u64)-EINTR &&
-	    (sc->rip == (u64)guest_call_end || sc->rip == (u64)guest_call80_end))
+	if (dbt_recover(&t->dbt, uc) == DBT_IN_RUNTIME && guest_call_was_interrupted(uc))
 		t->call_again = true;
 }
 
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 {
 	struct thread *t = this_thread();
-	struct sigcontext *sc = &uc->uc_mcontext;
 
-	if (sig == SIGTRAP && sc->rip == (u64)signal_trap_end && from_cpu(info)) {
+	if (sig == SIGTRAP && uc_pc(uc) == (u64)signal_trap_end && from_cpu(info)) {
 		deliver_notes(t, uc);
 		return;
 	}
@@ -449,7 +389,7 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 	case DBT_AT_BOUNDARY: deliver_notes(t, uc); return;
 	case DBT_STEP:
 	case DBT_RESUME: return;
-	case DBT_IN_RUNTIME: settle_guest_call(t, uc);
+	case DBT_IN_RUNTIME: guest_call_settle(t, uc);
 	}
 }
 
@@ -525,11 +465,13 @@ long guest_rt_sigprocmask(struct thread *t)
 
 long guest_rt_sigreturn(struct thread *t)
 {
+	struct cpu_fault fault;
 	u64 mask;
-	u16 selector;
+	int ret;
 
 	/* What is noted belongs to the state that the frame brings back; it is delivered on top of that. */
-	if (sigframe_restore(t, &mask, &selector)) {
+	ret = sigframe_restore(t, &mask, &fault);
+	if (ret < 0) {
 		signal_force_segv(t);
 		return CALL_SET;
 	}
@@ -538,9 +480,8 @@ long guest_rt_sigreturn(struct thread *t)
 		signal_set_mask(signal_kernel_mask(mask));
 	if (t->held & ~mask)
 		dbt_interrupt(&t->dbt);
-	/* The kernel's iret does not get there, and the program is told that it has. */
-	if (selector)
-		signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, selector & 0xfffc);
+	if (ret)
+		signal_fault(t, SIGSEGV, SI_KERNEL, 0, fault);
 	return CALL_SET;
 }
 
@@ -630,7 +571,7 @@ long guest_rt_sigtimedwait(struct thread *t)
 
 long guest_sigaltstack(struct thread *t)
 {
-	u64 new = guest_arg(t, 0), old = guest_arg(t, 1), sp = t->dbt.regs.gpr[DBT_RSP];
+	u64 new = guest_arg(t, 0), old = guest_arg(t, 1), sp = regs_sp(&t->dbt.regs);
 	stack_t was, ss;
 
 	memset(&was, 0, sizeof(was));

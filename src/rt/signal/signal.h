@@ -37,22 +37,22 @@ void signal_set_mask(u64 mask);
 void signal_deliver(struct thread *t);
 
 /*
- * Raises a fault in the guest, as the CPU does at t->regs.rip: delivered before the guest runs on.
- * @trapno, @err and @addr are those of the hardware exception.
+ * Raises a fault in the guest, as the CPU does at its pc: delivered before the guest runs on. @fault is
+ * what the signal's frame says of the hardware exception.
  */
-void signal_fault(struct thread *t, int sig, int code, u64 addr, u64 trapno, u64 err);
+void signal_fault(struct thread *t, int sig, int code, u64 addr, struct cpu_fault fault);
 
 /* SIGSEGV as the kernel forces it on a program whose signal frame or system call is beyond repair. */
 void signal_force_segv(struct thread *t);
 
 /* The same for any signal that the program brings upon itself. */
-void signal_raise(struct thread *t, const siginfo_t *info, u64 trapno, u64 err, u64 cr2);
+void signal_raise(struct thread *t, const siginfo_t *info, struct cpu_fault fault);
 
 /*
  * Queues @info for @t, which is this thread, to be delivered at the next safe point. Only with all
  * signals blocked: a handler does the same.
  */
-void signal_note(struct thread *t, const siginfo_t *info, u64 trapno, u64 err, u64 cr2);
+void signal_note(struct thread *t, const siginfo_t *info, struct cpu_fault fault);
 
 /*
  * Ends the process by @info's default action, with a core that shows the guest's registers. Called in

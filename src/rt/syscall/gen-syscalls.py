@@ -20,7 +20,7 @@ FILLS = {"iovec": "FILL_IOVEC", "msghdr": "FILL_MSGHDR", "mmsghdr": "FILL_MMSGHD
 FUNCTIONS = {"guest": "SYSCALL_GUEST", "perf": "SYSCALL_PERF",
              "deterministic": "SYSCALL_NONDET"}
 # Where the functions are declared.
-HEADERS = ["deterministic/deterministic-run", "load/execve", "mm/mm", "perf/perf-priv",
+HEADERS = ["arch", "deterministic/deterministic-run", "load/execve", "mm/mm", "perf/perf-priv",
            "proc/proc-files", "sandbox/seccomp", "signal/signal", "syscall/fd", "syscall/syscall",
            "task/process", "task/shared-mm"]
 

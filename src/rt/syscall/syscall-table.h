@@ -53,7 +53,7 @@ struct syscall_fill {
 };
 
 struct syscall_row {
-	/* What rax is to be, or a CALL_ value of syscall.h. NULL: the kernel is asked. */
+	/* The result, or a CALL_ value of syscall.h. NULL: the kernel is asked. */
 	long (*guest_call)(struct thread *t);
 	u32 steps; /* enum syscall_steps */
 	u8 fds;    /* bit n: argument n is a descriptor */

@@ -10,9 +10,9 @@
  *   syscall_answer()  filled buffers      translations of where the kernel will write are given up
  *        |            guest_NAME()        the function of ours, or else
  *        |            call_kernel()       the kernel, with the guest's own arguments
- *   syscall_finish()                      rax, or back onto the `syscall`: a signal came first
+ *   syscall_finish()                      the result, or back onto the call: a signal came first
  *
- * `int $0x80` joins at syscall_guest() with its 64-bit twin (arch/x86_64/syscall-int80.c).
+ * What the CPU has besides (`int $0x80`, arch/x86_64/syscall-int80.c) joins at syscall_guest().
  */
 #include "rt/syscall/syscall.h"
 
@@ -26,8 +26,6 @@
 #include "rt/syscall/syscall-table.h"
 #include "rt/syscall/user-dispatch.h"
 #include "sys/guest-call.h"
-
-#include <linux/audit.h>
 
 long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
@@ -89,14 +87,14 @@ void syscall_finish(struct thread *t, long ret)
 	if (ret == CALL_SET)
 		return;
 	if (likely(ret != CALL_REDO)) {
-		r->gpr[DBT_RAX] = (u64)ret;
+		regs_set_result(r, ret);
 		return;
 	}
 	/*
 	 * Back onto the instruction. A call that the kernel had begun and wants restarted has
 	 * executed it once, and that counts, as it does on the bare kernel.
 	 */
-	r->rip -= 2;
+	regs_restart(r);
 	if (!t->call_restarts) {
 		dbt_meter(&t->dbt)->count[0][METER_INSTRUCTIONS]--;
 		dbt_meter(&t->dbt)->count[0][METER_BRANCHES]--;
@@ -123,10 +121,9 @@ void syscall_run(struct thread *t)
 {
 	u64 nr = guest_nr(t);
 
-	if (unlikely(t->dispatch.on) && dispatch_catches(t, AUDIT_ARCH_X86_64, nr))
+	if (unlikely(t->dispatch.on) && dispatch_catches(t, ARCH_AUDIT, nr))
 		return;
-	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) &&
-	    !seccomp_allows(t, AUDIT_ARCH_X86_64, nr))
+	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) && !seccomp_allows(t, nr))
 		return;
 	syscall_finish(t, syscall_guest(t, nr));
 }

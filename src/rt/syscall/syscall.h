@@ -3,8 +3,8 @@
  *
  * Most calls are the kernel's, with the guest's own arguments. What needs care has a row in
  * syscall.tbl, and a row may name a function `long guest_NAME(struct thread *t)`. It finds the
- * arguments with guest_arg(), returns what the guest is to find in rax, and runs with the guest's
- * registers in t->regs, rip after the instruction. Such a function
+ * arguments with guest_arg(), returns what the guest is to have as result, and runs with the guest's
+ * registers in t->regs, the pc after the instruction. Such a function
  *  - touches guest memory only through rt/mm/guest-mem.h;
  *  - makes calls that may block, or change what signals can come, with call_kernel() or
  *    guest_call(), and passes their CALL_REDO on: a signal came first, the guest is set back onto
@@ -19,13 +19,12 @@
 #define CALL_REDO ((long)0x8000000000000000)
 #define CALL_SET  ((long)0x8000000000000001)
 
-/* Answers the `syscall` at which dbt_run() stopped; int 0x80 is answered by its neighbour. */
+/* Answers the call at which dbt_run() stopped. */
 void syscall_run(struct thread *t);
-void syscall_int80(struct thread *t);
 
-/* Call @nr, which is guest_nr(), past seccomp: what rax is to be, or a CALL_ value. */
+/* Call @nr, which is guest_nr(), past seccomp: its result, or a CALL_ value. */
 long syscall_guest(struct thread *t, u64 nr);
-/* Gives the guest its result, or sets it back onto the instruction, which has two bytes. */
+/* Gives the guest its result, or sets it back onto the instruction. */
 void syscall_finish(struct thread *t, long ret);
 
 /* Call @nr without a look at perf descriptors. */

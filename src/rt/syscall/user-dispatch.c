@@ -47,12 +47,12 @@ static void force_exit(struct thread *t, int sig)
 	memset(&t->sighand->act[sig], 0, sizeof(t->sighand->act[sig]));
 	lock_release(&t->sighand->lock, t->id);
 	t->sigmask &= ~SIG(sig);
-	signal_fault(t, sig, SI_KERNEL, 0, 0, 0);
+	signal_fault(t, sig, SI_KERNEL, 0, (struct cpu_fault){0});
 }
 
 bool dispatch_catches(struct thread *t, u32 arch, u64 nr)
 {
-	u64 pc = t->dbt.regs.rip;
+	u64 pc = regs_pc(&t->dbt.regs);
 	siginfo_t info;
 	u8 state;
 
@@ -76,6 +76,6 @@ bool dispatch_catches(struct thread *t, u32 arch, u64 nr)
 	info.si_call_addr = (void *)pc;
 	info.si_syscall = (int)nr;
 	info.si_arch = arch;
-	signal_raise(t, &info, 0, 0, 0);
+	signal_raise(t, &info, (struct cpu_fault){0});
 	return true;
 }

@@ -23,7 +23,6 @@
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
-#include <asm/prctl.h>
 #include <linux/personality.h>
 #include <linux/prctl.h>
 #include <linux/ptrace.h>
@@ -197,8 +196,8 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	}
 	t->deterministic = *task;
 	if (rq->stack)
-		t->dbt.regs.gpr[DBT_RSP] = rq->stack;
-	t->dbt.regs.gpr[DBT_RAX] = 0;
+		regs_set_sp(&t->dbt.regs, rq->stack);
+	regs_set_result(&t->dbt.regs, 0);
 	perf_forked(t, pf);
 }
 
@@ -315,14 +314,13 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 	if (!c)
 		return NULL;
 	c->dbt.regs = t->dbt.regs;
-	c->dbt.arch.gs_base = t->dbt.arch.gs_base;
-	c->dbt.arch.gs_selector = t->dbt.arch.gs_selector;
-	c->dbt.regs.gpr[DBT_RAX] = 0;
+	c->dbt.arch = t->dbt.arch;
+	c->arch = t->arch;
+	regs_set_result(&c->dbt.regs, 0);
 	if (rq->stack)
-		c->dbt.regs.gpr[DBT_RSP] = rq->stack;
+		regs_set_sp(&c->dbt.regs, rq->stack);
 	c->sigmask = t->sigmask;
 	c->min_altstack = t->min_altstack;
-	c->cpuid_faults = t->cpuid_faults;
 	c->alt_flags = SS_DISABLE;
 	if (rq->flags & CLONE_VFORK) {
 		c->alt_sp = t->alt_sp;
@@ -549,31 +547,6 @@ long guest_exit_group(struct thread *t)
 	perf_thread_exit(t, true);
 	meter_end(t, (u32)(status & 0xff) << 8, true);
 	sys_exit_group(status);
-}
-
-long guest_arch_prctl(struct thread *t)
-{
-	u64 addr = guest_arg(t, 1);
-
-	switch ((int)guest_arg(t, 0)) {
-	case ARCH_SET_GS:
-		if (addr >= TASK_SIZE)
-			return -EPERM;
-		t->dbt.arch.gs_base = addr;
-		t->dbt.arch.gs_selector = 0;
-		return 0;
-	case ARCH_GET_GS: return guest_write(t, addr, &t->dbt.arch.gs_base, sizeof(u64));
-	case ARCH_GET_CPUID: return !t->cpuid_faults;
-	case ARCH_SET_CPUID: {
-		/* The guest's alone: ours goes on working. The kernel knows whether the CPU could. */
-		long ret = raw_call2(__NR_arch_prctl, ARCH_SET_CPUID, 1);
-
-		if (!ret)
-			t->cpuid_faults = !addr;
-		return ret;
-	}
-	}
-	return call_kernel(t);
 }
 
 long guest_prctl(struct thread *t)

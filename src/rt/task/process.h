@@ -1,6 +1,6 @@
 /*
  * PURPOSE: how guests' processes and threads come to be and end: clone in all its forms, exit, and
- * the small per-process calls (arch_prctl, prctl, personality). For guest_*, see rt/syscall/syscall.h.
+ * the small per-process calls (prctl, personality). For guest_*, see rt/syscall/syscall.h.
  */
 #ifndef RT_TASK_PROCESS_H
 #define RT_TASK_PROCESS_H
@@ -43,7 +43,6 @@ __attribute__((noreturn)) void thread_end(struct thread *t, u32 code, int status
 
 long guest_exit(struct thread *t);
 long guest_exit_group(struct thread *t);
-long guest_arch_prctl(struct thread *t);
 long guest_prctl(struct thread *t);
 long guest_personality(struct thread *t);
 long guest_ptrace(struct thread *t);

@@ -4,17 +4,15 @@
  */
 #include "rt/task/thread.h"
 
+#include "rt/arch.h"
 #include "rt/task/meter-page.h"
 #include "rt/mm/mm.h"
 #include "rt/signal/signal.h"
 #include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
-#include "rt/signal/trap.h"
 #include "rt/mm/region.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
-
-#include <asm/prctl.h>
 
 #define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */
 
@@ -32,7 +30,7 @@ struct thread *thread_alloc_with(u32 meter)
 
 	if (!area)
 		return NULL;
-	t = (struct thread *)(area + AREA_GS);
+	t = (struct thread *)(area + AREA_SELF);
 	if (sys_mprotect(area + AREA_STACK_AT, AREA_STACK_SIZE, PROT_READ | PROT_WRITE) ||
 	    sys_mprotect(area + AREA_ALT_AT, AREA_SIZE - AREA_ALT_AT, PROT_READ | PROT_WRITE)) {
 		sys_munmap(area, AREA_SIZE);
@@ -75,7 +73,7 @@ void thread_install(struct thread *t)
 		.ss_size = AREA_ALT_SIZE,
 	};
 
-	CHECK(!sys_arch_prctl(ARCH_SET_GS, (u64)t));
+	arch_install(t);
 	CHECK(!raw_call2(__NR_sigaltstack, (long)&alt, 0));
 }
 
@@ -86,24 +84,8 @@ void thread_loop(struct thread *t)
 
 		switch (stop) {
 		case DBT_SYSCALL: syscall_run(t); break;
-		case DBT_INT80: syscall_int80(t); break;
 		case DBT_INTERRUPTED: signal_deliver(t); break;
-		case DBT_NO_EXEC: trap_no_exec(t); break;
-		case DBT_CPUID: trap_cpuid(t); break;
-		case DBT_RDPMC:
-			if (trap_rdpmc(t))
-				break;
-			__attribute__((fallthrough));
-		case DBT_REFUSED:
-			/* #GP: the kernel reports no address. */
-			signal_fault(t, SIGSEGV, SI_KERNEL, 0, 13, 0);
-			break;
-		case DBT_PAGE_FAULT: trap_page_fault(t); break;
-		case DBT_STACK_FAULT: signal_fault(t, SIGBUS, SI_KERNEL, 0, 12, 0); break;
-		case DBT_TRACED: signal_fault(t, SIGTRAP, TRAP_TRACE, t->dbt.regs.rip, 1, 0); break;
-		case DBT_RDTSC:
-		case DBT_RDTSCP:
-		case DBT_RDRAND: trap_virtual(t, stop); break;
+		default: arch_stop(t, stop);
 		}
 	}
 }

@@ -3,7 +3,7 @@
  * to, and the signal handlers they share. Nothing here is guest memory, and no guest pointer is ever
  * stored as a typed one.
  *
- * Lifetime: a struct thread lives in the thread area that GS points to and goes when its thread exits;
+ * Lifetime: a struct thread lives in the thread area that arch_self() is in and goes when its thread exits;
  * the runtime of a vfork child is a further thread area in its parent's memory, which the parent
  * releases. struct proc and struct sighand are counted. Locking: fields of struct thread belong to
  * their own thread unless they say otherwise.
@@ -16,16 +16,17 @@
 #include "abi/control.h"
 #include "abi/meter.h"
 #include "dbt/dbt.h"
+#include "rt/arch/x86_64/rt-arch.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 
-/* The area of one thread, from low to high; GS is at AREA_GS. Guards are unmapped pages. */
+/* The area of one thread, from low to high; arch_self() is at AREA_SELF. Guards are unmapped pages. */
 #define AREA_STACK_AT   0x1000ul
 #define AREA_STACK_SIZE 0x20000ul
 #define AREA_ALT_AT     (AREA_STACK_AT + AREA_STACK_SIZE + 0x1000ul)
 #define AREA_ALT_SIZE   0x20000ul
 #define AREA_METER_AT   (AREA_ALT_AT + AREA_ALT_SIZE)
-#define AREA_GS         (AREA_METER_AT + DBT_METER_BELOW)
+#define AREA_SELF       (AREA_METER_AT + DBT_METER_BELOW)
 #define AREA_SIZE       ALIGN_UP(AREA_METER_AT + DBT_AREA_SIZE, 0x10000ul)
 #define AREA_STACK_TOP  (AREA_STACK_AT + AREA_STACK_SIZE)
 
@@ -47,7 +48,7 @@ struct sighand {
 /* A signal that the kernel has handed to us and the guest has not seen yet. */
 struct pending {
 	siginfo_t info;
-	u64 trapno, err, cr2; /* for the frame of a fault */
+	struct cpu_fault fault;
 };
 #define PENDING_MAX 8
 
@@ -77,7 +78,8 @@ struct proc {
 };
 
 struct thread {
-	struct dbt_thread dbt; /* first: GS points here */
+	struct dbt_thread dbt; /* first: arch_self() */
+	struct arch_thread arch;
 
 	struct proc *proc;
 	struct sighand *sighand;
@@ -124,7 +126,6 @@ struct thread {
 		bool on;
 		u64 start, len, selector;
 	} dispatch;
-	bool cpuid_faults; /* arch_prctl(ARCH_SET_CPUID, 0) */
 
 	struct seccomp_filter *filters;
 	u32 seccomp_mode;
@@ -134,26 +135,21 @@ struct thread {
 
 _Static_assert(sizeof(struct thread) <= DBT_TABLES_AT, "the runtime's part of the thread area");
 
-/* The running thread. Only once GS is set. */
+/* The running thread. Only once it is installed. */
 static inline struct thread *this_thread(void)
 {
-	struct thread *t;
+	return arch_self();
+}
 
-	__asm__("movq %%gs:0, %0" : "=r"(t));
-	return t;
+/* The guest's system call. */
+static inline u64 guest_nr(const struct thread *t)
+{
+	return regs_nr(&t->dbt.regs);
 }
 
 static inline u64 guest_arg(const struct thread *t, u32 n)
 {
-	static const u8 order[6] = {DBT_RDI, DBT_RSI, DBT_RDX, DBT_R10, DBT_R8, DBT_R9};
-
-	return t->dbt.regs.gpr[order[n]];
-}
-
-/* The number of the guest's call. The kernel does not look at the upper half of rax. */
-static inline u64 guest_nr(const struct thread *t)
-{
-	return (u32)t->dbt.regs.gpr[DBT_RAX];
+	return regs_arg(&t->dbt.regs, n);
 }
 
 /* Maps a thread area with a meter page; NULL without memory. The thread in it is zeroed but for ids. */
@@ -167,7 +163,7 @@ void thread_free(struct thread *t);
 /* Gives @t's area back and ends the calling thread, which is @t, without touching memory again. */
 __attribute__((noreturn)) void thread_exit_free(struct thread *t, int status);
 
-/* GS := @t for this CPU thread, and the runtime's signal stack. */
+/* @t becomes this_thread() of the calling one, and the runtime's signal stack is its own. */
 void thread_install(struct thread *t);
 
 /* Runs the guest from its registers, for ever. */

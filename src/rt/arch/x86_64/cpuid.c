@@ -1,5 +1,6 @@
 #include "rt/arch/x86_64/cpuid.h"
 
+#include "rt/arch.h"
 #include "sys/string.h"
 
 #define HYBRID BIT(15) /* leaf 7, edx: CPUs of several kinds, that differ in caches and more */
@@ -71,13 +72,15 @@ void cpuid(u32 leaf, u32 subleaf, u32 regs[4])
 	remember(leaf, key, regs);
 }
 
-void cpuid_save(struct control_cpuid *to)
+void arch_save(struct rt_control *control)
 {
-	*to = known;
+	control->cpuid = known;
 }
 
-void cpuid_load(const struct control_cpuid *from)
+void arch_load(const struct rt_control *control)
 {
-	if (from->n <= CONTROL_CPUIDS)
-		known = *from;
+	if (control->cpuid.n <= CONTROL_CPUIDS)
+		known = control->cpuid;
 }
+
+const struct dbt_arch_ops arch_dbt_ops = {.cpuid = cpuid};

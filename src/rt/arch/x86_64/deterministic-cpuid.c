@@ -6,9 +6,13 @@
  *
  * Leaf 0xD stays too where XSAVE does: XCR0 is the machine's, so is what xsave writes.
  */
-#include "rt/deterministic/deterministic-run.h"
-
+#include "rt/arch.h"
+#include "rt/arch/x86_64/cpuid.h"
 #include "rt/task/meter-page.h"
+
+#include <linux/auxvec.h>
+
+#define HWCAP2_FSGSBASE BIT(1)
 
 #define AMD_EBX 0x68747541 /* "Auth" */
 
@@ -26,7 +30,7 @@
 /* Types of caches in leaf 4. */
 enum { CACHE_DATA = 1, CACHE_CODE, CACHE_UNIFIED };
 
-static void cpuid(u32 leaf, u32 r[4])
+static void machine_cpuid(u32 leaf, u32 r[4])
 {
 	r[0] = leaf;
 	r[2] = 0;
@@ -45,7 +49,7 @@ static bool has(u32 leaf, u32 reg, u32 bits)
 {
 	u32 r[4];
 
-	cpuid(leaf, r);
+	machine_cpuid(leaf, r);
 	return (r[reg] & bits) == bits;
 }
 
@@ -81,7 +85,7 @@ static bool is_amd(void)
 {
 	u32 r[4];
 
-	cpuid(0, r);
+	machine_cpuid(0, r);
 	return r[1] == AMD_EBX;
 }
 
@@ -157,5 +161,23 @@ void deterministic_cpuid(u32 leaf, u32 subleaf, u32 r[4])
 		r[1] &= ~0xffu;
 		r[2] &= ~0xffu;
 		break;
+	}
+}
+
+bool deterministic_hwcap(u64 type, u64 *value)
+{
+	bool host = meter_tree()->cpu == METER_CPU_HOST;
+	u32 regs[4];
+
+	switch (type) {
+	case AT_HWCAP:
+		machine_cpuid(1, regs);
+		deterministic_cpuid(1, 0, regs);
+		*value = regs[3];
+		return true;
+	case AT_HWCAP2: *value = host ? *value & HWCAP2_FSGSBASE : 0; return true;
+	case AT_HWCAP3:
+	case AT_HWCAP4: return host;
+	default: return true;
 	}
 }

@@ -4,7 +4,9 @@
  */
 #include "rt/arch/x86_64/sigframe.h"
 
+#include "rt/arch.h"
 #include "rt/mm/guest-mem.h"
+#include "rt/signal/altstack.h"
 #include "rt/signal/signal.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -19,38 +21,11 @@
 /* What a program may set through a frame: AC RF OF DF TF SF ZF AF PF CF. */
 #define FLAGS_FIX 0x50dd5ull
 
-/* Where struct sigcontext keeps each register of struct dbt_regs. */
-static const u16 gpr_at[16] = {
-	offsetof(struct sigcontext, rax), offsetof(struct sigcontext, rcx),
-	offsetof(struct sigcontext, rdx), offsetof(struct sigcontext, rbx),
-	offsetof(struct sigcontext, rsp), offsetof(struct sigcontext, rbp),
-	offsetof(struct sigcontext, rsi), offsetof(struct sigcontext, rdi),
-	offsetof(struct sigcontext, r8),  offsetof(struct sigcontext, r9),
-	offsetof(struct sigcontext, r10), offsetof(struct sigcontext, r11),
-	offsetof(struct sigcontext, r12), offsetof(struct sigcontext, r13),
-	offsetof(struct sigcontext, r14), offsetof(struct sigcontext, r15),
-};
-
-bool altstack_on(const struct thread *t, u64 sp)
-{
-	/* With AUTODISARM the stack pointer says nothing: the stack is switched off while in use. */
-	if (t->alt_flags & SS_AUTODISARM)
-		return false;
-	return sp > t->alt_sp && sp - t->alt_sp <= t->alt_size;
-}
-
-u32 altstack_flags(const struct thread *t, u64 sp)
-{
-	if (!t->alt_size)
-		return SS_DISABLE;
-	return altstack_on(t, sp) ? SS_ONSTACK : 0;
-}
-
 /*
  * The kernel's answer (sigaltstack_size_valid): the least is what it was before AVX, however large frames are,
  * unless the process has asked for features whose state is larger still (AMX).
  */
-static bool altstack_size_valid(const struct thread *t, u64 size)
+bool altstack_size_valid(const struct thread *t, u64 size)
 {
 	u64 asked_for = 0;
 
@@ -60,26 +35,6 @@ static bool altstack_size_valid(const struct thread *t, u64 size)
 	    sys_failed(raw_call2(__NR_arch_prctl, ARCH_GET_XCOMP_PERM, (long)&asked_for)))
 		return true;
 	return !(asked_for & XFEATURES_DYNAMIC);
-}
-
-int altstack_set(struct thread *t, const stack_t *ss, u64 sp)
-{
-	u32 flags = (u32)ss->ss_flags, mode = flags & ~SS_AUTODISARM;
-
-	if (altstack_on(t, sp))
-		return -EPERM;
-	if (mode != SS_DISABLE && mode != SS_ONSTACK && mode)
-		return -EINVAL;
-	if (mode == SS_DISABLE) {
-		t->alt_sp = t->alt_size = 0;
-	} else {
-		if (!altstack_size_valid(t, ss->ss_size))
-			return -ENOMEM;
-		t->alt_sp = (u64)ss->ss_sp;
-		t->alt_size = ss->ss_size;
-	}
-	t->alt_flags = flags;
-	return 0;
 }
 
 static const struct _fpx_sw_bytes *xstate_info(const void *fpstate)
@@ -113,7 +68,6 @@ int sigframe_build(struct thread *t, const struct sys_sigaction *act, const stru
 	u64 sp = r->gpr[DBT_RSP], fpstate = 0;
 	bool nested = altstack_on(t, sp), entering = false;
 	struct sigframe f;
-	u8 *sc = (u8 *)&f.uc.uc_mcontext;
 
 	if (!(act->flags & SA_RESTORER))
 		return -EFAULT;
@@ -126,14 +80,12 @@ int sigframe_build(struct thread *t, const struct sys_sigaction *act, const stru
 		(int)t->alt_flags; /* as they were set: whether sp is on it is not told */
 
 	f.uc.uc_mcontext = kuc->uc_mcontext; /* segments, and what follows them */
-	for (u32 i = 0; i < 16; i++)
-		*(u64 *)(sc + gpr_at[i]) = r->gpr[i];
-	f.uc.uc_mcontext.rip = r->rip;
+	sigcontext_set(&f.uc.uc_mcontext, r);
 	f.uc.uc_mcontext.eflags = r->rflags;
 	f.uc.uc_mcontext.gs = t->dbt.arch.gs_selector;
-	f.uc.uc_mcontext.trapno = p->trapno;
-	f.uc.uc_mcontext.err = p->err;
-	f.uc.uc_mcontext.cr2 = p->cr2;
+	f.uc.uc_mcontext.trapno = p->fault.trapno;
+	f.uc.uc_mcontext.err = p->fault.err;
+	f.uc.uc_mcontext.cr2 = p->fault.cr2;
 	f.uc.uc_mcontext.oldmask = mask;
 	memcpy(&f.uc.uc_sigmask, &mask, sizeof(mask));
 	f.info = p->info;
@@ -192,7 +144,7 @@ static u32 pkru_offset(void)
 #define XFEATURE_PKRU 9
 #define PKRU_INIT     0x55555554u /* all keys but 0 denied: the kernel's default for handlers */
 
-void sigframe_init_xstate(struct ucontext *kuc)
+void sigframe_init_vectors(struct ucontext *kuc)
 {
 	struct _xstate *x = (struct _xstate *)kuc->uc_mcontext.fpstate;
 
@@ -219,13 +171,12 @@ void sigframe_init_xstate(struct ucontext *kuc)
 	x->fpstate.cwd = 0x37f;
 }
 
-int sigframe_restore(struct thread *t, u64 *mask, u16 *selector)
+int sigframe_restore(struct thread *t, u64 *mask, struct cpu_fault *fault)
 {
 	struct dbt_regs *r = &t->dbt.regs;
 	struct sigframe f;
 	struct ucontext own;
-	u8 *sc = (u8 *)&f.uc.uc_mcontext;
-	u16 cs, ss;
+	u16 cs, ss, selector = 0;
 
 	/* The restorer has been popped. */
 	if (guest_read(&f, r->gpr[DBT_RSP] - 8, offsetof(struct sigframe, info)))
@@ -250,14 +201,11 @@ int sigframe_restore(struct thread *t, u64 *mask, u16 *selector)
 		memcpy(&own.uc_sigmask, &kmask, sizeof(kmask));
 	}
 
-	for (u32 i = 0; i < 16; i++)
-		r->gpr[i] = *(u64 *)(sc + gpr_at[i]);
-	*selector = 0;
+	sigcontext_get(&f.uc.uc_mcontext, r);
 	if ((f.uc.uc_mcontext.cs | 3) != cs)
-		*selector = f.uc.uc_mcontext.cs | 3;
+		selector = f.uc.uc_mcontext.cs | 3;
 	else if (f.uc.uc_flags & UC_STRICT_RESTORE_SS && (f.uc.uc_mcontext.ss | 3) != ss)
-		*selector = f.uc.uc_mcontext.ss | 3;
-	r->rip = f.uc.uc_mcontext.rip;
+		selector = f.uc.uc_mcontext.ss | 3;
 	r->rflags = (r->rflags & ~FLAGS_FIX) | (f.uc.uc_mcontext.eflags & FLAGS_FIX);
 
 	/* Errors in it are ignored, as the kernel does. */
@@ -268,5 +216,10 @@ int sigframe_restore(struct thread *t, u64 *mask, u16 *selector)
 	if (!t->in_sigreturn)
 		return -EFAULT; /* the handler of the kernel's complaint cleared it */
 	t->in_sigreturn = false;
-	return 0;
+	if (!selector)
+		return 0;
+	/* The kernel's iret does not get there, and the program is told that it has. */
+	*fault = CPU_FAULT_PROTECTION;
+	fault->err = selector & 0xfffc;
+	return 1;
 }

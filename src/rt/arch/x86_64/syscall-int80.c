@@ -4,6 +4,7 @@
  * 32-bit programs. What concerns us must be answered by our own function instead, as i386.tbl says.
  */
 #include "rt/arch/x86_64/i386.h"
+#include "rt/arch/x86_64/int80.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
@@ -12,6 +13,7 @@
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
 #include "sys/arch/x86_64/guest-call80.h"
+#include "sys/string.h"
 
 #include <linux/audit.h>
 #include <linux/sched.h>
@@ -19,12 +21,11 @@
 /* The guest's call as call @twin of ours with @args; NULL: it has none, and a child in our memory its registers. */
 static long as_twin(struct thread *t, u64 twin, const u64 args[6])
 {
-	static const u8 to[6] = {DBT_RDI, DBT_RSI, DBT_RDX, DBT_R10, DBT_R8, DBT_R9};
 	struct dbt_regs *r = &t->dbt.regs, was = *r;
 	long ret;
 
 	for (u32 i = 0; args && i < 6; i++)
-		r->gpr[to[i]] = args[i];
+		regs_set_arg(r, i, args[i]);
 	r->gpr[DBT_RAX] = twin;
 	ret = syscall_guest(t, twin);
 	for (u32 i = 0; i < 16; i++)
@@ -72,6 +73,20 @@ static long through_gate(struct thread *t, u32 nr, const u64 args[6])
 	return r.redo ? CALL_REDO : r.val;
 }
 
+static bool allows(struct thread *t, u32 nr, const u64 args[6])
+{
+	struct seccomp_data data = {
+		.nr = (int)nr,
+		.arch = AUDIT_ARCH_I386,
+		.instruction_pointer = t->dbt.regs.rip,
+	};
+
+	memcpy(data.args, args, sizeof(data.args));
+	return seccomp_judge(t, &data,
+			     nr == I386_NR_read || nr == I386_NR_write || nr == I386_NR_exit ||
+				     nr == I386_NR_sigreturn);
+}
+
 void syscall_int80(struct thread *t)
 {
 	static const u8 from[6] = {DBT_RBX, DBT_RCX, DBT_RDX, DBT_RSI, DBT_RDI, DBT_RBP};
@@ -81,11 +96,10 @@ void syscall_int80(struct thread *t)
 
 	if (unlikely(t->dispatch.on) && dispatch_catches(t, AUDIT_ARCH_I386, nr))
 		return;
-	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) &&
-	    !seccomp_allows(t, AUDIT_ARCH_I386, nr))
-		return;
 	for (u32 i = 0; i < 6; i++)
 		a[i] = (u32)t->dbt.regs.gpr[from[i]];
+	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) && !allows(t, nr, a))
+		return;
 	switch (nr < I386_CALLS ? i386_calls[nr].how : I386_GATE) {
 	case I386_TWIN: ret = as_twin(t, i386_calls[nr].twin, a); break;
 	case I386_TRANSLATED: ret = translated(t, nr, a); break;

@@ -1,0 +1,72 @@
+/*
+ * PURPOSE: what the runtime asks of its CPU's folder (arch/x86_64). With the types and inline functions
+ * of arch/x86_64/rt-arch.h and sys/arch this is what another CPU needs.
+ */
+#ifndef RT_ARCH_H
+#define RT_ARCH_H
+
+#include "rt/load/stack.h"
+#include "rt/task/thread.h"
+
+struct ucontext;
+
+/* Of struct dbt_ops. */
+extern const struct dbt_arch_ops arch_dbt_ops;
+
+/* @t becomes arch_self() of the calling thread. */
+void arch_install(struct thread *t);
+
+/* What the runtime remembers of the CPU goes through execve. */
+void arch_save(struct rt_control *control);
+void arch_load(const struct rt_control *control);
+
+/* Answers a stop of dbt_run() that is neither a system call nor an interruption. */
+void arch_stop(struct thread *t, enum dbt_stop stop);
+
+/* Whether programs are shown what @tree's enum meter_cpu says; true in a run that is not deterministic. */
+bool deterministic_supported(void);
+/* What a deterministic run has in the auxiliary vector as @type, *@value so far; false: nothing. */
+bool deterministic_hwcap(u64 type, u64 *value);
+
+/* Signals: the kernel's context of a handler. */
+u64 uc_pc(const struct ucontext *uc);
+void uc_set_pc(struct ucontext *uc, u64 pc);
+void uc_set_mask(struct ucontext *uc, u64 mask);
+struct cpu_fault uc_fault(const struct ucontext *uc);
+/* The fault is a write to a page. */
+bool uc_is_write(const struct ucontext *uc);
+/* The registers of @t's guest take the place of ours. */
+void uc_show_guest(const struct thread *t, struct ucontext *uc);
+
+/* @fault is the guest's own, at an address that the kernel does not know. */
+void cpu_fault_at(struct cpu_fault *fault, u64 addr);
+
+/* The handler has interrupted a guest call of @t (sys/guest-call.h): where does it go on? */
+void guest_call_settle(struct thread *t, struct ucontext *uc);
+/* It has returned with EINTR, and nothing has been done since. */
+bool guest_call_was_interrupted(const struct ucontext *uc);
+
+/*
+ * Builds the frame for @act on the guest's stack from t->regs and @kuc, the frame that the kernel has
+ * made for us, and makes t->regs enter the handler. @mask is what sigreturn is to restore.
+ * -EFAULT: the stack cannot take it.
+ */
+int sigframe_build(struct thread *t, const struct sys_sigaction *act, const struct pending *p,
+		   const struct ucontext *kuc, u64 mask);
+
+/* The vector state in the kernel's frame becomes what a handler starts with. */
+void sigframe_init_vectors(struct ucontext *kuc);
+
+/*
+ * The way back: sets t->regs from the frame at the guest's stack pointer, restores the vector state, and
+ * sets *@mask. -EFAULT: there is no such frame. 1: programs do not run with what it says; *@fault is how
+ * the CPU answers that.
+ */
+int sigframe_restore(struct thread *t, u64 *mask, struct cpu_fault *fault);
+
+/* Whether an alternate signal stack of @size bytes is large enough for the kernel. */
+bool altstack_size_valid(const struct thread *t, u64 size);
+
+long guest_arch_prctl(struct thread *t);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * PURPOSE: what the runtime's types have of x86-64, and its inline functions on registers. What else the
+ * runtime asks of this folder is in rt/arch.h.
+ */
+#ifndef RT_ARCH_X86_64_RT_ARCH_H
+#define RT_ARCH_X86_64_RT_ARCH_H
+
+#include <linux/audit.h>
+#include <linux/elf-em.h>
+
+#include "base/types.h"
+#include "dbt/arch/x86_64/dbt-arch.h"
+
+#define TASK_SIZE 0x7ffffffff000ul /* 4-level paging; higher addresses only on request */
+
+/* Where the kernel puts position-independent programs: two thirds up, moved by 28 random bits. */
+#define ELF_ET_DYN_BASE ALIGN_DOWN(TASK_SIZE / 3 * 2, PAGE_SIZE)
+
+#define ARCH_ELF   EM_X86_64
+#define ARCH_AUDIT AUDIT_ARCH_X86_64 /* what seccomp and user dispatch call the CPU */
+
+/* Whether an ELF header's machine is one whose programs a 64-bit kernel may run besides. */
+static inline bool arch_elf_compat(u32 machine)
+{
+	return machine == EM_386 || machine == EM_486 || machine == EM_X86_64;
+}
+
+/* What the frame of a signal says of the fault that raised it; all 0: none did. */
+struct cpu_fault {
+	u64 trapno, err, cr2;
+};
+
+/* A general protection fault; the kernel reports no address. */
+#define CPU_FAULT_PROTECTION ((struct cpu_fault){.trapno = 13})
+
+/* What a thread has besides, and hands on to those that it makes. */
+struct arch_thread {
+	bool cpuid_faults; /* arch_prctl(ARCH_SET_CPUID, 0) */
+};
+
+/* The running thread's struct dbt_thread. Only once it is installed. */
+static inline void *arch_self(void)
+{
+	void *self;
+
+	__asm__("movq %%gs:0, %0" : "=r"(self));
+	return self;
+}
+
+/* Of a system call; the kernel does not look at the upper half of its number. */
+
+static const u8 arch_arg_regs[6] = {DBT_RDI, DBT_RSI, DBT_RDX, DBT_R10, DBT_R8, DBT_R9};
+
+static inline u64 regs_nr(const struct dbt_regs *r)
+{
+	return (u32)r->gpr[DBT_RAX];
+}
+
+static inline u64 regs_arg(const struct dbt_regs *r, u32 n)
+{
+	return r->gpr[arch_arg_regs[n]];
+}
+
+static inline void regs_set_arg(struct dbt_regs *r, u32 n, u64 value)
+{
+	r->gpr[arch_arg_regs[n]] = value;
+}
+
+static inline void regs_set_result(struct dbt_regs *r, long ret)
+{
+	r->gpr[DBT_RAX] = (u64)ret;
+}
+
+/* Back onto the instruction: `syscall` and `int $0x80` have two bytes each. */
+static inline void regs_restart(struct dbt_regs *r)
+{
+	r->rip -= 2;
+}
+
+static inline u64 regs_pc(const struct dbt_regs *r)
+{
+	return r->rip;
+}
+
+static inline u64 regs_sp(const struct dbt_regs *r)
+{
+	return r->gpr[DBT_RSP];
+}
+
+static inline void regs_set_sp(struct dbt_regs *r, u64 sp)
+{
+	r->gpr[DBT_RSP] = sp;
+}
+
+/* A program begins; everything else is 0. */
+static inline void regs_start(struct dbt_regs *r, u64 pc, u64 sp)
+{
+	r->gpr[DBT_RSP] = sp;
+	r->rip = pc;
+	r->rflags = 0x202; /* interrupts, and the bit that is always set */
+}
+
+#endif
