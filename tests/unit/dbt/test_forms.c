@@ -66,11 +66,11 @@ static unsigned int run(const struct form *f, struct arena *a, const char *where
 int main(int argc, char **argv)
 {
 	static const u32 masks[] = {DBT_MASK_ALL, DBT_MASK_COUNT, 0};
+	static struct arena *arenas[ARRAY_SIZE(places)]; /* nobody frees them */
 	unsigned int bad = 0, classes = 0;
 
 	for (u32 i = 0; i < ARRAY_SIZE(places); i++) {
-		struct arena *a = arena_new(places[i].at,
-					    places[i].exec_flags); /* nobody frees it */
+		struct arena *a = arenas[i] = arena_new(places[i].at, places[i].exec_flags);
 
 		if (!a) {
 			printf("%s code: not allowed\n", places[i].name);
