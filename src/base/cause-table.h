@@ -256,8 +256,6 @@ CAUSE(NO_IDLE, UNSUPPORTED, NONE, "attr.exclude_idle: {s0} cannot leave out the 
 CAUSE(NO_VECTOR_REGS, UNSUPPORTED, NONE,
       "sample_regs_user or sample_regs_intr asks for vector registers, which {s0} does not sample")
 CAUSE(NO_COUNTER, BUSY, FEWER, "the PMU has no counter left")
-CAUSE(NO_LONG_COUNTER, UNSUPPORTED, NONE,
-      "the PMU has no 64-bit counter to offer to user space (arm64: long=1 with rdpmc=1)")
 CAUSE(CLOCK_OF_PMU, BAD_VALUE, CLOCK_MONOTONIC,
       "this clock is not one that samples can be stamped with on this PMU")
 
@@ -318,11 +316,11 @@ CAUSE(VIRTUAL_WATCHDOG, UNSUPPORTED, NONE, "the virtual PMU has no interrupt for
 /* arm64's PMU. */
 CAUSE(ARM64_GENERIC, UNSUPPORTED, NONE, "generic event {u0} is mapped to no Armv8 event")
 CAUSE(ARM64_CHAIN, BAD_VALUE, ARM64_LONG, "CHAIN (0x1e) makes sense only beside its other half")
-CAUSE(ARM64_RDPMC_TASK, BAD_VALUE, NONE,
+CAUSE(ARM64_RDPMC_TASK, BAD_VALUE, NO_RDPMC,
       "config1 bit 1 (rdpmc) is for a task reading itself, and pid is -1")
 CAUSE(ARM64_RDPMC_TYPE, UNSUPPORTED, NONE,
       "config1 bit 1 (rdpmc) on a machine of different cores needs the PMU's own attr.type, {d0}")
-CAUSE(ARM64_RDPMC_LONG, UNSUPPORTED, NONE,
+CAUSE(ARM64_RDPMC_LONG, UNSUPPORTED, LONG_OR_RDPMC,
       "config1 bits 0 and 1 (long, rdpmc): user space cannot read a pair of 32-bit counters, and "
       "this PMU has no 64-bit ones")
 CAUSE(ARM64_THRESHOLD, BAD_VALUE, NONE,

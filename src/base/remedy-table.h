@@ -86,6 +86,8 @@ REMEDY(NO_BRANCHES,
 REMEDY(FEWER_P, "use fewer p modifiers, or P for the most precise that works")
 REMEDY(NO_PRECISE, "set attr.precise_ip and attr.sample_period to 0")
 REMEDY(ARM64_LONG, "set config1 bit 0 (long) instead")
+REMEDY(LONG_OR_RDPMC, "leave one of the two out")
+REMEDY(NO_RDPMC, "leave rdpmc out, or measure a task")
 REMEDY(NO_INHERIT, "clear attr.inherit")
 
 /* Another call. */

@@ -97,6 +97,8 @@ static int bad_place(const struct ap__ask *ask, const struct ap__state *st, stru
 		return refuse(ask, EINVAL, err, CPU_RANGE, .number = {ask->cpu, st->ncpus});
 	if (ask->attr->sigtrap && ask->tid == -1)
 		return refuse(ask, EINVAL, err, SIGTRAP_TASK);
+	if (st->user_access && (ask->attr->config1 & 2) && ask->tid == -1)
+		return refuse(ask, EINVAL, err, ARM64_RDPMC_TASK);
 	return 0;
 }
 

@@ -175,11 +175,11 @@ static int explain_eopnotsupp(const struct ap__ask *ask, const struct ap__state 
 	if (a->sample_period)
 		return refuse(ask, e, err, NO_SAMPLING, .name = {pmu},
 			      .remedy = {REMEDY_SAMPLE_CLOCK});
+	if (st->user_access && (a->config1 & 3) == 3)
+		return refuse(ask, e, err, ARM64_RDPMC_LONG);
 	if (a->exclude_user || a->exclude_kernel || a->exclude_hv || a->exclude_idle ||
 	    a->exclude_host || a->exclude_guest)
 		return refuse(ask, e, err, NO_MODE);
-	if (a->config1 & 3)
-		return refuse(ask, e, err, NO_LONG_COUNTER);
 	return refuse(ask, e, err, PMU_LACKS, .name = {st->pmu[0] ? st->pmu : "unknown"});
 }
 

@@ -54,6 +54,7 @@ struct ap__state {
 	bool cpu_online;    /* the CPU of the ask */
 	char pmu[64];       /* name of the PMU of attr.type, "" if no PMU has that type */
 	char pmu_cpus[128]; /* its cpus or cpumask file, "" if there is none */
+	bool user_access;   /* its config1 has arm64's long and rdpmc */
 	char release[65];   /* uname -r */
 	const struct ap__advice *advice; /* of the machine; NULL: none */
 };

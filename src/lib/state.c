@@ -179,5 +179,8 @@ void ap__state_gather(struct ap__state *st, struct ap_machine *m, const struct a
 		look_at_task(st, m, ask->tid);
 	if (ask)
 		find_pmu(st, m, ask->attr->type);
+	if (st->core_pmu)
+		st->user_access = ap__exists(m, AP__DEVICES "/%s/format/rdpmc",
+					     st->pmu[0] ? st->pmu : core[0].name);
 	probe_call(st, m);
 }

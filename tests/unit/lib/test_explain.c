@@ -334,9 +334,6 @@ TEST(what_a_pmu_cannot_do)
 	a.sample_type = PERF_SAMPLE_BRANCH_STACK;
 	explain(&fine, &a, 0, -1, EOPNOTSUPP);
 	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "record branches", "");
-	a = (struct pe_attr){.type = 8, .config1 = 3};
-	explain(&fine, &a, 0, -1, EOPNOTSUPP);
-	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "64-bit counter", "");
 	a = (struct pe_attr){.type = 0, .aux_output = 1};
 	explain(&fine, &a, 0, -1, EOPNOTSUPP);
 	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "AUX", "");
@@ -352,6 +349,26 @@ TEST(what_a_pmu_cannot_do)
 	a = (struct pe_attr){.type = 0};
 	explain(&fine, &a, 0, -1, EBUSY);
 	EXPECT_CAUSE(AP_CAUSE_BUSY, "for himself", "");
+}
+
+/* arm64's config1, beside the modes that a parsed event leaves out anyhow [ARM-13, ARM-18]. */
+TEST(user_access)
+{
+	struct ap__state st = fine;
+	struct pe_attr a = {.type = 8, .config1 = 3, .exclude_guest = 1};
+
+	explain(&st, &a, 0, -1, EOPNOTSUPP);
+	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "modes", "");
+	st.user_access = true;
+	explain(&st, &a, 0, -1, EOPNOTSUPP);
+	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "no 64-bit ones", "leave one");
+	explain(&st, &a, -1, 0, EINVAL);
+	EXPECT_CAUSE(AP_CAUSE_BAD_VALUE, "a task reading itself", "leave rdpmc out");
+	explain(&st, &a, 0, -1, EINVAL);
+	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "does not accept", "");
+	a.config1 = 1;
+	explain(&st, &a, -1, 0, EINVAL);
+	EXPECT_CAUSE(AP_CAUSE_UNSUPPORTED, "does not accept", "");
 }
 
 TEST(limits)
