@@ -167,6 +167,14 @@ def test_list_and_doctor():
     assert PMU in r.out and "AP_OPEN_SELF_READ" in r.out, r
 
 
+def test_the_translator_is_for_another_cpu():
+    for args in ("run", "true"), ("stat", "--pmu=virtual", "-e", "instructions", "true"):
+        r = run(*args)
+        assert r.status == 125 and "the translator is for x86-64" in r.err, r
+    r = run("doctor")
+    assert "the translator is for x86-64" in " ".join(r.out.split()), r
+
+
 if __name__ == "__main__":
     if not PMU or not shutil.which("perf"):
         print("needs the kernel's armv8_pmuv3 and perf")

@@ -142,6 +142,11 @@ static int open_runtime(char *why, size_t size)
 	const char *name = getenv("ANYPERF_RUNTIME");
 	int fd;
 
+	if (!ANYPERF_HAS_RUNTIME) {
+		snprintf(why, size,
+			 "the translator is for x86-64, and this machine has another CPU");
+		return -ENOENT;
+	}
 	if (name && *name) {
 		fd = open(name, O_PATH | O_CLOEXEC);
 		if (fd < 0)
