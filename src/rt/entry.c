@@ -306,15 +306,14 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	load(s, random);
 	vdso_put(&s->vdso);
 
-	scratch_size = ALIGN_UP(
-		stack_scratch(&s->in, s->plan.args, s->plan.prefix, s->control.execfn), 0x10000);
+	scratch_size = stack_scratch(&s->in, s->plan.args, s->plan.prefix, s->control.execfn);
 	scratch = region_map(scratch_size, PROT_READ | PROT_WRITE);
 	if (!scratch)
 		cannot_load();
 	vdso_add_code(t, &s->vdso);
 	stack_build(&s->in, s->plan.args, s->plan.prefix, s->control.execfn, image,
 		    image->has_interp ? s->interp.bias : 0, s->vdso.ehdr, scratch, &s->out);
-	sys_munmap(scratch, scratch_size);
+	region_unmap(scratch, scratch_size);
 	tell_kernel(s, random);
 	if (image->exec_stack)
 		add_stack_code(t, &s->out);
@@ -326,7 +325,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	signal_init(t);
 	t->sigmask = s->mask & ~SIGNALS_KILL;
 	regs_start(&t->dbt.regs, image->has_interp ? s->interp.entry : image->entry, s->out.sp);
-	sys_munmap(s, ALIGN_UP(sizeof(*s), 0x10000));
+	region_unmap(s, sizeof(*s));
 	start_on_stack(t, t->area + AREA_STACK_TOP, begin);
 }
 

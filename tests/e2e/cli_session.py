@@ -10,6 +10,7 @@ import time
 from e2e import ANYPERF, ENV, main, run, scratch, uncounted
 
 FIXED = os.environ["E2E_FIXED"]  # 200,005 instructions, wherever it lies
+STARVED = os.environ["E2E_STARVED"]
 
 
 class Session:
@@ -120,6 +121,19 @@ def test_a_session_does_not_grow():
                                   stderr=subprocess.DEVNULL) as killed:
                 killed.kill()
         assert pages_used(s.name) < before + 40, (before, pages_used(s.name))
+
+
+def test_a_child_that_cannot_be_made_costs_nothing():
+    """Nor, whichever step of making it fails, a page or a mapping."""
+    with Session() as s:
+        assert s.run("--", STARVED, "1").status == 0
+        before = pages_used(s.name)
+        out = s.run("--", STARVED, "3").out
+        made, failed, refused, grown = (int(n) for n in re.findall(r"-?\d+", out))
+        assert made and failed > 100 and refused == 60 and not grown, out
+        assert pages_used(s.name) <= before + 2, (before, pages_used(s.name))
+    # A forked child does not keep what only its parent's other tasks had.
+    assert run("run", "--", STARVED, "1", "30").out == "generations 30 grown 0\n"
 
 
 def test_a_joined_run_names_its_own_failures():

@@ -368,7 +368,7 @@ static u64 *make_argv(const struct exec_plan *plan, u64 argv, const char *number
 			return NULL;
 		}
 	}
-	*size = ALIGN_UP((argc + EXEC_PREFIX + CONTROL_ARGS + 2) * 8, 0x10000);
+	*size = (argc + EXEC_PREFIX + CONTROL_ARGS + 2) * 8;
 	v = region_map(*size, PROT_READ | PROT_WRITE);
 	if (!v) {
 		*err = -ENOMEM;
@@ -381,7 +381,7 @@ static u64 *make_argv(const struct exec_plan *plan, u64 argv, const char *number
 	for (u64 i = plan->prefix ? 1 : 0; i < argc; i++)
 		if (guest_read(&v[n++], argv + i * 8, 8)) {
 			*err = -EFAULT;
-			sys_munmap(v, *size);
+			region_unmap(v, *size);
 			return NULL;
 		}
 	/* The kernel does not start a program without argv[0]. */
@@ -442,7 +442,7 @@ static long run(struct thread *t, struct exec_plan *plan, struct rt_control *c, 
 		t->execing = false;
 		signal_exec_failed(t);
 		t->exec_maps[1].at = NULL;
-		sys_munmap(v, size);
+		region_unmap(v, size);
 	}
 	sys_close((int)fd);
 	return ret;
@@ -466,7 +466,7 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 	if (!s)
 		return -ENOMEM;
 	t->exec_maps[0].at = s;
-	t->exec_maps[0].size = ALIGN_UP(sizeof(*s), 0x10000);
+	t->exec_maps[0].size = sizeof(*s);
 	ret = guest_string(s->path, path_at, sizeof(s->path));
 	if (ret < 0)
 		goto out;
@@ -497,7 +497,7 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 	exec_plan_release(&s->plan);
 out:
 	t->exec_maps[0].at = NULL;
-	sys_munmap(s, ALIGN_UP(sizeof(*s), 0x10000));
+	region_unmap(s, sizeof(*s));
 	return ret;
 }
 

@@ -48,7 +48,7 @@ static bool room(struct ranges *set)
 	__atomic_store_n(&set->at, at, __ATOMIC_RELEASE);
 	__atomic_store_n(&set->max, max, __ATOMIC_RELEASE);
 	if (old)
-		sys_munmap(old, ALIGN_UP(old_max * sizeof(*at), 0x10000));
+		region_unmap(old, old_max * sizeof(*at));
 	return true;
 }
 

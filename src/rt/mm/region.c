@@ -21,9 +21,11 @@ bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end)
 	return own;
 }
 
+#define PIECE 0x10000ul
+
 void *region_map(u64 len, int prot)
 {
-	len = ALIGN_UP(len, 0x10000);
+	len = ALIGN_UP(len, PIECE);
 	/* Whatever still lives is skipped with EEXIST, a second time round included. */
 	for (u32 tries = 0; tries < 100000; tries++) {
 		u64 at = __atomic_fetch_add(&cursor, len, __ATOMIC_RELAXED);
@@ -42,4 +44,9 @@ void *region_map(u64 len, int prot)
 			return NULL;
 	}
 	return NULL;
+}
+
+void region_unmap(void *at, u64 len)
+{
+	sys_munmap(at, ALIGN_UP(len, PIECE));
 }

@@ -34,5 +34,7 @@ bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end);
  * not given out again before the region has been used up once. NULL without memory.
  */
 void *region_map(u64 len, int prot);
+/* What region_map() has given for @len. */
+void region_unmap(void *at, u64 len);
 
 #endif

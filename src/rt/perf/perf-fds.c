@@ -29,7 +29,7 @@ struct perf_fd *perf_fd_slot(struct perf *p, int fd, bool make)
 		entries = perf_memory(PERF_FDS_PAGE * sizeof(*entries));
 		if (entries && !__atomic_compare_exchange_n(&p->fds[page], &none, entries, false,
 							    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			sys_munmap(entries, PERF_FDS_PAGE * sizeof(*entries));
+			region_unmap(entries, PERF_FDS_PAGE * sizeof(*entries));
 			entries = none;
 		}
 	}

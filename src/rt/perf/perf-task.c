@@ -100,7 +100,7 @@ void perf_forked(struct thread *t, const struct perf_fork *f)
 	if (!t->own_proc) {
 		/* In its own memory: what is mapped goes, and so does the parent's socket. */
 		if (p->wire.page)
-			sys_munmap(p->wire.page, WIRE_SIZE);
+			region_unmap(p->wire.page, WIRE_SIZE);
 		wire_forked(&p->wire, p->wire.guest_sock ? p->wire.sock : -1);
 		fd_drop(FD_WIRE);
 	} else {
@@ -141,11 +141,10 @@ void perf_free(struct perf *p)
 {
 	for (u32 i = 0; i < PERF_FDS_PAGES; i++)
 		if (p->fds[i])
-			sys_munmap(p->fds[i],
-				   ALIGN_UP(PERF_FDS_PAGE * sizeof(struct perf_fd), 0x10000));
+			region_unmap(p->fds[i], PERF_FDS_PAGE * sizeof(struct perf_fd));
 	if (p->wire.page)
-		sys_munmap(p->wire.page, ALIGN_UP(WIRE_SIZE, 0x10000));
-	sys_munmap(p, ALIGN_UP(sizeof(*p), 0x10000));
+		region_unmap(p->wire.page, WIRE_SIZE);
+	region_unmap(p, sizeof(*p));
 }
 
 /* The session looks at the kernel's counts of it from here on. */

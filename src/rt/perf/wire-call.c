@@ -134,9 +134,13 @@ static struct wire_proc *map_memory(int fd)
 {
 	void *at = region_map(WIRE_SIZE, PROT_NONE);
 
-	if (!at || sys_failed(sys_mmap(at, WIRE_SIZE, PROT_READ | PROT_WRITE,
-				       MAP_SHARED | MAP_FIXED, fd, 0)))
+	if (!at)
 		return NULL;
+	if (sys_failed(sys_mmap(at, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+				0))) {
+		region_unmap(at, WIRE_SIZE);
+		return NULL;
+	}
 	sys_madvise(at, WIRE_SIZE, MADV_DONTDUMP);
 	/*
 	 * Faults of ours would be counted as the program's: what is used first is there beforehand.
@@ -273,7 +277,7 @@ void wire_hello_child(struct thread *t, int sock)
 		return;
 	/* What it has to say more it says on a new one; this one is in the guest's way. */
 	sys_close(sock);
-	sys_munmap(w->page, WIRE_SIZE);
+	region_unmap(w->page, WIRE_SIZE);
 	wire_forked(w, -1);
 }
 

@@ -317,7 +317,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	}
 out:
 	if (w)
-		sys_munmap(w, ALIGN_UP(sizeof(*w), 0x10000));
+		region_unmap(w, sizeof(*w));
 	if (in >= 0)
 		sys_close((int)in);
 	return fd;

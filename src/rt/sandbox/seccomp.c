@@ -28,7 +28,7 @@ void seccomp_put(struct seccomp_filter *f)
 	while (f && !__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL)) {
 		struct seccomp_filter *older = f->older;
 
-		sys_munmap(f, f->mapped);
+		region_unmap(f, f->mapped);
 		f = older;
 	}
 }
@@ -36,8 +36,7 @@ void seccomp_put(struct seccomp_filter *f)
 /* Puts a filter of @len instructions, to be filled in by the caller, on top of @older, which it takes. */
 static struct seccomp_filter *filter_new(u32 len, struct seccomp_filter *older)
 {
-	u64 size = ALIGN_UP(sizeof(struct seccomp_filter) + len * sizeof(struct sock_filter),
-			    0x10000);
+	u64 size = sizeof(struct seccomp_filter) + len * sizeof(struct sock_filter);
 	struct seccomp_filter *f = region_map(size, PROT_READ | PROT_WRITE);
 
 	if (!f)

@@ -122,7 +122,7 @@ struct sighand *sighand_copy(struct sighand *from, u32 me)
 void sighand_put(struct sighand *sh)
 {
 	if (!__atomic_sub_fetch(&sh->refs, 1, __ATOMIC_ACQ_REL))
-		sys_munmap(sh, ALIGN_UP(sizeof(*sh), 0x10000));
+		region_unmap(sh, sizeof(*sh));
 }
 
 void signal_note(struct thread *t, const siginfo_t *info, struct cpu_fault fault)

@@ -86,16 +86,18 @@ static struct meter *borrow(u32 index)
 {
 	void *at = index < METER_TREE_SLOTS ? region_map(METER_SIZE, PROT_NONE) : NULL;
 
-	if (!at ||
+	if (at &&
 	    sys_failed(sys_mmap(at, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-				fd_get(FD_TREE), meter_tree_offset(index))))
+				fd_get(FD_TREE), meter_tree_offset(index)))) {
+		region_unmap(at, METER_SIZE);
 		return NULL;
+	}
 	return at;
 }
 
 static void give_back(struct meter *m)
 {
-	sys_munmap(m, 0x10000);
+	region_unmap(m, METER_SIZE);
 }
 
 /* What it counts from here on is our run's. */
@@ -109,49 +111,61 @@ static void give_to_run(struct meter *m)
 }
 
 /* Makes the page this task's, if it is nobody's. */
-static bool claim(u32 index)
+static bool claim(struct meter *m, u32 index)
 {
 	u32 state = METER_FREE;
-	struct meter *m = borrow(index);
-	bool taken;
 
-	if (!m)
+	if (!__atomic_compare_exchange_n(&m->state, &state, METER_RUNNING, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
 		return false;
-	taken = __atomic_compare_exchange_n(&m->state, &state, METER_RUNNING, false,
-					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-	if (taken && !may_take(m->run)) {
+	if (!may_take(m->run)) {
 		/* Somebody of another run was here since we were told of it. */
 		__atomic_store_n(&m->state, METER_FREE, __ATOMIC_RELEASE);
 		meter_note_freed(tree, m->run, index);
-		taken = false;
+		return false;
 	}
-	if (taken) {
-		/* Until meter_begin() it is nobody's: the session looks for threads by what pages say. */
-		__atomic_store_n(&m->tid, 0, __ATOMIC_RELAXED);
-		give_to_run(m);
-		m->start = now_ns();
-		__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
-	}
-	give_back(m);
+	/* Until meter_begin() it is nobody's: the session looks for threads by what pages say. */
+	__atomic_store_n(&m->tid, 0, __ATOMIC_RELAXED);
+	give_to_run(m);
+	m->start = now_ns();
+	__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* The same by its index; mapped at @at, if that is not 0. -ENOMEM: it cannot be looked at. */
+static int claim_index(u32 index, u64 at)
+{
+	struct meter *m = at ? (struct meter *)at : borrow(index);
+	bool taken;
+
+	if (!m || (at && meter_map(at, index)))
+		return -ENOMEM;
+	taken = claim(m, index);
+	if (!at)
+		give_back(m);
 	return taken;
 }
 
-static bool take_over(u32 *index)
+/* Of those that are free: 1 with its index, 0: there is none, or -ENOMEM. */
+static int take_over(u64 at, u32 *index)
 {
 	for (u32 i = 0; i < METER_TREE_FREED; i++) {
 		u64 word = __atomic_load_n(&tree->freed[i], __ATOMIC_RELAXED);
+		int ret;
 
 		if (!word || !may_take((u32)(word >> 32)) ||
 		    !__atomic_compare_exchange_n(&tree->freed[i], &word, 0, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_RELAXED))
 			continue;
-		if (claim((u32)word - 1)) {
-			*index = (u32)word - 1;
-			return true;
-		}
+		*index = (u32)word - 1;
+		ret = claim_index(*index, at);
+		if (ret < 0)
+			meter_note_freed(tree, (u32)(word >> 32), *index);
+		if (ret)
+			return ret;
 	}
-	return false;
+	return 0;
 }
 
 static void set_free(struct meter *m, u32 index)
@@ -222,21 +236,15 @@ static void collect(void)
 			 __ATOMIC_RELAXED);
 }
 
-u32 meter_take(void)
+/* A page that nobody has used: its index, METER_TREE_SLOTS if there is none. */
+static u32 take_new(void)
 {
-	u32 index, slots = tree->slots ? (u32)min_u64(tree->slots, METER_TREE_SLOTS)
-				       : METER_TREE_SLOTS;
+	u32 slots = tree->slots ? (u32)min_u64(tree->slots, METER_TREE_SLOTS) : METER_TREE_SLOTS;
+	u32 index = __atomic_fetch_add(&tree->used, 1, __ATOMIC_RELAXED);
+	/* Nor may collect() take it for a free one until its thread says whose it is. */
+	const struct owner o = {.state = METER_RUNNING, .run = run};
 
-	if (take_over(&index))
-		return index;
-	collect();
-	if (take_over(&index))
-		return index;
-	index = __atomic_fetch_add(&tree->used, 1, __ATOMIC_RELAXED);
 	if (index < slots) {
-		/* Nor may collect() take it for a free one until its thread says whose it is. */
-		const struct owner o = {.state = METER_RUNNING, .run = run};
-
 		sys_pwrite(fd_get(FD_TREE), &o, sizeof(o),
 			   meter_tree_offset(index) + offsetof(struct meter, state));
 		return index;
@@ -244,6 +252,33 @@ u32 meter_take(void)
 	__atomic_store_n(&tree->used, slots, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&tree->lost, 1, __ATOMIC_RELAXED);
 	return METER_TREE_SLOTS;
+}
+
+u32 meter_take(void)
+{
+	u32 index;
+
+	if (take_over(0, &index) > 0)
+		return index;
+	collect();
+	return take_over(0, &index) > 0 ? index : take_new();
+}
+
+int meter_take_at(u64 at, u32 *index)
+{
+	int ret = take_over(at, index);
+
+	if (!ret) {
+		collect();
+		ret = take_over(at, index);
+	}
+	if (ret)
+		return ret < 0 ? ret : 0;
+	*index = take_new();
+	ret = meter_map(at, *index);
+	if (ret)
+		meter_return(*index);
+	return ret;
 }
 
 void meter_namespace(void)
@@ -389,6 +424,12 @@ void meter_return(u32 index)
 		return;
 	release(m, index);
 	give_back(m);
+}
+
+void meter_return_of(struct thread *t)
+{
+	if (t->meter < METER_TREE_SLOTS)
+		release(dbt_meter(&t->dbt), t->meter);
 }
 
 static struct meter_uncounted *take_uncounted(void)

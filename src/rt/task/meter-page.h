@@ -20,6 +20,8 @@ __attribute__((noreturn)) void meter_no_launch(int err, const char *text);
  * of them taken it is METER_TREE_SLOTS: a page that counts for nobody.
  */
 u32 meter_take(void);
+/* The same, mapped at @at over what is there. 0 or -errno. */
+must_check int meter_take_at(u64 at, u32 *index);
 
 /*
  * A forked child may be killed before it has said that the page is its own, so its parent says so as well:
@@ -59,8 +61,9 @@ void meter_end(struct thread *t, u32 code, bool process);
  */
 void meter_free(u32 index, u32 tid);
 
-/* Page @index was taken for a task that was not made. */
+/* Page @index, or @t's, was taken for a task that was not made. */
 void meter_return(u32 index);
+void meter_return_of(struct thread *t);
 
 /* Notes a program that runs natively from now on. */
 void meter_uncounted(u32 pid, const char *path, const char *why);

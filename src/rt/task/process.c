@@ -135,7 +135,7 @@ void proc_put(struct proc *p)
 		return;
 	if (p->perf)
 		perf_free(p->perf);
-	sys_munmap(p, ALIGN_UP(sizeof(*p), 0x10000));
+	region_unmap(p, sizeof(*p));
 }
 
 /* The parts of clone and clone3 that we look at; the kernel sees the guest's own arguments. */
@@ -154,6 +154,17 @@ static void handlers_clear(struct sighand *sh)
 			memset(&sh->act[sig], 0, sizeof(sh->act[sig]));
 }
 
+/* In the child of a fork: a thread that exists in the parent only, and what it had for itself. */
+static void free_copy(struct thread *t, struct thread *other)
+{
+	if (other->sighand != t->sighand)
+		sighand_put(other->sighand);
+	if (other->proc != t->proc)
+		proc_put(other->proc);
+	seccomp_put(other->filters);
+	thread_free(other);
+}
+
 static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,
 		       const struct deterministic_task *task, const struct perf_fork *pf)
 {
@@ -168,7 +179,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 		struct thread *next = other->all_next;
 
 		if (other != t)
-			thread_free(other);
+			free_copy(t, other);
 		other = next;
 	}
 	t->all_next = t->all_prev = NULL;
@@ -303,6 +314,38 @@ void thread_release(struct thread *c)
 	thread_free(c);
 }
 
+static bool share_sighand(struct thread *c, struct thread *t, u64 flags)
+{
+	if (flags & CLONE_SIGHAND) {
+		__atomic_fetch_add(&t->sighand->refs, 1, __ATOMIC_RELAXED);
+		c->sighand = t->sighand;
+	} else {
+		c->sighand = sighand_copy(t->sighand, t->id);
+	}
+	return c->sighand;
+}
+
+static bool share_proc(struct thread *c, struct thread *t, u64 flags)
+{
+	if (flags & CLONE_THREAD) {
+		__atomic_fetch_add(&t->proc->refs, 1, __ATOMIC_RELAXED);
+		c->proc = t->proc;
+		return true;
+	}
+	c->proc = region_map(sizeof(*c->proc), PROT_READ | PROT_WRITE);
+	if (!c->proc)
+		return false;
+	memcpy(c->proc, t->proc, sizeof(*c->proc));
+	lock_reset(&c->proc->lock);
+	c->proc->refs = 1;
+	c->proc->meter = c->meter;
+	c->proc->execs = 0;
+	c->proc->perf = t->proc->perf ? perf_copy(t->proc->perf) : NULL;
+	c->own_proc = true;
+	return !t->proc->perf || c->proc->perf;
+}
+
+/* A thread for the child, in the list and with a meter page; NULL without memory, and nothing is kept. */
 static struct thread *clone_prepare(struct thread *t, const struct clone_request *rq)
 {
 	struct thread *c;
@@ -310,9 +353,17 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 	if (rq->flags & CLONE_VM && !(rq->flags & CLONE_THREAD))
 		sharers_expect(t, rq->flags);
 	c = thread_alloc();
-
 	if (!c)
 		return NULL;
+	if (!share_sighand(c, t, rq->flags) || !share_proc(c, t, rq->flags)) {
+		if (c->proc)
+			proc_put(c->proc);
+		if (c->sighand)
+			sighand_put(c->sighand);
+		meter_return_of(c);
+		thread_free(c);
+		return NULL;
+	}
 	c->dbt.regs = t->dbt.regs;
 	c->dbt.arch = t->dbt.arch;
 	c->arch = t->arch;
@@ -326,42 +377,6 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 		c->alt_sp = t->alt_sp;
 		c->alt_size = t->alt_size;
 		c->alt_flags = t->alt_flags;
-	}
-	if (rq->flags & CLONE_SIGHAND) {
-		__atomic_fetch_add(&t->sighand->refs, 1, __ATOMIC_RELAXED);
-		c->sighand = t->sighand;
-	} else {
-		c->sighand = sighand_copy(t->sighand, t->id);
-		if (!c->sighand) {
-			thread_free(c);
-			return NULL;
-		}
-	}
-	if (rq->flags & CLONE_THREAD) {
-		__atomic_fetch_add(&t->proc->refs, 1, __ATOMIC_RELAXED);
-		c->proc = t->proc;
-	} else {
-		c->proc = region_map(sizeof(*c->proc), PROT_READ | PROT_WRITE);
-		if (!c->proc) {
-			sighand_put(c->sighand);
-			thread_free(c);
-			return NULL;
-		}
-		memcpy(c->proc, t->proc, sizeof(*c->proc));
-		lock_reset(&c->proc->lock);
-		c->proc->refs = 1;
-		c->proc->meter = c->meter;
-		c->proc->execs = 0;
-		c->own_proc = true;
-		if (t->proc->perf) {
-			c->proc->perf = perf_copy(t->proc->perf);
-			if (!c->proc->perf) {
-				proc_put(c->proc);
-				sighand_put(c->sighand);
-				thread_free(c);
-				return NULL;
-			}
-		}
 	}
 	if (rq->flags & CLONE_CLEAR_SIGHAND) {
 		handlers_clear(c->sighand);
@@ -407,7 +422,7 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 	}
 	ret = perf_fork(t, rq->flags, c->meter, &pf);
 	if (ret) {
-		meter_return(c->meter);
+		meter_return_of(c);
 		thread_release(c);
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return ret;
@@ -425,7 +440,7 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 	if (sys_failed(ret) || rq->flags & CLONE_VFORK) {
 		/* The child of a vfork has become another program, or is dead; either way it has left us. */
 		if (sys_failed(ret) || !c->begun)
-			meter_return(c->meter);
+			meter_return_of(c);
 		else if (!c->execing)
 			meter_free(c->meter, c->tid);
 		thread_release(c);

@@ -137,7 +137,7 @@ static void sweep(struct thread *t)
 		if (!o)
 			break;
 		if (!o->begun)
-			meter_return(o->meter);
+			meter_return_of(o);
 		else if (!o->execing)
 			meter_free(o->meter, o->tid);
 		thread_release(o);

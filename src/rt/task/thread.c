@@ -32,23 +32,23 @@ struct thread *thread_alloc_with(u32 meter)
 		return NULL;
 	t = (struct thread *)(area + AREA_SELF);
 	if (sys_mprotect(area + AREA_STACK_AT, AREA_STACK_SIZE, PROT_READ | PROT_WRITE) ||
-	    sys_mprotect(area + AREA_ALT_AT, AREA_SIZE - AREA_ALT_AT, PROT_READ | PROT_WRITE)) {
-		sys_munmap(area, AREA_SIZE);
-		return NULL;
-	}
+	    sys_mprotect(area + AREA_ALT_AT, AREA_SIZE - AREA_ALT_AT, PROT_READ | PROT_WRITE))
+		goto fail;
 	/* Faults of ours would be counted as the program's. */
 	sys_madvise(area + AREA_STACK_AT + AREA_STACK_SIZE - STACK_USUAL, STACK_USUAL,
 		    MADV_POPULATE_WRITE);
 	t->area = (u64)area;
-	t->meter = meter == ~0u ? meter_take() : meter;
-	if (meter_map(t->area + AREA_METER_AT, t->meter)) {
-		sys_munmap(area, AREA_SIZE);
-		return NULL;
-	}
+	t->meter = meter;
+	if (meter == ~0u ? meter_take_at(t->area + AREA_METER_AT, &t->meter)
+			 : meter_map(t->area + AREA_METER_AT, meter))
+		goto fail;
 	do
 		t->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED) & ~LOCK_WAITED;
 	while (!t->id);
 	return t;
+fail:
+	region_unmap(area, AREA_SIZE);
+	return NULL;
 }
 
 void thread_free(struct thread *t)
@@ -56,8 +56,8 @@ void thread_free(struct thread *t)
 	thread_forget(t);
 	for (u32 i = 0; i < ARRAY_SIZE(t->exec_maps); i++)
 		if (t->exec_maps[i].at)
-			sys_munmap(t->exec_maps[i].at, t->exec_maps[i].size);
-	sys_munmap((void *)t->area, AREA_SIZE);
+			region_unmap(t->exec_maps[i].at, t->exec_maps[i].size);
+	region_unmap((void *)t->area, AREA_SIZE);
 }
 
 void thread_exit_free(struct thread *t, int status)
