@@ -66,6 +66,9 @@ struct meter {
 	u32 folding; /* odd while hits are being moved into the lanes, when a new owner comes */
 	u32 traced;  /* a guest of the tree is its process's tracer (ptrace) */
 	u32 classes; /* how many classes are in use; weights below are set before that says so */
+	/* The session's, for event snapshots of this thread: wire.h. */
+	u64 snapshot_gate;  /* odd while they do not hold */
+	u64 snapshot_clock; /* what the thread's clock is at least, for them */
 	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
 	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */
 };

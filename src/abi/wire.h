@@ -54,12 +54,16 @@ enum wire_snapshot_flags {
 };
 
 /*
- * One event of this process as the thread whose events it counts may read it without asking.
- * Written by S under a sequence count: `seq` is odd while it changes. value = base + quantity if
- * RUNNING, else base; time enabled = enabled_base + CPU time if ENABLED, else enabled_base; time
- * running alike with RUNNING. The bases are modulo 2^64. CPU time is the thread's own clock, but
- * not less than `clock`: what the kernel tells S of another task's time includes what a hypervisor
- * has stolen of it.
+ * One event of this process as the thread whose events it counts may read it without asking. value
+ * = base + quantity if RUNNING, else base; time enabled = enabled_base + CPU time if ENABLED, else
+ * enabled_base; time running alike with RUNNING. The bases are modulo 2^64. CPU time is the
+ * thread's own clock, but not less than `snapshot_clock` of its meter: what the kernel tells S of
+ * another task's time includes what a hypervisor has stolen of it.
+ *
+ * A snapshot holds if neither its own `seq`, which is odd while S writes it, nor `snapshot_gate` of
+ * the thread's meter is odd or changes while it is read. The gate is odd while S looks at a thread
+ * that is not in a call, and may change its events. Before it reads the gate the thread leaves its
+ * clock in `cpu_time` of its meter.
  */
 struct wire_snapshot {
 	u32 seq;
@@ -75,8 +79,7 @@ struct wire_snapshot {
 	u64 id;
 	u64 lost;
 	u64 read_format;
-	u64 clock;
-	u64 pad[5];
+	u64 pad[6];
 };
 
 #define WIRE_SNAPSHOTS 256u

@@ -60,6 +60,12 @@ void event_put(struct event *event);
  */
 s64 must_check event_read(struct event *event, u64 *words, u64 len);
 
+/* What a read of the event alone says now, its children included. Leaves core_reason() as it is. */
+struct event_totals {
+	u64 count, enabled, running;
+};
+struct event_totals event_totals(struct event *event);
+
 /*
  * poll(2): POLLHUP without a buffer [OVF-03] or when the target is gone, POLLERR for a pinned event in
  * ERROR [GRP-08], else what was woken for since the last call, which this consumes [OVF-02].

@@ -140,6 +140,7 @@ static void move_event(struct event *event, struct ctx_pmu *epc)
 {
 	event->epc = epc;
 	event->state = event->attr.disabled ? EVENT_OFF : EVENT_INACTIVE;
+	event_changed(event);
 	ctx_add_event(epc->ctx, event);
 }
 

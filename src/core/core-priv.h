@@ -173,6 +173,8 @@ int must_check event_alloc(struct core *core, const struct pe_attr *attr,
 			   const struct alloc_args *args, struct event **out);
 void event_free(struct event *event);
 void event_wake(struct event *event);
+/* See core_ops.event_changed. */
+void event_changed(struct event *event);
 void event_disown(struct event *event);
 void event_enable(struct event *event);
 void event_disable(struct event *event);

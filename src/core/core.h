@@ -111,6 +111,14 @@ struct core_ops {
 	 */
 	void (*task_read)(void *ctx, struct event *child, struct task *task);
 
+	/*
+	 * What @event says changed in a way that does not follow from its last reading, its task's
+	 * counters and its task's clock: its state, or whether its leader is on, its count, its
+	 * children. Called before anything is read of the task for the sake of the change, or after
+	 * its clock was asked. May be NULL.
+	 */
+	void (*event_changed)(void *ctx, struct event *event);
+
 	/* The last reference went: the host forgets event->host. May be NULL. */
 	void (*event_free)(void *ctx, struct event *event);
 };

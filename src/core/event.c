@@ -230,6 +230,14 @@ void event_wake(struct event *event)
 		core->ops->wake(core->ctx, event);
 }
 
+void event_changed(struct event *event)
+{
+	const struct core *core = event->core;
+
+	if (core->ops->event_changed)
+		core->ops->event_changed(core->ctx, event);
+}
+
 void event_each_child(struct event *event, void (*fn)(struct event *))
 {
 	struct event *child;
@@ -293,6 +301,7 @@ void event_reset(struct event *event)
 {
 	event_refresh(event, false);
 	event->count = 0;
+	event_changed(event);
 	event_page_update(event);
 }
 

@@ -19,6 +19,7 @@ void group_attach(struct event *event)
 static void promote(struct event *sibling, const struct event *leader)
 {
 	sibling->leader = sibling;
+	event_changed(sibling);
 	list_del(&sibling->sibling_link);
 	sibling->group_pure_sw = leader->group_pure_sw;
 	if (!sibling->in_ctx)

@@ -28,6 +28,7 @@ static int inherit_event(struct event *from, struct task *child, struct event *l
 	event->epc = epc;
 	event->clockid = original->clockid;
 	list_add_tail(&event->child_link, &original->children);
+	event_changed(original);
 	/* The parent's state decides, not attr.disabled [INH-06]. */
 	event->state = from->state >= EVENT_INACTIVE ? EVENT_INACTIVE : EVENT_OFF;
 	if (from->attr.freq) {
@@ -86,6 +87,7 @@ static void inherit_undo(struct task *child)
 	while (child->ctx && (event = list_first(&child->ctx->events, struct event, ctx_link))) {
 		ctx_remove_event(event, EVENT_DEAD, true);
 		list_del(&event->child_link);
+		event_changed(event->parent);
 		event_free(event);
 	}
 }
@@ -128,6 +130,7 @@ static void fold(struct event *child)
 	original->child_time_enabled += child->time_enabled;
 	original->child_time_running += child->time_running;
 	list_del(&child->child_link);
+	event_changed(original);
 }
 
 /*

@@ -18,27 +18,35 @@ static u64 running_total(const struct event *event)
 	return event->time_running + event->child_time_running;
 }
 
-static u32 read_single(struct event *event, u64 *words)
+struct event_totals event_totals(struct event *event)
 {
-	u64 format = event->attr.read_format, enabled, running;
+	struct event_totals total;
 	struct event *child;
-	u32 n = 0;
 
 	event_refresh(event, false);
-	words[0] = (u64)event_count(event);
-	enabled = enabled_total(event);
-	running = running_total(event);
+	total.count = (u64)event_count(event);
+	total.enabled = enabled_total(event);
+	total.running = running_total(event);
 	list_for_each_entry (child, &event->children, child_link) {
 		event_refresh(child, false);
-		words[0] += (u64)event_count(child);
-		enabled += child->time_enabled;
-		running += child->time_running;
+		total.count += (u64)event_count(child);
+		total.enabled += child->time_enabled;
+		total.running += child->time_running;
 	}
-	n++;
+	return total;
+}
+
+static u32 read_single(struct event *event, u64 *words)
+{
+	const struct event_totals total = event_totals(event);
+	u64 format = event->attr.read_format;
+	u32 n = 0;
+
+	words[n++] = total.count;
 	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
-		words[n++] = enabled;
+		words[n++] = total.enabled;
 	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
-		words[n++] = running;
+		words[n++] = total.running;
 	if (format & PERF_FORMAT_ID)
 		words[n++] = event_primary_id(event);
 	if (format & PE_FORMAT_LOST)

@@ -90,7 +90,13 @@ void event_set_state(struct event *event, enum event_state state)
 		return;
 	event_update_time(event);
 	/* A leader that crosses the line between off and on takes its members' time with it. */
-	if ((event->state < EVENT_INACTIVE) != (state < EVENT_INACTIVE))
+	if ((event->state < EVENT_INACTIVE) != (state < EVENT_INACTIVE)) {
+		struct event *sibling;
+
 		event_update_sibling_time(event);
+		list_for_each_entry (sibling, &event->siblings, sibling_link)
+			event_changed(sibling);
+	}
 	event->state = state;
+	event_changed(event);
 }

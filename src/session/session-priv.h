@@ -60,6 +60,7 @@ void direct_release(struct session *s);
 struct session {
 	struct session_config config;
 	u32 nr_cpus;
+	bool checked; /* METER_TREE_CHECK: every instant ends with a look at all invariants */
 	struct core *core;
 	struct session_pmus pmus;
 	struct session_loop loop;
@@ -81,6 +82,8 @@ struct session {
 
 /* session.c: CLOCK_MONOTONIC, ns */
 u64 session_now(void);
+/* Walks everything and CHECK()s the session's and the core's invariants. Within an instant. */
+void session_check(struct session *s);
 
 /* direct.c: gives back @err of a call, which has a refusal from now on if nobody has noted one. */
 int session_refused(struct session *s, int err);

@@ -113,6 +113,7 @@ static int make_tree(struct session *s, char *why, size_t len)
 		s->meters.tree->flags = s->config.tree_flags;
 		__atomic_store_n(&s->meters.tree->magic, METER_TREE_MAGIC, __ATOMIC_RELEASE);
 	}
+	s->checked = s->meters.tree->flags & METER_TREE_CHECK;
 	s->shown.view = (struct wire_view *)((u8 *)s->meters.tree + WIRE_VIEW_IN);
 	return 0;
 }
@@ -242,6 +243,7 @@ int session_new(const struct session_config *config, struct session **session, c
 	guests_init(&s->guests);
 	perf_files_init(&s->files);
 	list_init(&s->cgroups);
+	list_init(&s->instant.invalid);
 	list_init(&s->bootstraps.open);
 	list_init(&s->bootstraps.dead);
 	raise_limits();
@@ -383,8 +385,8 @@ int session_fd(const struct session *s)
 
 void session_check(struct session *s)
 {
-	CHECK(!s->instant.open);
 	core_check(s->core);
+	snapshots_check(s);
 }
 
 const struct meter_tree *session_tree(const struct session *s)

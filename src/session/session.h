@@ -77,9 +77,6 @@ void session_run(struct session *s, int timeout_ms);
 /* Has every process that held the bootstrap socket ended, and every guest? */
 bool session_is_over(const struct session *s);
 
-/* Walks everything and CHECK()s the session's and the core's invariants; for tests and fuzzers. */
-void session_check(struct session *s);
-
 /*
  * Direct calls: perf_event_open(2), ioctl(2), read(2), close(2) of the session's own process, which
  * is no guest. Handles are small numbers, like descriptors. Each takes notice of deaths first.

@@ -293,7 +293,7 @@ u32 perf_snapshot_read(struct thread *t, const struct perf_fd *pf, u64 *words)
 	struct meter *m = dbt_meter(&t->dbt);
 	const struct wire_snapshot *from;
 	struct wire_snapshot c;
-	u64 now = 0;
+	u64 now = 0, clock, gate;
 	u32 seq, n = 0;
 
 	if (!page || pf->snapshot > WIRE_SNAPSHOTS || t->proc->perf->wire.dead)
@@ -309,20 +309,23 @@ u32 perf_snapshot_read(struct thread *t, const struct perf_fd *pf, u64 *words)
 		 * session/wire/snapshot.c.
 		 */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		gate = __atomic_load_n(&m->snapshot_gate, __ATOMIC_ACQUIRE);
 		seq = __atomic_load_n(&from->seq, __ATOMIC_ACQUIRE);
 		c = *from;
-		__atomic_thread_fence(
-			__ATOMIC_ACQUIRE); /* mate: write_snapshot() in session/wire/snapshot.c */
-		if (seq & 1 || (c.read_format & times && !now))
+		clock = __atomic_load_n(&m->snapshot_clock, __ATOMIC_RELAXED);
+		/* Mates: write_snapshot() and open_gate() in session/wire/snapshot.c. */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (gate & 1 || seq & 1 || (c.read_format & times && !now))
 			return 0;
-	} while (seq != __atomic_load_n(&from->seq, __ATOMIC_RELAXED));
+	} while (seq != __atomic_load_n(&from->seq, __ATOMIC_RELAXED) ||
+		 gate != __atomic_load_n(&m->snapshot_gate, __ATOMIC_RELAXED));
 	if (c.kind != WIRE_SNAPSHOT_METER || c.handle != pf->handle || c.meter != t->meter ||
 	    c.quantity >= METER_QUANTITIES)
 		return 0;
 	words[n++] = c.flags & WIRE_SNAPSHOT_RUNNING ? c.base + perf_own_count(t, c.quantity)
 						     : c.base;
-	if (now < c.clock)
-		now = c.clock;
+	if (now < clock)
+		now = clock;
 	if (c.read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
 		words[n++] = c.enabled_base + (c.flags & WIRE_SNAPSHOT_ENABLED ? now : 0);
 	if (c.read_format & PERF_FORMAT_TOTAL_TIME_RUNNING)

@@ -157,4 +157,5 @@ const struct core_ops session_core_ops = {
 	.find_task = host_find_task,
 	.fd_cgroup = host_fd_cgroup,
 	.fd_bpf = host_fd_bpf,
+	.event_changed = snapshot_event_changed,
 };

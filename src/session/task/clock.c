@@ -222,8 +222,8 @@ u64 clock_read(struct guest_thread *th)
 	struct session *s = th->process->s;
 	u64 value, enabled;
 
-	instant_check(s);
-	if (s->call && s->call->thread == th)
+	snapshots_invalidate(th);
+	if (s->instant.caller == th)
 		return th->clock.cpu_time;
 	if (th->clock.read_at == s->instant.number)
 		return th->clock.cpu_time;

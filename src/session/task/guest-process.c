@@ -35,6 +35,7 @@ struct guest_process *guest_process_new(struct session *s, pid_t pid)
 	if (!p)
 		return NULL;
 	p->s = s;
+	list_init(&p->snapshots.files);
 	guest_process_set_pid(p, pid);
 	p->pidfd = p->sock = p->memfd = -1;
 	p->same_ns = -1;
@@ -110,13 +111,10 @@ struct wire_slot *guest_process_slot(struct guest_process *p, u32 slot)
 void guest_process_end(struct guest_process *p)
 {
 	struct guest_thread *th, *tmp;
-	struct perf_file *c;
 
 	instant_check(p->s);
 	p->sock_poll.gone = p->pid_poll.gone = true;
-	list_for_each_entry (c, &p->s->files.all, link)
-		if (c->snapshot.owner == p)
-			snapshot_drop(c);
+	snapshots_drop(p);
 	list_for_each_entry_safe (th, tmp, &p->threads, link)
 		guest_thread_end(th);
 	maps_drop(p);

@@ -13,6 +13,7 @@ struct guest_thread *guest_thread_new(struct guest_process *p, s32 tid, u32 mete
 		return NULL;
 	th->process = p;
 	th->meter = WIRE_NO_METER;
+	list_init(&th->invalid_link);
 	guest_thread_set_tid(th, tid);
 	clock_init(&th->clock);
 	guest_thread_set_meter(th, meter);
@@ -182,6 +183,7 @@ int guest_thread_need_task(struct guest_thread *th)
 	if (has_left(th)) {
 		task_exit(th->task);
 		th->task = NULL;
+		snapshots_thread_leaves(th);
 		if (m->state == METER_EXITED)
 			release_meter(th->process->s, m, th->meter);
 		return -ESRCH;
@@ -198,14 +200,19 @@ void guest_thread_end(struct guest_thread *th)
 {
 	struct meter *m = guest_thread_meter(th);
 	struct guest_process *p = th->process;
+	bool had_task;
 
 	instant_check(p->s);
-	if (th->task) {
+	if (p->s->instant.caller == th)
+		p->s->instant.caller = NULL;
+	had_task = th->task;
+	if (had_task)
 		task_exit(th->task);
-		th->task = NULL;
-		if (m)
-			release_meter(th->process->s, m, th->meter);
-	}
+	th->task = NULL;
+	snapshots_thread_leaves(th);
+	/* Another thread may take it then. */
+	if (had_task && m)
+		release_meter(p->s, m, th->meter);
 	for (u32 i = 0; i < WIRE_SLOTS; i++)
 		if (p->callers[i] == th)
 			p->callers[i] = NULL;

@@ -17,6 +17,7 @@
 #include "session/poll-source.h"
 #include "session/task/clock.h"
 #include "session/task/meters.h"
+#include "session/wire/snapshot.h"
 
 struct guests {
 	struct list processes; /* struct guest_process */
@@ -48,8 +49,9 @@ struct guest_process {
 	struct wire_proc *page; /* the memfd, all of it; NULL without one */
 	struct guest_thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */
 	int fds[WIRE_SLOTS];                      /* received for the slot's next request, or -1 */
-	struct list threads;                      /* struct guest_thread */
-	struct list mappings;                     /* struct mapping, wire/perf-file.h */
+	struct process_snapshots snapshots;
+	struct list threads;  /* struct guest_thread */
+	struct list mappings; /* struct mapping, wire/perf-file.h */
 };
 
 struct guest_thread {
@@ -61,6 +63,7 @@ struct guest_thread {
 	u32 meter;         /* index in the tree, or WIRE_NO_METER */
 	u32 token;         /* of the WIRE_OP_FORK that announced it, until its first call; else 0 */
 	struct task *task; /* NULL: nobody has to do with it */
+	struct list invalid_link; /* in instant.invalid while its event snapshots do not hold */
 	struct thread_counts counts;
 	struct thread_clock clock;
 };

@@ -35,12 +35,16 @@ void instant_run(struct session *s, void (*body)(struct session *s, void *arg), 
 {
 	CHECK(!s->instant.open);
 	s->instant.open = true;
+	s->instant.begun++;
 	s->instant.number++;
-	snapshots_invalidate(s);
 	drain_ends(s);
 	if (body)
 		body(s, arg);
 	snapshots_revalidate(s);
+	if (s->checked)
+		session_check(s);
+	snapshots_allow(s);
+	s->instant.caller = NULL;
 	s->instant.open = false;
 }
 

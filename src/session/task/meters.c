@@ -28,6 +28,7 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter)
 
 	if (th->meter == meter || meter >= th->process->s->meters.slots)
 		return;
+	snapshots_thread_leaves(th);
 	hash_del(&th->process->s->guests.by_meter, &th->by_meter);
 	th->meter = meter;
 	hash_add(&th->process->s->guests.by_meter, &th->by_meter, meter);
@@ -50,7 +51,7 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 
 	if (!m)
 		return 0;
-	instant_check(s);
+	snapshots_invalidate(th);
 	if (th->counts.seen_at != s->instant.number || th->counts.seen_meter != th->meter) {
 		th->counts.seen_at = s->instant.number;
 		th->counts.seen_meter = th->meter;

@@ -117,7 +117,6 @@ s64 op_ioctl(struct call *c)
 		call.arg = args->output == WIRE_NO_EVENT ? (u64)FD_NONE : (u64)FD_NAMED;
 	wide_look(c->s, file->event);
 	err = event_ioctl(file->event, &call);
-	snapshots_stale(c->s, file->event);
 	if (call.out_len) {
 		memcpy(c->data, call.out, sizeof(call.out));
 		c->out_len = call.out_len;

@@ -25,6 +25,7 @@ void perf_files_init(struct perf_files *files)
 {
 	list_init(&files->all);
 	list_init(&files->hung);
+	list_init(&files->changed);
 	list_init(&files->dead);
 	hash_init(&files->by_pipe);
 }
@@ -106,6 +107,7 @@ int perf_file_new(struct session *s, struct event *event, struct perf_file **out
 	file->dev = st.st_dev;
 	list_init(&file->hung_link);
 	list_init(&file->mappings);
+	snapshot_init(&file->snapshot);
 	hash_add(&s->files.by_pipe, &file->by_pipe, st.st_ino);
 	list_add_tail(&file->link, &s->files.all);
 	event_set_host(event, file);

@@ -22,6 +22,7 @@ struct session;
 struct perf_files {
 	struct list all;     /* struct perf_file */
 	struct list hung;    /* those of them with a hung_fd */
+	struct list changed; /* those whose event is not what its snapshot says */
 	struct list dead;    /* those to be freed after the batch */
 	struct hash by_pipe; /* those in `all`, by inode */
 	/* By handle. A free place has the next free one: its index + 1, or 0. */

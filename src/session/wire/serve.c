@@ -147,6 +147,7 @@ static void run_call(struct session *s, void *arg)
 	clock_told(th, __atomic_load_n(&sl->cpu_time, __ATOMIC_RELAXED));
 	th->clock.switches = __atomic_load_n(&sl->switches, __ATOMIC_RELAXED);
 	s->call = c;
+	s->instant.caller = th;
 	c->ret = guest_thread_need_task(th);
 	if (!c->ret) {
 		if (c->cpu < s->nr_cpus && task_cpu(th->task) != (int)c->cpu)

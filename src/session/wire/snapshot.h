@@ -9,38 +9,53 @@
 #ifndef SESSION_WIRE_SNAPSHOT_H
 #define SESSION_WIRE_SNAPSHOT_H
 
-#include "base/types.h"
+#include "abi/wire.h"
+#include "base/bitmap.h"
+#include "base/list.h"
 
 struct event;
 struct guest_process;
+struct guest_thread;
 struct perf_file;
 struct session;
 
-/* What a snapshot depends on besides what the guest can see for itself. */
-struct snapshot_state {
-	s64 state, leader, child_count;
-	u64 lost, has_children;
+/* A process's. */
+struct process_snapshots {
+	struct list files;                      /* struct perf_file that have one */
+	u64 used[BITMAP_WORDS(WIRE_SNAPSHOTS)]; /* by index */
+	u32 seq[WIRE_SNAPSHOTS];                /* as it was last written */
 };
 
-/* The session's side of one, in the perf file of its event. */
+/* A perf file's. */
 struct event_snapshot {
 	struct guest_process *owner; /* who reads it; NULL: nobody */
-	u32 index;                   /* in its memory, + 1; 0: none */
-	u32 seq;
-	bool stale;                  /* the event has changed in a way that no state shows */
-	bool invalid;                /* its reader asks until it is revalidated */
-	struct snapshot_state state; /* what it was written for */
+	struct list link;            /* in owner->snapshots.files */
+	struct list changed_link;    /* in perf_files.changed */
+	u32 index;                   /* in its owner's, + 1; 0: none */
 };
 
+void snapshot_init(struct event_snapshot *snapshot);
 /* @owner has opened @file: gives it a snapshot if there is one left. */
 void snapshot_take(struct perf_file *file, struct guest_process *owner);
 void snapshot_drop(struct perf_file *file);
-/* A call changed what no state shows: a count, a period. */
-void snapshots_stale(struct session *s, const struct event *event);
+/* All of a process that ends. */
+void snapshots_drop(struct guest_process *owner);
 
-/* Before events are changed: from here on who reads one by himself has to ask. */
-void snapshots_invalidate(struct session *s);
-/* After that: writes those of events that have changed, and lets their readers look again. */
+/* core_ops.event_changed: what is in its snapshot holds no longer. */
+void snapshot_event_changed(void *ctx, struct event *event);
+
+/*
+ * Before anything is looked at of @th, or changed of its events: until the end of the instant who
+ * reads one of its snapshots has to ask. The caller of the call that is carried out reads none.
+ */
+void snapshots_invalidate(struct guest_thread *th);
+/* At the end of the instant: writes those of events that have changed; then lets all be read. */
 void snapshots_revalidate(struct session *s);
+void snapshots_allow(struct session *s);
+/* @th has its meter no longer: nothing is left behind in it. */
+void snapshots_thread_leaves(struct guest_thread *th);
+
+/* CHECK()s that every snapshot is what would be written now. Between the two. */
+void snapshots_check(struct session *s);
 
 #endif

@@ -491,19 +491,23 @@ static bool look_at_snapshot(struct mock *g, u32 at, struct reading *r)
 	const struct wire_snapshot *snapshot = &g->page->snapshots[at];
 	struct timespec ts;
 	struct wire_snapshot c;
-	u64 clock;
+	u64 clock, least, gate;
 	u32 seq;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
 	clock = (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
 	__atomic_store_n(&g->m->cpu_time, clock, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	gate = __atomic_load_n(&g->m->snapshot_gate, __ATOMIC_ACQUIRE);
 	seq = __atomic_load_n(&snapshot->seq, __ATOMIC_ACQUIRE);
 	memcpy(&c, snapshot, sizeof(c));
+	least = __atomic_load_n(&g->m->snapshot_clock, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (gate & 1 || gate != __atomic_load_n(&g->m->snapshot_gate, __ATOMIC_RELAXED))
+		return false;
 	if (seq & 1 || seq != __atomic_load_n(&snapshot->seq, __ATOMIC_RELAXED))
 		return false;
-	clock = clock < c.clock ? c.clock : clock;
+	clock = clock < least ? least : clock;
 	r->count = c.base;
 	r->enabled = c.enabled_base + (c.flags & WIRE_SNAPSHOT_ENABLED ? clock : 0);
 	r->running = c.running_base;
@@ -572,6 +576,8 @@ static void read_while_moving(struct mock *g)
 	NEED(mock_open(g, &attr, -1, 1, WIRE_NO_EVENT, 0, &wide) >= 0);
 	for (u32 i = 0; i < 200; i++) {
 		g->cpu = i & 1;
+		/* What the move changes does not take away why the call was refused. */
+		NEED(mock_ioctl(g, own, 0x1234, 0) == -ENOTTY && g->slot->reason[0]);
 		NEED(mock_read(g, wide, words, 24) == 24);
 		mock_count(g, 100, 0);
 		while (!look_at_snapshot(g, 0, &now))
