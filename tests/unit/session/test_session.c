@@ -577,7 +577,8 @@ static void read_while_moving(struct mock *g)
 	for (u32 i = 0; i < 200; i++) {
 		g->cpu = i & 1;
 		/* What the move changes does not take away why the call was refused. */
-		NEED(mock_ioctl(g, own, 0x1234, 0) == -ENOTTY && g->slot->reason[0]);
+		NEED(mock_ioctl(g, own, 0x1234, 0) == -ENOTTY &&
+		     g->slot->refusal.cause != CAUSE_NONE);
 		NEED(mock_read(g, wide, words, 24) == 24);
 		mock_count(g, 100, 0);
 		while (!look_at_snapshot(g, 0, &now))
