@@ -104,17 +104,12 @@ static u64 random_pages(u64 bits)
 
 static bool randomized(void)
 {
-	char text[8] = "";
-	long fd;
+	char text[8];
 
 	if (raw_call1(__NR_personality, PERSONALITY_ASK) & ADDR_NO_RANDOMIZE)
 		return false;
-	fd = fd_open(AT_FDCWD, "/proc/sys/kernel/randomize_va_space", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	sys_read((int)fd, text, sizeof(text) - 1);
-	sys_close((int)fd);
-	return text[0] != '0';
+	return fd_read_text("/proc/sys/kernel/randomize_va_space", text, sizeof(text)) < 1 ||
+	       text[0] != '0';
 }
 
 static void load(struct startup *s, bool random)

@@ -14,11 +14,12 @@ struct sys_guest_ret {
 };
 
 /* @nr_args: number and six arguments. Not begun when *@pending is not 0. */
-struct sys_guest_ret guest_call(const u64 *nr_args, const u32 *pending);
+typedef struct sys_guest_ret guest_call_fn(const u64 *nr_args, const u32 *pending);
+guest_call_fn guest_call;
 extern const char guest_call_begin[], guest_call_insn[], guest_call_end[], guest_call_redo[];
 
 /* The same, for a call that the seccomp supervisor is to answer. */
-struct sys_guest_ret guest_call_notified(const u64 *nr_args, const u32 *pending);
+guest_call_fn guest_call_notified;
 extern const char guest_call_notified_begin[], guest_call_notified_insn[];
 extern const char guest_call_notified_end[], guest_call_notified_redo[];
 

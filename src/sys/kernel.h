@@ -50,11 +50,6 @@ static inline long sys_openat(int dir, const char *path, int flags, int mode)
 	return raw_call4(__NR_openat, dir, (long)path, flags, mode);
 }
 
-static inline long sys_open(const char *path, int flags, int mode)
-{
-	return sys_openat(AT_FDCWD, path, flags, mode);
-}
-
 static inline long sys_close(int fd)
 {
 	return raw_call1(__NR_close, fd);
@@ -90,19 +85,9 @@ static inline long sys_faccessat2(int dir, const char *path, int mode, int flags
 	return raw_call4(__NR_faccessat2, dir, (long)path, mode, flags);
 }
 
-static inline long sys_ftruncate(int fd, u64 len)
-{
-	return raw_call2(__NR_ftruncate, fd, (long)len);
-}
-
 static inline long sys_memfd_create(const char *name, u32 flags)
 {
 	return raw_call2(__NR_memfd_create, (long)name, flags);
-}
-
-static inline long sys_getdents64(int fd, void *buf, size_t size)
-{
-	return raw_call3(__NR_getdents64, fd, (long)buf, (long)size);
 }
 
 static inline long sys_execveat(int dir, const char *path, char *const *argv, char *const *envp,
@@ -136,29 +121,6 @@ static inline long sys_mremap(void *old, size_t old_len, size_t new_len, int fla
 static inline long sys_madvise(void *addr, size_t len, int advice)
 {
 	return raw_call3(__NR_madvise, (long)addr, (long)len, advice);
-}
-
-static inline long sys_membarrier(int cmd, u32 flags, int cpu)
-{
-	return raw_call3(__NR_membarrier, cmd, flags, cpu);
-}
-
-/*
- * Copies between this process's own addresses without ever faulting: -EFAULT, or fewer bytes than
- * asked, where memory cannot be read or written. Checks page protections as an access would.
- */
-static inline long sys_process_vm_readv(int pid, const struct iovec *local, size_t nlocal,
-					const struct iovec *remote, size_t nremote)
-{
-	return raw_call6(__NR_process_vm_readv, pid, (long)local, (long)nlocal, (long)remote,
-			 (long)nremote, 0);
-}
-
-static inline long sys_process_vm_writev(int pid, const struct iovec *local, size_t nlocal,
-					 const struct iovec *remote, size_t nremote)
-{
-	return raw_call6(__NR_process_vm_writev, pid, (long)local, (long)nlocal, (long)remote,
-			 (long)nremote, 0);
 }
 
 /* Processes and threads */
@@ -207,9 +169,13 @@ static inline long sys_futex(u32 *word, int op, u32 val, const struct __kernel_t
 	return raw_call6(__NR_futex, (long)word, op, val, (long)timeout, (long)word2, val3);
 }
 
-static inline long sys_clock_gettime(int clock, struct __kernel_timespec *ts)
+/* In nanoseconds. */
+static inline u64 sys_clock(int clock)
 {
-	return raw_call2(__NR_clock_gettime, clock, (long)ts);
+	struct __kernel_timespec ts = {0, 0};
+
+	raw_call2(__NR_clock_gettime, clock, (long)&ts);
+	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
 }
 
 /* Signals: a set is one u64, bit (sig - 1). */

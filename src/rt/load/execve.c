@@ -150,16 +150,6 @@ static int open_interp(struct exec_plan *plan)
 	return 0;
 }
 
-static void real_path(int fd, char *path)
-{
-	char name[40];
-	long n;
-
-	fmt(name, sizeof(name), "/proc/self/fd/%d", fd);
-	n = sys_readlinkat(AT_FDCWD, name, path, CONTROL_PATH - 1);
-	path[n > 0 ? n : 0] = '\0';
-}
-
 static int plan_file(int *file, struct exec_plan *plan, const char *script, char *interp)
 {
 	u8 head[EXEC_HEAD] = {0};
@@ -193,7 +183,7 @@ static int plan_file(int *file, struct exec_plan *plan, const char *script, char
 	ret = elf_read(fd, false, &eh, plan->phdrs, &plan->image);
 	if (ret)
 		return ret;
-	real_path(fd, plan->exe);
+	(void)fd_path(fd, plan->exe, sizeof(plan->exe));
 	/* From here on the file is not looked at any more; whoever runs it can open it by its path. */
 	if (plan->frugal) {
 		sys_close(fd);
@@ -264,7 +254,7 @@ static int make_plan(int dir, const char *path, int flags, struct exec_plan *pla
 			char real[CONTROL_PATH];
 			const char *base;
 
-			real_path((int)fd, real);
+			(void)fd_path((int)fd, real, sizeof(real));
 			base = str_rchr(real, '/');
 			str_put(plan->comm, sizeof(plan->comm), base ? base + 1 : real);
 		}

@@ -10,14 +10,9 @@
 static void find(struct vdso *v)
 {
 	char text[8192];
-	long fd = fd_open(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), n = 0, got;
 
-	if (fd < 0)
+	if (fd_read_text("/proc/self/maps", text, sizeof(text)) < 0)
 		return;
-	while ((got = sys_read((int)fd, text + n, sizeof(text) - 1 - (size_t)n)) > 0)
-		n += got;
-	sys_close((int)fd);
-	text[n] = '\0';
 	for (char *line = text, *end; (end = str_chr(line, '\n')); line = end + 1) {
 		const char *name;
 		u64 from, to;

@@ -7,6 +7,7 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
+#include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
 #include "sys/string.h"
@@ -51,27 +52,10 @@ bool perf_on_close_range(struct thread *t, u64 nr, long *ret)
 	return true;
 }
 
-/* What recvmsg(2) may have brought in the msghdr at @addr. */
-static void received(struct thread *t, u64 addr)
+static bool received(struct thread *t, int fd)
 {
-	struct user_msghdr m;
-	struct cmsghdr c;
-
-	if (guest_read(&m, addr, sizeof(m)))
-		return;
-	for (u64 at = 0; at + sizeof(c) <= m.msg_controllen; at += ALIGN_UP(c.cmsg_len, 8)) {
-		if (guest_read(&c, (u64)m.msg_control + at, sizeof(c)) || c.cmsg_len < sizeof(c) ||
-		    c.cmsg_len > m.msg_controllen - at)
-			return;
-		if (c.cmsg_level != SOL_SOCKET || c.cmsg_type != SCM_RIGHTS)
-			continue;
-		for (u64 i = sizeof(c); i + 4 <= c.cmsg_len; i += 4) {
-			s32 fd;
-
-			if (!guest_read(&fd, (u64)m.msg_control + at + i, sizeof(fd)))
-				perf_fd_received(t, fd);
-		}
-	}
+	perf_fd_received(t, fd);
+	return false;
 }
 
 bool perf_on_receive(struct thread *t, u64 nr, long *ret)
@@ -82,10 +66,11 @@ bool perf_on_receive(struct thread *t, u64 nr, long *ret)
 	if (failed(*ret))
 		return true;
 	if (nr == __NR_recvmsg)
-		received(t, guest_arg(t, 1));
+		(void)fd_of_message(t, guest_arg(t, 1), received);
 	else if (nr == __NR_recvmmsg)
 		for (long i = 0; i < *ret; i++)
-			received(t, guest_arg(t, 1) + (u64)i * sizeof(struct mmsghdr));
+			(void)fd_of_message(t, guest_arg(t, 1) + (u64)i * sizeof(struct mmsghdr),
+					    received);
 	else
 		perf_fd_received(t, (int)*ret); /* pidfd_getfd */
 	return true;

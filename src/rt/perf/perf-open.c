@@ -5,8 +5,6 @@
 #include "rt/syscall/fd.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
-#include "rt/syscall/syscall.h"
-#include "sys/string.h"
 
 #include <asm/ioctls.h>
 #include <linux/memfd.h>

@@ -117,17 +117,9 @@ static bool any_report(struct thread *t, u64 at, u32 n)
 	return any;
 }
 
-static u64 now_ns(void)
-{
-	struct __kernel_timespec ts = {0, 0};
-
-	sys_clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
-}
-
 bool perf_on_poll(struct thread *t, u64 nr, long *ret)
 {
-	u64 at = guest_arg(t, 0), deadline = ~0ull, start = now_ns();
+	u64 at = guest_arg(t, 0), deadline = ~0ull, start = sys_clock(CLOCK_MONOTONIC);
 	u32 n = guest_arg(t, 1) < POLL_MAX ? (u32)guest_arg(t, 1) : POLL_MAX, ready;
 	struct __kernel_timespec ts = {0, 0};
 
@@ -143,7 +135,8 @@ bool perf_on_poll(struct thread *t, u64 nr, long *ret)
 		deadline = start + (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
 	}
 	for (;;) {
-		u64 now = now_ns(), left = ready || deadline <= now ? 0 : deadline - now;
+		u64 now = sys_clock(CLOCK_MONOTONIC),
+		    left = ready || deadline <= now ? 0 : deadline - now;
 
 		ts.tv_sec = (s64)(left / 1000000000);
 		ts.tv_nsec = (s64)(left % 1000000000);
@@ -157,7 +150,7 @@ bool perf_on_poll(struct thread *t, u64 nr, long *ret)
 				look(t, at, n, &ready);
 			*ret = patch(t, at, n, *ret);
 			/* The report was another event's, or has been taken: go on waiting. */
-			if (*ret == 0 && deadline > now_ns() && !sys_failed(*ret))
+			if (*ret == 0 && deadline > sys_clock(CLOCK_MONOTONIC) && !sys_failed(*ret))
 				continue;
 		}
 		return true;

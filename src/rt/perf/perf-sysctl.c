@@ -7,7 +7,6 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
-#include "rt/syscall/syscall.h"
 #include "sys/string.h"
 
 #include <linux/fcntl.h>
@@ -98,7 +97,7 @@ long perf_sysctl_write(struct thread *t, u64 nr, u64 handle)
 
 	if ((mode & O_ACCMODE) == O_RDONLY)
 		return -EBADF;
-	pos = nr == __NR_pwrite64 ? (long)guest_arg(t, 3) : raw_call3(__NR_lseek, fd, 0, SEEK_CUR);
+	pos = nr == __NR_pwrite64 ? (long)guest_arg(t, 3) : sys_lseek(fd, 0, SEEK_CUR);
 	if (pos < 0)
 		return -EINVAL;
 	sl = wire_begin(t);
@@ -115,6 +114,6 @@ long perf_sysctl_write(struct thread *t, u64 nr, u64 handle)
 	}
 	wire_end(t, sl);
 	if (ret > 0 && nr != __NR_pwrite64)
-		raw_call3(__NR_lseek, fd, pos + ret, SEEK_SET);
+		sys_lseek(fd, pos + ret, SEEK_SET);
 	return ret;
 }

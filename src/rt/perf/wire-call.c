@@ -29,17 +29,9 @@ struct fd_control {
 	s32 fd, pad;
 };
 
-static u64 clock_ns(int clock)
-{
-	struct __kernel_timespec ts = {0, 0};
-
-	sys_clock_gettime(clock, &ts);
-	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
-}
-
 u64 perf_cpu_time(void)
 {
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return sys_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static u32 current_cpu(void)
@@ -342,7 +334,7 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 	long ret;
 
 	if (__atomic_load_n(&sl->awake, __ATOMIC_RELAXED)) {
-		u64 until = clock_ns(CLOCK_MONOTONIC) + SPIN_NS;
+		u64 until = sys_clock(CLOCK_MONOTONIC) + SPIN_NS;
 
 		do {
 			for (int i = 0; i < 32; i++) {
@@ -350,7 +342,7 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 					return true;
 				cpu_relax();
 			}
-		} while (clock_ns(CLOCK_MONOTONIC) < until);
+		} while (sys_clock(CLOCK_MONOTONIC) < until);
 	}
 	for (;;) {
 		u32 word = WIRE_POSTED;

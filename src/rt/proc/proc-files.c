@@ -31,13 +31,10 @@ enum proc_kind {
 struct proc_file {
 	enum proc_kind kind;
 	u32 pid;
-	const char *rest; /* behind /proc/PID/exe: "" or what is not ours */
 };
 
-/*
- * Takes "/proc/self/exe" and the like apart. @rest points at what follows the process's directory.
- */
-static bool parse(struct thread *t, const char *path, struct proc_file *s)
+/* What a file of that name is in such a directory; PROC_NONE: nothing that differs for a guest. */
+static enum proc_kind kind_of_name(const char *name)
 {
 	static const struct {
 		const char *name;
@@ -48,6 +45,16 @@ static bool parse(struct thread *t, const char *path, struct proc_file *s)
 		{"smaps", PROC_SMAPS},
 		{"status", PROC_STATUS},
 	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_eq(name, names[i].name))
+			return names[i].kind;
+	return PROC_NONE;
+}
+
+/* Takes "/proc/self/exe" and the like apart. */
+static bool parse(struct thread *t, const char *path, struct proc_file *s)
+{
 	u64 pid;
 	int n;
 
@@ -86,24 +93,16 @@ static bool parse(struct thread *t, const char *path, struct proc_file *s)
 		s->kind = PROC_HIDDEN;
 		return true;
 	}
-	for (u32 i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!str_eq(path, names[i].name))
-			continue;
-		s->kind = names[i].kind;
-		return true;
-	}
-	return false;
+	s->kind = kind_of_name(path);
+	return s->kind != PROC_NONE;
 }
-
-static const char *const interesting[] = {"exe", "maps", "smaps", "status"};
 
 /* Makes a relative path that may concern us absolute; true if @path is now worth parsing. */
 static bool resolve(int dir, char *path)
 {
 	const char *base;
-	char full[CONTROL_PATH], name[40];
+	char full[CONTROL_PATH];
 	long n;
-	bool hit = false;
 
 	if (str_starts(path, "/dev/fd/")) {
 		str_put(full, sizeof(full), path + 8);
@@ -113,9 +112,7 @@ static bool resolve(int dir, char *path)
 		return str_starts(path, "/proc/");
 	base = str_rchr(path, '/');
 	base = base ? base + 1 : path;
-	for (u32 i = 0; i < ARRAY_SIZE(interesting); i++)
-		hit |= str_eq(base, interesting[i]);
-	if (!hit)
+	if (kind_of_name(base) == PROC_NONE)
 		return false;
 	if (dir == AT_FDCWD) {
 		n = raw_call2(__NR_getcwd, (long)full, sizeof(full));
@@ -123,8 +120,7 @@ static bool resolve(int dir, char *path)
 			return false;
 		n--;
 	} else {
-		fmt(name, sizeof(name), "/proc/self/fd/%d", dir);
-		n = sys_readlinkat(AT_FDCWD, name, full, sizeof(full) - 1);
+		n = fd_path(dir, full, sizeof(full));
 		if (n < 1)
 			return false;
 	}
@@ -310,7 +306,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	out_flush(&w->out);
 	sys_lseek((int)fd, 0, 0);
 	/* The lowest number that was free, which programs count on, is the one that was opened first. */
-	if (in < fd && raw_call3(__NR_dup3, fd, in, (long)(flags & O_CLOEXEC)) == in) {
+	if (in < fd && sys_dup3((int)fd, (int)in, (int)(flags & O_CLOEXEC)) == in) {
 		sys_close((int)fd);
 		fd = in;
 		in = -1;

@@ -76,35 +76,41 @@ long guest_select(struct thread *t)
 	return guest_mask_call(t);
 }
 
-static bool message_hides(u64 at)
+bool fd_of_message(struct thread *t, u64 at, bool (*each)(struct thread *t, int fd))
 {
-	struct cmsghdr c;
 	struct user_msghdr m;
+	struct cmsghdr c;
 
 	if (guest_read(&m, at, sizeof(m)) || !m.msg_control)
 		return false;
 	for (u64 off = 0; off + sizeof(c) <= m.msg_controllen; off += ALIGN_UP(c.cmsg_len, 8)) {
-		if (guest_read(&c, (u64)m.msg_control + off, sizeof(c)) || c.cmsg_len < sizeof(c) ||
+		u64 head = (u64)m.msg_control + off;
+
+		if (guest_read(&c, head, sizeof(c)) || c.cmsg_len < sizeof(c) ||
 		    c.cmsg_len > m.msg_controllen - off)
 			return false;
 		if (c.cmsg_level != SOL_SOCKET || c.cmsg_type != SCM_RIGHTS)
 			continue;
-		for (u64 i = sizeof(c); i + 4 <= c.cmsg_len; i += 4) {
+		for (u64 i = sizeof(c); i + sizeof(s32) <= c.cmsg_len; i += sizeof(s32)) {
 			s32 fd;
 
-			if (guest_read(&fd, (u64)m.msg_control + off + i, 4))
-				return false;
-			if (fd_is_own(fd))
+			if (!guest_read(&fd, head + i, sizeof(fd)) && each(t, fd))
 				return true;
 		}
 	}
 	return false;
 }
 
-bool fd_sends_hidden(u64 at, u64 n)
+static bool is_hidden(struct thread *t, int fd)
+{
+	(void)t;
+	return fd_is_own(fd);
+}
+
+bool fd_sends_hidden(struct thread *t, u64 at, u64 n)
 {
 	for (u64 i = 0; i < n && i < UIO_MAXIOV; i++)
-		if (message_hides(at + i * sizeof(struct mmsghdr)))
+		if (fd_of_message(t, at + i * sizeof(struct mmsghdr), is_hidden))
 			return true;
 	return false;
 }

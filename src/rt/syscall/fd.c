@@ -56,9 +56,9 @@ bool fd_hidden(struct thread *t, u64 nr)
 		if (dir_hidden(t, (u32)__builtin_ctz(bits)))
 			return true;
 	if (row->steps & SYSCALL_SENDS)
-		return fd_sends_hidden(guest_arg(t, 1), 1);
+		return fd_sends_hidden(t, guest_arg(t, 1), 1);
 	return row->steps & SYSCALL_SENDS_MANY &&
-	       fd_sends_hidden(guest_arg(t, 1), (u32)guest_arg(t, 2));
+	       fd_sends_hidden(t, guest_arg(t, 1), (u32)guest_arg(t, 2));
 }
 
 static long limits(struct rlimit64 *new, struct rlimit64 *old)
@@ -190,6 +190,32 @@ long fd_memfd(const char *name, u32 flags)
 	return ret;
 }
 
+long fd_read_text(const char *path, char *text, size_t size)
+{
+	long fd = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n = 0, got;
+
+	if (fd < 0)
+		return fd;
+	do {
+		got = sys_read((int)fd, text + n, size - 1 - (size_t)n);
+		n += got > 0 ? got : 0;
+	} while (got > 0 && n < (long)size - 1);
+	sys_close((int)fd);
+	text[n] = '\0';
+	return got < 0 && !n ? got : n;
+}
+
+long fd_path(int fd, char *path, size_t size)
+{
+	char name[40];
+	long n;
+
+	fmt(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = sys_readlinkat(AT_FDCWD, name, path, size - 1);
+	path[n > 0 ? n : 0] = '\0';
+	return n;
+}
+
 long guest_close_range(struct thread *t)
 {
 	u64 first = (u32)guest_arg(t, 0), last = (u32)guest_arg(t, 1);
@@ -237,17 +263,15 @@ long guest_dup2(struct thread *t)
 /* Whether @fd is a directory of descriptors: /proc/PID/fd or fdinfo, also a thread's. */
 static bool lists_descriptors(int fd)
 {
-	char name[40], path[128];
+	char path[128];
 	struct statfs fs;
 	long n;
 
 	if (raw_call2(__NR_fstatfs, fd, (long)&fs) || fs.f_type != PROC_SUPER_MAGIC)
 		return false;
-	fmt(name, sizeof(name), "/proc/self/fd/%d", fd);
-	n = sys_readlinkat(AT_FDCWD, name, path, sizeof(path) - 1);
+	n = fd_path(fd, path, sizeof(path));
 	if (n < 8)
 		return false;
-	path[n] = '\0';
 	return (str_starts(path + n - 3, "/fd") || str_starts(path + n - 7, "/fdinfo"));
 }
 

@@ -33,7 +33,7 @@ bool fd_is_own(s64 fd);
 bool fd_hidden(struct thread *t, u64 nr);
 
 /* Whether one of the @n messages at @at hands over one of ours (SCM_RIGHTS). */
-bool fd_sends_hidden(u64 at, u64 n);
+bool fd_sends_hidden(struct thread *t, u64 at, u64 n);
 
 /* Sets close-on-exec on all of ours, or takes it off. */
 void fd_cloexec(bool on);
@@ -44,6 +44,16 @@ void fd_cloexec(bool on);
  */
 long fd_open(int dir, const char *path, int flags);
 long fd_memfd(const char *name, u32 flags);
+/* What the file at @path says, with a NUL behind it, as far as there is room: how much, or -errno. */
+long fd_read_text(const char *path, char *text, size_t size);
+/* Where descriptor @fd leads, with a NUL behind it: how long that is, or -errno. */
+long fd_path(int fd, char *path, size_t size);
+
+/*
+ * Calls @each for the descriptors in the message at @at (SCM_RIGHTS), until it says that this is enough;
+ * whether it did.
+ */
+bool fd_of_message(struct thread *t, u64 at, bool (*each)(struct thread *t, int fd));
 
 long guest_close_range(struct thread *t);
 long guest_dup2(struct thread *t);

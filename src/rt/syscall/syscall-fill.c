@@ -2,8 +2,6 @@
 #include "rt/syscall/syscall-fill.h"
 
 #include "rt/mm/guest-mem.h"
-#include "rt/mm/mm.h"
-#include "rt/mm/region.h"
 
 #include <linux/aio_abi.h>
 #include <linux/socket.h>

@@ -18,7 +18,6 @@
 
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/mm.h"
-#include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/fd.h"
@@ -27,14 +26,13 @@
 #include "rt/syscall/user-dispatch.h"
 #include "sys/guest-call.h"
 
-long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+long call_by(struct thread *t, guest_call_fn *call, const u64 args[7])
 {
-	u64 args[7] = {nr, a, b, c, d, e, f};
 	struct sys_guest_ret r;
 
 	do {
 		t->call_again = false;
-		r = guest_call(args, &t->pending_count);
+		r = call(args, &t->pending_count);
 	} while (unlikely(t->call_again) && !r.redo && r.val == -EINTR && !t->pending_count);
 	/*
 	 * The kernel could not write where translated code was read from. Calls that take something
@@ -42,8 +40,15 @@ long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 
 	 */
 	if (unlikely(r.val == -EFAULT) && !r.redo && mm_has_writable_code() &&
 	    dbt_unprotect(&t->dbt, 0, TASK_SIZE))
-		r = guest_call(args, &t->pending_count);
+		r = call(args, &t->pending_count);
 	return r.redo ? CALL_REDO : r.val;
+}
+
+long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+{
+	const u64 args[7] = {nr, a, b, c, d, e, f};
+
+	return call_by(t, guest_call, args);
 }
 
 long call_kernel(struct thread *t)

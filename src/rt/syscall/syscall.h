@@ -15,6 +15,7 @@
 #define RT_SYSCALL_SYSCALL_H
 
 #include "rt/task/thread.h"
+#include "sys/guest-call.h"
 
 #define CALL_REDO ((long)0x8000000000000000)
 #define CALL_SET  ((long)0x8000000000000001)
@@ -34,6 +35,8 @@ long syscall_answer(struct thread *t, u64 nr);
 
 long guest_rseq(struct thread *t);
 
+/* The call with number and arguments @args, by one of the gates that sys/guest-call.h speaks of. */
+long call_by(struct thread *t, guest_call_fn *call, const u64 args[7]);
 /* The guest's call as it stands, or with other arguments. */
 long call_kernel(struct thread *t);
 long call_kernel_with(struct thread *t, u64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f);

@@ -3,7 +3,6 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/signal/signal.h"
 #include "rt/task/shared-mm.h"
-#include "rt/mm/region.h"
 #include "sys/string.h"
 
 #include <linux/prctl.h>

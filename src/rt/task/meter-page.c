@@ -62,14 +62,6 @@ static bool may_take(u32 other)
 	return true;
 }
 
-static u64 now_ns(void)
-{
-	struct __kernel_timespec ts = {0, 0};
-
-	sys_clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
-}
-
 /* Whose page it is, as it stands in the file. */
 struct owner {
 	u32 state, pid, tid, run;
@@ -127,7 +119,7 @@ static bool claim(struct meter *m, u32 index)
 	/* Until meter_begin() it is nobody's: the session looks for threads by what pages say. */
 	__atomic_store_n(&m->tid, 0, __ATOMIC_RELAXED);
 	give_to_run(m);
-	m->start = now_ns();
+	m->start = sys_clock(CLOCK_MONOTONIC);
 	__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
 	return true;
@@ -336,7 +328,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	if (owner != METER_SAME_PROCESS) {
 		for (u32 q = 0; q < METER_QUANTITIES; q++)
 			m->base[q] = meter_sum(m, q);
-		m->start = now_ns();
+		m->start = sys_clock(CLOCK_MONOTONIC);
 		m->own_switches = 0;
 	}
 	if (owner == METER_NEW_PROCESS)
@@ -402,7 +394,7 @@ void meter_end(struct thread *t, u32 code, bool process)
 {
 	struct meter *m = dbt_meter(&t->dbt);
 
-	m->end = now_ns();
+	m->end = sys_clock(CLOCK_MONOTONIC);
 	m->exit_code = code;
 	m->exited = process;
 	release(m, t->meter);

@@ -25,17 +25,11 @@ static char state_of(u32 tid)
 {
 	char path[40], text[512], *p;
 	long n;
-	int fd;
 
 	fmt(path, sizeof(path), "/proc/%u/stat", tid);
-	fd = (int)fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : '?';
-	n = sys_read(fd, text, sizeof(text) - 1);
-	sys_close(fd);
-	if (n == -ESRCH)
-		return 0;
-	text[n > 0 ? n : 0] = 0;
+	n = fd_read_text(path, text, sizeof(text));
+	if (n < 0)
+		return n == -ENOENT || n == -ESRCH ? 0 : '?';
 	p = str_rchr(text, ')');
 	return p && p[1] ? p[2] : '?';
 }
@@ -156,16 +150,10 @@ static long pid_of(int pidfd)
 {
 	char path[64], text[512];
 	u64 pid = 0;
-	long n;
-	int fd;
 
 	fmt(path, sizeof(path), "/proc/thread-self/fdinfo/%d", pidfd);
-	fd = (int)fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (fd_read_text(path, text, sizeof(text)) < 0)
 		return 0;
-	n = sys_read(fd, text, sizeof(text) - 1);
-	sys_close(fd);
-	text[n > 0 ? n : 0] = 0;
 	for (const char *line = text; line; line = str_chr(line, '\n')) {
 		line += *line == '\n';
 		if (str_starts(line, "Pid:\t"))

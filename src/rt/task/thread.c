@@ -6,13 +6,11 @@
 
 #include "rt/arch.h"
 #include "rt/task/meter-page.h"
-#include "rt/mm/mm.h"
 #include "rt/signal/signal.h"
 #include "rt/task/shared-mm.h"
 #include "rt/syscall/syscall.h"
 #include "rt/mm/region.h"
 #include "sys/guest-call.h"
-#include "sys/string.h"
 
 #define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */
 

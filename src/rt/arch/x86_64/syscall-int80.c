@@ -5,12 +5,9 @@
  */
 #include "rt/arch/x86_64/i386.h"
 #include "rt/arch/x86_64/int80.h"
-#include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
-#include "rt/mm/region.h"
 #include "rt/syscall/user-dispatch.h"
 #include "rt/sandbox/seccomp.h"
-#include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
 #include "sys/arch/x86_64/guest-call80.h"
 #include "sys/string.h"
@@ -58,21 +55,6 @@ static long translated(struct thread *t, u32 nr, const u64 a[6])
 	return -ENOSYS;
 }
 
-static long through_gate(struct thread *t, u32 nr, const u64 args[6])
-{
-	u64 all[7] = {nr, args[0], args[1], args[2], args[3], args[4], args[5]};
-	struct sys_guest_ret r;
-
-	do {
-		t->call_again = false;
-		r = guest_call80(all, &t->pending_count);
-	} while (unlikely(t->call_again) && !r.redo && r.val == -EINTR && !t->pending_count);
-	if (unlikely(r.val == -EFAULT) && !r.redo && mm_has_writable_code() &&
-	    dbt_unprotect(&t->dbt, 0, TASK_SIZE))
-		r = guest_call80(all, &t->pending_count);
-	return r.redo ? CALL_REDO : r.val;
-}
-
 static bool allows(struct thread *t, u32 nr, const u64 args[6])
 {
 	struct seccomp_data data = {
@@ -91,7 +73,7 @@ void syscall_int80(struct thread *t)
 {
 	static const u8 from[6] = {DBT_RBX, DBT_RCX, DBT_RDX, DBT_RSI, DBT_RDI, DBT_RBP};
 	u32 nr = (u32)t->dbt.regs.gpr[DBT_RAX];
-	u64 a[6];
+	u64 all[7] = {nr}, *a = &all[1];
 	long ret;
 
 	if (unlikely(t->dispatch.on) && dispatch_catches(t, AUDIT_ARCH_I386, nr))
@@ -104,7 +86,7 @@ void syscall_int80(struct thread *t)
 	case I386_TWIN: ret = as_twin(t, i386_calls[nr].twin, a); break;
 	case I386_TRANSLATED: ret = translated(t, nr, a); break;
 	case I386_REFUSED: ret = -ENOSYS; break;
-	default: ret = through_gate(t, nr, a);
+	default: ret = call_by(t, guest_call80, all);
 	}
 	syscall_finish(t, ret);
 }

@@ -5,7 +5,7 @@
 #include "sys/guest-call.h"
 
 /* i386 numbers, and arguments of 32 bits. */
-struct sys_guest_ret guest_call80(const u64 *nr_args, const u32 *pending);
+guest_call_fn guest_call80;
 extern const char guest_call80_begin[], guest_call80_insn[], guest_call80_end[],
 	guest_call80_redo[];
 
