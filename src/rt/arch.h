@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what the runtime asks of its CPU's folder (arch/x86_64). With the types and inline functions
- * of arch/x86_64/rt-arch.h and sys/arch this is what another CPU needs.
+ * PURPOSE: what the runtime asks of its CPU's folder (arch/x86_64). With the types and inline
+ * functions of arch/x86_64/rt-arch.h and sys/arch this is what another CPU needs.
  */
 #ifndef RT_ARCH_H
 #define RT_ARCH_H
@@ -23,7 +23,10 @@ void arch_load(const struct rt_control *control);
 /* Answers a stop of dbt_run() that is neither a system call nor an interruption. */
 void arch_stop(struct thread *t, enum dbt_stop stop);
 
-/* Whether programs are shown what @tree's enum meter_cpu says; true in a run that is not deterministic. */
+/*
+ * Whether programs are shown what @tree's enum meter_cpu says; true in a run that is not
+ * deterministic.
+ */
 bool deterministic_supported(void);
 /* What a deterministic run has in the auxiliary vector as @type, *@value so far; false: nothing. */
 bool deterministic_hwcap(u64 type, u64 *value);
@@ -47,8 +50,8 @@ void guest_call_settle(struct thread *t, struct ucontext *uc);
 bool guest_call_was_interrupted(const struct ucontext *uc);
 
 /*
- * Builds the frame for @act on the guest's stack from t->regs and @kuc, the frame that the kernel has
- * made for us, and makes t->regs enter the handler. @mask is what sigreturn is to restore.
+ * Builds the frame for @act on the guest's stack from t->regs and @kuc, the frame that the kernel
+ * has made for us, and makes t->regs enter the handler. @mask is what sigreturn is to restore.
  * -EFAULT: the stack cannot take it.
  */
 int sigframe_build(struct thread *t, const struct sys_sigaction *act, const struct pending *p,
@@ -58,9 +61,9 @@ int sigframe_build(struct thread *t, const struct sys_sigaction *act, const stru
 void sigframe_init_vectors(struct ucontext *kuc);
 
 /*
- * The way back: sets t->regs from the frame at the guest's stack pointer, restores the vector state, and
- * sets *@mask. -EFAULT: there is no such frame. 1: programs do not run with what it says; *@fault is how
- * the CPU answers that.
+ * The way back: sets t->regs from the frame at the guest's stack pointer, restores the vector
+ * state, and sets *@mask. -EFAULT: there is no such frame. 1: programs do not run with what it
+ * says; *@fault is how the CPU answers that.
  */
 int sigframe_restore(struct thread *t, u64 *mask, struct cpu_fault *fault);
 

@@ -124,8 +124,8 @@ static void load(struct startup *s, bool random)
 	if (exe < 0 || elf_read(exe, false, &s->eh, s->plan.phdrs, image))
 		cannot_load();
 	/*
-	 * A PIE that may lie anywhere is put within reach of the code cache, and still below all its
-	 * libraries, since the order of addresses decides what the dynamic loader does.
+	 * A PIE that may lie anywhere is put within reach of the code cache, and still below all
+	 * its libraries, since the order of addresses decides what the dynamic loader does.
 	 */
 	if (image->dyn && image->has_interp) {
 		u64 align = elf_alignment(&s->eh, s->plan.phdrs);
@@ -160,8 +160,8 @@ static void tell_kernel(struct startup *s, bool random)
 	long ret;
 
 	/*
-	 * In mmap's area, where a static PIE and a randomly placed one lie, the heap could not grow: it
-	 * goes where the kernel puts PIEs.
+	 * In mmap's area, where a static PIE and a randomly placed one lie, the heap could not
+	 * grow: it goes where the kernel puts PIEs.
 	 */
 	if (image->dyn && (!image->has_interp || random))
 		brk = ELF_ET_DYN_BASE + PAGE_SIZE;
@@ -188,8 +188,8 @@ static void tell_kernel(struct startup *s, bool random)
 }
 
 /*
- * The code cache lies in mmap's area, but so far down that the program's own mappings come to lie where
- * they would without it, until there is a gigabyte of them.
+ * The code cache lies in mmap's area, but so far down that the program's own mappings come to lie
+ * where they would without it, until there is a gigabyte of them.
  */
 static u64 cache_place(u64 cache_size)
 {

@@ -32,14 +32,15 @@ extern const char signal_trap_end[];
 
 struct ucontext;
 /*
- * rt_sigreturn for vector state and mask: comes back like a function. The pc and the stack pointer in @uc
- * are set here.
+ * rt_sigreturn for vector state and mask: comes back like a function. The pc and the stack pointer
+ * in @uc are set here.
  */
 void signal_return(struct ucontext *uc);
 
 /*
- * Copies between guest and runtime memory; returns how many bytes were *not* copied because an access
- * faulted. The handler of SIGSEGV and SIGBUS moves a faulting guest_copy_insn to guest_copy_end.
+ * Copies between guest and runtime memory; returns how many bytes were *not* copied because an
+ * access faulted. The handler of SIGSEGV and SIGBUS moves a faulting guest_copy_insn to
+ * guest_copy_end.
  */
 size_t guest_copy(void *to, const void *from, size_t len);
 extern const char guest_copy_insn[], guest_copy_end[];

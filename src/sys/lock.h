@@ -1,7 +1,8 @@
 /*
  * PURPOSE: locks of the guest world, on private futexes. A lock knows its owner (a thread id of the
- * runtime's choosing, not 0, below 2^31), so that a fault handler can ask whether it is "held by me". A holder
- * must have all signals blocked, must not exit, and must not fork with a lock that the child needs.
+ * runtime's choosing, not 0, below 2^31), so that a fault handler can ask whether it is "held by
+ * me". A holder must have all signals blocked, must not exit, and must not fork with a lock that
+ * the child needs.
  */
 #ifndef SYS_LOCK_H
 #define SYS_LOCK_H
@@ -40,9 +41,10 @@ static inline bool lock_is_left(const struct lock *l, lock_gone_fn *gone)
 }
 
 /*
- * A short spin first: sections are short and the holder usually runs on another CPU. Another process in
- * our memory may be killed while it holds the lock, and while it has been woken to take it: so nobody
- * sleeps for long without a look. True if the holder was gone; then what the lock guards is as it left it.
+ * A short spin first: sections are short and the holder usually runs on another CPU. Another
+ * process in our memory may be killed while it holds the lock, and while it has been woken to take
+ * it: so nobody sleeps for long without a look. True if the holder was gone; then what the lock
+ * guards is as it left it.
  */
 static inline bool lock_acquire(struct lock *l, u32 me, lock_gone_fn *gone)
 {

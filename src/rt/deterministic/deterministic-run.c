@@ -88,7 +88,10 @@ static void deterministic_auxv(struct thread *t, struct stack_in *in)
 		u64 type = in->auxv[i][0], value = in->auxv[i][1];
 
 		switch (type) {
-		/* No vDSO: its clocks and random numbers would pass us by. No rseq: it tells the CPU. */
+		/*
+		 * No vDSO: its clocks and random numbers would pass us by. No rseq: it tells the
+		 * CPU.
+		 */
 		case AT_SYSINFO_EHDR:
 		case AT_RSEQ_FEATURE_SIZE:
 		case AT_RSEQ_ALIGN: continue;
@@ -127,7 +130,10 @@ static bool from_cpu(const siginfo_t *info)
 	return info->si_code > 0 && SIG(info->si_signo) & SIGNALS_SYNC;
 }
 
-/* A fault happens at its instruction, and what a thread sends to itself arrives before the call returns. */
+/*
+ * A fault happens at its instruction, and what a thread sends to itself arrives before the call
+ * returns.
+ */
 void deterministic_signal(struct thread *t, const siginfo_t *info)
 {
 	if (!deterministic || from_cpu(info))
@@ -188,8 +194,8 @@ static long fill_vector(struct thread *t, u64 at, u64 n)
 }
 
 /*
- * A pipe that gives all that was asked for, or its end, would have done so at any speed of the writer. From a
- * socket or a terminal comes what others send.
+ * A pipe that gives all that was asked for, or its end, would have done so at any speed of the
+ * writer. From a socket or a terminal comes what others send.
  */
 long deterministic_read(struct thread *t, u64 nr)
 {

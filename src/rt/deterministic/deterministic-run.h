@@ -1,11 +1,11 @@
 /*
- * PURPOSE: a deterministic run (`--deterministic`): what a program can see of the outside that differs from
- * run to run is fixed, or, where it cannot be, its use is noted in the tree's header
+ * PURPOSE: a deterministic run (`--deterministic`): what a program can see of the outside that
+ * differs from run to run is fixed, or, where it cannot be, its use is noted in the tree's header
  * (enum nondet_source) for the report.
  *
  * Random numbers come from a tree of streams: each task has a key of its own, made from its
- * creator's and from how many it created before, so what a task draws does not depend on which of two was
- * faster. An execve begins a new stream.
+ * creator's and from how many it created before, so what a task draws does not depend on which of
+ * two was faster. An execve begins a new stream.
  *
  * All functions do nothing in another run. Those with a thread are for that thread itself.
  */
@@ -20,7 +20,10 @@ struct syscall_row;
 /* Set once, before the program runs. */
 extern bool deterministic;
 
-/* Takes what differs out of the auxiliary vector @in, and begins @t's random numbers from @control's. */
+/*
+ * Takes what differs out of the auxiliary vector @in, and begins @t's random numbers from
+ * @control's.
+ */
 void deterministic_start(struct thread *t, struct stack_in *in, const struct rt_control *control);
 
 /* What the next child of @t begins with. */
@@ -30,8 +33,9 @@ struct deterministic_task deterministic_child(struct thread *t);
 void deterministic_exec(struct thread *t, struct rt_control *control);
 
 /*
- * A system call whose @row has SYSCALL_NONDET: answers it, or has syscall_answer() do so and looks at what
- * came of it. What syscall.tbl names answers calls of which more is to be known than `nondet` says.
+ * A system call whose @row has SYSCALL_NONDET: answers it, or has syscall_answer() do so and looks
+ * at what came of it. What syscall.tbl names answers calls of which more is to be known than
+ * `nondet` says.
  */
 long deterministic_syscall(struct thread *t, u64 nr, const struct syscall_row *row);
 long deterministic_clock_gettime(struct thread *t, u64 nr);

@@ -1,7 +1,7 @@
 /*
  * From high to low: eight zero bytes, the file name (AT_EXECFN), the environment's strings, the
- * arguments' strings, a random gap, the platform's name, 16 random bytes, then, so that rsp ends up a
- * multiple of 16: auxv, envp, argv, argc.
+ * arguments' strings, a random gap, the platform's name, 16 random bytes, then, so that rsp ends up
+ * a multiple of 16: auxv, envp, argv, argc.
  */
 #include "rt/load/stack.h"
 

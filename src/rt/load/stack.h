@@ -1,7 +1,7 @@
 /*
- * PURPOSE: the first stack of a program. The kernel has built one for anyperf-rt, in the place, with
- * the size limit and the growth that the program's own would have; it is rewritten in place to what
- * the kernel would have built for the program (create_elf_tables(), copy_strings()).
+ * PURPOSE: the first stack of a program. The kernel has built one for anyperf-rt, in the place,
+ * with the size limit and the growth that the program's own would have; it is rewritten in place to
+ * what the kernel would have built for the program (create_elf_tables(), copy_strings()).
  */
 #ifndef RT_LOAD_STACK_H
 #define RT_LOAD_STACK_H
@@ -31,9 +31,9 @@ struct stack_out {
 };
 
 /*
- * Rewrites the stack. @prefix arguments stand in for the first CONTROL_ARGS + (prefix ? 1 : 0) ones.
- * @base: AT_BASE; @vdso: AT_SYSINFO_EHDR. Must not run on that stack. @scratch of @size bytes holds the copy meanwhile:
- * stack_scratch() says how much is needed.
+ * Rewrites the stack. @prefix arguments stand in for the first CONTROL_ARGS + (prefix ? 1 : 0)
+ * ones. @base: AT_BASE; @vdso: AT_SYSINFO_EHDR. Must not run on that stack. @scratch of @size bytes
+ * holds the copy meanwhile: stack_scratch() says how much is needed.
  */
 size_t stack_scratch(const struct stack_in *in, char *const *prefix, u32 nprefix,
 		     const char *execfn);

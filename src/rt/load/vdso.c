@@ -45,7 +45,9 @@ static bool move(struct vdso *v, u64 to)
 	for (u32 i = 0; i < v->n; i++) {
 		if (sys_failed(sys_mremap((void *)(v->start + at), v->pieces[i], v->pieces[i],
 					  MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(to + at)))) {
-			/* The first one fails where none can be moved; then it stays where it is. */
+			/*
+			 * The first one fails where none can be moved; then it stays where it is.
+			 */
 			CHECK(!i);
 			v->n = 0;
 			return false;

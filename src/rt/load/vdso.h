@@ -1,7 +1,7 @@
 /*
- * PURPOSE: the vDSO's place. The kernel has put it where the program, or its interpreter, would have
- * come to lie had the program been started directly: it is taken away while the program is mapped and
- * put back below it, so that all addresses are those of a native start.
+ * PURPOSE: the vDSO's place. The kernel has put it where the program, or its interpreter, would
+ * have come to lie had the program been started directly: it is taken away while the program is
+ * mapped and put back below it, so that all addresses are those of a native start.
  */
 #ifndef RT_LOAD_VDSO_H
 #define RT_LOAD_VDSO_H

@@ -9,15 +9,17 @@
 
 /* 0, or -EFAULT after copying some of it. */
 must_check int guest_read(void *to, u64 from, size_t len);
-/* The same; gives up the protection of pages that hold translated code, where that is in the way. */
+/*
+ * The same; gives up the protection of pages that hold translated code, where that is in the way.
+ */
 must_check int guest_write(struct thread *t, u64 to, const void *from, size_t len);
 
 /* Writes zeros. 0 or -EFAULT. */
 must_check int guest_zero(u64 to, size_t len);
 
 /*
- * A NUL-terminated string of at most @size bytes with its end: its length, -EFAULT, or -ENAMETOOLONG
- * if no NUL was among them.
+ * A NUL-terminated string of at most @size bytes with its end: its length, -EFAULT, or
+ * -ENAMETOOLONG if no NUL was among them.
  */
 must_check long guest_string(char *to, u64 from, size_t size);
 

@@ -1,7 +1,7 @@
 /*
- * PURPOSE: the text of /proc/PID/maps as a guest is to see it: without the runtime's mappings, with the
- * guest's own protections, mappings that differ only because of the runtime put together or apart
- * again. Pure, so that it can be tested on text.
+ * PURPOSE: the text of /proc/PID/maps as a guest is to see it: without the runtime's mappings, with
+ * the guest's own protections, mappings that differ only because of the runtime put together or
+ * apart again. Pure, so that it can be tested on text.
  */
 #ifndef RT_MM_MAPS_H
 #define RT_MM_MAPS_H
@@ -13,8 +13,8 @@ struct maps_filter {
 	void (*put)(void *to, const char *text, size_t len);
 	void *to;
 	/*
-	 * The guest's protection (PROT_* bits) of the code at @start, or -1 if the kernel's is right;
-	 * lowers *@end to where that ends. NULL: the kernel's is right everywhere.
+	 * The guest's protection (PROT_* bits) of the code at @start, or -1 if the kernel's is
+	 * right; lowers *@end to where that ends. NULL: the kernel's is right everywhere.
 	 */
 	int (*prot_of)(u64 start, u64 *end);
 	bool whole; /* mappings are followed by attributes: do not divide or join them */

@@ -10,7 +10,10 @@
 #include "sys/string.h"
 
 #define RANGES_FIRST (0x10000u / (u32)sizeof(struct mm_range))
-/* As many as the translator takes. The kernel's own limit (vm.max_map_count) is lower nearly everywhere. */
+/*
+ * As many as the translator takes. The kernel's own limit (vm.max_map_count) is lower nearly
+ * everywhere.
+ */
 #define RANGES_MAX (1u << 20)
 /* What one change adds at most: a range, and one more that it has divided. */
 #define RANGES_MORE 2
@@ -64,8 +67,8 @@ bool mm_exec_room(struct thread *t)
 }
 
 /*
- * After one that was killed while it changed a set: changes leave a set sorted at every moment, with doubles
- * and perhaps one torn range among them.
+ * After one that was killed while it changed a set: changes leave a set sorted at every moment,
+ * with doubles and perhaps one torn range among them.
  */
 static void repair_set(struct ranges *set)
 {
@@ -207,7 +210,10 @@ void mm_shared_add(u64 start, u64 end)
 {
 	struct mm_range r = {.start = start, .end = end};
 
-	/* What there is no room for is not known as shared: only code that others write to needs it. */
+	/*
+	 * What there is no room for is not known as shared: only code that others write to needs
+	 * it.
+	 */
 	if (!room(&mm.shared))
 		return;
 	carve(&mm.shared, start, end);

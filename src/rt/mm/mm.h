@@ -3,9 +3,9 @@
  * ranges the guest may execute. In truth nothing of the guest is executable; PROT_EXEC is taken off
  * every mapping, so that code that escaped the translator would fault at once.
  *
- * One mm per address space, shared by everything that is CLONE_VM. Locking: mm's lock is taken before
- * the translator's and held over the kernel's call and its bookkeeping, so that two threads' mmap and
- * munmap of the same place cannot be recorded in the wrong order.
+ * One mm per address space, shared by everything that is CLONE_VM. Locking: mm's lock is taken
+ * before the translator's and held over the kernel's call and its bookkeeping, so that two threads'
+ * mmap and munmap of the same place cannot be recorded in the wrong order.
  */
 #ifndef RT_MM_MM_H
 #define RT_MM_MM_H
@@ -30,8 +30,8 @@ bool mm_lock_held_by(u32 id);
 void mm_reset_lock(void);
 
 /*
- * Under the lock, as all of these: whether there is memory to note one change, which ENOMEM tells the
- * guest, as it does of too many mappings.
+ * Under the lock, as all of these: whether there is memory to note one change, which ENOMEM tells
+ * the guest, as it does of too many mappings.
  */
 must_check bool mm_exec_room(struct thread *t);
 
@@ -40,16 +40,21 @@ void mm_exec_add(struct thread *t, const struct mm_range *r);
 void mm_exec_remove(struct thread *t, u64 start, u64 end);
 
 /*
- * Around a call that takes code away: the translator forgets it before, since forgetting touches the
- * protection of pages, and is told again if the call has failed; else mm_exec_remove() follows.
+ * Around a call that takes code away: the translator forgets it before, since forgetting touches
+ * the protection of pages, and is told again if the call has failed; else mm_exec_remove() follows.
  */
 void mm_exec_hide(struct thread *t, u64 start, u64 end);
 void mm_exec_show(struct thread *t, u64 start, u64 end);
 
-/* The kernel will not change the protection of [start, end) again: writes must be found otherwise. */
+/*
+ * The kernel will not change the protection of [start, end) again: writes must be found otherwise.
+ */
 void mm_exec_seal(struct thread *t, u64 start, u64 end);
 
-/* [start, end) changes its protection and stays, or becomes, executable. @grows: with PROT_GROWSDOWN. */
+/*
+ * [start, end) changes its protection and stays, or becomes, executable. @grows: with
+ * PROT_GROWSDOWN.
+ */
 void mm_exec_protect(struct thread *t, u64 start, u64 end, u32 prot, bool grows);
 
 /* Under the lock: MAP_SHARED mappings, since mprotect may make code of them. */
@@ -65,7 +70,10 @@ u64 mm_shared_end(u64 start);
  */
 const struct mm_range *mm_exec_find(u64 addr);
 
-/* Whether @addr is executable now because a mapping above it has grown down to it; and whether it is at all. */
+/*
+ * Whether @addr is executable now because a mapping above it has grown down to it; and whether it
+ * is at all.
+ */
 bool mm_exec_grown(struct thread *t, u64 addr);
 bool mm_executable(struct thread *t, u64 addr);
 
@@ -73,8 +81,8 @@ bool mm_executable(struct thread *t, u64 addr);
 bool mm_has_writable_code(void);
 
 /*
- * For a core: mappings get the protection that the guest believes in. Nothing is translated after that. From a
- * signal handler; left undone if somebody holds the lock for long.
+ * For a core: mappings get the protection that the guest believes in. Nothing is translated after
+ * that. From a signal handler; left undone if somebody holds the lock for long.
  */
 void mm_expose(struct thread *t);
 

@@ -1,11 +1,12 @@
 /*
- * PURPOSE: the runtime's region, the part of the address space where its own memory is. Programs do not
- * use it by themselves: it is far below mmap's top-down area, far above a PIE's heap, and clear of the
- * fixed addresses of the sanitizers. The region is not reserved, which would count against the guest's
- * RLIMIT_AS; the system-call layer keeps guests from mapping into it and from seeing it.
+ * PURPOSE: the runtime's region, the part of the address space where its own memory is. Programs do
+ * not use it by themselves: it is far below mmap's top-down area, far above a PIE's heap, and clear
+ * of the fixed addresses of the sanitizers. The region is not reserved, which would count against
+ * the guest's RLIMIT_AS; the system-call layer keeps guests from mapping into it and from seeing
+ * it.
  *
- * Only the code cache lies elsewhere, in mmap's area, because translated code has to reach the data of
- * the program and its libraries with 32-bit displacements. It counts as part of the region.
+ * Only the code cache lies elsewhere, in mmap's area, because translated code has to reach the data
+ * of the program and its libraries with 32-bit displacements. It counts as part of the region.
  */
 #ifndef RT_MM_REGION_H
 #define RT_MM_REGION_H

@@ -1,7 +1,7 @@
 /*
- * mmap and its relatives. The kernel maps; what is executable to the guest is recorded in rt/mm/mm.h and
- * really mapped without PROT_EXEC. Code that goes away is forgotten by the translator *before* the
- * kernel's call, because forgetting touches the protection of its pages.
+ * mmap and its relatives. The kernel maps; what is executable to the guest is recorded in
+ * rt/mm/mm.h and really mapped without PROT_EXEC. Code that goes away is forgotten by the
+ * translator *before* the kernel's call, because forgetting touches the protection of its pages.
  */
 #include "rt/mm/mm.h"
 #include "rt/syscall/syscall.h"
@@ -53,7 +53,10 @@ long guest_mmap(struct thread *t)
 		return -ENOMEM;
 	}
 	mm_exec_hide(t, addr, addr + gone);
-	/* For a file the kernel decides whether it may be executed (noexec, modes); then it is taken back. */
+	/*
+	 * For a file the kernel decides whether it may be executed (noexec, modes); then it is
+	 * taken back.
+	 */
 	ret = raw_call6(__NR_mmap, (long)addr, (long)len,
 			(long)(file && prot & PROT_EXEC ? prot | PROT_READ : strip(prot)),
 			(long)flags, (long)guest_arg(t, 4), (long)guest_arg(t, 5));
@@ -164,7 +167,10 @@ long guest_mprotect(struct thread *t)
 		return -ENOMEM;
 	}
 	r = mm_exec_find(addr);
-	/* With PROT_GROWSDOWN it is about all of the mapping below too; mm_exec_grown() finds that when it is executed. */
+	/*
+	 * With PROT_GROWSDOWN it is about all of the mapping below too; mm_exec_grown() finds that
+	 * when it is executed.
+	 */
 	if (r && r->start <= addr && r->grows) {
 		start = grows ? r->start : addr;
 		grows = true;

@@ -63,8 +63,8 @@ struct perf {
 void perf_start(struct thread *t, const u64 *fds, bool launch);
 
 /*
- * A guest's system call whose @row has SYSCALL_PATH or SYSCALL_PERF. True: *@ret is the answer. Only
- * called in a session.
+ * A guest's system call whose @row has SYSCALL_PATH or SYSCALL_PERF. True: *@ret is the answer.
+ * Only called in a session.
  */
 bool perf_syscall(struct thread *t, u64 nr, const struct syscall_row *row, long *ret);
 
@@ -105,8 +105,8 @@ struct perf_fd *perf_fd_find(struct thread *t, int fd);
 void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry);
 
 /*
- * The overlay, files that the session shows in place of the machine's: the one for @path, in @out of
- * CONTROL_PATH bytes; false: the machine's own.
+ * The overlay, files that the session shows in place of the machine's: the one for @path, in @out
+ * of CONTROL_PATH bytes; false: the machine's own.
  */
 bool perf_overlay_path(struct thread *t, const char *path, char *out);
 /* A descriptor named by /proc/self/fd/N is a perf event: its link's text, else NULL. */

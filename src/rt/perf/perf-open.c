@@ -260,7 +260,10 @@ static long read_vector(struct thread *t, const struct perf_fd *pf, u64 at, u64 
 	return done;
 }
 
-/* preadv2 at "the current position" is readv; any other there is none, which the kernel finds out itself. */
+/*
+ * preadv2 at "the current position" is readv; any other there is none, which the kernel finds out
+ * itself.
+ */
 bool perf_on_read(struct thread *t, u64 nr, long *ret)
 {
 	const struct perf_fd *pf = perf_fd_find(t, (int)guest_arg(t, 0));

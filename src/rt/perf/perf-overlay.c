@@ -1,7 +1,7 @@
 /*
- * What a guest is shown of the PMU: files, laid over the machine's, and links. A path is looked at by
- * its text, absolute and as programs write it; a directory of the session's that is open leads to its
- * own files by itself.
+ * What a guest is shown of the PMU: files, laid over the machine's, and links. A path is looked at
+ * by its text, absolute and as programs write it; a directory of the session's that is open leads
+ * to its own files by itself.
  */
 #include "rt/perf/perf-guest.h"
 

@@ -223,7 +223,9 @@ static void out_put(void *to, const char *s, size_t len)
 	o->used += len;
 }
 
-/* What the kernel says of signals and seccomp is the runtime's; the guest's own is in our tables. */
+/*
+ * What the kernel says of signals and seccomp is the runtime's; the guest's own is in our tables.
+ */
 static void status_line(struct thread *t, struct out *o, const char *line)
 {
 	u64 ignored = 0, caught = 0;
@@ -258,8 +260,8 @@ static void status_line(struct thread *t, struct out *o, const char *line)
 }
 
 /*
- * A snapshot of maps or smaps. In smaps the attributes of a mapping follow its line, so mappings are
- * left out there but not divided.
+ * A snapshot of maps or smaps. In smaps the attributes of a mapping follow its line, so mappings
+ * are left out there but not divided.
  */
 static long snapshot(struct thread *t, struct proc_file *s, const char *path, u32 flags)
 {
@@ -305,7 +307,10 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	mm_unlock(t);
 	out_flush(&w->out);
 	sys_lseek((int)fd, 0, 0);
-	/* The lowest number that was free, which programs count on, is the one that was opened first. */
+	/*
+	 * The lowest number that was free, which programs count on, is the one that was opened
+	 * first.
+	 */
 	if (in < fd && sys_dup3((int)fd, (int)in, (int)(flags & O_CLOEXEC)) == in) {
 		sys_close((int)fd);
 		fd = in;
@@ -320,8 +325,8 @@ out:
 }
 
 /*
- * Whether argument @n of the guest's call, which a directory's descriptor may precede, leads to a file
- * of ours.
+ * Whether argument @n of the guest's call, which a directory's descriptor may precede, leads to a
+ * file of ours.
  */
 static bool concerns(struct thread *t, u32 n, char *path, struct proc_file *s)
 {

@@ -1,7 +1,7 @@
 /*
- * PURPOSE: what a guest sees of itself, and of its fellow guests, under /proc: the program that it is,
- * not the runtime. Files whose content differs are shown as a snapshot; links and the targets of
- * other calls on /proc/PID/exe are redirected.
+ * PURPOSE: what a guest sees of itself, and of its fellow guests, under /proc: the program that it
+ * is, not the runtime. Files whose content differs are shown as a snapshot; links and the targets
+ * of other calls on /proc/PID/exe are redirected.
  */
 #ifndef RT_PROC_PROC_FILES_H
 #define RT_PROC_PROC_FILES_H

@@ -33,7 +33,10 @@ void seccomp_put(struct seccomp_filter *f)
 	}
 }
 
-/* Puts a filter of @len instructions, to be filled in by the caller, on top of @older, which it takes. */
+/*
+ * Puts a filter of @len instructions, to be filled in by the caller, on top of @older, which it
+ * takes.
+ */
 static struct seccomp_filter *filter_new(u32 len, struct seccomp_filter *older)
 {
 	u64 size = sizeof(struct seccomp_filter) + len * sizeof(struct sock_filter);
@@ -89,10 +92,10 @@ static void raise_sigsys(struct thread *t, const struct seccomp_data *d, u32 ret
 }
 
 /*
- * A filter with a listener. The kernel has one of ours in its place, which tells the listener about calls
- * that come from one address, and lets all others pass. So all that a supervisor does is the kernel's
- * business, also that it lets a call go on: then the kernel makes it. For calls that have to be made by
- * our functions that would not do, so no supervisor is asked about them.
+ * A filter with a listener. The kernel has one of ours in its place, which tells the listener about
+ * calls that come from one address, and lets all others pass. So all that a supervisor does is the
+ * kernel's business, also that it lets a call go on: then the kernel makes it. For calls that have
+ * to be made by our functions that would not do, so no supervisor is asked about them.
  */
 static long install_listener(u64 flags)
 {

@@ -1,7 +1,7 @@
 /*
- * PURPOSE: the guest's seccomp filters. They are not installed in the kernel, where they would judge
- * the runtime's own calls; a classic-BPF interpreter gives the kernel's verdicts here, before a call
- * is looked at any further.
+ * PURPOSE: the guest's seccomp filters. They are not installed in the kernel, where they would
+ * judge the runtime's own calls; a classic-BPF interpreter gives the kernel's verdicts here, before
+ * a call is looked at any further.
  */
 #ifndef RT_SANDBOX_SECCOMP_H
 #define RT_SANDBOX_SECCOMP_H
@@ -26,17 +26,23 @@ void seccomp_get(struct seccomp_filter *f);
 void seccomp_put(struct seccomp_filter *f);
 
 /*
- * Judges the call @nr of @t: true if it may go on. Otherwise the verdict has been carried out: the result
- * is in the registers, a SIGSYS is noted, or the process is no more.
+ * Judges the call @nr of @t: true if it may go on. Otherwise the verdict has been carried out: the
+ * result is in the registers, a SIGSYS is noted, or the process is no more.
  */
 bool seccomp_allows(struct thread *t, u64 nr);
-/* The same for a call @d by any of the CPU's gates; @strict: one of those that the strict mode allows. */
+/*
+ * The same for a call @d by any of the CPU's gates; @strict: one of those that the strict mode
+ * allows.
+ */
 bool seccomp_judge(struct thread *t, const struct seccomp_data *d, bool strict);
 
 long guest_seccomp(struct thread *t);
 long seccomp_prctl(struct thread *t);
 
-/* For execve: filters as bytes, and back. seccomp_save() returns how many bytes, writing at most @size. */
+/*
+ * For execve: filters as bytes, and back. seccomp_save() returns how many bytes, writing at most
+ * @size.
+ */
 size_t seccomp_save(struct thread *t, void *buf, size_t size);
 int seccomp_load(struct thread *t, const void *buf, size_t len);
 

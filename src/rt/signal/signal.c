@@ -8,9 +8,9 @@
  *   elsewhere       noted; the thread looks before it next enters the cache or begins a guest call
  *
  * The kernel's frame is what is returned through, so its mask and its vector state are what the
- * thread gets: "delivered" means that t->regs enters the guest's handler and that this frame carries
- * the handler's mask and a fresh vector state, while the guest's old vector state has been copied
- * into the frame on the guest's stack.
+ * thread gets: "delivered" means that t->regs enters the guest's handler and that this frame
+ * carries the handler's mask and a fresh vector state, while the guest's old vector state has been
+ * copied into the frame on the guest's stack.
  */
 #include "rt/signal/signal.h"
 
@@ -32,7 +32,9 @@
 
 #define SIGNALS_IGNORED (SIG(SIGCHLD) | SIG(SIGCONT) | SIG(SIGURG) | SIG(SIGWINCH))
 #define SIGNALS_STOP    (SIG(SIGTSTP) | SIG(SIGTTIN) | SIG(SIGTTOU) | SIG(SIGSTOP))
-/* Default action: a core. Ours, so that the core shows the guest's registers and not the cache's. */
+/*
+ * Default action: a core. Ours, so that the core shows the guest's registers and not the cache's.
+ */
 #define SIGNALS_CORE (SIG(SIGQUIT) | SIG(SIGABRT) | SIG(SIGXCPU) | SIG(SIGXFSZ) | SIGNALS_SYNC)
 
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc);
@@ -96,7 +98,10 @@ void signal_init(struct thread *t)
 
 	for (int sig = 1; sig <= SIGNALS; sig++) {
 		sys_rt_sigaction(sig, NULL, &sh->act[sig]);
-		/* Nothing else survives exec; SA_NOCLDWAIT and the like are cleared with the handler. */
+		/*
+		 * Nothing else survives exec; SA_NOCLDWAIT and the like are cleared with the
+		 * handler.
+		 */
 		if (sh->act[sig].handler != (u64)SIG_IGN)
 			memset(&sh->act[sig], 0, sizeof(sh->act[sig]));
 	}
@@ -129,7 +134,10 @@ void signal_note(struct thread *t, const siginfo_t *info, struct cpu_fault fault
 {
 	struct pending *p;
 
-	/* Only standard signals sent by somebody can come here while others wait: they do not queue. */
+	/*
+	 * Only standard signals sent by somebody can come here while others wait: they do not
+	 * queue.
+	 */
 	if (t->pending_count == PENDING_MAX)
 		return;
 	p = &t->pending[t->pending_count];
@@ -147,8 +155,8 @@ static bool may_dump(void)
 }
 
 /*
- * The kernel delivers in its own time: the signal is queued while blocked, made deadly, and taken as
- * the context that shows the guest's registers is returned to.
+ * The kernel delivers in its own time: the signal is queued while blocked, made deadly, and taken
+ * as the context that shows the guest's registers is returned to.
  */
 void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 {
@@ -304,7 +312,10 @@ static void handle_note(struct thread *t, const siginfo_t *info, struct ucontext
 	uc_set_mask(uc, ~SIGNALS_SYNC);
 }
 
-/* A fault of the guest's at a boundary that a handler has found: @info as the kernel gave it, but for @addr. */
+/*
+ * A fault of the guest's at a boundary that a handler has found: @info as the kernel gave it, but
+ * for @addr.
+ */
 static void deliver_fault(struct thread *t, const siginfo_t *info, struct ucontext *uc, u64 addr)
 {
 	struct pending p = {*info, uc_fault(uc)};
@@ -319,7 +330,10 @@ static void deliver_fault(struct thread *t, const siginfo_t *info, struct uconte
 static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontext *uc)
 {
 	u64 addr = (u64)info->si_addr, guest_addr = addr;
-	/* Pages that we have protected are refused, not missing: the rest is between the guest and the kernel. */
+	/*
+	 * Pages that we have protected are refused, not missing: the rest is between the guest and
+	 * the kernel.
+	 */
 	bool write = uc_is_write(uc) && sig == SIGSEGV && info->si_code == SEGV_ACCERR;
 
 	switch (dbt_fault(&t->dbt, uc, addr, write, &guest_addr)) {
@@ -410,7 +424,9 @@ long guest_rt_sigaction(struct thread *t)
 	was = t->sighand->act[sig];
 	if (new) {
 		act.mask &= ~SIGNALS_KILL;
-		/* The kernel clears flag bits that it does not know, which is how programs probe. */
+		/*
+		 * The kernel clears flag bits that it does not know, which is how programs probe.
+		 */
 		act.flags &= SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART |
 			     SA_NODEFER | SA_RESETHAND | SA_RESTORER | SA_EXPOSE_TAGBITS;
 		t->sighand->act[sig] = act;
@@ -469,7 +485,10 @@ long guest_rt_sigreturn(struct thread *t)
 	u64 mask;
 	int ret;
 
-	/* What is noted belongs to the state that the frame brings back; it is delivered on top of that. */
+	/*
+	 * What is noted belongs to the state that the frame brings back; it is delivered on top of
+	 * that.
+	 */
 	ret = sigframe_restore(t, &mask, &fault);
 	if (ret < 0) {
 		signal_force_segv(t);

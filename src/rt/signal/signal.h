@@ -3,10 +3,11 @@
  * guest's dispositions, and delivers by building on the guest's stack the frame that the kernel
  * would have built.
  *
- * The kernel's blocked mask of a thread equals the guest's (except for SIGNALS_SYNC, never blocked),
- * so that blocked, pending, ignored, sigtimedwait and signalfd remain the kernel's business. A signal
- * that arrives where it cannot be delivered at once is noted in the thread, and the thread goes on
- * with everything blocked until its next boundary: so at most one asynchronous signal is ever noted.
+ * The kernel's blocked mask of a thread equals the guest's (except for SIGNALS_SYNC, never
+ * blocked), so that blocked, pending, ignored, sigtimedwait and signalfd remain the kernel's
+ * business. A signal that arrives where it cannot be delivered at once is noted in the thread, and
+ * the thread goes on with everything blocked until its next boundary: so at most one asynchronous
+ * signal is ever noted.
  *
  * Functions named guest_* implement the system call of that name; see rt/syscall/syscall.h.
  */
@@ -17,7 +18,9 @@
 
 struct ucontext;
 
-/* Fills @t's dispositions and mask from what the kernel kept over exec, and installs our handlers. */
+/*
+ * Fills @t's dispositions and mask from what the kernel kept over exec, and installs our handlers.
+ */
 void signal_init(struct thread *t);
 
 /* Runtime handlers for the signals in SIGNALS_SYNC and the guest's own for the rest. */
@@ -37,12 +40,14 @@ void signal_set_mask(u64 mask);
 void signal_deliver(struct thread *t);
 
 /*
- * Raises a fault in the guest, as the CPU does at its pc: delivered before the guest runs on. @fault is
- * what the signal's frame says of the hardware exception.
+ * Raises a fault in the guest, as the CPU does at its pc: delivered before the guest runs on.
+ * @fault is what the signal's frame says of the hardware exception.
  */
 void signal_fault(struct thread *t, int sig, int code, u64 addr, struct cpu_fault fault);
 
-/* SIGSEGV as the kernel forces it on a program whose signal frame or system call is beyond repair. */
+/*
+ * SIGSEGV as the kernel forces it on a program whose signal frame or system call is beyond repair.
+ */
 void signal_force_segv(struct thread *t);
 
 /* The same for any signal that the program brings upon itself. */
@@ -55,8 +60,8 @@ void signal_raise(struct thread *t, const siginfo_t *info, struct cpu_fault faul
 void signal_note(struct thread *t, const siginfo_t *info, struct cpu_fault fault);
 
 /*
- * Ends the process by @info's default action, with a core that shows the guest's registers. Called in
- * a handler; the caller returns from it. @uc is its context.
+ * Ends the process by @info's default action, with a core that shows the guest's registers. Called
+ * in a handler; the caller returns from it. @uc is its context.
  */
 void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc);
 

@@ -44,14 +44,16 @@ void fd_cloexec(bool on);
  */
 long fd_open(int dir, const char *path, int flags);
 long fd_memfd(const char *name, u32 flags);
-/* What the file at @path says, with a NUL behind it, as far as there is room: how much, or -errno. */
+/*
+ * What the file at @path says, with a NUL behind it, as far as there is room: how much, or -errno.
+ */
 long fd_read_text(const char *path, char *text, size_t size);
 /* Where descriptor @fd leads, with a NUL behind it: how long that is, or -errno. */
 long fd_path(int fd, char *path, size_t size);
 
 /*
- * Calls @each for the descriptors in the message at @at (SCM_RIGHTS), until it says that this is enough;
- * whether it did.
+ * Calls @each for the descriptors in the message at @at (SCM_RIGHTS), until it says that this is
+ * enough; whether it did.
  */
 bool fd_of_message(struct thread *t, u64 at, bool (*each)(struct thread *t, int fd));
 

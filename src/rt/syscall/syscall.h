@@ -3,8 +3,8 @@
  *
  * Most calls are the kernel's, with the guest's own arguments. What needs care has a row in
  * syscall.tbl, and a row may name a function `long guest_NAME(struct thread *t)`. It finds the
- * arguments with guest_arg(), returns what the guest is to have as result, and runs with the guest's
- * registers in t->regs, the pc after the instruction. Such a function
+ * arguments with guest_arg(), returns what the guest is to have as result, and runs with the
+ * guest's registers in t->regs, the pc after the instruction. Such a function
  *  - touches guest memory only through rt/mm/guest-mem.h;
  *  - makes calls that may block, or change what signals can come, with call_kernel() or
  *    guest_call(), and passes their CALL_REDO on: a signal came first, the guest is set back onto

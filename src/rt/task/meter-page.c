@@ -197,9 +197,9 @@ static void reclaim(u32 index, const struct owner *o)
 #define COLLECT_FIRST 256u
 
 /*
- * Looks at all pages for those of tasks that were killed, or ended with their process, and for free ones
- * that nobody knows of. Each look costs as much as there are pages, so the next one comes when an eighth
- * more of them is in use.
+ * Looks at all pages for those of tasks that were killed, or ended with their process, and for free
+ * ones that nobody knows of. Each look costs as much as there are pages, so the next one comes when
+ * an eighth more of them is in use.
  */
 static void collect(void)
 {
@@ -324,7 +324,10 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 {
 	struct meter *m = dbt_meter(&t->dbt);
 
-	/* After execve the page goes on: what the process counted as another program is its own too. */
+	/*
+	 * After execve the page goes on: what the process counted as another program is its own
+	 * too.
+	 */
 	if (owner != METER_SAME_PROCESS) {
 		for (u32 q = 0; q < METER_QUANTITIES; q++)
 			m->base[q] = meter_sum(m, q);
@@ -383,8 +386,9 @@ void meter_set_comm(struct thread *t, const char *comm)
 static void release(struct meter *m, u32 index)
 {
 	/*
-	 * One that the session watches is free when the session has read it. State before watch, mate:
-	 * thread_need_task() in session/task/proc.c, so a thread is not watched from here on unnoticed.
+	 * One that the session watches is free when the session has read it. State before watch,
+	 * mate: thread_need_task() in session/task/proc.c, so a thread is not watched from here on
+	 * unnoticed.
 	 */
 	__atomic_store_n(&m->state, METER_EXITED, __ATOMIC_SEQ_CST);
 	set_free(m, index);

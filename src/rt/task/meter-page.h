@@ -12,7 +12,10 @@ void meter_init(int fd, u32 number);
 struct meter_tree *meter_tree(void);
 u32 meter_run(void);
 
-/* The command of the run cannot be started: leaves -errno and a sentence, or "", to who wants it started. */
+/*
+ * The command of the run cannot be started: leaves -errno and a sentence, or "", to who wants it
+ * started.
+ */
 __attribute__((noreturn)) void meter_no_launch(int err, const char *text);
 
 /*
@@ -24,13 +27,17 @@ u32 meter_take(void);
 must_check int meter_take_at(u64 at, u32 *index);
 
 /*
- * A forked child may be killed before it has said that the page is its own, so its parent says so as well:
- * what meter_stamp() gave before, and the child's pid. If the child has been faster nothing is done.
+ * A forked child may be killed before it has said that the page is its own, so its parent says so
+ * as well: what meter_stamp() gave before, and the child's pid. If the child has been faster
+ * nothing is done.
  */
 u64 meter_stamp(u32 index);
 void meter_announce(u32 index, u64 stamp, u32 pid);
 
-/* A guest is about to make or enter a PID namespace: pids in pages do not tell any more who is alive. */
+/*
+ * A guest is about to make or enter a PID namespace: pids in pages do not tell any more who is
+ * alive.
+ */
 void meter_namespace(void);
 bool meter_namespaces(void);
 
@@ -45,8 +52,8 @@ enum meter_owner {
 };
 void meter_begin(struct thread *t, enum meter_owner owner);
 /*
- * Whether a guest traces @t's process, and that process @pid is traced now, or no longer: noted in the page of
- * its first thread.
+ * Whether a guest traces @t's process, and that process @pid is traced now, or no longer: noted in
+ * the page of its first thread.
  */
 bool meter_traced(struct thread *t);
 void meter_set_traced(u32 pid, bool traced);
@@ -56,8 +63,8 @@ void meter_set_comm(struct thread *t, const char *comm);
 void meter_end(struct thread *t, u32 code, bool process);
 
 /*
- * Marks page @index free without the help of its thread @tid, which is gone. It may have done so itself, and
- * the page be another's by now.
+ * Marks page @index free without the help of its thread @tid, which is gone. It may have done so
+ * itself, and the page be another's by now.
  */
 void meter_free(u32 index, u32 tid);
 

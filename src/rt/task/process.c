@@ -1,8 +1,8 @@
 /*
- * clone. Without CLONE_VM the child is a copy of everything, and what it must not share is made anew:
- * its meter page, its locks, its list of threads. With CLONE_VM it is a further thread area in the same
- * memory, whether it is a thread, a vfork child or another process; what it shares with its creator
- * beyond memory (signal dispositions, the process) follows the flags.
+ * clone. Without CLONE_VM the child is a copy of everything, and what it must not share is made
+ * anew: its meter page, its locks, its list of threads. With CLONE_VM it is a further thread area
+ * in the same memory, whether it is a thread, a vfork child or another process; what it shares with
+ * its creator beyond memory (signal dispositions, the process) follows the flags.
  *
  * All signals are blocked from before the child exists until it stands on its own feet.
  */
@@ -101,7 +101,10 @@ u32 threads_watch(struct thread *t)
 	return watch;
 }
 
-/* A queued SIGSYS with this address as its value. The signal is always deliverable and never a guest's. */
+/*
+ * A queued SIGSYS with this address as its value. The signal is always deliverable and never a
+ * guest's.
+ */
 static const char kick_token;
 
 bool process_kick(struct dbt_thread *dbt)
@@ -117,7 +120,10 @@ bool process_kick(struct dbt_thread *dbt)
 	info.si_signo = SIGNAL_KICK;
 	info.si_code = SI_QUEUE;
 	info.si_ptr = (void *)&kick_token;
-	/* To another process in our memory (vfork) this may be forbidden; a plain signal serves as well. */
+	/*
+	 * To another process in our memory (vfork) this may be forbidden; a plain signal serves as
+	 * well.
+	 */
 	if (raw_call4(__NR_rt_tgsigqueueinfo, (long)t->proc->pid, t->tid, SIGNAL_KICK, (long)&info))
 		sys_tgkill((int)t->proc->pid, (int)t->tid, SIGNAL_KICK);
 	return true;
@@ -345,7 +351,10 @@ static bool share_proc(struct thread *c, struct thread *t, u64 flags)
 	return !t->proc->perf || c->proc->perf;
 }
 
-/* A thread for the child, in the list and with a meter page; NULL without memory, and nothing is kept. */
+/*
+ * A thread for the child, in the list and with a meter page; NULL without memory, and nothing is
+ * kept.
+ */
 static struct thread *clone_prepare(struct thread *t, const struct clone_request *rq)
 {
 	struct thread *c;
@@ -436,9 +445,14 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 		ret = thread_spawn(__NR_clone3, (u64)rq->args3, rq->b, 0, 0, top, 0);
 	else
 		ret = thread_spawn(__NR_clone, rq->flags, 0, rq->c, rq->d, top, rq->e);
-	/* A child that is no vfork's may have ended by now, and its area with it: not a look at @c. */
+	/*
+	 * A child that is no vfork's may have ended by now, and its area with it: not a look at @c.
+	 */
 	if (sys_failed(ret) || rq->flags & CLONE_VFORK) {
-		/* The child of a vfork has become another program, or is dead; either way it has left us. */
+		/*
+		 * The child of a vfork has become another program, or is dead; either way it has
+		 * left us.
+		 */
 		if (sys_failed(ret) || !c->begun)
 			meter_return_of(c);
 		else if (!c->execing)
@@ -529,7 +543,9 @@ long guest_clone3(struct thread *t)
 void thread_end(struct thread *t, u32 code, int status)
 {
 	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
-	/* Before the page is another's: the translator writes to the pages of the threads it knows. */
+	/*
+	 * Before the page is another's: the translator writes to the pages of the threads it knows.
+	 */
 	dbt_thread_remove(&t->dbt, t->id);
 	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	if (t->vfork_child)
@@ -584,7 +600,10 @@ long guest_prctl(struct thread *t)
 	return call_kernel(t);
 }
 
-/* What the tracee executes next runs natively, so that the tracer finds a program and not our cache. */
+/*
+ * What the tracee executes next runs natively, so that the tracer finds a program and not our
+ * cache.
+ */
 long guest_ptrace(struct thread *t)
 {
 	u64 request = guest_arg(t, 0), pid = guest_arg(t, 1);

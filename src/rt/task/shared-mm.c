@@ -1,8 +1,8 @@
 /*
- * A process in our memory that is killed leaves its locks as they are. Who kills one from within this memory
- * therefore holds all of them until the other cannot run any more. For one that is killed by somebody
- * else, or whose threads die by each other's exit_group, nobody does that: whoever needs a lock that it had
- * finds that out, late, and repairs what it guards (lock_acquire).
+ * A process in our memory that is killed leaves its locks as they are. Who kills one from within
+ * this memory therefore holds all of them until the other cannot run any more. For one that is
+ * killed by somebody else, or whose threads die by each other's exit_group, nobody does that:
+ * whoever needs a lock that it had finds that out, late, and repairs what it guards (lock_acquire).
  */
 #include "rt/task/shared-mm.h"
 
@@ -41,9 +41,9 @@ enum presence {
 };
 
 /*
- * Whether the task @tid runs in our memory, or has left it by its end or an execve. Where we are forbidden
- * to compare (Docker's filter of system calls does), an execve is not found out. Threads in other PID namespaces
- * have other numbers.
+ * Whether the task @tid runs in our memory, or has left it by its end or an execve. Where we are
+ * forbidden to compare (Docker's filter of system calls does), an execve is not found out. Threads
+ * in other PID namespaces have other numbers.
  */
 static enum presence presence(u32 tid)
 {
@@ -64,7 +64,10 @@ bool thread_has_left(u32 tid)
 	return presence(tid) == LEFT;
 }
 
-/* Of the threads that are not released yet: the upper half is the id, the lower one the tid; 0 free. */
+/*
+ * Of the threads that are not released yet: the upper half is the id, the lower one the tid; 0
+ * free.
+ */
 static u64 known[4096];
 #define KNOWN_TRIES 64u
 
@@ -162,7 +165,10 @@ static long pid_of(int pidfd)
 	return (long)pid;
 }
 
-/* Whom the call kills: a process or thread, -1 times a group, whom *@pidfd is of; 0: nobody, or all that can be. */
+/*
+ * Whom the call kills: a process or thread, -1 times a group, whom *@pidfd is of; 0: nobody, or all
+ * that can be.
+ */
 static long kill_target(struct thread *t, int *pidfd)
 {
 	u64 nr = guest_nr(t);
@@ -189,7 +195,10 @@ static bool is_target(const struct thread *t, const struct thread *o, long pid)
 	return (long)tid == pid || (o->begun && (long)o->proc->pid == pid);
 }
 
-/* What has been killed runs on until its CPU hears of it, and ends a little later. Not one in the kernel's hands. */
+/*
+ * What has been killed runs on until its CPU hears of it, and ends a little later. Not one in the
+ * kernel's hands.
+ */
 static void wait_for_end(u32 tid)
 {
 	const struct __kernel_timespec pause = {.tv_nsec = 100000};

@@ -1,7 +1,8 @@
 /*
  * PURPOSE: processes that share our memory (CLONE_VM without CLONE_THREAD). The child of a vfork is
- * one whose parent waits for it; of the end of the others, called sharers, nobody here is told. What
- * they leave behind is given back, and none of us kills one while it holds a lock of the runtime.
+ * one whose parent waits for it; of the end of the others, called sharers, nobody here is told.
+ * What they leave behind is given back, and none of us kills one while it holds a lock of the
+ * runtime.
  */
 #ifndef RT_TASK_SHARED_MM_H
 #define RT_TASK_SHARED_MM_H
@@ -17,8 +18,8 @@ bool thread_gone(u32 id);
 bool thread_has_left(u32 tid);
 
 /*
- * Before @t makes one, with @flags of clone: gives back the areas of those that have gone if there may
- * be many.
+ * Before @t makes one, with @flags of clone: gives back the areas of those that have gone if there
+ * may be many.
  */
 void sharers_expect(struct thread *t, u64 flags);
 

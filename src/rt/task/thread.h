@@ -1,12 +1,12 @@
 /*
- * PURPOSE: the runtime's picture of what runs: the thread that a CPU executes, the process it belongs
- * to, and the signal handlers they share. Nothing here is guest memory, and no guest pointer is ever
- * stored as a typed one.
+ * PURPOSE: the runtime's picture of what runs: the thread that a CPU executes, the process it
+ * belongs to, and the signal handlers they share. Nothing here is guest memory, and no guest
+ * pointer is ever stored as a typed one.
  *
- * Lifetime: a struct thread lives in the thread area that arch_self() is in and goes when its thread exits;
- * the runtime of a vfork child is a further thread area in its parent's memory, which the parent
- * releases. struct proc and struct sighand are counted. Locking: fields of struct thread belong to
- * their own thread unless they say otherwise.
+ * Lifetime: a struct thread lives in the thread area that arch_self() is in and goes when its
+ * thread exits; the runtime of a vfork child is a further thread area in its parent's memory, which
+ * the parent releases. struct proc and struct sighand are counted. Locking: fields of struct thread
+ * belong to their own thread unless they say otherwise.
  */
 #ifndef RT_TASK_THREAD_H
 #define RT_TASK_THREAD_H
@@ -20,7 +20,9 @@
 #include "sys/kernel.h"
 #include "sys/lock.h"
 
-/* The area of one thread, from low to high; arch_self() is at AREA_SELF. Guards are unmapped pages. */
+/*
+ * The area of one thread, from low to high; arch_self() is at AREA_SELF. Guards are unmapped pages.
+ */
 #define AREA_STACK_AT   0x1000ul
 #define AREA_STACK_SIZE 0x20000ul
 #define AREA_ALT_AT     (AREA_STACK_AT + AREA_STACK_SIZE + 0x1000ul)
@@ -33,7 +35,9 @@
 #define SIGNALS 64
 #define SIG(n)  BIT((n)-1)
 
-/* Signals that the CPU raises in a program; the kernel must always be able to deliver them to us. */
+/*
+ * Signals that the CPU raises in a program; the kernel must always be able to deliver them to us.
+ */
 #define SIGNALS_SYNC \
 	(SIG(SIGILL) | SIG(SIGTRAP) | SIG(SIGBUS) | SIG(SIGFPE) | SIG(SIGSEGV) | SIG(SIGSYS))
 #define SIGNALS_KILL (SIG(SIGKILL) | SIG(SIGSTOP))
@@ -90,7 +94,10 @@ struct thread {
 	bool own_proc; /* CLONE_VM without CLONE_THREAD: the first of a process in shared memory */
 	bool begun;    /* its meter says whose it is */
 	bool execing;  /* in execve: the meter page goes on to the new program */
-	/* Of its execve under way; in shared memory whoever releases the thread unmaps them if it succeeds. */
+	/*
+	 * Of its execve under way; in shared memory whoever releases the thread unmaps them if it
+	 * succeeds.
+	 */
 	struct {
 		void *at;
 		size_t size;
@@ -101,7 +108,8 @@ struct thread {
 	u64 sigmask;   /* as the guest believes; the kernel's is this without SIGNALS_SYNC */
 	u64 call_mask; /* in force during sigsuspend, ppoll and the like */
 	bool in_mask_call;
-	u32 pending_count; /* not 0: no guest call is begun. Written by the handler and this thread */
+	/* Not 0: no guest call is begun. Written by the handler and this thread. */
+	u32 pending_count;
 	struct pending pending[PENDING_MAX];
 	u64 held; /* synchronous signals sent by somebody while the guest blocks them */
 	siginfo_t held_info[8];
@@ -152,7 +160,10 @@ static inline u64 guest_arg(const struct thread *t, u32 n)
 	return regs_arg(&t->dbt.regs, n);
 }
 
-/* Maps a thread area with a meter page; NULL without memory. The thread in it is zeroed but for ids. */
+/*
+ * Maps a thread area with a meter page; NULL without memory. The thread in it is zeroed but for
+ * ids.
+ */
 struct thread *thread_alloc(void);
 /* The same with page @meter of the tree, which is the caller's already; ~0: a new one. */
 struct thread *thread_alloc_with(u32 meter);

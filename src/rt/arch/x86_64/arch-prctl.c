@@ -24,7 +24,9 @@ long guest_arch_prctl(struct thread *t)
 	case ARCH_GET_GS: return guest_write(t, addr, &t->dbt.arch.gs_base, sizeof(u64));
 	case ARCH_GET_CPUID: return !t->arch.cpuid_faults;
 	case ARCH_SET_CPUID: {
-		/* The guest's alone: ours goes on working. The kernel knows whether the CPU could. */
+		/*
+		 * The guest's alone: ours goes on working. The kernel knows whether the CPU could.
+		 */
 		long ret = raw_call2(__NR_arch_prctl, ARCH_SET_CPUID, 1);
 
 		if (!ret)

@@ -17,8 +17,8 @@ static void ask(u32 leaf, u32 subleaf, u32 regs[4])
 }
 
 /*
- * Leaves that name no CPU and show no state that changes (SDM vol. 2, CPUID). *@subleaf becomes 0 where it
- * does not matter.
+ * Leaves that name no CPU and show no state that changes (SDM vol. 2, CPUID). *@subleaf becomes 0
+ * where it does not matter.
  */
 static bool is_constant(u32 leaf, u32 *subleaf)
 {

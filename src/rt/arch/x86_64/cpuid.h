@@ -1,8 +1,8 @@
 /*
- * PURPOSE: the cpuid instruction, and others that tell of the CPU. cpuid is remembered: in a virtual
- * machine each one is a trip to the hypervisor, and the C library asks some sixty times when it starts,
- * so half of a short program's time goes there. What is the same on all CPUs of the machine is asked
- * once, and told to the programs that a process becomes.
+ * PURPOSE: the cpuid instruction, and others that tell of the CPU. cpuid is remembered: in a
+ * virtual machine each one is a trip to the hypervisor, and the C library asks some sixty times
+ * when it starts, so half of a short program's time goes there. What is the same on all CPUs of the
+ * machine is asked once, and told to the programs that a process becomes.
  */
 #ifndef RT_ARCH_X86_64_CPUID_H
 #define RT_ARCH_X86_64_CPUID_H

@@ -1,8 +1,9 @@
 /*
- * CPUID in a deterministic run. With --cpu-features=host it is the machine's, but for the number of the
- * CPU that answers. With a level of the x86-64 psABI it is a CPU with one core and the features of that
- * level, whatever else the machine has; the C library chooses its string functions and their
- * thresholds by features and cache sizes. The vendor stays, since the events' codes follow it.
+ * CPUID in a deterministic run. With --cpu-features=host it is the machine's, but for the number of
+ * the CPU that answers. With a level of the x86-64 psABI it is a CPU with one core and the features
+ * of that level, whatever else the machine has; the C library chooses its string functions and
+ * their thresholds by features and cache sizes. The vendor stays, since the events' codes follow
+ * it.
  *
  * Leaf 0xD stays too where XSAVE does: XCR0 is the machine's, so is what xsave writes.
  */

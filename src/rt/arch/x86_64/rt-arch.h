@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what the runtime's types have of x86-64, and its inline functions on registers. What else the
- * runtime asks of this folder is in rt/arch.h.
+ * PURPOSE: what the runtime's types have of x86-64, and its inline functions on registers. What
+ * else the runtime asks of this folder is in rt/arch.h.
  */
 #ifndef RT_ARCH_X86_64_RT_ARCH_H
 #define RT_ARCH_X86_64_RT_ARCH_H

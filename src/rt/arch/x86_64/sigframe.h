@@ -1,6 +1,6 @@
 /*
- * PURPOSE: the signal frame of x86-64 Linux, byte for byte as the kernel lays it out on the stack of
- * the program (arch/x86/kernel/signal_64.c). What is done with it is in rt/arch.h.
+ * PURPOSE: the signal frame of x86-64 Linux, byte for byte as the kernel lays it out on the stack
+ * of the program (arch/x86/kernel/signal_64.c). What is done with it is in rt/arch.h.
  */
 #ifndef RT_ARCH_X86_64_SIGFRAME_H
 #define RT_ARCH_X86_64_SIGFRAME_H

@@ -1,7 +1,8 @@
 /*
- * The i386 gate in 64-bit code. The kernel makes the call as it would for the program, with the i386
- * number and arguments of 32 bits, so pointers reach the low 4 GB only and structures are those of
- * 32-bit programs. What concerns us must be answered by our own function instead, as i386.tbl says.
+ * The i386 gate in 64-bit code. The kernel makes the call as it would for the program, with the
+ * i386 number and arguments of 32 bits, so pointers reach the low 4 GB only and structures are
+ * those of 32-bit programs. What concerns us must be answered by our own function instead, as
+ * i386.tbl says.
  */
 #include "rt/arch/x86_64/i386.h"
 #include "rt/arch/x86_64/int80.h"
@@ -15,7 +16,10 @@
 #include <linux/audit.h>
 #include <linux/sched.h>
 
-/* The guest's call as call @twin of ours with @args; NULL: it has none, and a child in our memory its registers. */
+/*
+ * The guest's call as call @twin of ours with @args; NULL: it has none, and a child in our memory
+ * its registers.
+ */
 static long as_twin(struct thread *t, u64 twin, const u64 args[6])
 {
 	struct dbt_regs *r = &t->dbt.regs, was = *r;

@@ -11,8 +11,8 @@ static inline void cpu_relax(void)
 }
 
 /*
- * Bytes in ascending order. rep movsb and stosb are what the CPU does fastest without vector registers,
- * which the guest world never touches.
+ * Bytes in ascending order. rep movsb and stosb are what the CPU does fastest without vector
+ * registers, which the guest world never touches.
  */
 static inline void cpu_copy(void *to, const void *from, size_t len)
 {

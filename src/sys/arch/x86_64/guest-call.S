@@ -1,9 +1,12 @@
 /*
- * A guest's system call, made so that a signal handler can tell by the interrupted pc how far it got:
+ * A guest's system call, made so that a signal handler can tell by the interrupted pc how far it
+ * got:
  *
- *   [guest_call_begin, guest_call_insn]  not made yet, or the kernel wants it restarted. The handler
- *                                        sends it to guest_call_redo. Made before if rcx == guest_call_end.
- *   guest_call_end                       made; rax is its result
+ *   [guest_call_begin, guest_call_insn]
+ *		Not made yet, or the kernel wants it restarted; it has been made once if rcx is
+ *		guest_call_end. The handler sends it to guest_call_redo.
+ *   guest_call_end
+ *		Made; rax is its result.
  *
  * struct sys_guest_ret guest_call(const u64 nr_args[7], const u32 *pending)
  */
@@ -39,7 +42,10 @@
 	.endm
 
 	guest_call_at guest_call
-	/* The same at another address, by which a filter in the kernel knows it (rt/sandbox/seccomp.c). */
+	/*
+	 * The same at another address, by which a filter in the kernel knows it
+	 * (rt/sandbox/seccomp.c).
+	 */
 	guest_call_at guest_call_notified
 
 /*
@@ -109,8 +115,8 @@ signal_trap_end:
 	.size signal_trap, . - signal_trap
 
 /*
- * void signal_return(struct ucontext *uc): rt_sigreturn(2) with a frame whose rip and rsp are made to
- * come back here. What lasts is what is not a general register: the vector state and the mask.
+ * void signal_return(struct ucontext *uc): rt_sigreturn(2) with a frame whose rip and rsp are made
+ * to come back here. What lasts is what is not a general register: the vector state and the mask.
  */
 	.globl signal_return
 	.hidden signal_return
@@ -151,7 +157,9 @@ guest_copy_end:
 	ret
 	.size guest_copy, . - guest_copy
 
-/* void thread_leave(void *area, size_t len, int status): unmaps the stack it stands on, and exits. */
+/*
+ * void thread_leave(void *area, size_t len, int status): unmaps the stack it stands on, and exits.
+ */
 	.globl thread_leave
 	.hidden thread_leave
 	.type thread_leave, @function

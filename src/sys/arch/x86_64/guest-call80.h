@@ -1,4 +1,6 @@
-/* PURPOSE: guest_call() of sys/guest-call.h by `int $0x80`, which is an i386 call of 64-bit code. */
+/*
+ * PURPOSE: guest_call() of sys/guest-call.h by `int $0x80`, which is an i386 call of 64-bit code.
+ */
 #ifndef SYS_ARCH_X86_64_GUEST_CALL80_H
 #define SYS_ARCH_X86_64_GUEST_CALL80_H
 
