@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what the runtime asks of its CPU's folder (arch/x86_64). With the types and inline
- * functions of arch/x86_64/rt-arch.h and sys/arch this is what another CPU needs.
+ * PURPOSE: the functions that the runtime asks of its CPU's folder (arch/x86_64). Together with
+ * arch/x86_64/rt-arch.h, sys/arch and dbt/arch they are what another CPU needs.
  */
 #ifndef RT_ARCH_H
 #define RT_ARCH_H
@@ -16,7 +16,7 @@ extern const struct dbt_arch_ops arch_dbt_ops;
 /* @t becomes arch_self() of the calling thread. */
 void arch_install(struct thread *t);
 
-/* What the runtime remembers of the CPU goes through execve. */
+/* What the runtime remembers of the CPU, handed on through execve. */
 void arch_save(struct rt_control *control);
 void arch_load(const struct rt_control *control);
 
@@ -24,11 +24,14 @@ void arch_load(const struct rt_control *control);
 void arch_stop(struct thread *t, enum dbt_stop stop);
 
 /*
- * Whether programs are shown what @tree's enum meter_cpu says; true in a run that is not
- * deterministic.
+ * Whether this CPU has all features that the run is to show (enum meter_cpu). True in a run that is
+ * not deterministic.
  */
 bool deterministic_supported(void);
-/* What a deterministic run has in the auxiliary vector as @type, *@value so far; false: nothing. */
+/*
+ * Changes *@value, which the auxiliary vector has as @type, to what a deterministic run shows;
+ * false: it shows nothing of that type.
+ */
 bool deterministic_hwcap(u64 type, u64 *value);
 
 /* Signals: the kernel's context of a handler. */
@@ -41,12 +44,15 @@ bool uc_is_write(const struct ucontext *uc);
 /* The registers of @t's guest take the place of ours. */
 void uc_show_guest(const struct thread *t, struct ucontext *uc);
 
-/* @fault is the guest's own, at an address that the kernel does not know. */
+/* @fault happened at @addr, an address of the guest's that the kernel does not know. */
 void cpu_fault_at(struct cpu_fault *fault, u64 addr);
 
-/* The handler has interrupted a guest call of @t (sys/guest-call.h): where does it go on? */
+/*
+ * The handler has interrupted a guest call of @t (sys/guest-call.h): makes @uc go on where the call
+ * is begun again, unless it is complete. Elsewhere nothing is done.
+ */
 void guest_call_settle(struct thread *t, struct ucontext *uc);
-/* It has returned with EINTR, and nothing has been done since. */
+/* Whether the handler has come right after a guest call that returned EINTR. */
 bool guest_call_was_interrupted(const struct ucontext *uc);
 
 /*
@@ -62,8 +68,8 @@ void sigframe_init_vectors(struct ucontext *kuc);
 
 /*
  * The way back: sets t->regs from the frame at the guest's stack pointer, restores the vector
- * state, and sets *@mask. -EFAULT: there is no such frame. 1: programs do not run with what it
- * says; *@fault is how the CPU answers that.
+ * state, and sets *@mask. Returns -EFAULT if there is no such frame, and 1 if the frame has what
+ * programs cannot run with; then *@fault is what the CPU says of that.
  */
 int sigframe_restore(struct thread *t, u64 *mask, struct cpu_fault *fault);
 

@@ -65,7 +65,9 @@ static void read_control(struct startup *s)
 	arch_load(&s->control);
 }
 
-/* The first program of a tree: what the command line names. Errors go to whoever started us. */
+/*
+ * The first program of a run: finds what the command line names. Errors go to whoever started us.
+ */
 static void launch(struct startup *s)
 {
 	char text[128] = "";
@@ -87,7 +89,7 @@ static void launch(struct startup *s)
 	str_put(s->control.execfn, CONTROL_PATH, s->plan.execfn);
 }
 
-/* No way back: what the kernel does when loading fails after the old program is gone. */
+/* The old program is gone, so there is no way back: as the kernel, which kills the process then. */
 __attribute__((noreturn)) static void cannot_load(void)
 {
 	sys_tgkill(sys_getpid(), sys_gettid(), SIGKILL);
@@ -149,8 +151,8 @@ static void load(struct startup *s, bool random)
 }
 
 /*
- * The kernel's idea of the process: brk works natively from here on, and /proc shows the program's
- * arguments, environment and auxv.
+ * Tells the kernel about the process. From here on brk works natively, and /proc shows the
+ * program's arguments, environment and auxv.
  */
 static void tell_kernel(struct startup *s, bool random)
 {
@@ -188,8 +190,8 @@ static void tell_kernel(struct startup *s, bool random)
 }
 
 /*
- * The code cache lies in mmap's area, but so far down that the program's own mappings come to lie
- * where they would without it, until there is a gigabyte of them.
+ * Where the code cache is to lie: in mmap's area, but so far down that the program's own mappings
+ * have their native addresses until there is a gigabyte of them.
  */
 static u64 cache_place(u64 cache_size)
 {
@@ -327,8 +329,8 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 extern char image_start[], image_data[], start_stack_top[];
 
 /*
- * All of our image and the part of the stack that is needed, for little more than a fault; and no
- * fault comes later, when it would be counted as the program's.
+ * Makes present all of our image and the part of the stack that is needed, at little more than the
+ * cost of one fault. Faults that come later would be counted as the program's.
  */
 static void populate(void)
 {

@@ -41,10 +41,10 @@ static inline bool lock_is_left(const struct lock *l, lock_gone_fn *gone)
 }
 
 /*
- * A short spin first: sections are short and the holder usually runs on another CPU. Another
- * process in our memory may be killed while it holds the lock, and while it has been woken to take
- * it: so nobody sleeps for long without a look. True if the holder was gone; then what the lock
- * guards is as it left it.
+ * Spins for a short time first, since the holder usually runs on another CPU and is soon done. Then
+ * it sleeps, but never for long without a look at the holder: a process that shares our memory may
+ * be killed while it holds the lock, or after it has been woken to take it. True if the holder was
+ * gone; then what the lock guards is as the holder left it.
  */
 static inline bool lock_acquire(struct lock *l, u32 me, lock_gone_fn *gone)
 {

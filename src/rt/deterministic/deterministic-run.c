@@ -51,7 +51,7 @@ u64 deterministic_random(struct thread *t)
 	return mix(t->deterministic.key + ++t->deterministic.drawn * GOLDEN);
 }
 
-/* What the thread itself has retired, on top of where its creator was. */
+/* The instructions that the thread has retired, added to its creator's clock at the time. */
 u64 deterministic_tsc(struct thread *t)
 {
 	const struct meter *m = dbt_meter(&t->dbt);
@@ -89,8 +89,7 @@ static void deterministic_auxv(struct thread *t, struct stack_in *in)
 
 		switch (type) {
 		/*
-		 * No vDSO: its clocks and random numbers would pass us by. No rseq: it tells the
-		 * CPU.
+		 * The vDSO's clocks and random numbers would not be seen here. rseq tells the CPU.
 		 */
 		case AT_SYSINFO_EHDR:
 		case AT_RSEQ_FEATURE_SIZE:
@@ -131,8 +130,8 @@ static bool from_cpu(const siginfo_t *info)
 }
 
 /*
- * A fault happens at its instruction, and what a thread sends to itself arrives before the call
- * returns.
+ * Not noted: faults, which happen at their instruction, and what a thread sends to itself, which
+ * arrives before the call returns.
  */
 void deterministic_signal(struct thread *t, const siginfo_t *info)
 {
@@ -194,8 +193,8 @@ static long fill_vector(struct thread *t, u64 at, u64 n)
 }
 
 /*
- * A pipe that gives all that was asked for, or its end, would have done so at any speed of the
- * writer. From a socket or a terminal comes what others send.
+ * What comes from a file does not vary. A read that gets all it asks a pipe for, or the pipe's end,
+ * would do so at any speed of the writer. From a socket or a terminal comes what others send.
  */
 long deterministic_read(struct thread *t, u64 nr)
 {
@@ -224,7 +223,7 @@ long deterministic_read(struct thread *t, u64 nr)
 	return ret;
 }
 
-/* Whether the path at @at leads into /proc, and to what is not the same in each run. */
+/* Whether the path at @at names a file in /proc whose content varies between runs. */
 static bool shows_machine(u64 at)
 {
 	/* What is the program's own, or a constant of the machine. */
@@ -263,7 +262,7 @@ long deterministic_clock_gettime(struct thread *t, u64 nr)
 	return syscall_answer(t, nr);
 }
 
-/* Which of several children ended first, or whether one has yet. */
+/* Noted: waits whose result depends on which child ends first, or on whether one has ended yet. */
 long deterministic_wait(struct thread *t, u64 nr)
 {
 	bool wait4 = nr == __NR_wait4;
@@ -326,7 +325,7 @@ long deterministic_getcpu(struct thread *t, u64 nr)
 	return 0;
 }
 
-/* The programs that it becomes shall find their memory where it was, too. */
+/* ADDR_NO_RANDOMIZE stays on, so that programs that are executed later have fixed addresses too. */
 long deterministic_personality(struct thread *t, u64 nr)
 {
 	u64 was = guest_arg(t, 0);

@@ -1,13 +1,13 @@
 /*
- * PURPOSE: a deterministic run (`--deterministic`): what a program can see of the outside that
- * differs from run to run is fixed, or, where it cannot be, its use is noted in the tree's header
- * (enum nondet_source) for the report.
+ * PURPOSE: deterministic runs (`--deterministic`, doc/deterministic.md). What a program can see of
+ * the outside and differs from run to run is made the same in each. What cannot be is noted in the
+ * tree's header (enum nondet_source), for the report.
  *
- * Random numbers come from a tree of streams: each task has a key of its own, made from its
- * creator's and from how many it created before, so what a task draws does not depend on which of
- * two was faster. An execve begins a new stream.
+ * Random numbers come from a tree of streams. Each task has a key of its own, made from its
+ * creator's key and from how many tasks the creator had made before; so it does not matter which of
+ * two tasks is faster. An execve begins a new stream.
  *
- * All functions do nothing in another run. Those with a thread are for that thread itself.
+ * In any other run these functions do nothing. Those that take a thread are called by that thread.
  */
 #ifndef RT_DETERMINISTIC_DETERMINISTIC_RUN_H
 #define RT_DETERMINISTIC_DETERMINISTIC_RUN_H
@@ -21,8 +21,8 @@ struct syscall_row;
 extern bool deterministic;
 
 /*
- * Takes what differs out of the auxiliary vector @in, and begins @t's random numbers from
- * @control's.
+ * Takes out of the auxiliary vector @in what differs, and begins @t's random numbers with those of
+ * @control.
  */
 void deterministic_start(struct thread *t, struct stack_in *in, const struct rt_control *control);
 
@@ -33,9 +33,9 @@ struct deterministic_task deterministic_child(struct thread *t);
 void deterministic_exec(struct thread *t, struct rt_control *control);
 
 /*
- * A system call whose @row has SYSCALL_NONDET: answers it, or has syscall_answer() do so and looks
- * at what came of it. What syscall.tbl names answers calls of which more is to be known than
- * `nondet` says.
+ * A system call whose @row has SYSCALL_NONDET: answers it, or lets syscall_answer() do so and looks
+ * at the result. The functions below are named by syscall.tbl, for calls of which the table's
+ * `nondet` does not say enough.
  */
 long deterministic_syscall(struct thread *t, u64 nr, const struct syscall_row *row);
 long deterministic_clock_gettime(struct thread *t, u64 nr);

@@ -59,7 +59,10 @@ static int may_execute(int dir, const char *path, int flags)
 	return (int)sys_faccessat2(dir, path, X_OK, flags | AT_EACCESS);
 }
 
-/* Running @fd gives its process rights that the runtime, which has none, cannot hand on. */
+/*
+ * Why running @fd natively would give its process rights that the runtime cannot hand on; NULL: it
+ * would not.
+ */
 static const char *privileged(int fd)
 {
 	struct statx st;
@@ -171,9 +174,7 @@ static int plan_file(int *file, struct exec_plan *plan, const char *script, char
 	case EXEC_ELF: break;
 	case EXEC_ELF32: plan->why = "32-bit program"; return 1;
 	case EXEC_UNKNOWN:
-		/*
-		 * The kernel may have a handler for it (binfmt_misc), and knows the error if not.
-		 */
+		/* The kernel may have a handler (binfmt_misc), and knows the error if not. */
 		plan->why = "no ELF program and no script";
 		return 1;
 	}
@@ -186,9 +187,7 @@ static int plan_file(int *file, struct exec_plan *plan, const char *script, char
 	if (ret)
 		return ret;
 	(void)fd_path(fd, plan->exe, sizeof(plan->exe));
-	/*
-	 * From here on the file is not looked at any more; whoever runs it can open it by its path.
-	 */
+	/* The file is not read any more; whoever runs it can open it by its path. */
 	if (plan->frugal) {
 		sys_close(fd);
 		*file = -1;
@@ -272,10 +271,7 @@ static int make_plan(int dir, const char *path, int flags, struct exec_plan *pla
 			sys_close(file);
 		if (ret != 2)
 			return ret;
-		/*
-		 * The script itself must be reachable by its interpreter under the name that it
-		 * gets.
-		 */
+		/* The interpreter must be able to open the script by the name that it gets. */
 		if (!depth && plan->execfn[0] && str_starts(plan->execfn, "/dev/fd/") && dir >= 0 &&
 		    path[0] != '/' && sys_fcntl(dir, F_GETFD, 0) == FD_CLOEXEC) {
 			return -ENOENT;
@@ -291,9 +287,7 @@ int exec_plan(int dir, const char *path, int flags, struct exec_plan *plan)
 	plan->frugal = false;
 	ret = make_plan(dir, path, flags, plan);
 	if (ret == -EMFILE) {
-		/*
-		 * The kernel needs no descriptor to start a program; we make do with one at a time.
-		 */
+		/* The kernel starts programs without a descriptor. Try again with one at a time. */
 		plan->frugal = true;
 		ret = make_plan(dir, path, flags, plan);
 	}
@@ -476,8 +470,8 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 	if (proc_exe_path(t, s->path, s->seen))
 		path = s->seen;
 	/*
-	 * What a guest that traces this process is to see is the program, not us. A tracer outside
-	 * the tree has chosen to trace anyperf.
+	 * The tracer is to see the program and not the runtime. This is about guests only: who
+	 * traces from outside has chosen to trace anyperf.
 	 */
 	if (meter_traced(t) && !(flags & AT_EXECVE_CHECK)) {
 		s->plan.exe_fd = s->plan.interp_fd = -1;

@@ -31,9 +31,9 @@ struct stack_out {
 };
 
 /*
- * Rewrites the stack. @prefix arguments stand in for the first CONTROL_ARGS + (prefix ? 1 : 0)
- * ones. @base: AT_BASE; @vdso: AT_SYSINFO_EHDR. Must not run on that stack. @scratch of @size bytes
- * holds the copy meanwhile: stack_scratch() says how much is needed.
+ * Rewrites the stack, so it must not run on that stack. @prefix arguments stand in for the first
+ * CONTROL_ARGS + (prefix ? 1 : 0) ones. @base is for AT_BASE, @vdso for AT_SYSINFO_EHDR. @scratch
+ * holds the copy meanwhile; stack_scratch() says how many bytes it takes.
  */
 size_t stack_scratch(const struct stack_in *in, char *const *prefix, u32 nprefix,
 		     const char *execfn);

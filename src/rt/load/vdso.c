@@ -46,7 +46,7 @@ static bool move(struct vdso *v, u64 to)
 		if (sys_failed(sys_mremap((void *)(v->start + at), v->pieces[i], v->pieces[i],
 					  MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(to + at)))) {
 			/*
-			 * The first one fails where none can be moved; then it stays where it is.
+			 * Where none can be moved the first one fails, and all stay where they are.
 			 */
 			CHECK(!i);
 			v->n = 0;

@@ -3,10 +3,7 @@
 #include "rt/mm/region.h"
 #include "sys/guest-call.h"
 
-/*
- * Addresses above the user half would fault with a #GP, and those of the runtime are not the
- * guest's.
- */
+/* An address above the user half raises a #GP; one of the runtime's is not the guest's. */
 static bool foreign(u64 addr, size_t len)
 {
 	return addr + len < addr || addr + len > TASK_SIZE || region_overlaps(addr, len);

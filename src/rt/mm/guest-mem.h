@@ -9,9 +9,7 @@
 
 /* 0, or -EFAULT after copying some of it. */
 must_check int guest_read(void *to, u64 from, size_t len);
-/*
- * The same; gives up the protection of pages that hold translated code, where that is in the way.
- */
+/* The same the other way. Translations of the pages that are written to are given up. */
 must_check int guest_write(struct thread *t, u64 to, const void *from, size_t len);
 
 /* Writes zeros. 0 or -EFAULT. */

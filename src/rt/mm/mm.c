@@ -11,8 +11,7 @@
 
 #define RANGES_FIRST (0x10000u / (u32)sizeof(struct mm_range))
 /*
- * As many as the translator takes. The kernel's own limit (vm.max_map_count) is lower nearly
- * everywhere.
+ * The translator takes no more. The kernel's limit (vm.max_map_count) is lower nearly everywhere.
  */
 #define RANGES_MAX (1u << 20)
 /* What one change adds at most: a range, and one more that it has divided. */
@@ -67,8 +66,8 @@ bool mm_exec_room(struct thread *t)
 }
 
 /*
- * After one that was killed while it changed a set: changes leave a set sorted at every moment,
- * with doubles and perhaps one torn range among them.
+ * Repairs a set whose changer was killed in the middle. Changes keep a set sorted at every moment,
+ * but may leave doubles and one torn range.
  */
 static void repair_set(struct ranges *set)
 {
@@ -165,7 +164,7 @@ static void insert(struct ranges *set, const struct mm_range *r)
 	u32 i = index_of(set, r->start), n = set->n;
 
 	set->at[n] = i == n ? *r : set->at[n - 1];
-	/* Before the others move: the last one must not be lost (repair_set). */
+	/* Copied before the others move, so that repair_set() finds the last one. */
 	__atomic_store_n(&set->n, n + 1, __ATOMIC_RELEASE);
 	memmove(&set->at[i + 1], &set->at[i], (n - i) * sizeof(*set->at));
 	set->at[i] = *r;
@@ -190,7 +189,7 @@ static bool carve(struct ranges *set, u64 start, u64 end)
 		rest[n] = set->at[after - 1];
 		rest[n++].start = end;
 	}
-	/* One becomes two: the last one must not be lost meanwhile (repair_set). */
+	/* One becomes two; copied first, so that repair_set() finds the last one. */
 	if (n > after - i)
 		set->at[set->n] = after == set->n ? rest[1] : set->at[set->n - 1];
 	left = set->n - after;
@@ -211,8 +210,7 @@ void mm_shared_add(u64 start, u64 end)
 	struct mm_range r = {.start = start, .end = end};
 
 	/*
-	 * What there is no room for is not known as shared: only code that others write to needs
-	 * it.
+	 * Without room it is not known as shared, which matters only for code that others write to.
 	 */
 	if (!room(&mm.shared))
 		return;

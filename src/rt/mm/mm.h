@@ -30,8 +30,8 @@ bool mm_lock_held_by(u32 id);
 void mm_reset_lock(void);
 
 /*
- * Under the lock, as all of these: whether there is memory to note one change, which ENOMEM tells
- * the guest, as it does of too many mappings.
+ * Under the lock, as all of these: whether there is memory to note one change. If not, the guest
+ * gets ENOMEM, as for too many mappings.
  */
 must_check bool mm_exec_room(struct thread *t);
 
@@ -40,21 +40,17 @@ void mm_exec_add(struct thread *t, const struct mm_range *r);
 void mm_exec_remove(struct thread *t, u64 start, u64 end);
 
 /*
- * Around a call that takes code away: the translator forgets it before, since forgetting touches
- * the protection of pages, and is told again if the call has failed; else mm_exec_remove() follows.
+ * For a call that takes code away. Forgetting code touches the protection of its pages, so the
+ * translator forgets it before the call: mm_exec_hide(). If the call fails it is told again:
+ * mm_exec_show(). Otherwise mm_exec_remove() follows.
  */
 void mm_exec_hide(struct thread *t, u64 start, u64 end);
 void mm_exec_show(struct thread *t, u64 start, u64 end);
 
-/*
- * The kernel will not change the protection of [start, end) again: writes must be found otherwise.
- */
+/* The protection of [start, end) cannot be changed any more; writes must be found without it. */
 void mm_exec_seal(struct thread *t, u64 start, u64 end);
 
-/*
- * [start, end) changes its protection and stays, or becomes, executable. @grows: with
- * PROT_GROWSDOWN.
- */
+/* [start, end) gets protection @prot, with which it is executable. @grows: PROT_GROWSDOWN. */
 void mm_exec_protect(struct thread *t, u64 start, u64 end, u32 prot, bool grows);
 
 /* Under the lock: MAP_SHARED mappings, since mprotect may make code of them. */
@@ -71,8 +67,8 @@ u64 mm_shared_end(u64 start);
 const struct mm_range *mm_exec_find(u64 addr);
 
 /*
- * Whether @addr is executable now because a mapping above it has grown down to it; and whether it
- * is at all.
+ * Whether @addr has become executable because a mapping above it has grown down to it; and whether
+ * it is executable at all.
  */
 bool mm_exec_grown(struct thread *t, u64 addr);
 bool mm_executable(struct thread *t, u64 addr);
@@ -81,8 +77,8 @@ bool mm_executable(struct thread *t, u64 addr);
 bool mm_has_writable_code(void);
 
 /*
- * For a core: mappings get the protection that the guest believes in. Nothing is translated after
- * that. From a signal handler; left undone if somebody holds the lock for long.
+ * Before a core is dumped: gives mappings the protection that the guest believes in. Nothing is
+ * translated after that. Called in a signal handler; does nothing if the lock is held for long.
  */
 void mm_expose(struct thread *t);
 
@@ -102,7 +98,7 @@ long guest_shmdt(struct thread *t);
 long guest_madvise(struct thread *t);
 long guest_mseal(struct thread *t);
 
-/* The translator's wish to have pages written to only through a fault. */
+/* dbt_ops.protect: pages are to be written to only through a fault, or freely again. */
 int mm_protect(u64 start, u64 len, bool protect);
 
 #endif

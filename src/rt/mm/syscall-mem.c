@@ -53,10 +53,7 @@ long guest_mmap(struct thread *t)
 		return -ENOMEM;
 	}
 	mm_exec_hide(t, addr, addr + gone);
-	/*
-	 * For a file the kernel decides whether it may be executed (noexec, modes); then it is
-	 * taken back.
-	 */
+	/* Mapped executable first: the kernel decides whether the file may be (noexec, modes). */
 	ret = raw_call6(__NR_mmap, (long)addr, (long)len,
 			(long)(file && prot & PROT_EXEC ? prot | PROT_READ : strip(prot)),
 			(long)flags, (long)guest_arg(t, 4), (long)guest_arg(t, 5));
@@ -168,8 +165,8 @@ long guest_mprotect(struct thread *t)
 	}
 	r = mm_exec_find(addr);
 	/*
-	 * With PROT_GROWSDOWN it is about all of the mapping below too; mm_exec_grown() finds that
-	 * when it is executed.
+	 * PROT_GROWSDOWN is about all of the mapping below too, which mm_exec_grown() finds when it
+	 * is executed.
 	 */
 	if (r && r->start <= addr && r->grows) {
 		start = grows ? r->start : addr;

@@ -223,9 +223,7 @@ static void out_put(void *to, const char *s, size_t len)
 	o->used += len;
 }
 
-/*
- * What the kernel says of signals and seccomp is the runtime's; the guest's own is in our tables.
- */
+/* A line of status: signals and seccomp are the runtime's there, the guest's are in our tables. */
 static void status_line(struct thread *t, struct out *o, const char *line)
 {
 	u64 ignored = 0, caught = 0;
@@ -307,10 +305,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	mm_unlock(t);
 	out_flush(&w->out);
 	sys_lseek((int)fd, 0, 0);
-	/*
-	 * The lowest number that was free, which programs count on, is the one that was opened
-	 * first.
-	 */
+	/* Programs count on getting the lowest free number, which is the one opened first. */
 	if (in < fd && sys_dup3((int)fd, (int)in, (int)(flags & O_CLOEXEC)) == in) {
 		sys_close((int)fd);
 		fd = in;
@@ -324,10 +319,7 @@ out:
 	return fd;
 }
 
-/*
- * Whether argument @n of the guest's call, which a directory's descriptor may precede, leads to a
- * file of ours.
- */
+/* Whether argument @n, a path behind a directory's descriptor or alone, leads to a file of ours. */
 static bool concerns(struct thread *t, u32 n, char *path, struct proc_file *s)
 {
 	int dir = n ? (int)guest_arg(t, n - 1) : AT_FDCWD;

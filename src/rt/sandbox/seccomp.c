@@ -34,8 +34,8 @@ void seccomp_put(struct seccomp_filter *f)
 }
 
 /*
- * Puts a filter of @len instructions, to be filled in by the caller, on top of @older, which it
- * takes.
+ * A filter for @len instructions, which the caller fills in, above @older, whose count it takes
+ * over.
  */
 static struct seccomp_filter *filter_new(u32 len, struct seccomp_filter *older)
 {
@@ -92,10 +92,10 @@ static void raise_sigsys(struct thread *t, const struct seccomp_data *d, u32 ret
 }
 
 /*
- * A filter with a listener. The kernel has one of ours in its place, which tells the listener about
- * calls that come from one address, and lets all others pass. So all that a supervisor does is the
- * kernel's business, also that it lets a call go on: then the kernel makes it. For calls that have
- * to be made by our functions that would not do, so no supervisor is asked about them.
+ * Installs a filter with a listener. The kernel gets a filter of ours, which reports calls to the
+ * listener that come from one address (guest_call_notified) and lets all others pass. So the kernel
+ * itself serves the supervisor, and makes the call if the supervisor says so. Calls that our
+ * functions have to make cannot be made that way; no supervisor is asked about them.
  */
 static long install_listener(u64 flags)
 {
@@ -332,7 +332,7 @@ long seccomp_prctl(struct thread *t)
 	return -EINVAL;
 }
 
-/* In the word in front of a saved filter, which says how long it is. */
+/* A bit of the length that is in front of a saved filter. */
 #define SAVED_NOTIFIES (1u << 31)
 
 size_t seccomp_save(struct thread *t, void *buf, size_t size)

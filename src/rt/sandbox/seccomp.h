@@ -30,18 +30,14 @@ void seccomp_put(struct seccomp_filter *f);
  * result is in the registers, a SIGSYS is noted, or the process is no more.
  */
 bool seccomp_allows(struct thread *t, u64 nr);
-/*
- * The same for a call @d by any of the CPU's gates; @strict: one of those that the strict mode
- * allows.
- */
+/* The same for a call @d by another gate of the CPU. @strict: the strict mode allows the call. */
 bool seccomp_judge(struct thread *t, const struct seccomp_data *d, bool strict);
 
 long guest_seccomp(struct thread *t);
 long seccomp_prctl(struct thread *t);
 
 /*
- * For execve: filters as bytes, and back. seccomp_save() returns how many bytes, writing at most
- * @size.
+ * Filters as bytes, and back, for execve. seccomp_save() writes at most @size and returns how many.
  */
 size_t seccomp_save(struct thread *t, void *buf, size_t size);
 int seccomp_load(struct thread *t, const void *buf, size_t len);

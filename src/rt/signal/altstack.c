@@ -4,9 +4,7 @@
 
 bool altstack_on(const struct thread *t, u64 sp)
 {
-	/*
-	 * With AUTODISARM the stack pointer says nothing: the stack is switched off while in use.
-	 */
+	/* With AUTODISARM the stack is switched off while in use, so the pointer says nothing. */
 	if (t->alt_flags & SS_AUTODISARM)
 		return false;
 	return sp > t->alt_sp && sp - t->alt_sp <= t->alt_size;

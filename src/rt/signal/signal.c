@@ -32,9 +32,7 @@
 
 #define SIGNALS_IGNORED (SIG(SIGCHLD) | SIG(SIGCONT) | SIG(SIGURG) | SIG(SIGWINCH))
 #define SIGNALS_STOP    (SIG(SIGTSTP) | SIG(SIGTTIN) | SIG(SIGTTOU) | SIG(SIGSTOP))
-/*
- * Default action: a core. Ours, so that the core shows the guest's registers and not the cache's.
- */
+/* Signals that dump a core. We catch them, so that the core has the guest's registers. */
 #define SIGNALS_CORE (SIG(SIGQUIT) | SIG(SIGABRT) | SIG(SIGXCPU) | SIG(SIGXFSZ) | SIGNALS_SYNC)
 
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc);
@@ -98,14 +96,11 @@ void signal_init(struct thread *t)
 
 	for (int sig = 1; sig <= SIGNALS; sig++) {
 		sys_rt_sigaction(sig, NULL, &sh->act[sig]);
-		/*
-		 * Nothing else survives exec; SA_NOCLDWAIT and the like are cleared with the
-		 * handler.
-		 */
+		/* Only "ignored" survives exec; flags such as SA_NOCLDWAIT go with the handler. */
 		if (sh->act[sig].handler != (u64)SIG_IGN)
 			memset(&sh->act[sig], 0, sizeof(sh->act[sig]));
 	}
-	/* The rest is as the guest has it: after exec there is only default and ignored. */
+	/* The others are in the kernel as the guest has them: default or ignored. */
 	for (int sig = 1; sig <= SIGNALS; sig++)
 		if (SIG(sig) & SIGNALS_CORE)
 			install(sig, &sh->act[sig]);
@@ -134,10 +129,7 @@ void signal_note(struct thread *t, const siginfo_t *info, struct cpu_fault fault
 {
 	struct pending *p;
 
-	/*
-	 * Only standard signals sent by somebody can come here while others wait: they do not
-	 * queue.
-	 */
+	/* Only standard signals that somebody sent can find it full, and those do not queue. */
 	if (t->pending_count == PENDING_MAX)
 		return;
 	p = &t->pending[t->pending_count];
@@ -155,8 +147,8 @@ static bool may_dump(void)
 }
 
 /*
- * The kernel delivers in its own time: the signal is queued while blocked, made deadly, and taken
- * as the context that shows the guest's registers is returned to.
+ * The signal is queued while it is blocked, its action is made the default, and the kernel delivers
+ * it when the handler returns to @uc, which shows the guest's registers.
  */
 void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 {
@@ -291,7 +283,7 @@ void signal_fault(struct thread *t, int sig, int code, u64 addr, struct cpu_faul
 
 void signal_raise(struct thread *t, const siginfo_t *info, struct cpu_fault fault)
 {
-	/* In front of what was noted: its frame must show the state of now. */
+	/* It goes in front of what was noted: its frame must show the state of now. */
 	signal_set_mask(~SIGNALS_SYNC);
 	if (t->pending_count == PENDING_MAX)
 		t->pending_count--;
@@ -313,8 +305,7 @@ static void handle_note(struct thread *t, const siginfo_t *info, struct ucontext
 }
 
 /*
- * A fault of the guest's at a boundary that a handler has found: @info as the kernel gave it, but
- * for @addr.
+ * Delivers a fault of the guest's, for which t->regs is right. @info is the kernel's but for @addr.
  */
 static void deliver_fault(struct thread *t, const siginfo_t *info, struct ucontext *uc, u64 addr)
 {
@@ -331,8 +322,8 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 {
 	u64 addr = (u64)info->si_addr, guest_addr = addr;
 	/*
-	 * Pages that we have protected are refused, not missing: the rest is between the guest and
-	 * the kernel.
+	 * On a page that we have protected a write is refused (SEGV_ACCERR). Missing pages are
+	 * between the guest and the kernel.
 	 */
 	bool write = uc_is_write(uc) && sig == SIGSEGV && info->si_code == SEGV_ACCERR;
 
@@ -363,8 +354,8 @@ static void trace_trap(struct thread *t, const siginfo_t *info, struct ucontext 
 }
 
 /*
- * The translator wants this thread out of the cache. It saw the thread in there a moment ago, so a
- * guest call that is interrupted has only just begun: it is made again as it stands.
+ * The translator wants this thread out of the cache, where it saw it a moment ago. A guest call
+ * that is interrupted has only just begun, so it is made again as it stands.
  */
 static void handle_kick(struct thread *t, struct ucontext *uc)
 {
@@ -635,7 +626,7 @@ void signal_exec_failed(struct thread *t)
 {
 	u64 sync = SIGNALS_SYNC;
 
-	/* Those that were handed back come home while they are blocked. */
+	/* Those that were handed to the kernel are taken back, while they are blocked. */
 	if (t->held) {
 		struct __kernel_timespec now = {0, 0};
 

@@ -18,9 +18,7 @@
 
 struct ucontext;
 
-/*
- * Fills @t's dispositions and mask from what the kernel kept over exec, and installs our handlers.
- */
+/* Fills in @t's dispositions from what the kernel kept over exec, and installs our handlers. */
 void signal_init(struct thread *t);
 
 /* Runtime handlers for the signals in SIGNALS_SYNC and the guest's own for the rest. */
@@ -45,9 +43,7 @@ void signal_deliver(struct thread *t);
  */
 void signal_fault(struct thread *t, int sig, int code, u64 addr, struct cpu_fault fault);
 
-/*
- * SIGSEGV as the kernel forces it on a program whose signal frame or system call is beyond repair.
- */
+/* SIGSEGV as the kernel forces it on a program whose frame or call cannot be repaired. */
 void signal_force_segv(struct thread *t);
 
 /* The same for any signal that the program brings upon itself. */
@@ -65,7 +61,7 @@ void signal_note(struct thread *t, const siginfo_t *info, struct cpu_fault fault
  */
 void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc);
 
-/* Before execve: hands back to the kernel what only we know, and undoes that. */
+/* Before execve: gives the kernel what only we know. If execve fails: takes it back. */
 void signal_exec_prepare(struct thread *t);
 void signal_exec_failed(struct thread *t);
 

@@ -1,6 +1,6 @@
 /*
- * Descriptors that calls take by the dozen: poll, select, and messages that carry them. Ours among
- * them are answered as numbers that are not open.
+ * Descriptors in sets and messages (poll, select, SCM_RIGHTS). To the guest those of the runtime
+ * are numbers that are not open.
  */
 #include "rt/syscall/fd.h"
 
@@ -14,8 +14,8 @@
 #define CHUNK 64u
 
 /*
- * How many of the entries at @at are ours; with @patch they get POLLNVAL. *@quiet: of those, not
- * counted yet.
+ * How many of the entries at @at are ours. *@quiet: for how many of them nothing was reported yet.
+ * With @patch they get POLLNVAL.
  */
 static u32 look(struct thread *t, u64 at, u64 n, bool patch, u32 *quiet)
 {

@@ -66,10 +66,7 @@ static long limits(struct rlimit64 *new, struct rlimit64 *old)
 	return raw_call4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)new, (long)old);
 }
 
-/*
- * A limit that ours lie above, if they may: what copying the table up to there costs a fork is
- * little.
- */
+/* Up to this limit ours lie above it: a fork copies the table up to the highest descriptor. */
 #define ABOVE_LIMIT_MAX 4096
 
 /* A copy of @fd at the best number, not close-on-exec; or -errno. */

@@ -27,8 +27,8 @@ int fd_get(enum fd_own which);
 void fd_drop(enum fd_own which);
 bool fd_is_own(s64 fd);
 /*
- * Whether the guest's call @nr, which has SYSCALL_FD, is about one of ours. For the guest that is
- * not open: EBADF.
+ * Whether the guest's call @nr, whose row has SYSCALL_FD, is about one of ours. The guest gets
+ * EBADF.
  */
 bool fd_hidden(struct thread *t, u64 nr);
 

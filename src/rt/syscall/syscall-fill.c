@@ -47,8 +47,8 @@ static void release_messages(struct thread *t, u64 at, u32 n)
 }
 
 /*
- * Reads that are only begun now: the kernel meets the buffers later, and tells nobody but the
- * result.
+ * These reads are only begun by the call. When the kernel meets the buffers later it can only
+ * report EFAULT as the result.
  */
 static void release_iocbs(struct thread *t, u64 at, u64 n)
 {

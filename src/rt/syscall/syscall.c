@@ -58,8 +58,8 @@ long call_kernel(struct thread *t)
 }
 
 /*
- * A critical section is known to the kernel by its addresses, and ours are others, so none would
- * ever be restarted. Without rseq programs use what they use on kernels without it.
+ * The kernel knows a critical section by the program's addresses, and translated code is at others:
+ * none would be restarted. Without rseq programs do what they do on kernels without it.
  */
 long guest_rseq(struct thread *t)
 {

@@ -12,8 +12,9 @@
 long dispatch_prctl(struct thread *t);
 
 /*
- * True if the call @nr by the architecture's gate (AUDIT_ARCH_) is caught: then the signal is noted
- * and the call not to be made. To be asked while t->dispatch.on, before seccomp is.
+ * True if the call @nr is caught, by the gate that the kernel calls @arch (AUDIT_ARCH_). Then the
+ * signal is noted and the call must not be made. To be asked while t->dispatch.on, before seccomp
+ * is.
  */
 bool dispatch_catches(struct thread *t, u32 arch, u64 nr);
 

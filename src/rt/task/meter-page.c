@@ -51,7 +51,7 @@ void meter_no_launch(int err, const char *text)
 /* Whether a page that threads of @other have used may be taken over by ours. */
 static bool may_take(u32 other)
 {
-	/* What is closed stays so, and a process finds the pages of few. */
+	/* A run that is closed stays closed, and most pages that a process finds are of one run. */
 	static u32 closed;
 
 	if (other == run || other == __atomic_load_n(&closed, __ATOMIC_RELAXED))
@@ -116,7 +116,7 @@ static bool claim(struct meter *m, u32 index)
 		meter_note_freed(tree, m->run, index);
 		return false;
 	}
-	/* Until meter_begin() it is nobody's: the session looks for threads by what pages say. */
+	/* No tid until meter_begin(): the session looks for threads by what pages say. */
 	__atomic_store_n(&m->tid, 0, __ATOMIC_RELAXED);
 	give_to_run(m);
 	m->start = sys_clock(CLOCK_MONOTONIC);
@@ -233,7 +233,7 @@ static u32 take_new(void)
 {
 	u32 slots = tree->slots ? (u32)min_u64(tree->slots, METER_TREE_SLOTS) : METER_TREE_SLOTS;
 	u32 index = __atomic_fetch_add(&tree->used, 1, __ATOMIC_RELAXED);
-	/* Nor may collect() take it for a free one until its thread says whose it is. */
+	/* RUNNING and without a tid, so that collect() does not take it for a free one. */
 	const struct owner o = {.state = METER_RUNNING, .run = run};
 
 	if (index < slots) {
@@ -386,9 +386,9 @@ void meter_set_comm(struct thread *t, const char *comm)
 static void release(struct meter *m, u32 index)
 {
 	/*
-	 * One that the session watches is free when the session has read it. State before watch,
-	 * mate: thread_need_task() in session/task/proc.c, so a thread is not watched from here on
-	 * unnoticed.
+	 * A page that the session watches is freed by the session, when it has read it. The state
+	 * is set before watch is read; mate: thread_need_task() in session/task/guest-process.c. So
+	 * a thread that ends is not watched without anybody noticing.
 	 */
 	__atomic_store_n(&m->state, METER_EXITED, __ATOMIC_SEQ_CST);
 	set_free(m, index);

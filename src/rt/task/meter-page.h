@@ -12,10 +12,7 @@ void meter_init(int fd, u32 number);
 struct meter_tree *meter_tree(void);
 u32 meter_run(void);
 
-/*
- * The command of the run cannot be started: leaves -errno and a sentence, or "", to who wants it
- * started.
- */
+/* The run's command cannot be started: leaves -errno and a sentence, or "", for who started it. */
 __attribute__((noreturn)) void meter_no_launch(int err, const char *text);
 
 /*
@@ -34,10 +31,7 @@ must_check int meter_take_at(u64 at, u32 *index);
 u64 meter_stamp(u32 index);
 void meter_announce(u32 index, u64 stamp, u32 pid);
 
-/*
- * A guest is about to make or enter a PID namespace: pids in pages do not tell any more who is
- * alive.
- */
+/* A guest makes or enters a PID namespace: pids in pages say no longer who is alive. */
 void meter_namespace(void);
 bool meter_namespaces(void);
 
@@ -52,19 +46,19 @@ enum meter_owner {
 };
 void meter_begin(struct thread *t, enum meter_owner owner);
 /*
- * Whether a guest traces @t's process, and that process @pid is traced now, or no longer: noted in
- * the page of its first thread.
+ * Whether a guest traces @t's process; and that process @pid is traced from now on, or no longer.
+ * Noted in the page of the process's first thread.
  */
 bool meter_traced(struct thread *t);
 void meter_set_traced(u32 pid, bool traced);
 void meter_set_comm(struct thread *t, const char *comm);
 
-/* The thread counts no more: @code as wait(2) will show it, if the process leaves with it. */
+/* The thread counts no more. @code is for wait(2), if the whole process leaves with it. */
 void meter_end(struct thread *t, u32 code, bool process);
 
 /*
- * Marks page @index free without the help of its thread @tid, which is gone. It may have done so
- * itself, and the page be another's by now.
+ * Frees page @index of thread @tid, which is gone. The thread may have done so itself, and the page
+ * may be another's by now.
  */
 void meter_free(u32 index, u32 tid);
 

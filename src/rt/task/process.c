@@ -31,7 +31,7 @@
 static struct lock list_lock;
 static struct thread *all;
 
-/* Whoever dies in the middle of a change leaves the list right in its forward direction. */
+/* Who dies in the middle of a change leaves the list right in its forward direction only. */
 static void list_acquire(u32 me)
 {
 	struct thread *prev = NULL;
@@ -180,7 +180,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	dbt_fork_child(&t->dbt, t->id);
 	mm_reset_lock();
 	lock_reset(&list_lock);
-	/* The other threads exist in the parent only; so does a parent that waits in vfork. */
+	/* Also a parent that waits in vfork exists in the real parent only. */
 	for (other = all; other;) {
 		struct thread *next = other->all_next;
 
@@ -352,8 +352,8 @@ static bool share_proc(struct thread *c, struct thread *t, u64 flags)
 }
 
 /*
- * A thread for the child, in the list and with a meter page; NULL without memory, and nothing is
- * kept.
+ * A thread for the child, in the list and with a meter page. NULL if a step fails, and then nothing
+ * of it is left.
  */
 static struct thread *clone_prepare(struct thread *t, const struct clone_request *rq)
 {
@@ -401,7 +401,10 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 	return c;
 }
 
-/* @c may be killed before it can say who it is; or have ended already, and its area with it. */
+/*
+ * The child's tid, in case it is killed before it can say so itself. It may have ended already, and
+ * its area with it: it is looked up by its id.
+ */
 static void name_sharer(struct thread *t, const struct thread *c, u32 id, u32 tid)
 {
 	list_acquire(t->id);
@@ -445,13 +448,10 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 		ret = thread_spawn(__NR_clone3, (u64)rq->args3, rq->b, 0, 0, top, 0);
 	else
 		ret = thread_spawn(__NR_clone, rq->flags, 0, rq->c, rq->d, top, rq->e);
-	/*
-	 * A child that is no vfork's may have ended by now, and its area with it: not a look at @c.
-	 */
+	/* Unless it is a vfork's, the child may have ended and unmapped @c already. */
 	if (sys_failed(ret) || rq->flags & CLONE_VFORK) {
 		/*
-		 * The child of a vfork has become another program, or is dead; either way it has
-		 * left us.
+		 * A vfork's child has executed another program or is dead; it has left our memory.
 		 */
 		if (sys_failed(ret) || !c->begun)
 			meter_return_of(c);
@@ -543,9 +543,7 @@ long guest_clone3(struct thread *t)
 void thread_end(struct thread *t, u32 code, int status)
 {
 	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
-	/*
-	 * Before the page is another's: the translator writes to the pages of the threads it knows.
-	 */
+	/* First, because the translator writes to the pages of all threads that it knows. */
 	dbt_thread_remove(&t->dbt, t->id);
 	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	if (t->vfork_child)
@@ -562,7 +560,7 @@ long guest_exit(struct thread *t)
 	int status = (int)guest_arg(t, 0);
 
 	signal_block_all();
-	/* A signal that was meant for any thread of the process must not end with this one. */
+	/* A signal for the process that was handed to this thread must not be lost with it. */
 	if (t->pending_count) {
 		signal_set_mask(~SIGNALS_SYNC);
 		return CALL_REDO;
@@ -600,10 +598,7 @@ long guest_prctl(struct thread *t)
 	return call_kernel(t);
 }
 
-/*
- * What the tracee executes next runs natively, so that the tracer finds a program and not our
- * cache.
- */
+/* What the tracee executes next runs natively: the tracer is to find a program there. */
 long guest_ptrace(struct thread *t)
 {
 	u64 request = guest_arg(t, 0), pid = guest_arg(t, 1);

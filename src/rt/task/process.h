@@ -15,7 +15,7 @@ struct thread *threads_lock(struct thread *t);
 void threads_unlock(struct thread *t);
 /* threads_remove() for who holds it; once more does nothing. */
 void threads_unlink(struct thread *t);
-/* All locks that are shared with whoever shares our memory, signals blocked; the list's first. */
+/* Takes all locks that tasks in our memory share, signals blocked; returns the list's first. */
 struct thread *locks_take(struct thread *t);
 void locks_give(struct thread *t);
 /* What the session wants to be told of any thread of @t's process (enum wire_watch). */

@@ -1,8 +1,8 @@
 /*
- * A process in our memory that is killed leaves its locks as they are. Who kills one from within
- * this memory therefore holds all of them until the other cannot run any more. For one that is
- * killed by somebody else, or whose threads die by each other's exit_group, nobody does that:
- * whoever needs a lock that it had finds that out, late, and repairs what it guards (lock_acquire).
+ * A process that shares our memory and is killed leaves its locks as they are. So a guest that
+ * kills one holds all locks until the victim cannot run any more. If somebody else kills it, or its
+ * threads end by exit_group, nobody does that. Then whoever needs a lock that it held finds out,
+ * late, and repairs what the lock guards (lock_acquire()).
  */
 #include "rt/task/shared-mm.h"
 
@@ -41,9 +41,9 @@ enum presence {
 };
 
 /*
- * Whether the task @tid runs in our memory, or has left it by its end or an execve. Where we are
- * forbidden to compare (Docker's filter of system calls does), an execve is not found out. Threads
- * in other PID namespaces have other numbers.
+ * Whether the task @tid runs in our memory, or has left it by its end or by an execve. Where
+ * kcmp(2) is forbidden, as Docker's filter does, an execve is not found. Nothing is known of
+ * threads in other PID namespaces, whose numbers are others.
  */
 static enum presence presence(u32 tid)
 {
@@ -166,8 +166,8 @@ static long pid_of(int pidfd)
 }
 
 /*
- * Whom the call kills: a process or thread, -1 times a group, whom *@pidfd is of; 0: nobody, or all
- * that can be.
+ * Whom the call kills: a process or thread, -1 times a group, or whom *@pidfd is of. 0: nobody, or
+ * everybody.
  */
 static long kill_target(struct thread *t, int *pidfd)
 {
@@ -196,8 +196,7 @@ static bool is_target(const struct thread *t, const struct thread *o, long pid)
 }
 
 /*
- * What has been killed runs on until its CPU hears of it, and ends a little later. Not one in the
- * kernel's hands.
+ * A killed task runs on until its CPU hears of it. Not waited for is one that hangs in the kernel.
  */
 static void wait_for_end(u32 tid)
 {
@@ -219,7 +218,7 @@ static const struct thread *find_target(const struct thread *t, const struct thr
 	return o;
 }
 
-/* Before anything is held that somebody keeps for long, as mm's lock may be. */
+/* Asked before the locks are taken, because mm's may be held for long. */
 static bool has_target(struct thread *t, long *pid, int pidfd)
 {
 	const struct thread *o = threads_lock(t);

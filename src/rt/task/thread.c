@@ -1,7 +1,4 @@
-/*
- * Threads: their areas, their loop, how they begin and end. What clone(2) does with them is in
- * process.c.
- */
+/* The areas and the loop of threads. What clone(2) does with them is in process.c. */
 #include "rt/task/thread.h"
 
 #include "rt/arch.h"

@@ -95,8 +95,8 @@ struct thread {
 	bool begun;    /* its meter says whose it is */
 	bool execing;  /* in execve: the meter page goes on to the new program */
 	/*
-	 * Of its execve under way; in shared memory whoever releases the thread unmaps them if it
-	 * succeeds.
+	 * Mapped for its execve under way. If that succeeds whoever releases the thread unmaps
+	 * them.
 	 */
 	struct {
 		void *at;
@@ -120,7 +120,7 @@ struct thread {
 
 	/* The guest call that is to be redone has been executed: the kernel restarts it. */
 	bool call_restarts;
-	bool call_again; /* it was interrupted by something that is none of the guest's business */
+	bool call_again; /* it was interrupted by something that the guest must not notice */
 
 	/* rt/perf/wire-call.h: the slot of its last call, what the session calls it until then. */
 	u32 perf_slot, perf_token;

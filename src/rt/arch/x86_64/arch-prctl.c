@@ -25,7 +25,8 @@ long guest_arch_prctl(struct thread *t)
 	case ARCH_GET_CPUID: return !t->arch.cpuid_faults;
 	case ARCH_SET_CPUID: {
 		/*
-		 * The guest's alone: ours goes on working. The kernel knows whether the CPU could.
+		 * Only the guest's cpuid faults; ours goes on working. The kernel knows whether the
+		 * CPU can do it.
 		 */
 		long ret = raw_call2(__NR_arch_prctl, ARCH_SET_CPUID, 1);
 

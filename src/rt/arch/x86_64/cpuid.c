@@ -6,7 +6,7 @@
 #define HYBRID BIT(15) /* leaf 7, edx: CPUs of several kinds, that differ in caches and more */
 
 static struct control_cpuid known;
-static u32 busy; /* somebody adds to it; set for ever in the child of a fork that came between */
+static u32 busy; /* somebody adds to it; stays set in a child that was forked meanwhile */
 
 static void ask(u32 leaf, u32 subleaf, u32 regs[4])
 {

@@ -90,7 +90,7 @@ static bool is_amd(void)
 	return r[1] == AMD_EBX;
 }
 
-/* A server of 2017 or 2019: what the session shows too, so that all see the same. */
+/* Model of a server of 2017 or 2019, the one that the session shows, so that all see the same. */
 static u32 model(void)
 {
 	return is_amd() ? 0x00830f10 : 0x00050654;

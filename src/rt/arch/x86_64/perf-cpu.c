@@ -14,7 +14,7 @@ void perf_cpuid(u32 leaf, u32 regs[4])
 	const struct meter_tree *tree = meter_tree();
 	const struct wire_view *view = (const struct wire_view *)((const u8 *)tree + WIRE_VIEW_IN);
 
-	/* Without a session as well: what is counted must not depend on who asked. */
+	/* Also without a session: who asks for counts must not change them. */
 	if (!view->cpu_model)
 		return;
 	if (leaf == 0 && regs[0] < 0xa)

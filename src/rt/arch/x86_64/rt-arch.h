@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what the runtime's types have of x86-64, and its inline functions on registers. What
- * else the runtime asks of this folder is in rt/arch.h.
+ * PURPOSE: x86-64 in the runtime's types and inline functions. rt/arch.h lists the functions that
+ * this folder has besides.
  */
 #ifndef RT_ARCH_X86_64_RT_ARCH_H
 #define RT_ARCH_X86_64_RT_ARCH_H
@@ -19,13 +19,13 @@
 #define ARCH_ELF   EM_X86_64
 #define ARCH_AUDIT AUDIT_ARCH_X86_64 /* what seccomp and user dispatch call the CPU */
 
-/* Whether an ELF header's machine is one whose programs a 64-bit kernel may run besides. */
+/* Whether programs for @machine may run natively under a 64-bit kernel, as 32-bit ones. */
 static inline bool arch_elf_compat(u32 machine)
 {
 	return machine == EM_386 || machine == EM_486 || machine == EM_X86_64;
 }
 
-/* What the frame of a signal says of the fault that raised it; all 0: none did. */
+/* What a signal's frame says of the fault that raised it; all 0 if none did. */
 struct cpu_fault {
 	u64 trapno, err, cr2;
 };
@@ -33,12 +33,12 @@ struct cpu_fault {
 /* A general protection fault; the kernel reports no address. */
 #define CPU_FAULT_PROTECTION ((struct cpu_fault){.trapno = 13})
 
-/* What a thread has besides, and hands on to those that it makes. */
+/* What a thread has of the CPU's own; a new thread gets a copy of its creator's. */
 struct arch_thread {
 	bool cpuid_faults; /* arch_prctl(ARCH_SET_CPUID, 0) */
 };
 
-/* The running thread's struct dbt_thread. Only once it is installed. */
+/* The running thread's struct dbt_thread, once arch_install() has been called. */
 static inline void *arch_self(void)
 {
 	void *self;
@@ -47,7 +47,7 @@ static inline void *arch_self(void)
 	return self;
 }
 
-/* Of a system call; the kernel does not look at the upper half of its number. */
+/* The registers of a system call. The kernel ignores the upper half of the number. */
 
 static const u8 arch_arg_regs[6] = {DBT_RDI, DBT_RSI, DBT_RDX, DBT_R10, DBT_R8, DBT_R9};
 

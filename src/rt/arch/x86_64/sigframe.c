@@ -22,8 +22,8 @@
 #define FLAGS_FIX 0x50dd5ull
 
 /*
- * The kernel's answer (sigaltstack_size_valid): the least is what it was before AVX, however large
- * frames are, unless the process has asked for features whose state is larger still (AMX).
+ * As the kernel's sigaltstack_size_valid(): the least size is that of before AVX, however large
+ * frames are. It is larger only for a process that has asked for larger state (AMX).
  */
 bool altstack_size_valid(const struct thread *t, u64 size)
 {
@@ -50,10 +50,7 @@ static u32 xstate_size(const void *fpstate)
 	return sw->magic1 == FP_XSTATE_MAGIC1 ? sw->extended_size : sizeof(struct _fpstate);
 }
 
-/*
- * The x87 unit has been executing in the cache; the image at @to is to say where in the program
- * that was.
- */
+/* The x87 image at @to names an instruction in the code cache; it is to name the program's. */
 static int put_x87_pc(struct thread *t, u64 to, const void *fpstate)
 {
 	u64 pc = ((const struct _fpstate *)fpstate)->rip;
@@ -108,7 +105,7 @@ int sigframe_build(struct thread *t, const struct sys_sigaction *act, const stru
 	sp = ALIGN_DOWN(sp - sizeof(f), 16) - 8;
 
 	/*
-	 * A frame that runs over the end of the alternate stack is fatal, not just written below
+	 * A frame that runs over the end of the alternate stack is fatal; it is not written below
 	 * it.
 	 */
 	if (nested || entering) {
@@ -138,10 +135,7 @@ int sigframe_build(struct thread *t, const struct sys_sigaction *act, const stru
 	return 0;
 }
 
-/*
- * Offset of XSAVE component 9, the protection keys' rights, in the standard format; 0 if there is
- * none.
- */
+/* Offset of the protection keys' rights (XSAVE component 9) in the standard format; 0: none. */
 static u32 pkru_offset(void)
 {
 	u32 a = 13, b, c = 9, d;
@@ -159,10 +153,7 @@ void sigframe_init_vectors(struct ucontext *kuc)
 
 	if (!x)
 		return;
-	/*
-	 * Components whose bit is clear come back in their initial state; MXCSR is loaded
-	 * regardless.
-	 */
+	/* Components whose bit is clear get their initial state. MXCSR is loaded regardless. */
 	x->fpstate.mxcsr = 0x1f80;
 	if (xstate_info(x)->magic1 == FP_XSTATE_MAGIC1) {
 		u64 all = xstate_info(x)->xfeatures;
@@ -230,7 +221,7 @@ int sigframe_restore(struct thread *t, u64 *mask, struct cpu_fault *fault)
 	t->in_sigreturn = false;
 	if (!selector)
 		return 0;
-	/* The kernel's iret does not get there, and the program is told that it has. */
+	/* Natively the kernel's iret would fault on it. */
 	*fault = CPU_FAULT_PROTECTION;
 	fault->err = selector & 0xfffc;
 	return 1;

@@ -17,8 +17,8 @@
 #include <linux/sched.h>
 
 /*
- * The guest's call as call @twin of ours with @args; NULL: it has none, and a child in our memory
- * its registers.
+ * Makes the guest's call as call @twin with @args; NULL: a call without any, whose child, if it is
+ * in our memory, gets the guest's registers as they are.
  */
 static long as_twin(struct thread *t, u64 twin, const u64 args[6])
 {

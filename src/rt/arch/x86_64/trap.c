@@ -1,4 +1,4 @@
-/* Answers to what translated code cannot do by itself and is no system call. */
+/* Answers the stops of translated code that are no system calls. */
 #include "rt/arch.h"
 #include "rt/arch/x86_64/cpuid.h"
 #include "rt/arch/x86_64/int80.h"
@@ -18,7 +18,7 @@
 #define PAGE_USER        4
 #define PAGE_INSTRUCTION 16
 
-/* The end of what a canonical address can be below, and the begin of it above. */
+/* Addresses between these two are not canonical. */
 #define CANONICAL_LOW  (TASK_SIZE + 0x1000)
 #define CANONICAL_HIGH 0xffff800000000000ul
 
@@ -102,7 +102,9 @@ static void no_exec(struct thread *t)
 	if (mm_executable(t, addr)) {
 		u8 byte;
 
-		/* Forgotten for a moment only, while another thread's call about it failed. */
+		/*
+		 * It was taken out for a moment only, while another thread's call about it failed.
+		 */
 		if (!guest_read(&byte, addr, 1))
 			return;
 		if (mapped(addr)) {
@@ -143,7 +145,7 @@ static void set_random(struct thread *t)
 	case 4: *to = (u32)value; break;
 	default: *to = value; break;
 	}
-	/* CF says that there was one; OF, SF, ZF, AF and PF are cleared. */
+	/* CF says that there was a number. OF, SF, ZF, AF and PF are cleared. */
 	r->rflags = (r->rflags & ~FLAGS_ARITHMETIC) | FLAGS_CF;
 }
 
@@ -187,7 +189,7 @@ void arch_stop(struct thread *t, enum dbt_stop stop)
 	case DBT_INTERRUPTED: break;
 	case DBT_NO_EXEC: no_exec(t); break;
 	case DBT_REFUSED: signal_fault(t, SIGSEGV, SI_KERNEL, 0, CPU_FAULT_PROTECTION); break;
-	/* An instruction that is done in C could not reach its operand. */
+	/* The operand of an instruction that is done in C cannot be reached. */
 	case DBT_PAGE_FAULT:
 		page_fault(t, t->dbt.stop_addr, t->dbt.stop_size ? PAGE_WRITE : 0);
 		break;

@@ -1,4 +1,4 @@
-/* What the kernel saves of the CPU for a handler of ours, and where that was in a guest call. */
+/* What a handler of ours finds in the kernel's context, and what it changes there. */
 #include "rt/arch.h"
 #include "rt/arch/x86_64/sigframe.h"
 #include "sys/arch/x86_64/guest-call80.h"
@@ -77,8 +77,8 @@ void cpu_fault_at(struct cpu_fault *fault, u64 addr)
 }
 
 /*
- * Not made yet, or to be restarted, between @begin and @insn. Executed once if the kernel, when it
- * prepared the restart, left the return address in rcx.
+ * A pc between @begin and @insn: the call has not been made, or the kernel restarts it. In the
+ * second case the kernel has left the return address @end in rcx.
  */
 static bool settle(struct thread *t, struct sigcontext *sc, const char *begin, const char *insn,
 		   const char *end, const char *redo)
