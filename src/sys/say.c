@@ -1,6 +1,6 @@
 #include "base/check.h"
-#include "sys/kernel.h"
 #include "sys/fmt.h"
+#include "sys/kernel.h"
 
 #define LINE_MAX 1000
 

@@ -2,9 +2,9 @@
 
 #include "rt/arch.h"
 #include "rt/mm/guest-mem.h"
-#include "rt/task/meter-page.h"
-#include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
+#include "rt/syscall/syscall.h"
+#include "rt/task/meter-page.h"
 #include "sys/string.h"
 
 #include <linux/auxvec.h>

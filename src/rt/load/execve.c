@@ -7,15 +7,15 @@
 
 #include "rt/arch.h"
 #include "rt/deterministic/deterministic-run.h"
-#include "rt/syscall/fd.h"
 #include "rt/mm/guest-mem.h"
-#include "rt/task/meter-page.h"
+#include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
 #include "rt/proc/proc-files.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
+#include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
-#include "rt/mm/region.h"
+#include "rt/task/meter-page.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 

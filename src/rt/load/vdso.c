@@ -1,9 +1,9 @@
 #include "rt/load/vdso.h"
 
 #include "rt/load/elf.h"
-#include "rt/syscall/fd.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
+#include "rt/syscall/fd.h"
 #include "sys/string.h"
 
 /* The mappings [vvar], [vvar_vclock], [vdso], in this order and adjacent. */

@@ -4,8 +4,8 @@
  */
 #include "rt/mm/mm.h"
 
-#include "rt/task/shared-mm.h"
 #include "rt/mm/region.h"
+#include "rt/task/shared-mm.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 

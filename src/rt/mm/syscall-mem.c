@@ -4,8 +4,8 @@
  * translator *before* the kernel's call, because forgetting touches the protection of its pages.
  */
 #include "rt/mm/mm.h"
-#include "rt/syscall/syscall.h"
 #include "rt/mm/region.h"
+#include "rt/syscall/syscall.h"
 
 #include <linux/shm.h>
 

@@ -8,8 +8,8 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/syscall/fd.h"
-#include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
+#include "rt/syscall/syscall.h"
 #include "sys/string.h"
 
 #include <asm/statfs.h>

@@ -1,8 +1,8 @@
 /* Which descriptors are perf events: a cache over the truth, which is the session's. */
 #include "rt/perf/perf-guest.h"
 
-#include "rt/perf/perf-priv.h"
 #include "rt/mm/region.h"
+#include "rt/perf/perf-priv.h"
 #include "sys/string.h"
 
 /* There at once: faults of ours would be counted as the program's. */

@@ -3,8 +3,8 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
-#include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
+#include "rt/syscall/syscall.h"
 
 /*
  * fstat and its relatives: all anonymous files look alike, so the kernel fills the guest's buffer

@@ -2,9 +2,9 @@
 #include "rt/perf/perf-guest.h"
 
 #include "abi/perf.h"
-#include "rt/syscall/fd.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
+#include "rt/syscall/fd.h"
 
 #include <asm/ioctls.h>
 #include <linux/memfd.h>

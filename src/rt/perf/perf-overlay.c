@@ -6,8 +6,8 @@
 #include "rt/perf/perf-guest.h"
 
 #include "abi/control.h"
-#include "rt/task/meter-page.h"
 #include "rt/perf/perf-priv.h"
+#include "rt/task/meter-page.h"
 #include "sys/string.h"
 
 /* @path below @dir: what follows dir, "" or "/...", else NULL. */

@@ -4,11 +4,11 @@
  */
 #include "rt/perf/perf-guest.h"
 
+#include "rt/mm/region.h"
+#include "rt/perf/perf-priv.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
-#include "rt/perf/perf-priv.h"
 #include "rt/task/process.h"
-#include "rt/mm/region.h"
 #include "sys/string.h"
 
 #include <linux/sched.h>

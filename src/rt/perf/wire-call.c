@@ -7,10 +7,10 @@
  */
 #include "rt/perf/wire-call.h"
 
-#include "rt/syscall/fd.h"
+#include "rt/mm/region.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/signal/signal.h"
-#include "rt/mm/region.h"
+#include "rt/syscall/fd.h"
 #include "sys/arch/x86_64/cpu.h"
 #include "sys/string.h"
 

@@ -4,15 +4,15 @@
  */
 #include "rt/proc/proc-files.h"
 
-#include "rt/syscall/fd.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/maps.h"
-#include "rt/task/meter-page.h"
 #include "rt/mm/mm.h"
-#include "rt/sandbox/seccomp.h"
-#include "rt/syscall/syscall.h"
-#include "rt/syscall/syscall-table.h"
 #include "rt/mm/region.h"
+#include "rt/sandbox/seccomp.h"
+#include "rt/syscall/fd.h"
+#include "rt/syscall/syscall-table.h"
+#include "rt/syscall/syscall.h"
+#include "rt/task/meter-page.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 

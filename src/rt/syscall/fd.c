@@ -1,8 +1,8 @@
 #include "rt/syscall/fd.h"
 
 #include "rt/mm/guest-mem.h"
-#include "rt/syscall/syscall.h"
 #include "rt/syscall/syscall-table.h"
+#include "rt/syscall/syscall.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 

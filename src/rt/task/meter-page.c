@@ -2,8 +2,8 @@
 
 #include "abi/runs.h"
 #include "abi/wire.h"
-#include "rt/syscall/fd.h"
 #include "rt/mm/region.h"
+#include "rt/syscall/fd.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 

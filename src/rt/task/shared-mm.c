@@ -6,11 +6,11 @@
  */
 #include "rt/task/shared-mm.h"
 
+#include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
+#include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/process.h"
-#include "rt/signal/signal.h"
-#include "rt/syscall/syscall.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 

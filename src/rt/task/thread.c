@@ -2,11 +2,11 @@
 #include "rt/task/thread.h"
 
 #include "rt/arch.h"
-#include "rt/task/meter-page.h"
-#include "rt/signal/signal.h"
-#include "rt/task/shared-mm.h"
-#include "rt/syscall/syscall.h"
 #include "rt/mm/region.h"
+#include "rt/signal/signal.h"
+#include "rt/syscall/syscall.h"
+#include "rt/task/meter-page.h"
+#include "rt/task/shared-mm.h"
 #include "sys/guest-call.h"
 
 #define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */

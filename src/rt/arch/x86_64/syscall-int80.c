@@ -7,9 +7,9 @@
 #include "rt/arch/x86_64/i386.h"
 #include "rt/arch/x86_64/int80.h"
 #include "rt/mm/mm.h"
-#include "rt/syscall/user-dispatch.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/syscall.h"
+#include "rt/syscall/user-dispatch.h"
 #include "sys/arch/x86_64/guest-call80.h"
 #include "sys/string.h"
 
