@@ -126,7 +126,7 @@ struct perf_event_mmap_page *event_page(const struct event *event);
 
 /* What tools need to know of an event besides. */
 u64 event_id(const struct event *event);
-/* Whether there are other events of its task that are ready and on no counter, perhaps for its sake. */
+/* Whether there are events of its task that found no counter free, perhaps for its sake. */
 bool event_is_waited_for(const struct event *event);
 const struct pe_attr *event_attr(const struct event *event);
 void *event_host(const struct event *event);

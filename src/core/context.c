@@ -132,7 +132,7 @@ void ctx_install(struct ctx *ctx, struct event *event)
 	ctx_time_update(ctx);
 	ctx_add_event(ctx, event);
 	if (ctx->cpu && resched)
-		cpu_resched(ctx->cpu, ctx->task, event->epc->pmu, event_sched_type(event));
+		event_resched(event);
 }
 
 /* As if each member were opened anew, which is what the kernel makes of it. */

@@ -224,6 +224,8 @@ void ctx_pmu_sched_in(struct ctx_pmu *epc, u32 what);
 /* @pmu NULL: all. @task NULL: the CPU's context and every task that is there. */
 void cpu_resched(struct cpu *cpu, struct task *task, struct pmu *pmu, u32 what);
 u32 event_sched_type(const struct event *event);
+/* @event is newly on, and its context is on a CPU: who is on a counter now? */
+void event_resched(struct event *event);
 
 /* rotate.c */
 void mux_start(struct cpu *cpu, struct pmu *pmu);

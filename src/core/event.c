@@ -260,7 +260,7 @@ void event_enable(struct event *event)
 		return;
 	if (!event_is_leader(event) && event->leader->state != EVENT_ACTIVE)
 		return;
-	cpu_resched(ctx->cpu, ctx->task, event->epc->pmu, event_sched_type(event));
+	event_resched(event);
 }
 
 void event_disable(struct event *event)
@@ -346,12 +346,12 @@ void core_settle(struct core *core)
 
 bool event_is_waited_for(const struct event *event)
 {
-	const struct event *other;
+	const struct ctx_pmu *epc;
 
 	if (!event->in_ctx)
 		return false;
-	list_for_each_entry (other, &event->ctx->events, ctx_link)
-		if (other != event && event_effective_state(other) == EVENT_INACTIVE)
+	list_for_each_entry (epc, &event->ctx->pmus, link)
+		if (epc->rotate_necessary)
 			return true;
 	return false;
 }

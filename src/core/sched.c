@@ -271,6 +271,39 @@ void cpu_resched(struct cpu *cpu, struct task *task, struct pmu *pmu, u32 what)
 	tasks_sched_in(cpu, task, pmu, CTX_FLEXIBLE);
 }
 
+/*
+ * Where nobody waits for a counter and the new group finds one as well, everybody is on, whatever
+ * the order. So the others are left alone then: to take all off and put them back costs the more the
+ * more there are.
+ */
+static bool goes_on_beside(struct event *leader)
+{
+	struct ctx_pmu *epc = leader->epc, *of_cpu;
+	struct ctx *ctx = epc->ctx;
+
+	/* A CPU's event takes turns with those of every task that is there: not for this. */
+	if (!ctx->task || !event_is_leader(leader) || leader->state != EVENT_INACTIVE ||
+	    leader->attr.exclusive ||
+	    !(ctx->is_active & (leader->attr.pinned ? CTX_PINNED : CTX_FLEXIBLE)) ||
+	    !event_filter_match(leader))
+		return false;
+	of_cpu = ctx_pmu_find(ctx->cpu->ctx, epc->pmu);
+	if (epc->rotate_necessary || (of_cpu && of_cpu->rotate_necessary) || barred(epc))
+		return false;
+	if (group_sched_in(leader))
+		return false;
+	list_add_tail(&leader->active_link, event_active_list(leader));
+	return true;
+}
+
+void event_resched(struct event *event)
+{
+	const struct ctx *ctx = event->ctx;
+
+	if (!goes_on_beside(event))
+		cpu_resched(ctx->cpu, ctx->task, event->epc->pmu, event_sched_type(event));
+}
+
 /* @task comes to its CPU: the order is that of every pass. */
 static void task_events_in(struct task *task)
 {

@@ -51,6 +51,34 @@ static u64 exclusive(void)
 	return (struct pe_attr){.exclusive = 1}.flags;
 }
 
+/* An event that comes or goes leaves the others where they are, as long as nobody waits. */
+TEST(an_event_that_finds_room_moves_nobody)
+{
+	int fds[40];
+
+	f = fake_new(40);
+	for (int i = 0; i < 40; i++) {
+		fds[i] = open_one(i % 8 ? 0 : pinned(), 0, -1, -1);
+		EXPECT_EQ(f->hw.adds, (u32)i + 1);
+	}
+	EXPECT_EQ(f->hw.dels, 0u);
+	EXPECT_EQ(fake_ioctl(f, fds[7], PERF_EVENT_IOC_DISABLE, 0), 0);
+	EXPECT_EQ(fake_ioctl(f, fds[7], PERF_EVENT_IOC_ENABLE, 0), 0);
+	fake_close(f, fds[8]);
+	fds[8] = open_one(0, 0, -1, -1);
+	EXPECT_EQ(f->hw.adds, 42u);
+	EXPECT_EQ(f->hw.dels, 2u);
+	core_check(f->core);
+	/* One more has to wait, and from now on they take turns. */
+	open_one(0, 0, -1, -1);
+	EXPECT(f->hw.dels > 30);
+	EXPECT_EQ(fake_event(f, fds[39])->state, EVENT_ACTIVE);
+	fake_advance(f, TICK);
+	EXPECT_EQ(fake_event(f, fds[1])->state, EVENT_INACTIVE);
+	core_check(f->core);
+	fake_free(f);
+}
+
 /* 004's case: each of 7 events is left out one tick in seven [GRP-12]. */
 TEST(seven_events_on_six_counters)
 {
