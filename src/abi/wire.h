@@ -188,10 +188,10 @@ struct wire_fd_message {
 struct wire_view {
 	u64 magic;
 	u32 any_event; /* this session has had an event: descriptors received may be perf fds */
-	u32 cpu_model; /* CPUID leaf 1 EAX to show, 0: the CPU's own */
-	u32 counters;  /* general counters to show in CPUID leaf 0xA, 0: none of the leaf */
-	u32 flags;     /* enum wire_view_flags */
-	u32 rooted;    /* root is there: after the first WIRE_OP_VIEW, because few guests look */
+	u32 cpuid_signature; /* CPUID leaf 1 EAX to show, 0: the CPU's own */
+	u32 counters;        /* general counters to show in CPUID leaf 0xA, 0: none of the leaf */
+	u32 flags;           /* enum wire_view_flags */
+	u32 rooted; /* root is there: after the first WIRE_OP_VIEW, because few guests look */
 	u32 pad;
 	/* A directory that stands in for the root of what is shown: below it /sys/bus/event_source/devices,
 	 * /sys/devices/cpu and files of /proc/sys/kernel. */

@@ -13,6 +13,7 @@
 #include "pmu/drivers.h"
 #include "session/host/cgroups.h"
 #include "session/host/core-ops.h"
+#include "session/host/cpuid-profile.h"
 #include "session/host/pids.h"
 #include "session/host/settings.h"
 #include "session/host/view.h"

@@ -150,7 +150,7 @@ static s32 host_type(const char *pmu)
 
 static int make_core(struct session *s, char *why, size_t len)
 {
-	struct session_model model;
+	struct cpuid_profile profile;
 	struct core_config config = {
 		.ops = &session_core_ops,
 		.ctx = s,
@@ -162,13 +162,14 @@ static int make_core(struct session *s, char *why, size_t len)
 		.counters = s->config.counters,
 		.user_rdpmc = true,
 	};
-	int host = host_paranoid(), err = session_model(s->config.cpu_model, &model, why, len);
+	int host = host_paranoid(),
+	    err = cpuid_profile_find(s->config.cpuid_profile, &profile, why, len);
 
 	if (err)
 		return err;
 	/* Raw codes and tables go together. */
-	cpu.vendor = model.amd ? CPU_VENDOR_AMD : CPU_VENDOR_INTEL;
-	cpu.pmu_name = model.pmu;
+	cpu.vendor = profile.amd ? CPU_VENDOR_AMD : CPU_VENDOR_INTEL;
+	cpu.pmu_name = profile.pmu;
 	if (s->config.paranoid != SESSION_PARANOID_HOST)
 		config.sysctl.paranoid = s->config.paranoid;
 	else
@@ -188,7 +189,7 @@ static int make_core(struct session *s, char *why, size_t len)
 				      &s->pmus.absent);
 	if (err)
 		return say(why, len, err, "registering the PMUs");
-	view_show(s->shown.view, &s->config, &model);
+	view_show(s->shown.view, &s->config, &profile);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/types.h"
 
+struct cpuid_profile;
 struct meter_tree;
 struct refusal;
 struct session;
@@ -24,28 +25,14 @@ struct session_config {
 	int paranoid;       /* shown and checked; SESSION_PARANOID_HOST: max(the host's, 2) or, with
 				ignore_kernel, the host's */
 	u32 counters;       /* of the virtual PMU; 0: as many as wanted */
-	const char *cpu_model; /* what session_model() takes */
-	const char *name;      /* others may join under it; NULL: nobody can */
-	int tree_fd;           /* the meter tree; -1: the session makes one. Not taken */
-	u32 tree_flags;        /* enum meter_tree_flags for a tree that the session makes */
-	bool verbose;          /* say on stderr why calls are refused */
+	const char *cpuid_profile; /* what cpuid_profile_find() takes */
+	const char *name;          /* others may join under it; NULL: nobody can */
+	int tree_fd;               /* the meter tree; -1: the session makes one. Not taken */
+	u32 tree_flags;            /* enum meter_tree_flags for a tree that the session makes */
+	bool verbose;              /* say on stderr why calls are refused */
 	bool waited_for; /* guests have a bootstrap socket already; the session's end of it: */
 	int bootstrap; /* session_bootstrap()'s @inside; session_detach() leaves it to the caller */
 };
-
-/* The CPU that guests are shown. */
-struct session_model {
-	u32 cpuid;       /* leaf 1 EAX */
-	bool amd;        /* the machine's vendor, which is shown as it is */
-	const char *pmu; /* caps/pmu_name; NULL: none. Constant */
-};
-
-/*
- * The model of that name, "host", or, for "auto" and NULL, the machine's own if perf's clients have
- * tables for it and else one that they have. 0, or -EINVAL with @why: there is none of that name,
- * or it is of another vendor.
- */
-int must_check session_model(const char *name, struct session_model *model, char *why, size_t len);
 
 /* Whether the kernel has what a session needs: 0, or -errno with a sentence in @why. */
 int must_check session_possible(char *why, size_t len);
@@ -117,10 +104,10 @@ u32 session_tree_slots(int tree_fd);
  * A bootstrap socket that no session reads yet. *@outside is for guests. *@inside becomes readable
  * when one of them introduces itself, which then waits for session_detach() with it; it hangs up
  * (POLLHUP) with the last guest. Both are the caller's and CLOEXEC. In @tree guests are told that
- * there is a session as of @config and @model. 0 or -errno.
+ * there is a session as of @config and @profile. 0 or -errno.
  */
 int must_check session_bootstrap(const struct session_config *config,
-				 const struct session_model *model, struct meter_tree *tree,
+				 const struct cpuid_profile *profile, struct meter_tree *tree,
 				 int *inside, int *outside);
 
 /*

@@ -21,6 +21,7 @@
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/run/uncounted.h"
+#include "session/host/cpuid-profile.h"
 #include "session/session.h"
 
 struct run_opts {
@@ -429,7 +430,7 @@ static int session_options(const struct run_opts *opts, struct session_config *c
 	*config = (struct session_config){
 		.paranoid = SESSION_PARANOID_HOST,
 		.counters = (u32)opts->counters,
-		.cpu_model = opts->cpu_model,
+		.cpuid_profile = opts->cpu_model,
 		.name = opts->session,
 		.verbose = opts->verbose > 1,
 	};
@@ -472,7 +473,7 @@ static int open_session(struct job *job, u32 flags)
 {
 	struct session_config *config = &job->session;
 	const struct run_opts *opts = &job->opts;
-	struct session_model model;
+	struct cpuid_profile profile;
 	const bool keep = opts->verbose || opts->json; /* what is told of each thread */
 	char why[300] = "";
 	const char *given;
@@ -496,12 +497,12 @@ static int open_session(struct job *job, u32 flags)
 	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, keep, why, sizeof(why)))
 		return command_error(&cmd_run, "%s", why);
 	deterministic_apply(&opts->deterministic, &job->tree);
-	if (session_model(opts->cpu_model, &model, why, sizeof(why)))
+	if (cpuid_profile_find(opts->cpu_model, &profile, why, sizeof(why)))
 		return command_error(&cmd_run, "--cpu-model: %s", why);
 	config->tree_fd = job->tree.fd;
 	/* Others may look for one that has a name. */
 	if (!opts->session) {
-		err = session_bootstrap(config, &model, job->tree.head, &job->bootstrap_inside,
+		err = session_bootstrap(config, &profile, job->tree.head, &job->bootstrap_inside,
 					&job->bootstrap);
 		if (err)
 			return command_error(&cmd_run, "making the session's bootstrap socket: %s",

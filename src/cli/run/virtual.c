@@ -15,7 +15,7 @@ int virtual_open(struct virtual_pmu *v, const struct virtual_opts *opts, char *w
 		.ignore_kernel = opts->ignore_kernel,
 		.paranoid = SESSION_PARANOID_HOST,
 		.counters = opts->counters,
-		.cpu_model = opts->cpu_model,
+		.cpuid_profile = opts->cpu_model,
 	};
 	int err = guest_tree_open(&v->tree, 0, 64, false, why, size);
 

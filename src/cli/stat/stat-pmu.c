@@ -10,6 +10,7 @@
 
 #include "cli/stat/stat-priv.h"
 #include "lib/fail.h"
+#include "session/host/cpuid-profile.h"
 #include "session/session.h"
 
 static void __attribute__((format(printf, 2, 3))) because(struct stat_job *st, const char *fmt, ...)
@@ -219,12 +220,12 @@ int stat_choose_pmu(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
 	const char *pmu = o->pmu ? o->pmu : "auto";
-	struct session_model model;
+	struct cpuid_profile profile;
 	struct asked asked;
 	char why[300];
 
 	/* Even if the kernel will count: else the option is right or wrong by the machine. */
-	if (o->cpu_model && session_model(o->cpu_model, &model, why, sizeof(why)))
+	if (o->cpu_model && cpuid_profile_find(o->cpu_model, &profile, why, sizeof(why)))
 		return command_error(&cmd_stat, "--cpu-model: %s", why);
 	if (o->session)
 		return use_session(st);

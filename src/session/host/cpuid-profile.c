@@ -1,33 +1,27 @@
-/*
- * Which CPU guests are shown. Clients of perf_event choose their tables by CPUID's family and
- * model, and have none for a CPU that is newer than they are; so does a C library choose its
- * functions. Hence: the machine's own where libpfm4 4.13 and PAPI 7 both have tables for it, else one
- * that is like it.
- */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "session/host-cpu.h"
-#include "session/session-priv.h"
+#include "session/host/cpuid-profile.h"
 
-struct model {
+struct known_profile {
 	const char *name;
-	enum cpu_vendor vendor;
-	u32 eax;         /* of CPUID leaf 1 */
+	bool amd;
+	u32 signature;   /* EAX of CPUID leaf 1 */
 	const char *pmu; /* caps/pmu_name as the kernel has it; NULL: no such file */
 };
 
 /* The first of each vendor is shown in place of a CPU that has no tables. */
-static const struct model models[] = {
-	{"skylake-x", CPU_VENDOR_INTEL, 0x00050654, "skylake"},
-	{"haswell-x", CPU_VENDOR_INTEL, 0x000306f2, "haswell"},
-	{"broadwell-x", CPU_VENDOR_INTEL, 0x000406f1, "broadwell"},
-	{"icelake-x", CPU_VENDOR_INTEL, 0x000606a6, "icelake"},
-	{"sapphirerapids", CPU_VENDOR_INTEL, 0x000806f8, "sapphire_rapids"},
-	{"zen3", CPU_VENDOR_AMD, 0x00a00f11, NULL},
-	{"zen2", CPU_VENDOR_AMD, 0x00830f10, NULL},
-	{"zen4", CPU_VENDOR_AMD, 0x00a10f11, NULL},
+static const struct known_profile profiles[] = {
+	{"skylake-x", false, 0x00050654, "skylake"},
+	{"haswell-x", false, 0x000306f2, "haswell"},
+	{"broadwell-x", false, 0x000406f1, "broadwell"},
+	{"icelake-x", false, 0x000606a6, "icelake"},
+	{"sapphirerapids", false, 0x000806f8, "sapphire_rapids"},
+	{"zen3", true, 0x00a00f11, NULL},
+	{"zen2", true, 0x00830f10, NULL},
+	{"zen4", true, 0x00a10f11, NULL},
 };
 
 /* Models of Intel's family 6 with tables and one kind of core. */
@@ -61,18 +55,18 @@ static u32 model_of(u32 eax)
  * In a virtual machine each cpuid takes some 25 us: so no more than are needed, and once for the
  * starter and the session that it forks.
  */
-static void host(struct session_model *m)
+static void host(struct cpuid_profile *p)
 {
-	static struct session_model found;
+	static struct cpuid_profile found;
 	static bool known;
 	char vendor[13];
 
 	if (!known) {
-		session_cpuid(vendor, &found.cpuid);
+		session_cpuid(vendor, &found.signature);
 		found.amd = !strcmp(vendor, "AuthenticAMD") || !strcmp(vendor, "HygonGenuine");
 		known = true;
 	}
-	*m = found;
+	*p = found;
 }
 
 /*
@@ -86,53 +80,51 @@ static bool is_known_amd(u32 family, u32 model)
 }
 
 /* Have the clients tables for it? */
-static bool is_known(struct session_model *m)
+static bool is_known(struct cpuid_profile *p)
 {
-	u32 family = family_of(m->cpuid), model = model_of(m->cpuid);
+	u32 family = family_of(p->signature), model = model_of(p->signature);
 
-	if (m->amd)
+	if (p->amd)
 		return is_known_amd(family, model);
 	for (size_t i = 0; family == 6 && i < ARRAY_SIZE(intel_known); i++) {
 		if (intel_known[i].model == model) {
-			m->pmu = intel_known[i].pmu;
+			p->pmu = intel_known[i].pmu;
 			return true;
 		}
 	}
 	return false;
 }
 
-static void show(struct session_model *m, const struct model *as)
+static void show(struct cpuid_profile *p, const struct known_profile *as)
 {
-	m->cpuid = as->eax;
-	m->pmu = as->pmu;
+	p->signature = as->signature;
+	p->pmu = as->pmu;
 }
 
-int session_model(const char *name, struct session_model *m, char *why, size_t len)
+int cpuid_profile_find(const char *name, struct cpuid_profile *p, char *why, size_t len)
 {
-	enum cpu_vendor vendor;
 	size_t n;
 
-	host(m);
-	vendor = m->amd ? CPU_VENDOR_AMD : CPU_VENDOR_INTEL;
+	host(p);
 
 	if (!name || !strcmp(name, "auto")) {
-		if (is_known(m))
+		if (is_known(p))
 			return 0;
-		for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
-			if (models[i].vendor == vendor) {
-				show(m, &models[i]);
+		for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
+			if (profiles[i].amd == p->amd) {
+				show(p, &profiles[i]);
 				return 0;
 			}
 		}
 	}
 	if (!strcmp(name, "host")) {
-		(void)is_known(m);
+		(void)is_known(p);
 		return 0;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
-		if (strcmp(name, models[i].name) != 0)
+	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
+		if (strcmp(name, profiles[i].name) != 0)
 			continue;
-		if (models[i].vendor != vendor) {
+		if (profiles[i].amd != p->amd) {
 			snprintf(
 				why, len,
 				"%s is a model of another vendor than this machine's, whose programs "
@@ -140,12 +132,12 @@ int session_model(const char *name, struct session_model *m, char *why, size_t l
 				name);
 			return -EINVAL;
 		}
-		show(m, &models[i]);
+		show(p, &profiles[i]);
 		return 0;
 	}
 	n = (size_t)snprintf(why, len, "'%s' is no model; there are auto, host", name);
-	for (size_t i = 0; i < ARRAY_SIZE(models) && n < len; i++)
-		if (models[i].vendor == vendor)
-			n += (size_t)snprintf(why + n, len - n, ", %s", models[i].name);
+	for (size_t i = 0; i < ARRAY_SIZE(profiles) && n < len; i++)
+		if (profiles[i].amd == p->amd)
+			n += (size_t)snprintf(why + n, len - n, ", %s", profiles[i].name);
 	return -EINVAL;
 }

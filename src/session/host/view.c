@@ -313,9 +313,9 @@ int view_make(struct session *s, char *why, size_t len)
 }
 
 void view_show(struct wire_view *view, const struct session_config *config,
-	       const struct session_model *model)
+	       const struct cpuid_profile *profile)
 {
-	view->cpu_model = model->cpuid;
+	view->cpuid_signature = profile->signature;
 	view->counters = config->counters;
 	view->flags = WIRE_VIEW_RDPMC;
 }

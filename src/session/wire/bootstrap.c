@@ -276,7 +276,7 @@ static int bootstrap_pair(int *inside, int *outside)
 	return 0;
 }
 
-int session_bootstrap(const struct session_config *config, const struct session_model *model,
+int session_bootstrap(const struct session_config *config, const struct cpuid_profile *profile,
 		      struct meter_tree *tree, int *inside, int *outside)
 {
 	struct wire_view *view = (struct wire_view *)((u8 *)tree + WIRE_VIEW_IN);
@@ -284,7 +284,7 @@ int session_bootstrap(const struct session_config *config, const struct session_
 
 	if (err)
 		return err;
-	view_show(view, config, model);
+	view_show(view, config, profile);
 	__atomic_store_n(&view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
