@@ -12,13 +12,15 @@
  *   ap_counters_sum(c, 0, &value);
  *   ap_counters_close(c);
  *
- * With other targets and options: ap_machine_new(), ap_specs_parse(), ap_counters_open().
+ * With other targets and options: ap_machine_new(), ap_specs_parse(), ap_counters_open(). A program
+ * that is started, with or without a PMU of the CPU: ap_command_new(), examples/command.c.
  * examples/region.c is the whole program; anyperf(3) has the overview.
  */
 #ifndef ANYPERF_ANYPERF_H
 #define ANYPERF_ANYPERF_H
 
 #include <anyperf/api.h>
+#include <anyperf/command.h>
 #include <anyperf/counters.h>
 #include <anyperf/error.h>
 #include <anyperf/event.h>

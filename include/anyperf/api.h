@@ -11,7 +11,7 @@
  * The library prints nothing, has no global state and installs no signal handlers. Objects may be
  * handed between threads; two threads may use one struct ap_machine at the same time, every other
  * object by one thread at a time. ap_event_read() and ap_event_read_self() are async-signal-safe for
- * groups of up to 80 events.
+ * groups of up to 80 events on a machine of the kernel's PMU.
  */
 #ifndef ANYPERF_API_H
 #define ANYPERF_API_H

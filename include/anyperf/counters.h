@@ -16,6 +16,7 @@
 
 AP_BEGIN_DECLS
 
+struct ap_command;
 struct ap_counters;
 
 /* What to measure. All zero: the calling thread, on whatever CPU it runs. */
@@ -36,6 +37,8 @@ struct ap_target {
 	 */
 	const char *cgroup;
 	bool every_thread; /* every thread of the machine, as of now; not with the others */
+	/* This command: its first thread, before it is started (command.h); not with the others. */
+	const struct ap_command *command;
 };
 
 enum ap_open_flags {
@@ -65,7 +68,8 @@ struct ap_open_opts {
  *   without AP_OPEN_PARTIAL: 0 if every cell opened, else the first failure and nothing stays open
  *   with it: 0 if at least one did, else the first failure. A thread that has gone by the time it is
  *            its turn is left out, unless it was the last.
- * -ESRCH, -EINVAL for a bad target; else as ap_event_open().
+ * -ESRCH, -EINVAL for a bad target; else as ap_event_open(). The virtual PMU counts commands and other
+ * programs of its session: the calling thread is none (-ENOENT).
  */
 AP_API AP_MUST_CHECK int ap_counters_open(struct ap_counters **out, struct ap_machine *m,
 					  struct ap_specs *specs, const struct ap_target *target,

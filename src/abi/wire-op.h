@@ -59,6 +59,11 @@ enum wire_op {
 	 * bytes taken.
 	 */
 	WIRE_OP_SYSCTL = 16,
+	/*
+	 * A process is about to run a first program, and a guest from now on. Of a caller that is no
+	 * guest itself. ret 0.
+	 */
+	WIRE_OP_ADOPT = 17,
 	WIRE_OP_COUNT
 };
 
@@ -127,6 +132,10 @@ struct wire_sysctl_args {
 	u64 offset;  /* in the file, bytes */
 };
 
+struct wire_adopt_args {
+	s32 pid; /* as the caller sees it */
+};
+
 union wire_args {
 	u64 words[6];
 	struct wire_open_args open;
@@ -139,6 +148,7 @@ union wire_args {
 	struct wire_unfork_args unfork;
 	struct wire_exit_args exit;
 	struct wire_sysctl_args sysctl;
+	struct wire_adopt_args adopt;
 };
 
 struct wire_event_result {

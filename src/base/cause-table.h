@@ -311,6 +311,8 @@ CAUSE(VIRTUAL_BPF, UNSUPPORTED, NONE,
       "SET_BPF: events of this PMU happen outside the kernel, where no BPF program can see them")
 CAUSE(VIRTUAL_TARGET, NOT_GUEST, NONE,
       "the virtual PMU counts only what is started under it, without -p, -t, -a, -C and -G")
+CAUSE(VIRTUAL_SELF, NOT_GUEST, START_COMMAND,
+      "the virtual PMU counts what was started under it, and this program was not")
 CAUSE(VIRTUAL_WATCHDOG, UNSUPPORTED, NONE, "the virtual PMU has no interrupt for an NMI watchdog")
 
 /* arm64's PMU. */
@@ -406,8 +408,7 @@ CAUSE(SIGNAL_CAME, BUSY, NONE,
 CAUSE(POINTER_FAULT, BAD_VALUE, NONE, "a pointer in the attr is not readable")
 CAUSE(SESSION_GONE, SESSION, NONE, "the session of the virtual PMU has ended")
 CAUSE(SESSION_FD, SESSION, NONE, "the session of the virtual PMU has no descriptor left: {s0}")
-CAUSE(SESSION_HANDLES, SESSION, NONE,
-      "no more than {u0} events of a session can be had from outside")
+CAUSE(NO_SESSION, SESSION, NONE, "there is no virtual PMU: {s0}{s1}")
 CAUSE(SESSION_ERRNO, SESSION, NONE, "the session of the virtual PMU cannot do it: {s0}")
 CAUSE(ERRNO, OTHER, NONE, "{s0}")
 CAUSE(CALL_ERRNO, OTHER, NONE, "{s0}: {s1}")

@@ -34,6 +34,8 @@ REMEDY(START_VIRTUAL,
        "start the program under anyperf's virtual PMU, which cannot attach to one that was not "
        "started under it: `anyperf run --session NAME -- COMMAND`, then `anyperf stat --session "
        "NAME -{s1} {s0}` with its number")
+REMEDY(START_COMMAND,
+       "start what is to be counted with ap_command_new(), or this program with anyperf run")
 REMEDY(COUNT_STARTED,
        "count a program under anyperf's virtual PMU, which counts what is started under it and no "
        "whole CPUs: `anyperf stat -- COMMAND`")

@@ -1,58 +1,39 @@
 /*
- * PURPOSE: the program that is measured, as a child: made first, so that events can be opened on it,
- * and let go later, so that nothing of it is missed. Events with enable_on_exec start with its
- * execve, so that our own code in the child is not counted.
- *
- * Lifetime: child_make, child_release, then child_reap until it reports the end; child_abandon at
- * any time before that for one that must not run.
+ * PURPOSE: the program that is measured, as the command line sees it: its end, what it has used, and
+ * what we exit with for it. Making it is the library's (anyperf/command.h).
  */
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
 
-#include <sys/resource.h>
-#include <sys/types.h>
+#include <anyperf/command.h>
 
+#include "cli/cmd.h"
 #include "cli/signals.h"
 
 struct child {
-	pid_t pid;      /* 0: there is none */
-	int gate;       /* our end of the socket on which the child waits; -1 once closed */
-	int other;      /* the child's end, which we close when it is let go; valid before that */
-	int status;     /* as wait4(2) gives it; valid after child_reap() returned 1 */
-	int exec_errno; /* why the program could not be started, 0 if it was; as status */
-	struct rusage usage; /* as status */
+	struct ap_command *command; /* owned; NULL: there is none */
+	struct ap_command_end end;  /* once child_reap() has returned 1 */
 };
 
-/*
- * Forks a child that waits at the gate and will then execute @argv, looked up in PATH, with
- * signals as @signals found them. 0 or -errno.
- */
-must_check int child_make(struct child *c, char *const *argv, const struct signals *signals);
+/* The options with which ap_command_new() gives a program its signals as @signals found them. */
+struct ap_command_opts child_opts(const struct signals *signals);
 
-/* The same, becoming the program by @become(@arg, argv), which returns an errno, not by execvp(3). */
-must_check int child_make_as(struct child *c, char *const *argv, const struct signals *signals,
-			     int (*become)(void *arg, char *const *argv), void *arg);
+/* Its process id; 0: there is none, or it has ended. */
+pid_t child_pid(const struct child *c);
 
-/* Opens the gate. The child may be running, or even gone, when this returns. */
-void child_release(struct child *c);
-
-/* Makes a child that still waits at the gate go away, and waits for that. Fine if there is none. */
-void child_abandon(struct child *c);
-
-/* 1 if the child has ended (status, exec_errno and usage are filled in), 0 if it has not. With
- * @block waits for it. */
-int child_reap(struct child *c, bool block);
+/* 1 if the child has ended, 0 if it has not, or -errno with the reason if it could not be executed. */
+must_check int child_reap(struct child *c, struct ap_error *err);
 
 /*
- * What the child and those of its children that it has waited for have used, in ns. As wait4(2) says once it has
- * ended; before, in the clock ticks of /proc (10 ms), 0 where there is none.
+ * What the child and those of its children that it has waited for have used, in ns. As wait4(2) says
+ * once it has ended; before, in the clock ticks of /proc (10 ms), 0 where there is none.
  */
 void child_cpu_time(const struct child *c, u64 *user, u64 *system);
 
-/* What we exit with for this child [the shell's convention: 126, 127, 128 + signal]. */
+/* What we exit with for a child that has ended [the shell's convention: 128 + signal]. */
 int child_exit_status(const struct child *c);
 
-/* Says on stderr why the program of @argv could not be started; @who is the command's name. */
-void child_explain(const struct child *c, const char *who, char *const *argv);
+/* What we exit with for one that could not be executed: 127, 126, or the command's own status. */
+int child_failure_status(const struct command *cmd, const struct ap_error *err);
 
 #endif

@@ -3,11 +3,9 @@
 #include <anyperf/machine.h>
 
 #include "cli/cmd.h"
-#include "cli/run/guest.h"
 #include "cli/help/help.h"
 #include "cli/json.h"
 #include "cli/terminal.h"
-#include "session/session.h"
 
 struct doctor_opts {
 	bool json;
@@ -71,28 +69,6 @@ static int json_fact(const struct ap_fact *fact, void *data)
 	return 0;
 }
 
-/* The library knows nothing of the virtual PMU. */
-static void virtual_fact(ap_fact_fn *print, struct doctor *d)
-{
-	char why[300];
-	bool missing = guest_runtime(why, sizeof(why)) || session_possible(why, sizeof(why));
-	const struct ap_fact fact = {
-		.id = "virtual-pmu",
-		.title = "virtual PMU",
-		.state = missing ? AP_FACT_LIMITED : AP_FACT_GOOD,
-		.value = missing ? "none" : "works",
-		.effect =
-			missing ? why
-				: "`anyperf stat` counts instructions and branches of a command, and "
-				  "`anyperf run` gives it a PMU, where the CPU has none. A program that "
-				  "sandboxes itself with seccomp filters is less protected under them: "
-				  "the translator answers for the filters, not the kernel",
-		.remedy = "",
-	};
-
-	print(&fact, d);
-}
-
 static int run(int argc, char **argv)
 {
 	struct doctor_opts opts = {0};
@@ -114,15 +90,11 @@ static int run(int argc, char **argv)
 		json_str(&d.json, "schema", "anyperf-doctor-1");
 		json_array(&d.json, "facts");
 		rc = ap_machine_facts(machine, json_fact, &d);
-		if (!rc)
-			virtual_fact(json_fact, &d);
 		json_end(&d.json);
 		json_end(&d.json);
 		json_finish(&d.json);
 	} else if (!rc) {
 		rc = ap_machine_facts(machine, print_fact, &d);
-		if (!rc)
-			virtual_fact(print_fact, &d);
 		printf("\n%u good, %u limited, %u bad\n", d.found[AP_FACT_GOOD],
 		       d.found[AP_FACT_LIMITED], d.found[AP_FACT_BAD]);
 	}

@@ -13,6 +13,7 @@
 #include "lib/cpulist.h"
 #include "lib/event-priv.h"
 #include "lib/fail.h"
+#include "lib/machine-pmu.h"
 #include "lib/spec-priv.h"
 #include "lib/target.h"
 
@@ -337,9 +338,9 @@ static int allocate(struct ap_counters *c, struct ap_specs *specs)
 	return c->group_values ? 0 : -ENOMEM;
 }
 
-int ap_counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_specs *specs,
-		     const struct ap_target *target, const struct ap_open_opts *opts,
-		     struct ap_error *err)
+int ap__counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_specs *specs,
+		      const struct ap_target *target, const struct ap_open_opts *opts, bool probe,
+		      struct ap_error *err)
 {
 	struct ap_open_opts o = {.size = sizeof(o)};
 	struct ap_counters *c = calloc(1, sizeof(*c));
@@ -354,6 +355,8 @@ int ap_counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_s
 	c->specs = specs;
 	c->flags = o.flags;
 	r = ap__places_find(&c->places, m, target, err);
+	for (unsigned int p = 0; !r && !probe && p < c->places.n; p++)
+		r = ap__pmu_refuse_self(m, c->places.place[p].tid, err);
 	if (r)
 		goto fail;
 	r = allocate(c, specs);
@@ -379,6 +382,13 @@ int ap_counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_s
 fail:
 	ap_counters_close(c);
 	return r;
+}
+
+int ap_counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_specs *specs,
+		     const struct ap_target *target, const struct ap_open_opts *opts,
+		     struct ap_error *err)
+{
+	return ap__counters_open(out, m, specs, target, opts, false, err);
 }
 
 void ap_counters_close(struct ap_counters *c)

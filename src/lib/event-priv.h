@@ -36,6 +36,16 @@ struct ap__where {
 int ap__event_open(struct ap_event **out, struct ap_machine *m, const struct perf_event_attr *attr,
 		   const struct ap__where *where, struct ap_error *err);
 
+struct ap_counters;
+struct ap_open_opts;
+struct ap_specs;
+struct ap_target;
+
+/* As ap_counters_open(); with @probe to see whether it opens, though nothing may be there to count. */
+int ap__counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_specs *specs,
+		      const struct ap_target *target, const struct ap_open_opts *opts, bool probe,
+		      struct ap_error *err);
+
 /* Fields that an older kernel, or a PMU, may refuse and that can be dropped; bits of m->missing. */
 enum {
 	AP__MISSING_LOST = 1 << 0,      /* PERF_FORMAT_LOST, 6.0 */

@@ -9,6 +9,7 @@
 #include <anyperf/spec.h>
 
 #include "lib/fail.h"
+#include "lib/machine-pmu.h"
 
 /* Newer than some system headers. */
 #ifndef PERF_EVENT_IOC_MODIFY_ATTRIBUTES
@@ -131,6 +132,9 @@ int ap_event_open(struct ap_event **out, struct ap_machine *m, const struct perf
 				   .name = o.name};
 	if (o.cpu < 0)
 		return ap__fail(err, -EINVAL, AP_CAUSE_CPU, "there is no CPU %d", o.cpu - 1);
+	r = o.cgroup ? 0 : ap__pmu_refuse_self(m, o.tid, err);
+	if (r)
+		return r;
 	if (o.cgroup) {
 		where.cgroup_fd = ap__cgroup_open(m, o.cgroup, err);
 		if (where.cgroup_fd < 0)

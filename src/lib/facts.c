@@ -314,6 +314,31 @@ static void facts_counters(struct report *r)
 		     v ? "" : "as root: sysctl kernel.perf_user_access=1");
 }
 
+/* Whether there is one is seen by making one. */
+static void facts_virtual(struct report *r)
+{
+	struct virtual_opts opts = {.session.paranoid = SESSION_PARANOID_HOST};
+	struct virtual_pmu *v;
+	char why[300] = "out of memory";
+	bool works;
+
+	if (!ap__is_here(r->m))
+		return;
+	works = !ap__virtual_new(&v, &opts);
+	if (works) {
+		works = !ap__virtual_make_session(v, why, sizeof(why));
+		ap__virtual_free(v);
+	}
+	fact(r, works ? AP_FACT_GOOD : AP_FACT_LIMITED, "virtual-pmu", "virtual PMU",
+	     works ? "works" : "none",
+	     works ? "`anyperf stat` counts instructions and branches of a command, and `anyperf "
+		     "run` gives it a PMU, where the CPU has none. A program that sandboxes itself "
+		     "with seccomp filters is less protected under them: the translator answers for "
+		     "the filters, not the kernel"
+		   : why,
+	     "");
+}
+
 int ap_machine_facts(struct ap_machine *m, ap_fact_fn *fn, void *data)
 {
 	struct report r = {.m = m, .fn = fn, .data = data};
@@ -331,5 +356,6 @@ int ap_machine_facts(struct ap_machine *m, ap_fact_fn *fn, void *data)
 	facts_security(&r);
 	facts_trees(&r);
 	facts_counters(&r);
+	facts_virtual(&r);
 	return r.stop;
 }

@@ -9,6 +9,7 @@
 
 #include <anyperf/counters.h>
 
+#include "lib/event-priv.h"
 #include "lib/fail.h"
 #include "lib/machine-priv.h"
 #include "lib/names.h"
@@ -349,13 +350,13 @@ int ap_event_probe(struct ap_machine *m, const char *name, struct ap_error *err)
 		snprintf(cpu, sizeof(cpu), "%d", atoi(ap_specs_at(s, 0)->cpus));
 		target.cpus = cpu;
 	}
-	r = ap_counters_open(&c, m, s, &target, &opts, err);
+	r = ap__counters_open(&c, m, s, &target, &opts, true, err);
 	if (!r) {
 		bool user_only = ap_counters_user_only(c, 0);
 
 		ap_counters_close(c);
 		/* Asked again without the fallback for the reason alone. */
-		if (user_only && !ap_counters_open(&c, m, s, &target, NULL, err))
+		if (user_only && !ap__counters_open(&c, m, s, &target, NULL, true, err))
 			ap_counters_close(c);
 		else if (user_only)
 			r = 1;

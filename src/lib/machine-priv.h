@@ -10,7 +10,8 @@
 
 #include <anyperf/machine.h>
 
-#include "lib/backend.h"
+#include "backend/backend.h"
+#include "backend/virtual.h"
 
 #define AP__DEVICES "/sys/bus/event_source/devices"
 
@@ -30,6 +31,12 @@ struct ap_machine {
 	void *be;
 	const struct ap__advice *advice; /* NULL: what can be done on any machine */
 
+	enum ap_machine_pmu asked; /* opts.pmu */
+	bool around; /* the kernel that we see is a session, whose guest this program is */
+	struct virtual_opts virtual_opts;
+	struct virtual_pmu *virtual_pmu; /* owned; NULL: not made */
+	char pmu_why[400];
+
 	/* AP__MISSING_* that an open has found out; they only ever grow. */
 	atomic_uint missing;
 
@@ -40,6 +47,12 @@ struct ap_machine {
 	void *pfm; /* libpfm4's handle once asked for; NULL: not yet, or not there */
 	bool pfm_tried;
 };
+
+/*
+ * Makes events of @m live in another backend from now on. @ops and @be are borrowed and must outlive
+ * the machine. For tests.
+ */
+void ap__machine_set_backend(struct ap_machine *m, const struct ap__backend_ops *ops, void *be);
 
 /* Calls the program's log function if @level is wanted. */
 void ap__log(struct ap_machine *m, enum ap_log_level level, const char *fmt, ...) printf_like(3, 4);

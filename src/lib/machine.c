@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/machine-pmu.h"
+
 /* What the size of the caller's struct covers; fields beyond it are zero. */
 static struct ap_machine_opts opts_in(const struct ap_machine_opts *opts)
 {
@@ -22,6 +24,7 @@ int ap_machine_new(struct ap_machine **out, const struct ap_machine_opts *opts)
 {
 	struct ap_machine_opts o = opts_in(opts);
 	struct ap_machine *m = calloc(1, sizeof(*m));
+	int r;
 
 	if (!m)
 		return -ENOMEM;
@@ -35,8 +38,12 @@ int ap_machine_new(struct ap_machine **out, const struct ap_machine_opts *opts)
 	m->log_level = o.log_level;
 	m->ops = &ap__backend_kernel;
 	pthread_mutex_init(&m->lock, NULL);
-	*out = m;
-	return 0;
+	r = ap__pmu_init(m, &o);
+	if (r)
+		ap_machine_free(m);
+	else
+		*out = m;
+	return r;
 }
 
 static void forget(struct ap_machine *m)
@@ -62,6 +69,7 @@ void ap_machine_free(struct ap_machine *m)
 		return;
 	forget(m);
 	ap__pfm_unload(m);
+	ap__virtual_free(m->virtual_pmu);
 	pthread_mutex_destroy(&m->lock);
 	free(m->root);
 	free(m);
@@ -267,26 +275,32 @@ const char *ap__tracefs_events(struct ap_machine *m, int *why)
 	return NULL;
 }
 
-static int core_add(struct ap_machine *m, const char *name, const char *cpus)
+static int core_note(struct ap_machine *m, const char *name, u32 type, const char *cpus)
 {
 	struct ap__corepmu *more = realloc(m->core, (m->ncore + 1) * sizeof(*more));
 	struct ap__corepmu *pmu;
-	long long type;
 
 	if (!more)
 		return -ENOMEM;
 	m->core = more;
-	if (strlen(name) >= sizeof(pmu->name) ||
-	    ap__slurp_number(m, &type, AP__DEVICES "/%s/type", name))
-		return 0;
 	pmu = &m->core[m->ncore];
 	snprintf(pmu->name, sizeof(pmu->name), "%s", name);
-	pmu->type = (u32)type;
+	pmu->type = type;
 	pmu->cpus = cpus ? strdup(cpus) : NULL;
 	if (cpus && !pmu->cpus)
 		return -ENOMEM;
 	m->ncore++;
 	return 0;
+}
+
+static int core_add(struct ap_machine *m, const char *name, const char *cpus)
+{
+	long long type;
+
+	if (strlen(name) >= sizeof(m->core->name) ||
+	    ap__slurp_number(m, &type, AP__DEVICES "/%s/type", name))
+		return 0;
+	return core_note(m, name, (u32)type, cpus);
 }
 
 /*
@@ -298,6 +312,8 @@ static int core_find(struct ap_machine *m)
 	char cpus[1024], **names;
 	int n, r = 0;
 
+	if (m->ops->core_pmu)
+		return core_note(m, m->ops->core_pmu, PERF_TYPE_RAW, NULL);
 	if (ap__exists(m, AP__DEVICES "/cpu"))
 		return core_add(m, "cpu", NULL);
 	n = ap__names(m, &names, AP__DEVICES);

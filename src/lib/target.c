@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <anyperf/command.h>
+
 #include "lib/cpulist.h"
 #include "lib/event-priv.h"
 #include "lib/fail.h"
@@ -136,6 +138,12 @@ int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct a
 			goto out;
 		out->listed = true;
 	}
+	if (t.command && !ap_command_pid(t.command)) {
+		r = ap__fail(err, -ESRCH, AP_CAUSE_NO_TASK, "the command has ended");
+		goto out;
+	}
+	if (t.command && tids_add(&tids, ap_command_pid(t.command)))
+		goto nomem;
 	if (t.every_thread) {
 		r = tids_of_all(&tids, err);
 		if (r)

@@ -28,6 +28,7 @@
 #include "session/wire/fd-message.h"
 #include "session/wire/ops.h"
 #include "session/wire/perf-file.h"
+#include "session/wire/rendezvous.h"
 #include "session/wire/serve.h"
 #include "session/wire/snapshot.h"
 
@@ -49,15 +50,6 @@ struct session_loop {
 	struct poll_source timer_poll;
 };
 
-/* Calls of the session's own process: direct.c. */
-struct direct_calls {
-	struct event **events; /* by handle; NULL: free */
-	u32 nr;
-	struct event *leader; /* that the call in progress names beside its own event */
-};
-
-void direct_release(struct session *s);
-
 struct session {
 	struct session_config config;
 	u32 nr_cpus;
@@ -74,8 +66,7 @@ struct session {
 	struct bootstraps bootstraps;
 	struct perf_files files;
 	struct busy_poll busy_poll;
-	struct call *call; /* in progress; NULL: none, or a direct call */
-	struct direct_calls direct;
+	struct call *call; /* in progress; NULL: none */
 
 	struct shown shown;
 	struct list cgroups; /* host/cgroups.c */
@@ -85,8 +76,5 @@ struct session {
 u64 session_now(void);
 /* Walks everything and CHECK()s the session's and the core's invariants. Within an instant. */
 void session_check(struct session *s);
-
-/* direct.c: gives back @err of a call, which has a refusal from now on if nobody has noted one. */
-int session_refused(struct session *s, int err);
 
 #endif

@@ -64,21 +64,6 @@ static void raise_limits(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-u32 session_tree_slots(int tree_fd)
-{
-	struct meter_tree head;
-	struct rlimit limit;
-	u32 slots = METER_TREE_SLOTS;
-
-	if (tree_fd >= 0 && pread(tree_fd, &head, sizeof(head), 0) == sizeof(head) && head.slots)
-		return head.slots < slots ? head.slots : slots;
-	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return slots;
-	while (slots > METER_TREE_SLOTS_MIN && meter_tree_offset(slots) > limit.rlim_cur / 8)
-		slots /= 2;
-	return slots;
-}
-
 static int make_tree(struct session *s, char *why, size_t len)
 {
 	const off_t size = (off_t)meter_tree_offset(METER_TREE_SLOTS);
@@ -162,9 +147,9 @@ static int make_core(struct session *s, char *why, size_t len)
 		.counters = s->config.counters,
 		.user_rdpmc = true,
 	};
-	int host = host_paranoid(),
-	    err = cpuid_profile_find(s->config.cpuid_profile, &profile, why, len);
+	int host = host_paranoid(), err;
 
+	err = cpuid_profile_find(s->config.cpuid_profile, &profile, why, len);
 	if (err)
 		return err;
 	/* Raw codes and tables go together. */
@@ -189,25 +174,14 @@ static int make_core(struct session *s, char *why, size_t len)
 				      &s->pmus.absent);
 	if (err)
 		return say(why, len, err, "registering the PMUs");
-	view_show(s->shown.view, &s->config, &profile);
+	/* Who has made the bootstrap socket has said so. */
+	if (!s->config.waited_for)
+		view_show(s->shown.view, s->config.counters, profile.signature);
 	return 0;
 }
 
-/* The caller of direct calls: this process, counted by nobody. *@arg gets 0 or -errno. */
-static void make_self(struct session *s, void *arg)
-{
-	int *err = arg;
-
-	*err = -ENOMEM;
-	s->guests.self_process = guest_process_new(s, getpid());
-	if (!s->guests.self_process)
-		return;
-	s->guests.self = guest_thread_new(s->guests.self_process, getpid(), WIRE_NO_METER);
-	if (s->guests.self)
-		*err = guest_thread_need_task(s->guests.self);
-}
-
-int session_possible(char *why, size_t len)
+/* Whether the kernel has what a session needs. */
+static int is_possible(char *why, size_t len)
 {
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0), err = -errno;
 
@@ -230,7 +204,7 @@ int session_new(const struct session_config *config, struct session **session, c
 
 	if (len)
 		why[0] = 0;
-	err = session_possible(why, len);
+	err = is_possible(why, len);
 	if (err) {
 		free(s);
 		return err;
@@ -238,6 +212,7 @@ int session_new(const struct session_config *config, struct session **session, c
 	if (!s)
 		return say(why, len, -ENOMEM, "making a session");
 	s->config = *config;
+	s->guests.own_pid = getpid();
 	s->loop.all = s->loop.ends = s->loop.timer = s->wide.timer = s->bootstraps.listen =
 		s->bootstraps.guest_end = s->meters.fd = -1;
 	s->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
@@ -283,11 +258,6 @@ int session_new(const struct session_config *config, struct session **session, c
 		if (err)
 			goto fail;
 	}
-	instant_run(s, make_self, &err);
-	if (err) {
-		say(why, len, err, "making the session's own task");
-		goto fail;
-	}
 	__atomic_store_n(&s->shown.view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
 	*session = s;
 	return 0;
@@ -327,7 +297,6 @@ static void end_all(struct session *s, void *arg)
 		perf_file_closed(c);
 	list_for_each_entry_safe (p, tmp, &s->guests.processes, link)
 		guest_process_end(p);
-	direct_release(s);
 }
 
 void session_free(struct session *s)
@@ -390,21 +359,9 @@ void session_check(struct session *s)
 	snapshots_check(s);
 }
 
-const struct meter_tree *session_tree(const struct session *s)
-{
-	return s->meters.tree;
-}
-
 bool session_is_over(const struct session *s)
 {
-	const struct guest_process *p;
-
-	if (!list_empty(&s->bootstraps.open))
-		return false;
-	list_for_each_entry (p, &s->guests.processes, link)
-		if (p != s->guests.self_process)
-			return false;
-	return true;
+	return list_empty(&s->bootstraps.open) && list_empty(&s->guests.processes);
 }
 
 static void run_timer(struct session *s, void *arg)

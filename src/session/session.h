@@ -1,7 +1,7 @@
 /*
  * PURPOSE: a session: it plays the kernel for guests. It owns every perf event object, answers the
  * calls that guests' runtimes send over the wire (abi/wire.h), and learns of their forks, execs and
- * deaths. `anyperf run` has one in a process of its own; in `anyperf stat` the command line is it.
+ * deaths. It lives in a process of its own (anyperf-session.c).
  *
  * Lifetime: session_new() to session_free(). Guests outlive the session unharmed: their perf calls
  * answer ENODEV from then on.
@@ -11,14 +11,10 @@
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
 
+#include "abi/session-start.h"
 #include "base/types.h"
 
-struct cpuid_profile;
-struct meter_tree;
-struct refusal;
 struct session;
-
-#define SESSION_PARANOID_HOST (-1000)
 
 struct session_config {
 	bool ignore_kernel; /* count requests that include kernel mode in user mode */
@@ -30,12 +26,9 @@ struct session_config {
 	int tree_fd;               /* the meter tree; -1: the session makes one. Not taken */
 	u32 tree_flags;            /* enum meter_tree_flags for a tree that the session makes */
 	bool verbose;              /* say on stderr why calls are refused */
-	bool waited_for; /* guests have a bootstrap socket already; the session's end of it: */
-	int bootstrap; /* session_bootstrap()'s @inside; session_detach() leaves it to the caller */
+	bool waited_for; /* guests have a bootstrap socket already, with all that they are shown */
+	int bootstrap;   /* then: bootstrap_pair()'s @inside. Taken */
 };
-
-/* Whether the kernel has what a session needs: 0, or -errno with a sentence in @why. */
-int must_check session_possible(char *why, size_t len);
 
 /*
  * @why has room for @len bytes. The session's memory and descriptors are private to the caller. The
@@ -64,64 +57,7 @@ void session_run(struct session *s, int timeout_ms);
 /* Has every process that held the bootstrap socket ended, and every guest? */
 bool session_is_over(const struct session *s);
 
-/*
- * Direct calls: perf_event_open(2), ioctl(2), read(2), close(2) of the session's own process, which
- * is no guest. Handles are small numbers, like descriptors. Each takes notice of deaths first.
- */
-struct pe_attr;
-int must_check session_open(struct session *s, struct pe_attr *attr, int pid, int cpu, int leader,
-			    u64 flags);
-s64 must_check session_read(struct session *s, int handle, void *buf, size_t len);
-int must_check session_ioctl(struct session *s, int handle, u64 cmd, u64 arg);
-int session_close(struct session *s, int handle);
-
-/*
- * @pid, a child of the session's process that is about to run a first program (the runtime with
- * CONTROL_LAUNCH), is a guest from now on: events can be opened on it, and its start is its execve.
- */
-int must_check session_adopt(struct session *s, int pid);
-
-/*
- * The directory that stands in for the root where a guest looks for PMUs, made at the first call;
- * NULL: it cannot be made. It goes with the session.
- */
-const char *session_root(struct session *s);
-
-/* Why the last direct call was refused. Valid until the next call. */
-const struct refusal *session_refusal(const struct session *s);
-
-/* Borrowed for the session's life; guests write to it at any time. */
-const struct meter_tree *session_tree(const struct session *s);
-
-/*
- * How many meters of the tree @tree_fd are to be used. All of them are addresses of several GB, of
- * which a new tree (-1) takes no more than an eighth of RLIMIT_AS; for one that has been made its
- * header says.
- */
-u32 session_tree_slots(int tree_fd);
-
-/*
- * A bootstrap socket that no session reads yet. *@outside is for guests. *@inside becomes readable
- * when one of them introduces itself, which then waits for session_detach() with it; it hangs up
- * (POLLHUP) with the last guest. Both are the caller's and CLOEXEC. In @tree guests are told that
- * there is a session as of @config and @profile. 0 or -errno.
- */
-int must_check session_bootstrap(const struct session_config *config,
-				 const struct cpuid_profile *profile, struct meter_tree *tree,
-				 int *inside, int *outside);
-
-/*
- * A session in a process of its own, for the tree config->tree_fd; it ends with its last guest.
- * *@bootstrap is the caller's, CLOEXEC, to be given to the first guest and closed; -1 if guests
- * have one already.
- */
-int must_check session_detach(const struct session_config *config, int *bootstrap, char *why,
-			      size_t len);
-
-/*
- * What guests inherit, from the running session that the same user has named so; both descriptors
- * are the caller's. -ECONNREFUSED: there is none.
- */
-int must_check session_join(const char *name, int *tree_fd, int *bootstrap, char *why, size_t len);
+/* Walks everything and CHECK()s the session's and the core's invariants; for tests and fuzzers. */
+void session_check(struct session *s);
 
 #endif

@@ -14,15 +14,13 @@
 #include "cli/child.h"
 #include "cli/cmd.h"
 #include "cli/run/deterministic.h"
-#include "cli/run/guest.h"
 #include "cli/help/help.h"
 #include "cli/json.h"
 #include "cli/number.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/run/uncounted.h"
-#include "session/host/cpuid-profile.h"
-#include "session/session.h"
+#include "lib/command.h"
 
 struct run_opts {
 	bool count;
@@ -40,8 +38,6 @@ struct run_opts {
 	const char *session;
 	struct deterministic_opts deterministic;
 };
-
-#define CACHE_MB 64 /* unless asked otherwise */
 
 #define AT(field) .offset = offsetof(struct run_opts, field)
 
@@ -128,13 +124,21 @@ static const struct section sections[] = {
 
 struct job {
 	struct run_opts opts;
-	struct guest_tree tree;
-	int bootstrap;        /* of the session, for the guests */
-	int bootstrap_inside; /* the session's end of it while there is no session, else -1 */
-	struct session_config session;
+	struct ap_machine *machine;
+	const struct guest_tree *tree; /* of the machine's guests; borrowed */
 	struct child child;
 	FILE *out;
 	char *const *argv;
+};
+
+static const char *const meter_names[METER_QUANTITIES] = {
+	[METER_INSTRUCTIONS] = "instructions",
+	[METER_BRANCHES] = "branches",
+	[METER_CONDITIONAL] = "conditional",
+	[METER_TAKEN] = "taken",
+	[METER_CALLS] = "calls",
+	[METER_RETURNS] = "returns",
+	[METER_INDIRECT] = "indirect",
 };
 
 static void print_json_counts(struct json *j, const u64 *v)
@@ -218,12 +222,12 @@ static int by_first(const void *a, const void *b)
 /* Processes and their threads in the order in which they came. */
 static void print_json_processes(struct json *j, const struct guest_tree *tree)
 {
-	u32 used = guest_tree_used(tree), n = 0;
+	u32 used = ap__tree_used(tree), n = 0;
 	struct page *pages = calloc(used + 1, sizeof(*pages));
 
 	CHECK(pages);
 	for (u32 i = 0; i < used; i++) {
-		const struct meter *m = guest_tree_meter(tree, i);
+		const struct meter *m = ap__tree_meter(tree, i);
 
 		if (m && m->tid)
 			pages[n++] = (struct page){.index = i, .pid = m->pid, .m = m};
@@ -243,7 +247,7 @@ static void print_json_processes(struct json *j, const struct guest_tree *tree)
 
 static void print_json(const struct job *job, const u64 *total)
 {
-	const struct guest_tree *tree = &job->tree;
+	const struct guest_tree *tree = job->tree;
 	struct json j;
 
 	json_begin(&j, job->out);
@@ -254,19 +258,19 @@ static void print_json(const struct job *job, const u64 *total)
 	json_end(&j);
 	if (job->opts.deterministic.on)
 		deterministic_json(&j, (u64)job->opts.deterministic.seed,
-				   deterministic_sources(tree, job->child.status));
+				   deterministic_sources(job->machine, job->child.end.status));
 	json_array(&j, "processes");
 	print_json_processes(&j, tree);
 	json_end(&j);
-	uncounted_json(&j, tree);
+	uncounted_json(&j, job->machine);
 	json_end(&j);
 	json_finish(&j);
 }
 
 static void print_text(const struct job *job, const u64 *total)
 {
-	const struct guest_tree *tree = &job->tree;
-	u32 used = guest_tree_used(tree);
+	const struct guest_tree *tree = job->tree;
+	u32 used = ap__tree_used(tree);
 	struct number_style style;
 	char buf[64];
 
@@ -281,7 +285,7 @@ static void print_text(const struct job *job, const u64 *total)
 		fprintf(job->out, "\n %8s %8s  %-15s %18s %18s\n", "pid", "tid", "comm",
 			"instructions", "branches");
 		for (u32 i = 0; i < used; i++) {
-			const struct meter *m = guest_tree_meter(tree, i);
+			const struct meter *m = ap__tree_meter(tree, i);
 			u64 v[METER_QUANTITIES];
 			char comm[16], branches[64];
 
@@ -300,7 +304,7 @@ static void print_text(const struct job *job, const u64 *total)
 		char note[400];
 
 		deterministic_text((u64)job->opts.deterministic.seed,
-				   deterministic_sources(tree, job->child.status), note,
+				   deterministic_sources(job->machine, job->child.end.status), note,
 				   sizeof(note));
 		fputs("\n ", job->out);
 		help_wrap(job->out, note, 1, 1, terminal_of(job->out).width);
@@ -320,8 +324,8 @@ static int report(struct job *job)
 	/* Who counts nothing sees what the program prints and no more; and JSON stands alone. */
 	if (job->opts.json ? job->opts.output != NULL
 			   : wants_report(&job->opts) ||
-				     __atomic_load_n(&job->tree.head->measured, __ATOMIC_RELAXED))
-		uncounted_text(&cmd_run, &job->tree, stderr, "");
+				     __atomic_load_n(&job->tree->head->measured, __ATOMIC_RELAXED))
+		uncounted_text(&cmd_run, job->machine, stderr, "");
 	if (!wants_report(&job->opts))
 		return 0;
 	job->out = stderr;
@@ -331,7 +335,7 @@ static int report(struct job *job)
 			return command_error(&cmd_run, "cannot write to '%s': %s", job->opts.output,
 					     strerror(errno));
 	}
-	guest_tree_total(&job->tree, total);
+	ap__tree_total(job->tree, total);
 	if (job->opts.json)
 		print_json(job, total);
 	else
@@ -342,51 +346,49 @@ static int report(struct job *job)
 	return 0;
 }
 
-/* A guest has written to the bootstrap socket, or may yet; without a session it gets ENODEV. */
-static void start_session(struct job *job)
+/* Somebody has asked for a session, or may yet: without one he gets ENODEV. */
+static void say_no_session(const struct job *job, const char *why)
 {
-	char why[300];
-	int none;
-
-	job->session.bootstrap = job->bootstrap_inside;
-	if (session_detach(&job->session, &none, why, sizeof(why)))
-		command_error(&cmd_run, "there is no virtual PMU for '%s': %s", job->argv[0], why);
-	close(job->bootstrap_inside);
-	job->bootstrap_inside = -1;
+	command_error(&cmd_run, "there is no virtual PMU for '%s': %s", job->argv[0], why);
 }
 
-static void wait_for_child(struct job *job, struct signals *signals)
+/* 0, or -errno with the reason if COMMAND could not be executed. */
+static int wait_for_child(struct job *job, struct signals *signals, struct ap_error *err)
 {
-	struct pollfd p[] = {{.fd = signals->fd, .events = POLLIN},
-			     {.fd = job->bootstrap_inside, .events = POLLIN}};
+	struct virtual_pmu *v = ap__machine_virtual(job->machine);
+	struct pollfd p[] = {{.fd = signals->fd, .events = POLLIN}, {.events = POLLIN}};
+	char why[300];
+	int r;
 
-	while (!child_reap(&job->child, false)) {
+	while (!(r = child_reap(&job->child, err))) {
+		p[1].fd = ap__virtual_fd(v);
+		p[1].revents = 0;
 		if (poll(p, ARRAY_SIZE(p), -1) < 0)
 			continue;
-		signals_take(signals, job->child.pid);
-		/* With all guests gone it is readable as well. */
-		if (p[1].revents && !(p[1].revents & POLLHUP))
-			start_session(job);
-		if (p[1].revents)
-			p[1].fd = -1;
+		signals_take(signals, child_pid(&job->child));
+		if (p[1].revents && ap__virtual_answer(v, why, sizeof(why)))
+			say_no_session(job, why);
 	}
+	return r < 0 ? r : 0;
 }
 
 /* What COMMAND has left behind in the background finds a virtual PMU too. */
 static void leave_session(struct job *job)
 {
-	struct pollfd p = {.fd = job->bootstrap_inside};
+	char why[300];
 
-	if (job->bootstrap_inside >= 0 && poll(&p, 1, 0) == 0)
-		start_session(job);
+	if (ap__virtual_leave(ap__machine_virtual(job->machine), why, sizeof(why)))
+		say_no_session(job, why);
 }
 
 /* Ends as the child did, without a second core. */
 static int leave_like(const struct child *child)
 {
-	if (WIFSIGNALED(child->status)) {
+	int status = child->end.status;
+
+	if (WIFSIGNALED(status)) {
 		struct rlimit none = {0, 0};
-		int sig = WTERMSIG(child->status);
+		int sig = WTERMSIG(status);
 		sigset_t set;
 
 		setrlimit(RLIMIT_CORE, &none);
@@ -399,128 +401,87 @@ static int leave_like(const struct child *child)
 	return child_exit_status(child);
 }
 
-/*
- * By vfork(2): the child does nothing but become the runtime, and copying a process for that takes longer
- * than all of it. What the child leaves in our memory is an errno.
- */
-static int start(struct job *job, struct signals *signals)
+/* What of the options the library has no public ones for. */
+static void set_virtual_opts(const struct run_opts *opts, struct virtual_opts *v)
 {
-	static volatile int failure;
-	pid_t pid;
+	bool ignore_kernel = opts->paranoid_given && opts->paranoid < 2;
 
-	job->child = (struct child){.gate = -1};
-	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see above */
-	if (pid < 0)
-		return command_error(&cmd_run, "cannot make a process: %s", strerror(errno));
-	/* NOLINTBEGIN(clang-analyzer-unix.Vfork): the mask is the child's own, the errno ours to find */
-	if (!pid) {
-		sigprocmask(SIG_SETMASK, &signals->before, NULL);
-		failure = guest_exec(&job->tree, job->argv, job->bootstrap);
-		_exit(failure == ENOENT ? 127 : 126);
-	}
-	/* NOLINTEND(clang-analyzer-unix.Vfork) */
-	job->child.pid = pid;
-	job->child.exec_errno = failure;
-	return 0;
-}
-
-static int session_options(const struct run_opts *opts, struct session_config *config)
-{
-
-	*config = (struct session_config){
-		.paranoid = SESSION_PARANOID_HOST,
-		.counters = (u32)opts->counters,
-		.cpuid_profile = opts->cpu_model,
-		.name = opts->session,
-		.verbose = opts->verbose > 1,
-	};
-	if (opts->paranoid_given) {
-		config->paranoid = opts->paranoid;
-		config->ignore_kernel = opts->paranoid < 2;
-	}
 	if (opts->kernel_mode)
-		config->ignore_kernel = strcmp(opts->kernel_mode, "ignore") == 0;
-	return 0;
-}
-
-/* An option that is the whole session's and differs from what the one of @tree has, or cannot be compared; or NULL. */
-static const char *decided(const struct run_opts *opts, const struct guest_tree *tree)
-{
-	if (opts->deterministic.on)
-		return "--deterministic";
-	if (opts->counters)
-		return "--counters";
-	if (opts->cpu_model)
-		return "--cpu-model";
+		ignore_kernel = strcmp(opts->kernel_mode, "ignore") == 0;
+	if (ignore_kernel)
+		v->session.flags |= SESSION_START_IGNORE_KERNEL;
+	if (opts->verbose > 1)
+		v->session.flags |= SESSION_START_VERBOSE;
 	if (opts->paranoid_given)
-		return "--paranoid";
-	if (opts->kernel_mode)
-		return "--kernel-mode";
-	if (opts->strict && !(tree->head->flags & METER_TREE_STRICT))
-		return "--strict";
-	if (opts->check && !(tree->head->flags & METER_TREE_CHECK))
-		return "--check";
-	if (opts->cache_mb != CACHE_MB && opts->cache_mb != (long)tree->head->cache_mb)
-		return "--cache-size";
-	return NULL;
+		v->session.paranoid = opts->paranoid;
+	v->kernel_mode_given = opts->kernel_mode;
+	v->keep = opts->verbose || opts->json; /* what is told of each thread */
+}
+
+static int make_machine(struct job *job)
+{
+	const struct run_opts *o = &job->opts;
+	struct ap_virtual_opts virtual_opts = AP_OPTS(
+		ap_virtual_opts, .counters = (unsigned int)o->counters, .cpu_model = o->cpu_model,
+		.session = o->session, .cache_mb = (unsigned int)o->cache_mb,
+		.seed = (u64)o->deterministic.seed, .cpu_features = o->deterministic.cpu,
+		.flags = (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
+			 (o->strict ? AP_VIRTUAL_STRICT : 0u) |
+			 (o->check ? AP_VIRTUAL_VERIFY : 0u));
+	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .pmu = AP_PMU_VIRTUAL,
+					      .virtual_pmu = &virtual_opts);
+	char why[300];
+	int r;
+
+	if (o->cpu_model && ap__virtual_check_model(o->cpu_model, why, sizeof(why)))
+		return command_error(&cmd_run, "--cpu-model: %s", why);
+	r = ap_machine_new(&job->machine, &opts);
+	if (r)
+		return command_error(&cmd_run,
+				     r == -EINVAL ? "the session's name '%s' is too long"
+						  : "out of memory",
+				     o->session);
+	set_virtual_opts(o, ap__virtual_opts(ap__machine_virtual(job->machine)));
+	return 0;
+}
+
+static int say_no_start(const struct ap_error *err)
+{
+	char text[1100];
+
+	command_error(&cmd_run, "%s", ap_error_text(err, text, sizeof(text)));
+	return child_failure_status(&cmd_run, err);
 }
 
 /*
- * The tree that COMMAND counts in, and the session whose virtual PMU it finds. Most commands need none, and it
- * is started when one of their processes asks for it.
+ * Runs COMMAND. Most commands need no session, and it is started when one of their processes asks for it.
  */
-static int open_session(struct job *job, u32 flags)
+static int run_command(struct job *job, struct signals *signals)
 {
-	struct session_config *config = &job->session;
-	const struct run_opts *opts = &job->opts;
-	struct cpuid_profile profile;
-	const bool keep = opts->verbose || opts->json; /* what is told of each thread */
-	char why[300] = "";
-	const char *given;
-	int tree_fd = -1, err;
+	struct ap_command_opts opts = child_opts(signals);
+	struct ap_error err;
+	int status;
 
-	job->bootstrap = job->bootstrap_inside = -1;
-	if (session_options(opts, config))
-		return -1;
-	if (opts->session &&
-	    session_join(opts->session, &tree_fd, &job->bootstrap, why, sizeof(why)) == 0) {
-		if (guest_tree_join(&job->tree, tree_fd, keep, why, sizeof(why)))
-			return command_error(&cmd_run, "%s", why);
-		given = decided(opts, &job->tree);
-		if (given)
-			return command_error(
-				&cmd_run,
-				"the session '%s' runs already; its first command decides about %s",
-				opts->session, given);
-		return 0;
+	if (ap__command_new(&job->child.command, job->machine, job->argv, &opts,
+			    AP__COMMAND_AT_ONCE | AP__COMMAND_SERVED, &err))
+		return say_no_start(&err);
+	if (signals_open(signals)) {
+		command_error(&cmd_run, "cannot open a signalfd: %s", strerror(errno));
+		return cmd_run.failure;
 	}
-	if (guest_tree_open(&job->tree, flags, (u32)opts->cache_mb, keep, why, sizeof(why)))
-		return command_error(&cmd_run, "%s", why);
-	deterministic_apply(&opts->deterministic, &job->tree);
-	if (cpuid_profile_find(opts->cpu_model, &profile, why, sizeof(why)))
-		return command_error(&cmd_run, "--cpu-model: %s", why);
-	config->tree_fd = job->tree.fd;
-	/* Others may look for one that has a name. */
-	if (!opts->session) {
-		err = session_bootstrap(config, &profile, job->tree.head, &job->bootstrap_inside,
-					&job->bootstrap);
-		if (err)
-			return command_error(&cmd_run, "making the session's bootstrap socket: %s",
-					     strerror(-err));
-		config->waited_for = true;
-		return 0;
-	}
-	err = session_detach(config, &job->bootstrap, why, sizeof(why));
-	return err ? command_error(&cmd_run, "%s", why) : 0;
+	if (wait_for_child(job, signals, &err))
+		return say_no_start(&err);
+	job->tree = ap__machine_tree(job->machine);
+	status = report(job) ? cmd_run.failure : 0;
+	leave_session(job);
+	return status;
 }
 
 static int run(int argc, char **argv)
 {
-	struct job job = {.opts.cache_mb = CACHE_MB};
+	struct job job = {0};
 	struct signals signals;
-	const char *text;
-	int first, err, status;
-	u32 flags = 0;
+	int first, status;
 
 	first = options_parse(&cmd_run, &job.opts, argc, argv);
 	if (first < 0)
@@ -532,44 +493,12 @@ static int run(int argc, char **argv)
 	if (deterministic_check(&cmd_run, &job.opts.deterministic))
 		return cmd_run.failure;
 	job.argv = argv + first;
-	if (job.opts.strict)
-		flags |= METER_TREE_STRICT;
-	if (job.opts.check)
-		flags |= METER_TREE_CHECK;
-	if (open_session(&job, flags))
+	if (make_machine(&job))
 		return cmd_run.failure;
 	signals_block(&signals);
-	if (start(&job, &signals) || signals_open(&signals))
-		return cmd_run.failure;
-	if (job.bootstrap >= 0)
-		close(job.bootstrap);
-	err = job.child.exec_errno;
-	wait_for_child(&job, &signals);
-	job.child.exec_errno = err;
-	if (!err) {
-		err = guest_tree_failure(&job.tree, &text);
-		if (err && *text) {
-			command_error(&cmd_run, "cannot run '%s': %s", job.argv[0], text);
-			signals_release(&signals);
-			return 126;
-		}
-		job.child.exec_errno = err;
-	}
-	if (job.child.exec_errno == EBUSY) {
-		command_error(&cmd_run,
-			      "this runs under `anyperf run` already, and one inside another "
-			      "is not supported");
-		signals_release(&signals);
-		return cmd_run.failure;
-	}
-	if (job.child.exec_errno) {
-		child_explain(&job.child, cmd_run.name, job.argv);
-		signals_release(&signals);
-		return child_exit_status(&job.child);
-	}
-	status = report(&job) ? cmd_run.failure : 0;
-	leave_session(&job);
-	guest_tree_close(&job.tree);
+	status = run_command(&job, &signals);
+	ap_command_free(job.child.command);
+	ap_machine_free(job.machine);
 	signals_release(&signals);
 	return status ? status : leave_like(&job.child);
 }

@@ -4,7 +4,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* Indexed by enum meter_cpu. */
+#include <anyperf/command.h>
+
+#include "lib/command.h"
+
+/* As the library takes them. */
 const char *const deterministic_cpus[] = {"host", "x86-64-v2", "x86-64-v3", NULL};
 
 #define NONDET_UNCOUNTED (1u << NONDET_SOURCES)
@@ -17,32 +21,21 @@ static const char *const names[] = {
 
 _Static_assert(ARRAY_SIZE(names) == NONDET_SOURCES + 1, "a name for each, and one more");
 
-static int cpu_index(const struct deterministic_opts *opts)
+static bool is_known_cpu(const char *cpu)
 {
-	if (!opts->cpu)
-		return METER_CPU_HOST;
 	for (int i = 0; deterministic_cpus[i]; i++)
-		if (!strcmp(opts->cpu, deterministic_cpus[i]))
-			return i;
-	return -1;
+		if (!strcmp(cpu, deterministic_cpus[i]))
+			return true;
+	return false;
 }
 
 int deterministic_check(const struct command *cmd, const struct deterministic_opts *opts)
 {
-	if (cpu_index(opts) < 0)
+	if (opts->cpu && !is_known_cpu(opts->cpu))
 		return command_error(cmd, "--cpu-features is host, x86-64-v2 or x86-64-v3");
 	if (!opts->on && (opts->cpu || opts->seed))
 		return command_error(cmd, "--seed and --cpu-features are for --deterministic");
 	return 0;
-}
-
-void deterministic_apply(const struct deterministic_opts *opts, struct guest_tree *tree)
-{
-	if (!opts->on)
-		return;
-	tree->head->flags |= METER_TREE_DETERMINISTIC;
-	tree->head->seed = (u64)opts->seed;
-	tree->head->cpu = (u32)cpu_index(opts);
 }
 
 /* Those that a program's own doing leads to: a fault, abort(3), a write to a pipe without readers. */
@@ -61,14 +54,17 @@ static bool own_end(int sig)
 	}
 }
 
-u32 deterministic_sources(const struct guest_tree *tree, int status)
+u32 deterministic_sources(struct ap_machine *m, int status)
 {
-	u32 nondet = __atomic_load_n(&tree->head->nondet, __ATOMIC_RELAXED);
+	const struct guest_tree *tree = ap__machine_tree(m);
+	u32 nondet = tree ? __atomic_load_n(&tree->head->nondet, __ATOMIC_RELAXED) : 0;
+	unsigned int uncounted;
 
+	(void)ap_machine_uncounted(m, NULL, NULL, &uncounted);
 	nondet &= (1u << NONDET_SOURCES) - 1;
 	if (WIFSIGNALED(status) && !own_end(WTERMSIG(status)))
 		nondet |= NONDET_SIGNALS;
-	if (guest_tree_uncounted(tree))
+	if (uncounted)
 		nondet |= NONDET_UNCOUNTED;
 	return nondet;
 }

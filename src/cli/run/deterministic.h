@@ -7,8 +7,9 @@
 
 #include <stdio.h>
 
+#include <anyperf/machine.h>
+
 #include "cli/cmd.h"
-#include "cli/run/guest.h"
 #include "cli/json.h"
 
 /* Part of a command's options; strings are borrowed from argv. */
@@ -50,11 +51,10 @@ extern const char *const deterministic_cpus[];
 must_check int deterministic_check(const struct command *cmd,
 				   const struct deterministic_opts *opts);
 
-/* Before the first program of the tree. */
-void deterministic_apply(const struct deterministic_opts *opts, struct guest_tree *tree);
-
-/* What the tree has made use of so far; the first program ended with @status, as wait(2) has it. */
-u32 deterministic_sources(const struct guest_tree *tree, int status);
+/*
+ * What guests of @m have made use of so far; the first program ended with @status, as wait(2) has it.
+ */
+u32 deterministic_sources(struct ap_machine *m, int status);
 
 /* Sentences, without line breaks. */
 void deterministic_text(u64 seed, u32 nondet, char *text, size_t size);

@@ -1,40 +1,58 @@
 #include "cli/run/uncounted.h"
 
-void uncounted_text(const struct command *cmd, const struct guest_tree *tree, FILE *out,
-		    const char *mark)
-{
-	u32 total = guest_tree_uncounted(tree), named = 0;
-	u32 lost = __atomic_load_n(&tree->head->lost, __ATOMIC_RELAXED);
-	struct meter_uncounted u;
+#include "lib/command.h"
 
-	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
-		if (!guest_tree_uncounted_at(tree, i, &u))
-			continue;
-		named++;
-		fprintf(out, "%sanyperf %s: not counted: %s (%s, pid %u)\n", mark, cmd->name,
-			u.path, u.why, u.pid);
-	}
-	if (total > named)
+struct uncounted_printer {
+	const struct command *cmd;
+	FILE *out;
+	const char *mark;
+	u32 named;
+};
+
+static int print_program(const struct ap_uncounted *u, void *data)
+{
+	struct uncounted_printer *t = data;
+
+	t->named++;
+	fprintf(t->out, "%sanyperf %s: not counted: %s (%s, pid %d)\n", t->mark, t->cmd->name,
+		u->path, u->why, (int)u->pid);
+	return 0;
+}
+
+void uncounted_text(const struct command *cmd, struct ap_machine *m, FILE *out, const char *mark)
+{
+	const struct guest_tree *tree = ap__machine_tree(m);
+	struct uncounted_printer text = {cmd, out, mark, 0};
+	unsigned int total;
+	u32 lost;
+
+	(void)ap_machine_uncounted(m, print_program, &text, &total);
+	if (total > text.named)
 		fprintf(out, "%sanyperf %s: not counted: %u more programs\n", mark, cmd->name,
-			total - named);
+			total - text.named);
+	lost = tree ? __atomic_load_n(&tree->head->lost, __ATOMIC_RELAXED) : 0;
 	if (lost)
 		fprintf(out, "%sanyperf %s: not counted: %u threads, beyond the %u at a time\n",
 			mark, cmd->name, lost, tree->slots);
 }
 
-void uncounted_json(struct json *j, const struct guest_tree *tree)
+static int print_json(const struct ap_uncounted *u, void *data)
 {
-	struct meter_uncounted u;
+	struct json *j = data;
+
+	json_object(j, NULL);
+	json_u64(j, "pid", (u64)u->pid);
+	json_str(j, "path", u->path);
+	json_str(j, "why", u->why);
+	json_end(j);
+	return 0;
+}
+
+void uncounted_json(struct json *j, struct ap_machine *m)
+{
+	unsigned int total;
 
 	json_array(j, "uncounted");
-	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
-		if (!guest_tree_uncounted_at(tree, i, &u))
-			continue;
-		json_object(j, NULL);
-		json_u64(j, "pid", u.pid);
-		json_str(j, "path", u.path);
-		json_str(j, "why", u.why);
-		json_end(j);
-	}
+	(void)ap_machine_uncounted(m, print_json, j, &total);
 	json_end(j);
 }

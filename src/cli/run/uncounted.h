@@ -8,15 +8,15 @@
 
 #include <stdio.h>
 
+#include <anyperf/command.h>
+
 #include "cli/cmd.h"
-#include "cli/run/guest.h"
 #include "cli/json.h"
 
 /* A line for each to @out, each behind @mark ("" or a comment's beginning). */
-void uncounted_text(const struct command *cmd, const struct guest_tree *tree, FILE *out,
-		    const char *mark);
+void uncounted_text(const struct command *cmd, struct ap_machine *m, FILE *out, const char *mark);
 
 /* The member "uncounted": an array of the programs, empty if there is none. */
-void uncounted_json(struct json *j, const struct guest_tree *tree);
+void uncounted_json(struct json *j, struct ap_machine *m);
 
 #endif

@@ -62,8 +62,8 @@ static int prepare_output(struct stat_job *st)
 				     o->log_fd, strerror(errno));
 	}
 	setvbuf(style->out, buffer, _IOFBF, sizeof(buffer));
-	style->pmu = virtual_counts(&st->virtual) ? "virtual" : "kernel";
-	style->pmu_why = st->pmu_why;
+	style->pmu = stat_is_virtual(st) ? "virtual" : "kernel";
+	style->pmu_why = ap_machine_pmu_why(st->machine);
 	style->separator = o->separator;
 	style->table = o->table;
 	style->csv_summary = o->csv_summary;
@@ -89,13 +89,13 @@ static void start_report(const struct stat_job *st, struct stat_report *r)
 	r->many = st->opts.repeat > 1;
 	r->target = st->target;
 	r->command = st->opts.command;
-	r->tree = st->virtual.session ? &st->virtual.tree : NULL;
+	r->guests = st->opts.command && stat_is_virtual(st) ? st->machine : NULL;
 }
 
 /* The signal that ended us both, so that a shell's loop ends with us; 0 if it was not so. */
 static int shared_end(const struct stat_job *st)
 {
-	int sig = WIFSIGNALED(st->child.status) ? WTERMSIG(st->child.status) : 0;
+	int sig = WIFSIGNALED(st->child.end.status) ? WTERMSIG(st->child.end.status) : 0;
 
 	return st->opts.command && sig && sig == st->signals.ended_by ? sig : 0;
 }
@@ -114,8 +114,8 @@ static void print_uncounted(const struct stat_job *st)
 {
 	bool same = st->style.out == stderr;
 
-	if (st->virtual.session && !(st->opts.json && same))
-		uncounted_text(&cmd_stat, &st->virtual.tree, stderr,
+	if (!(st->opts.json && same))
+		uncounted_text(&cmd_stat, st->machine, stderr,
 			       st->opts.separator && same ? "# " : "");
 }
 
@@ -131,11 +131,12 @@ static int measure(struct stat_job *st)
 			fprintf(stderr, "anyperf stat: run %ld\n", run + 1);
 		if (stat_run(st, &r, &failure)) {
 			report_release(&r);
-			if (!*st->turned || virtual_counts(&st->virtual))
+			if (!st->turned || stat_is_virtual(st))
 				return failure;
 			if (stat_turn_to_virtual(st))
 				return cmd_stat.failure;
 			st->style.pmu = "virtual";
+			st->style.pmu_why = ap_machine_pmu_why(st->machine);
 			start_report(st, &r);
 			run--;
 			continue;

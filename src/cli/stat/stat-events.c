@@ -66,7 +66,7 @@ char *stat_joined(char *text, const char *more)
 static char *event_text(const struct stat_job *st)
 {
 	const struct stat_opts *opts = &st->opts;
-	const char *usual = virtual_counts(&st->virtual) ? virtual_events : default_events[0];
+	const char *usual = stat_is_virtual(st) ? virtual_events : default_events[0];
 	char *text = stat_joined(NULL, opts->events ? opts->events : usual);
 
 	for (size_t d = 1; d < ARRAY_SIZE(default_events) && (int)d <= opts->detailed; d++)
@@ -211,7 +211,7 @@ static void add_counted(struct stat_job *st, u32 number)
 	ev->spec = (s32)number;
 	ev->kind = stat_kind_of(spec->attr);
 	ev->modes = stat_modes_of(spec->attr);
-	ev->exact = (st->virtual.session || st->virtual.around) &&
+	ev->exact = stat_is_virtual(st) && !st->opts.session &&
 		    spec->attr->type != PERF_TYPE_SOFTWARE;
 	ev->name = stat_name_of(spec, false);
 	ev->unit = spec->unit;

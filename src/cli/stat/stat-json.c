@@ -156,8 +156,8 @@ void stat_print_json(const struct stat_report *r, const struct stat_style *style
 	}
 	if (r->deterministic)
 		deterministic_json(&j, r->seed, r->nondet);
-	if (r->tree)
-		uncounted_json(&j, r->tree);
+	if (r->guests)
+		uncounted_json(&j, r->guests);
 	times(&j, r);
 	json_array(&j, "counts");
 	for (u32 u = 0; u < r->nr_units; u++)

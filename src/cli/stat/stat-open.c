@@ -154,7 +154,7 @@ static int none_opened(struct stat_job *st, const struct ap_error *err)
 	if (event_only(err->cause))
 		err = &first->error;
 	also = stat_virtual_would(st, err) ? "; or count user mode with --pmu=virtual" : "";
-	if (*st->turned && !virtual_counts(&st->virtual))
+	if (st->turned && !stat_is_virtual(st))
 		return -1;
 	ap_error_text(err, text, sizeof(text));
 	if (st->nr_events == 1)
@@ -261,8 +261,7 @@ int stat_open(struct stat_job *st)
 		target.tids = st->pids;
 		target.ntids = st->nr_pids;
 	} else if (!target.cpus) {
-		target.tids = &st->child.pid;
-		target.ntids = 1;
+		target.command = st->child.command;
 		if (!o->delay_ms) {
 			open.flags |= AP_OPEN_ON_EXEC;
 			st->enabled = true;
@@ -406,7 +405,7 @@ void stat_release(struct stat_job *st)
 	stat_events_release(st);
 	free(st->pids);
 	free(st->target);
+	ap_command_free(st->child.command);
 	ap_machine_free(st->machine);
-	virtual_close(&st->virtual);
 	stat_opts_release(&st->opts);
 }

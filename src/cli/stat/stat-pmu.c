@@ -1,139 +1,72 @@
 /*
  * Who counts: the kernel where it can count what is asked, else the virtual PMU, which can count what is
- * started under it and nothing else. Why it is that one is a sentence for the user.
+ * started under it and nothing else. The library decides; here is what the user is told of it.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/virtual.h"
 #include "cli/stat/stat-priv.h"
 #include "lib/fail.h"
-#include "session/host/cpuid-profile.h"
-#include "session/session.h"
+#include "lib/machine-pmu.h"
 
-static void __attribute__((format(printf, 2, 3))) because(struct stat_job *st, const char *fmt, ...)
+bool stat_is_virtual(const struct stat_job *st)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(st->pmu_why, sizeof(st->pmu_why), fmt, ap);
-	va_end(ap);
+	return ap_machine_pmu(st->machine) == AP_PMU_VIRTUAL;
 }
 
-/* Is @type one that only a CPU's PMU has? */
-static bool wants_cpu_pmu(const struct perf_event_attr *attr)
+/* The virtual PMU of the options, whether it will be used or not. */
+static int make_machine(struct stat_job *st)
 {
-	return attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_HW_CACHE ||
-	       attr->type == PERF_TYPE_RAW;
+	const struct stat_opts *o = &st->opts;
+	struct ap_machine_opts opts = st->machine_opts;
+	struct ap_virtual_opts virtual_opts =
+		AP_OPTS(ap_virtual_opts, .counters = (unsigned int)o->counters,
+			.cpu_model = o->cpu_model, .session = o->session,
+			.seed = (u64)o->deterministic.seed, .cpu_features = o->deterministic.cpu);
+
+	if (o->deterministic.on)
+		virtual_opts.flags |= AP_VIRTUAL_DETERMINISTIC;
+	opts.virtual_pmu = &virtual_opts;
+	return ap_machine_new(&st->machine, &opts) ? command_error(&cmd_stat, "out of memory") : 0;
 }
 
-/* Why the kernel cannot count what the virtual PMU may; NULL: a refusal that would be the same there. */
-static const char *kernel_lacks(struct stat_job *st, const struct ap_error *refusal)
+static void shape(void *st, struct perf_event_attr *attr)
 {
-	struct ap_error err;
-
-	switch (refusal->cause) {
-	case AP_CAUSE_NO_PMU: return "the kernel has no PMU of the CPU here";
-	case AP_CAUSE_NO_PERF: return "this kernel has no perf events";
-	case AP_CAUSE_SECCOMP: return "a seccomp filter refuses the kernel's perf events";
-	case AP_CAUSE_LSM: return "a sandbox or security module refuses the kernel's perf events";
-	case AP_CAUSE_PARANOID:
-		/* Mostly it is the kernel's part that is refused, which modifiers may ask for. */
-		if (ap_event_probe(st->machine, "dummy:u", &err) >= 0 ||
-		    err.cause != AP_CAUSE_PARANOID)
-			return NULL;
-		return "kernel.perf_event_paranoid refuses even user mode to this user";
-	default: return NULL;
-	}
+	stat_shape_attr(st, attr);
 }
 
-/* As kernel_lacks(), of an event by its name. One tells for all of its kind. */
-static const char *asked_kernel(struct stat_job *st, const char *name)
-{
-	struct ap_error err;
-
-	if (ap_event_probe(st->machine, name, &err) >= 0)
-		return NULL;
-	return kernel_lacks(st, &err);
-}
-
-struct asked {
-	bool any;         /* something needs a counter */
-	bool kernel_mode; /* and of what needs the CPU's PMU nothing is of user mode */
-	const char
-		*lacks; /* why the kernel cannot count it; NULL: it can, or says itself why not */
-};
-
-static struct asked look_at_events(struct stat_job *st)
+static struct ap__needs look_at_events(struct stat_job *st)
 {
 	/* What is wrong with the text is said when it is taken for good. */
 	char *text = st->opts.null_run ? NULL : stat_counted_text(st);
-	struct asked asked = {.any = text && *text};
-	struct ap_spec *cpu = NULL, *user = NULL;
-	struct ap_specs *specs = NULL;
-	struct ap_error err;
+	struct ap__needs needs = ap__pmu_needs(st->machine, text, shape, st);
 
-	if (asked.any && ap_specs_parse(&specs, st->machine, text, &err)) {
-		/* A name that needs the PMU's files, which are not there either. */
-		if (err.cause == AP_CAUSE_UNKNOWN_EVENT || err.cause == AP_CAUSE_NO_PMU)
-			asked.lacks = asked_kernel(st, "instructions:u");
-		free(text);
-		return asked;
-	}
 	free(text);
-	if (!asked.any)
-		return asked;
-	for (u32 i = 0; i < ap_specs_count(specs) && !user; i++) {
-		struct ap_spec *spec = ap_specs_at(specs, i);
-
-		stat_shape_attr(st, spec->attr);
-		if (!wants_cpu_pmu(spec->attr))
-			continue;
-		cpu = spec;
-		user = spec->attr->exclude_user ? NULL : spec;
-	}
-	asked.kernel_mode = cpu && !user;
-	cpu = user ? user : cpu;
-	/* What every kernel counts is opened but once: stat_turn_to_virtual(). */
-	asked.lacks = cpu ? asked_kernel(st, cpu->name) : NULL;
-	ap_specs_free(specs);
-	return asked;
+	return needs;
 }
 
 /* 0, or -1 after saying why not. Unless it was @asked for: 0 too, and the kernel counts what it can. */
-static int use_virtual(struct stat_job *st, bool asked)
+static int use_virtual(struct stat_job *st, const char *why, bool asked)
 {
-	struct virtual_opts opts = {
-		.counters = (u32)st->opts.counters,
-		.cpu_model = st->opts.cpu_model,
-		.deterministic = &st->opts.deterministic,
-	};
-	char why[300];
+	struct ap_error err;
 
-	if (virtual_open(&st->virtual, &opts, why, sizeof(why))) {
-		if (asked)
-			return command_error(&cmd_stat, "there is no virtual PMU: %s", why);
-		because(st, "there is no virtual PMU: %s", why);
+	if (!ap__pmu_turn(st->machine, why, &err))
 		return 0;
-	}
-	ap_machine_free(st->machine);
-	if (virtual_machine(&st->virtual, &st->machine_opts, &st->machine))
-		return command_error(&cmd_stat, "out of memory");
+	if (asked)
+		return command_error(&cmd_stat, "%s", err.why);
+	ap__pmu_because(st->machine, "%s", err.why);
 	return 0;
 }
 
 static int use_session(struct stat_job *st)
 {
-	char why[300];
+	char why[100];
 
-	because(st, "guests of the session %s", st->opts.session);
-	if (virtual_join(&st->virtual, st->opts.session, why, sizeof(why)))
-		return command_error(&cmd_stat, "%s", why);
-	return virtual_machine(&st->virtual, &st->machine_opts, &st->machine)
-		       ? command_error(&cmd_stat, "out of memory")
-		       : 0;
+	snprintf(why, sizeof(why), "guests of the session %.60s", st->opts.session);
+	return use_virtual(st, why, true);
 }
 
 /* Does the first of the tasks run under the translator? From outside its program is the runtime. */
@@ -182,16 +115,9 @@ static int asked_for_virtual(struct stat_job *st)
 			   .name = {st->advice.name[0], st->advice.name[1]});
 		return command_error(&cmd_stat, "%s", ap_error_text(&err, text, sizeof(text)));
 	}
-	because(st, "asked for by --pmu");
-	if (ap_machine_new(&st->machine, &st->machine_opts))
-		return command_error(&cmd_stat, "out of memory");
-	/* One translator does not run inside another, but what is around us counts for us. */
-	if (ap_event_probe(st->machine, "instructions:u", &err) >= 0 && guest_are_we_one()) {
-		because(st, "asked for by --pmu; it is that of the `anyperf run` around this");
-		st->virtual.around = true;
-		return 0;
-	}
-	return use_virtual(st, true);
+	return ap__pmu_want(st->machine, "asked for by --pmu", &err)
+		       ? command_error(&cmd_stat, "%s", err.why)
+		       : 0;
 }
 
 bool stat_virtual_would(struct stat_job *st, const struct ap_error *err)
@@ -199,12 +125,12 @@ bool stat_virtual_would(struct stat_job *st, const struct ap_error *err)
 	const struct stat_opts *o = &st->opts;
 	const char *lacks;
 
-	if (!o->command || stat_opts_has_target(o) || o->all_kernel ||
-	    virtual_counts(&st->virtual) || *st->turned)
+	if (!o->command || stat_opts_has_target(o) || o->all_kernel || stat_is_virtual(st) ||
+	    st->turned)
 		return false;
-	lacks = kernel_lacks(st, err);
+	lacks = ap__pmu_lacks(st->machine, err);
 	if (lacks && (!o->pmu || strcmp(o->pmu, "kernel") != 0))
-		snprintf(st->turned, sizeof(st->turned), "%s", lacks);
+		st->turned = lacks;
 	return lacks != NULL;
 }
 
@@ -212,52 +138,53 @@ int stat_turn_to_virtual(struct stat_job *st)
 {
 	stat_close(st);
 	stat_events_release(st);
-	because(st, "%s", st->turned);
-	return use_virtual(st, true) || stat_events_prepare(st) ? -1 : 0;
+	return use_virtual(st, st->turned, true) || stat_events_prepare(st) ? -1 : 0;
+}
+
+/* Why the machine's PMU is the kernel's, for events that need @needs. */
+static void explain_kernel(struct stat_job *st, const struct ap__needs *needs)
+{
+	const struct stat_opts *o = &st->opts;
+
+	ap__pmu_because(st->machine, "%s",
+			o->pmu && !strcmp(o->pmu, "kernel") ? "asked for by --pmu"
+			: !needs->any   ? "nothing that needs a counter is asked for"
+			: !needs->lacks ? "it can count what is asked for"
+			: stat_opts_has_target(o)
+				? "the virtual one counts only what is started under it"
+				: "the virtual one does not see kernel mode");
 }
 
 int stat_choose_pmu(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
-	const char *pmu = o->pmu ? o->pmu : "auto";
-	struct cpuid_profile profile;
-	struct asked asked;
+	const char *pmu = o->pmu ? o->pmu : "auto", *needed;
+	struct ap__needs needs;
 	char why[300];
 
 	/* Even if the kernel will count: else the option is right or wrong by the machine. */
-	if (o->cpu_model && cpuid_profile_find(o->cpu_model, &profile, why, sizeof(why)))
+	if (o->cpu_model && ap__virtual_check_model(o->cpu_model, why, sizeof(why)))
 		return command_error(&cmd_stat, "--cpu-model: %s", why);
+	if (make_machine(st))
+		return -1;
 	if (o->session)
 		return use_session(st);
 	if (!strcmp(pmu, "virtual"))
 		return asked_for_virtual(st);
-	if (o->deterministic.on || o->counters || o->cpu_model) {
-		because(st, "needed for --%s",
-			o->deterministic.on ? "deterministic"
-			: o->counters       ? "counters"
-					    : "cpu-model");
-		return use_virtual(st, true);
-	}
-	if (ap_machine_new(&st->machine, &st->machine_opts))
-		return command_error(&cmd_stat, "out of memory");
-	asked = look_at_events(st);
-	if (asked.lacks && stat_opts_has_target(o)) {
+	needed = o->deterministic.on ? "needed for --deterministic"
+		 : o->counters       ? "needed for --counters"
+		 : o->cpu_model      ? "needed for --cpu-model"
+				     : NULL;
+	if (needed)
+		return use_virtual(st, needed, true);
+	needs = look_at_events(st);
+	if (needs.lacks && stat_opts_has_target(o)) {
 		advise_target(st);
 		ap__machine_set_advice(st->machine, &st->advice);
 	}
-	if (!strcmp(pmu, "kernel"))
-		because(st, "asked for by --pmu");
-	else if (!asked.any)
-		because(st, "nothing that needs a counter is asked for");
-	else if (!asked.lacks)
-		because(st, "it can count what is asked for");
-	else if (stat_opts_has_target(o))
-		because(st, "the virtual one counts only what is started under it");
-	else if (asked.kernel_mode)
-		because(st, "the virtual one does not see kernel mode");
-	else {
-		because(st, "%s", asked.lacks);
-		return use_virtual(st, false);
-	}
+	if (needs.lacks && !stat_opts_has_target(o) && !needs.kernel_mode &&
+	    strcmp(pmu, "kernel") != 0)
+		return use_virtual(st, needs.lacks, false);
+	explain_kernel(st, &needs);
 	return 0;
 }

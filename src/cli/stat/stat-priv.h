@@ -11,8 +11,7 @@
 #include "cli/signals.h"
 #include "cli/stat/stat-control.h"
 #include "cli/stat/stat-report.h"
-#include "lib/backend.h"
-#include "cli/run/virtual.h"
+#include "backend/backend.h"
 
 /* What stat knows without a counter, in ns since the start. */
 struct stat_times {
@@ -41,12 +40,10 @@ struct stat_job {
 	u64 start_ns;                        /* CLOCK_MONOTONIC, when the command was let go */
 	bool enabled; /* the counters count, or will from the command's execve on */
 
-	struct virtual_pmu virtual; /* session NULL: the kernel counts */
-	char pmu_why[400];          /* why this PMU, a sentence */
-	struct ap__advice advice;   /* of what the target hinders; remedy 0: nothing does */
-	char advice_option[2];      /* a name of it: "p" or "t" */
-	char turned[100];           /* why the kernel is given up after all; "": it is not */
-	char *target;               /* behind "stats for "; owned */
+	struct ap__advice advice; /* of what the target hinders; remedy 0: nothing does */
+	char advice_option[2];    /* a name of it: "p" or "t" */
+	const char *turned;       /* why the kernel is given up after all; NULL: it is not */
+	char *target;             /* behind "stats for "; owned */
 	struct stat_style style;
 };
 
@@ -74,8 +71,11 @@ void stat_say(const struct ap_error *err);
 /* Gives an attr of the specs what all of stat's have, and the modes of the options. */
 void stat_shape_attr(const struct stat_job *st, struct perf_event_attr *attr);
 
+/* Whether it is the virtual PMU that counts. */
+bool stat_is_virtual(const struct stat_job *st);
+
 /*
- * Makes the machine of who counts, with st->pmu_why; if the virtual PMU would be needed and cannot count the target,
+ * Makes the machine of who counts; if the virtual PMU would be needed and cannot count the target,
  * with st->advice. 0, or -1 after saying why there is none. In stat-pmu.c.
  */
 must_check int stat_choose_pmu(struct stat_job *st);

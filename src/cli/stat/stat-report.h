@@ -112,9 +112,8 @@ struct stat_report {
 	u32 interval;               /* PART_INTERVAL: its number, from 1 */
 	const char *target;         /* behind "Performance counter stats for "; borrowed */
 	char *const *command;       /* borrowed; NULL: none */
-	const struct guest_tree
-		*tree;      /* of the virtual PMU's guests; borrowed; NULL: no session of ours */
-	bool deterministic; /* --deterministic, with the two below */
+	struct ap_machine *guests;  /* on which the command is a guest; borrowed; NULL: it is not */
+	bool deterministic;         /* --deterministic, with the two below */
 	u64 seed;
 	u32 nondet;      /* what the runs so far have used; cli/run/deterministic.h */
 	int exit_status; /* of the command; valid when part is not PART_INTERVAL */

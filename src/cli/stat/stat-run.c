@@ -45,7 +45,7 @@ struct wait {
 	bool stopping; /* the end has been asked for */
 };
 
-enum { FD_SIGNALS = 0, FD_CONTROL, FD_SESSION, FD_FIRST_TASK };
+enum { FD_SIGNALS = 0, FD_CONTROL, FD_FIRST_TASK };
 
 static int task_fd(pid_t tid)
 {
@@ -135,7 +135,7 @@ static void print_interval(struct stat_job *st, struct wait *w, u64 now)
 	r.runs = 1;
 	r.target = st->target;
 	r.command = st->opts.command;
-	r.tree = st->virtual.session ? &st->virtual.tree : NULL;
+	r.guests = st->opts.command && stat_is_virtual(st) ? st->machine : NULL;
 	r.interval = ++w->intervals;
 	r.at = (double)(now - w->start) / 1e9;
 	series_add(&r.elapsed, (double)(now - w->last_interval) / 1e9);
@@ -151,10 +151,11 @@ static void print_interval(struct stat_job *st, struct wait *w, u64 now)
 
 static void stop(struct stat_job *st, struct wait *w)
 {
-	/* SIGCONT, for a program that is stopped would not see the other. */
-	if (st->child.pid && !w->stopping) {
-		kill(st->child.pid, SIGTERM);
-		kill(st->child.pid, SIGCONT);
+	pid_t pid = child_pid(&st->child);
+
+	if (pid && !w->stopping) {
+		kill(pid, SIGTERM);
+		kill(pid, SIGCONT); /* for a program that is stopped would not see the other */
 	}
 	w->stopping = true;
 	w->end = w->interval = NEVER;
@@ -231,8 +232,11 @@ static void on_time(struct stat_job *st, struct wait *w)
 		w->look = now + LOOK_EVERY;
 }
 
-/* Waits until the command, the tasks or the time are at their end. */
-static void wait_for_end(struct stat_job *st, struct wait *w)
+/*
+ * Waits until the command, the tasks or the time are at their end. 0, or -errno with the reason if the
+ * command could not be executed.
+ */
+static int wait_for_end(struct stat_job *st, struct wait *w, struct ap_error *err)
 {
 	const struct stat_opts *o = &st->opts;
 
@@ -243,25 +247,26 @@ static void wait_for_end(struct stat_job *st, struct wait *w)
 	w->last_interval = w->start;
 	watch_tasks(st, w);
 	for (;;) {
-		bool child_changed;
+		int ended = 0;
 
 		w->fds[FD_CONTROL] = (struct pollfd){.fd = o->control ? st->control.fd : -1,
 						     .events = POLLIN};
-		w->fds[FD_SESSION] = (struct pollfd){.fd = virtual_fd(&st->virtual),
-						     .events = POLLIN};
 		sleep_until(w, earliest(w));
-		child_changed = signals_take(&st->signals, st->child.pid);
-		/* Before the command is reaped, with which its /proc goes: hosts without perf events have no other source. */
-		virtual_serve(&st->virtual);
-		if (st->child.pid && child_changed && child_reap(&st->child, false))
-			break;
+		if (signals_take(&st->signals, child_pid(&st->child)) && child_pid(&st->child))
+			ended = child_reap(&st->child, err);
+		if (ended) {
+			forget_tasks(w);
+			return ended < 0 ? ended : 0;
+		}
 		if (o->control)
 			obey(st, w);
 		on_time(st, w);
-		if (!st->child.pid && (w->stopping || st->signals.ended_by || tasks_gone(st, w)))
+		if (!child_pid(&st->child) &&
+		    (w->stopping || st->signals.ended_by || tasks_gone(st, w)))
 			break;
 	}
 	forget_tasks(w);
+	return 0;
 }
 
 static int shell(struct stat_job *st, const char *text, const char *option)
@@ -301,10 +306,8 @@ static void add_time(struct stat_report *sum, const struct stat_job *st, u64 ns)
 	if (stat_opts_has_target(&st->opts) || sum->many)
 		return;
 	sum->has_usage = true;
-	sum->user = (double)st->child.usage.ru_utime.tv_sec +
-		    (double)st->child.usage.ru_utime.tv_usec / 1e6;
-	sum->sys = (double)st->child.usage.ru_stime.tv_sec +
-		   (double)st->child.usage.ru_stime.tv_usec / 1e6;
+	sum->user = (double)st->child.end.user_ns / 1e9;
+	sum->sys = (double)st->child.end.system_ns / 1e9;
 }
 
 static void print_raw(const struct stat_job *st)
@@ -325,9 +328,38 @@ static void print_raw(const struct stat_job *st)
 	}
 }
 
+/* Says why the command could not be executed, with the status to exit with in *@failure. */
+static int say_no_start(struct stat_job *st, const struct ap_error *err, int *failure)
+{
+	const struct stat_opts *o = &st->opts;
+	const char *outer = err->code != -EBUSY   ? NULL
+			    : o->deterministic.on ? "--deterministic"
+			    : o->counters         ? "--counters"
+			    : o->cpu_model        ? "--cpu-model"
+						  : NULL;
+	char text[1100];
+
+	*failure = child_failure_status(&cmd_stat, err);
+	ap_error_text(err, text, sizeof(text));
+	if (outer)
+		return command_error(
+			&cmd_stat,
+			"%s; give the outer one what is asked for here: `anyperf run %s`", text,
+			outer);
+	return command_error(&cmd_stat, "%s", text);
+}
+
+static void drop_child(struct stat_job *st)
+{
+	ap_command_free(st->child.command);
+	st->child.command = NULL;
+}
+
 int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 {
 	const struct stat_opts *o = &st->opts;
+	const struct ap_command_opts opts = child_opts(&st->signals);
+	struct ap_error err;
 	struct wait w = {0};
 	u64 end;
 
@@ -336,27 +368,13 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 		return -1;
 	if (o->sync)
 		sync();
-	if (o->command) {
-		int rc = st->virtual.session ? child_make_as(&st->child, o->command, &st->signals,
-							     virtual_exec, &st->virtual)
-					     : child_make(&st->child, o->command, &st->signals);
-
-		if (rc)
-			return command_error(&cmd_stat, "cannot make a process: %s", strerror(-rc));
-	}
-	if (st->virtual.session) {
-		int rc = virtual_adopt(&st->virtual, st->child.pid);
-
-		if (rc) {
-			child_abandon(&st->child);
-			return command_error(&cmd_stat, "the command cannot be a guest: %s",
-					     strerror(-rc));
-		}
-	}
+	st->child = (struct child){0};
+	if (o->command && ap_command_new(&st->child.command, st->machine, o->command, &opts, &err))
+		return say_no_start(st, &err, failure);
 	if (!st->signals.blocked)
 		signals_block(&st->signals);
 	if (stat_open(st)) {
-		child_abandon(&st->child);
+		drop_child(st);
 		return -1;
 	}
 	if (!st->enabled && !o->delay_ms)
@@ -364,39 +382,14 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 	w.start = st->start_ns = now_ns();
 	st->times = st->last_times = (struct stat_times){0};
 	if (o->command)
-		child_release(&st->child);
+		ap_command_start(st->child.command);
 	if (st->signals.fd < 0 && signals_open(&st->signals))
 		return command_error(&cmd_stat, "cannot open a signalfd: %s", strerror(errno));
-	wait_for_end(st, &w);
+	if (wait_for_end(st, &w, &err)) {
+		drop_child(st);
+		return say_no_start(st, &err, failure);
+	}
 	end = now_ns();
-	if (st->virtual.session) {
-		const char *text;
-		int rc = virtual_failure(&st->virtual, &text);
-
-		if (rc && *text) {
-			*failure = 126;
-			return command_error(&cmd_stat, "cannot run '%s': %s", o->command[0], text);
-		}
-		if (rc)
-			st->child.exec_errno = rc;
-	}
-	if (st->virtual.session && st->child.exec_errno == EBUSY)
-		return command_error(
-			&cmd_stat,
-			"this runs under `anyperf run` already, and one translator inside another is "
-			"not supported%s%s",
-			o->deterministic.on || o->counters || o->cpu_model
-				? "; give the outer one what is asked for here: "
-				: "",
-			o->deterministic.on ? "`anyperf run --deterministic`"
-			: o->counters       ? "`anyperf run --counters`"
-			: o->cpu_model      ? "`anyperf run --cpu-model`"
-					    : "");
-	if (o->command && st->child.exec_errno) {
-		child_explain(&st->child, cmd_stat.name, o->command);
-		*failure = child_exit_status(&st->child);
-		return -1;
-	}
 	/* A command that has ended counts no more; what else was enabled by hand is stopped by hand. */
 	if (stat_opts_has_target(o))
 		set_enabled(st, false);
@@ -406,12 +399,13 @@ int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
 	if (o->deterministic.on) {
 		sum->deterministic = true;
 		sum->seed = (u64)o->deterministic.seed;
-		sum->nondet |= deterministic_sources(&st->virtual.tree, st->child.status);
+		sum->nondet |= deterministic_sources(st->machine, st->child.end.status);
 	}
 	take_times(st, end);
 	stat_read(st, sum, false);
 	if (o->verbose)
 		print_raw(st);
 	stat_close(st);
+	drop_child(st);
 	return shell(st, o->post, "--post");
 }

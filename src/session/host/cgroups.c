@@ -223,7 +223,7 @@ void cgroup_place(struct guest_thread *th)
 	char text[4096], *path;
 	bool v1;
 
-	if (list_empty(&s->cgroups) || !th->task || th->tid <= 0 || th == s->guests.self)
+	if (list_empty(&s->cgroups) || !th->task || th->tid <= 0)
 		return;
 	path = task_path(th->process->pid, th->tid, text, sizeof(text), &v1);
 	if (!path)

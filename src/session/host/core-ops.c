@@ -83,12 +83,17 @@ static struct event *host_fd_event(void *ctx, struct task *caller, int fd)
 	struct perf_file *file;
 
 	(void)caller;
-	if (fd != FD_NAMED)
+	if (fd != FD_NAMED || !s->call)
 		return NULL;
-	if (!s->call)
-		return s->direct.leader;
 	file = perf_file_by_handle(s, named_handle(s->call));
 	return file ? file->event : NULL;
+}
+
+/* A process that asks without being counted: it has introduced itself, and has no meter. */
+static bool is_remote_client(const struct session *s, const struct guest_thread *th)
+{
+	return th->process->sock >= 0 && !guest_thread_meter(th) &&
+	       !(s->call && s->call->thread == th);
 }
 
 static int host_find_task(void *ctx, struct task *caller, int pid, struct task **task)
@@ -102,7 +107,7 @@ static int host_find_task(void *ctx, struct task *caller, int pid, struct task *
 		return -ESRCH;
 	tid = from ? pid_from_guest(from->process, pid) : pid;
 	th = tid > 0 ? guest_find(s, tid) : NULL;
-	if (!th || th->process == s->guests.self_process) {
+	if (!th || is_remote_client(s, th)) {
 		if (tid <= 0 || !pid_exists(tid))
 			return -ESRCH;
 		/* A child that was just forked says who it is as its first thing. */
@@ -125,7 +130,8 @@ static int host_fd_cgroup(void *ctx, struct task *caller, int fd, struct cgroup 
 	struct session *s = ctx;
 
 	(void)caller;
-	return cgroup_by_fd(s, s->call ? s->call->fd_in : fd, cgroup);
+	(void)fd;
+	return s->call ? cgroup_by_fd(s, s->call->fd_in, cgroup) : -EBADF;
 }
 
 /* The number says nothing here, so the kernel is asked what the guest has there. */

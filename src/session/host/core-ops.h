@@ -8,8 +8,8 @@
 #include "core/core.h"
 
 /*
- * Descriptors as the core sees them: a call names at most one event beside its own, on the wire by
- * wire_open_args.group or wire_ioctl_args.output, and else by direct_calls.leader.
+ * Descriptors as the core sees them: a call names at most one event beside its own, by
+ * wire_open_args.group or wire_ioctl_args.output.
  */
 enum {
 	FD_NONE = -1,

@@ -312,14 +312,6 @@ int view_make(struct session *s, char *why, size_t len)
 	return 0;
 }
 
-void view_show(struct wire_view *view, const struct session_config *config,
-	       const struct cpuid_profile *profile)
-{
-	view->cpuid_signature = profile->signature;
-	view->counters = config->counters;
-	view->flags = WIRE_VIEW_RDPMC;
-}
-
 void view_remove(struct session *s)
 {
 	if (!s->shown.root[0])

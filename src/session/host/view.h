@@ -11,8 +11,6 @@
 #include "base/types.h"
 
 struct session;
-struct session_config;
-struct cpuid_profile;
 struct wire_view;
 
 struct shown {
@@ -24,9 +22,6 @@ struct shown {
 /* Makes the directory; does nothing if it is there. */
 int must_check view_make(struct session *s, char *why, size_t len);
 void view_remove(struct session *s);
-/* What guests are shown from the beginning; all but the magic. */
-void view_show(struct wire_view *view, const struct session_config *config,
-	       const struct cpuid_profile *profile);
 /* The file @path, as shown, says @text from now on. */
 void view_change(struct session *s, const char *path, const char *text);
 

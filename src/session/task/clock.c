@@ -192,7 +192,7 @@ void clock_attach(struct guest_thread *th)
 
 	if (!th->tid)
 		guest_thread_learn_tid(th);
-	if (th->clock.tried || !th->tid || th->process == th->process->s->guests.self_process)
+	if (th->clock.tried || !th->tid)
 		return;
 	th->clock.tried = true;
 	clock_told(th, schedstat(th));
@@ -304,7 +304,7 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 	(void)ctx;
 	if (th && !th->tid)
 		guest_thread_learn_tid(th);
-	if (!th || what >= SOURCE_MAX || th->process == th->process->s->guests.self_process)
+	if (!th || what >= SOURCE_MAX)
 		return 0;
 	if (!th->tid) {
 		/*

@@ -76,17 +76,15 @@ fail:
 struct guest_thread *guest_find(struct session *s, s32 tid)
 {
 	u32 used = __atomic_load_n(&s->meters.tree->used, __ATOMIC_RELAXED);
+	struct hash_link *known;
 	struct pid_inside in;
 
 	if (tid <= 0)
 		return NULL;
-	for (struct hash_link *l = hash_find(&s->guests.by_tid, (u64)tid); l; l = hash_next(l)) {
-		struct guest_thread *th = container_of(l, struct guest_thread, by_tid);
-
-		if (th->process != s->guests.self_process)
-			return th;
-	}
-	if (!pid_inside(tid, &in) || in.tgid == s->guests.self_process->pid)
+	known = hash_find(&s->guests.by_tid, (u64)tid);
+	if (known)
+		return container_of(known, struct guest_thread, by_tid);
+	if (!pid_inside(tid, &in) || in.tgid == s->guests.own_pid)
 		return NULL;
 	for (u32 i = 0; i < used && i < s->meters.slots; i++) {
 		struct meter *m = (struct meter *)((u8 *)s->meters.tree + meter_tree_offset(i));
@@ -108,7 +106,7 @@ static void meet_process(struct session *s, pid_t pid)
 	struct dirent *d;
 	DIR *dir;
 
-	if (pid == s->guests.self_process->pid ||
+	if (pid == s->guests.own_pid ||
 	    (!guest_process_by_pid(s, pid) && !pid_has_file(pid, s->meters.fd)))
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);

@@ -144,6 +144,31 @@ void guest_process_free(struct guest_process *p)
 	free(p);
 }
 
+int guest_process_adopt(struct session *s, pid_t pid, s8 same_ns)
+{
+	struct guest_process *p = guest_process_new(s, pid);
+	struct guest_thread *th;
+	int err;
+
+	instant_check(s);
+	if (!p)
+		return -ENOMEM;
+	err = guest_process_watch_end(p);
+	if (err)
+		goto fail;
+	th = guest_thread_new(p, pid, WIRE_NO_METER);
+	err = th ? guest_thread_need_task(th) : -ENOMEM;
+	if (err)
+		goto fail;
+	p->same_ns = same_ns;
+	clock_attach(th);
+	s->shown.view->flags |= WIRE_VIEW_LAUNCH;
+	return 0;
+fail:
+	guest_process_end(p);
+	return err;
+}
+
 void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 {
 	struct guest_thread *th, *tmp;

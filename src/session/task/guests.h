@@ -28,9 +28,7 @@ struct guests {
 	 */
 	struct hash by_pid, by_tid, by_meter, by_token;
 	u32 last_token; /* of WIRE_OP_FORK */
-	/* The caller of direct calls: this process, counted by nobody. */
-	struct guest_process *self_process;
-	struct guest_thread *self;
+	pid_t own_pid;  /* of the session, which is no guest */
 };
 
 struct guest_process {
@@ -82,6 +80,11 @@ int must_check guest_process_watch_end(struct guest_process *p);
 int must_check guest_process_make_memory(struct guest_process *p);
 /* NULL: no such slot. */
 struct wire_slot *guest_process_slot(struct guest_process *p, u32 slot);
+/*
+ * @pid is about to run a first program (the runtime with CONTROL_LAUNCH), and is a guest from now on:
+ * events can be opened on it, and its start is its execve. 0, -ESRCH, -ENOMEM or another errno.
+ */
+int must_check guest_process_adopt(struct session *s, pid_t pid, s8 same_ns);
 /* @survivor has become the leader with a new program; its siblings died of it. */
 void guest_process_exec(struct guest_process *p, struct guest_thread *survivor);
 /* It is gone, or never came to be. Freed after the batch. */

@@ -44,7 +44,7 @@ void wide_place(struct guest_thread *th)
 	struct session *s = th->process->s;
 	int cpu;
 
-	if (!s->wide.on || !th->task || th->tid <= 0 || th == s->guests.self)
+	if (!s->wide.on || !th->task || th->tid <= 0)
 		return;
 	cpu = s->call && s->call->thread == th ? -1 : cpu_of(th);
 	if (cpu >= 0 && (u32)cpu < s->nr_cpus && task_cpu(th->task) != cpu)
@@ -68,7 +68,7 @@ static void look(struct session *s)
 	s->wide.looked = session_now();
 	guests_meet(s);
 	list_for_each_entry (p, &s->guests.processes, link) {
-		if (p == s->guests.self_process || !p->pid)
+		if (!p->pid)
 			continue;
 		list_for_each_entry (th, &p->threads, link) {
 			if (th->task)

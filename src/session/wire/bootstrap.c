@@ -10,7 +10,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "session/session-priv.h"
@@ -228,11 +227,11 @@ static void introduce(struct session *s, void *arg)
 
 	if (m->kick.what != WIRE_KICK_HELLO || m->pid <= 0 || m->fd < 0 || !is_own_kind(m->fd))
 		return;
-	p = guest_process_by_pid(s, m->pid);
-	if (p && p == s->guests.self_process) {
+	if (m->pid == s->guests.own_pid) {
 		fd_message_send(m->fd, WIRE_FD_MESSAGE_HELLO, EPERM, -1);
 		return;
 	}
+	p = guest_process_by_pid(s, m->pid);
 	if (p && p->sock >= 0) {
 		/*
 		 * Its image was replaced without word, or it lost its socket: the new one counts.
@@ -256,37 +255,6 @@ static void introduce(struct session *s, void *arg)
 	}
 	m->fd = -1;
 	welcome(p, m);
-}
-
-/* Whoever sends through it is named by the kernel from its first message on, read or not. */
-static int bootstrap_pair(int *inside, int *outside)
-{
-	int pair[2], one = 1, err;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return -errno;
-	if (setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one))) {
-		err = -errno;
-		close(pair[0]);
-		close(pair[1]);
-		return err;
-	}
-	*inside = pair[0];
-	*outside = pair[1];
-	return 0;
-}
-
-int session_bootstrap(const struct session_config *config, const struct cpuid_profile *profile,
-		      struct meter_tree *tree, int *inside, int *outside)
-{
-	struct wire_view *view = (struct wire_view *)((u8 *)tree + WIRE_VIEW_IN);
-	int err = bootstrap_pair(inside, outside);
-
-	if (err)
-		return err;
-	view_show(view, config, profile);
-	__atomic_store_n(&view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
-	return 0;
 }
 
 int bootstrap_add(struct session *s, int sock)
@@ -366,6 +334,16 @@ static void kick_fd(struct guest_process *p, struct kick_message *m)
 	m->fd = -1;
 }
 
+static bool has_meter(const struct guest_process *p)
+{
+	const struct guest_thread *th;
+
+	list_for_each_entry (th, &p->threads, link)
+		if (guest_thread_meter(th))
+			return true;
+	return false;
+}
+
 static void hung_up(struct session *s, void *arg)
 {
 	struct guest_process *p = arg;
@@ -373,8 +351,11 @@ static void hung_up(struct session *s, void *arg)
 	(void)s;
 	if (p->sock_poll.gone)
 		return;
-	/* Ended before it said who it is; a known one is ended by its pidfd. */
-	if (!p->pid)
+	/*
+	 * A guest is ended by its pidfd. Who has not said who it is has none; and a remote client may
+	 * live on for long when it has left.
+	 */
+	if (!p->pid || !has_meter(p))
 		guest_process_end(p);
 	else
 		drop_socket(p);
@@ -424,24 +405,10 @@ int guest_process_make_socket(struct guest_process *p, int *guest_end)
 	return 0;
 }
 
-/* The abstract namespace leaves nothing behind; the uid in it keeps users apart. */
-static socklen_t name_address(struct sockaddr_un *sa, const char *name)
-{
-	int n;
-
-	memset(sa, 0, sizeof(*sa));
-	sa->sun_family = AF_UNIX;
-	n = snprintf(sa->sun_path + 1, sizeof(sa->sun_path) - 1, "anyperf-%u-%s",
-		     (unsigned)getuid(), name);
-	if (n < 0 || (size_t)n >= sizeof(sa->sun_path) - 1)
-		return 0;
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-}
-
 int listen_open(struct session *s, const char *name, char *why, size_t len)
 {
 	struct sockaddr_un sa;
-	socklen_t sa_len = name_address(&sa, name);
+	socklen_t sa_len = session_address(&sa, name);
 	int err;
 
 	if (!sa_len) {
@@ -460,24 +427,6 @@ int listen_open(struct session *s, const char *name, char *why, size_t len)
 		return err;
 	}
 	return 0;
-}
-
-int listen_connect(const char *name, int *sock)
-{
-	struct sockaddr_un sa;
-	socklen_t sa_len = name_address(&sa, name);
-	int err;
-
-	if (!sa_len)
-		return -ENAMETOOLONG;
-	*sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (*sock < 0)
-		return -errno;
-	if (connect(*sock, (struct sockaddr *)&sa, sa_len) == 0)
-		return 0;
-	err = -errno;
-	close(*sock);
-	return err;
 }
 
 /* Gives who joins what guests inherit: the tree and the bootstrap socket. */

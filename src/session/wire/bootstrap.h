@@ -43,6 +43,5 @@ void sock_read(struct guest_process *p);
 
 int must_check listen_open(struct session *s, const char *name, char *why, size_t len);
 void listen_accept(struct session *s);
-int must_check listen_connect(const char *name, int *sock);
 
 #endif

@@ -1,9 +1,13 @@
 /*
  * PURPOSE: messages with a descriptor: between parts of the session, and to guests
  * (struct wire_fd_message).
+ *
+ * The library has a copy of this under names of its own (src/lib/meson.build).
  */
 #ifndef SESSION_WIRE_FD_MESSAGE_H
 #define SESSION_WIRE_FD_MESSAGE_H
+
+#include <stddef.h>
 
 #include "base/types.h"
 

@@ -136,6 +136,25 @@ static s64 op_cgroups(struct call *c)
 	return 0;
 }
 
+/* Who starts a program has no meter; who has one is a guest, and its children say who they are. */
+static s64 op_adopt(struct call *c)
+{
+	s32 pid = pid_from_guest(c->process, c->args.adopt.pid);
+	s64 err;
+
+	if (guest_thread_meter(c->thread))
+		return -EPERM;
+	if (pid <= 0 || pid == c->s->guests.own_pid)
+		return -ESRCH;
+	if (guest_process_by_pid(c->s, pid))
+		return -EEXIST;
+	err = guest_process_adopt(c->s, pid, c->process->same_ns);
+	if (err)
+		return core_refuse(c->s->core, (int)err, CALL_ERRNO,
+				   .name = {"making a process a guest", strerror((int)-err)});
+	return 0;
+}
+
 s64 op_run(struct call *c)
 {
 	static s64 (*const ops[WIRE_OP_COUNT])(struct call * c) = {
@@ -147,6 +166,7 @@ s64 op_run(struct call *c)
 		[WIRE_OP_EXIT] = op_exit,       [WIRE_OP_PING] = op_ping,
 		[WIRE_OP_HANGUP] = op_hangup,   [WIRE_OP_VIEW] = op_view,
 		[WIRE_OP_CGROUPS] = op_cgroups, [WIRE_OP_SYSCTL] = op_sysctl,
+		[WIRE_OP_ADOPT] = op_adopt,
 	};
 
 	instant_check(c->s);

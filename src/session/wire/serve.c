@@ -102,7 +102,8 @@ static void reply(struct call *c, struct wire_slot *sl)
 	if (c->out_len)
 		memcpy(sl->data, c->data, c->out_len);
 	if (c->ret < 0) {
-		(void)session_refused(c->s, (int)c->ret);
+		(void)core_refuse_default(c->s->core, (int)c->ret, SESSION_ERRNO,
+					  .name = {strerror((int)-c->ret)});
 		sl->refusal = *core_refusal(c->s->core);
 	}
 	old = __atomic_exchange_n(&sl->word, WIRE_DONE, __ATOMIC_ACQ_REL);

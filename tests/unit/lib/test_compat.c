@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "lib/backend.h"
+#include "lib/machine-priv.h"
 
 struct old_kernel {
 	u32 size;              /* of the attr that it knows */

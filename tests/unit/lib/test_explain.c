@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "lib/backend.h"
+#include "lib/machine-priv.h"
 #include "lib/explain.h"
 
 /* A machine on which nothing is in the way. */

@@ -121,27 +121,77 @@ TEST(the_session_is_no_guest)
 }
 
 /* An event that is opened on a CPU without being off runs as long as it is enabled. */
-TEST(the_session_opens_at_one_instant)
+static void open_on_a_cpu(struct mock *g)
 {
 	struct pe_attr attr = {.type = PERF_TYPE_SOFTWARE,
 			       .size = sizeof(attr),
 			       .config = PERF_COUNT_SW_DUMMY,
 			       .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
 					      PERF_FORMAT_TOTAL_TIME_RUNNING};
+	u64 words[3], h;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (int i = 0; i < 3; i++) {
+		NEED(mock_open(g, &attr, -1, 0, WIRE_NO_EVENT, 8, &h) >= 0);
+		NEED(mock_read(g, h, words, sizeof(words)) == 24);
+		NEED(words[1] > 0 && words[1] == words[2]);
+	}
+}
+
+TEST(the_session_opens_at_one_instant)
+{
 	struct session_config config = {.paranoid = -1, .ignore_kernel = true, .tree_fd = -1};
 	struct session *s = NULL;
 	char why[300];
-	u64 words[3];
-	int handle;
 
 	ASSERT(session_new(&config, &s, why, sizeof(why)) == 0);
-	for (int i = 0; i < 3; i++) {
-		handle = session_open(s, &attr, -1, 0, -1, 0);
-		ASSERT(handle >= 0);
-		EXPECT_EQ(session_read(s, handle, words, sizeof(words)), 24);
-		EXPECT(words[1] > 0);
-		EXPECT_EQ(words[1], words[2]);
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, open_on_a_cpu)), 0);
+	session_free(s);
+}
+
+/* A remote client has no meter: it may make a child a guest, and is none itself. */
+static void adopt_a_child(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	pid_t child;
+	int fds[2];
+	u64 h;
+
+	NEED(pipe(fds) == 0);
+	child = fork();
+	NEED(child >= 0);
+	if (!child) {
+		char byte;
+
+		close(fds[1]);
+		(void)!read(fds[0], &byte, 1);
+		_exit(0);
 	}
+	g->meter = WIRE_NO_METER;
+	NEED(mock_hello(g, -1, 0) == 0);
+	NEED(mock_open(g, &attr, child, -1, WIRE_NO_EVENT, 8, &h) == -ENOENT);
+	g->slot->args.adopt = (struct wire_adopt_args){.pid = child};
+	NEED(mock_call(g, WIRE_OP_ADOPT) == 0);
+	NEED(mock_call(g, WIRE_OP_ADOPT) == -EEXIST);
+	NEED(mock_open(g, &attr, child, -1, WIRE_NO_EVENT, 8, &h) >= 0);
+	close(fds[1]);
+	NEED(waitpid(child, NULL, 0) == child);
+	NEED(mock_open(g, &attr, child, -1, WIRE_NO_EVENT, 8, &h) == -ESRCH);
+}
+
+static void adopt_as_a_guest(struct mock *g)
+{
+	NEED(mock_hello(g, -1, 0) == 0);
+	g->slot->args.adopt = (struct wire_adopt_args){.pid = getppid()};
+	NEED(mock_call(g, WIRE_OP_ADOPT) == -EPERM);
+}
+
+TEST(a_remote_client_makes_a_guest)
+{
+	struct session *s = start(0);
+
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, adopt_a_child)), 0);
+	EXPECT_EQ(serve_until_exit(s, fork_guest(s, adopt_as_a_guest)), 0);
 	session_free(s);
 }
 

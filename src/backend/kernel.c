@@ -1,5 +1,5 @@
 /* The kernel's own perf_event_open(2). */
-#include "lib/backend.h"
+#include "backend/backend.h"
 
 #include <errno.h>
 #include <sys/ioctl.h>

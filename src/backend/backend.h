@@ -6,18 +6,22 @@
  * they are file descriptors. All functions return -errno, never set errno alone. They may be called
  * from several threads if the machine is used from several.
  */
-#ifndef LIB_BACKEND_H
-#define LIB_BACKEND_H
+#ifndef BACKEND_BACKEND_H
+#define BACKEND_BACKEND_H
 
 #include <sys/types.h>
 
 #include "abi/perf.h"
 #include "base/refusal.h"
 
-struct ap_machine;
-
 struct ap__backend_ops {
 	const char *name; /* "kernel", "session": for the log */
+
+	/*
+	 * The directory of its one PMU that counts what threads do, of type PERF_TYPE_RAW, so that it need
+	 * not be looked for. NULL: sysfs tells.
+	 */
+	const char *core_pmu;
 
 	/*
 	 * perf_event_open(2): the handle or -errno. On -E2BIG the size that is known is stored in
@@ -51,22 +55,10 @@ struct ap__backend_ops {
 
 extern const struct ap__backend_ops ap__backend_kernel; /* its `be` is NULL */
 
-/*
- * Makes events of @m live in another backend from now on. @ops and @be are borrowed and must outlive
- * the machine. For the command line and tests; not part of the public API.
- */
-void ap__machine_set_backend(struct ap_machine *m, const struct ap__backend_ops *ops, void *be);
-
 /* A remedy with what its text needs. */
 struct ap__advice {
 	u16 remedy; /* enum refusal_remedy */
 	const char *name[REFUSAL_NAMES];
 };
-
-/*
- * What a refusal is to advise from now on where the kernel has no CPU PMU and user mode is asked for: not
- * everything can be counted in user space. @advice is borrowed. Not part of the public API either.
- */
-void ap__machine_set_advice(struct ap_machine *m, const struct ap__advice *advice);
 
 #endif

@@ -1,0 +1,188 @@
+#include "backend/guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "abi/control.h"
+#include "backend/runtime.h"
+
+/* As execvp(3): the first file of that name in PATH that may be executed. 0 or an errno. */
+static int look_up(const char *name, char *path, size_t size)
+{
+	const char *dir = getenv("PATH");
+	int err = ENOENT;
+
+	if (strchr(name, '/')) {
+		if ((size_t)snprintf(path, size, "%s", name) >= size)
+			return ENAMETOOLONG;
+		return access(path, X_OK) ? errno : 0;
+	}
+	if (!*name)
+		return ENOENT;
+	for (dir = dir ? dir : "/bin:/usr/bin";; dir++) {
+		size_t len = strcspn(dir, ":");
+		struct stat st;
+
+		if ((size_t)snprintf(path, size, "%.*s%s%s", (int)len, dir, len ? "/" : "", name) <
+		    size) {
+			if (!access(path, X_OK) && !stat(path, &st) && S_ISREG(st.st_mode))
+				return 0;
+			if (errno == EACCES)
+				err = EACCES;
+		}
+		dir += len;
+		if (!*dir)
+			return err;
+	}
+}
+
+/* A text without "#!" is the shell's, as for execvp(3). */
+static bool is_plain_text(const char *path)
+{
+	unsigned char head[256];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, head, sizeof(head));
+	close(fd);
+	if (n < 1 || (n >= 4 && !memcmp(head, "\177ELF", 4)) || (n >= 2 && !memcmp(head, "#!", 2)))
+		return false;
+	return !memchr(head, 0, (size_t)n);
+}
+
+/* What the child passes on; the descriptors lose CLOEXEC there. */
+struct guest_launch {
+	int fds[4]; /* runtime, control, tree, bootstrap; borrowed but for the second */
+	bool fixed_addresses;
+	char **argv; /* of the runtime; owned, as are the two strings in it that are not borrowed */
+	char number[16]; /* of the control memfd */
+	char path[CONTROL_PATH];
+};
+
+enum { FD_RUNTIME, FD_CONTROL, FD_TREE, FD_BOOTSTRAP };
+
+/* The runtime's arguments and what it is told. */
+static int prepare(struct guest_launch *l, const struct guest_tree *tree, char *const *argv)
+{
+	struct rt_control *c = calloc(1, sizeof(*c));
+	size_t argc = 0, n = 0;
+	int err = 0;
+
+	while (argv[argc])
+		argc++;
+	l->argv = calloc(argc + CONTROL_ARGS + 2, sizeof(*l->argv));
+	l->fds[FD_CONTROL] = memfd_create("anyperf-control", MFD_CLOEXEC);
+	if (!c || !l->argv || l->fds[FD_CONTROL] < 0) {
+		err = !c || !l->argv ? -ENOMEM : -errno;
+		free(c);
+		return err;
+	}
+	snprintf(l->number, sizeof(l->number), "%d", l->fds[FD_CONTROL]);
+	l->argv[n++] = (char *)"anyperf-rt";
+	l->argv[n++] = l->number;
+	if (is_plain_text(l->path)) {
+		l->argv[n++] = (char *)"/bin/sh";
+		l->argv[n++] = l->path;
+		argv++;
+		snprintf(c->exe, sizeof(c->exe), "/bin/sh");
+	} else {
+		snprintf(c->exe, sizeof(c->exe), "%s", l->path);
+	}
+	while (*argv)
+		l->argv[n++] = *argv++;
+	c->magic = CONTROL_MAGIC;
+	c->version = CONTROL_VERSION;
+	c->flags = CONTROL_LAUNCH;
+	c->tree_fd = l->fds[FD_TREE];
+	c->rt_fd = l->fds[FD_RUNTIME];
+	c->exe_fd = c->interp_fd = -1;
+	c->session_fd = l->fds[FD_BOOTSTRAP];
+	c->meter = ~0u;
+	c->run = tree->number;
+	if (write(l->fds[FD_CONTROL], c, sizeof(*c)) != (ssize_t)sizeof(*c))
+		err = errno ? -errno : -EIO;
+	free(c);
+	return err;
+}
+
+int ap__guest_prepare(struct guest_launch **out, const struct guest_tree *tree, int runtime,
+		      int bootstrap, char *const *argv)
+{
+	struct guest_launch *l = calloc(1, sizeof(*l));
+	int err;
+
+	if (!l)
+		return -ENOMEM;
+	l->fds[FD_RUNTIME] = runtime;
+	l->fds[FD_CONTROL] = -1;
+	l->fds[FD_TREE] = tree->fd;
+	l->fds[FD_BOOTSTRAP] = bootstrap;
+	l->fixed_addresses = tree->head->flags & METER_TREE_DETERMINISTIC;
+	err = -look_up(argv[0], l->path, sizeof(l->path));
+	if (!err)
+		err = prepare(l, tree, argv);
+	if (err)
+		ap__guest_free(l);
+	else
+		*out = l;
+	return err;
+}
+
+int ap__guest_become(const struct guest_launch *l)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(l->fds); i++)
+		if (l->fds[i] >= 0)
+			fcntl(l->fds[i], F_SETFD, 0);
+	/* Where that is forbidden the runtime finds out, and says so. */
+	if (l->fixed_addresses)
+		(void)personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+	syscall(SYS_execveat, l->fds[FD_RUNTIME], "", l->argv, environ, AT_EMPTY_PATH);
+	return errno;
+}
+
+void ap__guest_free(struct guest_launch *l)
+{
+	if (!l)
+		return;
+	if (l->fds[FD_CONTROL] >= 0)
+		close(l->fds[FD_CONTROL]);
+	free(l->argv);
+	free(l);
+}
+
+bool ap__guest_are_we_one(void)
+{
+	enum { YES = 99 };
+	char *const argv[] = {(char *)"anyperf-rt", NULL};
+	char *const no_environment[] = {NULL};
+	char why[300];
+	int rt = ap__runtime_open("rt", "anyperf-rt", why, sizeof(why)), status = 0;
+	pid_t pid;
+
+	if (rt < 0)
+		return false;
+	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): it executes or goes */
+	/* NOLINTBEGIN(clang-analyzer-unix.Vfork): the child leaves nothing in our memory but errno */
+	if (!pid) {
+		/* Started for nothing it would complain. */
+		syscall(SYS_close, 2);
+		syscall(SYS_execveat, rt, "", argv, no_environment, AT_EMPTY_PATH);
+		_exit(errno == EBUSY ? YES : 0);
+	}
+	/* NOLINTEND(clang-analyzer-unix.Vfork) */
+	close(rt);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == YES;
+}

@@ -1,0 +1,303 @@
+#include "backend/remote.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "abi/wire.h"
+#include "session/wire/fd-message.h"
+
+struct remote_client {
+	int sock;
+	struct wire_proc *page; /* NULL: not introduced */
+	struct wire_slot *slot; /* in the page; one is enough for one call at a time */
+	char root[256];
+	u64 *handles; /* the session's, by descriptor; 0: none of ours. Owned */
+	u32 nr_handles;
+	struct refusal refusal; /* of the last call that failed */
+};
+
+#define refuse(r, err, id, ...) \
+	refusal_set(&(r)->refusal, err, CAUSE_##id, &(const struct refusal_args){__VA_ARGS__})
+
+static int send_kick(int sock, const struct wire_kick *kick, int fd)
+{
+	return send_fd(sock, kick, sizeof(*kick), fd, 0) ? -ENODEV : 0;
+}
+
+static u64 cpu_time(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+static int introduce(struct remote_client *r, int bootstrap)
+{
+	struct wire_kick hello = {.what = WIRE_KICK_HELLO,
+				  .version = WIRE_VERSION,
+				  .meter = WIRE_NO_METER,
+				  .tid = gettid(),
+				  .cpu_time = cpu_time()};
+	struct wire_fd_message message;
+	int pair[2], fd, err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	r->sock = pair[0];
+	err = send_kick(bootstrap, &hello, pair[1]);
+	close(pair[1]);
+	if (!err)
+		err = receive_fd(r->sock, &message, sizeof(message), &fd);
+	if (err)
+		return err;
+	if (message.slot != WIRE_FD_MESSAGE_HELLO || message.seq || fd < 0)
+		return message.seq ? -(int)message.seq : -EPROTO;
+	r->page = mmap(NULL, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (r->page == MAP_FAILED) {
+		r->page = NULL;
+		return -errno;
+	}
+	r->slot = (struct wire_slot *)((u8 *)r->page + WIRE_SLOT_OFF(0));
+	return 0;
+}
+
+int ap__remote_open(int bootstrap, struct remote_client **out)
+{
+	struct remote_client *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	r->sock = -1;
+	err = introduce(r, bootstrap);
+	if (err)
+		ap__remote_close(r);
+	else
+		*out = r;
+	return err;
+}
+
+void ap__remote_close(struct remote_client *r)
+{
+	if (!r)
+		return;
+	for (u32 fd = 0; fd < r->nr_handles; fd++)
+		if (r->handles[fd])
+			close((int)fd);
+	free(r->handles);
+	if (r->page)
+		munmap(r->page, WIRE_SIZE);
+	if (r->sock >= 0)
+		close(r->sock);
+	free(r);
+}
+
+/* The request is in the slot. */
+static s64 call(struct remote_client *r, u32 op)
+{
+	const struct timespec patience = {0, 100000000};
+	struct wire_kick kick = {.what = WIRE_KICK_CALL};
+	struct wire_slot *sl = r->slot;
+
+	sl->tid = gettid();
+	sl->meter = WIRE_NO_METER;
+	sl->cpu = (u32)sched_getcpu();
+	sl->cpu_time = cpu_time();
+	sl->seq++;
+	sl->op = op;
+	__atomic_store_n(&sl->word, WIRE_WAITED, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&sl->awake, __ATOMIC_RELAXED) && send_kick(r->sock, &kick, -1))
+		return refuse(r, -ENODEV, SESSION_GONE);
+	while (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) != WIRE_DONE) {
+		struct pollfd p = {.fd = r->sock};
+
+		syscall(SYS_futex, &sl->word, FUTEX_WAIT, WIRE_WAITED, &patience, NULL, 0);
+		if (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) != WIRE_DONE &&
+		    poll(&p, 1, 0) == 1 && p.revents & POLLHUP)
+			return refuse(r, -ENODEV, SESSION_GONE);
+	}
+	if (sl->ret < 0)
+		r->refusal = sl->refusal;
+	return sl->ret;
+}
+
+/* The session's handle of the event behind @fd; 0: there is none. */
+static u64 handle_of(const struct remote_client *r, int fd)
+{
+	return fd >= 0 && (u32)fd < r->nr_handles ? r->handles[fd] : 0;
+}
+
+static int note_handle(struct remote_client *r, int fd, u64 handle)
+{
+	u32 more = (u32)fd * 2 + 16;
+	u64 *grown;
+
+	if ((u32)fd >= r->nr_handles) {
+		grown = reallocarray(r->handles, more, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + r->nr_handles, 0, (more - r->nr_handles) * sizeof(*grown));
+		r->handles = grown;
+		r->nr_handles = more;
+	}
+	r->handles[fd] = handle;
+	return 0;
+}
+
+/* Of the bytes of @attr beyond those that are sent: is one of them not 0? */
+static bool has_tail(const struct pe_attr *attr)
+{
+	const u8 *bytes = (const u8 *)attr;
+
+	for (u32 i = sizeof(*attr); i < attr->size; i++)
+		if (bytes[i])
+			return true;
+	return false;
+}
+
+int ap__remote_event(struct remote_client *r, struct pe_attr *attr, int pid, int cpu, int leader,
+		     u64 flags)
+{
+	const struct wire_kick carries = {.what = WIRE_KICK_FD};
+	struct wire_slot *sl = r->slot;
+	struct wire_fd_message message;
+	int fd = -1, err;
+	s64 ret;
+
+	if (flags & PERF_FLAG_PID_CGROUP && send_kick(r->sock, &carries, pid))
+		return refuse(r, -ENODEV, SESSION_GONE);
+	sl->args.open = (struct wire_open_args){
+		.pid = pid,
+		.cpu = cpu,
+		.group = leader < 0 ? WIRE_NO_EVENT : handle_of(r, leader),
+		.flags = flags,
+		.attr_size = attr->size,
+		.attr_flags = has_tail(attr) ? WIRE_ATTR_TAIL : 0,
+	};
+	sl->len = (u32)min_u64(attr->size, sizeof(*attr));
+	memcpy(sl->data, attr, sl->len);
+	ret = call(r, WIRE_OP_OPEN);
+	if (ret < 0) {
+		if (ret == -E2BIG && sl->result.open_refusal.attr_size)
+			attr->size = sl->result.open_refusal.attr_size;
+		return (int)ret;
+	}
+	err = sl->reply_flags & WIRE_REPLY_FD ? receive_fd(r->sock, &message, sizeof(message), &fd)
+					      : -EPROTO;
+	if (!err && fd < 0)
+		err = -EMFILE;
+	if (!err)
+		err = note_handle(r, fd, sl->result.event.handle);
+	if (!err)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return refuse(r, err, SESSION_ERRNO, .name = {strerror(-err)});
+}
+
+s64 ap__remote_read(struct remote_client *r, int fd, void *buf, size_t len)
+{
+	u64 handle = handle_of(r, fd);
+	s64 n;
+
+	if (!handle)
+		return refuse(r, -EBADF, NO_EVENT);
+	r->slot->args.read = (struct wire_read_args){.handle = handle, .len = len};
+	r->slot->len = 0;
+	n = call(r, WIRE_OP_READ);
+	if (n > 0 && (size_t)n <= len && (u64)n <= WIRE_DATA)
+		memcpy(buf, r->slot->data, (size_t)n);
+	return n;
+}
+
+/* How many bytes the argument of an ioctl points to, for the session to read; 0: it is no address. */
+static size_t ioctl_takes(u64 cmd, u64 arg)
+{
+	switch (cmd) {
+	case PERF_EVENT_IOC_SET_FILTER: return strnlen((const char *)arg, WIRE_DATA - 1) + 1;
+	case PERF_EVENT_IOC_MODIFY_ATTRIBUTES:
+		return (size_t)min_u64(((const struct pe_attr *)arg)->size, WIRE_DATA);
+	case PERF_EVENT_IOC_PERIOD:
+	case PERF_EVENT_IOC_QUERY_BPF: return sizeof(u64);
+	default: return 0;
+	}
+}
+
+int ap__remote_ioctl(struct remote_client *r, int fd, u64 cmd, u64 arg)
+{
+	struct wire_slot *sl = r->slot;
+	u64 handle = handle_of(r, fd);
+	s64 ret;
+
+	if (!handle)
+		return refuse(r, -EBADF, NO_EVENT);
+	sl->args.ioctl = (struct wire_ioctl_args){
+		.handle = handle,
+		.arg = arg,
+		.output = WIRE_NO_EVENT,
+		.cmd = (u32)cmd,
+	};
+	if (cmd == PERF_EVENT_IOC_SET_OUTPUT && (int)arg >= 0)
+		sl->args.ioctl.output = handle_of(r, (int)arg) ? handle_of(r, (int)arg)
+							       : WIRE_BAD_EVENT;
+	sl->len = (u32)ioctl_takes(cmd, arg);
+	if (sl->len)
+		memcpy(sl->data, (const void *)arg, sl->len);
+	ret = call(r, WIRE_OP_IOCTL);
+	if (ret >= 0 && sl->reply_len && sl->reply_len <= sizeof(u64) &&
+	    sl->result.ioctl.offset <= sizeof(u64))
+		memcpy((u8 *)arg + sl->result.ioctl.offset, sl->data, sl->reply_len);
+	return (int)ret;
+}
+
+int ap__remote_event_close(struct remote_client *r, int fd)
+{
+	if (!handle_of(r, fd))
+		return refuse(r, -EBADF, NO_EVENT);
+	r->handles[fd] = 0;
+	return close(fd) ? -errno : 0;
+}
+
+int ap__remote_adopt(struct remote_client *r, pid_t pid)
+{
+	r->slot->args.adopt = (struct wire_adopt_args){.pid = pid};
+	r->slot->len = 0;
+	return (int)call(r, WIRE_OP_ADOPT);
+}
+
+void ap__remote_sync(struct remote_client *r)
+{
+	r->slot->len = 0;
+	(void)call(r, WIRE_OP_PING);
+}
+
+const struct refusal *ap__remote_refusal(const struct remote_client *r)
+{
+	return &r->refusal;
+}
+
+const char *ap__remote_root(struct remote_client *r)
+{
+	struct wire_slot *sl = r->slot;
+
+	if (!r->root[0]) {
+		sl->len = 0;
+		if (call(r, WIRE_OP_VIEW) || sl->reply_len > sizeof(r->root))
+			return NULL;
+		memcpy(r->root, sl->data, sl->reply_len);
+		r->root[sizeof(r->root) - 1] = 0;
+	}
+	return r->root;
+}

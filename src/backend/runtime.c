@@ -1,0 +1,104 @@
+#include "backend/runtime.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#ifndef ANYPERF_LIBEXECDIR
+#define ANYPERF_LIBEXECDIR "/usr/local/libexec"
+#endif
+
+/* What is called @relative from the directory that file @path is in; -1: nothing. */
+static int open_beside(const char *path, const char *relative)
+{
+	const char *slash = strrchr(path, '/');
+	char beside[PATH_MAX + 64];
+
+	if (!slash || (size_t)snprintf(beside, sizeof(beside), "%.*s/%s", (int)(slash - path), path,
+				       relative) >= sizeof(beside))
+		return -1;
+	return open(beside, O_PATH | O_CLOEXEC);
+}
+
+/* In the build directory or the prefix that file @path is in. */
+static int open_around(const char *path, const char *folder, const char *name)
+{
+	static const char *const below[] = {"..", "../..", NULL};
+	char relative[128];
+	int fd;
+
+	snprintf(relative, sizeof(relative), "../%s/%s", folder, name);
+	fd = open_beside(path, relative);
+	for (int i = 0; fd < 0 && below[i]; i++) {
+		snprintf(relative, sizeof(relative), "%s/libexec/anyperf/%s", below[i], name);
+		fd = open_beside(path, relative);
+	}
+	return fd;
+}
+
+static int open_around_us(const char *folder, const char *name)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	const char *executed;
+	Dl_info us;
+	int fd = -1;
+
+	/* Without /proc there is the name by which we were executed. */
+	executed = n > 0 ? NULL : (const char *)getauxval(AT_EXECFN);
+	if (n > 0)
+		path[n] = '\0';
+	if (n > 0 || (executed && realpath(executed, path)))
+		fd = open_around(path, folder, name);
+	/* The library may be in another prefix than the program that uses it. */
+	if (fd < 0 && dladdr(__func__, &us) && us.dli_fname && realpath(us.dli_fname, path))
+		fd = open_around(path, folder, name);
+	return fd;
+}
+
+int ap__runtime_open(const char *folder, const char *name, char *why, size_t len)
+{
+	static const char runtime[] = "anyperf-rt";
+	const char *named = secure_getenv("ANYPERF_RUNTIME");
+	bool is_runtime = !strcmp(name, runtime);
+	int fd;
+
+	if (!ANYPERF_HAS_RUNTIME) {
+		snprintf(why, len,
+			 "the translator is for x86-64, and this machine has another CPU");
+		return -ENOENT;
+	}
+	if (named && *named && is_runtime) {
+		fd = open(named, O_PATH | O_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+		fd = -errno;
+		snprintf(why, len, "ANYPERF_RUNTIME names '%s': %s", named, strerror(-fd));
+		return fd;
+	}
+	fd = named && *named ? open_beside(named, name) : -1;
+	if (fd < 0 && named && *named)
+		fd = open_around(named, folder, name);
+	if (fd < 0)
+		fd = open_around_us(folder, name);
+	if (fd < 0) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/anyperf/%s", ANYPERF_LIBEXECDIR, name);
+		fd = open(path, O_PATH | O_CLOEXEC);
+	}
+	if (fd >= 0)
+		return fd;
+	snprintf(why, len,
+		 "%s%s is neither beside this program nor in %s/anyperf; install it, or name %s in "
+		 "ANYPERF_RUNTIME",
+		 is_runtime ? "the runtime " : "", name, ANYPERF_LIBEXECDIR,
+		 is_runtime ? "it" : "the runtime that it is beside");
+	return -ENOENT;
+}

@@ -1,0 +1,183 @@
+#include "backend/session-process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "abi/wire.h"
+#include "backend/runtime.h"
+#include "session/wire/fd-message.h"
+#include "session/wire/rendezvous.h"
+
+#define STACK_SIZE 65536
+
+/* What the child needs, which must not allocate: another thread may hold the lock of malloc(3). */
+struct spawn {
+	int program; /* anyperf-session, O_PATH */
+	int control; /* its end of the socket */
+	char **argv;
+	int err; /* of the child */
+};
+
+/* The child's child executes the program. When the child has gone it is nobody's that we know. */
+static int spawn_child(void *arg)
+{
+	struct spawn *spawn = arg;
+	pid_t pid =
+		vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): it executes or goes */
+
+	/* NOLINTBEGIN(clang-analyzer-unix.Vfork): an errno is all that is left in our memory */
+	if (pid == 0) {
+		if (fcntl(spawn->control, F_SETFD, 0) == 0)
+			syscall(SYS_execveat, spawn->program, "", spawn->argv, environ,
+				AT_EMPTY_PATH);
+		spawn->err = errno;
+		_exit(127);
+	}
+	/* NOLINTEND(clang-analyzer-unix.Vfork) */
+	if (pid < 0)
+		spawn->err = errno;
+	_exit(0);
+}
+
+/*
+ * Executes anyperf-session in a process that is nobody's child. The process between us and it ends
+ * without a SIGCHLD, which one that has executed something would raise, and is waited for here: so
+ * who uses the library hears of neither. 0 or -errno.
+ */
+static int spawn(int program, int control, char *const *words)
+{
+	struct spawn spawn = {.program = program, .control = control};
+	char *stack = malloc(STACK_SIZE), number[16];
+	sigset_t all, before;
+	size_t n = 0;
+	int err = 0;
+	pid_t pid;
+
+	while (words && words[n])
+		n++;
+	spawn.argv = calloc(n + 3, sizeof(*spawn.argv));
+	if (!stack || !spawn.argv) {
+		free(stack);
+		free(spawn.argv);
+		return -ENOMEM;
+	}
+	snprintf(number, sizeof(number), "%d", control);
+	spawn.argv[0] = (char *)"anyperf-session";
+	spawn.argv[1] = number;
+	if (n)
+		memcpy(spawn.argv + 2, words, n * sizeof(*words));
+	/* A handler of ours that ran in the child would run in our memory. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pid = clone(spawn_child, stack + STACK_SIZE, CLONE_VM | CLONE_VFORK, &spawn);
+	if (pid < 0)
+		err = -errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	free(stack);
+	free(spawn.argv);
+	if (err)
+		return err;
+	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	return -spawn.err;
+}
+
+static int give_orders(int control, struct session_start *start, int tree_fd, int bootstrap)
+{
+	int err;
+
+	start->magic = SESSION_START_MAGIC;
+	err = send_fd(control, start, sizeof(*start), tree_fd, 0);
+	return err ? err : send_fd(control, "", 1, bootstrap, 0);
+}
+
+int ap__session_start(struct session_start *start, int tree_fd, int bootstrap, char *const *words,
+		      char *why, size_t len)
+{
+	struct session_started answer;
+	int program = ap__runtime_open("session", "anyperf-session", why, len);
+	int control[2], err, fd;
+
+	if (program < 0)
+		return program;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control)) {
+		err = -errno;
+		close(program);
+		snprintf(why, len, "starting the session: %s", strerror(-err));
+		return err;
+	}
+	/* Before it runs, so that it need not wait. */
+	err = give_orders(control[0], start, tree_fd, bootstrap);
+	if (!err)
+		err = spawn(program, control[1], words);
+	close(program);
+	close(control[1]);
+	if (err)
+		snprintf(why, len, "starting the session: %s", strerror(-err));
+	if (!err) {
+		err = receive_fd(control[0], &answer, sizeof(answer), &fd);
+		if (err)
+			snprintf(why, len, "the session ended at once: %s", strerror(-err));
+		else if (answer.err)
+			snprintf(why, len, "%.*s", (int)sizeof(answer.why), answer.why);
+		if (!err)
+			err = answer.err;
+	}
+	close(control[0]);
+	return err;
+}
+
+static int connect_to(const char *name, int *sock)
+{
+	struct sockaddr_un sa;
+	socklen_t sa_len = session_address(&sa, name);
+	int err;
+
+	if (!sa_len)
+		return -ENAMETOOLONG;
+	*sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (*sock < 0)
+		return -errno;
+	if (connect(*sock, (struct sockaddr *)&sa, sa_len) == 0)
+		return 0;
+	err = -errno;
+	close(*sock);
+	return err;
+}
+
+int ap__session_join(const char *name, int *tree_fd, int *bootstrap, char *why, size_t len)
+{
+	struct wire_fd_message message;
+	int sock, err = connect_to(name, &sock);
+
+	*tree_fd = *bootstrap = -1;
+	if (err) {
+		snprintf(why, len,
+			 err == -ECONNREFUSED   ? "there is no session named \"%s\""
+			 : err == -ENAMETOOLONG ? "the session's name \"%s\" is too long"
+						: "joining the session \"%s\" failed",
+			 name);
+		return err;
+	}
+	err = receive_fd(sock, &message, sizeof(message), tree_fd);
+	if (!err)
+		err = receive_fd(sock, &message, sizeof(message), bootstrap);
+	close(sock);
+	if (!err && *tree_fd >= 0 && *bootstrap >= 0)
+		return 0;
+	if (*tree_fd >= 0)
+		close(*tree_fd);
+	if (*bootstrap >= 0)
+		close(*bootstrap);
+	*tree_fd = *bootstrap = -1;
+	snprintf(why, len, "the session \"%s\" does not let us in", name);
+	return err ? err : -EPERM;
+}

@@ -1,0 +1,469 @@
+#include "backend/virtual.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/remote.h"
+#include "backend/runtime.h"
+#include "backend/session-process.h"
+#include "session/host/cpuid-profile.h"
+#include "session/wire/rendezvous.h"
+
+/* A process that waits to become a guest. */
+struct waiting {
+	pid_t pid;
+	bool adopted; /* the session knows it */
+	struct waiting *next;
+};
+
+struct virtual_pmu {
+	pthread_mutex_t lock; /* guards all below */
+	struct virtual_opts opts;
+	struct guest_tree tree;
+	int runtime;                  /* anyperf-rt; -1: not looked for */
+	int bootstrap;                /* the guests' end; -1: none */
+	int bootstrap_inside;         /* while no session reads it, else -1 */
+	bool joined;                  /* the session is that of another */
+	struct remote_client *remote; /* NULL: no session has been needed */
+	struct waiting *waiting;
+	char **words; /* the last command, for who looks at processes; NULL or owned */
+};
+
+/* Why the last call of this thread failed. */
+static __thread struct refusal refusal;
+
+int ap__virtual_check_model(const char *name, char *why, size_t len)
+{
+	struct cpuid_profile profile;
+
+	return cpuid_profile_find(name, &profile, why, len);
+}
+
+struct virtual_opts *ap__virtual_opts(struct virtual_pmu *v)
+{
+	return &v->opts;
+}
+
+int ap__virtual_new(struct virtual_pmu **out, const struct virtual_opts *opts)
+{
+	struct virtual_pmu *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	pthread_mutex_init(&v->lock, NULL);
+	v->opts = *opts;
+	v->tree.fd = v->runtime = v->bootstrap = v->bootstrap_inside = -1;
+	*out = v;
+	return 0;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void free_words(char **words)
+{
+	for (char **word = words; word && *word; word++)
+		free(*word);
+	free(words);
+}
+
+void ap__virtual_free(struct virtual_pmu *v)
+{
+	if (!v)
+		return;
+	ap__remote_close(v->remote);
+	ap__tree_close(&v->tree);
+	close_fd(&v->runtime);
+	close_fd(&v->bootstrap);
+	close_fd(&v->bootstrap_inside);
+	while (v->waiting) {
+		struct waiting *w = v->waiting;
+
+		v->waiting = w->next;
+		free(w);
+	}
+	free_words(v->words);
+	pthread_mutex_destroy(&v->lock);
+	free(v);
+}
+
+/* An option that is the whole session's and differs from what @tree has, or cannot be compared. */
+static const char *decided(const struct virtual_opts *opts, const struct meter_tree *tree)
+{
+	u32 missing = opts->tree_flags & ~tree->flags;
+
+	if (opts->tree_flags & METER_TREE_DETERMINISTIC)
+		return "--deterministic";
+	if (opts->session.counters)
+		return "--counters";
+	if (*opts->session.cpuid_profile)
+		return "--cpu-model";
+	if (opts->session.paranoid != SESSION_PARANOID_HOST)
+		return "--paranoid";
+	if (opts->kernel_mode_given)
+		return "--kernel-mode";
+	if (missing & METER_TREE_STRICT)
+		return "--strict";
+	if (missing & METER_TREE_CHECK)
+		return "--check";
+	if (opts->cache_mb && opts->cache_mb != tree->cache_mb)
+		return "--cache-size";
+	return NULL;
+}
+
+/* -ECONNREFUSED: no session has that name. */
+static int join(struct virtual_pmu *v, char *why, size_t len)
+{
+	const char *name = v->opts.session.name, *option;
+	int tree_fd, err = ap__session_join(name, &tree_fd, &v->bootstrap, why, len);
+
+	if (err)
+		return err;
+	err = ap__tree_join(&v->tree, tree_fd, v->opts.keep, why, len);
+	option = err ? NULL : decided(&v->opts, v->tree.head);
+	if (option) {
+		ap__tree_close(&v->tree);
+		snprintf(why, len,
+			 "the session '%s' runs already; its first command decides about %s", name,
+			 option);
+		err = -EEXIST;
+	}
+	if (err)
+		close_fd(&v->bootstrap);
+	else
+		v->joined = true;
+	return err;
+}
+
+#define CACHE_MB 64
+
+static int make_tree(struct virtual_pmu *v, char *why, size_t len)
+{
+	const struct virtual_opts *o = &v->opts;
+	struct cpuid_profile profile;
+	int err;
+
+	if (cpuid_profile_find(*o->session.cpuid_profile ? o->session.cpuid_profile : NULL,
+			       &profile, why, len))
+		return -EINVAL;
+	err = ap__tree_open(&v->tree, o->tree_flags, o->cache_mb ? o->cache_mb : CACHE_MB, o->keep,
+			    why, len);
+	if (err)
+		return err;
+	v->tree.head->seed = o->seed;
+	v->tree.head->cpu = o->cpu;
+	err = bootstrap_pair(&v->bootstrap_inside, &v->bootstrap);
+	if (err) {
+		snprintf(why, len, "making the session's bootstrap socket: %s", strerror(-err));
+		ap__tree_close(&v->tree);
+		return err;
+	}
+	ap__tree_show(&v->tree, o->session.counters, profile.signature);
+	return 0;
+}
+
+static int start_session(struct virtual_pmu *v, char *why, size_t len)
+{
+	int err = ap__session_start(&v->opts.session, v->tree.fd, v->bootstrap_inside, v->words,
+				    why, len);
+
+	/* Who has written to it gets ENODEV then. */
+	close_fd(&v->bootstrap_inside);
+	return err;
+}
+
+/* The tree, with the runtime to run programs in it. A session that was named is started if it must be. */
+static int need_tree(struct virtual_pmu *v, bool start_named, char *why, size_t len)
+{
+	bool named = *v->opts.session.name;
+	int err = 0;
+
+	if (v->runtime < 0)
+		v->runtime = ap__runtime_open("rt", "anyperf-rt", why, len);
+	if (v->runtime < 0)
+		return v->runtime;
+	if (v->tree.fd >= 0)
+		return 0;
+	if (named)
+		err = join(v, why, len);
+	if (!named || (err == -ECONNREFUSED && start_named)) {
+		err = make_tree(v, why, len);
+		/* Others may look for one that has a name. */
+		if (!err && named)
+			err = start_session(v, why, len);
+	}
+	return err;
+}
+
+static int need_session(struct virtual_pmu *v, char *why, size_t len)
+{
+	int err;
+
+	if (v->remote)
+		return 0;
+	err = need_tree(v, false, why, len);
+	if (!err && v->bootstrap_inside >= 0)
+		err = start_session(v, why, len);
+	if (err)
+		return err;
+	err = ap__remote_open(v->bootstrap, &v->remote);
+	if (err)
+		snprintf(why, len, "the session does not answer: %s", strerror(-err));
+	return err;
+}
+
+int ap__virtual_make_tree(struct virtual_pmu *v, char *why, size_t len)
+{
+	int err;
+
+	pthread_mutex_lock(&v->lock);
+	err = need_tree(v, true, why, len);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+int ap__virtual_make_session(struct virtual_pmu *v, char *why, size_t len)
+{
+	int err;
+
+	pthread_mutex_lock(&v->lock);
+	err = need_session(v, why, len);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+int ap__virtual_fd(struct virtual_pmu *v)
+{
+	return v->bootstrap_inside;
+}
+
+int ap__virtual_answer(struct virtual_pmu *v, char *why, size_t len)
+{
+	struct pollfd p = {.fd = v->bootstrap_inside, .events = POLLIN};
+	int err = 0;
+
+	/* With all guests gone it is readable as well. */
+	pthread_mutex_lock(&v->lock);
+	if (v->bootstrap_inside >= 0 && poll(&p, 1, 0) == 1 && !(p.revents & POLLHUP))
+		err = start_session(v, why, len);
+	else if (p.revents & POLLHUP)
+		close_fd(&v->bootstrap_inside);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+int ap__virtual_leave(struct virtual_pmu *v, char *why, size_t len)
+{
+	struct pollfd p = {.fd = v->bootstrap_inside, .events = POLLIN};
+	int err = 0;
+
+	pthread_mutex_lock(&v->lock);
+	close_fd(&v->bootstrap);
+	if (v->bootstrap_inside >= 0 && (poll(&p, 1, 0) == 0 || !(p.revents & POLLHUP)))
+		err = start_session(v, why, len);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+static char **copy_words(char *const *argv)
+{
+	size_t n = 0;
+	char **words;
+
+	while (argv[n])
+		n++;
+	words = calloc(n + 1, sizeof(*words));
+	for (size_t i = 0; words && i < n; i++) {
+		words[i] = strdup(argv[i]);
+		if (!words[i])
+			break;
+	}
+	return words;
+}
+
+int ap__virtual_launch(struct virtual_pmu *v, char *const *argv, struct guest_launch **launch,
+		       char *why, size_t len)
+{
+	int err;
+
+	why[0] = 0;
+	pthread_mutex_lock(&v->lock);
+	free_words(v->words);
+	v->words = copy_words(argv);
+	err = need_tree(v, true, why, len);
+	if (!err)
+		err = ap__guest_prepare(launch, &v->tree, v->runtime, v->bootstrap, argv);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+int ap__virtual_made(struct virtual_pmu *v, pid_t pid)
+{
+	struct waiting *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->pid = pid;
+	pthread_mutex_lock(&v->lock);
+	w->next = v->waiting;
+	v->waiting = w;
+	pthread_mutex_unlock(&v->lock);
+	return 0;
+}
+
+void ap__virtual_started(struct virtual_pmu *v, pid_t pid)
+{
+	pthread_mutex_lock(&v->lock);
+	for (struct waiting **w = &v->waiting; *w; w = &(*w)->next) {
+		struct waiting *found = *w;
+
+		if (found->pid != pid)
+			continue;
+		*w = found->next;
+		free(found);
+		break;
+	}
+	pthread_mutex_unlock(&v->lock);
+}
+
+void ap__virtual_ended(struct virtual_pmu *v)
+{
+	pthread_mutex_lock(&v->lock);
+	if (v->remote)
+		ap__remote_sync(v->remote);
+	pthread_mutex_unlock(&v->lock);
+}
+
+const struct guest_tree *ap__virtual_tree(const struct virtual_pmu *v)
+{
+	return v->tree.fd >= 0 ? &v->tree : NULL;
+}
+
+static int adopt(struct virtual_pmu *v, pid_t pid)
+{
+	int err = 0;
+
+	for (struct waiting *w = v->waiting; w; w = w->next) {
+		if (w->pid != pid || w->adopted)
+			continue;
+		err = ap__remote_adopt(v->remote, pid);
+		w->adopted = !err;
+	}
+	return err;
+}
+
+/* The sentence goes into two names, which are shorter than it may be. Returns @err. */
+static int refuse_why(int err, const char *why)
+{
+	size_t len = strlen(why);
+	const char *rest = len < REFUSAL_NAME ? "" : why + REFUSAL_NAME - 1;
+
+	return refusal_set(&refusal, err, CAUSE_NO_SESSION,
+			   &(const struct refusal_args){.name = {why, rest}});
+}
+
+/* What a call of the session's gave, with its reason if it failed. */
+static s64 answered(const struct virtual_pmu *v, s64 ret)
+{
+	if (ret < 0)
+		refusal = *ap__remote_refusal(v->remote);
+	return ret;
+}
+
+static int open_event(struct virtual_pmu *v, struct pe_attr *attr, pid_t pid, int cpu, int leader,
+		      u64 flags)
+{
+	char why[300];
+	int err = need_session(v, why, sizeof(why));
+
+	if (err)
+		return refuse_why(err, why);
+	err = adopt(v, pid);
+	if (!err)
+		err = ap__remote_event(v->remote, attr, pid, cpu, leader, flags);
+	return (int)answered(v, err);
+}
+
+static int be_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int leader, u64 flags)
+{
+	struct virtual_pmu *v = be;
+	int fd;
+
+	pthread_mutex_lock(&v->lock);
+	fd = open_event(v, attr, pid, cpu, leader, flags);
+	pthread_mutex_unlock(&v->lock);
+	return fd;
+}
+
+static int be_close(void *be, int handle)
+{
+	struct virtual_pmu *v = be;
+	int err;
+
+	pthread_mutex_lock(&v->lock);
+	err = (int)answered(v, ap__remote_event_close(v->remote, handle));
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+static ssize_t be_read(void *be, int handle, void *buf, size_t len)
+{
+	struct virtual_pmu *v = be;
+	ssize_t n;
+
+	pthread_mutex_lock(&v->lock);
+	n = answered(v, ap__remote_read(v->remote, handle, buf, len));
+	pthread_mutex_unlock(&v->lock);
+	return n;
+}
+
+static int be_ioctl(void *be, int handle, unsigned long request, unsigned long arg)
+{
+	struct virtual_pmu *v = be;
+	int err;
+
+	pthread_mutex_lock(&v->lock);
+	err = (int)answered(v, ap__remote_ioctl(v->remote, handle, request, arg));
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+static const struct refusal *be_refusal(void *be)
+{
+	(void)be;
+	return &refusal;
+}
+
+/* Without one its files are looked for where nothing is: the machine's own would be the wrong ones. */
+static const char *be_root(void *be)
+{
+	struct virtual_pmu *v = be;
+	const char *root = NULL;
+	char why[300];
+
+	pthread_mutex_lock(&v->lock);
+	if (!need_session(v, why, sizeof(why)))
+		root = ap__remote_root(v->remote);
+	pthread_mutex_unlock(&v->lock);
+	return root ? root : "/dev/null";
+}
+
+const struct ap__backend_ops ap__backend_virtual = {
+	.name = "session",
+	.core_pmu = "cpu",
+	.root = be_root,
+	.open = be_open,
+	.close = be_close,
+	.read = be_read,
+	.ioctl = be_ioctl,
+	.refusal = be_refusal,
+};

@@ -1,0 +1,29 @@
+/* PURPOSE: starting a command in ways that only the command line uses. */
+#ifndef LIB_COMMAND_H
+#define LIB_COMMAND_H
+
+#include <anyperf/command.h>
+
+#include "backend/virtual.h"
+
+enum ap__command_flags {
+	AP__COMMAND_AT_ONCE = 1 << 0, /* it is not stopped: it runs when this returns */
+	/*
+	 * The caller waits for ap__virtual_fd() to be readable, too, and calls ap__virtual_answer(): so a
+	 * session is started only if somebody needs it.
+	 */
+	AP__COMMAND_SERVED = 1 << 1,
+};
+
+/* As ap_command_new(). */
+must_check int ap__command_new(struct ap_command **out, struct ap_machine *m, char *const *argv,
+			       const struct ap_command_opts *opts, unsigned int flags,
+			       struct ap_error *err);
+
+/* The virtual PMU behind @m; NULL: there is none. */
+struct virtual_pmu *ap__machine_virtual(const struct ap_machine *m);
+
+/* The meters of its guests, for reports; NULL: there are none. */
+const struct guest_tree *ap__machine_tree(const struct ap_machine *m);
+
+#endif
