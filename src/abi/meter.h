@@ -141,7 +141,7 @@ static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
 
 enum meter_tree_flags {
 	METER_TREE_STRICT = 1, /* programs that cannot be run are refused, not run uncounted */
-	METER_TREE_CHECK = 2,  /* the translator verifies its invariants */
+	METER_TREE_CHECK = 2,  /* translator and session verify their invariants */
 	METER_TREE_DETERMINISTIC = 4, /* what varies from run to run is fixed; see below */
 };
 
