@@ -28,6 +28,7 @@
 #include <anyperf/machine.h>
 #include <anyperf/pmu.h>
 #include <anyperf/read.h>
+#include <anyperf/record.h>
 #include <anyperf/self.h>
 #include <anyperf/spec.h>
 

@@ -87,6 +87,7 @@ _Static_assert(__builtin_offsetof(struct pe_attr, wakeup_events) == 48, "attr la
 _Static_assert(__builtin_offsetof(struct pe_attr, config3) == 128, "attr layout");
 
 /* Newer than some system headers. */
-#define PE_FORMAT_LOST (1u << 4)
+#define PE_FORMAT_LOST            (1u << 4)
+#define PE_SAMPLE_BRANCH_COUNTERS (1u << 19) /* Linux 6.8 */
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "abi/perf.h"
 #include "base/cursor.h"
+#include "record/coding.h"
 
 #define KNOWN_FORMAT                                                                        \
 	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID | \
@@ -12,21 +13,7 @@
 
 size_t ap_read_size(uint64_t read_format, unsigned int n)
 {
-	size_t head = 0, each = 1;
-
-	if (read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
-		head++;
-	if (read_format & PERF_FORMAT_TOTAL_TIME_RUNNING)
-		head++;
-	if (read_format & PERF_FORMAT_ID)
-		each++;
-	if (read_format & PE_FORMAT_LOST)
-		each++;
-	if (read_format & PERF_FORMAT_GROUP)
-		head++;
-	else
-		n = 1;
-	return (head + n * each) * sizeof(uint64_t);
+	return ap__record_read_size(read_format, n);
 }
 
 int ap_read_decode(const void *bytes, size_t len, uint64_t read_format, struct ap_value *values,
