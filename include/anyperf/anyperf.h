@@ -29,6 +29,7 @@
 #include <anyperf/pmu.h>
 #include <anyperf/read.h>
 #include <anyperf/record.h>
+#include <anyperf/ring.h>
 #include <anyperf/self.h>
 #include <anyperf/spec.h>
 

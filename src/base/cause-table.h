@@ -378,6 +378,15 @@ CAUSE(MAP_OUTSIDE, UNSUPPORTED, READ_IT,
       "an event of the virtual PMU cannot be mapped outside of its guests")
 CAUSE(MAP_LIMIT, MLOCK, RAISE_MLOCK,
       "mapping its page goes over kernel.perf_event_mlock_kb and RLIMIT_MEMLOCK")
+CAUSE(BUFFER_LIMIT, MLOCK, FEWER_PAGES,
+      "{u0} pages ({u1} kB) for {s0} would go over what is left to you of {s1}")
+CAUSE(BUFFER_PAGES, BAD_VALUE, NONE,
+      "a buffer of {u0} pages: their number must be a power of two, and less than 2 GiB")
+CAUSE(BUFFER_TWICE, BAD_VALUE, NONE, "it has a buffer already")
+CAUSE(BUFFER_LAYOUTS, BAD_VALUE, IDENTIFY,
+      "its records are laid out differently from those of {s0}, and could not be told apart from "
+      "them in one buffer")
+CAUSE(SNAPSHOT_FORWARD, BAD_VALUE, NONE, "only with write_backward is there something to snapshot")
 
 /* Files of /proc/sys and /sys that show settings. */
 CAUSE(SETTING_NUMBER, BAD_VALUE, NONE, "{s0} takes one number")

@@ -99,6 +99,10 @@ REMEDY(MAP_PER_CPU, "open it for each CPU, or without inherit")
 REMEDY(READ_IT, "read it")
 REMEDY(MAP_ONE_PAGE, "map one page, for the counter's values")
 REMEDY(RAISE_MLOCK, "unmap other events, or raise one of the two limits")
+REMEDY(FEWER_PAGES,
+       "take at most {u2} pages ({u3} kB); or raise one of the two limits (as root: sysctl "
+       "kernel.perf_event_mlock_kb; ulimit -l); or give the program CAP_IPC_LOCK")
+REMEDY(IDENTIFY, "sample both with PERF_SAMPLE_IDENTIFIER and sample_id_all")
 REMEDY(FILTER_FIELDS,
        "its fields are in the tracepoint's format file; strings want quotes, == and && are C's")
 REMEDY(OPEN_ANOTHER, "open a new event instead")
