@@ -30,6 +30,7 @@
 #include <anyperf/read.h>
 #include <anyperf/record.h>
 #include <anyperf/ring.h>
+#include <anyperf/sampler.h>
 #include <anyperf/self.h>
 #include <anyperf/spec.h>
 

@@ -1,6 +1,7 @@
 /*
  * PURPOSE: the ring buffer of an event: mapping it, and taking the records out in the order in
- * which they were written.
+ * which they were written. sampler.h does this for the events of a list on many CPUs and threads,
+ * in the order of time; this is the piece below it, for whoever opens his events singly.
  *
  * A record is copied out of the buffer before it is looked at, so what others write there meanwhile
  * cannot change what has been checked. The room in the buffer is given back as records are taken.

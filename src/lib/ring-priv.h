@@ -1,5 +1,6 @@
 /*
- * PURPOSE: a buffer step by step. A pass takes the head once; what is in front of it is found (`step`), taken (`take`) in
+ * PURPOSE: a buffer step by step, for ring.c and for order.c, which brings several into the order
+ * of time. A pass takes the head once; what is in front of it is found (`step`), taken (`take`) in
  * any order, and given back (`release`) in the order of the buffer.
  *
  * Nothing in the shared memory is believed: a head that cannot be and a record that cannot be end
