@@ -63,7 +63,7 @@ struct entry {
 	struct ap_error *error; /* why it failed, or why it opens for user mode only; else NULL */
 };
 
-struct list {
+struct listing {
 	struct list_opts opts;
 	struct ap_machine *machine;
 	struct entry *entries; /* owned */
@@ -83,7 +83,7 @@ static char *copy(const char *text)
 
 static int collect(const struct ap_listed *event, void *data)
 {
-	struct list *l = data;
+	struct listing *l = data;
 
 	if (l->nr == l->room) {
 		l->room = l->room ? 2 * l->room : 256;
@@ -102,7 +102,7 @@ static int collect(const struct ap_listed *event, void *data)
 	return 0;
 }
 
-static void release(struct list *l)
+static void release(struct listing *l)
 {
 	for (size_t i = 0; i < l->nr; i++) {
 		struct entry *e = &l->entries[i];
@@ -119,7 +119,7 @@ static void release(struct list *l)
 	ap_machine_free(l->machine);
 }
 
-static void check(struct list *l)
+static void check(struct listing *l)
 {
 	struct ap_error err;
 
@@ -139,7 +139,7 @@ static void check(struct list *l)
 	}
 }
 
-static void print_one(const struct list *l, const struct entry *e, const struct terminal *t)
+static void print_one(const struct listing *l, const struct entry *e, const struct terminal *t)
 {
 	const int column = 34;
 	int n = printf("  %s", e->name);
@@ -171,7 +171,7 @@ static void print_one(const struct list *l, const struct entry *e, const struct 
 	}
 }
 
-static void print_text(const struct list *l)
+static void print_text(const struct listing *l)
 {
 	struct terminal t = terminal_of(stdout);
 	bool some = false;
@@ -192,7 +192,7 @@ static void print_text(const struct list *l)
 		printf("\n%zu events, %u fail\n", l->nr, l->failed);
 }
 
-static void print_names(const struct list *l)
+static void print_names(const struct listing *l)
 {
 	for (size_t i = 0; i < l->nr; i++) {
 		const struct entry *e = &l->entries[i];
@@ -213,7 +213,7 @@ static const char *kind_id(enum ap_kind kind)
 	return "other";
 }
 
-static void print_json(const struct list *l)
+static void print_json(const struct listing *l)
 {
 	struct json j;
 
@@ -267,9 +267,9 @@ static bool kind_word(const char *word, unsigned int *kind)
 }
 
 /* Nothing matched: the library says what was close. */
-static int none_matched(struct list *l)
+static int none_matched(struct listing *l)
 {
-	struct list all = {.machine = l->machine};
+	struct listing all = {.machine = l->machine};
 	struct ap__nearest near;
 	struct ap_error err;
 	char hint[400];
@@ -291,7 +291,7 @@ static int none_matched(struct list *l)
 	return 1;
 }
 
-static int add_matching(struct list *l, const char *glob, struct ap_error *err)
+static int add_matching(struct listing *l, const char *glob, struct ap_error *err)
 {
 	struct ap_list_opts opts = AP_OPTS(ap_list_opts, .kinds = l->kinds & AP_KIND_ALL,
 					   .glob = glob);
@@ -311,7 +311,7 @@ static int add_matching(struct list *l, const char *glob, struct ap_error *err)
 
 static int run(int argc, char **argv)
 {
-	struct list l = {0};
+	struct listing l = {0};
 	int first = options_parse(&cmd_list, &l.opts, argc, argv);
 	struct ap_error err;
 	char text[1100];

@@ -235,7 +235,7 @@ void timer_update(struct core *core);
 void event_exit(struct event *event);
 void ctx_exit(struct task *task);
 
-/* exec.c, prctl.c, sysctl.c and check.c have only what core.h and call.h declare. */
+/* exec.c, prctl.c, sysctl.c and invariants.c have only what core.h and call.h declare. */
 
 /* task.c */
 struct task *task_get(struct task *task);

@@ -18,7 +18,7 @@ struct segment {
 	u64 offset, vaddr, filesz;
 };
 
-struct section {
+struct elf_section {
 	u32 type, link;
 	u64 offset, size, entsize;
 };
@@ -82,7 +82,7 @@ static bool open_image(struct image *im, const void *bytes, size_t len)
 	return true;
 }
 
-static bool section_at(const struct image *im, u32 i, struct section *s)
+static bool section_at(const struct image *im, u32 i, struct elf_section *s)
 {
 	if (i >= im->shnum || im->shoff > im->len)
 		return false;
@@ -111,7 +111,7 @@ static bool file_offset(const struct image *im, u64 addr, u64 *off)
 }
 
 /* The NUL-terminated name at @at of string table @str, or NULL. */
-static const char *string_at(const struct image *im, const struct section *str, u32 at)
+static const char *string_at(const struct image *im, const struct elf_section *str, u32 at)
 {
 	u64 size = str->size;
 
@@ -124,11 +124,11 @@ static const char *string_at(const struct image *im, const struct section *str, 
 	return (const char *)im->bytes + str->offset + at;
 }
 
-static int walk_table(const struct image *im, const struct section *tab, ap__symbol_fn *fn,
+static int walk_table(const struct image *im, const struct elf_section *tab, ap__symbol_fn *fn,
 		      void *data)
 {
 	size_t each = im->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-	struct section str;
+	struct elf_section str;
 	struct symbol sym = {0};
 	int r;
 
@@ -159,7 +159,7 @@ static int walk_table(const struct image *im, const struct section *tab, ap__sym
 int ap__elf_symbols(const void *bytes, size_t len, ap__symbol_fn *fn, void *data)
 {
 	unsigned int tables = 0;
-	struct section s;
+	struct elf_section s;
 	struct image im;
 	int r;
 

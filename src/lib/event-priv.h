@@ -1,5 +1,5 @@
 /*
- * PURPOSE: struct ap_event, and opening one with what counters.c has prepared.
+ * PURPOSE: struct ap_event, and opening one with what counter-groups.c has prepared.
  */
 #ifndef LIB_EVENT_PRIV_H
 #define LIB_EVENT_PRIV_H
