@@ -91,7 +91,9 @@ static void reply(struct call *c, struct wire_slot *sl)
 		int err = fd_message_send(c->process->sock, c->slot, c->seq, c->fd_out);
 
 		if (err)
-			c->ret = -EMFILE;
+			c->ret =
+				refusal_set(&c->refusal, -EMFILE, CAUSE_SESSION_FD,
+					    &(const struct refusal_args){.name = {strerror(-err)}});
 		else
 			flags = WIRE_REPLY_FD;
 	}
@@ -101,11 +103,8 @@ static void reply(struct call *c, struct wire_slot *sl)
 	sl->result = c->result;
 	if (c->out_len)
 		memcpy(sl->data, c->data, c->out_len);
-	if (c->ret < 0) {
-		(void)core_refuse_default(c->s->core, (int)c->ret, SESSION_ERRNO,
-					  .name = {strerror((int)-c->ret)});
-		sl->refusal = *core_refusal(c->s->core);
-	}
+	if (c->ret < 0)
+		sl->refusal = c->refusal;
 	old = __atomic_exchange_n(&sl->word, WIRE_DONE, __ATOMIC_ACQ_REL);
 	if (old == WIRE_WAITED)
 		syscall(SYS_futex, &sl->word, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -128,33 +127,44 @@ static void busy_poll_add(struct session *s, struct guest_process *p, u32 slot, 
 	__atomic_store_n(&sl->awake, 1, __ATOMIC_RELEASE);
 }
 
-/* The call in @arg, from its request to what the reply says. */
-static void run_call(struct session *s, void *arg)
+/* The call, from its request to what it returns. */
+static s64 run_request(struct call *c)
 {
-	struct call *c = arg;
 	struct guest_process *p = c->process;
 	struct wire_slot *sl = guest_process_slot(p, c->slot);
-	struct guest_thread *th;
+	struct guest_thread *th = c->thread = caller_of(p, c->slot, sl);
+	struct session *s = c->s;
+	int err;
 
-	/* It may have been among what has ended. */
-	if (p->sock_poll.gone)
-		return;
-	core_refusal_clear(s->core);
-	th = c->thread = caller_of(p, c->slot, sl);
-	if (!th || !copy_request(c, sl)) {
-		c->ret = -EPROTO;
-		return;
-	}
+	if (!th || !copy_request(c, sl))
+		return -EPROTO;
 	clock_told(th, __atomic_load_n(&sl->cpu_time, __ATOMIC_RELAXED));
 	th->clock.switches = __atomic_load_n(&sl->switches, __ATOMIC_RELAXED);
 	s->call = c;
 	s->instant.caller = th;
-	c->ret = guest_thread_need_task(th);
-	if (!c->ret) {
-		if (c->cpu < s->nr_cpus && task_cpu(th->task) != (int)c->cpu)
-			task_sched_in(th->task, c->cpu);
-		c->ret = op_run(c);
-	}
+	err = guest_thread_need_task(th);
+	if (err)
+		return err;
+	if (c->cpu < s->nr_cpus && task_cpu(th->task) != (int)c->cpu)
+		task_sched_in(th->task, c->cpu);
+	return op_run(c);
+}
+
+static void run_call(struct session *s, void *arg)
+{
+	struct call *c = arg;
+
+	/* It may have been among what has ended. */
+	if (c->process->sock_poll.gone)
+		return;
+	core_refusal_clear(s->core);
+	c->ret = run_request(c);
+	if (c->ret >= 0)
+		return;
+	/* While the call is on: what ends its instant makes calls of its own. */
+	(void)core_refuse_default(s->core, (int)c->ret, SESSION_ERRNO,
+				  .name = {strerror((int)-c->ret)});
+	c->refusal = *core_refusal(s->core);
 }
 
 /* Answers what is posted in the slot, if anything. */

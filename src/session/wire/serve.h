@@ -38,6 +38,7 @@ struct call {
 
 	u8 in[WIRE_DATA + 1];    /* `len` bytes, with a NUL behind them */
 	u64 data[WIRE_DATA / 8]; /* `out_len` bytes */
+	struct refusal refusal;  /* if ret < 0 */
 };
 
 #define BUSY_POLL_SLOTS 4u

@@ -93,11 +93,18 @@ static void count_self(struct mock *g)
 	NEED(words[1] > 0 && words[1] == words[2]);
 	NEED(mock_ioctl(g, h, PERF_EVENT_IOC_RESET, 0) == 0);
 	NEED(mock_read(g, h, words, 40) == 40 && words[0] == 0);
+	/* Each says why, whatever the session does for its snapshots before it answers. */
 	NEED(mock_read(g, h, words, 32) == -ENOSPC);
+	NEED(g->slot->refusal.cause == CAUSE_READ_SPACE);
 	NEED(mock_ioctl(g, h, 0x1234, 0) == -ENOTTY);
+	NEED(g->slot->refusal.cause == CAUSE_IOCTL_UNKNOWN);
+	NEED(g->slot->refusal.number[0] == 0x1234 && g->slot->refusal.err == -ENOTTY);
 	/* After the last close the handle names nothing. */
 	close(fd);
 	NEED(mock_read(g, h, words, 40) == -EBADF);
+	NEED(g->slot->refusal.cause == CAUSE_NO_EVENT);
+	NEED(mock_call(g, 99) == -ENOSYS);
+	NEED(g->slot->refusal.cause == CAUSE_SESSION_ERRNO);
 }
 
 TEST(a_guest_counts_itself)
