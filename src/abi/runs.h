@@ -25,6 +25,7 @@
 struct meter_run {
 	u32 number;    /* 0: none yet, or closed */
 	u32 uncounted; /* atomic: programs that ran natively */
+	u32 refused;   /* atomic: calls that the session has refused; refusal-list.h */
 	s32 error;     /* the command could not be started: -errno */
 };
 

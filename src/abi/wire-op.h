@@ -83,6 +83,7 @@ struct wire_open_args {
 	u64 flags;      /* PERF_FLAG_* */
 	u32 attr_size;  /* attr.size as the guest wrote it */
 	u32 attr_flags; /* enum wire_attr_flags */
+	u32 patient;    /* 1: will ask again if told to */
 };
 
 /* Of the operations that are about one event and nothing else. */

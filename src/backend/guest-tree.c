@@ -53,6 +53,7 @@ static int open_run(struct guest_tree *tree, bool keep, char *why, size_t size)
 	if (keep)
 		tree->number |= METER_RUN_KEEP;
 	tree->run->uncounted = 0;
+	tree->run->refused = 0;
 	tree->run->error = 0;
 	__atomic_store_n(&tree->run->number, tree->number, __ATOMIC_RELEASE);
 	return 0;
@@ -261,6 +262,22 @@ bool ap__tree_uncounted_at(const struct guest_tree *tree, u32 i, struct meter_un
 	*u = *entry;
 	u->path[sizeof(u->path) - 1] = u->why[sizeof(u->why) - 1] = '\0';
 	return u->run == tree->number;
+}
+
+u32 ap__tree_refused(const struct guest_tree *tree)
+{
+	return __atomic_load_n(&tree->run->refused, __ATOMIC_RELAXED);
+}
+
+bool ap__tree_refusal_at(const struct guest_tree *tree, u32 i, struct meter_refusal *r)
+{
+	const struct meter_refusal *entry = meter_refusals(tree->head) + i;
+
+	if (__atomic_load_n(&entry->run, __ATOMIC_ACQUIRE) != tree->number)
+		return false;
+	*r = *entry;
+	r->attr.size = sizeof(r->attr);
+	return r->count > 0;
 }
 
 void ap__tree_total(const struct guest_tree *tree, u64 total[METER_QUANTITIES])

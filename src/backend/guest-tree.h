@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "abi/refusal-list.h"
 #include "abi/runs.h"
 
 struct guest_tree {
@@ -49,6 +50,13 @@ const struct meter *ap__tree_meter(const struct guest_tree *tree, u32 index);
 /* How many programs ran natively, and the one in entry @i of the tree's list if it is there and ours. */
 u32 ap__tree_uncounted(const struct guest_tree *tree);
 bool ap__tree_uncounted_at(const struct guest_tree *tree, u32 i, struct meter_uncounted *u);
+
+/*
+ * How many calls the session has refused to our run, and entry @i of its list if it is there and
+ * ours.
+ */
+u32 ap__tree_refused(const struct guest_tree *tree);
+bool ap__tree_refusal_at(const struct guest_tree *tree, u32 i, struct meter_refusal *r);
 
 /* The sums over the run, as of now. */
 void ap__tree_total(const struct guest_tree *tree, u64 total[METER_QUANTITIES]);

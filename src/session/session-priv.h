@@ -28,6 +28,7 @@
 #include "session/wire/fd-message.h"
 #include "session/wire/ops.h"
 #include "session/wire/perf-file.h"
+#include "session/wire/refusals.h"
 #include "session/wire/rendezvous.h"
 #include "session/wire/serve.h"
 #include "session/wire/snapshot.h"
@@ -67,6 +68,7 @@ struct session {
 	struct perf_files files;
 	struct busy_poll busy_poll;
 	struct call *call; /* in progress; NULL: none */
+	struct refusals refusals;
 
 	struct shown shown;
 	struct list cgroups; /* host/cgroups.c */

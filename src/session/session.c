@@ -324,6 +324,7 @@ void session_free(struct session *s)
 	close_fd(s->wide.timer);
 	close_fd(s->loop.ends);
 	close_fd(s->loop.all);
+	refusals_release(&s->refusals);
 	if (s->meters.tree)
 		munmap(s->meters.tree, meter_tree_offset(s->meters.slots));
 	close_fd(s->meters.fd);

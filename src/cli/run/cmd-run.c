@@ -14,6 +14,7 @@
 #include "cli/child.h"
 #include "cli/cmd.h"
 #include "cli/run/deterministic.h"
+#include "cli/run/refused.h"
 #include "cli/help/help.h"
 #include "cli/json.h"
 #include "cli/number.h"
@@ -75,7 +76,11 @@ static const struct option options[] = {
 	 .help = "print how many instructions and branches were retired",
 	 .more = "User mode only, exact, and the same in every run of a program that does the same."},
 	{OPTION_COUNT, 'v', "verbose", AT(verbose),
-	 .help = "print the counts, per process and thread as well"},
+	 .help = "print the counts, per process and thread as well, and what was refused",
+	 .more = "Programs that ask for perf events get an errno where an event is refused, as from a "
+		 "kernel. At the end each different refusal is named once, with the program, the event, "
+		 "the reason and a remedy. Without -v a line says how many there were if COMMAND "
+		 "failed."},
 	{OPTION_FLAG, 'j', "json", AT(json), .help = "print the counts as one line of JSON"},
 	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
 	 .help = "print the counts to FILE instead of standard error"},
@@ -155,18 +160,12 @@ static void thread_counts(const struct meter *m, u64 *v)
 		v[q] = meter_sum(m, q) - m->base[q];
 }
 
-static void comm_of(const struct meter *m, char comm[16])
-{
-	memcpy(comm, m->comm, 15);
-	comm[15] = '\0';
-}
-
 static void print_json_thread(struct json *j, const struct meter *m)
 {
 	u64 v[METER_QUANTITIES];
 	char comm[16];
 
-	comm_of(m, comm);
+	guest_comm(m->comm, comm);
 	thread_counts(m, v);
 	json_object(j, NULL);
 	json_u64(j, "tid", m->tid);
@@ -187,7 +186,7 @@ static void print_json_process(struct json *j, const struct page *pages, u32 n)
 	const struct meter *m = pages[0].m;
 	char comm[16];
 
-	comm_of(m, comm);
+	guest_comm(m->comm, comm);
 	json_object(j, NULL);
 	json_u64(j, "pid", m->pid);
 	json_u64(j, "ppid", m->ppid);
@@ -263,6 +262,7 @@ static void print_json(const struct job *job, const u64 *total)
 	print_json_processes(&j, tree);
 	json_end(&j);
 	uncounted_json(&j, job->machine);
+	refused_json(&j, job->machine);
 	json_end(&j);
 	json_finish(&j);
 }
@@ -291,7 +291,7 @@ static void print_text(const struct job *job, const u64 *total)
 
 			if (!m || !m->tid)
 				continue;
-			comm_of(m, comm);
+			guest_comm(m->comm, comm);
 			thread_counts(m, v);
 			fprintf(job->out, " %8u %8u  %-15s %s %s\n", m->pid, m->tid, comm,
 				number_text(&style, (double)v[METER_INSTRUCTIONS], 0, 18, buf,
@@ -317,15 +317,27 @@ static bool wants_report(const struct run_opts *opts)
 	return opts->count || opts->json || opts->verbose || opts->output;
 }
 
+/* What is said of the programs beside the counts. JSON on stderr stands there alone. */
+static void report_programs(const struct job *job)
+{
+	const struct guest_tree *tree = job->tree;
+
+	if (job->opts.json && !job->opts.output)
+		return;
+	/* Who counts nothing sees what the program prints and no more. */
+	if (wants_report(&job->opts) || __atomic_load_n(&tree->head->measured, __ATOMIC_RELAXED))
+		uncounted_text(&cmd_run, job->machine, stderr, "");
+	if (job->opts.verbose)
+		refused_text(&cmd_run, job->machine, stderr, "");
+	else if (child_exit_status(&job->child) != 0)
+		refused_hint(&cmd_run, job->machine, stderr);
+}
+
 static int report(struct job *job)
 {
 	u64 total[METER_QUANTITIES];
 
-	/* Who counts nothing sees what the program prints and no more; and JSON stands alone. */
-	if (job->opts.json ? job->opts.output != NULL
-			   : wants_report(&job->opts) ||
-				     __atomic_load_n(&job->tree->head->measured, __ATOMIC_RELAXED))
-		uncounted_text(&cmd_run, job->machine, stderr, "");
+	report_programs(job);
 	if (!wants_report(&job->opts))
 		return 0;
 	job->out = stderr;

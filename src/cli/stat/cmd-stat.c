@@ -9,6 +9,7 @@
 #include "cli/run/deterministic.h"
 #include "cli/stat/stat-priv.h"
 #include "cli/terminal.h"
+#include "cli/run/refused.h"
 #include "cli/run/uncounted.h"
 
 /* Asked when there is something to print, so that the command need not wait for the answers. */
@@ -109,14 +110,17 @@ static void print_deterministic(const struct stat_job *st, const struct stat_rep
 	fprintf(st->style.out, "# %s\n", note);
 }
 
-/* The count is short by what is named. JSON that goes to stderr stands there alone, and has a member for it. */
+/* The count is short by what is named first. JSON that goes to stderr stands there alone, and has a member for it. */
 static void print_uncounted(const struct stat_job *st)
 {
 	bool same = st->style.out == stderr;
+	const char *mark = st->opts.separator && same ? "# " : "";
 
-	if (!(st->opts.json && same))
-		uncounted_text(&cmd_stat, st->machine, stderr,
-			       st->opts.separator && same ? "# " : "");
+	if (st->opts.json && same)
+		return;
+	uncounted_text(&cmd_stat, st->machine, stderr, mark);
+	if (st->opts.verbose)
+		refused_text(&cmd_stat, st->machine, stderr, mark);
 }
 
 static int measure(struct stat_job *st)

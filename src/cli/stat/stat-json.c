@@ -4,6 +4,7 @@
 #include "cli/stat/stat-label.h"
 #include "cli/stat/stat-metric.h"
 #include "cli/stat/stat-report.h"
+#include "cli/run/refused.h"
 #include "cli/run/uncounted.h"
 
 static void unit_members(struct json *j, const struct stat_report *r, const struct stat_unit *u)
@@ -156,8 +157,10 @@ void stat_print_json(const struct stat_report *r, const struct stat_style *style
 	}
 	if (r->deterministic)
 		deterministic_json(&j, r->seed, r->nondet);
-	if (r->guests)
+	if (r->guests) {
 		uncounted_json(&j, r->guests);
+		refused_json(&j, r->guests);
+	}
 	times(&j, r);
 	json_array(&j, "counts");
 	for (u32 u = 0; u < r->nr_units; u++)

@@ -194,7 +194,7 @@ const struct option stat_option_table[] = {
 	{OPTION_UNSET, 0, "csv-summary", AT(csv_summary),
 	 .help = "with -x, -I and --summary: leave out the word `summary`"},
 	{OPTION_COUNT, 'v', "verbose", AT(verbose),
-	 .help = "say what is done: -v steps and raw counts, -vv every open"},
+	 .help = "say what is done: -v steps, raw counts and what COMMAND was refused, -vv every open"},
 	{0},
 };
 /* clang-format on */

@@ -100,11 +100,13 @@ static long open_event(struct thread *t)
 		return -ENODEV;
 	}
 	/* The task may be one that was just made and is about to say who it is. */
+	sl->args.open.patient = 1;
 	for (u32 tries = 0; (ret = wire_call(t, sl, WIRE_OP_OPEN)) < 0 &&
 			    sl->result.open_refusal.ask_again && tries < 2000;
 	     tries++) {
 		const struct __kernel_timespec moment = {0, 500000};
 
+		sl->args.open.patient = tries + 1 < 2000;
 		raw_call2(__NR_nanosleep, (long)&moment, 0);
 	}
 	if (ret < 0) {

@@ -161,6 +161,7 @@ static void run_call(struct session *s, void *arg)
 	c->ret = run_request(c);
 	if (c->ret >= 0)
 		return;
+	refusals_note(c);
 	/* While the call is on: what ends its instant makes calls of its own. */
 	(void)core_refuse_default(s->core, (int)c->ret, SESSION_ERRNO,
 				  .name = {strerror((int)-c->ret)});
