@@ -1,10 +1,11 @@
 /*
  * PURPOSE: where perf events really live. Everything that the library does to an event goes through
- * this table: the kernel's perf_event_open(2), or a session that implements perf_event in user space.
+ * this table: the kernel's perf_event_open(2), or a session that implements perf_event in user
+ * space.
  *
- * A backend gives handles, small non-negative integers that mean something only to it; for the kernel
- * they are file descriptors. All functions return -errno, never set errno alone. They may be called
- * from several threads if the machine is used from several.
+ * A backend gives handles, small non-negative integers that mean something only to it; for the
+ * kernel they are file descriptors. All functions return -errno, never set errno alone. They may be
+ * called from several threads if the machine is used from several.
  */
 #ifndef BACKEND_BACKEND_H
 #define BACKEND_BACKEND_H
@@ -33,16 +34,21 @@ struct ap__backend_ops {
 	/* read(2): bytes or -errno. */
 	ssize_t (*read)(void *be, int handle, void *buf, size_t len);
 
-	/* ioctl(2) with a PERF_EVENT_IOC_* request; handles in @arg (SET_OUTPUT) are the backend's. */
+	/*
+	 * ioctl(2) with a PERF_EVENT_IOC_* request; handles in @arg (SET_OUTPUT) are the backend's.
+	 */
 	int (*ioctl)(void *be, int handle, unsigned long request, unsigned long arg);
 
-	/* mmap(2), MAP_SHARED, @writable: PROT_READ|PROT_WRITE. *@out is undone with munmap. NULL: no. */
+	/*
+	 * mmap(2), MAP_SHARED, @writable: PROT_READ|PROT_WRITE. *@out is undone with munmap. NULL:
+	 * no.
+	 */
 	int (*mmap)(void *be, int handle, size_t len, u64 offset, bool writable, void **out);
 	int (*munmap)(void *be, void *base, size_t len);
 
 	/*
-	 * The directory that stands in for "/" where the backend's PMUs are looked up; asked for at each
-	 * look. NULL: the machine's own.
+	 * The directory that stands in for "/" where the backend's PMUs are looked up; asked for at
+	 * each look. NULL: the machine's own.
 	 */
 	const char *(*root)(void *be);
 

@@ -39,8 +39,8 @@ const char *ap__attr_field_beyond(const struct pe_attr *attr, u32 size)
 }
 
 /*
- * Bits that no kernel takes, and further down combinations: steps 4 to 7 of doc/matrix.md, "The order of
- * the checks at open".
+ * Bits that no kernel takes, and further down combinations: steps 4 to 7 of doc/matrix.md, "The
+ * order of the checks at open".
  */
 static int bad_bits(const struct ap__ask *ask, struct ap_error *err)
 {

@@ -1,9 +1,9 @@
 /*
  * PURPOSE: filling in struct ap_error. What is refused of an event ends in `return ap__refuse(err,
- * -EINVAL, NAME, CPU_RANGE, .number = {cpu})`: the cause is a row of base/cause-table.h, which has the
- * sentence. What is wrong with a text or a name that was given ends in `return ap__fail(err, -EINVAL,
- * AP_CAUSE_SYNTAX, "what and why")`, followed, where there is one, by ap__remedy(). All accept a NULL
- * @err, so callers need not look.
+ * -EINVAL, NAME, CPU_RANGE, .number = {cpu})`: the cause is a row of base/cause-table.h, which has
+ * the sentence. What is wrong with a text or a name that was given ends in `return ap__fail(err,
+ * -EINVAL, AP_CAUSE_SYNTAX, "what and why")`, followed, where there is one, by ap__remedy(). All
+ * accept a NULL @err, so callers need not look.
  */
 #ifndef LIB_FAIL_H
 #define LIB_FAIL_H
