@@ -17,8 +17,7 @@
  * Each different refusal to @out, a line behind @mark ("" or a comment's beginning): the program,
  * the event, why and the remedy.
  */
-void refused_text(const struct command *cmd, struct ap_machine *m, FILE *out,
-		  const char *mark);
+void refused_text(const struct command *cmd, struct ap_machine *m, FILE *out, const char *mark);
 
 /* One line that says how many there were and how to see them; none if there were none. */
 void refused_hint(const struct command *cmd, struct ap_machine *m, FILE *out);
