@@ -132,7 +132,7 @@ int ap_ring_map(struct ap_ring **out, struct ap_event *e, const struct ap_ring_o
 {
 	struct ap_ring_opts o = {.size = sizeof(o)};
 	unsigned int wanted, pages;
-	struct ap_ring *r;
+	struct ap_ring *r = NULL;
 	int n;
 
 	if (opts)

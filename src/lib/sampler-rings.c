@@ -24,7 +24,7 @@ static struct ap_ring *ring_for(const struct ap_sampler *s, const struct ap_even
 	if (of_place)
 		return of_place;
 	for (unsigned int i = 0; e->cpu >= 0 && i < s->nrings; i++)
-		if (s->rings[i]->event->cpu == e->cpu)
+		if (s->rings[i] && s->rings[i]->event->cpu == e->cpu)
 			return s->rings[i];
 	return NULL;
 }
