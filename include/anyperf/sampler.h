@@ -34,8 +34,7 @@ AP_BEGIN_DECLS
 struct ap_sampler;
 
 enum ap_sampler_flags {
-	AP_SAMPLER_TASKS =
-		1 << 0, /* also MMAP2, COMM, FORK and EXIT records: what addresses mean */
+	AP_SAMPLER_TASKS = 1 << 0,     /* MMAP2, COMM, FORK and EXIT records too */
 	AP_SAMPLER_OVERWRITE = 1 << 1, /* keep the newest records: see ap_sampler_snapshot() */
 	AP_SAMPLER_SHRINK = 1 << 2,    /* over the limit for locked memory take smaller buffers */
 };

@@ -145,7 +145,10 @@ static void body(FILE *f, const struct ap_record *rec)
 	switch (rec->type) {
 	case PERF_RECORD_MMAP: mmap_record(f, &rec->mmap, false); break;
 	case PERF_RECORD_MMAP2: mmap_record(f, &rec->mmap, true); break;
-	case PERF_RECORD_LOST: dec(f, "id", rec->lost.id); /* fallthrough */
+	case PERF_RECORD_LOST:
+		dec(f, "id", rec->lost.id);
+		dec(f, "lost", rec->lost.lost);
+		break;
 	case PERF_RECORD_LOST_SAMPLES: dec(f, "lost", rec->lost.lost); break;
 	case PERF_RECORD_COMM:
 		dec(f, "pid", rec->comm.pid);
