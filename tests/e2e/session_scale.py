@@ -9,22 +9,27 @@ from e2e import Skip, main, run
 MANY = 4000
 
 
-def instructions(events, pairs):
-    r = run("run", "--count", "-j", "--", os.environ["E2E_SCALE"], str(events), str(pairs))
+def instructions(events, pairs, *how):
+    r = run("run", "--count", "-j", "--", os.environ["E2E_SCALE"], str(events), str(pairs), *how)
     if r.status == 77:
         raise Skip(f"{MANY} descriptors are not to be had")
     assert r.status == 0, r
     return json.loads(r.err.splitlines()[-1])["total"]["instructions"]
 
 
-def pair(events):
+def pair(events, *how):
     """Instructions of an open and a close beside so many events."""
-    return (instructions(events, 220) - instructions(events, 20)) / 200
+    return (instructions(events, 220, *how) - instructions(events, 20, *how)) / 200
 
 
 def test_a_pair_of_open_and_close_among_many():
     few, many = pair(10), pair(MANY)
     assert few > 1000, few
+    assert many < 1.5 * few, (few, many)
+
+
+def test_a_pair_among_many_that_hang_up():
+    few, many = pair(20, "hung"), pair(MANY, "hung")
     assert many < 1.5 * few, (few, many)
 
 

@@ -20,6 +20,7 @@
 #include "session/session-priv.h"
 
 #define HANDLES_FIRST 64
+#define PROBES        16u /* pipes that an instant looks at */
 
 void perf_files_init(struct perf_files *files)
 {
@@ -181,38 +182,36 @@ void perf_file_hang_up(struct perf_file *file, bool hung)
 	file->hung_fd = -1;
 	list_del(&file->hung_link);
 	if (file->wfd < 0) {
-		file->closed = true;
-		if (!file->maps)
-			perf_file_end(file);
+		perf_file_closed(file);
 		return;
 	}
 	epoll_ctl(file->s->loop.ends, EPOLL_CTL_ADD, file->wfd, &ev);
 }
 
-/* The hung ones: a pipe without readers cannot be opened for writing. */
+/* A pipe without readers cannot be opened for writing. Each call looks at the next few. */
 void perf_files_probe(struct session *s)
 {
-	struct perf_file *file, *tmp;
+	struct list *hung = &s->files.hung;
+	const struct list *last = hung->prev;
 
-	list_for_each_entry_safe (file, tmp, &s->files.hung, hung_link) {
-		int fd;
+	for (u32 i = 0; i < PROBES && !list_empty(hung); i++) {
+		struct perf_file *file = list_first(hung, struct perf_file, hung_link);
+		int fd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK);
 
-		if (file->closed)
-			continue;
-		fd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK);
-		if (fd >= 0) {
+		list_move_tail(&file->hung_link, hung);
+		if (fd >= 0)
 			close(fd);
-		} else if (errno == ENXIO) {
-			file->closed = true;
-			if (!file->maps)
-				perf_file_end(file);
-		}
+		else if (errno == ENXIO)
+			perf_file_closed(file);
+		if (&file->hung_link == last)
+			return;
 	}
 }
 
 void perf_file_closed(struct perf_file *file)
 {
 	file->closed = true;
+	list_del(&file->hung_link);
 	if (file->wfd >= 0)
 		epoll_ctl(file->s->loop.ends, EPOLL_CTL_DEL, file->wfd, NULL);
 	if (!file->maps)

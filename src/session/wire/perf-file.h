@@ -77,7 +77,7 @@ void perf_file_hang_up(struct perf_file *file, bool hung);
 void perf_file_closed(struct perf_file *file);
 void perf_file_end(struct perf_file *file);
 void perf_file_free(struct perf_file *file);
-/* Of those that hang up nothing tells the last close: looks for it. */
+/* Of those that hang up nothing tells the last close: looks for it, at some of them in turn. */
 void perf_files_probe(struct session *s);
 
 /*

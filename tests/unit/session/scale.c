@@ -2,7 +2,10 @@
  * What an event costs the session among many: a session and a guest without a runtime, to be run by
  * tests/e2e/session_scale.py under `anyperf run --count`, which counts the instructions of both.
  *
- *   scale N PAIRS    opens N events, PAIRS times opens one more and closes it, and closes all
+ *   scale N PAIRS [hung]
+ *
+ * Opens N events, PAIRS times opens one more and closes it, and closes all. hung: the N report
+ * POLLHUP to epoll, for which the session has to look for their last close.
  *
  * Both are on one CPU, where neither spins: so hardly anything depends on time.
  */
@@ -51,7 +54,7 @@ static int one_open(struct mock *g)
 	return fd;
 }
 
-static void guest(int tree, int bootstrap, u32 n, u32 pairs)
+static void guest(int tree, int bootstrap, u32 n, u32 pairs, bool hung)
 {
 	int *fds = calloc(n, sizeof(*fds));
 	struct mock g;
@@ -60,8 +63,12 @@ static void guest(int tree, int bootstrap, u32 n, u32 pairs)
 	mock_init(&g, tree, bootstrap);
 	if (!fds || mock_hello(&g, -1, 0))
 		fail("HELLO");
-	for (u32 i = 0; i < n; i++)
+	for (u32 i = 0; i < n; i++) {
 		fds[i] = one_open(&g);
+		g.slot->args.event.handle = g.slot->result.event.handle;
+		if (hung && mock_call(&g, WIRE_OP_HANGUP))
+			fail("HANGUP");
+	}
 	for (u32 i = 0; i < pairs; i++)
 		close(one_open(&g));
 	for (u32 i = 0; i < n; i++)
@@ -74,7 +81,7 @@ static void guest(int tree, int bootstrap, u32 n, u32 pairs)
 int main(int argc, char **argv)
 {
 	struct session_config config = {.paranoid = SESSION_PARANOID_HOST, .tree_fd = -1};
-	u32 n = argc == 3 ? (u32)atoi(argv[1]) : 0, pairs = argc == 3 ? (u32)atoi(argv[2]) : 0;
+	u32 n = argc >= 3 ? (u32)atoi(argv[1]) : 0, pairs = argc >= 3 ? (u32)atoi(argv[2]) : 0;
 	struct session *s = NULL;
 	int status = 1;
 	cpu_set_t cpus;
@@ -92,7 +99,7 @@ int main(int argc, char **argv)
 		fail("no session");
 	pid = fork();
 	if (pid == 0) {
-		guest(session_tree_fd(s), session_bootstrap_fd(s), n, pairs);
+		guest(session_tree_fd(s), session_bootstrap_fd(s), n, pairs, argc > 3);
 		_exit(0);
 	}
 	session_close_bootstrap(s);
