@@ -18,6 +18,7 @@
 #include "session/host/settings.h"
 #include "session/host/view.h"
 #include "session/poll-source.h"
+#include "session/sealed-memory.h"
 #include "session/session.h"
 #include "session/task/clock.h"
 #include "session/task/guests.h"

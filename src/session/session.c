@@ -70,10 +70,9 @@ static int make_tree(struct session *s, char *why, size_t len)
 	bool ours = s->config.tree_fd < 0;
 
 	if (ours) {
-		s->meters.fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-		if (s->meters.fd < 0 || ftruncate(s->meters.fd, size) ||
-		    fcntl(s->meters.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-			return say(why, len, -errno, "making the meters");
+		s->meters.fd = sealed_memory_new("anyperf-meters", (size_t)size);
+		if (s->meters.fd < 0)
+			return say(why, len, s->meters.fd, "making the meters");
 	} else {
 		int seals = fcntl(s->config.tree_fd, F_GET_SEALS);
 

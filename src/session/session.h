@@ -57,7 +57,4 @@ void session_run(struct session *s, int timeout_ms);
 /* Has every process that held the bootstrap socket ended, and every guest? */
 bool session_is_over(const struct session *s);
 
-/* Walks everything and CHECK()s the session's and the core's invariants; for tests and fuzzers. */
-void session_check(struct session *s);
-
 #endif

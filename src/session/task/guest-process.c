@@ -1,6 +1,5 @@
 /* Processes of guests, from the first word of them to their end. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -40,8 +39,6 @@ struct guest_process *guest_process_new(struct session *s, pid_t pid)
 	p->pidfd = p->sock = p->memfd = -1;
 	p->same_ns = -1;
 	memset(p->fds, -1, sizeof(p->fds));
-	p->sock_poll.kind = POLL_SOURCE_SOCK;
-	p->pid_poll.kind = POLL_SOURCE_PIDFD;
 	list_init(&p->threads);
 	list_init(&p->mappings);
 	list_add_tail(&p->link, &s->guests.processes);
@@ -65,40 +62,30 @@ void guest_process_set_pid(struct guest_process *p, pid_t pid)
 
 int guest_process_watch_end(struct guest_process *p)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &p->pid_poll};
-
 	if (p->pidfd >= 0)
 		return 0;
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	if (p->pidfd < 0)
 		return -errno;
-	return epoll_ctl(p->s->loop.ends, EPOLL_CTL_ADD, p->pidfd, &ev) ? -errno : 0;
+	return poll_source_add(p->s->loop.ends, p->pidfd, &p->pid_poll, POLL_SOURCE_PIDFD, EPOLLIN);
 }
 
 int guest_process_make_memory(struct guest_process *p)
 {
+	void *memory;
+	int fd;
+
 	if (p->memfd >= 0)
 		return 0;
-	p->memfd = memfd_create("anyperf-wire", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (p->memfd < 0)
-		return -errno;
-	if (ftruncate(p->memfd, WIRE_SIZE) ||
-	    fcntl(p->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		goto fail;
-	p->page = mmap(NULL, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, p->memfd, 0);
-	if (p->page == MAP_FAILED)
-		goto fail;
+	fd = sealed_memory_map("anyperf-wire", WIRE_SIZE, &memory);
+	if (fd < 0)
+		return fd;
+	p->memfd = fd;
+	p->page = memory;
 	p->page->version = WIRE_VERSION;
 	p->page->slots = WIRE_SLOTS;
 	p->page->magic = WIRE_MAGIC;
 	return 0;
-fail:;
-	int err = -errno;
-
-	p->page = NULL;
-	close(p->memfd);
-	p->memfd = -1;
-	return err;
 }
 
 struct wire_slot *guest_process_slot(struct guest_process *p, u32 slot)

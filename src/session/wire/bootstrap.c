@@ -89,16 +89,14 @@ static bool is_own_kind(int fd)
 
 static int take_socket(struct guest_process *p, int sock)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &p->sock_poll};
-	int one = 1;
+	int one = 1, err;
 
 	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)))
 		return -errno;
-	p->sock_poll.kind = POLL_SOURCE_SOCK;
-	if (epoll_ctl(p->s->loop.all, EPOLL_CTL_ADD, sock, &ev))
-		return -errno;
-	p->sock = sock;
-	return 0;
+	err = poll_source_add(p->s->loop.all, sock, &p->sock_poll, POLL_SOURCE_SOCK, EPOLLIN);
+	if (!err)
+		p->sock = sock;
+	return err;
 }
 
 /*
@@ -260,7 +258,6 @@ static void introduce(struct session *s, void *arg)
 int bootstrap_add(struct session *s, int sock)
 {
 	struct bootstrap *bootstrap = calloc(1, sizeof(*bootstrap));
-	struct epoll_event ev = {.events = EPOLLIN};
 	int err;
 
 	if (!bootstrap) {
@@ -268,13 +265,10 @@ int bootstrap_add(struct session *s, int sock)
 		return -ENOMEM;
 	}
 	bootstrap->sock = sock;
-	bootstrap->poll.kind = POLL_SOURCE_BOOTSTRAP;
-	ev.data.ptr = &bootstrap->poll;
 	list_add_tail(&bootstrap->link, &s->bootstraps.open);
-	if (epoll_ctl(s->loop.all, EPOLL_CTL_ADD, sock, &ev) == 0)
-		return 0;
-	err = -errno;
-	bootstrap_free(bootstrap);
+	err = poll_source_add(s->loop.all, sock, &bootstrap->poll, POLL_SOURCE_BOOTSTRAP, EPOLLIN);
+	if (err)
+		bootstrap_free(bootstrap);
 	return err;
 }
 

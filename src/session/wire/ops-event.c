@@ -7,8 +7,6 @@
 
 #include "session/session-priv.h"
 
-#define PAGE_BYTES 4096
-
 static int no_event(struct call *c)
 {
 	return core_refuse(c->s->core, -EBADF, NO_EVENT);
@@ -125,7 +123,7 @@ s64 op_ioctl(struct call *c)
 	return err;
 }
 
-/* The memory behind an event's user page: sealed, so that a guest cannot truncate it under us. */
+/* The memory behind an event's user page. */
 static int make_page(struct perf_file *file)
 {
 	void *page;
@@ -133,21 +131,12 @@ static int make_page(struct perf_file *file)
 
 	if (file->page)
 		return 0;
-	fd = memfd_create("anon_inode:[perf_event]", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = sealed_memory_map("anon_inode:[perf_event]", PERF_PAGE_BYTES, &page);
 	if (fd < 0)
 		return -ENOMEM;
-	if (ftruncate(fd, PAGE_BYTES) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		goto fail;
-	page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED)
-		goto fail;
 	file->page_fd = fd;
 	file->page = page;
 	return 0;
-fail:
-	close(fd);
-	return -ENOMEM;
 }
 
 s64 op_mmap(struct call *c)

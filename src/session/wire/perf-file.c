@@ -76,10 +76,16 @@ static void give_handle(struct perf_files *files, struct perf_file *file)
 	files->first_free = file->index + 1;
 }
 
+/* The last close of a reader's descriptor is an end. */
+static int watch_close(struct perf_file *file)
+{
+	return poll_source_add(file->s->loop.ends, file->wfd, &file->poll, POLL_SOURCE_PERF_FILE,
+			       EPOLLERR | EPOLLET);
+}
+
 int perf_file_new(struct session *s, struct event *event, struct perf_file **out, int *guest_fd)
 {
 	struct perf_file *file = calloc(1, sizeof(*file));
-	struct epoll_event ev = {.events = EPOLLERR | EPOLLET};
 	struct stat st;
 	int pipefd[2], err;
 
@@ -98,10 +104,8 @@ int perf_file_new(struct session *s, struct event *event, struct perf_file **out
 	file->s = s;
 	file->event = event;
 	file->wfd = pipefd[1];
-	file->poll.kind = POLL_SOURCE_PERF_FILE;
-	ev.data.ptr = &file->poll;
-	if (fstat(file->wfd, &st) || epoll_ctl(s->loop.ends, EPOLL_CTL_ADD, file->wfd, &ev)) {
-		err = -errno;
+	err = fstat(file->wfd, &st) ? -errno : watch_close(file);
+	if (err) {
 		give_handle(&s->files, file);
 		goto fail;
 	}
@@ -157,68 +161,7 @@ static int reopen(int from, int flags)
 	return open(path, flags | O_CLOEXEC);
 }
 
-/*
- * A pipe whose writer is closed hangs up by itself, for epoll too. The pipe is kept by an O_PATH
- * descriptor; without a writer nothing tells of the last close, so perf_files_probe() asks.
- */
-void perf_file_hang_up(struct perf_file *file, bool hung)
-{
-	struct epoll_event ev = {.events = EPOLLERR | EPOLLET, .data.ptr = &file->poll};
-
-	if (file->closed || hung == (file->hung_fd >= 0))
-		return;
-	if (hung) {
-		file->hung_fd = reopen(file->wfd, O_PATH);
-		if (file->hung_fd < 0)
-			return;
-		epoll_ctl(file->s->loop.ends, EPOLL_CTL_DEL, file->wfd, NULL);
-		close(file->wfd);
-		file->wfd = -1;
-		list_add_tail(&file->hung_link, &file->s->files.hung);
-		return;
-	}
-	file->wfd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK);
-	close(file->hung_fd);
-	file->hung_fd = -1;
-	list_del(&file->hung_link);
-	if (file->wfd < 0) {
-		perf_file_closed(file);
-		return;
-	}
-	epoll_ctl(file->s->loop.ends, EPOLL_CTL_ADD, file->wfd, &ev);
-}
-
-/* A pipe without readers cannot be opened for writing. Each call looks at the next few. */
-void perf_files_probe(struct session *s)
-{
-	struct list *hung = &s->files.hung;
-	const struct list *last = hung->prev;
-
-	for (u32 i = 0; i < PROBES && !list_empty(hung); i++) {
-		struct perf_file *file = list_first(hung, struct perf_file, hung_link);
-		int fd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK);
-
-		list_move_tail(&file->hung_link, hung);
-		if (fd >= 0)
-			close(fd);
-		else if (errno == ENXIO)
-			perf_file_closed(file);
-		if (&file->hung_link == last)
-			return;
-	}
-}
-
-void perf_file_closed(struct perf_file *file)
-{
-	file->closed = true;
-	list_del(&file->hung_link);
-	if (file->wfd >= 0)
-		epoll_ctl(file->s->loop.ends, EPOLL_CTL_DEL, file->wfd, NULL);
-	if (!file->maps)
-		perf_file_end(file);
-}
-
-void perf_file_end(struct perf_file *file)
+static void perf_file_end(struct perf_file *file)
 {
 	struct session *s = file->s;
 
@@ -246,6 +189,62 @@ void perf_file_end(struct perf_file *file)
 }
 
 /* @p has mapped @c's event once more (@times 1) or once less (-1: 0, or -EINVAL if it had not). */
+void perf_file_closed(struct perf_file *file)
+{
+	file->closed = true;
+	list_del(&file->hung_link);
+	if (file->wfd >= 0)
+		epoll_ctl(file->s->loop.ends, EPOLL_CTL_DEL, file->wfd, NULL);
+	if (!file->maps)
+		perf_file_end(file);
+}
+
+/*
+ * A pipe whose writer is closed hangs up by itself, for epoll too. The pipe is kept by an O_PATH
+ * descriptor; without a writer nothing tells of the last close, so perf_files_probe() asks.
+ */
+void perf_file_hang_up(struct perf_file *file, bool hung)
+{
+	if (file->closed || hung == (file->hung_fd >= 0))
+		return;
+	if (hung) {
+		file->hung_fd = reopen(file->wfd, O_PATH);
+		if (file->hung_fd < 0)
+			return;
+		epoll_ctl(file->s->loop.ends, EPOLL_CTL_DEL, file->wfd, NULL);
+		close(file->wfd);
+		file->wfd = -1;
+		list_add_tail(&file->hung_link, &file->s->files.hung);
+		return;
+	}
+	file->wfd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK);
+	close(file->hung_fd);
+	file->hung_fd = -1;
+	list_del(&file->hung_link);
+	if (file->wfd < 0 || watch_close(file))
+		perf_file_closed(file);
+}
+
+/* A pipe without readers cannot be opened for writing. Each call looks at the next few. */
+void perf_files_probe(struct session *s)
+{
+	struct list *hung = &s->files.hung;
+	const struct list *last = hung->prev;
+
+	for (u32 i = 0; i < PROBES && !list_empty(hung); i++) {
+		struct perf_file *file = list_first(hung, struct perf_file, hung_link);
+		int fd = reopen(file->hung_fd, O_WRONLY | O_NONBLOCK);
+
+		list_move_tail(&file->hung_link, hung);
+		if (fd >= 0)
+			close(fd);
+		else if (errno == ENXIO)
+			perf_file_closed(file);
+		if (&file->hung_link == last)
+			return;
+	}
+}
+
 int map_note(struct guest_process *p, struct perf_file *file, int times)
 {
 	struct mapping *m, *found = NULL;
@@ -301,7 +300,7 @@ void perf_file_free(struct perf_file *file)
 	if (file->hung_fd >= 0)
 		close(file->hung_fd);
 	if (file->page)
-		munmap(file->page, 4096);
+		munmap(file->page, PERF_PAGE_BYTES);
 	if (file->page_fd >= 0)
 		close(file->page_fd);
 	free(file);

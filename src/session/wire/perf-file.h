@@ -19,6 +19,8 @@ struct guest_process;
 struct perf_event_mmap_page;
 struct session;
 
+#define PERF_PAGE_BYTES 4096u /* of an event's user page */
+
 struct perf_files {
 	struct list all;     /* struct perf_file */
 	struct list hung;    /* those of them with a hung_fd */
@@ -75,7 +77,6 @@ struct perf_file *perf_file_by_fd(struct session *s, int fd);
 void perf_file_hang_up(struct perf_file *file, bool hung);
 /* No descriptor is left; a mapping keeps the event as it keeps a file. */
 void perf_file_closed(struct perf_file *file);
-void perf_file_end(struct perf_file *file);
 void perf_file_free(struct perf_file *file);
 /* Of those that hang up nothing tells the last close: looks for it, at some of them in turn. */
 void perf_files_probe(struct session *s);

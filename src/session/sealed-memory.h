@@ -1,0 +1,15 @@
+/*
+ * PURPOSE: memory that is shared with guests: a memfd that nobody can resize, so that neither end
+ * can be hit by SIGBUS.
+ */
+#ifndef SESSION_SEALED_MEMORY_H
+#define SESSION_SEALED_MEMORY_H
+
+#include "base/types.h"
+
+/* A new one of @size bytes, all zero: its descriptor, CLOEXEC, or -errno. */
+int must_check sealed_memory_new(const char *name, size_t size);
+/* The same, mapped at *@at. */
+int must_check sealed_memory_map(const char *name, size_t size, void **at);
+
+#endif
