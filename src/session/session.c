@@ -348,11 +348,6 @@ void session_close_bootstrap(struct session *s)
 	s->bootstraps.guest_end = -1;
 }
 
-int session_fd(const struct session *s)
-{
-	return s->loop.all;
-}
-
 void session_check(struct session *s)
 {
 	core_check(s->core);

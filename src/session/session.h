@@ -48,9 +48,6 @@ int session_tree_fd(const struct session *s);
 int session_bootstrap_fd(const struct session *s);
 void session_close_bootstrap(struct session *s);
 
-/* Becomes readable when session_run(s, 0) has something to do. */
-int session_fd(const struct session *s);
-
 /* Serves what there is to serve, waiting for it at most @timeout_ms (-1: no limit). */
 void session_run(struct session *s, int timeout_ms);
 

@@ -60,20 +60,7 @@ static char *perf_line(char *text, bool *v1)
 
 static char *task_path(pid_t pid, s32 tid, char *text, size_t size, bool *v1)
 {
-	char file[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(file, sizeof(file), "/proc/%d/task/%d/cgroup", (int)pid, (int)tid);
-	fd = open(file, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	n = read(fd, text, size - 1);
-	close(fd);
-	if (n <= 0)
-		return NULL;
-	text[n] = 0;
-	return perf_line(text, v1);
+	return pid_task_text(pid, tid, "cgroup", text, size) ? perf_line(text, v1) : NULL;
 }
 
 /*

@@ -92,8 +92,7 @@ static struct event *host_fd_event(void *ctx, struct task *caller, int fd)
 /* A process that asks without being counted: it has introduced itself, and has no meter. */
 static bool is_remote_client(const struct session *s, const struct guest_thread *th)
 {
-	return th->process->sock >= 0 && !guest_thread_meter(th) &&
-	       !(s->call && s->call->thread == th);
+	return th->process->sock >= 0 && !guest_thread_meter(th) && s->instant.caller != th;
 }
 
 static int host_find_task(void *ctx, struct task *caller, int pid, struct task **task)
@@ -118,7 +117,7 @@ static int host_find_task(void *ctx, struct task *caller, int pid, struct task *
 	err = guest_thread_need_task(th);
 	if (err)
 		return core_refuse(s->core, err, NO_MEMORY, .name = {"a task"});
-	if (!s->call || s->call->thread != th)
+	if (s->instant.caller != th)
 		clock_attach(th);
 	*task = th->task;
 	return 0;

@@ -4,6 +4,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +22,26 @@ bool pid_has_tid(pid_t pid, s32 tid)
 	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
 }
 
-/* The first line of /proc/@pid/task/@tid/status that begins with @key, without it; false: none. */
+bool pid_task_text(pid_t pid, s32 tid, const char *name, char *text, size_t size)
+{
+	char path[80];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, size - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
+/*
+ * The first line of /proc/@pid/task/@tid/status that begins with @key, without it; false: none.
+ * Line by line, because one of them may list thousands of groups.
+ */
 static bool status_line(pid_t pid, s32 tid, const char *key, char *value, size_t len)
 {
 	char path[64], line[512];
@@ -42,7 +62,6 @@ static bool status_line(pid_t pid, s32 tid, const char *key, char *value, size_t
 	return found;
 }
 
-/* A zombie has no events, and cannot get any [CALL-09]. */
 bool pid_exists(pid_t pid)
 {
 	char state[64];
@@ -118,7 +137,6 @@ static s32 tid_inside(pid_t pid, s32 tid)
 	return status_line(pid, tid, "NSpid", value, sizeof(value)) ? last_number(value) : 0;
 }
 
-/* The thread of @pid (ours) that calls itself @tid, in our namespace; 0: there is none. */
 s32 pid_translate(pid_t pid, s32 tid, bool *same)
 {
 	char path[64];
@@ -215,7 +233,6 @@ static s32 tid_outside(const struct guest_process *p, s32 tid)
 	return found;
 }
 
-/* A pid that guest @p names, in our namespace; 0: there is none. */
 s32 pid_from_guest(struct guest_process *p, s32 pid)
 {
 	return p->same_ns ? pid : tid_outside(p, pid);

@@ -14,6 +14,8 @@ struct guest_process;
 struct guest_thread;
 
 bool pid_has_tid(pid_t pid, s32 tid);
+/* The text of /proc/@pid/task/@tid/@name, as much as there is room for; false: there is none. */
+bool pid_task_text(pid_t pid, s32 tid, const char *name, char *text, size_t size);
 /* A zombie has no events, and cannot get any [CALL-09]. */
 bool pid_exists(pid_t pid);
 /*

@@ -97,23 +97,10 @@ static bool read_event(int fd, u64 *value, u64 *enabled)
 static bool read_number(struct guest_thread *th, const char *file, const char *key, u32 word,
 			u64 *value)
 {
-	char path[80], buf[4096], *p, *save = NULL;
-	ssize_t n;
-	int fd;
+	char buf[4096], *p = buf, *save = NULL;
 
-	if (!th->tid)
+	if (!th->tid || !pid_task_text(th->process->pid, th->tid, file, buf, sizeof(buf)))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)th->process->pid, (int)th->tid,
-		 file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, buf, sizeof(buf) - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	buf[n] = 0;
-	p = buf;
 	if (key) {
 		p = strstr(buf, key);
 		if (!p)
@@ -279,14 +266,13 @@ u64 software_have(void)
  */
 static u64 program_switches(struct guest_thread *th, u64 last)
 {
-	const struct call *c = th->process->s->call;
 	const struct meter *m = guest_thread_meter(th);
 	int *fd = &th->clock.sw_fd[PERF_COUNT_SW_CONTEXT_SWITCHES];
 	u64 own = m ? __atomic_load_n(&m->own_switches, __ATOMIC_RELAXED) : 0, now, enabled;
 
 	if (*fd < 0 && software_mode() == 0)
 		open_switches(th);
-	if (c && c->thread == th)
+	if (th->process->s->instant.caller == th)
 		return th->clock.switches;
 	if (read_event(*fd, &now, &enabled))
 		now += th->clock.switches_base;

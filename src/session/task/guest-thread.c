@@ -159,10 +159,9 @@ static void release_meter(struct session *s, struct meter *m, u32 index)
  */
 static bool has_left(const struct guest_thread *th)
 {
-	const struct call *c = th->process->s->call;
 	const struct meter *m = guest_thread_meter(th);
 
-	return m && !(c && c->thread == th) &&
+	return m && th->process->s->instant.caller != th &&
 	       (__atomic_load_n(&m->state, __ATOMIC_SEQ_CST) != METER_RUNNING ||
 		(s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED) !=
 			(th->guest_tid ? th->guest_tid : th->tid));

@@ -21,17 +21,10 @@
 /* The CPU that @th was last on, as the kernel says; -1: it does not. */
 static int cpu_of(const struct guest_thread *th)
 {
-	char path[64], text[1024], *p;
-	size_t n;
-	FILE *f;
+	char text[1024], *p;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)th->process->pid, (int)th->tid);
-	f = fopen(path, "re");
-	if (!f)
+	if (!pid_task_text(th->process->pid, th->tid, "stat", text, sizeof(text)))
 		return -1;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = 0;
 	/* The name may hold anything; behind it the state is field 3 and the CPU field 39. */
 	p = strrchr(text, ')');
 	for (int field = 2; p && field < 39; field++)
@@ -46,7 +39,7 @@ void wide_place(struct guest_thread *th)
 
 	if (!s->wide.on || !th->task || th->tid <= 0)
 		return;
-	cpu = s->call && s->call->thread == th ? -1 : cpu_of(th);
+	cpu = s->instant.caller == th ? -1 : cpu_of(th);
 	if (cpu >= 0 && (u32)cpu < s->nr_cpus && task_cpu(th->task) != cpu)
 		task_sched_in(th->task, (u32)cpu);
 	cgroup_place(th);
