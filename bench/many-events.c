@@ -3,8 +3,8 @@
  *
  *   many-events hw|sw on|off N PAIRS
  *
- * Opens N events of the calling thread, counting or not, makes PAIRS pairs of open and close beside them, and
- * closes all. Prints three numbers, ns: one of the N opens, a pair, one of the N closes.
+ * Opens N events of the calling thread, counting or not, makes PAIRS pairs of open and close beside
+ * them, and closes all. Prints three numbers, ns: one of the N opens, a pair, one of the N closes.
  */
 #include <linux/perf_event.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /*
- * PURPOSE: the operations that a guest's runtime asks of its session, each with the structure of its
- * request and of its reply. Shapes only; how a call travels is wire.h's.
+ * PURPOSE: the operations that a guest's runtime asks of its session, each with the structure of
+ * its request and of its reply. Shapes only; how a call travels is wire.h's.
  *
- * A request is `op`, its arguments, and `len` bytes of data. A reply is `ret`, a result and `reply_len`
- * bytes of data; with ret < 0, a negative errno, there is no result but OPEN's. Operations without a
- * structure of their own have no arguments, or no result. Nothing of a request is believed.
+ * A request is `op`, its arguments, and `len` bytes of data. A reply is `ret`, a result and
+ * `reply_len` bytes of data; with ret < 0, a negative errno, there is no result but OPEN's.
+ * Operations without a structure of their own have no arguments, or no result. Nothing of a request
+ * is believed.
  */
 #ifndef ABI_WIRE_OP_H
 #define ABI_WIRE_OP_H
@@ -14,8 +15,8 @@
 enum wire_op {
 	WIRE_OP_NONE = 0,
 	/*
-	 * perf_event_open(2). Data: the attr as far as it is known. A cgroup's descriptor is sent before.
-	 * ret 0: struct wire_event_result and one fd; else struct wire_open_refusal.
+	 * perf_event_open(2). Data: the attr as far as it is known. A cgroup's descriptor is sent
+	 * before. ret 0: struct wire_event_result and one fd; else struct wire_open_refusal.
 	 */
 	WIRE_OP_OPEN = 1,
 	/* read(2). ret: bytes; data: what it gives. */
@@ -36,9 +37,9 @@ enum wire_op {
 	 */
 	WIRE_OP_LOOKUP = 8,
 	/*
-	 * A task is about to be made. ret: a token. A process (no CLONE_THREAD): one fd, the child's end
-	 * of its own socket, on which it says HELLO; the parent closes its copy. A thread has the token
-	 * in its first call.
+	 * A task is about to be made. ret: a token. A process (no CLONE_THREAD): one fd, the
+	 * child's end of its own socket, on which it says HELLO; the parent closes its copy. A
+	 * thread has the token in its first call.
 	 */
 	WIRE_OP_FORK = 9,
 	/* The task of a token was not made after all. */
@@ -47,21 +48,23 @@ enum wire_op {
 	WIRE_OP_EXIT = 11,
 	/* ret 0; measures the wire. */
 	WIRE_OP_PING = 12,
-	/* struct wire_event_args: its descriptors are to report POLLHUP to epoll while they should. */
+	/*
+	 * struct wire_event_args: its descriptors are to report POLLHUP to epoll while they should.
+	 */
 	WIRE_OP_HANGUP = 13,
 	/* ret 0: wire_view.root is there; data: the same, with its NUL. */
 	WIRE_OP_VIEW = 14,
 	/* Tasks may have moved to other cgroups: the caller has written to a cgroup's file. */
 	WIRE_OP_CGROUPS = 15,
 	/*
-	 * A setting. With WIRE_SYSCTL_OPEN data is the path, as shown, of a file that is about to be
-	 * opened for writing: ret its number, or -EACCES. With a number data is what is written: ret
-	 * bytes taken.
+	 * A setting. With WIRE_SYSCTL_OPEN data is the path, as shown, of a file that is about to
+	 * be opened for writing: ret its number, or -EACCES. With a number data is what is written:
+	 * ret bytes taken.
 	 */
 	WIRE_OP_SYSCTL = 16,
 	/*
-	 * A process is about to run a first program, and a guest from now on. Of a caller that is no
-	 * guest itself. ret 0.
+	 * A process is about to run a first program, and a guest from now on. Of a caller that is
+	 * no guest itself. ret 0.
 	 */
 	WIRE_OP_ADOPT = 17,
 	WIRE_OP_COUNT
