@@ -16,9 +16,8 @@
 #include "pmu/counters.h"
 
 struct cpu_pmu_data {
-	struct pmu pmu;
+	struct source_pmu base;
 	struct cpu_pmu_config config;
-	struct source_watch watch;
 	struct pmu_file files[24];
 	char name_text[64];
 };
@@ -34,12 +33,9 @@ struct on_task {
 	struct counters counters;
 };
 
-/* hw.what of an event that is valid and counts nothing that happens here. */
-#define WHAT_NOTHING CPU_WHAT_MAX
-
 static struct cpu_pmu_data *data(struct pmu *pmu)
 {
-	return container_of(pmu, struct cpu_pmu_data, pmu);
+	return container_of(pmu, struct cpu_pmu_data, base.pmu);
 }
 
 /* Raw codes. A umask of 0 is "all of them" in both vendors' tables. */
@@ -134,10 +130,10 @@ static int check_modes(struct event *event)
 	const struct pe_attr *attr = &event->attr;
 
 	if (attr->exclude_host) /* no virtual machine runs in here */
-		event->hw.what = WHAT_NOTHING;
+		event->hw.what = SOURCE_NOTHING;
 	if (attr->exclude_kernel) {
 		if (attr->exclude_user)
-			event->hw.what = WHAT_NOTHING;
+			event->hw.what = SOURCE_NOTHING;
 		return 0;
 	}
 	if (data(event->pmu)->config.kernel_mode == CPU_KERNEL_REFUSE && attr->exclude_user)
@@ -182,7 +178,6 @@ static int check_group(struct event *event)
 
 static int cpu_init(struct event *event)
 {
-	struct cpu_pmu_data *cpu = data(event->pmu);
 	int err;
 
 	switch (event->attr.type) {
@@ -197,22 +192,9 @@ static int cpu_init(struct event *event)
 		err = check_modes(event);
 	if (!err)
 		err = check_group(event);
-	if (!err && !event->target)
-		source_watch(&cpu->watch, cpu->config.source, &cpu->pmu);
+	if (!err)
+		source_opened(event);
 	return err;
-}
-
-static void cpu_destroy(struct event *event)
-{
-	if (!event->target)
-		source_unwatch(&data(event->pmu)->watch);
-}
-
-static u64 raw(struct event *event)
-{
-	if (event->hw.what == WHAT_NOTHING)
-		return 0;
-	return source_raw(data(event->pmu)->config.source, event->pmu, event, (u32)event->hw.what);
 }
 
 static struct counters *counters_of(struct event *event)
@@ -246,23 +228,6 @@ static void counter_moved(struct event *event, u32 counter)
 	event->hw.idx = (s32)counter;
 }
 
-static void cpu_read(struct event *event)
-{
-	source_event_read(event, raw);
-}
-
-static void cpu_start(struct event *event, u32 flags)
-{
-	(void)flags;
-	source_event_start(event, raw);
-}
-
-static void cpu_stop(struct event *event, u32 flags)
-{
-	(void)flags;
-	source_event_stop(event, raw);
-}
-
 static int cpu_add(struct event *event, u32 flags)
 {
 	u32 limit = data(event->pmu)->config.counters;
@@ -275,15 +240,12 @@ static int cpu_add(struct event *event, u32 flags)
 		if (err)
 			return err;
 	}
-	event->hw.state = HW_STOPPED;
-	if (flags & PMU_EF_START)
-		cpu_start(event, 0);
-	return 0;
+	return source_add(event, flags);
 }
 
 static void cpu_del(struct event *event, u32 flags)
 {
-	cpu_stop(event, flags);
+	source_stop(event, flags);
 	if (data(event->pmu)->config.counters)
 		counters_del(counters_of(event), event);
 	event->hw.idx = -1;
@@ -293,7 +255,7 @@ static void cpu_del(struct event *event, u32 flags)
 static bool user_readable(const struct event *event)
 {
 	return data(event->pmu)->config.user_rdpmc && event->target &&
-	       event->hw.what != WHAT_NOTHING;
+	       event->hw.what != SOURCE_NOTHING;
 }
 
 static u32 cpu_event_idx(struct event *event)
@@ -304,13 +266,6 @@ static u32 cpu_event_idx(struct event *event)
 static u16 cpu_event_width(struct event *event)
 {
 	return user_readable(event) ? 64 : 0;
-}
-
-static void cpu_sched_task(struct pmu *pmu, struct task *task, struct cpu *cpu, bool in)
-{
-	struct cpu_pmu_data *d = data(pmu);
-
-	source_sched_task(&d->watch, d->config.source, pmu, task, cpu, in);
 }
 
 /* As the kernel, which hides those of its usual events that the CPU cannot count, these list what can be counted. */
@@ -366,32 +321,29 @@ int cpu_pmu_new(struct core *core, const struct cpu_pmu_config *config, struct p
 	if (!cpu)
 		return -ENOMEM;
 	cpu->config = *config;
+	cpu->base.source = config->source;
 	fill_files(cpu);
-	cpu->pmu = (struct pmu){
+	cpu->base.pmu = (struct pmu){
 		.name = "cpu",
 		.type = PERF_TYPE_RAW,
 		.class = PMU_HARDWARE,
 		.caps = PMU_CAP_NO_INTERRUPT | PMU_CAP_EXTENDED_HW_TYPE,
 		.event_init = cpu_init,
-		.destroy = cpu_destroy,
 		.add = cpu_add,
 		.del = cpu_del,
-		.start = cpu_start,
-		.stop = cpu_stop,
-		.read = cpu_read,
+		SOURCE_PMU_OPS,
 		.event_idx = cpu_event_idx,
 		.event_width = cpu_event_width,
-		.sched_task = cpu_sched_task,
 		.task_size = sizeof(struct on_task),
 		.cpu_size = sizeof(struct on_cpu),
 		.files = cpu->files,
 	};
-	err = pmu_register(core, &cpu->pmu);
+	err = pmu_register(core, &cpu->base.pmu);
 	if (err) {
 		free(cpu);
 		return err;
 	}
-	*pmu = &cpu->pmu;
+	*pmu = &cpu->base.pmu;
 	return 0;
 }
 

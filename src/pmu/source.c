@@ -1,6 +1,6 @@
 /*
- * Free-running counters of a CPU out of those of its tasks: what left tasks added, and what each task
- * that is there added since it came.
+ * Free-running counters of a CPU out of those of its tasks: what tasks that left have added, and what
+ * each task that is there has added since it came.
  */
 #include "pmu/source.h"
 
@@ -8,20 +8,26 @@
 #include "core/core.h"
 #include "core/event.h"
 
-static u64 source_read(const struct pmu_source *source, struct task *task, u32 what)
+static struct source_pmu *source_pmu(struct pmu *pmu)
 {
+	return container_of(pmu, struct source_pmu, pmu);
+}
+
+static u64 value(struct pmu *pmu, struct task *task, u32 what)
+{
+	const struct pmu_source *source = source_pmu(pmu)->source;
+
 	return source->read(source->ctx, task, what);
 }
 
-static u64 since(const struct pmu_source *source, struct pmu *pmu, struct task *task, u32 what)
+static u64 value_since(struct pmu *pmu, struct task *task, u32 what)
 {
 	const struct source_task *mine = pmu_task(pmu, task);
 
-	return source_read(source, task, what) - mine->base[what];
+	return value(pmu, task, what) - mine->base[what];
 }
 
-static u64 cpu_sum(const struct pmu_source *source, struct pmu *pmu, struct cpu *cpu,
-		   struct cgroup *cgroup, u32 what)
+static u64 cpu_sum(struct pmu *pmu, struct cpu *cpu, struct cgroup *cgroup, u32 what)
 {
 	const struct source_cpu *here = cgroup ? pmu_cgroup(pmu, cgroup, cpu)
 					       : (struct source_cpu *)pmu_cpu(pmu, cpu);
@@ -30,34 +36,39 @@ static u64 cpu_sum(const struct pmu_source *source, struct pmu *pmu, struct cpu 
 
 	for (task = cpu_next_task(cpu, NULL); task; task = cpu_next_task(cpu, task))
 		if (!cgroup || task_in_cgroup(task, cgroup))
-			sum += since(source, pmu, task, what);
+			sum += value_since(pmu, task, what);
 	return sum;
 }
 
-u64 source_raw(const struct pmu_source *source, struct pmu *pmu, struct event *event, u32 what)
+/* What @event, which is on, counts from: its task's counter, or its CPU's (and cgroup's) sum. */
+static u64 raw(struct event *event)
 {
 	struct task *task = event_on_task(event);
+	u32 what = (u32)event->hw.what;
 
+	if (what == SOURCE_CLOCK)
+		return event_time(event);
+	if (what == SOURCE_NOTHING)
+		return 0;
 	CHECK(what < SOURCE_MAX);
 	if (task)
-		return source_read(source, task, what);
-	return cpu_sum(source, pmu, event_on_cpu(event), event->cgroup, what);
+		return value(event->pmu, task, what);
+	return cpu_sum(event->pmu, event_on_cpu(event), event->cgroup, what);
 }
 
-static void arrive(const struct pmu_source *source, struct pmu *pmu, struct task *task)
+static void arrive(struct pmu *pmu, struct task *task)
 {
 	struct source_task *mine = pmu_task(pmu, task);
 
 	for (u32 what = 0; what < SOURCE_MAX; what++)
-		if (source->have & BIT(what))
-			mine->base[what] = source_read(source, task, what);
+		if (source_pmu(pmu)->source->have & BIT(what))
+			mine->base[what] = value(pmu, task, what);
 }
 
-static void leave(const struct pmu_source *source, struct pmu *pmu, struct task *task,
-		  struct cpu *cpu, u32 what)
+static void leave(struct pmu *pmu, struct task *task, struct cpu *cpu, u32 what)
 {
 	struct source_cpu *here = pmu_cpu(pmu, cpu);
-	u64 delta = since(source, pmu, task, what);
+	u64 delta = value_since(pmu, task, what);
 
 	here->folded[what] += delta;
 	for (struct cgroup *c = task_cgroup(task); c; c = cgroup_parent(c)) {
@@ -67,39 +78,44 @@ static void leave(const struct pmu_source *source, struct pmu *pmu, struct task 
 	}
 }
 
-void source_sched_task(const struct source_watch *watch, const struct pmu_source *source,
-		       struct pmu *pmu, struct task *task, struct cpu *cpu, bool in)
+void source_sched_task(struct pmu *pmu, struct task *task, struct cpu *cpu, bool in)
 {
-	if (!watch->users)
+	if (!source_pmu(pmu)->watchers)
 		return;
 	if (in) {
-		arrive(source, pmu, task);
+		arrive(pmu, task);
 		return;
 	}
 	for (u32 what = 0; what < SOURCE_MAX; what++)
-		if (source->have & BIT(what))
-			leave(source, pmu, task, cpu, what);
+		if (source_pmu(pmu)->source->have & BIT(what))
+			leave(pmu, task, cpu, what);
 }
 
-void source_watch(struct source_watch *watch, const struct pmu_source *source, struct pmu *pmu)
+void source_opened(struct event *event)
 {
-	if (watch->users++)
+	struct pmu *pmu = event->pmu;
+
+	if (event->target || source_pmu(pmu)->watchers++)
 		return;
 	for (u32 i = 0; i < core_nr_cpus(pmu->core); i++) {
 		struct cpu *cpu = cpu_by_number(pmu->core, i);
 
 		for (struct task *t = cpu_next_task(cpu, NULL); t; t = cpu_next_task(cpu, t))
-			arrive(source, pmu, t);
+			arrive(pmu, t);
 	}
 }
 
-void source_unwatch(struct source_watch *watch)
+void source_destroy(struct event *event)
 {
-	CHECK(watch->users);
-	watch->users--;
+	struct source_pmu *p = source_pmu(event->pmu);
+
+	if (event->target)
+		return;
+	CHECK(p->watchers);
+	p->watchers--;
 }
 
-void source_event_read(struct event *event, u64 (*raw)(struct event *event))
+void source_read(struct event *event)
 {
 	u64 now;
 
@@ -110,14 +126,24 @@ void source_event_read(struct event *event, u64 (*raw)(struct event *event))
 	event->hw.prev = now;
 }
 
-void source_event_start(struct event *event, u64 (*raw)(struct event *event))
+void source_start(struct event *event, u32 flags)
 {
+	(void)flags;
 	event->hw.state = 0;
 	event->hw.prev = raw(event);
 }
 
-void source_event_stop(struct event *event, u64 (*raw)(struct event *event))
+void source_stop(struct event *event, u32 flags)
 {
-	source_event_read(event, raw);
+	(void)flags;
+	source_read(event);
 	event->hw.state = HW_STOPPED | HW_UPTODATE;
+}
+
+int source_add(struct event *event, u32 flags)
+{
+	event->hw.state = HW_STOPPED;
+	if (flags & PMU_EF_START)
+		source_start(event, 0);
+	return 0;
 }

@@ -8,13 +8,7 @@
 #ifndef PMU_SOURCE_H
 #define PMU_SOURCE_H
 
-#include "base/types.h"
-
-struct core;
-struct cpu;
-struct event;
-struct pmu;
-struct task;
+#include "core/pmu.h"
 
 #define SOURCE_MAX 48 /* every @what is below this */
 
@@ -29,41 +23,48 @@ struct pmu_source {
 	u64 have; /* bit per @what that read() can answer */
 };
 
+/* What an event can count without asking the source: hw.what beside its @what. */
+enum {
+	SOURCE_CLOCK = SOURCE_MAX, /* the time for which it was on, event_time() */
+	SOURCE_NOTHING,            /* it is valid, and nothing of the kind happens here */
+};
+
 /*
- * For cpu-wide events: free-running counters of a CPU, the sum over the tasks that are or were there.
- * A driver with a source begins its pmu_cpu() with a struct source_cpu and its pmu_task() with a struct
- * source_task, keeps one struct source_watch, and passes sched_task() on. Nothing is read, and nothing
- * summed, while there is no cpu-wide event.
+ * What all drivers of free-running counters have in common. A driver begins its own struct with this,
+ * fills in `pmu` with SOURCE_PMU_OPS among the rest, and sets hw.what in its event_init().
+ *
+ * An event of a task reads the source. A cpu-wide event reads a counter of the CPU, which is the sum
+ * over the tasks that are or were there; nothing is summed while there is no cpu-wide event. For that
+ * sum the driver's pmu_cpu() begins with a struct source_cpu and its pmu_task() with a struct
+ * source_task.
  */
+struct source_pmu {
+	struct pmu pmu;
+	const struct pmu_source *source;
+	u32 watchers; /* cpu-wide events */
+};
+
 struct source_cpu {
 	u64 folded[SOURCE_MAX]; /* by tasks that left */
 };
 
 struct source_task {
-	u64 base[SOURCE_MAX]; /* its value when it came to its CPU, or when the watch began */
+	u64 base[SOURCE_MAX]; /* its value when it came to its CPU, or when the first watcher did */
 };
 
-struct source_watch {
-	u32 users; /* cpu-wide events */
-};
+/* The last step of event_init(): the event has its place. source_destroy() undoes it. */
+void source_opened(struct event *event);
 
-/* Around the life of a cpu-wide event: in event_init() and destroy(). */
-void source_watch(struct source_watch *watch, const struct pmu_source *source, struct pmu *pmu);
-void source_unwatch(struct source_watch *watch);
+/* Of struct pmu. A driver with counters to give away has an add() and del() around these. */
+void source_destroy(struct event *event);
+int source_add(struct event *event, u32 flags);
+void source_start(struct event *event, u32 flags);
+void source_stop(struct event *event, u32 flags); /* del() too */
+void source_read(struct event *event);
+void source_sched_task(struct pmu *pmu, struct task *task, struct cpu *cpu, bool in);
 
-/* To be called from the driver's sched_task(). */
-void source_sched_task(const struct source_watch *watch, const struct pmu_source *source,
-		       struct pmu *pmu, struct task *task, struct cpu *cpu, bool in);
-
-/*
- * What drivers of free-running counters do with an event: bring its count up to date by what @raw has
- * counted since, begin, end.
- */
-void source_event_read(struct event *event, u64 (*raw)(struct event *event));
-void source_event_start(struct event *event, u64 (*raw)(struct event *event));
-void source_event_stop(struct event *event, u64 (*raw)(struct event *event));
-
-/* The raw value that an event which is on reads: its task's, or its CPU's (and cgroup's) sum. */
-u64 source_raw(const struct pmu_source *source, struct pmu *pmu, struct event *event, u32 what);
+#define SOURCE_PMU_OPS                                                         \
+	.destroy = source_destroy, .start = source_start, .stop = source_stop, \
+	.read = source_read, .sched_task = source_sched_task
 
 #endif
