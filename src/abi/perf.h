@@ -25,6 +25,12 @@
 #define PE_ATTR_SIZE_VER8 136 /* config3, Linux 6.3 */
 #define PE_ATTR_SIZE_VER9 144 /* config4 */
 
+/*
+ * attr.type of the PMU "anyperf", which sessions have and no kernel: what the translator counts.
+ * attr.config is an enum meter_quantity (abi/meter.h). The kernel numbers its own from 6 on.
+ */
+#define PE_TYPE_ANYPERF 0x4150
+
 struct pe_attr {
 	u32 type;
 	u32 size;

@@ -1,6 +1,7 @@
 /*
  * The virtual cpu PMU: what a same-ISA translator can count exactly, in user mode, under the names that
- * a CPU's own PMU has (type 4, generic hardware ids, the vendor's raw codes).
+ * a CPU's own PMU has (type 4, generic hardware ids, the vendor's raw codes). Beside it the PMU of the
+ * translator, which has names of its own for all that is counted.
  *
  * Every thread carries its own free-running 64-bit counters, so there is a counter for every event, and
  * --counters only pretends otherwise: then the events of a CPU and of each task on it share that many.
@@ -125,6 +126,17 @@ static int init_raw(struct event *event)
 			   .name = {amd ? "AMD" : "Intel", amd ? "0xc2" : "0xc4"});
 }
 
+static int init_translator(struct event *event)
+{
+	u64 what = event->attr.config;
+
+	if (what >= CPU_WHAT_MAX)
+		return core_refuse(event->core, -EINVAL, CONFIG_UNKNOWN, .number = {what},
+				   .name = {event->pmu->name});
+	event->hw.what = what;
+	return 0;
+}
+
 static int check_modes(struct event *event)
 {
 	const struct pe_attr *attr = &event->attr;
@@ -184,6 +196,7 @@ static int cpu_init(struct event *event)
 	case PERF_TYPE_HARDWARE: err = init_hardware(event); break;
 	case PERF_TYPE_HW_CACHE: err = init_cache(event); break;
 	case PERF_TYPE_RAW: err = init_raw(event); break;
+	case PE_TYPE_ANYPERF: err = init_translator(event); break;
 	default: return -ENOENT;
 	}
 	if (!err)
@@ -312,39 +325,78 @@ static void fill_files(struct cpu_pmu_data *cpu)
 	cpu->files[n++] = (struct pmu_file){"caps/pmu_name", cpu->name_text};
 }
 
-int cpu_pmu_new(struct core *core, const struct cpu_pmu_config *config, struct pmu **pmu)
+static const struct pmu_file translator_files[] = {
+	{"format/event", "config:0-7\n"},
+	{"events/instructions", "event=0x0\n"},
+	{"events/branches", "event=0x1\n"},
+	{"events/conditional", "event=0x2\n"},
+	{"events/taken", "event=0x3\n"},
+	{"events/calls", "event=0x4\n"},
+	{"events/returns", "event=0x5\n"},
+	{"events/indirect", "event=0x6\n"},
+	{0},
+};
+
+static const struct pmu driver = {
+	.class = PMU_HARDWARE,
+	.event_init = cpu_init,
+	.add = cpu_add,
+	.del = cpu_del,
+	SOURCE_PMU_OPS,
+	.task_size = sizeof(struct on_task),
+	.cpu_size = sizeof(struct on_cpu),
+};
+
+static struct cpu_pmu_data *new_pmu(const struct cpu_pmu_config *config, const char *name, u32 type)
 {
 	struct cpu_pmu_data *cpu = calloc(1, sizeof(*cpu));
-	int err;
+
+	if (!cpu)
+		return NULL;
+	cpu->config = *config;
+	cpu->base.source = config->source;
+	cpu->base.pmu = driver;
+	cpu->base.pmu.name = name;
+	cpu->base.pmu.type = type;
+	cpu->base.pmu.caps = PMU_CAP_NO_INTERRUPT;
+	return cpu;
+}
+
+static int register_pmu(struct core *core, struct cpu_pmu_data *cpu, struct pmu **pmu)
+{
+	int err = pmu_register(core, &cpu->base.pmu);
+
+	if (err)
+		free(cpu);
+	else
+		*pmu = &cpu->base.pmu;
+	return err;
+}
+
+int cpu_pmu_new(struct core *core, const struct cpu_pmu_config *config, struct pmu **pmu)
+{
+	struct cpu_pmu_data *cpu = new_pmu(config, "cpu", PERF_TYPE_RAW);
 
 	CHECK(config->counters <= COUNTERS_MAX && config->reserved <= config->counters);
 	if (!cpu)
 		return -ENOMEM;
-	cpu->config = *config;
-	cpu->base.source = config->source;
 	fill_files(cpu);
-	cpu->base.pmu = (struct pmu){
-		.name = "cpu",
-		.type = PERF_TYPE_RAW,
-		.class = PMU_HARDWARE,
-		.caps = PMU_CAP_NO_INTERRUPT | PMU_CAP_EXTENDED_HW_TYPE,
-		.event_init = cpu_init,
-		.add = cpu_add,
-		.del = cpu_del,
-		SOURCE_PMU_OPS,
-		.event_idx = cpu_event_idx,
-		.event_width = cpu_event_width,
-		.task_size = sizeof(struct on_task),
-		.cpu_size = sizeof(struct on_cpu),
-		.files = cpu->files,
-	};
-	err = pmu_register(core, &cpu->base.pmu);
-	if (err) {
-		free(cpu);
-		return err;
-	}
-	*pmu = &cpu->base.pmu;
-	return 0;
+	cpu->base.pmu.caps |= PMU_CAP_EXTENDED_HW_TYPE;
+	cpu->base.pmu.event_idx = cpu_event_idx;
+	cpu->base.pmu.event_width = cpu_event_width;
+	cpu->base.pmu.files = cpu->files;
+	return register_pmu(core, cpu, pmu);
+}
+
+int translator_pmu_new(struct core *core, const struct cpu_pmu_config *config, struct pmu **pmu)
+{
+	struct cpu_pmu_data *cpu = new_pmu(config, "anyperf", PE_TYPE_ANYPERF);
+
+	if (!cpu)
+		return -ENOMEM;
+	cpu->config.counters = cpu->config.reserved = 0;
+	cpu->base.pmu.files = translator_files;
+	return register_pmu(core, cpu, pmu);
 }
 
 void cpu_pmu_free(struct pmu *pmu)

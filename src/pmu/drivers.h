@@ -1,6 +1,6 @@
 /*
- * PURPOSE: the drivers that the session registers: the virtual cpu PMU, software events, and those
- * that answer for what is not there (breakpoint, tracepoint, kprobe, uprobe).
+ * PURPOSE: the drivers that the session registers: the virtual cpu PMU, the translator's own,
+ * software events, and those that answer for what is not there (breakpoint, tracepoint, kprobe, uprobe).
  *
  * Lifetime: each *_new() allocates a driver and registers it with @core; *_free() after core_free().
  * Locking: none.
@@ -12,13 +12,19 @@
 #include "pmu/source.h"
 
 /*
- * What the cpu PMU's source counts: user-mode instructions and branches retired. The number is also
- * what rdpmc of a mapped event is given in ECX (the user page's index - 1): the runtime answers with
- * the same free-running counter that the source reads, 64 bits wide.
+ * What the source of the cpu PMU and of the translator's counts: what was retired in user mode. The
+ * cpu PMU has events for the first two. Their number is also what rdpmc of a mapped event is given in
+ * ECX (the user page's index - 1): the runtime answers with the same free-running counter that the
+ * source reads, 64 bits wide.
  */
 enum cpu_what {
 	CPU_INSTRUCTIONS,
 	CPU_BRANCHES,
+	CPU_CONDITIONAL,
+	CPU_TAKEN,
+	CPU_CALLS,
+	CPU_RETURNS,
+	CPU_INDIRECT,
 	CPU_WHAT_MAX,
 };
 
@@ -46,6 +52,14 @@ struct cpu_pmu_config {
 int must_check cpu_pmu_new(struct core *core, const struct cpu_pmu_config *config,
 			   struct pmu **pmu);
 void cpu_pmu_free(struct pmu *pmu);
+
+/*
+ * "anyperf", type PE_TYPE_ANYPERF: all that the translator counts, attr.config being an enum cpu_what.
+ * There is always a counter for each event. Of @config the source and the kernel mode matter. Errors
+ * as above; to be freed by cpu_pmu_free().
+ */
+int must_check translator_pmu_new(struct core *core, const struct cpu_pmu_config *config,
+				  struct pmu **pmu);
 
 /*
  * What the software PMU asks its source: a PERF_COUNT_SW_*, in all modes or in one. Where the mode that

@@ -38,7 +38,7 @@ _Static_assert(sizeof(struct meter_tree) <= WIRE_VIEW_IN, "the view is behind th
 
 /* The PMUs of the core, and where their numbers come from: session.c. */
 struct session_pmus {
-	struct pmu *cpu, *software;
+	struct pmu *cpu, *translator, *software;
 	struct absent_pmus *absent;
 	struct pmu_source cpu_source, software_source;
 };

@@ -161,11 +161,13 @@ static int make_core(struct session *s, char *why, size_t len)
 	s->core = core_new(&config);
 	if (!s->core)
 		return say(why, len, -ENOMEM, "making the perf subsystem");
-	s->pmus.cpu_source = (struct pmu_source){
-		.read = meters_read, .ctx = s, .have = BIT(CPU_INSTRUCTIONS) | BIT(CPU_BRANCHES)};
+	s->pmus.cpu_source =
+		(struct pmu_source){.read = meters_read, .ctx = s, .have = BIT(CPU_WHAT_MAX) - 1};
 	s->pmus.software_source =
 		(struct pmu_source){.read = software_read, .ctx = s, .have = software_have()};
 	err = cpu_pmu_new(s->core, &cpu, &s->pmus.cpu);
+	if (!err)
+		err = translator_pmu_new(s->core, &cpu, &s->pmus.translator);
 	if (!err)
 		err = software_pmu_new(s->core, &s->pmus.software_source, &s->pmus.software);
 	if (!err)
@@ -314,6 +316,7 @@ void session_free(struct session *s)
 		core_free(s->core);
 	cgroups_forget(s);
 	cpu_pmu_free(s->pmus.cpu);
+	cpu_pmu_free(s->pmus.translator);
 	software_pmu_free(s->pmus.software);
 	absent_pmus_free(s->pmus.absent);
 	view_remove(s);

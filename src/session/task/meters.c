@@ -6,6 +6,11 @@ enum meter_quantity meters_quantity(enum cpu_what what)
 	static const enum meter_quantity quantity[CPU_WHAT_MAX] = {
 		[CPU_INSTRUCTIONS] = METER_INSTRUCTIONS,
 		[CPU_BRANCHES] = METER_BRANCHES,
+		[CPU_CONDITIONAL] = METER_CONDITIONAL,
+		[CPU_TAKEN] = METER_TAKEN,
+		[CPU_CALLS] = METER_CALLS,
+		[CPU_RETURNS] = METER_RETURNS,
+		[CPU_INDIRECT] = METER_INDIRECT,
 	};
 
 	return quantity[what];
@@ -40,7 +45,7 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter)
 		guest_thread_watch(th);
 }
 
-/* Those that the cpu PMU has events for come first. */
+/* Those that the cpu PMU has events for come first; the others are asked for seldom. */
 #define CPU_QUANTITIES 2u
 _Static_assert(METER_INSTRUCTIONS < CPU_QUANTITIES && METER_BRANCHES < CPU_QUANTITIES, "they do");
 
@@ -55,14 +60,18 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 	if (th->counts.seen_at != s->instant.number || th->counts.seen_meter != th->meter) {
 		th->counts.seen_at = s->instant.number;
 		th->counts.seen_meter = th->meter;
-		th->counts.have = false;
+		th->counts.have = 0;
 	}
-	if (q >= CPU_QUANTITIES)
-		return meter_sum(m, q);
-	/* What events count is read together, so that they agree. */
-	if (!th->counts.have)
-		meter_sums(m, CPU_QUANTITIES, th->counts.seen);
-	th->counts.have = true;
+	if (th->counts.have <= q) {
+		u32 n = q < CPU_QUANTITIES ? CPU_QUANTITIES : METER_SPARE;
+		u64 sums[METER_QUANTITIES];
+
+		/* What events count is read together, so that they agree; and once, so that it stays. */
+		meter_sums(m, n, sums);
+		for (u32 i = th->counts.have; i < n; i++)
+			th->counts.seen[i] = sums[i];
+		th->counts.have = n;
+	}
 	return th->counts.seen[q];
 }
 

@@ -1,6 +1,6 @@
 /*
  * PURPOSE: what threads have counted, out of the meter tree (abi/meter.h): the source of the cpu
- * PMU.
+ * PMU and of the translator's.
  *
  * Ownership: the session maps the tree for its whole life; guests write to it at any time, and
  * nothing of it is believed but as their own counts. Order: a sum belongs to the open instant
@@ -24,10 +24,10 @@ struct meters {
 /* A thread's part: what of its count is not in its meter, and what was read of it. */
 struct thread_counts {
 	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
-	u64 seen[METER_QUANTITIES];   /* its meter's sums, if `have` */
+	u64 seen[METER_QUANTITIES];   /* its meter's sums, the first `have` */
 	u64 seen_at;                  /* instant.number of that */
 	u32 seen_meter;
-	bool have;
+	u32 have;
 };
 
 /* NULL: it has none. Written by its thread at any time. */
@@ -40,7 +40,7 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter);
 /* What @th has counted in the meter it has now. */
 u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q);
 
-/* What an event of the cpu PMU counts. */
+/* What an event of these counts. */
 enum meter_quantity meters_quantity(enum cpu_what what);
 /* For struct pmu_source: how much of enum cpu_what @what the task has done. */
 u64 meters_read(void *ctx, struct task *task, u32 what);

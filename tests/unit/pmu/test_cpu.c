@@ -10,18 +10,22 @@ static struct cpu_pmu_config config;
 static u32 reads;
 
 /* Two instructions a ns, one branch in five instructions. */
-static u64 source_read(void *ctx, struct task *task, u32 what)
+static u64 given_read(void *ctx, struct task *task, u32 what)
 {
 	u64 ns = ((struct fake_task *)task_host(task))->counter;
 
 	(void)ctx;
 	reads++;
-	return what == CPU_INSTRUCTIONS ? 1000 + 2 * ns : 50 + 2 * ns / 5;
+	switch (what) {
+	case CPU_INSTRUCTIONS: return 1000 + 2 * ns;
+	case CPU_BRANCHES: return 50 + 2 * ns / 5;
+	default: return 7 + (what - 1) * ns;
+	}
 }
 
 static const struct pmu_source source = {
-	.read = source_read,
-	.have = BIT(CPU_INSTRUCTIONS) | BIT(CPU_BRANCHES),
+	.read = given_read,
+	.have = BIT(CPU_WHAT_MAX) - 1,
 };
 
 /* Drivers come before tasks, so task 100 makes way for a moment. */
@@ -340,10 +344,10 @@ TEST(user_page_for_rdpmc)
 	EXPECT_EQ(page.pmc_width, 64);
 	EXPECT_EQ(page.cap_user_rdpmc, 1);
 	/* What rdpmc(index - 1) would give is what the source reads. */
-	EXPECT_EQ((u64)page.offset + source_read(NULL, fake_task(f, 100)->task, page.index - 1),
+	EXPECT_EQ((u64)page.offset + given_read(NULL, fake_task(f, 100)->task, page.index - 1),
 		  20);
 	fake_advance(f, 50);
-	EXPECT_EQ((u64)page.offset + source_read(NULL, fake_task(f, 100)->task, page.index - 1),
+	EXPECT_EQ((u64)page.offset + given_read(NULL, fake_task(f, 100)->task, page.index - 1),
 		  40);
 	EXPECT_EQ(fake_count(f, fd), 40);
 	event_unmap(fake_event(f, fd));
@@ -386,6 +390,40 @@ TEST(files)
 	pmu_files(f->software, collect, all);
 	EXPECT_STREQ(all, "type=1\n");
 	teardown();
+}
+
+/* The translator's own names, by number; --counters is not about them. */
+TEST(translator)
+{
+	struct pe_attr attr = attr_for(PE_TYPE_ANYPERF, CPU_CALLS);
+	struct pmu *translator;
+	char all[1024] = "";
+	int calls, more[3];
+
+	config.counters = 1;
+	setup();
+	fake_exit(f, 100);
+	EXPECT_EQ(translator_pmu_new(f->core, &config, &translator), 0);
+	fake_add_task(f, 100, 100);
+	for (u64 what = 0; what < CPU_WHAT_MAX; what++)
+		EXPECT_EQ(try_config(PE_TYPE_ANYPERF, what), 0);
+	EXPECT_REFUSED(f, try_config(PE_TYPE_ANYPERF, CPU_WHAT_MAX), -EINVAL, CONFIG_UNKNOWN);
+	attr.exclude_kernel = 0;
+	EXPECT_REFUSED(f, try_attr(attr), -EACCES, VIRTUAL_KERNEL);
+	attr.exclude_kernel = 1;
+	calls = fake_open(f, &attr, 0, -1, -1);
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++)
+		more[i] = fake_open(f, &attr, 0, -1, calls);
+	fake_advance(f, 1000);
+	EXPECT_EQ(fake_count(f, calls), 3000);
+	EXPECT_EQ(fake_count(f, more[2]), 3000);
+	pmu_files(translator, collect, all);
+	EXPECT_CONTAINS(all, "type=16720\n");
+	EXPECT_CONTAINS(all, "events/calls=event=0x4\n");
+	fake_free(f);
+	cpu_pmu_free(pmu);
+	cpu_pmu_free(translator);
+	config = (struct cpu_pmu_config){0};
 }
 
 TEST(registering)
