@@ -12,7 +12,7 @@
 #include "cli/cmd.h"
 #include "cli/help/help.h"
 #include "cli/json.h"
-#include "cli/stat/stat-report.h"
+#include "cli/stat/stat-tool.h"
 #include "cli/terminal.h"
 #include "lib/nearest.h"
 

@@ -11,7 +11,7 @@
 #include "lib/explain.h"
 #include "lib/machine-priv.h"
 
-struct report {
+struct findings {
 	struct ap_machine *m;
 	const struct ap__state *st;
 	bool privileged;
@@ -20,7 +20,7 @@ struct report {
 	int stop; /* what ended it, 0 so far */
 };
 
-static void fact(struct report *r, enum ap_fact_state state, const char *id, const char *title,
+static void fact(struct findings *r, enum ap_fact_state state, const char *id, const char *title,
 		 const char *value, const char *effect, const char *remedy)
 {
 	struct ap_fact f = {.id = id,
@@ -48,7 +48,7 @@ static int add_pmu(const struct ap_pmu *pmu, void *data)
 	return 0;
 }
 
-static void facts_call(struct report *r)
+static void facts_call(struct findings *r)
 {
 	const struct ap__state *st = r->st;
 
@@ -71,7 +71,7 @@ static void facts_call(struct report *r)
 		     "software events of your own programs can be counted", "");
 }
 
-static void facts_pmu(struct report *r)
+static void facts_pmu(struct findings *r)
 {
 	const struct ap__corepmu *core;
 	unsigned int n = ap__core_pmus(r->m, &core);
@@ -105,7 +105,7 @@ static void facts_pmu(struct report *r)
 	     "anyperf list shows their events", "");
 }
 
-static void facts_paranoid(struct report *r)
+static void facts_paranoid(struct findings *r)
 {
 	char value[32];
 	int p = r->st->paranoid;
@@ -136,7 +136,7 @@ static void facts_paranoid(struct report *r)
 		     p > 0 ? "as root: sysctl kernel.perf_event_paranoid=0 (or -1)" : "");
 }
 
-static void facts_caps(struct report *r)
+static void facts_caps(struct findings *r)
 {
 	const struct ap__state *st = r->st;
 	char value[128];
@@ -152,7 +152,7 @@ static void facts_caps(struct report *r)
 	     r->privileged ? "" : "setcap cap_perfmon=ep on the program, or run as root");
 }
 
-static void facts_limits(struct report *r)
+static void facts_limits(struct findings *r)
 {
 	const struct ap__state *st = r->st;
 	char value[96], effect[200];
@@ -200,7 +200,7 @@ static void facts_limits(struct report *r)
 	     st->nofile_max < 1024 ? "raise the hard limit: limits.conf, LimitNOFILE=" : "");
 }
 
-static void facts_security(struct report *r)
+static void facts_security(struct findings *r)
 {
 	const struct ap__state *st = r->st;
 	long long v;
@@ -243,7 +243,7 @@ static void facts_security(struct report *r)
 	}
 }
 
-static void facts_trees(struct report *r)
+static void facts_trees(struct findings *r)
 {
 	char **names, text[128], mounts[12288];
 	const char *events;
@@ -282,7 +282,7 @@ static void facts_trees(struct report *r)
 	     v1 || v2 ? "" : "as root: mount -t cgroup2 none /sys/fs/cgroup");
 }
 
-static void facts_counters(struct report *r)
+static void facts_counters(struct findings *r)
 {
 	const struct ap__corepmu *core;
 	unsigned int n = ap__core_pmus(r->m, &core);
@@ -315,7 +315,7 @@ static void facts_counters(struct report *r)
 }
 
 /* Whether there is one is seen by making one. */
-static void facts_virtual(struct report *r)
+static void facts_virtual(struct findings *r)
 {
 	struct virtual_opts opts = {.session.paranoid = SESSION_PARANOID_HOST};
 	struct virtual_pmu *v;
@@ -341,7 +341,7 @@ static void facts_virtual(struct report *r)
 
 int ap_machine_facts(struct ap_machine *m, ap_fact_fn *fn, void *data)
 {
-	struct report r = {.m = m, .fn = fn, .data = data};
+	struct findings r = {.m = m, .fn = fn, .data = data};
 	struct ap__state st;
 
 	ap__state_gather(&st, m, NULL);

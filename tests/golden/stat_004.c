@@ -86,7 +86,7 @@ static void replay(struct recorded *recorded, int nr, double elapsed, const char
 	char words[][8] = {"stat", "-C", "1", "-e", "perfbug"};
 	char *argv[] = {words[0], words[1], words[2], words[3], cycles, words[4], NULL};
 	struct stat_job st = {0};
-	struct stat_report r;
+	struct report r;
 
 	cycles[strlen("cycles,") * (size_t)nr - 1] = 0;
 	CHECK(!stat_opts_parse(&st.opts, 6, argv));
@@ -101,7 +101,7 @@ static void replay(struct recorded *recorded, int nr, double elapsed, const char
 	r.target = st.target;
 	series_add(&r.elapsed, elapsed);
 	stat_read(&st, &r, false);
-	st.style = (struct stat_style){
+	st.style = (struct report_style){
 		.out = stdout,
 		.separator = separator,
 		.numbers = {.separator = ",",
@@ -113,9 +113,9 @@ static void replay(struct recorded *recorded, int nr, double elapsed, const char
 		.pmu_why = "",
 	};
 	if (separator)
-		stat_print_csv(&r, &st.style);
+		report_print_csv(&r, &st.style);
 	else
-		stat_print_text(&r, &st.style);
+		report_print_text(&r, &st.style);
 	report_release(&r);
 	stat_release(&st);
 }

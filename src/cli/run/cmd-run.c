@@ -13,14 +13,14 @@
 #include "base/check.h"
 #include "cli/child.h"
 #include "cli/cmd.h"
-#include "cli/run/deterministic.h"
-#include "cli/run/refused.h"
+#include "cli/report/refused.h"
+#include "cli/determinism.h"
 #include "cli/help/help.h"
 #include "cli/json.h"
 #include "cli/number.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
-#include "cli/run/uncounted.h"
+#include "cli/report/uncounted.h"
 #include "lib/command.h"
 
 struct run_opts {

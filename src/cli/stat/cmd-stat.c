@@ -6,16 +6,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/run/deterministic.h"
+#include "cli/determinism.h"
 #include "cli/stat/stat-priv.h"
 #include "cli/terminal.h"
-#include "cli/run/refused.h"
-#include "cli/run/uncounted.h"
+#include "cli/report/refused.h"
+#include "cli/report/uncounted.h"
 
 /* Asked when there is something to print, so that the command need not wait for the answers. */
 static void prepare_style(struct stat_job *st)
 {
-	struct stat_style *style = &st->style;
+	struct report_style *style = &st->style;
 	struct terminal terminal;
 
 	if (style->width)
@@ -27,16 +27,16 @@ static void prepare_style(struct stat_job *st)
 		number_style_init(&style->numbers);
 }
 
-void stat_print(struct stat_job *st, const struct stat_report *r)
+void stat_print(struct stat_job *st, const struct report *r)
 {
 	if (!st->opts.json && !st->opts.separator)
 		prepare_style(st);
 	if (st->opts.json)
-		stat_print_json(r, &st->style);
+		report_print_json(r, &st->style);
 	else if (st->opts.separator)
-		stat_print_csv(r, &st->style);
+		report_print_csv(r, &st->style);
 	else
-		stat_print_text(r, &st->style);
+		report_print_text(r, &st->style);
 	fflush(st->style.out);
 }
 
@@ -53,7 +53,7 @@ static int prepare_output(struct stat_job *st)
 {
 	static char buffer[16384]; /* stderr is unbuffered otherwise: a system call per number */
 	const struct stat_opts *o = &st->opts;
-	struct stat_style *style = &st->style;
+	struct report_style *style = &st->style;
 	style->out = open_output(o);
 	if (!style->out) {
 		if (o->output)
@@ -82,7 +82,7 @@ static void start_file(const struct stat_job *st)
 		fprintf(st->style.out, "# started on %s\n", ctime_r(&now, text));
 }
 
-static void start_report(const struct stat_job *st, struct stat_report *r)
+static void start_report(const struct stat_job *st, struct report *r)
 {
 	report_init(r, st->opts.aggr, st->events, st->nr_events);
 	r->part = st->opts.interval_ms ? PART_SUMMARY : PART_WHOLE;
@@ -102,7 +102,7 @@ static int shared_end(const struct stat_job *st)
 }
 
 /* As a comment: what reads columns passes over it. */
-static void print_deterministic(const struct stat_job *st, const struct stat_report *r)
+static void print_deterministic(const struct stat_job *st, const struct report *r)
 {
 	char note[400];
 
@@ -125,7 +125,7 @@ static void print_uncounted(const struct stat_job *st)
 
 static int measure(struct stat_job *st)
 {
-	struct stat_report r;
+	struct report r;
 	int failure = 0;
 	long run;
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "cli/stat/stat-priv.h"
+#include "cli/stat/stat-tool.h"
 #include "lib/fail.h"
 
 /* perf's default set and what each -d adds. */
@@ -34,7 +35,7 @@ const struct stat_tool stat_tools[] = {
 /* A tool event in the text of the events. */
 struct found_tool {
 	const char *name;
-	enum stat_kind kind;
+	enum report_kind kind;
 	size_t at; /* where in the text */
 };
 
@@ -75,7 +76,7 @@ static char *event_text(const struct stat_job *st)
 }
 
 /* The tool event that the item of @len bytes at @item is or, with a modifier, begins with; NULL: none. */
-static const char *tool_name(const char *item, size_t len, enum stat_kind *kind)
+static const char *tool_name(const char *item, size_t len, enum report_kind *kind)
 {
 	for (const struct stat_tool *t = stat_tools; t->name; t++) {
 		size_t n = strlen(t->name);
@@ -106,7 +107,7 @@ static char *without_tools(const char *text, size_t len, struct found_tool **fou
 	while (at <= len) {
 		size_t begin = at + strspn(text + at, " \t{"), end;
 		size_t stop = begin + strcspn(text + begin, ",");
-		enum stat_kind kind;
+		enum report_kind kind;
 		const char *name;
 
 		stop = stop < len ? stop : len;
@@ -205,11 +206,11 @@ char *stat_name_of(const struct ap_spec *spec, bool user_only)
 static void add_counted(struct stat_job *st, u32 number)
 {
 	struct ap_spec *spec = ap_specs_at(st->specs, number);
-	struct stat_event *ev = &st->events[st->nr_events++];
+	struct report_event *ev = &st->events[st->nr_events++];
 
 	stat_shape_attr(st, spec->attr);
 	ev->spec = (s32)number;
-	ev->kind = stat_kind_of(spec->attr);
+	ev->kind = report_kind_of(spec->attr);
 	ev->modes = stat_modes_of(spec->attr);
 	ev->exact = stat_is_virtual(st) && !st->opts.session &&
 		    spec->attr->type != PERF_TYPE_SOFTWARE;
@@ -225,9 +226,9 @@ static void add_counted(struct stat_job *st, u32 number)
 /* The kernel tells a command's CPU time, and of other targets nothing that both starts and ends with us. */
 static void add_tool(struct stat_job *st, const struct found_tool *tool)
 {
-	struct stat_event *ev = &st->events[st->nr_events++];
+	struct report_event *ev = &st->events[st->nr_events++];
 
-	*ev = (struct stat_event){
+	*ev = (struct report_event){
 		.spec = -1,
 		.kind = tool->kind,
 		.name = stat_joined(NULL, tool->name),
@@ -263,7 +264,7 @@ static int prepare_cgroups(struct stat_job *st)
 	bool one = list && !strchr(list, ',');
 
 	for (u32 i = 0; i < st->nr_events && list; i++) {
-		struct stat_event *ev = &st->events[i];
+		struct report_event *ev = &st->events[i];
 		size_t len = strcspn(list, ",");
 
 		ev->cgroup = ev->spec < 0 ? strdup("") : strndup(list, len);

@@ -98,19 +98,19 @@ static bool event_only(int cause)
 	}
 }
 
-static struct ap_spec *spec_of(struct stat_job *st, const struct stat_event *ev)
+static struct ap_spec *spec_of(struct stat_job *st, const struct report_event *ev)
 {
 	return ap_specs_at(st->specs, (u32)ev->spec);
 }
 
-static void refuse(struct stat_event *ev, const struct ap_error *err)
+static void refuse(struct report_event *ev, const struct ap_error *err)
 {
 	ev->refused = true;
 	ev->error = *err;
 }
 
 /* Why @ev could not be opened, when the first of all was refused with @err. */
-static void refuse_like(struct stat_job *st, struct stat_event *ev, const struct ap_error *err)
+static void refuse_like(struct stat_job *st, struct report_event *ev, const struct ap_error *err)
 {
 	struct ap_error own;
 	bool known = false;
@@ -133,13 +133,13 @@ static void refuse_like(struct stat_job *st, struct stat_event *ev, const struct
  */
 static int none_opened(struct stat_job *st, const struct ap_error *err)
 {
-	const struct stat_event *first = NULL;
+	const struct report_event *first = NULL;
 	bool tools = false;
 	const char *also;
 	char text[1100];
 
 	for (u32 i = 0; i < st->nr_events; i++) {
-		struct stat_event *ev = &st->events[i];
+		struct report_event *ev = &st->events[i];
 
 		tools |= ev->spec < 0;
 		if (ev->spec < 0)
@@ -169,9 +169,9 @@ static void describe_places(struct stat_job *st)
 	st->places = must_alloc(n, sizeof(*st->places));
 	for (u32 p = 0; p < n; p++) {
 		struct ap_place place = ap_counters_place(st->counters, p);
-		struct stat_unit *unit = &st->places[p];
+		struct report_unit *unit = &st->places[p];
 
-		*unit = (struct stat_unit){-1, -1, -1, -1, .cpu = place.cpu, .tid = place.tid};
+		*unit = (struct report_unit){-1, -1, -1, -1, .cpu = place.cpu, .tid = place.tid};
 		if (st->opts.aggr == AGGR_THREAD) {
 			char path[48];
 			FILE *f;
@@ -197,7 +197,7 @@ static void describe_places(struct stat_job *st)
 static void note_refusals(struct stat_job *st)
 {
 	for (u32 i = 0; i < st->nr_events; i++) {
-		struct stat_event *ev = &st->events[i];
+		struct report_event *ev = &st->events[i];
 		u32 number = (u32)ev->spec;
 		const struct ap_error *err;
 
@@ -223,7 +223,7 @@ static int set_filters(struct stat_job *st)
 	struct ap_error err;
 
 	for (u32 i = 0; i < st->nr_events; i++) {
-		const struct stat_event *ev = &st->events[i];
+		const struct report_event *ev = &st->events[i];
 
 		for (u32 p = 0; ev->filter && p < ap_counters_places(st->counters); p++) {
 			struct ap_event *event = ap_counters_event(st->counters, (u32)ev->spec, p);
@@ -278,16 +278,16 @@ int stat_open(struct stat_job *st)
 }
 
 /* Makes the units of the report and counts their CPUs. Gives back each place's; the caller's to free. */
-static u32 *add_units(struct stat_job *st, struct stat_report *r)
+static u32 *add_units(struct stat_job *st, struct report *r)
 {
 	u32 places = st->counters ? ap_counters_places(st->counters) : 0;
 	u32 *unit_of = must_alloc(places, sizeof(*unit_of));
-	static const struct stat_unit whole;
+	static const struct report_unit whole;
 
 	if (!places)
-		report_unit(r, &whole);
+		report_find_unit(r, &whole);
 	for (u32 p = 0; p < places; p++)
-		unit_of[p] = report_unit(r, &st->places[p]);
+		unit_of[p] = report_find_unit(r, &st->places[p]);
 	for (u32 u = 0; u < r->nr_units; u++)
 		r->units[u].cpus = 0;
 	for (u32 p = 0; p < places; p++)
@@ -325,9 +325,9 @@ static void sum_places(struct stat_job *st, u32 number, const u32 *unit_of, bool
 }
 
 /* A tool event has no place: it stands with the first unit, as in perf. */
-static void read_tool(struct stat_job *st, struct stat_report *r, u32 event, bool since_last)
+static void read_tool(struct stat_job *st, struct report *r, u32 event, bool since_last)
 {
-	struct stat_event *ev = &st->events[event];
+	struct report_event *ev = &st->events[event];
 	const struct stat_times *now = &st->times, *last = &st->last_times;
 	struct ap_value value = {.value = now->duration};
 
@@ -342,7 +342,7 @@ static void read_tool(struct stat_job *st, struct stat_report *r, u32 event, boo
 		   false);
 }
 
-void stat_read(struct stat_job *st, struct stat_report *r, bool since_last)
+void stat_read(struct stat_job *st, struct report *r, bool since_last)
 {
 	u32 *unit_of = add_units(st, r);
 	struct unit_sum *sums = must_alloc(r->nr_units, sizeof(*sums));

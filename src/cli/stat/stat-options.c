@@ -60,7 +60,7 @@ static int set_separator(void *into, const char *arg, char *why, size_t size)
 	return 0;
 }
 
-static int set_aggr(struct stat_opts *opts, enum stat_aggr aggr, char *why, size_t size)
+static int set_aggr(struct stat_opts *opts, enum report_aggr aggr, char *why, size_t size)
 {
 	if (opts->aggr && opts->aggr != aggr) {
 		snprintf(

@@ -3,17 +3,8 @@
 #define CLI_STAT_STAT_OPTIONS_H
 
 #include "cli/cmd.h"
-#include "cli/run/deterministic.h"
-
-enum stat_aggr {
-	AGGR_GLOBAL = 0, /* everything in one line per event */
-	AGGR_SOCKET,
-	AGGR_DIE,
-	AGGR_NODE,
-	AGGR_CORE,
-	AGGR_CPU, /* -A: no aggregation */
-	AGGR_THREAD,
-};
+#include "cli/determinism.h"
+#include "cli/report/report.h"
 
 /* --filter, for the events of the -e before it. */
 struct stat_filter {
@@ -39,7 +30,7 @@ struct stat_opts {
 
 	const char *pids, *tids, *cpus, *cgroup;
 	bool all_cpus;
-	enum stat_aggr aggr;
+	enum report_aggr aggr;
 
 	long repeat; /* 0: for ever */
 	bool table;

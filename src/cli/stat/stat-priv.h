@@ -10,7 +10,8 @@
 #include "cli/child.h"
 #include "cli/signals.h"
 #include "cli/stat/stat-control.h"
-#include "cli/stat/stat-report.h"
+#include "cli/report/report.h"
+#include "cli/stat/stat-options.h"
 #include "backend/backend.h"
 
 /* What stat knows without a counter, in ns since the start. */
@@ -24,14 +25,14 @@ struct stat_job {
 	struct ap_machine_opts machine_opts;
 	struct ap_machine *machine;
 	struct ap_specs *specs; /* NULL if nothing needs a counter */
-	struct stat_event *events;
+	struct report_event *events;
 	u32 nr_events;
 	pid_t *pids; /* of -p or -t; owned */
 	u32 nr_pids;
 
 	/* Of the run that goes on. */
 	struct ap_counters *counters; /* NULL if nothing could be opened */
-	struct stat_unit *places;     /* what each place of the counters is; owned */
+	struct report_unit *places;   /* what each place of the counters is; owned */
 	struct ap_value *last;        /* [spec * places + place] at the last interval; owned */
 	struct child child;
 	struct signals signals;
@@ -44,7 +45,7 @@ struct stat_job {
 	char advice_option[2];    /* a name of it: "p" or "t" */
 	const char *turned;       /* why the kernel is given up after all; NULL: it is not */
 	char *target;             /* behind "stats for "; owned */
-	struct stat_style style;
+	struct report_style style;
 };
 
 /* The events of the options, in their order. 0, or -1 after saying what is wrong with them. */
@@ -56,7 +57,7 @@ char *stat_counted_text(const struct stat_job *st);
 /* "MODIFIED:u" for an event that the fallback to user mode changed. To be freed. */
 char *stat_name_of(const struct ap_spec *spec, bool user_only);
 
-/* The attr's modes as in struct stat_event. */
+/* The attr's modes as in struct report_event. */
 u64 stat_modes_of(const struct perf_event_attr *attr);
 
 /* A string that grows: @text (NULL: none yet) with @more behind it. Takes @text, to be freed. */
@@ -101,17 +102,17 @@ must_check int stat_open(struct stat_job *st);
  * Reads all counts, with the tool events as st->times has them, and adds them as one run to @r: since the start, or with @since_last since the
  * read before this one of that kind.
  */
-void stat_read(struct stat_job *st, struct stat_report *r, bool since_last);
+void stat_read(struct stat_job *st, struct report *r, bool since_last);
 
 void stat_close(struct stat_job *st);
 void stat_release(struct stat_job *st);
 
 /* Runs the command, or waits for the end, once. Adds to @sum, and prints intervals. Returns 0; or -1
  * after saying what went wrong, with the exit status in *@failure. */
-must_check int stat_run(struct stat_job *st, struct stat_report *sum, int *failure);
+must_check int stat_run(struct stat_job *st, struct report *sum, int *failure);
 
 /* Prints a report in the form that was asked for. */
-void stat_print(struct stat_job *st, const struct stat_report *r);
+void stat_print(struct stat_job *st, const struct report *r);
 
 u64 now_ns(void);
 

@@ -128,7 +128,7 @@ static void take_times(struct stat_job *st, u64 now)
 
 static void print_interval(struct stat_job *st, struct wait *w, u64 now)
 {
-	struct stat_report r;
+	struct report r;
 
 	report_init(&r, st->opts.aggr, st->events, st->nr_events);
 	r.part = PART_INTERVAL;
@@ -288,7 +288,7 @@ static int shell(struct stat_job *st, const char *text, const char *option)
 	return 0;
 }
 
-static void add_time(struct stat_report *sum, const struct stat_job *st, u64 ns)
+static void add_time(struct report *sum, const struct stat_job *st, u64 ns)
 {
 	double seconds = (double)ns / 1e9;
 
@@ -355,7 +355,7 @@ static void drop_child(struct stat_job *st)
 	st->child.command = NULL;
 }
 
-int stat_run(struct stat_job *st, struct stat_report *sum, int *failure)
+int stat_run(struct stat_job *st, struct report *sum, int *failure)
 {
 	const struct stat_opts *o = &st->opts;
 	const struct ap_command_opts opts = child_opts(&st->signals);

@@ -3,7 +3,7 @@
 
 #include "cli/json.h"
 #include "cli/number.h"
-#include "cli/stat/stat-metric.h"
+#include "cli/report/metric.h"
 #include "unit/test.h"
 
 static const struct number_style western = {",", ".", 1, {3, 0}};
@@ -82,7 +82,7 @@ TEST(json)
 
 TEST(series)
 {
-	struct stat_series s = {0};
+	struct series s = {0};
 
 	series_add(&s, 10);
 	EXPECT(series_error(&s) == 0);
@@ -93,12 +93,12 @@ TEST(series)
 }
 
 /* A report of one unit whose events have the given kinds and counts. */
-static void fill(struct stat_report *r, struct stat_event *events, const u64 *counts, u32 nr)
+static void fill(struct report *r, struct report_event *events, const u64 *counts, u32 nr)
 {
-	static const struct stat_unit whole;
+	static const struct report_unit whole;
 
 	report_init(r, AGGR_GLOBAL, events, nr);
-	report_unit(r, &whole);
+	report_find_unit(r, &whole);
 	for (u32 i = 0; i < nr; i++) {
 		struct ap_value v = {.value = counts[i], .enabled = 100, .running = 100};
 
@@ -112,7 +112,7 @@ static void fill(struct stat_report *r, struct stat_event *events, const u64 *co
 
 TEST(metrics)
 {
-	struct stat_event events[] = {
+	struct report_event events[] = {
 		{.kind = KIND_CPU_TIME},      {.kind = KIND_CYCLES},
 		{.kind = KIND_INSTRUCTIONS},  {.kind = KIND_BRANCHES},
 		{.kind = KIND_BRANCH_MISSES}, {.kind = KIND_OTHER},
@@ -120,59 +120,59 @@ TEST(metrics)
 	};
 	static const u64 counts[] = {1000000000, 3000000000, 6000000000, 1000000,
 				     250000,     1500,       1500000000, 7};
-	struct stat_metric m[METRICS_MAX];
-	struct stat_report r;
+	struct report_metric m[METRICS_MAX];
+	struct report r;
 
 	fill(&r, events, counts, ARRAY_SIZE(events));
-	EXPECT_EQ(stat_metrics(&r, 0, 0, m), 1);
+	EXPECT_EQ(report_metrics(&r, 0, 0, m), 1);
 	EXPECT_STREQ(m[0].unit, "CPUs utilized");
 	EXPECT(m[0].value == 0.5);
-	EXPECT_EQ(stat_metrics(&r, 1, 0, m), 1);
+	EXPECT_EQ(report_metrics(&r, 1, 0, m), 1);
 	EXPECT_STREQ(m[0].unit, "GHz");
 	EXPECT(m[0].value == 3);
-	EXPECT_EQ(stat_metrics(&r, 2, 0, m), 2);
+	EXPECT_EQ(report_metrics(&r, 2, 0, m), 2);
 	EXPECT_STREQ(m[0].unit, "insn per cycle");
 	EXPECT(m[0].value == 2);
 	EXPECT_STREQ(m[1].unit, "stalled cycles per insn");
 	EXPECT(m[1].value == 0.25);
-	EXPECT_EQ(stat_metrics(&r, 3, 0, m), 1);
+	EXPECT_EQ(report_metrics(&r, 3, 0, m), 1);
 	EXPECT_STREQ(m[0].unit, "M/sec");
 	EXPECT(m[0].value == 1);
-	EXPECT_EQ(stat_metrics(&r, 4, 0, m), 1);
+	EXPECT_EQ(report_metrics(&r, 4, 0, m), 1);
 	EXPECT_STREQ(m[0].unit, "of all branches");
 	EXPECT(m[0].value == 25 && m[0].level == LEVEL_BAD);
-	EXPECT_EQ(stat_metrics(&r, 5, 0, m), 1);
+	EXPECT_EQ(report_metrics(&r, 5, 0, m), 1);
 	EXPECT_STREQ(m[0].unit, "K/sec");
 	EXPECT(m[0].value == 1.5);
-	EXPECT_EQ(stat_metrics(&r, 6, 0, m), 1);
+	EXPECT_EQ(report_metrics(&r, 6, 0, m), 1);
 	EXPECT_STREQ(m[0].unit, "frontend cycles idle");
 	/* Instructions of one mode are not divided by cycles of another. */
-	EXPECT_EQ(stat_metrics(&r, 7, 0, m), 1);
+	EXPECT_EQ(report_metrics(&r, 7, 0, m), 1);
 	EXPECT_STREQ(m[0].unit, "/sec");
 	report_release(&r);
 }
 
 TEST(scaling_and_status)
 {
-	static const struct stat_unit whole;
-	struct stat_event event = {.name = "x", .unit = "", .scale = 1};
+	static const struct report_unit whole;
+	struct report_event event = {.name = "x", .unit = "", .scale = 1};
 	struct ap_value never = {.value = 5, .enabled = 10};
 	struct ap_value half = {.value = 5, .enabled = 10, .running = 5};
-	struct stat_report r;
+	struct report r;
 
 	report_init(&r, AGGR_GLOBAL, &event, 1);
-	report_unit(&r, &whole);
+	report_find_unit(&r, &whole);
 	report_add(&r, 0, 0, AP_STATUS_OK, &never, true);
-	EXPECT_EQ(report_cell(&r, 0, 0)->status, AP_STATUS_NOT_COUNTED);
+	EXPECT_EQ(report_at(&r, 0, 0)->status, AP_STATUS_NOT_COUNTED);
 	/* One run of several that counted is enough. */
 	report_add(&r, 0, 0, AP_STATUS_OK, &half, true);
-	EXPECT_EQ(report_cell(&r, 0, 0)->status, AP_STATUS_OK);
+	EXPECT_EQ(report_at(&r, 0, 0)->status, AP_STATUS_OK);
 	EXPECT(report_value(&r, 0, 0) == 10);
-	EXPECT(report_percent(report_cell(&r, 0, 0)) == 50);
+	EXPECT(report_percent(report_at(&r, 0, 0)) == 50);
 	report_release(&r);
 
 	report_init(&r, AGGR_GLOBAL, &event, 1);
-	report_unit(&r, &whole);
+	report_find_unit(&r, &whole);
 	report_add(&r, 0, 0, AP_STATUS_OK, &half, false);
 	EXPECT(report_value(&r, 0, 0) == 5);
 	report_release(&r);
@@ -180,35 +180,35 @@ TEST(scaling_and_status)
 
 TEST(units)
 {
-	struct stat_event events[2] = {{.name = "a", .unit = "", .scale = 1},
-				       {.name = "b", .unit = "", .scale = 1}};
-	struct stat_unit core0 = {.socket = 0, .die = 0, .core = 0, .cpu = 0};
-	struct stat_unit twin = {.socket = 0, .die = 0, .core = 0, .cpu = 4};
-	struct stat_unit core1 = {.socket = 0, .die = 0, .core = 1, .cpu = 1};
+	struct report_event events[2] = {{.name = "a", .unit = "", .scale = 1},
+					 {.name = "b", .unit = "", .scale = 1}};
+	struct report_unit core0 = {.socket = 0, .die = 0, .core = 0, .cpu = 0};
+	struct report_unit twin = {.socket = 0, .die = 0, .core = 0, .cpu = 4};
+	struct report_unit core1 = {.socket = 0, .die = 0, .core = 1, .cpu = 1};
 	struct ap_value v = {.value = 7, .enabled = 1, .running = 1};
-	struct stat_report r;
+	struct report r;
 
 	report_init(&r, AGGR_CORE, events, 2);
-	EXPECT_EQ(report_unit(&r, &core0), 0);
+	EXPECT_EQ(report_find_unit(&r, &core0), 0);
 	report_add(&r, 1, 0, AP_STATUS_OK, &v, true);
-	EXPECT_EQ(report_unit(&r, &twin), 0);
-	EXPECT_EQ(report_unit(&r, &core1), 1);
+	EXPECT_EQ(report_find_unit(&r, &twin), 0);
+	EXPECT_EQ(report_find_unit(&r, &core1), 1);
 	/* What was there has kept its place in the wider table. */
 	EXPECT(report_value(&r, 1, 0) == 7);
-	EXPECT(!report_cell(&r, 1, 1)->present);
+	EXPECT(!report_at(&r, 1, 1)->present);
 	report_release(&r);
 
 	report_init(&r, AGGR_THREAD, events, 2);
 	for (int tid = 0; tid < 1000; tid++) {
-		struct stat_unit thread = {.tid = tid};
+		struct report_unit thread = {.tid = tid};
 
 		v.value = (u64)tid;
-		EXPECT_EQ(report_unit(&r, &thread), tid);
+		EXPECT_EQ(report_find_unit(&r, &thread), tid);
 		report_add(&r, tid & 1, (u32)tid, AP_STATUS_OK, &v, true);
 	}
 	for (u32 u = 0; u < 1000; u++) {
 		EXPECT(report_value(&r, u & 1, u) == u);
-		EXPECT(!report_cell(&r, !(u & 1), u)->present);
+		EXPECT(!report_at(&r, !(u & 1), u)->present);
 	}
 	report_release(&r);
 }

@@ -344,11 +344,9 @@ TEST(user_page_for_rdpmc)
 	EXPECT_EQ(page.pmc_width, 64);
 	EXPECT_EQ(page.cap_user_rdpmc, 1);
 	/* What rdpmc(index - 1) would give is what the source reads. */
-	EXPECT_EQ((u64)page.offset + given_read(NULL, fake_task(f, 100)->task, page.index - 1),
-		  20);
+	EXPECT_EQ((u64)page.offset + given_read(NULL, fake_task(f, 100)->task, page.index - 1), 20);
 	fake_advance(f, 50);
-	EXPECT_EQ((u64)page.offset + given_read(NULL, fake_task(f, 100)->task, page.index - 1),
-		  40);
+	EXPECT_EQ((u64)page.offset + given_read(NULL, fake_task(f, 100)->task, page.index - 1), 40);
 	EXPECT_EQ(fake_count(f, fd), 40);
 	event_unmap(fake_event(f, fd));
 	cpu = fake_open(f, &attr, -1, 0, -1);

@@ -8,13 +8,13 @@ static struct fake *f;
 static struct pmu *pmu;
 
 /* SW_WHAT() c counts c + 1 a ns. */
-static u64 source_read(void *ctx, struct task *task, u32 what)
+static u64 given_read(void *ctx, struct task *task, u32 what)
 {
 	(void)ctx;
 	return ((struct fake_task *)task_host(task))->counter * (what + 1);
 }
 
-static struct pmu_source source = {.read = source_read};
+static struct pmu_source source = {.read = given_read};
 
 /* In place of the fake's software PMU, which has no source. */
 static void setup(u64 have)

@@ -5,11 +5,11 @@
  */
 #include <string.h>
 
-#include "cli/run/deterministic.h"
+#include "cli/determinism.h"
 #include "cli/help/help.h"
-#include "cli/stat/stat-label.h"
-#include "cli/stat/stat-metric.h"
-#include "cli/stat/stat-report.h"
+#include "cli/report/unit-label.h"
+#include "cli/report/metric.h"
+#include "cli/report/report.h"
 
 #define COUNT_WIDTH  18
 #define UNIT_WIDTH   4
@@ -17,7 +17,7 @@
 #define CGROUP_WIDTH 16
 #define METRIC_WIDTH 38
 
-static const char *colour_of(const struct stat_style *style, enum metric_level level)
+static const char *colour_of(const struct report_style *style, enum metric_level level)
 {
 	static const char *const codes[] = {
 		[LEVEL_NORMAL] = "",
@@ -29,18 +29,18 @@ static const char *colour_of(const struct stat_style *style, enum metric_level l
 	return style->colour ? codes[level] : "";
 }
 
-static const char *dim(const struct stat_style *style)
+static const char *dim(const struct report_style *style)
 {
 	return style->colour ? "\033[2m" : "";
 }
 
-static const char *plain(const struct stat_style *style)
+static const char *plain(const struct report_style *style)
 {
 	return style->colour ? "\033[0m" : "";
 }
 
 /* Prints the label in front of a line. Labels of threads, whose width varies, are right-aligned. */
-static void label(const struct stat_report *r, u32 unit, FILE *out)
+static void label(const struct report *r, u32 unit, FILE *out)
 {
 	char text[48];
 
@@ -56,7 +56,7 @@ static void label(const struct stat_report *r, u32 unit, FILE *out)
 	}
 }
 
-static void interval_heading(const struct stat_report *r, FILE *out)
+static void interval_heading(const struct report *r, FILE *out)
 {
 	static const char *const names[] = {
 		[AGGR_GLOBAL] = "",
@@ -77,10 +77,10 @@ static void pad(FILE *out, int have, int want)
 		fprintf(out, "%*s", want - have, "");
 }
 
-static void count(const struct stat_report *r, u32 event, u32 unit, const struct stat_style *style)
+static void count(const struct report *r, u32 event, u32 unit, const struct report_style *style)
 {
-	const struct stat_cell *cell = report_cell(r, event, unit);
-	const struct stat_event *ev = &r->events[event];
+	const struct report_cell *cell = report_at(r, event, unit);
+	const struct report_event *ev = &r->events[event];
 	double value = report_value(r, event, unit);
 	char text[64];
 
@@ -98,7 +98,7 @@ static void count(const struct stat_report *r, u32 event, u32 unit, const struct
 }
 
 /* Prints one derived value; returns its columns. */
-static int metric(const struct stat_metric *m, const struct stat_style *style)
+static int metric(const struct report_metric *m, const struct report_style *style)
 {
 	const char *colour = colour_of(style, m->level);
 
@@ -109,19 +109,19 @@ static int metric(const struct stat_metric *m, const struct stat_style *style)
 	       fprintf(style->out, "%s%s", m->gap + (m->gap[0] == '%'), m->unit);
 }
 
-static void prefix(const struct stat_report *r, u32 unit, const struct stat_style *style)
+static void prefix(const struct report *r, u32 unit, const struct report_style *style)
 {
 	if (r->part == PART_INTERVAL)
 		fprintf(style->out, "%16.9f ", r->at);
 	label(r, unit, style->out);
 }
 
-static void line(const struct stat_report *r, u32 event, u32 unit, const struct stat_style *style)
+static void line(const struct report *r, u32 event, u32 unit, const struct report_style *style)
 {
-	const struct stat_cell *cell = report_cell(r, event, unit);
+	const struct report_cell *cell = report_at(r, event, unit);
 	FILE *out = style->out;
-	struct stat_metric metrics[METRICS_MAX];
-	u32 nr = stat_metrics(r, event, unit, metrics);
+	struct report_metric metrics[METRICS_MAX];
+	u32 nr = report_metrics(r, event, unit, metrics);
 	const char *cgroup = r->events[event].cgroup;
 	int width = cgroup ? NAME_WIDTH + CGROUP_WIDTH : NAME_WIDTH;
 	int name = (int)strlen(r->events[event].name), at = 0;
@@ -157,7 +157,7 @@ static void line(const struct stat_report *r, u32 event, u32 unit, const struct 
 	}
 }
 
-static void lines(const struct stat_report *r, const struct stat_style *style)
+static void lines(const struct report *r, const struct report_style *style)
 {
 	u32 outer = unit_event_first(r->aggr) ? r->nr_events : r->nr_units;
 	u32 inner = unit_event_first(r->aggr) ? r->nr_units : r->nr_events;
@@ -167,7 +167,7 @@ static void lines(const struct stat_report *r, const struct stat_style *style)
 			u32 event = unit_event_first(r->aggr) ? o : i;
 			u32 unit = unit_event_first(r->aggr) ? i : o;
 
-			if (report_cell(r, event, unit)->present)
+			if (report_at(r, event, unit)->present)
 				line(r, event, unit, style);
 		}
 	}
@@ -183,7 +183,7 @@ static int precision(double error)
 	return error > 0 ? digits : 9;
 }
 
-static void times(const struct stat_report *r, const struct stat_style *style)
+static void times(const struct report *r, const struct report_style *style)
 {
 	double error = series_error(&r->elapsed);
 	int digits = precision(error);
@@ -211,21 +211,21 @@ static void times(const struct stat_report *r, const struct stat_style *style)
 }
 
 /* Without the event that was asked about: the note names all of them. */
-static const char *why_of(const struct stat_event *ev)
+static const char *why_of(const struct report_event *ev)
 {
 	return ev->error.why + ev->error.about;
 }
 
-static bool same_refusal(const struct stat_event *a, const struct stat_event *b)
+static bool same_refusal(const struct report_event *a, const struct report_event *b)
 {
 	return !strcmp(why_of(a), why_of(b)) && !strcmp(a->error.remedy, b->error.remedy);
 }
 
 /* Under the table: why events were refused, once per cause. */
-static void refusals(const struct stat_report *r, const struct stat_style *style)
+static void refusals(const struct report *r, const struct report_style *style)
 {
 	for (u32 e = 0; e < r->nr_events; e++) {
-		const struct stat_event *ev = &r->events[e];
+		const struct report_event *ev = &r->events[e];
 		char note[2048], text[1100];
 		size_t len = 0;
 		bool told = !ev->refused;
@@ -246,7 +246,7 @@ static void refusals(const struct stat_report *r, const struct stat_style *style
 }
 
 /* Of what stat itself knows there is nobody to name. */
-static bool some_counted(const struct stat_report *r)
+static bool some_counted(const struct report *r)
 {
 	for (u32 e = 0; e < r->nr_events; e++)
 		if (r->events[e].spec >= 0)
@@ -254,7 +254,7 @@ static bool some_counted(const struct stat_report *r)
 	return false;
 }
 
-void stat_print_text(const struct stat_report *r, const struct stat_style *style)
+void report_print_text(const struct report *r, const struct report_style *style)
 {
 	FILE *out = style->out;
 

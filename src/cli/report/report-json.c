@@ -1,13 +1,13 @@
 /* One JSON object a report, on one line: schema anyperf-stat-1, which doc/json.md describes. */
-#include "cli/run/deterministic.h"
+#include "cli/determinism.h"
 #include "cli/json.h"
-#include "cli/stat/stat-label.h"
-#include "cli/stat/stat-metric.h"
-#include "cli/stat/stat-report.h"
-#include "cli/run/refused.h"
-#include "cli/run/uncounted.h"
+#include "cli/report/refused.h"
+#include "cli/report/unit-label.h"
+#include "cli/report/metric.h"
+#include "cli/report/report.h"
+#include "cli/report/uncounted.h"
 
-static void unit_members(struct json *j, const struct stat_report *r, const struct stat_unit *u)
+static void unit_members(struct json *j, const struct report *r, const struct report_unit *u)
 {
 	switch (r->aggr) {
 	case AGGR_GLOBAL: return;
@@ -30,10 +30,10 @@ static void unit_members(struct json *j, const struct stat_report *r, const stru
 	json_u64(j, "cpus", u->cpus);
 }
 
-static void series(struct json *j, const struct stat_report *r, const struct stat_cell *cell,
+static void series(struct json *j, const struct report *r, const struct report_cell *cell,
 		   u32 event)
 {
-	const struct stat_event *ev = &r->events[event];
+	const struct report_event *ev = &r->events[event];
 	int digits = ev->scale != 1 ? 6 : 0;
 
 	json_double(j, "value_stderr", series_error(&cell->count) * ev->scale, digits + 2);
@@ -43,7 +43,7 @@ static void series(struct json *j, const struct stat_report *r, const struct sta
 	json_end(j);
 }
 
-static void refusal(struct json *j, const struct stat_event *ev)
+static void refusal(struct json *j, const struct report_event *ev)
 {
 	json_object(j, "reason");
 	json_str(j, "cause", ap_cause_name(ev->error.cause));
@@ -53,17 +53,17 @@ static void refusal(struct json *j, const struct stat_event *ev)
 	json_end(j);
 }
 
-static void one_count(struct json *j, const struct stat_report *r, u32 event, u32 unit)
+static void one_count(struct json *j, const struct report *r, u32 event, u32 unit)
 {
 	static const char *const status[] = {
 		[AP_STATUS_OK] = "ok",
 		[AP_STATUS_NOT_COUNTED] = "not-counted",
 		[AP_STATUS_NOT_SUPPORTED] = "not-supported",
 	};
-	const struct stat_cell *cell = report_cell(r, event, unit);
-	const struct stat_event *ev = &r->events[event];
-	struct stat_metric metrics[METRICS_MAX];
-	u32 nr = stat_metrics(r, event, unit, metrics);
+	const struct report_cell *cell = report_at(r, event, unit);
+	const struct report_event *ev = &r->events[event];
+	struct report_metric metrics[METRICS_MAX];
+	u32 nr = report_metrics(r, event, unit, metrics);
 
 	json_object(j, NULL);
 	json_str(j, "event", ev->name);
@@ -106,7 +106,7 @@ static void one_count(struct json *j, const struct stat_report *r, u32 event, u3
 	json_end(j);
 }
 
-static void times(struct json *j, const struct stat_report *r)
+static void times(struct json *j, const struct report *r)
 {
 	json_u64(j, "runs", r->runs);
 	json_double(j, "elapsed_s", r->elapsed.mean, 9);
@@ -125,7 +125,7 @@ static void times(struct json *j, const struct stat_report *r)
 		json_s64(j, "exit_status", r->exit_status);
 }
 
-void stat_print_json(const struct stat_report *r, const struct stat_style *style)
+void report_print_json(const struct report *r, const struct report_style *style)
 {
 	static const char *const parts[] = {
 		[PART_WHOLE] = "whole",
@@ -165,7 +165,7 @@ void stat_print_json(const struct stat_report *r, const struct stat_style *style
 	json_array(&j, "counts");
 	for (u32 u = 0; u < r->nr_units; u++)
 		for (u32 e = 0; e < r->nr_events; e++)
-			if (report_cell(r, e, u)->present)
+			if (report_at(r, e, u)->present)
 				one_count(&j, r, e, u);
 	json_end(&j);
 	json_end(&j);

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: `--deterministic` as the command line sees it, in `anyperf run` and `anyperf stat`: what was
- * asked for, and what is said of it afterwards. How it is done is the runtime's (rt/deterministic/deterministic-run.h).
+ * PURPOSE: `--deterministic` of `anyperf run` and `anyperf stat`: its options, and what is said of it
+ * afterwards. The runtime carries it out (rt/deterministic/deterministic-run.h).
  */
 #ifndef CLI_RUN_DETERMINISTIC_H
 #define CLI_RUN_DETERMINISTIC_H

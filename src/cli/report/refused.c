@@ -1,4 +1,4 @@
-#include "cli/run/refused.h"
+#include "cli/report/refused.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-#include "cli/stat/stat-report.h"
+#include "cli/report/report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 
-void series_add(struct stat_series *s, double sample)
+void series_add(struct series *s, double sample)
 {
 	double delta = sample - s->mean;
 
@@ -14,21 +14,21 @@ void series_add(struct stat_series *s, double sample)
 	s->m2 += delta * (sample - s->mean);
 }
 
-double series_error(const struct stat_series *s)
+double series_error(const struct series *s)
 {
 	if (s->n < 2)
 		return 0;
 	return __builtin_sqrt(s->m2 / (s->n - 1) / s->n);
 }
 
-double series_error_percent(const struct stat_series *s)
+double series_error_percent(const struct series *s)
 {
 	return s->mean != 0 ? 100 * series_error(s) / s->mean : 0;
 }
 
-static enum stat_kind cache_kind(u64 config)
+static enum report_kind cache_kind(u64 config)
 {
-	static const enum stat_kind kinds[][2] = {
+	static const enum report_kind kinds[][2] = {
 		[PERF_COUNT_HW_CACHE_L1D] = {KIND_L1D_ALL, KIND_L1D_MISSES},
 		[PERF_COUNT_HW_CACHE_L1I] = {KIND_L1I_ALL, KIND_L1I_MISSES},
 		[PERF_COUNT_HW_CACHE_LL] = {KIND_LL_ALL, KIND_LL_MISSES},
@@ -42,9 +42,9 @@ static enum stat_kind cache_kind(u64 config)
 	return kinds[cache][result];
 }
 
-enum stat_kind stat_kind_of(const struct perf_event_attr *attr)
+enum report_kind report_kind_of(const struct perf_event_attr *attr)
 {
-	static const enum stat_kind hardware[] = {
+	static const enum report_kind hardware[] = {
 		[PERF_COUNT_HW_CPU_CYCLES] = KIND_CYCLES,
 		[PERF_COUNT_HW_INSTRUCTIONS] = KIND_INSTRUCTIONS,
 		[PERF_COUNT_HW_CACHE_REFERENCES] = KIND_CACHE_REFS,
@@ -69,12 +69,12 @@ enum stat_kind stat_kind_of(const struct perf_event_attr *attr)
 	}
 }
 
-void report_init(struct stat_report *r, enum stat_aggr aggr, struct stat_event *events, u32 nr)
+void report_init(struct report *r, enum report_aggr aggr, struct report_event *events, u32 nr)
 {
-	*r = (struct stat_report){.aggr = aggr, .events = events, .nr_events = nr};
+	*r = (struct report){.aggr = aggr, .events = events, .nr_events = nr};
 }
 
-void report_release(struct stat_report *r)
+void report_release(struct report *r)
 {
 	for (u32 i = 0; i < r->nr_events * r->nr_units; i++)
 		free(r->cells[i].per_run);
@@ -87,7 +87,8 @@ void report_release(struct stat_report *r)
 	r->nr_units = r->room = 0;
 }
 
-static bool same_unit(enum stat_aggr aggr, const struct stat_unit *a, const struct stat_unit *b)
+static bool same_unit(enum report_aggr aggr, const struct report_unit *a,
+		      const struct report_unit *b)
 {
 	switch (aggr) {
 	case AGGR_GLOBAL: return true;
@@ -102,7 +103,7 @@ static bool same_unit(enum stat_aggr aggr, const struct stat_unit *a, const stru
 }
 
 /* There may be thousands of threads: room is made for many at a time. */
-static void grow(struct stat_report *r)
+static void grow(struct report *r)
 {
 	size_t row = r->nr_events * sizeof(*r->cells), old = r->room;
 
@@ -114,7 +115,7 @@ static void grow(struct stat_report *r)
 	memset((char *)r->cells + old * row, 0, (r->room - old) * row);
 }
 
-u32 report_unit(struct stat_report *r, const struct stat_unit *unit)
+u32 report_find_unit(struct report *r, const struct report_unit *unit)
 {
 	for (u32 u = 0; u < r->nr_units; u++)
 		if (same_unit(r->aggr, &r->units[u], unit))
@@ -125,15 +126,15 @@ u32 report_unit(struct stat_report *r, const struct stat_unit *unit)
 	return r->nr_units++;
 }
 
-struct stat_cell *report_cell(const struct stat_report *r, u32 event, u32 unit)
+struct report_cell *report_at(const struct report *r, u32 event, u32 unit)
 {
 	return &r->cells[(size_t)unit * r->nr_events + event];
 }
 
-void report_add(struct stat_report *r, u32 event, u32 unit, enum ap_status status,
+void report_add(struct report *r, u32 event, u32 unit, enum ap_status status,
 		const struct ap_value *sum, bool scale)
 {
-	struct stat_cell *cell = report_cell(r, event, unit);
+	struct report_cell *cell = report_at(r, event, unit);
 	bool first = !cell->present;
 	u64 scaled = sum->value;
 
@@ -157,12 +158,12 @@ void report_add(struct stat_report *r, u32 event, u32 unit, enum ap_status statu
 	}
 }
 
-double report_value(const struct stat_report *r, u32 event, u32 unit)
+double report_value(const struct report *r, u32 event, u32 unit)
 {
-	return report_cell(r, event, unit)->count.mean * r->events[event].scale;
+	return report_at(r, event, unit)->count.mean * r->events[event].scale;
 }
 
-double report_percent(const struct stat_cell *cell)
+double report_percent(const struct report_cell *cell)
 {
 	return cell->enabled ? 100.0 * (double)cell->running / (double)cell->enabled : 100.0;
 }

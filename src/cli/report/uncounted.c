@@ -1,4 +1,4 @@
-#include "cli/run/uncounted.h"
+#include "cli/report/uncounted.h"
 
 #include "lib/command.h"
 

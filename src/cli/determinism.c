@@ -1,4 +1,4 @@
-#include "cli/run/deterministic.h"
+#include "cli/determinism.h"
 
 #include <signal.h>
 #include <string.h>

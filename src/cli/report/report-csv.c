@@ -3,11 +3,11 @@
  * [cgroup,] [deviation,] running ns, percent running, derived value, its unit. The decimal point is a point in
  * every locale.
  */
-#include "cli/stat/stat-label.h"
-#include "cli/stat/stat-metric.h"
-#include "cli/stat/stat-report.h"
+#include "cli/report/unit-label.h"
+#include "cli/report/metric.h"
+#include "cli/report/report.h"
 
-static int prefix(const struct stat_report *r, u32 unit, const struct stat_style *style)
+static int prefix(const struct report *r, u32 unit, const struct report_style *style)
 {
 	const char *sep = style->separator;
 	FILE *out = style->out;
@@ -26,12 +26,12 @@ static int prefix(const struct stat_report *r, u32 unit, const struct stat_style
 	return 2;
 }
 
-static void line(const struct stat_report *r, u32 event, u32 unit, const struct stat_style *style)
+static void line(const struct report *r, u32 event, u32 unit, const struct report_style *style)
 {
-	const struct stat_cell *cell = report_cell(r, event, unit);
-	const struct stat_event *ev = &r->events[event];
-	struct stat_metric metrics[METRICS_MAX];
-	u32 nr = stat_metrics(r, event, unit, metrics);
+	const struct report_cell *cell = report_at(r, event, unit);
+	const struct report_event *ev = &r->events[event];
+	struct report_metric metrics[METRICS_MAX];
+	u32 nr = report_metrics(r, event, unit, metrics);
 	const char *sep = style->separator;
 	FILE *out = style->out;
 	u32 runs = cell->count.n ? cell->count.n : 1;
@@ -65,7 +65,7 @@ static void line(const struct stat_report *r, u32 event, u32 unit, const struct 
 	}
 }
 
-void stat_print_csv(const struct stat_report *r, const struct stat_style *style)
+void report_print_csv(const struct report *r, const struct report_style *style)
 {
 	bool by_event = unit_event_first(r->aggr);
 	u32 outer = by_event ? r->nr_events : r->nr_units;
@@ -75,7 +75,7 @@ void stat_print_csv(const struct stat_report *r, const struct stat_style *style)
 		for (u32 i = 0; i < inner; i++) {
 			u32 event = by_event ? o : i, unit = by_event ? i : o;
 
-			if (report_cell(r, event, unit)->present)
+			if (report_at(r, event, unit)->present)
 				line(r, event, unit, style);
 		}
 	}

@@ -3,8 +3,8 @@
  * as from a kernel. The same in `anyperf run` and `anyperf stat`. What is read from the shared
  * memory is bounded before use.
  */
-#ifndef CLI_RUN_REFUSED_H
-#define CLI_RUN_REFUSED_H
+#ifndef CLI_REPORT_REFUSED_H
+#define CLI_REPORT_REFUSED_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-#include "cli/stat/stat-label.h"
+#include "cli/report/unit-label.h"
 
-const char *unit_label(enum stat_aggr aggr, const struct stat_unit *u, char *buf, size_t size)
+const char *unit_label(enum report_aggr aggr, const struct report_unit *u, char *buf, size_t size)
 {
 	switch (aggr) {
 	case AGGR_GLOBAL: snprintf(buf, size, "%s", ""); break;
@@ -14,12 +14,12 @@ const char *unit_label(enum stat_aggr aggr, const struct stat_unit *u, char *buf
 	return buf;
 }
 
-bool unit_counts_cpus(enum stat_aggr aggr)
+bool unit_counts_cpus(enum report_aggr aggr)
 {
 	return aggr == AGGR_SOCKET || aggr == AGGR_DIE || aggr == AGGR_NODE || aggr == AGGR_CORE;
 }
 
-bool unit_event_first(enum stat_aggr aggr)
+bool unit_event_first(enum report_aggr aggr)
 {
 	return aggr == AGGR_CPU || aggr == AGGR_THREAD;
 }

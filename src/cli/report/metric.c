@@ -1,4 +1,4 @@
-#include "cli/stat/stat-metric.h"
+#include "cli/report/metric.h"
 
 #include <string.h>
 
@@ -19,17 +19,17 @@ static enum metric_level level_of(double share, const struct limits *l)
 				   : LEVEL_NORMAL;
 }
 
-static bool same_cgroup(const struct stat_event *a, const struct stat_event *b)
+static bool same_cgroup(const struct report_event *a, const struct report_event *b)
 {
 	return !a->cgroup || !b->cgroup ? a->cgroup == b->cgroup : !strcmp(a->cgroup, b->cgroup);
 }
 
 /* The mean count of the first event of @kind in @unit; 0 if there is none. */
-static double count_of(const struct stat_report *r, u32 unit, enum stat_kind kind,
-		       const struct stat_event *beside)
+static double count_of(const struct report *r, u32 unit, enum report_kind kind,
+		       const struct report_event *beside)
 {
 	for (u32 e = 0; e < r->nr_events; e++) {
-		const struct stat_cell *cell = report_cell(r, e, unit);
+		const struct report_cell *cell = report_at(r, e, unit);
 
 		if (r->events[e].kind != kind || cell->status != AP_STATUS_OK || !cell->present)
 			continue;
@@ -41,17 +41,17 @@ static double count_of(const struct stat_report *r, u32 unit, enum stat_kind kin
 	return 0;
 }
 
-static struct stat_metric share(double part, double whole, const char *unit,
-				const struct limits *limits)
+static struct report_metric share(double part, double whole, const char *unit,
+				  const struct limits *limits)
 {
 	double percent = 100 * part / whole;
 
-	return (struct stat_metric){
+	return (struct report_metric){
 		percent, 2, 7, unit, "% ", level_of(percent, limits),
 	};
 }
 
-static struct stat_metric per_second(double count, double ns)
+static struct report_metric per_second(double count, double ns)
 {
 	double rate = count / ns * 1e9;
 	const char *unit = "/sec";
@@ -66,12 +66,12 @@ static struct stat_metric per_second(double count, double ns)
 		rate /= 1e3;
 		unit = "K/sec";
 	}
-	return (struct stat_metric){rate, 3, 8, unit, " ", LEVEL_NORMAL};
+	return (struct report_metric){rate, 3, 8, unit, " ", LEVEL_NORMAL};
 }
 
 /* Misses and the accesses they are a share of. */
 static const struct {
-	enum stat_kind part, whole;
+	enum report_kind part, whole;
 	const char *unit;
 } misses[] = {
 	{KIND_BRANCH_MISSES, KIND_BRANCHES, "of all branches"},
@@ -83,8 +83,8 @@ static const struct {
 	{KIND_ITLB_MISSES, KIND_ITLB_ALL, "of all iTLB cache accesses"},
 };
 
-static u32 instructions(const struct stat_report *r, u32 unit, const struct stat_event *ev,
-			double count, struct stat_metric *out)
+static u32 instructions(const struct report *r, u32 unit, const struct report_event *ev,
+			double count, struct report_metric *out)
 {
 	double cycles = count_of(r, unit, KIND_CYCLES, ev);
 	double front = count_of(r, unit, KIND_STALLED_FRONT, ev);
@@ -93,19 +93,19 @@ static u32 instructions(const struct stat_report *r, u32 unit, const struct stat
 	u32 n = 0;
 
 	if (cycles > 0)
-		out[n++] = (struct stat_metric){count / cycles,   2,    7,
-						"insn per cycle", "  ", LEVEL_NORMAL};
+		out[n++] = (struct report_metric){count / cycles,   2,    7,
+						  "insn per cycle", "  ", LEVEL_NORMAL};
 	if (stalled > 0 && count > 0)
-		out[n++] = (struct stat_metric){stalled / count,           2,    7,
-						"stalled cycles per insn", "  ", LEVEL_NORMAL};
+		out[n++] = (struct report_metric){stalled / count,           2,    7,
+						  "stalled cycles per insn", "  ", LEVEL_NORMAL};
 	return n;
 }
 
-u32 stat_metrics(const struct stat_report *r, u32 event, u32 unit,
-		 struct stat_metric out[METRICS_MAX])
+u32 report_metrics(const struct report *r, u32 event, u32 unit,
+		   struct report_metric out[METRICS_MAX])
 {
-	const struct stat_event *ev = &r->events[event];
-	const struct stat_cell *cell = report_cell(r, event, unit);
+	const struct report_event *ev = &r->events[event];
+	const struct report_cell *cell = report_at(r, event, unit);
 	double count = cell->count.mean;
 	double ns = count_of(r, unit, KIND_CPU_TIME, ev);
 	double cycles = count_of(r, unit, KIND_CYCLES, ev);
@@ -116,16 +116,17 @@ u32 stat_metrics(const struct stat_report *r, u32 event, u32 unit,
 	switch (ev->kind) {
 	case KIND_CPU_TIME:
 		if (r->elapsed.mean > 0)
-			out[n++] = (struct stat_metric){count / (r->elapsed.mean * 1e9),
-							3,
-							8,
-							"CPUs utilized",
-							" ",
-							LEVEL_NORMAL};
+			out[n++] = (struct report_metric){count / (r->elapsed.mean * 1e9),
+							  3,
+							  8,
+							  "CPUs utilized",
+							  " ",
+							  LEVEL_NORMAL};
 		return n;
 	case KIND_CYCLES:
 		if (ns > 0)
-			out[n++] = (struct stat_metric){count / ns, 3, 8, "GHz", " ", LEVEL_NORMAL};
+			out[n++] = (struct report_metric){count / ns, 3,   8,
+							  "GHz",      " ", LEVEL_NORMAL};
 		return n;
 	case KIND_INSTRUCTIONS: n = instructions(r, unit, ev, count, out); break;
 	case KIND_STALLED_FRONT:
