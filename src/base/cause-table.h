@@ -1,6 +1,6 @@
 /*
  * PURPOSE: every cause for which something is refused, with the sentence that tells it. refusal.h
- * makes the enums of this, refusal.c the sentences, and src/lib/error.c the public causes.
+ * makes the enums of this, refusal.c the sentences, and src/lib/refusal/error.c the public causes.
  *
  * CAUSE(id, public cause, remedy, sentence): the public cause is an AP_CAUSE_* of
  * include/anyperf/error.h; the remedy is a row of remedy-table.h, told unless whoever refuses names

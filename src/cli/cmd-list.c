@@ -14,7 +14,7 @@
 #include "cli/json.h"
 #include "cli/stat/stat-tool.h"
 #include "cli/terminal.h"
-#include "lib/nearest.h"
+#include "lib/spec/nearest.h"
 
 struct list_opts {
 	bool json, check, names;

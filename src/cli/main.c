@@ -3,7 +3,7 @@
 
 #include "cli/cmd.h"
 #include "cli/help/help.h"
-#include "lib/nearest.h"
+#include "lib/spec/nearest.h"
 
 static int no_such_command(const char *name)
 {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "cli/cmd.h"
 #include "cli/help/help.h"
-#include "lib/nearest.h"
+#include "lib/spec/nearest.h"
 
 /* An option as it was written, for messages: "-r" or "--repeat". */
 struct spelled {

@@ -9,7 +9,7 @@
 #include "base/list.h"
 #include "core/call.h"
 #include "core/core.h"
-#include "core/event.h"
+#include "core/event/event.h"
 #include "core/pmu.h"
 #include "core/refuse.h"
 

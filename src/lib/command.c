@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/fail.h"
-#include "lib/machine-pmu.h"
-#include "lib/machine-priv.h"
+#include "lib/refusal/fail.h"
+#include "lib/machine/machine-pmu.h"
+#include "lib/machine/machine-priv.h"
 
 /* Executes the program; returns an errno. Makes nothing but system calls. */
 static int become(const struct ap_command *c, char *const *argv)

@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "core/core.h"
-#include "core/event.h"
+#include "core/event/event.h"
 
 enum { TRACEPOINT, BREAKPOINT, KPROBE, UPROBE, ABSENT_MAX };
 

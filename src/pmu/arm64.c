@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "core/core.h"
-#include "core/event.h"
+#include "core/event/event.h"
 
 struct arm64_pmu {
 	struct pmu pmu;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "core/event.h"
+#include "core/event/event.h"
 #include "pmu/counters.h"
 
 struct cpu_pmu_data {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/event.h"
+#include "core/event/event.h"
 
 static bool has(const struct event *event, u32 what)
 {

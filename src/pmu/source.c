@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "core/core.h"
-#include "core/event.h"
+#include "core/event/event.h"
 
 static struct source_pmu *source_pmu(struct pmu *pmu)
 {

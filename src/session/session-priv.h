@@ -9,7 +9,7 @@
 #include "abi/wire.h"
 #include "base/list.h"
 #include "core/call.h"
-#include "core/event.h"
+#include "core/event/event.h"
 #include "pmu/drivers.h"
 #include "session/host/cgroups.h"
 #include "session/host/core-ops.h"

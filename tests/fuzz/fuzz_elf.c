@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "lib/elf-symbol.h"
+#include "lib/spec/elf-symbol.h"
 
 /* The samples are only changes to the image below: it holds zero bytes, which strings cannot. */
 const char *const fuzz_samples[] = {"", "\x10", "0123456789abcdef",

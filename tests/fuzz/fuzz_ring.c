@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "lib/order.h"
+#include "lib/sample/order.h"
 #include "record/coding.h"
 #include "records/touch.h"
 #include "unit/lib/fake-ring.h"

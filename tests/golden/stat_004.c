@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "cli/stat/stat-priv.h"
-#include "lib/machine-priv.h"
+#include "lib/machine/machine-priv.h"
 
 #define EVENTS 7
 

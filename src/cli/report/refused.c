@@ -6,7 +6,7 @@
 #include <anyperf/anyperf.h>
 
 #include "lib/command.h"
-#include "lib/fail.h"
+#include "lib/refusal/fail.h"
 
 void guest_comm(const char written[16], char comm[16])
 {

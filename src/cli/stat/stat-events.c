@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "cli/stat/stat-priv.h"
 #include "cli/stat/stat-tool.h"
-#include "lib/fail.h"
+#include "lib/refusal/fail.h"
 
 /* perf's default set and what each -d adds. */
 static const char *const default_events[] = {

@@ -9,8 +9,8 @@
 
 #include "backend/virtual.h"
 #include "cli/stat/stat-priv.h"
-#include "lib/fail.h"
-#include "lib/machine-pmu.h"
+#include "lib/refusal/fail.h"
+#include "lib/machine/machine-pmu.h"
 
 bool stat_is_virtual(const struct stat_job *st)
 {

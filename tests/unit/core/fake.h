@@ -12,7 +12,7 @@
 
 #include "core/call.h"
 #include "core/core.h"
-#include "core/event.h"
+#include "core/event/event.h"
 #include "core/pmu.h"
 #include "pmu/counters.h"
 

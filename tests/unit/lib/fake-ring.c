@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/machine-priv.h"
+#include "lib/machine/machine-priv.h"
 #include "record/coding.h"
 
 static int fake_open(void *be, struct pe_attr *attr, pid_t pid, int cpu, int leader, u64 flags)

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "lib/machine-priv.h"
+#include "lib/machine/machine-priv.h"
 
 struct old_kernel {
 	u32 size;              /* of the attr that it knows */

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
-#include "lib/machine-priv.h"
-#include "lib/explain.h"
+#include "lib/machine/machine-priv.h"
+#include "lib/refusal/explain.h"
 
 /* A machine on which nothing is in the way. */
 static const struct ap__state fine = {

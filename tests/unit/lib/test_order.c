@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "lib/order.h"
+#include "lib/sample/order.h"
 
 #define LANES   3
 #define HORIZON 1000

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "lib/nearest.h"
+#include "lib/spec/nearest.h"
 
 static struct ap_machine *m;
 static struct ap_specs *specs;

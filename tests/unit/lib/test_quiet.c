@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/selfpage.h"
+#include "lib/count/selfpage.h"
 
 /* Allows exactly @allowed; anything else ends the process with SIGSYS. */
 static void allow_only(const unsigned int *allowed, size_t n)

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/machine-priv.h"
+#include "lib/machine/machine-priv.h"
 
 static struct ap_machine *m;
 static struct ap_error err;

@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "lib/ring-priv.h"
+#include "lib/sample/ring-priv.h"
 
 static struct fake fake;
 static struct ap_machine *m;

@@ -1,7 +1,7 @@
 /* Decoding the user page, on pages made up for each case: what [ARM-15] asks of a library. */
 #include "unit/lib/fixture.h"
 
-#include "lib/selfpage.h"
+#include "lib/count/selfpage.h"
 
 #define RDPMC BIT(2)
 #define TIME  BIT(3)

@@ -1,4 +1,4 @@
-#include "lib/pmc.h"
+#include "lib/count/pmc.h"
 
 bool ap__pmc_usable(void)
 {

@@ -1,5 +1,5 @@
 /* A CPU whose counters user space cannot read: every read is read(2). */
-#include "lib/pmc.h"
+#include "lib/count/pmc.h"
 
 bool ap__pmc_usable(void)
 {

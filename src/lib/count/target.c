@@ -1,0 +1,205 @@
+#include "lib/count/target.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <anyperf/command.h>
+
+#include "lib/spec/cpulist.h"
+#include "lib/count/event-priv.h"
+#include "lib/refusal/fail.h"
+
+struct tids {
+	pid_t *tid;
+	unsigned int n, room;
+};
+
+static int tids_add(struct tids *t, pid_t tid)
+{
+	if (t->n == t->room) {
+		unsigned int room = t->room ? 2 * t->room : 16;
+		pid_t *more = realloc(t->tid, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		t->tid = more;
+		t->room = room;
+	}
+	t->tid[t->n++] = tid;
+	return 0;
+}
+
+/* Every thread that process @pid has now. */
+static int tids_of(struct tids *t, pid_t pid, struct ap_error *err)
+{
+	unsigned int before = t->n;
+	struct dirent *d;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = pid > 0 ? opendir(path) : NULL;
+	if (!dir)
+		return ap__fail(err, -ESRCH, AP_CAUSE_NO_TASK, "there is no process %d", (int)pid);
+	while ((d = readdir(dir)))
+		if (d->d_name[0] != '.' && tids_add(t, (pid_t)atoi(d->d_name))) {
+			closedir(dir);
+			return ap__fail_memory(err);
+		}
+	closedir(dir);
+	if (t->n == before)
+		return ap__fail(err, -ESRCH, AP_CAUSE_NO_TASK, "process %d has just ended",
+				(int)pid);
+	return 0;
+}
+
+/* Every thread of the machine. Those that end meanwhile are left out. */
+static int tids_of_all(struct tids *t, struct ap_error *err)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *d;
+	int r = 0;
+
+	if (!proc)
+		return ap__fail(err, -errno, AP_CAUSE_NO_TASK, "/proc cannot be read: %s",
+				strerror(errno));
+	while (r != -ENOMEM && (d = readdir(proc)))
+		if (isdigit((unsigned char)d->d_name[0]))
+			r = tids_of(t, (pid_t)atoi(d->d_name), err);
+	closedir(proc);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int cpus_of(struct ap_machine *m, const char *list, int **cpus, struct ap_error *err)
+{
+	char online[4096];
+	int n;
+
+	if (strcmp(list, "all") == 0) {
+		if (ap__slurp(m, online, sizeof(online), "/sys/devices/system/cpu/online") <= 0)
+			snprintf(online, sizeof(online), "0-%ld",
+				 sysconf(_SC_NPROCESSORS_ONLN) - 1);
+		list = online;
+	}
+	n = ap__cpulist_parse(list, cpus);
+	if (n == -ENOMEM)
+		return ap__fail_memory(err);
+	if (n < 0) {
+		ap__fail(err, -EINVAL, AP_CAUSE_CPU, "\"%.120s\" is not a list of CPUs", list);
+		return ap__remedy(err, "write numbers and ranges: 0-3,8");
+	}
+	return n;
+}
+
+/* One after the other out of "a,b,,c". */
+static int open_cgroups(struct ap__places *out, struct ap_machine *m, const char *list,
+			struct ap_error *err)
+{
+	char *text = strdup(list), *rest = text, *name;
+	int fd, r = 0;
+
+	out->cgroup_fds = calloc(strlen(list) + 1, sizeof(*out->cgroup_fds));
+	if (!text || !out->cgroup_fds) {
+		free(text);
+		return ap__fail_memory(err);
+	}
+	while (!r && (name = strsep(&rest, ","))) {
+		fd = *name ? ap__cgroup_open(m, name, err) : -1;
+		if (*name && fd < 0)
+			r = fd;
+		else
+			out->cgroup_fds[out->ncgroups++] = fd;
+	}
+	free(text);
+	return r;
+}
+
+int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct ap_target *target,
+		    struct ap_error *err)
+{
+	struct ap_target t = {.size = sizeof(t)};
+	struct tids tids = {0};
+	int *cpus = NULL, ncpus = 0, any = -1, r;
+
+	*out = (struct ap__places){0};
+	if (target)
+		memcpy(&t, target, target->size < sizeof(t) ? target->size : sizeof(t));
+	for (unsigned int i = 0; i < t.ntids; i++)
+		if (tids_add(&tids, t.tids[i]))
+			goto nomem;
+	for (unsigned int i = 0; i < t.npids; i++) {
+		r = tids_of(&tids, t.pids[i], err);
+		if (r)
+			goto out;
+		out->listed = true;
+	}
+	if (t.command && !ap_command_pid(t.command)) {
+		r = ap__fail(err, -ESRCH, AP_CAUSE_NO_TASK, "the command has ended");
+		goto out;
+	}
+	if (t.command && tids_add(&tids, ap_command_pid(t.command)))
+		goto nomem;
+	if (t.every_thread) {
+		r = tids_of_all(&tids, err);
+		if (r)
+			goto out;
+		out->listed = true;
+	}
+	if (t.cgroup && tids.n) {
+		r = ap__fail(err, -EINVAL, AP_CAUSE_CGROUP,
+			     "either threads or a cgroup can be measured, not both");
+		goto out;
+	}
+	if (t.cgroup && !t.cpus)
+		t.cpus = "all";
+	if (t.cpus) {
+		r = cpus_of(m, t.cpus, &cpus, err);
+		if (r < 0)
+			goto out;
+		ncpus = r;
+	}
+	if (!tids.n && tids_add(&tids, t.cpus ? -1 : 0))
+		goto nomem;
+	out->place = calloc((size_t)tids.n * (size_t)(ncpus ? ncpus : 1), sizeof(*out->place));
+	if (!out->place)
+		goto nomem;
+	for (unsigned int i = 0; i < tids.n; i++)
+		for (int k = 0; k < (ncpus ? ncpus : 1); k++)
+			out->place[out->n++] = (struct ap_place){.tid = tids.tid[i],
+								 .cpu = ncpus ? cpus[k] : any};
+	r = 0;
+	if (t.cgroup)
+		r = open_cgroups(out, m, t.cgroup, err);
+	goto out;
+
+nomem:
+	r = ap__fail_memory(err);
+out:
+	free(tids.tid);
+	free(cpus);
+	if (r)
+		ap__places_release(out);
+	return r;
+}
+
+void ap__places_release(struct ap__places *p)
+{
+	free(p->place);
+	for (unsigned int i = 0; i < p->ncgroups; i++)
+		if (p->cgroup_fds[i] >= 0)
+			close(p->cgroup_fds[i]);
+	free(p->cgroup_fds);
+	*p = (struct ap__places){0};
+}
+
+int ap__places_cgroup(const struct ap__places *p, unsigned int i)
+{
+	if (p->ncgroups == 1)
+		i = 0;
+	return i < p->ncgroups ? p->cgroup_fds[i] : -1;
+}

@@ -1,0 +1,23 @@
+/* PURPOSE: from a struct ap_target to the places that it stands for. */
+#ifndef LIB_COUNT_TARGET_H
+#define LIB_COUNT_TARGET_H
+
+#include <anyperf/counters.h>
+
+struct ap__places {
+	struct ap_place *place; /* owned */
+	unsigned int n;
+	bool listed; /* threads were found by looking at processes: one may be gone any moment */
+	int *cgroup_fds;       /* owned; -1 none */
+	unsigned int ncgroups; /* 1: for all counters */
+};
+
+/* *@out is undone with ap__places_release(). */
+int ap__places_find(struct ap__places *out, struct ap_machine *m, const struct ap_target *target,
+		    struct ap_error *err);
+void ap__places_release(struct ap__places *p);
+
+/* The cgroup's descriptor for counter @i, or -1. */
+int ap__places_cgroup(const struct ap__places *p, unsigned int i);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * PURPOSE: filling in struct ap_error. What is refused of an event ends in `return ap__refuse(err,
+ * -EINVAL, NAME, CPU_RANGE, .number = {cpu})`: the cause is a row of base/cause-table.h, which has
+ * the sentence. What is wrong with a text or a name that was given ends in `return ap__fail(err,
+ * -EINVAL, AP_CAUSE_SYNTAX, "what and why")`, followed, where there is one, by ap__remedy(). All
+ * accept a NULL @err, so callers need not look.
+ */
+#ifndef LIB_REFUSAL_FAIL_H
+#define LIB_REFUSAL_FAIL_H
+
+#include <anyperf/error.h>
+
+#include "base/refusal.h"
+#include "base/types.h"
+
+/* Fills in all of @err from @r, which is about @event, a name. Returns its errno. */
+int ap__tell(struct ap_error *err, const char *event, const struct refusal *r);
+
+/* The same for a refusal that is made on the spot: the cause without its CAUSE_. Returns @code. */
+int ap__refuse_as(struct ap_error *err, int code, const char *event, enum refusal_cause cause,
+		  const struct refusal_args *args);
+#define ap__refuse(err, code, event, id, ...) \
+	ap__refuse_as(err, code, event, CAUSE_##id, &(const struct refusal_args){__VA_ARGS__})
+
+/* Fills in all of @err with no remedy; text that does not fit is cut. Returns @code. */
+int ap__fail(struct ap_error *err, int code, enum ap_cause cause, const char *fmt, ...)
+	printf_like(4, 5);
+
+/* Sets the remedy of an @err that ap__fail() has just filled in. Returns its code (0 for NULL). */
+int ap__remedy(struct ap_error *err, const char *fmt, ...) printf_like(2, 3);
+
+/* Appends to the why of @err. */
+void ap__add_why(struct ap_error *err, const char *fmt, ...) printf_like(2, 3);
+
+/* -ENOMEM with its sentence. */
+int ap__fail_memory(struct ap_error *err);
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * PURPOSE: the inside of a list of specs while it is being parsed, and the parser's parts: parse.c
+ * (grammar), terms.c (PMU/terms/), tracepoint.c, probe.c (mem:, kprobe:, uprobe:), pfm.c (libpfm4).
+ *
+ * Everything that specs point to is allocated from the list and freed with it, so no part of the
+ * parser has anything to undo when it fails.
+ */
+#ifndef LIB_SPEC_SPEC_PRIV_H
+#define LIB_SPEC_SPEC_PRIV_H
+
+#include <anyperf/spec.h>
+
+#include "abi/perf.h"
+#include "lib/refusal/fail.h"
+#include "lib/machine/machine-priv.h"
+
+struct ap__chunk;
+
+struct ap__item {
+	struct ap_spec pub; /* what callers see; pub.attr is &attr */
+	struct pe_attr attr;
+	bool host_guest; /* G or H was written: they build on each other */
+};
+
+struct ap_specs {
+	struct ap__item **items; /* each in a chunk */
+	unsigned int n, room;
+	struct ap__chunk *chunks;
+};
+
+/* A parse under way. */
+struct ap__parse {
+	struct ap_machine *m;
+	struct ap_specs *specs;
+	struct ap_error *err; /* may be NULL */
+	unsigned int next_group;
+	bool in_braces;
+	unsigned int depth; /* of events of a PMU that name other events */
+};
+
+/* The most events one description may turn into (globs, PMUs by pattern). */
+#define AP__MAX_SPECS 16384
+
+/* Zeroed memory that lives as long as the list; NULL: none left. */
+void *ap__specs_alloc(struct ap_specs *s, size_t size);
+char *ap__specs_strdup(struct ap_specs *s, const char *text);
+char *ap__specs_printf(struct ap_specs *s, const char *fmt, ...) printf_like(2, 3);
+
+/*
+ * Appends an event to the list, in a group of its own unless braces are open. Its attr says
+ * exclude_guest, as perf's does, and nothing else. NULL after filling in the error.
+ */
+struct ap__item *ap__parse_add(struct ap__parse *p, const char *name);
+
+/* Decimal or 0x number, all of @text. -EINVAL or -ERANGE. */
+int ap__number(const char *text, u64 *out);
+
+/*
+ * PMU/TERMS/: one item per PMU that @pmu matches, all called @name. @pmu may be a pattern, or leave
+ * out "uncore_" or a trailing "_<number>".
+ */
+int ap__parse_pmu(struct ap__parse *p, const char *name, const char *pmu, const char *terms);
+
+/* Whether some PMU has an event of that name in its events directory; adds it for each. */
+int ap__parse_alias(struct ap__parse *p, const char *name, bool *found);
+
+/* Sets one term of @pmu's format directory in @attr: -ENOENT no such term, -EINVAL does not fit. */
+int ap__format_set(struct ap__parse *p, const char *pmu, struct pe_attr *attr, const char *term,
+		   u64 value);
+
+/* The same without a parser: -ENOENT no such term. */
+int ap__term_set(struct ap_machine *m, const char *pmu, struct pe_attr *attr, const char *term,
+		 u64 value);
+
+int ap__parse_tracepoint(struct ap__parse *p, const char *sys, const char *name);
+int ap__parse_mem(struct ap__parse *p, const char *name, const char *text);
+int ap__parse_probe(struct ap__parse *p, const char *name, const char *kind, const char *text);
+
+/* libpfm4: *@found only if it is installed and knows @name. */
+int ap__parse_pfm(struct ap__parse *p, const char *name, bool *found);
+
+/* Calls @fn with the name and description of every event that libpfm4 knows for this CPU. */
+int ap__pfm_each(struct ap_machine *m,
+		 int (*fn)(const char *name, const char *desc, const char *pmu, void *data),
+		 void *data);
+
+#endif
