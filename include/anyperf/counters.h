@@ -99,12 +99,6 @@ AP_API int ap_counters_reset(struct ap_counters *c);
  */
 AP_API int ap_counters_read(struct ap_counters *c);
 
-/* A thread and/or CPU; -1 stands for any. */
-struct ap_place {
-	pid_t tid;
-	int cpu;
-};
-
 AP_API unsigned int ap_counters_places(const struct ap_counters *c);
 AP_API struct ap_place ap_counters_place(const struct ap_counters *c, unsigned int place);
 

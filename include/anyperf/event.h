@@ -18,19 +18,23 @@ AP_BEGIN_DECLS
 struct ap_machine;
 struct ap_event;
 
+/*
+ * What an event counts: a thread, a CPU, or a thread as long as it is on a CPU, as the arguments pid
+ * and cpu of perf_event_open(2) say it. A cgroup's event has tid -1.
+ */
+struct ap_place {
+	pid_t tid; /* 0: the calling thread; -1: whatever runs on @cpu */
+	int cpu;   /* a CPU's number; -1: any */
+};
+
 struct ap_event_opts {
 	size_t size;
-	pid_t tid;               /* 0: the calling thread; -1: whatever runs on @cpu */
-	int cpu;                 /* AP_ANY_CPU, or a CPU number plus AP_CPU_BASE: see AP_CPU() */
+	const struct ap_place *place; /* NULL: the calling thread on whatever CPU. Borrowed */
 	struct ap_event *leader; /* join its group; NULL: lead a group of one's own. Borrowed */
 	struct ap_event *output; /* send records to this event's buffer; NULL: none. Borrowed */
 	const char *cgroup; /* count only this cgroup's threads: a path, or relative to the mount */
 	const char *name;   /* how reasons call the event; NULL: made from the attr */
 };
-
-/* CPUs are numbered from 1 in ap_event_opts, so that a zeroed struct means any CPU. */
-#define AP_ANY_CPU 0
-#define AP_CPU(n)  ((n) + 1)
 
 /*
  * Opens @attr, close-on-exec. @attr->size says how much of it is meant (0: VER0). If the kernel is

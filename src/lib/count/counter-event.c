@@ -118,21 +118,24 @@ int ap_event_open(struct ap_event **out, struct ap_machine *m, const struct perf
 		  const struct ap_event_opts *opts, struct ap_error *err)
 {
 	struct ap_event_opts o = {.size = sizeof(o)};
+	struct ap_place place = {.tid = 0, .cpu = -1};
 	struct ap__where where;
 	struct ap_event *e = NULL;
 	int r;
 
 	if (opts)
 		memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
-	where = (struct ap__where){.tid = o.tid,
-				   .cpu = o.cpu == AP_ANY_CPU ? -1 : o.cpu - 1,
+	if (o.place)
+		place = *o.place;
+	where = (struct ap__where){.tid = place.tid,
+				   .cpu = place.cpu,
 				   .cgroup_fd = -1,
 				   .leader = o.leader,
 				   .output = o.output,
 				   .name = o.name};
-	if (o.cpu < 0)
-		return ap__fail(err, -EINVAL, AP_CAUSE_CPU, "there is no CPU %d", o.cpu - 1);
-	r = o.cgroup ? 0 : ap__pmu_refuse_self(m, o.tid, err);
+	if (place.cpu < -1)
+		return ap__fail(err, -EINVAL, AP_CAUSE_CPU, "there is no CPU %d", place.cpu);
+	r = o.cgroup ? 0 : ap__pmu_refuse_self(m, place.tid, err);
 	if (r)
 		return r;
 	if (o.cgroup) {

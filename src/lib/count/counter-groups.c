@@ -10,6 +10,7 @@
 
 #include <anyperf/self.h>
 
+#include "base/check.h"
 #include "lib/spec/cpulist.h"
 #include "lib/count/event-priv.h"
 #include "lib/refusal/fail.h"
@@ -319,6 +320,7 @@ static int allocate(struct ap_counters *c, struct ap_specs *specs)
 	unsigned int largest = 1, leader = 0;
 
 	c->n = ap_specs_count(specs);
+	CHECK(c->places.n > 0);
 	c->counter = calloc(c->n, sizeof(*c->counter));
 	c->cells = calloc((size_t)c->n * c->places.n, sizeof(*c->cells));
 	c->gone = calloc(c->places.n, sizeof(*c->gone));

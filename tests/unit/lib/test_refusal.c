@@ -56,8 +56,8 @@ static void become_nobody(void)
 /* Opens with this thread as the target unless told otherwise; 0 or the errno, @err filled in. */
 static int try_attr(const struct pe_attr *attr, pid_t tid, int cpu)
 {
-	struct ap_event_opts opts = {
-		.size = sizeof(opts), .tid = tid, .cpu = cpu < 0 ? AP_ANY_CPU : AP_CPU(cpu)};
+	struct ap_place place = {.tid = tid, .cpu = cpu};
+	struct ap_event_opts opts = {.size = sizeof(opts), .place = &place};
 	struct ap_event *e = NULL;
 	int r;
 
@@ -402,11 +402,13 @@ static void bad_places(void)
 	EXPECT_EQ(try_attr(&attr, 0, 1000000), -EINVAL);
 	EXPECT_EQ(err.cause, AP_CAUSE_CPU);
 	EXPECT_CONTAINS(err.why, "there is no CPU 1000000");
+	EXPECT_EQ(try_attr(&attr, 0, -2), -EINVAL);
+	EXPECT_CONTAINS(err.why, "there is no CPU -2");
 	EXPECT_EQ(try_attr(&attr, -1, -1), -EINVAL);
 	EXPECT_CONTAINS(err.why, "neither a task nor a CPU");
 	EXPECT_EQ(ap_event_open(&e, m, (struct perf_event_attr *)&attr, &opts, &err), -EINVAL);
 	EXPECT_CONTAINS(err.why, "CPU by CPU");
-	opts.cpu = AP_CPU(0);
+	opts.place = &(struct ap_place){.tid = -1, .cpu = 0};
 	EXPECT_EQ(ap_event_open(&e, m, (struct perf_event_attr *)&attr, &opts, &err), -EBADF);
 	EXPECT_EQ(err.cause, AP_CAUSE_CGROUP);
 	EXPECT_CONTAINS(err.why, "not a cgroup");

@@ -25,8 +25,8 @@ static void begin(void)
 
 static struct ap_event *open_event(struct pe_attr a, int cpu)
 {
-	struct ap_event_opts opts = {.size = sizeof(opts),
-				     .cpu = cpu < 0 ? AP_ANY_CPU : AP_CPU(cpu)};
+	struct ap_place place = {.tid = 0, .cpu = cpu};
+	struct ap_event_opts opts = {.size = sizeof(opts), .place = &place};
 	struct ap_event *e = NULL;
 
 	a.type = PERF_TYPE_SOFTWARE;
