@@ -19,8 +19,8 @@
 
 enum control_flags {
 	/*
-	 * First program of a tree: `exe` is a path that is still to be resolved ("#!" and all) and
-	 * exe_fd, interp_fd are -1. What goes wrong is written to the tree's header.
+	 * First program of a run: `exe` is a path that is still to be resolved ("#!" and all) and
+	 * exe_fd, interp_fd are -1. What goes wrong is written to the segment's header.
 	 */
 	CONTROL_LAUNCH = 1,
 	CONTROL_SECURE_ARGS = 2, /* argv was empty: the kernel made it { "" } */
@@ -47,7 +47,7 @@ struct rt_control {
 	u64 magic;
 	u32 version;
 	u32 flags;
-	s32 tree_fd;     /* memfd with struct meter_tree */
+	s32 segment_fd;  /* memfd with struct counter_segment */
 	s32 rt_fd;       /* anyperf-rt itself, O_PATH, for the next execve */
 	s32 exe_fd;      /* the ELF file to run, or -1: open `exe` */
 	s32 interp_fd;   /* its program interpreter, or -1 */

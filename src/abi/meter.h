@@ -132,17 +132,17 @@ static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
 }
 
 /*
- * The tree of processes below one `anyperf run`: a sealed sparse memfd that every runtime of the tree
- * inherits: METER_SIZE bytes of this header, then meter after meter.
+ * The counter segment of the processes below an `anyperf run`: a sealed sparse memfd that all their
+ * runtimes inherit: METER_SIZE bytes of this header, then meter after meter.
  */
-#define METER_TREE_MAGIC     0x3245525450414eull /* "NAPTRE2": changes with the layout */
-#define METER_TREE_SLOTS     262144u
-#define METER_TREE_SLOTS_MIN 512u
+#define SEGMENT_MAGIC     0x3245525450414eull /* "NAPTRE2": changes with the layout */
+#define SEGMENT_SLOTS     262144u
+#define SEGMENT_SLOTS_MIN 512u
 
-enum meter_tree_flags {
-	METER_TREE_STRICT = 1, /* programs that cannot be run are refused, not run uncounted */
-	METER_TREE_CHECK = 2,  /* translator and session verify their invariants */
-	METER_TREE_DETERMINISTIC = 4, /* what varies from run to run is fixed; see below */
+enum counter_segment_flags {
+	SEGMENT_STRICT = 1,        /* programs that cannot be run are refused, not run uncounted */
+	SEGMENT_VERIFY = 2,        /* translator and session verify their invariants */
+	SEGMENT_DETERMINISTIC = 4, /* what varies from run to run is fixed; see below */
 };
 
 /*
@@ -185,12 +185,12 @@ struct meter_uncounted {
 	char why[48];
 };
 
-#define METER_TREE_UNCOUNTED 12u
-#define METER_TREE_FREED     64u
+#define SEGMENT_UNCOUNTED 12u
+#define SEGMENT_FREED     64u
 
-struct meter_tree {
+struct counter_segment {
 	u64 magic;
-	u32 flags;    /* enum meter_tree_flags; set by the creator */
+	u32 flags;    /* enum counter_segment_flags; set by the creator */
 	u32 cache_mb; /* limit of a process's code cache; set by the creator */
 	u32 used;     /* atomic: no meter at or above this index was ever taken */
 	u32 lost;     /* atomic: threads that found no free meter, and so are not counted */
@@ -203,15 +203,15 @@ struct meter_tree {
 	 */
 	u32 collect_at, namespaces;
 	u32 measured; /* atomic: a guest has opened a perf event; set by the session */
-	u32 slots;    /* meters that may be used, of METER_TREE_SLOTS; set by the creator, 0: all */
+	u32 slots;    /* meters that may be used, of SEGMENT_SLOTS; set by the creator, 0: all */
 	/* Atomic: meters that are METER_FREE; hints (meter_freed()). Who makes one RUNNING has it. */
-	u64 freed[METER_TREE_FREED];
-	struct meter_uncounted uncounted[METER_TREE_UNCOUNTED];
+	u64 freed[SEGMENT_FREED];
+	struct meter_uncounted uncounted[SEGMENT_UNCOUNTED];
 };
 
-_Static_assert(sizeof(struct meter_tree) <= METER_SIZE, "the header has the place of a meter");
+_Static_assert(sizeof(struct counter_segment) <= METER_SIZE, "the header has the place of a meter");
 
-static inline u64 meter_tree_offset(u32 index)
+static inline u64 segment_offset(u32 index)
 {
 	return ((u64)index + 1) * METER_SIZE;
 }

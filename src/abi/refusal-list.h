@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what the session has refused to the programs of a meter tree (meter.h), for the command
- * that reports on them at its end: a list in the tree's header, behind struct meter_runs. Shapes
+ * PURPOSE: what the session has refused to the programs of a counter segment (meter.h), for the command
+ * that reports on them at its end: a list in the segment's header, behind struct meter_runs. Shapes
  * only.
  *
  * Refusals that differ only in what a reader would not see are one entry: the same run (runs.h),
@@ -15,7 +15,7 @@
 #include "base/refusal.h"
 
 #define METER_REFUSALS    20u
-#define METER_REFUSALS_IN 9216u /* offset in the tree */
+#define METER_REFUSALS_IN 9216u /* offset in the segment */
 
 struct meter_refusal {
 	u32 run;       /* 0: nothing stands here; stored last, when an entry is complete */
@@ -31,9 +31,9 @@ _Static_assert(METER_REFUSALS_IN >= METER_RUNS_IN + sizeof(struct meter_runs), "
 _Static_assert(METER_REFUSALS_IN + METER_REFUSALS * sizeof(struct meter_refusal) <= METER_SIZE,
 	       "the header has the place of a meter");
 
-static inline struct meter_refusal *meter_refusals(struct meter_tree *tree)
+static inline struct meter_refusal *meter_refusals(struct counter_segment *segment)
 {
-	return (struct meter_refusal *)((u8 *)tree + METER_REFUSALS_IN);
+	return (struct meter_refusal *)((u8 *)segment + METER_REFUSALS_IN);
 }
 
 #endif

@@ -120,7 +120,7 @@ struct wire_prctl_args {
 
 struct wire_fork_args {
 	u64 clone_flags;
-	u32 meter; /* index in the tree of the task's */
+	u32 meter; /* index in the segment of the task's */
 };
 
 struct wire_unfork_args {

@@ -3,7 +3,7 @@
  * other. Shapes only. doc/session.md tells the life of a call; this file is the authority on
  * layout.
  *
- * Every runtime of a session inherits two descriptors: the meter tree (meter.h), in which threads
+ * Every runtime of a session inherits two descriptors: the counter segment (meter.h), in which threads
  * count, and the *bootstrap socket*, of the type SEQPACKET, on which a process introduces itself
  * when it first has something to say. A process that makes no perf call and that nobody watches
  * never does.
@@ -110,7 +110,7 @@ enum wire_word {
 
 #define WIRE_DATA 0x5000u /* the largest read(2), 16 KiB, and what goes with it fit */
 
-#define WIRE_NO_METER (~0u) /* nowhere in the tree */
+#define WIRE_NO_METER (~0u) /* nowhere in the segment */
 
 enum wire_reply_flags {
 	WIRE_REPLY_FD = 1, /* a struct wire_fd_message with one fd was sent before */
@@ -119,7 +119,7 @@ enum wire_reply_flags {
 /* One call of one thread. All G but the reply and `awake`. */
 struct wire_slot {
 	s32 tid;      /* as the thread sees it */
-	u32 meter;    /* its index in the tree */
+	u32 meter;    /* its index in the segment */
 	u32 cpu;      /* where it is */
 	u32 token;    /* of a thread made after WIRE_OP_FORK, until its first call is answered */
 	u64 cpu_time; /* ns of CLOCK_THREAD_CPUTIME_ID */
@@ -180,7 +180,7 @@ struct wire_fd_message {
 };
 
 /*
- * What guests are shown of the machine: the last bytes of the meter tree's first page, which every
+ * What guests are shown of the machine: the last bytes of the counter segment's first page, which every
  * process has mapped before it executes its first instruction. S, complete but for the root before
  * the first guest starts; magic 0: there is no session, only counting.
  */

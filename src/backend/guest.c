@@ -63,17 +63,17 @@ static bool is_plain_text(const char *path)
 
 /* What the child passes on; the descriptors lose CLOEXEC there. */
 struct guest_launch {
-	int fds[4]; /* runtime, control, tree, bootstrap; borrowed but for the second */
+	int fds[4]; /* runtime, control, segment, bootstrap; borrowed but for the second */
 	bool fixed_addresses;
 	char **argv; /* of the runtime; owned, as are the two strings in it that are not borrowed */
 	char number[16]; /* of the control memfd */
 	char path[CONTROL_PATH];
 };
 
-enum { FD_RUNTIME, FD_CONTROL, FD_TREE, FD_BOOTSTRAP };
+enum { FD_RUNTIME, FD_CONTROL, FD_SEGMENT, FD_BOOTSTRAP };
 
 /* The runtime's arguments and what it is told. */
-static int prepare(struct guest_launch *l, const struct guest_tree *tree, char *const *argv)
+static int prepare(struct guest_launch *l, const struct guest_segment *segment, char *const *argv)
 {
 	struct rt_control *c = calloc(1, sizeof(*c));
 	size_t argc = 0, n = 0;
@@ -104,19 +104,19 @@ static int prepare(struct guest_launch *l, const struct guest_tree *tree, char *
 	c->magic = CONTROL_MAGIC;
 	c->version = CONTROL_VERSION;
 	c->flags = CONTROL_LAUNCH;
-	c->tree_fd = l->fds[FD_TREE];
+	c->segment_fd = l->fds[FD_SEGMENT];
 	c->rt_fd = l->fds[FD_RUNTIME];
 	c->exe_fd = c->interp_fd = -1;
 	c->session_fd = l->fds[FD_BOOTSTRAP];
 	c->meter = ~0u;
-	c->run = tree->number;
+	c->run = segment->number;
 	if (write(l->fds[FD_CONTROL], c, sizeof(*c)) != (ssize_t)sizeof(*c))
 		err = errno ? -errno : -EIO;
 	free(c);
 	return err;
 }
 
-int ap__guest_prepare(struct guest_launch **out, const struct guest_tree *tree, int runtime,
+int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *segment, int runtime,
 		      int bootstrap, char *const *argv)
 {
 	struct guest_launch *l = calloc(1, sizeof(*l));
@@ -126,12 +126,12 @@ int ap__guest_prepare(struct guest_launch **out, const struct guest_tree *tree, 
 		return -ENOMEM;
 	l->fds[FD_RUNTIME] = runtime;
 	l->fds[FD_CONTROL] = -1;
-	l->fds[FD_TREE] = tree->fd;
+	l->fds[FD_SEGMENT] = segment->fd;
 	l->fds[FD_BOOTSTRAP] = bootstrap;
-	l->fixed_addresses = tree->head->flags & METER_TREE_DETERMINISTIC;
+	l->fixed_addresses = segment->head->flags & SEGMENT_DETERMINISTIC;
 	err = -look_up(argv[0], l->path, sizeof(l->path));
 	if (!err)
-		err = prepare(l, tree, argv);
+		err = prepare(l, segment, argv);
 	if (err)
 		ap__guest_free(l);
 	else

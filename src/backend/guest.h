@@ -1,6 +1,6 @@
 /*
  * PURPOSE: makes a process a guest: it becomes anyperf-rt, which is told by a memfd (abi/control.h)
- * what program to run, in which meter tree it counts, and where its session is.
+ * what program to run, in which counter segment it counts, and where its session is.
  *
  * What needs memory or may be refused happens before there is a process, so that the child of a
  * program with threads makes nothing but system calls.
@@ -10,21 +10,21 @@
 #ifndef BACKEND_GUEST_H
 #define BACKEND_GUEST_H
 
-#include "backend/guest-tree.h"
+#include "backend/guest-segment.h"
 
 struct guest_launch;
 
 /*
  * Prepares for the program @argv, looked up in PATH as execvp(3) does. @runtime is anyperf-rt,
- * @bootstrap the guests' end of the bootstrap socket or -1; they, @tree and @argv must live as long.
+ * @bootstrap the guests' end of the bootstrap socket or -1; they, @segment and @argv must live as long.
  * -ENOENT: there is no such program; -EACCES: it may not be executed.
  */
-must_check int ap__guest_prepare(struct guest_launch **out, const struct guest_tree *tree,
+must_check int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *segment,
 				 int runtime, int bootstrap, char *const *argv);
 
 /*
  * In the child: becomes the program. Returns only on failure, with an errno; EBUSY: we are guests
- * ourselves. If the runtime cannot start the program it exits with 127, and ap__tree_failure()
+ * ourselves. If the runtime cannot start the program it exits with 127, and ap__segment_failure()
  * knows why.
  */
 int ap__guest_become(const struct guest_launch *l);

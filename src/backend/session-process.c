@@ -90,17 +90,17 @@ static int spawn(int program, int control, char *const *words)
 	return -spawn.err;
 }
 
-static int give_orders(int control, struct session_start *start, int tree_fd, int bootstrap)
+static int give_orders(int control, struct session_start *start, int segment_fd, int bootstrap)
 {
 	int err;
 
 	start->magic = SESSION_START_MAGIC;
-	err = send_fd(control, start, sizeof(*start), tree_fd, 0);
+	err = send_fd(control, start, sizeof(*start), segment_fd, 0);
 	return err ? err : send_fd(control, "", 1, bootstrap, 0);
 }
 
-int ap__session_start(struct session_start *start, int tree_fd, int bootstrap, char *const *words,
-		      char *why, size_t len)
+int ap__session_start(struct session_start *start, int segment_fd, int bootstrap,
+		      char *const *words, char *why, size_t len)
 {
 	struct session_started answer;
 	int program = ap__runtime_open("session", "anyperf-session", why, len);
@@ -115,7 +115,7 @@ int ap__session_start(struct session_start *start, int tree_fd, int bootstrap, c
 		return err;
 	}
 	/* Before it runs, so that it need not wait. */
-	err = give_orders(control[0], start, tree_fd, bootstrap);
+	err = give_orders(control[0], start, segment_fd, bootstrap);
 	if (!err)
 		err = spawn(program, control[1], words);
 	close(program);
@@ -153,12 +153,12 @@ static int connect_to(const char *name, int *sock)
 	return err;
 }
 
-int ap__session_join(const char *name, int *tree_fd, int *bootstrap, char *why, size_t len)
+int ap__session_join(const char *name, int *segment_fd, int *bootstrap, char *why, size_t len)
 {
 	struct wire_fd_message message;
 	int sock, err = connect_to(name, &sock);
 
-	*tree_fd = *bootstrap = -1;
+	*segment_fd = *bootstrap = -1;
 	if (err) {
 		snprintf(why, len,
 			 err == -ECONNREFUSED   ? "there is no session named \"%s\""
@@ -167,17 +167,17 @@ int ap__session_join(const char *name, int *tree_fd, int *bootstrap, char *why, 
 			 name);
 		return err;
 	}
-	err = receive_fd(sock, &message, sizeof(message), tree_fd);
+	err = receive_fd(sock, &message, sizeof(message), segment_fd);
 	if (!err)
 		err = receive_fd(sock, &message, sizeof(message), bootstrap);
 	close(sock);
-	if (!err && *tree_fd >= 0 && *bootstrap >= 0)
+	if (!err && *segment_fd >= 0 && *bootstrap >= 0)
 		return 0;
-	if (*tree_fd >= 0)
-		close(*tree_fd);
+	if (*segment_fd >= 0)
+		close(*segment_fd);
 	if (*bootstrap >= 0)
 		close(*bootstrap);
-	*tree_fd = *bootstrap = -1;
+	*segment_fd = *bootstrap = -1;
 	snprintf(why, len, "the session \"%s\" does not let us in", name);
 	return err ? err : -EPERM;
 }

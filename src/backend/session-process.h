@@ -14,19 +14,19 @@
 #include "base/types.h"
 
 /*
- * Starts a session as of @start (whose magic is filled in) for the tree @tree_fd, which reads
+ * Starts a session as of @start (whose magic is filled in) for the segment @segment_fd, which reads
  * @bootstrap, the inside of bootstrap_pair(); both stay the caller's. @words, to be NULL or end with
  * NULL, is what ps(1) shows of it: the command that it is for. Returns when it serves, or cannot: 0,
  * or -errno with a sentence in @why, cut to @len bytes.
  */
-int must_check ap__session_start(struct session_start *start, int tree_fd, int bootstrap,
+int must_check ap__session_start(struct session_start *start, int segment_fd, int bootstrap,
 				 char *const *words, char *why, size_t len);
 
 /*
  * What guests inherit, from the running session that the same user has named so; both descriptors
  * are the caller's. -ECONNREFUSED: there is none; any error with a sentence in @why.
  */
-int must_check ap__session_join(const char *name, int *tree_fd, int *bootstrap, char *why,
+int must_check ap__session_join(const char *name, int *segment_fd, int *bootstrap, char *why,
 				size_t len);
 
 #endif

@@ -24,7 +24,7 @@ struct waiting {
 struct virtual_pmu {
 	pthread_mutex_t lock; /* guards all below */
 	struct virtual_opts opts;
-	struct guest_tree tree;
+	struct guest_segment segment;
 	int runtime;                  /* anyperf-rt; -1: not looked for */
 	int bootstrap;                /* the guests' end; -1: none */
 	int bootstrap_inside;         /* while no session reads it, else -1 */
@@ -57,7 +57,7 @@ int ap__virtual_new(struct virtual_pmu **out, const struct virtual_opts *opts)
 		return -ENOMEM;
 	pthread_mutex_init(&v->lock, NULL);
 	v->opts = *opts;
-	v->tree.fd = v->runtime = v->bootstrap = v->bootstrap_inside = -1;
+	v->segment.fd = v->runtime = v->bootstrap = v->bootstrap_inside = -1;
 	*out = v;
 	return 0;
 }
@@ -81,7 +81,7 @@ void ap__virtual_free(struct virtual_pmu *v)
 	if (!v)
 		return;
 	ap__remote_close(v->remote);
-	ap__tree_close(&v->tree);
+	ap__segment_close(&v->segment);
 	close_fd(&v->runtime);
 	close_fd(&v->bootstrap);
 	close_fd(&v->bootstrap_inside);
@@ -96,12 +96,12 @@ void ap__virtual_free(struct virtual_pmu *v)
 	free(v);
 }
 
-/* An option that is the whole session's and differs from what @tree has, or cannot be compared. */
-static const char *decided(const struct virtual_opts *opts, const struct meter_tree *tree)
+/* An option that is the whole session's and differs from what @segment has, or cannot be compared. */
+static const char *decided(const struct virtual_opts *opts, const struct counter_segment *segment)
 {
-	u32 missing = opts->tree_flags & ~tree->flags;
+	u32 missing = opts->segment_flags & ~segment->flags;
 
-	if (opts->tree_flags & METER_TREE_DETERMINISTIC)
+	if (opts->segment_flags & SEGMENT_DETERMINISTIC)
 		return "--deterministic";
 	if (opts->session.counters)
 		return "--counters";
@@ -111,11 +111,11 @@ static const char *decided(const struct virtual_opts *opts, const struct meter_t
 		return "--paranoid";
 	if (opts->kernel_mode_given)
 		return "--kernel-mode";
-	if (missing & METER_TREE_STRICT)
+	if (missing & SEGMENT_STRICT)
 		return "--strict";
-	if (missing & METER_TREE_CHECK)
+	if (missing & SEGMENT_VERIFY)
 		return "--check";
-	if (opts->cache_mb && opts->cache_mb != tree->cache_mb)
+	if (opts->cache_mb && opts->cache_mb != segment->cache_mb)
 		return "--cache-size";
 	return NULL;
 }
@@ -124,14 +124,14 @@ static const char *decided(const struct virtual_opts *opts, const struct meter_t
 static int join(struct virtual_pmu *v, char *why, size_t len)
 {
 	const char *name = v->opts.session.name, *option;
-	int tree_fd, err = ap__session_join(name, &tree_fd, &v->bootstrap, why, len);
+	int segment_fd, err = ap__session_join(name, &segment_fd, &v->bootstrap, why, len);
 
 	if (err)
 		return err;
-	err = ap__tree_join(&v->tree, tree_fd, v->opts.keep, why, len);
-	option = err ? NULL : decided(&v->opts, v->tree.head);
+	err = ap__segment_join(&v->segment, segment_fd, v->opts.keep, why, len);
+	option = err ? NULL : decided(&v->opts, v->segment.head);
 	if (option) {
-		ap__tree_close(&v->tree);
+		ap__segment_close(&v->segment);
 		snprintf(why, len,
 			 "the session '%s' runs already; its first command decides about %s", name,
 			 option);
@@ -146,7 +146,7 @@ static int join(struct virtual_pmu *v, char *why, size_t len)
 
 #define CACHE_MB 64
 
-static int make_tree(struct virtual_pmu *v, char *why, size_t len)
+static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 {
 	const struct virtual_opts *o = &v->opts;
 	struct cpuid_profile profile;
@@ -155,25 +155,25 @@ static int make_tree(struct virtual_pmu *v, char *why, size_t len)
 	if (cpuid_profile_find(*o->session.cpuid_profile ? o->session.cpuid_profile : NULL,
 			       &profile, why, len))
 		return -EINVAL;
-	err = ap__tree_open(&v->tree, o->tree_flags, o->cache_mb ? o->cache_mb : CACHE_MB, o->keep,
-			    why, len);
+	err = ap__segment_open(&v->segment, o->segment_flags, o->cache_mb ? o->cache_mb : CACHE_MB,
+			       o->keep, why, len);
 	if (err)
 		return err;
-	v->tree.head->seed = o->seed;
-	v->tree.head->cpu = o->cpu;
+	v->segment.head->seed = o->seed;
+	v->segment.head->cpu = o->cpu;
 	err = bootstrap_pair(&v->bootstrap_inside, &v->bootstrap);
 	if (err) {
 		snprintf(why, len, "making the session's bootstrap socket: %s", strerror(-err));
-		ap__tree_close(&v->tree);
+		ap__segment_close(&v->segment);
 		return err;
 	}
-	ap__tree_show(&v->tree, o->session.counters, profile.signature);
+	ap__segment_show(&v->segment, o->session.counters, profile.signature);
 	return 0;
 }
 
 static int start_session(struct virtual_pmu *v, char *why, size_t len)
 {
-	int err = ap__session_start(&v->opts.session, v->tree.fd, v->bootstrap_inside, v->words,
+	int err = ap__session_start(&v->opts.session, v->segment.fd, v->bootstrap_inside, v->words,
 				    why, len);
 
 	/* Who has written to it gets ENODEV then. */
@@ -181,8 +181,8 @@ static int start_session(struct virtual_pmu *v, char *why, size_t len)
 	return err;
 }
 
-/* The tree, with the runtime to run programs in it. A session that was named is started if it must be. */
-static int need_tree(struct virtual_pmu *v, bool start_named, char *why, size_t len)
+/* The segment, with the runtime to run programs in it. A session that was named is started if it must be. */
+static int need_segment(struct virtual_pmu *v, bool start_named, char *why, size_t len)
 {
 	bool named = *v->opts.session.name;
 	int err = 0;
@@ -191,12 +191,12 @@ static int need_tree(struct virtual_pmu *v, bool start_named, char *why, size_t 
 		v->runtime = ap__runtime_open("rt", "anyperf-rt", why, len);
 	if (v->runtime < 0)
 		return v->runtime;
-	if (v->tree.fd >= 0)
+	if (v->segment.fd >= 0)
 		return 0;
 	if (named)
 		err = join(v, why, len);
 	if (!named || (err == -ECONNREFUSED && start_named)) {
-		err = make_tree(v, why, len);
+		err = make_segment(v, why, len);
 		/* Others may look for one that has a name. */
 		if (!err && named)
 			err = start_session(v, why, len);
@@ -210,7 +210,7 @@ static int need_session(struct virtual_pmu *v, char *why, size_t len)
 
 	if (v->remote)
 		return 0;
-	err = need_tree(v, false, why, len);
+	err = need_segment(v, false, why, len);
 	if (!err && v->bootstrap_inside >= 0)
 		err = start_session(v, why, len);
 	if (err)
@@ -221,12 +221,12 @@ static int need_session(struct virtual_pmu *v, char *why, size_t len)
 	return err;
 }
 
-int ap__virtual_make_tree(struct virtual_pmu *v, char *why, size_t len)
+int ap__virtual_make_segment(struct virtual_pmu *v, char *why, size_t len)
 {
 	int err;
 
 	pthread_mutex_lock(&v->lock);
-	err = need_tree(v, true, why, len);
+	err = need_segment(v, true, why, len);
 	pthread_mutex_unlock(&v->lock);
 	return err;
 }
@@ -299,9 +299,9 @@ int ap__virtual_launch(struct virtual_pmu *v, char *const *argv, struct guest_la
 	pthread_mutex_lock(&v->lock);
 	free_words(v->words);
 	v->words = copy_words(argv);
-	err = need_tree(v, true, why, len);
+	err = need_segment(v, true, why, len);
 	if (!err)
-		err = ap__guest_prepare(launch, &v->tree, v->runtime, v->bootstrap, argv);
+		err = ap__guest_prepare(launch, &v->segment, v->runtime, v->bootstrap, argv);
 	pthread_mutex_unlock(&v->lock);
 	return err;
 }
@@ -343,9 +343,9 @@ void ap__virtual_ended(struct virtual_pmu *v)
 	pthread_mutex_unlock(&v->lock);
 }
 
-const struct guest_tree *ap__virtual_tree(const struct virtual_pmu *v)
+const struct guest_segment *ap__virtual_segment(const struct virtual_pmu *v)
 {
-	return v->tree.fd >= 0 ? &v->tree : NULL;
+	return v->segment.fd >= 0 ? &v->segment : NULL;
 }
 
 static int adopt(struct virtual_pmu *v, pid_t pid)

@@ -1,8 +1,8 @@
 /*
- * PURPOSE: a virtual PMU of one's own, as a backend: its meter tree, the programs that are started
+ * PURPOSE: a virtual PMU of one's own, as a backend: its counter segment, the programs that are started
  * under it, the session that plays the kernel for them, and events of that session.
  *
- * Everything is made when it is first needed. The tree comes with the first program, or with the
+ * Everything is made when it is first needed. The segment comes with the first program, or with the
  * session; the session with the first event, or when somebody looks what PMUs there are. Programs
  * that run by then find it behind the socket that they were given.
  *
@@ -22,9 +22,9 @@ struct virtual_pmu;
 /* Strings are copied. */
 struct virtual_opts {
 	struct session_start session; /* all but the magic */
-	u32 tree_flags;               /* enum meter_tree_flags */
+	u32 segment_flags;            /* enum counter_segment_flags */
 	u32 cache_mb;                 /* 0: as large as usual */
-	u64 seed;                     /* of METER_TREE_DETERMINISTIC */
+	u64 seed;                     /* of SEGMENT_DETERMINISTIC */
 	u32 cpu;                      /* enum meter_cpu, of the same */
 	bool kernel_mode_given; /* SESSION_START_IGNORE_KERNEL, or its absence, was asked for */
 	bool keep;              /* pages of ended threads are kept for a report */
@@ -40,8 +40,8 @@ void ap__virtual_free(struct virtual_pmu *v);
 /* What it was made with; to be changed before anything else is asked of it. */
 struct virtual_opts *ap__virtual_opts(struct virtual_pmu *v);
 
-/* Finds the runtime and makes the tree; or joins the running session of the name that was given. */
-must_check int ap__virtual_make_tree(struct virtual_pmu *v, char *why, size_t len);
+/* Finds the runtime and makes the segment; or joins the running session of the name that was given. */
+must_check int ap__virtual_make_segment(struct virtual_pmu *v, char *why, size_t len);
 
 /* Has a session as well. A session that was named and is not there is not started. */
 must_check int ap__virtual_make_session(struct virtual_pmu *v, char *why, size_t len);
@@ -77,7 +77,7 @@ void ap__virtual_started(struct virtual_pmu *v, pid_t pid);
 void ap__virtual_ended(struct virtual_pmu *v);
 
 /* For reports; NULL: there is none yet. */
-const struct guest_tree *ap__virtual_tree(const struct virtual_pmu *v);
+const struct guest_segment *ap__virtual_segment(const struct virtual_pmu *v);
 
 extern const struct ap__backend_ops ap__backend_virtual; /* its `be` is a struct virtual_pmu */
 

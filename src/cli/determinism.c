@@ -56,8 +56,8 @@ static bool own_end(int sig)
 
 u32 deterministic_sources(struct ap_machine *m, int status)
 {
-	const struct guest_tree *tree = ap__machine_tree(m);
-	u32 nondet = tree ? __atomic_load_n(&tree->head->nondet, __ATOMIC_RELAXED) : 0;
+	const struct guest_segment *segment = ap__machine_segment(m);
+	u32 nondet = segment ? __atomic_load_n(&segment->head->nondet, __ATOMIC_RELAXED) : 0;
 	unsigned int uncounted;
 
 	(void)ap_machine_uncounted(m, NULL, NULL, &uncounted);

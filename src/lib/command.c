@@ -273,7 +273,7 @@ static int failure(struct ap_command *c, struct ap_error *err)
 	int e = c->exec_errno;
 
 	if (!e && c->virtual_pmu)
-		e = ap__tree_failure(ap__virtual_tree(c->virtual_pmu), &text);
+		e = ap__segment_failure(ap__virtual_segment(c->virtual_pmu), &text);
 	if (!e)
 		return 0;
 	if (!*text)
@@ -338,20 +338,20 @@ struct virtual_pmu *ap__machine_virtual(const struct ap_machine *m)
 	return m->virtual_pmu;
 }
 
-const struct guest_tree *ap__machine_tree(const struct ap_machine *m)
+const struct guest_segment *ap__machine_segment(const struct ap_machine *m)
 {
-	return m->virtual_pmu ? ap__virtual_tree(m->virtual_pmu) : NULL;
+	return m->virtual_pmu ? ap__virtual_segment(m->virtual_pmu) : NULL;
 }
 
 int ap_machine_uncounted(struct ap_machine *m, ap_uncounted_fn *fn, void *data, unsigned int *n)
 {
-	const struct guest_tree *tree = ap__machine_tree(m);
+	const struct guest_segment *segment = ap__machine_segment(m);
 	struct meter_uncounted u;
 	int r = 0;
 
-	*n = tree ? ap__tree_uncounted(tree) : 0;
-	for (u32 i = 0; tree && fn && !r && i < METER_TREE_UNCOUNTED; i++)
-		if (ap__tree_uncounted_at(tree, i, &u))
+	*n = segment ? ap__segment_uncounted(segment) : 0;
+	for (u32 i = 0; segment && fn && !r && i < SEGMENT_UNCOUNTED; i++)
+		if (ap__segment_uncounted_at(segment, i, &u))
 			r = fn(&(struct ap_uncounted){.pid = (pid_t)u.pid,
 						      .path = u.path,
 						      .why = u.why},

@@ -24,6 +24,6 @@ must_check int ap__command_new(struct ap_command **out, struct ap_machine *m, ch
 struct virtual_pmu *ap__machine_virtual(const struct ap_machine *m);
 
 /* The meters of its guests, for reports; NULL: there are none. */
-const struct guest_tree *ap__machine_tree(const struct ap_machine *m);
+const struct guest_segment *ap__machine_segment(const struct ap_machine *m);
 
 #endif

@@ -221,15 +221,15 @@ static struct thread *first_thread(struct startup *s)
 		.tables_hint = REGION_CACHE,
 		.mask = DBT_MASK_ALL,
 	};
-	struct meter_tree *tree = meter_tree();
+	struct counter_segment *segment = counter_segment();
 	struct thread *t;
 
 	ops.arch = arch_dbt_ops;
-	config.cache_size = (u64)(tree->cache_mb ? tree->cache_mb : 64) << 20;
+	config.cache_size = (u64)(segment->cache_mb ? segment->cache_mb : 64) << 20;
 	config.cache_hint = cache_place(config.cache_size);
-	if (tree->flags & METER_TREE_CHECK)
+	if (segment->flags & SEGMENT_VERIFY)
 		config.flags |= DBT_CHECKS;
-	if (tree->flags & METER_TREE_DETERMINISTIC)
+	if (segment->flags & SEGMENT_DETERMINISTIC)
 		config.flags |= DBT_VIRTUAL_TIME | DBT_VIRTUAL_RANDOM;
 	t = thread_alloc_with(s->control.meter);
 	if (!t)
@@ -285,11 +285,11 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	struct thread *t;
 	void *scratch;
 
-	s->control.tree_fd = fd_adopt(FD_TREE, s->control.tree_fd);
+	s->control.segment_fd = fd_adopt(FD_SEGMENT, s->control.segment_fd);
 	s->control.rt_fd = fd_adopt(FD_RT, s->control.rt_fd);
 	if (s->control.session_fd >= 0)
 		s->control.session_fd = fd_adopt(FD_SESSION, s->control.session_fd);
-	meter_init(fd_get(FD_TREE), s->control.run);
+	meter_init(fd_get(FD_SEGMENT), s->control.run);
 	if (s->control.flags & CONTROL_LAUNCH)
 		launch(s);
 	mm_init();

@@ -57,10 +57,10 @@ static bool is_text(const char *text, size_t size)
 }
 
 /* What is to be made, with the two descriptors. 0 or -errno. */
-static int take_orders(struct session_start *start, int *tree_fd, int *bootstrap)
+static int take_orders(struct session_start *start, int *segment_fd, int *bootstrap)
 {
 	char byte;
-	int err = receive_fd(CONTROL, start, sizeof(*start), tree_fd);
+	int err = receive_fd(CONTROL, start, sizeof(*start), segment_fd);
 
 	if (!err)
 		err = receive_fd(CONTROL, &byte, sizeof(byte), bootstrap);
@@ -70,7 +70,7 @@ static int take_orders(struct session_start *start, int *tree_fd, int *bootstrap
 	    !is_text(start->cpuid_profile, sizeof(start->cpuid_profile)) ||
 	    !is_text(start->name, sizeof(start->name)))
 		return -EPROTO;
-	return *tree_fd < 0 || *bootstrap < 0 ? -EMFILE : 0;
+	return *segment_fd < 0 || *bootstrap < 0 ? -EMFILE : 0;
 }
 
 static void serve(void)
@@ -79,9 +79,9 @@ static void serve(void)
 	struct session_start start;
 	struct session_config config;
 	struct session *s = NULL;
-	int tree_fd = -1, bootstrap = -1;
+	int segment_fd = -1, bootstrap = -1;
 
-	answer.err = take_orders(&start, &tree_fd, &bootstrap);
+	answer.err = take_orders(&start, &segment_fd, &bootstrap);
 	if (answer.err) {
 		snprintf(answer.why, sizeof(answer.why),
 			 answer.err == -EPROTO
@@ -96,13 +96,13 @@ static void serve(void)
 			.counters = start.counters,
 			.cpuid_profile = *start.cpuid_profile ? start.cpuid_profile : NULL,
 			.name = *start.name ? start.name : NULL,
-			.tree_fd = tree_fd,
+			.segment_fd = segment_fd,
 			.verbose = start.flags & SESSION_START_VERBOSE,
 			.waited_for = true,
 			.bootstrap = bootstrap,
 		};
 		answer.err = session_new(&config, &s, answer.why, sizeof(answer.why));
-		close(tree_fd);
+		close(segment_fd);
 	}
 	if (send_fd(CONTROL, &answer, sizeof(answer), -1, 0) || !s)
 		return;

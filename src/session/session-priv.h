@@ -34,7 +34,8 @@
 #include "session/wire/serve.h"
 #include "session/wire/snapshot.h"
 
-_Static_assert(sizeof(struct meter_tree) <= WIRE_VIEW_IN, "the view is behind the tree's header");
+_Static_assert(sizeof(struct counter_segment) <= WIRE_VIEW_IN,
+	       "the view is behind the segment's header");
 
 /* The PMUs of the core, and where their numbers come from: session.c. */
 struct session_pmus {
@@ -55,7 +56,7 @@ struct session_loop {
 struct session {
 	struct session_config config;
 	u32 nr_cpus;
-	bool checked; /* METER_TREE_CHECK: every instant ends with a look at all invariants */
+	bool checked; /* SEGMENT_VERIFY: every instant ends with a look at all invariants */
 	struct core *core;
 	struct session_pmus pmus;
 	struct session_loop loop;

@@ -64,41 +64,41 @@ static void raise_limits(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-static int make_tree(struct session *s, char *why, size_t len)
+static int make_segment(struct session *s, char *why, size_t len)
 {
-	const off_t size = (off_t)meter_tree_offset(METER_TREE_SLOTS);
-	bool ours = s->config.tree_fd < 0;
+	const off_t size = (off_t)segment_offset(SEGMENT_SLOTS);
+	bool ours = s->config.segment_fd < 0;
 
 	if (ours) {
 		s->meters.fd = sealed_memory_new("anyperf-meters", (size_t)size);
 		if (s->meters.fd < 0)
 			return say(why, len, s->meters.fd, "making the meters");
 	} else {
-		int seals = fcntl(s->config.tree_fd, F_GET_SEALS);
+		int seals = fcntl(s->config.segment_fd, F_GET_SEALS);
 
 		if (seals < 0 || (~seals & (F_SEAL_SHRINK | F_SEAL_GROW)))
-			return say(why, len, -EINVAL, "the meter tree is not sealed");
-		s->meters.fd = fcntl(s->config.tree_fd, F_DUPFD_CLOEXEC, 3);
+			return say(why, len, -EINVAL, "the counter segment is not sealed");
+		s->meters.fd = fcntl(s->config.segment_fd, F_DUPFD_CLOEXEC, 3);
 		if (s->meters.fd < 0)
-			return say(why, len, -errno, "taking the meter tree");
+			return say(why, len, -errno, "taking the counter segment");
 		if (lseek(s->meters.fd, 0, SEEK_END) < size)
-			return say(why, len, -EINVAL, "the meter tree is too short");
+			return say(why, len, -EINVAL, "the counter segment is too short");
 	}
-	s->meters.slots = session_tree_slots(s->meters.fd);
-	s->meters.tree = mmap(NULL, meter_tree_offset(s->meters.slots), PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_NORESERVE, s->meters.fd, 0);
-	if (s->meters.tree == MAP_FAILED) {
-		s->meters.tree = NULL;
+	s->meters.slots = session_segment_slots(s->meters.fd);
+	s->meters.segment = mmap(NULL, segment_offset(s->meters.slots), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_NORESERVE, s->meters.fd, 0);
+	if (s->meters.segment == MAP_FAILED) {
+		s->meters.segment = NULL;
 		return say(why, len, -errno, "mapping the meters (ulimit -v)");
 	}
-	madvise(s->meters.tree, meter_tree_offset(s->meters.slots), MADV_DONTDUMP);
+	madvise(s->meters.segment, segment_offset(s->meters.slots), MADV_DONTDUMP);
 	if (ours) {
-		s->meters.tree->slots = s->meters.slots;
-		s->meters.tree->flags = s->config.tree_flags;
-		__atomic_store_n(&s->meters.tree->magic, METER_TREE_MAGIC, __ATOMIC_RELEASE);
+		s->meters.segment->slots = s->meters.slots;
+		s->meters.segment->flags = s->config.segment_flags;
+		__atomic_store_n(&s->meters.segment->magic, SEGMENT_MAGIC, __ATOMIC_RELEASE);
 	}
-	s->checked = s->meters.tree->flags & METER_TREE_CHECK;
-	s->shown.view = (struct wire_view *)((u8 *)s->meters.tree + WIRE_VIEW_IN);
+	s->checked = s->meters.segment->flags & SEGMENT_VERIFY;
+	s->shown.view = (struct wire_view *)((u8 *)s->meters.segment + WIRE_VIEW_IN);
 	return 0;
 }
 
@@ -225,7 +225,7 @@ int session_new(const struct session_config *config, struct session **session, c
 	list_init(&s->bootstraps.dead);
 	raise_limits();
 
-	err = make_tree(s, why, len);
+	err = make_segment(s, why, len);
 	if (!err)
 		err = make_core(s, why, len);
 	if (err)
@@ -327,15 +327,15 @@ void session_free(struct session *s)
 	close_fd(s->loop.ends);
 	close_fd(s->loop.all);
 	refusals_release(&s->refusals);
-	if (s->meters.tree)
-		munmap(s->meters.tree, meter_tree_offset(s->meters.slots));
+	if (s->meters.segment)
+		munmap(s->meters.segment, segment_offset(s->meters.slots));
 	close_fd(s->meters.fd);
 	perf_files_release(&s->files);
 	guests_release(&s->guests);
 	free(s);
 }
 
-int session_tree_fd(const struct session *s)
+int session_segment_fd(const struct session *s)
 {
 	return s->meters.fd;
 }

@@ -23,9 +23,9 @@ struct session_config {
 	u32 counters;       /* of the virtual PMU; 0: as many as wanted */
 	const char *cpuid_profile; /* what cpuid_profile_find() takes */
 	const char *name;          /* others may join under it; NULL: nobody can */
-	int tree_fd;               /* the meter tree; -1: the session makes one. Not taken */
-	u32 tree_flags;            /* enum meter_tree_flags for a tree that the session makes */
-	bool verbose;              /* say on stderr why calls are refused */
+	int segment_fd;            /* the counter segment; -1: the session makes one. Not taken */
+	u32 segment_flags; /* enum counter_segment_flags for a segment that the session makes */
+	bool verbose;      /* say on stderr why calls are refused */
 	bool waited_for; /* guests have a bootstrap socket already, with all that they are shown */
 	int bootstrap;   /* then: bootstrap_pair()'s @inside. Taken */
 };
@@ -40,11 +40,11 @@ int must_check session_new(const struct session_config *config, struct session *
 void session_free(struct session *s);
 
 /*
- * What guests inherit: the meter tree and the bootstrap socket, abi/wire.h. Borrowed; both are
+ * What guests inherit: the counter segment and the bootstrap socket, abi/wire.h. Borrowed; both are
  * CLOEXEC. session_close_bootstrap() gives up the session's own copy of the guests' end once the
  * first guest has it, so that session_is_over() can become true.
  */
-int session_tree_fd(const struct session *s);
+int session_segment_fd(const struct session *s);
 int session_bootstrap_fd(const struct session *s);
 void session_close_bootstrap(struct session *s);
 

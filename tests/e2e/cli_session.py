@@ -94,13 +94,13 @@ def test_two_joined_runs_at_once():
 
 
 def pages_used(name):
-    """How many pages of the meter tree were ever in use, as its header says: who joins gets the
-    tree."""
+    """How many pages of the counter segment were ever in use, as its header says: who joins gets the
+    segment."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(f"\0anyperf-{os.getuid()}-{name}")
-        _, (tree,), _, _ = socket.recv_fds(s, 8, 1)
-        used = int.from_bytes(os.pread(tree, 4, 16), "little")
-        os.close(tree)
+        _, (segment,), _, _ = socket.recv_fds(s, 8, 1)
+        used = int.from_bytes(os.pread(segment, 4, 16), "little")
+        os.close(segment)
         return used
 
 

@@ -234,7 +234,7 @@ static void guest(struct session *s, u64 seed)
 
 	state = seed * 0x9e3779b97f4a7c15ull + 1;
 	alarm(30);
-	mock_init(&g, session_tree_fd(s), session_bootstrap_fd(s));
+	mock_init(&g, session_segment_fd(s), session_bootstrap_fd(s));
 	err = mock_hello(&g, -1, 0);
 	if (err) {
 		fprintf(stderr, "HELLO: %s\n", strerror(-err));
@@ -257,9 +257,9 @@ int main(int argc, char **argv)
 	u64 rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 20;
 	struct session_config config = {
 		.paranoid = SESSION_PARANOID_HOST,
-		.tree_fd = -1,
-		.tree_flags =
-			METER_TREE_CHECK, /* the session looks at its invariants all the time */
+		.segment_fd = -1,
+		.segment_flags =
+			SEGMENT_VERIFY, /* the session looks at its invariants all the time */
 		.counters = 4,
 	};
 	struct session *s;

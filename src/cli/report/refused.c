@@ -19,9 +19,9 @@ void guest_comm(const char written[16], char comm[16])
 
 static u32 refused_calls(struct ap_machine *machine)
 {
-	const struct guest_tree *tree = ap__machine_tree(machine);
+	const struct guest_segment *segment = ap__machine_segment(machine);
 
-	return tree ? ap__tree_refused(tree) : 0;
+	return segment ? ap__segment_refused(segment) : 0;
 }
 
 /* A refusal as it is told. */
@@ -61,7 +61,7 @@ static bool same(const struct told *a, const struct told *b)
 /* All that the list has, each different one once, in the order in which they came. */
 static u32 gather(struct ap_machine *machine, struct told *told)
 {
-	const struct guest_tree *tree = ap__machine_tree(machine);
+	const struct guest_segment *segment = ap__machine_segment(machine);
 	struct meter_refusal r;
 	u32 n = 0;
 
@@ -70,7 +70,7 @@ static u32 gather(struct ap_machine *machine, struct told *told)
 	for (u32 i = 0; i < METER_REFUSALS; i++) {
 		u32 at = 0;
 
-		if (!ap__tree_refusal_at(tree, i, &r))
+		if (!ap__segment_refusal_at(segment, i, &r))
 			continue;
 		told[n] = tell(&r);
 		while (!same(&told[at], &told[n]))

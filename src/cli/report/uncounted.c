@@ -21,7 +21,7 @@ static int print_program(const struct ap_uncounted *u, void *data)
 
 void uncounted_text(const struct command *cmd, struct ap_machine *m, FILE *out, const char *mark)
 {
-	const struct guest_tree *tree = ap__machine_tree(m);
+	const struct guest_segment *segment = ap__machine_segment(m);
 	struct uncounted_printer text = {cmd, out, mark, 0};
 	unsigned int total;
 	u32 lost;
@@ -30,10 +30,10 @@ void uncounted_text(const struct command *cmd, struct ap_machine *m, FILE *out, 
 	if (total > text.named)
 		fprintf(out, "%sanyperf %s: not counted: %u more programs\n", mark, cmd->name,
 			total - text.named);
-	lost = tree ? __atomic_load_n(&tree->head->lost, __ATOMIC_RELAXED) : 0;
+	lost = segment ? __atomic_load_n(&segment->head->lost, __ATOMIC_RELAXED) : 0;
 	if (lost)
 		fprintf(out, "%sanyperf %s: not counted: %u threads, beyond the %u at a time\n",
-			mark, cmd->name, lost, tree->slots);
+			mark, cmd->name, lost, segment->slots);
 }
 
 static int print_json(const struct ap_uncounted *u, void *data)

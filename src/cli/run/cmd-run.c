@@ -114,7 +114,7 @@ static const struct option options[] = {
 	 .more = "Setuid, 32-bit and unreadable programs that COMMAND starts run natively and "
 		 "uncounted, and are named. With --strict their execve(2) fails with EPERM."},
 	{OPTION_FLAG, 0, "check", AT(check),
-	 .help = "have the translator verify its invariants; slow"},
+	 .help = "have the translator and the session verify their invariants; slow"},
 	{OPTION_END},
 };
 
@@ -130,7 +130,7 @@ static const struct section sections[] = {
 struct job {
 	struct run_opts opts;
 	struct ap_machine *machine;
-	const struct guest_tree *tree; /* of the machine's guests; borrowed */
+	const struct guest_segment *segment; /* of the machine's guests; borrowed */
 	struct child child;
 	FILE *out;
 	char *const *argv;
@@ -153,7 +153,7 @@ static void print_json_counts(struct json *j, const u64 *v)
 			json_u64(j, meter_names[q], v[q]);
 }
 
-/* What one thread has added to its page; a page of its own, since the tree keeps them. */
+/* What one thread has added to its page; a page of its own, since the segment keeps them. */
 static void thread_counts(const struct meter *m, u64 *v)
 {
 	for (u32 q = 0; q < METER_QUANTITIES; q++)
@@ -219,14 +219,14 @@ static int by_first(const void *a, const void *b)
 }
 
 /* Processes and their threads in the order in which they came. */
-static void print_json_processes(struct json *j, const struct guest_tree *tree)
+static void print_json_processes(struct json *j, const struct guest_segment *segment)
 {
-	u32 used = ap__tree_used(tree), n = 0;
+	u32 used = ap__segment_used(segment), n = 0;
 	struct page *pages = calloc(used + 1, sizeof(*pages));
 
 	CHECK(pages);
 	for (u32 i = 0; i < used; i++) {
-		const struct meter *m = ap__tree_meter(tree, i);
+		const struct meter *m = ap__segment_meter(segment, i);
 
 		if (m && m->tid)
 			pages[n++] = (struct page){.index = i, .pid = m->pid, .m = m};
@@ -246,7 +246,7 @@ static void print_json_processes(struct json *j, const struct guest_tree *tree)
 
 static void print_json(const struct job *job, const u64 *total)
 {
-	const struct guest_tree *tree = job->tree;
+	const struct guest_segment *segment = job->segment;
 	struct json j;
 
 	json_begin(&j, job->out);
@@ -259,7 +259,7 @@ static void print_json(const struct job *job, const u64 *total)
 		deterministic_json(&j, (u64)job->opts.deterministic.seed,
 				   deterministic_sources(job->machine, job->child.end.status));
 	json_array(&j, "processes");
-	print_json_processes(&j, tree);
+	print_json_processes(&j, segment);
 	json_end(&j);
 	uncounted_json(&j, job->machine);
 	refused_json(&j, job->machine);
@@ -269,8 +269,8 @@ static void print_json(const struct job *job, const u64 *total)
 
 static void print_text(const struct job *job, const u64 *total)
 {
-	const struct guest_tree *tree = job->tree;
-	u32 used = ap__tree_used(tree);
+	const struct guest_segment *segment = job->segment;
+	u32 used = ap__segment_used(segment);
 	struct number_style style;
 	char buf[64];
 
@@ -285,7 +285,7 @@ static void print_text(const struct job *job, const u64 *total)
 		fprintf(job->out, "\n %8s %8s  %-15s %18s %18s\n", "pid", "tid", "comm",
 			"instructions", "branches");
 		for (u32 i = 0; i < used; i++) {
-			const struct meter *m = ap__tree_meter(tree, i);
+			const struct meter *m = ap__segment_meter(segment, i);
 			u64 v[METER_QUANTITIES];
 			char comm[16], branches[64];
 
@@ -320,12 +320,12 @@ static bool wants_report(const struct run_opts *opts)
 /* What is said of the programs beside the counts. JSON on stderr stands there alone. */
 static void report_programs(const struct job *job)
 {
-	const struct guest_tree *tree = job->tree;
+	const struct guest_segment *segment = job->segment;
 
 	if (job->opts.json && !job->opts.output)
 		return;
 	/* Who counts nothing sees what the program prints and no more. */
-	if (wants_report(&job->opts) || __atomic_load_n(&tree->head->measured, __ATOMIC_RELAXED))
+	if (wants_report(&job->opts) || __atomic_load_n(&segment->head->measured, __ATOMIC_RELAXED))
 		uncounted_text(&cmd_run, job->machine, stderr, "");
 	if (job->opts.verbose)
 		refused_text(&cmd_run, job->machine, stderr, "");
@@ -347,7 +347,7 @@ static int report(struct job *job)
 			return command_error(&cmd_run, "cannot write to '%s': %s", job->opts.output,
 					     strerror(errno));
 	}
-	ap__tree_total(job->tree, total);
+	ap__segment_total(job->segment, total);
 	if (job->opts.json)
 		print_json(job, total);
 	else
@@ -483,7 +483,7 @@ static int run_command(struct job *job, struct signals *signals)
 	}
 	if (wait_for_child(job, signals, &err))
 		return say_no_start(&err);
-	job->tree = ap__machine_tree(job->machine);
+	job->segment = ap__machine_segment(job->machine);
 	status = report(job) ? cmd_run.failure : 0;
 	leave_session(job);
 	return status;

@@ -49,11 +49,11 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 	if (o.flags & AP_VIRTUAL_IGNORE_KERNEL)
 		v->session.flags |= SESSION_START_IGNORE_KERNEL;
 	if (o.flags & AP_VIRTUAL_DETERMINISTIC)
-		v->tree_flags |= METER_TREE_DETERMINISTIC;
+		v->segment_flags |= SEGMENT_DETERMINISTIC;
 	if (o.flags & AP_VIRTUAL_STRICT)
-		v->tree_flags |= METER_TREE_STRICT;
+		v->segment_flags |= SEGMENT_STRICT;
 	if (o.flags & AP_VIRTUAL_VERIFY)
-		v->tree_flags |= METER_TREE_CHECK;
+		v->segment_flags |= SEGMENT_VERIFY;
 	if (o.counters > 64 || cpu_of(o.cpu_features, &v->cpu) ||
 	    put(v->session.cpuid_profile, sizeof(v->session.cpuid_profile), o.cpu_model) ||
 	    put(v->session.name, sizeof(v->session.name), o.session))

@@ -27,10 +27,10 @@ static bool shares_memory;
 
 void nondet_used(u32 what)
 {
-	struct meter_tree *tree = meter_tree();
+	struct counter_segment *segment = counter_segment();
 
-	if (deterministic && (__atomic_load_n(&tree->nondet, __ATOMIC_RELAXED) & what) != what)
-		__atomic_fetch_or(&tree->nondet, what, __ATOMIC_RELAXED);
+	if (deterministic && (__atomic_load_n(&segment->nondet, __ATOMIC_RELAXED) & what) != what)
+		__atomic_fetch_or(&segment->nondet, what, __ATOMIC_RELAXED);
 }
 
 /* The finalizer of splitmix64. */
@@ -113,12 +113,12 @@ static void deterministic_auxv(struct thread *t, struct stack_in *in)
 
 void deterministic_start(struct thread *t, struct stack_in *in, const struct rt_control *control)
 {
-	const struct meter_tree *tree = meter_tree();
+	const struct counter_segment *segment = counter_segment();
 
-	deterministic = tree->flags & METER_TREE_DETERMINISTIC;
+	deterministic = segment->flags & SEGMENT_DETERMINISTIC;
 	if (!deterministic)
 		return;
-	t->deterministic.key = control->flags & CONTROL_LAUNCH ? derive(tree->seed, 0)
+	t->deterministic.key = control->flags & CONTROL_LAUNCH ? derive(segment->seed, 0)
 							       : control->random_key;
 	t->deterministic.tsc = control->tsc;
 	deterministic_auxv(t, in);
@@ -287,7 +287,7 @@ long deterministic_mmap(struct thread *t, u64 nr)
 	if (flags & MAP_SHARED && prot & PROT_WRITE) {
 		shares_memory = true;
 		if (!(flags & MAP_ANONYMOUS) &&
-		    __atomic_load_n(&meter_tree()->used, __ATOMIC_RELAXED) > 1)
+		    __atomic_load_n(&counter_segment()->used, __ATOMIC_RELAXED) > 1)
 			nondet_used(NONDET_PROCESSES);
 	}
 	return syscall_answer(t, nr);

@@ -1,7 +1,7 @@
 /*
  * PURPOSE: deterministic runs (`--deterministic`, doc/deterministic.md). What a program can see of
  * the outside and differs from run to run is made the same in each. What cannot be is noted in the
- * tree's header (enum nondet_source), for the report.
+ * segment's header (enum nondet_source), for the report.
  *
  * Random numbers come from a tree of streams. Each task has a key of its own, made from its
  * creator's key and from how many tasks the creator had made before; so it does not matter which of

@@ -314,7 +314,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	memset(c, 0, sizeof(*c));
 	c->magic = CONTROL_MAGIC;
 	c->version = CONTROL_VERSION;
-	c->tree_fd = fd_get(FD_TREE);
+	c->segment_fd = fd_get(FD_SEGMENT);
 	c->rt_fd = fd_get(FD_RT);
 	c->session_fd = fd_get(FD_SESSION);
 	c->exe_fd = plan->exe_fd;
@@ -389,7 +389,7 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 {
 	long ret;
 
-	if (meter_tree()->flags & METER_TREE_STRICT)
+	if (counter_segment()->flags & SEGMENT_STRICT)
 		return -EPERM;
 	fd_cloexec(true);
 	signal_exec_prepare(t);

@@ -21,7 +21,7 @@ static u32 watched(struct thread *t)
 void perf_start(struct thread *t, const u64 *fds, bool launch)
 {
 	const struct wire_view *view =
-		(const struct wire_view *)((const u8 *)meter_tree() + WIRE_VIEW_IN);
+		(const struct wire_view *)((const u8 *)counter_segment() + WIRE_VIEW_IN);
 	struct perf *p;
 
 	if (fd_get(FD_SESSION) < 0 || __atomic_load_n(&view->magic, __ATOMIC_ACQUIRE) != WIRE_MAGIC)
@@ -58,7 +58,7 @@ int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f)
 	if (!(watched(t) & WIRE_WATCH_TASKS))
 		return 0;
 	/* A task without a meter is in no count, and said to be lost. */
-	if (meter >= METER_TREE_SLOTS)
+	if (meter >= SEGMENT_SLOTS)
 		return 0;
 	sl = wire_begin(t);
 	if (!sl)

@@ -135,8 +135,8 @@ static bool resolve(int dir, char *path)
 /* The program of process @pid if it is a guest of this tree. */
 static bool exe_of(struct thread *t, u32 pid, char *out)
 {
-	struct meter_tree *tree = meter_tree();
-	u32 used = __atomic_load_n(&tree->used, __ATOMIC_RELAXED);
+	struct counter_segment *segment = counter_segment();
+	u32 used = __atomic_load_n(&segment->used, __ATOMIC_RELAXED);
 	char link[40];
 	bool found = false;
 
@@ -153,18 +153,18 @@ static bool exe_of(struct thread *t, u32 pid, char *out)
 		    a.stx_dev_major != b.stx_dev_major)
 			return false;
 	}
-	for (u32 i = 0; i < used && i < METER_TREE_SLOTS && !found; i++) {
+	for (u32 i = 0; i < used && i < SEGMENT_SLOTS && !found; i++) {
 		struct {
 			u32 state, pid, tid;
 		} who;
 
-		if (sys_pread(fd_get(FD_TREE), &who, sizeof(who),
-			      meter_tree_offset(i) + offsetof(struct meter, state)) != sizeof(who))
+		if (sys_pread(fd_get(FD_SEGMENT), &who, sizeof(who),
+			      segment_offset(i) + offsetof(struct meter, state)) != sizeof(who))
 			return false;
 		if (who.state != METER_RUNNING || who.pid != pid)
 			continue;
-		if (sys_pread(fd_get(FD_TREE), out, sizeof(((struct meter *)0)->exe),
-			      meter_tree_offset(i) + offsetof(struct meter, exe)) < 0)
+		if (sys_pread(fd_get(FD_SEGMENT), out, sizeof(((struct meter *)0)->exe),
+			      segment_offset(i) + offsetof(struct meter, exe)) < 0)
 			return false;
 		out[sizeof(((struct meter *)0)->exe) - 1] = '\0';
 		found = out[0];

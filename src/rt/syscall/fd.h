@@ -14,7 +14,7 @@
 
 enum fd_own {
 	FD_RT,      /* anyperf-rt, O_PATH */
-	FD_TREE,    /* the meter tree */
+	FD_SEGMENT, /* the counter segment */
 	FD_SESSION, /* the session's bootstrap socket, abi/wire.h */
 	FD_WIRE,    /* this process's own socket to the session; ends with execve */
 	FD_OWN,

@@ -9,7 +9,7 @@
 
 #include <linux/prctl.h>
 
-static struct meter_tree *tree;
+static struct counter_segment *segment;
 static u32 run;
 
 void meter_init(int fd, u32 number)
@@ -19,15 +19,15 @@ void meter_init(int fd, u32 number)
 
 	if (sys_failed(at))
 		die("cannot map the meters (error %d)\n", (int)-at);
-	tree = (struct meter_tree *)at;
+	segment = (struct counter_segment *)at;
 	run = number;
-	if (tree->magic != METER_TREE_MAGIC)
+	if (segment->magic != SEGMENT_MAGIC)
 		die("descriptor %d holds no meters; anyperf-rt is started by `anyperf run`\n", fd);
 }
 
-struct meter_tree *meter_tree(void)
+struct counter_segment *counter_segment(void)
 {
-	return tree;
+	return segment;
 }
 
 u32 meter_run(void)
@@ -37,8 +37,8 @@ u32 meter_run(void)
 
 void meter_no_launch(int err, const char *text)
 {
-	struct meter_run *entry = meter_run_open(tree, run);
-	struct meter_runs *runs = meter_runs(tree);
+	struct meter_run *entry = meter_run_open(segment, run);
+	struct meter_runs *runs = meter_runs(segment);
 
 	if (entry) {
 		str_put(runs->text, sizeof(runs->text), text);
@@ -56,7 +56,7 @@ static bool may_take(u32 other)
 
 	if (other == run || other == __atomic_load_n(&closed, __ATOMIC_RELAXED))
 		return true;
-	if (meter_run_open(tree, other))
+	if (meter_run_open(segment, other))
 		return false;
 	__atomic_store_n(&closed, other, __ATOMIC_RELAXED);
 	return true;
@@ -69,18 +69,18 @@ struct owner {
 
 static bool read_owner(u32 index, struct owner *o)
 {
-	return sys_pread(fd_get(FD_TREE), o, sizeof(*o),
-			 meter_tree_offset(index) + offsetof(struct meter, state)) == sizeof(*o);
+	return sys_pread(fd_get(FD_SEGMENT), o, sizeof(*o),
+			 segment_offset(index) + offsetof(struct meter, state)) == sizeof(*o);
 }
 
-/* Page @index of the tree at an address of ours for a moment; NULL if that fails. */
+/* Page @index of the segment at an address of ours for a moment; NULL if that fails. */
 static struct meter *borrow(u32 index)
 {
-	void *at = index < METER_TREE_SLOTS ? region_map(METER_SIZE, PROT_NONE) : NULL;
+	void *at = index < SEGMENT_SLOTS ? region_map(METER_SIZE, PROT_NONE) : NULL;
 
 	if (at &&
 	    sys_failed(sys_mmap(at, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-				fd_get(FD_TREE), meter_tree_offset(index)))) {
+				fd_get(FD_SEGMENT), segment_offset(index)))) {
 		region_unmap(at, METER_SIZE);
 		return NULL;
 	}
@@ -113,7 +113,7 @@ static bool claim(struct meter *m, u32 index)
 	if (!may_take(m->run)) {
 		/* Somebody of another run was here since we were told of it. */
 		__atomic_store_n(&m->state, METER_FREE, __ATOMIC_RELEASE);
-		meter_note_freed(tree, m->run, index);
+		meter_note_freed(segment, m->run, index);
 		return false;
 	}
 	/* No tid until meter_begin(): the session looks for threads by what pages say. */
@@ -142,18 +142,18 @@ static int claim_index(u32 index, u64 at)
 /* Of those that are free: 1 with its index, 0: there is none, or -ENOMEM. */
 static int take_over(u64 at, u32 *index)
 {
-	for (u32 i = 0; i < METER_TREE_FREED; i++) {
-		u64 word = __atomic_load_n(&tree->freed[i], __ATOMIC_RELAXED);
+	for (u32 i = 0; i < SEGMENT_FREED; i++) {
+		u64 word = __atomic_load_n(&segment->freed[i], __ATOMIC_RELAXED);
 		int ret;
 
 		if (!word || !may_take((u32)(word >> 32)) ||
-		    !__atomic_compare_exchange_n(&tree->freed[i], &word, 0, false, __ATOMIC_ACQ_REL,
-						 __ATOMIC_RELAXED))
+		    !__atomic_compare_exchange_n(&segment->freed[i], &word, 0, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		*index = (u32)word - 1;
 		ret = claim_index(*index, at);
 		if (ret < 0)
-			meter_note_freed(tree, (u32)(word >> 32), *index);
+			meter_note_freed(segment, (u32)(word >> 32), *index);
 		if (ret)
 			return ret;
 	}
@@ -164,13 +164,13 @@ static void set_free(struct meter *m, u32 index)
 {
 	u32 exited = METER_EXITED;
 
-	if (meter_run_keeps(tree, m->run) ||
+	if (meter_run_keeps(segment, m->run) ||
 	    __atomic_load_n(&m->watch, __ATOMIC_SEQ_CST) & WIRE_WATCH_EXIT)
 		return;
 	/* The session may have found out by itself, and been first. */
 	if (__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
-		meter_note_freed(tree, m->run, index);
+		meter_note_freed(segment, m->run, index);
 }
 
 /* Page @index was seen to be @o's, who is gone without a word. */
@@ -203,8 +203,8 @@ static void reclaim(u32 index, const struct owner *o)
  */
 static void collect(void)
 {
-	u32 used = min_u64(__atomic_load_n(&tree->used, __ATOMIC_RELAXED), METER_TREE_SLOTS);
-	u32 at = __atomic_load_n(&tree->collect_at, __ATOMIC_RELAXED), found = 0;
+	u32 used = min_u64(__atomic_load_n(&segment->used, __ATOMIC_RELAXED), SEGMENT_SLOTS);
+	u32 at = __atomic_load_n(&segment->collect_at, __ATOMIC_RELAXED), found = 0;
 	bool pids = !meter_namespaces();
 	struct owner o;
 
@@ -215,7 +215,7 @@ static void collect(void)
 			continue;
 		if (o.state == METER_FREE) {
 			if (may_take(o.run)) {
-				meter_note_freed(tree, o.run, i);
+				meter_note_freed(segment, o.run, i);
 				found++;
 			}
 		} else if (o.state == METER_RUNNING && o.tid && pids &&
@@ -224,26 +224,26 @@ static void collect(void)
 			found++;
 		}
 	}
-	__atomic_store_n(&tree->collect_at, found >= used / 8 ? used : used + used / 8 - found,
+	__atomic_store_n(&segment->collect_at, found >= used / 8 ? used : used + used / 8 - found,
 			 __ATOMIC_RELAXED);
 }
 
-/* A page that nobody has used: its index, METER_TREE_SLOTS if there is none. */
+/* A page that nobody has used: its index, SEGMENT_SLOTS if there is none. */
 static u32 take_new(void)
 {
-	u32 slots = tree->slots ? (u32)min_u64(tree->slots, METER_TREE_SLOTS) : METER_TREE_SLOTS;
-	u32 index = __atomic_fetch_add(&tree->used, 1, __ATOMIC_RELAXED);
+	u32 slots = segment->slots ? (u32)min_u64(segment->slots, SEGMENT_SLOTS) : SEGMENT_SLOTS;
+	u32 index = __atomic_fetch_add(&segment->used, 1, __ATOMIC_RELAXED);
 	/* RUNNING and without a tid, so that collect() does not take it for a free one. */
 	const struct owner o = {.state = METER_RUNNING, .run = run};
 
 	if (index < slots) {
-		sys_pwrite(fd_get(FD_TREE), &o, sizeof(o),
-			   meter_tree_offset(index) + offsetof(struct meter, state));
+		sys_pwrite(fd_get(FD_SEGMENT), &o, sizeof(o),
+			   segment_offset(index) + offsetof(struct meter, state));
 		return index;
 	}
-	__atomic_store_n(&tree->used, slots, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&tree->lost, 1, __ATOMIC_RELAXED);
-	return METER_TREE_SLOTS;
+	__atomic_store_n(&segment->used, slots, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&segment->lost, 1, __ATOMIC_RELAXED);
+	return SEGMENT_SLOTS;
 }
 
 u32 meter_take(void)
@@ -275,12 +275,12 @@ int meter_take_at(u64 at, u32 *index)
 
 void meter_namespace(void)
 {
-	__atomic_store_n(&tree->namespaces, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&segment->namespaces, 1, __ATOMIC_RELAXED);
 }
 
 bool meter_namespaces(void)
 {
-	return __atomic_load_n(&tree->namespaces, __ATOMIC_RELAXED);
+	return __atomic_load_n(&segment->namespaces, __ATOMIC_RELAXED);
 }
 
 int meter_map(u64 at, u32 index)
@@ -288,13 +288,13 @@ int meter_map(u64 at, u32 index)
 	long ret;
 
 	/* A page that nobody reads, for a thread that is not counted. */
-	if (index >= METER_TREE_SLOTS)
+	if (index >= SEGMENT_SLOTS)
 		ret = sys_mmap((void *)at, METER_SIZE, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	else
 		ret = sys_mmap((void *)at, METER_SIZE, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_get(FD_TREE),
-			       meter_tree_offset(index));
+			       MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_get(FD_SEGMENT),
+			       segment_offset(index));
 	return sys_failed(ret) ? (int)ret : 0;
 }
 
@@ -302,9 +302,9 @@ u64 meter_stamp(u32 index)
 {
 	u64 start = 0;
 
-	if (index < METER_TREE_SLOTS)
-		sys_pread(fd_get(FD_TREE), &start, sizeof(start),
-			  meter_tree_offset(index) + offsetof(struct meter, start));
+	if (index < SEGMENT_SLOTS)
+		sys_pread(fd_get(FD_SEGMENT), &start, sizeof(start),
+			  segment_offset(index) + offsetof(struct meter, start));
 	return start;
 }
 
@@ -314,10 +314,10 @@ void meter_announce(u32 index, u64 stamp, u32 pid)
 	struct owner o;
 
 	_Static_assert(offsetof(struct meter, run) == offsetof(struct meter, pid) + 8, "who[]");
-	if (index < METER_TREE_SLOTS && read_owner(index, &o) && o.state == METER_RUNNING &&
-	    !o.tid && meter_stamp(index) == stamp)
-		sys_pwrite(fd_get(FD_TREE), who, sizeof(who),
-			   meter_tree_offset(index) + offsetof(struct meter, pid));
+	if (index < SEGMENT_SLOTS && read_owner(index, &o) && o.state == METER_RUNNING && !o.tid &&
+	    meter_stamp(index) == stamp)
+		sys_pwrite(fd_get(FD_SEGMENT), who, sizeof(who),
+			   segment_offset(index) + offsetof(struct meter, pid));
 }
 
 void meter_begin(struct thread *t, enum meter_owner owner)
@@ -362,7 +362,7 @@ bool meter_traced(struct thread *t)
 
 void meter_set_traced(u32 pid, bool traced)
 {
-	u32 used = min_u64(__atomic_load_n(&tree->used, __ATOMIC_RELAXED), METER_TREE_SLOTS);
+	u32 used = min_u64(__atomic_load_n(&segment->used, __ATOMIC_RELAXED), SEGMENT_SLOTS);
 	struct owner o;
 
 	for (u32 i = 0; i < used; i++) {
@@ -424,18 +424,18 @@ void meter_return(u32 index)
 
 void meter_return_of(struct thread *t)
 {
-	if (t->meter < METER_TREE_SLOTS)
+	if (t->meter < SEGMENT_SLOTS)
 		release(dbt_meter(&t->dbt), t->meter);
 }
 
 static struct meter_uncounted *take_uncounted(void)
 {
-	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
-		struct meter_uncounted *u = &tree->uncounted[i];
+	for (u32 i = 0; i < SEGMENT_UNCOUNTED; i++) {
+		struct meter_uncounted *u = &segment->uncounted[i];
 		u32 state = __atomic_load_n(&u->state, __ATOMIC_ACQUIRE);
 
 		if ((state == METER_UNCOUNTED_NONE ||
-		     (state == METER_UNCOUNTED_READY && !meter_run_open(tree, u->run))) &&
+		     (state == METER_UNCOUNTED_READY && !meter_run_open(segment, u->run))) &&
 		    __atomic_compare_exchange_n(&u->state, &state, METER_UNCOUNTED_WRITING, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return u;
@@ -445,7 +445,7 @@ static struct meter_uncounted *take_uncounted(void)
 
 void meter_uncounted(u32 pid, const char *path, const char *why)
 {
-	struct meter_run *entry = meter_run_open(tree, run);
+	struct meter_run *entry = meter_run_open(segment, run);
 	struct meter_uncounted *u = entry ? take_uncounted() : NULL;
 
 	if (entry)
@@ -461,10 +461,10 @@ void meter_uncounted(u32 pid, const char *path, const char *why)
 
 void meter_not_uncounted(u32 pid)
 {
-	struct meter_run *entry = meter_run_open(tree, run);
+	struct meter_run *entry = meter_run_open(segment, run);
 
-	for (u32 i = 0; i < METER_TREE_UNCOUNTED; i++) {
-		struct meter_uncounted *u = &tree->uncounted[i];
+	for (u32 i = 0; i < SEGMENT_UNCOUNTED; i++) {
+		struct meter_uncounted *u = &segment->uncounted[i];
 
 		if (__atomic_load_n(&u->state, __ATOMIC_ACQUIRE) == METER_UNCOUNTED_READY &&
 		    u->run == run && u->pid == pid)

@@ -1,15 +1,15 @@
 /*
- * PURPOSE: the runtime's hold on the meter tree (abi/meter.h): which page a thread counts into, and
- * what the report of the tree's owner will say about it.
+ * PURPOSE: the runtime's hold on the counter segment (abi/meter.h): which page a thread counts into, and
+ * what the report of the segment's owner will say about it.
  */
 #ifndef RT_TASK_METER_PAGE_H
 #define RT_TASK_METER_PAGE_H
 
 #include "rt/task/thread.h"
 
-/* Maps the header of the tree behind @fd, which stays open; the process belongs to run @number. */
+/* Maps the header of the segment behind @fd, which stays open; the process belongs to run @number. */
 void meter_init(int fd, u32 number);
-struct meter_tree *meter_tree(void);
+struct counter_segment *counter_segment(void);
 u32 meter_run(void);
 
 /* The run's command cannot be started: leaves -errno and a sentence, or "", for who started it. */
@@ -17,7 +17,7 @@ __attribute__((noreturn)) void meter_no_launch(int err, const char *text);
 
 /*
  * A page for a new thread: its index. Takes over one that is free. With all
- * of them taken it is METER_TREE_SLOTS: a page that counts for nobody.
+ * of them taken it is SEGMENT_SLOTS: a page that counts for nobody.
  */
 u32 meter_take(void);
 /* The same, mapped at @at over what is there. 0 or -errno. */

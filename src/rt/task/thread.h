@@ -89,7 +89,7 @@ struct thread {
 	struct sighand *sighand;
 	u32 id;           /* unique in this address space, not 0; names the thread to locks */
 	u32 tid;          /* the kernel's name of it */
-	u32 meter;        /* index of its page in the tree */
+	u32 meter;        /* index of its page in the segment */
 	bool vfork_child; /* shares its parent's memory; the parent releases this area */
 	bool own_proc; /* CLONE_VM without CLONE_THREAD: the first of a process in shared memory */
 	bool begun;    /* its meter says whose it is */
@@ -165,7 +165,7 @@ static inline u64 guest_arg(const struct thread *t, u32 n)
  * ids.
  */
 struct thread *thread_alloc(void);
-/* The same with page @meter of the tree, which is the caller's already; ~0: a new one. */
+/* The same with page @meter of the segment, which is the caller's already; ~0: a new one. */
 struct thread *thread_alloc_with(u32 meter);
 
 /* Unmaps @t's area; not from a thread that stands on it. */

@@ -1,5 +1,5 @@
 /*
- * PURPOSE: what guests are shown of the machine: the wire_view in the meter tree, and a directory
+ * PURPOSE: what guests are shown of the machine: the wire_view in the counter segment, and a directory
  * that stands in for the root of sysfs's PMUs and perf's sysctls.
  *
  * Ownership: the directory is made when somebody first looks, locked as long as the session lives,
@@ -14,7 +14,7 @@ struct session;
 struct wire_view;
 
 struct shown {
-	struct wire_view *view; /* in the tree's first page */
+	struct wire_view *view; /* in the segment's first page */
 	char root[256];         /* the directory; "": not made */
 	int lock;               /* on it, while it is used */
 };

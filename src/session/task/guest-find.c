@@ -75,7 +75,7 @@ fail:
  */
 struct guest_thread *guest_find(struct session *s, s32 tid)
 {
-	u32 used = __atomic_load_n(&s->meters.tree->used, __ATOMIC_RELAXED);
+	u32 used = __atomic_load_n(&s->meters.segment->used, __ATOMIC_RELAXED);
 	struct hash_link *known;
 	struct pid_inside in;
 
@@ -87,7 +87,7 @@ struct guest_thread *guest_find(struct session *s, s32 tid)
 	if (!pid_inside(tid, &in) || in.tgid == s->guests.own_pid)
 		return NULL;
 	for (u32 i = 0; i < used && i < s->meters.slots; i++) {
-		struct meter *m = (struct meter *)((u8 *)s->meters.tree + meter_tree_offset(i));
+		struct meter *m = (struct meter *)((u8 *)s->meters.segment + segment_offset(i));
 
 		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING ||
 		    (s32)m->tid != in.tid || (pid_t)m->pid != in.pid)
@@ -119,12 +119,12 @@ static void meet_process(struct session *s, pid_t pid)
 
 void guests_meet(struct session *s)
 {
-	u32 used = __atomic_load_n(&s->meters.tree->used, __ATOMIC_RELAXED), strange = 0;
+	u32 used = __atomic_load_n(&s->meters.segment->used, __ATOMIC_RELAXED), strange = 0;
 	struct dirent *d;
 	DIR *dir;
 
 	for (u32 i = 0; i < used && i < s->meters.slots; i++) {
-		struct meter *m = (struct meter *)((u8 *)s->meters.tree + meter_tree_offset(i));
+		struct meter *m = (struct meter *)((u8 *)s->meters.segment + segment_offset(i));
 		s32 tid = (s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED);
 
 		/* Who is watched has been met. */

@@ -118,7 +118,7 @@ static void watch_process(struct guest_process *p)
 	struct session *s = p->s;
 	struct meter *any = NULL;
 	struct guest_thread *th;
-	u32 used = __atomic_load_n(&s->meters.tree->used, __ATOMIC_RELAXED), pid;
+	u32 used = __atomic_load_n(&s->meters.segment->used, __ATOMIC_RELAXED), pid;
 
 	if (p->watched)
 		return;
@@ -130,7 +130,7 @@ static void watch_process(struct guest_process *p)
 	p->watched = true;
 	pid = __atomic_load_n(&any->pid, __ATOMIC_RELAXED);
 	for (u32 i = 0; i < used && i < s->meters.slots; i++) {
-		struct meter *m = (struct meter *)((u8 *)s->meters.tree + meter_tree_offset(i));
+		struct meter *m = (struct meter *)((u8 *)s->meters.segment + segment_offset(i));
 
 		if (m->pid == pid && m->state == METER_RUNNING)
 			__atomic_fetch_or(&m->watch, WIRE_WATCH_EXEC, __ATOMIC_RELAXED);
@@ -146,11 +146,11 @@ static void release_meter(struct session *s, struct meter *m, u32 index)
 	u32 exited = METER_EXITED;
 
 	__atomic_store_n(&m->watch, 0, __ATOMIC_SEQ_CST);
-	if (meter_run_keeps(s->meters.tree, m->run) ||
+	if (meter_run_keeps(s->meters.segment, m->run) ||
 	    !__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
-	meter_note_freed(s->meters.tree, m->run, index);
+	meter_note_freed(s->meters.segment, m->run, index);
 }
 
 /*

@@ -58,7 +58,7 @@ struct guest_thread {
 	struct guest_process *process;
 	s32 tid;           /* in the session's namespace; 0 while not known */
 	s32 guest_tid;     /* as the guest says */
-	u32 meter;         /* index in the tree, or WIRE_NO_METER */
+	u32 meter;         /* index in the segment, or WIRE_NO_METER */
 	u32 token;         /* of the WIRE_OP_FORK that announced it, until its first call; else 0 */
 	struct task *task; /* NULL: nobody has to do with it */
 	struct list invalid_link; /* in instant.invalid while its event snapshots do not hold */
@@ -113,7 +113,7 @@ void guest_thread_end(struct guest_thread *th);
  * known, or one whose meter names it. NULL: there is none.
  */
 struct guest_thread *guest_find(struct session *s, s32 tid);
-/* Makes threads of all that run with a meter of the tree and have not been met. */
+/* Makes threads of all that run with a meter of the segment and have not been met. */
 void guests_meet(struct session *s);
 
 #endif

@@ -20,7 +20,7 @@ struct meter *guest_thread_meter(const struct guest_thread *th)
 {
 	if (th->meter >= th->process->s->meters.slots)
 		return NULL;
-	return (struct meter *)((u8 *)th->process->s->meters.tree + meter_tree_offset(th->meter));
+	return (struct meter *)((u8 *)th->process->s->meters.segment + segment_offset(th->meter));
 }
 
 /*

@@ -1,8 +1,8 @@
 /*
- * PURPOSE: what threads have counted, out of the meter tree (abi/meter.h): the source of the cpu
+ * PURPOSE: what threads have counted, out of the counter segment (abi/meter.h): the source of the cpu
  * PMU and of the translator's.
  *
- * Ownership: the session maps the tree for its whole life; guests write to it at any time, and
+ * Ownership: the session maps the segment for its whole life; guests write to it at any time, and
  * nothing of it is believed but as their own counts. Order: a sum belongs to the open instant
  * (task/instant.h), in which a thread is read once.
  */
@@ -16,8 +16,8 @@ struct guest_thread;
 struct task;
 
 struct meters {
-	int fd; /* memfd of the tree */
-	struct meter_tree *tree;
+	int fd; /* memfd of the segment */
+	struct counter_segment *segment;
 	u32 slots; /* mapped ones; the header's number is only believed before there are guests */
 };
 

@@ -423,7 +423,7 @@ int listen_open(struct session *s, const char *name, char *why, size_t len)
 	return 0;
 }
 
-/* Gives who joins what guests inherit: the tree and the bootstrap socket. */
+/* Gives who joins what guests inherit: the segment and the bootstrap socket. */
 void listen_accept(struct session *s)
 {
 	int sock = accept4(s->bootstraps.listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -22,7 +22,7 @@ struct bootstraps {
 	struct poll_source listen_poll;
 };
 
-/* The session's end of one; each who joins by name gets one for his tree. */
+/* The session's end of one; each who joins by name gets one for his segment. */
 struct bootstrap {
 	struct poll_source poll;
 	struct list link; /* in bootstraps.open or bootstraps.dead */

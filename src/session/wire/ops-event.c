@@ -75,7 +75,7 @@ s64 op_open(struct call *c)
 		return core_refuse(c->s->core, err, SESSION_FD, .name = {strerror(-err)});
 	}
 	c->s->shown.view->any_event = 1;
-	__atomic_store_n(&c->s->meters.tree->measured, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->s->meters.segment->measured, 1, __ATOMIC_RELAXED);
 	wide_opened(c->s, open.event);
 	snapshot_take(file, c->process);
 	describe(c, file);

@@ -1,4 +1,4 @@
-/* Refusals, from a call to the list in the meter tree. */
+/* Refusals, from a call to the list in the counter segment. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ static s32 entry_for(struct session *s, const struct meter_refusal *new)
 
 		if (r->run && same_refusal(r, new))
 			return (s32)i;
-		if (free_one < 0 && (!r->run || !meter_run_open(s->meters.tree, r->run)))
+		if (free_one < 0 && (!r->run || !meter_run_open(s->meters.segment, r->run)))
 			free_one = (s32)i;
 	}
 	return free_one;
@@ -79,7 +79,7 @@ static s32 entry_for(struct session *s, const struct meter_refusal *new)
 
 static void publish(struct session *s, u32 index)
 {
-	struct meter_refusal *shown = meter_refusals(s->meters.tree) + index;
+	struct meter_refusal *shown = meter_refusals(s->meters.segment) + index;
 	const struct meter_refusal *r = &s->refusals.entry[index];
 
 	if (r->count > 1) {
@@ -105,7 +105,7 @@ void refusals_note(struct call *c)
 	    (c->ask_again && c->op == WIRE_OP_OPEN && c->args.open.patient))
 		return;
 	new.run = __atomic_load_n(&m->run, __ATOMIC_RELAXED);
-	run = meter_run_open(s->meters.tree, new.run);
+	run = meter_run_open(s->meters.segment, new.run);
 	if (!run)
 		return;
 	__atomic_add_fetch(&run->refused, 1, __ATOMIC_RELAXED);

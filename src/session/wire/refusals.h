@@ -4,7 +4,7 @@
  * user why.
  *
  * Ownership: the session's own account of the list is the session's; the list itself lies in the
- * meter tree, is only written, and is the command's to read when its guests have ended.
+ * counter segment, is only written, and is the command's to read when its guests have ended.
  */
 #ifndef SESSION_WIRE_REFUSALS_H
 #define SESSION_WIRE_REFUSALS_H

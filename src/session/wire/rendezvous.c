@@ -33,17 +33,18 @@ void view_show(struct wire_view *view, u32 counters, u32 cpuid_signature)
 	view->flags = WIRE_VIEW_RDPMC;
 }
 
-u32 session_tree_slots(int tree_fd)
+u32 session_segment_slots(int segment_fd)
 {
-	struct meter_tree head;
+	struct counter_segment head;
 	struct rlimit limit;
-	u32 slots = METER_TREE_SLOTS;
+	u32 slots = SEGMENT_SLOTS;
 
-	if (tree_fd >= 0 && pread(tree_fd, &head, sizeof(head), 0) == sizeof(head) && head.slots)
+	if (segment_fd >= 0 && pread(segment_fd, &head, sizeof(head), 0) == sizeof(head) &&
+	    head.slots)
 		return head.slots < slots ? head.slots : slots;
 	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return slots;
-	while (slots > METER_TREE_SLOTS_MIN && meter_tree_offset(slots) > limit.rlim_cur / 8)
+	while (slots > SEGMENT_SLOTS_MIN && segment_offset(slots) > limit.rlim_cur / 8)
 		slots /= 2;
 	return slots;
 }

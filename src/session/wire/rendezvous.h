@@ -1,6 +1,6 @@
 /*
  * PURPOSE: what a session and those who come to it must agree on before they have spoken: the
- * bootstrap socket, the size of the meter tree, what guests are shown of the machine before there is
+ * bootstrap socket, the size of the counter segment, what guests are shown of the machine before there is
  * a session, and the address of a session that has a name.
  *
  * The library, which starts sessions and joins them, has a copy of this under names of its own
@@ -25,11 +25,11 @@ int must_check bootstrap_pair(int *inside, int *outside);
 void view_show(struct wire_view *view, u32 counters, u32 cpuid_signature);
 
 /*
- * How many meters of the tree @tree_fd are to be used. All of them are addresses of several GB, of
- * which a new tree (-1) takes no more than an eighth of RLIMIT_AS; for one that has been made its
+ * How many meters of the segment @segment_fd are to be used. All of them are addresses of several GB, of
+ * which a new segment (-1) takes no more than an eighth of RLIMIT_AS; for one that has been made its
  * header says.
  */
-u32 must_check session_tree_slots(int tree_fd);
+u32 must_check session_segment_slots(int segment_fd);
 
 /* The address under which this user's session @name listens: its length; 0: the name is too long. */
 socklen_t must_check session_address(struct sockaddr_un *sa, const char *name);

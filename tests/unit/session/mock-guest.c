@@ -12,15 +12,16 @@
 
 #include "unit/test.h"
 
-void mock_init(struct mock *g, int tree_fd, int bootstrap)
+void mock_init(struct mock *g, int segment_fd, int bootstrap)
 {
-	size_t size = meter_tree_offset(METER_TREE_SLOTS);
+	size_t size = segment_offset(SEGMENT_SLOTS);
 
 	memset(g, 0, sizeof(*g));
 	g->bootstrap = bootstrap;
 	g->sock = g->cpu = -1;
-	g->tree = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, tree_fd, 0);
-	if (g->tree == MAP_FAILED)
+	g->segment = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			  segment_fd, 0);
+	if (g->segment == MAP_FAILED)
 		abort();
 	g->meter = mock_take_meter(g);
 	mock_set_meter(g, g->meter);
@@ -28,13 +29,13 @@ void mock_init(struct mock *g, int tree_fd, int bootstrap)
 
 u32 mock_take_meter(struct mock *g)
 {
-	return __atomic_fetch_add(&g->tree->used, 1, __ATOMIC_RELAXED);
+	return __atomic_fetch_add(&g->segment->used, 1, __ATOMIC_RELAXED);
 }
 
 void mock_set_meter(struct mock *g, u32 meter)
 {
 	g->meter = meter;
-	g->m = (struct meter *)((u8 *)g->tree + meter_tree_offset(g->meter));
+	g->m = (struct meter *)((u8 *)g->segment + segment_offset(g->meter));
 	g->m->pid = (u32)getpid();
 	g->m->tid = (u32)gettid();
 	g->m->state = METER_RUNNING;
@@ -46,7 +47,7 @@ void mock_release(struct mock *g)
 		close(g->sock);
 	if (g->page)
 		munmap(g->page, WIRE_SIZE);
-	munmap(g->tree, meter_tree_offset(METER_TREE_SLOTS));
+	munmap(g->segment, segment_offset(SEGMENT_SLOTS));
 }
 
 void mock_count(struct mock *g, u64 instructions, u64 branches)

@@ -13,7 +13,7 @@
 struct mock {
 	/* Run while waiting, when both are in one process; NULL: it runs elsewhere. */
 	struct session *serve;
-	struct meter_tree *tree;
+	struct counter_segment *segment;
 	int bootstrap, sock;
 	struct wire_proc *page;
 	struct wire_slot *slot;
@@ -23,8 +23,8 @@ struct mock {
 	struct meter *m;
 };
 
-/* Maps the tree and takes a meter; no contact yet. */
-void mock_init(struct mock *g, int tree_fd, int bootstrap);
+/* Maps the segment and takes a meter; no contact yet. */
+void mock_init(struct mock *g, int segment_fd, int bootstrap);
 /* A meter for a task about to be made, and that task's beginning with it. */
 u32 mock_take_meter(struct mock *g);
 void mock_set_meter(struct mock *g, u32 meter);

@@ -54,13 +54,13 @@ static int one_open(struct mock *g)
 	return fd;
 }
 
-static void guest(int tree, int bootstrap, u32 n, u32 pairs, bool hung)
+static void guest(int segment, int bootstrap, u32 n, u32 pairs, bool hung)
 {
 	int *fds = calloc(n, sizeof(*fds));
 	struct mock g;
 
 	alarm(100);
-	mock_init(&g, tree, bootstrap);
+	mock_init(&g, segment, bootstrap);
 	if (!fds || mock_hello(&g, -1, 0))
 		fail("HELLO");
 	for (u32 i = 0; i < n; i++) {
@@ -80,7 +80,7 @@ static void guest(int tree, int bootstrap, u32 n, u32 pairs, bool hung)
 
 int main(int argc, char **argv)
 {
-	struct session_config config = {.paranoid = SESSION_PARANOID_HOST, .tree_fd = -1};
+	struct session_config config = {.paranoid = SESSION_PARANOID_HOST, .segment_fd = -1};
 	u32 n = argc >= 3 ? (u32)atoi(argv[1]) : 0, pairs = argc >= 3 ? (u32)atoi(argv[2]) : 0;
 	struct session *s = NULL;
 	int status = 1;
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
 		fail("no session");
 	pid = fork();
 	if (pid == 0) {
-		guest(session_tree_fd(s), session_bootstrap_fd(s), n, pairs, argc > 3);
+		guest(session_segment_fd(s), session_bootstrap_fd(s), n, pairs, argc > 3);
 		_exit(0);
 	}
 	session_close_bootstrap(s);

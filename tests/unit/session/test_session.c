@@ -18,7 +18,7 @@
 static struct session *start(u32 counters)
 {
 	struct session_config config = {
-		.paranoid = SESSION_PARANOID_HOST, .tree_fd = -1, .counters = counters};
+		.paranoid = SESSION_PARANOID_HOST, .segment_fd = -1, .counters = counters};
 	struct session *s = NULL;
 	char why[300];
 
@@ -32,7 +32,7 @@ static struct session *start(u32 counters)
 /* A guest in this process; the session itself is served from within its calls. */
 static void start_guest(struct session *s, struct mock *g)
 {
-	mock_init(g, session_tree_fd(s), session_bootstrap_fd(s));
+	mock_init(g, session_segment_fd(s), session_bootstrap_fd(s));
 	g->serve = s;
 }
 
@@ -57,14 +57,14 @@ static int serve_until_exit(struct session *s, pid_t child)
 
 static pid_t fork_guest(struct session *s, void (*body)(struct mock *g))
 {
-	int tree = session_tree_fd(s), bootstrap = session_bootstrap_fd(s);
+	int segment = session_segment_fd(s), bootstrap = session_bootstrap_fd(s);
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		struct mock g;
 
 		alarm(20);
-		mock_init(&g, tree, bootstrap);
+		mock_init(&g, segment, bootstrap);
 		body(&g);
 		_exit(0);
 	}
@@ -147,7 +147,7 @@ static void open_on_a_cpu(struct mock *g)
 
 TEST(the_session_opens_at_one_instant)
 {
-	struct session_config config = {.paranoid = -1, .ignore_kernel = true, .tree_fd = -1};
+	struct session_config config = {.paranoid = -1, .ignore_kernel = true, .segment_fd = -1};
 	struct session *s = NULL;
 	char why[300];
 
@@ -234,7 +234,7 @@ static void wrong_calls(struct mock *g)
 	g->slot->len = WIRE_DATA + 1;
 	NEED(mock_call(g, WIRE_OP_PING) == -EPROTO);
 	g->slot->len = 0;
-	g->meter = METER_TREE_SLOTS;
+	g->meter = SEGMENT_SLOTS;
 	NEED(mock_call(g, WIRE_OP_PING) == -EPROTO);
 }
 
@@ -246,7 +246,7 @@ TEST(refusals)
 	session_free(s);
 }
 
-static int the_tree;
+static int the_segment;
 
 static void inherit(struct mock *g)
 {
@@ -278,7 +278,7 @@ static void inherit(struct mock *g)
 
 			if (i == 1)
 				_exit(0); /* before it said anything */
-			mock_init(&c, the_tree, g->bootstrap);
+			mock_init(&c, the_segment, g->bootstrap);
 			mock_set_meter(&c, meter);
 			NEED(mock_hello(&c, sock, WIRE_HELLO_CHILD) == 0);
 			mock_count(&c, 1000, 10);
@@ -304,7 +304,7 @@ TEST(inherited_counts_are_complete_after_wait)
 {
 	struct session *s = start(0);
 
-	the_tree = session_tree_fd(s);
+	the_segment = session_segment_fd(s);
 	EXPECT_EQ(serve_until_exit(s, fork_guest(s, inherit)), 0);
 	session_free(s);
 }
@@ -328,7 +328,7 @@ static void unfork_of_a_stranger(struct mock *g)
 	if (stranger == 0) {
 		struct mock c;
 
-		mock_init(&c, the_tree, g->bootstrap);
+		mock_init(&c, the_segment, g->bootstrap);
 		NEED(mock_hello(&c, -1, 0) == 0);
 		c.slot->args.unfork.token = (u32)token;
 		NEED(mock_call(&c, WIRE_OP_UNFORK) == -ENOENT);
@@ -343,7 +343,7 @@ TEST(only_who_announced_a_process_takes_it_back)
 {
 	struct session *s = start(0);
 
-	the_tree = session_tree_fd(s);
+	the_segment = session_segment_fd(s);
 	EXPECT_EQ(serve_until_exit(s, fork_guest(s, unfork_of_a_stranger)), 0);
 	session_free(s);
 }
@@ -362,7 +362,7 @@ static void remote(struct mock *g)
 		struct mock c;
 
 		/* It makes no perf call: the session must find it by its meter. */
-		mock_init(&c, the_tree, g->bootstrap);
+		mock_init(&c, the_segment, g->bootstrap);
 		mock_count(&c, 5000, 50);
 		NEED(write(up[1], "", 1) == 1 && read(down[0], &byte, 1) == 1);
 		mock_count(&c, 300, 3);
@@ -391,7 +391,7 @@ TEST(an_event_on_another_guest_enabled_by_its_exec)
 {
 	struct session *s = start(0);
 
-	the_tree = session_tree_fd(s);
+	the_segment = session_segment_fd(s);
 	EXPECT_EQ(serve_until_exit(s, fork_guest(s, remote)), 0);
 	session_free(s);
 }
@@ -652,7 +652,7 @@ static void read_while_moving(struct mock *g)
 
 TEST(an_own_event_and_a_cpu_with_one_counter)
 {
-	struct session_config config = {.paranoid = -1, .tree_fd = -1, .counters = 1};
+	struct session_config config = {.paranoid = -1, .segment_fd = -1, .counters = 1};
 	struct session *s = NULL;
 	char why[300];
 

@@ -56,13 +56,13 @@ static bool has(u32 leaf, u32 reg, u32 bits)
 
 bool deterministic_supported(void)
 {
-	const struct meter_tree *tree = meter_tree();
+	const struct counter_segment *segment = counter_segment();
 
-	if (!(tree->flags & METER_TREE_DETERMINISTIC) || tree->cpu == METER_CPU_HOST)
+	if (!(segment->flags & SEGMENT_DETERMINISTIC) || segment->cpu == METER_CPU_HOST)
 		return true;
 	if (!has(1, 2, V2_ECX) || !has(0x80000001, 2, V2_ECX_EXT))
 		return false;
-	return tree->cpu == METER_CPU_V2 ||
+	return segment->cpu == METER_CPU_V2 ||
 	       (has(1, 2, V3_ECX) && has(7, 1, V3_EBX7) && has(0x80000001, 2, V3_ECX_EXT));
 }
 
@@ -145,9 +145,9 @@ void deterministic_cpuid(u32 leaf, u32 subleaf, u32 r[4])
 {
 	u32 shown;
 
-	if (!(meter_tree()->flags & METER_TREE_DETERMINISTIC))
+	if (!(counter_segment()->flags & SEGMENT_DETERMINISTIC))
 		return;
-	shown = meter_tree()->cpu;
+	shown = counter_segment()->cpu;
 	if (shown != METER_CPU_HOST) {
 		level(shown == METER_CPU_V3, leaf, subleaf, r);
 		return;
@@ -167,7 +167,7 @@ void deterministic_cpuid(u32 leaf, u32 subleaf, u32 r[4])
 
 bool deterministic_hwcap(u64 type, u64 *value)
 {
-	bool host = meter_tree()->cpu == METER_CPU_HOST;
+	bool host = counter_segment()->cpu == METER_CPU_HOST;
 	u32 regs[4];
 
 	switch (type) {

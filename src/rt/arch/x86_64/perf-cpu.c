@@ -11,8 +11,9 @@
  */
 void perf_cpuid(u32 leaf, u32 regs[4])
 {
-	const struct meter_tree *tree = meter_tree();
-	const struct wire_view *view = (const struct wire_view *)((const u8 *)tree + WIRE_VIEW_IN);
+	const struct counter_segment *segment = counter_segment();
+	const struct wire_view *view =
+		(const struct wire_view *)((const u8 *)segment + WIRE_VIEW_IN);
 
 	/* Also without a session: who asks for counts must not change them. */
 	if (!view->cpuid_signature)
@@ -20,7 +21,8 @@ void perf_cpuid(u32 leaf, u32 regs[4])
 	if (leaf == 0 && regs[0] < 0xa)
 		regs[0] = 0xa;
 	/* A level of features has a model of its own, rt/arch/x86_64/deterministic-cpuid.c. */
-	if (leaf == 1 && !(tree->flags & METER_TREE_DETERMINISTIC && tree->cpu != METER_CPU_HOST))
+	if (leaf == 1 &&
+	    !(segment->flags & SEGMENT_DETERMINISTIC && segment->cpu != METER_CPU_HOST))
 		regs[0] = view->cpuid_signature;
 	if (leaf == 0xa) {
 		u32 counters = view->counters ? view->counters : 8;

@@ -1,0 +1,294 @@
+#include "backend/guest-segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "abi/wire.h"
+#include "session/wire/rendezvous.h"
+
+/* Bytes of the segment that stand for entries of the table of runs. Of this process: a fork does not have it. */
+static int lock_run(int fd, u32 index, short type)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
+
+	return fcntl(fd, F_SETLK, &lock) ? -errno : 0;
+}
+
+static int open_run(struct guest_segment *segment, bool keep, char *why, size_t size)
+{
+	struct meter_runs *runs = meter_runs(segment->head);
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < METER_RUNS; i++) {
+		err = lock_run(segment->fd, i, F_WRLCK);
+		if (err != -EAGAIN && err != -EACCES)
+			break;
+	}
+	if (i == METER_RUNS) {
+		snprintf(
+			why, size,
+			"%u commands run in this session at this moment, and no more of them can be "
+			"told apart",
+			METER_RUNS);
+		return err;
+	}
+	if (err) {
+		snprintf(why, size, "cannot tell the commands of the session apart: %s",
+			 strerror(-err));
+		return err;
+	}
+	segment->run = &runs->run[i];
+	do
+		segment->number = __atomic_add_fetch(&runs->last, 1, __ATOMIC_RELAXED) &
+				  ~METER_RUN_KEEP;
+	while (!segment->number);
+	if (keep)
+		segment->number |= METER_RUN_KEEP;
+	segment->run->uncounted = 0;
+	segment->run->refused = 0;
+	segment->run->error = 0;
+	__atomic_store_n(&segment->run->number, segment->number, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Pages that were kept for us are of use to who runs on, if anybody does. */
+static void free_pages(const struct guest_segment *segment)
+{
+	u32 used = ap__segment_used(segment);
+
+	for (u32 i = 0; i < used; i++) {
+		const struct meter *seen = ap__segment_meter(segment, i);
+		u32 exited = METER_EXITED;
+		struct meter *m;
+
+		if (!seen || __atomic_load_n(&seen->state, __ATOMIC_RELAXED) != METER_EXITED ||
+		    __atomic_load_n(&seen->watch, __ATOMIC_SEQ_CST) & WIRE_WATCH_EXIT)
+			continue;
+		m = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd,
+			 (off_t)segment_offset(i));
+		if (m == MAP_FAILED)
+			return;
+		if (__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			meter_note_freed(segment->head, segment->number, i);
+		munmap(m, METER_SIZE);
+	}
+}
+
+static void close_run(struct guest_segment *segment)
+{
+	u32 i = (u32)(segment->run - meter_runs(segment->head)->run);
+
+	__atomic_store_n(&segment->run->number, 0, __ATOMIC_SEQ_CST);
+	if (segment->number & METER_RUN_KEEP)
+		free_pages(segment);
+	lock_run(segment->fd, i, F_UNLCK);
+}
+
+#define SEGMENT_SIZE (((size_t)SEGMENT_SLOTS + 1) * METER_SIZE)
+
+/* Maps the memory behind segment->fd; on failure that is closed. */
+static int map_segment(struct guest_segment *segment, char *why, size_t len)
+{
+	u32 slots = session_segment_slots(segment->fd);
+	void *map = mmap(NULL, segment_offset(slots), PROT_READ, MAP_SHARED | MAP_NORESERVE,
+			 segment->fd, 0);
+	void *head = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+	int err = -errno;
+
+	if (map != MAP_FAILED && head != MAP_FAILED) {
+		segment->map = map;
+		segment->head = head;
+		segment->slots = slots;
+		return 0;
+	}
+	snprintf(why, len, "cannot map the counters: %s%s", strerror(-err),
+		 err == -ENOMEM ? "; raise the limit of addresses (ulimit -v)" : "");
+	if (map != MAP_FAILED)
+		munmap(map, segment_offset(slots));
+	if (head != MAP_FAILED)
+		munmap(head, METER_SIZE);
+	close(segment->fd);
+	segment->fd = -1;
+	return err;
+}
+
+int ap__segment_join(struct guest_segment *segment, int fd, bool keep, char *why, size_t len)
+{
+	int err;
+
+	*segment = (struct guest_segment){.fd = fd};
+	err = map_segment(segment, why, len);
+	if (err)
+		return err;
+	if (segment->head->magic == SEGMENT_MAGIC) {
+		err = open_run(segment, keep, why, len);
+	} else {
+		snprintf(why, len, "the session was started by another version of anyperf");
+		err = -EPROTO;
+	}
+	if (err)
+		ap__segment_close(segment);
+	return err;
+}
+
+/*
+ * A limit on the size of files holds for memory in a file too, though most of it is never written,
+ * and who goes over it gets a signal. So the limit is out of force for a moment.
+ */
+static int make_size(int fd)
+{
+	const struct timespec now = {0};
+	struct rlimit limit, most;
+	sigset_t xfsz, before;
+	int err = 0;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return ftruncate(fd, SEGMENT_SIZE) ? -errno : 0;
+	most = (struct rlimit){limit.rlim_max, limit.rlim_max};
+	sigemptyset(&xfsz);
+	sigaddset(&xfsz, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &xfsz, &before);
+	setrlimit(RLIMIT_FSIZE, &most);
+	if (ftruncate(fd, SEGMENT_SIZE))
+		err = -errno;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	if (err == -EFBIG && !sigismember(&before, SIGXFSZ))
+		(void)sigtimedwait(&xfsz, NULL, &now);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+int ap__segment_open(struct guest_segment *segment, u32 flags, u32 cache_mb, bool keep, char *why,
+		     size_t len)
+{
+	int err;
+
+	*segment = (struct guest_segment){
+		.fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	err = segment->fd < 0 ? -errno : make_size(segment->fd);
+	if (!err && fcntl(segment->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		err = -errno;
+	if (err) {
+		snprintf(why, len, "cannot make shared memory for the counters: %s%s",
+			 strerror(-err),
+			 err == -EFBIG ? "; raise the limit of file sizes (ulimit -f)" : "");
+		if (segment->fd >= 0)
+			close(segment->fd);
+		segment->fd = -1;
+		return err;
+	}
+	err = map_segment(segment, why, len);
+	if (err)
+		return err;
+	segment->head->slots = segment->slots;
+	segment->head->magic = SEGMENT_MAGIC;
+	segment->head->flags = flags;
+	segment->head->cache_mb = cache_mb;
+	err = open_run(segment, keep, why, len);
+	if (err)
+		ap__segment_close(segment);
+	return err;
+}
+
+void ap__segment_close(struct guest_segment *segment)
+{
+	if (segment->fd < 0)
+		return;
+	if (segment->run)
+		close_run(segment);
+	munmap((void *)segment->map, segment_offset(segment->slots));
+	munmap(segment->head, METER_SIZE);
+	close(segment->fd);
+	segment->fd = -1;
+}
+
+void ap__segment_show(struct guest_segment *segment, u32 counters, u32 cpuid_signature)
+{
+	struct wire_view *view = (struct wire_view *)((u8 *)segment->head + WIRE_VIEW_IN);
+
+	view_show(view, counters, cpuid_signature);
+	__atomic_store_n(&view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
+}
+
+int ap__segment_failure(const struct guest_segment *segment, const char **text)
+{
+	/* The guest may write here at any time; what is shown is a bounded copy. */
+	struct meter_runs *runs = meter_runs(segment->head);
+	static char copy[sizeof(runs->text)];
+	s32 err = __atomic_exchange_n(&segment->run->error, 0, __ATOMIC_ACQUIRE);
+
+	memcpy(copy, runs->text, sizeof(copy) - 1);
+	/* Another's may have failed at the same moment. */
+	if (__atomic_load_n(&runs->text_of, __ATOMIC_ACQUIRE) != segment->number)
+		copy[0] = '\0';
+	*text = copy;
+	return err < 0 && err > -4096 ? -err : 0;
+}
+
+u32 ap__segment_used(const struct guest_segment *segment)
+{
+	u32 used = __atomic_load_n(&segment->head->used, __ATOMIC_ACQUIRE);
+
+	return used < segment->slots ? used : segment->slots;
+}
+
+const struct meter *ap__segment_meter(const struct guest_segment *segment, u32 index)
+{
+	const struct meter *m = (const struct meter *)(segment->map + segment_offset(index));
+
+	return __atomic_load_n(&m->run, __ATOMIC_ACQUIRE) == segment->number ? m : NULL;
+}
+
+u32 ap__segment_uncounted(const struct guest_segment *segment)
+{
+	return __atomic_load_n(&segment->run->uncounted, __ATOMIC_RELAXED);
+}
+
+bool ap__segment_uncounted_at(const struct guest_segment *segment, u32 i, struct meter_uncounted *u)
+{
+	const struct meter_uncounted *entry = &segment->head->uncounted[i];
+
+	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != METER_UNCOUNTED_READY)
+		return false;
+	*u = *entry;
+	u->path[sizeof(u->path) - 1] = u->why[sizeof(u->why) - 1] = '\0';
+	return u->run == segment->number;
+}
+
+u32 ap__segment_refused(const struct guest_segment *segment)
+{
+	return __atomic_load_n(&segment->run->refused, __ATOMIC_RELAXED);
+}
+
+bool ap__segment_refusal_at(const struct guest_segment *segment, u32 i, struct meter_refusal *r)
+{
+	const struct meter_refusal *entry = meter_refusals(segment->head) + i;
+
+	if (__atomic_load_n(&entry->run, __ATOMIC_ACQUIRE) != segment->number)
+		return false;
+	*r = *entry;
+	r->attr.size = sizeof(r->attr);
+	return r->count > 0;
+}
+
+void ap__segment_total(const struct guest_segment *segment, u64 total[METER_QUANTITIES])
+{
+	u32 used = ap__segment_used(segment);
+
+	memset(total, 0, METER_QUANTITIES * sizeof(*total));
+	for (u32 i = 0; i < used; i++) {
+		const struct meter *m = ap__segment_meter(segment, i);
+
+		for (u32 q = 0; m && q < METER_QUANTITIES; q++)
+			total[q] += meter_sum(m, q) - m->run_base[q];
+	}
+}
