@@ -114,7 +114,7 @@ static const char *decided(const struct virtual_opts *opts, const struct counter
 	if (missing & SEGMENT_STRICT)
 		return "--strict";
 	if (missing & SEGMENT_VERIFY)
-		return "--check";
+		return "--verify";
 	if (opts->cache_mb && opts->cache_mb != segment->cache_mb)
 		return "--cache-size";
 	return NULL;

@@ -138,7 +138,7 @@ static int unknown(const struct command *cmd, const char *name, size_t len)
 	for (const struct option *o = cmd->options; o && o->kind; o++) {
 		char full[72];
 
-		if (!is_option(o) || !o->name)
+		if (!is_option(o) || !o->name || o->hidden)
 			continue;
 		if (o->kind != OPTION_UNSET) {
 			snprintf(full, sizeof(full), "--%s", o->name);
@@ -184,7 +184,7 @@ static const struct option *find_name(const struct command *cmd, const char *nam
 				*negated = no;
 				return o;
 			}
-			if (!left)
+			if (o->hidden || !left)
 				continue;
 			candidates[begun != NULL] = o;
 			begun = begun && begun != o ? begun : o;

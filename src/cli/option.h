@@ -42,6 +42,7 @@ struct option {
 	long min, max;                 /* OPTION_INT */
 	const char *const *words;      /* the arguments allowed, NULL-ended; NULL: any */
 	enum option_complete complete; /* what a shell offers for the argument */
+	bool hidden;                   /* an older name: taken, and shown nowhere */
 
 	/*
 	 * OPTION_CALL: takes @arg (NULL if the option has none) into @into. Returns 0, or -EINVAL with

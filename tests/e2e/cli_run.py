@@ -43,7 +43,7 @@ def test_counts():
 def test_translator_options_change_no_result():
     plain = run("run", "sh", "-c", "echo $((6 * 7)); exit 5")
     assert plain.status == 5 and plain.out == "42\n", plain
-    for options in (["--check"], ["--strict"], ["--cache-size", "1"], ["--cache-size=64"],
+    for options in (["--verify"], ["--check"], ["--strict"], ["--cache-size", "1"], ["--cache-size=64"],
                     ["--session", f"anyperf-test-{os.getpid()}"]):
         r = run("run", *options, "sh", "-c", "echo $((6 * 7)); exit 5")
         assert (r.status, r.out) == (5, "42\n"), r

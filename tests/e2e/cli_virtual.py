@@ -316,7 +316,7 @@ def test_a_named_session_is_joined():
             r = run("stat", "--session", name, "-p", str(os.getpid()), "-e", events, "sleep", "0.1")
             assert r.status == 0 and "no guest of this session" in re.sub(r"\s+", " ", r.err), r
         for option in ("--counters=3", "--cpu-model=auto", "--paranoid=1", "--kernel-mode=refuse",
-                       "--strict", "--check",
+                       "--strict", "--verify",
                        "--cache-size=9", "--deterministic"):
             r = run("run", "--session", name, option, "--", "true")
             assert r.status == 125 and f"decides about {option.split('=')[0]}\n" in r.err, r

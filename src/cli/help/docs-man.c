@@ -148,7 +148,7 @@ int docs_man_command(const struct command *cmd)
 	for (const struct option *o = cmd->options; o && o->kind; o++) {
 		if (o->kind == OPTION_GROUP)
 			printf(".SS %s\n", o->help);
-		else
+		else if (!o->hidden)
 			option(o);
 	}
 	puts(".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nList the options.");

@@ -25,7 +25,7 @@ static const char *negation(const struct option *o)
 
 static bool skipped(const struct option *o)
 {
-	return o->kind == OPTION_GROUP;
+	return o->kind == OPTION_GROUP || o->hidden;
 }
 
 /* " -e --event": all spellings of one option. */

@@ -99,6 +99,8 @@ static void option_list(FILE *out, const struct command *cmd, bool more)
 	for (const struct option *o = cmd->options; o && o->kind; o++) {
 		int n;
 
+		if (o->hidden)
+			continue;
 		if (o->kind == OPTION_GROUP) {
 			fprintf(out, "\n%s:\n", o->help);
 			grouped = true;

@@ -28,7 +28,7 @@ struct run_opts {
 	int verbose;
 	bool json;
 	const char *output;
-	bool check;
+	bool verify;
 	long cache_mb;
 	bool strict;
 	long counters;
@@ -113,8 +113,9 @@ static const struct option options[] = {
 	 .help = "refuse programs that cannot run under the translator",
 	 .more = "Setuid, 32-bit and unreadable programs that COMMAND starts run natively and "
 		 "uncounted, and are named. With --strict their execve(2) fails with EPERM."},
-	{OPTION_FLAG, 0, "check", AT(check),
+	{OPTION_FLAG, 0, "verify", AT(verify),
 	 .help = "have the translator and the session verify their invariants; slow"},
+	{OPTION_FLAG, 0, "check", AT(verify), .hidden = true},
 	{OPTION_END},
 };
 
@@ -439,7 +440,7 @@ static int make_machine(struct job *job)
 		.seed = (u64)o->deterministic.seed, .cpu_features = o->deterministic.cpu,
 		.flags = (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
 			 (o->strict ? AP_VIRTUAL_STRICT : 0u) |
-			 (o->check ? AP_VIRTUAL_VERIFY : 0u));
+			 (o->verify ? AP_VIRTUAL_VERIFY : 0u));
 	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .pmu = AP_PMU_VIRTUAL,
 					      .virtual_pmu = &virtual_opts);
 	char why[300];
