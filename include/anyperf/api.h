@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what every public header of libanyperf needs: the export mark, C++ linkage, and the rules
- * that hold for the whole library.
+ * PURPOSE: what every public header of libanyperf needs: the export mark, C++ linkage, and the
+ * rules that hold for the whole library.
  *
  * Rules. Functions return 0 or a count on success and -errno on failure; results come back through
  * the first parameters, which are written only on success. A `const T *` is borrowed for the call;
@@ -10,8 +10,8 @@
  *
  * The library prints nothing, has no global state and installs no signal handlers. Objects may be
  * handed between threads; two threads may use one struct ap_machine at the same time, every other
- * object by one thread at a time. ap_event_read() and ap_event_read_self() are async-signal-safe for
- * groups of up to 80 events on a machine of the kernel's PMU.
+ * object by one thread at a time. ap_event_read() and ap_event_read_self() are async-signal-safe
+ * for groups of up to 80 events on a machine of the kernel's PMU.
  */
 #ifndef ANYPERF_API_H
 #define ANYPERF_API_H

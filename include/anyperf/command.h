@@ -13,8 +13,8 @@
  * translator; it is the only thing that such a PMU counts.
  *
  * Lifetime: ap_command_new() to ap_command_free(). The machine must live as long. The process is a
- * child of the caller's like any other: its end raises SIGCHLD, and nobody but ap_command_wait() may
- * wait for it.
+ * child of the caller's like any other: its end raises SIGCHLD, and nobody but ap_command_wait()
+ * may wait for it.
  */
 #ifndef ANYPERF_COMMAND_H
 #define ANYPERF_COMMAND_H
@@ -29,8 +29,8 @@ struct ap_machine;
 struct ap_command_opts {
 	size_t size;
 	/*
-	 * Called in the new process, before it waits: to restore signals, change the directory and the
-	 * like. Only what is async-signal-safe may be called. NULL: nothing.
+	 * Called in the new process, before it waits: to restore signals, change the directory and
+	 * the like. Only what is async-signal-safe may be called. NULL: nothing.
 	 */
 	void (*in_child)(void *data);
 	void *data; /* handed to @in_child */
@@ -39,8 +39,8 @@ struct ap_command_opts {
 /*
  * Makes the process, which waits on a pipe to be started. @argv ends with NULL, is borrowed for the
  * call, and argv[0] is looked up in PATH as execvp(3) does. @opts may be NULL.
- *   -ENOENT, -EACCES and the like: there is no such program, or it may not be executed. On a machine
- *            of the kernel's PMU it is ap_command_wait() that finds this out.
+ *   -ENOENT, -EACCES and the like: there is no such program, or it may not be executed. On a
+ *            machine of the kernel's PMU it is ap_command_wait() that finds this out.
  *   -EAGAIN, -ENOMEM: as of fork(2)
  *   others:  there is no virtual PMU here, the reason says why
  */
@@ -65,8 +65,8 @@ struct ap_command_end {
 };
 
 /*
- * Waits for the command's end; one that was not started is started first. @end may be NULL. Read the
- * counters before and after: what ends here has counted all that it will.
+ * Waits for the command's end; one that was not started is started first. @end may be NULL. Read
+ * the counters before and after: what ends here has counted all that it will.
  *   1         it has ended, *@end is filled in
  *   0         it has not; only with AP_COMMAND_NOHANG
  *   -ENOENT, -EACCES and the like: the program could not be executed; its process is gone
@@ -91,10 +91,10 @@ struct ap_uncounted {
 typedef int ap_uncounted_fn(const struct ap_uncounted *program, void *data);
 
 /*
- * Calls @fn (NULL: nothing) for each program that the commands of this machine have started so far and
- * that the virtual PMU could not count: setuid and 32-bit programs and others that the translator
- * leaves to the kernel. The counts are short by what these did. Only some are named; *@n is how many
- * there were. 0 or @fn's value. Of the kernel's PMU there are none.
+ * Calls @fn (NULL: nothing) for each program that the commands of this machine have started so far
+ * and that the virtual PMU could not count: setuid and 32-bit programs and others that the
+ * translator leaves to the kernel. The counts are short by what these did. Only some are named; *@n
+ * is how many there were. 0 or @fn's value. Of the kernel's PMU there are none.
  */
 AP_API int ap_machine_uncounted(struct ap_machine *m, ap_uncounted_fn *fn, void *data,
 				unsigned int *n);

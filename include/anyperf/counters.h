@@ -27,13 +27,13 @@ struct ap_target {
 	const pid_t *pids;  /* and every thread that these processes have now */
 	unsigned int npids;
 	/*
-	 * CPUs, "0-3,8", or "all" for the online ones. Alone: everything that runs there. With threads:
-	 * those threads while they are there, each CPU a place of its own.
+	 * CPUs, "0-3,8", or "all" for the online ones. Alone: everything that runs there. With
+	 * threads: those threads while they are there, each CPU a place of its own.
 	 */
 	const char *cpus;
 	/*
-	 * Only threads of this cgroup; NULL CPUs means "all" then. "a,b,,c" is a cgroup for each event in
-	 * order, none where it is empty or the list is over; a single one is for all.
+	 * Only threads of this cgroup; NULL CPUs means "all" then. "a,b,,c" is a cgroup for each
+	 * event in order, none where it is empty or the list is over; a single one is for all.
 	 */
 	const char *cgroup;
 	bool every_thread; /* every thread of the machine, as of now; not with the others */
@@ -49,7 +49,10 @@ enum ap_open_flags {
 	AP_OPEN_USER_FALLBACK = 1 << 4, /* may the kernel not be measured, count user mode (":u") */
 	AP_OPEN_NO_GROUP_READ = 1 << 5, /* read every event singly even in a group */
 	AP_OPEN_PINNED = 1 << 6,        /* leaders are pinned: always on the PMU or in error */
-	/* map the user pages, and ask for them where that is needed (arm64), to read without a system call */
+	/*
+	 * map the user pages, and ask for them where that is needed (arm64), to read without a
+	 * system call
+	 */
 	AP_OPEN_SELF_READ = 1 << 7,
 	AP_OPEN_LOST = 1 << 8, /* ask for PERF_FORMAT_LOST where the kernel knows it */
 	AP_OPEN_AS_GIVEN =
@@ -66,10 +69,11 @@ struct ap_open_opts {
  * RLIMIT_NOFILE is raised as far as needed. All leaders are disabled unless a flag says otherwise;
  * members follow their leader.
  *   without AP_OPEN_PARTIAL: 0 if every cell opened, else the first failure and nothing stays open
- *   with it: 0 if at least one did, else the first failure. A thread that has gone by the time it is
+ *   with it: 0 if at least one did, else the first failure. A thread that has gone by the time it
+ *   is
  *            its turn is left out, unless it was the last.
- * -ESRCH, -EINVAL for a bad target; else as ap_event_open(). The virtual PMU counts commands and other
- * programs of its session: the calling thread is none (-ENOENT).
+ * -ESRCH, -EINVAL for a bad target; else as ap_event_open(). The virtual PMU counts commands and
+ * other programs of its session: the calling thread is none (-ENOENT).
  */
 AP_API AP_MUST_CHECK int ap_counters_open(struct ap_counters **out, struct ap_machine *m,
 					  struct ap_specs *specs, const struct ap_target *target,
@@ -77,7 +81,8 @@ AP_API AP_MUST_CHECK int ap_counters_open(struct ap_counters **out, struct ap_ma
 
 /*
  * All in one, for measuring a region of the calling thread: a machine, the events of @text and what
- * they count, closed with ap_counters_close() like the rest. Disabled at first; every event must open.
+ * they count, closed with ap_counters_close() like the rest. Disabled at first; every event must
+ * open.
  */
 AP_API AP_MUST_CHECK int ap_counters_open_text(struct ap_counters **out, const char *text,
 					       struct ap_error *err);
@@ -121,8 +126,8 @@ AP_API enum ap_status ap_counters_sum(const struct ap_counters *c, unsigned int 
 				      struct ap_value *sum);
 
 /*
- * Why spec number @spec could not be opened in some place, or NULL. With a place still open it tells
- * about the first one that failed.
+ * Why spec number @spec could not be opened in some place, or NULL. With a place still open it
+ * tells about the first one that failed.
  */
 AP_API const struct ap_error *ap_counters_error(const struct ap_counters *c, unsigned int spec);
 

@@ -1,10 +1,11 @@
 /*
- * PURPOSE: why something was refused. perf_event_open(2) answers with a bare number; struct ap_error
- * adds a sentence on what was refused and why on this machine, a sentence on what would help, and the
- * cause as a constant for programs.
+ * PURPOSE: why something was refused. perf_event_open(2) answers with a bare number; struct
+ * ap_error adds a sentence on what was refused and why on this machine, a sentence on what would
+ * help, and the cause as a constant for programs.
  *
  * The caller owns the struct; every function that takes one accepts NULL. It is written only on
- * failure, and then completely, so it needs no initialisation. It holds no pointers: copy it freely.
+ * failure, and then completely, so it needs no initialisation. It holds no pointers: copy it
+ * freely.
  */
 #ifndef ANYPERF_ERROR_H
 #define ANYPERF_ERROR_H

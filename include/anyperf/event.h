@@ -1,7 +1,7 @@
 /*
  * PURPOSE: one perf event: one attr on one thread and/or CPU, one file descriptor. All that the
- * kernel offers on such a descriptor has a function here. Most programs want counters.h, which opens
- * the events of a list on all the places of a target.
+ * kernel offers on such a descriptor has a function here. Most programs want counters.h, which
+ * opens the events of a list on all the places of a target.
  *
  * Lifetime: open .. close; a leader is closed after its members, which point to it and which its
  * closing would turn into single events. An event keeps a pointer to its machine.
@@ -19,8 +19,8 @@ struct ap_machine;
 struct ap_event;
 
 /*
- * What an event counts: a thread, a CPU, or a thread as long as it is on a CPU, as the arguments pid
- * and cpu of perf_event_open(2) say it. A cgroup's event has tid -1.
+ * What an event counts: a thread, a CPU, or a thread as long as it is on a CPU, as the arguments
+ * pid and cpu of perf_event_open(2) say it. A cgroup's event has tid -1.
  */
 struct ap_place {
 	pid_t tid; /* 0: the calling thread; -1: whatever runs on @cpu */
@@ -40,8 +40,9 @@ struct ap_event_opts {
  * Opens @attr, close-on-exec. @attr->size says how much of it is meant (0: VER0). If the kernel is
  * too old for fields that are not essential they are dropped and the log says so (PERF_FORMAT_LOST,
  * CLOEXEC, side-band records such as ksymbol, and exclude_guest, which some PMUs refuse too); if a
- * needed field is unknown to it the open fails. The soft RLIMIT_NOFILE is raised when it is reached. @opts may be NULL: this thread, every CPU. Returns 0 or the errno of
- * perf_event_open(2) with the reason worked out.
+ * needed field is unknown to it the open fails. The soft RLIMIT_NOFILE is raised when it is
+ * reached. @opts may be NULL: this thread, every CPU. Returns 0 or the errno of perf_event_open(2)
+ * with the reason worked out.
  */
 AP_API AP_MUST_CHECK int ap_event_open(struct ap_event **out, struct ap_machine *m,
 				       const struct perf_event_attr *attr,
@@ -112,7 +113,8 @@ AP_API AP_MUST_CHECK int ap_event_pause_output(struct ap_event *e, bool pause,
 
 /*
  * Reads the event by its own read_format; with PERF_FORMAT_GROUP the whole group, leader first.
- * Returns the number of values (only @max are written), 0 if the event is in error state, or -errno.
+ * Returns the number of values (only @max are written), 0 if the event is in error state, or
+ * -errno.
  */
 AP_API AP_MUST_CHECK int ap_event_read(struct ap_event *e, struct ap_value *values,
 				       unsigned int max);

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: the machine that events are described and opened on: where its /sys and /proc are, who is
- * told what the library does, and, for `anyperf doctor`, what perf can and cannot do here.
+ * PURPOSE: the machine that events are described and opened on: where its /sys and /proc are, who
+ * is told what the library does, and, for `anyperf doctor`, what perf can and cannot do here.
  *
  * Making one costs no system call; files are read when something needs them and kept. It must
  * outlive every object that was made with it. It may be used from several threads. One whose PMU is
@@ -19,8 +19,8 @@ struct ap_machine;
 /* Whose events are opened. */
 enum ap_machine_pmu {
 	/*
-	 * The kernel's; but after ap_machine_choose() the virtual one if the kernel has no PMU of the
-	 * CPU, or refuses perf events altogether, and something is asked for that needs it.
+	 * The kernel's; but after ap_machine_choose() the virtual one if the kernel has no PMU of
+	 * the CPU, or refuses perf events altogether, and something is asked for that needs it.
 	 */
 	AP_PMU_AUTO = 0,
 	AP_PMU_KERNEL, /* the kernel's only */
@@ -33,8 +33,9 @@ enum ap_machine_pmu {
 
 enum ap_virtual_flags {
 	/*
-	 * Fix what varies between runs: addresses, random numbers, time stamp counter. A program that uses
-	 * nothing else that varies then counts the same every time (doc/deterministic.md).
+	 * Fix what varies between runs: addresses, random numbers, time stamp counter. A program
+	 * that uses nothing else that varies then counts the same every time
+	 * (doc/deterministic.md).
 	 */
 	AP_VIRTUAL_DETERMINISTIC = 1 << 0,
 	AP_VIRTUAL_STRICT = 1 << 1, /* refuse programs that cannot be counted: execve(2) fails */
@@ -49,9 +50,9 @@ struct ap_virtual_opts {
 	unsigned int counters; /* how many it has, at most 64; 0: as many as wanted */
 	const char *cpu_model; /* the CPU that CPUID shows: "host", or a model; NULL: "auto" */
 	/*
-	 * Programs of one session can count each other. The name of the session; if it does not run it is
-	 * started with the first command. NULL: one of its own, which ends with its last program. A
-	 * process can have one machine for each name.
+	 * Programs of one session can count each other. The name of the session; if it does not run
+	 * it is started with the first command. NULL: one of its own, which ends with its last
+	 * program. A process can have one machine for each name.
 	 */
 	const char *session;
 	unsigned int cache_mb; /* most translated code per process, MB; 0: 64 */
@@ -63,8 +64,9 @@ struct ap_virtual_opts {
 struct ap_machine_opts {
 	size_t size;
 	/*
-	 * Prefix of every path that is read (/sys, /proc/sys, tracefs ...); NULL or "" is this machine.
-	 * With a prefix, descriptions can be parsed for another machine; opening still happens here.
+	 * Prefix of every path that is read (/sys, /proc/sys, tracefs ...); NULL or "" is this
+	 * machine. With a prefix, descriptions can be parsed for another machine; opening still
+	 * happens here.
 	 */
 	const char *root;
 	ap_log_fn *log;              /* NULL: silent */
@@ -75,8 +77,8 @@ struct ap_machine_opts {
 };
 
 /*
- * Makes a machine; @opts may be NULL. Strings are copied. -ENOMEM; -EINVAL: an option of the virtual
- * PMU has a value that there is not.
+ * Makes a machine; @opts may be NULL. Strings are copied. -ENOMEM; -EINVAL: an option of the
+ * virtual PMU has a value that there is not.
  */
 AP_API AP_MUST_CHECK int ap_machine_new(struct ap_machine **out,
 					const struct ap_machine_opts *opts);
@@ -91,11 +93,11 @@ AP_API void ap_machine_free(struct ap_machine *m);
 AP_API void ap_machine_refresh(struct ap_machine *m);
 
 /*
- * Decides for AP_PMU_AUTO which PMU is to count @events, a list as of ap_specs_parse(), of a command
- * that is to be started. Opens an event of the kernel's to see; a mistake in @events is left for
- * ap_specs_parse() to tell. If there is no virtual PMU either, it is the kernel's. For AP_PMU_VIRTUAL
- * sees to it that there is one, which else is found out when it is first needed; in a program that
- * runs under the virtual PMU itself, that one is taken, which is the kernel's there.
+ * Decides for AP_PMU_AUTO which PMU is to count @events, a list as of ap_specs_parse(), of a
+ * command that is to be started. Opens an event of the kernel's to see; a mistake in @events is
+ * left for ap_specs_parse() to tell. If there is no virtual PMU either, it is the kernel's. For
+ * AP_PMU_VIRTUAL sees to it that there is one, which else is found out when it is first needed; in
+ * a program that runs under the virtual PMU itself, that one is taken, which is the kernel's there.
  *
  * Nothing else may use the machine meanwhile, and specs must be parsed after it. 0; with
  * AP_PMU_VIRTUAL -errno if there is none.
@@ -131,9 +133,10 @@ typedef int ap_fact_fn(const struct ap_fact *fact, void *data);
 
 /*
  * Calls @fn once per fact: PMUs, paranoid, capabilities, mlock, sample rate, user-space reads,
- * kptr_restrict, seccomp, yama, cgroups, tracefs, the fd limit, NMI watchdog, the virtual PMU. Files that cannot be
- * read are facts too, not errors. Opens a few events on the calling thread to see what is really
- * possible when the machine's root is this machine's. Returns 0, @fn's value, or -ENOMEM.
+ * kptr_restrict, seccomp, yama, cgroups, tracefs, the fd limit, NMI watchdog, the virtual PMU.
+ * Files that cannot be read are facts too, not errors. Opens a few events on the calling thread to
+ * see what is really possible when the machine's root is this machine's. Returns 0, @fn's value, or
+ * -ENOMEM.
  */
 AP_API int ap_machine_facts(struct ap_machine *m, ap_fact_fn *fn, void *data);
 

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: the bytes that read(2) gives for a perf event, and the arithmetic on them. Pure functions:
- * they can be used on recorded bytes and on the read blocks of samples.
+ * PURPOSE: the bytes that read(2) gives for a perf event, and the arithmetic on them. Pure
+ * functions: they can be used on recorded bytes and on the read blocks of samples.
  */
 #ifndef ANYPERF_READ_H
 #define ANYPERF_READ_H
@@ -19,8 +19,8 @@ struct ap_value {
 };
 
 /*
- * Decodes @len bytes read from an event with @read_format into at most @max values. The two times of
- * a group are copied into each of its values. Returns the number of values the
+ * Decodes @len bytes read from an event with @read_format into at most @max values. The two times
+ * of a group are copied into each of its values. Returns the number of values the
  * bytes hold (for a group perhaps more than @max: only @max are written), or
  *   0         @len is 0: the event is in error state, its counter was taken away
  *   -EBADMSG  the bytes do not have the shape that @read_format says
@@ -45,8 +45,8 @@ enum ap_scaled {
 AP_API enum ap_scaled ap_value_scale(const struct ap_value *v, uint64_t *out);
 
 /*
- * The same estimate in integers, q * enabled + r * enabled / running with q and r of value / running:
- * exact where doubles are not, and usable where there are none. 0 if running is 0;
+ * The same estimate in integers, q * enabled + r * enabled / running with q and r of value /
+ * running: exact where doubles are not, and usable where there are none. 0 if running is 0;
  * saturates at UINT64_MAX.
  */
 AP_API uint64_t ap_value_scale_int(const struct ap_value *v);

@@ -4,8 +4,8 @@
  *
  * Only the thread that the event counts may use these, on events opened for it (tid 0 or its own).
  * Where the kernel or the PMU does not allow it the same calls fall back to read(2), so a program
- * needs no second path; ap_event_self_direct() tells which it was. On arm64 the event must have been
- * opened with config1's rdpmc bit, which AP_OPEN_SELF_READ and the term rdpmc=1 set.
+ * needs no second path; ap_event_self_direct() tells which it was. On arm64 the event must have
+ * been opened with config1's rdpmc bit, which AP_OPEN_SELF_READ and the term rdpmc=1 set.
  */
 #ifndef ANYPERF_SELF_H
 #define ANYPERF_SELF_H

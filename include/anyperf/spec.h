@@ -3,9 +3,11 @@
  *
  *   list    = item {"," item}
  *   item    = event [":" modifiers] | "{" event {"," event} "}" [":" modifiers]
- *   event   = NAME                     cycles, page-faults, L1-dcache-load-misses, an event of a PMU
+ *   event   = NAME                     cycles, page-faults, L1-dcache-load-misses, an event of a
+ *           PMU
  *           | "r" HEX                  raw code of the CPU's PMU
- *           | PMU "/" term {"," term} "/"  term = NAME ["=" VALUE], as in the PMU's format directory,
+ *           | PMU "/" term {"," term} "/"  term = NAME ["=" VALUE], as in the PMU's format
+ *                                          directory,
  *                                      or an event of its events directory, or config, config1,
  *                                      config2, config3, name, period, freq, and perf's other terms
  *           | TYPE ":" CONFIG          attr.type and attr.config in numbers
@@ -15,11 +17,11 @@
  *           | ("uprobe" | "uretprobe") ":" FILE ":" (SYMBOL | OFFSET) ["+" OFFSET]
  *   modifiers = u k h G H I p P D e W S b, in any order
  *
- * Virtual machines that run on this one (guests) are left out unless G is given. Letter case matters
- * but in the names of cache events. Hexadecimal numbers begin with 0x.
+ * Virtual machines that run on this one (guests) are left out unless G is given. Letter case
+ * matters but in the names of cache events. Hexadecimal numbers begin with 0x.
  *
- * A list of specs owns everything that its specs point to; specs are changed by nobody but the owner
- * of the list, before they are opened.
+ * A list of specs owns everything that its specs point to; specs are changed by nobody but the
+ * owner of the list, before they are opened.
  */
 #ifndef ANYPERF_SPEC_H
 #define ANYPERF_SPEC_H
@@ -51,9 +53,9 @@ enum ap_spec_flags {
 /* One event to open. Allocated by the library only, so that it can grow. */
 struct ap_spec {
 	/*
-	 * attr->size bytes, all that this version of the library knows (at least VER9), which may be
-	 * more than the system's struct has. A caller may change any of them; the parser itself leaves
-	 * disabled, inherit and read_format alone.
+	 * attr->size bytes, all that this version of the library knows (at least VER9), which may
+	 * be more than the system's struct has. A caller may change any of them; the parser itself
+	 * leaves disabled, inherit and read_format alone.
 	 */
 	struct perf_event_attr *attr;
 	const char *name; /* as written with its modifiers, or name=; what output shows */
@@ -84,7 +86,9 @@ AP_API void ap_specs_free(struct ap_specs *s);
 /* How many specs the list holds. */
 AP_API unsigned int ap_specs_count(const struct ap_specs *s);
 
-/* The spec at @i, from 0, in the order written; NULL beyond the end. Valid until ap_specs_free(). */
+/*
+ * The spec at @i, from 0, in the order written; NULL beyond the end. Valid until ap_specs_free().
+ */
 AP_API struct ap_spec *ap_specs_at(const struct ap_specs *s, unsigned int i);
 
 /*

@@ -1,8 +1,8 @@
 /*
  * PURPOSE: what a runtime is told when it is started: by `anyperf run` for the first program of a
  * tree, by the runtime of the same process at each execve after that. It is the content of a memfd
- * whose number is argv[1] of anyperf-rt; argv[2] and what follows are the program's own arguments, so
- * that the kernel itself carries arguments and environment over. Shapes only.
+ * whose number is argv[1] of anyperf-rt; argv[2] and what follows are the program's own arguments,
+ * so that the kernel itself carries arguments and environment over. Shapes only.
  */
 #ifndef ABI_CONTROL_H
 #define ABI_CONTROL_H

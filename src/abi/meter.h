@@ -1,19 +1,20 @@
 /*
- * PURPOSE: the registers of the virtual PMU: a few pages of shared memory per thread, in which translated
- * code counts what it retires. The thread is the only writer of its page; whoever started it (a
- * session, or `anyperf run --count`) reads along with plain loads and trusts nothing it finds there.
- * Shapes only. The page outlives its thread, so a thread that is killed leaves its counts behind.
+ * PURPOSE: the registers of the virtual PMU: a few pages of shared memory per thread, in which
+ * translated code counts what it retires. The thread is the only writer of its page; whoever
+ * started it (a session, or `anyperf run --count`) reads along with plain loads and trusts nothing
+ * it finds there. Shapes only. The page outlives its thread, so a thread that is killed leaves its
+ * counts behind.
  *
- * A path through translated code has a class: the vector of what it adds to each quantity. Taking the
- * path adds 1 to the word of its class, so one increment serves all quantities, and words are many,
- * because back-to-back increments of one word wait for each other in the store buffer. What is not
- * counted by class is added to the lanes, of which METER_QUANTITIES words share a cache line. The value
- * of a quantity is the sum of lanes and hits times weights, modulo 2^64.
+ * A path through translated code has a class: the vector of what it adds to each quantity. Taking
+ * the path adds 1 to the word of its class, so one increment serves all quantities, and words are
+ * many, because back-to-back increments of one word wait for each other in the store buffer. What
+ * is not counted by class is added to the lanes, of which METER_QUANTITIES words share a cache
+ * line. The value of a quantity is the sum of lanes and hits times weights, modulo 2^64.
  *
  * Counters run free: a page is never zeroed while its memory exists. A thread that takes over the
- * page of one that has exited goes on counting from there, so the sum over all pages is the truth at
- * every instant, whatever dies when; who wants one thread's share subtracts the values at its start,
- * which the page keeps in base[].
+ * page of one that has exited goes on counting from there, so the sum over all pages is the truth
+ * at every instant, whatever dies when; who wants one thread's share subtracts the values at its
+ * start, which the page keeps in base[].
  */
 #ifndef ABI_METER_H
 #define ABI_METER_H
@@ -57,7 +58,8 @@ struct meter {
 	u32 exit_code; /* as wait(2) encodes it, once the thread's process left by exit(2) */
 	u32 exited;    /* exit_code is valid */
 	u32 execs;     /* how many programs the process has become before this one */
-	u64 cpu_time; /* CLOCK_THREAD_CPUTIME_ID when it last read an event's times by itself, or ended */
+	/* CLOCK_THREAD_CPUTIME_ID when it last read an event's times by itself, or ended */
+	u64 cpu_time;
 	u64 own_switches; /* context switches within calls to the session: not the program's */
 	u64 run_base[METER_QUANTITIES]; /* sums when a thread of `run` first took the page */
 	char comm[16];                  /* of the thread, as PR_GET_NAME says */
@@ -104,8 +106,9 @@ static inline u64 meter_sum(const struct meter *m, enum meter_quantity q)
 }
 
 /*
- * The first @n quantities of a thread that runs. Each word is read once, and a path through code adds to
- * one word for all quantities; so what is counted by class is of the same paths in all sums, whole.
+ * The first @n quantities of a thread that runs. Each word is read once, and a path through code
+ * adds to one word for all quantities; so what is counted by class is of the same paths in all
+ * sums, whole.
  */
 static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
 {
@@ -146,9 +149,9 @@ enum counter_segment_flags {
 };
 
 /*
- * Nondeterministic sources: what a deterministic run cannot make the same in each run. A runtime sets
- * the bit of those that its program has made use of; the counts of a run without any are those of every
- * other run.
+ * Nondeterministic sources: what a deterministic run cannot make the same in each run. A runtime
+ * sets the bit of those that its program has made use of; the counts of a run without any are those
+ * of every other run.
  */
 enum nondet_source {
 	NONDET_PIDS = 1,       /* getpid(2) and the like */
@@ -198,13 +201,15 @@ struct counter_segment {
 	u64 seed;     /* of a deterministic run; set by the creator */
 	u32 nondet;   /* atomic: enum nondet_source */
 	/*
-	 * Atomic: `used` at which to look again for meters whose threads were killed, and whether a guest has
-	 * asked for a PID namespace, after which pids in meters say nothing about that.
+	 * Atomic: `used` at which to look again for meters whose threads were killed, and whether a
+	 * guest has asked for a PID namespace, after which pids in meters say nothing about that.
 	 */
 	u32 collect_at, namespaces;
 	u32 measured; /* atomic: a guest has opened a perf event; set by the session */
 	u32 slots;    /* meters that may be used, of SEGMENT_SLOTS; set by the creator, 0: all */
-	/* Atomic: meters that are METER_FREE; hints (meter_freed()). Who makes one RUNNING has it. */
+	/*
+	 * Atomic: meters that are METER_FREE; hints (meter_freed()). Who makes one RUNNING has it.
+	 */
 	u64 freed[SEGMENT_FREED];
 	struct meter_uncounted uncounted[SEGMENT_UNCOUNTED];
 };

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: perf_event's shapes as both worlds and both backends use them: <linux/perf_event.h>, plus
- * what is newer than the header of the oldest distribution that we build on. No code.
+ * PURPOSE: perf_event's shapes as both worlds and both backends use them: <linux/perf_event.h>,
+ * plus what is newer than the header of the oldest distribution that we build on. No code.
  *
  * struct pe_attr is struct perf_event_attr as of attr size VER9 with all its bits named; its first
  * bytes are those of every older version, so a pointer may be cast to the system's type as long as

@@ -1,7 +1,7 @@
 /*
- * PURPOSE: what the session has refused to the programs of a counter segment (meter.h), for the command
- * that reports on them at its end: a list in the segment's header, behind struct meter_runs. Shapes
- * only.
+ * PURPOSE: what the session has refused to the programs of a counter segment (meter.h), for the
+ * command that reports on them at its end: a list in the segment's header, behind struct
+ * meter_runs. Shapes only.
  *
  * Refusals that differ only in what a reader would not see are one entry: the same run (runs.h),
  * program, event and cause. The session alone writes the list. It reads its own copy of it, since

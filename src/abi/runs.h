@@ -1,22 +1,27 @@
 /*
- * PURPOSE: the commands that count in one counter segment (meter.h): that of the `anyperf run` which made it and
- * those of the ones that joined its session. Each has a number; every process that descends from the command
- * inherits it from runtime to runtime, whoever of its ancestors is dead, and writes it into its pages. Shapes
- * only.
+ * PURPOSE: the commands that count in one counter segment (meter.h): that of the `anyperf run`
+ * which made it and those of the ones that joined its session. Each has a number; every process
+ * that descends from the command inherits it from runtime to runtime, whoever of its ancestors is
+ * dead, and writes it into its pages. Shapes only.
  *
- * A run whose number stands in the table is *open*: somebody will want its totals. A page that it has used
- * is taken over by its own threads only, so its total is the sum over the pages with its number of what they
- * have counted since they got it (meter.run_base). When a run is closed its pages are anybody's.
+ * A run whose number stands in the table is *open*: somebody will want its totals. A page that it
+ * has used is taken over by its own threads only, so its total is the sum over the pages with its
+ * number of what they have counted since they got it (meter.run_base). When a run is closed its
+ * pages are anybody's.
  *
- * Whoever opens a run holds a POSIX record lock on the byte of the segment with its entry's index for as long
- * as it is open. So the entry of one that was killed is free, though its number still stands in it.
+ * Whoever opens a run holds a POSIX record lock on the byte of the segment with its entry's index
+ * for as long as it is open. So the entry of one that was killed is free, though its number still
+ * stands in it.
  */
 #ifndef ABI_RUNS_H
 #define ABI_RUNS_H
 
 #include "abi/meter.h"
 
-/* A bit of the number: pages of exited threads stay their own while the run is open, for a report per thread. */
+/*
+ * A bit of the number: pages of exited threads stay their own while the run is open, for a report
+ * per thread.
+ */
 #define METER_RUN_KEEP 0x80000000u
 
 #define METER_RUNS 256u /* open at a time */
@@ -63,8 +68,8 @@ static inline bool meter_run_keeps(struct counter_segment *segment, u32 number)
 }
 
 /*
- * A page that may be taken over, in a word of counter_segment.freed: so that one run's need not be looked at by
- * another's threads. 0: none.
+ * A page that may be taken over, in a word of counter_segment.freed: so that one run's need not be
+ * looked at by another's threads. 0: none.
  */
 static inline u64 meter_freed(u32 run, u32 index)
 {
@@ -72,8 +77,8 @@ static inline u64 meter_freed(u32 run, u32 index)
 }
 
 /*
- * Notes that page @index, last used by @run, is METER_FREE. Where there is no room it takes the place of
- * another run's; it is found by its state then.
+ * Notes that page @index, last used by @run, is METER_FREE. Where there is no room it takes the
+ * place of another run's; it is found by its state then.
  */
 static inline void meter_note_freed(struct counter_segment *segment, u32 run, u32 index)
 {

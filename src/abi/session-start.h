@@ -1,8 +1,8 @@
 /*
  * PURPOSE: what the program anyperf-session is told when it is started, and what it answers. Its
  * first argument is the number of a SEQPACKET socket; others are for who looks at processes. On the
- * socket come struct session_start with the counter segment (meter.h), and a second message of one byte
- * with the session's end of the bootstrap socket (wire.h). The program answers with struct
+ * socket come struct session_start with the counter segment (meter.h), and a second message of one
+ * byte with the session's end of the bootstrap socket (wire.h). The program answers with struct
  * session_started, and serves. Shapes only.
  */
 #ifndef ABI_SESSION_START_H

@@ -102,7 +102,8 @@ struct wire_read_args {
 struct wire_ioctl_args {
 	u64 handle;
 	u64 arg;
-	u64 output; /* SET_OUTPUT: a handle in place of the argument's descriptor, as wire_open_args.group */
+	/* SET_OUTPUT: a handle in place of the argument's descriptor, as wire_open_args.group */
+	u64 output;
 	u32 cmd;
 };
 
@@ -128,7 +129,8 @@ struct wire_unfork_args {
 };
 
 struct wire_exit_args {
-	u32 process; /* 1: by exit_group, and its last counts cannot be had later (WIRE_WATCH_END) */
+	/* 1: by exit_group, and its last counts cannot be had later (WIRE_WATCH_END) */
+	u32 process;
 };
 
 struct wire_sysctl_args {

@@ -3,10 +3,10 @@
  * other. Shapes only. doc/session.md tells the life of a call; this file is the authority on
  * layout.
  *
- * Every runtime of a session inherits two descriptors: the counter segment (meter.h), in which threads
- * count, and the *bootstrap socket*, of the type SEQPACKET, on which a process introduces itself
- * when it first has something to say. A process that makes no perf call and that nobody watches
- * never does.
+ * Every runtime of a session inherits two descriptors: the counter segment (meter.h), in which
+ * threads count, and the *bootstrap socket*, of the type SEQPACKET, on which a process introduces
+ * itself when it first has something to say. A process that makes no perf call and that nobody
+ * watches never does.
  *
  * To introduce itself a process makes a pair of SEQPACKET sockets and sends one end through the
  * bootstrap socket with a struct wire_kick HELLO; the session learns its pid from the kernel
@@ -180,9 +180,9 @@ struct wire_fd_message {
 };
 
 /*
- * What guests are shown of the machine: the last bytes of the counter segment's first page, which every
- * process has mapped before it executes its first instruction. S, complete but for the root before
- * the first guest starts; magic 0: there is no session, only counting.
+ * What guests are shown of the machine: the last bytes of the counter segment's first page, which
+ * every process has mapped before it executes its first instruction. S, complete but for the root
+ * before the first guest starts; magic 0: there is no session, only counting.
  */
 #define WIRE_VIEW_IN 3776u /* offset in the page */
 struct wire_view {
@@ -193,8 +193,9 @@ struct wire_view {
 	u32 flags;           /* enum wire_view_flags */
 	u32 rooted; /* root is there: after the first WIRE_OP_VIEW, because few guests look */
 	u32 pad;
-	/* A directory that stands in for the root of what is shown: below it /sys/bus/event_source/devices,
-	 * /sys/devices/cpu and files of /proc/sys/kernel. */
+	/*
+	 * A directory that stands in for the root of what is shown: below it
+	 * /sys/bus/event_source/devices, /sys/devices/cpu and files of /proc/sys/kernel. */
 	char root[256];
 };
 

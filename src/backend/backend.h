@@ -19,8 +19,8 @@ struct ap__backend_ops {
 	const char *name; /* "kernel", "session": for the log */
 
 	/*
-	 * The directory of its one PMU that counts what threads do, of type PERF_TYPE_RAW, so that it need
-	 * not be looked for. NULL: sysfs tells.
+	 * The directory of its one PMU that counts what threads do, of type PERF_TYPE_RAW, so that
+	 * it need not be looked for. NULL: sysfs tells.
 	 */
 	const char *core_pmu;
 

@@ -13,7 +13,10 @@
 #include "abi/wire.h"
 #include "session/wire/rendezvous.h"
 
-/* Bytes of the segment that stand for entries of the table of runs. Of this process: a fork does not have it. */
+/*
+ * Bytes of the segment that stand for entries of the table of runs. Of this process: a fork does
+ * not have it.
+ */
 static int lock_run(int fd, u32 index, short type)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};

@@ -1,7 +1,7 @@
 /*
- * PURPOSE: the counter segment (abi/meter.h) of whoever starts guests: made here, or that of a session
- * which was joined. What is said below of the segment's pages and totals is said of the run that was
- * opened with it: our commands and their descendants.
+ * PURPOSE: the counter segment (abi/meter.h) of whoever starts guests: made here, or that of a
+ * session which was joined. What is said below of the segment's pages and totals is said of the run
+ * that was opened with it: our commands and their descendants.
  *
  * Nothing that the guests write into the shared memory is trusted: it is data, bounded before use.
  * Locking: none. Errors: 0 or -errno with a sentence in @why, cut to @len bytes.
@@ -24,8 +24,8 @@ struct guest_segment {
 };
 
 /*
- * Makes a segment with @flags (enum counter_segment_flags), and in it a run. With @keep there is a page for
- * every thread that it ever had.
+ * Makes a segment with @flags (enum counter_segment_flags), and in it a run. With @keep there is a
+ * page for every thread that it ever had.
  */
 must_check int ap__segment_open(struct guest_segment *segment, u32 flags, u32 cache_mb, bool keep,
 				char *why, size_t len);
@@ -44,11 +44,16 @@ void ap__segment_show(struct guest_segment *segment, u32 counters, u32 cpuid_sig
  */
 int ap__segment_failure(const struct guest_segment *segment, const char **text);
 
-/* How many meters were ever used, and the one at @index below that if it is our run's, else NULL. */
+/*
+ * How many meters were ever used, and the one at @index below that if it is our run's, else NULL.
+ */
 u32 ap__segment_used(const struct guest_segment *segment);
 const struct meter *ap__segment_meter(const struct guest_segment *segment, u32 index);
 
-/* How many programs ran natively, and the one in entry @i of the segment's list if it is there and ours. */
+/*
+ * How many programs ran natively, and the one in entry @i of the segment's list if it is there and
+ * ours.
+ */
 u32 ap__segment_uncounted(const struct guest_segment *segment);
 bool ap__segment_uncounted_at(const struct guest_segment *segment, u32 i,
 			      struct meter_uncounted *u);

@@ -173,7 +173,9 @@ bool ap__guest_are_we_one(void)
 	if (rt < 0)
 		return false;
 	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): it executes or goes */
-	/* NOLINTBEGIN(clang-analyzer-unix.Vfork): the child leaves nothing in our memory but errno */
+	/*
+	 * NOLINTBEGIN(clang-analyzer-unix.Vfork): the child leaves nothing in our memory but errno
+	 */
 	if (!pid) {
 		/* Started for nothing it would complain. */
 		syscall(SYS_close, 2);

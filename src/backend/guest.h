@@ -16,8 +16,8 @@ struct guest_launch;
 
 /*
  * Prepares for the program @argv, looked up in PATH as execvp(3) does. @runtime is anyperf-rt,
- * @bootstrap the guests' end of the bootstrap socket or -1; they, @segment and @argv must live as long.
- * -ENOENT: there is no such program; -EACCES: it may not be executed.
+ * @bootstrap the guests' end of the bootstrap socket or -1; they, @segment and @argv must live as
+ * long. -ENOENT: there is no such program; -EACCES: it may not be executed.
  */
 must_check int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *segment,
 				 int runtime, int bootstrap, char *const *argv);
@@ -33,8 +33,8 @@ int ap__guest_become(const struct guest_launch *l);
 void ap__guest_free(struct guest_launch *l);
 
 /*
- * Whether this process itself runs under the translator, which does not run itself: the only sign of
- * it that there is. Costs a vfork(2).
+ * Whether this process itself runs under the translator, which does not run itself: the only sign
+ * of it that there is. Costs a vfork(2).
  */
 bool ap__guest_are_we_one(void);
 

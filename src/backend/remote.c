@@ -222,7 +222,9 @@ s64 ap__remote_read(struct remote_client *r, int fd, void *buf, size_t len)
 	return n;
 }
 
-/* How many bytes the argument of an ioctl points to, for the session to read; 0: it is no address. */
+/*
+ * How many bytes the argument of an ioctl points to, for the session to read; 0: it is no address.
+ */
 static size_t ioctl_takes(u64 cmd, u64 arg)
 {
 	switch (cmd) {

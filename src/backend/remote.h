@@ -3,9 +3,9 @@
  * guest does, but is no guest and counted by nobody. Events of the virtual PMU are opened and read
  * through it.
  *
- * Lifetime: ap__remote_open() to ap__remote_close(). Locking: none; one thread at a time. Calls wait
- * for the session. A process that was forked cannot use its parent's. Errors: 0 or -errno; -ENODEV:
- * the session is gone.
+ * Lifetime: ap__remote_open() to ap__remote_close(). Locking: none; one thread at a time. Calls
+ * wait for the session. A process that was forked cannot use its parent's. Errors: 0 or -errno;
+ * -ENODEV: the session is gone.
  */
 #ifndef BACKEND_REMOTE_H
 #define BACKEND_REMOTE_H
@@ -27,8 +27,8 @@ int must_check ap__remote_open(int bootstrap, struct remote_client **out);
 void ap__remote_close(struct remote_client *r);
 
 /*
- * perf_event_open(2), read(2), ioctl(2), close(2). What the first one returns is a descriptor, which
- * the others and poll(2) take. @leader is one as well, or -1; so is SET_OUTPUT's argument.
+ * perf_event_open(2), read(2), ioctl(2), close(2). What the first one returns is a descriptor,
+ * which the others and poll(2) take. @leader is one as well, or -1; so is SET_OUTPUT's argument.
  */
 int must_check ap__remote_event(struct remote_client *r, struct pe_attr *attr, int pid, int cpu,
 				int leader, u64 flags);
@@ -37,8 +37,8 @@ int must_check ap__remote_ioctl(struct remote_client *r, int fd, u64 cmd, u64 ar
 int ap__remote_event_close(struct remote_client *r, int fd);
 
 /*
- * @pid, a child of ours that is about to run a first program (the runtime with CONTROL_LAUNCH), is a
- * guest from now on: events can be opened on it, and its start is its execve.
+ * @pid, a child of ours that is about to run a first program (the runtime with CONTROL_LAUNCH), is
+ * a guest from now on: events can be opened on it, and its start is its execve.
  */
 int must_check ap__remote_adopt(struct remote_client *r, pid_t pid);
 

@@ -31,7 +31,8 @@ static int spawn_child(void *arg)
 {
 	struct spawn *spawn = arg;
 	pid_t pid =
-		vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): it executes or goes */
+		/* NOLINT(clang-analyzer-security.insecureAPI.vfork): it executes or goes */
+		vfork();
 
 	/* NOLINTBEGIN(clang-analyzer-unix.Vfork): an errno is all that is left in our memory */
 	if (pid == 0) {

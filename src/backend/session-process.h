@@ -1,6 +1,6 @@
 /*
- * PURPOSE: the process in which a session lives (src/session/anyperf-session.c), seen from who wants one:
- * starting it, and finding one that has a name.
+ * PURPOSE: the process in which a session lives (src/session/anyperf-session.c), seen from who
+ * wants one: starting it, and finding one that has a name.
  *
  * It is nobody's child, it shares no memory with its starter, and nothing of the starter's is
  * changed: no limit, no signal. It ends with the last process that holds the bootstrap socket.
@@ -15,9 +15,9 @@
 
 /*
  * Starts a session as of @start (whose magic is filled in) for the segment @segment_fd, which reads
- * @bootstrap, the inside of bootstrap_pair(); both stay the caller's. @words, to be NULL or end with
- * NULL, is what ps(1) shows of it: the command that it is for. Returns when it serves, or cannot: 0,
- * or -errno with a sentence in @why, cut to @len bytes.
+ * @bootstrap, the inside of bootstrap_pair(); both stay the caller's. @words, to be NULL or end
+ * with NULL, is what ps(1) shows of it: the command that it is for. Returns when it serves, or
+ * cannot: 0, or -errno with a sentence in @why, cut to @len bytes.
  */
 int must_check ap__session_start(struct session_start *start, int segment_fd, int bootstrap,
 				 char *const *words, char *why, size_t len);

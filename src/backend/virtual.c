@@ -96,7 +96,9 @@ void ap__virtual_free(struct virtual_pmu *v)
 	free(v);
 }
 
-/* An option that is the whole session's and differs from what @segment has, or cannot be compared. */
+/*
+ * An option that is the whole session's and differs from what @segment has, or cannot be compared.
+ */
 static const char *decided(const struct virtual_opts *opts, const struct counter_segment *segment)
 {
 	u32 missing = opts->segment_flags & ~segment->flags;
@@ -181,7 +183,10 @@ static int start_session(struct virtual_pmu *v, char *why, size_t len)
 	return err;
 }
 
-/* The segment, with the runtime to run programs in it. A session that was named is started if it must be. */
+/*
+ * The segment, with the runtime to run programs in it. A session that was named is started if it
+ * must be.
+ */
 static int need_segment(struct virtual_pmu *v, bool start_named, char *why, size_t len)
 {
 	bool named = *v->opts.session.name;
@@ -443,7 +448,9 @@ static const struct refusal *be_refusal(void *be)
 	return &refusal;
 }
 
-/* Without one its files are looked for where nothing is: the machine's own would be the wrong ones. */
+/*
+ * Without one its files are looked for where nothing is: the machine's own would be the wrong ones.
+ */
 static const char *be_root(void *be)
 {
 	struct virtual_pmu *v = be;

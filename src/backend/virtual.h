@@ -1,14 +1,14 @@
 /*
- * PURPOSE: a virtual PMU of one's own, as a backend: its counter segment, the programs that are started
- * under it, the session that plays the kernel for them, and events of that session.
+ * PURPOSE: a virtual PMU of one's own, as a backend: its counter segment, the programs that are
+ * started under it, the session that plays the kernel for them, and events of that session.
  *
  * Everything is made when it is first needed. The segment comes with the first program, or with the
  * session; the session with the first event, or when somebody looks what PMUs there are. Programs
  * that run by then find it behind the socket that they were given.
  *
  * Lifetime: ap__virtual_new() to ap__virtual_free(); who still runs then goes on, and its session
- * with it. Locking: its own; any thread may call. Errors: 0 or -errno with a sentence in @why, cut to
- * @len bytes.
+ * with it. Locking: its own; any thread may call. Errors: 0 or -errno with a sentence in @why, cut
+ * to @len bytes.
  */
 #ifndef BACKEND_VIRTUAL_H
 #define BACKEND_VIRTUAL_H
@@ -40,7 +40,9 @@ void ap__virtual_free(struct virtual_pmu *v);
 /* What it was made with; to be changed before anything else is asked of it. */
 struct virtual_opts *ap__virtual_opts(struct virtual_pmu *v);
 
-/* Finds the runtime and makes the segment; or joins the running session of the name that was given. */
+/*
+ * Finds the runtime and makes the segment; or joins the running session of the name that was given.
+ */
 must_check int ap__virtual_make_segment(struct virtual_pmu *v, char *why, size_t len);
 
 /* Has a session as well. A session that was named and is not there is not started. */
@@ -57,8 +59,8 @@ must_check int ap__virtual_answer(struct virtual_pmu *v, char *why, size_t len);
 must_check int ap__virtual_leave(struct virtual_pmu *v, char *why, size_t len);
 
 /*
- * For the program @argv: 0 with *@launch for ap__guest_become() in the child, which is to be told to
- * ap__virtual_made(); or an errno of ap__guest_prepare() with @why "".
+ * For the program @argv: 0 with *@launch for ap__guest_become() in the child, which is to be told
+ * to ap__virtual_made(); or an errno of ap__guest_prepare() with @why "".
  */
 must_check int ap__virtual_launch(struct virtual_pmu *v, char *const *argv,
 				  struct guest_launch **launch, char *why, size_t len);
@@ -71,8 +73,8 @@ must_check int ap__virtual_made(struct virtual_pmu *v, pid_t pid);
 void ap__virtual_started(struct virtual_pmu *v, pid_t pid);
 
 /*
- * One of our processes has ended and is about to be waited for: the session takes notice while /proc
- * still has it.
+ * One of our processes has ended and is about to be waited for: the session takes notice while
+ * /proc still has it.
  */
 void ap__virtual_ended(struct virtual_pmu *v);
 

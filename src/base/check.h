@@ -5,7 +5,9 @@
 #ifndef BASE_CHECK_H
 #define BASE_CHECK_H
 
-/* Each world brings its own: src/base/check.c (hosted) aborts, the runtime writes and kills itself. */
+/*
+ * Each world brings its own: src/base/check.c (hosted) aborts, the runtime writes and kills itself.
+ */
 __attribute__((noreturn, cold)) void check_failed(const char *file, int line, const char *what);
 
 #define CHECK(cond)                                              \

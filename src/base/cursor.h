@@ -1,6 +1,7 @@
 /*
  * PURPOSE: reading outside bytes without ever stepping over their end. A cursor that runs short
- * becomes and stays "torn" and every further take gives zeros, so a decoder checks once, at its end.
+ * becomes and stays "torn" and every further take gives zeros, so a decoder checks once, at its
+ * end.
  */
 #ifndef BASE_CURSOR_H
 #define BASE_CURSOR_H

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: the program that is measured, as the command line sees it: its end, what it has used, and
- * what we exit with for it. Making it is the library's (anyperf/command.h).
+ * PURPOSE: the program that is measured, as the command line sees it: its end, what it has used,
+ * and what we exit with for it. Making it is the library's (anyperf/command.h).
  */
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
@@ -21,12 +21,14 @@ struct ap_command_opts child_opts(const struct signals *signals);
 /* Its process id; 0: there is none, or it has ended. */
 pid_t child_pid(const struct child *c);
 
-/* 1 if the child has ended, 0 if it has not, or -errno with the reason if it could not be executed. */
+/*
+ * 1 if the child has ended, 0 if it has not, or -errno with the reason if it could not be executed.
+ */
 must_check int child_reap(struct child *c, struct ap_error *err);
 
 /*
- * What the child and those of its children that it has waited for have used, in ns. As wait4(2) says
- * once it has ended; before, in the clock ticks of /proc (10 ms), 0 where there is none.
+ * What the child and those of its children that it has waited for have used, in ns. As wait4(2)
+ * says once it has ended; before, in the clock ticks of /proc (10 ms), 0 where there is none.
  */
 void child_cpu_time(const struct child *c, u64 *user, u64 *system);
 

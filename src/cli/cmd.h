@@ -36,8 +36,9 @@ struct command {
 	bool takes_command;                 /* the first operand begins a program's command line */
 	bool hidden;                        /* left out of listings */
 
-	/* What the command exits with when anyperf itself fails: 125 where the exit status is that of
-	 * the program that is run (as env(1) and timeout(1) do), 2 elsewhere. */
+	/*
+	 * What the command exits with when anyperf itself fails: 125 where the exit status is that
+	 * of the program that is run (as env(1) and timeout(1) do), 2 elsewhere. */
 	int failure;
 
 	/* @argv[0] is the command's name. Returns the exit status. */
@@ -59,7 +60,10 @@ const struct command *command_find(const char *name);
 /* The exit status after options_parse() returned @parsed < 0. */
 int command_leave_status(const struct command *cmd, int parsed);
 
-/* Prints "anyperf NAME: message\n" to stderr; with -1 it can be used as `return command_error(...)`. */
+/*
+ * Prints "anyperf NAME: message\n" to stderr; with -1 it can be used as `return
+ * command_error(...)`.
+ */
 int command_error(const struct command *cmd, const char *fmt, ...) printf_like(2, 3);
 
 #endif

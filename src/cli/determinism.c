@@ -38,7 +38,9 @@ int deterministic_check(const struct command *cmd, const struct deterministic_op
 	return 0;
 }
 
-/* Those that a program's own doing leads to: a fault, abort(3), a write to a pipe without readers. */
+/*
+ * Those that a program's own doing leads to: a fault, abort(3), a write to a pipe without readers.
+ */
 static bool own_end(int sig)
 {
 	switch (sig) {

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: `--deterministic` of `anyperf run` and `anyperf stat`: its options, and what is said of it
- * afterwards. The runtime carries it out (rt/deterministic/deterministic-run.h).
+ * PURPOSE: `--deterministic` of `anyperf run` and `anyperf stat`: its options, and what is said of
+ * it afterwards. The runtime carries it out (rt/deterministic/deterministic-run.h).
  */
 #ifndef CLI_RUN_DETERMINISTIC_H
 #define CLI_RUN_DETERMINISTIC_H
@@ -19,7 +19,9 @@ struct deterministic_opts {
 	const char *cpu; /* a word of deterministic_cpus; NULL: host */
 };
 
-/* The rows of a command's table; @type is its struct of options, @field a deterministic_opts in it. */
+/*
+ * The rows of a command's table; @type is its struct of options, @field a deterministic_opts in it.
+ */
 #define DETERMINISTIC_OPTIONS(type, field)                                                         \
 	{OPTION_FLAG,                                                                              \
 	 0,                                                                                        \
@@ -52,7 +54,8 @@ must_check int deterministic_check(const struct command *cmd,
 				   const struct deterministic_opts *opts);
 
 /*
- * What guests of @m have made use of so far; the first program ended with @status, as wait(2) has it.
+ * What guests of @m have made use of so far; the first program ended with @status, as wait(2) has
+ * it.
  */
 u32 deterministic_sources(struct ap_machine *m, int status);
 

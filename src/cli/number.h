@@ -1,6 +1,6 @@
 /*
- * PURPOSE: numbers for people: with the thousands separators of the user's locale. The process's own
- * locale stays "C", so that every printf() writes machine-readable numbers.
+ * PURPOSE: numbers for people: with the thousands separators of the user's locale. The process's
+ * own locale stays "C", so that every printf() writes machine-readable numbers.
  */
 #ifndef CLI_NUMBER_H
 #define CLI_NUMBER_H
@@ -17,12 +17,15 @@ struct number_style {
 /* No separators, decimal point: the style of "C". */
 extern const struct number_style number_plain;
 
-/* The style of the environment's LC_NUMERIC. Loads no locale, and makes no system call, if that is "C". */
+/*
+ * The style of the environment's LC_NUMERIC. Loads no locale, and makes no system call, if that is
+ * "C".
+ */
 void number_style_init(struct number_style *style);
 
 /*
- * Writes @value with @decimals digits after the point, right-aligned in @width columns (0: as long as
- * it is). Returns @buf; 64 bytes are enough for every number.
+ * Writes @value with @decimals digits after the point, right-aligned in @width columns (0: as long
+ * as it is). Returns @buf; 64 bytes are enough for every number.
  */
 char *number_text(const struct number_style *style, double value, int decimals, int width,
 		  char *buf, size_t size);

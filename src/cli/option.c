@@ -113,7 +113,10 @@ static int apply(const struct command *cmd, const struct option *o, void *into, 
 	return 0;
 }
 
-/* Refuses an option of perf's that @cmd does not have; 0 if @name (of @len bytes) is none, nor @letter. */
+/*
+ * Refuses an option of perf's that @cmd does not have; 0 if @name (of @len bytes) is none, nor
+ * @letter.
+ */
 static int absent(const struct command *cmd, char letter, const char *name, size_t len,
 		  const struct spelled *as)
 {

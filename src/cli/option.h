@@ -45,8 +45,8 @@ struct option {
 	bool hidden;                   /* an older name: taken, and shown nowhere */
 
 	/*
-	 * OPTION_CALL: takes @arg (NULL if the option has none) into @into. Returns 0, or -EINVAL with
-	 * a sentence in @why, which is shown behind "anyperf stat: -x: ".
+	 * OPTION_CALL: takes @arg (NULL if the option has none) into @into. Returns 0, or -EINVAL
+	 * with a sentence in @why, which is shown behind "anyperf stat: -x: ".
 	 */
 	int (*call)(void *into, const char *arg, char *why, size_t size);
 };

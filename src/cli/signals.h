@@ -1,7 +1,8 @@
 /*
- * PURPOSE: signals while something is measured: they are blocked and read from a descriptor, so that
- * no handler is installed and what the user had ignored stays ignored. Only an ignored SIGCHLD is put
- * right, since wait4(2) would not give a status then. A program that is started gets everything back.
+ * PURPOSE: signals while something is measured: they are blocked and read from a descriptor, so
+ * that no handler is installed and what the user had ignored stays ignored. Only an ignored SIGCHLD
+ * is put right, since wait4(2) would not give a status then. A program that is started gets
+ * everything back.
  */
 #ifndef CLI_SIGNALS_H
 #define CLI_SIGNALS_H
@@ -20,13 +21,16 @@ struct signals {
 };
 
 /*
- * Makes @s and blocks what is watched; once is enough for several programs. Best done after the first
- * one is made and before it is let go: it then inherits everything as it was without our doing
- * anything.
+ * Makes @s and blocks what is watched; once is enough for several programs. Best done after the
+ * first one is made and before it is let go: it then inherits everything as it was without our
+ * doing anything.
  */
 void signals_block(struct signals *s);
 
-/* Everything as signals_block() found it, if it did; in a new process, before it executes a program. */
+/*
+ * Everything as signals_block() found it, if it did; in a new process, before it executes a
+ * program.
+ */
 void signals_restore(const struct signals *s);
 
 /* Opens the descriptor; best when the program runs already, which need not wait. 0 or -errno. */

@@ -1,13 +1,14 @@
 /*
- * PURPOSE: the calls that programs make on perf events: open, ioctl, read, poll, mmap, close, prctl.
- * The host gets them off the wire or out of a direct call, resolves descriptors with ops->fd_event(),
- * and hands over the bytes of guest memory that a call may look at. The core never sees a guest address.
+ * PURPOSE: the calls that programs make on perf events: open, ioctl, read, poll, mmap, close,
+ * prctl. The host gets them off the wire or out of a direct call, resolves descriptors with
+ * ops->fd_event(), and hands over the bytes of guest memory that a call may look at. The core never
+ * sees a guest address.
  *
  * Lifetime: events are reference counted: one reference per open file description (dup, fork and
  * SCM_RIGHTS share one), given back with event_put().
- * Locking: none, one thread. Before each call the host brings the counters that its sources answer with
- * up to date for the calling thread, and finishes with tasks that are already dead (doc/core.md,
- * "What a host must do").
+ * Locking: none, one thread. Before each call the host brings the counters that its sources answer
+ * with up to date for the calling thread, and finishes with tasks that are already dead
+ * (doc/core.md, "What a host must do").
  * Errors: 0 or -errno with core_refusal(); doc/matrix.md says which, and which of two wins.
  */
 #ifndef CORE_CALL_H
@@ -39,7 +40,8 @@ struct open_call {
 
 	/* Results. */
 	struct event *event; /* 0: with one reference for the new descriptor */
-	u32 store_size; /* not 0: store it into the caller's attr.size, a fault is ignored (E2BIG) */
+	/* not 0: store it into the caller's attr.size, a fault is ignored (E2BIG) */
+	u32 store_size;
 };
 
 /* perf_event_open(2) [CALL, FLAG, SIZE, ATTR]. */
@@ -54,9 +56,9 @@ void event_put(struct event *event);
 #define EVENT_READ_MAX 16384
 
 /*
- * read(2) into @words, of which the caller asked for @len bytes: bytes stored, 0 in ERROR, -ENOSPC if
- * @len is too small, -ECHILD [READ]. @words has room for EVENT_READ_MAX bytes whatever @len says.
- * Copying to the guest and its EFAULT are the host's.
+ * read(2) into @words, of which the caller asked for @len bytes: bytes stored, 0 in ERROR, -ENOSPC
+ * if @len is too small, -ECHILD [READ]. @words has room for EVENT_READ_MAX bytes whatever @len
+ * says. Copying to the guest and its EFAULT are the host's.
  */
 s64 must_check event_read(struct event *event, u64 *words, u64 len);
 
@@ -67,7 +69,8 @@ struct event_totals {
 struct event_totals event_totals(struct event *event);
 
 /*
- * poll(2): POLLHUP without a buffer [OVF-03] or when the target is gone, POLLERR for a pinned event in
+ * poll(2): POLLHUP without a buffer [OVF-03] or when the target is gone, POLLERR for a pinned event
+ * in
  * ERROR [GRP-08], else what was woken for since the last call, which this consumes [OVF-02].
  */
 u32 event_poll(struct event *event);
@@ -89,8 +92,8 @@ struct ioctl_call {
 
 	/*
 	 * Results: bytes to store at @arg + @out_at; a fault makes the call EFAULT (the host's).
-	 * MODIFY_ATTRIBUTES' E2BIG store arrives here as well, with a negative return value; there a
-	 * fault is ignored.
+	 * MODIFY_ATTRIBUTES' E2BIG store arrives here as well, with a negative return value; there
+	 * a fault is ignored.
 	 */
 	u8 out[8];
 	u32 out_len;
@@ -110,10 +113,10 @@ struct perf_event_mmap_page;
 
 /*
  * mmap(2) of @len bytes at @offset [RING-01, RING-02]. @page is memory of the host's, shared
- * with the guest, that becomes the event's user page [PAGE]: the core writes its first 1024 bytes and
- * never reads one. If event_page() is there already it must be mapped instead, and @page is NULL.
- * 0, -EINVAL (inherit with cpu -1, private, geometry, another size than the first), -EBUSY (output is
- * redirected), -EOPNOTSUPP (data pages: sampling's matter).
+ * with the guest, that becomes the event's user page [PAGE]: the core writes its first 1024 bytes
+ * and never reads one. If event_page() is there already it must be mapped instead, and @page is
+ * NULL. 0, -EINVAL (inherit with cpu -1, private, geometry, another size than the first), -EBUSY
+ * (output is redirected), -EOPNOTSUPP (data pages: sampling's matter).
  */
 int must_check event_map(struct event *event, u64 len, u64 offset, bool shared, bool writable,
 			 struct perf_event_mmap_page *page);

@@ -110,8 +110,8 @@ struct cgroup {
 };
 
 /*
- * A mapping of an event: its user page, and the place of the data pages. Events that were redirected
- * into it with SET_OUTPUT share it; `page` describes the event that was mapped.
+ * A mapping of an event: its user page, and the place of the data pages. Events that were
+ * redirected into it with SET_OUTPUT share it; `page` describes the event that was mapped.
  */
 struct buffer {
 	u32 refs; /* one per event in `events` */

@@ -1,11 +1,11 @@
 /*
  * PURPOSE: the perf_event subsystem as its host (the session, or a test) sees it: creating a core,
- * the operations it is handed, tasks and CPUs coming and going, the mux timer, sysctls. The calls that
- * a program makes on events are in core/call.h, drivers plug in through core/pmu.h.
+ * the operations it is handed, tasks and CPUs coming and going, the mux timer, sysctls. The calls
+ * that a program makes on events are in core/call.h, drivers plug in through core/pmu.h.
  *
- * Lifetime: core_new() to core_free(). Tasks are made by task_new() or task_fork() and belong to the
- * core; the host's pointer is good until task_exit() returns, after which the core keeps the object as
- * long as an event refers to it.
+ * Lifetime: core_new() to core_free(). Tasks are made by task_new() or task_fork() and belong to
+ * the core; the host's pointer is good until task_exit() returns, after which the core keeps the
+ * object as long as an event refers to it.
  * Locking: none. Everything runs in one thread, and ops must not call back into the core, except
  * core_refuse().
  *
@@ -13,9 +13,9 @@
  * contexts live in that task's CPU time, ops->task_clock(): it stands still while the task sleeps
  * [READ-10]. Both in nanoseconds, neither may go back (the core treats a step back as no step).
  *
- * Counters: an event reads its driver's source, which answers with the value that is right *now* for
- * that task. For a thread's own call the host hands the snapshot that came with the call; for a remote
- * task it answers with a load of the running counter; see src/pmu/source.h.
+ * Counters: an event reads its driver's source, which answers with the value that is right *now*
+ * for that task. For a thread's own call the host hands the snapshot that came with the call; for a
+ * remote task it answers with a load of the running counter; see src/pmu/source.h.
  */
 #ifndef CORE_CORE_H
 #define CORE_CORE_H
@@ -54,7 +54,9 @@ struct core_ops {
 	/* CPU time @task has used, ns; for a dead task its last value. */
 	u64 (*task_clock)(void *ctx, struct task *task);
 
-	/* The earliest time at which core_timer_run() is wanted changed; CORE_NO_TIMER: not at all. */
+	/*
+	 * The earliest time at which core_timer_run() is wanted changed; CORE_NO_TIMER: not at all.
+	 */
 	void (*timer)(void *ctx, u64 deadline);
 
 	/* Has @task the capability, in the namespace where the kernel would ask? */
@@ -123,7 +125,9 @@ struct core_ops {
 	void (*event_free)(void *ctx, struct event *event);
 };
 
-/* /proc/sys/kernel/perf_*; the host fills it in and may change it at any time through the setters. */
+/*
+ * /proc/sys/kernel/perf_*; the host fills it in and may change it at any time through the setters.
+ */
 struct core_sysctl {
 	int paranoid;               /* perf_event_paranoid in force: what is shown and checked */
 	u32 max_sample_rate;        /* perf_event_max_sample_rate, default 100000 */
@@ -131,7 +135,8 @@ struct core_sysctl {
 	u32 max_stack;              /* perf_event_max_stack, default 127 */
 	u32 max_contexts_per_stack; /* perf_event_max_contexts_per_stack, default 8 */
 	int mlock_kb;               /* perf_event_mlock_kb, default 516 */
-	bool paranoid_3_refuses; /* Debian's kernels: 3 refuses all without CAP_SYS_ADMIN [FILE-02] */
+	/* Debian's kernels: 3 refuses all without CAP_SYS_ADMIN [FILE-02] */
+	bool paranoid_3_refuses;
 };
 
 /* What the processor's architecture decides in an attr's checks. */
@@ -186,8 +191,8 @@ u32 core_nr_cpus(const struct core *core);
 void core_cpu_online(struct core *core, u32 cpu, bool online);
 
 /*
- * The mux timer [GRP-11]: the host calls this at (or after) the deadline that ops->timer() announced;
- * earlier is harmless.
+ * The mux timer [GRP-11]: the host calls this at (or after) the deadline that ops->timer()
+ * announced; earlier is harmless.
  */
 void core_timer_run(struct core *core);
 
@@ -215,8 +220,9 @@ int must_check task_fork(struct task *parent, int tid, int tgid, bool thread, bo
 void task_exec(struct task *task);
 
 /*
- * @task goes on without being counted: it execs a program out of the host's reach, or one with set-id
- * bits. Its events end as in task_exit(); those that it opened itself stay with their descriptors.
+ * @task goes on without being counted: it execs a program out of the host's reach, or one with
+ * set-id bits. Its events end as in task_exit(); those that it opened itself stay with their
+ * descriptors.
  */
 void task_uncount(struct task *task);
 
@@ -249,7 +255,10 @@ int task_cpu(const struct task *task);
 
 /* Cgroups, as far as the host knows them. */
 
-/* @parent NULL: the root, of which there is one. Ids are the host's. The core's; NULL without memory. */
+/*
+ * @parent NULL: the root, of which there is one. Ids are the host's. The core's; NULL without
+ * memory.
+ */
 struct cgroup *cgroup_new(struct core *core, struct cgroup *parent, u64 id);
 /* NULL: there is none of that id. */
 struct cgroup *cgroup_by_id(struct core *core, u64 id);

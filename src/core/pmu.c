@@ -182,7 +182,10 @@ int pmu_init_event(struct event *event)
 			type = PERF_TYPE_RAW;
 	}
 	err = search(event, type, extended);
-	/* Generic ids are tried as raw ones' first; a PMU of their own type, or anyone, may have them. */
+	/*
+	 * Generic ids are tried as raw ones' first; a PMU of their own type, or anyone, may have
+	 * them.
+	 */
 	if (err == -ENOENT && !extended && type != attr->type)
 		err = search(event, attr->type, false);
 	if (!err) {

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: the operations table of a PMU: the place where a driver, or an architecture, plugs into the
- * perf_event core [DES-10]. doc/howto-add-pmu.md adds a driver step by step.
+ * PURPOSE: the operations table of a PMU: the place where a driver, or an architecture, plugs into
+ * the perf_event core [DES-10]. doc/howto-add-pmu.md adds a driver step by step.
  *
  * Adding a driver, in short:
  *   1. a struct pmu with name, type, class and capability flags;
@@ -9,16 +9,16 @@
  *   4. start(), stop() and read(): keep event->count, with hw.prev as the raw value last seen;
  *   5. files[]: what sysfs shows; 6. pmu_register(); 7. src/pmu/meson.build and a unit test.
  *
- * Lifetime: a struct pmu and its tables are the driver's and must outlive the core they are registered
- * with. Locking: none; the core and its drivers run in one thread, and a driver must not call back into
- * the core except for what this header and event.h mark as "for drivers".
+ * Lifetime: a struct pmu and its tables are the driver's and must outlive the core they are
+ * registered with. Locking: none; the core and its drivers run in one thread, and a driver must not
+ * call back into the core except for what this header and event.h mark as "for drivers".
  *
  * Where an event counts: a task event (event->ctx->task set) is on its task, wherever that runs; a
- * cpu-wide event is on event->ctx->cpu and counts every task that is there. Unlike on hardware several
- * tasks may be on one CPU at a time (every guest thread carries its own counters), so "the counters of
- * this CPU" for an event of task T are what the CPU's own events and T's leave free; and a cpu-wide
- * event needs a counter that is free beside each task on that CPU. With one task per CPU this is what
- * hardware does.
+ * cpu-wide event is on event->ctx->cpu and counts every task that is there. Unlike on hardware
+ * several tasks may be on one CPU at a time (every guest thread carries its own counters), so "the
+ * counters of this CPU" for an event of task T are what the CPU's own events and T's leave free;
+ * and a cpu-wide event needs a counter that is free beside each task on that CPU. With one task per
+ * CPU this is what hardware does.
  */
 #ifndef CORE_PMU_H
 #define CORE_PMU_H
@@ -38,7 +38,8 @@ struct task;
 enum pmu_class {
 	PMU_HARDWARE, /* counters are scarce: groups may fail to go on, and rotate */
 	PMU_SOFTWARE, /* never fails to be scheduled; may join any hardware group */
-	PMU_CPU_ONLY, /* like an uncore PMU: cpu-wide events only, task and cgroup events are EINVAL */
+	/* like an uncore PMU: cpu-wide events only, task and cgroup events are EINVAL */
+	PMU_CPU_ONLY,
 };
 
 /* Capability flags. */
@@ -70,8 +71,9 @@ struct pmu {
 	s32 type;             /* attr.type; -1: pmu_register() chooses one from 6 up */
 	enum pmu_class class; /* how its events are scheduled */
 	u32 caps;             /* PMU_CAP_* */
-	u32 mux_interval_ms; /* perf_event_mux_interval_ms; pmu_register() makes 0 one tick [GRP-11] */
-	void *priv;          /* the driver's own */
+	/* perf_event_mux_interval_ms; pmu_register() makes 0 one tick [GRP-11] */
+	u32 mux_interval_ms;
+	void *priv; /* the driver's own */
 
 	/*
 	 * Is @event for this PMU, and could it ever be counted? Looks at event->attr, event->cpu,
@@ -81,8 +83,8 @@ struct pmu {
 	 *	-ENOENT		not for this PMU: the search goes on; nobody takes it: ENOENT
 	 * anything else is final:
 	 *	-EINVAL		mine, but a field is wrong, or the group can never fit
-	 *	-EOPNOTSUPP	mine and valid, but a feature is missing (precise_ip, branch stack...)
-	 *	-EACCES, -EPERM	not allowed to this caller (event_capable())
+	 *	-EOPNOTSUPP	mine and valid, but a feature is missing (precise_ip, branch
+	 *	stack...) -EACCES, -EPERM	not allowed to this caller (event_capable())
 	 *	-ENOSPC		a resource of a fixed number is used up (breakpoints)
 	 *	-ENODEV		the CPU or a unit of it is absent
 	 *	-EBUSY		in use by someone else
@@ -118,7 +120,9 @@ struct pmu {
 	int (*commit_txn)(struct pmu *pmu);
 	void (*cancel_txn)(struct pmu *pmu);
 
-	/* Optional: what the user page's index shows: counter + 1, or 0 for "use read" [PAGE-03]. */
+	/*
+	 * Optional: what the user page's index shows: counter + 1, or 0 for "use read" [PAGE-03].
+	 */
 	u32 (*event_idx)(struct event *event);
 
 	/* Optional: the counter's width in bits, for the user page's pmc_width [PAGE-12]. */
@@ -144,7 +148,9 @@ struct pmu {
 	 */
 	void (*sched_task)(struct pmu *pmu, struct task *task, struct cpu *cpu, bool in);
 
-	/* Zeroed memory the core keeps for the driver per task and per CPU: pmu_task(), pmu_cpu(). */
+	/*
+	 * Zeroed memory the core keeps for the driver per task and per CPU: pmu_task(), pmu_cpu().
+	 */
 	size_t task_size, cpu_size;
 
 	const struct pmu_file
@@ -188,8 +194,8 @@ void *pmu_task(struct pmu *pmu, struct task *task);
 void *pmu_cpu(struct pmu *pmu, struct cpu *cpu);
 
 /*
- * The driver's memory for the part of @cgroup on @cpu: pmu->cpu_size bytes, zeroed at first. NULL until
- * the driver has had an event of that cgroup there.
+ * The driver's memory for the part of @cgroup on @cpu: pmu->cpu_size bytes, zeroed at first. NULL
+ * until the driver has had an event of that cgroup there.
  */
 void *pmu_cgroup(struct pmu *pmu, struct cgroup *cgroup, struct cpu *cpu);
 

@@ -54,8 +54,8 @@ static int fork_waiting(struct ap_command *c, char *const *argv, const struct ap
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
 	/*
-	 * fork(2) itself: the C library's fork() prepares the child for more than reading a byte and
-	 * executing a program, with a system call of its own.
+	 * fork(2) itself: the C library's fork() prepares the child for more than reading a byte
+	 * and executing a program, with a system call of its own.
 	 */
 	c->pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (c->pid < 0) {
@@ -88,7 +88,10 @@ static int fork_at_once(struct ap_command *c, char *const *argv, const struct ap
 	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see above */
 	if (pid < 0)
 		return -errno;
-	/* NOLINTBEGIN(clang-analyzer-unix.Vfork): the mask is the child's own, the errno ours to find */
+	/*
+	 * NOLINTBEGIN(clang-analyzer-unix.Vfork): the mask is the child's own, the errno ours to
+	 * find
+	 */
 	if (!pid) {
 		if (o->in_child)
 			o->in_child(o->data);

@@ -9,8 +9,8 @@
 enum ap__command_flags {
 	AP__COMMAND_AT_ONCE = 1 << 0, /* it is not stopped: it runs when this returns */
 	/*
-	 * The caller waits for ap__virtual_fd() to be readable, too, and calls ap__virtual_answer(): so a
-	 * session is started only if somebody needs it.
+	 * The caller waits for ap__virtual_fd() to be readable, too, and calls
+	 * ap__virtual_answer(): so a session is started only if somebody needs it.
 	 */
 	AP__COMMAND_SERVED = 1 << 1,
 };

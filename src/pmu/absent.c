@@ -1,6 +1,6 @@
 /*
- * PMUs that every kernel has and this one has not: tracepoints, breakpoints, kprobes and uprobes. They
- * refuse what the kernel would refuse with its errno, so that a wrong attr is not told "not
+ * PMUs that every kernel has and this one has not: tracepoints, breakpoints, kprobes and uprobes.
+ * They refuse what the kernel would refuse with its errno, so that a wrong attr is not told "not
  * supported", and the rest with EOPNOTSUPP.
  */
 #include "pmu/drivers.h"

@@ -236,7 +236,9 @@ static u64 raw(struct event *event)
 	return width_of(event) == 64 ? value : value & 0xffffffff;
 }
 
-/* Virtual 64 bits out of what the counter has: the difference is taken modulo its width [DES-01]. */
+/*
+ * Virtual 64 bits out of what the counter has: the difference is taken modulo its width [DES-01].
+ */
 static void arm64_read(struct event *event)
 {
 	u64 now, delta;

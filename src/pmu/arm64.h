@@ -1,8 +1,8 @@
 /*
  * PURPOSE: a PMU of the shape of Armv8's PMUv3, as the kernel's arm64 document describes it: 32-bit
- * counters that chain to 64, a 64-bit cycle counter, `long` and `rdpmc` bits, thresholds, cores of two
- * kinds, and what the exclude bits mean on hosts and in guests [ARM-01..26]. It needs no such processor:
- * the numbers come from an op. Any machine's tests exercise it.
+ * counters that chain to 64, a 64-bit cycle counter, `long` and `rdpmc` bits, thresholds, cores of
+ * two kinds, and what the exclude bits mean on hosts and in guests [ARM-01..26]. It needs no such
+ * processor: the numbers come from an op. Any machine's tests exercise it.
  *
  * Lifetime: arm64_pmu_new() to arm64_pmu_free(), the latter after core_free(). Locking: none.
  */
@@ -54,8 +54,8 @@ u32 arm64_threshold_step(const struct arm64_threshold *threshold, u32 n);
 
 struct arm64_pmu_config {
 	/*
-	 * What a 64-bit counter of event @code with those filters would have reached: for @task, or,
-	 * NULL, on @cpu. Free-running; the driver cuts it to the width that the hardware has.
+	 * What a 64-bit counter of event @code with those filters would have reached: for @task,
+	 * or, NULL, on @cpu. Free-running; the driver cuts it to the width that the hardware has.
 	 */
 	u64 (*value)(void *ctx, struct task *task, u32 cpu, u32 code,
 		     const struct arm64_modes *modes, const struct arm64_threshold *threshold);

@@ -1,4 +1,7 @@
-/* Assigning events to counters: augmenting paths in the graph of events and the counters they allow. */
+/*
+ * Assigning events to counters: augmenting paths in the graph of events and the counters they
+ * allow.
+ */
 #include "pmu/counters.h"
 
 #include <errno.h>
@@ -16,9 +19,9 @@ u64 counters_used(const struct counters *counters)
 }
 
 /*
- * Looks for a counter in @allowed that is free, or else one whose owner can go elsewhere. On success
- * `from[i]` leads back from the free counter, @end, along those that have to move. Each counter is
- * looked at once (@seen), which bounds the depth.
+ * Looks for a counter in @allowed that is free, or else one whose owner can go elsewhere. On
+ * success `from[i]` leads back from the free counter, @end, along those that have to move. Each
+ * counter is looked at once (@seen), which bounds the depth.
  */
 static bool find_path(const struct counters *counters, u64 allowed, u64 *seen, s8 from[], s8 origin,
 		      u32 *end)

@@ -1,10 +1,11 @@
 /*
- * The virtual cpu PMU: what a same-ISA translator can count exactly, in user mode, under the names that
- * a CPU's own PMU has (type 4, generic hardware ids, the vendor's raw codes). Beside it the PMU of the
- * translator, which has names of its own for all that is counted.
+ * The virtual cpu PMU: what a same-ISA translator can count exactly, in user mode, under the names
+ * that a CPU's own PMU has (type 4, generic hardware ids, the vendor's raw codes). Beside it the
+ * PMU of the translator, which has names of its own for all that is counted.
  *
- * Every thread carries its own free-running 64-bit counters, so there is a counter for every event, and
- * --counters only pretends otherwise: then the events of a CPU and of each task on it share that many.
+ * Every thread carries its own free-running 64-bit counters, so there is a counter for every event,
+ * and --counters only pretends otherwise: then the events of a CPU and of each task on it share
+ * that many.
  */
 #include "pmu/drivers.h"
 
@@ -57,7 +58,9 @@ static const struct raw_code amd_codes[] = {
 	{0x00c2, CPU_BRANCHES},     /* ex_ret_brn */
 };
 
-/* Fields of a raw code that the kernel passes on; the others (user, os, enable...) it sets itself. */
+/*
+ * Fields of a raw code that the kernel passes on; the others (user, os, enable...) it sets itself.
+ */
 #define RAW_SELECT    0x000000ffull
 #define RAW_UMASK     0x0000ff00ull
 #define RAW_MODIFIERS 0xff840000ull /* edge, inv, cmask */
@@ -281,7 +284,10 @@ static u16 cpu_event_width(struct event *event)
 	return user_readable(event) ? 64 : 0;
 }
 
-/* As the kernel, which hides those of its usual events that the CPU cannot count, these list what can be counted. */
+/*
+ * As the kernel, which hides those of its usual events that the CPU cannot count, these list what
+ * can be counted.
+ */
 static const struct pmu_file intel_files[] = {
 	{"format/event", "config:0-7\n"},
 	{"format/umask", "config:8-15\n"},

@@ -1,9 +1,10 @@
 /*
  * PURPOSE: the drivers that the session registers: the virtual cpu PMU, the translator's own,
- * software events, and those that answer for what is not there (breakpoint, tracepoint, kprobe, uprobe).
+ * software events, and those that answer for what is not there (breakpoint, tracepoint, kprobe,
+ * uprobe).
  *
- * Lifetime: each *_new() allocates a driver and registers it with @core; *_free() after core_free().
- * Locking: none.
+ * Lifetime: each *_new() allocates a driver and registers it with @core; *_free() after
+ * core_free(). Locking: none.
  */
 #ifndef PMU_DRIVERS_H
 #define PMU_DRIVERS_H
@@ -13,9 +14,9 @@
 
 /*
  * What the source of the cpu PMU and of the translator's counts: what was retired in user mode. The
- * cpu PMU has events for the first two. Their number is also what rdpmc of a mapped event is given in
- * ECX (the user page's index - 1): the runtime answers with the same free-running counter that the
- * source reads, 64 bits wide.
+ * cpu PMU has events for the first two. Their number is also what rdpmc of a mapped event is given
+ * in ECX (the user page's index - 1): the runtime answers with the same free-running counter that
+ * the source reads, 64 bits wide.
  */
 enum cpu_what {
 	CPU_INSTRUCTIONS,
@@ -54,24 +55,25 @@ int must_check cpu_pmu_new(struct core *core, const struct cpu_pmu_config *confi
 void cpu_pmu_free(struct pmu *pmu);
 
 /*
- * "anyperf", type PE_TYPE_ANYPERF: all that the translator counts, attr.config being an enum cpu_what.
- * There is always a counter for each event. Of @config the source and the kernel mode matter. Errors
- * as above; to be freed by cpu_pmu_free().
+ * "anyperf", type PE_TYPE_ANYPERF: all that the translator counts, attr.config being an enum
+ * cpu_what. There is always a counter for each event. Of @config the source and the kernel mode
+ * matter. Errors as above; to be freed by cpu_pmu_free().
  */
 int must_check translator_pmu_new(struct core *core, const struct cpu_pmu_config *config,
 				  struct pmu **pmu);
 
 /*
- * What the software PMU asks its source: a PERF_COUNT_SW_*, in all modes or in one. Where the mode that
- * an event's exclude bits ask for is not in `have`, all modes are counted [doc/differences.md].
+ * What the software PMU asks its source: a PERF_COUNT_SW_*, in all modes or in one. Where the mode
+ * that an event's exclude bits ask for is not in `have`, all modes are counted
+ * [doc/differences.md].
  */
 enum sw_mode { SW_ALL, SW_USER, SW_KERNEL };
 #define SW_WHAT(config, mode) ((u32)(config) + 16 * (u32)(mode))
 
 /*
- * "software", type 1. @source answers SW_WHAT()s; task-clock and cpu-clock are the core's own clocks,
- * dummy and bpf-output count nothing, nor do alignment and emulation faults without a source; others
- * without one are ENOENT.
+ * "software", type 1. @source answers SW_WHAT()s; task-clock and cpu-clock are the core's own
+ * clocks, dummy and bpf-output count nothing, nor do alignment and emulation faults without a
+ * source; others without one are ENOENT.
  */
 int must_check software_pmu_new(struct core *core, const struct pmu_source *source,
 				struct pmu **pmu);

@@ -1,6 +1,6 @@
 /*
- * Free-running counters of a CPU out of those of its tasks: what tasks that left have added, and what
- * each task that is there has added since it came.
+ * Free-running counters of a CPU out of those of its tasks: what tasks that left have added, and
+ * what each task that is there has added since it came.
  */
 #include "pmu/source.h"
 

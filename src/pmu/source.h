@@ -1,9 +1,10 @@
 /*
- * PURPOSE: where a driver's numbers come from. A source answers "how much of X has this task done so
- * far", as a counter that never goes back over the task's whole life, execve included. The session
- * answers from meter pages and thread clocks, a test from an array of integers.
+ * PURPOSE: where a driver's numbers come from. A source answers "how much of X has this task done
+ * so far", as a counter that never goes back over the task's whole life, execve included. The
+ * session answers from meter pages and thread clocks, a test from an array of integers.
  *
- * Lifetime: borrowed by the driver for its own life. Locking: none. A source must not call the core.
+ * Lifetime: borrowed by the driver for its own life. Locking: none. A source must not call the
+ * core.
  */
 #ifndef PMU_SOURCE_H
 #define PMU_SOURCE_H
@@ -14,9 +15,9 @@
 
 struct pmu_source {
 	/*
-	 * The value of @what (enum cpu_what, or SW_WHAT()) for @task now. For a task that waits in a
-	 * call of its own this is exact; for one that runs it is a racy load; for a dead one it is the
-	 * final value, until task_exit() returns.
+	 * The value of @what (enum cpu_what, or SW_WHAT()) for @task now. For a task that waits in
+	 * a call of its own this is exact; for one that runs it is a racy load; for a dead one it
+	 * is the final value, until task_exit() returns.
 	 */
 	u64 (*read)(void *ctx, struct task *task, u32 what);
 	void *ctx;
@@ -30,13 +31,13 @@ enum {
 };
 
 /*
- * What all drivers of free-running counters have in common. A driver begins its own struct with this,
- * fills in `pmu` with SOURCE_PMU_OPS among the rest, and sets hw.what in its event_init().
+ * What all drivers of free-running counters have in common. A driver begins its own struct with
+ * this, fills in `pmu` with SOURCE_PMU_OPS among the rest, and sets hw.what in its event_init().
  *
- * An event of a task reads the source. A cpu-wide event reads a counter of the CPU, which is the sum
- * over the tasks that are or were there; nothing is summed while there is no cpu-wide event. For that
- * sum the driver's pmu_cpu() begins with a struct source_cpu and its pmu_task() with a struct
- * source_task.
+ * An event of a task reads the source. A cpu-wide event reads a counter of the CPU, which is the
+ * sum over the tasks that are or were there; nothing is summed while there is no cpu-wide event.
+ * For that sum the driver's pmu_cpu() begins with a struct source_cpu and its pmu_task() with a
+ * struct source_task.
  */
 struct source_pmu {
 	struct pmu pmu;

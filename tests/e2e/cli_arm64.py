@@ -67,7 +67,8 @@ def test_instructions_and_cycles():
 
 def test_names_of_one_event():
     n = instructions(1)
-    same(f"instructions:u,r8:u,r08:u,{PMU}/inst_retired/u,{PMU}/event=0x8/u,inst_retired:u", [n] * 6)
+    same(f"instructions:u,r8:u,r08:u,{PMU}/inst_retired/u,{PMU}/event=0x8/u,inst_retired:u",
+         [n] * 6)
     counts = same(f"cycles:u,r11:u,{PMU}/cpu_cycles/u,{PMU}/event=0x11/u,cpu_cycles:u")
     assert not EXACT or counts == [2 * n] * 5, counts
 

@@ -133,8 +133,9 @@ def test_more_than_the_list_has_room_for():
 def test_each_command_of_a_session_has_its_own():
     name = f"test-refused-{os.getpid()}"
     script = f"{REFUSED} bad; echo here; read -r end; {REFUSED} kernel"
-    first = subprocess.Popen([ANYPERF, "run", "-j", "--session", name, "--", "sh", "-c", script], env=ENV, text=True,
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = subprocess.Popen([ANYPERF, "run", "-j", "--session", name, "--", "sh", "-c", script],
+                             env=ENV, text=True, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert first.stdout.readline() == "here\n"
     r = run("run", "-v", "--session", name, "--", REFUSED, "filter")
     assert len(lines(r)) == 1 and "SET_FILTER" in lines(r)[0], r

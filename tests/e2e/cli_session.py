@@ -94,8 +94,8 @@ def test_two_joined_runs_at_once():
 
 
 def pages_used(name):
-    """How many pages of the counter segment were ever in use, as its header says: who joins gets the
-    segment."""
+    """How many pages of the counter segment were ever in use, as its header says: who joins gets
+    the segment."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(f"\0anyperf-{os.getuid()}-{name}")
         _, (segment,), _, _ = socket.recv_fds(s, 8, 1)

@@ -252,7 +252,8 @@ def test_a_session_in_a_session():
         # The kernel's part was refused, and the command failed: a line of the outer one says so.
         told, hint = r.err.splitlines()
         inner = json.loads(told)
-        assert r.status == inner["exit_status"] == 3 and "`anyperf run -v` says which and why" in hint, r
+        assert r.status == inner["exit_status"] == 3, r
+        assert "`anyperf run -v` says which and why" in hint, r
         assert inner["pmu"]["used"] == "virtual" and "around" in inner["pmu"]["why"], inner
         assert [c["event"] for c in inner["counts"]][4:] == ["instructions:u", "branches:u"], inner
         assert value(inner, "instructions:u") > 10000, inner

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""An event costs the session the same among few and among many. Instructions are counted, not time: those of a session
-and of a guest without a runtime, which opens and closes events (tests/unit/session/scale.c)."""
+"""An event costs the session the same among few and among many. Instructions are counted, not
+time: those of a session and of a guest without a runtime, which opens and closes events
+(tests/unit/session/scale.c)."""
 import json
 import os
 

@@ -1,7 +1,7 @@
 /*
- * Children that cannot be made, for want of memory in any of the steps that it takes, or because the
- * kernel refuses. argv[1]: how often. Says how many there were and by how much the process has grown.
- * With argv[2], children of children: how many generations.
+ * Children that cannot be made, for want of memory in any of the steps that it takes, or because
+ * the kernel refuses. argv[1]: how often. Says how many there were and by how much the process has
+ * grown. With argv[2], children of children: how many generations.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,8 +41,8 @@ static int child(void)
 }
 
 /*
- * Each generation is made by a child that shares its parent's memory (vfork) and forks. By how much the
- * last one is larger than the fifth.
+ * Each generation is made by a child that shares its parent's memory (vfork) and forks. By how much
+ * the last one is larger than the fifth.
  */
 static void generations(int n)
 {

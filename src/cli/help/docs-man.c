@@ -1,7 +1,7 @@
 /*
  * Manual pages in the man(7) macros, made from the tables. The one rule of escaping: a hyphen that
- * begins a word is a minus (an option that can be copied), every backslash is doubled, and a line may
- * not begin with a control character.
+ * begins a word is a minus (an option that can be copied), every backslash is doubled, and a line
+ * may not begin with a control character.
  */
 #include <string.h>
 

@@ -1,4 +1,6 @@
-/* PURPOSE: what a count is in relation to others: instructions per cycle, shares of misses, rates. */
+/*
+ * PURPOSE: what a count is in relation to others: instructions per cycle, shares of misses, rates.
+ */
 #ifndef CLI_REPORT_METRIC_H
 #define CLI_REPORT_METRIC_H
 

@@ -1,7 +1,7 @@
 /*
  * perf's columns for programs: [time,] [unit of aggregation, [cpus,]] count, unit, event,
- * [cgroup,] [deviation,] running ns, percent running, derived value, its unit. The decimal point is a point in
- * every locale.
+ * [cgroup,] [deviation,] running ns, percent running, derived value, its unit. The decimal point is
+ * a point in every locale.
  */
 #include "cli/report/unit-label.h"
 #include "cli/report/metric.h"

@@ -1,6 +1,6 @@
 /*
- * Text for people, in perf's columns [STAT-07..11]: the count right-aligned in 18, its unit in 4, the
- * event in 32, what it relates to in 38, then deviation and share of time. Nothing is printed
+ * Text for people, in perf's columns [STAT-07..11]: the count right-aligned in 18, its unit in 4,
+ * the event in 32, what it relates to in 38, then deviation and share of time. Nothing is printed
  * behind the last column in use.
  */
 #include <string.h>

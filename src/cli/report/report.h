@@ -1,6 +1,6 @@
 /*
- * PURPOSE: the counts of a measurement, put together as the user asked. A command that counts fills a
- * report; a printer only reads it, and does not know who has counted.
+ * PURPOSE: the counts of a measurement, put together as the user asked. A command that counts fills
+ * a report; a printer only reads it, and does not know who has counted.
  *
  * A report has a line per unit (the whole, a core, a thread ...) and event. Counts are added run by
  * run; means and deviations are over the runs.
@@ -137,16 +137,16 @@ void report_init(struct report *r, enum report_aggr aggr, struct report_event *e
 void report_release(struct report *r);
 
 /*
- * The unit that @unit is or belongs to, made if it is new. Comparing is by what the aggregation looks
- * at. Returns its index.
+ * The unit that @unit is or belongs to, made if it is new. Comparing is by what the aggregation
+ * looks at. Returns its index.
  */
 u32 report_find_unit(struct report *r, const struct report_unit *unit);
 
 struct report_cell *report_at(const struct report *r, u32 event, u32 unit);
 
 /*
- * Adds one run's count of an event in a unit. @sum is over the places of the unit; @scale is whether
- * counts of multiplexed events are scaled up.
+ * Adds one run's count of an event in a unit. @sum is over the places of the unit; @scale is
+ * whether counts of multiplexed events are scaled up.
  */
 void report_add(struct report *r, u32 event, u32 unit, enum ap_status status,
 		const struct ap_value *sum, bool scale);

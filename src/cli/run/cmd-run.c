@@ -467,7 +467,8 @@ static int say_no_start(const struct ap_error *err)
 }
 
 /*
- * Runs COMMAND. Most commands need no session, and it is started when one of their processes asks for it.
+ * Runs COMMAND. Most commands need no session, and it is started when one of their processes asks
+ * for it.
  */
 static int run_command(struct job *job, struct signals *signals)
 {

@@ -110,7 +110,10 @@ static void print_deterministic(const struct stat_job *st, const struct report *
 	fprintf(st->style.out, "# %s\n", note);
 }
 
-/* The count is short by what is named first. JSON that goes to stderr stands there alone, and has a member for it. */
+/*
+ * The count is short by what is named first. JSON that goes to stderr stands there alone, and has a
+ * member for it.
+ */
 static void print_uncounted(const struct stat_job *st)
 {
 	bool same = st->style.out == stderr;

@@ -1,6 +1,7 @@
 /*
- * What is counted: from -e, -d, -G and the modes to the events of the report. Most are the library's, which
- * opens them; duration_time, user_time and system_time, perf's tool events, are what stat knows anyhow.
+ * What is counted: from -e, -d, -G and the modes to the events of the report. Most are the
+ * library's, which opens them; duration_time, user_time and system_time, perf's tool events, are
+ * what stat knows anyhow.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -75,7 +76,10 @@ static char *event_text(const struct stat_job *st)
 	return text;
 }
 
-/* The tool event that the item of @len bytes at @item is or, with a modifier, begins with; NULL: none. */
+/*
+ * The tool event that the item of @len bytes at @item is or, with a modifier, begins with; NULL:
+ * none.
+ */
 static const char *tool_name(const char *item, size_t len, enum report_kind *kind)
 {
 	for (const struct stat_tool *t = stat_tools; t->name; t++) {
@@ -90,9 +94,10 @@ static const char *tool_name(const char *item, size_t len, enum report_kind *kin
 }
 
 /*
- * Takes the tool events out of the first @len bytes of @text. Returns what is left, to be freed; NULL with the
- * reason in *@why if one stands where it cannot. *@nr of them come into *@found, to be freed as
- * well. Items end at commas, also those within slashes: no PMU has a term of such a name.
+ * Takes the tool events out of the first @len bytes of @text. Returns what is left, to be freed;
+ * NULL with the reason in *@why if one stands where it cannot. *@nr of them come into *@found, to
+ * be freed as well. Items end at commas, also those within slashes: no PMU has a term of such a
+ * name.
  */
 static char *without_tools(const char *text, size_t len, struct found_tool **found, u32 *nr,
 			   const char **why)
@@ -223,7 +228,10 @@ static void add_counted(struct stat_job *st, u32 number)
 	}
 }
 
-/* The kernel tells a command's CPU time, and of other targets nothing that both starts and ends with us. */
+/*
+ * The kernel tells a command's CPU time, and of other targets nothing that both starts and ends
+ * with us.
+ */
 static void add_tool(struct stat_job *st, const struct found_tool *tool)
 {
 	struct report_event *ev = &st->events[st->nr_events++];

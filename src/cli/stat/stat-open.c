@@ -128,8 +128,8 @@ static void refuse_like(struct stat_job *st, struct report_event *ev, const stru
 }
 
 /*
- * None of the events could be opened: say why of each, or of all if the reason is not the events'. What ends by itself
- * is measured nevertheless, as there is its time.
+ * None of the events could be opened: say why of each, or of all if the reason is not the events'.
+ * What ends by itself is measured nevertheless, as there is its time.
  */
 static int none_opened(struct stat_job *st, const struct ap_error *err)
 {
@@ -277,7 +277,10 @@ int stat_open(struct stat_job *st)
 	return set_filters(st);
 }
 
-/* Makes the units of the report and counts their CPUs. Gives back each place's; the caller's to free. */
+/*
+ * Makes the units of the report and counts their CPUs. Gives back each place's; the caller's to
+ * free.
+ */
 static u32 *add_units(struct stat_job *st, struct report *r)
 {
 	u32 places = st->counters ? ap_counters_places(st->counters) : 0;

@@ -1,6 +1,7 @@
 /*
- * Who counts: the kernel where it can count what is asked, else the virtual PMU, which can count what is
- * started under it and nothing else. The library decides; here is what the user is told of it.
+ * Who counts: the kernel where it can count what is asked, else the virtual PMU, which can count
+ * what is started under it and nothing else. The library decides; here is what the user is told of
+ * it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +49,10 @@ static struct ap__needs look_at_events(struct stat_job *st)
 	return needs;
 }
 
-/* 0, or -1 after saying why not. Unless it was @asked for: 0 too, and the kernel counts what it can. */
+/*
+ * 0, or -1 after saying why not. Unless it was @asked for: 0 too, and the kernel counts what it
+ * can.
+ */
 static int use_virtual(struct stat_job *st, const char *why, bool asked)
 {
 	struct ap_error err;
@@ -85,7 +89,9 @@ static bool is_guest(const char *tasks)
 	       !strcmp(exe + strlen(exe) - strlen(runtime), runtime);
 }
 
-/* What to do where the virtual PMU would be needed and the target is not what is started under it. */
+/*
+ * What to do where the virtual PMU would be needed and the target is not what is started under it.
+ */
 static void advise_target(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;

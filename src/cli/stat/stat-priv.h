@@ -1,6 +1,7 @@
 /*
- * PURPOSE: one `anyperf stat` at work, as its parts hand it around: stat-events.c says what is counted,
- * stat-open.c opens and reads it, stat-run.c lets the time pass, cmd-stat.c puts the output together.
+ * PURPOSE: one `anyperf stat` at work, as its parts hand it around: stat-events.c says what is
+ * counted, stat-open.c opens and reads it, stat-run.c lets the time pass, cmd-stat.c puts the
+ * output together.
  */
 #ifndef CLI_STAT_STAT_PRIV_H
 #define CLI_STAT_STAT_PRIV_H
@@ -82,8 +83,9 @@ bool stat_is_virtual(const struct stat_job *st);
 must_check int stat_choose_pmu(struct stat_job *st);
 
 /*
- * Whether the virtual PMU could have counted what the kernel has refused as a whole with @err. Unless the
- * kernel was asked for, st->turned then says why, and the run is to be begun again after stat_turn_to_virtual().
+ * Whether the virtual PMU could have counted what the kernel has refused as a whole with @err.
+ * Unless the kernel was asked for, st->turned then says why, and the run is to be begun again after
+ * stat_turn_to_virtual().
  */
 bool stat_virtual_would(struct stat_job *st, const struct ap_error *err);
 
@@ -99,16 +101,17 @@ must_check int stat_prepare(struct stat_job *st);
 must_check int stat_open(struct stat_job *st);
 
 /*
- * Reads all counts, with the tool events as st->times has them, and adds them as one run to @r: since the start, or with @since_last since the
- * read before this one of that kind.
+ * Reads all counts, with the tool events as st->times has them, and adds them as one run to @r:
+ * since the start, or with @since_last since the read before this one of that kind.
  */
 void stat_read(struct stat_job *st, struct report *r, bool since_last);
 
 void stat_close(struct stat_job *st);
 void stat_release(struct stat_job *st);
 
-/* Runs the command, or waits for the end, once. Adds to @sum, and prints intervals. Returns 0; or -1
- * after saying what went wrong, with the exit status in *@failure. */
+/*
+ * Runs the command, or waits for the end, once. Adds to @sum, and prints intervals. Returns 0; or
+ * -1 after saying what went wrong, with the exit status in *@failure. */
 must_check int stat_run(struct stat_job *st, struct report *sum, int *failure);
 
 /* Prints a report in the form that was asked for. */

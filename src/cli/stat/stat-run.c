@@ -1,7 +1,7 @@
 /*
- * Lets the time pass: from letting the command go until it, or the measurement, ends. Everything that
- * can happen meanwhile (signals, the clock, control words, the end of measured processes) is waited
- * for in one poll.
+ * Lets the time pass: from letting the command go until it, or the measurement, ends. Everything
+ * that can happen meanwhile (signals, the clock, control words, the end of measured processes) is
+ * waited for in one poll.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -233,8 +233,8 @@ static void on_time(struct stat_job *st, struct wait *w)
 }
 
 /*
- * Waits until the command, the tasks or the time are at their end. 0, or -errno with the reason if the
- * command could not be executed.
+ * Waits until the command, the tasks or the time are at their end. 0, or -errno with the reason if
+ * the command could not be executed.
  */
 static int wait_for_end(struct stat_job *st, struct wait *w, struct ap_error *err)
 {
@@ -390,7 +390,10 @@ int stat_run(struct stat_job *st, struct report *sum, int *failure)
 		return say_no_start(st, &err, failure);
 	}
 	end = now_ns();
-	/* A command that has ended counts no more; what else was enabled by hand is stopped by hand. */
+	/*
+	 * A command that has ended counts no more; what else was enabled by hand is stopped by
+	 * hand.
+	 */
 	if (stat_opts_has_target(o))
 		set_enabled(st, false);
 	if (o->interval_ms && (!o->interval_count || w.intervals < (u32)o->interval_count))

@@ -1,4 +1,7 @@
-/* Taking over an attr from a caller: its size rules [SIZE] and what can be judged without a PMU [ATTR]. */
+/*
+ * Taking over an attr from a caller: its size rules [SIZE] and what can be judged without a PMU
+ * [ATTR].
+ */
 #include "core/core-priv.h"
 
 #include <string.h>
@@ -13,7 +16,9 @@
 #define BRANCH_PRIVILEGES \
 	(PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_HV)
 
-/* The general registers, without ds, es, fs and gs, which 64-bit tasks do not have; XMM from 32 on. */
+/*
+ * The general registers, without ds, es, fs and gs, which 64-bit tasks do not have; XMM from 32 on.
+ */
 const struct core_arch core_arch_x86_64 = {
 	.regs_valid = 0xffffffff00000000ull | (0xffffffull & ~(0xfull << 12)),
 	.regs_extended = 0xffffffff00000000ull,

@@ -1,10 +1,11 @@
 /*
  * What mmap of an event makes [PAGE-01..20, RING-01]: the user page, and the object that SET_OUTPUT
- * and poll are about. Data pages would be the ring buffer's: nothing here samples, so a mapping that
- * wants some is refused.
+ * and poll are about. Data pages would be the ring buffer's: nothing here samples, so a mapping
+ * that wants some is refused.
  *
- * The page is the guest's as much as ours. It is only ever written; `lock` is our copy of the sequence
- * count, odd while the page changes, and the guest retries until it has seen one even value twice.
+ * The page is the guest's as much as ours. It is only ever written; `lock` is our copy of the
+ * sequence count, odd while the page changes, and the guest retries until it has seen one even
+ * value twice.
  */
 #include "core/core-priv.h"
 
@@ -79,7 +80,9 @@ static void page_init(struct buffer *buffer, u32 page_size)
 	page->data_size = buffer->nr_pages * page_size;
 }
 
-/* The times are as of the last update: the page is not touched while the event just runs [PAGE-05]. */
+/*
+ * The times are as of the last update: the page is not touched while the event just runs [PAGE-05].
+ */
 void event_page_update(struct event *event)
 {
 	struct buffer *buffer = event->buffer;

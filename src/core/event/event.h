@@ -1,9 +1,9 @@
 /*
- * PURPOSE: the event object: what drivers, tests and the core's own files see of it. The host treats
- * it as opaque and uses core/call.h.
+ * PURPOSE: the event object: what drivers, tests and the core's own files see of it. The host
+ * treats it as opaque and uses core/call.h.
  *
- * Lifetime: perf_open() makes it with one reference, event_put() of the last one closes it. Inherited
- * children have no descriptor; their originals and their task's context hold them.
+ * Lifetime: perf_open() makes it with one reference, event_put() of the last one closes it.
+ * Inherited children have no descriptor; their originals and their task's context hold them.
  * Locking: none, one thread. Fields belong to the core unless said otherwise.
  */
 #ifndef CORE_EVENT_EVENT_H
@@ -65,7 +65,9 @@ struct event {
 	struct list owner_link;
 	struct cgroup *cgroup; /* cpu-wide events of a cgroup, else NULL */
 
-	/* Its place. After its task's exit ctx stays, and in_ctx is false; the lists are unlinked. */
+	/*
+	 * Its place. After its task's exit ctx stays, and in_ctx is false; the lists are unlinked.
+	 */
 	struct ctx *ctx;         /* holds a reference; NULL while being opened */
 	struct ctx_pmu *epc;     /* ctx's part for the PMU that schedules it (the leader's) */
 	struct list ctx_link;    /* ctx->events */
@@ -78,7 +80,8 @@ struct event {
 	struct list siblings;     /* a leader: members in the order opened */
 	struct list sibling_link; /* a member */
 	u32 nr_siblings;
-	u32 group_generation; /* a leader: counts changes, to notice child groups of another shape */
+	/* a leader: counts changes, to notice child groups of another shape */
+	u32 group_generation;
 
 	/* Inheritance. */
 	struct event *parent; /* the original, never itself inherited; NULL in an original */
@@ -126,7 +129,10 @@ static inline u64 event_primary_id(const struct event *event)
 
 /* For drivers. */
 
-/* The event's own clock as of the running operation: its task's CPU time, its CPU's or cgroup's time. */
+/*
+ * The event's own clock as of the running operation: its task's CPU time, its CPU's or cgroup's
+ * time.
+ */
 u64 event_time(const struct event *event);
 
 /* The task an event is counting on, NULL for a cpu-wide one; the CPU it is on, NULL while off. */
@@ -144,8 +150,8 @@ bool event_capable(const struct event *event, int core_cap);
 bool must_check event_overflow(struct event *event);
 
 /*
- * Carries out what overflows left to do (REFRESH's end). Every call into the core ends with it; a host
- * that feeds overflows from outside of one says so with this.
+ * Carries out what overflows left to do (REFRESH's end). Every call into the core ends with it; a
+ * host that feeds overflows from outside of one says so with this.
  */
 void core_settle(struct core *core);
 

@@ -15,7 +15,9 @@ void group_attach(struct event *event)
 	leader->group_generation++;
 }
 
-/* Members become groups of their own, where they are and as they are: what counts goes on counting. */
+/*
+ * Members become groups of their own, where they are and as they are: what counts goes on counting.
+ */
 static void promote(struct event *sibling, const struct event *leader)
 {
 	sibling->leader = sibling;

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-/* On the event and its copies; with the group flag on its leader and all members, copies included. */
+/*
+ * On the event and its copies; with the group flag on its leader and all members, copies included.
+ */
 static void for_each(struct event *event, u64 arg, void (*fn)(struct event *))
 {
 	struct event *sibling;

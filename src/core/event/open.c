@@ -1,7 +1,7 @@
 /*
- * perf_event_open(2). The order of its checks is visible (two faults at once: the first one's errno),
- * and is that of Linux 6.18. The numbers beside the steps are those of doc/matrix.md, "The order of
- * the checks at open".
+ * perf_event_open(2). The order of its checks is visible (two faults at once: the first one's
+ * errno), and is that of Linux 6.18. The numbers beside the steps are those of doc/matrix.md, "The
+ * order of the checks at open".
  */
 #include "core/core-priv.h"
 

@@ -1,6 +1,6 @@
 /*
- * prctl(PR_TASK_PERF_EVENTS_DISABLE, ENABLE): every event that the calling thread opened, leaders and
- * members, whatever it counts; not what others opened on the caller [PRC-01..03].
+ * prctl(PR_TASK_PERF_EVENTS_DISABLE, ENABLE): every event that the calling thread opened, leaders
+ * and members, whatever it counts; not what others opened on the caller [PRC-01..03].
  */
 #include "core/core-priv.h"
 

@@ -59,7 +59,10 @@ static void add_entry(const struct event *event, u64 format, u64 *words, u32 *n)
 	words[(*n)++] += (u64)event_count(event);
 	if (format & PERF_FORMAT_ID)
 		words[(*n)++] = event_primary_id(event);
-	/* Assigned, not summed, as the kernel has it: a live child's 0 covers the original's [READ-17]. */
+	/*
+	 * Assigned, not summed, as the kernel has it: a live child's 0 covers the original's
+	 * [READ-17].
+	 */
 	if (format & PE_FORMAT_LOST)
 		words[(*n)++] = event->lost_samples;
 }

@@ -1,6 +1,6 @@
 /*
- * Cgroups: a cpu-wide event of a cgroup counts while one of its tasks, or of its descendants', is on
- * that CPU, and its clock is that of the cgroup there [FLAG-03].
+ * Cgroups: a cpu-wide event of a cgroup counts while one of its tasks, or of its descendants', is
+ * on that CPU, and its clock is that of the cgroup there [FLAG-03].
  */
 #include "core/core-priv.h"
 

@@ -125,7 +125,10 @@ void ctx_remove_event(struct event *event, enum event_state state, bool ungroup)
 
 void ctx_install(struct ctx *ctx, struct event *event)
 {
-	/* The first one starts the context's time. Others that are off wait for their ENABLE, as in the kernel. */
+	/*
+	 * The first one starts the context's time. Others that are off wait for their ENABLE, as in
+	 * the kernel.
+	 */
 	bool resched = !ctx->nr_events || event_effective_state(event) != EVENT_OFF ||
 		       event->cgroup;
 

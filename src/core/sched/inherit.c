@@ -1,7 +1,7 @@
 /*
  * Inheritance [INH]. A new task gets a copy of every group of its parent's that inherits. A
- * copy hangs on the original event (never on another copy), counts for itself while its task lives, and
- * leaves its count and times to the original when the task ends.
+ * copy hangs on the original event (never on another copy), counts for itself while its task lives,
+ * and leaves its count and times to the original when the task ends.
  */
 #include "core/core-priv.h"
 
@@ -134,8 +134,8 @@ static void fold(struct event *child)
 }
 
 /*
- * @event's task ends, or execs and leaves it behind. Originals stay with their descriptors, readable,
- * and keep their group; copies go, after they were folded.
+ * @event's task ends, or execs and leaves it behind. Originals stay with their descriptors,
+ * readable, and keep their group; copies go, after they were folded.
  */
 void event_exit(struct event *event)
 {

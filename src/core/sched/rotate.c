@@ -67,8 +67,8 @@ static struct event *event_to_rotate(struct ctx_pmu *epc)
 }
 
 /*
- * A context that has not run since its last rotation is not rotated again: its groups would take turns
- * in not counting. Its timer goes on, as it may run at any moment.
+ * A context that has not run since its last rotation is not rotated again: its groups would take
+ * turns in not counting. Its timer goes on, as it may run at any moment.
  */
 static bool wants_rotation(struct ctx_pmu *epc)
 {

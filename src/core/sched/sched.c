@@ -1,8 +1,8 @@
 /*
- * Who is on a counter [GRP-01..13]; doc/core.md, "Scheduling". The order is always: CPU pinned, task
- * pinned, CPU flexible, task flexible. Within one pass over a context's groups the first hardware
- * group that finds no room bars all later ones (no back-filling with smaller groups); each pass
- * starts afresh.
+ * Who is on a counter [GRP-01..13]; doc/core.md, "Scheduling". The order is always: CPU pinned,
+ * task pinned, CPU flexible, task flexible. Within one pass over a context's groups the first
+ * hardware group that finds no room bars all later ones (no back-filling with smaller groups); each
+ * pass starts afresh.
  *
  * Every function here wants the time of the contexts it touches to be up to date, and keeps it so.
  */
@@ -262,7 +262,9 @@ void cpu_resched(struct cpu *cpu, struct task *task, struct pmu *pmu, u32 what)
 		cpu_out = CTX_FLEXIBLE;
 	tasks_sched_out(cpu, task, pmu, what & CTX_ALL);
 	ctx_sched_out(cpu->ctx, pmu, cpu_out);
-	/* A part that was not taken off has nothing that could newly go on, except when it is new. */
+	/*
+	 * A part that was not taken off has nothing that could newly go on, except when it is new.
+	 */
 	if (cpu_out & CTX_PINNED || !(cpu->ctx->is_active & CTX_PINNED))
 		ctx_sched_in(cpu->ctx, pmu, CTX_PINNED);
 	tasks_sched_in(cpu, task, pmu, CTX_PINNED);
@@ -273,8 +275,8 @@ void cpu_resched(struct cpu *cpu, struct task *task, struct pmu *pmu, u32 what)
 
 /*
  * Where nobody waits for a counter and the new group finds one as well, everybody is on, whatever
- * the order. So the others are left alone then: to take all off and put them back costs the more the
- * more there are.
+ * the order. So the others are left alone then: to take all off and put them back costs the more
+ * the more there are.
  */
 static bool goes_on_beside(struct event *leader)
 {

@@ -2,9 +2,9 @@
  * Time, in the kernel's sense [READ-10]. Every change of an event's state goes through
  * event_set_state(), which first credits the time since the last change to what it was until then.
  *
- * A context's time runs only while CTX_TIME is set in is_active: a task's in its CPU time, a CPU's in
- * wall time. It is advanced by ctx_time_update() at the beginning of every operation, so that all
- * events of one operation see the same time.
+ * A context's time runs only while CTX_TIME is set in is_active: a task's in its CPU time, a CPU's
+ * in wall time. It is advanced by ctx_time_update() at the beginning of every operation, so that
+ * all events of one operation see the same time.
  */
 #include "core/core-priv.h"
 

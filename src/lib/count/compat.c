@@ -46,7 +46,9 @@ unsigned int ap__drop(struct pe_attr *attr, u64 *flags, unsigned int missing)
 	return made;
 }
 
-/* Bytes of @attr up to the last that is not zero, rounded up to a size that some kernel published. */
+/*
+ * Bytes of @attr up to the last that is not zero, rounded up to a size that some kernel published.
+ */
 static u32 needed_size(const struct pe_attr *attr, u32 size)
 {
 	static const u32 sizes[] = {PE_ATTR_SIZE_VER0, PE_ATTR_SIZE_VER1, PE_ATTR_SIZE_VER2,

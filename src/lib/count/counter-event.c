@@ -334,7 +334,9 @@ int ap_event_modify(struct ap_event *e, const struct perf_event_attr *attr, stru
 
 	if (!copy)
 		return ap__fail_memory(err);
-	/* The kernel compares the sizes too, and opening has trimmed ours; what is beyond is zero. */
+	/*
+	 * The kernel compares the sizes too, and opening has trimmed ours; what is beyond is zero.
+	 */
 	if (copy->size >= PE_ATTR_SIZE_VER2)
 		copy->size = e->attr->size;
 	r = control(e, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, (unsigned long)copy);
@@ -373,7 +375,10 @@ int ap_event_pause_output(struct ap_event *e, bool pause, struct ap_error *err)
 
 int ap_event_read(struct ap_event *e, struct ap_value *values, unsigned int max)
 {
-	/* On the stack, so that a signal handler may read; only groups of 80 and more need the heap. */
+	/*
+	 * On the stack, so that a signal handler may read; only groups of 80 and more need the
+	 * heap.
+	 */
 	u64 words[256], *buf = words;
 	const struct ap_event *leader = e->leader ? e->leader : e;
 	size_t want = ap_read_size(e->attr->read_format, leader->members);

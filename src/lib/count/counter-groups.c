@@ -1,6 +1,6 @@
 /*
- * Groups on places. A group is opened leader first in one place, then in the next; what was opened is
- * read, enabled and closed in that same order.
+ * Groups on places. A group is opened leader first in one place, then in the next; what was opened
+ * is read, enabled and closed in that same order.
  */
 #include <anyperf/counters.h>
 
@@ -92,10 +92,10 @@ static void prepare(const struct ap_counters *c, unsigned int i, struct pe_attr 
 }
 
 /*
- * arm64 shows user mode the counters of those events alone that ask for it [ARM-13]; the PMU's format has
- * a term for that. Not where cores differ: a thread that is moved between the page and the register may
- * find that its new core has no such register, so there it has to be asked for by name [ARM-16].
- * Returns whether that changed @a.
+ * arm64 shows user mode the counters of those events alone that ask for it [ARM-13]; the PMU's
+ * format has a term for that. Not where cores differ: a thread that is moved between the page and
+ * the register may find that its new core has no such register, so there it has to be asked for by
+ * name [ARM-16]. Returns whether that changed @a.
  */
 static bool ask_for_user_access(const struct ap_counters *c, const struct ap__where *where,
 				struct pe_attr *a)
@@ -144,7 +144,10 @@ static int open_attr(struct ap_counters *c, unsigned int i, struct pe_attr a,
 			k->user_only = true;
 			return 0;
 		}
-		/* What refuses user mode too is the reason that matters: no PMU, whole CPUs, another's task. */
+		/*
+		 * What refuses user mode too is the reason that matters: no PMU, whole CPUs,
+		 * another's task.
+		 */
 	}
 	if (!(a.inherit && (a.read_format & PERF_FORMAT_GROUP)))
 		return ap__event_open(out, c->m, (struct perf_event_attr *)&a, where, err);
@@ -167,7 +170,9 @@ static int open_flexibly(struct ap_counters *c, unsigned int i, const struct ap_
 
 	prepare(c, i, &a);
 	readable = a;
-	/* 64 bits of two counters of 32 are refused for user mode [ARM-18], and count all the same. */
+	/*
+	 * 64 bits of two counters of 32 are refused for user mode [ARM-18], and count all the same.
+	 */
 	if (ask_for_user_access(c, where, &readable) &&
 	    open_attr(c, i, readable, where, out, NULL) == 0)
 		return 0;

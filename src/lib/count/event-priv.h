@@ -41,7 +41,9 @@ struct ap_open_opts;
 struct ap_specs;
 struct ap_target;
 
-/* As ap_counters_open(); with @probe to see whether it opens, though nothing may be there to count. */
+/*
+ * As ap_counters_open(); with @probe to see whether it opens, though nothing may be there to count.
+ */
 int ap__counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_specs *specs,
 		      const struct ap_target *target, const struct ap_open_opts *opts, bool probe,
 		      struct ap_error *err);
@@ -70,8 +72,8 @@ int ap__open_compat(struct ap_machine *m, struct pe_attr *attr, pid_t pid, int c
 		    u64 flags, u32 *known_size);
 
 /*
- * Raises the soft RLIMIT_NOFILE for @more descriptors beyond it, at most to the hard one. 0 if it is
- * now higher than before, else -EMFILE.
+ * Raises the soft RLIMIT_NOFILE for @more descriptors beyond it, at most to the hard one. 0 if it
+ * is now higher than before, else -EMFILE.
  */
 int ap__nofile_raise(struct ap_machine *m, unsigned long more);
 

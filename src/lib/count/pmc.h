@@ -11,8 +11,9 @@
 bool ap__pmc_usable(void);
 
 /*
- * Hardware counter @index - 1 as the user page numbers it; bits above pmc_width are anything. Faults
- * unless the page said, under an unchanged lock, that the counter may be read [PAGE-03, ARM-13].
+ * Hardware counter @index - 1 as the user page numbers it; bits above pmc_width are anything.
+ * Faults unless the page said, under an unchanged lock, that the counter may be read [PAGE-03,
+ * ARM-13].
  */
 u64 ap__pmc_read(u32 index);
 

@@ -17,7 +17,10 @@
  */
 #define compiler_barrier() __asm__ volatile("" : : : "memory")
 
-/* ns since the page was written: quotient and remainder apart, so that it cannot overflow [PAGE-13]. */
+/*
+ * ns since the page was written: quotient and remainder apart, so that it cannot overflow
+ * [PAGE-13].
+ */
 static u64 time_delta(u64 cycles, u16 shift, u32 mult, u64 offset)
 {
 	u64 quot = cycles >> shift, rem = cycles & (((u64)1 << shift) - 1);

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: decoding the user page of an event [PAGE-01..24]. The counter and clock are handed in, so
- * that it can be tested on made-up pages.
+ * PURPOSE: decoding the user page of an event [PAGE-01..24]. The counter and clock are handed in,
+ * so that it can be tested on made-up pages.
  */
 #ifndef LIB_COUNT_SELFPAGE_H
 #define LIB_COUNT_SELFPAGE_H

@@ -27,8 +27,8 @@ static void unescape(char *s)
 }
 
 /*
- * perf counts cgroups of the hierarchy that its controller is in: the perf_event one of version 1 if
- * there is such a mount, else version 2.
+ * perf counts cgroups of the hierarchy that its controller is in: the perf_event one of version 1
+ * if there is such a mount, else version 2.
  */
 static bool find_mount(struct ap_machine *m, char *where, size_t len)
 {

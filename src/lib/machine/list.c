@@ -15,7 +15,9 @@
 #include "lib/spec/names.h"
 #include "lib/spec/spec-priv.h"
 
-/* "name contents" of every file in a PMU's directory @dir; NULL-terminated, never NULL on success. */
+/*
+ * "name contents" of every file in a PMU's directory @dir; NULL-terminated, never NULL on success.
+ */
 static int read_dir(struct ap_machine *m, const char *pmu, const char *dir, char ***out)
 {
 	char **names, text[256];

@@ -1,7 +1,7 @@
 /*
- * PURPOSE: who counts on a machine: the kernel where it can count what is asked for, else the virtual
- * PMU, which can count what is started under it and nothing else. What ap_machine_choose() does, in
- * steps, for who must also explain it.
+ * PURPOSE: who counts on a machine: the kernel where it can count what is asked for, else the
+ * virtual PMU, which can count what is started under it and nothing else. What ap_machine_choose()
+ * does, in steps, for who must also explain it.
  */
 #ifndef LIB_MACHINE_MACHINE_PMU_H
 #define LIB_MACHINE_MACHINE_PMU_H
@@ -25,8 +25,8 @@ struct ap__needs {
 };
 
 /*
- * Looks at the events of @text (NULL: none), whose attrs @shape (NULL: nothing) may change before. The
- * machine's PMU must be the kernel's.
+ * Looks at the events of @text (NULL: none), whose attrs @shape (NULL: nothing) may change before.
+ * The machine's PMU must be the kernel's.
  */
 struct ap__needs ap__pmu_needs(struct ap_machine *m, const char *text,
 			       void (*shape)(void *data, struct perf_event_attr *attr), void *data);
@@ -35,20 +35,26 @@ struct ap__needs ap__pmu_needs(struct ap_machine *m, const char *text,
 const char *ap__pmu_lacks(struct ap_machine *m, const struct ap_error *err);
 
 /*
- * The machine's PMU is the virtual one from now on, with its session; or, if this program runs under
- * one, that. @why is words for a sentence. Specs must be parsed again. -errno with the reason.
+ * The machine's PMU is the virtual one from now on, with its session; or, if this program runs
+ * under one, that. @why is words for a sentence. Specs must be parsed again. -errno with the
+ * reason.
  */
 int ap__pmu_turn(struct ap_machine *m, const char *why, struct ap_error *err);
 
-/* The same where it is asked for: this program may run under one itself, which counts for it then. */
+/*
+ * The same where it is asked for: this program may run under one itself, which counts for it then.
+ */
 int ap__pmu_want(struct ap_machine *m, const char *why, struct ap_error *err);
 
-/* The reason of what src/backend has refused with @why, which it may be about an option. Returns @r. */
+/*
+ * The reason of what src/backend has refused with @why, which it may be about an option. Returns
+ * @r.
+ */
 int ap__pmu_fail(struct ap_error *err, int r, const char *why);
 
 /*
- * What a refusal is to advise from now on where the kernel has no CPU PMU and user mode is asked for:
- * not everything can be counted in user space. @advice is borrowed.
+ * What a refusal is to advise from now on where the kernel has no CPU PMU and user mode is asked
+ * for: not everything can be counted in user space. @advice is borrowed.
  */
 void ap__machine_set_advice(struct ap_machine *m, const struct ap__advice *advice);
 
@@ -56,8 +62,8 @@ void ap__machine_set_advice(struct ap_machine *m, const struct ap__advice *advic
 void ap__pmu_because(struct ap_machine *m, const char *fmt, ...) printf_like(2, 3);
 
 /*
- * Refuses thread @tid of a task target if it is the caller's and the PMU is virtual: 0 or -ENOENT with
- * the reason.
+ * Refuses thread @tid of a task target if it is the caller's and the PMU is virtual: 0 or -ENOENT
+ * with the reason.
  */
 int ap__pmu_refuse_self(struct ap_machine *m, pid_t tid, struct ap_error *err);
 

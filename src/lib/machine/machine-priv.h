@@ -1,5 +1,6 @@
 /*
- * PURPOSE: struct ap_machine and reading the small files of sysfs, procfs and tracefs below its root.
+ * PURPOSE: struct ap_machine and reading the small files of sysfs, procfs and tracefs below its
+ * root.
  */
 #ifndef LIB_MACHINE_MACHINE_PRIV_H
 #define LIB_MACHINE_MACHINE_PRIV_H
@@ -49,8 +50,8 @@ struct ap_machine {
 };
 
 /*
- * Makes events of @m live in another backend from now on. @ops and @be are borrowed and must outlive
- * the machine. For tests.
+ * Makes events of @m live in another backend from now on. @ops and @be are borrowed and must
+ * outlive the machine. For tests.
  */
 void ap__machine_set_backend(struct ap_machine *m, const struct ap__backend_ops *ops, void *be);
 
@@ -85,8 +86,8 @@ void ap__names_free(char **names);
 unsigned int ap__core_pmus(struct ap_machine *m, const struct ap__corepmu **pmus);
 
 /*
- * The directory with tracefs's events, without the root: "/sys/kernel/tracing/events". NULL if there is
- * none, with *@why -EACCES if this user may just not look, else -ENOENT. @why may be NULL.
+ * The directory with tracefs's events, without the root: "/sys/kernel/tracing/events". NULL if
+ * there is none, with *@why -EACCES if this user may just not look, else -ENOENT. @why may be NULL.
  */
 const char *ap__tracefs_events(struct ap_machine *m, int *why);
 

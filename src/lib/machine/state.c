@@ -46,8 +46,8 @@ static void read_status(struct ap__state *st, struct ap_machine *m)
 		st->seccomp = v ? atoi(v) : 0;
 	}
 	/*
-	 * perf asks for capabilities of the initial namespace, whose map is the whole range; that of a
-	 * new one is empty until somebody writes it.
+	 * perf asks for capabilities of the initial namespace, whose map is the whole range; that
+	 * of a new one is empty until somebody writes it.
 	 */
 	if (ap__slurp(m, map, sizeof(map), "/proc/self/uid_map") >= 0) {
 		unsigned long inside, outside, n;
@@ -63,7 +63,9 @@ static bool has_hypervisor_flag(struct ap_machine *m)
 {
 	char info[8192], *line;
 
-	/* The first CPU's flags are within the first pages; a cut-off read is all that is needed. */
+	/*
+	 * The first CPU's flags are within the first pages; a cut-off read is all that is needed.
+	 */
 	info[0] = '\0';
 	if (ap__slurp(m, info, sizeof(info), "/proc/cpuinfo") == -E2BIG)
 		info[sizeof(info) - 1] = '\0';
@@ -116,7 +118,9 @@ static void probe_call(struct ap__state *st, struct ap_machine *m)
 	};
 	int fd;
 
-	/* An unknown flag is the kernel's very first check, before the attr is even read [FLAG-05]. */
+	/*
+	 * An unknown flag is the kernel's very first check, before the attr is even read [FLAG-05].
+	 */
 	fd = m->ops->open(m->be, &attr, 0, -1, -1, 1ull << 31);
 	st->flags_errno = fd < 0 ? -fd : 0;
 	if (fd >= 0)

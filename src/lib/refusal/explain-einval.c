@@ -106,7 +106,9 @@ static int bad_breakpoint(const struct ap__ask *ask, struct ap_error *err)
 {
 	const struct pe_attr *a = ask->attr;
 
-	/* First: the others below are x86's rules, and arm64 takes every address and 1 to 8 bytes. */
+	/*
+	 * First: the others below are x86's rules, and arm64 takes every address and 1 to 8 bytes.
+	 */
 	if (a->bp_addr >> 63 && a->exclude_kernel)
 		return refuse(ask, EINVAL, err, BREAKPOINT_KERNEL);
 	if (!a->bp_type || ((a->bp_type & HW_BREAKPOINT_X) && a->bp_type != HW_BREAKPOINT_X))

@@ -1,8 +1,8 @@
 /*
- * PURPOSE: from an errno of perf_event_open(2) to what was refused, why, and the remedy [ERR-01..18].
- * explain() is pure: it looks at what was asked and at a description of the machine's state, so it
- * can be tested for machines that are not at hand. state_gather() describes this machine; it reads
- * files and opens a probe event, and is called only after something was refused.
+ * PURPOSE: from an errno of perf_event_open(2) to what was refused, why, and the remedy
+ * [ERR-01..18]. explain() is pure: it looks at what was asked and at a description of the machine's
+ * state, so it can be tested for machines that are not at hand. state_gather() describes this
+ * machine; it reads files and opens a probe event, and is called only after something was refused.
  */
 #ifndef LIB_REFUSAL_EXPLAIN_H
 #define LIB_REFUSAL_EXPLAIN_H
@@ -33,7 +33,8 @@ struct ap__state {
 	bool perfmon, sys_admin, ipc_lock; /* effective capabilities */
 	bool user_ns; /* not in the initial user namespace: they do not count */
 	uid_t euid;
-	int flags_errno; /* answer to a call with an invalid flag: EINVAL if nothing filters the call */
+	/* answer to a call with an invalid flag: EINVAL if nothing filters the call */
+	int flags_errno;
 	int self_errno;         /* answer to counting one's own user mode, 0 if it worked */
 	int seccomp;            /* mode from /proc/self/status: 0 none, 2 filter */
 	bool core_pmu;          /* the kernel has a CPU PMU */

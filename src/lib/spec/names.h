@@ -25,8 +25,8 @@ const struct ap__generic *ap__generic_find(const char *name);
 const struct ap__generic *ap__generic_of(u32 type, u64 config);
 
 /*
- * The config of a cache name: TYPE, TYPE-OP, TYPE-RESULT, TYPE-OP-RESULT or TYPE-RESULT-OP in any of
- * perf's spellings and any letter case [CACHE-01..04]. -ENOENT: not a cache name; -EINVAL: it is
+ * The config of a cache name: TYPE, TYPE-OP, TYPE-RESULT, TYPE-OP-RESULT or TYPE-RESULT-OP in any
+ * of perf's spellings and any letter case [CACHE-01..04]. -ENOENT: not a cache name; -EINVAL: it is
  * one, but that cache has no such operation.
  */
 int ap__cache_find(const char *name, u64 *config);

@@ -23,8 +23,8 @@ void ap__nearest_offer(struct ap__nearest *n, const char *candidate);
 char *ap__nearest_text(const struct ap__nearest *n, char *buf, size_t len);
 
 /*
- * How many letters must be inserted, removed, replaced or swapped with their neighbour to get from @a
- * to @b, letter case ignored. Names longer than 95 letters are UINT_MAX apart.
+ * How many letters must be inserted, removed, replaced or swapped with their neighbour to get from
+ * @a to @b, letter case ignored. Names longer than 95 letters are UINT_MAX apart.
  */
 unsigned int ap__edit_distance(const char *a, const char *b);
 

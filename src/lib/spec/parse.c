@@ -448,8 +448,8 @@ static void trim(char *s, char *end)
 }
 
 /*
- * A group cannot span PMUs that count on different CPUs. When events of one have become one per core
- * PMU, make a group per PMU; events of no such PMU stay with the first.
+ * A group cannot span PMUs that count on different CPUs. When events of one have become one per
+ * core PMU, make a group per PMU; events of no such PMU stay with the first.
  */
 static int split_group(struct ap__parse *p, unsigned int from)
 {
@@ -571,7 +571,9 @@ static void settle_groups(struct ap__parse *p)
 			struct ap__item *it = s->items[k];
 
 			it->pub.flags |= weak;
-			/* A member goes with its leader: D and e mean the group [ATTR-09, ATTR-10]. */
+			/*
+			 * A member goes with its leader: D and e mean the group [ATTR-09, ATTR-10].
+			 */
 			leader->attr.pinned |= it->attr.pinned;
 			leader->attr.exclusive |= it->attr.exclusive;
 			it->attr.pinned = it->attr.exclusive = 0;

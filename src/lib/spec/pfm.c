@@ -1,7 +1,7 @@
 /*
  * Event names by libpfm4, if it is installed: it knows the events of many CPUs by their vendors'
- * names. Loaded only when a name is otherwise unknown, since loading it costs more than all the rest
- * of a start. The few declarations needed are written here after its documented ABI (pfmlib.h,
+ * names. Loaded only when a name is otherwise unknown, since loading it costs more than all the
+ * rest of a start. The few declarations needed are written here after its documented ABI (pfmlib.h,
  * LIBPFM_VERSION 4.0), so that building does not need its headers.
  */
 #include "lib/spec/spec-priv.h"

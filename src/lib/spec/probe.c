@@ -1,4 +1,7 @@
-/* Breakpoints (mem:) and dynamic probes (kprobe:, uprobe: and their return forms) [TYPE-06, TYPE-08]. */
+/*
+ * Breakpoints (mem:) and dynamic probes (kprobe:, uprobe: and their return forms) [TYPE-06,
+ * TYPE-08].
+ */
 #include "lib/spec/spec-priv.h"
 
 #include <errno.h>
@@ -211,7 +214,10 @@ int ap__parse_probe(struct ap__parse *p, const char *name, const char *kind, con
 		return 0;
 	}
 	if (!user) {
-		/* The kernel looks the symbol up, modules' included. The string lives with the list. */
+		/*
+		 * The kernel looks the symbol up, modules' included. The string lives with the
+		 * list.
+		 */
 		it->attr.kprobe_func = (u64)(uintptr_t)place;
 		it->attr.probe_offset = offset;
 		return 0;

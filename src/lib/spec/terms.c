@@ -1,6 +1,6 @@
 /*
- * PMU/term=value,.../: perf's own terms, the fields of the PMU's format directory, the events of its
- * events directory [FILE-11, FILE-12]. Only the files that a description names are opened; the
+ * PMU/term=value,.../: perf's own terms, the fields of the PMU's format directory, the events of
+ * its events directory [FILE-11, FILE-12]. Only the files that a description names are opened; the
  * directories are read only to say what would have been right.
  */
 #include "lib/spec/spec-priv.h"
@@ -90,7 +90,9 @@ int ap__term_set(struct ap_machine *m, const char *pmu, struct pe_attr *attr, co
 	return bits < 0 ? bits : 0;
 }
 
-/* caps/<term>_max bounds a term where the PMU has such a file: arm64's threshold [ARM-21, ARM-24]. */
+/*
+ * caps/<term>_max bounds a term where the PMU has such a file: arm64's threshold [ARM-21, ARM-24].
+ */
 static int check_max(struct ap__parse *p, const char *pmu, const char *term, u64 value)
 {
 	long long max;
@@ -324,7 +326,9 @@ static void alias_unit(struct ap__parse *p, struct ap__item *it, const char *pmu
 	}
 }
 
-/* An event of the PMU's events directory: its terms in place of its name. -ENOENT: there is none. */
+/*
+ * An event of the PMU's events directory: its terms in place of its name. -ENOENT: there is none.
+ */
 static int apply_alias(struct ap__parse *p, struct ap__item *it, const char *pmu, u32 type,
 		       const char *alias, const char *outer)
 {
@@ -522,7 +526,9 @@ static int apply_terms(struct ap__parse *p, struct ap__item *it, const char *pmu
 	return 0;
 }
 
-/* Whether PMU @name answers to @wanted: itself, a pattern, without "uncore_", without its number. */
+/*
+ * Whether PMU @name answers to @wanted: itself, a pattern, without "uncore_", without its number.
+ */
 static bool pmu_matches(const char *name, const char *wanted)
 {
 	size_t n = strlen(wanted);
@@ -637,7 +643,10 @@ int ap__parse_pmu(struct ap__parse *p, const char *name, const char *pmu, const 
 	return r;
 }
 
-/* Of several core PMUs each has a count of its own to show; the boxes of an uncore PMU share a name. */
+/*
+ * Of several core PMUs each has a count of its own to show; the boxes of an uncore PMU share a
+ * name.
+ */
 static int add_alias(struct ap__parse *p, const char *name, const char *pmu, bool expanded)
 {
 	const struct ap__corepmu *core;

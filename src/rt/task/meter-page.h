@@ -1,13 +1,15 @@
 /*
- * PURPOSE: the runtime's hold on the counter segment (abi/meter.h): which page a thread counts into, and
- * what the report of the segment's owner will say about it.
+ * PURPOSE: the runtime's hold on the counter segment (abi/meter.h): which page a thread counts
+ * into, and what the report of the segment's owner will say about it.
  */
 #ifndef RT_TASK_METER_PAGE_H
 #define RT_TASK_METER_PAGE_H
 
 #include "rt/task/thread.h"
 
-/* Maps the header of the segment behind @fd, which stays open; the process belongs to run @number. */
+/*
+ * Maps the header of the segment behind @fd, which stays open; the process belongs to run @number.
+ */
 void meter_init(int fd, u32 number);
 struct counter_segment *counter_segment(void);
 u32 meter_run(void);

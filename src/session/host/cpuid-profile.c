@@ -70,8 +70,8 @@ static void host(struct cpuid_profile *p)
 }
 
 /*
- * Zen 1 to 3. Of Zen 4, which has models of family 0x19 too, libpfm4 has the events, but PAPI 7 has no preset:
- * not even PAPI_TOT_INS would exist.
+ * Zen 1 to 3. Of Zen 4, which has models of family 0x19 too, libpfm4 has the events, but PAPI 7 has
+ * no preset: not even PAPI_TOT_INS would exist.
  */
 static bool is_known_amd(u32 family, u32 model)
 {

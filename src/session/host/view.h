@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what guests are shown of the machine: the wire_view in the counter segment, and a directory
- * that stands in for the root of sysfs's PMUs and perf's sysctls.
+ * PURPOSE: what guests are shown of the machine: the wire_view in the counter segment, and a
+ * directory that stands in for the root of sysfs's PMUs and perf's sysctls.
  *
  * Ownership: the directory is made when somebody first looks, locked as long as the session lives,
  * and removed with it.

@@ -81,8 +81,8 @@ int must_check guest_process_make_memory(struct guest_process *p);
 /* NULL: no such slot. */
 struct wire_slot *guest_process_slot(struct guest_process *p, u32 slot);
 /*
- * @pid is about to run a first program (the runtime with CONTROL_LAUNCH), and is a guest from now on:
- * events can be opened on it, and its start is its execve. 0, -ESRCH, -ENOMEM or another errno.
+ * @pid is about to run a first program (the runtime with CONTROL_LAUNCH), and is a guest from now
+ * on: events can be opened on it, and its start is its execve. 0, -ESRCH, -ENOMEM or another errno.
  */
 int must_check guest_process_adopt(struct session *s, pid_t pid, s8 same_ns);
 /* @survivor has become the leader with a new program; its siblings died of it. */

@@ -66,7 +66,10 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 		u32 n = q < CPU_QUANTITIES ? CPU_QUANTITIES : METER_SPARE;
 		u64 sums[METER_QUANTITIES];
 
-		/* What events count is read together, so that they agree; and once, so that it stays. */
+		/*
+		 * What events count is read together, so that they agree; and once, so that it
+		 * stays.
+		 */
 		meter_sums(m, n, sums);
 		for (u32 i = th->counts.have; i < n; i++)
 			th->counts.seen[i] = sums[i];

@@ -1,6 +1,6 @@
 /*
- * PURPOSE: what threads have counted, out of the counter segment (abi/meter.h): the source of the cpu
- * PMU and of the translator's.
+ * PURPOSE: what threads have counted, out of the counter segment (abi/meter.h): the source of the
+ * cpu PMU and of the translator's.
  *
  * Ownership: the session maps the segment for its whole life; guests write to it at any time, and
  * nothing of it is believed but as their own counts. Order: a sum belongs to the open instant

@@ -346,8 +346,8 @@ static void hung_up(struct session *s, void *arg)
 	if (p->sock_poll.gone)
 		return;
 	/*
-	 * A guest is ended by its pidfd. Who has not said who it is has none; and a remote client may
-	 * live on for long when it has left.
+	 * A guest is ended by its pidfd. Who has not said who it is has none; and a remote client
+	 * may live on for long when it has left.
 	 */
 	if (!p->pid || !has_meter(p))
 		guest_process_end(p);

@@ -1,7 +1,7 @@
 /*
  * PURPOSE: what was refused to guests, noted where the command that reports on them finds it
- * (abi/refusal-list.h). A guest gets an errno, as from a kernel, and nobody but that command can tell its
- * user why.
+ * (abi/refusal-list.h). A guest gets an errno, as from a kernel, and nobody but that command can
+ * tell its user why.
  *
  * Ownership: the session's own account of the list is the session's; the list itself lies in the
  * counter segment, is only written, and is the command's to read when its guests have ended.

@@ -1,7 +1,7 @@
 /*
  * PURPOSE: what a session and those who come to it must agree on before they have spoken: the
- * bootstrap socket, the size of the counter segment, what guests are shown of the machine before there is
- * a session, and the address of a session that has a name.
+ * bootstrap socket, the size of the counter segment, what guests are shown of the machine before
+ * there is a session, and the address of a session that has a name.
  *
  * The library, which starts sessions and joins them, has a copy of this under names of its own
  * (src/lib/meson.build).
@@ -15,9 +15,9 @@
 #include "abi/wire.h"
 
 /*
- * A bootstrap socket. *@outside is for guests. *@inside becomes readable when one of them introduces
- * itself, and hangs up (POLLHUP) with the last one; the kernel tells with each message who has sent
- * it. Both are the caller's and CLOEXEC. 0 or -errno.
+ * A bootstrap socket. *@outside is for guests. *@inside becomes readable when one of them
+ * introduces itself, and hangs up (POLLHUP) with the last one; the kernel tells with each message
+ * who has sent it. Both are the caller's and CLOEXEC. 0 or -errno.
  */
 int must_check bootstrap_pair(int *inside, int *outside);
 
@@ -25,13 +25,15 @@ int must_check bootstrap_pair(int *inside, int *outside);
 void view_show(struct wire_view *view, u32 counters, u32 cpuid_signature);
 
 /*
- * How many meters of the segment @segment_fd are to be used. All of them are addresses of several GB, of
- * which a new segment (-1) takes no more than an eighth of RLIMIT_AS; for one that has been made its
- * header says.
+ * How many meters of the segment @segment_fd are to be used. All of them are addresses of several
+ * GB, of which a new segment (-1) takes no more than an eighth of RLIMIT_AS; for one that has been
+ * made its header says.
  */
 u32 must_check session_segment_slots(int segment_fd);
 
-/* The address under which this user's session @name listens: its length; 0: the name is too long. */
+/*
+ * The address under which this user's session @name listens: its length; 0: the name is too long.
+ */
 socklen_t must_check session_address(struct sockaddr_un *sa, const char *name);
 
 #endif

@@ -1,4 +1,7 @@
-/* Commands that the kernel counts: how they are started, what they count, how they end or do not start. */
+/*
+ * Commands that the kernel counts: how they are started, what they count, how they end or do not
+ * start.
+ */
 #include "unit/lib/fixture.h"
 
 #include <errno.h>
