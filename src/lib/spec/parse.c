@@ -118,11 +118,12 @@ static int add_cpu_event(struct ap__parse *p, const char *name, u32 type, u64 co
 	const struct ap__corepmu *core;
 	unsigned int n = ap__core_pmus(p->m, &core);
 	struct ap__item *it;
+	int r;
 
 	if (n < 2) {
-		it = ap__parse_add(p, name);
-		if (!it)
-			return -ENOMEM;
+		r = ap__parse_add(p, name, &it);
+		if (r)
+			return r;
 		it->attr.type = type;
 		it->attr.config = config;
 		return 0;
@@ -130,9 +131,9 @@ static int add_cpu_event(struct ap__parse *p, const char *name, u32 type, u64 co
 	for (unsigned int i = 0; i < n; i++) {
 		char *full = ap__specs_printf(p->specs, "%s/%s/", core[i].name, name);
 
-		it = full ? ap__parse_add(p, full) : NULL;
-		if (!it)
-			return ap__fail_memory(p->err);
+		r = full ? ap__parse_add(p, full, &it) : ap__fail_memory(p->err);
+		if (r)
+			return r;
 		if (type == PERF_TYPE_RAW) {
 			it->attr.type = core[i].type;
 			it->attr.config = config;
@@ -194,9 +195,9 @@ static int add_name(struct ap__parse *p, const char *name, bool *found)
 
 	*found = true;
 	if (g && g->type == PERF_TYPE_SOFTWARE) {
-		it = ap__parse_add(p, name);
-		if (!it)
-			return -ENOMEM;
+		r = ap__parse_add(p, name, &it);
+		if (r)
+			return r;
 		it->attr.type = g->type;
 		it->attr.config = g->config;
 		return 0;
@@ -224,13 +225,14 @@ static int add_numbers(struct ap__parse *p, const char *name, const char *type, 
 {
 	struct ap__item *it;
 	u64 t, c;
+	int r;
 
 	if (ap__number(type, &t) || t > UINT32_MAX || ap__number(config, &c))
 		return ap__fail(p->err, -EINVAL, AP_CAUSE_BAD_VALUE,
 				"\"%s\": a type has at most 32 bits, a config 64", name);
-	it = ap__parse_add(p, name);
-	if (!it)
-		return -ENOMEM;
+	r = ap__parse_add(p, name, &it);
+	if (r)
+		return r;
 	it->attr.type = (u32)t;
 	it->attr.config = c;
 	return 0;

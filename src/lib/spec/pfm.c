@@ -114,6 +114,7 @@ int ap__parse_pfm(struct ap__parse *p, const char *name, bool *found)
 	_Alignas(8) char attr[256];
 	struct ap__item *it;
 	struct pfm *f;
+	int r;
 
 	pthread_mutex_lock(&p->m->lock);
 	f = pfm_of(p->m);
@@ -121,9 +122,9 @@ int ap__parse_pfm(struct ap__parse *p, const char *name, bool *found)
 	pthread_mutex_unlock(&p->m->lock);
 	if (!*found)
 		return 0;
-	it = ap__parse_add(p, name);
-	if (!it)
-		return -ENOMEM;
+	r = ap__parse_add(p, name, &it);
+	if (r)
+		return r;
 	memcpy(&it->attr, attr, sizeof(it->attr));
 	it->attr.size = sizeof(it->attr);
 	it->attr.exclude_guest = 1;

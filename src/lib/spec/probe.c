@@ -29,6 +29,7 @@ int ap__parse_mem(struct ap__parse *p, const char *name, const char *text)
 	u64 addr, bytes = 0;
 	struct ap__item *it;
 	u32 type = 0;
+	int r;
 
 	if (!copy)
 		return ap__fail_memory(p->err);
@@ -58,9 +59,9 @@ int ap__parse_mem(struct ap__parse *p, const char *name, const char *text)
 		return bad_mem(p, name, "execution cannot be combined with r or w");
 	if (!bytes)
 		bytes = type == HW_BREAKPOINT_X ? sizeof(long) : HW_BREAKPOINT_LEN_4;
-	it = ap__parse_add(p, name);
-	if (!it)
-		return -ENOMEM;
+	r = ap__parse_add(p, name, &it);
+	if (r)
+		return r;
 	it->attr.type = PERF_TYPE_BREAKPOINT;
 	it->attr.bp_type = type;
 	it->attr.bp_addr = addr;
@@ -198,9 +199,9 @@ int ap__parse_probe(struct ap__parse *p, const char *name, const char *kind, con
 	if (!*place)
 		return ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX, "\"%.120s\" names no function",
 				name);
-	it = ap__parse_add(p, name);
-	if (!it)
-		return -ENOMEM;
+	r = ap__parse_add(p, name, &it);
+	if (r)
+		return r;
 	r = probe_pmu(p, it, kind, ret);
 	if (r)
 		return r;

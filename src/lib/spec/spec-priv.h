@@ -48,9 +48,9 @@ char *ap__specs_printf(struct ap_specs *s, const char *fmt, ...) printf_like(2, 
 
 /*
  * Appends an event to the list, in a group of its own unless braces are open. Its attr says
- * exclude_guest, as perf's does, and nothing else. NULL after filling in the error.
+ * exclude_guest, as perf's does, and nothing else. -E2BIG, -ENOMEM.
  */
-struct ap__item *ap__parse_add(struct ap__parse *p, const char *name);
+int ap__parse_add(struct ap__parse *p, const char *name, struct ap__item **out);
 
 /* Decimal or 0x number, all of @text. -EINVAL or -ERANGE. */
 int ap__number(const char *text, u64 *out);

@@ -72,32 +72,30 @@ struct ap_spec *ap_specs_at(const struct ap_specs *s, unsigned int i)
 	return i < s->n ? &s->items[i]->pub : NULL;
 }
 
-struct ap__item *ap__parse_add(struct ap__parse *p, const char *name)
+int ap__parse_add(struct ap__parse *p, const char *name, struct ap__item **out)
 {
 	struct ap_specs *s = p->specs;
 	struct ap__item *it;
 
-	if (s->n == AP__MAX_SPECS) {
-		ap__fail(p->err, -E2BIG, AP_CAUSE_BAD_VALUE,
-			 "the description stands for more than %d events", AP__MAX_SPECS);
-		return NULL;
-	}
+	if (s->n == AP__MAX_SPECS)
+		return ap__fail(p->err, -E2BIG, AP_CAUSE_BAD_VALUE,
+				"the description stands for more than %d events", AP__MAX_SPECS);
 	if (s->n == s->room) {
 		unsigned int room = s->room ? 2 * s->room : 16;
 		struct ap__item **more = realloc(s->items, room * sizeof(struct ap__item *));
 
 		if (!more)
-			goto nomem;
+			return ap__fail_memory(p->err);
 		s->items = more;
 		s->room = room;
 	}
 	it = ap__specs_alloc(s, sizeof(*it));
 	if (!it)
-		goto nomem;
+		return ap__fail_memory(p->err);
 	it->pub.attr = (struct perf_event_attr *)&it->attr;
 	it->pub.name = ap__specs_strdup(s, name);
 	if (!it->pub.name)
-		goto nomem;
+		return ap__fail_memory(p->err);
 	it->pub.pmu = "";
 	it->pub.unit = "";
 	it->pub.scale = 1.0;
@@ -106,9 +104,6 @@ struct ap__item *ap__parse_add(struct ap__parse *p, const char *name)
 	it->attr.size = sizeof(it->attr);
 	it->attr.exclude_guest = 1;
 	s->items[s->n++] = it;
-	return it;
-
-nomem:
-	ap__fail_memory(p->err);
-	return NULL;
+	*out = it;
+	return 0;
 }

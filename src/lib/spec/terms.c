@@ -580,9 +580,9 @@ static int add_on_pmu(struct ap__parse *p, const char *name, const char *pmu, co
 	if (r || type < 0 || type > UINT32_MAX)
 		return ap__fail(p->err, r ? r : -EINVAL, AP_CAUSE_FILE,
 				"the type of the PMU %s cannot be read", pmu);
-	it = ap__parse_add(p, name);
-	if (!it)
-		return -ENOMEM;
+	r = ap__parse_add(p, name, &it);
+	if (r)
+		return r;
 	it->attr.type = (u32)type;
 	if (expanded)
 		it->pub.flags |= AP_SPEC_EXPANDED;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "lib/spec/nearest.h"
+#include "lib/spec/spec-priv.h"
 
 static struct ap_machine *m;
 static struct ap_specs *specs;
@@ -641,4 +642,20 @@ TEST(libpfm4_names)
 	ap_machine_free(m);
 	specs = NULL;
 	m = NULL;
+}
+
+/* The number is bounded, and what is over it is told apart from a lack of memory. */
+TEST(more_events_than_there_may_be)
+{
+	size_t n = AP__MAX_SPECS + 1;
+	char *text = malloc(3 * n);
+
+	ASSERT(text);
+	for (size_t i = 0; i < n; i++)
+		memcpy(text + 3 * i, "cs,", 3);
+	text[3 * n - 1] = '\0';
+	EXPECT_EQ(parse("amd", text), -E2BIG);
+	text[3 * n - 4] = '\0';
+	EXPECT_EQ(parse("amd", text), AP__MAX_SPECS);
+	free(text);
 }
