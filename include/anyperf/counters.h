@@ -70,10 +70,9 @@ struct ap_open_opts {
  * members follow their leader.
  *   without AP_OPEN_PARTIAL: 0 if every cell opened, else the first failure and nothing stays open
  *   with it: 0 if at least one did, else the first failure. A thread that has gone by the time it
- *   is
- *            its turn is left out, unless it was the last.
- * -ESRCH, -EINVAL for a bad target; else as ap_event_open(). The virtual PMU counts commands and
- * other programs of its session: the calling thread is none (-ENOENT).
+ *            is its turn is left out, unless it was the last.
+ * -ESRCH, -EINVAL for a bad target or a list without events; else as ap_event_open(). The virtual
+ * PMU counts commands and other programs of its session: the calling thread is none (-ENOENT).
  */
 AP_API AP_MUST_CHECK int ap_counters_open(struct ap_counters **out, struct ap_machine *m,
 					  struct ap_specs *specs, const struct ap_target *target,

@@ -288,9 +288,11 @@ static int open_all(struct ap_counters *c, struct ap_error *err)
 /* After opening: every counter has a cell, or says why not. Returns how many have one. */
 static unsigned int settle(struct ap_counters *c, struct ap_error *first)
 {
+	bool failed = false;
 	unsigned int open = 0;
 
-	first->code = 0;
+	/* What else keeps a counter from having either is that its reason found no room. */
+	ap__fail_memory(first);
 	for (unsigned int i = 0; i < c->n; i++) {
 		struct counter *k = &c->counter[i];
 		struct ap_error err;
@@ -313,8 +315,9 @@ static unsigned int settle(struct ap_counters *c, struct ap_error *first)
 				ap__refuse(&err, -ESRCH, k->spec->name, TASKS_ENDED);
 			remember(c, i, &err);
 		}
-		if (k->error && !first->code)
+		if (k->error && !failed)
 			*first = *k->error;
+		failed |= k->error != NULL;
 		open += any;
 	}
 	return open;
@@ -325,7 +328,7 @@ static int allocate(struct ap_counters *c, struct ap_specs *specs)
 	unsigned int largest = 1, leader = 0;
 
 	c->n = ap_specs_count(specs);
-	CHECK(c->places.n > 0);
+	CHECK(c->n > 0 && c->places.n > 0);
 	c->counter = calloc(c->n, sizeof(*c->counter));
 	c->cells = calloc((size_t)c->n * c->places.n, sizeof(*c->cells));
 	c->gone = calloc(c->places.n, sizeof(*c->gone));
@@ -356,6 +359,10 @@ int ap__counters_open(struct ap_counters **out, struct ap_machine *m, struct ap_
 
 	if (!c)
 		return ap__fail_memory(err);
+	if (!ap_specs_count(specs)) {
+		r = ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE, "there is no event in the list");
+		goto fail;
+	}
 	if (opts)
 		memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
 	c->m = m;

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/spec/spec-priv.h"
+
 #define PAGES 64
 
 /* Exactly PAGES minor faults in user mode. */
@@ -607,4 +609,19 @@ TEST(the_fd_limit_is_raised)
 	ap_specs_free(s);
 	ap_machine_free(loud);
 	setrlimit(RLIMIT_NOFILE, &was);
+}
+
+/* It opens nothing, which nobody may take for a success. */
+TEST(a_list_without_events)
+{
+	struct ap_open_opts partial = {.size = sizeof(partial), .flags = AP_OPEN_PARTIAL};
+	struct ap_specs none = {0};
+
+	reset();
+	m = machine_of(NULL);
+	EXPECT_EQ(ap_counters_open(&c, m, &none, NULL, NULL, &err), -EINVAL);
+	EXPECT_STREQ(err.why, "there is no event in the list");
+	EXPECT_EQ(ap_counters_open(&c, m, &none, NULL, &partial, &err), -EINVAL);
+	EXPECT(c == NULL);
+	reset();
 }
