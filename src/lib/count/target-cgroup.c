@@ -83,7 +83,7 @@ int ap__cgroup_open(struct ap_machine *m, const char *name, struct ap_error *err
 		ap__fail(err, -ENOENT, AP_CAUSE_CGROUP,
 			 "cgroup \"%.120s\": no cgroup hierarchy that perf can use is mounted",
 			 name);
-		return ap__remedy(err, "as root: mount -t cgroup2 none /sys/fs/cgroup");
+		return ap__remedy(err, -ENOENT, "as root: mount -t cgroup2 none /sys/fs/cgroup");
 	}
 	snprintf(path, sizeof(path), "%s%s/%.1000s", ap__root(m), where, name);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -98,5 +98,5 @@ int ap__cgroup_open(struct ap_machine *m, const char *name, struct ap_error *err
 		return other;
 	ap__fail(err, e, AP_CAUSE_CGROUP, "cgroup \"%.120s\": %s", name,
 		 e == -ENOENT ? "there is none of that name" : strerror(-e));
-	return ap__remedy(err, "give its directory, or its path below %s", where);
+	return ap__remedy(err, e, "give its directory, or its path below %s", where);
 }

@@ -91,7 +91,7 @@ static int cpus_of(struct ap_machine *m, const char *list, int **cpus, struct ap
 		return ap__fail_memory(err);
 	if (n < 0) {
 		ap__fail(err, -EINVAL, AP_CAUSE_CPU, "\"%.120s\" is not a list of CPUs", list);
-		return ap__remedy(err, "write numbers and ranges: 0-3,8");
+		return ap__remedy(err, -EINVAL, "write numbers and ranges: 0-3,8");
 	}
 	return n;
 }

@@ -92,7 +92,7 @@ int ap_pmus_each(struct ap_machine *m, ap_pmu_fn *fn, void *data, struct ap_erro
 		return ap__fail_memory(err);
 	if (n < 0) {
 		ap__fail(err, n, AP_CAUSE_NO_PERF, AP__DEVICES " cannot be read: %s", strerror(-n));
-		return ap__remedy(err, "sysfs must be mounted, and the kernel have perf events");
+		return ap__remedy(err, n, "sysfs must be mounted, and the kernel have perf events");
 	}
 	for (int i = 0; i < n && !r; i++)
 		r = show_pmu(m, names[i], fn, data);

@@ -99,16 +99,16 @@ int ap__refuse_as(struct ap_error *err, int code, const char *event, enum refusa
 	return ap__tell(err, event, &r);
 }
 
-int ap__remedy(struct ap_error *err, const char *fmt, ...)
+int ap__remedy(struct ap_error *err, int code, const char *fmt, ...)
 {
 	va_list ap;
 
 	if (!err)
-		return 0;
+		return code;
 	va_start(ap, fmt);
 	vsnprintf(err->remedy, sizeof(err->remedy), fmt, ap);
 	va_end(ap);
-	return err->code;
+	return code;
 }
 
 void ap__add_why(struct ap_error *err, const char *fmt, ...)

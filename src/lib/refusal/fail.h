@@ -26,8 +26,8 @@ int ap__refuse_as(struct ap_error *err, int code, const char *event, enum refusa
 int ap__fail(struct ap_error *err, int code, enum ap_cause cause, const char *fmt, ...)
 	printf_like(4, 5);
 
-/* Sets the remedy of an @err that ap__fail() has just filled in. Returns its code (0 for NULL). */
-int ap__remedy(struct ap_error *err, const char *fmt, ...) printf_like(2, 3);
+/* Sets the remedy of an @err that ap__fail() has just filled in. Returns @code, which is its. */
+int ap__remedy(struct ap_error *err, int code, const char *fmt, ...) printf_like(3, 4);
 
 /* Appends to the why of @err. */
 void ap__add_why(struct ap_error *err, const char *fmt, ...) printf_like(2, 3);

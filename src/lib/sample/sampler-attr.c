@@ -49,8 +49,9 @@ int ap__sampler_prepare(struct ap_specs *specs, const struct ap_sampler_opts *o,
 	if ((o->flags & AP_SAMPLER_OVERWRITE) && (o->flags & AP_SAMPLER_TASKS)) {
 		ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE,
 			 "records of tasks would be overwritten with the samples that need them");
-		return ap__remedy(err, "sample them with an event of its own that does not "
-				       "overwrite, such as dummy");
+		return ap__remedy(err, -EINVAL,
+				  "sample them with an event of its own that does not "
+				  "overwrite, such as dummy");
 	}
 	for (unsigned int i = 0; i < n; i++) {
 		struct ap_spec *s = ap_specs_at(specs, i);

@@ -37,7 +37,8 @@ static bool all_of(const char *s, const char *set)
 static int syntax(struct ap__parse *p, const char *fmt, const char *what)
 {
 	ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX, fmt, what);
-	return ap__remedy(p->err, "anyperf(3) and `anyperf list` show how events are written");
+	return ap__remedy(p->err, -EINVAL,
+			  "anyperf(3) and `anyperf list` show how events are written");
 }
 
 static int check_modifiers(struct ap__parse *p, const char *mods)
@@ -182,7 +183,7 @@ static int unknown(struct ap__parse *p, const char *name)
 	ap__nearest_text(&near, text, sizeof(text));
 	ap__fail(p->err, -ENOENT, AP_CAUSE_UNKNOWN_EVENT, "there is no event \"%.120s\" here%s%s",
 		 name, text[0] ? ": " : "", text);
-	return ap__remedy(p->err, "`anyperf list` shows the events of this machine");
+	return ap__remedy(p->err, -ENOENT, "`anyperf list` shows the events of this machine");
 }
 
 /* An event that is a bare name. *@found false: some other form may fit. */

@@ -19,8 +19,9 @@
 static int bad_mem(struct ap__parse *p, const char *name, const char *what)
 {
 	ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX, "\"%.120s\": %s", name, what);
-	return ap__remedy(p->err, "breakpoints are written mem:ADDR[/LEN][:ACCESS], as in "
-				  "mem:0x601040/8:w; ACCESS is r, w, rw or x");
+	return ap__remedy(p->err, -EINVAL,
+			  "breakpoints are written mem:ADDR[/LEN][:ACCESS], as in "
+			  "mem:0x601040/8:w; ACCESS is r, w, rw or x");
 }
 
 int ap__parse_mem(struct ap__parse *p, const char *name, const char *text)
@@ -146,7 +147,7 @@ static int symbol_offset(struct ap__parse *p, const char *file, const char *symb
 	ap__fail(p->err, -ENOENT, AP_CAUSE_UNKNOWN_EVENT, "%.200s has no function \"%.80s\"%s%s%s",
 		 file, symbol, l.seen ? "" : " (it has no symbols at all: stripped?)",
 		 text[0] ? ": " : "", text);
-	return ap__remedy(p->err, "give a file offset instead, or a file with symbols");
+	return ap__remedy(p->err, -ENOENT, "give a file offset instead, or a file with symbols");
 }
 
 static int probe_pmu(struct ap__parse *p, struct ap__item *it, const char *kind, bool ret)
@@ -159,7 +160,8 @@ static int probe_pmu(struct ap__parse *p, struct ap__item *it, const char *kind,
 		ap__fail(p->err, -ENOENT, AP_CAUSE_UNSUPPORTED,
 			 "this kernel has no %s PMU, so \"%.100s\" cannot be probed", pmu,
 			 it->pub.name);
-		return ap__remedy(p->err, "it takes Linux 4.17 built with CONFIG_%s_EVENTS",
+		return ap__remedy(p->err, -ENOENT,
+				  "it takes Linux 4.17 built with CONFIG_%s_EVENTS",
 				  kind[0] == 'k' ? "KPROBE" : "UPROBE");
 	}
 	it->attr.type = (u32)type;
@@ -188,7 +190,7 @@ int ap__parse_probe(struct ap__parse *p, const char *name, const char *kind, con
 		if (!colon || colon == copy || !colon[1]) {
 			ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX,
 				 "\"%.120s\" lacks the file or the place in it", name);
-			return ap__remedy(p->err, "write %s:FILE:SYMBOL[+OFFSET]", kind);
+			return ap__remedy(p->err, -EINVAL, "write %s:FILE:SYMBOL[+OFFSET]", kind);
 		}
 		*colon = '\0';
 		place = colon + 1;

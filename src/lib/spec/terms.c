@@ -110,7 +110,7 @@ static int check_max(struct ap__parse *p, const char *pmu, const char *term, u64
 	ap__fail(p->err, -EINVAL, AP_CAUSE_BAD_VALUE,
 		 "%s=%llu is above the highest that %s takes, %lld (%s/caps/%s_max)", term,
 		 (unsigned long long)value, pmu, max, pmu, term);
-	return ap__remedy(p->err, "use a %s of at most %lld", term, max);
+	return ap__remedy(p->err, -EINVAL, "use a %s of at most %lld", term, max);
 }
 
 int ap__format_set(struct ap__parse *p, const char *pmu, struct pe_attr *attr, const char *term,
@@ -139,7 +139,7 @@ int ap__format_set(struct ap__parse *p, const char *pmu, struct pe_attr *attr, c
 		ap__fail(p->err, -EINVAL, AP_CAUSE_BAD_VALUE,
 			 "%s=%#llx does not fit: %s/%s/ has %d bit%s", term,
 			 (unsigned long long)value, pmu, term, bits, bits == 1 ? "" : "s");
-		return ap__remedy(p->err, "the largest value is %#llx",
+		return ap__remedy(p->err, -EINVAL, "the largest value is %#llx",
 				  (unsigned long long)(BIT(bits) - 1));
 	}
 	return 0;
@@ -409,13 +409,11 @@ static int unknown_term(struct ap__parse *p, const char *pmu, const char *term)
 		 "the PMU %.64s has neither a term nor an event \"%.80s\"%s%s", pmu, term,
 		 text[0] ? ": " : "", text);
 	if (known[0])
-		ap__remedy(p->err, "its terms are %s, and config, config1, config2, config3",
-			   known);
-	else
-		ap__remedy(p->err,
-			   "it has no terms of its own; config, config1, config2, config3 work "
-			   "everywhere");
-	return -ENOENT;
+		return ap__remedy(p->err, -ENOENT,
+				  "its terms are %s, and config, config1, config2, config3", known);
+	return ap__remedy(p->err, -ENOENT,
+			  "it has no terms of its own; config, config1, config2, config3 work "
+			  "everywhere");
 }
 
 static int apply_term(struct ap__parse *p, struct ap__item *it, const char *pmu, u32 type,
@@ -617,7 +615,8 @@ static int unknown_pmu(struct ap__parse *p, const char *pmu, char **names, int n
 		ap__fail(p->err, -ENOENT, AP_CAUSE_UNKNOWN_EVENT,
 			 "there is no PMU \"%.64s\" in " AP__DEVICES "%s%s", pmu,
 			 text[0] ? ": " : "", text);
-	return ap__remedy(p->err, "`anyperf list` shows the PMUs and events of this machine");
+	return ap__remedy(p->err, -ENOENT,
+			  "`anyperf list` shows the PMUs and events of this machine");
 }
 
 int ap__parse_pmu(struct ap__parse *p, const char *name, const char *pmu, const char *terms)

@@ -25,15 +25,16 @@ static int no_tracefs(struct ap__parse *p, const char *sys, const char *name, in
 			"the tracepoint %.64s:%.64s cannot be looked up: tracefs is not readable for "
 			"this user",
 			sys, name);
-		return ap__remedy(p->err, "run as root, or let this user read it: mount -o "
-					  "remount,mode=755 /sys/kernel/tracing");
+		return ap__remedy(p->err, -EACCES,
+				  "run as root, or let this user read it: mount -o "
+				  "remount,mode=755 /sys/kernel/tracing");
 	}
 	ap__fail(
 		p->err, -ENOENT, AP_CAUSE_TRACEFS,
 		"the tracepoint %.64s:%.64s cannot be looked up: tracefs is not mounted, or this kernel "
 		"has no tracepoints",
 		sys, name);
-	return ap__remedy(p->err, "as root: mount -t tracefs tracefs /sys/kernel/tracing");
+	return ap__remedy(p->err, -ENOENT, "as root: mount -t tracefs tracefs /sys/kernel/tracing");
 }
 
 static int add_one(struct ap__parse *p, const char *events, const char *sys, const char *name,
@@ -78,7 +79,8 @@ static int unknown(struct ap__parse *p, const char *events, const char *sys, con
 	ap__fail(p->err, -ENOENT, AP_CAUSE_UNKNOWN_EVENT, "there is no %s \"%.64s%s%.80s\"%s%s",
 		 is_pattern(name) || is_pattern(sys) ? "tracepoint that matches" : "tracepoint",
 		 sys, ":", name, text[0] ? ": " : "", text);
-	return ap__remedy(p->err, "`anyperf list '*:*'` shows the tracepoints of this machine");
+	return ap__remedy(p->err, -ENOENT,
+			  "`anyperf list '*:*'` shows the tracepoints of this machine");
 }
 
 int ap__parse_tracepoint(struct ap__parse *p, const char *sys, const char *name)
