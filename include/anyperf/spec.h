@@ -2,7 +2,7 @@
  * PURPOSE: from the text that names events, as in `-e`, to attrs that can be opened.
  *
  *   list    = item {"," item}
- *   item    = event [":" modifiers] | "{" event {"," event} "}" [":" modifiers]
+ *   item    = event [":" {modifier}] | "{" event {"," event} "}" [":" modifier {modifier}]
  *   event   = NAME                     cycles, page-faults, L1-dcache-load-misses, an event of a
  *           PMU
  *           | "r" HEX                  raw code of the CPU's PMU
@@ -15,7 +15,7 @@
  *           | "mem:" ADDR ["/" LEN] [":" r w x]
  *           | ("kprobe" | "kretprobe") ":" (FUNC | ADDR) ["+" OFFSET]
  *           | ("uprobe" | "uretprobe") ":" FILE ":" (SYMBOL | OFFSET) ["+" OFFSET]
- *   modifiers = u k h G H I p P D e W S b, in any order
+ *   modifier = u k h G H I p P D e W S b, each at most once, p up to three times
  *
  * Virtual machines that run on this one (guests) are left out unless G is given. Letter case
  * matters but in the names of cache events. Hexadecimal numbers begin with 0x.

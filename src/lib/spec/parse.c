@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "lib/spec/names.h"
 #include "lib/spec/nearest.h"
 
@@ -31,7 +32,7 @@ int ap__number(const char *text, u64 *out)
 
 static bool all_of(const char *s, const char *set)
 {
-	return *s && s[strspn(s, set)] == '\0';
+	return s[strspn(s, set)] == '\0';
 }
 
 static int syntax(struct ap__parse *p, const char *fmt, const char *what)
@@ -41,15 +42,21 @@ static int syntax(struct ap__parse *p, const char *fmt, const char *what)
 			  "anyperf(3) and `anyperf list` show how events are written");
 }
 
+/* What may stand behind an event's colon: as perf, with each letter but p at most once. */
 static int check_modifiers(struct ap__parse *p, const char *mods)
 {
 	size_t good = strspn(mods, MODIFIERS);
 
-	if (!mods[good])
-		return 0;
-	return ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX,
-			"\"%c\" in \"%.64s\" is not a modifier; they are u k h G H I p P D e W S b",
-			mods[good], mods);
+	if (mods[good])
+		return ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX,
+				"\"%c\" in \"%.64s\" is not a modifier; they are u k h G H I p P D "
+				"e W S b",
+				mods[good], mods);
+	for (const char *c = mods; *c; c++)
+		if (*c != 'p' && strchr(c + 1, *c))
+			return ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX,
+					"\"%.64s\" has the modifier %c twice", mods, *c);
+	return 0;
 }
 
 /* Builds on what earlier modifiers, of the event or of its group, have set. */
@@ -239,10 +246,42 @@ static int add_numbers(struct ap__parse *p, const char *name, const char *type, 
 	return 0;
 }
 
+/* Whether @name is an event that needs no looking up: a generic name or a raw code. */
+static bool is_built_in(const char *name)
+{
+	u64 config;
+
+	return ap__generic_find(name) || is_raw(name, &config) ||
+	       ap__cache_find(name, &config) == 0;
+}
+
+/* A built-in event with something behind its colon that are no modifiers. Returns -EINVAL. */
+static int bad_modifiers(struct ap__parse *p, const char *item, const char *mods)
+{
+	if (!strchr(mods, ':'))
+		return check_modifiers(p, mods);
+	return syntax(p, "the modifiers of \"%.200s\" are not in one piece, as in cs:uk", item);
+}
+
+/* "type:config" in numbers, with or without modifiers. @item is cut. */
+static int add_numbered(struct ap__parse *p, char *item, const char **mods)
+{
+	char *config = strchr(item, ':') + 1, *more = strchr(config, ':');
+	char *name;
+
+	if (more) {
+		*more = '\0';
+		*mods = more + 1;
+	}
+	name = ap__specs_strdup(p->specs, item);
+	config[-1] = '\0';
+	return name ? add_numbers(p, name, item, config) : ap__fail_memory(p->err);
+}
+
 /* An item without slashes and prefixes: a name, or sys:name, with or without modifiers. */
 static int add_plain(struct ap__parse *p, char *item, const char **mods)
 {
-	char *colon = strrchr(item, ':');
+	char *colon = strchr(item, ':'), *last = strrchr(item, ':');
 	bool found;
 	int r;
 
@@ -253,7 +292,8 @@ static int add_plain(struct ap__parse *p, char *item, const char **mods)
 		r = ap__parse_pfm(p, item, &found);
 		return r || found ? r : unknown(p, item);
 	}
-	if (strchr(item, ':') == colon && all_of(colon + 1, MODIFIERS)) {
+	/* As with perf there may be none behind the colon. */
+	if (colon == last && all_of(colon + 1, MODIFIERS)) {
 		*colon = '\0';
 		r = add_name(p, item, &found);
 		if (r || found) {
@@ -262,33 +302,28 @@ static int add_plain(struct ap__parse *p, char *item, const char **mods)
 		}
 		*colon = ':';
 	}
-	if (isdigit((unsigned char)item[0])) {
-		char *config = strchr(item, ':') + 1, *more = strchr(config, ':');
-		char *name;
-
-		if (more) {
-			*more = '\0';
-			*mods = more + 1;
-		}
-		name = ap__specs_strdup(p->specs, item);
-		config[-1] = '\0';
-		return name ? add_numbers(p, name, item, config) : ap__fail_memory(p->err);
-	}
+	if (isdigit((unsigned char)item[0]))
+		return add_numbered(p, item, mods);
+	/* Before libpfm4, whose own spelling of modifiers this would be: cs:u:k. */
+	*colon = '\0';
+	found = is_built_in(item);
+	*colon = ':';
+	if (found)
+		return bad_modifiers(p, item, colon + 1);
 	r = ap__parse_pfm(p, item, &found);
 	if (r || found)
 		return r;
 	if (strstr(item, "::"))
 		return unknown(p, item);
-	if (strchr(item, ':') != colon) {
+	if (colon != last) {
 		/* sys:name:modifiers */
-		if (!all_of(colon + 1, MODIFIERS))
+		if (!all_of(last + 1, MODIFIERS))
 			return syntax(
 				p, "\"%.200s\" is neither an event with modifiers nor a tracepoint",
 				item);
-		*colon = '\0';
-		*mods = colon + 1;
-		colon = strrchr(item, ':');
-		if (strchr(item, ':') != colon)
+		*last = '\0';
+		*mods = last + 1;
+		if (strrchr(item, ':') != colon)
 			return syntax(p, "\"%.200s\" has too many colons", item);
 	} else if (all_of(colon + 1, MODIFIERS) && !ap__tracefs_events(p->m, NULL)) {
 		/* cycels:u is a mistyped event rather than a tracepoint called "u". */
@@ -296,8 +331,6 @@ static int add_plain(struct ap__parse *p, char *item, const char **mods)
 		return unknown(p, item);
 	}
 	*colon = '\0';
-	if (ap__generic_find(item))
-		return check_modifiers(p, colon + 1);
 	return ap__parse_tracepoint(p, item, colon + 1);
 }
 
@@ -351,7 +384,7 @@ static int add_event(struct ap__parse *p, char *item, const char **mods)
 	name = ap__specs_printf(p->specs, "%.*s", (int)(end - item + 1), item);
 	if (!name)
 		return ap__fail_memory(p->err);
-	*mods = end[1] == ':' ? end + 2 : end + 1;
+	*mods = end[1] == ':' && end[2] ? end + 2 : end + 1;
 	*slash = *end = '\0';
 	return ap__parse_pmu(p, name, item, slash + 1);
 }
@@ -511,6 +544,8 @@ static int parse_item(struct ap__parse *p, char **at)
 			      stop == '}' ? "an event is missing before \"}\""
 					  : "an event is missing beside a comma");
 	r = add_event(p, s, &mods);
+	/* Who asked for an event is never left without both it and a reason. */
+	CHECK(r || p->specs->n > from);
 	if (!r)
 		r = finish(p, from, mods);
 	/* The item was cut here; what stopped it is put back for the caller to see. */
@@ -546,7 +581,7 @@ static int parse_group(struct ap__parse *p, char **at)
 	end = item_end(s);
 	stop = *end;
 	trim(s, end);
-	if (*s == ':')
+	if (*s == ':' && s[1])
 		r = finish(p, from, s + 1);
 	else if (*s)
 		r = syntax(p, "\"%.200s\" follows a closing brace; only :modifiers or a comma may",

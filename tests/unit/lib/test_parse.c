@@ -373,6 +373,53 @@ TEST(tracepoints)
 	EXPECT_EQ(parse("intel-hybrid", "sched:sched_switch:x:y"), -EINVAL);
 }
 
+/* Nothing that was asked for is left out: what follows a name is a modifier, or it is refused. */
+TEST(nothing_is_dropped)
+{
+	static const struct {
+		const char *text, *why;
+	} bad[] = {
+		{"page-faults:u:S,cs", "not in one piece"},
+		{"cs:u:k", "not in one piece"},
+		{"cs:u:", "not in one piece"},
+		{"cs::u", "not in one piece"},
+		{"cs::", "not in one piece"},
+		{"L1-dcache-loads:u:k", "not in one piece"},
+		{"r1a8:u:k", "not in one piece"},
+		{"1:2:u:k", "\":\" in \"u:k\" is not a modifier"},
+		{"cs:q", "\"q\" in \"q\" is not a modifier"},
+		{"r1a8:q", "\"q\" in \"q\" is not a modifier"},
+		{"L1-dcache-loads:uq", "\"q\" in \"uq\" is not a modifier"},
+		{"cs:uu", "has the modifier u twice"},
+		{"cs:uku", "has the modifier u twice"},
+		{"{cs:u}:SS", "has the modifier S twice"},
+		{"cpu/event=1/uu", "has the modifier u twice"},
+		{"cpu/event=1/:", "\":\" in \":\" is not a modifier"},
+		{"cpu/event=1/u:", "\":\" in \"u:\" is not a modifier"},
+		{"{cs}:", "follows a closing brace"},
+		{"{cs}u", "follows a closing brace"},
+	};
+	static const char *const good[] = {
+		"cs:",         "instructions:", "L1-dcache-loads:", "r1a8:",
+		"1:2:",        "mem:0x10:",     "mem:0x10/4:",      "mem:0x10:rw:",
+		"mem:0x10:w:", "{cs:}:u",       "cache-misses:"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		if (parse("amd", bad[i].text) != -EINVAL)
+			TEST_FAIL("\"%s\" is not refused", bad[i].text);
+		EXPECT_CONTAINS(err.why, bad[i].why);
+	}
+	/* No modifier behind a colon is none, as with perf. */
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		if (parse("amd", good[i]) != 1)
+			TEST_FAIL("\"%s\": %s", good[i], err.why);
+	EXPECT_EQ(parse("amd", "instructions:"), 1);
+	EXPECT(!attr_of(spec(0))->exclude_kernel);
+	EXPECT_EQ(parse("intel-hybrid", "sched:sched_switch:"), 1);
+	EXPECT_EQ(parse("intel-hybrid", "sched:sched_switch:u"), 1);
+	EXPECT_EQ(parse("intel-hybrid", "sched:sched_switch:u:u"), -EINVAL);
+}
+
 TEST(modifiers)
 {
 	const struct pe_attr *a;
