@@ -1,6 +1,10 @@
-/* Event descriptions: any text gives specs that hold together, or an error with a sentence. */
+/*
+ * Event descriptions: any text gives specs that hold together, or an error with a sentence. The
+ * parser itself holds that each item of a list gives an event or a reason.
+ */
 #include "fuzz/fuzz.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +27,10 @@ const char *const fuzz_samples[] = {
 	"L1-dcache-load-misses,LLC-stores-miss,branch-loads",
 	"r1a8,r0xffff,1:3,4294967295:0x10",
 	"cpu_core/branch_type=any|u,call-graph=fp,max-stack=3,percore/",
+	"cs:,instructions:u,cycles:ppp,page-faults:ukhGHIDeWSb",
+	"{cs:,{r1a8:u},1:2:}:k,armv8_pmuv3/config=1/u",
+	"energy-pkg:,cpu_core/mem-loads/:,sched:sched_switch:",
+	"page-faults/name=foo/,cs//u,instructions/period=5/k",
 	NULL,
 };
 
@@ -45,6 +53,14 @@ const char *const fuzz_words[] = {
 	"-1",
 	":u",
 	":p",
+	":u:k",
+	":S,cs",
+	"cs:",
+	"instructions",
+	"/u",
+	"//",
+	"/:",
+	"}:",
 	"..",
 	"cpu_core/",
 	"event=",
@@ -91,10 +107,42 @@ static void check(struct ap_specs *s)
 	CHECK(ap_specs_at(s, ap_specs_count(s)) == NULL);
 }
 
+/* @text behind another event, and before one, gives what it gives alone and that event. */
+static void check_lists(struct ap_machine *m, const char *text, unsigned int n)
+{
+	size_t room = strlen(text) + sizeof("cs,");
+	char *list = malloc(room);
+
+	CHECK(list);
+	for (int before = 0; before < 2; before++) {
+		struct ap_specs *s;
+
+		snprintf(list, room, before ? "cs,%s" : "%s,cs", text);
+		CHECK(ap_specs_parse(&s, m, list, NULL) == 0);
+		CHECK(ap_specs_count(s) == n + 1);
+		CHECK(ap_specs_at(s, before ? 0 : n)->attr->type == PERF_TYPE_SOFTWARE);
+		ap_specs_free(s);
+	}
+	free(list);
+}
+
+/* What an attr is called can be asked for. */
+static void check_described(struct ap_machine *m, const struct perf_event_attr *attr)
+{
+	char described[128];
+	struct ap_specs *s;
+
+	ap_attr_describe(attr, m, described, sizeof(described));
+	CHECK(described[0]);
+	CHECK(ap_specs_parse(&s, m, described, NULL) == 0);
+	ap_specs_free(s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct ap_machine_opts opts = {.size = sizeof(opts), .root = FIXTURES "/intel-hybrid"};
-	char *text = malloc(len + 1), described[128];
+	char *text = malloc(len + 1);
+	struct ap_specs *again = NULL;
 	struct ap_machine *m;
 	struct ap_specs *s;
 	struct ap_error err;
@@ -106,12 +154,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	CHECK(ap_machine_new(&m, &opts) == 0);
 	if (ap_specs_parse(&s, m, text, &err) == 0) {
 		check(s);
-		ap_attr_describe(ap_specs_at(s, 0)->attr, m, described, sizeof(described));
-		CHECK(described[0]);
+		check_lists(m, text, ap_specs_count(s));
+		check_described(m, ap_specs_at(s, 0)->attr);
 		ap_specs_free(s);
 	} else {
 		CHECK(err.code < 0 && err.why[0]);
 		CHECK(memchr(err.why, '\0', sizeof(err.why)));
+		CHECK(ap_specs_parse(&again, m, text, NULL) == err.code && !again);
 	}
 	ap_machine_free(m);
 	free(text);

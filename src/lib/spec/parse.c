@@ -352,6 +352,22 @@ static const char *cut_mods(char *text)
 	return colon + 1;
 }
 
+/* The slash that ends the terms at @s, the first one outside quotes; NULL: there is none. */
+static char *closing_slash(char *s)
+{
+	char quote = '\0';
+
+	for (; *s; s++) {
+		if (quote && *s == quote)
+			quote = '\0';
+		else if (!quote && (*s == '\'' || *s == '"'))
+			quote = *s;
+		else if (!quote && *s == '/')
+			return s;
+	}
+	return NULL;
+}
+
 static int add_event(struct ap__parse *p, char *item, const char **mods)
 {
 	static const char *const probes[] = {"kprobe", "kretprobe", "uprobe", "uretprobe"};
@@ -376,8 +392,8 @@ static int add_event(struct ap__parse *p, char *item, const char **mods)
 	slash = strchr(item, '/');
 	if (!slash)
 		return add_plain(p, item, mods);
-	end = strrchr(item, '/');
-	if (end == slash)
+	end = closing_slash(slash + 1);
+	if (!end)
 		return syntax(p, "\"%.200s\" lacks the closing slash", item);
 	if (slash == item)
 		return syntax(p, "\"%.200s\" lacks the PMU's name before the slash", item);

@@ -245,7 +245,7 @@ static int set_fixed(struct ap__parse *p, struct ap__item *it, const struct fixe
 	struct pe_attr *a = &it->attr;
 	u64 v = 1;
 
-	if (!value && t->needs_value)
+	if (t->needs_value && !(value && *value))
 		return ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX, "%s needs a value: %s=...",
 				t->name, t->name);
 	if (value && t->max && (ap__number(value, &v) || v > t->max))

@@ -239,6 +239,9 @@ TEST(values_that_do_not_fit_are_refused)
 		{"amd", "cpu/op_cache/", -EINVAL, "add umask=..."},
 		{"amd", "cpu/period=0x8000000000000000/", -EINVAL, "period"},
 		{"amd", "cpu/name/", -EINVAL, "needs a value"},
+		{"amd", "cpu/name=/", -EINVAL, "needs a value"},
+		{"amd", "cpu/name=''/", -EINVAL, "needs a value"},
+		{"amd", "cpu/config=/", -EINVAL, "needs a value"},
 		{"amd", "cpu/event=1,,umask=2/", -EINVAL, "empty"},
 		{"amd", "5000000000:1", -EINVAL, "32 bits"},
 		{"amd", "cpu/branch_type=sideways/", -EINVAL, "any_call"},
@@ -396,6 +399,10 @@ TEST(nothing_is_dropped)
 		{"cpu/event=1/uu", "has the modifier u twice"},
 		{"cpu/event=1/:", "\":\" in \":\" is not a modifier"},
 		{"cpu/event=1/u:", "\":\" in \"u:\" is not a modifier"},
+		{"cpu/name=a/b/", "is not a modifier"},
+		{"cpu/event=1/u,cpu/event=2/u/", "is not a modifier"},
+		{"cpu/event=1/uname='a'/u", "is not a modifier"},
+		{"cpu/name='a/", "lacks the closing slash"},
 		{"{cs}:", "follows a closing brace"},
 		{"{cs}u", "follows a closing brace"},
 	};
@@ -508,7 +515,7 @@ TEST(syntax_errors_say_what_is_wrong)
 		{"{cs,{faults}}", "opening brace"},
 		{"cpu/event=1", "closing slash"},
 		{"/event=1/", "PMU's name"},
-		{"cpu/event=1/u/", "not a decimal"},
+		{"cpu/event=1/u/", "is not a modifier"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
