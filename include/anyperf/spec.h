@@ -3,18 +3,18 @@
  *
  *   list    = item {"," item}
  *   item    = event [":" {modifier}] | "{" event {"," event} "}" [":" modifier {modifier}]
- *   event   = NAME                     cycles, page-faults, L1-dcache-load-misses, an event of a
- *           PMU
+ *   event   = NAME ["/" term {"," term} "/"]
+ *                                      cycles, page-faults, L1-dcache-load-misses, an event of a PMU
  *           | "r" HEX                  raw code of the CPU's PMU
- *           | PMU "/" term {"," term} "/"  term = NAME ["=" VALUE], as in the PMU's format
- *                                          directory,
- *                                      or an event of its events directory, or config, config1,
- *                                      config2, config3, name, period, freq, and perf's other terms
+ *           | PMU "/" term {"," term} "/"
  *           | TYPE ":" CONFIG          attr.type and attr.config in numbers
  *           | SYS ":" NAME             tracepoints; both may contain * ? [ ]
  *           | "mem:" ADDR ["/" LEN] [":" r w x]
  *           | ("kprobe" | "kretprobe") ":" (FUNC | ADDR) ["+" OFFSET]
  *           | ("uprobe" | "uretprobe") ":" FILE ":" (SYMBOL | OFFSET) ["+" OFFSET]
+ *   term    = NAME ["=" VALUE]         config, config1 ... name, period, freq, and perf's other terms;
+ *                                      behind a PMU also those of its format directory, and the
+ *                                      events of its events directory
  *   modifier = u k h G H I p P D e W S b, each at most once, p up to three times
  *
  * Virtual machines that run on this one (guests) are left out unless G is given. Letter case

@@ -368,6 +368,24 @@ static char *closing_slash(char *s)
 	return NULL;
 }
 
+/* NAME/TERMS/ of a built-in event, which is called @full then unless it is one per core PMU. */
+static int add_with_terms(struct ap__parse *p, const char *full, const char *name,
+			  const char *terms)
+{
+	unsigned int from = p->specs->n;
+	bool found;
+	int r = add_name(p, name, &found);
+
+	for (unsigned int i = from; i < p->specs->n && !r; i++) {
+		struct ap__item *it = p->specs->items[i];
+
+		if (!(it->pub.flags & AP_SPEC_EXPANDED))
+			it->pub.name = full;
+		r = ap__parse_terms(p, it, terms);
+	}
+	return r;
+}
+
 static int add_event(struct ap__parse *p, char *item, const char **mods)
 {
 	static const char *const probes[] = {"kprobe", "kretprobe", "uprobe", "uretprobe"};
@@ -402,6 +420,8 @@ static int add_event(struct ap__parse *p, char *item, const char **mods)
 		return ap__fail_memory(p->err);
 	*mods = end[1] == ':' && end[2] ? end + 2 : end + 1;
 	*slash = *end = '\0';
+	if (is_built_in(item))
+		return add_with_terms(p, name, item, slash + 1);
 	return ap__parse_pmu(p, name, item, slash + 1);
 }
 

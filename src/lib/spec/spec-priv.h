@@ -61,6 +61,9 @@ int ap__number(const char *text, u64 *out);
  */
 int ap__parse_pmu(struct ap__parse *p, const char *name, const char *pmu, const char *terms);
 
+/* Applies terms that every event has to one that is no PMU's: cs/name=switches/. */
+int ap__parse_terms(struct ap__parse *p, struct ap__item *it, const char *terms);
+
 /* Whether some PMU has an event of that name in its events directory; adds it for each. */
 int ap__parse_alias(struct ap__parse *p, const char *name, bool *found);
 

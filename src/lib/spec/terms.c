@@ -416,6 +416,24 @@ static int unknown_term(struct ap__parse *p, const char *pmu, const char *term)
 			  "everywhere");
 }
 
+/* A term that every event has, or a name near to one, of an event that is no PMU's. */
+static int unknown_fixed(struct ap__parse *p, const char *event, const char *term)
+{
+	struct ap__nearest near;
+	char text[320];
+
+	ap__nearest_init(&near, term);
+	for (size_t i = 0; i < ARRAY_SIZE(fixed_terms); i++)
+		ap__nearest_offer(&near, fixed_terms[i].name);
+	ap__nearest_text(&near, text, sizeof(text));
+	return ap__fail(
+		p->err, -ENOENT, AP_CAUSE_UNKNOWN_EVENT,
+		"%.80s has no term \"%.80s\", but those of every event: config, config1, name, "
+		"period, freq, percore and perf's others%s%s",
+		event, term, text[0] ? ": " : "", text);
+}
+
+/* @pmu NULL: of an event that is no PMU's. */
 static int apply_term(struct ap__parse *p, struct ap__item *it, const char *pmu, u32 type,
 		      const char *name, char *value, const char *outer)
 {
@@ -425,6 +443,8 @@ static int apply_term(struct ap__parse *p, struct ap__item *it, const char *pmu,
 	for (size_t i = 0; i < ARRAY_SIZE(fixed_terms); i++)
 		if (strcmp(fixed_terms[i].name, name) == 0)
 			return set_fixed(p, it, &fixed_terms[i], value);
+	if (!pmu)
+		return unknown_fixed(p, it->pub.name, name);
 	if (value && strcmp(value, "?") == 0) {
 		if (outer && terms_set(outer, name))
 			return 0;
@@ -513,7 +533,7 @@ static int apply_terms(struct ap__parse *p, struct ap__item *it, const char *pmu
 		}
 		if (!*name)
 			return ap__fail(p->err, -EINVAL, AP_CAUSE_SYNTAX,
-					"a term of %s/.../ is empty", pmu);
+					"a term of %s/.../ is empty", pmu ? pmu : it->pub.name);
 		r = apply_term(p, it, pmu, type, name, value, outer);
 		if (r)
 			return r;
@@ -522,6 +542,15 @@ static int apply_terms(struct ap__parse *p, struct ap__item *it, const char *pmu
 		terms = end + 1;
 	}
 	return 0;
+}
+
+int ap__parse_terms(struct ap__parse *p, struct ap__item *it, const char *terms)
+{
+	char *copy = strdup(terms);
+	int r = copy ? apply_terms(p, it, NULL, 0, copy, NULL) : ap__fail_memory(p->err);
+
+	free(copy);
+	return r;
 }
 
 /*

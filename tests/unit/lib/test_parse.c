@@ -376,6 +376,39 @@ TEST(tracepoints)
 	EXPECT_EQ(parse("intel-hybrid", "sched:sched_switch:x:y"), -EINVAL);
 }
 
+/* A generic event takes the terms that every event has, as with perf. */
+TEST(terms_of_generic_events)
+{
+	EXPECT_EQ(parse("amd", "page-faults/name=foo/"), 1);
+	EXPECT_STREQ(spec(0)->name, "foo");
+	EXPECT_EQ(attr_of(spec(0))->type, PERF_TYPE_SOFTWARE);
+	EXPECT_EQ(attr_of(spec(0))->config, PERF_COUNT_SW_PAGE_FAULTS);
+	EXPECT_EQ(parse("amd", "{cs//u,instructions/period=5,name='a, b'/k}:S,faults"), 3);
+	EXPECT_STREQ(spec(0)->name, "cs//uS");
+	EXPECT(attr_of(spec(0))->exclude_kernel);
+	EXPECT_STREQ(spec(1)->name, "a, b");
+	EXPECT_EQ(attr_of(spec(1))->sample_period, 5);
+	EXPECT(spec(1)->flags & AP_SPEC_PERIOD_GIVEN);
+	EXPECT_EQ(parse("amd", "L1-dcache-loads/config1=7/,r1a8/percore/u"), 2);
+	EXPECT_EQ(attr_of(spec(0))->config1, 7);
+	EXPECT_EQ(attr_of(spec(1))->config, 0x1a8);
+	EXPECT(spec(1)->flags & AP_SPEC_PERCORE);
+	EXPECT_EQ(parse("amd", "page-faults/config=3/"), 1);
+	EXPECT_EQ(attr_of(spec(0))->config, 3);
+	EXPECT_EQ(parse("intel-hybrid", "cycles/period=9/u"), 2);
+	EXPECT_STREQ(spec(1)->name, "cpu_atom/cycles/u");
+	EXPECT_EQ(attr_of(spec(1))->sample_period, 9);
+
+	EXPECT_EQ(parse("amd", "cs/event=1/"), -ENOENT);
+	EXPECT_CONTAINS(err.why, "cs/event=1/ has no term \"event\"");
+	EXPECT_EQ(parse("amd", "cs/perod=1/"), -ENOENT);
+	EXPECT_CONTAINS(err.why, "did you mean period?");
+	EXPECT_EQ(parse("amd", "cs/name=/"), -EINVAL);
+	EXPECT_EQ(parse("amd", "cs/,/"), -EINVAL);
+	EXPECT_EQ(parse("amd", "cs/u"), -EINVAL);
+	EXPECT_CONTAINS(err.why, "closing slash");
+}
+
 /* Nothing that was asked for is left out: what follows a name is a modifier, or it is refused. */
 TEST(nothing_is_dropped)
 {
