@@ -1,6 +1,7 @@
 /* From an attr back to a description. */
 #include "lib/spec/spec-priv.h"
 
+#include <linux/hw_breakpoint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,13 @@ static void pmu_terms(const struct pe_attr *a, const char *pmu, char *buf, size_
 	snprintf(buf + have, len - have, "/");
 }
 
+/* Whether @a is something that mem: can say. */
+static bool is_breakpoint(const struct pe_attr *a)
+{
+	return a->bp_type >= HW_BREAKPOINT_R && a->bp_type <= HW_BREAKPOINT_X && a->bp_len &&
+	       a->bp_len <= 8 && !(a->bp_len & (a->bp_len - 1));
+}
+
 char *ap_attr_describe(const struct perf_event_attr *attr, struct ap_machine *m, char *buf,
 		       size_t len)
 {
@@ -97,7 +105,7 @@ char *ap_attr_describe(const struct perf_event_attr *attr, struct ap_machine *m,
 			snprintf(name, sizeof(name), "%s", g->name);
 	} else if (a.type == PERF_TYPE_RAW && !(m && ap__core_pmus(m, &core) > 1)) {
 		snprintf(name, sizeof(name), "r%llx", (unsigned long long)config);
-	} else if (a.type == PERF_TYPE_BREAKPOINT) {
+	} else if (a.type == PERF_TYPE_BREAKPOINT && is_breakpoint(&a)) {
 		snprintf(name, sizeof(name), "mem:%#llx/%llu:%s%s%s", (unsigned long long)a.bp_addr,
 			 (unsigned long long)a.bp_len, a.bp_type & 1 ? "r" : "",
 			 a.bp_type & 2 ? "w" : "", a.bp_type & 4 ? "x" : "");

@@ -698,6 +698,8 @@ TEST(descriptions_come_back)
 		{"intel-hybrid", "cpu_atom/config=0x1cd,config1=0x3/k"},
 		{"intel-hybrid", "msr/config=0x1/"},
 		{"amd", "99:0x5"},
+		/* A breakpoint, if it said where: mem: could not. */
+		{"amd", "breakpoint/config=0x1/"},
 	};
 	char text[256];
 
