@@ -67,6 +67,8 @@ enum wire_op {
 	 * no guest itself. ret 0.
 	 */
 	WIRE_OP_ADOPT = 17,
+	/* ret: whether the event's descriptors have O_ASYNC, 0 or 1, from now on. */
+	WIRE_OP_ASYNC = 18,
 	WIRE_OP_COUNT
 };
 
@@ -142,6 +144,17 @@ struct wire_adopt_args {
 	s32 pid; /* as the caller sees it */
 };
 
+enum wire_async {
+	WIRE_ASYNC_OFF = 0,
+	WIRE_ASYNC_ON = 1,
+	WIRE_ASYNC_ASK = 2, /* as it is */
+};
+
+struct wire_async_args {
+	u64 handle;
+	u32 set; /* enum wire_async */
+};
+
 union wire_args {
 	u64 words[6];
 	struct wire_open_args open;
@@ -155,6 +168,7 @@ union wire_args {
 	struct wire_exit_args exit;
 	struct wire_sysctl_args sysctl;
 	struct wire_adopt_args adopt;
+	struct wire_async_args async;
 };
 
 struct wire_event_result {

@@ -75,6 +75,9 @@ struct event_totals event_totals(struct event *event);
  */
 u32 event_poll(struct event *event);
 
+/* POLLHUP is what it would answer; consumes nothing. */
+bool event_hangs_up(const struct event *event);
+
 /* Have the target and every inherited child died? With a ring this is POLLHUP [OVF-04]. */
 bool event_target_gone(const struct event *event);
 

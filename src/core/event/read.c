@@ -130,6 +130,11 @@ bool event_target_gone(const struct event *event)
 	return event->state <= EVENT_EXIT && list_empty(&event->children);
 }
 
+bool event_hangs_up(const struct event *event)
+{
+	return event_target_gone(event) || !event->buffer;
+}
+
 u32 event_poll(struct event *event)
 {
 	u32 events = POLLHUP;

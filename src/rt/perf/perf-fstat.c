@@ -32,15 +32,51 @@ bool perf_on_stat(struct thread *t, u64 nr, long *ret)
 	return true;
 }
 
+bool perf_async(struct thread *t, const struct perf_fd *pf, u32 set)
+{
+	struct wire_slot *sl = wire_begin(t);
+	long ret = 0;
+
+	if (sl) {
+		sl->args.async = (struct wire_async_args){.handle = pf->handle, .set = set};
+		ret = wire_call(t, sl, WIRE_OP_ASYNC);
+		wire_end(t, sl);
+	}
+	return ret > 0;
+}
+
+/*
+ * The pipe itself never has O_ASYNC: the kernel signals for a pipe whenever one of its ends is
+ * opened or closed, and an event that only counts never does [OVF-01].
+ */
+static long set_flags(struct thread *t, u64 nr, const struct perf_fd *pf)
+{
+	u64 flags = guest_arg(t, 2);
+	long ret;
+
+	/* For a pipe it means packets. */
+	if (flags & O_DIRECT)
+		return -EINVAL;
+	ret = call_kernel_with(t, nr, guest_arg(t, 0), F_SETFL, flags & ~(u64)FASYNC, 0, 0, 0);
+	if (!ret)
+		perf_async(t, pf, flags & FASYNC ? WIRE_ASYNC_ON : WIRE_ASYNC_OFF);
+	return ret;
+}
+
 bool perf_on_fcntl(struct thread *t, u64 nr, long *ret)
 {
 	int fd = (int)guest_arg(t, 0), cmd = (int)guest_arg(t, 1);
+	struct perf_fd *pf = perf_fd_find(t, fd), entry;
 
-	if (!perf_fd_find(t, fd))
+	if (!pf)
 		return false;
-	if (cmd == F_GETPIPE_SZ || cmd == F_SETPIPE_SZ) {
-		*ret = -EBADF; /* it is no pipe */
-		return true;
+	/* Another thread may close it meanwhile. */
+	entry = *pf;
+	switch (cmd) {
+	case F_GETPIPE_SZ:
+	case F_SETPIPE_SZ: *ret = -EBADF; return true; /* it is no pipe */
+	case F_ADD_SEALS: *ret = -EINVAL; return true;
+	case F_SETFL: *ret = set_flags(t, nr, &entry); return true;
 	}
 	*ret = syscall_plain(t, nr);
 	if (sys_failed(*ret) || *ret == CALL_REDO)
@@ -48,7 +84,11 @@ bool perf_on_fcntl(struct thread *t, u64 nr, long *ret)
 	switch (cmd) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC: perf_fd_copied(t, fd, (int)*ret); break;
-	case F_GETFL: *ret = (*ret & ~(long)O_ACCMODE) | O_RDWR; break;
+	case F_GETFL:
+		*ret = (*ret & ~(long)O_ACCMODE) | O_RDWR;
+		if (perf_async(t, &entry, WIRE_ASYNC_ASK))
+			*ret |= FASYNC;
+		break;
 	}
 	return true;
 }

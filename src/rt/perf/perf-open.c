@@ -162,9 +162,19 @@ bool perf_on_ioctl(struct thread *t, u64 nr, long *ret)
 
 	(void)nr;
 	/* Some are the descriptor's own, answered by the kernel for any. */
-	if (!pf || cmd == FIONBIO || cmd == FIOASYNC || cmd == FIONCLEX || cmd == FIOCLEX)
+	if (!pf || cmd == FIONBIO || cmd == FIONCLEX || cmd == FIOCLEX)
 		return false;
-	if (cmd == PERF_EVENT_IOC_SET_OUTPUT && (s32)arg != -1)
+	if (cmd == FIOASYNC) {
+		const struct perf_fd entry = *pf;
+		s32 on;
+
+		*ret = guest_read(&on, arg, sizeof(on)) ? -EFAULT : 0;
+		if (!*ret)
+			perf_async(t, &entry, on ? WIRE_ASYNC_ON : WIRE_ASYNC_OFF);
+		return true;
+	}
+	/* All 64 bits: the (unsigned)-1 of a careless caller is a descriptor that is not open. */
+	if (cmd == PERF_EVENT_IOC_SET_OUTPUT && arg != ~0ull)
 		other = perf_fd_find(t, (s32)arg);
 	sl = wire_begin(t);
 	if (!sl) {
@@ -175,9 +185,9 @@ bool perf_on_ioctl(struct thread *t, u64 nr, long *ret)
 	sl->args.ioctl.cmd = cmd;
 	sl->args.ioctl.arg = arg;
 	if (cmd == PERF_EVENT_IOC_SET_OUTPUT)
-		sl->args.ioctl.output = (s32)arg == -1 ? WIRE_NO_EVENT
-					: other        ? other->handle
-						       : WIRE_BAD_EVENT;
+		sl->args.ioctl.output = arg == ~0ull ? WIRE_NO_EVENT
+					: other      ? other->handle
+						     : WIRE_BAD_EVENT;
 	sl->len = perf_ioctl_read(cmd, arg, sl->data);
 	*ret = wire_call(t, sl, WIRE_OP_IOCTL);
 	if (*ret != -ENODEV && sl->reply_len && sl->reply_len <= 8 &&

@@ -16,6 +16,9 @@ struct perf_fd *perf_fd_known(struct thread *t, int fd);
 void perf_save_fds(struct thread *t, u64 *fds);
 void perf_restore_fds(struct thread *t, const u64 *fds);
 
+/* perf-fstat.c: O_ASYNC of @pf's open file, after setting it as @set says (enum wire_async) */
+bool perf_async(struct thread *t, const struct perf_fd *pf, u32 set);
+
 /* perf-open.c */
 u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data);
 u32 perf_snapshot_read(struct thread *t, const struct perf_fd *pf, u64 *words);

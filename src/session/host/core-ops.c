@@ -151,6 +151,15 @@ static int host_fd_bpf(void *ctx, struct task *caller, int fd)
 	return strcmp(link, "anon_inode:bpf-prog") ? -EINVAL : 0;
 }
 
+static void host_wake(void *ctx, struct event *event)
+{
+	struct perf_file *file = event_host(event);
+
+	(void)ctx;
+	if (file)
+		perf_file_wake(file);
+}
+
 const struct core_ops session_core_ops = {
 	.clock = host_clock,
 	.task_clock = host_task_clock,
@@ -162,5 +171,6 @@ const struct core_ops session_core_ops = {
 	.find_task = host_find_task,
 	.fd_cgroup = host_fd_cgroup,
 	.fd_bpf = host_fd_bpf,
+	.wake = host_wake,
 	.event_changed = snapshot_event_changed,
 };

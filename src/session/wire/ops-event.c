@@ -74,7 +74,7 @@ s64 op_open(struct call *c)
 		c->result.open_refusal.past_fd_check = 1;
 		return core_refuse(c->s->core, err, SESSION_FD, .name = {strerror(-err)});
 	}
-	c->s->shown.view->any_event = 1;
+	__atomic_store_n(&c->s->shown.view->any_event, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->s->meters.segment->measured, 1, __ATOMIC_RELAXED);
 	wide_opened(c->s, open.event);
 	snapshot_take(file, c->process);
@@ -161,7 +161,8 @@ s64 op_mmap(struct call *c)
 	/* Its own: an event whose output goes to another's buffer cannot be mapped. */
 	c->fd_out = file->page_fd;
 	c->fd_out_keep = true;
-	perf_file_hang_up(file, false);
+	if (file->polled)
+		perf_file_polled(file);
 	return 0;
 }
 
@@ -176,7 +177,10 @@ s64 op_poll(struct call *c)
 {
 	struct perf_file *file = perf_file_by_handle(c->s, c->args.event.handle);
 
-	return file ? (s64)event_poll(file->event) : no_event(c);
+	if (!file)
+		return no_event(c);
+	perf_file_polled(file);
+	return event_poll(file->event);
 }
 
 s64 op_hangup(struct call *c)
@@ -185,8 +189,23 @@ s64 op_hangup(struct call *c)
 
 	if (!file)
 		return no_event(c);
-	perf_file_hang_up(file, !event_page(file->event));
+	perf_file_in_epoll(file);
 	return 0;
+}
+
+/*
+ * The flag belongs to the open file, so who shares it sees it. The pipe does not have it: a kernel
+ * signals for a pipe whatever happens to its ends.
+ */
+s64 op_async(struct call *c)
+{
+	struct perf_file *file = perf_file_by_handle(c->s, c->args.async.handle);
+
+	if (!file)
+		return no_event(c);
+	if (c->args.async.set != WIRE_ASYNC_ASK)
+		file->async = c->args.async.set == WIRE_ASYNC_ON;
+	return file->async;
 }
 
 s64 op_lookup(struct call *c)

@@ -166,7 +166,7 @@ s64 op_run(struct call *c)
 		[WIRE_OP_EXIT] = op_exit,       [WIRE_OP_PING] = op_ping,
 		[WIRE_OP_HANGUP] = op_hangup,   [WIRE_OP_VIEW] = op_view,
 		[WIRE_OP_CGROUPS] = op_cgroups, [WIRE_OP_SYSCTL] = op_sysctl,
-		[WIRE_OP_ADOPT] = op_adopt,
+		[WIRE_OP_ADOPT] = op_adopt,     [WIRE_OP_ASYNC] = op_async,
 	};
 
 	instant_check(c->s);

@@ -203,7 +203,7 @@ void perf_file_closed(struct perf_file *file)
  * A pipe whose writer is closed hangs up by itself, for epoll too. The pipe is kept by an O_PATH
  * descriptor; without a writer nothing tells of the last close, so perf_files_probe() asks.
  */
-void perf_file_hang_up(struct perf_file *file, bool hung)
+static void hang_up(struct perf_file *file, bool hung)
 {
 	if (file->closed || hung == (file->hung_fd >= 0))
 		return;
@@ -223,6 +223,30 @@ void perf_file_hang_up(struct perf_file *file, bool hung)
 	list_del(&file->hung_link);
 	if (file->wfd < 0 || watch_close(file))
 		perf_file_closed(file);
+}
+
+void perf_file_wake(struct perf_file *file)
+{
+	if (!file->polled)
+		return;
+	hang_up(file, event_hangs_up(file->event));
+	/* A full pipe says the same as one byte more. */
+	if (file->wfd >= 0 && file->event->state == EVENT_ERROR && write(file->wfd, "", 1) < 0)
+		return;
+}
+
+void perf_file_polled(struct perf_file *file)
+{
+	file->polled = true;
+	/* Without a buffer nobody waits, and to be told of the last close is cheaper. */
+	if (file->event->buffer || file->hung_fd >= 0)
+		hang_up(file, event_hangs_up(file->event));
+}
+
+void perf_file_in_epoll(struct perf_file *file)
+{
+	file->polled = true;
+	hang_up(file, event_hangs_up(file->event));
 }
 
 /* A pipe without readers cannot be opened for writing. Each call looks at the next few. */
@@ -279,6 +303,8 @@ int map_note(struct guest_process *p, struct perf_file *file, int times)
 	event_unmap(file->event);
 	if (!file->maps && file->closed)
 		perf_file_end(file);
+	else
+		perf_file_wake(file);
 	return 0;
 }
 

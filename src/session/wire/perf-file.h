@@ -52,6 +52,8 @@ struct perf_file {
 	struct list mappings;              /* struct mapping, by guests */
 	u32 maps;                          /* how many; each keeps the event open */
 	bool closed;                       /* no descriptor is left */
+	bool async;                        /* its descriptors show O_ASYNC */
+	bool polled;                       /* perf_file_polled() */
 	int hung_fd; /* O_PATH of the pipe while its writer is closed so that it hangs up, or -1 */
 };
 
@@ -73,8 +75,14 @@ int must_check perf_file_new(struct session *s, struct event *event, struct perf
 struct perf_file *perf_file_by_handle(struct session *s, u64 handle);
 /* By a copy of the descriptor itself. */
 struct perf_file *perf_file_by_fd(struct session *s, int fd);
-/* Its descriptors report POLLHUP to epoll, or no longer do. */
-void perf_file_hang_up(struct perf_file *file, bool hung);
+/*
+ * Somebody polls its descriptors: the pipe itself is to hang up when the event does, which wakes
+ * who waits. For epoll, which asks nobody but the pipe, also while there is no buffer.
+ */
+void perf_file_polled(struct perf_file *file);
+void perf_file_in_epoll(struct perf_file *file);
+/* What poll says of its event may have changed: who waits looks again. */
+void perf_file_wake(struct perf_file *file);
 /* No descriptor is left; a mapping keeps the event as it keeps a file. */
 void perf_file_closed(struct perf_file *file);
 void perf_file_free(struct perf_file *file);
