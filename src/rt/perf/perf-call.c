@@ -60,10 +60,9 @@ static bool received(struct thread *t, int fd)
 
 bool perf_on_receive(struct thread *t, u64 nr, long *ret)
 {
-	if (!t->proc->perf->view->any_event)
-		return false;
 	*ret = syscall_plain(t, nr);
-	if (failed(*ret))
+	/* After the call: the tree's first event may have been opened while it waited. */
+	if (failed(*ret) || !__atomic_load_n(&t->proc->perf->view->any_event, __ATOMIC_ACQUIRE))
 		return true;
 	if (nr == __NR_recvmsg)
 		(void)fd_of_message(t, guest_arg(t, 1), received);
