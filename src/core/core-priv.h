@@ -251,7 +251,7 @@ void cgroup_leave(struct cgroup *cgroup, struct cpu *cpu);
 bool must_check cgroup_alloc_data(struct cgroup *cgroup, struct pmu *pmu, u32 cpu);
 void cgroup_free_all(struct core *core);
 
-/* buffer.c */
+/* ring/buffer.c */
 int must_check buffer_set_output(struct event *event, struct event *target);
 int must_check buffer_pause(struct event *event, bool pause);
 void buffer_detach(struct event *event);
