@@ -114,21 +114,28 @@ int perf_prctl(struct task *caller, bool enable);
 
 struct perf_event_mmap_page;
 
-/*
- * mmap(2) of @len bytes at @offset [RING-01, RING-02]. @page is memory of the host's, shared
- * with the guest, that becomes the event's user page [PAGE]: the core writes its first 1024 bytes
- * and never reads one. If event_page() is there already it must be mapped instead, and @page is
- * NULL. 0, -EINVAL (inherit with cpu -1, private, geometry, another size than the first), -EBUSY
- * (output is redirected), -EOPNOTSUPP (data pages: sampling's matter).
- */
-int must_check event_map(struct event *event, u64 len, u64 offset, bool shared, bool writable,
-			 struct perf_event_mmap_page *page);
+struct map_call {
+	struct task *caller; /* whose memory it is */
+	u64 len, offset;
+	bool shared;   /* MAP_SHARED */
+	bool writable; /* PROT_WRITE; the first mapping's decides whether old records are kept */
+};
 
-/* One mapping made by event_map() is gone (munmap, exec, exit). The last one detaches the page. */
+/*
+ * mmap(2) [RING-01, RING-02]: the user page [PAGE] and the data pages behind it, in memory that the
+ * first mapping takes from ops->memory_new(); further ones share it. The core writes there, and of
+ * what is there it reads data_tail alone. 0, -EINVAL (inherit with cpu -1, private, geometry,
+ * another size than the first), -EBUSY (output is redirected), -EPERM (locked memory), or what
+ * memory_new() says.
+ */
+int must_check event_map(struct event *event, const struct map_call *call);
+
+/* One mapping made by event_map() is gone (munmap, exec, exit). The last one frees the memory. */
 void event_unmap(struct event *event);
 
-/* The page that a further mapping shares, or NULL. */
+/* The user page while @event itself is mapped, and what the host knows its memory by; or NULL. */
 struct perf_event_mmap_page *event_page(const struct event *event);
+void *event_memory(const struct event *event);
 
 /* What tools need to know of an event besides. */
 u64 event_id(const struct event *event);

@@ -12,6 +12,7 @@
 #include "core/event/event.h"
 #include "core/pmu.h"
 #include "core/refuse.h"
+#include "record/coding.h"
 
 /* PMUs of one core. */
 #define CORE_MAX_PMUS 32
@@ -86,6 +87,7 @@ struct task {
 	void *host;
 	bool dead;
 	struct cpu *cpu; /* NULL: on none */
+	u32 last_cpu;    /* where it was last */
 	struct list cpu_link;
 	struct ctx *ctx;   /* NULL until it has an event */
 	struct list owned; /* events opened by it, in the order opened */
@@ -109,9 +111,26 @@ struct cgroup {
 	struct cgroup_cpu *cpus;
 };
 
+/* Pages that a user, or a process, has locked by mapping events [RING-13]. */
+struct mlock_account {
+	struct list link; /* core->mlock_accounts */
+	bool process;     /* @id is a process; else a user */
+	u32 id;
+	u32 refs; /* buffers */
+	u64 pages;
+};
+
+struct mlock_charge {
+	struct mlock_account *user, *process; /* NULL: nothing was charged */
+	u64 user_pages, process_pages;
+};
+
 /*
- * A mapping of an event: its user page, and the place of the data pages. Events that were
- * redirected into it with SET_OUTPUT share it; `page` describes the event that was mapped.
+ * A mapping of an event: its user page, and the ring buffer behind it. Events that were redirected
+ * into it with SET_OUTPUT share it; `page` describes the event that was mapped.
+ *
+ * The memory is the guests' as much as ours, so all that the core goes by is here; what the page
+ * shows of it is a copy. Of the page only data_tail is read, and any value will do.
  */
 struct buffer {
 	u32 refs; /* one per event in `events` */
@@ -121,9 +140,18 @@ struct buffer {
 	u64 nr_pages;        /* data pages */
 	u32 poll;            /* POLL* since the last event_poll() */
 	bool paused;
-	bool writable;
+	bool overwrite; /* the first mapping cannot write data_tail: old records give way */
 	struct perf_event_mmap_page *page;
 	u32 lock; /* what page->lock shows: ours is the truth */
+	void *memory_host;
+	struct mlock_charge charge;
+
+	u8 *data;      /* nr_pages of them */
+	u64 head;      /* data_head */
+	u64 watermark; /* bytes */
+	u64 wakeup;    /* up to where the last wakeup was, bytes, and one more for each by count */
+	u64 lost;      /* records since the last LOST */
+	u64 samples;   /* since the last wakeup by count */
 };
 
 struct core {
@@ -144,6 +172,8 @@ struct core {
 	bool pending_disable;   /* some event has it set */
 	struct task *opener;    /* during event_init() */
 	struct refusal refusal; /* why the last call that failed did; cause 0: none did */
+	struct list mlock_accounts;
+	u64 *record; /* RECORD_MAX bytes to put a record together in */
 };
 
 /* perm.c: 0 or the errno. */
@@ -255,6 +285,19 @@ void cgroup_free_all(struct core *core);
 int must_check buffer_set_output(struct event *event, struct event *target);
 int must_check buffer_pause(struct event *event, bool pause);
 void buffer_detach(struct event *event);
+
+/* ring/memlock.c */
+int must_check memlock_charge(struct event *event, struct task *task, u64 pages,
+			      struct mlock_charge *charge);
+void memlock_uncharge(struct core *core, struct mlock_charge *charge);
+
+/* ring/output.c */
+u64 event_clock(const struct event *event);
+/*
+ * Writes a record of @event's to its buffer, if it has one, with pid, tid and cpu of @task (NULL:
+ * none) in trailer or sample. Whatever it does not fit into it is counted as lost there.
+ */
+void output_record(struct event *event, struct ap_record *rec, const struct task *task);
 
 /* pmu.c */
 int must_check pmu_init_event(struct event *event);

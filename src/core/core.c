@@ -76,6 +76,7 @@ struct core *core_new(const struct core_config *config)
 	core->page_size = config->page_size;
 	core->sysctl = config->sysctl;
 	defaults(core);
+	core->record = calloc(1, RECORD_MAX);
 	core->next_id = 1;
 	core->next_type = 6;
 	core->timer = CORE_NO_TIMER;
@@ -83,8 +84,10 @@ struct core *core_new(const struct core_config *config)
 	list_init(&core->tasks);
 	list_init(&core->events);
 	list_init(&core->cgroups);
-	if (!cpus_new(core)) {
+	list_init(&core->mlock_accounts);
+	if (!core->record || !cpus_new(core)) {
 		cpus_free(core);
+		free(core->record);
 		free(core);
 		return NULL;
 	}
@@ -111,6 +114,8 @@ void core_free(struct core *core)
 	}
 	cpus_free(core);
 	cgroup_free_all(core);
+	CHECK(list_empty(&core->mlock_accounts));
+	free(core->record);
 	free(core);
 }
 

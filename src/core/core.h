@@ -95,6 +95,36 @@ struct core_ops {
 	int (*fd_cgroup)(void *ctx, struct task *caller, int fd, struct cgroup **cgroup);
 
 	/*
+	 * Memory for a mapping of an event, that guests will map too: *@memory gets @size bytes of
+	 * zeros, whole pages, *@host what the host knows them by (event_memory()). 0 or -ENOMEM, or
+	 * another errno with core_refuse(). NULL: events cannot be mapped.
+	 */
+	int (*memory_new)(void *ctx, size_t size, void **memory, void **host);
+
+	/* Nobody writes there any more; what guests still have mapped is theirs. */
+	void (*memory_free)(void *ctx, void *memory, size_t size, void *host);
+
+	/*
+	 * Whom locked memory is charged to [RING-13]: @task's user, and in bytes how much its
+	 * process may lock beyond what perf_event_mlock_kb gives the user (RLIMIT_MEMLOCK, ~0ull:
+	 * no limit). NULL: nothing is charged.
+	 */
+	void (*mlock_limit)(void *ctx, struct task *task, u32 *uid, u64 *limit);
+
+	/*
+	 * The time of a record, in attr.clockid's clock, or for -1 in the core's own. NULL:
+	 * clock().
+	 */
+	u64 (*record_clock)(void *ctx, s32 clockid);
+
+	/*
+	 * What who opened @event calls @task, in its own pid namespace. NULL: as task_new() was
+	 * told.
+	 */
+	void (*record_ids)(void *ctx, const struct event *event, const struct task *task, u32 *pid,
+			   u32 *tid);
+
+	/*
 	 * What event_poll() answers changed for @event (its last target died, it went to ERROR):
 	 * wake its pollers. May be NULL.
 	 */

@@ -25,7 +25,6 @@ struct run {
 	int next_tid;
 	bool resets; /* this run may reset, and so cannot compare counts with times */
 	struct event *maps[MAX_EVENTS * 4];
-	struct perf_event_mmap_page *pages; /* one per mapping slot */
 	u32 nr_maps;
 	struct cgroup *cgroups[3];
 };
@@ -193,13 +192,15 @@ static void do_map(struct run *r)
 {
 	int fd = any_fd(r);
 	struct event *event;
-	bool shared;
+	struct map_call call = {.shared = true};
 
 	if (fd < 0 || r->nr_maps == ARRAY_SIZE(r->maps))
 		return;
 	event = fake_event(r->f, fd);
-	shared = event_page(event) != NULL;
-	if (event_map(event, 4096, 0, true, true, shared ? NULL : &r->pages[fd]))
+	call.caller = any_task(r);
+	call.len = 4096 * (u64)take(r, 4);
+	call.writable = take(r, 2);
+	if (event_map(event, &call))
 		return;
 	r->maps[r->nr_maps++] = event;
 }
@@ -288,8 +289,7 @@ static void begin(struct run *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	static struct perf_event_mmap_page pages[FAKE_FDS];
-	struct run r = {.in = cursor_over(data, len), .pages = pages};
+	struct run r = {.in = cursor_over(data, len)};
 
 	begin(&r);
 	while (!r.in.torn && cursor_left(&r.in)) {

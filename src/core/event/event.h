@@ -95,7 +95,7 @@ struct event {
 	u64 child_time_enabled, child_time_running;
 
 	/* Sampling's place: who gets the records, and what was lost [READ-04]. */
-	u64 lost_samples;        /* records refused for this event */
+	u64 lost_samples;        /* records that found no room */
 	struct buffer *buffer;   /* its own or SET_OUTPUT's, with a reference; NULL: none */
 	struct list buffer_link; /* buffer->events */
 	u32 maps;                /* how often this event itself is mapped now */

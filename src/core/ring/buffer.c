@@ -1,16 +1,14 @@
 /*
  * What mmap of an event makes [PAGE-01..20, RING-01]: the user page, and the object that SET_OUTPUT
- * and poll are about. Data pages would be the ring buffer's: nothing here samples, so a mapping
- * that wants some is refused.
+ * and poll are about. output.c writes records into its data pages.
  *
- * The page is the guest's as much as ours. It is only ever written; `lock` is our copy of the
- * sequence count, odd while the page changes, and the guest retries until it has seen one even
- * value twice.
+ * The page is the guest's as much as ours. Of it data_tail is read, and for the rest it is only
+ * ever written; `lock` is our copy of the sequence count, odd while the page changes, and the guest
+ * retries until it has seen one even value twice.
  */
 #include "core/core-priv.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void buffer_attach(struct event *event, struct buffer *buffer)
 {
@@ -19,9 +17,15 @@ static void buffer_attach(struct event *event, struct buffer *buffer)
 	list_add_tail(&event->buffer_link, &buffer->events);
 }
 
+static size_t buffer_size(const struct core *core, const struct buffer *buffer)
+{
+	return (1 + buffer->nr_pages) * core->page_size;
+}
+
 void buffer_detach(struct event *event)
 {
 	struct buffer *buffer = event->buffer;
+	struct core *core = event->core;
 
 	if (!buffer)
 		return;
@@ -29,8 +33,12 @@ void buffer_detach(struct event *event)
 	list_del(&event->buffer_link);
 	if (buffer->owner == event)
 		buffer->owner = NULL;
-	if (!--buffer->refs)
-		free(buffer);
+	if (--buffer->refs)
+		return;
+	core->ops->memory_free(core->ctx, buffer->page, buffer_size(core, buffer),
+			       buffer->memory_host);
+	memlock_uncharge(core, &buffer->charge);
+	free(buffer);
 }
 
 int buffer_set_output(struct event *event, struct event *target)
@@ -119,18 +127,23 @@ struct perf_event_mmap_page *event_page(const struct event *event)
 	return event->maps ? event->buffer->page : NULL;
 }
 
-static int check_geometry(struct event *event, u64 len, u64 offset, bool shared, u64 *nr_pages)
+void *event_memory(const struct event *event)
+{
+	return event->maps ? event->buffer->memory_host : NULL;
+}
+
+static int check_geometry(struct event *event, const struct map_call *call, u64 *nr_pages)
 {
 	struct core *core = event->core;
-	u64 pages = len / core->page_size;
+	u64 pages = call->len / core->page_size;
 
 	if (event->cpu == -1 && event->attr.inherit)
 		return core_refuse(core, -EINVAL, MAP_INHERITED);
-	if (!shared)
+	if (!call->shared)
 		return core_refuse(core, -EINVAL, MAP_PRIVATE);
-	if (len % core->page_size || !pages)
+	if (call->len % core->page_size || !pages)
 		return core_refuse(core, -EINVAL, MAP_LENGTH);
-	if (offset) {
+	if (call->offset) {
 		if (!event->buffer)
 			return core_refuse(core, -EINVAL, MAP_AUX_FIRST);
 		return core_refuse(core, -EOPNOTSUPP, MAP_NO_AUX, .name = {event->pmu->name});
@@ -141,8 +154,53 @@ static int check_geometry(struct event *event, u64 len, u64 offset, bool shared,
 	return 0;
 }
 
-int event_map(struct event *event, u64 len, u64 offset, bool shared, bool writable,
-	      struct perf_event_mmap_page *page)
+/* Half the buffer, unless the attr asks for another [RING-10, RING-11]. */
+static u64 watermark(const struct event *event, u64 data_size)
+{
+	u64 wanted = event->attr.watermark ? event->attr.wakeup_watermark : 0;
+
+	wanted = min_u64(wanted, data_size);
+	return wanted ? wanted : data_size / 2;
+}
+
+static int buffer_new(struct event *event, const struct map_call *call, u64 nr_pages,
+		      struct buffer **out)
+{
+	struct core *core = event->core;
+	struct buffer *buffer = calloc(1, sizeof(*buffer));
+	void *memory;
+	int err;
+
+	if (!buffer)
+		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a buffer"});
+	err = memlock_charge(event, call->caller, 1 + nr_pages, &buffer->charge);
+	if (err)
+		goto out_free;
+	buffer->nr_pages = nr_pages;
+	err = core->ops->memory_new(core->ctx, buffer_size(core, buffer), &memory,
+				    &buffer->memory_host);
+	if (err) {
+		err = core_refuse_default(core, err, NO_MEMORY, .name = {"a buffer"});
+		goto out_uncharge;
+	}
+	list_init(&buffer->events);
+	buffer->maps = 1;
+	buffer->page = memory;
+	buffer->data = (u8 *)memory + core->page_size;
+	buffer->overwrite = !call->writable;
+	buffer->watermark = watermark(event, nr_pages * core->page_size);
+	buffer->owner = event;
+	*out = buffer;
+	return 0;
+
+out_uncharge:
+	memlock_uncharge(core, &buffer->charge);
+out_free:
+	free(buffer);
+	return err;
+}
+
+int event_map(struct event *event, const struct map_call *call)
 {
 	struct core *core = event->core;
 	struct buffer *buffer = event->buffer;
@@ -150,7 +208,7 @@ int event_map(struct event *event, u64 len, u64 offset, bool shared, bool writab
 	int err;
 
 	core_refusal_clear(core);
-	err = check_geometry(event, len, offset, shared, &nr_pages);
+	err = check_geometry(event, call, &nr_pages);
 	if (err)
 		return err;
 	if (buffer) {
@@ -164,17 +222,9 @@ int event_map(struct event *event, u64 len, u64 offset, bool shared, bool writab
 		event_get(event);
 		return 0;
 	}
-	if (nr_pages)
-		return core_refuse(core, -EOPNOTSUPP, MAP_DATA_PAGES);
-	buffer = calloc(1, sizeof(*buffer));
-	if (!buffer)
-		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a buffer"});
-	CHECK(page);
-	list_init(&buffer->events);
-	buffer->maps = 1;
-	buffer->page = page;
-	buffer->writable = writable;
-	buffer->owner = event;
+	err = buffer_new(event, call, nr_pages, &buffer);
+	if (err)
+		return err;
 	buffer_attach(event, buffer);
 	event->maps = 1;
 	event_get(event);

@@ -360,6 +360,7 @@ void task_sched_in(struct task *task, u32 nr)
 	task_sched_out(task);
 	ctx_time_update(cpu->ctx);
 	task->cpu = cpu;
+	task->last_cpu = nr;
 	list_add_tail(&task->cpu_link, &cpu->tasks);
 	pmus_sched_task(task, cpu, true);
 	cgroup_switch(task, cpu, true);

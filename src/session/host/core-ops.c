@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -160,6 +161,28 @@ static void host_wake(void *ctx, struct event *event)
 		perf_file_wake(file);
 }
 
+/* The host's name for it is its descriptor, which every guest that maps it is sent. */
+static int host_memory_new(void *ctx, size_t size, void **memory, void **host)
+{
+	struct session *s = ctx;
+	int fd;
+
+	if (size > 4096)
+		return core_refuse(s->core, -EOPNOTSUPP, MAP_DATA_PAGES);
+	fd = sealed_memory_map("anon_inode:[perf_event]", size, memory);
+	if (fd < 0)
+		return -ENOMEM;
+	*host = (void *)(intptr_t)fd;
+	return 0;
+}
+
+static void host_memory_free(void *ctx, void *memory, size_t size, void *host)
+{
+	(void)ctx;
+	munmap(memory, size);
+	close((int)(intptr_t)host);
+}
+
 const struct core_ops session_core_ops = {
 	.clock = host_clock,
 	.task_clock = host_task_clock,
@@ -172,5 +195,7 @@ const struct core_ops session_core_ops = {
 	.fd_cgroup = host_fd_cgroup,
 	.fd_bpf = host_fd_bpf,
 	.wake = host_wake,
+	.memory_new = host_memory_new,
+	.memory_free = host_memory_free,
 	.event_changed = snapshot_event_changed,
 };

@@ -123,43 +123,29 @@ s64 op_ioctl(struct call *c)
 	return err;
 }
 
-/* The memory behind an event's user page. */
-static int make_page(struct perf_file *file)
-{
-	void *page;
-	int fd;
-
-	if (file->page)
-		return 0;
-	fd = sealed_memory_map("anon_inode:[perf_event]", PERF_PAGE_BYTES, &page);
-	if (fd < 0)
-		return -ENOMEM;
-	file->page_fd = fd;
-	file->page = page;
-	return 0;
-}
-
 s64 op_mmap(struct call *c)
 {
 	const struct wire_mmap_args *args = &c->args.mmap;
 	struct perf_file *file = perf_file_by_handle(c->s, args->handle);
 	u64 type = args->flags & MAP_TYPE;
-	bool shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
+	struct map_call map = {
+		.caller = c->thread->task,
+		.len = args->len,
+		.offset = args->offset,
+		.shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE,
+		.writable = args->prot & PROT_WRITE,
+	};
 	int err;
 
 	if (!file)
 		return no_event(c);
-	err = make_page(file);
-	if (!err)
-		err = event_map(file->event, args->len, args->offset, shared,
-				args->prot & PROT_WRITE,
-				event_page(file->event) ? NULL : file->page);
+	err = event_map(file->event, &map);
 	if (!err)
 		err = map_note(c->process, file, 1);
 	if (err)
 		return err;
 	/* Its own: an event whose output goes to another's buffer cannot be mapped. */
-	c->fd_out = file->page_fd;
+	c->fd_out = (int)(intptr_t)event_memory(file->event);
 	c->fd_out_keep = true;
 	if (file->polled)
 		perf_file_polled(file);

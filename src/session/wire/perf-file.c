@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -91,7 +90,7 @@ int perf_file_new(struct session *s, struct event *event, struct perf_file **out
 
 	if (!file)
 		return -ENOMEM;
-	file->page_fd = file->hung_fd = -1;
+	file->hung_fd = -1;
 	if (pipe2(pipefd, O_CLOEXEC)) {
 		free(file);
 		return -errno;
@@ -325,9 +324,5 @@ void perf_file_free(struct perf_file *file)
 		close(file->wfd);
 	if (file->hung_fd >= 0)
 		close(file->hung_fd);
-	if (file->page)
-		munmap(file->page, PERF_PAGE_BYTES);
-	if (file->page_fd >= 0)
-		close(file->page_fd);
 	free(file);
 }

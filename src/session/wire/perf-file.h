@@ -16,10 +16,7 @@
 
 struct event;
 struct guest_process;
-struct perf_event_mmap_page;
 struct session;
-
-#define PERF_PAGE_BYTES 4096u /* of an event's user page */
 
 struct perf_files {
 	struct list all;     /* struct perf_file */
@@ -47,13 +44,11 @@ struct perf_file {
 	u64 handle; /* what guests call it */
 	u32 index;  /* in perf_files.handles */
 	struct event_snapshot snapshot;
-	int page_fd;                       /* memfd of the user page, or -1 */
-	struct perf_event_mmap_page *page; /* that memory here; NULL without it */
-	struct list mappings;              /* struct mapping, by guests */
-	u32 maps;                          /* how many; each keeps the event open */
-	bool closed;                       /* no descriptor is left */
-	bool async;                        /* its descriptors show O_ASYNC */
-	bool polled;                       /* perf_file_polled() */
+	struct list mappings; /* struct mapping, by guests */
+	u32 maps;             /* how many; each keeps the event open */
+	bool closed;          /* no descriptor is left */
+	bool async;           /* its descriptors show O_ASYNC */
+	bool polled;          /* perf_file_polled() */
 	int hung_fd; /* O_PATH of the pipe while its writer is closed so that it hangs up, or -1 */
 };
 

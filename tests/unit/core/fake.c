@@ -37,6 +37,7 @@ static bool op_capable(void *ctx, struct task *task, enum core_cap cap)
 	case CORE_CAP_PERFMON: return f->perfmon;
 	case CORE_CAP_SYS_ADMIN: return f->sys_admin;
 	case CORE_CAP_KILL: return f->kill;
+	case CORE_CAP_IPC_LOCK: return f->ipc_lock;
 	default: return false;
 	}
 }
@@ -112,6 +113,35 @@ static void op_task_read(void *ctx, struct event *child, struct task *task)
 	f->task_read_count = child->count;
 }
 
+static int op_memory_new(void *ctx, size_t size, void **memory, void **host)
+{
+	struct fake *f = ctx;
+
+	if (f->memory_err)
+		return f->memory_err;
+	*memory = aligned_alloc(4096, size);
+	CHECK(*memory);
+	memset(*memory, 0, size);
+	*host = f;
+	f->memory += size;
+	return 0;
+}
+
+static void op_memory_free(void *ctx, void *memory, size_t size, void *host)
+{
+	struct fake *f = ctx;
+
+	CHECK(host == f && f->memory >= size);
+	f->memory -= size;
+	free(memory);
+}
+
+static void op_mlock_limit(void *ctx, struct task *task, u32 *uid, u64 *limit)
+{
+	*uid = (u32)((struct fake_task *)task_host(task))->uid;
+	*limit = ((struct fake *)ctx)->mlock_limit;
+}
+
 static void op_event_free(void *ctx, struct event *event)
 {
 	(void)event;
@@ -132,6 +162,9 @@ static const struct core_ops ops = {
 	.wake = op_wake,
 	.overflow = op_overflow,
 	.task_read = op_task_read,
+	.memory_new = op_memory_new,
+	.memory_free = op_memory_free,
+	.mlock_limit = op_mlock_limit,
 	.event_free = op_event_free,
 };
 
@@ -293,7 +326,7 @@ struct fake *fake_new(u32 counters)
 	int err;
 
 	CHECK(f);
-	f->perfmon = f->sys_admin = f->kill = f->access = true;
+	f->perfmon = f->sys_admin = f->kill = f->ipc_lock = f->access = true;
 	f->timer = CORE_NO_TIMER;
 	f->core = core_new(&config);
 	CHECK(f->core);
@@ -332,6 +365,7 @@ void fake_free(struct fake *f)
 	core_free(f->core);
 	/* Whatever happened to an event, its driver heard of the end, once. */
 	CHECK(f->hw.inits == f->hw.destroys);
+	CHECK(!f->memory);
 	software_pmu_free(f->software);
 	free(f);
 }
@@ -486,6 +520,21 @@ void fake_close(struct fake *f, int fd)
 {
 	event_put(f->fds[fd]);
 	f->fds[fd] = NULL;
+}
+
+int fake_map(struct fake *f, int fd, u64 pages, bool writable)
+{
+	struct map_call call = {.caller = fake_task(f, 100)->task,
+				.len = pages * 4096,
+				.shared = true,
+				.writable = writable};
+
+	return event_map(f->fds[fd], &call);
+}
+
+struct perf_event_mmap_page *fake_page(struct fake *f, int fd)
+{
+	return event_page(f->fds[fd]);
 }
 
 int fake_ioctl(struct fake *f, int fd, u32 cmd, u64 arg)

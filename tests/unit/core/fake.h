@@ -46,8 +46,11 @@ struct fake {
 	struct fake_task tasks[FAKE_TASKS];
 	struct event *fds[FAKE_FDS];
 	struct cgroup *cgroup_fds[16]; /* descriptors 3000.. */
-	bool perfmon, sys_admin, kill, access;
-	int fd_err; /* fd_reserve's answer */
+	bool perfmon, sys_admin, kill, ipc_lock, access;
+	u64 mlock_limit; /* RLIMIT_MEMLOCK of every process */
+	u64 memory;      /* bytes that buffers have now */
+	int memory_err;  /* memory_new's answer, if not 0 */
+	int fd_err;      /* fd_reserve's answer */
 	u32 wakes, overflows, lasts, task_reads, frees;
 	s64 task_read_count;
 	struct fake_pmu hw;
@@ -81,6 +84,9 @@ const char *fake_why(struct fake *f);
 
 struct event *fake_event(struct fake *f, int fd);
 void fake_close(struct fake *f, int fd);
+/* mmap of so many pages by task 100; the page that it gave. */
+int fake_map(struct fake *f, int fd, u64 pages, bool writable);
+struct perf_event_mmap_page *fake_page(struct fake *f, int fd);
 int fake_ioctl(struct fake *f, int fd, u32 cmd, u64 arg);
 int fake_ioctl_in(struct fake *f, int fd, u32 cmd, const void *in, size_t len);
 

@@ -270,7 +270,6 @@ TEST(id)
 
 TEST(set_output_rules)
 {
-	static struct perf_event_mmap_page pages[4];
 	struct pe_attr attr = fake_attr();
 	int a, b, c, cpu0, cpu0_other, cpu1;
 
@@ -286,7 +285,7 @@ TEST(set_output_rules)
 		       OUTPUT_SELF);
 	EXPECT_REFUSED(f, fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), -EINVAL,
 		       OUTPUT_UNMAPPED);
-	EXPECT_EQ(event_map(fake_event(f, b), 4096, 0, true, true, &pages[0]), 0);
+	EXPECT_EQ(fake_map(f, b, 1, true), 0);
 	EXPECT_EQ(fake_ioctl(f, a, PERF_EVENT_IOC_SET_OUTPUT, (u64)b), 0);
 	/* Through one that is redirected itself: into the same buffer. */
 	c = open_attr(attr, -1);
@@ -313,7 +312,7 @@ TEST(set_output_rules)
 	cpu0 = fake_open(f, &attr, 0, 0, -1);
 	cpu0_other = fake_open(f, &attr, 200, 0, -1);
 	cpu1 = fake_open(f, &attr, 0, 1, -1);
-	EXPECT_EQ(event_map(fake_event(f, cpu0), 4096, 0, true, true, &pages[1]), 0);
+	EXPECT_EQ(fake_map(f, cpu0, 1, true), 0);
 	EXPECT_EQ(fake_ioctl(f, cpu0_other, PERF_EVENT_IOC_SET_OUTPUT, (u64)cpu0), 0);
 	EXPECT_REFUSED(f, fake_ioctl(f, cpu1, PERF_EVENT_IOC_SET_OUTPUT, (u64)cpu0), -EINVAL,
 		       OUTPUT_CPU);

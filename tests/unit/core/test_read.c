@@ -433,56 +433,62 @@ TEST(cpu_wide_times)
 
 TEST(user_page)
 {
-	static struct perf_event_mmap_page page, second;
+	struct perf_event_mmap_page *page;
+	struct map_call call = {.len = 4096, .shared = true, .writable = true};
 	struct event *event;
 	int fd, other;
 
 	f = fake_new(1);
-	memset(&page, 0, sizeof(page));
+	call.caller = fake_task(f, 100)->task;
 	fd = open_as(0, false, -1);
 	event = fake_event(f, fd);
 	fake_advance(f, 50);
 	EXPECT(!event_page(event));
-	EXPECT_REFUSED(f, event_map(event, 4096, 0, false, true, &page), -EINVAL, MAP_PRIVATE);
-	EXPECT_REFUSED(f, event_map(event, 0, 0, true, true, &page), -EINVAL, MAP_LENGTH);
-	EXPECT_REFUSED(f, event_map(event, 4097, 0, true, true, &page), -EINVAL, MAP_LENGTH);
-	EXPECT_REFUSED(f, event_map(event, 4 * 4096, 0, true, true, &page), -EINVAL, MAP_PAGES);
-	EXPECT_REFUSED(f, event_map(event, 5 * 4096, 0, true, true, &page), -EOPNOTSUPP,
-		       MAP_DATA_PAGES);
-	EXPECT_REFUSED(f, event_map(event, 4096, 4096, true, true, &page), -EINVAL, MAP_AUX_FIRST);
-	EXPECT_EQ(event_map(event, 4096, 0, true, true, &page), 0);
-	EXPECT(event_page(event) == &page);
-	EXPECT_EQ(page.lock, 2);
-	EXPECT_EQ(page.index, (u32)event->hw.idx + 1);
-	EXPECT_EQ(page.offset + (s64)event->hw.prev, 50);
-	EXPECT_EQ(page.time_enabled, 50);
-	EXPECT_EQ(page.time_running, 50);
-	EXPECT_EQ(page.pmc_width, 64);
-	EXPECT_EQ(page.cap_bit0, 0);
-	EXPECT_EQ(page.cap_bit0_is_deprecated, 1);
-	EXPECT_EQ(page.cap_user_rdpmc, 1);
-	EXPECT_EQ(page.cap_user_time, 0);
-	EXPECT_EQ(page.size, 96);
-	EXPECT_EQ(page.data_offset, 4096);
-	EXPECT_EQ(page.data_size, 0);
+	call.shared = false;
+	EXPECT_REFUSED(f, event_map(event, &call), -EINVAL, MAP_PRIVATE);
+	call.shared = true;
+	call.len = 0;
+	EXPECT_REFUSED(f, event_map(event, &call), -EINVAL, MAP_LENGTH);
+	call.len = 4097;
+	EXPECT_REFUSED(f, event_map(event, &call), -EINVAL, MAP_LENGTH);
+	EXPECT_REFUSED(f, fake_map(f, fd, 4, true), -EINVAL, MAP_PAGES);
+	call.len = call.offset = 4096;
+	EXPECT_REFUSED(f, event_map(event, &call), -EINVAL, MAP_AUX_FIRST);
+	EXPECT_EQ(fake_map(f, fd, 1, true), 0);
+	page = fake_page(f, fd);
+	ASSERT(page);
+	EXPECT(event_memory(event) == f);
+	EXPECT_EQ(page->lock, 2);
+	EXPECT_EQ(page->index, (u32)event->hw.idx + 1);
+	EXPECT_EQ(page->offset + (s64)event->hw.prev, 50);
+	EXPECT_EQ(page->time_enabled, 50);
+	EXPECT_EQ(page->time_running, 50);
+	EXPECT_EQ(page->pmc_width, 64);
+	EXPECT_EQ(page->cap_bit0, 0);
+	EXPECT_EQ(page->cap_bit0_is_deprecated, 1);
+	EXPECT_EQ(page->cap_user_rdpmc, 1);
+	EXPECT_EQ(page->cap_user_time, 0);
+	EXPECT_EQ(page->size, 96);
+	EXPECT_EQ(page->data_offset, 4096);
+	EXPECT_EQ(page->data_size, 0);
 	/* [AUX-02] */
-	EXPECT_REFUSED(f, event_map(event, 4096, 4096, true, true, &page), -EOPNOTSUPP, MAP_NO_AUX);
+	EXPECT_REFUSED(f, event_map(event, &call), -EOPNOTSUPP, MAP_NO_AUX);
 	/* Off its counter the page holds the count itself [PAGE-04]. */
 	fake_advance(f, 50);
 	fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0);
-	EXPECT_EQ(page.index, 0);
-	EXPECT_EQ(page.offset, 100);
-	EXPECT_EQ(page.lock % 2, 0);
+	EXPECT_EQ(page->index, 0);
+	EXPECT_EQ(page->offset, 100);
+	EXPECT_EQ(page->lock % 2, 0);
 	fake_ioctl(f, fd, PERF_EVENT_IOC_RESET, 0);
-	EXPECT_EQ(page.offset, 0);
+	EXPECT_EQ(page->offset, 0);
 	/* Mapped without data: poll has nothing to say, and no hang-up [OVF-03]. */
 	EXPECT_EQ(event_poll(event), 0);
 	/* What it was woken for is told once [OVF-02]. */
 	event->buffer->poll = POLLIN;
 	EXPECT_EQ(event_poll(event), POLLIN);
 	EXPECT_EQ(event_poll(event), 0);
-	EXPECT_EQ(event_map(event, 4096, 0, true, true, NULL), 0);
-	EXPECT_REFUSED(f, event_map(event, 2 * 4096, 0, true, true, NULL), -EINVAL, MAP_OTHER_SIZE);
+	EXPECT_EQ(fake_map(f, fd, 1, true), 0);
+	EXPECT_REFUSED(f, fake_map(f, fd, 2, true), -EINVAL, MAP_OTHER_SIZE);
 	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_OUTPUT, ~0ull), -EINVAL,
 		       OUTPUT_MAPPED);
 	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), -EINVAL,
@@ -492,10 +498,8 @@ TEST(user_page)
 	EXPECT_EQ(fake_ioctl(f, other, PERF_EVENT_IOC_SET_OUTPUT, (u64)fd), 0);
 	EXPECT_EQ(event_poll(fake_event(f, other)), 0);
 	/* [ERR-04] */
-	EXPECT_REFUSED(f, event_map(fake_event(f, other), 4096, 0, true, true, &second), -EBUSY,
-		       MAP_REDIRECTED);
-	EXPECT_REFUSED(f, event_map(fake_event(f, other), 8192, 0, true, true, &second), -EINVAL,
-		       MAP_OTHER_SIZE);
+	EXPECT_REFUSED(f, fake_map(f, other, 1, true), -EBUSY, MAP_REDIRECTED);
+	EXPECT_REFUSED(f, fake_map(f, other, 2, true), -EINVAL, MAP_OTHER_SIZE);
 	EXPECT(!event_page(fake_event(f, other)));
 	core_check(f->core);
 	/* The mapping keeps the event when its descriptor is closed. */
@@ -511,17 +515,15 @@ TEST(user_page)
 
 TEST(inherited_events_on_all_cpus_cannot_be_mapped)
 {
-	static struct perf_event_mmap_page page;
 	struct pe_attr attr = fake_attr();
 	int fd;
 
 	f = fake_new(1);
 	attr.inherit = 1;
 	fd = fake_open(f, &attr, 0, -1, -1);
-	EXPECT_REFUSED(f, event_map(fake_event(f, fd), 4096, 0, true, true, &page), -EINVAL,
-		       MAP_INHERITED);
+	EXPECT_REFUSED(f, fake_map(f, fd, 1, true), -EINVAL, MAP_INHERITED);
 	fd = fake_open(f, &attr, 0, 0, -1);
-	EXPECT_EQ(event_map(fake_event(f, fd), 4096, 0, true, true, &page), 0);
+	EXPECT_EQ(fake_map(f, fd, 1, true), 0);
 	fake_free(f);
 }
 

@@ -345,7 +345,7 @@ TEST(widths)
 /* [FILE-08] */
 TEST(user_access)
 {
-	static struct perf_event_mmap_page page;
+	struct perf_event_mmap_page *page;
 	struct pe_attr attr;
 	int fd;
 
@@ -353,19 +353,21 @@ TEST(user_access)
 	/* The sysctl is off: opens, but the page shows no index [ARM-12, ARM-14]. */
 	fd = open_arm(0x08, ARM64_RDPMC, -1);
 	EXPECT(fd >= 0);
-	EXPECT_EQ(event_map(fake_event(f, fd), 4096, 0, true, true, &page), 0);
-	EXPECT_EQ(page.index, 0);
+	EXPECT_EQ(fake_map(f, fd, 1, true), 0);
+	page = fake_page(f, fd);
+	EXPECT_EQ(page->index, 0);
 	arm64_pmu_set_user_access(pmu, true);
 	fake_ioctl(f, fd, PERF_EVENT_IOC_RESET, 0);
-	EXPECT_EQ(page.index, 1);
-	EXPECT_EQ(page.cap_user_rdpmc, 1);
-	EXPECT_EQ(page.pmc_width, 32); /* [ARM-20] */
+	EXPECT_EQ(page->index, 1);
+	EXPECT_EQ(page->cap_user_rdpmc, 1);
+	EXPECT_EQ(page->pmc_width, 32); /* [ARM-20] */
 	event_unmap(fake_event(f, fd));
 	fd = open_arm(ARM64_EVENT_CPU_CYCLES, ARM64_RDPMC | ARM64_LONG, -1);
 	EXPECT(fd >= 0); /* cycles excepted [ARM-18] */
-	EXPECT_EQ(event_map(fake_event(f, fd), 4096, 0, true, true, &page), 0);
-	EXPECT_EQ(page.index, 32);
-	EXPECT_EQ(page.pmc_width, 64);
+	EXPECT_EQ(fake_map(f, fd, 1, true), 0);
+	page = fake_page(f, fd);
+	EXPECT_EQ(page->index, 32);
+	EXPECT_EQ(page->pmc_width, 64);
 	event_unmap(fake_event(f, fd));
 	/* A second one has no other counter to go to. */
 	fd = open_arm(ARM64_EVENT_CPU_CYCLES, ARM64_RDPMC | ARM64_LONG, -1);
@@ -374,9 +376,10 @@ TEST(user_access)
 		       ARM64_RDPMC_LONG);
 	/* Not asked for: no index whatever the sysctl says. */
 	fd = open_arm(0x08, 0, -1);
-	EXPECT_EQ(event_map(fake_event(f, fd), 4096, 0, true, true, &page), 0);
-	EXPECT_EQ(page.index, 0);
-	EXPECT_EQ(page.cap_user_rdpmc, 0);
+	EXPECT_EQ(fake_map(f, fd, 1, true), 0);
+	page = fake_page(f, fd);
+	EXPECT_EQ(page->index, 0);
+	EXPECT_EQ(page->cap_user_rdpmc, 0);
 	/* Tasks only [ARM-13]. */
 	attr = arm_attr(0x08, ARM64_RDPMC);
 	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EINVAL, ARM64_RDPMC_TASK);

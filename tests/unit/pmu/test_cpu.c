@@ -330,7 +330,7 @@ TEST(reserved_counters)
 
 TEST(user_page_for_rdpmc)
 {
-	static struct perf_event_mmap_page page;
+	struct perf_event_mmap_page *page;
 	struct pe_attr attr = attr_for(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
 	int fd, cpu;
 
@@ -339,20 +339,24 @@ TEST(user_page_for_rdpmc)
 	fake_advance(f, 50);
 	fd = fake_open(f, &attr, 0, -1, -1);
 	fake_advance(f, 50);
-	EXPECT_EQ(event_map(fake_event(f, fd), 4096, 0, true, false, &page), 0);
-	EXPECT_EQ(page.index, CPU_BRANCHES + 1);
-	EXPECT_EQ(page.pmc_width, 64);
-	EXPECT_EQ(page.cap_user_rdpmc, 1);
+	EXPECT_EQ(fake_map(f, fd, 1, false), 0);
+	page = fake_page(f, fd);
+	EXPECT_EQ(page->index, CPU_BRANCHES + 1);
+	EXPECT_EQ(page->pmc_width, 64);
+	EXPECT_EQ(page->cap_user_rdpmc, 1);
 	/* What rdpmc(index - 1) would give is what the source reads. */
-	EXPECT_EQ((u64)page.offset + given_read(NULL, fake_task(f, 100)->task, page.index - 1), 20);
+	EXPECT_EQ((u64)page->offset + given_read(NULL, fake_task(f, 100)->task, page->index - 1),
+		  20);
 	fake_advance(f, 50);
-	EXPECT_EQ((u64)page.offset + given_read(NULL, fake_task(f, 100)->task, page.index - 1), 40);
+	EXPECT_EQ((u64)page->offset + given_read(NULL, fake_task(f, 100)->task, page->index - 1),
+		  40);
 	EXPECT_EQ(fake_count(f, fd), 40);
 	event_unmap(fake_event(f, fd));
 	cpu = fake_open(f, &attr, -1, 0, -1);
-	EXPECT_EQ(event_map(fake_event(f, cpu), 4096, 0, true, false, &page), 0);
-	EXPECT_EQ(page.index, 0);
-	EXPECT_EQ(page.cap_user_rdpmc, 0);
+	EXPECT_EQ(fake_map(f, cpu, 1, false), 0);
+	page = fake_page(f, cpu);
+	EXPECT_EQ(page->index, 0);
+	EXPECT_EQ(page->cap_user_rdpmc, 0);
 	teardown();
 }
 
