@@ -71,6 +71,8 @@ struct meter {
 	/* The session's, for event snapshots of this thread: wire.h. */
 	u64 snapshot_gate;  /* odd while they do not hold */
 	u64 snapshot_clock; /* what the thread's clock is at least, for them */
+	u32 trace_seq;      /* the session's: changes with the thread's deadlines; trace.h */
+	u64 kick;           /* value of the SIGSYS that makes the thread look at trace_seq; G */
 	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
 	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */
 };
@@ -136,9 +138,9 @@ static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
 
 /*
  * The counter segment of the processes below an `anyperf run`: a sealed sparse memfd that all their
- * runtimes inherit: METER_SIZE bytes of this header, then meter after meter.
+ * runtimes inherit: METER_SIZE bytes of this header, then meter after meter, then their traces.
  */
-#define SEGMENT_MAGIC     0x3245525450414eull /* "NAPTRE2": changes with the layout */
+#define SEGMENT_MAGIC     0x3345525450414eull /* "NAPTRE3": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 

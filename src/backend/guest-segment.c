@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/trace.h"
 #include "abi/wire.h"
 #include "session/wire/rendezvous.h"
 
@@ -96,7 +97,7 @@ static void close_run(struct guest_segment *segment)
 	lock_run(segment->fd, i, F_UNLCK);
 }
 
-#define SEGMENT_SIZE (((size_t)SEGMENT_SLOTS + 1) * METER_SIZE)
+#define SEGMENT_SIZE ((size_t)trace_offset(SEGMENT_SLOTS))
 
 /* Maps the memory behind segment->fd; on failure that is closed. */
 static int map_segment(struct guest_segment *segment, char *why, size_t len)

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/trace.h"
 #include "session/session-priv.h"
 
 #define BATCH 64
@@ -66,7 +67,7 @@ static void raise_limits(void)
 
 static int make_segment(struct session *s, char *why, size_t len)
 {
-	const off_t size = (off_t)segment_offset(SEGMENT_SLOTS);
+	const off_t size = (off_t)trace_offset(SEGMENT_SLOTS);
 	bool ours = s->config.segment_fd < 0;
 
 	if (ours) {

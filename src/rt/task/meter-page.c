@@ -121,6 +121,7 @@ static bool claim(struct meter *m, u32 index)
 	give_to_run(m);
 	m->start = sys_clock(CLOCK_MONOTONIC);
 	__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->trace_seq, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
 	return true;
 }

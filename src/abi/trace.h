@@ -1,0 +1,158 @@
+/*
+ * PURPOSE: samples on their way from a thread under the translator to the session. Shapes only.
+ *
+ * Every meter (meter.h) has a place for a *trace* behind the meters in the counter segment. It is
+ * memory from the moment somebody writes there: the session, when the first sampling event counts
+ * the thread. It is two things:
+ *
+ *   the deadlines   which the session sets: at which count of which quantity the thread is to stop
+ *                   and tell what it finds there, and what it is to tell
+ *   the ring        which the thread's runtime writes and the session drains
+ *
+ * Who writes a word: S the session, G the thread's runtime. The session believes nothing: it reads
+ * positions and lengths once, checks them against its own, and copies an entry out before it looks
+ * at it. It never waits for a guest; a guest waits for the session while the ring is full, since
+ * nothing of what it tells may be lost. When the session is gone nobody waits and nothing is told.
+ *
+ * Deadlines are changed under `trace_seq` of the meter: S makes it odd, writes, and makes it even
+ * and larger; 0 means that there is no trace. The thread takes them over before it executes another
+ * instruction if it is in a call or in the runtime, and else within TRACE_NOTICE instructions;
+ * then `taken` is what trace_seq was. It fires each time when its count reaches `next` of its own,
+ * and adds the period, without asking. What it has of its own is in `armed`, so a new program in
+ * the process goes on with it. An event whose generation is another than before begins anew with
+ * the `next` that S has set.
+ *
+ * An instruction at which several events fire has one entry for each, in the order of their ids.
+ */
+#ifndef ABI_TRACE_H
+#define ABI_TRACE_H
+
+#include "abi/meter.h"
+
+#define TRACE_EVENTS 64u      /* of one thread */
+#define TRACE_HEAD   0x4000u  /* struct trace; the ring follows */
+#define TRACE_RING   0x40000u /* bytes, a power of two */
+#define TRACE_SIZE   (TRACE_HEAD + TRACE_RING)
+#define TRACE_CHAIN  1024u      /* return addresses that an entry has at most */
+#define TRACE_LBR    32u        /* branches, likewise */
+#define TRACE_STACK  65528u     /* bytes of stack */
+#define TRACE_NOTICE (1u << 20) /* instructions within which a running thread takes notice */
+
+/* What an event wants to be told besides registers. */
+enum trace_wants {
+	TRACE_WANT_CHAIN = 1,    /* the chain of frame pointers */
+	TRACE_WANT_STACK = 2,    /* the stack from its pointer up */
+	TRACE_WANT_BRANCHES = 4, /* the last taken branches */
+	/*
+	 * The thread does not go on before the session has drained the entry: for events that
+	 * somebody is told of at once, by a signal or a wakeup, or that stop after some overflows.
+	 */
+	TRACE_WANT_ANSWER = 8,
+};
+
+/* S. One event that counts the thread; period 0: a free place. */
+struct trace_event {
+	u64 next; /* the sum of the thread's meter at which it fires first */
+	u64 period;
+	u32 generation; /* another one whenever `next` is set */
+	u32 quantity;   /* enum meter_quantity */
+	u32 wants;      /* enum trace_wants */
+	u32 id;         /* what entries call it */
+	u32 stack_size; /* bytes of stack that are wanted, at most TRACE_STACK */
+	u32 chain_max;  /* return addresses that are wanted, at most TRACE_CHAIN */
+	u64 reserved[2];
+};
+
+/* G. How far an event is. */
+struct trace_armed {
+	u64 next;
+	u32 generation;
+	u32 reserved;
+};
+
+struct trace {
+	/* S */
+	u64 tail;    /* entries before this position have been drained */
+	u32 drained; /* changes with tail: the futex that a thread sleeps on */
+	u32 wake_at; /* bytes in the ring at which S is to be told that there are some */
+	u32 pad0[12];
+
+	/* G */
+	u64 head;    /* end of the entries; positions grow, and are taken modulo TRACE_RING */
+	u32 bell;    /* the thread has told; S makes it 0 before it looks at head */
+	u32 waiting; /* the thread sleeps on `drained` */
+	u32 taken;   /* the trace_seq whose deadlines are in force */
+	u32 pad1[11];
+
+	struct trace_event event[TRACE_EVENTS]; /* S */
+	struct trace_armed armed[TRACE_EVENTS]; /* G */
+};
+
+enum trace_kind {
+	TRACE_SAMPLE = 1, /* struct trace_sample */
+};
+
+/* How each entry begins. The next one follows after `size` bytes, a multiple of 8. */
+struct trace_entry {
+	u32 size; /* with this */
+	u16 kind; /* enum trace_kind */
+	u16 flags;
+	u64 time; /* CLOCK_MONOTONIC, ns */
+};
+
+/* Registers, numbered as perf does on x86-64 (PERF_REG_X86_AX ... R15). */
+#define TRACE_REGS 24u
+
+enum trace_sample_flags {
+	TRACE_SAMPLE_LATE = 1, /* the deadline had passed when it was set; ip is pc */
+};
+
+struct trace_sample {
+	struct trace_entry entry;
+	u64 cpu_time; /* the thread's, ns */
+	u32 id;       /* of the event */
+	u32 cpu;
+	u64 periods; /* of the event that have passed since its last entry: 1 unless it is late */
+	u64 sums[METER_QUANTITIES]; /* of the thread's meter */
+	u64 ip;                     /* the instruction whose retirement reached the deadline */
+	u64 pc;                     /* the next one; the registers are those in front of it */
+	u64 regs[TRACE_REGS];
+	u32 nr_chain;
+	u32 nr_branches;
+	u32 stack_size; /* bytes of stack in the entry, a multiple of 8 */
+	u32 stack_used; /* those that could be read */
+			/*
+	 * Then: u64 chain[nr_chain], without pc, innermost first; struct trace_branch
+	 * branch[nr_branches], the last one first; the stack.
+	 */
+};
+
+enum trace_branch_type {
+	TRACE_BRANCH_COND = 1,
+	TRACE_BRANCH_JUMP,
+	TRACE_BRANCH_JUMP_IND,
+	TRACE_BRANCH_CALL,
+	TRACE_BRANCH_CALL_IND,
+	TRACE_BRANCH_RETURN,
+	TRACE_BRANCH_OTHER,
+};
+
+struct trace_branch {
+	u64 from, to;
+	u64 type; /* enum trace_branch_type */
+};
+
+#define TRACE_ENTRY_MAX                                                                            \
+	(sizeof(struct trace_sample) + TRACE_CHAIN * 8 + TRACE_LBR * sizeof(struct trace_branch) + \
+	 TRACE_STACK)
+
+_Static_assert(sizeof(struct trace) <= TRACE_HEAD, "the head of a trace");
+_Static_assert(2 * TRACE_ENTRY_MAX <= TRACE_RING, "a ring holds the largest entry");
+
+/* Where the trace of meter @index lies in the segment; that of index SEGMENT_SLOTS is its end. */
+static inline u64 trace_offset(u32 index)
+{
+	return segment_offset(SEGMENT_SLOTS) + (u64)index * TRACE_SIZE;
+}
+
+#endif
