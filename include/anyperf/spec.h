@@ -4,7 +4,7 @@
  *   list    = item {"," item}
  *   item    = event [":" {modifier}] | "{" event {"," event} "}" [":" modifier {modifier}]
  *   event   = NAME ["/" term {"," term} "/"]
- *                                      cycles, page-faults, L1-dcache-load-misses, an event of a PMU
+ *                                     cycles, page-faults, L1-dcache-load-misses, an event of a PMU
  *           | "r" HEX                  raw code of the CPU's PMU
  *           | PMU "/" term {"," term} "/"
  *           | TYPE ":" CONFIG          attr.type and attr.config in numbers
@@ -12,7 +12,7 @@
  *           | "mem:" ADDR ["/" LEN] [":" r w x]
  *           | ("kprobe" | "kretprobe") ":" (FUNC | ADDR) ["+" OFFSET]
  *           | ("uprobe" | "uretprobe") ":" FILE ":" (SYMBOL | OFFSET) ["+" OFFSET]
- *   term    = NAME ["=" VALUE]         config, config1 ... name, period, freq, and perf's other terms;
+ *   term    = NAME ["=" VALUE]         config, config1 ... name, period, freq, perf's other terms;
  *                                      behind a PMU also those of its format directory, and the
  *                                      events of its events directory
  *   modifier = u k h G H I p P D e W S b, each at most once, p up to three times
