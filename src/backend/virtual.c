@@ -31,7 +31,9 @@ struct virtual_pmu {
 	bool joined;                  /* the session is that of another */
 	struct remote_client *remote; /* NULL: no session has been needed */
 	struct waiting *waiting;
-	char **words; /* the last command, for who looks at processes; NULL or owned */
+	char **words;             /* the last command, for who looks at processes; NULL or owned */
+	int no_session;           /* -errno: one was to be started and could not be */
+	char no_session_why[300]; /* then a sentence */
 };
 
 /* Why the last call of this thread failed. */
@@ -175,12 +177,12 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 
 static int start_session(struct virtual_pmu *v, char *why, size_t len)
 {
-	int err = ap__session_start(&v->opts.session, v->segment.fd, v->bootstrap_inside, v->words,
-				    why, len);
-
+	v->no_session = ap__session_start(&v->opts.session, v->segment.fd, v->bootstrap_inside,
+					  v->words, why, len);
+	snprintf(v->no_session_why, sizeof(v->no_session_why), "%s", v->no_session ? why : "");
 	/* Who has written to it gets ENODEV then. */
 	close_fd(&v->bootstrap_inside);
-	return err;
+	return v->no_session;
 }
 
 /*
@@ -218,6 +220,11 @@ static int need_session(struct virtual_pmu *v, char *why, size_t len)
 	err = need_segment(v, false, why, len);
 	if (!err && v->bootstrap_inside >= 0)
 		err = start_session(v, why, len);
+	/* Nobody would ever answer. */
+	if (!err && v->no_session) {
+		snprintf(why, len, "%s", v->no_session_why);
+		err = v->no_session;
+	}
 	if (err)
 		return err;
 	err = ap__remote_open(v->bootstrap, &v->remote);
