@@ -1,9 +1,8 @@
 /*
  * PURPOSE: the registers of the virtual PMU: a few pages of shared memory per thread, in which
- * translated code counts what it retires. The thread is the only writer of its page; whoever
- * started it (a session, or `anyperf run --count`) reads along with plain loads and trusts nothing
- * it finds there. Shapes only. The page outlives its thread, so a thread that is killed leaves its
- * counts behind.
+ * translated code counts what it retires. The thread is the only writer of its page; a session
+ * reads along with plain loads and trusts nothing it finds there. Shapes only. The page outlives
+ * its thread, so a thread that is killed leaves its counts behind.
  *
  * A path through translated code has a class: the vector of what it adds to each quantity. Taking
  * the path adds 1 to the word of its class, so one increment serves all quantities, and words are
@@ -12,9 +11,8 @@
  * line. The value of a quantity is the sum of lanes and hits times weights, modulo 2^64.
  *
  * Counters run free: a page is never zeroed while its memory exists. A thread that takes over the
- * page of one that has exited goes on counting from there, so the sum over all pages is the truth
- * at every instant, whatever dies when; who wants one thread's share subtracts the values at its
- * start, which the page keeps in base[].
+ * page of one that has exited goes on counting from there; who wants its share subtracts the values
+ * at its start, which the page keeps in base[].
  */
 #ifndef ABI_METER_H
 #define ABI_METER_H
@@ -61,9 +59,8 @@ struct meter {
 	/* CLOCK_THREAD_CPUTIME_ID when it last read an event's times by itself, or ended */
 	u64 cpu_time;
 	u64 own_switches; /* context switches within calls to the session: not the program's */
-	u64 run_base[METER_QUANTITIES]; /* sums when a thread of `run` first took the page */
-	char comm[16];                  /* of the thread, as PR_GET_NAME says */
-	char exe[2048]; /* what /proc/PID/exe must say: of the first thread; "" in others */
+	char comm[16];    /* of the thread, as PR_GET_NAME says */
+	char exe[2048];   /* what /proc/PID/exe must say: of the first thread; "" in others */
 
 	u32 folding; /* odd while hits are being moved into the lanes, when a new owner comes */
 	u32 traced;  /* a guest of the tree is its process's tracer (ptrace) */
@@ -210,13 +207,29 @@ struct counter_segment {
 	u32 measured; /* atomic: a guest has opened a perf event; set by the session */
 	u32 slots;    /* meters that may be used, of SEGMENT_SLOTS; set by the creator, 0: all */
 	/*
-	 * Atomic: meters that are METER_FREE; hints (meter_freed()). Who makes one RUNNING has it.
+	 * Atomic: index + 1 of meters that are METER_FREE, 0: none; hints. Who makes one RUNNING
+	 * has it.
 	 */
-	u64 freed[SEGMENT_FREED];
+	u32 freed[SEGMENT_FREED];
 	struct meter_uncounted uncounted[SEGMENT_UNCOUNTED];
 };
 
 _Static_assert(sizeof(struct counter_segment) <= METER_SIZE, "the header has the place of a meter");
+
+/*
+ * Notes that page @index is METER_FREE. Where there is no room it is found by its state when many
+ * are in use.
+ */
+static inline void meter_note_freed(struct counter_segment *segment, u32 index)
+{
+	for (u32 i = 0; i < SEGMENT_FREED; i++) {
+		u32 none = 0;
+
+		if (__atomic_compare_exchange_n(&segment->freed[i], &none, index + 1, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return;
+	}
+}
 
 static inline u64 segment_offset(u32 index)
 {

@@ -2,12 +2,11 @@
  * PURPOSE: the commands that count in one counter segment (meter.h): that of the `anyperf run`
  * which made it and those of the ones that joined its session. Each has a number; every process
  * that descends from the command inherits it from runtime to runtime, whoever of its ancestors is
- * dead, and writes it into its pages. Shapes only.
+ * dead, and writes it into its pages. By it each command is told what concerns its own programs:
+ * which ran uncounted, what they were refused, and with METER_RUN_KEEP what each thread has
+ * counted. Shapes only.
  *
- * A run whose number stands in the table is *open*: somebody will want its totals. A page that it
- * has used is taken over by its own threads only, so its total is the sum over the pages with its
- * number of what they have counted since they got it (meter.run_base). When a run is closed its
- * pages are anybody's.
+ * A run whose number stands in the table is *open*: somebody will ask.
  *
  * Whoever opens a run holds a POSIX record lock on the byte of the segment with its entry's index
  * for as long as it is open. So the entry of one that was killed is free, though its number still
@@ -65,38 +64,6 @@ static inline struct meter_run *meter_run_open(struct counter_segment *segment, 
 static inline bool meter_run_keeps(struct counter_segment *segment, u32 number)
 {
 	return number & METER_RUN_KEEP && meter_run_open(segment, number);
-}
-
-/*
- * A page that may be taken over, in a word of counter_segment.freed: so that one run's need not be
- * looked at by another's threads. 0: none.
- */
-static inline u64 meter_freed(u32 run, u32 index)
-{
-	return (u64)run << 32 | (index + 1);
-}
-
-/*
- * Notes that page @index, last used by @run, is METER_FREE. Where there is no room it takes the
- * place of another run's; it is found by its state then.
- */
-static inline void meter_note_freed(struct counter_segment *segment, u32 run, u32 index)
-{
-	for (u32 i = 0; i < SEGMENT_FREED; i++) {
-		u64 none = 0;
-
-		if (__atomic_compare_exchange_n(&segment->freed[i], &none, meter_freed(run, index),
-						false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return;
-	}
-	for (u32 i = 0; i < SEGMENT_FREED; i++) {
-		u64 word = __atomic_load_n(&segment->freed[i], __ATOMIC_RELAXED);
-
-		if (word >> 32 != run &&
-		    __atomic_compare_exchange_n(&segment->freed[i], &word, meter_freed(run, index),
-						false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return;
-	}
 }
 
 #endif

@@ -82,7 +82,7 @@ static void free_pages(const struct guest_segment *segment)
 			return;
 		if (__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			meter_note_freed(segment->head, segment->number, i);
+			meter_note_freed(segment->head, i);
 		munmap(m, METER_SIZE);
 	}
 }
@@ -282,17 +282,4 @@ bool ap__segment_refusal_at(const struct guest_segment *segment, u32 i, struct m
 	*r = *entry;
 	r->attr.size = sizeof(r->attr);
 	return r->count > 0;
-}
-
-void ap__segment_total(const struct guest_segment *segment, u64 total[METER_QUANTITIES])
-{
-	u32 used = ap__segment_used(segment);
-
-	memset(total, 0, METER_QUANTITIES * sizeof(*total));
-	for (u32 i = 0; i < used; i++) {
-		const struct meter *m = ap__segment_meter(segment, i);
-
-		for (u32 q = 0; m && q < METER_QUANTITIES; q++)
-			total[q] += meter_sum(m, q) - m->run_base[q];
-	}
 }

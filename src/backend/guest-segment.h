@@ -1,6 +1,6 @@
 /*
  * PURPOSE: the counter segment (abi/meter.h) of whoever starts guests: made here, or that of a
- * session which was joined. What is said below of the segment's pages and totals is said of the run
+ * session which was joined. What is said below of the segment's pages and lists is said of the run
  * that was opened with it: our commands and their descendants.
  *
  * Nothing that the guests write into the shared memory is trusted: it is data, bounded before use.
@@ -20,7 +20,7 @@ struct guest_segment {
 	struct counter_segment *head; /* the same header, writable; owned */
 	u32 slots;                    /* meters that are mapped */
 	struct meter_run *run;        /* ours; in the header */
-	u32 number;                   /* the same; of the pages that count for us */
+	u32 number;                   /* the same; of the pages of our threads */
 };
 
 /*
@@ -64,8 +64,5 @@ bool ap__segment_uncounted_at(const struct guest_segment *segment, u32 i,
  */
 u32 ap__segment_refused(const struct guest_segment *segment);
 bool ap__segment_refusal_at(const struct guest_segment *segment, u32 i, struct meter_refusal *r);
-
-/* The sums over the run, as of now. */
-void ap__segment_total(const struct guest_segment *segment, u64 total[METER_QUANTITIES]);
 
 #endif

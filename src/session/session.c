@@ -191,7 +191,7 @@ static int is_possible(char *why, size_t len)
 		close(fd);
 		return 0;
 	}
-	snprintf(why, len, "pidfd_open(2) %s; `anyperf run --count` counts without the virtual PMU",
+	snprintf(why, len, "pidfd_open(2) %s; `anyperf run` runs programs that need no counts",
 		 err == -ENOSYS  ? "is missing, which Linux has from 5.3 on (or a sandbox hides it)"
 		 : err == -EPERM ? "is forbidden by a sandbox"
 				 : "fails");

@@ -197,20 +197,20 @@ def refuse(number, errno):
 
 
 def test_a_kernel_without_pidfds():
-    """Before Linux 5.3. Counting alone needs none."""
+    """Before Linux 5.3. Running a program alone needs none."""
     old = {"preexec_fn": refuse(434, 38), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
            "text": True, "env": ENV}
     for args in (["stat", "--pmu=virtual", "-e", "instructions:u"],
-                 ["run", "--session", f"test-{os.getpid()}"]):
+                 ["run", "--count"], ["run", "--session", f"test-{os.getpid()}"]):
         r = subprocess.run([ANYPERF, *args, "--", "true"], **old)
         if r.returncode == 99:
             raise Skip("no seccomp filters here")
         assert r.returncode == 125 and "pidfd_open(2) is missing" in r.stderr, r
         assert "5.3" in r.stderr, r
-    r = subprocess.run([ANYPERF, "run", "--count", "--", "true"], **old)
-    assert r.returncode == 0 and "instructions" in r.stderr and "pidfd" not in r.stderr, r
-    r = subprocess.run([ANYPERF, "run", "--count", "--", ANYPERF, "stat", "-e", "instructions:u",
-                        "true"], **old)
+    r = subprocess.run([ANYPERF, "run", "--", "sh", "-c", "exit 3"], **old)
+    assert r.returncode == 3 and not r.stderr, r
+    r = subprocess.run([ANYPERF, "run", "--", ANYPERF, "stat", "-e", "instructions:u", "true"],
+                       **old)
     assert "there is no virtual PMU for" in r.stderr and "pidfd_open(2) is missing" in r.stderr, r
     r = subprocess.run([ANYPERF, "doctor", "-j"], **old)
     fact, = (f for f in json.loads(r.stdout)["facts"] if f["id"] == "virtual-pmu")
@@ -385,12 +385,13 @@ def sessions():
     return found
 
 
-def test_a_killed_session_harms_nobody():
+def killed_session(*how):
+    """A command whose session is killed: it harms nobody."""
     before = sessions()
     # Whoever looks at what the virtual PMU shows has a session.
     script = "cat /proc/sys/kernel/perf_event_paranoid >/dev/null; i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); sleep 0.05; done; echo done; exit 3"
-    p = subprocess.Popen([ANYPERF, "run", "--", "sh", "-c", script], env=ENV,
-                         stdout=subprocess.PIPE, text=True)
+    p = subprocess.Popen([ANYPERF, "run", *how, "--", "sh", "-c", script], env=ENV,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(0.5)
     mine = [pid for pid in sessions() - before
             if f"{script}" in open(f"/proc/{pid}/cmdline",
@@ -401,8 +402,17 @@ def test_a_killed_session_harms_nobody():
         raise AssertionError("the session was not found")
     for pid in mine:
         os.kill(int(pid), 9)
-    out, _ = p.communicate(timeout=60)
-    assert out == "done\n" and p.returncode == 3, (out, p.returncode)
+    out, err = p.communicate(timeout=60)
+    assert out == "done\n" and p.returncode == 3, (out, err, p.returncode)
+    return err
+
+
+def test_a_killed_session_harms_nobody():
+    assert "lost" not in killed_session()
+    # Who has counted is told that there is nothing to be had.
+    err = killed_session("--count")
+    assert "the counts of 'sh' are lost: their session was killed" in err, err
+    assert "<not counted>      instructions:u" in err, err
 
 
 def cpuid(*how):

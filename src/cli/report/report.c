@@ -69,6 +69,21 @@ enum report_kind report_kind_of(const struct perf_event_attr *attr)
 	}
 }
 
+char *report_command(char *const *argv)
+{
+	size_t size = 3, len = 0;
+	char *text;
+
+	for (char *const *arg = argv; *arg; arg++)
+		size += strlen(*arg) + 1;
+	text = malloc(size);
+	CHECK(text);
+	for (char *const *arg = argv; *arg; arg++)
+		len += (size_t)snprintf(text + len, size - len, "%s%s", len ? " " : "'", *arg);
+	snprintf(text + len, size - len, "'");
+	return text;
+}
+
 void report_init(struct report *r, enum report_aggr aggr, struct report_event *events, u32 nr)
 {
 	*r = (struct report){.aggr = aggr, .events = events, .nr_events = nr};

@@ -132,6 +132,9 @@ double series_error_percent(const struct series *s);
 /* What the event is to report/metric.c. */
 enum report_kind report_kind_of(const struct perf_event_attr *attr);
 
+/* "'make -j2'": a command line as a report's target; the caller's to free. */
+char *report_command(char *const *argv);
+
 /* Allocates nothing; @events (of @nr) are borrowed. */
 void report_init(struct report *r, enum report_aggr aggr, struct report_event *events, u32 nr);
 void report_release(struct report *r);

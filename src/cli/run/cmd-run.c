@@ -13,14 +13,14 @@
 #include "base/check.h"
 #include "cli/child.h"
 #include "cli/cmd.h"
-#include "cli/report/refused.h"
 #include "cli/determinism.h"
-#include "cli/help/help.h"
 #include "cli/json.h"
-#include "cli/number.h"
+#include "cli/report/refused.h"
+#include "cli/report/uncounted.h"
+#include "cli/run/run-counts.h"
+#include "cli/run/run-threads.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
-#include "cli/report/uncounted.h"
 #include "lib/command.h"
 
 struct run_opts {
@@ -74,7 +74,9 @@ static int set_session(void *into, const char *arg, char *why, size_t size)
 static const struct option options[] = {
 	{OPTION_FLAG, 0, "count", AT(count),
 	 .help = "print how many instructions and branches were retired",
-	 .more = "User mode only, exact, and the same in every run of a program that does the same."},
+	 .more = "User mode only, exact, and the same in every run of a program that does the same. "
+		 "`anyperf stat` counts the same: from COMMAND's first instruction to its end, with all "
+		 "that it starts."},
 	{OPTION_COUNT, 'v', "verbose", AT(verbose),
 	 .help = "print the counts, per process and thread as well, and what was refused",
 	 .more = "Programs that ask for perf events get an errno where an event is refused, as from a "
@@ -132,185 +134,49 @@ struct job {
 	struct run_opts opts;
 	struct ap_machine *machine;
 	const struct guest_segment *segment; /* of the machine's guests; borrowed */
+	struct run_counts counts;            /* all zeros: nobody wants any */
 	struct child child;
 	FILE *out;
 	char *const *argv;
+	char *target; /* the same as one text; owned */
 };
 
-static const char *const meter_names[METER_QUANTITIES] = {
-	[METER_INSTRUCTIONS] = "instructions",
-	[METER_BRANCHES] = "branches",
-	[METER_CONDITIONAL] = "conditional",
-	[METER_TAKEN] = "taken",
-	[METER_CALLS] = "calls",
-	[METER_RETURNS] = "returns",
-	[METER_INDIRECT] = "indirect",
-};
-
-static void print_json_counts(struct json *j, const u64 *v)
+static void print_json(const struct job *job, const struct report *r)
 {
-	for (u32 q = 0; q < METER_QUANTITIES; q++)
-		if (meter_names[q])
-			json_u64(j, meter_names[q], v[q]);
-}
-
-/* What one thread has added to its page; a page of its own, since the segment keeps them. */
-static void thread_counts(const struct meter *m, u64 *v)
-{
-	for (u32 q = 0; q < METER_QUANTITIES; q++)
-		v[q] = meter_sum(m, q) - m->base[q];
-}
-
-static void print_json_thread(struct json *j, const struct meter *m)
-{
-	u64 v[METER_QUANTITIES];
-	char comm[16];
-
-	guest_comm(m->comm, comm);
-	thread_counts(m, v);
-	json_object(j, NULL);
-	json_u64(j, "tid", m->tid);
-	json_str(j, "comm", comm);
-	print_json_counts(j, v);
-	json_end(j);
-}
-
-/* A page's number, its process as it was when they were sorted, and that process's first page. */
-struct page {
-	u32 index, pid, first;
-	const struct meter *m;
-};
-
-/* A process with its @n pages, of which the first one speaks for it. */
-static void print_json_process(struct json *j, const struct page *pages, u32 n)
-{
-	const struct meter *m = pages[0].m;
-	char comm[16];
-
-	guest_comm(m->comm, comm);
-	json_object(j, NULL);
-	json_u64(j, "pid", m->pid);
-	json_u64(j, "ppid", m->ppid);
-	json_str(j, "comm", comm);
-	if (m->exited)
-		json_u64(j, "exit", m->exit_code >> 8 & 0xff);
-	json_array(j, "threads");
-	for (u32 i = 0; i < n; i++)
-		print_json_thread(j, pages[i].m);
-	json_end(j);
-	json_end(j);
-}
-
-static int by_pid(const void *a, const void *b)
-{
-	const struct page *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return x->index < y->index ? -1 : x->index > y->index;
-}
-
-static int by_first(const void *a, const void *b)
-{
-	const struct page *x = a, *y = b;
-
-	if (x->first != y->first)
-		return x->first < y->first ? -1 : 1;
-	return x->index < y->index ? -1 : x->index > y->index;
-}
-
-/* Processes and their threads in the order in which they came. */
-static void print_json_processes(struct json *j, const struct guest_segment *segment)
-{
-	u32 used = ap__segment_used(segment), n = 0;
-	struct page *pages = calloc(used + 1, sizeof(*pages));
-
-	CHECK(pages);
-	for (u32 i = 0; i < used; i++) {
-		const struct meter *m = ap__segment_meter(segment, i);
-
-		if (m && m->tid)
-			pages[n++] = (struct page){.index = i, .pid = m->pid, .m = m};
-	}
-	qsort(pages, n, sizeof(*pages), by_pid);
-	for (u32 i = 0; i < n; i++)
-		pages[i].first = i && pages[i - 1].pid == pages[i].pid ? pages[i - 1].first
-								       : pages[i].index;
-	qsort(pages, n, sizeof(*pages), by_first);
-	for (u32 from = 0, to; from < n; from = to) {
-		for (to = from + 1; to < n && pages[to].first == pages[from].first; to++)
-			;
-		print_json_process(j, pages + from, to - from);
-	}
-	free(pages);
-}
-
-static void print_json(const struct job *job, const u64 *total)
-{
-	const struct guest_segment *segment = job->segment;
 	struct json j;
 
 	json_begin(&j, job->out);
 	json_object(&j, NULL);
 	json_str(&j, "schema", "anyperf-run-1");
 	json_object(&j, "total");
-	print_json_counts(&j, total);
+	for (u32 q = 0; q < RUN_EVENTS; q++)
+		if (report_at(r, q, 0)->status == AP_STATUS_OK)
+			json_u64(&j, run_count_name(q), report_at(r, q, 0)->value);
 	json_end(&j);
-	if (job->opts.deterministic.on)
-		deterministic_json(&j, (u64)job->opts.deterministic.seed,
-				   deterministic_sources(job->machine, job->child.end.status));
-	json_array(&j, "processes");
-	print_json_processes(&j, segment);
-	json_end(&j);
+	if (r->deterministic)
+		deterministic_json(&j, r->seed, r->nondet);
+	run_threads_json(&j, job->segment);
 	uncounted_json(&j, job->machine);
 	refused_json(&j, job->machine);
 	json_end(&j);
 	json_finish(&j);
 }
 
-static void print_text(const struct job *job, const u64 *total)
+static void print_text(const struct job *job, const struct report *r)
 {
-	const struct guest_segment *segment = job->segment;
-	u32 used = ap__segment_used(segment);
-	struct number_style style;
-	char buf[64];
+	struct terminal terminal = terminal_of(job->out);
+	struct report_style style = {
+		.out = job->out,
+		.colour = terminal.colour,
+		.width = terminal.width,
+		.pmu = "virtual",
+		.pmu_why = "",
+	};
 
-	number_style_init(&style);
-	fprintf(job->out, "\n Counted under the translator, user mode, '%s':\n\n", job->argv[0]);
-	for (u32 q = 0; q < METER_QUANTITIES; q++)
-		if (meter_names[q])
-			fprintf(job->out, "%s      %s\n",
-				number_text(&style, (double)total[q], 0, 18, buf, sizeof(buf)),
-				meter_names[q]);
-	if (job->opts.verbose) {
-		fprintf(job->out, "\n %8s %8s  %-15s %18s %18s\n", "pid", "tid", "comm",
-			"instructions", "branches");
-		for (u32 i = 0; i < used; i++) {
-			const struct meter *m = ap__segment_meter(segment, i);
-			u64 v[METER_QUANTITIES];
-			char comm[16], branches[64];
-
-			if (!m || !m->tid)
-				continue;
-			guest_comm(m->comm, comm);
-			thread_counts(m, v);
-			fprintf(job->out, " %8u %8u  %-15s %s %s\n", m->pid, m->tid, comm,
-				number_text(&style, (double)v[METER_INSTRUCTIONS], 0, 18, buf,
-					    sizeof(buf)),
-				number_text(&style, (double)v[METER_BRANCHES], 0, 18, branches,
-					    sizeof(branches)));
-		}
-	}
-	if (job->opts.deterministic.on) {
-		char note[400];
-
-		deterministic_text((u64)job->opts.deterministic.seed,
-				   deterministic_sources(job->machine, job->child.end.status), note,
-				   sizeof(note));
-		fputs("\n ", job->out);
-		help_wrap(job->out, note, 1, 1, terminal_of(job->out).width);
-	}
-	putc('\n', job->out);
+	number_style_init(&style.numbers);
+	report_print_text(r, &style);
+	if (job->opts.verbose)
+		run_threads_text(job->segment, &style.numbers, job->out);
 }
 
 static bool wants_report(const struct run_opts *opts)
@@ -334,29 +200,61 @@ static void report_programs(const struct job *job)
 		refused_hint(&cmd_run, job->machine, stderr);
 }
 
+static FILE *open_output(const struct job *job)
+{
+	return job->opts.output ? fopen(job->opts.output, "we") : stderr;
+}
+
+static int print_counts(struct job *job, const struct report *r)
+{
+	static char buffer[16384]; /* stderr is unbuffered otherwise: a system call per number */
+	int err;
+
+	job->out = open_output(job);
+	if (!job->out)
+		return command_error(&cmd_run, "cannot write to '%s': %s", job->opts.output,
+				     strerror(errno));
+	setvbuf(job->out, buffer, _IOFBF, sizeof(buffer));
+	errno = 0;
+	if (job->opts.json)
+		print_json(job, r);
+	else
+		print_text(job, r);
+	fflush(job->out);
+	err = ferror(job->out) ? errno : 0;
+	if (job->out != stderr && fclose(job->out) && !err)
+		err = errno;
+	if (err)
+		return command_error(&cmd_run, "cannot write to '%s': %s",
+				     job->opts.output ? job->opts.output : "standard error",
+				     strerror(err));
+	return 0;
+}
+
 static int report(struct job *job)
 {
-	u64 total[METER_QUANTITIES];
+	struct report r;
+	int err;
 
 	report_programs(job);
 	if (!wants_report(&job->opts))
 		return 0;
-	job->out = stderr;
-	if (job->opts.output) {
-		job->out = fopen(job->opts.output, "we");
-		if (!job->out)
-			return command_error(&cmd_run, "cannot write to '%s': %s", job->opts.output,
-					     strerror(errno));
-	}
-	ap__segment_total(job->segment, total);
-	if (job->opts.json)
-		print_json(job, total);
-	else
-		print_text(job, total);
-	if (job->out != stderr && fclose(job->out))
-		return command_error(&cmd_run, "cannot write to '%s': %s", job->opts.output,
-				     strerror(errno));
-	return 0;
+	err = run_counts_report(&job->counts, &r);
+	if (err)
+		command_error(&cmd_run, "the counts of '%s' are lost: %s", job->argv[0],
+			      err == -ENODEV ? "their session was killed" : strerror(-err));
+	r.target = job->target = report_command(job->argv);
+	r.command = job->argv;
+	r.guests = job->machine;
+	r.has_usage = true;
+	r.user = (double)job->child.end.user_ns / 1e9;
+	r.sys = (double)job->child.end.system_ns / 1e9;
+	r.deterministic = job->opts.deterministic.on;
+	r.seed = (u64)job->opts.deterministic.seed;
+	r.nondet = r.deterministic ? deterministic_sources(job->machine, job->child.end.status) : 0;
+	err = print_counts(job, &r);
+	report_release(&r);
+	return err;
 }
 
 /* Somebody has asked for a session, or may yet: without one he gets ENODEV. */
@@ -466,19 +364,45 @@ static int say_no_start(const struct ap_error *err)
 	return child_failure_status(&cmd_run, err);
 }
 
-/*
- * Runs COMMAND. Most commands need no session, and it is started when one of their processes asks
- * for it.
- */
-static int run_command(struct job *job, struct signals *signals)
+/* The reason stands behind the name of an event, by its number. */
+static int say_no_counts(const struct ap_error *err)
 {
+	char text[1100];
+
+	command_error(&cmd_run, "cannot count: %s",
+		      ap_error_text(err, text, sizeof(text)) + err->about);
+	return cmd_run.failure;
+}
+
+/*
+ * Starts COMMAND. Most commands need no session, and it is started when one of their processes asks
+ * for it. Who counts has one, and opens events before the program is there. 0, or the status to end
+ * with.
+ */
+static int start(struct job *job, const struct signals *signals)
+{
+	bool counts = wants_report(&job->opts);
 	struct ap_command_opts opts = child_opts(signals);
 	struct ap_error err;
-	int status;
 
 	if (ap__command_new(&job->child.command, job->machine, job->argv, &opts,
-			    AP__COMMAND_AT_ONCE | AP__COMMAND_SERVED, &err))
+			    AP__COMMAND_SERVED | (counts ? 0 : AP__COMMAND_AT_ONCE), &err))
 		return say_no_start(&err);
+	if (counts && run_counts_open(&job->counts, job->machine, job->child.command, &err))
+		return say_no_counts(&err);
+	if (counts)
+		run_counts_start(&job->counts);
+	ap_command_start(job->child.command);
+	return 0;
+}
+
+static int run_command(struct job *job, struct signals *signals)
+{
+	struct ap_error err;
+	int status = start(job, signals);
+
+	if (status)
+		return status;
 	if (signals_open(signals)) {
 		command_error(&cmd_run, "cannot open a signalfd: %s", strerror(errno));
 		return cmd_run.failure;
@@ -511,7 +435,9 @@ static int run(int argc, char **argv)
 		return cmd_run.failure;
 	signals_block(&signals);
 	status = run_command(&job, &signals);
+	run_counts_close(&job.counts);
 	ap_command_free(job.child.command);
+	free(job.target);
 	ap_machine_free(job.machine);
 	signals_release(&signals);
 	return status ? status : leave_like(&job.child);

@@ -41,6 +41,10 @@ static void prepare_target_name(struct stat_job *st)
 	const struct stat_opts *o = &st->opts;
 	char *text;
 
+	if (!stat_opts_has_target(o)) {
+		st->target = report_command(o->command);
+		return;
+	}
 	if (o->pids || o->tids)
 		text = stat_joined(stat_joined(NULL, o->pids ? "process id '" : "thread id '"),
 				   o->pids ? o->pids : o->tids);
@@ -48,9 +52,6 @@ static void prepare_target_name(struct stat_job *st)
 		text = stat_joined(stat_joined(NULL, "'CPU(s) "), o->cpus);
 	else
 		text = stat_joined(NULL, o->all_cpus ? "'system wide" : "'");
-	if (!stat_opts_has_target(o))
-		for (char *const *arg = o->command; *arg; arg++)
-			text = stat_joined(stat_joined(text, arg == o->command ? "" : " "), *arg);
 	text = stat_joined(text, "'");
 	if (o->cgroup)
 		text = stat_joined(stat_joined(stat_joined(text, " in cgroup '"), o->cgroup), "'");

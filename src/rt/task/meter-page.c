@@ -48,20 +48,6 @@ void meter_no_launch(int err, const char *text)
 	sys_exit_group(127);
 }
 
-/* Whether a page that threads of @other have used may be taken over by ours. */
-static bool may_take(u32 other)
-{
-	/* A run that is closed stays closed, and most pages that a process finds are of one run. */
-	static u32 closed;
-
-	if (other == run || other == __atomic_load_n(&closed, __ATOMIC_RELAXED))
-		return true;
-	if (meter_run_open(segment, other))
-		return false;
-	__atomic_store_n(&closed, other, __ATOMIC_RELAXED);
-	return true;
-}
-
 /* Whose page it is, as it stands in the file. */
 struct owner {
 	u32 state, pid, tid, run;
@@ -92,33 +78,17 @@ static void give_back(struct meter *m)
 	region_unmap(m, METER_SIZE);
 }
 
-/* What it counts from here on is our run's. */
-static void give_to_run(struct meter *m)
-{
-	if (m->run == run)
-		return;
-	for (u32 q = 0; q < METER_QUANTITIES; q++)
-		m->run_base[q] = meter_sum(m, q);
-	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
-}
-
 /* Makes the page this task's, if it is nobody's. */
-static bool claim(struct meter *m, u32 index)
+static bool claim(struct meter *m)
 {
 	u32 state = METER_FREE;
 
 	if (!__atomic_compare_exchange_n(&m->state, &state, METER_RUNNING, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return false;
-	if (!may_take(m->run)) {
-		/* Somebody of another run was here since we were told of it. */
-		__atomic_store_n(&m->state, METER_FREE, __ATOMIC_RELEASE);
-		meter_note_freed(segment, m->run, index);
-		return false;
-	}
 	/* No tid until meter_begin(): the session looks for threads by what pages say. */
 	__atomic_store_n(&m->tid, 0, __ATOMIC_RELAXED);
-	give_to_run(m);
+	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
 	m->start = sys_clock(CLOCK_MONOTONIC);
 	__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->trace_seq, 0, __ATOMIC_RELAXED);
@@ -134,7 +104,7 @@ static int claim_index(u32 index, u64 at)
 
 	if (!m || (at && meter_map(at, index)))
 		return -ENOMEM;
-	taken = claim(m, index);
+	taken = claim(m);
 	if (!at)
 		give_back(m);
 	return taken;
@@ -144,17 +114,16 @@ static int claim_index(u32 index, u64 at)
 static int take_over(u64 at, u32 *index)
 {
 	for (u32 i = 0; i < SEGMENT_FREED; i++) {
-		u64 word = __atomic_load_n(&segment->freed[i], __ATOMIC_RELAXED);
+		u32 word = __atomic_load_n(&segment->freed[i], __ATOMIC_RELAXED);
 		int ret;
 
-		if (!word || !may_take((u32)(word >> 32)) ||
-		    !__atomic_compare_exchange_n(&segment->freed[i], &word, 0, false,
-						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (!word || !__atomic_compare_exchange_n(&segment->freed[i], &word, 0, false,
+							  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
-		*index = (u32)word - 1;
+		*index = word - 1;
 		ret = claim_index(*index, at);
 		if (ret < 0)
-			meter_note_freed(segment, (u32)(word >> 32), *index);
+			meter_note_freed(segment, *index);
 		if (ret)
 			return ret;
 	}
@@ -171,7 +140,7 @@ static void set_free(struct meter *m, u32 index)
 	/* The session may have found out by itself, and been first. */
 	if (__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
-		meter_note_freed(segment, m->run, index);
+		meter_note_freed(segment, index);
 }
 
 /* Page @index was seen to be @o's, who is gone without a word. */
@@ -215,10 +184,8 @@ static void collect(void)
 		if (!read_owner(i, &o))
 			continue;
 		if (o.state == METER_FREE) {
-			if (may_take(o.run)) {
-				meter_note_freed(segment, o.run, i);
-				found++;
-			}
+			meter_note_freed(segment, i);
+			found++;
 		} else if (o.state == METER_RUNNING && o.tid && pids &&
 			   sys_tgkill((int)o.pid, (int)o.tid, 0) == -ESRCH) {
 			reclaim(i, &o);
@@ -337,7 +304,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	}
 	if (owner == METER_NEW_PROCESS)
 		m->traced = 0;
-	give_to_run(m);
+	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
 	m->pid = (u32)sys_getpid();
 	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);
 	m->ppid = (u32)raw_call0(__NR_getppid);

@@ -150,7 +150,7 @@ static void release_meter(struct session *s, struct meter *m, u32 index)
 	    !__atomic_compare_exchange_n(&m->state, &exited, METER_FREE, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
-	meter_note_freed(s->meters.segment, m->run, index);
+	meter_note_freed(s->meters.segment, index);
 }
 
 /*
