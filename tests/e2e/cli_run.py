@@ -4,6 +4,7 @@ tests."""
 import json
 import os
 import re
+import subprocess
 
 from e2e import ANYPERF, main, run, scratch, uncounted
 
@@ -38,6 +39,15 @@ def test_counts():
             r = run("run", "--count", option, path, "true")
             with open(path, encoding="utf-8") as f:
                 assert "instructions" in f.read() and not r.err, r
+
+
+def test_a_report_that_cannot_be_written():
+    for form in ("--count", "-j"):
+        r = run("run", form, "-o", "/dev/full", "true")
+        assert r.status == 125 and "cannot write to '/dev/full': No space" in r.err, r
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            r = subprocess.run([ANYPERF, "run", form, "--", "true"], stderr=full, check=False)
+        assert r.returncode == 125, r
 
 
 def test_translator_options_change_no_result():
