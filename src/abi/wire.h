@@ -203,6 +203,12 @@ enum wire_view_flags {
 	WIRE_VIEW_RDPMC = 1,   /* rdpmc executes in guests */
 	WIRE_VIEW_LAUNCH = 2,  /* the first program says HELLO with WIRE_HELLO_EXEC */
 	WIRE_VIEW_CGROUPS = 4, /* somebody counts cgroups: WIRE_OP_CGROUPS is wanted */
+	/*
+	 * Page faults come from /proc, since the kernel refuses its event for them: those of all
+	 * modes together, and those of user mode. There the runtime's own are among them.
+	 */
+	WIRE_VIEW_PROC_ALL = 8,
+	WIRE_VIEW_PROC_USER = 16,
 };
 
 _Static_assert(sizeof(struct wire_snapshot) == 128, "snapshots do not share cache lines");

@@ -215,12 +215,24 @@ void ap__segment_close(struct guest_segment *segment)
 	segment->fd = -1;
 }
 
+static struct wire_view *view_of(const struct guest_segment *segment)
+{
+	return (struct wire_view *)((u8 *)segment->head + WIRE_VIEW_IN);
+}
+
 void ap__segment_show(struct guest_segment *segment, u32 counters, u32 cpuid_signature)
 {
-	struct wire_view *view = (struct wire_view *)((u8 *)segment->head + WIRE_VIEW_IN);
+	struct wire_view *view = view_of(segment);
 
 	view_show(view, counters, cpuid_signature);
 	__atomic_store_n(&view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
+}
+
+bool ap__segment_faults_of_proc(const struct guest_segment *segment, bool user_only)
+{
+	u32 flags = __atomic_load_n(&view_of(segment)->flags, __ATOMIC_RELAXED);
+
+	return flags & (user_only ? WIRE_VIEW_PROC_USER : WIRE_VIEW_PROC_ALL);
 }
 
 int ap__segment_failure(const struct guest_segment *segment, const char **text)

@@ -39,6 +39,12 @@ void ap__segment_close(struct guest_segment *segment);
 void ap__segment_show(struct guest_segment *segment, u32 counters, u32 cpuid_signature);
 
 /*
+ * Whether the segment's session reads page faults in /proc, where the runtime's own are among them:
+ * those of user mode alone, or those of all modes.
+ */
+bool ap__segment_faults_of_proc(const struct guest_segment *segment, bool user_only);
+
+/*
  * 0, or the errno with which our command could not be started since this was last asked; *@text a
  * sentence or "".
  */

@@ -179,6 +179,7 @@ static int make_core(struct session *s, char *why, size_t len)
 	/* Who has made the bootstrap socket has said so. */
 	if (!s->config.waited_for)
 		view_show(s->shown.view, s->config.counters, profile.signature);
+	s->shown.view->flags |= software_from_proc();
 	return 0;
 }
 

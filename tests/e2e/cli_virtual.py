@@ -80,6 +80,30 @@ def test_text_says_who_counted():
     assert "<not supported>      cycles" in r.err and "--pmu=kernel" in r.err, r
 
 
+def test_times_are_not_passed_off_as_native():
+    note = "times and software events are those of the translated run"
+    r = stat("--pmu=virtual", "true")
+    text = re.sub(r"\s+", " ", r.err)
+    assert "counts of instructions and branches are exact; " + note in text, r
+    assert "CPUs utilized" in text and "/sec" not in text, r
+    r = stat("--pmu=virtual", "-I", "50", "sleep", "0.12")
+    assert r.err.count("# (" + note) == 1 and "/sec" not in r.err, r
+    r = run("run", "--count", "true")
+    assert note in re.sub(r"\s+", " ", r.err), r
+    r = run("run", "--", ANYPERF, "stat", "-e", "instructions:u,task-clock", "true")
+    assert note in re.sub(r"\s+", " ", r.err) and "/sec" not in r.err, r
+    # Counts that have taken turns are none to be called exact.
+    loop = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+    r = stat("--counters=1", "-e", "instructions:u,branches:u", "sh", "-c", loop)
+    assert note in re.sub(r"\s+", " ", r.err) and "exact" not in r.err, r
+    assert virtual("true")[0]["times"] == "translated"
+    assert all(not c["metrics"] or c["event"] == "task-clock" for c in virtual("true")[0]["counts"])
+    r = stat("--pmu=kernel", "-e", "task-clock,page-faults", "true")
+    assert "/sec" in r.err and "translated" not in r.err, r
+    r = stat("-j", "--pmu=kernel", "-e", "task-clock,page-faults", "true")
+    assert json.loads(r.err)["times"] == "native", r
+
+
 def test_options_that_are_about_it():
     """They ask for it, and do not stand where it does not count."""
     for option in ("--counters=2", "--cpu-model=auto"):
@@ -238,6 +262,13 @@ def test_a_kernel_that_refuses_perf_events():
                             os.environ["E2E_TOUCH"] + " 3000; true"], **closed)
         faults, clock = json.loads(r.stderr)["counts"]
         assert faults["value"] >= 3000 and clock["value"] > 1, r
+        assert faults["with_translator"] and "with_translator" not in clock, r
+    for how, end in (([], "# with the translator's own\n"), (["-x,"], ",with the translator's own\n")):
+        r = subprocess.run([ANYPERF, "stat", *how, "-e", "page-faults:u", "--", "true"], **closed)
+        assert end in r.stderr, r
+    # Where it does not, they are the program's.
+    r = run("stat", "-j", "--pmu=virtual", "-e", "page-faults:u", "--", "true")
+    assert "with_translator" not in json.loads(r.err)["counts"][0], r
     r = subprocess.run([ANYPERF, "stat", "--pmu=kernel", "-e", "page-faults", "--", "true"],
                        **closed)
     assert r.returncode == 125 and "seccomp" in r.stderr and "--pmu=virtual" in r.stderr, r

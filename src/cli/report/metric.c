@@ -148,7 +148,8 @@ u32 report_metrics(const struct report *r, u32 event, u32 unit,
 		if (whole > 0)
 			out[n++] = share(count, whole, misses[i].unit, &miss_limits);
 	}
-	if (!n && ns > 0 && !*ev->unit)
+	/* Exact counts over times that are longer than native ones would pass for a native rate. */
+	if (!n && ns > 0 && !*ev->unit && !r->translated)
 		out[n++] = per_second(count, ns);
 	return n;
 }

@@ -53,7 +53,7 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 		fprintf(out, "%.*f%s%s", metrics[0].decimals, metrics[0].value, sep,
 			metrics[0].unit);
 	else
-		fputs(sep, out);
+		fprintf(out, "%s%s", sep, ev->with_translator ? "with the translator's own" : "");
 	putc('\n', out);
 	/* Further values stand in lines of their own, in the same columns. */
 	for (u32 i = 1; i < nr; i++) {

@@ -88,6 +88,8 @@ static void one_count(struct json *j, const struct report *r, u32 event, u32 uni
 		json_u64(j, "enabled_ns", cell->enabled);
 		json_u64(j, "running_ns", cell->running);
 		json_double(j, "running_percent", report_percent(cell), 2);
+		if (ev->with_translator)
+			json_bool(j, "with_translator", true);
 	}
 	json_array(j, "metrics");
 	for (u32 i = 0; i < nr; i++) {
@@ -155,6 +157,7 @@ void report_print_json(const struct report *r, const struct report_style *style)
 		json_str(&j, "why", style->pmu_why);
 		json_end(&j);
 	}
+	json_str(&j, "times", r->translated ? "translated" : "native");
 	if (r->deterministic)
 		deterministic_json(&j, r->seed, r->nondet);
 	if (r->guests) {

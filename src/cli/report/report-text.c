@@ -56,8 +56,31 @@ static void label(const struct report *r, u32 unit, FILE *out)
 	}
 }
 
+/* What takes turns on too few counters is not exact, and shows the share of its time. */
+static bool all_exact(const struct report *r)
+{
+	for (u32 e = 0; e < r->nr_events; e++)
+		for (u32 u = 0; u < r->nr_units; u++)
+			if (r->events[e].exact &&
+			    report_at(r, e, u)->running != report_at(r, e, u)->enabled)
+				return false;
+	return true;
+}
+
+/* Nobody shall take times of the translated run for native ones. Returns @buf. */
+static char *translated_note(bool exact, char *buf, size_t size)
+{
+	snprintf(buf, size,
+		 "(%stimes and software events are those of the translated run, typically 1.1 to 3 "
+		 "times as long)",
+		 exact ? "counts of instructions and branches are exact; " : "");
+	return buf;
+}
+
 static void interval_heading(const struct report *r, FILE *out)
 {
+	char note[200];
+
 	static const char *const names[] = {
 		[AGGR_GLOBAL] = "",
 		[AGGR_THREAD] = "                comm-pid ",
@@ -68,6 +91,9 @@ static void interval_heading(const struct report *r, FILE *out)
 		[AGGR_NODE] = "node   cpus ",
 	};
 
+	/* At the first one nobody knows what will take turns. */
+	if (r->translated && r->interval == 1)
+		fprintf(out, "# %s\n", translated_note(false, note, sizeof(note)));
 	fprintf(out, "#           time %s            counts unit events\n", names[r->aggr]);
 }
 
@@ -125,10 +151,11 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 	const char *cgroup = r->events[event].cgroup;
 	int width = cgroup ? NAME_WIDTH + CGROUP_WIDTH : NAME_WIDTH;
 	int name = (int)strlen(r->events[event].name), at = 0;
+	const struct report_event *ev = &r->events[event];
 	bool ok = cell->status == AP_STATUS_OK;
 	double error = ok && r->many ? series_error_percent(&cell->count) : 0;
 	bool multiplexed = ok && cell->running != cell->enabled;
-	bool same = ok && r->events[event].exact && r->many && cell->count.n > 1 && error <= 0;
+	bool same = ok && ev->exact && r->many && cell->count.n > 1 && error <= 0;
 
 	prefix(r, unit, style);
 	count(r, event, unit, style);
@@ -136,10 +163,12 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 		pad(out, name, NAME_WIDTH);
 		name = NAME_WIDTH + fprintf(out, " %s", cgroup);
 	}
-	if (nr || error > 0 || same || multiplexed)
+	if (nr || ev->with_translator || error > 0 || same || multiplexed)
 		pad(out, name, width);
 	if (nr)
 		at = metric(&metrics[0], style);
+	else if (ev->with_translator)
+		at = fprintf(out, " # with the translator's own");
 	if (error > 0 || same || multiplexed)
 		pad(out, at, METRIC_WIDTH);
 	if (error > 0)
@@ -257,6 +286,7 @@ static bool some_counted(const struct report *r)
 void report_print_text(const struct report *r, const struct report_style *style)
 {
 	FILE *out = style->out;
+	char note[400];
 
 	if (r->part == PART_INTERVAL) {
 		if (!style->brief_head)
@@ -270,6 +300,11 @@ void report_print_text(const struct report *r, const struct report_style *style)
 	fputs(":\n", out);
 	if (*style->pmu_why && some_counted(r))
 		fprintf(out, " (%s PMU: %s)\n", style->pmu, style->pmu_why);
+	if (r->translated) {
+		putc(' ', out);
+		help_wrap(out, translated_note(all_exact(r), note, sizeof(note)), 1, 1,
+			  style->width);
+	}
 	putc('\n', out);
 	lines(r, style);
 	if (r->nr_events)
@@ -277,8 +312,6 @@ void report_print_text(const struct report *r, const struct report_style *style)
 	times(r, style);
 	refusals(r, style);
 	if (r->deterministic) {
-		char note[400];
-
 		deterministic_text(r->seed, r->nondet, note, sizeof(note));
 		fputs("\n ", out);
 		help_wrap(out, note, 1, 1, style->width);

@@ -63,6 +63,7 @@ struct report_event {
 	u64 modes;    /* the attr's exclude bits: only counts of the same modes are related */
 	bool exact;   /* counted by the virtual PMU: a deviation of nothing is worth a word */
 	bool refused; /* could not be opened, at least somewhere */
+	bool with_translator;  /* what the translator does itself is in the count */
 	struct ap_error error; /* why; valid if refused */
 };
 
@@ -115,6 +116,7 @@ struct report {
 	const char *target;        /* behind "Performance counter stats for "; borrowed */
 	char *const *command;      /* borrowed; NULL: none */
 	struct ap_machine *guests; /* on which the command is a guest; borrowed; NULL: it is not */
+	bool translated;           /* times and software events are those of a translated run */
 	bool deterministic;        /* --deterministic, with the two below */
 	u64 seed;
 	u32 nondet;      /* what the runs so far have used; cli/determinism.h */

@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "cli/stat/stat-priv.h"
 #include "cli/stat/topology.h"
+#include "lib/command.h"
+#include "lib/machine/machine-pmu.h"
 
 static int add_pid(struct stat_job *st, long pid)
 {
@@ -346,11 +348,37 @@ static void read_tool(struct stat_job *st, struct report *r, u32 event, bool sin
 		   false);
 }
 
+static bool is_faults(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_PAGE_FAULTS ||
+						    attr->config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
+						    attr->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+}
+
+/* What of the counts is not as it would be natively. */
+static void note_translator(struct stat_job *st, struct report *r)
+{
+	const struct guest_segment *segment = ap__machine_segment(st->machine);
+
+	r->translated = stat_is_virtual(st) || ap__machine_is_guest();
+	for (u32 e = 0; e < st->nr_events; e++) {
+		struct report_event *ev = &st->events[e];
+		const struct perf_event_attr *attr;
+
+		if (ev->spec < 0 || !segment)
+			continue;
+		attr = spec_of(st, ev)->attr;
+		ev->with_translator = is_faults(attr) &&
+				      ap__segment_faults_of_proc(segment, attr->exclude_kernel);
+	}
+}
+
 void stat_read(struct stat_job *st, struct report *r, bool since_last)
 {
 	u32 *unit_of = add_units(st, r);
 	struct unit_sum *sums = must_alloc(r->nr_units, sizeof(*sums));
 
+	note_translator(st, r);
 	if (st->counters)
 		(void)ap_counters_read(st->counters);
 	for (u32 e = 0; e < st->nr_events; e++) {

@@ -244,3 +244,8 @@ int ap_machine_choose(struct ap_machine *m, const char *events, struct ap_error 
 		ap__pmu_because(m, "%s", none.why);
 	return 0;
 }
+
+bool ap__machine_is_guest(void)
+{
+	return access("/sys/bus/event_source/devices/anyperf", F_OK) == 0;
+}

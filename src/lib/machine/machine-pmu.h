@@ -67,4 +67,10 @@ void ap__pmu_because(struct ap_machine *m, const char *fmt, ...) printf_like(2, 
  */
 int ap__pmu_refuse_self(struct ap_machine *m, pid_t tid, struct ap_error *err);
 
+/*
+ * Whether this process itself runs under the translator, as far as what it is shown tells: the
+ * kernel that counts for it is a session then.
+ */
+bool ap__machine_is_guest(void);
+
 #endif

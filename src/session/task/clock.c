@@ -259,6 +259,12 @@ u64 software_have(void)
 	return have;
 }
 
+u32 software_from_proc(void)
+{
+	return (software_mode() != 0 ? WIRE_VIEW_PROC_ALL : 0) |
+	       (software_mode() < 0 ? WIRE_VIEW_PROC_USER : 0);
+}
+
 /*
  * Context switches of the program: those of the thread without those on account of its calls to us.
  * A thread that is in a call has said them. From outside they are the kernel's number less what the

@@ -50,4 +50,7 @@ void clock_last(struct guest_thread *th);
 u64 software_read(void *ctx, struct task *task, u32 what);
 u64 software_have(void);
 
+/* WIRE_VIEW_PROC_*. */
+u32 software_from_proc(void);
+
 #endif
