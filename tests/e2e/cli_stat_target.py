@@ -111,6 +111,9 @@ def test_cpus():
     report, = stat_json("-C", online()[0], "--no-aggr", "-e", "task-clock", "sleep", "0.1")
     assert [c["cpu"] for c in report["counts"]] == [online()[0]]
     assert report["target"].startswith("'CPU(s) ")
+    # -C restricts -a, as with perf.
+    report, = stat_json("-a", "-C", online()[0], "-A", "-e", "task-clock", "sleep", "0.1")
+    assert [c["cpu"] for c in report["counts"]] == [online()[0]], report
     report, = stat_json("--cpu", f"{online()[0]}", "-e", "task-clock", "sleep", "0.1")
     assert 80 < counts(report)["task-clock"]["value"] < 5000
     r = stat("-C", "4000", "-e", "cs", "true", status=125)
