@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,24 @@ static int no_such_command(const char *name)
 	return 2;
 }
 
+/*
+ * The exit status after a command: that what was to be shown has found its way is part of it. Here
+ * for all commands, since the last bytes leave at the end.
+ */
+static int written(const struct command *cmd, int status)
+{
+	bool lost;
+
+	errno = 0;
+	lost = fflush(stdout) || ferror(stdout);
+	/* Who fails already may have said why where nothing can be said. */
+	if (!lost && (status || !ferror(stderr)))
+		return status;
+	command_error(cmd, "cannot write the output%s%s", errno ? ": " : "",
+		      errno ? strerror(errno) : "");
+	return cmd->failure;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *cmd;
@@ -34,7 +53,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(name, "--help") || !strcmp(name, "-h"))
 		name = "help";
 	else if (!strcmp(name, "--dump-docs") && argc > 2) /* for the build: src/cli/meson.build */
-		return docs_write(argv[2], argc > 3 ? argv[3] : NULL);
+		return written(&cmd_help, docs_write(argv[2], argc > 3 ? argv[3] : NULL));
 	else if (name[0] == '-') {
 		fprintf(stderr,
 			"anyperf: '%s' stands before the command; options of a command follow it\n",
@@ -45,5 +64,5 @@ int main(int argc, char **argv)
 	cmd = command_find(name);
 	if (!cmd)
 		return no_such_command(name);
-	return cmd->run(argc - 1, argv + 1);
+	return written(cmd, cmd->run(argc - 1, argv + 1));
 }

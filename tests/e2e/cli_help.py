@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Help, slips, manual pages and completions: all that is made from the option tables."""
+"""Help, slips, manual pages and completions: all that is made from the option tables; and what is
+the same for every command."""
 import os
 import re
 import shutil
 import subprocess
 
-from e2e import ANYPERF, ENV, TOOLS, main, run
+from e2e import ANYPERF, ENV, HAS_RUNTIME, TOOLS, main, run
 
 
 def commands():
@@ -122,6 +123,27 @@ def test_completions():
             finally:
                 os.unlink(path)
     assert run("--dump-docs", "csh").status == 2
+
+
+def test_what_cannot_be_written_is_an_error():
+    texts = [["list"], ["list", "--json"], ["list", "-n"], ["help"], ["help", "stat"], ["version"],
+             ["version", "-j"], ["stat", "--help"], ["doctor"], ["--dump-docs", "bash"]]
+    for args in texts:
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            r = subprocess.run([ANYPERF, *args], stdout=full, stderr=subprocess.PIPE, text=True,
+                               env=ENV, check=False)
+        assert r.returncode == (125 if args[0] == "stat" else 2), (args, r)
+        assert "cannot write the output: No space left" in r.stderr, (args, r)
+    # Nothing to write is nothing lost.
+    closed = ["sh", "-c", '"$0" stat -o /dev/null -e cs true >&-', ANYPERF]
+    assert subprocess.run(closed, env=ENV, check=False).returncode == 0
+    reports = [["stat", "-e", "cs", "true"]]
+    if HAS_RUNTIME:
+        reports += [["run", "--count", "true"]]
+    for args in reports:
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            r = subprocess.run([ANYPERF, *args], stderr=full, env=ENV, check=False)
+        assert r.returncode == 125, (args, r)
 
 
 def complete(*words):
