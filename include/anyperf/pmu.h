@@ -65,9 +65,9 @@ AP_API int ap_events_each(struct ap_machine *m, const struct ap_list_opts *opts,
 			  void *data, struct ap_error *err);
 
 /*
- * Opens the event that @name describes on the calling thread (an uncore event on its first CPU) and
- * closes it again: 0; 1 if it opens for user mode only (as NAME:u), with why not for the kernel in
- * *@err; or -errno, with why not.
+ * Opens the event that @name describes on the calling thread (an uncore event on its first CPU; one
+ * of the virtual PMU on a command that is not started) and closes it again: 0; 1 if it opens for
+ * user mode only (as NAME:u), with why not for the kernel in *@err; or -errno, with why not.
  */
 AP_API AP_MUST_CHECK int ap_event_probe(struct ap_machine *m, const char *name,
 					struct ap_error *err);

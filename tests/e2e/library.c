@@ -138,6 +138,17 @@ static void test_it_is_chosen(void)
 	ap_machine_free(m);
 }
 
+static void test_what_can_be_counted(void)
+{
+	struct ap_machine *m = virtual_machine(NULL);
+
+	NEED(ap_event_probe(m, "instructions:u", &err) == 0);
+	NEED(ap_event_probe(m, "anyperf/calls/u", &err) == 0);
+	NEED(ap_event_probe(m, "instructions", &err) == 1 && strstr(err.why, "kernel"));
+	NEED(ap_event_probe(m, "cycles:u", &err) == -ENOENT && strstr(err.why, "virtual PMU"));
+	ap_machine_free(m);
+}
+
 static void test_options(void)
 {
 	struct ap_virtual_opts opts = AP_OPTS(ap_virtual_opts, .flags = AP_VIRTUAL_DETERMINISTIC,
@@ -215,6 +226,7 @@ int main(int argc, char **argv)
 	test_counts_are_exact();
 	test_what_is_refused();
 	test_it_is_chosen();
+	test_what_can_be_counted();
 	test_options();
 	test_two_threads();
 	test_our_process_is_ours();

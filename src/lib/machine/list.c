@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <anyperf/command.h>
 #include <anyperf/counters.h>
 
 #include "lib/count/event-priv.h"
@@ -207,8 +208,8 @@ static int walk_pmu_events(const struct walk *w, const char *pmu)
 			unit[0] = '\0';
 		snprintf(name, sizeof(name), "%s/%s/", pmu, names[i]);
 		snprintf(encoding, sizeof(encoding), "%s/%s/", pmu, terms);
-		snprintf(desc, sizeof(desc), "Event %.80s of the kernel's PMU %.64s%s%s", names[i],
-			 pmu, unit[0] ? ", in " : "", unit);
+		snprintf(desc, sizeof(desc), "Event %.80s of the PMU %.64s%s%s", names[i], pmu,
+			 unit[0] ? ", in " : "", unit);
 		r = show(w, &e);
 	}
 	if (n >= 0)
@@ -337,11 +338,48 @@ int ap_events_each(struct ap_machine *m, const struct ap_list_opts *opts, ap_lis
 	return r == -ENOMEM ? ap__fail_memory(err) : r;
 }
 
-int ap_event_probe(struct ap_machine *m, const char *name, struct ap_error *err)
+/* What events are opened on to see: the calling thread, which the virtual PMU does not count. */
+static int make_target(struct ap_machine *m, struct ap_target *target, struct ap_command **command,
+		       struct ap_error *err)
+{
+	char us[] = "/proc/self/exe", *argv[] = {us, NULL};
+	int r;
+
+	*command = NULL;
+	if (m->ops != &ap__backend_virtual)
+		return 0;
+	/* It is never started. */
+	r = ap_command_new(command, m, argv, NULL, err);
+	target->command = *command;
+	return r;
+}
+
+static int probe(struct ap_machine *m, struct ap_specs *s, const struct ap_target *target,
+		 struct ap_error *err)
 {
 	struct ap_open_opts opts = {.size = sizeof(opts), .flags = AP_OPEN_USER_FALLBACK};
-	struct ap_target target = {.size = sizeof(target)};
 	struct ap_counters *c;
+	bool user_only;
+	int r = ap__counters_open(&c, m, s, target, &opts, true, err);
+
+	if (r)
+		return r;
+	user_only = ap_counters_user_only(c, 0);
+	ap_counters_close(c);
+	if (!user_only)
+		return 0;
+	/* Asked again without the fallback for the reason alone. */
+	if (!ap__counters_open(&c, m, s, target, NULL, true, err)) {
+		ap_counters_close(c);
+		return 0;
+	}
+	return 1;
+}
+
+int ap_event_probe(struct ap_machine *m, const char *name, struct ap_error *err)
+{
+	struct ap_target target = {.size = sizeof(target)};
+	struct ap_command *command;
 	struct ap_specs *s;
 	char cpu[16];
 	int r = ap_specs_parse(&s, m, name, err);
@@ -352,17 +390,10 @@ int ap_event_probe(struct ap_machine *m, const char *name, struct ap_error *err)
 		snprintf(cpu, sizeof(cpu), "%d", atoi(ap_specs_at(s, 0)->cpus));
 		target.cpus = cpu;
 	}
-	r = ap__counters_open(&c, m, s, &target, &opts, true, err);
-	if (!r) {
-		bool user_only = ap_counters_user_only(c, 0);
-
-		ap_counters_close(c);
-		/* Asked again without the fallback for the reason alone. */
-		if (user_only && !ap__counters_open(&c, m, s, &target, NULL, true, err))
-			ap_counters_close(c);
-		else if (user_only)
-			r = 1;
-	}
+	r = make_target(m, &target, &command, err);
+	if (!r)
+		r = probe(m, s, &target, err);
+	ap_command_free(command);
 	ap_specs_free(s);
 	return r;
 }
