@@ -14,6 +14,7 @@
 #include "cli/json.h"
 #include "cli/stat/stat-tool.h"
 #include "cli/terminal.h"
+#include "lib/machine/machine-pmu.h"
 #include "lib/spec/nearest.h"
 
 struct list_opts {
@@ -58,6 +59,7 @@ static const struct {
 struct entry {
 	char *name, *alias, *desc, *encoding, *pmu, *unit;
 	enum ap_kind kind;
+	bool is_virtual; /* the virtual PMU counts it, or it is an event of its own */
 	bool checked;
 	int rc;                 /* of the check: ap_event_probe()'s */
 	struct ap_error *error; /* why it failed, or why it opens for user mode only; else NULL */
@@ -65,7 +67,10 @@ struct entry {
 
 struct listing {
 	struct list_opts opts;
-	struct ap_machine *machine;
+	struct ap_machine *machine;     /* of the kernel's PMU */
+	struct ap_machine *virtual_pmu; /* NULL: not needed so far, or there is none */
+	bool no_virtual;                /* there is none */
+	const char *lacks;     /* why the kernel's does not do; NULL: it does, or not asked */
 	struct entry *entries; /* owned */
 	size_t nr, room;
 	const char *glob;
@@ -102,47 +107,117 @@ static int collect(const struct ap_listed *event, void *data)
 	return 0;
 }
 
+static void release_entry(struct entry *e)
+{
+	free(e->name);
+	free(e->alias);
+	free(e->desc);
+	free(e->encoding);
+	free(e->pmu);
+	free(e->unit);
+	free(e->error);
+}
+
 static void release(struct listing *l)
 {
-	for (size_t i = 0; i < l->nr; i++) {
-		struct entry *e = &l->entries[i];
-
-		free(e->name);
-		free(e->alias);
-		free(e->desc);
-		free(e->encoding);
-		free(e->pmu);
-		free(e->unit);
-		free(e->error);
-	}
+	for (size_t i = 0; i < l->nr; i++)
+		release_entry(&l->entries[i]);
 	free(l->entries);
 	ap_machine_free(l->machine);
+	ap_machine_free(l->virtual_pmu);
+}
+
+/* NULL: there is none here. */
+static struct ap_machine *virtual_pmu(struct listing *l)
+{
+	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .pmu = AP_PMU_VIRTUAL);
+	struct ap_machine *m;
+	struct ap_error err;
+
+	if (l->virtual_pmu || l->no_virtual)
+		return l->virtual_pmu;
+	l->no_virtual = true;
+	if (ap_machine_new(&m, &opts))
+		return NULL;
+	if (ap_machine_choose(m, NULL, &err) || ap_machine_pmu(m) != AP_PMU_VIRTUAL) {
+		ap_machine_free(m);
+		return NULL;
+	}
+	l->virtual_pmu = m;
+	l->no_virtual = false;
+	return m;
+}
+
+/*
+ * Why the virtual PMU takes the kernel's place for @name, which the kernel refuses with @err, as
+ * `anyperf stat` has it; NULL: it does not.
+ */
+static const char *kernel_lacks(struct listing *l, const struct entry *e,
+				const struct ap_error *err)
+{
+	if (e->kind != AP_KIND_HARDWARE && e->kind != AP_KIND_CACHE)
+		return NULL;
+	if (!l->lacks)
+		l->lacks = ap__pmu_lacks(l->machine, err);
+	return l->lacks;
+}
+
+/* Opens the event where `anyperf stat` would. */
+static void check_one(struct listing *l, struct entry *e)
+{
+	struct ap_error err;
+
+	e->checked = true;
+	if (e->is_virtual) {
+		e->rc = ap_event_probe(l->virtual_pmu, e->name, &err);
+	} else {
+		e->rc = ap_event_probe(l->machine, e->name, &err);
+		if (e->rc < 0 && kernel_lacks(l, e, &err) && virtual_pmu(l)) {
+			e->rc = ap_event_probe(l->virtual_pmu, e->name, &err);
+			e->is_virtual = true;
+		}
+	}
+	if (!e->rc)
+		return;
+	e->error = malloc(sizeof(*e->error));
+	CHECK(e->error);
+	*e->error = err;
+}
+
+/* There may be thousands of the others, which only --check opens. */
+static bool is_marked(const struct entry *e)
+{
+	return e->kind == AP_KIND_HARDWARE || e->kind == AP_KIND_SOFTWARE ||
+	       e->kind == AP_KIND_CACHE || e->kind == AP_KIND_PMU;
 }
 
 static void check(struct listing *l)
 {
-	struct ap_error err;
-
 	for (size_t i = 0; i < l->nr; i++) {
 		struct entry *e = &l->entries[i];
 
 		if (e->kind == AP_KIND_FORM || e->kind == KIND_TOOL)
 			continue;
-		e->checked = true;
-		e->rc = ap_event_probe(l->machine, e->name, &err);
-		if (!e->rc)
-			continue;
-		l->failed += e->rc < 0;
-		e->error = malloc(sizeof(*e->error));
-		CHECK(e->error);
-		*e->error = err;
+		if (l->opts.check || is_marked(e))
+			check_one(l, e);
+		l->failed += e->checked && e->rc < 0;
 	}
+}
+
+static const char *counted_by(const struct entry *e)
+{
+	return e->rc < 0 ? NULL : e->is_virtual ? "virtual" : "kernel";
+}
+
+static char mark_of(const struct entry *e)
+{
+	return !e->checked ? ' ' : e->rc < 0 ? '-' : counted_by(e)[0];
 }
 
 static void print_one(const struct listing *l, const struct entry *e, const struct terminal *t)
 {
 	const int column = 34;
-	int n = printf("  %s", e->name);
+	int n = printf("%c %s", mark_of(e), e->name);
 
 	if (*e->alias)
 		n += printf(" OR %s", e->alias);
@@ -174,7 +249,7 @@ static void print_one(const struct listing *l, const struct entry *e, const stru
 static void print_text(const struct listing *l)
 {
 	struct terminal t = terminal_of(stdout);
-	bool some = false;
+	bool some = false, marked = false;
 
 	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
 		bool heading = false;
@@ -185,11 +260,15 @@ static void print_text(const struct listing *l)
 			if (!heading)
 				printf("%s%s:\n", some ? "\n" : "", kinds[k].heading);
 			heading = some = true;
+			marked |= l->entries[i].checked;
 			print_one(l, &l->entries[i], &t);
 		}
 	}
+	if (marked)
+		printf("\nk the kernel counts it, v the virtual PMU does, in user mode, - nobody%s\n",
+		       l->opts.check ? "" : " (--check says why)");
 	if (l->opts.check)
-		printf("\n%zu events, %u fail\n", l->nr, l->failed);
+		printf("%zu events, %u fail\n", l->nr, l->failed);
 }
 
 static void print_names(const struct listing *l)
@@ -237,10 +316,12 @@ static void print_json(const struct listing *l)
 		if (*e->unit)
 			json_str(&j, "unit", e->unit);
 		if (e->checked)
+			json_str(&j, "counted_by", counted_by(e));
+		if (l->opts.check && e->checked)
 			json_bool(&j, "opens", e->rc >= 0);
-		if (e->rc > 0)
+		if (l->opts.check && e->rc > 0)
 			json_bool(&j, "user_only", true);
-		if (e->error) {
+		if (l->opts.check && e->error) {
 			json_object(&j, "reason");
 			json_str(&j, "cause", ap_cause_name(e->error->cause));
 			json_s64(&j, "errno", -e->error->code);
@@ -291,10 +372,57 @@ static int none_matched(struct listing *l)
 	return 1;
 }
 
+static bool has(const struct listing *l, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(l->entries[i].name, name))
+			return true;
+	return false;
+}
+
+/*
+ * Takes events from @from on for the virtual PMU's, but those that are the kernel's too and are
+ * there already: it shows its guests the machine's other PMUs.
+ */
+static void keep_new(struct listing *l, size_t from)
+{
+	size_t kept = from;
+
+	for (size_t i = from; i < l->nr; i++) {
+		if (has(l, kept, l->entries[i].name)) {
+			release_entry(&l->entries[i]);
+			continue;
+		}
+		l->entries[kept] = l->entries[i];
+		l->entries[kept++].is_virtual = true;
+	}
+	l->nr = kept;
+}
+
+/* Adds the PMUs that the virtual one brings with it where the kernel has no PMU of the CPU. */
+static int add_virtual(struct listing *l, const char *glob, struct ap_error *err)
+{
+	struct ap_list_opts opts = AP_OPTS(ap_list_opts, .kinds = AP_KIND_PMU, .glob = glob);
+	size_t before = l->nr;
+	int rc;
+
+	if (l->kinds && !(l->kinds & AP_KIND_PMU))
+		return 0;
+	if (!l->lacks && (ap_event_probe(l->machine, "instructions:u", err) >= 0 ||
+			  !(l->lacks = ap__pmu_lacks(l->machine, err))))
+		return 0;
+	if (!virtual_pmu(l))
+		return 0;
+	rc = ap_events_each(l->virtual_pmu, &opts, collect, l, err);
+	keep_new(l, before);
+	return rc;
+}
+
 static int add_matching(struct listing *l, const char *glob, struct ap_error *err)
 {
 	struct ap_list_opts opts = AP_OPTS(ap_list_opts, .kinds = l->kinds & AP_KIND_ALL,
 					   .glob = glob);
+	int rc;
 
 	if (!l->kinds || l->kinds & KIND_TOOL)
 		for (const struct stat_tool *t = stat_tools; t->name; t++)
@@ -306,7 +434,8 @@ static int add_matching(struct listing *l, const char *glob, struct ap_error *er
 					l);
 	if (l->kinds && !opts.kinds)
 		return 0;
-	return ap_events_each(l->machine, &opts, collect, l, err);
+	rc = ap_events_each(l->machine, &opts, collect, l, err);
+	return rc ? rc : add_virtual(l, glob, err);
 }
 
 static int run(int argc, char **argv)
@@ -341,7 +470,8 @@ static int run(int argc, char **argv)
 	} else if (!l.nr && l.glob) {
 		status = none_matched(&l);
 	} else {
-		if (l.opts.check)
+		/* Names are for scripts and the shell, which would wait for what is not shown. */
+		if (l.opts.check || !l.opts.names)
 			check(&l);
 		if (l.opts.json)
 			print_json(&l);
@@ -349,7 +479,7 @@ static int run(int argc, char **argv)
 			print_names(&l);
 		else
 			print_text(&l);
-		status = l.failed ? 1 : 0;
+		status = l.opts.check && l.failed ? 1 : 0;
 	}
 	release(&l);
 	return status;
@@ -364,8 +494,9 @@ const struct command cmd_list = {
 		"tracepoints, what libpfm4 knows if it is installed, the times that `anyperf stat` measures "
 		"itself, and the forms in which others can be written. A word selects a kind, anything else is matched with the names (letter case "
 		"ignored), where * ? [ ] stand for what they do in a shell.\n\n"
-		"Generic hardware names are listed whether or not this machine can count them; --check "
-		"finds out.",
+		"A letter before a hardware, software, cache or PMU event says who counts it for `anyperf stat`: `k` the "
+		"kernel, `v` the virtual PMU, in user mode, where the kernel has no PMU of the CPU; `-` stands for nobody. "
+		"With --check others have one too. The virtual PMU's own events are listed where it is used.",
 	.options = options,
 	.sections =
 		(const struct section[]){

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-from e2e import ANYPERF, ENV, Skip, main, run
+from e2e import ANYPERF, ENV, HAS_RUNTIME, Skip, main, run
 
 
 def events(*args):
@@ -82,6 +82,38 @@ def test_check():
     assert "page-faults" in run("list", "-nc", "page-faults").out
     r = run("list", "-c", "hw")
     assert ("fails:" in r.out) == (r.status == 1), r
+
+
+def test_marks():
+    got, status = events("hw", "sw", "pmu")
+    assert status == 0 and all("opens" not in e for e in got)
+    by = {e["name"]: e["counted_by"] for e in got}
+    assert by["page-faults"] == "kernel", by
+    text = run("list", "hw", "sw", "pmu").out
+    for name, who in by.items():
+        letter = (who or "-")[0]
+        assert f"\n{letter} {name}" in text, (name, who, text)
+    assert "counted_by" not in events("form")[0][0]
+    assert not text.count("\nk tool") and "\n  user_time" in run("list", "tool").out
+    # Names are given as before: a mark is none.
+    assert "page-faults" in run("list", "-n", "sw").out.splitlines()
+
+
+def test_check_agrees_with_stat():
+    got = events("--check", "hw", "pmu")[0] + \
+        events("--check", "L1-dcache-*", "page-faults", "cpu-clock")[0]
+    if HAS_RUNTIME:
+        # Somebody counts these everywhere.
+        assert {e["name"] for e in got if e["opens"]} >= {"instructions", "branch-instructions"}
+    for e in got:
+        r = run("stat", "-j", "-e", e["name"], "true")
+        report = json.loads(r.err)
+        count, = report["counts"]
+        assert (count["status"] != "not-supported") == e["opens"], (e, report)
+        assert not e["opens"] or report["pmu"]["used"] == e["counted_by"], (e, report)
+        # What fails is said alike.
+        if not e["opens"]:
+            assert count["reason"] == e["reason"], (e, report)
 
 
 def test_check_as_another_user():
