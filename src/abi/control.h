@@ -17,6 +17,18 @@
 /* argv of anyperf-rt that is not the program's: the runtime's name and the number of the memfd. */
 #define CONTROL_ARGS 2
 
+/*
+ * An ELF note in anyperf-rt's file, by which it is told from other programs before it is started.
+ */
+#define CONTROL_NOTE_NAME "anyperf"
+#define CONTROL_NOTE_TYPE 1u
+
+struct control_note {
+	u32 name_size, version_size, type; /* as Elf64_Nhdr */
+	char name[8];                      /* CONTROL_NOTE_NAME */
+	u32 version;                       /* CONTROL_VERSION */
+};
+
 enum control_flags {
 	/*
 	 * First program of a run: `exe` is a path that is still to be resolved ("#!" and all) and

@@ -1,6 +1,7 @@
 #include "backend/runtime.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+
+#include "abi/control.h"
 
 #ifndef ANYPERF_LIBEXECDIR
 #define ANYPERF_LIBEXECDIR "/usr/local/libexec"
@@ -62,6 +65,58 @@ static int open_around_us(const char *folder, const char *name)
 	return fd;
 }
 
+/* The note of abi/control.h in the file of an ELF program. */
+static bool find_note(int fd, struct control_note *note)
+{
+	Elf64_Ehdr elf;
+	Elf64_Phdr ph;
+
+	if (pread(fd, &elf, sizeof(elf), 0) != sizeof(elf) ||
+	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    elf.e_phentsize != sizeof(ph))
+		return false;
+	for (unsigned int i = 0; i < elf.e_phnum; i++) {
+		if (pread(fd, &ph, sizeof(ph), (off_t)(elf.e_phoff + i * sizeof(ph))) != sizeof(ph))
+			return false;
+		if (ph.p_type == PT_NOTE && ph.p_filesz == sizeof(*note) &&
+		    pread(fd, note, sizeof(*note), (off_t)ph.p_offset) == sizeof(*note) &&
+		    note->type == CONTROL_NOTE_TYPE && note->name_size == sizeof(note->name) &&
+		    memcmp(note->name, CONTROL_NOTE_NAME, sizeof(note->name)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The one that ANYPERF_RUNTIME names, be it what it may: another would count nothing, in silence.
+ */
+static int open_named(const char *named, char *why, size_t len)
+{
+	struct control_note note;
+	int fd = open(named, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err;
+	bool found;
+
+	if (fd < 0) {
+		err = -errno;
+		snprintf(why, len, "ANYPERF_RUNTIME names '%.200s': %s", named, strerror(-err));
+		return err;
+	}
+	found = find_note(fd, &note);
+	close(fd);
+	if (!found || note.version != CONTROL_VERSION) {
+		snprintf(why, len, "ANYPERF_RUNTIME names '%.200s', which is %s", named,
+			 found ? "the runtime of another version of anyperf"
+			       : "not anyperf's runtime, anyperf-rt");
+		return -EINVAL;
+	}
+	fd = open(named, O_PATH | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	err = -errno;
+	snprintf(why, len, "ANYPERF_RUNTIME names '%.200s': %s", named, strerror(-err));
+	return err;
+}
+
 int ap__runtime_open(const char *folder, const char *name, char *why, size_t len)
 {
 	static const char runtime[] = "anyperf-rt";
@@ -74,14 +129,8 @@ int ap__runtime_open(const char *folder, const char *name, char *why, size_t len
 			 "the translator is for x86-64, and this machine has another CPU");
 		return -ENOENT;
 	}
-	if (named && *named && is_runtime) {
-		fd = open(named, O_PATH | O_CLOEXEC);
-		if (fd >= 0)
-			return fd;
-		fd = -errno;
-		snprintf(why, len, "ANYPERF_RUNTIME names '%s': %s", named, strerror(-fd));
-		return fd;
-	}
+	if (named && *named && is_runtime)
+		return open_named(named, why, len);
 	fd = named && *named ? open_beside(named, name) : -1;
 	if (fd < 0 && named && *named)
 		fd = open_around(named, folder, name);

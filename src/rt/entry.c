@@ -30,6 +30,15 @@
 
 __attribute__((noreturn)) void start(u64 sp);
 
+static const struct control_note note
+	__attribute__((used, section(".note.anyperf"), aligned(4))) = {
+		.name_size = sizeof(note.name),
+		.version_size = sizeof(note.version),
+		.type = CONTROL_NOTE_TYPE,
+		.name = CONTROL_NOTE_NAME,
+		.version = CONTROL_VERSION,
+};
+
 /* Everything that is too large for a stack and needed only until the program runs. */
 struct startup {
 	struct rt_control control;

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from e2e import ANYPERF, ENV, Skip, main, run, stat
+from e2e import ANYPERF, ENV, Skip, main, run, scratch, stat
 
 
 def virtual(*args, status=0):
@@ -495,6 +495,30 @@ def test_all_see_the_same_cpu():
                     ["stat", "--cpu-model=nosuch", "-e", "page-faults", "true"]):
         r = run(*command)
         assert r.status == 125 and "'nosuch' is no model; there are auto, host, " in r.err, r
+
+
+def test_a_runtime_that_is_none():
+    for named in ("/bin/echo", "/etc/passwd", "/", "/dev/zero"):
+        env = {"ANYPERF_RUNTIME": named}
+        r = run("run", "true", env=env)
+        assert r.status == 125 and not r.out, r
+        assert f"ANYPERF_RUNTIME names '{named}', which is not anyperf's runtime" in r.err, r
+        r = stat("--pmu=virtual", "-e", "instructions", "true", env=env, status=125)
+        assert "not anyperf's runtime" in r.err, r
+    r = run("run", "true", env={"ANYPERF_RUNTIME": "/no/such/file"})
+    assert r.status == 125 and "No such file" in r.err, r
+    with scratch() as d:
+        # Another version's is like ours but for the version in its note.
+        other = os.path.join(d, "anyperf-rt")
+        runtime = os.path.join(os.path.dirname(ANYPERF), "../rt/anyperf-rt")
+        with open(runtime, "rb") as f:
+            image = f.read()
+        note = image.index(struct.pack("<3I8s", 8, 4, 1, b"anyperf"))
+        with open(other, "wb") as f:
+            f.write(image[:note + 20] + b"\xff\xff\0\0" + image[note + 24:])
+        os.chmod(other, 0o755)
+        r = run("run", "true", env={"ANYPERF_RUNTIME": other})
+        assert r.status == 125 and "another version of anyperf" in r.err, r
 
 
 if __name__ == "__main__":
