@@ -53,10 +53,15 @@ void child_cpu_time(const struct child *c, u64 *user, u64 *system)
 		fclose(f);
 }
 
+int child_signal(const struct child *c)
+{
+	return WIFSIGNALED(c->end.status) ? WTERMSIG(c->end.status) : 0;
+}
+
 int child_exit_status(const struct child *c)
 {
-	if (WIFSIGNALED(c->end.status))
-		return 128 + WTERMSIG(c->end.status);
+	if (child_signal(c))
+		return 128 + child_signal(c);
 	return WEXITSTATUS(c->end.status);
 }
 

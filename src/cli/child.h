@@ -32,6 +32,9 @@ must_check int child_reap(struct child *c, struct ap_error *err);
  */
 void child_cpu_time(const struct child *c, u64 *user, u64 *system);
 
+/* The signal that ended it; 0: none did, or it has not ended. */
+int child_signal(const struct child *c);
+
 /* What we exit with for a child that has ended [the shell's convention: 128 + signal]. */
 int child_exit_status(const struct child *c);
 

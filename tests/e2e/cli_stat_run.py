@@ -6,7 +6,8 @@ import signal
 import subprocess
 import time
 
-from e2e import ANYPERF, ENV, counts, main, run, scratch, stat, stat_json, table
+from e2e import (ANYPERF, ENV, counts, main, may_measure_cpus, run, scratch, stat, stat_json,
+                 table)
 
 TOUCH = os.environ["E2E_TOUCH"]
 
@@ -16,6 +17,64 @@ def test_exit_status_is_the_commands():
     stat("-e", "cs", "sh", "-c", "exit 3", status=3)
     stat("-e", "cs", "--", "sh", "-c", "kill -KILL $$", status=128 + 9)
     stat("-r", "2", "-e", "cs", "sh", "-c", "exit 4", status=4)
+
+
+def test_an_untimely_end_is_said():
+    kill = ["--", "sh", "-c", "kill -SEGV $$"]
+    said = "anyperf stat: 'sh' was ended by signal 11 (Segmentation fault)\n"
+    r = stat("-e", "cs", *kill, status=128 + 11)
+    assert r.err.startswith(said) and "Performance counter" in r.err, r
+    assert stat("-x,", "-e", "cs", *kill, status=139).err.startswith("# " + said)
+    report, = stat_json("-e", "cs", *kill, status=139)
+    assert report["signal"] == 11 and "timed_out" not in report, report
+    assert "signal" not in stat_json("-e", "cs", "true")[0]
+    # Of many runs the first that it happened to; and where the counts go to a file.
+    r = stat("-r", "3", "-e", "cs", "-o", "/dev/null", *kill, status=139)
+    assert r.err == said.replace("ended", "ended in run 1"), r
+    # The shell's own commands are not ours to tell of.
+    r = stat("-e", "cs", "sh", "-c", "sh -c 'kill -SEGV $$'; exit 3", status=3)
+    assert "anyperf stat:" not in r.err, r
+
+    by_us = "anyperf stat: 'sleep' was ended by --timeout, after 100 ms\n"
+    r = stat("-e", "cs", "--timeout", "100", "sleep", "30", status=143)
+    assert r.err.startswith(by_us), r
+    report, = stat_json("-e", "cs", "--timeout", "100", "sleep", "30", status=143)
+    assert report["timed_out"] and report["signal"] == 15, report
+    # Who asked for the end knows it.
+    p = start("-e", "cs", "sleep", "30")
+    time.sleep(0.5)
+    p.send_signal(signal.SIGTERM)
+    _, err = p.communicate(timeout=20)
+    assert "was ended" not in err and "Performance counter" in err, err
+
+
+def on_a_terminal(*args):
+    """What anyperf stat writes to one."""
+    leader, follower = os.openpty()
+    p = subprocess.Popen([ANYPERF, "stat", *args], stdin=follower, stdout=follower,
+                         stderr=follower, env=ENV)
+    os.close(follower)
+    text = b""
+    try:
+        while piece := os.read(leader, 4096):
+            text += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(leader)
+    p.wait(timeout=20)
+    return text.decode()
+
+
+def test_what_is_waited_for():
+    if not may_measure_cpus():
+        return
+    args = ["-e", "cs", "--timeout", "100"]
+    said = "counting what runs on all CPUs, for 100 ms"
+    text = on_a_terminal(*args)
+    assert said in text and text.index(said) < text.index("Performance counter"), text
+    assert "counting what runs" not in on_a_terminal("-a", *args)
+    assert "counting what runs" not in on_a_terminal(*args, "true")
+    assert "counting what runs" not in stat(*args).err
 
 
 def test_commands_that_cannot_start():

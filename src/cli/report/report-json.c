@@ -125,6 +125,10 @@ static void times(struct json *j, const struct report *r)
 	}
 	if (r->command && r->part != PART_INTERVAL)
 		json_s64(j, "exit_status", r->exit_status);
+	if (r->signal && r->part != PART_INTERVAL)
+		json_s64(j, "signal", r->signal);
+	if (r->timed_out && r->part != PART_INTERVAL)
+		json_bool(j, "timed_out", true);
 }
 
 void report_print_json(const struct report *r, const struct report_style *style)

@@ -121,6 +121,8 @@ struct report {
 	u64 seed;
 	u32 nondet;      /* what the runs so far have used; cli/determinism.h */
 	int exit_status; /* of the command; valid when part is not PART_INTERVAL */
+	int signal;      /* that ended the command in its last run; 0: none */
+	bool timed_out;  /* --timeout ended the command */
 };
 
 void series_add(struct series *s, double sample);

@@ -96,7 +96,7 @@ static void start_report(const struct stat_job *st, struct report *r)
 /* The signal that ended us both, so that a shell's loop ends with us; 0 if it was not so. */
 static int shared_end(const struct stat_job *st)
 {
-	int sig = WIFSIGNALED(st->child.end.status) ? WTERMSIG(st->child.end.status) : 0;
+	int sig = child_signal(&st->child);
 
 	return st->opts.command && sig && sig == st->signals.ended_by ? sig : 0;
 }
@@ -110,16 +110,21 @@ static void print_deterministic(const struct stat_job *st, const struct report *
 	fprintf(st->style.out, "# %s\n", note);
 }
 
-/*
- * The count is short by what is named first. JSON that goes to stderr stands there alone, and has a
- * member for it.
- */
-static void print_uncounted(const struct stat_job *st)
+const char *stat_note_mark(const struct stat_job *st)
 {
 	bool same = st->style.out == stderr;
-	const char *mark = st->opts.separator && same ? "# " : "";
 
 	if (st->opts.json && same)
+		return NULL;
+	return st->opts.separator && same ? "# " : "";
+}
+
+/* The count is short by what is named first. JSON has a member for it. */
+static void print_uncounted(const struct stat_job *st)
+{
+	const char *mark = stat_note_mark(st);
+
+	if (!mark)
 		return;
 	uncounted_text(&cmd_stat, st->machine, stderr, mark);
 	if (st->opts.verbose)

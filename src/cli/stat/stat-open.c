@@ -245,7 +245,10 @@ int stat_open(struct stat_job *st)
 	const struct stat_opts *o = &st->opts;
 	struct ap_open_opts open = AP_OPTS(ap_open_opts,
 					   .flags = AP_OPEN_PARTIAL | AP_OPEN_USER_FALLBACK);
-	struct ap_target target = AP_OPTS(ap_target, .cpus = o->cpus ? o->cpus : o->all_cpus ? "all" : NULL,
+	struct ap_target target = AP_OPTS(ap_target,
+					  .cpus = o->cpus       ? o->cpus
+						  : o->all_cpus ? "all"
+								: NULL,
 					  .cgroup = o->cgroup);
 	struct ap_error err;
 	int rc;

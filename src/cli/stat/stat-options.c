@@ -258,6 +258,10 @@ const struct section stat_sections[] = {
 	 "Signals that ask for an end or mean something to the program (HUP, INT, QUIT, TERM, USR1, "
 	 "USR2) are forwarded to it, unless the terminal has sent them to both already; the counts are "
 	 "printed when it ends. Without a command they end the measurement."},
+	{"What is said beside the counts",
+	 "On stderr: that a signal or --timeout ended the command, which programs were not counted, and, on a "
+	 "terminal, what is waited for if nothing was named to be measured. With -x such lines begin with `#`; JSON has "
+	 "members for them instead."},
 	{"Exit status",
 	 "That of the command; 128 + N if signal N ended it. 127 if the command was not found, 126 if "
 	 "it could not be started, 125 if anyperf itself failed. Without a command 0."},
@@ -368,7 +372,7 @@ int stat_opts_parse(struct stat_opts *opts, int argc, char **argv)
 		opts->command = argv + first;
 	/* As perf: nothing named at all is the whole machine, until interrupted. */
 	if (first >= 0 && !opts->command && !stat_opts_has_target(opts))
-		opts->all_cpus = true;
+		opts->all_cpus = opts->implied_all = true;
 	if (first >= 0 && opts->cgroup && !opts->cpus)
 		opts->all_cpus = true;
 	if (first >= 0 && check_together(opts)) {

@@ -30,6 +30,7 @@ struct stat_opts {
 
 	const char *pids, *tids, *cpus, *cgroup;
 	bool all_cpus;
+	bool implied_all; /* all_cpus because nothing was named */
 	enum report_aggr aggr;
 
 	long repeat; /* 0: for ever */

@@ -40,6 +40,7 @@ struct stat_job {
 	struct control control;
 	struct stat_times times, last_times; /* at the last read, and at the last interval's */
 	u64 start_ns;                        /* CLOCK_MONOTONIC, when the command was let go */
+	bool said_end;                       /* that a run was cut short has been said */
 	bool enabled; /* the counters count, or will from the command's execve on */
 
 	struct ap__advice advice; /* of what the target hinders; remedy 0: nothing does */
@@ -113,6 +114,12 @@ void stat_release(struct stat_job *st);
  * Runs the command, or waits for the end, once. Adds to @sum, and prints intervals. Returns 0; or
  * -1 after saying what went wrong, with the exit status in *@failure. */
 must_check int stat_run(struct stat_job *st, struct report *sum, int *failure);
+
+/*
+ * What a note on stderr begins with, so that who reads columns there passes over it; NULL: JSON
+ * stands there, alone.
+ */
+const char *stat_note_mark(const struct stat_job *st);
 
 /* Prints a report in the form that was asked for. */
 void stat_print(struct stat_job *st, const struct report *r);

@@ -42,7 +42,8 @@ struct wait {
 	u64 look;
 	struct pollfd *fds; /* signals, control, then pidfds; owned */
 	u32 nr_fds;
-	bool stopping; /* the end has been asked for */
+	bool stopping;  /* the end has been asked for */
+	bool timed_out; /* by --timeout */
 };
 
 enum { FD_SIGNALS = 0, FD_CONTROL, FD_FIRST_TASK };
@@ -226,8 +227,10 @@ static void on_time(struct stat_job *st, struct wait *w)
 		if (st->opts.interval_count && w->intervals == (u32)st->opts.interval_count)
 			stop(st, w);
 	}
-	if (now >= w->end)
+	if (now >= w->end) {
+		w->timed_out = true;
 		stop(st, w);
+	}
 	if (now >= w->look)
 		w->look = now + LOOK_EVERY;
 }
@@ -302,6 +305,7 @@ static void add_time(struct report *sum, const struct stat_job *st, u64 ns)
 	if (!st->opts.command)
 		return;
 	sum->exit_status = child_exit_status(&st->child);
+	sum->signal = child_signal(&st->child);
 	/* The command's own CPU time says nothing of another target's. */
 	if (stat_opts_has_target(&st->opts) || sum->many)
 		return;
@@ -326,6 +330,50 @@ static void print_raw(const struct stat_job *st)
 					(unsigned long long)v->running);
 		}
 	}
+}
+
+/*
+ * A count up to an untimely end is another one than the program's: says of the first run that was
+ * cut short what did it, unless whoever reads this did. JSON has members for it.
+ */
+static void say_end(struct stat_job *st, const struct report *sum, const struct wait *w)
+{
+	const struct stat_opts *o = &st->opts;
+	int sig = sum->signal;
+	const char *mark = stat_note_mark(st);
+	char run[32] = "";
+
+	if (st->said_end || !o->command || !mark || (!w->timed_out && !sig))
+		return;
+	/* --interval-count and `stop` are plain about it. */
+	if (!w->timed_out && (w->stopping || sig == st->signals.ended_by))
+		return;
+	st->said_end = true;
+	if (o->repeat != 1)
+		snprintf(run, sizeof(run), " in run %u", sum->runs);
+	if (w->timed_out)
+		fprintf(stderr, "%sanyperf stat: '%s' was ended%s by --timeout, after %ld ms\n",
+			mark, o->command[0], run, o->timeout_ms);
+	else
+		fprintf(stderr, "%sanyperf stat: '%s' was ended%s by signal %d (%s)\n", mark,
+			o->command[0], run, sig, strsignal(sig));
+}
+
+/* Somebody who did not say what to measure may wait for a prompt. */
+static void say_waiting(const struct stat_job *st)
+{
+	const struct stat_opts *o = &st->opts;
+	char until[64] = "";
+
+	if (!o->implied_all || !isatty(STDERR_FILENO))
+		return;
+	if (o->timeout_ms)
+		snprintf(until, sizeof(until), ", for %ld ms", o->timeout_ms);
+	fprintf(stderr,
+		"anyperf stat: counting what runs on all CPUs%s; Ctrl-C ends it. `anyperf stat -- "
+		"COMMAND` counts a command.\n",
+		until);
+	fflush(stderr);
 }
 
 /* Says why the command could not be executed, with the status to exit with in *@failure. */
@@ -377,6 +425,7 @@ int stat_run(struct stat_job *st, struct report *sum, int *failure)
 		drop_child(st);
 		return -1;
 	}
+	say_waiting(st);
 	if (!st->enabled && !o->delay_ms)
 		set_enabled(st, true);
 	w.start = st->start_ns = now_ns();
@@ -399,6 +448,8 @@ int stat_run(struct stat_job *st, struct report *sum, int *failure)
 	if (o->interval_ms && (!o->interval_count || w.intervals < (u32)o->interval_count))
 		print_interval(st, &w, end);
 	add_time(sum, st, end - w.start);
+	sum->timed_out |= w.timed_out && o->command;
+	say_end(st, sum, &w);
 	if (o->deterministic.on) {
 		sum->deterministic = true;
 		sum->seed = (u64)o->deterministic.seed;
