@@ -70,6 +70,8 @@ struct ap_command_end {
  *   1         it has ended, *@end is filled in
  *   0         it has not; only with AP_COMMAND_NOHANG
  *   -ENOENT, -EACCES and the like: the program could not be executed; its process is gone
+ *   -EPERM    only the kernel can run it (AP_CAUSE_UNSUPPORTED): a setuid, 32-bit or unreadable
+ *             program, on a machine whose PMU is virtual; it has not begun
  *   -EBUSY    this program itself runs under the virtual PMU, and one translator inside another is
  *             not supported
  *   -ECHILD   it has been waited for already

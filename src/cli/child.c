@@ -67,7 +67,7 @@ int child_exit_status(const struct child *c)
 
 int child_failure_status(const struct command *cmd, const struct ap_error *err)
 {
-	if (err->cause != AP_CAUSE_FILE)
+	if (err->cause != AP_CAUSE_FILE && err->cause != AP_CAUSE_UNSUPPORTED)
 		return cmd->failure;
 	return err->code == -ENOENT ? 127 : 126;
 }

@@ -281,6 +281,10 @@ static int failure(struct ap_command *c, struct ap_error *err)
 		return 0;
 	if (!*text)
 		return explain_exec(c->name, e, err);
+	/* A program that only the kernel can run. */
+	if (e == EPERM)
+		return ap__fail(err, -e, AP_CAUSE_UNSUPPORTED, "cannot run '%.120s': %s", c->name,
+				text);
 	/* That the runtime cannot be run by the runtime is not that we run in it. */
 	return ap__fail(err, e == EBUSY ? -EPERM : -e, AP_CAUSE_FILE, "cannot run '%.120s': %s",
 			c->name, text);
