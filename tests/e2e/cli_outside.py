@@ -50,6 +50,32 @@ def test_as_the_command():
                 assert "instructions" not in r.err, r
 
 
+def test_stat_leaves_it_to_the_kernel():
+    listed = json.loads(run("list", "-j", "instructions").out)["events"]
+    kernel_counts = listed[0]["counted_by"] == "kernel"
+    with scratch() as d:
+        for path, why, status in outsiders(d):
+            refusal = f"cannot run '{path}': the translator cannot run it: {why}"
+            r = run("stat", "-j", "-r", "2", "-e", "instructions,task-clock", "--", path)
+            assert r.status == status, r
+            report = json.loads(r.err)
+            assert report["pmu"]["used"] == "kernel" and report["runs"] == 2, r
+            by = {c["event"].split(":")[0]: c for c in report["counts"]}
+            assert by["task-clock"]["status"] == "ok", r
+            if kernel_counts:
+                continue
+            assert report["pmu"]["why"] == "the virtual one " + refusal, r
+            # That user space could count it is no advice here.
+            assert by["instructions"]["status"] == "not-supported", r
+            assert "anyperf" not in by["instructions"]["reason"]["remedy"], r
+            # Where the virtual PMU was asked for, it is an error.
+            for how in (["--pmu=virtual"], ["--counters=1"], ["--deterministic"]):
+                r = run("stat", *how, "-e", "instructions", "--", path)
+                assert r.status == 126 and refusal in r.err, r
+            r = run("stat", "-e", "anyperf/calls/u", "--", path)
+            assert r.status == 125 and refusal in r.err, r
+
+
 def test_started_by_the_command():
     with scratch() as d:
         for path, why, status in outsiders(d):

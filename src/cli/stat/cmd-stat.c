@@ -142,12 +142,12 @@ static int measure(struct stat_job *st)
 		if (st->opts.verbose && st->opts.repeat != 1)
 			fprintf(stderr, "anyperf stat: run %ld\n", run + 1);
 		if (stat_run(st, &r, &failure)) {
+			int turned = stat_turn(st);
+
 			report_release(&r);
-			if (!st->turned || stat_is_virtual(st))
-				return failure;
-			if (stat_turn_to_virtual(st))
-				return cmd_stat.failure;
-			st->style.pmu = "virtual";
+			if (turned <= 0)
+				return turned ? cmd_stat.failure : failure;
+			st->style.pmu = stat_is_virtual(st) ? "virtual" : "kernel";
 			st->style.pmu_why = ap_machine_pmu_why(st->machine);
 			start_report(st, &r);
 			run--;

@@ -157,7 +157,7 @@ static int none_opened(struct stat_job *st, const struct ap_error *err)
 	if (event_only(err->cause))
 		err = &first->error;
 	also = stat_virtual_would(st, err) ? "; or count user mode with --pmu=virtual" : "";
-	if (st->turned && !stat_is_virtual(st))
+	if (st->turned && !st->turned_back && !stat_is_virtual(st))
 		return -1;
 	ap_error_text(err, text, sizeof(text));
 	if (st->nr_events == 1)
@@ -440,6 +440,7 @@ void stat_release(struct stat_job *st)
 	stat_events_release(st);
 	free(st->pids);
 	free(st->target);
+	free(st->turned_back);
 	ap_command_free(st->child.command);
 	ap_machine_free(st->machine);
 	stat_opts_release(&st->opts);

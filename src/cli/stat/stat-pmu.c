@@ -132,7 +132,7 @@ bool stat_virtual_would(struct stat_job *st, const struct ap_error *err)
 	const char *lacks;
 
 	if (!o->command || stat_opts_has_target(o) || o->all_kernel || stat_is_virtual(st) ||
-	    st->turned)
+	    st->turned || st->turned_back)
 		return false;
 	lacks = ap__pmu_lacks(st->machine, err);
 	if (lacks && (!o->pmu || strcmp(o->pmu, "kernel") != 0))
@@ -140,11 +140,45 @@ bool stat_virtual_would(struct stat_job *st, const struct ap_error *err)
 	return lacks != NULL;
 }
 
-int stat_turn_to_virtual(struct stat_job *st)
+bool stat_kernel_would(struct stat_job *st, const struct ap_error *err)
 {
+	const struct stat_opts *o = &st->opts;
+	bool wished = o->deterministic.on || o->counters || o->cpu_model || o->session ||
+		      (o->pmu && !strcmp(o->pmu, "virtual"));
+
+	if (err->cause != AP_CAUSE_UNSUPPORTED || !stat_is_virtual(st) || wished)
+		return false;
+	st->turned_back = stat_joined(stat_joined(NULL, "the virtual one "), err->why);
+	return true;
+}
+
+static int turn_to_kernel(struct stat_job *st)
+{
+	struct ap_error err;
+
+	/* For no event it is the kernel's. */
+	if (ap_machine_choose(st->machine, NULL, &err))
+		return command_error(&cmd_stat, "%s", err.why);
+	ap__pmu_because(st->machine, "%s", st->turned_back);
+	/* That the virtual one could count it is no advice here. */
+	st->advice = (struct ap__advice){0};
+	ap__machine_set_advice(st->machine, &st->advice);
+	if (!stat_events_prepare(st))
+		return 0;
+	return command_error(&cmd_stat, "%s", st->turned_back);
+}
+
+int stat_turn(struct stat_job *st)
+{
+	bool to_kernel = st->turned_back && stat_is_virtual(st);
+
+	if (!to_kernel && (!st->turned || st->turned_back || stat_is_virtual(st)))
+		return 0;
 	stat_close(st);
 	stat_events_release(st);
-	return use_virtual(st, st->turned, true) || stat_events_prepare(st) ? -1 : 0;
+	if (to_kernel)
+		return turn_to_kernel(st) ? -1 : 1;
+	return use_virtual(st, st->turned, true) || stat_events_prepare(st) ? -1 : 1;
 }
 
 /* Why the machine's PMU is the kernel's, for events that need @needs. */

@@ -46,6 +46,7 @@ struct stat_job {
 	struct ap__advice advice; /* of what the target hinders; remedy 0: nothing does */
 	char advice_option[2];    /* a name of it: "p" or "t" */
 	const char *turned;       /* why the kernel is given up after all; NULL: it is not */
+	char *turned_back;        /* why the virtual PMU is, for good; owned; NULL: it is not */
 	char *target;             /* behind "stats for "; owned */
 	struct report_style style;
 };
@@ -86,12 +87,22 @@ must_check int stat_choose_pmu(struct stat_job *st);
 /*
  * Whether the virtual PMU could have counted what the kernel has refused as a whole with @err.
  * Unless the kernel was asked for, st->turned then says why, and the run is to be begun again after
- * stat_turn_to_virtual().
+ * stat_turn().
  */
 bool stat_virtual_would(struct stat_job *st, const struct ap_error *err);
 
-/* Prepares the events anew, for the virtual PMU. 0, or -1 after saying why not. */
-must_check int stat_turn_to_virtual(struct stat_job *st);
+/*
+ * Whether the command, which the virtual PMU has refused with @err, is one that the kernel can run,
+ * and the virtual PMU was nobody's wish. st->turned_back then says why, and the run is to be begun
+ * again after stat_turn().
+ */
+bool stat_kernel_would(struct stat_job *st, const struct ap_error *err);
+
+/*
+ * Prepares the events anew, for the other PMU, if st->turned or turned_back say so and it was not
+ * done. 1: done; 0: there is nothing to turn to; -1 after saying why not.
+ */
+must_check int stat_turn(struct stat_job *st);
 
 void stat_events_release(struct stat_job *st);
 

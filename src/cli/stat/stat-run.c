@@ -436,7 +436,7 @@ int stat_run(struct stat_job *st, struct report *sum, int *failure)
 		return command_error(&cmd_stat, "cannot open a signalfd: %s", strerror(errno));
 	if (wait_for_end(st, &w, &err)) {
 		drop_child(st);
-		return say_no_start(st, &err, failure);
+		return stat_kernel_would(st, &err) ? -1 : say_no_start(st, &err, failure);
 	}
 	end = now_ns();
 	/*
