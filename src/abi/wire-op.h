@@ -54,8 +54,11 @@ enum wire_op {
 	WIRE_OP_HANGUP = 13,
 	/* ret 0: wire_view.root is there; data: the same, with its NUL. */
 	WIRE_OP_VIEW = 14,
-	/* Tasks may have moved to other cgroups: the caller has written to a cgroup's file. */
-	WIRE_OP_CGROUPS = 15,
+	/*
+	 * Tasks may have moved: the caller has written to a cgroup's file, or has said on which
+	 * CPUs a task may be.
+	 */
+	WIRE_OP_MOVED = 15,
 	/*
 	 * A setting. With WIRE_SYSCTL_OPEN data is the path, as shown, of a file that is about to
 	 * be opened for writing: ret its number, or -EACCES. With a number data is what is written:

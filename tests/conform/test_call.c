@@ -4,14 +4,20 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-static int this_cpu_only(void)
+static void pin(pid_t pid, int cpu)
 {
-	int cpu = sched_getcpu();
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	NEED(cpu >= 0 && sched_setaffinity(0, sizeof(set), &set) == 0);
+	NEED(cpu >= 0 && sched_setaffinity(pid, sizeof(set), &set) == 0);
+}
+
+static int this_cpu_only(void)
+{
+	int cpu = sched_getcpu();
+
+	pin(0, cpu);
 	return cpu;
 }
 
@@ -89,6 +95,84 @@ CONFORM(self_one_cpu)
 static void faults_32(void)
 {
 	touch_pages(32);
+}
+
+/* What is between two moves counts where it was, and what is asked of the event does not matter. */
+CONFORM(self_moves)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	int here = this_cpu_only(), there = other_cpu(here);
+	u64 a[3], b[3], at_first[2];
+	long fds[2];
+
+	if (there < 0) {
+		skip_row("CALL-03", "a thread that moves itself", "one CPU only");
+		return;
+	}
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr.disabled = 0;
+	fds[0] = ev_open(&attr, 0, here, -1, 0);
+	fds[1] = ev_open(&attr, 0, there, -1, 0);
+	NEED(fds[0] >= 0 && fds[1] >= 0);
+	/* The first turn runs the code of the second one, which then takes no faults of its own. */
+	for (int turn = 0; turn < 2; turn++) {
+		at_first[0] = ev_count((int)fds[0]);
+		at_first[1] = ev_count((int)fds[1]);
+		touch_pages(16);
+		pin(0, there);
+		touch_pages(64);
+		pin(0, here);
+		touch_pages(16);
+		NEED(ev_read((int)fds[0], a, sizeof(a)) == sizeof(a) &&
+		     ev_read((int)fds[1], b, sizeof(b)) == sizeof(b));
+	}
+	check_val("CALL-03", "moved away and back: faults here", (long long)(a[0] - at_first[0]),
+		  32);
+	check_val("CALL-03", "moved away and back: faults there", (long long)(b[0] - at_first[1]),
+		  64);
+	CHECK_ROW("CALL-03", a[2] && b[2] && a[2] < a[1] && b[2] < b[1],
+		  "each runs while the thread is there", "of %lu %lu here, of %lu %lu there", a[1],
+		  a[2], b[1], b[2]);
+}
+
+CONFORM(other_task_moves)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	int here = this_cpu_only(), there = other_cpu(here);
+	u64 a[2], b[2], more_a[2], more_b[2];
+	long fd_a, fd_b;
+	struct worker w;
+
+	if (there < 0) {
+		skip_row("CALL-05", "a task that is moved", "one CPU only");
+		return;
+	}
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr.disabled = 0;
+	worker_start(&w, faults_32);
+	/* On the other CPU from before there is an event. */
+	pin(w.pid, there);
+	worker_work(&w);
+	fd_a = ev_open(&attr, w.pid, here, -1, 0);
+	fd_b = ev_open(&attr, w.pid, there, -1, 0);
+	NEED(fd_a >= 0 && fd_b >= 0);
+	worker_work(&w);
+	NEED(ev_read((int)fd_a, a, sizeof(a)) == sizeof(a) &&
+	     ev_read((int)fd_b, b, sizeof(b)) == sizeof(b));
+	check_val("CALL-05", "a task that is elsewhere: faults here", (long long)a[0], 0);
+	check_val("CALL-05", "a task that is elsewhere: time here", (long long)a[1], 0);
+	check_val("CALL-05", "a task that is elsewhere: faults there", (long long)b[0], 32);
+	pin(w.pid, here);
+	worker_work(&w);
+	NEED(ev_read((int)fd_a, more_a, sizeof(more_a)) == sizeof(more_a) &&
+	     ev_read((int)fd_b, more_b, sizeof(more_b)) == sizeof(more_b));
+	check_val("CALL-05", "moved by another task: faults here", (long long)(more_a[0] - a[0]),
+		  32);
+	check_val("CALL-05", "moved by another task: faults there", (long long)(more_b[0] - b[0]),
+		  0);
+	CHECK_ROW("CALL-05", more_a[1] > a[1], "moved by another task: it runs here", "%lu %lu",
+		  a[1], more_a[1]);
+	worker_end(&w);
 }
 
 CONFORM(other_task)

@@ -521,5 +521,25 @@ def test_a_runtime_that_is_none():
         assert r.status == 125 and "another version of anyperf" in r.err, r
 
 
+def test_a_guest_that_is_moved_from_outside():
+    """An event of a task on one CPU: who moves the task is no guest [CALL-03, CALL-05]."""
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("one CPU only")
+    guest = subprocess.Popen([ANYPERF, "run", "--", os.environ["E2E_MOVED"]], env=ENV, text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert guest.stdout.readline() == "here\n"
+    with open(f"/proc/{guest.pid}/task/{guest.pid}/children", encoding="ascii") as f:
+        pid = int(f.read().split()[0])
+    for cpu in (0, 1, 0):
+        os.sched_setaffinity(pid, {cpu})
+        guest.stdin.write("go\n")
+        guest.stdin.flush()
+        counts = [int(n) for n in guest.stdout.readline().split()]
+        # The runtime's own faults are few.
+        assert counts[cpu] >= 1000 and counts[1 - cpu] < 100, (cpu, counts)
+    guest.communicate()
+    assert guest.returncode == 0
+
+
 if __name__ == "__main__":
     main(globals())

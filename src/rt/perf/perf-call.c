@@ -178,6 +178,17 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 	}
 }
 
+/* The session looks where tasks are before the caller goes on. */
+static void moved(struct thread *t)
+{
+	struct wire_slot *sl = wire_begin(t);
+
+	if (!sl)
+		return;
+	(void)wire_call(t, sl, WIRE_OP_MOVED);
+	wire_end(t, sl);
+}
+
 /*
  * A write to a file of a cgroup may move tasks, and somebody counts cgroups: the session looks
  * where tasks are before the writer goes on.
@@ -185,17 +196,24 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 static bool wrote_cgroup(struct thread *t, u64 nr, long *ret)
 {
 	struct statfs fs;
-	struct wire_slot *sl;
 
 	if (sys_failed(raw_call2(__NR_fstatfs, (long)guest_arg(t, 0), (long)&fs)) ||
 	    (fs.f_type != CGROUP_SUPER_MAGIC && fs.f_type != CGROUP2_SUPER_MAGIC))
 		return false;
 	*ret = syscall_plain(t, nr);
-	sl = failed(*ret) ? NULL : wire_begin(t);
-	if (sl) {
-		(void)wire_call(t, sl, WIRE_OP_CGROUPS);
-		wire_end(t, sl);
-	}
+	if (!failed(*ret))
+		moved(t);
+	return true;
+}
+
+/* Somebody counts on a CPU, and the task is there when the call returns, or is not any more. */
+bool perf_on_setaffinity(struct thread *t, u64 nr, long *ret)
+{
+	if (!(t->proc->perf->view->flags & WIRE_VIEW_PLACES))
+		return false;
+	*ret = syscall_plain(t, nr);
+	if (!failed(*ret))
+		moved(t);
 	return true;
 }
 

@@ -57,6 +57,7 @@ bool perf_on_prctl(struct thread *t, u64 nr, long *ret);
 bool perf_on_read(struct thread *t, u64 nr, long *ret);
 bool perf_on_receive(struct thread *t, u64 nr, long *ret);
 bool perf_on_select(struct thread *t, u64 nr, long *ret);
+bool perf_on_setaffinity(struct thread *t, u64 nr, long *ret);
 bool perf_on_splice(struct thread *t, u64 nr, long *ret);
 bool perf_on_stat(struct thread *t, u64 nr, long *ret);
 bool perf_on_vmsplice(struct thread *t, u64 nr, long *ret);

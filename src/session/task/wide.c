@@ -2,10 +2,12 @@
  * Events of whole CPUs and of cgroups concern every guest, also those that have never said a word.
  * While there are such events the session looks for guests by itself, asks where they run, and what
  * cgroups they are in: when an event is opened, read or changed, when a guest has written to a
- * cgroup's file, and in between at intervals, since nobody tells of migrations and of moves from
- * outside.
+ * cgroup's file or said where a task may run, and in between at intervals, since nobody tells of
+ * migrations and of moves from outside. For events of a task on one CPU it looks where the tasks
+ * are that it knows.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +20,27 @@
 #define LOOK_SHARE    20u /* of its time the session looks at most one part in so many */
 #define FRESH_NS      2000000ull
 
+/* The only CPU that @th may be on, or -1. It may sleep, and be nowhere else when it wakes. */
+static int only_cpu(const struct guest_thread *th)
+{
+	cpu_set_t set;
+	int cpu = 0;
+
+	if (sched_getaffinity(th->tid, sizeof(set), &set) || CPU_COUNT(&set) != 1)
+		return -1;
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	return cpu;
+}
+
 /* The CPU that @th was last on, as the kernel says; -1: it does not. */
 static int cpu_of(const struct guest_thread *th)
 {
 	char text[1024], *p;
+	int only = only_cpu(th);
 
+	if (only >= 0)
+		return only;
 	if (!pid_task_text(th->process->pid, th->tid, "stat", text, sizeof(text)))
 		return -1;
 	/* The name may hold anything; behind it the state is field 3 and the CPU field 39. */
@@ -37,12 +55,13 @@ void wide_place(struct guest_thread *th)
 	struct session *s = th->process->s;
 	int cpu;
 
-	if (!s->wide.on || !th->task || th->tid <= 0)
+	if ((!s->wide.on && !s->wide.bound) || !th->task || th->tid <= 0)
 		return;
 	cpu = s->instant.caller == th ? -1 : cpu_of(th);
 	if (cpu >= 0 && (u32)cpu < s->nr_cpus && task_cpu(th->task) != cpu)
 		task_sched_in(th->task, (u32)cpu);
-	cgroup_place(th);
+	if (s->wide.on)
+		cgroup_place(th);
 }
 
 static void arm(struct session *s, u64 ns)
@@ -59,23 +78,37 @@ static void look(struct session *s)
 
 	instant_check(s);
 	s->wide.looked = session_now();
-	guests_meet(s);
+	if (s->wide.on)
+		guests_meet(s);
 	list_for_each_entry (p, &s->guests.processes, link) {
 		if (!p->pid)
 			continue;
 		list_for_each_entry (th, &p->threads, link) {
 			if (th->task)
 				wide_place(th);
-			else if (th->tid > 0 && guest_thread_need_task(th))
+			else if (s->wide.on && th->tid > 0 && guest_thread_need_task(th))
 				continue; /* it has just ended */
 		}
 	}
 }
 
+static bool is_bound(const struct event *event)
+{
+	return event->target && event->cpu >= 0;
+}
+
 void wide_opened(struct session *s, const struct event *event)
 {
-	if (event->target)
+	if (event->target && event->cpu < 0)
 		return;
+	if (!s->wide.events && !s->wide.bound)
+		arm(s, LOOK_EVERY_NS);
+	s->shown.view->flags |= WIRE_VIEW_PLACES;
+	if (is_bound(event)) {
+		s->wide.bound++;
+		wide_place(task_host(event->target));
+		return;
+	}
 	s->wide.events++;
 	s->wide.on = true;
 	/* Who joins from now on says so before his first instruction. */
@@ -83,23 +116,27 @@ void wide_opened(struct session *s, const struct event *event)
 	if (event->cgroup)
 		s->shown.view->flags |= WIRE_VIEW_CGROUPS;
 	look(s);
-	arm(s, LOOK_EVERY_NS);
 }
 
 void wide_closed(struct session *s, const struct event *event)
 {
 	s->wide.events -= !event->target;
+	s->wide.bound -= is_bound(event);
 }
 
 void wide_look(struct session *s, const struct event *event)
 {
-	if (!event->target && session_now() - s->wide.looked > FRESH_NS)
+	struct guest_thread *th = is_bound(event) ? task_host(event->target) : NULL;
+
+	if (th && list_empty(&event->children))
+		wide_place(th);
+	else if ((!event->target || is_bound(event)) && session_now() - s->wide.looked > FRESH_NS)
 		look(s);
 }
 
 void wide_moved(struct session *s)
 {
-	if (s->wide.on)
+	if (s->wide.on || s->wide.bound)
 		look(s);
 }
 
@@ -111,6 +148,9 @@ static void tick(struct session *s, void *arg)
 	if (!s->wide.events) {
 		s->wide.on = false;
 		s->shown.view->flags &= ~(u32)WIRE_VIEW_CGROUPS;
+	}
+	if (!s->wide.events && !s->wide.bound) {
+		s->shown.view->flags &= ~(u32)WIRE_VIEW_PLACES;
 		return;
 	}
 	begun = session_now();

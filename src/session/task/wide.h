@@ -1,6 +1,6 @@
 /*
- * PURPOSE: events of whole CPUs and of cgroups, which concern every guest: looking for guests, and
- * where they are.
+ * PURPOSE: events of whole CPUs and of cgroups, which concern every guest, and events of a task on
+ * one CPU: looking for guests, and where they are.
  *
  * Order: all but wide_tick() is called within an instant (task/instant.h).
  */
@@ -15,7 +15,8 @@ struct session;
 
 struct wide {
 	u32 events;              /* how many are open */
-	bool on;                 /* there are some, or were a moment ago: guests are looked for */
+	u32 bound;               /* how many of a task on one CPU are */
+	bool on;                 /* there are events, or were a moment ago: guests are looked for */
 	int timer;               /* for wide_tick() */
 	struct poll_source poll; /* of the timer */
 	u64 looked;              /* session_now() when the guests were last looked for */
