@@ -170,6 +170,35 @@ CONFORM(close_leader)
 		0);
 }
 
+/* Nobody touches the member: it starts when it is scheduled, so at the latest after a sleep. */
+CONFORM(close_leader_that_holds)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	int lead = faults(true, -1);
+	long held;
+	u64 v[3];
+
+	attr.disabled = 0;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	held = ev_open(&attr, 0, -1, lead, 0);
+	NEED(held >= 0);
+	touch_pages(8);
+	NEED(ev_read((int)held, v, sizeof(v)) == sizeof(v));
+	check_val("GRP-04", "a member is held back by a leader that is off",
+		  (long long)(v[0] + v[1] + v[2]), 0);
+	close(lead);
+	sleep_ms(2);
+	touch_pages(10);
+	NEED(ev_read((int)held, v, sizeof(v)) == sizeof(v));
+	check_faults("GRP-04", "leader closed: a member that it held back starts", (long long)v[0],
+		     10);
+	CHECK_ROW("GRP-04", v[1] && v[2] && v[2] <= v[1],
+		  "leader closed: so do the times of a member that it held back", "%lu of %lu",
+		  v[2], v[1]);
+	touch_pages(10);
+	check_faults("GRP-04", "and goes on", counts((int)held), 10);
+}
+
 CONFORM(close_leader_formats)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);

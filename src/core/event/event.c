@@ -181,20 +181,33 @@ struct event *event_get(struct event *event)
 	return event;
 }
 
-/* Closing [GRP-04]: no descriptor is left, so neither is a reason to count; children go as well. */
+/*
+ * @event leaves its context, if it is in one, and its group. Members that it held back, being off,
+ * can start now: nothing else may ever happen to them [GRP-04].
+ */
+static void leave(struct event *event)
+{
+	struct ctx *ctx = event->ctx;
+	bool held = event->nr_siblings && event->state <= EVENT_OFF;
+
+	if (event->in_ctx)
+		ctx_remove_event(event, EVENT_DEAD, true);
+	else
+		group_detach(event);
+	if (held && ctx->cpu)
+		cpu_resched(ctx->cpu, ctx->task, NULL, CTX_ALL | (ctx->task ? 0 : CTX_CPU));
+}
+
+/* Closing: no descriptor is left, so neither is a reason to count; children go as well. */
 static void event_close(struct event *event)
 {
 	struct event *child, *tmp;
 
 	event_disown(event);
-	if (event->in_ctx)
-		ctx_remove_event(event, EVENT_DEAD, true);
-	else
-		group_detach(event);
+	leave(event);
 	list_for_each_entry_safe (child, tmp, &event->children, child_link) {
 		list_del(&child->child_link);
-		if (child->in_ctx)
-			ctx_remove_event(child, EVENT_DEAD, true);
+		leave(child);
 		event_free(child);
 	}
 	event->state = EVENT_DEAD;
