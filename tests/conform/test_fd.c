@@ -3,6 +3,7 @@
  */
 #include "conform/conform.h"
 
+#include <linux/fs.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
@@ -109,6 +110,62 @@ CONFORM(io)
 	check_err("CALL-15", "fchdir", err(fchdir(fd)), ENOTDIR);
 	check_err("CALL-15", "flock", err(flock(fd, LOCK_EX | LOCK_NB)), 0);
 	check_err("CALL-15", "accept", err(accept(fd, NULL, NULL)), ENOTSOCK);
+}
+
+/* Calls that are about a file's inode, which all anonymous files share. */
+CONFORM(inode)
+{
+	int fd = faults(true), zero = open("/dev/zero", O_RDWR), size = 0;
+	struct timespec times[2] = {{1, 0}, {1, 0}};
+	off_t at = 0;
+
+	check_err("CALL-15", "sendfile into it", err(sendfile(fd, zero, NULL, 8)), EINVAL);
+	check_err("CALL-15", "sendfile of nothing into it", err(sendfile(fd, zero, NULL, 0)), 0);
+	check_err("CALL-15", "sendfile from itself", err(sendfile(fd, fd, NULL, 8)), EINVAL);
+	check_err("CALL-15", "sendfile from an offset of it", err(sendfile(zero, fd, &at, 8)),
+		  ESPIPE);
+	check_err("CALL-15", "FIGETBSZ", err(ioctl(fd, FIGETBSZ, &size)), 0);
+	check_val("CALL-15", "FIGETBSZ: a page", size, 4096);
+	check_err("CALL-15", "FIGETBSZ to where nothing is", err(ioctl(fd, FIGETBSZ, NULL)),
+		  EFAULT);
+	check_err("CALL-15", "posix_fadvise", -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+	check_err("CALL-15", "posix_fadvise of something unknown", -posix_fadvise(fd, 0, 0, 99),
+		  EINVAL);
+	check_err("CALL-15", "fallocate of a bad range", err(fallocate(fd, 0, -1, 10)), EINVAL);
+	check_err("CALL-15", "F_ADD_SEALS", err(fcntl(fd, F_ADD_SEALS, 0)), EINVAL);
+	if (!kernel_at_least(6, 16))
+		return;
+	check_err("CALL-15", "fchown", err(fchown(fd, geteuid(), (gid_t)-1)), EOPNOTSUPP);
+	check_err("CALL-15", "fchownat of it", err(fchownat(fd, "", 0, 0, AT_EMPTY_PATH)),
+		  EOPNOTSUPP);
+	check_err("CALL-15", "futimens to a time", err(futimens(fd, times)), EOPNOTSUPP);
+}
+
+CONFORM(fdinfo)
+{
+	int fd = faults(true), in;
+	char path[64], text[512];
+	ssize_t n;
+
+	for (int turn = 0; turn < 2; turn++) {
+		snprintf(path, sizeof(path), "/proc/%s/fdinfo/%d", turn ? "thread-self" : "self",
+			 fd);
+		in = open(path, O_RDONLY);
+		NEED(in >= 0);
+		n = read(in, text, sizeof(text) - 1);
+		NEED(n > 0);
+		text[n] = 0;
+		if (turn)
+			check_val("CALL-15", "fdinfo: flags that were set",
+				  strstr(text, "\nflags:\t02024002\n") != NULL, 1);
+		else
+			CHECK_ROW("CALL-15", strstr(text, "flags:\t02\n"), "fdinfo: flags at first",
+				  "%s", text);
+		check_val("CALL-15", "fdinfo: pos", strncmp(text, "pos:\t0\n", 7), 0);
+		close(in);
+		NEED(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 &&
+		     fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) == 0);
+	}
 }
 
 CONFORM(flags)

@@ -103,6 +103,8 @@ CONFORM(set_output)
 
 	check_err("IOC-06", "SET_OUTPUT to -1 with nothing set",
 		  ev_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)-1), 0);
+	check_err("IOC-06", "SET_OUTPUT to 2^32 - 1, which is no descriptor",
+		  ev_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, 0xffffffff), EBADF);
 	check_err("IOC-06", "SET_OUTPUT to /dev/null",
 		  ev_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)null), EBADF);
 	check_err("IOC-06", "SET_OUTPUT to a closed descriptor",

@@ -134,6 +134,10 @@ CONFORM(sizes)
 		check_err("RING-01", "executable",
 			  map(fd, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, 0, NULL), EPERM);
 	check_err("RING-01", "private", map(fd, PAGE, PROT_READ, MAP_PRIVATE, 0, NULL), EINVAL);
+	check_err("RING-01", "100 bytes are a page", map(fd, 100, PROT_READ, MAP_SHARED, 0, NULL),
+		  0);
+	check_err("RING-01", "3 pages and a byte are 1 + 3",
+		  map(fd, 3 * PAGE + 1, PROT_READ, MAP_SHARED, 0, NULL), EINVAL);
 	check_err("RING-01", "length 0", map(fd, 0, PROT_READ, MAP_SHARED, 0, NULL), EINVAL);
 	check_err("RING-01", "offset that is no page",
 		  syscall(SYS_mmap, NULL, PAGE, PROT_READ, MAP_SHARED, fd, 1) < 0 ? -errno : 0,
@@ -143,6 +147,25 @@ CONFORM(sizes)
 }
 
 /* One page mapped twice is one page. */
+/* What else one may ask of the mapping. */
+CONFORM(advice)
+{
+	int fd = faults();
+	void *page = NULL;
+
+	NEED(map(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &page) == 0);
+	close(fd);
+	check_err("RING-14", "msync", msync(page, PAGE, MS_SYNC) ? -errno : 0, EINVAL);
+	check_err("RING-14", "msync that does not wait", msync(page, PAGE, MS_ASYNC) ? -errno : 0,
+		  0);
+	check_err("RING-14", "mprotect to read only", mprotect(page, PAGE, PROT_READ) ? -errno : 0,
+		  0);
+	check_err("RING-14", "mprotect to execute",
+		  mprotect(page, PAGE, PROT_READ | PROT_EXEC) ? -errno : 0, EACCES);
+	check_err("RING-14", "MADV_DOFORK", madvise(page, PAGE, MADV_DOFORK) ? -errno : 0, EINVAL);
+	check_err("RING-14", "MADV_DODUMP", madvise(page, PAGE, MADV_DODUMP) ? -errno : 0, EINVAL);
+}
+
 CONFORM(twice)
 {
 	int fd = faults();

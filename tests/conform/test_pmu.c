@@ -567,6 +567,43 @@ static void *self_reader(void *result)
 	return NULL;
 }
 
+/* An event that is mapped lives until it is unmapped, with or without its descriptor. */
+CONFORM(unmapped_after_close)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	struct pe_attr other = ev_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+	int many = 0, got = 0;
+	void *page;
+	long fd;
+	u64 v;
+
+	if (no_pmu("RING-14", "exclusive events that are unmapped after their close"))
+		return;
+	attr.disabled = 0;
+	attr.pinned = attr.exclusive = 1;
+	for (int turn = 0; turn < 3; turn++) {
+		/* Many mappings, before the last turn. */
+		for (; turn == 2 && many < 600; many++) {
+			fd = ev_self(other);
+			NEED(fd >= 0 &&
+			     mmap(NULL, 4096, PROT_READ, MAP_SHARED, (int)fd, 0) != MAP_FAILED);
+			if (many)
+				close((int)fd);
+		}
+		fd = ev_self(attr);
+		NEED(fd >= 0);
+		got += ev_read((int)fd, &v, sizeof(v)) == sizeof(v);
+		page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, (int)fd, 0);
+		NEED(page != MAP_FAILED);
+		close((int)fd);
+		NEED(munmap(page, 4096) == 0);
+	}
+	fd = ev_self(attr);
+	NEED(fd >= 0);
+	got += ev_read((int)fd, &v, sizeof(v)) == sizeof(v);
+	check_val("RING-14", "four exclusive events, each closed and then unmapped, count", got, 4);
+}
+
 CONFORM(user_page_threads)
 {
 	u64 seen[4][3] = {{0}};

@@ -160,6 +160,67 @@ CONFORM(buffers)
 	check_val("CALL-15", "lseek", at < 0 ? -errno : at, -ESPIPE);
 }
 
+/* A page with more than 2^40 bytes of user space behind it. */
+static char *map_low(void)
+{
+	void *at = mmap((void *)0x100000000, 4096, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	NEED(at != MAP_FAILED);
+	return at;
+}
+
+static long err(long ret)
+{
+	return ret < 0 ? -errno : ret;
+}
+
+/* What is said of the pieces before one is read, and which of them are. */
+CONFORM(pieces)
+{
+	int fd = open_format(0, -1);
+	char *v = map_low();
+	struct iovec iov[3] = {{v, 0}, {v, 8}, {v, 8}};
+
+	check_val("READ-05", "readv whose first piece is empty",
+		  err(syscall(SYS_readv, fd, iov, 3)), -ENOSPC);
+	iov[0].iov_len = 8;
+	iov[1].iov_len = 0;
+	check_val("READ-06", "an empty piece between two", err(syscall(SYS_readv, fd, iov, 3)), 16);
+	iov[0].iov_len = 16;
+	iov[1].iov_len = 8;
+	check_val("READ-06", "a piece that is not filled ends it",
+		  err(syscall(SYS_readv, fd, iov, 2)), 8);
+	iov[0].iov_len = 0;
+	iov[1].iov_len = 0;
+	check_val("READ-05", "readv of empty pieces alone", err(syscall(SYS_readv, fd, iov, 2)), 0);
+	check_val("READ-05", "readv of no pieces", err(syscall(SYS_readv, fd, iov, 0)), 0);
+	iov[0].iov_len = 8;
+	iov[1].iov_len = (size_t)-1;
+	check_val("READ-14", "a piece of a negative length", err(syscall(SYS_readv, fd, iov, 2)),
+		  -EINVAL);
+	iov[1].iov_len = 1ul << 40;
+	check_val("READ-14", "pieces of which one is 2^40 bytes",
+		  err(syscall(SYS_readv, fd, iov, 2)), 16);
+	iov[1].iov_len = 1ul << 47;
+	check_val("READ-14", "pieces of which one goes beyond the last address",
+		  err(syscall(SYS_readv, fd, iov, 2)), -EFAULT);
+	check_val("READ-14", "that piece alone, which is cut",
+		  err(syscall(SYS_readv, fd, iov + 1, 1)), 8);
+	iov[1] = (struct iovec){(void *)8, 8};
+	check_val("READ-14", "a second piece that is not there",
+		  err(syscall(SYS_readv, fd, iov, 2)), 8);
+	check_val("READ-14", "pieces that are not there", err(syscall(SYS_readv, fd, (void *)8, 1)),
+		  -EFAULT);
+	check_val("READ-14", "1025 pieces", err(syscall(SYS_readv, fd, iov, 1025)), -EINVAL);
+	check_val("READ-14", "a read of 2^47 bytes", ev_read(fd, v, 1ul << 47), -EFAULT);
+	check_val("READ-14", "a read of -1 bytes", ev_read(fd, v, (size_t)-1), -EFAULT);
+	check_val("READ-05", "a read of 2^40 bytes that end in user space",
+		  ev_read(fd, v, 1ul << 40), 8);
+	check_val("READ-05", "a read of nothing", ev_read(fd, NULL, 0), -ENOSPC);
+	check_val("READ-06", "preadv2 with RWF_HIPRI", err(preadv2(fd, iov, 1, -1, RWF_HIPRI)), 8);
+}
+
 /* Times of a task event are the task's: they stand still while it sleeps. */
 CONFORM(times)
 {

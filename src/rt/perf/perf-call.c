@@ -93,22 +93,15 @@ bool perf_on_fallocate(struct thread *t, u64 nr, long *ret)
 {
 	enum perf_fd_kind kind = kind_of(t, 0);
 
-	(void)nr;
 	if (kind == PERF_FD_SYSCTL)
 		return answer(ret, -EOPNOTSUPP);
-	return kind == PERF_FD_EVENT && answer(ret, -ENODEV);
+	return kind == PERF_FD_EVENT && perf_as_anonymous(t, nr, 0, ret);
 }
 
 bool perf_on_ftruncate(struct thread *t, u64 nr, long *ret)
 {
 	(void)nr;
 	return kind_of(t, 0) == PERF_FD_SYSCTL && answer(ret, 0);
-}
-
-bool perf_on_fchmod(struct thread *t, u64 nr, long *ret)
-{
-	(void)nr;
-	return kind_of(t, 0) == PERF_FD_EVENT && answer(ret, -EOPNOTSUPP);
 }
 
 bool perf_on_vmsplice(struct thread *t, u64 nr, long *ret)
@@ -126,6 +119,8 @@ bool perf_on_splice(struct thread *t, u64 nr, long *ret)
 
 	if (kind == PERF_FD_SYSCTL && nr != __NR_tee)
 		return answer(ret, -EINVAL);
+	if (kind == PERF_FD_EVENT && nr == __NR_sendfile)
+		return perf_as_anonymous(t, nr, 0, ret);
 	return pipes && (kind == PERF_FD_EVENT || kind_of(t, 0) == PERF_FD_EVENT) &&
 	       answer(ret, -EINVAL);
 }
@@ -153,6 +148,12 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 		a[n] = (u64)out;
 		*ret = call_kernel_with(t, nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 		return true;
+	}
+	if (nr == __NR_open || nr == __NR_openat) {
+		int fd = perf_fd_info(t, path);
+
+		if (fd >= 0 && !(a[n + 1] & (O_ACCMODE | O_PATH | O_DIRECTORY)))
+			return answer(ret, perf_fdinfo_open(t, fd, (u32)a[n + 1]));
 	}
 	link = perf_fd_link(t, path);
 	if (!link)
@@ -245,6 +246,9 @@ bool perf_syscall(struct thread *t, u64 nr, const struct syscall_row *row, long 
 {
 	if (row->steps & SYSCALL_PATH && on_path(t, nr, row->path, ret))
 		return true;
-	return row->perf_call && (row->steps & SYSCALL_PERF_ALWAYS || t->proc->perf->nr_fds) &&
+	/* A mapping outlives its descriptor. */
+	return row->perf_call &&
+	       (row->steps & SYSCALL_PERF_ALWAYS || t->proc->perf->nr_fds ||
+		t->proc->perf->nr_maps) &&
 	       row->perf_call(t, nr, ret);
 }

@@ -3,33 +3,55 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
-#include "rt/syscall/syscall-table.h"
 #include "rt/syscall/syscall.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
 
-/*
- * fstat and its relatives: all anonymous files look alike, so the kernel fills the guest's buffer
- * for an eventfd.
- */
-bool perf_on_stat(struct thread *t, u64 nr, long *ret)
+#include <linux/memfd.h>
+
+bool perf_as_anonymous(struct thread *t, u64 nr, u32 n, long *ret)
 {
-	int fd = (int)guest_arg(t, 0);
-	const struct syscall_row *row = syscall_row(nr);
-	bool by_path = row->steps & SYSCALL_PATH;
-	char first = 0;
-	long anon;
+	long anon = raw_call2(__NR_eventfd2, 0, O_CLOEXEC);
+	u64 a[6];
 
-	if ((by_path && !(guest_arg(t, row->atflags) & AT_EMPTY_PATH)) || !perf_fd_find(t, fd))
-		return false;
-	if (by_path && guest_arg(t, row->path) &&
-	    (guest_read(&first, guest_arg(t, row->path), 1) || first))
-		return false;
-	anon = raw_call2(__NR_eventfd2, 0, O_CLOEXEC);
 	if (sys_failed(anon))
 		return false;
-	*ret = call_kernel_with(t, nr, (u64)anon, guest_arg(t, 1), guest_arg(t, 2), guest_arg(t, 3),
-				guest_arg(t, 4), 0);
+	for (u32 i = 0; i < 6; i++)
+		a[i] = guest_arg(t, i);
+	a[n] = (u64)anon;
+	*ret = call_kernel_with(t, nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	sys_close((int)anon);
 	return true;
+}
+
+/* A path relative to argument 0 that names the descriptor itself. */
+static bool names_itself(struct thread *t, u64 nr)
+{
+	u64 path = guest_arg(t, 1), flags;
+	char first;
+
+	switch (nr) {
+	case __NR_statx: flags = guest_arg(t, 2); break;
+	case __NR_fchownat: flags = guest_arg(t, 4); break;
+	case __NR_utimensat:
+		if (!path)
+			return true;
+		flags = guest_arg(t, 3);
+		break;
+	default: flags = guest_arg(t, 3); break;
+	}
+	return flags & AT_EMPTY_PATH && (!path || (!guest_read(&first, path, 1) && !first));
+}
+
+/* fstat, fchown and the like; names_itself() knows those that take a path. */
+bool perf_on_anonymous(struct thread *t, u64 nr, long *ret)
+{
+	bool by_path = nr == __NR_newfstatat || nr == __NR_statx || nr == __NR_fchownat ||
+		       nr == __NR_fchmodat2 || nr == __NR_utimensat;
+
+	if (!perf_fd_find(t, (int)guest_arg(t, 0)) || (by_path && !names_itself(t, nr)))
+		return false;
+	return perf_as_anonymous(t, nr, 0, ret);
 }
 
 bool perf_async(struct thread *t, const struct perf_fd *pf, u32 set)
@@ -61,6 +83,64 @@ static long set_flags(struct thread *t, u64 nr, const struct perf_fd *pf)
 	if (!ret)
 		perf_async(t, pf, flags & FASYNC ? WIRE_ASYNC_ON : WIRE_ASYNC_OFF);
 	return ret;
+}
+
+static size_t octal(u64 value, char *out)
+{
+	size_t digits = 1;
+
+	while (value >> (3 * digits))
+		digits++;
+	for (size_t i = 0; i < digits; i++)
+		out[i] = (char)('0' + (value >> 3 * (digits - 1 - i) & 7));
+	return digits;
+}
+
+/* The flags are the event's own, the rest is as for another anonymous file. */
+long perf_fdinfo_open(struct thread *t, int fd, u32 flags)
+{
+	long own = sys_fcntl(fd, F_GETFL, 0), cloexec = sys_fcntl(fd, F_GETFD, 0);
+	long anon = raw_call2(__NR_eventfd2, 0, O_CLOEXEC), in, out, n;
+	const struct perf_fd *pf = perf_fd_find(t, fd);
+	char path[64], text[512], *line, *end;
+	struct perf_fd entry;
+
+	if (own < 0 || !pf || anon < 0) {
+		if (anon >= 0)
+			sys_close((int)anon);
+		return own < 0 || !pf ? -ENOENT : anon;
+	}
+	entry = *pf;
+	fmt(path, sizeof(path), "/proc/self/fdinfo/%u", (u32)anon);
+	in = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	n = in < 0 ? in : sys_read((int)in, text, sizeof(text) - 1);
+	sys_close((int)anon);
+	if (in >= 0)
+		sys_close((int)in);
+	if (n < 0)
+		return n;
+	text[n] = '\0';
+	out = sys_memfd_create("fdinfo", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+	if (out < 0)
+		return out;
+	own = (own & ~(long)O_ACCMODE) | O_RDWR | (cloexec & FD_CLOEXEC ? O_CLOEXEC : 0);
+	if (perf_async(t, &entry, WIRE_ASYNC_ASK))
+		own |= FASYNC;
+	for (line = text; (end = str_chr(line, '\n')); line = end + 1) {
+		char shown[64] = "flags:\t0";
+
+		if (str_starts(line, "flags:")) {
+			size_t len = str_len(shown);
+
+			len += octal((u64)own, shown + len);
+			shown[len] = '\n';
+			sys_write((int)out, shown, len + 1);
+		} else if (!str_starts(line, "eventfd")) {
+			sys_write((int)out, line, (size_t)(end + 1 - line));
+		}
+	}
+	sys_lseek((int)out, 0, 0);
+	return out;
 }
 
 bool perf_on_fcntl(struct thread *t, u64 nr, long *ret)

@@ -43,7 +43,11 @@ struct perf_map {
 	u64 start, len;
 	u64 handle;
 };
-#define PERF_MAPS 512u
+#define PERF_MAPS 255u
+struct perf_maps {
+	struct perf_maps *next;
+	struct perf_map map[PERF_MAPS]; /* a free one has no length */
+};
 
 struct perf {
 	struct wire wire;
@@ -51,7 +55,7 @@ struct perf {
 	u32 nr_fds; /* entries that are not NONE: 0 and most calls are not even looked at */
 	u32 nr_maps;
 	struct perf_fd *fds[PERF_FDS_PAGES];
-	struct perf_map maps[PERF_MAPS];
+	struct perf_maps *maps;
 };
 
 /*
@@ -111,5 +115,7 @@ void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry);
 bool perf_overlay_path(struct thread *t, const char *path, char *out);
 /* A descriptor named by /proc/self/fd/N is a perf event: its link's text, else NULL. */
 const char *perf_fd_link(struct thread *t, const char *path);
+/* @path is /proc/self/fdinfo/N of a perf event: N, else -1. */
+int perf_fd_info(struct thread *t, const char *path);
 
 #endif

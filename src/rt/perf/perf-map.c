@@ -4,13 +4,55 @@
 #include "rt/mm/mm.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/syscall/syscall.h"
+#include "sys/string.h"
 
+/* The next one after @at that overlaps [start, start + len); NULL: none. Begins with NULL. */
+static struct perf_map *next_map(const struct perf *p, struct perf_map *at, u64 start, u64 len)
+{
+	bool seen = !at;
+
+	for (struct perf_maps *maps = p->nr_maps ? p->maps : NULL; maps; maps = maps->next) {
+		u32 i = 0;
+
+		if (!seen) {
+			if (at < maps->map || at >= maps->map + PERF_MAPS)
+				continue;
+			i = (u32)(at - maps->map) + 1;
+			seen = true;
+		}
+		for (; i < PERF_MAPS; i++) {
+			struct perf_map *m = &maps->map[i];
+
+			if (m->len && m->start < start + len && m->start + m->len > start)
+				return m;
+		}
+	}
+	return NULL;
+}
+
+/* A free one; NULL: no memory. Under wire.lock. */
 static struct perf_map *map_slot(struct perf *p)
 {
-	for (u32 i = 0; i < PERF_MAPS; i++)
-		if (!p->maps[i].len)
-			return &p->maps[i];
-	return NULL;
+	struct perf_maps *maps;
+
+	for (maps = p->maps; maps; maps = maps->next)
+		for (u32 i = 0; i < PERF_MAPS; i++)
+			if (!maps->map[i].len)
+				return &maps->map[i];
+	maps = perf_memory(sizeof(*maps));
+	if (!maps)
+		return NULL;
+	maps->next = p->maps;
+	__atomic_store_n(&p->maps, maps, __ATOMIC_RELEASE);
+	return &maps->map[0];
+}
+
+/* A fork inherits no mapping of an event. */
+void perf_maps_forget(struct perf *p)
+{
+	for (struct perf_maps *maps = p->maps; maps; maps = maps->next)
+		memset(maps->map, 0, sizeof(maps->map));
+	p->nr_maps = 0;
 }
 
 static void forget(struct thread *t, u64 handle)
@@ -31,7 +73,9 @@ static void forget(struct thread *t, u64 handle)
 static bool map_event(struct thread *t, const struct perf_fd *pf, long *ret)
 {
 	struct perf *p = t->proc->perf;
-	u64 len = guest_arg(t, 1), was_fd = guest_arg(t, 4), offset = guest_arg(t, 5), addr, mask;
+	/* The kernel's length is one of whole pages before anybody looks at it [RING-01]. */
+	u64 len = ALIGN_UP(guest_arg(t, 1), PAGE_SIZE), was_fd = guest_arg(t, 4),
+	    offset = guest_arg(t, 5), addr, mask;
 	struct wire_slot *sl;
 	struct perf_map *m;
 	u64 handle = pf->handle;
@@ -75,7 +119,6 @@ static bool map_event(struct thread *t, const struct perf_fd *pf, long *ret)
 		return true;
 	}
 	addr = (u64)*ret;
-	len = ALIGN_UP(len, PAGE_SIZE);
 	sys_madvise((void *)addr, len, MADV_DONTFORK);
 	sys_madvise((void *)addr, len, MADV_DONTDUMP);
 	mask = wire_lock(t);
@@ -94,14 +137,12 @@ static bool map_event(struct thread *t, const struct perf_fd *pf, long *ret)
 static void unmapped(struct thread *t, u64 start, u64 len)
 {
 	struct perf *p = t->proc->perf;
+	struct perf_map *m = NULL;
 
-	for (u32 i = 0; p->nr_maps && i < PERF_MAPS; i++) {
-		struct perf_map *m = &p->maps[i];
+	while ((m = next_map(p, m, start, len))) {
 		u64 handle, mask;
 		bool gone;
 
-		if (!m->len || m->start >= start + len || m->start + m->len <= start)
-			continue;
 		mask = wire_lock(t);
 		gone = m->len != 0;
 		handle = m->handle;
@@ -140,20 +181,50 @@ bool perf_on_mremap(struct thread *t, u64 nr, long *ret)
 	struct perf *p = t->proc->perf;
 	u64 at = guest_arg(t, 0), old = ALIGN_UP(guest_arg(t, 1), PAGE_SIZE);
 	u64 len = ALIGN_UP(guest_arg(t, 2), PAGE_SIZE);
+	struct perf_map *m = next_map(p, NULL, at, 1);
 
-	for (u32 i = 0; p->nr_maps && i < PERF_MAPS; i++) {
-		struct perf_map *m = &p->maps[i];
-
-		if (!m->len || at < m->start || at >= m->start + m->len)
-			continue;
-		if (len > old) {
-			*ret = -EFAULT;
-			return true;
-		}
-		*ret = syscall_plain(t, nr);
-		if (!sys_failed(*ret) && *ret != CALL_REDO)
-			m->start = (u64)*ret - (at - m->start);
+	if (!m)
+		return false;
+	if (len > old) {
+		*ret = -EFAULT;
 		return true;
 	}
-	return false;
+	*ret = syscall_plain(t, nr);
+	if (!sys_failed(*ret) && *ret != CALL_REDO)
+		m->start = (u64)*ret - (at - m->start);
+	return true;
+}
+
+/* There is no file behind a perf mapping that could be written to. */
+bool perf_on_msync(struct thread *t, u64 nr, long *ret)
+{
+	*ret = syscall_plain(t, nr);
+	if (*ret == 0 && guest_arg(t, 2) & MS_SYNC &&
+	    next_map(t->proc->perf, NULL, guest_arg(t, 0), guest_arg(t, 1)))
+		*ret = -EINVAL;
+	return true;
+}
+
+/* Anonymous files are where nothing may be executed. */
+bool perf_on_mprotect(struct thread *t, u64 nr, long *ret)
+{
+	(void)nr;
+	if (!(guest_arg(t, 2) & PROT_EXEC) ||
+	    !next_map(t->proc->perf, NULL, guest_arg(t, 0), guest_arg(t, 1)))
+		return false;
+	*ret = -EACCES;
+	return true;
+}
+
+/* Neither a fork nor a core dump gets the mapping, whatever is asked for [RING-14]. */
+bool perf_on_madvise(struct thread *t, u64 nr, long *ret)
+{
+	int advice = (int)guest_arg(t, 2);
+
+	(void)nr;
+	if ((advice != MADV_DOFORK && advice != MADV_DODUMP) ||
+	    !next_map(t->proc->perf, NULL, guest_arg(t, 0), guest_arg(t, 1)))
+		return false;
+	*ret = -EINVAL;
+	return true;
 }

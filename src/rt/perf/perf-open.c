@@ -7,12 +7,15 @@
 #include "rt/syscall/fd.h"
 
 #include <asm/ioctls.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/memfd.h>
 #include <linux/perf_event.h>
 #include <linux/poll.h>
 #include <linux/prctl.h>
 
-#define ATTR_SENT 256u /* more than any version of the attr that the session knows */
+#define ATTR_SENT    256u        /* more than any version of the attr that the session knows */
+#define MAX_RW_COUNT 0x7ffff000l /* the kernel's: what one call transfers at most */
 
 /*
  * The attr as far as anybody can know it. Beyond that it matters only whether there is a byte that
@@ -173,6 +176,8 @@ bool perf_on_ioctl(struct thread *t, u64 nr, long *ret)
 			perf_async(t, &entry, on ? WIRE_ASYNC_ON : WIRE_ASYNC_OFF);
 		return true;
 	}
+	if (cmd == FIGETBSZ || cmd == FS_IOC_FIEMAP)
+		return perf_as_anonymous(t, nr, 0, ret);
 	/* All 64 bits: the (unsigned)-1 of a careless caller is a descriptor that is not open. */
 	if (cmd == PERF_EVENT_IOC_SET_OUTPUT && arg != ~0ull)
 		other = perf_fd_find(t, (s32)arg);
@@ -249,18 +254,50 @@ static long read_once(struct thread *t, const struct perf_fd *pf, u64 at, u64 le
 	return ret;
 }
 
-/* The kernel reads once for each piece of a readv, and stops at one that is not filled. */
-static long read_vector(struct thread *t, const struct perf_fd *pf, u64 at, u64 count)
+/* As access_ok() has it: the buffer, as long as it is said to be, lies in user space. */
+static bool in_user_space(u64 at, u64 len)
+{
+	return at + len >= at && at + len <= TASK_SIZE;
+}
+
+/* What the kernel finds out of all pieces before it reads one: bytes in all, or -errno. */
+static long check_vector(u64 at, u32 count)
+{
+	struct iovec v;
+	u64 total = 0;
+
+	for (u32 i = 0; i < count; i++) {
+		if (guest_read(&v, at + i * sizeof(v), sizeof(v)))
+			return -EFAULT;
+		if ((s64)v.iov_len < 0)
+			return -EINVAL;
+		/* A single piece is cut to what one read can give before it is looked at. */
+		if (!in_user_space((u64)v.iov_base,
+				   count == 1 ? min_u64(v.iov_len, MAX_RW_COUNT) : v.iov_len))
+			return -EFAULT;
+		total += v.iov_len;
+	}
+	return total > (u64)MAX_RW_COUNT ? MAX_RW_COUNT : (long)total;
+}
+
+/*
+ * The kernel reads once for each piece of a readv, and stops at one that is not filled. Empty ones
+ * are passed over, but not the first.
+ */
+static long read_vector(struct thread *t, const struct perf_fd *pf, u64 at, u32 count)
 {
 	struct iovec v;
 	long done = 0, n;
 
 	if (count > UIO_MAXIOV)
 		return -EINVAL;
-	for (u64 i = 0; i < count; i++) {
+	n = check_vector(at, count);
+	if (n <= 0)
+		return n;
+	for (u32 i = 0; i < count; i++) {
 		if (guest_read(&v, at + i * sizeof(v), sizeof(v)))
-			return -EFAULT;
-		if (!v.iov_len)
+			return done ? done : -EFAULT;
+		if (i && !v.iov_len)
 			continue;
 		n = read_once(t, pf, (u64)v.iov_base, v.iov_len);
 		if (n < 0)
@@ -285,12 +322,14 @@ bool perf_on_read(struct thread *t, u64 nr, long *ret)
 		return false;
 	/* Another thread may close it meanwhile. */
 	entry = *pf;
-	if (nr == __NR_read)
+	if (nr == __NR_read && !in_user_space(guest_arg(t, 1), guest_arg(t, 2)))
+		*ret = -EFAULT;
+	else if (nr == __NR_read)
 		*ret = read_once(t, &entry, guest_arg(t, 1), guest_arg(t, 2));
-	else if (nr == __NR_preadv2 && guest_arg(t, 5))
+	else if (nr == __NR_preadv2 && guest_arg(t, 5) & ~(u64)RWF_HIPRI)
 		*ret = -EOPNOTSUPP;
 	else
-		*ret = read_vector(t, &entry, guest_arg(t, 1), guest_arg(t, 2));
+		*ret = read_vector(t, &entry, guest_arg(t, 1), (u32)guest_arg(t, 2));
 	return true;
 }
 

@@ -102,31 +102,46 @@ bool perf_overlay_path(struct thread *t, const char *path, char *out)
 	return false;
 }
 
-const char *perf_fd_link(struct thread *t, const char *path)
+/* The own perf descriptor that @path names below /proc/self/@dir or what is the same; -1: none. */
+static int perf_fd_of_path(struct thread *t, const char *path, const char *dir)
 {
-	u64 n;
+	size_t n = str_len(dir);
+	u64 fd;
 	int len;
 
 	if (!t->proc->perf || !t->proc->perf->nr_fds)
-		return NULL;
-	if (str_starts(path, "/proc/self/fd/")) {
-		path += 14;
-	} else if (str_starts(path, "/dev/fd/")) {
-		path += 8;
-	} else if (str_starts(path, "/proc/thread-self/fd/")) {
-		path += 21;
+		return -1;
+	if (str_starts(path, "/dev/")) {
+		path += 5;
+	} else if (str_starts(path, "/proc/self/")) {
+		path += 11;
+	} else if (str_starts(path, "/proc/thread-self/")) {
+		path += 18;
 	} else if (str_starts(path, "/proc/")) {
-		len = str_u64(path + 6, 10, &n);
-		if (!len || n != t->proc->pid || !str_starts(path + 6 + len, "/fd/"))
-			return NULL;
-		path += 6 + len + 4;
+		len = str_u64(path + 6, 10, &fd);
+		if (!len || fd != t->proc->pid || path[6 + len] != '/')
+			return -1;
+		path += 6 + len + 1;
 	} else {
-		return NULL;
+		return -1;
 	}
-	len = str_u64(path, 10, &n);
-	if (!len || path[len] || n > 0x7fffffff || !perf_fd_find(t, (int)n))
-		return NULL;
-	return "anon_inode:[perf_event]";
+	if (!str_starts(path, dir) || path[n] != '/')
+		return -1;
+	path += n + 1;
+	len = str_u64(path, 10, &fd);
+	if (!len || path[len] || fd > 0x7fffffff || !perf_fd_find(t, (int)fd))
+		return -1;
+	return (int)fd;
+}
+
+const char *perf_fd_link(struct thread *t, const char *path)
+{
+	return perf_fd_of_path(t, path, "fd") < 0 ? NULL : "anon_inode:[perf_event]";
+}
+
+int perf_fd_info(struct thread *t, const char *path)
+{
+	return perf_fd_of_path(t, path, "fdinfo");
 }
 
 /*

@@ -16,8 +16,18 @@ struct perf_fd *perf_fd_known(struct thread *t, int fd);
 void perf_save_fds(struct thread *t, u64 *fds);
 void perf_restore_fds(struct thread *t, const u64 *fds);
 
-/* perf-fstat.c: O_ASYNC of @pf's open file, after setting it as @set says (enum wire_async) */
+/*
+ * perf-fstat.c: the call as it stands, with another anonymous file in place of the perf descriptor
+ * that argument @n is. All of them look alike, and share one inode in the kernel.
+ */
+bool perf_as_anonymous(struct thread *t, u64 nr, u32 n, long *ret);
+/* What /proc/self/fdinfo says of @fd: a descriptor with the text, or -errno. */
+long perf_fdinfo_open(struct thread *t, int fd, u32 flags);
+/* O_ASYNC of @pf's open file, after setting it as @set says (enum wire_async) */
 bool perf_async(struct thread *t, const struct perf_fd *pf, u32 set);
+
+/* perf-map.c */
+void perf_maps_forget(struct perf *p);
 
 /* perf-open.c */
 u32 perf_ioctl_read(u32 cmd, u64 arg, u8 *data);
@@ -43,13 +53,16 @@ bool perf_on_close(struct thread *t, u64 nr, long *ret);
 bool perf_on_close_range(struct thread *t, u64 nr, long *ret);
 bool perf_on_dup(struct thread *t, u64 nr, long *ret);
 bool perf_on_epoll_ctl(struct thread *t, u64 nr, long *ret);
+bool perf_on_anonymous(struct thread *t, u64 nr, long *ret);
 bool perf_on_fallocate(struct thread *t, u64 nr, long *ret);
-bool perf_on_fchmod(struct thread *t, u64 nr, long *ret);
 bool perf_on_fcntl(struct thread *t, u64 nr, long *ret);
 bool perf_on_ftruncate(struct thread *t, u64 nr, long *ret);
 bool perf_on_ioctl(struct thread *t, u64 nr, long *ret);
 bool perf_on_mmap(struct thread *t, u64 nr, long *ret);
+bool perf_on_madvise(struct thread *t, u64 nr, long *ret);
+bool perf_on_mprotect(struct thread *t, u64 nr, long *ret);
 bool perf_on_mremap(struct thread *t, u64 nr, long *ret);
+bool perf_on_msync(struct thread *t, u64 nr, long *ret);
 bool perf_on_munmap(struct thread *t, u64 nr, long *ret);
 bool perf_on_open(struct thread *t, u64 nr, long *ret);
 bool perf_on_poll(struct thread *t, u64 nr, long *ret);
@@ -59,7 +72,6 @@ bool perf_on_receive(struct thread *t, u64 nr, long *ret);
 bool perf_on_select(struct thread *t, u64 nr, long *ret);
 bool perf_on_setaffinity(struct thread *t, u64 nr, long *ret);
 bool perf_on_splice(struct thread *t, u64 nr, long *ret);
-bool perf_on_stat(struct thread *t, u64 nr, long *ret);
 bool perf_on_vmsplice(struct thread *t, u64 nr, long *ret);
 bool perf_on_write(struct thread *t, u64 nr, long *ret);
 

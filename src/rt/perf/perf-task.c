@@ -106,7 +106,7 @@ void perf_forked(struct thread *t, const struct perf_fork *f)
 	} else {
 		wire_forked(&p->wire, -1);
 	}
-	p->nr_maps = 0;
+	perf_maps_forget(p);
 	t->perf_token = 0;
 	if (f->sock >= 0)
 		wire_hello_child(t, f->sock);
