@@ -129,6 +129,21 @@ AP_API int ap_sampler_timeout(const struct ap_sampler *s);
 AP_API AP_MUST_CHECK int ap_sampler_next(struct ap_sampler *s, struct ap_record *rec,
 					 struct ap_error *err);
 
+/* Takes whole records as the buffers have them. A non-zero return ends it. */
+typedef int ap_records_fn(const void *records, size_t len, void *data);
+
+/*
+ * Instead of ap_sampler_next(), for whoever keeps records to look at them later: hands all that the
+ * buffers hold now to @fn, one buffer after the other, neither decoded nor ordered. What one call
+ * gives is not older than the newest of two calls before.
+ *   0         all was handed over
+ *   -EBADMSG  something that is no record was passed over, in one buffer at least
+ *   -EINVAL   with AP_SAMPLER_OVERWRITE
+ * or @fn's value; what it was given is gone from the buffers, the rest is not.
+ */
+AP_API AP_MUST_CHECK int ap_sampler_drain(struct ap_sampler *s, ap_records_fn *fn, void *data,
+					  struct ap_error *err);
+
 /*
  * With AP_SAMPLER_OVERWRITE: copies what all buffers hold at this moment and did not hold at the
  * last snapshot. ap_sampler_next() gives it. Sampling goes on; records during the copying are lost.

@@ -82,7 +82,7 @@ int data_meta_event_of(struct data_meta *m, u64 id)
 {
 	struct data_id key = {.id = id}, *found;
 
-	if (m->unsorted)
+	if (m->unsorted && m->nr_ids)
 		qsort(m->ids, m->nr_ids, sizeof(*m->ids), compare_ids);
 	m->unsorted = false;
 	found = id && m->nr_ids ? bsearch(&key, m->ids, m->nr_ids, sizeof(key), compare_ids) : NULL;

@@ -105,7 +105,8 @@ static void drop_given(struct data_rounds *o)
 /* What is not newer than @limit can be given. */
 static void make_ready(struct data_rounds *o, u64 limit)
 {
-	qsort(o->held, o->nr, sizeof(*o->held), by_time);
+	if (o->nr)
+		qsort(o->held, o->nr, sizeof(*o->held), by_time);
 	for (u32 i = 0; i < o->nr; i++)
 		o->held[i].seq = i;
 	o->next = o->ready = 0;

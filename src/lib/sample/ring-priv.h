@@ -11,6 +11,7 @@
 #define LIB_SAMPLE_RING_PRIV_H
 
 #include <anyperf/ring.h>
+#include <anyperf/sampler.h>
 
 #include "abi/perf.h"
 #include "record/codec.h"
@@ -105,6 +106,12 @@ int ap__ring_take(struct ap_ring *r, const struct ap__found *f, struct ap_record
 
 /* Gives back what is in front of @pos: all of it has been taken. */
 void ap__ring_release(struct ap_ring *r, u64 pos);
+
+/*
+ * Hands what is in the buffer to @fn as it stands, in pieces of whole records, and gives the room
+ * back. 0, @fn's value, or -EBADMSG for what is no record and was passed over.
+ */
+int ap__ring_drain(struct ap_ring *r, ap_records_fn *fn, void *data);
 
 /* Copies @len bytes at @pos out of the buffer, round its end if need be. */
 void ap__ring_copy(const struct ap_ring *r, u64 pos, void *to, size_t len);

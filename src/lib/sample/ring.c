@@ -133,6 +133,48 @@ void ap__ring_release(struct ap_ring *r, u64 pos)
 	__atomic_store_n(&r->page->data_tail, pos, __ATOMIC_RELEASE);
 }
 
+/* How much of @len bytes is whole records; *@broken: what follows is none. */
+static size_t whole(const u8 *bytes, size_t len, bool *broken)
+{
+	struct perf_event_header h;
+	size_t at = 0;
+
+	for (; len - at >= sizeof(h); at += h.size) {
+		memcpy(&h, bytes + at, sizeof(h));
+		*broken = h.size < sizeof(h) || h.size > RECORD_MAX;
+		if (*broken || h.size > len - at)
+			break;
+	}
+	return at;
+}
+
+int ap__ring_drain(struct ap_ring *r, ap_records_fn *fn, void *data)
+{
+	if (ap__ring_begin(r))
+		return -EBADMSG;
+	while (r->seen < r->end) {
+		size_t left = r->end - r->seen, n = left < RECORD_MAX ? left : RECORD_MAX;
+		bool broken = false;
+		int stop;
+
+		/* What is looked at is the copy, which nobody changes any more. */
+		ap__ring_copy(r, r->seen, r->bounce, n);
+		n = whole((u8 *)r->bounce, n, &broken);
+		if (!n || broken) {
+			r->broken = left;
+			r->seen = r->end;
+			ap__ring_release(r, r->end);
+			return -EBADMSG;
+		}
+		r->seen += n;
+		stop = fn(r->bounce, n, data);
+		ap__ring_release(r, r->seen);
+		if (stop)
+			return stop;
+	}
+	return 0;
+}
+
 static int by_id(const void *a, const void *b)
 {
 	const struct ap__source *x = a, *y = b;

@@ -236,6 +236,25 @@ int ap_sampler_next(struct ap_sampler *s, struct ap_record *rec, struct ap_error
 	return ap__order_next(&s->order, holds_back(s), now_ns(), rec, &s->from, err);
 }
 
+int ap_sampler_drain(struct ap_sampler *s, ap_records_fn *fn, void *data, struct ap_error *err)
+{
+	int broken = 0;
+
+	if (s->flags & AP_SAMPLER_OVERWRITE)
+		return ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE,
+				"buffers that overwrite are read by a snapshot");
+	s->woken = false;
+	for (unsigned int i = 0; i < s->nrings; i++) {
+		int r = ap__ring_drain(s->rings[i], fn, data);
+
+		if (r == -EBADMSG)
+			broken = ap__ring_explain(s->rings[i], err);
+		else if (r)
+			return r;
+	}
+	return broken;
+}
+
 int ap_sampler_spec(struct ap_sampler *s, const struct ap_record *rec)
 {
 	if (!s->from)

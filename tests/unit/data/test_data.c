@@ -121,10 +121,11 @@ static u64 read_samples(int fd, int *end, char *why)
 
 	lseek(fd, 0, SEEK_SET);
 	*end = data_reader_open(&r, fd, "test.data", &err);
-	while (!*end || *end == 1) {
-		*end = data_reader_next(r, &item, &err);
-		if (*end <= 0)
-			break;
+	if (*end) {
+		snprintf(why, sizeof(err.why), "%s", err.why);
+		return 0;
+	}
+	while ((*end = data_reader_next(r, &item, &err)) > 0) {
 		if (item.header->type != PERF_RECORD_SAMPLE)
 			continue;
 		seen++;
@@ -136,6 +137,7 @@ static u64 read_samples(int fd, int *end, char *why)
 	}
 	if (*end < 0) {
 		snprintf(why, sizeof(err.why), "%s", err.why);
+		data_reader_close(r);
 		return seen;
 	}
 	EXPECT_EQ(data_reader_events(r), 2);

@@ -85,6 +85,69 @@ TEST(every_page_fault_is_a_sample)
 	munmap(p, PAGES * PAGE);
 }
 
+struct drained {
+	const char *pages;
+	size_t seen, bytes;
+	struct ap_layout layout;
+	int stop;
+};
+
+static int look_at(const void *records, size_t len, void *data)
+{
+	struct drained *d = data;
+	const char *at = records, *end = at + len;
+	struct ap_record got;
+
+	d->bytes += len;
+	while (at < end) {
+		int n = ap_record_decode(&got, at, (size_t)(end - at), &d->layout, &err);
+
+		if (n <= 0) {
+			TEST_FAIL("%s", err.why);
+			return -1;
+		}
+		at += n;
+		if (got.type != PERF_RECORD_SAMPLE || !in(d->pages, got.sample.addr))
+			continue;
+		EXPECT_EQ(got.sample.addr, (uintptr_t)d->pages + d->seen * PAGE);
+		d->seen++;
+	}
+	return d->stop;
+}
+
+/* What would be given one by one is handed over as it stands, whole and once. */
+TEST(drained)
+{
+	struct ap_sampler_opts opts = {
+		.size = sizeof(opts), .period = 1, .sample_type = PERF_SAMPLE_ADDR};
+	struct ap_sampler *s = open_text("page-faults:u", &opts);
+	char *p = fresh();
+	struct drained d = {.pages = p};
+
+	ASSERT(s);
+	ap_layout_init(&d.layout, ap_event_attr(ap_counters_event(ap_sampler_counters(s), 0, 0)));
+	EXPECT_EQ(ap_sampler_enable(s), 0);
+	touch(p);
+	EXPECT_EQ(ap_sampler_disable(s), 0);
+	EXPECT_EQ(ap_sampler_drain(s, look_at, &d, &err), 0);
+	EXPECT_EQ(d.seen, PAGES);
+	d.bytes = 0;
+	EXPECT_EQ(ap_sampler_drain(s, look_at, &d, &err), 0);
+	EXPECT_EQ(d.bytes, 0);
+	EXPECT_EQ(ap_sampler_next(s, &rec, &err), 0);
+	/* The taker's word ends it. */
+	d.stop = -7;
+	d.seen = 0;
+	EXPECT_EQ(munmap(p, PAGES * PAGE), 0);
+	d.pages = p = fresh();
+	EXPECT_EQ(ap_sampler_enable(s), 0);
+	touch(p);
+	EXPECT_EQ(ap_sampler_disable(s), 0);
+	EXPECT_EQ(ap_sampler_drain(s, look_at, &d, &err), -7);
+	ap_sampler_close(s);
+	munmap(p, PAGES * PAGE);
+}
+
 static volatile int calls;
 
 __attribute__((noinline)) static void called(void)
