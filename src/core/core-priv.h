@@ -12,6 +12,7 @@
 #include "core/event/event.h"
 #include "core/pmu.h"
 #include "core/refuse.h"
+#include "core/sample/sample-facts.h"
 #include "record/coding.h"
 
 /* PMUs of one core. */
@@ -84,6 +85,7 @@ struct task {
 	struct list link; /* core->tasks while alive */
 	u32 refs;         /* 1 while alive, and every event's target or owner */
 	int tid, tgid;
+	int parent_tgid; /* of the process that made its own; 0: nobody known */
 	void *host;
 	bool dead;
 	struct cpu *cpu; /* NULL: on none */
@@ -173,7 +175,10 @@ struct core {
 	struct task *opener;    /* during event_init() */
 	struct refusal refusal; /* why the last call that failed did; cause 0: none did */
 	struct list mlock_accounts;
-	u64 *record; /* RECORD_MAX bytes to put a record together in */
+	u64 *record;                    /* RECORD_MAX bytes to put a record together in */
+	struct sample_scratch *scratch; /* its parts */
+	/* when period_tick() is wanted; CORE_NO_TIMER: nobody waits */
+	u64 tick;
 };
 
 /* perm.c: 0 or the errno. */
@@ -293,11 +298,47 @@ void memlock_uncharge(struct core *core, struct mlock_charge *charge);
 
 /* ring/output.c */
 u64 event_clock(const struct event *event);
+struct ap_layout event_layout(const struct event *event);
+/* Has @event data pages to write to? */
+bool output_wanted(struct event *event);
 /*
  * Writes a record of @event's to its buffer, if it has one, with pid, tid and cpu of @task (NULL:
- * none) in trailer or sample. Whatever it does not fit into it is counted as lost there.
+ * none) and @time (0: now) in trailer or sample. What finds no room is counted as lost.
  */
-void output_record(struct event *event, struct ap_record *rec, const struct task *task);
+void output_record(struct event *event, struct ap_record *rec, const struct task *task, u64 time);
+
+/* sample/sample-record.c */
+struct sample_scratch *sample_scratch_new(void);
+void sample_write(struct event *event, const struct sample_facts *facts);
+/* What @event's read_format tells of it or its group; in the core's scratch memory. */
+struct ap_read_block sample_read_block(struct event *event);
+
+/* sample/branch-filter.c */
+#define BRANCHES_MAX 64
+/* Those of @given that @event is about, in @entries. */
+struct ap_branch_stack branches_of(const struct event *event, const struct ap_branch_stack *given,
+				   struct perf_branch_entry *entries);
+
+/* sample/sideband.c */
+void sideband_fork(struct task *parent, struct task *child);
+/* To the events of its context while it has one, and to its CPU's when that is gone. */
+void sideband_exit(struct task *task);
+void sideband_read(struct event *event, struct task *task);
+
+/* sample/period.c */
+/* How many periods have ended by what was added to hw.period_left, which becomes negative. */
+u64 period_elapsed(struct event *event);
+/*
+ * An overflow more in this tick; @ended, the period before it, is what its frequency goes by. True:
+ * it was throttled and stopped.
+ */
+bool period_account(struct event *event, u64 ended, bool may_throttle);
+/* @event is about to go on. */
+void period_sched_in(struct event *event);
+/* IOC_PERIOD's @value, a period or a frequency. */
+void period_force(struct event *event, u64 value);
+/* The tick, if it is due. */
+void period_tick(struct core *core);
 
 /* pmu.c */
 int must_check pmu_init_event(struct event *event);

@@ -77,6 +77,8 @@ struct core *core_new(const struct core_config *config)
 	core->sysctl = config->sysctl;
 	defaults(core);
 	core->record = calloc(1, RECORD_MAX);
+	core->scratch = sample_scratch_new();
+	core->tick = CORE_NO_TIMER;
 	core->next_id = 1;
 	core->next_type = 6;
 	core->timer = CORE_NO_TIMER;
@@ -85,9 +87,10 @@ struct core *core_new(const struct core_config *config)
 	list_init(&core->events);
 	list_init(&core->cgroups);
 	list_init(&core->mlock_accounts);
-	if (!core->record || !cpus_new(core)) {
+	if (!core->record || !core->scratch || !cpus_new(core)) {
 		cpus_free(core);
 		free(core->record);
+		free(core->scratch);
 		free(core);
 		return NULL;
 	}
@@ -116,6 +119,7 @@ void core_free(struct core *core)
 	cgroup_free_all(core);
 	CHECK(list_empty(&core->mlock_accounts));
 	free(core->record);
+	free(core->scratch);
 	free(core);
 }
 

@@ -125,23 +125,29 @@ struct core_ops {
 			   u32 *tid);
 
 	/*
+	 * What @event's opener calls the parent process of @task, which ends. NULL: as task_fork()
+	 * was told.
+	 */
+	u32 (*parent_pid)(void *ctx, const struct event *event, const struct task *task);
+
+	/*
 	 * What event_poll() answers changed for @event (its last target died, it went to ERROR):
 	 * wake its pollers. May be NULL.
 	 */
 	void (*wake)(void *ctx, struct event *event);
 
 	/*
-	 * A sampling event reached its period; @last: REFRESH's limit is used up and the event goes
-	 * off (POLL_HUP, else POLL_IN). The place where samples are taken and signals sent. NULL:
-	 * the host takes none.
+	 * Whoever owns @event's descriptor and asked for signals (O_ASYNC) gets one: it reached its
+	 * period, or its buffer woke for another record. @hup: POLL_HUP, as REFRESH's limit is used
+	 * up and the event goes off; else POLL_IN. NULL: the host sends none.
 	 */
-	void (*overflow)(void *ctx, struct event *event, bool last);
+	void (*sigio)(void *ctx, struct event *event, bool hup);
 
 	/*
-	 * An inherited event with inherit_stat ended with @task: the place of PERF_RECORD_READ
-	 * [REC-07]; the child's count and times are final and not yet folded. May be NULL.
+	 * attr.sigtrap: @task gets a SIGTRAP with attr.sig_data and @addr before it goes on
+	 * [OVF-11]. One that is still on its way swallows it. May be NULL.
 	 */
-	void (*task_read)(void *ctx, struct event *child, struct task *task);
+	void (*sigtrap)(void *ctx, struct event *event, struct task *task, u64 addr);
 
 	/*
 	 * What @event says changed in a way that does not follow from its last reading, its task's
@@ -282,6 +288,46 @@ struct core *task_core(const struct task *task);
 
 /* The CPU it is on, or -1. */
 int task_cpu(const struct task *task);
+
+/*
+ * What tasks do and some events want to be told of [REC]: each writes its record to the events of
+ * the task's CPU and to its own that ask for such. FORK, EXIT and READ come with task_fork() and
+ * task_exit(). Strings and arrays are borrowed for the call.
+ */
+
+struct task_map {
+	u64 addr, len, offset; /* bytes */
+	bool executable;
+	u32 prot, flags;      /* as mmap(2) */
+	const char *filename; /* or "//anon", "[heap]", "[stack]", "[vdso]" */
+	u32 maj, min;
+	u64 ino, ino_generation;
+	const u8 *build_id; /* 20 bytes, of which build_id_size count; NULL and 0: none */
+	u8 build_id_size;
+};
+
+/* MMAP or MMAP2. */
+void task_mapped(struct task *task, const struct task_map *map);
+
+/* COMM; @exec: by an execve, of which task_exec() was told before and mappings are told after. */
+void task_named(struct task *task, const char *comm, bool exec);
+
+/*
+ * NAMESPACES: @task is in other ones, by what @current did (clone, unshare, setns). @links by
+ * NET_NS_INDEX and so on.
+ */
+struct perf_ns_link_info;
+void task_namespaces(struct task *current, struct task *task, const struct perf_ns_link_info *links,
+		     u32 nr);
+
+/* CGROUP: @task made one. */
+void task_made_cgroup(struct task *task, u64 id, const char *path);
+
+/*
+ * SWITCH: @task comes to its CPU after @other, or leaves it for @other (@out), which the host may
+ * not know (NULL). @preempted: it would have gone on.
+ */
+void task_switched(struct task *task, struct task *other, bool out, bool preempted);
 
 /* Cgroups, as far as the host knows them. */
 

@@ -74,7 +74,7 @@ static void do_open(struct run *r)
 	attr.remove_on_exec = (bits >> 10 & 3) == 3;
 	attr.inherit_thread = (bits >> 12 & 3) == 3;
 	if ((bits >> 14 & 3) == 3 && attr.type != PERF_TYPE_SOFTWARE)
-		attr.sample_period = 1000;
+		attr.sample_period = 100000;
 	switch (take(r, 8)) {
 	case 0: break;
 	case 1:
@@ -223,8 +223,7 @@ static void do_overflow(struct run *r)
 	/* Only what counts can overflow. */
 	if (fd < 0 || fake_event(r->f, fd)->state != EVENT_ACTIVE)
 		return;
-	if (event_overflow(fake_event(r->f, fd)))
-		fake_event(r->f, fd)->pmu->stop(fake_event(r->f, fd), PMU_EF_UPDATE);
+	(void)!event_overflow(fake_event(r->f, fd), &r->f->facts, r->f->throttle);
 	core_settle(r->f->core);
 }
 
@@ -278,6 +277,8 @@ static void begin(struct run *r)
 {
 	r->f = fake_new(1 + take(r, 4));
 	r->resets = take(r, 2);
+	/* What is throttled runs without counting. */
+	r->f->throttle = r->resets;
 	r->tids[r->nr_tasks++] = 100;
 	r->next_tid = 101;
 	for (int i = 0; i < 3; i++) {

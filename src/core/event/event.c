@@ -318,24 +318,6 @@ void event_reset(struct event *event)
 	event_page_update(event);
 }
 
-bool event_overflow(struct event *event)
-{
-	struct event *original = event->parent ? event->parent : event;
-	const struct core *core = event->core;
-	bool last = false;
-
-	if (!event_is_sampling(event))
-		return false;
-	if (event->event_limit && --event->event_limit == 0) {
-		event->pending_disable = true;
-		event->core->pending_disable = true;
-		last = true;
-	}
-	if (core->ops->overflow)
-		core->ops->overflow(core->ctx, original, last);
-	return last;
-}
-
 /* Carries out what overflows asked for, which could not be done inside a driver's operation. */
 static void pending_disable(struct core *core)
 {
@@ -367,6 +349,13 @@ bool event_is_waited_for(const struct event *event)
 		if (epc->rotate_necessary)
 			return true;
 	return false;
+}
+
+void event_counted(struct event *event, u64 n)
+{
+	event->count += (s64)n;
+	if (event_is_sampling(event))
+		event->hw.period_left -= (s64)n;
 }
 
 u64 event_id(const struct event *event)

@@ -12,6 +12,7 @@
 #include "abi/perf.h"
 #include "base/list.h"
 #include "core/pmu.h"
+#include "core/sample/sample-facts.h"
 
 struct buffer;
 struct cgroup;
@@ -41,6 +42,12 @@ struct hw_event {
 	u64 sample_period;
 	u64 last_period;
 	s64 period_left;
+	u64 interrupts_tick; /* the tick that `interrupts` counts overflows of */
+	u64 interrupts;
+	bool throttled; /* stopped until the next tick */
+	/* Of a frequency: when the last overflow was, and the count at the last tick. */
+	u64 freq_time;
+	s64 freq_count;
 };
 
 #define HW_STOPPED  BIT(0) /* not counting; driver sets it in stop(), clears it in start() */
@@ -144,10 +151,34 @@ struct task *event_opener(const struct event *event);
 bool event_capable(const struct event *event, int core_cap);
 
 /*
- * The driver's counter reached event's period: REFRESH's limit, then ops->overflow(). True: the
- * driver must stop() the event (its limit is used up) [OVF-08].
+ * Sampling, for drivers that know how far a counter is from its period. hw.period_left is what is
+ * left as of hw.prev: read() takes from it what it adds to count, with event_counted(), and start()
+ * with PMU_EF_RELOAD calls event_set_period(), which begins a new period if one is over (true).
  */
-bool must_check event_overflow(struct event *event);
+void event_counted(struct event *event, u64 n);
+bool event_set_period(struct event *event);
+
+/*
+ * The counter may have reached the period: reads it, begins the next period, and overflows. False:
+ * it had not. A driver whose sample belongs to an exact count has its read() give that count.
+ */
+bool event_period_reached(struct event *event, const struct sample_facts *facts, bool may_throttle);
+
+/*
+ * For drivers that are told of each occurrence: @nr more of what the event counts have happened.
+ * Their add() begins with event_occurrences_start().
+ */
+void event_occurred(struct event *event, u64 nr, const struct sample_facts *facts);
+void event_occurrences_start(struct event *event);
+
+/*
+ * A period is over, whatever hw.period_left says: REFRESH's limit, throttling, sample, signals.
+ * True: the event has been stopped [OVF-08, OVF-09].
+ */
+bool event_overflow(struct event *event, const struct sample_facts *facts, bool may_throttle);
+
+/* LOST_SAMPLES: the driver itself dropped some. */
+void event_lost_samples(struct event *event, u64 lost);
 
 /*
  * Carries out what overflows left to do (REFRESH's end). Every call into the core ends with it; a

@@ -40,23 +40,6 @@ static int do_refresh(struct event *event, u64 arg)
 	return 0;
 }
 
-static void set_period(struct event *event, u64 value)
-{
-	bool active = event->state == EVENT_ACTIVE;
-
-	if (event->attr.freq) {
-		event->attr.sample_freq = value;
-	} else {
-		event->attr.sample_period = value;
-		event->hw.sample_period = value;
-	}
-	if (active)
-		event->pmu->stop(event, PMU_EF_UPDATE);
-	event->hw.period_left = 0;
-	if (active)
-		event->pmu->start(event, PMU_EF_RELOAD);
-}
-
 static int do_period(struct event *event, const struct ioctl_call *call)
 {
 	struct core *core = event->core;
@@ -82,7 +65,7 @@ static int do_period(struct event *event, const struct ioctl_call *call)
 		if (value >> 63)
 			return core_refuse(core, -EINVAL, PERIOD_HIGH);
 	}
-	set_period(event, value);
+	period_force(event, value);
 	return 0;
 }
 

@@ -18,7 +18,7 @@ u64 event_clock(const struct event *event)
 	return core_clock(core);
 }
 
-static struct ap_layout layout_of(const struct event *event)
+struct ap_layout event_layout(const struct event *event)
 {
 	const struct pe_attr *attr = &event->attr;
 
@@ -33,11 +33,11 @@ static struct ap_layout layout_of(const struct event *event)
 }
 
 /* Of an inherited copy STREAM_ID alone is its own [SAMP-07]. */
-static struct ap_sample_id id_of(const struct event *event, const struct task *task)
+static struct ap_sample_id id_of(const struct event *event, const struct task *task, u64 time)
 {
 	const struct core *core = event->core;
 	struct ap_sample_id id = {
-		.time = event_clock(event),
+		.time = time ? time : event_clock(event),
 		.id = event_primary_id(event),
 		.stream_id = event->id,
 		.cpu = event->cpu >= 0 ? (u32)event->cpu : 0,
@@ -111,20 +111,21 @@ static void count_sample(const struct event *event, struct buffer *buffer)
 
 /* @event has a buffer. @len bytes at @bytes, 8 of which are the least. */
 static void write_bytes(struct event *event, u32 type, const void *bytes, u64 len,
-			const struct task *task)
+			const struct task *task, u64 time)
 {
 	struct buffer *buffer = event->buffer;
-	u64 data_size = buffer->nr_pages * event->core->page_size, wakeup = buffer->wakeup;
+	const struct core *core = event->core;
+	u64 data_size = buffer->nr_pages * core->page_size, wakeup = buffer->wakeup;
 	bool backward = event->attr.write_backward;
 	u8 lost_bytes[128] __attribute__((aligned(8)));
 	int lost_len = 0;
 	u64 at, position;
 
 	if (buffer->lost) {
-		struct ap_layout layout = layout_of(event);
+		struct ap_layout layout = event_layout(event);
 		struct ap_record lost = {
 			.type = PERF_RECORD_LOST,
-			.id = id_of(event, task),
+			.id = id_of(event, task, time),
 			.lost = {.id = event->id, .lost = buffer->lost},
 		};
 
@@ -149,30 +150,46 @@ static void write_bytes(struct event *event, u32 type, const void *bytes, u64 le
 	if (type == PERF_RECORD_SAMPLE)
 		count_sample(event, buffer);
 	publish(buffer);
-	if (buffer->wakeup != wakeup)
-		wake_writers(buffer);
+	if (buffer->wakeup == wakeup)
+		return;
+	wake_writers(buffer);
+	/* A sample's overflow sends its signal anyway. */
+	if (type != PERF_RECORD_SAMPLE && core->ops->sigio)
+		core->ops->sigio(core->ctx, event, false);
 }
 
-void output_record(struct event *event, struct ap_record *rec, const struct task *task)
+/* For inherited events all goes to the original. */
+static struct event *writer_of(struct event *event)
 {
-	struct event *original = event->parent ? event->parent : event;
-	struct buffer *buffer = original->buffer;
+	return event->parent ? event->parent : event;
+}
+
+bool output_wanted(struct event *event)
+{
+	const struct buffer *buffer = writer_of(event)->buffer;
+
+	return buffer && buffer->nr_pages;
+}
+
+void output_record(struct event *event, struct ap_record *rec, const struct task *task, u64 time)
+{
+	struct event *writer = writer_of(event);
 	struct core *core = event->core;
-	struct ap_layout layout = layout_of(event);
+	struct ap_layout layout = event_layout(event);
 	int len;
 
-	if (!buffer || !buffer->nr_pages)
+	if (!output_wanted(event))
 		return;
-	if (buffer->paused) {
-		lose(original, buffer);
+	if (writer->buffer->paused) {
+		lose(writer, writer->buffer);
 		return;
 	}
-	rec->id = id_of(event, task);
+	rec->id = id_of(event, task, time);
 	len = ap__record_encode(rec, &layout, core->record, RECORD_MAX);
-	/* Too long for any buffer: a record that nobody will see. */
+	/* Longer than a record can be. */
 	if (len < 0) {
-		lose(original, buffer);
+		lose(writer, writer->buffer);
 		return;
 	}
-	write_bytes(original, rec->type, core->record, (u64)len, task);
+	write_bytes(writer, rec->type, core->record, (u64)len, task, time);
 }

@@ -105,6 +105,8 @@ int task_fork(struct task *parent, int tid, int tgid, bool thread, bool clear_si
 	if (!child)
 		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a task"});
 	child->cgroup = parent->cgroup;
+	child->last_cpu = parent->last_cpu;
+	child->parent_tgid = thread ? parent->parent_tgid : parent->tgid;
 	if (parent->ctx) {
 		err = inherit_groups(&parent->ctx->pinned, child, thread, clear_sighand);
 		if (!err)
@@ -116,16 +118,16 @@ int task_fork(struct task *parent, int tid, int tgid, bool thread, bool clear_si
 		return err;
 	}
 	*out = child;
+	sideband_fork(parent, child);
 	return 0;
 }
 
 static void fold(struct event *child)
 {
 	struct event *original = child->parent;
-	const struct core *core = child->core;
 
-	if (child->attr.inherit_stat && core->ops->task_read)
-		core->ops->task_read(core->ctx, child, child->target);
+	if (child->attr.inherit_stat)
+		sideband_read(child, child->target);
 	original->child_count += child->count;
 	original->child_time_enabled += child->time_enabled;
 	original->child_time_running += child->time_running;

@@ -36,7 +36,7 @@ void mux_start(struct cpu *cpu, struct pmu *pmu)
 
 void timer_update(struct core *core)
 {
-	u64 next = CORE_NO_TIMER;
+	u64 next = core->tick;
 
 	/* Every call ends here, and on most machines nobody ever waits. */
 	for (u32 i = 0; core->nr_mux_armed && i < core->nr_cpus; i++)
@@ -177,5 +177,6 @@ void core_timer_run(struct core *core)
 	for (u32 i = 0; core->nr_mux_armed && i < core->nr_cpus; i++)
 		list_for_each_entry (pmu, &core->pmus, link)
 			timer_fire(&core->cpus[i], pmu, now);
+	period_tick(core);
 	core_settle(core);
 }

@@ -66,6 +66,7 @@ static int event_sched_in(struct event *event)
 	if (event->state <= EVENT_OFF)
 		return 0;
 	event_set_state(event, EVENT_ACTIVE);
+	period_sched_in(event);
 	if (event->pmu->add(event, PMU_EF_START)) {
 		event_set_state(event, EVENT_INACTIVE);
 		return -EAGAIN;

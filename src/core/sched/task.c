@@ -66,17 +66,22 @@ void task_put(struct task *task)
 	free_task(task);
 }
 
-static void end_events(struct task *task)
+static void end_events(struct task *task, bool exits)
 {
 	task_sched_out(task);
+	/* No sample comes after EXIT; READ may. */
+	if (exits && task->ctx)
+		sideband_exit(task);
 	ctx_exit(task);
+	if (exits)
+		sideband_exit(task);
 }
 
 void task_uncount(struct task *task)
 {
 	struct cpu *cpu = task->cpu;
 
-	end_events(task);
+	end_events(task, false);
 	if (cpu)
 		task_sched_in(task, cpu->nr);
 }
@@ -87,7 +92,7 @@ void task_exit(struct task *task)
 	struct event *event;
 
 	CHECK(!task->dead);
-	end_events(task);
+	end_events(task, true);
 	while ((event = list_first(&task->owned, struct event, owner_link)))
 		event_disown(event);
 	task->dead = true;

@@ -95,22 +95,23 @@ static void op_wake(void *ctx, struct event *event)
 	((struct fake *)ctx)->wakes++;
 }
 
-static void op_overflow(void *ctx, struct event *event, bool last)
+static void op_sigio(void *ctx, struct event *event, bool hup)
 {
 	struct fake *f = ctx;
 
 	(void)event;
 	f->overflows++;
-	f->lasts += last;
+	f->lasts += hup;
 }
 
-static void op_task_read(void *ctx, struct event *child, struct task *task)
+static void op_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr)
 {
 	struct fake *f = ctx;
 
-	(void)task;
-	f->task_reads++;
-	f->task_read_count = child->count;
+	(void)event;
+	f->traps++;
+	f->trap_tid = task_tid(task);
+	f->trap_addr = addr;
 }
 
 static int op_memory_new(void *ctx, size_t size, void **memory, void **host)
@@ -160,8 +161,8 @@ static const struct core_ops ops = {
 	.fd_cgroup = op_fd_cgroup,
 	.fd_bpf = op_fd_bpf,
 	.wake = op_wake,
-	.overflow = op_overflow,
-	.task_read = op_task_read,
+	.sigio = op_sigio,
+	.sigtrap = op_sigtrap,
 	.memory_new = op_memory_new,
 	.memory_free = op_memory_free,
 	.mlock_limit = op_mlock_limit,
@@ -214,13 +215,14 @@ static void hw_read(struct event *event)
 
 	if (event->hw.state & HW_STOPPED)
 		return;
-	event->count += (s64)(raw - event->hw.prev);
+	event_counted(event, raw - event->hw.prev);
 	event->hw.prev = raw;
 }
 
 static void hw_start(struct event *event, u32 flags)
 {
-	(void)flags;
+	if (flags & PMU_EF_RELOAD && event_is_sampling(event))
+		(void)event_set_period(event);
 	event->hw.state = 0;
 	event->hw.prev = hw_raw(event);
 }
@@ -265,7 +267,7 @@ static int hw_add(struct event *event, u32 flags)
 		event->hw.idx = -1;
 	}
 	event->hw.state = HW_STOPPED;
-	hw_start(event, 0);
+	hw_start(event, PMU_EF_RELOAD);
 	return 0;
 }
 
@@ -328,6 +330,8 @@ struct fake *fake_new(u32 counters)
 	CHECK(f);
 	f->perfmon = f->sys_admin = f->kill = f->ipc_lock = f->access = true;
 	f->timer = CORE_NO_TIMER;
+	f->facts.cpumode = PERF_RECORD_MISC_USER;
+	f->throttle = true;
 	f->core = core_new(&config);
 	CHECK(f->core);
 	f->hw.counters = counters;
@@ -385,16 +389,79 @@ static void move_clock(struct fake *f, u64 to)
 	f->now = to;
 }
 
+/* Who samples on the fake PMU, and has reached its period at @at if @reached. */
+static struct event *sampler(struct fake *f, struct event *after)
+{
+	for (int fd = 3; fd <= f->last_fd; fd++) {
+		struct event *event = f->fds[fd];
+
+		if (!event)
+			continue;
+		if (after) {
+			if (event == after)
+				after = NULL;
+			continue;
+		}
+		if (event->pmu == &f->hw.pmu && event->state == EVENT_ACTIVE &&
+		    event_is_sampling(event) && !(event->hw.state & HW_STOPPED))
+			return event;
+	}
+	return NULL;
+}
+
+/* As far as @event's counter is from its period, in ns of the clock; copies are left out. */
+static u64 ns_left(struct event *event)
+{
+	struct task *task = event_on_task(event);
+	struct fake_task *t = task ? task_host(task) : NULL;
+	s64 left = event->hw.period_left - (s64)(hw_raw(event) - event->hw.prev);
+
+	if (t && (t->asleep || !t->rate))
+		return ~0ull;
+	if (left <= 0)
+		return 0;
+	return t ? ((u64)left + t->rate - 1) / t->rate : (u64)left;
+}
+
+static void take_samples(struct fake *f)
+{
+	struct sample_facts facts = f->facts;
+
+	for (struct event *e = sampler(f, NULL); e; e = sampler(f, e)) {
+		facts.task = event_on_task(e);
+		if (!facts.task)
+			facts.task = fake_task(f, 100)->task;
+		/* The program counter is where the counter is. */
+		facts.sample.ip = hw_raw(e);
+		(void)event_period_reached(e, &facts, f->throttle);
+	}
+	core_settle(f->core);
+}
+
 void fake_advance(struct fake *f, u64 ns)
 {
 	u64 to = f->now + ns;
 
-	while (f->timer <= to) {
-		move_clock(f, f->timer > f->now ? f->timer : f->now);
-		core_timer_run(f->core);
-		CHECK(f->timer > f->now);
+	for (;;) {
+		u64 next = to;
+
+		if (f->timer < next)
+			next = f->timer > f->now ? f->timer : f->now;
+		for (struct event *e = sampler(f, NULL); e; e = sampler(f, e)) {
+			u64 left = ns_left(e);
+
+			if (left < next - f->now)
+				next = f->now + left;
+		}
+		move_clock(f, next);
+		take_samples(f);
+		if (f->timer <= f->now) {
+			core_timer_run(f->core);
+			CHECK(f->timer > f->now);
+		} else if (f->now == to) {
+			return;
+		}
 	}
-	move_clock(f, to);
 }
 
 struct fake_task *fake_task(struct fake *f, int tid)
@@ -485,6 +552,8 @@ int fake_open_as(struct fake *f, int caller, const struct pe_attr *attr, int pid
 		if (f->fds[fd])
 			continue;
 		f->fds[fd] = call.event;
+		if (fd > f->last_fd)
+			f->last_fd = fd;
 		event_set_host(call.event, f);
 		return fd;
 	}
@@ -535,6 +604,46 @@ int fake_map(struct fake *f, int fd, u64 pages, bool writable)
 struct perf_event_mmap_page *fake_page(struct fake *f, int fd)
 {
 	return event_page(f->fds[fd]);
+}
+
+const struct ap_record *fake_take(struct fake *f, int fd)
+{
+	struct event *event = f->fds[fd];
+	struct perf_event_mmap_page *page = event_page(event);
+	const u8 *data = (const u8 *)page + page->data_offset;
+	u64 left = page->data_head - page->data_tail;
+	struct ap_layout layout;
+	const char *why;
+	int n;
+
+	if (!left)
+		return NULL;
+	CHECK(left <= page->data_size);
+	for (u64 i = 0; i < left && i < sizeof(f->bytes); i++)
+		((u8 *)f->bytes)[i] = data[(page->data_tail + i) % page->data_size];
+	layout = (struct ap_layout){
+		.sample_type = event->attr.sample_type,
+		.read_format = event->attr.read_format,
+		.branch_sample_type = event->attr.branch_sample_type,
+		.sample_regs_user = event->attr.sample_regs_user,
+		.sample_regs_intr = event->attr.sample_regs_intr,
+		.sample_id_all = event->attr.sample_id_all,
+	};
+	n = ap__record_decode(&f->record, f->bytes,
+			      left < sizeof(f->bytes) ? left : sizeof(f->bytes), &layout, &why);
+	if (n < 0) {
+		fprintf(stderr, "a record that is none: %s\n", why);
+		CHECK(n > 0);
+	}
+	page->data_tail += (u64)n;
+	return &f->record;
+}
+
+const struct ap_record *fake_take_type(struct fake *f, int fd, u32 type)
+{
+	const struct ap_record *rec = fake_take(f, fd);
+
+	return rec && rec->type == type ? rec : NULL;
 }
 
 int fake_ioctl(struct fake *f, int fd, u32 cmd, u64 arg)

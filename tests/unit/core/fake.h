@@ -45,19 +45,27 @@ struct fake {
 	u64 now, timer;
 	struct fake_task tasks[FAKE_TASKS];
 	struct event *fds[FAKE_FDS];
+	int last_fd;                   /* none behind it was ever open */
 	struct cgroup *cgroup_fds[16]; /* descriptors 3000.. */
 	bool perfmon, sys_admin, kill, ipc_lock, access;
 	u64 mlock_limit; /* RLIMIT_MEMLOCK of every process */
 	u64 memory;      /* bytes that buffers have now */
 	int memory_err;  /* memory_new's answer, if not 0 */
 	int fd_err;      /* fd_reserve's answer */
-	u32 wakes, overflows, lasts, task_reads, frees;
-	s64 task_read_count;
+	u32 wakes, frees;
+	u32 overflows, lasts; /* signals, and those of them with POLL_HUP */
+	u32 traps;
+	int trap_tid;
+	u64 trap_addr;
+	struct sample_facts facts; /* of every sample; ip and task are filled in */
+	bool throttle;             /* may overflows be throttled? At first they may */
 	struct fake_pmu hw;
 	struct pmu *software;
 	u64 words[EVENT_READ_MAX / 8];
-	s64 got;        /* of the last fake_read() */
-	char why[1024]; /* fake_why()'s */
+	s64 got; /* of the last fake_read() */
+	u64 bytes[RECORD_MAX / 8 + 1];
+	struct ap_record record; /* fake_take()'s */
+	char why[1024];          /* fake_why()'s */
 };
 
 /* A core with 2 CPUs, HZ 250, paranoid 2, @counters counters; task 100 on CPU 0, privileged. */
@@ -87,6 +95,12 @@ void fake_close(struct fake *f, int fd);
 /* mmap of so many pages by task 100; the page that it gave. */
 int fake_map(struct fake *f, int fd, u64 pages, bool writable);
 struct perf_event_mmap_page *fake_page(struct fake *f, int fd);
+/*
+ * The next record in the buffer of @fd, whose layout all in it have, or NULL. Valid until the next
+ * call. fake_take_type(): NULL if it is of another type, too.
+ */
+const struct ap_record *fake_take(struct fake *f, int fd);
+const struct ap_record *fake_take_type(struct fake *f, int fd, u32 type);
 int fake_ioctl(struct fake *f, int fd, u32 cmd, u64 arg);
 int fake_ioctl_in(struct fake *f, int fd, u32 cmd, const void *in, size_t len);
 

@@ -324,16 +324,30 @@ TEST(cpu_wide_events_are_not_inherited)
 TEST(inherit_stat_reports_each_child)
 {
 	struct pe_attr attr = inheriting();
+	const struct {
+		struct perf_event_header header;
+		u32 pid, tid;
+		u64 count, id;
+	} * record;
 	int fd;
 
 	f = fake_new(4);
 	attr.inherit_stat = 1;
-	fd = open_attr(attr, -1);
+	attr.read_format = PERF_FORMAT_ID;
+	fd = fake_open(f, &attr, 0, 0, -1);
+	EXPECT_EQ(fake_map(f, fd, 2, true), 0);
 	fake_fork(f, 100, 101, false);
 	fake_advance(f, 33);
+	EXPECT_EQ(fake_page(f, fd)->data_head, 0);
 	fake_exit(f, 101);
-	EXPECT_EQ(f->task_reads, 1);
-	EXPECT_EQ(f->task_read_count, 33);
+	/* [REC-07] */
+	EXPECT_EQ(fake_page(f, fd)->data_head, 32);
+	record = (const void *)((const u8 *)fake_page(f, fd) + 4096);
+	EXPECT_EQ(record->header.type, PERF_RECORD_READ);
+	EXPECT_EQ(record->pid, 101);
+	EXPECT_EQ(record->tid, 101);
+	EXPECT_EQ(record->count, 33);
+	EXPECT_EQ(record->id, event_id(fake_event(f, fd)));
 	EXPECT_EQ(fake_count(f, fd), 66);
 	fake_free(f);
 }

@@ -125,7 +125,7 @@ TEST(refresh_errors)
 
 static bool overflow(int fd)
 {
-	bool stop = event_overflow(fake_event(f, fd));
+	bool stop = event_overflow(fake_event(f, fd), &f->facts, false);
 
 	core_settle(f->core);
 	return stop;

@@ -34,7 +34,7 @@ static void sample(int fd)
 {
 	struct ap_record rec = {.type = PERF_RECORD_SAMPLE, .misc = PERF_RECORD_MISC_USER};
 
-	output_record(fake_event(f, fd), &rec, fake_task(f, 100)->task);
+	output_record(fake_event(f, fd), &rec, fake_task(f, 100)->task, 0);
 }
 
 static void samples(int fd, int n)
@@ -247,11 +247,11 @@ TEST(other_records)
 	f = fake_new(4);
 	attr.wakeup_events = 1;
 	fd = open_mapped(&attr, true);
-	output_record(fake_event(f, fd), &rec, NULL);
+	output_record(fake_event(f, fd), &rec, NULL, 0);
 	EXPECT_EQ(fake_page(f, fd)->data_head, 16);
 	EXPECT_EQ(event_poll(fake_event(f, fd)), 0);
 	for (int i = 0; i < 128; i++)
-		output_record(fake_event(f, fd), &rec, NULL);
+		output_record(fake_event(f, fd), &rec, NULL, 0);
 	EXPECT_EQ(event_poll(fake_event(f, fd)), POLLIN | POLLRDNORM);
 	fake_free(f);
 }

@@ -1,0 +1,232 @@
+/*
+ * Periods: what is left of one, how a frequency moves it [OVF-10], and how an event that samples
+ * too often is throttled until the next tick [OVF-09].
+ *
+ * A tick is 1 / HZ of wall time. It is a timer only while somebody waits for it: an event with a
+ * frequency that is on, or one that is throttled.
+ */
+#include "core/core-priv.h"
+
+#define NSEC_PER_SEC 1000000000ull
+
+static u64 tick_ns(const struct core *core)
+{
+	return NSEC_PER_SEC / core->hz;
+}
+
+/* To the next one, unless it is on its way. */
+static void tick_start(struct core *core)
+{
+	u64 tick = tick_ns(core);
+
+	if (core->tick == CORE_NO_TIMER)
+		core->tick = (core_clock(core) / tick + 1) * tick;
+}
+
+bool event_set_period(struct event *event)
+{
+	struct hw_event *hw = &event->hw;
+	s64 period = (s64)hw->sample_period;
+
+	if (hw->period_left > 0)
+		return false;
+	/* More than a whole one behind: from here anew. */
+	if (hw->period_left <= -period)
+		hw->period_left = 0;
+	hw->period_left += period;
+	hw->last_period = hw->sample_period;
+	return true;
+}
+
+/*
+ * For events that are told of occurrences, period_left is negative and grows. The period that ends
+ * is the one that was set when it began [IOC-05].
+ */
+u64 period_elapsed(struct event *event)
+{
+	struct hw_event *hw = &event->hw;
+	u64 period = hw->last_period, nr;
+
+	hw->last_period = hw->sample_period;
+	if (hw->period_left < 0)
+		return 0;
+	nr = (period + (u64)hw->period_left) / period;
+	hw->period_left -= (s64)(nr * period);
+	return nr;
+}
+
+void event_occurrences_start(struct event *event)
+{
+	if (!event_is_sampling(event))
+		return;
+	event->hw.last_period = event->hw.sample_period;
+	(void)period_elapsed(event);
+}
+
+/* @count in @ns: an eighth of the way to the period that gives the frequency. */
+static void adjust(struct event *event, u64 ns, u64 count, bool running)
+{
+	struct hw_event *hw = &event->hw;
+	__extension__ typedef unsigned __int128 u128;
+	u128 per_second = (u128)count * NSEC_PER_SEC, wanted = (u128)ns * event->attr.sample_freq;
+	s64 delta = (s64)((u64)(wanted ? per_second / wanted : per_second) - hw->sample_period);
+
+	delta = delta >= 0 ? delta + 7 : delta - 7;
+	hw->sample_period += (u64)(delta / 8);
+	if (!hw->sample_period)
+		hw->sample_period = 1;
+	if (hw->period_left <= (s64)(8 * hw->sample_period))
+		return;
+	if (running)
+		event->pmu->stop(event, PMU_EF_UPDATE);
+	hw->period_left = 0;
+	if (running)
+		event->pmu->start(event, PMU_EF_RELOAD);
+}
+
+/* The group's leader alone says so (6.16). */
+static void log_throttle(struct event *event, bool on)
+{
+	struct ap_record rec = {
+		.type = on ? PERF_RECORD_UNTHROTTLE : PERF_RECORD_THROTTLE,
+		.throttle = {.time = event_clock(event),
+			     .id = event_primary_id(event),
+			     .stream_id = event->id},
+	};
+
+	if (event_is_leader(event))
+		output_record(event, &rec, event_on_task(event), 0);
+}
+
+static void throttle_one(struct event *event)
+{
+	event->hw.throttled = true;
+	event->pmu->stop(event, PMU_EF_UPDATE);
+	log_throttle(event, false);
+}
+
+static void throttle_group(struct event *event)
+{
+	struct event *leader = event->leader, *sibling;
+
+	tick_start(event->core);
+	if (leader->state == EVENT_ACTIVE)
+		throttle_one(leader);
+	list_for_each_entry (sibling, &leader->siblings, sibling_link)
+		if (sibling->state == EVENT_ACTIVE)
+			throttle_one(sibling);
+}
+
+static void unthrottle_one(struct event *event, bool start)
+{
+	if (event->state != EVENT_ACTIVE || !event->hw.throttled)
+		return;
+	event->hw.throttled = false;
+	event->hw.interrupts = 0;
+	if (start)
+		event->pmu->start(event, 0);
+	log_throttle(event, true);
+}
+
+/* @running: this one counts already. */
+static void unthrottle_group(struct event *event, const struct event *running)
+{
+	struct event *leader = event->leader, *sibling;
+
+	unthrottle_one(leader, leader != running);
+	list_for_each_entry (sibling, &leader->siblings, sibling_link)
+		unthrottle_one(sibling, sibling != running);
+}
+
+bool period_account(struct event *event, u64 ended, bool may_throttle)
+{
+	struct core *core = event->core;
+	struct hw_event *hw = &event->hw;
+	u64 now = core_clock(core), tick = tick_ns(core), since;
+	u64 limit = ((u64)core->sysctl.max_sample_rate + core->hz - 1) / core->hz;
+	bool stop = false;
+
+	if (now / tick != hw->interrupts_tick) {
+		hw->interrupts_tick = now / tick;
+		hw->interrupts = 0;
+	}
+	hw->interrupts++;
+	if (may_throttle && hw->interrupts >= limit) {
+		throttle_group(event);
+		stop = true;
+	}
+	if (event->attr.freq) {
+		since = now - hw->freq_time;
+		hw->freq_time = now;
+		if (since && since < 2 * tick)
+			adjust(event, since, ended, !stop);
+	}
+	return stop;
+}
+
+void period_sched_in(struct event *event)
+{
+	if (event->hw.throttled) {
+		event->hw.throttled = false;
+		event->hw.interrupts = 0;
+		log_throttle(event, true);
+	}
+	if (event->attr.freq && event_is_sampling(event))
+		tick_start(event->core);
+}
+
+void period_force(struct event *event, u64 value)
+{
+	bool active = event->state == EVENT_ACTIVE;
+
+	if (event->attr.freq) {
+		event->attr.sample_freq = value;
+	} else {
+		event->attr.sample_period = value;
+		event->hw.sample_period = value;
+	}
+	if (active)
+		event->pmu->stop(event, PMU_EF_UPDATE);
+	event->hw.period_left = 0;
+	if (!active)
+		return;
+	event->pmu->start(event, PMU_EF_RELOAD);
+	if (event->hw.throttled)
+		unthrottle_group(event, event);
+}
+
+/* What the frequency of an event that is on was in this tick. True: it wants the next one too. */
+static bool tick_event(struct event *event)
+{
+	struct hw_event *hw = &event->hw;
+	bool freq = event->attr.freq && event_is_sampling(event);
+	s64 delta;
+
+	if (event->state != EVENT_ACTIVE)
+		return false;
+	if (hw->throttled)
+		unthrottle_group(event, freq ? event : NULL);
+	if (!freq)
+		return false;
+	event->pmu->stop(event, PMU_EF_UPDATE);
+	delta = event->count - hw->freq_count;
+	hw->freq_count = event->count;
+	if (delta > 0)
+		adjust(event, tick_ns(event->core), (u64)delta, false);
+	event->pmu->start(event, delta > 0 ? PMU_EF_RELOAD : 0);
+	return true;
+}
+
+void period_tick(struct core *core)
+{
+	struct event *event;
+	bool again = false;
+
+	if (core_clock(core) < core->tick)
+		return;
+	core->tick = CORE_NO_TIMER;
+	list_for_each_entry (event, &core->events, link)
+		again |= tick_event(event);
+	if (again)
+		tick_start(core);
+}

@@ -1,0 +1,39 @@
+/*
+ * PURPOSE: what was found where an event reached its period: the part of a sample that the core
+ * cannot know by itself. A driver or the host fills it in and hands it to event_overflow(). Values
+ * that are not given have what the kernel writes in their place (nothing, 0, "not available").
+ *
+ * Lifetime: borrowed for the call, with all that it points to.
+ */
+#ifndef CORE_SAMPLE_SAMPLE_FACTS_H
+#define CORE_SAMPLE_SAMPLE_FACTS_H
+
+#include "record/coding.h"
+
+struct task;
+
+struct sample_facts {
+	struct task *task; /* on which it happened; NULL: nobody's */
+	u64 time;          /* when, in the event's clock; 0: now */
+	u16 cpumode;       /* PERF_RECORD_MISC_USER or another of CPUMODE_MASK */
+	bool exact_ip;     /* ip is the instruction itself, not one behind it */
+	u64 has;           /* PERF_SAMPLE_*: what of `sample` is given besides ip */
+
+	/*
+	 * As a reader would have it, but for what the event did not ask for being there as well:
+	 *
+	 *	callchain     addresses in user mode alone, beginning with that of the program
+	 *	              counter: no markers
+	 *	branch_stack  any branches, each with its type: the core takes out those of the
+	 *	              event's kinds
+	 *	regs_*        any registers, with their mask: those that were asked for and are not
+	 *	              there are 0
+	 *	stack_user    what could be read, from the stack pointer up; dyn_size is not looked
+	 *	at
+	 *
+	 * read and cgroup are the core's, and period is the event's unless it is given.
+	 */
+	struct ap_sample sample;
+};
+
+#endif
