@@ -363,8 +363,26 @@ static int sampler_next_of_bytes(struct fake *f, struct ap_sampler *s, struct ap
 	return r ? r : ap_sampler_next(s, &rec, err);
 }
 
+static int keep_all(const void *records, size_t len, void *data)
+{
+	(void)records;
+	(void)len;
+	(void)data;
+	return 0;
+}
+
+static int sampler_drain_of_bytes(struct fake *f, struct ap_sampler *s, struct ap_error *err)
+{
+	static const u64 zeros[4];
+
+	fake_write_bytes(f, ap_event_fd(ap_counters_event(ap_sampler_counters(s), 0, 0)), zeros,
+			 sizeof(zeros));
+	return ap_sampler_drain(s, keep_all, NULL, err);
+}
+
 TEST(samplers)
 {
+	struct ap_sampler_opts newest = {.size = sizeof(newest), .flags = AP_SAMPLER_OVERWRITE};
 	static struct fake fake;
 	struct ap_machine *m = fake_machine(&fake);
 	struct ap_sampler *s = NULL;
@@ -374,6 +392,10 @@ TEST(samplers)
 	ASSERT(ap_sampler_open(&s, m, specs, NULL, NULL, &told) == 0);
 	REFUSED(-EINVAL, ap_sampler_snapshot(s, err));
 	REFUSED(-EBADMSG, sampler_next_of_bytes(&fake, s, err));
+	REFUSED(-EBADMSG, sampler_drain_of_bytes(&fake, s, err));
+	ap_sampler_close(s);
+	ASSERT(ap_sampler_open(&s, m, specs, NULL, &newest, &told) == 0);
+	REFUSED(-EINVAL, ap_sampler_drain(s, keep_all, NULL, err));
 	ap_sampler_close(s);
 	ap_specs_free(specs);
 	ap_machine_free(m);
