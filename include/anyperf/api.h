@@ -25,18 +25,29 @@
 #define AP_VERSION_MINOR 1
 #define AP_VERSION_PATCH 0
 
-#define AP_API        __attribute__((visibility("default")))
-#define AP_MUST_CHECK __attribute__((warn_unused_result))
-
+/*
+ * An options struct with its size filled in: &AP_OPTS(ap_open_opts, .flags = AP_OPEN_INHERIT). In
+ * C++ it needs C++20, where fields stand in the order of the struct, and what & gives lives for the
+ * statement.
+ */
 #ifdef __cplusplus
-#define AP_BEGIN_DECLS extern "C" {
-#define AP_END_DECLS   }
+#define AP_BEGIN_DECLS     extern "C" {
+#define AP_END_DECLS       }
+#define AP_OPTS(type, ...) (ap_lvalue<type>({.size = sizeof(type), __VA_ARGS__}))
+
+/* A temporary as something that has an address, up to the end of the statement. */
+template <class T> inline T &ap_lvalue(T &&temporary)
+{
+	return temporary;
+}
 #else
 #define AP_BEGIN_DECLS
 #define AP_END_DECLS
-/* An options struct with its size filled in: &AP_OPTS(ap_open_opts, .flags = AP_OPEN_INHERIT). */
 #define AP_OPTS(type, ...) ((struct type){.size = sizeof(struct type), __VA_ARGS__})
 #endif
+
+#define AP_API        __attribute__((visibility("default")))
+#define AP_MUST_CHECK __attribute__((warn_unused_result))
 
 AP_BEGIN_DECLS
 
