@@ -128,6 +128,9 @@ CAUSE(CGROUP_FD, CGROUP, NONE,
       "pid {d0} (with PERF_FLAG_PID_CGROUP) is no descriptor of a cgroup directory")
 CAUSE(CGROUP_UNUSABLE, CGROUP, NONE,
       "the directory is not a cgroup that perf can use (it takes a version 2 or perf_event cgroup)")
+CAUSE(CGROUP_STATELESS, CGROUP, SUBTREE_CONTROL,
+      "this kernel has no state of perf for the cgroup: version 2 gets it for all cgroups when a "
+      "controller is enabled for the first time, and loses it for one that is being removed")
 CAUSE(CGROUP_REMOVED, CGROUP, NONE, "the cgroup has been removed")
 CAUSE(CGROUP_NOT_V1, CGROUP, NONE,
       "the cgroup is not in the hierarchy of the perf_event controller, which is a version 1 "

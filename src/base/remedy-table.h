@@ -61,6 +61,8 @@ REMEDY(NAME_TASK, "name a task")
 REMEDY(PID_MEANING, "pid is a thread's id, 0 for the caller, -1 for all tasks of a CPU")
 REMEDY(CPU_ONLINE, "as root: echo 1 > /sys/devices/system/cpu/cpu{d0}/online")
 REMEDY(MEASURE_CPUS, "measure CPUs (-a or -C; pid -1 and no cgroup)")
+REMEDY(SUBTREE_CONTROL,
+       "as root, once, with any controller: echo +pids > /sys/fs/cgroup/cgroup.subtree_control")
 REMEDY(PASS_LEADER, "pass the leader's descriptor, or -1 for an event by itself")
 REMEDY(SPLIT_GROUP, "split it into smaller groups")
 REMEDY(SMALLER_GROUPS, "use smaller groups, or :W to open the events singly then")

@@ -92,7 +92,8 @@ int ap__event_open(struct ap_event **out, struct ap_machine *m, const struct per
 			       .tid = where->tid,
 			       .cpu = where->cpu,
 			       .has_leader = where->leader,
-			       .cgroup = where->cgroup_fd >= 0};
+			       .cgroup = where->cgroup_fd >= 0,
+			       .cgroup_fd = where->cgroup_fd};
 	e->handle = ap__open_compat(m, e->attr, pid, where->cpu, group, flags, &ask.known_size);
 	if (e->handle < 0) {
 		int r = ap__explain_open(m, &ask, -e->handle, err);

@@ -106,7 +106,7 @@ static void look_at_task(struct ap__state *st, struct ap_machine *m, pid_t tid)
 		st->task_zombie = state[2] == 'Z' || state[2] == 'X';
 }
 
-static void probe_call(struct ap__state *st, struct ap_machine *m)
+static void probe_call(struct ap__state *st, struct ap_machine *m, const struct ap__ask *ask)
 {
 	struct pe_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -127,6 +127,14 @@ static void probe_call(struct ap__state *st, struct ap_machine *m)
 		m->ops->close(m->be, fd);
 	fd = m->ops->open(m->be, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	st->self_errno = fd < 0 ? -fd : 0;
+	if (fd >= 0)
+		m->ops->close(m->be, fd);
+	if (!ask || !ask->cgroup)
+		return;
+	attr.exclude_kernel = attr.exclude_hv = 0;
+	fd = m->ops->open(m->be, &attr, ask->cgroup_fd, ask->cpu, -1,
+			  PERF_FLAG_FD_CLOEXEC | PERF_FLAG_PID_CGROUP);
+	st->cgroup_errno = fd < 0 ? -fd : 0;
 	if (fd >= 0)
 		m->ops->close(m->be, fd);
 }
@@ -186,5 +194,5 @@ void ap__state_gather(struct ap__state *st, struct ap_machine *m, const struct a
 	if (st->core_pmu)
 		st->user_access = ap__exists(m, AP__DEVICES "/%s/format/rdpmc",
 					     st->pmu[0] ? st->pmu : core[0].name);
-	probe_call(st, m);
+	probe_call(st, m, ask);
 }

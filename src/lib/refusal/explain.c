@@ -146,6 +146,8 @@ static int explain_enoent(const struct ap__ask *ask, const struct ap__state *st,
 	bool cpu_type = a->type == PERF_TYPE_HARDWARE || a->type == PERF_TYPE_HW_CACHE ||
 			a->type == PERF_TYPE_RAW;
 
+	if (ask->cgroup && st->cgroup_errno == ENOENT)
+		return refuse(ask, e, err, CGROUP_STATELESS);
 	if (cpu_type && !st->core_pmu)
 		return no_cpu_pmu(ask, st, e, err);
 	if (a->type == PERF_TYPE_SOFTWARE)

@@ -23,6 +23,7 @@ struct ap__ask {
 	int cpu;          /* -1 any */
 	bool has_leader;
 	bool cgroup;    /* flag PID_CGROUP */
+	int cgroup_fd;  /* of that */
 	u32 known_size; /* after E2BIG: the size of attr that the kernel knows */
 };
 
@@ -48,6 +49,7 @@ struct ap__state {
 	u64 memlock;            /* RLIMIT_MEMLOCK, bytes */
 	u64 nofile, nofile_max; /* RLIMIT_NOFILE, soft and hard */
 	bool files_full;        /* the system-wide table is full */
+	int cgroup_errno;       /* answer to counting in the ask's cgroup, 0 if it worked */
 	bool task_exists;       /* the task of the ask */
 	bool task_zombie;
 	uid_t task_uid;     /* owner of its /proc directory: 0 if it is not dumpable */

@@ -351,6 +351,29 @@ TEST(what_a_pmu_cannot_do)
 	EXPECT_CAUSE(AP_CAUSE_BUSY, "for himself", "");
 }
 
+/* What no event of this cgroup can do is told from what this event cannot do. */
+TEST(cgroups_without_state)
+{
+	struct pe_attr software = {.type = PERF_TYPE_SOFTWARE}, hardware = {.type = 0};
+	struct ap__ask ask = {.name = "EVENT", .tid = -1, .cgroup = true};
+	struct ap__state st = fine;
+
+	st.cgroup_errno = ENOENT;
+	for (int with_pmu = 0; with_pmu < 2; with_pmu++) {
+		st.core_pmu = with_pmu;
+		ask.attr = &software;
+		EXPECT_EQ(ap__explain(&ask, &st, ENOENT, &err), -ENOENT);
+		EXPECT_CAUSE(AP_CAUSE_CGROUP, "no state of perf", "cgroup.subtree_control");
+		ask.attr = &hardware;
+		EXPECT_EQ(ap__explain(&ask, &st, ENOENT, &err), -ENOENT);
+		EXPECT_CAUSE(AP_CAUSE_CGROUP, "no state of perf", "cgroup.subtree_control");
+	}
+	st.cgroup_errno = 0;
+	st.core_pmu = false;
+	EXPECT_EQ(ap__explain(&ask, &st, ENOENT, &err), -ENOENT);
+	EXPECT_CAUSE(AP_CAUSE_NO_PMU, "no CPU PMU", "anyperf run");
+}
+
 /* arm64's config1, beside the modes that a parsed event leaves out anyhow [ARM-13, ARM-18]. */
 TEST(user_access)
 {
