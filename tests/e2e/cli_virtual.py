@@ -276,6 +276,20 @@ def test_a_kernel_that_refuses_perf_events():
     assert r.returncode == 125 and "seccomp" in r.stderr and "--pmu=virtual" not in r.stderr, r
 
 
+def test_nobody_counts():
+    """What the kernel refuses is the reason, not only that there is no runtime to count instead."""
+    closed = {"preexec_fn": refuse(298, 1), "capture_output": True, "text": True,
+              "env": {**ENV, "ANYPERF_RUNTIME": "/bin/echo"}, "check": False}
+    for events in (["-e", "page-faults"], ["-e", "page-faults,cs"], []):
+        r = subprocess.run([ANYPERF, "stat", *events, "--", "true"], **closed)
+        if r.returncode == 99:
+            raise Skip("no seccomp filters here")
+        kernel, virtual = r.stderr.splitlines()
+        assert r.returncode == 125 and "a seccomp filter" in kernel, r
+        assert virtual.startswith("anyperf stat: nor can the virtual PMU count it: "), r
+        assert "not anyperf's runtime" in virtual, r
+
+
 def test_a_session_in_a_session():
     """What is around counts for it; what only a session of its own could do is refused in words."""
     for outer in (["run"], ["run", "--count", "-o", "/dev/null"]):

@@ -137,6 +137,7 @@ bool stat_virtual_would(struct stat_job *st, const struct ap_error *err)
 	lacks = ap__pmu_lacks(st->machine, err);
 	if (lacks && (!o->pmu || strcmp(o->pmu, "kernel") != 0))
 		st->turned = lacks;
+	st->refused = *err;
 	return lacks != NULL;
 }
 
@@ -168,6 +169,18 @@ static int turn_to_kernel(struct stat_job *st)
 	return command_error(&cmd_stat, "%s", st->turned_back);
 }
 
+static int turn_to_virtual(struct stat_job *st)
+{
+	struct ap_error err;
+	char text[1100];
+
+	if (!ap__pmu_turn(st->machine, st->turned, &err))
+		return stat_events_prepare(st);
+	/* What nobody asked for is not all that there is to say. */
+	command_error(&cmd_stat, "%s", ap_error_text(&st->refused, text, sizeof(text)));
+	return command_error(&cmd_stat, "nor can the virtual PMU count it: %s", err.why);
+}
+
 int stat_turn(struct stat_job *st)
 {
 	bool to_kernel = st->turned_back && stat_is_virtual(st);
@@ -178,7 +191,7 @@ int stat_turn(struct stat_job *st)
 	stat_events_release(st);
 	if (to_kernel)
 		return turn_to_kernel(st) ? -1 : 1;
-	return use_virtual(st, st->turned, true) || stat_events_prepare(st) ? -1 : 1;
+	return turn_to_virtual(st) ? -1 : 1;
 }
 
 /* Why the machine's PMU is the kernel's, for events that need @needs. */

@@ -46,6 +46,7 @@ struct stat_job {
 	struct ap__advice advice; /* of what the target hinders; remedy 0: nothing does */
 	char advice_option[2];    /* a name of it: "p" or "t" */
 	const char *turned;       /* why the kernel is given up after all; NULL: it is not */
+	struct ap_error refused;  /* and what it has refused then */
 	char *turned_back;        /* why the virtual PMU is, for good; owned; NULL: it is not */
 	char *target;             /* behind "stats for "; owned */
 	struct report_style style;
