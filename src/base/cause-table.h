@@ -185,6 +185,8 @@ CAUSE(AUX_PAUSE_GROUP, GROUP, NONE,
       "attr.aux_pause and aux_resume need a group whose leader writes an AUX area")
 CAUSE(AUX_OUTPUT_GROUP, GROUP, NONE,
       "attr.aux_output needs a group whose leader writes an AUX area")
+CAUSE(AUX_SAMPLE_GROUP, GROUP, NONE,
+      "attr.aux_sample_size needs a group whose leader writes an AUX area")
 CAUSE(OUTPUT_FD, BAD_VALUE, NONE, "SET_OUTPUT: the argument is no descriptor of a perf event")
 CAUSE(OUTPUT_SELF, BAD_VALUE, NONE, "an event cannot be its own output target")
 CAUSE(OUTPUT_CPU, BAD_VALUE, NONE,

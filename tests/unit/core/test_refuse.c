@@ -30,6 +30,9 @@ TEST(fields_of_the_attr)
 	f->hw.pmu.caps |= PMU_CAP_AUX_OUTPUT;
 	EXPECT_REFUSED(f, open_here(&attr), -EINVAL, AUX_OUTPUT_GROUP);
 	attr = fake_attr();
+	attr.aux_sample_size = 64;
+	EXPECT_REFUSED(f, open_here(&attr), -EINVAL, AUX_SAMPLE_GROUP);
+	attr = fake_attr();
 	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER;
 	EXPECT_REFUSED(f, open_here(&attr), -EINVAL, BRANCH_KIND);
