@@ -143,6 +143,7 @@ struct buffer {
 	u32 poll;            /* POLL* since the last event_poll() */
 	bool paused;
 	bool overwrite; /* the first mapping cannot write data_tail: old records give way */
+	bool foreign;   /* another process than the counted one has mapped it: no index */
 	struct perf_event_mmap_page *page;
 	u32 lock; /* what page->lock shows: ours is the truth */
 	void *memory_host;

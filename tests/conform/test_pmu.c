@@ -540,6 +540,44 @@ CONFORM(user_page)
 			  pg->cap_user_time, 0);
 }
 
+/* The page of another task's event has no index while that task is off its CPU [PAGE-03]. */
+CONFORM(user_page_of_another)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	volatile struct perf_event_mmap_page *pg;
+	int status, fd;
+	u64 a, b;
+	pid_t pid;
+
+	if (no_pmu("PAGE-03", "the page of another task's event"))
+		return;
+	pid = fork();
+	NEED(pid >= 0);
+	if (pid == 0) {
+		raise(SIGSTOP);
+		asm volatile(LOOP(1000000)::: LOOP_CLOBBERS);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	NEED(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+	attr.disabled = 0;
+	fd = (int)ev_open(&attr, pid, -1, -1, 0);
+	NEED(fd >= 0);
+	pg = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	NEED(pg != MAP_FAILED);
+	check_val("PAGE-03", "a stopped task that has not run yet: index", pg->index, 0);
+	NEED(kill(pid, SIGCONT) == 0 && waitpid(pid, &status, WUNTRACED) == pid &&
+	     WIFSTOPPED(status));
+	a = ev_count(fd);
+	check_val("PAGE-03", "a stopped task that has run: index", pg->index, 0);
+	b = ev_count(fd);
+	check_val("READ-10", "a stopped task that has run: it counts no more",
+		  a >= 2000000 && a == b, 1);
+	NEED(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+	check_val("PAGE-03", "a dead task: index", pg->index, 0);
+	check_val("READ-15", "a dead task: its count", ev_count(fd) == a, 1);
+}
+
 /* What one thread reads of its own counter in user mode, while others do the same. */
 static void *self_reader(void *result)
 {

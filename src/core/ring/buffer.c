@@ -103,7 +103,11 @@ void event_page_update(struct event *event)
 	page = buffer->page;
 	event_update_time(event);
 	width = event->pmu->event_width ? event->pmu->event_width(event) : 0;
-	if (event->state == EVENT_ACTIVE && event->pmu->event_idx)
+	/*
+	 * A kernel's event is off whenever its task sleeps, and then has no index. Ours is on: only
+	 * the task itself runs for certain while it reads the page.
+	 */
+	if (event->state == EVENT_ACTIVE && event->pmu->event_idx && !buffer->foreign)
 		index = event->pmu->event_idx(event);
 
 	/* Odd: whoever reads now reads again. */
@@ -200,6 +204,15 @@ out_free:
 	return err;
 }
 
+/* @event has been mapped by @caller. */
+static void mapped_by(struct event *event, const struct task *caller)
+{
+	if (!caller || !event->target || caller->tgid == event->target->tgid)
+		return;
+	event->buffer->foreign = true;
+	event_page_update(event);
+}
+
 int event_map(struct event *event, const struct map_call *call)
 {
 	struct core *core = event->core;
@@ -220,6 +233,7 @@ int event_map(struct event *event, const struct map_call *call)
 		event->maps++;
 		buffer->maps++;
 		event_get(event);
+		mapped_by(event, call->caller);
 		return 0;
 	}
 	err = buffer_new(event, call, nr_pages, &buffer);
@@ -232,6 +246,7 @@ int event_map(struct event *event, const struct map_call *call)
 	if (event->in_ctx)
 		event_refresh(event, false);
 	event_page_update(event);
+	mapped_by(event, call->caller);
 	return 0;
 }
 
