@@ -160,17 +160,17 @@ int ap__ring_drain(struct ap_ring *r, ap_records_fn *fn, void *data)
 		/* What is looked at is the copy, which nobody changes any more. */
 		ap__ring_copy(r, r->seen, r->bounce, n);
 		n = whole((u8 *)r->bounce, n, &broken);
-		if (!n || broken) {
-			r->broken = left;
+		r->seen += n;
+		stop = n ? fn(r->bounce, n, data) : 0;
+		ap__ring_release(r, r->seen);
+		if (stop)
+			return stop;
+		if (broken || !n) {
+			r->broken = left - n;
 			r->seen = r->end;
 			ap__ring_release(r, r->end);
 			return -EBADMSG;
 		}
-		r->seen += n;
-		stop = fn(r->bounce, n, data);
-		ap__ring_release(r, r->seen);
-		if (stop)
-			return stop;
 	}
 	return 0;
 }

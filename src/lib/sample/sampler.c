@@ -208,6 +208,7 @@ int ap_sampler_poll(struct ap_sampler *s, int timeout_ms)
 {
 	u64 now = now_ns(), due = 0;
 	u64 deadline = timeout_ms < 0 ? UINT64_MAX : now + (u64)timeout_ms * 1000000;
+	bool looked = false;
 
 	if (s->m->ops != &ap__backend_kernel)
 		return -EOPNOTSUPP;
@@ -217,8 +218,10 @@ int ap_sampler_poll(struct ap_sampler *s, int timeout_ms)
 
 		if (s->woken || s->order.in_pass || (waits && due <= now))
 			return 1;
-		if (!s->nfds || s->stopped || now >= deadline)
+		/* At least one look, or who never waits would not see that all have ended. */
+		if (!s->nfds || s->stopped || (looked && now >= deadline))
 			return ap__order_left(&s->order);
+		looked = true;
 		r = poll(s->fds, s->nfds, sleep_ms(now, waits && due < deadline ? due : deadline));
 		if (r < 0)
 			return -errno;

@@ -340,6 +340,36 @@ TEST(a_command)
 	waitpid(c.pid, NULL, 0);
 }
 
+/* Who has a poll loop of his own asks without waiting, and learns of the end too. */
+TEST(who_never_waits_sees_the_end)
+{
+	struct child c = child_of("/bin/true");
+	struct ap_target target = {.size = sizeof(target), .tids = &c.pid, .ntids = 1};
+	struct ap_sampler_opts opts = {
+		.size = sizeof(opts), .period = 1, .open_flags = AP_OPEN_ON_EXEC | AP_OPEN_INHERIT};
+	struct ap_machine *m = machine_of(NULL);
+	struct ap_sampler *s = NULL;
+	struct ap_specs *specs = NULL;
+	int r, tries = 0;
+
+	ASSERT(ap_specs_parse(&specs, m, "page-faults:u", &err) == 0);
+	ASSERT(!ap_sampler_open(&s, m, specs, &target, &opts, &err));
+	EXPECT_EQ(write(c.go, "", 1), 1);
+	while (!ap_sampler_ended(s) && tries++ < 20000) {
+		usleep(1000);
+		EXPECT(ap_sampler_poll(s, 0) >= 0);
+		while ((r = ap_sampler_next(s, &rec, &err)) > 0)
+			;
+		EXPECT_EQ(r, 0);
+	}
+	EXPECT(ap_sampler_ended(s));
+	ap_sampler_close(s);
+	ap_specs_free(specs);
+	ap_machine_free(m);
+	close(c.go);
+	waitpid(c.pid, NULL, 0);
+}
+
 static void *toucher(void *p)
 {
 	touch(p);
