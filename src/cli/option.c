@@ -222,7 +222,7 @@ static int take_long(const struct command *cmd, void *into, int argc, char **arg
 	if (!o)
 		return unknown(cmd, name, len);
 	as = spell_name(name, len);
-	if (!o->arg && arg)
+	if (!o->arg && !o->optional && arg)
 		return command_error(cmd, "%s takes no argument", as.text);
 	if (o->arg && !arg) {
 		if (*i + 1 >= argc)
@@ -267,6 +267,8 @@ static int take_letters(const struct command *cmd, void *into, int argc, char **
 						     o->arg);
 			return apply(cmd, o, into, arg, false, &as);
 		}
+		if (o->optional && *letters == '=')
+			return apply(cmd, o, into, letters + 1, false, &as);
 		if (apply(cmd, o, into, NULL, false, &as))
 			return -1;
 	}

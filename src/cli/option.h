@@ -36,6 +36,7 @@ struct option {
 	char letter;                   /* 0: there is only the long name */
 	const char *name;              /* NULL: there is only the letter */
 	const char *arg;               /* what the argument is called in texts; NULL: takes none */
+	const char *optional;          /* the same of one that may be left out: `-g=fp`, `--x=fp` */
 	const char *help;              /* one line, for --help */
 	const char *more;              /* more sentences, for the manual page; NULL: none */
 	size_t offset;                 /* of the variable in the command's options struct */
@@ -45,7 +46,7 @@ struct option {
 	bool hidden;                   /* an older name: taken, and shown nowhere */
 
 	/*
-	 * OPTION_CALL: takes @arg (NULL if the option has none) into @into. Returns 0, or -EINVAL
+	 * OPTION_CALL: takes @arg (NULL if there is none) into @into. Returns 0, or -EINVAL
 	 * with a sentence in @why, which is shown behind "anyperf stat: -x: ".
 	 */
 	int (*call)(void *into, const char *arg, char *why, size_t size);

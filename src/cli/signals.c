@@ -54,6 +54,10 @@ bool signals_take(struct signals *s, pid_t child)
 			child_changed = true;
 			continue;
 		}
+		if (sig == s->own) {
+			s->own_came = true;
+			continue;
+		}
 		/* Without a program to take them SIGUSR1 and SIGUSR2 do what they do by default. */
 		if (!child || (sig != SIGUSR1 && sig != SIGUSR2))
 			s->ended_by = sig;

@@ -18,6 +18,8 @@ struct signals {
 	bool chld_ignored; /* as we found it */
 	int fd;            /* signalfd; -1 until signals_open() */
 	int ended_by;      /* the last signal that asked for an end, 0: none */
+	int own;           /* one of those watched that is meant for us alone, 0: none */
+	bool own_came;     /* whoever looks at it sets it back */
 };
 
 /*

@@ -96,6 +96,10 @@ static void option(const struct option *o)
 		printf("%s\\fI", o->name ? "=" : " ");
 		escape(o->arg, strlen(o->arg));
 		fputs("\\fR", stdout);
+	} else if (o->optional) {
+		fputs("[=\\fI", stdout);
+		escape(o->optional, strlen(o->optional));
+		fputs("\\fR]", stdout);
 	}
 	putchar('\n');
 	printf("%c", o->help[0] >= 'a' && o->help[0] <= 'z' ? o->help[0] - 'a' + 'A' : o->help[0]);

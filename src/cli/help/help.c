@@ -88,6 +88,8 @@ int help_spelling(FILE *out, const struct option *o)
 		n += fprintf(out, "--%s%s", no, o->name);
 	if (o->arg)
 		n += fprintf(out, "%s%s", o->name ? "=" : " ", o->arg);
+	else if (o->optional)
+		n += fprintf(out, "[=%s]", o->optional);
 	return n;
 }
 

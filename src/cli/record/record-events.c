@@ -1,0 +1,123 @@
+/* What is sampled, how often, and what each sample holds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "abi/perf.h"
+#include "cli/record/record-priv.h"
+#include "data/reg-names.h"
+#include "lib/machine/machine-pmu.h"
+
+/*
+ * The event without -e, and why, for the line that tells it; NULL: nothing need be told. When the
+ * virtual PMU samples, a command that we start ourselves is its to sample: it is decided here.
+ */
+static const char *default_event(struct record_job *job, const char **why)
+{
+	*why = ap__pmu_needs(job->machine, "cycles", NULL, NULL).lacks;
+	return *why ? "cpu-clock" : "cycles";
+}
+
+static int parse(struct record_job *job)
+{
+	const char *text = job->opts.events, *why = NULL;
+	struct ap_error err;
+
+	if (!text) {
+		text = default_event(job, &why);
+		if (why && !job->opts.quiet)
+			fprintf(stderr, "anyperf record: samples %s, the kernel's clock: %s\n",
+				text, why);
+	}
+	if (ap_specs_parse(&job->specs, job->machine, text, &err))
+		return record_say(&err, NULL);
+	return 0;
+}
+
+static u64 parse_regs(struct record_job *job, const char *arch)
+{
+	const char *p = job->opts.user_regs;
+	u64 mask = 0;
+
+	if (!strcmp(p, "all"))
+		return data_regs_all(arch);
+	while (*p) {
+		char name[16];
+		size_t len = strcspn(p, ",");
+		int bit;
+
+		snprintf(name, sizeof(name), "%.*s", (int)(len < 15 ? len : 15), p);
+		bit = data_reg_find(arch, name);
+		if (bit < 0) {
+			command_error(&cmd_record, "--user-regs: '%s' is no register of %s", name,
+				      arch);
+			return 0;
+		}
+		mask |= BIT(bit);
+		p += len + (p[len] == ',');
+	}
+	return mask;
+}
+
+/* The parts of samples that options ask for, in all attrs. */
+static int shape(struct record_job *job)
+{
+	const struct record_opts *o = &job->opts;
+	struct utsname machine = {.machine = ""};
+	u64 regs = 0;
+
+	uname(&machine);
+	if (o->user_regs) {
+		regs = parse_regs(job, machine.machine);
+		if (!regs)
+			return -1;
+	}
+	if (o->graph == GRAPH_DWARF)
+		regs |= data_regs_all(machine.machine);
+	job->user_only = true;
+	for (u32 i = 0; i < ap_specs_count(job->specs); i++) {
+		struct pe_attr *a = (struct pe_attr *)ap_specs_at(job->specs, i)->attr;
+
+		if (o->graph)
+			a->sample_type |= PERF_SAMPLE_CALLCHAIN;
+		if (regs) {
+			a->sample_type |= PERF_SAMPLE_REGS_USER;
+			a->sample_regs_user = regs;
+		}
+		/* Tables for unwinding are in mappings that are not executable. */
+		a->mmap_data = record_opts_data_maps(o);
+		if (o->graph == GRAPH_DWARF) {
+			a->sample_type |= PERF_SAMPLE_STACK_USER;
+			a->sample_stack_user = o->dump_size;
+			a->exclude_callchain_user = 1;
+		}
+		if (o->graph == GRAPH_LBR) {
+			a->sample_type |= PERF_SAMPLE_BRANCH_STACK;
+			a->branch_sample_type = PERF_SAMPLE_BRANCH_USER |
+						PERF_SAMPLE_BRANCH_CALL_STACK |
+						PERF_SAMPLE_BRANCH_NO_CYCLES |
+						PERF_SAMPLE_BRANCH_NO_FLAGS;
+			a->exclude_callchain_user = 1;
+		}
+		if (o->branch_type) {
+			a->sample_type |= PERF_SAMPLE_BRANCH_STACK;
+			a->branch_sample_type = o->branch_type;
+		}
+		if (o->addresses)
+			a->sample_type |= PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC;
+		/* Without its fields a tracepoint says nothing. */
+		if (a->type == PERF_TYPE_TRACEPOINT) {
+			a->sample_type |= PERF_SAMPLE_RAW;
+			if (!a->sample_period && !o->freq && !o->freq_max)
+				a->sample_period = 1;
+		}
+		job->user_only = job->user_only && a->exclude_kernel;
+	}
+	return 0;
+}
+
+int record_events_prepare(struct record_job *job)
+{
+	return parse(job) || shape(job) ? -1 : 0;
+}

@@ -1,0 +1,264 @@
+/* The file, or files, or stream: what goes into it, and what is said of it at the end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/record/record-priv.h"
+#include "data/synthesize.h"
+#include "sym/build-id.h"
+
+#define DEFAULT_PATH "perf.data"
+
+/* Writing goes on with whoever reads what is written so far; recording does not. */
+static void give_up(struct record_job *job, const struct ap_error *err)
+{
+	if (job->broken)
+		return;
+	job->broken = true;
+	if (err->code == -EPIPE)
+		command_error(&cmd_record, "whoever read the recording has gone");
+	else
+		command_error(&cmd_record,
+			      "%s; what was written until now can be read, recording ends here",
+			      err->why);
+}
+
+static int take(const void *records, size_t len, void *data)
+{
+	struct record_job *job = data;
+	struct ap_error err;
+
+	if (job->broken)
+		return 0;
+	data_tally_add(&job->tally, records, len);
+	if (data_writer_append(job->writer, records, len, &err))
+		give_up(job, &err);
+	return 0;
+}
+
+static bool is_pipe(const struct record_opts *o)
+{
+	struct stat st;
+
+	if (o->output)
+		return !strcmp(o->output, "-");
+	return !o->switch_when && !fstat(STDOUT_FILENO, &st) && S_ISFIFO(st.st_mode);
+}
+
+static int open_file(struct record_job *job)
+{
+	struct stat st;
+	char old[4096];
+
+	job->pipe = is_pipe(&job->opts);
+	if (job->pipe) {
+		job->fd = STDOUT_FILENO;
+		return 0;
+	}
+	job->path = job->opts.output ? job->opts.output : DEFAULT_PATH;
+	if (!stat(job->path, &st) && S_ISREG(st.st_mode) && st.st_size) {
+		snprintf(old, sizeof(old), "%s.old", job->path);
+		(void)rename(job->path, old);
+	}
+	job->fd = open(job->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (job->fd < 0)
+		return command_error(&cmd_record, "cannot write to '%s': %s", job->path,
+				     strerror(errno));
+	return 0;
+}
+
+/* What runs already; of a command that waits to be started nothing is worth telling. */
+static void synthesize(struct record_job *job)
+{
+	const struct record_opts *o = &job->opts;
+	const struct data_synthesis s = {.layout = &job->layout,
+					 .data_maps = record_opts_data_maps(o),
+					 .put = take,
+					 .data = job};
+
+	if (!job->user_only && !job->events[0].attr.exclude_kernel)
+		(void)data_synthesize_kernel(&s);
+	if (o->pids || o->tids)
+		for (u32 i = 0; i < job->nr_pids; i++)
+			(void)data_synthesize_process(&s, job->pids[i]);
+	else if (record_opts_has_target(o))
+		(void)data_synthesize_all(&s);
+	else if (job->files && child_pid(&job->child))
+		(void)data_synthesize_process(&s, child_pid(&job->child));
+}
+
+static void gather(struct record_job *job, struct data_features *f)
+{
+	data_features_gather(f, job->events, job->nr_events, job->argc, job->argv);
+}
+
+int record_output_begin(struct record_job *job)
+{
+	struct data_writer_opts opts = {.level = job->opts.level};
+	struct data_features features = {0};
+	struct ap_error err;
+	int r;
+
+	if (open_file(job))
+		return -1;
+	opts.pipe = job->pipe;
+	if (job->pipe)
+		gather(job, &features);
+	data_tally_init(&job->tally, &job->layout);
+	job->file_start = record_now();
+	r = data_writer_open(&job->writer, job->fd, &opts, &err);
+	if (!r)
+		r = data_writer_start(job->writer, job->events, job->nr_events, &features, &err);
+	data_features_release(&features);
+	if (r)
+		return record_say(&err, NULL);
+	synthesize(job);
+	return 0;
+}
+
+void record_output_pass(struct record_job *job)
+{
+	struct ap_sampler *s = job->tasks ? job->tasks : job->sampler;
+	struct ap_error err;
+	int r = ap_sampler_drain(s, take, job, &err);
+
+	if (r)
+		record_say(&err, NULL);
+	if (!job->broken && data_writer_round(job->writer, &err))
+		give_up(job, &err);
+}
+
+void record_output_snapshot(struct record_job *job)
+{
+	struct ap_record rec;
+	struct ap_error err;
+	int n;
+
+	if (!job->tasks)
+		return;
+	if (ap_sampler_snapshot(job->sampler, &err)) {
+		record_say(&err, NULL);
+		return;
+	}
+	while ((n = ap_sampler_next(job->sampler, &rec, &err))) {
+		if (n > 0)
+			take(rec.bytes, rec.size, job);
+		else
+			record_say(&err, NULL);
+	}
+	/* They reach back to before rounds that are in the file: one round holds all. */
+	if (!job->broken && data_writer_round(job->writer, &err))
+		give_up(job, &err);
+}
+
+static void add_build_ids(struct record_job *job, struct data_features *f)
+{
+	struct sym_build_id id;
+
+	if (!job->user_only && sym_build_id_of_kernel(&id))
+		data_features_add_build_id(f, "[kernel.kallsyms]", PERF_RECORD_MISC_KERNEL,
+					   id.bytes, id.size);
+	for (u32 i = 0; i < job->tally.room; i++)
+		if (job->tally.files[i] && sym_build_id_of_file(job->tally.files[i], &id))
+			data_features_add_build_id(f, job->tally.files[i], PERF_RECORD_MISC_USER,
+						   id.bytes, id.size);
+}
+
+/* What nobody has told in a record, so that the file knows it too. */
+static void add_lost(struct record_job *job)
+{
+	const struct data_synthesis s = {.layout = &job->layout, .put = take, .data = job};
+	uint64_t lost;
+
+	if (job->tasks || ap_sampler_lost(job->sampler, &lost))
+		return;
+	if (lost > job->lost_told + job->tally.lost) {
+		u64 more = lost - job->lost_told - job->tally.lost;
+
+		(void)data_synthesize_lost(&s, more);
+		job->tally.lost += more;
+	}
+}
+
+/* "perf.data.2026013112300512": the time at which it ended, as perf has it. */
+static void name_by_time(struct record_job *job)
+{
+	struct timespec now;
+	char path[4200], stamp[32];
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	strftime(stamp, sizeof(stamp), "%Y%m%d%H%M%S", &tm);
+	snprintf(path, sizeof(path), "%s.%s%02ld", job->path, stamp, now.tv_nsec / 10000000);
+	if (rename(job->path, path))
+		command_error(&cmd_record, "cannot rename '%s' to '%s': %s", job->path, path,
+			      strerror(errno));
+	else if (!job->opts.quiet)
+		fprintf(stderr, "anyperf record: %llu samples in %s\n",
+			(unsigned long long)job->tally.samples, path);
+}
+
+void record_output_end(struct record_job *job, bool switching)
+{
+	struct data_features features = {0};
+	u64 times[2];
+	struct ap_error err;
+
+	if (!job->writer)
+		return;
+	if (!job->broken)
+		add_lost(job);
+	times[0] = job->tally.first;
+	times[1] = job->tally.last;
+	if (!job->pipe) {
+		gather(job, &features);
+		if (times[0])
+			(void)!data_piece_add(&features.of[DATA_SAMPLE_TIME], times, sizeof(times));
+	}
+	add_build_ids(job, &features);
+	if (data_writer_finish(job->writer, &features, &err))
+		give_up(job, &err);
+	data_features_release(&features);
+	job->bytes += data_writer_bytes(job->writer);
+	data_writer_close(job->writer);
+	job->writer = NULL;
+	if (!job->pipe && close(job->fd) && !job->broken)
+		command_error(&cmd_record, "writing '%s': %s", job->path, strerror(errno));
+	job->samples += job->tally.samples;
+	job->lost_told += job->tally.lost;
+	job->files++;
+	if (switching)
+		name_by_time(job);
+	data_tally_release(&job->tally);
+}
+
+void record_output_summary(struct record_job *job)
+{
+	double mb = (double)job->bytes / 1e6;
+	const char *where = job->pipe ? "the stream" : job->path;
+
+	if (job->lost_told)
+		command_error(&cmd_record,
+			      "%llu SAMPLES ARE LOST, beside %llu recorded: the buffers (%u pages) "
+			      "were full; try -m %u, or fewer samples",
+			      (unsigned long long)job->lost_told, (unsigned long long)job->samples,
+			      ap_sampler_pages(job->sampler), ap_sampler_pages(job->sampler) * 4);
+	if (!job->samples)
+		command_error(&cmd_record,
+			      "NO SAMPLES: what was recorded did not run long enough, or the event "
+			      "did not occur");
+	if (job->opts.quiet)
+		return;
+	if (job->files > 1 || job->opts.switch_when)
+		fprintf(stderr, "anyperf record: %llu samples, %.3f MB in %u files\n",
+			(unsigned long long)job->samples, mb, job->files);
+	else
+		fprintf(stderr, "anyperf record: %llu samples, %.3f MB in %s\n",
+			(unsigned long long)job->samples, mb, where);
+}

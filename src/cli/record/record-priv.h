@@ -1,0 +1,83 @@
+/*
+ * PURPOSE: one `anyperf record` at work, as its parts hand it around: record-events.c says what is
+ * sampled, record-open.c opens it, record-run.c lets the time pass, record-output.c writes.
+ */
+#ifndef CLI_RECORD_RECORD_PRIV_H
+#define CLI_RECORD_RECORD_PRIV_H
+
+#include <anyperf/anyperf.h>
+
+#include "cli/child.h"
+#include "cli/record/record-options.h"
+#include "cli/signals.h"
+#include "cli/stat/stat-control.h"
+#include "data/tally.h"
+#include "data/writer.h"
+
+struct record_job {
+	struct record_opts opts;
+	int argc;
+	char **argv;
+	struct ap_machine *machine;
+	struct ap_specs *specs;
+	struct ap_sampler *sampler;
+	/*
+	 * With --overwrite what tasks do is not overwritten: it comes from an event of its own.
+	 */
+	struct ap_specs *task_specs;
+	struct ap_sampler *tasks;
+	bool user_only; /* no event sees the kernel */
+
+	pid_t *pids; /* of -p or -t; owned */
+	u32 nr_pids;
+	struct child child;
+	struct signals signals;
+	struct control control;
+	bool enabled;
+
+	/* What is written. */
+	struct data_event *events; /* owned, with names and ids */
+	u32 nr_events;
+	struct ap_layout layout; /* of the first event */
+	int fd;
+	bool pipe;
+	const char *path; /* NULL: a pipe */
+	struct data_writer *writer;
+	struct data_tally tally;       /* of this file */
+	u64 samples, lost_told, bytes; /* of all files */
+	u32 files;
+	u64 file_start; /* when the file was begun, now_ns() */
+	bool broken;    /* writing has failed, and it was said */
+};
+
+/* The events of the options, or the default. 0, or -1 after saying what is wrong. */
+must_check int record_events_prepare(struct record_job *job);
+
+/* Opens the events with their buffers. 0, or -1 after saying why not. */
+must_check int record_open(struct record_job *job);
+void record_close(struct record_job *job);
+
+/* Begins a file or the stream: header, events, what was there before. 0, or -1 after saying why. */
+must_check int record_output_begin(struct record_job *job);
+
+/* Empties all buffers into it, once. With --overwrite only those of tasks. */
+void record_output_pass(struct record_job *job);
+
+/* With --overwrite: takes what the buffers hold. */
+void record_output_snapshot(struct record_job *job);
+
+/* Ends the file. With @switching it gets the time as its name. */
+void record_output_end(struct record_job *job, bool switching);
+
+/* Says how it went. */
+void record_output_summary(struct record_job *job);
+
+/* Lets the time pass. Returns the exit status. */
+int record_run(struct record_job *job);
+
+u64 record_now(void);
+
+/* Says @err on stderr, behind @what (NULL: nothing). Returns -1. */
+int record_say(const struct ap_error *err, const char *what);
+
+#endif

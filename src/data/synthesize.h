@@ -1,0 +1,29 @@
+/*
+ * PURPOSE: records of what was there before recording began: processes, their names and mappings,
+ * the kernel's. Made from /proc, in the form in which the kernel tells what happens later, with the
+ * time 0.
+ */
+#ifndef DATA_SYNTHESIZE_H
+#define DATA_SYNTHESIZE_H
+
+#include <anyperf/sampler.h>
+
+#include "base/types.h"
+
+struct data_synthesis {
+	const struct ap_layout *layout; /* of the first event; borrowed */
+	bool data_maps;                 /* mappings that are not executable too */
+	ap_records_fn *put;             /* takes each record */
+	void *data;
+};
+
+/* Each returns 0 or what `put` returned; what has gone meanwhile is left out. */
+int data_synthesize_kernel(const struct data_synthesis *s);
+int data_synthesize_process(const struct data_synthesis *s,
+			    pid_t pid); /* a thread's: its process */
+int data_synthesize_all(const struct data_synthesis *s);
+
+/* So many records were lost of which no LOST record has told. */
+int data_synthesize_lost(const struct data_synthesis *s, u64 lost);
+
+#endif
