@@ -85,7 +85,8 @@ struct task {
 	struct list link; /* core->tasks while alive */
 	u32 refs;         /* 1 while alive, and every event's target or owner */
 	int tid, tgid;
-	int parent_tgid; /* of the process that made its own; 0: nobody known */
+	struct task *forker; /* while its FORK is still to be told; holds a reference */
+	int parent_tgid;     /* of the process that made its own; 0: nobody known */
 	void *host;
 	bool dead;
 	struct cpu *cpu; /* NULL: on none */
@@ -321,7 +322,8 @@ struct ap_branch_stack branches_of(const struct event *event, const struct ap_br
 				   struct perf_branch_entry *entries);
 
 /* sample/sideband.c */
-void sideband_fork(struct task *parent, struct task *child);
+/* Once its tid is known. */
+void sideband_fork(struct task *child);
 /* To the events of its context while it has one, and to its CPU's when that is gone. */
 void sideband_exit(struct task *task);
 void sideband_read(struct event *event, struct task *task);

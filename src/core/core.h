@@ -244,7 +244,9 @@ struct task *task_new(struct core *core, int tid, int tgid, void *host);
 /*
  * @parent made a task: copies the events that inherit [INH-01..08]. @thread: CLONE_THREAD was set;
  * @clear_sighand: CLONE_CLEAR_SIGHAND. The child is on no CPU yet: task_sched_in() follows.
- * 0 or -ENOMEM, or what a driver's event_init answered for a copy; then there is no child.
+ * @tid 0: the kernel has not made it yet; its FORK record is written by task_set_ids(), and none at
+ * all, nor an EXIT, if it never comes to be. 0 or -ENOMEM, or what a driver's event_init answered
+ * for a copy; then there is no child.
  */
 int must_check task_fork(struct task *parent, int tid, int tgid, bool thread, bool clear_sighand,
 			 void *host, struct task **child);

@@ -37,6 +37,7 @@ struct hw_event {
 	s32 idx;    /* driver: counter number, -1 while on none */
 	u32 state;  /* HW_* */
 	u64 priv[2];
+	bool no_interrupt; /* driver: as PMU_CAP_NO_INTERRUPT, for this event */
 
 	/* Core: sampling. The period in force, the one last programmed, and what is left of it. */
 	u64 sample_period;

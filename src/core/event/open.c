@@ -225,7 +225,8 @@ int perf_open(struct core *core, struct open_call *call)
 		return err;
 	CHECK(event);
 	/* 20 */
-	if (event_is_sampling(event) && event->pmu->caps & PMU_CAP_NO_INTERRUPT) {
+	if (event_is_sampling(event) &&
+	    (event->hw.no_interrupt || event->pmu->caps & PMU_CAP_NO_INTERRUPT)) {
 		err = core_refuse_default(core, -EOPNOTSUPP, NO_SAMPLING,
 					  .name = {event->pmu->name});
 		goto out_free;

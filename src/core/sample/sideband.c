@@ -137,8 +137,9 @@ static bool wants_fork(const struct sideband *sb, const struct event *event, str
 	return wants_tasks(event);
 }
 
-void sideband_fork(struct task *parent, struct task *child)
+void sideband_fork(struct task *child)
 {
+	struct task *parent = child->forker;
 	struct sideband sb = {
 		.wanted = wants_fork,
 		.current = parent,
@@ -146,7 +147,12 @@ void sideband_fork(struct task *parent, struct task *child)
 		.record.type = PERF_RECORD_FORK,
 	};
 
+	/* What the kernel calls it the host learns later, if it comes to be. */
+	if (!parent || !child->tid)
+		return;
+	child->forker = NULL;
 	tell_all(&sb);
+	task_put(parent);
 }
 
 /* The parent's pid stands in both places, as the kernel has it. */
@@ -172,6 +178,8 @@ void sideband_exit(struct task *task)
 		.record.type = PERF_RECORD_EXIT,
 	};
 
+	if (task->forker)
+		return;
 	if (task->ctx)
 		tell_ctx(&sb, task->ctx);
 	else

@@ -118,7 +118,8 @@ int task_fork(struct task *parent, int tid, int tgid, bool thread, bool clear_si
 		return err;
 	}
 	*out = child;
-	sideband_fork(parent, child);
+	child->forker = task_get(parent);
+	sideband_fork(child);
 	return 0;
 }
 

@@ -96,6 +96,9 @@ void task_exit(struct task *task)
 	while ((event = list_first(&task->owned, struct event, owner_link)))
 		event_disown(event);
 	task->dead = true;
+	if (task->forker)
+		task_put(task->forker);
+	task->forker = NULL;
 	/* Events may keep the task; the host's object goes now. */
 	task->host = NULL;
 	list_del(&task->link);
@@ -107,6 +110,7 @@ void task_set_ids(struct task *task, int tid, int tgid)
 {
 	task->tid = tid;
 	task->tgid = tgid;
+	sideband_fork(task);
 }
 
 int task_tid(const struct task *task)

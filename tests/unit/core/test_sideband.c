@@ -180,6 +180,48 @@ TEST(forks_and_ends)
 	fake_free(f);
 }
 
+/* A task that the kernel has not made yet is told of when it has a number, or never. */
+TEST(forks_in_advance)
+{
+	struct pe_attr attr = tracking();
+	const struct ap_record *rec;
+	struct fake_task host[2] = {{0}};
+	struct task *child, *other;
+	int fd;
+
+	f = fake_new(4);
+	attr.task = 1;
+	fd = open_mapped(&attr, -1, 0);
+	EXPECT_EQ(task_fork(task(100), 0, -5, false, false, &host[0], &child), 0);
+	EXPECT_EQ(task_fork(task(100), 0, -6, false, false, &host[1], &other), 0);
+	EXPECT(!fake_take(f, fd));
+	task_exit(other);
+	EXPECT(!fake_take(f, fd));
+	fake_advance(f, 5);
+	task_set_ids(child, 300, 300);
+	rec = fake_take_type(f, fd, PERF_RECORD_FORK);
+	ASSERT(rec);
+	EXPECT_EQ(rec->task.pid, 300);
+	EXPECT_EQ(rec->task.ppid, 100);
+	EXPECT_EQ(rec->id.tid, 100);
+	task_set_ids(child, 301, 301);
+	EXPECT(!fake_take(f, fd));
+	task_exit(child);
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_EXIT));
+	/* Its maker may be gone by then. */
+	fake_fork(f, 100, 101, false);
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_FORK));
+	EXPECT_EQ(task_fork(task(101), 0, -5, false, false, &host[0], &child), 0);
+	fake_exit(f, 101);
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_EXIT));
+	task_set_ids(child, 302, 302);
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_FORK));
+	EXPECT_EQ(f->record.task.ppid, 101);
+	task_exit(child);
+	core_check(f->core);
+	fake_free(f);
+}
+
 /* Whoever asks for names or mappings is told of tasks as well. */
 TEST(who_wants_tasks)
 {
