@@ -77,6 +77,8 @@ static int software_init(struct event *event)
 		break;
 	default: return core_refuse(event->core, -ENOENT, SOFTWARE_ID, .number = {attr->config});
 	}
+	/* Of what never happens there are no samples; of the rest nobody tells when it does. */
+	event->hw.no_interrupt = event->hw.what != SOURCE_NOTHING;
 	source_opened(event);
 	return 0;
 }
@@ -93,7 +95,7 @@ int software_pmu_new(struct core *core, const struct pmu_source *source, struct 
 		.name = "software",
 		.type = PERF_TYPE_SOFTWARE,
 		.class = PMU_SOFTWARE,
-		.caps = PMU_CAP_NO_NMI | PMU_CAP_NO_INTERRUPT,
+		.caps = PMU_CAP_NO_NMI,
 		.event_init = software_init,
 		.add = source_add,
 		.del = source_stop,

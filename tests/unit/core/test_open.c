@@ -238,7 +238,7 @@ static void deep_stack(struct attempt *a)
 static void no_interrupt(struct attempt *a)
 {
 	attr_of(a)->type = PERF_TYPE_SOFTWARE;
-	attr_of(a)->config = PERF_COUNT_SW_DUMMY;
+	attr_of(a)->config = PERF_COUNT_SW_TASK_CLOCK;
 	attr_of(a)->sample_period = 1;
 }
 

@@ -252,3 +252,28 @@ TEST(a_host_without_probes)
 	EXPECT(!pmu_by_name(f->core, "uprobe"));
 	absent_teardown();
 }
+
+/* perf opens a dummy that samples beside its events, for the records of what tasks do. */
+TEST(sampling_what_never_happens)
+{
+	struct pe_attr attr = fake_sw_attr(PERF_COUNT_SW_DUMMY);
+	int fd;
+
+	setup(BIT(PERF_COUNT_SW_PAGE_FAULTS));
+	attr.sample_period = 1;
+	attr.comm = 1;
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT(fd >= 0);
+	EXPECT_EQ(fake_map(f, fd, 2, true), 0);
+	fake_advance(f, 1000);
+	task_named(fake_task(f, 100)->task, "x", false);
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_COMM));
+	EXPECT(!fake_take(f, fd));
+	attr.freq = 1;
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	attr.config = PERF_COUNT_SW_PAGE_FAULTS;
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, NO_SAMPLING);
+	attr.config = PERF_COUNT_SW_TASK_CLOCK;
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, NO_SAMPLING);
+	teardown();
+}
