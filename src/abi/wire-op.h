@@ -49,7 +49,8 @@ enum wire_op {
 	/* ret 0; measures the wire. */
 	WIRE_OP_PING = 12,
 	/*
-	 * struct wire_event_args: its descriptors are to report POLLHUP to epoll while they should.
+	 * struct wire_event_args: its descriptors are to report to epoll what they should. ret 1:
+	 * it is a POLLHUP, and lasts; 0: a byte in the pipe, once for each report.
 	 */
 	WIRE_OP_HANGUP = 13,
 	/* ret 0: wire_view.root is there; data: the same, with its NUL. */

@@ -377,8 +377,6 @@ CAUSE(MAP_AUX_FIRST, BAD_VALUE, NONE,
 CAUSE(MAP_NO_AUX, UNSUPPORTED, NONE, "{s0} has no AUX area")
 CAUSE(MAP_OTHER_SIZE, BAD_VALUE, NONE, "the event is mapped with {u0} pages already; map as many")
 CAUSE(MAP_REDIRECTED, BUSY, NONE, "the event's output goes to another one's buffer; map that one")
-CAUSE(MAP_DATA_PAGES, UNSUPPORTED, MAP_ONE_PAGE,
-      "data pages are for samples and other records, and events here only count")
 CAUSE(MAP_OUTSIDE, UNSUPPORTED, READ_IT,
       "an event of the virtual PMU cannot be mapped outside of its guests")
 CAUSE(MAP_LIMIT, MLOCK, RAISE_MLOCK,

@@ -99,7 +99,6 @@ REMEDY(UNMAP_FIRST, "unmap it before its output is redirected")
 REMEDY(MAP_FIRST, "mmap it before events are redirected to it")
 REMEDY(MAP_PER_CPU, "open it for each CPU, or without inherit")
 REMEDY(READ_IT, "read it")
-REMEDY(MAP_ONE_PAGE, "map one page, for the counter's values")
 REMEDY(RAISE_MLOCK, "unmap other events, or raise one of the two limits")
 REMEDY(FEWER_PAGES,
        "take at most {u2} pages ({u3} kB); or raise one of the two limits (as root: sysctl "

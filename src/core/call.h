@@ -75,6 +75,9 @@ struct event_totals event_totals(struct event *event);
  */
 u32 event_poll(struct event *event);
 
+/* Has it anything to report but a hang-up? Consumes nothing. */
+bool event_reports(const struct event *event);
+
 /* POLLHUP is what it would answer; consumes nothing. */
 bool event_hangs_up(const struct event *event);
 

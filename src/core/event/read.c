@@ -135,6 +135,12 @@ bool event_hangs_up(const struct event *event)
 	return event_target_gone(event) || !event->buffer;
 }
 
+bool event_reports(const struct event *event)
+{
+	return (event->state == EVENT_ERROR && event->attr.pinned) ||
+	       (event->buffer && event->buffer->poll);
+}
+
 u32 event_poll(struct event *event)
 {
 	u32 events = POLLHUP;

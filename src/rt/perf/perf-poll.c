@@ -9,6 +9,7 @@
 #include "rt/perf/perf-priv.h"
 #include "rt/syscall/syscall.h"
 
+#include <linux/eventpoll.h>
 #include <linux/fs.h>
 #include <linux/poll.h>
 #include <linux/time.h>
@@ -30,21 +31,29 @@ static u32 event_revents(struct thread *t, struct perf_fd *pf)
 }
 
 /*
- * epoll is the kernel's altogether, so the pipe itself must show what the event does: the
- * session has it hang up for as long as there is no ring.
+ * epoll is the kernel's altogether, so the pipe itself must show what the event does: the session
+ * has it hang up for as long as there is no ring. With one each report is a byte more, which nobody
+ * takes out; so the set is to tell of new ones alone, as an event's reports are told once [OVF-02].
  */
 bool perf_on_epoll_ctl(struct thread *t, u64 nr, long *ret)
 {
 	const struct perf_fd *pf = perf_fd_find(t, (int)guest_arg(t, 2));
 	struct wire_slot *sl = pf ? wire_begin(t) : NULL;
+	struct epoll_event event;
+	long hangs_up;
 
-	(void)nr, (void)ret;
 	if (!sl)
 		return false;
 	sl->args.event.handle = pf->handle;
-	(void)wire_call(t, sl, WIRE_OP_HANGUP);
+	hangs_up = wire_call(t, sl, WIRE_OP_HANGUP);
 	wire_end(t, sl);
-	return false;
+	if (hangs_up || guest_arg(t, 1) == EPOLL_CTL_DEL ||
+	    guest_read(&event, guest_arg(t, 3), sizeof(event)))
+		return false;
+	event.events |= EPOLLET;
+	*ret = call_kernel_with(t, nr, guest_arg(t, 0), guest_arg(t, 1), guest_arg(t, 2),
+				(u64)&event, 0, 0);
+	return true;
 }
 
 /* The bytes in the pipe only say "ask". Without waiting: another thread may have taken them. */

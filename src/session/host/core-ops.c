@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -164,11 +165,9 @@ static void host_wake(void *ctx, struct event *event)
 /* The host's name for it is its descriptor, which every guest that maps it is sent. */
 static int host_memory_new(void *ctx, size_t size, void **memory, void **host)
 {
-	struct session *s = ctx;
 	int fd;
 
-	if (size > 4096)
-		return core_refuse(s->core, -EOPNOTSUPP, MAP_DATA_PAGES);
+	(void)ctx;
 	fd = sealed_memory_map("anon_inode:[perf_event]", size, memory);
 	if (fd < 0)
 		return -ENOMEM;
@@ -181,6 +180,20 @@ static void host_memory_free(void *ctx, void *memory, size_t size, void *host)
 	(void)ctx;
 	munmap(memory, size);
 	close((int)(intptr_t)host);
+}
+
+/* Where nobody can be asked there is no limit but the machine's memory. */
+static void host_mlock_limit(void *ctx, struct task *task, u32 *uid, u64 *limit)
+{
+	const struct guest_thread *th = task_host(task);
+	struct rlimit r;
+
+	(void)ctx;
+	*uid = th ? cred_euid(th->process->pid, th->tid) : ~0u;
+	*limit = ~0ull;
+	if (th && !prlimit(th->process->pid, RLIMIT_MEMLOCK, NULL, &r) &&
+	    r.rlim_cur != RLIM_INFINITY)
+		*limit = r.rlim_cur;
 }
 
 const struct core_ops session_core_ops = {
@@ -197,5 +210,6 @@ const struct core_ops session_core_ops = {
 	.wake = host_wake,
 	.memory_new = host_memory_new,
 	.memory_free = host_memory_free,
+	.mlock_limit = host_mlock_limit,
 	.event_changed = snapshot_event_changed,
 };

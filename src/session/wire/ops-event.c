@@ -176,7 +176,7 @@ s64 op_hangup(struct call *c)
 	if (!file)
 		return no_event(c);
 	perf_file_in_epoll(file);
-	return 0;
+	return event_hangs_up(file->event);
 }
 
 /*

@@ -224,14 +224,32 @@ static void hang_up(struct perf_file *file, bool hung)
 		perf_file_closed(file);
 }
 
+/*
+ * A byte says that there is something to ask for. Who is in an epoll set hears of the next byte
+ * alone (EPOLLET), so a pipe that is full is emptied first.
+ */
+static void tell_report(struct perf_file *file)
+{
+	char bytes[4096];
+	int fd;
+
+	if (file->wfd < 0 || !event_reports(file->event) || write(file->wfd, "", 1) == 1)
+		return;
+	fd = reopen(file->wfd, O_RDONLY | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	while (read(fd, bytes, sizeof(bytes)) == sizeof(bytes))
+		;
+	(void)!write(file->wfd, "", 1);
+	close(fd);
+}
+
 void perf_file_wake(struct perf_file *file)
 {
 	if (!file->polled)
 		return;
 	hang_up(file, event_hangs_up(file->event));
-	/* A full pipe says the same as one byte more. */
-	if (file->wfd >= 0 && file->event->state == EVENT_ERROR && write(file->wfd, "", 1) < 0)
-		return;
+	tell_report(file);
 }
 
 void perf_file_polled(struct perf_file *file)
@@ -246,6 +264,7 @@ void perf_file_in_epoll(struct perf_file *file)
 {
 	file->polled = true;
 	hang_up(file, event_hangs_up(file->event));
+	tell_report(file);
 }
 
 /* A pipe without readers cannot be opened for writing. Each call looks at the next few. */
