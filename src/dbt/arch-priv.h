@@ -14,10 +14,10 @@
 void arch_init(void);
 
 /*
- * Makes the block at guest @pc, which an exit of kind @why has asked for. NULL with *@fault set to
- * the first byte that cannot be fetched.
+ * Makes the block at guest @pc, which an exit of kind @why has asked for, in @form (0 or
+ * BLOCK_EXACT). NULL with *@fault set to the first byte that cannot be fetched.
  */
-struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault);
+struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *fault);
 /* Executable memory has changed: forgets what was remembered of it. */
 void arch_forget_code(void);
 /* Of a BLOCK_CHECKED: whether the guest's bytes are the same. */
@@ -51,6 +51,14 @@ void arch_mend(struct dbt_thread *t, u64 pc);
  * Likewise: the other registers of the guest, now that it has stopped for @stop and its pc is set.
  */
 void arch_stopped(struct dbt_thread *t, enum dbt_stop stop);
+
+/*
+ * In the cache, or before leave_cache(): of the path through @b that was at offset @off of its code
+ * the instructions before @index have retired. Corrects the meter.
+ */
+void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index);
+/* The guest's address of instruction @index of @b. */
+u64 arch_insn_pc(const struct dbt_block *b, u32 index);
 
 /* Without the lock: enters the cache. 0: left by an exit, 1: interrupted. */
 int dbt_enter(struct dbt_thread *t);

@@ -85,6 +85,9 @@ enum exit_kind {
 };
 
 #define EXIT_ID_MISS 1u /* dbt_thread.exit_id of EXIT_MISS; no exit has this meta_ref */
+/* Nor these: a budget is spent; exact code has executed what it was to. See deadline.c. */
+#define EXIT_ID_BUDGET 0x7ffffff1u
+#define EXIT_ID_EXACT  0x7ffffff2u
 
 struct dbt_exit {
 	u64 target;        /* guest pc that follows; for virtualized instructions their own */
@@ -192,6 +195,7 @@ struct dbt_block {
 #define BLOCK_DEAD    BIT(0) /* in no map; a thread that is inside goes on to the next exit */
 #define BLOCK_CHECKED BIT(1) /* the bytes are compared, by its first code and by the dispatcher */
 #define BLOCK_FALLS   BIT(2) /* control may get past its last instruction */
+#define BLOCK_EXACT   BIT(3) /* counts down before each instruction; found as such only */
 
 struct exec_range {
 	u64 start, end;
@@ -259,6 +263,10 @@ struct dbt_cache {
 	u32 miss_code;     /* for lookups that find nothing */
 	u32 ret_miss_code; /* for returns that came to the wrong place */
 	u32 enter_code;    /* from C to the entry at t->jump_pc */
+	/* With deadlines (deadline.c): a budget is spent, a register being spilled or not; back. */
+	u32 budget_code, budget_spilled_code, resume_code;
+	u32 exact_code;  /* out of exact code, rcx being spilled */
+	u32 budget_turn; /* the next budget to use, in turn */
 	struct dbt_stats stats;
 };
 
@@ -316,7 +324,8 @@ void cache_fill(void);      /* gets memory for the next block from the kernel, i
 void flush_all(u32 me);
 /* Makes the cache an empty one, with only its own stubs; false without memory. */
 bool cache_reset(void);
-struct dbt_block *block_find(u64 pc);
+/* The block at @pc that has @form, 0 or BLOCK_EXACT; NULL: there is none. */
+struct dbt_block *block_find(u64 pc, u32 form);
 void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages);
 void block_kill(struct dbt_block *b);
 struct dbt_block *block_by_code(u64 pc); /* async-signal-safe, for a thread in the cache */
@@ -352,6 +361,58 @@ void exec_repair(void);
  * again.
  */
 bool page_written(u64 addr, bool own);
+
+/*
+ * deadline.c. Deadlines of threads: how much a thread may still run is measured at its meter, and
+ * shared out in budgets, from which paths through the code take their length. Near a deadline the
+ * thread executes exact code, in which each instruction looks whether it may begin.
+ */
+enum deadline_state {
+	DEADLINE_STALE,    /* something else has been counted, or a deadline set: measure */
+	DEADLINE_MEASURED, /* `remaining` holds */
+	DEADLINE_BUDGETS,  /* the budgets hold */
+	DEADLINE_EXACT,    /* `left` holds: exact code is to be executed */
+};
+
+/* The longest path, and some more: flags that were dead where a path was counted are not then. */
+#define DEADLINE_SLACK (BLOCK_INSNS_MAX + 32u)
+
+/* `index` of a thread's deadline: what comes next is the target of an exit. */
+#define DEADLINE_TAKEN 0xffffu
+
+static inline bool cache_has_deadlines(void)
+{
+	return __atomic_load_n(&cache.mask, __ATOMIC_RELAXED) & DBT_MASK_ANY_DEADLINES;
+}
+
+/* The quantity that paths take from budgets. */
+static inline u32 deadline_quantity(void)
+{
+	return ((cache.mask & DBT_MASK_ANY_DEADLINES) >> 8) - 1;
+}
+
+/* Calls ops.deadline() if one has been reached. Out of the cache, the registers and meter exact. */
+void deadline_tell(struct dbt_thread *t);
+/*
+ * With the lock, before the thread enters the cache: decides how it goes on, and has the budgets or
+ * `left` ready. False: a deadline has been reached, which is to be told first.
+ */
+bool deadline_settle(struct dbt_thread *t);
+/*
+ * Out of the cache by EXIT_ID_BUDGET or EXIT_ID_EXACT, before leave_cache(): the registers are
+ * exact then. The meter is too, unless `resuming` says that it is ahead, for the thread to go on at
+ * resume_pc.
+ */
+void deadline_left(struct dbt_thread *t);
+/* It does not go on there: makes the meter exact. Async-signal-safe. */
+void deadline_no_resume(struct dbt_thread *t);
+
+/* C code has executed the instruction at @pc, which counts. */
+static inline void deadline_retired(struct dbt_thread *t, u64 pc)
+{
+	t->deadline.from = pc;
+	t->deadline.state = DEADLINE_STALE;
+}
 
 /* link.c */
 void exit_link(struct dbt_exit *x, struct dbt_block *to);

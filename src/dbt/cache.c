@@ -333,11 +333,11 @@ static u32 block_hash(const struct hash_map *m, u64 pc)
 	return (u32)((pc >> 4) ^ ((pc >> 20) * 0x9e3779b97f4a7c15ull >> 48)) & (m->size - 1);
 }
 
-struct dbt_block *block_find(u64 pc)
+struct dbt_block *block_find(u64 pc, u32 form)
 {
 	struct dbt_block *b = meta_at(cache.by_pc.heads[block_hash(&cache.by_pc, pc)]);
 
-	while (b && b->pc != pc)
+	while (b && (b->pc != pc || (b->flags & BLOCK_EXACT) != form))
 		b = meta_at(b->next);
 	return b;
 }

@@ -40,6 +40,12 @@
 #define DBT_MASK_COUNT BIT(0) /* METER_INSTRUCTIONS and METER_BRANCHES */
 #define DBT_MASK_SPLIT BIT(1) /* the other quantities too */
 #define DBT_MASK_ALL   (DBT_MASK_COUNT | DBT_MASK_SPLIT)
+/*
+ * Threads can be given deadlines (dbt_deadlines()), of quantity @q or, with METER_INSTRUCTIONS, of
+ * any. With DBT_MASK_COUNT, and with DBT_MASK_SPLIT if @q is of those.
+ */
+#define DBT_MASK_DEADLINES(q)  (((u32)(q) + 1) << 8)
+#define DBT_MASK_ANY_DEADLINES 0xff00u
 
 /* Flags of dbt_init(). */
 #define DBT_VIRTUAL_TIME   BIT(0) /* instructions that read the CPU's clock stop */
@@ -85,6 +91,25 @@ enum dbt_stop {
 struct dbt_cache;
 struct dbt_block;
 
+#define DBT_NO_DEADLINE (~0ull)
+#define DBT_BUDGETS     16u
+
+/* A thread on its way to a deadline; deadline.c. */
+struct dbt_deadline {
+	u64 budget[DBT_BUDGETS]; /* what paths take their length from; below 0: look at the meter */
+	u64 given[DBT_BUDGETS];  /* what the budgets were */
+	u64 left;                /* instructions that exact code still executes before it leaves */
+	u64 from;                /* the last branch of exact code, or instruction done in C */
+	u64 resume_pc;           /* where code goes on that has left for its budget */
+	u32 at;                  /* cache offset of the code that has left */
+	u32 index;               /* and the instruction of its block that comes next */
+	u32 resuming;            /* the meter is ahead of what is at `at` until it goes on */
+	u32 state;               /* enum deadline_state */
+	u64 ahead[METER_QUANTITIES];  /* by so much */
+	u64 remaining;                /* until the nearest deadline, if the state says so */
+	u64 at_sum[METER_QUANTITIES]; /* DBT_NO_DEADLINE: none */
+};
+
 struct dbt_thread {
 	struct dbt_thread *self; /* at the base, so that C code finds the thread */
 	struct dbt_regs regs;    /* the guest's, exact while not in the cache */
@@ -119,6 +144,7 @@ struct dbt_thread {
 	u32 handed;      /* what a handler that has redirected the thread asks of dbt_run() */
 	u32 traced;      /* enum trace_state: of a guest that steps itself */
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
+	struct dbt_deadline deadline;
 };
 
 /*
@@ -143,6 +169,12 @@ struct dbt_ops {
 	 * process that was killed. May be NULL when there are no others.
 	 */
 	bool (*gone)(u32 id);
+	/*
+	 * Without the lock, by the thread itself: its meter has just reached a deadline. t->regs is
+	 * the state after the instruction that has retired last; that is at dbt_deadline_ip(). Sets
+	 * other deadlines. May be NULL if nobody sets any.
+	 */
+	void (*deadline)(struct dbt_thread *t);
 	struct dbt_arch_ops arch;
 };
 
@@ -284,6 +316,14 @@ bool dbt_unprotect(struct dbt_thread *t, u64 start, u64 len);
 
 /* Changes the instrumentation mask; flushes the cache if it is another one. */
 void dbt_set_mask(struct dbt_thread *t, u32 mask);
+
+/*
+ * The sums of the thread's meter at which it is to stop, by quantity; DBT_NO_DEADLINE: none. By the
+ * thread itself, not in the cache. A deadline that has passed is reached at once.
+ */
+void dbt_deadlines(struct dbt_thread *t, const u64 *sums);
+/* In ops.deadline(): the instruction that has reached it; the pc if that is not known. */
+u64 dbt_deadline_ip(const struct dbt_thread *t);
 
 /*
  * Another meter has been mapped below @t, in the child of a fork: tells it the classes of paths

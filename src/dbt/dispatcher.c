@@ -6,6 +6,14 @@ struct taken_exit {
 	struct dbt_exit *exit; /* NULL if the guest pc came from outside */
 	u32 epoch;
 	enum exit_kind kind;
+	u32 form; /* of its block */
+};
+
+/* What becomes of an attempt to enter the cache. */
+enum entering {
+	ENTERED,
+	ENTER_NO_EXEC, /* nothing is executable there */
+	ENTER_DUE,     /* a deadline has been reached */
 };
 
 /* Does what has to be done before the thread may use the cache. With the lock. */
@@ -21,18 +29,20 @@ static void catch_up(struct dbt_thread *t)
 	if (t->epoch != cache.epoch) {
 		thread_tables_clear(t);
 		t->epoch = cache.epoch;
+		deadline_no_resume(t);
+		t->deadline.state = DEADLINE_STALE;
 	}
 }
 
-static struct dbt_block *block_for(u64 pc, enum exit_kind why, u64 *fault)
+static struct dbt_block *block_for(u64 pc, enum exit_kind why, u32 form, u64 *fault)
 {
-	struct dbt_block *b = block_find(pc);
+	struct dbt_block *b = block_find(pc, form);
 
 	if (b && b->flags & BLOCK_CHECKED && !arch_block_current(b)) {
 		block_kill(b);
 		b = NULL;
 	}
-	return b ? b : arch_translate(pc, why, fault);
+	return b ? b : arch_translate(pc, why, form, fault);
 }
 
 /* The entry that a lookup of @pc finds without a block being made; NULL if there is none. */
@@ -48,36 +58,45 @@ static struct dbt_entry *known_entry(u64 pc)
 
 /*
  * Finds where to enter the cache for the guest's pc, and shortens the way for the next time: links
- * the exit that was taken, or fills the thread's table if a lookup had missed. False if nothing is
- * executable there. With the lock.
+ * the exit that was taken, or fills the thread's table if a lookup had missed. With the lock.
  */
-static bool prepare_entry(struct dbt_thread *t, const struct taken_exit *taken)
+static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit *taken)
 {
 	u64 pc = guest_pc(t);
 	struct dbt_block *b;
 	struct dbt_entry *e = NULL;
 	struct dbt_exit *exit;
+	u32 form = 0;
 
 	catch_up(t);
+	if (cache_has_deadlines()) {
+		if (!deadline_settle(t))
+			return ENTER_DUE;
+		if (t->deadline.resuming) {
+			t->enter_pc = code_addr(cache.resume_code);
+			return ENTERED;
+		}
+		form = t->deadline.state == DEADLINE_EXACT ? BLOCK_EXACT : 0;
+	}
 	exit = taken->epoch == cache.epoch ? taken->exit : NULL;
-	if (taken->kind == EXIT_MISS && (e = known_entry(pc)) != NULL) {
+	if (taken->kind == EXIT_MISS && !form && (e = known_entry(pc)) != NULL) {
 		thread_table_fill(t, e);
 		t->jump_pc = code_addr(e->resume);
 		t->enter_pc = code_addr(cache.enter_code);
-		return true;
+		return ENTERED;
 	}
-	b = block_for(pc, taken->kind, &t->stop_addr);
+	b = block_for(pc, taken->kind, form, &t->stop_addr);
 	if (!b)
-		return false;
-	if (exit && exit->patch)
+		return ENTER_NO_EXEC;
+	if (exit && exit->patch && taken->form == form)
 		exit_link(exit, b);
-	if (taken->kind == EXIT_MISS) {
+	if (taken->kind == EXIT_MISS && !form) {
 		e = arch_entry(b);
 		if (e)
 			thread_table_fill(t, e);
 	}
 	t->enter_pc = code_addr(b->code);
-	return true;
+	return ENTERED;
 }
 
 /* The exit that dbt_exit() left by; t->in_cache is still set, so it is still there. */
@@ -132,19 +151,22 @@ static bool was_handed_back(struct dbt_thread *t)
 	return resume;
 }
 
-/* Enters the cache at the guest's pc, unless nothing is executable there. */
-static bool enter_cache(struct dbt_thread *t, const struct taken_exit *taken, int *how)
+/* Enters the cache at the guest's pc, if that is possible. *@how it was left by dbt_enter(). */
+static enum entering enter_cache(struct dbt_thread *t, const struct taken_exit *taken, int *how)
 {
+	enum entering e;
+
 	cache_lock(t);
-	if (!prepare_entry(t, taken)) {
+	e = prepare_entry(t, taken);
+	if (e != ENTERED) {
 		cache_unlock(t);
-		return false;
+		return e;
 	}
 	/* Under the lock, so that a flush either waits for us or has been done. */
 	__atomic_store_n(&t->in_cache, 1, __ATOMIC_SEQ_CST);
 	cache_unlock(t);
 	*how = dbt_enter(t);
-	return true;
+	return ENTERED;
 }
 
 /*
@@ -166,18 +188,30 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 	for (;;) {
 		struct dbt_exit *x, copy;
 		enum dbt_stop stop;
+		enum entering entering;
+		u32 form;
 		int how;
 
-		if (has_trace_to_report(t))
+		if (unlikely(cache_has_deadlines()))
+			deadline_tell(t);
+		if (has_trace_to_report(t)) {
+			deadline_no_resume(t);
 			return DBT_TRACED;
+		}
 		if (__atomic_load_n(&t->interrupt, __ATOMIC_SEQ_CST)) {
 			__atomic_store_n(&t->interrupt, 0, __ATOMIC_SEQ_CST);
+			deadline_no_resume(t);
 			return DBT_INTERRUPTED;
 		}
 		t->traced = guest_is_traced(t) ? TRACE_ENTERING : TRACE_NONE;
-		if (!enter_cache(t, &taken, &how))
+		entering = enter_cache(t, &taken, &how);
+		if (entering == ENTER_NO_EXEC)
 			return DBT_NO_EXEC;
+		if (entering == ENTER_DUE)
+			continue;
 		if (how) {
+			deadline_no_resume(t);
+			t->deadline.state = DEADLINE_STALE;
 			if (!was_handed_back(t))
 				return DBT_INTERRUPTED;
 			taken = (struct taken_exit){.kind = EXIT_JUMP};
@@ -185,23 +219,38 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		}
 		if (unlikely(t->traced >= TRACE_LEFT))
 			guest_set_traced(t);
+		if (unlikely(t->exit_id >= EXIT_ID_BUDGET)) {
+			deadline_left(t);
+			leave_cache(t);
+			taken = (struct taken_exit){.kind = EXIT_JUMP};
+			continue;
+		}
 		x = find_taken_exit(t);
 		copy = *x;
 		guest_set_pc(t, copy.kind == EXIT_MISS ? t->miss_pc : copy.target);
+		form = cache_has_deadlines() && t->deadline.state == DEADLINE_EXACT ? BLOCK_EXACT
+										    : 0;
 		taken = (struct taken_exit){.exit = copy.kind == EXIT_JUMP ? x : NULL,
 					    .epoch = t->epoch,
-					    .kind = copy.kind == EXIT_MISS ? EXIT_MISS : EXIT_JUMP};
+					    .kind = copy.kind == EXIT_MISS ? EXIT_MISS : EXIT_JUMP,
+					    .form = form};
 		leave_cache(t);
 		if (copy.kind == EXIT_JUMP || copy.kind == EXIT_MISS)
 			continue;
+		if (form)
+			t->deadline.state = DEADLINE_STALE;
 		stop = serve_exit(t, &copy);
-		if (stop != DBT_INTERRUPTED)
+		if (stop != DBT_INTERRUPTED) {
+			if (form)
+				deadline_tell(t);
 			return stop;
+		}
 	}
 }
 
 void dbt_retire(struct dbt_thread *t)
 {
+	deadline_retired(t, guest_pc(t));
 	guest_set_pc(t, guest_pc(t) + t->stop_len);
 	if (guest_is_traced(t))
 		t->traced = TRACE_LEFT;

@@ -26,7 +26,13 @@ static bool kick(struct dbt_thread *t)
 	return true;
 }
 
-static const struct dbt_ops ops = {.protect = protect, .kick = kick};
+static void deadline(struct dbt_thread *t)
+{
+	(void)t;
+	guest_self->on_deadline(guest_self);
+}
+
+static const struct dbt_ops ops = {.protect = protect, .kick = kick, .deadline = deadline};
 
 /* While SIGTRAPs of a requested single step arrive; then as any signal. */
 static void on_trap(struct guest *g, ucontext_t *uc)
@@ -61,6 +67,10 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	struct guest *g = guest_self;
 	u64 where;
 
+	if (sig == SIGTRAP && g->on_native) {
+		g->on_native((u64 *)uc->uc_mcontext.gregs);
+		return;
+	}
 	if (sig == SIGTRAP && (g->step || g->t->stepping)) {
 		on_trap(g, uc);
 		return;

@@ -61,6 +61,21 @@ struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
 #define COUNT_SPILLED 0x8000u
 void emit_count(struct emitter *e, const struct weight *w, u16 live);
 
+/* Its part for a quantity or lanes: without a class, adds to a lane's word of each quantity. */
+void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live);
+
+/*
+ * countdown.c: code on its way to a deadline. countdown_path() comes where a path has been counted
+ * that adds @n: takes it from a budget. @index is the instruction that comes next, DEADLINE_TAKEN
+ * an exit that follows. countdown_before() comes before instruction @index of an exact block,
+ * countdown_from() where the one at @pc is about to leave it.
+ */
+void countdown_path(struct build *b, u32 n, u16 live, u32 index);
+void countdown_before(struct build *b, u32 index);
+void countdown_from(struct build *b, u64 pc);
+/* The stubs that these use. */
+void countdown_init(struct emitter *e);
+
 /*
  * Emits an entry of @table for guest @pc, which lookups or native returns go to. r11 and rcx are
  * still spilled behind it (emit_unspill_target()). The struct is complete but for block.

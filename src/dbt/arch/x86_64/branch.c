@@ -59,7 +59,7 @@ static void emit_add_gs(struct emitter *e, u8 reg, u32 at, u32 n)
 }
 
 /* Counts without a class: adds to a lane's word of each quantity. */
-static void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live)
+void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live)
 {
 	u32 lane = cache.lane++ % METER_LANES;
 	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
@@ -295,7 +295,8 @@ static u32 counted_for(const struct build *b, u32 end)
 	return end + 1;
 }
 
-static void emit_path_count(struct build *b, u32 end, u16 live)
+/* Adds to the meter what the path that ends with @end counts; instruction @next comes next. */
+static void emit_path_count(struct build *b, u32 end, u16 live, u32 next)
 {
 	u32 upto = counted_for(b, end);
 	struct weight w;
@@ -303,8 +304,16 @@ static void emit_path_count(struct build *b, u32 end, u16 live)
 	if (counted_upto(b, upto) || upto <= b->restart)
 		return;
 	w = weight_of(b->insns, b->restart, upto);
+	if (b->plan.exact) {
+		emit_count_lanes(&b->e, &w, FL_ARITH);
+		note_count(b, upto);
+		countdown_from(b, b->plan.insns[upto - 1].pc);
+		return;
+	}
 	emit_count(&b->e, &w, live);
 	note_count(b, upto);
+	if (cache_has_deadlines())
+		countdown_path(b, w.q[deadline_quantity()], live, next);
 }
 
 void branch_count_before(struct build *b, u32 index)
@@ -323,7 +332,7 @@ void branch_count_before(struct build *b, u32 index)
 	for (u32 i = index + 1; i <= end; i++)
 		if (!plan_live(&b->plan, i))
 			return;
-	emit_path_count(b, end, 0);
+	emit_path_count(b, end, 0, index);
 }
 
 /* The taken side of a conditional branch: its count and its exit. */
@@ -333,7 +342,14 @@ static void emit_taken(struct build *b, u32 index)
 	struct weight w = weight_of(b->insns, b->restart, index + 1);
 
 	w.q[METER_TAKEN]++;
-	emit_count(&b->e, &w, i->taken_live);
+	if (b->plan.exact) {
+		emit_count_lanes(&b->e, &w, FL_ARITH);
+		countdown_from(b, i->pc);
+	} else {
+		emit_count(&b->e, &w, i->taken_live);
+		if (cache_has_deadlines())
+			countdown_path(b, w.q[deadline_quantity()], i->taken_live, DEADLINE_TAKEN);
+	}
 	emit_exit_jump(b, insn_target(&i->d, i->pc));
 }
 
@@ -358,7 +374,7 @@ void branch_side(struct build *b, u32 index)
 		put_u32(over - 4, (u32)(b->e.p - over));
 	} else if (insn_target(&i->d, i->pc) <= i->pc) {
 		/* Backward, so it is probably a loop's: the taken side goes in line. */
-		if (cache.mask & DBT_MASK_SPLIT) {
+		if (cache.mask & (DBT_MASK_SPLIT | DBT_MASK_ANY_DEADLINES)) {
 			emit2(&b->e, 0x0f, 0x80 | (i->d.cond ^ 1));
 			emit_u32(&b->e, 0);
 			over = b->e.p;
@@ -404,18 +420,20 @@ void branch_spill_range(struct build *b, const u8 *begin, u16 mask)
 static u8 *emit_target(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
+	/* Where a budget ends nothing may be spilled. */
+	bool early = !i->live || cache_has_deadlines();
 	u8 *begin;
 
-	if (!i->live)
-		emit_path_count(b, index, 0);
+	if (early)
+		emit_path_count(b, index, i->live, index);
 	emit_spill_target(&b->e);
 	begin = b->e.p;
 	if (i->d.cf == CF_RET)
 		emit_load_slot(&b->e);
 	else
 		rewrite_load_target(&b->e, &i->d, i->bytes, i->pc);
-	if (i->live)
-		emit_path_count(b, index, COUNT_SPILLED);
+	if (!early)
+		emit_path_count(b, index, COUNT_SPILLED, index);
 	return begin;
 }
 
@@ -456,6 +474,15 @@ void emit_jump_target(struct emitter *e)
 	emit_u32(e, TABLE_JUMP_AT);
 }
 
+/* The same for a block that may be an exact one: what follows then is found by dbt_run(). */
+static void emit_leave_target(struct build *b)
+{
+	if (b->plan.exact)
+		emit_jmp(&b->e, cache.miss_code);
+	else
+		emit_jump_target(&b->e);
+}
+
 /* The target of a native call, which turns it into the guest's call. */
 static void emit_thunk(struct build *b, const struct pending_thunk *t)
 {
@@ -487,14 +514,14 @@ void branch_call(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
 	u64 next = i->pc + i->d.len;
-	bool direct = i->d.cf == CF_CALL, checked = b->plan.checked;
+	bool direct = i->d.cf == CF_CALL, checked = b->plan.checked || b->plan.exact;
 	struct dbt_entry *known = checked ? NULL : i->known;
 	struct pending_thunk *t;
 	u8 *begin = b->e.p;
 	u32 call;
 
 	if (direct)
-		emit_path_count(b, index, i->live);
+		emit_path_count(b, index, i->live, index);
 	else
 		begin = emit_target(b, index);
 	/* A call of another length is another instruction, which overlaps with this one. */
@@ -508,7 +535,7 @@ void branch_call(struct build *b, u32 index)
 		if (direct)
 			emit_exit_jump(b, insn_target(&i->d, i->pc));
 		else
-			emit_jump_target(&b->e);
+			emit_leave_target(b);
 	} else {
 		t = &b->thunks[b->nr_thunks++];
 		t->insn = index;
@@ -527,7 +554,7 @@ static void emit_ret(struct build *b, u32 index)
 	const struct plan_insn *i = &b->plan.insns[index];
 	u8 *begin = emit_target(b, index);
 
-	if (!i->d.imm_size && !b->plan.checked) {
+	if (!i->d.imm_size && !b->plan.checked && !b->plan.exact) {
 		emit_index_ring(&b->e);
 		emit1(&b->e, PREFIX_GS);
 		emit4(&b->e, 0x48, 0x8b, 0x0c, 0xcd); /* mov rcx, gs:[rcx * 8 + ring] */
@@ -540,7 +567,7 @@ static void emit_ret(struct build *b, u32 index)
 	branch_spill_range(b, begin, TARGET_SPILLS);
 	emit4(&b->e, 0x48, 0x8d, 0xa4, 0x24); /* lea rsp, [rsp + disp32] */
 	emit_u32(&b->e, 8 + (i->d.imm_size ? (u16)i->d.imm : 0));
-	emit_jump_target(&b->e);
+	emit_leave_target(b);
 }
 
 static void emit_virtual(struct build *b, const struct plan_insn *i)
@@ -574,19 +601,19 @@ void branch_end(struct build *b, u32 index)
 	u8 *begin;
 
 	if (is_emulated_branch(&i->d)) {
-		emit_path_count(b, index, i->live);
+		emit_path_count(b, index, i->live, index);
 		emit_exit(b, EXIT_EMULATE, i->pc);
 		return;
 	}
 	if (i->d.cf != CF_JMP_IND && i->d.cf != CF_RET)
-		emit_path_count(b, index, i->live);
+		emit_path_count(b, index, i->live, index);
 	switch (i->d.cf) {
 	case CF_NONE: emit_virtual(b, i); break;
 	case CF_JMP: emit_exit_jump(b, insn_target(&i->d, i->pc)); break;
 	case CF_JMP_IND:
 		begin = emit_target(b, index);
 		branch_spill_range(b, begin, TARGET_SPILLS);
-		emit_jump_target(&b->e);
+		emit_leave_target(b);
 		break;
 	case CF_RET: emit_ret(b, index); break;
 	case CF_SYSCALL: emit_exit_stop(b, DBT_SYSCALL, next); break;
@@ -607,7 +634,7 @@ void branch_fall(struct build *b)
 {
 	const struct insn *last = b->plan.nr_insns ? &b->plan.insns[b->plan.nr_insns - 1].d : NULL;
 
-	emit_path_count(b, b->plan.nr_insns, b->plan.next_live);
+	emit_path_count(b, b->plan.nr_insns, b->plan.next_live, b->plan.nr_insns);
 	if (b->plan.undecodable)
 		emit2(&b->e, 0x0f, 0x0b); /* ud2: the same fault, at the same guest pc */
 	else if (last && stores_x87_pc(last))

@@ -309,12 +309,13 @@ static enum dbt_stop interrupt_return(struct emulation *em)
 	return DBT_INTERRUPTED;
 }
 
-static void retire(struct dbt_thread *t, u8 cf)
+static void retire(struct dbt_thread *t, u64 pc, u8 cf)
 {
 	u64 *count = dbt_meter(t)->count[0];
 
 	if (!(cache.mask & DBT_MASK_COUNT))
 		return;
+	deadline_retired(t, pc);
 	count[METER_INSTRUCTIONS]++;
 	count[METER_BRANCHES] += cf != CF_NONE;
 	if (!(cache.mask & DBT_MASK_SPLIT))
@@ -413,6 +414,6 @@ enum dbt_stop arch_emulate(struct dbt_thread *t)
 	}
 	if (traced)
 		t->traced = TRACE_LEFT;
-	retire(t, em.d.cf);
+	retire(t, em.pc, em.d.cf);
 	return DBT_INTERRUPTED;
 }

@@ -38,16 +38,17 @@ struct plan {
 	u16 next_live;        /* FL_ARITH bits that matter there */
 	bool rewrites;        /* it may write to its own pages */
 	bool checked;         /* the bytes have to be compared before each execution */
+	bool exact;           /* it counts down before each instruction, and ends with a branch */
 	bool undecodable;     /* there is no instruction at next_pc */
 	u8 bad[INSN_MAX + 1]; /* its bytes */
 	u8 bad_len;
 };
 
 /*
- * Plans the superblock at @pc. 0, or -EFAULT with *@fault set to the first byte that could not be
- * fetched for its first instruction.
+ * Plans the superblock at @pc, or with @exact a block that ends with the first branch. 0, or
+ * -EFAULT with *@fault set to the first byte that could not be fetched for its first instruction.
  */
-int plan_build(struct plan *plan, u64 pc, u64 *fault);
+int plan_build(struct plan *plan, u64 pc, bool exact, u64 *fault);
 
 /* A branch that is done in C (arch_emulate). */
 bool is_emulated_branch(const struct insn *d);

@@ -15,6 +15,7 @@
 #include "sys/string.h"
 
 #define BRANCHES_MAX 4  /* branches that a superblock goes past */
+#define EXACT_MAX    24 /* instructions of an exact block */
 #define LOOKAHEAD    12 /* instructions */
 #define FETCH_AHEAD  128
 #define INT80_VECTOR 0x80 /* that of i386's system calls */
@@ -384,7 +385,7 @@ static void frag_begin(struct plan *plan, u64 pc, u32 flags)
 /* Whether the superblock may go on at @pc, which is not the next address. */
 static bool may_follow(struct plan *plan, u64 pc)
 {
-	if (plan->checked || plan->nr_frags >= BLOCK_FRAGS_MAX || block_find(pc))
+	if (plan->checked || plan->exact || plan->nr_frags >= BLOCK_FRAGS_MAX || block_find(pc, 0))
 		return false;
 	for (u32 i = 0; i < plan->nr_frags; i++)
 		if (pc >= plan->frags[i].pc && pc < plan->frags[i].pc + plan->frags[i].len)
@@ -413,7 +414,7 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		int len;
 
 		plan->next_pc = pc;
-		if (plan->nr_insns == BLOCK_INSNS_MAX)
+		if (plan->nr_insns == (plan->exact ? EXACT_MAX : BLOCK_INSNS_MAX))
 			return 0;
 		plan_use_page(plan, pc, true);
 		if (!plan_has_page(plan, pc >> PAGE_SHIFT))
@@ -447,7 +448,8 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		}
 		if (i->role == ROLE_END)
 			return 0;
-		if (plan->checked && (i->role == ROLE_CALL || (plan->rewrites && stores(&i->d)))) {
+		if ((plan->checked && plan->rewrites && stores(&i->d)) ||
+		    ((plan->checked || plan->exact) && i->role == ROLE_CALL)) {
 			if (i->role == ROLE_CALL)
 				frag_begin(plan, pc, FRAG_RESTART);
 			return 0;
@@ -456,10 +458,10 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 			frag_begin(plan, pc, FRAG_RESTART);
 			i->known = entry_find(TABLE_RET, pc);
 			if (branches++ >= BRANCHES_MAX || plan->nr_frags >= BLOCK_FRAGS_MAX ||
-			    i->known || block_find(pc))
+			    i->known || block_find(pc, 0))
 				return 0;
 		} else if (i->role == ROLE_SIDE) {
-			if (branches++ >= BRANCHES_MAX || block_find(pc))
+			if (branches++ >= BRANCHES_MAX || plan->exact || block_find(pc, 0))
 				return 0;
 		} else if (i->role == ROLE_TRAP) {
 			return 0;
@@ -515,13 +517,14 @@ static bool writable(u64 pc)
 	return r && r->flags & DBT_EXEC_WRITABLE;
 }
 
-int plan_build(struct plan *plan, u64 pc, u64 *fault)
+int plan_build(struct plan *plan, u64 pc, bool exact, u64 *fault)
 {
 	int err;
 
 	plan->nr_insns = plan->nr_frags = plan->nr_pages = plan->nr_exits = 0;
 	plan->undecodable = false;
 	plan->checked = false;
+	plan->exact = exact;
 	fetched.len = 0;
 	*fault = pc;
 	plan->checked = page_use(pc, true) == USE_CHECKED;

@@ -74,7 +74,7 @@ static u32 insn_at(const struct dbt_block *b, u32 off, bool *exact)
 	return i;
 }
 
-static u64 insn_pc(const struct dbt_block *b, u32 index)
+u64 arch_insn_pc(const struct dbt_block *b, u32 index)
 {
 	const struct block_frag *f = &b->frags[b->nr_frags - 1];
 	u64 pc;
@@ -100,7 +100,7 @@ u64 dbt_guest_pc(struct dbt_thread *t, u64 pc)
 		cache_lock(t);
 	b = block_by_code(pc);
 	if (b && pc >= code_addr(b->code))
-		found = insn_pc(b, insn_at(b, (u32)(pc - code_addr(b->code)), &exact));
+		found = arch_insn_pc(b, insn_at(b, (u32)(pc - code_addr(b->code)), &exact));
 	if (!inside)
 		cache_unlock(t);
 	return found;
@@ -119,7 +119,7 @@ static void meter_add(struct dbt_thread *t, const struct weight *w, u64 sign)
 }
 
 /* Corrects the meter: of the path through the block the instructions before @index have retired. */
-static void meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index)
+void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index)
 {
 	u32 restart = 0;
 	struct weight w;
@@ -144,8 +144,8 @@ static void at_boundary(struct dbt_thread *t, const struct dbt_block *b, u32 off
 			struct sigcontext_64 *m)
 {
 	regs_from(&t->regs, m);
-	t->regs.rip = insn_pc(b, index);
-	meter_correct(t, b, off, index);
+	t->regs.rip = arch_insn_pc(b, index);
+	arch_meter_correct(t, b, off, index);
 	redirect(t, m);
 }
 
@@ -235,6 +235,7 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 	bool exact;
 
 	if (within(m->ip, dbt_enter_critical, dbt_enter_critical_end)) {
+		deadline_no_resume(t);
 		redirect(t, m);
 		return DBT_AT_BOUNDARY;
 	}
@@ -305,7 +306,7 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 	if (t->stepping && !t->traced)
 		m->flags &= ~X86_EFLAGS_TF;
 	regs_from(&t->regs, m);
-	t->regs.rip = insn_pc(b, index);
+	t->regs.rip = arch_insn_pc(b, index);
 	for (u32 reg = 0; spill && reg < ARRAY_SIZE(t->spill); reg++) {
 		if (reg == DBT_RSP)
 			t->regs.gpr[reg] += spill->mask & BIT(DBT_RSP) ? 8 : 0;
@@ -314,7 +315,7 @@ static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, stru
 		if (spill->moved & BIT(reg))
 			t->regs.gpr[reg] -= t->arch.gs_base;
 	}
-	meter_correct(t, b, off, index);
+	arch_meter_correct(t, b, off, index);
 }
 
 /*

@@ -68,7 +68,10 @@ static void emit_insns(struct build *b)
 	for (u32 n = 0; n < plan->nr_insns; n++) {
 		const struct plan_insn *i = &plan->insns[n];
 
-		branch_count_before(b, n);
+		if (plan->exact)
+			countdown_before(b, n);
+		else
+			branch_count_before(b, n);
 		if (n)
 			b->insns[n - 1].native = (u16)(emit_at(&b->e) - start);
 		else
@@ -166,14 +169,14 @@ static void emit_compare_bytes(struct build *b, u32 stale)
 	emit_unspill(e, REG_RAX);
 }
 
-struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
+struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *fault)
 {
 	struct build *b = &build;
 	struct plan *plan = &b->plan;
 	struct dbt_block *block;
 	u32 stale = 0;
 
-	if (plan_build(plan, pc, fault))
+	if (plan_build(plan, pc, form & BLOCK_EXACT, fault))
 		return NULL;
 	cache_fill();
 	block = meta_alloc(sizeof(*block));
@@ -186,6 +189,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 		b->insns[i].guest = (u8)(plan->insns[i].d.len | plan->insns[i].class << 4);
 
 	block->pc = pc;
+	block->flags = (u16)form;
 	cache.hot = (u32)ALIGN_UP(cache.hot, 16);
 	block->start = cache.hot;
 	b->e.p = code_at(cache.hot);
@@ -194,7 +198,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 		save_bytes(block, plan);
 		stale = branch_stale(b);
 	}
-	if (why == EXIT_MISS) {
+	if (why == EXIT_MISS && !plan->exact) {
 		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc);
 		emit_unspill_target(&b->e);
 	}
@@ -225,7 +229,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u64 *fault)
 
 		if (x->kind != EXIT_JUMP || plan->checked)
 			continue;
-		to = block_find(x->target);
+		to = block_find(x->target, form);
 		if (to)
 			exit_link(x, to);
 	}

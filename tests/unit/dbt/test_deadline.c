@@ -1,0 +1,262 @@
+/* A thread stops exactly where a quantity reaches its deadline: checked against single steps. */
+#include "unit/dbt/stepper.h"
+#include "unit/test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
+u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
+u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_transaction(u64 eax);
+
+static struct guest *guest(void)
+{
+	static struct guest g;
+	static bool ready;
+
+	if (!ready) {
+		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0), DBT_MASK_ALL,
+			   2 << 20);
+		guest_thread_init(&g);
+		ready = true;
+	}
+	return &g;
+}
+
+/* The flags that an instruction leaves undefined differ between CPUs, and AF with them. */
+#define FLAGS 0xcd5u
+
+static u32 complaints;
+
+static bool same_stop(const struct stop *s, const struct native_step *n)
+{
+	bool same = s->ip == n->pc && s->regs.rip == n->regs.rip;
+
+	for (u32 i = 0; i < 16; i++)
+		same &= s->regs.gpr[i] == n->regs.gpr[i];
+	return same && !((s->regs.rflags ^ n->regs.rflags) & FLAGS);
+}
+
+static void complain(const char *name, u64 period, u64 k, const struct stop *s,
+		     const struct native_step *n)
+{
+	if (complaints++ > 5)
+		return;
+	TEST_FAIL("%s, quantity %u, period %llu, stop %llu: ip %#llx pc %#llx flags %#llx, not "
+		  "%#llx %#llx %#llx",
+		  name, stops.q, (unsigned long long)period, (unsigned long long)k,
+		  (unsigned long long)s->ip, (unsigned long long)s->regs.rip,
+		  (unsigned long long)s->regs.rflags, (unsigned long long)n->pc,
+		  (unsigned long long)n->regs.rip, (unsigned long long)n->regs.rflags);
+	for (u32 i = 0; i < 16; i++)
+		if (s->regs.gpr[i] != n->regs.gpr[i])
+			TEST_FAIL("  register %u is %#llx, not %#llx", i,
+				  (unsigned long long)s->regs.gpr[i],
+				  (unsigned long long)n->regs.gpr[i]);
+}
+
+struct program {
+	const char *name;
+	const void *fn;
+	u64 abc[3];
+};
+
+static void check_run(struct guest *g, const struct program *p, const struct native_step *steps,
+		      u64 n, u64 period)
+{
+	u64 before, count = 0, k = 0;
+
+	before = guest_count(g, stops.q);
+	stops_begin(g, period);
+	native_begin(g, p->fn, p->abc);
+	EXPECT_EQ(guest_run(g), 0);
+	stops_end(g);
+	for (u64 i = 0; i < n; i++) {
+		count += steps[i].counts[stops.q];
+		if (!steps[i].counts[stops.q] || count % period)
+			continue;
+		if (k < stops.n && k < stops.max && !same_stop(&stops.at[k], &steps[i]))
+			complain(p->name, period, k, &stops.at[k], &steps[i]);
+		k++;
+	}
+	EXPECT_EQ(guest_count(g, stops.q) - before, count);
+	EXPECT_EQ(stops.n, count / period);
+}
+
+static const u64 periods[] = {1, 2, 3, 7, 100, 1000, 100003};
+
+/* Every stop of the program, for each of the periods that make at most @most of them. */
+static void check_program(struct guest *g, const struct program *p, u64 most)
+{
+	static const enum meter_quantity all[] = {
+		METER_INSTRUCTIONS, METER_BRANCHES, METER_CONDITIONAL, METER_TAKEN,
+		METER_CALLS,        METER_RETURNS,  METER_INDIRECT,
+	};
+	struct native_step *steps;
+	u64 n;
+
+	n = native_steps(g, p->fn, p->abc, 2000000, &steps);
+	stops.max = most;
+	stops.at = malloc(stops.max * sizeof(*stops.at));
+	for (u32 q = 0; q < ARRAY_SIZE(all); q++) {
+		for (u32 own = 0; own < 2; own++) {
+			stops.q = all[q];
+			dbt_set_mask(g->t,
+				     DBT_MASK_ALL | DBT_MASK_DEADLINES(own ? stops.q
+									   : METER_INSTRUCTIONS));
+			for (u32 i = 0; i < ARRAY_SIZE(periods); i++)
+				if (n / periods[i] <= most)
+					check_run(g, p, steps, n, periods[i]);
+		}
+	}
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	free(stops.at);
+	free(steps);
+	dbt_check(g->t);
+}
+
+TEST(each_stop_is_exact)
+{
+	static const struct program programs[] = {
+		{"loop", snip_loop, {300}},       {"rep", snip_rep, {200}},
+		{"branches", snip_branches, {0}}, {"flags", snip_flags, {200, 7}},
+		{"redzone", snip_redzone, {0}},   {"fib", snip_fib, {9}},
+		{"table", snip_table, {100}},     {"spilled", snip_spilled, {0}},
+		{"deep", snip_deep, {300}},       {"longjmp", snip_longjmp, {0}},
+		{"vector", snip_vector, {40, 3}},
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
+		check_program(guest(), &programs[i], 100000);
+}
+
+/* Signals that arrive wherever the thread is. */
+TEST(stops_are_exact_in_a_storm_of_signals)
+{
+	static const struct program programs[] = {
+		{"fib", snip_fib, {13}},
+		{"table", snip_table, {500}},
+	};
+	struct itimerval tick = {{0, 300}, {0, 300}}, off = {{0, 0}, {0, 0}};
+
+	setitimer(ITIMER_REAL, &tick, NULL);
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
+		check_program(guest(), &programs[i], 3000);
+	setitimer(ITIMER_REAL, &off, NULL);
+}
+
+/* Interrupted after each native instruction in turn, in code of both kinds. */
+static void interrupt_everywhere(const struct program *p, u64 period)
+{
+	struct guest *g = guest();
+	struct native_step *steps;
+	u64 n = native_steps(g, p->fn, p->abc, 100000, &steps);
+
+	stops.q = METER_INSTRUCTIONS;
+	stops.max = n;
+	stops.at = malloc(stops.max * sizeof(*stops.at));
+	dbt_set_mask(g->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	for (g->step = 1;; g->step++) {
+		check_run(g, p, steps, n, period);
+		if (g->stepped < g->step || test_failures)
+			break;
+	}
+	g->step = 0;
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	free(stops.at);
+	free(steps);
+}
+
+TEST(stops_are_exact_wherever_a_signal_comes)
+{
+	static const struct program programs[] = {
+		{"loop", snip_loop, {3}},       {"branches", snip_branches, {0}},
+		{"rep", snip_rep, {20}},        {"deep", snip_deep, {2}},
+		{"spilled", snip_spilled, {0}}, {"longjmp", snip_longjmp, {0}},
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
+		interrupt_everywhere(&programs[i], 3);
+		interrupt_everywhere(&programs[i], 1000000);
+	}
+}
+
+/* mov byte [rip + 1], dil; mov eax, 0 (whose first byte was written); dec edi; jnz; ret */
+static const u8 rewriting[] = {0x40, 0x88, 0x3d, 1,    0,    0,    0,    0xb8, 0,
+			       0,    0,    0,    0xff, 0xcf, 0x75, 0xf0, 0xc3};
+
+TEST(stops_are_exact_in_code_that_rewrites_itself)
+{
+	struct program p = {"rewriting", NULL, {100}};
+	void *at;
+
+	guest();
+	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		  0);
+	memcpy(at, rewriting, sizeof(rewriting));
+	dbt_exec_add(guest()->t, (u64)at, 4096, DBT_EXEC_WRITABLE);
+	p.fn = at;
+	check_program(guest(), &p, 1000);
+	dbt_exec_remove(guest()->t, (u64)at, 4096);
+	dbt_exec_add(guest()->t, (u64)at, 4096, DBT_EXEC_WRITABLE | DBT_EXEC_CHECKED);
+	mprotect(at, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+	check_program(guest(), &p, 1000);
+	dbt_exec_remove(guest()->t, (u64)at, 4096);
+	munmap(at, 4096);
+}
+
+static void *other_thread(void *arg)
+{
+	const struct program p = {"fib", snip_fib, {15}};
+	struct native_step *steps;
+	struct guest g;
+	u64 n;
+
+	(void)arg;
+	guest_thread_init(&g);
+	n = native_steps(&g, p.fn, p.abc, 100000, &steps);
+	stops.q = METER_INSTRUCTIONS;
+	stops.max = n;
+	stops.at = malloc(stops.max * sizeof(*stops.at));
+	for (u32 i = 0; i < 100; i++)
+		check_run(&g, &p, steps, n, 50 + i * 37);
+	free(stops.at);
+	free(steps);
+	guest_thread_exit(&g);
+	return NULL;
+}
+
+TEST(stops_of_threads_are_exact_while_the_cache_is_flushed)
+{
+	const u32 mask = DBT_MASK_DEADLINES(METER_INSTRUCTIONS);
+	pthread_t threads[2];
+
+	dbt_set_mask(guest()->t, DBT_MASK_ALL | mask);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, other_thread, NULL);
+	for (u32 i = 0; i < 40; i++) {
+		usleep(3000);
+		dbt_set_mask(guest()->t, (i & 1 ? DBT_MASK_ALL : DBT_MASK_COUNT) | mask);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	dbt_check(guest()->t);
+	dbt_set_mask(guest()->t, DBT_MASK_ALL);
+}
+
+TEST(each_stop_of_a_long_run_is_exact)
+{
+	static const struct program programs[] = {
+		{"loop", snip_loop, {60000}},
+		{"fib", snip_fib, {17}},
+		{"table", snip_table, {8000}},
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
+		check_program(guest(), &programs[i], 20000);
+}
