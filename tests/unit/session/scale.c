@@ -66,7 +66,7 @@ static void guest(int segment, int bootstrap, u32 n, u32 pairs, bool hung)
 	for (u32 i = 0; i < n; i++) {
 		fds[i] = one_open(&g);
 		g.slot->args.event.handle = g.slot->result.event.handle;
-		if (hung && mock_call(&g, WIRE_OP_HANGUP))
+		if (hung && mock_call(&g, WIRE_OP_HANGUP) != 1)
 			fail("HANGUP");
 	}
 	for (u32 i = 0; i < pairs; i++)
