@@ -185,18 +185,30 @@ static void add_lost(struct record_job *job)
 	}
 }
 
-/* "perf.data.2026013112300512": the time at which it ended, as perf has it. */
+/*
+ * "perf.data.2026013112300512": the time at which it ended, as perf has it. A second one in the
+ * same hundredth of a second has ".1" behind it, and replaces nothing.
+ */
 static void name_by_time(struct record_job *job)
 {
 	struct timespec now;
 	char path[4200], stamp[32];
 	struct tm tm;
+	int n, err;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
 	strftime(stamp, sizeof(stamp), "%Y%m%d%H%M%S", &tm);
-	snprintf(path, sizeof(path), "%s.%s%02ld", job->path, stamp, now.tv_nsec / 10000000);
-	if (rename(job->path, path))
+	n = snprintf(path, sizeof(path), "%s.%s%02ld", job->path, stamp, now.tv_nsec / 10000000);
+	err = renameat2(AT_FDCWD, job->path, AT_FDCWD, path, RENAME_NOREPLACE);
+	for (unsigned int i = 1; err && errno == EEXIST && i < 1000; i++) {
+		snprintf(path + n, sizeof(path) - (size_t)n, ".%u", i);
+		err = renameat2(AT_FDCWD, job->path, AT_FDCWD, path, RENAME_NOREPLACE);
+	}
+	/* Not every file system can promise to replace nothing. */
+	if (err && errno == EINVAL)
+		err = rename(job->path, path);
+	if (err)
 		command_error(&cmd_record, "cannot rename '%s' to '%s': %s", job->path, path,
 			      strerror(errno));
 	else if (!job->opts.quiet)
