@@ -5,8 +5,10 @@ starts the program decides about its environment, which the C library walks thro
 perf's in all of them."""
 import json
 import os
+import resource
 import shutil
 import subprocess
+import sys
 
 from e2e import ANYPERF, Skip, main
 
@@ -75,6 +77,40 @@ def test_perf():
     env = environment()
     for kind, program in PROGRAMS.items():
         assert by_perf(program) == by_stat(env, program), kind
+
+
+def test_few_descriptors():
+    """A session that has none left refuses a fork, rather than losing what the child counts."""
+    script = """
+import os
+r, w = os.pipe()
+children = refused = 0
+for _ in range(80):
+    try:
+        if not os.fork():
+            os.close(w)
+            os.read(r, 1)
+            os._exit(0)
+        children += 1
+    except OSError:
+        refused += 1
+os.close(r)
+os.close(w)
+for _ in range(children):
+    os.wait()
+print(children, refused)
+"""
+    # What is left over for the last child differs.
+    for limit in range(150, 158):
+        r = subprocess.run([ANYPERF, "run", "-j", "--", sys.executable, "-S", "-c", script],
+                           capture_output=True, check=True,
+                           preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                         (n, n)))
+        children, refused = map(int, r.stdout.split())
+        report = json.loads(r.stderr)
+        assert children > 5 and refused and len(report["processes"]) == children + 1, (r.stdout,)
+        counted = sum(t["instructions"] for p in report["processes"] for t in p["threads"])
+        assert counted == report["total"]["instructions"], (counted, report["total"])
 
 
 def test_the_counters_that_programs_find_are_theirs():

@@ -1,5 +1,6 @@
 /* Processes of guests, from the first word of them to their end. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -36,7 +37,7 @@ struct guest_process *guest_process_new(struct session *s, pid_t pid)
 	p->s = s;
 	list_init(&p->snapshots.files);
 	guest_process_set_pid(p, pid);
-	p->pidfd = p->sock = p->memfd = -1;
+	p->pidfd = p->sock = p->memfd = p->spare = -1;
 	p->same_ns = -1;
 	memset(p->fds, -1, sizeof(p->fds));
 	list_init(&p->threads);
@@ -64,6 +65,9 @@ int guest_process_watch_end(struct guest_process *p)
 {
 	if (p->pidfd >= 0)
 		return 0;
+	if (p->spare >= 0)
+		close(p->spare);
+	p->spare = -1;
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	if (p->pidfd < 0)
 		return -errno;
@@ -86,6 +90,16 @@ int guest_process_make_memory(struct guest_process *p)
 	p->page->slots = WIRE_SLOTS;
 	p->page->magic = WIRE_MAGIC;
 	return 0;
+}
+
+int guest_process_reserve(struct guest_process *p)
+{
+	int err = guest_process_make_memory(p);
+
+	if (err)
+		return err;
+	p->spare = fcntl(p->memfd, F_DUPFD_CLOEXEC, 0);
+	return p->spare < 0 ? -errno : 0;
 }
 
 struct wire_slot *guest_process_slot(struct guest_process *p, u32 slot)
@@ -128,6 +142,8 @@ void guest_process_free(struct guest_process *p)
 		close(p->pidfd);
 	if (p->memfd >= 0)
 		close(p->memfd);
+	if (p->spare >= 0)
+		close(p->spare);
 	free(p);
 }
 

@@ -40,6 +40,7 @@ struct guest_process {
 	int pidfd;              /* -1 until it is known */
 	int sock;               /* -1: it has not introduced itself */
 	int memfd;              /* -1 as well */
+	int spare;              /* kept for pidfd by guest_process_reserve(); -1: none */
 	u32 token;              /* of the WIRE_OP_FORK that announced it, until HELLO; else 0 */
 	pid_t forker;           /* who announced it; 0: nobody */
 	bool watched;           /* its threads tell of an exec */
@@ -78,6 +79,11 @@ void guest_process_set_pid(struct guest_process *p, pid_t pid);
 int must_check guest_process_watch_end(struct guest_process *p);
 /* The memfd with its call slots; does nothing if it is there. */
 int must_check guest_process_make_memory(struct guest_process *p);
+/*
+ * It is about to be made: whatever descriptors others take until it introduces itself, there is
+ * enough for it, so that its counts are not lost. -EMFILE: it is better not made.
+ */
+int must_check guest_process_reserve(struct guest_process *p);
 /* NULL: no such slot. */
 struct wire_slot *guest_process_slot(struct guest_process *p, u32 slot);
 /*

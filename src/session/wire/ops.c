@@ -46,7 +46,9 @@ static s64 op_fork(struct call *c)
 		p = guest_process_new(c->s, 0);
 		if (!p)
 			return -ENOMEM;
-		err = guest_process_make_socket(p, &c->fd_out);
+		err = guest_process_reserve(p);
+		if (!err)
+			err = guest_process_make_socket(p, &c->fd_out);
 		if (err) {
 			guest_process_end(p);
 			return err;
