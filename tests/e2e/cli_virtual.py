@@ -430,6 +430,14 @@ def sessions():
     return found
 
 
+def command_line(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8") as f:
+            return f.read().replace("\0", " ")
+    except OSError:
+        return ""
+
+
 def killed_session(*how):
     """A command whose session is killed: it harms nobody."""
     before = sessions()
@@ -437,10 +445,10 @@ def killed_session(*how):
     script = "cat /proc/sys/kernel/perf_event_paranoid >/dev/null; i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); sleep 0.05; done; echo done; exit 3"
     p = subprocess.Popen([ANYPERF, "run", *how, "--", "sh", "-c", script], env=ENV,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.5)
-    mine = [pid for pid in sessions() - before
-            if f"{script}" in open(f"/proc/{pid}/cmdline",
-                                   encoding="utf-8").read().replace("\0", " ")]
+    mine = []
+    while not mine and p.poll() is None:
+        time.sleep(0.05)
+        mine = [pid for pid in sessions() - before if script in command_line(pid)]
     if not mine:
         p.kill()
         p.wait()
