@@ -27,6 +27,8 @@ def test_exit_status():
 def test_counts():
     report = counted()
     assert report["total"]["instructions"] > report["total"]["branches"] > 0, report
+    assert report["times"] == "translated" and report["elapsed_s"] > 0, report
+    assert report["user_s"] >= 0 and report["sys_s"] >= 0, report
     assert json.loads(run("run", "--count", "--json", TOUCH,
                           "10").err)["total"].keys() == report["total"].keys()
     r = run("run", "--count", "-v", TOUCH, "10")

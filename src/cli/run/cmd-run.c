@@ -149,6 +149,10 @@ static void print_json(const struct job *job, const struct report *r)
 	json_begin(&j, job->out);
 	json_object(&j, NULL);
 	json_str(&j, "schema", "anyperf-run-1");
+	json_str(&j, "times", "translated");
+	json_double(&j, "elapsed_s", r->elapsed.mean, 9);
+	json_double(&j, "user_s", r->user, 6);
+	json_double(&j, "sys_s", r->sys, 6);
 	json_object(&j, "total");
 	for (u32 q = 0; q < RUN_EVENTS; q++)
 		if (report_at(r, q, 0)->status == AP_STATUS_OK)
