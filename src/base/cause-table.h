@@ -289,8 +289,8 @@ CAUSE(VIRTUAL_CACHE, UNSUPPORTED, KERNEL_PMU,
 CAUSE(VIRTUAL_RAW_FIELDS, UNSUPPORTED, NONE,
       "raw code {x0}: edge, inv and cmask count cycles, which the virtual PMU does not see")
 CAUSE(VIRTUAL_RAW, UNSUPPORTED, NONE,
-      "raw code {x0} is not counted by the virtual PMU; it has {s0}'s 0xc0 (instructions) and "
-      "{s1} (branches)")
+      "raw code {x0} is not counted by the virtual PMU; of {s0}'s it has 0xc0 (instructions), {s1} "
+      "(branches) and others in /sys/bus/event_source/devices/cpu/events")
 CAUSE(VIRTUAL_KERNEL, KERNEL_MODE, USER_MODE_RUN,
       "counts the kernel too (exclude_kernel is 0), but the virtual PMU sees user mode only")
 CAUSE(VIRTUAL_KERNEL_ONLY, KERNEL_MODE, USER_MODE_MACHINE,

@@ -16,11 +16,12 @@
 #include "base/check.h"
 #include "core/event/event.h"
 #include "pmu/counters.h"
+#include "pmu/raw-codes.h"
 
 struct cpu_pmu_data {
 	struct source_pmu base;
 	struct cpu_pmu_config config;
-	struct pmu_file files[24];
+	struct pmu_file files[32];
 	char name_text[64];
 };
 
@@ -39,24 +40,6 @@ static struct cpu_pmu_data *data(struct pmu *pmu)
 {
 	return container_of(pmu, struct cpu_pmu_data, base.pmu);
 }
-
-/* Raw codes. A umask of 0 is "all of them" in both vendors' tables. */
-struct raw_code {
-	u64 code; /* umask << 8 | event select */
-	enum cpu_what what;
-};
-
-static const struct raw_code intel_codes[] = {
-	{0x00c0, CPU_INSTRUCTIONS}, /* INST_RETIRED.ANY_P */
-	{0x0100, CPU_INSTRUCTIONS}, /* INST_RETIRED.ANY, the fixed counter's pseudo code */
-	{0x01c0, CPU_INSTRUCTIONS}, /* INST_RETIRED.PREC_DIST */
-	{0x00c4, CPU_BRANCHES},     /* BR_INST_RETIRED.ALL_BRANCHES */
-};
-
-static const struct raw_code amd_codes[] = {
-	{0x00c0, CPU_INSTRUCTIONS}, /* ex_ret_instr */
-	{0x00c2, CPU_BRANCHES},     /* ex_ret_brn */
-};
 
 /*
  * Fields of a raw code that the kernel passes on; the others (user, os, enable...) it sets itself.
@@ -110,19 +93,15 @@ static int init_cache(struct event *event)
 static int init_raw(struct event *event)
 {
 	bool amd = data(event->pmu)->config.vendor == CPU_VENDOR_AMD;
-	const struct raw_code *codes = amd ? amd_codes : intel_codes;
-	size_t n = amd ? ARRAY_SIZE(amd_codes) : ARRAY_SIZE(intel_codes);
+	enum cpu_what what;
 	u64 config = event->attr.config;
 	u64 code = config & (RAW_SELECT | RAW_UMASK);
 
 	if (config & RAW_MODIFIERS)
 		return core_refuse(event->core, -ENOENT, VIRTUAL_RAW_FIELDS, .number = {config});
-	if (amd && config & RAW_AMD_HIGH)
-		n = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (codes[i].code != code)
-			continue;
-		event->hw.what = codes[i].what;
+	if (!(amd && config & RAW_AMD_HIGH) &&
+	    raw_code_find(&data(event->pmu)->config, code, &what)) {
+		event->hw.what = what;
 		return 0;
 	}
 	return core_refuse(event->core, -ENOENT, VIRTUAL_RAW, .number = {config},
@@ -331,6 +310,18 @@ static void fill_files(struct cpu_pmu_data *cpu)
 	cpu->files[n++] = (struct pmu_file){"caps/pmu_name", cpu->name_text};
 }
 
+/* The other events that have a raw code of the model's. */
+static void add_code_files(struct cpu_pmu_data *cpu)
+{
+	size_t n = 0;
+
+	_Static_assert(ARRAY_SIZE(intel_files) + 3 + RAW_CODE_FILES < ARRAY_SIZE(cpu->files),
+		       "room for files");
+	while (cpu->files[n].path)
+		n++;
+	raw_code_files(&cpu->config, cpu->files + n);
+}
+
 static const struct pmu_file translator_files[] = {
 	{"format/event", "config:0-7\n"},
 	{"events/instructions", "event=0x0\n"},
@@ -387,6 +378,7 @@ int cpu_pmu_new(struct core *core, const struct cpu_pmu_config *config, struct p
 	if (!cpu)
 		return -ENOMEM;
 	fill_files(cpu);
+	add_code_files(cpu);
 	cpu->base.pmu.caps |= PMU_CAP_EXTENDED_HW_TYPE;
 	cpu->base.pmu.event_idx = cpu_event_idx;
 	cpu->base.pmu.event_width = cpu_event_width;

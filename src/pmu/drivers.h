@@ -29,9 +29,10 @@ enum cpu_what {
 	CPU_WHAT_MAX,
 };
 
+/* Whose raw codes there are: pmu/raw-codes.c. */
 enum cpu_vendor {
-	CPU_VENDOR_INTEL, /* raw 0xc0 instructions, 0xc4 branches */
-	CPU_VENDOR_AMD,   /* raw 0xc0 instructions, 0xc2 branches */
+	CPU_VENDOR_INTEL,
+	CPU_VENDOR_AMD,
 };
 
 enum cpu_kernel_mode {
@@ -42,6 +43,7 @@ enum cpu_kernel_mode {
 struct cpu_pmu_config {
 	const struct pmu_source *source; /* of enum cpu_what */
 	enum cpu_vendor vendor;          /* of the CPUID that the guest is shown */
+	bool is_zen;                     /* AMD: it is Zen or later */
 	enum cpu_kernel_mode kernel_mode;
 	u32 counters;         /* --counters, at most 64; 0: as many as wanted */
 	u32 reserved;         /* of those, taken by someone else (the NMI watchdog's way) */

@@ -101,7 +101,7 @@ static void show(struct cpuid_profile *p, const struct known_profile *as)
 	p->pmu = as->pmu;
 }
 
-int cpuid_profile_find(const char *name, struct cpuid_profile *p, char *why, size_t len)
+static int find(const char *name, struct cpuid_profile *p, char *why, size_t len)
 {
 	size_t n;
 
@@ -140,4 +140,12 @@ int cpuid_profile_find(const char *name, struct cpuid_profile *p, char *why, siz
 		if (profiles[i].amd == p->amd)
 			n += (size_t)snprintf(why + n, len - n, ", %s", profiles[i].name);
 	return -EINVAL;
+}
+
+int cpuid_profile_find(const char *name, struct cpuid_profile *p, char *why, size_t len)
+{
+	int err = find(name, p, why, len);
+
+	p->zen = p->amd && family_of(p->signature) >= 0x17;
+	return err;
 }

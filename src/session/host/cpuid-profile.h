@@ -15,6 +15,7 @@
 struct cpuid_profile {
 	u32 signature;   /* EAX of CPUID leaf 1 */
 	bool amd;        /* the machine's vendor, which is shown as it is */
+	bool zen;        /* AMD's, with that core or a later one */
 	const char *pmu; /* caps/pmu_name; NULL: none. Constant */
 };
 

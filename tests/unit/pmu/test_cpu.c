@@ -109,7 +109,7 @@ TEST(raw_codes)
 	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0xc4), 0);
 	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0x100), 0);
 	EXPECT_REFUSED(f, try_config(PERF_TYPE_RAW, 0xc2), -ENOENT, VIRTUAL_RAW);
-	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0x1c4), -ENOENT); /* conditional ones only */
+	EXPECT_EQ(try_config(PERF_TYPE_RAW, 0x1c4), -ENOENT); /* an Atom's would be another */
 	EXPECT_REFUSED(f, try_config(PERF_TYPE_RAW, 0x10000c0), -ENOENT, VIRTUAL_RAW_FIELDS);
 	EXPECT_REFUSED(f, try_config(PERF_TYPE_RAW, 0x3c), -ENOENT, VIRTUAL_RAW);
 	teardown();
@@ -121,6 +121,112 @@ TEST(raw_codes)
 	EXPECT_REFUSED(f, try_config(PERF_TYPE_RAW, 0x1000000c0), -ENOENT, VIRTUAL_RAW);
 	EXPECT_CONTAINS(fake_why(f), "AMD");
 	teardown();
+}
+
+/* What @code counts in 1000 ns, as given_read() tells it; or the errno. */
+static s64 count_code(u64 code)
+{
+	struct pe_attr attr = attr_for(PERF_TYPE_RAW, code);
+	int fd = fake_open(f, &attr, 0, -1, -1);
+	s64 count;
+
+	if (fd < 0)
+		return fd;
+	fake_advance(f, 1000);
+	count = (s64)fake_count(f, fd);
+	fake_close(f, fd);
+	return count;
+}
+
+/* A row is a code of a model's own tables, and which of the translator's counts it is. */
+TEST(raw_codes_of_models)
+{
+	static const struct {
+		const char *pmu; /* NULL: Zen */
+		u64 code;
+		s32 what; /* -1: there is no such code, or it cannot be told */
+	} rows[] = {
+		/* What rr asks for, with enable, interrupt, user and system bits. */
+		{"skylake", 0x5301c4, CPU_CONDITIONAL},
+		{"nehalem", 0x5301c4, CPU_CONDITIONAL},
+		{"icelake", 0x5111c4, CPU_CONDITIONAL},
+		{NULL, 0x5100d1, CPU_CONDITIONAL},
+		{"westmere", 0x1c4, CPU_CONDITIONAL},
+		{"westmere", 0x2c4, CPU_CALLS},
+		{"westmere", 0x8c4, -1},
+		{"sandybridge", 0x4c4, CPU_BRANCHES},
+		{"haswell", 0x2c4, CPU_CALLS},
+		{"broadwell", 0x8c4, CPU_RETURNS},
+		{"skylake", 0x10c4, -1}, /* not taken */
+		{"skylake", 0x11c4, -1},
+		{"skylake", 0x80c4, -1},
+		{"icelake", 0x1c4, CPU_TAKEN},
+		{"sapphire_rapids", 0x1c4, CPU_TAKEN},
+		{"sapphire_rapids", 0x2c4, CPU_CALLS},
+		{"sapphire_rapids", 0x8c4, CPU_RETURNS},
+		{"sapphire_rapids", 0x80c4, CPU_INDIRECT},
+		{"sapphire_rapids", 0x4c4, -1},
+		{"of tomorrow", 0x1c4, -1},
+		{NULL, 0xc8, CPU_RETURNS},
+		{NULL, 0xcc, -1},
+		{NULL, 0xc4, -1}, /* all that were taken */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		s64 expected = rows[i].what < 0               ? -ENOENT
+			       : rows[i].what == CPU_BRANCHES ? 400
+							      : (rows[i].what - 1) * 1000;
+
+		config.pmu_name = rows[i].pmu;
+		config.vendor = rows[i].pmu ? CPU_VENDOR_INTEL : CPU_VENDOR_AMD;
+		config.is_zen = !rows[i].pmu;
+		setup();
+		if (count_code(rows[i].code) != expected)
+			TEST_FAIL("%#llx of %s is not %lld", (unsigned long long)rows[i].code,
+				  rows[i].pmu ? rows[i].pmu : "Zen", (long long)expected);
+		teardown();
+	}
+	/* Before Zen 0xd1 was another event, and returns were the same. */
+	config.vendor = CPU_VENDOR_AMD;
+	setup();
+	EXPECT_EQ(count_code(0xd1), -ENOENT);
+	EXPECT_EQ(count_code(0xc8), (CPU_RETURNS - 1) * 1000);
+	teardown();
+}
+
+static void try_event(void *arg, const char *path, const char *text)
+{
+	unsigned int event, umask = 0;
+	u32 *n = arg;
+
+	if (strncmp(path, "events/", 7) != 0)
+		return;
+	++*n;
+	if (sscanf(text, "event=%x,umask=%x", &event, &umask) < 1 ||
+	    try_config(PERF_TYPE_RAW, umask << 8 | event))
+		TEST_FAIL("%s: %s", path, text);
+}
+
+/* Each name in sysfs has a code that can be opened. */
+TEST(names_of_codes)
+{
+	static const struct {
+		const char *pmu;
+		u32 names;
+	} models[] = {
+		{"skylake", 5}, {"nehalem", 4}, {"icelake", 7}, {"of tomorrow", 2}, {NULL, 4}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
+		u32 n = 0;
+
+		config.pmu_name = models[i].pmu;
+		config.vendor = models[i].pmu ? CPU_VENDOR_INTEL : CPU_VENDOR_AMD;
+		config.is_zen = !models[i].pmu;
+		setup();
+		pmu_files(pmu, try_event, &n);
+		EXPECT_EQ(n, models[i].names);
+		teardown();
+	}
 }
 
 TEST(counts_of_a_task)
@@ -383,6 +489,7 @@ TEST(files)
 	EXPECT_CONTAINS(all, "format/ldlat=config1:0-15\n");
 	EXPECT_CONTAINS(all, "events/instructions=event=0xc0\n");
 	EXPECT_CONTAINS(all, "events/branch-instructions=event=0xc4\n");
+	EXPECT_CONTAINS(all, "events/conditional-retired=event=0xc4,umask=0x1\n");
 	EXPECT_CONTAINS(all, "caps/pmu_name=skylake\n");
 	EXPECT_CONTAINS(all, "rdpmc=0\n");
 	EXPECT(pmu_by_type(f->core, 4) == pmu);
