@@ -23,7 +23,7 @@ enum wire_op {
 	WIRE_OP_READ = 2,
 	/* ioctl(2). Data: what the argument points to; comes back: what is stored there. */
 	WIRE_OP_IOCTL = 3,
-	/* mmap(2). ret 0: one fd, to be mapped from its beginning. */
+	/* mmap(2). ret 0, or 1 if rdpmc reads it: one fd, to be mapped from its beginning. */
 	WIRE_OP_MMAP = 4,
 	/* struct wire_event_args: a mapping made with WIRE_OP_MMAP is gone. */
 	WIRE_OP_MUNMAP = 5,

@@ -200,7 +200,7 @@ struct wire_view {
 };
 
 enum wire_view_flags {
-	WIRE_VIEW_RDPMC = 1,   /* rdpmc executes in guests */
+	WIRE_VIEW_RDPMC = 1,   /* rdpmc executes in guests that have a counter mapped */
 	WIRE_VIEW_LAUNCH = 2,  /* the first program says HELLO with WIRE_HELLO_EXEC */
 	WIRE_VIEW_CGROUPS = 4, /* somebody counts cgroups: WIRE_OP_MOVED is wanted of writers */
 	/*
@@ -209,7 +209,8 @@ enum wire_view_flags {
 	 */
 	WIRE_VIEW_PROC_ALL = 8,
 	WIRE_VIEW_PROC_USER = 16,
-	WIRE_VIEW_PLACES = 32, /* somebody counts on a CPU: of who calls sched_setaffinity(2) */
+	WIRE_VIEW_PLACES = 32,    /* somebody counts on a CPU: of who calls sched_setaffinity(2) */
+	WIRE_VIEW_RDPMC_ALL = 64, /* and in all others */
 };
 
 _Static_assert(sizeof(struct wire_snapshot) == 128, "snapshots do not share cache lines");

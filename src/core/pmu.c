@@ -93,10 +93,10 @@ void pmu_files(struct pmu *pmu, void (*emit)(void *arg, const char *path, const 
 
 	snprintf(text, sizeof(text), "%d\n", pmu->type);
 	emit(arg, "type", text);
-	if (pmu->class != PMU_SOFTWARE) {
-		snprintf(text, sizeof(text), "%u\n", pmu->mux_interval_ms);
-		emit(arg, "perf_event_mux_interval_ms", text);
-	}
+	snprintf(text, sizeof(text), "%u\n", pmu->mux_interval_ms);
+	emit(arg, "perf_event_mux_interval_ms", text);
+	/* For hotplug, which has nothing to say of a PMU. */
+	emit(arg, "uevent", "");
 	for (const struct pmu_file *f = pmu->files; f && f->path; f++)
 		emit(arg, f->path, f->text);
 }

@@ -154,7 +154,7 @@ struct pmu {
 	size_t task_size, cpu_size;
 
 	const struct pmu_file
-		*files; /* ended by a NULL path; `type` and the mux interval are added */
+		*files; /* ended by a NULL path; `type`, the interval and uevent are added */
 
 	/* Set by pmu_register(). */
 	struct core *core;

@@ -128,6 +128,14 @@ static void never(struct event *event)
 	CHECK(!"an absent PMU has an event");
 }
 
+static const struct pmu_file kprobe_files[] = {{"format/retprobe", "config:0\n"}, {0}};
+
+static const struct pmu_file uprobe_files[] = {
+	{"format/retprobe", "config:0\n"},
+	{"format/ref_ctr_offset", "config:32-63\n"},
+	{0},
+};
+
 int absent_pmus_new(struct core *core, s32 kprobe_type, s32 uprobe_type, struct absent_pmus **out)
 {
 	const struct pmu table[ABSENT_MAX] = {
@@ -137,8 +145,14 @@ int absent_pmus_new(struct core *core, s32 kprobe_type, s32 uprobe_type, struct 
 		[BREAKPOINT] = {.name = "breakpoint",
 				.type = PERF_TYPE_BREAKPOINT,
 				.event_init = breakpoint_init},
-		[KPROBE] = {.name = "kprobe", .type = kprobe_type, .event_init = kprobe_init},
-		[UPROBE] = {.name = "uprobe", .type = uprobe_type, .event_init = uprobe_init},
+		[KPROBE] = {.name = "kprobe",
+			    .type = kprobe_type,
+			    .files = kprobe_files,
+			    .event_init = kprobe_init},
+		[UPROBE] = {.name = "uprobe",
+			    .type = uprobe_type,
+			    .files = uprobe_files,
+			    .event_init = uprobe_init},
 	};
 	struct absent_pmus *absent = calloc(1, sizeof(*absent));
 	int err;

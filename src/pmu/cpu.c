@@ -21,8 +21,8 @@
 struct cpu_pmu_data {
 	struct source_pmu base;
 	struct cpu_pmu_config config;
-	struct pmu_file files[32];
-	char name_text[64];
+	struct pmu_file files[48];
+	char name_text[64], rdpmc_text[8];
 };
 
 /* What the core keeps for us; source.h wants its part first. */
@@ -187,6 +187,8 @@ static int cpu_init(struct event *event)
 		err = check_modes(event);
 	if (!err)
 		err = check_group(event);
+	/* As of now; what the file says later is for events of later. */
+	event->hw.config = data(event->pmu)->config.rdpmc != CPU_RDPMC_NEVER;
 	if (!err)
 		source_opened(event);
 	return err;
@@ -249,8 +251,7 @@ static void cpu_del(struct event *event, u32 flags)
 /* Only a task's own counters can be read by rdpmc, whatever counter number --counters pretends. */
 static bool user_readable(const struct event *event)
 {
-	return data(event->pmu)->config.user_rdpmc && event->target &&
-	       event->hw.what != SOURCE_NOTHING;
+	return event->hw.config && event->target && event->hw.what != SOURCE_NOTHING;
 }
 
 static u32 cpu_event_idx(struct event *event)
@@ -264,16 +265,23 @@ static u16 cpu_event_width(struct event *event)
 }
 
 /*
- * As the kernel, which hides those of its usual events that the CPU cannot count, these list what
- * can be counted.
+ * Formats are those that the kernel shows of the newest models, so that any table's events parse:
+ * what cannot be counted is then not supported, not a mistake. Of events these list what can be
+ * counted, as the kernel hides those of its usual ones that the CPU lacks.
  */
 static const struct pmu_file intel_files[] = {
 	{"format/event", "config:0-7\n"},
 	{"format/umask", "config:8-15\n"},
 	{"format/edge", "config:18\n"},
+	{"format/pc", "config:19\n"},
+	{"format/any", "config:21\n"},
 	{"format/inv", "config:23\n"},
 	{"format/cmask", "config:24-31\n"},
+	{"format/in_tx", "config:32\n"},
+	{"format/in_tx_cp", "config:33\n"},
+	{"format/offcore_rsp", "config1:0-63\n"},
 	{"format/ldlat", "config1:0-15\n"},
+	{"format/frontend", "config1:0-23\n"},
 	{"events/instructions", "event=0xc0\n"},
 	{"events/branch-instructions", "event=0xc4\n"},
 	{"caps/max_precise", "0\n"},
@@ -303,7 +311,8 @@ static void fill_files(struct cpu_pmu_data *cpu)
 		cpu->files[n] = from[n];
 		n++;
 	}
-	cpu->files[n++] = (struct pmu_file){"rdpmc", cpu->config.user_rdpmc ? "2\n" : "0\n"};
+	snprintf(cpu->rdpmc_text, sizeof(cpu->rdpmc_text), "%d\n", cpu->config.rdpmc);
+	cpu->files[n++] = (struct pmu_file){"rdpmc", cpu->rdpmc_text};
 	if (!cpu->config.pmu_name)
 		return;
 	snprintf(cpu->name_text, sizeof(cpu->name_text), "%s\n", cpu->config.pmu_name);
@@ -395,6 +404,22 @@ int translator_pmu_new(struct core *core, const struct cpu_pmu_config *config, s
 	cpu->config.counters = cpu->config.reserved = 0;
 	cpu->base.pmu.files = translator_files;
 	return register_pmu(core, cpu, pmu);
+}
+
+int cpu_pmu_set_rdpmc(struct pmu *pmu, int value)
+{
+	if (value < CPU_RDPMC_NEVER || value > CPU_RDPMC_ALWAYS)
+		return core_refuse(pmu->core, -EINVAL, SETTING_RANGE,
+				   .number = {CPU_RDPMC_NEVER, CPU_RDPMC_ALWAYS},
+				   .name = {"rdpmc"});
+	data(pmu)->config.rdpmc = (enum cpu_rdpmc)value;
+	snprintf(data(pmu)->rdpmc_text, sizeof(data(pmu)->rdpmc_text), "%d\n", value);
+	return 0;
+}
+
+enum cpu_rdpmc cpu_pmu_rdpmc(struct pmu *pmu)
+{
+	return data(pmu)->config.rdpmc;
 }
 
 void cpu_pmu_free(struct pmu *pmu)

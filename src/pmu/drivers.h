@@ -40,6 +40,13 @@ enum cpu_kernel_mode {
 	CPU_KERNEL_IGNORE, /* counted in user mode */
 };
 
+/* Who may execute rdpmc, as the file of that name says [FILE-10]. */
+enum cpu_rdpmc {
+	CPU_RDPMC_NEVER,
+	CPU_RDPMC_MAPPED, /* tasks that have an event mapped */
+	CPU_RDPMC_ALWAYS,
+};
+
 struct cpu_pmu_config {
 	const struct pmu_source *source; /* of enum cpu_what */
 	enum cpu_vendor vendor;          /* of the CPUID that the guest is shown */
@@ -48,12 +55,15 @@ struct cpu_pmu_config {
 	u32 counters;         /* --counters, at most 64; 0: as many as wanted */
 	u32 reserved;         /* of those, taken by someone else (the NMI watchdog's way) */
 	const char *pmu_name; /* caps/pmu_name, e.g. "skylake"; NULL: no such file */
-	bool user_rdpmc;      /* the user page shows an index, so that rdpmc works */
+	enum cpu_rdpmc rdpmc; /* not NEVER: the user pages show an index */
 };
 
 /* "cpu", type 4, also HARDWARE and HW_CACHE ids. 0, -ENOMEM, or pmu_register()'s. */
 int must_check cpu_pmu_new(struct core *core, const struct cpu_pmu_config *config,
 			   struct pmu **pmu);
+/* A write to the file: 0, or -EINVAL with a refusal. It concerns events that are opened later. */
+int must_check cpu_pmu_set_rdpmc(struct pmu *pmu, int value);
+enum cpu_rdpmc cpu_pmu_rdpmc(struct pmu *pmu);
 void cpu_pmu_free(struct pmu *pmu);
 
 /*

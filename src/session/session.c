@@ -145,7 +145,7 @@ static int make_core(struct session *s, char *why, size_t len)
 		.source = &s->pmus.cpu_source,
 		.kernel_mode = s->config.ignore_kernel ? CPU_KERNEL_IGNORE : CPU_KERNEL_REFUSE,
 		.counters = s->config.counters,
-		.user_rdpmc = true,
+		.rdpmc = CPU_RDPMC_MAPPED,
 	};
 	int host = host_paranoid(), err;
 

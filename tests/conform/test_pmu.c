@@ -571,12 +571,87 @@ CONFORM(user_page_of_another)
 	a = ev_count(fd);
 	check_val("PAGE-03", "a stopped task that has run: index", pg->index, 0);
 	b = ev_count(fd);
-	check_val("READ-10", "a stopped task that has run: it counts no more",
-		  a >= 2000000 && a == b, 1);
+	CHECK_ROW("READ-10", a >= 2000000 && a == b,
+		  "a stopped task that has run: it counts no more", "%lu then %lu", a, b);
 	NEED(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
 	check_val("PAGE-03", "a dead task: index", pg->index, 0);
 	check_val("READ-15", "a dead task: its count", ev_count(fd) == a, 1);
 }
+
+#ifdef __x86_64__
+static void rdpmc_works(void)
+{
+	u32 lo, hi;
+
+	asm volatile("rdpmc" : "=a"(lo), "=d"(hi) : "c"(0));
+	_exit(0);
+}
+
+static bool rdpmc_in_child(bool mapped, int *cap)
+{
+	int status, fd;
+	pid_t pid = fork();
+
+	NEED(pid >= 0);
+	if (pid == 0) {
+		volatile struct perf_event_mmap_page *pg;
+		struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+
+		attr.disabled = 0;
+		fd = (int)ev_self(attr);
+		pg = mapped ? mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) : NULL;
+		NEED(fd >= 0 && pg != MAP_FAILED);
+		if (cap && pg)
+			_exit(10 + pg->cap_user_rdpmc + 2 * (pg->index != 0));
+		rdpmc_works();
+	}
+	NEED(waitpid(pid, &status, 0) == pid);
+	if (cap)
+		*cap = WEXITSTATUS(status) - 10;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void write_rdpmc(const char *text, long want)
+{
+	int fd = open("/sys/bus/event_source/devices/cpu/rdpmc", O_WRONLY);
+	long n;
+
+	NEED(fd >= 0);
+	n = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	NEED(n == want);
+}
+
+/* Who may read counters in user mode [FILE-10]. On a kernel nothing is written. */
+CONFORM(rdpmc_file)
+{
+	int cap = 0;
+
+	if (no_user_access("PAGE-23", "who may execute rdpmc"))
+		return;
+	check_val("FILE-10", "rdpmc is 1 by default", atoi(device_file("rdpmc")), 1);
+	check_val("PAGE-23", "rdpmc with a counter mapped", rdpmc_in_child(true, NULL), 1);
+	check_val("PAGE-23", "rdpmc without one faults", rdpmc_in_child(false, NULL), 0);
+	if (!virtual_world() || geteuid()) {
+		skip_row("FILE-10", "writing to rdpmc", "not here");
+		return;
+	}
+	write_rdpmc("3", -EINVAL);
+	write_rdpmc("-1", -EINVAL);
+	write_rdpmc("no", -EINVAL);
+	write_rdpmc("2\n", 0);
+	check_val("FILE-10", "rdpmc shows what was written", atoi(device_file("rdpmc")), 2);
+	check_val("PAGE-23", "with 2 rdpmc works in all", rdpmc_in_child(false, NULL), 1);
+	write_rdpmc("0", 0);
+	check_val("FILE-10", "with 0 rdpmc faults, also with a counter mapped",
+		  rdpmc_in_child(true, NULL), 0);
+	rdpmc_in_child(true, &cap);
+	check_val("FILE-10", "with 0 pages of new events have neither cap nor index", cap, 0);
+	write_rdpmc("1", 0);
+	rdpmc_in_child(true, &cap);
+	check_val("FILE-10", "with 1 they have both", cap, 3);
+}
+#endif
 
 /* What one thread reads of its own counter in user mode, while others do the same. */
 static void *self_reader(void *result)

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 
 #define KERNEL "/proc/sys/kernel/"
 
@@ -226,6 +227,51 @@ CONFORM(changed)
 	check_val("FILE-03", "shown", value_of(names[1]), 100000);
 }
 
+/* What a file of a PMU says, its path put together from @pmu and @name; "-" if it is not there. */
+static const char *pmu_file(const char *pmu, const char *name)
+{
+	static char text[128];
+	char path[128];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/%s", pmu, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return "-";
+	text[n] = 0;
+	return text;
+}
+
+/* The PMUs that every kernel has [FILE-13, FILE-16]. */
+CONFORM(devices)
+{
+	static const char *const pmus[] = {"software", "breakpoint", "tracepoint"};
+	char path[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(pmus); i++) {
+		check_val("FILE-13", "uevent of software, breakpoint, tracepoint: empty",
+			  strcmp(pmu_file(pmus[i], "uevent"), ""), 0);
+		check_val("FILE-16", "perf_event_mux_interval_ms of the same: 1 or more",
+			  atoi(pmu_file(pmus[i], "perf_event_mux_interval_ms")) >= 1, 1);
+		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s", pmus[i]);
+		check_err("FILE-16", "there is no extended attribute that could not be asked for",
+			  listxattr(path, NULL, 0) < 0 ? -errno : 0, 0);
+	}
+	if (access("/sys/bus/event_source/devices/uprobe", F_OK)) {
+		skip_row("FILE-11", "formats of uprobe", "no uprobe PMU here");
+		return;
+	}
+	check_val("FILE-11", "uprobe: retprobe",
+		  strcmp(pmu_file("uprobe", "format/retprobe"), "config:0\n"), 0);
+	check_val("FILE-11", "uprobe: ref_ctr_offset",
+		  strcmp(pmu_file("uprobe", "format/ref_ctr_offset"), "config:32-63\n"), 0);
+	check_val("FILE-13", "uprobe: uevent", strcmp(pmu_file("uprobe", "uevent"), ""), 0);
+}
+
 CONFORM(mux_interval)
 {
 	const char *path = "/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms";
@@ -235,6 +281,12 @@ CONFORM(mux_interval)
 	check_err("GRP-11", "an interval of 0", put(path, "0"), EINVAL);
 	check_err("GRP-11", "an interval of 9 ms", put_value(path, 9), 0);
 	check_val("GRP-11", "is shown", value_of(path), 9);
+	path = "/sys/bus/event_source/devices/software/perf_event_mux_interval_ms";
+	check_err("GRP-11", "an interval of 7 ms for software events", put_value(path, 7), 0);
+	check_val("GRP-11", "is shown there", value_of(path), 7);
+	path = "/sys/devices/cpu/perf_event_mux_interval_ms";
+	check_val("GRP-11", "and not for the cpu PMU, by another path", value_of(path), 9);
+	check_err("GRP-11", "which may be written by", put_value(path, 4), 0);
 	check_err("GRP-11", "another file of a PMU",
 		  put("/sys/bus/event_source/devices/cpu/type", "4"), EACCES);
 }

@@ -42,6 +42,7 @@ struct perf_fd {
 struct perf_map {
 	u64 start, len;
 	u64 handle;
+	bool counter; /* rdpmc reads it */
 };
 #define PERF_MAPS 255u
 struct perf_maps {
@@ -54,6 +55,7 @@ struct perf {
 	const struct wire_view *view;
 	u32 nr_fds; /* entries that are not NONE: 0 and most calls are not even looked at */
 	u32 nr_maps;
+	u32 nr_counters; /* of those, the ones that rdpmc reads */
 	struct perf_fd *fds[PERF_FDS_PAGES];
 	struct perf_maps *maps;
 };

@@ -52,7 +52,7 @@ void perf_maps_forget(struct perf *p)
 {
 	for (struct perf_maps *maps = p->maps; maps; maps = maps->next)
 		memset(maps->map, 0, sizeof(maps->map));
-	p->nr_maps = 0;
+	p->nr_maps = p->nr_counters = 0;
 }
 
 static void forget(struct thread *t, u64 handle)
@@ -79,6 +79,7 @@ static bool map_event(struct thread *t, const struct perf_fd *pf, long *ret)
 	struct wire_slot *sl;
 	struct perf_map *m;
 	u64 handle = pf->handle;
+	bool counter;
 	int fd;
 
 	if (guest_arg(t, 2) & PROT_EXEC) {
@@ -103,6 +104,7 @@ static bool map_event(struct thread *t, const struct perf_fd *pf, long *ret)
 	wire_end(t, sl);
 	if (*ret < 0)
 		return true;
+	counter = *ret > 0;
 	if (fd < 0) {
 		*ret = fd;
 		forget(t, handle);
@@ -126,8 +128,10 @@ static bool map_event(struct thread *t, const struct perf_fd *pf, long *ret)
 	if (m) {
 		m->start = addr;
 		m->handle = handle;
+		m->counter = counter;
 		m->len = len;
 		p->nr_maps++;
+		p->nr_counters += counter;
 	}
 	wire_unlock(t, mask);
 	return true;
@@ -148,6 +152,7 @@ static void unmapped(struct thread *t, u64 start, u64 len)
 		handle = m->handle;
 		m->len = 0;
 		p->nr_maps -= gone;
+		p->nr_counters -= gone && m->counter;
 		wire_unlock(t, mask);
 		if (gone)
 			forget(t, handle);

@@ -13,7 +13,10 @@
 
 #include "session/session-priv.h"
 
-#define KERNEL "/proc/sys/kernel/"
+#define KERNEL      "/proc/sys/kernel/"
+#define DEVICES     "/sys/bus/event_source/devices/"
+#define CPU_DEVICE  "/sys/devices/cpu/" /* the same as DEVICES "cpu/" */
+#define PATH_LENGTH 128
 
 static s64 get_paranoid(struct session *s)
 {
@@ -56,17 +59,14 @@ static int set_watchdog(struct core *core, int value)
 	return value == 0 ? 0 : core_refuse(core, -EINVAL, VIRTUAL_WATCHDOG);
 }
 
-static s64 get_mux(struct session *s)
+static s64 get_rdpmc(struct session *s)
 {
-	return s->pmus.cpu->mux_interval_ms;
+	return cpu_pmu_rdpmc(s->pmus.cpu);
 }
 
-static int set_mux(struct core *core, int value)
+static int set_rdpmc(struct core *core, int value)
 {
-	if (value < 1)
-		return core_refuse(core, -EINVAL, SETTING_LEAST, .number = {1},
-				   .name = {"perf_event_mux_interval_ms"});
-	return pmu_set_mux_interval(pmu_by_name(core, "cpu"), (u32)value);
+	return cpu_pmu_set_rdpmc(pmu_by_name(core, "cpu"), value);
 }
 
 static const struct setting {
@@ -83,8 +83,68 @@ static const struct setting {
 	{KERNEL "perf_event_mlock_kb", get_mlock_kb, core_set_mlock_kb},
 	{KERNEL "nmi_watchdog", get_watchdog, set_watchdog},
 	/* The driver makes the file of this one. */
-	{"/sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms", get_mux, set_mux},
+	{DEVICES "cpu/rdpmc", get_rdpmc, set_rdpmc},
 };
+
+/* Behind those comes the rotation interval of each PMU: the number of one, or NULL. */
+static struct pmu *pmu_of(struct session *s, u64 number)
+{
+	struct pmu *pmu = NULL;
+
+	if (number < ARRAY_SIZE(settings))
+		return NULL;
+	number -= ARRAY_SIZE(settings);
+	do
+		pmu = pmu_next(s->core, pmu);
+	while (pmu && number--);
+	return pmu;
+}
+
+/* Its path as shown, in @path; false: there are no more. */
+static bool path_of(struct session *s, u64 number, char path[PATH_LENGTH])
+{
+	const struct pmu *pmu = pmu_of(s, number);
+
+	if (number >= ARRAY_SIZE(settings) && !pmu)
+		return false;
+	if (pmu)
+		snprintf(path, PATH_LENGTH, DEVICES "%s/perf_event_mux_interval_ms", pmu->name);
+	else
+		snprintf(path, PATH_LENGTH, "%s", settings[number].path);
+	return true;
+}
+
+static int set(struct session *s, u64 number, int value)
+{
+	struct pmu *pmu = pmu_of(s, number);
+
+	if (!pmu)
+		return settings[number].set(s->core, value);
+	if (value < 1)
+		return core_refuse(s->core, -EINVAL, SETTING_LEAST, .number = {1},
+				   .name = {"perf_event_mux_interval_ms"});
+	return pmu_set_mux_interval(pmu, (u32)value);
+}
+
+static s64 get(struct session *s, u64 number)
+{
+	const struct pmu *pmu = pmu_of(s, number);
+
+	return pmu ? pmu->mux_interval_ms : settings[number].get(s);
+}
+
+/* What guests are shown besides files. */
+static void show_flags(struct session *s)
+{
+	static const u32 shown[] = {
+		[CPU_RDPMC_NEVER] = 0,
+		[CPU_RDPMC_MAPPED] = WIRE_VIEW_RDPMC,
+		[CPU_RDPMC_ALWAYS] = WIRE_VIEW_RDPMC | WIRE_VIEW_RDPMC_ALL,
+	};
+	u32 flags = s->shown.view->flags & ~(u32)(WIRE_VIEW_RDPMC | WIRE_VIEW_RDPMC_ALL);
+
+	s->shown.view->flags = flags | shown[cpu_pmu_rdpmc(s->pmus.cpu)];
+}
 
 const char *setting_show(struct session *s, u32 index, char *text, size_t size)
 {
@@ -103,13 +163,13 @@ static bool may_write(struct call *c)
 
 s64 setting_by_fd(struct session *s, int fd)
 {
+	char path[512], shown[PATH_LENGTH];
 	struct stat wanted, st;
-	char path[512];
 
 	if (!s->shown.root[0] || fstat(fd, &wanted) || !S_ISREG(wanted.st_mode))
 		return -ENOENT;
-	for (u32 i = 0; i < ARRAY_SIZE(settings); i++) {
-		snprintf(path, sizeof(path), "%s%s", s->shown.root, settings[i].path);
+	for (u32 i = 0; path_of(s, i, shown); i++) {
+		snprintf(path, sizeof(path), "%s%s", s->shown.root, shown);
 		if (stat(path, &st) == 0 && st.st_ino == wanted.st_ino &&
 		    st.st_dev == wanted.st_dev)
 			return i;
@@ -120,8 +180,14 @@ s64 setting_by_fd(struct session *s, int fd)
 /* @path is about to be opened for writing. */
 static s64 open_setting(struct call *c, const char *path)
 {
-	for (u32 i = 0; i < ARRAY_SIZE(settings); i++)
-		if (!strcmp(path, settings[i].path))
+	char shown[PATH_LENGTH], at[PATH_LENGTH];
+
+	if (!strncmp(path, CPU_DEVICE, strlen(CPU_DEVICE)) && strlen(path) < PATH_LENGTH / 2) {
+		snprintf(at, sizeof(at), DEVICES "cpu/%s", path + strlen(CPU_DEVICE));
+		path = at;
+	}
+	for (u32 i = 0; path_of(c->s, i, shown); i++)
+		if (!strcmp(path, shown))
 			return may_write(c) ? (s64)i
 					    : core_refuse(c->s->core, -EACCES, SETTING_ROOT,
 							  .name = {path});
@@ -157,18 +223,16 @@ s64 op_sysctl(struct call *c)
 {
 	const struct wire_sysctl_args *args = &c->args.sysctl;
 	const char *text = (const char *)c->in;
-	const struct setting *setting;
-	char shown[32];
+	char path[PATH_LENGTH], shown[32];
 	int value, err;
 	s64 taken;
 
 	if (args->setting == WIRE_SYSCTL_OPEN)
 		return open_setting(c, text);
-	if (args->setting >= ARRAY_SIZE(settings))
+	if (!path_of(c->s, args->setting, path))
 		return -EBADF;
-	setting = &settings[args->setting];
 	if (!may_write(c))
-		return core_refuse(c->s->core, -EPERM, SETTING_ROOT, .name = {setting->path});
+		return core_refuse(c->s->core, -EPERM, SETTING_ROOT, .name = {path});
 	/*
 	 * With kernel.sysctl_writes_strict, the default, what is not written to the start is
 	 * ignored.
@@ -177,11 +241,12 @@ s64 op_sysctl(struct call *c)
 		return c->len;
 	taken = take_number(text, c->len, &value);
 	if (taken < 0)
-		return core_refuse(c->s->core, -EINVAL, SETTING_NUMBER, .name = {setting->path});
-	err = setting->set(c->s->core, value);
+		return core_refuse(c->s->core, -EINVAL, SETTING_NUMBER, .name = {path});
+	err = set(c->s, args->setting, value);
 	if (err)
 		return err;
-	snprintf(shown, sizeof(shown), "%lld\n", (long long)setting->get(c->s));
-	view_change(c->s, setting->path, shown);
+	show_flags(c->s);
+	snprintf(shown, sizeof(shown), "%lld\n", (long long)get(c->s, args->setting));
+	view_change(c->s, path, shown);
 	return taken;
 }

@@ -53,6 +53,11 @@ static int write_file(const char *dir, const char *name, const char *text, mode_
 	return err;
 }
 
+static bool is_setting(const char *path)
+{
+	return !strcmp(path, "perf_event_mux_interval_ms") || !strcmp(path, "rdpmc");
+}
+
 static void emit_file(void *arg, const char *path, const char *text)
 {
 	struct device_writer *e = arg;
@@ -69,8 +74,7 @@ static void emit_file(void *arg, const char *path, const char *text)
 			return;
 		}
 	}
-	e->err = write_file(e->dir, path, text,
-			    strcmp(path, "perf_event_mux_interval_ms") ? 0444 : settings_mode());
+	e->err = write_file(e->dir, path, text, is_setting(path) ? settings_mode() : 0444);
 }
 
 static int make_device(struct session *s, struct pmu *pmu)

@@ -149,7 +149,7 @@ s64 op_mmap(struct call *c)
 	c->fd_out_keep = true;
 	if (file->polled)
 		perf_file_polled(file);
-	return 0;
+	return file->event->pmu->event_width && file->event->pmu->event_width(file->event) != 0;
 }
 
 s64 op_munmap(struct call *c)

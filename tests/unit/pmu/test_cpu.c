@@ -440,7 +440,7 @@ TEST(user_page_for_rdpmc)
 	struct pe_attr attr = attr_for(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
 	int fd, cpu;
 
-	config.user_rdpmc = true;
+	config.rdpmc = CPU_RDPMC_MAPPED;
 	setup();
 	fake_advance(f, 50);
 	fd = fake_open(f, &attr, 0, -1, -1);
@@ -463,6 +463,19 @@ TEST(user_page_for_rdpmc)
 	page = fake_page(f, cpu);
 	EXPECT_EQ(page->index, 0);
 	EXPECT_EQ(page->cap_user_rdpmc, 0);
+	/* It says what is for events of from now on [FILE-10]. */
+	EXPECT_EQ(cpu_pmu_set_rdpmc(pmu, 0), 0);
+	EXPECT_EQ(fake_map(f, fd, 1, false), 0);
+	EXPECT_EQ(fake_page(f, fd)->index, CPU_BRANCHES + 1);
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(fake_map(f, fd, 1, false), 0);
+	EXPECT_EQ(fake_page(f, fd)->index, 0);
+	EXPECT_EQ(fake_page(f, fd)->cap_user_rdpmc, 0);
+	EXPECT_EQ(cpu_pmu_set_rdpmc(pmu, 3), -EINVAL);
+	EXPECT_EQ(cpu_pmu_set_rdpmc(pmu, -1), -EINVAL);
+	EXPECT_EQ(cpu_pmu_rdpmc(pmu), CPU_RDPMC_NEVER);
+	EXPECT_EQ(cpu_pmu_set_rdpmc(pmu, 2), 0);
+	EXPECT_EQ(cpu_pmu_rdpmc(pmu), CPU_RDPMC_ALWAYS);
 	teardown();
 }
 
@@ -470,7 +483,7 @@ static void collect(void *arg, const char *path, const char *text)
 {
 	char *all = arg;
 
-	EXPECT(text[strlen(text) - 1] == '\n');
+	EXPECT(!*text || text[strlen(text) - 1] == '\n');
 	strcat(all, path);
 	strcat(all, "=");
 	strcat(all, text);
@@ -486,7 +499,14 @@ TEST(files)
 	EXPECT_CONTAINS(all, "type=4\n");
 	EXPECT_CONTAINS(all, "perf_event_mux_interval_ms=4\n");
 	EXPECT_CONTAINS(all, "format/event=config:0-7\n");
+	/* [FILE-11] */
+	EXPECT_CONTAINS(all, "format/pc=config:19\n");
+	EXPECT_CONTAINS(all, "format/any=config:21\n");
+	EXPECT_CONTAINS(all, "format/in_tx=config:32\n");
+	EXPECT_CONTAINS(all, "format/in_tx_cp=config:33\n");
+	EXPECT_CONTAINS(all, "format/offcore_rsp=config1:0-63\n");
 	EXPECT_CONTAINS(all, "format/ldlat=config1:0-15\n");
+	EXPECT_CONTAINS(all, "format/frontend=config1:0-23\n");
 	EXPECT_CONTAINS(all, "events/instructions=event=0xc0\n");
 	EXPECT_CONTAINS(all, "events/branch-instructions=event=0xc4\n");
 	EXPECT_CONTAINS(all, "events/conditional-retired=event=0xc4,umask=0x1\n");
@@ -497,7 +517,7 @@ TEST(files)
 	EXPECT(!pmu_by_name(f->core, "no such"));
 	all[0] = '\0';
 	pmu_files(f->software, collect, all);
-	EXPECT_STREQ(all, "type=1\n");
+	EXPECT_STREQ(all, "type=1\nperf_event_mux_interval_ms=4\nuevent=");
 	teardown();
 }
 

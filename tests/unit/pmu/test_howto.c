@@ -89,7 +89,7 @@ TEST(its_directory)
 
 	setup();
 	pmu_files(&driver.pmu, collect, all);
-	EXPECT_STREQ(all, "type=7\nperf_event_mux_interval_ms=4\nformat/event=config:0-7\n"
+	EXPECT_STREQ(all, "type=7\nperf_event_mux_interval_ms=4\nuevent=format/event=config:0-7\n"
 			  "events/steps=event=0x01\n");
 	fake_free(f);
 }

@@ -40,8 +40,11 @@ bool perf_rdpmc(struct thread *t, u32 index, u64 *value)
 {
 	static const enum meter_quantity quantity[] = {METER_INSTRUCTIONS, METER_BRANCHES};
 	const struct perf *p = t->proc->perf;
+	u32 flags = p ? __atomic_load_n(&p->view->flags, __ATOMIC_RELAXED) : 0;
 
-	if (!p || !(p->view->flags & WIRE_VIEW_RDPMC) || index >= ARRAY_SIZE(quantity))
+	if (!(flags & WIRE_VIEW_RDPMC_ALL) && !(flags & WIRE_VIEW_RDPMC && p->nr_counters))
+		return false;
+	if (index >= ARRAY_SIZE(quantity))
 		return false;
 	*value = perf_own_count(t, quantity[index]);
 	return true;
