@@ -185,6 +185,7 @@ struct wire_open_refusal {
 	u32 attr_size;     /* not 0: what to store into attr.size [SIZE-09] */
 	u32 past_fd_check; /* 1: a missing descriptor would have won [CALL-16] */
 	u32 ask_again;     /* 1: the task is a guest that has not come far enough to be known */
+	u32 ask_kernel;    /* 1: the task is no guest, and the event one that the kernel counts */
 };
 
 struct wire_ioctl_result {

@@ -126,10 +126,10 @@ CONFORM(self_moves)
 		NEED(ev_read((int)fds[0], a, sizeof(a)) == sizeof(a) &&
 		     ev_read((int)fds[1], b, sizeof(b)) == sizeof(b));
 	}
-	check_val("CALL-03", "moved away and back: faults here", (long long)(a[0] - at_first[0]),
-		  32);
-	check_val("CALL-03", "moved away and back: faults there", (long long)(b[0] - at_first[1]),
-		  64);
+	check_faults("CALL-03", "moved away and back: faults here", (long long)(a[0] - at_first[0]),
+		     32);
+	check_faults("CALL-03", "moved away and back: faults there",
+		     (long long)(b[0] - at_first[1]), 64);
 	CHECK_ROW("CALL-03", a[2] && b[2] && a[2] < a[1] && b[2] < b[1],
 		  "each runs while the thread is there", "of %lu %lu here, of %lu %lu there", a[1],
 		  a[2], b[1], b[2]);
@@ -161,13 +161,13 @@ CONFORM(other_task_moves)
 	     ev_read((int)fd_b, b, sizeof(b)) == sizeof(b));
 	check_val("CALL-05", "a task that is elsewhere: faults here", (long long)a[0], 0);
 	check_val("CALL-05", "a task that is elsewhere: time here", (long long)a[1], 0);
-	check_val("CALL-05", "a task that is elsewhere: faults there", (long long)b[0], 32);
+	check_faults("CALL-05", "a task that is elsewhere: faults there", (long long)b[0], 32);
 	pin(w.pid, here);
 	worker_work(&w);
 	NEED(ev_read((int)fd_a, more_a, sizeof(more_a)) == sizeof(more_a) &&
 	     ev_read((int)fd_b, more_b, sizeof(more_b)) == sizeof(more_b));
-	check_val("CALL-05", "moved by another task: faults here", (long long)(more_a[0] - a[0]),
-		  32);
+	check_faults("CALL-05", "moved by another task: faults here", (long long)(more_a[0] - a[0]),
+		     32);
 	check_val("CALL-05", "moved by another task: faults there", (long long)(more_b[0] - b[0]),
 		  0);
 	CHECK_ROW("CALL-05", more_a[1] > a[1], "moved by another task: it runs here", "%lu %lu",
@@ -201,6 +201,60 @@ CONFORM(other_task)
 	check_val("CALL-05", "another task on one CPU: its faults",
 		  (long long)ev_count((int)fd_cpu), 32);
 	worker_end(&w);
+}
+
+/* Who has started this program: no guest of whoever may run it. */
+static pid_t starter(void)
+{
+	char path[40], text[512] = "";
+	const char *end;
+	int pid = -1, fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)getppid());
+	fd = open(path, O_RDONLY);
+	NEED(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	end = strrchr(text, ')');
+	NEED(end && sscanf(end + 1, " %*c %d", &pid) == 1 && pid > 1);
+	return pid;
+}
+
+/* Software events of a process that has nothing to do with this one. */
+CONFORM(stranger)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	pid_t pid = starter();
+	long lead, member, own;
+	u64 v[8] = {0};
+
+	attr.disabled = 0;
+	attr.inherit = 1;
+	attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED;
+	lead = ev_open(&attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (lead == -EACCES) {
+		skip_row("CALL-04", "a process that is no relative", "we may not look at it");
+		return;
+	}
+	check_err("CALL-04", "software event of a process that is no relative", lead, 0);
+	member = ev_open(&attr, pid, -1, (int)lead, 0);
+	check_err("CALL-04", "and a member beside it", member, 0);
+	check_val("CALL-04", "read as a group", ev_read((int)lead, v, sizeof(v)), 32);
+	check_val("CALL-04", "of two", (long long)v[0], 2);
+	check_err("CALL-04", "DISABLE", ev_ioctl((int)lead, PERF_EVENT_IOC_DISABLE, 0), 0);
+	check_val("CALL-04", "a page of it can be mapped",
+		  mmap(NULL, 4096, PROT_READ, MAP_SHARED, (int)member, 0) != MAP_FAILED ||
+			  errno == EINVAL,
+		  1);
+	attr.inherit = 0;
+	own = ev_self(attr);
+	NEED(own >= 0);
+	check_err("CALL-14", "a member of another task than the leader, which is no relative",
+		  ev_open(&attr, pid, -1, (int)own, 0), EINVAL);
+	attr.inherit = 1;
+	check_err("CALL-14", "a member on oneself of a leader on such a process",
+		  ev_open(&attr, 0, -1, (int)lead, 0), EINVAL);
+	attr.type = 999;
+	check_err("CALL-10", "an unknown type on it", ev_open(&attr, pid, -1, -1, 0), ENOENT);
 }
 
 static void cpu_wide(void)

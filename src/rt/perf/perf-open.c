@@ -5,6 +5,9 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/syscall/fd.h"
+#include "rt/syscall/syscall.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
 
 #include <asm/ioctls.h>
 #include <linux/fiemap.h>
@@ -77,6 +80,24 @@ static bool fd_left(void)
 	return true;
 }
 
+/* A descriptor of an event that the kernel counts. */
+static bool is_kernels(int fd)
+{
+	static const char name[] = "anon_inode:[perf_event]";
+	char path[32], link[sizeof(name)];
+
+	fmt(path, sizeof(path), "/proc/self/fd/%u", (u32)fd);
+	return raw_call4(__NR_readlinkat, AT_FDCWD, (long)path, (long)link, sizeof(link)) ==
+		       sizeof(name) - 1 &&
+	       !memcmp(link, name, sizeof(name) - 1);
+}
+
+/* Of tasks that are no guests the kernel counts what it can, and all of the event is its own. */
+static long open_in_kernel(struct thread *t)
+{
+	return syscall_plain(t, __NR_perf_event_open);
+}
+
 static long open_event(struct thread *t)
 {
 	u64 attr = guest_arg(t, 0), flags = guest_arg(t, 4);
@@ -87,6 +108,8 @@ static long open_event(struct thread *t)
 	int fd;
 
 	leader = group == -1 ? NULL : perf_fd_find(t, group);
+	if (!leader && group >= 0 && is_kernels(group))
+		return open_in_kernel(t);
 	sl = wire_begin(t);
 	if (!sl)
 		return -ENODEV;
@@ -115,8 +138,11 @@ static long open_event(struct thread *t)
 	if (ret < 0) {
 		u32 store = sl->result.open_refusal.attr_size;
 		bool late = sl->result.open_refusal.past_fd_check;
+		bool ask_kernel = sl->result.open_refusal.ask_kernel;
 
 		wire_end(t, sl);
+		if (ask_kernel)
+			return open_in_kernel(t);
 		if (store && guest_write(t, attr + 4, &store, sizeof(store)))
 			return ret;
 		return late && !fd_left() ? -EMFILE : ret;

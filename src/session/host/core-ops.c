@@ -97,6 +97,28 @@ static bool is_remote_client(const struct session *s, const struct guest_thread 
 	return th->process->sock >= 0 && !guest_thread_meter(th) && s->instant.caller != th;
 }
 
+/*
+ * @pid is a task, but no guest. A member cannot count another task than its leader; of a leader
+ * that the session itself does not have it has said so before.
+ */
+static int no_guest(struct session *s, int pid, s32 tid)
+{
+	struct call *c = s->call;
+	u32 type;
+
+	if (c && c->op == WIRE_OP_OPEN) {
+		/* A child that was just forked says who it is as its first thing. */
+		c->ask_again = pid_same_exe(tid, c->process->pid);
+		if (!c->ask_again && c->args.open.group != WIRE_NO_EVENT &&
+		    !(c->args.open.flags & PERF_FLAG_FD_NO_GROUP))
+			return core_refuse(s->core, -EINVAL, GROUP_TARGET);
+		memcpy(&type, c->in, sizeof(type));
+		c->ask_kernel = !c->ask_again && c->len >= PE_ATTR_SIZE_VER0 &&
+				type == PERF_TYPE_SOFTWARE;
+	}
+	return core_refuse(s->core, -ENOENT, NOT_A_GUEST, .number = {pid});
+}
+
 static int host_find_task(void *ctx, struct task *caller, int pid, struct task **task)
 {
 	struct session *s = ctx;
@@ -111,10 +133,7 @@ static int host_find_task(void *ctx, struct task *caller, int pid, struct task *
 	if (!th || is_remote_client(s, th)) {
 		if (tid <= 0 || !pid_exists(tid))
 			return -ESRCH;
-		/* A child that was just forked says who it is as its first thing. */
-		if (s->call && pid_same_exe(tid, s->call->process->pid))
-			s->call->ask_again = true;
-		return core_refuse(s->core, -ENOENT, NOT_A_GUEST, .number = {pid});
+		return no_guest(s, pid, tid);
 	}
 	err = guest_thread_need_task(th);
 	if (err)

@@ -65,6 +65,7 @@ s64 op_open(struct call *c)
 			.attr_size = open.store_size,
 			.past_fd_check = c->past_fd_check,
 			.ask_again = c->ask_again,
+			.ask_kernel = c->ask_kernel,
 		};
 		return err;
 	}

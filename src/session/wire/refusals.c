@@ -101,7 +101,7 @@ void refusals_note(struct call *c)
 	struct meter_run *run;
 	s32 index;
 
-	if (!m || !is_told(c->op) || refusal->cause == CAUSE_NONE ||
+	if (!m || !is_told(c->op) || refusal->cause == CAUSE_NONE || c->ask_kernel ||
 	    (c->ask_again && c->op == WIRE_OP_OPEN && c->args.open.patient))
 		return;
 	new.run = __atomic_load_n(&m->run, __ATOMIC_RELAXED);

@@ -27,7 +27,7 @@ struct call {
 	int fd_in; /* came with the request, or -1; closed after the call */
 
 	/* What came up on the way of an open. */
-	bool past_fd_check, ask_again;
+	bool past_fd_check, ask_again, ask_kernel;
 
 	/* The reply. */
 	s64 ret;
