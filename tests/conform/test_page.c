@@ -3,6 +3,8 @@
  */
 #include "conform/conform.h"
 
+#include <time.h>
+
 #define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 #define PAGE  4096
 
@@ -104,6 +106,50 @@ CONFORM(value)
 		  "after RESET while disabled: the times are read(2)'s", "%lu, read %lu",
 		  (u64)pg->time_enabled, v[1]);
 }
+
+#ifdef __x86_64__
+/* The perf clock's time of @cycles, as the page's words have it. */
+static u64 page_time(volatile struct perf_event_mmap_page *pg, u64 cycles)
+{
+	u64 quot = cycles >> pg->time_shift, rem = cycles & ((1ull << pg->time_shift) - 1);
+
+	return pg->time_zero + quot * pg->time_mult + ((rem * pg->time_mult) >> pg->time_shift);
+}
+
+static u64 page_now(volatile struct perf_event_mmap_page *pg)
+{
+	u32 lo, hi;
+
+	asm volatile("lfence; rdtsc" : "=a"(lo), "=d"(hi)::"memory");
+	return page_time(pg, (u64)hi << 32 | lo);
+}
+
+/* Where the clock can be read in user mode time_zero makes it the perf clock. */
+CONFORM(time_zero)
+{
+	volatile struct perf_event_mmap_page *pg = page_of(faults());
+	u64 a, b, begun, ended;
+	struct timespec ts;
+
+	if (!pg->cap_user_time_zero) {
+		check_val("PAGE-10", "without cap_user_time_zero the clock's words are 0",
+			  pg->time_zero == 0 && !pg->cap_user_time && pg->time_mult == 0, 1);
+		return;
+	}
+	check_val("PAGE-10", "with cap_user_time_zero there is cap_user_time", pg->cap_user_time,
+		  1);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	begun = (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+	a = page_now(pg);
+	sleep_ms(20);
+	b = page_now(pg);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	ended = (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+	CHECK_ROW("PAGE-14", b - a >= 19900000 && b - a <= (ended - begun) / 100 * 101,
+		  "time_zero and the cycles give a clock in ns", "%lu of %lu", b - a,
+		  ended - begun);
+}
+#endif
 
 CONFORM(late_map)
 {

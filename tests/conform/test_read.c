@@ -222,6 +222,29 @@ CONFORM(pieces)
 }
 
 /* Times of a task event are the task's: they stand still while it sleeps. */
+CONFORM(times_of_several)
+{
+	int outer = open_format(TIMES, -1), inner = open_format(TIMES, -1);
+	u64 a[3], b[3];
+
+	ev_ioctl(outer, PERF_EVENT_IOC_ENABLE, 0);
+	spin_ms(4);
+	ev_ioctl(inner, PERF_EVENT_IOC_ENABLE, 0);
+	spin_ms(2);
+	ev_ioctl(inner, PERF_EVENT_IOC_DISABLE, 0);
+	spin_ms(4);
+	ev_ioctl(outer, PERF_EVENT_IOC_DISABLE, 0);
+	spin_ms(4);
+	NEED(ev_read(outer, a, sizeof(a)) == 24 && ev_read(inner, b, sizeof(b)) == 24);
+	CHECK_ROW("STAT-06", a[1] >= 9900000 && b[1] >= 1950000,
+		  "each event's enabled time holds what was between its ENABLE and DISABLE",
+		  "%lu and %lu ns", a[1], b[1]);
+	CHECK_ROW("STAT-06", a[1] >= b[1] + 7900000, "and nothing that was before or after",
+		  "%lu and %lu ns", a[1], b[1]);
+	ev_read(inner, a, sizeof(a));
+	check_val("STAT-06", "it stands still from then on", a[1] == b[1], 1);
+}
+
 CONFORM(times)
 {
 	int fd = open_format(TIMES, -1);
