@@ -374,6 +374,9 @@ CAUSE(MAP_PAGES, BAD_VALUE, NONE,
       "the length must be one page, or one and a power of two; it is {u0} pages")
 CAUSE(MAP_AUX_FIRST, BAD_VALUE, NONE,
       "an offset maps the AUX area, which needs a data buffer first")
+CAUSE(MAP_AUX_WORDS, BAD_VALUE, NONE,
+      "an AUX area is mapped behind the data, at aux_offset and with aux_size of the user page, a "
+      "power of two")
 CAUSE(MAP_NO_AUX, UNSUPPORTED, NONE, "{s0} has no AUX area")
 CAUSE(MAP_OTHER_SIZE, BAD_VALUE, NONE, "the event is mapped with {u0} pages already; map as many")
 CAUSE(MAP_REDIRECTED, BUSY, NONE, "the event's output goes to another one's buffer; map that one")

@@ -127,9 +127,9 @@ struct map_call {
 /*
  * mmap(2) [RING-01, RING-02]: the user page [PAGE] and the data pages behind it, in memory that the
  * first mapping takes from ops->memory_new(); further ones share it. The core writes there, and of
- * what is there it reads data_tail alone. 0, -EINVAL (inherit with cpu -1, private, geometry,
- * another size than the first), -EBUSY (output is redirected), -EPERM (locked memory), or what
- * memory_new() says.
+ * what is there it reads data_tail, aux_offset and aux_size alone. 0, -EINVAL (inherit with cpu -1,
+ * private, geometry, another size than the first), -EBUSY (output is redirected), -EPERM (locked
+ * memory), or what memory_new() says.
  */
 int must_check event_map(struct event *event, const struct map_call *call);
 

@@ -193,6 +193,38 @@ CONFORM(sizes)
 }
 
 /* One page mapped twice is one page. */
+/* The words of the page that say where an AUX area is to be are looked at before the PMU. */
+CONFORM(aux)
+{
+	struct perf_event_mmap_page *pg;
+	int fd = faults();
+	void *page = NULL;
+
+	NEED(map(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &page) == 0);
+	pg = page;
+	check_err("AUX-01", "nothing is said", map(fd, PAGE, PROT_READ, MAP_SHARED, PAGE, NULL),
+		  EINVAL);
+	pg->aux_offset = pg->aux_size = PAGE;
+	check_err("AUX-02", "a PMU without AUX areas",
+		  map(fd, PAGE, PROT_READ, MAP_SHARED, PAGE, NULL), EOPNOTSUPP);
+	check_err("AUX-01", "another offset", map(fd, PAGE, PROT_READ, MAP_SHARED, 2 * PAGE, NULL),
+		  EINVAL);
+	check_err("AUX-01", "another size", map(fd, 2 * PAGE, PROT_READ, MAP_SHARED, PAGE, NULL),
+		  EINVAL);
+	pg->aux_offset = 8 * PAGE;
+	pg->aux_size = 3 * PAGE;
+	check_err("AUX-01", "a size that is no power of two",
+		  map(fd, 3 * PAGE, PROT_READ, MAP_SHARED, 8 * PAGE, NULL), EINVAL);
+	pg->aux_size = 4 * PAGE;
+	check_err("AUX-01", "four pages somewhere behind the data",
+		  map(fd, 4 * PAGE, PROT_READ, MAP_SHARED, 8 * PAGE, NULL), EOPNOTSUPP);
+	pg->aux_offset = 8 * PAGE + 8;
+	check_err("AUX-01", "an offset in the page that is none of a page",
+		  map(fd, 4 * PAGE, PROT_READ, MAP_SHARED, 8 * PAGE, NULL), EINVAL);
+	check_err("AUX-01", "private", map(fd, 4 * PAGE, PROT_READ, MAP_PRIVATE, 8 * PAGE, NULL),
+		  EINVAL);
+}
+
 /* What else one may ask of the mapping. */
 CONFORM(advice)
 {

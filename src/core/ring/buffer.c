@@ -2,9 +2,9 @@
  * What mmap of an event makes [PAGE-01..20, RING-01]: the user page, and the object that SET_OUTPUT
  * and poll are about. output.c writes records into its data pages.
  *
- * The page is the guest's as much as ours. Of it data_tail is read, and for the rest it is only
- * ever written; `lock` is our copy of the sequence count, odd while the page changes, and the guest
- * retries until it has seen one even value twice.
+ * The page is the guest's as much as ours. Of it data_tail is read, and where an AUX area is to be;
+ * for the rest it is only ever written; `lock` is our copy of the sequence count, odd while the
+ * page changes, and the guest retries until it has seen one even value twice.
  */
 #include "core/core-priv.h"
 
@@ -136,6 +136,23 @@ void *event_memory(const struct event *event)
 	return event->maps ? event->buffer->memory_host : NULL;
 }
 
+/* Behind the data, where the two words of the page say [AUX-01]. No PMU here has an AUX area. */
+static int check_aux(struct event *event, const struct map_call *call)
+{
+	const struct buffer *buffer = event->buffer;
+	struct core *core = event->core;
+	u64 pages = call->len / core->page_size, offset, size;
+
+	if (!buffer)
+		return core_refuse(core, -EINVAL, MAP_AUX_FIRST);
+	offset = __atomic_load_n(&buffer->page->aux_offset, __ATOMIC_RELAXED);
+	size = __atomic_load_n(&buffer->page->aux_size, __ATOMIC_RELAXED);
+	if (offset < (buffer->nr_pages + 1) * core->page_size || offset != call->offset ||
+	    size != call->len || pages & (pages - 1))
+		return core_refuse(core, -EINVAL, MAP_AUX_WORDS);
+	return core_refuse(core, -EOPNOTSUPP, MAP_NO_AUX, .name = {event->pmu->name});
+}
+
 static int check_geometry(struct event *event, const struct map_call *call, u64 *nr_pages)
 {
 	struct core *core = event->core;
@@ -147,11 +164,8 @@ static int check_geometry(struct event *event, const struct map_call *call, u64 
 		return core_refuse(core, -EINVAL, MAP_PRIVATE);
 	if (call->len % core->page_size || !pages)
 		return core_refuse(core, -EINVAL, MAP_LENGTH);
-	if (call->offset) {
-		if (!event->buffer)
-			return core_refuse(core, -EINVAL, MAP_AUX_FIRST);
-		return core_refuse(core, -EOPNOTSUPP, MAP_NO_AUX, .name = {event->pmu->name});
-	}
+	if (call->offset)
+		return check_aux(event, call);
 	*nr_pages = pages - 1;
 	if (*nr_pages & (*nr_pages - 1))
 		return core_refuse(core, -EINVAL, MAP_PAGES, .number = {pages});

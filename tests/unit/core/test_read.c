@@ -473,8 +473,19 @@ TEST(user_page)
 	EXPECT_EQ(page->size, 96);
 	EXPECT_EQ(page->data_offset, 4096);
 	EXPECT_EQ(page->data_size, 0);
-	/* [AUX-02] */
+	/* The two words first [AUX-01], then whether there is such an area at all [AUX-02]. */
+	EXPECT_REFUSED(f, event_map(event, &call), -EINVAL, MAP_AUX_WORDS);
+	page->aux_offset = call.offset = 8192;
+	page->aux_size = 8192;
+	EXPECT_REFUSED(f, event_map(event, &call), -EINVAL, MAP_AUX_WORDS);
+	page->aux_size = 4096;
 	EXPECT_REFUSED(f, event_map(event, &call), -EOPNOTSUPP, MAP_NO_AUX);
+	page->aux_offset = call.offset = 0x100000000ull;
+	EXPECT_REFUSED(f, event_map(event, &call), -EOPNOTSUPP, MAP_NO_AUX);
+	page->aux_size = call.len = 3 * 4096;
+	EXPECT_REFUSED(f, event_map(event, &call), -EINVAL, MAP_AUX_WORDS);
+	page->aux_size = page->aux_offset = 0;
+	call.len = call.offset = 4096;
 	/* Off its counter the page holds the count itself [PAGE-04]. */
 	fake_advance(f, 50);
 	fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0);
