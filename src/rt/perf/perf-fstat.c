@@ -3,6 +3,7 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
+#include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
@@ -100,26 +101,19 @@ static size_t octal(u64 value, char *out)
 long perf_fdinfo_open(struct thread *t, int fd, u32 flags)
 {
 	long own = sys_fcntl(fd, F_GETFL, 0), cloexec = sys_fcntl(fd, F_GETFD, 0);
-	long anon = raw_call2(__NR_eventfd2, 0, O_CLOEXEC), in, out, n;
+	long anon = raw_call2(__NR_eventfd2, 0, O_CLOEXEC), out, n;
 	const struct perf_fd *pf = perf_fd_find(t, fd);
 	char path[64], text[512], *line, *end;
 	struct perf_fd entry;
 
-	if (own < 0 || !pf || anon < 0) {
-		if (anon >= 0)
-			sys_close((int)anon);
-		return own < 0 || !pf ? -ENOENT : anon;
-	}
-	entry = *pf;
+	if (anon < 0)
+		return anon;
 	fmt(path, sizeof(path), "/proc/self/fdinfo/%u", (u32)anon);
-	in = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	n = in < 0 ? in : sys_read((int)in, text, sizeof(text) - 1);
+	n = fd_read_text(path, text, sizeof(text));
 	sys_close((int)anon);
-	if (in >= 0)
-		sys_close((int)in);
-	if (n < 0)
-		return n;
-	text[n] = '\0';
+	if (own < 0 || !pf || n < 0)
+		return -ENOENT;
+	entry = *pf;
 	out = sys_memfd_create("fdinfo", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
 	if (out < 0)
 		return out;

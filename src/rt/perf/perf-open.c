@@ -6,7 +6,6 @@
 #include "rt/perf/perf-priv.h"
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
-#include "sys/fmt.h"
 #include "sys/string.h"
 
 #include <asm/ioctls.h>
@@ -83,13 +82,9 @@ static bool fd_left(void)
 /* A descriptor of an event that the kernel counts. */
 static bool is_kernels(int fd)
 {
-	static const char name[] = "anon_inode:[perf_event]";
-	char path[32], link[sizeof(name)];
+	char path[32];
 
-	fmt(path, sizeof(path), "/proc/self/fd/%u", (u32)fd);
-	return raw_call4(__NR_readlinkat, AT_FDCWD, (long)path, (long)link, sizeof(link)) ==
-		       sizeof(name) - 1 &&
-	       !memcmp(link, name, sizeof(name) - 1);
+	return fd_path(fd, path, sizeof(path)) > 0 && str_eq(path, "anon_inode:[perf_event]");
 }
 
 /* Of tasks that are no guests the kernel counts what it can, and all of the event is its own. */
