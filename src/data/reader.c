@@ -235,8 +235,11 @@ static int next_of_file(struct data_reader *r, u64 *to, u64 *offset, struct ap_e
 	return 1;
 }
 
-/* Passes over what follows a record that announces more than itself. */
-static int skip(struct data_reader *r, u64 len, u64 offset, struct ap_error *err)
+/*
+ * Passes over what follows a record that announces more than itself; into @keep (NULL: nowhere).
+ */
+static int skip(struct data_reader *r, u64 len, struct data_piece *keep, u64 offset,
+		struct ap_error *err)
 {
 	while (len) {
 		size_t have = r->file.end - r->file.at, n;
@@ -251,6 +254,8 @@ static int skip(struct data_reader *r, u64 len, u64 offset, struct ap_error *err
 			continue;
 		}
 		n = have < len ? have : (size_t)len;
+		if (keep && !data_piece_add(keep, r->file.bytes + r->file.at, n))
+			return fail_read(r, -ENOMEM, err);
 		taken(r, n);
 		len -= n;
 	}
@@ -260,16 +265,18 @@ static int skip(struct data_reader *r, u64 len, u64 offset, struct ap_error *err
 static int skip_behind(struct data_reader *r, const struct perf_event_header *h, u64 offset,
 		       struct ap_error *err)
 {
+	struct data_piece *formats = &r->meta.features.of[DATA_TRACING_DATA];
 	u64 aux = 0;
 	u32 tracing = 0;
 
 	if (h->type == DATA_HEADER_TRACING_DATA && h->size >= sizeof(*h) + sizeof(tracing)) {
 		memcpy(&tracing, h + 1, sizeof(tracing));
-		return skip(r, ALIGN_UP((u64)tracing, 8), offset, err);
+		return skip(r, ALIGN_UP((u64)tracing, 8), formats->bytes ? NULL : formats, offset,
+			    err);
 	}
 	if (h->type == DATA_AUXTRACE && h->size >= sizeof(*h) + sizeof(aux)) {
 		memcpy(&aux, h + 1, sizeof(aux));
-		return skip(r, aux, offset, err);
+		return skip(r, aux, NULL, offset, err);
 	}
 	return 0;
 }

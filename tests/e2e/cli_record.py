@@ -300,9 +300,9 @@ def test_delay_and_control():
         assert "NO SAMPLES" in record("-e", USER, "-D", "100000", "-o", path, "--", SPIN, "1").err
         fifo = f"{d}/ctl"
         os.mkfifo(fifo)
-        command = [ANYPERF, "record", "-e", USER, "-D", "-1", "--control", f"fifo:{fifo}",
-                   "-o", path, "--", SPIN, "1000000"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENV) as p:
+        with subprocess.Popen([ANYPERF, "record", "-e", USER, "-D", "-1", "--control",
+                               f"fifo:{fifo}", "-o", path, "--", SPIN, "1000000"],
+                              stderr=subprocess.PIPE, text=True, env=ENV) as p:
             time.sleep(0.2)
             with open(fifo, "w", encoding="utf-8") as f:
                 f.write("ping\nevlist\nenable\n")

@@ -1,0 +1,300 @@
+#include "cli/reading.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/cursor.h"
+
+/* "0-3,8" */
+static int parse_set(struct reading *r, struct reading_set *set, const char *text,
+		     const char *option)
+{
+	const char *p = text;
+
+	while (p && *p) {
+		struct reading_range range;
+		char *end;
+
+		range.from = range.to = strtoull(p, &end, 10);
+		if (end == p)
+			goto bad;
+		if (*end == '-') {
+			p = end + 1;
+			range.to = strtoull(p, &end, 10);
+			if (end == p)
+				goto bad;
+		}
+		if (*end && *end != ',')
+			goto bad;
+		set->range = realloc(set->range, (set->n + 1) * sizeof(range));
+		CHECK(set->range);
+		set->range[set->n++] = range;
+		p = *end ? end + 1 : end;
+	}
+	return 0;
+bad:
+	return command_error(r->cmd, "%s: '%s' is not a list of numbers like 1,4-7", option, text);
+}
+
+static bool in_set(const struct reading_set *set, u64 n)
+{
+	for (u32 i = 0; i < set->n; i++)
+		if (n >= set->range[i].from && n <= set->range[i].to)
+			return true;
+	return !set->range;
+}
+
+/* Seconds with up to nine digits behind the point, as ns. */
+static bool parse_time(const char *text, const char **rest, u64 *ns)
+{
+	char *end;
+	u64 seconds = strtoull(text, &end, 10), part = 0;
+	u32 digits = 0;
+
+	if (end == text || seconds > UINT64_MAX / 1000000000 - 1)
+		return false;
+	if (*end == '.')
+		for (end++; *end >= '0' && *end <= '9' && digits < 9; end++, digits++)
+			part = part * 10 + (u64)(*end - '0');
+	for (; digits < 9; digits++)
+		part *= 10;
+	*ns = seconds * 1000000000 + part;
+	*rest = end;
+	return true;
+}
+
+static int parse_times(struct reading *r)
+{
+	const char *p = r->filter.time;
+
+	r->to = UINT64_MAX;
+	if (!p)
+		return 0;
+	if (*p != ',' && !parse_time(p, &p, &r->from))
+		goto bad;
+	if (*p == ',' && p[1] && (!parse_time(p + 1, &p, &r->to) || *p))
+		goto bad;
+	if (*p && *p != ',')
+		goto bad;
+	return 0;
+bad:
+	return command_error(r->cmd, "--time: '%s' is not START,STOP in seconds, as in 12.5,14",
+			     r->filter.time);
+}
+
+static int open_input(struct reading *r, const char **name)
+{
+	struct stat st;
+
+	*name = r->filter.input;
+	if (!*name)
+		*name = !fstat(STDIN_FILENO, &st) && S_ISFIFO(st.st_mode) ? "-" : "perf.data";
+	if (!strcmp(*name, "-")) {
+		*name = "stdin";
+		r->fd = STDIN_FILENO;
+		return 0;
+	}
+	r->fd = open(*name, O_RDONLY | O_CLOEXEC);
+	if (r->fd < 0)
+		return command_error(
+			r->cmd, "cannot read '%s': %s%s", *name, strerror(errno),
+			errno == ENOENT && !r->filter.input ? "; `anyperf record` makes it" : "");
+	return 0;
+}
+
+int reading_open(struct reading *r, const struct command *cmd, const struct reading_filter *filter,
+		 bool in_order)
+{
+	const char *name;
+	struct ap_error err;
+	char text[1100];
+
+	*r = (struct reading){.cmd = cmd, .filter = *filter, .in_order = in_order, .fd = -1};
+	if (parse_times(r) || parse_set(r, &r->pids, filter->pids, "--pid") ||
+	    parse_set(r, &r->tids, filter->tids, "--tid") ||
+	    parse_set(r, &r->cpus, filter->cpus, "--cpu") || open_input(r, &name))
+		return -1;
+	if (data_reader_open(&r->data, r->fd, name, &err))
+		return command_error(cmd, "%s", ap_error_text(&err, text, sizeof(text)));
+	data_rounds_init(&r->rounds);
+	r->view = sym_view_new();
+	CHECK(r->view);
+	return 0;
+}
+
+void reading_close(struct reading *r)
+{
+	data_rounds_release(&r->rounds);
+	data_reader_close(r->data);
+	sym_view_free(r->view);
+	free(r->pids.range);
+	free(r->tids.range);
+	free(r->cpus.range);
+	if (r->fd > STDERR_FILENO)
+		close(r->fd);
+}
+
+/* Those of a stream come at its end, too late for what was shown; it does without. */
+static void learn_build_ids(struct reading *r)
+{
+	struct data_build_id id;
+	struct cursor c;
+	const void *bytes;
+	size_t len;
+
+	r->ids_known = true;
+	bytes = data_reader_feature(r->data, DATA_BUILD_ID, &len);
+	c = cursor_over(bytes, bytes ? len : 0);
+	while (cursor_left(&c) >= sizeof(id)) {
+		const char *path;
+		size_t rest;
+
+		memcpy(&id, cursor_bytes(&c, sizeof(id)), sizeof(id));
+		if (id.header.size <= sizeof(id))
+			return;
+		rest = id.header.size - sizeof(id);
+		path = cursor_bytes(&c, rest);
+		if (!path || !memchr(path, 0, rest))
+			return;
+		/* perf wrote 20 bytes whatever the size before it said it. */
+		sym_view_build_id(r->view, path, id.id,
+				  id.header.misc & DATA_MISC_BUILD_ID_SIZE ? id.size : 20);
+	}
+}
+
+static void learn(struct reading *r, const struct ap_record *rec)
+{
+	if (!r->ids_known)
+		learn_build_ids(r);
+	switch (rec->type) {
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		if (!(rec->misc & PERF_RECORD_MISC_MMAP_DATA))
+			sym_view_map(r->view, rec->mmap.pid, rec->mmap.addr, rec->mmap.len,
+				     rec->mmap.pgoff, rec->mmap.filename);
+		break;
+	case PERF_RECORD_COMM: sym_view_comm(r->view, rec->comm.tid, rec->comm.comm); break;
+	case PERF_RECORD_FORK:
+		sym_view_fork(r->view, rec->task.pid, rec->task.tid, rec->task.ppid,
+			      rec->task.ptid);
+		break;
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES: r->lost += rec->lost.lost; break;
+	default: break;
+	}
+}
+
+static bool is_comm_wanted(const struct reading *r, const char *comm)
+{
+	const char *p = r->filter.comms;
+
+	while (p && *p) {
+		size_t len = strcspn(p, ",");
+
+		if (strlen(comm) == len && !strncmp(p, comm, len))
+			return true;
+		p += len + (p[len] == ',');
+	}
+	return !r->filter.comms;
+}
+
+static bool is_wanted(const struct reading *r, const struct data_item *item)
+{
+	const struct ap_sample_id *id = &item->record.id;
+	char room[16];
+
+	if (item->record.type != PERF_RECORD_SAMPLE)
+		return true;
+	return id->time >= r->from && id->time <= r->to && in_set(&r->pids, id->pid) &&
+	       in_set(&r->tids, id->tid) &&
+	       (!r->cpus.range || ((id->has & PERF_SAMPLE_CPU) && in_set(&r->cpus, id->cpu))) &&
+	       is_comm_wanted(r, reading_comm(r, item, room));
+}
+
+int reading_next(struct reading *r, struct data_item *item)
+{
+	struct ap_error err;
+	char text[1100];
+	int n;
+
+	for (;;) {
+		n = r->in_order ? data_rounds_next(&r->rounds, r->data, item, &err)
+				: data_reader_next(r->data, item, &err);
+		if (n < 0)
+			command_error(r->cmd, "%s", ap_error_text(&err, text, sizeof(text)));
+		if (n <= 0)
+			return 0;
+		if (item->decoded)
+			learn(r, &item->record);
+		if (!r->in_order || is_wanted(r, item))
+			return 1;
+	}
+}
+
+const char *reading_comm(const struct reading *r, const struct data_item *item, char *room)
+{
+	const char *comm = sym_view_name(r->view, item->record.id.tid);
+
+	if (*comm)
+		return comm;
+	if (!item->record.id.tid)
+		return "swapper";
+	snprintf(room, 16, ":%u", item->record.id.tid);
+	return room;
+}
+
+void reading_find(const struct reading *r, const struct data_item *item, u64 addr, bool kernel,
+		  struct sym_place *place)
+{
+	sym_view_find(r->view, item->record.id.pid, addr, kernel, place);
+}
+
+u64 reading_period(const struct reading *r, const struct data_item *item)
+{
+	const struct data_event *e = data_reader_event(r->data,
+						       item->event < 0 ? 0 : (u32)item->event);
+
+	if (!e || (e->attr.sample_type & PERF_SAMPLE_PERIOD))
+		return item->record.sample.period;
+	return e->attr.freq ? 1 : e->attr.sample_period;
+}
+
+bool reading_in_kernel(const struct data_item *item)
+{
+	return (item->record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+}
+
+bool reading_walk_next(const struct data_item *item, struct reading_walk *w, u64 *addr)
+{
+	const struct ap_callchain *chain = &item->record.sample.callchain;
+
+	if (!w->at)
+		w->kernel = reading_in_kernel(item);
+	while (w->at < chain->nr) {
+		u64 ip = chain->ips[w->at++];
+
+		if (ap_callchain_is_marker(ip)) {
+			w->kernel = ip == (u64)PERF_CONTEXT_KERNEL;
+			w->guest = ip != (u64)PERF_CONTEXT_KERNEL && ip != (u64)PERF_CONTEXT_USER;
+			continue;
+		}
+		if (w->guest)
+			continue;
+		*addr = ip;
+		return true;
+	}
+	return false;
+}
+
+const char *reading_event_name(const struct reading *r, int event)
+{
+	const struct data_event *e = event >= 0 ? data_reader_event(r->data, (u32)event) : NULL;
+
+	return e && e->name ? e->name : "unknown";
+}

@@ -1,0 +1,117 @@
+/*
+ * PURPOSE: a recording as the commands that show it read it: records in the order of time, with
+ * what they tell of processes and mappings kept in a view of symbols, and filtered.
+ *
+ * Lifetime: open .. close.
+ */
+#ifndef CLI_READING_H
+#define CLI_READING_H
+
+#include "cli/cmd.h"
+#include "data/reader.h"
+#include "data/rounds.h"
+#include "sym/symbol-view.h"
+
+/* Which samples are wanted; all zero: all. */
+struct reading_filter {
+	const char *input; /* a path, "-", or NULL: stdin if it is a pipe, else perf.data */
+	const char *time;  /* "START,STOP" in seconds, either may be missing */
+	const char *comms, *pids, *tids, *cpus; /* lists; NULL: any */
+};
+
+#define READING_FILTER_OPTIONS(type, member)                                                            \
+	{OPTION_STR,                                                                                    \
+	 'i',                                                                                           \
+	 "input",                                                                                       \
+	 "FILE",                                                                                        \
+	 .offset = offsetof(type, member.input),                                                        \
+	 .complete = COMPLETE_FILE,                                                                     \
+	 .help = "read FILE instead of perf.data; `-`: from stdin"},                                    \
+		{OPTION_STR,                                                                            \
+		 0,                                                                                     \
+		 "time",                                                                                \
+		 "START,STOP",                                                                          \
+		 .offset = offsetof(type, member.time),                                                 \
+		 .help = "only what happened between these times, in seconds; either may be left out"}, \
+		{OPTION_STR,                                                                            \
+		 'c',                                                                                   \
+		 "comms",                                                                               \
+		 "NAMES",                                                                               \
+		 .offset = offsetof(type, member.comms),                                                \
+		 .help = "only threads of these names, separated by commas"},                           \
+		{OPTION_STR,                                                                            \
+		 0,                                                                                     \
+		 "pid",                                                                                 \
+		 "PIDS",                                                                                \
+		 .offset = offsetof(type, member.pids),                                                 \
+		 .help = "only these processes"},                                                       \
+		{OPTION_STR,                                                                            \
+		 0,                                                                                     \
+		 "tid",                                                                                 \
+		 "TIDS",                                                                                \
+		 .offset = offsetof(type, member.tids),                                                 \
+		 .help = "only these threads"},                                                         \
+	{                                                                                               \
+		OPTION_STR, 'C', "cpu", "CPUS", .offset = offsetof(type, member.cpus),                  \
+						.help = "only these CPUs, as in 0-3,8"                  \
+	}
+
+struct reading_range {
+	u64 from, to;
+};
+
+/* Numbers out of a list of them and of ranges. */
+struct reading_set {
+	struct reading_range *range; /* owned; NULL: any */
+	u32 n;
+};
+
+struct reading {
+	const struct command *cmd;
+	struct reading_filter filter;
+	struct reading_set pids, tids, cpus;
+	u64 from, to; /* ns */
+	int fd;
+	struct data_reader *data;
+	struct data_rounds rounds;
+	struct sym_view *view;
+	bool in_order; /* by time, and filtered; else as the file has it */
+	bool ids_known;
+	u64 lost; /* as records have told so far */
+};
+
+/* 0, or -1 after saying why not. */
+must_check int reading_open(struct reading *r, const struct command *cmd,
+			    const struct reading_filter *filter, bool in_order);
+void reading_close(struct reading *r);
+
+/* The next record that is wanted: 1, or 0 at the end. What ends before is said. */
+must_check int reading_next(struct reading *r, struct data_item *item);
+
+/* The thread's name, or ":TID" in @room (16 bytes). */
+const char *reading_comm(const struct reading *r, const struct data_item *item, char *room);
+
+/* Where an address of a sample is, in the kernel or in its process. */
+void reading_find(const struct reading *r, const struct data_item *item, u64 addr, bool kernel,
+		  struct sym_place *place);
+
+/* How many occurrences a sample stands for: as it says, or as its event was to be sampled. */
+u64 reading_period(const struct reading *r, const struct data_item *item);
+
+/* Whether the sample was taken in the kernel. */
+bool reading_in_kernel(const struct data_item *item);
+
+/*
+ * Goes over a call chain: the next address and its mode. False at its end; *at is 0 at first and
+ * belongs to the walk. Begins in the mode of the sample.
+ */
+struct reading_walk {
+	u64 at;
+	bool kernel, guest;
+};
+bool reading_walk_next(const struct data_item *item, struct reading_walk *w, u64 *addr);
+
+/* What an event is called; "unknown" if the file has lost that. */
+const char *reading_event_name(const struct reading *r, int event);
+
+#endif

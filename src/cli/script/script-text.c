@@ -1,0 +1,147 @@
+/* A sample as perf script writes it, blank by blank: what reads perf's text reads ours. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/script/script-priv.h"
+#include "data/reg-names.h"
+
+static void print_symbol(const struct sym_place *at, u32 fields, FILE *out)
+{
+	if (fields & BIT(FIELD_SYM)) {
+		fprintf(out, " %s", at->symbol ? at->symbol : "[unknown]");
+		if (at->symbol && (fields & BIT(FIELD_SYMOFF)))
+			fprintf(out, "+0x%" PRIx64, at->offset);
+	}
+	if (fields & BIT(FIELD_DSO))
+		fprintf(out, " (%s)", at->object);
+}
+
+static void print_chain(struct script_job *job, const struct data_item *item, u32 fields, FILE *out)
+{
+	struct reading_walk walk = {0};
+	u64 ip;
+
+	fputc('\n', out);
+	while (reading_walk_next(item, &walk, &ip)) {
+		struct sym_place at;
+
+		reading_find(&job->reading, item, ip, walk.kernel, &at);
+		fprintf(out, "\t%16" PRIx64, at.addr);
+		print_symbol(&at, fields, out);
+		fputc('\n', out);
+	}
+}
+
+static void print_ip(struct script_job *job, const struct data_item *item, u32 fields, FILE *out)
+{
+	const struct ap_sample *s = &item->record.sample;
+	struct sym_place at;
+
+	if (s->callchain.nr) {
+		print_chain(job, item, fields, out);
+		return;
+	}
+	reading_find(&job->reading, item, s->ip, reading_in_kernel(item), &at);
+	fprintf(out, " %16" PRIx64, s->ip);
+	print_symbol(&at, fields, out);
+}
+
+static void print_registers(struct script_job *job, const struct ap_regs *regs, FILE *out)
+{
+	u32 n = 0;
+
+	if (!regs->mask)
+		return;
+	fprintf(out, " ABI:%" PRIu64, regs->abi);
+	for (u32 bit = 0; bit < 64; bit++) {
+		const char *name = data_reg_name(job->arch, bit);
+		char upper[16];
+
+		if (!(regs->mask & BIT(bit)))
+			continue;
+		snprintf(upper, sizeof(upper), "%s", name ? name : "unknown");
+		for (char *p = upper; *p; p++)
+			if (*p >= 'a' && *p <= 'z')
+				*p = (char)(*p - 'a' + 'A');
+		fprintf(out, "%5s:0x%" PRIx64 " ", upper, (u64)regs->values[n++]);
+	}
+}
+
+static void print_branches(const struct ap_branch_stack *b, FILE *out)
+{
+	for (u64 i = 0; i < b->nr; i++) {
+		const struct perf_branch_entry *e = &b->entries[i];
+
+		fprintf(out, " 0x%" PRIx64 "/0x%" PRIx64 "/%c/%c/%c/%d ", (u64)e->from, (u64)e->to,
+			e->mispred     ? 'M'
+			: e->predicted ? 'P'
+				       : '-',
+			e->in_tx ? 'X' : '-', e->abort ? 'A' : '-', (int)e->cycles);
+	}
+}
+
+static void print_start(struct script_job *job, const struct data_item *item, u32 fields, FILE *out)
+{
+	const struct ap_sample_id *id = &item->record.id;
+	bool chain = item->record.sample.callchain.nr && (fields & BIT(FIELD_IP));
+	char room[16], time[40];
+
+	if (fields & BIT(FIELD_COMM))
+		fprintf(out, chain ? "%s " : "%16s ", reading_comm(&job->reading, item, room));
+	if ((fields & BIT(FIELD_PID)) && (fields & BIT(FIELD_TID)))
+		fprintf(out, "%5d/%-5d ", (int)id->pid, (int)id->tid);
+	else if (fields & (BIT(FIELD_PID) | BIT(FIELD_TID)))
+		fprintf(out, "%5d ", (int)(fields & BIT(FIELD_PID) ? id->pid : id->tid));
+	if ((fields & BIT(FIELD_CPU)) && (id->has & PERF_SAMPLE_CPU))
+		fprintf(out, "[%03d] ", (int)id->cpu);
+	if (!(fields & BIT(FIELD_TIME)) || !(id->has & PERF_SAMPLE_TIME))
+		return;
+	if (job->opts.ns)
+		snprintf(time, sizeof(time), "%5" PRIu64 ".%09" PRIu64, id->time / 1000000000,
+			 id->time % 1000000000);
+	else
+		snprintf(time, sizeof(time), "%" PRIu64 ".%06" PRIu64, id->time / 1000000000,
+			 id->time % 1000000000 / 1000);
+	fprintf(out, "%12s: ", time);
+}
+
+static int width_of_names(struct script_job *job)
+{
+	for (u32 i = 0; i < data_reader_events(job->reading.data); i++) {
+		int len = (int)strlen(reading_event_name(&job->reading, (int)i));
+
+		job->name_width = len > job->name_width ? len : job->name_width;
+	}
+	return job->name_width;
+}
+
+void script_print_text(struct script_job *job, const struct data_item *item)
+{
+	const struct ap_sample *s = &item->record.sample;
+	u32 fields = script_fields_of(job, item);
+	FILE *out = stdout;
+
+	print_start(job, item, fields, out);
+	if (fields & BIT(FIELD_PERIOD))
+		fprintf(out, "%10" PRIu64 " ", reading_period(&job->reading, item));
+	if (fields & BIT(FIELD_EVENT))
+		fprintf(out, "%*s: ", width_of_names(job),
+			reading_event_name(&job->reading, item->event));
+	if (fields & BIT(FIELD_TRACE))
+		script_print_trace(job, item, out);
+	if (fields & BIT(FIELD_ADDR))
+		fprintf(out, "%16" PRIx64, s->addr);
+	if (fields & BIT(FIELD_DATA_SRC))
+		fprintf(out, " %16" PRIx64, s->data_src);
+	if (fields & BIT(FIELD_WEIGHT))
+		fprintf(out, " %16" PRIu64, s->weight);
+	if (fields & BIT(FIELD_IP))
+		print_ip(job, item, fields, out);
+	if (fields & BIT(FIELD_UREGS))
+		print_registers(job, &s->regs_user, out);
+	if (fields & BIT(FIELD_BRSTACK))
+		print_branches(&s->branch_stack, out);
+	if (fields & BIT(FIELD_PHYS_ADDR))
+		fprintf(out, " %16" PRIx64, s->phys_addr);
+	fputc('\n', out);
+}

@@ -1,0 +1,100 @@
+#include "sym/elf-image.h"
+
+#include <elf.h>
+#include <string.h>
+
+/* Copied, since nothing in a file needs to be aligned. */
+static bool take(const struct sym_image *im, u64 off, void *out, size_t len)
+{
+	if (off > im->len || len > im->len - off)
+		return false;
+	memcpy(out, im->bytes + off, len);
+	return true;
+}
+
+/* Reads one of the two classes' structs and copies the wanted fields from it. */
+#define TAKE(im, off, type, out, ...)                                       \
+	({                                                                  \
+		bool ok_;                                                   \
+		if ((im)->is64) {                                           \
+			Elf64_##type e_;                                    \
+			ok_ = take(im, off, &e_, sizeof(e_));               \
+			if (ok_)                                            \
+				*(out) = (__typeof__(*(out))){__VA_ARGS__}; \
+		} else {                                                    \
+			Elf32_##type e_;                                    \
+			ok_ = take(im, off, &e_, sizeof(e_));               \
+			if (ok_)                                            \
+				*(out) = (__typeof__(*(out))){__VA_ARGS__}; \
+		}                                                           \
+		ok_;                                                        \
+	})
+
+bool sym_image_open(struct sym_image *im, const void *bytes, size_t len)
+{
+	const u8 *id = bytes;
+	const u16 one = 1;
+	struct sym_image h;
+
+	if (len < EI_NIDENT || memcmp(id, ELFMAG, SELFMAG) != 0 ||
+	    id[EI_DATA] != (*(const u8 *)&one ? ELFDATA2LSB : ELFDATA2MSB) ||
+	    (id[EI_CLASS] != ELFCLASS64 && id[EI_CLASS] != ELFCLASS32))
+		return false;
+	*im = (struct sym_image){.bytes = bytes, .len = len, .is64 = id[EI_CLASS] == ELFCLASS64};
+	if (!TAKE(im, 0, Ehdr, &h, .phoff = e_.e_phoff, .shoff = e_.e_shoff,
+		  .phentsize = e_.e_phentsize, .phnum = e_.e_phnum, .shentsize = e_.e_shentsize,
+		  .shnum = e_.e_shnum, .machine = e_.e_machine))
+		return false;
+	h.bytes = bytes;
+	h.len = len;
+	h.is64 = im->is64;
+	*im = h;
+	return true;
+}
+
+bool sym_image_segment(const struct sym_image *im, u32 i, struct sym_segment *s)
+{
+	return i < im->phnum && im->phoff <= im->len &&
+	       TAKE(im, im->phoff + (u64)i * im->phentsize, Phdr, s, .type = e_.p_type,
+		    .offset = e_.p_offset, .vaddr = e_.p_vaddr, .filesz = e_.p_filesz);
+}
+
+bool sym_image_section(const struct sym_image *im, u32 i, struct sym_section *s)
+{
+	return i < im->shnum && im->shoff <= im->len &&
+	       TAKE(im, im->shoff + (u64)i * im->shentsize, Shdr, s, .type = e_.sh_type,
+		    .link = e_.sh_link, .flags = e_.sh_flags, .addr = e_.sh_addr,
+		    .offset = e_.sh_offset, .size = e_.sh_size);
+}
+
+static size_t symbol_size(const struct sym_image *im)
+{
+	return im->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+}
+
+u64 sym_image_symbols(const struct sym_image *im, const struct sym_section *table)
+{
+	if (table->offset > im->len)
+		return 0;
+	return min_u64(table->size, im->len - table->offset) / symbol_size(im);
+}
+
+bool sym_image_symbol(const struct sym_image *im, const struct sym_section *table, u64 i,
+		      struct sym_raw_symbol *s)
+{
+	return TAKE(im, table->offset + i * symbol_size(im), Sym, s, .name = e_.st_name,
+		    .info = e_.st_info, .shndx = e_.st_shndx, .value = e_.st_value,
+		    .size = e_.st_size);
+}
+
+const char *sym_image_text(const struct sym_image *im, const struct sym_section *strings, u32 at)
+{
+	u64 size;
+
+	if (strings->offset > im->len)
+		return NULL;
+	size = min_u64(strings->size, im->len - strings->offset);
+	if (at >= size || !memchr(im->bytes + strings->offset + at, 0, size - at))
+		return NULL;
+	return (const char *)im->bytes + strings->offset + at;
+}

@@ -1,0 +1,53 @@
+/*
+ * PURPOSE: what runs where, as a recording tells it record by record: processes with their
+ * mappings, threads with their names; and from an address in one of them to an object and a symbol.
+ *
+ * Symbols of an object are loaded when an address in it is asked for first. They come from the file
+ * itself, if it is still the one that was recorded (by its build id), else from its debug file
+ * below /usr/lib/debug/.build-id, else from what the file exports. The kernel's come from
+ * /proc/kallsyms, if the running kernel is the one that was recorded.
+ *
+ * Lifetime: new .. free; names live as long.
+ */
+#ifndef SYM_SYMBOL_VIEW_H
+#define SYM_SYMBOL_VIEW_H
+
+#include "sym/build-id.h"
+
+struct sym_view;
+
+/* A place in a program. Names are never NULL but `symbol`. */
+struct sym_place {
+	u64 addr;           /* as the object has it: the byte of the file; the kernel's: itself */
+	const char *object; /* path, "[kernel.kallsyms]", "[vdso]"; "[unknown]" */
+	const char *symbol; /* NULL: nobody knows */
+	u64 offset;         /* from the symbol's beginning */
+	bool mapped;        /* it is in some object */
+	bool kernel;
+};
+
+struct sym_view *sym_view_new(void); /* NULL: no memory */
+void sym_view_free(struct sym_view *v);
+
+/* The build id of a file of this name, or of "[kernel.kallsyms]". */
+void sym_view_build_id(struct sym_view *v, const char *path, const u8 *id, u32 size);
+
+/* A mapping; @pid of the kernel's own is -1. The path may be a name in brackets. */
+void sym_view_map(struct sym_view *v, u32 pid, u64 addr, u64 len, u64 pgoff, const char *path);
+
+/*
+ * A thread's name. What is mapped stays when it executes a program: its last samples may still be
+ * of the old one, and the new one's mappings replace what they overlap.
+ */
+void sym_view_comm(struct sym_view *v, u32 tid, const char *comm);
+
+/* A thread or process that was made. */
+void sym_view_fork(struct sym_view *v, u32 pid, u32 tid, u32 parent_pid, u32 parent_tid);
+
+/* "" if it is not known. */
+const char *sym_view_name(const struct sym_view *v, u32 tid);
+
+/* Where @addr of process @pid is, in the kernel or in user mode. */
+void sym_view_find(struct sym_view *v, u32 pid, u64 addr, bool kernel, struct sym_place *place);
+
+#endif

@@ -1,0 +1,434 @@
+#include "sym/symbols.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sym/elf-image.h"
+
+struct sym_entry {
+	struct sym_symbol pub;
+	u8 rank; /* of several at one address the highest is shown */
+};
+
+struct sym_symbols {
+	void *map; /* of the file; owned, NULL: none */
+	size_t map_len;
+	char *text;            /* of the kernel's table; owned, NULL: none */
+	struct sym_entry *all; /* sorted by start; owned */
+	size_t n, room;
+	bool complete;
+};
+
+#define MAX_SEGMENTS 64
+#define NESTED       8 /* so many symbols are looked at for one that is around others */
+
+struct sym_segments {
+	struct sym_segment load[MAX_SEGMENTS];
+	u32 n;
+};
+
+static bool add(struct sym_symbols *s, u64 start, u64 size, const char *name, const char *module,
+		u8 rank)
+{
+	if (s->n == s->room) {
+		size_t room = s->room ? s->room * 2 : 1024;
+		struct sym_entry *more = realloc(s->all, room * sizeof(*more));
+
+		if (!more)
+			return false;
+		s->all = more;
+		s->room = room;
+	}
+	s->all[s->n++] = (struct sym_entry){{start, start + size, name, module}, rank};
+	return true;
+}
+
+/*
+ * perf's choice between names of one address: one that has a size, then global before local before
+ * weak, then with fewer underscores in front, then the longer.
+ */
+static int compare(const void *a, const void *b)
+{
+	const struct sym_entry *x = a, *y = b;
+	size_t under_x, under_y, len_x, len_y;
+	bool sized_x = x->pub.end > x->pub.start, sized_y = y->pub.end > y->pub.start;
+
+	if (x->pub.start != y->pub.start)
+		return x->pub.start < y->pub.start ? -1 : 1;
+	if (sized_x != sized_y)
+		return sized_x ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank > y->rank ? -1 : 1;
+	under_x = strspn(x->pub.name, "_");
+	under_y = strspn(y->pub.name, "_");
+	if (under_x != under_y)
+		return under_x < under_y ? -1 : 1;
+	len_x = strlen(x->pub.name);
+	len_y = strlen(y->pub.name);
+	if (len_x != len_y)
+		return len_x > len_y ? -1 : 1;
+	return strcmp(x->pub.name, y->pub.name);
+}
+
+/* Of the kernel's names of one address perf shows the last, by which its table has it. */
+static int compare_kernel(const void *a, const void *b)
+{
+	const struct sym_entry *x = a, *y = b;
+
+	if (x->pub.start != y->pub.start)
+		return x->pub.start < y->pub.start ? -1 : 1;
+	return x->pub.name > y->pub.name ? -1 : x->pub.name < y->pub.name;
+}
+
+/* One name for each address, and an end for each. */
+static void settle(struct sym_symbols *s, int (*order)(const void *, const void *))
+{
+	size_t n = 0;
+	u64 reach = 0;
+
+	if (!s->n)
+		return;
+	qsort(s->all, s->n, sizeof(*s->all), order);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct sym_symbol *sym = &s->all[i].pub;
+
+		/* A label within a function is no function. */
+		if ((n && sym->start == s->all[n - 1].pub.start) ||
+		    (sym->end == sym->start && sym->start < reach))
+			continue;
+		reach = max_u64(reach, sym->end);
+		s->all[n++] = s->all[i];
+	}
+	s->n = n;
+	for (size_t i = 0; i < n; i++) {
+		struct sym_symbol *sym = &s->all[i].pub;
+
+		if (sym->end != sym->start)
+			continue;
+		/* Up to the next one, but not over a gap that cannot be it. */
+		sym->end = i + 1 < n ? s->all[i + 1].pub.start : sym->start + 4096;
+	}
+}
+
+static bool is_wanted(const struct sym_image *im, const struct sym_raw_symbol *raw)
+{
+	struct sym_section in;
+
+	switch (ELF64_ST_TYPE(raw->info)) {
+	case STT_FUNC:
+	case STT_GNU_IFUNC:
+	case STT_OBJECT: return raw->shndx != SHN_UNDEF && raw->shndx != SHN_ABS;
+	case STT_NOTYPE:
+		/* A label in code, as assembler sources have them. */
+		return raw->shndx != SHN_UNDEF && raw->shndx != SHN_ABS &&
+		       sym_image_section(im, raw->shndx, &in) && (in.flags & SHF_EXECINSTR);
+	default: return false;
+	}
+}
+
+static bool read_table(struct sym_symbols *s, const struct sym_image *im,
+		       const struct sym_section *table)
+{
+	u64 n = sym_image_symbols(im, table);
+	struct sym_section strings;
+
+	if (!sym_image_section(im, table->link, &strings))
+		return true;
+	for (u64 i = 0; i < n; i++) {
+		struct sym_raw_symbol raw;
+		const char *name;
+		u8 bind;
+
+		if (!sym_image_symbol(im, table, i, &raw) || !is_wanted(im, &raw))
+			continue;
+		name = sym_image_text(im, &strings, raw.name);
+		/* "$x" and "$d" mark code and data of arm64. */
+		if (!name || !*name || name[0] == '$' || raw.size > UINT64_MAX - raw.value)
+			continue;
+		bind = ELF64_ST_BIND(raw.info);
+		if (!add(s, raw.value, raw.size, name, NULL,
+			 bind == STB_GLOBAL ? 2
+			 : bind == STB_WEAK ? 0
+					    : 1))
+			return false;
+	}
+	return true;
+}
+
+/* The first table of @type, if there is one. */
+static bool read_type(struct sym_symbols *s, const struct sym_image *im, u32 type)
+{
+	struct sym_section table;
+
+	for (u32 i = 0; sym_image_section(im, i, &table); i++)
+		if (table.type == type)
+			return read_table(s, im, &table);
+	return true;
+}
+
+static struct sym_symbols *load_image(const struct sym_image *im)
+{
+	struct sym_symbols *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	if (!read_type(s, im, SHT_SYMTAB))
+		goto fail;
+	s->complete = s->n;
+	if (!s->n && !read_type(s, im, SHT_DYNSYM))
+		goto fail;
+	settle(s, compare);
+	if (s->n)
+		return s;
+fail:
+	sym_symbols_free(s);
+	return NULL;
+}
+
+static const void *map_file(const char *path, size_t *len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	void *p = MAP_FAILED;
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
+		*len = (size_t)st.st_size;
+		p = mmap(NULL, *len, PROT_READ, MAP_PRIVATE, fd, 0);
+	}
+	close(fd);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id *id)
+{
+	struct sym_build_id own;
+	struct sym_symbols *s = NULL;
+	struct sym_image im;
+	const void *map;
+	size_t len;
+
+	if (id && id->size &&
+	    (!sym_build_id_of_file(path, &own) || own.size != id->size ||
+	     memcmp(own.bytes, id->bytes, id->size) != 0))
+		return NULL;
+	map = map_file(path, &len);
+	if (!map)
+		return NULL;
+	if (sym_image_open(&im, map, len))
+		s = load_image(&im);
+	if (!s) {
+		munmap((void *)map, len);
+		return NULL;
+	}
+	s->map = (void *)map;
+	s->map_len = len;
+	return s;
+}
+
+struct sym_symbols *sym_symbols_of_bytes(const void *bytes, size_t len)
+{
+	struct sym_image im;
+
+	return sym_image_open(&im, bytes, len) ? load_image(&im) : NULL;
+}
+
+/* All of a file whose size is not known before; ends with a NUL. */
+static char *slurp(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t room = 1 << 20, len = 0;
+	char *text = fd >= 0 ? malloc(room + 1) : NULL;
+	ssize_t n = 0;
+
+	while (text && (n = read(fd, text + len, room - len)) > 0) {
+		len += (size_t)n;
+		if (len == room) {
+			char *more = realloc(text, room * 2 + 1);
+
+			if (!more) {
+				n = -1;
+				break;
+			}
+			text = more;
+			room *= 2;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	if (text && n < 0) {
+		free(text);
+		return NULL;
+	}
+	if (text)
+		text[len] = 0;
+	return text;
+}
+
+/* "ffffffff81000000 T _text" or "... t ext4_init\t[ext4]". */
+static bool read_kernel_line(struct sym_symbols *s, char *line)
+{
+	char *end, *name, *module;
+	u64 addr = strtoull(line, &end, 16);
+	char type = end[0] == ' ' ? end[1] : 0;
+
+	if (!addr || !type || !strchr("tTwW", type) || end[2] != ' ')
+		return true;
+	name = end + 3;
+	module = strchr(name, '\t');
+	if (module)
+		*module++ = 0;
+	if (!*name)
+		return true;
+	return add(s, addr, 0, name, module, 0);
+}
+
+struct sym_symbols *sym_symbols_of_kernel(const char *path)
+{
+	struct sym_symbols *s = calloc(1, sizeof(*s));
+	char *line;
+	bool ok = true;
+
+	if (!s)
+		return NULL;
+	s->text = slurp(path);
+	for (line = s->text; ok && line && *line;) {
+		char *next = strchr(line, '\n');
+
+		if (next)
+			*next++ = 0;
+		ok = read_kernel_line(s, line);
+		line = next;
+	}
+	settle(s, compare_kernel);
+	if (ok && s->n)
+		return s;
+	sym_symbols_free(s);
+	return NULL;
+}
+
+/* "7f1234 20 lazy:fib": start and size in hexadecimal, and a name up to the end of the line. */
+struct sym_symbols *sym_symbols_of_jit(const char *path)
+{
+	struct sym_symbols *s = calloc(1, sizeof(*s));
+	bool ok = true;
+
+	if (!s)
+		return NULL;
+	s->text = slurp(path);
+	for (char *line = s->text; ok && line && *line;) {
+		char *next = strchr(line, '\n'), *end;
+		u64 start, size;
+
+		if (next)
+			*next++ = 0;
+		start = strtoull(line, &end, 16);
+		size = strtoull(end, &end, 16);
+		if (*end == ' ' && end[1] && size <= UINT64_MAX - start)
+			ok = add(s, start, size, end + 1, NULL, 0);
+		line = next;
+	}
+	settle(s, compare);
+	if (ok && s->n)
+		return s;
+	sym_symbols_free(s);
+	return NULL;
+}
+
+void sym_symbols_free(struct sym_symbols *s)
+{
+	if (!s)
+		return;
+	if (s->map)
+		munmap(s->map, s->map_len);
+	free(s->text);
+	free(s->all);
+	free(s);
+}
+
+const struct sym_symbol *sym_symbols_find(const struct sym_symbols *s, u64 addr)
+{
+	size_t low = 0, high = s->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (s->all[mid].pub.start <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	/* The one that begins last, or one around it. */
+	for (size_t i = low; i > 0 && low - i < NESTED; i--)
+		if (addr < s->all[i - 1].pub.end)
+			return &s->all[i - 1].pub;
+	return NULL;
+}
+
+u64 sym_symbols_address(const struct sym_symbols *s, const char *name)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!strcmp(s->all[i].pub.name, name))
+			return s->all[i].pub.start;
+	return 0;
+}
+
+bool sym_symbols_complete(const struct sym_symbols *s)
+{
+	return s->complete;
+}
+
+size_t sym_symbols_count(const struct sym_symbols *s)
+{
+	return s->n;
+}
+
+struct sym_segments *sym_segments_of_bytes(const void *bytes, size_t len)
+{
+	struct sym_segments *s = calloc(1, sizeof(*s));
+	struct sym_image im;
+	struct sym_segment p;
+
+	if (!s || !sym_image_open(&im, bytes, len)) {
+		free(s);
+		return NULL;
+	}
+	for (u32 i = 0; s->n < MAX_SEGMENTS && sym_image_segment(&im, i, &p); i++)
+		if (p.type == PT_LOAD)
+			s->load[s->n++] = p;
+	return s;
+}
+
+struct sym_segments *sym_segments_load(const char *path)
+{
+	size_t len;
+	const void *map = map_file(path, &len);
+	struct sym_segments *s;
+
+	if (!map)
+		return NULL;
+	s = sym_segments_of_bytes(map, len);
+	munmap((void *)map, len);
+	return s;
+}
+
+bool sym_segments_address(const struct sym_segments *s, u64 offset, u64 *addr)
+{
+	for (u32 i = 0; i < s->n; i++) {
+		const struct sym_segment *p = &s->load[i];
+
+		if (offset >= p->offset && offset - p->offset < p->filesz) {
+			*addr = offset - p->offset + p->vaddr;
+			return true;
+		}
+	}
+	return false;
+}

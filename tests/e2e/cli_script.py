@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""anyperf script: its text is perf script's, of our recordings and of perf's; fields, filters, JSON
+and the dump of every record; files that end before their end."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from e2e import ANYPERF, ENV, Skip, main, run, scratch
+
+SPIN = os.environ["E2E_SPIN"]
+USER = "cpu-clock:u"
+
+
+def record(path, *args):
+    r = run("record", *args[:-1], "-o", path, "--", *args[-1])
+    if r.status == 125 and re.search("perf_event_paranoid|seccomp|CAP_PERFMON|security module",
+                                     r.err):
+        raise Skip("the kernel lets nobody record here")
+    assert r.status == 0, r
+    return int(re.search(r"(\d+) samples", r.err)[1])
+
+
+def script(path, *args, status=0):
+    r = run("script", "-i", path, *args)
+    assert r.status == status, r
+    return r.out
+
+
+def perf(*args, stdin=None):
+    """What perf prints; skips where it is not installed."""
+    if not shutil.which("perf") or subprocess.run(["perf", "--version"], capture_output=True,
+                                                  check=False).returncode:
+        raise Skip("perf is not installed")
+    p = subprocess.run(["perf", *args], capture_output=True, text=True, errors="replace", env=ENV,
+                       stdin=stdin, check=False, timeout=60)
+    assert p.returncode == 0, (args, p.stderr)
+    return p.stdout
+
+
+def same_as_perf(path, *args):
+    ours, theirs = script(path, *args), perf("script", "-i", path, *args)
+    assert ours, path
+    if ours != theirs:
+        for mine, other in zip(ours.splitlines(), theirs.splitlines()):
+            assert mine == other, (path, args, mine, other)
+        assert len(ours.splitlines()) == len(theirs.splitlines()), (path, args)
+
+
+def test_the_text_is_perfs():
+    with scratch() as d:
+        for name, args in (("plain", []), ("chain", ["-g"]), ("fixed", ["-c", "1000000", "-g"]),
+                           ("two", ["-e", "page-faults:u", "-g"])):
+            record(f"{d}/{name}", "-e", USER, *args, [SPIN, "60", "20"])
+            same_as_perf(f"{d}/{name}")
+
+
+def test_of_perfs_own_recordings():
+    perf("--version")
+    with scratch() as d:
+        for name, args in (("plain", []), ("chain", ["-g"]), ("pids", ["-T", "--sample-cpu",
+                                                                       "-d"])):
+            p = subprocess.run(["perf", "record", "-q", "-e", USER, *args, "-o", f"{d}/{name}",
+                                SPIN, "60"], capture_output=True, text=True, check=False, env=ENV)
+            if p.returncode:
+                raise Skip("perf may not record here")
+            if name != "pids":
+                same_as_perf(f"{d}/{name}")
+            same_as_perf(f"{d}/{name}", "-F", "comm,pid,tid,time,event,ip,sym,symoff,dso")
+        with open(f"{d}/stream", "wb") as out:
+            subprocess.run(["perf", "record", "-q", "-e", USER, "-o", "-", SPIN, "40"], stdout=out,
+                           stderr=subprocess.DEVNULL, check=True, env=ENV)
+        with open(f"{d}/stream", "rb") as f:
+            r = run("script", "-i", "-", stdin=f)
+        with open(f"{d}/stream", "rb") as f:
+            assert r.status == 0 and r.out == perf("script", "-i", "-", stdin=f), r
+        p = subprocess.run(["perf", "record", "-q", "-z", "-g", "-e", USER, "-o", f"{d}/z", SPIN,
+                            "60"],
+                           capture_output=True, check=False, env=ENV)
+        if not p.returncode and run("script", "-i", f"{d}/z").status == 0:
+            same_as_perf(f"{d}/z")
+
+
+def test_fields():
+    with scratch() as d:
+        path = f"{d}/a"
+        n = record(path, "-e", USER, "-g", "-d", "--user-regs=all", [SPIN, "50"])
+        out = script(path, "-F", "comm,tid,sym,ip")
+        assert out.count("burn\n") >= n / 2 and "calls_burn" in out and "(/" not in out, out
+        assert re.search(r"^ *spin +\d+ *\n?", script(path, "-F", "comm,pid"), re.M)
+        assert "cpu-clock:u:" not in script(path, "-F", "-event")
+        assert "(/" not in script(path, "-F", "-dso")
+        assert re.search(r"\bSP:0x[0-9a-f]+ ", script(path, "-F", "+uregs")) or \
+            os.uname().machine not in ("x86_64", "aarch64")
+        for other in ("addr", "data_src", "weight", "phys_addr", "brstack", "period", "trace",
+                      "symoff"):
+            script(path, "-F", f"comm,{other}")
+        r = run("script", "-i", path, "-F", "nonsense")
+        assert r.status == 2 and "'nonsense' is none of comm, pid" in r.err, r
+        assert run("script", "-i", path, "-F", "comm,+ip").status == 2
+        assert re.search(r"\d\.\d{9}:", script(path, "--ns"))
+
+
+def test_filters():
+    with scratch() as d:
+        path = f"{d}/a"
+        record(path, "-e", USER, ["sh", "-c", f"{SPIN} 60; {SPIN} 60"])
+        times = [float(t) for t in re.findall(r"(\d+\.\d+):", script(path, "-F", "time"))]
+        assert times == sorted(times) and len(times) > 10
+        half = times[len(times) // 2]
+        early, late = script(path, "--time", f",{half:.6f}"), script(path, "--time", f"{half:.6f},")
+        assert 0 < len(early.splitlines()) < len(times) and 0 < len(late.splitlines()) < len(times)
+        pids = set(script(path, "-F", "pid", "-c", "spin").split())
+        assert len(pids) == 2, pids
+        one = script(path, "-F", "pid", "--pid", min(pids))
+        assert set(one.split()) == {min(pids)} == set(script(path, "-F", "tid", "--tid",
+                                                             min(pids)).split())
+        assert not script(path, "-c", "nobody,none")
+        assert not script(path, "-C", "4000-5000")
+        cpus = script(path, "-F", "cpu", "-C", "0-4095").split()
+        assert len(cpus) == len(times) and cpus[0].startswith("[")
+        for wrong in (["--time", "x"], ["--tid", "a"], ["-C", "1-"]):
+            assert run("script", "-i", path, *wrong).status == 2, wrong
+
+
+def test_json():
+    with scratch() as d:
+        path = f"{d}/a"
+        n = record(path, "-e", USER, "-g", [SPIN, "50"])
+        samples = [json.loads(line) for line in script(path, "--json").splitlines()]
+        assert len(samples) == n
+        s = samples[-1]
+        assert list(s)[0] == "schema" and s["schema"] == "anyperf-script-1"
+        assert s["event"] == USER and s["comm"] == "spin" and s["mode"] == "user", s
+        assert s["time_ns"] > 0 and s["pid"] == s["tid"] and s["ip"].startswith("0x")
+        chains = [[f.get("symbol") for f in s["callchain"]] for s in samples]
+        assert any(c[:3] == ["burn", "calls_burn", "main"] for c in chains), chains
+        with open(os.path.join(os.path.dirname(__file__), "../../doc/json.md"),
+                  encoding="utf-8") as f:
+            page = f.read().split("## `anyperf-script-1`")[1].split("\n## ")[0]
+        for s in samples:
+            for member in [*s, *s["callchain"][0]]:
+                assert f"`{member}`" in page, member
+
+
+def test_every_record():
+    with scratch() as d:
+        path = f"{d}/a"
+        n = record(path, "-e", USER, [SPIN, "50"])
+        out = script(path, "-D")
+        assert len(re.findall(r"^0x[0-9a-f]+ SAMPLE misc=0x2 ", out, re.M)) == n, out
+        assert re.search(r"MMAP2 .*filename=.*spin", out) and "COMM " in out
+        assert re.search(r"^0x[0-9a-f]+ FINISHED_ROUND", out, re.M)
+        if shutil.which("perf"):
+            theirs = perf("script", "-D", "-i", path)
+            offsets = re.findall(r" (0x[0-9a-f]+) \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE", theirs)
+            assert sorted(offsets) == sorted(re.findall(r"^(0x[0-9a-f]+) SAMPLE", out, re.M))
+
+
+def test_tracepoints():
+    with scratch() as d:
+        path = f"{d}/a"
+        r = run("record", "-e", "sched:sched_process_exec", "-o", path, "--", "sh", "-c",
+                "/bin/true; exit 0")
+        if r.status:
+            raise Skip("no tracepoints here")
+        out = script(path)
+        assert re.search(r"sched:sched_process_exec: filename=/bin/true pid=\d+ old_pid=\d+\n",
+                         out), out
+        with open(f"{d}/stream", "wb") as f:
+            subprocess.run([ANYPERF, "record", "-q", "-e", "sched:sched_process_exec", "-o", "-",
+                            "--", "sh", "-c", "/bin/true; exit 0"], stdout=f, check=True, env=ENV)
+        assert "filename=/bin/true" in script(f"{d}/stream")
+
+
+def test_through_a_pipe():
+    with subprocess.Popen([ANYPERF, "record", "-q", "-e", USER, "-o", "-", "--", SPIN, "50"],
+                          stdout=subprocess.PIPE, env=ENV) as p:
+        r = run("script", stdin=p.stdout)
+        p.stdout.close()
+        if p.wait() == 125:
+            raise Skip("the kernel lets nobody record here")
+    assert r.status == 0 and r.out.count("burn") > 5, r
+
+
+def test_what_ends_before_its_end():
+    with scratch() as d:
+        path = f"{d}/a"
+        record(path, "-e", USER, "-g", [SPIN, "100"])
+        whole = script(path, "-F", "time").split()
+        with open(path, "rb") as f:
+            data = f.read()
+        with open(f"{d}/cut", "wb") as f:
+            f.write(data[:len(data) * 2 // 3])
+        r = run("script", "-i", f"{d}/cut", "-F", "time")
+        assert r.status == 0 and "ends in the middle of a record at offset" in r.err, r
+        assert 0 < len(r.out.split()) < len(whole) and r.out.split() == whole[:len(r.out.split())]
+        for name, text in (("empty", b""), ("other", b"hello, world, this is no recording")):
+            with open(f"{d}/{name}", "wb") as f:
+                f.write(text)
+            r = run("script", "-i", f"{d}/{name}")
+            assert r.status == 2 and "is not a perf.data file" in r.err, r
+        r = run("script", "-i", f"{d}/none")
+        assert r.status == 2 and "No such file" in r.err, r
+        r = run("script", cwd=d)
+        assert r.status == 2 and "`anyperf record` makes it" in r.err, r
+        assert run("script", "operand").status == 2
+        assert "--json" in run("script", "-g", "python").err
+
+
+def test_who_reads_the_text_may_go():
+    with scratch() as d:
+        path = f"{d}/a"
+        record(path, "-e", "page-faults:u", "-c", "1", "-g", [SPIN, "1", "3000"])
+        with subprocess.Popen([ANYPERF, "script", "-i", path], stdout=subprocess.PIPE,
+                              env=ENV) as p:
+            p.stdout.read(10)
+            p.stdout.close()
+            assert p.wait(timeout=20) in (2, -13)
+
+
+if __name__ == "__main__":
+    main(globals())

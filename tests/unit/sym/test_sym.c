@@ -1,0 +1,205 @@
+/*
+ * From addresses to names: this program's own symbols and segments, maps that overlap, forks, the
+ * names of a just-in-time compiler, notes with and without build ids, and files that are none.
+ */
+#include "unit/test.h"
+
+#include <elf.h>
+#include <link.h>
+#include <unistd.h>
+
+#include "sym/symbols.h"
+#include "sym/symbol-view.h"
+
+static const char self[] = "/proc/self/exe";
+
+__attribute__((noinline)) void test_sym_known(void);
+void test_sym_known(void)
+{
+	__asm__ volatile("");
+}
+
+static u64 load_bias;
+
+static int first_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	(void)data;
+	load_bias = info->dlpi_addr;
+	return 1;
+}
+
+TEST(symbols_of_a_file)
+{
+	struct sym_symbols *s = sym_symbols_load(self, NULL);
+	const struct sym_symbol *found;
+	u64 at;
+
+	ASSERT(s);
+	EXPECT(sym_symbols_complete(s));
+	EXPECT(sym_symbols_count(s) > 20);
+	dl_iterate_phdr(first_object, NULL);
+	at = (u64)(uintptr_t)&test_sym_known - load_bias;
+	EXPECT_EQ(sym_symbols_address(s, "test_sym_known"), at);
+	found = sym_symbols_find(s, at);
+	ASSERT(found);
+	EXPECT_STREQ(found->name, "test_sym_known");
+	EXPECT_EQ(found->start, at);
+	EXPECT(sym_symbols_find(s, 1) == NULL);
+	EXPECT(sym_symbols_find(s, UINT64_MAX) == NULL);
+	sym_symbols_free(s);
+}
+
+TEST(a_view_finds_them)
+{
+	struct sym_segments *segments = sym_segments_load(self);
+	struct sym_view *v = sym_view_new();
+	char path[4096];
+	ssize_t n = readlink(self, path, sizeof(path) - 1);
+	struct sym_place place;
+	u64 addr = (u64)(uintptr_t)&test_sym_known, at, page;
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long long from, to, off;
+	char line[4400], perms[8];
+
+	ASSERT(v && f && n > 0 && segments);
+	dl_iterate_phdr(first_object, NULL);
+	path[n] = 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx-%llx %7s %llx", &from, &to, perms, &off) == 4 &&
+		    perms[2] == 'x' && addr >= from && addr < to)
+			sym_view_map(v, 5, from, to - from, off, path);
+	fclose(f);
+	sym_view_find(v, 5, addr, false, &place);
+	EXPECT_STREQ(place.symbol, "test_sym_known");
+	EXPECT_EQ(place.offset, 0);
+	EXPECT_STREQ(place.object, path);
+	EXPECT(sym_segments_address(segments, place.addr, &at));
+	EXPECT_EQ(at + load_bias, addr);
+	sym_view_find(v, 6, addr, false, &place);
+	EXPECT(!place.symbol && !place.mapped);
+	EXPECT_STREQ(place.object, "[unknown]");
+	/* A child has what its parent has, until something else is there. */
+	sym_view_comm(v, 5, "parent");
+	sym_view_fork(v, 6, 6, 5, 5);
+	EXPECT_STREQ(sym_view_name(v, 6), "parent");
+	sym_view_find(v, 6, addr, false, &place);
+	EXPECT_STREQ(place.symbol, "test_sym_known");
+	page = addr & ~4095ull;
+	sym_view_map(v, 6, page, 4096, 0, "/nothing/there");
+	sym_view_find(v, 6, addr, false, &place);
+	EXPECT_STREQ(place.object, "/nothing/there");
+	EXPECT(!place.symbol);
+	sym_view_find(v, 5, addr, false, &place);
+	EXPECT_STREQ(place.symbol, "test_sym_known");
+	free(segments);
+	sym_view_free(v);
+}
+
+TEST(another_build_has_no_names)
+{
+	struct sym_build_id id;
+	struct sym_symbols *s;
+	char text[41];
+
+	if (!sym_build_id_of_file(self, &id))
+		return; /* linked without one */
+	EXPECT(id.size >= 8);
+	EXPECT_EQ(strlen(sym_build_id_text(&id, text)), 2u * id.size);
+	s = sym_symbols_load(self, &id);
+	EXPECT(s);
+	sym_symbols_free(s);
+	id.bytes[3] ^= 1;
+	EXPECT(!sym_symbols_load(self, &id));
+}
+
+TEST(maps_that_overlap)
+{
+	struct sym_view *v = sym_view_new();
+	struct sym_place place;
+
+	sym_view_map(v, 1, 1000, 1000, 0, "/a");
+	sym_view_map(v, 1, 1200, 100, 7000, "/b");
+	sym_view_map(v, 1, 900, 150, 0, "/c");
+	sym_view_map(v, 1, 1950, 100, 0, "/d");
+	static const struct {
+		u64 addr;
+		const char *object;
+		u64 at;
+	} want[] = {
+		{899, "[unknown]", 899}, {900, "/c", 0},    {1049, "/c", 149},
+		{1050, "/a", 50},        {1199, "/a", 199}, {1200, "/b", 7000},
+		{1299, "/b", 7099},      {1300, "/a", 300}, {1949, "/a", 949},
+		{1950, "/d", 0},         {2049, "/d", 99},  {2050, "[unknown]", 2050},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		sym_view_find(v, 1, want[i].addr, false, &place);
+		EXPECT_STREQ(place.object, want[i].object);
+		EXPECT_EQ(place.addr, want[i].at);
+	}
+	sym_view_free(v);
+}
+
+TEST(code_of_a_compiler)
+{
+	char path[64];
+	struct sym_view *v = sym_view_new();
+	struct sym_place place;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	f = fopen(path, "w");
+	ASSERT(f);
+	fprintf(f, "5000 20 lazy: fib\nnonsense\n5100 8 other\n");
+	fclose(f);
+	sym_view_map(v, (u32)getpid(), 0x5000, 0x1000, 0, "//anon");
+	sym_view_find(v, (u32)getpid(), 0x5010, false, &place);
+	EXPECT_STREQ(place.symbol, "lazy: fib");
+	EXPECT_EQ(place.offset, 0x10);
+	EXPECT_STREQ(place.object, path);
+	sym_view_find(v, (u32)getpid(), 0x5030, false, &place);
+	EXPECT(!place.symbol);
+	unlink(path);
+	sym_view_free(v);
+}
+
+TEST(notes)
+{
+	static const u32 notes[] = {4,          4,       1, 0x00554e47, 77, 4, 3, NT_GNU_BUILD_ID,
+				    0x00554e47, 0xccbbaa};
+	struct sym_build_id id;
+	char text[41];
+
+	EXPECT(sym_build_id_in_notes(notes, sizeof(notes), 4, &id));
+	EXPECT_STREQ(sym_build_id_text(&id, text), "aabbcc");
+	for (size_t len = 0; len < sizeof(notes) - 1; len++)
+		EXPECT(!sym_build_id_in_notes(notes, len, 4, &id));
+}
+
+/* Cut off, and with any byte changed: symbols or none, nothing outside of it is read. */
+TEST(files_that_are_none)
+{
+	FILE *f = fopen(self, "rb");
+	size_t len = 0, room = 1 << 22;
+	u8 *bytes = malloc(room), *copy;
+
+	ASSERT(f && bytes);
+	len = fread(bytes, 1, room, f);
+	fclose(f);
+	for (size_t cut = 0; cut < len; cut = cut * 3 / 2 + 7) {
+		copy = malloc(cut + 1);
+		memcpy(copy, bytes, cut);
+		sym_symbols_free(sym_symbols_of_bytes(copy, cut));
+		free(sym_segments_of_bytes(copy, cut));
+		free(copy);
+	}
+	for (size_t i = 0; i < 64; i++) {
+		u8 old = bytes[i];
+
+		bytes[i] = (u8)(old ^ 0x81);
+		sym_symbols_free(sym_symbols_of_bytes(bytes, len));
+		free(sym_segments_of_bytes(bytes, len));
+		bytes[i] = old;
+	}
+	free(bytes);
+}
