@@ -50,6 +50,7 @@ extern const struct command *const commands[]; /* NULL-ended, in the order of `a
 extern const struct command cmd_stat;
 extern const struct command cmd_run;
 extern const struct command cmd_record;
+extern const struct command cmd_report;
 extern const struct command cmd_script;
 extern const struct command cmd_list;
 extern const struct command cmd_doctor;

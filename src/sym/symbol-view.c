@@ -365,6 +365,19 @@ static struct sym_symbols *load_debug_file(const struct sym_build_id *id)
 	return sym_symbols_load(path, id);
 }
 
+/* perf keeps copies of what it has recorded. */
+static struct sym_symbols *load_cached(const struct sym_build_id *id)
+{
+	const char *home = getenv("HOME");
+	char text[41], path[512];
+
+	if (id->size < 2 || !home)
+		return NULL;
+	sym_build_id_text(id, text);
+	snprintf(path, sizeof(path), "%.400s/.debug/.build-id/%.2s/%s/elf", home, text, text + 2);
+	return sym_symbols_load(path, id);
+}
+
 static void load(struct sym_object *o)
 {
 	u32 pid;
@@ -394,6 +407,8 @@ static void load(struct sym_object *o)
 			o->symbols = debug;
 		}
 	}
+	if (!o->symbols)
+		o->symbols = load_cached(&o->id);
 }
 
 static const struct sym_symbol *kernel_symbol(struct sym_view *v, const struct sym_map *m, u64 addr)

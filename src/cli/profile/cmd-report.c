@@ -1,0 +1,271 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/json.h"
+#include "cli/profile/profile.h"
+
+struct report_opts {
+	struct reading_filter filter;
+	const char *sort;
+	bool children;
+	bool stdio;
+	bool json;
+};
+
+#define AT(field) .offset = offsetof(struct report_opts, field)
+
+/* clang-format off */
+static const struct option table[] = {
+	{OPTION_GROUP, .help = "What is shown"},
+	{OPTION_STR, 's', "sort", "KEYS", AT(sort),
+	 .help = "add up by these keys: comm, dso, sym (comm,dso,sym)"},
+	{OPTION_FLAG, 0, "children", AT(children),
+	 .help = "also add to each function what those took that it called; needs call chains"},
+	{OPTION_FLAG, 0, "stdio", AT(stdio), .help = "print a table; there is no other form yet"},
+	{OPTION_FLAG, 'j', "json", AT(json), .help = "write the table as JSON"},
+
+	{OPTION_GROUP, .help = "Of what"},
+	READING_FILTER_OPTIONS(struct report_opts, filter),
+	{0},
+};
+/* clang-format on */
+
+static const struct absent_option absent_options[] = {
+	{'g', "call-graph", "call trees are not shown yet; --children adds up along call chains"},
+	{'G', "inverted", "call trees are not shown yet; --children adds up along call chains"},
+	{0, "tui", "there is no form but the table"},
+	{0, "no-children", "that is how it is without --children"},
+	{0},
+};
+
+static int parse_keys(const char *text, unsigned int *keys)
+{
+	static const struct {
+		const char *name;
+		unsigned int key;
+	} names[] = {{"comm", PROFILE_COMM},
+		     {"dso", PROFILE_OBJECT},
+		     {"sym", PROFILE_SYMBOL},
+		     {"symbol", PROFILE_SYMBOL}};
+
+	*keys = text ? 0 : PROFILE_COMM | PROFILE_OBJECT | PROFILE_SYMBOL;
+	while (text && *text) {
+		size_t len = strcspn(text, ","), i = 0;
+
+		while (i < ARRAY_SIZE(names) &&
+		       (strlen(names[i].name) != len || strncmp(names[i].name, text, len)))
+			i++;
+		if (i == ARRAY_SIZE(names))
+			return command_error(&cmd_report,
+					     "--sort: '%.*s' is none of comm, dso, sym",
+					     (int)(len < 40 ? len : 40), text);
+		*keys |= names[i].key;
+		text += len + (text[len] == ',');
+	}
+	return 0;
+}
+
+static const char *short_name(const char *object)
+{
+	const char *slash = strrchr(object, '/');
+
+	return slash && slash[1] ? slash + 1 : object;
+}
+
+static double percent(u64 part, u64 whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+struct widths {
+	int comm, object;
+};
+
+static struct widths measure(const struct profile *p, int event)
+{
+	struct widths w = {7, 13}; /* of the headings */
+
+	for (u32 i = 0; i < p->n; i++) {
+		const struct profile_row *row = &p->rows[i];
+		int len;
+
+		if (row->event != event)
+			continue;
+		len = row->comm ? (int)strlen(row->comm) : 0;
+		w.comm = len > w.comm ? len : w.comm;
+		len = row->object ? (int)strlen(short_name(row->object)) : 0;
+		w.object = len > w.object ? len : w.object;
+	}
+	return w;
+}
+
+static void print_row(const struct profile *p, const struct profile_row *row, struct widths w)
+{
+	u64 whole = p->period[row->event];
+
+	if (p->children)
+		printf("  %7.2f%%", percent(row->children, whole));
+	printf("  %7.2f%%  %10" PRIu64, percent(row->period, whole), row->samples);
+	if (p->keys & PROFILE_COMM)
+		printf("  %-*s", w.comm, row->comm);
+	if (p->keys & PROFILE_OBJECT)
+		printf("  %-*s", w.object, short_name(row->object));
+	if ((p->keys & PROFILE_SYMBOL) && row->symbol)
+		printf("  [%c] %s", row->kernel ? 'k' : '.', row->symbol);
+	else if (p->keys & PROFILE_SYMBOL)
+		printf("  [%c] 0x%016" PRIx64, row->kernel ? 'k' : '.', row->addr);
+	putchar('\n');
+}
+
+static void print_event(const struct profile *p, const struct reading *r, int event)
+{
+	struct widths w = measure(p, event);
+
+	printf("# %" PRIu64 " samples of %s, standing for %" PRIu64 "\n#\n", p->counts[event],
+	       reading_event_name(r, event), p->period[event]);
+	printf("#");
+	if (p->children)
+		printf(" Children   ");
+	printf("%s     Samples", p->children ? "  Self" : " Overhead");
+	if (p->keys & PROFILE_COMM)
+		printf("  %-*s", w.comm, "Command");
+	if (p->keys & PROFILE_OBJECT)
+		printf("  %-*s", w.object, "Shared Object");
+	if (p->keys & PROFILE_SYMBOL)
+		printf("  Symbol");
+	printf("\n#\n");
+	for (u32 i = 0; i < p->n; i++)
+		if (p->rows[i].event == event)
+			print_row(p, &p->rows[i], w);
+	putchar('\n');
+}
+
+static void json_row(struct json *j, const struct profile *p, const struct profile_row *row)
+{
+	u64 whole = p->period[row->event];
+	char text[24];
+
+	json_object(j, NULL);
+	if (p->children)
+		json_double(j, "children_percent", percent(row->children, whole), 2);
+	json_double(j, "percent", percent(row->period, whole), 2);
+	json_u64(j, "samples", row->samples);
+	json_u64(j, "period", row->period);
+	if (row->comm)
+		json_str(j, "comm", row->comm);
+	if (row->object)
+		json_str(j, "object", row->object);
+	if (p->keys & PROFILE_SYMBOL) {
+		json_str(j, "mode", row->kernel ? "kernel" : "user");
+		snprintf(text, sizeof(text), "%#" PRIx64, row->addr);
+		if (row->symbol)
+			json_str(j, "symbol", row->symbol);
+		else
+			json_str(j, "address", text);
+	}
+	json_end(j);
+}
+
+static void json_event(const struct profile *p, const struct reading *r, int event)
+{
+	struct json j;
+
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	json_str(&j, "schema", "anyperf-report-1");
+	json_str(&j, "event", reading_event_name(r, event));
+	json_u64(&j, "samples", p->counts[event]);
+	json_u64(&j, "period", p->period[event]);
+	json_u64(&j, "lost", r->lost);
+	json_array(&j, "rows");
+	for (u32 i = 0; i < p->n; i++)
+		if (p->rows[i].event == event)
+			json_row(&j, p, &p->rows[i]);
+	json_end(&j);
+	json_end(&j);
+	json_finish(&j);
+}
+
+static void print(const struct profile *p, const struct reading *r, bool json)
+{
+	if (!p->samples && !json)
+		printf("# no samples\n");
+	for (u32 e = 0; e < p->events; e++) {
+		if (!p->counts[e])
+			continue;
+		if (json)
+			json_event(p, r, (int)e);
+		else
+			print_event(p, r, (int)e);
+	}
+}
+
+static int run(int argc, char **argv)
+{
+	struct report_opts opts = {0};
+	int first = options_parse(&cmd_report, &opts, argc, argv), status = 0;
+	struct profile profile = {0};
+	struct reading reading;
+	struct data_item item;
+
+	if (first < 0)
+		return command_leave_status(&cmd_report, first);
+	if (first < argc)
+		return command_error(&cmd_report, "takes no argument, not '%s'; -i names the file",
+				     argv[first]),
+		       cmd_report.failure;
+	if (parse_keys(opts.sort, &profile.keys))
+		return cmd_report.failure;
+	profile.children = opts.children;
+	if (reading_open(&reading, &cmd_report, &opts.filter, true)) {
+		status = cmd_report.failure;
+	} else {
+		while (reading_next(&reading, &item))
+			if (item.record.type == PERF_RECORD_SAMPLE && item.decoded)
+				profile_add(&profile, &reading, &item);
+		profile_sort(&profile);
+		print(&profile, &reading, opts.json);
+		if (reading.lost)
+			command_error(&cmd_report,
+				      "%" PRIu64 " samples were lost when it was recorded",
+				      reading.lost);
+	}
+	profile_release(&profile);
+	reading_close(&reading);
+	if (fflush(stdout) || ferror(stdout)) {
+		if (errno != EPIPE)
+			command_error(&cmd_report, "cannot write: %s", strerror(errno));
+		status = cmd_report.failure;
+	}
+	return status;
+}
+
+const struct command cmd_report = {
+	.name = "report",
+	.summary = "show where the samples of a recording were taken",
+	.synopsis = "[options]",
+	.description =
+		"Adds up the samples of perf.data by thread name, object and symbol, and prints a table "
+		"for each event, the largest share first. A share is of the occurrences that the samples "
+		"stand for.",
+	.options = table,
+	.absent = absent_options,
+	.sections =
+		(const struct section[]){
+			{"Columns",
+			 "`Overhead` is the share of what happened in the function itself, `Samples` how "
+			 "many samples that were. With --children `Children` is the share of the function "
+			 "with all that it called, and `Self` its own. `[.]` is user mode, `[k]` the kernel. "
+			 "An address stands where nobody knows a symbol."},
+			{"Exit status",
+			 "0, or 2 if the recording cannot be read at all. What ends before "
+			 "its end is shown up to there, and said."},
+			{0},
+		},
+	.see_also = "anyperf-record(1), anyperf-script(1), perf-report(1)",
+	.failure = 2,
+	.run = run,
+};

@@ -1,0 +1,181 @@
+#include "cli/profile/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+static u64 hash_text(u64 hash, const char *text)
+{
+	for (; text && *text; text++)
+		hash = (hash ^ (u8)*text) * 1099511628211ull;
+	return hash;
+}
+
+static u64 hash_of(const struct profile_row *row)
+{
+	u64 hash = hash_text(14695981039346656037ull, row->comm);
+
+	hash = hash_text(hash * 31, row->object);
+	hash = hash_text(hash * 31, row->symbol);
+	hash ^= row->addr * 0x9e3779b97f4a7c15ull;
+	hash ^= (u64)row->event << 40 ^ (u64)row->kernel << 39;
+	return hash ^ hash >> 29;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same(const struct profile_row *a, const struct profile_row *b)
+{
+	return a->event == b->event && a->addr == b->addr && a->kernel == b->kernel &&
+	       same_text(a->symbol, b->symbol) && same_text(a->object, b->object) &&
+	       same_text(a->comm, b->comm);
+}
+
+static void put(struct profile *p, u32 number)
+{
+	u64 i = hash_of(&p->rows[number]);
+
+	while (p->index[i & (p->index_room - 1)])
+		i++;
+	p->index[i & (p->index_room - 1)] = number + 1;
+}
+
+static void grow(struct profile *p)
+{
+	if (p->n == p->room) {
+		p->room = p->room ? p->room * 2 : 256;
+		p->rows = realloc(p->rows, p->room * sizeof(*p->rows));
+		CHECK(p->rows);
+	}
+	if (p->n * 2 < p->index_room)
+		return;
+	free(p->index);
+	p->index_room = p->index_room ? p->index_room * 2 : 512;
+	p->index = calloc(p->index_room, sizeof(*p->index));
+	CHECK(p->index);
+	for (u32 i = 0; i < p->n; i++)
+		put(p, i);
+}
+
+/* The row that is like @key, whose comm is borrowed. */
+static struct profile_row *row_of(struct profile *p, const struct profile_row *key)
+{
+	grow(p);
+	for (u64 i = hash_of(key);; i++) {
+		u32 number = p->index[i & (p->index_room - 1)];
+
+		if (!number)
+			break;
+		if (same(&p->rows[number - 1], key))
+			return &p->rows[number - 1];
+	}
+	p->rows[p->n] = *key;
+	if (key->comm) {
+		p->rows[p->n].comm = strdup(key->comm);
+		CHECK(p->rows[p->n].comm);
+	}
+	put(p, p->n);
+	return &p->rows[p->n++];
+}
+
+static struct profile_row *row_at(struct profile *p, const struct reading *r,
+				  const struct data_item *item, u64 addr, bool kernel)
+{
+	struct profile_row key = {.event = item->event < 0 ? 0 : item->event};
+	struct sym_place at;
+	char room[16];
+
+	reading_find(r, item, addr, kernel, &at);
+	if (p->keys & PROFILE_COMM)
+		key.comm = (char *)reading_comm(r, item, room);
+	if (p->keys & PROFILE_OBJECT)
+		key.object = at.object;
+	if (p->keys & PROFILE_SYMBOL) {
+		key.symbol = at.symbol;
+		key.addr = at.symbol ? 0 : at.addr;
+		key.kernel = at.kernel;
+	}
+	return row_of(p, &key);
+}
+
+static void count_event(struct profile *p, u32 event, u64 period)
+{
+	while (event >= p->events) {
+		p->period = realloc(p->period, (p->events + 1) * sizeof(u64));
+		p->counts = realloc(p->counts, (p->events + 1) * sizeof(u64));
+		CHECK(p->period && p->counts);
+		p->period[p->events] = p->counts[p->events] = 0;
+		p->events++;
+	}
+	p->period[event] += period;
+	p->counts[event]++;
+}
+
+static void add_child(struct profile *p, struct profile_row *row, u64 period)
+{
+	/* What calls itself is in a chain more than once, and has the sample once. */
+	if (row->seen != p->samples)
+		row->children += period;
+	row->seen = p->samples;
+}
+
+void profile_add(struct profile *p, const struct reading *r, const struct data_item *item)
+{
+	u64 period = reading_period(r, item), addr;
+	struct reading_walk walk = {0};
+	struct profile_row *row;
+
+	p->samples++;
+	count_event(p, item->event < 0 ? 0 : (u32)item->event, period);
+	row = row_at(p, r, item, item->record.sample.ip, reading_in_kernel(item));
+	row->period += period;
+	row->samples++;
+	add_child(p, row, period);
+	while (p->children && reading_walk_next(item, &walk, &addr))
+		add_child(p, row_at(p, r, item, addr, walk.kernel), period);
+}
+
+static int by_period(const void *a, const void *b)
+{
+	const struct profile_row *x = a, *y = b;
+
+	if (x->event != y->event)
+		return x->event < y->event ? -1 : 1;
+	if (x->period != y->period)
+		return x->period > y->period ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int by_children(const void *a, const void *b)
+{
+	const struct profile_row *x = a, *y = b;
+
+	if (x->event != y->event || x->children == y->children)
+		return by_period(a, b);
+	return x->children > y->children ? -1 : 1;
+}
+
+void profile_sort(struct profile *p)
+{
+	/* The index is of no use any more. */
+	free(p->index);
+	p->index = NULL;
+	p->index_room = 0;
+	if (p->n)
+		qsort(p->rows, p->n, sizeof(*p->rows), p->children ? by_children : by_period);
+}
+
+void profile_release(struct profile *p)
+{
+	for (u32 i = 0; i < p->n; i++)
+		free(p->rows[i].comm);
+	free(p->rows);
+	free(p->index);
+	free(p->period);
+	free(p->counts);
+	*p = (struct profile){0};
+}

@@ -1,0 +1,48 @@
+/*
+ * PURPOSE: the samples of a recording added up by where they were taken: rows of (event, command,
+ * object, symbol), whichever of them are asked for. It keeps rows, not samples.
+ *
+ * Lifetime: a struct profile that is all zero is empty; profile_release() frees the rows. Names are
+ * of the reading's, which must live as long.
+ */
+#ifndef CLI_PROFILE_PROFILE_H
+#define CLI_PROFILE_PROFILE_H
+
+#include "cli/reading.h"
+
+enum profile_key { PROFILE_COMM = 1 << 0, PROFILE_OBJECT = 1 << 1, PROFILE_SYMBOL = 1 << 2 };
+
+struct profile_row {
+	int event;
+	char *comm;         /* owned; NULL unless asked for */
+	const char *object; /* NULL unless asked for */
+	const char *symbol; /* NULL: `addr` instead */
+	u64 addr;           /* in the object, where there is no symbol */
+	bool kernel;
+	u64 period;   /* of the samples that were taken here */
+	u64 samples;  /* how many they are */
+	u64 children; /* the period of those that were here or in what this has called */
+	u64 seen;     /* the last sample that was added to `children` */
+};
+
+struct profile {
+	unsigned int keys; /* enum profile_key */
+	bool children;
+	struct profile_row *rows; /* owned */
+	u32 n, room;
+	u32 *index; /* a hash table of numbers of rows + 1; owned */
+	u32 index_room;
+	u64 samples;
+	u64 *period; /* of each event; owned */
+	u64 *counts; /* samples of each event; owned */
+	u32 events;
+};
+
+void profile_add(struct profile *p, const struct reading *r, const struct data_item *item);
+
+/* By event, then the largest share first. */
+void profile_sort(struct profile *p);
+
+void profile_release(struct profile *p);
+
+#endif

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""anyperf report: the same shares and samples as perf report's, of our recordings and of perf's;
+children, keys, filters, JSON."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from e2e import ENV, Skip, main, run, scratch
+
+SPIN = os.environ["E2E_SPIN"]
+USER = "cpu-clock:u"
+
+
+def record(path, *args):
+    r = run("record", *args[:-1], "-o", path, "--", *args[-1])
+    if r.status == 125 and re.search("perf_event_paranoid|seccomp|CAP_PERFMON|security module",
+                                     r.err):
+        raise Skip("the kernel lets nobody record here")
+    assert r.status == 0, r
+    return int(re.search(r"(\d+) samples", r.err)[1])
+
+
+def report(path, *args):
+    r = run("report", "-i", path, *args)
+    assert r.status == 0, r
+    return r.out
+
+
+ROW = r"^ +([\d.]+%) +(?:([\d.]+%) +)?(\d+)  (\S.*?) +(\S+) +(\[[.k]\]) (.+?) *$"
+
+
+def rows(text):
+    """Each row without its blanks, in the order of text: equal shares may change places."""
+    return sorted(tuple(g for g in m if g) for m in re.findall(ROW, text, re.M))
+
+
+def perf_rows(path, *args):
+    if not shutil.which("perf") or subprocess.run(["perf", "--version"], capture_output=True,
+                                                  check=False).returncode:
+        raise Skip("perf is not installed")
+    p = subprocess.run(["perf", "report", "--stdio", "-n", "-g", "none", *args, "-i", path],
+                       capture_output=True, text=True, env=ENV, check=True, timeout=60)
+    return rows(p.stdout)
+
+
+def test_the_same_as_perf():
+    with scratch() as d:
+        for name, args in (("plain", []), ("chain", ["-g"]), ("faults", ["-e", "page-faults:u"])):
+            path = f"{d}/{name}"
+            n = record(path, "-e", USER, *args, ["sh", "-c",
+                                                 f"{SPIN} 60 50; ls -R /etc >/dev/null"])
+            mine = rows(report(path))
+            assert mine and mine == perf_rows(path, "--no-children"), (name, mine)
+            assert sum(int(r[1]) for r in mine) == n, (mine, n)
+
+
+def test_children():
+    with scratch() as d:
+        path = f"{d}/a"
+        n = record(path, "-e", USER, "-g", [SPIN, "80"])
+        out = report(path, "--children")
+        found = {r[-1]: r for r in rows(out)}
+        assert float(found["main"][0][:-1]) > 80 and found["main"][2] in ("0", "1"), out
+        assert int(found["burn"][2]) > n / 2
+        theirs = {r[-1]: r[:3] for r in perf_rows(path, "--children")}
+        for symbol in ("burn", "calls_burn", "main"):
+            assert found[symbol][:3] == theirs[symbol], (symbol, found[symbol], theirs[symbol])
+
+
+def test_keys():
+    with scratch() as d:
+        path = f"{d}/a"
+        record(path, "-e", USER, ["sh", "-c", f"{SPIN} 60; true"])
+        by_comm = report(path, "--sort", "comm")
+        assert "spin" in by_comm and "burn" not in by_comm and "Symbol" not in by_comm
+        by_symbol = report(path, "-s", "sym", "--stdio")
+        assert re.search(r"\d\d\.\d\d% +\d+  \[\.\] burn", by_symbol), by_symbol
+        assert "Shared Object" in report(path, "-s", "dso") and "nobody" not in report(path)
+        only = report(path, "-c", "spin")
+        assert "100.00%" not in report(path) or "spin" in only
+        assert "# no samples" in report(path, "-c", "nobody")
+        r = run("report", "-i", path, "-s", "x")
+        assert r.status == 2 and "'x' is none of comm, dso, sym" in r.err, r
+
+
+def test_json():
+    with scratch() as d:
+        path = f"{d}/a"
+        n = record(path, "-e", USER, "-g", [SPIN, "60"])
+        r = json.loads(report(path, "--json", "--children"))
+        assert list(r)[0] == "schema" and r["schema"] == "anyperf-report-1" and r["samples"] == n
+        assert sum(row["samples"] for row in r["rows"]) == n and r["lost"] == 0
+        top = [row["symbol"] for row in r["rows"]
+               if row["children_percent"] > 80 and "symbol" in row]
+        assert {"main", "calls_burn", "burn"} <= set(top), top
+        with open(os.path.join(os.path.dirname(__file__), "../../doc/json.md"),
+                  encoding="utf-8") as f:
+            page = f.read().split("## `anyperf-report-1`")[1].split("\n## ")[0]
+        for member in [*r, *(m for row in r["rows"] for m in row)]:
+            assert f"`{member}`" in page, member
+
+
+def test_losses_are_told():
+    with scratch() as d:
+        path = f"{d}/a"
+        record(path, "-e", "page-faults:u", "-c", "1", "-g=dwarf,65528", "-m", "1", [SPIN, "1",
+                                                                                     "3000"])
+        r = run("report", "-i", path)
+        assert r.status == 0 and re.search(r"report: \d+ samples were lost", r.err), r
+
+
+def test_wrong_calls():
+    with scratch() as d:
+        r = run("report", "-i", f"{d}/none")
+        assert r.status == 2 and "No such file" in r.err, r
+        assert run("report", "x").status == 2
+        assert "call trees" in run("report", "-g").err
+
+
+if __name__ == "__main__":
+    main(globals())
