@@ -48,6 +48,7 @@ enum trace_wants {
 	 * somebody is told of at once, by a signal or a wakeup, or that stop after some overflows.
 	 */
 	TRACE_WANT_ANSWER = 8,
+	TRACE_WANT_SUMS = 16, /* of all quantities; else only of the event's */
 };
 
 /* S. One event that counts the thread; period 0: a free place. */
@@ -113,7 +114,7 @@ struct trace_sample {
 	u32 id;       /* of the event */
 	u32 cpu;
 	u64 periods; /* of the event that have passed since its last entry: 1 unless it is late */
-	u64 sums[METER_QUANTITIES]; /* of the thread's meter */
+	u64 sums[METER_QUANTITIES]; /* of the thread's meter; 0 if it is not wanted */
 	u64 ip;                     /* the instruction whose retirement reached the deadline */
 	u64 pc;                     /* the next one; the registers are those in front of it */
 	u64 regs[TRACE_REGS];

@@ -150,6 +150,7 @@ enum wire_kick_what {
 	WIRE_KICK_CALL = 1,  /* `slot` has posted */
 	WIRE_KICK_FD = 2,    /* carries one fd for the next request of `slot` */
 	WIRE_KICK_HELLO = 3, /* a process introduces itself */
+	WIRE_KICK_TRACE = 4, /* the trace of `meter` wants to be drained; abi/trace.h */
 };
 
 enum wire_hello_flags {
@@ -164,7 +165,7 @@ struct wire_kick {
 	u32 version;  /* HELLO */
 	u32 slot;     /* CALL, FD */
 	u32 flags;    /* HELLO: enum wire_hello_flags */
-	u32 meter;    /* HELLO: of the calling thread */
+	u32 meter;    /* HELLO, TRACE: of the calling thread */
 	s32 tid;      /* HELLO: of the calling thread, as it sees it */
 	u64 cpu_time; /* HELLO: of the calling thread */
 };

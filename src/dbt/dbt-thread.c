@@ -1,6 +1,15 @@
 /* The threads that use the cache, and the cache in a fork. */
 #include "dbt/arch-priv.h"
 
+static void no_deadlines(struct dbt_thread *t)
+{
+	u64 none[METER_QUANTITIES];
+
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		none[q] = DBT_NO_DEADLINE;
+	dbt_deadlines(t, none);
+}
+
 void dbt_thread_add(struct dbt_thread *t, u32 id)
 {
 	t->self = t;
@@ -8,6 +17,7 @@ void dbt_thread_add(struct dbt_thread *t, u32 id)
 	t->in_cache = 0;
 	t->epoch = 0;
 	t->exit_pc = (u64)dbt_exit;
+	no_deadlines(t);
 	cache_lock(t);
 	meter_attach(t);
 	t->prev = cache.threads.prev;
@@ -46,6 +56,7 @@ void dbt_fork_child(struct dbt_thread *t, u32 id)
 {
 	lock_reset(&cache.lock);
 	t->id = id;
+	no_deadlines(t); /* those there are belong to the parent's meter */
 	t->next = t->prev = &cache.threads;
 	cache.threads.next = cache.threads.prev = t;
 }

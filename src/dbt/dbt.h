@@ -105,6 +105,8 @@ struct dbt_deadline {
 	u32 index;               /* and the instruction of its block that comes next */
 	u32 resuming;            /* the meter is ahead of what is at `at` until it goes on */
 	u32 state;               /* enum deadline_state */
+	u32 quantity;            /* of all its deadlines; METER_QUANTITIES: they are of several */
+	bool tracked;            /* `remaining` is exact without a look at the meter */
 	u64 ahead[METER_QUANTITIES];  /* by so much */
 	u64 remaining;                /* until the nearest deadline, if the state says so */
 	u64 at_sum[METER_QUANTITIES]; /* DBT_NO_DEADLINE: none */
@@ -322,6 +324,11 @@ void dbt_set_mask(struct dbt_thread *t, u32 mask);
  * thread itself, not in the cache. A deadline that has passed is reached at once.
  */
 void dbt_deadlines(struct dbt_thread *t, const u64 *sums);
+/*
+ * In ops.deadline(): the sum of @q. Cheaper than meter_sum() if the thread's deadlines are all of
+ * @q.
+ */
+u64 dbt_deadline_sum(struct dbt_thread *t, enum meter_quantity q);
 /* In ops.deadline(): the instruction that has reached it; the pc if that is not known. */
 u64 dbt_deadline_ip(const struct dbt_thread *t);
 

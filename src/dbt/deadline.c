@@ -26,10 +26,25 @@
 
 void dbt_deadlines(struct dbt_thread *t, const u64 *sums)
 {
-	for (u32 q = 0; q < METER_QUANTITIES; q++)
-		t->deadline.at_sum[q] = sums[q];
-	t->deadline.from = 0;
-	t->deadline.state = DEADLINE_STALE;
+	struct dbt_deadline *d = &t->deadline;
+	u32 was = d->quantity, q = METER_QUANTITIES, n = 0;
+	u64 old = was < METER_QUANTITIES ? d->at_sum[was] : 0;
+
+	for (u32 i = 0; i < METER_QUANTITIES; i++) {
+		d->at_sum[i] = sums[i];
+		if (sums[i] == DBT_NO_DEADLINE)
+			continue;
+		q = i;
+		n++;
+	}
+	d->quantity = n == 1 ? q : METER_QUANTITIES;
+	d->from = 0;
+	/* As after each sample: what remained to the old one tells what remains to the new one. */
+	if (n == 1 && q == was && d->tracked && d->state == DEADLINE_MEASURED &&
+	    sums[q] - (old - d->remaining) < 1ull << 63)
+		d->remaining += sums[q] - old;
+	else
+		d->state = DEADLINE_STALE;
 }
 
 u64 dbt_deadline_ip(const struct dbt_thread *t)
@@ -37,22 +52,38 @@ u64 dbt_deadline_ip(const struct dbt_thread *t)
 	return t->deadline.from ? t->deadline.from : guest_pc(t);
 }
 
+u64 dbt_deadline_sum(struct dbt_thread *t, enum meter_quantity q)
+{
+	const struct dbt_deadline *d = &t->deadline;
+
+	if (d->quantity == q && d->tracked && d->state == DEADLINE_MEASURED)
+		return d->at_sum[q] - d->remaining;
+	return meter_sum(dbt_meter(t), q);
+}
+
 /* How much remains to the nearest deadline; 0 if one was reached. */
 static u64 measure(struct dbt_thread *t)
 {
-	const u64 *at = t->deadline.at_sum;
+	struct dbt_deadline *d = &t->deadline;
 	u64 sums[METER_QUANTITIES], remaining = DBT_NO_DEADLINE;
+	const u64 *at = d->at_sum;
 	u32 n = 0;
 
+	d->tracked = false;
 	for (u32 q = 0; q < METER_QUANTITIES; q++)
 		if (at[q] != DBT_NO_DEADLINE)
 			n = q + 1;
 	if (!n)
 		return DBT_NO_DEADLINE;
-	meter_sums(dbt_meter(t), n, sums);
+	if (d->quantity < METER_QUANTITIES)
+		sums[d->quantity] = meter_sum(dbt_meter(t), d->quantity);
+	else
+		meter_sums(dbt_meter(t), n, sums);
 	for (u32 q = 0; q < n; q++)
 		if (at[q] != DBT_NO_DEADLINE)
 			remaining = min_u64(remaining, at[q] > sums[q] ? at[q] - sums[q] : 0);
+	/* One that has passed is not known to be exact. */
+	d->tracked = d->quantity < METER_QUANTITIES && at[d->quantity] >= sums[d->quantity];
 	return remaining;
 }
 
@@ -64,18 +95,39 @@ static void look(struct dbt_thread *t)
 	t->deadline.state = DEADLINE_MEASURED;
 }
 
+/* Exact code has executed what it was to. */
+static void exact_done(struct dbt_thread *t)
+{
+	struct dbt_deadline *d = &t->deadline;
+
+	d->state = DEADLINE_STALE;
+	if (d->quantity == METER_INSTRUCTIONS && d->tracked) {
+		d->remaining = 0;
+		d->state = DEADLINE_MEASURED;
+	}
+}
+
 void deadline_tell(struct dbt_thread *t)
 {
 	/* The last instruction was the last one of its block. */
 	if (t->deadline.state == DEADLINE_EXACT && !t->deadline.left)
-		t->deadline.state = DEADLINE_STALE;
+		exact_done(t);
 	for (;;) {
 		look(t);
 		if (t->deadline.state != DEADLINE_MEASURED || t->deadline.remaining)
 			return;
 		cache.ops.deadline(t);
-		CHECK(t->deadline.state == DEADLINE_STALE);
 	}
+}
+
+/* What paths have taken from the budgets since they were given. */
+static u64 used_up(const struct dbt_deadline *d)
+{
+	u64 used = 0;
+
+	for (u32 i = 0; i < DBT_BUDGETS; i++)
+		used += d->given[i] - d->budget[i];
+	return used;
 }
 
 /*
@@ -178,21 +230,26 @@ void deadline_left(struct dbt_thread *t)
 	const struct dbt_block *b = block_by_code(code_addr(d->at));
 
 	CHECK(b);
-	d->state = DEADLINE_STALE;
 	guest_set_pc(t, next_pc(b, d->at, d->index));
 	if (t->exit_id == EXIT_ID_EXACT) {
 		if (d->index)
 			d->from = arch_insn_pc(b, d->index - 1);
 		/* Of an exact block nothing is counted before its end. */
 		arch_meter_correct(t, b, 0, d->index);
+		exact_done(t);
 		return;
 	}
-	/* The meter is ahead, so more may remain than it says. */
+	/* The meter is ahead, so more may remain than this. */
 	set_ahead(t, b);
 	d->resuming = 1;
 	d->resume_pc = code_addr(d->at);
-	look(t);
-	if (d->remaining > EXACT_BELOW && !(b->flags & BLOCK_DEAD))
+	d->remaining -= used_up(d);
+	d->tracked &= d->quantity == deadline_quantity();
+	d->state = DEADLINE_MEASURED;
+	if ((s64)d->remaining > EXACT_BELOW && !(b->flags & BLOCK_DEAD))
 		return;
+	d->remaining += d->quantity < METER_QUANTITIES ? d->ahead[d->quantity] : 0;
 	deadline_no_resume(t);
+	if (d->tracked)
+		d->state = DEADLINE_MEASURED;
 }

@@ -12,6 +12,7 @@
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
+#include "rt/sample/sample.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
@@ -57,6 +58,7 @@ static struct dbt_ops ops = {
 	.protect = mm_protect,
 	.kick = process_kick,
 	.gone = thread_gone,
+	.deadline = sample_deadline,
 };
 
 static void read_control(struct startup *s)

@@ -451,3 +451,24 @@ void wire_end(struct thread *t, struct wire_slot *sl)
 		__atomic_fetch_or(&w->free, BIT(t->perf_slot % WIRE_SLOTS), __ATOMIC_RELEASE);
 	}
 }
+
+bool wire_tell_trace(struct thread *t)
+{
+	struct wire_kick kick = {.what = WIRE_KICK_TRACE, .meter = t->meter};
+	u64 before;
+	int err;
+
+	if (!t->proc->perf)
+		return false;
+	before = switches();
+	if (!wire_connect(t))
+		return false;
+	err = send(sock_of(&t->proc->perf->wire), &kick, sizeof(kick), -1);
+	own_switches(t, before);
+	return !err;
+}
+
+bool wire_is_lost(struct thread *t)
+{
+	return !t->proc->perf || t->proc->perf->wire.dead || lost(&t->proc->perf->wire);
+}

@@ -43,6 +43,11 @@ must_check int wire_take_fd(struct thread *t, struct wire_slot *sl, bool cloexec
 
 void wire_end(struct thread *t, struct wire_slot *sl);
 
+/* Tells the session to drain @t's trace. False: there is no session (any more). */
+bool wire_tell_trace(struct thread *t);
+/* Whether the session has hung up. */
+bool wire_is_lost(struct thread *t);
+
 /*
  * A copy's, in a forked process: what it has of its parent's connection goes; its parent has @sock.
  */

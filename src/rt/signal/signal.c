@@ -19,6 +19,7 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
+#include "rt/sample/sample.h"
 #include "rt/signal/altstack.h"
 #include "rt/syscall/syscall-table.h"
 #include "rt/syscall/syscall.h"
@@ -354,13 +355,18 @@ static void trace_trap(struct thread *t, const siginfo_t *info, struct ucontext 
 }
 
 /*
- * The translator wants this thread out of the cache, where it saw it a moment ago. A guest call
+ * The translator wants this thread out of the cache, where it saw it a moment ago, or the session
+ * has set deadlines while it was running. A guest call
  * that is interrupted has only just begun, so it is made again as it stands.
  */
 static void handle_kick(struct thread *t, struct ucontext *uc)
 {
-	if (dbt_recover(&t->dbt, uc) == DBT_IN_RUNTIME && guest_call_was_interrupted(uc))
+	if (dbt_recover(&t->dbt, uc) != DBT_IN_RUNTIME)
+		return;
+	if (guest_call_was_interrupted(uc))
 		t->call_again = true;
+	if (sample_is_stale(t))
+		dbt_interrupt(&t->dbt);
 }
 
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)

@@ -4,6 +4,7 @@
 #include "abi/wire.h"
 #include "rt/mm/region.h"
 #include "rt/syscall/fd.h"
+#include "rt/task/process.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
@@ -305,6 +306,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	if (owner == METER_NEW_PROCESS)
 		m->traced = 0;
 	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
+	m->kick = process_kick_value();
 	m->pid = (u32)sys_getpid();
 	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);
 	m->ppid = (u32)raw_call0(__NR_getppid);

@@ -13,6 +13,7 @@
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
+#include "rt/sample/sample.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
@@ -106,6 +107,11 @@ u32 threads_watch(struct thread *t)
  * guest's.
  */
 static const char kick_token;
+
+u64 process_kick_value(void)
+{
+	return (u64)&kick_token;
+}
 
 bool process_kick(struct dbt_thread *dbt)
 {
@@ -216,6 +222,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 		regs_set_sp(&t->dbt.regs, rq->stack);
 	regs_set_result(&t->dbt.regs, 0);
 	perf_forked(t, pf);
+	sample_forked(t);
 }
 
 struct thread *locks_take(struct thread *t)
@@ -543,6 +550,7 @@ long guest_clone3(struct thread *t)
 void thread_end(struct thread *t, u32 code, int status)
 {
 	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
+	sample_end(t);
 	/* First, because the translator writes to the pages of all threads that it knows. */
 	dbt_thread_remove(&t->dbt, t->id);
 	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);

@@ -25,6 +25,8 @@ u32 threads_watch(struct thread *t);
 bool process_kick(struct dbt_thread *t);
 /* Whether a signal is such a kick. */
 bool process_is_kick(const siginfo_t *info);
+/* What a kick carries, for the session to send one. */
+u64 process_kick_value(void);
 #define SIGNAL_KICK SIGSYS
 
 void proc_put(struct proc *p);

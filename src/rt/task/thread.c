@@ -3,6 +3,7 @@
 
 #include "rt/arch.h"
 #include "rt/mm/region.h"
+#include "rt/sample/sample.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
@@ -49,6 +50,7 @@ fail:
 void thread_free(struct thread *t)
 {
 	thread_forget(t);
+	sample_unmap(t);
 	for (u32 i = 0; i < ARRAY_SIZE(t->exec_maps); i++)
 		if (t->exec_maps[i].at)
 			region_unmap(t->exec_maps[i].at, t->exec_maps[i].size);
@@ -75,7 +77,10 @@ void thread_install(struct thread *t)
 void thread_loop(struct thread *t)
 {
 	for (;;) {
-		enum dbt_stop stop = dbt_run(&t->dbt);
+		enum dbt_stop stop;
+
+		sample_look(t);
+		stop = dbt_run(&t->dbt);
 
 		switch (stop) {
 		case DBT_SYSCALL: syscall_run(t); break;

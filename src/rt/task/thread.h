@@ -66,6 +66,7 @@ struct deterministic_task {
 };
 
 struct perf;
+struct sampler;
 struct seccomp_filter;
 
 struct proc {
@@ -128,6 +129,14 @@ struct thread {
 	u64 perf_switches; /* context switches when the call under way began */
 
 	struct deterministic_task deterministic;
+
+	/* rt/sample/sample.h; all 0 for a thread that nobody samples. */
+	struct {
+		struct sampler *own;
+		u32 seq;   /* the trace_seq of its meter whose deadlines it has taken over */
+		bool on;   /* it has some */
+		bool lost; /* the session is gone: nothing is told any more */
+	} sampling;
 
 	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */
 	struct {

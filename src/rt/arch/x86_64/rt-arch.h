@@ -92,6 +92,31 @@ static inline void regs_set_sp(struct dbt_regs *r, u64 sp)
 	r->gpr[DBT_RSP] = sp;
 }
 
+/* The frame pointer, if the program keeps one. */
+static inline u64 regs_frame(const struct dbt_regs *r)
+{
+	return r->gpr[DBT_RBP];
+}
+
+/* As perf numbers them (PERF_REG_X86_AX ... R15), 24 of them. */
+static inline void regs_to_perf(const struct dbt_regs *r, u64 *to)
+{
+	static const u8 low[8] = {DBT_RAX, DBT_RBX, DBT_RCX, DBT_RDX,
+				  DBT_RSI, DBT_RDI, DBT_RBP, DBT_RSP};
+	u16 cs, ss;
+
+	__asm__("mov %%cs, %0" : "=r"(cs));
+	__asm__("mov %%ss, %0" : "=r"(ss));
+	for (u32 i = 0; i < 8; i++) {
+		to[i] = r->gpr[low[i]];
+		to[16 + i] = r->gpr[DBT_R8 + i];
+	}
+	to[8] = r->rip;
+	to[9] = r->rflags;
+	to[10] = cs;
+	to[11] = ss;
+}
+
 /* A program begins; everything else is 0. */
 static inline void regs_start(struct dbt_regs *r, u64 pc, u64 sp)
 {

@@ -1,0 +1,321 @@
+#include "rt/sample/sample.h"
+
+#include "abi/trace.h"
+#include "rt/arch.h"
+#include "rt/mm/guest-mem.h"
+#include "rt/mm/region.h"
+#include "rt/perf/perf-guest.h"
+#include "rt/sample/trace-ring.h"
+#include "rt/syscall/fd.h"
+#include "rt/task/meter-page.h"
+#include "rt/task/shared-mm.h"
+#include "sys/guest-call.h"
+#include "sys/string.h"
+
+/* What a thread has for itself; behind it the trace is mapped. */
+struct sampler {
+	struct trace_event event[TRACE_EVENTS]; /* as they were taken over */
+	u32 order[TRACE_EVENTS];                /* those in use, by id */
+	u32 nr;
+	u8 entry[TRACE_ENTRY_MAX] __attribute__((aligned(8))); /* the one being made */
+};
+
+#define SAMPLER_SIZE ALIGN_UP(sizeof(struct sampler), 4096ull)
+#define MAPPED_SIZE  (SAMPLER_SIZE + TRACE_SIZE)
+
+static struct sampler *sampler_of(const struct thread *t)
+{
+	return t->sampling.own;
+}
+
+static struct trace *trace_of(const struct thread *t)
+{
+	return (struct trace *)((u8 *)t->sampling.own + SAMPLER_SIZE);
+}
+
+/*
+ * The threads of the address space that have deadlines, and the quantity that paths are taken by.
+ */
+static struct {
+	struct lock lock;
+	u32 threads;
+	u32 mask;
+} form;
+
+static void set_form(struct thread *t, u32 mask)
+{
+	if (mask == form.mask)
+		return;
+	form.mask = mask;
+	dbt_set_mask(&t->dbt, DBT_MASK_ALL | mask);
+}
+
+/* @q: the quantity of all of the thread's deadlines, METER_INSTRUCTIONS if they are of several. */
+static void form_enter(struct thread *t, u32 q)
+{
+	u32 mask = DBT_MASK_DEADLINES(q);
+
+	lock_acquire(&form.lock, t->id, thread_gone);
+	form.threads += !t->sampling.on;
+	t->sampling.on = true;
+	if (form.mask && form.mask != mask)
+		mask = DBT_MASK_DEADLINES(METER_INSTRUCTIONS);
+	set_form(t, mask);
+	lock_release(&form.lock, t->id);
+}
+
+static void form_leave(struct thread *t)
+{
+	if (!t->sampling.on)
+		return;
+	lock_acquire(&form.lock, t->id, thread_gone);
+	t->sampling.on = false;
+	if (!--form.threads)
+		set_form(t, 0);
+	lock_release(&form.lock, t->id);
+}
+
+static bool make_sampler(struct thread *t)
+{
+	u8 *at;
+
+	if (t->sampling.own)
+		return true;
+	if (t->meter >= SEGMENT_SLOTS)
+		return false;
+	at = region_map(MAPPED_SIZE, PROT_READ | PROT_WRITE);
+	if (!at)
+		return false;
+	if (sys_failed(sys_mmap(at + SAMPLER_SIZE, TRACE_SIZE, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_FIXED, fd_get(FD_SEGMENT),
+				trace_offset(t->meter)))) {
+		region_unmap(at, MAPPED_SIZE);
+		return false;
+	}
+	sys_madvise(at, MAPPED_SIZE, MADV_DONTDUMP);
+	t->sampling.own = (struct sampler *)at;
+	return true;
+}
+
+/*
+ * The next deadline of each quantity. Should the session change them the thread takes notice, since
+ * it stops now and then for nothing.
+ */
+static void set_deadlines(struct thread *t, const u64 *sums)
+{
+	const struct sampler *s = sampler_of(t);
+	const struct trace *trace = trace_of(t);
+	u64 at[METER_QUANTITIES];
+
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		at[q] = DBT_NO_DEADLINE;
+	for (u32 i = 0; i < s->nr; i++) {
+		u32 slot = s->order[i], q = s->event[slot].quantity;
+
+		at[q] = min_u64(at[q], trace->armed[slot].next);
+	}
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		if (at[q] != DBT_NO_DEADLINE)
+			at[q] = min_u64(at[q], sums[q] + TRACE_NOTICE);
+	dbt_deadlines(&t->dbt, at);
+}
+
+/* Copies the table while nobody writes to it; false: the session is writing, or gone. */
+static bool copy_table(struct thread *t, u32 *seq)
+{
+	const struct meter *m = dbt_meter(&t->dbt);
+
+	for (u32 tries = 0; tries < 1000; tries++) {
+		*seq = __atomic_load_n(&m->trace_seq, __ATOMIC_ACQUIRE);
+		if (!(*seq & 1)) {
+			memcpy(sampler_of(t)->event, trace_of(t)->event,
+			       sizeof(sampler_of(t)->event));
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			if (*seq == __atomic_load_n(&m->trace_seq, __ATOMIC_RELAXED))
+				return true;
+		}
+		sys_sched_yield();
+	}
+	return false;
+}
+
+/* Sorts the events in use by their ids, and begins those that are new. */
+static void use_table(struct sampler *s, struct trace *trace)
+{
+	s->nr = 0;
+	for (u32 slot = 0; slot < TRACE_EVENTS; slot++) {
+		const struct trace_event *e = &s->event[slot];
+		u32 i;
+
+		if (!e->period || e->quantity >= METER_SPARE)
+			continue;
+		for (i = s->nr++; i && s->event[s->order[i - 1]].id > e->id; i--)
+			s->order[i] = s->order[i - 1];
+		s->order[i] = slot;
+		if (trace->armed[slot].generation == e->generation)
+			continue;
+		trace->armed[slot].next = e->next;
+		trace->armed[slot].generation = e->generation;
+	}
+}
+
+void sample_take_over(struct thread *t)
+{
+	struct meter *m = dbt_meter(&t->dbt);
+	struct sampler *s;
+	u64 sums[METER_QUANTITIES];
+	u32 seq = __atomic_load_n(&m->trace_seq, __ATOMIC_ACQUIRE), q;
+
+	if (!make_sampler(t) || !copy_table(t, &seq)) {
+		t->sampling.seq = seq;
+		return;
+	}
+	s = sampler_of(t);
+	use_table(s, trace_of(t));
+	t->sampling.seq = seq;
+	q = s->nr ? s->event[s->order[0]].quantity : METER_INSTRUCTIONS;
+	for (u32 i = 1; i < s->nr; i++)
+		if (s->event[s->order[i]].quantity != q)
+			q = METER_INSTRUCTIONS;
+	meter_sums(m, METER_QUANTITIES, sums);
+	set_deadlines(t, sums);
+	if (s->nr)
+		form_enter(t, q);
+	else
+		form_leave(t);
+	__atomic_store_n(&trace_of(t)->taken, seq, __ATOMIC_RELEASE);
+}
+
+/* As the kernel walks user frames: as long as they can be read. */
+static u32 take_chain(const struct dbt_regs *r, u64 *chain, u32 max)
+{
+	u64 frame[2], fp = regs_frame(r);
+	u32 n = 0;
+
+	while (n < max && !guest_read(frame, fp, sizeof(frame))) {
+		chain[n++] = frame[1];
+		fp = frame[0];
+	}
+	return n;
+}
+
+/* Up to the first byte that cannot be read. */
+static u32 take_stack(const struct dbt_regs *r, u8 *to, u32 size)
+{
+	u64 from = regs_sp(r);
+	u32 done = 0;
+
+	while (done < size) {
+		u32 n = (u32)min_u64(size - done, 4096 - ((from + done) & 4095));
+
+		if (guest_read(to + done, from + done, n))
+			break;
+		done += n;
+	}
+	return done;
+}
+
+static void put_sample(struct thread *t, const struct trace_event *e, const u64 *sums, u64 late)
+{
+	struct sampler *s = sampler_of(t);
+	struct trace_sample *sample = (struct trace_sample *)s->entry;
+	const struct dbt_regs *r = &t->dbt.regs;
+	u8 *p = s->entry + sizeof(*sample);
+	u32 cpu = 0;
+
+	memset(sample, 0, sizeof(*sample));
+	sample->entry.kind = TRACE_SAMPLE;
+	sample->entry.time = sys_clock(CLOCK_MONOTONIC);
+	sample->cpu_time = sys_clock(CLOCK_THREAD_CPUTIME_ID);
+	raw_call3(__NR_getcpu, (long)&cpu, 0, 0);
+	sample->cpu = cpu;
+	sample->id = e->id;
+	sample->periods = late / e->period + 1;
+	memcpy(sample->sums, sums, sizeof(sample->sums));
+	sample->pc = regs_pc(r);
+	sample->ip = late ? sample->pc : dbt_deadline_ip(&t->dbt);
+	if (late)
+		sample->entry.flags |= TRACE_SAMPLE_LATE;
+	regs_to_perf(r, sample->regs);
+	if (e->wants & TRACE_WANT_CHAIN) {
+		sample->nr_chain = take_chain(r, (u64 *)p, (u32)min_u64(e->chain_max, TRACE_CHAIN));
+		p += sample->nr_chain * 8ull;
+	}
+	if (e->wants & TRACE_WANT_STACK) {
+		u32 size = (u32)ALIGN_DOWN(min_u64(e->stack_size, TRACE_STACK), 8);
+
+		sample->stack_used = take_stack(r, p, size);
+		sample->stack_size = (u32)ALIGN_UP(sample->stack_used, 8u);
+		memset(p + sample->stack_used, 0, sample->stack_size - sample->stack_used);
+		p += sample->stack_size;
+	}
+	sample->entry.size = (u32)(p - s->entry);
+	trace_put(t, trace_of(t), &sample->entry, e->wants & TRACE_WANT_ANSWER);
+}
+
+/* Those that somebody wants. A look at the meter costs as much as there are classes of paths. */
+static void read_sums(struct thread *t, u64 *sums)
+{
+	const struct sampler *s = sampler_of(t);
+	u32 q = METER_QUANTITIES;
+
+	for (u32 i = 0; i < s->nr; i++) {
+		const struct trace_event *e = &s->event[s->order[i]];
+
+		if (e->wants & TRACE_WANT_SUMS || (i && e->quantity != q)) {
+			meter_sums(dbt_meter(&t->dbt), METER_QUANTITIES, sums);
+			return;
+		}
+		q = e->quantity;
+	}
+	memset(sums, 0, METER_QUANTITIES * sizeof(*sums));
+	if (s->nr)
+		sums[q] = dbt_deadline_sum(&t->dbt, q);
+}
+
+void sample_deadline(struct dbt_thread *dbt)
+{
+	struct thread *t = (struct thread *)dbt;
+	struct sampler *s = sampler_of(t);
+	struct trace *trace = trace_of(t);
+	u64 sums[METER_QUANTITIES];
+
+	read_sums(t, sums);
+	for (u32 i = 0; i < s->nr; i++) {
+		const struct trace_event *e = &s->event[s->order[i]];
+		struct trace_armed *a = &trace->armed[s->order[i]];
+		u64 late = sums[e->quantity] - a->next;
+
+		if ((s64)late < 0)
+			continue;
+		a->next += (late / e->period + 1) * e->period;
+		put_sample(t, e, sums, late);
+	}
+	if (sample_is_stale(t))
+		sample_take_over(t);
+	else
+		set_deadlines(t, sums);
+}
+
+void sample_forked(struct thread *t)
+{
+	sample_unmap(t);
+	memset(&t->sampling, 0, sizeof(t->sampling));
+	lock_reset(&form.lock);
+	form.threads = 0;
+	if (!__atomic_load_n(&dbt_meter(&t->dbt)->trace_seq, __ATOMIC_RELAXED))
+		set_form(t, 0);
+}
+
+void sample_unmap(struct thread *t)
+{
+	if (t->sampling.own)
+		region_unmap(t->sampling.own, MAPPED_SIZE);
+	t->sampling.own = NULL;
+}
+
+void sample_end(struct thread *t)
+{
+	form_leave(t);
+	sample_unmap(t);
+}

@@ -1,0 +1,72 @@
+#include "rt/sample/trace-ring.h"
+
+#include "rt/perf/wire-call.h"
+#include "sys/string.h"
+
+#include <linux/futex.h>
+
+#define PATIENCE_NS 100000000
+
+static u64 tail_of(struct trace *trace)
+{
+	return __atomic_load_n(&trace->tail, __ATOMIC_ACQUIRE);
+}
+
+/* Tells the session that there is something, unless it knows. False: it is gone. */
+static bool ring_bell(struct thread *t, struct trace *trace, bool again)
+{
+	if (__atomic_exchange_n(&trace->bell, 1, __ATOMIC_SEQ_CST) && !again)
+		return true;
+	return wire_tell_trace(t);
+}
+
+/* Until entries before @upto are drained; false: the session is gone. */
+static bool wait_drained(struct thread *t, struct trace *trace, u64 upto)
+{
+	const struct __kernel_timespec patience = {0, PATIENCE_NS};
+	bool again = false;
+
+	while ((s64)(tail_of(trace) - upto) < 0) {
+		u32 drained = __atomic_load_n(&trace->drained, __ATOMIC_ACQUIRE);
+
+		__atomic_store_n(&trace->waiting, 1, __ATOMIC_SEQ_CST);
+		if ((s64)(tail_of(trace) - upto) >= 0)
+			break;
+		if (!ring_bell(t, trace, again))
+			return false;
+		again = sys_futex(&trace->drained, FUTEX_WAIT, drained, &patience, NULL, 0) ==
+			-ETIMEDOUT;
+		if (again && wire_is_lost(t))
+			return false;
+	}
+	__atomic_store_n(&trace->waiting, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+static void copy_in(struct trace *trace, u64 at, const void *from, u64 len)
+{
+	u8 *ring = (u8 *)trace + TRACE_HEAD;
+	u64 off = at % TRACE_RING, first = min_u64(len, TRACE_RING - off);
+
+	memcpy(ring + off, from, first);
+	memcpy(ring, (const u8 *)from + first, len - first);
+}
+
+void trace_put(struct thread *t, struct trace *trace, const struct trace_entry *entry, bool answer)
+{
+	u64 head = trace->head, end = head + entry->size;
+
+	if (t->sampling.lost)
+		return;
+	if (end - tail_of(trace) > TRACE_RING && !wait_drained(t, trace, end - TRACE_RING)) {
+		t->sampling.lost = true;
+		return;
+	}
+	copy_in(trace, head, entry, entry->size);
+	/* Pairs with trace_drain() of the session. */
+	__atomic_store_n(&trace->head, end, __ATOMIC_RELEASE);
+	if (answer)
+		t->sampling.lost = !wait_drained(t, trace, end);
+	else if (end - tail_of(trace) >= __atomic_load_n(&trace->wake_at, __ATOMIC_RELAXED))
+		t->sampling.lost = !ring_bell(t, trace, false);
+}

@@ -1,0 +1,17 @@
+/*
+ * PURPOSE: the ring of a thread's trace (abi/trace.h): gets entries in whole, waits while it is
+ * full, and tells the session. By the thread itself, out of the cache.
+ */
+#ifndef RT_SAMPLE_TRACE_RING_H
+#define RT_SAMPLE_TRACE_RING_H
+
+#include "abi/trace.h"
+#include "rt/task/thread.h"
+
+/*
+ * Writes @entry. With @answer it waits until the session has drained it. If the session is gone
+ * nothing is written, and nobody waits.
+ */
+void trace_put(struct thread *t, struct trace *trace, const struct trace_entry *entry, bool answer);
+
+#endif

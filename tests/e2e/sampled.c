@@ -1,0 +1,157 @@
+/*
+ * Runs a command under the runtime with a sampling event that it sets itself, as a session would,
+ * and tells what the trace of its first thread says.
+ *
+ *	sampled RUNTIME QUANTITY PERIOD WANTS COMMAND...
+ *
+ * PERIOD 0: it is only counted. WANTS is enum trace_wants. Prints "count N", "samples N" and, as
+ * far as they are still in the ring, "ip pc chain..." of each. Nobody drains: the ring never looks
+ * full to the thread, and the newest entries replace the oldest.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "abi/control.h"
+#include "abi/runs.h"
+#include "abi/trace.h"
+
+#define NEVER_FULL (1ull << 62)
+
+static void *map(int fd, u64 offset, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (p == MAP_FAILED) {
+		perror("sampled: mmap");
+		exit(2);
+	}
+	return p;
+}
+
+static int memory(const char *name, u64 size)
+{
+	int fd = memfd_create(name, 0);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size)) {
+		perror("sampled: memfd");
+		exit(2);
+	}
+	return fd;
+}
+
+/* Descriptors of ours are inherited by the runtime, which takes charge of them. */
+static void become(const char *runtime, int segment, char **argv)
+{
+	static struct rt_control c;
+	char number[16];
+	char *args[64] = {(char *)"anyperf-rt", number};
+	int control = memory("control", 0), rt = open(runtime, O_PATH), n = 2;
+
+	c.magic = CONTROL_MAGIC;
+	c.version = CONTROL_VERSION;
+	c.flags = CONTROL_LAUNCH;
+	c.segment_fd = segment;
+	c.rt_fd = rt;
+	c.exe_fd = c.interp_fd = c.session_fd = -1;
+	c.meter = 0;
+	c.run = 1;
+	snprintf(c.exe, sizeof(c.exe), "%s", argv[0]);
+	if (write(control, &c, sizeof(c)) != (ssize_t)sizeof(c))
+		_exit(2);
+	snprintf(number, sizeof(number), "%d", control);
+	while (*argv && n < 63)
+		args[n++] = *argv++;
+	personality(ADDR_NO_RANDOMIZE);
+	syscall(SYS_execveat, rt, "", args, environ, AT_EMPTY_PATH);
+	perror("sampled: the runtime");
+	_exit(2);
+}
+
+static void copy_out(void *to, const struct trace *trace, u64 at, size_t len)
+{
+	const u8 *ring = (const u8 *)trace + TRACE_HEAD;
+
+	for (size_t i = 0; i < len; i++)
+		((u8 *)to)[i] = ring[(at + i) % TRACE_RING];
+}
+
+static void show(const struct trace *trace)
+{
+	static u64 entry[TRACE_ENTRY_MAX / 8 + 1];
+	struct trace_sample *s = (struct trace_sample *)entry;
+	u64 at = 0;
+
+	if (trace->head > TRACE_RING)
+		return;
+	for (; at < trace->head; at += s->entry.size) {
+		const u64 *chain = (const u64 *)(s + 1);
+
+		copy_out(entry, trace, at, sizeof(*s));
+		if (s->entry.size < sizeof(*s) || s->entry.size > TRACE_ENTRY_MAX)
+			exit(3);
+		copy_out(entry, trace, at, s->entry.size);
+		printf("%#llx %#llx", (unsigned long long)s->ip, (unsigned long long)s->pc);
+		for (u32 i = 0; i < s->nr_chain; i++)
+			printf(" %#llx", (unsigned long long)chain[i]);
+		printf(" stack %u/%u\n", s->stack_used, s->stack_size);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	u64 period, before[METER_QUANTITIES];
+	struct counter_segment *head;
+	struct trace *trace;
+	struct meter *m;
+	int fd, status;
+	u32 q;
+
+	if (argc < 6)
+		return 2;
+	q = (u32)atoi(argv[2]);
+	period = strtoull(argv[3], NULL, 0);
+	fd = memory("segment", trace_offset(SEGMENT_SLOTS));
+	head = map(fd, 0, METER_SIZE);
+	m = map(fd, segment_offset(0), METER_SIZE);
+	trace = map(fd, trace_offset(0), TRACE_SIZE);
+	head->magic = SEGMENT_MAGIC;
+	head->flags = SEGMENT_DETERMINISTIC;
+	head->used = 1;
+	meter_runs(head)->run[0].number = 1;
+	m->state = METER_RUNNING;
+	m->run = 1;
+	meter_sums(m, METER_QUANTITIES, before);
+	if (period) {
+		trace->tail = NEVER_FULL;
+		trace->bell = 1;
+		trace->event[3] = (struct trace_event){.next = period,
+						       .period = period,
+						       .generation = 1,
+						       .quantity = q,
+						       .wants = (u32)atoi(argv[4]),
+						       .stack_size = 256,
+						       .chain_max = 127,
+						       .id = 7};
+		m->trace_seq = 2;
+	}
+	fflush(stdout);
+	if (!fork())
+		become(argv[1], fd, argv + 5);
+	if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status)) {
+		fprintf(stderr, "sampled: status %#x\n", (unsigned)status);
+		return 1;
+	}
+	printf("count %llu\n", (unsigned long long)meter_sum(m, q));
+	printf("samples %llu\n",
+	       period ? (unsigned long long)((trace->armed[3].next - period) / period) : 0);
+	show(trace);
+	return 0;
+}
