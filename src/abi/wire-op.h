@@ -73,6 +73,10 @@ enum wire_op {
 	WIRE_OP_ADOPT = 17,
 	/* ret: whether the event's descriptors have O_ASYNC, 0 or 1, from now on. */
 	WIRE_OP_ASYNC = 18,
+	/* The calling thread has another name, which its meter has already. ret 0. */
+	WIRE_OP_NAMED = 19,
+	/* The calling thread has mapped something, or changed its protection. ret 0. */
+	WIRE_OP_MAPPED = 20,
 	WIRE_OP_COUNT
 };
 
@@ -121,6 +125,12 @@ struct wire_mmap_args {
 	u64 offset; /* in the file, bytes */
 };
 
+struct wire_mapped_args {
+	u64 addr;
+	u64 len;
+	u32 prot; /* PROT_*, as the guest sees it */
+};
+
 struct wire_prctl_args {
 	u32 enable; /* 1, or 0: disable */
 };
@@ -166,6 +176,7 @@ union wire_args {
 	struct wire_read_args read;
 	struct wire_ioctl_args ioctl;
 	struct wire_mmap_args mmap;
+	struct wire_mapped_args mapped;
 	struct wire_prctl_args prctl;
 	struct wire_fork_args fork;
 	struct wire_unfork_args unfork;

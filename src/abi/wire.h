@@ -35,7 +35,7 @@
 #include "base/types.h"
 
 #define WIRE_MAGIC   0x52495759584e41ull /* "ANXYWIR" */
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 
 #define WIRE_PROC_SIZE   0x10000u
 #define WIRE_SLOT_SIZE   0x8000u
@@ -99,6 +99,9 @@ enum wire_watch {
 	WIRE_WATCH_EXIT = 2,  /* its end (WIRE_OP_EXIT), but that by exit_group or a signal */
 	WIRE_WATCH_END = 8,   /* that by exit_group as well: its last counts cannot be had later */
 	WIRE_WATCH_EXEC = 4,  /* a new program, before its first instruction: HELLO with the flag */
+	/* after it: other names (WIRE_OP_NAMED), and code that it maps (WIRE_OP_MAPPED) */
+	WIRE_WATCH_RECORDS = 16,
+	WIRE_WATCH_DATA = 32, /* and all else that it maps */
 };
 
 enum wire_word {

@@ -128,7 +128,8 @@ static void fill(struct mock *g, u32 op)
 		sl->args.event.handle = some_handle();
 		if (op == WIRE_OP_MMAP && below(2))
 			sl->args.mmap = (struct wire_mmap_args){
-				sl->args.event.handle, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, 0};
+				sl->args.event.handle, 4096 * (1 + (below(2) << below(4))),
+				PROT_READ | PROT_WRITE, MAP_SHARED, 0};
 		break;
 	case WIRE_OP_IOCTL:
 		sl->args.ioctl.handle = some_handle();

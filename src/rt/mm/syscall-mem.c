@@ -5,6 +5,7 @@
  */
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/syscall/syscall.h"
 
 #include <linux/shm.h>
@@ -42,9 +43,13 @@ long guest_mmap(struct thread *t)
 			return -ENOMEM;
 		addr = 0;
 	}
-	if (!(prot & PROT_EXEC) && !(flags & MAP_FIXED) && !shared)
-		return call_kernel_with(t, __NR_mmap, addr, len, prot, flags, guest_arg(t, 4),
-					guest_arg(t, 5));
+	if (!(prot & PROT_EXEC) && !(flags & MAP_FIXED) && !shared) {
+		ret = call_kernel_with(t, __NR_mmap, addr, len, prot, flags, guest_arg(t, 4),
+				       guest_arg(t, 5));
+		if (!sys_failed(ret) && ret != CALL_REDO)
+			perf_mapped(t, (u64)ret, size, (u32)prot & 7);
+		return ret;
+	}
 
 	mm_lock(t);
 	gone = flags & MAP_FIXED && page_aligned(addr) ? size : 0;
@@ -82,6 +87,8 @@ long guest_mmap(struct thread *t)
 		}
 	}
 	mm_unlock(t);
+	if (!sys_failed(ret))
+		perf_mapped(t, (u64)ret, size, (u32)prot & 7);
 	return ret;
 }
 
@@ -187,6 +194,8 @@ long guest_mprotect(struct thread *t)
 			mm_exec_remove(t, start, end);
 	}
 	mm_unlock(t);
+	if (!ret && prot & PROT_EXEC && size)
+		perf_mapped(t, addr, size, (u32)prot & 7);
 	return ret;
 }
 

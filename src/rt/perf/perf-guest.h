@@ -97,6 +97,13 @@ void perf_thread_begin(struct thread *t);
 struct perf *perf_copy(const struct perf *p);
 void perf_free(struct perf *p);
 
+/*
+ * The calling thread has another name; has mapped [addr, addr + len), which its program sees with
+ * @prot, or given it that. For whoever wants records of it.
+ */
+void perf_named(struct thread *t);
+void perf_mapped(struct thread *t, u64 addr, u64 len, u32 prot);
+
 /* The calling thread ends, alone or with all others; nothing is counted for it any more. */
 void perf_thread_exit(struct thread *t, bool process);
 

@@ -4,6 +4,7 @@
  */
 #include "rt/perf/perf-guest.h"
 
+#include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/syscall/fd.h"
@@ -13,9 +14,55 @@
 
 #include <linux/sched.h>
 
+/* A program and its interpreter have one or two each. */
+#define CODE_RANGES 16u
+
 static u32 watched(struct thread *t)
 {
 	return __atomic_load_n(&dbt_meter(&t->dbt)->watch, __ATOMIC_RELAXED);
+}
+
+void perf_named(struct thread *t)
+{
+	struct wire_slot *sl = t->proc->perf && watched(t) & WIRE_WATCH_RECORDS ? wire_begin(t)
+										: NULL;
+
+	if (!sl)
+		return;
+	(void)wire_call(t, sl, WIRE_OP_NAMED);
+	wire_end(t, sl);
+}
+
+void perf_mapped(struct thread *t, u64 addr, u64 len, u32 prot)
+{
+	u32 what = prot & PROT_EXEC ? WIRE_WATCH_RECORDS : WIRE_WATCH_DATA;
+	struct wire_slot *sl = t->proc->perf && watched(t) & what ? wire_begin(t) : NULL;
+
+	if (!sl)
+		return;
+	sl->args.mapped = (struct wire_mapped_args){.addr = addr, .len = len, .prot = prot};
+	(void)wire_call(t, sl, WIRE_OP_MAPPED);
+	wire_end(t, sl);
+}
+
+/* What the program that just began consists of. */
+static void tell_code(struct thread *t)
+{
+	struct mm_range code[CODE_RANGES];
+	const struct mm_range *r;
+	u64 at = 0;
+	u32 n = 0;
+
+	if (!(watched(t) & WIRE_WATCH_RECORDS))
+		return;
+	mm_lock(t);
+	while (n < CODE_RANGES && (r = mm_exec_find(at))) {
+		code[n++] = *r;
+		at = r->end;
+	}
+	mm_unlock(t);
+	for (u32 i = 0; i < n; i++)
+		perf_mapped(t, code[i].start, code[i].end - code[i].start, code[i].prot);
 }
 
 void perf_start(struct thread *t, const u64 *fds, bool launch)
@@ -35,6 +82,7 @@ void perf_start(struct thread *t, const u64 *fds, bool launch)
 	if (launch ? view->flags & WIRE_VIEW_LAUNCH : watched(t) & WIRE_WATCH_EXEC)
 		wire_hello_exec(t);
 	perf_restore_fds(t, fds);
+	tell_code(t);
 }
 
 void perf_exec(struct thread *t, u64 *fds)

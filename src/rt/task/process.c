@@ -597,6 +597,7 @@ long guest_prctl(struct thread *t)
 		ret = call_kernel(t);
 		sys_prctl(PR_GET_NAME, (u64)comm, 0, 0, 0);
 		meter_set_comm(t, comm);
+		perf_named(t);
 		return ret;
 	}
 	case PR_GET_SECCOMP:

@@ -182,6 +182,9 @@ void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 			guest_thread_end(th);
 	maps_drop(p);
 	guest_thread_set_tid(survivor, p->pid);
-	if (survivor->task)
-		task_exec(survivor->task);
+	if (!survivor->task)
+		return;
+	task_exec(survivor->task);
+	if (p->s->track_watch)
+		track_named(survivor, true);
 }

@@ -120,6 +120,20 @@ static s64 op_exit(struct call *c)
 	return 0;
 }
 
+static s64 op_named(struct call *c)
+{
+	track_named(c->thread, false);
+	return 0;
+}
+
+static s64 op_mapped(struct call *c)
+{
+	const struct wire_mapped_args *args = &c->args.mapped;
+
+	track_mapped(c->thread, args->addr, args->len, args->prot);
+	return 0;
+}
+
 static s64 op_view(struct call *c)
 {
 	char why[512];
@@ -169,6 +183,7 @@ s64 op_run(struct call *c)
 		[WIRE_OP_HANGUP] = op_hangup, [WIRE_OP_VIEW] = op_view,
 		[WIRE_OP_MOVED] = op_moved,   [WIRE_OP_SYSCTL] = op_sysctl,
 		[WIRE_OP_ADOPT] = op_adopt,   [WIRE_OP_ASYNC] = op_async,
+		[WIRE_OP_NAMED] = op_named,   [WIRE_OP_MAPPED] = op_mapped,
 	};
 
 	instant_check(c->s);

@@ -1,0 +1,24 @@
+/*
+ * PURPOSE: what guests do besides counting, for the records of events that ask for it: names
+ * (COMM) and mappings (MMAP). Forks and ends are told anyway.
+ *
+ * A guest tells of a name or a mapping only once an event has asked for such (`watch`, bits of enum
+ * wire_watch), so nobody else pays for it.
+ */
+#ifndef SESSION_TASK_TRACK_H
+#define SESSION_TASK_TRACK_H
+
+#include "abi/wire.h"
+
+struct event;
+struct guest_thread;
+struct session;
+
+/* @event is open: has guests tell what it asks for. */
+void track_opened(struct session *s, const struct event *event);
+/* @th has another name, @exec: as it runs another program. */
+void track_named(struct guest_thread *th, bool exec);
+/* @th has mapped something, or made code of what was mapped; @prot as the guest sees it. */
+void track_mapped(struct guest_thread *th, u64 addr, u64 len, u32 prot);
+
+#endif
