@@ -142,13 +142,13 @@ static int check_modes(struct event *event)
 static int check_features(struct event *event)
 {
 	const struct pe_attr *attr = &event->attr;
+	bool can_sample = data(event->pmu)->config.source->arm;
 
-	if (attr->precise_ip) {
-		if (!event_is_sampling(event))
-			return core_refuse(event->core, -EINVAL, PRECISE_COUNT);
+	if (attr->precise_ip && !event_is_sampling(event))
+		return core_refuse(event->core, -EINVAL, PRECISE_COUNT);
+	if (attr->precise_ip && !can_sample)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_PRECISE);
-	}
-	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
+	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK && !can_sample)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_BRANCHES);
 	return 0;
 }
@@ -187,11 +187,13 @@ static int cpu_init(struct event *event)
 		err = check_modes(event);
 	if (!err)
 		err = check_group(event);
+	if (err)
+		return err;
 	/* As of now; what the file says later is for events of later. */
 	event->hw.config = data(event->pmu)->config.rdpmc != CPU_RDPMC_NEVER;
-	if (!err)
-		source_opened(event);
-	return err;
+	source_sampling(event);
+	source_opened(event);
+	return 0;
 }
 
 static struct counters *counters_of(struct event *event)
@@ -284,7 +286,6 @@ static const struct pmu_file intel_files[] = {
 	{"format/frontend", "config1:0-23\n"},
 	{"events/instructions", "event=0xc0\n"},
 	{"events/branch-instructions", "event=0xc4\n"},
-	{"caps/max_precise", "0\n"},
 	{0},
 };
 
@@ -296,7 +297,6 @@ static const struct pmu_file amd_files[] = {
 	{"format/cmask", "config:24-31\n"},
 	{"events/instructions", "event=0xc0\n"},
 	{"events/branch-instructions", "event=0xc2\n"},
-	{"caps/max_precise", "0\n"},
 	{0},
 };
 
@@ -306,13 +306,16 @@ static void fill_files(struct cpu_pmu_data *cpu)
 									   : intel_files;
 	size_t n = 0;
 
-	_Static_assert(ARRAY_SIZE(intel_files) + 3 < ARRAY_SIZE(cpu->files), "room for files");
+	_Static_assert(ARRAY_SIZE(intel_files) + 4 < ARRAY_SIZE(cpu->files), "room for files");
 	while (from[n].path) {
 		cpu->files[n] = from[n];
 		n++;
 	}
 	snprintf(cpu->rdpmc_text, sizeof(cpu->rdpmc_text), "%d\n", cpu->config.rdpmc);
 	cpu->files[n++] = (struct pmu_file){"rdpmc", cpu->rdpmc_text};
+	/* Exact is what every sample is. */
+	cpu->files[n++] = (struct pmu_file){"caps/max_precise",
+					    cpu->config.source->arm ? "3\n" : "0\n"};
 	if (!cpu->config.pmu_name)
 		return;
 	snprintf(cpu->name_text, sizeof(cpu->name_text), "%s\n", cpu->config.pmu_name);
@@ -364,7 +367,6 @@ static struct cpu_pmu_data *new_pmu(const struct cpu_pmu_config *config, const c
 	cpu->base.pmu = driver;
 	cpu->base.pmu.name = name;
 	cpu->base.pmu.type = type;
-	cpu->base.pmu.caps = PMU_CAP_NO_INTERRUPT;
 	return cpu;
 }
 

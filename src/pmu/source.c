@@ -115,6 +115,59 @@ void source_destroy(struct event *event)
 	p->watchers--;
 }
 
+/* In hw.priv: the count at which the task stops next, and how much further each time. */
+enum { ARMED_NEXT, ARMED_PERIOD };
+
+static bool samples(struct event *event)
+{
+	return event_is_sampling(event) && !event->hw.no_interrupt &&
+	       source_pmu(event->pmu)->source->arm && event->hw.what < SOURCE_MAX;
+}
+
+static u64 next_stop(const struct event *event)
+{
+	return event->hw.prev + (u64)event->hw.period_left;
+}
+
+static void arm(struct event *event)
+{
+	const struct pmu_source *source = source_pmu(event->pmu)->source;
+	struct hw_event *hw = &event->hw;
+
+	hw->priv[ARMED_NEXT] = next_stop(event);
+	hw->priv[ARMED_PERIOD] = hw->sample_period;
+	source->arm(source->ctx, event, event_on_task(event), (u32)hw->what, hw->priv[ARMED_NEXT],
+		    hw->sample_period);
+}
+
+void source_sampling(struct event *event)
+{
+	event->hw.no_interrupt = event->hw.what != SOURCE_NOTHING &&
+				 (!event->target || event->hw.what >= SOURCE_MAX ||
+				  !source_pmu(event->pmu)->source->arm);
+}
+
+bool source_period_reached(struct event *event, const struct sample_facts *facts, bool may_throttle)
+{
+	struct hw_event *hw = &event->hw;
+	u64 next, armed;
+
+	if (!event_period_reached(event, facts, may_throttle))
+		return false;
+	/* It may have been stopped, or armed anew on the way. */
+	if (hw->state & HW_STOPPED)
+		return true;
+	next = next_stop(event);
+	armed = hw->priv[ARMED_NEXT];
+	if (hw->sample_period == hw->priv[ARMED_PERIOD] && next == armed)
+		return true;
+	if (hw->sample_period == hw->priv[ARMED_PERIOD] && next == armed + hw->sample_period)
+		hw->priv[ARMED_NEXT] = next;
+	else
+		arm(event);
+	return true;
+}
+
 void source_read(struct event *event)
 {
 	u64 now;
@@ -122,7 +175,7 @@ void source_read(struct event *event)
 	if (event->hw.state & HW_STOPPED)
 		return;
 	now = raw(event);
-	event->count += (s64)(now - event->hw.prev);
+	event_counted(event, now - event->hw.prev);
 	event->hw.prev = now;
 }
 
@@ -131,11 +184,19 @@ void source_start(struct event *event, u32 flags)
 	(void)flags;
 	event->hw.state = 0;
 	event->hw.prev = raw(event);
+	if (!samples(event))
+		return;
+	(void)event_set_period(event);
+	arm(event);
 }
 
 void source_stop(struct event *event, u32 flags)
 {
+	const struct pmu_source *source = source_pmu(event->pmu)->source;
+
 	(void)flags;
+	if (!(event->hw.state & HW_STOPPED) && samples(event))
+		source->disarm(source->ctx, event, event_on_task(event));
 	source_read(event);
 	event->hw.state = HW_STOPPED | HW_UPTODATE;
 }

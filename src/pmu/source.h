@@ -10,6 +10,7 @@
 #define PMU_SOURCE_H
 
 #include "core/pmu.h"
+#include "core/sample/sample-facts.h"
 
 #define SOURCE_MAX 48 /* every @what is below this */
 
@@ -22,6 +23,15 @@ struct pmu_source {
 	u64 (*read)(void *ctx, struct task *task, u32 what);
 	void *ctx;
 	u64 have; /* bit per @what that read() can answer */
+
+	/*
+	 * Samples; both or none. @event's @task is to stop where its @what reaches @next, and from
+	 * there on each time after another @period, until it is armed anew or disarmed; each time
+	 * the host calls source_period_reached(). What is late is told late, never twice.
+	 */
+	void (*arm)(void *ctx, struct event *event, struct task *task, u32 what, u64 next,
+		    u64 period);
+	void (*disarm)(void *ctx, struct event *event, struct task *task);
 };
 
 /* What an event can count without asking the source: hw.what beside its @what. */
@@ -55,6 +65,20 @@ struct source_task {
 
 /* The last step of event_init(): the event has its place. source_destroy() undoes it. */
 void source_opened(struct event *event);
+
+/*
+ * Last of all in event_init(), of an event that could sample: of those of tasks, each that counts
+ * something does if the source can arm it.
+ */
+void source_sampling(struct event *event);
+
+/*
+ * For the host: @event's task was where it was to stop. The source's read() gives the counts of
+ * that moment during the call, ops->task_clock() its time. False: the event is no longer there, or
+ * waits for another count by now.
+ */
+bool source_period_reached(struct event *event, const struct sample_facts *facts,
+			   bool may_throttle);
 
 /* Of struct pmu. A driver with counters to give away has an add() and del() around these. */
 void source_destroy(struct event *event);

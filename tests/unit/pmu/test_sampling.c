@@ -1,0 +1,292 @@
+/*
+ * Events of free-running counters that sample: where a task is told to stop, and what comes of it.
+ */
+#include "unit/test.h"
+
+#include "pmu/drivers.h"
+#include "unit/core/fake.h"
+
+static struct fake *f;
+static struct pmu *pmu;
+
+static struct armed {
+	struct event *event; /* NULL: free */
+	struct task *task;
+	u32 what;
+	u64 next, period;
+} armed[8];
+static u32 arms;
+
+/* One instruction a ns, a branch in ten. */
+static u64 given_read(void *ctx, struct task *task, u32 what)
+{
+	u64 ns = ((struct fake_task *)task_host(task))->counter;
+
+	(void)ctx;
+	return what == CPU_INSTRUCTIONS ? 500 + ns : ns / 10;
+}
+
+static struct armed *armed_of(const struct event *event)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(armed); i++)
+		if (armed[i].event == event)
+			return &armed[i];
+	return NULL;
+}
+
+static void given_arm(void *ctx, struct event *event, struct task *task, u32 what, u64 next,
+		      u64 period)
+{
+	struct armed *a = armed_of(event);
+
+	(void)ctx;
+	if (!a)
+		a = armed_of(NULL);
+	ASSERT(a);
+	*a = (struct armed){event, task, what, next, period};
+	arms++;
+}
+
+static void given_disarm(void *ctx, struct event *event, struct task *task)
+{
+	struct armed *a = armed_of(event);
+
+	(void)ctx;
+	ASSERT(a);
+	EXPECT(a->task == task);
+	*a = (struct armed){0};
+}
+
+static const struct pmu_source source = {
+	.read = given_read,
+	.have = BIT(CPU_WHAT_MAX) - 1,
+	.arm = given_arm,
+	.disarm = given_disarm,
+};
+
+static void setup(void)
+{
+	static struct cpu_pmu_config config;
+
+	memset(armed, 0, sizeof(armed));
+	arms = 0;
+	f = fake_new(1);
+	fake_exit(f, 100);
+	config.source = &source;
+	EXPECT_EQ(cpu_pmu_new(f->core, &config, &pmu), 0);
+	fake_add_task(f, 100, 100);
+}
+
+static void teardown(void)
+{
+	fake_free(f);
+	cpu_pmu_free(pmu);
+	for (size_t i = 0; i < ARRAY_SIZE(armed); i++)
+		EXPECT(!armed[i].event);
+}
+
+static struct pe_attr sampling(u64 period)
+{
+	return (struct pe_attr){.type = PERF_TYPE_HARDWARE,
+				.config = PERF_COUNT_HW_INSTRUCTIONS,
+				.size = PE_ATTR_SIZE_VER8,
+				.exclude_kernel = 1,
+				.sample_period = period,
+				.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD};
+}
+
+/* What a guest does: runs @ns, stops at each of its places, and goes on by itself. */
+static void run(u64 ns)
+{
+	for (; ns; ns--) {
+		fake_advance(f, 1);
+		for (size_t i = 0; i < ARRAY_SIZE(armed); i++) {
+			struct armed *a = &armed[i];
+			struct sample_facts facts = {.task = a->task, .cpumode = 2};
+
+			if (!a->event || given_read(NULL, a->task, a->what) != a->next)
+				continue;
+			facts.sample.ip = a->next;
+			a->next += a->period;
+			(void)!source_period_reached(a->event, &facts, f->throttle);
+		}
+		core_settle(f->core);
+	}
+}
+
+static int samples(int fd)
+{
+	int n = 0;
+
+	while (fake_take_type(f, fd, PERF_RECORD_SAMPLE))
+		n++;
+	return n;
+}
+
+static int open_mapped(const struct pe_attr *attr, int group)
+{
+	int fd = fake_open(f, attr, 0, -1, group);
+
+	EXPECT(fd >= 0);
+	EXPECT_EQ(fake_map(f, fd, 9, true), 0);
+	return fd;
+}
+
+TEST(count_by_period)
+{
+	struct pe_attr attr = sampling(100);
+	int fd;
+
+	setup();
+	fd = open_mapped(&attr, -1);
+	EXPECT_EQ(armed_of(fake_event(f, fd))->next, 600);
+	run(1000);
+	for (u64 i = 1; i <= 10; i++) {
+		const struct ap_record *rec = fake_take_type(f, fd, PERF_RECORD_SAMPLE);
+
+		ASSERT(rec);
+		EXPECT_EQ(rec->sample.ip, 500 + 100 * i);
+		EXPECT_EQ(rec->sample.period, 100);
+	}
+	/* It went on by itself. */
+	EXPECT_EQ(arms, 1);
+	/* Off, and on again: what was left is still left. */
+	run(30);
+	fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0);
+	EXPECT(!armed_of(fake_event(f, fd)));
+	run(500);
+	fake_ioctl(f, fd, PERF_EVENT_IOC_ENABLE, 0);
+	EXPECT_EQ(armed_of(fake_event(f, fd))->next, 500 + 1530 + 70);
+	run(70);
+	EXPECT_EQ(samples(fd), 1);
+	EXPECT_EQ(fake_count(f, fd), 1100);
+	teardown();
+}
+
+/* A look at the count in between changes nothing. */
+TEST(read_in_between)
+{
+	struct pe_attr attr = sampling(100);
+	int fd;
+
+	setup();
+	fd = open_mapped(&attr, -1);
+	for (int i = 0; i < 50; i++) {
+		run(7);
+		EXPECT_EQ(fake_count(f, fd), 7 * (i + 1));
+	}
+	EXPECT_EQ(samples(fd), 3);
+	EXPECT_EQ(arms, 1);
+	teardown();
+}
+
+TEST(several)
+{
+	struct pe_attr attr = sampling(30);
+	int a, b, c;
+
+	setup();
+	a = open_mapped(&attr, -1);
+	attr.sample_period = 50;
+	b = open_mapped(&attr, a);
+	attr.sample_period = 5;
+	attr.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+	c = open_mapped(&attr, -1);
+	run(600);
+	EXPECT_EQ(samples(a), 20);
+	EXPECT_EQ(samples(b), 12);
+	EXPECT_EQ(samples(c), 12);
+	core_check(f->core);
+	teardown();
+}
+
+/* Copies are armed on their own tasks. */
+TEST(inherited)
+{
+	struct pe_attr attr = sampling(100);
+	struct event *child;
+	int fd;
+
+	setup();
+	attr.inherit = 1;
+	fd = fake_open(f, &attr, 0, 0, -1);
+	EXPECT_EQ(fake_map(f, fd, 9, true), 0);
+	fake_fork(f, 100, 101, false);
+	child = list_first(&fake_event(f, fd)->children, struct event, child_link);
+	ASSERT(armed_of(child));
+	EXPECT(armed_of(child)->task == fake_task(f, 101)->task);
+	EXPECT_EQ(armed_of(child)->next, 600);
+	run(250);
+	fake_exit(f, 101);
+	EXPECT(!armed_of(child));
+	run(100);
+	EXPECT_EQ(samples(fd), 2 + 3);
+	teardown();
+}
+
+TEST(limits_and_frequencies)
+{
+	struct pe_attr attr = sampling(100);
+	u64 period = 40;
+	int fd, n;
+
+	setup();
+	attr.disabled = 1;
+	fd = open_mapped(&attr, -1);
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_REFRESH, 2), 0);
+	run(500);
+	EXPECT_EQ(samples(fd), 2);
+	EXPECT_EQ(fake_count(f, fd), 200);
+	EXPECT(!armed_of(fake_event(f, fd)));
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_REFRESH, 0), 0);
+	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &period, 8), 0);
+	run(400);
+	EXPECT_EQ(samples(fd), 10);
+	event_unmap(fake_event(f, fd));
+	fake_close(f, fd);
+	attr.disabled = 0;
+	attr.freq = 1;
+	attr.sample_freq = 100000;
+	fd = open_mapped(&attr, -1);
+	run(200000);
+	n = samples(fd);
+	EXPECT(n > 15 && n < 40);
+	EXPECT(armed_of(fake_event(f, fd))->period > 9000);
+	teardown();
+}
+
+/* What no counter of a task can tell the time of. */
+TEST(who_cannot)
+{
+	struct pe_attr attr = sampling(100);
+
+	setup();
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EOPNOTSUPP, NO_SAMPLING);
+	attr.precise_ip = 3;
+	attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	/* Of what never happens there is no sample. */
+	attr.exclude_user = 1;
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	EXPECT_EQ(arms, 1);
+	attr.sample_period = 0;
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EINVAL, PRECISE_COUNT);
+	teardown();
+}
+
+static void collect(void *arg, const char *path, const char *text)
+{
+	if (!strcmp(path, "caps/max_precise"))
+		*(const char **)arg = text;
+}
+
+TEST(how_precise)
+{
+	const char *text = NULL;
+
+	setup();
+	pmu_files(pmu, collect, &text);
+	EXPECT_STREQ(text, "3\n");
+	teardown();
+}
