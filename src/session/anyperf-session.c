@@ -42,6 +42,16 @@ static void leave_the_rest(bool keep_stderr)
 		return; /* it only keeps a file system busy */
 }
 
+/*
+ * What we are given shall not lie where /dev/null comes later: the starter may have had these shut.
+ */
+static void fill_standard(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", O_RDWR);
+}
+
 /* Makes the socket CONTROL and closes what else the starter had open. */
 static bool keep_control(int control)
 {
@@ -117,6 +127,7 @@ int main(int argc, char **argv)
 	char *end = NULL;
 	long control = argc >= 2 ? strtol(argv[1], &end, 10) : -1;
 
+	fill_standard();
 	if (!end || *end || control < 0 || !keep_control((int)control)) {
 		fprintf(stderr, "anyperf-session is the inside of `anyperf run`, not a command\n");
 		return 1;

@@ -171,6 +171,20 @@ def test_the_command_has_our_limits():
         assert r.returncode == 0 and r.stdout == native.stdout, (args, r, native)
 
 
+def test_without_standard_descriptors():
+    """As a daemon starts it: what anyperf opens has their numbers then."""
+    shut = {"preexec_fn": lambda: (os.close(0), os.close(1)), "stderr": subprocess.PIPE,
+            "text": True, "env": ENV, "check": False}
+    script = "test -e /proc/self/fd/0 || test -e /proc/self/fd/1 || exit 3"
+    for args in (["stat", "--pmu=virtual", "-e", "instructions:u"], ["run", "--count"],
+                 ["run", "-v"]):
+        r = subprocess.run([ANYPERF, *args, "--", "sh", "-c", script], **shut)
+        assert r.returncode == 3 and re.search(r"[0-9]{5,} +instructions:u", r.stderr), (args, r)
+    measure = [ANYPERF, "stat", "-e", "instructions:u", "/bin/true"]
+    r = subprocess.run([ANYPERF, "run", "--", *measure], **shut)
+    assert r.returncode == 0 and re.search(r"[0-9]{5,} +instructions:u", r.stderr), r
+
+
 def test_limited_addresses():
     """The meters take gigabytes of addresses where they may; they make do with what there is."""
     for kb, status in ((1 << 20, 0), (160000, 0), (60000, 127)):
