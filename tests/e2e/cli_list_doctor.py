@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""anyperf list and anyperf doctor."""
+"""anyperf list, doctor, and version for a bug report."""
 import json
 import os
+import re
 import subprocess
 
-from e2e import ANYPERF, ENV, HAS_RUNTIME, Skip, main, run
+from e2e import ANYPERF, ENV, HAS_RUNTIME, TOOLS, Skip, main, run
 
 
 def events(*args):
@@ -147,6 +148,26 @@ def test_doctor():
             assert f["remedy"] or f["effect"], f
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="utf-8") as f:
         assert f.read().strip() in facts["paranoid"]["value"]
+
+
+def test_version_for_a_bug_report():
+    v = json.loads(run("version", "-j").out)
+    text = run("version", "--build-options").out
+    assert text.startswith(f"anyperf {v['version']}\n"), text
+    assert v["cpus"] == os.cpu_count() and v["cpu"] and v["compiler"] in text, v
+    for said in [v["commit"] or "not known", v["kernel"], v["machine"], v["cpu"],
+                 ", ".join(v["pmus"]) or "none"]:
+        assert said in text, (said, text)
+    devices = "/sys/bus/event_source/devices"
+    assert v["pmus"] == sorted(os.listdir(devices) if os.path.isdir(devices) else []), v
+    git = subprocess.run(["git", "-C", TOOLS, "rev-parse", "HEAD"], capture_output=True, text=True,
+                         check=False)
+    assert re.fullmatch("[0-9a-f]{12,}", v["commit"]) or git.returncode, v
+    if HAS_RUNTIME:
+        assert v["runtime"].endswith("/anyperf-rt") and v["runtime"] in text, v
+        none = {"ANYPERF_RUNTIME": "/bin/echo"}
+        assert json.loads(run("version", "-j", env=none).out)["runtime"] is None
+        assert "not anyperf's runtime" in run("version", "--build-options", env=none).out
 
 
 if __name__ == "__main__":
