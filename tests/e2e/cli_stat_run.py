@@ -212,12 +212,23 @@ def test_inheritance():
 
 def test_delay():
     # Long enough for a machine that has much else to do.
-    report, = stat_json("-D", "300", "--timeout", "1500", "-e", "task-clock", TOUCH, "spin",
-                        status=128 + 15)
+    begun = time.monotonic()
+    report, = stat_json("-D", "300", "--timeout", "1500", "-e", "task-clock,duration_time", TOUCH,
+                        "spin", status=128 + 15)
+    waited = time.monotonic() - begun
     c = counts(report)["task-clock"]
-    assert c["status"] == "ok" and c["enabled_ns"] < report["elapsed_s"] * 1e9 - 250e6, report
-    report, = stat_json("--delay", "60000", "-e", "task-clock", "true")
+    assert c["status"] == "ok", report
+    # The times, and what is related to them, are of what comes behind the delay.
+    assert report["elapsed_s"] <= waited - 0.3, (waited, report)
+    assert c["enabled_ns"] <= report["elapsed_s"] * 1e9, report
+    duration = counts(report)["duration_time"]["value"]
+    assert c["enabled_ns"] <= duration <= (waited - 0.3) * 1e9, report
+    first, *_ = stat_json("-D", "300", "-I", "500", "--interval-count", "1", "-e", "task-clock",
+                          TOUCH, "spin", status=128 + 15)
+    assert first["at_s"] >= 0.5 and first["elapsed_s"] <= first["at_s"] - 0.3, first
+    report, = stat_json("--delay", "60000", "-e", "task-clock,duration_time", "true")
     assert counts(report)["task-clock"]["status"] == "not-counted", report
+    assert report["elapsed_s"] == counts(report)["duration_time"]["value"] == 0, report
 
 
 def test_timeout():

@@ -164,7 +164,9 @@ const struct option stat_option_table[] = {
 	{OPTION_INT, 0, "timeout", "MS", AT(timeout_ms), .min = 1, .max = 86400000,
 	 .help = "end after MS milliseconds; COMMAND is sent SIGTERM"},
 	{OPTION_INT, 'D', "delay", "MS", AT(delay_ms), .min = -1, .max = 86400000,
-	 .help = "start counting MS milliseconds after COMMAND starts; -1: when --control says so"},
+	 .help = "start counting MS milliseconds after COMMAND starts; -1: when --control says so",
+	 .more = "The elapsed time, and what is related to it, begin then too; -I and --timeout begin with "
+		 "COMMAND."},
 	{OPTION_STR, 0, "control", "fd:CTL[,ACK] | fifo:CTL[,ACK]", AT(control),
 	 .help = "take `enable`, `disable`, `ping`, `evlist`, `stop` from a descriptor or fifo",
 	 .more = "One word a line. When it is done `ack` is written to ACK, if that is given. A fifo that "

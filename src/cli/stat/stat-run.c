@@ -35,6 +35,7 @@ u64 now_ns(void)
 /* When things are due, in now_ns()'s time, and who is waited for. */
 struct wait {
 	u64 start;  /* of the time that options count from */
+	u64 begin;  /* of what is counted: behind -D; NEVER: not yet */
 	u64 enable; /* -D */
 	u64 end;    /* --timeout */
 	u64 interval, interval_ns, last_interval;
@@ -218,6 +219,8 @@ static void on_time(struct stat_job *st, struct wait *w)
 	if (now >= w->enable) {
 		set_enabled(st, true);
 		w->enable = NEVER;
+		/* As perf, whose times do not have the delay in them either. */
+		w->begin = w->last_interval = st->start_ns = now;
 	}
 	if (w->interval_ns && now >= w->interval) {
 		/* The next multiple of the interval that is still to come. */
@@ -247,6 +250,7 @@ static int wait_for_end(struct stat_job *st, struct wait *w, struct ap_error *er
 	w->interval = o->interval_ms ? w->start + w->interval_ns : NEVER;
 	w->end = o->timeout_ms ? w->start + (u64)o->timeout_ms * NS_PER_MS : NEVER;
 	w->enable = o->delay_ms > 0 ? w->start + (u64)o->delay_ms * NS_PER_MS : NEVER;
+	w->begin = o->delay_ms > 0 ? NEVER : w->start;
 	w->last_interval = w->start;
 	watch_tasks(st, w);
 	for (;;) {
@@ -447,7 +451,10 @@ int stat_run(struct stat_job *st, struct report *sum, int *failure)
 		set_enabled(st, false);
 	if (o->interval_ms && (!o->interval_count || w.intervals < (u32)o->interval_count))
 		print_interval(st, &w, end);
-	add_time(sum, st, end - w.start);
+	/* A command that has ended within the delay was not measured for a moment. */
+	if (w.begin == NEVER)
+		w.begin = st->start_ns = end;
+	add_time(sum, st, end - w.begin);
 	sum->timed_out |= w.timed_out && o->command;
 	say_end(st, sum, &w);
 	if (o->deterministic.on) {
