@@ -111,6 +111,11 @@ def test_cpus():
     report, = stat_json("-C", online()[0], "--no-aggr", "-e", "task-clock", "sleep", "0.1")
     assert [c["cpu"] for c in report["counts"]] == [online()[0]]
     assert report["target"].startswith("'CPU(s) ")
+    # Whole CPUs have a clock of their own among the default events, as with perf.
+    for target in (["-a"], ["-C", online()[0]]):
+        assert "cpu-clock" in counts(stat_json(*target, "true")[0])
+        assert "task-clock" not in counts(stat_json(*target, "true")[0])
+    assert "task-clock" in counts(stat_json("true")[0])
     # -C restricts -a, as with perf.
     report, = stat_json("-a", "-C", online()[0], "-A", "-e", "task-clock", "sleep", "0.1")
     assert [c["cpu"] for c in report["counts"]] == [online()[0]], report

@@ -69,7 +69,13 @@ static char *event_text(const struct stat_job *st)
 {
 	const struct stat_opts *opts = &st->opts;
 	const char *usual = stat_is_virtual(st) ? virtual_events : default_events[0];
-	char *text = stat_joined(NULL, opts->events ? opts->events : usual);
+	char *text;
+
+	/* Of whole CPUs it is their clock, as with perf. */
+	if (!opts->events && (opts->all_cpus || opts->cpus))
+		text = stat_joined(stat_joined(NULL, "cpu-clock"), strchr(usual, ','));
+	else
+		text = stat_joined(NULL, opts->events ? opts->events : usual);
 
 	for (size_t d = 1; d < ARRAY_SIZE(default_events) && (int)d <= opts->detailed; d++)
 		text = stat_joined(stat_joined(text, ","), default_events[d]);
