@@ -368,5 +368,23 @@ def test_cpus_utilized_follows_the_clock():
     assert abs(c["metrics"][0]["value"] - c["count"] / 1e9 / report["elapsed_s"]) < 1e-4, report
 
 
+def test_options_that_change_nothing():
+    """perf's, which scripts give; that the opposite is asked for is told."""
+    same = ["--no-merge", "--hybrid-merge", "--no-metric-only", "--metric-no-group",
+            "--metric-no-merge", "--metric-no-threshold"]
+    r = stat("-x,", *same, "-e", "page-faults", "true")
+    assert re.fullmatch(r"\d+,,page-faults(:u)?,\d+,100.00,,\n", r.err), r
+    assert "--metric-only: " in stat("--metric-only", "true", status=125).err
+
+
+def test_quiet():
+    for option in ("--quiet", "-q"):
+        for command in (["sh", "-c", "exit 3"], ["sh", "-c", "kill -TERM $$"]):
+            r = run("stat", option, "-e", "page-faults", *command)
+            assert r.status in (3, 143) and not r.err and not r.out, r
+    assert "no directory of PATH" in stat("-q", "no-such-program-anywhere", status=127).err
+    assert "--quiet" in stat("-q", "-o", "x", "true", status=125).err
+
+
 if __name__ == "__main__":
     main(globals())

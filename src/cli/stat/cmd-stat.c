@@ -42,6 +42,8 @@ void stat_print(struct stat_job *st, const struct report *r)
 
 static FILE *open_output(const struct stat_opts *o)
 {
+	if (o->quiet)
+		return fopen("/dev/null", "we");
 	if (o->log_fd >= 0)
 		return fdopen((int)o->log_fd, "w");
 	if (o->output)
@@ -114,7 +116,7 @@ const char *stat_note_mark(const struct stat_job *st)
 {
 	bool same = st->style.out == stderr;
 
-	if (st->opts.json && same)
+	if (st->opts.quiet || (st->opts.json && same))
 		return NULL;
 	return st->opts.separator && same ? "# " : "";
 }

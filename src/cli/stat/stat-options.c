@@ -195,8 +195,18 @@ const struct option stat_option_table[] = {
 		 "count x enabled / running, with the share of the time in parentheses."},
 	{OPTION_UNSET, 0, "csv-summary", AT(csv_summary),
 	 .help = "with -x, -I and --summary: leave out the word `summary`"},
+	{OPTION_FLAG, 'q', "quiet", AT(quiet),
+	 .help = "print no counts, and nothing about them; errors are said"},
 	{OPTION_COUNT, 'v', "verbose", AT(verbose),
 	 .help = "say what is done: -v steps, raw counts and what COMMAND was refused, -vv every open"},
+
+	{OPTION_GROUP, .help = "Options of perf's that ask for what is so anyhow"},
+	{OPTION_FLAG, 0, "no-merge", AT(as_is), .help = "events of several PMUs have lines of their own"},
+	{OPTION_FLAG, 0, "hybrid-merge", AT(as_is), .help = "likewise; it has no effect"},
+	{OPTION_FLAG, 0, "no-metric-only", AT(as_is), .help = "counts are printed with what they mean"},
+	{OPTION_FLAG, 0, "metric-no-group", AT(as_is), .help = "only braces make groups"},
+	{OPTION_FLAG, 0, "metric-no-merge", AT(as_is), .help = "likewise"},
+	{OPTION_FLAG, 0, "metric-no-threshold", AT(as_is), .help = "nothing is coloured by thresholds"},
 	{0},
 };
 /* clang-format on */
@@ -209,9 +219,6 @@ const struct option stat_option_table[] = {
 const struct absent_option stat_absent_options[] = {
 	{'M', "metrics", NO_TABLES},
 	{0, "metric-only", NO_TABLES},
-	{0, "metric-no-group", NO_TABLES},
-	{0, "metric-no-merge", NO_TABLES},
-	{0, "metric-no-threshold", NO_TABLES},
 	{0, "topdown", NO_TABLES},
 	{0, "td-level", NO_TABLES},
 	{'T', "transaction",
@@ -224,15 +231,11 @@ const struct absent_option stat_absent_options[] = {
 	{'g', "group", "a group is written with braces: -e '{cycles,instructions}'"},
 	{0, "cputype",
 	 "the PMU is written with the event: -e cpu_core/instructions/,cpu_atom/instructions/"},
-	{0, "hybrid-merge", "the events of the CPU's several PMUs have lines of their own"},
-	{0, "no-merge",
-	 "events of several PMUs are never put together, so there is nothing to switch off"},
 	{0, "percore-show-thread", "counts of each CPU are those of -A"},
 	{0, "per-cache", "counts of each die or socket are those of --per-die and --per-socket"},
 	{0, "per-cluster", "counts of each die or socket are those of --per-die and --per-socket"},
 	{0, "for-each-cgroup",
 	 "events and their cgroups are written out: -e cs,faults,cs,faults -G a,a,b,b"},
-	{0, "quiet", "the counts are what there is to print; -o /dev/null takes them"},
 	{'b', "bpf-prog", NO_BPF},
 	{0, "bpf-counters", NO_BPF},
 	{0, "bpf-attr-map", NO_BPF},
@@ -358,6 +361,9 @@ static int check_together(const struct stat_opts *o)
 		return -1;
 	if (o->append && !o->output)
 		return conflict("--append needs -o");
+	if (o->quiet && (o->output || o->log_fd >= 0))
+		return conflict(
+			"--quiet prints nothing, so -o and --log-fd have no place beside it");
 	if (o->output && o->log_fd >= 0)
 		return conflict("-o and --log-fd are two places for the output; choose one");
 	return 0;

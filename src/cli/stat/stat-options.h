@@ -30,6 +30,8 @@ struct stat_opts {
 
 	const char *pids, *tids, *cpus, *cgroup;
 	bool all_cpus;
+	bool quiet;
+	bool as_is;       /* of options that change nothing */
 	bool implied_all; /* all_cpus because nothing was named */
 	enum report_aggr aggr;
 

@@ -129,7 +129,7 @@ must_check int stat_run(struct stat_job *st, struct report *sum, int *failure);
 
 /*
  * What a note on stderr begins with, so that who reads columns there passes over it; NULL: JSON
- * stands there, alone.
+ * stands there, alone, or --quiet was given.
  */
 const char *stat_note_mark(const struct stat_job *st);
 
