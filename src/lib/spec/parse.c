@@ -222,7 +222,7 @@ static int add_name(struct ap__parse *p, const char *name, bool *found)
 				"\"%s\": that cache has no such operation", name);
 	*found = false;
 	if (!name[strcspn(name, "/*?[")])
-		r = ap__parse_alias(p, name, found);
+		r = ap__parse_alias(p, name, name, "", found);
 	else
 		r = 0;
 	return r;

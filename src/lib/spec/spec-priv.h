@@ -57,15 +57,19 @@ int ap__number(const char *text, u64 *out);
 
 /*
  * PMU/TERMS/: one item per PMU that @pmu matches, all called @name. @pmu may be a pattern, or leave
- * out "uncore_" or a trailing "_<number>".
+ * out "uncore_" or a trailing "_<number>"; or be an event of a PMU, which then takes the terms.
  */
 int ap__parse_pmu(struct ap__parse *p, const char *name, const char *pmu, const char *terms);
 
 /* Applies terms that every event has to one that is no PMU's: cs/name=switches/. */
 int ap__parse_terms(struct ap__parse *p, struct ap__item *it, const char *terms);
 
-/* Whether some PMU has an event of that name in its events directory; adds it for each. */
-int ap__parse_alias(struct ap__parse *p, const char *name, bool *found);
+/*
+ * Whether some PMU has an event of that name in its events directory; adds it, called @full, with
+ * @terms ("" for none) for each.
+ */
+int ap__parse_alias(struct ap__parse *p, const char *full, const char *name, const char *terms,
+		    bool *found);
 
 /* Sets one term of @pmu's format directory in @attr: -ENOENT no such term, -EINVAL does not fit. */
 int ap__format_set(struct ap__parse *p, const char *pmu, struct pe_attr *attr, const char *term,

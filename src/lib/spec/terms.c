@@ -651,6 +651,7 @@ static int unknown_pmu(struct ap__parse *p, const char *pmu, char **names, int n
 int ap__parse_pmu(struct ap__parse *p, const char *name, const char *pmu, const char *terms)
 {
 	unsigned int matches = 0;
+	bool found = false;
 	char **names;
 	int n, r = 0;
 
@@ -664,7 +665,10 @@ int ap__parse_pmu(struct ap__parse *p, const char *name, const char *pmu, const 
 	for (int i = 0; i < n && !r; i++)
 		if (pmu_matches(names[i], pmu))
 			r = add_on_pmu(p, name, names[i], terms, matches > 1);
+	/* Behind an event of a PMU terms can stand too. */
 	if (!matches)
+		r = ap__parse_alias(p, name, pmu, terms, &found);
+	if (!matches && !r && !found)
 		r = unknown_pmu(p, pmu, n > 0 ? names : NULL, n);
 	if (n >= 0)
 		ap__names_free(names);
@@ -675,25 +679,30 @@ int ap__parse_pmu(struct ap__parse *p, const char *name, const char *pmu, const 
  * Of several core PMUs each has a count of its own to show; the boxes of an uncore PMU share a
  * name.
  */
-static int add_alias(struct ap__parse *p, const char *name, const char *pmu, bool expanded)
+static int add_alias(struct ap__parse *p, const char *full, const char *name, const char *pmu,
+		     const char *terms, bool expanded)
 {
 	const struct ap__corepmu *core;
 	unsigned int n = expanded ? ap__core_pmus(p->m, &core) : 0;
-	const char *shown = name;
+	const char *shown = full;
 
 	for (unsigned int i = 0; i < n; i++)
 		if (strcmp(core[i].name, pmu) == 0)
 			shown = ap__specs_printf(p->specs, "%s/%s/", pmu, name);
-	return shown ? add_on_pmu(p, shown, pmu, name, expanded) : ap__fail_memory(p->err);
+	return shown ? add_on_pmu(p, shown, pmu, terms, expanded) : ap__fail_memory(p->err);
 }
 
-int ap__parse_alias(struct ap__parse *p, const char *name, bool *found)
+int ap__parse_alias(struct ap__parse *p, const char *full, const char *name, const char *terms,
+		    bool *found)
 {
+	const char *all = *terms ? ap__specs_printf(p->specs, "%s,%s", name, terms) : name;
 	unsigned int matches = 0;
 	char **names;
 	int n, r = 0;
 
 	*found = false;
+	if (!all)
+		return ap__fail_memory(p->err);
 	if (!is_name(name))
 		return 0;
 	n = ap__names(p->m, &names, AP__DEVICES);
@@ -703,7 +712,7 @@ int ap__parse_alias(struct ap__parse *p, const char *name, bool *found)
 		matches += ap__exists(p->m, AP__DEVICES "/%s/events/%s", names[i], name);
 	for (int i = 0; i < n && !r; i++)
 		if (ap__exists(p->m, AP__DEVICES "/%s/events/%s", names[i], name))
-			r = add_alias(p, name, names[i], matches > 1);
+			r = add_alias(p, full, name, names[i], all, matches > 1);
 	if (n >= 0)
 		ap__names_free(names);
 	*found = matches;

@@ -399,6 +399,21 @@ TEST(terms_of_generic_events)
 	EXPECT_STREQ(spec(1)->name, "cpu_atom/cycles/u");
 	EXPECT_EQ(attr_of(spec(1))->sample_period, 9);
 
+	/* So does an event of a PMU, and those of the PMU's format as well. */
+	EXPECT_EQ(parse("amd", "op_cache/umask=5,period=7/u"), 1);
+	EXPECT_STREQ(spec(0)->pmu, "cpu");
+	EXPECT_STREQ(spec(0)->name, "op_cache/umask=5,period=7/u");
+	EXPECT_EQ(attr_of(spec(0))->config, 0x20000058f);
+	EXPECT_EQ(attr_of(spec(0))->sample_period, 7);
+	EXPECT_EQ(parse("arm64-biglittle", "dtlb_walk/threshold_compare=1,name=walks/"), 2);
+	EXPECT_STREQ(spec(0)->pmu, "armv8_cortex_a520");
+	EXPECT_STREQ(spec(1)->name, "walks");
+	EXPECT_EQ(attr_of(spec(1))->config1, attr_of(spec(0))->config1);
+	EXPECT(attr_of(spec(1))->config1 != 0);
+	EXPECT_EQ(parse("arm64-biglittle", "stall_slot/threshold=2/"), -EINVAL);
+	EXPECT_CONTAINS(err.why, "armv8_cortex_a520/caps/threshold_max is 0");
+	EXPECT_EQ(parse("amd", "op_cach/umask=5/"), -ENOENT);
+
 	EXPECT_EQ(parse("amd", "cs/event=1/"), -ENOENT);
 	EXPECT_CONTAINS(err.why, "cs/event=1/ has no term \"event\"");
 	EXPECT_EQ(parse("amd", "cs/perod=1/"), -ENOENT);
