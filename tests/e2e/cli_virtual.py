@@ -291,6 +291,15 @@ def test_a_kernel_that_refuses_perf_events():
     assert r.returncode == 125 and "seccomp" in r.stderr and "--pmu=virtual" not in r.stderr, r
 
 
+def test_names_of_user_mode():
+    """That only user mode could be counted stands behind the event as a modifier would."""
+    names = {"instructions": "instructions:u", "instructions:": "instructions:u",
+             "cpu/instructions/": "cpu/instructions/u", "cpu/instructions/S": "cpu/instructions/Su",
+             "branches:S": "branches:Su", "branches:u": "branches:u"}
+    report = json.loads(run("stat", "-j", "--pmu=virtual", "-e", ",".join(names), "true").err)
+    assert [c["event"] for c in report["counts"]] == list(names.values()), report
+
+
 def test_codes_of_the_vendor():
     """The names in sysfs and the raw codes behind them are what the PMU anyperf counts."""
     names = {"branch-instructions": "branches", "conditional-retired": "conditional",

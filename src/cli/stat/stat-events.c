@@ -205,13 +205,15 @@ u64 stat_modes_of(const struct perf_event_attr *attr)
 
 char *stat_name_of(const struct ap_spec *spec, bool user_only)
 {
-	const char *colon = strrchr(spec->name, ':');
-	bool has_modifier = colon && !strpbrk(colon, "/}");
+	const char *end = strrchr(spec->name, ':'), *slash = strrchr(spec->name, '/');
 	char *name = stat_joined(NULL, spec->name);
 
-	if (user_only)
-		name = stat_joined(name, has_modifier ? "u" : ":u");
-	return name;
+	if (!user_only)
+		return name;
+	if (!end || (slash && slash > end))
+		end = slash;
+	/* It needs no colon where modifiers stand already, or could: cpu/event=1/, cs:S. */
+	return stat_joined(name, end && !end[1 + strspn(end + 1, "ukhGHIpPDeWSb")] ? "u" : ":u");
 }
 
 static void add_counted(struct stat_job *st, u32 number)
