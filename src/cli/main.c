@@ -2,15 +2,41 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/types.h"
 #include "cli/cmd.h"
 #include "cli/help/help.h"
 #include "lib/spec/nearest.h"
+
+/* What who knows perf may look for. A command that comes to be here is found before this. */
+static bool is_of_perf(const char *name)
+{
+	static const char *const names[] = {
+		"annotate", "archive", "bench",     "buildid-cache", "buildid-list", "c2c",
+		"config",   "daemon",  "data",      "diff",          "evlist",       "ftrace",
+		"inject",   "iostat",  "kallsyms",  "kmem",          "kvm",          "kwork",
+		"lock",     "mem",     "probe",     "record",        "report",       "sched",
+		"script",   "test",    "timechart", "top",           "trace",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
 
 static int no_such_command(const char *name)
 {
 	struct ap__nearest near;
 	char hint[200];
 
+	if (is_of_perf(name)) {
+		fprintf(stderr,
+			"anyperf: '%s' is a command of perf that anyperf does not have; under "
+			"`anyperf run` perf itself has the virtual PMU\n`anyperf help` lists the "
+			"commands.\n",
+			name);
+		return 2;
+	}
 	ap__nearest_init(&near, name);
 	for (size_t i = 0; commands[i]; i++)
 		if (!commands[i]->hidden)

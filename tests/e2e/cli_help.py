@@ -50,6 +50,16 @@ def test_help_of_every_command():
         assert max(map(len, full.out.splitlines())) <= 100, c
 
 
+def test_commands_of_perf():
+    for command in {"top", "annotate", "c2c", "report"} - set(commands()):
+        r = run(command)
+        assert r.status == 2 and f"'{command}' is a command of perf" in r.err, r
+        assert "did you mean" not in r.err, r
+    for command in ("record", "report"):
+        r = run("stat", command, "true")
+        assert r.status == 127 and f"perf's `stat {command}` is not here" in r.err, r
+
+
 def test_mistyped_commands_and_options():
     for wrong, right in (("sta", "stat"), ("lits", "list"), ("docter", "doctor")):
         r = run(wrong)

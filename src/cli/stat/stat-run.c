@@ -393,6 +393,12 @@ static int say_no_start(struct stat_job *st, const struct ap_error *err, int *fa
 
 	*failure = child_failure_status(&cmd_stat, err);
 	ap_error_text(err, text, sizeof(text));
+	if (err->code == -ENOENT &&
+	    (!strcmp(o->command[0], "record") || !strcmp(o->command[0], "report")))
+		return command_error(
+			&cmd_stat,
+			"%s; perf's `stat %s` is not here: `-j -o FILE` keeps the counts", text,
+			o->command[0]);
 	if (outer)
 		return command_error(
 			&cmd_stat,
