@@ -178,6 +178,16 @@ def test_bash_completes():
     assert "true" in complete("anyperf", "stat", "-r", "3", "tru")
     assert complete("anyperf", "help", "doc") == ["doctor"]
     assert complete("anyperf", "stat", "--event", "=", "minor-f") == ["minor-faults"]
+    # Readline has colons as words of their own, and puts back what stands behind the last.
+    assert complete("anyperf", "stat", "-e", "cs", ":", "u,minor-f") == ["u,minor-faults"]
+    assert complete("anyperf", "stat", "--event", "=", "cs", ":", "u,minor-f") == ["u,minor-faults"]
+    assert complete("anyperf", "stat", "-e", "cs", ":", "u", "--per-c") == ["--per-core"]
+    listed = run("list", "-n", "tracepoint").out.split()
+    for name in [n for n in listed if n.count(":") == 1][:1]:
+        system, event = name.split(":")
+        assert event in complete("anyperf", "stat", "-e", system, ":", event[:3]), name
+        assert event in complete("anyperf", "stat", "-e", system, ":"), name
+        assert event in complete("anyperf", "list", system, ":", event), name
 
 
 def test_every_option_is_tested():

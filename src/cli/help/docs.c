@@ -108,6 +108,7 @@ static int bash(void)
 	     "\tlocal last=${cur##*[,\\{]}\n"
 	     "\tCOMPREPLY=($(compgen -P \"${cur%\"$last\"}\" -W \"$(anyperf list --names 2>/dev/null)\" "
 	     "-- \"$last\"))\n"
+	     "\t((at < COMP_CWORD)) && COMPREPLY=(\"${COMPREPLY[@]#\"${cur%\"${cur##*:}\"}\"}\")\n"
 	     "\tcompopt -o nospace 2>/dev/null\n"
 	     "}\n\n"
 	     "# $1: the options that take an argument. Succeeds if the program to run stands on the\n"
@@ -117,7 +118,7 @@ static int bash(void)
 	     "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
 	     "\t\tcase ${COMP_WORDS[i]} in\n"
 	     "\t\t--) ((i++)); break ;;\n"
-	     "\t\t=) ((i++)) ;;\n"
+	     "\t\t= | :) ((i++)) ;;\n"
 	     "\t\t-*) [[ $1 == *\" ${COMP_WORDS[i]} \"* && ${COMP_WORDS[i + 1]} != = ]] && ((i++)) ;;\n"
 	     "\t\t*) break ;;\n"
 	     "\t\tesac\n"
@@ -130,7 +131,13 @@ static int bash(void)
 	     "\tfi\n"
 	     "}\n\n"
 	     "_anyperf() {\n"
-	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}");
+	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev at=$COMP_CWORD\n"
+	     "\t# Readline breaks words at colons, and wants back what stands behind the last.\n"
+	     "\twhile ((at > 1)) && [[ ${COMP_WORDS[at]} == : || ${COMP_WORDS[at - 1]} == : ]]; do\n"
+	     "\t\t((at--))\n"
+	     "\t\tcur=${COMP_WORDS[at]}$cur\n"
+	     "\tdone\n"
+	     "\tprev=${COMP_WORDS[at - 1]}");
 	printf("\tlocal commands='");
 	for (size_t i = 0; commands[i]; i++)
 		if (!commands[i]->hidden)
@@ -141,7 +148,7 @@ static int bash(void)
 	     "\tif [[ $cur == = ]]; then\n"
 	     "\t\tcur=\n"
 	     "\telif [[ $prev == = ]]; then\n"
-	     "\t\tprev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+	     "\t\tprev=${COMP_WORDS[at - 2]}\n"
 	     "\tfi\n"
 	     "\tif ((COMP_CWORD == 1)); then\n"
 	     "\t\tCOMPREPLY=($(compgen -W \"$commands --help --version\" -- \"$cur\"))\n"
