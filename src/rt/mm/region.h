@@ -1,9 +1,12 @@
 /*
  * PURPOSE: the runtime's region, the part of the address space where its own memory is. Programs do
  * not use it by themselves: it is far below mmap's top-down area, far above a PIE's heap, and clear
- * of the fixed addresses of the sanitizers. The region is not reserved, which would count against
- * the guest's RLIMIT_AS; the system-call layer keeps guests from mapping into it and from seeing
- * it.
+ * of the fixed addresses of the sanitizers: between MidAppMem of ThreadSanitizer (up to
+ * 0x568000000000, 0x5a0000000000 in LLVM 18) and its traces, AddressSanitizer's allocator or
+ * MemorySanitizer's origins (from 0x600000000000), inside the latter's app-2; compiler-rt's
+ * tsan_platform.h, msan.h and asan_allocator.h. The region is not reserved, which would count
+ * against the guest's RLIMIT_AS; the system-call layer keeps guests from mapping into it and from
+ * seeing it.
  *
  * Only the code cache lies elsewhere, in mmap's area, because translated code has to reach the data
  * of the program and its libraries with 32-bit displacements. It counts as part of the region.
@@ -14,10 +17,10 @@
 #include "base/types.h"
 #include "rt/arch/x86_64/rt-arch.h"
 
-#define REGION_START 0x6a0000000000ul /* the runtime's image; see rt/layout.ld */
-#define REGION_CACHE 0x6a0010000000ul /* the translator's tables */
-#define REGION_OWN   0x6a0200000000ul /* thread areas and what region_map() gives */
-#define REGION_END   0x6a8000000000ul
+#define REGION_START 0x5a0000000000ul /* the runtime's image; see rt/layout.ld */
+#define REGION_CACHE 0x5a0010000000ul /* the translator's tables */
+#define REGION_OWN   0x5a0200000000ul /* thread areas and what region_map() gives */
+#define REGION_END   0x5a8000000000ul
 
 extern u64 region_code_start, region_code_end; /* the code cache; set once, at the start */
 

@@ -29,6 +29,43 @@ static u64 implied(const struct thread *t, u64 prot)
 	return t->proc->read_implies_exec && prot & PROT_READ ? prot | PROT_EXEC : prot;
 }
 
+/*
+ * The guest bars addresses to itself, as ThreadSanitizer and MemorySanitizer do with all that is
+ * neither shadow nor the program's: around what is ours, which it cannot reach anyway. What has
+ * been barred when the kernel refuses a piece stays so; who does this gives up then.
+ */
+static long bar_around(struct thread *t, u64 addr, u64 size, u64 flags)
+{
+	u64 end = addr + size, ours, ours_end;
+	long ret = 0;
+
+	mm_lock(t);
+	if (!mm_exec_room(t)) {
+		mm_unlock(t);
+		return -ENOMEM;
+	}
+	mm_exec_hide(t, addr, end);
+	mm_exec_remove(t, addr, end);
+	mm_shared_remove(addr, end);
+	for (u64 at = addr; at < end && !sys_failed(ret); at = ours_end) {
+		if (!region_first(at, end, &ours, &ours_end))
+			ours = ours_end = end;
+		if (at < ours)
+			ret = raw_call6(__NR_mmap, (long)at, (long)(ours - at), PROT_NONE,
+					(long)flags, -1, 0);
+	}
+	mm_unlock(t);
+	return sys_failed(ret) ? ret : (long)addr;
+}
+
+/* A mapping at a fixed place that holds nothing and keeps everybody out. */
+static bool bars(u64 addr, u64 size, u64 prot, u64 flags)
+{
+	return flags & MAP_FIXED && prot == PROT_NONE && flags & MAP_ANONYMOUS &&
+	       flags & MAP_PRIVATE && page_aligned(addr) && size && addr < TASK_SIZE &&
+	       size <= TASK_SIZE - addr;
+}
+
 long guest_mmap(struct thread *t)
 {
 	u64 addr = guest_arg(t, 0), len = guest_arg(t, 1), flags = guest_arg(t, 3);
@@ -39,6 +76,8 @@ long guest_mmap(struct thread *t)
 	long ret;
 
 	if (region_overlaps(addr, size ? size : 1)) {
+		if (bars(addr, size, prot, flags))
+			return bar_around(t, addr, size, flags);
 		if (fixed)
 			return -ENOMEM;
 		addr = 0;

@@ -109,6 +109,23 @@ static void reservations(void)
 	SAY("above the break: %d", touch(q + (1 << 20), 0));
 }
 
+/* As sanitizers do: all that is neither the program's nor shadow is barred. */
+static void barred(void)
+{
+	size_t tb = 1ul << 40, size = 0x7b0000000000 - 0x568000000000;
+	char *low = anon((void *)tb, 84 * tb, PROT_NONE, MAP_FIXED | MAP_NORESERVE);
+	char *high = (char *)0x568000000000, *p;
+
+	HOLDS(low == (char *)tb);
+	p = anon(NULL, 32 * tb, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+	HOLDS(p != MAP_FAILED);
+	munmap(p, 32 * tb);
+	HOLDS(anon(high, size, PROT_NONE, MAP_FIXED | MAP_NORESERVE) == high);
+	SAY("barred: %d %d", touch(high, 0), touch(high + size - 1, 0));
+	HOLDS(munmap(high, size) == 0);
+	HOLDS(munmap(low, 84 * tb) == 0);
+}
+
 static void growing(void)
 {
 	char *top = anon(NULL, 1 << 20, PROT_NONE, 0), *p;
@@ -201,6 +218,7 @@ int main(void)
 	SAY("own text: %d", touch((char *)main, 1));
 	fixed();
 	reservations();
+	barred();
 	growing();
 	moving();
 	files();
