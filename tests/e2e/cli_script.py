@@ -210,6 +210,16 @@ def test_what_ends_before_its_end():
         assert "--json" in run("script", "-g", "python").err
 
 
+def test_a_full_disk_is_an_error():
+    with scratch() as d:
+        record(f"{d}/a", "-e", USER, [SPIN, "20"])
+        for command in ("script", "report"):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                r = subprocess.run([ANYPERF, command, "-i", f"{d}/a"], stdout=full, text=True,
+                                   stderr=subprocess.PIPE, env=ENV, check=False)
+            assert r.returncode == 2 and r.stderr.count("cannot write") == 1, r
+
+
 def test_who_reads_the_text_may_go():
     with scratch() as d:
         path = f"{d}/a"

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,11 +234,6 @@ static int run(int argc, char **argv)
 	}
 	profile_release(&profile);
 	reading_close(&reading);
-	if (fflush(stdout) || ferror(stdout)) {
-		if (errno != EPIPE)
-			command_error(&cmd_report, "cannot write: %s", strerror(errno));
-		status = cmd_report.failure;
-	}
 	return status;
 }
 

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,11 +135,6 @@ static int run(int argc, char **argv)
 			      job.reading.lost);
 	reading_close(&job.reading);
 	free(job.own_arch);
-	if (fflush(stdout) || ferror(stdout)) {
-		if (errno != EPIPE)
-			command_error(&cmd_script, "cannot write: %s", strerror(errno));
-		status = cmd_script.failure;
-	}
 	return status;
 }
 
