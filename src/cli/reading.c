@@ -245,7 +245,7 @@ const char *reading_comm(const struct reading *r, const struct data_item *item, 
 		return comm;
 	if (!item->record.id.tid)
 		return "swapper";
-	snprintf(room, 16, ":%u", item->record.id.tid);
+	snprintf(room, 16, ":%d", (int)item->record.id.tid);
 	return room;
 }
 

@@ -10,11 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sym/demangle.h"
 #include "sym/elf-image.h"
 
 struct sym_entry {
 	struct sym_symbol pub;
-	u8 rank; /* of several at one address the highest is shown */
+	char *plain; /* its name as people write it; owned, NULL: it was not asked for */
+	u8 rank;     /* of several at one address the highest is shown */
 };
 
 struct sym_symbols {
@@ -46,7 +48,7 @@ static bool add(struct sym_symbols *s, u64 start, u64 size, const char *name, co
 		s->all = more;
 		s->room = room;
 	}
-	s->all[s->n++] = (struct sym_entry){{start, start + size, name, module}, rank};
+	s->all[s->n++] = (struct sym_entry){{start, start + size, name, module}, NULL, rank};
 	return true;
 }
 
@@ -349,12 +351,25 @@ void sym_symbols_free(struct sym_symbols *s)
 		return;
 	if (s->map)
 		munmap(s->map, s->map_len);
+	for (size_t i = 0; i < s->n; i++)
+		free(s->all[i].plain);
 	free(s->text);
 	free(s->all);
 	free(s);
 }
 
-const struct sym_symbol *sym_symbols_find(const struct sym_symbols *s, u64 addr)
+/* Names of C++ are read when they are shown: a file has tens of thousands. */
+static const struct sym_symbol *shown(struct sym_entry *e)
+{
+	if (!e->plain && e->pub.name[0] == '_' && e->pub.name[1] == 'Z') {
+		e->plain = sym_demangle(e->pub.name);
+		if (e->plain)
+			e->pub.name = e->plain;
+	}
+	return &e->pub;
+}
+
+const struct sym_symbol *sym_symbols_find(struct sym_symbols *s, u64 addr)
 {
 	size_t low = 0, high = s->n;
 
@@ -369,7 +384,7 @@ const struct sym_symbol *sym_symbols_find(const struct sym_symbols *s, u64 addr)
 	/* The one that begins last, or one around it. */
 	for (size_t i = low; i > 0 && low - i < NESTED; i--)
 		if (addr < s->all[i - 1].pub.end)
-			return &s->all[i - 1].pub;
+			return shown(&s->all[i - 1]);
 	return NULL;
 }
 

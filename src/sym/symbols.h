@@ -35,7 +35,7 @@ struct sym_symbols *sym_symbols_of_jit(const char *path);
 void sym_symbols_free(struct sym_symbols *s);
 
 /* The symbol that holds @addr: a virtual address as the file has it. NULL: none. */
-const struct sym_symbol *sym_symbols_find(const struct sym_symbols *s, u64 addr);
+const struct sym_symbol *sym_symbols_find(struct sym_symbols *s, u64 addr);
 
 /* The address of a symbol; 0: there is none of that name. */
 u64 sym_symbols_address(const struct sym_symbols *s, const char *name);

@@ -8,6 +8,7 @@
 #include <link.h>
 #include <unistd.h>
 
+#include "sym/demangle.h"
 #include "sym/symbols.h"
 #include "sym/symbol-view.h"
 
@@ -161,6 +162,46 @@ TEST(code_of_a_compiler)
 	EXPECT(!place.symbol);
 	unlink(path);
 	sym_view_free(v);
+}
+
+TEST(types_are_stripped)
+{
+	static const char *const names[][2] = {
+		{"foo()", "foo"},
+		{"ns::foo(int, char const*) const", "ns::foo"},
+		{"int ns::foo<int>(int)", "ns::foo<int>"},
+		{"std::vector<int> const& f<std::pair<int, int> >(int (*)(char))",
+		 "f<std::pair<int, int> >"},
+		{"(anonymous namespace)::foo(int)", "(anonymous namespace)::foo"},
+		{"a::(anonymous namespace)::b::c(void (*)(int))", "a::(anonymous namespace)::b::c"},
+		{"A::operator()(int) const", "A::operator()"},
+		{"A::operator<(A const&)", "A::operator<"},
+		{"std::ostream& operator<< <char>(std::ostream&, char)", "operator<< <char>"},
+		{"operator new(unsigned long)", "operator new"},
+		{"A::operator unsigned long() const", "A::operator unsigned long"},
+		{"A::operator->()", "A::operator->"},
+		{"main::{lambda(int)#1}::operator()(int) const",
+		 "main::{lambda(int)#1}::operator()"},
+		{"vtable for A", "vtable for A"},
+		{"guard variable for f(int)::x", "guard variable for f(int)::x"},
+		{"non-virtual thunk to A::f(int)", "non-virtual thunk to A::f"},
+		{"f(int) [clone .part.0]", "f"},
+		{"core::fmt::write::h0123456789abcdef", "core::fmt::write"},
+		{"", ""},
+		{"(", "("},
+		{"f(", "f"},
+		{"a<b(c", "a<b(c"},
+		{"operator", "operator"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char *copy = strdup(names[i][0]);
+
+		EXPECT_STREQ(sym_strip_types(copy), names[i][1]);
+		free(copy);
+	}
+	EXPECT(!sym_demangle("main"));
+	EXPECT(!sym_demangle("_Znonsense"));
 }
 
 TEST(notes)

@@ -1,0 +1,150 @@
+#include "sym/demangle.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef char *demangle_fn(const char *name, char *buf, size_t *len, int *status);
+
+static demangle_fn *find_function(void)
+{
+	static demangle_fn *fn;
+	static bool tried;
+
+	if (!tried) {
+		void *lib = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+
+		/* C has no cast from an object pointer to a function's; POSIX promises this. */
+		if (lib)
+			*(void **)&fn = dlsym(lib, "__cxa_demangle");
+		tried = true;
+	}
+	return fn;
+}
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
+}
+
+/* Whether "operator" stands at @p, alone; *@end is behind it and its symbols. */
+static bool is_operator(const char *begin, const char *p, const char **end)
+{
+	static const char word[] = "operator";
+	const char *q = p + strlen(word);
+
+	if (strncmp(p, word, strlen(word)) != 0 || is_word(*q) || (p > begin && is_word(p[-1])))
+		return false;
+	if (!strncmp(q, "()", 2) || !strncmp(q, "[]", 2)) {
+		*end = q + 2;
+		return true;
+	}
+	while (*q && strchr("<>=+-*/%^&|~!,", *q) && !(*q == '<' && q[-1] == '<' && q[-2] == '<'))
+		q++;
+	*end = q;
+	return true;
+}
+
+/* Behind what closes the bracket at @p; the end of the text if nothing does. */
+static const char *behind_bracket(const char *p)
+{
+	int depth = 0;
+
+	for (const char *begin = p; *p; p++) {
+		const char *end;
+
+		if (is_operator(begin, p, &end)) {
+			p = end - 1;
+			continue;
+		}
+		if (strchr("(<[{", *p))
+			depth++;
+		else if (strchr(")]}", *p) || (*p == '>' && p[-1] != '-'))
+			depth--;
+		if (!depth)
+			return p + 1;
+	}
+	return p;
+}
+
+/* What may follow parameters. */
+static bool is_tail(const char *p)
+{
+	return !*p || !strncmp(p, " const", 6) || !strncmp(p, " volatile", 9) ||
+	       !strncmp(p, " [", 2) || !strncmp(p, " &", 2) || !strncmp(p, "[abi:", 5);
+}
+
+static void strip_rust_hash(char *name)
+{
+	size_t len = strlen(name);
+
+	if (len > 19 && !strncmp(name + len - 19, "::h", 3) &&
+	    strspn(name + len - 16, "0123456789abcdef") == 16)
+		name[len - 19] = 0;
+}
+
+char *sym_strip_types(char *name)
+{
+	static const char thunk[] = " thunk to ";
+	char *begin = strstr(name, thunk), *params = NULL, *last = NULL;
+	bool in_operator = false;
+
+	begin = begin ? begin + strlen(thunk) : name;
+	for (char *p = begin; *p;) {
+		const char *end;
+
+		if (is_operator(begin, p, &end)) {
+			p = (char *)end;
+			/* What follows, as in `operator new`, is its name. */
+			in_operator = true;
+			continue;
+		}
+		if (!strncmp(p, "(anonymous namespace)", 21)) {
+			p += 21;
+			continue;
+		}
+		if (strchr("(<[{", *p)) {
+			end = behind_bracket(p);
+			if (*p == '(' && is_tail(end)) {
+				params = p;
+				break;
+			}
+			p = (char *)end;
+			continue;
+		}
+		if (*p == ' ' && !in_operator)
+			last = p;
+		p++;
+	}
+	if (!params || params == begin) {
+		strip_rust_hash(name);
+		return name;
+	}
+	*params = 0;
+	/* Templates have their return type in front. */
+	if (last && begin == name)
+		memmove(name, last + 1, strlen(last + 1) + 1);
+	return name;
+}
+
+char *sym_demangle(const char *name)
+{
+	demangle_fn *fn;
+	char *text, *dot, *plain;
+	int status;
+
+	if (strncmp(name, "_Z", 2) != 0)
+		return NULL;
+	fn = find_function();
+	/* ".constprop.0" and the like are the compiler's, and "@@VERSION" is the linker's. */
+	plain = fn ? strdup(name) : NULL;
+	if (!plain)
+		return NULL;
+	dot = strpbrk(plain, ".@");
+	if (dot)
+		*dot = 0;
+	text = fn(plain, NULL, NULL, &status);
+	free(plain);
+	return text && !status ? sym_strip_types(text) : NULL;
+}
