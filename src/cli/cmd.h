@@ -52,6 +52,7 @@ extern const struct command cmd_run;
 extern const struct command cmd_record;
 extern const struct command cmd_report;
 extern const struct command cmd_script;
+extern const struct command cmd_top;
 extern const struct command cmd_list;
 extern const struct command cmd_doctor;
 extern const struct command cmd_version;

@@ -6,7 +6,7 @@
 #include "cli/cmd.h"
 
 const struct command *const commands[] = {
-	&cmd_stat, &cmd_record, &cmd_report,  &cmd_script, &cmd_run,
+	&cmd_stat, &cmd_record, &cmd_report,  &cmd_script, &cmd_top, &cmd_run,
 	&cmd_list, &cmd_doctor, &cmd_version, &cmd_help,   NULL,
 };
 

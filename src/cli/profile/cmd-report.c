@@ -55,7 +55,7 @@ static int parse_keys(const char *text, unsigned int *keys)
 		size_t len = strcspn(text, ","), i = 0;
 
 		while (i < ARRAY_SIZE(names) &&
-		       (strlen(names[i].name) != len || strncmp(names[i].name, text, len)))
+		       (strlen(names[i].name) != len || strncmp(names[i].name, text, len) != 0))
 			i++;
 		if (i == ARRAY_SIZE(names))
 			return command_error(&cmd_report,
@@ -67,81 +67,6 @@ static int parse_keys(const char *text, unsigned int *keys)
 	return 0;
 }
 
-static const char *short_name(const char *object)
-{
-	const char *slash = strrchr(object, '/');
-
-	return slash && slash[1] ? slash + 1 : object;
-}
-
-static double percent(u64 part, u64 whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-struct widths {
-	int comm, object;
-};
-
-static struct widths measure(const struct profile *p, int event)
-{
-	struct widths w = {7, 13}; /* of the headings */
-
-	for (u32 i = 0; i < p->n; i++) {
-		const struct profile_row *row = &p->rows[i];
-		int len;
-
-		if (row->event != event)
-			continue;
-		len = row->comm ? (int)strlen(row->comm) : 0;
-		w.comm = len > w.comm ? len : w.comm;
-		len = row->object ? (int)strlen(short_name(row->object)) : 0;
-		w.object = len > w.object ? len : w.object;
-	}
-	return w;
-}
-
-static void print_row(const struct profile *p, const struct profile_row *row, struct widths w)
-{
-	u64 whole = p->period[row->event];
-
-	if (p->children)
-		printf("  %7.2f%%", percent(row->children, whole));
-	printf("  %7.2f%%  %10" PRIu64, percent(row->period, whole), row->samples);
-	if (p->keys & PROFILE_COMM)
-		printf("  %-*s", w.comm, row->comm);
-	if (p->keys & PROFILE_OBJECT)
-		printf("  %-*s", w.object, short_name(row->object));
-	if ((p->keys & PROFILE_SYMBOL) && row->symbol)
-		printf("  [%c] %s", row->kernel ? 'k' : '.', row->symbol);
-	else if (p->keys & PROFILE_SYMBOL)
-		printf("  [%c] 0x%016" PRIx64, row->kernel ? 'k' : '.', row->addr);
-	putchar('\n');
-}
-
-static void print_event(const struct profile *p, const struct reading *r, int event)
-{
-	struct widths w = measure(p, event);
-
-	printf("# %" PRIu64 " samples of %s, standing for %" PRIu64 "\n#\n", p->counts[event],
-	       reading_event_name(r, event), p->period[event]);
-	printf("#");
-	if (p->children)
-		printf(" Children   ");
-	printf("%s     Samples", p->children ? "  Self" : " Overhead");
-	if (p->keys & PROFILE_COMM)
-		printf("  %-*s", w.comm, "Command");
-	if (p->keys & PROFILE_OBJECT)
-		printf("  %-*s", w.object, "Shared Object");
-	if (p->keys & PROFILE_SYMBOL)
-		printf("  Symbol");
-	printf("\n#\n");
-	for (u32 i = 0; i < p->n; i++)
-		if (p->rows[i].event == event)
-			print_row(p, &p->rows[i], w);
-	putchar('\n');
-}
-
 static void json_row(struct json *j, const struct profile *p, const struct profile_row *row)
 {
 	u64 whole = p->period[row->event];
@@ -149,8 +74,8 @@ static void json_row(struct json *j, const struct profile *p, const struct profi
 
 	json_object(j, NULL);
 	if (p->children)
-		json_double(j, "children_percent", percent(row->children, whole), 2);
-	json_double(j, "percent", percent(row->period, whole), 2);
+		json_double(j, "children_percent", profile_percent(row->children, whole), 2);
+	json_double(j, "percent", profile_percent(row->period, whole), 2);
 	json_u64(j, "samples", row->samples);
 	json_u64(j, "period", row->period);
 	if (row->comm)
@@ -198,7 +123,7 @@ static void print(const struct profile *p, const struct reading *r, bool json)
 		if (json)
 			json_event(p, r, (int)e);
 		else
-			print_event(p, r, (int)e);
+			profile_print(p, r, (int)e, UINT32_MAX, stdout);
 	}
 }
 

@@ -8,6 +8,8 @@
 #ifndef CLI_PROFILE_PROFILE_H
 #define CLI_PROFILE_PROFILE_H
 
+#include <stdio.h>
+
 #include "cli/reading.h"
 
 enum profile_key { PROFILE_COMM = 1 << 0, PROFILE_OBJECT = 1 << 1, PROFILE_SYMBOL = 1 << 2 };
@@ -42,6 +44,12 @@ void profile_add(struct profile *p, const struct reading *r, const struct data_i
 
 /* By event, then the largest share first. */
 void profile_sort(struct profile *p);
+
+/* Prints the table of one event, at most @rows of it. */
+void profile_print(const struct profile *p, const struct reading *r, int event, u32 rows,
+		   FILE *out);
+
+double profile_percent(u64 part, u64 whole);
 
 void profile_release(struct profile *p);
 

@@ -135,8 +135,9 @@ static int add_branches(void *into, const char *arg, char *why, size_t size)
 	while (*arg) {
 		size_t len = strcspn(arg, ","), i = 0;
 
-		while (i < ARRAY_SIZE(branch_kinds) && (strlen(branch_kinds[i].name) != len ||
-							strncmp(branch_kinds[i].name, arg, len)))
+		while (i < ARRAY_SIZE(branch_kinds) &&
+		       (strlen(branch_kinds[i].name) != len ||
+			strncmp(branch_kinds[i].name, arg, len) != 0))
 			i++;
 		if (i == ARRAY_SIZE(branch_kinds)) {
 			snprintf(why, size,
