@@ -24,6 +24,7 @@
 #include "session/task/guests.h"
 #include "session/task/instant.h"
 #include "session/task/meters.h"
+#include "session/task/thread-trace.h"
 #include "session/task/track.h"
 #include "session/task/wide.h"
 #include "session/wire/bootstrap.h"
@@ -66,7 +67,8 @@ struct session {
 	struct guests guests;
 	struct instant instant;
 	struct wide wide;
-	u32 track_watch; /* task/track.h: what guests are to tell besides; enum wire_watch */
+	struct list traces; /* struct thread_trace of task/thread-trace.c */
+	u32 track_watch;    /* task/track.h: what guests are to tell besides; enum wire_watch */
 
 	struct bootstraps bootstraps;
 	struct perf_files files;

@@ -163,8 +163,11 @@ static int make_core(struct session *s, char *why, size_t len)
 	s->core = core_new(&config);
 	if (!s->core)
 		return say(why, len, -ENOMEM, "making the perf subsystem");
-	s->pmus.cpu_source =
-		(struct pmu_source){.read = meters_read, .ctx = s, .have = BIT(CPU_WHAT_MAX) - 1};
+	s->pmus.cpu_source = (struct pmu_source){.read = meters_read,
+						 .ctx = s,
+						 .have = BIT(CPU_WHAT_MAX) - 1,
+						 .arm = trace_arm,
+						 .disarm = trace_disarm};
 	s->pmus.software_source =
 		(struct pmu_source){.read = software_read, .ctx = s, .have = software_have()};
 	err = cpu_pmu_new(s->core, &cpu, &s->pmus.cpu);
@@ -223,6 +226,7 @@ int session_new(const struct session_config *config, struct session **session, c
 	guests_init(&s->guests);
 	perf_files_init(&s->files);
 	list_init(&s->cgroups);
+	list_init(&s->traces);
 	list_init(&s->instant.invalid);
 	list_init(&s->bootstraps.open);
 	list_init(&s->bootstraps.dead);

@@ -204,6 +204,7 @@ void guest_thread_end(struct guest_thread *th)
 	instant_check(p->s);
 	if (p->s->instant.caller == th)
 		p->s->instant.caller = NULL;
+	trace_drain(th);
 	had_task = th->task;
 	if (had_task)
 		task_exit(th->task);
@@ -216,6 +217,7 @@ void guest_thread_end(struct guest_thread *th)
 		if (p->callers[i] == th)
 			p->callers[i] = NULL;
 	clock_release(&th->clock);
+	trace_free(th);
 	hash_del(&p->s->guests.by_tid, &th->by_tid);
 	hash_del(&p->s->guests.by_meter, &th->by_meter);
 	hash_del(&p->s->guests.by_token, &th->by_token);

@@ -65,6 +65,7 @@ struct guest_thread {
 	struct list invalid_link; /* in instant.invalid while its event snapshots do not hold */
 	struct thread_counts counts;
 	struct thread_clock clock;
+	struct thread_trace *trace; /* NULL: no sampling event has counted it */
 };
 
 void guests_init(struct guests *g);

@@ -37,6 +37,7 @@ void instant_run(struct session *s, void (*body)(struct session *s, void *arg), 
 	s->instant.open = true;
 	s->instant.begun++;
 	s->instant.number++;
+	traces_drain(s);
 	drain_ends(s);
 	if (body)
 		body(s, arg);

@@ -43,6 +43,7 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter)
 		th->counts.before[q] += (old ? meter_sum(old, q) : 0) - meter_sum(m, q);
 	if (th->task)
 		guest_thread_watch(th);
+	trace_moved(th);
 }
 
 /* Those that the cpu PMU has events for come first; the others are asked for seldom. */

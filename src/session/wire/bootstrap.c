@@ -372,6 +372,8 @@ void sock_read(struct guest_process *p)
 		switch (m.kick.what) {
 		case WIRE_KICK_CALL: serve_slot(p, m.kick.slot); break;
 		case WIRE_KICK_FD: kick_fd(p, &m); break;
+		/* Every instant begins with what traces tell. */
+		case WIRE_KICK_TRACE: instant_run(p->s, NULL, NULL); break;
 		case WIRE_KICK_HELLO:
 			instant_run(p->s, hello_arrived,
 				    &(struct arrival){.process = p, .message = &m});

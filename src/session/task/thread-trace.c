@@ -1,0 +1,381 @@
+/* What guests' threads are told of deadlines, and what they tell of samples. */
+#include "session/task/thread-trace.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "abi/trace.h"
+#include "session/session-priv.h"
+
+/* A deadline as the core wants it: in what the source reads, whatever meter the thread has. */
+struct deadline {
+	struct event *event; /* NULL: free */
+	u64 next, period;
+	u32 quantity; /* enum meter_quantity */
+	u32 generation;
+};
+
+struct thread_trace {
+	struct list link; /* session.traces */
+	struct guest_thread *thread;
+	struct trace *trace; /* mapped; NULL: its thread has no meter yet */
+	u64 tail;            /* as trace->tail, which the guest could write */
+	u32 generation;
+	struct deadline deadlines[TRACE_EVENTS];
+};
+
+static struct thread_trace *trace_of(struct guest_thread *th)
+{
+	struct thread_trace *tt = th->trace;
+
+	if (tt)
+		return tt;
+	tt = calloc(1, sizeof(*tt));
+	if (!tt)
+		return NULL;
+	tt->thread = th;
+	th->trace = tt;
+	list_add_tail(&tt->link, &th->process->s->traces);
+	return tt;
+}
+
+static void unmap(struct thread_trace *tt)
+{
+	if (tt->trace)
+		munmap(tt->trace, TRACE_SIZE);
+	tt->trace = NULL;
+}
+
+/* Another thread may have had it before: what that has left there is nobody's. */
+static bool map(struct thread_trace *tt)
+{
+	struct guest_thread *th = tt->thread;
+	struct session *s = th->process->s;
+	void *memory;
+
+	if (tt->trace)
+		return true;
+	if (!guest_thread_meter(th))
+		return false;
+	memory = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		      s->meters.fd, (off_t)trace_offset(th->meter));
+	if (memory == MAP_FAILED)
+		return false;
+	tt->trace = memory;
+	tt->tail = __atomic_load_n(&tt->trace->head, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&tt->trace->tail, tt->tail, __ATOMIC_RELEASE);
+	tt->trace->bell = 0;
+	/* No two threads' deadlines shall look alike. */
+	for (u32 i = 0; i < TRACE_EVENTS; i++)
+		if (tt->trace->armed[i].generation > tt->generation)
+			tt->generation = tt->trace->armed[i].generation;
+	for (u32 i = 0; i < TRACE_EVENTS; i++)
+		tt->deadlines[i].generation = ++tt->generation;
+	return true;
+}
+
+static u32 wants(const struct deadline *d)
+{
+	const struct pe_attr *attr = event_attr(d->event);
+	u32 wants = 0;
+
+	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && !attr->exclude_callchain_user)
+		wants |= TRACE_WANT_CHAIN;
+	if (attr->sample_type & PERF_SAMPLE_STACK_USER)
+		wants |= TRACE_WANT_STACK;
+	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
+		wants |= TRACE_WANT_BRANCHES;
+	if (attr->sample_type & PERF_SAMPLE_READ || d->quantity != METER_INSTRUCTIONS)
+		wants |= TRACE_WANT_SUMS;
+	/* It may have to stop at once. */
+	if (d->event->event_limit || attr->sigtrap)
+		wants |= TRACE_WANT_ANSWER;
+	return wants;
+}
+
+/* A thread that runs looks at its deadlines when it is told to. */
+static void poke(struct guest_thread *th)
+{
+	const struct meter *m = guest_thread_meter(th);
+	siginfo_t si = {.si_signo = SIGSYS, .si_code = SI_QUEUE};
+
+	if (th->process->s->instant.caller == th || !th->tid || !th->process->pid || !m->kick ||
+	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING)
+		return;
+	si.si_pid = getpid();
+	si.si_uid = getuid();
+	si.si_value.sival_ptr = (void *)(uintptr_t)m->kick;
+	syscall(SYS_rt_tgsigqueueinfo, th->process->pid, th->tid, SIGSYS, &si);
+}
+
+/* Tells the thread all its deadlines. */
+static void tell(struct thread_trace *tt)
+{
+	struct guest_thread *th = tt->thread;
+	struct trace *trace;
+	struct meter *m;
+	u32 seq;
+
+	if (!map(tt))
+		return;
+	trace = tt->trace;
+	m = guest_thread_meter(th);
+	/* Odd while the table changes, mate: copy_table() in rt/sample/sample.c. */
+	seq = __atomic_load_n(&m->trace_seq, __ATOMIC_RELAXED) | 1;
+	__atomic_store_n(&m->trace_seq, seq, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (u32 i = 0; i < TRACE_EVENTS; i++) {
+		const struct deadline *d = &tt->deadlines[i];
+		struct trace_event *e = &trace->event[i];
+
+		if (!d->event) {
+			e->period = 0;
+			continue;
+		}
+		*e = (struct trace_event){
+			.next = d->next - th->counts.before[d->quantity],
+			.period = d->period,
+			.generation = d->generation,
+			.quantity = d->quantity,
+			.wants = wants(d),
+			.id = (u32)d->event->id,
+			.stack_size = event_attr(d->event)->sample_stack_user,
+			.chain_max = event_attr(d->event)->sample_max_stack,
+		};
+	}
+	/* Somebody may wait for each of them. */
+	__atomic_store_n(&trace->wake_at, 1, __ATOMIC_RELAXED);
+	seq += seq + 1 ? 1 : 3;
+	__atomic_store_n(&m->trace_seq, seq, __ATOMIC_RELEASE);
+	poke(th);
+}
+
+static struct deadline *deadline_of(struct thread_trace *tt, const struct event *event)
+{
+	for (u32 i = 0; i < TRACE_EVENTS; i++)
+		if (tt->deadlines[i].event == event)
+			return &tt->deadlines[i];
+	return NULL;
+}
+
+void trace_arm(void *ctx, struct event *event, struct task *task, u32 what, u64 next, u64 period)
+{
+	struct guest_thread *th = task_host(task);
+	struct thread_trace *tt = th ? trace_of(th) : NULL;
+	struct deadline *d = tt ? deadline_of(tt, event) : NULL;
+
+	(void)ctx;
+	if (tt && !d)
+		d = deadline_of(tt, NULL);
+	/* More events than there is room for do not sample: as if they were throttled for good. */
+	if (!d)
+		return;
+	*d = (struct deadline){.event = event,
+			       .next = next,
+			       .period = period,
+			       .quantity = meters_quantity((enum cpu_what)what),
+			       .generation = ++tt->generation};
+	tell(tt);
+}
+
+void trace_disarm(void *ctx, struct event *event, struct task *task)
+{
+	struct guest_thread *th = task_host(task);
+	struct deadline *d = th && th->trace ? deadline_of(th->trace, event) : NULL;
+
+	(void)ctx;
+	if (!d)
+		return;
+	d->event = NULL;
+	tell(th->trace);
+}
+
+/* An entry, copied out of the guest's memory: nobody changes it any more. */
+static u8 entry_bytes[TRACE_ENTRY_MAX] __attribute__((aligned(8)));
+
+static void copy_out(const struct thread_trace *tt, u64 at, void *to, u64 len)
+{
+	const u8 *ring = (const u8 *)tt->trace + TRACE_HEAD;
+	u64 offset = at % TRACE_RING, first = min_u64(len, TRACE_RING - offset);
+
+	memcpy(to, ring + offset, first);
+	memcpy((u8 *)to + first, ring, len - first);
+}
+
+static u32 branch_type(u64 type)
+{
+	static const u8 types[] = {
+		[TRACE_BRANCH_COND] = PERF_BR_COND,         [TRACE_BRANCH_JUMP] = PERF_BR_UNCOND,
+		[TRACE_BRANCH_JUMP_IND] = PERF_BR_IND,      [TRACE_BRANCH_CALL] = PERF_BR_CALL,
+		[TRACE_BRANCH_CALL_IND] = PERF_BR_IND_CALL, [TRACE_BRANCH_RETURN] = PERF_BR_RET,
+		[TRACE_BRANCH_OTHER] = PERF_BR_UNKNOWN,
+	};
+
+	return type < ARRAY_SIZE(types) ? types[type] : PERF_BR_UNKNOWN;
+}
+
+/* What stands behind the sample, if it is as long as it says. */
+static bool parts(const struct trace_sample *s, struct sample_facts *facts)
+{
+	static struct perf_branch_entry branches[TRACE_LBR];
+	static u64 chain[1 + TRACE_CHAIN];
+	const u8 *p = (const u8 *)(s + 1);
+	const struct trace_branch *from;
+	u64 size;
+
+	if (s->nr_chain > TRACE_CHAIN || s->nr_branches > TRACE_LBR ||
+	    s->stack_size > TRACE_STACK || s->stack_used > s->stack_size)
+		return false;
+	size = sizeof(*s) + s->nr_chain * sizeof(u64) + s->nr_branches * sizeof(*from) +
+	       s->stack_size;
+	if (size != s->entry.size)
+		return false;
+	chain[0] = s->pc;
+	memcpy(chain + 1, p, s->nr_chain * sizeof(u64));
+	facts->sample.callchain = (struct ap_callchain){1 + s->nr_chain, chain};
+	p += s->nr_chain * sizeof(u64);
+	from = (const struct trace_branch *)p;
+	for (u32 i = 0; i < s->nr_branches; i++)
+		branches[i] = (struct perf_branch_entry){
+			.from = from[i].from, .to = from[i].to, .type = branch_type(from[i].type)};
+	facts->sample.branch_stack = (struct ap_branch_stack){
+		.nr = s->nr_branches, .hw_idx = ~0ull, .entries = branches};
+	p += s->nr_branches * sizeof(*from);
+	facts->sample.stack_user = (struct ap_stack){.len = s->stack_used, .bytes = p};
+	return true;
+}
+
+/* The counts and the clock of the thread, and the time, are those of the sample from here on. */
+static void set_moment(struct guest_thread *th, const struct trace_sample *s, bool all_sums)
+{
+	struct session *session = th->process->s;
+	struct instant *instant = &session->instant;
+	u64 now = session_now();
+
+	instant->number++;
+	instant->wall_number = instant->number;
+	instant->wall_time = min_u64(s->entry.time, now);
+	snapshots_invalidate(th);
+	for (u32 q = 0; q < METER_SPARE; q++)
+		th->counts.seen[q] = s->sums[q];
+	th->counts.seen_at = instant->number;
+	th->counts.seen_meter = th->meter;
+	th->counts.have = all_sums ? METER_SPARE : METER_INSTRUCTIONS + 1;
+	clock_told(th, s->cpu_time);
+	th->clock.read_at = instant->number;
+}
+
+static void take_sample(struct thread_trace *tt, const struct trace_sample *s)
+{
+	struct guest_thread *th = tt->thread;
+	struct sample_facts facts = {.task = th->task, .cpumode = PERF_RECORD_MISC_USER};
+	const struct pe_attr *attr;
+	struct deadline *d = NULL;
+
+	for (u32 i = 0; i < TRACE_EVENTS; i++)
+		if (tt->deadlines[i].event && (u32)tt->deadlines[i].event->id == s->id)
+			d = &tt->deadlines[i];
+	/* The event is off by now, or was never there. */
+	if (!d || !th->task || !parts(s, &facts))
+		return;
+	attr = event_attr(d->event);
+	set_moment(th, s, wants(d) & TRACE_WANT_SUMS);
+	/* CLOCK_MONOTONIC; in another clock it is now. */
+	if (!attr->use_clockid || attr->clockid == 1)
+		facts.time = th->process->s->instant.wall_time;
+	facts.exact_ip = attr->precise_ip >= 2;
+	facts.has = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR |
+		    PERF_SAMPLE_STACK_USER | PERF_SAMPLE_BRANCH_STACK;
+	facts.sample.ip = facts.exact_ip ? s->ip : s->pc;
+	facts.sample.regs_user = facts.sample.regs_intr =
+		(struct ap_regs){PERF_SAMPLE_REGS_ABI_64, BIT(TRACE_REGS) - 1, s->regs};
+	/* Nothing is lost for being often: the thread waits while its ring is full. */
+	(void)!source_period_reached(d->event, &facts, false);
+	core_settle(th->process->s->core);
+}
+
+/* The next entry, whole and checked; its length, or 0: the guest writes something else there. */
+static u32 next_entry(const struct thread_trace *tt, u64 available)
+{
+	struct trace_entry *entry = (struct trace_entry *)entry_bytes;
+	u32 size;
+
+	if (available < sizeof(*entry))
+		return 0;
+	copy_out(tt, tt->tail, entry, sizeof(*entry));
+	size = entry->size;
+	if (size < sizeof(*entry) || size % 8 || size > available || size > sizeof(entry_bytes))
+		return 0;
+	copy_out(tt, tt->tail, entry, size);
+	entry->size = size;
+	return size;
+}
+
+void trace_drain(struct guest_thread *th)
+{
+	struct thread_trace *tt = th->trace;
+	struct trace *trace = tt ? tt->trace : NULL;
+	u64 head;
+
+	if (!trace)
+		return;
+	/* Before the look at head, mate: ring_bell() in rt/sample/trace-ring.c. */
+	__atomic_store_n(&trace->bell, 0, __ATOMIC_SEQ_CST);
+	head = __atomic_load_n(&trace->head, __ATOMIC_ACQUIRE);
+	if (head == tt->tail)
+		return;
+	instant_check(th->process->s);
+	if (head - tt->tail > TRACE_RING)
+		tt->tail = head;
+	while (tt->tail != head) {
+		const struct trace_sample *s = (const struct trace_sample *)entry_bytes;
+		u32 size = next_entry(tt, head - tt->tail);
+
+		if (!size) {
+			tt->tail = head;
+			break;
+		}
+		if (s->entry.kind == TRACE_SAMPLE && size >= sizeof(*s))
+			take_sample(tt, s);
+		tt->tail += size;
+	}
+	th->process->s->instant.number++;
+	__atomic_store_n(&trace->tail, tt->tail, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&trace->drained, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&trace->waiting, __ATOMIC_SEQ_CST))
+		syscall(SYS_futex, &trace->drained, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void traces_drain(struct session *s)
+{
+	struct thread_trace *tt, *tmp;
+
+	list_for_each_entry_safe (tt, tmp, &s->traces, link)
+		trace_drain(tt->thread);
+}
+
+void trace_moved(struct guest_thread *th)
+{
+	if (!th->trace)
+		return;
+	unmap(th->trace);
+	tell(th->trace);
+}
+
+void trace_free(struct guest_thread *th)
+{
+	struct thread_trace *tt = th->trace;
+
+	if (!tt)
+		return;
+	th->trace = NULL;
+	unmap(tt);
+	list_del(&tt->link);
+	free(tt);
+}

@@ -1,0 +1,33 @@
+/*
+ * PURPOSE: samples of guests, on their way from a thread's trace (abi/trace.h) to the core: at
+ * which counts a thread is to stop, and what it tells of each stop.
+ *
+ * Ownership: a thread has a struct thread_trace from the moment a sampling event is to count it; it
+ * goes with the thread. Order: traces are drained at the beginning of each instant, and a thread's
+ * before it ends, so whatever happens to an event then finds its samples written. Each sample is
+ * worked on under a number of the instant of its own, in which the thread's counts and clock are
+ * those that came with it.
+ */
+#ifndef SESSION_TASK_THREAD_TRACE_H
+#define SESSION_TASK_THREAD_TRACE_H
+
+#include "core/core.h"
+
+struct event;
+struct guest_thread;
+struct session;
+struct thread_trace;
+
+/* Of struct pmu_source. */
+void trace_arm(void *ctx, struct event *event, struct task *task, u32 what, u64 next, u64 period);
+void trace_disarm(void *ctx, struct event *event, struct task *task);
+
+/* All that threads have told so far. */
+void traces_drain(struct session *s);
+void trace_drain(struct guest_thread *th);
+/* @th counts in another meter. */
+void trace_moved(struct guest_thread *th);
+/* @th has ended, and tells nothing any more. */
+void trace_free(struct guest_thread *th);
+
+#endif
