@@ -128,7 +128,8 @@ struct wire_mmap_args {
 struct wire_mapped_args {
 	u64 addr;
 	u64 len;
-	u32 prot; /* PROT_*, as the guest sees it */
+	u32 prot;  /* PROT_*, as the guest sees it */
+	u32 begun; /* 1: a program begins, and this is code of it */
 };
 
 struct wire_prctl_args {

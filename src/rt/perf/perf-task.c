@@ -33,16 +33,21 @@ void perf_named(struct thread *t)
 	wire_end(t, sl);
 }
 
-void perf_mapped(struct thread *t, u64 addr, u64 len, u32 prot)
+static void mapped(struct thread *t, const struct wire_mapped_args *args)
 {
-	u32 what = prot & PROT_EXEC ? WIRE_WATCH_RECORDS : WIRE_WATCH_DATA;
+	u32 what = args->prot & PROT_EXEC ? WIRE_WATCH_RECORDS : WIRE_WATCH_DATA;
 	struct wire_slot *sl = t->proc->perf && watched(t) & what ? wire_begin(t) : NULL;
 
 	if (!sl)
 		return;
-	sl->args.mapped = (struct wire_mapped_args){.addr = addr, .len = len, .prot = prot};
+	sl->args.mapped = *args;
 	(void)wire_call(t, sl, WIRE_OP_MAPPED);
 	wire_end(t, sl);
+}
+
+void perf_mapped(struct thread *t, u64 addr, u64 len, u32 prot)
+{
+	mapped(t, &(struct wire_mapped_args){.addr = addr, .len = len, .prot = prot});
 }
 
 /* What the program that just began consists of. */
@@ -62,7 +67,10 @@ static void tell_code(struct thread *t)
 	}
 	mm_unlock(t);
 	for (u32 i = 0; i < n; i++)
-		perf_mapped(t, code[i].start, code[i].end - code[i].start, code[i].prot);
+		mapped(t, &(struct wire_mapped_args){.addr = code[i].start,
+						     .len = code[i].end - code[i].start,
+						     .prot = code[i].prot,
+						     .begun = 1});
 }
 
 void perf_start(struct thread *t, const u64 *fds, bool launch)

@@ -41,41 +41,94 @@ void track_named(struct guest_thread *th, bool exec)
 	task_named(th->task, comm, exec);
 }
 
-/* The line of /proc/PID/maps that is about @addr. What it says is in @map. */
-static bool line_of(FILE *maps, u64 addr, struct task_map *map, char *name, size_t size)
+/* A line of /proc/PID/maps. */
+struct map_line {
+	u64 start, end, offset, ino;
+	u32 maj, min, prot;
+	bool shared;
+	char name[4200]; /* "": none */
+};
+
+static bool next_line(FILE *maps, struct map_line *l)
 {
-	char line[4400];
+	char line[4400], perm[5];
+	unsigned long long start, end, offset, ino;
+	int at;
 
 	while (fgets(line, sizeof(line), maps)) {
-		unsigned long long start, end, offset, ino;
-		unsigned int maj, min;
-		char perm[5];
-		int at = 0;
-
 		line[strcspn(line, "\n")] = '\0';
+		at = 0;
 		if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perm, &offset,
-			   &maj, &min, &ino, &at) < 7 ||
-		    addr < start || addr >= end)
+			   &l->maj, &l->min, &ino, &at) < 7)
 			continue;
-		map->flags = perm[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
-		map->maj = maj;
-		map->min = min;
-		map->ino = ino;
-		snprintf(name, size, "%s", at && line[at] ? line + at : "//anon");
-		/* Where there is no file the kernel has the address, but for its own. */
-		map->offset = ino ? offset + (addr - start) : strcmp(name, "[vdso]") ? addr : 0;
+		l->start = start;
+		l->end = end;
+		l->offset = offset;
+		l->ino = ino;
+		l->shared = perm[3] == 's';
+		l->prot = (perm[0] == 'r' ? PROT_READ : 0) | (perm[1] == 'w' ? PROT_WRITE : 0);
+		snprintf(l->name, sizeof(l->name), "%s", at ? line + at : "");
 		return true;
 	}
 	return false;
 }
 
-/* The runtime is still in the call, so what it has mapped is there. */
-void track_mapped(struct guest_thread *th, u64 addr, u64 len, u32 prot)
+/* Where there is no file the kernel has the address as offset, but for its own. */
+static void tell_mapping(struct guest_thread *th, const struct map_line *l, u64 addr, u64 len,
+			 u32 prot)
 {
 	struct task_map map = {
-		.addr = addr, .len = len, .prot = prot, .executable = prot & PROT_EXEC};
-	char path[64], name[4200];
+		.addr = addr,
+		.len = len,
+		.offset = l->ino                      ? l->offset + (addr - l->start)
+			  : strcmp(l->name, "[vdso]") ? addr
+						      : 0,
+		.executable = prot & PROT_EXEC,
+		.prot = prot,
+		.flags = l->shared ? MAP_SHARED : MAP_PRIVATE,
+		.filename = *l->name ? l->name : "//anon",
+		.maj = l->maj,
+		.min = l->min,
+		.ino = l->ino,
+	};
+
+	if (len)
+		task_mapped(th->task, &map);
+}
+
+/* The rest of the file whose code a program begins with: what unwinds its stack, for example. */
+static void tell_rest(struct guest_thread *th, FILE *maps, const struct map_line *code, u64 addr,
+		      u64 len)
+{
+	struct map_line l;
+
+	rewind(maps);
+	while (next_line(maps, &l)) {
+		u64 end = addr + len;
+
+		if (l.ino != code->ino || l.maj != code->maj || l.min != code->min)
+			continue;
+		/*
+		 * Nothing of a guest is really executable, so code and what is beside it are one.
+		 */
+		if (end <= l.start || addr >= l.end) {
+			tell_mapping(th, &l, l.start, l.end - l.start, l.prot);
+			continue;
+		}
+		if (addr > l.start)
+			tell_mapping(th, &l, l.start, addr - l.start, l.prot);
+		if (end < l.end)
+			tell_mapping(th, &l, end, l.end - end, l.prot);
+	}
+}
+
+/* The runtime is still in the call, so what it has mapped is there. */
+void track_mapped(struct guest_thread *th, const struct wire_mapped_args *args)
+{
+	struct map_line l;
+	char path[64];
 	FILE *maps;
+	bool found = false;
 
 	if (!th->task)
 		return;
@@ -83,8 +136,12 @@ void track_mapped(struct guest_thread *th, u64 addr, u64 len, u32 prot)
 	maps = fopen(path, "re");
 	if (!maps)
 		return;
-	map.filename = name;
-	if (line_of(maps, addr, &map, name, sizeof(name)))
-		task_mapped(th->task, &map);
+	while (!found && next_line(maps, &l))
+		found = args->addr >= l.start && args->addr < l.end;
+	if (found) {
+		tell_mapping(th, &l, args->addr, args->len, args->prot);
+		if (args->begun && l.ino && th->process->s->track_watch & WIRE_WATCH_DATA)
+			tell_rest(th, maps, &l, args->addr, args->len);
+	}
 	fclose(maps);
 }

@@ -8,6 +8,7 @@
 #ifndef SESSION_TASK_TRACK_H
 #define SESSION_TASK_TRACK_H
 
+#include "abi/wire-op.h"
 #include "abi/wire.h"
 
 struct event;
@@ -18,7 +19,7 @@ struct session;
 void track_opened(struct session *s, const struct event *event);
 /* @th has another name, @exec: as it runs another program. */
 void track_named(struct guest_thread *th, bool exec);
-/* @th has mapped something, or made code of what was mapped; @prot as the guest sees it. */
-void track_mapped(struct guest_thread *th, u64 addr, u64 len, u32 prot);
+/* @th has mapped something, or made code of what was mapped. */
+void track_mapped(struct guest_thread *th, const struct wire_mapped_args *args);
 
 #endif

@@ -130,7 +130,7 @@ static s64 op_mapped(struct call *c)
 {
 	const struct wire_mapped_args *args = &c->args.mapped;
 
-	track_mapped(c->thread, args->addr, args->len, args->prot);
+	track_mapped(c->thread, args);
 	return 0;
 }
 
