@@ -1,0 +1,241 @@
+/*
+ * Samples of instructions [SAMP, OVF]. Where a machine has a PMU it is the PMU's skid that decides
+ * where they are; the virtual PMU's are exact: as many as the count has periods, each at the
+ * instruction that ends one.
+ */
+#include "conform/region.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+#define PAGE  4096
+#define PAGES 64
+
+struct buffer {
+	int fd;
+	struct perf_event_mmap_page *page;
+	const u8 *data;
+};
+
+static struct pe_attr every(u64 period, u64 sample_type)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+
+	attr.sample_period = period;
+	attr.sample_type = sample_type;
+	return attr;
+}
+
+static bool exact(const char *row, const char *text)
+{
+	struct pe_attr attr = every(100000, PERF_SAMPLE_IP);
+
+	if (virtual_world() && try_self(attr) == 0)
+		return true;
+	skip_row(row, text, "samples are exact on the virtual PMU only");
+	return false;
+}
+
+static struct buffer map(long fd)
+{
+	struct buffer b = {.fd = (int)fd};
+
+	NEED(fd >= 0);
+	b.page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
+	NEED(b.page != MAP_FAILED);
+	b.data = (const u8 *)b.page + PAGE;
+	return b;
+}
+
+static u64 word(const struct buffer *b, u64 at)
+{
+	u64 v;
+
+	memcpy(&v, b->data + at, sizeof(v));
+	return v;
+}
+
+/* The next sample's fields, or 0. Nothing goes round the end here. */
+static u64 next(const struct buffer *b, u64 *at)
+{
+	while (*at < __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE)) {
+		struct perf_event_header h;
+		u64 fields = *at + sizeof(h);
+
+		memcpy(&h, b->data + *at, sizeof(h));
+		*at += h.size;
+		if (h.type == PERF_RECORD_SAMPLE)
+			return fields;
+	}
+	return 0;
+}
+
+static u64 samples(const struct buffer *b)
+{
+	u64 at = 0, n = 0;
+
+	while (next(b, &at))
+		n++;
+	return n;
+}
+
+CONFORM(as_many_as_periods)
+{
+	static const u64 periods[] = {97, 1000, 4096, 99991};
+
+	if (!exact("OVF-01", "as many samples as the count has periods"))
+		return;
+	for (size_t i = 0; i < sizeof(periods) / sizeof(*periods); i++) {
+		struct buffer b = map(ev_self(every(periods[i], PERF_SAMPLE_IP)));
+		u64 count;
+
+		REGION(b.fd, LOOP(65536));
+		count = ev_count(b.fd);
+		CHECK_ROW("OVF-01", count == 2 * 65536 + 1 + REGION_REST,
+			  i ? "the count again" : "the count is what it is without samples", "%lu",
+			  count);
+		CHECK_ROW("OVF-01", samples(&b) == count / periods[i],
+			  i == 0   ? "as many samples as the count has periods of 97"
+			  : i == 1 ? "of 1000"
+			  : i == 2 ? "of 4096"
+				   : "of 99991",
+			  "%lu of %lu", samples(&b), count);
+		munmap(b.page, (1 + PAGES) * PAGE);
+		close(b.fd);
+	}
+}
+
+/* IP, PERIOD and READ of each: where the count was a multiple of the period. */
+CONFORM(where)
+{
+	struct pe_attr attr = every(1000, PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD |
+						  PERF_SAMPLE_READ);
+	u64 at = 0, n = 0, p, near = 0, right = 0;
+	struct buffer b;
+
+	if (!exact("SAMP-10", "each sample's count is a multiple of the period"))
+		return;
+	b = map(ev_self(attr));
+	REGION(b.fd, LOOP(4096));
+	while ((p = next(&b, &at))) {
+		n++;
+		right += word(&b, p + 16) == 1000 && word(&b, p + 24) == n * 1000;
+		near += word(&b, p) - (u64)conform_broken < 1 << 24 ||
+			(u64)conform_broken - word(&b, p) < 1 << 24;
+	}
+	check_val("SAMP-10", "each sample's count is a multiple of the period",
+		  n == right && n == 8, 1);
+	check_val("SAMP-02", "each is in this program", near == n, 1);
+}
+
+CONFORM(precise)
+{
+	struct pe_attr attr = every(1000, PERF_SAMPLE_IP);
+	struct perf_event_header h;
+	struct buffer b;
+
+	if (!exact("MISC-05", "EXACT_IP with precise_ip 2"))
+		return;
+	for (unsigned int level = 0; level < 4; level++) {
+		attr.precise_ip = level & 3;
+		b = map(ev_self(attr));
+		REGION(b.fd, LOOP(1024));
+		memcpy(&h, b.data, sizeof(h));
+		CHECK_ROW("MISC-05", !!(h.misc & PERF_RECORD_MISC_EXACT_IP) == (level >= 2),
+			  level == 0   ? "no EXACT_IP with precise_ip 0"
+			  : level == 1 ? "nor with 1"
+			  : level == 2 ? "EXACT_IP with precise_ip 2"
+				       : "and with 3",
+			  "misc %x", h.misc);
+		munmap(b.page, (1 + PAGES) * PAGE);
+		close(b.fd);
+	}
+}
+
+CONFORM(refresh)
+{
+	struct pe_attr attr = every(1000, PERF_SAMPLE_IP);
+	struct pollfd p = {.events = POLLIN};
+	struct buffer b;
+
+	if (!exact("OVF-08", "three overflows"))
+		return;
+	attr.wakeup_events = 1;
+	b = map(ev_self(attr));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_REFRESH, 3) == 0);
+	asm volatile(LOOP(65536)::: LOOP_CLOBBERS);
+	check_val("OVF-08", "three overflows", (long long)samples(&b), 3);
+	check_val("OVF-08", "it is off at the third", (long long)ev_count(b.fd), 3000);
+	p.fd = b.fd;
+	check_val("RING-09", "a wakeup for a sample", poll(&p, 1, 0) == 1 && p.revents == POLLIN,
+		  1);
+}
+
+CONFORM(period)
+{
+	u64 period = 500;
+	struct buffer b;
+
+	if (!exact("IOC-05", "another period"))
+		return;
+	b = map(ev_self(every(100000, PERF_SAMPLE_IP)));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_PERIOD, (unsigned long)&period) == 0);
+	REGION(b.fd, LOOP(4096));
+	check_val("IOC-05", "another period", (long long)samples(&b), 8196 / 500);
+}
+
+CONFORM(frequency)
+{
+	struct pe_attr attr = every(0, PERF_SAMPLE_IP);
+	struct buffer b;
+
+	if (!exact("OVF-10", "a frequency"))
+		return;
+	attr.freq = 1;
+	attr.sample_freq = 1000;
+	b = map(ev_self(attr));
+	REGION(b.fd, LOOP(33554432));
+	check_val("OVF-10", "a frequency", samples(&b) >= 5, 1);
+}
+
+static void *work(void *unused)
+{
+	asm volatile(LOOP(65536)::: LOOP_CLOBBERS);
+	return unused;
+}
+
+/* Each task has its own periods; nothing of any of them is lost. */
+CONFORM(tasks)
+{
+	struct pe_attr attr = every(1000, PERF_SAMPLE_IP | PERF_SAMPLE_TID);
+	pthread_t threads[3];
+	u64 count, n;
+	cpu_set_t set;
+	struct buffer b;
+	pid_t pid;
+
+	if (!exact("INH-03", "samples of threads and of a child"))
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
+	attr.inherit = 1;
+	attr.disabled = 0;
+	b = map(ev_open(&attr, 0, 0, -1, 0));
+	for (int i = 0; i < 3; i++)
+		NEED(pthread_create(&threads[i], NULL, work, NULL) == 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	pid = fork();
+	if (!pid) {
+		work(NULL);
+		_exit(0);
+	}
+	NEED(pid > 0 && waitpid(pid, NULL, 0) == pid);
+	ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0);
+	count = ev_count(b.fd);
+	n = samples(&b);
+	CHECK_ROW("INH-03", count > 4 * 131072 && n <= count / 1000 && n + 5 > count / 1000,
+		  "samples of threads and of a child", "%lu of %lu", n, count);
+}
