@@ -196,7 +196,9 @@ def test_what_ends_before_its_end():
             f.write(data[:len(data) * 2 // 3])
         r = run("script", "-i", f"{d}/cut", "-F", "time")
         assert r.status == 0 and "ends in the middle of a record at offset" in r.err, r
-        assert 0 < len(r.out.split()) < len(whole) and r.out.split() == whole[:len(r.out.split())]
+        # Of what other buffers had at the same time some may be behind the break.
+        times = r.out.split()
+        assert 0 < len(times) < len(whole) and times == [t for t in whole if t in set(times)]
         for name, text in (("empty", b""), ("other", b"hello, world, this is no recording")):
             with open(f"{d}/{name}", "wb") as f:
                 f.write(text)
