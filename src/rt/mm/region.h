@@ -3,8 +3,8 @@
  * not use it by themselves: it is far below mmap's top-down area, far above a PIE's heap, and clear
  * of the fixed addresses of the sanitizers: between MidAppMem of ThreadSanitizer (up to
  * 0x568000000000, 0x5a0000000000 in LLVM 18) and its traces, AddressSanitizer's allocator or
- * MemorySanitizer's origins (from 0x600000000000), inside the latter's app-2; compiler-rt's
- * tsan_platform.h, msan.h and asan_allocator.h. The region is not reserved, which would count
+ * MemorySanitizer's origins (from 0x600000000000), inside the latter's app-2. compiler-rt's sources
+ * on the platforms of each say so. The region is not reserved, which would count
  * against the guest's RLIMIT_AS; the system-call layer keeps guests from mapping into it and from
  * seeing it.
  *
