@@ -298,6 +298,11 @@ def test_names_of_user_mode():
              "branches:S": "branches:Su", "branches:u": "branches:u"}
     report = json.loads(run("stat", "-j", "--pmu=virtual", "-e", ",".join(names), "true").err)
     assert [c["event"] for c in report["counts"]] == list(names.values()), report
+    # Apart, for programs.
+    for c, (asked, shown) in zip(report["counts"], names.items()):
+        asked = asked.rstrip(":")
+        assert c.get("asked", asked) == asked and ("asked" in c) == (asked != shown), c
+        assert c.get("user_only", False) == (asked != shown), c
 
 
 def test_codes_of_the_vendor():

@@ -67,6 +67,10 @@ static void one_count(struct json *j, const struct report *r, u32 event, u32 uni
 
 	json_object(j, NULL);
 	json_str(j, "event", ev->name);
+	if (ev->asked) {
+		json_str(j, "asked", ev->asked);
+		json_bool(j, "user_only", true);
+	}
 	if (ev->cgroup)
 		json_str(j, "cgroup", ev->cgroup);
 	unit_members(j, r, &r->units[unit]);

@@ -53,8 +53,9 @@ enum report_kind {
 };
 
 struct report_event {
-	s32 spec;           /* its number in the list of specs; -1: a tool event */
-	const char *name;   /* as shown; allocated, owned by the report */
+	s32 spec;          /* its number in the list of specs; -1: a tool event */
+	const char *name;  /* as shown; allocated, owned by the report */
+	const char *asked; /* as asked for, if only user mode could be counted; borrowed; or NULL */
 	const char *cgroup; /* its own, "" for none of a list; NULL: no -G. Owned like the name */
 	const char *unit;   /* "msec", "Joules", ""; borrowed from the spec */
 	const char *filter; /* of a tracepoint; borrowed, NULL: none */

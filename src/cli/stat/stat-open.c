@@ -215,6 +215,7 @@ static void note_refusals(struct stat_job *st)
 
 			free((char *)ev->name);
 			ev->name = stat_name_of(spec, true);
+			ev->asked = spec->name;
 			ev->modes = stat_modes_of(spec->attr);
 		}
 	}
