@@ -139,7 +139,9 @@ static int add_cpu_event(struct ap__parse *p, const char *name, u32 type, u64 co
 	for (unsigned int i = 0; i < n; i++) {
 		char *full = ap__specs_printf(p->specs, "%s/%s/", core[i].name, name);
 
-		r = full ? ap__parse_add(p, full, &it) : ap__fail_memory(p->err);
+		if (!full)
+			return ap__fail_memory(p->err);
+		r = ap__parse_add(p, full, &it);
 		if (r)
 			return r;
 		if (type == PERF_TYPE_RAW) {

@@ -51,7 +51,9 @@ static int add_one(struct ap__parse *p, const char *events, const char *sys, con
 	if (r || id < 0)
 		return -ENOENT;
 	full = ap__specs_printf(p->specs, "%s:%s", sys, name);
-	r = full ? ap__parse_add(p, full, &it) : ap__fail_memory(p->err);
+	if (!full)
+		return ap__fail_memory(p->err);
+	r = ap__parse_add(p, full, &it);
 	if (r)
 		return r;
 	it->attr.type = PERF_TYPE_TRACEPOINT;
