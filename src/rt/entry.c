@@ -87,7 +87,7 @@ static void launch(struct startup *s)
 	if (!deterministic_supported())
 		meter_no_launch(-EOPNOTSUPP,
 				"this CPU lacks some of the features that --cpu-features names");
-	ret = exec_plan(AT_FDCWD, s->control.exe, 0, &s->plan);
+	ret = exec_plan(AT_FDCWD, s->control.exe, 0, s->control.exe, &s->plan);
 	if (ret > 0)
 		fmt(text, sizeof(text), "the translator cannot run it: %s", s->plan.why);
 	if (ret)
@@ -149,7 +149,7 @@ static void load(struct startup *s, bool random)
 	}
 	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
-	sys_close(exe);
+	fd_keep_exe(exe);
 	if (!image->has_interp)
 		return;
 	interp = s->control.interp_fd;

@@ -195,7 +195,7 @@ static int plan_file(int *file, struct exec_plan *plan, const char *script, char
 	return plan->image.has_interp ? open_interp(plan) : 0;
 }
 
-static int make_plan(int dir, const char *path, int flags, struct exec_plan *plan)
+static int make_plan(int dir, const char *path, int flags, const char *name, struct exec_plan *plan)
 {
 	char interp[EXEC_HEAD];
 	const char *script;
@@ -210,7 +210,7 @@ static int make_plan(int dir, const char *path, int flags, struct exec_plan *pla
 	if (flags & AT_EMPTY_PATH && !path[0]) {
 		fmt(plan->execfn, sizeof(plan->execfn), "/dev/fd/%d", dir);
 	} else if (dir == AT_FDCWD || path[0] == '/') {
-		str_put(plan->execfn, sizeof(plan->execfn), path);
+		str_put(plan->execfn, sizeof(plan->execfn), name);
 	} else {
 		fmt(plan->execfn, sizeof(plan->execfn), "/dev/fd/%d/%s", dir, path);
 	}
@@ -231,11 +231,11 @@ static int make_plan(int dir, const char *path, int flags, struct exec_plan *pla
 		if (depth > EXEC_DEPTH)
 			return -ELOOP;
 		if (!depth && !path[0]) {
-			char name[40];
+			char again[40];
 
 			/* Anew, since the descriptor may be O_PATH or at any offset. */
-			fmt(name, sizeof(name), "/proc/self/fd/%d", dir);
-			fd = fd_open(AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
+			fmt(again, sizeof(again), "/proc/self/fd/%d", dir);
+			fd = fd_open(AT_FDCWD, again, O_RDONLY | O_CLOEXEC);
 		} else if (!depth) {
 			fd = fd_open(dir, path,
 				     O_RDONLY | O_CLOEXEC |
@@ -280,16 +280,16 @@ static int make_plan(int dir, const char *path, int flags, struct exec_plan *pla
 	}
 }
 
-int exec_plan(int dir, const char *path, int flags, struct exec_plan *plan)
+int exec_plan(int dir, const char *path, int flags, const char *name, struct exec_plan *plan)
 {
 	int ret;
 
 	plan->frugal = false;
-	ret = make_plan(dir, path, flags, plan);
+	ret = make_plan(dir, path, flags, name, plan);
 	if (ret == -EMFILE) {
 		/* The kernel starts programs without a descriptor. Try again with one at a time. */
 		plan->frugal = true;
-		ret = make_plan(dir, path, flags, plan);
+		ret = make_plan(dir, path, flags, name, plan);
 	}
 	return ret;
 }
@@ -467,7 +467,7 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 	ret = -ENOENT;
 	if (!path[0] && !(flags & AT_EMPTY_PATH))
 		goto out;
-	if (proc_exe_path(t, s->path, s->seen))
+	if ((dir == AT_FDCWD || path[0] == '/') && proc_exe_path(t, s->path, s->seen))
 		path = s->seen;
 	/*
 	 * The tracer is to see the program and not the runtime. This is about guests only: who
@@ -480,7 +480,7 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 		ret = run_native(t, &s->plan, dir, path, argv, envp, flags);
 		goto out;
 	}
-	ret = exec_plan(dir, path, flags, &s->plan);
+	ret = exec_plan(dir, path, flags, s->path, &s->plan);
 	if (ret >= 0 && flags & AT_EXECVE_CHECK)
 		ret = 0;
 	else if (ret == 0)

@@ -35,10 +35,11 @@ struct exec_plan {
 };
 
 /*
- * Finds out what execveat(@dir, @path, @flags) would run. Returns 0 for EXEC_RUN (the fds are
+ * Finds out what execveat(@dir, @path, @flags) would run; @name is what the program is told of its
+ * path. Returns 0 for EXEC_RUN (the fds are
  * open), 1 for EXEC_NATIVE, or -errno as execveat would. @plan is large: not for a stack.
  */
-int exec_plan(int dir, const char *path, int flags, struct exec_plan *plan);
+int exec_plan(int dir, const char *path, int flags, const char *name, struct exec_plan *plan);
 void exec_plan_release(struct exec_plan *plan);
 
 long guest_execve(struct thread *t);

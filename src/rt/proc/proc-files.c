@@ -132,7 +132,7 @@ static bool resolve(int dir, char *path)
 	return str_put(path, CONTROL_PATH, full) > 0;
 }
 
-/* The program of process @pid if it is a guest of this tree. */
+/* The path of the program of process @pid if that is a guest of this tree. */
 static bool exe_of(struct thread *t, u32 pid, char *out)
 {
 	struct counter_segment *segment = counter_segment();
@@ -141,7 +141,8 @@ static bool exe_of(struct thread *t, u32 pid, char *out)
 	bool found = false;
 
 	if (pid == t->proc->pid)
-		return str_put(out, CONTROL_PATH, t->proc->exe) > 0;
+		return (fd_get(FD_EXE) >= 0 && fd_path(fd_get(FD_EXE), out, CONTROL_PATH) > 0) ||
+		       str_put(out, CONTROL_PATH, t->proc->exe) > 0;
 	/* Only a process that shows our own file there can be one of us. */
 	fmt(link, sizeof(link), "/proc/%u/exe", pid);
 	{
@@ -172,6 +173,17 @@ static bool exe_of(struct thread *t, u32 pid, char *out)
 	return found;
 }
 
+/*
+ * Likewise, what leads to the file itself. The path may not: in a container the root is another,
+ * and what a container's runtime executes are copies without a name.
+ */
+static bool exe_file(struct thread *t, u32 pid, char *out)
+{
+	if (pid == t->proc->pid && fd_get(FD_EXE) >= 0)
+		return fmt(out, CONTROL_PATH, "/proc/self/fd/%d", fd_get(FD_EXE)) > 0;
+	return exe_of(t, pid, out);
+}
+
 bool proc_exe_path(struct thread *t, const char *path, char *out)
 {
 	struct proc_file s = {0};
@@ -182,7 +194,7 @@ bool proc_exe_path(struct thread *t, const char *path, char *out)
 	str_put(full, sizeof(full), path);
 	if (!resolve(AT_FDCWD, full))
 		return false;
-	return parse(t, full, &s) && s.kind == PROC_EXE && exe_of(t, s.pid, out);
+	return parse(t, full, &s) && s.kind == PROC_EXE && exe_file(t, s.pid, out);
 }
 
 static int own_prot(u64 start, u64 *end)
@@ -340,7 +352,7 @@ long guest_open(struct thread *t)
 	switch (s.kind) {
 	case PROC_HIDDEN: return -ENOENT;
 	case PROC_EXE:
-		if (flags & (O_NOFOLLOW | O_PATH) || !exe_of(t, s.pid, exe))
+		if (flags & O_NOFOLLOW || !exe_file(t, s.pid, exe))
 			break;
 		return call_kernel_with(t, __NR_openat, (u64)AT_FDCWD, (u64)exe, flags,
 					guest_arg(t, n + 2), 0, 0);
@@ -359,6 +371,13 @@ long guest_open(struct thread *t)
 	return call_kernel(t);
 }
 
+/* A descriptor of the link itself (O_PATH, O_NOFOLLOW), with an empty path. */
+static bool concerns_itself(struct thread *t, u32 n, char *path, struct proc_file *s)
+{
+	return n && !guest_string(path, guest_arg(t, n), CONTROL_PATH) &&
+	       fd_path((int)guest_arg(t, n - 1), path, CONTROL_PATH) > 0 && parse(t, path, s);
+}
+
 long guest_readlink(struct thread *t)
 {
 	u32 n = syscall_row(guest_nr(t))->path;
@@ -367,7 +386,7 @@ long guest_readlink(struct thread *t)
 	struct proc_file s = {0};
 	size_t len;
 
-	if (!concerns(t, n, path, &s))
+	if (!concerns(t, n, path, &s) && !concerns_itself(t, n, path, &s))
 		return call_kernel(t);
 	if (s.kind == PROC_HIDDEN)
 		return -ENOENT;
@@ -385,6 +404,36 @@ static bool no_follow(const struct thread *t, const struct syscall_row *row)
 	return guest_nr(t) == __NR_lstat;
 }
 
+/* By its first few characters. */
+static bool may_concern(u64 path)
+{
+	char text[8];
+	long len = guest_string(text, path, 7);
+
+	if (len >= 0 || len == -ENAMETOOLONG)
+		text[len < 0 ? 7 : len] = '\0';
+	else
+		return false;
+	return (len && text[0] != '/') || str_starts(text, "/proc/") || str_starts(text, "/dev/fd");
+}
+
+/* What is bound elsewhere is the program, too. */
+long guest_mount(struct thread *t)
+{
+	char path[CONTROL_PATH], exe[CONTROL_PATH];
+	struct proc_file s = {0};
+	u64 source = guest_arg(t, 0);
+
+	if (source && may_concern(source) && concerns(t, 0, path, &s)) {
+		if (s.kind == PROC_HIDDEN)
+			return -ENOENT;
+		if (s.kind == PROC_EXE && exe_file(t, s.pid, exe))
+			source = (u64)exe;
+	}
+	return call_kernel_with(t, __NR_mount, source, guest_arg(t, 1), guest_arg(t, 2),
+				guest_arg(t, 3), guest_arg(t, 4), 0);
+}
+
 long guest_path(struct thread *t)
 {
 	const struct syscall_row *row = syscall_row(guest_nr(t));
@@ -394,13 +443,10 @@ long guest_path(struct thread *t)
 
 	for (u32 i = 0; i < 6; i++)
 		a[i] = guest_arg(t, i);
-	if (guest_string(path, a[row->path], 7) == -ENAMETOOLONG &&
-	    (str_starts(path, "/proc/") || str_starts(path, "/dev/fd")) &&
-	    guest_string(path, a[row->path], sizeof(path)) > 0 && resolve(AT_FDCWD, path) &&
-	    parse(t, path, &s)) {
+	if (may_concern(a[row->path]) && concerns(t, row->path, path, &s)) {
 		if (s.kind == PROC_HIDDEN)
 			return -ENOENT;
-		if (s.kind == PROC_EXE && !no_follow(t, row) && exe_of(t, s.pid, exe))
+		if (s.kind == PROC_EXE && !no_follow(t, row) && exe_file(t, s.pid, exe))
 			a[row->path] = (u64)exe;
 	}
 	return call_kernel_with(t, guest_nr(t), a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -9,8 +9,8 @@
 #include "rt/task/thread.h"
 
 /*
- * @path names a file through /proc/PID/exe of a guest: writes the program's real path to @out
- * (CONTROL_PATH bytes) and returns true.
+ * @path is /proc/PID/exe of a guest: writes a path that leads to its program to @out (CONTROL_PATH
+ * bytes) and returns true.
  */
 bool proc_exe_path(struct thread *t, const char *path, char *out);
 
@@ -18,5 +18,6 @@ long guest_open(struct thread *t);     /* open, openat */
 long guest_readlink(struct thread *t); /* and readlinkat */
 /* Calls on a path that may go through /proc/PID/exe: stat, access and their relatives. */
 long guest_path(struct thread *t);
+long guest_mount(struct thread *t);
 
 #endif

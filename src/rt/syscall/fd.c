@@ -12,7 +12,13 @@
 #include <linux/mman.h>
 #include <linux/resource.h>
 
-static int own[FD_OWN] = {-1, -1, -1, -1};
+static int own[FD_OWN] = {-1, -1, -1, -1, -1};
+
+/* Ends with the program. */
+static bool is_for_this_program(u32 which)
+{
+	return which == FD_WIRE || which == FD_EXE;
+}
 
 int fd_get(enum fd_own which)
 {
@@ -116,6 +122,23 @@ int fd_adopt(enum fd_own which, int fd)
 	return own[which];
 }
 
+/* Numbers below are for a program that has hardly any. */
+#define EXE_LOWEST 48
+
+void fd_keep_exe(int fd)
+{
+	long to = move_high(fd);
+
+	sys_close(fd);
+	if (to >= 0 && to < EXE_LOWEST) {
+		sys_close((int)to);
+		to = -1;
+	}
+	if (to >= 0)
+		sys_fcntl((int)to, F_SETFD, FD_CLOEXEC);
+	own[FD_EXE] = to < 0 ? -1 : (int)to;
+}
+
 /* The guest wants the number @fd, which is ours. */
 static void vacate(int fd)
 {
@@ -131,7 +154,7 @@ static void vacate(int fd)
 		if (to < 0)
 			continue;
 		own[i] = (int)to; /* the caller's dup2 closes the old one */
-		if (i == FD_WIRE)
+		if (is_for_this_program(i))
 			sys_fcntl((int)to, F_SETFD, FD_CLOEXEC);
 	}
 }
@@ -139,7 +162,7 @@ static void vacate(int fd)
 void fd_cloexec(bool on)
 {
 	for (u32 i = 0; i < FD_OWN; i++)
-		if (own[i] >= 0 && i != FD_WIRE)
+		if (own[i] >= 0 && !is_for_this_program(i))
 			sys_fcntl(own[i], F_SETFD, on ? FD_CLOEXEC : 0);
 }
 

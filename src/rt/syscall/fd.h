@@ -4,7 +4,7 @@
  * it move, and they are not listed in /proc/self/fd.
  *
  * They live above the guest's RLIMIT_NOFILE if that is moderate and the hard limit allows, else as
- * high as it allows below 1024, since the cost of fork follows the highest descriptor. They are not
+ * high as it allows below 1024, since the cost of fork follows the highest descriptor. Most are not
  * close-on-exec: the program's next runtime inherits them.
  */
 #ifndef RT_SYSCALL_FD_H
@@ -17,11 +17,17 @@ enum fd_own {
 	FD_SEGMENT, /* the counter segment */
 	FD_SESSION, /* the session's bootstrap socket, abi/wire.h */
 	FD_WIRE,    /* this process's own socket to the session; ends with execve */
+	FD_EXE,     /* the program, or -1; ends with execve */
 	FD_OWN,
 };
 
 /* Takes charge of @fd, moving it out of the way if it is not yet. Returns its number. */
 int fd_adopt(enum fd_own which, int fd);
+/*
+ * Keeps the program's file @fd as FD_EXE, which takes it, if there is a number for it that is out
+ * of the guest's way.
+ */
+void fd_keep_exe(int fd);
 int fd_get(enum fd_own which);
 /* Closes it; for what a forked process does not go on with. */
 void fd_drop(enum fd_own which);

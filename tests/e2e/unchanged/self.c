@@ -12,7 +12,9 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 static char text[1 << 20];
@@ -103,6 +105,64 @@ static void strings(const char *file)
 	close(fd);
 }
 
+static int fork_exec_fd(int fd, char **args)
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (!pid) {
+		syscall(SYS_execveat, fd, "", args, environ, AT_EMPTY_PATH);
+		_exit(98);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+/* The file by all names that lead to it; in a mount namespace of its own also bound elsewhere. */
+static void other_names(const struct stat *exe)
+{
+	char *again[] = {(char *)"again", (char *)"execfn", NULL};
+	struct stat st;
+	char to[4096] = "";
+	int fd, dir;
+
+	fd = open("/proc/self/exe", O_PATH);
+	HOLDS(fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == exe->st_ino);
+	SAY("open by it: %d", fork_exec_fd(fd, again));
+	close(fd);
+	fd = open("/proc/self/exe", O_PATH | O_NOFOLLOW);
+	HOLDS(fd >= 0 && readlinkat(fd, "", to, sizeof(to) - 1) > 0);
+	SAY("the link itself: %s", to);
+	close(fd);
+	dir = open("/proc/self", O_PATH | O_DIRECTORY);
+	HOLDS(fstatat(dir, "exe", &st, 0) == 0 && st.st_ino == exe->st_ino);
+	close(dir);
+	fd = open(".", O_RDONLY | O_DIRECTORY);
+	HOLDS(chdir("/proc/self") == 0 && stat("exe", &st) == 0 && st.st_ino == exe->st_ino);
+	HOLDS(chdir("/proc") == 0 && stat("self/exe", &st) == 0 && st.st_ino == exe->st_ino);
+	HOLDS(fchdir(fd) == 0);
+	close(fd);
+	if (!fork()) {
+		char name[] = "/tmp/unchanged-self-XXXXXX";
+
+		close(mkstemp(name));
+		if (unshare(CLONE_NEWNS) == 0 && mount("", "/", "", MS_REC | MS_PRIVATE, "") == 0) {
+			HOLDS(mount("/proc/self/exe", name, "", MS_BIND, "") == 0);
+			HOLDS(stat(name, &st) == 0 && st.st_ino == exe->st_ino);
+			umount(name);
+			SAY("bound");
+		}
+		unlink(name);
+		_exit(0);
+	}
+	wait(NULL);
+	if (!fork()) {
+		execv("/proc/self/exe", again);
+		_exit(1);
+	}
+	wait(NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static const unsigned long tags[] = {AT_PAGESZ, AT_CLKTCK, AT_PHENT, AT_PHNUM, AT_FLAGS,
@@ -114,6 +174,12 @@ int main(int argc, char **argv)
 	Elf64_Ehdr e;
 	pid_t pid;
 
+	if (argc > 1 && !strcmp(argv[1], "execfn")) {
+		const char *name = (const char *)getauxval(AT_EXECFN);
+
+		SAY("started as %s", strncmp(name, "/dev/fd/", 8) ? name : "a descriptor");
+		return 7;
+	}
 	SAY("%d %s", argc, argv[0]);
 	link_of("/proc/self/exe");
 	number_with_more();
@@ -124,6 +190,7 @@ int main(int argc, char **argv)
 	HOLDS(fd >= 0 && fstat(fd, &b) == 0 && a.st_ino == b.st_ino);
 	HOLDS(read(fd, &e, sizeof(e)) == sizeof(e) && e.e_phnum == getauxval(AT_PHNUM));
 	close(fd);
+	other_names(&a);
 	link_of("/proc/self/cwd");
 	link_of("/proc/self/root");
 	strings("/proc/self/cmdline");
