@@ -9,6 +9,7 @@
 #include "base/bitmap.h"
 #include "base/cursor.h"
 #include "lib/refusal/fail.h"
+#include "record/coding.h"
 
 void data_meta_release(struct data_meta *m)
 {
@@ -65,8 +66,7 @@ int data_meta_add_event(struct data_meta *m, const void *attr, size_t len, const
 	m->unsorted = true;
 	m->layouts[m->nr_events] = (struct ap_layout){0};
 	ap_layout_init(&m->layouts[m->nr_events], (const struct perf_event_attr *)&e.attr);
-	m->alike = m->alike &&
-		   !memcmp(&m->layouts[0], &m->layouts[m->nr_events], sizeof(struct ap_layout));
+	m->alike = m->alike && ap__layout_same(&m->layouts[0], &m->layouts[m->nr_events]);
 	m->events[m->nr_events++] = e;
 	return 0;
 }

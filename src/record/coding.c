@@ -83,6 +83,14 @@ static bool has_trailer(u32 type, const struct ap_layout *layout)
 }
 
 /* Each bit is 8 bytes. */
+bool ap__layout_same(const struct ap_layout *a, const struct ap_layout *b)
+{
+	return a->sample_type == b->sample_type && a->read_format == b->read_format &&
+	       a->branch_sample_type == b->branch_sample_type &&
+	       a->sample_regs_user == b->sample_regs_user &&
+	       a->sample_regs_intr == b->sample_regs_intr && a->sample_id_all == b->sample_id_all;
+}
+
 size_t ap__record_trailer_size(const struct ap_layout *layout)
 {
 	if (!layout->sample_id_all)

@@ -45,6 +45,9 @@ int ap__record_encode(const struct ap_record *rec, const struct ap_layout *layou
 /* The bytes that ap__record_encode() would write, or its error. */
 int ap__record_size(const struct ap_record *rec, const struct ap_layout *layout) must_check;
 
+/* Whether records of both are laid out alike. */
+bool ap__layout_same(const struct ap_layout *a, const struct ap_layout *b);
+
 /* How long a trailer of @layout is; 0 without sample_id_all. */
 size_t ap__record_trailer_size(const struct ap_layout *layout);
 

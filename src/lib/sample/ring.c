@@ -317,14 +317,6 @@ unsigned int ap_ring_pages(const struct ap_ring *r)
 	return (unsigned int)(r->size / (r->map_len - r->size));
 }
 
-static bool same_layout(const struct ap_layout *a, const struct ap_layout *b)
-{
-	return a->sample_type == b->sample_type && a->read_format == b->read_format &&
-	       a->branch_sample_type == b->branch_sample_type &&
-	       a->sample_regs_user == b->sample_regs_user &&
-	       a->sample_regs_intr == b->sample_regs_intr && a->sample_id_all == b->sample_id_all;
-}
-
 static bool tells_itself(const struct ap_layout *l)
 {
 	return l->sample_id_all && (l->sample_type & PERF_SAMPLE_IDENTIFIER);
@@ -338,7 +330,7 @@ int ap__ring_add(struct ap_ring *r, struct ap_event *e, unsigned int tag, struct
 	int n;
 
 	ap_layout_init(&s.layout, ap_event_attr(e));
-	alike = same_layout(&s.layout, first);
+	alike = ap__layout_same(&s.layout, first);
 	if (!alike && !(tells_itself(&s.layout) && tells_itself(first)))
 		return ap__refuse(err, -EINVAL, e->name, BUFFER_LAYOUTS, .name = {r->event->name});
 	more = realloc(r->sources, (r->nsources + 1) * sizeof(*more));
