@@ -69,13 +69,13 @@ static bool add_events(struct data_piece *p, const char *dir, const struct data_
 
 	*n = 0;
 	while (d && ok && (e = readdir(d))) {
-		char path[640];
+		char path[640], format[660];
 
 		snprintf(path, sizeof(path), "%.300s/%.255s", dir, e->d_name);
 		if (e->d_name[0] == '.' || !is_wanted(path, events, nr))
 			continue;
-		strcat(path, "/format");
-		ok = add_file(p, path);
+		snprintf(format, sizeof(format), "%s/format", path);
+		ok = add_file(p, format);
 		++*n;
 	}
 	if (d)

@@ -67,7 +67,7 @@ int data_zstd_open(struct data_zstd **out, int level, struct ap_error *err)
 		return ap__remedy(err, -ENOENT, "install it (Debian: libzstd1)");
 	}
 	z->stream = z->create();
-	if (!z->stream || (level && z->is_error(z->set(z->stream, ZSTD_LEVEL, level)))) {
+	if (!z->stream || (z->set && z->is_error(z->set(z->stream, ZSTD_LEVEL, level)))) {
 		data_zstd_close(z);
 		return ap__fail_memory(err);
 	}
