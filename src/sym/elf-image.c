@@ -43,7 +43,7 @@ bool sym_image_open(struct sym_image *im, const void *bytes, size_t len)
 	*im = (struct sym_image){.bytes = bytes, .len = len, .is64 = id[EI_CLASS] == ELFCLASS64};
 	if (!TAKE(im, 0, Ehdr, &h, .phoff = e_.e_phoff, .shoff = e_.e_shoff,
 		  .phentsize = e_.e_phentsize, .phnum = e_.e_phnum, .shentsize = e_.e_shentsize,
-		  .shnum = e_.e_shnum, .machine = e_.e_machine))
+		  .shnum = e_.e_shnum, .shstrndx = e_.e_shstrndx, .machine = e_.e_machine))
 		return false;
 	h.bytes = bytes;
 	h.len = len;
@@ -62,9 +62,10 @@ bool sym_image_segment(const struct sym_image *im, u32 i, struct sym_segment *s)
 bool sym_image_section(const struct sym_image *im, u32 i, struct sym_section *s)
 {
 	return i < im->shnum && im->shoff <= im->len &&
-	       TAKE(im, im->shoff + (u64)i * im->shentsize, Shdr, s, .type = e_.sh_type,
-		    .link = e_.sh_link, .flags = e_.sh_flags, .addr = e_.sh_addr,
-		    .offset = e_.sh_offset, .size = e_.sh_size);
+	       TAKE(im, im->shoff + (u64)i * im->shentsize, Shdr, s, .name = e_.sh_name,
+		    .type = e_.sh_type, .link = e_.sh_link, .entsize = e_.sh_entsize,
+		    .flags = e_.sh_flags, .addr = e_.sh_addr, .offset = e_.sh_offset,
+		    .size = e_.sh_size);
 }
 
 static size_t symbol_size(const struct sym_image *im)
@@ -97,4 +98,32 @@ const char *sym_image_text(const struct sym_image *im, const struct sym_section 
 	if (at >= size || !memchr(im->bytes + strings->offset + at, 0, size - at))
 		return NULL;
 	return (const char *)im->bytes + strings->offset + at;
+}
+
+bool sym_image_find(const struct sym_image *im, const char *name, struct sym_section *s)
+{
+	struct sym_section names;
+	const char *own;
+
+	if (!sym_image_section(im, im->shstrndx, &names))
+		return false;
+	for (u32 i = 0; sym_image_section(im, i, s); i++) {
+		own = sym_image_text(im, &names, s->name);
+		if (own && !strcmp(own, name))
+			return true;
+	}
+	return false;
+}
+
+bool sym_image_relocation(const struct sym_image *im, const struct sym_section *table, u64 i,
+			  u32 *symbol)
+{
+	bool addend = table->type == SHT_RELA;
+	size_t size = im->is64 ? (addend ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel))
+			       : (addend ? sizeof(Elf32_Rela) : sizeof(Elf32_Rel));
+
+	if (i >= table->size / size)
+		return false;
+	return TAKE(im, table->offset + i * size, Rel, symbol,
+		    im->is64 ? (u32)((u64)e_.r_info >> 32) : (u32)e_.r_info >> 8);
 }

@@ -12,7 +12,7 @@ struct sym_image {
 	size_t len;
 	bool is64;
 	u64 phoff, shoff;
-	u32 phentsize, phnum, shentsize, shnum, machine;
+	u32 phentsize, phnum, shentsize, shnum, shstrndx, machine;
 };
 
 struct sym_segment {
@@ -21,8 +21,8 @@ struct sym_segment {
 };
 
 struct sym_section {
-	u32 type, link;
-	u64 flags, addr, offset, size;
+	u32 name, type, link;
+	u64 flags, addr, offset, size, entsize;
 };
 
 struct sym_raw_symbol {
@@ -40,6 +40,13 @@ bool sym_image_section(const struct sym_image *im, u32 i, struct sym_section *s)
 u64 sym_image_symbols(const struct sym_image *im, const struct sym_section *table);
 bool sym_image_symbol(const struct sym_image *im, const struct sym_section *table, u64 i,
 		      struct sym_raw_symbol *s);
+
+/* The section of this name. */
+bool sym_image_find(const struct sym_image *im, const char *name, struct sym_section *s);
+
+/* The number of the symbol that the i-th entry of a relocation section is about. */
+bool sym_image_relocation(const struct sym_image *im, const struct sym_section *table, u64 i,
+			  u32 *symbol);
 
 /* A text of a string table; NULL: it does not end within it. */
 const char *sym_image_text(const struct sym_image *im, const struct sym_section *strings, u32 at);

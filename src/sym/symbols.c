@@ -103,8 +103,10 @@ static void settle(struct sym_symbols *s, int (*order)(const void *, const void 
 
 		/* A label within a function is no function. */
 		if ((n && sym->start == s->all[n - 1].pub.start) ||
-		    (sym->end == sym->start && sym->start < reach))
+		    (sym->end == sym->start && sym->start < reach)) {
+			free(s->all[i].plain);
 			continue;
+		}
 		reach = max_u64(reach, sym->end);
 		s->all[n++] = s->all[i];
 	}
@@ -175,6 +177,58 @@ static bool read_type(struct sym_symbols *s, const struct sym_image *im, u32 typ
 	return true;
 }
 
+/*
+ * "puts@plt" for each stub through which a function of another file is called, in the order of
+ * their relocations. What stands in front of the stubs, and how long each is, is the CPU's.
+ */
+static bool read_stubs(struct sym_symbols *s, const struct sym_image *im)
+{
+	struct sym_section stubs, relocations, dynsym, strings;
+	u64 header, each;
+	u32 number;
+
+	if (!sym_image_find(im, ".rela.plt", &relocations) &&
+	    !sym_image_find(im, ".rel.plt", &relocations))
+		return true;
+	if (!sym_image_section(im, relocations.link, &dynsym) ||
+	    !sym_image_section(im, dynsym.link, &strings))
+		return true;
+	if (sym_image_find(im, ".plt.sec", &stubs)) {
+		each = stubs.entsize ? stubs.entsize : 16;
+		header = 0;
+	} else if (sym_image_find(im, ".plt", &stubs)) {
+		each = im->machine == EM_AARCH64 || !stubs.entsize ? 16 : stubs.entsize;
+		header = im->machine == EM_AARCH64 ? 32 : each;
+	} else {
+		return true;
+	}
+	for (u64 i = 0; sym_image_relocation(im, &relocations, i, &number); i++) {
+		struct sym_raw_symbol raw;
+		const char *name;
+		char *text, *plain;
+		int len = -1;
+
+		if (header + (i + 1) * each > stubs.size)
+			break;
+		if (!sym_image_symbol(im, &dynsym, number, &raw))
+			continue;
+		name = sym_image_text(im, &strings, raw.name);
+		if (name) { /* those without one are calls within the file */
+			plain = sym_demangle(name);
+			len = asprintf(&text, "%s@plt", plain ? plain : name);
+			free(plain);
+		}
+		if (len < 0)
+			continue;
+		if (!add(s, stubs.addr + header + i * each, each, text, NULL, 0)) {
+			free(text);
+			return false;
+		}
+		s->all[s->n - 1].plain = text;
+	}
+	return true;
+}
+
 static struct sym_symbols *load_image(const struct sym_image *im)
 {
 	struct sym_symbols *s = calloc(1, sizeof(*s));
@@ -185,6 +239,8 @@ static struct sym_symbols *load_image(const struct sym_image *im)
 		goto fail;
 	s->complete = s->n;
 	if (!s->n && !read_type(s, im, SHT_DYNSYM))
+		goto fail;
+	if (!read_stubs(s, im))
 		goto fail;
 	settle(s, compare);
 	if (s->n)

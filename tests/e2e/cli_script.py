@@ -175,6 +175,25 @@ def test_tracepoints():
         assert "filename=/bin/true" in script(f"{d}/stream")
 
 
+def test_stubs_of_shared_libraries():
+    """A breakpoint on the stub through which a function of libc is called."""
+    if not shutil.which("gcc") or not shutil.which("objdump"):
+        raise Skip("needs gcc and objdump")
+    with scratch() as d:
+        with open(f"{d}/a.c", "w", encoding="utf-8") as f:
+            f.write("#include <unistd.h>\nint main(void) { return getppid() == -1; }\n")
+        subprocess.run(["gcc", "-no-pie", "-fcf-protection=none", "-Wl,-z,lazy", "-o", f"{d}/prog",
+                        f"{d}/a.c"], check=True)
+        text = subprocess.run(["objdump", "-d", "-j", ".plt", f"{d}/prog"], capture_output=True,
+                              text=True, check=True).stdout
+        stub = re.search(r"^0*([0-9a-f]+) <getppid@plt>", text, re.M)
+        r = run("record", "-e", f"mem:0x{stub[1]}:x:u", "-c", "1", "-o", f"{d}/a", "--", f"{d}/prog")
+        if r.status:
+            raise Skip("no breakpoints here")
+        out = script(f"{d}/a", "-F", "ip,sym,symoff")
+        assert f"{stub[1]} getppid@plt+0x0\n" in out, out
+
+
 def test_through_a_pipe():
     with subprocess.Popen([ANYPERF, "record", "-q", "-e", USER, "-o", "-", "--", SPIN, "50"],
                           stdout=subprocess.PIPE, env=ENV) as p:
