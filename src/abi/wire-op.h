@@ -71,7 +71,7 @@ enum wire_op {
 	 * no guest itself. ret 0.
 	 */
 	WIRE_OP_ADOPT = 17,
-	/* ret: whether the event's descriptors have O_ASYNC, 0 or 1, from now on. */
+	/* ret: enum wire_async_answer, from now on. */
 	WIRE_OP_ASYNC = 18,
 	/* The calling thread has another name, which its meter has already. ret 0. */
 	WIRE_OP_NAMED = 19,
@@ -163,6 +163,11 @@ enum wire_async {
 	WIRE_ASYNC_OFF = 0,
 	WIRE_ASYNC_ON = 1,
 	WIRE_ASYNC_ASK = 2, /* as it is */
+};
+
+enum wire_async_answer {
+	WIRE_ASYNC_HAS = 1,   /* the event's descriptors have O_ASYNC */
+	WIRE_ASYNC_BYTES = 2, /* the event samples: each byte in its pipe is to be a signal */
 };
 
 struct wire_async_args {

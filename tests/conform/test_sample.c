@@ -172,6 +172,63 @@ CONFORM(refresh)
 		  1);
 }
 
+static volatile int signals, signal_fd, signal_code, signal_band;
+
+static void on_signal(int sig, siginfo_t *si, void *context)
+{
+	(void)sig, (void)context;
+	signals++;
+	signal_fd = si->si_fd;
+	signal_code = si->si_code;
+	signal_band = (int)si->si_band;
+}
+
+/* Each overflow is a signal, with a buffer and without one. */
+CONFORM(overflow_signals)
+{
+	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+	int fd;
+
+	if (!exact("OVF-06", "a signal for each overflow"))
+		return;
+	NEED(sigaction(SIGRTMIN, &sa, NULL) == 0);
+	for (int with = 0; with < 2; with++) {
+		fd = (int)ev_self(every(1000, PERF_SAMPLE_IP));
+		NEED(fd >= 0);
+		if (with)
+			map(fd);
+		NEED(fcntl(fd, F_SETSIG, SIGRTMIN) == 0 && fcntl(fd, F_SETOWN, getpid()) == 0);
+		NEED(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC) == 0);
+		check_val("OVF-05",
+			  with ? "no signal before the first, with a buffer"
+			       : "no signal before the first",
+			  signals, 0);
+		REGION(fd, LOOP(4096));
+		check_val("OVF-06",
+			  with ? "a signal for each overflow, with a buffer"
+			       : "a signal for each overflow",
+			  signals, 8);
+		check_val("OVF-05", with ? "its descriptor again" : "its descriptor",
+			  signal_fd == fd, 1);
+		check_val("OVF-05", with ? "its band again" : "its band", signal_band,
+			  POLLIN | POLLRDNORM);
+		signals = 0;
+		NEED(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_ASYNC) == 0);
+		REGION(fd, LOOP(4096));
+		check_val("OVF-05",
+			  with ? "none without O_ASYNC, with a buffer" : "none without O_ASYNC",
+			  signals, 0);
+		NEED(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC) == 0);
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 3) == 0);
+		asm volatile(LOOP(65536)::: LOOP_CLOBBERS);
+		check_val("OVF-08",
+			  with ? "REFRESH 3 sends three, with a buffer" : "REFRESH 3 sends three",
+			  signals, 3);
+		signals = 0;
+		close(fd);
+	}
+}
+
 CONFORM(period)
 {
 	u64 period = 500;

@@ -55,7 +55,7 @@ bool perf_on_anonymous(struct thread *t, u64 nr, long *ret)
 	return perf_as_anonymous(t, nr, 0, ret);
 }
 
-bool perf_async(struct thread *t, const struct perf_fd *pf, u32 set)
+u32 perf_async(struct thread *t, const struct perf_fd *pf, u32 set)
 {
 	struct wire_slot *sl = wire_begin(t);
 	long ret = 0;
@@ -65,22 +65,25 @@ bool perf_async(struct thread *t, const struct perf_fd *pf, u32 set)
 		ret = wire_call(t, sl, WIRE_OP_ASYNC);
 		wire_end(t, sl);
 	}
-	return ret > 0;
+	return ret > 0 ? (u32)ret : 0;
 }
 
 /*
- * The pipe itself never has O_ASYNC: the kernel signals for a pipe whenever one of its ends is
- * opened or closed, and an event that only counts never does [OVF-01].
+ * The pipe itself has O_ASYNC if the event samples: each overflow is a byte then, and the kernel
+ * makes signals of bytes. It does so too when an end of a pipe is opened or closed, and an event
+ * that only counts never signals [OVF-01].
  */
 static long set_flags(struct thread *t, u64 nr, const struct perf_fd *pf)
 {
-	u64 flags = guest_arg(t, 2);
+	u64 flags = guest_arg(t, 2), real = flags;
 	long ret;
 
 	/* For a pipe it means packets. */
 	if (flags & O_DIRECT)
 		return -EINVAL;
-	ret = call_kernel_with(t, nr, guest_arg(t, 0), F_SETFL, flags & ~(u64)FASYNC, 0, 0, 0);
+	if (!(perf_async(t, pf, WIRE_ASYNC_ASK) & WIRE_ASYNC_BYTES))
+		real &= ~(u64)FASYNC;
+	ret = call_kernel_with(t, nr, guest_arg(t, 0), F_SETFL, real, 0, 0, 0);
 	if (!ret)
 		perf_async(t, pf, flags & FASYNC ? WIRE_ASYNC_ON : WIRE_ASYNC_OFF);
 	return ret;
@@ -160,7 +163,7 @@ bool perf_on_fcntl(struct thread *t, u64 nr, long *ret)
 	case F_DUPFD_CLOEXEC: perf_fd_copied(t, fd, (int)*ret); break;
 	case F_GETFL:
 		*ret = (*ret & ~(long)O_ACCMODE) | O_RDWR;
-		if (perf_async(t, &entry, WIRE_ASYNC_ASK))
+		if (perf_async(t, &entry, WIRE_ASYNC_ASK) & WIRE_ASYNC_HAS)
 			*ret |= FASYNC;
 		break;
 	}

@@ -193,9 +193,11 @@ bool perf_on_ioctl(struct thread *t, u64 nr, long *ret)
 		s32 on;
 
 		*ret = guest_read(&on, arg, sizeof(on)) ? -EFAULT : 0;
-		if (!*ret)
-			perf_async(t, &entry, on ? WIRE_ASYNC_ON : WIRE_ASYNC_OFF);
-		return true;
+		if (*ret)
+			return true;
+		/* An event that samples has it in the pipe, too. */
+		return !(perf_async(t, &entry, on ? WIRE_ASYNC_ON : WIRE_ASYNC_OFF) &
+			 WIRE_ASYNC_BYTES);
 	}
 	if (cmd == FIGETBSZ || cmd == FS_IOC_FIEMAP)
 		return perf_as_anonymous(t, nr, 0, ret);

@@ -23,8 +23,8 @@ void perf_restore_fds(struct thread *t, const u64 *fds);
 bool perf_as_anonymous(struct thread *t, u64 nr, u32 n, long *ret);
 /* What /proc/self/fdinfo says of @fd: a descriptor with the text, or -errno. */
 long perf_fdinfo_open(struct thread *t, int fd, u32 flags);
-/* O_ASYNC of @pf's open file, after setting it as @set says (enum wire_async) */
-bool perf_async(struct thread *t, const struct perf_fd *pf, u32 set);
+/* enum wire_async_answer of @pf's open file, after setting it as @set says (enum wire_async) */
+u32 perf_async(struct thread *t, const struct perf_fd *pf, u32 set);
 
 /* perf-map.c */
 void perf_maps_forget(struct perf *p);

@@ -181,6 +181,15 @@ static void host_wake(void *ctx, struct event *event)
 		perf_file_wake(file);
 }
 
+static void host_sigio(void *ctx, struct event *event, bool hup)
+{
+	struct perf_file *file = event_host(event);
+
+	(void)ctx, (void)hup;
+	if (file)
+		perf_file_signal(file);
+}
+
 /* The host's name for it is its descriptor, which every guest that maps it is sent. */
 static int host_memory_new(void *ctx, size_t size, void **memory, void **host)
 {
@@ -227,6 +236,7 @@ const struct core_ops session_core_ops = {
 	.fd_cgroup = host_fd_cgroup,
 	.fd_bpf = host_fd_bpf,
 	.wake = host_wake,
+	.sigio = host_sigio,
 	.memory_new = host_memory_new,
 	.memory_free = host_memory_free,
 	.mlock_limit = host_mlock_limit,

@@ -82,6 +82,8 @@ static bool map(struct thread_trace *tt)
 
 static u32 wants(const struct deadline *d)
 {
+	const struct event *original = d->event->parent ? d->event->parent : d->event;
+	const struct perf_file *file = event_host(original);
 	const struct pe_attr *attr = event_attr(d->event);
 	u32 wants = 0;
 
@@ -93,8 +95,8 @@ static u32 wants(const struct deadline *d)
 		wants |= TRACE_WANT_BRANCHES;
 	if (attr->sample_type & PERF_SAMPLE_READ || d->quantity != METER_INSTRUCTIONS)
 		wants |= TRACE_WANT_SUMS;
-	/* It may have to stop at once. */
-	if (d->event->event_limit || attr->sigtrap)
+	/* It may have to stop at once, or wants its signal before it goes on. */
+	if (d->event->event_limit || (file && file->async))
 		wants |= TRACE_WANT_ANSWER;
 	return wants;
 }

@@ -182,8 +182,8 @@ s64 op_hangup(struct call *c)
 }
 
 /*
- * The flag belongs to the open file, so who shares it sees it. The pipe does not have it: a kernel
- * signals for a pipe whatever happens to its ends.
+ * The flag belongs to the open file, so who shares it sees it. The pipe of an event that counts
+ * does not have it: a kernel signals for a pipe whatever happens to its ends.
  */
 s64 op_async(struct call *c)
 {
@@ -193,7 +193,8 @@ s64 op_async(struct call *c)
 		return no_event(c);
 	if (c->args.async.set != WIRE_ASYNC_ASK)
 		file->async = c->args.async.set == WIRE_ASYNC_ON;
-	return file->async;
+	return (file->async ? WIRE_ASYNC_HAS : 0) |
+	       (event_attr(file->event)->sample_period ? WIRE_ASYNC_BYTES : 0);
 }
 
 s64 op_lookup(struct call *c)

@@ -206,6 +206,9 @@ static void hang_up(struct perf_file *file, bool hung)
 {
 	if (file->closed || hung == (file->hung_fd >= 0))
 		return;
+	/* An end of a pipe that closes is a signal, too. */
+	if (hung && file->async && event_attr(file->event)->sample_period)
+		return;
 	if (hung) {
 		file->hung_fd = reopen(file->wfd, O_PATH);
 		if (file->hung_fd < 0)
@@ -226,14 +229,14 @@ static void hang_up(struct perf_file *file, bool hung)
 
 /*
  * A byte says that there is something to ask for. Who is in an epoll set hears of the next byte
- * alone (EPOLLET), so a pipe that is full is emptied first.
+ * alone (EPOLLET), as does who wants signals; so a pipe that is full is emptied first.
  */
-static void tell_report(struct perf_file *file)
+static void put_byte(struct perf_file *file)
 {
 	char bytes[4096];
 	int fd;
 
-	if (file->wfd < 0 || !event_reports(file->event) || write(file->wfd, "", 1) == 1)
+	if (file->wfd < 0 || write(file->wfd, "", 1) == 1)
 		return;
 	fd = reopen(file->wfd, O_RDONLY | O_NONBLOCK);
 	if (fd < 0)
@@ -242,6 +245,24 @@ static void tell_report(struct perf_file *file)
 		;
 	(void)!write(file->wfd, "", 1);
 	close(fd);
+}
+
+/* Its overflows are signals, sent by the kernel for the bytes in the pipe. */
+static bool signals(const struct perf_file *file)
+{
+	return file->async && event_attr(file->event)->sample_period;
+}
+
+static void tell_report(struct perf_file *file)
+{
+	if (event_reports(file->event) && !signals(file))
+		put_byte(file);
+}
+
+void perf_file_signal(struct perf_file *file)
+{
+	if (signals(file))
+		put_byte(file);
 }
 
 void perf_file_wake(struct perf_file *file)

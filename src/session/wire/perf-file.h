@@ -75,6 +75,8 @@ struct perf_file *perf_file_by_fd(struct session *s, int fd);
  * who waits. For epoll, which asks nobody but the pipe, also while there is no buffer.
  */
 void perf_file_polled(struct perf_file *file);
+/* An overflow: who asked for signals gets one. */
+void perf_file_signal(struct perf_file *file);
 void perf_file_in_epoll(struct perf_file *file);
 /* What poll says of its event may have changed: who waits looks again. */
 void perf_file_wake(struct perf_file *file);
