@@ -314,8 +314,15 @@ void sample_unmap(struct thread *t)
 	t->sampling.own = NULL;
 }
 
+void sample_flush(struct thread *t)
+{
+	if (t->sampling.own)
+		trace_flush(t, trace_of(t));
+}
+
 void sample_end(struct thread *t)
 {
+	sample_flush(t);
 	form_leave(t);
 	sample_unmap(t);
 }

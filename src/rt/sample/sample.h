@@ -32,6 +32,11 @@ void sample_deadline(struct dbt_thread *t);
 
 /* @t is all that a fork has left of its process, and has another meter. */
 void sample_forked(struct thread *t);
+/*
+ * The calling thread is about to end with its process: whoever waits for that finds its samples,
+ * even if he only looks at memory.
+ */
+void sample_flush(struct thread *t);
 /* The calling thread ends: it tells nothing any more. */
 void sample_end(struct thread *t);
 /* Gives back what @t had for this; it does not run any more. */

@@ -70,3 +70,9 @@ void trace_put(struct thread *t, struct trace *trace, const struct trace_entry *
 	else if (end - tail_of(trace) >= __atomic_load_n(&trace->wake_at, __ATOMIC_RELAXED))
 		t->sampling.lost = !ring_bell(t, trace, false);
 }
+
+void trace_flush(struct thread *t, struct trace *trace)
+{
+	if (!t->sampling.lost)
+		t->sampling.lost = !wait_drained(t, trace, trace->head);
+}

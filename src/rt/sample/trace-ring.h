@@ -14,4 +14,7 @@
  */
 void trace_put(struct thread *t, struct trace *trace, const struct trace_entry *entry, bool answer);
 
+/* Waits until all entries are drained, unless the session is gone. */
+void trace_flush(struct thread *t, struct trace *trace);
+
 #endif

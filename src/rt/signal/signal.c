@@ -156,6 +156,7 @@ void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 	struct sys_sigaction dfl = {0};
 
 	signal_block_all();
+	sample_flush(t);
 	/* A core is the program's. ENOMEM only says that there are holes. */
 	sys_madvise((void *)REGION_START, REGION_END - REGION_START, MADV_DONTDUMP);
 	sys_madvise((void *)region_code_start, region_code_end - region_code_start, MADV_DONTDUMP);

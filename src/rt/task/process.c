@@ -549,8 +549,8 @@ long guest_clone3(struct thread *t)
 
 void thread_end(struct thread *t, u32 code, int status)
 {
-	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	sample_end(t);
+	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	/* First, because the translator writes to the pages of all threads that it knows. */
 	dbt_thread_remove(&t->dbt, t->id);
 	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
@@ -581,6 +581,7 @@ long guest_exit_group(struct thread *t)
 	int status = (int)guest_arg(t, 0);
 
 	signal_block_all();
+	sample_flush(t);
 	perf_thread_exit(t, true);
 	meter_end(t, (u32)(status & 0xff) << 8, true);
 	sys_exit_group(status);

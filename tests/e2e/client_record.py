@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Unmodified perf record on the virtual PMU: as many samples as periods, to the last one, in the
+function where the instructions are."""
+import os
+import shutil
+import subprocess
+
+from e2e import ANYPERF, Skip, main, scratch
+
+FIXED = os.environ["E2E_FIXED"]
+PERF = shutil.which("perf")
+
+
+def recorded(directory, *options):
+    """The lines of perf script for a recording of FIXED, with @options."""
+    data = os.path.join(directory, "perf.data")
+    p = subprocess.run([ANYPERF, "run", "--", PERF, "record", "-q", "-o", data, *options, "--",
+                        FIXED], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    p = subprocess.run([PERF, "script", "-i", data, "-F", "ip,period"], capture_output=True,
+                       text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    return p.stdout.splitlines()
+
+
+def stat_count():
+    p = subprocess.run([ANYPERF, "stat", "-x,", "-e", "instructions:u", "--", FIXED],
+                       capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    return int([line for line in p.stderr.splitlines() if "instructions" in line][0].split(",")[0])
+
+
+def test_number_of_samples():
+    if not PERF:
+        raise Skip("perf is not installed")
+    count = stat_count()
+    with scratch() as d:
+        for period in (count, count // 3, count // 100, 101):
+            lines = recorded(d, "--per-thread", "-e", "instructions:u", "-c", str(period))
+            assert len(lines) == count // period, (period, count, len(lines))
+            assert {line.split()[0] for line in lines} == {str(period)}
+
+
+def test_precise():
+    if not PERF:
+        raise Skip("perf is not installed")
+    with scratch() as d:
+        options = ["--per-thread", "-c", "1009", "-e"]
+        exact = recorded(d, *options, "instructions:upp")
+        behind = recorded(d, *options, "instructions:u")
+    assert len(exact) == len(behind) > 0 and exact != behind
+
+
+if __name__ == "__main__":
+    main(globals())
