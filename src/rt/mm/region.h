@@ -4,9 +4,8 @@
  * of the fixed addresses of the sanitizers: between MidAppMem of ThreadSanitizer (up to
  * 0x568000000000, 0x5a0000000000 in LLVM 18) and its traces, AddressSanitizer's allocator or
  * MemorySanitizer's origins (from 0x600000000000), inside the latter's app-2. compiler-rt's sources
- * on the platforms of each say so. The region is not reserved, which would count
- * against the guest's RLIMIT_AS; the system-call layer keeps guests from mapping into it and from
- * seeing it.
+ * on the platforms of each say so. The region is not reserved, which would count against the
+ * guest's RLIMIT_AS; the system-call layer keeps guests from mapping into it and from seeing it.
  *
  * Only the code cache lies elsewhere, in mmap's area, because translated code has to reach the data
  * of the program and its libraries with 32-bit displacements. It counts as part of the region.

@@ -79,7 +79,7 @@ TEST(joins_what_protection_divided)
 
 TEST(hides_the_runtime)
 {
-	EXPECT_STREQ(filtered("6a0000000000-6a000001c000 r-xp 00000000 fe:00 1    /x/anyperf-rt\n"
+	EXPECT_STREQ(filtered("5a0000000000-5a000001c000 r-xp 00000000 fe:00 1    /x/anyperf-rt\n"
 			      "7f0000000000-7f0004000000 rwxp 00000000 00:00 0 \n"
 			      "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0    [stack]\n",
 			      false),
@@ -88,7 +88,7 @@ TEST(hides_the_runtime)
 
 TEST(smaps_keeps_attributes_with_their_mapping)
 {
-	EXPECT_STREQ(filtered("6a0000000000-6a000001c000 r-xp 00000000 fe:00 1    /x/anyperf-rt\n"
+	EXPECT_STREQ(filtered("5a0000000000-5a000001c000 r-xp 00000000 fe:00 1    /x/anyperf-rt\n"
 			      "Size:  112 kB\n"
 			      "00001000-00003000 r--p 00001000 08:01 7    /bin/x\n"
 			      "Size:  8 kB\n",
