@@ -146,8 +146,7 @@ def test_filter():
 def test_options_of_perf_that_are_not_here():
     for option, why in (("-Mipc", "tables of events"), ("--metrics=ipc", "tables of events"),
                         ("--topdown", "tables"),
-                        ("-T", "cpu/tx-start/"), ("-g", "braces"), ("--for-each-cgroup", "-G"),
-                        ("-b", "BPF")):
+                        ("-T", "cpu/tx-start/"), ("-g", "braces"), ("-b", "BPF")):
         r = run("stat", option, "true")
         assert r.status == 125 and why in r.err and "did you mean" not in r.err, r
 

@@ -211,6 +211,31 @@ def test_a_cgroup_for_each_event():
         os.rmdir(path)
 
 
+def test_all_events_for_each_cgroup():
+    path = made_cgroup()
+    try:
+        name = os.path.basename(path)
+        report, = stat_json("--for-each-cgroup", f"{name},/", "-e",
+                            "{page-faults,cs},cpu-clock,duration_time", TOUCH, "3000")
+        seen = [(c["event"], c["cgroup"]) for c in report["counts"] if c["cgroup"]]
+        assert seen == [(event, cgroup) for cgroup in (name, "/")
+                        for event in ("page-faults", "cs", "cpu-clock")], report
+        by = {(c["event"], c["cgroup"]): c for c in report["counts"]}
+        assert by["page-faults", "/"]["value"] >= 3000, report
+        assert by["page-faults", name]["status"] == "not-counted", report
+        assert f"in cgroup '{name},/'" in report["target"], report
+        # One is enough, and the usual events are events too.
+        report, = stat_json("--for-each-cgroup", "/", "true")
+        assert {c["cgroup"] for c in report["counts"]} == {"/"}, report
+    finally:
+        os.rmdir(path)
+    assert "page-fautls" in stat("--for-each-cgroup", "/", "-e", "page-fautls", "true",
+                                 status=125).err
+    for more in (["-G", "/"], ["-p", "1"]):
+        r = stat("--for-each-cgroup", "/", *more, "-e", "cs", status=125)
+        assert "choose one" in r.err, r
+
+
 def test_groups_are_read_together():
     report, = stat_json("-e", "{page-faults,minor-faults,major-faults}", TOUCH, "1000")
     c = counts(report)

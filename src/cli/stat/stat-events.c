@@ -65,12 +65,19 @@ char *stat_joined(char *text, const char *more)
 	return text;
 }
 
+const char *stat_cgroups(const struct stat_job *st)
+{
+	return st->each_cgroups ? st->each_cgroups : st->opts.cgroup;
+}
+
 static char *event_text(const struct stat_job *st)
 {
 	const struct stat_opts *opts = &st->opts;
 	const char *usual = stat_is_virtual(st) ? virtual_events : default_events[0];
 	char *text;
 
+	if (st->each_events)
+		return stat_joined(NULL, st->each_events);
 	/* Of whole CPUs it is their clock, as with perf. */
 	if (!opts->events && (opts->all_cpus || opts->cpus))
 		text = stat_joined(stat_joined(NULL, "cpu-clock"), strchr(usual, ','));
@@ -182,6 +189,21 @@ static u32 events_before(struct stat_job *st, const char *text, size_t len)
 	return n;
 }
 
+/* How many there are in all; 0: none is counted, or something is wrong with one. */
+static u32 events_of(struct stat_job *st, const char *text)
+{
+	struct found_tool *found;
+	const char *why;
+	u32 nr;
+	char *left = without_tools(text, strlen(text), &found, &nr, &why);
+
+	if (!left)
+		return 0;
+	free(found);
+	free(left);
+	return events_before(st, text, strlen(text));
+}
+
 void stat_shape_attr(const struct stat_job *st, struct perf_event_attr *attr)
 {
 	/* As perf does, though nothing samples [STAT-02]. */
@@ -275,7 +297,7 @@ static void note_filters(struct stat_job *st)
 /* -G gives counted events their cgroups in order; a single one is for all. */
 static int prepare_cgroups(struct stat_job *st)
 {
-	const char *list = st->opts.cgroup;
+	const char *list = stat_cgroups(st);
 	u32 counted = st->specs ? ap_specs_count(st->specs) : 0, n = 0;
 	bool one = list && !strchr(list, ',');
 
@@ -291,7 +313,7 @@ static int prepare_cgroups(struct stat_job *st)
 	}
 	if (!list || one)
 		return 0;
-	for (const char *p = st->opts.cgroup; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+	for (const char *p = stat_cgroups(st); p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
 		n++;
 	if (n <= counted)
 		return 0;
@@ -320,6 +342,29 @@ static void make_events(struct stat_job *st, const char *text, const struct foun
 		add_counted(st, next++);
 }
 
+/* --for-each-cgroup, in the words of -e and -G. A mistake in the events is left to be found. */
+static void write_out_cgroups(struct stat_job *st)
+{
+	const char *list = st->opts.each_cgroup;
+	char *text = event_text(st), *names = NULL, *events = NULL;
+	u32 n = events_of(st, text);
+
+	while (n && list) {
+		char *name = strndup(list, strcspn(list, ","));
+
+		CHECK(name);
+		events = stat_joined(events ? stat_joined(events, ",") : NULL, text);
+		for (u32 i = 0; i < n; i++)
+			names = stat_joined(names ? stat_joined(names, ",") : NULL, name);
+		free(name);
+		list = strchr(list, ',');
+		list = list ? list + 1 : NULL;
+	}
+	free(text);
+	st->each_events = events;
+	st->each_cgroups = names;
+}
+
 int stat_events_prepare(struct stat_job *st)
 {
 	struct found_tool *found = NULL;
@@ -331,6 +376,8 @@ int stat_events_prepare(struct stat_job *st)
 
 	if (st->opts.null_run)
 		return 0;
+	if (st->opts.each_cgroup && !st->each_events)
+		write_out_cgroups(st);
 	text = event_text(st);
 	counted = without_tools(text, strlen(text), &found, &nr, &why);
 	if (!counted) {

@@ -250,7 +250,7 @@ int stat_open(struct stat_job *st)
 					  .cpus = o->cpus       ? o->cpus
 						  : o->all_cpus ? "all"
 								: NULL,
-					  .cgroup = o->cgroup);
+					  .cgroup = stat_cgroups(st));
 	struct ap_error err;
 	int rc;
 
@@ -442,6 +442,8 @@ void stat_release(struct stat_job *st)
 	free(st->pids);
 	free(st->target);
 	free(st->turned_back);
+	free(st->each_events);
+	free(st->each_cgroups);
 	ap_command_free(st->child.command);
 	ap_machine_free(st->machine);
 	stat_opts_release(&st->opts);

@@ -136,6 +136,9 @@ const struct option stat_option_table[] = {
 	 .more = "A path, or a name relative to where the cgroups are mounted (v1 perf_event or v2). "
 		 "A list, as in a,b,,c, gives each event its own in the order of -e, and none where it is "
 		 "empty or at its end; a single one holds for all. With -x the cgroup is a field behind the event."},
+	{OPTION_STR, 0, "for-each-cgroup", "CGROUPS", AT(each_cgroup),
+	 .help = "all events in each of these cgroups, separated by commas",
+	 .more = "As if the events were written out for one cgroup after the other, each with its own in -G."},
 
 	{OPTION_GROUP, .help = "How counts are put together"},
 	{OPTION_CALL, 'A', "no-aggr", .call = per_cpu, .help = "a line for each CPU (with -a or -C)"},
@@ -234,8 +237,6 @@ const struct absent_option stat_absent_options[] = {
 	{0, "percore-show-thread", "counts of each CPU are those of -A"},
 	{0, "per-cache", "counts of each die or socket are those of --per-die and --per-socket"},
 	{0, "per-cluster", "counts of each die or socket are those of --per-die and --per-socket"},
-	{0, "for-each-cgroup",
-	 "events and their cgroups are written out: -e cs,faults,cs,faults -G a,a,b,b"},
 	{'b', "bpf-prog", NO_BPF},
 	{0, "bpf-counters", NO_BPF},
 	{0, "bpf-attr-map", NO_BPF},
@@ -310,8 +311,13 @@ static int check_together(const struct stat_opts *o)
 		return conflict(
 			"-a measures everything, -p and -t one thing; choose one (-C restricts -p "
 			"to CPUs)");
+	if (o->each_cgroup && o->cgroup != o->each_cgroup)
+		return conflict("-G and --for-each-cgroup both say which cgroups; choose one");
+	if (o->each_cgroup && o->filters)
+		return conflict("--filter and --for-each-cgroup do not go together");
 	if (tasks && o->cgroup)
-		return conflict("-G selects by cgroup, -p and -t by task; choose one");
+		return conflict(
+			"-G and --for-each-cgroup select by cgroup, -p and -t by task; choose one");
 	if (o->aggr == AGGR_THREAD && !tasks && !o->all_cpus)
 		return conflict("--per-thread needs -p, -t or -a");
 	if (o->aggr == AGGR_THREAD && o->cpus)
@@ -381,6 +387,8 @@ int stat_opts_parse(struct stat_opts *opts, int argc, char **argv)
 	/* As perf: nothing named at all is the whole machine, until interrupted. */
 	if (first >= 0 && !opts->command && !stat_opts_has_target(opts))
 		opts->all_cpus = opts->implied_all = true;
+	if (!opts->cgroup)
+		opts->cgroup = opts->each_cgroup;
 	if (first >= 0 && opts->cgroup && !opts->cpus)
 		opts->all_cpus = true;
 	if (first >= 0 && check_together(opts)) {

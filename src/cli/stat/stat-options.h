@@ -30,6 +30,7 @@ struct stat_opts {
 
 	const char *pids, *tids, *cpus, *cgroup;
 	bool all_cpus;
+	const char *each_cgroup; /* of --for-each-cgroup; `cgroup` is the same then */
 	bool quiet;
 	bool as_is;       /* of options that change nothing */
 	bool implied_all; /* all_cpus because nothing was named */

@@ -49,6 +49,8 @@ struct stat_job {
 	struct ap_error refused;  /* and what it has refused then */
 	char *turned_back;        /* why the virtual PMU is, for good; owned; NULL: it is not */
 	char *target;             /* behind "stats for "; owned */
+	char *each_events;  /* --for-each-cgroup: the events, written out; owned; NULL: it is not */
+	char *each_cgroups; /* and a cgroup for each; owned */
 	struct report_style style;
 };
 
@@ -57,6 +59,9 @@ must_check int stat_events_prepare(struct stat_job *st);
 
 /* The text of those that need a counter, to be freed; NULL if the text is wrong. */
 char *stat_counted_text(const struct stat_job *st);
+
+/* The cgroups of the events, as -G names them; NULL: none. */
+const char *stat_cgroups(const struct stat_job *st);
 
 /* "MODIFIED:u" for an event that the fallback to user mode changed. To be freed. */
 char *stat_name_of(const struct ap_spec *spec, bool user_only);
