@@ -102,6 +102,8 @@ enum wire_watch {
 	/* after it: other names (WIRE_OP_NAMED), and code that it maps (WIRE_OP_MAPPED) */
 	WIRE_WATCH_RECORDS = 16,
 	WIRE_WATCH_DATA = 32, /* and all else that it maps */
+	/* nothing, but a fork is to leave few faults of the runtime's own */
+	WIRE_WATCH_FAULTS = 64,
 };
 
 enum wire_word {

@@ -128,6 +128,17 @@ static void populate(u8 *from, u32 size)
 	sys_madvise(from, size, MADV_POPULATE_WRITE);
 }
 
+void dbt_populate(u64 most)
+{
+	u32 cold = cache.code_size - cache.cold_filled;
+
+	if (cache.hot_filled + cold + cache.meta_filled > most)
+		return;
+	populate(cache.code, cache.hot_filled);
+	populate(code_at(cache.cold_filled), cold);
+	populate(cache.meta, (u32)cache.meta_filled);
+}
+
 #define LARGE_PAGE (2u << 20)
 
 /*

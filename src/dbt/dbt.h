@@ -216,6 +216,11 @@ bool dbt_lock_held_by(u32 id);
 void dbt_fork_prepare(struct dbt_thread *t);
 void dbt_fork_parent(struct dbt_thread *t);
 void dbt_fork_child(struct dbt_thread *t, u32 id);
+/*
+ * Makes the code and its bookkeeping writable now, as far as they are no more than @most bytes:
+ * after a fork each page that a new block is put into would be a fault, in both processes.
+ */
+void dbt_populate(u64 most);
 
 /*
  * Runs the guest from t->regs until the runtime is needed. Called on a stack of the runtime, with

@@ -337,28 +337,12 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	start_on_stack(t, t->area + AREA_STACK_TOP, begin);
 }
 
-extern char image_start[], image_data[], start_stack_top[];
-
-/*
- * Makes present all of our image and the part of the stack that is needed, at little more than the
- * cost of one fault. Faults that come later would be counted as the program's.
- */
-static void populate(void)
-{
-	const u64 image = (u64)image_start, data = (u64)image_data, top = (u64)start_stack_top;
-	const u64 stack = 0x10000, needed = 0x4000;
-
-	sys_madvise((void *)image, data - image, MADV_POPULATE_READ);
-	sys_madvise((void *)data, top - stack - data, MADV_POPULATE_WRITE);
-	sys_madvise((void *)(top - needed), needed, MADV_POPULATE_WRITE);
-}
-
 void start(u64 sp)
 {
 	struct startup *s;
 	u64 mask = signal_block_all();
 
-	populate();
+	image_populate();
 	s = region_map(sizeof(*s), PROT_READ | PROT_WRITE);
 	if (!s)
 		die("no memory to start with\n");

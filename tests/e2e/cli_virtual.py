@@ -612,5 +612,15 @@ def test_a_guest_that_is_moved_from_outside():
     assert guest.returncode == 0
 
 
+def test_faults_of_a_fork():
+    """Hardly any of them is the runtime's [SW-02]."""
+    program = os.environ["E2E_FORKED"]
+    native = subprocess.run([program], capture_output=True, text=True, check=False)
+    if native.returncode:
+        raise Skip("no software events here")
+    guest = run("run", "--", program)
+    assert int(native.stdout) <= int(guest.out) <= int(native.stdout) + 12, (native, guest)
+
+
 if __name__ == "__main__":
     main(globals())

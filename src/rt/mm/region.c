@@ -50,3 +50,15 @@ void region_unmap(void *at, u64 len)
 {
 	sys_munmap(at, ALIGN_UP(len, PIECE));
 }
+
+extern char image_start[], image_data[], start_stack_top[];
+
+void image_populate(void)
+{
+	const u64 image = (u64)image_start, data = (u64)image_data, top = (u64)start_stack_top;
+	const u64 stack = 0x10000, needed = 0x4000;
+
+	sys_madvise((void *)image, data - image, MADV_POPULATE_READ);
+	sys_madvise((void *)data, top - stack - data, MADV_POPULATE_WRITE);
+	sys_madvise((void *)(top - needed), needed, MADV_POPULATE_WRITE);
+}

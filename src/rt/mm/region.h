@@ -40,4 +40,11 @@ void *region_map(u64 len, int prot);
 /* What region_map() has given for @len. */
 void region_unmap(void *at, u64 len);
 
+/*
+ * Makes present all of our image and the part of the first stack that is needed, at little more
+ * than the cost of one fault. Faults that come later would be counted as the program's. A forked
+ * child needs it too: of files' pages it has nothing, and what it writes is its parent's at first.
+ */
+void image_populate(void);
+
 #endif

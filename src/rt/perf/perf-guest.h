@@ -76,8 +76,9 @@ bool perf_syscall(struct thread *t, u64 nr, const struct syscall_row *row, long 
 
 /* What a fork carries from before the clone to after it. */
 struct perf_fork {
-	u32 token; /* 0: nobody watches */
-	s32 sock;  /* the child's own, or -1 */
+	u32 token;   /* 0: nobody watches */
+	s32 sock;    /* the child's own, or -1 */
+	bool faults; /* somebody counts page faults */
 };
 
 /*

@@ -108,6 +108,7 @@ int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f)
 
 	f->token = 0;
 	f->sock = -1;
+	f->faults = t->proc->perf && watched(t) & WIRE_WATCH_FAULTS;
 	if (!t->proc->perf)
 		return 0;
 	/* An exec by a thread that nobody watches ends those that are. */

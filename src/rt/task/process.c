@@ -166,6 +166,21 @@ static void handlers_clear(struct sighand *sh)
 			memset(&sh->act[sig], 0, sizeof(sh->act[sig]));
 }
 
+/* What a fork may cost more so that page faults are the program's: a quarter of a millisecond. */
+#define POPULATE_MOST (1u << 20)
+
+/*
+ * In both processes of a fork: what the runtime writes next is a copy first, and where somebody
+ * counts page faults each would be counted as the program's.
+ */
+static void fork_populate(const struct perf_fork *pf)
+{
+	if (!pf->faults)
+		return;
+	image_populate();
+	dbt_populate(POPULATE_MOST);
+}
+
 /* In the child of a fork: a thread that exists in the parent only, and what it had for itself. */
 static void free_copy(struct thread *t, struct thread *other)
 {
@@ -182,6 +197,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 {
 	struct thread *other;
 
+	fork_populate(pf);
 	thread_know(t, (u32)sys_gettid());
 	dbt_fork_child(&t->dbt, t->id);
 	mm_reset_lock();
@@ -274,6 +290,8 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return CALL_SET;
 	}
+	if (!sys_failed(ret))
+		fork_populate(&pf);
 	locks_give(t);
 	perf_made(t, rq->flags, &pf, ret);
 	if (sys_failed(ret))

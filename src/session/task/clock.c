@@ -287,6 +287,23 @@ static u64 program_switches(struct guest_thread *th, u64 last)
 	return now - min_u64(now, own);
 }
 
+static bool is_faults(u32 config)
+{
+	return config == PERF_COUNT_SW_PAGE_FAULTS || config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
+	       config == PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+}
+
+/* Only the kernel's event leaves out what is made present at once; /proc counts that as well. */
+static void watch_faults(struct guest_thread *th, u32 mode)
+{
+	if (th->clock.faults || (software_mode() != 0 && mode == SW_ALL))
+		return;
+	th->clock.faults = true;
+	/* One whom nobody has watched yet is about to be. */
+	if (th->task)
+		guest_thread_watch(th);
+}
+
 u64 software_read(void *ctx, struct task *task, u32 what)
 {
 	struct guest_thread *th = task_host(task);
@@ -298,6 +315,8 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 		guest_thread_learn_tid(th);
 	if (!th || what >= SOURCE_MAX)
 		return 0;
+	if (is_faults(config) && !(th->clock.sw_wanted & BIT(what)))
+		watch_faults(th, mode);
 	if (!th->tid) {
 		/*
 		 * Made, but not begun: what it does is counted from its beginning, clock_attach().

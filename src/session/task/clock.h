@@ -23,6 +23,7 @@ struct thread_clock {
 
 	int sw_fd[SOURCE_MAX]; /* by SW_WHAT(): kernel events for software counts, or -1 */
 	u64 sw_last[SOURCE_MAX];
+	bool faults;       /* the kernel's event counts its page faults: WIRE_WATCH_FAULTS */
 	u64 sw_wanted;     /* bit per SW_WHAT() that somebody reads */
 	u64 switches;      /* context switches of the program before its last call, as it says */
 	u64 switches_base; /* those of the thread that the kernel's event has not counted */

@@ -104,7 +104,8 @@ void guest_thread_watch(struct guest_thread *th)
 	if (m)
 		__atomic_store_n(&m->watch,
 				 th->process->s->track_watch | WIRE_WATCH_TASKS | WIRE_WATCH_EXIT |
-					 WIRE_WATCH_EXEC | (clock_outlives() ? 0 : WIRE_WATCH_END),
+					 WIRE_WATCH_EXEC | (clock_outlives() ? 0 : WIRE_WATCH_END) |
+					 (th->clock.faults ? WIRE_WATCH_FAULTS : 0),
 				 __ATOMIC_SEQ_CST);
 }
 
