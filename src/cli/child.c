@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void restore(void *signals)
@@ -24,6 +25,29 @@ pid_t child_pid(const struct child *c)
 int child_reap(struct child *c, struct ap_error *err)
 {
 	return ap_command_wait(c->command, AP_COMMAND_NOHANG, &c->end, err);
+}
+
+static bool is_stopped(pid_t pid, int flags)
+{
+	siginfo_t info = {0};
+
+	return !waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | flags) && info.si_pid &&
+	       info.si_code == CLD_STOPPED;
+}
+
+void child_follow_stop(const struct child *c)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	pid_t pid = child_pid(c);
+
+	if (!pid || !is_stopped(pid, WNOWAIT))
+		return;
+	/* A shell lets all of a job go on, one after the other: it may be the child's turn now. */
+	nanosleep(&moment, NULL);
+	if (!is_stopped(pid, 0))
+		return;
+	raise(SIGSTOP);
+	kill(pid, SIGCONT);
 }
 
 void child_cpu_time(const struct child *c, u64 *user, u64 *system)

@@ -27,6 +27,12 @@ pid_t child_pid(const struct child *c);
 must_check int child_reap(struct child *c, struct ap_error *err);
 
 /*
+ * If the child has been stopped: stops as well, so that a shell's job control sees its job stopped,
+ * and lets the child go on when we do.
+ */
+void child_follow_stop(const struct child *c);
+
+/*
  * What the child and those of its children that it has waited for have used, in ns. As wait4(2)
  * says once it has ended; before, in the clock ticks of /proc (10 ms), 0 where there is none.
  */

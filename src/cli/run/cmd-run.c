@@ -283,6 +283,7 @@ static int wait_for_child(struct job *job, struct signals *signals, struct ap_er
 		if (poll(p, ARRAY_SIZE(p), -1) < 0)
 			continue;
 		signals_take(signals, child_pid(&job->child));
+		child_follow_stop(&job->child);
 		if (p[1].revents && ap__virtual_answer(v, why, sizeof(why)))
 			say_no_session(job, why);
 	}

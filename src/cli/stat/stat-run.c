@@ -261,6 +261,8 @@ static int wait_for_end(struct stat_job *st, struct wait *w, struct ap_error *er
 		sleep_until(w, earliest(w));
 		if (signals_take(&st->signals, child_pid(&st->child)) && child_pid(&st->child))
 			ended = child_reap(&st->child, err);
+		if (!ended)
+			child_follow_stop(&st->child);
 		if (ended) {
 			forget_tasks(w);
 			return ended < 0 ? ended : 0;
