@@ -239,9 +239,9 @@ int data_synthesize_all(const struct data_synthesis *s)
 	return r;
 }
 
-int data_synthesize_lost(const struct data_synthesis *s, u64 lost)
+int data_synthesize_lost(const struct data_synthesis *s, u64 n)
 {
-	struct ap_record rec = {.type = PERF_RECORD_LOST_SAMPLES, .lost = {.lost = lost}};
+	struct ap_record rec = {.type = PERF_RECORD_LOST_SAMPLES, .lost = {.lost = n}};
 
 	return put(s, &rec);
 }

@@ -23,7 +23,7 @@ int data_synthesize_process(const struct data_synthesis *s,
 			    pid_t pid); /* a thread's: its process */
 int data_synthesize_all(const struct data_synthesis *s);
 
-/* So many records were lost of which no LOST record has told. */
-int data_synthesize_lost(const struct data_synthesis *s, u64 lost);
+/* That @n records were lost of which no LOST record has told. */
+int data_synthesize_lost(const struct data_synthesis *s, u64 n);
 
 #endif
