@@ -97,7 +97,7 @@ struct wire_proc {
 enum wire_watch {
 	WIRE_WATCH_TASKS = 1, /* making threads and processes (WIRE_OP_FORK) */
 	WIRE_WATCH_EXIT = 2,  /* its end (WIRE_OP_EXIT), but that by exit_group or a signal */
-	WIRE_WATCH_END = 8,   /* that by exit_group as well: its last counts cannot be had later */
+	WIRE_WATCH_END = 8,   /* that by exit_group as well: something of it cannot wait */
 	WIRE_WATCH_EXEC = 4,  /* a new program, before its first instruction: HELLO with the flag */
 	/* after it: other names (WIRE_OP_NAMED), and code that it maps (WIRE_OP_MAPPED) */
 	WIRE_WATCH_RECORDS = 16,

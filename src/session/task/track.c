@@ -18,6 +18,10 @@ void track_opened(struct session *s, const struct event *event)
 		watch |= WIRE_WATCH_RECORDS;
 	if (attr->mmap_data)
 		watch |= WIRE_WATCH_DATA;
+	/* What is written at an end is there when somebody has waited for it. */
+	if (attr->comm || attr->mmap || attr->mmap_data || attr->task || attr->inherit_stat ||
+	    attr->sample_period)
+		watch |= WIRE_WATCH_END;
 	if (watch == s->track_watch)
 		return;
 	s->track_watch = watch;
