@@ -101,14 +101,29 @@ static u32 wants(const struct deadline *d)
 	return wants;
 }
 
-/* A thread that runs looks at its deadlines when it is told to. */
+/* What sleeps in a system call would be told that a signal has interrupted it. */
+static bool sleeps(const struct guest_thread *th)
+{
+	char text[256];
+	const char *state;
+
+	if (!pid_task_text(th->process->pid, th->tid, "stat", text, sizeof(text)))
+		return false;
+	state = strrchr(text, ')');
+	return state && state[1] == ' ' && state[2] != 'R';
+}
+
+/*
+ * A thread that runs looks at its deadlines when it is told to. One that sleeps looks before its
+ * program executes another instruction.
+ */
 static void poke(struct guest_thread *th)
 {
 	const struct meter *m = guest_thread_meter(th);
 	siginfo_t si = {.si_signo = SIGSYS, .si_code = SI_QUEUE};
 
 	if (th->process->s->instant.caller == th || !th->tid || !th->process->pid || !m->kick ||
-	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING)
+	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING || sleeps(th))
 		return;
 	si.si_pid = getpid();
 	si.si_uid = getuid();
