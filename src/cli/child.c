@@ -35,12 +35,20 @@ static bool is_stopped(pid_t pid, int flags)
 	       info.si_code == CLD_STOPPED;
 }
 
+/* Our parent gave us a process group of our own, as shells do with a job: it will let us go on. */
+static bool is_job(void)
+{
+	pid_t parent = getppid();
+
+	return getsid(parent) == getsid(0) && getpgid(parent) != getpgrp();
+}
+
 void child_follow_stop(const struct child *c)
 {
 	const struct timespec moment = {.tv_nsec = 1000000};
 	pid_t pid = child_pid(c);
 
-	if (!pid || !is_stopped(pid, WNOWAIT))
+	if (!pid || !is_stopped(pid, WNOWAIT) || !is_job())
 		return;
 	/* A shell lets all of a job go on, one after the other: it may be the child's turn now. */
 	nanosleep(&moment, NULL);

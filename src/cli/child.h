@@ -27,8 +27,8 @@ pid_t child_pid(const struct child *c);
 must_check int child_reap(struct child *c, struct ap_error *err);
 
 /*
- * If the child has been stopped: stops as well, so that a shell's job control sees its job stopped,
- * and lets the child go on when we do.
+ * If the child has been stopped and we are a shell's job: stops as well, so that the shell's job
+ * control sees its job stopped, and lets the child go on when we do.
  */
 void child_follow_stop(const struct child *c);
 

@@ -32,7 +32,7 @@ static void describe(char *text, size_t size)
 
 	for (u32 q = 0; q < RUN_EVENTS; q++)
 		len += (size_t)snprintf(text + len, size - len, "%s%u:%u", q ? "," : "",
-					PE_TYPE_ANYPERF, q);
+					(u32)PE_TYPE_ANYPERF, q);
 	snprintf(text + len, size - len, "}:u");
 }
 
