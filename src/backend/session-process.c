@@ -30,9 +30,10 @@ struct spawn {
 static int spawn_child(void *arg)
 {
 	struct spawn *spawn = arg;
-	pid_t pid =
-		/* NOLINT(clang-analyzer-security.insecureAPI.vfork): it executes or goes */
-		vfork();
+	pid_t pid;
+
+	/* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): it executes or goes */
+	pid = vfork();
 
 	/* NOLINTBEGIN(clang-analyzer-unix.Vfork): an errno is all that is left in our memory */
 	if (pid == 0) {

@@ -253,6 +253,7 @@ int event_map(struct event *event, const struct map_call *call)
 	err = buffer_new(event, call, nr_pages, &buffer);
 	if (err)
 		return err;
+	CHECK(buffer);
 	buffer_attach(event, buffer);
 	event->maps = 1;
 	event_get(event);

@@ -74,6 +74,7 @@ int memlock_charge(struct event *event, struct task *task, u64 pages, struct mlo
 		memlock_uncharge(core, charge);
 		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a buffer"});
 	}
+	CHECK(charge->user != charge->process);
 	/* The sysctl may have been lowered since: then nothing of it is left. */
 	free_pages -= min_u64(free_pages, charge->user->pages);
 	left = limit - min_u64(limit, charge->process->pages);

@@ -133,6 +133,7 @@ static void unthrottle_group(struct event *event, const struct event *running)
 {
 	struct event *leader = event->leader, *sibling;
 
+	CHECK(leader);
 	unthrottle_one(leader, leader != running);
 	list_for_each_entry (sibling, &leader->siblings, sibling_link)
 		unthrottle_one(sibling, sibling != running);

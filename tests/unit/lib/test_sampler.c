@@ -239,7 +239,7 @@ TEST(the_newest_are_kept)
 	struct ap_sampler *s = open_text("page-faults:u", &opts);
 	char *p = fresh();
 	size_t first = PAGES, next = 0;
-	uint64_t lost = 1;
+	uint64_t lost = PAGES;
 
 	ASSERT(s);
 	EXPECT_EQ(ap_sampler_enable(s), 0);
@@ -259,8 +259,9 @@ TEST(the_newest_are_kept)
 	/* 40 bytes each: two pages hold 204, of which a few are not ours. */
 	EXPECT_EQ(next, PAGES);
 	EXPECT(PAGES - first > 180 && PAGES - first <= 204);
+	/* The snapshot's own faults are lost: its memory is new, and the buffer stands still. */
 	EXPECT_EQ(ap_sampler_lost(s, &lost), 0);
-	EXPECT_EQ(lost, 0);
+	EXPECT(lost <= 4);
 	ap_sampler_close(s);
 	munmap(p, PAGES * PAGE);
 }
