@@ -26,23 +26,27 @@ static struct mlock_account *account_get(struct core *core, bool process, u32 id
 	return account;
 }
 
-static void account_put(struct mlock_account *account, u64 pages)
+/* The account if nobody has it any more: the caller frees it. */
+static struct mlock_account *account_put(struct mlock_account *account, u64 pages)
 {
 	if (!account)
-		return;
+		return NULL;
 	CHECK(account->refs && account->pages >= pages);
 	account->pages -= pages;
 	if (--account->refs)
-		return;
+		return NULL;
 	list_del(&account->link);
-	free(account);
+	return account;
 }
 
 void memlock_uncharge(struct core *core, struct mlock_charge *charge)
 {
+	struct mlock_account *user = account_put(charge->user, charge->user_pages);
+	struct mlock_account *process = account_put(charge->process, charge->process_pages);
+
 	(void)core;
-	account_put(charge->user, charge->user_pages);
-	account_put(charge->process, charge->process_pages);
+	free(user);
+	free(process);
 	*charge = (struct mlock_charge){0};
 }
 
@@ -74,7 +78,6 @@ int memlock_charge(struct event *event, struct task *task, u64 pages, struct mlo
 		memlock_uncharge(core, charge);
 		return core_refuse(core, -ENOMEM, NO_MEMORY, .name = {"a buffer"});
 	}
-	CHECK(charge->user != charge->process);
 	/* The sysctl may have been lowered since: then nothing of it is left. */
 	free_pages -= min_u64(free_pages, charge->user->pages);
 	left = limit - min_u64(limit, charge->process->pages);
