@@ -1,0 +1,371 @@
+/*
+ * A thread's trace as the session drains it, and what a guest that lies gets out of it. Guests are
+ * processes without a runtime: they write into their trace what they like.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "abi/trace.h"
+#include "unit/session/mock-guest.h"
+#include "unit/test.h"
+
+#define RING_DATA (64 * 4096ul)
+#define PERIOD    1000
+
+static struct session *s;
+
+/* Of a guest, in its process. */
+static struct mock g;
+static struct trace *trace;
+static struct perf_event_mmap_page *page;
+static u64 handle;
+static u64 counted;
+
+/* In a forked guest: exits with 1. */
+#define NEED(cond)                                                                 \
+	do {                                                                       \
+		if (!(cond)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
+			_exit(1);                                                  \
+		}                                                                  \
+	} while (0)
+
+static void start(void)
+{
+	struct session_config config = {.paranoid = SESSION_PARANOID_HOST, .segment_fd = -1};
+	char why[300];
+
+	if (session_new(&config, &s, why, sizeof(why))) {
+		fprintf(stderr, "session_new: %s\n", why);
+		exit(1);
+	}
+}
+
+static pid_t fork_guest(void (*body)(void))
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	alarm(50);
+	mock_init(&g, session_segment_fd(s), session_bootstrap_fd(s));
+	NEED(mock_hello(&g, -1, 0) == 0);
+	trace = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, session_segment_fd(s),
+		     (off_t)trace_offset(g.meter));
+	NEED(trace != MAP_FAILED);
+	body();
+	_exit(0);
+}
+
+static int serve_until_exit(pid_t child)
+{
+	int status = 0;
+
+	while (waitpid(child, &status, WNOHANG) == 0)
+		session_run(s, 10);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static struct pe_attr sampling(void)
+{
+	struct pe_attr attr = mock_attr();
+
+	attr.disabled = 0;
+	attr.sample_period = PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER;
+	attr.sample_stack_user = 32768;
+	return attr;
+}
+
+/* An event that samples, with a buffer. */
+static void begin(const struct pe_attr *attr)
+{
+	int fd;
+
+	NEED(mock_open(&g, attr, 0, -1, WIRE_NO_EVENT, 0, &handle) >= 0);
+	g.slot->args.mmap = (struct wire_mmap_args){handle, 4096 + RING_DATA,
+						    PROT_READ | PROT_WRITE, MAP_SHARED, 0};
+	NEED(mock_call(&g, WIRE_OP_MMAP) == 1);
+	fd = mock_take_fd(&g);
+	page = mmap(NULL, 4096 + RING_DATA, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	NEED(g.m->trace_seq && !(g.m->trace_seq & 1));
+}
+
+static void copy_in(const void *bytes, u64 len)
+{
+	u64 head = trace->head;
+
+	for (u64 i = 0; i < len; i++)
+		((u8 *)trace)[TRACE_HEAD + (head + i) % TRACE_RING] = ((const u8 *)bytes)[i];
+	__atomic_store_n(&trace->head, head + len, __ATOMIC_RELEASE);
+}
+
+/* As a thread does that has counted a period more. */
+static struct trace_sample one_more(u64 ip)
+{
+	struct trace_sample sample = {.entry = {.kind = TRACE_SAMPLE, .size = sizeof(sample)},
+				      .id = trace->event[0].id,
+				      .periods = 1,
+				      .ip = ip,
+				      .pc = ip};
+
+	mock_count(&g, PERIOD, 0);
+	counted += PERIOD;
+	sample.sums[METER_INSTRUCTIONS] = counted;
+	return sample;
+}
+
+static void put_sample(u64 ip, u32 chain, u32 stack)
+{
+	static u64 entry[TRACE_ENTRY_MAX / 8 + 1];
+	struct trace_sample *sample = (struct trace_sample *)entry;
+	u64 *p = (u64 *)(sample + 1);
+
+	*sample = one_more(ip);
+	sample->nr_chain = chain;
+	sample->stack_size = sample->stack_used = stack;
+	for (u32 i = 0; i < chain; i++)
+		*p++ = 7000 + i;
+	memset(p, 0x5a, stack);
+	sample->entry.size += chain * 8 + stack;
+	copy_in(entry, sample->entry.size);
+}
+
+static void ring_bell(void)
+{
+	struct wire_kick k = {.what = WIRE_KICK_TRACE, .meter = g.meter};
+
+	(void)send(g.sock, &k, sizeof(k), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void await_drained(void)
+{
+	ring_bell();
+	for (u32 i = 0; trace->tail != trace->head; i++) {
+		NEED(i < 20000);
+		usleep(1000);
+	}
+}
+
+/* Word @at of the ring, and behind it. */
+static u64 word(u64 at)
+{
+	return *(const u64 *)((const u8 *)page + 4096 + at % RING_DATA);
+}
+
+/* How many samples have come since last time; the first one is to be of @ip, and so on. */
+static u32 samples(u64 ip)
+{
+	u64 head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), at = page->data_tail;
+	u32 n = 0;
+
+	while (at < head) {
+		u64 header = word(at), size = header >> 48;
+
+		NEED(size >= 8 && at + size <= head);
+		if ((u32)header == PERF_RECORD_SAMPLE) {
+			NEED(word(at + 8) == ip + n);
+			/* The mark of user space, pc, and the chain. */
+			NEED(word(at + 24) == PERF_CONTEXT_USER && word(at + 32) == ip + n);
+			for (u64 i = 2; i < word(at + 16); i++)
+				NEED(word(at + 24 + i * 8) == 7000 + i - 2);
+			n++;
+		}
+		at += size;
+	}
+	__atomic_store_n(&page->data_tail, at, __ATOMIC_RELEASE);
+	return n;
+}
+
+static void many_sizes(void)
+{
+	struct pe_attr attr = sampling();
+	u32 n = 0;
+
+	begin(&attr);
+	NEED(trace->event[0].next == PERIOD && trace->event[0].period == PERIOD);
+	/* Many times around the ring, with entries of every size. */
+	for (u32 round = 0; round < 40; round++) {
+		u32 first = n;
+
+		for (u32 i = 0; i < 3; i++, n++)
+			put_sample(n, n * 37 % TRACE_CHAIN, n * 4096 % 65536 / 8 * 8);
+		await_drained();
+		NEED(samples(first) == 3);
+	}
+	NEED(trace->head > 4 * TRACE_RING);
+	/* A call finds what was told before it. */
+	put_sample(n, 0, 0);
+	NEED(mock_ioctl(&g, handle, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(samples(n) == 1);
+	/* An event that is off has no deadline, and gets nothing. */
+	NEED(trace->event[0].period == 0);
+	put_sample(n, 0, 0);
+	await_drained();
+	NEED(samples(n) == 0);
+}
+
+TEST(entries_arrive_in_order_and_whole)
+{
+	start();
+	EXPECT_EQ(serve_until_exit(fork_guest(many_sizes)), 0);
+	session_free(s);
+}
+
+/* It is dropped, and what comes after it is believed again. */
+static void after_a_lie(u64 ip, u32 taken)
+{
+	u64 words[1];
+
+	await_drained();
+	NEED(samples(ip) == taken);
+	NEED(mock_read(&g, handle, words, sizeof(words)) == sizeof(words));
+	put_sample(ip + 10, 3, 64);
+	await_drained();
+	NEED(samples(ip + 10) == 1);
+}
+
+static void lie(void)
+{
+	static const u32 sizes[] = {
+		0, 8, 15, 17, 24, TRACE_RING, ~0u, ~0u - 7, TRACE_ENTRY_MAX + 8, 1u << 31};
+	static const u64 moves[] = {4, TRACE_RING, TRACE_RING + 8, 1ull << 63, ~0ull - 5};
+	struct pe_attr attr = sampling();
+	struct trace_sample more;
+
+	begin(&attr);
+	for (u32 i = 0; i < ARRAY_SIZE(sizes); i++) {
+		put_sample(i, 3, 64);
+		more = one_more(100);
+		more.entry.size = sizes[i];
+		copy_in(&more, sizeof(more));
+		after_a_lie(i, 1);
+	}
+	for (u32 i = 0; i < 9; i++) {
+		more = one_more(100);
+		switch (i) {
+		case 0: more.nr_chain = ~0u; break;
+		case 1: more.nr_chain = 1; break;
+		case 2: more.nr_branches = TRACE_LBR + 1; break;
+		case 3: more.stack_size = 8; break;
+		case 4: more.stack_size = ~0u - 7; break;
+		case 5: more.stack_used = 8; break;
+		case 6: more.entry.kind = 99; break;
+		case 7: more.entry.size = sizeof(struct trace_entry); break;
+		default: more.id += 1000; break;
+		}
+		copy_in(&more, more.entry.size);
+		after_a_lie(100, 0);
+	}
+	/* Where the positions do not even begin at a word. */
+	for (u32 i = 0; i < ARRAY_SIZE(moves); i++) {
+		memset((u8 *)trace + TRACE_HEAD, 0, TRACE_RING);
+		trace->head += moves[i];
+		after_a_lie(100, 0);
+	}
+	/* What the session has written there it does not read. */
+	memset(trace->event, 0xff, sizeof(trace->event));
+	trace->event[0].id = more.id - 1000;
+	trace->tail = 1ull << 62;
+	trace->drained = trace->waiting = ~0u;
+	put_sample(200, 3, 64);
+	await_drained();
+	NEED(samples(200) == 1);
+}
+
+TEST(a_trace_that_is_none_is_given_up)
+{
+	start();
+	EXPECT_EQ(serve_until_exit(fork_guest(lie)), 0);
+	session_free(s);
+}
+
+/* Between two guests. */
+static struct {
+	u32 id;
+	bool done;
+} * between;
+
+static void be_named(void)
+{
+	struct pe_attr attr = sampling();
+
+	begin(&attr);
+	mock_count(&g, 5 * PERIOD, 0);
+	__atomic_store_n(&between->id, trace->event[0].id, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&between->done, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	NEED(samples(0) == 0);
+}
+
+static void name_another(void)
+{
+	struct pe_attr attr = sampling();
+	struct trace_sample sample;
+
+	begin(&attr);
+	while (!__atomic_load_n(&between->id, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	for (u32 i = 0; i < 10; i++) {
+		sample = one_more(0);
+		NEED(sample.id != between->id);
+		sample.id = between->id;
+		copy_in(&sample, sizeof(sample));
+	}
+	await_drained();
+	NEED(samples(0) == 0);
+	__atomic_store_n(&between->done, true, __ATOMIC_RELEASE);
+}
+
+TEST(nobody_samples_for_another_thread)
+{
+	pid_t named;
+
+	between = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	start();
+	named = fork_guest(be_named);
+	EXPECT_EQ(serve_until_exit(fork_guest(name_another)), 0);
+	EXPECT_EQ(serve_until_exit(named), 0);
+	session_free(s);
+}
+
+/* The ring is full at any time, whatever is drained, and so is the socket. */
+static void produce(void)
+{
+	struct pe_attr attr = sampling();
+	struct trace_sample sample;
+
+	begin(&attr);
+	for (;;) {
+		sample = one_more(0);
+		copy_in(&sample, sizeof(sample));
+		trace->head = trace->tail + TRACE_RING / sizeof(sample) * sizeof(sample);
+		ring_bell();
+	}
+}
+
+static void be_served(void)
+{
+	struct pe_attr attr = mock_attr();
+	u64 words[1];
+
+	NEED(mock_open(&g, &attr, 0, -1, WIRE_NO_EVENT, 0, &handle) >= 0);
+	for (u32 i = 0; i < 20; i++)
+		NEED(mock_read(&g, handle, words, sizeof(words)) == sizeof(words));
+}
+
+TEST(others_are_served_while_one_never_ends)
+{
+	pid_t producer;
+
+	start();
+	producer = fork_guest(produce);
+	EXPECT_EQ(serve_until_exit(fork_guest(be_served)), 0);
+	kill(producer, SIGKILL);
+	EXPECT_EQ(serve_until_exit(producer), 128 + SIGKILL);
+	session_free(s);
+}
