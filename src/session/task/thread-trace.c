@@ -72,9 +72,12 @@ static bool map(struct thread_trace *tt)
 	__atomic_store_n(&tt->trace->tail, tt->tail, __ATOMIC_RELEASE);
 	tt->trace->bell = 0;
 	/* No two threads' deadlines shall look alike. */
-	for (u32 i = 0; i < TRACE_EVENTS; i++)
-		if (tt->trace->armed[i].generation > tt->generation)
-			tt->generation = tt->trace->armed[i].generation;
+	for (u32 i = 0; i < TRACE_EVENTS; i++) {
+		u32 theirs = __atomic_load_n(&tt->trace->armed[i].generation, __ATOMIC_RELAXED);
+
+		if (theirs > tt->generation)
+			tt->generation = theirs;
+	}
 	for (u32 i = 0; i < TRACE_EVENTS; i++)
 		tt->deadlines[i].generation = ++tt->generation;
 	return true;
@@ -121,13 +124,14 @@ static void poke(struct guest_thread *th)
 {
 	const struct meter *m = guest_thread_meter(th);
 	siginfo_t si = {.si_signo = SIGSYS, .si_code = SI_QUEUE};
+	u64 kick = __atomic_load_n(&m->kick, __ATOMIC_RELAXED);
 
-	if (th->process->s->instant.caller == th || !th->tid || !th->process->pid || !m->kick ||
+	if (th->process->s->instant.caller == th || !th->tid || !th->process->pid || !kick ||
 	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING || sleeps(th))
 		return;
 	si.si_pid = getpid();
 	si.si_uid = getuid();
-	si.si_value.sival_ptr = (void *)(uintptr_t)m->kick;
+	si.si_value.sival_ptr = (void *)(uintptr_t)kick;
 	syscall(SYS_rt_tgsigqueueinfo, th->process->pid, th->tid, SIGSYS, &si);
 }
 
