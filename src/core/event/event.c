@@ -353,9 +353,10 @@ bool event_is_waited_for(const struct event *event)
 
 void event_counted(struct event *event, u64 n)
 {
-	event->count += (s64)n;
+	/* A counter that lies may go anywhere, and wraps. */
+	event->count = (s64)((u64)event->count + n);
 	if (event_is_sampling(event))
-		event->hw.period_left -= (s64)n;
+		event->hw.period_left = (s64)((u64)event->hw.period_left - n);
 }
 
 u64 event_id(const struct event *event)

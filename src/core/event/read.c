@@ -5,7 +5,7 @@
 
 static s64 event_count(const struct event *event)
 {
-	return event->count + event->child_count;
+	return (s64)((u64)event->count + (u64)event->child_count);
 }
 
 static u64 enabled_total(const struct event *event)

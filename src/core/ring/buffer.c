@@ -117,7 +117,7 @@ void event_page_update(struct event *event)
 	page->cap_user_rdpmc = width != 0;
 	page->pmc_width = width;
 	page->index = index;
-	page->offset = event->count + event->child_count;
+	page->offset = (s64)((u64)event->count + (u64)event->child_count);
 	if (index)
 		page->offset -= (s64)event->hw.prev;
 	page->time_enabled = event->time_enabled + event->child_time_enabled;

@@ -9,6 +9,9 @@
 
 #define NSEC_PER_SEC 1000000000ull
 
+/* Eight of them are a count. Only times or counts that lie lead further. */
+#define LONGEST_PERIOD ((u64)INT64_MAX / 8)
+
 static u64 tick_ns(const struct core *core)
 {
 	return NSEC_PER_SEC / core->hz;
@@ -69,8 +72,12 @@ static void adjust(struct event *event, u64 ns, u64 count, bool running)
 	struct hw_event *hw = &event->hw;
 	__extension__ typedef unsigned __int128 u128;
 	u128 per_second = (u128)count * NSEC_PER_SEC, wanted = (u128)ns * event->attr.sample_freq;
-	s64 delta = (s64)((u64)(wanted ? per_second / wanted : per_second) - hw->sample_period);
+	u128 period = wanted ? per_second / wanted : per_second;
+	s64 delta;
 
+	if (period > LONGEST_PERIOD)
+		period = LONGEST_PERIOD;
+	delta = (s64)((u64)period - hw->sample_period);
 	delta = delta >= 0 ? delta + 7 : delta - 7;
 	hw->sample_period += (u64)(delta / 8);
 	if (!hw->sample_period)
@@ -210,7 +217,7 @@ static bool tick_event(struct event *event)
 	if (!freq)
 		return false;
 	event->pmu->stop(event, PMU_EF_UPDATE);
-	delta = event->count - hw->freq_count;
+	delta = (s64)((u64)event->count - (u64)hw->freq_count);
 	hw->freq_count = event->count;
 	if (delta > 0)
 		adjust(event, tick_ns(event->core), (u64)delta, false);

@@ -369,3 +369,55 @@ TEST(others_are_served_while_one_never_ends)
 	EXPECT_EQ(serve_until_exit(producer), 128 + SIGKILL);
 	session_free(s);
 }
+
+/* Samples of a nanosecond each: the frequency asks for ever larger periods. */
+static void tell_times(void)
+{
+	struct pe_attr attr = sampling();
+	struct trace_sample sample;
+
+	attr.freq = 1;
+	attr.sample_freq = 1;
+	begin(&attr);
+	for (u32 i = 0; i < 200; i++) {
+		sample = one_more(0);
+		sample.entry.time = 1000 + i;
+		sample.sums[METER_INSTRUCTIONS] += (u64)i << 62;
+		copy_in(&sample, sizeof(sample));
+		await_drained();
+		NEED(trace->event[0].period && trace->event[0].period <= (u64)INT64_MAX);
+	}
+}
+
+TEST(a_period_stays_one_however_times_lie)
+{
+	start();
+	EXPECT_EQ(serve_until_exit(fork_guest(tell_times)), 0);
+	session_free(s);
+}
+
+static void tell_sums(void)
+{
+	static const u64 sums[] = {~0ull, 0, 1ull << 63, (1ull << 63) - 1, 1, 1ull << 62, PERIOD};
+	struct pe_attr attr = sampling();
+	struct trace_sample sample;
+	u64 words[1];
+
+	begin(&attr);
+	for (u32 i = 0; i < 100; i++) {
+		sample = one_more(0);
+		sample.sums[METER_INSTRUCTIONS] = sums[i % 7] + sums[i / 7 % 7];
+		sample.periods = sample.cpu_time = sample.entry.time = ~0ull;
+		copy_in(&sample, sizeof(sample));
+		await_drained();
+		NEED(mock_read(&g, handle, words, sizeof(words)) == sizeof(words));
+		NEED(trace->event[0].period == PERIOD);
+	}
+}
+
+TEST(counts_that_lie_are_counts)
+{
+	start();
+	EXPECT_EQ(serve_until_exit(fork_guest(tell_sums)), 0);
+	session_free(s);
+}
