@@ -8,9 +8,9 @@
 #include <anyperf/anyperf.h>
 
 #include "cli/child.h"
+#include "cli/control-words.h"
 #include "cli/record/record-options.h"
 #include "cli/signals.h"
-#include "cli/stat/stat-control.h"
 #include "data/tally.h"
 #include "data/writer.h"
 

@@ -9,8 +9,8 @@
 #include <anyperf/anyperf.h>
 
 #include "cli/child.h"
+#include "cli/control-words.h"
 #include "cli/signals.h"
-#include "cli/stat/stat-control.h"
 #include "cli/report/report.h"
 #include "cli/stat/stat-options.h"
 #include "backend/backend.h"

@@ -1,4 +1,4 @@
-#include "cli/stat/stat-control.h"
+#include "cli/control-words.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,10 @@
 /*
- * PURPOSE: `anyperf stat --control`: words read from a descriptor or fifo that start, stop and end
- * the measurement while it runs, each answered with "ack\n" if a second descriptor is given.
+ * PURPOSE: --control of `stat` and `record`: words read from a descriptor or fifo that start, stop
+ * and end the measurement while it runs, each answered with "ack\n" if a second descriptor is
+ * given.
  */
-#ifndef CLI_STAT_STAT_CONTROL_H
-#define CLI_STAT_STAT_CONTROL_H
+#ifndef CLI_CONTROL_WORDS_H
+#define CLI_CONTROL_WORDS_H
 
 #include "base/types.h"
 
