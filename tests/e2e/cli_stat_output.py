@@ -170,6 +170,12 @@ def test_csv():
     assert len(rows[0]) == 7
     rows = csv("-x,", "-r3", "-e", "page-faults", TOUCH, "100")
     assert len(rows[0]) == 8 and re.fullmatch(r"[\d.]+%", rows[0][3]), rows
+    # The name is the one that was asked for, also where only user mode can be counted.
+    rows = csv("-x,", "-e", "page-faults,page-faults:u", "true")
+    assert [row[2] for row in rows] == ["page-faults", "page-faults:u"], rows
+    if HAS_RUNTIME:
+        rows = csv("--pmu=virtual", "-x,", "-e", "instructions,branches:u", "true")
+        assert [row[2] for row in rows] == ["instructions", "branches:u"], rows
     rows = csv("-x,", "-D", "60000", "-e", "page-faults", "true")
     assert [plain(f) for f in rows[0]] == ["<not counted>", "", "page-faults", "0", "100.00", "",
                                            ""], rows
@@ -267,6 +273,12 @@ def test_files():
             json.load(f)
         r = stat("-o", os.path.join(d, "no/such"), "-e", "cs", "true", status=125)
         assert "cannot write to" in r.err, r
+        # As perf takes it: the stream that it would be without -o.
+        r = stat("-o", "-", "-e", "cs", "true", cwd=d)
+        assert r.err.startswith("\n Performance counter stats") and not r.out, r
+        r = stat("-x,", "-o", "-", "-e", "cs", "true", cwd=d)
+        assert re.fullmatch(r"\d+,,cs(:u)?,.*\n", r.err) and not os.path.exists(f"{d}/-"), r
+        assert "--append" in stat("--append", "-o", "-", "true", status=125, cwd=d).err
     r = stat("--log-fd", "1", "-e", "cs", "true")
     assert "Performance" in r.out and not r.err, r
     r = stat("--log-fd", "900", "-e", "cs", "true", status=125)

@@ -1,7 +1,7 @@
 /*
  * perf's columns for programs: [time,] [unit of aggregation, [cpus,]] count, unit, event,
  * [cgroup,] [deviation,] running ns, percent running, derived value, its unit. The decimal point is
- * a point in every locale.
+ * a point in every locale, and the event's name the one that was asked for: programs look for it.
  */
 #include "cli/report/unit-label.h"
 #include "cli/report/metric.h"
@@ -35,6 +35,7 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 	const char *sep = style->separator;
 	FILE *out = style->out;
 	u32 runs = cell->count.n ? cell->count.n : 1;
+	const char *name = ev->asked ? ev->asked : ev->name;
 
 	prefix(r, unit, style);
 	if (cell->status == AP_STATUS_OK)
@@ -42,7 +43,7 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 	else
 		fputs(cell->status == AP_STATUS_NOT_COUNTED ? "<not counted>" : "<not supported>",
 		      out);
-	fprintf(out, "%s%s%s%s%s", sep, ev->unit, sep, ev->name, sep);
+	fprintf(out, "%s%s%s%s%s", sep, ev->unit, sep, name, sep);
 	if (ev->cgroup)
 		fprintf(out, "%s%s", ev->cgroup, sep);
 	if (r->many)

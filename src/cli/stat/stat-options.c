@@ -186,7 +186,7 @@ const struct option stat_option_table[] = {
 	 .help = "print fields separated by SEP, in perf's columns"},
 	{OPTION_FLAG, 'j', "json", AT(json), .help = "print a JSON object a line (doc/json.md)"},
 	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
-	 .help = "write to FILE instead of stderr"},
+	 .help = "write to FILE instead of stderr; -: to stderr"},
 	{OPTION_FLAG, 0, "append", AT(append), .help = "with -o: add to FILE"},
 	{OPTION_INT, 0, "log-fd", "FD", AT(log_fd), .min = 0, .max = 1 << 20,
 	 .help = "write to this descriptor instead of stderr"},
@@ -384,6 +384,9 @@ int stat_opts_parse(struct stat_opts *opts, int argc, char **argv)
 	first = options_parse(&cmd_stat, opts, argc, argv);
 	if (first >= 0 && first < argc)
 		opts->command = argv + first;
+	/* As perf: what would be the output without -o. */
+	if (opts->output && !strcmp(opts->output, "-"))
+		opts->output = NULL;
 	/* As perf: nothing named at all is the whole machine, until interrupted. */
 	if (first >= 0 && !opts->command && !stat_opts_has_target(opts))
 		opts->all_cpus = opts->implied_all = true;
