@@ -86,6 +86,7 @@ static void lose(struct event *event, struct buffer *buffer)
 {
 	buffer->lost++;
 	event->lost_samples++;
+	event_changed(event);
 }
 
 /* All who write to the buffer are woken, since each may be whom somebody polls. */

@@ -421,3 +421,29 @@ TEST(counts_that_lie_are_counts)
 	EXPECT_EQ(serve_until_exit(fork_guest(tell_sums)), 0);
 	session_free(s);
 }
+
+/* Who reads the event without asking is told of what was lost too. */
+static void lose(void)
+{
+	const struct wire_snapshot *snapshot = &g.page->snapshots[0];
+	struct pe_attr attr = sampling();
+	u64 words[2];
+
+	attr.read_format = PE_FORMAT_LOST;
+	begin(&attr);
+	for (u32 i = 0; i < 30; i++) {
+		put_sample(i, 0, 0);
+		await_drained();
+	}
+	NEED(snapshot->kind == WIRE_SNAPSHOT_METER && snapshot->handle == handle);
+	NEED(snapshot->lost > 0);
+	NEED(mock_read(&g, handle, words, sizeof(words)) == sizeof(words));
+	NEED(words[1] == snapshot->lost);
+}
+
+TEST(a_snapshot_has_the_samples_that_were_lost)
+{
+	start();
+	EXPECT_EQ(serve_until_exit(fork_guest(lose)), 0);
+	session_free(s);
+}
