@@ -7,7 +7,11 @@
 /* The last overflow that REFRESH allows [OVF-08]. */
 static bool is_last(struct event *event)
 {
-	if (!event->event_limit || --event->event_limit)
+	if (!event->event_limit)
+		return false;
+	/* Whoever refreshes it often enough has a negative one, which wraps as in the kernel. */
+	event->event_limit = (s32)((u32)event->event_limit - 1);
+	if (event->event_limit)
 		return false;
 	event->pending_disable = true;
 	event->core->pending_disable = true;
