@@ -6,6 +6,7 @@
 
 #include <anyperf/command.h>
 
+#include "cli/number.h"
 #include "lib/command.h"
 
 /* As the library takes them. */
@@ -77,9 +78,9 @@ void deterministic_text(u64 seed, u32 nondet, char *text, size_t size)
 
 	if (!nondet) {
 		snprintf(text, size,
-			 "Deterministic (seed %llu): instructions and branches are ± 0, since "
+			 "Deterministic (seed %llu): instructions and branches are %s 0, since "
 			 "nothing was used that varies.",
-			 (unsigned long long)seed);
+			 (unsigned long long)seed, number_plus_minus());
 		return;
 	}
 	len = (size_t)snprintf(text, size, "Deterministic (seed %llu), but for what was used of: ",

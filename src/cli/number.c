@@ -1,5 +1,6 @@
 #include "cli/number.h"
 
+#include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
 #include <stdio.h>
@@ -8,17 +9,23 @@
 
 const struct number_style number_plain = {.point = "."};
 
-static bool is_c_locale(void)
+/* The name of the environment's locale for @category. */
+static const char *locale_name(const char *category)
 {
-	static const char *const vars[] = {"LC_ALL", "LC_NUMERIC", "LANG"};
+	const char *const vars[] = {"LC_ALL", category, "LANG"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(vars); i++) {
 		const char *v = getenv(vars[i]);
 
 		if (v && *v)
-			return !strcmp(v, "C") || !strcmp(v, "POSIX") || !strncmp(v, "C.", 2);
+			return v;
 	}
-	return true;
+	return "C";
+}
+
+static bool is_plain(const char *name)
+{
+	return !strcmp(name, "C") || !strcmp(name, "POSIX");
 }
 
 /* Every character of the separators in use is one column wide. */
@@ -34,10 +41,11 @@ static u8 columns(const char *utf8)
 void number_style_init(struct number_style *style)
 {
 	locale_t locale, before;
+	const char *name = locale_name("LC_NUMERIC");
 	struct lconv *conv;
 
 	*style = number_plain;
-	if (is_c_locale())
+	if (is_plain(name) || !strncmp(name, "C.", 2))
 		return;
 	locale = newlocale(LC_NUMERIC_MASK, "", (locale_t)0);
 	if (!locale)
@@ -51,6 +59,21 @@ void number_style_init(struct number_style *style)
 	style->separator_columns = columns(style->separator);
 	uselocale(before);
 	freelocale(locale);
+}
+
+const char *number_plus_minus(void)
+{
+	locale_t locale;
+	bool utf8;
+
+	if (is_plain(locale_name("LC_CTYPE")))
+		return "+-";
+	locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	if (!locale)
+		return "+-";
+	utf8 = !strcmp(nl_langinfo_l(CODESET, locale), "UTF-8");
+	freelocale(locale);
+	return utf8 ? "±" : "+-";
 }
 
 char *number_text(const struct number_style *style, double value, int decimals, int width,

@@ -23,6 +23,9 @@ extern const struct number_style number_plain;
  */
 void number_style_init(struct number_style *style);
 
+/* The sign before a deviation: ± where the environment's LC_CTYPE can show it, else +-. */
+const char *number_plus_minus(void);
+
 /*
  * Writes @value with @decimals digits after the point, right-aligned in @width columns (0: as long
  * as it is). Returns @buf; 64 bytes are enough for every number.

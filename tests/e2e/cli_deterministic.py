@@ -165,9 +165,12 @@ def test_each_nondeterministic_source_is_named():
 
 
 def test_text():
-    r = stat("--deterministic", "-r", "3", "-e", EVENTS, "--", NONDET, "nothing")
-    assert len(re.findall(r":u +(?:# .*)?\( ± 0 \)$", r.err, re.M)) == 2, r
-    assert "instructions and branches are ± 0" in " ".join(r.err.split()), r
+    for locale, sign in (("C", "+-"), ("C.UTF-8", "±")):
+        r = stat("--deterministic", "-r", "3", "-e", EVENTS, "--", NONDET, "nothing",
+                 env={"LC_ALL": locale})
+        sign = re.escape(sign)
+        assert len(re.findall(rf":u +(?:# .*)?\( {sign} 0 \)$", r.err, re.M)) == 2, r
+        assert re.search(f"instructions and branches are {sign} 0", " ".join(r.err.split())), r
     r = stat("--deterministic", "--seed", "7", "-e", EVENTS, "--", NONDET, "threads")
     text = " ".join(r.err.split())
     assert "(seed 7)" in text and "used of: threads. Counts may differ" in text, r

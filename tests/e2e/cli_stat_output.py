@@ -4,9 +4,11 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 
-from e2e import ANYPERF, ENV, HAS_RUNTIME, counts, main, plain, run, scratch, stat, stat_json, table
+from e2e import (ANYPERF, ENV, HAS_RUNTIME, Skip, counts, main, plain, run, scratch, stat,
+                 stat_json, table)
 
 TOUCH = os.environ["E2E_TOUCH"]
 DEFAULT = ["task-clock", "context-switches", "cpu-migrations", "page-faults", "cycles",
@@ -332,6 +334,27 @@ def test_thousands():
     assert re.search(r"2\d{3} +page-faults", stat("--big-num", "-e", "page-faults", TOUCH,
                                                   "2000").err)
     assert re.match(r"2\d{3},", stat("-x,", "--no-big-num", "-e", "page-faults", TOUCH, "2000").err)
+
+
+def test_decimal_point():
+    """All numbers of a table in one locale, as perf has it; a point in what programs read."""
+    if not shutil.which("localedef"):
+        raise Skip("no localedef to make a locale with")
+    with scratch() as d:
+        made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", f"{d}/de_DE.UTF-8"],
+                              capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise Skip(f"localedef makes no de_DE: {made.stderr}")
+        env = {"LOCPATH": d, "LC_ALL": "de_DE.UTF-8"}
+        for how in ([], ["-r", "3", "--table"], ["-I", "20"]):
+            r = stat("-e", "task-clock,page-faults", *how, TOUCH, "20000", env=env)
+            text = "\n".join(line for line in r.err.splitlines() if "#" not in line[:12]
+                             and "Performance" not in line and "PMU" not in line)
+            assert not re.search(r"\d\.\d\d\b|\d\.\d{4}", text), r
+            assert re.search(r"\d,\d+ (seconds|CPUs)", text), r
+            assert how == ["-I", "20"] or re.search(r" 20\.\d{3} +page-faults", text), r
+        r = stat("-x;", "-e", "task-clock", "true", env=env)
+        assert "," not in r.err and "." in r.err, r
 
 
 def test_verbose():

@@ -39,6 +39,23 @@ static const char *plain(const struct report_style *style)
 	return style->colour ? "\033[0m" : "";
 }
 
+/* All numbers have the locale's decimal point. Only counts have its groups, as in perf. */
+static const char *number(const struct report_style *style, double value, int decimals, int width,
+			  char buf[64])
+{
+	struct number_style ungrouped = style->numbers;
+
+	*ungrouped.separator = 0;
+	return number_text(&ungrouped, value, decimals, width, buf, 64);
+}
+
+static void deviation(const struct report_style *style, double percent)
+{
+	char text[64];
+
+	fprintf(style->out, "  ( +-%s%% )", number(style, percent, 2, 6, text));
+}
+
 /* Prints the label in front of a line. Labels of threads, whose width varies, are right-aligned. */
 static void label(const struct report *r, u32 unit, FILE *out)
 {
@@ -127,18 +144,24 @@ static void count(const struct report *r, u32 event, u32 unit, const struct repo
 static int metric(const struct report_metric *m, const struct report_style *style)
 {
 	const char *colour = colour_of(style, m->level);
+	char text[64];
+	int cols;
 
-	return fprintf(style->out, " # ") +
-	       (fprintf(style->out, "%s%*.*f%s%s", colour, m->width, m->decimals, m->value,
-			m->gap[0] == '%' ? "%" : "", *colour ? plain(style) : "") -
-		(int)strlen(colour) - (*colour ? (int)strlen(plain(style)) : 0)) +
+	number(style, m->value, m->decimals, m->width, text);
+	/* A decimal point of several bytes is a column wide. */
+	cols = (int)strlen(text) - (int)strlen(style->numbers.point) + 1;
+	fprintf(style->out, " # %s%s%s%s", colour, text, m->gap[0] == '%' ? "%" : "",
+		*colour ? plain(style) : "");
+	return 3 + cols + (m->gap[0] == '%') +
 	       fprintf(style->out, "%s%s", m->gap + (m->gap[0] == '%'), m->unit);
 }
 
 static void prefix(const struct report *r, u32 unit, const struct report_style *style)
 {
+	char text[64];
+
 	if (r->part == PART_INTERVAL)
-		fprintf(style->out, "%16.9f ", r->at);
+		fprintf(style->out, "%s ", number(style, r->at, 9, 16, text));
 	label(r, unit, style->out);
 }
 
@@ -156,6 +179,7 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 	double error = ok && r->many ? series_error_percent(&cell->count) : 0;
 	bool multiplexed = ok && cell->running != cell->enabled;
 	bool same = ok && ev->exact && r->many && cell->count.n > 1 && error <= 0;
+	char text[64];
 
 	prefix(r, unit, style);
 	count(r, event, unit, style);
@@ -172,11 +196,11 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 	if (error > 0 || same || multiplexed)
 		pad(out, at, METRIC_WIDTH);
 	if (error > 0)
-		fprintf(out, "  ( +-%6.2f%% )", error);
+		deviation(style, error);
 	if (same)
-		fputs("  ( ± 0 )", out);
+		fprintf(out, "  ( %s 0 )", number_plus_minus());
 	if (multiplexed)
-		fprintf(out, "  (%.2f%%)", report_percent(cell));
+		fprintf(out, "  (%s%%)", number(style, report_percent(cell), 2, 0, text));
 	putc('\n', out);
 	for (u32 i = 1; i < nr; i++) {
 		prefix(r, unit, style);
@@ -217,25 +241,33 @@ static void times(const struct report *r, const struct report_style *style)
 	double error = series_error(&r->elapsed);
 	int digits = precision(error);
 	FILE *out = style->out;
+	char text[64], other[64];
 
 	if (!r->many) {
-		fprintf(out, " %17.9f seconds time elapsed\n", r->elapsed.mean);
+		fprintf(out, " %s seconds time elapsed\n",
+			number(style, r->elapsed.mean, 9, 17, text));
 		if (r->has_usage)
-			fprintf(out, "\n %17.9f seconds user\n %17.9f seconds sys\n", r->user,
-				r->sys);
+			fprintf(out, "\n %s seconds user\n %s seconds sys\n",
+				number(style, r->user, 9, 17, text),
+				number(style, r->sys, 9, 17, other));
 		return;
 	}
 	if (style->table) {
 		fprintf(out, " %17s# Table of individual measurements:\n", "");
-		for (u32 i = 0; i < r->runs; i++)
-			fprintf(out, " %17.*f (%+.*f) #\n", digits, r->run_elapsed[i], digits,
-				r->run_elapsed[i] - r->elapsed.mean);
+		for (u32 i = 0; i < r->runs; i++) {
+			double more = r->run_elapsed[i] - r->elapsed.mean;
+
+			fprintf(out, " %s (%s%s) #\n",
+				number(style, r->run_elapsed[i], digits, 17, text),
+				more < 0 ? "" : "+", number(style, more, digits, 0, other));
+		}
 		fprintf(out, "\n %17s# Final result:\n", "");
 	}
-	fprintf(out, " %17.*f +- %.*f seconds time elapsed", digits, r->elapsed.mean, digits,
-		error);
+	fprintf(out, " %s +- %s seconds time elapsed",
+		number(style, r->elapsed.mean, digits, 17, text),
+		number(style, error, digits, 0, other));
 	if (error > 0)
-		fprintf(out, "  ( +-%6.2f%% )", series_error_percent(&r->elapsed));
+		deviation(style, series_error_percent(&r->elapsed));
 	putc('\n', out);
 }
 

@@ -50,6 +50,24 @@ TEST(locale_of_the_environment)
 	EXPECT_STREQ(style.point, ".");
 }
 
+TEST(plus_minus_where_it_can_be_shown)
+{
+	static const struct {
+		const char *locale, *sign;
+	} cases[] = {
+		{"C", "+-"},
+		{"POSIX", "+-"},
+		{"no_SUCH.UTF-8", "+-"},
+		{"C.UTF-8", "±"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		setenv("LC_ALL", cases[i].locale, 1);
+		EXPECT_STREQ(number_plus_minus(), cases[i].sign);
+	}
+	setenv("LC_ALL", "C", 1);
+}
+
 TEST(json)
 {
 	char *out = NULL;
