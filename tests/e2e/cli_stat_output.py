@@ -408,7 +408,18 @@ def test_options_that_change_nothing():
             "--metric-no-merge", "--metric-no-threshold"]
     r = stat("-x,", *same, "-e", "page-faults", "true")
     assert re.fullmatch(r"\d+,,page-faults(:u)?,\d+,100.00,,\n", r.err), r
-    assert "--metric-only: " in stat("--metric-only", "true", status=125).err
+
+
+def test_metric_only():
+    """A heading and a line, as perf prints them, with the numbers of the same run's counts."""
+    quiet = stat("--metric-only", "--pmu=kernel", "-e", "task-clock,page-faults", "true").err
+    assert "no metric" in quiet and "page-faults" not in quiet and "elapsed" in quiet, quiet
+    for wrong in (["-r", "2"], ["-a", "--per-thread"]):
+        assert "--metric-only" in stat("--metric-only", *wrong, "true", status=125).err
+    document = stat_json("--metric-only", "--pmu=kernel", "-e", "page-faults", "true")[0]
+    assert document["counts"] == [], document
+    text = stat("-I", "20", "--metric-only", "-e", "page-faults", "sleep", "0.1").err
+    assert text.count("no metric") == 1 and "page-faults" not in text, text
 
 
 def test_quiet():

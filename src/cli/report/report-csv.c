@@ -3,8 +3,11 @@
  * [cgroup,] [deviation,] running ns, percent running, derived value, its unit. The decimal point is
  * a point in every locale, and the event's name the one that was asked for: programs look for it.
  */
+#include <stdlib.h>
+
 #include "cli/report/unit-label.h"
 #include "cli/report/metric.h"
+#include "cli/report/metric-only.h"
 #include "cli/report/report.h"
 
 static int prefix(const struct report *r, u32 unit, const struct report_style *style)
@@ -66,7 +69,7 @@ static void line(const struct report *r, u32 event, u32 unit, const struct repor
 	}
 }
 
-void report_print_csv(const struct report *r, const struct report_style *style)
+static void lines(const struct report *r, const struct report_style *style)
 {
 	bool by_event = unit_event_first(r->aggr);
 	u32 outer = by_event ? r->nr_events : r->nr_units;
@@ -80,4 +83,53 @@ void report_print_csv(const struct report *r, const struct report_style *style)
 				line(r, event, unit, style);
 		}
 	}
+}
+
+/* As perf: a heading, then the values, each with a separator behind it. */
+static void metric_table(const struct report *r, const struct report_style *style)
+{
+	static const char *const labels[] = {
+		[AGGR_GLOBAL] = "",   [AGGR_THREAD] = "comm-pid", [AGGR_CPU] = "cpu",
+		[AGGR_CORE] = "core", [AGGR_DIE] = "die",         [AGGR_SOCKET] = "socket",
+		[AGGR_NODE] = "node",
+	};
+	const char *sep = style->separator;
+	FILE *out = style->out;
+	u32 nr;
+	struct metric_column *columns = metric_columns(r, &nr);
+
+	if (!style->brief_head) {
+		if (r->part == PART_INTERVAL)
+			fprintf(out, "time%s", sep);
+		else if (r->part == PART_SUMMARY && style->csv_summary)
+			fprintf(out, "summary%s", sep);
+		if (r->aggr)
+			fprintf(out, "%s%s", labels[r->aggr], sep);
+		if (unit_counts_cpus(r->aggr))
+			fprintf(out, "cpus%s", sep);
+		for (u32 c = 0; c < nr; c++)
+			fprintf(out, "%s%s", columns[c].name, sep);
+		putc('\n', out);
+	}
+	for (u32 u = 0; u < r->nr_units; u++) {
+		prefix(r, u, style);
+		for (u32 c = 0; c < nr; c++) {
+			struct report_metric m;
+
+			if (metric_of_column(r, &columns[c], u, &m))
+				fprintf(out, "%.*f", m.decimals, m.value);
+			fputs(sep, out);
+		}
+		putc('\n', out);
+	}
+	free(columns);
+}
+
+void report_print_csv(const struct report *r, const struct report_style *style)
+{
+	if (style->metric_only) {
+		metric_table(r, style);
+		return;
+	}
+	lines(r, style);
 }

@@ -4,6 +4,7 @@
 #include "cli/report/refused.h"
 #include "cli/report/unit-label.h"
 #include "cli/report/metric.h"
+#include "cli/report/metric-only.h"
 #include "cli/report/report.h"
 #include "cli/report/uncounted.h"
 
@@ -53,7 +54,40 @@ static void refusal(struct json *j, const struct report_event *ev)
 	json_end(j);
 }
 
-static void one_count(struct json *j, const struct report *r, u32 event, u32 unit)
+static void values(struct json *j, const struct report *r, u32 event, u32 unit)
+{
+	const struct report_cell *cell = report_at(r, event, unit);
+	const struct report_event *ev = &r->events[event];
+	bool mean = r->many && cell->count.n > 1;
+
+	json_double(j, "value", report_value(r, event, unit), ev->scale != 1 ? 6 : mean ? 2 : 0);
+	json_str(j, "unit", ev->unit);
+	if (r->many) {
+		series(j, r, cell, event);
+	} else {
+		json_u64(j, "count", cell->scaled);
+		json_u64(j, "raw", cell->value);
+	}
+	json_u64(j, "enabled_ns", cell->enabled);
+	json_u64(j, "running_ns", cell->running);
+	json_double(j, "running_percent", report_percent(cell), 2);
+	if (ev->with_translator)
+		json_bool(j, "with_translator", true);
+}
+
+/* Of events without a metric to be shown --metric-only tells no more than why they are refused. */
+static bool has_place(const struct report *r, u32 event, u32 unit, bool metric_only)
+{
+	struct report_metric metrics[METRICS_MAX];
+	u32 nr = report_metrics(r, event, unit, metrics);
+
+	for (u32 i = 0; i < nr; i++)
+		if (metric_only_shows(&metrics[i]))
+			return true;
+	return !metric_only || r->events[event].refused;
+}
+
+static void one_count(struct json *j, const struct report *r, u32 event, u32 unit, bool metric_only)
 {
 	static const char *const status[] = {
 		[AP_STATUS_OK] = "ok",
@@ -75,30 +109,14 @@ static void one_count(struct json *j, const struct report *r, u32 event, u32 uni
 		json_str(j, "cgroup", ev->cgroup);
 	unit_members(j, r, &r->units[unit]);
 	json_str(j, "status", status[cell->status]);
-	if (cell->status == AP_STATUS_OK) {
-		bool mean = r->many && cell->count.n > 1;
-
-		json_double(j, "value", report_value(r, event, unit),
-			    ev->scale != 1 ? 6
-			    : mean         ? 2
-					   : 0);
-		json_str(j, "unit", ev->unit);
-		if (r->many) {
-			series(j, r, cell, event);
-		} else {
-			json_u64(j, "count", cell->scaled);
-			json_u64(j, "raw", cell->value);
-		}
-		json_u64(j, "enabled_ns", cell->enabled);
-		json_u64(j, "running_ns", cell->running);
-		json_double(j, "running_percent", report_percent(cell), 2);
-		if (ev->with_translator)
-			json_bool(j, "with_translator", true);
-	}
+	if (cell->status == AP_STATUS_OK && !metric_only)
+		values(j, r, event, unit);
 	json_array(j, "metrics");
 	for (u32 i = 0; i < nr; i++) {
 		char unit_text[64];
 
+		if (metric_only && !metric_only_shows(&metrics[i]))
+			continue;
 		json_object(j, NULL);
 		json_double(j, "value", metrics[i].value, 6);
 		snprintf(unit_text, sizeof(unit_text), "%s%s", metrics[i].gap[0] == '%' ? "% " : "",
@@ -176,8 +194,8 @@ void report_print_json(const struct report *r, const struct report_style *style)
 	json_array(&j, "counts");
 	for (u32 u = 0; u < r->nr_units; u++)
 		for (u32 e = 0; e < r->nr_events; e++)
-			if (report_at(r, e, u)->present)
-				one_count(&j, r, e, u);
+			if (report_at(r, e, u)->present && has_place(r, e, u, style->metric_only))
+				one_count(&j, r, e, u, style->metric_only);
 	json_end(&j);
 	json_end(&j);
 	json_finish(&j);

@@ -3,12 +3,14 @@
  * the event in 32, what it relates to in 38, then deviation and share of time. Nothing is printed
  * behind the last column in use.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/determinism.h"
 #include "cli/help/help.h"
 #include "cli/report/unit-label.h"
 #include "cli/report/metric.h"
+#include "cli/report/metric-only.h"
 #include "cli/report/report.h"
 
 #define COUNT_WIDTH  18
@@ -16,6 +18,7 @@
 #define NAME_WIDTH   32
 #define CGROUP_WIDTH 16
 #define METRIC_WIDTH 38
+#define COLUMN_WIDTH 20 /* of --metric-only */
 
 static const char *colour_of(const struct report_style *style, enum metric_level level)
 {
@@ -73,6 +76,17 @@ static void label(const struct report *r, u32 unit, FILE *out)
 	}
 }
 
+/* Columns of what stands in front of a line. */
+static int label_width(const struct report *r)
+{
+	static const int widths[] = {
+		[AGGR_GLOBAL] = 0, [AGGR_THREAD] = 25, [AGGR_CPU] = 11,  [AGGR_CORE] = 21,
+		[AGGR_DIE] = 18,   [AGGR_SOCKET] = 12, [AGGR_NODE] = 12,
+	};
+
+	return widths[r->aggr] + (r->part == PART_INTERVAL ? 17 : 0);
+}
+
 /* What takes turns on too few counters is not exact, and shows the share of its time. */
 static bool all_exact(const struct report *r)
 {
@@ -94,7 +108,7 @@ static char *translated_note(bool exact, char *buf, size_t size)
 	return buf;
 }
 
-static void interval_heading(const struct report *r, FILE *out)
+static void interval_heading(const struct report *r, bool metric_only, FILE *out)
 {
 	char note[200];
 
@@ -111,7 +125,8 @@ static void interval_heading(const struct report *r, FILE *out)
 	/* At the first one nobody knows what will take turns. */
 	if (r->translated && r->interval == 1)
 		fprintf(out, "# %s\n", translated_note(false, note, sizeof(note)));
-	fprintf(out, "#           time %s            counts unit events\n", names[r->aggr]);
+	if (!metric_only)
+		fprintf(out, "#           time %s            counts unit events\n", names[r->aggr]);
 }
 
 static void pad(FILE *out, int have, int want)
@@ -226,6 +241,58 @@ static void lines(const struct report *r, const struct report_style *style)
 	}
 }
 
+static int column_width(const struct metric_column *column)
+{
+	int width = (int)strlen(column->name);
+
+	return width > COLUMN_WIDTH ? width : COLUMN_WIDTH;
+}
+
+/* One value of --metric-only, without blanks at the end of a line. */
+static void metric_cell(const struct report *r, u32 unit, const struct metric_column *column,
+			const struct report_style *style)
+{
+	int width = column_width(column);
+	struct report_metric m;
+	const char *colour;
+	char text[64];
+
+	if (!metric_of_column(r, column, unit, &m)) {
+		fprintf(style->out, " %*s", width, "-");
+		return;
+	}
+	colour = colour_of(style, m.level);
+	number(style, m.value, m.decimals, width - (m.gap[0] == '%'), text);
+	fprintf(style->out, " %s%s%s%s", colour, text, m.gap[0] == '%' ? "%" : "",
+		*colour ? plain(style) : "");
+}
+
+/* --metric-only: a line a unit, a column a relation. */
+static void metric_table(const struct report *r, const struct report_style *style)
+{
+	FILE *out = style->out;
+	u32 nr;
+	struct metric_column *columns = metric_columns(r, &nr);
+
+	if (!nr && !style->brief_head)
+		fputs(" no metric: nothing that was counted is related to anything but time\n",
+		      out);
+	if (nr && !style->brief_head) {
+		fprintf(out, "%-*s", label_width(r),
+			r->part == PART_INTERVAL ? "#           time" : "");
+		for (u32 c = 0; c < nr; c++)
+			fprintf(out, " %*s", column_width(&columns[c]), columns[c].name);
+		putc('\n', out);
+	}
+	for (u32 u = 0; nr && u < r->nr_units; u++) {
+		prefix(r, u, style);
+		for (u32 c = 0; c < nr; c++)
+			metric_cell(r, u, &columns[c], style);
+		putc('\n', out);
+	}
+	free(columns);
+}
+
 /* How many digits behind the point make two of @error significant. */
 static int precision(double error)
 {
@@ -322,8 +389,11 @@ void report_print_text(const struct report *r, const struct report_style *style)
 
 	if (r->part == PART_INTERVAL) {
 		if (!style->brief_head)
-			interval_heading(r, out);
-		lines(r, style);
+			interval_heading(r, style->metric_only, out);
+		if (style->metric_only)
+			metric_table(r, style);
+		else
+			lines(r, style);
 		return;
 	}
 	fprintf(out, "\n Performance counter stats for %s", r->target);
@@ -338,7 +408,10 @@ void report_print_text(const struct report *r, const struct report_style *style)
 			  style->width);
 	}
 	putc('\n', out);
-	lines(r, style);
+	if (style->metric_only)
+		metric_table(r, style);
+	else
+		lines(r, style);
 	if (r->nr_events)
 		putc('\n', out);
 	times(r, style);

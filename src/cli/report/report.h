@@ -173,6 +173,7 @@ struct report_style {
 	bool colour;
 	bool table;          /* each run's time */
 	bool csv_summary;    /* mark the summary's lines */
+	bool metric_only;    /* only what counts are in relation to each other */
 	bool brief_head;     /* intervals: this one comes without the heading */
 	int width;           /* columns to wrap notes at */
 	const char *pmu;     /* "kernel" or "virtual": who counted */

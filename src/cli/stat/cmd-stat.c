@@ -69,6 +69,7 @@ static int prepare_output(struct stat_job *st)
 	style->pmu_why = ap_machine_pmu_why(st->machine);
 	style->separator = o->separator;
 	style->table = o->table;
+	style->metric_only = o->metric_only;
 	style->csv_summary = o->csv_summary;
 	style->numbers = number_plain;
 	return 0;

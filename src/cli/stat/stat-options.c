@@ -185,6 +185,10 @@ const struct option stat_option_table[] = {
 	{OPTION_CALL, 'x', "field-separator", "SEP", .call = set_separator,
 	 .help = "print fields separated by SEP, in perf's columns"},
 	{OPTION_FLAG, 'j', "json", AT(json), .help = "print a JSON object a line (doc/json.md)"},
+	{OPTION_FLAG, 0, "metric-only", AT(metric_only),
+	 .help = "print only what counts are in relation to each other",
+	 .more = "A line for the whole, a CPU, a core ..., and a column for each relation: instructions per "
+		 "cycle, GHz, shares of misses. CPUs used and events per second are left out, as by perf."},
 	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
 	 .help = "write to FILE instead of stderr; -: to stderr"},
 	{OPTION_FLAG, 0, "append", AT(append), .help = "with -o: add to FILE"},
@@ -206,7 +210,6 @@ const struct option stat_option_table[] = {
 	{OPTION_GROUP, .help = "Options of perf's that ask for what is so anyhow"},
 	{OPTION_FLAG, 0, "no-merge", AT(as_is), .help = "events of several PMUs have lines of their own"},
 	{OPTION_FLAG, 0, "hybrid-merge", AT(as_is), .help = "likewise; it has no effect"},
-	{OPTION_FLAG, 0, "no-metric-only", AT(as_is), .help = "counts are printed with what they mean"},
 	{OPTION_FLAG, 0, "metric-no-group", AT(as_is), .help = "only braces make groups"},
 	{OPTION_FLAG, 0, "metric-no-merge", AT(as_is), .help = "likewise"},
 	{OPTION_FLAG, 0, "metric-no-threshold", AT(as_is), .help = "nothing is coloured by thresholds"},
@@ -221,7 +224,6 @@ const struct option stat_option_table[] = {
 
 const struct absent_option stat_absent_options[] = {
 	{'M', "metrics", NO_TABLES},
-	{0, "metric-only", NO_TABLES},
 	{0, "topdown", NO_TABLES},
 	{0, "td-level", NO_TABLES},
 	{'T', "transaction",
@@ -328,6 +330,10 @@ static int check_together(const struct stat_opts *o)
 		return conflict("-r repeats a command, but none is given");
 	if (o->repeat != 1 && o->interval_ms)
 		return conflict("-r and -I do not go together");
+	if (o->metric_only && o->repeat != 1)
+		return conflict("--metric-only shows no deviations, so -r has no place beside it");
+	if (o->metric_only && o->aggr == AGGR_THREAD)
+		return conflict("--metric-only and --per-thread do not go together");
 	if (o->table && o->repeat == 1)
 		return conflict("--table needs -r");
 	if (!o->interval_ms && (o->interval_count || o->interval_clear || o->summary))

@@ -32,6 +32,7 @@ struct stat_opts {
 	bool all_cpus;
 	const char *each_cgroup; /* of --for-each-cgroup; `cgroup` is the same then */
 	bool quiet;
+	bool metric_only;
 	bool as_is;       /* of options that change nothing */
 	bool implied_all; /* all_cpus because nothing was named */
 	enum report_aggr aggr;

@@ -1,5 +1,6 @@
 /* Numbers, JSON, and derived values: what is printed of a count. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/json.h"
 #include "cli/number.h"
@@ -193,6 +194,80 @@ TEST(scaling_and_status)
 	report_find_unit(&r, &whole);
 	report_add(&r, 0, 0, AP_STATUS_OK, &half, false);
 	EXPECT(report_value(&r, 0, 0) == 5);
+	report_release(&r);
+}
+
+static char *printed(const struct report *r, struct report_style style,
+		     void (*print)(const struct report *r, const struct report_style *style))
+{
+	char *out = NULL;
+	size_t len;
+
+	style.out = open_memstream(&out, &len);
+	if (!style.out)
+		return NULL;
+	print(r, &style);
+	fclose(style.out);
+	return out;
+}
+
+/* One heading for all: a unit that did not run has its columns too. */
+TEST(metric_only)
+{
+	struct report_event events[] = {
+		{.name = "task-clock", .unit = "msec", .scale = 1e-6, .kind = KIND_CPU_TIME},
+		{.name = "cycles", .unit = "", .scale = 1, .kind = KIND_CYCLES},
+		{.name = "instructions", .unit = "", .scale = 1, .kind = KIND_INSTRUCTIONS},
+		{.name = "branches", .unit = "", .scale = 1, .kind = KIND_BRANCHES},
+		{.name = "branch-misses", .unit = "", .scale = 1, .kind = KIND_BRANCH_MISSES},
+	};
+	static const u64 counts[] = {1000, 3000, 6000, 200, 50};
+	struct ap_value none = {.value = 0};
+	struct report_unit cpu = {.cpu = 0};
+	struct report_style style = {.metric_only = true,
+				     .separator = ";",
+				     .numbers = {"", ",", 0, {0}},
+				     .pmu = "kernel",
+				     .pmu_why = ""};
+	struct report r;
+	char *out;
+
+	report_init(&r, AGGR_CPU, events, ARRAY_SIZE(events));
+	r.part = PART_INTERVAL;
+	r.at = 1.5;
+	series_add(&r.elapsed, 2e-6);
+	for (; cpu.cpu < 2; cpu.cpu++) {
+		u32 unit = report_find_unit(&r, &cpu);
+
+		for (u32 e = 0; e < ARRAY_SIZE(events); e++) {
+			struct ap_value v = {.value = counts[e], .enabled = 100, .running = 100};
+
+			report_add(&r, e, unit, AP_STATUS_OK, cpu.cpu ? &none : &v, true);
+		}
+	}
+	out = printed(&r, style, report_print_csv);
+	EXPECT_STREQ(out, "time;cpu;GHz;insn per cycle;branch-misses of all branches;\n"
+			  "     1.500000000;CPU0;3.000;2.00;25.00;\n"
+			  "     1.500000000;CPU1;;;;\n");
+	free(out);
+	out = printed(&r, style, report_print_text);
+	EXPECT_STREQ(out, "#           time                              GHz       insn per cycle "
+			  "branch-misses of all branches\n"
+			  "     1,500000000 CPU0                       3,000                 2,00 "
+			  "                       25,00%\n"
+			  "     1,500000000 CPU1                           -                    - "
+			  "                            -\n");
+	free(out);
+	/* A later interval has the same columns and no heading. */
+	style.brief_head = true;
+	out = printed(&r, style, report_print_csv);
+	EXPECT(out[0] == ' ');
+	free(out);
+	out = printed(&r, style, report_print_json);
+	EXPECT(strstr(out, "\"insn per cycle\"") && strstr(out, "\"% of all branches\""));
+	EXPECT(!strstr(out, "/sec") && !strstr(out, "CPUs utilized") && !strstr(out, "\"count\":"));
+	EXPECT(!strstr(out, "task-clock") && strstr(out, "\"cycles\""));
+	free(out);
 	report_release(&r);
 }
 
