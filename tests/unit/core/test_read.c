@@ -433,6 +433,33 @@ TEST(cpu_wide_times)
 	fake_free(f);
 }
 
+/* A member's enabled time is its leader's: none while the leader is off [READ-10, GRP-01]. */
+TEST(member_times_follow_the_leader)
+{
+	int leader, member;
+
+	f = fake_new(4);
+	leader = open_as(0, true, -1);
+	member = open_as(ENABLED | RUNNING, false, leader);
+	fake_advance(f, 100);
+	/* Not looked at meanwhile: a read would bring the times up to date. */
+	EXPECT_EQ(fake_ioctl(f, leader, PERF_EVENT_IOC_ENABLE, 0), 0);
+	fake_advance(f, 50);
+	fake_read(f, member);
+	EXPECT_EQ(f->words[0], 50);
+	EXPECT_EQ(f->words[1], 50);
+	EXPECT_EQ(f->words[2], 50);
+	EXPECT_EQ(fake_ioctl(f, leader, PERF_EVENT_IOC_DISABLE, 0), 0);
+	fake_advance(f, 1000);
+	EXPECT_EQ(fake_ioctl(f, leader, PERF_EVENT_IOC_ENABLE, 0), 0);
+	fake_advance(f, 7);
+	fake_read(f, member);
+	EXPECT_EQ(f->words[0], 57);
+	EXPECT_EQ(f->words[1], 57);
+	EXPECT_EQ(f->words[2], 57);
+	fake_free(f);
+}
+
 TEST(user_page)
 {
 	struct perf_event_mmap_page *page;
