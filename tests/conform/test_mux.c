@@ -1,7 +1,8 @@
 /*
  * More events than counters: rotation, scaling, pinned and exclusive events [GRP-06..GRP-13,
  * SCAL-01]. Needs to know the number of counters: `anyperf run --counters N` with
- * CONFORM_COUNTERS=N, N >= 2; or CONFORM_COUNTERS alone, where it is that of the machine.
+ * CONFORM_COUNTERS=N, N >= 2; or CONFORM_COUNTERS alone, where it is that of the machine. Under
+ * `anyperf run` without CONFORM_COUNTERS there is no limit, and nobody ever waits.
  */
 #include "conform/region.h"
 
@@ -328,6 +329,27 @@ CONFORM(beside_a_cpu)
 		spin_ms(3);
 	}
 	CHECK_ROW("READ-11", !back, text, "%d times", back);
+}
+
+/* A virtual PMU that nobody limited has a counter for every event: none ever waits. */
+CONFORM(unlimited)
+{
+	static const char text[] = "no limit on counters: 32 events are always on";
+	u64 v[MOST][3];
+	int fds[MOST], always = 0;
+
+	if (!virtual_world() || getenv("CONFORM_COUNTERS")) {
+		skip_row("GRP-13", text, "the number of counters is limited or unknown");
+		return;
+	}
+	for (int i = 0; i < MOST; i++)
+		fds[i] = single();
+	spin_ms(20);
+	for (int i = 0; i < MOST; i++) {
+		NEED(ev_read(fds[i], v[i], 24) == 24);
+		always += v[i][0] > 0 && v[i][1] == v[i][2];
+	}
+	check_val("GRP-13", text, always, MOST);
 }
 
 CONFORM(interval)
