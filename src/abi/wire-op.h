@@ -120,9 +120,10 @@ struct wire_ioctl_args {
 struct wire_mmap_args {
 	u64 handle;
 	u64 len;
-	u64 prot;   /* PROT_* */
-	u64 flags;  /* MAP_* */
-	u64 offset; /* in the file, bytes */
+	u64 prot;      /* PROT_* */
+	u64 flags;     /* MAP_* */
+	u64 offset;    /* in the file, bytes */
+	u64 inherited; /* 1: of an inheriting event of any CPU too; a guest has what a kernel has */
 };
 
 struct wire_mapped_args {

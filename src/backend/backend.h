@@ -46,6 +46,15 @@ struct ap__backend_ops {
 	int (*mmap)(void *be, int handle, size_t len, u64 offset, bool writable, void **out);
 	int (*munmap)(void *be, void *base, size_t len);
 
+	/* An event that inherits has a buffer even if it is of any CPU, which a kernel refuses. */
+	bool maps_inherited;
+
+	/*
+	 * The buffer is about to be looked at: what poll(2) has told of the handle until now is no
+	 * news any more. NULL: poll(2) itself takes it back.
+	 */
+	void (*heard)(void *be, int handle);
+
 	/*
 	 * The directory that stands in for "/" where the backend's PMUs are looked up; asked for at
 	 * each look. NULL: the machine's own.

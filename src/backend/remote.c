@@ -1,6 +1,7 @@
 #include "backend/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
@@ -15,6 +16,13 @@
 #include "abi/wire.h"
 #include "session/wire/fd-message.h"
 
+/* What is mapped of an event. */
+struct remote_map {
+	void *base;
+	u64 handle;
+	struct remote_map *next;
+};
+
 struct remote_client {
 	int sock;
 	struct wire_proc *page; /* NULL: not introduced */
@@ -22,7 +30,8 @@ struct remote_client {
 	char root[256];
 	u64 *handles; /* the session's, by descriptor; 0: none of ours. Owned */
 	u32 nr_handles;
-	struct refusal refusal; /* of the last call that failed */
+	struct remote_map *maps; /* owned */
+	struct refusal refusal;  /* of the last call that failed */
 };
 
 #define refuse(r, err, id, ...) \
@@ -96,6 +105,12 @@ void ap__remote_close(struct remote_client *r)
 		if (r->handles[fd])
 			close((int)fd);
 	free(r->handles);
+	while (r->maps) {
+		struct remote_map *map = r->maps;
+
+		r->maps = map->next;
+		free(map);
+	}
 	if (r->page)
 		munmap(r->page, WIRE_SIZE);
 	if (r->sock >= 0)
@@ -262,6 +277,108 @@ int ap__remote_ioctl(struct remote_client *r, int fd, u64 cmd, u64 arg)
 	    sl->result.ioctl.offset <= sizeof(u64))
 		memcpy((u8 *)arg + sl->result.ioctl.offset, sl->data, sl->reply_len);
 	return (int)ret;
+}
+
+static void forget_map(struct remote_client *r, u64 handle)
+{
+	r->slot->args.event.handle = handle;
+	r->slot->len = 0;
+	(void)call(r, WIRE_OP_MUNMAP);
+}
+
+/* From now on the descriptor reports: a byte for each wakeup, and the end [OVF-02, OVF-03]. */
+static void want_reports(struct remote_client *r, int fd, u64 handle)
+{
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	r->slot->args.event.handle = handle;
+	r->slot->len = 0;
+	(void)call(r, WIRE_OP_HANGUP);
+}
+
+static int map_memory(int memory, size_t len, int prot, void **out)
+{
+	void *base = mmap(NULL, len, prot, MAP_SHARED, memory, 0);
+
+	if (base == MAP_FAILED)
+		return -errno;
+	/* As a kernel's [RING-14]. */
+	madvise(base, len, MADV_DONTFORK);
+	madvise(base, len, MADV_DONTDUMP);
+	*out = base;
+	return 0;
+}
+
+int ap__remote_mmap(struct remote_client *r, int fd, size_t len, u64 offset, bool writable,
+		    void **out)
+{
+	struct remote_map *map = calloc(1, sizeof(*map));
+	int prot = PROT_READ | (writable ? PROT_WRITE : 0), memory = -1, err;
+	u64 handle = handle_of(r, fd);
+	struct wire_fd_message message;
+	s64 ret;
+
+	if (!handle || !map) {
+		free(map);
+		return handle ? refuse(r, -ENOMEM, NO_MEMORY, .name = {"a mapping"})
+			      : refuse(r, -EBADF, NO_EVENT);
+	}
+	r->slot->args.mmap = (struct wire_mmap_args){
+		.handle = handle,
+		.len = len,
+		.prot = (u64)prot,
+		.flags = MAP_SHARED,
+		.offset = offset,
+		.inherited = 1,
+	};
+	r->slot->len = 0;
+	ret = call(r, WIRE_OP_MMAP);
+	if (ret < 0) {
+		free(map);
+		return (int)ret;
+	}
+	err = r->slot->reply_flags & WIRE_REPLY_FD
+		      ? receive_fd(r->sock, &message, sizeof(message), &memory)
+		      : -EPROTO;
+	if (!err && memory < 0)
+		err = -EMFILE;
+	if (!err)
+		err = map_memory(memory, len, prot, out);
+	if (memory >= 0)
+		close(memory);
+	if (err) {
+		free(map);
+		forget_map(r, handle);
+		return refuse(r, err, SESSION_ERRNO, .name = {strerror(-err)});
+	}
+	*map = (struct remote_map){.base = *out, .handle = handle, .next = r->maps};
+	r->maps = map;
+	want_reports(r, fd, handle);
+	return 0;
+}
+
+int ap__remote_munmap(struct remote_client *r, void *base, size_t len)
+{
+	for (struct remote_map **at = &r->maps; *at; at = &(*at)->next) {
+		struct remote_map *map = *at;
+
+		if (map->base != base)
+			continue;
+		*at = map->next;
+		forget_map(r, map->handle);
+		free(map);
+		break;
+	}
+	return munmap(base, len) ? -errno : 0;
+}
+
+void ap__remote_heard(const struct remote_client *r, int fd)
+{
+	char bytes[4096];
+
+	/* Without a mapping nothing is written there, and to read would wait. */
+	if (handle_of(r, fd) && fcntl(fd, F_GETFL) & O_NONBLOCK)
+		while (read(fd, bytes, sizeof(bytes)) == sizeof(bytes))
+			;
 }
 
 int ap__remote_event_close(struct remote_client *r, int fd)

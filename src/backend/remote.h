@@ -34,6 +34,17 @@ int must_check ap__remote_event(struct remote_client *r, struct pe_attr *attr, i
 				int leader, u64 flags);
 s64 must_check ap__remote_read(struct remote_client *r, int fd, void *buf, size_t len);
 int must_check ap__remote_ioctl(struct remote_client *r, int fd, u64 cmd, u64 arg);
+
+/*
+ * mmap(2) of an event, MAP_SHARED, and munmap(2). One that inherits may be of any CPU, which a
+ * kernel refuses: one buffer for all. From then on poll(2) tells of its descriptor: POLLIN for a
+ * wakeup, until ap__remote_heard(); POLLHUP when its tasks have ended.
+ */
+int must_check ap__remote_mmap(struct remote_client *r, int fd, size_t len, u64 offset,
+			       bool writable, void **out);
+int ap__remote_munmap(struct remote_client *r, void *base, size_t len);
+void ap__remote_heard(const struct remote_client *r, int fd);
+
 int ap__remote_event_close(struct remote_client *r, int fd);
 
 /*

@@ -449,6 +449,37 @@ static int be_ioctl(void *be, int handle, unsigned long request, unsigned long a
 	return err;
 }
 
+static int be_mmap(void *be, int handle, size_t len, u64 offset, bool writable, void **out)
+{
+	struct virtual_pmu *v = be;
+	int err;
+
+	pthread_mutex_lock(&v->lock);
+	err = (int)answered(v, ap__remote_mmap(v->remote, handle, len, offset, writable, out));
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+static int be_munmap(void *be, void *base, size_t len)
+{
+	struct virtual_pmu *v = be;
+	int err;
+
+	pthread_mutex_lock(&v->lock);
+	err = ap__remote_munmap(v->remote, base, len);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+static void be_heard(void *be, int handle)
+{
+	struct virtual_pmu *v = be;
+
+	pthread_mutex_lock(&v->lock);
+	ap__remote_heard(v->remote, handle);
+	pthread_mutex_unlock(&v->lock);
+}
+
 static const struct refusal *be_refusal(void *be)
 {
 	(void)be;
@@ -479,5 +510,9 @@ const struct ap__backend_ops ap__backend_virtual = {
 	.close = be_close,
 	.read = be_read,
 	.ioctl = be_ioctl,
+	.mmap = be_mmap,
+	.munmap = be_munmap,
+	.heard = be_heard,
+	.maps_inherited = true,
 	.refusal = be_refusal,
 };

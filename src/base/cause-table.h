@@ -383,7 +383,7 @@ CAUSE(MAP_NO_AUX, UNSUPPORTED, NONE, "{s0} has no AUX area")
 CAUSE(MAP_OTHER_SIZE, BAD_VALUE, NONE, "the event is mapped with {u0} pages already; map as many")
 CAUSE(MAP_REDIRECTED, BUSY, NONE, "the event's output goes to another one's buffer; map that one")
 CAUSE(MAP_OUTSIDE, UNSUPPORTED, READ_IT,
-      "an event of the virtual PMU cannot be mapped outside of its guests")
+      "the user page of an event of the virtual PMU cannot be mapped outside of its guests")
 CAUSE(MAP_LIMIT, MLOCK, RAISE_MLOCK,
       "mapping its page goes over kernel.perf_event_mlock_kb and RLIMIT_MEMLOCK")
 CAUSE(BUFFER_LIMIT, MLOCK, FEWER_PAGES,

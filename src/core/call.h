@@ -120,7 +120,9 @@ struct perf_event_mmap_page;
 struct map_call {
 	struct task *caller; /* whose memory it is */
 	u64 len, offset;
-	bool shared;   /* MAP_SHARED */
+	bool shared; /* MAP_SHARED */
+	/* An inheriting event of any CPU as well, as no kernel has it [INH-07]. */
+	bool inherited;
 	bool writable; /* PROT_WRITE; the first mapping's decides whether old records are kept */
 };
 

@@ -80,6 +80,8 @@ def test_the_choice_of_the_event_is_announced():
     with scratch() as d:
         r = record("-o", f"{d}/a", "--", SPIN, "50")
         has_pmu = run("stat", "-e", "cycles", "--pmu", "kernel", "true").err.count("<not") == 0
+        assert has_pmu or re.search("record: samples instructions:u, .*: .*PMU", r.err), r
+        r = record("-o", f"{d}/a", "-C", "0", "--", SPIN, "50")
         assert has_pmu or re.search("record: samples cpu-clock, .*: .*PMU", r.err), r
         r = record("-q", "-o", f"{d}/a", "--", SPIN, "50")
         assert not r.err, r

@@ -10,28 +10,50 @@
 #include "lib/machine/machine-pmu.h"
 
 /*
- * The event without -e, and why, for the line that tells it; NULL: nothing need be told. When the
- * virtual PMU samples, a command that we start ourselves is its to sample: it is decided here.
+ * The virtual PMU samples what is started under it, and has neither branches nor addresses. Without
+ * inheritance a child of vfork(2) would wait for ever for a reader of its samples.
  */
-static const char *default_event(struct record_job *job, const char **why)
+static bool is_for_virtual(const struct record_opts *o)
 {
-	*why = ap__pmu_needs(job->machine, "cycles", NULL, NULL).lacks;
-	return *why ? "cpu-clock" : "cycles";
+	bool more = o->graph == GRAPH_LBR || o->branch_type || o->addresses || o->overwrite ||
+		    o->no_inherit;
+
+	return o->command && !record_opts_has_target(o) && !more;
+}
+
+/*
+ * Turns to the virtual PMU if it can sample what the kernel cannot. NULL, or why the kernel's
+ * events are to do.
+ */
+static const char *turn(struct record_job *job, const struct ap__needs *needs, struct ap_error *err)
+{
+	if (!is_for_virtual(&job->opts) || needs->kernel_mode)
+		return needs->lacks;
+	return ap__pmu_turn(job->machine, needs->lacks, err) ? err->why : NULL;
 }
 
 static int parse(struct record_job *job)
 {
-	const char *text = job->opts.events, *why = NULL;
-	struct ap_error err;
+	const char *text = job->opts.events, *who = NULL, *why = NULL;
+	struct ap__needs needs = ap__pmu_needs(job->machine, text ? text : "cycles", NULL, NULL);
+	bool guest = !needs.lacks && ap__machine_is_guest();
+	struct ap_error turned, err;
 
-	if (!text) {
-		text = default_event(job, &why);
-		if (why && !job->opts.quiet)
-			fprintf(stderr, "anyperf record: samples %s, the kernel's clock: %s\n",
-				text, why);
+	if (needs.lacks)
+		why = turn(job, &needs, &turned);
+	if (needs.lacks && !why) {
+		who = "by the virtual PMU";
+		why = needs.lacks;
+	} else if (!text && why) {
+		text = "cpu-clock";
+		who = "the kernel's clock";
 	}
+	if (!text)
+		text = who || guest ? "instructions:u" : "cycles";
 	if (ap_specs_parse(&job->specs, job->machine, text, &err))
 		return record_say(&err, NULL);
+	if (who && !job->opts.quiet)
+		fprintf(stderr, "anyperf record: samples %s, %s: %s\n", text, who, why);
 	return 0;
 }
 

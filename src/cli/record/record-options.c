@@ -255,7 +255,10 @@ const struct option record_option_table[] = {
 	{OPTION_CALL, 'e', "event", "EVENTS", .call = add_events, .complete = COMPLETE_EVENT,
 	 .help = "sample these events: names of `anyperf list`, separated by commas",
 	 .more = "Written as for `anyperf stat`. May be given several times. Without -e it is cycles "
-		 "where the CPU has a PMU, else cpu-clock; a line says so."},
+		 "where the CPU has a PMU. Elsewhere the virtual PMU samples a command that is "
+		 "started here: instructions:u, or what -e says, as many samples as the count "
+		 "has periods. With -p, -t, -a, -C, -G, --no-inherit, --overwrite, -b, -d and --call-graph lbr "
+		 "it is cpu-clock. A line says so."},
 	{OPTION_CALL, 0, "filter", "FILTER", .call = add_filter,
 	 .help = "sample the tracepoints of the -e before it only where FILTER holds"},
 	{OPTION_CALL, 'F', "freq", "N|max", .call = set_freq,

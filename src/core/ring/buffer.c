@@ -158,7 +158,7 @@ static int check_geometry(struct event *event, const struct map_call *call, u64 
 	struct core *core = event->core;
 	u64 pages = call->len / core->page_size;
 
-	if (event->cpu == -1 && event->attr.inherit)
+	if (event->cpu == -1 && event->attr.inherit && !call->inherited)
 		return core_refuse(core, -EINVAL, MAP_INHERITED);
 	if (!call->shared)
 		return core_refuse(core, -EINVAL, MAP_PRIVATE);

@@ -6,6 +6,7 @@
 
 #include "lib/count/event-priv.h"
 #include "lib/refusal/fail.h"
+#include "backend/virtual.h"
 #include "lib/count/pmc.h"
 #include "lib/count/selfpage.h"
 
@@ -94,7 +95,7 @@ int ap_event_map_self(struct ap_event *e, struct ap_error *err)
 
 	if (e->page)
 		return 0;
-	if (!e->m->ops->mmap)
+	if (!e->m->ops->mmap || e->m->ops == &ap__backend_virtual)
 		return ap__refuse(err, -EOPNOTSUPP, e->name, MAP_OUTSIDE);
 	r = e->m->ops->mmap(e->m->be, e->handle, len, 0, false, &page);
 	if (r < 0 && e->m->ops->refusal)

@@ -51,7 +51,7 @@ static int open_parts(struct ap_sampler *s, const struct ap_target *target,
 
 	if (target)
 		memcpy(&t, target, target->size < sizeof(t) ? target->size : sizeof(t));
-	if ((open.flags & AP_OPEN_INHERIT) && !t.cpus)
+	if ((open.flags & AP_OPEN_INHERIT) && !t.cpus && !s->m->ops->maps_inherited)
 		t.cpus = "all";
 	r = ap__sampler_prepare(s->specs, o, t.cpus || t.cgroup, err);
 	if (!r)
@@ -210,8 +210,6 @@ int ap_sampler_poll(struct ap_sampler *s, int timeout_ms)
 	u64 deadline = timeout_ms < 0 ? UINT64_MAX : now + (u64)timeout_ms * 1000000;
 	bool looked = false;
 
-	if (s->m->ops != &ap__backend_kernel)
-		return -EOPNOTSUPP;
 	for (;;) {
 		bool waits = ap__order_waits(&s->order, &due);
 		int r;
@@ -232,10 +230,18 @@ int ap_sampler_poll(struct ap_sampler *s, int timeout_ms)
 	}
 }
 
+/* Before the buffers are looked at, or a wakeup that comes meanwhile would be forgotten. */
+static void hear(struct ap_sampler *s)
+{
+	s->woken = false;
+	for (unsigned int i = 0; s->m->ops->heard && i < s->nfds; i++)
+		s->m->ops->heard(s->m->be, s->fds[i].fd);
+}
+
 int ap_sampler_next(struct ap_sampler *s, struct ap_record *rec, struct ap_error *err)
 {
 	if (!s->order.in_pass)
-		s->woken = false;
+		hear(s);
 	return ap__order_next(&s->order, holds_back(s), now_ns(), rec, &s->from, err);
 }
 
@@ -246,7 +252,7 @@ int ap_sampler_drain(struct ap_sampler *s, ap_records_fn *fn, void *data, struct
 	if (s->flags & AP_SAMPLER_OVERWRITE)
 		return ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE,
 				"buffers that overwrite are read by a snapshot");
-	s->woken = false;
+	hear(s);
 	for (unsigned int i = 0; i < s->nrings; i++) {
 		int r = ap__ring_drain(s->rings[i], fn, data);
 

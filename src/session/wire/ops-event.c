@@ -134,6 +134,7 @@ s64 op_mmap(struct call *c)
 		.caller = c->thread->task,
 		.len = args->len,
 		.offset = args->offset,
+		.inherited = args->inherited,
 		.shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE,
 		.writable = args->prot & PROT_WRITE,
 	};
