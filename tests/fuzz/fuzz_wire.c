@@ -1,7 +1,7 @@
 /*
  * The session's end of the wire under random and mutated messages: whatever a guest puts into its
- * slots and sends on its socket, the session answers or ignores it, and its own structures stay
- * whole (session_check()). A process of its own plays the guest, so that forks, deaths and
+ * slots, writes into its trace and sends on its socket, the session answers or ignores it, and its
+ * own structures stay whole (session_check()). A process of its own plays the guest, so that forks, deaths and
  * descriptors are real.
  *
  *	fuzz_wire [SEED [ROUNDS]]
@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/trace.h"
 #include "unit/session/mock-guest.h"
 
 static u64 state;
@@ -78,6 +79,38 @@ static void good_open(struct wire_slot *sl)
 						.attr_size = attr.size};
 }
 
+/* One of the caller that samples, and wants anything to be told. */
+static void sampling_open(struct wire_slot *sl)
+{
+	struct pe_attr attr = mock_attr();
+
+	attr.config = below(4) ? PERF_COUNT_HW_INSTRUCTIONS : PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+	attr.disabled = below(8) == 0;
+	attr.inherit = below(4) == 0;
+	attr.freq = below(4) == 0;
+	attr.sample_period = below(4) ? 1 + below(1000) : odd();
+	attr.read_format = below(16);
+	/* Up to PERF_SAMPLE_STREAM_ID, and what a trace tells. */
+	attr.sample_type = below(1 << 10) | (below(2) ? PERF_SAMPLE_CALLCHAIN : 0) |
+			   (below(2) ? PERF_SAMPLE_STACK_USER : 0);
+	if (below(4) == 0) {
+		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+		attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
+	}
+	if (below(4) == 0) {
+		attr.sample_type |= PERF_SAMPLE_REGS_USER;
+		attr.sample_regs_user = 0xff0fff & any();
+	}
+	attr.sample_stack_user = (u32)(8 * (1 + below(8190)));
+	attr.precise_ip = below(4);
+	attr.sample_max_stack = (u16)below(130);
+	attr.wakeup_events = (u32)below(3);
+	memcpy(sl->data, &attr, sizeof(attr));
+	sl->len = sizeof(attr);
+	sl->args.open =
+		(struct wire_open_args){.cpu = -1, .group = WIRE_NO_EVENT, .attr_size = attr.size};
+}
+
 static void some_open(struct wire_slot *sl)
 {
 	struct pe_attr attr = mock_attr();
@@ -119,7 +152,9 @@ static void fill(struct mock *g, u32 op)
 	for (u32 i = 0; i < 64; i++)
 		sl->data[i] = (u8)any();
 	switch (op) {
-	case WIRE_OP_OPEN: (below(2) ? good_open : some_open)(sl); break;
+	case WIRE_OP_OPEN:
+		(below(3) == 0 ? sampling_open : below(2) ? good_open : some_open)(sl);
+		break;
 	case WIRE_OP_READ:
 	case WIRE_OP_MMAP:
 	case WIRE_OP_MUNMAP:
@@ -170,6 +205,37 @@ static void say_hello_again(struct mock *g)
 		_exit(0);
 }
 
+static void know(u64 handle)
+{
+	handles[nr_handles % ARRAY_SIZE(handles)] = handle;
+	if (nr_handles < ARRAY_SIZE(handles))
+		nr_handles++;
+}
+
+/* Some that sample, and have a buffer: chance alone comes to that too seldom. */
+static void begin_sampling(struct mock *g)
+{
+	int fd;
+
+	for (u32 i = 0; i < 3; i++) {
+		sampling_open(g->slot);
+		if (mock_call(g, WIRE_OP_OPEN) < 0)
+			continue;
+		know(g->slot->result.event.handle);
+		fd = mock_take_fd(g);
+		if (fd >= 0)
+			keep_fd(fd);
+		g->slot->args.mmap = (struct wire_mmap_args){handles[nr_handles - 1],
+							     4096 * (1 + (1ull << below(6))),
+							     PROT_READ | PROT_WRITE, MAP_SHARED, 0};
+		if (mock_call(g, WIRE_OP_MMAP) < 0)
+			continue;
+		fd = mock_take_fd(g);
+		if (fd >= 0)
+			keep_fd(fd);
+	}
+}
+
 static void one_call(struct mock *g)
 {
 	u32 op = below(16) ? 1 + (u32)below(WIRE_OP_COUNT) : (u32)odd();
@@ -191,11 +257,8 @@ static void one_call(struct mock *g)
 		say_hello_again(g);
 		return;
 	}
-	if (ret >= 0 && op == WIRE_OP_OPEN) {
-		handles[nr_handles % ARRAY_SIZE(handles)] = g->slot->result.event.handle;
-		if (nr_handles < ARRAY_SIZE(handles))
-			nr_handles++;
-	}
+	if (ret >= 0 && op == WIRE_OP_OPEN)
+		know(g->slot->result.event.handle);
 	if (g->slot->reply_flags & WIRE_REPLY_FD) {
 		fd = mock_take_fd(g);
 		if (fd >= 0)
@@ -228,6 +291,77 @@ static void one_message(struct mock *g)
 	send(below(4) ? g->sock : g->bootstrap, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+static struct trace *trace;
+
+/* A sample of one of the thread's events, of any length that an entry may have. */
+static u32 good_sample(struct mock *g, u64 *words)
+{
+	struct trace_sample *sample = (struct trace_sample *)words;
+	const struct trace_event *e = &trace->event[below(4)];
+
+	if (below(8) && !e->period)
+		e = trace->event;
+	for (u32 i = 0; i < sizeof(*sample) / 8; i++)
+		words[i] = any();
+	sample->entry = (struct trace_entry){.kind = TRACE_SAMPLE,
+					     .time = below(4) ? any() : odd()};
+	sample->id = e->id;
+	sample->periods = 1;
+	for (u32 q = 0; q < METER_QUANTITIES; q++)
+		sample->sums[q] = below(8) ? g->m->count[0][q] + below(5000) : odd();
+	sample->sums[e->quantity % METER_QUANTITIES] += below(2) * e->period;
+	sample->nr_chain = (u32)(below(2) ? below(TRACE_CHAIN + 1) : below(4));
+	sample->nr_branches = (u32)(below(2) ? below(TRACE_LBR + 1) : 0);
+	sample->stack_size = (u32)(below(8) == 0 ? 8 * below(TRACE_STACK / 8 + 1) : 0);
+	sample->stack_used = (u32)below(sample->stack_size + 1);
+	sample->entry.size = (u32)(sizeof(*sample) + sample->nr_chain * 8 +
+				   sample->nr_branches * sizeof(struct trace_branch) +
+				   sample->stack_size);
+	return sample->entry.size;
+}
+
+static void copy_in(const void *bytes, u64 len)
+{
+	u64 head = trace->head;
+
+	for (u64 i = 0; i < len; i++)
+		((u8 *)trace)[TRACE_HEAD + (head + i) % TRACE_RING] = ((const u8 *)bytes)[i];
+	__atomic_store_n(&trace->head, head + len, __ATOMIC_RELEASE);
+}
+
+/* Entries, most of them as a runtime writes them, and something wrong among them or around. */
+static void some_trace(struct mock *g)
+{
+	static u64 words[TRACE_ENTRY_MAX / 8];
+	struct trace_sample *sample = (struct trace_sample *)words;
+	struct wire_kick k = {.what = WIRE_KICK_TRACE, .meter = g->meter};
+
+	for (u64 n = below(6); n; n--) {
+		u32 len = good_sample(g, words);
+
+		switch (below(24)) {
+		case 0: sample->entry.size = (u32)odd(); break;
+		case 1: sample->entry.kind = (u16)odd(); break;
+		case 2: sample->nr_chain = (u32)odd(); break;
+		case 3: sample->nr_branches = (u32)odd(); break;
+		case 4: sample->stack_size = (u32)odd(); break;
+		case 5: sample->stack_used = (u32)odd(); break;
+		case 6: sample->id = (u32)odd(); break;
+		case 7: ((u8 *)words)[below(len)] = (u8)any(); break;
+		default: break;
+		}
+		copy_in(words, len);
+	}
+	if (below(8) == 0)
+		trace->head += below(2) ? below(2 * TRACE_RING) : odd();
+	/* Nothing of the session's own either. */
+	if (below(8) == 0)
+		((u8 *)trace)[below(sizeof(*trace))] = (u8)any();
+	if (below(8) == 0)
+		g->m->trace_seq = (u32)odd();
+	send(g->sock, &k, sizeof(k), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void guest(struct session *s, u64 seed)
 {
 	struct mock g;
@@ -241,9 +375,16 @@ static void guest(struct session *s, u64 seed)
 		fprintf(stderr, "HELLO: %s\n", strerror(-err));
 		_exit(2);
 	}
+	trace = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, session_segment_fd(s),
+		     (off_t)trace_offset(g.meter));
+	if (trace == MAP_FAILED)
+		_exit(4);
+	begin_sampling(&g);
 	for (u32 i = 0; i < 150; i++) {
 		if (below(12) == 0)
 			one_message(&g);
+		else if (below(4) == 0)
+			some_trace(&g);
 		else
 			one_call(&g);
 	}

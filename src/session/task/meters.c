@@ -43,6 +43,7 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter)
 		th->counts.before[q] += (old ? meter_sum(old, q) : 0) - meter_sum(m, q);
 	if (th->task)
 		guest_thread_watch(th);
+	snapshots_thread_moved(th);
 	trace_moved(th);
 }
 

@@ -144,6 +144,15 @@ void snapshots_thread_leaves(struct guest_thread *th)
 		open_gate(th);
 }
 
+void snapshots_thread_moved(struct guest_thread *th)
+{
+	struct perf_file *file;
+
+	list_for_each_entry (file, &th->process->snapshots.files, snapshot.link)
+		if (counted(file->event) == th)
+			mark_changed(file);
+}
+
 /* Is what @event says the doing of the thread that it counts alone, which is @owner's? */
 static bool is_own(const struct perf_file *file, const struct guest_thread *th)
 {

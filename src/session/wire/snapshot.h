@@ -54,6 +54,8 @@ void snapshots_revalidate(struct session *s);
 void snapshots_allow(struct session *s);
 /* @th has its meter no longer: nothing is left behind in it. */
 void snapshots_thread_leaves(struct guest_thread *th);
+/* @th counts in another meter, which its events' snapshots are to name. */
+void snapshots_thread_moved(struct guest_thread *th);
 
 /* CHECK()s that every snapshot is what would be written now. Between the two. */
 void snapshots_check(struct session *s);
