@@ -183,7 +183,9 @@ const struct option stat_option_table[] = {
 
 	{OPTION_GROUP, .help = "Output"},
 	{OPTION_CALL, 'x', "field-separator", "SEP", .call = set_separator,
-	 .help = "print fields separated by SEP, in perf's columns"},
+	 .help = "print fields separated by SEP, in perf's columns",
+	 .more = "The event's name is the one asked for. That only user mode could be counted is told by the "
+		 "other forms."},
 	{OPTION_FLAG, 'j', "json", AT(json), .help = "print a JSON object a line (doc/json.md)"},
 	{OPTION_FLAG, 0, "metric-only", AT(metric_only),
 	 .help = "print only what counts are in relation to each other",
