@@ -1,8 +1,8 @@
 /*
  * The session's end of the wire under random and mutated messages: whatever a guest puts into its
  * slots, writes into its trace and sends on its socket, the session answers or ignores it, and its
- * own structures stay whole (session_check()). A process of its own plays the guest, so that forks, deaths and
- * descriptors are real.
+ * own structures stay whole (session_check()). A process of its own plays the guest, so that forks,
+ * deaths and descriptors are real.
  *
  *	fuzz_wire [SEED [ROUNDS]]
  */
