@@ -11,11 +11,11 @@
 static bool is_of_perf(const char *name)
 {
 	static const char *const names[] = {
-		"annotate", "archive", "bench",     "buildid-cache", "buildid-list", "c2c",
-		"config",   "daemon",  "data",      "diff",          "evlist",       "ftrace",
-		"inject",   "iostat",  "kallsyms",  "kmem",          "kvm",          "kwork",
-		"lock",     "mem",     "probe",     "record",        "report",       "sched",
-		"script",   "test",    "timechart", "top",           "trace",
+		"annotate", "archive", "bench",  "buildid-cache", "buildid-list",
+		"c2c",      "config",  "daemon", "data",          "diff",
+		"evlist",   "ftrace",  "inject", "iostat",        "kallsyms",
+		"kmem",     "kvm",     "kwork",  "lock",          "mem",
+		"probe",    "sched",   "test",   "timechart",     "trace",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
