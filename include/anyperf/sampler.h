@@ -103,7 +103,7 @@ AP_API int ap_sampler_disable(struct ap_sampler *s);
  *   0        there is nothing to take, and the time is over, all threads have ended, or sampling is
  *            disabled
  *   -EINTR   a signal came
- * In these three cases whatever there is counts, also below a wakeup. Snapshots are not waited for.
+ * In these cases whatever there is counts, also below a wakeup. Snapshots are not waited for.
  */
 AP_API AP_MUST_CHECK int ap_sampler_poll(struct ap_sampler *s, int timeout_ms);
 
