@@ -22,7 +22,8 @@
 #define EXACT_BELOW (DEADLINE_SLACK + 160u)
 /* So that a thread looks at its meter now and then, and the sums below do not overflow. */
 #define SHARED_MAX (1u << 22)
-#define NO_LIMIT   (1ull << 60)
+/* Never spent. The top byte is 0, as of all that are given out: code may look at nothing else. */
+#define NO_LIMIT (1ull << 55)
 
 void dbt_deadlines(struct dbt_thread *t, const u64 *sums)
 {

@@ -51,5 +51,18 @@ def test_precise():
     assert len(exact) == len(behind) > 0 and exact != behind
 
 
+def test_a_neighbour_that_is_not_sampled():
+    """It executes the same code, which counts down: a shell's child in the shell's memory (vfork),
+    which is not inherited to."""
+    if not PERF:
+        raise Skip("perf is not installed")
+    with scratch() as d:
+        command = [ANYPERF, "run", "--", PERF, "record", "-q", "-o", os.path.join(d, "perf.data"),
+                   "--no-inherit", "-e", "instructions:u", "-c", "1000", "--", "sh", "-c",
+                   f"{FIXED}; exit 3"]
+        p = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert p.returncode == 3, p
+
+
 if __name__ == "__main__":
     main(globals())
