@@ -31,9 +31,9 @@ struct counter {
 };
 
 struct ap_counters {
-	struct ap_machine *m;   /* borrowed, but for own_all */
-	struct ap_specs *specs; /* borrowed, but for own_all */
-	bool own_all;           /* ap_counters_open_text() made the two above */
+	struct ap_machine *m;   /* borrowed */
+	struct ap_specs *specs; /* borrowed, but for own_specs */
+	bool own_specs;         /* ap_counters_open_text() made them */
 	unsigned int flags;
 	unsigned int n; /* counters */
 	struct counter *counter;
@@ -418,30 +418,23 @@ void ap_counters_close(struct ap_counters *c)
 	free(c->cells);
 	free(c->gone);
 	free(c->group_values);
-	if (c->own_all) {
+	if (c->own_specs)
 		ap_specs_free(c->specs);
-		ap_machine_free(c->m);
-	}
 	free(c);
 }
 
 int ap_counters_open_text(struct ap_counters **out, const char *text, struct ap_error *err)
 {
-	struct ap_specs *specs = NULL;
-	struct ap_machine *m;
-	int r;
+	struct ap_specs *specs;
+	int r = ap__specs_alone(&specs, text, err);
 
-	if (ap_machine_new(&m, NULL))
-		return ap__fail_memory(err);
-	r = ap_specs_parse(&specs, m, text, err);
-	if (!r)
-		r = ap_counters_open(out, m, specs, NULL, NULL, err);
-	if (!r) {
-		(*out)->own_all = true;
-		return 0;
-	}
-	ap_specs_free(specs);
-	ap_machine_free(m);
+	if (r)
+		return r;
+	r = ap_counters_open(out, specs->own, specs, NULL, NULL, err);
+	if (r)
+		ap_specs_free(specs);
+	else
+		(*out)->own_specs = true;
 	return r;
 }
 

@@ -12,9 +12,9 @@
 #include "lib/sample/order.h"
 
 struct ap_sampler {
-	struct ap_machine *m;   /* borrowed, but for own_all */
-	struct ap_specs *specs; /* borrowed, but for own_all */
-	bool own_all;           /* ap_sampler_open_text() made the two above */
+	struct ap_machine *m;   /* borrowed */
+	struct ap_specs *specs; /* borrowed, but for own_specs */
+	bool own_specs;         /* ap_sampler_open_text() made them */
 	struct ap_counters *counters;
 	unsigned int flags;
 

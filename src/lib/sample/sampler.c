@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "lib/refusal/fail.h"
+#include "lib/spec/spec-priv.h"
 
 #define DEFAULT_HORIZON 10000000 /* ns */
 
@@ -93,21 +94,16 @@ int ap_sampler_open(struct ap_sampler **out, struct ap_machine *m, struct ap_spe
 int ap_sampler_open_text(struct ap_sampler **out, const char *text,
 			 const struct ap_sampler_opts *opts, struct ap_error *err)
 {
-	struct ap_specs *specs = NULL;
-	struct ap_machine *m;
-	int r;
+	struct ap_specs *specs;
+	int r = ap__specs_alone(&specs, text, err);
 
-	if (ap_machine_new(&m, NULL))
-		return ap__fail_memory(err);
-	r = ap_specs_parse(&specs, m, text, err);
-	if (!r)
-		r = ap_sampler_open(out, m, specs, NULL, opts, err);
-	if (!r) {
-		(*out)->own_all = true;
-		return 0;
-	}
-	ap_specs_free(specs);
-	ap_machine_free(m);
+	if (r)
+		return r;
+	r = ap_sampler_open(out, specs->own, specs, NULL, opts, err);
+	if (r)
+		ap_specs_free(specs);
+	else
+		(*out)->own_specs = true;
 	return r;
 }
 
@@ -118,10 +114,8 @@ void ap_sampler_close(struct ap_sampler *s)
 	ap__order_release(&s->order);
 	ap__sampler_unmap(s);
 	ap_counters_close(s->counters);
-	if (s->own_all) {
+	if (s->own_specs)
 		ap_specs_free(s->specs);
-		ap_machine_free(s->m);
-	}
 	free(s->rings);
 	free(s->bounce);
 	free(s->fds);

@@ -26,6 +26,7 @@ struct ap_specs {
 	struct ap__item **items; /* each in a chunk */
 	unsigned int n, room;
 	struct ap__chunk *chunks;
+	struct ap_machine *own; /* ap__specs_alone() made it; freed with the list */
 };
 
 /* A parse under way. */
@@ -37,6 +38,12 @@ struct ap__parse {
 	bool in_braces;
 	unsigned int depth; /* of events of a PMU that name other events */
 };
+
+/*
+ * The specs of @text on a machine of their own, for who has a text and nothing else. Errors: those
+ * of ap_specs_parse().
+ */
+int ap__specs_alone(struct ap_specs **out, const char *text, struct ap_error *err);
 
 /* The most events one description may turn into (globs, PMUs by pattern). */
 #define AP__MAX_SPECS 16384

@@ -59,7 +59,23 @@ void ap_specs_free(struct ap_specs *s)
 		free(c);
 	}
 	free(s->items);
+	ap_machine_free(s->own);
 	free(s);
+}
+
+int ap__specs_alone(struct ap_specs **out, const char *text, struct ap_error *err)
+{
+	struct ap_machine *m;
+	int r;
+
+	if (ap_machine_new(&m, NULL))
+		return ap__fail_memory(err);
+	r = ap_specs_parse(out, m, text, err);
+	if (r)
+		ap_machine_free(m);
+	else
+		(*out)->own = m;
+	return r;
 }
 
 unsigned int ap_specs_count(const struct ap_specs *s)
