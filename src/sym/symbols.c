@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "elf/elf-file.h"
 #include "sym/demangle.h"
-#include "sym/elf-image.h"
 
 struct sym_entry {
 	struct sym_symbol pub;
@@ -32,7 +32,7 @@ struct sym_symbols {
 #define NESTED       8 /* so many symbols are looked at for one that is around others */
 
 struct sym_segments {
-	struct sym_segment load[MAX_SEGMENTS];
+	struct elf_segment load[MAX_SEGMENTS];
 	u32 n;
 };
 
@@ -121,9 +121,9 @@ static void settle(struct sym_symbols *s, int (*order)(const void *, const void 
 	}
 }
 
-static bool is_wanted(const struct sym_image *im, const struct sym_raw_symbol *raw)
+static bool is_wanted(const struct elf_file *im, const struct elf_symbol *raw)
 {
-	struct sym_section in;
+	struct elf_section in;
 
 	switch (ELF64_ST_TYPE(raw->info)) {
 	case STT_FUNC:
@@ -132,27 +132,27 @@ static bool is_wanted(const struct sym_image *im, const struct sym_raw_symbol *r
 	case STT_NOTYPE:
 		/* A label in code, as assembler sources have them. */
 		return raw->shndx != SHN_UNDEF && raw->shndx != SHN_ABS &&
-		       sym_image_section(im, raw->shndx, &in) && (in.flags & SHF_EXECINSTR);
+		       elf_file_section(im, raw->shndx, &in) && (in.flags & SHF_EXECINSTR);
 	default: return false;
 	}
 }
 
-static bool read_table(struct sym_symbols *s, const struct sym_image *im,
-		       const struct sym_section *table)
+static bool read_table(struct sym_symbols *s, const struct elf_file *im,
+		       const struct elf_section *table)
 {
-	u64 n = sym_image_symbols(im, table);
-	struct sym_section strings;
+	u64 n = elf_file_symbols(im, table);
+	struct elf_section strings;
 
-	if (!sym_image_section(im, table->link, &strings))
+	if (!elf_file_section(im, table->link, &strings))
 		return true;
 	for (u64 i = 0; i < n; i++) {
-		struct sym_raw_symbol raw;
+		struct elf_symbol raw;
 		const char *name;
 		u8 bind;
 
-		if (!sym_image_symbol(im, table, i, &raw) || !is_wanted(im, &raw))
+		if (!elf_file_symbol(im, table, i, &raw) || !is_wanted(im, &raw))
 			continue;
-		name = sym_image_text(im, &strings, raw.name);
+		name = elf_file_text(im, &strings, raw.name);
 		/* "$x" and "$d" mark code and data of arm64. */
 		if (!name || !*name || name[0] == '$' || raw.size > UINT64_MAX - raw.value)
 			continue;
@@ -167,11 +167,11 @@ static bool read_table(struct sym_symbols *s, const struct sym_image *im,
 }
 
 /* The first table of @type, if there is one. */
-static bool read_type(struct sym_symbols *s, const struct sym_image *im, u32 type)
+static bool read_type(struct sym_symbols *s, const struct elf_file *im, u32 type)
 {
-	struct sym_section table;
+	struct elf_section table;
 
-	for (u32 i = 0; sym_image_section(im, i, &table); i++)
+	for (u32 i = 0; elf_file_section(im, i, &table); i++)
 		if (table.type == type)
 			return read_table(s, im, &table);
 	return true;
@@ -181,38 +181,38 @@ static bool read_type(struct sym_symbols *s, const struct sym_image *im, u32 typ
  * "puts@plt" for each stub through which a function of another file is called, in the order of
  * their relocations. What stands in front of the stubs, and how long each is, is the CPU's.
  */
-static bool read_stubs(struct sym_symbols *s, const struct sym_image *im)
+static bool read_stubs(struct sym_symbols *s, const struct elf_file *im)
 {
-	struct sym_section stubs, relocations, dynsym, strings;
+	struct elf_section stubs, relocations, dynsym, strings;
 	u64 header, each;
 	u32 number;
 
-	if (!sym_image_find(im, ".rela.plt", &relocations) &&
-	    !sym_image_find(im, ".rel.plt", &relocations))
+	if (!elf_file_find(im, ".rela.plt", &relocations) &&
+	    !elf_file_find(im, ".rel.plt", &relocations))
 		return true;
-	if (!sym_image_section(im, relocations.link, &dynsym) ||
-	    !sym_image_section(im, dynsym.link, &strings))
+	if (!elf_file_section(im, relocations.link, &dynsym) ||
+	    !elf_file_section(im, dynsym.link, &strings))
 		return true;
-	if (sym_image_find(im, ".plt.sec", &stubs)) {
+	if (elf_file_find(im, ".plt.sec", &stubs)) {
 		each = stubs.entsize ? stubs.entsize : 16;
 		header = 0;
-	} else if (sym_image_find(im, ".plt", &stubs)) {
+	} else if (elf_file_find(im, ".plt", &stubs)) {
 		each = im->machine == EM_AARCH64 || !stubs.entsize ? 16 : stubs.entsize;
 		header = im->machine == EM_AARCH64 ? 32 : each;
 	} else {
 		return true;
 	}
-	for (u64 i = 0; sym_image_relocation(im, &relocations, i, &number); i++) {
-		struct sym_raw_symbol raw;
+	for (u64 i = 0; elf_file_relocation(im, &relocations, i, &number); i++) {
+		struct elf_symbol raw;
 		const char *name;
 		char *text, *plain;
 		int len = -1;
 
 		if (header + (i + 1) * each > stubs.size)
 			break;
-		if (!sym_image_symbol(im, &dynsym, number, &raw))
+		if (!elf_file_symbol(im, &dynsym, number, &raw))
 			continue;
-		name = sym_image_text(im, &strings, raw.name);
+		name = elf_file_text(im, &strings, raw.name);
 		if (name) { /* those without one are calls within the file */
 			plain = sym_demangle(name);
 			len = asprintf(&text, "%s@plt", plain ? plain : name);
@@ -229,7 +229,7 @@ static bool read_stubs(struct sym_symbols *s, const struct sym_image *im)
 	return true;
 }
 
-static struct sym_symbols *load_image(const struct sym_image *im)
+static struct sym_symbols *load_image(const struct elf_file *im)
 {
 	struct sym_symbols *s = calloc(1, sizeof(*s));
 
@@ -270,7 +270,7 @@ struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id
 {
 	struct sym_build_id own;
 	struct sym_symbols *s = NULL;
-	struct sym_image im;
+	struct elf_file im;
 	const void *map;
 	size_t len;
 
@@ -281,7 +281,7 @@ struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id
 	map = map_file(path, &len);
 	if (!map)
 		return NULL;
-	if (sym_image_open(&im, map, len))
+	if (elf_file_open(&im, map, len))
 		s = load_image(&im);
 	if (!s) {
 		munmap((void *)map, len);
@@ -294,9 +294,9 @@ struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id
 
 struct sym_symbols *sym_symbols_of_bytes(const void *bytes, size_t len)
 {
-	struct sym_image im;
+	struct elf_file im;
 
-	return sym_image_open(&im, bytes, len) ? load_image(&im) : NULL;
+	return elf_file_open(&im, bytes, len) ? load_image(&im) : NULL;
 }
 
 /* All of a file whose size is not known before; ends with a NUL. */
@@ -465,14 +465,14 @@ size_t sym_symbols_count(const struct sym_symbols *s)
 struct sym_segments *sym_segments_of_bytes(const void *bytes, size_t len)
 {
 	struct sym_segments *s = calloc(1, sizeof(*s));
-	struct sym_image im;
-	struct sym_segment p;
+	struct elf_file im;
+	struct elf_segment p;
 
-	if (!s || !sym_image_open(&im, bytes, len)) {
+	if (!s || !elf_file_open(&im, bytes, len)) {
 		free(s);
 		return NULL;
 	}
-	for (u32 i = 0; s->n < MAX_SEGMENTS && sym_image_segment(&im, i, &p); i++)
+	for (u32 i = 0; s->n < MAX_SEGMENTS && elf_file_segment(&im, i, &p); i++)
 		if (p.type == PT_LOAD)
 			s->load[s->n++] = p;
 	return s;
@@ -494,7 +494,7 @@ struct sym_segments *sym_segments_load(const char *path)
 bool sym_segments_address(const struct sym_segments *s, u64 offset, u64 *addr)
 {
 	for (u32 i = 0; i < s->n; i++) {
-		const struct sym_segment *p = &s->load[i];
+		const struct elf_segment *p = &s->load[i];
 
 		if (offset >= p->offset && offset - p->offset < p->filesz) {
 			*addr = offset - p->offset + p->vaddr;

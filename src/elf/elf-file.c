@@ -1,10 +1,10 @@
-#include "sym/elf-image.h"
+#include "elf/elf-file.h"
 
 #include <elf.h>
 #include <string.h>
 
 /* Copied, since nothing in a file needs to be aligned. */
-static bool take(const struct sym_image *im, u64 off, void *out, size_t len)
+static bool take(const struct elf_file *im, u64 off, void *out, size_t len)
 {
 	if (off > im->len || len > im->len - off)
 		return false;
@@ -30,17 +30,17 @@ static bool take(const struct sym_image *im, u64 off, void *out, size_t len)
 		ok_;                                                        \
 	})
 
-bool sym_image_open(struct sym_image *im, const void *bytes, size_t len)
+bool elf_file_open(struct elf_file *im, const void *bytes, size_t len)
 {
 	const u8 *id = bytes;
 	const u16 one = 1;
-	struct sym_image h;
+	struct elf_file h;
 
 	if (len < EI_NIDENT || memcmp(id, ELFMAG, SELFMAG) != 0 ||
 	    id[EI_DATA] != (*(const u8 *)&one ? ELFDATA2LSB : ELFDATA2MSB) ||
 	    (id[EI_CLASS] != ELFCLASS64 && id[EI_CLASS] != ELFCLASS32))
 		return false;
-	*im = (struct sym_image){.bytes = bytes, .len = len, .is64 = id[EI_CLASS] == ELFCLASS64};
+	*im = (struct elf_file){.bytes = bytes, .len = len, .is64 = id[EI_CLASS] == ELFCLASS64};
 	if (!TAKE(im, 0, Ehdr, &h, .phoff = e_.e_phoff, .shoff = e_.e_shoff,
 		  .phentsize = e_.e_phentsize, .phnum = e_.e_phnum, .shentsize = e_.e_shentsize,
 		  .shnum = e_.e_shnum, .shstrndx = e_.e_shstrndx, .machine = e_.e_machine))
@@ -52,14 +52,14 @@ bool sym_image_open(struct sym_image *im, const void *bytes, size_t len)
 	return true;
 }
 
-bool sym_image_segment(const struct sym_image *im, u32 i, struct sym_segment *s)
+bool elf_file_segment(const struct elf_file *im, u32 i, struct elf_segment *s)
 {
 	return i < im->phnum && im->phoff <= im->len &&
 	       TAKE(im, im->phoff + (u64)i * im->phentsize, Phdr, s, .type = e_.p_type,
 		    .offset = e_.p_offset, .vaddr = e_.p_vaddr, .filesz = e_.p_filesz);
 }
 
-bool sym_image_section(const struct sym_image *im, u32 i, struct sym_section *s)
+bool elf_file_section(const struct elf_file *im, u32 i, struct elf_section *s)
 {
 	return i < im->shnum && im->shoff <= im->len &&
 	       TAKE(im, im->shoff + (u64)i * im->shentsize, Shdr, s, .name = e_.sh_name,
@@ -68,27 +68,27 @@ bool sym_image_section(const struct sym_image *im, u32 i, struct sym_section *s)
 		    .size = e_.sh_size);
 }
 
-static size_t symbol_size(const struct sym_image *im)
+static size_t symbol_size(const struct elf_file *im)
 {
 	return im->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 }
 
-u64 sym_image_symbols(const struct sym_image *im, const struct sym_section *table)
+u64 elf_file_symbols(const struct elf_file *im, const struct elf_section *table)
 {
 	if (table->offset > im->len)
 		return 0;
 	return min_u64(table->size, im->len - table->offset) / symbol_size(im);
 }
 
-bool sym_image_symbol(const struct sym_image *im, const struct sym_section *table, u64 i,
-		      struct sym_raw_symbol *s)
+bool elf_file_symbol(const struct elf_file *im, const struct elf_section *table, u64 i,
+		     struct elf_symbol *s)
 {
 	return TAKE(im, table->offset + i * symbol_size(im), Sym, s, .name = e_.st_name,
 		    .info = e_.st_info, .shndx = e_.st_shndx, .value = e_.st_value,
 		    .size = e_.st_size);
 }
 
-const char *sym_image_text(const struct sym_image *im, const struct sym_section *strings, u32 at)
+const char *elf_file_text(const struct elf_file *im, const struct elf_section *strings, u32 at)
 {
 	u64 size;
 
@@ -100,23 +100,23 @@ const char *sym_image_text(const struct sym_image *im, const struct sym_section 
 	return (const char *)im->bytes + strings->offset + at;
 }
 
-bool sym_image_find(const struct sym_image *im, const char *name, struct sym_section *s)
+bool elf_file_find(const struct elf_file *im, const char *name, struct elf_section *s)
 {
-	struct sym_section names;
+	struct elf_section names;
 	const char *own;
 
-	if (!sym_image_section(im, im->shstrndx, &names))
+	if (!elf_file_section(im, im->shstrndx, &names))
 		return false;
-	for (u32 i = 0; sym_image_section(im, i, s); i++) {
-		own = sym_image_text(im, &names, s->name);
+	for (u32 i = 0; elf_file_section(im, i, s); i++) {
+		own = elf_file_text(im, &names, s->name);
 		if (own && !strcmp(own, name))
 			return true;
 	}
 	return false;
 }
 
-bool sym_image_relocation(const struct sym_image *im, const struct sym_section *table, u64 i,
-			  u32 *symbol)
+bool elf_file_relocation(const struct elf_file *im, const struct elf_section *table, u64 i,
+			 u32 *symbol)
 {
 	bool addend = table->type == SHT_RELA;
 	size_t size = im->is64 ? (addend ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel))
