@@ -225,6 +225,23 @@ CONFORM(aux)
 		  EINVAL);
 }
 
+CONFORM(aux_behind_data)
+{
+	struct perf_event_mmap_page *pg;
+	int fd = faults();
+	void *page = NULL;
+
+	NEED(map(fd, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &page) == 0);
+	pg = page;
+	pg->aux_size = PAGE;
+	pg->aux_offset = 4 * PAGE;
+	check_err("AUX-01", "on the last page of the data",
+		  map(fd, PAGE, PROT_READ, MAP_SHARED, 4 * PAGE, NULL), EINVAL);
+	pg->aux_offset = 5 * PAGE;
+	check_err("AUX-02", "right behind the data",
+		  map(fd, PAGE, PROT_READ, MAP_SHARED, 5 * PAGE, NULL), EOPNOTSUPP);
+}
+
 /* What else one may ask of the mapping. */
 CONFORM(advice)
 {

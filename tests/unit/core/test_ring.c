@@ -340,6 +340,27 @@ TEST(mapped_again)
 	fake_free(f);
 }
 
+/* An AUX area begins at the end of the data, or later [AUX-01]. */
+TEST(behind_the_data)
+{
+	struct pe_attr attr = sampling();
+	struct map_call call = {.len = DATA, .shared = true, .writable = true};
+	struct perf_event_mmap_page *page;
+	int fd;
+
+	f = fake_new(4);
+	call.caller = fake_task(f, 100)->task;
+	fd = open_mapped(&attr, true);
+	page = fake_page(f, fd);
+	page->aux_size = DATA;
+	page->aux_offset = call.offset = DATA;
+	EXPECT_REFUSED(f, event_map(fake_event(f, fd), &call), -EINVAL, MAP_AUX_WORDS);
+	page->aux_offset = call.offset = 2 * DATA;
+	EXPECT_REFUSED(f, event_map(fake_event(f, fd), &call), -EOPNOTSUPP, MAP_NO_AUX);
+	core_check(f->core);
+	fake_free(f);
+}
+
 /* [RING-13] */
 TEST(locked_memory)
 {
