@@ -86,7 +86,7 @@ static int op_fd_cgroup(void *ctx, struct task *caller, int fd, struct cgroup **
 static int op_fd_bpf(void *ctx, struct task *caller, int fd)
 {
 	(void)ctx, (void)caller;
-	return fd == 77 ? 0 : fd == 78 ? -EINVAL : -EBADF;
+	return !fd || fd == 77 ? 0 : fd == 78 ? -EINVAL : -EBADF;
 }
 
 static void op_wake(void *ctx, struct event *event)

@@ -144,6 +144,14 @@ TEST(sigtrap_needs_the_handlers)
 	EXPECT_EQ(task_fork(t->task, 101, 101, false, true, t, &child), 0);
 	EXPECT(!child_of(fd));
 	task_exit(child);
+	/* With its handlers it has the event, and without them the others. */
+	EXPECT_EQ(task_fork(t->task, 102, 102, false, false, t, &child), 0);
+	EXPECT(child_of(fd));
+	task_exit(child);
+	fd = open_attr(inheriting(), -1);
+	EXPECT_EQ(task_fork(t->task, 103, 103, false, true, t, &child), 0);
+	EXPECT(child_of(fd));
+	task_exit(child);
 	fake_free(f);
 }
 

@@ -348,6 +348,7 @@ TEST(what_this_pmu_has_not)
 	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 999), -EBADF, BPF_FD);
 	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 78), -EINVAL, BPF_FD);
 	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 77), -EOPNOTSUPP, VIRTUAL_BPF);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 0), -EOPNOTSUPP, VIRTUAL_BPF);
 	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_QUERY_BPF, &query, sizeof(query)),
 		       -EINVAL, BPF_TRACEPOINTS);
 	f->perfmon = f->sys_admin = false;

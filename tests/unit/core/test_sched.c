@@ -519,3 +519,32 @@ TEST(cpu_and_task_groups_rotate)
 	core_check(f->core);
 	fake_free(f);
 }
+
+/*
+ * A task's event that has room whoever of the CPU's is on: it makes room while they take turns, and
+ * is on again at once.
+ */
+TEST(a_task_beside_a_cpu_that_rotates)
+{
+	struct pe_attr attr = fake_attr();
+	int cpu[2], task;
+
+	f = fake_new(2);
+	attr.read_format = TIMES;
+	attr.config = 1;
+	for (int i = 0; i < 2; i++)
+		cpu[i] = fake_open(f, &attr, -1, 0, -1);
+	attr.config = 2;
+	task = fake_open(f, &attr, 0, -1, -1);
+	EXPECT(cpu[0] >= 0 && cpu[1] >= 0 && task >= 0);
+	fake_advance(f, 40 * TICK);
+	for (int i = 0; i < 2; i++) {
+		fake_read(f, cpu[i]);
+		EXPECT_EQ(f->words[2], 20 * TICK);
+	}
+	fake_read(f, task);
+	EXPECT_EQ(f->words[1], 40 * TICK);
+	EXPECT_EQ(f->words[2], 40 * TICK);
+	core_check(f->core);
+	fake_free(f);
+}
