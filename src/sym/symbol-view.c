@@ -354,7 +354,7 @@ static void load_vdso(struct sym_object *o)
 		fclose(f);
 }
 
-static struct sym_symbols *load_debug_file(const struct sym_build_id *id)
+static struct sym_symbols *load_debug_file(const char *running, const struct sym_build_id *id)
 {
 	char text[41], path[sizeof(DEBUG_DIR) + 60];
 
@@ -362,7 +362,7 @@ static struct sym_symbols *load_debug_file(const struct sym_build_id *id)
 		return NULL;
 	sym_build_id_text(id, text);
 	snprintf(path, sizeof(path), "%s/%.2s/%s.debug", DEBUG_DIR, text, text + 2);
-	return sym_symbols_load(path, id);
+	return sym_symbols_load_debug(path, running, id);
 }
 
 /* perf keeps copies of what it has recorded. */
@@ -401,7 +401,7 @@ static void load(struct sym_object *o)
 
 		if (!own.size)
 			(void)sym_build_id_of_file(o->path, &own);
-		debug = load_debug_file(&own);
+		debug = load_debug_file(o->path, &own);
 		if (debug) {
 			sym_symbols_free(o->symbols);
 			o->symbols = debug;

@@ -12,6 +12,7 @@
 
 #include "elf/elf-file.h"
 #include "sym/demangle.h"
+#include "sym/plt.h"
 
 struct sym_entry {
 	struct sym_symbol pub;
@@ -177,59 +178,21 @@ static bool read_type(struct sym_symbols *s, const struct elf_file *im, u32 type
 	return true;
 }
 
-/*
- * "puts@plt" for each stub through which a function of another file is called, in the order of
- * their relocations. What stands in front of the stubs, and how long each is, is the CPU's.
- */
-static bool read_stubs(struct sym_symbols *s, const struct elf_file *im)
+/* Owns @name then. */
+static bool add_slot(void *to, u64 start, u64 size, char *name)
 {
-	struct elf_section stubs, relocations, dynsym, strings;
-	u64 header, each;
-	u32 number;
+	struct sym_symbols *s = to;
 
-	if (!elf_file_find(im, ".rela.plt", &relocations) &&
-	    !elf_file_find(im, ".rel.plt", &relocations))
-		return true;
-	if (!elf_file_section(im, relocations.link, &dynsym) ||
-	    !elf_file_section(im, dynsym.link, &strings))
-		return true;
-	if (elf_file_find(im, ".plt.sec", &stubs)) {
-		each = stubs.entsize ? stubs.entsize : 16;
-		header = 0;
-	} else if (elf_file_find(im, ".plt", &stubs)) {
-		each = im->machine == EM_AARCH64 || !stubs.entsize ? 16 : stubs.entsize;
-		header = im->machine == EM_AARCH64 ? 32 : each;
-	} else {
-		return true;
+	if (!add(s, start, size, name, NULL, 0)) {
+		free(name);
+		return false;
 	}
-	for (u64 i = 0; elf_file_relocation(im, &relocations, i, &number); i++) {
-		struct elf_symbol raw;
-		const char *name;
-		char *text, *plain;
-		int len = -1;
-
-		if (header + (i + 1) * each > stubs.size)
-			break;
-		if (!elf_file_symbol(im, &dynsym, number, &raw))
-			continue;
-		name = elf_file_text(im, &strings, raw.name);
-		if (name) { /* those without one are calls within the file */
-			plain = sym_demangle(name);
-			len = asprintf(&text, "%s@plt", plain ? plain : name);
-			free(plain);
-		}
-		if (len < 0)
-			continue;
-		if (!add(s, stubs.addr + header + i * each, each, text, NULL, 0)) {
-			free(text);
-			return false;
-		}
-		s->all[s->n - 1].plain = text;
-	}
+	s->all[s->n - 1].plain = name;
 	return true;
 }
 
-static struct sym_symbols *load_image(const struct elf_file *im)
+/* Slots are read from the file that runs: a debug file has no bytes of such sections. */
+static struct sym_symbols *load_image(const struct elf_file *im, const struct elf_file *running)
 {
 	struct sym_symbols *s = calloc(1, sizeof(*s));
 
@@ -240,7 +203,7 @@ static struct sym_symbols *load_image(const struct elf_file *im)
 	s->complete = s->n;
 	if (!s->n && !read_type(s, im, SHT_DYNSYM))
 		goto fail;
-	if (!read_stubs(s, im))
+	if (!sym_plt_slots(running, add_slot, s))
 		goto fail;
 	settle(s, compare);
 	if (s->n)
@@ -266,23 +229,37 @@ static const void *map_file(const char *path, size_t *len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id *id)
+static bool is_build(const char *path, const struct sym_build_id *id)
 {
 	struct sym_build_id own;
-	struct sym_symbols *s = NULL;
-	struct elf_file im;
-	const void *map;
-	size_t len;
 
-	if (id && id->size &&
-	    (!sym_build_id_of_file(path, &own) || own.size != id->size ||
-	     memcmp(own.bytes, id->bytes, id->size) != 0))
+	return !id || !id->size ||
+	       (sym_build_id_of_file(path, &own) && own.size == id->size &&
+		!memcmp(own.bytes, id->bytes, id->size));
+}
+
+/* @running: the file that runs, if @path is only its debug file. */
+static struct sym_symbols *load_files(const char *path, const char *running,
+				      const struct sym_build_id *id)
+{
+	struct sym_symbols *s = NULL;
+	struct elf_file im, other;
+	const void *map, *other_map = NULL;
+	size_t len, other_len;
+
+	if (!is_build(path, id))
 		return NULL;
 	map = map_file(path, &len);
 	if (!map)
 		return NULL;
+	if (running && is_build(running, id))
+		other_map = map_file(running, &other_len);
 	if (elf_file_open(&im, map, len))
-		s = load_image(&im);
+		s = load_image(&im, other_map && elf_file_open(&other, other_map, other_len)
+					    ? &other
+					    : &im);
+	if (other_map)
+		munmap((void *)other_map, other_len);
 	if (!s) {
 		munmap((void *)map, len);
 		return NULL;
@@ -292,11 +269,22 @@ struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id
 	return s;
 }
 
+struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id *id)
+{
+	return load_files(path, NULL, id);
+}
+
+struct sym_symbols *sym_symbols_load_debug(const char *path, const char *running,
+					   const struct sym_build_id *id)
+{
+	return load_files(path, running, id);
+}
+
 struct sym_symbols *sym_symbols_of_bytes(const void *bytes, size_t len)
 {
 	struct elf_file im;
 
-	return elf_file_open(&im, bytes, len) ? load_image(&im) : NULL;
+	return elf_file_open(&im, bytes, len) ? load_image(&im, &im) : NULL;
 }
 
 /* All of a file whose size is not known before; ends with a NUL. */

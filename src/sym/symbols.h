@@ -23,6 +23,13 @@ struct sym_symbols;
  */
 struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id *id);
 
+/*
+ * The same from the debug file of @running, which has the symbols; what tells the slots of the
+ * procedure linkage table is in @running alone. @id is that of both.
+ */
+struct sym_symbols *sym_symbols_load_debug(const char *path, const char *running,
+					   const struct sym_build_id *id);
+
 /* The same for bytes in memory, which must stay. */
 struct sym_symbols *sym_symbols_of_bytes(const void *bytes, size_t len);
 
