@@ -188,6 +188,29 @@ TEST(backward)
 	fake_free(f);
 }
 
+/* Where old records go, the largest one fills the buffer [RING-07]. */
+TEST(as_large_as_the_buffer)
+{
+	static const u8 bytes[DATA];
+	struct pe_attr attr = sampling();
+	struct ap_record rec = {.type = PERF_RECORD_SAMPLE};
+	int fd;
+
+	f = fake_new(4);
+	attr.sample_type |= PERF_SAMPLE_RAW;
+	fd = open_mapped(&attr, false);
+	/* Header, id, and the length of what follows. */
+	rec.sample.raw = (struct ap_bytes){DATA - 20, bytes};
+	output_record(fake_event(f, fd), &rec, fake_task(f, 100)->task, 0);
+	EXPECT_EQ(fake_page(f, fd)->data_head, DATA);
+	EXPECT_EQ(header(fd, 0)->size, DATA);
+	rec.sample.raw.len += 8;
+	output_record(fake_event(f, fd), &rec, fake_task(f, 100)->task, 0);
+	EXPECT_EQ(fake_page(f, fd)->data_head, DATA);
+	EXPECT_EQ(fake_event(f, fd)->lost_samples, 1);
+	fake_free(f);
+}
+
 /* At which lengths somebody is woken, while the reader keeps up. */
 static void woken_at(int fd, const u64 *at, int n)
 {
