@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define MANY 1000 /* faults that cannot be a runtime's own */
 
@@ -174,6 +175,67 @@ CONFORM(moved)
 	worker_work(&w);
 	check_moved("and back", wide_count(&events) - before, 0);
 	worker_end(&w);
+	leave_and_remove(NULL);
+}
+
+static u64 now(void)
+{
+	struct timespec ts;
+
+	NEED(clock_gettime(CLOCK_MONOTONIC, &ts) == 0);
+	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+/* The times of all of @w: enabled, running. */
+static void wide_times(const struct wide *w, u64 times[2])
+{
+	u64 v[3];
+
+	times[0] = times[1] = 0;
+	for (int i = 0; i < w->n; i++) {
+		NEED(ev_read(w->fds[i], v, sizeof(v)) == sizeof(v));
+		times[0] += v[1];
+		times[1] += v[2];
+	}
+}
+
+/* Its time goes by while a task of it is on a CPU, and stands still while nobody is there. */
+CONFORM(times)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	u64 begin, end, before[2], after[2];
+	struct wide w;
+
+	if (no_cgroup("the time of a cgroup"))
+		return;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	wide_open(&w, attr, top);
+	sleep_ms(5);
+	wide_times(&w, after);
+	check_val("FLAG-03", "nobody has been there: no time", (long long)(after[0] + after[1]), 0);
+	for (int visit = 0; visit < 2; visit++) {
+		memcpy(before, after, sizeof(before));
+		begin = now();
+		enter(top);
+		spin_ms(5);
+		enter(hierarchy);
+		end = now();
+		wide_times(&w, after);
+		CHECK_ROW("FLAG-03", after[0] > before[0] && after[0] - before[0] <= end - begin,
+			  visit ? "a second visit: its time" : "a visit: its time", "%lu in %lu",
+			  after[0] - before[0], end - begin);
+		check_val("FLAG-03",
+			  visit ? "a second visit: it was on" : "a visit: it was on all the time",
+			  after[0] == after[1], 1);
+		memcpy(before, after, sizeof(before));
+		sleep_ms(50);
+		wide_times(&w, after);
+		check_val("FLAG-03",
+			  visit ? "and after it no time" : "between visits no time goes by",
+			  (long long)(after[0] - before[0] + after[1] - before[1]), 0);
+	}
+	for (int i = 0; i < w.n; i++)
+		close(w.fds[i]);
 	leave_and_remove(NULL);
 }
 

@@ -141,6 +141,28 @@ CONFORM(one_time)
 		  single[1]);
 }
 
+/* A member's time begins when it is opened. */
+CONFORM(late_member)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	u64 before[3], after[3], v[3];
+	long lead, member;
+
+	attr.disabled = 0;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	lead = ev_self(attr);
+	NEED(lead >= 0);
+	spin_ms(5);
+	NEED(ev_read((int)lead, before, 24) == 24);
+	member = ev_open(&attr, 0, -1, (int)lead, 0);
+	NEED(member >= 0);
+	spin_ms(1);
+	NEED(ev_read((int)member, v, 24) == 24 && ev_read((int)lead, after, 24) == 24);
+	CHECK_ROW("READ-10", v[1] > 0 && v[1] == v[2] && v[1] <= after[1] - before[1],
+		  "a member that comes later has its own time", "%lu and %lu of %lu", v[1], v[2],
+		  after[1] - before[1]);
+}
+
 CONFORM(close_leader)
 {
 	int lead = faults(true, -1), on = faults(false, lead), off = faults(true, lead);
