@@ -239,6 +239,33 @@ CONFORM(times)
 	leave_and_remove(NULL);
 }
 
+/* A CPU's time, too, is counted from when an event was opened, and whatever was before. */
+CONFORM(a_cpus_time)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	u64 begin, v[3];
+	long fd;
+
+	if (!capable()) {
+		skip_row("READ-10", "the time of a CPU's event", "it needs CAP_PERFMON");
+		return;
+	}
+	attr.disabled = 0;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	for (int i = 0; i < 2; i++) {
+		begin = now();
+		fd = ev_open(&attr, -1, 0, -1, 0);
+		NEED(fd >= 0);
+		sleep_ms(2);
+		NEED(ev_read((int)fd, v, sizeof(v)) == sizeof(v));
+		CHECK_ROW("READ-10", v[1] > 0 && v[1] == v[2] && v[1] <= now() - begin,
+			  i ? "the next event of a CPU: its time" : "an event of a CPU: its time",
+			  "%lu and %lu", v[1], v[2]);
+		close((int)fd);
+		sleep_ms(50);
+	}
+}
+
 static void *thread_touches(void *unused)
 {
 	touch_many();

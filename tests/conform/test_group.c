@@ -163,6 +163,27 @@ CONFORM(late_member)
 		  after[1] - before[1]);
 }
 
+/* Nor does it go by while the leader is off. */
+CONFORM(held_member)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+	u64 led[3], v[3];
+	long lead, member;
+
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	lead = ev_self(attr);
+	attr.disabled = 0;
+	member = ev_open(&attr, 0, -1, (int)lead, 0);
+	NEED(lead >= 0 && member >= 0);
+	spin_ms(5);
+	enable((int)lead);
+	spin_ms(1);
+	NEED(ev_read((int)member, v, 24) == 24 && ev_read((int)lead, led, 24) == 24);
+	CHECK_ROW("GRP-02", v[1] > 0 && v[1] == v[2] && v[1] <= led[1],
+		  "a member's time begins when its leader goes on", "%lu and %lu of %lu", v[1],
+		  v[2], led[1]);
+}
+
 CONFORM(close_leader)
 {
 	int lead = faults(true, -1), on = faults(false, lead), off = faults(true, lead);
