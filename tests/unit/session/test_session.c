@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "session/session-priv.h"
 #include "unit/session/mock-guest.h"
 #include "unit/test.h"
 
@@ -660,6 +661,40 @@ TEST(an_own_event_and_a_cpu_with_one_counter)
 		return;
 	ASSERT(session_new(&config, &s, why, sizeof(why)) == 0);
 	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_while_moving)), 0);
+	session_free(s);
+}
+
+static int told[2];
+
+static void count_on_a_cpu(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	char c;
+	u64 h;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	NEED(mock_open(g, &attr, 0, 0, WIRE_NO_EVENT, 8, &h) >= 0);
+	NEED(read(told[0], &c, 1) == 1);
+}
+
+/* Guests say where they go, and the session looks, as long as somebody counts on a CPU. */
+TEST(nobody_counts_on_a_cpu_any_more)
+{
+	struct session *s = start(0);
+	pid_t child;
+
+	ASSERT(pipe(told) == 0);
+	child = fork_guest(s, count_on_a_cpu);
+	for (int i = 0; i < 1000 && !(s->shown.view->flags & WIRE_VIEW_PLACES); i++)
+		session_run(s, 10);
+	EXPECT(s->shown.view->flags & WIRE_VIEW_PLACES);
+	EXPECT_EQ(write(told[1], "", 1), 1);
+	EXPECT_EQ(serve_until_exit(s, child), 0);
+	for (int i = 0; i < 1000 && s->shown.view->flags & WIRE_VIEW_PLACES; i++)
+		session_run(s, 10);
+	EXPECT(!(s->shown.view->flags & WIRE_VIEW_PLACES));
+	close(told[0]);
+	close(told[1]);
 	session_free(s);
 }
 
