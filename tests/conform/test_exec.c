@@ -148,6 +148,41 @@ CONFORM(enable_once)
 		  "%lu %lu %lu", v[0], v[1], v[2]);
 }
 
+CONFORM_EXEC(used_up_again)
+{
+	u64 before = ev_count(arg);
+
+	touch_pages(50);
+	return ev_count(arg) == before ? 10 : 11;
+}
+
+CONFORM_EXEC(used_up)
+{
+	u64 before = ev_count(arg);
+
+	touch_pages(50);
+	if (ev_count(arg) - before < 50 || ev_ioctl(arg, PERF_EVENT_IOC_DISABLE, 0))
+		return 12;
+	exec_self("used_up_again", arg);
+}
+
+CONFORM(enable_once_alone)
+{
+	int status;
+	pid_t pid = fork();
+	long fd;
+
+	NEED(pid >= 0);
+	if (pid == 0) {
+		fd = ev_self(on_exec());
+		NEED(fd >= 0);
+		exec_self("used_up", (int)fd);
+	}
+	NEED(waitpid(pid, &status, 0) == pid);
+	check_val("ATTR-19", "the bit is used up: off when switched off before the next exec (10)",
+		  WIFEXITED(status) ? WEXITSTATUS(status) : -1, 10);
+}
+
 CONFORM(enabled_before)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);

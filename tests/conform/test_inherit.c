@@ -147,6 +147,21 @@ CONFORM(others_children)
 	worker_end(&w);
 }
 
+CONFORM(pinned)
+{
+	struct pe_attr attr = inheriting();
+	u64 v[3];
+	long fd;
+
+	attr.pinned = 1;
+	fd = ev_self(attr);
+	NEED(fd >= 0);
+	child(touch_1000);
+	NEED(ev_read((int)fd, v, sizeof(v)) == 24);
+	CHECK_ROW("INH-01", v[0] >= 1000 && v[1] > 0 && v[1] == v[2],
+		  "a child has what is pinned as well", "%lu %lu %lu", v[0], v[1], v[2]);
+}
+
 CONFORM(live_and_dead)
 {
 	struct worker w;

@@ -107,6 +107,41 @@ CONFORM(rotation)
 		  "twice as many and one: the counters are in use", "%d %%", sum);
 }
 
+/* A child that has to take turns leaves how long its events were on, and no longer. */
+CONFORM(inherited)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	u64 v[3], enabled = 0, running = 0;
+	int n = counters() + 1, fds[MOST], status;
+	pid_t pid;
+
+	if (unknown("INH-03", "the times of a child that takes turns"))
+		return;
+	attr.inherit = 1;
+	attr.disabled = 0;
+	attr.read_format = TIMES;
+	for (int i = 0; i < n; i++) {
+		fds[i] = (int)ev_self(attr);
+		NEED(fds[i] >= 0);
+	}
+	pid = fork();
+	if (pid == 0) {
+		spin_ms(200);
+		_exit(0);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	for (int i = 0; i < n; i++) {
+		NEED(ev_ioctl(fds[i], PERF_EVENT_IOC_DISABLE, 0) == 0);
+		NEED(ev_read(fds[i], v, 24) == 24);
+		enabled = v[1] > enabled ? v[1] : enabled;
+		running += v[2];
+	}
+	/* Those who are switched off last were on a moment longer. */
+	CHECK_ROW("INH-03", running > 0 && running * 20 <= enabled * (u64)(n - 1) * 21,
+		  "a dead child that took turns was on no longer than there are counters",
+		  "%lu of %lu", running, enabled * (u64)(n - 1));
+}
+
 /* What is not on does not count; what it says is the part that was seen. */
 CONFORM(scaled)
 {
