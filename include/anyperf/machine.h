@@ -59,6 +59,7 @@ struct ap_virtual_opts {
 	const char
 		*cpu_features; /* of AP_VIRTUAL_DETERMINISTIC: "x86-64-v2", -v3; NULL: the CPU's */
 	uint64_t seed;         /* of the same: what random numbers are made from */
+	unsigned int cpus; /* of the same: how many programs see, at most 64; 0: the machine's */
 };
 
 struct ap_machine_opts {

@@ -69,7 +69,8 @@ struct rt_control {
 	u32 seccomp_len; /* bytes of the inherited seccomp filters behind this structure */
 	u32 seccomp_mode;
 	u32 run; /* of the process, as in struct meter; abi/runs.h */
-	u32 reserved[8];
+	u32 reserved[6];
+	u64 affinity;     /* of a deterministic run with --cpus: where the process may run */
 	u64 random_key;   /* of a deterministic run: what its random numbers are made from */
 	u64 tsc;          /* and its time stamp counter, without what the meter counts */
 	u64 perf_fds[17]; /* which descriptors were perf events; rt/perf/perf-guest.h */

@@ -162,7 +162,8 @@ enum nondet_source {
 	NONDET_SIGNALS = 64,   /* that arrived while something else was being executed */
 	NONDET_MACHINE = 128,  /* what is going on in the machine: /proc, sysinfo(2) */
 	NONDET_ADDRESSES = 256, /* randomization could not be switched off */
-	NONDET_SOURCES = 9,
+	NONDET_CPUS = 512,      /* how many CPUs there are, or may be used */
+	NONDET_SOURCES = 10,
 };
 
 /* What CPUID shows in a deterministic run. */
@@ -197,6 +198,7 @@ struct counter_segment {
 	u32 used;     /* atomic: no meter at or above this index was ever taken */
 	u32 lost;     /* atomic: threads that found no free meter, and so are not counted */
 	u32 cpu;      /* enum meter_cpu; set by the creator */
+	u32 cpus;     /* of a deterministic run: how many; 0: the machine's; set by the creator */
 	u64 seed;     /* of a deterministic run; set by the creator */
 	u32 nondet;   /* atomic: enum nondet_source */
 	/*

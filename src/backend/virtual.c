@@ -165,6 +165,7 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 		return err;
 	v->segment.head->seed = o->seed;
 	v->segment.head->cpu = o->cpu;
+	v->segment.head->cpus = o->cpus;
 	err = bootstrap_pair(&v->bootstrap_inside, &v->bootstrap);
 	if (err) {
 		snprintf(why, len, "making the session's bootstrap socket: %s", strerror(-err));

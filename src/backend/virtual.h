@@ -26,6 +26,7 @@ struct virtual_opts {
 	u32 cache_mb;                 /* 0: as large as usual */
 	u64 seed;                     /* of SEGMENT_DETERMINISTIC */
 	u32 cpu;                      /* enum meter_cpu, of the same */
+	u32 cpus;                     /* how many there are, of the same; 0: the machine's */
 	bool kernel_mode_given; /* SESSION_START_IGNORE_KERNEL, or its absence, was asked for */
 	bool keep;              /* pages of ended threads are kept for a report */
 };

@@ -10,22 +10,22 @@
 #include "lib/command.h"
 
 /* As the library takes them. */
-const char *const deterministic_cpus[] = {"host", "x86-64-v2", "x86-64-v3", NULL};
+const char *const deterministic_cpu_words[] = {"host", "x86-64-v2", "x86-64-v3", NULL};
 
 #define NONDET_UNCOUNTED (1u << NONDET_SOURCES)
 
 /* By bit number of enum nondet_source; doc/json.md lists them. */
 static const char *const names[] = {
-	"pids", "wall time", "CPU time",        "threads",   "processes",
-	"I/O",  "signals",   "machine's state", "addresses", "uncounted",
+	"pids",    "wall time",       "CPU time",  "threads", "processes", "I/O",
+	"signals", "machine's state", "addresses", "CPUs",    "uncounted",
 };
 
 _Static_assert(ARRAY_SIZE(names) == NONDET_SOURCES + 1, "a name for each, and one more");
 
 static bool is_known_cpu(const char *cpu)
 {
-	for (int i = 0; deterministic_cpus[i]; i++)
-		if (!strcmp(cpu, deterministic_cpus[i]))
+	for (int i = 0; deterministic_cpu_words[i]; i++)
+		if (!strcmp(cpu, deterministic_cpu_words[i]))
 			return true;
 	return false;
 }
@@ -34,8 +34,9 @@ int deterministic_check(const struct command *cmd, const struct deterministic_op
 {
 	if (opts->cpu && !is_known_cpu(opts->cpu))
 		return command_error(cmd, "--cpu-features is host, x86-64-v2 or x86-64-v3");
-	if (!opts->on && (opts->cpu || opts->seed))
-		return command_error(cmd, "--seed and --cpu-features are for --deterministic");
+	if (!opts->on && (opts->cpu || opts->seed || opts->cpus))
+		return command_error(cmd, "--seed, --cpus and --cpu-features are for "
+					  "--deterministic");
 	return 0;
 }
 

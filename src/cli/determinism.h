@@ -16,7 +16,8 @@
 struct deterministic_opts {
 	bool on;
 	long seed;
-	const char *cpu; /* a word of deterministic_cpus; NULL: host */
+	long cpus;       /* 0: the machine's */
+	const char *cpu; /* a word of deterministic_cpu_words; NULL: host */
 };
 
 /*
@@ -39,15 +40,25 @@ struct deterministic_opts {
 		 .min = 0,                                                                         \
 		 .max = 0x7fffffffffffffff,                                                        \
 		 .help = "with --deterministic: what random numbers are made from (default 0)"},   \
+		{OPTION_INT,                                                                       \
+		 0,                                                                                \
+		 "cpus",                                                                           \
+		 "N",                                                                              \
+		 .offset = offsetof(type, field.cpus),                                             \
+		 .min = 1,                                                                         \
+		 .max = 64,                                                                        \
+		 .help = "with --deterministic: how many CPUs programs see",                       \
+		 .more = "Without it they see the machine's, and CPUs are named when a program "   \
+			 "asks."},                                                                 \
 	{                                                                                          \
 		OPTION_STR, 0, "cpu-features", "host|x86-64-v2|x86-64-v3",                         \
-			.offset = offsetof(type, field.cpu), .words = deterministic_cpus,          \
+			.offset = offsetof(type, field.cpu), .words = deterministic_cpu_words,     \
 			.help = "with --deterministic: features and caches that CPUID shows",      \
 			.more = "With a level instead of the default, host, the C library makes "  \
 				"the same choices on every machine of one vendor that has it."     \
 	}
 
-extern const char *const deterministic_cpus[];
+extern const char *const deterministic_cpu_words[];
 
 /* Holds the options against each other: 0, or -1 after saying what is wrong. */
 must_check int deterministic_check(const struct command *cmd,

@@ -183,6 +183,50 @@ def test_text():
     assert "deterministic" not in stat_json("--pmu=virtual", "-e", EVENTS, NONDET, "nothing")[0]
 
 
+# Who may use one CPU only sees as many as who may use all.
+PINNED = [[], ["taskset", "-c", str(min(os.sched_getaffinity(0)))]]
+
+
+def test_cpus():
+    # Without the option it is the machine's number, and named.
+    assert sources(NONDET, "CPUs") == ["CPUs"]
+    assert sources(NONDET, "nothing") == []
+    text = {1: "0", 4: "0-3", 40: "0-39"}
+    for n, cpus in text.items():
+        # The C library asks for the size of the kernel's mask, and files in /sys.
+        assert same(NONDET, "CPUs", options=["--cpus", str(n)], outside=PINNED) == []
+        out = run("run", "--deterministic", "--cpus", str(n), NONDET, "CPUs").out
+        assert out == f"{n} of {n} of {n}, 8 bytes\n", out
+        out, _, nondet, _ = counted([], ["--cpus", str(n)],
+                                    ["cat", "/sys/devices/system/cpu/online"])
+        assert (out, nondet) == (cpus + "\n", []), (out, nondet)
+        out, _, _, _ = counted([], ["--cpus", str(n)],
+                               ["grep", "-c", "^processor", "/proc/cpuinfo"])
+        assert out == f"{n}\n", out
+    # What a program sets is kept for it, its threads and what it executes.
+    want = """4 of 4 of 4, 8 bytes
+/sys/devices/system/cpu/online: 0-3
+/sys/devices/system/cpu/possible: 0-3
+/sys/devices/system/cpu/present: 0-3
+4 4
+2, on 2
+2 of them in a thread, on 2
+Cpus_allowed:\tc
+Cpus_allowed_list:\t2-3
+2
+"""
+    for around in PINNED:
+        r = subprocess.run([*around, ANYPERF, "run", "--deterministic", "--cpus=4", NONDET,
+                            "CPUs everywhere"], stdout=subprocess.PIPE, text=True, check=False)
+        assert (r.returncode, r.stdout) == (0, want), r
+    # The groups of a mask with more than 32.
+    r = run("run", "--deterministic", "--cpus=37", "taskset", "-c", "0,5-7,36", "sh", "-c",
+            "grep Cpus_allowed /proc/self/status; nproc")
+    assert r.out.splitlines() == ["Cpus_allowed:\t10,000000e1", "Cpus_allowed_list:\t0,5-7,36",
+                                  "5"], r
+    assert "CPUs" in sources("ls", "/sys/devices/system/cpu")
+
+
 def test_cpu_features():
     flags = {"x86-64-v2": "v3", "x86-64-v3": "v4"}
     for level, above in flags.items():
@@ -196,7 +240,8 @@ def test_cpu_features():
 
 
 def test_what_does_not_go_together():
-    for options in (["--seed", "1"], ["--cpu-features=host"],
+    for options in (["--seed", "1"], ["--cpu-features=host"], ["--cpus=2"],
+                    ["--deterministic", "--cpus=0"], ["--deterministic", "--cpus=65"],
                     ["--deterministic", "--cpu-features=x86-64-v9"],
                     ["--deterministic", "--seed=-1"]):
         for command in ("run", "stat"):

@@ -2,6 +2,7 @@
  * Makes use of one thing that a deterministic run cannot fix, or of what it does: argv[1]. Written
  * so that the C library does not make use of another by the way.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -151,6 +152,85 @@ static int features(void)
 	return 0;
 }
 
+static void show_file(const char *path)
+{
+	char buf[256];
+	int fd = open(path, O_RDONLY);
+	ssize_t n = fd < 0 ? 0 : read(fd, buf, sizeof(buf));
+
+	printf("%s: %.*s", path, n > 0 ? (int)n : 0, buf);
+	close(fd);
+}
+
+/* How many lines of @path begin with @word and a digit, or with what is like it. */
+static int lines(const char *path, const char *word)
+{
+	FILE *f = fopen(path, "r");
+	char *line = NULL;
+	size_t size;
+	int n = 0;
+
+	while (f && getline(&line, &size, f) > 0)
+		n += !strncmp(line, word, strlen(word)) && line[strlen(word)] != ' ';
+	free(line);
+	fclose(f);
+	return n;
+}
+
+static void *lowest(void *arg)
+{
+	cpu_set_t set;
+
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		printf("%d of them in a thread, on %d\n", CPU_COUNT(&set), sched_getcpu());
+	return arg;
+}
+
+/* Everything that tells how many CPUs there are, @files included or not. */
+static int cpus(int files)
+{
+	cpu_set_t set, one;
+	unsigned long many[128];
+	pthread_t t;
+	FILE *f;
+	char line[256];
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	printf("%d of %ld of %ld, %ld bytes\n", CPU_COUNT(&set), sysconf(_SC_NPROCESSORS_ONLN),
+	       sysconf(_SC_NPROCESSORS_CONF),
+	       syscall(SYS_sched_getaffinity, 0, sizeof(many), many));
+	if (syscall(SYS_sched_getaffinity, 0, 7, many) != -1 || errno != EINVAL ||
+	    syscall(SYS_sched_getaffinity, 0x3fffffff, 128, many) != -1 || errno != ESRCH)
+		return 2;
+	if (!files)
+		return 0;
+	show_file("/sys/devices/system/cpu/online");
+	show_file("/sys/devices/system/cpu/possible");
+	show_file("/sys/devices/system/cpu/present");
+	printf("%d %d\n", lines("/proc/cpuinfo", "processor"), lines("/proc/stat", "cpu"));
+	/* What a program sets for itself holds, and its threads and programs have it too. */
+	CPU_ZERO(&one);
+	if (!sched_setaffinity(0, sizeof(one), &one) || errno != EINVAL)
+		return 3;
+	CPU_SET(2, &one);
+	CPU_SET(3, &one);
+	CPU_SET(1000, &one);
+	if (sched_setaffinity(0, sizeof(one), &one) || sched_getaffinity(0, sizeof(set), &set))
+		return 4;
+	printf("%d, on %d\n", CPU_COUNT(&set), sched_getcpu());
+	if (pthread_create(&t, NULL, lowest, NULL) || pthread_join(t, NULL))
+		return 5;
+	f = fopen("/proc/self/status", "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "Cpus_allowed", 12))
+			fputs(line, stdout);
+	fclose(f);
+	fflush(stdout);
+	execlp("nproc", "nproc", NULL);
+	return 6;
+}
+
 /*
  * What an instruction that draws leaves of a register with something in it, and of the flags that
  * it defines.
@@ -239,6 +319,10 @@ int main(int argc, char **argv)
 		return by_itself();
 	if (!strcmp(what, "machine's state"))
 		return open("/proc/loadavg", O_RDONLY) < 0;
+	if (!strcmp(what, "CPUs"))
+		return cpus(0);
+	if (!strcmp(what, "CPUs everywhere"))
+		return cpus(1);
 	if (!strcmp(what, "randoms"))
 		return randoms();
 	if (!strcmp(what, "instructions"))

@@ -343,6 +343,7 @@ static int make_machine(struct job *job)
 		ap_virtual_opts, .counters = (unsigned int)o->counters, .cpu_model = o->cpu_model,
 		.session = o->session, .cache_mb = (unsigned int)o->cache_mb,
 		.seed = (u64)o->deterministic.seed, .cpu_features = o->deterministic.cpu,
+		.cpus = (unsigned int)o->deterministic.cpus,
 		.flags = (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
 			 (o->strict ? AP_VIRTUAL_STRICT : 0u) |
 			 (o->verify ? AP_VIRTUAL_VERIFY : 0u));

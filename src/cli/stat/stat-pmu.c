@@ -23,10 +23,10 @@ static int make_machine(struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
 	struct ap_machine_opts opts = st->machine_opts;
-	struct ap_virtual_opts virtual_opts =
-		AP_OPTS(ap_virtual_opts, .counters = (unsigned int)o->counters,
-			.cpu_model = o->cpu_model, .session = o->session,
-			.seed = (u64)o->deterministic.seed, .cpu_features = o->deterministic.cpu);
+	struct ap_virtual_opts virtual_opts = AP_OPTS(
+		ap_virtual_opts, .counters = (unsigned int)o->counters, .cpu_model = o->cpu_model,
+		.session = o->session, .seed = (u64)o->deterministic.seed,
+		.cpu_features = o->deterministic.cpu, .cpus = (unsigned int)o->deterministic.cpus);
 
 	if (o->deterministic.on)
 		virtual_opts.flags |= AP_VIRTUAL_DETERMINISTIC;

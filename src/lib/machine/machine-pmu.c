@@ -46,6 +46,7 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 	v->session.counters = o.counters;
 	v->cache_mb = o.cache_mb;
 	v->seed = o.seed;
+	v->cpus = o.cpus;
 	if (o.flags & AP_VIRTUAL_IGNORE_KERNEL)
 		v->session.flags |= SESSION_START_IGNORE_KERNEL;
 	if (o.flags & AP_VIRTUAL_DETERMINISTIC)
@@ -54,7 +55,7 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 		v->segment_flags |= SEGMENT_STRICT;
 	if (o.flags & AP_VIRTUAL_VERIFY)
 		v->segment_flags |= SEGMENT_VERIFY;
-	if (o.counters > 64 || cpu_of(o.cpu_features, &v->cpu) ||
+	if (o.counters > 64 || o.cpus > 64 || cpu_of(o.cpu_features, &v->cpu) ||
 	    put(v->session.cpuid_profile, sizeof(v->session.cpuid_profile), o.cpu_model) ||
 	    put(v->session.name, sizeof(v->session.name), o.session))
 		return -EINVAL;

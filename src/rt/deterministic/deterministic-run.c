@@ -68,6 +68,7 @@ struct deterministic_task deterministic_child(struct thread *t)
 		return child;
 	child.key = derive(t->deterministic.key, t->deterministic.made++);
 	child.tsc = deterministic_tsc(t);
+	child.affinity = t->deterministic.affinity;
 	return child;
 }
 
@@ -78,6 +79,7 @@ void deterministic_exec(struct thread *t, struct rt_control *control)
 	control->random_key = derive(t->deterministic.key, EXEC_STEP | t->deterministic.made);
 	/* The meter goes on to the new program. */
 	control->tsc = t->deterministic.tsc;
+	control->affinity = t->deterministic.affinity;
 }
 
 static void deterministic_auxv(struct thread *t, struct stack_in *in)
@@ -121,6 +123,8 @@ void deterministic_start(struct thread *t, struct stack_in *in, const struct rt_
 	t->deterministic.key = control->flags & CONTROL_LAUNCH ? derive(segment->seed, 0)
 							       : control->random_key;
 	t->deterministic.tsc = control->tsc;
+	t->deterministic.affinity = control->flags & CONTROL_LAUNCH ? deterministic_cpus()
+								    : control->affinity;
 	deterministic_auxv(t, in);
 }
 
@@ -223,8 +227,8 @@ long deterministic_read(struct thread *t, u64 nr)
 	return ret;
 }
 
-/* Whether the path at @at names a file in /proc whose content varies between runs. */
-static bool shows_machine(u64 at)
+/* Whether @path names a file in /proc whose content varies between runs. */
+static bool shows_machine(const char *path)
 {
 	/* What is the program's own, or a constant of the machine. */
 	static const char *const same[] = {
@@ -232,10 +236,8 @@ static bool shows_machine(u64 at)
 		"self/cmdline", "self/environ",  "self/auxv", "self/fd",
 		"self/task",    "self/coredump", "self/root", "self/cwd",
 	};
-	char path[64];
 
-	memset(path, 0, sizeof(path));
-	if (guest_string(path, at, sizeof(path)) < 0 || !str_starts(path, "/proc/"))
+	if (!str_starts(path, "/proc/"))
 		return false;
 	for (u32 i = 0; i < ARRAY_SIZE(same); i++)
 		if (str_starts(path + 6, same[i]))
@@ -245,9 +247,15 @@ static bool shows_machine(u64 at)
 
 long deterministic_open(struct thread *t, u64 nr)
 {
-	if (shows_machine(guest_arg(t, syscall_row(nr)->path)))
+	char path[64];
+	long fd;
+
+	memset(path, 0, sizeof(path));
+	if (guest_string(path, guest_arg(t, syscall_row(nr)->path), sizeof(path)) < 0)
+		return syscall_answer(t, nr);
+	if (shows_machine(path))
 		nondet_used(NONDET_MACHINE);
-	return syscall_answer(t, nr);
+	return deterministic_cpu_file(t, nr, path, &fd) ? fd : syscall_answer(t, nr);
 }
 
 long deterministic_clock_gettime(struct thread *t, u64 nr)
@@ -312,17 +320,6 @@ long deterministic_clone(struct thread *t, u64 nr)
 	else if (shares_memory && !(flags & CLONE_VFORK) && nr != __NR_vfork)
 		nondet_used(NONDET_PROCESSES);
 	return syscall_answer(t, nr);
-}
-
-long deterministic_getcpu(struct thread *t, u64 nr)
-{
-	static const u32 zero;
-
-	(void)nr;
-	for (u32 i = 0; i < 2; i++)
-		if (guest_arg(t, i) && guest_write(t, guest_arg(t, i), &zero, sizeof(zero)))
-			return -EFAULT;
-	return 0;
 }
 
 /* ADDR_NO_RANDOMIZE stays on, so that programs that are executed later have fixed addresses too. */

@@ -40,12 +40,14 @@ void deterministic_exec(struct thread *t, struct rt_control *control);
 long deterministic_syscall(struct thread *t, u64 nr, const struct syscall_row *row);
 long deterministic_clock_gettime(struct thread *t, u64 nr);
 long deterministic_clone(struct thread *t, u64 nr);
+long deterministic_getaffinity(struct thread *t, u64 nr);
 long deterministic_getcpu(struct thread *t, u64 nr);
 long deterministic_getrandom(struct thread *t, u64 nr);
 long deterministic_mmap(struct thread *t, u64 nr);
 long deterministic_open(struct thread *t, u64 nr);
 long deterministic_personality(struct thread *t, u64 nr);
 long deterministic_read(struct thread *t, u64 nr);
+long deterministic_setaffinity(struct thread *t, u64 nr);
 long deterministic_shmat(struct thread *t, u64 nr);
 long deterministic_wait(struct thread *t, u64 nr);
 
@@ -54,6 +56,21 @@ void deterministic_signal(struct thread *t, const siginfo_t *info);
 
 u64 deterministic_random(struct thread *t);
 u64 deterministic_tsc(struct thread *t);
+
+/* The CPUs that there are (--cpus), as a mask; 0: the machine's, which are not fixed. */
+u64 deterministic_cpus(void);
+
+/* The one that @t is on. */
+u32 deterministic_cpu(const struct thread *t);
+
+/*
+ * Call @nr opens @path: if that says how many CPUs there are and --cpus does, answers it and
+ * returns true.
+ */
+bool deterministic_cpu_file(struct thread *t, u64 nr, const char *path, long *fd);
+
+/* @line of /proc/self/status is to be another, which goes to @text. */
+bool deterministic_status(const struct thread *t, const char *line, char *text, size_t size);
 
 /* The program has made use of @what. */
 void nondet_used(u32 what);

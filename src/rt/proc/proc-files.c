@@ -4,6 +4,7 @@
  */
 #include "rt/proc/proc-files.h"
 
+#include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/maps.h"
 #include "rt/mm/mm.h"
@@ -240,7 +241,7 @@ static void status_line(struct thread *t, struct out *o, const char *line)
 {
 	u64 ignored = 0, caught = 0;
 	u32 filters = 0;
-	char text[64];
+	char text[256];
 
 	for (int sig = 1; sig <= SIGNALS; sig++) {
 		u64 handler = t->sighand->act[sig].handler;
@@ -263,6 +264,8 @@ static void status_line(struct thread *t, struct out *o, const char *line)
 		fmt(text, sizeof(text), "Seccomp:\t%u", t->seccomp_mode);
 	else if (str_starts(line, "Seccomp_filters:") && filters)
 		fmt(text, sizeof(text), "Seccomp_filters:\t%u", filters);
+	else if (deterministic)
+		(void)deterministic_status(t, line, text, sizeof(text));
 	if (text[0])
 		line = text;
 	out_put(o, line, str_len(line));

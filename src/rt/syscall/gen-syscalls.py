@@ -11,7 +11,7 @@ import sys
 
 BITS = {"notify": "SYSCALL_NOTIFY", "always": "SYSCALL_PERF_ALWAYS"}
 NONDET = ["pids", "time", "cpu_time", "threads", "processes", "io", "signals", "machine",
-          "addresses"]
+          "addresses", "cpus"]
 STRUCTS = {"int": "int", "siginfo": "siginfo_t", "rusage": "struct rusage",
            "sockaddr": "struct __kernel_sockaddr_storage", "io_event": "struct io_event",
            "epoll_event": "struct epoll_event"}

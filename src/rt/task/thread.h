@@ -58,11 +58,12 @@ struct pending {
 
 /* What a task of a deterministic run has of its own; see rt/deterministic/deterministic-run.h. */
 struct deterministic_task {
-	u64 key;   /* of its random numbers */
-	u64 drawn; /* how many there were */
-	u64 made;  /* children */
-	u64 ended; /* those of them whose end it was told by a wait */
-	u64 tsc;   /* what the time stamp counter was when it began */
+	u64 key;      /* of its random numbers */
+	u64 drawn;    /* how many there were */
+	u64 made;     /* children */
+	u64 ended;    /* those of them whose end it was told by a wait */
+	u64 tsc;      /* what the time stamp counter was when it began */
+	u64 affinity; /* with --cpus: those that it may run on */
 };
 
 struct perf;

@@ -172,6 +172,9 @@ TEST(the_kernel_is_chosen)
 	opts.virtual_pmu = &wrong;
 	EXPECT_EQ(ap_machine_new(&m, &opts), -EINVAL);
 	wrong.counters = 1;
+	wrong.cpus = 65;
+	EXPECT_EQ(ap_machine_new(&m, &opts), -EINVAL);
+	wrong.cpus = 64;
 	wrong.cpu_features = "x86-64-v9";
 	EXPECT_EQ(ap_machine_new(&m, &opts), -EINVAL);
 }

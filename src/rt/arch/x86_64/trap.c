@@ -163,7 +163,7 @@ static void stop_virtual(struct thread *t, enum dbt_stop stop)
 		r->gpr[DBT_RAX] = (u32)tsc;
 		r->gpr[DBT_RDX] = tsc >> 32;
 		if (stop == DBT_RDTSCP)
-			r->gpr[DBT_RCX] = 0; /* CPU 0 of node 0, as getcpu(2) says too */
+			r->gpr[DBT_RCX] = deterministic_cpu(t); /* of node 0 */
 	}
 	dbt_retire(&t->dbt);
 }
