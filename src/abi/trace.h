@@ -51,6 +51,19 @@ enum trace_wants {
 	TRACE_WANT_SUMS = 16, /* of all quantities; else only of the event's */
 };
 
+enum trace_branch_type {
+	TRACE_BRANCH_COND = 1,
+	TRACE_BRANCH_JUMP,
+	TRACE_BRANCH_JUMP_IND,
+	TRACE_BRANCH_CALL,
+	TRACE_BRANCH_CALL_IND,
+	TRACE_BRANCH_RETURN,
+	TRACE_BRANCH_OTHER,
+};
+
+/* Calls that have not returned, instead of kinds of branches. */
+#define TRACE_OPEN_CALLS 1u
+
 /* S. One event that counts the thread; period 0: a free place. */
 struct trace_event {
 	u64 next; /* the sum of the thread's meter at which it fires first */
@@ -61,7 +74,8 @@ struct trace_event {
 	u32 id;         /* what entries call it */
 	u32 stack_size; /* bytes of stack that are wanted, at most TRACE_STACK */
 	u32 chain_max;  /* return addresses that are wanted, at most TRACE_CHAIN */
-	u64 reserved[2];
+	u32 branches;   /* bits of enum trace_branch_type; or TRACE_OPEN_CALLS */
+	u32 reserved[3];
 };
 
 /* G. How far an event is. */
@@ -126,16 +140,6 @@ struct trace_sample {
 	 * Then: u64 chain[nr_chain], without pc, innermost first; struct trace_branch
 	 * branch[nr_branches], the last one first; the stack.
 	 */
-};
-
-enum trace_branch_type {
-	TRACE_BRANCH_COND = 1,
-	TRACE_BRANCH_JUMP,
-	TRACE_BRANCH_JUMP_IND,
-	TRACE_BRANCH_CALL,
-	TRACE_BRANCH_CALL_IND,
-	TRACE_BRANCH_RETURN,
-	TRACE_BRANCH_OTHER,
 };
 
 struct trace_branch {

@@ -237,7 +237,8 @@ struct dbt_cache {
 
 	struct dbt_thread threads; /* list head; only next and prev are used */
 	struct dbt_ops ops;
-	u32 flags, mask;
+	u32 flags;
+	u64 mask;
 	u32 epoch;    /* of flush_all(); threads compare theirs before they enter */
 	u32 flushing; /* flush_all() waits for the threads to leave the cache */
 	u32 lane;     /* the next lane of the meter to use, in turn */
@@ -442,5 +443,31 @@ enum trace_state {
 	TRACE_LEFT,     /* out of the cache, an instruction has retired and has not been reported */
 	TRACE_SILENT,   /* out of the cache, with nothing to report */
 };
+
+/*
+ * branch-ring.c. A ring has pairs of words: where a branch was, with its type in the top byte, and
+ * where it went. Code writes it (arch/.../branch-log.c), and numbers of words wrap by their width.
+ */
+#define BRANCH_RING_AT(i) (DBT_LOG_AT + (i)*256u * 8u)
+#define BRANCH_OPEN_AT    BRANCH_RING_AT(DBT_BRANCH_RINGS)
+#define BRANCH_TYPE_SHIFT 56
+
+_Static_assert(BRANCH_OPEN_AT + 65536 * 8 == DBT_LOG_AT + DBT_LOG_SIZE, "the log of a thread");
+
+/* What ring @i is of, or with TRACE_OPEN_CALLS whether calls are kept until they return. */
+static inline u32 branch_kinds(u64 mask, u32 i)
+{
+	return (u32)(mask >> (16 + 8 * i)) & 0xfe;
+}
+
+static inline bool branch_open_calls(u64 mask)
+{
+	return mask >> 16 & TRACE_OPEN_CALLS;
+}
+
+/* With the lock, before @t enters the cache: its rings are of what is logged now. */
+void branch_rings_catch_up(struct dbt_thread *t);
+/* A branch that was taken outside of the cache. Async-signal-safe. */
+void branch_taken(struct dbt_thread *t, u64 from, u64 to, enum trace_branch_type type);
 
 #endif

@@ -637,7 +637,7 @@ void block_kill(struct dbt_block *b)
 	cache.stats.invalidations++;
 }
 
-void dbt_set_mask(struct dbt_thread *t, u32 mask)
+void dbt_set_mask(struct dbt_thread *t, u64 mask)
 {
 	cache_lock(t);
 	if (mask != cache.mask) {

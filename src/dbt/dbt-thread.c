@@ -17,6 +17,7 @@ void dbt_thread_add(struct dbt_thread *t, u32 id)
 	t->in_cache = 0;
 	t->epoch = 0;
 	t->exit_pc = (u64)dbt_exit;
+	t->logged = 0;
 	no_deadlines(t);
 	cache_lock(t);
 	meter_attach(t);
@@ -57,6 +58,7 @@ void dbt_fork_child(struct dbt_thread *t, u32 id)
 	lock_reset(&cache.lock);
 	t->id = id;
 	no_deadlines(t); /* those there are belong to the parent's meter */
+	t->logged = 0;   /* nor has it taken those branches */
 	t->next = t->prev = &cache.threads;
 	cache.threads.next = cache.threads.prev = t;
 }

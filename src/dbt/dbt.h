@@ -20,6 +20,7 @@
 #define DBT_DBT_H
 
 #include "abi/meter.h"
+#include "abi/trace.h"
 #include "base/types.h"
 #include "dbt/arch/x86_64/dbt-arch.h"
 
@@ -29,12 +30,15 @@
  *   base - DBT_METER_BELOW   the meter page(s): shared memory, see abi/meter.h
  *   base                     struct dbt_thread, then whatever the runtime keeps for the thread
  *   base + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous; most is never touched
- * The caller maps all of it (NORESERVE suffices for the tables) and sets the register.
+ *   base + DBT_LOG_AT        taken branches, DBT_LOG_SIZE bytes, likewise
+ * The caller maps all of it (NORESERVE suffices for the last two) and sets the register.
  */
 #define DBT_METER_BELOW 0x10000
 #define DBT_TABLES_AT   0x10000 /* so the runtime's own part of the block ends here */
 #define DBT_TABLES_SIZE 0x100000
-#define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_TABLES_AT + DBT_TABLES_SIZE)
+#define DBT_LOG_AT      (DBT_TABLES_AT + DBT_TABLES_SIZE)
+#define DBT_LOG_SIZE    0x82000
+#define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_LOG_AT + DBT_LOG_SIZE)
 
 /* Instrumentation mask: a property of the whole code cache. */
 #define DBT_MASK_COUNT BIT(0) /* METER_INSTRUCTIONS and METER_BRANCHES */
@@ -46,6 +50,12 @@
  */
 #define DBT_MASK_DEADLINES(q)  (((u32)(q) + 1) << 8)
 #define DBT_MASK_ANY_DEADLINES 0xff00u
+/*
+ * Taken branches are logged, so that dbt_branches() can tell the last ones of some kinds. There are
+ * as many choices of kinds at once as there are rings; dbt_mask_branches() adds one.
+ */
+#define DBT_BRANCH_RINGS  4u
+#define DBT_MASK_BRANCHES 0xffffffff0000ull
 
 /* Flags of dbt_init(). */
 #define DBT_VIRTUAL_TIME   BIT(0) /* instructions that read the CPU's clock stop */
@@ -147,6 +157,10 @@ struct dbt_thread {
 	u32 traced;      /* enum trace_state: of a guest that steps itself */
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
 	struct dbt_deadline deadline;
+	/* Taken branches; branch-ring.c. */
+	u64 logged;                     /* the part of the mask that the rings are of */
+	u16 open_calls;                 /* the next word of the ring of open calls */
+	u8 branch_at[DBT_BRANCH_RINGS]; /* the next word of each ring */
 };
 
 /*
@@ -191,7 +205,7 @@ struct dbt_config {
 	u64 cache_hint;
 	u64 tables_hint; /* where to put the bookkeeping, 0: where the kernel likes */
 	u32 flags;       /* DBT_VIRTUAL_*, DBT_CHECKS */
-	u32 mask;        /* DBT_MASK_* */
+	u64 mask;        /* DBT_MASK_* */
 };
 
 /* Once per address space. -ENOMEM: the cache cannot be mapped. */
@@ -322,7 +336,19 @@ void dbt_invalidate(struct dbt_thread *t, u64 start, u64 len);
 bool dbt_unprotect(struct dbt_thread *t, u64 start, u64 len);
 
 /* Changes the instrumentation mask; flushes the cache if it is another one. */
-void dbt_set_mask(struct dbt_thread *t, u32 mask);
+void dbt_set_mask(struct dbt_thread *t, u64 mask);
+
+/*
+ * @mask with branches of @kinds logged as well: bits of enum trace_branch_type, or of
+ * TRACE_OPEN_CALLS alone. Beyond DBT_BRANCH_RINGS choices the last ring has several, and may tell
+ * fewer of each.
+ */
+u64 dbt_mask_branches(u64 mask, u32 kinds);
+/*
+ * The last taken branches of @kinds, at most @max, the last one first, since the mask has them.
+ * Returns how many. By the thread itself, not in the cache.
+ */
+u32 dbt_branches(const struct dbt_thread *t, u32 kinds, struct trace_branch *out, u32 max);
 
 /*
  * The sums of the thread's meter at which it is to stop, by quantity; DBT_NO_DEADLINE: none. By the

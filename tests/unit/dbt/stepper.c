@@ -21,11 +21,30 @@ static __thread struct {
 	bool running;
 } native;
 
+static u8 taken(const struct insn *d, bool next)
+{
+	switch (d->cf) {
+	case CF_NONE:
+	case CF_SYSCALL: return 0;
+	case CF_JCC:
+	case CF_LOOP: return next ? 0 : TRACE_BRANCH_COND;
+	case CF_JMP: return TRACE_BRANCH_JUMP;
+	case CF_JMP_IND: return TRACE_BRANCH_JUMP_IND;
+	case CF_CALL: return TRACE_BRANCH_CALL;
+	case CF_CALL_IND: return TRACE_BRANCH_CALL_IND;
+	case CF_RET:
+	case CF_FAR_RET: return TRACE_BRANCH_RETURN;
+	default: return TRACE_BRANCH_OTHER;
+	}
+}
+
 static void count(struct native_step *s, const struct insn *d, u64 next)
 {
 	bool branch = d->cf != CF_NONE && d->cf != CF_SYSCALL;
 
 	memset(s->counts, 0, sizeof(s->counts));
+	s->next = next == s->pc + d->len;
+	s->taken = taken(d, s->next);
 	s->counts[METER_INSTRUCTIONS] = 1;
 	s->counts[METER_BRANCHES] = branch;
 	s->counts[METER_CONDITIONAL] = d->cf == CF_JCC || d->cf == CF_LOOP;
@@ -128,6 +147,11 @@ static void on_deadline(struct guest *g)
 		s->regs.rflags = g->t->regs.rflags;
 		s->ip = dbt_deadline_ip(g->t);
 		s->count = guest_count(g, stops.q);
+		if (stops.branches) {
+			struct stop_branches *b = &stops.branches[s - stops.at];
+
+			b->nr = dbt_branches(g->t, stops.kinds, b->at, TRACE_LBR);
+		}
 	}
 	stops.next += stops.period;
 	set_deadline(g, stops.next);

@@ -12,6 +12,8 @@ struct native_step {
 	struct dbt_regs regs; /* after it */
 	u64 pc;               /* of the instruction */
 	u8 counts[METER_QUANTITIES];
+	u8 taken;  /* enum trace_branch_type; 0: no branch, or not taken */
+	bool next; /* it goes to what follows in memory */
 };
 
 /*
@@ -27,11 +29,19 @@ struct stop {
 	u64 ip, count;
 };
 
+/* And the branches before it. */
+struct stop_branches {
+	u32 nr;
+	struct trace_branch at[TRACE_LBR];
+};
+
 /* The stops of the thread under the translator, one after each @period of @q. */
 struct stops {
 	enum meter_quantity q;
 	u64 next, period;
-	struct stop *at; /* the first `max` of them are noted */
+	struct stop *at;                /* the first `max` of them are noted */
+	struct stop_branches *branches; /* likewise, if not NULL */
+	u32 kinds;                      /* of these */
 	u64 n, max;
 };
 extern __thread struct stops stops;

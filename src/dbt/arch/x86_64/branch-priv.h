@@ -77,6 +77,14 @@ void countdown_from(struct build *b, u64 pc);
 void countdown_init(struct emitter *e);
 
 /*
+ * branch-log.c: instruction @index is taken, if such are logged. log_target(): to the guest pc in
+ * r11; rcx is spilled as well. log_direct(): to its own target. Comes where nothing can fault any
+ * more, and no deadline be found, before the branch has retired.
+ */
+void log_direct(struct build *b, u32 index, bool rcx_spilled);
+void log_target(struct build *b, u32 index);
+
+/*
  * Emits an entry of @table for guest @pc, which lookups or native returns go to. r11 and rcx are
  * still spilled behind it (emit_unspill_target()). The struct is complete but for block.
  */

@@ -342,6 +342,7 @@ static void emit_taken(struct build *b, u32 index)
 	struct weight w = weight_of(b->insns, b->restart, index + 1);
 
 	w.q[METER_TAKEN]++;
+	log_direct(b, index, false);
 	if (b->plan.exact) {
 		emit_count_lanes(&b->e, &w, FL_ARITH);
 		countdown_from(b, i->pc);
@@ -503,9 +504,11 @@ static void emit_thunk(struct build *b, const struct pending_thunk *t)
 	emit_push_word(&b->e, i->pc + i->d.len);
 	note_spill_range(b, begin, mask, t->insn + 1);
 	if (direct) {
+		log_direct(b, t->insn, true);
 		emit_unspill(&b->e, REG_RCX);
 		emit_exit_jump(b, insn_target(&i->d, i->pc));
 	} else {
+		log_target(b, t->insn);
 		emit_jump_target(&b->e);
 	}
 }
@@ -532,10 +535,13 @@ void branch_call(struct build *b, u32 index)
 	call = emit_at(&b->e);
 	if (checked) {
 		emit_push_word(&b->e, next);
-		if (direct)
+		if (direct) {
+			log_direct(b, index, false);
 			emit_exit_jump(b, insn_target(&i->d, i->pc));
-		else
+		} else {
+			log_target(b, index);
 			emit_leave_target(b);
+		}
 	} else {
 		t = &b->thunks[b->nr_thunks++];
 		t->insn = index;
@@ -560,6 +566,7 @@ static void emit_ret(struct build *b, u32 index)
 		emit4(&b->e, 0x48, 0x8b, 0x0c, 0xcd); /* mov rcx, gs:[rcx * 8 + ring] */
 		emit_u32(&b->e, TABLE_RING_AT);
 		emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
+		log_target(b, index);
 		emit1(&b->e, 0xc3);
 		branch_spill_range(b, begin, TARGET_SPILLS);
 		return;
@@ -567,6 +574,7 @@ static void emit_ret(struct build *b, u32 index)
 	branch_spill_range(b, begin, TARGET_SPILLS);
 	emit4(&b->e, 0x48, 0x8d, 0xa4, 0x24); /* lea rsp, [rsp + disp32] */
 	emit_u32(&b->e, 8 + (i->d.imm_size ? (u16)i->d.imm : 0));
+	log_target(b, index);
 	emit_leave_target(b);
 }
 
@@ -609,10 +617,14 @@ void branch_end(struct build *b, u32 index)
 		emit_path_count(b, index, i->live, index);
 	switch (i->d.cf) {
 	case CF_NONE: emit_virtual(b, i); break;
-	case CF_JMP: emit_exit_jump(b, insn_target(&i->d, i->pc)); break;
+	case CF_JMP:
+		log_direct(b, index, false);
+		emit_exit_jump(b, insn_target(&i->d, i->pc));
+		break;
 	case CF_JMP_IND:
 		begin = emit_target(b, index);
 		branch_spill_range(b, begin, TARGET_SPILLS);
+		log_target(b, index);
 		emit_leave_target(b);
 		break;
 	case CF_RET: emit_ret(b, index); break;
@@ -624,6 +636,7 @@ void branch_end(struct build *b, u32 index)
 		 * status 0.
 		 */
 		emit_mov_imm(&b->e, REG_RAX, 0);
+		log_direct(b, index, false);
 		emit_exit_jump(b, insn_target(&i->d, i->pc));
 		break;
 	default: emit_exit_stop(b, DBT_REFUSED, i->pc);

@@ -309,10 +309,26 @@ static enum dbt_stop interrupt_return(struct emulation *em)
 	return DBT_INTERRUPTED;
 }
 
+static enum trace_branch_type branch_type(u8 cf)
+{
+	switch (cf) {
+	case CF_FAR_JMP:
+	case CF_JMP_IND: return TRACE_BRANCH_JUMP_IND;
+	case CF_CALL: return TRACE_BRANCH_CALL;
+	case CF_FAR_CALL:
+	case CF_CALL_IND: return TRACE_BRANCH_CALL_IND;
+	case CF_FAR_RET:
+	case CF_RET: return TRACE_BRANCH_RETURN;
+	default: return TRACE_BRANCH_OTHER;
+	}
+}
+
 static void retire(struct dbt_thread *t, u64 pc, u8 cf)
 {
 	u64 *count = dbt_meter(t)->count[0];
 
+	if (cf != CF_NONE && cache.mask & DBT_MASK_BRANCHES)
+		branch_taken(t, pc, t->regs.rip, branch_type(cf));
 	if (!(cache.mask & DBT_MASK_COUNT))
 		return;
 	deadline_retired(t, pc);

@@ -10,7 +10,7 @@
 
 enum plan_role {
 	ROLE_COPY,  /* copied or rewritten; goes on with the next */
-	ROLE_ELIDE, /* a jump to the next one in the plan: no code */
+	ROLE_ELIDE, /* a jump to the next one in the plan: no code, unless it is logged */
 	ROLE_SIDE,  /* a conditional branch: leaves if it is taken */
 	ROLE_CALL,  /* a call; next in the plan is what it returns to, entered from outside */
 	ROLE_TRAP,  /* copied; ends the plan, and may raise a signal first */

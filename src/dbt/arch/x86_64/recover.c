@@ -419,6 +419,8 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 		(struct sigcontext_64 *)&((struct ucontext *)context)->uc_mcontext;
 	const struct dbt_block *b = NULL;
 	u64 pc = m->ip;
+	bool exact;
+	u32 index;
 
 	*guest_addr = addr;
 	if (pc == (u64)dbt_fetch_load) {
@@ -441,7 +443,10 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 	/* Stubs, which are of no block, access nothing else of the guest's. */
 	CHECK(b);
 	if (write && is_ret(b, (u32)(pc - code_addr(b->code)))) {
+		index = insn_at(b, (u32)(pc - code_addr(b->code)), &exact);
 		finish_ret(t, m, 8);
+		/* The fault came before the code that logs it. */
+		branch_taken(t, arch_insn_pc(b, index), t->regs.rip, TRACE_BRANCH_RETURN);
 		return DBT_RESUME;
 	}
 	if (b->flags & BLOCK_CHECKED && pc < code_addr(b->code) + b->first) {

@@ -80,7 +80,7 @@ static void emit_insns(struct build *b)
 		switch (i->role) {
 		case ROLE_COPY:
 		case ROLE_TRAP: emit_copy(b, i); break;
-		case ROLE_ELIDE: break;
+		case ROLE_ELIDE: log_direct(b, n, false); break;
 		case ROLE_SIDE: branch_side(b, n); break;
 		case ROLE_CALL: branch_call(b, n); break;
 		case ROLE_END: branch_end(b, n); break;
