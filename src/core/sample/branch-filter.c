@@ -1,4 +1,7 @@
-/* Which branches a branch stack has, and what it says of each [BR-01..06]. */
+/*
+ * Which branches a branch stack has, and what it says of each [BR-01..06]. As on x86, the level of
+ * a branch is that of where it goes.
+ */
 #include "core/core-priv.h"
 
 #define KINDS                                                                                  \
@@ -52,6 +55,26 @@ static struct perf_branch_entry told(struct perf_branch_entry entry, u64 wanted)
 	return out;
 }
 
+bool branch_is_wanted(const struct pe_attr *attr, u32 type)
+{
+	u64 wanted = attr->branch_sample_type;
+
+	return wanted & (PERF_SAMPLE_BRANCH_ANY | (KINDS & kinds_of(type)));
+}
+
+static bool level_is_wanted(u64 wanted, u64 to)
+{
+	return wanted & (to >> 63 ? PERF_SAMPLE_BRANCH_KERNEL : PERF_SAMPLE_BRANCH_USER);
+}
+
+/* In a transaction or not: both, unless one of them is asked for. */
+static bool transaction_is_wanted(u64 wanted, bool in_tx)
+{
+	if (!(wanted & (PERF_SAMPLE_BRANCH_IN_TX | PERF_SAMPLE_BRANCH_NO_TX)))
+		return true;
+	return wanted & (in_tx ? PERF_SAMPLE_BRANCH_IN_TX : PERF_SAMPLE_BRANCH_NO_TX);
+}
+
 struct ap_branch_stack branches_of(const struct event *event, const struct ap_branch_stack *given,
 				   struct perf_branch_entry *entries)
 {
@@ -60,17 +83,15 @@ struct ap_branch_stack branches_of(const struct event *event, const struct ap_br
 	u32 returned = 0;
 
 	for (u64 i = 0; i < given->nr && stack.nr < BRANCHES_MAX; i++) {
-		u32 type = given->entries[i].type;
-		bool is;
+		const struct perf_branch_entry *entry = &given->entries[i];
 
-		if (wanted & PERF_SAMPLE_BRANCH_ANY)
-			is = true;
-		else if (wanted & PERF_SAMPLE_BRANCH_CALL_STACK)
-			is = open_call(type, &returned);
-		else
-			is = wanted & KINDS & kinds_of(type);
-		if (is)
-			entries[stack.nr++] = told(given->entries[i], wanted);
+		if (!level_is_wanted(wanted, entry->to) ||
+		    !transaction_is_wanted(wanted, entry->in_tx))
+			continue;
+		if (wanted & PERF_SAMPLE_BRANCH_CALL_STACK && !(wanted & PERF_SAMPLE_BRANCH_ANY)
+			    ? open_call(entry->type, &returned)
+			    : branch_is_wanted(&event->attr, entry->type))
+			entries[stack.nr++] = told(*entry, wanted);
 	}
 	return stack;
 }

@@ -10,6 +10,7 @@
 
 #include "record/coding.h"
 
+struct pe_attr;
 struct task;
 
 struct sample_facts {
@@ -35,5 +36,11 @@ struct sample_facts {
 	 */
 	struct ap_sample sample;
 };
+
+/*
+ * Whether @attr's branch stack has branches of @type (PERF_BR_*), as far as that depends on what
+ * kind they are. Not for PERF_SAMPLE_BRANCH_CALL_STACK, which has calls that have not returned.
+ */
+bool branch_is_wanted(const struct pe_attr *attr, u32 type);
 
 #endif

@@ -294,6 +294,7 @@ static const struct perf_branch_entry path[] = {
 	{.from = 5, .to = 50, .type = PERF_BR_IND},
 	{.from = 6, .to = 60, .type = PERF_BR_UNCOND},
 	{.from = 7, .to = 70, .type = PERF_BR_SYSCALL},
+	{.from = 8, .to = ~0ull << 31, .type = PERF_BR_SYSCALL}, /* into the kernel */
 };
 
 /* The `from`s of those that are told, as a number. */
@@ -304,7 +305,9 @@ static u64 branches(u64 wanted)
 	u64 froms = 0;
 	int fd;
 
-	attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | wanted;
+	attr.branch_sample_type = wanted;
+	if (!(wanted & PERF_SAMPLE_BRANCH_PLM_ALL))
+		attr.branch_sample_type |= PERF_SAMPLE_BRANCH_USER;
 	f->facts.has = PERF_SAMPLE_BRANCH_STACK;
 	f->facts.sample.branch_stack = (struct ap_branch_stack){.nr = ARRAY_SIZE(path),
 								.entries = path};
@@ -332,6 +335,24 @@ TEST(branch_kinds)
 	/* 3 has returned by 2; 4 has not. */
 	EXPECT_EQ(branches(PERF_SAMPLE_BRANCH_CALL_STACK), 4);
 	EXPECT_EQ(branches(PERF_SAMPLE_BRANCH_ABORT_TX), 0);
+	/* None of them is in a transaction. */
+	EXPECT_EQ(branches(PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_IN_TX), 0);
+	EXPECT_EQ(branches(PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_NO_TX), 1234567);
+	EXPECT_EQ(branches(PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_NO_TX |
+			   PERF_SAMPLE_BRANCH_IN_TX),
+		  1234567);
+	fake_free(f);
+}
+
+/* The level is that of where a branch goes [BR-01]. */
+TEST(branch_levels)
+{
+	f = fake_new(40);
+	EXPECT_EQ(branches(PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_ANY), 8);
+	EXPECT_EQ(branches(PERF_SAMPLE_BRANCH_HV | PERF_SAMPLE_BRANCH_ANY), 0);
+	EXPECT_EQ(branches(PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_KERNEL |
+			   PERF_SAMPLE_BRANCH_ANY_CALL),
+		  3478);
 	fake_free(f);
 }
 
