@@ -301,6 +301,11 @@ CAUSE(VIRTUAL_PRECISE, UNSUPPORTED, NO_PRECISE,
       "attr.precise_ip asks for samples, but the virtual PMU only counts")
 CAUSE(VIRTUAL_BRANCHES, UNSUPPORTED, NO_BRANCHES,
       "sample_type BRANCH_STACK asks for recorded branches, but the virtual PMU only counts")
+CAUSE(VIRTUAL_BRANCH_COUNTERS, BAD_VALUE, NONE,
+      "the virtual PMU counts nothing between branches (PERF_SAMPLE_BRANCH_COUNTERS)")
+CAUSE(CALL_STACK_ALONE, BAD_VALUE, NONE,
+      "attr.branch_sample_type asks for the call stack and for kinds of branches: it is one or "
+      "the other")
 CAUSE(VIRTUAL_TRACEPOINT, UNSUPPORTED, KERNEL_ALONE,
       "tracepoints fire in the kernel, which the virtual PMU does not see")
 CAUSE(VIRTUAL_BREAKPOINT, UNSUPPORTED, KERNEL_ALONE,

@@ -139,6 +139,22 @@ static int check_modes(struct event *event)
 	return 0;
 }
 
+/* As the driver for Intel's CPUs does. */
+static int check_branches(const struct event *event)
+{
+	const u64 kinds = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_ANY_CALL |
+			  PERF_SAMPLE_BRANCH_ANY_RETURN | PERF_SAMPLE_BRANCH_IND_CALL |
+			  PERF_SAMPLE_BRANCH_ABORT_TX | PERF_SAMPLE_BRANCH_IN_TX |
+			  PERF_SAMPLE_BRANCH_NO_TX | PERF_SAMPLE_BRANCH_COND;
+	u64 mask = event->attr.branch_sample_type;
+
+	if (mask & PE_SAMPLE_BRANCH_COUNTERS)
+		return core_refuse(event->core, -EINVAL, VIRTUAL_BRANCH_COUNTERS);
+	if (mask & PERF_SAMPLE_BRANCH_CALL_STACK && mask & kinds)
+		return core_refuse(event->core, -EINVAL, CALL_STACK_ALONE);
+	return 0;
+}
+
 static int check_features(struct event *event)
 {
 	const struct pe_attr *attr = &event->attr;
@@ -152,7 +168,7 @@ static int check_features(struct event *event)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_SIGTRAP);
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK && !can_sample)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_BRANCHES);
-	return 0;
+	return attr->sample_type & PERF_SAMPLE_BRANCH_STACK ? check_branches(event) : 0;
 }
 
 /* With this one, could the group ever be on together? Not: as far as others leave counters. */

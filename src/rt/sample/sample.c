@@ -34,15 +34,16 @@ static struct trace *trace_of(const struct thread *t)
 }
 
 /*
- * The threads of the address space that have deadlines, and the quantity that paths are taken by.
+ * The threads of the address space that have deadlines, the quantity that paths are taken by, and
+ * the kinds of branches that are logged.
  */
 static struct {
 	struct lock lock;
 	u32 threads;
-	u32 mask;
+	u64 mask;
 } form;
 
-static void set_form(struct thread *t, u32 mask)
+static void set_form(struct thread *t, u64 mask)
 {
 	if (mask == form.mask)
 		return;
@@ -53,13 +54,18 @@ static void set_form(struct thread *t, u32 mask)
 /* @q: the quantity of all of the thread's deadlines, METER_INSTRUCTIONS if they are of several. */
 static void form_enter(struct thread *t, u32 q)
 {
-	u32 mask = DBT_MASK_DEADLINES(q);
+	const struct sampler *s = sampler_of(t);
+	u64 mask = DBT_MASK_DEADLINES(q), was;
 
 	lock_acquire(&form.lock, t->id, thread_gone);
 	form.threads += !t->sampling.on;
 	t->sampling.on = true;
-	if (form.mask && form.mask != mask)
+	was = form.mask & ~DBT_MASK_BRANCHES;
+	if (was && was != mask)
 		mask = DBT_MASK_DEADLINES(METER_INSTRUCTIONS);
+	mask |= form.mask & DBT_MASK_BRANCHES;
+	for (u32 i = 0; i < s->nr; i++)
+		mask = dbt_mask_branches(mask, s->event[s->order[i]].branches);
 	set_form(t, mask);
 	lock_release(&form.lock, t->id);
 }
@@ -240,6 +246,11 @@ static void put_sample(struct thread *t, const struct trace_event *e, const u64 
 	if (e->wants & TRACE_WANT_CHAIN) {
 		sample->nr_chain = take_chain(r, (u64 *)p, (u32)min_u64(e->chain_max, TRACE_CHAIN));
 		p += sample->nr_chain * 8ull;
+	}
+	if (e->wants & TRACE_WANT_BRANCHES) {
+		sample->nr_branches = dbt_branches(&t->dbt, e->branches, (struct trace_branch *)p,
+						   TRACE_LBR);
+		p += sample->nr_branches * sizeof(struct trace_branch);
 	}
 	if (e->wants & TRACE_WANT_STACK) {
 		u32 size = (u32)ALIGN_DOWN(min_u64(e->stack_size, TRACE_STACK), 8);

@@ -104,6 +104,34 @@ static u32 wants(const struct deadline *d)
 	return wants;
 }
 
+static u32 branch_type(u64 type)
+{
+	static const u8 types[] = {
+		[TRACE_BRANCH_COND] = PERF_BR_COND,         [TRACE_BRANCH_JUMP] = PERF_BR_UNCOND,
+		[TRACE_BRANCH_JUMP_IND] = PERF_BR_IND,      [TRACE_BRANCH_CALL] = PERF_BR_CALL,
+		[TRACE_BRANCH_CALL_IND] = PERF_BR_IND_CALL, [TRACE_BRANCH_RETURN] = PERF_BR_RET,
+		[TRACE_BRANCH_OTHER] = PERF_BR_UNKNOWN,
+	};
+
+	return type < ARRAY_SIZE(types) ? types[type] : PERF_BR_UNKNOWN;
+}
+
+/* Which branches the thread is to tell: it knows none but those that stay in user mode. */
+static u32 branch_kinds(const struct deadline *d)
+{
+	const struct pe_attr *attr = event_attr(d->event);
+	u32 kinds = 0;
+
+	if (!(wants(d) & TRACE_WANT_BRANCHES) ||
+	    !(attr->branch_sample_type & PERF_SAMPLE_BRANCH_USER))
+		return 0;
+	if (attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK)
+		return TRACE_OPEN_CALLS;
+	for (u32 type = TRACE_BRANCH_COND; type <= TRACE_BRANCH_OTHER; type++)
+		kinds |= branch_is_wanted(attr, branch_type(type)) ? BIT(type) : 0;
+	return kinds;
+}
+
 /* What sleeps in a system call would be told that a signal has interrupted it. */
 static bool sleeps(const struct guest_thread *th)
 {
@@ -168,6 +196,7 @@ static void tell(struct thread_trace *tt)
 			.id = (u32)d->event->id,
 			.stack_size = event_attr(d->event)->sample_stack_user,
 			.chain_max = event_attr(d->event)->sample_max_stack,
+			.branches = branch_kinds(d),
 		};
 	}
 	/* Somebody may wait for each of them. */
@@ -227,18 +256,6 @@ static void copy_out(const struct thread_trace *tt, u64 at, void *to, u64 len)
 
 	memcpy(to, ring + offset, first);
 	memcpy((u8 *)to + first, ring, len - first);
-}
-
-static u32 branch_type(u64 type)
-{
-	static const u8 types[] = {
-		[TRACE_BRANCH_COND] = PERF_BR_COND,         [TRACE_BRANCH_JUMP] = PERF_BR_UNCOND,
-		[TRACE_BRANCH_JUMP_IND] = PERF_BR_IND,      [TRACE_BRANCH_CALL] = PERF_BR_CALL,
-		[TRACE_BRANCH_CALL_IND] = PERF_BR_IND_CALL, [TRACE_BRANCH_RETURN] = PERF_BR_RET,
-		[TRACE_BRANCH_OTHER] = PERF_BR_UNKNOWN,
-	};
-
-	return type < ARRAY_SIZE(types) ? types[type] : PERF_BR_UNKNOWN;
 }
 
 /* What stands behind the sample, if it is as long as it says. */

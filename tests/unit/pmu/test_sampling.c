@@ -294,3 +294,36 @@ TEST(how_precise)
 	EXPECT_STREQ(text, "3\n");
 	teardown();
 }
+
+/* [BR-03, BR-04] */
+TEST(branch_stacks_that_there_are_not)
+{
+	struct pe_attr attr = {.type = PERF_TYPE_HARDWARE,
+			       .config = PERF_COUNT_HW_INSTRUCTIONS,
+			       .size = sizeof(attr),
+			       .sample_period = 1000,
+			       .sample_type = PERF_SAMPLE_BRANCH_STACK,
+			       .exclude_kernel = 1,
+			       .exclude_hv = 1};
+	int fd;
+
+	setup();
+	for (u32 bit = 0; bit < 20; bit++) {
+		u64 kind = 1ull << bit;
+
+		attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |
+					  kind;
+		fd = fake_open(f, &attr, 0, -1, -1);
+		if (kind == PE_SAMPLE_BRANCH_COUNTERS) {
+			EXPECT_REFUSED(f, fd, -EINVAL, VIRTUAL_BRANCH_COUNTERS);
+		} else if (bit >= PERF_SAMPLE_BRANCH_ANY_SHIFT &&
+			   bit <= PERF_SAMPLE_BRANCH_COND_SHIFT) {
+			EXPECT_REFUSED(f, fd, -EINVAL, CALL_STACK_ALONE);
+		} else if (fd < 0) {
+			TEST_FAIL("bit %u: %d", bit, fd);
+		} else {
+			fake_close(f, fd);
+		}
+	}
+	teardown();
+}

@@ -447,3 +447,45 @@ TEST(a_snapshot_has_the_samples_that_were_lost)
 	EXPECT_EQ(serve_until_exit(fork_guest(lose)), 0);
 	session_free(s);
 }
+
+/* Which branches the thread is told to remember [BR-01..04]. */
+static void ask_for_branches(void)
+{
+	static const struct {
+		u64 filter;
+		u32 kinds;
+	} rows[] = {
+		{PERF_SAMPLE_BRANCH_ANY, 0xfe},
+		{PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_TYPE_SAVE, 0xfe},
+		{PERF_SAMPLE_BRANCH_ANY_CALL, BIT(TRACE_BRANCH_CALL) | BIT(TRACE_BRANCH_CALL_IND)},
+		{PERF_SAMPLE_BRANCH_CALL, BIT(TRACE_BRANCH_CALL)},
+		{PERF_SAMPLE_BRANCH_IND_CALL, BIT(TRACE_BRANCH_CALL_IND)},
+		{PERF_SAMPLE_BRANCH_IND_JUMP, BIT(TRACE_BRANCH_JUMP_IND)},
+		{PERF_SAMPLE_BRANCH_ANY_RETURN, BIT(TRACE_BRANCH_RETURN)},
+		{PERF_SAMPLE_BRANCH_COND | PERF_SAMPLE_BRANCH_ANY_RETURN,
+		 BIT(TRACE_BRANCH_COND) | BIT(TRACE_BRANCH_RETURN)},
+		{PERF_SAMPLE_BRANCH_CALL_STACK, TRACE_OPEN_CALLS},
+		{PERF_SAMPLE_BRANCH_ABORT_TX, 0},
+		{PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_HV, 0},
+	};
+	struct pe_attr attr = sampling();
+
+	attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		u64 event;
+
+		attr.branch_sample_type = rows[i].filter;
+		if (!(rows[i].filter & PERF_SAMPLE_BRANCH_HV))
+			attr.branch_sample_type |= PERF_SAMPLE_BRANCH_USER;
+		NEED(mock_open(&g, &attr, 0, -1, WIRE_NO_EVENT, 0, &event) >= 0);
+		NEED(trace->event[i].wants & TRACE_WANT_BRANCHES);
+		NEED(trace->event[i].branches == rows[i].kinds);
+	}
+}
+
+TEST(a_thread_is_asked_for_the_branches_of_its_events)
+{
+	start();
+	EXPECT_EQ(serve_until_exit(fork_guest(ask_for_branches)), 0);
+	session_free(s);
+}
