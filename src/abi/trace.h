@@ -23,6 +23,11 @@
  * the `next` that S has set.
  *
  * An instruction at which several events fire has one entry for each, in the order of their ids.
+ *
+ * What the host's kernel counts, as time and page faults, it stops the thread for by itself: the
+ * session has an event of the kernel's on the thread, whose records it reads, and which sends the
+ * thread a SIGTRAP (attr.sigtrap). The thread says where it was then, in one entry for all that the
+ * kernel has recorded before. The table says what such entries are to tell (TRACE_BY_KERNEL).
  */
 #ifndef ABI_TRACE_H
 #define ABI_TRACE_H
@@ -64,12 +69,18 @@ enum trace_branch_type {
 /* Calls that have not returned, instead of kinds of branches. */
 #define TRACE_OPEN_CALLS 1u
 
+/* As the quantity of an event that the kernel stops the thread for: it has no deadline. */
+#define TRACE_BY_KERNEL METER_QUANTITIES
+/* attr.sig_data of the kernel's events, and so si_perf_data of their signals; of page faults */
+#define TRACE_SIG_DATA  0x616e797065726600ull
+#define TRACE_SIG_FAULT 0x616e797065726601ull
+
 /* S. One event that counts the thread; period 0: a free place. */
 struct trace_event {
 	u64 next; /* the sum of the thread's meter at which it fires first */
 	u64 period;
 	u32 generation; /* another one whenever `next` is set */
-	u32 quantity;   /* enum meter_quantity */
+	u32 quantity;   /* enum meter_quantity, or TRACE_BY_KERNEL */
 	u32 wants;      /* enum trace_wants */
 	u32 id;         /* what entries call it */
 	u32 stack_size; /* bytes of stack that are wanted, at most TRACE_STACK */
@@ -97,7 +108,9 @@ struct trace {
 	u32 bell;    /* the thread has told; S makes it 0 before it looks at head */
 	u32 waiting; /* the thread sleeps on `drained` */
 	u32 taken;   /* the trace_seq whose deadlines are in force */
-	u32 pad1[11];
+	u32 pad1;
+	u64 own[2][2]; /* the runtime's memory, from and to: faults there are not the program's */
+	u32 pad2[2];
 
 	struct trace_event event[TRACE_EVENTS]; /* S */
 	struct trace_armed armed[TRACE_EVENTS]; /* G */
@@ -105,6 +118,10 @@ struct trace {
 
 enum trace_kind {
 	TRACE_SAMPLE = 1, /* struct trace_sample */
+	/* The same, of all that the kernel has recorded up to its time; it has no id, and no ip. */
+	TRACE_STOP = 2,
+	/* struct trace_entry: what the kernel has recorded up to its time the runtime did. */
+	TRACE_OWN = 3,
 };
 
 /* How each entry begins. The next one follows after `size` bytes, a multiple of 8. */

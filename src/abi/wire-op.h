@@ -77,6 +77,8 @@ enum wire_op {
 	WIRE_OP_NAMED = 19,
 	/* The calling thread has mapped something, or changed its protection. ret 0. */
 	WIRE_OP_MAPPED = 20,
+	/* The kernel's events are to stop the caller (abi/trace.h), or to let it be. ret 0. */
+	WIRE_OP_STOPS = 21,
 	WIRE_OP_COUNT
 };
 
@@ -133,6 +135,10 @@ struct wire_mapped_args {
 	u32 begun; /* 1: a program begins, and this is code of it */
 };
 
+struct wire_stops_args {
+	u32 on;
+};
+
 struct wire_prctl_args {
 	u32 enable; /* 1, or 0: disable */
 };
@@ -184,6 +190,7 @@ union wire_args {
 	struct wire_ioctl_args ioctl;
 	struct wire_mmap_args mmap;
 	struct wire_mapped_args mapped;
+	struct wire_stops_args stops;
 	struct wire_prctl_args prctl;
 	struct wire_fork_args fork;
 	struct wire_unfork_args unfork;

@@ -283,6 +283,12 @@ enum dbt_where {
 enum dbt_where dbt_recover(struct dbt_thread *t, void *uc);
 
 /*
+ * The same for one that the kernel sends on its way back from a page fault of the guest's which it
+ * has dealt with: the boundary is in front of the instruction that is to be executed again.
+ */
+enum dbt_where dbt_touched(struct dbt_thread *t, void *uc);
+
+/*
  * For a synchronous fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP of a breakpoint instruction).
  * @addr is si_addr; @write says whether a write was refused. DBT_AT_BOUNDARY: the pc in t->regs is
  * that of the guest instruction at fault (after it for traps), which is not counted. *@guest_addr

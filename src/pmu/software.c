@@ -11,6 +11,11 @@ static bool has(const struct event *event, u32 what)
 	return container_of(event->pmu, struct source_pmu, pmu)->source->have & BIT(what);
 }
 
+static bool stops(const struct event *event, u64 config)
+{
+	return container_of(event->pmu, struct source_pmu, pmu)->source->stops & BIT(config);
+}
+
 /* Happens in user mode too; what else there is to count happens in the kernel. */
 static bool by_mode(u64 config)
 {
@@ -77,8 +82,10 @@ static int software_init(struct event *event)
 		break;
 	default: return core_refuse(event->core, -ENOENT, SOFTWARE_ID, .number = {attr->config});
 	}
-	/* Of what never happens there are no samples; of the rest nobody tells when it does. */
-	event->hw.no_interrupt = event->hw.what != SOURCE_NOTHING;
+	/* Of what never happens there are no samples; of the rest the host's kernel must tell. */
+	event->hw.host_periods = event_is_sampling(event) && event->target &&
+				 event->hw.what != SOURCE_NOTHING && stops(event, attr->config);
+	event->hw.no_interrupt = event->hw.what != SOURCE_NOTHING && !event->hw.host_periods;
 	source_opened(event);
 	return 0;
 }

@@ -109,6 +109,8 @@ void source_destroy(struct event *event)
 {
 	struct source_pmu *p = source_pmu(event->pmu);
 
+	if (event->hw.host_periods && event_on_task(event))
+		p->source->forget(p->source->ctx, event, event_on_task(event));
 	if (event->target)
 		return;
 	CHECK(p->watchers);
@@ -120,7 +122,7 @@ enum { ARMED_NEXT, ARMED_PERIOD };
 
 static bool samples(struct event *event)
 {
-	return event_is_sampling(event) && !event->hw.no_interrupt &&
+	return event_is_sampling(event) && !event->hw.no_interrupt && !event->hw.host_periods &&
 	       source_pmu(event->pmu)->source->arm && event->hw.what < SOURCE_MAX;
 }
 
@@ -145,6 +147,14 @@ void source_sampling(struct event *event)
 	event->hw.no_interrupt = event->hw.what != SOURCE_NOTHING &&
 				 (!event->target || event->hw.what >= SOURCE_MAX ||
 				  !source_pmu(event->pmu)->source->arm);
+}
+
+void source_stopped(struct event *event, const struct sample_facts *facts)
+{
+	if (event->hw.state & HW_STOPPED)
+		return;
+	source_read(event);
+	(void)event_overflow(event, facts, false);
 }
 
 bool source_period_reached(struct event *event, const struct sample_facts *facts, bool may_throttle)
@@ -181,9 +191,12 @@ void source_read(struct event *event)
 
 void source_start(struct event *event, u32 flags)
 {
-	(void)flags;
+	const struct pmu_source *source = source_pmu(event->pmu)->source;
+
 	event->hw.state = 0;
 	event->hw.prev = raw(event);
+	if (event->hw.host_periods)
+		source->listen(source->ctx, event, event_on_task(event), flags & PMU_EF_RELOAD);
 	if (!samples(event))
 		return;
 	(void)event_set_period(event);
@@ -195,6 +208,8 @@ void source_stop(struct event *event, u32 flags)
 	const struct pmu_source *source = source_pmu(event->pmu)->source;
 
 	(void)flags;
+	if (!(event->hw.state & HW_STOPPED) && event->hw.host_periods)
+		source->unlisten(source->ctx, event, event_on_task(event));
 	if (!(event->hw.state & HW_STOPPED) && samples(event))
 		source->disarm(source->ctx, event, event_on_task(event));
 	source_read(event);

@@ -32,6 +32,17 @@ struct pmu_source {
 	void (*arm)(void *ctx, struct event *event, struct task *task, u32 what, u64 next,
 		    u64 period);
 	void (*disarm)(void *ctx, struct event *event, struct task *task);
+
+	/*
+	 * What the host's own kernel stops tasks for, which keeps the periods and throttles: from
+	 * listen() to unlisten() the host calls source_stopped() each time that one of @event's is
+	 * over. @forced: IOC_PERIOD has ended the one under way. forget() is for good. All three or
+	 * none; `stops` has a bit per attr.config.
+	 */
+	void (*listen)(void *ctx, struct event *event, struct task *task, bool forced);
+	void (*unlisten)(void *ctx, struct event *event, struct task *task);
+	void (*forget)(void *ctx, struct event *event, struct task *task);
+	u64 stops;
 };
 
 /* What an event can count without asking the source: hw.what beside its @what. */
@@ -79,6 +90,9 @@ void source_sampling(struct event *event);
  */
 bool source_period_reached(struct event *event, const struct sample_facts *facts,
 			   bool may_throttle);
+
+/* For the host: as it was listening for. Of a stopped or switched off event it is nothing. */
+void source_stopped(struct event *event, const struct sample_facts *facts);
 
 /* Of struct pmu. A driver with counters to give away has an add() and del() around these. */
 void source_destroy(struct event *event);

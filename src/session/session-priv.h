@@ -23,6 +23,7 @@
 #include "session/task/clock.h"
 #include "session/task/guests.h"
 #include "session/task/instant.h"
+#include "session/task/kernel-stops.h"
 #include "session/task/meters.h"
 #include "session/task/thread-trace.h"
 #include "session/task/track.h"

@@ -168,8 +168,13 @@ static int make_core(struct session *s, char *why, size_t len)
 						 .have = BIT(CPU_WHAT_MAX) - 1,
 						 .arm = trace_arm,
 						 .disarm = trace_disarm};
-	s->pmus.software_source =
-		(struct pmu_source){.read = software_read, .ctx = s, .have = software_have()};
+	s->pmus.software_source = (struct pmu_source){.read = software_read,
+						      .ctx = s,
+						      .have = software_have(),
+						      .listen = trace_listen,
+						      .unlisten = trace_unlisten,
+						      .forget = trace_forget,
+						      .stops = kernel_stops_have()};
 	err = cpu_pmu_new(s->core, &cpu, &s->pmus.cpu);
 	if (!err)
 		err = translator_pmu_new(s->core, &cpu, &s->pmus.translator);

@@ -8,6 +8,7 @@ import subprocess
 from e2e import ANYPERF, Skip, main, scratch
 
 FIXED = os.environ["E2E_FIXED"]
+TOUCH = os.environ["E2E_TOUCH"]
 PERF = shutil.which("perf")
 
 
@@ -49,6 +50,37 @@ def test_precise():
         exact = recorded(d, *options, "instructions:upp")
         behind = recorded(d, *options, "instructions:u")
     assert len(exact) == len(behind) > 0 and exact != behind
+
+
+def symbols(directory, program, *options):
+    """The names and objects of the samples of @program, by unmodified perf record."""
+    data = os.path.join(directory, "perf.data")
+    p = subprocess.run([ANYPERF, "run", "--", PERF, "record", "-q", "-o", data, *options, "--",
+                        *program], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    p = subprocess.run([PERF, "script", "-i", data, "-F", "comm,ip,sym,dso"], capture_output=True,
+                       text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    return p.stdout
+
+
+def test_default_event():
+    """perf falls back to cpu-clock. The samples are in the program, none in the runtime. [SW-00]"""
+    if not PERF:
+        raise Skip("perf is not installed")
+    with scratch() as d:
+        for options in [], ["-F", "999", "-g"], ["-e", "task-clock", "--call-graph", "dwarf"]:
+            text = symbols(d, [TOUCH, "20000"], *options)
+            assert "(" + TOUCH in text, (options, text)
+            assert "anyperf" not in text, (options, text)
+
+
+def test_page_faults():
+    if not PERF:
+        raise Skip("perf is not installed")
+    with scratch() as d:
+        text = symbols(d, [TOUCH, "300"], "-e", "page-faults", "-c", "1")
+        assert sum("(" + TOUCH in line for line in text.splitlines()) >= 300, text
 
 
 def test_a_neighbour_that_is_not_sampled():

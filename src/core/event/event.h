@@ -38,6 +38,7 @@ struct hw_event {
 	u32 state;  /* HW_* */
 	u64 priv[2];
 	bool no_interrupt; /* driver: as PMU_CAP_NO_INTERRUPT, for this event */
+	bool host_periods; /* driver: it is told when a period is over, and nothing is kept here */
 
 	/* Core: sampling. The period in force, the one last programmed, and what is left of it. */
 	u64 sample_period;
@@ -177,6 +178,9 @@ void event_occurrences_start(struct event *event);
  * True: the event has been stopped [OVF-08, OVF-09].
  */
 bool event_overflow(struct event *event, const struct sample_facts *facts, bool may_throttle);
+
+/* THROTTLE and UNTHROTTLE at @time, 0: now; of an event whose periods the host keeps. */
+void event_throttled(struct event *event, bool on, u64 time);
 
 /* LOST_SAMPLES: the driver itself dropped some. */
 void event_lost_samples(struct event *event, u64 lost);

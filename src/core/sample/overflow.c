@@ -29,7 +29,7 @@ static bool overflow(struct event *event, const struct sample_facts *facts, u64 
 
 	if (!event_is_sampling(event))
 		return false;
-	stop = period_account(event, ended, may_throttle);
+	stop = !event->hw.host_periods && period_account(event, ended, may_throttle);
 	last = is_last(event);
 	if (event->attr.sigtrap && core->ops->sigtrap)
 		core->ops->sigtrap(core->ctx, event, facts->task,

@@ -92,17 +92,27 @@ static void adjust(struct event *event, u64 ns, u64 count, bool running)
 }
 
 /* The group's leader alone says so (6.16). */
-static void log_throttle(struct event *event, bool on)
+static void log_throttle_at(struct event *event, bool on, u64 time)
 {
 	struct ap_record rec = {
 		.type = on ? PERF_RECORD_UNTHROTTLE : PERF_RECORD_THROTTLE,
-		.throttle = {.time = event_clock(event),
+		.throttle = {.time = time ? time : event_clock(event),
 			     .id = event_primary_id(event),
 			     .stream_id = event->id},
 	};
 
 	if (event_is_leader(event))
-		output_record(event, &rec, event_on_task(event), 0);
+		output_record(event, &rec, event_on_task(event), time);
+}
+
+static void log_throttle(struct event *event, bool on)
+{
+	log_throttle_at(event, on, 0);
+}
+
+void event_throttled(struct event *event, bool on, u64 time)
+{
+	log_throttle_at(event, !on, time);
 }
 
 static void throttle_one(struct event *event)
@@ -179,7 +189,7 @@ void period_sched_in(struct event *event)
 		event->hw.interrupts = 0;
 		log_throttle(event, true);
 	}
-	if (event->attr.freq && event_is_sampling(event))
+	if (event->attr.freq && event_is_sampling(event) && !event->hw.host_periods)
 		tick_start(event->core);
 }
 
@@ -207,7 +217,7 @@ void period_force(struct event *event, u64 value)
 static bool tick_event(struct event *event)
 {
 	struct hw_event *hw = &event->hw;
-	bool freq = event->attr.freq && event_is_sampling(event);
+	bool freq = event->attr.freq && event_is_sampling(event) && !hw->host_periods;
 	s64 delta;
 
 	if (event->state != EVENT_ACTIVE)

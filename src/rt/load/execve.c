@@ -11,6 +11,7 @@
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
 #include "rt/proc/proc-files.h"
+#include "rt/sample/sample.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
@@ -392,6 +393,7 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 	if (counter_segment()->flags & SEGMENT_STRICT)
 		return -EPERM;
 	fd_cloexec(true);
+	sample_exec_prepare(t);
 	signal_exec_prepare(t);
 	meter_uncounted((u32)sys_getpid(), plan->execfn, plan->why);
 	if (dir == AT_FDCWD && !flags)
@@ -400,6 +402,7 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 		ret = raw_call5(__NR_execveat, dir, (long)path, (long)argv, (long)envp, flags);
 	meter_not_uncounted((u32)sys_getpid());
 	signal_exec_failed(t);
+	sample_exec_failed(t);
 	fd_cloexec(false);
 	return ret;
 }
@@ -424,6 +427,7 @@ static long run(struct thread *t, struct exec_plan *plan, struct rt_control *c, 
 	if (v) {
 		t->exec_maps[1].at = v;
 		t->exec_maps[1].size = size;
+		sample_exec_prepare(t);
 		signal_exec_prepare(t);
 		if (plan->exe_fd >= 0)
 			sys_fcntl(plan->exe_fd, F_SETFD, 0);
@@ -434,6 +438,7 @@ static long run(struct thread *t, struct exec_plan *plan, struct rt_control *c, 
 				       AT_EMPTY_PATH, 0);
 		t->execing = false;
 		signal_exec_failed(t);
+		sample_exec_failed(t);
 		t->exec_maps[1].at = NULL;
 		region_unmap(v, size);
 	}

@@ -108,6 +108,9 @@ void perf_mapped(struct thread *t, u64 addr, u64 len, u32 prot);
 /* The calling thread ends, alone or with all others; nothing is counted for it any more. */
 void perf_thread_exit(struct thread *t, bool process);
 
+/* Whether the kernel's events are to stop @t, which is the calling thread (abi/trace.h). */
+void perf_stops(struct thread *t, bool on);
+
 /*
  * For execve: what the next program's perf_start() gets. An exec ends all threads of the process,
  * so the new program is to tell of it if one of them is watched.

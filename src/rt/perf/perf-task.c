@@ -73,6 +73,17 @@ static void tell_code(struct thread *t)
 						     .begun = 1});
 }
 
+void perf_stops(struct thread *t, bool on)
+{
+	struct wire_slot *sl = t->proc->perf ? wire_begin(t) : NULL;
+
+	if (!sl)
+		return;
+	sl->args.stops.on = on;
+	(void)wire_call(t, sl, WIRE_OP_STOPS);
+	wire_end(t, sl);
+}
+
 void perf_start(struct thread *t, const u64 *fds, bool launch)
 {
 	const struct wire_view *view =

@@ -9,6 +9,7 @@
 
 #include "rt/mm/region.h"
 #include "rt/perf/perf-priv.h"
+#include "rt/sample/sample.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
 #include "sys/arch/x86_64/cpu.h"
@@ -56,6 +57,7 @@ static u64 switches(void)
 static void own_switches(struct thread *t, u64 before)
 {
 	dbt_meter(&t->dbt)->own_switches += switches() - before;
+	sample_own_end(t);
 }
 
 static int send(int sock, const void *bytes, size_t len, int fd)
@@ -232,6 +234,7 @@ void wire_hello_exec(struct thread *t)
 {
 	u64 before = switches();
 
+	sample_own_begin(t);
 	(void)connect_as(t, WIRE_HELLO_EXEC);
 	own_switches(t, before);
 }
@@ -279,6 +282,7 @@ struct wire_slot *wire_begin(struct thread *t)
 	struct wire_slot *sl;
 	u64 free, bit;
 
+	sample_own_begin(t);
 	t->perf_switches = switches();
 	if (!wire_connect(t))
 		return NULL;
@@ -460,6 +464,7 @@ bool wire_tell_trace(struct thread *t)
 
 	if (!t->proc->perf)
 		return false;
+	sample_own_begin(t);
 	before = switches();
 	if (!wire_connect(t))
 		return false;

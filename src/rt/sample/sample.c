@@ -17,6 +17,8 @@ struct sampler {
 	struct trace_event event[TRACE_EVENTS]; /* as they were taken over */
 	u32 order[TRACE_EVENTS];                /* those in use, by id */
 	u32 nr;
+	struct trace_event
+		stop; /* what all of the kernel's events want; period 0: there are none */
 	u8 entry[TRACE_ENTRY_MAX] __attribute__((aligned(8))); /* the one being made */
 };
 
@@ -100,6 +102,10 @@ static bool make_sampler(struct thread *t)
 	}
 	sys_madvise(at, MAPPED_SIZE, MADV_DONTDUMP);
 	t->sampling.own = (struct sampler *)at;
+	trace_of(t)->own[0][0] = REGION_START;
+	trace_of(t)->own[0][1] = REGION_END;
+	trace_of(t)->own[1][0] = region_code_start;
+	trace_of(t)->own[1][1] = region_code_end;
 	return true;
 }
 
@@ -145,14 +151,25 @@ static bool copy_table(struct thread *t, u32 *seq)
 	return false;
 }
 
+static void use_stop(struct trace_event *stop, const struct trace_event *e)
+{
+	stop->period = 1;
+	stop->wants |= e->wants;
+	stop->stack_size = e->stack_size > stop->stack_size ? e->stack_size : stop->stack_size;
+	stop->chain_max = e->chain_max > stop->chain_max ? e->chain_max : stop->chain_max;
+}
+
 /* Sorts the events in use by their ids, and begins those that are new. */
 static void use_table(struct sampler *s, struct trace *trace)
 {
 	s->nr = 0;
+	memset(&s->stop, 0, sizeof(s->stop));
 	for (u32 slot = 0; slot < TRACE_EVENTS; slot++) {
 		const struct trace_event *e = &s->event[slot];
 		u32 i;
 
+		if (e->period && e->quantity == TRACE_BY_KERNEL)
+			use_stop(&s->stop, e);
 		if (!e->period || e->quantity >= METER_SPARE)
 			continue;
 		for (i = s->nr++; i && s->event[s->order[i - 1]].id > e->id; i--)
@@ -178,6 +195,9 @@ void sample_take_over(struct thread *t)
 	}
 	s = sampler_of(t);
 	use_table(s, trace_of(t));
+	/* Faults of ours would be samples. */
+	if (s->stop.period)
+		sys_madvise(s, MAPPED_SIZE, MADV_POPULATE_WRITE);
 	t->sampling.seq = seq;
 	q = s->nr ? s->event[s->order[0]].quantity : METER_INSTRUCTIONS;
 	for (u32 i = 1; i < s->nr; i++)
@@ -221,7 +241,9 @@ static u32 take_stack(const struct dbt_regs *r, u8 *to, u32 size)
 	return done;
 }
 
-static void put_sample(struct thread *t, const struct trace_event *e, const u64 *sums, u64 late)
+/* Where the thread is, with all that @e wants. The caller fills in what there is to say of it. */
+static struct trace_sample *make_sample(struct thread *t, const struct trace_event *e,
+					const u64 *sums)
 {
 	struct sampler *s = sampler_of(t);
 	struct trace_sample *sample = (struct trace_sample *)s->entry;
@@ -230,18 +252,12 @@ static void put_sample(struct thread *t, const struct trace_event *e, const u64 
 	u32 cpu = 0;
 
 	memset(sample, 0, sizeof(*sample));
-	sample->entry.kind = TRACE_SAMPLE;
 	sample->entry.time = sys_clock(CLOCK_MONOTONIC);
 	sample->cpu_time = sys_clock(CLOCK_THREAD_CPUTIME_ID);
 	raw_call3(__NR_getcpu, (long)&cpu, 0, 0);
 	sample->cpu = cpu;
-	sample->id = e->id;
-	sample->periods = late / e->period + 1;
 	memcpy(sample->sums, sums, sizeof(sample->sums));
-	sample->pc = regs_pc(r);
-	sample->ip = late ? sample->pc : dbt_deadline_ip(&t->dbt);
-	if (late)
-		sample->entry.flags |= TRACE_SAMPLE_LATE;
+	sample->pc = sample->ip = regs_pc(r);
 	regs_to_perf(r, sample->regs);
 	if (e->wants & TRACE_WANT_CHAIN) {
 		sample->nr_chain = take_chain(r, (u64 *)p, (u32)min_u64(e->chain_max, TRACE_CHAIN));
@@ -261,7 +277,67 @@ static void put_sample(struct thread *t, const struct trace_event *e, const u64 
 		p += sample->stack_size;
 	}
 	sample->entry.size = (u32)(p - s->entry);
+	return sample;
+}
+
+static void put_sample(struct thread *t, const struct trace_event *e, const u64 *sums, u64 late)
+{
+	struct trace_sample *sample = make_sample(t, e, sums);
+
+	sample->entry.kind = TRACE_SAMPLE;
+	sample->id = e->id;
+	sample->periods = late / e->period + 1;
+	if (late)
+		sample->entry.flags |= TRACE_SAMPLE_LATE;
+	else
+		sample->ip = dbt_deadline_ip(&t->dbt);
 	trace_put(t, trace_of(t), &sample->entry, e->wants & TRACE_WANT_ANSWER);
+}
+
+void sample_stop_own(struct thread *t)
+{
+	struct trace_entry entry = {.size = sizeof(entry), .kind = TRACE_OWN};
+
+	__atomic_store_n(&t->sampling.stopped, false, __ATOMIC_RELAXED);
+	if (!t->sampling.own)
+		return;
+	t->sampling.telling = true;
+	entry.time = sys_clock(CLOCK_MONOTONIC);
+	trace_put(t, trace_of(t), &entry, false);
+	t->sampling.telling = false;
+}
+
+void sample_stop(struct thread *t)
+{
+	const struct trace_event *e = t->sampling.own ? &sampler_of(t)->stop : NULL;
+	struct trace_sample *sample;
+	u64 sums[METER_QUANTITIES] = {0};
+
+	/* Before the look at the clock: what comes later sets it again. */
+	__atomic_store_n(&t->sampling.stopped, false, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (!e || !e->period)
+		return;
+	t->sampling.telling = true;
+	if (e->wants & TRACE_WANT_SUMS)
+		meter_sums(dbt_meter(&t->dbt), METER_QUANTITIES, sums);
+	sample = make_sample(t, e, sums);
+	sample->entry.kind = TRACE_STOP;
+	trace_put(t, trace_of(t), &sample->entry, e->wants & TRACE_WANT_ANSWER);
+	t->sampling.telling = false;
+	sample_own_end(t);
+}
+
+void sample_exec_prepare(struct thread *t)
+{
+	if (t->sampling.own && sampler_of(t)->stop.period)
+		perf_stops(t, false);
+}
+
+void sample_exec_failed(struct thread *t)
+{
+	if (t->sampling.own && sampler_of(t)->stop.period)
+		perf_stops(t, true);
 }
 
 /* Those that somebody wants. A look at the meter costs as much as there are classes of paths. */

@@ -20,12 +20,50 @@ static inline bool sample_is_stale(struct thread *t)
 			t->sampling.seq);
 }
 
+/* Tells where the thread is, which events of the kernel's have stopped. */
+void sample_stop(struct thread *t);
+/* What they have noted the runtime did, and not the program. */
+void sample_stop_own(struct thread *t);
+
+/* In a handler: an event of the kernel's has stopped the calling thread, @t. */
+static inline void sample_stopped(struct thread *t)
+{
+	__atomic_store_n(&t->sampling.stopped, true, __ATOMIC_RELAXED);
+}
+
+static inline bool sample_is_stopped(const struct thread *t)
+{
+	return unlikely(__atomic_load_n(&t->sampling.stopped, __ATOMIC_RELAXED));
+}
+
 /* Before the guest runs on. */
 static inline void sample_look(struct thread *t)
 {
 	if (sample_is_stale(t))
 		sample_take_over(t);
+	if (sample_is_stopped(t))
+		sample_stop(t);
 }
+
+/* Around what the runtime does on its own account, as waiting for the session. */
+static inline void sample_own_begin(struct thread *t)
+{
+	if (sample_is_stopped(t) && !t->sampling.telling)
+		sample_stop(t);
+}
+
+static inline void sample_own_end(struct thread *t)
+{
+	if (sample_is_stopped(t) && !t->sampling.telling)
+		sample_stop_own(t);
+}
+
+/*
+ * Before an execve: the kernel's events leave the thread alone, since the new program has no
+ * handler at first. If it fails they are to go on.
+ */
+void sample_exec_prepare(struct thread *t);
+void sample_exec_failed(struct thread *t);
 
 /* Of struct dbt_ops. */
 void sample_deadline(struct dbt_thread *t);

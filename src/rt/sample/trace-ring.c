@@ -65,6 +65,9 @@ void trace_put(struct thread *t, struct trace *trace, const struct trace_entry *
 	copy_in(trace, head, entry, entry->size);
 	/* Pairs with trace_drain() of the session. */
 	__atomic_store_n(&trace->head, end, __ATOMIC_RELEASE);
+	/* Telling of the runtime's own doings would be another of them, and nobody waits for it. */
+	if (entry->kind == TRACE_OWN)
+		return;
 	if (answer)
 		t->sampling.lost = !wait_drained(t, trace, end);
 	else if (end - tail_of(trace) >= __atomic_load_n(&trace->wake_at, __ATOMIC_RELAXED))

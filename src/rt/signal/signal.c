@@ -14,6 +14,7 @@
  */
 #include "rt/signal/signal.h"
 
+#include "abi/trace.h"
 #include "rt/arch.h"
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/guest-mem.h"
@@ -370,10 +371,33 @@ static void handle_kick(struct thread *t, struct ucontext *uc)
 		dbt_interrupt(&t->dbt);
 }
 
+/* An event that the session has on this thread has stopped it (abi/trace.h). */
+static bool is_stop(const siginfo_t *info)
+{
+	return info->si_signo == SIGTRAP && info->si_code == TRAP_PERF &&
+	       (info->si_perf_data == TRACE_SIG_DATA || info->si_perf_data == TRACE_SIG_FAULT);
+}
+
+/* The kernel sends it on the way back to user mode, so no call was interrupted by it. */
+static void handle_stop(struct thread *t, const siginfo_t *info, struct ucontext *uc)
+{
+	u64 addr = (u64)info->si_addr;
+	bool touched = info->si_perf_data == TRACE_SIG_FAULT && !info->si_perf_flags &&
+		       !region_overlaps(addr, 1);
+
+	sample_stopped(t);
+	if ((touched ? dbt_touched(&t->dbt, uc) : dbt_recover(&t->dbt, uc)) == DBT_IN_RUNTIME)
+		dbt_interrupt(&t->dbt);
+}
+
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 {
 	struct thread *t = this_thread();
 
+	if (is_stop(info)) {
+		handle_stop(t, info, uc);
+		return;
+	}
 	if (sig == SIGTRAP && uc_pc(uc) == (u64)signal_trap_end && from_cpu(info)) {
 		deliver_notes(t, uc);
 		return;

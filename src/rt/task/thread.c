@@ -84,7 +84,11 @@ void thread_loop(struct thread *t)
 
 		switch (stop) {
 		case DBT_SYSCALL: syscall_run(t); break;
-		case DBT_INTERRUPTED: signal_deliver(t); break;
+		case DBT_INTERRUPTED:
+			/* Where it was stopped is not in the handler that it is about to enter. */
+			sample_look(t);
+			signal_deliver(t);
+			break;
 		default: arch_stop(t, stop);
 		}
 	}

@@ -134,9 +134,12 @@ struct thread {
 	/* rt/sample/sample.h; all 0 for a thread that nobody samples. */
 	struct {
 		struct sampler *own;
-		u32 seq;   /* the trace_seq of its meter whose deadlines it has taken over */
-		bool on;   /* it has some */
-		bool lost; /* the session is gone: nothing is told any more */
+		u32 seq; /* the trace_seq of its meter whose deadlines it has taken over */
+		bool on; /* it has some */
+		/* An event of the kernel's has stopped it; written by the handler too. */
+		bool stopped;
+		bool telling; /* it is telling of a stop */
+		bool lost;    /* the session is gone: nothing is told any more */
 	} sampling;
 
 	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */

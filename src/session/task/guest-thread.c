@@ -82,6 +82,8 @@ void guest_thread_set_tid(struct guest_thread *th, s32 tid)
 	}
 	if (th->task)
 		task_set_ids(th->task, tid, th->process->pid);
+	/* It is there, and so is its runtime. */
+	trace_stops(th, tid != 0);
 }
 
 void guest_thread_learn_tid(struct guest_thread *th)

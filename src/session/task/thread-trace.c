@@ -6,19 +6,26 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "abi/trace.h"
+#include "pmu/source.h"
 #include "session/session-priv.h"
 
 /* A deadline as the core wants it: in what the source reads, whatever meter the thread has. */
 struct deadline {
 	struct event *event; /* NULL: free */
 	u64 next, period;
-	u32 quantity; /* enum meter_quantity */
+	u32 quantity; /* enum meter_quantity, or TRACE_BY_KERNEL */
 	u32 generation;
+
+	/* By the kernel: its event, which is there while the thread can be stopped; else -1. */
+	int fd;
+	u64 kernel_id;
+	bool on;
 };
 
 struct thread_trace {
@@ -28,6 +35,8 @@ struct thread_trace {
 	u64 tail;            /* as trace->tail, which the guest could write */
 	u32 generation;
 	struct deadline deadlines[TRACE_EVENTS];
+	struct kernel_stops stops;
+	bool left_alone; /* the kernel's events are closed */
 };
 
 static struct thread_trace *trace_of(struct guest_thread *th)
@@ -40,6 +49,7 @@ static struct thread_trace *trace_of(struct guest_thread *th)
 	if (!tt)
 		return NULL;
 	tt->thread = th;
+	kernel_stops_init(&tt->stops);
 	th->trace = tt;
 	list_add_tail(&tt->link, &th->process->s->traces);
 	return tt;
@@ -96,10 +106,14 @@ static u32 wants(const struct deadline *d)
 		wants |= TRACE_WANT_STACK;
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
 		wants |= TRACE_WANT_BRANCHES;
-	if (attr->sample_type & PERF_SAMPLE_READ || d->quantity != METER_INSTRUCTIONS)
+	if (attr->sample_type & PERF_SAMPLE_READ ||
+	    (d->quantity != METER_INSTRUCTIONS && d->quantity != TRACE_BY_KERNEL))
 		wants |= TRACE_WANT_SUMS;
 	/* It may have to stop at once, or wants its signal before it goes on. */
 	if (d->event->event_limit || (file && file->async))
+		wants |= TRACE_WANT_ANSWER;
+	/* What the kernel counts is read when the entry is. */
+	if (attr->sample_type & PERF_SAMPLE_READ && d->quantity == TRACE_BY_KERNEL)
 		wants |= TRACE_WANT_ANSWER;
 	return wants;
 }
@@ -188,7 +202,9 @@ static void tell(struct thread_trace *tt)
 			continue;
 		}
 		*e = (struct trace_event){
-			.next = d->next - th->counts.before[d->quantity],
+			.next = d->quantity < METER_QUANTITIES
+					? d->next - th->counts.before[d->quantity]
+					: 0,
 			.period = d->period,
 			.generation = d->generation,
 			.quantity = d->quantity,
@@ -246,6 +262,110 @@ void trace_disarm(void *ctx, struct event *event, struct task *task)
 	tell(th->trace);
 }
 
+static void close_stop(struct deadline *d)
+{
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
+}
+
+/* The kernel's event is there and does what the guest's does, if the thread can be stopped. */
+static void set_stop(struct thread_trace *tt, struct deadline *d)
+{
+	s32 tid = tt->thread->tid;
+
+	/* Who has no meter has no runtime yet: the signal would end it. */
+	if (d->fd < 0 && d->on && tid && guest_thread_meter(tt->thread) && !tt->left_alone)
+		d->fd = kernel_stop_open(&tt->stops, tid, event_attr(d->event), &d->kernel_id);
+	if (d->fd >= 0)
+		ioctl(d->fd, d->on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+static void set_period(struct deadline *d, u64 period)
+{
+	if (d->period != period && d->fd >= 0)
+		ioctl(d->fd, PERF_EVENT_IOC_PERIOD, &period);
+	d->period = period;
+}
+
+void trace_listen(void *ctx, struct event *event, struct task *task, bool forced)
+{
+	const struct pe_attr *attr = event_attr(event);
+	struct guest_thread *th = task_host(task);
+	struct thread_trace *tt = th ? trace_of(th) : NULL;
+	struct deadline *d = tt ? deadline_of(tt, event) : NULL;
+	u64 period = attr->sample_period;
+
+	(void)ctx;
+	if (d && d->on)
+		return;
+	if (tt && !d)
+		d = deadline_of(tt, NULL);
+	if (!d)
+		return;
+	if (!d->event)
+		*d = (struct deadline){.event = event,
+				       .period = period,
+				       .quantity = TRACE_BY_KERNEL,
+				       .generation = ++tt->generation,
+				       .fd = -1};
+	d->on = true;
+	/* The kernel makes a difference between one that is on and one that is off [IOC-05]. */
+	if (!forced)
+		set_period(d, period);
+	/* First what it is to tell, then what makes it tell. */
+	tell(tt);
+	set_stop(tt, d);
+	set_period(d, period);
+}
+
+void trace_unlisten(void *ctx, struct event *event, struct task *task)
+{
+	struct guest_thread *th = task_host(task);
+	struct deadline *d = th && th->trace ? deadline_of(th->trace, event) : NULL;
+
+	(void)ctx;
+	if (!d)
+		return;
+	d->on = false;
+	set_stop(th->trace, d);
+}
+
+void trace_forget(void *ctx, struct event *event, struct task *task)
+{
+	struct guest_thread *th = task_host(task);
+	struct deadline *d = th && th->trace ? deadline_of(th->trace, event) : NULL;
+
+	(void)ctx;
+	if (!d)
+		return;
+	close_stop(d);
+	d->event = NULL;
+	tell(th->trace);
+}
+
+static void stops_close(struct thread_trace *tt)
+{
+	for (u32 i = 0; i < TRACE_EVENTS; i++)
+		if (tt->deadlines[i].event && tt->deadlines[i].quantity == TRACE_BY_KERNEL)
+			close_stop(&tt->deadlines[i]);
+	kernel_stops_release(&tt->stops);
+}
+
+void trace_stops(struct guest_thread *th, bool on)
+{
+	struct thread_trace *tt = th->trace;
+
+	if (!tt)
+		return;
+	tt->left_alone = !on;
+	if (!on)
+		stops_close(tt);
+	for (u32 i = 0; on && i < TRACE_EVENTS; i++)
+		if (tt->deadlines[i].event && tt->deadlines[i].quantity == TRACE_BY_KERNEL)
+			set_stop(tt, &tt->deadlines[i]);
+}
+
 /* An entry, copied out of the guest's memory: nobody changes it any more. */
 static u8 entry_bytes[TRACE_ENTRY_MAX] __attribute__((aligned(8)));
 
@@ -286,11 +406,21 @@ static bool parts(const struct trace_sample *s, struct sample_facts *facts)
 		.nr = s->nr_branches, .hw_idx = ~0ull, .entries = branches};
 	p += s->nr_branches * sizeof(*from);
 	facts->sample.stack_user = (struct ap_stack){.len = s->stack_used, .bytes = p};
+	facts->sample.ip = s->pc;
+	facts->sample.regs_user = facts->sample.regs_intr =
+		(struct ap_regs){PERF_SAMPLE_REGS_ABI_64, BIT(TRACE_REGS) - 1, s->regs};
+	facts->has = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR |
+		     PERF_SAMPLE_STACK_USER;
 	return true;
 }
 
+static bool is_monotonic(const struct pe_attr *attr)
+{
+	return !attr->use_clockid || attr->clockid == 1;
+}
+
 /* The counts and the clock of the thread, and the time, are those of the sample from here on. */
-static void set_moment(struct guest_thread *th, const struct trace_sample *s, bool all_sums)
+static void set_moment(struct guest_thread *th, const struct trace_sample *s, u32 have)
 {
 	struct session *session = th->process->s;
 	struct instant *instant = &session->instant;
@@ -304,7 +434,7 @@ static void set_moment(struct guest_thread *th, const struct trace_sample *s, bo
 		th->counts.seen[q] = s->sums[q];
 	th->counts.seen_at = instant->number;
 	th->counts.seen_meter = th->meter;
-	th->counts.have = all_sums ? METER_SPARE : METER_INSTRUCTIONS + 1;
+	th->counts.have = have;
 	clock_told(th, s->cpu_time);
 	th->clock.read_at = instant->number;
 }
@@ -323,18 +453,93 @@ static void take_sample(struct thread_trace *tt, const struct trace_sample *s)
 	if (!d || !th->task || !parts(s, &facts))
 		return;
 	attr = event_attr(d->event);
-	set_moment(th, s, wants(d) & TRACE_WANT_SUMS);
+	set_moment(th, s, wants(d) & TRACE_WANT_SUMS ? METER_SPARE : METER_INSTRUCTIONS + 1);
 	/* CLOCK_MONOTONIC; in another clock it is now. */
-	if (!attr->use_clockid || attr->clockid == 1)
+	if (is_monotonic(attr))
 		facts.time = th->process->s->instant.wall_time;
 	facts.exact_ip = attr->precise_ip >= 2;
-	facts.has = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR |
-		    PERF_SAMPLE_STACK_USER | PERF_SAMPLE_BRANCH_STACK;
+	facts.has |= PERF_SAMPLE_BRANCH_STACK;
 	facts.sample.ip = facts.exact_ip ? s->ip : s->pc;
-	facts.sample.regs_user = facts.sample.regs_intr =
-		(struct ap_regs){PERF_SAMPLE_REGS_ABI_64, BIT(TRACE_REGS) - 1, s->regs};
 	/* Nothing is lost for being often: the thread waits while its ring is full. */
 	(void)!source_period_reached(d->event, &facts, false);
+	core_settle(th->process->s->core);
+}
+
+/*
+ * Whom the kernel's note is for. Of events on one CPU each the task's is the one of that CPU, as
+ * the session knows it, though another may have brought it here.
+ */
+static struct event *noted(struct thread_trace *tt, u64 id)
+{
+	struct event *event = NULL;
+
+	for (u32 i = 0; i < TRACE_EVENTS; i++) {
+		const struct deadline *d = &tt->deadlines[i];
+
+		if (d->event && d->fd >= 0 && d->kernel_id == id)
+			event = d->event;
+	}
+	if (!event || event->state == EVENT_ACTIVE)
+		return event;
+	for (u32 i = 0; i < TRACE_EVENTS; i++) {
+		struct event *other = tt->deadlines[i].event;
+
+		if (other && tt->deadlines[i].quantity == TRACE_BY_KERNEL &&
+		    other->state == EVENT_ACTIVE && event->cpu >= 0 && other->cpu >= 0 &&
+		    other->owner == event->owner && other->attr.config == event->attr.config &&
+		    other->attr.sample_period == event->attr.sample_period)
+			return other;
+	}
+	return NULL;
+}
+
+static bool is_own(const struct thread_trace *tt, u64 addr)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(tt->trace->own); i++)
+		if (addr >= __atomic_load_n(&tt->trace->own[i][0], __ATOMIC_RELAXED) &&
+		    addr < __atomic_load_n(&tt->trace->own[i][1], __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+static void take_note(struct thread_trace *tt, const struct kernel_note *note,
+		      struct sample_facts *facts)
+{
+	struct event *event = noted(tt, note->id);
+	bool own;
+
+	if (!event)
+		return;
+	own = note->addr && is_own(tt, note->addr);
+	/* It is counted; but where each is told, this one is not the program's. */
+	if (own && !event_attr(event)->freq && event_attr(event)->sample_period == 1)
+		return;
+	facts->time = is_monotonic(event_attr(event)) ? note->time : 0;
+	facts->sample.addr = own ? 0 : note->addr;
+	facts->sample.period = note->period ? note->period : event_attr(event)->sample_period;
+	if (note->type == PERF_RECORD_SAMPLE)
+		source_stopped(event, facts);
+	else if (note->type == PERF_RECORD_LOST)
+		event_lost_samples(event, note->lost);
+	else
+		event_throttled(event, note->type == PERF_RECORD_THROTTLE, facts->time);
+}
+
+/* All that the kernel has noted before happened where the thread is now. */
+static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
+{
+	struct guest_thread *th = tt->thread;
+	struct sample_facts facts = {.task = th->task, .cpumode = PERF_RECORD_MISC_USER};
+	struct kernel_note note;
+
+	if (!th->task || !parts(s, &facts))
+		return;
+	facts.has |= PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD;
+	set_moment(th, s, 0);
+	if (s->cpu < th->process->s->nr_cpus && task_cpu(th->task) != (int)s->cpu)
+		task_sched_in(th->task, s->cpu);
+	while (kernel_stops_next(&tt->stops, s->entry.time, &note))
+		take_note(tt, &note, &facts);
 	core_settle(th->process->s->core);
 }
 
@@ -359,6 +564,7 @@ void trace_drain(struct guest_thread *th)
 {
 	struct thread_trace *tt = th->trace;
 	struct trace *trace = tt ? tt->trace : NULL;
+	struct kernel_note note;
 	u64 head;
 
 	if (!trace)
@@ -381,6 +587,11 @@ void trace_drain(struct guest_thread *th)
 		}
 		if (s->entry.kind == TRACE_SAMPLE && size >= sizeof(*s))
 			take_sample(tt, s);
+		if (s->entry.kind == TRACE_STOP && size >= sizeof(*s))
+			take_stop(tt, s);
+		while (s->entry.kind == TRACE_OWN &&
+		       kernel_stops_next(&tt->stops, s->entry.time, &note))
+			;
 		tt->tail += size;
 	}
 	th->process->s->instant.number++;
@@ -404,6 +615,8 @@ void trace_moved(struct guest_thread *th)
 		return;
 	unmap(th->trace);
 	tell(th->trace);
+	if (!th->trace->left_alone)
+		trace_stops(th, true);
 }
 
 void trace_free(struct guest_thread *th)
@@ -413,6 +626,7 @@ void trace_free(struct guest_thread *th)
 	if (!tt)
 		return;
 	th->trace = NULL;
+	stops_close(tt);
 	unmap(tt);
 	list_del(&tt->link);
 	free(tt);

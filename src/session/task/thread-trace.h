@@ -22,6 +22,13 @@ struct thread_trace;
 void trace_arm(void *ctx, struct event *event, struct task *task, u32 what, u64 next, u64 period);
 void trace_disarm(void *ctx, struct event *event, struct task *task);
 
+/* The same of what the kernel stops threads for (task/kernel-stops.h). */
+void trace_listen(void *ctx, struct event *event, struct task *task, bool forced);
+void trace_unlisten(void *ctx, struct event *event, struct task *task);
+void trace_forget(void *ctx, struct event *event, struct task *task);
+/* @th can be stopped by the kernel, or is to be left alone: it is about to exec. */
+void trace_stops(struct guest_thread *th, bool on);
+
 /* All that threads have told so far. */
 void traces_drain(struct session *s);
 void trace_drain(struct guest_thread *th);

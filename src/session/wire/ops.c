@@ -139,6 +139,12 @@ static s64 op_mapped(struct call *c)
 	return 0;
 }
 
+static s64 op_stops(struct call *c)
+{
+	trace_stops(c->thread, c->args.stops.on);
+	return 0;
+}
+
 static s64 op_view(struct call *c)
 {
 	char why[512];
@@ -189,6 +195,7 @@ s64 op_run(struct call *c)
 		[WIRE_OP_MOVED] = op_moved,   [WIRE_OP_SYSCTL] = op_sysctl,
 		[WIRE_OP_ADOPT] = op_adopt,   [WIRE_OP_ASYNC] = op_async,
 		[WIRE_OP_NAMED] = op_named,   [WIRE_OP_MAPPED] = op_mapped,
+		[WIRE_OP_STOPS] = op_stops,
 	};
 
 	instant_check(c->s);

@@ -277,3 +277,94 @@ TEST(sampling_what_never_happens)
 	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, NO_SAMPLING);
 	teardown();
 }
+
+/* What the host listens for. */
+static struct {
+	u32 listens, unlistens, forgets, forced;
+	struct event *event;
+} heard;
+
+static void given_listen(void *ctx, struct event *event, struct task *task, bool forced)
+{
+	(void)ctx;
+	EXPECT(task == fake_task(f, 100)->task);
+	heard.listens++;
+	heard.forced += forced;
+	heard.event = event;
+}
+
+static void given_unlisten(void *ctx, struct event *event, struct task *task)
+{
+	(void)ctx, (void)event, (void)task;
+	heard.unlistens++;
+}
+
+static void given_forget(void *ctx, struct event *event, struct task *task)
+{
+	(void)ctx, (void)event, (void)task;
+	heard.forgets++;
+}
+
+/* The host's kernel keeps the periods: each that it tells is a sample, and REFRESH counts them. */
+TEST(the_host_tells_of_periods)
+{
+	struct pe_attr attr = fake_sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct sample_facts facts = {.has = PERF_SAMPLE_PERIOD | PERF_SAMPLE_ADDR};
+	u64 period = 5;
+	int fd;
+
+	source.listen = given_listen;
+	source.unlisten = given_unlisten;
+	source.forget = given_forget;
+	source.stops = BIT(PERF_COUNT_SW_PAGE_FAULTS);
+	setup(BIT(PERF_COUNT_SW_PAGE_FAULTS));
+	attr.sample_freq = 1;
+	attr.freq = 1;
+	attr.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD;
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EOPNOTSUPP, NO_SAMPLING);
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(heard.listens, 1);
+	EXPECT_EQ(fake_map(f, fd, 2, true), 0);
+	/* Far more than a frequency of 1 would let through. */
+	for (u64 i = 0; i < 100; i++) {
+		const struct ap_record *r;
+
+		facts.task = fake_task(f, 100)->task;
+		facts.sample.addr = i;
+		facts.sample.period = 3 + i;
+		fake_advance(f, 10);
+		source_stopped(heard.event, &facts);
+		r = fake_take_type(f, fd, PERF_RECORD_SAMPLE);
+		EXPECT(r && r->sample.addr == i && r->sample.period == 3 + i);
+	}
+	EXPECT_EQ(heard.listens, 1);
+	fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0);
+	EXPECT_EQ(heard.unlistens, 1);
+	source_stopped(heard.event, &facts);
+	EXPECT(!fake_take(f, fd));
+	fake_ioctl(f, fd, PERF_EVENT_IOC_REFRESH, 2);
+	EXPECT_EQ(heard.listens, 2);
+	for (int i = 0; i < 3; i++) {
+		source_stopped(heard.event, &facts);
+		core_settle(f->core);
+	}
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_SAMPLE));
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_SAMPLE));
+	EXPECT(!fake_take(f, fd));
+	EXPECT_EQ(heard.forced, 0);
+	fake_ioctl(f, fd, PERF_EVENT_IOC_ENABLE, 0);
+	fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &period, sizeof(period));
+	EXPECT_EQ(heard.forced, 1);
+	/* As the kernel tells it. */
+	event_throttled(heard.event, true, 7);
+	event_throttled(heard.event, false, 8);
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_THROTTLE));
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_UNTHROTTLE));
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(heard.forgets, 0);
+	fake_close(f, fd);
+	EXPECT_EQ(heard.forgets, 1);
+	teardown();
+	source.listen = NULL;
+	source.stops = 0;
+}

@@ -284,6 +284,33 @@ TEST(a_trace_that_is_none_is_given_up)
 	session_free(s);
 }
 
+/* Of a stop that no event of the kernel's has caused there is nothing to tell. */
+static void stop_for_nothing(void)
+{
+	struct trace_entry own = {.kind = TRACE_OWN, .size = sizeof(own), .time = ~0ull};
+	struct pe_attr attr = sampling();
+	struct trace_sample more;
+
+	begin(&attr);
+	for (u32 i = 0; i < 5; i++) {
+		more = one_more(100);
+		more.entry.kind = TRACE_STOP;
+		more.entry.time = i % 2 ? ~0ull : 0;
+		more.cpu = i % 3 ? 0 : ~0u;
+		more.nr_chain = i == 4;
+		copy_in(&more, sizeof(more));
+		copy_in(&own, sizeof(own));
+		after_a_lie(100, 0);
+	}
+}
+
+TEST(a_stop_for_nothing_is_none)
+{
+	start();
+	EXPECT_EQ(serve_until_exit(fork_guest(stop_for_nothing)), 0);
+	session_free(s);
+}
+
 /* Between two guests. */
 static struct {
 	u32 id;

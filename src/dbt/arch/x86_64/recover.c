@@ -462,3 +462,19 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 	redirect(t, m);
 	return DBT_AT_BOUNDARY;
 }
+
+enum dbt_where dbt_touched(struct dbt_thread *t, void *context)
+{
+	struct sigcontext_64 *m =
+		(struct sigcontext_64 *)&((struct ucontext *)context)->uc_mcontext;
+	const struct dbt_block *b = dbt_in_cache(m->ip) ? block_by_code(m->ip) : NULL;
+	u64 off = b ? m->ip - code_addr(b->code) : 0;
+
+	/* What a return does to its slot is done behind the instruction. */
+	if (t->stepping || !b || m->ip < code_addr(b->code) || is_put_back(b, m->ip) ||
+	    is_ret(b, (u32)off) || (b->flags & BLOCK_CHECKED && off < b->first))
+		return dbt_recover(t, context);
+	rewind_to_insn(t, b, m);
+	redirect(t, m);
+	return DBT_AT_BOUNDARY;
+}

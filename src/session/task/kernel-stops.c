@@ -1,0 +1,235 @@
+#include "session/task/kernel-stops.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "abi/trace.h"
+
+#define PAGE 4096u
+/* Records of one system call of the guest's, as one that touches new memory; less if it must be. */
+#define PAGES_MOST 64u
+
+/* And PERIOD, if the guest has it: the kernel then has other samples [SAMP-09]. */
+#define RECORDED (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR)
+
+struct stop_sample {
+	struct perf_event_header header;
+	u64 id, time, addr, period;
+};
+
+/* THROTTLE and LOST, with their sample_id. */
+struct stop_throttle {
+	struct perf_event_header header;
+	u64 time, id, stream_id;
+};
+
+struct stop_lost {
+	struct perf_event_header header;
+	u64 id, lost;
+};
+
+static int open_event(const struct pe_attr *attr, s32 tid, int group)
+{
+	return (int)syscall(SYS_perf_event_open, attr, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* In its whole size, which other kernels than ours may not know, nothing is set. */
+static struct pe_attr base_attr(void)
+{
+	return (struct pe_attr){
+		.type = PERF_TYPE_SOFTWARE,
+		.size = PE_ATTR_SIZE_VER7,
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_type = RECORDED,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+}
+
+static void make_stop(struct pe_attr *attr, u64 config)
+{
+	attr->config = config;
+	attr->sample_period = 1;
+	attr->disabled = 1;
+	attr->sigtrap = 1;
+	attr->remove_on_exec = 1;
+	attr->sig_data = TRACE_SIG_DATA;
+}
+
+/*
+ * The kernel looks for the group after it has asked whether the event is allowed, and before it
+ * makes it.
+ */
+static bool may_stop(u64 config, bool kernel)
+{
+	struct pe_attr attr = base_attr();
+
+	make_stop(&attr, config);
+	attr.exclude_kernel = !kernel;
+	return open_event(&attr, 0, INT_MAX) < 0 && errno == EBADF;
+}
+
+u64 kernel_stops_have(void)
+{
+	const u64 in_user = BIT(PERF_COUNT_SW_CPU_CLOCK) | BIT(PERF_COUNT_SW_TASK_CLOCK) |
+			    BIT(PERF_COUNT_SW_PAGE_FAULTS) | BIT(PERF_COUNT_SW_PAGE_FAULTS_MIN) |
+			    BIT(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	/* The kernel does them, and has no samples of them for who leaves it out. */
+	const u64 in_kernel = BIT(PERF_COUNT_SW_CONTEXT_SWITCHES) |
+			      BIT(PERF_COUNT_SW_CPU_MIGRATIONS);
+
+	return may_stop(PERF_COUNT_SW_CPU_CLOCK, true)    ? in_user | in_kernel
+	       : may_stop(PERF_COUNT_SW_CPU_CLOCK, false) ? in_user
+							  : 0;
+}
+
+void kernel_stops_init(struct kernel_stops *ks)
+{
+	*ks = (struct kernel_stops){.fd = -1};
+}
+
+void kernel_stops_release(struct kernel_stops *ks)
+{
+	if (ks->pages)
+		munmap(ks->pages, PAGE + ks->size);
+	if (ks->fd >= 0)
+		close(ks->fd);
+	kernel_stops_init(ks);
+}
+
+/* The memory is locked, of which there may be little. */
+static int make_buffer(struct kernel_stops *ks, s32 tid)
+{
+	struct pe_attr attr = base_attr();
+	int err;
+
+	if (ks->fd >= 0)
+		return 0;
+	ks->fd = open_event(&attr, tid, -1);
+	if (ks->fd < 0)
+		return -errno;
+	for (size_t n = PAGES_MOST; n; n /= 4) {
+		void *at = mmap(NULL, PAGE + n * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ks->fd,
+				0);
+
+		if (at != MAP_FAILED) {
+			ks->pages = at;
+			ks->size = n * PAGE;
+			ks->tail = 0;
+			return 0;
+		}
+	}
+	err = -errno;
+	kernel_stops_release(ks);
+	return err;
+}
+
+static bool is_fault(u64 config)
+{
+	return config == PERF_COUNT_SW_PAGE_FAULTS || config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
+	       config == PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+}
+
+int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *guests, u64 *id)
+{
+	struct pe_attr attr = base_attr();
+	int fd, err = make_buffer(ks, tid);
+
+	if (err)
+		return err;
+	make_stop(&attr, guests->config);
+	attr.sample_period = guests->sample_period;
+	attr.sample_type |= guests->sample_type & PERF_SAMPLE_PERIOD;
+	attr.freq = guests->freq;
+	attr.exclude_user = guests->exclude_user;
+	attr.exclude_kernel = guests->exclude_kernel;
+	attr.exclude_idle = guests->exclude_idle;
+	if (is_fault(guests->config))
+		attr.sig_data = TRACE_SIG_FAULT;
+	fd = open_event(&attr, tid, -1);
+	if (fd < 0 && !attr.exclude_kernel) {
+		attr.exclude_kernel = 1;
+		fd = open_event(&attr, tid, -1);
+	}
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ks->fd) || ioctl(fd, PERF_EVENT_IOC_ID, id)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static void copy_out(const struct kernel_stops *ks, u64 at, void *to, size_t len)
+{
+	const u8 *records = (const u8 *)ks->pages + PAGE;
+	size_t offset = at % ks->size, first = min_u64(len, ks->size - offset);
+
+	memcpy(to, records + offset, first);
+	memcpy((u8 *)to + first, records, len - first);
+}
+
+/* False: it is none that is wanted. */
+static bool note_of(const struct kernel_stops *ks, u16 size, u32 type, struct kernel_note *note)
+{
+	union {
+		struct stop_sample sample;
+		struct stop_throttle throttle;
+		struct stop_lost lost;
+	} r;
+
+	memset(&r, 0, sizeof(r));
+	copy_out(ks, ks->tail, &r, min_u64(size, sizeof(r)));
+	*note = (struct kernel_note){.type = type};
+	switch (type) {
+	case PERF_RECORD_SAMPLE:
+		note->id = r.sample.id;
+		note->time = r.sample.time;
+		note->addr = r.sample.addr;
+		note->period = r.sample.period;
+		return true;
+	case PERF_RECORD_THROTTLE:
+	case PERF_RECORD_UNTHROTTLE:
+		note->id = r.throttle.id;
+		note->time = r.throttle.time;
+		return true;
+	case PERF_RECORD_LOST:
+		note->id = r.lost.id;
+		note->lost = r.lost.lost;
+		return true;
+	default: return false;
+	}
+}
+
+bool kernel_stops_next(struct kernel_stops *ks, u64 time, struct kernel_note *note)
+{
+	struct perf_event_mmap_page *page = ks->pages;
+	struct perf_event_header header;
+	bool found = false;
+	u64 head;
+
+	if (!page)
+		return false;
+	head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	while (!found && ks->tail != head) {
+		copy_out(ks, ks->tail, &header, sizeof(header));
+		if (header.size < sizeof(header))
+			break;
+		found = note_of(ks, header.size, header.type, note);
+		if (found && note->time > time)
+			return false;
+		ks->tail += header.size;
+		__atomic_store_n(&page->data_tail, ks->tail, __ATOMIC_RELEASE);
+	}
+	return found;
+}

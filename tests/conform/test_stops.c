@@ -1,0 +1,444 @@
+/*
+ * Samples of what only a kernel sees: time, page faults, context switches. Under `anyperf run` the
+ * host's kernel tells when, and the runtime where the program was.
+ */
+#include "conform/conform.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#define PAGE  4096
+#define PAGES 64
+
+struct buffer {
+	int fd;
+	struct perf_event_mmap_page *page;
+	const u8 *data;
+	u64 at;
+};
+
+static struct pe_attr every(u64 config, u64 period, u64 sample_type)
+{
+	struct pe_attr attr = sw_attr(config);
+
+	attr.sample_period = period;
+	attr.sample_type = sample_type;
+	return attr;
+}
+
+static struct buffer map(long fd)
+{
+	struct buffer b = {.fd = (int)fd};
+
+	NEED(fd >= 0);
+	b.page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
+	NEED(b.page != MAP_FAILED);
+	b.data = (const u8 *)b.page + PAGE;
+	return b;
+}
+
+static void unmap(struct buffer *b)
+{
+	munmap(b->page, (1 + PAGES) * PAGE);
+	close(b->fd);
+}
+
+/* The next sample's fields, or NULL. Nothing goes round the end here. */
+static const u64 *next(struct buffer *b)
+{
+	while (b->at < __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE)) {
+		struct perf_event_header h;
+		const u8 *fields = b->data + b->at + sizeof(h);
+
+		memcpy(&h, b->data + b->at, sizeof(h));
+		b->at += h.size;
+		if (h.type == PERF_RECORD_SAMPLE)
+			return (const u64 *)fields;
+	}
+	return NULL;
+}
+
+static u64 samples(struct buffer *b)
+{
+	u64 n = 0;
+
+	b->at = 0;
+	while (next(b))
+		n++;
+	return n;
+}
+
+/* A store at a known place, for each of @n pages of which none is there yet. */
+extern const char touch_store[];
+
+static __attribute__((noinline)) u8 *touch(int n)
+{
+	u8 *at = mmap(NULL, (size_t)n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+
+	NEED(at != MAP_FAILED);
+	NEED(madvise(at, (size_t)n * PAGE, MADV_NOHUGEPAGE) == 0);
+	for (int i = 0; i < n; i++)
+		asm volatile(".globl touch_store\ntouch_store: movb $1, (%0)" ::"r"(at + i * PAGE)
+			     : "memory");
+	return at;
+}
+
+static bool is_in(u64 addr, const u8 *at, int n)
+{
+	return addr >= (u64)at && addr < (u64)at + (u64)n * PAGE;
+}
+
+/*
+ * What follows is executed for the second time then: when code is executed for the first time after
+ * a fork the runtime takes faults of its own, which the event counts.
+ */
+static void warm_up(struct pe_attr attr)
+{
+	for (int i = 0; i < 2; i++) {
+		struct buffer b = map(ev_self(attr));
+
+		NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+		touch(50);
+		NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+		samples(&b);
+		unmap(&b);
+	}
+}
+
+static struct buffer map_warm(struct pe_attr attr)
+{
+	warm_up(attr);
+	return map(ev_self(attr));
+}
+
+CONFORM(each_fault)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1,
+				    PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+					    PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD |
+					    PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER);
+	u64 n = 0, in_order = 0, at_store = 0, ids = 0, later = 0, of_one = 0, chains = 0, regs = 0;
+	u64 last = 0;
+	struct buffer b;
+	const u64 *p;
+	u8 *at;
+
+	attr.use_clockid = 1;
+	attr.clockid = CLOCK_MONOTONIC;
+	attr.sample_regs_user = BIT(8); /* the instruction pointer */
+	b = map_warm(attr);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	at = touch(100);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	while ((p = next(&b))) {
+		const u64 *chain = p + 5, *after = chain + 1 + chain[0];
+
+		if (!is_in(p[3], at, 100))
+			continue;
+		in_order += p[3] == (u64)at + n++ * PAGE;
+		at_store += p[0] == (u64)touch_store;
+		ids += p[1] == ((u64)gettid() << 32 | (u64)getpid());
+		later += p[2] > last;
+		last = p[2];
+		of_one += p[4] == 1;
+		chains += chain[0] >= 2 && chain[1] == (u64)PERF_CONTEXT_USER && chain[2] == p[0];
+		regs += after[0] == PERF_SAMPLE_REGS_ABI_64 && after[1] == p[0];
+	}
+	check_val("SW-02", "a sample for each fault", (long long)n, 100);
+	check_val("SAMP-05", "with its address, in order", (long long)in_order, 100);
+	check_val("SAMP-02", "at the store", (long long)at_store, 100);
+	check_val("SAMP-03", "in this thread", (long long)ids, 100);
+	check_val("SAMP-04", "one after the other", (long long)later, 100);
+	check_val("SAMP-09", "of period 1", (long long)of_one, 100);
+	check_val("SAMP-11", "whose chain begins there", (long long)chains, 100);
+	check_val("SAMP-14", "and so do the registers", (long long)regs, 100);
+}
+
+/* READ says the count at each, since the thread is there. */
+CONFORM(each_third_fault)
+{
+	struct buffer b =
+		map_warm(every(PERF_COUNT_SW_PAGE_FAULTS, 3, PERF_SAMPLE_TID | PERF_SAMPLE_READ));
+	u64 n = 0, right = 0;
+	const u64 *p;
+
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(99);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	while ((p = next(&b)))
+		right += p[1] == ++n * 3;
+	CHECK_ROW("DES-02", n == ev_count(b.fd) / 3,
+		  "as many samples as the count has periods of 3", "%lu of %lu", n, ev_count(b.fd));
+	CHECK_ROW("SAMP-10", right == n, "each with its count", "%lu of %lu", right, n);
+}
+
+/* Each occurrence, if the period is sampled as well. */
+CONFORM(period_of_faults)
+{
+	struct buffer b = map_warm(every(PERF_COUNT_SW_PAGE_FAULTS, 10, PERF_SAMPLE_PERIOD));
+	u64 n = 0, ones = 0;
+	const u64 *p;
+
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(50);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	for (; (p = next(&b)); n++)
+		ones += p[0] == 1;
+	CHECK_ROW("SAMP-09", n == ev_count(b.fd) && ones == n,
+		  "with PERIOD each fault is a sample of period 1", "%lu of %lu", n,
+		  ev_count(b.fd));
+}
+
+CONFORM(another_period)
+{
+	struct buffer b = map_warm(every(PERF_COUNT_SW_PAGE_FAULTS, 1000, PERF_SAMPLE_IP));
+	u64 period = 2;
+
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(7);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_RESET, 0) == 0);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_PERIOD, (unsigned long)&period) == 0);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(100);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	CHECK_ROW("IOC-05", samples(&b) == ev_count(b.fd) / 2, "each second fault from now on",
+		  "%lu of %lu", samples(&b), ev_count(b.fd));
+}
+
+/* What it has begun of a period it goes on with. */
+CONFORM(off_and_on)
+{
+	struct buffer b = map_warm(every(PERF_COUNT_SW_PAGE_FAULTS_MIN, 10, PERF_SAMPLE_IP));
+
+	for (int i = 0; i < 20; i++) {
+		NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+		touch(5);
+		NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	}
+	CHECK_ROW("SW-05", samples(&b) == ev_count(b.fd) / 10,
+		  "a period that is cut in two is one period", "%lu of %lu", samples(&b),
+		  ev_count(b.fd));
+}
+
+static volatile u64 spun;
+
+static __attribute__((noinline)) void spin(void)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	do {
+		for (int i = 0; i < 100000; i++)
+			spun += (u64)i;
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	} while ((now.tv_sec - from.tv_sec) * 1000000000 + now.tv_nsec - from.tv_nsec < 50000000);
+}
+
+static bool is_ours(u64 ip)
+{
+	return ip - (u64)spin < 1 << 20 || (u64)spin - ip < 1 << 20;
+}
+
+static void clock_samples(u64 config, const char *some, const char *here, const char *few)
+{
+	struct buffer b = map(ev_self(every(config, 200000, PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD)));
+	u64 n = 0, ours = 0, right = 0;
+	const u64 *p;
+
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	spin();
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	for (; (p = next(&b)); n++) {
+		ours += is_ours(p[0]);
+		right += p[1] == 200000;
+	}
+	CHECK_ROW("SW-00", n >= 5 && right == n, some, "%lu, %lu", n, right);
+	/* The rest is in the C library and in the vDSO. */
+	CHECK_ROW("SAMP-02", ours * 2 > n, here, "%lu of %lu", ours, n);
+	CHECK_ROW("OVF-01", n * 200000 <= ev_count(b.fd), few, "%lu", n);
+	unmap(&b);
+}
+
+CONFORM(clocks)
+{
+	clock_samples(PERF_COUNT_SW_CPU_CLOCK, "cpu-clock has samples of its period",
+		      "they are in the loop", "they are no more than there was time for");
+	clock_samples(PERF_COUNT_SW_TASK_CLOCK, "task-clock has samples of its period",
+		      "they are in the loop too", "nor are they more");
+}
+
+/* A frequency is a period there, and none is below 10 us. */
+CONFORM(clock_rates)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_CPU_CLOCK, 2000,
+				    PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD);
+	u64 n = 0, right = 0;
+	struct buffer b;
+	const u64 *p;
+
+	attr.freq = 1;
+	b = map(ev_self(attr));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	spin();
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	for (; (p = next(&b)); n++)
+		right += p[1] == 500000;
+	CHECK_ROW("ATTR-17", n >= 3 && right == n, "2000 Hz of cpu-clock are a period of 500 us",
+		  "%lu of %lu", right, n);
+	unmap(&b);
+	b = map(ev_self(every(PERF_COUNT_SW_CPU_CLOCK, 1, PERF_SAMPLE_IP)));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	spin();
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	CHECK_ROW("SW-00", samples(&b) >= 5 && samples(&b) <= ev_count(b.fd) / 10000,
+		  "the shortest period is 10 us", "%lu", samples(&b));
+}
+
+CONFORM(refresh)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 5, PERF_SAMPLE_IP);
+	struct buffer b;
+
+	b = map_warm(attr);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_REFRESH, 2) == 0);
+	touch(50);
+	check_val("DES-05", "REFRESH 2 has two samples", (long long)samples(&b), 2);
+	check_val("DES-05", "and the event is off at the second", (long long)ev_count(b.fd), 10);
+}
+
+static void *touch_many(void *n)
+{
+	touch((int)(long)n);
+	return NULL;
+}
+
+/* Copies write into the one buffer, each with an id of its own. */
+CONFORM(copies)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1,
+				    PERF_SAMPLE_TID | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID);
+	u64 theirs = 0, threads = 0, id = 0, same = 0;
+	struct buffer b;
+	pthread_t thread;
+	const u64 *p;
+	pid_t child;
+	int status, cpu = sched_getcpu();
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
+	attr.inherit = 1;
+	touch(4);
+	b = map(ev_open(&attr, 0, cpu, -1, 0));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ID, (unsigned long)&id) == 0);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	NEED(!pthread_create(&thread, NULL, touch_many, (void *)40));
+	NEED(!pthread_join(thread, NULL));
+	child = fork();
+	if (!child) {
+		touch(30);
+		_exit(0);
+	}
+	NEED(child > 0 && waitpid(child, &status, 0) == child);
+	while ((p = next(&b))) {
+		u32 pid = (u32)p[0], tid = (u32)(p[0] >> 32);
+
+		theirs += pid == (u32)child;
+		threads += pid == (u32)getpid() && tid != pid;
+		if (tid == (u32)getpid())
+			continue;
+		same += p[2] == id;
+	}
+	CHECK_ROW("INH-11", threads >= 40, "a thread's samples are in the buffer", "%lu", threads);
+	CHECK_ROW("INH-11", theirs >= 30, "and so are a child's", "%lu", theirs);
+	CHECK_ROW("INH-11", same == theirs + threads, "with the original's id", "%lu", same);
+}
+
+static int touch_and_end(int arg)
+{
+	touch(arg);
+	return 0;
+}
+
+CONFORM_EXEC(after_exec)
+{
+	return touch_and_end(arg);
+}
+
+/* From the exec on, and through the next one. */
+CONFORM(exec)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1,
+				    PERF_SAMPLE_IP | PERF_SAMPLE_ADDR);
+	struct buffer b;
+	int go[2], status;
+	pid_t child;
+	char byte;
+
+	NEED(!pipe(go));
+	attr.enable_on_exec = 1;
+	child = fork();
+	if (!child) {
+		NEED(read(go[0], &byte, 1) == 1);
+		touch(50);
+		exec_self("after_exec", 200);
+	}
+	b = map(ev_open(&attr, child, -1, -1, 0));
+	NEED(write(go[1], "x", 1) == 1 && waitpid(child, &status, 0) == child);
+	check_val("ATTR-19", "a program that is sampled from its exec ends well", status, 0);
+	CHECK_ROW("ATTR-19", samples(&b) >= 200 && samples(&b) < 2000,
+		  "with a sample for each fault", "%lu", samples(&b));
+}
+
+/* In the kernel's mode, whose part of the address space is not to be had here. */
+CONFORM(switches)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_CONTEXT_SWITCHES, 1, PERF_SAMPLE_TID);
+	struct buffer b;
+
+	attr.exclude_kernel = 0;
+	if (try_self(attr)) {
+		skip_row("SW-03", "a sample for each sleep", "the kernel may not be sampled");
+		return;
+	}
+	b = map(ev_self(attr));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	for (int i = 0; i < 20; i++)
+		usleep(1000);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	CHECK_ROW("SW-03", samples(&b) >= 20, "a sample for each sleep", "%lu", samples(&b));
+}
+
+/* One system call that brings many pages: each is a sample. */
+CONFORM(faults_of_a_call)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1, PERF_SAMPLE_ADDR);
+	u64 n = 0, in_order = 0;
+	struct buffer b;
+	const u64 *p;
+	u8 *at;
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	attr.exclude_kernel = 0;
+	if (try_self(attr)) {
+		skip_row("SAMP-05", "a sample for each page that a call has brought",
+			 "the kernel may not be sampled");
+		return;
+	}
+	at = mmap(NULL, 200 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	NEED(fd >= 0 && at != MAP_FAILED && !madvise(at, 200 * PAGE, MADV_NOHUGEPAGE));
+	b = map(ev_self(attr));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	NEED(read(fd, at, 200 * PAGE) == 200 * PAGE);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	while ((p = next(&b)))
+		if (is_in(p[0], at, 200))
+			in_order += p[0] == (u64)at + n++ * PAGE;
+	check_val("SAMP-05", "a sample for each page that a call has brought", (long long)n, 200);
+	check_val("SAMP-05", "each with its address", (long long)in_order, 200);
+}
