@@ -175,6 +175,7 @@ enum wire_async {
 enum wire_async_answer {
 	WIRE_ASYNC_HAS = 1,   /* the event's descriptors have O_ASYNC */
 	WIRE_ASYNC_BYTES = 2, /* the event samples: each byte in its pipe is to be a signal */
+	WIRE_ASYNC_HUP = 4,   /* the latest of them is to say POLL_HUP */
 };
 
 struct wire_async_args {

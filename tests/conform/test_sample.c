@@ -172,12 +172,13 @@ CONFORM(refresh)
 		  1);
 }
 
-static volatile int signals, signal_fd, signal_code, signal_band;
+static volatile int signals, last_ones, signal_fd, signal_code, signal_band;
 
 static void on_signal(int sig, siginfo_t *si, void *context)
 {
 	(void)sig, (void)context;
 	signals++;
+	last_ones += si->si_code == POLL_HUP;
 	signal_fd = si->si_fd;
 	signal_code = si->si_code;
 	signal_band = (int)si->si_band;
@@ -224,9 +225,44 @@ CONFORM(overflow_signals)
 		check_val("OVF-08",
 			  with ? "REFRESH 3 sends three, with a buffer" : "REFRESH 3 sends three",
 			  signals, 3);
-		signals = 0;
+		check_val("OVF-08",
+			  with ? "of which one is POLL_HUP, with a buffer"
+			       : "of which one is POLL_HUP",
+			  last_ones, 1);
+		check_val("OVF-08", with ? "the last, with a buffer" : "the last", signal_code,
+			  POLL_HUP);
+		check_val("OVF-05", with ? "whose band it has again" : "whose band it has",
+			  signal_band, POLLHUP | POLLERR);
+		signals = last_ones = 0;
 		close(fd);
 	}
+}
+
+/* The same for who waits for the signal instead of handling it. */
+CONFORM(overflow_is_waited_for)
+{
+	const struct timespec soon = {.tv_sec = 10};
+	sigset_t set;
+	siginfo_t si;
+	int fd;
+
+	if (!exact("OVF-08", "signals that are waited for"))
+		return;
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	NEED(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+	fd = (int)ev_self(every(1000, PERF_SAMPLE_IP));
+	NEED(fd >= 0);
+	NEED(fcntl(fd, F_SETSIG, SIGRTMIN) == 0 && fcntl(fd, F_SETOWN, getpid()) == 0);
+	NEED(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC) == 0);
+	for (int turn = 0; turn < 2; turn++) {
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) == 0);
+		asm volatile(LOOP(65536)::: LOOP_CLOBBERS);
+		NEED(sigtimedwait(&set, &si, &soon) == SIGRTMIN);
+		check_val("OVF-08", turn ? "the other is POLL_HUP" : "one is POLL_HUP", si.si_code,
+			  POLL_HUP);
+	}
+	close(fd);
 }
 
 CONFORM(period)

@@ -9,6 +9,7 @@
 #include "sys/string.h"
 
 #include <linux/memfd.h>
+#include <linux/poll.h>
 
 bool perf_as_anonymous(struct thread *t, u64 nr, u32 n, long *ret)
 {
@@ -66,6 +67,24 @@ u32 perf_async(struct thread *t, const struct perf_fd *pf, u32 set)
 		wire_end(t, sl);
 	}
 	return ret > 0 ? (u32)ret : 0;
+}
+
+void perf_signal(struct thread *t, siginfo_t *info)
+{
+	const struct perf_fd *pf;
+	struct perf_fd entry;
+
+	if (info->si_code != POLL_IN || info->si_band != (POLLIN | POLLRDNORM) ||
+	    SIG(info->si_signo) & (SIGNALS_SYNC | SIG(SIGCHLD)) || !t->proc->perf)
+		return;
+	pf = perf_fd_find(t, info->si_fd);
+	if (!pf)
+		return;
+	entry = *pf;
+	if (!(perf_async(t, &entry, WIRE_ASYNC_ASK) & WIRE_ASYNC_HUP))
+		return;
+	info->si_code = POLL_HUP;
+	info->si_band = POLLHUP | POLLERR;
 }
 
 /*

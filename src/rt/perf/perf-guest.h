@@ -117,6 +117,13 @@ void perf_stops(struct thread *t, bool on);
  */
 void perf_exec(struct thread *t, u64 *fds);
 
+/*
+ * @info is about to be delivered. A kernel made it of a byte in a pipe, as POLL_IN. Where it tells
+ * of the last overflow that PERF_EVENT_IOC_REFRESH allows, it is POLL_HUP from here on. Only at a
+ * boundary, since the session is asked.
+ */
+void perf_signal(struct thread *t, siginfo_t *info);
+
 /* Descriptors. */
 struct perf_fd *perf_fd_find(struct thread *t, int fd);
 void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry);

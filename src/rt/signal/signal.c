@@ -20,6 +20,7 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
+#include "rt/perf/perf-guest.h"
 #include "rt/sample/sample.h"
 #include "rt/signal/altstack.h"
 #include "rt/syscall/syscall-table.h"
@@ -221,6 +222,7 @@ static enum outcome deliver_one(struct thread *t, struct pending *p, struct ucon
 	if (act.handler == (u64)SIG_IGN)
 		return DROPPED;
 
+	perf_signal(t, &p->info);
 	deterministic_signal(t, &p->info);
 	if (sigframe_build(t, &act, p, uc, t->sigmask)) {
 		struct pending segv;
@@ -596,6 +598,8 @@ long guest_mask_call(struct thread *t)
 long guest_rt_sigtimedwait(struct thread *t)
 {
 	u64 set, info = guest_arg(t, 1);
+	siginfo_t got;
+	long taken;
 
 	/* Signals that only we hold are taken first; the rest is the kernel's. */
 	if (t->held && guest_arg(t, 3) == SIGSET_SIZE &&
@@ -607,7 +611,15 @@ long guest_rt_sigtimedwait(struct thread *t)
 		t->held &= ~SIG(sig);
 		return sig;
 	}
-	return call_kernel(t);
+	taken = call_kernel(t);
+	if (taken > 0 && info && !guest_read(&got, info, sizeof(got))) {
+		const int code = got.si_code;
+
+		perf_signal(t, &got);
+		if (got.si_code != code && guest_write(t, info, &got, sizeof(got)))
+			return -EFAULT;
+	}
+	return taken;
 }
 
 long guest_sigaltstack(struct thread *t)

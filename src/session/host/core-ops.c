@@ -185,9 +185,9 @@ static void host_sigio(void *ctx, struct event *event, bool hup)
 {
 	struct perf_file *file = event_host(event);
 
-	(void)ctx, (void)hup;
+	(void)ctx;
 	if (file)
-		perf_file_signal(file);
+		perf_file_signal(file, hup);
 }
 
 /* The host's name for it is its descriptor, which every guest that maps it is sent. */

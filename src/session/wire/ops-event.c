@@ -195,7 +195,8 @@ s64 op_async(struct call *c)
 	if (c->args.async.set != WIRE_ASYNC_ASK)
 		file->async = c->args.async.set == WIRE_ASYNC_ON;
 	return (file->async ? WIRE_ASYNC_HAS : 0) |
-	       (event_attr(file->event)->sample_period ? WIRE_ASYNC_BYTES : 0);
+	       (event_attr(file->event)->sample_period ? WIRE_ASYNC_BYTES : 0) |
+	       (file->last ? WIRE_ASYNC_HUP : 0);
 }
 
 s64 op_lookup(struct call *c)

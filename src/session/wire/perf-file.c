@@ -259,8 +259,9 @@ static void tell_report(struct perf_file *file)
 		put_byte(file);
 }
 
-void perf_file_signal(struct perf_file *file)
+void perf_file_signal(struct perf_file *file, bool last)
 {
+	file->last = last;
 	if (signals(file))
 		put_byte(file);
 }

@@ -48,6 +48,7 @@ struct perf_file {
 	u32 maps;             /* how many; each keeps the event open */
 	bool closed;          /* no descriptor is left */
 	bool async;           /* its descriptors show O_ASYNC */
+	bool last;            /* the latest overflow is the last that REFRESH allows */
 	bool polled;          /* perf_file_polled() */
 	int hung_fd; /* O_PATH of the pipe while its writer is closed so that it hangs up, or -1 */
 };
@@ -76,7 +77,7 @@ struct perf_file *perf_file_by_fd(struct session *s, int fd);
  */
 void perf_file_polled(struct perf_file *file);
 /* An overflow: who asked for signals gets one. */
-void perf_file_signal(struct perf_file *file);
+void perf_file_signal(struct perf_file *file, bool last);
 void perf_file_in_epoll(struct perf_file *file);
 /* What poll says of its event may have changed: who waits looks again. */
 void perf_file_wake(struct perf_file *file);
