@@ -24,6 +24,10 @@ enum {
 #define INTEL_UNTIL (INTEL_NEHALEM | INTEL_SANDYBRIDGE) /* Skylake */
 #define AMD_ALL     (AMD | AMD_ZEN)
 
+/*
+ * Names have no dashes: perf 6.1 takes a name apart there, and "returns" behind one is the event of
+ * the PMU anyperf to it.
+ */
 /* clang-format off */
 static const struct raw_code {
 	u32 models;
@@ -40,21 +44,21 @@ static const struct raw_code {
 	{INTEL_SANDYBRIDGE, 0x04c4, CPU_BRANCHES, {0}},
 	/* BR_INST_RETIRED.CONDITIONAL; then COND, and COND_TAKEN, which has its code */
 	{INTEL_UNTIL, 0x01c4, CPU_CONDITIONAL,
-	 {"events/conditional-retired", "event=0xc4,umask=0x1\n"}},
+	 {"events/conditional_retired", "event=0xc4,umask=0x1\n"}},
 	{INTEL_ICELAKE, 0x11c4, CPU_CONDITIONAL,
-	 {"events/conditional-retired", "event=0xc4,umask=0x11\n"}},
-	{INTEL_ICELAKE, 0x01c4, CPU_TAKEN, {"events/conditional-taken", "event=0xc4,umask=0x1\n"}},
+	 {"events/conditional_retired", "event=0xc4,umask=0x11\n"}},
+	{INTEL_ICELAKE, 0x01c4, CPU_TAKEN, {"events/conditional_taken", "event=0xc4,umask=0x1\n"}},
 	/* BR_INST_RETIRED.NEAR_CALL, NEAR_RETURN, INDIRECT: near ones, without returns */
-	{INTEL_CORE, 0x02c4, CPU_CALLS, {"events/near-calls", "event=0xc4,umask=0x2\n"}},
-	{INTEL_SINCE, 0x08c4, CPU_RETURNS, {"events/near-returns", "event=0xc4,umask=0x8\n"}},
-	{INTEL_ICELAKE, 0x80c4, CPU_INDIRECT, {"events/near-indirect", "event=0xc4,umask=0x80\n"}},
+	{INTEL_CORE, 0x02c4, CPU_CALLS, {"events/near_calls", "event=0xc4,umask=0x2\n"}},
+	{INTEL_SINCE, 0x08c4, CPU_RETURNS, {"events/near_returns", "event=0xc4,umask=0x8\n"}},
+	{INTEL_ICELAKE, 0x80c4, CPU_INDIRECT, {"events/near_indirect", "event=0xc4,umask=0x80\n"}},
 
 	/* ex_ret_instr, ex_ret_brn, ex_ret_near_ret */
 	{AMD_ALL, 0x00c0, CPU_INSTRUCTIONS, {0}},
 	{AMD_ALL, 0x00c2, CPU_BRANCHES, {0}},
-	{AMD_ALL, 0x00c8, CPU_RETURNS, {"events/near-returns", "event=0xc8\n"}},
+	{AMD_ALL, 0x00c8, CPU_RETURNS, {"events/near_returns", "event=0xc8\n"}},
 	/* ex_ret_cond; before Zen it counted stalls */
-	{AMD_ZEN, 0x00d1, CPU_CONDITIONAL, {"events/conditional-retired", "event=0xd1\n"}},
+	{AMD_ZEN, 0x00d1, CPU_CONDITIONAL, {"events/conditional_retired", "event=0xd1\n"}},
 };
 /* clang-format on */
 

@@ -509,7 +509,7 @@ TEST(files)
 	EXPECT_CONTAINS(all, "format/frontend=config1:0-23\n");
 	EXPECT_CONTAINS(all, "events/instructions=event=0xc0\n");
 	EXPECT_CONTAINS(all, "events/branch-instructions=event=0xc4\n");
-	EXPECT_CONTAINS(all, "events/conditional-retired=event=0xc4,umask=0x1\n");
+	EXPECT_CONTAINS(all, "events/conditional_retired=event=0xc4,umask=0x1\n");
 	EXPECT_CONTAINS(all, "caps/pmu_name=skylake\n");
 	EXPECT_CONTAINS(all, "rdpmc=0\n");
 	EXPECT(pmu_by_type(f->core, 4) == pmu);
