@@ -105,3 +105,12 @@ char *sym_build_id_text(const struct sym_build_id *id, char *text)
 		sprintf(text + 2 * i, "%02x", id->bytes[i]);
 	return text;
 }
+
+bool sym_build_id_is(const char *path, const struct sym_build_id *id)
+{
+	struct sym_build_id own;
+
+	return !id || !id->size ||
+	       (sym_build_id_of_file(path, &own) && own.size == id->size &&
+		!memcmp(own.bytes, id->bytes, id->size));
+}

@@ -15,6 +15,10 @@ struct sym_build_id {
 
 /* False: the file is not ELF of this machine's byte order, has none, or cannot be read. */
 bool sym_build_id_of_file(const char *path, struct sym_build_id *id);
+
+/* Whether the file has this one; NULL and an empty one fit all. */
+bool sym_build_id_is(const char *path, const struct sym_build_id *id);
+
 bool sym_build_id_of_kernel(struct sym_build_id *id);
 
 /* Finds it in notes, as sections and segments have them. */

@@ -84,17 +84,30 @@ static void strip_rust_hash(char *name)
 		name[len - 19] = 0;
 }
 
+/* What the compiler makes of a function is named by all of that function's name, by perf too. */
+static bool is_about_another(const char *name)
+{
+	static const char *const made[] = {"non-virtual thunk to ", "virtual thunk to ",
+					   "covariant return thunk to ", "transaction clone for ",
+					   "non-transaction clone for "};
+
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++)
+		if (!strncmp(name, made[i], strlen(made[i])))
+			return true;
+	return false;
+}
+
 char *sym_strip_types(char *name)
 {
-	static const char thunk[] = " thunk to ";
-	char *begin = strstr(name, thunk), *params = NULL, *last = NULL;
+	char *params = NULL, *last = NULL;
 	bool in_operator = false;
 
-	begin = begin ? begin + strlen(thunk) : name;
-	for (char *p = begin; *p;) {
+	if (is_about_another(name))
+		return name;
+	for (char *p = name; *p;) {
 		const char *end;
 
-		if (is_operator(begin, p, &end)) {
+		if (is_operator(name, p, &end)) {
 			p = (char *)end;
 			/* What follows, as in `operator new`, is its name. */
 			in_operator = true;
@@ -117,13 +130,13 @@ char *sym_strip_types(char *name)
 			last = p;
 		p++;
 	}
-	if (!params || params == begin) {
+	if (!params || params == name) {
 		strip_rust_hash(name);
 		return name;
 	}
 	*params = 0;
 	/* Templates have their return type in front. */
-	if (last && begin == name)
+	if (last)
 		memmove(name, last + 1, strlen(last + 1) + 1);
 	return name;
 }

@@ -17,6 +17,7 @@
 struct sym_entry {
 	struct sym_symbol pub;
 	char *plain; /* its name as people write it; owned, NULL: it was not asked for */
+	u32 nth;     /* in the table */
 	u8 rank;     /* of several at one address the highest is shown */
 };
 
@@ -49,67 +50,88 @@ static bool add(struct sym_symbols *s, u64 start, u64 size, const char *name, co
 		s->all = more;
 		s->room = room;
 	}
-	s->all[s->n++] = (struct sym_entry){{start, start + size, name, module}, NULL, rank};
+	s->all[s->n] =
+		(struct sym_entry){{start, start + size, name, module}, NULL, (u32)s->n, rank};
+	s->n++;
 	return true;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct sym_entry *x = a, *y = b;
+
+	if (x->pub.start != y->pub.start)
+		return x->pub.start < y->pub.start ? -1 : 1;
+	return x->nth < y->nth ? -1 : x->nth > y->nth;
+}
+
+/* Names of C++ are read when they are shown or compared: a file has tens of thousands. */
+static const char *shown_name(struct sym_entry *e)
+{
+	if (!e->plain && e->pub.name[0] == '_' && e->pub.name[1] == 'Z') {
+		e->plain = sym_demangle(e->pub.name);
+		if (e->plain)
+			e->pub.name = e->plain;
+	}
+	return e->pub.name;
 }
 
 /*
  * perf's choice between names of one address: one that has a size, then global before local before
- * weak, then with fewer underscores in front, then the longer.
+ * weak, then with fewer underscores in front, then the longer, then the first of the table.
  */
-static int compare(const void *a, const void *b)
+static bool is_better(struct sym_entry *x, struct sym_entry *than)
 {
-	const struct sym_entry *x = a, *y = b;
-	size_t under_x, under_y, len_x, len_y;
-	bool sized_x = x->pub.end > x->pub.start, sized_y = y->pub.end > y->pub.start;
+	bool sized_x = x->pub.end > x->pub.start, sized_y = than->pub.end > than->pub.start;
+	const char *name_x, *name_y;
+	size_t under_x, under_y;
 
-	if (x->pub.start != y->pub.start)
-		return x->pub.start < y->pub.start ? -1 : 1;
 	if (sized_x != sized_y)
-		return sized_x ? -1 : 1;
-	if (x->rank != y->rank)
-		return x->rank > y->rank ? -1 : 1;
-	under_x = strspn(x->pub.name, "_");
-	under_y = strspn(y->pub.name, "_");
+		return sized_x;
+	if (x->rank != than->rank)
+		return x->rank > than->rank;
+	name_x = shown_name(x);
+	name_y = shown_name(than);
+	under_x = strspn(name_x, "_");
+	under_y = strspn(name_y, "_");
 	if (under_x != under_y)
-		return under_x < under_y ? -1 : 1;
-	len_x = strlen(x->pub.name);
-	len_y = strlen(y->pub.name);
-	if (len_x != len_y)
-		return len_x > len_y ? -1 : 1;
-	return strcmp(x->pub.name, y->pub.name);
+		return under_x < under_y;
+	return strlen(name_x) > strlen(name_y);
 }
 
 /* Of the kernel's names of one address perf shows the last, by which its table has it. */
-static int compare_kernel(const void *a, const void *b)
+static bool is_later(struct sym_entry *x, struct sym_entry *than)
 {
-	const struct sym_entry *x = a, *y = b;
-
-	if (x->pub.start != y->pub.start)
-		return x->pub.start < y->pub.start ? -1 : 1;
-	return x->pub.name > y->pub.name ? -1 : x->pub.name < y->pub.name;
+	return x->nth > than->nth;
 }
 
 /* One name for each address, and an end for each. */
-static void settle(struct sym_symbols *s, int (*order)(const void *, const void *))
+static void settle(struct sym_symbols *s, bool (*wins)(struct sym_entry *x, struct sym_entry *than))
 {
 	size_t n = 0;
 	u64 reach = 0;
 
 	if (!s->n)
 		return;
-	qsort(s->all, s->n, sizeof(*s->all), order);
+	qsort(s->all, s->n, sizeof(*s->all), by_start);
 	for (size_t i = 0; i < s->n; i++) {
-		const struct sym_symbol *sym = &s->all[i].pub;
+		struct sym_entry best = s->all[i];
 
+		for (; i + 1 < s->n && s->all[i + 1].pub.start == best.pub.start; i++) {
+			if (wins(&s->all[i + 1], &best)) {
+				free(best.plain);
+				best = s->all[i + 1];
+			} else {
+				free(s->all[i + 1].plain);
+			}
+		}
 		/* A label within a function is no function. */
-		if ((n && sym->start == s->all[n - 1].pub.start) ||
-		    (sym->end == sym->start && sym->start < reach)) {
-			free(s->all[i].plain);
+		if (best.pub.end == best.pub.start && best.pub.start < reach) {
+			free(best.plain);
 			continue;
 		}
-		reach = max_u64(reach, sym->end);
-		s->all[n++] = s->all[i];
+		reach = max_u64(reach, best.pub.end);
+		s->all[n++] = best;
 	}
 	s->n = n;
 	for (size_t i = 0; i < n; i++) {
@@ -205,7 +227,7 @@ static struct sym_symbols *load_image(const struct elf_file *im, const struct el
 		goto fail;
 	if (!sym_plt_slots(running, add_slot, s))
 		goto fail;
-	settle(s, compare);
+	settle(s, is_better);
 	if (s->n)
 		return s;
 fail:
@@ -229,15 +251,6 @@ static const void *map_file(const char *path, size_t *len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static bool is_build(const char *path, const struct sym_build_id *id)
-{
-	struct sym_build_id own;
-
-	return !id || !id->size ||
-	       (sym_build_id_of_file(path, &own) && own.size == id->size &&
-		!memcmp(own.bytes, id->bytes, id->size));
-}
-
 /* @running: the file that runs, if @path is only its debug file. */
 static struct sym_symbols *load_files(const char *path, const char *running,
 				      const struct sym_build_id *id)
@@ -247,12 +260,12 @@ static struct sym_symbols *load_files(const char *path, const char *running,
 	const void *map, *other_map = NULL;
 	size_t len, other_len;
 
-	if (!is_build(path, id))
+	if (!sym_build_id_is(path, id))
 		return NULL;
 	map = map_file(path, &len);
 	if (!map)
 		return NULL;
-	if (running && is_build(running, id))
+	if (running && sym_build_id_is(running, id))
 		other_map = map_file(running, &other_len);
 	if (elf_file_open(&im, map, len))
 		s = load_image(&im, other_map && elf_file_open(&other, other_map, other_len)
@@ -354,7 +367,7 @@ struct sym_symbols *sym_symbols_of_kernel(const char *path)
 		ok = read_kernel_line(s, line);
 		line = next;
 	}
-	settle(s, compare_kernel);
+	settle(s, is_later);
 	if (ok && s->n)
 		return s;
 	sym_symbols_free(s);
@@ -382,7 +395,7 @@ struct sym_symbols *sym_symbols_of_jit(const char *path)
 			ok = add(s, start, size, end + 1, NULL, 0);
 		line = next;
 	}
-	settle(s, compare);
+	settle(s, is_better);
 	if (ok && s->n)
 		return s;
 	sym_symbols_free(s);
@@ -402,14 +415,9 @@ void sym_symbols_free(struct sym_symbols *s)
 	free(s);
 }
 
-/* Names of C++ are read when they are shown: a file has tens of thousands. */
 static const struct sym_symbol *shown(struct sym_entry *e)
 {
-	if (!e->plain && e->pub.name[0] == '_' && e->pub.name[1] == 'Z') {
-		e->plain = sym_demangle(e->pub.name);
-		if (e->plain)
-			e->pub.name = e->plain;
-	}
+	(void)shown_name(e);
 	return &e->pub;
 }
 
