@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/cursor.h"
+#include "data/feature.h"
 
 /* "0-3,8" */
 static int parse_set(struct reading *r, struct reading_set *set, const char *text,
@@ -130,6 +132,8 @@ int reading_open(struct reading *r, const struct command *cmd, const struct read
 
 void reading_close(struct reading *r)
 {
+	sym_unwinder_free(r->unwinder);
+	free(r->arch);
 	data_rounds_release(&r->rounds);
 	data_reader_close(r->data);
 	sym_view_free(r->view);
@@ -230,6 +234,7 @@ int reading_next(struct reading *r, struct data_item *item)
 			command_error(r->cmd, "%s", ap_error_text(&err, text, sizeof(text)));
 		if (n <= 0)
 			return 0;
+		r->unwound = false;
 		if (item->decoded)
 			learn(r, &item->record);
 		if (!r->in_order || is_wanted(r, item))
@@ -270,7 +275,77 @@ bool reading_in_kernel(const struct data_item *item)
 	return (item->record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
 }
 
-bool reading_walk_next(const struct data_item *item, struct reading_walk *w, u64 *addr)
+const char *reading_arch(struct reading *r)
+{
+	const void *bytes;
+	size_t len;
+
+	if (!r->arch) {
+		bytes = data_reader_feature(r->data, DATA_ARCH, &len);
+		if (bytes)
+			r->arch = data_feature_text(bytes, len);
+	}
+	return r->arch ? r->arch : "";
+}
+
+/* A file without features, of a recorder that was killed, is taken for one of this machine. */
+static enum sym_cpu cpu_of(struct reading *r)
+{
+	const char *arch = reading_arch(r);
+	struct utsname own;
+
+	if (!*arch && !uname(&own))
+		arch = own.machine;
+	return !strcmp(arch, "x86_64")    ? SYM_CPU_X86_64
+	       : !strcmp(arch, "aarch64") ? SYM_CPU_ARM64
+					  : SYM_CPU_OTHER;
+}
+
+/* Once for each sample. */
+static void unwind(struct reading *r, const struct data_item *item)
+{
+	const struct ap_sample *s = &item->record.sample;
+	struct sym_unwind_input in;
+
+	r->unwound = true;
+	r->nr_frames = 0;
+	if (!s->stack_user.dyn_size || s->regs_user.abi != PERF_SAMPLE_REGS_ABI_64)
+		return;
+	if (!r->unwinder && !r->unwinder_tried) {
+		r->unwinder_tried = true;
+		r->unwinder = sym_unwinder_new(r->view);
+		if (!r->unwinder)
+			command_error(r->cmd, "libdw.so.1 is not installed, which follows copied "
+					      "stacks: call chains end in the kernel (Debian: "
+					      "libdw1)");
+	}
+	if (!r->unwinder)
+		return;
+	in = (struct sym_unwind_input){
+		.cpu = cpu_of(r),
+		.pid = item->record.id.pid,
+		.mask = s->regs_user.mask,
+		.values = s->regs_user.values,
+		.stack = s->stack_user.bytes,
+		.stack_len = min_u64(s->stack_user.dyn_size, s->stack_user.len),
+	};
+	r->nr_frames = sym_unwind(r->unwinder, &in, r->frames);
+}
+
+static bool next_of_stack(struct reading *r, const struct data_item *item, struct reading_walk *w,
+			  u64 *addr)
+{
+	if (!r->unwound)
+		unwind(r, item);
+	if (w->frame == r->nr_frames)
+		return false;
+	w->kernel = false;
+	*addr = r->frames[w->frame++];
+	return true;
+}
+
+bool reading_walk_next(struct reading *r, const struct data_item *item, struct reading_walk *w,
+		       u64 *addr)
 {
 	const struct ap_callchain *chain = &item->record.sample.callchain;
 
@@ -289,7 +364,15 @@ bool reading_walk_next(const struct data_item *item, struct reading_walk *w, u64
 		*addr = ip;
 		return true;
 	}
-	return false;
+	return next_of_stack(r, item, w, addr);
+}
+
+bool reading_has_chain(struct reading *r, const struct data_item *item)
+{
+	struct reading_walk w = {0};
+	u64 addr;
+
+	return item->record.sample.callchain.nr || reading_walk_next(r, item, &w, &addr);
 }
 
 const char *reading_event_name(const struct reading *r, int event)

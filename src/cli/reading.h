@@ -11,6 +11,7 @@
 #include "data/reader.h"
 #include "data/rounds.h"
 #include "sym/symbol-view.h"
+#include "sym/unwind.h"
 
 /* Which samples are wanted; all zero: all. */
 struct reading_filter {
@@ -77,7 +78,13 @@ struct reading {
 	struct sym_view *view;
 	bool in_order; /* by time, and filtered; else as the file has it */
 	bool ids_known;
-	u64 lost; /* as records have told so far */
+	u64 lost;                      /* as records have told so far */
+	char *arch;                    /* owned; NULL: not asked for yet */
+	struct sym_unwinder *unwinder; /* owned; NULL: not needed yet, or not to be had */
+	bool unwinder_tried;
+	bool unwound; /* `frames` are of the last record */
+	u32 nr_frames;
+	u64 frames[SYM_UNWIND_DEPTH];
 };
 
 /* 0, or -1 after saying why not. */
@@ -102,14 +109,23 @@ u64 reading_period(const struct reading *r, const struct data_item *item);
 bool reading_in_kernel(const struct data_item *item);
 
 /*
- * Goes over a call chain: the next address and its mode. False at its end; *at is 0 at first and
- * belongs to the walk. Begins in the mode of the sample.
+ * Goes over a call chain: the next address and its mode. False at its end; the walk is all zero at
+ * first. Begins in the mode of the sample. What the kernel has followed comes first, then the user
+ * stack, if the sample has a copy of that to be followed now.
  */
 struct reading_walk {
 	u64 at;
+	u32 frame;
 	bool kernel, guest;
 };
-bool reading_walk_next(const struct data_item *item, struct reading_walk *w, u64 *addr);
+bool reading_walk_next(struct reading *r, const struct data_item *item, struct reading_walk *w,
+		       u64 *addr);
+
+/* Whether a walk would find anything. */
+bool reading_has_chain(struct reading *r, const struct data_item *item);
+
+/* The machine that was recorded, as uname(1) calls it; "" if the file does not say. */
+const char *reading_arch(struct reading *r);
 
 /* What an event is called; "unknown" if the file has lost that. */
 const char *reading_event_name(const struct reading *r, int event);

@@ -16,7 +16,10 @@
 struct sym_object {
 	char *path; /* owned */
 	struct sym_build_id id;
-	bool loaded;                   /* or tried */
+	bool loaded;       /* or tried */
+	bool other_build;  /* the file of this name is not what was recorded */
+	const void *bytes; /* of the vDSO; borrowed */
+	size_t len;
 	struct sym_symbols *symbols;   /* owned; NULL: none */
 	struct sym_segments *segments; /* owned; NULL: none */
 	s64 shift; /* of the kernel: where it runs now, less where it ran when it was recorded */
@@ -29,6 +32,7 @@ struct sym_map {
 
 struct sym_process {
 	u32 pid;
+	u64 generation;       /* counts what was mapped over something else */
 	struct sym_map *maps; /* sorted, without overlaps; owned */
 	u32 nr, room;
 };
@@ -228,6 +232,7 @@ static void unmap(struct sym_process *p, u64 start, u64 end)
 
 		if (m->end <= start || m->start >= end)
 			continue;
+		p->generation++;
 		rest = *m;
 		rest.pgoff += end - m->start;
 		rest.start = end;
@@ -348,6 +353,8 @@ static void load_vdso(struct sym_object *o)
 		if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from == (unsigned long)at) {
 			o->symbols = sym_symbols_of_bytes(at, to - from);
 			o->segments = sym_segments_of_bytes(at, to - from);
+			o->bytes = at;
+			o->len = to - from;
 			break;
 		}
 	if (f)
@@ -395,6 +402,7 @@ static void load(struct sym_object *o)
 		return;
 	o->symbols = sym_symbols_load(o->path, &o->id);
 	o->segments = sym_segments_load(o->path);
+	o->other_build = !sym_build_id_is(o->path, &o->id);
 	if (!o->symbols || !sym_symbols_complete(o->symbols)) {
 		struct sym_build_id own = o->id;
 		struct sym_symbols *debug;
@@ -484,4 +492,26 @@ void sym_view_find(struct sym_view *v, u32 pid, u64 addr, bool kernel, struct sy
 		return;
 	place->symbol = s->name;
 	place->offset = at - s->start;
+}
+
+bool sym_view_module(struct sym_view *v, u32 pid, u64 addr, struct sym_module *m)
+{
+	const struct sym_map *map = map_of(process_of(v, pid, false), addr);
+	struct sym_object *o = map ? map->object : NULL;
+	u64 at;
+
+	if (o && !o->loaded)
+		load(o);
+	if (!o || !o->segments || o->other_build ||
+	    !sym_segments_address(o->segments, addr - map->start + map->pgoff, &at))
+		return false;
+	*m = (struct sym_module){o->path, o->bytes, o->len, addr - at};
+	return true;
+}
+
+u64 sym_view_generation(struct sym_view *v, u32 pid)
+{
+	const struct sym_process *p = process_of(v, pid, false);
+
+	return p ? p->generation : 0;
 }

@@ -50,4 +50,18 @@ const char *sym_view_name(const struct sym_view *v, u32 tid);
 /* Where @addr of process @pid is, in the kernel or in user mode. */
 void sym_view_find(struct sym_view *v, u32 pid, u64 addr, bool kernel, struct sym_place *place);
 
+/* A file that is mapped where an address is. */
+struct sym_module {
+	const char *path;  /* to be opened; a name, if there are bytes */
+	const void *bytes; /* the object itself, of one that is no file; else NULL */
+	size_t len;
+	u64 bias; /* where it is mapped, less what it says */
+};
+
+/* False: there is none, or the file is not the one that was recorded. */
+bool sym_view_module(struct sym_view *v, u32 pid, u64 addr, struct sym_module *m);
+
+/* Another number when what was mapped is not there any more. */
+u64 sym_view_generation(struct sym_view *v, u32 pid);
+
 #endif

@@ -89,6 +89,42 @@ def test_all_of_a_file_is_named_as_perf_names_it():
                 assert mine == theirs or "_init+" in theirs, (path, mine, theirs)
 
 
+def chains(text):
+    """The first line of each sample with the frames below it."""
+    samples = [s.splitlines() for s in text.split("\n\n") if s.strip()]
+    return [(s[0], [line.strip() for line in s[1:]]) for s in samples]
+
+
+def is_part(part, whole):
+    rest = iter(whole)
+    return all(frame in rest for frame in part)
+
+
+def test_copied_stacks_are_followed():
+    """perf's unwinder may leave out what it finds no tables for, or lose its way behind that; what
+    it finds in mapped files is what is found here, in this order."""
+    with scratch() as d:
+        record(f"{d}/ours", "-e", USER, "-g=dwarf", [SPIN, "60", "20"])
+        perf("record", "-q", "-e", USER, "--call-graph", "dwarf", "-o", f"{d}/perfs", SPIN, "60")
+        for path in (f"{d}/ours", f"{d}/perfs"):
+            mine = chains(script(path))
+            deep = 0
+            for (head, frames), (other, theirs) in zip(
+                    mine, chains(perf("script", "--no-inline", "-i", path)), strict=True):
+                known = [f for f in theirs if not f.endswith("([unknown])")]
+                assert head == other and is_part(known, frames), (head, frames, theirs)
+                names = [f.split()[1].split("+")[0] for f in frames]
+                if names[0] != "burn":
+                    continue
+                assert names[1:3] == ["calls_burn", "main"] and names[-1] == "_start", frames
+                deep += 1
+            assert deep > len(mine) / 2, mine
+        children = run("report", "-i", f"{d}/ours", "--children")
+        assert re.search(r"^ +(9|100)\d?\.\d+% .* main *$", children.out, re.M), children
+        sample = [json.loads(s) for s in script(f"{d}/ours", "--json").splitlines()]
+        assert any("main" in [f.get("symbol") for f in s["callchain"]] for s in sample), sample[0]
+
+
 def test_of_perfs_own_recordings():
     perf("--version")
     with scratch() as d:

@@ -123,7 +123,7 @@ static void add_child(struct profile *p, struct profile_row *row, u64 period)
 	row->seen = p->samples;
 }
 
-void profile_add(struct profile *p, const struct reading *r, const struct data_item *item)
+void profile_add(struct profile *p, struct reading *r, const struct data_item *item)
 {
 	u64 period = reading_period(r, item), addr;
 	struct reading_walk walk = {0};
@@ -135,7 +135,7 @@ void profile_add(struct profile *p, const struct reading *r, const struct data_i
 	row->period += period;
 	row->samples++;
 	add_child(p, row, period);
-	while (p->children && reading_walk_next(item, &walk, &addr))
+	while (p->children && reading_walk_next(r, item, &walk, &addr))
 		add_child(p, row_at(p, r, item, addr, walk.kernel), period);
 }
 

@@ -40,7 +40,7 @@ struct profile {
 	u32 events;
 };
 
-void profile_add(struct profile *p, const struct reading *r, const struct data_item *item);
+void profile_add(struct profile *p, struct reading *r, const struct data_item *item);
 
 /* By event, then the largest share first. */
 void profile_sort(struct profile *p);

@@ -82,19 +82,6 @@ static void dump(const struct data_item *item)
 	       item->why ? " undecoded: it " : "", item->why ? item->why : "");
 }
 
-static void learn_arch(struct script_job *job)
-{
-	const void *bytes;
-	size_t len;
-
-	if (job->own_arch)
-		return;
-	bytes = data_reader_feature(job->reading.data, DATA_ARCH, &len);
-	if (bytes)
-		job->own_arch = data_feature_text(bytes, len);
-	job->arch = job->own_arch ? job->own_arch : "";
-}
-
 static void show(struct script_job *job, const struct data_item *item)
 {
 	if (job->opts.dump) {
@@ -103,7 +90,6 @@ static void show(struct script_job *job, const struct data_item *item)
 	}
 	if (item->record.type != PERF_RECORD_SAMPLE || !item->decoded)
 		return;
-	learn_arch(job);
 	if (job->opts.json)
 		script_print_json(job, item);
 	else
@@ -113,7 +99,7 @@ static void show(struct script_job *job, const struct data_item *item)
 static int run(int argc, char **argv)
 {
 	static char buffer[65536];
-	struct script_job job = {.arch = ""};
+	struct script_job job = {0};
 	int first = options_parse(&cmd_script, &job.opts, argc, argv), status = 0;
 	struct data_item item;
 
@@ -134,7 +120,6 @@ static int run(int argc, char **argv)
 		command_error(&cmd_script, "%" PRIu64 " samples were lost when it was recorded",
 			      job.reading.lost);
 	reading_close(&job.reading);
-	free(job.own_arch);
 	return status;
 }
 

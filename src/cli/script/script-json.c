@@ -37,7 +37,7 @@ static void put_chain(struct script_job *job, struct json *j, const struct data_
 	u64 ip;
 
 	json_array(j, "callchain");
-	while (reading_walk_next(item, &walk, &ip)) {
+	while (reading_walk_next(&job->reading, item, &walk, &ip)) {
 		json_object(j, NULL);
 		put_place(job, j, item, ip, walk.kernel);
 		json_end(j);

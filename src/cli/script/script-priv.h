@@ -45,8 +45,6 @@ struct script_job {
 	u32 chosen;         /* BIT()s of fields; 0: the default */
 	u32 added, removed; /* +field, -field */
 	int name_width;     /* of the longest event's name; 0: not known yet */
-	const char *arch;
-	char *own_arch; /* owned */
 };
 
 /* Reads -F. 0, or -1 after saying what is wrong. */

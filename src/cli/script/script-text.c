@@ -22,7 +22,7 @@ static void print_chain(struct script_job *job, const struct data_item *item, u3
 	u64 ip;
 
 	fputc('\n', out);
-	while (reading_walk_next(item, &walk, &ip)) {
+	while (reading_walk_next(&job->reading, item, &walk, &ip)) {
 		struct sym_place at;
 
 		reading_find(&job->reading, item, ip, walk.kernel, &at);
@@ -37,7 +37,7 @@ static void print_ip(struct script_job *job, const struct data_item *item, u32 f
 	const struct ap_sample *s = &item->record.sample;
 	struct sym_place at;
 
-	if (s->callchain.nr) {
+	if (reading_has_chain(&job->reading, item)) {
 		print_chain(job, item, fields, out);
 		return;
 	}
@@ -54,7 +54,7 @@ static void print_registers(struct script_job *job, const struct ap_regs *regs, 
 		return;
 	fprintf(out, " ABI:%" PRIu64, regs->abi);
 	for (u32 bit = 0; bit < 64; bit++) {
-		const char *name = data_reg_name(job->arch, bit);
+		const char *name = data_reg_name(reading_arch(&job->reading), bit);
 		char upper[16];
 
 		if (!(regs->mask & BIT(bit)))
@@ -83,7 +83,7 @@ static void print_branches(const struct ap_branch_stack *b, FILE *out)
 static void print_start(struct script_job *job, const struct data_item *item, u32 fields, FILE *out)
 {
 	const struct ap_sample_id *id = &item->record.id;
-	bool chain = item->record.sample.callchain.nr && (fields & BIT(FIELD_IP));
+	bool chain = (fields & BIT(FIELD_IP)) && reading_has_chain(&job->reading, item);
 	char room[16], time[40];
 
 	if (fields & BIT(FIELD_COMM))
