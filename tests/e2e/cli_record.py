@@ -186,11 +186,15 @@ def test_a_stream():
 
 
 def test_a_pipe_as_stdout_gets_the_recording():
-    """As with perf, so that `record | script` works; the program's own output must go elsewhere."""
-    p = subprocess.run([ANYPERF, "record", "-e", USER, "--", SPIN, "20"], capture_output=True,
-                       env=ENV, timeout=60, check=False)
+    """As with perf, so that `record | script` works; the program's own output goes to stderr."""
+    p = subprocess.run([ANYPERF, "record", "-e", USER, "--", "sh", "-c", f"echo hello; {SPIN} 20"],
+                       capture_output=True, env=ENV, timeout=60, check=False)
     if p.returncode == 0:
-        assert p.stdout.startswith(MAGIC), p.stdout[:20]
+        assert p.stdout.startswith(MAGIC) and b"hello" in p.stderr, (p.stdout[:20], p.stderr)
+        r = subprocess.run([ANYPERF, "script", "-F", "time"], input=p.stdout, capture_output=True,
+                           env=ENV, timeout=60, check=False)
+        n = int(re.search(rb"(\d+) samples", p.stderr)[1])
+        assert not r.stderr and len(r.stdout.split()) == n, (r, p.stderr)
 
 
 def test_who_reads_the_stream_may_go():

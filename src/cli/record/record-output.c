@@ -50,16 +50,24 @@ static bool is_pipe(const struct record_opts *o)
 	return !o->switch_when && !fstat(STDOUT_FILENO, &st) && S_ISFIFO(st.st_mode);
 }
 
+int record_output_prepare(struct record_job *job)
+{
+	job->pipe = is_pipe(&job->opts);
+	if (!job->pipe)
+		return 0;
+	job->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (job->fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return command_error(&cmd_record, "cannot write to stdout: %s", strerror(errno));
+	return 0;
+}
+
 static int open_file(struct record_job *job)
 {
 	struct stat st;
 	char old[4096];
 
-	job->pipe = is_pipe(&job->opts);
-	if (job->pipe) {
-		job->fd = STDOUT_FILENO;
+	if (job->pipe)
 		return 0;
-	}
 	job->path = job->opts.output ? job->opts.output : DEFAULT_PATH;
 	if (!stat(job->path, &st) && S_ISREG(st.st_mode) && st.st_size) {
 		snprintf(old, sizeof(old), "%s.old", job->path);

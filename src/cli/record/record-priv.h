@@ -57,6 +57,12 @@ must_check int record_events_prepare(struct record_job *job);
 must_check int record_open(struct record_job *job);
 void record_close(struct record_job *job);
 
+/*
+ * Before there is a command: a stream gets stdout for itself, and what the command prints there
+ * goes to stderr, as with perf. 0, or -1 after saying why not.
+ */
+must_check int record_output_prepare(struct record_job *job);
+
 /* Begins a file or the stream: header, events, what was there before. 0, or -1 after saying why. */
 must_check int record_output_begin(struct record_job *job);
 

@@ -233,6 +233,8 @@ int record_run(struct record_job *job)
 	struct ap_error err;
 	int r;
 
+	if (record_output_prepare(job))
+		return cmd_record.failure;
 	if (o->command &&
 	    ap_command_new(&job->child.command, job->machine, o->command, &opts, &err))
 		return say_no_start(&err);
