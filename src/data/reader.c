@@ -39,7 +39,9 @@ struct data_reader {
 	struct data_zstd_input packed; /* in `record` of a compressed record, what is left */
 	u64 packed_at;                 /* its offset */
 	bool unpacks;                  /* `packed` may have more to give */
-	u64 *record, *packed_record;   /* RECORD_MAX bytes each, on a multiple of 8; owned */
+	void (*wait)(void *data);      /* NULL: nothing to do before reading */
+	void *wait_data;
+	u64 *record, *packed_record; /* RECORD_MAX bytes each, on a multiple of 8; owned */
 };
 
 static bool window_init(struct data_window *w, size_t room)
@@ -60,7 +62,11 @@ static int fill(struct data_reader *r, size_t need)
 	w->end -= w->at;
 	w->at = 0;
 	while (w->end < need) {
-		ssize_t n = read(r->fd, w->bytes + w->end, w->room - w->end);
+		ssize_t n;
+
+		if (r->wait)
+			r->wait(r->wait_data);
+		n = read(r->fd, w->bytes + w->end, w->room - w->end);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -71,6 +77,12 @@ static int fill(struct data_reader *r, size_t need)
 		w->end += (size_t)n;
 	}
 	return 1;
+}
+
+void data_reader_on_wait(struct data_reader *r, void (*wait)(void *data), void *data)
+{
+	r->wait = wait;
+	r->wait_data = data;
 }
 
 static void taken(struct data_reader *r, size_t len)

@@ -58,6 +58,12 @@ int data_reader_next(struct data_reader *r, struct data_item *item,
 void data_reader_decode(struct data_reader *r, struct data_item *item,
 			const struct perf_event_header *h);
 
+/*
+ * From now on @wait is called before more is read, for what else there is to do until something can
+ * be read.
+ */
+void data_reader_on_wait(struct data_reader *r, void (*wait)(void *data), void *data);
+
 /* The events that are known so far. */
 u32 data_reader_events(const struct data_reader *r);
 const struct data_event *data_reader_event(const struct data_reader *r, u32 i);

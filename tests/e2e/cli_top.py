@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """anyperf top: what runs now, as one table after the other, or in its place on a terminal."""
+import fcntl
 import os
 import pty
 import re
+import select
 import signal
+import struct
 import subprocess
+import termios
 import time
 
-from e2e import ANYPERF, ENV, Skip, main, run
+from e2e import ANYPERF, ENV, HAS_RUNTIME, Skip, main, run
 
 SPIN = os.environ["E2E_SPIN"]
 USER = "cpu-clock:u"
@@ -62,26 +66,75 @@ def test_it_ends_with_what_it_watches():
     assert r.status == 0 and "burn" in r.out or "perf_event" in r.err, r
 
 
+def on_terminal(args, keys, term):
+    """Runs top on a terminal of its own; @keys are pairs of what is waited for and what is typed
+    then. What it wrote, its status, and whether the terminal is as it was."""
+    leader, follower = pty.openpty()
+    # Else what it writes is as wide as the terminal, which has no size.
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    before = termios.tcgetattr(follower)
+    out = b""
+    # Before it writes anything nothing can be typed; after its end the terminal must stay open.
+    with subprocess.Popen([ANYPERF, "top", *args], stdin=follower, stdout=follower,
+                          stderr=follower, env={**ENV, "TERM": term},
+                          start_new_session=True) as t:
+        end = time.monotonic() + 30
+        seen = 0
+        while time.monotonic() < end:
+            if select.select([leader], [], [], 0.1)[0]:
+                out += os.read(leader, 65536)
+            elif t.poll() is not None:
+                break
+            if keys and keys[0][0] in out[seen:]:
+                seen = len(out)
+                key = keys.pop(0)[1]
+                if isinstance(key, bytes):
+                    os.write(leader, key)
+                else:
+                    os.killpg(t.pid, key)
+        if t.poll() is None:
+            t.kill()
+    restored = termios.tcgetattr(follower) == before
+    os.close(leader)
+    os.close(follower)
+    if b"paranoid" in out or b"CAP_PERFMON" in out:
+        raise Skip("the kernel lets nobody sample here")
+    return out, t.returncode, restored
+
+
+BEGIN, END = b"\033[?1049h", b"\033[?1049l"
+
+
 def test_a_terminal():
     with Running() as p:
-        leader, follower = pty.openpty()
-        with subprocess.Popen([ANYPERF, "top", "-e", USER, "-p", str(p.pid), "-d", "1"],
-                              stdout=follower, stderr=subprocess.PIPE, text=True, env=ENV,
-                              start_new_session=True) as t:
-            os.close(follower)
-            time.sleep(2.5)
-            os.killpg(t.pid, signal.SIGINT)
-            err = t.communicate(timeout=20)[1]
-        if "paranoid" in err or "CAP_PERFMON" in err:
+        args = ["-e", f"{USER},page-faults:u", "-p", str(p.pid), "-d", "1"]
+        out, status, restored = on_terminal(
+            args, [(b"burn", b"h"), (b"this list", b"h"), (b"burn", b"\033OBq")],
+            "xterm")
+        assert status == 0 and restored and not out.split(END)[0].split(BEGIN)[0], out
+        # What was shown last stays.
+        assert re.search(rb"# \d+ samples of cpu-clock(.*\n)*.*\[\.\] burn", out.split(END)[1]), out
+        out, status, restored = on_terminal(args, [(b"burn", signal.SIGINT)], "xterm")
+        assert status == 0 and restored and END in out, out
+        # Where the screen cannot be had there are tables.
+        for term, first in (("dumb", b"# "), ("no-such-terminal", b"\033[H\033[2J#")):
+            out, status, restored = on_terminal(args, [(b"burn", signal.SIGINT)], term)
+            assert status == 0 and restored and out.startswith(first) and BEGIN not in out, out
+
+
+def test_what_fails_is_not_lost_on_a_terminal():
+    out, status, restored = on_terminal(["-e", "no-such-event"], [], "xterm")
+    assert status == 2 and restored and b"no-such-event" in out and BEGIN not in out, out
+
+
+def test_a_command():
+    for event in ["cpu-clock:u"] + ["instructions:u"] * HAS_RUNTIME:
+        r = run("top", "-e", event, "-d", "1", "--", "sh", "-c", f"echo hello; {SPIN} 1500")
+        if r.status and re.search("perf_event_paranoid|seccomp|CAP_PERFMON", r.err):
             raise Skip("the kernel lets nobody sample here")
-        out = b""
-        try:
-            while chunk := os.read(leader, 65536):
-                out += chunk
-        except OSError:
-            pass
-        assert out.startswith(b"\033[H\033[2J") and b"burn" in out, out
-        assert t.returncode == 0, (t.returncode, err)
+        assert r.status == 0 and r.out.count("samples of") >= 1, r
+        assert f"samples of {event}" in r.out and "hello" in r.err and "hello" not in r.out, r
+        assert re.search(r"^ +(100|9\d)\.\d\d% +\d+  spin +spin +\[\.\] burn$", r.out, re.M), r
 
 
 def test_wrong_calls():
@@ -91,8 +144,8 @@ def test_wrong_calls():
     assert r.status == 2 and "no-such-event" in r.err, r
     r = run("top", "-G", "no-such-cgroup")
     assert r.status == 2 and r.err, r
-    r = run("top", "true")
-    assert r.status == 2 and "`anyperf record` runs programs" in r.err, r
+    r = run("top", "/no/such/program")
+    assert r.status == 2 and "/no/such/program" in r.err, r
 
 
 if __name__ == "__main__":

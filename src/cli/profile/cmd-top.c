@@ -4,20 +4,27 @@
  * round at least once a second, so there is something to read also when nothing is sampled.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "cli/profile/profile.h"
+#include "cli/profile/screen.h"
 
-#define MAX_ARGS 32
+#define OWN_ARGS   32 /* of the recorder, beside the command */
+#define FIXED_ROWS 4  /* of a table, above its rows */
+#define MAX_SAID   (1 << 20)
 
 struct top_opts {
 	const char *events, *freq, *count;
@@ -27,16 +34,25 @@ struct top_opts {
 	long delay;
 	long iterations;
 	long rows;
+	char **command; /* NULL: none */
 };
 
 struct top_job {
 	struct top_opts opts;
 	struct reading reading;
-	struct profile profile;
+	struct profile profile; /* of the samples since it was shown last */
 	pid_t recorder;
 	u64 due; /* when it is shown next, ns */
 	long shown;
 	bool tty;
+	bool clears; /* the terminal, without a screen of ncurses */
+	/* On a terminal. */
+	struct screen *screen; /* owned; NULL: the table is printed */
+	int keys;
+	struct profile last; /* what is shown; empty before */
+	u32 event;           /* of those that had samples the one that is shown */
+	bool paused, help, over;
+	int said; /* what the recorder and the command say meanwhile; -1: it goes to stderr */
 };
 
 #define AT(field) .offset = offsetof(struct top_opts, field)
@@ -52,7 +68,7 @@ static const struct option table[] = {
 	{OPTION_FLAG, 'g', NULL, AT(call_graph),
 	 .help = "sample call chains, and show functions with what they called"},
 
-	{OPTION_GROUP, .help = "What to watch, if not the whole machine"},
+	{OPTION_GROUP, .help = "What to watch, if neither the whole machine nor COMMAND"},
 	{OPTION_STR, 'p', "pid", "PIDS", AT(pids), .complete = COMPLETE_PID,
 	 .help = "these processes with all their threads, separated by commas"},
 	{OPTION_STR, 't', "tid", "TIDS", AT(tids), .complete = COMPLETE_PID,
@@ -92,9 +108,13 @@ static void add_pair(char **argv, int *argc, const char *option, const char *val
 static int record(const struct top_opts *o)
 {
 	bool chosen = o->pids || o->tids || o->cpus || o->cgroup;
-	char *argv[MAX_ARGS];
-	int argc = 0;
+	int argc = 0, nr = 0;
+	char **argv;
 
+	while (o->command && o->command[nr])
+		nr++;
+	argv = calloc(OWN_ARGS + (size_t)nr + 1, sizeof(*argv));
+	CHECK(argv);
 	argv[argc++] = (char *)"record";
 	add_pair(argv, &argc, "-o", "-");
 	add_pair(argv, &argc, "-e", o->events);
@@ -106,11 +126,12 @@ static int record(const struct top_opts *o)
 	add_pair(argv, &argc, "-G", o->cgroup);
 	if (o->call_graph)
 		argv[argc++] = (char *)"-g";
-	if (o->all_cpus || !chosen)
+	if (o->all_cpus || (!chosen && !nr))
 		argv[argc++] = (char *)"-a";
 	argv[argc++] = (char *)"-q";
-	argv[argc] = NULL;
-	return cmd_record.run(argc, argv);
+	argv[argc++] = (char *)"--";
+	memcpy(argv + argc, o->command, (size_t)nr * sizeof(*argv));
+	return cmd_record.run(argc + nr, argv);
 }
 
 static int start_recorder(struct top_job *job, int *from)
@@ -128,6 +149,8 @@ static int start_recorder(struct top_job *job, int *from)
 		if (dup2(ends[1], STDOUT_FILENO) < 0)
 			_exit(cmd_top.failure);
 		close(ends[1]);
+		if (job->said >= 0)
+			(void)dup2(job->said, STDERR_FILENO);
 		_exit(record(&job->opts));
 	}
 	close(ends[1]);
@@ -148,28 +171,154 @@ static u32 rows_of(const struct top_job *job)
 	return 20;
 }
 
+static void print_tables(struct top_job *job, const struct profile *p, FILE *out)
+{
+	if (!p->samples)
+		fprintf(out, "# no samples\n\n");
+	for (u32 e = 0; e < p->events; e++)
+		if (p->counts[e])
+			profile_print(p, &job->reading, (int)e, rows_of(job), out);
+	fflush(out);
+}
+
+/* The event to be shown of those that had samples; how many these are. */
+static u32 choose_event(const struct top_job *job, u32 *event)
+{
+	const struct profile *p = &job->last;
+	u32 n = 0, with = 0;
+
+	for (u32 e = 0; e < p->events; e++)
+		with += p->counts[e] != 0;
+	for (u32 e = 0; e < p->events; e++)
+		if (p->counts[e] && n++ == (with ? job->event % with : 0))
+			*event = e;
+	return with;
+}
+
+static const char help[] = "Keys\n\n\n\n"
+			   "  up, down, k, j           a row up or down\n"
+			   "  page up, page down       a screen up or down\n"
+			   "  home, end                to the first and last row\n"
+			   "  e, tab                   the next event\n"
+			   "  p, blank                 hold the table as it is; go on\n"
+			   "  h, ?                     this list, and back\n"
+			   "  q, ^C                    end\n";
+
+static void draw(struct top_job *job)
+{
+	u32 event = 0, with = choose_event(job, &event);
+	char *text = NULL, status[160];
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	CHECK(out);
+	if (job->help)
+		fputs(help, out);
+	else if (with)
+		profile_print(&job->last, &job->reading, (int)event,
+			      job->opts.rows ? (u32)job->opts.rows : UINT32_MAX, out);
+	else
+		fputs("# no samples\n", out);
+	fclose(out);
+	snprintf(status, sizeof(status),
+		 " every %ld s%s | q: end  p: hold  h: keys%s | lost: %" PRIu64, job->opts.delay,
+		 job->paused ? ", held" : "", with > 1 ? "  e: next event" : "", job->reading.lost);
+	screen_show(job->screen, text, FIXED_ROWS, status);
+	free(text);
+}
+
 static void show(struct top_job *job)
 {
 	struct profile *p = &job->profile;
 	struct profile next = {.keys = p->keys, .children = p->children};
 
-	profile_sort(p);
-	if (job->tty)
-		fputs("\033[H\033[2J", stdout);
-	if (!p->samples)
-		printf("# no samples\n\n");
-	for (u32 e = 0; e < p->events; e++)
-		if (p->counts[e])
-			profile_print(p, &job->reading, (int)e, rows_of(job), stdout);
-	fflush(stdout);
 	job->shown++;
-	profile_release(p);
+	profile_sort(p);
+	if (job->screen && job->paused) {
+		profile_release(p);
+	} else if (job->screen) {
+		profile_release(&job->last);
+		job->last = *p;
+		draw(job);
+	} else {
+		if (job->clears)
+			fputs("\033[H\033[2J", stdout);
+		print_tables(job, p, stdout);
+		profile_release(p);
+	}
 	*p = next;
 }
 
 static bool is_enough(const struct top_job *job)
 {
-	return ferror(stdout) || (job->opts.iterations && job->shown >= job->opts.iterations);
+	return job->over || ferror(stdout) ||
+	       (job->opts.iterations && job->shown >= job->opts.iterations);
+}
+
+static void end_recorder(struct top_job *job)
+{
+	if (!job->over)
+		kill(job->recorder, SIGTERM);
+	job->over = true;
+}
+
+static void on_keys(struct top_job *job)
+{
+	enum screen_key key;
+
+	while (!job->over && (key = screen_key(job->screen)) != SCREEN_NONE) {
+		switch (key) {
+		case SCREEN_QUIT: end_recorder(job); continue;
+		case SCREEN_PAUSE: job->paused = !job->paused; break;
+		case SCREEN_NEXT: job->event++; break;
+		case SCREEN_HELP: job->help = !job->help; break;
+		case SCREEN_MOVE:
+		case SCREEN_NONE: continue;
+		}
+		draw(job);
+	}
+}
+
+/* Until the recorder has written something. */
+static void wait_for_records(void *data)
+{
+	struct top_job *job = data;
+	struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.events = POLLIN}};
+
+	while (job->screen) {
+		p[1].fd = job->over ? -1 : job->keys;
+		/* Interrupted: the terminal has another size, which comes as a key. */
+		if (poll(p, 2, -1) < 0 || p[1].revents)
+			on_keys(job);
+		else if (p[0].revents)
+			return;
+		if (p[1].revents & (POLLHUP | POLLERR))
+			end_recorder(job);
+	}
+}
+
+/* Where keys come from: stdin is the recording's. -1: nowhere. */
+static int open_keys(void)
+{
+	if (isatty(STDIN_FILENO))
+		return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	return open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+}
+
+/* What was said meanwhile would have torn the screen; no more of it is kept than somebody reads. */
+static void open_said(struct top_job *job)
+{
+	job->said = memfd_create("anyperf-top", MFD_CLOEXEC);
+	if (job->said >= 0)
+		(void)fcntl(job->said, F_SETFL, O_APPEND);
+}
+
+static void limit_said(struct top_job *job)
+{
+	struct stat st;
+
+	if (job->said >= 0 && !fstat(job->said, &st) && st.st_size > MAX_SAID)
+		(void)!ftruncate(job->said, 0);
 }
 
 /* The recorder has emptied all buffers once more. */
@@ -179,8 +328,31 @@ static void on_round(struct top_job *job)
 		return;
 	job->due += (u64)job->opts.delay * 1000000000;
 	show(job);
+	limit_said(job);
 	if (is_enough(job))
-		kill(job->recorder, SIGTERM);
+		end_recorder(job);
+}
+
+static void tell_said(struct top_job *job)
+{
+	char text[4096];
+	ssize_t n;
+
+	if (job->said < 0)
+		return;
+	for (off_t at = 0; (n = pread(job->said, text, sizeof(text), at)) > 0; at += n)
+		fwrite(text, 1, (size_t)n, stderr);
+	close(job->said);
+}
+
+/* The last table stays readable. */
+static void close_screen(struct top_job *job)
+{
+	if (!job->screen)
+		return;
+	screen_close(job->screen);
+	job->screen = NULL;
+	print_tables(job, &job->last, stdout);
 }
 
 /* Whether the recorder writes anything; if not it has said itself why. */
@@ -212,6 +384,10 @@ static void watch(struct top_job *job)
 	struct data_item item;
 
 	if (!reading_open(&job->reading, &cmd_top, &filter, false)) {
+		if (job->keys >= 0)
+			job->screen = screen_open(job->keys);
+		if (job->screen)
+			data_reader_on_wait(job->reading.data, wait_for_records, job);
 		while (reading_next(&job->reading, &item)) {
 			if (item.record.type == DATA_FINISHED_ROUND)
 				on_round(job);
@@ -222,43 +398,55 @@ static void watch(struct top_job *job)
 		if (!is_enough(job) && job->profile.samples)
 			show(job);
 	}
+	close_screen(job);
 	reading_close(&job->reading);
 }
 
 static int run(int argc, char **argv)
 {
-	struct top_job job = {.opts = {.delay = 2}};
+	struct top_job job = {.opts = {.delay = 2}, .keys = -1, .said = -1};
 	int first = options_parse(&cmd_top, &job.opts, argc, argv), from = -1, status;
 
 	if (first < 0)
 		return command_leave_status(&cmd_top, first);
 	if (first < argc)
-		return command_error(&cmd_top,
-				     "takes no argument, not '%s'; `anyperf record` runs programs",
-				     argv[first]),
-		       cmd_top.failure;
+		job.opts.command = argv + first;
 	job.tty = isatty(STDOUT_FILENO);
+	job.clears = job.tty && getenv("TERM") && strcmp(getenv("TERM"), "dumb") != 0;
+	if (job.tty) {
+		job.keys = open_keys();
+		open_said(&job);
+	}
 	job.profile.keys = PROFILE_COMM | PROFILE_OBJECT | PROFILE_SYMBOL;
 	job.profile.children = job.opts.call_graph;
-	if (start_recorder(&job, &from))
+	if (start_recorder(&job, &from)) {
+		tell_said(&job);
 		return cmd_top.failure;
+	}
 	job.due = now_in_ns() + (u64)job.opts.delay * 1000000000;
 	if (begins(from) && dup2(from, STDIN_FILENO) >= 0)
 		watch(&job);
 	close(from);
 	status = end_of_recorder(&job);
+	tell_said(&job);
 	profile_release(&job.profile);
+	profile_release(&job.last);
 	return status;
 }
 
 const struct command cmd_top = {
 	.name = "top",
 	.summary = "show what the machine is doing now",
-	.synopsis = "[options]",
+	.synopsis = "[options]\n"
+		    "[options] [--] COMMAND [ARGUMENTS]",
 	.description =
-		"Samples all CPUs, or what is chosen, and shows every two seconds where the samples of the "
-		"last two seconds were taken, the largest share first. On a terminal the table stays in "
-		"its place; else one follows the other. ^C ends it.",
+		"Samples all CPUs, or COMMAND, or what is chosen, and shows every two seconds where the "
+		"samples of the last two seconds were taken, the largest share first. A COMMAND is "
+		"sampled by the virtual PMU where the kernel has no PMU, as `anyperf record` does it; "
+		"what it prints goes to stderr. On a terminal the table has the whole screen (with "
+		"ncurses, if that is installed), and the keys that `h` lists; else one table follows "
+		"the other. `q` or ^C ends it.",
+	.takes_command = true,
 	.options = table,
 	.see_also = "anyperf-record(1), anyperf-report(1), perf-top(1)",
 	.failure = 2,
