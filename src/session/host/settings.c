@@ -163,14 +163,13 @@ static bool may_write(struct call *c)
 
 s64 setting_by_fd(struct session *s, int fd)
 {
-	char path[512], shown[PATH_LENGTH];
+	char shown[PATH_LENGTH];
 	struct stat wanted, st;
 
 	if (!s->shown.root[0] || fstat(fd, &wanted) || !S_ISREG(wanted.st_mode))
 		return -ENOENT;
 	for (u32 i = 0; path_of(s, i, shown); i++) {
-		snprintf(path, sizeof(path), "%s%s", s->shown.root, shown);
-		if (stat(path, &st) == 0 && st.st_ino == wanted.st_ino &&
+		if (fstatat(s->shown.dir, shown + 1, &st, 0) == 0 && st.st_ino == wanted.st_ino &&
 		    st.st_dev == wanted.st_dev)
 			return i;
 	}

@@ -7,9 +7,8 @@
  * Runtimes redirect paths into it; what is not in it they take from the host. For the library,
  * which can be given another root, the rest of what it reads is linked.
  *
- * It is made when somebody first looks, and goes with the session. A session that is killed leaves
- * it behind; the lock on it, which goes with every process, tells the next session of the user that
- * it may be removed.
+ * It is made when somebody first looks, and goes with the session; where, is view-place.c's. All
+ * that is written goes by the directory's descriptor: its name could come to mean another one.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,12 +20,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "session/host/view-place.h"
 #include "session/session-priv.h"
 
-#define HOST_DEVICES "/sys/bus/event_source/devices"
+#define DEVICES      "sys/bus/event_source/devices"
+#define HOST_DEVICES "/" DEVICES
 
 struct device_writer {
-	const char *dir;
+	int dir; /* the PMU's */
 	int err;
 };
 
@@ -36,15 +37,12 @@ static mode_t settings_mode(void)
 	return geteuid() ? 0444 : 0644;
 }
 
-static int write_file(const char *dir, const char *name, const char *text, mode_t mode)
+static int write_file(int dir, const char *name, const char *text, mode_t mode)
 {
-	char path[512];
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	size_t len = strlen(text);
-	int fd, err = 0;
+	int err = 0;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
-		return -ENAMETOOLONG;
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return -errno;
 	if (write(fd, text, len) != (ssize_t)len)
@@ -68,8 +66,8 @@ static void emit_file(void *arg, const char *path, const char *text)
 	if (slash) {
 		char sub[512];
 
-		snprintf(sub, sizeof(sub), "%s/%.*s", e->dir, (int)(slash - path), path);
-		if (mkdir(sub, 0755) && errno != EEXIST) {
+		snprintf(sub, sizeof(sub), "%.*s", (int)(slash - path), path);
+		if (mkdirat(e->dir, sub, 0755) && errno != EEXIST) {
 			e->err = -errno;
 			return;
 		}
@@ -79,13 +77,17 @@ static void emit_file(void *arg, const char *path, const char *text)
 
 static int make_device(struct session *s, struct pmu *pmu)
 {
-	char dir[400];
-	struct device_writer e = {.dir = dir};
+	struct device_writer e = {0};
+	char path[400];
 
-	snprintf(dir, sizeof(dir), "%s" HOST_DEVICES "/%s", s->shown.root, pmu->name);
-	if (mkdir(dir, 0755))
+	snprintf(path, sizeof(path), DEVICES "/%s", pmu->name);
+	if (mkdirat(s->shown.dir, path, 0755))
+		return -errno;
+	e.dir = openat(s->shown.dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (e.dir < 0)
 		return -errno;
 	pmu_files(pmu, emit_file, &e);
+	close(e.dir);
 	return e.err;
 }
 
@@ -101,8 +103,8 @@ static int link_host_devices(struct session *s)
 		if (d->d_name[0] == '.' || pmu_by_name(s->core, d->d_name))
 			continue;
 		snprintf(to, sizeof(to), HOST_DEVICES "/%s", d->d_name);
-		snprintf(from, sizeof(from), "%s" HOST_DEVICES "/%s", s->shown.root, d->d_name);
-		if (symlink(to, from)) {
+		snprintf(from, sizeof(from), DEVICES "/%s", d->d_name);
+		if (symlinkat(to, s->shown.dir, from)) {
 			closedir(dir);
 			return -errno;
 		}
@@ -119,23 +121,23 @@ static int make_sysctls(struct session *s)
 	int err = 0;
 
 	for (u32 i = 0; !err && (path = setting_show(s, i, text, sizeof(text))); i++)
-		err = write_file(s->shown.root, path, text, settings_mode());
+		err = write_file(s->shown.dir, path + 1, text, settings_mode());
 	return err;
 }
 
 void view_change(struct session *s, const char *path, const char *text)
 {
 	size_t len = strlen(text);
-	char name[512];
 	int fd;
 
-	snprintf(name, sizeof(name), "%s%s", s->shown.root, path);
-	fd = open(name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
+	if (!s->shown.root[0])
 		return; /* nobody has looked, and who looks later will see it */
+	fd = openat(s->shown.dir, path + 1, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
 	/* In this order no reader finds the file empty. */
 	if (pwrite(fd, text, len, 0) != (ssize_t)len || ftruncate(fd, (off_t)len))
-		unlink(name);
+		unlinkat(s->shown.dir, path + 1, 0);
 	close(fd);
 }
 
@@ -161,132 +163,14 @@ static int make_dirs(struct session *s)
 		{"proc/self", "/proc/self"},
 		{"proc/cpuinfo", "/proc/cpuinfo"},
 	};
-	char path[400];
 
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-		snprintf(path, sizeof(path), "%s/%s", s->shown.root, dirs[i]);
-		if (mkdir(path, 0755))
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		if (mkdirat(s->shown.dir, dirs[i], 0755))
 			return -errno;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
-		snprintf(path, sizeof(path), "%s/%s", s->shown.root, links[i].name);
-		if (symlink(links[i].to, path))
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		if (symlinkat(links[i].to, s->shown.dir, links[i].name))
 			return -errno;
-	}
 	return 0;
-}
-
-/* A few levels deep, and nothing of it but what view_make() made: links are not followed. */
-static void remove_tree(const char *path, int depth)
-{
-	DIR *dir = depth < 8 ? opendir(path) : NULL;
-	struct dirent *d;
-
-	while (dir && (d = readdir(dir))) {
-		char sub[1024];
-		struct stat st;
-
-		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-			continue;
-		if ((size_t)snprintf(sub, sizeof(sub), "%s/%s", path, d->d_name) >= sizeof(sub) ||
-		    lstat(sub, &st))
-			continue;
-		if (S_ISDIR(st.st_mode))
-			remove_tree(sub, depth + 1);
-		else
-			unlink(sub);
-	}
-	if (dir)
-		closedir(dir);
-	rmdir(path);
-}
-
-#define VIEW_NAME "anyperf-view-"
-
-/* @path, opened and locked, if it is still what the name says; else -1. */
-static int lock_dir(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat named, opened;
-
-	if (fd < 0)
-		return -1;
-	if (flock(fd, LOCK_EX | LOCK_NB) || fstat(fd, &opened) || lstat(path, &named) ||
-	    named.st_ino != opened.st_ino || opened.st_uid != geteuid()) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-static void remove_stale(const char *tmp)
-{
-	DIR *dir = opendir(tmp);
-	struct dirent *d;
-
-	while (dir && (d = readdir(dir))) {
-		char path[512];
-		int fd;
-
-		if (strncmp(d->d_name, VIEW_NAME, strlen(VIEW_NAME)) != 0 ||
-		    (size_t)snprintf(path, sizeof(path), "%s/%s", tmp, d->d_name) >= sizeof(path))
-			continue;
-		fd = lock_dir(path);
-		if (fd < 0)
-			continue;
-		remove_tree(path, 0);
-		close(fd);
-	}
-	if (dir)
-		closedir(dir);
-}
-
-/* Makes and locks s->shown.root, which another session may take for stale before it is locked. */
-static int make_root(struct session *s, const char *tmp)
-{
-	int err = -EIO;
-
-	for (int i = 0; i < 100; i++) {
-		snprintf(s->shown.root, sizeof(s->shown.root), "%s/" VIEW_NAME "XXXXXX", tmp);
-		if (!mkdtemp(s->shown.root)) {
-			err = -errno;
-			break;
-		}
-		s->shown.lock = lock_dir(s->shown.root);
-		if (s->shown.lock >= 0) {
-			/* Guests may run as another user. */
-			chmod(s->shown.root, 0755);
-			return 0;
-		}
-		rmdir(s->shown.root);
-	}
-	s->shown.root[0] = 0;
-	return err;
-}
-
-/*
- * Some sixty files for as long as the session lives: in memory if there is a place for that,
- * because making and removing them on a disk takes longer than starting everything else.
- */
-static int find_place(struct session *s, char *why, size_t len)
-{
-	const char *const in[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", getenv("TMPDIR"), "/tmp"};
-	int err = -ENOENT;
-
-	for (size_t i = 0; i < ARRAY_SIZE(in); i++) {
-		if (!in[i] || in[i][0] != '/' || strlen(in[i]) > 150)
-			continue;
-		remove_stale(in[i]);
-		err = make_root(s, in[i]);
-		if (!err)
-			return 0;
-	}
-	snprintf(
-		why, len,
-		"making a directory in /dev/shm or /tmp: %s; name a directory that can be written to "
-		"in TMPDIR",
-		strerror(-err));
-	return err;
 }
 
 int view_make(struct session *s, char *why, size_t len)
@@ -295,7 +179,7 @@ int view_make(struct session *s, char *why, size_t len)
 
 	if (s->shown.root[0])
 		return 0;
-	err = find_place(s, why, len);
+	err = view_place(&s->shown, why, len);
 	if (err)
 		return err;
 	err = make_dirs(s);
@@ -318,9 +202,6 @@ int view_make(struct session *s, char *why, size_t len)
 
 void view_remove(struct session *s)
 {
-	if (!s->shown.root[0])
-		return;
-	remove_tree(s->shown.root, 0);
-	s->shown.root[0] = 0;
-	close(s->shown.lock);
+	if (s->shown.root[0])
+		view_place_remove(&s->shown);
 }

@@ -16,7 +16,8 @@ struct wire_view;
 struct shown {
 	struct wire_view *view; /* in the segment's first page */
 	char root[256];         /* the directory; "": not made */
-	int lock;               /* on it, while it is used */
+	int dir;                /* it, locked while it is used */
+	int place;              /* the directory that it is in */
 };
 
 /* Makes the directory; does nothing if it is there. */
