@@ -8,15 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/trace.h"
 #include "abi/wire.h"
 #include "backend/runtime.h"
+#include "session/sealed-memory.h"
 #include "session/wire/fd-message.h"
 #include "session/wire/rendezvous.h"
 
-#define STACK_SIZE 65536
+#define STACK_SIZE   65536
+#define JOIN_SECONDS 10
 
 /* What the child needs, which must not allocate: another thread may hold the lock of malloc(3). */
 struct spawn {
@@ -137,22 +141,49 @@ int ap__session_start(struct session_start *start, int segment_fd, int bootstrap
 	return err;
 }
 
+/*
+ * Connects to who has the name of a session. Anybody on the machine can have taken it: one of
+ * another user (-EPERM) gets no say in what we measure or what our guests are shown. The kernel
+ * keeps who listened, so it is known before a byte is read. Who does not answer is not waited for
+ * for ever: the time holds for what is read as well.
+ */
 static int connect_to(const char *name, int *sock)
 {
+	const struct timeval patience = {.tv_sec = JOIN_SECONDS};
 	struct sockaddr_un sa;
-	socklen_t sa_len = session_address(&sa, name);
-	int err;
+	socklen_t sa_len = session_address(&sa, name), cred_len = sizeof(struct ucred);
+	struct ucred cred;
+	int err = 0;
 
 	if (!sa_len)
 		return -ENAMETOOLONG;
 	*sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (*sock < 0)
 		return -errno;
-	if (connect(*sock, (struct sockaddr *)&sa, sa_len) == 0)
-		return 0;
-	err = -errno;
-	close(*sock);
+	if (setsockopt(*sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
+	    setsockopt(*sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+	    connect(*sock, (struct sockaddr *)&sa, sa_len) ||
+	    getsockopt(*sock, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len))
+		err = -errno;
+	else if (cred.uid != geteuid())
+		err = -EPERM;
+	if (err)
+		close(*sock);
 	return err;
+}
+
+/* What a session sends to who joins: its counters, and a socket through which guests register. */
+static bool is_session(int segment_fd, int bootstrap)
+{
+	socklen_t len = sizeof(int), cred_len = sizeof(struct ucred);
+	struct ucred cred;
+	int type;
+
+	return segment_fd >= 0 && sealed_memory_is(segment_fd, trace_offset(SEGMENT_SLOTS)) &&
+	       bootstrap >= 0 && getsockopt(bootstrap, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+	       type == SOCK_SEQPACKET &&
+	       getsockopt(bootstrap, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0 &&
+	       cred.uid == geteuid();
 }
 
 int ap__session_join(const char *name, int *segment_fd, int *bootstrap, char *why, size_t len)
@@ -165,7 +196,11 @@ int ap__session_join(const char *name, int *segment_fd, int *bootstrap, char *wh
 		snprintf(why, len,
 			 err == -ECONNREFUSED   ? "there is no session named \"%s\""
 			 : err == -ENAMETOOLONG ? "the session's name \"%s\" is too long"
-						: "joining the session \"%s\" failed",
+			 : err == -EPERM
+				 ? "another user has taken the name of the session \"%s\" and "
+				   "would say what is measured; choose another name"
+			 : err == -EAGAIN ? "who has the name of the session \"%s\" does not answer"
+					  : "joining the session \"%s\" failed",
 			 name);
 		return err;
 	}
@@ -173,13 +208,14 @@ int ap__session_join(const char *name, int *segment_fd, int *bootstrap, char *wh
 	if (!err)
 		err = receive_fd(sock, &message, sizeof(message), bootstrap);
 	close(sock);
-	if (!err && *segment_fd >= 0 && *bootstrap >= 0)
+	if (!err && is_session(*segment_fd, *bootstrap))
 		return 0;
 	if (*segment_fd >= 0)
 		close(*segment_fd);
 	if (*bootstrap >= 0)
 		close(*bootstrap);
 	*segment_fd = *bootstrap = -1;
-	snprintf(why, len, "the session \"%s\" does not let us in", name);
+	snprintf(why, len, "who has the name of the session \"%s\" %s", name,
+		 err == -EAGAIN ? "does not answer" : "does not let us in, or is no session");
 	return err ? err : -EPERM;
 }

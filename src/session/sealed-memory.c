@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int sealed_memory_new(const char *name, size_t size)
@@ -17,6 +18,15 @@ int sealed_memory_new(const char *name, size_t size)
 	err = -errno;
 	close(fd);
 	return err;
+}
+
+bool sealed_memory_is(int fd, size_t size)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	return seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &st) == 0 &&
+	       (u64)st.st_size >= size;
 }
 
 int sealed_memory_map(const char *name, size_t size, void **at)

@@ -9,7 +9,12 @@
 
 /* A new one of @size bytes, all zero: its descriptor, CLOEXEC, or -errno. */
 int must_check sealed_memory_new(const char *name, size_t size);
-/* The same, mapped at *@at. */
+/*
+ * Is @fd, which somebody sent, such memory, of at least @size bytes? What could be made shorter
+ * would end who has mapped it by SIGBUS.
+ */
+bool sealed_memory_is(int fd, size_t size);
+/* The first again, mapped at *@at. */
 int must_check sealed_memory_map(const char *name, size_t size, void **at);
 
 #endif

@@ -75,15 +75,11 @@ static int make_segment(struct session *s, char *why, size_t len)
 		if (s->meters.fd < 0)
 			return say(why, len, s->meters.fd, "making the meters");
 	} else {
-		int seals = fcntl(s->config.segment_fd, F_GET_SEALS);
-
-		if (seals < 0 || (~seals & (F_SEAL_SHRINK | F_SEAL_GROW)))
-			return say(why, len, -EINVAL, "the counter segment is not sealed");
+		if (!sealed_memory_is(s->config.segment_fd, (size_t)size))
+			return say(why, len, -EINVAL, "the counter segment can be cut or is short");
 		s->meters.fd = fcntl(s->config.segment_fd, F_DUPFD_CLOEXEC, 3);
 		if (s->meters.fd < 0)
 			return say(why, len, -errno, "taking the counter segment");
-		if (lseek(s->meters.fd, 0, SEEK_END) < size)
-			return say(why, len, -EINVAL, "the counter segment is too short");
 	}
 	s->meters.slots = session_segment_slots(s->meters.fd);
 	s->meters.segment = mmap(NULL, segment_offset(s->meters.slots), PROT_READ | PROT_WRITE,

@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import subprocess
+import sys
 import time
 
 from e2e import ANYPERF, ENV, main, run, scratch, uncounted
@@ -134,6 +135,56 @@ def test_a_child_that_cannot_be_made_costs_nothing():
         assert pages_used(s.name) <= before + 2, (before, pages_used(s.name))
     # A forked child does not keep what only its parent's other tasks had.
     assert run("run", "--", STARVED, "1", "30").out == "generations 30 grown 0\n"
+
+
+IMPOSTOR = """
+import os, socket, sys
+user, name, sends = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+if user != os.getuid():
+    os.setuid(user)
+s.bind(f"\\0anyperf-{name}")
+s.listen()
+print("here", flush=True)
+for _ in sends:
+    c = s.accept()[0]
+    cut = os.memfd_create("cut")
+    os.truncate(cut, 1 << 40)
+    pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    socket.send_fds(c, [bytes(8)], [cut])
+    socket.send_fds(c, [bytes(8)], [pair[0].fileno()])
+sys.stdin.read()
+"""
+
+
+def impostor(user, *sends):
+    """What a command says to a session's name that this process has taken."""
+    name = f"impostor-{os.getpid()}-{time.monotonic_ns()}"
+    with subprocess.Popen([sys.executable, "-c", IMPOSTOR, str(user), f"{os.getuid()}-{name}",
+                           *sends],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+        assert p.stdout.readline() == "here\n"
+        said = []
+        for command in (["run", "--session", name, "--", "echo", "started"],
+                        ["stat", "-e", "instructions", "--session", name, "-p", str(os.getpid())]):
+            r = run(*command)
+            assert r.status == 125 and not r.out and name in r.err, r
+            said.append(r.err)
+        p.stdin.close()
+    return said
+
+
+def test_who_answers_is_not_believed_by_its_name():
+    for err in impostor(os.getuid(), "to run", "to stat"):
+        assert "is no session" in err, err
+    if os.getuid() == 0:  # who is not root cannot be anybody else
+        for err in impostor(65534):
+            assert "another user" in err, err
+
+
+def test_who_does_not_answer_is_not_waited_for():
+    for err in impostor(os.getuid()):
+        assert "does not answer" in err, err
 
 
 def test_a_joined_run_names_its_own_failures():

@@ -4,7 +4,7 @@
  * there is a session, and the address of a session that has a name.
  *
  * The library, which starts sessions and joins them, has a copy of this under names of its own
- * (src/lib/meson.build).
+ * (lib/own-names.h).
  */
 #ifndef SESSION_WIRE_RENDEZVOUS_H
 #define SESSION_WIRE_RENDEZVOUS_H
