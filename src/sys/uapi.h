@@ -57,6 +57,7 @@
 /* Left to a C library: <unistd.h>, <dirent.h>, <sys/socket.h>. */
 
 #define X_OK 1
+#define W_OK 2
 
 struct linux_dirent64 {
 	u64 d_ino;

@@ -1,6 +1,6 @@
 /*
- * Paths are looked at only when they begin with "/proc/" or are relative with a last component that
- * one of these files has; everything else costs one comparison.
+ * Paths are looked at only when they begin with "/proc/", or are relative or written unusually and
+ * have a last component that one of these files has; everything else costs one comparison.
  */
 #include "rt/proc/proc-files.h"
 
@@ -17,7 +17,9 @@
 #include "sys/fmt.h"
 #include "sys/string.h"
 
+#include <linux/inotify.h>
 #include <linux/memfd.h>
+#include <linux/openat2.h>
 
 enum proc_kind {
 	PROC_NONE,
@@ -33,6 +35,16 @@ struct proc_file {
 	enum proc_kind kind;
 	u32 pid;
 };
+
+/*
+ * Whether a path that begins so may lead below /proc. Programs write absolute ones in one way, but
+ * for slashes and dots.
+ */
+static bool may_lead(const char *path)
+{
+	return path[0] != '/' || str_starts(path, "/proc/") || str_starts(path, "//") ||
+	       str_starts(path, "/./") || str_starts(path, "/../");
+}
 
 /* What a file of that name is in such a directory; PROC_NONE: nothing that differs for a guest. */
 static enum proc_kind kind_of_name(const char *name)
@@ -98,39 +110,51 @@ static bool parse(struct thread *t, const char *path, struct proc_file *s)
 	return s->kind != PROC_NONE;
 }
 
-/* Makes a relative path that may concern us absolute; true if @path is now worth parsing. */
-static bool resolve(int dir, char *path)
+/* Makes @path, whose last component one of these files has, that file's name below /proc. */
+static bool name_in_proc(int dir, char *path)
 {
-	const char *base;
+	char full[CONTROL_PATH], *base = str_rchr(path, '/');
+	long n = -1, fd;
+
+	if (kind_of_name(base ? base + 1 : path) == PROC_NONE)
+		return false;
+	if (base) {
+		/* Where "self/../self" and "/proc/self/root/proc/self" lead, the kernel knows. */
+		*base = '\0';
+		fd = fd_open(dir, base == path ? "/" : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		*base = '/';
+		if (fd >= 0) {
+			n = fd_path((int)fd, full, sizeof(full));
+			sys_close((int)fd);
+		}
+	} else if (dir == AT_FDCWD) {
+		n = raw_call2(__NR_getcwd, (long)full, sizeof(full)) - 1;
+	} else {
+		n = fd_path(dir, full, sizeof(full));
+	}
+	if (n < 1)
+		return false;
+	full[n] = '\0';
+	base = base ? base : path - 1;
+	if (!str_starts(full, "/proc/") || (u64)n + str_len(base + 1) + 2 > sizeof(full))
+		return false;
+	full[n] = '/';
+	str_put(full + n + 1, sizeof(full) - (size_t)n - 1, base + 1);
+	return str_put(path, CONTROL_PATH, full) > 0;
+}
+
+/* Takes @path, relative to @dir, apart. It is changed. */
+static bool resolve(struct thread *t, int dir, char *path, struct proc_file *s)
+{
 	char full[CONTROL_PATH];
-	long n;
 
 	if (str_starts(path, "/dev/fd/")) {
 		str_put(full, sizeof(full), path + 8);
-		return fmt(path, CONTROL_PATH, "/proc/self/fd/%s", full) > 0;
+		return fmt(path, CONTROL_PATH, "/proc/self/fd/%s", full) > 0 && parse(t, path, s);
 	}
-	if (path[0] == '/')
-		return str_starts(path, "/proc/");
-	base = str_rchr(path, '/');
-	base = base ? base + 1 : path;
-	if (kind_of_name(base) == PROC_NONE)
+	if (!may_lead(path))
 		return false;
-	if (dir == AT_FDCWD) {
-		n = raw_call2(__NR_getcwd, (long)full, sizeof(full));
-		if (n < 1)
-			return false;
-		n--;
-	} else {
-		n = fd_path(dir, full, sizeof(full));
-		if (n < 1)
-			return false;
-	}
-	full[n] = '\0';
-	if (!str_starts(full, "/proc") || (u64)n + str_len(path) + 2 > sizeof(full))
-		return false;
-	full[n] = '/';
-	str_put(full + n + 1, sizeof(full) - (size_t)n - 1, path);
-	return str_put(path, CONTROL_PATH, full) > 0;
+	return parse(t, path, s) || (name_in_proc(dir, path) && parse(t, path, s));
 }
 
 /* The path of the program of process @pid if that is a guest of this tree. */
@@ -190,12 +214,10 @@ bool proc_exe_path(struct thread *t, const char *path, char *out)
 	struct proc_file s = {0};
 	char full[CONTROL_PATH];
 
-	if (path[0] == '/' && !str_starts(path, "/proc/"))
+	if (!may_lead(path))
 		return false;
 	str_put(full, sizeof(full), path);
-	if (!resolve(AT_FDCWD, full))
-		return false;
-	return parse(t, full, &s) && s.kind == PROC_EXE && exe_file(t, s.pid, out);
+	return resolve(t, AT_FDCWD, full, &s) && s.kind == PROC_EXE && exe_file(t, s.pid, out);
 }
 
 static int own_prot(u64 start, u64 *end)
@@ -337,28 +359,82 @@ out:
 /* Whether argument @n, a path behind a directory's descriptor or alone, leads to a file of ours. */
 static bool concerns(struct thread *t, u32 n, char *path, struct proc_file *s)
 {
-	int dir = n ? (int)guest_arg(t, n - 1) : AT_FDCWD;
+	bool at = n && syscall_row(guest_nr(t))->dirs & BIT(n - 1);
 
-	return guest_string(path, guest_arg(t, n), CONTROL_PATH) >= 0 && resolve(dir, path) &&
-	       parse(t, path, s);
+	return guest_string(path, guest_arg(t, n), CONTROL_PATH) >= 0 &&
+	       resolve(t, at ? (int)guest_arg(t, n - 1) : AT_FDCWD, path, s);
+}
+
+/* Nobody may write to a program that runs; the kernel does not know that @exe does. */
+static long busy(const char *exe)
+{
+	long ret = raw_call4(__NR_faccessat2, AT_FDCWD, (long)exe, W_OK, AT_EACCESS);
+
+	/* The kernel is older than 5.8: nearly always they are the same. */
+	if (ret == -ENOSYS)
+		ret = raw_call3(__NR_faccessat, AT_FDCWD, (long)exe, W_OK);
+	return ret < 0 ? ret : -ETXTBSY;
+}
+
+/* What an open asks for. */
+struct open_want {
+	u64 flags;
+	u64 resolve; /* of openat2(2) */
+};
+
+static bool open_wants(struct thread *t, u32 n, struct open_want *w)
+{
+	struct open_how how = {0};
+
+	w->resolve = 0;
+	w->flags = guest_arg(t, n + 1);
+	if (guest_nr(t) != __NR_openat2)
+		return true;
+	if (guest_arg(t, n + 2) < sizeof(how) || guest_read(&how, guest_arg(t, n + 1), sizeof(how)))
+		return false;
+	w->flags = how.flags;
+	/* An absolute path is relative to the directory there. */
+	w->resolve = how.resolve & ~(u64)RESOLVE_CACHED;
+	return !(w->resolve & RESOLVE_IN_ROOT);
+}
+
+static long open_snapshot(struct thread *t, struct proc_file *s, const char *path,
+			  const struct open_want *w)
+{
+	long fd;
+
+	/* Whether the path may be followed so, the kernel knows. */
+	if (w->resolve) {
+		fd = call_kernel(t);
+		if (fd < 0)
+			return fd;
+		sys_close((int)fd);
+	}
+	return snapshot(t, s, path, (u32)w->flags);
 }
 
 long guest_open(struct thread *t)
 {
 	u32 n = syscall_row(guest_nr(t))->path;
-	u64 flags = guest_arg(t, n + 1);
 	char path[CONTROL_PATH], exe[CONTROL_PATH];
 	struct proc_file s = {0};
+	struct open_want w;
+	u64 to[2];
 
-	if (!concerns(t, n, path, &s))
+	if (!open_wants(t, n, &w) || !concerns(t, n, path, &s))
 		return call_kernel(t);
 	switch (s.kind) {
 	case PROC_HIDDEN: return -ENOENT;
 	case PROC_EXE:
-		if (flags & O_NOFOLLOW || !exe_file(t, s.pid, exe))
+		/* What RESOLVE_ forbids, it forbids of this link whatever that leads to. */
+		if (w.flags & O_NOFOLLOW || w.resolve || !exe_file(t, s.pid, exe))
 			break;
-		return call_kernel_with(t, __NR_openat, (u64)AT_FDCWD, (u64)exe, flags,
-					guest_arg(t, n + 2), 0, 0);
+		if (!(w.flags & O_PATH) && w.flags & (O_WRONLY | O_RDWR | O_TRUNC))
+			return busy(exe);
+		to[0] = guest_arg(t, n + 1);
+		to[1] = guest_arg(t, n + 2);
+		return call_kernel_with(t, guest_nr(t) == __NR_openat2 ? __NR_openat2 : __NR_openat,
+					(u64)AT_FDCWD, (u64)exe, to[0], to[1], 0, 0);
 	case PROC_STATUS:
 		/* Of others what the kernel says is the best there is. */
 		if (s.pid != t->proc->pid)
@@ -366,9 +442,9 @@ long guest_open(struct thread *t)
 		__attribute__((fallthrough));
 	case PROC_MAPS:
 	case PROC_SMAPS:
-		if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_DIRECTORY))
+		if ((w.flags & O_ACCMODE) != O_RDONLY || w.flags & (O_PATH | O_DIRECTORY))
 			break;
-		return snapshot(t, &s, path, (u32)flags);
+		return open_snapshot(t, &s, path, &w);
 	default: break;
 	}
 	return call_kernel(t);
@@ -402,9 +478,18 @@ long guest_readlink(struct thread *t)
 /* The call is about a link, not about where it leads. */
 static bool no_follow(const struct thread *t, const struct syscall_row *row)
 {
+	u64 nr = guest_nr(t);
+
+	switch (nr) {
+	/* These do not follow unless told to. */
+	case __NR_linkat:
+	case __NR_name_to_handle_at: return !(guest_arg(t, 4) & AT_SYMLINK_FOLLOW);
+	case __NR_inotify_add_watch: return guest_arg(t, 2) & IN_DONT_FOLLOW;
+	default: break;
+	}
 	if (row->steps & SYSCALL_ATFLAGS)
 		return guest_arg(t, row->atflags) & AT_SYMLINK_NOFOLLOW;
-	return guest_nr(t) == __NR_lstat;
+	return nr == __NR_lstat;
 }
 
 /* By its first few characters. */
@@ -417,7 +502,7 @@ static bool may_concern(u64 path)
 		text[len < 0 ? 7 : len] = '\0';
 	else
 		return false;
-	return (len && text[0] != '/') || str_starts(text, "/proc/") || str_starts(text, "/dev/fd");
+	return (len && may_lead(text)) || str_starts(text, "/dev/fd");
 }
 
 /* What is bound elsewhere is the program, too. */
@@ -449,8 +534,11 @@ long guest_path(struct thread *t)
 	if (may_concern(a[row->path]) && concerns(t, row->path, path, &s)) {
 		if (s.kind == PROC_HIDDEN)
 			return -ENOENT;
-		if (s.kind == PROC_EXE && !no_follow(t, row) && exe_file(t, s.pid, exe))
+		if (s.kind == PROC_EXE && !no_follow(t, row) && exe_file(t, s.pid, exe)) {
+			if (guest_nr(t) == __NR_truncate)
+				return busy(exe);
 			a[row->path] = (u64)exe;
+		}
 	}
 	return call_kernel_with(t, guest_nr(t), a[0], a[1], a[2], a[3], a[4], a[5]);
 }
