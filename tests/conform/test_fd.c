@@ -116,6 +116,7 @@ CONFORM(io)
 CONFORM(inode)
 {
 	int fd = faults(true), zero = open("/dev/zero", O_RDWR), size = 0;
+	char name[32];
 	struct timespec times[2] = {{1, 0}, {1, 0}};
 	off_t at = 0;
 
@@ -139,6 +140,11 @@ CONFORM(inode)
 	check_err("CALL-15", "fchownat of it", err(fchownat(fd, "", 0, 0, AT_EMPTY_PATH)),
 		  EOPNOTSUPP);
 	check_err("CALL-15", "futimens to a time", err(futimens(fd, times)), EOPNOTSUPP);
+	/* Its link leads to it as well. */
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	check_err("CALL-15", "chmod", err(chmod(name, 0644)), EOPNOTSUPP);
+	check_err("CALL-15", "chown", err(chown(name, geteuid(), (gid_t)-1)), EOPNOTSUPP);
+	check_err("CALL-15", "utimensat", err(utimensat(AT_FDCWD, name, times, 0)), EOPNOTSUPP);
 }
 
 CONFORM(fdinfo)

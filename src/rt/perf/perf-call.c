@@ -175,6 +175,21 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 			return false;
 		*ret = -ENXIO;
 		return true;
+	case __NR_chmod:
+	case __NR_fchmodat:
+	case __NR_fchmodat2:
+	case __NR_chown:
+	case __NR_fchownat:
+	case __NR_utime:
+	case __NR_utimes:
+	case __NR_futimesat:
+	case __NR_utimensat:
+		/* The link itself is there. */
+		if (syscall_row(nr)->steps & SYSCALL_ATFLAGS &&
+		    a[syscall_row(nr)->atflags] & AT_SYMLINK_NOFOLLOW)
+			return false;
+		*ret = -EOPNOTSUPP;
+		return true;
 	default: return false;
 	}
 }
