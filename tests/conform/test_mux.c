@@ -464,6 +464,9 @@ CONFORM(pinned_beside_a_cpu)
 		if (no_wide("GRP-07", text, last))
 			return;
 	}
+	/* Its task's other events come behind it as well. */
+	for (int i = 0; i < n; i++)
+		single();
 	for (int i = 0; i < 20; i++) {
 		go_to(i % 2 ? 0 : cpu);
 		spin_ms(2);

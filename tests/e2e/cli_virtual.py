@@ -215,19 +215,21 @@ def test_memory_that_is_not_writable_and_executable():
     assert r.returncode == 127 and "MemoryDenyWriteExecute" in r.stderr, r
 
 
-def refuse(number, errno):
-    """For a new process: this system call answers that, as on a kernel without it or in a
-    sandbox."""
+def refuse(number, errno, argument=0, bits=0):
+    """For a new process: this system call answers that, as on a kernel without it or in a sandbox;
+    with @bits only if one of them is in that argument."""
     class Program(ctypes.Structure):
         _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
     libc = ctypes.CDLL(None)
     code = b"".join(struct.pack("HBBI", *line) for line in (
         (0x20, 0, 0, 0),                    # the number
-        (0x15, 0, 1, number),
+        (0x15, 0, 3, number),
+        (0x20, 0, 0, 16 + 8 * argument),
+        (0x45, 0, 1, bits) if bits else (0x05, 0, 0, 0),
         (0x06, 0, 0, 0x00050000 | errno),   # SECCOMP_RET_ERRNO
         (0x06, 0, 0, 0x7fff0000)))          # SECCOMP_RET_ALLOW
-    program = Program(4, code)
+    program = Program(6, code)
 
     def install():
         if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(program), 0, 0):
@@ -246,6 +248,10 @@ def test_a_kernel_without_pidfds():
             raise Skip("no seccomp filters here")
         assert r.returncode == 125 and "pidfd_open(2) is missing" in r.stderr, r
         assert "5.3" in r.stderr, r
+    for errno, why in ((1, "is forbidden by a sandbox"), (5, "fails")):
+        other = dict(old, preexec_fn=refuse(434, errno))
+        r = subprocess.run([ANYPERF, "run", "--count", "--", "true"], **other)
+        assert r.returncode == 125 and f"pidfd_open(2) {why}" in r.stderr, r
     r = subprocess.run([ANYPERF, "run", "--", "sh", "-c", "exit 3"], **old)
     assert r.returncode == 3 and not r.stderr, r
     r = subprocess.run([ANYPERF, "run", "--", ANYPERF, "stat", "-e", "instructions:u", "true"],
@@ -254,6 +260,41 @@ def test_a_kernel_without_pidfds():
     r = subprocess.run([ANYPERF, "doctor", "-j"], **old)
     fact, = (f for f in json.loads(r.stdout)["facts"] if f["id"] == "virtual-pmu")
     assert fact["state"] == "limited" and "pidfd_open" in fact["effect"], fact
+
+
+# Runs each file, and says what came of it.
+RUNS = """
+import os, sys
+for name in sys.argv[1:]:
+    pid = os.fork()
+    if not pid:
+        try:
+            os.execv(name, [name])
+        except OSError as error:
+            os._exit(100 + error.errno)
+    print(os.waitpid(pid, 0)[1] >> 8)
+"""
+
+
+def test_a_kernel_without_execveat_check():
+    """Before Linux 6.14, whether a file may be executed is found out piece by piece."""
+    with scratch() as d:
+        files = [d, d + "/plain", d + "/script", d + "/link", d + "/none", d + "/pipe", "/bin/true"]
+        for name, mode in (("plain", 0o644), ("script", 0o755)):
+            with open(f"{d}/{name}", "w", encoding="ascii") as text:
+                text.write("#!/bin/sh\nexit 6\n")
+            os.chmod(f"{d}/{name}", mode)
+        os.symlink("script", d + "/link")
+        os.mkfifo(d + "/pipe")
+        os.chmod(d + "/pipe", 0o777)
+        command = ["python3", "-c", RUNS, *files]
+        said = [subprocess.run([*before, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, env=ENV, preexec_fn=refuse(322, 22, 4, 0x10000))
+                for before in ([], [ANYPERF, "run", "--"])]
+        if said[0].returncode == 99:
+            raise Skip("no seccomp filters here")
+        assert said[0].stdout.split() == ["113", "113", "6", "6", "102", "113", "0"], said[0]
+        assert said[1].stdout == said[0].stdout, said[1]
 
 
 def test_a_kernel_that_refuses_perf_events():
