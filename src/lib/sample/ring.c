@@ -152,7 +152,8 @@ int ap__ring_drain(struct ap_ring *r, ap_records_fn *fn, void *data)
 {
 	if (ap__ring_begin(r))
 		return -EBADMSG;
-	while (r->seen < r->end) {
+	/* Not less: what a hostile writer says may go around the end of 64 bits. */
+	while (r->seen != r->end) {
 		size_t left = r->end - r->seen, n = left < RECORD_MAX ? left : RECORD_MAX;
 		bool broken = false;
 		int stop;

@@ -475,6 +475,37 @@ static void *scribble(void *data)
 }
 
 /* Whatever others write meanwhile, what was checked stays as it was checked. */
+static int add_up(const void *records, size_t len, void *data)
+{
+	(void)records;
+	*(size_t *)data += len;
+	return 0;
+}
+
+/* The head is 64 bits wide, and a writer that lies may bring it to where they end. */
+TEST(a_head_that_begins_anew)
+{
+	struct perf_event_mmap_page *page;
+	struct ap_event *e;
+	struct ap_ring *r;
+	size_t len = 0;
+
+	begin();
+	e = open_event(ips, -1);
+	r = map_ring(e, 1);
+	page = fake_page(&fake, ap_event_fd(e));
+	fake.events[ap_event_fd(e)].head = page->data_head = -16ull;
+	EXPECT_EQ(ap__ring_drain(r, add_up, &len), -EBADMSG);
+	EXPECT(write_ip(e, 1) && write_ip(e, 2) && write_ip(e, 3));
+	EXPECT_EQ(page->data_head, 32);
+	EXPECT_EQ(ap__ring_drain(r, add_up, &len), 0);
+	EXPECT_EQ(len, 48);
+	EXPECT(!ap_ring_ready(r));
+	ap_ring_unmap(r);
+	ap_event_close(e);
+	ap_machine_free(m);
+}
+
 TEST(memory_that_changes_under_the_reader)
 {
 	struct pe_attr a = {.sample_type = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW,
