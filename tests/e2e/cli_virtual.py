@@ -531,8 +531,8 @@ def command_line(pid):
         return ""
 
 
-def killed_session(*how):
-    """A command whose session is killed: it harms nobody."""
+def killed_session(*how, by=9):
+    """A command whose session is killed, or gets another signal: it harms nobody."""
     before = sessions()
     # Whoever looks at what the virtual PMU shows has a session.
     script = "cat /proc/sys/kernel/perf_event_paranoid >/dev/null; i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); sleep 0.05; done; echo done; exit 3"
@@ -547,7 +547,7 @@ def killed_session(*how):
         p.wait()
         raise AssertionError("the session was not found")
     for pid in mine:
-        os.kill(int(pid), 9)
+        os.kill(int(pid), by)
     out, err = p.communicate(timeout=60)
     assert out == "done\n" and p.returncode == 3, (out, err, p.returncode)
     return err
@@ -559,6 +559,12 @@ def test_a_killed_session_harms_nobody():
     err = killed_session("--count")
     assert "the counts of 'sh' are lost: their session was killed" in err, err
     assert "<not counted>      instructions:u" in err, err
+
+
+def test_a_session_outlives_its_terminal():
+    for hangup in (1, 13):
+        err = killed_session("--count", by=hangup)
+        assert "lost" not in err and re.search(r"[0-9] +instructions:u", err), err
 
 
 def cpuid(*how):
