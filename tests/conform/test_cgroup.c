@@ -368,6 +368,54 @@ CONFORM(wrong)
 		  try_open(&attr, dir, 0, -1, PERF_FLAG_PID_CGROUP), ENOENT);
 }
 
+/* Its events have the counters while a task of it is there. With CONFORM_COUNTERS=N alone. */
+CONFORM(counters)
+{
+	static const char text[] =
+		"events of a cgroup that nobody is in any more leave the counters";
+	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int n = getenv("CONFORM_COUNTERS") ? atoi(getenv("CONFORM_COUNTERS")) : 0, all = 0, status;
+	static struct wide w[16];
+	u64 v[3];
+	long own[16];
+	pid_t pid;
+
+	if (!virtual_world() || n < 1 || n > 16) {
+		skip_row("FLAG-03", text, "the number of counters is not known here");
+		return;
+	}
+	if (no_pmu("FLAG-03", text) || no_cgroup(text))
+		return;
+	for (int i = 0; i < n; i++)
+		wide_open(&w[i], attr, top);
+	pid = fork();
+	if (!pid) {
+		enter(top);
+		spin_ms(5);
+		enter(hierarchy);
+		_exit(0);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	CHECK_ROW("FLAG-03", wide_count(&w[n - 1]) > 0, "as many events of a cgroup as counters",
+		  "%lu", wide_count(&w[n - 1]));
+	attr.disabled = 0;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	for (int i = 0; i < n; i++) {
+		own[i] = ev_self(attr);
+		NEED(own[i] >= 0);
+	}
+	spin_ms(5);
+	for (int i = 0; i < n; i++) {
+		NEED(ev_read((int)own[i], v, sizeof(v)) == sizeof(v));
+		all += v[0] > 0 && v[1] == v[2];
+	}
+	check_val("FLAG-03", text, all == n, 1);
+	for (int i = 0; i < n; i++)
+		for (int cpu = 0; cpu < w[i].n; cpu++)
+			close(w[i].fds[cpu]);
+	leave_and_remove(NULL);
+}
+
 /* Instructions: those of the part in the cgroup, and no more, to the instruction. */
 CONFORM(exact)
 {
