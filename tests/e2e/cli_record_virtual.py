@@ -79,6 +79,33 @@ def test_the_default_event():
             assert p.returncode == 0 and "burn" in p.stdout and "instructions:u" in p.stdout, p
 
 
+def test_branches():
+    """Of FIXED nothing but the turns of its loop [BR-05, BR-06]."""
+    with scratch() as d:
+        for options, kind in (["-b"], ""), (["-j", "cond,save_type,u"], "COND"):
+            record(f"{d}/a", *options, "-e", "instructions:u", "-c", "1009", "--", FIXED)
+            lines = script(f"{d}/a", "ip,brstack")
+            assert len(lines) == count() // 1009
+            for line in lines:
+                ip, *branches = line.split()
+                source, target, *flags = branches[0].split("/")
+                assert flags == ["-", "-", "-", "0", kind], line
+                assert branches == [branches[0]] * 32 and ip in (source[2:], target[2:]), line
+            if shutil.which("perf"):
+                p = subprocess.run(["perf", "script", "-i", f"{d}/a", "-F", "ip,brstack"],
+                                   capture_output=True, text=True, env=ENV, check=False, timeout=60)
+                assert [x.split() for x in p.stdout.splitlines()] == [x.split() for x in lines], p
+        record(f"{d}/a", "-j", "any_call,u", "-e", "instructions:u", "-c", "1009", "--", FIXED)
+        assert all(len(line.split()) == 1 for line in script(f"{d}/a", "ip,brstack"))
+
+
+def test_call_graph_of_open_calls():
+    with scratch() as d:
+        record(f"{d}/a", "-g=lbr", "-e", "instructions:u", "-c", "1000003", "--", SPIN, "300")
+        stacks = script(f"{d}/a", "sym,brstack")
+        assert len(stacks) > 10 and all("/" in line for line in stacks[5:]), stacks[:10]
+
+
 def test_what_it_does_not_sample():
     with scratch() as d:
         record(f"{d}/a", "--", FIXED)

@@ -1,9 +1,12 @@
 /*
  * The oracle of counts: runs a program one PTRACE_SINGLESTEP at a time and counts what retires.
  *
- *	stepper [-j] [-o FILE] [-t] [-r] [--] COMMAND [ARGUMENT...]
+ *	stepper [-j] [-o FILE] [-t] [-r] [-b PERIOD [-k KINDS]] [--] COMMAND [ARGUMENT...]
  *
  * -j JSON, -t threads too, -r without address-space randomization, -o where to (default: stderr).
+ * -b: instead of counts, after each PERIOD instructions of a thread a line with its number, the
+ * next pc and the last 32 taken branches of KINDS, the newest one first: from/to/type. KINDS has a
+ * bit for each PERF_BR_*; bit 0 stands for calls that have not returned.
  * The exit status is the command's (128 + signal if killed).
  *
  * Counted is what hardware counts: a faulting instruction when it retires after the repair, a
@@ -25,6 +28,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +60,18 @@ struct counts {
 	unsigned long long n[QUANTITIES];
 };
 
+struct branch {
+	u64 from, to;
+	u32 type; /* PERF_BR_* */
+};
+#define TOLD_MAX   32
+#define NESTED_MAX 65536 /* calls, for those that have not returned */
+
+/* What -b and -k ask for. */
+static unsigned long long branch_period;
+static u32 branch_kinds = ~1u;
+static FILE *out;
+
 struct process {
 	pid_t pid;
 	int mem; /* /proc/PID/mem; -1: to be opened */
@@ -72,6 +88,9 @@ struct thread {
 	u64 pc;       /* of the instruction that is due */
 	struct insn due;
 	bool valid; /* due was decoded */
+	int number;
+	struct branch *branches; /* the newest one last */
+	u32 nr_branches;
 	struct thread *next;
 };
 
@@ -138,6 +157,7 @@ static struct thread *thread_new(pid_t tid)
 	t->alive = true;
 	t->fresh = true;
 	t->process = process_find(thread_group(tid));
+	t->number = threads ? threads->number + 1 : 0;
 	t->next = threads;
 	threads = t;
 	return t;
@@ -169,11 +189,74 @@ static void look(struct thread *t)
 	t->in_call = t->valid && t->due.cf == CF_SYSCALL;
 }
 
+static u32 branch_type(const struct insn *insn, bool falls)
+{
+	switch (insn->cf) {
+	case CF_JCC:
+	case CF_LOOP: return falls ? 0 : PERF_BR_COND;
+	case CF_JMP: return PERF_BR_UNCOND;
+	case CF_JMP_IND:
+	case CF_FAR_JMP: return PERF_BR_IND;
+	case CF_CALL: return PERF_BR_CALL;
+	case CF_CALL_IND:
+	case CF_FAR_CALL: return PERF_BR_IND_CALL;
+	case CF_RET:
+	case CF_FAR_RET: return PERF_BR_RET;
+	default: return 0; /* system calls among them */
+	}
+}
+
+/* Open calls: a call of what follows in memory is none, as on hardware. */
+static bool is_kept(struct thread *t, u32 type, bool falls)
+{
+	if (!(branch_kinds & 1))
+		return branch_kinds >> type & 1;
+	if (type == PERF_BR_RET && t->nr_branches)
+		t->nr_branches--;
+	return type == PERF_BR_IND_CALL || (type == PERF_BR_CALL && !falls);
+}
+
+static void note_branch(struct thread *t, const struct insn *insn, u64 pc, u64 next)
+{
+	bool falls = next == pc + insn->len;
+	u32 type = branch_type(insn, falls);
+
+	if (!branch_period || !type || !is_kept(t, type, falls))
+		return;
+	if (!t->branches)
+		t->branches = calloc(NESTED_MAX, sizeof(*t->branches));
+	if (!t->branches)
+		die("calloc");
+	if (t->nr_branches == NESTED_MAX) {
+		t->nr_branches = NESTED_MAX / 2;
+		memmove(t->branches, t->branches + NESTED_MAX / 2,
+			NESTED_MAX / 2 * sizeof(*t->branches));
+	}
+	t->branches[t->nr_branches++] = (struct branch){pc, next, type};
+}
+
+static void print_branches(const struct thread *t, u64 next)
+{
+	if (!branch_period || t->counts.n[INSTRUCTIONS] % branch_period)
+		return;
+	fprintf(out, "%d %llx", t->number, (unsigned long long)next);
+	for (u32 i = 0; i < TOLD_MAX && i < t->nr_branches; i++) {
+		const struct branch *b = &t->branches[t->nr_branches - 1 - i];
+
+		fprintf(out, " %llx/%llx/%u", (unsigned long long)b->from,
+			(unsigned long long)b->to, b->type);
+	}
+	fprintf(out, "\n");
+}
+
 static void count(struct thread *t, const struct insn *insn, u64 pc, u64 next)
 {
 	unsigned long long *n = t->counts.n;
 
 	n[INSTRUCTIONS]++;
+	if (insn)
+		note_branch(t, insn, pc, next);
+	print_branches(t, next);
 	if (!insn || !(insn->attr & INSN_BRANCH))
 		return;
 	n[BRANCHES]++;
@@ -192,7 +275,7 @@ static void count_call(struct thread *t)
 {
 	struct insn call = {.len = 2, .cf = CF_SYSCALL, .attr = INSN_BRANCH};
 
-	count(t, &call, 0, 2);
+	count(t, &call, t->pc, t->pc + 2);
 	t->in_call = false;
 }
 
@@ -255,6 +338,7 @@ static void on_exec(struct thread *t)
 	if (t->process->mem >= 0)
 		close(t->process->mem);
 	t->process->mem = -1;
+	t->nr_branches = 0; /* addresses of another program */
 }
 
 static void on_exit_event(struct thread *t)
@@ -440,14 +524,16 @@ int main(int argc, char **argv)
 {
 	bool json = false, with_threads = false, fixed = false;
 	struct counts total = {0};
-	FILE *out = stderr;
 	int opt, result;
 
-	while ((opt = getopt(argc, argv, "+jtro:")) != -1) {
+	out = stderr;
+	while ((opt = getopt(argc, argv, "+jtro:b:k:")) != -1) {
 		switch (opt) {
 		case 'j': json = true; break;
 		case 't': with_threads = true; break;
 		case 'r': fixed = true; break;
+		case 'b': branch_period = strtoull(optarg, NULL, 0); break;
+		case 'k': branch_kinds = (u32)strtoul(optarg, NULL, 0); break;
 		case 'o':
 			out = fopen(optarg, "we");
 			if (!out)
@@ -457,7 +543,9 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind >= argc) {
-		fprintf(stderr, "usage: stepper [-jtr] [-o FILE] [--] COMMAND [ARGUMENT...]\n");
+		fprintf(stderr,
+			"usage: stepper [-jtr] [-o FILE] [-b PERIOD [-k KINDS]] [--] COMMAND "
+			"[ARGUMENT...]\n");
 		return 125;
 	}
 	insn_set_near16(insn_cpu_has_near16());
@@ -466,6 +554,8 @@ int main(int argc, char **argv)
 	result = run();
 	for (struct thread *t = threads; t; t = t->next)
 		add(&total, &t->counts);
+	if (branch_period)
+		return result;
 	if (json)
 		print_json(out, &total, with_threads);
 	else

@@ -10,13 +10,12 @@
 #include "lib/machine/machine-pmu.h"
 
 /*
- * The virtual PMU samples what is started under it, and has neither branches nor addresses. Without
+ * The virtual PMU samples what is started under it, and has no addresses of data. Without
  * inheritance a child of vfork(2) would wait for ever for a reader of its samples.
  */
 static bool is_for_virtual(const struct record_opts *o)
 {
-	bool more = o->graph == GRAPH_LBR || o->branch_type || o->addresses || o->overwrite ||
-		    o->no_inherit;
+	bool more = o->addresses || o->overwrite || o->no_inherit;
 
 	return o->command && !record_opts_has_target(o) && !more;
 }

@@ -67,16 +67,29 @@ static void print_registers(struct script_job *job, const struct ap_regs *regs, 
 	}
 }
 
+/* As perf names PERF_BR_*. */
+static const char *branch_type(u32 type)
+{
+	static const char *const names[] = {
+		"",       "COND",      "UNCOND",   "IND",  "CALL", "IND_CALL", "RET",   "SYSCALL",
+		"SYSRET", "COND_CALL", "COND_RET", "ERET", "IRQ",  "SERROR",   "NO_TX",
+	};
+
+	return type < ARRAY_SIZE(names) ? names[type] : "";
+}
+
 static void print_branches(const struct ap_branch_stack *b, FILE *out)
 {
 	for (u64 i = 0; i < b->nr; i++) {
 		const struct perf_branch_entry *e = &b->entries[i];
 
-		fprintf(out, " 0x%" PRIx64 "/0x%" PRIx64 "/%c/%c/%c/%d ", (u64)e->from, (u64)e->to,
+		fprintf(out, " 0x%" PRIx64 "/0x%" PRIx64 "/%c/%c/%c/%d/%s ", (u64)e->from,
+			(u64)e->to,
 			e->mispred     ? 'M'
 			: e->predicted ? 'P'
 				       : '-',
-			e->in_tx ? 'X' : '-', e->abort ? 'A' : '-', (int)e->cycles);
+			e->in_tx ? 'X' : '-', e->abort ? 'A' : '-', (int)e->cycles,
+			branch_type(e->type));
 	}
 }
 
