@@ -8,6 +8,7 @@ import subprocess
 from e2e import ANYPERF, Skip, main, scratch
 
 FIXED = os.environ["E2E_FIXED"]
+SPIN = os.environ["E2E_SPIN"]
 TOUCH = os.environ["E2E_TOUCH"]
 PERF = shutil.which("perf")
 
@@ -94,6 +95,24 @@ def test_a_neighbour_that_is_not_sampled():
                    f"{FIXED}; exit 3"]
         p = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert p.returncode == 3, p
+
+
+def test_attached():
+    """perf learns from /proc/PID/maps what code its target has: another guest's, as it is."""
+    if not PERF:
+        raise Skip("perf is not installed")
+    with scratch() as d:
+        data = os.path.join(d, "perf.data")
+        script = (f"{SPIN} 60000 & {PERF} record -q -e instructions:u -c 1000003 -o {data} -p $! "
+                  "sleep 1; kill $!")
+        p = subprocess.run([ANYPERF, "run", "--", "sh", "-c", script], capture_output=True,
+                           text=True, timeout=60)
+        assert os.path.exists(data), p.stderr
+        p = subprocess.run([PERF, "script", "-i", data, "-F", "ip,sym,dso"],
+                           capture_output=True, text=True, timeout=60)
+    lines = p.stdout.splitlines()
+    burning = [line for line in lines if line.split()[1:] == ["burn", f"({SPIN})"]]
+    assert len(burning) > 0.9 * len(lines) > 0, p
 
 
 if __name__ == "__main__":

@@ -30,8 +30,9 @@ static void put(void *to, const char *text, size_t len)
 	*(size_t *)to += len + (text ? 0 : 1);
 }
 
-static int prot_of(u64 start, u64 *end)
+static int prot_of(const void *of, u64 start, u64 *end)
 {
+	(void)of;
 	/* Halves, so that a mapping of any size is divided into few. */
 	if (*end > start + 4096)
 		*end = start + (*end - start) / 2;

@@ -82,13 +82,14 @@ void maps_line(struct maps_filter *f, const char *line)
 	p += str_u64(p, 16, &offset);
 	p = event_pages(p, event, sizeof(event));
 
-	f->hidden = region_overlaps(start, end - start);
+	f->hidden = (start < REGION_END && end > REGION_START) ||
+		    (start < f->code_end && end > f->code_start);
 	if (f->hidden)
 		return;
 	if (f->whole || !f->prot_of || start >= TASK_SIZE + 0x1000) {
 		if (f->prot_of && start < TASK_SIZE) {
 			u64 until = end;
-			int prot = f->prot_of(start, &until);
+			int prot = f->prot_of(f->of, start, &until);
 
 			if (prot >= 0 && prot & PROT_EXEC)
 				perm[2] = 'x';
@@ -100,7 +101,7 @@ void maps_line(struct maps_filter *f, const char *line)
 	}
 	while (start < end) {
 		u64 until = end;
-		int prot = f->prot_of(start, &until);
+		int prot = f->prot_of(f->of, start, &until);
 		char own[5];
 
 		memcpy(own, perm, sizeof(own));

@@ -16,7 +16,9 @@ struct maps_filter {
 	 * The guest's protection (PROT_* bits) of the code at @start, or -1 if the kernel's is
 	 * right; lowers *@end to where that ends. NULL: the kernel's is right everywhere.
 	 */
-	int (*prot_of)(u64 start, u64 *end);
+	int (*prot_of)(const void *of, u64 start, u64 *end);
+	const void *of;
+	u64 code_start, code_end; /* of its code cache */
 	bool whole; /* mappings are followed by attributes: do not divide or join them */
 
 	/* The line not yet put out, since the next one may continue it. */

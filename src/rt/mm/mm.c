@@ -148,6 +148,56 @@ const struct mm_range *mm_exec_find(u64 addr)
 	return i < mm.code.n ? &mm.code.at[i] : NULL;
 }
 
+/* Reads what lies at @addr in process @pid. */
+static bool read_foreign(u32 pid, const void *addr, void *to, size_t len)
+{
+	struct iovec here = {to, len}, there = {(void *)addr, len};
+
+	return raw_call6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) ==
+	       (long)len;
+}
+
+/* It changes its tables under way; one that grows puts them elsewhere. */
+struct mm_foreign *mm_foreign_read(u32 pid)
+{
+	struct ranges set, again;
+	struct mm_foreign *f;
+	u64 size;
+
+	for (u32 i = 0; i < 8; i++) {
+		if (!read_foreign(pid, &mm.code, &set, sizeof(set)) || set.n > RANGES_MAX)
+			return NULL;
+		size = sizeof(*f) + set.n * sizeof(*set.at);
+		f = region_map(size, PROT_READ | PROT_WRITE);
+		if (!f)
+			return NULL;
+		f->n = set.n;
+		f->size = size;
+		if (read_foreign(pid, &region_code_start, &f->code_start, sizeof(u64)) &&
+		    read_foreign(pid, &region_code_end, &f->code_end, sizeof(u64)) &&
+		    (!set.n || read_foreign(pid, set.at, f->at, set.n * sizeof(*set.at))) &&
+		    read_foreign(pid, &mm.code, &again, sizeof(again)) &&
+		    !memcmp(&again, &set, sizeof(set)))
+			return f;
+		mm_foreign_free(f);
+	}
+	return NULL;
+}
+
+void mm_foreign_free(struct mm_foreign *f)
+{
+	if (f)
+		region_unmap(f, f->size);
+}
+
+const struct mm_range *mm_foreign_find(const struct mm_foreign *f, u64 addr)
+{
+	const struct ranges set = {.n = f->n, .at = (struct mm_range *)f->at};
+	u32 i = index_of(&set, addr);
+
+	return i < f->n ? &f->at[i] : NULL;
+}
+
 bool mm_has_writable_code(void)
 {
 	return __atomic_load_n(&mm.writable, __ATOMIC_RELAXED);

@@ -67,6 +67,22 @@ u64 mm_shared_end(u64 start);
 const struct mm_range *mm_exec_find(u64 addr);
 
 /*
+ * The executable ranges of another guest, as they were a moment ago: its runtime is the same file
+ * at the same place, so its tables are where ours are. NULL: they cannot be read, as nobody may
+ * trace it.
+ */
+struct mm_foreign {
+	u64 code_start, code_end; /* of its code cache */
+	u32 n;
+	u64 size; /* of all this */
+	struct mm_range at[];
+};
+struct mm_foreign *mm_foreign_read(u32 pid);
+void mm_foreign_free(struct mm_foreign *f);
+/* As mm_exec_find(). */
+const struct mm_range *mm_foreign_find(const struct mm_foreign *f, u64 addr);
+
+/*
  * Whether @addr has become executable because a mapping above it has grown down to it; and whether
  * it is executable at all.
  */

@@ -157,28 +157,31 @@ static bool resolve(struct thread *t, int dir, char *path, struct proc_file *s)
 	return parse(t, path, s) || (name_in_proc(dir, path) && parse(t, path, s));
 }
 
+/* Only a process that shows our own file as its program can be one of us. */
+static bool has_our_program(u32 pid)
+{
+	struct statx a, b;
+	char link[40];
+
+	fmt(link, sizeof(link), "/proc/%u/exe", pid);
+	return !sys_statx(AT_FDCWD, link, 0, STATX_INO, &a) &&
+	       !sys_statx(fd_get(FD_RT), "", AT_EMPTY_PATH, STATX_INO, &b) &&
+	       a.stx_ino == b.stx_ino && a.stx_dev_minor == b.stx_dev_minor &&
+	       a.stx_dev_major == b.stx_dev_major;
+}
+
 /* The path of the program of process @pid if that is a guest of this tree. */
 static bool exe_of(struct thread *t, u32 pid, char *out)
 {
 	struct counter_segment *segment = counter_segment();
 	u32 used = __atomic_load_n(&segment->used, __ATOMIC_RELAXED);
-	char link[40];
 	bool found = false;
 
 	if (pid == t->proc->pid)
 		return (fd_get(FD_EXE) >= 0 && fd_path(fd_get(FD_EXE), out, CONTROL_PATH) > 0) ||
 		       str_put(out, CONTROL_PATH, t->proc->exe) > 0;
-	/* Only a process that shows our own file there can be one of us. */
-	fmt(link, sizeof(link), "/proc/%u/exe", pid);
-	{
-		struct statx a, b;
-
-		if (sys_statx(AT_FDCWD, link, 0, STATX_INO, &a) ||
-		    sys_statx(fd_get(FD_RT), "", AT_EMPTY_PATH, STATX_INO, &b) ||
-		    a.stx_ino != b.stx_ino || a.stx_dev_minor != b.stx_dev_minor ||
-		    a.stx_dev_major != b.stx_dev_major)
-			return false;
-	}
+	if (!has_our_program(pid))
+		return false;
 	for (u32 i = 0; i < used && i < SEGMENT_SLOTS && !found; i++) {
 		struct {
 			u32 state, pid, tid;
@@ -220,9 +223,10 @@ bool proc_exe_path(struct thread *t, const char *path, char *out)
 	return resolve(t, AT_FDCWD, full, &s) && s.kind == PROC_EXE && exe_file(t, s.pid, out);
 }
 
-static int own_prot(u64 start, u64 *end)
+/* @of: struct mm_foreign, or NULL: our own. */
+static int code_prot(const void *of, u64 start, u64 *end)
 {
-	const struct mm_range *r = mm_exec_find(start);
+	const struct mm_range *r = of ? mm_foreign_find(of, start) : mm_exec_find(start);
 
 	if (!r || r->start >= *end)
 		return -1;
@@ -306,6 +310,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 		char in[16384];
 	} * w;
 	long in = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), fd, n;
+	struct mm_foreign *foreign = NULL;
 	size_t have = 0;
 
 	if (in < 0)
@@ -318,7 +323,16 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	w->filter.put = out_put;
 	w->filter.to = &w->out;
 	w->filter.whole = s->kind == PROC_SMAPS;
-	w->filter.prot_of = s->pid == t->proc->pid ? own_prot : NULL;
+	if (s->pid == t->proc->pid) {
+		w->filter.prot_of = code_prot;
+		w->filter.code_start = region_code_start;
+		w->filter.code_end = region_code_end;
+	} else if (has_our_program(s->pid) && (foreign = mm_foreign_read(s->pid))) {
+		w->filter.prot_of = code_prot;
+		w->filter.of = foreign;
+		w->filter.code_start = foreign->code_start;
+		w->filter.code_end = foreign->code_end;
+	}
 	mm_lock(t);
 	do {
 		char *line = w->in, *end;
@@ -340,6 +354,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	} while (n > 0 && have < sizeof(w->in) - 1);
 	maps_end(&w->filter);
 	mm_unlock(t);
+	mm_foreign_free(foreign);
 	out_flush(&w->out);
 	sys_lseek((int)fd, 0, 0);
 	/* Programs count on getting the lowest free number, which is the one opened first. */

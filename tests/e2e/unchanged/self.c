@@ -36,14 +36,14 @@ static const char *slurp(const char *path)
 	return text;
 }
 
-/* Permissions of the mapping that holds an address, and its file's last component. */
-static void where(const char *what, const void *p)
+/* Permissions of the mapping of @file that holds an address, and its file's last component. */
+static void where_in(const char *file, const char *what, const void *p)
 {
 	uintptr_t a = (uintptr_t)p;
 	char *line, *save = NULL, perms[8], path[512];
 	unsigned long lo, hi;
 
-	slurp("/proc/self/maps");
+	slurp(file);
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		path[0] = 0;
 		if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %511[^\n]", &lo, &hi, perms, path) >= 3 &&
@@ -55,6 +55,11 @@ static void where(const char *what, const void *p)
 		}
 	}
 	SAY("%s: in no mapping", what);
+}
+
+static void where(const char *what, const void *p)
+{
+	where_in("/proc/self/maps", what, p);
 }
 
 static void link_of(const char *path)
@@ -173,6 +178,7 @@ int main(int argc, char **argv)
 	int objects = 0, named[2], fd;
 	Elf64_Ehdr e;
 	pid_t pid;
+	void *later;
 
 	if (argc > 1 && !strcmp(argv[1], "execfn")) {
 		const char *name = (const char *)getauxval(AT_EXECFN);
@@ -263,9 +269,11 @@ int main(int argc, char **argv)
 	}
 	/* A child is seen by its parent as it would be. */
 	pipe(named);
+	later = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_NAME, "the child");
+		mprotect(later, 4096, PROT_READ | PROT_EXEC);
 		write(named[1], "x", 1);
 		pause();
 		_exit(0);
@@ -278,6 +286,14 @@ int main(int argc, char **argv)
 	HOLDS(stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 && a.st_ino == b.st_ino);
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
 	SAY("child's cmdline %s", slurp(path));
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	where_in(path, "child's main", (void *)main);
+	where_in(path, "child's data", &data);
+	where_in(path, "child's libc", dlsym(RTLD_DEFAULT, "qsort"));
+	where_in(path, "child's vdso", (void *)getauxval(AT_SYSINFO_EHDR));
+	where_in(path, "the child's own code", later);
+	where_in(path, "what lies behind it", (char *)later + 4096);
+	where("which is the child's alone", later);
 	kill(pid, 9);
 	waitpid(pid, NULL, 0);
 	/* The lowest number that is free, whatever has to be done to show the file. */

@@ -16,7 +16,7 @@ static void put(void *to, const char *text, size_t len)
 }
 
 /* Code at 0x1000-0x3000 r-x, and at 0x5000-0x9000 rwx. */
-static int prot_of(u64 start, u64 *end)
+static int prot_of(const void *of, u64 start, u64 *end)
 {
 	static const struct {
 		u64 start, end;
@@ -26,6 +26,7 @@ static int prot_of(u64 start, u64 *end)
 		{0x5000, 0x9000, PROT_READ | PROT_WRITE | PROT_EXEC},
 	};
 
+	(void)of;
 	for (size_t i = 0; i < ARRAY_SIZE(code); i++) {
 		if (code[i].end <= start)
 			continue;
@@ -49,6 +50,8 @@ static const char *filtered(const char *text, bool whole)
 	memset(&f, 0, sizeof(f));
 	f.put = put;
 	f.prot_of = prot_of;
+	f.code_start = 0x7f0000000000;
+	f.code_end = 0x7f0004000000;
 	f.whole = whole;
 	shown[0] = '\0';
 	snprintf(copy, sizeof(copy), "%s", text);
