@@ -9,15 +9,10 @@
 #include "data/reg-names.h"
 #include "lib/machine/machine-pmu.h"
 
-/*
- * The virtual PMU samples what is started under it, and has no addresses of data. Without
- * inheritance a child of vfork(2) would wait for ever for a reader of its samples.
- */
+/* The virtual PMU samples what is started under it. */
 static bool is_for_virtual(const struct record_opts *o)
 {
-	bool more = o->addresses || o->overwrite || o->no_inherit;
-
-	return o->command && !record_opts_has_target(o) && !more;
+	return o->command && !record_opts_has_target(o);
 }
 
 /*
@@ -26,24 +21,52 @@ static bool is_for_virtual(const struct record_opts *o)
  */
 static const char *turn(struct record_job *job, const struct ap__needs *needs, struct ap_error *err)
 {
-	if (!is_for_virtual(&job->opts) || needs->kernel_mode)
+	if (!is_for_virtual(&job->opts) || needs->kernel_mode ||
+	    record_opts_pmu(&job->opts, "kernel"))
 		return needs->lacks;
 	return ap__pmu_turn(job->machine, needs->lacks, err) ? err->why : NULL;
+}
+
+/* With --pmu=virtual. */
+static int want_virtual(struct record_job *job)
+{
+	struct ap_error err;
+
+	if (!is_for_virtual(&job->opts))
+		return command_error(&cmd_record,
+				     "--pmu=virtual samples a COMMAND that is started here");
+	return ap__pmu_want(job->machine, "asked for by --pmu", &err) ? record_say(&err, NULL) : 0;
+}
+
+/* Who samples is said once the events are open: a refusal would contradict it. */
+static void announce(struct record_job *job, const char *text, const char *who, const char *why)
+{
+	if (asprintf(&job->announced, "samples %s, %s: %s", text, who, why) < 0)
+		job->announced = NULL;
 }
 
 static int parse(struct record_job *job)
 {
 	const char *text = job->opts.events, *who = NULL, *why = NULL;
-	struct ap__needs needs = ap__pmu_needs(job->machine, text ? text : "cycles", NULL, NULL);
-	bool guest = !needs.lacks && ap__machine_is_guest();
+	struct ap__needs needs = {.lacks = NULL};
 	struct ap_error turned, err;
+	bool guest;
 
+	if (record_opts_pmu(&job->opts, "virtual")) {
+		if (want_virtual(job))
+			return -1;
+		who = "by the virtual PMU";
+		why = ap_machine_pmu_why(job->machine);
+	} else {
+		needs = ap__pmu_needs(job->machine, text ? text : "cycles", NULL, NULL);
+	}
+	guest = !needs.lacks && ap__machine_is_guest();
 	if (needs.lacks)
 		why = turn(job, &needs, &turned);
 	if (needs.lacks && !why) {
 		who = "by the virtual PMU";
 		why = needs.lacks;
-	} else if (!text && why) {
+	} else if (needs.lacks && !text) {
 		text = "cpu-clock";
 		who = "the kernel's clock";
 	}
@@ -51,8 +74,8 @@ static int parse(struct record_job *job)
 		text = who || guest ? "instructions:u" : "cycles";
 	if (ap_specs_parse(&job->specs, job->machine, text, &err))
 		return record_say(&err, NULL);
-	if (who && !job->opts.quiet)
-		fprintf(stderr, "anyperf record: samples %s, %s: %s\n", text, who, why);
+	if (who)
+		announce(job, text, who, why);
 	return 0;
 }
 

@@ -232,4 +232,5 @@ void record_close(struct record_job *job)
 	}
 	free(job->events);
 	free(job->pids);
+	free(job->announced);
 }

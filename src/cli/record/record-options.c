@@ -249,6 +249,8 @@ static int set_pages(void *into, const char *arg, char *why, size_t size)
 	return 0;
 }
 
+static const char *const pmus[] = {"auto", "kernel", "virtual", NULL};
+
 /* clang-format off */
 const struct option record_option_table[] = {
 	{OPTION_GROUP, .help = "What to sample"},
@@ -257,8 +259,8 @@ const struct option record_option_table[] = {
 	 .more = "Written as for `anyperf stat`. May be given several times. Without -e it is cycles "
 		 "where the CPU has a PMU. Elsewhere the virtual PMU samples a command that is "
 		 "started here: instructions:u, or what -e says, as many samples as the count "
-		 "has periods. With -p, -t, -a, -C, -G, --no-inherit, --overwrite, -b, -d and --call-graph lbr "
-		 "it is cpu-clock. A line says so."},
+		 "has periods. With -p, -t, -a, -C, -G, -b and --call-graph lbr it is cpu-clock. A line "
+		 "says so."},
 	{OPTION_CALL, 0, "filter", "FILTER", .call = add_filter,
 	 .help = "sample the tracepoints of the -e before it only where FILTER holds"},
 	{OPTION_CALL, 'F', "freq", "N|max", .call = set_freq,
@@ -278,6 +280,8 @@ const struct option record_option_table[] = {
 	{OPTION_FLAG, 'd', "data", AT(addresses), .help = "sample the addresses of data too"},
 	{OPTION_STR, 0, "user-regs", "REGS", AT(user_regs),
 	 .help = "sample these registers of user mode, separated by commas; `all`: each"},
+	{OPTION_STR, 0, "pmu", "auto|kernel|virtual", AT(pmu), .words = pmus,
+	 .help = "who samples; by default the kernel where it can, else the virtual PMU"},
 	{OPTION_FLAG, 'i', "no-inherit", AT(no_inherit),
 	 .help = "do not sample the children of what is recorded"},
 
@@ -357,6 +361,11 @@ const struct section record_sections[] = {
 bool record_opts_has_target(const struct record_opts *o)
 {
 	return o->pids || o->tids || o->all_cpus || o->cpus || o->cgroup;
+}
+
+bool record_opts_pmu(const struct record_opts *o, const char *pmu)
+{
+	return !strcmp(o->pmu ? o->pmu : "auto", pmu);
 }
 
 bool record_opts_data_maps(const struct record_opts *o)

@@ -28,6 +28,7 @@ struct record_opts {
 	u64 branch_type; /* 0: no branches */
 	bool addresses;  /* -d */
 	const char *user_regs;
+	const char *pmu; /* NULL: auto */
 	bool no_inherit;
 
 	const char *pids, *tids, *cpus, *cgroup;
@@ -59,6 +60,9 @@ void record_opts_release(struct record_opts *o);
 
 /* Whether something else than the command is recorded. */
 bool record_opts_has_target(const struct record_opts *o);
+
+/* Whether --pmu is this. */
+bool record_opts_pmu(const struct record_opts *o, const char *pmu);
 
 /* Whether mappings matter that are not executable. */
 bool record_opts_data_maps(const struct record_opts *o);

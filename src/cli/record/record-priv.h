@@ -26,7 +26,8 @@ struct record_job {
 	 */
 	struct ap_specs *task_specs;
 	struct ap_sampler *tasks;
-	bool user_only; /* no event sees the kernel */
+	char *announced; /* who samples, if that must be said; owned, NULL: nothing to say */
+	bool user_only;  /* no event sees the kernel */
 
 	pid_t *pids; /* of -p or -t; owned */
 	u32 nr_pids;

@@ -244,6 +244,8 @@ int record_run(struct record_job *job)
 	signal(SIGPIPE, SIG_IGN); /* the command has been made, and keeps what it had */
 	if (record_open(job) || record_output_begin(job))
 		return cmd_record.failure;
+	if (job->announced && !o->quiet)
+		fprintf(stderr, "anyperf record: %s\n", job->announced);
 	if (!job->enabled && !o->delay_ms)
 		set_enabled(job, true);
 	w.pass = record_now() + PASS_EVERY;
