@@ -193,6 +193,46 @@ static u32 attr_size_of(const struct data_event *events, u32 nr)
 	return size;
 }
 
+/* A record of @type with @head and @tail, padded. False: it is too long, or there is no memory. */
+static bool add_record(struct data_piece *p, u32 type, const void *head, size_t head_len,
+		       const void *tail, size_t tail_len)
+{
+	static const u8 zeros[8];
+	size_t size = ALIGN_UP(sizeof(struct perf_event_header) + head_len + tail_len, 8);
+	struct perf_event_header h = {.type = type, .size = (u16)size};
+
+	if (size > RECORD_MAX)
+		return false;
+	return data_piece_add(p, &h, sizeof(h)) && data_piece_add(p, head, head_len) &&
+	       data_piece_add(p, tail, tail_len) &&
+	       data_piece_add(p, zeros, size - sizeof(h) - head_len - tail_len);
+}
+
+/* How readers must prepare for decompressing. */
+static void compressed_feature(const struct data_writer *w, u32 out[5])
+{
+	out[0] = 1; /* version */
+	out[1] = 1; /* zstd */
+	out[2] = (u32)w->opts.level;
+	out[3] = w->packed ? (u32)(w->raw / w->packed) : 0;
+	out[4] = UNPACKED;
+}
+
+/*
+ * The features of a file stand behind its records, and are missing where the recorder was killed.
+ * Without this one perf decompresses nothing; so it is a record too, as in a pipe.
+ */
+static bool add_compressed(struct data_writer *w, struct data_piece *p)
+{
+	const u64 id = DATA_COMPRESSED;
+	u32 compressed[5];
+
+	if (!w->zstd)
+		return true;
+	compressed_feature(w, compressed);
+	return add_record(p, DATA_HEADER_FEATURE, &id, sizeof(id), compressed, sizeof(compressed));
+}
+
 static int start_file(struct data_writer *w, const struct data_event *events, u32 nr,
 		      struct ap_error *err)
 {
@@ -222,24 +262,10 @@ static int start_file(struct data_writer *w, const struct data_event *events, u3
 		     data_piece_add(&p, &ids, sizeof(ids));
 		ids_at += ids.size;
 	}
+	ok = ok && add_compressed(w, &p);
 	r = ok ? write_all(w, p.bytes, p.len, err) : ap__fail_memory(err);
 	free(p.bytes);
 	return r;
-}
-
-/* A record of @type with @head and @tail, padded. False: it is too long, or there is no memory. */
-static bool add_record(struct data_piece *p, u32 type, const void *head, size_t head_len,
-		       const void *tail, size_t tail_len)
-{
-	static const u8 zeros[8];
-	size_t size = ALIGN_UP(sizeof(struct perf_event_header) + head_len + tail_len, 8);
-	struct perf_event_header h = {.type = type, .size = (u16)size};
-
-	if (size > RECORD_MAX)
-		return false;
-	return data_piece_add(p, &h, sizeof(h)) && data_piece_add(p, head, head_len) &&
-	       data_piece_add(p, tail, tail_len) &&
-	       data_piece_add(p, zeros, size - sizeof(h) - head_len - tail_len);
 }
 
 static bool add_event(struct data_piece *p, const struct data_event *e, u32 attr_size)
@@ -261,16 +287,6 @@ static bool add_tracing(struct data_piece *p, const struct data_piece *tracing)
 	return add_record(p, DATA_HEADER_TRACING_DATA, &size, sizeof(size), NULL, 0) &&
 	       data_piece_add(p, tracing->bytes, tracing->len) &&
 	       data_piece_add(p, zeros, size - tracing->len);
-}
-
-/* How readers must prepare for decompressing. */
-static void compressed_feature(const struct data_writer *w, u32 out[5])
-{
-	out[0] = 1; /* version */
-	out[1] = 1; /* zstd */
-	out[2] = (u32)w->opts.level;
-	out[3] = w->packed ? (u32)(w->raw / w->packed) : 0;
-	out[4] = UNPACKED;
 }
 
 static int start_pipe(struct data_writer *w, const struct data_event *events, u32 nr,

@@ -2,6 +2,7 @@
 """anyperf record: what is recorded is read by perf, and said to be what it is; ends, losses and
 limits are told. perf's own reading is asked where perf is installed."""
 import os
+import random
 import re
 import resource
 import shutil
@@ -373,17 +374,46 @@ def test_ctrl_c_ends_cleanly():
         assert n > 3 and perf_samples(path) in (None, n), err
 
 
+def times(command, path, stream):
+    """The times of samples that a reader finds, and its exit status."""
+    with open(path, "rb") as f:
+        p = subprocess.run([*command, "script", "-F", "time", "-i", "-" if stream else path],
+                           stdin=f, capture_output=True, text=True, errors="replace", env=ENV,
+                           check=False, timeout=60)
+    return re.findall(r"^ *(\d+\.\d+): *$", p.stdout, re.M), p.returncode, p.stderr
+
+
 def test_killed_it_leaves_what_was_written():
+    """At any moment: a file or stream, compressed or not, is read up to the break, by perf too."""
+    moments = int(os.environ.get("E2E_MOMENTS", "3"))
+    readers = [[ANYPERF]] + [["perf"]] * (perf("--version") is not None)
+    most = 0
     with scratch() as d:
         path = f"{d}/a"
-        with subprocess.Popen([ANYPERF, "record", "-q", "-e", USER, "-o", path, "--", SPIN,
-                               "2000"], env=ENV) as p:
-            time.sleep(1.6)
-            p.kill()
-        if not os.path.exists(path):
-            raise Skip("the kernel lets nobody record here")
-        found = perf_samples(path)
-        assert found is None or found > 3, found
+        for options in ([], ["-z"], ["-o", "-"], ["-z", "-o", "-"]):
+            stream = "-" in options
+            for _ in range(moments):
+                with open(path, "wb") as f:
+                    with subprocess.Popen(
+                            [ANYPERF, "record", "-e", USER, "-g", "-m", "4", "-F", "20000",
+                             *options, *([] if stream else ["-o", path]), "--", "sh", "-c",
+                             f"{SPIN} 300 100; {SPIN} 1000"],
+                            stdout=f if stream else None, stderr=subprocess.DEVNULL, env=ENV,
+                            start_new_session=True) as p:
+                        time.sleep(random.uniform(0.05, 1))
+                        p.kill()
+                    try:
+                        os.killpg(p.pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+                if not os.path.getsize(path):
+                    continue # before it had written anything
+                found = [times(reader, path, stream) for reader in readers]
+                assert all(f[:2] == (found[0][0], 0) for f in found), (options, found)
+                most = max(most, len(found[0][0]))
+    if not most:
+        raise Skip("the kernel lets nobody record here")
+    assert most > 100, most
 
 
 def test_a_full_disk():
