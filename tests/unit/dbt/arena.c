@@ -29,7 +29,13 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define STATE_AT  0x30000000ul
+#define STATE_AT 0x30000000ul
+/*
+ * The cache has an address that ends with 32 zero bits, which an image of 32 bits cannot tell from
+ * no address.
+ */
+#define CACHE_AT  (0x300000000000ul - 0x100000u)
+#define NEAR_AT   (CACHE_AT + 0x20000000ul)
 #define CODE_SIZE 4096u
 #define SLOT_AT   1024u
 #define STORE_AT  2048u
@@ -90,7 +96,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 /* NULL where only the privileged may map something. */
 static void *map(u64 at, u64 size)
 {
-	void *p = mmap((void *)at, size, PROT_READ | PROT_WRITE | PROT_EXEC,
+	void *p = mmap((void *)(at ? at : NEAR_AT), size, PROT_READ | PROT_WRITE | PROT_EXEC,
 		       MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 
 	if (p == MAP_FAILED && errno == EPERM)
@@ -107,7 +113,7 @@ static void start(void)
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
 	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
-	guest_init(0, DBT_MASK_ALL, 0);
+	guest_init(0, DBT_MASK_ALL, 0, CACHE_AT);
 	guest_thread_init(&guest);
 	sigfillset(&sa.sa_mask);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)

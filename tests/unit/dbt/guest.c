@@ -95,11 +95,14 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	}
 }
 
-void guest_init(u32 flags, u32 mask, u64 cache_size)
+void guest_init(u32 flags, u32 mask, u64 cache_size, u64 cache_at)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGUSR2, SIGALRM};
-	struct dbt_config config = {
-		.ops = &ops, .flags = flags, .mask = mask, .cache_size = cache_size};
+	struct dbt_config config = {.ops = &ops,
+				    .flags = flags,
+				    .mask = mask,
+				    .cache_size = cache_size,
+				    .cache_hint = cache_at};
 	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
 	if (dbt_init(&config)) {

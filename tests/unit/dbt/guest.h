@@ -27,7 +27,7 @@ struct guest {
 	void (*on_step)(const u64 *gregs); /* not NULL: called before each of them in the cache */
 };
 
-void guest_init(u32 flags, u32 mask, u64 cache_size);
+void guest_init(u32 flags, u32 mask, u64 cache_size, u64 cache_at);
 void guest_thread_init(struct guest *g);
 void guest_thread_exit(struct guest *g);
 

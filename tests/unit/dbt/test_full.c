@@ -46,7 +46,7 @@ TEST(a_full_cache_starts_afresh)
 	struct dbt_stats stats;
 	pthread_t threads[2];
 
-	guest_init(DBT_CHECKS, DBT_MASK_ALL, 1u << 20);
+	guest_init(DBT_CHECKS, DBT_MASK_ALL, 1u << 20, 0);
 	guest_thread_init(&g);
 	code = guest_code(FUNCTIONS * STRIDE, 0);
 	for (u32 i = 0; i < FUNCTIONS; i++) {

@@ -392,6 +392,8 @@ void arch_mend(struct dbt_thread *t, u64 pc)
 	image = operand_address(&em);
 	if (!load_guest(&em, image + at, size, &value))
 		return;
+	if (!value)
+		return; /* there was no x87 instruction; not one whose address ends like that */
 	if (size == 4)
 		value = whole_address(value);
 	if (dbt_in_cache(value))
