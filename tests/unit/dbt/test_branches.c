@@ -41,7 +41,7 @@ static struct guest *guest(void)
 
 	if (!ready) {
 		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0), DBT_MASK_ALL,
-			   2 << 20);
+			   2 << 20, 0);
 		guest_thread_init(&g);
 		ready = true;
 	}
