@@ -229,7 +229,7 @@ static struct thread *first_thread(struct startup *s)
 {
 	struct dbt_config config = {
 		.ops = &ops,
-		.tables_hint = REGION_CACHE,
+		.tables_hint = region_tables(),
 		.mask = DBT_MASK_ALL,
 	};
 	struct counter_segment *segment = counter_segment();
@@ -301,6 +301,8 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	if (s->control.session_fd >= 0)
 		s->control.session_fd = fd_adopt(FD_SESSION, s->control.session_fd);
 	meter_init(fd_get(FD_SEGMENT), s->control.run);
+	if (random && !(counter_segment()->flags & SEGMENT_DETERMINISTIC))
+		region_randomize();
 	if (s->control.flags & CONTROL_LAUNCH)
 		launch(s);
 	mm_init();

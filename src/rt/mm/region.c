@@ -2,7 +2,9 @@
 
 #include "sys/kernel.h"
 
-static u64 cursor = REGION_OWN;
+#include <linux/random.h>
+
+static u64 cursor = REGION_OWN, tables = REGION_TABLES;
 
 u64 region_code_start, region_code_end;
 
@@ -22,6 +24,28 @@ bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end)
 }
 
 #define PIECE 0x10000ul
+
+/* So many pieces may each be moved up and still have more room above than they need. */
+#define TABLES_STEPS BIT(20)
+#define OWN_STEPS    BIT(22)
+
+_Static_assert(REGION_TABLES + TABLES_STEPS * PIECE < REGION_OWN - (1ul << 35), "32 GB of tables");
+_Static_assert(REGION_OWN + OWN_STEPS * PIECE < REGION_END - (1ul << 36), "64 GB for threads");
+
+void region_randomize(void)
+{
+	u64 drawn[2];
+
+	if (raw_call3(__NR_getrandom, (long)drawn, sizeof(drawn), GRND_NONBLOCK) != sizeof(drawn))
+		return;
+	tables = REGION_TABLES + drawn[0] % TABLES_STEPS * PIECE;
+	cursor = REGION_OWN + drawn[1] % OWN_STEPS * PIECE;
+}
+
+u64 region_tables(void)
+{
+	return tables;
+}
 
 void *region_map(u64 len, int prot)
 {

@@ -7,6 +7,9 @@
  * on the platforms of each say so. The region is not reserved, which would count against the
  * guest's RLIMIT_AS; the system-call layer keeps guests from mapping into it and from seeing it.
  *
+ * In the region the image is at its link address, since constants of it hold addresses; all else is
+ * at a random place.
+ *
  * Only the code cache lies elsewhere, in mmap's area, because translated code has to reach the data
  * of the program and its libraries with 32-bit displacements. It counts as part of the region.
  */
@@ -16,10 +19,10 @@
 #include "base/types.h"
 #include "rt/arch/x86_64/rt-arch.h"
 
-#define REGION_START 0x5a0000000000ul /* the runtime's image; see rt/layout.ld */
-#define REGION_CACHE 0x5a0010000000ul /* the translator's tables */
-#define REGION_OWN   0x5a0200000000ul /* thread areas and what region_map() gives */
-#define REGION_END   0x5a8000000000ul
+#define REGION_START  0x5a0000000000ul /* the runtime's image; see rt/layout.ld */
+#define REGION_TABLES 0x5a0010000000ul /* the translator's tables */
+#define REGION_OWN    0x5a2000000000ul /* thread areas and what region_map() gives */
+#define REGION_END    0x5a8000000000ul
 
 extern u64 region_code_start, region_code_end; /* the code cache; set once, at the start */
 
@@ -28,6 +31,15 @@ static inline bool region_overlaps(u64 start, u64 len)
 	return (start < REGION_END && start + len > REGION_START) ||
 	       (start < region_code_end && start + len > region_code_start);
 }
+
+/*
+ * Draws where the translator's tables, and what region_map() gives from now on, will be. Without it
+ * they are at the same place in each run.
+ */
+void region_randomize(void);
+
+/* Where the translator's tables belong. */
+u64 region_tables(void);
 
 /* The lowest part of ours that reaches into [start, end); false if there is none. */
 bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end);
