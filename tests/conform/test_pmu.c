@@ -555,7 +555,7 @@ CONFORM(user_page_of_another)
 	NEED(pid >= 0);
 	if (pid == 0) {
 		raise(SIGSTOP);
-		asm volatile(LOOP(1000000)::: LOOP_CLOBBERS);
+		asm volatile(LOOP(1048576)::: LOOP_CLOBBERS);
 		raise(SIGSTOP);
 		_exit(0);
 	}
