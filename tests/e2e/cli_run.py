@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 
-from e2e import ANYPERF, main, run, scratch, uncounted
+from e2e import ANYPERF, ENV, main, run, scratch, uncounted
 
 TOUCH = os.environ["E2E_TOUCH"]
 
@@ -110,6 +110,20 @@ def measured(*options, events):
     r = run("run", *options, "--", ANYPERF, "stat", "-j", "-e", events, TOUCH, "2000")
     assert r.status == 0, r
     return {c["event"]: c for c in json.loads(r.err)["counts"]}
+
+
+def files_mapped(text):
+    """What a program's own maps have of files, and how many mappings nobody may use."""
+    found = re.findall(r"^\S+ (\S+) (\S+) \S+ [1-9]\d* +(/\S+)$", text, re.M)
+    return found, len(re.findall(r"^\S+ ---p ", text, re.M))
+
+
+def test_programs_are_mapped_as_by_a_kernel():
+    native = subprocess.run(["cat", "/proc/self/maps"], stdout=subprocess.PIPE, text=True, env=ENV,
+                            check=True)
+    r = run("run", "cat", "/proc/self/maps")
+    assert r.status == 0 and sorted(files_mapped(r.out)[0]) == sorted(files_mapped(native.stdout)[0])
+    assert files_mapped(r.out)[1] == files_mapped(native.stdout)[1], r
 
 
 def test_the_virtual_pmu():
