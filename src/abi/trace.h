@@ -54,6 +54,8 @@ enum trace_wants {
 	 */
 	TRACE_WANT_ANSWER = 8,
 	TRACE_WANT_SUMS = 16, /* of all quantities; else only of the event's */
+	/* By the kernel, which refuses perf events: the thread is to set itself a timer. */
+	TRACE_WANT_TIMER = 32,
 };
 
 enum trace_branch_type {
@@ -74,6 +76,8 @@ enum trace_branch_type {
 /* attr.sig_data of the kernel's events, and so si_perf_data of their signals; of page faults */
 #define TRACE_SIG_DATA  0x616e797065726600ull
 #define TRACE_SIG_FAULT 0x616e797065726601ull
+/* And the event's place in the table: si_value of the timers that stand in for cpu-clock. */
+#define TRACE_SIG_TIMER 0x616e797065727000ull
 
 /* S. One event that counts the thread; period 0: a free place. */
 struct trace_event {
@@ -118,7 +122,10 @@ struct trace {
 
 enum trace_kind {
 	TRACE_SAMPLE = 1, /* struct trace_sample */
-	/* The same, of all that the kernel has recorded up to its time; it has no id, and no ip. */
+	/*
+	 * The same, of all that the kernel has recorded up to its time, without an id; or of a
+	 * timer, with its event's id.
+	 */
 	TRACE_STOP = 2,
 	/* struct trace_entry: what the kernel has recorded up to its time the runtime did. */
 	TRACE_OWN = 3,

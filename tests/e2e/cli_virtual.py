@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-from e2e import ANYPERF, ENV, Skip, main, run, scratch, stat
+from e2e import ANYPERF, ENV, Skip, main, refuse, run, scratch, stat
 
 
 def virtual(*args, status=0):
@@ -213,28 +213,6 @@ def test_memory_that_is_not_writable_and_executable():
     r = subprocess.run([ANYPERF, "run", "--", "echo", "hi"], preexec_fn=deny,
                        stderr=subprocess.PIPE, text=True, env=ENV)
     assert r.returncode == 127 and "MemoryDenyWriteExecute" in r.stderr, r
-
-
-def refuse(number, errno, argument=0, bits=0):
-    """For a new process: this system call answers that, as on a kernel without it or in a sandbox;
-    with @bits only if one of them is in that argument."""
-    class Program(ctypes.Structure):
-        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
-
-    libc = ctypes.CDLL(None)
-    code = b"".join(struct.pack("HBBI", *line) for line in (
-        (0x20, 0, 0, 0),                    # the number
-        (0x15, 0, 3, number),
-        (0x20, 0, 0, 16 + 8 * argument),
-        (0x45, 0, 1, bits) if bits else (0x05, 0, 0, 0),
-        (0x06, 0, 0, 0x00050000 | errno),   # SECCOMP_RET_ERRNO
-        (0x06, 0, 0, 0x7fff0000)))          # SECCOMP_RET_ALLOW
-    program = Program(6, code)
-
-    def install():
-        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(program), 0, 0):
-            os._exit(99)
-    return install
 
 
 def test_a_kernel_without_pidfds():

@@ -1,11 +1,13 @@
 """What the tests of the command line share. A test is a script of functions test_*, each of which
 is run; the name of the binary is the first argument, further ones are names of tests. Exit status
 0, 1, or 77 if all that ran skipped."""
+import ctypes
 import json
 import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -105,6 +107,28 @@ def uncounted(directory):
 
 def hung(number, frame):
     raise TimeoutError("this test hangs")
+
+
+def refuse(number, errno, argument=0, bits=0):
+    """For a new process: this system call answers that, as on a kernel without it or in a sandbox;
+    with @bits only if one of them is in that argument."""
+    class Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+    libc = ctypes.CDLL(None)
+    code = b"".join(struct.pack("HBBI", *line) for line in (
+        (0x20, 0, 0, 0),                    # the number
+        (0x15, 0, 3, number),
+        (0x20, 0, 0, 16 + 8 * argument),
+        (0x45, 0, 1, bits) if bits else (0x05, 0, 0, 0),
+        (0x06, 0, 0, 0x00050000 | errno),   # SECCOMP_RET_ERRNO
+        (0x06, 0, 0, 0x7fff0000)))          # SECCOMP_RET_ALLOW
+    program = Program(6, code)
+
+    def install():
+        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(program), 0, 0):
+            os._exit(99)
+    return install
 
 
 def main(names):

@@ -5,6 +5,7 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
+#include "rt/sample/cpu-timer.h"
 #include "rt/sample/trace-ring.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
@@ -17,8 +18,10 @@ struct sampler {
 	struct trace_event event[TRACE_EVENTS]; /* as they were taken over */
 	u32 order[TRACE_EVENTS];                /* those in use, by id */
 	u32 nr;
-	struct trace_event
-		stop; /* what all of the kernel's events want; period 0: there are none */
+	/* What all of the kernel's events want; period 0: there are none. */
+	struct cpu_timer timers[TRACE_EVENTS];
+	u32 over[TRACE_EVENTS]; /* periods of theirs; the handler adds */
+	struct trace_event stop;
 	u8 entry[TRACE_ENTRY_MAX] __attribute__((aligned(8))); /* the one being made */
 };
 
@@ -198,6 +201,9 @@ void sample_take_over(struct thread *t)
 	/* Faults of ours would be samples. */
 	if (s->stop.period)
 		sys_madvise(s, MAPPED_SIZE, MADV_POPULATE_WRITE);
+	for (u32 slot = 0; slot < TRACE_EVENTS; slot++)
+		cpu_timer_set(&s->timers[slot], slot,
+			      s->event[slot].wants & TRACE_WANT_TIMER ? s->event[slot].period : 0);
 	t->sampling.seq = seq;
 	q = s->nr ? s->event[s->order[0]].quantity : METER_INSTRUCTIONS;
 	for (u32 i = 1; i < s->nr; i++)
@@ -294,6 +300,14 @@ static void put_sample(struct thread *t, const struct trace_event *e, const u64 
 	trace_put(t, trace_of(t), &sample->entry, e->wants & TRACE_WANT_ANSWER);
 }
 
+void sample_timer_stopped(struct thread *t, u32 slot, u32 periods)
+{
+	if (!t->sampling.own)
+		return;
+	__atomic_fetch_add(&sampler_of(t)->over[slot], periods, __ATOMIC_RELAXED);
+	sample_stopped(t);
+}
+
 void sample_stop_own(struct thread *t)
 {
 	struct trace_entry entry = {.size = sizeof(entry), .kind = TRACE_OWN};
@@ -305,6 +319,23 @@ void sample_stop_own(struct thread *t)
 	entry.time = sys_clock(CLOCK_MONOTONIC);
 	trace_put(t, trace_of(t), &entry, false);
 	t->sampling.telling = false;
+}
+
+/* What time it was that each timer ran out is not known better than now. */
+static void tell_timers(struct thread *t, struct trace_sample *sample, bool answer)
+{
+	struct sampler *s = sampler_of(t);
+
+	for (u32 slot = 0; slot < TRACE_EVENTS; slot++) {
+		const struct trace_event *e = &s->event[slot];
+		u32 over = __atomic_exchange_n(&s->over[slot], 0, __ATOMIC_RELAXED);
+
+		if (!over || !e->period || !(e->wants & TRACE_WANT_TIMER))
+			continue;
+		sample->id = e->id;
+		sample->periods = over;
+		trace_put(t, trace_of(t), &sample->entry, answer);
+	}
 }
 
 void sample_stop(struct thread *t)
@@ -323,7 +354,10 @@ void sample_stop(struct thread *t)
 		meter_sums(dbt_meter(&t->dbt), METER_QUANTITIES, sums);
 	sample = make_sample(t, e, sums);
 	sample->entry.kind = TRACE_STOP;
-	trace_put(t, trace_of(t), &sample->entry, e->wants & TRACE_WANT_ANSWER);
+	if (e->wants & TRACE_WANT_TIMER)
+		tell_timers(t, sample, e->wants & TRACE_WANT_ANSWER);
+	else
+		trace_put(t, trace_of(t), &sample->entry, e->wants & TRACE_WANT_ANSWER);
 	t->sampling.telling = false;
 	sample_own_end(t);
 }
@@ -411,5 +445,7 @@ void sample_end(struct thread *t)
 {
 	sample_flush(t);
 	form_leave(t);
+	for (u32 slot = 0; t->sampling.own && slot < TRACE_EVENTS; slot++)
+		cpu_timer_set(&sampler_of(t)->timers[slot], slot, 0);
 	sample_unmap(t);
 }

@@ -31,6 +31,9 @@ static inline void sample_stopped(struct thread *t)
 	__atomic_store_n(&t->sampling.stopped, true, __ATOMIC_RELAXED);
 }
 
+/* The same of a timer; so many of its periods are over. */
+void sample_timer_stopped(struct thread *t, u32 slot, u32 periods);
+
 static inline bool sample_is_stopped(const struct thread *t)
 {
 	return unlikely(__atomic_load_n(&t->sampling.stopped, __ATOMIC_RELAXED));

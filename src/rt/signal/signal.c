@@ -21,6 +21,7 @@
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
+#include "rt/sample/cpu-timer.h"
 #include "rt/sample/sample.h"
 #include "rt/signal/altstack.h"
 #include "rt/syscall/syscall-table.h"
@@ -369,7 +370,7 @@ static void handle_kick(struct thread *t, struct ucontext *uc)
 		return;
 	if (guest_call_was_interrupted(uc))
 		t->call_again = true;
-	if (sample_is_stale(t))
+	if (sample_is_stale(t) || sample_is_stopped(t))
 		dbt_interrupt(&t->dbt);
 }
 
@@ -395,7 +396,13 @@ static void handle_stop(struct thread *t, const siginfo_t *info, struct ucontext
 void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 {
 	struct thread *t = this_thread();
+	u32 slot, periods;
 
+	if (cpu_timer_is(info, &slot, &periods)) {
+		sample_timer_stopped(t, slot, periods);
+		handle_kick(t, uc);
+		return;
+	}
 	if (is_stop(info)) {
 		handle_stop(t, info, uc);
 		return;

@@ -78,18 +78,27 @@ static bool may_stop(u64 config, bool kernel)
 	return open_event(&attr, 0, INT_MAX) < 0 && errno == EBADF;
 }
 
+bool kernel_stops_by_timer(void)
+{
+	static int by_timer = -1;
+
+	if (by_timer < 0)
+		by_timer = !may_stop(PERF_COUNT_SW_CPU_CLOCK, false);
+	return by_timer;
+}
+
 u64 kernel_stops_have(void)
 {
-	const u64 in_user = BIT(PERF_COUNT_SW_CPU_CLOCK) | BIT(PERF_COUNT_SW_TASK_CLOCK) |
-			    BIT(PERF_COUNT_SW_PAGE_FAULTS) | BIT(PERF_COUNT_SW_PAGE_FAULTS_MIN) |
-			    BIT(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+	const u64 in_time = BIT(PERF_COUNT_SW_CPU_CLOCK) | BIT(PERF_COUNT_SW_TASK_CLOCK);
+	const u64 in_user = in_time | BIT(PERF_COUNT_SW_PAGE_FAULTS) |
+			    BIT(PERF_COUNT_SW_PAGE_FAULTS_MIN) | BIT(PERF_COUNT_SW_PAGE_FAULTS_MAJ);
 	/* The kernel does them, and has no samples of them for who leaves it out. */
 	const u64 in_kernel = BIT(PERF_COUNT_SW_CONTEXT_SWITCHES) |
 			      BIT(PERF_COUNT_SW_CPU_MIGRATIONS);
 
-	return may_stop(PERF_COUNT_SW_CPU_CLOCK, true)    ? in_user | in_kernel
-	       : may_stop(PERF_COUNT_SW_CPU_CLOCK, false) ? in_user
-							  : 0;
+	if (kernel_stops_by_timer())
+		return in_time;
+	return may_stop(PERF_COUNT_SW_CPU_CLOCK, true) ? in_user | in_kernel : in_user;
 }
 
 void kernel_stops_init(struct kernel_stops *ks)

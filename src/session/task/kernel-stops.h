@@ -35,6 +35,8 @@ struct kernel_note {
 
 /* Bit per software event that can stop threads here. */
 u64 kernel_stops_have(void);
+/* The kernel refuses perf events: threads set themselves timers, for what is time. */
+bool kernel_stops_by_timer(void);
 
 void kernel_stops_init(struct kernel_stops *ks);
 void kernel_stops_release(struct kernel_stops *ks);

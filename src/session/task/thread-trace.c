@@ -15,6 +15,9 @@
 #include "pmu/source.h"
 #include "session/session-priv.h"
 
+#define NSEC_PER_SEC 1000000000ull
+#define SHORTEST_NS  10000u /* of a clock's period [SW-00] */
+
 /* A deadline as the core wants it: in what the source reads, whatever meter the thread has. */
 struct deadline {
 	struct event *event; /* NULL: free */
@@ -115,6 +118,8 @@ static u32 wants(const struct deadline *d)
 	/* What the kernel counts is read when the entry is. */
 	if (attr->sample_type & PERF_SAMPLE_READ && d->quantity == TRACE_BY_KERNEL)
 		wants |= TRACE_WANT_ANSWER;
+	if (d->quantity == TRACE_BY_KERNEL && d->on && kernel_stops_by_timer())
+		wants |= TRACE_WANT_TIMER;
 	return wants;
 }
 
@@ -274,6 +279,10 @@ static void set_stop(struct thread_trace *tt, struct deadline *d)
 {
 	s32 tid = tt->thread->tid;
 
+	if (kernel_stops_by_timer()) {
+		tell(tt);
+		return;
+	}
 	/* Who has no meter has no runtime yet: the signal would end it. */
 	if (d->fd < 0 && d->on && tid && guest_thread_meter(tt->thread) && !tt->left_alone)
 		d->fd = kernel_stop_open(&tt->stops, tid, event_attr(d->event), &d->kernel_id);
@@ -297,6 +306,11 @@ void trace_listen(void *ctx, struct event *event, struct task *task, bool forced
 	u64 period = attr->sample_period;
 
 	(void)ctx;
+	/* As the kernel does it with its clocks. */
+	if (kernel_stops_by_timer()) {
+		period = attr->freq ? NSEC_PER_SEC / (period ? period : 1) : period;
+		period = period < SHORTEST_NS ? SHORTEST_NS : period;
+	}
 	if (d && d->on)
 		return;
 	if (tt && !d)
@@ -540,6 +554,17 @@ static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
 		task_sched_in(th->task, s->cpu);
 	while (kernel_stops_next(&tt->stops, s->entry.time, &note))
 		take_note(tt, &note, &facts);
+	for (u32 i = 0; s->id && i < TRACE_EVENTS; i++) {
+		const struct deadline *d = &tt->deadlines[i];
+
+		if (!d->event || d->quantity != TRACE_BY_KERNEL || (u32)d->event->id != s->id)
+			continue;
+		facts.time = is_monotonic(event_attr(d->event)) ? s->entry.time : 0;
+		/* The kernel's tick is longer. */
+		facts.sample.period = d->period * min_u64(s->periods, NSEC_PER_SEC);
+		facts.has &= ~(u64)PERF_SAMPLE_ADDR;
+		source_stopped(d->event, &facts);
+	}
 	core_settle(th->process->s->core);
 }
 
