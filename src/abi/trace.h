@@ -100,12 +100,23 @@ struct trace_armed {
 	u32 reserved;
 };
 
+/*
+ * S. The SIGTRAP that an event with attr.sigtrap sends: the thread, which waits for the answer to
+ * its entry, gets it before it goes on.
+ */
+struct trace_trap {
+	u64 addr, data;
+	u32 type;
+	u32 reserved;
+};
+
 struct trace {
 	/* S */
 	u64 tail;    /* entries before this position have been drained */
 	u32 drained; /* changes with tail: the futex that a thread sleeps on */
 	u32 wake_at; /* bytes in the ring at which S is to be told that there are some */
-	u32 pad0[12];
+	u32 traps;   /* how many signals S has asked for, before the tail of their entries */
+	u32 pad0[11];
 
 	/* G */
 	u64 head;    /* end of the entries; positions grow, and are taken modulo TRACE_RING */
@@ -118,6 +129,7 @@ struct trace {
 
 	struct trace_event event[TRACE_EVENTS]; /* S */
 	struct trace_armed armed[TRACE_EVENTS]; /* G */
+	struct trace_trap trap;                 /* S, the first since the thread has waited */
 };
 
 enum trace_kind {

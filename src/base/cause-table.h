@@ -295,8 +295,6 @@ CAUSE(VIRTUAL_KERNEL, KERNEL_MODE, USER_MODE_RUN,
       "counts the kernel too (exclude_kernel is 0), but the virtual PMU sees user mode only")
 CAUSE(VIRTUAL_KERNEL_ONLY, KERNEL_MODE, USER_MODE_MACHINE,
       "only kernel mode is asked for (exclude_user = 1), which the virtual PMU does not see")
-CAUSE(VIRTUAL_SIGTRAP, UNSUPPORTED, NONE,
-      "the virtual PMU sends no SIGTRAP (attr.sigtrap)")
 CAUSE(VIRTUAL_PRECISE, UNSUPPORTED, NO_PRECISE,
       "attr.precise_ip asks for samples, but the virtual PMU only counts")
 CAUSE(VIRTUAL_BRANCHES, UNSUPPORTED, NO_BRANCHES,

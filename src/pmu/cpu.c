@@ -164,8 +164,6 @@ static int check_features(struct event *event)
 		return core_refuse(event->core, -EINVAL, PRECISE_COUNT);
 	if (attr->precise_ip && !can_sample)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_PRECISE);
-	if (attr->sigtrap && event_is_sampling(event))
-		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_SIGTRAP);
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK && !can_sample)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_BRANCHES);
 	return attr->sample_type & PERF_SAMPLE_BRANCH_STACK ? check_branches(event) : 0;

@@ -265,6 +265,27 @@ CONFORM(overflow_is_waited_for)
 	close(fd);
 }
 
+/* sigtrap: before the next instruction, and without a buffer. */
+CONFORM(sigtrap)
+{
+	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+	struct pe_attr attr = every(1000, 0);
+	int fd;
+
+	if (!exact("OVF-11", "a SIGTRAP for each period"))
+		return;
+	attr.sigtrap = attr.remove_on_exec = 1;
+	NEED(sigaction(SIGTRAP, &sa, NULL) == 0);
+	fd = (int)ev_self(attr);
+	NEED(fd >= 0);
+	signals = 0;
+	REGION(fd, LOOP(4096));
+	/* What the handler executes is counted too. */
+	CHECK_ROW("OVF-11", (u64)signals == ev_count(fd) / 1000 && signals >= 8,
+		  "a SIGTRAP for each period", "%d of %lu", signals, ev_count(fd));
+	check_val("OVF-11", "of code TRAP_PERF", signal_code, 6);
+}
+
 CONFORM(period)
 {
 	u64 period = 500;

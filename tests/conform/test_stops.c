@@ -442,3 +442,125 @@ CONFORM(faults_of_a_call)
 	check_val("SAMP-05", "a sample for each page that a call has brought", (long long)n, 200);
 	check_val("SAMP-05", "each with its address", (long long)in_order, 200);
 }
+
+/* What a siginfo_t says of it, which older headers do not know. */
+struct perf_siginfo {
+	int signo, error, code, pad;
+	u64 addr, data;
+	u32 type, flags;
+};
+
+#define TRAP_BY_PERF 6
+
+/* What the last SIGTRAP said, and where the program was. */
+static volatile int traps, trap_codes, trap_flags, traps_at_store, traps_in_order;
+static volatile u64 trap_data, trap_type, trap_next;
+
+static void on_trap(int sig, siginfo_t *si, void *context)
+{
+	const struct perf_siginfo *perf = (const struct perf_siginfo *)si;
+	const ucontext_t *uc = context;
+
+	(void)sig;
+	traps++;
+	trap_codes += perf->code == TRAP_BY_PERF;
+	trap_flags = (int)perf->flags;
+	trap_data = perf->data;
+	trap_type = perf->type;
+#ifdef __x86_64__
+	traps_at_store += (u64)uc->uc_mcontext.gregs[REG_RIP] == (u64)touch_store;
+#else
+	(void)uc;
+#endif
+	traps_in_order += perf->addr == trap_next + PAGE;
+	trap_next = perf->addr;
+}
+
+static struct pe_attr trapping(void)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1, 0);
+
+	attr.sigtrap = attr.remove_on_exec = 1;
+	attr.sig_data = 0x123456789abcdef0;
+	return attr;
+}
+
+CONFORM(sigtrap)
+{
+	struct sigaction sa = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	sigset_t set;
+	int fd;
+
+	NEED(!sigaction(SIGTRAP, &sa, NULL));
+	sigemptyset(&set);
+	sigaddset(&set, SIGTRAP);
+	/* Twice, so that all of this was executed before. */
+	for (int i = 0; i < 2; i++) {
+		fd = (int)ev_self(trapping());
+		NEED(fd >= 0 && ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+		traps = trap_codes = traps_at_store = traps_in_order = 0;
+		trap_next = 0;
+		touch(50);
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+		if (!i)
+			NEED(!close(fd));
+	}
+	CHECK_ROW("OVF-11", traps_at_store == 50, "a SIGTRAP for each fault, at the store", "%d",
+		  traps_at_store);
+	CHECK_ROW("OVF-11", trap_codes == traps, "its code is TRAP_PERF", "%d", trap_codes);
+	CHECK_ROW("OVF-11", traps_in_order >= 49, "its address is the fault's", "%d",
+		  traps_in_order);
+	check_val("OVF-11", "it has sig_data", trap_data == 0x123456789abcdef0, 1);
+	check_val("OVF-11", "and the event's type", (long long)trap_type, PERF_TYPE_SOFTWARE);
+	check_val("OVF-11", "and no flag", trap_flags, 0);
+
+	/* While it is blocked there is one, which comes later and says so. */
+	NEED(!sigprocmask(SIG_BLOCK, &set, NULL));
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	traps = 0;
+	touch(20);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	check_val("OVF-11", "none while it is blocked", traps, 0);
+	NEED(!sigprocmask(SIG_UNBLOCK, &set, NULL));
+	check_val("OVF-11", "one when it is not any more", traps, 1);
+	check_val("OVF-11", "which says that it is late", trap_flags, 1);
+
+	/* Ignored it is nothing. */
+	signal(SIGTRAP, SIG_IGN);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(20);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	check_val("OVF-11", "ignored it does nothing", traps, 1);
+}
+
+static void touch_with_a_trap(void)
+{
+	int fd = (int)ev_self(trapping());
+
+	NEED(fd >= 0 && ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(20);
+}
+
+/* With nobody to handle it, and for a program that does not know of it. */
+CONFORM(sigtrap_ends)
+{
+	struct sigaction sa = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		touch_with_a_trap();
+		_exit(0);
+	}
+	NEED(child > 0 && waitpid(child, &status, 0) == child);
+	check_val("OVF-11", "by default it ends the program",
+		  WIFSIGNALED(status) && WTERMSIG(status) == SIGTRAP, 1);
+	child = fork();
+	if (!child) {
+		NEED(!sigaction(SIGTRAP, &sa, NULL));
+		touch_with_a_trap();
+		exec_self("after_exec", 20);
+	}
+	NEED(child > 0 && waitpid(child, &status, 0) == child);
+	check_val("ATTR-40", "another program gets none", status, 0);
+}

@@ -7,6 +7,7 @@
 #include "rt/perf/perf-guest.h"
 #include "rt/sample/cpu-timer.h"
 #include "rt/sample/trace-ring.h"
+#include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/shared-mm.h"
@@ -105,6 +106,7 @@ static bool make_sampler(struct thread *t)
 	}
 	sys_madvise(at, MAPPED_SIZE, MADV_DONTDUMP);
 	t->sampling.own = (struct sampler *)at;
+	t->sampling.traps = __atomic_load_n(&trace_of(t)->traps, __ATOMIC_ACQUIRE);
 	trace_of(t)->own[0][0] = REGION_START;
 	trace_of(t)->own[0][1] = REGION_END;
 	trace_of(t)->own[1][0] = region_code_start;
@@ -286,6 +288,27 @@ static struct trace_sample *make_sample(struct thread *t, const struct trace_eve
 	return sample;
 }
 
+/* Puts it into the ring, and gets the signal that it brings. One on its way swallows others. */
+static void tell(struct thread *t, const struct trace_entry *entry, bool answer)
+{
+	struct trace *trace = trace_of(t);
+	siginfo_t info;
+	u32 traps;
+
+	trace_put(t, trace, entry, answer);
+	traps = __atomic_load_n(&trace->traps, __ATOMIC_ACQUIRE);
+	if (traps == t->sampling.traps)
+		return;
+	t->sampling.traps = traps;
+	memset(&info, 0, sizeof(info));
+	info.si_signo = SIGTRAP;
+	info.si_code = TRAP_PERF;
+	info.si_addr = (void *)trace->trap.addr;
+	info.si_perf_data = trace->trap.data;
+	info.si_perf_type = trace->trap.type;
+	signal_perf(t, &info);
+}
+
 static void put_sample(struct thread *t, const struct trace_event *e, const u64 *sums, u64 late)
 {
 	struct trace_sample *sample = make_sample(t, e, sums);
@@ -297,7 +320,7 @@ static void put_sample(struct thread *t, const struct trace_event *e, const u64 
 		sample->entry.flags |= TRACE_SAMPLE_LATE;
 	else
 		sample->ip = dbt_deadline_ip(&t->dbt);
-	trace_put(t, trace_of(t), &sample->entry, e->wants & TRACE_WANT_ANSWER);
+	tell(t, &sample->entry, e->wants & TRACE_WANT_ANSWER);
 }
 
 void sample_timer_stopped(struct thread *t, u32 slot, u32 periods)
@@ -334,7 +357,7 @@ static void tell_timers(struct thread *t, struct trace_sample *sample, bool answ
 			continue;
 		sample->id = e->id;
 		sample->periods = over;
-		trace_put(t, trace_of(t), &sample->entry, answer);
+		tell(t, &sample->entry, answer);
 	}
 }
 
@@ -357,7 +380,7 @@ void sample_stop(struct thread *t)
 	if (e->wants & TRACE_WANT_TIMER)
 		tell_timers(t, sample, e->wants & TRACE_WANT_ANSWER);
 	else
-		trace_put(t, trace_of(t), &sample->entry, e->wants & TRACE_WANT_ANSWER);
+		tell(t, &sample->entry, e->wants & TRACE_WANT_ANSWER);
 	t->sampling.telling = false;
 	sample_own_end(t);
 }

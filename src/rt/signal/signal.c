@@ -54,9 +54,11 @@ void signal_set_mask(u64 mask)
 	sys_rt_sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
+/* The kernel forces those, but not what an event of somebody's sends. */
 static bool from_cpu(const siginfo_t *info)
 {
-	return info->si_code > 0 && SIG(info->si_signo) & SIGNALS_SYNC;
+	return info->si_code > 0 && SIG(info->si_signo) & SIGNALS_SYNC &&
+	       !(info->si_signo == SIGTRAP && info->si_code == TRAP_PERF);
 }
 
 /* What the kernel is told when the guest asks for @act. */
@@ -297,6 +299,18 @@ void signal_raise(struct thread *t, const siginfo_t *info, struct cpu_fault faul
 	t->pending[0] = (struct pending){*info, fault};
 	t->pending_count++;
 	dbt_interrupt(&t->dbt);
+}
+
+void signal_perf(struct thread *t, siginfo_t *info)
+{
+	if (!(t->sigmask & SIG(SIGTRAP))) {
+		signal_raise(t, info, (struct cpu_fault){0});
+		return;
+	}
+	info->si_perf_flags = TRAP_PERF_FLAG_ASYNC;
+	if (!(t->held & SIG(SIGTRAP)))
+		t->held_info[SIGTRAP % 8] = *info;
+	t->held |= SIG(SIGTRAP);
 }
 
 void signal_force_segv(struct thread *t)

@@ -50,6 +50,12 @@ void signal_force_segv(struct thread *t);
 void signal_raise(struct thread *t, const siginfo_t *info, struct cpu_fault fault);
 
 /*
+ * SIGTRAP of an event with attr.sigtrap: delivered before the guest runs on, or if that blocks it
+ * when it does no longer, as one that comes late.
+ */
+void signal_perf(struct thread *t, siginfo_t *info);
+
+/*
  * Queues @info for @t, which is this thread, to be delivered at the next safe point. Only with all
  * signals blocked: a handler does the same.
  */

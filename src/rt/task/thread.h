@@ -139,6 +139,7 @@ struct thread {
 		/* An event of the kernel's has stopped it; written by the handler too. */
 		bool stopped;
 		bool telling; /* it is telling of a stop */
+		u32 traps;    /* signals of events that it has got */
 		bool lost;    /* the session is gone: nothing is told any more */
 	} sampling;
 

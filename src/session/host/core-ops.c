@@ -237,6 +237,7 @@ const struct core_ops session_core_ops = {
 	.fd_bpf = host_fd_bpf,
 	.wake = host_wake,
 	.sigio = host_sigio,
+	.sigtrap = trace_sigtrap,
 	.memory_new = host_memory_new,
 	.memory_free = host_memory_free,
 	.mlock_limit = host_mlock_limit,

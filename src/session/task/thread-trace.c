@@ -40,6 +40,8 @@ struct thread_trace {
 	struct deadline deadlines[TRACE_EVENTS];
 	struct kernel_stops stops;
 	bool left_alone; /* the kernel's events are closed */
+	u32 traps;       /* as trace->traps */
+	bool trapped;    /* within this drain */
 };
 
 static struct thread_trace *trace_of(struct guest_thread *th)
@@ -84,6 +86,7 @@ static bool map(struct thread_trace *tt)
 	tt->tail = __atomic_load_n(&tt->trace->head, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&tt->trace->tail, tt->tail, __ATOMIC_RELEASE);
 	tt->trace->bell = 0;
+	tt->traps = __atomic_load_n(&tt->trace->traps, __ATOMIC_RELAXED);
 	/* No two threads' deadlines shall look alike. */
 	for (u32 i = 0; i < TRACE_EVENTS; i++) {
 		u32 theirs = __atomic_load_n(&tt->trace->armed[i].generation, __ATOMIC_RELAXED);
@@ -113,7 +116,7 @@ static u32 wants(const struct deadline *d)
 	    (d->quantity != METER_INSTRUCTIONS && d->quantity != TRACE_BY_KERNEL))
 		wants |= TRACE_WANT_SUMS;
 	/* It may have to stop at once, or wants its signal before it goes on. */
-	if (d->event->event_limit || (file && file->async))
+	if (d->event->event_limit || (file && file->async) || attr->sigtrap)
 		wants |= TRACE_WANT_ANSWER;
 	/* What the kernel counts is read when the entry is. */
 	if (attr->sample_type & PERF_SAMPLE_READ && d->quantity == TRACE_BY_KERNEL)
@@ -380,6 +383,22 @@ void trace_stops(struct guest_thread *th, bool on)
 			set_stop(tt, &tt->deadlines[i]);
 }
 
+/* Whoever is in the middle of telling waits for the answer. One on its way swallows others. */
+void trace_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr)
+{
+	struct guest_thread *th = task ? task_host(task) : NULL;
+	struct thread_trace *tt = th ? th->trace : NULL;
+	const struct pe_attr *attr = event_attr(event);
+
+	(void)ctx;
+	if (!tt || !tt->trace || tt->trapped)
+		return;
+	tt->trapped = true;
+	tt->trace->trap =
+		(struct trace_trap){.addr = addr, .data = attr->sig_data, .type = attr->type};
+	__atomic_store_n(&tt->trace->traps, ++tt->traps, __ATOMIC_RELEASE);
+}
+
 /* An entry, copied out of the guest's memory: nobody changes it any more. */
 static u8 entry_bytes[TRACE_ENTRY_MAX] __attribute__((aligned(8)));
 
@@ -600,6 +619,7 @@ void trace_drain(struct guest_thread *th)
 	if (head == tt->tail)
 		return;
 	instant_check(th->process->s);
+	tt->trapped = false;
 	if (head - tt->tail > TRACE_RING)
 		tt->tail = head;
 	while (tt->tail != head) {

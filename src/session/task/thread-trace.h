@@ -29,6 +29,9 @@ void trace_forget(void *ctx, struct event *event, struct task *task);
 /* @th can be stopped by the kernel, or is to be left alone: it is about to exec. */
 void trace_stops(struct guest_thread *th, bool on);
 
+/* Of struct core_ops: an event with attr.sigtrap has overflowed on @task. */
+void trace_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr);
+
 /* All that threads have told so far. */
 void traces_drain(struct session *s);
 void trace_drain(struct guest_thread *th);
