@@ -201,7 +201,7 @@ struct wire_view {
 	u32 pad;
 	/*
 	 * A directory that stands in for the root of what is shown: below it
-	 * /sys/bus/event_source/devices, /sys/devices/cpu and files of /proc/sys/kernel. */
+	 * /sys/bus/event_source/devices, /sys/devices/NAME and files of /proc/sys/kernel. */
 	char root[256];
 };
 

@@ -2,8 +2,10 @@
 """The virtual PMU from the command line: anyperf stat as a session, and what anyperf run shows to
 guests."""
 import ctypes
+import glob
 import json
 import os
+import pathlib
 import re
 import resource
 import shutil
@@ -375,6 +377,10 @@ def test_a_session_in_a_session():
         assert value(inner, "instructions:u") > 10000, inner
         r = run(*outer, "--", ANYPERF, "stat", "-e", "instructions", "true")
         assert r.status == 0 and "instructions:u" in r.err, r
+        # Nobody asked for it, and yet it is not the kernel that counts.
+        for events in (["-e", "instructions:u"], ["-e", "page-faults"], []):
+            r = run(*outer, "--", ANYPERF, "stat", *events, "true")
+            assert "kernel PMU" not in r.err and "(virtual PMU: " in r.err and "around" in r.err, r
         for option in ("--deterministic", "--counters=2", "--cpu-model=auto"):
             r = run(*outer, "--", ANYPERF, "stat", option, "true")
             assert r.status == 125 and "one translator inside another" in r.err, r
@@ -396,6 +402,25 @@ def test_files_that_guests_see():
                  options=("--paranoid=0",)).strip() == "0"
     assert "cpu" in guest("ls", "/sys/bus/event_source/devices").split()
     assert guest("cat", "//sys//bus/event_source/devices/cpu/type").strip() == "4"
+
+
+def test_settings_of_the_machine():
+    """A guest that writes to one by its other path, below /sys/devices, changes the session's."""
+    paths = glob.glob("/sys/devices/*/perf_event_mux_interval_ms")
+    assert paths
+    for path in paths:
+        before = pathlib.Path(path).read_text(encoding="utf-8")
+        other = path.replace("/sys/devices/", "/sys/bus/event_source/devices/")
+        wanted = str(int(before) + 3)
+        r = run("run", "sh", "-c", f"echo {wanted} >{path}; cat {path} {other}")
+        after = pathlib.Path(path).read_text(encoding="utf-8")
+        if after != before:
+            pathlib.Path(path).write_text(before, encoding="utf-8")
+        assert after == before, (path, before, after)
+        shown = r.out.split()
+        assert len(shown) == 2 and shown[0] == shown[1], r
+        if os.geteuid() == 0 and "denied" not in r.err:
+            assert shown[0] == wanted, r
 
 
 def test_options_of_run():

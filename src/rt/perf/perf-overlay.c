@@ -63,14 +63,25 @@ static void squeeze(const char *path, char *out, size_t size)
 	out[n] = '\0';
 }
 
+/*
+ * @rest, behind /sys/devices, leads to a PMU that the session has, or to a setting of any. The bus
+ * has links to the same directories.
+ */
+static bool is_pmu(const char *rest)
+{
+	static const char *const own[] = {
+		"cpu", "anyperf", "software", "breakpoint", "tracepoint", "kprobe", "uprobe",
+	};
+	const char *last = str_rchr(rest, '/');
+
+	for (u32 i = 0; rest[0] && i < ARRAY_SIZE(own); i++)
+		if (below(rest + 1, own[i]))
+			return true;
+	return last && (str_eq(last, "/perf_event_mux_interval_ms") || str_eq(last, "/rdpmc"));
+}
+
 bool perf_overlay_path(struct thread *t, const char *path, char *out)
 {
-	static const struct {
-		const char *dir, *shown;
-	} dirs[] = {
-		{"/sys/bus/event_source/devices", "/sys/bus/event_source/devices"},
-		{"/sys/devices/cpu", "/sys/devices/cpu"},
-	};
 	static const char *const kernel[] = {
 		"perf_event_paranoid",
 		"perf_event_max_sample_rate",
@@ -90,11 +101,12 @@ bool perf_overlay_path(struct thread *t, const char *path, char *out)
 	    !str_starts(path, "//"))
 		return false;
 	squeeze(path, clean, sizeof(clean));
-	for (u32 i = 0; i < ARRAY_SIZE(dirs); i++) {
-		rest = below(clean, dirs[i].dir);
-		if (rest)
-			return put(t, dirs[i].shown, rest, out);
-	}
+	rest = below(clean, "/sys/bus/event_source/devices");
+	if (rest)
+		return put(t, "/sys/bus/event_source/devices", rest, out);
+	rest = below(clean, "/sys/devices");
+	if (rest && is_pmu(rest))
+		return put(t, "/sys/devices", rest, out);
 	rest = below(clean, "/proc/sys/kernel");
 	for (u32 i = 0; rest && rest[0] && i < ARRAY_SIZE(kernel); i++)
 		if (str_eq(rest + 1, kernel[i]))

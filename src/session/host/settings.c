@@ -15,7 +15,7 @@
 
 #define KERNEL      "/proc/sys/kernel/"
 #define DEVICES     "/sys/bus/event_source/devices/"
-#define CPU_DEVICE  "/sys/devices/cpu/" /* the same as DEVICES "cpu/" */
+#define BY_NAME     "/sys/devices/" /* the same directories as in DEVICES */
 #define PATH_LENGTH 128
 
 static s64 get_paranoid(struct session *s)
@@ -181,8 +181,8 @@ static s64 open_setting(struct call *c, const char *path)
 {
 	char shown[PATH_LENGTH], at[PATH_LENGTH];
 
-	if (!strncmp(path, CPU_DEVICE, strlen(CPU_DEVICE)) && strlen(path) < PATH_LENGTH / 2) {
-		snprintf(at, sizeof(at), DEVICES "cpu/%s", path + strlen(CPU_DEVICE));
+	if (!strncmp(path, BY_NAME, strlen(BY_NAME)) && strlen(path) < PATH_LENGTH / 2) {
+		snprintf(at, sizeof(at), DEVICES "%s", path + strlen(BY_NAME));
 		path = at;
 	}
 	for (u32 i = 0; path_of(c->s, i, shown); i++)

@@ -2,7 +2,7 @@
  * The files that guests see in place of the machine's: a directory of this session's own that looks
  * like a root, with
  *	sys/bus/event_source/devices	the host's entries, linked, and ours
- *	sys/devices/cpu			the same as the bus's cpu
+ *	sys/devices/NAME		the same as the bus's NAME
  *	proc/sys/kernel/perf_event_*	what is in force
  * Runtimes redirect paths into it; what is not in it they take from the host. For the library,
  * which can be given another root, the rest of what it reads is linked.
@@ -75,6 +75,16 @@ static void emit_file(void *arg, const char *path, const char *text)
 	e->err = write_file(e->dir, path, text, is_setting(path) ? settings_mode() : 0444);
 }
 
+/* The bus has links into sys/devices; here it is the other way round. */
+static int link_by_name(struct session *s, const char *name)
+{
+	char from[300], to[300];
+
+	snprintf(from, sizeof(from), "sys/devices/%s", name);
+	snprintf(to, sizeof(to), "../bus/event_source/devices/%s", name);
+	return symlinkat(to, s->shown.dir, from) ? -errno : 0;
+}
+
 static int make_device(struct session *s, struct pmu *pmu)
 {
 	struct device_writer e = {0};
@@ -88,7 +98,7 @@ static int make_device(struct session *s, struct pmu *pmu)
 		return -errno;
 	pmu_files(pmu, emit_file, &e);
 	close(e.dir);
-	return e.err;
+	return e.err ? e.err : link_by_name(s, pmu->name);
 }
 
 /* Those of the host that the session has no PMU of its own for. */
@@ -104,7 +114,7 @@ static int link_host_devices(struct session *s)
 			continue;
 		snprintf(to, sizeof(to), HOST_DEVICES "/%s", d->d_name);
 		snprintf(from, sizeof(from), DEVICES "/%s", d->d_name);
-		if (symlinkat(to, s->shown.dir, from)) {
+		if (symlinkat(to, s->shown.dir, from) || link_by_name(s, d->d_name)) {
 			closedir(dir);
 			return -errno;
 		}
@@ -156,7 +166,6 @@ static int make_dirs(struct session *s)
 	static const struct {
 		const char *name, *to;
 	} links[] = {
-		{"sys/devices/cpu", "../bus/event_source/devices/cpu"},
 		{"sys/devices/system", "/sys/devices/system"},
 		{"sys/kernel", "/sys/kernel"},
 		{"sys/fs", "/sys/fs"},
