@@ -65,7 +65,7 @@ static int prepare_output(struct stat_job *st)
 				     o->log_fd, strerror(errno));
 	}
 	setvbuf(style->out, buffer, _IOFBF, sizeof(buffer));
-	style->pmu = stat_is_virtual(st) ? "virtual" : "kernel";
+	style->pmu = stat_pmu_name(st);
 	style->pmu_why = ap_machine_pmu_why(st->machine);
 	style->separator = o->separator;
 	style->table = o->table;
@@ -150,7 +150,7 @@ static int measure(struct stat_job *st)
 			report_release(&r);
 			if (turned <= 0)
 				return turned ? cmd_stat.failure : failure;
-			st->style.pmu = stat_is_virtual(st) ? "virtual" : "kernel";
+			st->style.pmu = stat_pmu_name(st);
 			st->style.pmu_why = ap_machine_pmu_why(st->machine);
 			start_report(st, &r);
 			run--;

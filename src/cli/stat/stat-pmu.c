@@ -18,6 +18,17 @@ bool stat_is_virtual(const struct stat_job *st)
 	return ap_machine_pmu(st->machine) == AP_PMU_VIRTUAL;
 }
 
+/* What takes itself for the kernel is the `anyperf run` around us; but not of who is no guest. */
+static bool counted_around(const struct stat_job *st)
+{
+	return !st->opts.pids && !st->opts.tids && ap__machine_is_guest();
+}
+
+const char *stat_pmu_name(const struct stat_job *st)
+{
+	return stat_is_virtual(st) || counted_around(st) ? "virtual" : "kernel";
+}
+
 /* The virtual PMU of the options, whether it will be used or not. */
 static int make_machine(struct stat_job *st)
 {
@@ -198,14 +209,16 @@ int stat_turn(struct stat_job *st)
 static void explain_kernel(struct stat_job *st, const struct ap__needs *needs)
 {
 	const struct stat_opts *o = &st->opts;
+	bool around = counted_around(st);
 
-	ap__pmu_because(st->machine, "%s",
+	ap__pmu_because(st->machine, "%s%s",
 			o->pmu && !strcmp(o->pmu, "kernel") ? "asked for by --pmu"
 			: !needs->any   ? "nothing that needs a counter is asked for"
 			: !needs->lacks ? "it can count what is asked for"
 			: stat_opts_has_target(o)
 				? "the virtual one counts only what is started under it"
-				: "the virtual one does not see kernel mode");
+				: "the virtual one does not see kernel mode",
+			around ? "; it is that of the `anyperf run` around this" : "");
 }
 
 int stat_choose_pmu(struct stat_job *st)

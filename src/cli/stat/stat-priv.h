@@ -83,6 +83,8 @@ void stat_shape_attr(const struct stat_job *st, struct perf_event_attr *attr);
 
 /* Whether it is the virtual PMU that counts. */
 bool stat_is_virtual(const struct stat_job *st);
+/* Whose PMU counts: "kernel" or "virtual", which it is, too, where a session plays the kernel. */
+const char *stat_pmu_name(const struct stat_job *st);
 
 /*
  * Makes the machine of who counts; if the virtual PMU would be needed and cannot count the target,
