@@ -105,6 +105,36 @@ static const struct stat *own_namespace(enum namespace ns, const char *name)
 	return &own[ns];
 }
 
+/* The text of /proc/@pid/uid_map, which everybody may read; "self" for 0. */
+static bool ids_map(pid_t pid, char *text, size_t size)
+{
+	char path[64];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), pid ? "/proc/%d/uid_map" : "/proc/self/uid_map", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, size - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
+/*
+ * For a process whose namespaces cannot be looked at, as one that is not dumpable. In a user
+ * namespace of its own it has all capabilities, and they mean nothing outside; whoever made one
+ * without having them outside has given it few ids.
+ */
+static bool same_ids(pid_t pid)
+{
+	char mine[512], its[512];
+
+	return ids_map(0, mine, sizeof(mine)) && ids_map(pid, its, sizeof(its)) &&
+	       !strcmp(mine, its);
+}
+
 static bool same_namespace(pid_t pid, enum namespace ns)
 {
 	static const char *const name[] = {[NS_PID] = "pid", [NS_USER] = "user"};
@@ -115,8 +145,10 @@ static bool same_namespace(pid_t pid, enum namespace ns)
 	if (!mine)
 		return true;
 	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, name[ns]);
-	/* Unreadable means another user's, and for that what is asked next will fail as well. */
-	return stat(path, &its) || (mine->st_ino == its.st_ino && mine->st_dev == its.st_dev);
+	if (stat(path, &its) == 0)
+		return mine->st_ino == its.st_ino && mine->st_dev == its.st_dev;
+	/* Another user's, and for that what is asked next will fail as well. */
+	return ns != NS_USER || same_ids(pid);
 }
 
 static s32 last_number(char *text)
@@ -260,6 +292,13 @@ bool cred_capable(pid_t pid, s32 tid, enum core_cap cap)
 	};
 
 	return has_cap(pid, tid, number[cap]);
+}
+
+bool pid_is_child(pid_t parent, pid_t pid)
+{
+	char value[32];
+
+	return !status_line(pid, pid, "PPid", value, sizeof(value)) || atoi(value) == parent;
 }
 
 struct ids {

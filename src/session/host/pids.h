@@ -25,6 +25,9 @@ bool pid_same_exe(pid_t a, pid_t b);
 /* Has process @pid the file of @fd open? True where that cannot be looked at. */
 bool pid_has_file(pid_t pid, int fd);
 
+/* Is @pid a child of @parent, both ours? True where that cannot be looked at. */
+bool pid_is_child(pid_t parent, pid_t pid);
+
 /* The thread of @pid (ours) that calls itself @tid, in our namespace; 0: there is none. */
 s32 pid_translate(pid_t pid, s32 tid, bool *same);
 /* A pid that guest @p names, in our namespace; 0: there is none. */

@@ -173,6 +173,9 @@ static s64 op_adopt(struct call *c)
 		return -EPERM;
 	if (pid <= 0 || pid == c->s->guests.own_pid)
 		return -ESRCH;
+	/* A session lives as long as a guest: nobody keeps it alive by others' processes. */
+	if (!pid_is_child(c->process->pid, pid))
+		return -EPERM;
 	if (guest_process_by_pid(c->s, pid))
 		return -EEXIST;
 	err = guest_process_adopt(c->s, pid, c->process->same_ns);

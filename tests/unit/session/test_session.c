@@ -178,6 +178,8 @@ static void adopt_a_child(struct mock *g)
 	g->meter = WIRE_NO_METER;
 	NEED(mock_hello(g, -1, 0) == 0);
 	NEED(mock_open(g, &attr, child, -1, WIRE_NO_EVENT, 8, &h) == -ENOENT);
+	g->slot->args.adopt = (struct wire_adopt_args){.pid = 1};
+	NEED(mock_call(g, WIRE_OP_ADOPT) == -EPERM);
 	g->slot->args.adopt = (struct wire_adopt_args){.pid = child};
 	NEED(mock_call(g, WIRE_OP_ADOPT) == 0);
 	NEED(mock_call(g, WIRE_OP_ADOPT) == -EEXIST);

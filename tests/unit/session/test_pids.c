@@ -1,0 +1,75 @@
+/* What is asked of the kernel about processes. */
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+#include "unit/test.h"
+
+#define NOBODY 65534
+
+enum answer { NOT_CREDITED, CREDITED, NO_NAMESPACES };
+
+/* A process in a user namespace of its own that nobody may look into; its pid, or 0. */
+static pid_t start_hidden(void)
+{
+	char ready = 0;
+	int fds[2];
+	pid_t pid;
+
+	if (pipe(fds))
+		return 0;
+	pid = fork();
+	if (pid == 0) {
+		ready = unshare(CLONE_NEWUSER) == 0 && prctl(PR_SET_DUMPABLE, 0) == 0;
+		(void)!write(fds[1], &ready, 1);
+		pause();
+		_exit(0);
+	}
+	close(fds[1]);
+	(void)!read(fds[0], &ready, 1);
+	close(fds[0]);
+	if (ready || pid < 0)
+		return pid > 0 ? pid : 0;
+	kill(pid, SIGKILL);
+	return 0;
+}
+
+/* As an ordinary user: root may look into everything. */
+static enum answer ask(void)
+{
+	enum answer answer = NOT_CREDITED;
+	pid_t pid;
+
+	if (geteuid() == 0 &&
+	    (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+		return NO_NAMESPACES;
+	pid = start_hidden();
+	if (!pid)
+		return NO_NAMESPACES;
+	for (enum core_cap cap = CORE_CAP_PERFMON; cap <= CORE_CAP_IPC_LOCK; cap++)
+		if (cred_capable(pid, pid, cap))
+			answer = CREDITED;
+	kill(pid, SIGKILL);
+	return answer;
+}
+
+TEST(capabilities_of_a_namespace_count_in_it_only)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit((int)ask());
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT(WIFEXITED(status));
+	EXPECT(WEXITSTATUS(status) != CREDITED);
+}
+
+TEST(whose_child)
+{
+	EXPECT(pid_is_child(getppid(), getpid()));
+	EXPECT(!pid_is_child(getpid(), getppid()));
+}
