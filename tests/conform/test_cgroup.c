@@ -374,13 +374,15 @@ CONFORM(counters)
 	static const char text[] =
 		"events of a cgroup that nobody is in any more leave the counters";
 	struct pe_attr attr = ev_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
-	int n = getenv("CONFORM_COUNTERS") ? atoi(getenv("CONFORM_COUNTERS")) : 0, all = 0, status;
+	const char *counters = getenv("CONFORM_COUNTERS");
+	int n = counters ? atoi(counters) : 0, all = 0, status;
 	static struct wide w[16];
 	u64 v[3];
 	long own[16];
 	pid_t pid;
 
-	if (!virtual_world() || n < 1 || n > 16) {
+	/* Who compares says it to both worlds; then it is true of the virtual one. */
+	if ((getenv("CONFORM_WORLD") && !virtual_world()) || n < 1 || n > 16) {
 		skip_row("FLAG-03", text, "the number of counters is not known here");
 		return;
 	}
