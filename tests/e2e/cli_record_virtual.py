@@ -136,6 +136,17 @@ def test_children_may_be_left_out():
         assert len(of) == 1 and n // 101 <= sum(of.values()) <= n // 101 + 1, (of, r)
 
 
+def test_events_of_the_kernel_beside_the_cpus():
+    """In one file, each of guests' own places."""
+    with scratch() as d:
+        r = record(f"{d}/a", "-e", "page-faults:u,instructions:u", "-c", "50", "--", SPIN, "1", "500")
+        of = Counter(script(f"{d}/a", "event,ip,sym"))
+        touched = sum(n for line, n in of.items() if "page-faults" in line and "touch" in line)
+        assert 500 // 50 - 1 <= touched <= 500 // 50 + 1, (of, r)
+        assert sum(n for line, n in of.items() if "instructions:u" in line) > 1000, (of, r)
+        assert sum(of.values()) == samples(r), (of, r)
+
+
 def test_the_newest_are_kept():
     with scratch() as d:
         r = record(f"{d}/a", "--overwrite", "-m", "16", "-e", "instructions:u", "-c", "2003", "--",
