@@ -122,7 +122,8 @@ def test_programs_are_mapped_as_by_a_kernel():
     native = subprocess.run(["cat", "/proc/self/maps"], stdout=subprocess.PIPE, text=True, env=ENV,
                             check=True)
     r = run("run", "cat", "/proc/self/maps")
-    assert r.status == 0 and sorted(files_mapped(r.out)[0]) == sorted(files_mapped(native.stdout)[0])
+    assert r.status == 0
+    assert sorted(files_mapped(r.out)[0]) == sorted(files_mapped(native.stdout)[0])
     assert files_mapped(r.out)[1] == files_mapped(native.stdout)[1], r
 
 
