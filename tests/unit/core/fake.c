@@ -95,6 +95,11 @@ static void op_wake(void *ctx, struct event *event)
 	((struct fake *)ctx)->wakes++;
 }
 
+static void op_event_changed(void *ctx, struct event *event)
+{
+	((struct fake *)ctx)->changed = event;
+}
+
 static void op_sigio(void *ctx, struct event *event, bool hup)
 {
 	struct fake *f = ctx;
@@ -161,6 +166,7 @@ static const struct core_ops ops = {
 	.fd_cgroup = op_fd_cgroup,
 	.fd_bpf = op_fd_bpf,
 	.wake = op_wake,
+	.event_changed = op_event_changed,
 	.sigio = op_sigio,
 	.sigtrap = op_sigtrap,
 	.memory_new = op_memory_new,

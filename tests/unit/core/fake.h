@@ -53,6 +53,7 @@ struct fake {
 	int memory_err;  /* memory_new's answer, if not 0 */
 	int fd_err;      /* fd_reserve's answer */
 	u32 wakes, frees;
+	const struct event *changed; /* who was last said to have changed; a test may clear it */
 	u32 overflows, lasts; /* signals, and those of them with POLL_HUP */
 	u32 traps;
 	int trap_tid;

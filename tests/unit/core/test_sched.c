@@ -548,3 +548,26 @@ TEST(a_task_beside_a_cpu_that_rotates)
 	core_check(f->core);
 	fake_free(f);
 }
+
+/* A group that its hardware member takes along is on again, and says so, wherever its task is. */
+TEST(a_group_that_is_moved_has_changed)
+{
+	struct pe_attr attr = fake_sw_attr(PERF_COUNT_SW_DUMMY);
+	int lead, member;
+
+	f = fake_new(2);
+	fake_add_task(f, 200, 200);
+	task_sched_out(fake_task(f, 200)->task);
+	lead = fake_open(f, &attr, 200, -1, -1);
+	fake_ioctl(f, lead, PERF_EVENT_IOC_DISABLE, 0);
+	EXPECT_EQ(fake_event(f, lead)->state, EVENT_OFF);
+	f->changed = NULL;
+	attr = fake_attr();
+	attr.disabled = 1;
+	member = fake_open(f, &attr, 200, -1, lead);
+	EXPECT(member >= 0);
+	EXPECT_EQ(fake_event(f, lead)->state, EVENT_INACTIVE);
+	EXPECT(f->changed == fake_event(f, lead));
+	core_check(f->core);
+	fake_free(f);
+}

@@ -3,16 +3,21 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "session/session-priv.h"
+#include "session/wire/rendezvous.h"
 #include "unit/session/mock-guest.h"
 #include "unit/test.h"
 
@@ -114,6 +119,39 @@ TEST(a_guest_counts_itself)
 
 	EXPECT_EQ(serve_until_exit(s, fork_guest(s, count_self)), 0);
 	session_free(s);
+}
+
+/* In a process that may not set socket options: what is wrong, or 0. */
+static int bootstrap_without_credentials(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_setsockopt, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
+	int inside = -7, outside = -7, next = dup(0);
+
+	close(next);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		return 0;
+	if (bootstrap_pair(&inside, &outside) != -EPERM || inside != -7 || outside != -7)
+		return 1;
+	/* Nothing is left open. */
+	return dup(0) == next && dup(0) == next + 1 ? 0 : 2;
+}
+
+TEST(a_bootstrap_that_cannot_be_made)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(bootstrap_without_credentials());
+	EXPECT(waitpid(child, &status, 0) == child);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(the_session_is_no_guest)
