@@ -119,12 +119,12 @@ def files_mapped(text):
 
 
 def test_programs_are_mapped_as_by_a_kernel():
-    native = subprocess.run(["cat", "/proc/self/maps"], stdout=subprocess.PIPE, text=True, env=ENV,
-                            check=True)
+    native = subprocess.run(["cat", "/proc/self/maps"], stdout=subprocess.PIPE, text=True,
+                            env=ENV, check=True)
     r = run("run", "cat", "/proc/self/maps")
-    assert r.status == 0
-    assert sorted(files_mapped(r.out)[0]) == sorted(files_mapped(native.stdout)[0])
-    assert files_mapped(r.out)[1] == files_mapped(native.stdout)[1], r
+    files, unusable = files_mapped(r.out)
+    assert r.status == 0 and sorted(files) == sorted(files_mapped(native.stdout)[0]), r
+    assert unusable == files_mapped(native.stdout)[1], r
 
 
 def test_the_virtual_pmu():
@@ -144,35 +144,6 @@ def test_a_limit_on_counters():
     assert c["branches:u"]["status"] == "not-supported", c
     assert c["branches:u"]["reason"]["cause"] == "group", c
     assert run("run", "--counters", "0", "true").status == 125
-
-
-def place_of_runtime(*options):
-    """Where the runtime's own mappings begin, but for what is at its link address, as one sees them
-    who is no guest."""
-    with subprocess.Popen([*options, "sh", "-c", "echo $$; read line"], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, text=True) as p:
-        with open(f"/proc/{int(p.stdout.readline())}/maps", encoding="utf-8") as f:
-            starts = [int(line.split("-")[0], 16) for line in f if " r-xp " not in line
-                      and "anyperf" not in line]
-        p.communicate("\n")
-    own = [at for at in starts if 0x5a0010000000 <= at < 0x5b0000000000]
-    assert p.returncode == 0 and len(own) > 4, (p, starts)
-    # Where ThreadSanitizer has traces, and MemorySanitizer origins, there is nothing.
-    assert not [at for at in starts if 0x5a8000000000 <= at < 0x700000000000], starts
-    return own
-
-
-def test_the_runtime_is_at_a_random_place():
-    command = [ANYPERF, "run"]
-    places = [place_of_runtime(*command) for _ in range(3)]
-    with open("/proc/sys/kernel/randomize_va_space", encoding="ascii") as f:
-        if f.read().strip() == "0":
-            return
-    assert len({p[0] for p in places}) > 1 and len({p[-1] for p in places}) > 1, places
-    # Not where nothing may be random.
-    for how in ([*command, "--deterministic"], ["setarch", "-R", *command]):
-        places = [place_of_runtime(*how) for _ in range(2)]
-        assert places[0] == places[1], places
 
 
 if __name__ == "__main__":
