@@ -194,6 +194,8 @@ CAUSE(OUTPUT_CPU, BAD_VALUE, NONE,
 CAUSE(OUTPUT_TASK, BAD_VALUE, NONE, "with cpu -1 the output target must count the same task")
 CAUSE(OUTPUT_CLOCK, BAD_VALUE, NONE, "the output target has another clock; records would not sort")
 CAUSE(OUTPUT_DIRECTION, BAD_VALUE, NONE, "the output target is written in the other direction")
+CAUSE(OUTPUT_AUX, BAD_VALUE, NONE,
+      "this event writes the AUX area of {s0}, and the output target that of {s1}")
 CAUSE(OUTPUT_MAPPED, BAD_VALUE, UNMAP_FIRST, "this event is mapped itself")
 CAUSE(OUTPUT_UNMAPPED, BAD_VALUE, MAP_FIRST, "the output target is not mapped")
 CAUSE(OUTPUT_MISFIT, BAD_VALUE, NONE,
@@ -382,6 +384,8 @@ CAUSE(MAP_AUX_FIRST, BAD_VALUE, NONE,
 CAUSE(MAP_AUX_WORDS, BAD_VALUE, NONE,
       "an AUX area is mapped behind the data, at aux_offset and with aux_size of the user page, a "
       "power of two")
+CAUSE(MAP_AUX_OTHER, BAD_VALUE, NONE,
+      "the AUX area is mapped at {x0} already, with {u1} pages; map it there and as large")
 CAUSE(MAP_NO_AUX, UNSUPPORTED, NONE, "{s0} has no AUX area")
 CAUSE(MAP_OTHER_SIZE, BAD_VALUE, NONE, "the event is mapped with {u0} pages already; map as many")
 CAUSE(MAP_REDIRECTED, BUSY, NONE, "the event's output goes to another one's buffer; map that one")

@@ -134,13 +134,23 @@ struct map_call {
  * memory), or what memory_new() says.
  */
 int must_check event_map(struct event *event, const struct map_call *call);
+/*
+ * With an offset it is the AUX area of the event's PMU, at aux_offset of the user page and with
+ * aux_size [AUX-01..03]: memory of its own, from ops->memory_new() as well. It keeps the event and
+ * the data as a mapping of these does. -EINVAL (other words, other place or size than the first),
+ * -EPERM, -EOPNOTSUPP (its PMU has none).
+ */
 
 /* One mapping made by event_map() is gone (munmap, exec, exit). The last one frees the memory. */
 void event_unmap(struct event *event);
+/* The same of a mapping of the AUX area. The last one stops who writes there, and frees it. */
+void event_unmap_aux(struct event *event);
 
 /* The user page while @event itself is mapped, and what the host knows its memory by; or NULL. */
 struct perf_event_mmap_page *event_page(const struct event *event);
 void *event_memory(const struct event *event);
+/* What the host knows the memory of the AUX area by, or NULL. */
+void *event_aux_memory(const struct event *event);
 
 /* What tools need to know of an event besides. */
 u64 event_id(const struct event *event);

@@ -135,6 +135,22 @@ struct mlock_charge {
  * The memory is the guests' as much as ours, so all that the core goes by is here; what the page
  * shows of it is a copy. Of the page only data_tail is read, and any value will do.
  */
+/* What a PMU traces into, behind the data pages; without one all of it is 0. */
+struct aux_area {
+	u64 offset, nr_pages;
+	u32 maps;       /* at 0 nobody writes there, and it is freed */
+	bool overwrite; /* the first mapping cannot write aux_tail: old data gives way */
+	bool busy;      /* between aux_output_begin() and aux_output_end() */
+	void *memory;
+	void *memory_host;
+	struct mlock_charge charge;
+	struct pmu *pmu; /* whose it is */
+	void *priv;      /* what setup_aux() gave */
+	u64 head;        /* aux_head */
+	u64 watermark;   /* bytes */
+	u64 wakeup;      /* up to where the last wakeup was */
+};
+
 struct buffer {
 	u32 refs; /* one per event in `events` */
 	struct list events;
@@ -156,6 +172,8 @@ struct buffer {
 	u64 wakeup;    /* up to where the last wakeup was, bytes, and one more for each by count */
 	u64 lost;      /* records since the last LOST */
 	u64 samples;   /* since the last wakeup by count */
+
+	struct aux_area aux;
 };
 
 struct core {
@@ -293,6 +311,13 @@ int must_check buffer_set_output(struct event *event, struct event *target);
 int must_check buffer_pause(struct event *event, bool pause);
 void buffer_detach(struct event *event);
 
+/* ring/aux.c */
+bool event_has_aux(const struct event *event);
+int must_check aux_map(struct event *event, const struct map_call *call);
+void aux_free(struct core *core, struct buffer *buffer);
+/* @event, of an instruction trace unit, goes on: ITRACE_START until its driver has started. */
+void itrace_start(struct event *event);
+
 /* ring/memlock.c */
 int must_check memlock_charge(struct event *event, struct task *task, u64 pages,
 			      struct mlock_charge *charge);
@@ -301,6 +326,8 @@ void memlock_uncharge(struct core *core, struct mlock_charge *charge);
 /* ring/output.c */
 u64 event_clock(const struct event *event);
 struct ap_layout event_layout(const struct event *event);
+/* All who write to the buffer are woken, since each may be whom somebody polls. */
+void output_wake(struct buffer *buffer);
 /* Has @event data pages to write to? */
 bool output_wanted(struct event *event);
 /*

@@ -143,6 +143,16 @@ struct pmu {
 	int (*set_filter)(struct event *event, const char *text);
 
 	/*
+	 * Optional: the PMU writes traces into an AUX area. @memory of @size bytes, a power of two,
+	 * has been mapped for @event; with @overwrite old data gives way, else what the reader has
+	 * not taken stays. What it gives back, the driver's own, goes to aux_output_begin() and
+	 * free_aux(); NULL: it cannot, which is -ENOMEM.
+	 */
+	void *(*setup_aux)(struct event *event, void *memory, u64 size, bool overwrite);
+	/* Nobody writes there any more. */
+	void (*free_aux)(void *aux);
+
+	/*
 	 * Optional: @task comes to @cpu or is about to leave it. Called for every task, events or
 	 * none, before its events go on and after they are off.
 	 */
@@ -198,6 +208,33 @@ void *pmu_cpu(struct pmu *pmu, struct cpu *cpu);
  * until the driver has had an event of that cgroup there.
  */
 void *pmu_cgroup(struct pmu *pmu, struct cgroup *cgroup, struct cpu *cpu);
+
+/*
+ * Writing a trace: between begin and end the driver has the area to itself, and writes up to `room`
+ * bytes behind `head`, both taken modulo the area's size.
+ */
+struct aux_output {
+	struct event *event;
+	u8 *area;
+	u64 head;   /* where it begins; where data is overwritten the driver moves it on */
+	u64 room;   /* bytes; 0 where data is overwritten */
+	u64 wakeup; /* the reader is to be woken when the head is there */
+	u64 flags;  /* the driver's: PERF_AUX_FLAG_TRUNCATED and the like */
+};
+
+/*
+ * What setup_aux() gave; NULL: nothing is mapped, or there is no room, in which case the event goes
+ * off when the operation ends [AUX-04]. Called by start(); end by stop().
+ */
+void *aux_output_begin(struct aux_output *out, struct event *event);
+/* @size bytes are new: the AUX record, aux_head, a wakeup. TRUNCATED: the event goes off. */
+void aux_output_end(struct aux_output *out, u64 size);
+/* Moves the head by @size bytes that mean nothing. -ENOSPC: there is not so much room. */
+int must_check aux_output_skip(struct aux_output *out, u64 size);
+/* AUX_OUTPUT_HW_ID: by which number the trace calls @event. */
+void aux_output_hw_id(struct event *event, u64 hw_id);
+/* For PMU_CAP_ITRACE: its trace has begun, so no further ITRACE_START is written for it. */
+void event_itrace_started(struct event *event);
 
 /* The cgroup of @task (NULL: none), and the one that encloses @cgroup. */
 struct cgroup *task_cgroup(const struct task *task);

@@ -112,6 +112,7 @@ struct event {
 
 	bool in_ctx;          /* in ctx's lists */
 	bool group_pure_sw;   /* a leader: leader and all members are software events */
+	bool itrace_started;  /* an original: its instruction trace has begun */
 	bool pending_disable; /* its limit is used up: off at the next schedule-out or settle */
 };
 

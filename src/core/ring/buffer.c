@@ -1,6 +1,6 @@
 /*
  * What mmap of an event makes [PAGE-01..20, RING-01]: the user page, and the object that SET_OUTPUT
- * and poll are about. output.c writes records into its data pages.
+ * and poll are about. output.c writes records into its data pages; aux.c has the AUX area behind.
  *
  * The page is the guest's as much as ours. Of it data_tail is read, and where an AUX area is to be;
  * for the rest it is only ever written; `lock` is our copy of the sequence count, odd while the
@@ -35,6 +35,7 @@ void buffer_detach(struct event *event)
 		buffer->owner = NULL;
 	if (--buffer->refs)
 		return;
+	aux_free(core, buffer);
 	core->ops->memory_free(core->ctx, buffer->page, buffer_size(core, buffer),
 			       buffer->memory_host);
 	memlock_uncharge(core, &buffer->charge);
@@ -57,6 +58,9 @@ int buffer_set_output(struct event *event, struct event *target)
 			return core_refuse(core, -EINVAL, OUTPUT_CLOCK);
 		if (target->attr.write_backward != event->attr.write_backward)
 			return core_refuse(core, -EINVAL, OUTPUT_DIRECTION);
+		if (event_has_aux(event) && event_has_aux(target) && event->pmu != target->pmu)
+			return core_refuse(core, -EINVAL, OUTPUT_AUX,
+					   .name = {event->pmu->name, target->pmu->name});
 	}
 	if (event->maps)
 		return core_refuse(core, -EINVAL, OUTPUT_MAPPED);
@@ -136,23 +140,6 @@ void *event_memory(const struct event *event)
 	return event->maps ? event->buffer->memory_host : NULL;
 }
 
-/* Behind the data, where the two words of the page say [AUX-01]. No PMU here has an AUX area. */
-static int check_aux(struct event *event, const struct map_call *call)
-{
-	const struct buffer *buffer = event->buffer;
-	struct core *core = event->core;
-	u64 pages = call->len / core->page_size, offset, size;
-
-	if (!buffer)
-		return core_refuse(core, -EINVAL, MAP_AUX_FIRST);
-	offset = __atomic_load_n(&buffer->page->aux_offset, __ATOMIC_RELAXED);
-	size = __atomic_load_n(&buffer->page->aux_size, __ATOMIC_RELAXED);
-	if (offset < (buffer->nr_pages + 1) * core->page_size || offset != call->offset ||
-	    size != call->len || pages & (pages - 1))
-		return core_refuse(core, -EINVAL, MAP_AUX_WORDS);
-	return core_refuse(core, -EOPNOTSUPP, MAP_NO_AUX, .name = {event->pmu->name});
-}
-
 static int check_geometry(struct event *event, const struct map_call *call, u64 *nr_pages)
 {
 	struct core *core = event->core;
@@ -165,7 +152,7 @@ static int check_geometry(struct event *event, const struct map_call *call, u64 
 	if (call->len % core->page_size || !pages)
 		return core_refuse(core, -EINVAL, MAP_LENGTH);
 	if (call->offset)
-		return check_aux(event, call);
+		return 0;
 	*nr_pages = pages - 1;
 	if (*nr_pages & (*nr_pages - 1))
 		return core_refuse(core, -EINVAL, MAP_PAGES, .number = {pages});
@@ -238,6 +225,8 @@ int event_map(struct event *event, const struct map_call *call)
 	err = check_geometry(event, call, &nr_pages);
 	if (err)
 		return err;
+	if (call->offset)
+		return aux_map(event, call);
 	if (buffer) {
 		if (buffer->nr_pages != nr_pages)
 			return core_refuse(core, -EINVAL, MAP_OTHER_SIZE,

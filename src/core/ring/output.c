@@ -89,8 +89,7 @@ static void lose(struct event *event, struct buffer *buffer)
 	event_changed(event);
 }
 
-/* All who write to the buffer are woken, since each may be whom somebody polls. */
-static void wake_writers(struct buffer *buffer)
+void output_wake(struct buffer *buffer)
 {
 	struct event *event;
 
@@ -153,7 +152,7 @@ static void write_bytes(struct event *event, u32 type, const void *bytes, u64 le
 	publish(buffer);
 	if (buffer->wakeup == wakeup)
 		return;
-	wake_writers(buffer);
+	output_wake(buffer);
 	/* A sample's overflow sends its signal anyway. */
 	if (type != PERF_RECORD_SAMPLE && core->ops->sigio)
 		core->ops->sigio(core->ctx, event, false);

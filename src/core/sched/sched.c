@@ -67,6 +67,7 @@ static int event_sched_in(struct event *event)
 		return 0;
 	event_set_state(event, EVENT_ACTIVE);
 	period_sched_in(event);
+	itrace_start(event);
 	if (event->pmu->add(event, PMU_EF_START)) {
 		event_set_state(event, EVENT_INACTIVE);
 		return -EAGAIN;
