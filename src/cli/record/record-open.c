@@ -74,6 +74,23 @@ static u64 frequency(const struct record_opts *o)
 	return wanted;
 }
 
+/*
+ * A buffer holds what comes while something else has the CPU. The default is for some 4,000 samples
+ * a second with call chains; who asks for more gets more.
+ */
+static u32 pages_for(const struct record_opts *o, u64 freq)
+{
+	u32 pages = 128;
+
+	if (o->pages || freq <= 4000)
+		return (u32)o->pages; /* 0: the default */
+	while (freq > 4000 && pages < 4096) {
+		pages *= 2;
+		freq /= 2;
+	}
+	return pages;
+}
+
 static struct ap_target target_of(struct record_job *job, bool *on_exec)
 {
 	const struct record_opts *o = &job->opts;
@@ -99,9 +116,10 @@ static int open_sampler(struct record_job *job, struct ap_sampler **out, struct 
 	const struct record_opts *o = &job->opts;
 	bool on_exec = false;
 	struct ap_target target = target_of(job, &on_exec);
+	u64 freq = frequency(o);
 	struct ap_sampler_opts opts =
-		AP_OPTS(ap_sampler_opts, .freq = frequency(o), .period = (u64)o->period,
-			.flags = flags | AP_SAMPLER_SHRINK, .pages = (unsigned int)o->pages,
+		AP_OPTS(ap_sampler_opts, .freq = freq, .period = (u64)o->period,
+			.flags = flags | AP_SAMPLER_SHRINK, .pages = pages_for(o, freq),
 			.open_flags = AP_OPEN_USER_FALLBACK);
 	struct ap_error err;
 

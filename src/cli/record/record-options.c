@@ -304,7 +304,7 @@ const struct option record_option_table[] = {
 	 .help = "compress with zstd, at level N (1 to 22; 1)"},
 	{OPTION_CALL, 'm', "mmap-pages", "PAGES|SIZE", .call = set_pages,
 	 .help = "the size of each CPU's buffer; 128 pages if nothing else is said",
-	 .more = "Over the limit for locked memory a smaller size is taken, and a line says so."},
+	 .more = "With more than 4,000 samples a second it is up to 4096 pages. Over the limit for locked memory a smaller size is taken, and a line says so."},
 	{OPTION_FLAG, 0, "overwrite", AT(overwrite),
 	 .help = "let the newest samples overwrite the oldest; write them at the end"},
 	{OPTION_CALL, 0, "switch-output", .optional = "signal|SIZE|TIME", .call = set_switch,
