@@ -1,4 +1,4 @@
-#include "data/feature.h"
+#include "data/feature-priv.h"
 
 #include <errno.h>
 #include <dirent.h>
@@ -55,8 +55,7 @@ bool data_piece_add_text(struct data_piece *p, const char *text)
 	       data_piece_add(p, zeros, padded - len);
 }
 
-/* "AMD EPYC" of "model name : AMD EPYC" in /proc/cpuinfo, or a number of /proc/meminfo. */
-static bool look_up(const char *path, const char *key, char *value, size_t size)
+bool data_look_up(const char *path, const char *key, char *value, size_t size)
 {
 	FILE *f = fopen(path, "re");
 	char line[512];
@@ -90,16 +89,22 @@ static void gather_machine(struct data_features *f)
 	data_piece_add_text(&f->of[DATA_VERSION], "anyperf " VERSION);
 	add_u32(&f->of[DATA_NRCPUS], (u32)sysconf(_SC_NPROCESSORS_CONF));
 	add_u32(&f->of[DATA_NRCPUS], (u32)sysconf(_SC_NPROCESSORS_ONLN));
-	if (look_up("/proc/cpuinfo", "model name", text, sizeof(text)) ||
-	    look_up("/proc/cpuinfo", "Processor", text, sizeof(text)))
+	if (data_look_up("/proc/cpuinfo", "model name", text, sizeof(text)) ||
+	    data_look_up("/proc/cpuinfo", "Processor", text, sizeof(text)))
 		data_piece_add_text(&f->of[DATA_CPUDESC], text);
-	if (look_up("/proc/meminfo", "MemTotal", text, sizeof(text)))
+	if (data_look_up("/proc/meminfo", "MemTotal", text, sizeof(text)))
 		add_u64(&f->of[DATA_TOTAL_MEM], strtoull(text, NULL, 10));
 }
 
+/* In front of the arguments, which begin with the command's name, stands the program. */
 static void gather_command_line(struct data_piece *p, int argc, char *const *argv)
 {
-	add_u32(p, (u32)argc);
+	char program[4096];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	program[len > 0 ? len : 0] = 0;
+	add_u32(p, (u32)argc + 1);
+	data_piece_add_text(p, program);
 	for (int i = 0; i < argc; i++)
 		data_piece_add_text(p, argv[i]);
 }
@@ -112,7 +117,10 @@ static void gather_events(struct data_features *f, const struct data_event *even
 	add_u32(p, nr);
 	add_u32(p, PE_ATTR_SIZE_VER7);
 	for (u32 i = 0; i < nr; i++) {
-		data_piece_add(p, &events[i].attr, PE_ATTR_SIZE_VER7);
+		struct pe_attr attr = events[i].attr;
+
+		attr.size = PE_ATTR_SIZE_VER7;
+		data_piece_add(p, &attr, PE_ATTR_SIZE_VER7);
 		add_u32(p, events[i].nr_ids);
 		data_piece_add_text(p, events[i].name ? events[i].name : "unknown");
 		data_piece_add(p, events[i].ids, events[i].nr_ids * sizeof(u64));
@@ -168,6 +176,7 @@ void data_features_gather(struct data_features *f, const struct data_event *even
 			  int argc, char *const *argv)
 {
 	gather_machine(f);
+	data_features_gather_cpus(f);
 	gather_command_line(&f->of[DATA_CMDLINE], argc, argv);
 	gather_events(f, events, nr);
 	gather_pmus(&f->of[DATA_PMU_MAPPINGS]);

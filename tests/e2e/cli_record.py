@@ -70,11 +70,28 @@ def test_a_program_is_recorded():
         assert text is None or re.search(r"\d\d\.\d\d% +spin +spin +\[\.\] burn", text), text
         header = perf("report", "--header-only", "-i", path)
         if header:
-            for what in ("hostname", "os release", "arch", "nrcpus online", "cmdline : ",
+            for what in ("hostname", "os release", "arch", "nrcpus online",
+                         f"cmdline : {os.path.realpath(ANYPERF)} record -e {USER} -o",
                          "event : name = cpu-clock:u", "time of first sample"):
                 assert what in header, (what, header)
             ids = perf("buildid-list", "-i", path)
             assert re.search(r"^[0-9a-f]{16,40} .*/" + os.path.basename(SPIN) + "$", ids, re.M), ids
+
+
+def test_a_file_says_of_the_machine_what_perf_says():
+    said = r"^# (?:hostname|os release|arch|nrcpus|cpudesc|cpuid|total memory|sibling|CPU \d" \
+           r"|node\d+ cpu list|CPU cache|  ?L\d|pmu mappings).*$"
+    with scratch() as d:
+        found = []
+        for name in ("ours", "perfs"):
+            path = f"{d}/{name}"
+            if name == "ours":
+                record("-e", USER, "-o", path, "--", SPIN, "20")
+            elif perf("record", "-q", "-e", USER, "-o", path, SPIN, "20") is None:
+                return
+            header = perf("report", "--header-only", "-I", "-i", path)
+            found.append([sorted(line.split()) for line in re.findall(said, header, re.M)])
+        assert found[0] == found[1] and len(found[0]) > 8, found
 
 
 def test_the_choice_of_the_event_is_announced():
