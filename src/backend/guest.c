@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -72,23 +73,47 @@ struct guest_launch {
 
 enum { FD_RUNTIME, FD_CONTROL, FD_SEGMENT, FD_BOOTSTRAP };
 
+/*
+ * Out of it the runtime reads what it is told. Where our limit for files (RLIMIT_FSIZE), which
+ * holds for a memfd too, is below that, it is a pipe. -errno.
+ */
+static int fd_with(const struct rt_control *c)
+{
+	struct rlimit limit;
+	int ends[2], fd;
+	ssize_t n;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(*c)) {
+		if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+			return -errno;
+		n = write(ends[1], c, sizeof(*c));
+		close(ends[1]);
+		fd = ends[0];
+	} else {
+		fd = memfd_create("anyperf-control", MFD_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		n = pwrite(fd, c, sizeof(*c), 0);
+	}
+	if (n == (ssize_t)sizeof(*c))
+		return fd;
+	close(fd);
+	return -ENOMEM;
+}
+
 /* The runtime's arguments and what it is told. */
 static int prepare(struct guest_launch *l, const struct guest_segment *segment, char *const *argv)
 {
 	struct rt_control *c = calloc(1, sizeof(*c));
 	size_t argc = 0, n = 0;
-	int err = 0;
 
 	while (argv[argc])
 		argc++;
 	l->argv = calloc(argc + CONTROL_ARGS + 2, sizeof(*l->argv));
-	l->fds[FD_CONTROL] = memfd_create("anyperf-control", MFD_CLOEXEC);
-	if (!c || !l->argv || l->fds[FD_CONTROL] < 0) {
-		err = !c || !l->argv ? -ENOMEM : -errno;
+	if (!c || !l->argv) {
 		free(c);
-		return err;
+		return -ENOMEM;
 	}
-	snprintf(l->number, sizeof(l->number), "%d", l->fds[FD_CONTROL]);
 	l->argv[n++] = (char *)"anyperf-rt";
 	l->argv[n++] = l->number;
 	if (is_plain_text(l->path)) {
@@ -110,10 +135,10 @@ static int prepare(struct guest_launch *l, const struct guest_segment *segment, 
 	c->session_fd = l->fds[FD_BOOTSTRAP];
 	c->meter = ~0u;
 	c->run = segment->number;
-	if (write(l->fds[FD_CONTROL], c, sizeof(*c)) != (ssize_t)sizeof(*c))
-		err = errno ? -errno : -EIO;
+	l->fds[FD_CONTROL] = fd_with(c);
 	free(c);
-	return err;
+	snprintf(l->number, sizeof(l->number), "%d", l->fds[FD_CONTROL]);
+	return l->fds[FD_CONTROL] < 0 ? l->fds[FD_CONTROL] : 0;
 }
 
 int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *segment, int runtime,

@@ -63,13 +63,18 @@ static struct dbt_ops ops = {
 
 static void read_control(struct startup *s)
 {
+	const size_t room = sizeof(s->control) + sizeof(s->filters);
+	size_t n = 0;
+	long got;
 	u64 fd;
-	long n;
 
 	if (s->in.argc < CONTROL_ARGS || !str_u64(s->in.argv[1], 10, &fd))
 		die("anyperf-rt is the inside of `anyperf run`, not a command\n");
-	n = sys_pread((int)fd, &s->control, sizeof(s->control) + sizeof(s->filters), 0);
-	if (n < (long)sizeof(s->control) || s->control.magic != CONTROL_MAGIC ||
+	do {
+		got = sys_read((int)fd, (u8 *)&s->control + n, room - n);
+		n += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && n < room);
+	if (n < sizeof(s->control) || s->control.magic != CONTROL_MAGIC ||
 	    s->control.version != CONTROL_VERSION)
 		die("descriptor %d tells nothing that this anyperf-rt understands\n", (int)fd);
 	sys_close((int)fd);

@@ -127,6 +127,19 @@ def test_programs_are_mapped_as_by_a_kernel():
     assert unusable == files_mapped(native.stdout)[1], r
 
 
+def test_limits_of_files_are_for_files():
+    """RLIMIT_FSIZE holds for memory that is a file, too; what the runtime writes there is not the
+    program's."""
+    for limit in "-f 0", "-S -f 0", "-f 100":
+        script = f"ulimit {limit}; ls / | wc -l; sh -c 'exec sh -c \"echo deeper\"' | cat"
+        native = subprocess.run(["sh", "-c", script], capture_output=True, text=True, env=ENV,
+                                check=True)
+        r = run("run", "sh", "-c", script)
+        assert (r.status, r.out, r.err) == (0, native.stdout, ""), r
+        r = run("run", "--count", "sh", "-c", script)
+        assert r.out == native.stdout, r
+
+
 def test_the_virtual_pmu():
     c = measured(events="instructions:u,branches:u")
     assert all(v["status"] == "ok" and v["running_percent"] == 100 for v in c.values()), c

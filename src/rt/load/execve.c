@@ -304,14 +304,11 @@ void exec_plan_release(struct exec_plan *plan)
 	plan->exe_fd = plan->interp_fd = -1;
 }
 
-/* Writes the control memfd; its number or -errno. */
+/* The number of the descriptor with what the next runtime is told, or -errno. */
 static long write_control(struct thread *t, const struct exec_plan *plan, struct rt_control *c)
 {
 	u8 *filters = (u8 *)(c + 1);
-	long fd = fd_memfd("anyperf-control", 0), n;
 
-	if (fd < 0)
-		return fd;
 	memset(c, 0, sizeof(*c));
 	c->magic = CONTROL_MAGIC;
 	c->version = CONTROL_VERSION;
@@ -331,12 +328,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	memcpy(c->comm, plan->comm, sizeof(c->comm));
 	str_put(c->exe, sizeof(c->exe), plan->exe);
 	str_put(c->execfn, sizeof(c->execfn), plan->execfn);
-	n = sys_pwrite((int)fd, c, sizeof(*c) + c->seccomp_len, 0);
-	if (n != (long)(sizeof(*c) + c->seccomp_len)) {
-		sys_close((int)fd);
-		return n < 0 ? n : -ENOMEM;
-	}
-	return fd;
+	return fd_with("anyperf-control", c, sizeof(*c) + c->seccomp_len);
 }
 
 /*

@@ -8,6 +8,8 @@
 
 #include <asm/statfs.h>
 #include <linux/close_range.h>
+#include <linux/fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/mman.h>
 #include <linux/resource.h>
@@ -208,6 +210,43 @@ long fd_memfd(const char *name, u32 flags)
 		limits(&was, NULL);
 	}
 	return ret;
+}
+
+#define PIPE_BYTES 65536 /* that a new one holds */
+
+static long pipe_with(const void *bytes, size_t len)
+{
+	s32 ends[2];
+	long ret = raw_call2(__NR_pipe2, (long)ends, O_NONBLOCK);
+
+	if (ret)
+		return ret;
+	if (len > PIPE_BYTES)
+		sys_fcntl(ends[1], F_SETPIPE_SZ, len);
+	ret = sys_write(ends[1], bytes, len);
+	sys_close(ends[1]);
+	if (ret == (long)len)
+		return ends[0];
+	sys_close(ends[0]);
+	return -ENOMEM;
+}
+
+long fd_with(const char *name, const void *bytes, size_t len)
+{
+	struct rlimit64 size;
+	long fd, n;
+
+	/* A larger one would be answered by SIGXFSZ as well, which is the guest's to get. */
+	if (!raw_call4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&size) && size.rlim_cur < len)
+		return pipe_with(bytes, len);
+	fd = fd_memfd(name, 0);
+	if (fd < 0)
+		return fd;
+	n = sys_write((int)fd, bytes, len);
+	if (n == (long)len && !raw_call3(__NR_lseek, fd, 0, SEEK_SET))
+		return fd;
+	sys_close((int)fd);
+	return n < 0 ? n : -ENOMEM;
 }
 
 long fd_read_text(const char *path, char *text, size_t size)

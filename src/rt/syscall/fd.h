@@ -51,6 +51,12 @@ void fd_cloexec(bool on);
 long fd_open(int dir, const char *path, int flags);
 long fd_memfd(const char *name, u32 flags);
 /*
+ * A descriptor, not close-on-exec, out of which the @len bytes are read one after the other: a
+ * memfd called @name, or a pipe where the guest's limit for files (RLIMIT_FSIZE), which holds for a
+ * memfd too, is below that. -errno; -ENOMEM: the user has so many pipes that one holds less.
+ */
+long fd_with(const char *name, const void *bytes, size_t len);
+/*
  * What the file at @path says, with a NUL behind it, as far as there is room: how much, or -errno.
  */
 long fd_read_text(const char *path, char *text, size_t size);

@@ -197,6 +197,30 @@ static void collect(void)
 			 __ATOMIC_RELAXED);
 }
 
+/*
+ * Into the segment, of which only one's own pages are mapped. To the kernel it is a file like those
+ * of the guest, whose limit (RLIMIT_FSIZE) ends the write by SIGXFSZ. All signals are blocked here,
+ * so it waits and can be taken back; and a mapping has no such limit.
+ */
+static void write_segment(u64 at, const void *bytes, size_t len)
+{
+	const u64 xfsz = BIT(SIGXFSZ - 1);
+	const struct __kernel_timespec now = {0};
+	u64 page = at & ~4095ull;
+	u8 *map;
+
+	if (sys_pwrite(fd_get(FD_SEGMENT), bytes, len, at) != -EFBIG)
+		return;
+	raw_call4(__NR_rt_sigtimedwait, (long)&xfsz, 0, (long)&now, SIGSET_SIZE);
+	map = region_map(4096, PROT_NONE);
+	if (!map)
+		return;
+	if (!sys_failed(sys_mmap(map, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+				 fd_get(FD_SEGMENT), page)))
+		memcpy(map + (at - page), bytes, len);
+	region_unmap(map, 4096);
+}
+
 /* A page that nobody has used: its index, SEGMENT_SLOTS if there is none. */
 static u32 take_new(void)
 {
@@ -206,8 +230,7 @@ static u32 take_new(void)
 	const struct owner o = {.state = METER_RUNNING, .run = run};
 
 	if (index < slots) {
-		sys_pwrite(fd_get(FD_SEGMENT), &o, sizeof(o),
-			   segment_offset(index) + offsetof(struct meter, state));
+		write_segment(segment_offset(index) + offsetof(struct meter, state), &o, sizeof(o));
 		return index;
 	}
 	__atomic_store_n(&segment->used, slots, __ATOMIC_RELAXED);
@@ -285,8 +308,8 @@ void meter_announce(u32 index, u64 stamp, u32 pid)
 	_Static_assert(offsetof(struct meter, run) == offsetof(struct meter, pid) + 8, "who[]");
 	if (index < SEGMENT_SLOTS && read_owner(index, &o) && o.state == METER_RUNNING && !o.tid &&
 	    meter_stamp(index) == stamp)
-		sys_pwrite(fd_get(FD_SEGMENT), who, sizeof(who),
-			   segment_offset(index) + offsetof(struct meter, pid));
+		write_segment(segment_offset(index) + offsetof(struct meter, pid), who,
+			      sizeof(who));
 }
 
 void meter_begin(struct thread *t, enum meter_owner owner)
