@@ -25,6 +25,7 @@
 #include "session/task/instant.h"
 #include "session/task/kernel-stops.h"
 #include "session/task/meters.h"
+#include "session/task/thread-switches.h"
 #include "session/task/thread-trace.h"
 #include "session/task/track.h"
 #include "session/task/wide.h"
@@ -68,8 +69,9 @@ struct session {
 	struct guests guests;
 	struct instant instant;
 	struct wide wide;
-	struct list traces; /* struct thread_trace of task/thread-trace.c */
-	u32 track_watch;    /* task/track.h: what guests are to tell besides; enum wire_watch */
+	struct list traces;  /* struct thread_trace of task/thread-trace.c */
+	u32 track_watch;     /* task/track.h: what guests are to tell besides; enum wire_watch */
+	bool track_switches; /* task/thread-switches.h: somebody asks */
 
 	struct bootstraps bootstraps;
 	struct perf_files files;

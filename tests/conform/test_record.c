@@ -399,3 +399,40 @@ CONFORM(redirected)
 	check_val("RING-15", "when it is unmapped the other has none either",
 		  ready((int)other) & POLLHUP, POLLHUP);
 }
+
+/* [ATTR-32] The thread goes when it sleeps, and comes when it goes on. */
+CONFORM(switches)
+{
+	struct pe_attr attr = on();
+	u64 at, gone = 0, come = 0, turns = 0, times = 0, last = 0, others = 0;
+	struct buffer b;
+	bool away = false;
+
+	attr.disabled = 1;
+	attr.context_switch = attr.sample_id_all = 1;
+	attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	b = map_self(attr, PROT_READ | PROT_WRITE);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	for (int i = 0; i < 10; i++)
+		usleep(1000);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	for (at = 0; at < head(&b); at += size_at(&b, at)) {
+		bool out = misc_at(&b, at) & PERF_RECORD_MISC_SWITCH_OUT;
+
+		others += type_at(&b, at) != PERF_RECORD_SWITCH || size_at(&b, at) != 24 ||
+			  half(&b, at + 12) != (u32)gettid();
+		gone += out && !(misc_at(&b, at) & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+		come += !out;
+		turns += at && out == away;
+		away = out;
+		times += word(&b, at + 16) <= last;
+		last = word(&b, at + 16);
+	}
+	CHECK_ROW("REC-13", gone >= 10, "a record for each time that it goes to sleep", "%lu",
+		  gone);
+	CHECK_ROW("MISC-04", come >= 9, "and that it comes back", "%lu", come);
+	check_val("MISC-06", "it goes and comes in turn", (long long)turns, 0);
+	check_val("REC-13", "each is later than the one before", (long long)times, 0);
+	check_val("REC-13", "they are SWITCH, with a trailer and nothing else", (long long)others,
+		  0);
+}

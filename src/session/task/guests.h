@@ -65,7 +65,8 @@ struct guest_thread {
 	struct list invalid_link; /* in instant.invalid while its event snapshots do not hold */
 	struct thread_counts counts;
 	struct thread_clock clock;
-	struct thread_trace *trace; /* NULL: no sampling event has counted it */
+	struct thread_trace *trace;       /* NULL: no sampling event has counted it */
+	struct thread_switches *switches; /* NULL: nobody asks when it is switched */
 };
 
 void guests_init(struct guests *g);

@@ -29,6 +29,14 @@ struct stop_throttle {
 	u64 time, id, stream_id;
 };
 
+/* Of an event that samples the CPU as well. */
+struct stop_switch {
+	struct perf_event_header header;
+	u64 time;
+	u32 cpu, reserved;
+	u64 id;
+};
+
 struct stop_lost {
 	struct perf_event_header header;
 	u64 id, lost;
@@ -116,14 +124,13 @@ void kernel_stops_release(struct kernel_stops *ks)
 }
 
 /* The memory is locked, of which there may be little. */
-static int make_buffer(struct kernel_stops *ks, s32 tid)
+static int make_buffer(struct kernel_stops *ks, const struct pe_attr *attr, s32 tid)
 {
-	struct pe_attr attr = base_attr();
 	int err;
 
 	if (ks->fd >= 0)
 		return 0;
-	ks->fd = open_event(&attr, tid, -1);
+	ks->fd = open_event(attr, tid, -1);
 	if (ks->fd < 0)
 		return -errno;
 	for (size_t n = PAGES_MOST; n; n /= 4) {
@@ -151,7 +158,7 @@ static bool is_fault(u64 config)
 int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *guests, u64 *id)
 {
 	struct pe_attr attr = base_attr();
-	int fd, err = make_buffer(ks, tid);
+	int fd, err = make_buffer(ks, &attr, tid);
 
 	if (err)
 		return err;
@@ -179,6 +186,15 @@ int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *gue
 	return fd;
 }
 
+int kernel_switches_open(struct kernel_stops *ks, s32 tid)
+{
+	struct pe_attr attr = base_attr();
+
+	attr.sample_type |= PERF_SAMPLE_CPU;
+	attr.context_switch = 1;
+	return make_buffer(ks, &attr, tid);
+}
+
 static void copy_out(const struct kernel_stops *ks, u64 at, void *to, size_t len)
 {
 	const u8 *records = (const u8 *)ks->pages + PAGE;
@@ -189,18 +205,20 @@ static void copy_out(const struct kernel_stops *ks, u64 at, void *to, size_t len
 }
 
 /* False: it is none that is wanted. */
-static bool note_of(const struct kernel_stops *ks, u16 size, u32 type, struct kernel_note *note)
+static bool note_of(const struct kernel_stops *ks, const struct perf_event_header *header,
+		    struct kernel_note *note)
 {
 	union {
 		struct stop_sample sample;
+		struct stop_switch switched;
 		struct stop_throttle throttle;
 		struct stop_lost lost;
 	} r;
 
 	memset(&r, 0, sizeof(r));
-	copy_out(ks, ks->tail, &r, min_u64(size, sizeof(r)));
-	*note = (struct kernel_note){.type = type};
-	switch (type) {
+	copy_out(ks, ks->tail, &r, min_u64(header->size, sizeof(r)));
+	*note = (struct kernel_note){.type = header->type, .misc = header->misc};
+	switch (header->type) {
 	case PERF_RECORD_SAMPLE:
 		note->id = r.sample.id;
 		note->time = r.sample.time;
@@ -211,6 +229,10 @@ static bool note_of(const struct kernel_stops *ks, u16 size, u32 type, struct ke
 	case PERF_RECORD_UNTHROTTLE:
 		note->id = r.throttle.id;
 		note->time = r.throttle.time;
+		return true;
+	case PERF_RECORD_SWITCH:
+		note->time = r.switched.time;
+		note->cpu = r.switched.cpu;
 		return true;
 	case PERF_RECORD_LOST:
 		note->id = r.lost.id;
@@ -234,7 +256,7 @@ bool kernel_stops_next(struct kernel_stops *ks, u64 time, struct kernel_note *no
 		copy_out(ks, ks->tail, &header, sizeof(header));
 		if (header.size < sizeof(header))
 			break;
-		found = note_of(ks, header.size, header.type, note);
+		found = note_of(ks, &header, note);
 		if (found && note->time > time)
 			return false;
 		ks->tail += header.size;

@@ -26,7 +26,9 @@ struct kernel_stops {
 
 /* What the kernel has recorded. */
 struct kernel_note {
-	u32 type; /* PERF_RECORD_SAMPLE, THROTTLE, UNTHROTTLE or LOST */
+	u32 type; /* PERF_RECORD_SAMPLE, THROTTLE, UNTHROTTLE, LOST or SWITCH */
+	u32 cpu;  /* of SWITCH */
+	u16 misc; /* likewise */
 	u64 id;   /* of the kernel's event */
 	u64 time; /* CLOCK_MONOTONIC, ns; of LOST 0 */
 	u64 addr, lost;
@@ -46,6 +48,9 @@ void kernel_stops_release(struct kernel_stops *ks);
  * *@id; or -errno.
  */
 int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *attr, u64 *id);
+
+/* An event of the kernel's that records when @tid is switched, and nothing else. 0 or -errno. */
+int kernel_switches_open(struct kernel_stops *ks, s32 tid);
 
 /* The next record up to @time; false: there is none. */
 bool kernel_stops_next(struct kernel_stops *ks, u64 time, struct kernel_note *note);

@@ -99,10 +99,15 @@ static bool is_bound(const struct event *event)
 
 void wide_opened(struct session *s, const struct event *event)
 {
+	bool switching = event_attr(event)->context_switch;
+
+	if (event->target && event->cpu < 0 && !switching)
+		return;
+	if (!s->wide.events && !s->wide.bound && !s->wide.switching)
+		arm(s, LOOK_EVERY_NS);
+	s->wide.switching += switching;
 	if (event->target && event->cpu < 0)
 		return;
-	if (!s->wide.events && !s->wide.bound)
-		arm(s, LOOK_EVERY_NS);
 	s->shown.view->flags |= WIRE_VIEW_PLACES;
 	if (is_bound(event)) {
 		s->wide.bound++;
@@ -122,6 +127,7 @@ void wide_closed(struct session *s, const struct event *event)
 {
 	s->wide.events -= !event->target;
 	s->wide.bound -= is_bound(event);
+	s->wide.switching -= event_attr(event)->context_switch;
 }
 
 void wide_look(struct session *s, const struct event *event)
@@ -149,12 +155,13 @@ static void tick(struct session *s, void *arg)
 		s->wide.on = false;
 		s->shown.view->flags &= ~(u32)WIRE_VIEW_CGROUPS;
 	}
-	if (!s->wide.events && !s->wide.bound) {
+	if (!s->wide.events && !s->wide.bound)
 		s->shown.view->flags &= ~(u32)WIRE_VIEW_PLACES;
+	if (!s->wide.events && !s->wide.bound && !s->wide.switching)
 		return;
-	}
 	begun = session_now();
-	look(s);
+	if (s->wide.events || s->wide.bound)
+		look(s);
 	next = (session_now() - begun) * LOOK_SHARE;
 	arm(s, next > LOOK_EVERY_NS ? next : LOOK_EVERY_NS);
 }

@@ -16,6 +16,7 @@ struct session;
 struct wide {
 	u32 events;              /* how many are open */
 	u32 bound;               /* how many of a task on one CPU are */
+	u32 switching;           /* how many ask for switches, which each look tells */
 	bool on;                 /* there are events, or were a moment ago: guests are looked for */
 	int timer;               /* for wide_tick() */
 	struct poll_source poll; /* of the timer */
