@@ -443,6 +443,126 @@ CONFORM(faults_of_a_call)
 	check_val("SAMP-05", "each with its address", (long long)in_order, 200);
 }
 
+static u64 now_in(clockid_t clock)
+{
+	struct timespec t;
+
+	NEED(!clock_gettime(clock, &t));
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
+/* A sample's time is the moment, in the clock that was asked for. */
+static void one_clock(clockid_t clock, const char *text)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1, PERF_SAMPLE_TIME);
+	u64 from, to, n = 0, within = 0;
+	struct buffer b;
+	const u64 *p;
+
+	attr.use_clockid = 1;
+	attr.clockid = clock;
+	b = map(ev_self(attr));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	from = now_in(clock);
+	touch(20);
+	to = now_in(clock);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	for (; (p = next(&b)); n++)
+		/* A clock may be read a little apart from the one that it is told from. */
+		within += p[0] + 1000000 >= from && p[0] <= to + 1000000;
+	CHECK_ROW("ATTR-31", n >= 20 && within >= 20, text, "%lu of %lu", within, n);
+	unmap(&b);
+}
+
+CONFORM(in_each_clock)
+{
+	one_clock(CLOCK_REALTIME, "times in CLOCK_REALTIME");
+	one_clock(CLOCK_MONOTONIC, "in CLOCK_MONOTONIC");
+	one_clock(CLOCK_MONOTONIC_RAW, "in CLOCK_MONOTONIC_RAW");
+	one_clock(CLOCK_BOOTTIME, "in CLOCK_BOOTTIME");
+	one_clock(CLOCK_TAI, "in CLOCK_TAI");
+}
+
+/* The first sample of @attr's at a store of touch(). */
+static const u64 *at_store(struct buffer *b, struct pe_attr attr)
+{
+	const u64 *p;
+
+	attr.sample_type |= PERF_SAMPLE_IP;
+	*b = map(ev_self(attr));
+	NEED(ev_ioctl(b->fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(3);
+	NEED(ev_ioctl(b->fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	while ((p = next(b)) && p[0] != (u64)touch_store)
+		;
+	NEED(p);
+	return p + 1;
+}
+
+CONFORM(what_samples_hold)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1, PERF_SAMPLE_CALLCHAIN);
+	struct buffer b;
+	const u64 *p;
+
+	attr.sample_max_stack = 1;
+	p = at_store(&b, attr);
+	check_val("ATTR-52", "a chain of one address, with its mark", (long long)p[0], 2);
+	unmap(&b);
+	attr.exclude_callchain_kernel = 1;
+	p = at_store(&b, attr);
+	check_val("ATTR-27", "the same without the kernel's part", (long long)p[0], 2);
+	unmap(&b);
+	attr.exclude_callchain_user = 1;
+	p = at_store(&b, attr);
+	check_val("ATTR-28", "nothing without the user's", (long long)p[0], 0);
+	unmap(&b);
+
+	attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1, PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR);
+	attr.sample_regs_user = BIT(7) | BIT(8); /* sp and ip */
+	attr.sample_regs_intr = BIT(8);
+	p = at_store(&b, attr);
+	check_val("ATTR-47", "two of the user's registers", p[0] == 2 && p[2] == (u64)touch_store,
+		  1);
+	check_val("ATTR-47", "the stack pointer is near",
+		  p[1] - (u64)__builtin_frame_address(0) + 65536 < 131072, 1);
+	check_val("ATTR-50", "one of the interrupt's", p[3] == 2 && p[4] == (u64)touch_store, 1);
+	unmap(&b);
+
+	attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1, PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER);
+	attr.sample_regs_user = BIT(7);
+	attr.sample_stack_user = 256;
+	p = at_store(&b, attr);
+	check_val("ATTR-48", "256 bytes of stack", (long long)p[2], 256);
+	check_val("ATTR-48", "all of which count", (long long)p[3 + 32], 256);
+	unmap(&b);
+}
+
+/* A buffer of one page has room for some. */
+CONFORM(lost)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1, PERF_SAMPLE_ADDR);
+	u64 words[2], n = 0;
+	struct buffer b;
+
+	attr.read_format = PE_FORMAT_LOST;
+	if (try_self(attr)) {
+		skip_row("READ-04", "what found no room is lost", "FORMAT_LOST is of Linux 6.0");
+		return;
+	}
+	b.fd = (int)ev_self(attr);
+	NEED(b.fd >= 0);
+	b.page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
+	NEED(b.page != MAP_FAILED);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(1000);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_read(b.fd, words, sizeof(words)) == sizeof(words));
+	n = b.page->data_head / 16;
+	CHECK_ROW("READ-04", n + words[1] >= 1000 && n <= 256 && words[1] >= 700,
+		  "what found no room is lost", "%lu, %lu", n, words[1]);
+}
+
 /* What a siginfo_t says of it, which older headers do not know. */
 struct perf_siginfo {
 	int signo, error, code, pad;

@@ -180,8 +180,8 @@ void event_occurrences_start(struct event *event);
  */
 bool event_overflow(struct event *event, const struct sample_facts *facts, bool may_throttle);
 
-/* THROTTLE and UNTHROTTLE at @time, 0: now; of an event whose periods the host keeps. */
-void event_throttled(struct event *event, bool on, u64 time);
+/* THROTTLE and UNTHROTTLE, of an event whose periods the host keeps. */
+void event_throttled(struct event *event, bool on);
 
 /* LOST_SAMPLES: the driver itself dropped some. */
 void event_lost_samples(struct event *event, u64 lost);

@@ -92,27 +92,22 @@ static void adjust(struct event *event, u64 ns, u64 count, bool running)
 }
 
 /* The group's leader alone says so (6.16). */
-static void log_throttle_at(struct event *event, bool on, u64 time)
+static void log_throttle(struct event *event, bool on)
 {
 	struct ap_record rec = {
 		.type = on ? PERF_RECORD_UNTHROTTLE : PERF_RECORD_THROTTLE,
-		.throttle = {.time = time ? time : event_clock(event),
+		.throttle = {.time = event_clock(event),
 			     .id = event_primary_id(event),
 			     .stream_id = event->id},
 	};
 
 	if (event_is_leader(event))
-		output_record(event, &rec, event_on_task(event), time);
+		output_record(event, &rec, event_on_task(event), 0);
 }
 
-static void log_throttle(struct event *event, bool on)
+void event_throttled(struct event *event, bool on)
 {
-	log_throttle_at(event, on, 0);
-}
-
-void event_throttled(struct event *event, bool on, u64 time)
-{
-	log_throttle_at(event, !on, time);
+	log_throttle(event, !on);
 }
 
 static void throttle_one(struct event *event)

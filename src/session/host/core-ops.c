@@ -28,6 +28,17 @@ static u64 host_clock(void *ctx)
 	return instant_wall_time(s);
 }
 
+/* The moment of the instant, which may be an earlier one's, as that clock has it. */
+static u64 host_record_clock(void *ctx, s32 clockid)
+{
+	struct session *s = ctx;
+	struct timespec t;
+
+	if (clockid < 0 || clockid == CLOCK_MONOTONIC || clock_gettime(clockid, &t))
+		return instant_wall_time(s);
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec - session_now() + instant_wall_time(s);
+}
+
 static u64 host_task_clock(void *ctx, struct task *task)
 {
 	struct guest_thread *th = task_host(task);
@@ -226,6 +237,7 @@ static void host_mlock_limit(void *ctx, struct task *task, u32 *uid, u64 *limit)
 
 const struct core_ops session_core_ops = {
 	.clock = host_clock,
+	.record_clock = host_record_clock,
 	.task_clock = host_task_clock,
 	.timer = host_timer,
 	.capable = host_capable,

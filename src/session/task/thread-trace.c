@@ -447,11 +447,6 @@ static bool parts(const struct trace_sample *s, struct sample_facts *facts)
 	return true;
 }
 
-static bool is_monotonic(const struct pe_attr *attr)
-{
-	return !attr->use_clockid || attr->clockid == 1;
-}
-
 /* The counts and the clock of the thread, and the time, are those of the sample from here on. */
 static void set_moment(struct guest_thread *th, const struct trace_sample *s, u32 have)
 {
@@ -487,9 +482,6 @@ static void take_sample(struct thread_trace *tt, const struct trace_sample *s)
 		return;
 	attr = event_attr(d->event);
 	set_moment(th, s, wants(d) & TRACE_WANT_SUMS ? METER_SPARE : METER_INSTRUCTIONS + 1);
-	/* CLOCK_MONOTONIC; in another clock it is now. */
-	if (is_monotonic(attr))
-		facts.time = th->process->s->instant.wall_time;
 	facts.exact_ip = attr->precise_ip >= 2;
 	facts.has |= PERF_SAMPLE_BRANCH_STACK;
 	facts.sample.ip = facts.exact_ip ? s->ip : s->pc;
@@ -547,7 +539,8 @@ static void take_note(struct thread_trace *tt, const struct kernel_note *note,
 	/* It is counted; but where each is told, this one is not the program's. */
 	if (own && !event_attr(event)->freq && event_attr(event)->sample_period == 1)
 		return;
-	facts->time = is_monotonic(event_attr(event)) ? note->time : 0;
+	if (note->time)
+		tt->thread->process->s->instant.wall_time = note->time;
 	facts->sample.addr = own ? 0 : note->addr;
 	facts->sample.period = note->period ? note->period : event_attr(event)->sample_period;
 	if (note->type == PERF_RECORD_SAMPLE)
@@ -555,7 +548,7 @@ static void take_note(struct thread_trace *tt, const struct kernel_note *note,
 	else if (note->type == PERF_RECORD_LOST)
 		event_lost_samples(event, note->lost);
 	else
-		event_throttled(event, note->type == PERF_RECORD_THROTTLE, facts->time);
+		event_throttled(event, note->type == PERF_RECORD_THROTTLE);
 }
 
 /* All that the kernel has noted before happened where the thread is now. */
@@ -578,7 +571,6 @@ static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
 
 		if (!d->event || d->quantity != TRACE_BY_KERNEL || (u32)d->event->id != s->id)
 			continue;
-		facts.time = is_monotonic(event_attr(d->event)) ? s->entry.time : 0;
 		/* The kernel's tick is longer. */
 		facts.sample.period = d->period * min_u64(s->periods, NSEC_PER_SEC);
 		facts.has &= ~(u64)PERF_SAMPLE_ADDR;

@@ -356,8 +356,8 @@ TEST(the_host_tells_of_periods)
 	fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &period, sizeof(period));
 	EXPECT_EQ(heard.forced, 1);
 	/* As the kernel tells it. */
-	event_throttled(heard.event, true, 7);
-	event_throttled(heard.event, false, 8);
+	event_throttled(heard.event, true);
+	event_throttled(heard.event, false);
 	EXPECT(fake_take_type(f, fd, PERF_RECORD_THROTTLE));
 	EXPECT(fake_take_type(f, fd, PERF_RECORD_UNTHROTTLE));
 	fd = fake_open(f, &attr, 0, -1, -1);
