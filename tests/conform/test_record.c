@@ -93,6 +93,7 @@ static void rename_self(int n)
 		prctl(PR_SET_NAME, "a-long-name");
 }
 
+/* [ATTR-16, ATTR-24] */
 CONFORM(name)
 {
 	struct pe_attr attr = names();
@@ -118,6 +119,7 @@ CONFORM(name)
 	check_val("SAMP-30", "times grow", word(&b, 72 + 32) >= word(&b, 32), 1);
 }
 
+/* [ATTR-15, ATTR-23, ATTR-29, ATTR-30] */
 CONFORM(mapping)
 {
 	struct pe_attr attr = on();
@@ -167,6 +169,7 @@ static void to_cpu_0(void)
 	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
 }
 
+/* [ATTR-18, ATTR-20] */
 CONFORM(tasks)
 {
 	struct pe_attr attr = on();
@@ -272,6 +275,7 @@ CONFORM(full)
 		  127 * RECORD + 24 + RECORD);
 }
 
+/* [ATTR-33] */
 CONFORM(overwritten)
 {
 	struct pe_attr attr = names();
@@ -308,6 +312,7 @@ static int woken_after(struct buffer *b)
 	return -1;
 }
 
+/* [ATTR-21] */
 CONFORM(wakeups)
 {
 	struct pe_attr attr = names();

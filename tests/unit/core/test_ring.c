@@ -160,7 +160,7 @@ TEST(overwrite)
 	fake_free(f);
 }
 
-/* [RING-08] */
+/* [RING-08, ATTR-33] */
 TEST(backward)
 {
 	struct pe_attr attr = sampling();
@@ -247,7 +247,7 @@ TEST(wakeups)
 	/* Half of it where nothing is said [RING-10]. */
 	attr.wakeup_events = 0;
 	woken_at(open_mapped(&attr, true), (u64[]){2064, 4112, 6160}, 3);
-	/* Strictly more than the watermark, and no more than the buffer [RING-11]. */
+	/* Strictly more than the watermark, and no more than the buffer [RING-11, ATTR-21]. */
 	attr.watermark = 1;
 	attr.wakeup_watermark = 32;
 	woken_at(open_mapped(&attr, true), (u64[]){48, 80, 112}, 3);
