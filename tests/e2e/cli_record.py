@@ -2,6 +2,7 @@
 """anyperf record: what is recorded is read by perf, and said to be what it is; ends, losses and
 limits are told. perf's own reading is asked where perf is installed."""
 import os
+import pty
 import random
 import re
 import resource
@@ -299,6 +300,41 @@ def test_it_ends_with_what_it_records():
             assert samples(r), r
 
 
+def said_on_terminal(args):
+    """What record says on a terminal that is its stderr and stdout."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen([ANYPERF, "record", *args], stdin=subprocess.DEVNULL, stdout=follower,
+                          stderr=follower, env=ENV) as p:
+        os.close(follower)
+        out = b""
+        try:
+            while chunk := os.read(leader, 65536):
+                out += chunk
+        except OSError: # it has ended
+            pass
+    os.close(leader)
+    return out.decode(), p.returncode
+
+
+def test_progress():
+    with scratch() as d, subprocess.Popen([SPIN, "100000"]) as p:
+        args = ["-e", USER, "-o", f"{d}/a"]
+        try:
+            out, status = said_on_terminal([*args, "-p", str(p.pid), "--duration", "2.5"])
+            command = said_on_terminal([*args, "--", SPIN, "1300"])[0]
+            quiet = said_on_terminal([*args, "-q", "-p", str(p.pid), "--duration", "1.3"])[0]
+            piped = run("record", *args, "-p", p.pid, "--duration", "1.3").err
+        finally:
+            p.kill()
+    if "paranoid" in out or "CAP_PERFMON" in out:
+        raise Skip("the kernel lets nobody record here")
+    line, summary = out.rsplit("\r\033[K", 1)
+    assert status == 0 and re.search(r"\ranyperf record: \d+ samples, \d+\.\d MB so far", line), out
+    assert re.match(r"anyperf record: \d+ samples, [\d.]+ MB in ", summary), out
+    # Not across what a command prints, and where nobody asked.
+    assert "so far" not in command + quiet + piped, (command, quiet, piped)
+
+
 def test_the_whole_machine():
     with scratch() as d, Running():
         for target in (["-a"], ["-C", "0"]):
@@ -436,19 +472,24 @@ def test_killed_it_leaves_what_was_written():
 def test_a_full_disk():
     with scratch() as d:
         path = f"{d}/a"
-
-        def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
-        p = subprocess.run([ANYPERF, "record", "-e", "page-faults:u", "-c", "1", "-g", "-o", path,
-                            "--", SPIN, "1", "3000"],
-                           capture_output=True, text=True, env=ENV, preexec_fn=limit, check=False)
-        if "paranoid" in p.stderr:
-            raise Skip("the kernel lets nobody record here")
-        assert p.returncode == 125 and "can be read, recording ends here" in p.stderr, p.stderr
-        assert os.path.getsize(path) <= 60000
-        found = perf_samples(path)
-        assert found is None or found > 50, found
+        for options, room in ([], 60000), (["-z"], 12000):
+            def limit():
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+            p = subprocess.run([ANYPERF, "record", "-e", "page-faults:u", "-c", "1", "-g", *options,
+                                "-o", path, "--", SPIN, "1", "3000"],
+                               capture_output=True, text=True, env=ENV, preexec_fn=limit,
+                               check=False)
+            if "paranoid" in p.stderr:
+                raise Skip("the kernel lets nobody record here")
+            if "libzstd" in p.stderr:
+                continue
+            assert p.returncode == 125 and "can be read, recording ends here" in p.stderr, p.stderr
+            assert os.path.getsize(path) <= room
+            found = perf_samples(path)
+            assert found is None or found > 50, found
+            mine = run("script", "-i", path, "-F", "time")
+            assert mine.status == 0 and found in (None, len(mine.out.split())), (mine, found)
 
 
 def test_the_newest_are_kept():

@@ -14,12 +14,20 @@
 
 #define DEFAULT_PATH "perf.data"
 
+void record_output_progress_end(struct record_job *job)
+{
+	if (job->progress)
+		fputs("\r\033[K", stderr);
+	job->progress = false;
+}
+
 /* Writing goes on with whoever reads what is written so far; recording does not. */
 static void give_up(struct record_job *job, const struct ap_error *err)
 {
 	if (job->broken)
 		return;
 	job->broken = true;
+	record_output_progress_end(job);
 	if (err->code == -EPIPE)
 		command_error(&cmd_record, "whoever read the recording has gone");
 	else
@@ -256,6 +264,25 @@ void record_output_end(struct record_job *job, bool switching)
 	if (switching)
 		name_by_time(job);
 	data_tally_release(&job->tally);
+}
+
+/* A command that prints on the terminal itself would be disturbed, and would disturb. */
+static bool shows_progress(const struct record_job *job)
+{
+	const struct record_opts *o = &job->opts;
+
+	return !o->quiet && isatty(STDERR_FILENO) && !(o->command && isatty(STDOUT_FILENO));
+}
+
+void record_output_progress(struct record_job *job)
+{
+	u64 bytes = job->bytes + (job->writer ? data_writer_bytes(job->writer) : 0);
+
+	if (!shows_progress(job))
+		return;
+	fprintf(stderr, "\ranyperf record: %llu samples, %.1f MB so far; ^C ends it",
+		(unsigned long long)(job->samples + job->tally.samples), (double)bytes / 1e6);
+	job->progress = true;
 }
 
 void record_output_summary(struct record_job *job)

@@ -48,6 +48,7 @@ struct record_job {
 	u64 samples, lost_told, bytes; /* of all files */
 	u32 files;
 	u64 file_start; /* when the file was begun, now_ns() */
+	bool progress;  /* stands on the terminal */
 	bool broken;    /* writing has failed, and it was said */
 };
 
@@ -75,6 +76,13 @@ void record_output_snapshot(struct record_job *job);
 
 /* Ends the file. With @switching it gets the time as its name. */
 void record_output_end(struct record_job *job, bool switching);
+
+/*
+ * On a terminal: how much there is so far, in a line that is written over; and takes the line away
+ * before something else is said.
+ */
+void record_output_progress(struct record_job *job);
+void record_output_progress_end(struct record_job *job);
 
 /* Says how it went. */
 void record_output_summary(struct record_job *job);

@@ -18,8 +18,8 @@
 #define PASS_EVERY (1000 * NS_PER_MS) /* so that a file that grows slowly can be read as it grows */
 
 struct record_wait {
-	u64 enable, end, pass; /* when they are due, in record_now()'s time */
-	struct pollfd *fds;    /* signals, control, then buffers; owned */
+	u64 enable, end, pass, tell; /* when they are due, in record_now()'s time */
+	struct pollfd *fds;          /* signals, control, then buffers; owned */
 	u32 nr, room;
 	bool stopping;
 };
@@ -141,6 +141,7 @@ static void wait_once(struct record_job *job, struct record_wait *w, bool *buffe
 
 static void switch_file(struct record_job *job)
 {
+	record_output_progress_end(job);
 	record_output_pass(job);
 	record_output_snapshot(job);
 	record_output_end(job, true);
@@ -192,6 +193,10 @@ static int wait_for_end(struct record_job *job, struct record_wait *w, struct ap
 		if (buffers || record_now() >= w->pass) {
 			record_output_pass(job);
 			w->pass = record_now() + PASS_EVERY;
+			if (record_now() >= w->tell) {
+				record_output_progress(job);
+				w->tell = w->pass;
+			}
 		}
 		if (is_time_to_switch(job, job->signals.own_came))
 			switch_file(job);
@@ -248,7 +253,7 @@ int record_run(struct record_job *job)
 		fprintf(stderr, "anyperf record: %s\n", job->announced);
 	if (!job->enabled && !o->delay_ms)
 		set_enabled(job, true);
-	w.pass = record_now() + PASS_EVERY;
+	w.pass = w.tell = record_now() + PASS_EVERY;
 	if (o->delay_ms > 0)
 		w.enable = record_now() + (u64)o->delay_ms * NS_PER_MS;
 	if (o->duration_ms)
@@ -260,6 +265,7 @@ int record_run(struct record_job *job)
 		       cmd_record.failure;
 	r = wait_for_end(job, &w, &err);
 	free(w.fds);
+	record_output_progress_end(job);
 	if (r) {
 		record_output_end(job, false);
 		return say_no_start(&err);
