@@ -110,6 +110,20 @@ static void clones(void)
 	reap("clone as vfork", pid);
 }
 
+/* Where both sides write the child's number, by the call itself. */
+static void clone_numbers(void)
+{
+	pid_t parents = -1, childs = -1, pid;
+
+	pid = (pid_t)syscall(SYS_clone, CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | SIGCHLD, 0,
+			     &parents, &childs, 0);
+	if (!pid)
+		_exit(childs == getpid() ? 21 : 22);
+	SAY("the parent's number is right %d, the child's untouched %d", parents == pid,
+	    childs == -1);
+	reap("clone that writes numbers", pid);
+}
+
 static void clone3s(void)
 {
 	struct clone_args args = {.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
@@ -299,6 +313,7 @@ int main(int argc, char **argv)
 		return report(argc, argv);
 	}
 	clones();
+	clone_numbers();
 	clone3s();
 	execs(self);
 	attributes();
