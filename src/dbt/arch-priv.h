@@ -14,8 +14,8 @@
 void arch_init(void);
 
 /*
- * Makes the block at guest @pc, which an exit of kind @why has asked for, in @form (0 or
- * BLOCK_EXACT). NULL with *@fault set to the first byte that cannot be fetched.
+ * Makes the block at guest @pc, which an exit of kind @why has asked for, in @form (of
+ * BLOCK_FORMS). NULL with *@fault set to the first byte that cannot be fetched.
  */
 struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *fault);
 /* Executable memory has changed: forgets what was remembered of it. */

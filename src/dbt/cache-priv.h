@@ -196,6 +196,8 @@ struct dbt_block {
 #define BLOCK_CHECKED BIT(1) /* the bytes are compared, by its first code and by the dispatcher */
 #define BLOCK_FALLS   BIT(2) /* control may get past its last instruction */
 #define BLOCK_EXACT   BIT(3) /* counts down before each instruction; found as such only */
+#define BLOCK_PASSES  BIT(4) /* the instruction at a place that was told of; likewise */
+#define BLOCK_FORMS   (BLOCK_EXACT | BLOCK_PASSES)
 
 struct exec_range {
 	u64 start, end;
@@ -325,7 +327,7 @@ void cache_fill(void);      /* gets memory for the next block from the kernel, i
 void flush_all(u32 me);
 /* Makes the cache an empty one, with only its own stubs; false without memory. */
 bool cache_reset(void);
-/* The block at @pc that has @form, 0 or BLOCK_EXACT; NULL: there is none. */
+/* The block at @pc that has @form, of BLOCK_FORMS; NULL: there is none. */
 struct dbt_block *block_find(u64 pc, u32 form);
 void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages);
 void block_kill(struct dbt_block *b);
@@ -408,12 +410,42 @@ void deadline_left(struct dbt_thread *t);
 /* It does not go on there: makes the meter exact. Async-signal-safe. */
 void deadline_no_resume(struct dbt_thread *t);
 
+/* With the lock: however much remains, one instruction is executed and then one looks again. */
+void deadline_one(struct dbt_thread *t);
+
 /* C code has executed the instruction at @pc, which counts. */
 static inline void deadline_retired(struct dbt_thread *t, u64 pc)
 {
 	t->deadline.from = pc;
 	t->deadline.state = DEADLINE_STALE;
 }
+
+/*
+ * place.c. Places: addresses at which a thread stops before each execution of the instruction
+ * there, to tell of it. The block at a place has no instruction, and leaves at once; the dispatcher
+ * goes on with another one that passes the place, which no exit leads to.
+ */
+struct dbt_places {
+	u32 nr;
+	u64 pc[DBT_PLACES]; /* ascending */
+};
+
+extern struct dbt_places places;
+
+bool place_search(u64 pc);
+
+/* With the lock. */
+static inline bool place_at(u64 pc)
+{
+	return unlikely(places.nr) && place_search(pc);
+}
+
+/* Out of the cache, at a place: tells of it, unless a deadline is to be told of first. */
+void place_reached(struct dbt_thread *t);
+/* The thread is out of the cache, which it had entered to pass a place perhaps. */
+void place_left(struct dbt_thread *t);
+/* With the lock: the form of the block with which the thread goes on, @form otherwise. */
+u32 place_form(struct dbt_thread *t, u32 form);
 
 /* link.c */
 void exit_link(struct dbt_exit *x, struct dbt_block *to);

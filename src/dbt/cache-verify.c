@@ -43,7 +43,7 @@ static void check_links(const struct dbt_block *b)
 		if (!to)
 			continue;
 		CHECK(x->kind == EXIT_JUMP && x->target == to->pc);
-		CHECK((b->flags & BLOCK_EXACT) == (to->flags & BLOCK_EXACT));
+		CHECK((b->flags & BLOCK_EXACT) == (to->flags & BLOCK_FORMS));
 		CHECK(arch_can_patch(x->patch));
 		for (const struct dbt_exit *m = meta_at(to->in); m; m = meta_at(m->next))
 			mates += m == x;
@@ -54,7 +54,7 @@ static void check_links(const struct dbt_block *b)
 /* A block is in the map by pc exactly while it is alive, and on the list of each of its pages. */
 static void check_maps(struct dbt_block *b)
 {
-	CHECK((block_find(b->pc, b->flags & BLOCK_EXACT) == b) == !(b->flags & BLOCK_DEAD));
+	CHECK((block_find(b->pc, b->flags & BLOCK_FORMS) == b) == !(b->flags & BLOCK_DEAD));
 	if (b->flags & BLOCK_DEAD) {
 		CHECK(!b->in);
 		return;

@@ -348,7 +348,7 @@ struct dbt_block *block_find(u64 pc, u32 form)
 {
 	struct dbt_block *b = meta_at(cache.by_pc.heads[block_hash(&cache.by_pc, pc)]);
 
-	while (b && (b->pc != pc || (b->flags & BLOCK_EXACT) != form))
+	while (b && (b->pc != pc || (b->flags & BLOCK_FORMS) != form))
 		b = meta_at(b->next);
 	return b;
 }

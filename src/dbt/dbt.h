@@ -88,6 +88,8 @@ enum dbt_stop {
 	DBT_PAGE_FAULT,
 	/* The same for an address that is not canonical and belongs to the stack: SIGBUS at it. */
 	DBT_STACK_FAULT,
+	/* For dbt_run() itself: the pc is at a place, dbt_set_places(). */
+	DBT_PLACE,
 	/* The guest single-steps itself and an instruction has retired: SIGTRAP, TRAP_TRACE. */
 	DBT_TRACED,
 	/*
@@ -145,6 +147,7 @@ struct dbt_thread {
 	u64 exit_id;  /* which exit was taken */
 	u64 miss_pc;  /* guest target that a lookup did not find */
 	u64 jump_pc;  /* where C code enters the cache by an entry */
+	u64 pass_pc;  /* a place that was told of and whose instruction comes next; 0: none */
 	/* Guest registers that native code uses for something else, by number. */
 	u64 spill[DBT_SPILLS] __attribute__((aligned(64)));
 	u32 table_mask;  /* the bits of a pc that number its slot in the jump table */
@@ -191,6 +194,16 @@ struct dbt_ops {
 	 * other deadlines. May be NULL if nobody sets any.
 	 */
 	void (*deadline)(struct dbt_thread *t);
+	/*
+	 * Without the lock, by the thread itself: it is about to execute the instruction at a
+	 * place. May be NULL if there are none.
+	 */
+	void (*place)(struct dbt_thread *t);
+	/*
+	 * The byte at @pc in the file that it is mapped from, if the guest cannot have changed it:
+	 * what the guest's code has where the kernel has put a breakpoint instruction. May be NULL.
+	 */
+	bool (*file_byte)(u64 pc, u8 *byte);
 	struct dbt_arch_ops arch;
 };
 
@@ -355,6 +368,13 @@ u64 dbt_mask_branches(u64 mask, u32 kinds);
  * Returns how many. By the thread itself, not in the cache.
  */
 u32 dbt_branches(const struct dbt_thread *t, u32 kinds, struct trace_branch *out, u32 max);
+
+#define DBT_PLACES 512u
+/*
+ * Threads tell by ops.place() before each execution of an instruction at one of @pcs, which are @n
+ * addresses in ascending order, at most DBT_PLACES. By a thread that is not in the cache.
+ */
+void dbt_set_places(struct dbt_thread *t, const u64 *pcs, u32 n);
 
 /*
  * The sums of the thread's meter at which it is to stop, by quantity; DBT_NO_DEADLINE: none. By the

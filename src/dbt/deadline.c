@@ -182,6 +182,16 @@ bool deadline_settle(struct dbt_thread *t)
 	return true;
 }
 
+void deadline_one(struct dbt_thread *t)
+{
+	struct dbt_deadline *d = &t->deadline;
+
+	d->left = 1;
+	d->from = 0;
+	d->tracked = false;
+	d->state = DEADLINE_EXACT;
+}
+
 void deadline_no_resume(struct dbt_thread *t)
 {
 	struct dbt_deadline *d = &t->deadline;

@@ -79,6 +79,7 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 		}
 		form = t->deadline.state == DEADLINE_EXACT ? BLOCK_EXACT : 0;
 	}
+	form = place_form(t, form);
 	exit = taken->epoch == cache.epoch ? taken->exit : NULL;
 	if (taken->kind == EXIT_MISS && !form && (e = known_entry(pc)) != NULL) {
 		thread_table_fill(t, e);
@@ -211,6 +212,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		if (entering == ENTER_DUE)
 			continue;
 		if (how) {
+			place_left(t);
 			deadline_no_resume(t);
 			t->deadline.state = DEADLINE_STALE;
 			if (!was_handed_back(t))
@@ -222,10 +224,12 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 			guest_set_traced(t);
 		if (unlikely(t->exit_id >= EXIT_ID_BUDGET)) {
 			deadline_left(t);
+			place_left(t);
 			leave_cache(t);
 			taken = (struct taken_exit){.kind = EXIT_JUMP};
 			continue;
 		}
+		t->pass_pc = 0;
 		x = find_taken_exit(t);
 		copy = *x;
 		guest_set_pc(t, copy.kind == EXIT_MISS ? t->miss_pc : copy.target);
@@ -240,6 +244,10 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 			continue;
 		if (form)
 			t->deadline.state = DEADLINE_STALE;
+		if (copy.kind == EXIT_STOP && copy.stop == DBT_PLACE) {
+			place_reached(t);
+			continue;
+		}
 		stop = serve_exit(t, &copy);
 		if (stop != DBT_INTERRUPTED) {
 			if (form)

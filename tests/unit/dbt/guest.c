@@ -32,7 +32,14 @@ static void deadline(struct dbt_thread *t)
 	guest_self->on_deadline(guest_self);
 }
 
-static const struct dbt_ops ops = {.protect = protect, .kick = kick, .deadline = deadline};
+static void place(struct dbt_thread *t)
+{
+	(void)t;
+	guest_self->on_place(guest_self);
+}
+
+static const struct dbt_ops ops = {
+	.protect = protect, .kick = kick, .deadline = deadline, .place = place};
 
 /* While SIGTRAPs of a requested single step arrive; then as any signal. */
 static void on_trap(struct guest *g, ucontext_t *uc)

@@ -23,6 +23,7 @@ struct guest {
 	u64 stepped; /* how many there were before the run ended */
 	u32 outside; /* how many native instructions since the cache was left */
 	void (*on_deadline)(struct guest *g); /* as ops.deadline(); sets others */
+	void (*on_place)(struct guest *g);    /* as ops.place() */
 	void (*on_native)(u64 *gregs);        /* not NULL: SIGTRAP is its own; see stepper.c */
 	void (*on_step)(const u64 *gregs); /* not NULL: called before each of them in the cache */
 };

@@ -648,7 +648,9 @@ void branch_fall(struct build *b)
 	const struct insn *last = b->plan.nr_insns ? &b->plan.insns[b->plan.nr_insns - 1].d : NULL;
 
 	emit_path_count(b, b->plan.nr_insns, b->plan.next_live, b->plan.nr_insns);
-	if (b->plan.undecodable)
+	if (b->plan.at_place)
+		emit_exit_stop(b, DBT_PLACE, b->plan.next_pc);
+	else if (b->plan.undecodable)
 		emit2(&b->e, 0x0f, 0x0b); /* ud2: the same fault, at the same guest pc */
 	else if (last && stores_x87_pc(last))
 		emit_exit(b, EXIT_MEND, b->plan.next_pc)->len = last->len;

@@ -34,21 +34,23 @@ struct plan {
 	struct block_frag frags[BLOCK_FRAGS_MAX + 1];
 	u64 pages[BLOCK_PAGES_MAX];
 	u32 nr_insns, nr_frags, nr_pages, nr_exits;
-	u64 next_pc;          /* what follows the last instruction, if that falls through */
-	u16 next_live;        /* FL_ARITH bits that matter there */
-	bool rewrites;        /* it may write to its own pages */
-	bool checked;         /* the bytes have to be compared before each execution */
-	bool exact;           /* it counts down before each instruction, and ends with a branch */
-	bool undecodable;     /* there is no instruction at next_pc */
+	u64 next_pc;      /* what follows the last instruction, if that falls through */
+	u16 next_live;    /* FL_ARITH bits that matter there */
+	bool rewrites;    /* it may write to its own pages */
+	bool checked;     /* the bytes have to be compared before each execution */
+	bool exact;       /* it ends with a branch, and may count down before each instruction */
+	bool passes;      /* it is one instruction, at a place that has been told of */
+	bool at_place;    /* it is none: its pc is a place to tell of */
+	bool undecodable; /* there is no instruction at next_pc */
 	u8 bad[INSN_MAX + 1]; /* its bytes */
 	u8 bad_len;
 };
 
 /*
- * Plans the superblock at @pc, or with @exact a block that ends with the first branch. 0, or
+ * Plans the superblock at @pc, or with a @form a block that ends with the first branch. 0, or
  * -EFAULT with *@fault set to the first byte that could not be fetched for its first instruction.
  */
-int plan_build(struct plan *plan, u64 pc, bool exact, u64 *fault);
+int plan_build(struct plan *plan, u64 pc, u32 form, u64 *fault);
 
 /* A branch that is done in C (arch_emulate). */
 bool is_emulated_branch(const struct insn *d);

@@ -106,6 +106,22 @@ static const u8 *fetch(u64 pc, u32 *len)
 	return fetched.bytes + (pc - fetched.pc);
 }
 
+/*
+ * The kernel puts int3 where it has a uprobe. That is not the guest's, and the file knows what is.
+ * What was fetched is corrected.
+ */
+static void see_through_uprobe(u64 pc, u32 n)
+{
+	const struct exec_range *r;
+	u8 *at = fetched.bytes + (pc - fetched.pc), byte;
+
+	if (likely(*at != 0xcc) || !n || !cache.ops.file_byte)
+		return;
+	r = exec_find(pc);
+	if (r && !r->flags && cache.ops.file_byte(pc, &byte))
+		*at = byte;
+}
+
 /* @to has room for one byte more than INSN_MAX. */
 static void copy_insn(u8 *to, const u8 *from)
 {
@@ -153,6 +169,7 @@ static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, boo
 	int len;
 
 	p = fetch(pc, &n);
+	see_through_uprobe(pc, n);
 	if (n == INSN_MAX) {
 		copy_insn(bytes, p);
 		/* Checked blocks may end at stores, which insn_scan() does not tell. */
@@ -199,7 +216,7 @@ static u16 look_ahead(struct plan *plan, u64 pc, struct pages_seen *seen)
 	u64 fault;
 
 	for (u32 i = 0; i < LOOKAHEAD; i++) {
-		if (plan->checked || plan_use_page(plan, pc, false) != USE_YES ||
+		if (plan->checked || place_at(pc) || plan_use_page(plan, pc, false) != USE_YES ||
 		    plan_decode(plan, pc, &d, bytes, false, &fault) < 0)
 			return live | pending;
 		see_page(seen, pc);
@@ -272,7 +289,7 @@ static u16 live_at(struct plan *plan, u64 pc)
 	struct live_memo *memo;
 	u16 live;
 
-	if (plan->checked || !r)
+	if (plan->checked || !r || place_at(pc))
 		return FL_ARITH;
 	memo = r->flags ? NULL : memo_of(pc);
 	if (memo && memo->pc == pc && memo->epoch == memos.epoch) {
@@ -385,7 +402,8 @@ static void frag_begin(struct plan *plan, u64 pc, u32 flags)
 /* Whether the superblock may go on at @pc, which is not the next address. */
 static bool may_follow(struct plan *plan, u64 pc)
 {
-	if (plan->checked || plan->exact || plan->nr_frags >= BLOCK_FRAGS_MAX || block_find(pc, 0))
+	if (plan->checked || plan->exact || plan->nr_frags >= BLOCK_FRAGS_MAX || place_at(pc) ||
+	    block_find(pc, 0))
 		return false;
 	for (u32 i = 0; i < plan->nr_frags; i++)
 		if (pc >= plan->frags[i].pc && pc < plan->frags[i].pc + plan->frags[i].len)
@@ -403,6 +421,13 @@ static bool stores(const struct insn *d)
 	return d->mem_write || d->stack_write;
 }
 
+static u32 max_insns(const struct plan *plan)
+{
+	if (plan->passes)
+		return 1;
+	return plan->exact ? EXACT_MAX : BLOCK_INSNS_MAX;
+}
+
 static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 {
 	u32 branches = 0, bad;
@@ -414,8 +439,13 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		int len;
 
 		plan->next_pc = pc;
-		if (plan->nr_insns == (plan->exact ? EXACT_MAX : BLOCK_INSNS_MAX))
+		if (plan->nr_insns == max_insns(plan))
 			return 0;
+		/* Another block, or this one, tells of it. */
+		if (place_at(pc) && !plan->passes) {
+			plan->at_place = !plan->nr_insns;
+			return 0;
+		}
 		plan_use_page(plan, pc, true);
 		if (!plan_has_page(plan, pc >> PAGE_SHIFT))
 			return 0;
@@ -517,14 +547,16 @@ static bool writable(u64 pc)
 	return r && r->flags & DBT_EXEC_WRITABLE;
 }
 
-int plan_build(struct plan *plan, u64 pc, bool exact, u64 *fault)
+int plan_build(struct plan *plan, u64 pc, u32 form, u64 *fault)
 {
 	int err;
 
 	plan->nr_insns = plan->nr_frags = plan->nr_pages = plan->nr_exits = 0;
 	plan->undecodable = false;
 	plan->checked = false;
-	plan->exact = exact;
+	plan->exact = form;
+	plan->passes = form & BLOCK_PASSES;
+	plan->at_place = false;
 	fetched.len = 0;
 	*fault = pc;
 	plan->checked = page_use(pc, true) == USE_CHECKED;

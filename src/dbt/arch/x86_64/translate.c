@@ -68,10 +68,10 @@ static void emit_insns(struct build *b)
 	for (u32 n = 0; n < plan->nr_insns; n++) {
 		const struct plan_insn *i = &plan->insns[n];
 
-		if (plan->exact)
-			countdown_before(b, n);
-		else
+		if (!plan->exact)
 			branch_count_before(b, n);
+		else if (b->block->flags & BLOCK_EXACT)
+			countdown_before(b, n);
 		if (n)
 			b->insns[n - 1].native = (u16)(emit_at(&b->e) - start);
 		else
@@ -176,7 +176,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	struct dbt_block *block;
 	u32 stale = 0;
 
-	if (plan_build(plan, pc, form & BLOCK_EXACT, fault))
+	if (plan_build(plan, pc, form, fault))
 		return NULL;
 	cache_fill();
 	block = meta_alloc(sizeof(*block));
@@ -229,7 +229,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 
 		if (x->kind != EXIT_JUMP || plan->checked)
 			continue;
-		to = block_find(x->target, form);
+		to = block_find(x->target, form & BLOCK_EXACT);
 		if (to)
 			exit_link(x, to);
 	}

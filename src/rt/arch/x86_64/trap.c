@@ -186,6 +186,7 @@ void arch_stop(struct thread *t, enum dbt_stop stop)
 {
 	switch (stop) {
 	case DBT_SYSCALL:
+	case DBT_PLACE:
 	case DBT_INTERRUPTED: break;
 	case DBT_NO_EXEC: no_exec(t); break;
 	case DBT_REFUSED: signal_fault(t, SIGSEGV, SI_KERNEL, 0, CPU_FAULT_PROTECTION); break;

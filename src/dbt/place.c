@@ -1,0 +1,81 @@
+/*
+ * Places: addresses before whose instruction a thread stops each time and tells.
+ *
+ * A block never goes past a place but ends in front of it. The block that begins at one has no
+ * instruction: it leaves the cache, so wherever control comes from the place is told of. Then the
+ * dispatcher goes on with a block of another form, BLOCK_PASSES, which is that one instruction and
+ * to which nothing is linked. Code without places is as it would be otherwise, to the byte.
+ *
+ * A thread that has been told of and is interrupted before the instruction has retired, by a signal
+ * or a fault, is not told of again when it comes back to it at once.
+ */
+#include "dbt/arch-priv.h"
+
+struct dbt_places places;
+
+bool place_search(u64 pc)
+{
+	u32 lo = 0, hi = places.nr;
+
+	while (lo < hi) {
+		u32 mid = (lo + hi) / 2;
+
+		if (places.pc[mid] < pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < places.nr && places.pc[lo] == pc;
+}
+
+static bool same(const u64 *pcs, u32 n)
+{
+	if (n != places.nr)
+		return false;
+	for (u32 i = 0; i < n; i++)
+		if (pcs[i] != places.pc[i])
+			return false;
+	return true;
+}
+
+void dbt_set_places(struct dbt_thread *t, const u64 *pcs, u32 n)
+{
+	CHECK(n <= DBT_PLACES);
+	cache_lock(t);
+	if (!same(pcs, n)) {
+		for (u32 i = 0; i < n; i++)
+			places.pc[i] = pcs[i];
+		places.nr = n;
+		flush_all(t->id);
+	}
+	cache_unlock(t);
+}
+
+void place_reached(struct dbt_thread *t)
+{
+	t->traced = TRACE_NONE;
+	t->pass_pc = guest_pc(t);
+	cache.ops.place(t);
+}
+
+void place_left(struct dbt_thread *t)
+{
+	if (guest_pc(t) != t->pass_pc)
+		t->pass_pc = 0;
+}
+
+u32 place_form(struct dbt_thread *t, u32 form)
+{
+	if (likely(!t->pass_pc))
+		return form;
+	if (t->pass_pc != guest_pc(t)) {
+		t->pass_pc = 0;
+		return form;
+	}
+	/* Nobody takes from a budget for it, so it is looked at the meter behind it. */
+	if (cache_has_deadlines() && form != BLOCK_EXACT) {
+		deadline_one(t);
+		form = BLOCK_EXACT;
+	}
+	return form | BLOCK_PASSES;
+}
