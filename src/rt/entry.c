@@ -9,6 +9,7 @@
 #include "rt/load/execve.h"
 #include "rt/load/stack.h"
 #include "rt/load/vdso.h"
+#include "rt/mm/file-code.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
@@ -59,6 +60,7 @@ static struct dbt_ops ops = {
 	.kick = process_kick,
 	.gone = thread_gone,
 	.deadline = sample_deadline,
+	.file_byte = file_code_byte,
 };
 
 static void read_control(struct startup *s)
