@@ -340,6 +340,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	meter_begin(t, s->control.meter == ~0u ? METER_NEW_PROCESS : METER_SAME_PROCESS);
 	perf_start(t, s->control.perf_fds, s->control.flags & CONTROL_LAUNCH);
 	signal_init(t);
+	meter_kickable(t, true);
 	t->sigmask = s->mask & ~SIGNALS_KILL;
 	regs_start(&t->dbt.regs, image->has_interp ? s->interp.entry : image->entry, s->out.sp);
 	region_unmap(s, sizeof(*s));

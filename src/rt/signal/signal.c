@@ -26,6 +26,7 @@
 #include "rt/signal/altstack.h"
 #include "rt/syscall/syscall-table.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/meter-page.h"
 #include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
 #include "sys/fmt.h"
@@ -672,6 +673,7 @@ void signal_exec_prepare(struct thread *t)
 {
 	struct sys_sigaction ign = {.handler = (u64)SIG_IGN};
 
+	meter_kickable(t, false);
 	/* The kernel keeps mask, pending set and ignored signals over exec; these only we know. */
 	signal_block_all();
 	for (int sig = 1; sig <= SIGNALS; sig++) {
@@ -698,5 +700,6 @@ void signal_exec_failed(struct thread *t)
 			;
 	}
 	signal_install_all(t->sighand);
+	meter_kickable(t, true);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
 }

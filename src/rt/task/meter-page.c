@@ -3,6 +3,7 @@
 #include "abi/runs.h"
 #include "abi/wire.h"
 #include "rt/mm/region.h"
+#include "rt/sample/sample.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/process.h"
 #include "sys/fmt.h"
@@ -312,6 +313,15 @@ void meter_announce(u32 index, u64 stamp, u32 pid)
 			      sizeof(who));
 }
 
+void meter_kickable(struct thread *t, bool kickable)
+{
+	/* The session first tells of deadlines and then looks here. */
+	__atomic_store_n(&dbt_meter(&t->dbt)->kick, kickable ? process_kick_value() : 0,
+			 __ATOMIC_SEQ_CST);
+	if (kickable && sample_is_stale(t))
+		dbt_interrupt(&t->dbt);
+}
+
 void meter_begin(struct thread *t, enum meter_owner owner)
 {
 	struct meter *m = dbt_meter(&t->dbt);
@@ -329,7 +339,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	if (owner == METER_NEW_PROCESS)
 		m->traced = 0;
 	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
-	m->kick = process_kick_value();
+	m->kick = 0;
 	m->pid = (u32)sys_getpid();
 	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);
 	m->ppid = (u32)raw_call0(__NR_getppid);

@@ -48,6 +48,11 @@ enum meter_owner {
 };
 void meter_begin(struct thread *t, enum meter_owner owner);
 /*
+ * Whether the session may interrupt the thread, with a SIGSYS that kills where our handler is not
+ * installed: not from before an execve until the new program has its handlers.
+ */
+void meter_kickable(struct thread *t, bool kickable);
+/*
  * Whether a guest traces @t's process; and that process @pid is traced from now on, or no longer.
  * Noted in the page of the process's first thread.
  */

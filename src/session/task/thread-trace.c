@@ -179,6 +179,9 @@ static void poke(struct guest_thread *th)
 	if (th->process->s->instant.caller == th || !th->tid || !th->process->pid || !kick ||
 	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING || sleeps(th))
 		return;
+	/* It may have begun an execve meanwhile. */
+	if (!__atomic_load_n(&m->kick, __ATOMIC_SEQ_CST))
+		return;
 	si.si_pid = getpid();
 	si.si_uid = getuid();
 	si.si_value.sival_ptr = (void *)(uintptr_t)kick;
