@@ -290,6 +290,10 @@ void timer_update(struct core *core);
 void event_exit(struct event *event);
 void ctx_exit(struct task *task);
 
+/* standin.c: when an event of a CPU has been opened, and when there is a task more. */
+void standins_of_event(struct event *original);
+void standins_of_task(struct task *task);
+
 /* exec.c, prctl.c, sysctl.c and invariants.c have only what core.h and call.h declare. */
 
 /* task.c */

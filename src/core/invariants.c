@@ -65,13 +65,16 @@ static void check_event(struct event *event)
 	if (event->parent) {
 		CHECK(!event->refs && !event->owner && event->in_ctx && event->target);
 		CHECK(!event->parent->parent &&
-		      in_list(&event->child_link, &event->parent->children));
+		      in_list(&event->child_link, event->standin ? &event->parent->standins
+							     : &event->parent->children));
 		CHECK(list_empty(&event->children) && event->id != event->parent->id);
 	} else {
 		CHECK(event->refs);
 	}
 	list_for_each_entry (child, &event->children, child_link)
-		CHECK(child->parent == event && event->attr.inherit);
+		CHECK(child->parent == event && event->attr.inherit && !child->standin);
+	list_for_each_entry (child, &event->standins, child_link)
+		CHECK(child->parent == event && !event->target && child->cpu == event->cpu);
 	if (event_is_leader(event)) {
 		check_group(event);
 		CHECK(event->in_ctx == in_list(&event->group_link, ctx_groups(event->ctx, event)));

@@ -249,7 +249,8 @@ static int cpu_add(struct event *event, u32 flags)
 	int err;
 
 	event->hw.idx = 0;
-	if (limit) {
+	/* The counter is the original's. */
+	if (limit && !event->standin) {
 		err = counters_add(counters_of(event), event, ~0ull >> (COUNTERS_MAX - limit),
 				   taken_by_others(event), counter_moved);
 		if (err)
@@ -261,7 +262,7 @@ static int cpu_add(struct event *event, u32 flags)
 static void cpu_del(struct event *event, u32 flags)
 {
 	source_stop(event, flags);
-	if (data(event->pmu)->config.counters)
+	if (data(event->pmu)->config.counters && !event->standin)
 		counters_del(counters_of(event), event);
 	event->hw.idx = -1;
 }

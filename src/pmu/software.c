@@ -56,6 +56,7 @@ static int choose_source(struct event *event)
 static int software_init(struct event *event)
 {
 	const struct pe_attr *attr = &event->attr;
+	bool told;
 	int err;
 
 	if (attr->type != PERF_TYPE_SOFTWARE)
@@ -83,9 +84,11 @@ static int software_init(struct event *event)
 	default: return core_refuse(event->core, -ENOENT, SOFTWARE_ID, .number = {attr->config});
 	}
 	/* Of what never happens there are no samples; of the rest the host's kernel must tell. */
-	event->hw.host_periods = event_is_sampling(event) && event->target &&
-				 event->hw.what != SOURCE_NOTHING && stops(event, attr->config);
-	event->hw.no_interrupt = event->hw.what != SOURCE_NOTHING && !event->hw.host_periods;
+	told = event_is_sampling(event) && event->hw.what != SOURCE_NOTHING &&
+	       stops(event, attr->config);
+	event->hw.host_periods = told && event->target;
+	event->hw.by_tasks = told && !event->target;
+	event->hw.no_interrupt = event->hw.what != SOURCE_NOTHING && !told;
 	source_opened(event);
 	return 0;
 }

@@ -123,7 +123,8 @@ enum { ARMED_NEXT, ARMED_PERIOD };
 static bool samples(struct event *event)
 {
 	return event_is_sampling(event) && !event->hw.no_interrupt && !event->hw.host_periods &&
-	       source_pmu(event->pmu)->source->arm && event->hw.what < SOURCE_MAX;
+	       !event->hw.by_tasks && source_pmu(event->pmu)->source->arm &&
+	       event->hw.what < SOURCE_MAX;
 }
 
 static u64 next_stop(const struct event *event)
@@ -145,8 +146,10 @@ static void arm(struct event *event)
 void source_sampling(struct event *event)
 {
 	event->hw.no_interrupt = event->hw.what != SOURCE_NOTHING &&
-				 (!event->target || event->hw.what >= SOURCE_MAX ||
+				 (event->hw.what >= SOURCE_MAX ||
 				  !source_pmu(event->pmu)->source->arm);
+	event->hw.by_tasks = event_is_sampling(event) && !event->target &&
+			     event->hw.what != SOURCE_NOTHING && !event->hw.no_interrupt;
 }
 
 void source_stopped(struct event *event, const struct sample_facts *facts)

@@ -128,5 +128,47 @@ def test_attached():
     assert len(burning) > 0.9 * len(lines) > 0, p
 
 
+def test_all_cpus():
+    """Guests that run beside perf, each with samples of its own; what is no guest has none."""
+    if not PERF:
+        raise Skip("perf is not installed")
+    with scratch() as d:
+        data = os.path.join(d, "perf.data")
+        for options in ("-e instructions:u -c 1000003", "-e cpu-clock:u -F 500"):
+            script = (f"{SPIN} 60000 & a=$!; {SPIN} 60000 & b=$!; echo $a $b; "
+                      f"{PERF} record -q -a {options} -o {data} sleep 1; kill $a $b")
+            outside = subprocess.Popen([SPIN, "20000"])
+            p = subprocess.run([ANYPERF, "run", "--", "sh", "-c", script], capture_output=True,
+                               text=True, timeout=60)
+            outside.kill()
+            outside.wait()
+            assert os.path.exists(data), p.stderr
+            guests = [int(pid) for pid in p.stdout.split()]
+            p = subprocess.run([PERF, "script", "-i", data, "-F", "pid,ip,sym,dso"],
+                               capture_output=True, text=True, timeout=60)
+            lines = [line.split() for line in p.stdout.splitlines()]
+            pids = [int(line[0]) for line in lines]
+            assert len(guests) == 2 and all(pids.count(pid) > 5 for pid in guests), p
+            assert outside.pid not in pids, p
+            burning = [line for line in lines if line[2] == "burn" and line[3] == f"({SPIN})"]
+            assert len(burning) > 0.5 * len(lines), p
+            os.remove(data)
+
+
+def test_programs_that_start():
+    """The session interrupts threads to tell them of deadlines, but none that has no handler for
+    that yet: every program would be killed by a SIGSYS."""
+    if not PERF:
+        raise Skip("perf is not installed")
+    with scratch() as d:
+        data = os.path.join(d, "perf.data")
+        script = ("for i in $(seq 60); do /bin/true || exit 7; (exec /bin/true) & "
+                  "wait $! || exit 8; done")
+        p = subprocess.run([ANYPERF, "run", "--", PERF, "record", "-q", "-a", "-F", "4000", "-e",
+                            "instructions:u", "-o", data, "sh", "-c", script],
+                           capture_output=True, text=True, timeout=120)
+        assert p.returncode == 0, p
+
+
 if __name__ == "__main__":
     main(globals())

@@ -128,6 +128,7 @@ int event_alloc(struct core *core, const struct pe_attr *attr, const struct allo
 	list_init(&event->siblings);
 	list_init(&event->sibling_link);
 	list_init(&event->children);
+	list_init(&event->standins);
 	list_init(&event->child_link);
 	list_init(&event->buffer_link);
 
@@ -157,7 +158,8 @@ void event_free(struct event *event)
 	struct core *core = event->core;
 
 	CHECK(!event->in_ctx && !event->owner);
-	CHECK(list_empty(&event->children) && list_empty(&event->siblings));
+	CHECK(list_empty(&event->children) && list_empty(&event->standins) &&
+	      list_empty(&event->siblings));
 	if (event->pmu->destroy)
 		event->pmu->destroy(event);
 	if (!event->parent && event->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
@@ -198,18 +200,24 @@ static void leave(struct event *event)
 		cpu_resched(ctx->cpu, ctx->task, NULL, CTX_ALL | (ctx->task ? 0 : CTX_CPU));
 }
 
-/* Closing: no descriptor is left, so neither is a reason to count; children go as well. */
-static void event_close(struct event *event)
+static void close_all(struct list *copies)
 {
 	struct event *child, *tmp;
 
-	event_disown(event);
-	leave(event);
-	list_for_each_entry_safe (child, tmp, &event->children, child_link) {
+	list_for_each_entry_safe (child, tmp, copies, child_link) {
 		list_del(&child->child_link);
 		leave(child);
 		event_free(child);
 	}
+}
+
+/* Closing: no descriptor is left, so neither is a reason to count; children go as well. */
+static void event_close(struct event *event)
+{
+	event_disown(event);
+	leave(event);
+	close_all(&event->children);
+	close_all(&event->standins);
 	event->state = EVENT_DEAD;
 	event_free(event);
 }
@@ -257,6 +265,8 @@ void event_each_child(struct event *event, void (*fn)(struct event *))
 
 	fn(event);
 	list_for_each_entry (child, &event->children, child_link)
+		fn(child);
+	list_for_each_entry (child, &event->standins, child_link)
 		fn(child);
 }
 

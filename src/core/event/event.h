@@ -38,6 +38,8 @@ struct hw_event {
 	u32 state;  /* HW_* */
 	u64 priv[2];
 	bool no_interrupt; /* driver: as PMU_CAP_NO_INTERRUPT, for this event */
+	/* driver: of a CPU's event the tasks there have the samples, by stand-ins */
+	bool by_tasks;
 	bool host_periods; /* driver: it is told when a period is over, and nothing is kept here */
 
 	/* Core: sampling. The period in force, the one last programmed, and what is left of it. */
@@ -96,6 +98,7 @@ struct event {
 	struct event *parent; /* the original, never itself inherited; NULL in an original */
 	struct list children;
 	struct list child_link;
+	struct list standins; /* of an event of a CPU that samples, one per task, by child_link */
 
 	/* Counts. Driver: only `count`, in read() and stop(). */
 	s64 count;
@@ -110,6 +113,7 @@ struct event {
 	u32 maps;                /* how often this event itself is mapped now */
 	s32 event_limit;         /* REFRESH: overflows left, 0: no limit */
 
+	bool standin;         /* samples for `parent`, an event of a CPU, and counts for nobody */
 	bool in_ctx;          /* in ctx's lists */
 	bool group_pure_sw;   /* a leader: leader and all members are software events */
 	bool itrace_started;  /* an original: its instruction trace has begun */

@@ -188,7 +188,7 @@ void period_sched_in(struct event *event)
 		tick_start(event->core);
 }
 
-void period_force(struct event *event, u64 value)
+static void force(struct event *event, u64 value)
 {
 	bool active = event->state == EVENT_ACTIVE;
 
@@ -208,11 +208,21 @@ void period_force(struct event *event, u64 value)
 		unthrottle_group(event, event);
 }
 
+void period_force(struct event *event, u64 value)
+{
+	struct event *standin;
+
+	force(event, value);
+	list_for_each_entry (standin, &event->standins, child_link)
+		force(standin, value);
+}
+
 /* What the frequency of an event that is on was in this tick. True: it wants the next one too. */
 static bool tick_event(struct event *event)
 {
 	struct hw_event *hw = &event->hw;
-	bool freq = event->attr.freq && event_is_sampling(event) && !hw->host_periods;
+	bool freq = event->attr.freq && event_is_sampling(event) && !hw->host_periods &&
+		    !hw->by_tasks;
 	s64 delta;
 
 	if (event->state != EVENT_ACTIVE)

@@ -28,6 +28,9 @@ static void tell(const struct sideband *sb, struct event *event, u32 cpu)
 {
 	struct ap_record rec = sb->record;
 
+	/* The original has it. */
+	if (event->standin)
+		return;
 	if (event->state < EVENT_INACTIVE || (event->cpu != -1 && (u32)event->cpu != cpu))
 		return;
 	if (event->cgroup && !cgroup_active(event->cgroup, &event->core->cpus[cpu]))

@@ -145,6 +145,11 @@ void event_exit(struct event *event)
 	struct event *original = event->parent;
 
 	ctx_remove_event(event, EVENT_EXIT, original != NULL);
+	if (event->standin) {
+		list_del(&event->child_link);
+		event_free(event);
+		return;
+	}
 	if (!original) {
 		event_wake(event);
 		return;

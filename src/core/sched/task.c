@@ -48,6 +48,7 @@ struct task *task_new(struct core *core, int tid, int tgid, void *host)
 		return NULL;
 	}
 	list_add_tail(&task->link, &core->tasks);
+	standins_of_task(task);
 	return task;
 }
 

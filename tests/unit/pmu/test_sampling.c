@@ -261,7 +261,10 @@ TEST(who_cannot)
 	struct pe_attr attr = sampling(100);
 
 	setup();
+	/* A stand-in does not know what its original has counted. */
+	attr.sample_type |= PERF_SAMPLE_READ;
 	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EOPNOTSUPP, NO_SAMPLING);
+	attr.sample_type &= ~(u64)PERF_SAMPLE_READ;
 	attr.precise_ip = 3;
 	attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
@@ -276,6 +279,87 @@ TEST(who_cannot)
 	attr.sigtrap = 0;
 	attr.sample_period = 0;
 	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EINVAL, PRECISE_COUNT);
+	teardown();
+}
+
+/* Among records of other types. */
+static int samples_among(int fd)
+{
+	const struct ap_record *rec;
+	int n = 0;
+
+	while ((rec = fake_take(f, fd)))
+		n += rec->type == PERF_RECORD_SAMPLE;
+	return n;
+}
+
+/* Each task that is there has periods of its own, and the CPU's event counts all of them. */
+TEST(samples_of_a_cpu)
+{
+	struct pe_attr attr = sampling(100);
+	struct task *elsewhere;
+	u64 period = 50;
+	int fd, counting;
+
+	setup();
+	attr.inherit = attr.comm = attr.disabled = 1;
+	attr.sample_id_all = 1;
+	fd = fake_open(f, &attr, -1, 0, -1);
+	EXPECT(fd >= 0);
+	EXPECT_EQ(fake_map(f, fd, 9, true), 0);
+	run(500);
+	EXPECT_EQ(arms, 0);
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	run(1050);
+	EXPECT_EQ(samples_among(fd), 10);
+	EXPECT_EQ(fake_count(f, fd), 1050);
+	core_check(f->core);
+
+	/* A child, a stranger, and one on another CPU. */
+	EXPECT(fake_fork(f, 100, 101, false));
+	fake_add_task(f, 102, 102);
+	elsewhere = fake_add_task(f, 103, 103);
+	task_sched_out(elsewhere);
+	task_sched_in(elsewhere, 1);
+	core_check(f->core);
+	run(200);
+	EXPECT_EQ(samples_among(fd), 6);
+	EXPECT_EQ(fake_count(f, fd), 1050 + 600);
+	task_sched_out(elsewhere);
+	task_sched_in(elsewhere, 0);
+	run(100);
+	EXPECT_EQ(samples_among(fd), 4);
+	/* Side-band is told once. */
+	task_named(fake_task(f, 101)->task, "x", false);
+	EXPECT(fake_take_type(f, fd, PERF_RECORD_COMM));
+	EXPECT(!fake_take(f, fd));
+
+	/* An exec ends nothing, and the end of a task adds nothing to the count. */
+	task_exec(fake_task(f, 101)->task);
+	fake_exit(f, 102);
+	fake_exit(f, 101);
+	task_sched_out(elsewhere);
+	EXPECT_EQ(fake_count(f, fd), 1050 + 600 + 400);
+	EXPECT_EQ(samples_among(fd), 0);
+	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &period, 8), 0);
+	run(100);
+	EXPECT_EQ(samples_among(fd), 2);
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	run(100);
+	EXPECT_EQ(samples_among(fd), 0);
+
+	/* It takes no counter of a task's, so it counts itself beside all that are left. */
+	attr.sample_period = 0;
+	attr.disabled = 0;
+	counting = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	run(100);
+	EXPECT_EQ(fake_count(f, counting), 100);
+	core_check(f->core);
+	event_unmap(fake_event(f, fd));
+	fake_close(f, fd);
+	for (size_t i = 0; i < ARRAY_SIZE(armed); i++)
+		EXPECT(!armed[i].event);
 	teardown();
 }
 
