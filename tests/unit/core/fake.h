@@ -54,7 +54,7 @@ struct fake {
 	int fd_err;      /* fd_reserve's answer */
 	u32 wakes, frees;
 	const struct event *changed; /* who was last said to have changed; a test may clear it */
-	u32 overflows, lasts; /* signals, and those of them with POLL_HUP */
+	u32 overflows, lasts;        /* signals, and those of them with POLL_HUP */
 	u32 traps;
 	int trap_tid;
 	u64 trap_addr;
