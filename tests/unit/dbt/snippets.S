@@ -272,6 +272,41 @@ snip_withdrawn_back:
 	mov	rsp, rax
 	lea	rax, [r11 + rcx + 1]
 	ret
+/* One branch of each kind in some thirty instructions; n turns. */
+	.globl	snip_sparse
+snip_sparse:
+1:	.rept	30
+	inc	rax
+	.endr
+	jmp	2f
+	nop
+2:	.rept	30
+	inc	rax
+	.endr
+	call	9f
+	.rept	30
+	inc	rax
+	.endr
+	lea	rcx, [rip + 9f]
+	call	rcx
+	.rept	30
+	inc	rax
+	.endr
+	lea	rdx, [rip + 3f]
+	jmp	rdx
+3:	test	rax, rax
+	jnz	4f
+	nop
+4:	.rept	30
+	inc	rax
+	.endr
+	dec	rdi
+	jnz	1b
+	ret
+9:	.rept	30
+	inc	rax
+	.endr
+	ret
 
 	.data
 	.p2align 4

@@ -14,21 +14,17 @@
 
 u64 snip_loop(u64 n), snip_branches(void), snip_flags(u64 a, u64 b), snip_fib(u64 n);
 u64 snip_redzone(void), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
-u64 snip_longjmp(void);
+u64 snip_longjmp(void), snip_sparse(u64 n);
 
 #define TYPE(name) BIT(TRACE_BRANCH_##name)
 #define ANY        0xfeu
 
 static const u32 choices[] = {
-	ANY,
-	TYPE(CALL) | TYPE(CALL_IND),
-	TYPE(RETURN),
-	TYPE(CALL_IND),
-	TYPE(COND),
-	TYPE(JUMP_IND),
-	TYPE(CALL),
-	TYPE(COND) | TYPE(RETURN),
-	TRACE_OPEN_CALLS,
+	ANY,          TYPE(CALL) | TYPE(CALL_IND),
+	TYPE(RETURN), TYPE(CALL_IND),
+	TYPE(COND),   TYPE(JUMP_IND),
+	TYPE(CALL),   TYPE(COND) | TYPE(RETURN),
+	TYPE(JUMP),   TRACE_OPEN_CALLS,
 };
 
 /* Fits no more than one other choice, beside open calls. */
@@ -108,6 +104,7 @@ static void check_run(struct guest *g, const struct program *p, const struct nat
 		      u64 n, u64 period, bool fresh)
 {
 	struct model m = {malloc(n * sizeof(*m.at)), 0};
+	struct stop_branches last;
 	u64 count = 0, k = 0;
 
 	stops.at = malloc(stops.max * sizeof(*stops.at));
@@ -126,6 +123,8 @@ static void check_run(struct guest *g, const struct program *p, const struct nat
 		k++;
 	}
 	EXPECT_EQ(stops.n, count / period);
+	last.nr = dbt_branches(g->t, stops.kinds, last.at, TRACE_LBR);
+	check_stop(p, &m, &last, ~0ull, fresh);
 	free(m.at);
 	free(stops.at);
 	free(stops.branches);
@@ -137,7 +136,8 @@ static u64 mask_of(u32 kinds, enum meter_quantity q)
 	return dbt_mask_branches(DBT_MASK_ALL | DBT_MASK_DEADLINES(q), kinds);
 }
 
-static const u64 periods[] = {1, 2, 7, 100, 1000};
+/* The last one is never reached. */
+static const u64 periods[] = {1, 2, 7, 100, 1000, 1ull << 40};
 
 static void check_program(struct guest *g, const struct program *p, u64 most)
 {
@@ -197,6 +197,8 @@ TEST(a_long_run_has_the_same)
 		{"loop", snip_loop, {30000}},
 		{"fib", snip_fib, {17}},
 		{"table", snip_table, {4000}},
+		/* Most of what is told has run far from the deadline, in other code than near it. */
+		{"sparse", snip_sparse, {100}},
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
