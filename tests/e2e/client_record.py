@@ -14,13 +14,13 @@ TOUCH = os.environ["E2E_TOUCH"]
 PERF = shutil.which("perf")
 
 
-def recorded(directory, *options):
+def recorded(directory, *options, fields="ip,period"):
     """The lines of perf script for a recording of FIXED, with @options."""
     data = os.path.join(directory, "perf.data")
     p = subprocess.run([ANYPERF, "run", "--", PERF, "record", "-q", "-o", data, *options, "--",
                         FIXED], capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stderr
-    p = subprocess.run([PERF, "script", "-i", data, "-F", "ip,period"], capture_output=True,
+    p = subprocess.run([PERF, "script", "-i", data, "-F", fields], capture_output=True,
                        text=True, timeout=60)
     assert p.returncode == 0, p.stderr
     return p.stdout.splitlines()
@@ -95,6 +95,21 @@ def test_page_faults():
     with scratch() as d:
         text = symbols(d, [TOUCH, "300"], "-e", "page-faults", "-c", "1")
         assert sum("(" + TOUCH in line for line in text.splitlines()) >= 300, text
+
+
+def test_branches():
+    """FIXED has a loop of two instructions and takes no other branch [BR-05, BR-06, SAMP-13]."""
+    if not PERF:
+        raise Skip("perf is not installed")
+    count = stat_count()
+    with scratch() as d:
+        options = ["--per-thread", "-e", "instructions:u", "-c", "1009"]
+        lines = recorded(d, "-b", *options, fields="ip,brstack")
+        assert len(lines) == count // 1009
+        assert {len(line.split()) for line in lines} == {1 + 32}
+        assert len({branch for line in lines for branch in line.split()[1:]}) == 1
+        lines = recorded(d, "-j", "any_call,any_ret,u", *options, fields="ip,brstack")
+        assert len(lines) == count // 1009 and {len(line.split()) for line in lines} == {1}
 
 
 def test_a_neighbour_that_is_not_sampled():
