@@ -212,7 +212,7 @@ struct sym_unwinder *sym_unwinder_new(struct sym_view *v)
 
 static void clear(struct sym_unwinder *u, struct unwind_space *s)
 {
-	if (s->dwfl)
+	if (s->dwfl && u->f.end)
 		u->f.end(s->dwfl);
 	*s = (struct unwind_space){0};
 }

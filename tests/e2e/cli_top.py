@@ -48,7 +48,7 @@ def test_a_process():
             assert re.search(r"^ +\d+\.\d\d% +\d+  spin +spin +\[\.\] burn$", out, re.M), out
             assert max(len(t.splitlines()) for t in out.split("\n\n")) <= 4 + 3, out
         out = top("-e", USER, "-g", "-F", "200", "-p", p.pid, "-d", "1", "-n", "1")
-        assert re.search(r"Children.*\n#\n +1?\d\d\.\d\d%.*\n(.*\n)*.*\[\.\] main", out), out
+        assert re.search(r"Children.*\n#\n(.*\n)*? +1?\d\d\.\d\d%.*\[\.\] main\n", out), out
         out = top("-e", "cpu-clock:u", "-c", "10000000", "-p", p.pid, "-d", "1", "-n", "1")
         assert "burn" in out, out
 

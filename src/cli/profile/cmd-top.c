@@ -130,7 +130,8 @@ static int record(const struct top_opts *o)
 		argv[argc++] = (char *)"-a";
 	argv[argc++] = (char *)"-q";
 	argv[argc++] = (char *)"--";
-	memcpy(argv + argc, o->command, (size_t)nr * sizeof(*argv));
+	for (int i = 0; i < nr; i++)
+		argv[argc + i] = o->command[i];
 	return cmd_record.run(argc + nr, argv);
 }
 
@@ -406,13 +407,15 @@ static int run(int argc, char **argv)
 {
 	struct top_job job = {.opts = {.delay = 2}, .keys = -1, .said = -1};
 	int first = options_parse(&cmd_top, &job.opts, argc, argv), from = -1, status;
+	const char *term;
 
 	if (first < 0)
 		return command_leave_status(&cmd_top, first);
 	if (first < argc)
 		job.opts.command = argv + first;
 	job.tty = isatty(STDOUT_FILENO);
-	job.clears = job.tty && getenv("TERM") && strcmp(getenv("TERM"), "dumb") != 0;
+	term = getenv("TERM");
+	job.clears = job.tty && term && strcmp(term, "dumb") != 0;
 	if (job.tty) {
 		job.keys = open_keys();
 		open_said(&job);

@@ -277,11 +277,12 @@ static bool shows_progress(const struct record_job *job)
 void record_output_progress(struct record_job *job)
 {
 	u64 bytes = job->bytes + (job->writer ? data_writer_bytes(job->writer) : 0);
+	u64 samples = job->samples + job->tally.samples;
 
 	if (!shows_progress(job))
 		return;
 	fprintf(stderr, "\ranyperf record: %llu samples, %.1f MB so far; ^C ends it",
-		(unsigned long long)(job->samples + job->tally.samples), (double)bytes / 1e6);
+		(unsigned long long)samples, (double)bytes / 1e6);
 	job->progress = true;
 }
 
