@@ -197,7 +197,9 @@ TEST(a_long_run_has_the_same)
 		{"loop", snip_loop, {30000}},
 		{"fib", snip_fib, {17}},
 		{"table", snip_table, {4000}},
-		/* Most of what is told has run far from the deadline, in other code than near it. */
+		/*
+		 * Most of what is told has run far from the deadline, in other code than near it.
+		 */
 		{"sparse", snip_sparse, {100}},
 	};
 
