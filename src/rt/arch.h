@@ -36,6 +36,8 @@ bool deterministic_hwcap(u64 type, u64 *value);
 
 /* Signals: the kernel's context of a handler. */
 u64 uc_pc(const struct ucontext *uc);
+/* @uc is at the beginning of a handler: the context that this one was given. */
+struct ucontext *uc_of_handler(const struct ucontext *uc);
 void uc_set_pc(struct ucontext *uc, u64 pc);
 void uc_set_mask(struct ucontext *uc, u64 mask);
 struct cpu_fault uc_fault(const struct ucontext *uc);

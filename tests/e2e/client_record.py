@@ -89,6 +89,16 @@ def test_default_event_where_the_kernel_refuses_perf_events():
         assert "python" in text and "anyperf" not in text, text
 
 
+def test_ends_and_frame_pointers_that_point_nowhere():
+    """A stop is told of in the middle of a call as well, when all signals are blocked."""
+    if not PERF:
+        raise Skip("perf is not installed")
+    many = ("import os\nfor i in range(150):\n    p = os.fork()\n    if not p: os._exit(0)\n"
+            "    assert os.waitpid(p, 0)[1] == 0")
+    with scratch() as d:
+        symbols(d, [sys.executable, "-c", many], "-F", "20000", "-g")
+
+
 def test_page_faults():
     if not PERF:
         raise Skip("perf is not installed")

@@ -385,15 +385,25 @@ void sample_stop(struct thread *t)
 	sample_own_end(t);
 }
 
+/* A frame pointer may point anywhere: to read there is a fault, which would end the process. */
+void sample_stop_in_call(struct thread *t)
+{
+	u64 faults = SIG(SIGSEGV) | SIG(SIGBUS), old;
+
+	sys_rt_sigprocmask(SIG_UNBLOCK, &faults, &old);
+	sample_stop(t);
+	sys_rt_sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
 void sample_exec_prepare(struct thread *t)
 {
-	if (t->sampling.own && sampler_of(t)->stop.period)
+	if (t->sampling.own)
 		perf_stops(t, false);
 }
 
 void sample_exec_failed(struct thread *t)
 {
-	if (t->sampling.own && sampler_of(t)->stop.period)
+	if (t->sampling.own)
 		perf_stops(t, true);
 }
 

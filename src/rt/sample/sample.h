@@ -22,6 +22,8 @@ static inline bool sample_is_stale(struct thread *t)
 
 /* Tells where the thread is, which events of the kernel's have stopped. */
 void sample_stop(struct thread *t);
+/* The same in the middle of a call, where all signals may be blocked. */
+void sample_stop_in_call(struct thread *t);
 /* What they have noted the runtime did, and not the program. */
 void sample_stop_own(struct thread *t);
 
@@ -52,7 +54,7 @@ static inline void sample_look(struct thread *t)
 static inline void sample_own_begin(struct thread *t)
 {
 	if (sample_is_stopped(t) && !t->sampling.telling)
-		sample_stop(t);
+		sample_stop_in_call(t);
 }
 
 static inline void sample_own_end(struct thread *t)

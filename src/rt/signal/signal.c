@@ -348,6 +348,12 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 	 */
 	bool write = uc_is_write(uc) && sig == SIGSEGV && info->si_code == SEGV_ACCERR;
 
+	/*
+	 * When it forces a signal the kernel takes those of its kind that wait first, though they
+	 * are blocked. So a stop may be on its way, and this comes where its handler begins.
+	 */
+	if (uc_pc(uc) == (u64)signal_entry)
+		uc = uc_of_handler(uc);
 	switch (dbt_fault(&t->dbt, uc, addr, write, &guest_addr)) {
 	case DBT_AT_BOUNDARY: deliver_fault(t, info, uc, guest_addr); return;
 	case DBT_RESUME:

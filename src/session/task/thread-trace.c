@@ -230,7 +230,9 @@ static void tell(struct thread_trace *tt)
 	__atomic_store_n(&trace->wake_at, 1, __ATOMIC_RELAXED);
 	seq += seq + 1 ? 1 : 3;
 	__atomic_store_n(&m->trace_seq, seq, __ATOMIC_RELEASE);
-	poke(th);
+	/* Who execs has no handler for a moment; the new program looks before it begins. */
+	if (!tt->left_alone)
+		poke(th);
 }
 
 static struct deadline *deadline_of(struct thread_trace *tt, const struct event *event)

@@ -40,6 +40,11 @@ u64 uc_pc(const struct ucontext *uc)
 	return uc->uc_mcontext.rip;
 }
 
+struct ucontext *uc_of_handler(const struct ucontext *uc)
+{
+	return (struct ucontext *)uc->uc_mcontext.rdx;
+}
+
 void uc_set_pc(struct ucontext *uc, u64 pc)
 {
 	uc->uc_mcontext.rip = pc;
