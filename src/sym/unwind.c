@@ -1,6 +1,6 @@
 /*
  * libdw by dlopen: reading other recordings must not pay for it. The few declarations are written
- * here after its stable interface (libdwfl.h 0.158 and later), so that building does not need its
+ * here after its stable interface (elfutils 0.158 and later), so that building does not need its
  * headers.
  */
 #include "sym/unwind.h"
