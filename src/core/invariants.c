@@ -66,7 +66,7 @@ static void check_event(struct event *event)
 		CHECK(!event->refs && !event->owner && event->in_ctx && event->target);
 		CHECK(!event->parent->parent &&
 		      in_list(&event->child_link, event->standin ? &event->parent->standins
-							     : &event->parent->children));
+								 : &event->parent->children));
 		CHECK(list_empty(&event->children) && event->id != event->parent->id);
 	} else {
 		CHECK(event->refs);
