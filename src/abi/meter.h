@@ -137,7 +137,7 @@ static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
  * The counter segment of the processes below an `anyperf run`: a sealed sparse memfd that all their
  * runtimes inherit: METER_SIZE bytes of this header, then meter after meter, then their traces.
  */
-#define SEGMENT_MAGIC     0x3345525450414eull /* "NAPTRE3": changes with the layout */
+#define SEGMENT_MAGIC     0x3445525450414eull /* "NAPTRE4": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 

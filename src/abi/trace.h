@@ -28,6 +28,10 @@
  * session has an event of the kernel's on the thread, whose records it reads, and which sends the
  * thread a SIGTRAP (attr.sigtrap). The thread says where it was then, in one entry for all that the
  * kernel has recorded before. The table says what such entries are to tell (TRACE_BY_KERNEL).
+ *
+ * Beside the deadlines S says which *occurrences* it wants to be told of, under the same trace_seq:
+ * system calls (struct trace_calls) and executions of an instruction (struct trace_place). Each is
+ * one entry (struct trace_hit), however many events wait for it: S knows which.
  */
 #ifndef ABI_TRACE_H
 #define ABI_TRACE_H
@@ -56,6 +60,32 @@ enum trace_wants {
 	TRACE_WANT_SUMS = 16, /* of all quantities; else only of the event's */
 	/* By the kernel, which refuses perf events: the thread is to set itself a timer. */
 	TRACE_WANT_TIMER = 32,
+	TRACE_WANT_SAMPLE = 64, /* of occurrences: what a sample has besides */
+};
+
+#define TRACE_CALLS 512u /* system calls have lower numbers */
+
+/* S. Which system calls are to be told, a bit each, before they are made and when they return. */
+struct trace_calls {
+	u64 enter[TRACE_CALLS / 64], exit[TRACE_CALLS / 64];
+	u32 wants;                 /* enum trace_wants, of each of them */
+	u32 stack_size, chain_max; /* as in struct trace_event */
+	u32 reserved;
+};
+
+#define TRACE_PLACES 128u
+
+enum trace_place_kinds {
+	TRACE_PLACE_EXECUTED = 1,
+	TRACE_PLACE_RETURN = 2, /* it begins a function, whose return is to be told */
+};
+
+/* S. An instruction of which each execution is to be told, before it; addr 0: a free place. */
+struct trace_place {
+	u64 addr;
+	u32 wants; /* and the rest, as in struct trace_calls */
+	u32 stack_size, chain_max;
+	u32 kinds; /* enum trace_place_kinds */
 };
 
 enum trace_branch_type {
@@ -130,6 +160,8 @@ struct trace {
 	struct trace_event event[TRACE_EVENTS]; /* S */
 	struct trace_armed armed[TRACE_EVENTS]; /* G */
 	struct trace_trap trap;                 /* S, the first since the thread has waited */
+	struct trace_calls calls;               /* S */
+	struct trace_place place[TRACE_PLACES]; /* S; those in use come first */
 };
 
 enum trace_kind {
@@ -141,6 +173,7 @@ enum trace_kind {
 	TRACE_STOP = 2,
 	/* struct trace_entry: what the kernel has recorded up to its time the runtime did. */
 	TRACE_OWN = 3,
+	TRACE_HIT = 4, /* struct trace_hit */
 };
 
 /* How each entry begins. The next one follows after `size` bytes, a multiple of 8. */
@@ -183,9 +216,30 @@ struct trace_branch {
 	u64 type; /* enum trace_branch_type */
 };
 
-#define TRACE_ENTRY_MAX                                                                            \
-	(sizeof(struct trace_sample) + TRACE_CHAIN * 8 + TRACE_LBR * sizeof(struct trace_branch) + \
-	 TRACE_STACK)
+enum trace_hit_kind {
+	TRACE_CALL_ENTER = 1,
+	TRACE_CALL_EXIT,
+	TRACE_EXECUTED,
+	TRACE_RETURNED,
+};
+
+/* Something has happened that was to be told. */
+struct trace_hit {
+	struct trace_entry entry;
+	u32 kind; /* enum trace_hit_kind */
+	u32 cpu;
+	s64 nr;      /* of the system call; -1: of one that has given its thread other registers */
+	u64 args[6]; /* CALL_EXIT: the result; RETURNED: where it has returned to */
+	u64 addr;    /* EXECUTED, RETURNED: of the instruction */
+		     /*
+	 * If it is longer: a struct trace_sample with all that belongs to it, whose own size is the
+	 * rest.
+	 */
+};
+
+#define TRACE_ENTRY_MAX                                                             \
+	(sizeof(struct trace_hit) + sizeof(struct trace_sample) + TRACE_CHAIN * 8 + \
+	 TRACE_LBR * sizeof(struct trace_branch) + TRACE_STACK)
 
 _Static_assert(sizeof(struct trace) <= TRACE_HEAD, "the head of a trace");
 _Static_assert(2 * TRACE_ENTRY_MAX <= TRACE_RING, "a ring holds the largest entry");

@@ -99,6 +99,7 @@ struct wire_open_args {
 	u32 attr_size;  /* attr.size as the guest wrote it */
 	u32 attr_flags; /* enum wire_attr_flags */
 	u32 patient;    /* 1: will ask again if told to */
+	u32 path;       /* not 0: where in the data the path begins that config1 points to */
 };
 
 /* Of the operations that are about one event and nothing else. */

@@ -307,9 +307,16 @@ CAUSE(CALL_STACK_ALONE, BAD_VALUE, NONE,
       "attr.branch_sample_type asks for the call stack and for kinds of branches: it is one or "
       "the other")
 CAUSE(VIRTUAL_TRACEPOINT, UNSUPPORTED, KERNEL_ALONE,
-      "tracepoints fire in the kernel, which the virtual PMU does not see")
+      "of tracepoints those of system calls are served (syscalls:*, raw_syscalls:*) where the "
+      "session may read tracefs; others fire in the kernel, which the virtual PMU does not see")
+CAUSE(VIRTUAL_PROBE_CPU, UNSUPPORTED, KERNEL_ALONE,
+      "events of {s0} are served for tasks, and this is for all of a CPU")
+CAUSE(VIRTUAL_FILTER, UNSUPPORTED, NONE,
+      "the filter \"{s0}\" compares a string in the program's memory, which is not read here")
 CAUSE(VIRTUAL_BREAKPOINT, UNSUPPORTED, KERNEL_ALONE,
-      "breakpoints need the CPU's debug registers, which the virtual PMU does not have")
+      "breakpoints on data and in the kernel need the CPU's debug registers, which the virtual PMU "
+      "does not have")
+CAUSE(VIRTUAL_BREAKPOINTS, BUSY, FEWER, "the thread has {u0} breakpoints on execution already")
 CAUSE(VIRTUAL_KPROBE, UNSUPPORTED, KERNEL_ALONE,
       "kprobes are in the kernel, which the virtual PMU does not see")
 CAUSE(VIRTUAL_UPROBE, UNSUPPORTED, KERNEL_ALONE,
@@ -358,6 +365,7 @@ CAUSE(FILTER_FAULT, BAD_VALUE, NONE, "SET_FILTER's text cannot be read")
 CAUSE(FILTER_PMU, UNSUPPORTED, NONE,
       "SET_FILTER is for tracepoints and address filters; {s0} has neither")
 CAUSE(FILTER_TEXT, BAD_VALUE, FILTER_FIELDS, "the kernel does not understand the filter \"{s0}\"")
+CAUSE(FILTER_HAS_ONE, BUSY, OPEN_ANOTHER, "it has a filter already (SET_FILTER)")
 CAUSE(FILTER_KIND, UNSUPPORTED, NONE,
       "only tracepoints and tracing PMUs take a filter, or the address filter \"{s0}\" is wrong")
 CAUSE(FILTER_ERRNO, OTHER, NONE, "filter \"{s0}\": {s1}")
@@ -366,6 +374,8 @@ CAUSE(BPF_HAS_ONE, BUSY, NONE, "it has a BPF program already")
 CAUSE(BPF_KIND, UNSUPPORTED, NONE, "a BPF program of this type cannot be attached to it ({s0})")
 CAUSE(BPF_TRACEPOINTS, UNSUPPORTED, NONE,
       "only tracepoints can be asked for their BPF programs (QUERY_BPF), not {s0}")
+CAUSE(QUERY_FAULT, BAD_VALUE, NONE, "QUERY_BPF's argument cannot be read")
+CAUSE(QUERY_ROOM, BAD_VALUE, NONE, "QUERY_BPF asks for {u0} ids, a tracepoint has 64 at most")
 CAUSE(BPF_ROOM, BAD_VALUE, NONE, "it has {u0} BPF programs, room is for {u1}")
 CAUSE(MODIFY_TYPE, BAD_VALUE, NONE, "MODIFY_ATTRIBUTES cannot change attr.type, which is {u0}")
 CAUSE(MODIFY_BREAKPOINTS, UNSUPPORTED, OPEN_ANOTHER,

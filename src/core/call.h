@@ -36,7 +36,8 @@ struct open_call {
 	s32 group_fd;
 	u64 flags; /* PERF_FLAG_*; CLOEXEC is checked here, and the host's to carry out */
 
-	void *host; /* the host's own, for its ops */
+	const char *path; /* what attr.config1 points to, if that is a string; or NULL */
+	void *host;       /* the host's own, for its ops */
 
 	/* Results. */
 	struct event *event; /* 0: with one reference for the new descriptor */

@@ -193,6 +193,7 @@ struct core {
 	u64 timer;              /* what ops->timer() was last told */
 	bool pending_disable;   /* some event has it set */
 	struct task *opener;    /* during event_init() */
+	const char *opens_path; /* likewise */
 	struct refusal refusal; /* why the last call that failed did; cause 0: none did */
 	struct list mlock_accounts;
 	u64 *record;                    /* RECORD_MAX bytes to put a record together in */
@@ -222,6 +223,7 @@ struct alloc_args {
 	bool cgroup_flag;
 	s32 cgroup_fd;
 	struct task *opener; /* NULL for a child */
+	const char *path;
 };
 /* Steps 18 and 19 of an open. The event has no context and no reference; event_free() undoes it. */
 int must_check event_alloc(struct core *core, const struct pe_attr *attr,

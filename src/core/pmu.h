@@ -153,6 +153,12 @@ struct pmu {
 	void (*free_aux)(void *aux);
 
 	/*
+	 * Optional: MODIFY_ATTRIBUTES of @event, which is off meanwhile, and of each of its copies.
+	 * Changes event->attr, or refuses. Without it that is EOPNOTSUPP [IOC-12].
+	 */
+	int (*modify)(struct event *event, const struct pe_attr *attr);
+
+	/*
 	 * Optional: @task comes to @cpu or is about to leave it. Called for every task, events or
 	 * none, before its events go on and after they are off.
 	 */

@@ -1,7 +1,6 @@
 /*
  * PURPOSE: the drivers that the session registers: the virtual cpu PMU, the translator's own,
- * software events, and those that answer for what is not there (breakpoint, tracepoint, kprobe,
- * uprobe).
+ * software events, and those of places in a program (breakpoint, tracepoint, kprobe, uprobe).
  *
  * Lifetime: each *_new() allocates a driver and registers it with @core; *_free() after
  * core_free(). Locking: none.
@@ -93,11 +92,16 @@ void software_pmu_free(struct pmu *pmu);
 
 /*
  * "tracepoint" 2, "breakpoint" 5, and "kprobe" and "uprobe" under the numbers that the host's sysfs
- * shows (-1: it has none): what the kernel would refuse is refused alike, the rest is EOPNOTSUPP.
+ * shows (-1: it has none): what the kernel would refuse is refused alike, what is not served is
+ * EOPNOTSUPP.
  */
-struct absent_pmus;
-int must_check absent_pmus_new(struct core *core, s32 kprobe_type, s32 uprobe_type,
-			       struct absent_pmus **absent);
-void absent_pmus_free(struct absent_pmus *absent);
+struct probe_pmu_config {
+	s32 kprobe_type, uprobe_type;
+	const struct probe_host *host; /* pmu/probes.h; NULL: none of them counts */
+};
+struct probe_pmus;
+int must_check probe_pmus_new(struct core *core, const struct probe_pmu_config *config,
+			      struct probe_pmus **probes);
+void probe_pmus_free(struct probe_pmus *probes);
 
 #endif

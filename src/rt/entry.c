@@ -13,7 +13,7 @@
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
-#include "rt/sample/sample.h"
+#include "rt/sample/trace-hits.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
@@ -60,6 +60,7 @@ static struct dbt_ops ops = {
 	.kick = process_kick,
 	.gone = thread_gone,
 	.deadline = sample_deadline,
+	.place = place_hit,
 	.file_byte = file_code_byte,
 };
 
@@ -292,6 +293,7 @@ static void begin(void *arg)
 	struct thread *t = arg;
 
 	signal_set_mask(signal_kernel_mask(t->sigmask));
+	probe_begun(t, __NR_execve);
 	thread_loop(t);
 }
 

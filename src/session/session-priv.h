@@ -11,11 +11,13 @@
 #include "core/call.h"
 #include "core/event/event.h"
 #include "pmu/drivers.h"
+#include "pmu/probes.h"
 #include "session/host/cgroups.h"
 #include "session/host/core-ops.h"
 #include "session/host/cpuid-profile.h"
 #include "session/host/pids.h"
 #include "session/host/settings.h"
+#include "session/host/tracepoints.h"
 #include "session/host/view.h"
 #include "session/poll-source.h"
 #include "session/sealed-memory.h"
@@ -44,7 +46,9 @@ _Static_assert(sizeof(struct counter_segment) <= WIRE_VIEW_IN,
 /* The PMUs of the core, and where their numbers come from: session.c. */
 struct session_pmus {
 	struct pmu *cpu, *translator, *software;
-	struct absent_pmus *absent;
+	struct probe_pmus *probes;
+	struct probe_host probe_host;
+	struct tracepoints *tracepoints; /* host/tracepoints.h; NULL: nobody has asked yet */
 	struct pmu_source cpu_source, software_source;
 };
 
@@ -72,6 +76,7 @@ struct session {
 	struct list traces;  /* struct thread_trace of task/thread-trace.c */
 	u32 track_watch;     /* task/track.h: what guests are to tell besides; enum wire_watch */
 	bool track_switches; /* task/thread-switches.h: somebody asks */
+	bool track_files;    /* there are probes of files: guests are to tell what they map */
 
 	struct bootstraps bootstraps;
 	struct perf_files files;

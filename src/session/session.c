@@ -20,6 +20,7 @@
 
 #include "abi/trace.h"
 #include "session/session-priv.h"
+#include "session/task/probe-places.h"
 
 #define BATCH 64
 
@@ -143,6 +144,11 @@ static int make_core(struct session *s, char *why, size_t len)
 		.counters = s->config.counters,
 		.rdpmc = CPU_RDPMC_MAPPED,
 	};
+	struct probe_pmu_config probes = {
+		.kprobe_type = host_type("kprobe"),
+		.uprobe_type = host_type("uprobe"),
+		.host = &s->pmus.probe_host,
+	};
 	int host = host_paranoid(), err;
 
 	err = cpuid_profile_find(s->config.cpuid_profile, &profile, why, len);
@@ -171,14 +177,18 @@ static int make_core(struct session *s, char *why, size_t len)
 						      .unlisten = trace_unlisten,
 						      .forget = trace_forget,
 						      .stops = kernel_stops_have()};
+	s->pmus.probe_host = (struct probe_host){.ctx = s,
+						 .tracepoint = tracepoint_find,
+						 .file = probe_file_find,
+						 .arm = trace_probe_arm,
+						 .disarm = trace_probe_disarm};
 	err = cpu_pmu_new(s->core, &cpu, &s->pmus.cpu);
 	if (!err)
 		err = translator_pmu_new(s->core, &cpu, &s->pmus.translator);
 	if (!err)
 		err = software_pmu_new(s->core, &s->pmus.software_source, &s->pmus.software);
 	if (!err)
-		err = absent_pmus_new(s->core, host_type("kprobe"), host_type("uprobe"),
-				      &s->pmus.absent);
+		err = probe_pmus_new(s->core, &probes, &s->pmus.probes);
 	if (err)
 		return say(why, len, err, "registering the PMUs");
 	/* Who has made the bootstrap socket has said so. */
@@ -326,7 +336,8 @@ void session_free(struct session *s)
 	cpu_pmu_free(s->pmus.cpu);
 	cpu_pmu_free(s->pmus.translator);
 	software_pmu_free(s->pmus.software);
-	absent_pmus_free(s->pmus.absent);
+	probe_pmus_free(s->pmus.probes);
+	tracepoints_free(s->pmus.tracepoints);
 	view_remove(s);
 	close_fd(s->bootstraps.guest_end);
 	close_fd(s->bootstraps.listen);

@@ -133,8 +133,10 @@ int event_alloc(struct core *core, const struct pe_attr *attr, const struct allo
 	list_init(&event->buffer_link);
 
 	core->opener = args->opener;
+	core->opens_path = args->path;
 	err = pmu_init_event(event);
 	core->opener = NULL;
+	core->opens_path = NULL;
 	if (!err) {
 		event->group_pure_sw = event_is_software(event);
 		err = check_pmu(event, args);

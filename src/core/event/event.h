@@ -156,6 +156,8 @@ struct cpu *event_on_cpu(const struct event *event);
 /* The task that opened the event and is asking: in event_init() only. */
 struct task *event_opener(const struct event *event);
 bool event_capable(const struct event *event, int core_cap);
+/* The string that attr.config1 points to, or NULL: in event_init() only. */
+const char *event_path(const struct event *event);
 
 /*
  * Sampling, for drivers that know how far a counter is from its period. hw.period_left is what is

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* The kernel's BPF_TRACE_MAX_PROGS: of one tracepoint. */
+#define BPF_PROGRAMS_MAX 64u
+
 /*
  * On the event and its copies; with the group flag on its leader and all members, copies included.
  */
@@ -114,13 +117,54 @@ static int do_set_bpf(struct event *event, const struct ioctl_call *call)
 	return core_refuse(core, -EOPNOTSUPP, VIRTUAL_BPF);
 }
 
-static int do_query_bpf(struct event *event, const struct ioctl_call *call)
+/* Nobody can attach one. */
+static int query_none(struct event *event, struct ioctl_call *call)
+{
+	struct perf_event_query_bpf query = {0};
+
+	if (call->in_len < sizeof(query.ids_len))
+		return core_refuse(event->core, -EFAULT, QUERY_FAULT);
+	memcpy(&query.ids_len, call->in, sizeof(query.ids_len));
+	if (query.ids_len > BPF_PROGRAMS_MAX)
+		return core_refuse(event->core, -E2BIG, QUERY_ROOM, .number = {query.ids_len});
+	memcpy(call->out, &query.prog_cnt, sizeof(query.prog_cnt));
+	call->out_len = sizeof(query.prog_cnt);
+	call->out_at = offsetof(struct perf_event_query_bpf, prog_cnt);
+	return 0;
+}
+
+static int do_query_bpf(struct event *event, struct ioctl_call *call)
 {
 	struct core *core = event->core;
 
 	if (!perm_capable(core, call->caller))
 		return core_refuse(core, -EPERM, CAP_QUERY_BPF);
+	if (event->attr.type == PERF_TYPE_TRACEPOINT)
+		return query_none(event, call);
 	return core_refuse(core, -EINVAL, BPF_TRACEPOINTS, .name = {event->pmu->name});
+}
+
+/* Afterwards it is on or off as its attr says, whatever it was before. */
+static int modify_one(struct event *event, const struct pe_attr *attr)
+{
+	int err;
+
+	event_disable(event);
+	err = event->pmu->modify(event, attr);
+	if (!event->attr.disabled)
+		event_enable(event);
+	return err;
+}
+
+static int modify_all(struct event *event, const struct pe_attr *attr)
+{
+	struct event *child;
+	int err = modify_one(event, attr);
+
+	list_for_each_entry (child, &event->children, child_link)
+		if (!err)
+			err = modify_one(child, attr);
+	return err;
 }
 
 static int do_modify(struct event *event, struct ioctl_call *call)
@@ -139,7 +183,9 @@ static int do_modify(struct event *event, struct ioctl_call *call)
 		return err;
 	if (attr.type != event->attr.type)
 		return core_refuse(core, -EINVAL, MODIFY_TYPE, .number = {event->attr.type});
-	return core_refuse(core, -EOPNOTSUPP, MODIFY_BREAKPOINTS);
+	if (!event->pmu->modify)
+		return core_refuse(core, -EOPNOTSUPP, MODIFY_BREAKPOINTS);
+	return modify_all(event, &attr);
 }
 
 size_t ioctl_reads(u32 cmd)

@@ -200,7 +200,8 @@ static bool can_stand_in(const struct event *event)
 
 int perf_open(struct core *core, struct open_call *call)
 {
-	struct alloc_args args = {.cpu = call->cpu, .cgroup_fd = -1, .opener = call->caller};
+	struct alloc_args args = {
+		.cpu = call->cpu, .cgroup_fd = -1, .opener = call->caller, .path = call->path};
 	struct event *event = NULL, *output = NULL;
 	struct pmu *sched_pmu = NULL;
 	struct ctx *ctx = NULL;

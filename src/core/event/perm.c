@@ -67,6 +67,11 @@ bool event_capable(const struct event *event, int core_cap)
 	return core->opener && has(core, core->opener, (enum core_cap)core_cap);
 }
 
+const char *event_path(const struct event *event)
+{
+	return event->core->opens_path;
+}
+
 struct task *event_opener(const struct event *event)
 {
 	return event->core->opener;

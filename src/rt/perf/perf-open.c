@@ -11,6 +11,7 @@
 #include <asm/ioctls.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/limits.h>
 #include <linux/memfd.h>
 #include <linux/perf_event.h>
 #include <linux/poll.h>
@@ -62,6 +63,28 @@ static void put_attr(struct wire_slot *sl, u64 addr)
 	}
 }
 
+/* A PMU of the machine may have a path for config1: of those behind the attr, with its NUL. */
+static void put_path(struct wire_slot *sl)
+{
+	const struct pe_attr *attr = (const struct pe_attr *)sl->data;
+	long n;
+
+	sl->args.open.path = 0;
+	if (sl->args.open.attr_flags & WIRE_ATTR_FAULT || sl->len < PE_ATTR_SIZE_VER1 ||
+	    attr->type < PERF_TYPE_MAX || !attr->config1)
+		return;
+	n = guest_string((char *)sl->data + sl->len, attr->config1, PATH_MAX);
+	/* One that is too long is told as far as that can be seen. */
+	if (n == -ENAMETOOLONG) {
+		n = PATH_MAX;
+		sl->data[sl->len + (u32)n] = '\0';
+	}
+	if (n < 0)
+		return;
+	sl->args.open.path = sl->len;
+	sl->len += (u32)n + 1;
+}
+
 /*
  * Is there room for one more descriptor? The refusal for its lack comes before many others
  * [CALL-16].
@@ -109,6 +132,7 @@ static long open_event(struct thread *t)
 	if (!sl)
 		return -ENODEV;
 	put_attr(sl, attr);
+	put_path(sl);
 	sl->args.open.pid = pid;
 	sl->args.open.cpu = (s32)guest_arg(t, 2);
 	sl->args.open.group = group == -1 ? WIRE_NO_EVENT

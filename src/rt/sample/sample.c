@@ -1,43 +1,16 @@
 #include "rt/sample/sample.h"
 
-#include "abi/trace.h"
 #include "rt/arch.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
-#include "rt/sample/cpu-timer.h"
-#include "rt/sample/trace-ring.h"
+#include "rt/sample/thread-sampler-priv.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/shared-mm.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
-
-/* What a thread has for itself; behind it the trace is mapped. */
-struct sampler {
-	struct trace_event event[TRACE_EVENTS]; /* as they were taken over */
-	u32 order[TRACE_EVENTS];                /* those in use, by id */
-	u32 nr;
-	/* What all of the kernel's events want; period 0: there are none. */
-	struct cpu_timer timers[TRACE_EVENTS];
-	u32 over[TRACE_EVENTS]; /* periods of theirs; the handler adds */
-	struct trace_event stop;
-	u8 entry[TRACE_ENTRY_MAX] __attribute__((aligned(8))); /* the one being made */
-};
-
-#define SAMPLER_SIZE ALIGN_UP(sizeof(struct sampler), 4096ull)
-#define MAPPED_SIZE  (SAMPLER_SIZE + TRACE_SIZE)
-
-static struct sampler *sampler_of(const struct thread *t)
-{
-	return t->sampling.own;
-}
-
-static struct trace *trace_of(const struct thread *t)
-{
-	return (struct trace *)((u8 *)t->sampling.own + SAMPLER_SIZE);
-}
 
 /*
  * The threads of the address space that have deadlines, the quantity that paths are taken by, and
@@ -147,6 +120,9 @@ static bool copy_table(struct thread *t, u32 *seq)
 		if (!(*seq & 1)) {
 			memcpy(sampler_of(t)->event, trace_of(t)->event,
 			       sizeof(sampler_of(t)->event));
+			sampler_of(t)->calls = trace_of(t)->calls;
+			memcpy(sampler_of(t)->place, trace_of(t)->place,
+			       sizeof(sampler_of(t)->place));
 			__atomic_thread_fence(__ATOMIC_ACQUIRE);
 			if (*seq == __atomic_load_n(&m->trace_seq, __ATOMIC_RELAXED))
 				return true;
@@ -187,6 +163,15 @@ static void use_table(struct sampler *s, struct trace *trace)
 	}
 }
 
+static bool any_call(const struct trace_calls *calls)
+{
+	u64 any = 0;
+
+	for (u32 i = 0; i < TRACE_CALLS / 64; i++)
+		any |= calls->enter[i] | calls->exit[i];
+	return any;
+}
+
 void sample_take_over(struct thread *t)
 {
 	struct meter *m = dbt_meter(&t->dbt);
@@ -217,6 +202,8 @@ void sample_take_over(struct thread *t)
 		form_enter(t, q);
 	else
 		form_leave(t);
+	t->sampling.calls = any_call(&s->calls);
+	places_take_over(t, false);
 	__atomic_store_n(&trace_of(t)->taken, seq, __ATOMIC_RELEASE);
 }
 
@@ -249,14 +236,11 @@ static u32 take_stack(const struct dbt_regs *r, u8 *to, u32 size)
 	return done;
 }
 
-/* Where the thread is, with all that @e wants. The caller fills in what there is to say of it. */
-static struct trace_sample *make_sample(struct thread *t, const struct trace_event *e,
-					const u64 *sums)
+void sample_make(struct thread *t, struct trace_sample *sample, const struct trace_event *e,
+		 const u64 *sums)
 {
-	struct sampler *s = sampler_of(t);
-	struct trace_sample *sample = (struct trace_sample *)s->entry;
 	const struct dbt_regs *r = &t->dbt.regs;
-	u8 *p = s->entry + sizeof(*sample);
+	u8 *p = (u8 *)(sample + 1);
 	u32 cpu = 0;
 
 	memset(sample, 0, sizeof(*sample));
@@ -284,7 +268,15 @@ static struct trace_sample *make_sample(struct thread *t, const struct trace_eve
 		memset(p + sample->stack_used, 0, sample->stack_size - sample->stack_used);
 		p += sample->stack_size;
 	}
-	sample->entry.size = (u32)(p - s->entry);
+	sample->entry.size = (u32)(p - (u8 *)sample);
+}
+
+static struct trace_sample *make_sample(struct thread *t, const struct trace_event *e,
+					const u64 *sums)
+{
+	struct trace_sample *sample = (struct trace_sample *)sampler_of(t)->entry;
+
+	sample_make(t, sample, e, sums);
 	return sample;
 }
 
@@ -453,6 +445,7 @@ void sample_deadline(struct dbt_thread *dbt)
 
 void sample_forked(struct thread *t)
 {
+	places_forked(t);
 	sample_unmap(t);
 	memset(&t->sampling, 0, sizeof(t->sampling));
 	lock_reset(&form.lock);
@@ -480,5 +473,6 @@ void sample_end(struct thread *t)
 	form_leave(t);
 	for (u32 slot = 0; t->sampling.own && slot < TRACE_EVENTS; slot++)
 		cpu_timer_set(&sampler_of(t)->timers[slot], slot, 0);
+	places_take_over(t, true);
 	sample_unmap(t);
 }

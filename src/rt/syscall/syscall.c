@@ -3,6 +3,7 @@
  *
  *   syscall_run()     user dispatch       the program catches its own calls: SIGSYS
  *        |            seccomp             the program's own filters: a verdict
+ *        |            probes              somebody wants to be told of the call; and of its end
  *   syscall_guest()   a row with steps?   no: straight to the kernel
  *        |            hidden descriptors  one of the runtime's: EBADF
  *        |            perf                a perf descriptor, setting or file: the session is asked
@@ -19,6 +20,7 @@
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/mm.h"
 #include "rt/perf/perf-guest.h"
+#include "rt/sample/trace-hits.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall-fill.h"
@@ -125,10 +127,18 @@ long syscall_guest(struct thread *t, u64 nr)
 void syscall_run(struct thread *t)
 {
 	u64 nr = guest_nr(t);
+	bool restarts;
+	long ret;
 
 	if (unlikely(t->dispatch.on) && dispatch_catches(t, ARCH_AUDIT, nr))
 		return;
 	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) && !seccomp_allows(t, nr))
 		return;
-	syscall_finish(t, syscall_guest(t, nr));
+	if (unlikely(t->sampling.calls))
+		probe_call_enter(t, nr);
+	ret = syscall_guest(t, nr);
+	restarts = t->call_restarts;
+	syscall_finish(t, ret);
+	if (unlikely(t->sampling.calls || sample_is_stale(t)))
+		probe_call_exit(t, nr, ret, restarts);
 }

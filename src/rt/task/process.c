@@ -13,7 +13,7 @@
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
-#include "rt/sample/sample.h"
+#include "rt/sample/trace-hits.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
@@ -321,6 +321,7 @@ void thread_begin(struct thread *t)
 	t->begun = true;
 	perf_thread_begin(t);
 	signal_set_mask(signal_kernel_mask(t->sigmask));
+	probe_begun(t, t->sampling.made_by);
 	thread_loop(t);
 }
 
@@ -406,6 +407,7 @@ static struct thread *clone_prepare(struct thread *t, const struct clone_request
 	regs_set_result(&c->dbt.regs, 0);
 	if (rq->stack)
 		regs_set_sp(&c->dbt.regs, rq->stack);
+	c->sampling.made_by = (u32)rq->nr;
 	c->sigmask = t->sigmask;
 	c->min_altstack = t->min_altstack;
 	c->alt_flags = SS_DISABLE;

@@ -141,6 +141,10 @@ struct thread {
 		bool telling; /* it is telling of a stop */
 		u32 traps;    /* signals of events that it has got */
 		bool lost;    /* the session is gone: nothing is told any more */
+		bool calls;   /* system calls are to be told */
+		u32 made_by;  /* the system call that has made the thread */
+		u64 call_pc;  /* where the last call that was told returns to */
+		bool unmade;  /* it was not made, since a signal came first */
 	} sampling;
 
 	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */

@@ -14,6 +14,8 @@
 #include "abi/trace.h"
 #include "pmu/source.h"
 #include "session/session-priv.h"
+#include "session/task/probe-places.h"
+#include "session/task/trace-probes.h"
 
 #define NSEC_PER_SEC 1000000000ull
 #define SHORTEST_NS  10000u /* of a clock's period [SW-00] */
@@ -39,9 +41,10 @@ struct thread_trace {
 	u32 generation;
 	struct deadline deadlines[TRACE_EVENTS];
 	struct kernel_stops stops;
-	bool left_alone; /* the kernel's events are closed */
-	u32 traps;       /* as trace->traps */
-	bool trapped;    /* within this drain */
+	bool left_alone;    /* the kernel's events are closed */
+	u32 traps;          /* as trace->traps */
+	bool trapped;       /* within this drain */
+	struct list probes; /* struct probe that are on */
 };
 
 static struct thread_trace *trace_of(struct guest_thread *th)
@@ -55,6 +58,7 @@ static struct thread_trace *trace_of(struct guest_thread *th)
 		return NULL;
 	tt->thread = th;
 	kernel_stops_init(&tt->stops);
+	list_init(&tt->probes);
 	th->trace = tt;
 	list_add_tail(&tt->link, &th->process->s->traces);
 	return tt;
@@ -99,11 +103,11 @@ static bool map(struct thread_trace *tt)
 	return true;
 }
 
-static u32 wants(const struct deadline *d)
+u32 trace_parts(const struct event *event)
 {
-	const struct event *original = d->event->parent ? d->event->parent : d->event;
+	const struct event *original = event->parent ? event->parent : event;
 	const struct perf_file *file = event_host(original);
-	const struct pe_attr *attr = event_attr(d->event);
+	const struct pe_attr *attr = event_attr(event);
 	u32 wants = 0;
 
 	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && !attr->exclude_callchain_user)
@@ -112,12 +116,20 @@ static u32 wants(const struct deadline *d)
 		wants |= TRACE_WANT_STACK;
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
 		wants |= TRACE_WANT_BRANCHES;
+	/* It may have to stop at once, or wants its signal before it goes on. */
+	if (event->event_limit || (file && file->async) || attr->sigtrap)
+		wants |= TRACE_WANT_ANSWER;
+	return wants;
+}
+
+static u32 wants(const struct deadline *d)
+{
+	const struct pe_attr *attr = event_attr(d->event);
+	u32 wants = trace_parts(d->event);
+
 	if (attr->sample_type & PERF_SAMPLE_READ ||
 	    (d->quantity != METER_INSTRUCTIONS && d->quantity != TRACE_BY_KERNEL))
 		wants |= TRACE_WANT_SUMS;
-	/* It may have to stop at once, or wants its signal before it goes on. */
-	if (d->event->event_limit || (file && file->async) || attr->sigtrap)
-		wants |= TRACE_WANT_ANSWER;
 	/* What the kernel counts is read when the entry is. */
 	if (attr->sample_type & PERF_SAMPLE_READ && d->quantity == TRACE_BY_KERNEL)
 		wants |= TRACE_WANT_ANSWER;
@@ -188,6 +200,15 @@ static void poke(struct guest_thread *th)
 	syscall(SYS_rt_tgsigqueueinfo, th->process->pid, th->tid, SIGSYS, &si);
 }
 
+/* Who only counts looks when he is asked. */
+static u32 when_to_wake(const struct trace *trace)
+{
+	for (u32 i = 0; i < TRACE_EVENTS; i++)
+		if (trace->event[i].period)
+			return 1;
+	return probes_are_sampled(trace) ? 1 : TRACE_RING / 2;
+}
+
 /* Tells the thread all its deadlines. */
 static void tell(struct thread_trace *tt)
 {
@@ -226,8 +247,9 @@ static void tell(struct thread_trace *tt)
 			.branches = branch_kinds(d),
 		};
 	}
-	/* Somebody may wait for each of them. */
-	__atomic_store_n(&trace->wake_at, 1, __ATOMIC_RELAXED);
+	probes_tell(th->process, &tt->probes, trace);
+	/* Somebody may wait for each sample. */
+	__atomic_store_n(&trace->wake_at, when_to_wake(trace), __ATOMIC_RELAXED);
 	seq += seq + 1 ? 1 : 3;
 	__atomic_store_n(&m->trace_seq, seq, __ATOMIC_RELEASE);
 	/* Who execs has no handler for a moment; the new program looks before it begins. */
@@ -402,6 +424,39 @@ void trace_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr)
 	tt->trace->trap =
 		(struct trace_trap){.addr = addr, .data = attr->sig_data, .type = attr->type};
 	__atomic_store_n(&tt->trace->traps, ++tt->traps, __ATOMIC_RELEASE);
+}
+
+void trace_probe_arm(void *ctx, struct probe *probe)
+{
+	struct guest_thread *th = task_host(event_on_task(probe->event));
+	struct thread_trace *tt = th ? trace_of(th) : NULL;
+
+	(void)ctx;
+	if (!tt)
+		return;
+	list_add_tail(&probe->armed, &tt->probes);
+	tell(tt);
+}
+
+void trace_probe_disarm(void *ctx, struct probe *probe)
+{
+	struct guest_thread *th = task_host(event_on_task(probe->event));
+
+	(void)ctx;
+	if (list_empty(&probe->armed))
+		return;
+	list_del(&probe->armed);
+	if (th && th->trace)
+		tell(th->trace);
+}
+
+void trace_mapped(struct guest_process *p)
+{
+	struct guest_thread *th;
+
+	list_for_each_entry (th, &p->threads, link)
+		if (th->trace && probes_of_files(&th->trace->probes))
+			tell(th->trace);
 }
 
 /* An entry, copied out of the guest's memory: nobody changes it any more. */
@@ -584,6 +639,15 @@ static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
 	core_settle(th->process->s->core);
 }
 
+bool trace_sample_facts(struct guest_thread *th, const struct trace_sample *s,
+			struct sample_facts *facts)
+{
+	if (!parts(s, facts))
+		return false;
+	set_moment(th, s, METER_SPARE);
+	return true;
+}
+
 /* The next entry, whole and checked; its length, or 0: the guest writes something else there. */
 static u32 next_entry(const struct thread_trace *tt, u64 available)
 {
@@ -632,6 +696,8 @@ void trace_drain(struct guest_thread *th)
 			take_sample(tt, s);
 		if (s->entry.kind == TRACE_STOP && size >= sizeof(*s))
 			take_stop(tt, s);
+		if (s->entry.kind == TRACE_HIT && size >= sizeof(struct trace_hit))
+			probes_hit(th, &tt->probes, (const struct trace_hit *)entry_bytes);
 		while (s->entry.kind == TRACE_OWN &&
 		       kernel_stops_next(&tt->stops, s->entry.time, &note))
 			;

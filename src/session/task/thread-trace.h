@@ -14,7 +14,9 @@
 #include "core/core.h"
 
 struct event;
+struct guest_process;
 struct guest_thread;
+struct probe;
 struct session;
 struct thread_trace;
 
@@ -32,6 +34,12 @@ void trace_stops(struct guest_thread *th, bool on);
 /* Of struct core_ops: an event with attr.sigtrap has overflowed on @task. */
 void trace_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr);
 
+/* Of struct probe_host. */
+void trace_probe_arm(void *ctx, struct probe *probe);
+void trace_probe_disarm(void *ctx, struct probe *probe);
+
+/* What @p has mapped has changed. */
+void trace_mapped(struct guest_process *p);
 /* All that threads have told so far. */
 void traces_drain(struct session *s);
 void trace_drain(struct guest_thread *th);

@@ -14,7 +14,7 @@ void track_opened(struct session *s, const struct event *event)
 	struct guest_thread *th;
 	u32 watch = s->track_watch;
 
-	if (attr->comm || attr->mmap || attr->mmap_data)
+	if (attr->comm || attr->mmap || attr->mmap_data || s->track_files)
 		watch |= WIRE_WATCH_RECORDS;
 	if (attr->mmap_data)
 		watch |= WIRE_WATCH_DATA;
@@ -134,6 +134,7 @@ void track_mapped(struct guest_thread *th, const struct wire_mapped_args *args)
 	FILE *maps;
 	bool found = false;
 
+	trace_mapped(th->process);
 	if (!th->task)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/maps", th->process->pid);

@@ -28,7 +28,7 @@ static void describe(struct call *c, struct perf_file *file)
 static size_t whole_attr(struct call *c, u8 *attr)
 {
 	const struct wire_open_args *args = &c->args.open;
-	u64 size = args->attr_size, have = c->len;
+	u64 size = args->attr_size, have = args->path && args->path < c->len ? args->path : c->len;
 
 	if (size > 4096)
 		size = 4096;
@@ -43,6 +43,15 @@ static size_t whole_attr(struct call *c, u8 *attr)
 	return size > have ? size : have;
 }
 
+/* What config1 points to, if it is a string. */
+static const char *path_of(struct call *c)
+{
+	u32 at = c->args.open.path;
+
+	return at && at < c->len && memchr(c->in + at, 0, c->len - at) ? (const char *)c->in + at
+								       : NULL;
+}
+
 s64 op_open(struct call *c)
 {
 	static u8 attr[4096];
@@ -55,6 +64,7 @@ s64 op_open(struct call *c)
 		.cpu = args->cpu,
 		.group_fd = args->group == WIRE_NO_EVENT ? FD_NONE : FD_NAMED,
 		.flags = args->flags,
+		.path = path_of(c),
 		.host = c,
 	};
 	struct perf_file *file;

@@ -54,6 +54,9 @@ static s64 op_fork(struct call *c)
 			return err;
 		}
 	}
+	/* Before its events are on: where their code is mapped is asked of its parent. */
+	if (!is_thread)
+		p->forker = c->process->pid;
 	child = guest_thread_new(p, 0, c->args.fork.meter);
 	if (!child) {
 		err = -ENOMEM;
@@ -68,10 +71,8 @@ static s64 op_fork(struct call *c)
 	}
 	guest_thread_watch(child);
 	task_sched_in(child->task, (u32)task_cpu(c->thread->task));
-	if (!is_thread) {
+	if (!is_thread)
 		p->token = child->token;
-		p->forker = c->process->pid;
-	}
 	return child->token;
 fail:
 	if (!is_thread) {

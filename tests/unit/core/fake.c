@@ -547,6 +547,7 @@ int fake_open_as(struct fake *f, int caller, const struct pe_attr *attr, int pid
 		.cpu = cpu,
 		.group_fd = group,
 		.flags = flags,
+		.path = f->path,
 	};
 	int err = perf_open(f->core, &call);
 

@@ -48,10 +48,11 @@ struct fake {
 	int last_fd;                   /* none behind it was ever open */
 	struct cgroup *cgroup_fds[16]; /* descriptors 3000.. */
 	bool perfmon, sys_admin, kill, ipc_lock, access;
-	u64 mlock_limit; /* RLIMIT_MEMLOCK of every process */
-	u64 memory;      /* bytes that buffers have now */
-	int memory_err;  /* memory_new's answer, if not 0 */
-	int fd_err;      /* fd_reserve's answer */
+	const char *path; /* what config1 of the next event's attr points to */
+	u64 mlock_limit;  /* RLIMIT_MEMLOCK of every process */
+	u64 memory;       /* bytes that buffers have now */
+	int memory_err;   /* memory_new's answer, if not 0 */
+	int fd_err;       /* fd_reserve's answer */
 	u32 wakes, frees;
 	const struct event *changed; /* who was last said to have changed; a test may clear it */
 	u32 overflows, lasts;        /* signals, and those of them with POLL_HUP */

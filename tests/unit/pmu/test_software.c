@@ -164,18 +164,18 @@ TEST(no_samples_and_no_branches)
 	teardown();
 }
 
-static struct absent_pmus *absent;
+static struct probe_pmus *probes;
 
 static void absent_setup(void)
 {
 	f = fake_new(1);
-	EXPECT_EQ(absent_pmus_new(f->core, 8, 9, &absent), 0);
+	EXPECT_EQ(probe_pmus_new(f->core, &(struct probe_pmu_config){8, 9, NULL}, &probes), 0);
 }
 
 static void absent_teardown(void)
 {
 	fake_free(f);
-	absent_pmus_free(absent);
+	probe_pmus_free(probes);
 }
 
 static int open_attr(struct pe_attr attr)
@@ -247,7 +247,7 @@ TEST(probes_and_tracepoints)
 TEST(a_host_without_probes)
 {
 	f = fake_new(1);
-	EXPECT_EQ(absent_pmus_new(f->core, -1, -1, &absent), 0);
+	EXPECT_EQ(probe_pmus_new(f->core, &(struct probe_pmu_config){-1, -1, NULL}, &probes), 0);
 	EXPECT(pmu_by_name(f->core, "breakpoint"));
 	EXPECT(!pmu_by_name(f->core, "uprobe"));
 	absent_teardown();

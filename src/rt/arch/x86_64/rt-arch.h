@@ -71,6 +71,11 @@ static inline void regs_set_result(struct dbt_regs *r, long ret)
 	r->gpr[DBT_RAX] = (u64)ret;
 }
 
+static inline long regs_result(const struct dbt_regs *r)
+{
+	return (long)r->gpr[DBT_RAX];
+}
+
 /* Back onto the instruction: `syscall` and `int $0x80` have two bytes each. */
 static inline void regs_restart(struct dbt_regs *r)
 {

@@ -81,7 +81,8 @@ int sigframe_build(struct thread *t, const struct sys_sigaction *act, const stru
 
 	f.uc.uc_mcontext = kuc->uc_mcontext; /* segments, and what follows them */
 	sigcontext_set(&f.uc.uc_mcontext, r);
-	f.uc.uc_mcontext.eflags = r->rflags;
+	/* As the CPU has it: the instruction was told of as the one at a breakpoint. */
+	f.uc.uc_mcontext.eflags = r->rflags | (t->dbt.pass_pc == r->rip ? FLAGS_RF : 0);
 	f.uc.uc_mcontext.gs = t->dbt.arch.gs_selector;
 	f.uc.uc_mcontext.trapno = p->fault.trapno;
 	f.uc.uc_mcontext.err = p->fault.err;
@@ -210,6 +211,7 @@ int sigframe_restore(struct thread *t, u64 *mask, struct cpu_fault *fault)
 	else if (f.uc.uc_flags & UC_STRICT_RESTORE_SS && (f.uc.uc_mcontext.ss | 3) != ss)
 		selector = f.uc.uc_mcontext.ss | 3;
 	r->rflags = (r->rflags & ~FLAGS_FIX) | (f.uc.uc_mcontext.eflags & FLAGS_FIX);
+	t->dbt.pass_pc = f.uc.uc_mcontext.eflags & FLAGS_RF ? r->rip : 0;
 
 	/* Errors in it are ignored, as the kernel does. */
 	(void)altstack_set(t, &f.uc.uc_stack, r->gpr[DBT_RSP]);

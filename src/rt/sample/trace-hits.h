@@ -1,0 +1,24 @@
+/*
+ * PURPOSE: occurrences of the guest that the session wants to be told of (abi/trace.h): its system
+ * calls. A thread of which nobody wants any has a word to compare.
+ */
+#ifndef RT_SAMPLE_TRACE_HITS_H
+#define RT_SAMPLE_TRACE_HITS_H
+
+#include "rt/sample/sample.h"
+
+/* Call @nr, of which the guest's registers have the arguments, is about to be made. */
+void probe_call_enter(struct thread *t, u64 nr);
+/*
+ * The guest has its answer: @ret, or a CALL_ value of syscall.h. @restarts: the kernel had begun
+ * it, and it is made again.
+ */
+void probe_call_exit(struct thread *t, u64 nr, long ret, bool restarts);
+
+/* Of struct dbt_ops. */
+void place_hit(struct dbt_thread *t);
+
+/* The system call by which the thread or its program began has returned in it. */
+void probe_begun(struct thread *t, u64 nr);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * PURPOSE: occurrences that probes wait for (pmu/probes.h): which of them a thread is to tell, and
+ * whose each one is that it has told. The list of a thread's probes, by their `armed`, is
+ * thread-trace.c's.
+ */
+#ifndef SESSION_TASK_TRACE_PROBES_H
+#define SESSION_TASK_TRACE_PROBES_H
+
+#include "base/list.h"
+#include "base/types.h"
+
+struct event;
+struct guest_process;
+struct guest_thread;
+struct sample_facts;
+struct trace;
+struct trace_hit;
+struct trace_sample;
+
+/* Writes what @probes wait for, in @p, into the thread's tables. */
+void probes_tell(struct guest_process *p, const struct list *probes, struct trace *trace);
+/* Whether somebody waits for a sample of what the tables say. */
+bool probes_are_sampled(const struct trace *trace);
+/* @h is checked as far as its size goes. */
+void probes_hit(struct guest_thread *th, const struct list *probes, const struct trace_hit *h);
+
+/* thread-trace.c: enum trace_wants of @event, as far as its attr says. */
+u32 trace_parts(const struct event *event);
+/*
+ * thread-trace.c: what @s says, if it is as long as it says; then the thread's counts and clock are
+ * those of its moment.
+ */
+bool trace_sample_facts(struct guest_thread *th, const struct trace_sample *s,
+			struct sample_facts *facts);
+
+#endif

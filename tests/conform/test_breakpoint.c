@@ -1,0 +1,220 @@
+/* Breakpoints: on execution wherever it comes from [TYPE-06, ATTR-43..45, IOC-12, SAMP-05]. */
+#include "conform/conform.h"
+
+#include <linux/hw_breakpoint.h>
+#include <pthread.h>
+#include <signal.h>
+
+#define PAGE 4096
+
+static volatile int word;
+
+__attribute__((noinline, noclone)) static void target(void)
+{
+	word++;
+	__asm__ volatile("");
+}
+
+__attribute__((noinline, noclone)) static void other(void)
+{
+	word--;
+	__asm__ volatile("");
+}
+
+static struct pe_attr exec_at(u64 fn)
+{
+	struct pe_attr attr = ev_attr(PERF_TYPE_BREAKPOINT, 0);
+
+	attr.bp_type = HW_BREAKPOINT_X;
+	attr.bp_addr = fn;
+	attr.bp_len = sizeof(long);
+	return attr;
+}
+
+/* All of a machine's debug registers may be somebody else's. */
+static bool possible(void)
+{
+	if (try_self(exec_at((u64)target)) == 0)
+		return true;
+	skip_row("TYPE-06", "breakpoints", "this machine has no breakpoint free");
+	return false;
+}
+
+static void times(int n)
+{
+	for (int i = 0; i < n; i++) {
+		target();
+		other();
+		other();
+	}
+}
+
+static u64 counted(int fd, int n)
+{
+	ioctl(fd, PERF_EVENT_IOC_RESET, 0);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	times(n);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	return ev_count(fd);
+}
+
+static int must_open(struct pe_attr attr)
+{
+	long fd = ev_self(attr);
+
+	NEED(fd >= 0);
+	return (int)fd;
+}
+
+CONFORM(counts)
+{
+	struct pe_attr attr;
+	int fd;
+
+	if (!possible())
+		return;
+	times(3);
+	fd = must_open(exec_at((u64)target));
+	check_val("TYPE-06", "executions of a function", (long)counted(fd, 10), 10);
+	check_val("TYPE-06", "again", (long)counted(fd, 1000), 1000);
+	check_val("TYPE-06", "of another one beside it",
+		  (long)counted(must_open(exec_at((u64)other)), 10), 20);
+	attr = exec_at((u64)target);
+	attr.exclude_user = 1;
+	if (ev_self(attr) >= 0)
+		check_val("TYPE-06", "without user mode", (long)counted((int)ev_self(attr), 10), 0);
+	else
+		skip_row("TYPE-06", "without user mode", "not for us");
+}
+
+static void *thread(void *arg)
+{
+	times((int)(long)arg);
+	return NULL;
+}
+
+CONFORM(whose)
+{
+	struct pe_attr attr = exec_at((u64)target);
+	pthread_t other_thread;
+	pid_t pid;
+	int fd, own;
+
+	if (!possible())
+		return;
+	own = must_open(attr);
+	attr.inherit = 1;
+	fd = must_open(attr);
+	ioctl(own, PERF_EVENT_IOC_ENABLE, 0);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	times(1);
+	NEED(!pthread_create(&other_thread, NULL, thread, (void *)10));
+	pthread_join(other_thread, NULL);
+	pid = fork();
+	if (!pid) {
+		times(100);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	ioctl(own, PERF_EVENT_IOC_DISABLE, 0);
+	check_val("INH-01", "executions of threads and children", (long)ev_count(fd), 111);
+	check_val("TYPE-06", "of the thread alone", (long)ev_count(own), 1);
+}
+
+CONFORM(samples)
+{
+	struct pe_attr attr = exec_at((u64)target);
+	struct perf_event_mmap_page *page;
+	struct {
+		struct perf_event_header header;
+		u64 ip, addr;
+	} s;
+	int fd;
+
+	if (!possible())
+		return;
+	attr.sample_period = 3;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
+	fd = must_open(attr);
+	page = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	check_val("OVF-01", "executions that are sampled", (long)counted(fd, 10), 10);
+	check_val("OVF-01", "samples with a period of 3", (long)page->data_head / 24, 3);
+	memcpy(&s, (u8 *)page + PAGE, sizeof(s));
+	check_val("SAMP-02", "the instruction is where the breakpoint is", s.ip == (u64)target, 1);
+	check_val("SAMP-05", "the address is the breakpoint's", s.addr == (u64)target, 1);
+	check_val("MISC-02", "it was in user mode",
+		  (s.header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER, 1);
+}
+
+#ifdef __x86_64__
+__attribute__((naked, noinline)) static void faulting(char *at __attribute__((unused)))
+{
+	__asm__("movl (%rdi), %eax\n"
+		"ret");
+}
+
+static char *page;
+
+static void repair(int sig)
+{
+	(void)sig;
+	mprotect(page, PAGE, PROT_READ | PROT_WRITE);
+}
+
+/* The instruction is executed again, but was told of. */
+CONFORM(faults)
+{
+	int fd;
+
+	if (!possible())
+		return;
+	page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	NEED(page != MAP_FAILED);
+	signal(SIGSEGV, repair);
+	fd = must_open(exec_at((u64)faulting));
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	faulting(page);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	check_val("TYPE-06", "an instruction that faults and is executed again", (long)ev_count(fd),
+		  1);
+}
+#endif
+
+static long modify(int fd, const struct pe_attr *attr)
+{
+	return ev_ioctl(fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, (unsigned long)attr);
+}
+
+CONFORM(modified)
+{
+	struct pe_attr attr = exec_at((u64)target), wrong;
+	int fd;
+
+	if (!possible())
+		return;
+	fd = must_open(attr);
+	check_val("IOC-12", "before it is moved", (long)counted(fd, 10), 10);
+	attr.bp_addr = (u64)other;
+	check_err("IOC-12", "moving a breakpoint", modify(fd, &attr), 0);
+	check_val("IOC-12", "where it was moved to", (long)counted(fd, 10), 20);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	check_err("IOC-12", "the same again, disabled", modify(fd, &attr), 0);
+	times(5);
+	check_val("IOC-12", "leaves it off", (long)ev_count(fd), 20);
+	attr.disabled = 0;
+	check_err("IOC-12", "the same again, enabled", modify(fd, &attr), 0);
+	times(5);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	check_val("IOC-12", "leaves it on", (long)ev_count(fd), 30);
+	wrong = attr;
+	wrong.exclude_user = 1;
+	check_err("IOC-12", "another field", modify(fd, &wrong), EINVAL);
+	wrong = attr;
+	wrong.bp_len = 1;
+	check_err("IOC-12", "a length that is none", modify(fd, &wrong), EINVAL);
+	wrong = attr;
+	wrong.type = PERF_TYPE_SOFTWARE;
+	check_err("IOC-12", "another type of event", modify(fd, &wrong), EINVAL);
+}

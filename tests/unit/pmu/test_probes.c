@@ -1,0 +1,429 @@
+/*
+ * Tracepoints and breakpoints without a session: formats, filters, what an occurrence does to an
+ * event, what is refused [TYPE-03, TYPE-06, IOC-07, IOC-12, SAMP-12].
+ */
+#include "unit/test.h"
+
+#include <linux/hw_breakpoint.h>
+
+#include "pmu/drivers.h"
+#include "pmu/probes.h"
+#include "pmu/tracepoint-filter.h"
+#include "unit/core/fake.h"
+
+#define COMMON                                                                 \
+	"name: x\nID: 7\nformat:\n"                                            \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n" \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
+static const char enter_text[] = COMMON
+	"\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n"
+	"\tfield:const char * filename;\toffset:16;\tsize:8;\tsigned:0;\n"
+	"\tfield:char name[8];\toffset:24;\tsize:8;\tsigned:0;\n"
+	"\tfield:unsigned long words[2];\toffset:32;\tsize:16;\tsigned:0;\n"
+	"\nprint fmt: \"%d\", REC->__syscall_nr\n";
+
+TEST(formats)
+{
+	struct tp_format format;
+	const struct tp_field *f;
+
+	EXPECT_EQ(tp_format_parse(enter_text, &format), 0);
+	EXPECT_EQ(format.nr, 7);
+	EXPECT_EQ(format.size, 48);
+	f = tp_field_find(&format, "common_pid", 10);
+	EXPECT(f && f->kind == TP_NUMBER && f->offset == 4 && f->size == 4 && f->is_signed);
+	f = tp_field_find(&format, "filename", 8);
+	EXPECT(f && f->kind == TP_POINTER);
+	f = tp_field_find(&format, "name", 4);
+	EXPECT(f && f->kind == TP_CHARS && f->size == 8);
+	f = tp_field_find(&format, "words", 5);
+	EXPECT(f && f->kind == TP_OTHER);
+	EXPECT(!tp_field_find(&format, "nam", 3));
+}
+
+TEST(formats_that_are_none)
+{
+	static const char *const texts[] = {
+		"",
+		"format:\n",
+		"field:int x",
+		"field:int x;",
+		"field:x;\toffset:0;\tsize:4;\tsigned:1;",
+		"field:int x;\toffset:1000;\tsize:4;\tsigned:1;",
+		"field:int x;\toffset:0;\tsize:1000;\tsigned:1;",
+		"field:int x];\toffset:0;\tsize:4;\tsigned:1;",
+	};
+	struct tp_format format;
+	char many[4096] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		EXPECT_EQ(tp_format_parse(texts[i], &format), -EINVAL);
+	for (int i = 0; i < 40; i++)
+		strcat(many, "field:int x;\toffset:0;\tsize:4;\tsigned:1;\n");
+	EXPECT_EQ(tp_format_parse(many, &format), -EINVAL);
+}
+
+static struct tp_format enter;
+static u8 record[TP_SIZE_MAX + 8];
+
+/* 1 it passes, 0 it does not, or an errno. */
+static int filter(const char *text)
+{
+	const struct tp_context context = {.cpu = 3, .comm = "program"};
+	struct tp_filter *f = NULL;
+	int ret = tp_filter_parse(&enter, text, &f);
+
+	if (ret)
+		return ret;
+	ret = tp_filter_passes(f, record, &context);
+	tp_filter_free(f);
+	return ret;
+}
+
+TEST(filters)
+{
+	char deep[300] = "";
+
+	EXPECT_EQ(tp_format_parse(enter_text, &enter), 0);
+	memcpy(record + 8, &(int){-5}, 4);
+	memcpy(record + 24, "abcdefgh", 8);
+	EXPECT_EQ(filter("__syscall_nr == -5"), 1);
+	EXPECT_EQ(filter("__syscall_nr < 0"), 1);
+	EXPECT_EQ(filter("__syscall_nr <= -6"), 0);
+	EXPECT_EQ(filter("__syscall_nr > -6 && __syscall_nr >= -5"), 1);
+	EXPECT_EQ(filter("__syscall_nr == 0xfffffffb"), 1);
+	EXPECT_EQ(filter("__syscall_nr & 1 || __syscall_nr == 7"), 1);
+	EXPECT_EQ(filter("common_type == 65536"), 1);
+	EXPECT_EQ(filter("__syscall_nr == 1 || common_type == 0 && common_pid == 1"), 0);
+	EXPECT_EQ(filter("(__syscall_nr == -5 || common_type == 1) && common_pid == 0"), 1);
+	EXPECT_EQ(filter("!__syscall_nr == -5"), 0);
+	EXPECT_EQ(filter("name == \"abcdefgh\""), 1);
+	EXPECT_EQ(filter("name ~ 'a*g?'"), 1);
+	EXPECT_EQ(filter("name ~ 'a*g'"), 0);
+	EXPECT_EQ(filter("name ~ '[a-c][!x]*'"), 1);
+	EXPECT_EQ(filter("name ~ '[!a-c]*'"), 0);
+	EXPECT_EQ(filter("name ~ 'a['"), 0);
+	EXPECT_EQ(filter("name ~ '**'"), 1);
+	EXPECT_EQ(filter("comm == 'program' && CPU == 3"), 1);
+	EXPECT_EQ(filter("words != 1"), 0);
+	EXPECT_EQ(filter("filename == 'x'"), -EOPNOTSUPP);
+	EXPECT_EQ(filter("filename.ustring == 'x'"), -EOPNOTSUPP);
+	EXPECT_EQ(filter("filename == 0"), -EINVAL);
+	EXPECT_EQ(filter("common_type == -1"), -EINVAL);
+	EXPECT_EQ(filter("__syscall_nr == - 1"), -EINVAL);
+	EXPECT_EQ(filter("__syscall_nr == 1x"), -EINVAL);
+	EXPECT_EQ(filter("name.ustring == 'x'"), -EINVAL);
+	EXPECT_EQ(filter("(name == 'x'"), -ENOENT);
+	EXPECT_EQ(filter("name == 'x' y"), -EPERM);
+	EXPECT_EQ(filter("name == 'x"), -ESRCH);
+	memset(deep, '!', 80);
+	strcat(deep, "CPU == 3");
+	EXPECT_EQ(filter(deep), -EINVAL);
+}
+
+TEST(filters_have_a_bound)
+{
+	char *text = calloc(1, 20000);
+
+	EXPECT_EQ(tp_format_parse(enter_text, &enter), 0);
+	for (int i = 0; i < 1000; i++)
+		strcat(text, i ? "||CPU == 3" : "CPU == 3");
+	EXPECT_EQ(filter(text), -EINVAL);
+	free(text);
+}
+
+static struct fake *f;
+static struct probe_pmus *probes;
+static struct probe *armed[64];
+static u32 nr_armed;
+
+static int find(void *ctx, u64 id, struct probe_tracepoint *tp)
+{
+	(void)ctx;
+	if (id == 9)
+		return -ENOENT;
+	if (id == 8)
+		return -EOPNOTSUPP;
+	*tp = (struct probe_tracepoint){.kind = PROBE_CALL_ENTER,
+					.nr = id == 7 ? PROBE_ANY_CALL : (s32)id,
+					.format = &enter};
+	return 0;
+}
+
+static int file(void *ctx, struct task *opener, const char *path, u64 offset,
+		struct probe_file *file)
+{
+	(void)ctx, (void)opener, (void)offset;
+	if (strcmp(path, "/there") != 0)
+		return -ENOENT;
+	*file = (struct probe_file){1, 2};
+	return 0;
+}
+
+static void arm(void *ctx, struct probe *probe)
+{
+	(void)ctx;
+	armed[nr_armed++] = probe;
+}
+
+static void disarm(void *ctx, struct probe *probe)
+{
+	(void)ctx;
+	for (u32 i = 0; i < nr_armed; i++)
+		if (armed[i] == probe)
+			armed[i] = armed[--nr_armed];
+}
+
+static void setup(void)
+{
+	static const struct probe_host host = {
+		.tracepoint = find, .file = file, .arm = arm, .disarm = disarm};
+
+	EXPECT_EQ(tp_format_parse(enter_text, &enter), 0);
+	f = fake_new(1);
+	fake_exit(f, 100);
+	EXPECT_EQ(probe_pmus_new(f->core, &(struct probe_pmu_config){-1, 9, &host}, &probes), 0);
+	fake_add_task(f, 100, 100);
+}
+
+static void teardown(void)
+{
+	fake_free(f);
+	probe_pmus_free(probes);
+	nr_armed = 0;
+}
+
+static struct pe_attr attr_of(u64 id)
+{
+	return (struct pe_attr){
+		.type = PERF_TYPE_TRACEPOINT, .size = sizeof(struct pe_attr), .config = id};
+}
+
+static int open_id(u64 id)
+{
+	struct pe_attr attr = attr_of(id);
+
+	return fake_open(f, &attr, 0, -1, -1);
+}
+
+/* Of all that are on. */
+static void happens(s64 nr)
+{
+	const struct probe_hit hit = {.kind = PROBE_CALL_ENTER, .nr = nr, .comm = "x"};
+	const struct sample_facts facts = {.task = fake_task(f, 100)->task};
+
+	for (u32 i = 0; i < nr_armed; i++)
+		if (probe_matches(armed[i], &hit))
+			probe_happened(armed[i], &hit, &facts);
+}
+
+TEST(occurrences)
+{
+	int any, five, user;
+	struct pe_attr attr;
+
+	setup();
+	any = open_id(7);
+	five = open_id(5);
+	attr = attr_of(7);
+	attr.exclude_kernel = 1;
+	user = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(nr_armed, 3);
+	happens(5);
+	happens(6);
+	EXPECT_EQ(fake_count(f, any), 2);
+	EXPECT_EQ(fake_count(f, five), 1);
+	EXPECT_EQ(fake_count(f, user), 0);
+	EXPECT_EQ(fake_ioctl(f, any, PERF_EVENT_IOC_DISABLE, 0), 0);
+	EXPECT_EQ(nr_armed, 2);
+	happens(5);
+	EXPECT_EQ(fake_count(f, any), 2);
+	EXPECT_EQ(fake_count(f, five), 2);
+	teardown();
+}
+
+static int set_filter(int fd, const char *text)
+{
+	return fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, text, strlen(text) + 1);
+}
+
+TEST(filters_of_events)
+{
+	int fd;
+
+	setup();
+	fd = open_id(7);
+	EXPECT_REFUSED(f, set_filter(fd, "nosuch == 1"), -EINVAL, FILTER_TEXT);
+	EXPECT_REFUSED(f, set_filter(fd, "(CPU == 1"), -ENOENT, FILTER_TEXT);
+	EXPECT_REFUSED(f, set_filter(fd, "filename == 'x'"), -EOPNOTSUPP, VIRTUAL_FILTER);
+	EXPECT_EQ(set_filter(fd, "__syscall_nr == 5"), 0);
+	EXPECT_REFUSED(f, set_filter(fd, "__syscall_nr == 6"), -EEXIST, FILTER_HAS_ONE);
+	happens(5);
+	happens(6);
+	EXPECT_EQ(fake_count(f, fd), 1);
+	teardown();
+}
+
+TEST(refusals)
+{
+	struct pe_attr attr;
+
+	setup();
+	EXPECT_REFUSED(f, open_id(9), -EINVAL, TRACEPOINT_ID);
+	EXPECT_REFUSED(f, open_id(8), -EOPNOTSUPP, VIRTUAL_TRACEPOINT);
+	attr = attr_of(7);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EOPNOTSUPP, VIRTUAL_PROBE_CPU);
+	attr.sample_type = PERF_SAMPLE_RAW;
+	f->perfmon = false;
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EPERM, PARANOID_RAW);
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	teardown();
+}
+
+static struct pe_attr exec_at(u64 addr)
+{
+	return (struct pe_attr){.type = PERF_TYPE_BREAKPOINT,
+				.size = sizeof(struct pe_attr),
+				.exclude_kernel = 1,
+				.bp_type = HW_BREAKPOINT_X,
+				.bp_addr = addr,
+				.bp_len = 8};
+}
+
+static void executes(u64 addr)
+{
+	const struct probe_hit hit = {.kind = PROBE_EXECUTED, .addr = addr, .comm = "x"};
+	const struct sample_facts facts = {.task = fake_task(f, 100)->task};
+
+	for (u32 i = 0; i < nr_armed; i++)
+		if (probe_matches(armed[i], &hit))
+			probe_happened(armed[i], &hit, &facts);
+}
+
+static int modify(int fd, const struct pe_attr *attr)
+{
+	return fake_ioctl_in(f, fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, attr, sizeof(*attr));
+}
+
+TEST(breakpoints_on_execution)
+{
+	struct pe_attr attr = exec_at(0x1000);
+	int fd;
+
+	setup();
+	fd = fake_open(f, &attr, 0, -1, -1);
+	executes(0x1000);
+	executes(0x1001);
+	EXPECT_EQ(fake_count(f, fd), 1);
+	attr.bp_addr = 0x2000;
+	EXPECT_EQ(modify(fd, &attr), 0);
+	executes(0x1000);
+	executes(0x2000);
+	EXPECT_EQ(fake_count(f, fd), 2);
+	attr.disabled = 1;
+	EXPECT_EQ(modify(fd, &attr), 0);
+	EXPECT_EQ(nr_armed, 0);
+	teardown();
+}
+
+TEST(breakpoints_that_are_refused)
+{
+	struct pe_attr attr = exec_at(0x1000);
+	int fd;
+
+	setup();
+	fd = fake_open(f, &attr, 0, -1, -1);
+	attr.exclude_user = 1;
+	EXPECT_REFUSED(f, modify(fd, &attr), -EINVAL, MODIFY_FIELDS);
+	attr = exec_at(1ull << 63);
+	EXPECT_REFUSED(f, modify(fd, &attr), -EINVAL, MODIFY_FIELDS);
+	attr = exec_at(0x1000);
+	attr.bp_len = 4;
+	EXPECT_REFUSED(f, modify(fd, &attr), -EINVAL, BREAKPOINT_EXEC);
+	attr.bp_type = HW_BREAKPOINT_W;
+	EXPECT_REFUSED(f, modify(fd, &attr), -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
+	attr = exec_at(0x1000);
+	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EOPNOTSUPP, VIRTUAL_PROBE_CPU);
+	for (u64 i = 1; i < 64; i++) {
+		attr = exec_at(0x1000 + i);
+		EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	}
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOSPC, VIRTUAL_BREAKPOINTS);
+	teardown();
+}
+
+static int open_uprobe(const char *path, u64 config)
+{
+	const struct pe_attr attr = {.type = 9,
+				     .size = sizeof(attr),
+				     .config = config,
+				     .exclude_kernel = 1,
+				     .uprobe_path = 1,
+				     .probe_offset = 0x10};
+
+	f->path = path;
+	return fake_open(f, &attr, 0, -1, -1);
+}
+
+/* The host says where the file's instruction is. */
+TEST(probes_of_files)
+{
+	const struct probe_hit back = {.kind = PROBE_RETURN, .addr = 0x1000, .ret = 0x2000};
+	const struct sample_facts facts = {0};
+	int call, ret;
+
+	setup();
+	call = open_uprobe("/there", 0);
+	ret = open_uprobe("/there", 1);
+	EXPECT_EQ(nr_armed, 2);
+	executes(0x1000);
+	EXPECT_EQ(fake_count(f, call), 0);
+	for (u32 i = 0; i < nr_armed; i++) {
+		EXPECT_EQ(armed[i]->file.ino, 2);
+		armed[i]->at[armed[i]->nr_at++] = 0x1000;
+	}
+	executes(0x1000);
+	EXPECT_EQ(fake_count(f, call), 1);
+	EXPECT_EQ(fake_count(f, ret), 0);
+	for (u32 i = 0; i < nr_armed; i++)
+		if (probe_matches(armed[i], &back))
+			probe_happened(armed[i], &back, &facts);
+	EXPECT_EQ(fake_count(f, call), 1);
+	EXPECT_EQ(fake_count(f, ret), 1);
+	teardown();
+}
+
+TEST(probes_of_files_that_are_refused)
+{
+	char too_long[5000];
+
+	setup();
+	memset(too_long, '/', sizeof(too_long) - 1);
+	too_long[sizeof(too_long) - 1] = '\0';
+	EXPECT_REFUSED(f, open_uprobe(NULL, 0), -EFAULT, PROBE_PLACE);
+	EXPECT_REFUSED(f, open_uprobe("", 0), -EINVAL, PROBE_PLACE);
+	EXPECT_REFUSED(f, open_uprobe("/not/there", 0), -ENOENT, PROBE_PLACE);
+	EXPECT_REFUSED(f, open_uprobe(too_long, 0), -E2BIG, PROBE_LONG);
+	f->sys_admin = false;
+	EXPECT_REFUSED(f, open_uprobe("/there", 0), -EACCES, CAP_UPROBE);
+	teardown();
+}
+
+TEST(no_bpf_programs)
+{
+	struct perf_event_query_bpf query = {.ids_len = 65};
+	int fd;
+
+	setup();
+	fd = open_id(7);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_QUERY_BPF, NULL, 0), -EFAULT,
+		       QUERY_FAULT);
+	EXPECT_REFUSED(f, fake_ioctl_in(f, fd, PERF_EVENT_IOC_QUERY_BPF, &query, 4), -E2BIG,
+		       QUERY_ROOM);
+	query.ids_len = 4;
+	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_QUERY_BPF, &query, 4), 0);
+	teardown();
+}
