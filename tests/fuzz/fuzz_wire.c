@@ -105,6 +105,15 @@ static void sampling_open(struct wire_slot *sl)
 	attr.precise_ip = below(4);
 	attr.sample_max_stack = (u16)below(130);
 	attr.wakeup_events = (u32)below(3);
+	/* Or a breakpoint, at one of a few addresses. */
+	if (below(3) == 0) {
+		attr.type = PERF_TYPE_BREAKPOINT;
+		attr.config = 0;
+		attr.precise_ip = 0;
+		attr.bp_type = 4;
+		attr.bp_addr = 1 + below(3);
+		attr.bp_len = 8;
+	}
 	memcpy(sl->data, &attr, sizeof(attr));
 	sl->len = sizeof(attr);
 	sl->args.open =
@@ -320,6 +329,22 @@ static u32 good_sample(struct mock *g, u64 *words)
 	return sample->entry.size;
 }
 
+/* An occurrence, with a sample or without. */
+static u32 good_hit(struct mock *g, u64 *words)
+{
+	struct trace_hit *hit = (struct trace_hit *)words;
+	u32 len = sizeof(*hit);
+
+	if (below(2))
+		len += good_sample(g, words + sizeof(*hit) / 8);
+	for (u32 i = 0; i < sizeof(*hit) / 8; i++)
+		words[i] = any();
+	hit->entry = (struct trace_entry){.kind = TRACE_HIT, .size = len};
+	hit->kind = below(8) ? TRACE_EXECUTED : (u32)below(8);
+	hit->addr = below(8) ? 1 + below(3) : odd();
+	return len;
+}
+
 static void copy_in(const void *bytes, u64 len)
 {
 	u64 head = trace->head;
@@ -337,7 +362,7 @@ static void some_trace(struct mock *g)
 	struct wire_kick k = {.what = WIRE_KICK_TRACE, .meter = g->meter};
 
 	for (u64 n = below(6); n; n--) {
-		u32 len = good_sample(g, words);
+		u32 len = below(3) ? good_sample(g, words) : good_hit(g, words);
 
 		switch (below(24)) {
 		case 0: sample->entry.size = (u32)odd(); break;
