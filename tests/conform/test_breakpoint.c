@@ -5,17 +5,24 @@
 #include <pthread.h>
 #include <signal.h>
 
+/* One place, that every call goes to. */
+#ifdef __clang__
+#define ALONE __attribute__((noinline))
+#else
+#define ALONE __attribute__((noinline, noclone))
+#endif
+
 #define PAGE 4096
 
 static volatile int word;
 
-__attribute__((noinline, noclone)) static void target(void)
+ALONE static void target(void)
 {
 	word++;
 	__asm__ volatile("");
 }
 
-__attribute__((noinline, noclone)) static void other(void)
+ALONE static void other(void)
 {
 	word--;
 	__asm__ volatile("");

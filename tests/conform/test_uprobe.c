@@ -8,16 +8,23 @@
 #include <pthread.h>
 #include <setjmp.h>
 
+/* One place, that every call goes to. */
+#ifdef __clang__
+#define ALONE __attribute__((noinline))
+#else
+#define ALONE __attribute__((noinline, noclone))
+#endif
+
 #define PAGE   4096
 #define RETURN 1u
 
-__attribute__((noinline, noclone)) static int target(int x)
+ALONE static int target(int x)
 {
 	__asm__ volatile("");
 	return x + 1;
 }
 
-__attribute__((noinline, noclone)) static int nested(int x)
+ALONE static int nested(int x)
 {
 	int below = x ? nested(x - 1) : 0;
 
@@ -27,7 +34,7 @@ __attribute__((noinline, noclone)) static int nested(int x)
 
 static jmp_buf back;
 
-__attribute__((noinline, noclone)) static void leaves(int x)
+ALONE static void leaves(int x)
 {
 	if (x)
 		longjmp(back, 1);
@@ -104,7 +111,7 @@ static u64 counted(struct pe_attr attr, void (*fn)(void))
 	return n;
 }
 
-__attribute__((noinline, noclone)) static void ten(void)
+ALONE static void ten(void)
 {
 	for (int i = 0; i < 10; i++)
 		target(i);
