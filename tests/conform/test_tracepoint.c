@@ -232,7 +232,7 @@ static const struct raw_sample *first(const char *name)
 	page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	NEED(page != MAP_FAILED);
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
-	syscall(SYS_getppid, 11, 12, 13, 14, 15, 16);
+	syscall(SYS_getppid, 11L, 12L, 13L, 14L, 15L, 16L);
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	return page->data_head ? (const struct raw_sample *)((u8 *)page + PAGE) : NULL;
 }
