@@ -313,9 +313,9 @@ static bool compare_numbers(const struct filter_node *n, u64 a)
 static bool one_of(const char **pattern, char c)
 {
 	const char *p = *pattern + 1;
-	bool not = *p == '!', found = false;
+	bool negated = *p == '!', found = false;
 
-	for (p += not ; *p && *p != ']'; p++) {
+	for (p += negated; *p && *p != ']'; p++) {
 		if (p[1] == '-' && p[2] && p[2] != ']') {
 			found |= p[0] <= c && c <= p[2];
 			p += 2;
@@ -326,7 +326,7 @@ static bool one_of(const char **pattern, char c)
 	if (!*p)
 		return false;
 	*pattern = p;
-	return found != not ;
+	return found != negated;
 }
 
 static bool globs(const char *pattern, const char *s)
