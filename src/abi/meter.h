@@ -10,6 +10,9 @@
  * is not counted by class is added to the lanes, of which METER_QUANTITIES words share a cache
  * line. The value of a quantity is the sum of lanes and hits times weights, modulo 2^64.
  *
+ * Where a thread has deadlines its words count up from below 0, from minus as much as the thread
+ * may execute of the class before it must look at its meter; granted[] is what they are behind.
+ *
  * Counters run free: a page is never zeroed while its memory exists. A thread that takes over the
  * page of one that has exited goes on counting from there; who wants its share subtracts the values
  * at its start, which the page keeps in base[].
@@ -21,7 +24,7 @@
 
 #define METER_LANES   16u
 #define METER_CLASSES 1024u
-#define METER_SIZE    20480u
+#define METER_SIZE    28672u
 
 enum meter_quantity {
 	METER_INSTRUCTIONS, /* user instructions retired; a REP string instruction is one */
@@ -62,7 +65,8 @@ struct meter {
 	char comm[16];    /* of the thread, as PR_GET_NAME says */
 	char exe[2048];   /* what /proc/PID/exe must say: of the first thread; "" in others */
 
-	u32 folding; /* odd while hits are being moved into the lanes, when a new owner comes */
+	/* Odd while hits are moved: into the lanes when a new owner comes, by grants. */
+	u32 folding;
 	u32 traced;  /* a guest of the tree is its process's tracer (ptrace) */
 	u32 classes; /* how many classes are in use; weights below are set before that says so */
 	/* The session's, for event snapshots of this thread: wire.h. */
@@ -70,12 +74,32 @@ struct meter {
 	u64 snapshot_clock; /* what the thread's clock is at least, for them */
 	u32 trace_seq;      /* the session's: changes with the thread's deadlines; trace.h */
 	u64 kick;           /* value of the SIGSYS that makes the thread look at trace_seq; G */
+	u32 grants;         /* not 0: granted[] is to be added to hits[] */
+	/*
+	 * This class + 1 is being granted something; what it has counted. So a reader of a thread
+	 * that was killed meanwhile finds it.
+	 */
+	u32 moving;
+	u64 moving_hits;
 	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
 	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */
+	u64 granted[METER_CLASSES];
 };
 
 _Static_assert(sizeof(struct meter) == METER_SIZE, "the pages of a meter");
 _Static_assert(METER_QUANTITIES <= 8, "a weight has one byte for each");
+
+/* What was counted by class. */
+static inline u64 meter_hits(const struct meter *m, u32 class)
+{
+	u64 hits = __atomic_load_n(&m->hits[class], __ATOMIC_RELAXED);
+
+	if (!__atomic_load_n(&m->grants, __ATOMIC_RELAXED))
+		return hits;
+	if (__atomic_load_n(&m->moving, __ATOMIC_RELAXED) == class + 1)
+		return __atomic_load_n(&m->moving_hits, __ATOMIC_RELAXED);
+	return hits + __atomic_load_n(&m->granted[class], __ATOMIC_RELAXED);
+}
 
 static inline u64 meter_sum_once(const struct meter *m, enum meter_quantity q)
 {
@@ -85,19 +109,19 @@ static inline u64 meter_sum_once(const struct meter *m, enum meter_quantity q)
 	for (u32 lane = 0; lane < METER_LANES; lane++)
 		sum += __atomic_load_n(&m->count[lane][q], __ATOMIC_RELAXED);
 	for (u32 i = 0; i < classes && i < METER_CLASSES; i++)
-		sum += __atomic_load_n(&m->hits[i], __ATOMIC_RELAXED) *
+		sum += meter_hits(m, i) *
 		       (__atomic_load_n(&m->weight[i], __ATOMIC_RELAXED) >> (8 * q) & 0xff);
 	return sum;
 }
 
-/* Tries again while the owner is folding; one that was killed while doing so is not waited for. */
+/* Tries again while the owner moves hits; one that was killed while doing so is not waited for. */
 static inline u64 meter_sum(const struct meter *m, enum meter_quantity q)
 {
 	for (u32 tries = 0; tries < 1000; tries++) {
 		u32 before = __atomic_load_n(&m->folding, __ATOMIC_ACQUIRE);
 		u64 sum = meter_sum_once(m, q);
 
-		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with dbt_meter_attach() */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with meter_fold_begin() */
 		if (!(before & 1) && before == __atomic_load_n(&m->folding, __ATOMIC_RELAXED))
 			return sum;
 	}
@@ -121,16 +145,43 @@ static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
 				sums[q] += __atomic_load_n(&m->count[lane][q], __ATOMIC_RELAXED);
 		}
 		for (u32 i = 0; i < classes && i < METER_CLASSES; i++) {
-			u64 hits = __atomic_load_n(&m->hits[i], __ATOMIC_RELAXED);
+			u64 hits = meter_hits(m, i);
 			u64 weight = __atomic_load_n(&m->weight[i], __ATOMIC_RELAXED);
 
 			for (u32 q = 0; q < n; q++)
 				sums[q] += hits * (weight >> (8 * q) & 0xff);
 		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with dbt_meter_attach() */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with meter_fold_begin() */
 		if (!(before & 1) && before == __atomic_load_n(&m->folding, __ATOMIC_RELAXED))
 			return;
 	}
+}
+
+/*
+ * The owner, around what it does to hits that were counted. An owner before, which was killed
+ * meanwhile, may have left the number odd.
+ */
+static inline void meter_fold_begin(struct meter *m)
+{
+	__atomic_store_n(&m->folding, (m->folding + 1) | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void meter_fold_end(struct meter *m)
+{
+	__atomic_store_n(&m->folding, m->folding + 1, __ATOMIC_RELEASE);
+}
+
+/* The owner, which is folding: from now on the word of @class counts up from @hits. */
+static inline void meter_set_hits(struct meter *m, u32 class, u64 hits)
+{
+	u64 was = m->hits[class] + m->granted[class];
+
+	__atomic_store_n(&m->moving_hits, was, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->moving, class + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&m->hits[class], hits, __ATOMIC_RELEASE);
+	__atomic_store_n(&m->granted[class], was - hits, __ATOMIC_RELEASE);
+	__atomic_store_n(&m->moving, 0, __ATOMIC_RELEASE);
 }
 
 /*

@@ -85,9 +85,9 @@ enum exit_kind {
 };
 
 #define EXIT_ID_MISS 1u /* dbt_thread.exit_id of EXIT_MISS; no exit has this meta_ref */
-/* Nor these: a budget is spent; exact code has executed what it was to. See deadline.c. */
-#define EXIT_ID_BUDGET 0x7ffffff1u
-#define EXIT_ID_EXACT  0x7ffffff2u
+/* Nor these: the pool is used up; exact code has executed what it was to. See deadline.c. */
+#define EXIT_ID_POOL  0x7ffffff1u
+#define EXIT_ID_EXACT 0x7ffffff2u
 
 struct dbt_exit {
 	u64 target;        /* guest pc that follows; for virtualized instructions their own */
@@ -266,10 +266,9 @@ struct dbt_cache {
 	u32 miss_code;     /* for lookups that find nothing */
 	u32 ret_miss_code; /* for returns that came to the wrong place */
 	u32 enter_code;    /* from C to the entry at t->jump_pc */
-	/* With deadlines (deadline.c): a budget is spent, a register being spilled or not; back. */
-	u32 budget_code, budget_spilled_code, resume_code;
-	u32 exact_code;  /* out of exact code, rcx being spilled */
-	u32 budget_turn; /* the next budget to use, in turn */
+	/* With deadlines (deadline.c): the pool is used up, rcx being spilled or not; back. */
+	u32 pool_code, pool_spilled_code, resume_code;
+	u32 exact_code; /* out of exact code, rcx being spilled */
 	struct dbt_stats stats;
 };
 
@@ -367,18 +366,23 @@ bool page_written(u64 addr, bool own);
 
 /*
  * deadline.c. Deadlines of threads: how much a thread may still run is measured at its meter, and
- * shared out in budgets, from which paths through the code take their length. Near a deadline the
- * thread executes exact code, in which each instruction looks whether it may begin.
+ * granted to the classes of paths that it takes. Near a deadline the thread executes exact code, in
+ * which each instruction looks whether it may begin.
  */
 enum deadline_state {
 	DEADLINE_STALE,    /* something else has been counted, or a deadline set: measure */
 	DEADLINE_MEASURED, /* `remaining` holds */
-	DEADLINE_BUDGETS,  /* the budgets hold */
+	DEADLINE_GRANTED,  /* the grants hold */
 	DEADLINE_EXACT,    /* `left` holds: exact code is to be executed */
 };
 
+/*
+ * With deadlines superblocks are shorter, so that exact code, which has to be translated as well,
+ * begins later.
+ */
+#define DEADLINE_INSNS_MAX 64u
 /* The longest path, and some more: flags that were dead where a path was counted are not then. */
-#define DEADLINE_SLACK (BLOCK_INSNS_MAX + 32u)
+#define DEADLINE_SLACK (DEADLINE_INSNS_MAX + 32u)
 
 /* `index` of a thread's deadline: what comes next is the target of an exit. */
 #define DEADLINE_TAKEN 0xffffu
@@ -388,7 +392,7 @@ static inline bool cache_has_deadlines(void)
 	return __atomic_load_n(&cache.mask, __ATOMIC_RELAXED) & DBT_MASK_ANY_DEADLINES;
 }
 
-/* The quantity that paths take from budgets. */
+/* The quantity that is granted. */
 static inline u32 deadline_quantity(void)
 {
 	return ((cache.mask & DBT_MASK_ANY_DEADLINES) >> 8) - 1;
@@ -396,13 +400,17 @@ static inline u32 deadline_quantity(void)
 
 /* Calls ops.deadline() if one has been reached. Out of the cache, the registers and meter exact. */
 void deadline_tell(struct dbt_thread *t);
+/* Its meter has nothing that was granted any more. */
+void grants_forget(struct dbt_thread *t);
+/* With the lock, by any thread, before code counts by it: @class is a new one. */
+void grants_new_class(struct dbt_thread *t, u32 class);
 /*
- * With the lock, before the thread enters the cache: decides how it goes on, and has the budgets or
+ * With the lock, before the thread enters the cache: decides how it goes on, and has the grants or
  * `left` ready. False: a deadline has been reached, which is to be told first.
  */
 bool deadline_settle(struct dbt_thread *t);
 /*
- * Out of the cache by EXIT_ID_BUDGET or EXIT_ID_EXACT, before leave_cache(): the registers are
+ * Out of the cache by EXIT_ID_POOL or EXIT_ID_EXACT, before leave_cache(): the registers are
  * exact then. The meter is too, unless `resuming` says that it is ahead, for the thread to go on at
  * resume_pc.
  */

@@ -31,14 +31,17 @@
  *   base                     struct dbt_thread, then whatever the runtime keeps for the thread
  *   base + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous; most is never touched
  *   base + DBT_LOG_AT        taken branches, DBT_LOG_SIZE bytes, likewise
- * The caller maps all of it (NORESERVE suffices for the last two) and sets the register.
+ *   base + DBT_GRANTS_AT     what a thread with deadlines was granted, likewise
+ * The caller maps all of it (NORESERVE suffices for the last three) and sets the register.
  */
 #define DBT_METER_BELOW 0x10000
 #define DBT_TABLES_AT   0x10000 /* so the runtime's own part of the block ends here */
 #define DBT_TABLES_SIZE 0x100000
 #define DBT_LOG_AT      (DBT_TABLES_AT + DBT_TABLES_SIZE)
 #define DBT_LOG_SIZE    0x82000
-#define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_LOG_AT + DBT_LOG_SIZE)
+#define DBT_GRANTS_AT   (DBT_LOG_AT + DBT_LOG_SIZE)
+#define DBT_GRANTS_SIZE 0x4000
+#define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_GRANTS_AT + DBT_GRANTS_SIZE)
 
 /* Instrumentation mask: a property of the whole code cache. */
 #define DBT_MASK_COUNT BIT(0) /* METER_INSTRUCTIONS and METER_BRANCHES */
@@ -104,21 +107,22 @@ struct dbt_cache;
 struct dbt_block;
 
 #define DBT_NO_DEADLINE (~0ull)
-#define DBT_BUDGETS     16u
 
 /* A thread on its way to a deadline; deadline.c. */
 struct dbt_deadline {
-	u64 budget[DBT_BUDGETS]; /* what paths take their length from; below 0: look at the meter */
-	u64 given[DBT_BUDGETS];  /* what the budgets were */
-	u64 left;                /* instructions that exact code still executes before it leaves */
-	u64 from;                /* the last branch of exact code, or instruction done in C */
-	u64 resume_pc;           /* where code goes on that has left for its budget */
-	u32 at;                  /* cache offset of the code that has left */
-	u32 index;               /* and the instruction of its block that comes next */
-	u32 resuming;            /* the meter is ahead of what is at `at` until it goes on */
-	u32 state;               /* enum deadline_state */
-	u32 quantity;            /* of all its deadlines; METER_QUANTITIES: they are of several */
-	bool tracked;            /* `remaining` is exact without a look at the meter */
+	u64 pool;      /* what may be taken without a grant; below 0: look */
+	u64 kept;      /* what more may be executed when pool and grants are used up */
+	u64 left;      /* instructions that exact code still executes before it leaves */
+	u64 from;      /* the last branch of exact code, or instruction done in C */
+	u64 resume_pc; /* where code goes on that has left for the pool */
+	u32 at;        /* cache offset of the code that has left */
+	u32 index;     /* and the instruction of its block that comes next */
+	u32 resuming;  /* the meter is ahead of what is at `at` until it goes on */
+	u32 granted;   /* how many classes have grants */
+	bool seen;     /* it is known what each had when they were made */
+	u32 state;     /* enum deadline_state */
+	u32 quantity;  /* of all its deadlines; METER_QUANTITIES: they are of several */
+	bool tracked;  /* `remaining` is exact without a look at the meter */
 	u64 ahead[METER_QUANTITIES];  /* by so much */
 	u64 remaining;                /* until the nearest deadline, if the state says so */
 	u64 at_sum[METER_QUANTITIES]; /* DBT_NO_DEADLINE: none */

@@ -2,12 +2,13 @@
  * Deadlines: a thread stops at the very instruction at which a quantity of its meter reaches a
  * number.
  *
- * There is no running total to compare, since paths are counted by class. So while a process has
- * deadlines each path takes its length from a *budget* as well, and leaves the cache when that goes
- * below 0. Budgets are many for the same reason as the words of a class: the total of those given
- * out is never more than what remains to the nearest deadline, less DEADLINE_SLACK, whichever of
- * them ends first. Then the meter is read, and what remains is shared out anew, by what each budget
- * has been used for. The code goes on where it has left, so nothing is translated for it.
+ * There is no running total to compare, since paths are counted by class. So each class is
+ * *granted* a part of what remains to the nearest deadline: its word in the meter counts up, and as
+ * long as it stays below 0 that is all. A path whose word gets to 0 or above, because the grant is
+ * used up or there was none, takes its length from the *pool*, which is one word for all: slower,
+ * and right. When the pool goes below 0 the path leaves the cache, and what remains is granted
+ * anew, by what each class has been used for lately. All grants and the pool together are what
+ * remains less DEADLINE_SLACK. The code goes on where it has left, so nothing is translated for it.
  *
  * When little remains the thread executes *exact code*: blocks that end with the first branch, in
  * which each instruction first takes 1 of `left` and leaves if there is nothing. A quantity grows
@@ -18,12 +19,32 @@
  */
 #include "dbt/arch-priv.h"
 
-/* From here on budgets would end after a few paths each. */
-#define EXACT_BELOW (DEADLINE_SLACK + 160u)
+/* From here on instructions are executed one by one. */
+#define EXACT_BELOW (DEADLINE_SLACK + 16u)
 /* So that a thread looks at its meter now and then, and the sums below do not overflow. */
 #define SHARED_MAX (1u << 22)
-/* Never spent. The top byte is 0, as of all that are given out: code may look at nothing else. */
+/* Hits that are never used up. The top byte of minus as many is 255, as of all that are granted. */
 #define NO_LIMIT (1ull << 55)
+
+/* Less than this is not granted: the pool has all. */
+#define GRANTED_MIN 16384u
+/* With nothing known of a program, so that something is known soon. */
+#define UNKNOWN_MAX 65536u
+
+/* What a thread has granted, at DBT_GRANTS_AT. */
+struct grants {
+	u16 granted[METER_CLASSES]; /* the classes with grants, dbt_deadline.granted of them */
+	u16 used[METER_CLASSES];    /* while they are made: the classes that are used */
+	u32 seen[METER_CLASSES];    /* hits, modulo 2^32, when grants were last made */
+	u32 usual[METER_CLASSES];   /* hits from one time to the next, of late */
+};
+
+_Static_assert(sizeof(struct grants) <= DBT_GRANTS_SIZE, "grants have room");
+
+static struct grants *grants_of(const struct dbt_thread *t)
+{
+	return (struct grants *)((u64)t + DBT_GRANTS_AT);
+}
 
 void dbt_deadlines(struct dbt_thread *t, const u64 *sums)
 {
@@ -121,46 +142,139 @@ void deadline_tell(struct dbt_thread *t)
 	}
 }
 
-/* What paths have taken from the budgets since they were given. */
-static u64 used_up(const struct dbt_deadline *d)
+void grants_forget(struct dbt_thread *t)
 {
-	u64 used = 0;
-
-	for (u32 i = 0; i < DBT_BUDGETS; i++)
-		used += d->given[i] - d->budget[i];
-	return used;
+	t->deadline.granted = 0;
+	t->deadline.seen = false;
+	t->deadline.state = DEADLINE_STALE;
 }
 
-/*
- * Most of @total goes where it was used last, and some everywhere: a loop, which uses one budget,
- * is not stopped more often than a program that goes by all of them.
- */
-static void share_out(struct dbt_deadline *d, u64 total)
+/* What a hit of @class takes. */
+static u32 charge(u32 class)
 {
-	u64 used[DBT_BUDGETS], sum = 0, even;
+	return cache.class_weight[class] >> (8 * deadline_quantity()) & 0xff;
+}
 
-	for (u32 i = 0; i < DBT_BUDGETS; i++) {
-		used[i] = d->given[i] - d->budget[i];
-		if (used[i] > 2 * SHARED_MAX)
-			used[i] = 0;
-		sum += used[i];
+/* What has been granted and is not used. */
+static u64 outstanding(struct dbt_thread *t)
+{
+	const struct grants *g = grants_of(t);
+	u64 sum = 0;
+
+	for (u32 i = 0; i < t->deadline.granted; i++) {
+		u64 left = ~dbt_meter(t)->hits[g->granted[i]];
+
+		if (left < 1ull << 63)
+			sum += left * charge(g->granted[i]);
 	}
-	total = min_u64(total, SHARED_MAX);
-	even = sum ? total / 8 / DBT_BUDGETS : total / DBT_BUDGETS;
-	total -= even * DBT_BUDGETS;
-	for (u32 i = 0; i < DBT_BUDGETS; i++)
-		d->given[i] = d->budget[i] = even + (sum ? total * used[i] / sum : 0);
+	return sum;
 }
 
-static void set_budgets(struct dbt_deadline *d)
+/* While the meter is folding. */
+static void take_back(struct dbt_thread *t)
 {
-	if (d->remaining != DBT_NO_DEADLINE) {
-		share_out(d, d->remaining - DEADLINE_SLACK);
+	const struct grants *g = grants_of(t);
+	struct meter *m = dbt_meter(t);
+
+	for (u32 i = 0; i < t->deadline.granted; i++)
+		if (m->hits[g->granted[i]] >> 63)
+			meter_set_hits(m, g->granted[i], 0);
+	t->deadline.granted = 0;
+}
+
+/* Finds out what has been used since the last time; returns how many classes, *@sum of how much. */
+static u32 see_used(struct dbt_thread *t, u64 *sum)
+{
+	const struct meter *m = dbt_meter(t);
+	struct grants *g = grants_of(t);
+	u32 n = 0;
+
+	*sum = 0;
+	for (u32 class = 0; class < cache.nr_classes; class ++) {
+		u32 now = (u32)(m->hits[class] + m->granted[class]);
+
+		if (!t->deadline.seen)
+			g->usual[class] = 0;
+		else
+			g->usual[class] = g->usual[class] / 2 + (now - g->seen[class]);
+		g->seen[class] = now;
+		if (!g->usual[class] || !charge(class))
+			continue;
+		*sum += (u64)g->usual[class] * charge(class);
+		g->used[n++] = (u16) class;
+	}
+	t->deadline.seen = true;
+	return n;
+}
+
+/* Shares out @total. While the meter is folding. */
+static void share_out(struct dbt_thread *t, u64 total)
+{
+	struct dbt_deadline *d = &t->deadline;
+	struct grants *g = grants_of(t);
+	u64 sum, rate, pool = total;
+	u32 n;
+
+	take_back(t);
+	if (total >= GRANTED_MIN) {
+		n = see_used(t, &sum);
+		/* In fractions of 2^32 of a hit for each hit. */
+		rate = sum ? ((total - total / 128) << 32) / sum : 0;
+		for (u32 i = 0; i < n; i++) {
+			u32 class = g->used[i];
+			u64 hits = (g->usual[class] * rate) >> 32;
+
+			if (!hits)
+				continue;
+			meter_set_hits(dbt_meter(t), class, ~hits);
+			pool -= hits * charge(class);
+			g->granted[d->granted++] = (u16) class;
+		}
+	}
+	d->pool = pool;
+}
+
+/* Nothing is ever used up. */
+static void grant_all(struct dbt_thread *t)
+{
+	struct dbt_deadline *d = &t->deadline;
+
+	d->granted = 0;
+	for (u32 class = 0; class < cache.nr_classes; class ++) {
+		meter_set_hits(dbt_meter(t), class, -NO_LIMIT);
+		grants_of(t)->granted[d->granted++] = (u16) class;
+	}
+	d->pool = NO_LIMIT;
+}
+
+void grants_new_class(struct dbt_thread *t, u32 class)
+{
+	struct dbt_deadline *d = &t->deadline;
+
+	if (d->state != DEADLINE_GRANTED || d->remaining != DBT_NO_DEADLINE)
+		return;
+	meter_set_hits(dbt_meter(t), class, -NO_LIMIT);
+	grants_of(t)->granted[d->granted++] = (u16) class;
+}
+
+static void set_grants(struct dbt_thread *t)
+{
+	struct dbt_deadline *d = &t->deadline;
+	struct meter *m = dbt_meter(t);
+
+	m->grants = 1;
+	meter_fold_begin(m);
+	if (d->remaining == DBT_NO_DEADLINE) {
+		grant_all(t);
 	} else {
-		for (u32 i = 0; i < DBT_BUDGETS; i++)
-			d->given[i] = d->budget[i] = NO_LIMIT;
+		u64 total = d->remaining - DEADLINE_SLACK;
+
+		total = min_u64(total, d->seen ? SHARED_MAX : UNKNOWN_MAX);
+		d->kept = d->remaining - total;
+		share_out(t, total);
 	}
-	d->state = DEADLINE_BUDGETS;
+	meter_fold_end(m);
+	d->state = DEADLINE_GRANTED;
 }
 
 bool deadline_settle(struct dbt_thread *t)
@@ -173,7 +287,7 @@ bool deadline_settle(struct dbt_thread *t)
 	if (!d->remaining)
 		return false;
 	if (d->remaining > EXACT_BELOW) {
-		set_budgets(d);
+		set_grants(t);
 	} else {
 		d->left = d->remaining;
 		d->from = 0;
@@ -254,9 +368,11 @@ void deadline_left(struct dbt_thread *t)
 	set_ahead(t, b);
 	d->resuming = 1;
 	d->resume_pc = code_addr(d->at);
-	d->remaining -= used_up(d);
-	d->tracked &= d->quantity == deadline_quantity();
 	d->state = DEADLINE_MEASURED;
+	if (d->remaining == DBT_NO_DEADLINE)
+		return;
+	d->remaining = d->kept + d->pool + outstanding(t);
+	d->tracked &= d->quantity == deadline_quantity();
 	if ((s64)d->remaining > EXACT_BELOW && !(b->flags & BLOCK_DEAD))
 		return;
 	d->remaining += d->quantity < METER_QUANTITIES ? d->ahead[d->quantity] : 0;

@@ -222,7 +222,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		}
 		if (unlikely(t->traced >= TRACE_LEFT))
 			guest_set_traced(t);
-		if (unlikely(t->exit_id >= EXIT_ID_BUDGET)) {
+		if (unlikely(t->exit_id >= EXIT_ID_POOL)) {
 			deadline_left(t);
 			place_left(t);
 			leave_cache(t);

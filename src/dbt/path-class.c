@@ -4,6 +4,7 @@
  * read by itself.
  */
 #include "dbt/cache-priv.h"
+#include "sys/string.h"
 
 #define CLASSES_PER_WEIGHT 4
 #define CLASSES_IN_TURN    (METER_CLASSES / 2)     /* from here on a weight has one class */
@@ -28,8 +29,10 @@ static u32 class_new(u64 weight)
 	u32 class = cache.nr_classes++;
 
 	cache.class_weight[class] = weight;
-	for (struct dbt_thread *t = cache.threads.next; t != &cache.threads; t = t->next)
+	for (struct dbt_thread *t = cache.threads.next; t != &cache.threads; t = t->next) {
+		grants_new_class(t, class);
 		class_publish(dbt_meter(t), class);
+	}
 	return class;
 }
 
@@ -66,17 +69,22 @@ void meter_attach(struct dbt_thread *t)
 	struct meter *m = dbt_meter(t);
 	u32 old = m->classes < METER_CLASSES ? m->classes : METER_CLASSES;
 
-	__atomic_store_n(&m->folding, m->folding + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with meter_sum() */
+	meter_fold_begin(m);
 	for (u32 class = 0; class < old; class ++) {
+		u64 hits = meter_hits(m, class);
+
 		for (u32 q = 0; q < METER_QUANTITIES; q++)
-			m->count[0][q] += m->hits[class] * (m->weight[class] >> (8 * q) & 0xff);
+			m->count[0][q] += hits * (m->weight[class] >> (8 * q) & 0xff);
 		m->hits[class] = 0;
 	}
+	if (m->grants)
+		memset(m->granted, 0, sizeof(m->granted));
+	m->moving = 0;
 	m->classes = 0;
 	for (u32 class = 0; class < cache.nr_classes; class ++)
 		class_publish(m, class);
-	__atomic_store_n(&m->folding, m->folding + 1, __ATOMIC_RELEASE);
+	meter_fold_end(m);
+	grants_forget(t);
 }
 
 void dbt_meter_attach(struct dbt_thread *t)

@@ -168,6 +168,8 @@ u64 perf_own_count(struct thread *t, enum meter_quantity q)
 	u32 n = m->classes < METER_CLASSES ? m->classes : METER_CLASSES, i = 0;
 	u64 a = 0, b = 0, c = 0, d = 0;
 
+	if (m->grants)
+		return meter_sum(m, q);
 	for (u32 lane = 0; lane < METER_LANES; lane += 2) {
 		a += m->count[lane][q];
 		b += m->count[lane + 1][q];

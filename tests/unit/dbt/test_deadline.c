@@ -249,6 +249,80 @@ TEST(stops_of_threads_are_exact_while_the_cache_is_flushed)
 	dbt_set_mask(guest()->t, DBT_MASK_ALL);
 }
 
+static const struct meter *watched;
+static bool watching;
+static u64 fell;
+
+/* How far the count that another thread reads ever falls. */
+static void *watch_count(void *arg)
+{
+	u64 last = 0;
+
+	(void)arg;
+	while (__atomic_load_n(&watching, __ATOMIC_RELAXED)) {
+		u64 now = meter_sum(watched, METER_INSTRUCTIONS);
+
+		if (now < last && last - now > fell)
+			fell = last - now;
+		last = now;
+	}
+	return NULL;
+}
+
+/* By no more than a path, which is counted as a whole and corrected where it was interrupted. */
+TEST(others_read_true_counts_while_grants_are_made)
+{
+	static const struct program p = {"fib", snip_fib, {17}};
+	struct native_step *steps;
+	pthread_t thread;
+	u64 n = native_steps(guest(), p.fn, p.abc, 2000000, &steps);
+
+	stops.q = METER_INSTRUCTIONS;
+	stops.max = 0;
+	dbt_set_mask(guest()->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	watched = dbt_meter(guest()->t);
+	watching = true;
+	pthread_create(&thread, NULL, watch_count, NULL);
+	for (u32 i = 0; i < 200; i++)
+		check_run(guest(), &p, steps, n, 6000 + i);
+	__atomic_store_n(&watching, false, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(fell / 256, 0);
+	dbt_set_mask(guest()->t, DBT_MASK_ALL);
+	free(steps);
+}
+
+/* The owner of a meter was killed between two stores of meter_set_hits(). */
+TEST(a_count_survives_its_thread_anywhere)
+{
+	static struct meter m;
+
+	m.classes = 2;
+	m.grants = 1;
+	m.weight[0] = 3;
+	m.weight[1] = 5;
+	m.hits[0] = 100;
+	m.hits[1] = 10;
+	meter_fold_begin(&m);
+	meter_set_hits(&m, 0, (u64)-1000);
+	EXPECT_EQ(meter_sum(&m, METER_INSTRUCTIONS), 350);
+	m.moving_hits = 10;
+	m.moving = 2;
+	EXPECT_EQ(meter_sum(&m, METER_INSTRUCTIONS), 350);
+	m.hits[1] = (u64)-7;
+	EXPECT_EQ(meter_sum(&m, METER_INSTRUCTIONS), 350);
+	m.granted[1] = 17;
+	EXPECT_EQ(meter_sum(&m, METER_INSTRUCTIONS), 350);
+	m.moving = 0;
+	/* Another owner. */
+	meter_fold_begin(&m);
+	EXPECT_EQ(m.folding & 1, 1);
+	meter_set_hits(&m, 1, 0);
+	meter_fold_end(&m);
+	EXPECT_EQ(m.folding & 1, 0);
+	EXPECT_EQ(meter_sum(&m, METER_INSTRUCTIONS), 350);
+}
+
 TEST(each_stop_of_a_long_run_is_exact)
 {
 	static const struct program programs[] = {

@@ -55,22 +55,24 @@ struct weight {
 struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
 
 /*
- * Adds to the meter. The arithmetic flags are dead if !@live. COUNT_SPILLED: they are live, but rcx
- * is spilled already.
+ * Adds a path to the meter. The arithmetic flags are dead if !@live. COUNT_SPILLED: they are live,
+ * but rcx is spilled already. @index as for countdown_hit().
  */
 #define COUNT_SPILLED 0x8000u
-void emit_count(struct emitter *e, const struct weight *w, u16 live);
+void emit_count(struct build *b, const struct weight *w, u16 live, u32 index);
 
 /* Its part for a quantity or lanes: without a class, adds to a lane's word of each quantity. */
 void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live);
 
 /*
- * countdown.c: code on its way to a deadline. countdown_path() comes where a path has been counted
- * that adds @n: takes it from a budget. @index is the instruction that comes next, DEADLINE_TAKEN
- * an exit that follows. countdown_before() comes before instruction @index of an exact block,
- * countdown_from() where the one at @pc is about to leave it.
+ * countdown.c: code on its way to a deadline. countdown_hit() adds 1 to the word of @class, of
+ * whose paths each adds @n to what is counted down; countdown_lanes() comes where a path has no
+ * class. Flags are live as for emit_count(). @index is the instruction that comes next,
+ * DEADLINE_TAKEN an exit that follows. countdown_before() comes before
+ * instruction @index of an exact block, countdown_from() where the one at @pc is about to leave it.
  */
-void countdown_path(struct build *b, u32 n, u16 live, u32 index);
+void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index);
+void countdown_lanes(struct build *b, u32 n, u16 live, u32 index);
 void countdown_before(struct build *b, u32 index);
 void countdown_from(struct build *b, u64 pc);
 /* The stubs that these use. */

@@ -112,39 +112,55 @@ static void emit_count_words(struct emitter *e, const u32 *class, u32 n, u16 liv
 		emit_unspill(e, reg);
 }
 
-/* Counts by one class, or by two that add up to it. False if there is no class left. */
-static bool emit_count_class(struct emitter *e, const struct weight *w, u16 live)
+/*
+ * The class of @w, or two that add up to it: returns how many, 0 for nothing to count. ~0u if there
+ * is no class left.
+ */
+static u32 classes_of(const struct weight *w, u32 *class)
 {
 	u64 weight = 0;
-	u32 class[2];
 
 	for (u32 q = 0; q < METER_QUANTITIES; q++) {
 		if (!is_counted(q))
 			continue;
 		if (w->q[q] > 255)
-			return false;
+			return ~0u;
 		weight |= (u64)w->q[q] << (8 * q);
 	}
 	if (!weight)
-		return true;
+		return 0;
 	class[0] = meter_class(weight, false);
-	if (class[0] != ~0u) {
-		emit_count_words(e, class, 1, live);
-		return true;
-	}
+	if (class[0] != ~0u)
+		return 1;
 	class[0] = meter_class(weight & 0xff, true);
 	class[1] = meter_class(weight & ~0xffull, true);
-	if (class[0] == ~0u || class[1] == ~0u)
-		return false;
-	emit_count_words(e, class, 2, live);
-	return true;
+	return class[0] == ~0u || class[1] == ~0u ? ~0u : 2;
 }
 
-void emit_count(struct emitter *e, const struct weight *w, u16 live)
+void emit_count(struct build *b, const struct weight *w, u16 live, u32 index)
 {
-	if (emit_count_class(e, w, live))
+	u32 class[2], nr = classes_of(w, class), n = 0, last = 0;
+
+	if (cache_has_deadlines())
+		n = w->q[deadline_quantity()];
+	if (nr == ~0u) {
+		emit_count_lanes(&b->e, w, live);
+		if (n)
+			countdown_lanes(b, n, live, index);
 		return;
-	emit_count_lanes(e, w, live);
+	}
+	if (!n) {
+		emit_count_words(&b->e, class, nr, live);
+		return;
+	}
+	/* What may leave comes last, when all is counted. */
+	for (u32 i = 0; i < nr; i++) {
+		if (cache.class_weight[class[i]] >> (8 * deadline_quantity()) & 0xff)
+			last = class[i];
+		else
+			emit_count_words(&b->e, &class[i], 1, live);
+	}
+	countdown_hit(b, last, n, live, index);
 }
 
 /* rcx = 0 if r11 is @pc. */
@@ -310,10 +326,8 @@ static void emit_path_count(struct build *b, u32 end, u16 live, u32 next)
 		countdown_from(b, b->plan.insns[upto - 1].pc);
 		return;
 	}
-	emit_count(&b->e, &w, live);
+	emit_count(b, &w, live, next);
 	note_count(b, upto);
-	if (cache_has_deadlines())
-		countdown_path(b, w.q[deadline_quantity()], live, next);
 }
 
 void branch_count_before(struct build *b, u32 index)
@@ -347,9 +361,7 @@ static void emit_taken(struct build *b, u32 index)
 		emit_count_lanes(&b->e, &w, FL_ARITH);
 		countdown_from(b, i->pc);
 	} else {
-		emit_count(&b->e, &w, i->taken_live);
-		if (cache_has_deadlines())
-			countdown_path(b, w.q[deadline_quantity()], i->taken_live, DEADLINE_TAKEN);
+		emit_count(b, &w, i->taken_live, DEADLINE_TAKEN);
 	}
 	emit_exit_jump(b, insn_target(&i->d, i->pc));
 }
@@ -421,7 +433,7 @@ void branch_spill_range(struct build *b, const u8 *begin, u16 mask)
 static u8 *emit_target(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
-	/* Where a budget ends nothing may be spilled. */
+	/* Where the pool is used up nothing may be spilled. */
 	bool early = !i->live || cache_has_deadlines();
 	u8 *begin;
 

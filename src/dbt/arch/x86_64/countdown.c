@@ -1,6 +1,6 @@
 /*
  * Code on its way to a deadline; deadline.c tells the whole. No flags are changed where they are
- * live: whether a budget is below 0 is told by its highest byte then.
+ * live: whether a word is below 0 is told by its highest byte then.
  */
 #include "dbt/arch/x86_64/branch-priv.h"
 
@@ -23,43 +23,97 @@ static void emit_sub_gs(struct emitter *e, u32 off, u32 n)
 		emit_u32(e, n);
 }
 
-#define SPENT_BYTES 29
-
-/* Cold code that says where the budget was spent; returns its cache offset. */
-static u32 emit_spent(u32 resume, u32 index, u32 stub)
+/* Leaves the cache because the pool is used up. */
+static void emit_used_up(struct emitter *e, u32 resume, u32 index, u32 stub)
 {
-	struct emitter e = cold_begin(SPENT_BYTES);
+	emit_store_gs_u32(e, GS(deadline.at), resume);
+	emit_store_gs_u32(e, GS(deadline.index), index);
+	emit_jmp(e, stub);
+}
+
+/* With rcx spilled: ecx is 0 afterwards if the pool had @n. */
+static void emit_take(struct emitter *e, u32 n)
+{
+	emit_load_gs(e, REG_RCX, GS(deadline.pool));
+	emit3(e, 0x48, 0x8d, 0x89); /* lea rcx, [rcx - n] */
+	emit_u32(e, -n);
+	emit_store_gs(e, GS(deadline.pool), REG_RCX);
+	emit4(e, PREFIX_GS, 0x0f, 0xb6, 0x0c); /* movzx ecx, byte gs:[pool + 7] */
+	emit1(e, 0x25);
+	emit_u32(e, GS(deadline.pool) + 7);
+}
+
+#define USED_UP_BYTES 29
+#define TAKE_BYTES    (13 + 6 + USED_UP_BYTES)
+#define TAKE_SPILLED  (9 + 7 + 9 + 10 + 2 + USED_UP_BYTES + 5)
+
+/* Cold code that takes @n from the pool and goes on at @back; returns its cache offset. */
+static u32 emit_cold_take(u32 n, u32 back, u32 index)
+{
+	struct emitter e = cold_begin(TAKE_BYTES);
 	u32 at = emit_at(&e);
 
-	emit_store_gs_u32(&e, GS(deadline.at), resume);
-	emit_store_gs_u32(&e, GS(deadline.index), index);
-	emit_jmp(&e, stub);
+	emit_sub_gs(&e, GS(deadline.pool), n);
+	emit2(&e, 0x0f, 0x89); /* jns */
+	emit_rel_to(&e, back);
+	emit_used_up(&e, back, index, cache.pool_code);
 	return at;
 }
 
-void countdown_path(struct build *b, u32 n, u16 live, u32 index)
+/* The same with rcx spilled: unspilled at @back, where the code goes on at @resume. */
+static u32 emit_cold_take_spilled(u32 n, u32 back, u32 resume, u32 index)
 {
-	u32 budget = GS(deadline.budget) + 8 * (cache.budget_turn++ % DBT_BUDGETS);
+	struct emitter e = cold_begin(TAKE_SPILLED);
+	u32 at = emit_at(&e);
+
+	emit_take(&e, n);
+	emit2(&e, 0xe3, USED_UP_BYTES); /* jrcxz */
+	emit_used_up(&e, resume, index, cache.pool_spilled_code);
+	emit_jmp(&e, back);
+	return at;
+}
+
+#define UNSPILL_BYTES 9
+
+void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index)
+{
+	u32 hits = GS_METER_HITS(class), back;
 	struct emitter *e = &b->e;
 
-	if (!n)
-		return;
 	if (!live) {
-		emit_sub_gs(e, budget, n);
-		emit2(e, 0x0f, 0x88); /* js */
-		emit_rel_to(e, emit_spent(emit_at(e) + 4, index, cache.budget_code));
+		emit4(e, PREFIX_GS, 0x48, 0x83, 0x04); /* add qword gs:[hits], 1 */
+		emit1(e, 0x25);
+		emit_u32(e, hits);
+		emit3(e, 1, 0x0f, 0x89); /* jns */
+		emit_rel_to(e, emit_cold_take(n, emit_at(e) + 4, index));
 		return;
 	}
 	emit_spill(e, REG_RCX);
-	emit_load_gs(e, REG_RCX, budget);
-	emit3(e, 0x48, 0x8d, 0x89); /* lea rcx, [rcx - n] */
-	emit_u32(e, -n);
-	emit_store_gs(e, budget, REG_RCX);
-	emit4(e, PREFIX_GS, 0x0f, 0xb6, 0x0c); /* movzx ecx, byte gs:[budget + 7] */
+	emit_load_gs(e, REG_RCX, hits);
+	emit4(e, 0x48, 0x8d, 0x49, 1); /* lea rcx, [rcx + 1] */
+	emit_store_gs(e, hits, REG_RCX);
+	emit4(e, PREFIX_GS, 0x0f, 0xbe, 0x0c); /* movsx ecx, byte gs:[hits + 7] */
 	emit1(e, 0x25);
-	emit_u32(e, budget + 7);
-	emit2(e, 0xe3, 5); /* jrcxz over the jmp */
-	emit_jmp(e, emit_spent(emit_at(e) + 5 + 9, index, cache.budget_spilled_code));
+	emit_u32(e, hits + 7);
+	emit3(e, 0x8d, 0x49, 1); /* lea ecx, [rcx + 1] */
+	emit2(e, 0xe3, 5);       /* jrcxz over the jmp */
+	back = emit_at(e) + 5;
+	emit_jmp(e, emit_cold_take_spilled(n, back, back + UNSPILL_BYTES, index));
+	emit_unspill(e, REG_RCX);
+}
+
+void countdown_lanes(struct build *b, u32 n, u16 live, u32 index)
+{
+	struct emitter *e = &b->e;
+	u32 back;
+
+	if (!live) {
+		emit_jmp(e, emit_cold_take(n, emit_at(e) + 5, index));
+		return;
+	}
+	emit_spill(e, REG_RCX);
+	back = emit_at(e) + 5;
+	emit_jmp(e, emit_cold_take_spilled(n, back, back + UNSPILL_BYTES, index));
 	emit_unspill(e, REG_RCX);
 }
 
@@ -90,10 +144,10 @@ void countdown_from(struct build *b, u64 pc)
 
 void countdown_init(struct emitter *e)
 {
-	cache.budget_spilled_code = emit_at(e);
+	cache.pool_spilled_code = emit_at(e);
 	emit_unspill(e, REG_RCX);
-	cache.budget_code = emit_at(e);
-	emit_store_gs_imm(e, GS(exit_id), EXIT_ID_BUDGET);
+	cache.pool_code = emit_at(e);
+	emit_store_gs_imm(e, GS(exit_id), EXIT_ID_POOL);
 	emit_jmp_gs(e, GS(exit_pc));
 	cache.resume_code = emit_at(e);
 	emit_store_gs_u32(e, GS(deadline.resuming), 0);

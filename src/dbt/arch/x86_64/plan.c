@@ -425,7 +425,9 @@ static u32 max_insns(const struct plan *plan)
 {
 	if (plan->passes)
 		return 1;
-	return plan->exact ? EXACT_MAX : BLOCK_INSNS_MAX;
+	if (plan->exact)
+		return EXACT_MAX;
+	return cache_has_deadlines() ? DEADLINE_INSNS_MAX : BLOCK_INSNS_MAX;
 }
 
 static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
