@@ -169,7 +169,7 @@ int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *gue
 	attr.exclude_user = guests->exclude_user;
 	attr.exclude_kernel = guests->exclude_kernel;
 	attr.exclude_idle = guests->exclude_idle;
-	/* With the kernel's, as when it writes a thread's rseq area, it may be at any instruction. */
+	/* The kernel's, as when it writes a thread's rseq area, may be at any instruction. */
 	if (is_fault(guests->config) && attr.exclude_kernel)
 		attr.sig_data = TRACE_SIG_FAULT;
 	fd = open_event(&attr, tid, -1);
