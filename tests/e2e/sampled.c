@@ -64,7 +64,7 @@ static void become(const char *runtime, int segment, char **argv)
 	c.meter = 0;
 	c.run = 1;
 	snprintf(c.exe, sizeof(c.exe), "%s", argv[0]);
-	if (write(control, &c, sizeof(c)) != (ssize_t)sizeof(c))
+	if (write(control, &c, sizeof(c)) != (ssize_t)sizeof(c) || lseek(control, 0, SEEK_SET))
 		_exit(2);
 	snprintf(number, sizeof(number), "%d", control);
 	while (*argv && n < 63)
