@@ -51,13 +51,15 @@ def test_perf_that_succeeds_is_left_alone():
 
 
 def test_perf_that_fails_leaves_a_line():
-    # perf tries cycles in one mode and precision after the other, and then cpu-clock.
+    # perf tries cycles in one mode and precision after the other, and then cpu-clock; for
+    # cache-misses it has nothing else.
     with scratch() as d:
-        r = run("run", "--", perf(), "record", "-o", d + "/data", "true")
+        record = [perf(), "record", "-e", "cycles,cache-misses", "-o", d + "/data", "true"]
+        r = run("run", "--", *record)
         assert r.status != 0 and re.search(HINT.format(r"\d+"), r.err), r
         n = int(re.search(r"(\d+) perf calls were refused", r.err)[1])
         assert n >= 2 and "depends on how" not in r.err, r
-        r = run("run", "-v", "--", perf(), "record", "-o", d + "/data", "true")
+        r = run("run", "-v", "--", *record)
         said = lines(r)
         # What was tried in vain of one event is one line.
         assert len([s for s in said if "cpu-cycles depends" in s]) == 1, r
