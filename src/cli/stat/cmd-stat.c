@@ -29,6 +29,9 @@ static void prepare_style(struct stat_job *st)
 
 void stat_print(struct stat_job *st, const struct report *r)
 {
+	/* Not earlier: it takes a look at the machine, and what is measured should not wait for it. */
+	st->style.pmu = stat_pmu_name(st);
+	st->style.pmu_why = stat_pmu_why(st);
 	if (!st->opts.json && !st->opts.separator)
 		prepare_style(st);
 	if (st->opts.json)
@@ -65,8 +68,6 @@ static int prepare_output(struct stat_job *st)
 				     o->log_fd, strerror(errno));
 	}
 	setvbuf(style->out, buffer, _IOFBF, sizeof(buffer));
-	style->pmu = stat_pmu_name(st);
-	style->pmu_why = ap_machine_pmu_why(st->machine);
 	style->separator = o->separator;
 	style->table = o->table;
 	style->metric_only = o->metric_only;
@@ -150,8 +151,6 @@ static int measure(struct stat_job *st)
 			report_release(&r);
 			if (turned <= 0)
 				return turned ? cmd_stat.failure : failure;
-			st->style.pmu = stat_pmu_name(st);
-			st->style.pmu_why = ap_machine_pmu_why(st->machine);
 			start_report(st, &r);
 			run--;
 			continue;

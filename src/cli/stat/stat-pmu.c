@@ -29,6 +29,13 @@ const char *stat_pmu_name(const struct stat_job *st)
 	return stat_is_virtual(st) || counted_around(st) ? "virtual" : "kernel";
 }
 
+const char *stat_pmu_why(const struct stat_job *st)
+{
+	return !stat_is_virtual(st) && counted_around(st)
+		       ? "it is that of the `anyperf run` around this"
+		       : ap_machine_pmu_why(st->machine);
+}
+
 /* The virtual PMU of the options, whether it will be used or not. */
 static int make_machine(struct stat_job *st)
 {
@@ -209,16 +216,14 @@ int stat_turn(struct stat_job *st)
 static void explain_kernel(struct stat_job *st, const struct ap__needs *needs)
 {
 	const struct stat_opts *o = &st->opts;
-	bool around = counted_around(st);
 
-	ap__pmu_because(st->machine, "%s%s",
+	ap__pmu_because(st->machine, "%s",
 			o->pmu && !strcmp(o->pmu, "kernel") ? "asked for by --pmu"
 			: !needs->any   ? "nothing that needs a counter is asked for"
 			: !needs->lacks ? "it can count what is asked for"
 			: stat_opts_has_target(o)
 				? "the virtual one counts only what is started under it"
-				: "the virtual one does not see kernel mode",
-			around ? "; it is that of the `anyperf run` around this" : "");
+				: "the virtual one does not see kernel mode");
 }
 
 int stat_choose_pmu(struct stat_job *st)

@@ -85,6 +85,8 @@ void stat_shape_attr(const struct stat_job *st, struct perf_event_attr *attr);
 bool stat_is_virtual(const struct stat_job *st);
 /* Whose PMU counts: "kernel" or "virtual", which it is, too, where a session plays the kernel. */
 const char *stat_pmu_name(const struct stat_job *st);
+/* Why it does; borrowed, valid as long as the machine. */
+const char *stat_pmu_why(const struct stat_job *st);
 
 /*
  * Makes the machine of who counts; if the virtual PMU would be needed and cannot count the target,

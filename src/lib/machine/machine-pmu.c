@@ -248,5 +248,9 @@ int ap_machine_choose(struct ap_machine *m, const char *events, struct ap_error 
 
 bool ap__machine_is_guest(void)
 {
-	return access("/sys/bus/event_source/devices/anyperf", F_OK) == 0;
+	static int guest = -1; /* as long as the process lives; -1: not looked at */
+
+	if (guest < 0)
+		guest = access("/sys/bus/event_source/devices/anyperf", F_OK) == 0;
+	return guest;
 }
