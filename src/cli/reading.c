@@ -111,13 +111,13 @@ static int open_input(struct reading *r, const char **name)
 }
 
 int reading_open(struct reading *r, const struct command *cmd, const struct reading_filter *filter,
-		 bool in_order)
+		 enum reading_order order)
 {
 	const char *name;
 	struct ap_error err;
 	char text[1100];
 
-	*r = (struct reading){.cmd = cmd, .filter = *filter, .in_order = in_order, .fd = -1};
+	*r = (struct reading){.cmd = cmd, .filter = *filter, .order = order, .fd = -1};
 	if (parse_times(r) || parse_set(r, &r->pids, filter->pids, "--pid") ||
 	    parse_set(r, &r->tids, filter->tids, "--tid") ||
 	    parse_set(r, &r->cpus, filter->cpus, "--cpu") || open_input(r, &name))
@@ -125,6 +125,7 @@ int reading_open(struct reading *r, const struct command *cmd, const struct read
 	if (data_reader_open(&r->data, r->fd, name, &err))
 		return command_error(cmd, "%s", ap_error_text(&err, text, sizeof(text)));
 	data_rounds_init(&r->rounds);
+	r->rounds.live = order == READING_LIVE;
 	r->view = sym_view_new();
 	CHECK(r->view);
 	return 0;
@@ -228,8 +229,8 @@ int reading_next(struct reading *r, struct data_item *item)
 	int n;
 
 	for (;;) {
-		n = r->in_order ? data_rounds_next(&r->rounds, r->data, item, &err)
-				: data_reader_next(r->data, item, &err);
+		n = r->order ? data_rounds_next(&r->rounds, r->data, item, &err)
+			     : data_reader_next(r->data, item, &err);
 		if (n < 0)
 			command_error(r->cmd, "%s", ap_error_text(&err, text, sizeof(text)));
 		if (n <= 0)
@@ -237,7 +238,7 @@ int reading_next(struct reading *r, struct data_item *item)
 		r->unwound = false;
 		if (item->decoded)
 			learn(r, &item->record);
-		if (!r->in_order || is_wanted(r, item))
+		if (!r->order || is_wanted(r, item))
 			return 1;
 	}
 }

@@ -67,6 +67,12 @@ struct reading_set {
 	u32 n;
 };
 
+enum reading_order {
+	READING_AS_IT_STANDS, /* and not filtered */
+	READING_BY_TIME,
+	READING_LIVE, /* by time within each round, whose end comes as DATA_FINISHED_ROUND */
+};
+
 struct reading {
 	const struct command *cmd;
 	struct reading_filter filter;
@@ -76,7 +82,7 @@ struct reading {
 	struct data_reader *data;
 	struct data_rounds rounds;
 	struct sym_view *view;
-	bool in_order; /* by time, and filtered; else as the file has it */
+	enum reading_order order;
 	bool ids_known;
 	u64 lost;                      /* as records have told so far */
 	char *arch;                    /* owned; NULL: not asked for yet */
@@ -89,7 +95,7 @@ struct reading {
 
 /* 0, or -1 after saying why not. */
 must_check int reading_open(struct reading *r, const struct command *cmd,
-			    const struct reading_filter *filter, bool in_order);
+			    const struct reading_filter *filter, enum reading_order order);
 void reading_close(struct reading *r);
 
 /* The next record that is wanted: 1, or 0 at the end. What ends before is said. */

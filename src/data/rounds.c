@@ -130,6 +130,12 @@ int data_rounds_next(struct data_rounds *o, struct data_reader *r, struct data_i
 			give(o, r, item);
 			return 1;
 		}
+		if (o->at_end) {
+			o->at_end = false;
+			*item = (struct data_item){.event = -1,
+						   .record = {.type = DATA_FINISHED_ROUND}};
+			return 1;
+		}
 		drop_given(o);
 		if (o->over) {
 			if (err && o->end)
@@ -141,8 +147,9 @@ int data_rounds_next(struct data_rounds *o, struct data_reader *r, struct data_i
 			o->over = true;
 			make_ready(o, UINT64_MAX);
 		} else if (item->header->type == DATA_FINISHED_ROUND) {
-			make_ready(o, o->limit);
+			make_ready(o, o->live ? UINT64_MAX : o->limit);
 			o->limit = o->newest;
+			o->at_end = o->live;
 		} else if (item->header->type < 64) {
 			if (!hold(o, item))
 				return ap__fail_memory(err);

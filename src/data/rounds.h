@@ -23,6 +23,8 @@ struct data_rounds {
 	u32 next, ready; /* held[next..ready] are given; sorted */
 	u64 newest;      /* of this round */
 	u64 limit;       /* the newest of the round before */
+	bool live;       /* each round is given at its end, which is then told; for who watches */
+	bool at_end;     /* that is still to be told */
 	bool over;       /* the reader has come to its end */
 	int end;         /* what it said there */
 	struct ap_error why;
@@ -33,7 +35,9 @@ void data_rounds_release(struct data_rounds *o);
 
 /*
  * As data_reader_next(), in the order of time. Records without a time come where they stand; types
- * from 64 on are not given.
+ * from 64 on are not given, but for a DATA_FINISHED_ROUND, without its header, if rounds are `live`.
+ * Those are in order within each round alone: a round that is held until the next one has ended
+ * would be shown late.
  */
 int data_rounds_next(struct data_rounds *o, struct data_reader *r, struct data_item *item,
 		     struct ap_error *err) must_check;

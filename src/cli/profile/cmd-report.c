@@ -144,7 +144,7 @@ static int run(int argc, char **argv)
 	if (parse_keys(opts.sort, &profile.keys))
 		return cmd_report.failure;
 	profile.children = opts.children;
-	if (reading_open(&reading, &cmd_report, &opts.filter, true)) {
+	if (reading_open(&reading, &cmd_report, &opts.filter, READING_BY_TIME)) {
 		status = cmd_report.failure;
 	} else {
 		while (reading_next(&reading, &item))

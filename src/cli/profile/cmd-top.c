@@ -375,16 +375,12 @@ static int end_of_recorder(const struct top_job *job)
 	return WIFEXITED(status) && WEXITSTATUS(status) ? cmd_top.failure : 0;
 }
 
-/*
- * As the records come, not in the order of time, which would be seconds behind: a sample may be
- * read before the mapping that it needs if that was told on another CPU.
- */
 static void watch(struct top_job *job)
 {
 	const struct reading_filter filter = {.input = "-"};
 	struct data_item item;
 
-	if (!reading_open(&job->reading, &cmd_top, &filter, false)) {
+	if (!reading_open(&job->reading, &cmd_top, &filter, READING_LIVE)) {
 		if (job->keys >= 0)
 			job->screen = screen_open(job->keys);
 		if (job->screen)

@@ -112,7 +112,8 @@ static int run(int argc, char **argv)
 	if (script_fields_parse(&job))
 		return cmd_script.failure;
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
-	if (reading_open(&job.reading, &cmd_script, &job.opts.filter, !job.opts.dump))
+	if (reading_open(&job.reading, &cmd_script, &job.opts.filter,
+			 job.opts.dump ? READING_AS_IT_STANDS : READING_BY_TIME))
 		status = cmd_script.failure;
 	while (!status && !ferror(stdout) && reading_next(&job.reading, &item))
 		show(&job, &item);

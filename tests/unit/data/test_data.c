@@ -344,22 +344,18 @@ TEST(a_full_disk_keeps_what_fits)
 	close(fd);
 }
 
-/* Two buffers, each in order: the second's come behind the first's in the file. */
-TEST(rounds_bring_the_order_of_time)
+/* Opens a recording of two buffers, whose samples have these times; 0xff ends a round. */
+static struct data_reader *read_rounds(int fd, const u8 *times, size_t nr)
 {
-	static const u64 times[] = {1, 4, 5, 0, 2, 3, 6, 0xff, 7, 9, 0, 5, 8, 0xff, 10, 0xff};
-	struct data_rounds rounds;
 	struct data_reader *r;
 	struct data_writer *w;
-	struct data_item item;
 	struct ap_error err;
-	int fd = scratch_file(), n;
-	u64 sample[64], last = 0, seen = 0;
+	u64 sample[64];
 
 	gather();
 	must(data_writer_open(&w, fd, &plain, &err));
 	must(data_writer_start(w, events, 2, &features, &err));
-	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+	for (size_t i = 0; i < nr; i++) {
 		if (times[i] == 0xff)
 			must(data_writer_round(w, &err));
 		else if (times[i])
@@ -370,6 +366,20 @@ TEST(rounds_bring_the_order_of_time)
 	data_writer_close(w);
 	lseek(fd, 0, SEEK_SET);
 	must(data_reader_open(&r, fd, "rounds", &err));
+	return r;
+}
+
+/* Two buffers, each in order: the second's come behind the first's in the file. */
+TEST(rounds_bring_the_order_of_time)
+{
+	static const u8 times[] = {1, 4, 5, 0, 2, 3, 6, 0xff, 7, 9, 0, 5, 8, 0xff, 10, 0xff};
+	int fd = scratch_file(), n;
+	struct data_reader *r = read_rounds(fd, times, ARRAY_SIZE(times));
+	struct data_rounds rounds;
+	struct data_item item;
+	struct ap_error err;
+	u64 last = 0, seen = 0;
+
 	data_rounds_init(&rounds);
 	while ((n = data_rounds_next(&rounds, r, &item, &err)) > 0) {
 		EXPECT(item.record.id.time >= last);
@@ -379,6 +389,34 @@ TEST(rounds_bring_the_order_of_time)
 	EXPECT_EQ(n, 0);
 	EXPECT_EQ(seen, 11);
 	EXPECT_EQ(data_rounds_next(&rounds, r, &item, &err), 0);
+	data_rounds_release(&rounds);
+	data_reader_close(r);
+	close(fd);
+}
+
+/* Nothing waits for the next round, so what comes late is late. */
+TEST(live_rounds_are_given_at_their_end)
+{
+	static const u8 times[] = {1, 4, 5, 0, 2, 3, 6, 0xff, 7, 9, 0, 5, 8, 0xff, 10};
+	static const u8 given[] = {1, 2, 3, 4, 5, 6, 0xff, 5, 7, 8, 9, 0xff, 10, 0xff};
+	int fd = scratch_file(), n;
+	struct data_reader *r = read_rounds(fd, times, ARRAY_SIZE(times));
+	struct data_rounds rounds;
+	struct data_item item;
+	struct ap_error err;
+	size_t i = 0;
+
+	data_rounds_init(&rounds);
+	rounds.live = true;
+	while ((n = data_rounds_next(&rounds, r, &item, &err)) > 0 && i < ARRAY_SIZE(given)) {
+		if (item.record.type == DATA_FINISHED_ROUND)
+			EXPECT_EQ(0xff, given[i]);
+		else
+			EXPECT_EQ(item.record.id.time, given[i]);
+		i++;
+	}
+	EXPECT_EQ(n, 0);
+	EXPECT(i == ARRAY_SIZE(given) || i == ARRAY_SIZE(given) - 1);
 	data_rounds_release(&rounds);
 	data_reader_close(r);
 	close(fd);
