@@ -35,9 +35,9 @@ void data_rounds_release(struct data_rounds *o);
 
 /*
  * As data_reader_next(), in the order of time. Records without a time come where they stand; types
- * from 64 on are not given, but for a DATA_FINISHED_ROUND, without its header, if rounds are `live`.
- * Those are in order within each round alone: a round that is held until the next one has ended
- * would be shown late.
+ * from 64 on are not given, but for a DATA_FINISHED_ROUND, without its header, if rounds are
+ * `live`. Those are in order within each round alone: a round that is held until the next one has
+ * ended would be shown late.
  */
 int data_rounds_next(struct data_rounds *o, struct data_reader *r, struct data_item *item,
 		     struct ap_error *err) must_check;

@@ -29,7 +29,9 @@ static void prepare_style(struct stat_job *st)
 
 void stat_print(struct stat_job *st, const struct report *r)
 {
-	/* Not earlier: it takes a look at the machine, and what is measured should not wait for it. */
+	/*
+	 * Not earlier: it takes a look at the machine, and what is measured should not wait for it.
+	 */
 	st->style.pmu = stat_pmu_name(st);
 	st->style.pmu_why = stat_pmu_why(st);
 	if (!st->opts.json && !st->opts.separator)
