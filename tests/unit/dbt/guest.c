@@ -255,6 +255,20 @@ u64 guest_call(struct guest *g, const void *fn, u64 a, u64 b, u64 c)
 	return g->t->regs.gpr[DBT_RAX];
 }
 
+struct guest *guest_main(void)
+{
+	static struct guest g;
+	static bool ready;
+
+	if (!ready) {
+		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0), DBT_MASK_ALL,
+			   2 << 20, 0);
+		guest_thread_init(&g);
+		ready = true;
+	}
+	return &g;
+}
+
 u64 guest_count(struct guest *g, enum meter_quantity q)
 {
 	return meter_sum(dbt_meter(g->t), q);

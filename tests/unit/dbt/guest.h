@@ -28,6 +28,11 @@ struct guest {
 	void (*on_step)(const u64 *gregs); /* not NULL: called before each of them in the cache */
 };
 
+/*
+ * That of the test's first thread, made at the first call: with all checks, counting everything, a
+ * cache that is full at times, and DBT_BASELINE if BASELINE is in the environment.
+ */
+struct guest *guest_main(void);
 void guest_init(u32 flags, u32 mask, u64 cache_size, u64 cache_at);
 void guest_thread_init(struct guest *g);
 void guest_thread_exit(struct guest *g);

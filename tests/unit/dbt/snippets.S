@@ -89,6 +89,16 @@ fn snip_vector
 	mov	rax, rdi
 	ret
 
+	/* Writes into its next instruction, n times round; for where it can be written. */
+fn snip_rewriting
+	mov	byte ptr [rip + 1], dil
+	mov	eax, 0
+	dec	edi
+	jnz	snip_rewriting
+	ret
+	.globl	snip_rewriting_end
+snip_rewriting_end:
+
 	/* Red zone: what lies below rsp survives jumps of every kind. 19 */
 fn snip_redzone
 	mov	qword ptr [rsp - 8], 11

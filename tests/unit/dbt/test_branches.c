@@ -15,6 +15,7 @@
 u64 snip_loop(u64 n), snip_branches(void), snip_flags(u64 a, u64 b), snip_fib(u64 n);
 u64 snip_redzone(void), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
 u64 snip_longjmp(void), snip_sparse(u64 n);
+extern const char snip_rewriting[], snip_rewriting_end[];
 
 #define TYPE(name) BIT(TRACE_BRANCH_##name)
 #define ANY        0xfeu
@@ -29,20 +30,6 @@ static const u32 choices[] = {
 
 /* Fits no more than one other choice, beside open calls. */
 #define CROWD (TYPE(COND)), (TYPE(RETURN)), (TYPE(CALL) | TYPE(JUMP))
-
-static struct guest *guest(void)
-{
-	static struct guest g;
-	static bool ready;
-
-	if (!ready) {
-		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0), DBT_MASK_ALL,
-			   2 << 20, 0);
-		guest_thread_init(&g);
-		ready = true;
-	}
-	return &g;
-}
 
 struct program {
 	const char *name;
@@ -179,15 +166,15 @@ TEST(branches_before_each_stop_are_those_that_were_taken)
 	};
 	void *code;
 
-	guest();
+	guest_main();
 	code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		    0);
 	memcpy(code, far, sizeof(far));
-	dbt_exec_add(guest()->t, (u64)code, 4096, 0);
+	dbt_exec_add(guest_main()->t, (u64)code, 4096, 0);
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
 		if (!programs[i].fn)
 			programs[i].fn = code;
-		check_program(guest(), &programs[i], 10000);
+		check_program(guest_main(), &programs[i], 10000);
 	}
 }
 
@@ -204,7 +191,7 @@ TEST(a_long_run_has_the_same)
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
-		check_program(guest(), &programs[i], 2000);
+		check_program(guest_main(), &programs[i], 2000);
 }
 
 /* Each choice beside others that are logged at the same time. */
@@ -213,7 +200,7 @@ TEST(choices_do_not_disturb_each_other)
 	static const struct program p = {"fib", snip_fib, {12}};
 	static const u32 crowd[] = {CROWD, TRACE_OPEN_CALLS};
 	struct native_step *steps;
-	u64 n = native_steps(guest(), p.fn, p.abc, 2000000, &steps);
+	u64 n = native_steps(guest_main(), p.fn, p.abc, 2000000, &steps);
 
 	stops.max = 10000;
 	stops.q = METER_INSTRUCTIONS;
@@ -222,15 +209,15 @@ TEST(choices_do_not_disturb_each_other)
 
 		for (u32 i = 0; i < ARRAY_SIZE(crowd); i++)
 			mask = dbt_mask_branches(mask, crowd[i]);
-		dbt_set_mask(guest()->t, mask);
+		dbt_set_mask(guest_main()->t, mask);
 		stops.kinds = choices[c];
-		check_run(guest(), &p, steps, n, 97, false);
+		check_run(guest_main(), &p, steps, n, 97, false);
 		for (u32 i = 0; i < ARRAY_SIZE(crowd); i++) {
 			stops.kinds = crowd[i];
-			check_run(guest(), &p, steps, n, 89, false);
+			check_run(guest_main(), &p, steps, n, 89, false);
 		}
 	}
-	dbt_set_mask(guest()->t, DBT_MASK_ALL);
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
 	free(steps);
 }
 
@@ -250,7 +237,7 @@ TEST(more_choices_than_rings_share_the_last_one)
 /* Interrupted after each native instruction in turn. */
 static void interrupt_everywhere(const struct program *p, u32 kinds, u64 period)
 {
-	struct guest *g = guest();
+	struct guest *g = guest_main();
 	struct native_step *steps;
 	u64 n = native_steps(g, p->fn, p->abc, 100000, &steps);
 
@@ -289,27 +276,23 @@ TEST(nor_in_a_storm_of_signals)
 	struct itimerval tick = {{0, 300}, {0, 300}}, off = {{0, 0}, {0, 0}};
 
 	setitimer(ITIMER_REAL, &tick, NULL);
-	check_program(guest(), &p, 300);
+	check_program(guest_main(), &p, 300);
 	setitimer(ITIMER_REAL, &off, NULL);
 }
-
-/* mov byte [rip + 1], dil; mov eax, 0 (whose first byte was written); dec edi; jnz; ret */
-static const u8 rewriting[] = {0x40, 0x88, 0x3d, 1,    0,    0,    0,    0xb8, 0,
-			       0,    0,    0,    0xff, 0xcf, 0x75, 0xf0, 0xc3};
 
 TEST(branches_of_code_that_rewrites_itself_are_exact)
 {
 	struct program p = {"rewriting", NULL, {100}};
 	void *at;
 
-	guest();
+	guest_main();
 	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		  0);
-	memcpy(at, rewriting, sizeof(rewriting));
-	dbt_exec_add(guest()->t, (u64)at, 4096, DBT_EXEC_WRITABLE);
+	memcpy(at, snip_rewriting, (size_t)(snip_rewriting_end - snip_rewriting));
+	dbt_exec_add(guest_main()->t, (u64)at, 4096, DBT_EXEC_WRITABLE);
 	p.fn = at;
-	check_program(guest(), &p, 1000);
-	dbt_exec_remove(guest()->t, (u64)at, 4096);
+	check_program(guest_main(), &p, 1000);
+	dbt_exec_remove(guest_main()->t, (u64)at, 4096);
 	munmap(at, 4096);
 }
 
@@ -343,34 +326,34 @@ TEST(branches_of_threads_are_their_own_while_the_cache_is_flushed)
 	u64 mask = dbt_mask_branches(mask_of(ANY, METER_INSTRUCTIONS), TRACE_OPEN_CALLS);
 	pthread_t threads[2];
 
-	dbt_set_mask(guest()->t, mask);
+	dbt_set_mask(guest_main()->t, mask);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, other_thread, NULL);
 	for (u32 i = 0; i < 40; i++) {
 		usleep(3000);
-		dbt_set_mask(guest()->t, i & 1 ? mask : mask & ~(u64)DBT_MASK_SPLIT);
+		dbt_set_mask(guest_main()->t, i & 1 ? mask : mask & ~(u64)DBT_MASK_SPLIT);
 	}
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	dbt_check(guest()->t);
-	dbt_set_mask(guest()->t, DBT_MASK_ALL);
+	dbt_check(guest_main()->t);
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
 }
 
 TEST(what_is_logged_anew_begins_with_nothing)
 {
 	static const struct program p = {"fib", snip_fib, {9}};
 	struct native_step *steps;
-	u64 n = native_steps(guest(), p.fn, p.abc, 100000, &steps), mask = mask_of(ANY, 0);
+	u64 n = native_steps(guest_main(), p.fn, p.abc, 100000, &steps), mask = mask_of(ANY, 0);
 
 	stops.q = METER_INSTRUCTIONS;
 	stops.kinds = ANY;
 	stops.max = n;
 	for (u32 i = 0; i < 3; i++) {
-		dbt_set_mask(guest()->t, mask);
-		check_run(guest(), &p, steps, n, 3, true);
+		dbt_set_mask(guest_main()->t, mask);
+		check_run(guest_main(), &p, steps, n, 3, true);
 		/* It has run since then, and taken others. */
-		dbt_set_mask(guest()->t, DBT_MASK_ALL);
-		(void)guest_call(guest(), snip_loop, 3, 0, 0);
+		dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
+		(void)guest_call(guest_main(), snip_loop, 3, 0, 0);
 	}
 	free(steps);
 }

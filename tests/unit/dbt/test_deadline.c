@@ -13,20 +13,7 @@
 u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
 u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
 u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_transaction(u64 eax);
-
-static struct guest *guest(void)
-{
-	static struct guest g;
-	static bool ready;
-
-	if (!ready) {
-		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0), DBT_MASK_ALL,
-			   2 << 20, 0);
-		guest_thread_init(&g);
-		ready = true;
-	}
-	return &g;
-}
+extern const char snip_rewriting[], snip_rewriting_end[];
 
 /* The flags that an instruction leaves undefined differ between CPUs, and AF with them. */
 #define FLAGS 0xcd5u
@@ -132,7 +119,7 @@ TEST(each_stop_is_exact)
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
-		check_program(guest(), &programs[i], 100000);
+		check_program(guest_main(), &programs[i], 100000);
 }
 
 /* Signals that arrive wherever the thread is. */
@@ -146,14 +133,14 @@ TEST(stops_are_exact_in_a_storm_of_signals)
 
 	setitimer(ITIMER_REAL, &tick, NULL);
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
-		check_program(guest(), &programs[i], 3000);
+		check_program(guest_main(), &programs[i], 3000);
 	setitimer(ITIMER_REAL, &off, NULL);
 }
 
 /* Interrupted after each native instruction in turn, in code of both kinds. */
 static void interrupt_everywhere(const struct program *p, u64 period)
 {
-	struct guest *g = guest();
+	struct guest *g = guest_main();
 	struct native_step *steps;
 	u64 n = native_steps(g, p->fn, p->abc, 100000, &steps);
 
@@ -186,27 +173,23 @@ TEST(stops_are_exact_wherever_a_signal_comes)
 	}
 }
 
-/* mov byte [rip + 1], dil; mov eax, 0 (whose first byte was written); dec edi; jnz; ret */
-static const u8 rewriting[] = {0x40, 0x88, 0x3d, 1,    0,    0,    0,    0xb8, 0,
-			       0,    0,    0,    0xff, 0xcf, 0x75, 0xf0, 0xc3};
-
 TEST(stops_are_exact_in_code_that_rewrites_itself)
 {
 	struct program p = {"rewriting", NULL, {100}};
 	void *at;
 
-	guest();
+	guest_main();
 	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		  0);
-	memcpy(at, rewriting, sizeof(rewriting));
-	dbt_exec_add(guest()->t, (u64)at, 4096, DBT_EXEC_WRITABLE);
+	memcpy(at, snip_rewriting, (size_t)(snip_rewriting_end - snip_rewriting));
+	dbt_exec_add(guest_main()->t, (u64)at, 4096, DBT_EXEC_WRITABLE);
 	p.fn = at;
-	check_program(guest(), &p, 1000);
-	dbt_exec_remove(guest()->t, (u64)at, 4096);
-	dbt_exec_add(guest()->t, (u64)at, 4096, DBT_EXEC_WRITABLE | DBT_EXEC_CHECKED);
+	check_program(guest_main(), &p, 1000);
+	dbt_exec_remove(guest_main()->t, (u64)at, 4096);
+	dbt_exec_add(guest_main()->t, (u64)at, 4096, DBT_EXEC_WRITABLE | DBT_EXEC_CHECKED);
 	mprotect(at, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
-	check_program(guest(), &p, 1000);
-	dbt_exec_remove(guest()->t, (u64)at, 4096);
+	check_program(guest_main(), &p, 1000);
+	dbt_exec_remove(guest_main()->t, (u64)at, 4096);
 	munmap(at, 4096);
 }
 
@@ -236,17 +219,17 @@ TEST(stops_of_threads_are_exact_while_the_cache_is_flushed)
 	const u32 mask = DBT_MASK_DEADLINES(METER_INSTRUCTIONS);
 	pthread_t threads[2];
 
-	dbt_set_mask(guest()->t, DBT_MASK_ALL | mask);
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL | mask);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, other_thread, NULL);
 	for (u32 i = 0; i < 40; i++) {
 		usleep(3000);
-		dbt_set_mask(guest()->t, (i & 1 ? DBT_MASK_ALL : DBT_MASK_COUNT) | mask);
+		dbt_set_mask(guest_main()->t, (i & 1 ? DBT_MASK_ALL : DBT_MASK_COUNT) | mask);
 	}
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	dbt_check(guest()->t);
-	dbt_set_mask(guest()->t, DBT_MASK_ALL);
+	dbt_check(guest_main()->t);
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
 }
 
 static const struct meter *watched;
@@ -275,20 +258,20 @@ TEST(others_read_true_counts_while_grants_are_made)
 	static const struct program p = {"fib", snip_fib, {17}};
 	struct native_step *steps;
 	pthread_t thread;
-	u64 n = native_steps(guest(), p.fn, p.abc, 2000000, &steps);
+	u64 n = native_steps(guest_main(), p.fn, p.abc, 2000000, &steps);
 
 	stops.q = METER_INSTRUCTIONS;
 	stops.max = 0;
-	dbt_set_mask(guest()->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
-	watched = dbt_meter(guest()->t);
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	watched = dbt_meter(guest_main()->t);
 	watching = true;
 	pthread_create(&thread, NULL, watch_count, NULL);
 	for (u32 i = 0; i < 200; i++)
-		check_run(guest(), &p, steps, n, 6000 + i);
+		check_run(guest_main(), &p, steps, n, 6000 + i);
 	__atomic_store_n(&watching, false, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	EXPECT_EQ(fell / 256, 0);
-	dbt_set_mask(guest()->t, DBT_MASK_ALL);
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
 	free(steps);
 }
 
@@ -332,5 +315,5 @@ TEST(each_stop_of_a_long_run_is_exact)
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
-		check_program(guest(), &programs[i], 20000);
+		check_program(guest_main(), &programs[i], 20000);
 }

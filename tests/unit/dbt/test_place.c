@@ -43,18 +43,13 @@ __attribute__((target("general-regs-only"))) static void note_hit(struct guest *
 
 static struct guest *guest(void)
 {
-	static struct guest g;
-	static bool ready;
+	struct guest *g = guest_main();
 
-	if (!ready) {
-		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0), DBT_MASK_ALL,
-			   2 << 20, 0);
-		guest_thread_init(&g);
+	if (!hits) {
 		hits = malloc(HITS_MAX * sizeof(*hits));
-		g.on_place = note_hit;
-		ready = true;
+		g->on_place = note_hit;
 	}
-	return &g;
+	return g;
 }
 
 static bool same(const struct dbt_regs *a, const struct dbt_regs *b)

@@ -18,20 +18,6 @@ extern char snip_readonly_back[], snip_withdrawn_back[];
 u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_to(void *to, u64 a, u64 b);
 extern char snip_fault_at[];
 
-static struct guest *guest(void)
-{
-	static struct guest g;
-	static bool ready;
-
-	if (!ready) {
-		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0), DBT_MASK_ALL,
-			   2 << 20, 0);
-		guest_thread_init(&g);
-		ready = true;
-	}
-	return &g;
-}
-
 struct counts {
 	u64 q[METER_QUANTITIES];
 };
@@ -41,13 +27,13 @@ static struct counts counts_now(void)
 	struct counts c;
 
 	for (u32 q = 0; q < METER_QUANTITIES; q++)
-		c.q[q] = guest_count(guest(), q);
+		c.q[q] = guest_count(guest_main(), q);
 	return c;
 }
 
 static u64 since(const struct counts *c, enum meter_quantity q)
 {
-	return guest_count(guest(), q) - c->q[q];
+	return guest_count(guest_main(), q) - c->q[q];
 }
 
 TEST(counts_a_loop)
@@ -55,7 +41,7 @@ TEST(counts_a_loop)
 	for (u64 n = 1; n < 40; n += 7) {
 		struct counts c = counts_now();
 
-		EXPECT_EQ(guest_call(guest(), snip_loop, n, 0, 0), n * (n + 1) / 2 + 1);
+		EXPECT_EQ(guest_call(guest_main(), snip_loop, n, 0, 0), n * (n + 1) / 2 + 1);
 		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 2 + 3 * n + 2);
 		EXPECT_EQ(since(&c, METER_BRANCHES), n + 1);
 		EXPECT_EQ(since(&c, METER_CONDITIONAL), n);
@@ -68,7 +54,7 @@ TEST(a_rep_counts_once)
 {
 	struct counts c = counts_now();
 
-	guest_call(guest(), snip_rep, 1000, 0, 0);
+	guest_call(guest_main(), snip_rep, 1000, 0, 0);
 	EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 5);
 	EXPECT_EQ(since(&c, METER_BRANCHES), 1);
 }
@@ -77,8 +63,8 @@ TEST(a_transaction_aborts_at_once)
 {
 	struct counts c = counts_now();
 
-	EXPECT_EQ(guest_call(guest(), snip_transaction, 7, 0, 0), 0);
-	EXPECT_EQ(guest()->t->regs.gpr[DBT_RDX] & 0xff, 1);
+	EXPECT_EQ(guest_call(guest_main(), snip_transaction, 7, 0, 0), 0);
+	EXPECT_EQ(guest_main()->t->regs.gpr[DBT_RDX] & 0xff, 1);
 	EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 6);
 }
 
@@ -87,7 +73,7 @@ TEST(counts_every_kind_of_branch)
 	for (int i = 0; i < 3; i++) {
 		struct counts c = counts_now();
 
-		EXPECT_EQ(guest_call(guest(), snip_branches, 0, 0, 0), 2);
+		EXPECT_EQ(guest_call(guest_main(), snip_branches, 0, 0, 0), 2);
 		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 18);
 		EXPECT_EQ(since(&c, METER_BRANCHES), 8);
 		EXPECT_EQ(since(&c, METER_CONDITIONAL), 2);
@@ -102,21 +88,21 @@ TEST(flags_survive)
 {
 	for (u64 a = 0; a < 256; a += 15)
 		for (u64 b = 1; b < 256; b += 50)
-			EXPECT_EQ(guest_call(guest(), snip_flags, a, b, 0), snip_flags(a, b));
+			EXPECT_EQ(guest_call(guest_main(), snip_flags, a, b, 0), snip_flags(a, b));
 }
 
 TEST(the_red_zone_survives)
 {
 	for (int i = 0; i < 3; i++)
-		EXPECT_EQ(guest_call(guest(), snip_redzone, 0, 0, 0), 66);
+		EXPECT_EQ(guest_call(guest_main(), snip_redzone, 0, 0, 0), 66);
 }
 
 TEST(calls_return)
 {
-	EXPECT_EQ(guest_call(guest(), snip_fib, 20, 0, 0), 6765);
-	EXPECT_EQ(guest_call(guest(), snip_table, 1000, 0, 0), snip_table(1000));
+	EXPECT_EQ(guest_call(guest_main(), snip_fib, 20, 0, 0), 6765);
+	EXPECT_EQ(guest_call(guest_main(), snip_table, 1000, 0, 0), snip_table(1000));
 	for (int i = 0; i < 3; i++)
-		EXPECT_EQ(guest_call(guest(), snip_longjmp, 0, 0, 0), 2);
+		EXPECT_EQ(guest_call(guest_main(), snip_longjmp, 0, 0, 0), 2);
 }
 
 static void interrupt_everywhere(const void *fn, u64 a);
@@ -124,11 +110,11 @@ static void interrupt_everywhere(const void *fn, u64 a);
 TEST(what_is_spilled_comes_back)
 {
 	for (int i = 0; i < 3; i++)
-		EXPECT_EQ(guest_call(guest(), snip_spilled, 0, 0, 0), 0xc5);
+		EXPECT_EQ(guest_call(guest_main(), snip_spilled, 0, 0, 0), 0xc5);
 	for (u64 n = 100; n < 20000; n *= 3) {
 		struct counts c = counts_now();
 
-		EXPECT_EQ(guest_call(guest(), snip_deep, n, 0, 0), n * (n + 1) / 2);
+		EXPECT_EQ(guest_call(guest_main(), snip_deep, n, 0, 0), n * (n + 1) / 2);
 		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 8 * n + 4);
 		EXPECT_EQ(since(&c, METER_RETURNS), n + 1);
 	}
@@ -143,7 +129,7 @@ TEST(a_return_needs_no_writable_stack)
 	for (int i = 0; i < 3; i++) {
 		struct counts c = counts_now();
 
-		EXPECT_EQ(guest_call(guest(), snip_readonly, (u64)&page[16], 0, 0), 42);
+		EXPECT_EQ(guest_call(guest_main(), snip_readonly, (u64)&page[16], 0, 0), 42);
 		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 8);
 		EXPECT_EQ(since(&c, METER_RETURNS), 2);
 	}
@@ -161,7 +147,7 @@ static void withdraw(const u64 *gregs)
 
 TEST(a_return_needs_no_stack_that_stays_writable)
 {
-	struct guest *g = guest();
+	struct guest *g = guest_main();
 
 	withdrawn = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (u64 i = 0; i < 6; i++) {
@@ -186,7 +172,7 @@ TEST(gs_is_the_guests)
 {
 	u64 words[4] = {0, 30, 12, 0};
 
-	EXPECT_EQ(guest_call(guest(), snip_gs, (u64)words, 0, 0), 42);
+	EXPECT_EQ(guest_call(guest_main(), snip_gs, (u64)words, 0, 0), 42);
 	EXPECT_EQ(words[3], 42);
 }
 
@@ -195,23 +181,23 @@ TEST(a_fault_gives_the_state_before_it)
 	struct counts c = counts_now();
 	u64 value = 37;
 
-	EXPECT_EQ(guest_call(guest(), snip_fault, 8, 0, 0), ~0ull);
-	EXPECT_EQ(guest()->fault_sig, SIGSEGV);
-	EXPECT_EQ(guest()->fault_addr, 8);
-	EXPECT_EQ(guest()->fault_pc, (u64)snip_fault_at);
-	EXPECT_EQ(guest()->t->regs.gpr[DBT_RAX], 5);
+	EXPECT_EQ(guest_call(guest_main(), snip_fault, 8, 0, 0), ~0ull);
+	EXPECT_EQ(guest_main()->fault_sig, SIGSEGV);
+	EXPECT_EQ(guest_main()->fault_addr, 8);
+	EXPECT_EQ(guest_main()->fault_pc, (u64)snip_fault_at);
+	EXPECT_EQ(guest_main()->t->regs.gpr[DBT_RAX], 5);
 	EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 1);
 	/* As a handler that mends the cause and returns. */
-	guest()->t->regs.gpr[DBT_RDI] = (u64)&value;
-	EXPECT_EQ(guest_run(guest()), 0);
-	EXPECT_EQ(guest()->t->regs.gpr[DBT_RAX], 42);
+	guest_main()->t->regs.gpr[DBT_RDI] = (u64)&value;
+	EXPECT_EQ(guest_run(guest_main()), 0);
+	EXPECT_EQ(guest_main()->t->regs.gpr[DBT_RAX], 42);
 	EXPECT_EQ(since(&c, METER_INSTRUCTIONS), 3);
 }
 
 /* Interrupts after each native instruction in turn: result and counts must not depend on it. */
 static void interrupt_everywhere(const void *fn, u64 a)
 {
-	struct guest *g = guest();
+	struct guest *g = guest_main();
 	struct counts c;
 	u64 want, n[METER_QUANTITIES];
 
@@ -272,25 +258,25 @@ TEST(a_storm_of_signals_changes_nothing)
 	struct counts c;
 	u64 want, n, before;
 
-	guest_call(guest(), burn, 3000, 0, 0);
+	guest_call(guest_main(), burn, 3000, 0, 0);
 	c = counts_now();
-	want = guest_call(guest(), burn, 3000, 0, 0);
+	want = guest_call(guest_main(), burn, 3000, 0, 0);
 	n = since(&c, METER_INSTRUCTIONS);
 	EXPECT_EQ(want, burn(3000));
-	before = guest()->interrupts;
+	before = guest_main()->interrupts;
 	setitimer(ITIMER_REAL, &tick, NULL);
 	for (int i = 0; i < 30; i++) {
 		c = counts_now();
-		EXPECT_EQ(guest_call(guest(), burn, 3000, 0, 0), want);
+		EXPECT_EQ(guest_call(guest_main(), burn, 3000, 0, 0), want);
 		EXPECT_EQ(since(&c, METER_INSTRUCTIONS), n);
 	}
 	setitimer(ITIMER_REAL, &off, NULL);
-	EXPECT(guest()->interrupts > before);
+	EXPECT(guest_main()->interrupts > before);
 }
 
 static u8 *test_code(u64 size, u32 flags)
 {
-	guest();
+	guest_main();
 	return guest_code(size, flags);
 }
 
@@ -308,8 +294,8 @@ TEST(rewritten_code_runs_as_rewritten)
 
 	for (u32 i = 0; i < 100; i++) {
 		write_return(p, i);
-		EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), i);
-		EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), i);
+		EXPECT_EQ(guest_call(guest_main(), p, 0, 0, 0), i);
+		EXPECT_EQ(guest_call(guest_main(), p, 0, 0, 0), i);
 	}
 }
 
@@ -319,7 +305,7 @@ TEST(code_may_change_unseen)
 
 	for (u32 i = 0; i < 20; i++) {
 		write_return(p, i);
-		EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), i);
+		EXPECT_EQ(guest_call(guest_main(), p, 0, 0, 0), i);
 	}
 }
 
@@ -343,11 +329,11 @@ TEST(signals_anywhere_in_code_that_may_change)
 	u8 *p = test_code(4096, DBT_EXEC_CHECKED);
 
 	memcpy(p, code, sizeof(code));
-	EXPECT_EQ(guest_call(guest(), p, 1000, 0, 0), 2000);
+	EXPECT_EQ(guest_call(guest_main(), p, 1000, 0, 0), 2000);
 	interrupt_everywhere(p, 3);
 	/* Not at the head of what is entered, but in the middle of what is linked. */
 	p[0x1b] = 5;
-	EXPECT_EQ(guest_call(guest(), p, 1000, 0, 0), 4000);
+	EXPECT_EQ(guest_call(guest_main(), p, 1000, 0, 0), 4000);
 }
 
 TEST(code_may_change_what_it_is_about_to_execute)
@@ -358,7 +344,7 @@ TEST(code_may_change_what_it_is_about_to_execute)
 
 	memcpy(p, code, sizeof(code));
 	for (u32 i = 0; i < 50; i++)
-		EXPECT_EQ(guest_call(guest(), p, i, 0, 0), i);
+		EXPECT_EQ(guest_call(guest_main(), p, i, 0, 0), i);
 }
 
 TEST(a_full_cache_makes_room)
@@ -371,7 +357,7 @@ TEST(a_full_cache_makes_room)
 	for (u32 i = 0; i < n; i++)
 		write_return(p + i * 64, i);
 	for (u32 i = 0; i < n; i++)
-		wrong += guest_call(guest(), p + i * 64, 0, 0, 0) != i;
+		wrong += guest_call(guest_main(), p + i * 64, 0, 0, 0) != i;
 	dbt_stats_read(&after);
 	EXPECT_EQ(wrong, 0);
 	EXPECT(after.flushes - before.flushes >= 2);
@@ -392,10 +378,10 @@ TEST(flags_survive_indirect_branches)
 	memcpy(p, dead, sizeof(dead));
 	memcpy(q, live, sizeof(live));
 	for (u32 i = 0; i < 4; i++) {
-		EXPECT_EQ(guest_call(guest(), snip_to, (u64)p, 3, 3), 0);
-		EXPECT_EQ(guest_call(guest(), snip_to, (u64)q, 3, 5), 1);
-		EXPECT_EQ(guest_call(guest(), snip_to, (u64)p, 3, 3), 0);
-		EXPECT_EQ(guest_call(guest(), snip_to, (u64)q, 5, 3), 0);
+		EXPECT_EQ(guest_call(guest_main(), snip_to, (u64)p, 3, 3), 0);
+		EXPECT_EQ(guest_call(guest_main(), snip_to, (u64)q, 3, 5), 1);
+		EXPECT_EQ(guest_call(guest_main(), snip_to, (u64)p, 3, 3), 0);
+		EXPECT_EQ(guest_call(guest_main(), snip_to, (u64)q, 5, 3), 0);
 	}
 }
 
@@ -404,14 +390,14 @@ TEST(removed_code_does_not_run)
 	u8 *p = test_code(4096, 0);
 
 	write_return(p, 7);
-	EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), 7);
-	dbt_exec_remove(guest()->t, (u64)p, 4096);
-	EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), ~0ull);
-	EXPECT_EQ(guest()->fault_addr, (u64)p);
-	dbt_exec_add(guest()->t, (u64)p, 4096, 0);
+	EXPECT_EQ(guest_call(guest_main(), p, 0, 0, 0), 7);
+	dbt_exec_remove(guest_main()->t, (u64)p, 4096);
+	EXPECT_EQ(guest_call(guest_main(), p, 0, 0, 0), ~0ull);
+	EXPECT_EQ(guest_main()->fault_addr, (u64)p);
+	dbt_exec_add(guest_main()->t, (u64)p, 4096, 0);
 	write_return(p, 8);
-	EXPECT_EQ(guest_call(guest(), p, 0, 0, 0), 8);
-	dbt_check(guest()->t);
+	EXPECT_EQ(guest_call(guest_main(), p, 0, 0, 0), 8);
+	dbt_check(guest_main()->t);
 }
 
 static void *other_thread(void *arg)
@@ -432,19 +418,19 @@ TEST(threads_share_the_cache_while_it_is_flushed)
 	u64 want = burn(2000);
 	struct dbt_stats before, after;
 
-	guest();
+	guest_main();
 	dbt_stats_read(&before);
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, other_thread, &want);
 	for (u32 i = 0; i < 60; i++) {
 		usleep(2000);
-		dbt_set_mask(guest()->t, i & 1 ? DBT_MASK_ALL : DBT_MASK_COUNT);
+		dbt_set_mask(guest_main()->t, i & 1 ? DBT_MASK_ALL : DBT_MASK_COUNT);
 	}
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 	dbt_stats_read(&after);
 	EXPECT_EQ(after.flushes - before.flushes, 60);
-	dbt_check(guest()->t);
+	dbt_check(guest_main()->t);
 }
 
 /* Guest code: writes a function, calls it, again and again. */
@@ -482,15 +468,15 @@ TEST(code_is_rewritten_while_the_cache_is_flushed)
 	pthread_t threads[2];
 	bool stop = false;
 
-	guest();
+	guest_main();
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, rewriting_thread, &stop);
 	for (u32 i = 0; i < 300; i++) {
 		usleep(500);
-		dbt_set_mask(guest()->t, i & 1 ? DBT_MASK_ALL : DBT_MASK_COUNT);
+		dbt_set_mask(guest_main()->t, i & 1 ? DBT_MASK_ALL : DBT_MASK_COUNT);
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	dbt_check(guest()->t);
+	dbt_check(guest_main()->t);
 }
