@@ -1,4 +1,7 @@
-/* What guests' threads are told of deadlines, and what they tell of samples. */
+/*
+ * What guests' threads are told of deadlines, probes and the kernel's events; trace-entries.c has
+ * what they tell.
+ */
 #include "session/task/thread-trace.h"
 
 #include <errno.h>
@@ -11,41 +14,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "abi/trace.h"
 #include "pmu/source.h"
-#include "session/session-priv.h"
 #include "session/task/probe-places.h"
+#include "session/task/thread-trace-priv.h"
 #include "session/task/trace-probes.h"
 
 #define NSEC_PER_SEC 1000000000ull
 #define SHORTEST_NS  10000u /* of a clock's period [SW-00] */
-
-/* A deadline as the core wants it: in what the source reads, whatever meter the thread has. */
-struct deadline {
-	struct event *event; /* NULL: free */
-	u64 next, period;
-	u32 quantity; /* enum meter_quantity, or TRACE_BY_KERNEL */
-	u32 generation;
-
-	/* By the kernel: its event, which is there while the thread can be stopped; else -1. */
-	int fd;
-	u64 kernel_id;
-	bool on;
-};
-
-struct thread_trace {
-	struct list link; /* session.traces */
-	struct guest_thread *thread;
-	struct trace *trace; /* mapped; NULL: its thread has no meter yet */
-	u64 tail;            /* as trace->tail, which the guest could write */
-	u32 generation;
-	struct deadline deadlines[TRACE_EVENTS];
-	struct kernel_stops stops;
-	bool left_alone;    /* the kernel's events are closed */
-	u32 traps;          /* as trace->traps */
-	bool trapped;       /* within this drain */
-	struct list probes; /* struct probe that are on */
-};
 
 static struct thread_trace *trace_of(struct guest_thread *th)
 {
@@ -122,7 +97,7 @@ u32 trace_parts(const struct event *event)
 	return wants;
 }
 
-static u32 wants(const struct deadline *d)
+u32 deadline_wants(const struct deadline *d)
 {
 	const struct pe_attr *attr = event_attr(d->event);
 	u32 wants = trace_parts(d->event);
@@ -138,7 +113,7 @@ static u32 wants(const struct deadline *d)
 	return wants;
 }
 
-static u32 branch_type(u64 type)
+u32 branch_type(u64 type)
 {
 	static const u8 types[] = {
 		[TRACE_BRANCH_COND] = PERF_BR_COND,         [TRACE_BRANCH_JUMP] = PERF_BR_UNCOND,
@@ -156,7 +131,7 @@ static u32 branch_kinds(const struct deadline *d)
 	const struct pe_attr *attr = event_attr(d->event);
 	u32 kinds = 0;
 
-	if (!(wants(d) & TRACE_WANT_BRANCHES) ||
+	if (!(deadline_wants(d) & TRACE_WANT_BRANCHES) ||
 	    !(attr->branch_sample_type & PERF_SAMPLE_BRANCH_USER))
 		return 0;
 	if (attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK)
@@ -240,7 +215,7 @@ static void tell(struct thread_trace *tt)
 			.period = d->period,
 			.generation = d->generation,
 			.quantity = d->quantity,
-			.wants = wants(d),
+			.wants = deadline_wants(d),
 			.id = (u32)d->event->id,
 			.stack_size = event_attr(d->event)->sample_stack_user,
 			.chain_max = event_attr(d->event)->sample_max_stack,
@@ -457,265 +432,6 @@ void trace_mapped(struct guest_process *p)
 	list_for_each_entry (th, &p->threads, link)
 		if (th->trace && probes_of_files(&th->trace->probes))
 			tell(th->trace);
-}
-
-/* An entry, copied out of the guest's memory: nobody changes it any more. */
-static u8 entry_bytes[TRACE_ENTRY_MAX] __attribute__((aligned(8)));
-
-static void copy_out(const struct thread_trace *tt, u64 at, void *to, u64 len)
-{
-	const u8 *ring = (const u8 *)tt->trace + TRACE_HEAD;
-	u64 offset = at % TRACE_RING, first = min_u64(len, TRACE_RING - offset);
-
-	memcpy(to, ring + offset, first);
-	memcpy((u8 *)to + first, ring, len - first);
-}
-
-/* What stands behind the sample, if it is as long as it says. */
-static bool parts(const struct trace_sample *s, struct sample_facts *facts)
-{
-	static struct perf_branch_entry branches[TRACE_LBR];
-	static u64 chain[1 + TRACE_CHAIN];
-	const u8 *p = (const u8 *)(s + 1);
-	const struct trace_branch *from;
-	u64 size;
-
-	if (s->nr_chain > TRACE_CHAIN || s->nr_branches > TRACE_LBR ||
-	    s->stack_size > TRACE_STACK || s->stack_used > s->stack_size)
-		return false;
-	size = sizeof(*s) + s->nr_chain * sizeof(u64) + s->nr_branches * sizeof(*from) +
-	       s->stack_size;
-	if (size != s->entry.size)
-		return false;
-	chain[0] = s->pc;
-	memcpy(chain + 1, p, s->nr_chain * sizeof(u64));
-	facts->sample.callchain = (struct ap_callchain){1 + s->nr_chain, chain};
-	p += s->nr_chain * sizeof(u64);
-	from = (const struct trace_branch *)p;
-	for (u32 i = 0; i < s->nr_branches; i++)
-		branches[i] = (struct perf_branch_entry){
-			.from = from[i].from, .to = from[i].to, .type = branch_type(from[i].type)};
-	facts->sample.branch_stack = (struct ap_branch_stack){
-		.nr = s->nr_branches, .hw_idx = ~0ull, .entries = branches};
-	p += s->nr_branches * sizeof(*from);
-	facts->sample.stack_user = (struct ap_stack){.len = s->stack_used, .bytes = p};
-	facts->sample.ip = s->pc;
-	facts->sample.regs_user = facts->sample.regs_intr =
-		(struct ap_regs){PERF_SAMPLE_REGS_ABI_64, BIT(TRACE_REGS) - 1, s->regs};
-	facts->has = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR |
-		     PERF_SAMPLE_STACK_USER;
-	return true;
-}
-
-/* The counts and the clock of the thread, and the time, are those of the sample from here on. */
-static void set_moment(struct guest_thread *th, const struct trace_sample *s, u32 have)
-{
-	struct session *session = th->process->s;
-	struct instant *instant = &session->instant;
-	u64 now = session_now();
-
-	instant->number++;
-	instant->wall_number = instant->number;
-	instant->wall_time = min_u64(s->entry.time, now);
-	snapshots_invalidate(th);
-	for (u32 q = 0; q < METER_SPARE; q++)
-		th->counts.seen[q] = s->sums[q];
-	th->counts.seen_at = instant->number;
-	th->counts.seen_meter = th->meter;
-	th->counts.have = have;
-	clock_told(th, s->cpu_time);
-	th->clock.read_at = instant->number;
-}
-
-static void take_sample(struct thread_trace *tt, const struct trace_sample *s)
-{
-	struct guest_thread *th = tt->thread;
-	struct sample_facts facts = {.task = th->task, .cpumode = PERF_RECORD_MISC_USER};
-	const struct pe_attr *attr;
-	struct deadline *d = NULL;
-
-	for (u32 i = 0; i < TRACE_EVENTS; i++)
-		if (tt->deadlines[i].event && (u32)tt->deadlines[i].event->id == s->id)
-			d = &tt->deadlines[i];
-	/* The event is off by now, or was never there. */
-	if (!d || !th->task || !parts(s, &facts))
-		return;
-	attr = event_attr(d->event);
-	set_moment(th, s, wants(d) & TRACE_WANT_SUMS ? METER_SPARE : METER_INSTRUCTIONS + 1);
-	facts.exact_ip = attr->precise_ip >= 2;
-	facts.has |= PERF_SAMPLE_BRANCH_STACK;
-	facts.sample.ip = facts.exact_ip ? s->ip : s->pc;
-	/* Nothing is lost for being often: the thread waits while its ring is full. */
-	(void)!source_period_reached(d->event, &facts, false);
-	core_settle(th->process->s->core);
-}
-
-/*
- * Whom the kernel's note is for. Of events on one CPU each the task's is the one of that CPU, as
- * the session knows it, though another may have brought it here.
- */
-static struct event *noted(struct thread_trace *tt, u64 id)
-{
-	struct event *event = NULL;
-
-	for (u32 i = 0; i < TRACE_EVENTS; i++) {
-		const struct deadline *d = &tt->deadlines[i];
-
-		if (d->event && d->fd >= 0 && d->kernel_id == id)
-			event = d->event;
-	}
-	if (!event || event->state == EVENT_ACTIVE)
-		return event;
-	for (u32 i = 0; i < TRACE_EVENTS; i++) {
-		struct event *other = tt->deadlines[i].event;
-
-		if (other && tt->deadlines[i].quantity == TRACE_BY_KERNEL &&
-		    other->state == EVENT_ACTIVE && event->cpu >= 0 && other->cpu >= 0 &&
-		    other->owner == event->owner && other->attr.config == event->attr.config &&
-		    other->attr.sample_period == event->attr.sample_period)
-			return other;
-	}
-	return NULL;
-}
-
-static bool is_own(const struct thread_trace *tt, u64 addr)
-{
-	for (u32 i = 0; i < ARRAY_SIZE(tt->trace->own); i++)
-		if (addr >= __atomic_load_n(&tt->trace->own[i][0], __ATOMIC_RELAXED) &&
-		    addr < __atomic_load_n(&tt->trace->own[i][1], __ATOMIC_RELAXED))
-			return true;
-	return false;
-}
-
-static void take_note(struct thread_trace *tt, const struct kernel_note *note,
-		      struct sample_facts *facts)
-{
-	struct event *event = noted(tt, note->id);
-	bool own;
-
-	if (!event)
-		return;
-	own = note->addr && is_own(tt, note->addr);
-	/* It is counted; but where each is told, this one is not the program's. */
-	if (own && !event_attr(event)->freq && event_attr(event)->sample_period == 1)
-		return;
-	if (note->time)
-		tt->thread->process->s->instant.wall_time = note->time;
-	facts->sample.addr = own ? 0 : note->addr;
-	facts->sample.period = note->period ? note->period : event_attr(event)->sample_period;
-	if (note->type == PERF_RECORD_SAMPLE)
-		source_stopped(event, facts);
-	else if (note->type == PERF_RECORD_LOST)
-		event_lost_samples(event, note->lost);
-	else
-		event_throttled(event, note->type == PERF_RECORD_THROTTLE);
-}
-
-/* All that the kernel has noted before happened where the thread is now. */
-static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
-{
-	struct guest_thread *th = tt->thread;
-	struct sample_facts facts = {.task = th->task, .cpumode = PERF_RECORD_MISC_USER};
-	struct kernel_note note;
-
-	if (!th->task || !parts(s, &facts))
-		return;
-	facts.has |= PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD;
-	set_moment(th, s, 0);
-	if (s->cpu < th->process->s->nr_cpus && task_cpu(th->task) != (int)s->cpu)
-		task_sched_in(th->task, s->cpu);
-	while (kernel_stops_next(&tt->stops, s->entry.time, &note))
-		take_note(tt, &note, &facts);
-	for (u32 i = 0; s->id && i < TRACE_EVENTS; i++) {
-		const struct deadline *d = &tt->deadlines[i];
-
-		if (!d->event || d->quantity != TRACE_BY_KERNEL || (u32)d->event->id != s->id)
-			continue;
-		/* The kernel's tick is longer. */
-		facts.sample.period = d->period * min_u64(s->periods, NSEC_PER_SEC);
-		facts.has &= ~(u64)PERF_SAMPLE_ADDR;
-		source_stopped(d->event, &facts);
-	}
-	core_settle(th->process->s->core);
-}
-
-bool trace_sample_facts(struct guest_thread *th, const struct trace_sample *s,
-			struct sample_facts *facts)
-{
-	if (!parts(s, facts))
-		return false;
-	set_moment(th, s, METER_SPARE);
-	return true;
-}
-
-/* The next entry, whole and checked; its length, or 0: the guest writes something else there. */
-static u32 next_entry(const struct thread_trace *tt, u64 available)
-{
-	struct trace_entry *entry = (struct trace_entry *)entry_bytes;
-	u32 size;
-
-	if (available < sizeof(*entry))
-		return 0;
-	copy_out(tt, tt->tail, entry, sizeof(*entry));
-	size = entry->size;
-	if (size < sizeof(*entry) || size % 8 || size > available || size > sizeof(entry_bytes))
-		return 0;
-	copy_out(tt, tt->tail, entry, size);
-	entry->size = size;
-	return size;
-}
-
-void trace_drain(struct guest_thread *th)
-{
-	struct thread_trace *tt = th->trace;
-	struct trace *trace = tt ? tt->trace : NULL;
-	struct kernel_note note;
-	u64 head;
-
-	if (!trace)
-		return;
-	/* Before the look at head, mate: ring_bell() in rt/sample/trace-ring.c. */
-	__atomic_store_n(&trace->bell, 0, __ATOMIC_SEQ_CST);
-	head = __atomic_load_n(&trace->head, __ATOMIC_ACQUIRE);
-	if (head == tt->tail)
-		return;
-	instant_check(th->process->s);
-	tt->trapped = false;
-	if (head - tt->tail > TRACE_RING)
-		tt->tail = head;
-	while (tt->tail != head) {
-		const struct trace_sample *s = (const struct trace_sample *)entry_bytes;
-		u32 size = next_entry(tt, head - tt->tail);
-
-		if (!size) {
-			tt->tail = head;
-			break;
-		}
-		switches_drain(th, s->entry.time);
-		if (s->entry.kind == TRACE_SAMPLE && size >= sizeof(*s))
-			take_sample(tt, s);
-		if (s->entry.kind == TRACE_STOP && size >= sizeof(*s))
-			take_stop(tt, s);
-		if (s->entry.kind == TRACE_HIT && size >= sizeof(struct trace_hit))
-			probes_hit(th, &tt->probes, (const struct trace_hit *)entry_bytes);
-		while (s->entry.kind == TRACE_OWN &&
-		       kernel_stops_next(&tt->stops, s->entry.time, &note))
-			;
-		tt->tail += size;
-	}
-	th->process->s->instant.number++;
-	__atomic_store_n(&trace->tail, tt->tail, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&trace->drained, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&trace->waiting, __ATOMIC_SEQ_CST))
-		syscall(SYS_futex, &trace->drained, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
-void traces_drain(struct session *s)
-{
-	struct thread_trace *tt, *tmp;
-
-	list_for_each_entry_safe (tt, tmp, &s->traces, link)
-		trace_drain(tt->thread);
 }
 
 void trace_moved(struct guest_thread *th)

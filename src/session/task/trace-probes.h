@@ -27,8 +27,8 @@ void probes_hit(struct guest_thread *th, const struct list *probes, const struct
 /* thread-trace.c: enum trace_wants of @event, as far as its attr says. */
 u32 trace_parts(const struct event *event);
 /*
- * thread-trace.c: what @s says, if it is as long as it says; then the thread's counts and clock are
- * those of its moment.
+ * trace-entries.c: what @s says, if it is as long as it says; then the thread's counts and clock
+ * are those of its moment.
  */
 bool trace_sample_facts(struct guest_thread *th, const struct trace_sample *s,
 			struct sample_facts *facts);

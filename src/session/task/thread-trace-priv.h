@@ -1,0 +1,45 @@
+/*
+ * PURPOSE: struct thread_trace, for the two sides of a trace: what the thread is told
+ * (thread-trace.c), and what it tells (trace-entries.c).
+ */
+#ifndef SESSION_TASK_THREAD_TRACE_PRIV_H
+#define SESSION_TASK_THREAD_TRACE_PRIV_H
+
+#include "abi/trace.h"
+#include "session/session-priv.h"
+#include "session/task/thread-trace.h"
+
+/* A deadline as the core wants it: in what the source reads, whatever meter the thread has. */
+struct deadline {
+	struct event *event; /* NULL: free */
+	u64 next, period;
+	u32 quantity; /* enum meter_quantity, or TRACE_BY_KERNEL */
+	u32 generation;
+
+	/* By the kernel: its event, which is there while the thread can be stopped; else -1. */
+	int fd;
+	u64 kernel_id;
+	bool on;
+};
+
+struct thread_trace {
+	struct list link; /* session.traces */
+	struct guest_thread *thread;
+	struct trace *trace; /* mapped; NULL: its thread has no meter yet */
+	u64 tail;            /* as trace->tail, which the guest could write */
+	u32 generation;
+	struct deadline deadlines[TRACE_EVENTS];
+	struct kernel_stops stops;
+	bool left_alone;    /* the kernel's events are closed */
+	u32 traps;          /* as trace->traps */
+	bool trapped;       /* within this drain */
+	struct list probes; /* struct probe that are on */
+};
+
+/* What the thread is to tell when it comes there: enum trace_wants. */
+u32 deadline_wants(const struct deadline *d);
+
+/* enum perf_branch_type of an enum trace_branch_type; 0: none. */
+u32 branch_type(u64 type);
+
+#endif
