@@ -6,11 +6,13 @@
 #include <linux/fs.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 
@@ -145,6 +147,150 @@ CONFORM(inode)
 	check_err("CALL-15", "chmod", err(chmod(name, 0644)), EOPNOTSUPP);
 	check_err("CALL-15", "chown", err(chown(name, geteuid(), (gid_t)-1)), EOPNOTSUPP);
 	check_err("CALL-15", "utimensat", err(utimensat(AT_FDCWD, name, times, 0)), EOPNOTSUPP);
+}
+
+/*
+ * All anonymous files of the machine are one inode, whose bytes record locks are of: a test has
+ * some of its own.
+ */
+static struct flock bytes;
+static int lock_fd;
+
+static long lock(int fd, int cmd, short type)
+{
+	struct flock fl = bytes;
+
+	fl.l_type = type;
+	return err(fcntl(fd, cmd, &fl));
+}
+
+/* What another process gets that calls lock() with @cmd and @type. */
+static long other_gets(int cmd, short type)
+{
+	int status;
+	pid_t pid = fork();
+
+	NEED(pid >= 0);
+	if (pid == 0)
+		_exit((int)-lock(faults(true), cmd, type));
+	NEED(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+static void locks_begin(void)
+{
+	lock_fd = faults(true);
+	bytes.l_whence = SEEK_SET;
+	bytes.l_start = 16 * (off_t)getpid();
+	bytes.l_len = 16;
+}
+
+static void locked_by_parent(void)
+{
+	int fds[2] = {faults(true), eventfd(0, 0)};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		struct flock fl = bytes;
+
+		fl.l_type = F_RDLCK;
+		check_err("CALL-15", i ? "F_GETLK through an eventfd" : "F_GETLK",
+			  err(fcntl(fds[i], F_GETLK, &fl)), 0);
+		check_val("CALL-15", i ? "an eventfd is locked too" : "it is locked for writing",
+			  fl.l_type, F_WRLCK);
+		check_val("CALL-15", i ? "its lock: who" : "whose lock it is",
+			  fl.l_pid == getppid(), 1);
+		check_val("CALL-15", i ? "its lock: how long" : "how long it is", fl.l_len, 16);
+	}
+}
+
+static void no_restart(int sig)
+{
+	(void)sig;
+}
+
+static void waits_and_is_interrupted(void)
+{
+	struct sigaction sa = {.sa_handler = no_restart};
+	struct itimerval again = {{0, 20000}, {0, 20000}};
+
+	NEED(sigaction(SIGALRM, &sa, NULL) == 0 && setitimer(ITIMER_REAL, &again, NULL) == 0);
+	check_err("CALL-15", "F_SETLKW is interrupted", lock(lock_fd, F_SETLKW, F_WRLCK), EINTR);
+}
+
+static void closes_it(void)
+{
+	NEED(close(lock_fd) == 0);
+}
+
+CONFORM(locks)
+{
+	struct stat st;
+
+	locks_begin();
+	check_err("CALL-15", "a lock for writing", lock(lock_fd, F_SETLK, F_WRLCK), 0);
+	check_err("CALL-15", "again", lock(lock_fd, F_SETLK, F_WRLCK), 0);
+	in_child(locked_by_parent);
+	check_err("CALL-15", "another cannot lock it", other_gets(F_SETLK, F_RDLCK), EAGAIN);
+	in_child(waits_and_is_interrupted);
+	in_child(closes_it);
+	NEED(fstat(lock_fd, &st) == 0);
+	check_err("CALL-15", "a child's close and fstat leave it locked",
+		  other_gets(F_SETLK, F_WRLCK), EAGAIN);
+	check_err("CALL-15", "a lock for reading instead", lock(lock_fd, F_SETLK, F_RDLCK), 0);
+	check_err("CALL-15", "which others share", other_gets(F_SETLK, F_RDLCK), 0);
+	check_err("CALL-15", "and cannot write", other_gets(F_SETLK, F_WRLCK), EAGAIN);
+	check_err("CALL-15", "F_UNLCK", lock(lock_fd, F_SETLK, F_UNLCK), 0);
+	check_err("CALL-15", "then another gets it", other_gets(F_SETLKW, F_WRLCK), 0);
+	check_err("CALL-15", "a lock of no type", lock(lock_fd, F_SETLK, 7), EINVAL);
+	check_err("CALL-15", "a lock from nowhere", err(fcntl(lock_fd, F_SETLK, NULL)), EFAULT);
+}
+
+/* Closing any descriptor of the inode ends a process's locks. */
+CONFORM(locks_end)
+{
+	int other = faults(true), pipes[2];
+
+	locks_begin();
+	NEED(pipe(pipes) == 0);
+	check_err("CALL-15", "locked", lock(lock_fd, F_SETLK, F_WRLCK), 0);
+	close(pipes[1]);
+	check_val("CALL-15", "dup2 to itself", dup2(lock_fd, lock_fd) == lock_fd, 1);
+	check_err("CALL-15", "other files leave it", other_gets(F_SETLK, F_WRLCK), EAGAIN);
+	close(dup(lock_fd));
+	check_err("CALL-15", "a dup's close ends it", other_gets(F_SETLK, F_WRLCK), 0);
+	check_err("CALL-15", "locked for dup2", lock(lock_fd, F_SETLK, F_WRLCK), 0);
+	NEED(dup2(pipes[0], other) == other);
+	check_err("CALL-15", "dup2 onto another event ends it", other_gets(F_SETLK, F_WRLCK), 0);
+	check_err("CALL-15", "locked for an eventfd", lock(lock_fd, F_SETLK, F_WRLCK), 0);
+	close(eventfd(0, 0));
+	check_err("CALL-15", "an eventfd's close ends it", other_gets(F_SETLK, F_WRLCK), 0);
+	other = faults(true);
+	check_err("CALL-15", "locked for close_range", lock(lock_fd, F_SETLK, F_WRLCK), 0);
+	NEED(syscall(SYS_close_range, other, other, 0) == 0);
+	check_err("CALL-15", "close_range ends it", other_gets(F_SETLK, F_WRLCK), 0);
+	check_err("CALL-15", "locked for the last close", lock(lock_fd, F_SETLK, F_WRLCK), 0);
+	close(lock_fd);
+	check_err("CALL-15", "the last close ends it", other_gets(F_SETLK, F_WRLCK), 0);
+	lock_fd = faults(true);
+	check_err("CALL-15", "an event afterwards", lock(lock_fd, F_SETLK, F_WRLCK), 0);
+}
+
+CONFORM(locks_of_files)
+{
+	int copy;
+
+	locks_begin();
+	copy = dup(lock_fd);
+	check_err("CALL-15", "F_OFD_SETLK", lock(lock_fd, F_OFD_SETLK, F_WRLCK), 0);
+	check_err("CALL-15", "F_OFD_SETLK of a dup", lock(copy, F_OFD_SETLK, F_WRLCK), 0);
+	check_err("CALL-15", "a process's lock is another", lock(lock_fd, F_SETLK, F_WRLCK),
+		  EAGAIN);
+	in_child(closes_it);
+	close(copy);
+	check_err("CALL-15", "a dup's close leaves the file's", other_gets(F_SETLK, F_WRLCK),
+		  EAGAIN);
+	close(lock_fd);
+	check_err("CALL-15", "the file's last close", other_gets(F_SETLK, F_WRLCK), 0);
 }
 
 CONFORM(fdinfo)

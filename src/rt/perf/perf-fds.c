@@ -40,15 +40,19 @@ void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry)
 {
 	struct perf *p = t->proc->perf;
 	struct perf_fd *e = perf_fd_slot(p, fd, entry->kind != PERF_FD_NONE);
+	bool closed;
 
-	if (!e)
+	if (!e || e == entry)
 		return;
+	closed = e->kind == PERF_FD_EVENT;
 	if ((e->kind != PERF_FD_NONE) != (entry->kind != PERF_FD_NONE))
 		__atomic_fetch_add(&p->nr_fds, entry->kind != PERF_FD_NONE ? 1 : -1u,
 				   __ATOMIC_RELAXED);
 	e->handle = entry->handle;
 	e->snapshot = entry->snapshot;
 	__atomic_store_n(&e->kind, entry->kind, __ATOMIC_RELEASE);
+	if (closed)
+		perf_locks_end(t, !__atomic_load_n(&p->nr_fds, __ATOMIC_RELAXED));
 }
 
 /* What the session says about a descriptor that came from elsewhere. */

@@ -13,7 +13,7 @@
 
 bool perf_as_anonymous(struct thread *t, u64 nr, u32 n, long *ret)
 {
-	long anon = raw_call2(__NR_eventfd2, 0, O_CLOEXEC);
+	long anon = perf_anonymous(t);
 	u64 a[6];
 
 	if (sys_failed(anon))
@@ -22,7 +22,7 @@ bool perf_as_anonymous(struct thread *t, u64 nr, u32 n, long *ret)
 		a[i] = guest_arg(t, i);
 	a[n] = (u64)anon;
 	*ret = call_kernel_with(t, nr, a[0], a[1], a[2], a[3], a[4], a[5]);
-	sys_close((int)anon);
+	perf_anonymous_end(t, anon);
 	return true;
 }
 
@@ -123,7 +123,7 @@ static size_t octal(u64 value, char *out)
 long perf_fdinfo_open(struct thread *t, int fd, u32 flags)
 {
 	long own = sys_fcntl(fd, F_GETFL, 0), cloexec = sys_fcntl(fd, F_GETFD, 0);
-	long anon = raw_call2(__NR_eventfd2, 0, O_CLOEXEC), out, n;
+	long anon = perf_anonymous(t), out, n;
 	const struct perf_fd *pf = perf_fd_find(t, fd);
 	char path[64], text[512], *line, *end;
 	struct perf_fd entry;
@@ -132,7 +132,7 @@ long perf_fdinfo_open(struct thread *t, int fd, u32 flags)
 		return anon;
 	fmt(path, sizeof(path), "/proc/self/fdinfo/%u", (u32)anon);
 	n = fd_read_text(path, text, sizeof(text));
-	sys_close((int)anon);
+	perf_anonymous_end(t, anon);
 	if (own < 0 || !pf || n < 0)
 		return -ENOENT;
 	entry = *pf;
@@ -173,6 +173,15 @@ bool perf_on_fcntl(struct thread *t, u64 nr, long *ret)
 	case F_SETPIPE_SZ: *ret = -EBADF; return true; /* it is no pipe */
 	case F_ADD_SEALS: *ret = -EINVAL; return true;
 	case F_SETFL: *ret = set_flags(t, nr, &entry); return true;
+	case F_GETLK:
+	case F_SETLK:
+	case F_SETLKW:
+	case F_OFD_GETLK:
+	case F_OFD_SETLK:
+	case F_OFD_SETLKW:
+		if (perf_on_lock(t, nr, ret))
+			return true;
+		break;
 	}
 	*ret = syscall_plain(t, nr);
 	if (sys_failed(*ret) || *ret == CALL_REDO)

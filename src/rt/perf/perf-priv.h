@@ -26,6 +26,17 @@ long perf_fdinfo_open(struct thread *t, int fd, u32 flags);
 /* enum wire_async_answer of @pf's open file, after setting it as @set says (enum wire_async) */
 u32 perf_async(struct thread *t, const struct perf_fd *pf, u32 set);
 
+/*
+ * perf-locks.c: an anonymous file to ask in place of a perf descriptor, or -errno, until
+ * perf_anonymous_end().
+ */
+long perf_anonymous(struct thread *t);
+void perf_anonymous_end(struct thread *t, long fd);
+/* fcntl with a command about locks of a perf descriptor. */
+bool perf_on_lock(struct thread *t, u64 nr, long *ret);
+/* A perf descriptor is closed, the process's @last. */
+void perf_locks_end(struct thread *t, bool last);
+
 /* perf-map.c */
 void perf_maps_forget(struct perf *p);
 

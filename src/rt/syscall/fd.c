@@ -14,12 +14,12 @@
 #include <linux/mman.h>
 #include <linux/resource.h>
 
-static int own[FD_OWN] = {-1, -1, -1, -1, -1};
+static int own[FD_OWN] = {-1, -1, -1, -1, -1, -1};
 
 /* Ends with the program. */
 static bool is_for_this_program(u32 which)
 {
-	return which == FD_WIRE || which == FD_EXE;
+	return which == FD_WIRE || which == FD_EXE || which == FD_LOCKS;
 }
 
 int fd_get(enum fd_own which)

@@ -18,6 +18,7 @@ enum fd_own {
 	FD_SESSION, /* the session's bootstrap socket, abi/wire.h */
 	FD_WIRE,    /* this process's own socket to the session; ends with execve */
 	FD_EXE,     /* the program, or -1; ends with execve */
+	FD_LOCKS,   /* what the locks of perf descriptors are on, or -1; ends with execve */
 	FD_OWN,
 };
 
