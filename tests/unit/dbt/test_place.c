@@ -33,11 +33,15 @@ static const struct program programs[] = {
 static struct dbt_regs *hits;
 static u64 nr_hits;
 
-/* The vector registers are the guest's here. */
+/* The vector registers are the guest's here, and what copies memory for us may use them. */
 __attribute__((target("general-regs-only"))) static void note_hit(struct guest *g)
 {
+	const void *from = &g->t->regs;
+	void *to = hits + nr_hits;
+	size_t len = sizeof(*hits);
+
 	if (nr_hits < HITS_MAX)
-		hits[nr_hits] = g->t->regs;
+		__asm__ volatile("rep movsb" : "+S"(from), "+D"(to), "+c"(len) : : "memory");
 	nr_hits++;
 }
 
