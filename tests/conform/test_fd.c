@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -291,6 +292,24 @@ CONFORM(locks_of_files)
 		  EAGAIN);
 	close(lock_fd);
 	check_err("CALL-15", "the file's last close", other_gets(F_SETLK, F_WRLCK), 0);
+}
+
+/* No number is free for another descriptor. */
+CONFORM(full_table)
+{
+	struct rlimit limit;
+	struct stat st;
+
+	locks_begin();
+	NEED(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	limit.rlim_cur = (rlim_t)lock_fd + 1;
+	NEED(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	NEED(dup(lock_fd) < 0 && errno == EMFILE);
+	NEED(fstat(lock_fd, &st) == 0);
+	check_val("CALL-15", "fstat with a full table: the mode", st.st_mode, 0600);
+	check_err("CALL-15", "a lock with a full table", lock(lock_fd, F_SETLK, F_WRLCK), 0);
+	NEED(fstat(lock_fd, &st) == 0);
+	check_val("CALL-15", "fstat of the locked", st.st_mode, 0600);
 }
 
 CONFORM(fdinfo)

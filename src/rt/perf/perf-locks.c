@@ -25,7 +25,7 @@ long perf_anonymous(struct thread *t)
 {
 	long fd = locked(t);
 
-	return fd >= 0 ? fd : raw_call2(__NR_eventfd2, 0, O_CLOEXEC);
+	return fd >= 0 ? fd : fd_eventfd();
 }
 
 void perf_anonymous_end(struct thread *t, long fd)

@@ -212,6 +212,18 @@ long fd_memfd(const char *name, u32 flags)
 	return ret;
 }
 
+long fd_eventfd(void)
+{
+	long ret = raw_call2(__NR_eventfd2, 0, O_CLOEXEC);
+	struct rlimit64 was;
+
+	if (ret == -EMFILE && raise_limit(&was)) {
+		ret = raw_call2(__NR_eventfd2, 0, O_CLOEXEC);
+		limits(&was, NULL);
+	}
+	return ret;
+}
+
 #define PIPE_BYTES 65536 /* that a new one holds */
 
 static long pipe_with(const void *bytes, size_t len)

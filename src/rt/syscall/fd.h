@@ -51,6 +51,8 @@ void fd_cloexec(bool on);
  */
 long fd_open(int dir, const char *path, int flags);
 long fd_memfd(const char *name, u32 flags);
+/* An eventfd, close-on-exec. */
+long fd_eventfd(void);
 /*
  * A descriptor, not close-on-exec, out of which the @len bytes are read one after the other: a
  * memfd called @name, or a pipe where the guest's limit for files (RLIMIT_FSIZE), which holds for a
