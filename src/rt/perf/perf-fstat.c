@@ -179,7 +179,7 @@ bool perf_on_fcntl(struct thread *t, u64 nr, long *ret)
 	case F_OFD_GETLK:
 	case F_OFD_SETLK:
 	case F_OFD_SETLKW:
-		if (perf_on_lock(t, nr, ret))
+		if (perf_lock(t, nr, ret))
 			return true;
 		break;
 	}

@@ -34,7 +34,7 @@ void perf_anonymous_end(struct thread *t, long fd)
 		sys_close((int)fd);
 }
 
-bool perf_on_lock(struct thread *t, u64 nr, long *ret)
+bool perf_lock(struct thread *t, u64 nr, long *ret)
 {
 	u64 mask;
 	long fd;

@@ -33,7 +33,7 @@ u32 perf_async(struct thread *t, const struct perf_fd *pf, u32 set);
 long perf_anonymous(struct thread *t);
 void perf_anonymous_end(struct thread *t, long fd);
 /* fcntl with a command about locks of a perf descriptor. */
-bool perf_on_lock(struct thread *t, u64 nr, long *ret);
+bool perf_lock(struct thread *t, u64 nr, long *ret);
 /* A perf descriptor is closed, the process's @last. */
 void perf_locks_end(struct thread *t, bool last);
 
