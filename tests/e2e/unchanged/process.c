@@ -156,6 +156,43 @@ static void clone3s(void)
 		reap("of another time", pid);
 }
 
+static volatile sig_atomic_t faults;
+
+static void on_fault(int sig)
+{
+	(void)sig;
+	faults++;
+}
+
+/* What the kernel was given for the program that did not begin is the old one's no more. */
+static void after_failed_exec(const char *path, char **args)
+{
+	/* mov $7, %eax; ret */
+	static const unsigned char seven[] = {0xb8, 7, 0, 0, 0, 0xc3};
+	unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int (*volatile run)(void) = (int (*)(void))code;
+	char *none[] = {NULL};
+	sigset_t set;
+	int sum;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGSEGV);
+	signal(SIGSEGV, on_fault);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	kill(getpid(), SIGSEGV);
+	TRY("refused", execve(path, args, none));
+	memcpy(code, seven, sizeof(seven));
+	sum = run();
+	/* Who translates it is told by a fault that it has changed. */
+	code[1] = 8;
+	sum += run();
+	SAY("15 is %d, %d handled", sum, (int)faults);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	SAY("%d handled", (int)faults);
+	_exit(0);
+}
+
 static void execs(const char *self)
 {
 	void *volatile bad = (void *)8;
@@ -219,6 +256,14 @@ static void execs(const char *self)
 		memset(huge, 'a', 199999);
 		huge[199999] = 0;
 		execve(path, many, env);
+	});
+	CHILD("signals after text without #!", after_failed_exec("plain", args));
+	CHILD("signals after too long", {
+		char *huge = malloc(200000), *many[3] = {(char *)"x", huge, NULL};
+
+		memset(huge, 'a', 199999);
+		huge[199999] = 0;
+		after_failed_exec(path, many);
 	});
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 35, "spawned", O_WRONLY | O_CREAT, 0644);
