@@ -1,0 +1,76 @@
+/* Whose call it is that the session serves, and for how long it looks at a caller's slot. */
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+#include "unit/session/mock-guest.h"
+#include "unit/test.h"
+
+static struct session *start(void)
+{
+	struct session_config config = {.paranoid = SESSION_PARANOID_HOST, .segment_fd = -1};
+	struct session *s = NULL;
+	char why[300];
+
+	if (session_new(&config, &s, why, sizeof(why))) {
+		fprintf(stderr, "session_new: %s\n", why);
+		exit(1);
+	}
+	return s;
+}
+
+/* In a forked guest: exits with 1. */
+#define NEED(cond)                                                                 \
+	do {                                                                       \
+		if (!(cond)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
+			_exit(1);                                                  \
+		}                                                                  \
+	} while (0)
+
+static pid_t fork_guest(struct session *s, void (*body)(struct mock *g))
+{
+	int segment = session_segment_fd(s), bootstrap = session_bootstrap_fd(s);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct mock g;
+
+		alarm(20);
+		mock_init(&g, segment, bootstrap);
+		NEED(mock_hello(&g, -1, 0) == 0);
+		body(&g);
+		_exit(0);
+	}
+	return pid;
+}
+
+/* It is the same thread, and its event goes on. */
+static void change_meters(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h, words[1];
+
+	attr.disabled = 0;
+	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) >= 0);
+	mock_count(g, 100, 1);
+	NEED(mock_read(g, h, words, sizeof(words)) == 8 && words[0] == 100);
+	mock_set_meter(g, mock_take_meter(g));
+	NEED(mock_call(g, WIRE_OP_PING) == 0);
+	mock_count(g, 50, 1);
+	NEED(mock_read(g, h, words, sizeof(words)) == 8 && words[0] == 150);
+}
+
+TEST(a_thread_that_calls_with_another_meter_is_the_same)
+{
+	struct session *s = start();
+	pid_t child = fork_guest(s, change_meters);
+	int status = 0;
+
+	while (waitpid(child, &status, WNOHANG) == 0)
+		session_run(s, 10);
+	EXPECT_EQ(status, 0);
+	session_free(s);
+}
