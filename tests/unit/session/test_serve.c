@@ -74,3 +74,26 @@ TEST(a_thread_that_calls_with_another_meter_is_the_same)
 	EXPECT_EQ(status, 0);
 	session_free(s);
 }
+
+/* Of two callers at different places one is on another CPU than the session. */
+static void call_from_everywhere(struct mock *g)
+{
+	for (int i = 0; i < 20; i++) {
+		g->cpu = i & 1;
+		NEED(mock_call(g, WIRE_OP_PING) == 0);
+	}
+}
+
+TEST(no_slot_is_looked_at_after_a_turn)
+{
+	struct session *s = start();
+	pid_t child = fork_guest(s, call_from_everywhere);
+	int status = 0;
+
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		session_run(s, 10);
+		EXPECT_EQ(s->busy_poll.nr, 0);
+	}
+	EXPECT_EQ(status, 0);
+	session_free(s);
+}
