@@ -97,3 +97,62 @@ TEST(no_slot_is_looked_at_after_a_turn)
 	EXPECT_EQ(status, 0);
 	session_free(s);
 }
+
+static int may_call[2];
+
+static void call_once(struct mock *g)
+{
+	char c;
+
+	NEED(read(may_call[0], &c, 1) == 1);
+	g->cpu = c;
+	mock_call(g, WIRE_OP_PING);
+	pause();
+}
+
+TEST(no_slot_is_looked_at_of_who_ended_in_the_turn_of_its_call)
+{
+	struct guest_process *p = NULL, *at;
+	struct session *s;
+	struct wire_slot *sl;
+	cpu_set_t before, one;
+	siginfo_t info;
+	char other;
+	pid_t child;
+
+	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
+		return;
+	/* The session stays on one CPU, and the guest says that it is on another. */
+	ASSERT(sched_getaffinity(0, sizeof(before), &before) == 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	ASSERT(sched_setaffinity(0, sizeof(one), &one) == 0);
+	other = CPU_ISSET(0, &one) ? 1 : 0;
+	ASSERT(pipe(may_call) == 0);
+	s = start();
+	child = fork_guest(s, call_once);
+	for (int i = 0; i < 1000 && !p; i++) {
+		session_run(s, 10);
+		list_for_each_entry (at, &s->guests.processes, link)
+			if (at->pid == child && at->page)
+				p = at;
+	}
+	ASSERT(p);
+	sl = guest_process_slot(p, 0);
+	EXPECT_EQ(write(may_call[1], &other, 1), 1);
+	while (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) == WIRE_IDLE)
+		sched_yield();
+	serve_slot(p, 0);
+	EXPECT_EQ(s->busy_poll.nr, 1);
+	kill(child, SIGKILL);
+	EXPECT_EQ(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	instant_run(s, NULL, NULL);
+	EXPECT(p->sock_poll.gone);
+	EXPECT_EQ(s->busy_poll.nr, 0);
+	EXPECT_EQ(sl->awake, 0);
+	waitpid(child, NULL, 0);
+	close(may_call[0]);
+	close(may_call[1]);
+	session_free(s);
+	sched_setaffinity(0, sizeof(before), &before);
+}
