@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -260,6 +261,54 @@ static int own_hand(void)
 	return 0;
 }
 
+static void *do_nothing(void *arg)
+{
+	return arg;
+}
+
+/* As long as a filter may be, and shared with a thread. */
+static void *filter_and_share(void *arg)
+{
+	static struct sock_filter all[BPF_MAXINSNS];
+	pthread_t other;
+
+	for (int i = 0; i < BPF_MAXINSNS; i++)
+		all[i] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
+	if (install(all, BPF_MAXINSNS) || pthread_create(&other, NULL, do_nothing, NULL))
+		return (void *)1;
+	pthread_join(other, NULL);
+	return arg;
+}
+
+static long resident_pages(void)
+{
+	long size, resident = -1;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	fscanf(f, "%ld %ld", &size, &resident);
+	fclose(f);
+	return resident;
+}
+
+/* Filters go with the last thread that has them: 1000 would be 8000 pages. */
+static int given_back(void)
+{
+	void *failed = NULL;
+	long before = 0;
+
+	for (int i = 0; i < 1010 && !failed; i++) {
+		pthread_t one;
+
+		if (i == 10)
+			before = resident_pages();
+		pthread_create(&one, NULL, filter_and_share, NULL);
+		pthread_join(one, &failed);
+	}
+	HOLDS(!failed);
+	HOLDS(resident_pages() - before < 4000);
+	return 0;
+}
+
 int main(void)
 {
 	child("own hand", own_hand);
@@ -271,5 +320,6 @@ int main(void)
 	child("strict", strict);
 	child("strict, leaving", strict_exit);
 	child("refused", refused);
+	child("given back", given_back);
 	return 0;
 }
