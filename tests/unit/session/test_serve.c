@@ -102,10 +102,10 @@ static int may_call[2];
 
 static void call_once(struct mock *g)
 {
-	char c;
+	u8 cpu;
 
-	NEED(read(may_call[0], &c, 1) == 1);
-	g->cpu = c;
+	NEED(read(may_call[0], &cpu, 1) == 1);
+	g->cpu = cpu;
 	mock_call(g, WIRE_OP_PING);
 	pause();
 }
@@ -117,7 +117,7 @@ TEST(no_slot_is_looked_at_of_who_ended_in_the_turn_of_its_call)
 	struct wire_slot *sl;
 	cpu_set_t before, one;
 	siginfo_t info;
-	char other;
+	u8 other;
 	pid_t child;
 
 	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
