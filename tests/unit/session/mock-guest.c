@@ -241,3 +241,19 @@ s64 mock_read(struct mock *g, u64 handle, u64 *words, size_t len)
 		memcpy(words, g->slot->data, (size_t)n);
 	return n;
 }
+
+pid_t mock_fork(struct session *s, void (*body)(struct mock *g))
+{
+	int segment = session_segment_fd(s), bootstrap = session_bootstrap_fd(s);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct mock g;
+
+		alarm(20);
+		mock_init(&g, segment, bootstrap);
+		body(&g);
+		_exit(0);
+	}
+	return pid;
+}

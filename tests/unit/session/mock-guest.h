@@ -5,6 +5,9 @@
 #ifndef UNIT_SESSION_MOCK_GUEST_H
 #define UNIT_SESSION_MOCK_GUEST_H
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "abi/meter.h"
 #include "abi/perf.h"
 #include "abi/wire.h"
@@ -22,6 +25,18 @@ struct mock {
 	int cpu; /* where it says that it is; -1: where it is */
 	struct meter *m;
 };
+
+/* In a forked guest: exits with 1. */
+#define NEED(cond)                                                                 \
+	do {                                                                       \
+		if (!(cond)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
+			_exit(1);                                                  \
+		}                                                                  \
+	} while (0)
+
+/* A process that is a guest for as long as @body takes, some seconds at most, and exits with 0. */
+pid_t mock_fork(struct session *s, void (*body)(struct mock *g));
 
 /* Maps the segment and takes a meter; no contact yet. */
 void mock_init(struct mock *g, int segment_fd, int bootstrap);

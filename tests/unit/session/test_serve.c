@@ -21,38 +21,13 @@ static struct session *start(void)
 	return s;
 }
 
-/* In a forked guest: exits with 1. */
-#define NEED(cond)                                                                 \
-	do {                                                                       \
-		if (!(cond)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
-			_exit(1);                                                  \
-		}                                                                  \
-	} while (0)
-
-static pid_t fork_guest(struct session *s, void (*body)(struct mock *g))
-{
-	int segment = session_segment_fd(s), bootstrap = session_bootstrap_fd(s);
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		struct mock g;
-
-		alarm(20);
-		mock_init(&g, segment, bootstrap);
-		NEED(mock_hello(&g, -1, 0) == 0);
-		body(&g);
-		_exit(0);
-	}
-	return pid;
-}
-
 /* It is the same thread, and its event goes on. */
 static void change_meters(struct mock *g)
 {
 	struct pe_attr attr = mock_attr();
 	u64 h, words[1];
 
+	NEED(mock_hello(g, -1, 0) == 0);
 	attr.disabled = 0;
 	NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) >= 0);
 	mock_count(g, 100, 1);
@@ -66,7 +41,7 @@ static void change_meters(struct mock *g)
 TEST(a_thread_that_calls_with_another_meter_is_the_same)
 {
 	struct session *s = start();
-	pid_t child = fork_guest(s, change_meters);
+	pid_t child = mock_fork(s, change_meters);
 	int status = 0;
 
 	while (waitpid(child, &status, WNOHANG) == 0)
@@ -78,6 +53,7 @@ TEST(a_thread_that_calls_with_another_meter_is_the_same)
 /* Of two callers at different places one is on another CPU than the session. */
 static void call_from_everywhere(struct mock *g)
 {
+	NEED(mock_hello(g, -1, 0) == 0);
 	for (int i = 0; i < 20; i++) {
 		g->cpu = i & 1;
 		NEED(mock_call(g, WIRE_OP_PING) == 0);
@@ -87,7 +63,7 @@ static void call_from_everywhere(struct mock *g)
 TEST(no_slot_is_looked_at_after_a_turn)
 {
 	struct session *s = start();
-	pid_t child = fork_guest(s, call_from_everywhere);
+	pid_t child = mock_fork(s, call_from_everywhere);
 	int status = 0;
 
 	while (waitpid(child, &status, WNOHANG) == 0) {
@@ -104,6 +80,7 @@ static void call_once(struct mock *g)
 {
 	u8 cpu;
 
+	NEED(mock_hello(g, -1, 0) == 0);
 	NEED(read(may_call[0], &cpu, 1) == 1);
 	g->cpu = cpu;
 	mock_call(g, WIRE_OP_PING);
@@ -130,7 +107,7 @@ TEST(no_slot_is_looked_at_of_who_ended_in_the_turn_of_its_call)
 	other = CPU_ISSET(0, &one) ? 1 : 0;
 	ASSERT(pipe(may_call) == 0);
 	s = start();
-	child = fork_guest(s, call_once);
+	child = mock_fork(s, call_once);
 	for (int i = 0; i < 1000 && !p; i++) {
 		session_run(s, 10);
 		list_for_each_entry (at, &s->guests.processes, link)

@@ -52,31 +52,6 @@ static int serve_until_exit(struct session *s, pid_t child)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* In a forked guest: exits with the number of the line that failed. */
-#define NEED(cond)                                                                 \
-	do {                                                                       \
-		if (!(cond)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
-			_exit(1);                                                  \
-		}                                                                  \
-	} while (0)
-
-static pid_t fork_guest(struct session *s, void (*body)(struct mock *g))
-{
-	int segment = session_segment_fd(s), bootstrap = session_bootstrap_fd(s);
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		struct mock g;
-
-		alarm(20);
-		mock_init(&g, segment, bootstrap);
-		body(&g);
-		_exit(0);
-	}
-	return pid;
-}
-
 static void count_self(struct mock *g)
 {
 	struct pe_attr attr = mock_attr();
@@ -117,7 +92,7 @@ TEST(a_guest_counts_itself)
 {
 	struct session *s = start(0);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, count_self)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, count_self)), 0);
 	session_free(s);
 }
 
@@ -191,7 +166,7 @@ TEST(the_session_opens_at_one_instant)
 	char why[300];
 
 	ASSERT(session_new(&config, &s, why, sizeof(why)) == 0);
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, open_on_a_cpu)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, open_on_a_cpu)), 0);
 	session_free(s);
 }
 
@@ -238,8 +213,8 @@ TEST(a_remote_client_makes_a_guest)
 {
 	struct session *s = start(0);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, adopt_a_child)), 0);
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, adopt_as_a_guest)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, adopt_a_child)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, adopt_as_a_guest)), 0);
 	session_free(s);
 }
 
@@ -283,7 +258,7 @@ TEST(refusals)
 {
 	struct session *s = start(0);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, wrong_calls)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, wrong_calls)), 0);
 	session_free(s);
 }
 
@@ -346,7 +321,7 @@ TEST(inherited_counts_are_complete_after_wait)
 	struct session *s = start(0);
 
 	the_segment = session_segment_fd(s);
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, inherit)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, inherit)), 0);
 	session_free(s);
 }
 
@@ -385,7 +360,7 @@ TEST(only_who_announced_a_process_takes_it_back)
 	struct session *s = start(0);
 
 	the_segment = session_segment_fd(s);
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, unfork_of_a_stranger)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, unfork_of_a_stranger)), 0);
 	session_free(s);
 }
 
@@ -433,7 +408,7 @@ TEST(an_event_on_another_guest_enabled_by_its_exec)
 	struct session *s = start(0);
 
 	the_segment = session_segment_fd(s);
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, remote)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, remote)), 0);
 	session_free(s);
 }
 
@@ -465,7 +440,7 @@ TEST(descriptors_are_real)
 {
 	struct session *s = start(0);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, shared_descriptor)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, shared_descriptor)), 0);
 	session_free(s);
 }
 
@@ -501,7 +476,7 @@ TEST(the_user_page)
 {
 	struct session *s = start(0);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, map_page)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, map_page)), 0);
 	session_free(s);
 }
 
@@ -536,7 +511,7 @@ TEST(a_user_page_for_which_there_is_no_memory)
 {
 	struct session *s = start(0);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, map_page_without_memory)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, map_page_without_memory)), 0);
 	session_free(s);
 }
 
@@ -575,7 +550,7 @@ TEST(event_snapshots)
 {
 	struct session *s = start(0);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_snapshot)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, read_snapshot)), 0);
 	session_free(s);
 }
 
@@ -652,7 +627,7 @@ TEST(event_snapshots_of_events_that_take_turns)
 {
 	struct session *s = start(1);
 
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_in_turns)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, read_in_turns)), 0);
 	session_free(s);
 }
 
@@ -700,7 +675,7 @@ TEST(an_own_event_and_a_cpu_with_one_counter)
 	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
 		return;
 	ASSERT(session_new(&config, &s, why, sizeof(why)) == 0);
-	EXPECT_EQ(serve_until_exit(s, fork_guest(s, read_while_moving)), 0);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, read_while_moving)), 0);
 	session_free(s);
 }
 
@@ -724,7 +699,7 @@ TEST(nobody_counts_on_a_cpu_any_more)
 	pid_t child;
 
 	ASSERT(pipe(told) == 0);
-	child = fork_guest(s, count_on_a_cpu);
+	child = mock_fork(s, count_on_a_cpu);
 	for (int i = 0; i < 1000 && !(s->shown.view->flags & WIRE_VIEW_PLACES); i++)
 		session_run(s, 10);
 	EXPECT(s->shown.view->flags & WIRE_VIEW_PLACES);
@@ -749,7 +724,7 @@ static void sleep_on(struct mock *g)
 TEST(a_session_that_ends_leaves_guests_alive)
 {
 	struct session *s = start(0);
-	pid_t child = fork_guest(s, sleep_on);
+	pid_t child = mock_fork(s, sleep_on);
 	int status;
 
 	for (int i = 0; i < 20; i++)
@@ -762,7 +737,7 @@ TEST(a_session_that_ends_leaves_guests_alive)
 TEST(is_over_with_its_last_guest)
 {
 	struct session *s = start(0);
-	pid_t child = fork_guest(s, count_self);
+	pid_t child = mock_fork(s, count_self);
 
 	session_close_bootstrap(s);
 	EXPECT(!session_is_over(s));

@@ -24,15 +24,6 @@ static struct perf_event_mmap_page *page;
 static u64 handle;
 static u64 counted;
 
-/* In a forked guest: exits with 1. */
-#define NEED(cond)                                                                 \
-	do {                                                                       \
-		if (!(cond)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
-			_exit(1);                                                  \
-		}                                                                  \
-	} while (0)
-
 static void start(void)
 {
 	struct session_config config = {.paranoid = SESSION_PARANOID_HOST, .segment_fd = -1};
