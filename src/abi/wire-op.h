@@ -79,6 +79,8 @@ enum wire_op {
 	WIRE_OP_MAPPED = 20,
 	/* The kernel's events are to stop the caller (abi/trace.h), or to let it be. ret 0. */
 	WIRE_OP_STOPS = 21,
+	/* The calling thread has been to other namespaces. ret 0. */
+	WIRE_OP_NAMESPACES = 22,
 	WIRE_OP_COUNT
 };
 

@@ -104,6 +104,8 @@ enum wire_watch {
 	WIRE_WATCH_DATA = 32, /* and all else that it maps */
 	/* nothing, but a fork is to leave few faults of the runtime's own */
 	WIRE_WATCH_FAULTS = 64,
+	/* after it: unshare and setns (WIRE_OP_NAMESPACES) */
+	WIRE_WATCH_NAMESPACES = 128,
 };
 
 enum wire_word {

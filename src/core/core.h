@@ -29,6 +29,7 @@ struct core;
 struct cpu;
 struct event;
 struct open_call;
+struct perf_ns_link_info;
 struct task;
 
 #define CORE_NO_TIMER (~0ull)
@@ -129,6 +130,13 @@ struct core_ops {
 	 * was told.
 	 */
 	u32 (*parent_pid)(void *ctx, const struct event *event, const struct task *task);
+
+	/*
+	 * The namespaces that @task is in, by NET_NS_INDEX and so on, of which there is room for
+	 * NR_NAMESPACES: how many are told, 0 if that is not known. Asked after a fork and by
+	 * task_namespaces(). NULL: never known.
+	 */
+	u32 (*namespaces)(void *ctx, struct task *task, struct perf_ns_link_info *links);
 
 	/*
 	 * What event_poll() answers changed for @event (its last target died, it went to ERROR):
@@ -314,13 +322,8 @@ void task_mapped(struct task *task, const struct task_map *map);
 /* COMM; @exec: by an execve, of which task_exec() was told before and mappings are told after. */
 void task_named(struct task *task, const char *comm, bool exec);
 
-/*
- * NAMESPACES: @task is in other ones, by what @current did (clone, unshare, setns). @links by
- * NET_NS_INDEX and so on.
- */
-struct perf_ns_link_info;
-void task_namespaces(struct task *current, struct task *task, const struct perf_ns_link_info *links,
-		     u32 nr);
+/* NAMESPACES: @task may be in other ones, by what @current did (unshare, setns). */
+void task_namespaces(struct task *current, struct task *task);
 
 /* CGROUP: @task made one. */
 void task_made_cgroup(struct task *task, u64 id, const char *path);

@@ -155,6 +155,7 @@ void sideband_fork(struct task *child)
 		return;
 	child->forker = NULL;
 	tell_all(&sb);
+	task_namespaces(parent, child);
 	task_put(parent);
 }
 
@@ -207,18 +208,21 @@ static bool wants_namespaces(const struct sideband *sb, const struct event *even
 	return event->attr.namespaces;
 }
 
-void task_namespaces(struct task *current, struct task *task, const struct perf_ns_link_info *links,
-		     u32 nr)
+void task_namespaces(struct task *current, struct task *task)
 {
+	const struct core *core = current->core;
+	struct perf_ns_link_info links[NR_NAMESPACES];
 	struct sideband sb = {
 		.wanted = wants_namespaces,
 		.current = current,
 		.task = task,
-		.record = {.type = PERF_RECORD_NAMESPACES,
-			   .namespaces = {.nr = nr, .links = links}},
+		.record = {.type = PERF_RECORD_NAMESPACES, .namespaces = {.links = links}},
 	};
 
-	tell_all(&sb);
+	if (core->ops->namespaces)
+		sb.record.namespaces.nr = core->ops->namespaces(core->ctx, task, links);
+	if (sb.record.namespaces.nr)
+		tell_all(&sb);
 }
 
 static bool wants_cgroup(const struct sideband *sb, const struct event *event,

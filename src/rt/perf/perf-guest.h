@@ -104,6 +104,8 @@ void perf_free(struct perf *p);
  */
 void perf_named(struct thread *t);
 void perf_mapped(struct thread *t, u64 addr, u64 len, u32 prot);
+/* The calling thread's unshare or setns has succeeded, whatever it was about. */
+void perf_namespaces(struct thread *t);
 
 /* The calling thread ends, alone or with all others; nothing is counted for it any more. */
 void perf_thread_exit(struct thread *t, bool process);

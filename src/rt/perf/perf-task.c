@@ -33,6 +33,17 @@ void perf_named(struct thread *t)
 	wire_end(t, sl);
 }
 
+void perf_namespaces(struct thread *t)
+{
+	struct wire_slot *sl = t->proc->perf && watched(t) & WIRE_WATCH_NAMESPACES ? wire_begin(t)
+										   : NULL;
+
+	if (!sl)
+		return;
+	(void)wire_call(t, sl, WIRE_OP_NAMESPACES);
+	wire_end(t, sl);
+}
+
 static void mapped(struct thread *t, const struct wire_mapped_args *args)
 {
 	u32 what = args->prot & PROT_EXEC ? WIRE_WATCH_RECORDS : WIRE_WATCH_DATA;

@@ -649,10 +649,15 @@ long guest_ptrace(struct thread *t)
 
 long guest_namespace(struct thread *t)
 {
+	long ret;
+
 	/* setns says by its descriptor what kind it is about. */
 	if (guest_nr(t) == __NR_setns || guest_arg(t, 0) & CLONE_NEWPID)
 		meter_namespace();
-	return call_kernel(t);
+	ret = call_kernel(t);
+	if (!ret)
+		perf_namespaces(t);
+	return ret;
 }
 
 long guest_personality(struct thread *t)

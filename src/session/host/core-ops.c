@@ -253,5 +253,6 @@ const struct core_ops session_core_ops = {
 	.memory_new = host_memory_new,
 	.memory_free = host_memory_free,
 	.mlock_limit = host_mlock_limit,
+	.namespaces = track_links,
 	.event_changed = snapshot_event_changed,
 };

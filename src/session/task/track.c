@@ -1,9 +1,10 @@
-/* Names and mappings of guests [REC-01, REC-03, REC-09]. */
+/* Names, namespaces and mappings of guests [REC-01, REC-03, REC-09, REC-15]. */
 #include "session/task/track.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "session/session-priv.h"
 
@@ -18,6 +19,8 @@ void track_opened(struct session *s, const struct event *event)
 		watch |= WIRE_WATCH_RECORDS;
 	if (attr->mmap_data)
 		watch |= WIRE_WATCH_DATA;
+	if (attr->namespaces)
+		watch |= WIRE_WATCH_NAMESPACES;
 	/* What is written at an end is there when somebody has waited for it. */
 	if (attr->comm || attr->mmap || attr->mmap_data || attr->task || attr->inherit_stat ||
 	    attr->sample_period)
@@ -43,6 +46,37 @@ void track_named(struct guest_thread *th, bool exec)
 		comm[i] = __atomic_load_n(&m->comm[i], __ATOMIC_RELAXED);
 	comm[15] = '\0';
 	task_named(th->task, comm, exec);
+}
+
+/* What cannot be asked stays 0, as in the kernel's records. */
+u32 track_links(void *ctx, struct task *task, struct perf_ns_link_info *links)
+{
+	static const char *const kinds[NR_NAMESPACES] = {
+		[NET_NS_INDEX] = "net",       [UTS_NS_INDEX] = "uts",   [IPC_NS_INDEX] = "ipc",
+		[PID_NS_INDEX] = "pid",       [USER_NS_INDEX] = "user", [MNT_NS_INDEX] = "mnt",
+		[CGROUP_NS_INDEX] = "cgroup",
+	};
+	const struct session *s = ctx;
+	const struct guest_thread *th = task_host(task);
+	char path[64];
+	struct stat st;
+
+	if (!(s->track_watch & WIRE_WATCH_NAMESPACES) || !th || th->tid <= 0)
+		return 0;
+	for (u32 i = 0; i < NR_NAMESPACES; i++) {
+		links[i] = (struct perf_ns_link_info){0};
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/ns/%s", th->process->pid, th->tid,
+			 kinds[i]);
+		if (!stat(path, &st))
+			links[i] = (struct perf_ns_link_info){.dev = st.st_dev, .ino = st.st_ino};
+	}
+	return NR_NAMESPACES;
+}
+
+void track_namespaces(struct guest_thread *th)
+{
+	if (th->task)
+		task_namespaces(th->task, th->task);
 }
 
 /* A line of /proc/PID/maps. */

@@ -132,6 +132,12 @@ static s64 op_named(struct call *c)
 	return 0;
 }
 
+static s64 op_namespaces(struct call *c)
+{
+	track_namespaces(c->thread);
+	return 0;
+}
+
 static s64 op_mapped(struct call *c)
 {
 	const struct wire_mapped_args *args = &c->args.mapped;
@@ -199,7 +205,7 @@ s64 op_run(struct call *c)
 		[WIRE_OP_MOVED] = op_moved,   [WIRE_OP_SYSCTL] = op_sysctl,
 		[WIRE_OP_ADOPT] = op_adopt,   [WIRE_OP_ASYNC] = op_async,
 		[WIRE_OP_NAMED] = op_named,   [WIRE_OP_MAPPED] = op_mapped,
-		[WIRE_OP_STOPS] = op_stops,
+		[WIRE_OP_STOPS] = op_stops,   [WIRE_OP_NAMESPACES] = op_namespaces,
 	};
 
 	instant_check(c->s);

@@ -142,6 +142,15 @@ static void op_memory_free(void *ctx, void *memory, size_t size, void *host)
 	free(memory);
 }
 
+static u32 op_namespaces(void *ctx, struct task *task, struct perf_ns_link_info *links)
+{
+	const struct fake *f = ctx;
+
+	for (u32 i = 0; i < f->nr_namespaces; i++)
+		links[i] = (struct perf_ns_link_info){.dev = i + 1, .ino = (u64)task_tid(task)};
+	return f->nr_namespaces;
+}
+
 static void op_mlock_limit(void *ctx, struct task *task, u32 *uid, u64 *limit)
 {
 	*uid = (u32)((struct fake_task *)task_host(task))->uid;
@@ -171,6 +180,7 @@ static const struct core_ops ops = {
 	.sigtrap = op_sigtrap,
 	.memory_new = op_memory_new,
 	.memory_free = op_memory_free,
+	.namespaces = op_namespaces,
 	.mlock_limit = op_mlock_limit,
 	.event_free = op_event_free,
 };

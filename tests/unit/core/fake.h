@@ -56,6 +56,7 @@ struct fake {
 	u32 wakes, frees;
 	const struct event *changed; /* who was last said to have changed; a test may clear it */
 	u32 overflows, lasts;        /* signals, and those of them with POLL_HUP */
+	u32 nr_namespaces;           /* that a task says it is in */
 	u32 traps;
 	int trap_tid;
 	u64 trap_addr;

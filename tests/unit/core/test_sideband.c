@@ -325,7 +325,6 @@ TEST(switches)
 /* [REC-12, REC-15, REC-18] */
 TEST(other_kinds)
 {
-	static const struct perf_ns_link_info links[2] = {{.dev = 1, .ino = 2}, {.dev = 3}};
 	struct pe_attr attr = tracking();
 	const struct ap_record *rec;
 	int fd;
@@ -333,11 +332,15 @@ TEST(other_kinds)
 	f = fake_new(4);
 	attr.namespaces = attr.cgroup = 1;
 	fd = open_mapped(&attr, 0, -1);
-	task_namespaces(task(100), task(100), links, 2);
+	task_namespaces(task(100), task(100));
+	EXPECT(!fake_take_type(f, fd, PERF_RECORD_NAMESPACES));
+	f->nr_namespaces = 2;
+	task_namespaces(task(100), task(100));
 	rec = fake_take_type(f, fd, PERF_RECORD_NAMESPACES);
 	ASSERT(rec);
 	EXPECT_EQ(rec->namespaces.nr, 2);
-	EXPECT_EQ(rec->namespaces.links[0].ino, 2);
+	EXPECT_EQ(rec->namespaces.links[0].ino, 100);
+	EXPECT_EQ(rec->namespaces.links[1].dev, 2);
 	EXPECT_EQ(rec->namespaces.tid, 100);
 	task_made_cgroup(task(100), 55, "/a/b");
 	rec = fake_take_type(f, fd, PERF_RECORD_CGROUP);

@@ -1,0 +1,187 @@
+/*
+ * Records of what tasks do beside names, mappings, forks and ends: namespaces, cgroups that are
+ * made, build ids of mappings.
+ */
+#include "conform/conform.h"
+
+#include <sched.h>
+#include <sys/stat.h>
+
+#define PAGE 4096
+
+struct buffer {
+	int fd;
+	struct perf_event_mmap_page *page;
+	const u8 *data;
+};
+
+static struct pe_attr on(void)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
+
+	attr.disabled = 0;
+	return attr;
+}
+
+static struct buffer map(long fd)
+{
+	struct buffer b = {.fd = (int)fd};
+
+	NEED(fd >= 0);
+	b.page = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
+	NEED(b.page != MAP_FAILED);
+	b.data = (const u8 *)b.page + PAGE;
+	return b;
+}
+
+static u64 head(const struct buffer *b)
+{
+	return __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+/* The record of that kind with number @nr, from 0; NULL: there is none. */
+static const struct perf_event_header *find(const struct buffer *b, u32 type, int nr)
+{
+	for (u64 at = 0; at < head(b);) {
+		const struct perf_event_header *h = (const void *)(b->data + at);
+
+		if (h->type == type && !nr--)
+			return h;
+		at += h->size;
+	}
+	return NULL;
+}
+
+/* The types of all records, a digit of 100 each, the first one highest. */
+static long long types(const struct buffer *b)
+{
+	long long sum = 0;
+
+	for (u64 at = 0; at < head(b);) {
+		const struct perf_event_header *h = (const void *)(b->data + at);
+
+		sum = sum * 100 + h->type;
+		at += h->size;
+	}
+	return sum;
+}
+
+struct namespaces {
+	struct perf_event_header header;
+	u32 pid, tid;
+	u64 nr;
+	struct {
+		u64 dev, ino;
+	} link[7];
+};
+
+static const char *const kinds[] = {"net", "uts", "ipc", "pid", "user", "mnt", "cgroup"};
+
+/* Whether @n says what /proc says of @pid now. */
+static bool agrees(const struct namespaces *n, pid_t pid)
+{
+	for (int i = 0; i < 7; i++) {
+		char path[64];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kinds[i]);
+		if (stat(path, &st) || n->link[i].ino != st.st_ino || n->link[i].dev != st.st_dev)
+			return false;
+	}
+	return true;
+}
+
+/* [ATTR-34] */
+CONFORM(namespaces)
+{
+	struct pe_attr attr = on();
+	const struct namespaces *n;
+	struct buffer b;
+	int go[2], begun[2];
+	pid_t pid;
+	bool same;
+	char c;
+
+	attr.namespaces = 1;
+	attr.task = 1;
+	b = map(ev_self(attr));
+	NEED(pipe(go) == 0 && pipe(begun) == 0);
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		_exit(write(begun[1], "", 1) != 1 || read(go[0], &c, 1) != 1);
+	}
+	NEED(pid > 0 && read(begun[0], &c, 1) == 1);
+	same = false;
+	n = (const void *)find(&b, PERF_RECORD_NAMESPACES, 0);
+	if (n)
+		same = agrees(n, pid);
+	check_val("REC-15", "a fork is told, then the namespaces", types(&b), 716);
+	NEED(n);
+	check_val("REC-15", "its size", n->header.size, 136);
+	check_val("REC-15", "its misc", n->header.misc, 0);
+	check_val("REC-15", "its pid and tid are the child's",
+		  n->pid == (u32)pid && n->tid == (u32)pid, 1);
+	check_val("REC-15", "how many there are", (long long)n->nr, 7);
+	check_val("REC-15", "they are those of /proc", same, 1);
+	NEED(write(go[1], "", 1) == 1 && waitpid(pid, NULL, 0) == pid);
+}
+
+/* [ATTR-34] */
+CONFORM(unshare)
+{
+	struct pe_attr attr = on();
+	const struct namespaces *n;
+	struct buffer b;
+	int uts;
+
+	attr.namespaces = 1;
+	b = map(ev_self(attr));
+	uts = open("/proc/self/ns/uts", O_RDONLY);
+	NEED(uts >= 0);
+	check_val("REC-15", "nothing yet", (long long)head(&b), 0);
+	NEED(unshare(CLONE_FS) == 0);
+	check_val("REC-15", "whatever is unshared they are told", types(&b), 16);
+	check_err("REC-15", "unshare of what there is not", unshare(1) ? -errno : 0, EINVAL);
+	check_val("REC-15", "what fails is not told", types(&b), 16);
+	if (unshare(CLONE_NEWUTS)) {
+		skip_row("REC-15", "who has other ones is told", "no right to have them");
+		return;
+	}
+	n = (const void *)find(&b, PERF_RECORD_NAMESPACES, 1);
+	NEED(n);
+	check_val("REC-15", "other namespaces are told", agrees(n, getpid()), 1);
+	check_val("REC-15", "of the task itself", n->pid == (u32)getpid() && n->tid == n->pid, 1);
+	NEED(setns(uts, CLONE_NEWUTS) == 0);
+	n = (const void *)find(&b, PERF_RECORD_NAMESPACES, 2);
+	check_val("REC-15", "who goes back is told", n && agrees(n, getpid()), 1);
+}
+
+CONFORM_EXEC(nothing)
+{
+	(void)arg;
+	return 0;
+}
+
+/* [ATTR-34] */
+CONFORM(exec)
+{
+	struct pe_attr attr = on();
+	struct buffer b;
+	int go[2];
+	pid_t pid;
+	char c;
+
+	NEED(pipe(go) == 0);
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		NEED(read(go[0], &c, 1) == 1);
+		exec_self("nothing", 0);
+	}
+	attr.namespaces = attr.comm = 1;
+	b = map(ev_open(&attr, pid, -1, -1, 0));
+	NEED(write(go[1], "", 1) == 1 && waitpid(pid, NULL, 0) == pid);
+	check_val("REC-15", "an exec has the same namespaces, and does not tell them", types(&b),
+		  304);
+}
