@@ -15,7 +15,7 @@
 /* A file, or what has a name in brackets. */
 struct sym_object {
 	char *path; /* owned */
-	struct sym_build_id id;
+	struct elf_build_id id;
 	bool loaded;       /* or tried */
 	bool other_build;  /* the file of this name is not what was recorded */
 	const void *bytes; /* of the vDSO; borrowed */
@@ -53,7 +53,7 @@ struct sym_view {
 	struct sym_process kernel;
 	struct sym_symbols *kallsyms; /* owned; NULL: not loaded, or not to be had */
 	bool kallsyms_tried;
-	struct sym_build_id kernel_id; /* as recorded */
+	struct elf_build_id kernel_id; /* as recorded */
 };
 
 static void *must(void *p)
@@ -205,7 +205,7 @@ void sym_view_free(struct sym_view *v)
 
 void sym_view_build_id(struct sym_view *v, const char *path, const u8 *id, u32 size)
 {
-	struct sym_build_id *to = !strcmp(path, KERNEL) ? &v->kernel_id : &object_of(v, path)->id;
+	struct elf_build_id *to = !strcmp(path, KERNEL) ? &v->kernel_id : &object_of(v, path)->id;
 
 	if (size > sizeof(to->bytes))
 		return;
@@ -361,26 +361,26 @@ static void load_vdso(struct sym_object *o)
 		fclose(f);
 }
 
-static struct sym_symbols *load_debug_file(const char *running, const struct sym_build_id *id)
+static struct sym_symbols *load_debug_file(const char *running, const struct elf_build_id *id)
 {
 	char text[41], path[sizeof(DEBUG_DIR) + 60];
 
 	if (id->size < 2)
 		return NULL;
-	sym_build_id_text(id, text);
+	elf_build_id_text(id, text);
 	snprintf(path, sizeof(path), "%s/%.2s/%s.debug", DEBUG_DIR, text, text + 2);
 	return sym_symbols_load_debug(path, running, id);
 }
 
 /* perf keeps copies of what it has recorded. */
-static struct sym_symbols *load_cached(const struct sym_build_id *id)
+static struct sym_symbols *load_cached(const struct elf_build_id *id)
 {
 	const char *home = getenv("HOME");
 	char text[41], path[512];
 
 	if (id->size < 2 || !home)
 		return NULL;
-	sym_build_id_text(id, text);
+	elf_build_id_text(id, text);
 	snprintf(path, sizeof(path), "%.400s/.debug/.build-id/%.2s/%s/elf", home, text, text + 2);
 	return sym_symbols_load(path, id);
 }
@@ -402,13 +402,13 @@ static void load(struct sym_object *o)
 		return;
 	o->symbols = sym_symbols_load(o->path, &o->id);
 	o->segments = sym_segments_load(o->path);
-	o->other_build = !sym_build_id_is(o->path, &o->id);
+	o->other_build = !elf_build_id_is(o->path, &o->id);
 	if (!o->symbols || !sym_symbols_complete(o->symbols)) {
-		struct sym_build_id own = o->id;
+		struct elf_build_id own = o->id;
 		struct sym_symbols *debug;
 
 		if (!own.size)
-			(void)sym_build_id_of_file(o->path, &own);
+			(void)elf_build_id_of_file(o->path, &own);
 		debug = load_debug_file(o->path, &own);
 		if (debug) {
 			sym_symbols_free(o->symbols);
@@ -421,12 +421,12 @@ static void load(struct sym_object *o)
 
 static const struct sym_symbol *kernel_symbol(struct sym_view *v, const struct sym_map *m, u64 addr)
 {
-	struct sym_build_id running;
+	struct elf_build_id running;
 	s64 shift = 0;
 
 	if (!v->kallsyms_tried) {
 		v->kallsyms_tried = true;
-		if (!v->kernel_id.size || !sym_build_id_of_kernel(&running) ||
+		if (!v->kernel_id.size || !elf_build_id_of_kernel(&running) ||
 		    (running.size == v->kernel_id.size &&
 		     !memcmp(running.bytes, v->kernel_id.bytes, running.size)))
 			v->kallsyms = sym_symbols_of_kernel("/proc/kallsyms");

@@ -12,7 +12,7 @@
 #ifndef SYM_SYMBOL_VIEW_H
 #define SYM_SYMBOL_VIEW_H
 
-#include "sym/build-id.h"
+#include "elf/build-id.h"
 
 struct sym_view;
 

@@ -253,19 +253,19 @@ static const void *map_file(const char *path, size_t *len)
 
 /* @running: the file that runs, if @path is only its debug file. */
 static struct sym_symbols *load_files(const char *path, const char *running,
-				      const struct sym_build_id *id)
+				      const struct elf_build_id *id)
 {
 	struct sym_symbols *s = NULL;
 	struct elf_file im, other;
 	const void *map, *other_map = NULL;
 	size_t len, other_len;
 
-	if (!sym_build_id_is(path, id))
+	if (!elf_build_id_is(path, id))
 		return NULL;
 	map = map_file(path, &len);
 	if (!map)
 		return NULL;
-	if (running && sym_build_id_is(running, id))
+	if (running && elf_build_id_is(running, id))
 		other_map = map_file(running, &other_len);
 	if (elf_file_open(&im, map, len))
 		s = load_image(&im, other_map && elf_file_open(&other, other_map, other_len)
@@ -282,13 +282,13 @@ static struct sym_symbols *load_files(const char *path, const char *running,
 	return s;
 }
 
-struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id *id)
+struct sym_symbols *sym_symbols_load(const char *path, const struct elf_build_id *id)
 {
 	return load_files(path, NULL, id);
 }
 
 struct sym_symbols *sym_symbols_load_debug(const char *path, const char *running,
-					   const struct sym_build_id *id)
+					   const struct elf_build_id *id)
 {
 	return load_files(path, running, id);
 }

@@ -7,7 +7,7 @@
 #ifndef SYM_SYMBOLS_H
 #define SYM_SYMBOLS_H
 
-#include "sym/build-id.h"
+#include "elf/build-id.h"
 
 struct sym_symbol {
 	u64 start, end; /* end is one past it */
@@ -21,14 +21,14 @@ struct sym_symbols;
  * Loads a file's function and data symbols from .symtab, or from .dynsym where there is none. @id
  * (NULL: any) must be the file's. NULL: it is not such a file, or has no symbols.
  */
-struct sym_symbols *sym_symbols_load(const char *path, const struct sym_build_id *id);
+struct sym_symbols *sym_symbols_load(const char *path, const struct elf_build_id *id);
 
 /*
  * The same from the debug file of @running, which has the symbols; what tells the slots of the
  * procedure linkage table is in @running alone. @id is that of both.
  */
 struct sym_symbols *sym_symbols_load_debug(const char *path, const char *running,
-					   const struct sym_build_id *id);
+					   const struct elf_build_id *id);
 
 /* The same for bytes in memory, which must stay. */
 struct sym_symbols *sym_symbols_of_bytes(const void *bytes, size_t len);

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	u8 *bytes = malloc(len + 1); /* ends where the file ends */
 	struct sym_symbols *s;
 	struct sym_segments *segments;
-	struct sym_build_id id;
+	struct elf_build_id id;
 	struct data_field field;
 	size_t at = 0, size = 0;
 	const char *format;
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (segments)
 		(void)sym_segments_address(segments, 0x1000, &addr);
 	free(segments);
-	(void)sym_build_id_in_notes(bytes, len, 4, &id);
+	(void)elf_build_id_in_notes(bytes, len, 4, &id);
 	while (data_tracing_field((const char *)bytes, len, &at, &field))
 		CHECK(strlen(field.name) < sizeof(field.name));
 	format = data_tracing_find(bytes, len, 7, &size);

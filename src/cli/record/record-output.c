@@ -10,7 +10,7 @@
 
 #include "cli/record/record-priv.h"
 #include "data/synthesize.h"
-#include "sym/build-id.h"
+#include "elf/build-id.h"
 
 #define DEFAULT_PATH "perf.data"
 
@@ -174,13 +174,13 @@ void record_output_snapshot(struct record_job *job)
 
 static void add_build_ids(struct record_job *job, struct data_features *f)
 {
-	struct sym_build_id id;
+	struct elf_build_id id;
 
-	if (!job->user_only && sym_build_id_of_kernel(&id))
+	if (!job->user_only && elf_build_id_of_kernel(&id))
 		data_features_add_build_id(f, "[kernel.kallsyms]", PERF_RECORD_MISC_KERNEL,
 					   id.bytes, id.size);
 	for (u32 i = 0; i < job->tally.room; i++)
-		if (job->tally.files[i] && sym_build_id_of_file(job->tally.files[i], &id))
+		if (job->tally.files[i] && elf_build_id_of_file(job->tally.files[i], &id))
 			data_features_add_build_id(f, job->tally.files[i], PERF_RECORD_MISC_USER,
 						   id.bytes, id.size);
 }

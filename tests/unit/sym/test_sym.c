@@ -99,14 +99,14 @@ TEST(a_view_finds_them)
 
 TEST(another_build_has_no_names)
 {
-	struct sym_build_id id;
+	struct elf_build_id id;
 	struct sym_symbols *s;
 	char text[41];
 
-	if (!sym_build_id_of_file(self, &id))
+	if (!elf_build_id_of_file(self, &id))
 		return; /* linked without one */
 	EXPECT(id.size >= 8);
-	EXPECT_EQ(strlen(sym_build_id_text(&id, text)), 2u * id.size);
+	EXPECT_EQ(strlen(elf_build_id_text(&id, text)), 2u * id.size);
 	s = sym_symbols_load(self, &id);
 	EXPECT(s);
 	sym_symbols_free(s);
@@ -209,13 +209,13 @@ TEST(notes)
 {
 	static const u32 notes[] = {4,          4,       1, 0x00554e47, 77, 4, 3, NT_GNU_BUILD_ID,
 				    0x00554e47, 0xccbbaa};
-	struct sym_build_id id;
+	struct elf_build_id id;
 	char text[41];
 
-	EXPECT(sym_build_id_in_notes(notes, sizeof(notes), 4, &id));
-	EXPECT_STREQ(sym_build_id_text(&id, text), "aabbcc");
+	EXPECT(elf_build_id_in_notes(notes, sizeof(notes), 4, &id));
+	EXPECT_STREQ(elf_build_id_text(&id, text), "aabbcc");
 	for (size_t len = 0; len < sizeof(notes) - 1; len++)
-		EXPECT(!sym_build_id_in_notes(notes, len, 4, &id));
+		EXPECT(!elf_build_id_in_notes(notes, len, 4, &id));
 }
 
 /* Cut off, and with any byte changed: symbols or none, nothing outside of it is read. */

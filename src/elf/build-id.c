@@ -1,4 +1,4 @@
-#include "sym/build-id.h"
+#include "elf/build-id.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #define NOTES 65536 /* as much is looked at of them */
 
-bool sym_build_id_in_notes(const void *notes, size_t len, size_t align, struct sym_build_id *id)
+bool elf_build_id_in_notes(const void *notes, size_t len, size_t align, struct elf_build_id *id)
 {
 	struct cursor c = cursor_over(notes, len);
 
@@ -25,7 +25,7 @@ bool sym_build_id_in_notes(const void *notes, size_t len, size_t align, struct s
 			return false;
 		if (type == NT_GNU_BUILD_ID && name_len == 4 && !memcmp(name, "GNU", 4) &&
 		    desc_len && desc_len <= sizeof(id->bytes)) {
-			*id = (struct sym_build_id){.size = (u8)desc_len};
+			*id = (struct elf_build_id){.size = (u8)desc_len};
 			memcpy(id->bytes, desc, desc_len);
 			return true;
 		}
@@ -34,7 +34,7 @@ bool sym_build_id_in_notes(const void *notes, size_t len, size_t align, struct s
 	return false;
 }
 
-static bool in_part(int fd, u64 offset, u64 size, u64 align, struct sym_build_id *id)
+static bool in_part(int fd, u64 offset, u64 size, u64 align, struct elf_build_id *id)
 {
 	u8 notes[4096];
 	ssize_t n;
@@ -43,11 +43,11 @@ static bool in_part(int fd, u64 offset, u64 size, u64 align, struct sym_build_id
 		return false;
 	/* It is the first or second note where there are many. */
 	n = pread(fd, notes, size < sizeof(notes) ? (size_t)size : sizeof(notes), (off_t)offset);
-	return n > 0 && sym_build_id_in_notes(notes, (size_t)n, (size_t)align, id);
+	return n > 0 && elf_build_id_in_notes(notes, (size_t)n, (size_t)align, id);
 }
 
 #define SEARCH(bits)                                                               \
-	static bool search##bits(int fd, const u8 *head, struct sym_build_id *id)  \
+	static bool search##bits(int fd, const u8 *head, struct elf_build_id *id)  \
 	{                                                                          \
 		Elf##bits##_Ehdr eh;                                               \
 		Elf##bits##_Phdr ph;                                               \
@@ -70,25 +70,29 @@ static bool in_part(int fd, u64 offset, u64 size, u64 align, struct sym_build_id
 SEARCH(64)
 SEARCH(32)
 
-bool sym_build_id_of_file(const char *path, struct sym_build_id *id)
+bool elf_build_id_of_fd(int fd, struct elf_build_id *id)
 {
 	const u16 one = 1;
 	u8 head[sizeof(Elf64_Ehdr)] = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	bool found = false;
 
-	if (fd < 0)
+	if (pread(fd, head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+	    memcmp(head, ELFMAG, SELFMAG) != 0 ||
+	    head[EI_DATA] != (*(const u8 *)&one ? ELFDATA2LSB : ELFDATA2MSB))
 		return false;
-	if (pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
-	    !memcmp(head, ELFMAG, SELFMAG) &&
-	    head[EI_DATA] == (*(const u8 *)&one ? ELFDATA2LSB : ELFDATA2MSB))
-		found = head[EI_CLASS] == ELFCLASS64 ? search64(fd, head, id)
-						     : search32(fd, head, id);
-	close(fd);
+	return head[EI_CLASS] == ELFCLASS64 ? search64(fd, head, id) : search32(fd, head, id);
+}
+
+bool elf_build_id_of_file(const char *path, struct elf_build_id *id)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool found = fd >= 0 && elf_build_id_of_fd(fd, id);
+
+	if (fd >= 0)
+		close(fd);
 	return found;
 }
 
-bool sym_build_id_of_kernel(struct sym_build_id *id)
+bool elf_build_id_of_kernel(struct elf_build_id *id)
 {
 	int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
 	bool found = fd >= 0 && in_part(fd, 0, 4096, 4, id);
@@ -98,7 +102,7 @@ bool sym_build_id_of_kernel(struct sym_build_id *id)
 	return found;
 }
 
-char *sym_build_id_text(const struct sym_build_id *id, char *text)
+char *elf_build_id_text(const struct elf_build_id *id, char *text)
 {
 	*text = 0;
 	for (u32 i = 0; i < id->size; i++)
@@ -106,11 +110,11 @@ char *sym_build_id_text(const struct sym_build_id *id, char *text)
 	return text;
 }
 
-bool sym_build_id_is(const char *path, const struct sym_build_id *id)
+bool elf_build_id_is(const char *path, const struct elf_build_id *id)
 {
-	struct sym_build_id own;
+	struct elf_build_id own;
 
 	return !id || !id->size ||
-	       (sym_build_id_of_file(path, &own) && own.size == id->size &&
+	       (elf_build_id_of_file(path, &own) && own.size == id->size &&
 		!memcmp(own.bytes, id->bytes, id->size));
 }
