@@ -73,10 +73,11 @@ struct session {
 	struct guests guests;
 	struct instant instant;
 	struct wide wide;
-	struct list traces;  /* struct thread_trace of task/thread-trace.c */
-	u32 track_watch;     /* task/track.h: what guests are to tell besides; enum wire_watch */
-	bool track_switches; /* task/thread-switches.h: somebody asks */
-	bool track_files;    /* there are probes of files: guests are to tell what they map */
+	struct list traces;   /* struct thread_trace of task/thread-trace.c */
+	u32 track_watch;      /* task/track.h: what guests are to tell besides; enum wire_watch */
+	bool track_switches;  /* task/thread-switches.h: somebody asks */
+	bool track_build_ids; /* somebody wants those of mappings */
+	bool track_files;     /* there are probes of files: guests are to tell what they map */
 
 	struct bootstraps bootstraps;
 	struct perf_files files;

@@ -4,6 +4,8 @@
  */
 #include "conform/conform.h"
 
+#include <elf.h>
+#include <link.h>
 #include <sched.h>
 #include <sys/stat.h>
 
@@ -184,4 +186,72 @@ CONFORM(exec)
 	NEED(write(go[1], "", 1) == 1 && waitpid(pid, NULL, 0) == pid);
 	check_val("REC-15", "an exec has the same namespaces, and does not tell them", types(&b),
 		  304);
+}
+
+struct mmap2 {
+	struct perf_event_header header;
+	u32 pid, tid;
+	u64 addr, len, offset;
+	u8 id_size, zeros[3], id[20];
+	u32 prot, flags;
+	char name[];
+};
+
+/* The build id of this program, as its notes have it. */
+static int own_id(struct dl_phdr_info *info, size_t size, void *to)
+{
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		const char *at = (const char *)info->dlpi_addr + ph->p_vaddr;
+
+		for (const char *end = at + ph->p_memsz; ph->p_type == PT_NOTE && at < end;) {
+			const ElfW(Nhdr) *n = (const void *)at;
+
+			if (n->n_type == NT_GNU_BUILD_ID && n->n_descsz == 20) {
+				memcpy(to, at + sizeof(*n) + 4, 20);
+				return 1;
+			}
+			at += sizeof(*n) + ((n->n_namesz + 3) & ~3u) + ((n->n_descsz + 3) & ~3u);
+		}
+	}
+	return -1;
+}
+
+/* [ATTR-40] */
+CONFORM(build_id)
+{
+	static const u8 none[3];
+	struct pe_attr attr = on();
+	const struct mmap2 *m;
+	struct buffer b;
+	u8 id[20];
+	int self, other;
+
+	NEED(dl_iterate_phdr(own_id, id) == 1);
+	self = open("/proc/self/exe", O_RDONLY);
+	other = open("/etc/passwd", O_RDONLY);
+	NEED(self >= 0 && other >= 0);
+	attr.mmap = attr.mmap2 = attr.build_id = 1;
+	b = map(ev_self(attr));
+	NEED(mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, self, PAGE) != MAP_FAILED);
+	NEED(mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, other, 0) != MAP_FAILED);
+	NEED(mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+	     MAP_FAILED);
+	m = (const void *)find(&b, PERF_RECORD_MMAP2, 0);
+	NEED(m);
+	check_val("MISC-06", "the misc of a mapping with a build id", m->header.misc,
+		  PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID);
+	check_val("REC-09", "its size stands in front", m->id_size, 20);
+	check_val("REC-09", "then come zeros", memcmp(m->zeros, none, 3), 0);
+	check_val("REC-09", "it is what the notes say", memcmp(m->id, id, 20), 0);
+	check_val("REC-09", "protection and flags stand behind",
+		  m->prot == (PROT_READ | PROT_EXEC) && m->flags == MAP_PRIVATE, 1);
+	check_val("REC-09", "then the name", m->name[0], '/');
+	m = (const void *)find(&b, PERF_RECORD_MMAP2, 1);
+	check_val("MISC-06", "what is no program has none", m ? m->header.misc : -1,
+		  PERF_RECORD_MISC_USER);
+	m = (const void *)find(&b, PERF_RECORD_MMAP2, 2);
+	check_val("MISC-06", "what is no file has none", m ? m->header.misc : -1,
+		  PERF_RECORD_MISC_USER);
 }

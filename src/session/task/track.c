@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "session/session-priv.h"
+#include "session/task/map-build-id.h"
 
 void track_opened(struct session *s, const struct event *event)
 {
@@ -21,6 +22,7 @@ void track_opened(struct session *s, const struct event *event)
 		watch |= WIRE_WATCH_DATA;
 	if (attr->namespaces)
 		watch |= WIRE_WATCH_NAMESPACES;
+	s->track_build_ids |= attr->build_id;
 	/* What is written at an end is there when somebody has waited for it. */
 	if (attr->comm || attr->mmap || attr->mmap_data || attr->task || attr->inherit_stat ||
 	    attr->sample_period)
@@ -129,9 +131,16 @@ static void tell_mapping(struct guest_thread *th, const struct map_line *l, u64 
 		.min = l->min,
 		.ino = l->ino,
 	};
+	struct elf_build_id id;
 
-	if (len)
-		task_mapped(th->task, &map);
+	if (!len)
+		return;
+	if (th->process->s->track_build_ids &&
+	    map_build_id(th->process->pid, l->name, l->maj, l->min, l->ino, &id)) {
+		map.build_id = id.bytes;
+		map.build_id_size = id.size;
+	}
+	task_mapped(th->task, &map);
 }
 
 /* The rest of the file whose code a program begins with: what unwinds its stack, for example. */
