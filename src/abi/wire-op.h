@@ -81,6 +81,8 @@ enum wire_op {
 	WIRE_OP_STOPS = 21,
 	/* The calling thread has been to other namespaces. ret 0. */
 	WIRE_OP_NAMESPACES = 22,
+	/* The calling thread has made a cgroup, whose directory is sent before. ret 0. */
+	WIRE_OP_MADE_CGROUP = 23,
 	WIRE_OP_COUNT
 };
 

@@ -106,6 +106,8 @@ enum wire_watch {
 	WIRE_WATCH_FAULTS = 64,
 	/* after it: unshare and setns (WIRE_OP_NAMESPACES) */
 	WIRE_WATCH_NAMESPACES = 128,
+	/* after it: a directory of cgroupfs that it makes (WIRE_OP_MADE_CGROUP) */
+	WIRE_WATCH_CGROUPS = 256,
 };
 
 enum wire_word {

@@ -255,3 +255,111 @@ CONFORM(build_id)
 	check_val("MISC-06", "what is no file has none", m ? m->header.misc : -1,
 		  PERF_RECORD_MISC_USER);
 }
+
+static char hierarchy[300];
+
+/* The perf_event controller's hierarchy: version 1 if it is mounted, else version 2. */
+static bool find_hierarchy(void)
+{
+	char line[1024], at[256], type[64], *options;
+	FILE *f = fopen("/proc/self/mountinfo", "r");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		options = strstr(line, " - ");
+		if (!options || sscanf(options, " - %63s", type) != 1 ||
+		    sscanf(line, "%*s %*s %*s %*s %255s", at) != 1)
+			continue;
+		if (!strcmp(type, "cgroup") && strstr(options, "perf_event")) {
+			snprintf(hierarchy, sizeof(hierarchy), "%s", at);
+			break;
+		}
+		if (!strcmp(type, "cgroup2") && !hierarchy[0])
+			snprintf(hierarchy, sizeof(hierarchy), "%s", at);
+	}
+	if (f)
+		fclose(f);
+	return hierarchy[0];
+}
+
+static bool enter(const char *dir)
+{
+	char path[500];
+	int fd;
+	bool done;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	done = fd >= 0 && write(fd, "0", 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+struct cgroup_record {
+	struct perf_event_header header;
+	u64 id;
+	char path[];
+};
+
+struct cgroup_sample {
+	struct perf_event_header header;
+	u64 cgroup;
+};
+
+static u64 sampled_cgroup(const struct buffer *b, int nr)
+{
+	const struct cgroup_sample *s = (const void *)find(b, PERF_RECORD_SAMPLE, nr);
+
+	return s ? s->cgroup : 0;
+}
+
+/* [ATTR-38] */
+CONFORM(cgroup)
+{
+	struct pe_attr attr = on(), faults = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	const struct cgroup_record *r;
+	char top[400], end[40];
+	struct buffer b, samples;
+	struct stat root, st;
+	bool in;
+
+	snprintf(end, sizeof(end), "/sideband-%d", (int)getpid());
+	if (!find_hierarchy() || !capable())
+		goto skip;
+	snprintf(top, sizeof(top), "%s%s", hierarchy, end);
+	attr.cgroup = 1;
+	b = map(ev_self(attr));
+	NEED(mkdir("/tmp/sideband-no-cgroup", 0700) == 0 && rmdir("/tmp/sideband-no-cgroup") == 0);
+	if (mkdir(top, 0755))
+		goto skip;
+	faults.disabled = 1;
+	faults.sample_period = 1;
+	faults.sample_type = PERF_SAMPLE_CGROUP;
+	samples = map(ev_self(faults));
+	touch_pages(4);
+	ev_ioctl(samples.fd, PERF_EVENT_IOC_ENABLE, 0);
+	touch_pages(4);
+	ev_ioctl(samples.fd, PERF_EVENT_IOC_DISABLE, 0);
+	NEED(stat(hierarchy, &root) == 0 && stat(top, &st) == 0);
+	in = enter(top);
+	ev_ioctl(samples.fd, PERF_EVENT_IOC_ENABLE, 0);
+	touch_pages(4);
+	ev_ioctl(samples.fd, PERF_EVENT_IOC_DISABLE, 0);
+	NEED(enter(hierarchy) && rmdir(top) == 0);
+	check_val("REC-18", "a cgroup that is made is told, a directory is not", types(&b), 19);
+	r = (const void *)find(&b, PERF_RECORD_CGROUP, 0);
+	NEED(r && in);
+	check_val("REC-18", "its misc", r->header.misc, 0);
+	check_val("REC-18", "its id is the inode", r->id == st.st_ino, 1);
+	check_val("REC-18", "its path ends with the name",
+		  strlen(r->path) >= strlen(end) &&
+			  !strcmp(r->path + strlen(r->path) - strlen(end), end),
+		  1);
+	check_val("SAMP-21", "a sample says the cgroup that the task is in",
+		  sampled_cgroup(&samples, 0) == root.st_ino, 1);
+	check_val("SAMP-21", "and where it is after it has moved",
+		  sampled_cgroup(&samples, 4) == st.st_ino, 1);
+	return;
+skip:
+	skip_row("REC-18", "a cgroup that is made", "none can be made here");
+}

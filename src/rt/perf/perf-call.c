@@ -205,16 +205,51 @@ static void moved(struct thread *t)
 	wire_end(t, sl);
 }
 
+static bool in_cgroupfs(int fd)
+{
+	struct statfs fs;
+
+	return !sys_failed(raw_call2(__NR_fstatfs, fd, (long)&fs)) &&
+	       (fs.f_type == CGROUP_SUPER_MAGIC || fs.f_type == CGROUP2_SUPER_MAGIC);
+}
+
+/* What was made is found by its name, as it cannot be had otherwise. */
+static void made_directory(struct thread *t, u64 nr)
+{
+	u32 path = nr == __NR_mkdirat;
+	long dir = path ? (long)(int)guest_arg(t, 0) : AT_FDCWD;
+	long fd = raw_call4(__NR_openat, dir, (long)guest_arg(t, path),
+			    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	struct wire_slot *sl;
+
+	if (sys_failed(fd))
+		return;
+	sl = in_cgroupfs((int)fd) ? wire_begin(t) : NULL;
+	if (sl) {
+		if (!wire_send_fd(t, sl, (int)fd))
+			(void)wire_call(t, sl, WIRE_OP_MADE_CGROUP);
+		wire_end(t, sl);
+	}
+	sys_close((int)fd);
+}
+
+bool perf_on_mkdir(struct thread *t, u64 nr, long *ret)
+{
+	if (!(__atomic_load_n(&dbt_meter(&t->dbt)->watch, __ATOMIC_RELAXED) & WIRE_WATCH_CGROUPS))
+		return false;
+	*ret = syscall_plain(t, nr);
+	if (!failed(*ret))
+		made_directory(t, nr);
+	return true;
+}
+
 /*
  * A write to a file of a cgroup may move tasks, and somebody counts cgroups: the session looks
  * where tasks are before the writer goes on.
  */
 static bool wrote_cgroup(struct thread *t, u64 nr, long *ret)
 {
-	struct statfs fs;
-
-	if (sys_failed(raw_call2(__NR_fstatfs, (long)guest_arg(t, 0), (long)&fs)) ||
-	    (fs.f_type != CGROUP_SUPER_MAGIC && fs.f_type != CGROUP2_SUPER_MAGIC))
+	if (!in_cgroupfs((int)guest_arg(t, 0)))
 		return false;
 	*ret = syscall_plain(t, nr);
 	if (!failed(*ret))

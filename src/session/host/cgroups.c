@@ -177,17 +177,36 @@ static struct cgroup *know(struct session *s, int fd, char *path)
 	return k ? k->cgroup : NULL;
 }
 
+/* As fd_path(); -EBADF: it is no cgroup's directory. */
+static int dir_path(struct session *s, int fd, struct stat *st, char *out, size_t size)
+{
+	struct statfs fs;
+
+	if (fd < 0 || fstatfs(fd, &fs) || fstat(fd, st) || !S_ISDIR(st->st_mode) ||
+	    (fs.f_type != CGROUP_V1 && fs.f_type != CGROUP_V2))
+		return -EBADF;
+	return fd_path(s, fd, st, fs.f_type == CGROUP_V1, out, size);
+}
+
+void cgroup_made(struct guest_thread *th, int fd)
+{
+	struct session *s = th->process->s;
+	char path[2048];
+	struct stat st;
+	int err = dir_path(s, fd, &st, path, sizeof(path));
+
+	/* One of a controller that perf does not go by. */
+	core_refusal_clear(s->core);
+	if (!err && th->task)
+		task_made_cgroup(th->task, st.st_ino, path);
+}
+
 int cgroup_by_fd(struct session *s, int fd, struct cgroup **cgroup)
 {
 	char path[2048];
-	struct statfs fs;
 	struct stat st;
-	int err;
+	int err = dir_path(s, fd, &st, path, sizeof(path));
 
-	if (fd < 0 || fstatfs(fd, &fs) || fstat(fd, &st) || !S_ISDIR(st.st_mode) ||
-	    (fs.f_type != CGROUP_V1 && fs.f_type != CGROUP_V2))
-		return -EBADF;
-	err = fd_path(s, fd, &st, fs.f_type == CGROUP_V1, path, sizeof(path));
 	if (err)
 		return err;
 	*cgroup = know(s, fd, path);
@@ -203,21 +222,65 @@ static bool is_below(const char *path, const char *top)
 	return len && !strncmp(path, top, len) && (!path[len] || path[len] == '/');
 }
 
+/* The directory of the cgroup at @path in the hierarchy that perf goes by; -1: none is mounted. */
+static int open_path(const char *path, bool v1)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char line[4096], root[1024], at[1024], dir[4096], type[64];
+	int fd = -1;
+
+	while (f && fd < 0 && fgets(line, sizeof(line), f)) {
+		const char *options = strstr(line, " - ");
+		size_t len;
+
+		if (!options || sscanf(line, "%*d %*d %*s %1023s %1023s", root, at) != 2 ||
+		    sscanf(options + 3, "%63s", type) != 1 ||
+		    strcmp(type, v1 ? "cgroup" : "cgroup2") != 0 ||
+		    (v1 && !strstr(options, "perf_event")))
+			continue;
+		len = strcmp(root, "/") ? strlen(root) : 0;
+		if (strncmp(path, root, len) != 0 || (path[len] && path[len] != '/'))
+			continue;
+		snprintf(dir, sizeof(dir), "%s%s", at, path + len);
+		fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (f)
+		fclose(f);
+	return fd;
+}
+
+static struct known_cgroup *deepest(struct session *s, const char *path)
+{
+	struct known_cgroup *k, *best = NULL;
+
+	list_for_each_entry (k, &s->cgroups, link)
+		if (is_below(path, k->path) && (!best || strlen(k->path) > strlen(best->path)))
+			best = k;
+	return best;
+}
+
 void cgroup_place(struct guest_thread *th)
 {
 	struct session *s = th->process->s;
-	struct known_cgroup *k, *best = NULL;
+	struct known_cgroup *best;
 	char text[4096], *path;
 	bool v1;
 
-	if (list_empty(&s->cgroups) || !th->task || th->tid <= 0)
+	if ((list_empty(&s->cgroups) && !s->wide.cgroups) || !th->task || th->tid <= 0)
 		return;
 	path = task_path(th->process->pid, th->tid, text, sizeof(text), &v1);
 	if (!path)
 		return; /* it is dying; where it was is what counts */
-	list_for_each_entry (k, &s->cgroups, link)
-		if (is_below(path, k->path) && (!best || strlen(k->path) > strlen(best->path)))
-			best = k;
+	best = deepest(s, path);
+	/* A sample says the very one. */
+	if (s->wide.cgroups && (!best || strcmp(best->path, path) != 0)) {
+		int fd = open_path(path, v1);
+
+		if (fd >= 0 && know(s, fd, path))
+			best = deepest(s, path);
+		if (fd >= 0)
+			close(fd);
+	}
 	if (task_cgroup(th->task) != (best ? best->cgroup : NULL))
 		task_set_cgroup(th->task, best ? best->cgroup : NULL);
 }

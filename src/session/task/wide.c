@@ -50,17 +50,22 @@ static int cpu_of(const struct guest_thread *th)
 	return p ? atoi(p) : -1;
 }
 
+bool wide_wants_places(const struct session *s)
+{
+	return s->wide.on || s->wide.bound || s->wide.cgroups;
+}
+
 void wide_place(struct guest_thread *th)
 {
 	struct session *s = th->process->s;
 	int cpu;
 
-	if ((!s->wide.on && !s->wide.bound) || !th->task || th->tid <= 0)
+	if (!wide_wants_places(s) || !th->task || th->tid <= 0)
 		return;
 	cpu = s->instant.caller == th ? -1 : cpu_of(th);
 	if (cpu >= 0 && (u32)cpu < s->nr_cpus && task_cpu(th->task) != cpu)
 		task_sched_in(th->task, (u32)cpu);
-	if (s->wide.on)
+	if (s->wide.on || s->wide.cgroups)
 		cgroup_place(th);
 }
 
@@ -97,15 +102,30 @@ static bool is_bound(const struct event *event)
 	return event->target && event->cpu >= 0;
 }
 
+static bool samples_cgroups(const struct event *event)
+{
+	return event_is_sampling(event) && event_attr(event)->sample_type & PERF_SAMPLE_CGROUP;
+}
+
+static bool is_looked_for(const struct session *s)
+{
+	return s->wide.events || s->wide.bound || s->wide.cgroups || s->wide.switching;
+}
+
 void wide_opened(struct session *s, const struct event *event)
 {
-	bool switching = event_attr(event)->context_switch;
+	bool switching = event_attr(event)->context_switch, cgroups = samples_cgroups(event);
 
-	if (event->target && event->cpu < 0 && !switching)
+	if (event->target && event->cpu < 0 && !switching && !cgroups)
 		return;
-	if (!s->wide.events && !s->wide.bound && !s->wide.switching)
+	if (!is_looked_for(s))
 		arm(s, LOOK_EVERY_NS);
 	s->wide.switching += switching;
+	s->wide.cgroups += cgroups;
+	if (cgroups) {
+		s->shown.view->flags |= WIRE_VIEW_CGROUPS;
+		look(s);
+	}
 	if (event->target && event->cpu < 0)
 		return;
 	s->shown.view->flags |= WIRE_VIEW_PLACES;
@@ -128,6 +148,7 @@ void wide_closed(struct session *s, const struct event *event)
 	s->wide.events -= !event->target;
 	s->wide.bound -= is_bound(event);
 	s->wide.switching -= event_attr(event)->context_switch;
+	s->wide.cgroups -= samples_cgroups(event);
 }
 
 void wide_look(struct session *s, const struct event *event)
@@ -142,7 +163,7 @@ void wide_look(struct session *s, const struct event *event)
 
 void wide_moved(struct session *s)
 {
-	if (s->wide.on || s->wide.bound)
+	if (wide_wants_places(s))
 		look(s);
 }
 
@@ -151,16 +172,16 @@ static void tick(struct session *s, void *arg)
 	u64 begun, next;
 
 	(void)arg;
-	if (!s->wide.events) {
+	if (!s->wide.events)
 		s->wide.on = false;
+	if (!s->wide.events && !s->wide.cgroups)
 		s->shown.view->flags &= ~(u32)WIRE_VIEW_CGROUPS;
-	}
 	if (!s->wide.events && !s->wide.bound)
 		s->shown.view->flags &= ~(u32)WIRE_VIEW_PLACES;
-	if (!s->wide.events && !s->wide.bound && !s->wide.switching)
+	if (!is_looked_for(s))
 		return;
 	begun = session_now();
-	if (s->wide.events || s->wide.bound)
+	if (wide_wants_places(s))
 		look(s);
 	next = (session_now() - begun) * LOOK_SHARE;
 	arm(s, next > LOOK_EVERY_NS ? next : LOOK_EVERY_NS);

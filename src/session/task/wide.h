@@ -16,6 +16,7 @@ struct session;
 struct wide {
 	u32 events;              /* how many are open */
 	u32 bound;               /* how many of a task on one CPU are */
+	u32 cgroups;             /* how many sample cgroups: where tasks are that are known */
 	u32 switching;           /* how many ask for switches, which each look tells */
 	bool on;                 /* there are events, or were a moment ago: guests are looked for */
 	int timer;               /* for wide_tick() */
@@ -33,6 +34,8 @@ void wide_look(struct session *s, const struct event *event);
 void wide_moved(struct session *s);
 /* The timer has fired. */
 void wide_tick(struct session *s);
+/* Whether it matters where tasks are. */
+bool wide_wants_places(const struct session *s);
 /* Tells the core where @th is, which has a task. */
 void wide_place(struct guest_thread *th);
 

@@ -138,6 +138,12 @@ static s64 op_namespaces(struct call *c)
 	return 0;
 }
 
+static s64 op_made_cgroup(struct call *c)
+{
+	cgroup_made(c->thread, c->fd_in);
+	return 0;
+}
+
 static s64 op_mapped(struct call *c)
 {
 	const struct wire_mapped_args *args = &c->args.mapped;
@@ -195,17 +201,29 @@ static s64 op_adopt(struct call *c)
 s64 op_run(struct call *c)
 {
 	static s64 (*const ops[WIRE_OP_COUNT])(struct call * c) = {
-		[WIRE_OP_OPEN] = op_open,     [WIRE_OP_READ] = op_read,
-		[WIRE_OP_IOCTL] = op_ioctl,   [WIRE_OP_MMAP] = op_mmap,
-		[WIRE_OP_MUNMAP] = op_munmap, [WIRE_OP_POLL] = op_poll,
-		[WIRE_OP_PRCTL] = op_prctl,   [WIRE_OP_LOOKUP] = op_lookup,
-		[WIRE_OP_FORK] = op_fork,     [WIRE_OP_UNFORK] = op_unfork,
-		[WIRE_OP_EXIT] = op_exit,     [WIRE_OP_PING] = op_ping,
-		[WIRE_OP_HANGUP] = op_hangup, [WIRE_OP_VIEW] = op_view,
-		[WIRE_OP_MOVED] = op_moved,   [WIRE_OP_SYSCTL] = op_sysctl,
-		[WIRE_OP_ADOPT] = op_adopt,   [WIRE_OP_ASYNC] = op_async,
-		[WIRE_OP_NAMED] = op_named,   [WIRE_OP_MAPPED] = op_mapped,
-		[WIRE_OP_STOPS] = op_stops,   [WIRE_OP_NAMESPACES] = op_namespaces,
+		[WIRE_OP_OPEN] = op_open,
+		[WIRE_OP_READ] = op_read,
+		[WIRE_OP_IOCTL] = op_ioctl,
+		[WIRE_OP_MMAP] = op_mmap,
+		[WIRE_OP_MUNMAP] = op_munmap,
+		[WIRE_OP_POLL] = op_poll,
+		[WIRE_OP_PRCTL] = op_prctl,
+		[WIRE_OP_LOOKUP] = op_lookup,
+		[WIRE_OP_FORK] = op_fork,
+		[WIRE_OP_UNFORK] = op_unfork,
+		[WIRE_OP_EXIT] = op_exit,
+		[WIRE_OP_PING] = op_ping,
+		[WIRE_OP_HANGUP] = op_hangup,
+		[WIRE_OP_VIEW] = op_view,
+		[WIRE_OP_MOVED] = op_moved,
+		[WIRE_OP_SYSCTL] = op_sysctl,
+		[WIRE_OP_ADOPT] = op_adopt,
+		[WIRE_OP_ASYNC] = op_async,
+		[WIRE_OP_NAMED] = op_named,
+		[WIRE_OP_MAPPED] = op_mapped,
+		[WIRE_OP_STOPS] = op_stops,
+		[WIRE_OP_NAMESPACES] = op_namespaces,
+		[WIRE_OP_MADE_CGROUP] = op_made_cgroup,
 	};
 
 	instant_check(c->s);
