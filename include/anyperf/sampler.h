@@ -37,6 +37,12 @@ enum ap_sampler_flags {
 	AP_SAMPLER_TASKS = 1 << 0,     /* MMAP2, COMM, FORK and EXIT records too */
 	AP_SAMPLER_OVERWRITE = 1 << 1, /* keep the newest records: see ap_sampler_snapshot() */
 	AP_SAMPLER_SHRINK = 1 << 2,    /* over the limit for locked memory take smaller buffers */
+	/*
+	 * On the virtual PMU threads wait for room in a buffer rather than lose anything, until it
+	 * is read, or sampling disabled. Who wants that must not wait for these threads himself
+	 * without reading. A kernel's events are not changed by it.
+	 */
+	AP_SAMPLER_LOSSLESS = 1 << 3,
 };
 
 struct ap_sampler_opts {

@@ -146,7 +146,9 @@ struct trace {
 	u32 drained; /* changes with tail: the futex that a thread sleeps on */
 	u32 wake_at; /* bytes in the ring at which S is to be told that there are some */
 	u32 traps;   /* how many signals S has asked for, before the tail of their entries */
-	u32 pad0[11];
+	/* What was drained waits for its reader: before it goes on the thread waits for 0. */
+	u32 hold; /* `drained` changes with it */
+	u32 pad0[10];
 
 	/* G */
 	u64 head;    /* end of the entries; positions grow, and are taken modulo TRACE_RING */

@@ -83,6 +83,12 @@ enum wire_op {
 	WIRE_OP_NAMESPACES = 22,
 	/* The calling thread has made a cgroup, whose directory is sent before. ret 0. */
 	WIRE_OP_MADE_CGROUP = 23,
+	/*
+	 * struct wire_event_args: the caller reads all of the event's buffer; what finds no room
+	 * there waits, and so do the threads that it is of. Of a caller that is no guest: two that
+	 * wait for each other would do so for ever. ret: how many bytes have found room by now.
+	 */
+	WIRE_OP_LOSSLESS = 24,
 	WIRE_OP_COUNT
 };
 

@@ -46,6 +46,13 @@ struct ap__backend_ops {
 	int (*mmap)(void *be, int handle, size_t len, u64 offset, bool writable, void **out);
 	int (*munmap)(void *be, void *base, size_t len);
 
+	/*
+	 * Who maps the event reads all of its buffer, and those who write there wait for him rather
+	 * than lose anything. How many bytes that had to wait are in the buffer now, or -errno.
+	 * NULL: what finds no room is lost.
+	 */
+	s64 (*lossless)(void *be, int handle);
+
 	/* An event that inherits has a buffer even if it is of any CPU, which a kernel refuses. */
 	bool maps_inherited;
 

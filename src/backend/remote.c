@@ -371,6 +371,17 @@ int ap__remote_munmap(struct remote_client *r, void *base, size_t len)
 	return munmap(base, len) ? -errno : 0;
 }
 
+s64 ap__remote_lossless(struct remote_client *r, int fd)
+{
+	u64 handle = handle_of(r, fd);
+
+	if (!handle)
+		return refuse(r, -EBADF, NO_EVENT);
+	r->slot->args.event.handle = handle;
+	r->slot->len = 0;
+	return call(r, WIRE_OP_LOSSLESS);
+}
+
 void ap__remote_heard(const struct remote_client *r, int fd)
 {
 	char bytes[4096];

@@ -45,6 +45,12 @@ int must_check ap__remote_mmap(struct remote_client *r, int fd, size_t len, u64 
 int ap__remote_munmap(struct remote_client *r, void *base, size_t len);
 void ap__remote_heard(const struct remote_client *r, int fd);
 
+/*
+ * From now on what finds no room in the event's buffer waits, and the threads that write there wait
+ * with it: the caller reads until the end. How many bytes have found room by now, or -errno.
+ */
+s64 must_check ap__remote_lossless(struct remote_client *r, int fd);
+
 int ap__remote_event_close(struct remote_client *r, int fd);
 
 /*

@@ -472,6 +472,17 @@ static int be_munmap(void *be, void *base, size_t len)
 	return err;
 }
 
+static s64 be_lossless(void *be, int handle)
+{
+	struct virtual_pmu *v = be;
+	s64 n;
+
+	pthread_mutex_lock(&v->lock);
+	n = answered(v, ap__remote_lossless(v->remote, handle));
+	pthread_mutex_unlock(&v->lock);
+	return n;
+}
+
 static void be_heard(void *be, int handle)
 {
 	struct virtual_pmu *v = be;
@@ -513,6 +524,7 @@ const struct ap__backend_ops ap__backend_virtual = {
 	.ioctl = be_ioctl,
 	.mmap = be_mmap,
 	.munmap = be_munmap,
+	.lossless = be_lossless,
 	.heard = be_heard,
 	.maps_inherited = true,
 	.refusal = be_refusal,

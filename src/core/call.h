@@ -82,6 +82,16 @@ bool event_reports(const struct event *event);
 /* POLLHUP is what it would answer; consumes nothing. */
 bool event_hangs_up(const struct event *event);
 
+/*
+ * Whoever reads @event's buffer takes everything: what finds no room there waits until there is
+ * some, and is not lost. The host has those wait who make more of it, while event_has_backlog(),
+ * and calls core_backlogs_write(). Nothing changes where old records give way to new ones.
+ */
+void event_lossless(struct event *event);
+bool event_has_backlog(const struct event *event);
+/* Writes what there is room for now; how many bytes that was. */
+u64 event_backlog_write(struct event *event);
+
 /* Have the target and every inherited child died? With a ring this is POLLHUP [OVF-04]. */
 bool event_target_gone(const struct event *event);
 

@@ -151,6 +151,12 @@ struct aux_area {
 	u64 wakeup;      /* up to where the last wakeup was */
 };
 
+/* Records that wait for room, whole, each behind a struct backlog_record. */
+struct backlog {
+	u8 *bytes;
+	u64 begin, end, room; /* from `begin` to `end` of `room` bytes */
+};
+
 struct buffer {
 	u32 refs; /* one per event in `events` */
 	struct list events;
@@ -172,6 +178,10 @@ struct buffer {
 	u64 wakeup;    /* up to where the last wakeup was, bytes, and one more for each by count */
 	u64 lost;      /* records since the last LOST */
 	u64 samples;   /* since the last wakeup by count */
+
+	bool lossless; /* what finds no room waits in the backlog */
+	struct backlog backlog;
+	struct list backlog_link; /* core->backlogs while it has one */
 
 	struct aux_area aux;
 };
@@ -200,6 +210,8 @@ struct core {
 	struct sample_scratch *scratch; /* its parts */
 	/* when period_tick() is wanted; CORE_NO_TIMER: nobody waits */
 	u64 tick;
+	struct list backlogs; /* buffers that have one */
+	u64 backlog_look;     /* when to look whether there is room for them, or CORE_NO_TIMER */
 };
 
 /* perm.c: 0 or the errno. */
@@ -336,6 +348,20 @@ struct ap_layout event_layout(const struct event *event);
 void output_wake(struct buffer *buffer);
 /* Has @event data pages to write to? */
 bool output_wanted(struct event *event);
+/* Of a buffer that is written forward: is there room for @len bytes? */
+bool output_has_room(const struct core *core, const struct buffer *buffer, u64 len);
+/*
+ * Writes them there. @every: it is a sample, of which so many are a wakeup; 0: none is. Who is to
+ * be woken is told by buffer->wakeup, which has changed then.
+ */
+void output_put(const struct core *core, struct buffer *buffer, const void *bytes, u64 len,
+		u32 every);
+
+/* ring/backlog.c */
+/* What is about to be written has to wait, and does. False: there is room, or never will be. */
+bool backlog_take(struct core *core, struct buffer *buffer, const void *bytes, u64 len, u32 every);
+bool buffer_has_backlog(const struct buffer *buffer);
+void backlog_drop(struct buffer *buffer);
 /*
  * Writes a record of @event's to its buffer, if it has one, with pid, tid and cpu of @task (NULL:
  * none) and @time (0: now) in trailer or sample. What finds no room is counted as lost.

@@ -82,6 +82,8 @@ struct core *core_new(const struct core_config *config)
 	core->next_id = 1;
 	core->next_type = 6;
 	core->timer = CORE_NO_TIMER;
+	core->backlog_look = CORE_NO_TIMER;
+	list_init(&core->backlogs);
 	list_init(&core->pmus);
 	list_init(&core->tasks);
 	list_init(&core->events);

@@ -240,6 +240,13 @@ void core_cpu_online(struct core *core, u32 cpu, bool online);
  */
 void core_timer_run(struct core *core);
 
+/*
+ * Records that wait for room (event_lossless()): whether there are any; what fits by now is
+ * written. To be called by the end of whatever may have written records.
+ */
+bool core_has_backlog(const struct core *core);
+void core_backlogs_write(struct core *core);
+
 /* Tasks: one per thread. */
 
 /*

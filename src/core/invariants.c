@@ -86,6 +86,8 @@ static void check_event(struct event *event)
 	else
 		CHECK(list_empty(&event->active_link));
 	CHECK(!event->maps || (event->buffer && event->buffer->owner == event));
+	CHECK(!event->buffer || in_list(&event->buffer->backlog_link, &event->core->backlogs) ==
+					buffer_has_backlog(event->buffer));
 	CHECK(event->owner == NULL || in_list(&event->owner_link, &event->owner->owned));
 }
 

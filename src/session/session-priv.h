@@ -74,6 +74,7 @@ struct session {
 	struct instant instant;
 	struct wide wide;
 	struct list traces;   /* struct thread_trace of task/thread-trace.c */
+	bool holding;         /* some of their threads wait for a reader */
 	u32 track_watch;      /* task/track.h: what guests are to tell besides; enum wire_watch */
 	bool track_switches;  /* task/thread-switches.h: somebody asks */
 	bool track_build_ids; /* somebody wants those of mappings */

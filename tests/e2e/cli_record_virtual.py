@@ -5,10 +5,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from collections import Counter
 
-from e2e import ENV, main, run, scratch
+from e2e import ANYPERF, ENV, main, run, scratch
 
 FIXED = os.environ["E2E_FIXED"]
 SPIN = os.environ["E2E_SPIN"]
@@ -65,6 +67,70 @@ def test_buffers_are_emptied_in_time():
     with scratch() as d:
         r = record(f"{d}/a", "-m", "64", "-e", "instructions:u", "-c", "20011", "--", SPIN, "1500")
         assert "LOST" not in r.err and samples(r) > 20000, r
+
+
+def wait_for(condition):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rpartition(")")[2].split()[0]
+
+
+class Stopped:
+    """A recorder that is stopped while its command, which waits for that, runs @script."""
+
+    def __init__(self, directory, script, *options):
+        os.mkfifo(f"{directory}/go")
+        command = f": > {directory}/began; read x < {directory}/go; {script}"
+        self.p = subprocess.Popen([ANYPERF, "record", "--pmu=virtual", "-o", f"{directory}/a",
+                                   "-m", "1", "-e", "instructions:u", "-c", "101", *options, "--",
+                                   "sh", "-c", command], stderr=subprocess.PIPE, text=True, env=ENV)
+        wait_for(lambda: os.path.exists(f"{directory}/began"))
+        self.p.send_signal(signal.SIGSTOP)
+        wait_for(lambda: state(self.p.pid) == "T")
+        with open(f"{directory}/go", "w"):
+            pass
+        time.sleep(0.5)
+
+    def go_on(self):
+        self.p.send_signal(signal.SIGCONT)
+        err = self.p.communicate(timeout=60)[1]
+        assert self.p.returncode == 0 and "LOST" not in err, err
+        return err
+
+
+def test_nothing_is_lost_while_the_recorder_is_stopped():
+    """A buffer of one page has room for a hundred samples: the command waits until it is read."""
+    n = count()
+    with scratch() as d:
+        Stopped(d, f"{FIXED} & {FIXED}; wait").go_on()
+        of = Counter(line.split()[1] for line in script(f"{d}/a", "comm,pid")
+                     if line.split()[0] == "fixed")
+        assert len(of) == 2 and all(n // 101 <= k <= n // 101 + 1 for k in of.values()), of
+
+
+def test_a_killed_recorder_lets_its_command_go():
+    with scratch() as d:
+        r = Stopped(d, f"{FIXED}; {FIXED}; : > {d}/done")
+        assert not os.path.exists(f"{d}/done")
+        r.p.kill()
+        r.p.wait()
+        wait_for(lambda: os.path.exists(f"{d}/done"))
+
+
+def test_a_command_that_waits_can_be_killed():
+    with scratch() as d:
+        r = Stopped(d, f"echo $$ > {d}/pid; exec {FIXED} 1 2 3")
+        with open(f"{d}/pid") as f:
+            os.kill(int(f.read()), signal.SIGTERM)
+        r.p.send_signal(signal.SIGCONT)
+        err = r.p.communicate(timeout=60)[1]
+        assert r.p.returncode == 128 + signal.SIGTERM and "LOST" not in err, (r.p.returncode, err)
 
 
 def test_the_default_event():

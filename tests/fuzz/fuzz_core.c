@@ -202,6 +202,8 @@ static void do_map(struct run *r)
 	call.writable = take(r, 2);
 	if (event_map(event, &call))
 		return;
+	if (call.len == 4096 * 3)
+		event_lossless(event);
 	r->maps[r->nr_maps++] = event;
 }
 
@@ -224,6 +226,8 @@ static void do_overflow(struct run *r)
 	if (fd < 0 || fake_event(r->f, fd)->state != EVENT_ACTIVE)
 		return;
 	(void)!event_overflow(fake_event(r->f, fd), &r->f->facts, r->f->throttle);
+	if (core_has_backlog(r->f->core))
+		core_backlogs_write(r->f->core);
 	core_settle(r->f->core);
 }
 

@@ -169,6 +169,7 @@ static void fill(struct mock *g, u32 op)
 	case WIRE_OP_MUNMAP:
 	case WIRE_OP_POLL:
 	case WIRE_OP_HANGUP:
+	case WIRE_OP_LOSSLESS:
 		sl->args.event.handle = some_handle();
 		if (op == WIRE_OP_MMAP && below(2))
 			sl->args.mmap = (struct wire_mmap_args){

@@ -119,8 +119,8 @@ static int open_sampler(struct record_job *job, struct ap_sampler **out, struct 
 	u64 freq = frequency(o);
 	struct ap_sampler_opts opts =
 		AP_OPTS(ap_sampler_opts, .freq = freq, .period = (u64)o->period,
-			.flags = flags | AP_SAMPLER_SHRINK, .pages = pages_for(o, freq),
-			.open_flags = AP_OPEN_USER_FALLBACK);
+			.flags = flags | AP_SAMPLER_SHRINK | AP_SAMPLER_LOSSLESS,
+			.pages = pages_for(o, freq), .open_flags = AP_OPEN_USER_FALLBACK);
 	struct ap_error err;
 
 	if (o->overwrite)

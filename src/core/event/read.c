@@ -132,7 +132,7 @@ bool event_target_gone(const struct event *event)
 
 bool event_hangs_up(const struct event *event)
 {
-	return event_target_gone(event) || !event->buffer;
+	return !event->buffer || (event_target_gone(event) && !buffer_has_backlog(event->buffer));
 }
 
 bool event_reports(const struct event *event)
@@ -145,7 +145,7 @@ u32 event_poll(struct event *event)
 {
 	u32 events = POLLHUP;
 
-	if (event_target_gone(event))
+	if (event_target_gone(event) && event_hangs_up(event))
 		return events;
 	if (event->state == EVENT_ERROR && event->attr.pinned)
 		return POLLERR;

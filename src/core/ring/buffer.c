@@ -36,6 +36,7 @@ void buffer_detach(struct event *event)
 	if (--buffer->refs)
 		return;
 	aux_free(core, buffer);
+	backlog_drop(buffer);
 	core->ops->memory_free(core->ctx, buffer->page, buffer_size(core, buffer),
 			       buffer->memory_host);
 	memlock_uncharge(core, &buffer->charge);
@@ -189,6 +190,7 @@ static int buffer_new(struct event *event, const struct map_call *call, u64 nr_p
 		goto out_uncharge;
 	}
 	list_init(&buffer->events);
+	list_init(&buffer->backlog_link);
 	buffer->maps = 1;
 	buffer->page = memory;
 	buffer->data = (u8 *)memory + core->page_size;

@@ -73,6 +73,11 @@ static bool has_room(const struct buffer *buffer, u64 data_size, u64 size, bool 
 	return ((tail - buffer->head - 1) & (data_size - 1)) >= size;
 }
 
+bool output_has_room(const struct core *core, const struct buffer *buffer, u64 len)
+{
+	return has_room(buffer, buffer->nr_pages * core->page_size, len, false);
+}
+
 /* From @at on, around the end. */
 static void copy_in(struct buffer *buffer, u64 data_size, u64 at, const void *from, u64 len)
 {
@@ -99,14 +104,39 @@ void output_wake(struct buffer *buffer)
 }
 
 /* Samples are woken for by number, if the attr says so [RING-09]. */
-static void count_sample(const struct event *event, struct buffer *buffer)
+static u32 samples_of_wakeup(const struct event *event, u32 type)
 {
-	u32 every = event->attr.watermark ? 0 : event->attr.wakeup_events;
+	return type != PERF_RECORD_SAMPLE || event->attr.watermark ? 0 : event->attr.wakeup_events;
+}
 
+static void count_sample(struct buffer *buffer, u32 every)
+{
 	if (!every || ++buffer->samples < every)
 		return;
 	buffer->samples -= every;
 	buffer->wakeup++;
+}
+
+/* Room for @len bytes, which is there: where it begins. */
+static u64 reserve(struct buffer *buffer, u64 len, bool backward)
+{
+	u64 at = backward ? buffer->head - len : buffer->head, position;
+
+	buffer->head = backward ? at : at + len;
+	position = backward ? -buffer->head : buffer->head;
+	if (position - buffer->wakeup > buffer->watermark)
+		buffer->wakeup += buffer->watermark;
+	return at;
+}
+
+void output_put(const struct core *core, struct buffer *buffer, const void *bytes, u64 len,
+		u32 every)
+{
+	u64 at = reserve(buffer, len, false);
+
+	copy_in(buffer, buffer->nr_pages * core->page_size, at, bytes, len);
+	count_sample(buffer, every);
+	publish(buffer);
 }
 
 /* @event has a buffer. @len bytes at @bytes, 8 of which are the least. */
@@ -114,13 +144,15 @@ static void write_bytes(struct event *event, u32 type, const void *bytes, u64 le
 			const struct task *task, u64 time)
 {
 	struct buffer *buffer = event->buffer;
-	const struct core *core = event->core;
-	u64 data_size = buffer->nr_pages * core->page_size, wakeup = buffer->wakeup;
+	struct core *core = event->core;
+	u64 data_size = buffer->nr_pages * core->page_size, wakeup = buffer->wakeup, at;
+	u32 every = samples_of_wakeup(event, type);
 	bool backward = event->attr.write_backward;
 	u8 lost_bytes[128] __attribute__((aligned(8)));
 	int lost_len = 0;
-	u64 at, position;
 
+	if (buffer->lossless && backlog_take(core, buffer, bytes, len, every))
+		return;
 	if (buffer->lost) {
 		struct ap_layout layout = event_layout(event);
 		struct ap_record lost = {
@@ -137,18 +169,13 @@ static void write_bytes(struct event *event, u32 type, const void *bytes, u64 le
 		lose(event, buffer);
 		return;
 	}
-	at = backward ? buffer->head - len : buffer->head;
-	buffer->head = backward ? at : at + len;
-	position = backward ? -buffer->head : buffer->head;
-	if (position - buffer->wakeup > buffer->watermark)
-		buffer->wakeup += buffer->watermark;
+	at = reserve(buffer, len, backward);
 	if (lost_len) {
 		buffer->lost = 0;
 		copy_in(buffer, data_size, at, lost_bytes, (u64)lost_len);
 	}
 	copy_in(buffer, data_size, at + (u64)lost_len, bytes, len - (u64)lost_len);
-	if (type == PERF_RECORD_SAMPLE)
-		count_sample(event, buffer);
+	count_sample(buffer, every);
 	publish(buffer);
 	if (buffer->wakeup == wakeup)
 		return;

@@ -36,7 +36,7 @@ void mux_start(struct cpu *cpu, struct pmu *pmu)
 
 void timer_update(struct core *core)
 {
-	u64 next = core->tick;
+	u64 next = min_u64(core->tick, core->backlog_look);
 
 	/* Every call ends here, and on most machines nobody ever waits. */
 	for (u32 i = 0; core->nr_mux_armed && i < core->nr_cpus; i++)
@@ -178,5 +178,5 @@ void core_timer_run(struct core *core)
 		list_for_each_entry (pmu, &core->pmus, link)
 			timer_fire(&core->cpus[i], pmu, now);
 	period_tick(core);
-	core_settle(core);
+	core_backlogs_write(core);
 }

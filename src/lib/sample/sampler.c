@@ -42,6 +42,11 @@ static int collect_fds(struct ap_sampler *s)
 	return 0;
 }
 
+static bool is_lossless(const struct ap_sampler *s)
+{
+	return s->flags & AP_SAMPLER_LOSSLESS && s->m->ops->lossless;
+}
+
 /* The order in which they are needed; ap_sampler_close() undoes what was done. */
 static int open_parts(struct ap_sampler *s, const struct ap_target *target,
 		      const struct ap_sampler_opts *o, struct ap_error *err)
@@ -61,6 +66,8 @@ static int open_parts(struct ap_sampler *s, const struct ap_target *target,
 		r = ap__sampler_map(s, o->pages, err);
 	if (r)
 		return r;
+	for (unsigned int i = 0; is_lossless(s) && i < s->nrings; i++)
+		(void)s->m->ops->lossless(s->m->be, s->rings[i]->event->handle);
 	if (collect_fds(s) || ap__order_init(&s->order, s->rings, s->nrings,
 					     o->horizon ? o->horizon : DEFAULT_HORIZON))
 		return ap__fail_memory(err);
@@ -232,11 +239,29 @@ static void hear(struct ap_sampler *s)
 		s->m->ops->heard(s->m->be, s->fds[i].fd);
 }
 
+/*
+ * Where writers have stopped nobody else looks after what has waited for room: has it found some?
+ * While they run the backend does.
+ */
+static bool more_came(struct ap_sampler *s)
+{
+	bool more = false;
+
+	for (unsigned int i = 0; is_lossless(s) && s->stopped && i < s->nrings; i++)
+		more |= s->m->ops->lossless(s->m->be, s->rings[i]->event->handle) > 0;
+	return more;
+}
+
 int ap_sampler_next(struct ap_sampler *s, struct ap_record *rec, struct ap_error *err)
 {
-	if (!s->order.in_pass)
-		hear(s);
-	return ap__order_next(&s->order, holds_back(s), now_ns(), rec, &s->from, err);
+	int r;
+
+	do {
+		if (!s->order.in_pass)
+			hear(s);
+		r = ap__order_next(&s->order, holds_back(s), now_ns(), rec, &s->from, err);
+	} while (!r && more_came(s));
+	return r;
 }
 
 int ap_sampler_drain(struct ap_sampler *s, ap_records_fn *fn, void *data, struct ap_error *err)
@@ -246,15 +271,17 @@ int ap_sampler_drain(struct ap_sampler *s, ap_records_fn *fn, void *data, struct
 	if (s->flags & AP_SAMPLER_OVERWRITE)
 		return ap__fail(err, -EINVAL, AP_CAUSE_BAD_VALUE,
 				"buffers that overwrite are read by a snapshot");
-	hear(s);
-	for (unsigned int i = 0; i < s->nrings; i++) {
-		int r = ap__ring_drain(s->rings[i], fn, data);
+	do {
+		hear(s);
+		for (unsigned int i = 0; i < s->nrings; i++) {
+			int r = ap__ring_drain(s->rings[i], fn, data);
 
-		if (r == -EBADMSG)
-			broken = ap__ring_explain(s->rings[i], err);
-		else if (r)
-			return r;
-	}
+			if (r == -EBADMSG)
+				broken = ap__ring_explain(s->rings[i], err);
+			else if (r)
+				return r;
+		}
+	} while (more_came(s));
 	return broken;
 }
 

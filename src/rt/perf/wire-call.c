@@ -43,8 +43,7 @@ static u32 current_cpu(void)
 	return cpu;
 }
 
-/* Context switches of the calling thread since it was made. */
-static u64 switches(void)
+u64 perf_switches(void)
 {
 	struct rusage usage;
 
@@ -53,10 +52,9 @@ static u64 switches(void)
 		       : (u64)(usage.ru_nvcsw + usage.ru_nivcsw);
 }
 
-/* What happened since @before happened on our account. */
-static void own_switches(struct thread *t, u64 before)
+void perf_own_switches(struct thread *t, u64 before)
 {
-	dbt_meter(&t->dbt)->own_switches += switches() - before;
+	dbt_meter(&t->dbt)->own_switches += perf_switches() - before;
 	sample_own_end(t);
 }
 
@@ -232,11 +230,11 @@ bool wire_connect(struct thread *t)
 
 void wire_hello_exec(struct thread *t)
 {
-	u64 before = switches();
+	u64 before = perf_switches();
 
 	sample_own_begin(t);
 	(void)connect_as(t, WIRE_HELLO_EXEC);
-	own_switches(t, before);
+	perf_own_switches(t, before);
 }
 
 void wire_forked(struct wire *w, int sock)
@@ -258,10 +256,10 @@ void wire_forked(struct wire *w, int sock)
 void wire_hello_child(struct thread *t, int sock)
 {
 	struct wire *w = &t->proc->perf->wire;
-	u64 before = switches();
+	u64 before = perf_switches();
 	bool welcome = !w->dead && hello(t, w, sock, -1, WIRE_HELLO_CHILD);
 
-	own_switches(t, before);
+	perf_own_switches(t, before);
 	if (!welcome) {
 		w->dead = true;
 		if (w->sock < 0)
@@ -283,7 +281,7 @@ struct wire_slot *wire_begin(struct thread *t)
 	u64 free, bit;
 
 	sample_own_begin(t);
-	t->perf_switches = switches();
+	t->perf_switches = perf_switches();
 	if (!wire_connect(t))
 		return NULL;
 	for (;;) {
@@ -448,7 +446,7 @@ void wire_end(struct thread *t, struct wire_slot *sl)
 {
 	struct wire *w = &t->proc->perf->wire;
 
-	own_switches(t, t->perf_switches);
+	perf_own_switches(t, t->perf_switches);
 	/* A request that was never answered keeps its slot: the session may yet write there. */
 	if (!w->dead) {
 		__atomic_store_n(&sl->word, WIRE_IDLE, __ATOMIC_RELEASE);
@@ -465,11 +463,11 @@ bool wire_tell_trace(struct thread *t)
 	if (!t->proc->perf)
 		return false;
 	sample_own_begin(t);
-	before = switches();
+	before = perf_switches();
 	if (!wire_connect(t))
 		return false;
 	err = send(sock_of(&t->proc->perf->wire), &kick, sizeof(kick), -1);
-	own_switches(t, before);
+	perf_own_switches(t, before);
 	return !err;
 }
 

@@ -45,6 +45,11 @@ void wire_end(struct thread *t, struct wire_slot *sl);
 
 /* Tells the session to drain @t's trace. False: there is no session (any more). */
 bool wire_tell_trace(struct thread *t);
+/* Context switches of the calling thread since it was made. */
+u64 perf_switches(void);
+/* What happened since perf_switches() said @before happened on our account. */
+void perf_own_switches(struct thread *t, u64 before);
+
 /* Whether the session has hung up. */
 bool wire_is_lost(struct thread *t);
 

@@ -377,6 +377,12 @@ void sample_stop(struct thread *t)
 	sample_own_end(t);
 }
 
+void sample_wait_room(struct thread *t)
+{
+	if (t->sampling.own)
+		trace_wait_room(t, trace_of(t));
+}
+
 /* A frame pointer may point anywhere: to read there is a fault, which would end the process. */
 void sample_stop_in_call(struct thread *t)
 {
@@ -437,6 +443,7 @@ void sample_deadline(struct dbt_thread *dbt)
 		a->next += (late / e->period + 1) * e->period;
 		put_sample(t, e, sums, late);
 	}
+	trace_wait_room(t, trace);
 	if (sample_is_stale(t))
 		sample_take_over(t);
 	else

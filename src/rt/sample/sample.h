@@ -24,6 +24,8 @@ static inline bool sample_is_stale(struct thread *t)
 void sample_stop(struct thread *t);
 /* The same in the middle of a call, where all signals may be blocked. */
 void sample_stop_in_call(struct thread *t);
+/* Waits while its samples have to wait for their reader, who wants all of them. */
+void sample_wait_room(struct thread *t);
 /* What they have noted the runtime did, and not the program. */
 void sample_stop_own(struct thread *t);
 
@@ -46,8 +48,10 @@ static inline void sample_look(struct thread *t)
 {
 	if (sample_is_stale(t))
 		sample_take_over(t);
-	if (sample_is_stopped(t))
-		sample_stop(t);
+	if (!sample_is_stopped(t))
+		return;
+	sample_stop(t);
+	sample_wait_room(t);
 }
 
 /* Around what the runtime does on its own account, as waiting for the session. */

@@ -38,6 +38,7 @@ static void tell(struct thread *t, struct trace_hit *hit, const struct trace_eve
 	memcpy(s->entry, hit, sizeof(*hit));
 	trace_put(t, trace_of(t), (const struct trace_entry *)s->entry,
 		  wants->wants & TRACE_WANT_ANSWER);
+	trace_wait_room(t, trace_of(t));
 }
 
 static void tell_call(struct thread *t, struct trace_hit *hit, u64 result)

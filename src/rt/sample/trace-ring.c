@@ -1,6 +1,7 @@
 #include "rt/sample/trace-ring.h"
 
 #include "rt/perf/wire-call.h"
+#include "rt/sample/sample.h"
 #include "sys/string.h"
 
 #include <linux/futex.h>
@@ -20,10 +21,17 @@ static bool ring_bell(struct thread *t, struct trace *trace, bool again)
 	return wire_tell_trace(t);
 }
 
+/* Until *@word is no longer @value; true: a long time has passed. */
+static bool sleep_until(u32 *word, u32 value)
+{
+	const struct __kernel_timespec patience = {0, PATIENCE_NS};
+
+	return sys_futex(word, FUTEX_WAIT, value, &patience, NULL, 0) == -ETIMEDOUT;
+}
+
 /* Until entries before @upto are drained; false: the session is gone. */
 static bool wait_drained(struct thread *t, struct trace *trace, u64 upto)
 {
-	const struct __kernel_timespec patience = {0, PATIENCE_NS};
 	bool again = false;
 
 	while ((s64)(tail_of(trace) - upto) < 0) {
@@ -34,8 +42,7 @@ static bool wait_drained(struct thread *t, struct trace *trace, u64 upto)
 			break;
 		if (!ring_bell(t, trace, again))
 			return false;
-		again = sys_futex(&trace->drained, FUTEX_WAIT, drained, &patience, NULL, 0) ==
-			-ETIMEDOUT;
+		again = sleep_until(&trace->drained, drained);
 		if (again && wire_is_lost(t))
 			return false;
 	}
@@ -72,6 +79,27 @@ void trace_put(struct thread *t, struct trace *trace, const struct trace_entry *
 		t->sampling.lost = !wait_drained(t, trace, end);
 	else if (end - tail_of(trace) >= __atomic_load_n(&trace->wake_at, __ATOMIC_RELAXED))
 		t->sampling.lost = !ring_bell(t, trace, false);
+}
+
+void trace_wait_room(struct thread *t, struct trace *trace)
+{
+	u64 before;
+
+	if (likely(!__atomic_load_n(&trace->hold, __ATOMIC_RELAXED)))
+		return;
+	sample_own_begin(t);
+	before = perf_switches();
+	while (!t->sampling.lost && !t->pending_count) {
+		u32 drained = __atomic_load_n(&trace->drained, __ATOMIC_ACQUIRE);
+
+		__atomic_store_n(&trace->waiting, 1, __ATOMIC_SEQ_CST);
+		if (!__atomic_load_n(&trace->hold, __ATOMIC_SEQ_CST))
+			break;
+		if (sleep_until(&trace->drained, drained) && wire_is_lost(t))
+			t->sampling.lost = true;
+	}
+	__atomic_store_n(&trace->waiting, 0, __ATOMIC_RELAXED);
+	perf_own_switches(t, before);
 }
 
 void trace_flush(struct thread *t, struct trace *trace)

@@ -14,6 +14,12 @@
  */
 void trace_put(struct thread *t, struct trace *trace, const struct trace_entry *entry, bool answer);
 
+/*
+ * Before the guest runs on: waits while what the thread has told waits for its reader, unless a
+ * signal comes. Nothing that another thread waits for is held.
+ */
+void trace_wait_room(struct thread *t, struct trace *trace);
+
 /* Waits until all entries are drained, unless the session is gone. */
 void trace_flush(struct thread *t, struct trace *trace);
 

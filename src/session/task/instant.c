@@ -42,6 +42,7 @@ void instant_run(struct session *s, void (*body)(struct session *s, void *arg), 
 	drain_ends(s);
 	if (body)
 		body(s, arg);
+	traces_hold(s);
 	snapshots_revalidate(s);
 	if (s->checked)
 		session_check(s);

@@ -33,6 +33,7 @@ struct thread_trace {
 	bool left_alone;    /* the kernel's events are closed */
 	u32 traps;          /* as trace->traps */
 	bool trapped;       /* within this drain */
+	bool held;          /* as trace->hold */
 	struct list probes; /* struct probe that are on */
 };
 

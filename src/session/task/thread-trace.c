@@ -44,6 +44,7 @@ static void unmap(struct thread_trace *tt)
 	if (tt->trace)
 		munmap(tt->trace, TRACE_SIZE);
 	tt->trace = NULL;
+	tt->held = false;
 }
 
 /* Another thread may have had it before: what that has left there is nobody's. */
@@ -65,6 +66,7 @@ static bool map(struct thread_trace *tt)
 	tt->tail = __atomic_load_n(&tt->trace->head, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&tt->trace->tail, tt->tail, __ATOMIC_RELEASE);
 	tt->trace->bell = 0;
+	tt->trace->hold = 0;
 	tt->traps = __atomic_load_n(&tt->trace->traps, __ATOMIC_RELAXED);
 	/* No two threads' deadlines shall look alike. */
 	for (u32 i = 0; i < TRACE_EVENTS; i++) {

@@ -43,6 +43,8 @@ void trace_mapped(struct guest_process *p);
 /* All that threads have told so far. */
 void traces_drain(struct session *s);
 void trace_drain(struct guest_thread *th);
+/* Threads whose samples wait for room in a buffer wait too; those that have found it go on. */
+void traces_hold(struct session *s);
 /* @th counts in another meter. */
 void trace_moved(struct guest_thread *th);
 /* @th has ended, and tells nothing any more. */

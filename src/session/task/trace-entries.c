@@ -217,6 +217,13 @@ static u32 next_entry(const struct thread_trace *tt, u64 available)
 	return size;
 }
 
+static void wake_thread(struct trace *trace)
+{
+	__atomic_fetch_add(&trace->drained, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&trace->waiting, __ATOMIC_SEQ_CST))
+		syscall(SYS_futex, &trace->drained, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 void trace_drain(struct guest_thread *th)
 {
 	struct thread_trace *tt = th->trace;
@@ -257,9 +264,7 @@ void trace_drain(struct guest_thread *th)
 	}
 	th->process->s->instant.number++;
 	__atomic_store_n(&trace->tail, tt->tail, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&trace->drained, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&trace->waiting, __ATOMIC_SEQ_CST))
-		syscall(SYS_futex, &trace->drained, FUTEX_WAKE, 1, NULL, NULL, 0);
+	wake_thread(trace);
 }
 
 void traces_drain(struct session *s)
@@ -268,4 +273,40 @@ void traces_drain(struct session *s)
 
 	list_for_each_entry_safe (tt, tmp, &s->traces, link)
 		trace_drain(tt->thread);
+}
+
+static bool has_backlog(const struct thread_trace *tt)
+{
+	const struct probe *probe;
+
+	for (u32 i = 0; i < TRACE_EVENTS; i++)
+		if (tt->deadlines[i].event && event_has_backlog(tt->deadlines[i].event))
+			return true;
+	list_for_each_entry (probe, &tt->probes, armed)
+		if (event_has_backlog(probe->event))
+			return true;
+	return false;
+}
+
+void traces_hold(struct session *s)
+{
+	bool any = core_has_backlog(s->core);
+	struct thread_trace *tt;
+
+	if (any)
+		core_backlogs_write(s->core);
+	if (!any && !s->holding)
+		return;
+	s->holding = false;
+	list_for_each_entry (tt, &s->traces, link) {
+		bool hold = tt->trace && has_backlog(tt);
+
+		s->holding |= hold;
+		if (hold == tt->held || !tt->trace)
+			continue;
+		tt->held = hold;
+		__atomic_store_n(&tt->trace->hold, hold, __ATOMIC_SEQ_CST);
+		if (!hold)
+			wake_thread(tt->trace);
+	}
 }

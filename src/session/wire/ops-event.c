@@ -193,6 +193,18 @@ s64 op_hangup(struct call *c)
 	return event_hangs_up(file->event);
 }
 
+s64 op_lossless(struct call *c)
+{
+	struct perf_file *file = perf_file_by_handle(c->s, c->args.event.handle);
+
+	if (!file)
+		return no_event(c);
+	if (guest_thread_meter(c->thread))
+		return -EPERM;
+	event_lossless(file->event);
+	return (s64)event_backlog_write(file->event);
+}
+
 /*
  * The flag belongs to the open file, so who shares it sees it. The pipe of an event that counts
  * does not have it: a kernel signals for a pipe whatever happens to its ends.

@@ -224,6 +224,7 @@ s64 op_run(struct call *c)
 		[WIRE_OP_STOPS] = op_stops,
 		[WIRE_OP_NAMESPACES] = op_namespaces,
 		[WIRE_OP_MADE_CGROUP] = op_made_cgroup,
+		[WIRE_OP_LOSSLESS] = op_lossless,
 	};
 
 	instant_check(c->s);

@@ -20,6 +20,7 @@ s64 op_munmap(struct call *c);
 s64 op_poll(struct call *c);
 s64 op_lookup(struct call *c);
 s64 op_hangup(struct call *c);
+s64 op_lossless(struct call *c);
 s64 op_async(struct call *c);
 
 /* host/settings.c */

@@ -126,6 +126,78 @@ TEST(lost_with_trailer)
 	fake_free(f);
 }
 
+/* A reader who takes everything loses nothing, in order, and hears of the end behind it. */
+TEST(lossless)
+{
+	struct pe_attr attr = sampling();
+	struct perf_event_mmap_page *page;
+	struct event *event;
+	int fd;
+
+	f = fake_new(4);
+	attr.read_format = PE_FORMAT_LOST;
+	fake_fork(f, 100, 101, false);
+	fd = fake_open(f, &attr, 101, -1, -1);
+	EXPECT_EQ(fake_map(f, fd, 2, true), 0);
+	event = fake_event(f, fd);
+	page = fake_page(f, fd);
+	event_lossless(event);
+	for (int i = 0; i < 1000; i++) {
+		struct ap_record rec = {.type = PERF_RECORD_SAMPLE, .misc = (u16)i};
+
+		output_record(event, &rec, fake_task(f, 100)->task, 0);
+		core_check(f->core);
+	}
+	EXPECT_EQ(page->data_head, 255 * 16);
+	EXPECT(event_has_backlog(event) && core_has_backlog(f->core));
+	EXPECT_EQ(f->timer, CORE_NO_TIMER);
+	core_backlogs_write(f->core);
+	EXPECT_EQ(f->timer, f->now + 1000000);
+	task_exit(fake_task(f, 101)->task);
+	EXPECT(event_target_gone(event) && !event_hangs_up(event));
+	EXPECT_EQ(event_poll(event), POLLIN | POLLRDNORM);
+	for (u64 i = 0; i < 1000; i++) {
+		if (page->data_tail == page->data_head) {
+			fake_advance(f, 1000000);
+			core_check(f->core);
+		}
+		EXPECT_EQ(header(fd, i * 16)->misc, i);
+		page->data_tail += 16;
+	}
+	EXPECT_EQ(page->data_head, 16000);
+	EXPECT(!event_has_backlog(event) && event_hangs_up(event));
+	EXPECT_EQ(f->timer, CORE_NO_TIMER);
+	EXPECT_EQ(event_poll(event), POLLHUP);
+	EXPECT_EQ(fake_read(f, fd), 16);
+	EXPECT_EQ(f->words[1], 0);
+	fake_free(f);
+}
+
+/* Who unmaps it reads no more, and nobody waits for him. */
+TEST(backlog_goes_with_the_mapping)
+{
+	struct pe_attr attr = sampling();
+	int fd;
+
+	f = fake_new(4);
+	fd = open_mapped(&attr, true);
+	event_lossless(fake_event(f, fd));
+	samples(fd, 300);
+	EXPECT(event_has_backlog(fake_event(f, fd)));
+	EXPECT_EQ(event_backlog_write(fake_event(f, fd)), 0);
+	fake_page(f, fd)->data_tail = 32;
+	EXPECT_EQ(event_backlog_write(fake_event(f, fd)), 32);
+	event_unmap(fake_event(f, fd));
+	core_check(f->core);
+	EXPECT(!event_has_backlog(fake_event(f, fd)) && !core_has_backlog(f->core));
+	/* Where the newest records are wanted nothing waits. */
+	EXPECT_EQ(fake_map(f, fd, 2, false), 0);
+	event_lossless(fake_event(f, fd));
+	samples(fd, 300);
+	EXPECT(!event_has_backlog(fake_event(f, fd)));
+	fake_free(f);
+}
+
 /* A reader may write whatever it likes to its tail [PAGE-18]. */
 TEST(untrusted_tail)
 {
