@@ -69,6 +69,23 @@ enum report_kind report_kind_of(const struct perf_event_attr *attr)
 	}
 }
 
+char *report_event_name(const struct ap_spec *spec, bool user_only)
+{
+	const char *end = strrchr(spec->name, ':'), *slash = strrchr(spec->name, '/');
+	const char *more = ":u";
+	size_t size = strlen(spec->name) + sizeof(":u");
+	char *name = malloc(size);
+
+	CHECK(name);
+	if (!end || (slash && slash > end))
+		end = slash;
+	/* It needs no colon where modifiers stand already, or could: cpu/event=1/, cs:S. */
+	if (end && !end[1 + strspn(end + 1, "ukhGHIpPDeWSb")])
+		more = "u";
+	snprintf(name, size, "%s%s", spec->name, user_only ? more : "");
+	return name;
+}
+
 char *report_command(char *const *argv)
 {
 	size_t size = 3, len = 0;

@@ -137,6 +137,9 @@ double series_error_percent(const struct series *s);
 /* What the event is to report/metric.c. */
 enum report_kind report_kind_of(const struct perf_event_attr *attr);
 
+/* "MODIFIED:u" for an event that the fallback to user mode changed. To be freed. */
+char *report_event_name(const struct ap_spec *spec, bool user_only);
+
 /* "'make -j2'": a command line as a report's target; the caller's to free. */
 char *report_command(char *const *argv);
 

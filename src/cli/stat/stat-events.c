@@ -225,19 +225,6 @@ u64 stat_modes_of(const struct perf_event_attr *attr)
 	       attr->exclude_idle << 3;
 }
 
-char *stat_name_of(const struct ap_spec *spec, bool user_only)
-{
-	const char *end = strrchr(spec->name, ':'), *slash = strrchr(spec->name, '/');
-	char *name = stat_joined(NULL, spec->name);
-
-	if (!user_only)
-		return name;
-	if (!end || (slash && slash > end))
-		end = slash;
-	/* It needs no colon where modifiers stand already, or could: cpu/event=1/, cs:S. */
-	return stat_joined(name, end && !end[1 + strspn(end + 1, "ukhGHIpPDeWSb")] ? "u" : ":u");
-}
-
 static void add_counted(struct stat_job *st, u32 number)
 {
 	struct ap_spec *spec = ap_specs_at(st->specs, number);
@@ -249,7 +236,7 @@ static void add_counted(struct stat_job *st, u32 number)
 	ev->modes = stat_modes_of(spec->attr);
 	ev->exact = stat_is_virtual(st) && !st->opts.session &&
 		    spec->attr->type != PERF_TYPE_SOFTWARE;
-	ev->name = stat_name_of(spec, false);
+	ev->name = report_event_name(spec, false);
 	ev->unit = spec->unit;
 	ev->scale = spec->scale;
 	if (ev->kind == KIND_CPU_TIME && !*spec->unit) {

@@ -214,7 +214,7 @@ static void note_refusals(struct stat_job *st)
 			const struct ap_spec *spec = spec_of(st, ev);
 
 			free((char *)ev->name);
-			ev->name = stat_name_of(spec, true);
+			ev->name = report_event_name(spec, true);
 			ev->asked = spec->name;
 			ev->modes = stat_modes_of(spec->attr);
 		}

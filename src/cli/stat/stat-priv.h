@@ -63,9 +63,6 @@ char *stat_counted_text(const struct stat_job *st);
 /* The cgroups of the events, as -G names them; NULL: none. */
 const char *stat_cgroups(const struct stat_job *st);
 
-/* "MODIFIED:u" for an event that the fallback to user mode changed. To be freed. */
-char *stat_name_of(const struct ap_spec *spec, bool user_only);
-
 /* The attr's modes as in struct report_event. */
 u64 stat_modes_of(const struct perf_event_attr *attr);
 
