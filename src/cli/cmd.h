@@ -48,6 +48,7 @@ struct command {
 extern const struct command *const commands[]; /* NULL-ended, in the order of `anyperf help` */
 
 extern const struct command cmd_stat;
+extern const struct command cmd_compare;
 extern const struct command cmd_run;
 extern const struct command cmd_record;
 extern const struct command cmd_report;

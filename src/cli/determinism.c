@@ -73,9 +73,20 @@ u32 deterministic_sources(struct ap_machine *m, int status)
 	return nondet;
 }
 
+void deterministic_names(u32 nondet, char *text, size_t size)
+{
+	size_t len = 0;
+
+	text[0] = 0;
+	for (u32 i = 0, n = 0; i < ARRAY_SIZE(names) && len < size; i++)
+		if (nondet & 1u << i)
+			len += (size_t)snprintf(text + len, size - len, "%s%s", n++ ? ", " : "",
+						names[i]);
+}
+
 void deterministic_text(u64 seed, u32 nondet, char *text, size_t size)
 {
-	size_t len;
+	char used[200];
 
 	if (!nondet) {
 		snprintf(text, size,
@@ -84,24 +95,26 @@ void deterministic_text(u64 seed, u32 nondet, char *text, size_t size)
 			 (unsigned long long)seed, number_plus_minus());
 		return;
 	}
-	len = (size_t)snprintf(text, size, "Deterministic (seed %llu), but for what was used of: ",
-			       (unsigned long long)seed);
-	for (u32 i = 0, n = 0; i < ARRAY_SIZE(names) && len < size; i++)
+	deterministic_names(nondet, used, sizeof(used));
+	snprintf(text, size,
+		 "Deterministic (seed %llu), but for what was used of: %s. Counts may differ "
+		 "between runs.",
+		 (unsigned long long)seed, used);
+}
+
+void deterministic_not_fixed_json(struct json *j, u32 nondet)
+{
+	json_array(j, "not_fixed");
+	for (u32 i = 0; i < ARRAY_SIZE(names); i++)
 		if (nondet & 1u << i)
-			len += (size_t)snprintf(text + len, size - len, "%s%s", n++ ? ", " : "",
-						names[i]);
-	if (len < size)
-		snprintf(text + len, size - len, ". Counts may differ between runs.");
+			json_str(j, NULL, names[i]);
+	json_end(j);
 }
 
 void deterministic_json(struct json *j, u64 seed, u32 nondet)
 {
 	json_object(j, "deterministic");
 	json_u64(j, "seed", seed);
-	json_array(j, "not_fixed");
-	for (u32 i = 0; i < ARRAY_SIZE(names); i++)
-		if (nondet & 1u << i)
-			json_str(j, NULL, names[i]);
-	json_end(j);
+	deterministic_not_fixed_json(j, nondet);
 	json_end(j);
 }

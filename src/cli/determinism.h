@@ -73,6 +73,12 @@ u32 deterministic_sources(struct ap_machine *m, int status);
 /* Sentences, without line breaks. */
 void deterministic_text(u64 seed, u32 nondet, char *text, size_t size);
 
+/* The names of what @nondet has, with commas between them. */
+void deterministic_names(u32 nondet, char *text, size_t size);
+
+/* The member "not_fixed". */
+void deterministic_not_fixed_json(struct json *j, u32 nondet);
+
 /* The member "deterministic". */
 void deterministic_json(struct json *j, u64 seed, u32 nondet);
 

@@ -1,0 +1,185 @@
+/* `anyperf compare`: commands side by side. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "cli/compare/compare-priv.h"
+#include "cli/report/report.h"
+#include "cli/report/uncounted.h"
+
+bool compare_is_virtual(const struct compare_job *job)
+{
+	return !job->opts.pmu || !strcmp(job->opts.pmu, "virtual");
+}
+
+static void prepare_sides(struct compare_job *job)
+{
+	static const char *const letters[COMPARE_SIDES_MAX] = {"A", "B", "C", "D",
+							       "E", "F", "G", "H"};
+	const struct compare_opts *o = &job->opts;
+
+	job->nr_sides = o->nr_commands;
+	job->sides = calloc(job->nr_sides, sizeof(*job->sides));
+	CHECK(job->sides);
+	for (u32 i = 0; i < job->nr_sides; i++) {
+		struct compare_side *side = &job->sides[i];
+
+		side->argv = o->commands[i];
+		side->name = i < o->names.n ? o->names.at[i] : letters[i];
+		side->title = report_command(side->argv);
+	}
+}
+
+/* What runs read, each from its beginning. */
+static int open_input(struct compare_job *job)
+{
+	const char *path = job->opts.input ? job->opts.input : "/dev/null";
+	struct stat st;
+
+	job->input = open(path, O_RDONLY | O_CLOEXEC);
+	if (job->input < 0)
+		return command_error(&cmd_compare, "--input: cannot read '%s': %s", path,
+				     strerror(errno));
+	if (!fstat(job->input, &st) && !S_ISREG(st.st_mode) && job->opts.input &&
+	    lseek(job->input, 0, SEEK_CUR) < 0)
+		return command_error(&cmd_compare,
+				     "--input: '%s' can be read only once, and there are several "
+				     "runs",
+				     path);
+	return 0;
+}
+
+static int open_files(struct compare_job *job)
+{
+	const char *output = job->opts.output;
+
+	job->no_output = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (job->no_output < 0)
+		return command_error(&cmd_compare, "cannot open /dev/null: %s", strerror(errno));
+	if (open_input(job))
+		return -1;
+	job->out = output ? fopen(output, "we") : stdout;
+	if (!job->out)
+		return command_error(&cmd_compare, "cannot write to '%s': %s", output,
+				     strerror(errno));
+	return 0;
+}
+
+static void say_uncounted(const struct compare_job *job)
+{
+	for (u32 i = 0; i < job->nr_sides; i++)
+		if (job->sides[i].count_runs && compare_is_virtual(job))
+			uncounted_text(&cmd_compare, job->sides[i].machine, stderr, "");
+}
+
+static bool has_results(const struct compare_job *job)
+{
+	return job->sides[0].count_runs && job->sides[1].count_runs;
+}
+
+static void print(struct compare_job *job)
+{
+	const char *format = job->opts.format ? job->opts.format : "text";
+
+	if (!strcmp(format, "json"))
+		compare_print_json(job);
+	else if (has_results(job))
+		compare_print_text(job);
+}
+
+static int close_output(struct compare_job *job)
+{
+	int err = 0;
+
+	if (fflush(job->out) || ferror(job->out))
+		err = errno ? errno : EIO;
+	/* What standard output could not take is said for all commands at the end. */
+	if (job->out == stdout)
+		return 0;
+	if (fclose(job->out) && !err)
+		err = errno;
+	if (!err)
+		return 0;
+	command_error(&cmd_compare, "cannot write to '%s': %s", job->opts.output, strerror(err));
+	return cmd_compare.failure;
+}
+
+static int compare(struct compare_job *job)
+{
+	int status, written;
+
+	(void)!compare_count(job);
+	compare_progress(job, "%s", "");
+	status = job->status;
+	if (status && status != 2)
+		return status;
+	say_uncounted(job);
+	print(job);
+	written = close_output(job);
+	return written ? written : status;
+}
+
+static void release_side(struct compare_side *side)
+{
+	for (u32 i = 0; i < side->nr_counts; i++)
+		free(side->counts[i].name);
+	free(side->counts);
+	free(side->title);
+	ap_specs_free(side->specs);
+	ap_machine_free(side->machine);
+}
+
+static int run(int argc, char **argv)
+{
+	struct compare_job job = {.input = -1, .no_output = -1, .signals.fd = -1};
+	int parsed = compare_opts_parse(&job.opts, argc, argv);
+	int status = cmd_compare.failure, sig;
+
+	if (parsed < 0)
+		return command_leave_status(&cmd_compare, parsed);
+	prepare_sides(&job);
+	compare_environment(&job);
+	job.progress = isatty(STDERR_FILENO) && !job.opts.show_output;
+	if (!open_files(&job))
+		status = compare(&job);
+	sig = job.signals.ended_by;
+	if (job.signals.blocked)
+		signals_release(&job.signals);
+	for (u32 i = 0; i < job.nr_sides; i++)
+		release_side(&job.sides[i]);
+	free(job.sides);
+	compare_environment_free(&job);
+	compare_opts_release(&job.opts);
+	/* So that a shell's loop ends with us. */
+	if (sig) {
+		fflush(stdout);
+		signal(sig, SIG_DFL);
+		raise(sig);
+	}
+	return status;
+}
+
+const struct command cmd_compare = {
+	.name = "compare",
+	.summary = "run commands side by side and show what changed",
+	.synopsis = "[options] [--] COMMAND [ARGUMENTS] --vs COMMAND [ARGUMENTS] [--vs ...]",
+	.description =
+		"Runs two versions of a program, or more, and shows by how much they differ. Each is counted "
+		"at least twice on the virtual PMU, in deterministic runs, in turns. Counts that are the same in "
+		"each run are exact, however busy the machine is: one instruction more is a change. Others "
+		"are shown with their range, and with what the program has made use of that varies between "
+		"runs.\n\n"
+		"The commands find /dev/null as standard input and output, and of the environment only what "
+		"does not vary with the shell and the user; see --env.",
+	.options = compare_option_table,
+	.sections = compare_sections,
+	.see_also = "anyperf-stat(1)",
+	.takes_command = true,
+	.failure = 125,
+	.run = run,
+};

@@ -1,0 +1,193 @@
+#include "cli/compare/compare-options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#define AT(field) .offset = offsetof(struct compare_opts, field)
+
+static void add_text(struct compare_list *list, const char *text)
+{
+	list->at = realloc(list->at, (list->n + 1) * sizeof(*list->at));
+	CHECK(list->at);
+	list->at[list->n++] = text;
+}
+
+static int add_events(void *into, const char *arg, char *why, size_t size)
+{
+	struct compare_opts *opts = into;
+	size_t old = opts->events ? strlen(opts->events) : 0;
+
+	if (!*arg) {
+		snprintf(why, size, "the list of events is empty");
+		return -EINVAL;
+	}
+	opts->events = realloc(opts->events, old + strlen(arg) + 2);
+	CHECK(opts->events);
+	sprintf(opts->events + old, "%s%s", old ? "," : "", arg);
+	return 0;
+}
+
+static int add_env(void *into, const char *arg, char *why, size_t size)
+{
+	struct compare_opts *opts = into;
+
+	if (!*arg || *arg == '=') {
+		snprintf(why, size, "it wants NAME or NAME=VALUE");
+		return -EINVAL;
+	}
+	add_text(&opts->env, arg);
+	return 0;
+}
+
+static int add_name(void *into, const char *arg, char *why, size_t size)
+{
+	struct compare_opts *opts = into;
+
+	if (!*arg || strlen(arg) > COMPARE_NAME_MAX) {
+		snprintf(why, size, "a name has 1 to %d bytes", COMPARE_NAME_MAX);
+		return -EINVAL;
+	}
+	add_text(&opts->names, arg);
+	return 0;
+}
+
+static const char *const pmus[] = {"virtual", "kernel", NULL};
+static const char *const formats[] = {"text", "json", NULL};
+
+/* clang-format off */
+const struct option compare_option_table[] = {
+	{OPTION_GROUP, .help = "What to compare"},
+	{OPTION_CALL, 0, "name", "NAME", .call = add_name,
+	 .help = "call the first command NAME in the output; once more, the second",
+	 .more = "Without it they are A, B, C ..."},
+	{OPTION_CALL, 'e', "event", "EVENTS", .call = add_events, .complete = COMPLETE_EVENT,
+	 .help = "count these events (default: instructions and branches)",
+	 .more = "Names of `anyperf list`, separated by commas, as of `anyperf stat`. May be given several "
+		 "times."},
+	{OPTION_STR, 0, "pmu", "virtual|kernel", AT(pmu), .words = pmus,
+	 .help = "who counts: the virtual PMU in a deterministic run (default), or the kernel's",
+	 .more = "The kernel's counts vary between runs, even of a program that does the same. Five runs of "
+		 "each command show how much."},
+
+	{OPTION_GROUP, .help = "What the commands find"},
+	{OPTION_CALL, 0, "env", "NAME[=VALUE]", .call = add_env,
+	 .help = "let NAME of the environment through, or set it; '*' lets all through",
+	 .more = "The environment is a program's input: its size moves the stack, and many a variable changes "
+		 "with the shell, the user or the run of a CI job. So of all variables the commands get PATH, "
+		 "LD_LIBRARY_PATH, TZ and TMPDIR only. In the C locale, and without HOME, a few do something "
+		 "else than on your terminal: `--env HOME --env LANG`."},
+	{OPTION_STR, 0, "input", "FILE", AT(input), .complete = COMPLETE_FILE,
+	 .help = "standard input of each run (default: /dev/null)"},
+	{OPTION_FLAG, 0, "show-output", AT(show_output),
+	 .help = "let the commands print; by default their output goes to /dev/null",
+	 .more = "A program may do something else where it prints to a terminal."},
+	{OPTION_INT, 0, "seed", "N", .offset = offsetof(struct compare_opts, deterministic.seed),
+	 .min = 0, .max = 0x7fffffffffffffff,
+	 .help = "what the random numbers that programs draw are made from (default 0)"},
+	{OPTION_INT, 0, "cpus", "N", .offset = offsetof(struct compare_opts, deterministic.cpus),
+	 .min = 1, .max = 64, .help = "how many CPUs programs see when they are counted"},
+	{OPTION_STR, 0, "cpu-features", "host|x86-64-v2|x86-64-v3",
+	 .offset = offsetof(struct compare_opts, deterministic.cpu), .words = deterministic_cpu_words,
+	 .help = "features and caches that CPUID shows when programs are counted",
+	 .more = "With a level instead of the default, host, the C library makes the same choices on every "
+		 "machine of one vendor that has it."},
+
+	{OPTION_GROUP, .help = "How to run them"},
+	{OPTION_INT, 0, "timeout", "MS", AT(timeout_ms), .min = 1, .max = 86400000,
+	 .help = "end a run after MS milliseconds, and the comparison with it"},
+	{OPTION_FLAG, 0, "ignore-exit", AT(ignore_exit),
+	 .help = "go on when a command fails (default: a failure ends the comparison)"},
+
+	{OPTION_GROUP, .help = "How to print"},
+	{OPTION_STR, 0, "format", "FORMAT", AT(format), .words = formats,
+	 .help = "text (default) or json"},
+	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
+	 .help = "print to FILE instead of standard output"},
+	{OPTION_END},
+};
+/* clang-format on */
+
+const struct section compare_sections[] = {
+	{"EXIT STATUS",
+	 "0 if everything was measured, 2 if what was measured cannot be compared: a command failed or "
+	 "was ended by --timeout. 125 if anyperf failed, 126 if a command could not be run, 127 if there "
+	 "is no such command."},
+	{NULL, NULL},
+};
+
+static bool is_separator(const char *word)
+{
+	return !strcmp(word, "--vs");
+}
+
+/* Takes argv apart at each --vs. */
+static int split_commands(struct compare_opts *opts, char **argv)
+{
+	char **first = argv;
+
+	for (char **word = argv;; word++) {
+		bool last = !*word;
+
+		if (!last && !is_separator(*word))
+			continue;
+		if (word == first)
+			return command_error(&cmd_compare, "there is no command %s --vs",
+					     last ? "behind" : "in front of");
+		opts->commands = realloc(opts->commands,
+					 (opts->nr_commands + 1) * sizeof(*opts->commands));
+		CHECK(opts->commands);
+		opts->commands[opts->nr_commands++] = first;
+		*word = NULL;
+		first = word + 1;
+		if (last)
+			return 0;
+	}
+}
+
+static int check(const struct compare_opts *opts)
+{
+	if (opts->nr_commands < 2)
+		return command_error(
+			&cmd_compare,
+			"one command is nothing to compare; `anyperf compare -- ./old --vs ./new`, "
+			"for instance");
+	if (opts->nr_commands > COMPARE_SIDES_MAX)
+		return command_error(&cmd_compare, "at most %d commands can be compared at once",
+				     COMPARE_SIDES_MAX);
+	if (opts->names.n > opts->nr_commands)
+		return command_error(&cmd_compare, "there are %u names for %u commands",
+				     opts->names.n, opts->nr_commands);
+	if (opts->pmu && !strcmp(opts->pmu, "kernel") &&
+	    (opts->deterministic.cpu || opts->deterministic.cpus || opts->deterministic.seed))
+		return command_error(&cmd_compare,
+				     "--seed, --cpus and --cpu-features are for the virtual PMU");
+	return deterministic_check(&cmd_compare, &opts->deterministic);
+}
+
+int compare_opts_parse(struct compare_opts *opts, int argc, char **argv)
+{
+	int first;
+
+	*opts = (struct compare_opts){.deterministic.on = true};
+	first = options_parse(&cmd_compare, opts, argc, argv);
+	if (first >= 0 && first == argc)
+		first = command_error(&cmd_compare, "no command given; `anyperf compare -- ./old "
+						    "--vs ./new`, for instance");
+	if (first >= 0 && (split_commands(opts, argv + first) || check(opts)))
+		first = -1;
+	if (first < 0)
+		compare_opts_release(opts);
+	return first < 0 ? first : 0;
+}
+
+void compare_opts_release(struct compare_opts *opts)
+{
+	free(opts->events);
+	free(opts->env.at);
+	free(opts->names.at);
+	free(opts->commands);
+}

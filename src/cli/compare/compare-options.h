@@ -1,0 +1,49 @@
+/*
+ * PURPOSE: what `anyperf compare` was asked for; filled by the option table in compare-options.c.
+ */
+#ifndef CLI_COMPARE_COMPARE_OPTIONS_H
+#define CLI_COMPARE_COMPARE_OPTIONS_H
+
+#include "cli/cmd.h"
+#include "cli/determinism.h"
+
+#define COMPARE_NAME_MAX  40
+#define COMPARE_SIDES_MAX 8
+
+/* Texts that an option adds one by one. */
+struct compare_list {
+	const char **at; /* owned; its strings are borrowed from argv */
+	u32 n;
+};
+
+/* Strings are borrowed from argv unless said otherwise. */
+struct compare_opts {
+	char *events; /* all -e joined with commas; owned; NULL: the default set */
+	const char *pmu;
+	struct deterministic_opts deterministic;
+	struct compare_list env;
+	struct compare_list names;
+	bool show_output;
+	const char *input;
+	bool ignore_exit;
+	long timeout_ms;
+
+	const char *format;
+	const char *output;
+
+	char ***commands; /* an argv for each; owned, their strings are not */
+	u32 nr_commands;
+};
+
+/*
+ * Parses argv and holds the options against each other. Returns 0; or what options_parse() returns
+ * for an error or --help. After 0 the caller frees with compare_opts_release().
+ */
+must_check int compare_opts_parse(struct compare_opts *opts, int argc, char **argv);
+
+void compare_opts_release(struct compare_opts *opts);
+
+extern const struct option compare_option_table[];
+extern const struct section compare_sections[];
+
+#endif

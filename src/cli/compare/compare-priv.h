@@ -1,0 +1,99 @@
+/*
+ * PURPOSE: one `anyperf compare` at work, as its parts hand it around: compare-run.c runs a command
+ * once, compare-counts.c counts, cmd-compare.c puts the output together with the printers.
+ */
+#ifndef CLI_COMPARE_COMPARE_PRIV_H
+#define CLI_COMPARE_COMPARE_PRIV_H
+
+#include <stdio.h>
+
+#include <anyperf/anyperf.h>
+
+#include "cli/child.h"
+#include "cli/compare/compare-options.h"
+#include "cli/number.h"
+#include "cli/signals.h"
+
+#define COUNT_RUNS_MIN 2 /* as many as there must be to say that they are equal */
+#define COUNT_RUNS_MAX 5 /* to show how far they are apart if they are not */
+
+/* What was counted of one event in one command. */
+struct side_count {
+	char *name; /* as shown; owned */
+	u64 run[COUNT_RUNS_MAX];
+	u32 runs;            /* that counted it */
+	bool refused;        /* it could not be opened */
+	struct ap_error why; /* valid if refused */
+};
+
+/* One of the commands that are compared. */
+struct compare_side {
+	char *const *argv;
+	const char *name;           /* what it is called in the output */
+	char *title;                /* its command line; owned */
+	struct ap_machine *machine; /* that counts it; NULL: not yet */
+	struct ap_specs *specs;
+	struct side_count *counts; /* owned; one per event */
+	u32 nr_counts;
+	u32 count_runs;
+	u32 nondet; /* what the runs have used that varies; cli/determinism.h */
+};
+
+struct compare_job {
+	struct compare_opts opts;
+	struct compare_side *sides; /* owned */
+	u32 nr_sides;
+	char **environment; /* of the commands; owned, its strings too */
+	struct signals signals;
+	int no_output; /* descriptors that the commands get */
+	int input;
+	bool progress; /* somebody looks at standard error */
+	int status;    /* to exit with, if the comparison came to an end before its time; else 0 */
+	FILE *out;
+};
+
+/* How one run of a command ended. */
+struct compare_end {
+	struct ap_command_end end;
+	u64 elapsed_ns;
+	bool timed_out;
+};
+
+/* A command's environment, by the options. */
+void compare_environment(struct compare_job *job);
+void compare_environment_free(struct compare_job *job);
+
+/* A new process for @side's command, which waits on @m. 0, or -1 after saying why there is none. */
+must_check int compare_new(struct compare_job *job, struct compare_side *side, struct ap_machine *m,
+			   struct ap_command **command);
+
+/*
+ * Lets it go and waits for its end; frees @command in every case. 0; or -1, after a sentence, if
+ * there is nothing to be had of the run: with job->status set.
+ */
+must_check int compare_run(struct compare_job *job, struct compare_side *side,
+			   struct ap_command *command, struct compare_end *end);
+
+/* Whether the user has asked for an end. */
+bool compare_is_interrupted(const struct compare_job *job);
+
+/* A line on standard error for who waits, in place of the last one; "" takes it away. */
+void compare_progress(const struct compare_job *job, const char *fmt, ...) printf_like(2, 3);
+
+/* The counts pass. 0, or -1 with job->status set, after saying what ended it. */
+must_check int compare_count(struct compare_job *job);
+
+/* All runs counted the same. */
+bool side_count_is_exact(const struct side_count *c);
+u64 side_count_min(const struct side_count *c);
+u64 side_count_max(const struct side_count *c);
+/* The middle one of its runs. */
+u64 side_count_median(const struct side_count *c);
+
+/* Whether the virtual PMU counts. */
+bool compare_is_virtual(const struct compare_job *job);
+
+void compare_print_text(const struct compare_job *job);
+void compare_print_json(const struct compare_job *job);
+
+#endif

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""anyperf compare: counts that are exact, what varies by its name, and what it says when there is
+nothing to compare. No time is held against another."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+from e2e import ANYPERF, ENV, main, run, scratch
+
+FIXED = os.environ["E2E_FIXED"]  # 200,005 instructions for each word of its command line
+NONDET = os.environ["E2E_NONDET"]
+TURN = 200000
+
+
+def compare(*args, status=0, **more):
+    r = run("compare", *args, **more)
+    assert r.status == status, r
+    return r
+
+
+def compared(*args, **more):
+    return json.loads(compare("--format", "json", *args, **more).out)
+
+
+def vs(*commands):
+    """The command line's end: commands with --vs between them."""
+    words = ["--"]
+    for i, c in enumerate(commands):
+        words += ["--vs"] * (i > 0) + list(c)
+    return words
+
+
+def fixed(words):
+    return [FIXED] + ["x"] * (words - 1)
+
+
+def test_counts_are_exact():
+    r = compared(*vs(fixed(1), fixed(3)))
+    assert r["schema"] == "anyperf-compare-1" and r["pmu"] == "virtual" and not r["interrupted"], r
+    a, b = r["commands"]
+    assert [a["name"], b["name"]] == ["A", "B"] and b["command"] == fixed(3), r
+    assert a["not_fixed"] == b["not_fixed"] == [], r
+    for side, words in ((a, 1), (b, 3)):
+        instructions, branches = side["counts"]
+        assert instructions == {"event": "instructions:u", "status": "ok", "exact": True,
+                                "value": TURN * words + 5, "per_run": [TURN * words + 5] * 2}, side
+        assert branches["value"] == TURN // 2 * words + 1, side
+    change = r["comparisons"][0]
+    assert change["of"] == "B" and change["against"] == "A", r
+    instructions = change["counts"][0]
+    assert instructions["exact"] and instructions["change_percent"] > 199.9, r
+    assert [instructions["change" + x] for x in ("", "_min", "_max")] == [2 * TURN] * 3, r
+
+
+def test_text():
+    r = compare("--name", "old", "--name=new", *vs(fixed(1), fixed(2)))
+    assert r.out.startswith(f"old: '{FIXED}'\nnew: '{FIXED} x'\n"), r
+    assert re.search(r"^ +Counts +old +new +change$", r.out, re.M), r
+    assert re.search(r"^ +instructions:u +200005 +400005 +\+200000 +\+99\.998 %  exact$", r.out,
+                     re.M), r
+    assert not r.err and "varies" not in r.out, r
+    # The other way round it is less, and nothing is no change.
+    r = compare(*vs(fixed(2), fixed(1), fixed(2)))
+    assert re.search(r"instructions:u +400005 +200005 +-200000 +-49\.999 %  exact", r.out), r
+    assert re.search(r"instructions:u +400005 +400005 +0 +\+0\.000 %  exact", r.out), r
+    assert max(map(len, r.out.splitlines())) <= 100, r
+
+
+def test_what_varies_is_named():
+    r = compared(*vs([NONDET, "nothing"], [NONDET, "pids"]))
+    assert [c["not_fixed"] for c in r["commands"]] == [[], ["pids"]], r
+    r = compare(*vs([NONDET, "nothing"], [NONDET, "pids"]))
+    assert "B made use of what varies between runs: pids." in r.out, r
+    assert "A made use" not in r.out, r
+    # A program that reads a clock until it has gone on counts differently each time.
+    wait = "import time\nend = time.monotonic_ns() + 3000000\nwhile time.monotonic_ns() < end: pass"
+    python = ["python3", "-I", "-S", "-c"]
+    r = compared("--env", "PYTHONHASHSEED=0", *vs(["true"], [*python, wait]))
+    clock = r["commands"][1]
+    assert "wall time" in clock["not_fixed"], r
+    count = clock["counts"][0]
+    assert not count["exact"] and len(count["per_run"]) == 5, r
+    assert min(count["per_run"]) <= count["value"] <= max(count["per_run"]), r
+    change = r["comparisons"][0]["counts"][0]
+    assert not change["exact"] and change["change_min"] < change["change_max"], r
+    r = compare(*vs(["true"], [*python, wait]))
+    assert re.search(r"instructions:u .* varies\n +B: \d+ to \d+ in 5 runs\n", r.out), r
+
+
+def test_events():
+    r = compared("-e", "branches:u,cycles", "--event=anyperf/taken/", *vs(fixed(1), fixed(1)))
+    branches, cycles, taken = r["commands"][0]["counts"]
+    assert branches["value"] == TURN // 2 + 1 and taken["value"] == TURN // 2 - 1, r
+    assert cycles["status"] == "not-supported" and cycles["reason"]["why"], r
+    assert "value" not in cycles and "does not see" in cycles["reason"]["why"], r
+    assert [c["event"] for c in r["comparisons"][0]["counts"]] == ["branches:u", "anyperf/taken/u"]
+    r = compare("-e", "branches,cycles", *vs(fixed(1), fixed(1)))
+    assert re.search(r"cycles +<not counted>\n +cpu-cycles depends on", r.out), r
+    r = compare("-e", "no-such-event", *vs(fixed(1), fixed(1)), status=125)
+    assert 'no event "no-such-event"' in r.err and not r.out, r
+
+
+def test_the_kernel_counts():
+    r = compared("--pmu=kernel", "-e", "page-faults:u", *vs(["true"], ["true"]))
+    assert r["pmu"] == "kernel" and r["commands"][0]["counts"][0]["value"] > 0, r
+    assert "not_fixed" not in r["commands"][0], r
+    compare("--pmu", "kernel", "--seed", "1", *vs(["true"], ["true"]), status=125)
+
+
+def test_what_commands_find():
+    env = {"PATH": ENV["PATH"], "HOME": "/nowhere", "COMPARE_TEST": "inherited", "SHLVL": "7"}
+    probe = ["sh", "-c", f'[ "$COMPARE_TEST" = inherited ] && exec {FIXED} x; exec {FIXED}']
+
+    def counts(*options, **more):
+        return [c["counts"][0]["value"] for c in compared(*options, *vs(["env"], probe),
+                                                           **more)["commands"]]
+
+    base, let = counts(env=env), counts("--env", "COMPARE_TEST", env=env)
+    assert let[1] - base[1] > TURN * 0.9, (base, let)
+    assert counts("--env=COMPARE_TEST=inherited") == let
+    # Whatever else the environment has, the counts are the same; but not with all of it.
+    assert counts(env={**env, "X" * 50: "y" * 99}) == base
+    assert counts("--env=*", env={**env, "X" * 50: "y" * 99})[1] > TURN * 2
+    # Input comes from the beginning for each run; output goes nowhere.
+    with scratch() as d:
+        path = os.path.join(d, "input")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("5\n" * 3)
+        reads = ["sh", "-c", f"exec {FIXED} $(cat)"]
+        r = compared("--input", path, *vs(reads, [*reads[:2], f"exec {FIXED} 5 5 5"]))
+        a, b = (c["counts"][0]["value"] for c in r["commands"])
+        assert len(set(r["commands"][0]["counts"][0]["per_run"])) == 1 or a > 4 * TURN, r
+        assert a > 4 * TURN and b > 4 * TURN, r
+        r = compare("--input", os.path.join(d, "none"), *vs(reads, reads), status=125)
+        assert "--input: cannot read" in r.err, r
+    assert "hello" not in compare(*vs(["echo", "hello"], ["true"])).out.replace("'echo hello'", "")
+    r = compare("--show-output", *vs(["echo", "hello"], ["true"]))
+    assert r.out.count("hello\n") >= 2, r
+
+
+def test_what_is_shown_of_the_machine():
+    program = ["python3", "-I", "-S", "-c", "import os; len(os.sched_getaffinity(0))"]
+    r = compared(*vs(program, ["true"]))
+    assert "CPUs" in r["commands"][0]["not_fixed"], r
+    assert "Try --cpus=N" in compare(*vs(program, ["true"])).out
+    counts = []
+    for cpus in ("1", "9"):
+        r = compared("--cpus", cpus, "--cpu-features=x86-64-v2", "--seed=3", *vs(program, ["true"]))
+        assert "CPUs" not in r["commands"][0]["not_fixed"], r
+        counts.append(r["commands"][0]["counts"][0]["value"])
+    assert counts[0] != counts[1], counts
+
+
+def test_commands_that_fail():
+    r = compare(*vs(["true"], ["false"]), status=2)
+    assert "B, 'false', failed with status 1; --show-output" in r.err and not r.out, r
+    r = compare("--name", "this", *vs(["sh", "-c", "kill -9 $$"], ["true"]), status=2)
+    assert "this, 'sh', was ended by signal 9" in r.err, r
+    r = compare("--ignore-exit", *vs(["true"], ["false"]))
+    assert "exact" in r.out and not r.err, r
+    r = compare(*vs(["true"], ["no-such-program"]), status=127)
+    assert "cannot run 'no-such-program'" in r.err and not r.out, r
+    assert "cannot run '/'" in compare(*vs(["true"], ["/"]), status=126).err
+    r = compare("--timeout", "300", *vs(["true"], ["sleep", "60"]), status=2)
+    assert "B, 'sleep', was ended by --timeout, after 300 ms" in r.err, r
+    # One that does not listen is ended nevertheless.
+    deaf = ["sh", "-c", "trap '' TERM; while :; do :; done"]
+    r = compare("--timeout=300", *vs(["true"], deaf), status=2)
+    assert "was ended by --timeout" in r.err, r
+
+
+def test_what_is_asked_wrongly():
+    for args, said in ((["--", "true"], "one command is nothing to compare"),
+                       ([], "no command given"),
+                       (["--", "true", "--vs"], "no command behind --vs"),
+                       (["--", "--vs", "true"], "no command in front of --vs"),
+                       (["--", "true", "--vs", "--vs", "true"], "no command in front of --vs"),
+                       (["--name", "", *vs(["true"], ["true"])], "a name has 1 to 40 bytes"),
+                       (["--name=a"] * 3 + vs(["true"], ["true"]), "3 names for 2 commands"),
+                       (["--env", "=x", *vs(["true"], ["true"])], "wants NAME or NAME=VALUE"),
+                       (vs(*[["true"]] * 9), "at most 8 commands"),
+                       (["-e", "", *vs(["true"], ["true"])], "the list of events is empty"),
+                       (["--format=xml", *vs(["true"], ["true"])], "--format")):
+        r = compare(*args, status=125)
+        assert said in r.err and not r.out, r
+
+
+def test_output_file():
+    with scratch() as d:
+        for option in ("-o", "--output"):
+            path = os.path.join(d, option)
+            r = compare(option, path, *vs(fixed(1), fixed(1)))
+            with open(path, encoding="utf-8") as f:
+                assert "exact" in f.read() and not r.out and not r.err, r
+        r = compare("-o", d, *vs(fixed(1), fixed(1)), status=125)
+        assert f"cannot write to '{d}'" in r.err, r
+    r = compare("-o", "/dev/full", *vs(fixed(1), fixed(1)), status=125)
+    assert "cannot write to '/dev/full': No space" in r.err, r
+
+
+def test_interrupted():
+    """What is finished is printed, and a shell's loop ends with us."""
+    with scratch() as d:
+        mark = os.path.join(d, "ran")
+        slow = ["sh", "-c", f"[ -e {mark} ] && exec sleep 60; : > {mark}"]
+        p = subprocess.Popen([ANYPERF, "compare", *vs(fixed(1), slow)], env=ENV, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while not os.path.exists(mark):
+            time.sleep(0.05)
+        time.sleep(1)
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=40)
+        assert p.returncode == -signal.SIGINT, (p.returncode, out, err)
+        assert "Interrupted: this is what there is so far." in out, (out, err)
+        assert re.search(r"instructions:u +200005 ", out), (out, err)
+
+
+if __name__ == "__main__":
+    main(globals())
