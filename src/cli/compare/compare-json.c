@@ -1,4 +1,4 @@
-/* JSON for programs: doc/json.md, "anyperf-compare-1". */
+/* JSON for programs: anyperf-compare-1 of doc/json.md. */
 #include "cli/compare/compare-priv.h"
 #include "cli/json.h"
 
