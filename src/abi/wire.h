@@ -194,6 +194,7 @@ struct wire_fd_message {
  * every process has mapped before it executes its first instruction. S, complete but for the root
  * before the first guest starts; magic 0: there is no session, only counting.
  */
+#define WIRE_ROOT    256u  /* bytes of the path of what guests are shown, with its NUL */
 #define WIRE_VIEW_IN 3776u /* offset in the page */
 struct wire_view {
 	u64 magic;
@@ -206,7 +207,7 @@ struct wire_view {
 	/*
 	 * A directory that stands in for the root of what is shown: below it
 	 * /sys/bus/event_source/devices, /sys/devices/NAME and files of /proc/sys/kernel. */
-	char root[256];
+	char root[WIRE_ROOT];
 };
 
 enum wire_view_flags {

@@ -9,12 +9,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "abi/wire.h"
+#include "base/wire-reply.h"
+#include "session/sealed-memory.h"
 #include "session/wire/fd-message.h"
+
+#define HELLO_SECONDS 10
 
 /* What is mapped of an event. */
 struct remote_map {
@@ -27,7 +32,10 @@ struct remote_client {
 	int sock;
 	struct wire_proc *page; /* NULL: not introduced */
 	struct wire_slot *slot; /* in the page; one is enough for one call at a time */
-	char root[256];
+	u32 seq;                /* of the latest request */
+	/* To that: what is believed of the slot, but for the data. */
+	struct wire_reply reply;
+	char root[WIRE_ROOT];
 	u64 *handles; /* the session's, by descriptor; 0: none of ours. Owned */
 	u32 nr_handles;
 	struct remote_map *maps; /* owned */
@@ -50,6 +58,32 @@ static u64 cpu_time(void)
 	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
 }
 
+/* Who does not answer a HELLO never will: it takes milliseconds. */
+static void be_patient(int sock)
+{
+	const struct timeval patience = {.tv_sec = HELLO_SECONDS};
+
+	(void)setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+}
+
+/* The memory that came with the answer to HELLO, mapped; what it says of itself must be ours. */
+static int map_slots(struct remote_client *r, int fd)
+{
+	struct wire_proc *page;
+
+	if (!sealed_memory_is(fd, WIRE_SIZE))
+		return -EPROTO;
+	page = mmap(NULL, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	r->page = page;
+	r->slot = (struct wire_slot *)((u8 *)page + WIRE_SLOT_OFF(0));
+	return page->magic == WIRE_MAGIC && page->version == WIRE_VERSION &&
+			       page->slots == WIRE_SLOTS
+		       ? 0
+		       : -EPROTO;
+}
+
 static int introduce(struct remote_client *r, int bootstrap)
 {
 	struct wire_kick hello = {.what = WIRE_KICK_HELLO,
@@ -63,6 +97,7 @@ static int introduce(struct remote_client *r, int bootstrap)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	r->sock = pair[0];
+	be_patient(r->sock);
 	err = send_kick(bootstrap, &hello, pair[1]);
 	close(pair[1]);
 	if (!err)
@@ -70,15 +105,12 @@ static int introduce(struct remote_client *r, int bootstrap)
 	if (err)
 		return err;
 	if (message.slot != WIRE_FD_MESSAGE_HELLO || message.seq || fd < 0)
-		return message.seq ? -(int)message.seq : -EPROTO;
-	r->page = mmap(NULL, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (r->page == MAP_FAILED) {
-		r->page = NULL;
-		return -errno;
-	}
-	r->slot = (struct wire_slot *)((u8 *)r->page + WIRE_SLOT_OFF(0));
-	return 0;
+		err = message.seq && message.seq < 4096 ? -(int)message.seq : -EPROTO;
+	if (!err)
+		err = map_slots(r, fd);
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 int ap__remote_open(int bootstrap, struct remote_client **out)
@@ -118,8 +150,17 @@ void ap__remote_close(struct remote_client *r)
 	free(r);
 }
 
-/* The request is in the slot. */
-static s64 call(struct remote_client *r, u32 op)
+static s64 gone(struct remote_client *r)
+{
+	r->reply = (struct wire_reply){.ret = -ENODEV};
+	return refuse(r, -ENODEV, SESSION_GONE);
+}
+
+/*
+ * The request is in the slot; @asked as for wire_reply_take(). The result, which is r->reply's with
+ * all that it says.
+ */
+static s64 call_for(struct remote_client *r, u32 op, u64 asked)
 {
 	const struct timespec patience = {0, 100000000};
 	struct wire_kick kick = {.what = WIRE_KICK_CALL};
@@ -129,23 +170,49 @@ static s64 call(struct remote_client *r, u32 op)
 	sl->meter = WIRE_NO_METER;
 	sl->cpu = (u32)sched_getcpu();
 	sl->cpu_time = cpu_time();
-	sl->seq++;
+	sl->seq = ++r->seq;
 	sl->op = op;
 	__atomic_store_n(&sl->word, WIRE_WAITED, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&sl->awake, __ATOMIC_RELAXED) && send_kick(r->sock, &kick, -1))
-		return refuse(r, -ENODEV, SESSION_GONE);
+		return gone(r);
 	while (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) != WIRE_DONE) {
 		struct pollfd p = {.fd = r->sock};
 
 		syscall(SYS_futex, &sl->word, FUTEX_WAIT, WIRE_WAITED, &patience, NULL, 0);
 		if (__atomic_load_n(&sl->word, __ATOMIC_ACQUIRE) != WIRE_DONE &&
 		    poll(&p, 1, 0) == 1 && p.revents & POLLHUP)
-			return refuse(r, -ENODEV, SESSION_GONE);
+			return gone(r);
 	}
-	if (sl->ret < 0)
+	if (!wire_reply_take(&r->reply, sl, op, asked))
+		return refuse(r, -EPROTO, SESSION_ERRNO, .name = {strerror(EPROTO)});
+	if (r->reply.ret < 0) {
 		r->refusal = sl->refusal;
-	return sl->ret;
+		/* Any bytes make a sentence; the errno is what the caller gets. */
+		r->refusal.err = (s32)r->reply.ret;
+	}
+	return r->reply.ret;
+}
+
+static s64 call(struct remote_client *r, u32 op)
+{
+	return call_for(r, op, 0);
+}
+
+/* The descriptor that belongs to the reply, or -errno. */
+static int take_fd(struct remote_client *r)
+{
+	struct wire_fd_message message;
+	int fd, err = receive_fd(r->sock, &message, sizeof(message), &fd);
+
+	if (err)
+		return err;
+	if (fd < 0)
+		return -EMFILE;
+	if (!message.slot && message.seq == r->seq)
+		return fd;
+	close(fd);
+	return -EPROTO;
 }
 
 /* The session's handle of the event behind @fd; 0: there is none. */
@@ -187,8 +254,8 @@ int ap__remote_event(struct remote_client *r, struct pe_attr *attr, int pid, int
 {
 	const struct wire_kick carries = {.what = WIRE_KICK_FD};
 	struct wire_slot *sl = r->slot;
-	struct wire_fd_message message;
-	int fd = -1, err;
+	struct stat st;
+	int fd, err = 0;
 	s64 ret;
 
 	if (flags & PERF_FLAG_PID_CGROUP && send_kick(r->sock, &carries, pid))
@@ -205,16 +272,18 @@ int ap__remote_event(struct remote_client *r, struct pe_attr *attr, int pid, int
 	memcpy(sl->data, attr, sl->len);
 	ret = call(r, WIRE_OP_OPEN);
 	if (ret < 0) {
-		if (ret == -E2BIG && sl->result.open_refusal.attr_size)
-			attr->size = sl->result.open_refusal.attr_size;
+		if (ret == -E2BIG && r->reply.result.open_refusal.attr_size)
+			attr->size = r->reply.result.open_refusal.attr_size;
 		return (int)ret;
 	}
-	err = sl->reply_flags & WIRE_REPLY_FD ? receive_fd(r->sock, &message, sizeof(message), &fd)
-					      : -EPROTO;
-	if (!err && fd < 0)
-		err = -EMFILE;
+	fd = take_fd(r);
+	/* What we poll and read is a pipe: of anything else it could go on for ever. */
+	if (fd < 0)
+		err = fd;
+	else if (fstat(fd, &st) || !S_ISFIFO(st.st_mode))
+		err = -EPROTO;
 	if (!err)
-		err = note_handle(r, fd, sl->result.event.handle);
+		err = note_handle(r, fd, r->reply.result.event.handle);
 	if (!err)
 		return fd;
 	if (fd >= 0)
@@ -231,8 +300,8 @@ s64 ap__remote_read(struct remote_client *r, int fd, void *buf, size_t len)
 		return refuse(r, -EBADF, NO_EVENT);
 	r->slot->args.read = (struct wire_read_args){.handle = handle, .len = len};
 	r->slot->len = 0;
-	n = call(r, WIRE_OP_READ);
-	if (n > 0 && (size_t)n <= len && (u64)n <= WIRE_DATA)
+	n = call_for(r, WIRE_OP_READ, len);
+	if (n > 0)
 		memcpy(buf, r->slot->data, (size_t)n);
 	return n;
 }
@@ -272,10 +341,9 @@ int ap__remote_ioctl(struct remote_client *r, int fd, u64 cmd, u64 arg)
 	sl->len = (u32)ioctl_takes(cmd, arg);
 	if (sl->len)
 		memcpy(sl->data, (const void *)arg, sl->len);
-	ret = call(r, WIRE_OP_IOCTL);
-	if (ret >= 0 && sl->reply_len && sl->reply_len <= sizeof(u64) &&
-	    sl->result.ioctl.offset <= sizeof(u64))
-		memcpy((u8 *)arg + sl->result.ioctl.offset, sl->data, sl->reply_len);
+	ret = call_for(r, WIRE_OP_IOCTL, cmd);
+	if (ret >= 0 && r->reply.len)
+		memcpy((u8 *)arg + r->reply.result.ioctl.offset, sl->data, r->reply.len);
 	return (int)ret;
 }
 
@@ -297,8 +365,11 @@ static void want_reports(struct remote_client *r, int fd, u64 handle)
 
 static int map_memory(int memory, size_t len, int prot, void **out)
 {
-	void *base = mmap(NULL, len, prot, MAP_SHARED, memory, 0);
+	void *base;
 
+	if (!sealed_memory_is(memory, len))
+		return -EPROTO;
+	base = mmap(NULL, len, prot, MAP_SHARED, memory, 0);
 	if (base == MAP_FAILED)
 		return -errno;
 	/* As a kernel's [RING-14]. */
@@ -312,9 +383,8 @@ int ap__remote_mmap(struct remote_client *r, int fd, size_t len, u64 offset, boo
 		    void **out)
 {
 	struct remote_map *map = calloc(1, sizeof(*map));
-	int prot = PROT_READ | (writable ? PROT_WRITE : 0), memory = -1, err;
+	int prot = PROT_READ | (writable ? PROT_WRITE : 0), memory, err;
 	u64 handle = handle_of(r, fd);
-	struct wire_fd_message message;
 	s64 ret;
 
 	if (!handle || !map) {
@@ -336,13 +406,8 @@ int ap__remote_mmap(struct remote_client *r, int fd, size_t len, u64 offset, boo
 		free(map);
 		return (int)ret;
 	}
-	err = r->slot->reply_flags & WIRE_REPLY_FD
-		      ? receive_fd(r->sock, &message, sizeof(message), &memory)
-		      : -EPROTO;
-	if (!err && memory < 0)
-		err = -EMFILE;
-	if (!err)
-		err = map_memory(memory, len, prot, out);
+	memory = take_fd(r);
+	err = memory < 0 ? memory : map_memory(memory, len, prot, out);
 	if (memory >= 0)
 		close(memory);
 	if (err) {
@@ -420,14 +485,12 @@ const struct refusal *ap__remote_refusal(const struct remote_client *r)
 
 const char *ap__remote_root(struct remote_client *r)
 {
-	struct wire_slot *sl = r->slot;
-
 	if (!r->root[0]) {
-		sl->len = 0;
-		if (call(r, WIRE_OP_VIEW) || sl->reply_len > sizeof(r->root))
+		r->slot->len = 0;
+		if (call(r, WIRE_OP_VIEW))
 			return NULL;
-		memcpy(r->root, sl->data, sl->reply_len);
-		r->root[sizeof(r->root) - 1] = 0;
+		memcpy(r->root, r->slot->data, r->reply.len);
+		r->root[r->reply.len - 1] = '\0';
 	}
-	return r->root;
+	return r->root[0] == '/' ? r->root : NULL;
 }

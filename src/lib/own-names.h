@@ -10,6 +10,7 @@
 #define refusal_set           ap__refusal_set
 #define refusal_why           ap__refusal_why
 #define refusal_remedy        ap__refusal_remedy
+#define wire_reply_take       ap__wire_reply_take
 #define bootstrap_pair        ap__bootstrap_pair
 #define cpuid_profile_find    ap__cpuid_profile_find
 #define fd_message_send       ap__fd_message_send

@@ -66,8 +66,9 @@ static void look_up(struct thread *t, int fd, struct perf_fd *e)
 
 		if (ret >= 0) {
 			found.kind = ret ? PERF_FD_SYSCTL : PERF_FD_EVENT;
-			found.handle = ret ? sl->result.setting.setting : sl->result.event.handle;
-			found.snapshot = ret ? 0 : (u16)sl->result.event.snapshot;
+			found.handle = ret ? t->perf_reply.result.setting.setting
+					   : t->perf_reply.result.event.handle;
+			found.snapshot = ret ? 0 : (u16)t->perf_reply.result.event.snapshot;
 		}
 		wire_end(t, sl);
 	}

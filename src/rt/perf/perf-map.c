@@ -100,11 +100,15 @@ static bool map_event(struct thread *t, const struct perf_fd *pf, long *ret)
 		.offset = offset,
 	};
 	*ret = wire_call(t, sl, WIRE_OP_MMAP);
-	fd = *ret < 0 ? -1 : wire_take_fd(t, sl, true);
+	fd = *ret < 0 ? -1 : wire_take_fd(t, true);
 	wire_end(t, sl);
 	if (*ret < 0)
 		return true;
 	counter = *ret > 0;
+	if (fd >= 0 && !wire_memory_is(fd, len)) {
+		sys_close(fd);
+		fd = -EPROTO;
+	}
 	if (fd < 0) {
 		*ret = fd;
 		forget(t, handle);

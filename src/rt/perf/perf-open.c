@@ -147,7 +147,7 @@ static long open_event(struct thread *t)
 	/* The task may be one that was just made and is about to say who it is. */
 	sl->args.open.patient = 1;
 	for (u32 tries = 0; (ret = wire_call(t, sl, WIRE_OP_OPEN)) < 0 &&
-			    sl->result.open_refusal.ask_again && tries < 2000;
+			    t->perf_reply.result.open_refusal.ask_again && tries < 2000;
 	     tries++) {
 		const struct __kernel_timespec moment = {0, 500000};
 
@@ -155,9 +155,9 @@ static long open_event(struct thread *t)
 		raw_call2(__NR_nanosleep, (long)&moment, 0);
 	}
 	if (ret < 0) {
-		u32 store = sl->result.open_refusal.attr_size;
-		bool late = sl->result.open_refusal.past_fd_check;
-		bool ask_kernel = sl->result.open_refusal.ask_kernel;
+		u32 store = t->perf_reply.result.open_refusal.attr_size;
+		bool late = t->perf_reply.result.open_refusal.past_fd_check;
+		bool ask_kernel = t->perf_reply.result.open_refusal.ask_kernel;
 
 		wire_end(t, sl);
 		if (ask_kernel)
@@ -166,9 +166,9 @@ static long open_event(struct thread *t)
 			return ret;
 		return late && !fd_left() ? -EMFILE : ret;
 	}
-	entry.handle = sl->result.event.handle;
-	entry.snapshot = (u16)sl->result.event.snapshot;
-	fd = wire_take_fd(t, sl, flags & PERF_FLAG_FD_CLOEXEC);
+	entry.handle = t->perf_reply.result.event.handle;
+	entry.snapshot = (u16)t->perf_reply.result.event.snapshot;
+	fd = wire_take_fd(t, flags & PERF_FLAG_FD_CLOEXEC);
 	wire_end(t, sl);
 	if (fd >= 0)
 		perf_fd_set(t, fd, &entry);
@@ -242,8 +242,9 @@ bool perf_on_ioctl(struct thread *t, u64 nr, long *ret)
 						     : WIRE_BAD_EVENT;
 	sl->len = perf_ioctl_read(cmd, arg, sl->data);
 	*ret = wire_call(t, sl, WIRE_OP_IOCTL);
-	if (*ret != -ENODEV && sl->reply_len && sl->reply_len <= 8 &&
-	    guest_write(t, arg + sl->result.ioctl.offset, sl->data, sl->reply_len) && *ret >= 0)
+	if (*ret != -ENODEV && t->perf_reply.len &&
+	    guest_write(t, arg + t->perf_reply.result.ioctl.offset, sl->data, t->perf_reply.len) &&
+	    *ret >= 0)
 		*ret = -EFAULT;
 	wire_end(t, sl);
 	return true;
@@ -295,7 +296,7 @@ static long read_once(struct thread *t, const struct perf_fd *pf, u64 at, u64 le
 		return -ENODEV;
 	sl->args.read = (struct wire_read_args){.handle = pf->handle, .len = len};
 	ret = wire_call(t, sl, WIRE_OP_READ);
-	if (ret > 0 && (ret > (long)WIRE_DATA || guest_write(t, at, sl->data, (u64)ret)))
+	if (ret > 0 && ((u64)ret > len || guest_write(t, at, sl->data, (u64)ret)))
 		ret = -EFAULT;
 	wire_end(t, sl);
 	return ret;

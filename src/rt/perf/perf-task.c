@@ -147,7 +147,7 @@ int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f)
 	if (ret > 0) {
 		f->token = (u32)ret;
 		if (!(flags & CLONE_THREAD))
-			f->sock = wire_take_fd(t, sl, true);
+			f->sock = wire_take_fd(t, true);
 	}
 	wire_end(t, sl);
 	return ret == -ENODEV || ret > 0 ? 0 : (int)ret;

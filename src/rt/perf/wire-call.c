@@ -80,10 +80,11 @@ static int receive(int sock, struct wire_fd_message *message, int *fd, int flags
 {
 	struct iovec iov = {message, sizeof(*message)};
 	struct fd_control control = {0};
+	/* Room for one: there would be place for a second, which nobody would close. */
 	struct user_msghdr m = {.msg_iov = &iov,
 				.msg_iovlen = 1,
 				.msg_control = &control,
-				.msg_controllen = sizeof(control)};
+				.msg_controllen = offsetof(struct fd_control, pad)};
 	long n;
 
 	do
@@ -93,9 +94,24 @@ static int receive(int sock, struct wire_fd_message *message, int *fd, int flags
 			      control.head.cmsg_type == SCM_RIGHTS
 		      ? control.fd
 		      : -1;
-	if (n < 0)
-		return (int)n;
-	return n == sizeof(*message);
+	if (n == sizeof(*message))
+		return 1;
+	if (*fd >= 0)
+		sys_close(*fd);
+	*fd = -1;
+	return n < 0 ? (int)n : 0;
+}
+
+/*
+ * Is @fd memory of @size bytes that nobody can cut under us? Who could would end us by a signal.
+ */
+bool wire_memory_is(int fd, u64 size)
+{
+	long seals = sys_fcntl(fd, F_GET_SEALS, 0);
+	struct statx st;
+
+	return seals >= 0 && seals & F_SEAL_SHRINK &&
+	       !sys_statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &st) && st.stx_size >= size;
 }
 
 u64 wire_lock(struct thread *t)
@@ -174,7 +190,7 @@ static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flag
 			sys_close(fd);
 		return false;
 	}
-	map = map_memory(fd);
+	map = wire_memory_is(fd, WIRE_SIZE) ? map_memory(fd) : NULL;
 	sys_close(fd);
 	if (!map)
 		return false;
@@ -369,19 +385,28 @@ static bool wait(struct thread *t, struct wire *w, struct wire_slot *sl)
 }
 
 /* Nothing in the slot is an answer, whatever the last call has left there. */
-static long hung_up(struct wire *w, struct wire_slot *sl)
+static long hung_up(struct thread *t, struct wire *w)
 {
 	w->dead = true;
-	memset(&sl->result, 0, sizeof(sl->result));
+	t->perf_reply = (struct wire_reply){.ret = -ENODEV};
 	return -ENODEV;
+}
+
+/* What the reply to the request in @sl is measured by. */
+static u64 asked_for(const struct wire_slot *sl, u32 op)
+{
+	return op == WIRE_OP_READ    ? sl->args.read.len
+	       : op == WIRE_OP_IOCTL ? sl->args.ioctl.cmd
+				     : 0;
 }
 
 long wire_call(struct thread *t, struct wire_slot *sl, u32 op)
 {
 	struct wire *w = &t->proc->perf->wire;
+	u64 asked = asked_for(sl, op);
 
 	if (w->dead)
-		return hung_up(w, sl);
+		return hung_up(t, w);
 	sl->op = op;
 	sl->seq++;
 	sl->cpu = current_cpu();
@@ -392,22 +417,23 @@ long wire_call(struct thread *t, struct wire_slot *sl, u32 op)
 		struct wire_kick kick = {.what = WIRE_KICK_CALL, .slot = t->perf_slot};
 
 		if (send(sock_of(w), &kick, sizeof(kick), -1))
-			return hung_up(w, sl);
+			return hung_up(t, w);
 	}
 	if (!wait(t, w, sl))
-		return hung_up(w, sl);
+		return hung_up(t, w);
 	t->perf_token = 0;
-	return (long)sl->ret;
+	(void)wire_reply_take(&t->perf_reply, sl, op, asked);
+	return (long)t->perf_reply.ret;
 }
 
-int wire_take_fd(struct thread *t, struct wire_slot *sl, bool cloexec)
+int wire_take_fd(struct thread *t, bool cloexec)
 {
 	struct wire *w = &t->proc->perf->wire;
 	u32 slot = t->perf_slot;
 	int fd = -EMFILE;
 	u64 mask;
 
-	if (!(sl->reply_flags & WIRE_REPLY_FD))
+	if (!(t->perf_reply.flags & WIRE_REPLY_FD))
 		return -EMFILE;
 	mask = wire_lock(t);
 	while (w->parked[slot] < 0) {
@@ -430,6 +456,8 @@ int wire_take_fd(struct thread *t, struct wire_slot *sl, bool cloexec)
 				break;
 			continue;
 		}
+		if (w->parked[message.slot] >= 0)
+			sys_close(w->parked[message.slot]);
 		w->parked[message.slot] = got;
 	}
 	if (w->parked[slot] >= 0) {

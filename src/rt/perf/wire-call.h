@@ -35,11 +35,18 @@ struct wire_slot *wire_begin(struct thread *t);
 /* Sends @fd ahead of the request in @sl. 0 or -ENODEV. */
 must_check int wire_send_fd(struct thread *t, struct wire_slot *sl, int fd);
 
-/* Makes the call and waits: its result, or -ENODEV when the session is gone. */
+/*
+ * Makes the call and waits: its result, or -ENODEV when the session is gone. The reply is
+ * t->perf_reply, checked, until the next call; of what else stands in the slot its data are to be
+ * used alone, and once.
+ */
 long wire_call(struct thread *t, struct wire_slot *sl, u32 op);
 
 /* The descriptor that came with the reply; -EMFILE if it could not be taken. */
-must_check int wire_take_fd(struct thread *t, struct wire_slot *sl, bool cloexec);
+must_check int wire_take_fd(struct thread *t, bool cloexec);
+
+/* Whether @fd, which the session has sent, is memory of @size bytes that stays. */
+must_check bool wire_memory_is(int fd, u64 size);
 
 void wire_end(struct thread *t, struct wire_slot *sl);
 

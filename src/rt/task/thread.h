@@ -15,6 +15,7 @@
 
 #include "abi/control.h"
 #include "abi/meter.h"
+#include "base/wire-reply.h"
 #include "dbt/dbt.h"
 #include "rt/arch/x86_64/rt-arch.h"
 #include "sys/kernel.h"
@@ -127,7 +128,8 @@ struct thread {
 	/* rt/perf/wire-call.h: the slot of its last call, what the session calls it until then. */
 	u32 perf_slot, perf_token;
 	s32 perf_sock; /* of a process in shared memory: its own socket until it has said HELLO */
-	u64 perf_switches; /* context switches when the call under way began */
+	struct wire_reply perf_reply; /* to the latest call */
+	u64 perf_switches;            /* context switches when the call under way began */
 
 	struct deterministic_task deterministic;
 

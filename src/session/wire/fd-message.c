@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "session/session-priv.h"
 
@@ -36,10 +37,12 @@ int receive_fd(int sock, void *bytes, size_t len, int *fd)
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {bytes, len};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		/* Not its size: there would be place for a second, which nobody closes. */
+		.msg_controllen = CMSG_LEN(sizeof(int))};
 	struct cmsghdr *c;
 	ssize_t n;
 
@@ -47,12 +50,17 @@ int receive_fd(int sock, void *bytes, size_t len, int *fd)
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
 	*fd = -1;
-	if (n != (ssize_t)len)
-		return n < 0 ? -errno : -ECONNRESET;
+	if (n < 0)
+		return -errno;
 	c = CMSG_FIRSTHDR(&msg);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
-	return 0;
+	if (n == (ssize_t)len && !(msg.msg_flags & MSG_TRUNC))
+		return 0;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	return -ECONNRESET;
 }
 
 int fd_message_send(int sock, u32 slot, u32 seq, int fd)

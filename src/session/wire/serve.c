@@ -90,12 +90,16 @@ static void reply(struct call *c, struct wire_slot *sl)
 	if (c->fd_out >= 0) {
 		int err = fd_message_send(c->process->sock, c->slot, c->seq, c->fd_out);
 
-		if (err)
+		if (err) {
+			/* What it would have got reads as what goes with a refusal. */
+			memset(&c->result, 0, sizeof(c->result));
+			c->out_len = 0;
 			c->ret =
 				refusal_set(&c->refusal, -EMFILE, CAUSE_SESSION_FD,
 					    &(const struct refusal_args){.name = {strerror(-err)}});
-		else
+		} else {
 			flags = WIRE_REPLY_FD;
+		}
 	}
 	sl->ret = c->ret;
 	sl->reply_flags = flags;

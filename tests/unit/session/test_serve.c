@@ -1,6 +1,8 @@
 /* Whose call it is that the session serves, and for how long it looks at a caller's slot. */
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,4 +134,40 @@ TEST(no_slot_is_looked_at_of_who_ended_in_the_turn_of_its_call)
 	close(may_call[1]);
 	session_free(s);
 	sched_setaffinity(0, sizeof(before), &before);
+}
+
+/*
+ * Descriptors that nobody takes: there is no room for another, and the call fails. What it says
+ * then is no event's; it would be read as a size to be stored [SIZE-09].
+ */
+static void take_no_descriptor(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	struct wire_slot *sl = g->slot;
+	s64 ret = 0;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	sl = g->slot;
+	for (u32 i = 0; i < 5000 && ret == 0; i++) {
+		sl->args.open = (struct wire_open_args){
+			.cpu = -1, .group = WIRE_NO_EVENT, .attr_size = attr.size};
+		sl->len = sizeof(attr);
+		memcpy(sl->data, &attr, sizeof(attr));
+		ret = mock_call(g, WIRE_OP_OPEN);
+	}
+	NEED(ret == -EMFILE);
+	NEED(sl->refusal.cause == CAUSE_SESSION_FD);
+	NEED(!sl->result.open_refusal.attr_size && !(sl->reply_flags & WIRE_REPLY_FD));
+}
+
+TEST(a_descriptor_that_cannot_be_sent)
+{
+	struct session *s = start();
+	pid_t child = mock_fork(s, take_no_descriptor);
+	int status = 0;
+
+	while (waitpid(child, &status, WNOHANG) == 0)
+		session_run(s, 10);
+	EXPECT_EQ(status, 0);
+	session_free(s);
 }
