@@ -184,6 +184,7 @@ struct dbt_block {
 	struct spill_range *spill_ranges;
 	struct block_count *counts;
 	const u8 *bytes; /* BLOCK_CHECKED: the nr_bytes of the guest that it was made from, at pc */
+	u32 path_block;  /* where it is described, for the words of its paths; 0: nowhere */
 	u32 code;        /* cache offset of the entry with all registers in place */
 	u32 code_end;    /* one past its last byte of hot code */
 	u32 start;       /* first byte of its hot code, <= code: entries that fall into it */
@@ -245,6 +246,10 @@ struct dbt_cache {
 	u32 flushing; /* flush_all() waits for the threads to leave the cache */
 	u32 lane;     /* the next lane of the meter to use, in turn */
 	u32 full;     /* an entry found no room: flush before the next block */
+
+	struct path_space *paths; /* descriptions of paths; NULL: there are none */
+	u32 nr_paths;             /* numbers that were given away; they outlive flushes */
+	u32 path_log;             /* bytes of its log, likewise */
 
 	u32 nr_classes; /* of paths; they outlive flushes */
 	u64 class_weight[METER_CLASSES];
@@ -467,6 +472,24 @@ void exit_link(struct dbt_exit *x, struct dbt_block *to);
  */
 u32 meter_class(u64 weight, bool part);
 void meter_attach(struct dbt_thread *t);
+
+/*
+ * path-word.c. Describes a block, with the lock: its place, 0 if there is none or nobody asks. Then
+ * the number of a path through it.
+ */
+u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct block_insn *insns,
+		   u32 nr_insns, const u64 *targets, u32 nr_targets);
+u32 path_add(u32 block, u32 from, u32 upto, bool taken);
+/*
+ * The thread's words lack instructions [from, upto) of a block (@sign 1), or have them though they
+ * have not retired (-1). Async-signal-safe, as the two that follow: the last correction is none
+ * yet; it is one now.
+ */
+void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign);
+void path_take_back(struct dbt_thread *t);
+void path_correct_again(struct dbt_thread *t);
+/* The instruction at @pc has retired, so many times, and is of no path. */
+void path_retired(struct dbt_thread *t, u64 pc, s32 times);
 
 /* cache-verify.c */
 /* CHECK()s every invariant; of the threads' tables only @t's, since others write theirs. */

@@ -20,6 +20,7 @@
 #define DBT_DBT_H
 
 #include "abi/meter.h"
+#include "abi/path-profile.h"
 #include "abi/trace.h"
 #include "base/types.h"
 #include "dbt/arch/x86_64/dbt-arch.h"
@@ -32,7 +33,10 @@
  *   base + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous; most is never touched
  *   base + DBT_LOG_AT        taken branches, DBT_LOG_SIZE bytes, likewise
  *   base + DBT_GRANTS_AT     what a thread with deadlines was granted, likewise
- * The caller maps all of it (NORESERVE suffices for the last three) and sets the register.
+ *   base + DBT_PATHS_AT      words of paths, DBT_PATHS_SIZE bytes: shared memory, see
+ *                            abi/path-profile.h; for DBT_MASK_PATHS only
+ * The caller maps all of it (NORESERVE suffices for the tables and what follows) and sets the
+ * register.
  */
 #define DBT_METER_BELOW 0x10000
 #define DBT_TABLES_AT   0x10000 /* so the runtime's own part of the block ends here */
@@ -41,12 +45,15 @@
 #define DBT_LOG_SIZE    0x82000
 #define DBT_GRANTS_AT   (DBT_LOG_AT + DBT_LOG_SIZE)
 #define DBT_GRANTS_SIZE 0x4000
-#define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_GRANTS_AT + DBT_GRANTS_SIZE)
+#define DBT_PATHS_AT    (DBT_GRANTS_AT + DBT_GRANTS_SIZE)
+#define DBT_PATHS_SIZE  sizeof(struct path_thread)
+#define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_PATHS_AT) /* without words of paths */
 
 /* Instrumentation mask: a property of the whole code cache. */
 #define DBT_MASK_COUNT BIT(0) /* METER_INSTRUCTIONS and METER_BRANCHES */
 #define DBT_MASK_SPLIT BIT(1) /* the other quantities too */
 #define DBT_MASK_ALL   (DBT_MASK_COUNT | DBT_MASK_SPLIT)
+#define DBT_MASK_PATHS BIT(2) /* each path has a word as well; dbt_paths() comes before */
 /*
  * Threads can be given deadlines (dbt_deadlines()), of quantity @q or, with METER_INSTRUCTIONS, of
  * any. With DBT_MASK_COUNT, and with DBT_MASK_SPLIT if @q is of those.
@@ -128,6 +135,13 @@ struct dbt_deadline {
 	u64 at_sum[METER_QUANTITIES]; /* DBT_NO_DEADLINE: none */
 };
 
+/* The last correction of the words of paths; path-word.c. */
+struct path_correction {
+	u32 block;
+	u8 from, upto;
+	s8 sign; /* 0: there was none */
+};
+
 struct dbt_thread {
 	struct dbt_thread *self; /* at the base, so that C code finds the thread */
 	struct dbt_regs regs;    /* the guest's, exact while not in the cache */
@@ -164,6 +178,7 @@ struct dbt_thread {
 	u32 traced;      /* enum trace_state: of a guest that steps itself */
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
 	struct dbt_deadline deadline;
+	struct path_correction correction;
 	/* Taken branches; branch-ring.c. */
 	u64 logged;                     /* the part of the mask that the rings are of */
 	u16 open_calls;                 /* the next word of the ring of open calls */
@@ -259,6 +274,11 @@ void dbt_populate(u64 most);
  * CPU, such as the vector registers.
  */
 enum dbt_stop dbt_run(struct dbt_thread *t);
+
+/*
+ * The system call at @pc, which dbt_run() has counted, is to be executed again and did not count.
+ */
+void dbt_call_again(struct dbt_thread *t, u64 pc);
 
 /* Counts the virtualized instruction that dbt_run() stopped at, and moves the pc past it. */
 void dbt_retire(struct dbt_thread *t);
@@ -360,6 +380,13 @@ bool dbt_unprotect(struct dbt_thread *t, u64 start, u64 len);
 
 /* Changes the instrumentation mask; flushes the cache if it is another one. */
 void dbt_set_mask(struct dbt_thread *t, u64 mask);
+
+/*
+ * From now on paths are described in @space, which is zeroed shared memory but for what the caller
+ * says of itself: once before the mask has DBT_MASK_PATHS, and in the child of a fork, which goes
+ * on with its parent's numbers. Each thread then has a struct path_thread at DBT_PATHS_AT.
+ */
+void dbt_paths(struct dbt_thread *t, struct path_space *space);
 
 /*
  * @mask with branches of @kinds logged as well: bits of enum trace_branch_type, or of

@@ -316,6 +316,7 @@ void deadline_no_resume(struct dbt_thread *t)
 	d->state = DEADLINE_STALE;
 	for (u32 q = 0; q < METER_QUANTITIES; q++)
 		dbt_meter(t)->count[0][q] -= d->ahead[q];
+	path_correct_again(t);
 }
 
 /* Says by how much the meter is ahead of what @b has executed. */
@@ -326,8 +327,10 @@ static void set_ahead(struct dbt_thread *t, const struct dbt_block *b)
 
 	for (u32 q = 0; q < METER_QUANTITIES; q++)
 		d->ahead[q] = count[q];
+	t->correction = (struct path_correction){0};
 	if (d->index != DEADLINE_TAKEN)
 		arch_meter_correct(t, b, d->at - b->code, d->index);
+	path_take_back(t);
 	for (u32 q = 0; q < METER_QUANTITIES; q++) {
 		d->ahead[q] -= count[q];
 		count[q] += d->ahead[q];

@@ -260,6 +260,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 void dbt_retire(struct dbt_thread *t)
 {
 	deadline_retired(t, guest_pc(t));
+	path_retired(t, guest_pc(t), 1);
 	guest_set_pc(t, guest_pc(t) + t->stop_len);
 	if (guest_is_traced(t))
 		t->traced = TRACE_LEFT;

@@ -102,10 +102,8 @@ void syscall_finish(struct thread *t, long ret)
 	 * executed it once, and that counts, as it does on the bare kernel.
 	 */
 	regs_restart(r);
-	if (!t->call_restarts) {
-		dbt_meter(&t->dbt)->count[0][METER_INSTRUCTIONS]--;
-		dbt_meter(&t->dbt)->count[0][METER_BRANCHES]--;
-	}
+	if (!t->call_restarts)
+		dbt_call_again(&t->dbt, regs_pc(r));
 	t->call_restarts = false;
 }
 

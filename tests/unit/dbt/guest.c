@@ -154,7 +154,7 @@ void guest_thread_init(struct guest *g)
 	stack_t alt = {.ss_sp = map(STACK), .ss_size = STACK};
 
 	memset(g, 0, sizeof(*g));
-	g->t = (struct dbt_thread *)((char *)map(DBT_AREA_SIZE) + DBT_METER_BELOW);
+	g->t = (struct dbt_thread *)((char *)map(DBT_AREA_SIZE + DBT_PATHS_SIZE) + DBT_METER_BELOW);
 	g->stack = (char *)map(STACK) + STACK - 4096;
 	guest_self = g;
 	sigaltstack(&alt, NULL);

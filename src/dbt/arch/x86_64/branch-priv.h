@@ -54,20 +54,16 @@ struct weight {
 /* What the instructions [from, to) of @insns add, if the branches among them fall through. */
 struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
 
-/*
- * Adds a path to the meter. The arithmetic flags are dead if !@live. COUNT_SPILLED: they are live,
- * but rcx is spilled already. @index as for countdown_hit().
- */
+/* As flags that are live: they are, but rcx is spilled already. */
 #define COUNT_SPILLED 0x8000u
-void emit_count(struct build *b, const struct weight *w, u16 live, u32 index);
 
-/* Its part for a quantity or lanes: without a class, adds to a lane's word of each quantity. */
+/* Counts a path without a class: adds to a lane's word of each quantity. */
 void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live);
 
 /*
  * countdown.c: code on its way to a deadline. countdown_hit() adds 1 to the word of @class, of
  * whose paths each adds @n to what is counted down; countdown_lanes() comes where a path has no
- * class. Flags are live as for emit_count(). @index is the instruction that comes next,
+ * class. Flags are live as for emit_count() in branch.c. @index is the instruction that comes next,
  * DEADLINE_TAKEN an exit that follows. countdown_before() comes before
  * instruction @index of an exact block, countdown_from() where the one at @pc is about to leave it.
  */

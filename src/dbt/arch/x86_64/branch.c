@@ -89,22 +89,22 @@ void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live)
 		emit_unspill(e, reg);
 }
 
-/* Adds 1 to each of the @n words of classes. */
-static void emit_count_words(struct emitter *e, const u32 *class, u32 n, u16 live)
+/* Adds 1 to each of the @n words at GS + @at. */
+static void emit_count_words(struct emitter *e, const u32 *at, u32 n, u16 live)
 {
 	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
 
+	if (!n)
+		return;
 	if (live && live != COUNT_SPILLED)
 		emit_spill(e, reg);
 	for (u32 i = 0; i < n; i++) {
-		u32 at = GS_METER_HITS(class[i]);
-
 		if (live) {
-			emit_add_gs(e, reg, at, 1);
+			emit_add_gs(e, reg, at[i], 1);
 		} else {
 			emit4(e, PREFIX_GS, 0x48, 0x83, 0x04); /* add qword gs:[at], 1 */
 			emit1(e, 0x25);
-			emit_u32(e, at);
+			emit_u32(e, at[i]);
 			emit1(e, 1);
 		}
 	}
@@ -137,30 +137,61 @@ static u32 classes_of(const struct weight *w, u32 *class)
 	return class[0] == ~0u || class[1] == ~0u ? ~0u : 2;
 }
 
-void emit_count(struct build *b, const struct weight *w, u16 live, u32 index)
+/*
+ * The word of the path [b->restart, upto), at *@at from GS: returns 1, or 0 if paths have none or
+ * this has no instruction.
+ */
+static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at)
 {
-	u32 class[2], nr = classes_of(w, class), n = 0, last = 0;
+	u32 number;
+
+	if (!(cache.mask & DBT_MASK_PATHS) || upto <= b->restart)
+		return 0;
+	number = path_add(b->block->path_block, b->restart, upto, taken);
+	*at = DBT_PATHS_AT + (u32)offsetof(struct path_thread, word) + number * 8;
+	return 1;
+}
+
+/*
+ * Adds the path that ends before instruction @upto, whose weight is @w, to the meter. The
+ * arithmetic flags are dead if !@live. COUNT_SPILLED: they are live, but rcx is spilled already.
+ * @index as for countdown_hit().
+ */
+static void emit_count(struct build *b, u32 upto, bool taken, const struct weight *w, u16 live,
+		       u32 index)
+{
+	u32 class[2], at[3], nr = classes_of(w, class), n = 0, last = 0;
+	u32 words = path_word(b, upto, taken, at);
 
 	if (cache_has_deadlines())
 		n = w->q[deadline_quantity()];
 	if (nr == ~0u) {
+		emit_count_words(&b->e, at, words, live);
 		emit_count_lanes(&b->e, w, live);
 		if (n)
 			countdown_lanes(b, n, live, index);
 		return;
 	}
-	if (!n) {
-		emit_count_words(&b->e, class, nr, live);
-		return;
-	}
 	/* What may leave comes last, when all is counted. */
 	for (u32 i = 0; i < nr; i++) {
-		if (cache.class_weight[class[i]] >> (8 * deadline_quantity()) & 0xff)
+		if (n && cache.class_weight[class[i]] >> (8 * deadline_quantity()) & 0xff)
 			last = class[i];
 		else
-			emit_count_words(&b->e, &class[i], 1, live);
+			at[words++] = GS_METER_HITS(class[i]);
 	}
-	countdown_hit(b, last, n, live, index);
+	emit_count_words(&b->e, at, words, live);
+	if (n)
+		countdown_hit(b, last, n, live, index);
+}
+
+/* The same for a path of an exact block, which is counted in lanes. */
+static void emit_count_exact(struct build *b, u32 upto, bool taken, const struct weight *w)
+{
+	u32 at, words = path_word(b, upto, taken, &at);
+
+	emit_count_words(&b->e, &at, words, FL_ARITH);
+	emit_count_lanes(&b->e, w, FL_ARITH);
+	countdown_from(b, b->plan.insns[upto - 1].pc);
 }
 
 /* rcx = 0 if r11 is @pc. */
@@ -320,13 +351,10 @@ static void emit_path_count(struct build *b, u32 end, u16 live, u32 next)
 	if (counted_upto(b, upto) || upto <= b->restart)
 		return;
 	w = weight_of(b->insns, b->restart, upto);
-	if (b->plan.exact) {
-		emit_count_lanes(&b->e, &w, FL_ARITH);
-		note_count(b, upto);
-		countdown_from(b, b->plan.insns[upto - 1].pc);
-		return;
-	}
-	emit_count(b, &w, live, next);
+	if (b->plan.exact)
+		emit_count_exact(b, upto, false, &w);
+	else
+		emit_count(b, upto, false, &w, live, next);
 	note_count(b, upto);
 }
 
@@ -357,12 +385,10 @@ static void emit_taken(struct build *b, u32 index)
 
 	w.q[METER_TAKEN]++;
 	log_direct(b, index, false);
-	if (b->plan.exact) {
-		emit_count_lanes(&b->e, &w, FL_ARITH);
-		countdown_from(b, i->pc);
-	} else {
-		emit_count(b, &w, i->taken_live, DEADLINE_TAKEN);
-	}
+	if (b->plan.exact)
+		emit_count_exact(b, index + 1, true, &w);
+	else
+		emit_count(b, index + 1, true, &w, i->taken_live, DEADLINE_TAKEN);
 	emit_exit_jump(b, insn_target(&i->d, i->pc));
 }
 
@@ -387,7 +413,7 @@ void branch_side(struct build *b, u32 index)
 		put_u32(over - 4, (u32)(b->e.p - over));
 	} else if (insn_target(&i->d, i->pc) <= i->pc) {
 		/* Backward, so it is probably a loop's: the taken side goes in line. */
-		if (cache.mask & (DBT_MASK_SPLIT | DBT_MASK_ANY_DEADLINES)) {
+		if (cache.mask & (DBT_MASK_SPLIT | DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS)) {
 			emit2(&b->e, 0x0f, 0x80 | (i->d.cond ^ 1));
 			emit_u32(&b->e, 0);
 			over = b->e.p;

@@ -329,6 +329,7 @@ static void retire(struct dbt_thread *t, u64 pc, u8 cf)
 
 	if (cf != CF_NONE && cache.mask & DBT_MASK_BRANCHES)
 		branch_taken(t, pc, t->regs.rip, branch_type(cf));
+	path_retired(t, pc, 1);
 	if (!(cache.mask & DBT_MASK_COUNT))
 		return;
 	deadline_retired(t, pc);

@@ -133,11 +133,13 @@ void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off
 		if (c->offset <= off && c->upto >= index && c->upto > restart) {
 			w = weight_of(b->insns, index, c->upto);
 			meter_add(t, &w, -1ull);
+			path_correct(t, b->path_block, index, c->upto, -1);
 			return;
 		}
 	}
 	w = weight_of(b->insns, restart, index);
 	meter_add(t, &w, 1);
+	path_correct(t, b->path_block, restart, index, 1);
 }
 
 static void at_boundary(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index,

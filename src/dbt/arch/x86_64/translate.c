@@ -169,6 +169,26 @@ static void emit_compare_bytes(struct build *b, u32 stale)
 	emit_unspill(e, REG_RAX);
 }
 
+/* For the words of its paths. */
+static u32 describe(const struct build *b)
+{
+	const struct plan *plan = &b->plan;
+	u64 targets[BLOCK_INSNS_MAX];
+	u32 n = 0;
+
+	for (u32 i = 0; i < plan->nr_insns; i++) {
+		const struct plan_insn *insn = &plan->insns[i];
+
+		if (path_insn_is_direct(insn->class))
+			targets[n++] = insn_target(&insn->d, insn->pc);
+	}
+	return path_block_add(plan->frags, plan->nr_frags, b->insns, plan->nr_insns, targets, n);
+}
+
+_Static_assert((u32)CLASS_COND == PATH_COND && (u32)CLASS_CALL == PATH_CALL &&
+		       (u32)CLASS_BRANCH == PATH_BRANCH,
+	       "both name the same things");
+
 struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *fault)
 {
 	struct build *b = &build;
@@ -187,6 +207,8 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
 	for (u32 i = 0; i < plan->nr_insns; i++)
 		b->insns[i].guest = (u8)(plan->insns[i].d.len | plan->insns[i].class << 4);
+	if (cache.mask & DBT_MASK_PATHS)
+		block->path_block = describe(b);
 
 	block->pc = pc;
 	block->flags = (u16)form;

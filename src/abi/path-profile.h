@@ -1,0 +1,144 @@
+/*
+ * PURPOSE: the exact profile: how often each path through translated code was taken. Shapes only.
+ *
+ * With it on, every path of a superblock has a number, and each thread a word of that number, to
+ * which taking the path adds 1. What a path consists of is described once, in the order in which
+ * code is translated. So a word is as cheap as that of a class (meter.h), and the count of every
+ * single instruction follows from words and descriptions. Nothing is ever taken back or used again:
+ * translated code that was thrown away has counted what it has counted.
+ *
+ *   struct path_space   of a program: descriptions. Threads and vfork children that share memory
+ *                       share it; execve begins another one. The child of a fork goes on with the
+ *                       numbers of its parent, whose descriptions it does not copy.
+ *   struct path_thread  of a thread: its words, and what is not of a whole path: of a path that was
+ *                       left by a signal or fault, and of instructions that C code has executed
+ *
+ * Who counts writes, and nobody else. All of it lies in shared memory, so who is killed leaves it
+ * behind. A reader believes no number that it finds there.
+ */
+#ifndef ABI_PATH_PROFILE_H
+#define ABI_PATH_PROFILE_H
+
+#include "abi/trace.h"
+
+#define PATH_MAGIC  0x31485441504e41ull /* "ANPATH1": changes with the shapes */
+#define PATH_WORDS  (1u << 20)          /* most paths of a program */
+#define PATH_LOG    (64u << 20)         /* most bytes of descriptions */
+#define PATH_EXTRAS (1u << 16)
+#define PATH_PROBES 64u /* places at most that an extra may lie behind its own */
+
+/*
+ * Paths below this number have no description: as many instructions as their number says were
+ * executed, of code for which there was no room.
+ */
+#define PATH_FIRST 256u
+
+/* A path: instructions [from, upto) of a block. All 0: not described yet. */
+struct path_entry {
+	u32 block; /* its place in the log, in units of 8 bytes */
+	u8 from, upto;
+	u8 taken; /* the last one is a conditional branch, which was taken */
+	u8 known; /* 1 */
+};
+
+/* A contiguous run of instructions. */
+struct path_frag {
+	u64 pc;
+	u32 first; /* index of its first instruction */
+	u32 reserved;
+};
+
+/* A superblock: instructions in order of execution. The first fragment begins with the first. */
+struct path_block {
+	u16 nr_frags, nr_insns, nr_targets;
+	u16 reserved;
+	/*
+	 * Then: struct path_frag frag[nr_frags]; u64 target[nr_targets], of the direct branches in
+	 * order; u8 insn[nr_insns], the length of each in its lower four bits and enum path_insn in
+	 * the others; zeros up to a multiple of 8.
+	 */
+};
+
+enum path_insn {
+	PATH_PLAIN,
+	PATH_COND,
+	PATH_JUMP,
+	PATH_CALL,
+	PATH_CALL_IND,
+	PATH_JUMP_IND,
+	PATH_RETURN,
+	PATH_BRANCH, /* any other that counts as a branch */
+};
+
+/* Whether one of the @kind has a target in the description. */
+static inline bool path_insn_is_direct(u8 kind)
+{
+	return kind == PATH_COND || kind == PATH_JUMP || kind == PATH_CALL;
+}
+
+struct path_space {
+	u64 magic;
+	u32 parent; /* index + 1 of the space that this one's process was forked from; 0: none */
+	u32 run;    /* as in struct meter */
+	/* Numbers and places in the log below these are the parent's. */
+	u32 from_path, from_log;
+	u32 paths;  /* numbers below this are described */
+	u32 logged; /* bytes */
+	u8 pad[4096 - 32];
+	struct path_entry path[PATH_WORDS];
+	u8 log[PATH_LOG];
+};
+
+/* Executions of one instruction, or of a part of a path, in addition; may be below 0. */
+struct path_extra {
+	u64 key; /* 0: free; else a pc, or with PATH_PART a path_part() */
+	s64 count;
+};
+#define PATH_PART BIT(63)
+
+/* Instructions [from, upto) of a block. */
+static inline u64 path_part(u32 block, u32 from, u32 upto)
+{
+	return PATH_PART | (u64)block << 16 | from << 8 | upto;
+}
+
+struct path_thread {
+	u64 magic;
+	u32 space; /* its index */
+	u32 run;   /* as in struct meter */
+	u32 pid, tid;
+	u64 start;    /* CLOCK_MONOTONIC, ns */
+	s64 unplaced; /* instructions for which there was no room in extra[] */
+	u8 pad[4096 - 40];
+	struct path_extra extra[PATH_EXTRAS];
+	u64 word[PATH_WORDS];
+};
+
+_Static_assert(offsetof(struct path_space, path) == 4096, "the head of a space");
+_Static_assert(offsetof(struct path_thread, extra) == 4096, "the head of a thread");
+_Static_assert(PATH_LOG / 8 <= 1u << 24, "a part fits a key");
+
+/*
+ * Where they lie in the counter segment, if it has them (SEGMENT_EXACT): behind the traces, threads
+ * and then spaces. An index is given away once.
+ */
+#define PATH_THREADS     262144u
+#define PATH_SPACES      262144u
+#define PATH_THREAD_ROOM (16ull << 20)
+#define PATH_SPACE_ROOM  (128ull << 20)
+
+_Static_assert(sizeof(struct path_thread) <= PATH_THREAD_ROOM, "its place");
+_Static_assert(sizeof(struct path_space) <= PATH_SPACE_ROOM, "its place");
+
+static inline u64 path_thread_offset(u32 index)
+{
+	return ALIGN_UP(trace_offset(SEGMENT_SLOTS), PATH_THREAD_ROOM) + index * PATH_THREAD_ROOM;
+}
+
+/* That of index PATH_SPACES is the end. */
+static inline u64 path_space_offset(u32 index)
+{
+	return path_thread_offset(PATH_THREADS) + index * PATH_SPACE_ROOM;
+}
+
+#endif

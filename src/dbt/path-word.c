@@ -1,0 +1,139 @@
+/*
+ * Words of paths: abi/path-profile.h. Code adds to them (emit_count() in arch/.../branch.c); here
+ * paths get their numbers and are described, and what is not of a whole path is noted.
+ */
+#include "dbt/cache-priv.h"
+#include "sys/string.h"
+
+static struct path_thread *words_of(struct dbt_thread *t)
+{
+	return (struct path_thread *)((u64)t + DBT_PATHS_AT);
+}
+
+void dbt_paths(struct dbt_thread *t, struct path_space *space)
+{
+	cache_lock(t);
+	space->from_path = space->paths = cache.nr_paths ? cache.nr_paths : PATH_FIRST;
+	/* No block is at 0. */
+	space->from_log = space->logged = cache.path_log ? cache.path_log : 8;
+	space->magic = PATH_MAGIC;
+	cache.nr_paths = space->paths;
+	cache.path_log = space->logged;
+	cache.paths = space;
+	cache_unlock(t);
+}
+
+u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct block_insn *insns,
+		   u32 nr_insns, const u64 *targets, u32 nr_targets)
+{
+	struct path_space *space = cache.paths;
+	struct path_block head = {.nr_frags = (u16)nr_frags,
+				  .nr_insns = (u16)nr_insns,
+				  .nr_targets = (u16)nr_targets};
+	u32 size = (u32)ALIGN_UP(sizeof(head) + nr_frags * sizeof(struct path_frag) +
+					 nr_targets * sizeof(*targets) + nr_insns,
+				 8);
+	u32 at;
+	u8 *to;
+
+	if (!(cache.mask & DBT_MASK_PATHS) || !space || !nr_insns ||
+	    cache.path_log > PATH_LOG - size)
+		return 0;
+	at = cache.path_log;
+	to = space->log + at;
+	memcpy(to, &head, sizeof(head));
+	to += sizeof(head);
+	for (u32 i = 0; i < nr_frags; i++, to += sizeof(struct path_frag)) {
+		struct path_frag f = {.pc = frags[i].pc, .first = frags[i].first};
+
+		memcpy(to, &f, sizeof(f));
+	}
+	memcpy(to, targets, nr_targets * sizeof(*targets));
+	to += nr_targets * sizeof(*targets);
+	for (u32 i = 0; i < nr_insns; i++)
+		to[i] = insns[i].guest;
+	cache.path_log = at + size;
+	__atomic_store_n(&space->logged, at + size, __ATOMIC_RELEASE);
+	return at / 8;
+}
+
+u32 path_add(u32 block, u32 from, u32 upto, bool taken)
+{
+	struct path_space *space = cache.paths;
+	u32 number = cache.nr_paths;
+
+	if (!block || number == PATH_WORDS)
+		return upto - from;
+	space->path[number] = (struct path_entry){
+		.block = block, .from = (u8)from, .upto = (u8)upto, .taken = taken, .known = 1};
+	cache.nr_paths++;
+	/* Before code counts it. */
+	__atomic_store_n(&space->paths, number + 1, __ATOMIC_RELEASE);
+	return number;
+}
+
+/* @n instructions, if there is no room. */
+static void add_extra(struct dbt_thread *t, u64 key, s64 count, u32 n)
+{
+	struct path_thread *words = words_of(t);
+	u32 at = (u32)((key * 0x9e3779b97f4a7c15ull) >> 48);
+
+	_Static_assert(PATH_EXTRAS == 1u << 16, "as many as the hash has values");
+	for (u32 i = 0; i < PATH_PROBES; i++) {
+		struct path_extra *x = &words->extra[(at + i) % PATH_EXTRAS];
+
+		if (x->key && x->key != key)
+			continue;
+		x->count += count;
+		__atomic_store_n(&x->key, key, __ATOMIC_RELEASE);
+		return;
+	}
+	words->unplaced += count * (s64)n;
+}
+
+static void correct(struct dbt_thread *t, const struct path_correction *c, s64 sign)
+{
+	if (!c->sign)
+		return;
+	if (c->block)
+		add_extra(t, path_part(c->block, c->from, c->upto), sign * c->sign,
+			  c->upto - c->from);
+	else
+		words_of(t)->unplaced += sign * c->sign * (c->upto - c->from);
+}
+
+void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign)
+{
+	t->correction = (struct path_correction){0};
+	if (!(cache.mask & DBT_MASK_PATHS) || from >= upto)
+		return;
+	t->correction = (struct path_correction){
+		.block = block, .from = (u8)from, .upto = (u8)upto, .sign = (s8)sign};
+	correct(t, &t->correction, 1);
+}
+
+void path_take_back(struct dbt_thread *t)
+{
+	correct(t, &t->correction, -1);
+}
+
+void path_correct_again(struct dbt_thread *t)
+{
+	correct(t, &t->correction, 1);
+	t->correction = (struct path_correction){0};
+}
+
+void path_retired(struct dbt_thread *t, u64 pc, s32 times)
+{
+	if (cache.mask & DBT_MASK_PATHS)
+		add_extra(t, pc, times, 1);
+}
+
+void dbt_call_again(struct dbt_thread *t, u64 pc)
+{
+	u64 *count = dbt_meter(t)->count[0];
+
+	count[METER_INSTRUCTIONS]--;
+	count[METER_BRANCHES]--;
+	path_retired(t, pc, -1);
+}
