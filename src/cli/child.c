@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -95,6 +96,26 @@ int child_exit_status(const struct child *c)
 	if (child_signal(c))
 		return 128 + child_signal(c);
 	return WEXITSTATUS(c->end.status);
+}
+
+int child_shell(const struct command *cmd, const struct signals *signals, const char *text,
+		const char *option)
+{
+	sigset_t watched;
+	int status;
+
+	if (!text)
+		return 0;
+	/* The shell is a program like any other: it gets what we were given. */
+	sigprocmask(SIG_BLOCK, NULL, &watched);
+	signals_restore(signals);
+	status = system(text);
+	sigprocmask(SIG_SETMASK, &watched, NULL);
+	if (status)
+		return command_error(cmd, "%s: '%s' failed with status %d", option, text,
+				     WIFEXITED(status) ? WEXITSTATUS(status)
+						       : 128 + WTERMSIG(status));
+	return 0;
 }
 
 int child_failure_status(const struct command *cmd, const struct ap_error *err)

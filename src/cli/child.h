@@ -44,6 +44,13 @@ int child_signal(const struct child *c);
 /* What we exit with for a child that has ended [the shell's convention: 128 + signal]. */
 int child_exit_status(const struct child *c);
 
+/*
+ * Runs @text with the shell, which is given its signals as we were, and says it if that fails: 0 or
+ * -1. NULL is fine. @option is where the text comes from.
+ */
+must_check int child_shell(const struct command *cmd, const struct signals *signals,
+			   const char *text, const char *option);
+
 /* What we exit with for one that could not be executed: 127, 126, or the command's own status. */
 int child_failure_status(const struct command *cmd, const struct ap_error *err);
 

@@ -278,25 +278,6 @@ static int wait_for_end(struct stat_job *st, struct wait *w, struct ap_error *er
 	return 0;
 }
 
-static int shell(struct stat_job *st, const char *text, const char *option)
-{
-	sigset_t watched;
-	int status;
-
-	if (!text)
-		return 0;
-	/* The shell is a program like any other: it gets what we were given. */
-	sigprocmask(SIG_BLOCK, NULL, &watched);
-	signals_restore(&st->signals);
-	status = system(text);
-	sigprocmask(SIG_SETMASK, &watched, NULL);
-	if (status)
-		return command_error(&cmd_stat, "%s: '%s' failed with status %d", option, text,
-				     WIFEXITED(status) ? WEXITSTATUS(status)
-						       : 128 + WTERMSIG(status));
-	return 0;
-}
-
 static void add_time(struct report *sum, const struct stat_job *st, u64 ns)
 {
 	double seconds = (double)ns / 1e9;
@@ -424,7 +405,7 @@ int stat_run(struct stat_job *st, struct report *sum, int *failure)
 	u64 end;
 
 	*failure = cmd_stat.failure;
-	if (shell(st, o->pre, "--pre"))
+	if (child_shell(&cmd_stat, &st->signals, o->pre, "--pre"))
 		return -1;
 	if (o->sync)
 		sync();
@@ -476,5 +457,5 @@ int stat_run(struct stat_job *st, struct report *sum, int *failure)
 		print_raw(st);
 	stat_close(st);
 	drop_child(st);
-	return shell(st, o->post, "--post");
+	return child_shell(&cmd_stat, &st->signals, o->post, "--post");
 }
