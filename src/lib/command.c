@@ -237,7 +237,7 @@ void ap_command_start(struct ap_command *c)
 }
 
 /* 1: it has ended and has been waited for; 0: it has not ended; -errno. */
-static int reap(struct ap_command *c, int options, struct rusage *usage)
+static int reap(struct ap_command *c, int options)
 {
 	siginfo_t info = {0};
 	pid_t got;
@@ -252,7 +252,7 @@ static int reap(struct ap_command *c, int options, struct rusage *usage)
 		ap__virtual_ended(c->virtual_pmu);
 	}
 	do
-		got = wait4(c->pid, &c->status, options, usage);
+		got = wait4(c->pid, &c->status, options, &c->usage);
 	while (got < 0 && errno == EINTR);
 	return got < 0 ? -errno : got > 0;
 }
@@ -293,14 +293,14 @@ static int failure(struct ap_command *c, struct ap_error *err)
 int ap_command_wait(struct ap_command *c, unsigned int flags, struct ap_command_end *end,
 		    struct ap_error *err)
 {
-	struct rusage usage = {0};
+	const struct rusage *usage = &c->usage;
 	int r;
 
 	if (!c->pid)
 		return ap__fail(err, -ECHILD, AP_CAUSE_NO_TASK,
 				"the command has been waited for already");
 	ap_command_start(c);
-	r = reap(c, flags & AP_COMMAND_NOHANG ? WNOHANG : 0, &usage);
+	r = reap(c, flags & AP_COMMAND_NOHANG ? WNOHANG : 0);
 	if (!r)
 		return 0;
 	c->pid = 0;
@@ -311,10 +311,10 @@ int ap_command_wait(struct ap_command *c, unsigned int flags, struct ap_command_
 	if (end)
 		*end = (struct ap_command_end){
 			.status = c->status,
-			.user_ns = (u64)usage.ru_utime.tv_sec * 1000000000 +
-				   (u64)usage.ru_utime.tv_usec * 1000,
-			.system_ns = (u64)usage.ru_stime.tv_sec * 1000000000 +
-				     (u64)usage.ru_stime.tv_usec * 1000,
+			.user_ns = (u64)usage->ru_utime.tv_sec * 1000000000 +
+				   (u64)usage->ru_utime.tv_usec * 1000,
+			.system_ns = (u64)usage->ru_stime.tv_sec * 1000000000 +
+				     (u64)usage->ru_stime.tv_usec * 1000,
 		};
 	r = failure(c, err);
 	return r ? r : 1;
@@ -338,6 +338,11 @@ void ap_command_free(struct ap_command *c)
 	ap__guest_free(c->launch);
 	free(c->name);
 	free(c);
+}
+
+const struct rusage *ap__command_usage(const struct ap_command *c)
+{
+	return &c->usage;
 }
 
 struct virtual_pmu *ap__machine_virtual(const struct ap_machine *m)

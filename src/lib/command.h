@@ -4,6 +4,8 @@
 
 #include <anyperf/command.h>
 
+#include <sys/resource.h>
+
 #include "backend/virtual.h"
 
 enum ap__command_flags {
@@ -19,6 +21,9 @@ enum ap__command_flags {
 must_check int ap__command_new(struct ap_command **out, struct ap_machine *m, char *const *argv,
 			       const struct ap_command_opts *opts, unsigned int flags,
 			       struct ap_error *err);
+
+/* What one that was waited for has used, with the children that it has waited for. */
+const struct rusage *ap__command_usage(const struct ap_command *c);
 
 /* The virtual PMU behind @m; NULL: there is none. */
 struct virtual_pmu *ap__machine_virtual(const struct ap_machine *m);

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """anyperf compare: counts that are exact, what varies by its name, and what it says when there is
 nothing to compare. No time is held against another."""
+import fcntl
 import json
 import os
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 from e2e import ANYPERF, ENV, main, run, scratch
@@ -15,8 +18,8 @@ NONDET = os.environ["E2E_NONDET"]
 TURN = 200000
 
 
-def compare(*args, status=0, **more):
-    r = run("compare", *args, **more)
+def compare(*args, status=0, times=False, **more):
+    r = run("compare", *([] if times else ["--counts-only", "--warmup", "0"]), *args, **more)
     assert r.status == status, r
     return r
 
@@ -154,6 +157,93 @@ def test_what_is_shown_of_the_machine():
     assert counts[0] != counts[1], counts
 
 
+QUANTITIES = ["time", "cpu-time", "peak-memory", "faults"]
+
+
+def test_times():
+    r = compared("--time-only", "--runs", "7", "--warmup=0", *vs(fixed(1), fixed(100)), times=True)
+    a, b = r["commands"]
+    for side in (a, b):
+        assert "counts" not in side and "not_fixed" not in side, r
+        assert [t["quantity"] for t in side["times"]] == QUANTITIES, r
+        for t in side["times"]:
+            assert len(t["per_run"]) == 7 and 0 <= t["outliers"] <= 7, t
+            assert t["min"] <= t["low_quartile"] <= t["median"] <= t["high_quartile"] <= t["max"]
+            assert t["min"] == min(t["per_run"]) and t["max"] == max(t["per_run"]), t
+            assert t["median"] == sorted(t["per_run"])[3] and (t["median"] > 0), t
+        assert [t["unit"] for t in side["times"]] == ["s", "s", "bytes", ""], r
+    ratios = r["comparisons"][0]["times"]
+    assert [t["quantity"] for t in ratios] == QUANTITIES and not r["comparisons"][0]["counts"], r
+    for t in ratios:
+        assert t["ratio_low"] <= t["ratio"] <= t["ratio_high"], t
+        shown = {(True, True): "no-difference", (False, True): "more", (True, False): "less"}
+        assert t["shown"] == shown[t["ratio_low"] <= 1, t["ratio_high"] >= 1], t
+    faults = [s["times"][3]["median"] for s in (a, b)]
+    assert abs(ratios[3]["ratio"] - faults[1] / faults[0]) < 1e-5, r
+    # Too few rounds for an interval.
+    r = compared("--time-only", "--runs=3", "--seed=2", *vs(["true"], ["true"]), times=True)
+    for t in r["comparisons"][0]["times"]:
+        assert t["shown"] == "too-few-runs" and "ratio_low" not in t, t
+
+
+def test_times_as_text():
+    r = compare("--runs", "6", *vs(fixed(1), fixed(1)), times=True)
+    assert re.search(r"instructions:u +200005 +200005 .* exact\n", r.out), r
+    line = (r"[\d.]+ (?:s|ms|us) +[\d.]+ (?:s|ms|us) +[+-][\d.]+ % \[[+-][\d.]+, [+-][\d.]+\] +"
+            r"(?:slower|faster|no difference shown)\n")
+    assert re.search(r"  Of 6 runs +A +B +change 95 % interval\n  time +" + line, r.out), r
+    assert re.search(r"  peak memory +[\d.]+ MB +[\d.]+ MB +\S+ % \[", r.out), r
+    assert re.search(r"  page faults +\d+ +\d+ +\S+ % \[", r.out), r
+    r = compare("--runs=2", "--time-only", *vs(fixed(1), fixed(1)), times=True)
+    assert r.out.count("too few runs to tell") == 4 and "Counts" not in r.out, r
+    # At least ten rounds, however short the time.
+    r = compared("--time-only", "--for", "1ms", *vs(["true"], ["true"]), times=True)
+    assert len(r["commands"][0]["times"][0]["per_run"]) == 10, r
+
+
+def test_boxes_on_a_wide_terminal():
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
+    p = subprocess.Popen([ANYPERF, "compare", "--time-only", "--runs=6",
+                          *vs(["true"], ["sleep", "0.02"])], env=ENV, stdout=slave,
+                         stderr=subprocess.PIPE)
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            more = os.read(master, 4096)
+        except OSError:
+            break
+        if not more:
+            break
+        text += more
+    os.close(master)
+    assert p.wait(30) == 0 and not p.stderr.read(), text
+    p.stderr.close()
+    text = text.decode()
+    boxes = re.findall(r"^  ([AB]) {12}([-=| ]*)\r$", text, re.M)
+    assert [b[0] for b in boxes] == ["A", "B"] and all(b[1].count("|") == 1 for b in boxes), text
+    assert boxes[0][1].index("|") < boxes[1][1].index("|"), text
+    assert re.search(r"^          time [\d.]+ .s +[\d.]+ .s\r$", text, re.M), text
+
+
+def test_around_each_run():
+    with scratch() as d:
+        path = os.path.join(d, "log")
+        r = compare("--pre", f"echo pre >> {path}", "--post", f"echo post >> {path}", "--runs=2",
+                    "--warmup", "2", *vs(["sh", "-c", f"echo a >> {path}"],
+                                         ["sh", "-c", f"echo b >> {path}"]), times=True)
+        assert not r.err, r
+        with open(path, encoding="utf-8") as f:
+            log = f.read().split()
+        # Two to warm up, two to count, two to time.
+        assert log[0::3] == ["pre"] * 12 and log[2::3] == ["post"] * 12, log
+        assert log[1:24:3] == ["a", "b"] * 4 and sorted(log[25::3]) == ["a", "a", "b", "b"], log
+        for option in ("--pre", "--post"):
+            r = compare(option, "exit 3", *vs(["true"], ["true"]), status=125)
+            assert f"{option}: 'exit 3' failed with status 3" in r.err and not r.out, r
+
+
 def test_commands_that_fail():
     r = compare(*vs(["true"], ["false"]), status=2)
     assert "B, 'false', failed with status 1; --show-output" in r.err and not r.out, r
@@ -172,6 +262,15 @@ def test_commands_that_fail():
     assert "was ended by --timeout" in r.err, r
 
 
+def test_what_was_finished_is_printed():
+    with scratch() as d:
+        # The first two runs of it are good, the others fail.
+        once = ["sh", "-c", f"echo >> {d}/n; [ $(wc -l < {d}/n) -le 2 ]"]
+        r = compare("--runs=6", "--warmup=0", *vs(once, ["true"]), times=True, status=2)
+        assert "A, 'sh', failed with status 1" in r.err, r
+        assert re.search("instructions:u .*", r.out) and "Of 6 runs" not in r.out, r
+
+
 def test_what_is_asked_wrongly():
     for args, said in ((["--", "true"], "one command is nothing to compare"),
                        ([], "no command given"),
@@ -183,6 +282,10 @@ def test_what_is_asked_wrongly():
                        (["--env", "=x", *vs(["true"], ["true"])], "wants NAME or NAME=VALUE"),
                        (vs(*[["true"]] * 9), "at most 8 commands"),
                        (["-e", "", *vs(["true"], ["true"])], "the list of events is empty"),
+                       (["--time-only", *vs(["true"], ["true"])], "leave nothing"),
+                       (["--for=5", *vs(["true"], ["true"])], "'5' is no time like 30s or 500ms"),
+                       (["--for=-1s", *vs(["true"], ["true"])], "is no time like"),
+                       (["--for=0ms", *vs(["true"], ["true"])], "is no time like"),
                        (["--format=xml", *vs(["true"], ["true"])], "--format")):
         r = compare(*args, status=125)
         assert said in r.err and not r.out, r
@@ -206,7 +309,7 @@ def test_interrupted():
     with scratch() as d:
         mark = os.path.join(d, "ran")
         slow = ["sh", "-c", f"[ -e {mark} ] && exec sleep 60; : > {mark}"]
-        p = subprocess.Popen([ANYPERF, "compare", *vs(fixed(1), slow)], env=ENV, text=True,
+        p = subprocess.Popen([ANYPERF, "compare", "--warmup=0", *vs(fixed(1), slow)], env=ENV, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while not os.path.exists(mark):
             time.sleep(0.05)

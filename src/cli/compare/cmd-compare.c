@@ -79,7 +79,7 @@ static void say_uncounted(const struct compare_job *job)
 
 static bool has_results(const struct compare_job *job)
 {
-	return job->sides[0].count_runs && job->sides[1].count_runs;
+	return (job->sides[0].count_runs && job->sides[1].count_runs) || job->rounds;
 }
 
 static void print(struct compare_job *job)
@@ -113,7 +113,9 @@ static int compare(struct compare_job *job)
 {
 	int status, written;
 
-	(void)!compare_count(job);
+	if (!compare_warm_up(job) && (job->opts.time_only || !compare_count(job)) &&
+	    !job->opts.counts_only)
+		(void)!compare_time(job);
 	compare_progress(job, "%s", "");
 	status = job->status;
 	if (status && status != 2)
@@ -129,6 +131,8 @@ static void release_side(struct compare_side *side)
 	for (u32 i = 0; i < side->nr_counts; i++)
 		free(side->counts[i].name);
 	free(side->counts);
+	for (u32 q = 0; q < TIMED_QUANTITIES; q++)
+		free(side->timed[q]);
 	free(side->title);
 	ap_specs_free(side->specs);
 	ap_machine_free(side->machine);
@@ -153,6 +157,7 @@ static int run(int argc, char **argv)
 	for (u32 i = 0; i < job.nr_sides; i++)
 		release_side(&job.sides[i]);
 	free(job.sides);
+	ap_machine_free(job.native);
 	compare_environment_free(&job);
 	compare_opts_release(&job.opts);
 	/* So that a shell's loop ends with us. */
@@ -174,6 +179,10 @@ const struct command cmd_compare = {
 		"each run are exact, however busy the machine is: one instruction more is a change. Others "
 		"are shown with their range, and with what the program has made use of that varies between "
 		"runs.\n\n"
+		"Then each is timed: run natively, in rounds of one run each, in random order. Shown are medians, "
+		"and by how much the command's is above that of the first, with the interval in which the true "
+		"difference lies with 95 % (the bootstrap). If 0 is in it, no difference is shown. Counts and "
+		"times are never of the same run.\n\n"
 		"The commands find /dev/null as standard input and output, and of the environment only what "
 		"does not vary with the shell and the user; see --env.",
 	.options = compare_option_table,

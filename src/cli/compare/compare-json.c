@@ -30,6 +30,34 @@ static void print_count(struct json *j, const struct side_count *c)
 	json_end(j);
 }
 
+static void print_times(struct json *j, const struct compare_job *job,
+			const struct compare_side *side)
+{
+	static const char *const units[TIMED_QUANTITIES] = {"s", "s", "bytes", ""};
+
+	json_array(j, "times");
+	for (u32 q = 0; q < TIMED_QUANTITIES; q++) {
+		struct spread s;
+
+		spread_of(side->timed[q], job->rounds, &s);
+		json_object(j, NULL);
+		json_str(j, "quantity", timed_name((enum timed_quantity)q));
+		json_str(j, "unit", units[q]);
+		json_double(j, "median", s.median, 9);
+		json_double(j, "min", s.min, 9);
+		json_double(j, "low_quartile", s.low, 9);
+		json_double(j, "high_quartile", s.high, 9);
+		json_double(j, "max", s.max, 9);
+		json_u64(j, "outliers", s.outliers);
+		json_array(j, "per_run");
+		for (u32 i = 0; i < job->rounds; i++)
+			json_double(j, NULL, side->timed[q][i], 9);
+		json_end(j);
+		json_end(j);
+	}
+	json_end(j);
+}
+
 static void print_side(struct json *j, const struct compare_job *job,
 		       const struct compare_side *side)
 {
@@ -47,6 +75,8 @@ static void print_side(struct json *j, const struct compare_job *job,
 			print_count(j, &side->counts[i]);
 		json_end(j);
 	}
+	if (job->rounds)
+		print_times(j, job, side);
 	json_end(j);
 }
 
@@ -65,9 +95,29 @@ static void print_difference(struct json *j, const struct side_count *a, const s
 	json_end(j);
 }
 
-static void print_comparison(struct json *j, const struct compare_side *first,
+static void print_ratio(struct json *j, enum timed_quantity q, const struct ratio *r)
+{
+	json_object(j, NULL);
+	json_str(j, "quantity", timed_name(q));
+	json_double(j, "ratio", r->value, 6);
+	if (r->has_interval) {
+		json_double(j, "ratio_low", r->low, 6);
+		json_double(j, "ratio_high", r->high, 6);
+	}
+	json_str(j, "shown",
+		 !r->has_interval ? "too-few-runs"
+		 : r->low > 1     ? "more"
+		 : r->high < 1    ? "less"
+				  : "no-difference");
+	json_end(j);
+}
+
+static void print_comparison(struct json *j, const struct compare_job *job,
 			     const struct compare_side *side)
 {
+	const struct compare_side *first = &job->sides[0];
+	struct ratio r;
+
 	json_object(j, NULL);
 	json_str(j, "of", side->name);
 	json_str(j, "against", first->name);
@@ -76,6 +126,13 @@ static void print_comparison(struct json *j, const struct compare_side *first,
 		if (first->counts[i].runs && side->counts[i].runs)
 			print_difference(j, &first->counts[i], &side->counts[i]);
 	json_end(j);
+	if (job->rounds) {
+		json_array(j, "times");
+		for (u32 q = 0; q < TIMED_QUANTITIES; q++)
+			if (timed_ratio(job, side, (enum timed_quantity)q, &r))
+				print_ratio(j, (enum timed_quantity)q, &r);
+		json_end(j);
+	}
 	json_end(j);
 }
 
@@ -94,7 +151,7 @@ void compare_print_json(const struct compare_job *job)
 	json_end(&j);
 	json_array(&j, "comparisons");
 	for (u32 i = 1; i < job->nr_sides; i++)
-		print_comparison(&j, &job->sides[0], &job->sides[i]);
+		print_comparison(&j, job, &job->sides[i]);
 	json_end(&j);
 	json_end(&j);
 	json_finish(&j);

@@ -31,6 +31,27 @@ static int add_events(void *into, const char *arg, char *why, size_t size)
 	return 0;
 }
 
+bool compare_seconds(const char *text, double *seconds)
+{
+	static const struct {
+		const char *name;
+		double of;
+	} units[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"m", 60}};
+	char *end;
+	double v;
+
+	if ((*text < '0' || *text > '9') && *text != '.')
+		return false;
+	v = strtod(text, &end);
+	for (u32 i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strcmp(end, units[i].name) != 0)
+			continue;
+		*seconds = v * units[i].of;
+		return true;
+	}
+	return false;
+}
+
 static int add_env(void *into, const char *arg, char *why, size_t size)
 {
 	struct compare_opts *opts = into;
@@ -52,6 +73,17 @@ static int add_name(void *into, const char *arg, char *why, size_t size)
 		return -EINVAL;
 	}
 	add_text(&opts->names, arg);
+	return 0;
+}
+
+static int set_for(void *into, const char *arg, char *why, size_t size)
+{
+	struct compare_opts *opts = into;
+
+	if (!compare_seconds(arg, &opts->spend) || opts->spend <= 0 || opts->spend > 86400) {
+		snprintf(why, size, "'%.40s' is no time like 30s or 500ms, of a day at most", arg);
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -97,6 +129,19 @@ const struct option compare_option_table[] = {
 		 "machine of one vendor that has it."},
 
 	{OPTION_GROUP, .help = "How to run them"},
+	{OPTION_FLAG, 0, "counts-only", AT(counts_only), .help = "count, and take no times"},
+	{OPTION_FLAG, 0, "time-only", AT(time_only), .help = "take times, and do not count"},
+	{OPTION_INT, 0, "runs", "N", AT(runs), .min = 1, .max = 10000,
+	 .help = "take the times of N runs of each command",
+	 .more = "Below 6 no interval of 95 % can be told."},
+	{OPTION_CALL, 0, "for", "TIME", .call = set_for,
+	 .help = "take times for so long, as in 30s or 500ms (default 5s), but of 10 runs at least"},
+	{OPTION_INT, 0, "warmup", "N", AT(warmup), .min = 0, .max = 1000,
+	 .help = "run each command N times before (default 1)"},
+	{OPTION_STR, 0, "pre", "COMMAND", AT(pre), .complete = COMPLETE_COMMAND,
+	 .help = "run COMMAND with the shell before each run; it is not measured"},
+	{OPTION_STR, 0, "post", "COMMAND", AT(post), .complete = COMPLETE_COMMAND,
+	 .help = "run COMMAND with the shell after each run"},
 	{OPTION_INT, 0, "timeout", "MS", AT(timeout_ms), .min = 1, .max = 86400000,
 	 .help = "end a run after MS milliseconds, and the comparison with it"},
 	{OPTION_FLAG, 0, "ignore-exit", AT(ignore_exit),
@@ -158,6 +203,8 @@ static int check(const struct compare_opts *opts)
 	if (opts->nr_commands > COMPARE_SIDES_MAX)
 		return command_error(&cmd_compare, "at most %d commands can be compared at once",
 				     COMPARE_SIDES_MAX);
+	if (opts->counts_only && opts->time_only)
+		return command_error(&cmd_compare, "--counts-only and --time-only leave nothing");
 	if (opts->names.n > opts->nr_commands)
 		return command_error(&cmd_compare, "there are %u names for %u commands",
 				     opts->names.n, opts->nr_commands);
@@ -172,7 +219,7 @@ int compare_opts_parse(struct compare_opts *opts, int argc, char **argv)
 {
 	int first;
 
-	*opts = (struct compare_opts){.deterministic.on = true};
+	*opts = (struct compare_opts){.deterministic.on = true, .spend = 5, .warmup = 1};
 	first = options_parse(&cmd_compare, opts, argc, argv);
 	if (first >= 0 && first == argc)
 		first = command_error(&cmd_compare, "no command given; `anyperf compare -- ./old "

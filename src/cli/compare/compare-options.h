@@ -25,6 +25,11 @@ struct compare_opts {
 	struct compare_list names;
 	bool show_output;
 	const char *input;
+	const char *pre, *post;
+	long runs;    /* of the time pass; 0: by time */
+	double spend; /* --for: seconds */
+	long warmup;
+	bool counts_only, time_only;
 	bool ignore_exit;
 	long timeout_ms;
 
@@ -40,6 +45,9 @@ struct compare_opts {
  * for an error or --help. After 0 the caller frees with compare_opts_release().
  */
 must_check int compare_opts_parse(struct compare_opts *opts, int argc, char **argv);
+
+/* A time with its unit, "1.5s" or "20ms"; false if @text is none. */
+must_check bool compare_seconds(const char *text, double *seconds);
 
 void compare_opts_release(struct compare_opts *opts);
 

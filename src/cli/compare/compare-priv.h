@@ -1,16 +1,18 @@
 /*
  * PURPOSE: one `anyperf compare` at work, as its parts hand it around: compare-run.c runs a command
- * once, compare-counts.c counts, cmd-compare.c puts the output together with the printers.
+ * once, compare-counts.c counts, compare-times.c takes times, cmd-compare.c puts the output together with the printers.
  */
 #ifndef CLI_COMPARE_COMPARE_PRIV_H
 #define CLI_COMPARE_COMPARE_PRIV_H
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include <anyperf/anyperf.h>
 
 #include "cli/child.h"
 #include "cli/compare/compare-options.h"
+#include "cli/compare/statistics.h"
 #include "cli/number.h"
 #include "cli/signals.h"
 
@@ -26,6 +28,15 @@ struct side_count {
 	struct ap_error why; /* valid if refused */
 };
 
+/* What is taken of a native run. */
+enum timed_quantity {
+	TIMED_ELAPSED, /* seconds */
+	TIMED_CPU,     /* user and system, seconds */
+	TIMED_MEMORY,  /* the most that was resident at once, bytes */
+	TIMED_FAULTS,  /* page faults */
+	TIMED_QUANTITIES,
+};
+
 /* One of the commands that are compared. */
 struct compare_side {
 	char *const *argv;
@@ -36,6 +47,7 @@ struct compare_side {
 	struct side_count *counts; /* owned; one per event */
 	u32 nr_counts;
 	u32 count_runs;
+	double *timed[TIMED_QUANTITIES]; /* a number for each round; owned */
 	u32 nondet; /* what the runs have used that varies; cli/determinism.h */
 };
 
@@ -43,7 +55,9 @@ struct compare_job {
 	struct compare_opts opts;
 	struct compare_side *sides; /* owned */
 	u32 nr_sides;
-	char **environment; /* of the commands; owned, its strings too */
+	u32 rounds;                /* of the time pass that are complete */
+	char **environment;        /* of the commands; owned, its strings too */
+	struct ap_machine *native; /* that runs are timed on; NULL: not yet */
 	struct signals signals;
 	int no_output; /* descriptors that the commands get */
 	int input;
@@ -56,6 +70,7 @@ struct compare_job {
 struct compare_end {
 	struct ap_command_end end;
 	u64 elapsed_ns;
+	struct rusage usage;
 	bool timed_out;
 };
 
@@ -82,6 +97,19 @@ void compare_progress(const struct compare_job *job, const char *fmt, ...) print
 
 /* The counts pass. 0, or -1 with job->status set, after saying what ended it. */
 must_check int compare_count(struct compare_job *job);
+
+/* Native runs ahead of everything, for caches and files that a first run makes. As above. */
+must_check int compare_warm_up(struct compare_job *job);
+
+/* The time pass. 0, or -1 with job->status set, after saying what ended it. */
+must_check int compare_time(struct compare_job *job);
+
+/* What a quantity is called, in texts and gates. */
+const char *timed_name(enum timed_quantity q);
+
+/* The ratio of @side to the first command; false if there is none. */
+bool timed_ratio(const struct compare_job *job, const struct compare_side *side,
+		 enum timed_quantity q, struct ratio *r);
 
 /* All runs counted the same. */
 bool side_count_is_exact(const struct side_count *c);

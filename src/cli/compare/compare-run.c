@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "cli/compare/compare-priv.h"
+#include "lib/command.h"
 
 #define NS_PER_MS 1000000ull
 #define PATIENCE  (2000 * NS_PER_MS) /* from SIGTERM, or the user's signal, to SIGKILL */
@@ -133,12 +134,23 @@ static int say_no_start(struct compare_job *job, const struct ap_error *err)
 	return command_error(&cmd_compare, "%s", ap_error_text(err, text, sizeof(text)));
 }
 
+static int run_shell(struct compare_job *job, const char *text, const char *option)
+{
+	int r = child_shell(&cmd_compare, &job->signals, text, option);
+
+	if (r)
+		job->status = cmd_compare.failure;
+	return r;
+}
+
 int compare_new(struct compare_job *job, struct compare_side *side, struct ap_machine *m,
 		struct ap_command **command)
 {
 	struct ap_command_opts opts = AP_OPTS(ap_command_opts, .in_child = in_child, .data = job);
 	struct ap_error err;
 
+	if (run_shell(job, job->opts.pre, "--pre"))
+		return -1;
 	if (ap_command_new(command, m, side->argv, &opts, &err))
 		return say_no_start(job, &err);
 	if (!job->signals.blocked)
@@ -227,6 +239,7 @@ int compare_run(struct compare_job *job, struct compare_side *side, struct ap_co
 	*end = (struct compare_end){0};
 	r = wait_for_end(job, &child, end, &err);
 	end->end = child.end;
+	end->usage = *ap__command_usage(command);
 	ap_command_free(command);
 	if (r < 0)
 		return say_no_start(job, &err);
@@ -236,5 +249,5 @@ int compare_run(struct compare_job *job, struct compare_side *side, struct ap_co
 		return -1;
 	if (end->timed_out || (end->end.status && !job->opts.ignore_exit))
 		return say_failed(job, side, end);
-	return 0;
+	return run_shell(job, job->opts.post, "--post");
 }

@@ -2,9 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "abi/meter.h"
-#include "cli/compare/compare-priv.h"
+#include "cli/compare/compare-text.h"
 #include "cli/help/help.h"
 #include "cli/terminal.h"
 
@@ -105,7 +106,7 @@ static void print_sources(const struct compare_text *t, const struct compare_sid
 	if (!side->nondet)
 		return;
 	deterministic_names(side->nondet, used, sizeof(used));
-	fprintf(t->out, "  %s made use of what varies between runs: %s.", side->name, used);
+	fprintf(t->out, "\n  %s made use of what varies between runs: %s.", side->name, used);
 	for (u32 i = 0; i < ARRAY_SIZE(remedies); i++) {
 		if (!(side->nondet & remedies[i].sources))
 			continue;
@@ -138,11 +139,11 @@ void compare_print_text(const struct compare_job *job)
 		fprintf(t.out, "%s: %s\n", job->sides[i].name, job->sides[i].title);
 	for (u32 i = 1; i < job->nr_sides; i++)
 		print_counts(job, &t, &job->sides[i]);
+	if (job->rounds)
+		compare_times_text(job, t.out, isatty(fileno(t.out)) ? t.width : 0);
 	for (u32 i = 0; i < job->nr_sides; i++) {
-		if (i == 0)
-			fputc('\n', t.out);
 		print_sources(&t, &job->sides[i]);
 	}
 	if (compare_is_interrupted(job))
-		fputs("  Interrupted: this is what there is so far.\n", t.out);
+		fputs("\n  Interrupted: this is what there is so far.\n", t.out);
 }
