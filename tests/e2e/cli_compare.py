@@ -309,8 +309,8 @@ def test_interrupted():
     with scratch() as d:
         mark = os.path.join(d, "ran")
         slow = ["sh", "-c", f"[ -e {mark} ] && exec sleep 60; : > {mark}"]
-        p = subprocess.Popen([ANYPERF, "compare", "--warmup=0", *vs(fixed(1), slow)], env=ENV, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p = subprocess.Popen([ANYPERF, "compare", "--warmup=0", *vs(fixed(1), slow)], env=ENV,
+                             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while not os.path.exists(mark):
             time.sleep(0.05)
         time.sleep(1)

@@ -1,6 +1,7 @@
 /*
  * PURPOSE: one `anyperf compare` at work, as its parts hand it around: compare-run.c runs a command
- * once, compare-counts.c counts, compare-times.c takes times, cmd-compare.c puts the output together with the printers.
+ * once, compare-counts.c counts, compare-times.c takes times, cmd-compare.c puts the output
+ * together with the printers.
  */
 #ifndef CLI_COMPARE_COMPARE_PRIV_H
 #define CLI_COMPARE_COMPARE_PRIV_H
