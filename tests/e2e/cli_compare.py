@@ -244,6 +244,78 @@ def test_around_each_run():
             assert f"{option}: 'exit 3' failed with status 3" in r.err and not r.out, r
 
 
+def judged(limit, *commands, status, options=(), **more):
+    r = compared(*options, "--fail-if", limit, *vs(*commands), status=status, **more)
+    for g in r["gates"]:
+        assert g["gate"] == limit and g["text"].startswith(f"{limit}: "), g
+    return [(g["of"], g["result"]) for g in r["gates"]]
+
+
+def test_gates_on_counts():
+    one, more = fixed(1), fixed(2)
+    for limit, result in (("instructions>+0%", "broken"), ("instructions:u>+99.9%", "broken"),
+                          ("instructions>+100%", "held"), ("instructions>+200000", "held"),
+                          ("instructions>199999", "broken"), ("branches>+99999", "broken"),
+                          ("branches<+100000", "held"), ("branches<100001", "broken"),
+                          ("instructions<-1%", "held")):
+        assert judged(limit, one, more, status=result == "broken") == [("B", result)], limit
+    # One instruction more is found, and none is none.
+    assert judged("instructions>0", one, one, status=0) == [("B", "held")]
+    assert judged("instructions>0", one, more, one, more, status=1) == [
+        ("B", "broken"), ("C", "held"), ("D", "broken")]
+    r = compare("--fail-if=instructions>5", "--fail-if", "branches>+1000%", *vs(one, more),
+                status=1)
+    assert "\n  instructions>5: broken: B is +200000.\n  branches>+1000%: held: B is +" in r.out, r
+    # What varies breaks a gate only if all of its range lies beyond.
+    clock = ["python3", "-I", "-S", "-c", "import time\nend = time.monotonic_ns() + 3000000\n"
+             "while time.monotonic_ns() < end: pass"]
+    assert judged("instructions>+10%", ["true"], clock, status=1) == [("B", "broken")]
+    # Of nothing to something is more than any percentage, of nothing to nothing is none.
+    taken = ("-e", "anyperf/indirect/")
+    assert judged("anyperf/indirect/>5%", one, one, status=0, options=taken) == [("B", "held")]
+    assert judged("anyperf/indirect/>5%", one, ["true"], status=1, options=taken) == [
+        ("B", "broken")]
+
+
+def test_gates_on_times():
+    more = {"times": True, "options": ("--runs=6", "--warmup=0", "--time-only")}
+    slow = ["sleep", "0.3"]
+    assert judged("time>+20ms", ["true"], slow, status=1, **more) == [("B", "broken")]
+    assert judged("time>+50%", ["true"], slow, status=1, **more) == [("B", "broken")]
+    assert judged("time>+200s", ["true"], slow, status=0, **more) == [("B", "held")]
+    assert judged("cpu-time>+200s", ["true"], slow, status=0, **more) == [("B", "held")]
+    assert judged("time<-200ms", slow, ["true"], status=1, **more) == [("B", "broken")]
+    assert judged("peak-memory>+1MB", ["true"], ["python3", "-c", "1"], status=1,
+                  **more) == [("B", "broken")]
+    assert judged("faults>+100%", ["true"], ["python3", "-c", "1"], status=1,
+                  **more) == [("B", "broken")]
+    # Too few runs to tell.
+    r = compare("--time-only", "--runs=3", "--fail-if=time>5%", *vs(["true"], slow), times=True,
+                status=2)
+    assert "time>5%: inconclusive: B is +" in r.out and "of fewer than 6 runs" in r.out, r
+
+
+def test_gates_that_cannot_be():
+    for limit, said in (("instructions", "no name with a limit"), ("time>x", "no number"),
+                        ("cycles>5%", "cycles is not counted; -e cycles counts it"),
+                        ("time>5%", "with --counts-only there are none"),
+                        ("instructions>5ms", "a count has none")):
+        r = compare("--fail-if", limit, *vs(["true"], ["true"]), status=125)
+        assert said in r.err and not r.out, r
+    for limit, said in (("instructions>5%", "with --time-only there are none"),
+                        ("time>5", "wants a unit that fits"), ("faults>5kB", "wants a unit")):
+        r = compare("--time-only", "--fail-if", limit, *vs(["true"], ["true"]), times=True,
+                    status=125)
+        assert said in r.err and not r.out, r
+    # It was to be counted, and could not be.
+    r = compare("-e", "instructions,cycles", "--fail-if=cycles>5%", *vs(["true"], ["true"]),
+                status=2)
+    assert "cycles>5%: not to be told of B: " in r.out and "does not see" in r.out, r
+    # A command that fails is not judged.
+    r = compare("--fail-if=instructions>-100%", *vs(["true"], ["false"]), status=2)
+    assert "broken" not in r.out + r.err, r
+
+
 def test_commands_that_fail():
     r = compare(*vs(["true"], ["false"]), status=2)
     assert "B, 'false', failed with status 1; --show-output" in r.err and not r.out, r

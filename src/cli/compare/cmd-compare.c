@@ -113,6 +113,10 @@ static int compare(struct compare_job *job)
 {
 	int status, written;
 
+	if (!job->opts.time_only && compare_prepare_counts(job))
+		return job->status;
+	if (compare_check_gates(job))
+		return cmd_compare.failure;
 	if (!compare_warm_up(job) && (job->opts.time_only || !compare_count(job)) &&
 	    !job->opts.counts_only)
 		(void)!compare_time(job);
@@ -120,6 +124,9 @@ static int compare(struct compare_job *job)
 	status = job->status;
 	if (status && status != 2)
 		return status;
+	/* What is not complete is not judged. */
+	if (!status && !compare_is_interrupted(job))
+		status = compare_judge(job);
 	say_uncounted(job);
 	print(job);
 	written = close_output(job);
@@ -157,6 +164,7 @@ static int run(int argc, char **argv)
 	for (u32 i = 0; i < job.nr_sides; i++)
 		release_side(&job.sides[i]);
 	free(job.sides);
+	free(job.judged);
 	ap_machine_free(job.native);
 	compare_environment_free(&job);
 	compare_opts_release(&job.opts);

@@ -89,8 +89,6 @@ static int count_once(struct compare_job *job, struct compare_side *side)
 	struct compare_end end;
 	struct ap_error err;
 
-	if (!side->machine && prepare(job, side))
-		return -1;
 	compare_progress(job, "counts: %s, run %u", side->name, side->count_runs + 1);
 	if (compare_new(job, side, side->machine, &command))
 		return -1;
@@ -158,6 +156,14 @@ static bool is_settled(const struct compare_side *side)
 		if (side->counts[i].runs && !side_count_is_exact(&side->counts[i]))
 			return side->count_runs >= COUNT_RUNS_MAX;
 	return true;
+}
+
+int compare_prepare_counts(struct compare_job *job)
+{
+	for (u32 i = 0; i < job->nr_sides; i++)
+		if (prepare(job, &job->sides[i]))
+			return -1;
+	return 0;
 }
 
 int compare_count(struct compare_job *job)

@@ -1,5 +1,5 @@
 /* JSON for programs: anyperf-compare-1 of doc/json.md. */
-#include "cli/compare/compare-priv.h"
+#include "cli/compare/compare-text.h"
 #include "cli/json.h"
 
 static void print_reason(struct json *j, const struct ap_error *err)
@@ -136,6 +136,19 @@ static void print_comparison(struct json *j, const struct compare_job *job,
 	json_end(j);
 }
 
+static void print_judged(struct json *j, const struct compare_judged *judged)
+{
+	char text[700];
+
+	compare_judged_text(judged, text, sizeof(text));
+	json_object(j, NULL);
+	json_str(j, "gate", judged->gate->text);
+	json_str(j, "of", judged->side->name);
+	json_str(j, "result", compare_result_name(judged->result));
+	json_str(j, "text", text);
+	json_end(j);
+}
+
 void compare_print_json(const struct compare_job *job)
 {
 	struct json j;
@@ -152,6 +165,10 @@ void compare_print_json(const struct compare_job *job)
 	json_array(&j, "comparisons");
 	for (u32 i = 1; i < job->nr_sides; i++)
 		print_comparison(&j, job, &job->sides[i]);
+	json_end(&j);
+	json_array(&j, "gates");
+	for (u32 i = 0; i < job->nr_judged; i++)
+		print_judged(&j, &job->judged[i]);
 	json_end(&j);
 	json_end(&j);
 	json_finish(&j);

@@ -76,6 +76,16 @@ static int add_name(void *into, const char *arg, char *why, size_t size)
 	return 0;
 }
 
+static int add_gate(void *into, const char *arg, char *why, size_t size)
+{
+	struct compare_opts *opts = into;
+
+	opts->gates = realloc(opts->gates, (opts->nr_gates + 1) * sizeof(*opts->gates));
+	CHECK(opts->gates);
+	return gate_parse(&opts->gates[opts->nr_gates], arg, why, size) ? (opts->nr_gates++, 0)
+									: -EINVAL;
+}
+
 static int set_for(void *into, const char *arg, char *why, size_t size)
 {
 	struct compare_opts *opts = into;
@@ -147,6 +157,14 @@ const struct option compare_option_table[] = {
 	{OPTION_FLAG, 0, "ignore-exit", AT(ignore_exit),
 	 .help = "go on when a command fails (default: a failure ends the comparison)"},
 
+	{OPTION_GROUP, .help = "What to fail for"},
+	{OPTION_CALL, 0, "fail-if", "LIMIT", .call = add_gate,
+	 .help = "exit with 1 if a command does more than LIMIT says, as in 'instructions>+0.1%'",
+	 .more = "The name of an event that is counted, or one of time, cpu-time, peak-memory and faults; > or "
+		 "<; and the change from the first command, in percent or as in +5000, +20ms, +1MB. It is broken "
+		 "if all of the interval, or range, lies beyond. If only the median does, anyperf exits with 2. "
+		 "May be given several times."},
+
 	{OPTION_GROUP, .help = "How to print"},
 	{OPTION_STR, 0, "format", "FORMAT", AT(format), .words = formats,
 	 .help = "text (default) or json"},
@@ -158,8 +176,8 @@ const struct option compare_option_table[] = {
 
 const struct section compare_sections[] = {
 	{"EXIT STATUS",
-	 "0 if everything was measured, 2 if what was measured cannot be compared: a command failed or "
-	 "was ended by --timeout. 125 if anyperf failed, 126 if a command could not be run, 127 if there "
+	 "0 if everything was measured and no limit of --fail-if is broken, 1 if one is. 2 if that cannot "
+	 "be told, or what was measured cannot be compared: a command failed or was ended by --timeout. 125 if anyperf failed, 126 if a command could not be run, 127 if there "
 	 "is no such command."},
 	{NULL, NULL},
 };
@@ -235,6 +253,7 @@ void compare_opts_release(struct compare_opts *opts)
 {
 	free(opts->events);
 	free(opts->env.at);
+	free(opts->gates);
 	free(opts->names.at);
 	free(opts->commands);
 }

@@ -5,6 +5,7 @@
 #define CLI_COMPARE_COMPARE_OPTIONS_H
 
 #include "cli/cmd.h"
+#include "cli/compare/compare-gate.h"
 #include "cli/determinism.h"
 
 #define COMPARE_NAME_MAX  40
@@ -30,6 +31,8 @@ struct compare_opts {
 	double spend; /* --for: seconds */
 	long warmup;
 	bool counts_only, time_only;
+	struct gate *gates; /* owned */
+	u32 nr_gates;
 	bool ignore_exit;
 	long timeout_ms;
 

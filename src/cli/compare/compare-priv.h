@@ -12,6 +12,7 @@
 #include <anyperf/anyperf.h>
 
 #include "cli/child.h"
+#include "cli/compare/compare-gate.h"
 #include "cli/compare/compare-options.h"
 #include "cli/compare/statistics.h"
 #include "cli/number.h"
@@ -52,6 +53,16 @@ struct compare_side {
 	u32 nondet; /* what the runs have used that varies; cli/determinism.h */
 };
 
+/* What a gate says of a command. */
+struct compare_judged {
+	const struct gate *gate;
+	const struct compare_side *side;
+	enum gate_result result;
+	bool known; /* the change is; else why says why not */
+	struct gate_change change;
+	char why[256];
+};
+
 struct compare_job {
 	struct compare_opts opts;
 	struct compare_side *sides; /* owned */
@@ -62,8 +73,10 @@ struct compare_job {
 	struct signals signals;
 	int no_output; /* descriptors that the commands get */
 	int input;
-	bool progress; /* somebody looks at standard error */
-	int status;    /* to exit with, if the comparison came to an end before its time; else 0 */
+	bool progress;                 /* somebody looks at standard error */
+	struct compare_judged *judged; /* owned; a gate and a command each */
+	u32 nr_judged;
+	int status; /* to exit with, if the comparison came to an end before its time; else 0 */
 	FILE *out;
 };
 
@@ -96,6 +109,9 @@ bool compare_is_interrupted(const struct compare_job *job);
 /* A line on standard error for who waits, in place of the last one; "" takes it away. */
 void compare_progress(const struct compare_job *job, const char *fmt, ...) printf_like(2, 3);
 
+/* The machines that count, and the events. As below; once, before compare_count(). */
+must_check int compare_prepare_counts(struct compare_job *job);
+
 /* The counts pass. 0, or -1 with job->status set, after saying what ended it. */
 must_check int compare_count(struct compare_job *job);
 
@@ -118,6 +134,14 @@ u64 side_count_min(const struct side_count *c);
 u64 side_count_max(const struct side_count *c);
 /* The middle one of its runs. */
 u64 side_count_median(const struct side_count *c);
+
+/* Whether what gates are about is going to be measured: 0, or -1 after saying of which not. */
+must_check int compare_check_gates(const struct compare_job *job);
+
+/*
+ * Judges what was measured; the status to exit with: 0, 1 a gate is broken, 2 one is not to tell.
+ */
+int compare_judge(struct compare_job *job);
 
 /* Whether the virtual PMU counts. */
 bool compare_is_virtual(const struct compare_job *job);

@@ -144,6 +144,12 @@ void compare_print_text(const struct compare_job *job)
 	for (u32 i = 0; i < job->nr_sides; i++) {
 		print_sources(&t, &job->sides[i]);
 	}
+	for (u32 i = 0; i < job->nr_judged; i++) {
+		char text[700];
+
+		compare_judged_text(&job->judged[i], text, sizeof(text));
+		fprintf(t.out, "%s  %s.\n", i ? "" : "\n", text);
+	}
 	if (compare_is_interrupted(job))
 		fputs("\n  Interrupted: this is what there is so far.\n", t.out);
 }

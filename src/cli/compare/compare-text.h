@@ -10,6 +10,11 @@ void compare_quantity_text(enum timed_quantity q, double value, char *buf, size_
 /* What an interval says of a quantity, a few words. */
 const char *compare_verdict(enum timed_quantity q, const struct ratio *r);
 
+const char *compare_result_name(enum gate_result result);
+
+/* A sentence without a full stop: "time>+5%: held: B is +1.0 %, between ...". */
+void compare_judged_text(const struct compare_judged *j, char *buf, size_t size);
+
 /* The part about times; @width is the terminal's, for boxes, 0: there is none. */
 void compare_times_text(const struct compare_job *job, FILE *out, int width);
 
