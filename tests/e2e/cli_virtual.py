@@ -173,6 +173,13 @@ def test_the_command_has_our_limits():
         assert r.returncode == 0 and r.stdout == native.stdout, (args, r, native)
 
 
+def test_an_environment_of_any_size():
+    """What the first stack is copied through has room for the kernel's random gap in it."""
+    for size in range(54000, 65000, 500):
+        r = subprocess.run([ANYPERF, "run", "/bin/true"], env={**ENV, "X": "x" * size}, timeout=60)
+        assert r.returncode == 0, (size, r)
+
+
 def test_without_standard_descriptors():
     """As a daemon starts it: what anyperf opens has their numbers then."""
     shut = {"preexec_fn": lambda: (os.close(0), os.close(1)), "stderr": subprocess.PIPE,

@@ -49,6 +49,14 @@ static size_t strings_size(char *const *v, u64 n)
 	return size;
 }
 
+/* What arch_align_stack() took from the old stack, at random, is taken from the new one. */
+static u64 random_gap(const struct stack_in *in)
+{
+	const char *platform = (const char *)stack_aux(in, AT_PLATFORM);
+
+	return ALIGN_DOWN((u64)in->argv[0] - ((u64)platform + str_len(platform) + 1), 16);
+}
+
 size_t stack_scratch(const struct stack_in *in, char *const *prefix, u32 nprefix,
 		     const char *execfn)
 {
@@ -56,7 +64,7 @@ size_t stack_scratch(const struct stack_in *in, char *const *prefix, u32 nprefix
 
 	return strings_size(in->argv + skip, in->argc - skip) + strings_size(prefix, nprefix) +
 	       strings_size(in->envp, in->envc) + str_len(execfn) + 1 +
-	       (in->argc + nprefix + in->envc + 4) * 8 + in->auxc * 16 + 256;
+	       (in->argc + nprefix + in->envc + 4) * 8 + in->auxc * 16 + random_gap(in) + 256;
 }
 
 /* Builds the image from its low end in scratch memory, then copies it up in one go. */
@@ -74,9 +82,7 @@ void stack_build(const struct stack_in *in, char *const *prefix, u32 nprefix, co
 	u64 arg_len = strings_size(prefix, nprefix) +
 		      strings_size(in->argv + skip, in->argc - skip);
 	u64 fn_at = top - 8 - fn_len, env_at = fn_at - env_len, arg_at = env_at - arg_len;
-	/* What arch_align_stack() took from the old stack is taken from the new one. */
-	u64 gap = (u64)in->argv[0] - ((u64)platform + platform_len);
-	u64 p = ALIGN_DOWN(arg_at - ALIGN_DOWN(gap, 16), 16), platform_at, random_at, aux_at, sp;
+	u64 p = ALIGN_DOWN(arg_at - random_gap(in), 16), platform_at, random_at, aux_at, sp;
 	u64 words = argc + 1 + in->envc + 1 + 1;
 	u64 *w;
 	char *text;
