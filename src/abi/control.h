@@ -10,7 +10,7 @@
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 3u
+#define CONTROL_VERSION 4u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 65536u /* most bytes of inherited seccomp filters */
 
@@ -36,6 +36,7 @@ enum control_flags {
 	 */
 	CONTROL_LAUNCH = 1,
 	CONTROL_SECURE_ARGS = 2, /* argv was empty: the kernel made it { "" } */
+	CONTROL_LIMITS = 4,      /* `limits` holds what the process believes */
 };
 
 #define CONTROL_CPUIDS 32u
@@ -70,9 +71,12 @@ struct rt_control {
 	u32 seccomp_mode;
 	u32 run; /* of the process, as in struct meter; abi/runs.h */
 	u32 reserved[6];
-	u64 affinity;     /* of a deterministic run with --cpus: where the process may run */
-	u64 random_key;   /* of a deterministic run: what its random numbers are made from */
-	u64 tsc;          /* and its time stamp counter, without what the meter counts */
+	u64 affinity;   /* of a deterministic run with --cpus: where the process may run */
+	u64 random_key; /* of a deterministic run: what its random numbers are made from */
+	u64 tsc;        /* and its time stamp counter, without what the meter counts */
+	struct {
+		u64 cur, max;
+	} limits[2];      /* of addresses and of data; rt/task/limits.h */
 	u64 perf_fds[17]; /* which descriptors were perf events; rt/perf/perf-guest.h */
 	struct control_cpuid cpuid;
 	char comm[16];

@@ -97,17 +97,48 @@ static void close_run(struct guest_segment *segment)
 	lock_run(segment->fd, i, F_UNLCK);
 }
 
+static const int memory_limits[] = {RLIMIT_AS, RLIMIT_DATA};
+
+/*
+ * The soft limits of memory are for our commands, which are told of them (abi/control.h); what we
+ * map besides is gigabytes of addresses.
+ */
+static void lift_limits(struct guest_segment *segment)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(memory_limits); i++) {
+		struct rlimit *was = &segment->limits[i];
+		struct rlimit most;
+
+		*was = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+		getrlimit(memory_limits[i], was);
+		most = (struct rlimit){was->rlim_max, was->rlim_max};
+		if (was->rlim_cur != most.rlim_cur)
+			setrlimit(memory_limits[i], &most);
+	}
+}
+
+static void restore_limits(const struct guest_segment *segment)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(memory_limits); i++)
+		if (segment->limits[i].rlim_cur != segment->limits[i].rlim_max)
+			setrlimit(memory_limits[i], &segment->limits[i]);
+}
+
 #define SEGMENT_SIZE ((size_t)trace_offset(SEGMENT_SLOTS))
 
 /* Maps the memory behind segment->fd; on failure that is closed. */
 static int map_segment(struct guest_segment *segment, char *why, size_t len)
 {
-	u32 slots = session_segment_slots(segment->fd);
-	void *map = mmap(NULL, segment_offset(slots), PROT_READ, MAP_SHARED | MAP_NORESERVE,
-			 segment->fd, 0);
-	void *head = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
-	int err = -errno;
+	void *map, *head;
+	u32 slots;
+	int err;
 
+	lift_limits(segment);
+	slots = session_segment_slots(segment->fd);
+	map = mmap(NULL, segment_offset(slots), PROT_READ, MAP_SHARED | MAP_NORESERVE, segment->fd,
+		   0);
+	head = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+	err = -errno;
 	if (map != MAP_FAILED && head != MAP_FAILED) {
 		segment->map = map;
 		segment->head = head;
@@ -120,6 +151,7 @@ static int map_segment(struct guest_segment *segment, char *why, size_t len)
 		munmap(map, segment_offset(slots));
 	if (head != MAP_FAILED)
 		munmap(head, METER_SIZE);
+	restore_limits(segment);
 	close(segment->fd);
 	segment->fd = -1;
 	return err;
@@ -211,6 +243,7 @@ void ap__segment_close(struct guest_segment *segment)
 		close_run(segment);
 	munmap((void *)segment->map, segment_offset(segment->slots));
 	munmap(segment->head, METER_SIZE);
+	restore_limits(segment);
 	close(segment->fd);
 	segment->fd = -1;
 }

@@ -10,6 +10,7 @@
 #define BACKEND_GUEST_SEGMENT_H
 
 #include <stddef.h>
+#include <sys/resource.h>
 
 #include "abi/refusal-list.h"
 #include "abi/runs.h"
@@ -21,6 +22,7 @@ struct guest_segment {
 	u32 slots;                    /* meters that are mapped */
 	struct meter_run *run;        /* ours; in the header */
 	u32 number;                   /* the same; of the pages of our threads */
+	struct rlimit limits[2];      /* RLIMIT_AS and RLIMIT_DATA, which are lifted meanwhile */
 };
 
 /*

@@ -128,7 +128,11 @@ static int prepare(struct guest_launch *l, const struct guest_segment *segment, 
 		l->argv[n++] = *argv++;
 	c->magic = CONTROL_MAGIC;
 	c->version = CONTROL_VERSION;
-	c->flags = CONTROL_LAUNCH;
+	c->flags = CONTROL_LAUNCH | CONTROL_LIMITS;
+	for (size_t i = 0; i < ARRAY_SIZE(c->limits); i++) {
+		c->limits[i].cur = segment->limits[i].rlim_cur;
+		c->limits[i].max = segment->limits[i].rlim_max;
+	}
 	c->segment_fd = l->fds[FD_SEGMENT];
 	c->rt_fd = l->fds[FD_RUNTIME];
 	c->exe_fd = c->interp_fd = -1;

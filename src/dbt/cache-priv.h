@@ -357,6 +357,8 @@ const struct exec_range *exec_find(u64 pc);
 
 /* Makes room for @n of them; false without memory, or beyond RANGES_MAX. */
 bool ranges_map(u32 n);
+/* Memory of ours at @at: @at or -errno. */
+long tables_map(void *at, u64 len);
 /*
  * Repairs the ranges when a thread was killed while it changed them. They are sorted even then, but
  * some may be there twice and one may be torn.

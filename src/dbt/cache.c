@@ -62,6 +62,14 @@ static void *reserve(u64 hint, u64 size)
 	return sys_failed(p) ? NULL : (void *)p;
 }
 
+long tables_map(void *at, u64 len)
+{
+	if (cache.ops.map)
+		return cache.ops.map((u64)at, len);
+	return sys_mmap(at, len, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
 int dbt_init(const struct dbt_config *config)
 {
 	u64 size = config->cache_size ? config->cache_size : CACHE_DEFAULT;
@@ -188,9 +196,7 @@ static bool meta_map(u64 upto)
 	if (upto > cache.meta_size)
 		return false;
 	while (cache.meta_mapped < upto) {
-		long p = sys_mmap(cache.meta + cache.meta_mapped, MEGABYTE, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-				  -1, 0);
+		long p = tables_map(cache.meta + cache.meta_mapped, MEGABYTE);
 
 		if (p != (long)(cache.meta + cache.meta_mapped))
 			return false;

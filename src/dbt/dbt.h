@@ -223,6 +223,11 @@ struct dbt_ops {
 	 * what the guest's code has where the kernel has put a breakpoint instruction. May be NULL.
 	 */
 	bool (*file_byte)(u64 pc, u8 *byte);
+	/*
+	 * Maps zeroed memory for the bookkeeping at @at, behind dbt_config.tables_hint, where
+	 * nothing is yet: @at or -errno. May be NULL: the translator does it.
+	 */
+	long (*map)(u64 at, u64 len);
 	struct dbt_arch_ops arch;
 };
 

@@ -36,9 +36,7 @@ bool ranges_map(u32 n)
 		return false;
 	while (n > cache.max_ranges) {
 		u8 *at = (u8 *)cache.ranges + cache.max_ranges * sizeof(*cache.ranges);
-		long p = sys_mmap(at, RANGES_PIECE * sizeof(*cache.ranges), PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-				  -1, 0);
+		long p = tables_map(at, RANGES_PIECE * sizeof(*cache.ranges));
 
 		if (p != (long)at)
 			return false;

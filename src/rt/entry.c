@@ -53,10 +53,12 @@ struct startup {
 	struct stack_out out;
 	u64 mask;
 	struct vdso vdso;
+	struct rlimit64 limits[LIMITS];
 };
 
 static struct dbt_ops ops = {
 	.protect = mm_protect,
+	.map = region_map_tables,
 	.kick = process_kick,
 	.gone = thread_gone,
 	.deadline = sample_deadline,
@@ -253,12 +255,14 @@ static struct thread *first_thread(struct startup *s)
 	t = thread_alloc_with(s->control.meter);
 	if (!t)
 		die("no memory for the first thread\n");
-	t->proc = region_map(sizeof(*t->proc), PROT_READ | PROT_WRITE);
-	t->sighand = region_map(sizeof(*t->sighand), PROT_READ | PROT_WRITE);
+	t->proc = region_map(sizeof(*t->proc));
+	t->sighand = region_map(sizeof(*t->sighand));
 	if (!t->proc || !t->sighand)
 		die("no memory for the first thread\n");
 	no_translator(dbt_init(&config), (u32)(config.cache_size >> 20));
 	dbt_code_range(&region_code_start, &region_code_end);
+	limits_ours((s64)(region_code_end - region_code_start),
+		    (s64)(region_code_end - region_code_start));
 	t->proc->refs = t->sighand->refs = 1;
 	t->proc->pid = (u32)sys_getpid();
 	t->proc->execs = s->control.execs;
@@ -322,11 +326,13 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 		vdso_drop(&s->vdso);
 	if (random)
 		nondet_used(NONDET_ADDRESSES);
+	region_count_image();
+	limits_start(t, &s->control, s->limits);
 	load(s, random);
 	vdso_put(&s->vdso);
 
 	scratch_size = stack_scratch(&s->in, s->plan.args, s->plan.prefix, s->control.execfn);
-	scratch = region_map(scratch_size, PROT_READ | PROT_WRITE);
+	scratch = region_map(scratch_size);
 	if (!scratch)
 		cannot_load();
 	vdso_add_code(t, &s->vdso);
@@ -353,12 +359,15 @@ void start(u64 sp)
 {
 	struct startup *s;
 	u64 mask = signal_block_all();
+	struct rlimit64 limits[LIMITS];
 
+	limits_lift(limits);
 	image_populate();
-	s = region_map(sizeof(*s), PROT_READ | PROT_WRITE);
+	s = region_map(sizeof(*s));
 	if (!s)
 		die("no memory to start with\n");
 	s->mask = mask;
+	memcpy(s->limits, limits, sizeof(limits));
 	stack_parse(sp, &s->in);
 	read_control(s);
 	set_up(s);

@@ -48,12 +48,12 @@ int poll_source_add(int epoll, int fd, struct poll_source *p, enum poll_source_k
 }
 
 /*
- * Guests' events, sockets and shared memory are descriptors and files of ours: as many and as large
- * as we may have. Beyond that a call fails; it does not kill us.
+ * Guests' events, sockets and shared memory are descriptors, files and addresses of ours: as many
+ * and as large as we may have. Beyond that a call fails; it does not kill us.
  */
 static void raise_limits(void)
 {
-	static const int limits[] = {RLIMIT_NOFILE, RLIMIT_FSIZE};
+	static const int limits[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		struct rlimit lim;

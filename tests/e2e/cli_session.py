@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Several commands in one session: anyperf run --session."""
+import ctypes
 import json
 import os
 import re
+import resource
 import socket
 import subprocess
 import sys
@@ -124,12 +126,18 @@ def test_a_session_does_not_grow():
         assert pages_used(s.name) < before + 40, (before, pages_used(s.name))
 
 
+def short_of_addresses():
+    """16 GB that nobody can raise, root included (PR_CAPBSET_DROP of CAP_SYS_RESOURCE)."""
+    ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+
+
 def test_a_child_that_cannot_be_made_costs_nothing():
     """Nor, whichever step of making it fails, a page or a mapping."""
     with Session() as s:
-        assert s.run("--", STARVED, "1").status == 0
+        assert s.run("--", STARVED, "1", preexec_fn=short_of_addresses).status == 0
         before = pages_used(s.name)
-        out = s.run("--", STARVED, "3").out
+        out = s.run("--", STARVED, "3", preexec_fn=short_of_addresses).out
         made, failed, refused, grown = (int(n) for n in re.findall(r"-?\d+", out))
         assert made and failed > 100 and refused == 60 and not grown, out
         assert pages_used(s.name) <= before + 2, (before, pages_used(s.name))

@@ -173,6 +173,18 @@ def test_the_command_has_our_limits():
         assert r.returncode == 0 and r.stdout == native.stdout, (args, r, native)
 
 
+def test_the_command_has_our_limits_of_memory():
+    """They are out of our way meanwhile: what we map is gigabytes."""
+    quiet = {"capture_output": True, "text": True, "env": ENV, "check": False}
+    for which in "-v", "-d":
+        show = f"sh -c 'ulimit {which}; ulimit -H {which}; /bin/echo hi'"
+        native = subprocess.run(["sh", "-c", f"ulimit -S {which} 9000; {show}"], **quiet)
+        for args in ("stat --pmu=virtual -e instructions:u", "run", "run --count"):
+            script = f"ulimit -S {which} 9000; exec {ANYPERF} {args} -- {show}"
+            r = subprocess.run(["sh", "-c", script], **quiet)
+            assert r.returncode == 0 and r.stdout == native.stdout, (args, r)
+
+
 def test_an_environment_of_any_size():
     """What the first stack is copied through has room for the kernel's random gap in it."""
     for size in range(54000, 65000, 500):

@@ -2,14 +2,18 @@
  * Children that cannot be made, for want of memory in any of the steps that it takes, or because
  * the kernel refuses. argv[1]: how often. Says how many there were and by how much the process has
  * grown. With argv[2], children of children: how many generations.
+ *
+ * What the runtime needs does not count against a limit of the program's own. So it is started with
+ * a hard limit of addresses (RLIMIT_AS) that nobody can raise, and uses up all but a little.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,15 +21,40 @@
 #define STEP 0x4000
 #define MOST 0x400000 /* what a child takes of the address space is less */
 
+/* All of it: in statm and status what is the runtime's is left out. */
 static long size(void)
 {
-	char text[64] = "";
-	int fd = open("/proc/self/statm", O_RDONLY);
+	char text[1024] = "", *at;
+	int fd = open("/proc/self/stat", O_RDONLY);
 
 	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 1)
 		exit(2);
 	close(fd);
-	return atol(text) * 4096;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 23; field++)
+		at = strchr(at + 1, ' ');
+	if (!at)
+		exit(2);
+	return atol(at);
+}
+
+/* Maps all that may still be mapped, in one piece of *@len bytes. */
+static char *fill(size_t *len)
+{
+	void *p;
+
+	*len = 0;
+	for (size_t step = 1ul << 36; step >= STEP; step /= 2) {
+		p = mmap(NULL, *len + step, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			continue;
+		munmap(p, *len + step);
+		*len += step;
+	}
+	p = mmap(NULL, *len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED || *len < MOST)
+		exit(3);
+	return p;
 }
 
 /* Whether the child, which is to end at once, could be made. */
@@ -73,25 +102,24 @@ static void generations(int n)
 int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 1, made = 0, failed = 0, refused = 0;
-	struct rlimit was, limit;
 	long before;
 
 	if (argc > 2)
 		generations(atoi(argv[2]));
-	getrlimit(RLIMIT_AS, &was);
 	child();
 	before = size();
 	for (int round = 0; round < rounds; round++) {
-		for (long more = 0; more < MOST; more += STEP) {
-			limit = was;
-			limit.rlim_cur = (rlim_t)(size() + more);
-			setrlimit(RLIMIT_AS, &limit);
+		size_t len;
+		char *p = fill(&len);
+
+		for (size_t more = 0; more < MOST; more += STEP) {
 			if (child())
 				made++;
 			else
 				failed++;
-			setrlimit(RLIMIT_AS, &was);
+			munmap(p + len - more - STEP, STEP);
 		}
+		munmap(p, len - MOST);
 		/* A thread with dispositions of its own is none. */
 		for (int i = 0; i < 20; i++)
 			refused += syscall(SYS_clone, CLONE_VM | CLONE_THREAD, 0, 0, 0, 0) == -1 &&

@@ -9,6 +9,7 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/region.h"
+#include "rt/proc/shown-text.h"
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall-table.h"
 #include "rt/syscall/syscall.h"
@@ -17,7 +18,6 @@
 #include "sys/fmt.h"
 #include "sys/string.h"
 
-#include <linux/memfd.h>
 #include <linux/openat2.h>
 
 #define CPU_FOLDER "/sys/devices/system/cpu"
@@ -168,16 +168,16 @@ static bool cpuinfo_line(char *line, const char *end, u32 cpu, u32 cpus, char *o
 }
 
 /* The machine's first CPU, as often as there are CPUs. */
-static void put_cpuinfo(int fd, char *text, u32 cpus)
+static void put_cpuinfo(struct shown_text *out, char *text, u32 cpus)
 {
 	char line[256];
 
 	for (u32 cpu = 0; cpu < cpus; cpu++) {
 		for (char *at = text, *end; (end = str_chr(at, '\n')); at = end + 1) {
 			if (cpuinfo_line(at, end, cpu, cpus, line, sizeof(line)))
-				sys_write(fd, line, str_len(line));
+				shown_put(out, line, str_len(line));
 			else
-				sys_write(fd, at, (size_t)(end + 1 - at));
+				shown_put(out, at, (size_t)(end + 1 - at));
 			if (end == at)
 				break;
 		}
@@ -185,7 +185,7 @@ static void put_cpuinfo(int fd, char *text, u32 cpus)
 }
 
 /* The sum's line, one for each CPU, and the rest. The machine's last is repeated. */
-static void put_stat(int fd, char *text, u32 cpus)
+static void put_stat(struct shown_text *out, char *text, u32 cpus)
 {
 	char *at = text, *end = str_chr(text, '\n'), *numbers = NULL;
 	char name[16];
@@ -193,7 +193,7 @@ static void put_stat(int fd, char *text, u32 cpus)
 
 	if (!end)
 		return;
-	sys_write(fd, at, (size_t)(end + 1 - at));
+	shown_put(out, at, (size_t)(end + 1 - at));
 	at = end + 1;
 	while (cpu < cpus) {
 		if (str_starts(at, "cpu") && (end = str_chr(at, '\n')) &&
@@ -201,26 +201,26 @@ static void put_stat(int fd, char *text, u32 cpus)
 			at = end + 1;
 		if (!numbers)
 			break;
-		sys_write(fd, name, fmt(name, sizeof(name), "cpu%u", cpu++));
-		sys_write(fd, numbers, (size_t)(str_chr(numbers, '\n') + 1 - numbers));
+		shown_put(out, name, fmt(name, sizeof(name), "cpu%u", cpu++));
+		shown_put(out, numbers, (size_t)(str_chr(numbers, '\n') + 1 - numbers));
 	}
 	while (str_starts(at, "cpu") && (end = str_chr(at, '\n')))
 		at = end + 1;
-	sys_write(fd, at, str_len(at));
+	shown_put(out, at, str_len(at));
 }
 
 /* A file that says how many CPUs there are. */
 struct cpu_file {
 	const char *path;
-	void (*put)(int fd, char *text, u32 cpus);
+	void (*put)(struct shown_text *out, char *text, u32 cpus);
 };
 
-static void put_range(int fd, char *text, u32 cpus)
+static void put_range(struct shown_text *out, char *text, u32 cpus)
 {
 	char line[16];
 
 	(void)text;
-	sys_write(fd, line,
+	shown_put(out, line,
 		  cpus > 1 ? fmt(line, sizeof(line), "0-%u\n", cpus - 1)
 			   : fmt(line, sizeof(line), "0\n"));
 }
@@ -241,21 +241,19 @@ static const struct cpu_file *cpu_file_find(const char *path)
 
 static long show(const struct cpu_file *f, u64 flags)
 {
-	char *text = region_map(FILE_MAX, PROT_READ | PROT_WRITE);
-	long fd;
+	char *text = region_map(FILE_MAX);
+	struct shown_text out = {0};
+	long n;
 
 	if (!text)
 		return -ENOMEM;
-	/* No descriptor of ours is open when the guest's is made: its number is the lowest free. */
-	fd = fd_read_text(f->path, text, FILE_MAX);
-	if (fd >= 0)
-		fd = sys_memfd_create("cpus", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
-	if (fd >= 0) {
-		f->put((int)fd, text, counter_segment()->cpus);
-		sys_lseek((int)fd, 0, 0);
+	n = fd_read_text(f->path, text, FILE_MAX);
+	if (n >= 0) {
+		f->put(&out, text, counter_segment()->cpus);
+		n = shown_open(&out, "cpus", flags & O_CLOEXEC);
 	}
 	region_unmap(text, FILE_MAX);
-	return fd;
+	return n;
 }
 
 bool deterministic_cpu_file(struct thread *t, u64 nr, const char *path, long *fd)

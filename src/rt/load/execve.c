@@ -322,6 +322,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->run = meter_run();
 	c->seccomp_mode = t->seccomp_mode;
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
+	limits_save(t, c);
 	perf_exec(t, c->perf_fds);
 	deterministic_exec(t, c);
 	arch_save(c);
@@ -355,7 +356,7 @@ static u64 *make_argv(const struct exec_plan *plan, u64 argv, const char *number
 		}
 	}
 	*size = (argc + EXEC_PREFIX + CONTROL_ARGS + 2) * 8;
-	v = region_map(*size, PROT_READ | PROT_WRITE);
+	v = region_map(*size);
 	if (!v) {
 		*err = -ENOMEM;
 		return NULL;
@@ -387,12 +388,14 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 	fd_cloexec(true);
 	sample_exec_prepare(t);
 	signal_exec_prepare(t);
+	limits_exec_prepare(t);
 	meter_uncounted((u32)sys_getpid(), plan->execfn, plan->why);
 	if (dir == AT_FDCWD && !flags)
 		ret = raw_call3(__NR_execve, (long)path, (long)argv, (long)envp);
 	else
 		ret = raw_call5(__NR_execveat, dir, (long)path, (long)argv, (long)envp, flags);
 	meter_not_uncounted((u32)sys_getpid());
+	limits_exec_failed();
 	signal_exec_failed(t);
 	sample_exec_failed(t);
 	fd_cloexec(false);
@@ -452,7 +455,7 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 
 	if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_EXECVE_CHECK))
 		return -EINVAL;
-	s = region_map(sizeof(*s), PROT_READ | PROT_WRITE);
+	s = region_map(sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	t->exec_maps[0].at = s;

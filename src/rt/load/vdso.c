@@ -4,6 +4,7 @@
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/syscall/fd.h"
+#include "rt/task/limits.h"
 #include "sys/string.h"
 
 /* The mappings [vvar], [vvar_vclock], [vdso], in this order and adjacent. */
@@ -71,7 +72,7 @@ void vdso_take(struct vdso *v, u64 ehdr, u64 stack)
 	find(v);
 	if (!v->n)
 		return;
-	room = region_map(v->size, PROT_NONE);
+	room = region_map_file(v->size, -1, 0);
 	if (!room)
 		v->n = 0;
 	else
@@ -85,14 +86,16 @@ void vdso_put(struct vdso *v)
 	if (!v->n)
 		return;
 	room = sys_mmap(NULL, v->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!sys_failed(room))
-		move(v, (u64)room);
+	if (!sys_failed(room) && move(v, (u64)room))
+		limits_ours(-(s64)v->size, 0);
 }
 
 void vdso_drop(struct vdso *v)
 {
-	if (v->n)
+	if (v->n) {
 		sys_munmap((void *)v->start, v->size);
+		limits_ours(-(s64)v->size, 0);
+	}
 	v->n = 0;
 	v->ehdr = 0;
 }

@@ -40,7 +40,7 @@ static bool room(struct ranges *set)
 		return true;
 	if (max > RANGES_MAX)
 		return false;
-	at = region_map(max * sizeof(*at), PROT_READ | PROT_WRITE);
+	at = region_map(max * sizeof(*at));
 	if (!at)
 		return false;
 	old = set->at;
@@ -168,7 +168,7 @@ struct mm_foreign *mm_foreign_read(u32 pid)
 		if (!read_foreign(pid, &mm.code, &set, sizeof(set)) || set.n > RANGES_MAX)
 			return NULL;
 		size = sizeof(*f) + set.n * sizeof(*set.at);
-		f = region_map(size, PROT_READ | PROT_WRITE);
+		f = region_map(size);
 		if (!f)
 			return NULL;
 		f->n = set.n;

@@ -1,5 +1,7 @@
 #include "rt/mm/region.h"
 
+#include "rt/mm/mm.h"
+#include "rt/task/limits.h"
 #include "sys/kernel.h"
 
 #include <linux/random.h>
@@ -47,21 +49,38 @@ u64 region_tables(void)
 	return tables;
 }
 
-void *region_map(u64 len, int prot)
+/* A mapping that fails when the guest has all that it may have is made all the same. */
+static long insist(u64 at, u64 len, int prot, int flags, int fd, u64 offset)
 {
-	len = ALIGN_UP(len, PIECE);
+	long ret = sys_mmap((void *)at, len, prot, flags, fd, offset);
+
+	if (likely(ret != -ENOMEM && ret != -EAGAIN) || !limits_give_way())
+		return ret;
+	ret = sys_mmap((void *)at, len, prot, flags, fd, offset);
+	limits_ours(0, 0);
+	return ret;
+}
+
+long region_map_at(u64 at, u64 len, int prot, int flags, int fd, u64 offset)
+{
+	return insist(at, len, prot, flags, fd, offset);
+}
+
+static void *map(u64 len, int prot, int flags, int fd, u64 offset)
+{
+	u64 room = ALIGN_UP(len, PIECE);
+
 	/* Whatever still lives is skipped with EEXIST, a second time round included. */
 	for (u32 tries = 0; tries < 100000; tries++) {
-		u64 at = __atomic_fetch_add(&cursor, len, __ATOMIC_RELAXED);
+		u64 at = __atomic_fetch_add(&cursor, room, __ATOMIC_RELAXED);
 		long ret;
 
-		if (at + len > REGION_END) {
+		if (at + room > REGION_END) {
 			__atomic_store_n(&cursor, REGION_OWN, __ATOMIC_RELAXED);
 			continue;
 		}
-		ret = sys_mmap((void *)at, len, prot,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-			       -1, 0);
+		ret = insist(at, len, prot, flags | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd,
+			     offset);
 		if (ret == (long)at)
 			return (void *)at;
 		if (ret != -EEXIST)
@@ -70,12 +89,58 @@ void *region_map(u64 len, int prot)
 	return NULL;
 }
 
-void region_unmap(void *at, u64 len)
+void *region_map(u64 len)
 {
-	sys_munmap(at, ALIGN_UP(len, PIECE));
+	void *at;
+
+	len = ALIGN_UP(len, PAGE_SIZE);
+	limits_ours((s64)len, (s64)len);
+	at = map(len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!at)
+		limits_ours(-(s64)len, -(s64)len);
+	return at;
 }
 
-extern char image_start[], image_data[], start_stack_top[];
+void region_unmap(void *at, u64 len)
+{
+	len = ALIGN_UP(len, PAGE_SIZE);
+	sys_munmap(at, len);
+	limits_ours(-(s64)len, -(s64)len);
+}
+
+void *region_map_file(u64 len, int fd, u64 offset)
+{
+	void *at;
+
+	len = ALIGN_UP(len, PAGE_SIZE);
+	limits_ours((s64)len, 0);
+	at = fd < 0 ? map(len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+		    : map(len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+	if (!at)
+		limits_ours(-(s64)len, 0);
+	return at;
+}
+
+void region_unmap_file(void *at, u64 len)
+{
+	len = ALIGN_UP(len, PAGE_SIZE);
+	sys_munmap(at, len);
+	limits_ours(-(s64)len, 0);
+}
+
+long region_map_tables(u64 at, u64 len)
+{
+	long ret;
+
+	limits_ours((s64)len, (s64)len);
+	ret = insist(at, len, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (ret != (long)at)
+		limits_ours(-(s64)len, -(s64)len);
+	return ret;
+}
+
+extern char image_start[], image_data[], image_end[], start_stack_top[];
 
 void image_populate(void)
 {
@@ -85,4 +150,9 @@ void image_populate(void)
 	sys_madvise((void *)image, data - image, MADV_POPULATE_READ);
 	sys_madvise((void *)data, top - stack - data, MADV_POPULATE_WRITE);
 	sys_madvise((void *)(top - needed), needed, MADV_POPULATE_WRITE);
+}
+
+void region_count_image(void)
+{
+	limits_ours(image_end - image_start, image_end - image_data);
 }

@@ -45,12 +45,27 @@ u64 region_tables(void);
 bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end);
 
 /*
- * Maps @len bytes of zeroed private memory in the region, PROT_NONE if @prot is. Addresses are
- * not given out again before the region has been used up once. NULL without memory.
+ * Maps @len bytes of zeroed private memory in the region. Addresses are not given out again before
+ * the region has been used up once. NULL without memory.
  */
-void *region_map(u64 len, int prot);
+void *region_map(u64 len);
 /* What region_map() has given for @len. */
 void region_unmap(void *at, u64 len);
+
+/* The same with @len bytes of @fd from @offset on, shared; and with no access if @fd is -1. */
+void *region_map_file(u64 len, int fd, u64 offset);
+void region_unmap_file(void *at, u64 len);
+
+/*
+ * Maps at @at, over whatever is there, with @flags of mmap(2) besides: for the runtime, which may
+ * when the guest may not. As sys_mmap(); what it takes is to be told to limits_ours().
+ */
+long region_map_at(u64 at, u64 len, int prot, int flags, int fd, u64 offset);
+/* dbt_ops.map: tables of the translator. */
+long region_map_tables(u64 at, u64 len);
+
+/* What of our image counts against the guest's limits: tells limits_ours(). */
+void region_count_image(void);
 
 /*
  * Makes present all of our image and the part of the first stack that is needed, at little more

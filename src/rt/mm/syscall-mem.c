@@ -75,6 +75,7 @@ long guest_mmap(struct thread *t)
 	u64 gone;
 	long ret;
 
+	limits_settle();
 	if (region_overlaps(addr, size ? size : 1)) {
 		if (bars(addr, size, prot, flags))
 			return bar_around(t, addr, size, flags);
@@ -142,6 +143,7 @@ long guest_brk(struct thread *t)
 {
 	u64 want = guest_arg(t, 0), have, need;
 
+	limits_settle();
 	if (!brk_start)
 		return call_kernel(t);
 	mm_lock(t);
@@ -248,6 +250,7 @@ long guest_mremap(struct thread *t)
 	bool shared;
 	long ret;
 
+	limits_settle();
 	if (region_overlaps(old, old_len ? old_len : 1))
 		return -EFAULT;
 	if (flags & MREMAP_FIXED && region_overlaps(to, new_len ? new_len : 1))

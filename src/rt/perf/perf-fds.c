@@ -8,7 +8,7 @@
 /* There at once: faults of ours would be counted as the program's. */
 void *perf_memory(u64 len)
 {
-	void *at = region_map(len, PROT_READ | PROT_WRITE);
+	void *at = region_map(len);
 
 	if (at)
 		sys_madvise(at, ALIGN_UP(len, 4096), MADV_POPULATE_WRITE);

@@ -3,12 +3,12 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/perf/perf-priv.h"
+#include "rt/proc/shown-text.h"
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
-#include <linux/memfd.h>
 #include <linux/poll.h>
 
 bool perf_as_anonymous(struct thread *t, u64 nr, u32 n, long *ret)
@@ -123,7 +123,8 @@ static size_t octal(u64 value, char *out)
 long perf_fdinfo_open(struct thread *t, int fd, u32 flags)
 {
 	long own = sys_fcntl(fd, F_GETFL, 0), cloexec = sys_fcntl(fd, F_GETFD, 0);
-	long anon = perf_anonymous(t), out, n;
+	long anon = perf_anonymous(t), n;
+	struct shown_text out = {0};
 	const struct perf_fd *pf = perf_fd_find(t, fd);
 	char path[64], text[512], *line, *end;
 	struct perf_fd entry;
@@ -136,9 +137,6 @@ long perf_fdinfo_open(struct thread *t, int fd, u32 flags)
 	if (own < 0 || !pf || n < 0)
 		return -ENOENT;
 	entry = *pf;
-	out = sys_memfd_create("fdinfo", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
-	if (out < 0)
-		return out;
 	own = (own & ~(long)O_ACCMODE) | O_RDWR | (cloexec & FD_CLOEXEC ? O_CLOEXEC : 0);
 	if (perf_async(t, &entry, WIRE_ASYNC_ASK))
 		own |= FASYNC;
@@ -150,13 +148,12 @@ long perf_fdinfo_open(struct thread *t, int fd, u32 flags)
 
 			len += octal((u64)own, shown + len);
 			shown[len] = '\n';
-			sys_write((int)out, shown, len + 1);
+			shown_put(&out, shown, len + 1);
 		} else if (!str_starts(line, "eventfd")) {
-			sys_write((int)out, line, (size_t)(end + 1 - line));
+			shown_put(&out, line, (size_t)(end + 1 - line));
 		}
 	}
-	sys_lseek((int)out, 0, 0);
-	return out;
+	return shown_open(&out, "fdinfo", flags & O_CLOEXEC);
 }
 
 bool perf_on_fcntl(struct thread *t, u64 nr, long *ret)

@@ -179,7 +179,7 @@ void perf_forked(struct thread *t, const struct perf_fork *f)
 	if (!t->own_proc) {
 		/* In its own memory: what is mapped goes, and so does the parent's socket. */
 		if (p->wire.page)
-			region_unmap(p->wire.page, WIRE_SIZE);
+			region_unmap_file(p->wire.page, WIRE_SIZE);
 		wire_forked(&p->wire, p->wire.guest_sock ? p->wire.sock : -1);
 		fd_drop(FD_WIRE);
 	} else {
@@ -222,7 +222,7 @@ void perf_free(struct perf *p)
 		if (p->fds[i])
 			region_unmap(p->fds[i], PERF_FDS_PAGE * sizeof(struct perf_fd));
 	if (p->wire.page)
-		region_unmap(p->wire.page, WIRE_SIZE);
+		region_unmap_file(p->wire.page, WIRE_SIZE);
 	region_unmap(p, sizeof(*p));
 }
 

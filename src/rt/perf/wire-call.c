@@ -140,15 +140,10 @@ void wire_init(struct wire *w)
 
 static struct wire_proc *map_memory(int fd)
 {
-	void *at = region_map(WIRE_SIZE, PROT_NONE);
+	void *at = region_map_file(WIRE_SIZE, fd, 0);
 
 	if (!at)
 		return NULL;
-	if (sys_failed(sys_mmap(at, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-				0))) {
-		region_unmap(at, WIRE_SIZE);
-		return NULL;
-	}
 	sys_madvise(at, WIRE_SIZE, MADV_DONTDUMP);
 	/*
 	 * Faults of ours would be counted as the program's: what is used first is there beforehand.
@@ -286,7 +281,7 @@ void wire_hello_child(struct thread *t, int sock)
 		return;
 	/* What it has to say more it says on a new one; this one is in the guest's way. */
 	sys_close(sock);
-	region_unmap(w->page, WIRE_SIZE);
+	region_unmap_file(w->page, WIRE_SIZE);
 	wire_forked(w, -1);
 }
 

@@ -9,6 +9,7 @@
 #include "rt/mm/maps.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
+#include "rt/proc/shown-text.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall-table.h"
@@ -18,7 +19,6 @@
 #include "sys/string.h"
 
 #include <linux/inotify.h>
-#include <linux/memfd.h>
 #include <linux/openat2.h>
 
 enum proc_kind {
@@ -27,6 +27,8 @@ enum proc_kind {
 	PROC_MAPS,
 	PROC_SMAPS,
 	PROC_STATUS,
+	PROC_LIMITS,
+	PROC_STATM,
 	PROC_HIDDEN, /* one of our descriptors, below fd or fdinfo: not there */
 };
 
@@ -53,10 +55,8 @@ static enum proc_kind kind_of_name(const char *name)
 		const char *name;
 		enum proc_kind kind;
 	} names[] = {
-		{"exe", PROC_EXE},
-		{"maps", PROC_MAPS},
-		{"smaps", PROC_SMAPS},
-		{"status", PROC_STATUS},
+		{"exe", PROC_EXE},       {"maps", PROC_MAPS},     {"smaps", PROC_SMAPS},
+		{"status", PROC_STATUS}, {"limits", PROC_LIMITS}, {"statm", PROC_STATM},
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(names); i++)
@@ -239,31 +239,47 @@ static int code_prot(const void *of, u64 start, u64 *end)
 	return (int)r->prot;
 }
 
-/* Appends to the memfd through a buffer. */
-struct out {
-	int fd;
-	size_t used;
-	char buf[16384];
-};
-
-static void out_flush(struct out *o)
-{
-	sys_write(o->fd, o->buf, o->used);
-	o->used = 0;
-}
-
 static void out_put(void *to, const char *s, size_t len)
 {
-	struct out *o = to;
+	shown_put(to, s, len);
+}
 
-	if (o->used + len > sizeof(o->buf))
-		out_flush(o);
-	memcpy(o->buf + o->used, s, len);
-	o->used += len;
+/* "VmSize:     123 kB", without @own bytes. */
+static void vm_line(const char *line, u64 own, char *text, size_t size)
+{
+	const char *at = line + str_len("VmSize:");
+	char name[8];
+	u64 kb;
+
+	str_put(name, sizeof(name), line);
+	while (*at == '\t' || *at == ' ')
+		at++;
+	if (str_u64(at, 10, &kb))
+		fmt(text, size, "%s\t%8lu kB", name, kb - own / 1024);
+}
+
+/* The line of statm, in pages: all of it is first, what is private and writable sixth. */
+static void statm_text(struct shown_text *o, const char *line, const u64 own[LIMITS])
+{
+	char text[32];
+	u64 pages;
+	int n;
+
+	for (u32 i = 0; (n = str_u64(line, 10, &pages)); i++) {
+		if (i == 0)
+			pages -= own[LIMIT_AS] / PAGE_SIZE;
+		else if (i == 5)
+			pages -= own[LIMIT_DATA] / PAGE_SIZE;
+		out_put(o, text, fmt(text, sizeof(text), "%s%lu", i ? " " : "", pages));
+		line += n;
+		line += *line == ' ';
+	}
+	out_put(o, "\n", 1);
 }
 
 /* A line of status: signals and seccomp are the runtime's there, the guest's are in our tables. */
-static void status_line(struct thread *t, struct out *o, const char *line)
+static void status_line(struct thread *t, struct shown_text *o, const char *line,
+			const u64 own[LIMITS])
 {
 	u64 ignored = 0, caught = 0;
 	u32 filters = 0;
@@ -290,8 +306,24 @@ static void status_line(struct thread *t, struct out *o, const char *line)
 		fmt(text, sizeof(text), "Seccomp:\t%u", t->seccomp_mode);
 	else if (str_starts(line, "Seccomp_filters:") && filters)
 		fmt(text, sizeof(text), "Seccomp_filters:\t%u", filters);
+	else if (str_starts(line, "VmPeak:") || str_starts(line, "VmSize:"))
+		vm_line(line, own[LIMIT_AS], text, sizeof(text));
+	else if (str_starts(line, "VmData:"))
+		vm_line(line, own[LIMIT_DATA], text, sizeof(text));
 	else if (deterministic)
 		(void)deterministic_status(t, line, text, sizeof(text));
+	if (text[0])
+		line = text;
+	out_put(o, line, str_len(line));
+	out_put(o, "\n", 1);
+}
+
+/* A line of limits: those of memory are kept here. */
+static void limits_text(struct thread *t, struct shown_text *o, const char *line)
+{
+	char text[128];
+
+	limits_line(t, line, text, sizeof(text));
 	if (text[0])
 		line = text;
 	out_put(o, line, str_len(line));
@@ -305,23 +337,24 @@ static void status_line(struct thread *t, struct out *o, const char *line)
 static long snapshot(struct thread *t, struct proc_file *s, const char *path, u32 flags)
 {
 	struct work {
-		struct out out;
 		struct maps_filter filter;
 		char in[16384];
 	} * w;
-	long in = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), fd, n;
+	long in = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
+	struct shown_text text = {0};
 	struct mm_foreign *foreign = NULL;
+	u64 own[LIMITS]; /* at the moment that the kernel tells of */
 	size_t have = 0;
 
 	if (in < 0)
 		return in;
-	w = region_map(sizeof(*w), PROT_READ | PROT_WRITE);
-	fd = w ? sys_memfd_create("maps", flags & O_CLOEXEC ? MFD_CLOEXEC : 0) : -ENOMEM;
-	if (fd < 0)
-		goto out;
-	w->out.fd = (int)fd;
+	w = region_map(sizeof(*w));
+	if (!w) {
+		sys_close((int)in);
+		return -ENOMEM;
+	}
 	w->filter.put = out_put;
-	w->filter.to = &w->out;
+	w->filter.to = &text;
 	w->filter.whole = s->kind == PROC_SMAPS;
 	if (s->pid == t->proc->pid) {
 		w->filter.prot_of = code_prot;
@@ -333,6 +366,8 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 		w->filter.code_start = foreign->code_start;
 		w->filter.code_end = foreign->code_end;
 	}
+	for (u32 i = 0; i < LIMITS; i++)
+		own[i] = limits_own(i);
 	mm_lock(t);
 	do {
 		char *line = w->in, *end;
@@ -344,7 +379,11 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 		while ((end = str_chr(line, '\n'))) {
 			*end = '\0';
 			if (s->kind == PROC_STATUS)
-				status_line(t, &w->out, line);
+				status_line(t, &text, line, own);
+			else if (s->kind == PROC_LIMITS)
+				limits_text(t, &text, line);
+			else if (s->kind == PROC_STATM)
+				statm_text(&text, line, own);
 			else
 				maps_line(&w->filter, line);
 			line = end + 1;
@@ -355,20 +394,10 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	maps_end(&w->filter);
 	mm_unlock(t);
 	mm_foreign_free(foreign);
-	out_flush(&w->out);
-	sys_lseek((int)fd, 0, 0);
-	/* Programs count on getting the lowest free number, which is the one opened first. */
-	if (in < fd && sys_dup3((int)fd, (int)in, (int)(flags & O_CLOEXEC)) == in) {
-		sys_close((int)fd);
-		fd = in;
-		in = -1;
-	}
-out:
-	if (w)
-		region_unmap(w, sizeof(*w));
-	if (in >= 0)
-		sys_close((int)in);
-	return fd;
+	region_unmap(w, sizeof(*w));
+	/* Before the guest's is made: that gets the lowest free number, as natively. */
+	sys_close((int)in);
+	return shown_open(&text, "maps", flags & O_CLOEXEC);
 }
 
 /* Whether argument @n, a path behind a directory's descriptor or alone, leads to a file of ours. */
@@ -451,6 +480,8 @@ long guest_open(struct thread *t)
 		return call_kernel_with(t, guest_nr(t) == __NR_openat2 ? __NR_openat2 : __NR_openat,
 					(u64)AT_FDCWD, (u64)exe, to[0], to[1], 0, 0);
 	case PROC_STATUS:
+	case PROC_LIMITS:
+	case PROC_STATM:
 		/* Of others what the kernel says is the best there is. */
 		if (s.pid != t->proc->pid)
 			break;

@@ -68,7 +68,7 @@ static bool make_sampler(struct thread *t)
 		return true;
 	if (t->meter >= SEGMENT_SLOTS)
 		return false;
-	at = region_map(MAPPED_SIZE, PROT_READ | PROT_WRITE);
+	at = region_map(MAPPED_SIZE);
 	if (!at)
 		return false;
 	if (sys_failed(sys_mmap(at + SAMPLER_SIZE, TRACE_SIZE, PROT_READ | PROT_WRITE,
@@ -77,6 +77,7 @@ static bool make_sampler(struct thread *t)
 		region_unmap(at, MAPPED_SIZE);
 		return false;
 	}
+	limits_ours(0, -(s64)TRACE_SIZE);
 	sys_madvise(at, MAPPED_SIZE, MADV_DONTDUMP);
 	t->sampling.own = (struct sampler *)at;
 	t->sampling.traps = __atomic_load_n(&trace_of(t)->traps, __ATOMIC_ACQUIRE);
@@ -463,8 +464,10 @@ void sample_forked(struct thread *t)
 
 void sample_unmap(struct thread *t)
 {
-	if (t->sampling.own)
+	if (t->sampling.own) {
+		limits_leave(0, -(s64)TRACE_SIZE);
 		region_unmap(t->sampling.own, MAPPED_SIZE);
+	}
 	t->sampling.own = NULL;
 }
 

@@ -40,7 +40,7 @@ void seccomp_put(struct seccomp_filter *f)
 static struct seccomp_filter *filter_new(u32 len, struct seccomp_filter *older)
 {
 	u64 size = sizeof(struct seccomp_filter) + len * sizeof(struct sock_filter);
-	struct seccomp_filter *f = region_map(size, PROT_READ | PROT_WRITE);
+	struct seccomp_filter *f = region_map(size);
 
 	if (!f)
 		return NULL;

@@ -115,7 +115,7 @@ void signal_init(struct thread *t)
 
 struct sighand *sighand_copy(struct sighand *from, u32 me)
 {
-	struct sighand *sh = region_map(sizeof(*sh), PROT_READ | PROT_WRITE);
+	struct sighand *sh = region_map(sizeof(*sh));
 
 	if (!sh)
 		return NULL;

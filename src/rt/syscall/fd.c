@@ -11,6 +11,7 @@
 #include <linux/fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <linux/memfd.h>
 #include <linux/mman.h>
 #include <linux/resource.h>
 
@@ -226,10 +227,10 @@ long fd_eventfd(void)
 
 #define PIPE_BYTES 65536 /* that a new one holds */
 
-static long pipe_with(const void *bytes, size_t len)
+static long pipe_with(const void *bytes, size_t len, int flags)
 {
 	s32 ends[2];
-	long ret = raw_call2(__NR_pipe2, (long)ends, O_NONBLOCK);
+	long ret = raw_call2(__NR_pipe2, (long)ends, O_NONBLOCK | flags);
 
 	if (ret)
 		return ret;
@@ -243,15 +244,19 @@ static long pipe_with(const void *bytes, size_t len)
 	return -ENOMEM;
 }
 
-long fd_with(const char *name, const void *bytes, size_t len)
+/* A larger file would be answered by SIGXFSZ as well, which is the guest's to get. */
+static bool is_beyond_files(size_t len)
 {
 	struct rlimit64 size;
-	long fd, n;
 
-	/* A larger one would be answered by SIGXFSZ as well, which is the guest's to get. */
-	if (!raw_call4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&size) && size.rlim_cur < len)
-		return pipe_with(bytes, len);
-	fd = fd_memfd(name, 0);
+	return !raw_call4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&size) && size.rlim_cur < len;
+}
+
+/* @fd, a new memfd, or -errno: with the bytes in it. */
+static long fill(long fd, const void *bytes, size_t len)
+{
+	long n;
+
 	if (fd < 0)
 		return fd;
 	n = sys_write((int)fd, bytes, len);
@@ -259,6 +264,19 @@ long fd_with(const char *name, const void *bytes, size_t len)
 		return fd;
 	sys_close((int)fd);
 	return n < 0 ? n : -ENOMEM;
+}
+
+long fd_with(const char *name, const void *bytes, size_t len)
+{
+	return is_beyond_files(len) ? pipe_with(bytes, len, 0)
+				    : fill(fd_memfd(name, 0), bytes, len);
+}
+
+long fd_for_guest(const char *name, const void *bytes, size_t len, bool cloexec)
+{
+	if (is_beyond_files(len))
+		return pipe_with(bytes, len, cloexec ? O_CLOEXEC : 0);
+	return fill(sys_memfd_create(name, cloexec ? MFD_CLOEXEC : 0), bytes, len);
 }
 
 long fd_read_text(const char *path, char *text, size_t size)

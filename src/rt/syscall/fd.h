@@ -59,6 +59,8 @@ long fd_eventfd(void);
  * memfd too, is below that. -errno; -ENOMEM: the user has so many pipes that one holds less.
  */
 long fd_with(const char *name, const void *bytes, size_t len);
+/* The same as the guest's own: the lowest number that is free, -EMFILE if it may have no more. */
+long fd_for_guest(const char *name, const void *bytes, size_t len, bool cloexec);
 /*
  * What the file at @path says, with a NUL behind it, as far as there is room: how much, or -errno.
  */

@@ -5,6 +5,7 @@
 #include "rt/mm/region.h"
 #include "rt/sample/sample.h"
 #include "rt/syscall/fd.h"
+#include "rt/task/limits.h"
 #include "rt/task/process.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
@@ -21,6 +22,7 @@ void meter_init(int fd, u32 number)
 
 	if (sys_failed(at))
 		die("cannot map the meters (error %d)\n", (int)-at);
+	limits_ours(METER_SIZE, 0);
 	segment = (struct counter_segment *)at;
 	run = number;
 	if (segment->magic != SEGMENT_MAGIC)
@@ -64,20 +66,14 @@ static bool read_owner(u32 index, struct owner *o)
 /* Page @index of the segment at an address of ours for a moment; NULL if that fails. */
 static struct meter *borrow(u32 index)
 {
-	void *at = index < SEGMENT_SLOTS ? region_map(METER_SIZE, PROT_NONE) : NULL;
-
-	if (at &&
-	    sys_failed(sys_mmap(at, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-				fd_get(FD_SEGMENT), segment_offset(index)))) {
-		region_unmap(at, METER_SIZE);
+	if (index >= SEGMENT_SLOTS)
 		return NULL;
-	}
-	return at;
+	return region_map_file(METER_SIZE, fd_get(FD_SEGMENT), segment_offset(index));
 }
 
 static void give_back(struct meter *m)
 {
-	region_unmap(m, METER_SIZE);
+	region_unmap_file(m, METER_SIZE);
 }
 
 /* Makes the page this task's, if it is nobody's. */
@@ -213,13 +209,11 @@ static void write_segment(u64 at, const void *bytes, size_t len)
 	if (sys_pwrite(fd_get(FD_SEGMENT), bytes, len, at) != -EFBIG)
 		return;
 	raw_call4(__NR_rt_sigtimedwait, (long)&xfsz, 0, (long)&now, SIGSET_SIZE);
-	map = region_map(4096, PROT_NONE);
+	map = region_map_file(4096, fd_get(FD_SEGMENT), page);
 	if (!map)
 		return;
-	if (!sys_failed(sys_mmap(map, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-				 fd_get(FD_SEGMENT), page)))
-		memcpy(map + (at - page), bytes, len);
-	region_unmap(map, 4096);
+	memcpy(map + (at - page), bytes, len);
+	region_unmap_file(map, 4096);
 }
 
 /* A page that nobody has used: its index, SEGMENT_SLOTS if there is none. */
@@ -282,12 +276,12 @@ int meter_map(u64 at, u32 index)
 
 	/* A page that nobody reads, for a thread that is not counted. */
 	if (index >= SEGMENT_SLOTS)
-		ret = sys_mmap((void *)at, METER_SIZE, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		ret = region_map_at(at, METER_SIZE, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	else
-		ret = sys_mmap((void *)at, METER_SIZE, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_get(FD_SEGMENT),
-			       segment_offset(index));
+		ret = region_map_at(at, METER_SIZE, PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_get(FD_SEGMENT),
+				    segment_offset(index));
 	return sys_failed(ret) ? (int)ret : 0;
 }
 

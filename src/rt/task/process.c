@@ -197,6 +197,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 {
 	struct thread *other;
 
+	limits_forked(t);
 	fork_populate(pf);
 	thread_know(t, (u32)sys_gettid());
 	dbt_fork_child(&t->dbt, t->id);
@@ -366,11 +367,12 @@ static bool share_proc(struct thread *c, struct thread *t, u64 flags)
 		c->proc = t->proc;
 		return true;
 	}
-	c->proc = region_map(sizeof(*c->proc), PROT_READ | PROT_WRITE);
+	c->proc = region_map(sizeof(*c->proc));
 	if (!c->proc)
 		return false;
 	memcpy(c->proc, t->proc, sizeof(*c->proc));
 	lock_reset(&c->proc->lock);
+	lock_reset(&c->proc->limits.lock);
 	c->proc->refs = 1;
 	c->proc->meter = c->meter;
 	c->proc->execs = 0;
@@ -571,6 +573,8 @@ long guest_clone3(struct thread *t)
 
 void thread_end(struct thread *t, u32 code, int status)
 {
+	struct proc *p = t->proc;
+
 	sample_end(t);
 	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	/* First, because the translator writes to the pages of all threads that it knows. */
@@ -580,7 +584,9 @@ void thread_end(struct thread *t, u32 code, int status)
 		sys_exit(status);
 	threads_remove(t);
 	sighand_put(t->sighand);
-	proc_put(t->proc);
+	/* It may be gone when the last memory is given back (rt/task/limits.h). */
+	t->proc = NULL;
+	proc_put(p);
 	seccomp_put(t->filters);
 	thread_exit_free(t, status);
 }

@@ -6,6 +6,7 @@
 #include "rt/sample/sample.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/limits.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/shared-mm.h"
 #include "sys/guest-call.h"
@@ -21,14 +22,14 @@ struct thread *thread_alloc(void)
 
 struct thread *thread_alloc_with(u32 meter)
 {
-	u8 *area = region_map(AREA_SIZE, PROT_NONE);
+	u8 *area = region_map(AREA_SIZE);
 	struct thread *t;
 
 	if (!area)
 		return NULL;
 	t = (struct thread *)(area + AREA_SELF);
-	if (sys_mprotect(area + AREA_STACK_AT, AREA_STACK_SIZE, PROT_READ | PROT_WRITE) ||
-	    sys_mprotect(area + AREA_ALT_AT, AREA_SIZE - AREA_ALT_AT, PROT_READ | PROT_WRITE))
+	if (sys_mprotect(area, AREA_STACK_AT, PROT_NONE) ||
+	    sys_mprotect(area + AREA_STACK_AT + AREA_STACK_SIZE, AREA_GUARD, PROT_NONE))
 		goto fail;
 	/* Faults of ours would be counted as the program's. */
 	sys_madvise(area + AREA_STACK_AT + AREA_STACK_SIZE - STACK_USUAL, STACK_USUAL,
@@ -41,6 +42,7 @@ struct thread *thread_alloc_with(u32 meter)
 	do
 		t->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED) & ~LOCK_WAITED;
 	while (!t->id);
+	limits_ours(0, -(s64)AREA_NO_DATA);
 	return t;
 fail:
 	region_unmap(area, AREA_SIZE);
@@ -54,12 +56,14 @@ void thread_free(struct thread *t)
 	for (u32 i = 0; i < ARRAY_SIZE(t->exec_maps); i++)
 		if (t->exec_maps[i].at)
 			region_unmap(t->exec_maps[i].at, t->exec_maps[i].size);
+	limits_leave(0, -(s64)AREA_NO_DATA);
 	region_unmap((void *)t->area, AREA_SIZE);
 }
 
 void thread_exit_free(struct thread *t, int status)
 {
 	thread_forget(t);
+	limits_leave(AREA_SIZE, AREA_SIZE - AREA_NO_DATA);
 	thread_leave(t->area, AREA_SIZE, status);
 }
 

@@ -18,20 +18,23 @@
 #include "base/wire-reply.h"
 #include "dbt/dbt.h"
 #include "rt/arch/x86_64/rt-arch.h"
+#include "rt/task/limits.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 
 /*
  * The area of one thread, from low to high; arch_self() is at AREA_SELF. Guards are unmapped pages.
  */
-#define AREA_STACK_AT   0x1000ul
+#define AREA_GUARD      0x1000ul
+#define AREA_STACK_AT   AREA_GUARD
 #define AREA_STACK_SIZE 0x20000ul
-#define AREA_ALT_AT     (AREA_STACK_AT + AREA_STACK_SIZE + 0x1000ul)
+#define AREA_ALT_AT     (AREA_STACK_AT + AREA_STACK_SIZE + AREA_GUARD)
 #define AREA_ALT_SIZE   0x20000ul
 #define AREA_METER_AT   (AREA_ALT_AT + AREA_ALT_SIZE)
 #define AREA_SELF       (AREA_METER_AT + DBT_METER_BELOW)
 #define AREA_SIZE       ALIGN_UP(AREA_METER_AT + DBT_AREA_SIZE, 0x10000ul)
 #define AREA_STACK_TOP  (AREA_STACK_AT + AREA_STACK_SIZE)
+#define AREA_NO_DATA    (2 * AREA_GUARD + METER_SIZE) /* of it, private and writable is the rest */
 
 #define SIGNALS 64
 #define SIG(n)  BIT((n)-1)
@@ -80,6 +83,7 @@ struct proc {
 	/* A filter was added with TSYNC by some thread: the others take it at their next call. */
 	struct seccomp_filter *filters;
 	struct lock lock;
+	struct guest_limits limits;
 	struct perf *perf; /* rt/perf/perf-guest.h; NULL: there is no session */
 	char exe[CONTROL_PATH];
 };

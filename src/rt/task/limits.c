@@ -1,0 +1,348 @@
+#include "rt/task/limits.h"
+
+#include "abi/control.h"
+#include "rt/mm/guest-mem.h"
+#include "rt/syscall/fd.h"
+#include "rt/syscall/syscall.h"
+#include "rt/task/thread.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
+
+#include <linux/capability.h>
+
+/* The namespace that the machine begins with (PROC_USER_INIT_INO). */
+#define FIRST_USER_NS "user:[4026531837]"
+
+static const struct {
+	int resource;
+	const char *name; /* in /proc/PID/limits */
+} kinds[LIMITS] = {
+	[LIMIT_AS] = {RLIMIT_AS, "Max address space"},
+	[LIMIT_DATA] = {RLIMIT_DATA, "Max data size"},
+};
+
+static u64 ours[LIMITS];
+static bool started;
+
+static long kernel_limit(u32 kind, const struct rlimit64 *new, struct rlimit64 *old)
+{
+	return raw_call4(__NR_prlimit64, 0, kinds[kind].resource, (long)new, (long)old);
+}
+
+/* As much as we may have; *@now is what it was and is. */
+static void lift(u32 kind, struct rlimit64 *now)
+{
+	struct rlimit64 most = {RLIM64_INFINITY, RLIM64_INFINITY};
+
+	if (now->rlim_cur == RLIM64_INFINITY)
+		return;
+	/* Only root may raise the hard one. */
+	if (now->rlim_max == RLIM64_INFINITY || kernel_limit(kind, &most, NULL)) {
+		most.rlim_cur = most.rlim_max = now->rlim_max;
+		if (kernel_limit(kind, &most, NULL))
+			return;
+	}
+	*now = most;
+}
+
+void limits_lift(struct rlimit64 found[LIMITS])
+{
+	for (u32 i = 0; i < LIMITS; i++) {
+		struct rlimit64 now = {RLIM64_INFINITY, RLIM64_INFINITY};
+
+		kernel_limit(i, NULL, &now);
+		found[i] = now;
+		lift(i, &now);
+	}
+}
+
+/* Tells the kernel what the guest's limit and ours make together. */
+static void apply(struct guest_limit *l, u32 kind)
+{
+	u64 own = __atomic_load_n(&ours[kind], __ATOMIC_RELAXED);
+	struct rlimit64 want = {l->guest.rlim_cur, max_u64(l->set.rlim_max, l->guest.rlim_max)};
+
+	want.rlim_cur = want.rlim_cur < RLIM64_INFINITY - own ? want.rlim_cur + own
+							      : RLIM64_INFINITY;
+	if (want.rlim_cur > want.rlim_max) {
+		struct rlimit64 higher = {want.rlim_cur, want.rlim_cur};
+
+		if (!kernel_limit(kind, &higher, NULL)) {
+			l->set = higher;
+			return;
+		}
+		want.rlim_cur = want.rlim_max;
+	}
+	if ((want.rlim_cur != l->set.rlim_cur || want.rlim_max != l->set.rlim_max) &&
+	    !kernel_limit(kind, &want, NULL))
+		l->set = want;
+}
+
+/* What the kernel has and was not told by us is somebody else's wish. */
+static void adopt(struct guest_limit *l, u32 kind)
+{
+	struct rlimit64 now;
+
+	if (kernel_limit(kind, NULL, &now))
+		return;
+	if (now.rlim_cur != l->set.rlim_cur)
+		l->guest.rlim_cur = now.rlim_cur;
+	if (now.rlim_max != l->set.rlim_max)
+		l->guest.rlim_max = now.rlim_max;
+	l->guest.rlim_cur = min_u64(l->guest.rlim_cur, l->guest.rlim_max);
+	l->set = now;
+}
+
+void limits_start(struct thread *t, const struct rt_control *c, const struct rlimit64 *found)
+{
+	for (u32 i = 0; i < LIMITS; i++) {
+		struct guest_limit *l = &t->proc->limits.of[i];
+
+		l->guest = found[i];
+		if (c->flags & CONTROL_LIMITS) {
+			l->guest.rlim_cur = c->limits[i].cur;
+			l->guest.rlim_max = c->limits[i].max;
+		}
+		l->set = found[i];
+		if (found[i].rlim_cur != RLIM64_INFINITY)
+			kernel_limit(i, NULL, &l->set);
+		apply(l, i);
+	}
+	started = true;
+}
+
+void limits_save(const struct thread *t, struct rt_control *c)
+{
+	c->flags |= CONTROL_LIMITS;
+	for (u32 i = 0; i < LIMITS; i++) {
+		c->limits[i].cur = t->proc->limits.of[i].guest.rlim_cur;
+		c->limits[i].max = t->proc->limits.of[i].guest.rlim_max;
+	}
+}
+
+void limits_forked(struct thread *t)
+{
+	lock_reset(&t->proc->limits.lock);
+	/* Its parent may have been about to change them. */
+	for (u32 i = 0; i < LIMITS; i++)
+		if (t->proc->limits.of[i].guest.rlim_cur != RLIM64_INFINITY)
+			kernel_limit(i, NULL, &t->proc->limits.of[i].set);
+}
+
+/* The limits of who runs, if some are in force. */
+static struct guest_limits *in_force(void)
+{
+	struct proc *p = started ? this_thread()->proc : NULL;
+	struct guest_limits *l;
+
+	if (!p)
+		return NULL;
+	l = &p->limits;
+	for (u32 i = 0; i < LIMITS; i++)
+		if (__atomic_load_n(&l->of[i].guest.rlim_cur, __ATOMIC_RELAXED) != RLIM64_INFINITY)
+			return l;
+	return NULL;
+}
+
+void limits_ours(s64 all, s64 data)
+{
+	struct guest_limits *l;
+
+	__atomic_add_fetch(&ours[LIMIT_AS], (u64)all, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&ours[LIMIT_DATA], (u64)data, __ATOMIC_RELAXED);
+	l = in_force();
+	if (likely(!l))
+		return;
+	lock_acquire(&l->lock, this_thread()->id, NULL);
+	for (u32 i = 0; i < LIMITS; i++) {
+		adopt(&l->of[i], i);
+		apply(&l->of[i], i);
+	}
+	lock_release(&l->lock, this_thread()->id);
+}
+
+u64 limits_own(enum limit_kind kind)
+{
+	return __atomic_load_n(&ours[kind], __ATOMIC_RELAXED);
+}
+
+void limits_leave(s64 all, s64 data)
+{
+	__atomic_add_fetch(&ours[LIMIT_AS], (u64)-all, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&ours[LIMIT_DATA], (u64)-data, __ATOMIC_RELAXED);
+}
+
+void limits_settle(void)
+{
+	struct guest_limits *l = in_force();
+
+	for (u32 i = 0; l && i < LIMITS; i++) {
+		const struct guest_limit *k = &l->of[i];
+		u64 own = __atomic_load_n(&ours[i], __ATOMIC_RELAXED);
+
+		if (k->guest.rlim_cur < RLIM64_INFINITY - own &&
+		    k->set.rlim_cur != k->guest.rlim_cur + own) {
+			limits_ours(0, 0);
+			return;
+		}
+	}
+}
+
+bool limits_give_way(void)
+{
+	struct guest_limits *l = in_force();
+
+	if (!l)
+		return false;
+	lock_acquire(&l->lock, this_thread()->id, NULL);
+	for (u32 i = 0; i < LIMITS; i++) {
+		adopt(&l->of[i], i);
+		lift(i, &l->of[i].set);
+	}
+	lock_release(&l->lock, this_thread()->id);
+	return true;
+}
+
+void limits_exec_prepare(struct thread *t)
+{
+	struct guest_limits *l = &t->proc->limits;
+
+	lock_acquire(&l->lock, t->id, NULL);
+	for (u32 i = 0; i < LIMITS; i++) {
+		adopt(&l->of[i], i);
+		if (!kernel_limit(i, &l->of[i].guest, NULL))
+			l->of[i].set = l->of[i].guest;
+	}
+	lock_release(&l->lock, t->id);
+}
+
+void limits_exec_failed(void)
+{
+	limits_ours(0, 0);
+}
+
+static void put_value(char *text, size_t size, u64 value)
+{
+	if (value == RLIM64_INFINITY)
+		str_put(text, size, "unlimited");
+	else
+		fmt(text, size, "%lu", value);
+}
+
+/* As proc_pid_limits() of the kernel, "%-25s %-20s %-20s %-10s". */
+void limits_line(struct thread *t, const char *line, char *text, size_t size)
+{
+	static const u32 columns[3] = {0, 26, 47};
+	struct guest_limits *l = &t->proc->limits;
+
+	text[0] = '\0';
+	for (u32 i = 0; i < LIMITS; i++) {
+		char part[3][32];
+		size_t n = 0;
+
+		if (!str_starts(line, kinds[i].name))
+			continue;
+		str_put(part[0], sizeof(part[0]), kinds[i].name);
+		put_value(part[1], sizeof(part[1]), l->of[i].guest.rlim_cur);
+		put_value(part[2], sizeof(part[2]), l->of[i].guest.rlim_max);
+		for (u32 k = 0; k < ARRAY_SIZE(part); k++) {
+			while (n < columns[k] && n + 1 < size)
+				text[n++] = ' ';
+			n += (size_t)str_put(text + n, size - n, part[k]);
+		}
+		while (n < 68 && n + 1 < size)
+			text[n++] = ' ';
+		str_put(text + n, size - n, "bytes     ");
+	}
+}
+
+/* Whether the kernel would let the guest raise a hard limit. */
+static bool may_raise(void)
+{
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	char ns[40];
+	long n;
+
+	if (raw_call2(__NR_capget, (long)&head, (long)caps) ||
+	    !(caps[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE)))
+		return false;
+	n = sys_readlinkat(AT_FDCWD, "/proc/self/ns/user", ns, sizeof(ns) - 1);
+	if (n < 0)
+		return true;
+	ns[n] = '\0';
+	return str_eq(ns, FIRST_USER_NS);
+}
+
+/* As do_prlimit() of the kernel, for this process. */
+static long exchange(struct thread *t, u32 kind, const struct rlimit64 *new, struct rlimit64 *old)
+{
+	struct guest_limits *all = &t->proc->limits;
+	struct guest_limit *l = &all->of[kind];
+	long ret = 0;
+
+	if (new &&new->rlim_cur > new->rlim_max)
+		return -EINVAL;
+	lock_acquire(&all->lock, t->id, NULL);
+	adopt(l, kind);
+	if (new &&new->rlim_max > l->guest.rlim_max && !may_raise())
+		ret = -EPERM;
+	if (!ret) {
+		*old = l->guest;
+		if (new) {
+			l->guest = *new;
+			apply(l, kind);
+		}
+	}
+	lock_release(&all->lock, t->id);
+	return ret;
+}
+
+/* The limit that a call is about; LIMITS: one that is the kernel's alone. */
+static u32 kind_of(u64 resource)
+{
+	u32 i = 0;
+
+	while (i < LIMITS && kinds[i].resource != (int)resource)
+		i++;
+	return i;
+}
+
+long guest_getrlimit(struct thread *t)
+{
+	u32 kind = kind_of(guest_arg(t, 0));
+	struct rlimit64 old;
+	long ret;
+
+	if (kind == LIMITS)
+		return call_kernel(t);
+	ret = exchange(t, kind, NULL, &old);
+	return ret ? ret : guest_write(t, guest_arg(t, 1), &old, sizeof(old));
+}
+
+long guest_setrlimit(struct thread *t)
+{
+	u32 kind = kind_of(guest_arg(t, 0));
+	struct rlimit64 new, old;
+
+	if (kind == LIMITS)
+		return call_kernel(t);
+	if (guest_read(&new, guest_arg(t, 1), sizeof(new)))
+		return -EFAULT;
+	return exchange(t, kind, &new, &old);
+}
+
+long guest_prlimit64(struct thread *t)
+{
+	u32 kind = kind_of(guest_arg(t, 1)), pid = (u32)guest_arg(t, 0);
+	u64 new_at = guest_arg(t, 2), old_at = guest_arg(t, 3);
+	struct rlimit64 new, old;
+	long ret;
+
+	if (kind == LIMITS || (pid && pid != t->proc->pid && pid != t->tid))
+		return call_kernel(t);
+	if (new_at && guest_read(&new, new_at, sizeof(new)))
+		return -EFAULT;
+	ret = exchange(t, kind, new_at ? &new : NULL, &old);
+	return ret || !old_at ? ret : guest_write(t, old_at, &old, sizeof(old));
+}
