@@ -55,6 +55,7 @@ extern const struct command cmd_report;
 extern const struct command cmd_script;
 extern const struct command cmd_top;
 extern const struct command cmd_list;
+extern const struct command cmd_machine;
 extern const struct command cmd_doctor;
 extern const struct command cmd_version;
 extern const struct command cmd_help;

@@ -1,7 +1,7 @@
 /*
- * PURPOSE: what the library takes of base, elf and session, under names of its own: a program that
- * links libanyperf.a has a right to all names that do not begin with ap_. The build puts this file
- * before each source of the library.
+ * PURPOSE: what the library takes of base, elf, model and session, under names of its own: a
+ * program that links libanyperf.a has a right to all names that do not begin with ap_. The build
+ * puts this file before each source of the library.
  */
 #ifndef LIB_OWN_NAMES_H
 #define LIB_OWN_NAMES_H
@@ -24,6 +24,15 @@
 #define session_relax         ap__session_relax
 #define session_segment_slots ap__session_segment_slots
 #define view_show             ap__view_show
+#define cost_class_name       ap__cost_class_name
+#define machine_cache_name    ap__machine_cache_name
+#define machine_check         ap__machine_check
+#define machine_lacks         ap__machine_lacks
+#define machine_next_field    ap__machine_next_field
+#define machine_parse         ap__machine_parse
+#define machine_subjects      ap__machine_subjects
+#define machine_wrong         ap__machine_wrong
+#define machines_shipped      ap__machines_shipped
 #define elf_file_open         ap__elf_file_open
 #define elf_file_segment      ap__elf_file_segment
 #define elf_file_section      ap__elf_file_section
