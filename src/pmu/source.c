@@ -117,6 +117,8 @@ void source_destroy(struct event *event)
 	p->watchers--;
 }
 
+#define LATE_MAX 1000u /* periods */
+
 /* In hw.priv: the count at which the task stops next, and how much further each time. */
 enum { ARMED_NEXT, ARMED_PERIOD };
 
@@ -160,21 +162,46 @@ void source_stopped(struct event *event, const struct sample_facts *facts)
 	(void)event_overflow(event, facts, false);
 }
 
+/*
+ * What is due, once for each period: a task that takes notice late may be several behind, and says
+ * so. Who is behind by more than that begins anew.
+ */
+static bool take_periods(struct event *event, const struct sample_facts *facts, bool may_throttle)
+{
+	u64 most = min_u64(facts->periods ? facts->periods : 1, LATE_MAX);
+	struct hw_event *hw = &event->hw;
+
+	for (u64 i = 0; i < most; i++) {
+		s64 period = (s64)hw->sample_period, left;
+
+		source_read(event);
+		left = hw->period_left;
+		if (!event_period_reached(event, facts, may_throttle))
+			return i > 0;
+		/* It may have been stopped, or begun anew, on the way. */
+		if (left > -period || hw->state & HW_STOPPED || event->attr.freq ||
+		    (s64)hw->sample_period != period)
+			return true;
+		if (i + 1 < most)
+			hw->period_left = left + period;
+	}
+	return true;
+}
+
 bool source_period_reached(struct event *event, const struct sample_facts *facts, bool may_throttle)
 {
 	struct hw_event *hw = &event->hw;
 	u64 next, armed;
 
-	if (!event_period_reached(event, facts, may_throttle))
+	if (!take_periods(event, facts, may_throttle))
 		return false;
 	/* It may have been stopped, or armed anew on the way. */
 	if (hw->state & HW_STOPPED)
 		return true;
 	next = next_stop(event);
 	armed = hw->priv[ARMED_NEXT];
-	if (hw->sample_period == hw->priv[ARMED_PERIOD] && next == armed)
-		return true;
-	if (hw->sample_period == hw->priv[ARMED_PERIOD] && next == armed + hw->sample_period)
+	if (hw->sample_period == hw->priv[ARMED_PERIOD] &&
+	    (next - armed) % hw->sample_period == 0 && next - armed < LATE_MAX * hw->sample_period)
 		hw->priv[ARMED_NEXT] = next;
 	else
 		arm(event);
@@ -202,7 +229,10 @@ void source_start(struct event *event, u32 flags)
 		source->listen(source->ctx, event, event_on_task(event), flags & PMU_EF_RELOAD);
 	if (!samples(event))
 		return;
-	(void)event_set_period(event);
+	/* What is overdue is told at once. */
+	if (!event->hw.overdue)
+		(void)event_set_period(event);
+	event->hw.overdue = false;
 	arm(event);
 }
 
@@ -211,11 +241,17 @@ void source_stop(struct event *event, u32 flags)
 	const struct pmu_source *source = source_pmu(event->pmu)->source;
 
 	(void)flags;
-	if (!(event->hw.state & HW_STOPPED) && event->hw.host_periods)
+	if (event->hw.state & HW_STOPPED) {
+		event->hw.state = HW_STOPPED | HW_UPTODATE;
+		return;
+	}
+	if (event->hw.host_periods)
 		source->unlisten(source->ctx, event, event_on_task(event));
-	if (!(event->hw.state & HW_STOPPED) && samples(event))
+	if (samples(event))
 		source->disarm(source->ctx, event, event_on_task(event));
 	source_read(event);
+	/* A task that runs may just have come to where it was to stop. */
+	event->hw.overdue = samples(event) && event->hw.period_left <= 0;
 	event->hw.state = HW_STOPPED | HW_UPTODATE;
 }
 

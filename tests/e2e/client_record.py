@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 from e2e import ANYPERF, Skip, main, refuse, scratch
 
@@ -42,6 +43,51 @@ def test_number_of_samples():
             lines = recorded(d, "--per-thread", "-e", "instructions:u", "-c", str(period))
             assert len(lines) == count // period, (period, count, len(lines))
             assert {line.split()[0] for line in lines} == {str(period)}
+
+
+def below(pid):
+    """The processes below a process."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            return [p for child in f.read().split() for p in (int(child), *below(child))]
+    except OSError:
+        return []
+
+
+def move(process):
+    """Moves all below a process from one CPU to the next until it ends."""
+    cpus = sorted(os.sched_getaffinity(0))
+    moves = 0
+    while process.poll() is None:
+        moves += 1
+        for pid in below(process.pid):
+            try:
+                os.sched_setaffinity(pid, {cpus[moves % len(cpus)]})
+            except OSError:
+                pass
+        time.sleep(0.01)
+    return moves
+
+
+def test_threads_that_move():
+    """There is an event for each CPU, each with a part of a period of its own, and no more lost."""
+    cpus = len(os.sched_getaffinity(0))
+    if not PERF or cpus < 2:
+        raise Skip("perf is not installed" if not PERF else "there is one CPU")
+    words, period = ["x"] * 4000, 100003
+    count = 2 * 100000 * (1 + len(words)) + 5
+    for recorder in [[PERF], [ANYPERF]]:
+        with scratch() as d:
+            data = os.path.join(d, "perf.data")
+            p = subprocess.Popen([ANYPERF, "run", "--", *recorder, "record", "-o", data, "-e",
+                                  "instructions:u", "-c", str(period), "--", FIXED, *words],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            moves = move(p)
+            assert p.wait() == 0 and "LOST" not in p.stderr.read().upper()
+            p = subprocess.run([PERF, "script", "-i", data, "-F", "ip"], capture_output=True,
+                               text=True, timeout=60)
+            n = len(p.stdout.splitlines())
+            assert count // period - cpus <= n <= count // period, (recorder, n, moves)
 
 
 def test_precise():

@@ -41,6 +41,8 @@ struct hw_event {
 	/* driver: of a CPU's event the tasks there have the samples, by stand-ins */
 	bool by_tasks;
 	bool host_periods; /* driver: it is told when a period is over, and nothing is kept here */
+	/* driver: it was stopped before it was told that its period is over */
+	bool overdue;
 
 	/* Core: sampling. The period in force, the one last programmed, and what is left of it. */
 	u64 sample_period;

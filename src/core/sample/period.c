@@ -87,6 +87,7 @@ static void adjust(struct event *event, u64 ns, u64 count, bool running)
 	if (running)
 		event->pmu->stop(event, PMU_EF_UPDATE);
 	hw->period_left = 0;
+	hw->overdue = false;
 	if (running)
 		event->pmu->start(event, PMU_EF_RELOAD);
 }
@@ -201,6 +202,7 @@ static void force(struct event *event, u64 value)
 	if (active)
 		event->pmu->stop(event, PMU_EF_UPDATE);
 	event->hw.period_left = 0;
+	event->hw.overdue = false;
 	if (!active)
 		return;
 	event->pmu->start(event, PMU_EF_RELOAD);

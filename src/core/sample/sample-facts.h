@@ -17,6 +17,7 @@ struct sample_facts {
 	struct task *task; /* on which it happened; NULL: nobody's */
 	u64 time;          /* when, in the event's clock; 0: now */
 	u16 cpumode;       /* PERF_RECORD_MISC_USER or another of CPUMODE_MASK */
+	u64 periods;       /* that have passed, if the task tells late; 0: one */
 	bool exact_ip;     /* ip is the instruction itself, not one behind it */
 	u64 has;           /* PERF_SAMPLE_*: what of `sample` is given besides ip */
 

@@ -95,6 +95,7 @@ static void take_sample(struct thread_trace *tt, const struct trace_sample *s)
 	set_moment(th, s,
 		   deadline_wants(d) & TRACE_WANT_SUMS ? METER_SPARE : METER_INSTRUCTIONS + 1);
 	facts.exact_ip = attr->precise_ip >= 2;
+	facts.periods = s->periods;
 	facts.has |= PERF_SAMPLE_BRANCH_STACK;
 	facts.sample.ip = facts.exact_ip ? s->ip : s->pc;
 	/* Nothing is lost for being often: the thread waits while its ring is full. */

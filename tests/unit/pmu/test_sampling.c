@@ -163,6 +163,49 @@ TEST(count_by_period)
 	teardown();
 }
 
+/* Of a task that runs on while it is told that it is to stop elsewhere. */
+TEST(told_late)
+{
+	struct sample_facts facts = {.cpumode = 2};
+	struct pe_attr attr = sampling(100);
+	struct event *event;
+	int fd;
+
+	setup();
+	fd = open_mapped(&attr, -1);
+	event = fake_event(f, fd);
+	facts.task = fake_task(f, 100)->task;
+	/* Off while it has not told yet, or is just there: it tells when it is on again. */
+	for (u64 i = 0; i < 2; i++) {
+		fake_advance(f, i ? 90 : 110);
+		fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0);
+		fake_advance(f, 1000);
+		fake_ioctl(f, fd, PERF_EVENT_IOC_ENABLE, 0);
+		EXPECT_EQ(armed_of(event)->next, i ? 2700 : 1600);
+		EXPECT(source_period_reached(event, &facts, false));
+		EXPECT(!source_period_reached(event, &facts, false));
+		EXPECT_EQ(samples(fd), 1);
+	}
+	EXPECT_EQ(armed_of(event)->next, 2700);
+	/* Several at once. */
+	fake_advance(f, 350);
+	facts.periods = 3;
+	EXPECT(source_period_reached(event, &facts, false));
+	EXPECT_EQ(samples(fd), 3);
+	run(60);
+	EXPECT_EQ(samples(fd), 0);
+	/* What is forced begins anew. */
+	fake_advance(f, 50);
+	fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0);
+	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_PERIOD, &attr.sample_period, 8), 0);
+	fake_ioctl(f, fd, PERF_EVENT_IOC_ENABLE, 0);
+	run(99);
+	EXPECT_EQ(samples(fd), 0);
+	run(1);
+	EXPECT_EQ(samples(fd), 1);
+	teardown();
+}
+
 /* A look at the count in between changes nothing. */
 TEST(read_in_between)
 {
