@@ -339,6 +339,7 @@ void session_free(struct session *s)
 	probe_pmus_free(s->pmus.probes);
 	tracepoints_free(s->pmus.tracepoints);
 	view_remove(s);
+	closer_end(s->bootstraps.closer);
 	close_fd(s->bootstraps.guest_end);
 	close_fd(s->bootstraps.listen);
 	close_fd(s->loop.timer);

@@ -180,10 +180,15 @@ static struct cgroup *know(struct session *s, int fd, char *path)
 /* As fd_path(); -EBADF: it is no cgroup's directory. */
 static int dir_path(struct session *s, int fd, struct stat *st, char *out, size_t size)
 {
+	const pid_t guest = s->call ? s->call->process->pid : 0;
+	struct file_id id;
 	struct statfs fs;
 
-	if (fd < 0 || fstatfs(fd, &fs) || fstat(fd, st) || !S_ISDIR(st->st_mode) ||
-	    (fs.f_type != CGROUP_V1 && fs.f_type != CGROUP_V2))
+	/* Of any other file system one must not even ask what it is. */
+	if (fd < 0 || !file_id(fd, "", &id) || !S_ISDIR(id.mode) ||
+	    (!file_system_is(0, id.dev, "cgroup") && !file_system_is(guest, id.dev, "cgroup")))
+		return -EBADF;
+	if (fstatfs(fd, &fs) || fstat(fd, st) || (fs.f_type != CGROUP_V1 && fs.f_type != CGROUP_V2))
 		return -EBADF;
 	return fd_path(s, fd, st, fs.f_type == CGROUP_V1, out, size);
 }

@@ -159,10 +159,15 @@ static int host_find_task(void *ctx, struct task *caller, int pid, struct task *
 static int host_fd_cgroup(void *ctx, struct task *caller, int fd, struct cgroup **cgroup)
 {
 	struct session *s = ctx;
+	int err;
 
 	(void)caller;
 	(void)fd;
-	return s->call ? cgroup_by_fd(s, s->call->fd_in, cgroup) : -EBADF;
+	if (!s->call)
+		return -EBADF;
+	err = cgroup_by_fd(s, s->call->fd_in, cgroup);
+	s->call->fd_in_known = !err;
+	return err;
 }
 
 /* The number says nothing here, so the kernel is asked what the guest has there. */

@@ -77,14 +77,14 @@ bool pid_exists(pid_t pid)
 bool pid_same_exe(pid_t a, pid_t b)
 {
 	char path[2][40];
-	struct stat st[2];
+	struct file_id id[2];
 
 	if (access("/proc/self/exe", F_OK))
 		return true;
 	snprintf(path[0], sizeof(path[0]), "/proc/%d/exe", (int)a);
 	snprintf(path[1], sizeof(path[1]), "/proc/%d/exe", (int)b);
-	return stat(path[0], &st[0]) == 0 && stat(path[1], &st[1]) == 0 &&
-	       st[0].st_ino == st[1].st_ino && st[0].st_dev == st[1].st_dev;
+	return file_id(AT_FDCWD, path[0], &id[0]) && file_id(AT_FDCWD, path[1], &id[1]) &&
+	       file_id_same(&id[0], &id[1]);
 }
 
 enum namespace {
@@ -224,7 +224,7 @@ bool pid_inside(s32 tid, struct pid_inside *in)
 
 bool pid_has_file(pid_t pid, int fd)
 {
-	struct stat wanted, st;
+	struct file_id wanted, id;
 	struct dirent *d;
 	bool found = false;
 	char path[40];
@@ -234,10 +234,9 @@ bool pid_has_file(pid_t pid, int fd)
 	dir = opendir(path);
 	if (!dir)
 		return errno == EACCES;
-	if (fstat(fd, &wanted) == 0)
+	if (file_id(fd, "", &wanted))
 		while (!found && (d = readdir(dir)))
-			found = fstatat(dirfd(dir), d->d_name, &st, 0) == 0 &&
-				st.st_ino == wanted.st_ino && st.st_dev == wanted.st_dev;
+			found = file_id(dirfd(dir), d->d_name, &id) && file_id_same(&id, &wanted);
 	closedir(dir);
 	return found;
 }

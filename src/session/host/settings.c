@@ -164,15 +164,13 @@ static bool may_write(struct call *c)
 s64 setting_by_fd(struct session *s, int fd)
 {
 	char shown[PATH_LENGTH];
-	struct stat wanted, st;
+	struct file_id wanted, id;
 
-	if (!s->shown.root[0] || fstat(fd, &wanted) || !S_ISREG(wanted.st_mode))
+	if (!s->shown.root[0] || !file_id(fd, "", &wanted) || !S_ISREG(wanted.mode))
 		return -ENOENT;
-	for (u32 i = 0; path_of(s, i, shown); i++) {
-		if (fstatat(s->shown.dir, shown + 1, &st, 0) == 0 && st.st_ino == wanted.st_ino &&
-		    st.st_dev == wanted.st_dev)
+	for (u32 i = 0; path_of(s, i, shown); i++)
+		if (file_id(s->shown.dir, shown + 1, &id) && file_id_same(&id, &wanted))
 			return i;
-	}
 	return -ENOENT;
 }
 

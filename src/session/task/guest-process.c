@@ -132,18 +132,18 @@ void guest_process_free(struct guest_process *p)
 {
 	list_del(&p->link);
 	for (u32 i = 0; i < WIRE_SLOTS; i++)
-		if (p->fds[i] >= 0)
-			close(p->fds[i]);
+		(void)closer_close(&p->closer, p->fds[i]);
 	if (p->page)
 		munmap(p->page, WIRE_SIZE);
 	if (p->sock >= 0)
-		close(p->sock);
+		sock_close(p->sock, &p->closer);
 	if (p->pidfd >= 0)
 		close(p->pidfd);
 	if (p->memfd >= 0)
 		close(p->memfd);
 	if (p->spare >= 0)
 		close(p->spare);
+	closer_end(p->closer);
 	free(p);
 }
 

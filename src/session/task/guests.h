@@ -48,6 +48,7 @@ struct guest_process {
 	struct wire_proc *page; /* the memfd, all of it; NULL without one */
 	struct guest_thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */
 	int fds[WIRE_SLOTS];                      /* received for the slot's next request, or -1 */
+	struct closer *closer; /* of what it has sent; NULL: nothing to close yet. Owned */
 	struct process_snapshots snapshots;
 	struct list threads;  /* struct guest_thread */
 	struct list mappings; /* struct mapping, wire/perf-file.h */

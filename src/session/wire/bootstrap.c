@@ -16,17 +16,23 @@
 
 #define KICKS_AT_ONCE 64 /* of one socket, before others have their turn */
 
+#define FDS_MOST 253 /* the kernel's: in one message */
+
 struct kick_message {
 	struct wire_kick kick;
-	pid_t pid; /* as the kernel says */
-	int fd;    /* or -1; the receiver's to close */
+	pid_t pid;  /* as the kernel says */
+	int fd;     /* or -1; the receiver's to close */
+	bool flood; /* @closer has too much to do */
 };
 
-/* 1 and a message, 0 if there is none now, -errno (-EPIPE: hung up, -EBADMSG: not of ours). */
-static int receive(int sock, struct kick_message *m)
+/*
+ * 1 and a message, 0 if there is none now, -errno (-EPIPE: hung up, -EBADMSG: not of ours). All
+ * descriptors are taken: those for which there is no room the kernel would close at once, and wait.
+ */
+static int receive(int sock, struct kick_message *m, struct closer **closer)
 {
 	union {
-		char buf[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(16 * sizeof(int))];
+		char buf[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(FDS_MOST * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {&m->kick, sizeof(m->kick)};
@@ -42,6 +48,7 @@ static int receive(int sock, struct kick_message *m)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	m->pid = 0;
 	m->fd = -1;
+	m->flood = false;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET)
 			continue;
@@ -60,7 +67,7 @@ static int receive(int sock, struct kick_message *m)
 				if (m->fd < 0)
 					m->fd = fd;
 				else
-					close(fd);
+					m->flood |= !closer_close(closer, fd);
 			}
 		}
 	}
@@ -68,11 +75,27 @@ static int receive(int sock, struct kick_message *m)
 	if (n == 0 && m->fd < 0 && !m->pid)
 		return -EPIPE;
 	if (n != sizeof(m->kick)) {
-		if (m->fd >= 0)
-			close(m->fd);
+		m->flood |= !closer_close(closer, m->fd);
 		return -EBADMSG;
 	}
 	return 1;
+}
+
+/* What is in it when it goes the kernel would close for us, and wait; after this nothing comes. */
+void sock_close(int sock, struct closer **closer)
+{
+	struct kick_message m;
+	int n;
+
+	shutdown(sock, SHUT_RD);
+	while ((n = receive(sock, &m, closer)) == 1 || n == -EBADMSG)
+		if (n == 1)
+			(void)closer_close(closer, m.fd);
+	/* Behind them in the queue, if there is one. */
+	if (*closer)
+		(void)closer_close(closer, sock);
+	else
+		close(sock);
 }
 
 /* A guest may send any descriptor; only this is a socket that cannot block or surprise us. */
@@ -108,8 +131,14 @@ static void drop_socket(struct guest_process *p)
 {
 	serve_forget(p->s, p);
 	epoll_ctl(p->s->loop.all, EPOLL_CTL_DEL, p->sock, NULL);
-	close(p->sock);
+	sock_close(p->sock, &p->closer);
 	p->sock = -1;
+}
+
+void sock_refuse(struct guest_process *p)
+{
+	if (p->sock >= 0)
+		drop_socket(p);
 }
 
 static struct guest_thread *hello_thread(struct guest_process *p, const struct wire_kick *k)
@@ -297,7 +326,7 @@ void bootstrap_read(struct session *s, struct bootstrap *bootstrap)
 {
 	for (int i = 0; i < KICKS_AT_ONCE; i++) {
 		struct kick_message m;
-		int n = receive(bootstrap->sock, &m);
+		int n = receive(bootstrap->sock, &m, &s->bootstraps.closer);
 
 		if (n == 0)
 			return;
@@ -310,8 +339,7 @@ void bootstrap_read(struct session *s, struct bootstrap *bootstrap)
 			return;
 		}
 		instant_run(s, introduce, &(struct arrival){.message = &m});
-		if (m.fd >= 0)
-			close(m.fd);
+		(void)closer_close(&s->bootstraps.closer, m.fd);
 	}
 }
 
@@ -322,8 +350,7 @@ static void kick_fd(struct guest_process *p, struct kick_message *m)
 	if (m->kick.slot >= WIRE_SLOTS)
 		return;
 	fd = &p->fds[m->kick.slot];
-	if (*fd >= 0)
-		close(*fd);
+	m->flood |= !closer_close(&p->closer, *fd);
 	*fd = m->fd;
 	m->fd = -1;
 }
@@ -359,12 +386,15 @@ void sock_read(struct guest_process *p)
 {
 	for (int i = 0; i < KICKS_AT_ONCE && p->sock >= 0 && !p->sock_poll.gone; i++) {
 		struct kick_message m;
-		int n = receive(p->sock, &m);
+		int n = receive(p->sock, &m, &p->closer);
 
 		if (n == 0)
 			return;
-		if (n == -EBADMSG)
+		if (n == -EBADMSG) {
+			if (m.flood)
+				sock_refuse(p);
 			continue;
+		}
 		if (n < 0) {
 			instant_run(p->s, hung_up, p);
 			return;
@@ -379,8 +409,8 @@ void sock_read(struct guest_process *p)
 				    &(struct arrival){.process = p, .message = &m});
 			break;
 		}
-		if (m.fd >= 0)
-			close(m.fd);
+		if ((!closer_close(&p->closer, m.fd) || m.flood) && !p->sock_poll.gone)
+			sock_refuse(p);
 	}
 }
 
@@ -441,5 +471,6 @@ void listen_accept(struct session *s)
 			fd_message_send(sock, 1, 0, bootstrap);
 		close(bootstrap);
 	}
-	close(sock);
+	/* Anybody can have sent anything. */
+	sock_close(sock, &s->bootstraps.closer);
 }

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "session/poll-source.h"
 
+struct closer;
 struct guest_process;
 struct session;
 
@@ -20,6 +21,7 @@ struct bootstraps {
 	int guest_end;    /* the guests' end of the first one; -1 once given up */
 	int listen;       /* the socket with the session's name; -1: it has none */
 	struct poll_source listen_poll;
+	struct closer *closer; /* of what nobody known has sent; NULL: nothing yet. Owned */
 };
 
 /* The session's end of one; each who joins by name gets one for his segment. */
@@ -38,6 +40,13 @@ void bootstrap_read(struct session *s, struct bootstrap *bootstrap);
 
 /* A socket for a process that WIRE_OP_FORK announces; *@guest_end is the caller's. */
 int must_check guest_process_make_socket(struct guest_process *p, int *guest_end);
+/*
+ * @sock is not read any more, and closed with what is still in it; @closer takes descriptors that
+ * others have sent.
+ */
+void sock_close(int sock, struct closer **closer);
+/* The guest is not listened to any more: it has sent more than can be closed. */
+void sock_refuse(struct guest_process *p);
 /* Reads what has arrived on a process's own socket. */
 void sock_read(struct guest_process *p);
 

@@ -231,9 +231,11 @@ s64 op_lookup(struct call *c)
 
 		if (setting < 0)
 			return setting;
+		c->fd_in_known = true;
 		c->result.setting.setting = (u64)setting;
 		return 1;
 	}
+	c->fd_in_known = true;
 	describe(c, file);
 	return 0;
 }

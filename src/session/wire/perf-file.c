@@ -139,14 +139,14 @@ struct perf_file *perf_file_by_handle(struct session *s, u64 handle)
 struct perf_file *perf_file_by_fd(struct session *s, int fd)
 {
 	struct hash_link *l;
-	struct stat st;
+	struct file_id id;
 
-	if (fstat(fd, &st) || !S_ISFIFO(st.st_mode))
+	if (!file_id(fd, "", &id) || !S_ISFIFO(id.mode))
 		return NULL;
-	for (l = hash_find(&s->files.by_pipe, st.st_ino); l; l = hash_next(l)) {
+	for (l = hash_find(&s->files.by_pipe, id.ino); l; l = hash_next(l)) {
 		struct perf_file *file = container_of(l, struct perf_file, by_pipe);
 
-		if (file->dev == st.st_dev)
+		if (file->dev == id.dev)
 			return file;
 	}
 	return NULL;

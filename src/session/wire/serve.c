@@ -198,8 +198,10 @@ void serve_slot(struct guest_process *p, u32 slot)
 	s->call = NULL;
 	if (!p->sock_poll.gone)
 		reply(c, sl);
-	if (c->fd_in >= 0)
+	if (c->fd_in >= 0 && c->fd_in_known)
 		close(c->fd_in);
+	else if (!closer_close(&p->closer, c->fd_in) && !p->sock_poll.gone)
+		sock_refuse(p);
 	if (c->fd_out >= 0 && !c->fd_out_keep)
 		close(c->fd_out);
 	if (!p->sock_poll.gone && c->thread && c->op != WIRE_OP_EXIT)

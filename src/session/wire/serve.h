@@ -24,7 +24,8 @@ struct call {
 	u32 op; /* enum wire_op */
 	u32 len;
 	union wire_args args;
-	int fd_in; /* came with the request, or -1; closed after the call */
+	int fd_in;        /* came with the request, or -1; closed after the call */
+	bool fd_in_known; /* a perf descriptor, a setting or a cgroup: to close it takes no time */
 
 	/* What came up on the way of an open. */
 	bool past_fd_check, ask_again, ask_kernel;

@@ -64,23 +64,35 @@ static u64 cpu_time(void)
 	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
 }
 
-static int send_with_fd(int sock, const void *bytes, size_t len, int fd)
+#define FDS_MOST 253 /* the kernel's: in one message */
+
+/* @n times @fd, if that is not -1. */
+static int send_with_fds(int sock, const void *bytes, size_t len, int fd, u32 n)
 {
-	char control[CMSG_SPACE(sizeof(int))] = {0};
+	union {
+		char buf[CMSG_SPACE(FDS_MOST * sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
 	struct iovec iov = {(void *)bytes, len};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	if (fd >= 0) {
-		struct cmsghdr *c = (struct cmsghdr *)control;
+	if (fd >= 0 && n <= FDS_MOST) {
+		struct cmsghdr *c = &control.align;
 
-		m.msg_control = control;
-		m.msg_controllen = sizeof(control);
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		for (u32 i = 0; i < n; i++)
+			memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(fd));
 	}
 	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int send_with_fd(int sock, const void *bytes, size_t len, int fd)
+{
+	return send_with_fds(sock, bytes, len, fd, 1);
 }
 
 static int receive(struct mock *g, struct wire_fd_message *message, int *fd)
@@ -146,6 +158,13 @@ void mock_send_fd(struct mock *g, int fd)
 	struct wire_kick k = {.what = WIRE_KICK_FD};
 
 	send_with_fd(g->sock, &k, sizeof(k), fd);
+}
+
+void mock_send_fds(struct mock *g, int fd, u32 n)
+{
+	struct wire_kick k = {.what = WIRE_KICK_FD};
+
+	send_with_fds(g->sock, &k, sizeof(k), fd, n);
 }
 
 s64 mock_call(struct mock *g, u32 op)

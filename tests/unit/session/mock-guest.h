@@ -55,6 +55,8 @@ s64 mock_call(struct mock *g, u32 op);
 /* The descriptor of the last reply, or -1. */
 int mock_take_fd(struct mock *g);
 void mock_send_fd(struct mock *g, int fd);
+/* It @n times in one message. */
+void mock_send_fds(struct mock *g, int fd, u32 n);
 
 /* perf_event_open: the descriptor or -errno; *@handle is set. */
 int mock_open(struct mock *g, const struct pe_attr *attr, s32 pid, s32 cpu, u64 group, u64 flags,

@@ -1,0 +1,168 @@
+/*
+ * Guests that mean harm: what they send, claim and write does not stop the session, which others
+ * need as well.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "session/session-priv.h"
+#include "unit/session/mock-guest.h"
+#include "unit/test.h"
+
+#define NOT_HERE 77 /* of a guest: what it would do harm with is not to be had */
+
+static struct session *start(void)
+{
+	struct session_config config = {.paranoid = SESSION_PARANOID_HOST, .segment_fd = -1};
+	struct session *s = NULL;
+	char why[300];
+
+	if (session_new(&config, &s, why, sizeof(why))) {
+		fprintf(stderr, "session_new: %s\n", why);
+		exit(1);
+	}
+	return s;
+}
+
+/* Runs the session until @child has been waited for; its exit status. */
+static int serve_until_exit(struct session *s, pid_t child)
+{
+	int status = 0;
+
+	while (waitpid(child, &status, WNOHANG) == 0)
+		session_run(s, 10);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void expect_served(void (*body)(struct mock *g))
+{
+	struct session *s = start();
+	int status = serve_until_exit(s, mock_fork(s, body));
+
+	if (status != NOT_HERE)
+		EXPECT_EQ(status, 0);
+	session_free(s);
+}
+
+/*
+ * A socket that has something to say to somebody who does not listen: to close it takes a minute.
+ */
+static int lingering(int listener, const struct sockaddr_in *at)
+{
+	const struct linger minute = {.l_onoff = 1, .l_linger = 60};
+	char bytes[65536] = {0};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	NEED(fd >= 0 && listener >= 0);
+	NEED(connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0);
+	NEED(setsockopt(fd, SOL_SOCKET, SO_LINGER, &minute, sizeof(minute)) == 0);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}
+
+/* With or without a call that wants it, and more of them in one message than any call wants. */
+static void send_what_lingers(struct mock *g)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+
+	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) ||
+	    listen(listener, 200) || getsockname(listener, (struct sockaddr *)&at, &len))
+		_exit(NOT_HERE);
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (int i = 0; i < 3; i++) {
+		fd = lingering(listener, &at);
+		mock_send_fd(g, fd);
+		close(fd);
+		NEED(i == 0 || mock_call(g, WIRE_OP_PING) == 0);
+		NEED(mock_call(g, WIRE_OP_LOOKUP) == -ENOENT);
+	}
+	fd = lingering(listener, &at);
+	mock_send_fds(g, fd, 40);
+	close(fd);
+	NEED(mock_call(g, WIRE_OP_PING) == 0);
+}
+
+TEST(a_descriptor_that_takes_long_to_close)
+{
+	expect_served(send_what_lingers);
+}
+
+/* It is still in the socket when that is closed. */
+static void leave_what_lingers(struct mock *g)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+
+	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) ||
+	    listen(listener, 200) || getsockname(listener, (struct sockaddr *)&at, &len))
+		_exit(NOT_HERE);
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (int i = 0; i < 100; i++) {
+		fd = lingering(listener, &at);
+		mock_send_fd(g, fd);
+		/* Ours stays: it would be us who waits if it was not sent. */
+	}
+	NEED(mock_hello(g, -1, 0) == 0);
+	NEED(mock_call(g, WIRE_OP_PING) == 0);
+}
+
+TEST(a_socket_with_what_takes_long_to_close)
+{
+	expect_served(leave_what_lingers);
+}
+
+/* A file system whose server never answers: whoever asks it anything waits for ever. */
+static int silent_root(char *dir)
+{
+	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	char options[100];
+
+	if (fuse < 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    !mkdtemp(dir))
+		_exit(NOT_HERE);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
+	if (mount("silent", dir, "fuse", 0, options))
+		_exit(NOT_HERE);
+	return open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void send_what_never_answers(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	char dir[] = "/tmp/anyperf-silent-XXXXXX";
+	int fd = silent_root(dir);
+	u64 h;
+
+	NEED(fd >= 0);
+	NEED(mock_hello(g, -1, 0) == 0);
+	/* So that there are settings that it could be. */
+	NEED(mock_call(g, WIRE_OP_VIEW) == 0);
+	mock_send_fd(g, fd);
+	NEED(mock_call(g, WIRE_OP_LOOKUP) == -ENOENT);
+	mock_send_fd(g, fd);
+	NEED(mock_open(g, &attr, fd, 0, WIRE_NO_EVENT, PERF_FLAG_PID_CGROUP, &h) == -EBADF);
+	NEED(mock_call(g, WIRE_OP_PING) == 0);
+	umount2(dir, MNT_DETACH);
+	rmdir(dir);
+}
+
+TEST(a_file_whose_file_system_never_answers)
+{
+	expect_served(send_what_never_answers);
+}
