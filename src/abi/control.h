@@ -12,7 +12,7 @@
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
 #define CONTROL_VERSION 4u
 #define CONTROL_PATH    4096u
-#define CONTROL_FILTERS 65536u /* most bytes of inherited seccomp filters */
+#define CONTROL_FILTERS 262144u /* most bytes of inherited seccomp filters */
 
 /* argv of anyperf-rt that is not the program's: the runtime's name and the number of the memfd. */
 #define CONTROL_ARGS 2

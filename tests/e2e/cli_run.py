@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 from e2e import ANYPERF, ENV, main, run, scratch, uncounted
 
@@ -138,6 +139,34 @@ def test_limits_of_files_are_for_files():
         assert (r.status, r.out, r.err) == (0, native.stdout, ""), r
         r = run("run", "--count", "sh", "-c", script)
         assert r.out == native.stdout, r
+
+
+SUPERVISED = """
+import ctypes, os, struct
+libc = ctypes.CDLL(None)
+class Program(ctypes.Structure):
+    _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+code = struct.pack("HBBI", 6, 0, 0, 0x7fff0000)
+libc.prctl(38, 1, 0, 0, 0)
+assert libc.syscall(317, 1, 8, ctypes.byref(Program(1, code))) > 2
+copy = os.memfd_create("copy", 0)
+os.write(copy, open("/bin/true", "rb").read())
+os.fchmod(copy, 0o111)
+if not os.getuid():
+    os.setuid(65534)
+try:
+    os.execv(f"/proc/self/fd/{copy}", ["true"])
+except OSError as e:
+    print(e.errno)
+"""
+
+
+def test_a_sandbox_that_cannot_be_kept():
+    """A filter with a listener (SECCOMP_FILTER_FLAG_NEW_LISTENER) is served by a filter of ours,
+    which does not hold for a program that runs natively: that is not started, and says why."""
+    r = run("run", "--", sys.executable, "-c", SUPERVISED)
+    assert (r.status, r.out) == (0, "1\n"), r
+    assert "is not started" in r.err and "a supervisor listens" in r.err, r
 
 
 def test_the_virtual_pmu():

@@ -176,6 +176,7 @@ static int plan_file(int *file, struct exec_plan *plan, const char *script, char
 	case EXEC_ELF32: plan->why = "32-bit program"; return 1;
 	case EXEC_UNKNOWN:
 		/* The kernel may have a handler (binfmt_misc), and knows the error if not. */
+		plan->unknown = true;
 		plan->why = "no ELF program and no script";
 		return 1;
 	}
@@ -204,6 +205,7 @@ static int make_plan(int dir, const char *path, int flags, const char *name, str
 
 	plan->exe_fd = plan->interp_fd = -1;
 	plan->why = NULL;
+	plan->unknown = false;
 	plan->prefix = 0;
 	plan->text_used = 0;
 	plan->image.has_interp = false;
@@ -378,22 +380,51 @@ static u64 *make_argv(const struct exec_plan *plan, u64 argv, const char *number
 	return v;
 }
 
+/* Under the program's own filters the runtime cannot go on: as the kernel, when it is too late. */
+__attribute__((noreturn)) static void cannot_return(void)
+{
+	sys_tgkill(sys_getpid(), sys_gettid(), SIGKILL);
+	__builtin_trap();
+}
+
 static long run_native(struct thread *t, const struct exec_plan *plan, int dir, const char *path,
 		       u64 argv, u64 envp, int flags)
 {
+	const char *obstacle = seccomp_native_obstacle(t);
+	bool filters = t->filters;
 	long ret;
 
 	if (counter_segment()->flags & SEGMENT_STRICT)
 		return -EPERM;
+	if (obstacle) {
+		say("anyperf: %s is not started: it would run natively (%s), and its seccomp "
+		    "filters cannot be given to the kernel: %s\n",
+		    plan->execfn, plan->why, obstacle);
+		return -EPERM;
+	}
+	/* What would fail once the filters are there has to fail before. */
+	if (filters && plan->unknown)
+		return -ENOEXEC;
+	if (filters && kernel_knows_check()) {
+		ret = raw_call5(__NR_execveat, dir, (long)path, (long)argv, (long)envp,
+				flags | AT_EXECVE_CHECK);
+		if (ret)
+			return ret;
+	}
 	fd_cloexec(true);
 	sample_exec_prepare(t);
 	signal_exec_prepare(t);
 	limits_exec_prepare(t);
 	meter_uncounted((u32)sys_getpid(), plan->execfn, plan->why);
-	if (dir == AT_FDCWD && !flags)
+	if (filters && !seccomp_go_native(t))
+		cannot_return();
+	/* By the call that the program has made: filters may allow only that. */
+	if (guest_nr(t) == __NR_execve)
 		ret = raw_call3(__NR_execve, (long)path, (long)argv, (long)envp);
 	else
 		ret = raw_call5(__NR_execveat, dir, (long)path, (long)argv, (long)envp, flags);
+	if (filters)
+		cannot_return();
 	meter_not_uncounted((u32)sys_getpid());
 	limits_exec_failed();
 	signal_exec_failed(t);
@@ -474,6 +505,12 @@ static long do_exec(struct thread *t, int dir, u64 path_at, u64 argv, u64 envp, 
 	 * traces from outside has chosen to trace anyperf.
 	 */
 	if (meter_traced(t) && !(flags & AT_EXECVE_CHECK)) {
+		if (t->filters) {
+			ret = exec_plan(dir, path, flags, s->path, &s->plan);
+			if (ret < 0)
+				goto out;
+			exec_plan_release(&s->plan);
+		}
 		s->plan.exe_fd = s->plan.interp_fd = -1;
 		s->plan.why = "program under a debugger";
 		str_put(s->plan.execfn, sizeof(s->plan.execfn), path);

@@ -23,6 +23,7 @@ struct exec_plan {
 	int exe_fd, interp_fd;   /* -1: open it by its path, `exe` or what PT_INTERP names */
 	bool frugal;             /* descriptors are scarce: keep none open */
 	const char *why;         /* EXEC_NATIVE: a word or two */
+	bool unknown;            /* EXEC_NATIVE: what format it has, the kernel may know */
 	u32 prefix;              /* arguments to put in front */
 	char *args[EXEC_PREFIX]; /* point into text[] */
 	char comm[16];

@@ -14,9 +14,6 @@
 #include <linux/capability.h>
 #include <linux/prctl.h>
 
-/* The kernel's limit on a thread's filters together, in instructions. */
-#define PATH_MAX_INSNS 32768u
-
 void seccomp_get(struct seccomp_filter *f)
 {
 	if (f)
@@ -75,6 +72,25 @@ static void adopt_shared(struct thread *t)
 static bool outranks(u32 a, u32 b)
 {
 	return (s32)(a & SECCOMP_RET_ACTION_FULL) < (s32)(b & SECCOMP_RET_ACTION_FULL);
+}
+
+u32 seccomp_verdict(const struct seccomp_filter *f, const struct seccomp_data *d,
+		    const struct seccomp_filter **whose)
+{
+	const struct seccomp_filter *found = NULL;
+	u32 verdict = SECCOMP_RET_ALLOW;
+
+	for (; f; f = f->older) {
+		u32 v = bpf_run(f->code, f->len, d);
+
+		if (outranks(v, verdict)) {
+			verdict = v;
+			found = f;
+		}
+	}
+	if (whose)
+		*whose = found;
+	return verdict;
 }
 
 static void raise_sigsys(struct thread *t, const struct seccomp_data *d, u32 ret_data)
@@ -155,8 +171,8 @@ static void kill_guest(struct thread *t, const struct seccomp_data *d, u32 ret_d
 
 bool seccomp_judge(struct thread *t, const struct seccomp_data *d, bool strict)
 {
-	const struct seccomp_filter *whose = NULL;
-	u32 verdict = SECCOMP_RET_ALLOW;
+	const struct seccomp_filter *whose;
+	u32 verdict;
 
 	if (t->proc->filters != t->filters)
 		adopt_shared(t);
@@ -167,14 +183,7 @@ bool seccomp_judge(struct thread *t, const struct seccomp_data *d, bool strict)
 		sys_tgkill(sys_getpid(), sys_gettid(), SIGKILL);
 		return false;
 	}
-	for (struct seccomp_filter *f = t->filters; f; f = f->older) {
-		u32 v = bpf_run(f->code, f->len, d);
-
-		if (outranks(v, verdict)) {
-			verdict = v;
-			whose = f;
-		}
-	}
+	verdict = seccomp_verdict(t->filters, d, &whose);
 	switch (verdict & SECCOMP_RET_ACTION_FULL) {
 	case SECCOMP_RET_ALLOW:
 	case SECCOMP_RET_LOG: return true;
@@ -226,7 +235,7 @@ static u32 total_insns(const struct seccomp_filter *f)
 	return n;
 }
 
-static bool may_install(void)
+bool seccomp_may_install(void)
 {
 	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -237,7 +246,7 @@ static bool may_install(void)
 	       caps[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
 }
 
-static long install_filter(struct thread *t, u64 flags, u64 prog_at)
+static long install_filter(struct thread *t, u64 flags, u64 prog_at, bool by_prctl)
 {
 	struct {
 		u16 len;
@@ -254,7 +263,7 @@ static long install_filter(struct thread *t, u64 flags, u64 prog_at)
 		return -EFAULT;
 	if (!prog.len || prog.len > BPF_MAXINSNS)
 		return -EINVAL;
-	if (!may_install())
+	if (!seccomp_may_install())
 		return -EACCES;
 	f = filter_new(prog.len, NULL);
 	if (!f)
@@ -269,7 +278,7 @@ static long install_filter(struct thread *t, u64 flags, u64 prog_at)
 	if (t->seccomp_mode == SECCOMP_MODE_STRICT)
 		goto out;
 	ret = -ENOMEM;
-	if (total_insns(t->filters) + prog.len > PATH_MAX_INSNS)
+	if (total_insns(t->filters) + prog.len > FILTERS_MOST_INSNS)
 		goto out;
 	ret = 0;
 	if (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) {
@@ -280,6 +289,7 @@ static long install_filter(struct thread *t, u64 flags, u64 prog_at)
 	}
 	f->older = t->filters;
 	f->log = flags & SECCOMP_FILTER_FLAG_LOG;
+	f->by_prctl = by_prctl;
 	t->filters = f;
 	t->seccomp_mode = SECCOMP_MODE_FILTER;
 	if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
@@ -309,7 +319,7 @@ long guest_seccomp(struct thread *t)
 
 	switch ((u32)guest_arg(t, 0)) {
 	case SECCOMP_SET_MODE_STRICT: return flags || at ? -EINVAL : set_strict(t);
-	case SECCOMP_SET_MODE_FILTER: return install_filter(t, flags, at);
+	case SECCOMP_SET_MODE_FILTER: return install_filter(t, flags, at, false);
 	case SECCOMP_GET_ACTION_AVAIL:
 		if (flags)
 			return -EINVAL;
@@ -327,13 +337,19 @@ long seccomp_prctl(struct thread *t)
 	}
 	switch (guest_arg(t, 1)) {
 	case SECCOMP_MODE_STRICT: return set_strict(t);
-	case SECCOMP_MODE_FILTER: return install_filter(t, 0, guest_arg(t, 2));
+	case SECCOMP_MODE_FILTER: return install_filter(t, 0, guest_arg(t, 2), true);
 	}
 	return -EINVAL;
 }
 
-/* A bit of the length that is in front of a saved filter. */
+/* Bits of the length that is in front of a saved filter. */
 #define SAVED_NOTIFIES (1u << 31)
+#define SAVED_PRCTL    (1u << 30)
+#define SAVED_LOG      (1u << 29)
+#define SAVED_LENGTH   (SAVED_LOG - 1)
+
+/* Each has at least the four instructions' worth that the kernel charges for it. */
+_Static_assert(CONTROL_FILTERS >= FILTERS_MOST_INSNS * sizeof(struct sock_filter), "room for all");
 
 size_t seccomp_save(struct thread *t, void *buf, size_t size)
 {
@@ -344,9 +360,9 @@ size_t seccomp_save(struct thread *t, void *buf, size_t size)
 		size_t len = f->len * sizeof(struct sock_filter);
 		u32 head;
 
-		if (n + sizeof(u32) + len > size)
-			break;
-		head = f->len | (f->notifies ? SAVED_NOTIFIES : 0);
+		CHECK(n + sizeof(u32) + len <= size);
+		head = f->len | (f->notifies ? SAVED_NOTIFIES : 0) |
+		       (f->by_prctl ? SAVED_PRCTL : 0) | (f->log ? SAVED_LOG : 0);
 		memcpy(at + n, &head, sizeof(u32));
 		memcpy(at + n + sizeof(u32), f->code, len);
 		n += sizeof(u32) + len;
@@ -361,13 +377,11 @@ int seccomp_load(struct thread *t, const void *buf, size_t len)
 
 	for (size_t n = 0; n < len;) {
 		struct seccomp_filter *f;
-		bool notifies;
-		u32 insns;
+		u32 head, insns;
 
-		memcpy(&insns, at + n, sizeof(insns));
-		n += sizeof(insns);
-		notifies = insns & SAVED_NOTIFIES;
-		insns &= ~SAVED_NOTIFIES;
+		memcpy(&head, at + n, sizeof(head));
+		n += sizeof(head);
+		insns = head & SAVED_LENGTH;
 		if (insns > BPF_MAXINSNS || n + insns * sizeof(struct sock_filter) > len)
 			return -EINVAL;
 		f = filter_new(insns, NULL);
@@ -375,7 +389,9 @@ int seccomp_load(struct thread *t, const void *buf, size_t len)
 			return -ENOMEM;
 		memcpy(f->code, at + n, insns * sizeof(struct sock_filter));
 		n += insns * sizeof(struct sock_filter);
-		f->notifies = notifies;
+		f->notifies = head & SAVED_NOTIFIES;
+		f->by_prctl = head & SAVED_PRCTL;
+		f->log = head & SAVED_LOG;
 		if (last)
 			last->older = f;
 		else

@@ -4,11 +4,15 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -309,8 +313,156 @@ static int given_back(void)
 	return 0;
 }
 
-int main(void)
+/* The program itself, to be executed and not to be read: that runs natively. */
+static int unreadable_copy(void)
 {
+	int from = open("/proc/self/exe", O_RDONLY), to = memfd_create("copy", 0);
+	char buf[65536];
+	ssize_t n;
+
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		write(to, buf, (size_t)n);
+	close(from);
+	fchmod(to, 0111);
+	if (!geteuid() && (setgid(65534) || setuid(65534)))
+		SAY("still root: %s", strerror(errno));
+	return to;
+}
+
+static void execute(int fd, const char *what)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fflush(stdout);
+	execl(path, "sandbox", what, NULL);
+	SAY("execl: %s", strerror(errno));
+}
+
+/* What two filters of ours leave of it. */
+static void held(void)
+{
+	struct utsname u;
+	char line[100];
+	FILE *f = fopen("/proc/self/status", "r");
+
+	TRY("uname", uname(&u));
+	TRY("getuid", syscall(SYS_getuid) == 65534 ? 0 : syscall(SYS_getuid));
+	SAY("mode %d", prctl(PR_GET_SECCOMP));
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "Seccomp", 7))
+			printf("%s", line);
+	TRY("another", INSTALL(RETURN(SECCOMP_RET_ALLOW)));
+}
+
+static int kept_natively(void)
+{
+	int fd = unreadable_copy();
+
+	INSTALL(LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ERRNO | 99), RETURN(SECCOMP_RET_ALLOW));
+	INSTALL(LOAD(nr), IF_CALL(SYS_getuid, SECCOMP_RET_ERRNO | 7), RETURN(SECCOMP_RET_ALLOW));
+	execute(fd, "held");
+	return 1;
+}
+
+/* The first filter lets through only one of the two calls that install another. */
+static int kept_by_prctl(void)
+{
+	static const struct sock_filter second[] = {
+		LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ERRNO | 98), RETURN(SECCOMP_RET_ALLOW)};
+	struct sock_fprog prog = {4, (struct sock_filter *)second};
+	int fd = unreadable_copy();
+
+	INSTALL(LOAD(nr), IF_CALL(SYS_seccomp, SECCOMP_RET_ERRNO | 97), RETURN(SECCOMP_RET_ALLOW));
+	TRY("prctl", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog));
+	execute(fd, "held");
+	return 1;
+}
+
+/* One that kills what a runtime could not do without. */
+static int kept_and_strict(void)
+{
+	int fd = unreadable_copy();
+
+	INSTALL(LOAD(nr), IF_CALL(SYS_getppid, SECCOMP_RET_KILL_PROCESS),
+		RETURN(SECCOMP_RET_ALLOW));
+	execute(fd, "killed");
+	return 1;
+}
+
+/* An execve that fails leaves the program as it was. */
+static int kept_after_failure(void)
+{
+	static char large[1 << 20];
+	char *argv[30] = {(char *)"sandbox"}, *none[] = {NULL}, path[40];
+	int fd = unreadable_copy(), text = memfd_create("text", 0);
+	struct utsname u;
+
+	memset(large, 'x', sizeof(large) - 1);
+	for (int i = 1; i < 29; i++)
+		argv[i] = large;
+	INSTALL(LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ERRNO | 99),
+		IF_CALL(SYS_getrandom, SECCOMP_RET_KILL_PROCESS),
+		IF_CALL(SYS_rt_tgsigqueueinfo, SECCOMP_RET_KILL_PROCESS),
+		RETURN(SECCOMP_RET_ALLOW));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	TRY("too much", execve(path, argv, none));
+	write(text, "no program\n", 11);
+	fchmod(text, 0777);
+	execute(text, "text");
+	fchmod(text, 0111);
+	TRY("uname", uname(&u));
+	execute(fd, "held");
+	return 1;
+}
+
+/* More of them than fit into 64 KB. */
+static int many_kept(void)
+{
+	static struct sock_filter long_one[4000];
+
+	INSTALL(LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ERRNO | 99), RETURN(SECCOMP_RET_ALLOW));
+	for (int i = 0; i < 4000; i++)
+		long_one[i] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
+	for (int i = 0; i < 4; i++)
+		SAY("long %d: %d", i, install(long_one, 4000));
+	execl("/proc/self/exe", "sandbox", "held", NULL);
+	return 1;
+}
+
+static int traced(void)
+{
+	int status, fd = open("/proc/self/exe", O_RDONLY);
+	pid_t pid = fork();
+
+	if (!pid) {
+		INSTALL(LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ERRNO | 99),
+			RETURN(SECCOMP_RET_ALLOW));
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		execl("/nowhere", "none", NULL);
+		SAY("nowhere: %s", strerror(errno));
+		execute(fd, "held");
+		_exit(1);
+	}
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status))
+		ptrace(PTRACE_CONT, pid, NULL, NULL);
+	return status != 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		if (!strcmp(argv[1], "killed"))
+			syscall(SYS_getppid);
+		held();
+		return 0;
+	}
+	child("kept natively", kept_natively);
+	child("kept by prctl", kept_by_prctl);
+	child("kept and strict", kept_and_strict);
+	child("kept after failure", kept_after_failure);
+	child("many kept", many_kept);
+	child("traced", traced);
 	child("own hand", own_hand);
 	child("errors", errors);
 	child("arguments", arguments);
