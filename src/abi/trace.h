@@ -29,6 +29,9 @@
  * thread a SIGTRAP (attr.sigtrap). The thread says where it was then, in one entry for all that the
  * kernel has recorded before. The table says what such entries are to tell (TRACE_BY_KERNEL).
  *
+ * Breakpoints on data are the kernel's as well. Such a stop is behind the instruction that has made
+ * the access, and whose code of the translator's may have made it more than once.
+ *
  * Beside the deadlines S says which *occurrences* it wants to be told of, under the same trace_seq:
  * system calls (struct trace_calls) and executions of an instruction (struct trace_place). Each is
  * one entry (struct trace_hit), however many events wait for it: S knows which.
@@ -88,6 +91,13 @@ struct trace_place {
 	u32 kinds; /* enum trace_place_kinds */
 };
 
+/* S. What the thread is to tell when it has accessed data that an event watches. */
+struct trace_watch {
+	u32 on;    /* some event does */
+	u32 wants; /* and the rest, as in struct trace_calls */
+	u32 stack_size, chain_max;
+};
+
 enum trace_branch_type {
 	TRACE_BRANCH_COND = 1,
 	TRACE_BRANCH_JUMP,
@@ -106,6 +116,8 @@ enum trace_branch_type {
 /* attr.sig_data of the kernel's events, and so si_perf_data of their signals; of page faults */
 #define TRACE_SIG_DATA  0x616e797065726600ull
 #define TRACE_SIG_FAULT 0x616e797065726601ull
+/* Likewise; of breakpoints on data */
+#define TRACE_SIG_WATCH 0x616e797065726602ull
 /* And the event's place in the table: si_value of the timers that stand in for cpu-clock. */
 #define TRACE_SIG_TIMER 0x616e797065727000ull
 
@@ -158,11 +170,13 @@ struct trace {
 	u32 pad1;
 	u64 own[2][2]; /* the runtime's memory, from and to: faults there are not the program's */
 	u32 pad2[2];
+	u64 copy[2]; /* the runtime's instruction for the guest's memory, from and to */
 
 	struct trace_event event[TRACE_EVENTS]; /* S */
 	struct trace_armed armed[TRACE_EVENTS]; /* G */
 	struct trace_trap trap;                 /* S, the first since the thread has waited */
 	struct trace_calls calls;               /* S */
+	struct trace_watch watch;               /* S */
 	struct trace_place place[TRACE_PLACES]; /* S; those in use come first */
 };
 
@@ -191,6 +205,8 @@ struct trace_entry {
 
 enum trace_sample_flags {
 	TRACE_SAMPLE_LATE = 1, /* the deadline had passed when it was set; ip is pc */
+	/* Of a stop: behind a return, whose writes are the translator's. */
+	TRACE_STOP_RETURNED = 2,
 };
 
 struct trace_sample {

@@ -314,8 +314,10 @@ CAUSE(VIRTUAL_PROBE_CPU, UNSUPPORTED, KERNEL_ALONE,
 CAUSE(VIRTUAL_FILTER, UNSUPPORTED, NONE,
       "the filter \"{s0}\" compares a string in the program's memory, which is not read here")
 CAUSE(VIRTUAL_BREAKPOINT, UNSUPPORTED, KERNEL_ALONE,
-      "breakpoints on data and in the kernel need the CPU's debug registers, which the virtual PMU "
-      "does not have")
+      "breakpoints in the kernel need the kernel, which the virtual PMU does not see")
+CAUSE(VIRTUAL_WATCHPOINT, UNSUPPORTED, NONE,
+      "breakpoints on data take a debug register of the CPU, and the host's kernel gives none "
+      "(errno {u0})")
 CAUSE(VIRTUAL_BREAKPOINTS, BUSY, FEWER, "the thread has {u0} breakpoints on execution already")
 CAUSE(VIRTUAL_KPROBE, UNSUPPORTED, KERNEL_ALONE,
       "kprobes are in the kernel, which the virtual PMU does not see")

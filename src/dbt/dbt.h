@@ -331,6 +331,19 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *uc);
 enum dbt_where dbt_touched(struct dbt_thread *t, void *uc);
 
 /*
+ * And for one that the CPU has raised behind an access of the guest's: the boundary is the first
+ * behind the instruction that has made it.
+ */
+enum dbt_where dbt_accessed(struct dbt_thread *t, void *uc);
+
+/*
+ * Whether what was accessed in front of @uc's pc was so by the translation alone: by a return, of
+ * which the reads are the guest's and the writes are not, or by the comparison of a checked block.
+ */
+bool dbt_is_in_return(const void *uc);
+bool dbt_is_in_check(const void *uc);
+
+/*
  * For a synchronous fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP of a breakpoint instruction).
  * @addr is si_addr; @write says whether a write was refused. DBT_AT_BOUNDARY: the pc in t->regs is
  * that of the guest instruction at fault (after it for traps), which is not counted. *@guest_addr

@@ -49,6 +49,25 @@ static int check_room(const struct event *event)
 	return core_refuse(event->core, -ENOSPC, VIRTUAL_BREAKPOINTS, .number = {n});
 }
 
+static enum probe_kind kind_of(const struct pe_attr *attr)
+{
+	return attr->bp_type == HW_BREAKPOINT_X ? PROBE_EXECUTED : PROBE_ACCESSED;
+}
+
+static int reserve(struct event *event)
+{
+	const struct probe_host *host = probe_host_of(event);
+	int err = host->reserve(host->ctx, probe_of(event));
+
+	if (!err)
+		return 0;
+	if (err == -ENOSPC)
+		return core_refuse(event->core, err, BREAKPOINT_REGISTERS);
+	if (err == -ENOMEM)
+		return core_refuse(event->core, err, NO_MEMORY, .name = {"a breakpoint"});
+	return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_WATCHPOINT, .number = {(u64)-err});
+}
+
 int breakpoint_init(struct event *event)
 {
 	const struct pe_attr *attr = &event->attr;
@@ -67,16 +86,20 @@ int breakpoint_init(struct event *event)
 		if (!event_capable(event, CORE_CAP_SYS_ADMIN))
 			return core_refuse(event->core, -EPERM, CAP_BREAKPOINT);
 	}
-	if (!probe_host_of(event) || attr->bp_addr >> 63 || attr->bp_type != HW_BREAKPOINT_X)
+	if (!probe_host_of(event) || attr->bp_addr >> 63)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
-	if (!event->target)
-		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_PROBE_CPU,
-				   .name = {event->pmu->name});
-	err = check_room(event);
-	if (err)
+	err = attr->bp_type == HW_BREAKPOINT_X ? check_room(event) : 0;
+	if (!err)
+		err = probe_opened(
+			event,
+			&(struct probe){.kind = kind_of(attr), .nr_at = 1, .at = {attr->bp_addr}});
+	event->hw.by_tasks = !event->target;
+	if (err || attr->bp_type == HW_BREAKPOINT_X)
 		return err;
-	return probe_opened(
-		event, &(struct probe){.kind = PROBE_EXECUTED, .nr_at = 1, .at = {attr->bp_addr}});
+	err = reserve(event);
+	if (err)
+		probe_closed(event);
+	return err;
 }
 
 /* Nothing else than where it is and what it waits for may change. */
@@ -92,21 +115,36 @@ static bool same_otherwise(const struct event *event, const struct pe_attr *attr
 	return !memcmp(&now, attr, sizeof(now));
 }
 
+static int move(struct event *event, const struct pe_attr *attr)
+{
+	const struct probe_host *host = probe_host_of(event);
+	struct probe *probe = probe_of(event);
+
+	event->attr.bp_addr = attr->bp_addr;
+	event->attr.bp_type = attr->bp_type;
+	event->attr.bp_len = attr->bp_len;
+	probe->at[0] = attr->bp_addr;
+	probe->kind = kind_of(attr);
+	if (probe->watch)
+		host->release(host->ctx, probe);
+	return probe->kind == PROBE_ACCESSED ? reserve(event) : 0;
+}
+
 int breakpoint_modify(struct event *event, const struct pe_attr *attr)
 {
-	struct probe *probe = probe_of(event);
+	struct pe_attr was;
 	int err = breakpoint_shape(event, attr);
 
 	if (err)
 		return err;
 	if (attr->bp_addr >> 63 || !same_otherwise(event, attr))
 		return core_refuse(event->core, -EINVAL, MODIFY_FIELDS);
-	if (attr->bp_type != HW_BREAKPOINT_X)
-		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
-	event->attr.bp_addr = attr->bp_addr;
-	event->attr.bp_type = attr->bp_type;
-	event->attr.bp_len = attr->bp_len;
+	was = event->attr;
+	err = move(event, attr);
+	if (err) {
+		(void)!move(event, &was);
+		return err;
+	}
 	event->attr.disabled = attr->disabled;
-	probe->at[0] = attr->bp_addr;
 	return 0;
 }

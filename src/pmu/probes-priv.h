@@ -21,6 +21,8 @@ static inline struct probe_pmus *probes_of(const struct event *event)
 
 /* The last step of event_init(): @event waits for what @probe says. 0 or -ENOMEM. */
 int must_check probe_opened(struct event *event, const struct probe *probe);
+/* Undoes it. */
+void probe_closed(struct event *event);
 const struct probe_host *probe_host_of(const struct event *event);
 /* Refuses what no PMU of these can record. */
 int must_check probe_no_branches(const struct event *event);

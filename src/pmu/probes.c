@@ -31,6 +31,7 @@ int probe_opened(struct event *event, const struct probe *probe)
 	*mine = *probe;
 	mine->event = event;
 	list_init(&mine->armed);
+	list_init(&mine->watched);
 	list_add_tail(&mine->link, &probes_of(event)->opened);
 	event->hw.priv[0] = (uintptr_t)mine;
 	return 0;
@@ -52,10 +53,12 @@ static int kprobe_init(struct event *event)
 	return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_KPROBE);
 }
 
-static void probe_destroy(struct event *event)
+void probe_closed(struct event *event)
 {
 	struct probe *probe = probe_of(event);
 
+	if (probe->watch)
+		probe_host_of(event)->release(probe_host_of(event)->ctx, probe);
 	list_del(&probe->link);
 	tp_filter_free(probe->filter);
 	free(probe);
@@ -67,15 +70,23 @@ static void probe_read(struct event *event)
 	(void)event;
 }
 
-static void probe_start(struct event *event, u32 flags)
+static int start(struct event *event)
 {
 	const struct probe_host *host = probe_host_of(event);
 
-	(void)flags;
 	if (!(event->hw.state & HW_STOPPED))
-		return;
+		return 0;
 	event->hw.state = 0;
-	host->arm(host->ctx, probe_of(event));
+	if (event->hw.by_tasks)
+		return 0;
+	return host->arm(host->ctx, probe_of(event));
+}
+
+/* It was on when it was added. */
+static void probe_start(struct event *event, u32 flags)
+{
+	(void)flags;
+	(void)start(event);
 }
 
 static void probe_stop(struct event *event, u32 flags)
@@ -86,16 +97,22 @@ static void probe_stop(struct event *event, u32 flags)
 	if (event->hw.state & HW_STOPPED)
 		return;
 	event->hw.state = HW_STOPPED | HW_UPTODATE;
-	host->disarm(host->ctx, probe_of(event));
+	if (!event->hw.by_tasks)
+		host->disarm(host->ctx, probe_of(event));
 }
 
 static int probe_add(struct event *event, u32 flags)
 {
+	int err;
+
 	event->hw.state = HW_STOPPED;
 	event_occurrences_start(event);
-	if (flags & PMU_EF_START)
-		probe_start(event, 0);
-	return 0;
+	if (!(flags & PMU_EF_START))
+		return 0;
+	err = start(event);
+	if (err)
+		probe_stop(event, 0);
+	return err;
 }
 
 static bool is_at(const struct probe *probe, u64 addr)
@@ -112,6 +129,10 @@ bool probe_matches(const struct probe *probe, const struct probe_hit *hit)
 	case PROBE_EXECUTED:
 		return hit->kind == PROBE_EXECUTED && is_at(probe, hit->addr) &&
 		       !probe->event->attr.exclude_user;
+	case PROBE_ACCESSED:
+		return hit->kind == PROBE_ACCESSED && probe->watch == hit->watch &&
+		       !(hit->by_kernel ? probe->event->attr.exclude_kernel
+					: probe->event->attr.exclude_user);
 	case PROBE_UPROBE: return hit->kind == PROBE_EXECUTED && is_at(probe, hit->addr);
 	case PROBE_RETURN: return hit->kind == PROBE_RETURN && is_at(probe, hit->addr);
 	default: break;
@@ -127,12 +148,19 @@ bool probe_matches(const struct probe *probe, const struct probe_hit *hit)
 	return probe->nr == hit->nr;
 }
 
+static bool is_breakpoint(const struct probe *probe)
+{
+	return probe->kind == PROBE_EXECUTED || probe->kind == PROBE_ACCESSED;
+}
+
 /* What stands in RAW; 0: nothing. */
 static u32 record_of(const struct probe *probe, const struct probe_hit *hit, u8 *record)
 {
 	if (probe->format)
 		return tracepoint_record(probe, hit, record);
-	return probe->kind == PROBE_EXECUTED ? 0 : uprobe_record(probe, hit, record);
+	if (is_breakpoint(probe))
+		return 0;
+	return uprobe_record(probe, hit, record);
 }
 
 void probe_happened(struct probe *probe, const struct probe_hit *hit,
@@ -154,11 +182,14 @@ void probe_happened(struct probe *probe, const struct probe_hit *hit,
 	}
 	if (filter && !tp_filter_passes(filter, record, &context))
 		return;
-	if (probe->kind == PROBE_EXECUTED) {
+	if (is_breakpoint(probe)) {
 		mine.has |= PERF_SAMPLE_ADDR;
 		mine.sample.addr = probe->at[0];
 	}
 	event->count++;
+	/* A stand-in's periods are its own, but what it has seen its CPU's event counts. */
+	if (event->standin && event->parent->state == EVENT_ACTIVE)
+		event->parent->count++;
 	event_occurred(event, 1, &mine);
 }
 
@@ -210,7 +241,7 @@ int probe_pmus_new(struct core *core, const struct probe_pmu_config *config,
 		pmu->del = pmu->stop = probe_stop;
 		pmu->start = probe_start;
 		pmu->read = probe_read;
-		pmu->destroy = probe_destroy;
+		pmu->destroy = probe_closed;
 		err = pmu_register(core, pmu);
 		if (err) {
 			/* The core keeps those that are registered already; it ends before them. */

@@ -20,6 +20,7 @@ enum probe_kind {
 	PROBE_CALL_ENTER, /* a system call is about to be made */
 	PROBE_CALL_EXIT,  /* and has been answered */
 	PROBE_EXECUTED,   /* the instruction at an address is about to be executed */
+	PROBE_ACCESSED,   /* an instruction has accessed data */
 	PROBE_UPROBE,     /* that of a file */
 	PROBE_RETURN,     /* a function that begins there has returned */
 	PROBE_KINDS
@@ -41,12 +42,18 @@ struct probe {
 	struct list link;  /* the driver's */
 	struct list armed; /* the host's, while the event is on; empty before and after */
 	u64 told;          /* the host's: the number of the last occurrence that it was told of */
+	/* Likewise, of data: NULL, or what `watched` is a link of. */
+	struct data_watch *watch;
+	struct list watched;
 	/* Of system calls. */
 	s32 nr;   /* which one, or PROBE_ANY_CALL */
 	u16 type; /* the tracepoint's id, as its records have it */
 	const struct tp_format *format;
 	struct tp_filter *filter; /* of an original: SET_FILTER's; copies use their original's */
-	/* Of instructions: where they are; of those of files the host says it while it is armed. */
+	/*
+	 * Of instructions, or data: where they are; of those of files the host says it while it is
+	 * armed.
+	 */
 	u32 nr_at;
 	u64 at[PROBE_AT];
 	struct probe_file file;
@@ -74,8 +81,17 @@ struct probe_host {
 	 */
 	int (*file)(void *ctx, struct task *opener, const char *path, u64 offset,
 		    struct probe_file *file);
-	/* Occurrences of @probe are wanted from now on, of the task that its event is on. */
-	void (*arm)(void *ctx, struct probe *probe);
+	/*
+	 * Of data: what @probe needs of the machine is its own until it is released, and follows
+	 * its event's attr. 0; -ENOSPC: all of it is in use; or another errno: there is none here.
+	 */
+	int (*reserve)(void *ctx, struct probe *probe);
+	void (*release)(void *ctx, struct probe *probe);
+	/*
+	 * Occurrences of @probe are wanted from now on, of the task that its event is on. 0, or
+	 * -errno: there will be none, and it is to be disarmed.
+	 */
+	int (*arm)(void *ctx, struct probe *probe);
 	void (*disarm)(void *ctx, struct probe *probe);
 };
 
@@ -85,8 +101,10 @@ struct probe_hit {
 	s64 nr;      /* of a system call */
 	u64 args[6]; /* likewise; of one that was answered args[0] is the result */
 	u64 addr;    /* of an instruction */
-	u64 ret;     /* PROBE_RETURN: where the function at addr has returned to */
-	u32 tid;     /* in the outermost namespace that is known */
+	const struct data_watch *watch; /* PROBE_ACCESSED: whose of the host's it was */
+	bool by_kernel;                 /* likewise: in a system call */
+	u64 ret; /* PROBE_RETURN: where the function at addr has returned to */
+	u32 tid; /* in the outermost namespace that is known */
 	u32 cpu;
 	const char *comm;
 };

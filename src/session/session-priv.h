@@ -24,6 +24,7 @@
 #include "session/sealed-memory.h"
 #include "session/session.h"
 #include "session/task/clock.h"
+#include "session/task/data-watches.h"
 #include "session/task/guests.h"
 #include "session/task/instant.h"
 #include "session/task/kernel-stops.h"

@@ -180,6 +180,8 @@ static int make_core(struct session *s, char *why, size_t len)
 	s->pmus.probe_host = (struct probe_host){.ctx = s,
 						 .tracepoint = tracepoint_find,
 						 .file = probe_file_find,
+						 .reserve = data_watch_reserve,
+						 .release = data_watch_release,
 						 .arm = trace_probe_arm,
 						 .disarm = trace_probe_disarm};
 	err = cpu_pmu_new(s->core, &cpu, &s->pmus.cpu);

@@ -139,7 +139,7 @@ def test_what_it_cannot_do_is_said():
     r = run("stat", "--pmu=virtual", "-e", "instructions", "/")
     assert r.status == 126, r
     # Beside what it counts, what only the kernel could: the advice does not lose the first.
-    r = run("stat", "--pmu=virtual", "-e", "mem:0x1000/8:w:u,instructions:u", "true")
+    r = run("stat", "--pmu=virtual", "-e", "mem:0xffffffff81000000/8:w,instructions:u", "true")
     text = re.sub(r"\s+", " ", r.err)
     assert r.status == 0 and re.search(r"\d{5,} +instructions:u", r.err), r
     assert "<not supported> mem:" in text, r

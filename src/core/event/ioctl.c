@@ -164,6 +164,9 @@ static int modify_all(struct event *event, const struct pe_attr *attr)
 	list_for_each_entry (child, &event->children, child_link)
 		if (!err)
 			err = modify_one(child, attr);
+	list_for_each_entry (child, &event->standins, child_link)
+		if (!err)
+			err = modify_one(child, attr);
 	return err;
 }
 

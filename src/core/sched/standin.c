@@ -1,14 +1,15 @@
 /*
- * Samples of a whole CPU. A kernel's counter interrupts whoever runs there. Ours are the tasks'
- * own, so an event of a CPU that samples has a stand-in in each task: an event of that task on that
- * CPU, with the original's attr, which overflows and writes into the original's buffer. The
- * original counts as always; what a stand-in counts is its periods' alone and is added to nothing.
+ * Samples of a whole CPU, and what its tasks alone can tell. A kernel's counter interrupts whoever
+ * runs there. Ours are the tasks' own, so such an event of a CPU has a stand-in in each task: an
+ * event of that task on that CPU, with the original's attr, which overflows and writes into the
+ * original's buffer. The original counts as always; what a stand-in counts is its periods' alone
+ * and is added to nothing, unless the driver does so.
  */
 #include "core/core-priv.h"
 
 static bool wants_standins(const struct event *event)
 {
-	return event->hw.by_tasks && !event->parent && event_is_sampling(event);
+	return event->hw.by_tasks && !event->parent;
 }
 
 /* Without memory the task is not sampled: it counts as a sample that was lost. */

@@ -12,6 +12,9 @@
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
+/* Accesses by the translation itself of which the session has not been told. */
+#define OWN_AT_MOST 64u
+
 /*
  * The threads of the address space that have deadlines, the quantity that paths are taken by, and
  * the kinds of branches that are logged.
@@ -85,6 +88,8 @@ static bool make_sampler(struct thread *t)
 	trace_of(t)->own[0][1] = REGION_END;
 	trace_of(t)->own[1][0] = region_code_start;
 	trace_of(t)->own[1][1] = region_code_end;
+	trace_of(t)->copy[0] = (u64)guest_copy_insn;
+	trace_of(t)->copy[1] = (u64)guest_copy_end + 1;
 	return true;
 }
 
@@ -122,6 +127,7 @@ static bool copy_table(struct thread *t, u32 *seq)
 			memcpy(sampler_of(t)->event, trace_of(t)->event,
 			       sizeof(sampler_of(t)->event));
 			sampler_of(t)->calls = trace_of(t)->calls;
+			sampler_of(t)->watch = trace_of(t)->watch;
 			memcpy(sampler_of(t)->place, trace_of(t)->place,
 			       sizeof(sampler_of(t)->place));
 			__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -146,6 +152,10 @@ static void use_table(struct sampler *s, struct trace *trace)
 {
 	s->nr = 0;
 	memset(&s->stop, 0, sizeof(s->stop));
+	if (s->watch.on)
+		use_stop(&s->stop, &(struct trace_event){.wants = s->watch.wants,
+							 .stack_size = s->watch.stack_size,
+							 .chain_max = s->watch.chain_max});
 	for (u32 slot = 0; slot < TRACE_EVENTS; slot++) {
 		const struct trace_event *e = &s->event[slot];
 		u32 i;
@@ -204,6 +214,7 @@ void sample_take_over(struct thread *t)
 	else
 		form_leave(t);
 	t->sampling.calls = any_call(&s->calls);
+	t->sampling.watched = s->watch.on;
 	places_take_over(t, false);
 	__atomic_store_n(&trace_of(t)->taken, seq, __ATOMIC_RELEASE);
 }
@@ -324,16 +335,37 @@ void sample_timer_stopped(struct thread *t, u32 slot, u32 periods)
 	sample_stopped(t);
 }
 
+static void put_own(struct thread *t, u64 until)
+{
+	const struct trace_entry entry = {.size = sizeof(entry), .kind = TRACE_OWN, .time = until};
+
+	trace_put(t, trace_of(t), &entry, false);
+}
+
+bool sample_trapped(struct thread *t, const void *uc)
+{
+	if (likely(!t->sampling.watched))
+		return false;
+	t->sampling.returned |= dbt_is_in_return(uc);
+	if (dbt_is_in_check(uc)) {
+		t->sampling.own_until = sys_clock(CLOCK_MONOTONIC);
+		/*
+		 * Who left the block each time would be there again. The kernel has room for some.
+		 */
+		if (++t->sampling.own_times % OWN_AT_MOST)
+			return !t->dbt.stepping;
+	}
+	sample_stopped(t);
+	return false;
+}
+
 void sample_stop_own(struct thread *t)
 {
-	struct trace_entry entry = {.size = sizeof(entry), .kind = TRACE_OWN};
-
 	__atomic_store_n(&t->sampling.stopped, false, __ATOMIC_RELAXED);
 	if (!t->sampling.own)
 		return;
 	t->sampling.telling = true;
-	entry.time = sys_clock(CLOCK_MONOTONIC);
-	trace_put(t, trace_of(t), &entry, false);
+	put_own(t, sys_clock(CLOCK_MONOTONIC));
 	t->sampling.telling = false;
 }
 
@@ -359,17 +391,23 @@ void sample_stop(struct thread *t)
 	const struct trace_event *e = t->sampling.own ? &sampler_of(t)->stop : NULL;
 	struct trace_sample *sample;
 	u64 sums[METER_QUANTITIES] = {0};
+	bool returned = t->sampling.returned;
 
+	t->sampling.returned = false;
 	/* Before the look at the clock: what comes later sets it again. */
 	__atomic_store_n(&t->sampling.stopped, false, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (!e || !e->period)
 		return;
 	t->sampling.telling = true;
+	if (t->sampling.own_until)
+		put_own(t, t->sampling.own_until);
+	t->sampling.own_until = 0;
 	if (e->wants & TRACE_WANT_SUMS)
 		meter_sums(dbt_meter(&t->dbt), METER_QUANTITIES, sums);
 	sample = make_sample(t, e, sums);
 	sample->entry.kind = TRACE_STOP;
+	sample->entry.flags = returned ? TRACE_STOP_RETURNED : 0;
 	if (e->wants & TRACE_WANT_TIMER)
 		tell_timers(t, sample, e->wants & TRACE_WANT_ANSWER);
 	else

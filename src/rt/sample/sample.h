@@ -35,6 +35,12 @@ static inline void sample_stopped(struct thread *t)
 	__atomic_store_n(&t->sampling.stopped, true, __ATOMIC_RELAXED);
 }
 
+/*
+ * Likewise by any SIGTRAP, of which the kernel merges those that come together: perhaps at an
+ * access to data that is watched, at @uc. True: it was the translation's, and was all.
+ */
+bool sample_trapped(struct thread *t, const void *uc);
+
 /* The same of a timer; so many of its periods are over. */
 void sample_timer_stopped(struct thread *t, u32 slot, u32 periods);
 

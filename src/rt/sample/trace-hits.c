@@ -25,6 +25,7 @@ static void tell(struct thread *t, struct trace_hit *hit, const struct trace_eve
 
 	hit->entry.kind = TRACE_HIT;
 	raw_call3(__NR_getcpu, (long)&hit->cpu, 0, 0);
+	sample_own_begin(t);
 	if (wants->wants & TRACE_WANT_SAMPLE) {
 		meter_sums(dbt_meter(&t->dbt), METER_QUANTITIES, sums);
 		sample_make(t, sample, wants, sums);
@@ -36,6 +37,8 @@ static void tell(struct thread *t, struct trace_hit *hit, const struct trace_eve
 	}
 	hit->entry.size = size;
 	memcpy(s->entry, hit, sizeof(*hit));
+	/* What it has read of the guest's is no access of the guest's. */
+	sample_own_end(t);
 	trace_put(t, trace_of(t), (const struct trace_entry *)s->entry,
 		  wants->wants & TRACE_WANT_ANSWER);
 	trace_wait_room(t, trace_of(t));

@@ -399,7 +399,14 @@ static void handle_kick(struct thread *t, struct ucontext *uc)
 static bool is_stop(const siginfo_t *info)
 {
 	return info->si_signo == SIGTRAP && info->si_code == TRAP_PERF &&
-	       (info->si_perf_data == TRACE_SIG_DATA || info->si_perf_data == TRACE_SIG_FAULT);
+	       (info->si_perf_data == TRACE_SIG_DATA || info->si_perf_data == TRACE_SIG_FAULT ||
+		info->si_perf_data == TRACE_SIG_WATCH);
+}
+
+/* Where a kernel's accesses to the guest's memory are made (sys/arch/<cpu>/guest-call.S). */
+static bool is_for_guest(u64 pc)
+{
+	return pc >= (u64)guest_call_begin && pc <= (u64)guest_copy_end;
 }
 
 /* The kernel sends it on the way back to user mode, so no call was interrupted by it. */
@@ -409,8 +416,16 @@ static void handle_stop(struct thread *t, const siginfo_t *info, struct ucontext
 	bool touched = info->si_perf_data == TRACE_SIG_FAULT && !info->si_perf_flags &&
 		       !region_overlaps(addr, 1);
 
+	enum dbt_where where;
+
 	sample_stopped(t);
-	if ((touched ? dbt_touched(&t->dbt, uc) : dbt_recover(&t->dbt, uc)) == DBT_IN_RUNTIME)
+	if (info->si_perf_data == TRACE_SIG_WATCH)
+		where = dbt_accessed(&t->dbt, uc);
+	else
+		where = touched ? dbt_touched(&t->dbt, uc) : dbt_recover(&t->dbt, uc);
+	/* Who goes on into the cache reads code; if he came back for that he never would. */
+	if (where == DBT_IN_RUNTIME &&
+	    (info->si_perf_data != TRACE_SIG_WATCH || is_for_guest(uc_pc(uc))))
 		dbt_interrupt(&t->dbt);
 }
 
@@ -424,6 +439,8 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 		handle_kick(t, uc);
 		return;
 	}
+	if (sig == SIGTRAP && sample_trapped(t, uc) && is_stop(info))
+		return;
 	if (is_stop(info)) {
 		handle_stop(t, info, uc);
 		return;

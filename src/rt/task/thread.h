@@ -144,13 +144,18 @@ struct thread {
 		bool on; /* it has some */
 		/* An event of the kernel's has stopped it; written by the handler too. */
 		bool stopped;
-		bool telling; /* it is telling of a stop */
-		u32 traps;    /* signals of events that it has got */
-		bool lost;    /* the session is gone: nothing is told any more */
-		bool calls;   /* system calls are to be told */
-		u32 made_by;  /* the system call that has made the thread */
-		u64 call_pc;  /* where the last call that was told returns to */
-		bool unmade;  /* it was not made, since a signal came first */
+		bool telling;  /* it is telling of a stop */
+		bool watched;  /* breakpoints on data are set */
+		bool returned; /* by the handler: one was met at a return */
+		/* Likewise: when the translation has last read what is watched, and how often. */
+		u64 own_until;
+		u32 own_times;
+		u32 traps;   /* signals of events that it has got */
+		bool lost;   /* the session is gone: nothing is told any more */
+		bool calls;  /* system calls are to be told */
+		u32 made_by; /* the system call that has made the thread */
+		u64 call_pc; /* where the last call that was told returns to */
+		bool unmade; /* it was not made, since a signal came first */
 	} sampling;
 
 	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */

@@ -87,6 +87,12 @@ void guest_thread_set_tid(struct guest_thread *th, s32 tid)
 	switches_watch(th);
 }
 
+void guest_thread_told_cpu(struct guest_thread *th, u32 cpu)
+{
+	if (cpu < th->process->s->nr_cpus && task_cpu(th->task) != (int)cpu)
+		task_sched_in(th->task, cpu);
+}
+
 void guest_thread_learn_tid(struct guest_thread *th)
 {
 	struct meter *m = guest_thread_meter(th);

@@ -111,6 +111,8 @@ void guest_thread_set_token(struct guest_thread *th, u32 token);
 void guest_thread_set_tid(struct guest_thread *th, s32 tid);
 /* The same as its meter tells it; threads that make no call do not say it otherwise. */
 void guest_thread_learn_tid(struct guest_thread *th);
+/* @th says that it is on @cpu, in an entry of its trace. */
+void guest_thread_told_cpu(struct guest_thread *th, u32 cpu);
 /* Has its runtime tell of its forks, its exec and its end from now on. */
 void guest_thread_watch(struct guest_thread *th);
 /* From here on its forks, its end and its exec concern the session. -ESRCH: it has just ended. */

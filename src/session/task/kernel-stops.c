@@ -16,11 +16,11 @@
 #define PAGES_MOST 64u
 
 /* And PERIOD, if the guest has it: the kernel then has other samples [SAMP-09]. */
-#define RECORDED (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR)
+#define RECORDED (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR)
 
 struct stop_sample {
 	struct perf_event_header header;
-	u64 id, time, addr, period;
+	u64 id, ip, time, addr, period;
 };
 
 /* THROTTLE and LOST, with their sample_id. */
@@ -42,9 +42,14 @@ struct stop_lost {
 	u64 id, lost;
 };
 
+static int open_event_on(const struct pe_attr *attr, s32 tid, int cpu, int group)
+{
+	return (int)syscall(SYS_perf_event_open, attr, tid, cpu, group, PERF_FLAG_FD_CLOEXEC);
+}
+
 static int open_event(const struct pe_attr *attr, s32 tid, int group)
 {
-	return (int)syscall(SYS_perf_event_open, attr, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
+	return open_event_on(attr, tid, -1, group);
 }
 
 /* In its whole size, which other kernels than ours may not know, nothing is set. */
@@ -187,6 +192,49 @@ int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *gue
 	return fd;
 }
 
+static int open_watch(const struct pe_attr *guests, s32 tid, int cpu)
+{
+	struct pe_attr attr = base_attr();
+	int fd;
+
+	make_stop(&attr, 0);
+	attr.type = PERF_TYPE_BREAKPOINT;
+	attr.bp_type = guests->bp_type;
+	attr.bp_addr = guests->bp_addr;
+	attr.bp_len = guests->bp_len;
+	attr.exclude_kernel = guests->exclude_kernel;
+	attr.sig_data = TRACE_SIG_WATCH;
+	fd = open_event_on(&attr, tid, cpu, -1);
+	if (fd < 0 && !attr.exclude_kernel && (errno == EACCES || errno == EPERM)) {
+		attr.exclude_kernel = 1;
+		fd = open_event_on(&attr, tid, cpu, -1);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+int kernel_watch_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *guests, u64 *id)
+{
+	struct pe_attr attr = base_attr();
+	int fd, err = make_buffer(ks, &attr, tid);
+
+	if (err)
+		return err;
+	fd = open_watch(guests, tid, -1);
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ks->fd) || ioctl(fd, PERF_EVENT_IOC_ID, id)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+int kernel_watch_hold(const struct pe_attr *guests, int cpu)
+{
+	return open_watch(guests, 0, cpu);
+}
+
 int kernel_switches_open(struct kernel_stops *ks, s32 tid)
 {
 	struct pe_attr attr = base_attr();
@@ -222,6 +270,7 @@ static bool note_of(const struct kernel_stops *ks, const struct perf_event_heade
 	switch (header->type) {
 	case PERF_RECORD_SAMPLE:
 		note->id = r.sample.id;
+		note->ip = r.sample.ip;
 		note->time = r.sample.time;
 		note->addr = r.sample.addr;
 		note->period = r.sample.period;

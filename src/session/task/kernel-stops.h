@@ -28,10 +28,10 @@ struct kernel_stops {
 struct kernel_note {
 	u32 type; /* PERF_RECORD_SAMPLE, THROTTLE, UNTHROTTLE, LOST or SWITCH */
 	u32 cpu;  /* of SWITCH */
-	u16 misc; /* likewise */
+	u16 misc; /* of SWITCH and SAMPLE */
 	u64 id;   /* of the kernel's event */
 	u64 time; /* CLOCK_MONOTONIC, ns; of LOST 0 */
-	u64 addr, lost;
+	u64 ip, addr, lost;
 	u64 period; /* 0: of an event that does not sample it */
 };
 
@@ -48,6 +48,17 @@ void kernel_stops_release(struct kernel_stops *ks);
  * *@id; or -errno.
  */
 int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *attr, u64 *id);
+
+/*
+ * Opens an event of the kernel's that stops the thread @tid at each access that @attr's breakpoint
+ * waits for, off. Its descriptor, and *@id; or -errno. ENOSPC: the thread's CPUs have no debug
+ * register left. The access has been made when the thread stops.
+ */
+int kernel_watch_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *attr, u64 *id);
+/*
+ * The same of the calling thread, on @cpu or, -1, any: it is never turned on, and holds a register.
+ */
+int kernel_watch_hold(const struct pe_attr *attr, int cpu);
 
 /* An event of the kernel's that records when @tid is switched, and nothing else. 0 or -errno. */
 int kernel_switches_open(struct kernel_stops *ks, s32 tid);

@@ -30,12 +30,18 @@ struct thread_trace {
 	u32 generation;
 	struct deadline deadlines[TRACE_EVENTS];
 	struct kernel_stops stops;
-	bool left_alone;    /* the kernel's events are closed */
-	u32 traps;          /* as trace->traps */
-	bool trapped;       /* within this drain */
-	bool held;          /* as trace->hold */
-	struct list probes; /* struct probe that are on */
+	bool left_alone;     /* the kernel's events are closed */
+	u32 traps;           /* as trace->traps */
+	bool trapped;        /* within this drain */
+	bool held;           /* as trace->hold */
+	struct list probes;  /* struct probe that are on */
+	struct list watches; /* struct data_watch */
+	bool sums_at_stops;  /* an access's samples have other events' counts */
+	u64 stop;            /* the number of the last one that was drained */
 };
+
+/* @th's; NULL: there is no memory for one. */
+struct thread_trace *trace_of_thread(struct guest_thread *th);
 
 /* What the thread is to tell when it comes there: enum trace_wants. */
 u32 deadline_wants(const struct deadline *d);

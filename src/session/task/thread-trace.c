@@ -22,7 +22,7 @@
 #define NSEC_PER_SEC 1000000000ull
 #define SHORTEST_NS  10000u /* of a clock's period [SW-00] */
 
-static struct thread_trace *trace_of(struct guest_thread *th)
+struct thread_trace *trace_of_thread(struct guest_thread *th)
 {
 	struct thread_trace *tt = th->trace;
 
@@ -34,6 +34,7 @@ static struct thread_trace *trace_of(struct guest_thread *th)
 	tt->thread = th;
 	kernel_stops_init(&tt->stops);
 	list_init(&tt->probes);
+	list_init(&tt->watches);
 	th->trace = tt;
 	list_add_tail(&tt->link, &th->process->s->traces);
 	return tt;
@@ -225,6 +226,7 @@ static void tell(struct thread_trace *tt)
 		};
 	}
 	probes_tell(th->process, &tt->probes, trace);
+	tt->sums_at_stops = trace->watch.wants & TRACE_WANT_SUMS;
 	/* Somebody may wait for each sample. */
 	__atomic_store_n(&trace->wake_at, when_to_wake(trace), __ATOMIC_RELAXED);
 	seq += seq + 1 ? 1 : 3;
@@ -245,7 +247,7 @@ static struct deadline *deadline_of(struct thread_trace *tt, const struct event 
 void trace_arm(void *ctx, struct event *event, struct task *task, u32 what, u64 next, u64 period)
 {
 	struct guest_thread *th = task_host(task);
-	struct thread_trace *tt = th ? trace_of(th) : NULL;
+	struct thread_trace *tt = th ? trace_of_thread(th) : NULL;
 	struct deadline *d = tt ? deadline_of(tt, event) : NULL;
 
 	(void)ctx;
@@ -308,7 +310,7 @@ void trace_listen(void *ctx, struct event *event, struct task *task, bool forced
 {
 	const struct pe_attr *attr = event_attr(event);
 	struct guest_thread *th = task_host(task);
-	struct thread_trace *tt = th ? trace_of(th) : NULL;
+	struct thread_trace *tt = th ? trace_of_thread(th) : NULL;
 	struct deadline *d = tt ? deadline_of(tt, event) : NULL;
 	u64 period = attr->sample_period;
 
@@ -370,6 +372,7 @@ static void stops_close(struct thread_trace *tt)
 	for (u32 i = 0; i < TRACE_EVENTS; i++)
 		if (tt->deadlines[i].event && tt->deadlines[i].quantity == TRACE_BY_KERNEL)
 			close_stop(&tt->deadlines[i]);
+	data_watches_close(tt);
 	kernel_stops_release(&tt->stops);
 }
 
@@ -385,6 +388,8 @@ void trace_stops(struct guest_thread *th, bool on)
 	for (u32 i = 0; on && i < TRACE_EVENTS; i++)
 		if (tt->deadlines[i].event && tt->deadlines[i].quantity == TRACE_BY_KERNEL)
 			set_stop(tt, &tt->deadlines[i]);
+	if (on)
+		data_watches_open(tt);
 }
 
 /* Whoever is in the middle of telling waits for the answer. One on its way swallows others. */
@@ -403,16 +408,18 @@ void trace_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr)
 	__atomic_store_n(&tt->trace->traps, ++tt->traps, __ATOMIC_RELEASE);
 }
 
-void trace_probe_arm(void *ctx, struct probe *probe)
+int trace_probe_arm(void *ctx, struct probe *probe)
 {
 	struct guest_thread *th = task_host(event_on_task(probe->event));
-	struct thread_trace *tt = th ? trace_of(th) : NULL;
+	struct thread_trace *tt = th ? trace_of_thread(th) : NULL;
 
 	(void)ctx;
 	if (!tt)
-		return;
+		return 0;
 	list_add_tail(&probe->armed, &tt->probes);
+	/* First what it is to tell, then what makes it tell. */
 	tell(tt);
+	return probe->kind == PROBE_ACCESSED ? data_watch_arm(tt, probe) : 0;
 }
 
 void trace_probe_disarm(void *ctx, struct probe *probe)
@@ -453,6 +460,7 @@ void trace_free(struct guest_thread *th)
 	if (!tt)
 		return;
 	th->trace = NULL;
+	data_watches_free(tt);
 	stops_close(tt);
 	unmap(tt);
 	list_del(&tt->link);

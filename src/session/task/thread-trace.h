@@ -35,7 +35,7 @@ void trace_stops(struct guest_thread *th, bool on);
 void trace_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr);
 
 /* Of struct probe_host. */
-void trace_probe_arm(void *ctx, struct probe *probe);
+int trace_probe_arm(void *ctx, struct probe *probe);
 void trace_probe_disarm(void *ctx, struct probe *probe);
 
 /* What @p has mapped has changed. */

@@ -141,11 +141,16 @@ static bool is_own(const struct thread_trace *tt, u64 addr)
 }
 
 static void take_note(struct thread_trace *tt, const struct kernel_note *note,
-		      struct sample_facts *facts)
+		      const struct trace_sample *s, struct sample_facts *facts)
 {
-	struct event *event = noted(tt, note->id);
+	struct data_watch *watch = data_watch_find(tt, note->id);
+	struct event *event = watch ? NULL : noted(tt, note->id);
 	bool own;
 
+	if (watch && note->type == PERF_RECORD_SAMPLE) {
+		tt->thread->process->s->instant.wall_time = note->time;
+		data_watch_noted(tt, watch, note, s, facts);
+	}
 	if (!event)
 		return;
 	own = note->addr && is_own(tt, note->addr);
@@ -174,11 +179,11 @@ static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
 	if (!th->task || !parts(s, &facts))
 		return;
 	facts.has |= PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD;
-	set_moment(th, s, 0);
-	if (s->cpu < th->process->s->nr_cpus && task_cpu(th->task) != (int)s->cpu)
-		task_sched_in(th->task, s->cpu);
+	set_moment(th, s, tt->sums_at_stops ? METER_SPARE : 0);
+	tt->stop++;
+	guest_thread_told_cpu(th, s->cpu);
 	while (kernel_stops_next(&tt->stops, s->entry.time, &note))
-		take_note(tt, &note, &facts);
+		take_note(tt, &note, s, &facts);
 	for (u32 i = 0; s->id && i < TRACE_EVENTS; i++) {
 		const struct deadline *d = &tt->deadlines[i];
 

@@ -31,6 +31,14 @@ static void tell_call(const struct probe *probe, struct trace_calls *calls)
 	add_wants(probe->event, &calls->wants, &calls->stack_size, &calls->chain_max);
 }
 
+static void tell_watch(const struct event *event, struct trace_watch *watch)
+{
+	watch->on = 1;
+	add_wants(event, &watch->wants, &watch->stack_size, &watch->chain_max);
+	if (event_attr(event)->sample_type & PERF_SAMPLE_READ)
+		watch->wants |= TRACE_WANT_SUMS;
+}
+
 static void tell_place(const struct event *event, u64 addr, u32 kind, struct trace_place *place)
 {
 	u32 i = 0;
@@ -55,13 +63,16 @@ void probes_tell(struct guest_process *p, const struct list *probes, struct trac
 
 	memset(&trace->calls, 0, sizeof(trace->calls));
 	memset(trace->place, 0, sizeof(trace->place));
+	memset(&trace->watch, 0, sizeof(trace->watch));
 	probes_find_places(p, probes);
 	list_for_each_entry (probe, probes, armed) {
 		u32 kind = probe->kind == PROBE_RETURN ? TRACE_PLACE_RETURN : TRACE_PLACE_EXECUTED;
 
 		if (is_call(probe))
 			tell_call(probe, &trace->calls);
-		for (u32 i = 0; i < probe->nr_at; i++)
+		if (probe->kind == PROBE_ACCESSED)
+			tell_watch(probe->event, &trace->watch);
+		for (u32 i = 0; probe->kind != PROBE_ACCESSED && i < probe->nr_at; i++)
 			tell_place(probe->event, probe->at[i], kind, trace->place);
 	}
 }
@@ -71,7 +82,7 @@ bool probes_are_sampled(const struct trace *trace)
 	for (u32 i = 0; i < TRACE_PLACES; i++)
 		if (trace->place[i].wants & TRACE_WANT_SAMPLE)
 			return true;
-	return trace->calls.wants & TRACE_WANT_SAMPLE;
+	return (trace->calls.wants | trace->watch.wants) & TRACE_WANT_SAMPLE;
 }
 
 static bool hit_from(const struct guest_thread *th, const struct trace_hit *h,
@@ -108,34 +119,45 @@ static struct probe *next_match(const struct list *probes, const struct probe_hi
 	return NULL;
 }
 
-void probes_hit(struct guest_thread *th, const struct list *probes, const struct trace_hit *h)
+bool probes_happened(struct guest_thread *th, const struct list *probes,
+		     const struct probe_hit *hit, struct sample_facts *facts)
 {
 	static u64 serial;
+	bool any = false;
+	struct probe *probe;
+
+	serial++;
+	/* One may take itself or another off the list. */
+	while ((probe = next_match(probes, hit, serial))) {
+		const struct pe_attr *attr = event_attr(probe->event);
+
+		any = true;
+		probe->told = serial;
+		facts->time = !attr->use_clockid || attr->clockid == 1
+				      ? th->process->s->instant.wall_time
+				      : 0;
+		probe_happened(probe, hit, facts);
+	}
+	return any;
+}
+
+void probes_hit(struct guest_thread *th, const struct list *probes, const struct trace_hit *h)
+{
 	const struct trace_sample *s = (const struct trace_sample *)(h + 1);
 	const struct meter *m = guest_thread_meter(th);
 	struct sample_facts facts = {.task = th->task, .cpumode = PERF_RECORD_MISC_USER};
 	u32 rest = h->entry.size - (u32)sizeof(*h);
 	struct probe_hit hit;
-	struct probe *probe;
 	char comm[17] = "";
 
 	if (!th->task || !m || !hit_from(th, h, &hit))
 		return;
+	guest_thread_told_cpu(th, h->cpu);
 	if (rest >= sizeof(*s) && s->entry.size == rest && trace_sample_facts(th, s, &facts))
 		facts.sample.ip = s->pc;
 	for (u32 i = 0; i < 16; i++)
 		comm[i] = __atomic_load_n(&m->comm[i], __ATOMIC_RELAXED);
 	hit.comm = comm;
-	serial++;
-	/* One may take itself or another off the list. */
-	while ((probe = next_match(probes, &hit, serial))) {
-		const struct pe_attr *attr = event_attr(probe->event);
-
-		probe->told = serial;
-		facts.time = !attr->use_clockid || attr->clockid == 1
-				     ? th->process->s->instant.wall_time
-				     : 0;
-		probe_happened(probe, &hit, &facts);
-	}
+	(void)probes_happened(th, probes, &hit, &facts);
 	core_settle(th->process->s->core);
 }

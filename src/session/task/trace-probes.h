@@ -12,6 +12,7 @@
 struct event;
 struct guest_process;
 struct guest_thread;
+struct probe_hit;
 struct sample_facts;
 struct trace;
 struct trace_hit;
@@ -23,6 +24,9 @@ void probes_tell(struct guest_process *p, const struct list *probes, struct trac
 bool probes_are_sampled(const struct trace *trace);
 /* @h is checked as far as its size goes. */
 void probes_hit(struct guest_thread *th, const struct list *probes, const struct trace_hit *h);
+/* It has happened to @th; false: none of @probes has waited for it. Writes to @facts. */
+bool probes_happened(struct guest_thread *th, const struct list *probes,
+		     const struct probe_hit *hit, struct sample_facts *facts);
 
 /* thread-trace.c: enum trace_wants of @event, as far as its attr says. */
 u32 trace_parts(const struct event *event);

@@ -162,10 +162,37 @@ static int file(void *ctx, struct task *opener, const char *path, u64 offset,
 	return 0;
 }
 
-static void arm(void *ctx, struct probe *probe)
+static int no_arm; /* what arm() says instead */
+
+static int arm(void *ctx, struct probe *probe)
 {
 	(void)ctx;
+	if (no_arm)
+		return no_arm;
 	armed[nr_armed++] = probe;
+	return 0;
+}
+
+/* What the host has for data, of which there is as much as @registers says. */
+static u32 registers, reserved;
+static int no_register = -ENOSPC;
+
+static int reserve(void *ctx, struct probe *probe)
+{
+	(void)ctx;
+	if (reserved == registers)
+		return no_register;
+	reserved++;
+	/* Nobody looks at it but here. */
+	probe->watch = (struct data_watch *)probe;
+	return 0;
+}
+
+static void release(void *ctx, struct probe *probe)
+{
+	(void)ctx;
+	reserved--;
+	probe->watch = NULL;
 }
 
 static void disarm(void *ctx, struct probe *probe)
@@ -178,8 +205,12 @@ static void disarm(void *ctx, struct probe *probe)
 
 static void setup(void)
 {
-	static const struct probe_host host = {
-		.tracepoint = find, .file = file, .arm = arm, .disarm = disarm};
+	static const struct probe_host host = {.tracepoint = find,
+					       .file = file,
+					       .reserve = reserve,
+					       .release = release,
+					       .arm = arm,
+					       .disarm = disarm};
 
 	EXPECT_EQ(tp_format_parse(enter_text, &enter), 0);
 	f = fake_new(1);
@@ -193,6 +224,10 @@ static void teardown(void)
 	fake_free(f);
 	probe_pmus_free(probes);
 	nr_armed = 0;
+	EXPECT_EQ(reserved, 0);
+	registers = 0;
+	no_register = -ENOSPC;
+	no_arm = 0;
 }
 
 static struct pe_attr attr_of(u64 id)
@@ -328,6 +363,124 @@ TEST(breakpoints_on_execution)
 	teardown();
 }
 
+static struct pe_attr data_at(u64 addr)
+{
+	struct pe_attr attr = exec_at(addr);
+
+	attr.bp_type = HW_BREAKPOINT_W;
+	return attr;
+}
+
+/* Of each that is on, as if they all had one of the host's. */
+static void accesses(bool by_kernel)
+{
+	const struct sample_facts facts = {.task = fake_task(f, 100)->task};
+
+	for (u32 i = 0; i < nr_armed; i++) {
+		const struct probe_hit hit = {.kind = PROBE_ACCESSED,
+					      .watch = armed[i]->watch,
+					      .by_kernel = by_kernel,
+					      .comm = "x"};
+
+		if (probe_matches(armed[i], &hit))
+			probe_happened(armed[i], &hit, &facts);
+	}
+}
+
+TEST(breakpoints_on_data)
+{
+	struct pe_attr attr = data_at(0x1000);
+	int user, kernel, both;
+
+	setup();
+	registers = 3;
+	user = fake_open(f, &attr, 0, -1, -1);
+	attr.exclude_kernel = 0;
+	both = fake_open(f, &attr, 0, -1, -1);
+	attr.exclude_user = 1;
+	kernel = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOSPC, BREAKPOINT_REGISTERS);
+	EXPECT_EQ(reserved, 3);
+	accesses(false);
+	accesses(false);
+	accesses(true);
+	executes(0x1000);
+	EXPECT_EQ(fake_count(f, user), 2);
+	EXPECT_EQ(fake_count(f, both), 3);
+	EXPECT_EQ(fake_count(f, kernel), 1);
+	teardown();
+}
+
+/* What it was stays if it cannot be moved. */
+TEST(breakpoints_on_data_that_move)
+{
+	struct pe_attr attr = data_at(0x1000), exec = exec_at(0x2000);
+	int fd, other;
+
+	setup();
+	registers = 1;
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(modify(fd, &exec), 0);
+	EXPECT_EQ(reserved, 0);
+	executes(0x2000);
+	accesses(false);
+	EXPECT_EQ(fake_count(f, fd), 1);
+	other = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_REFUSED(f, modify(fd, &attr), -ENOSPC, BREAKPOINT_REGISTERS);
+	executes(0x2000);
+	EXPECT_EQ(fake_count(f, fd), 2);
+	EXPECT_EQ(modify(other, &exec), 0);
+	EXPECT_EQ(modify(fd, &attr), 0);
+	accesses(false);
+	EXPECT_EQ(fake_count(f, fd), 3);
+	teardown();
+}
+
+/* It is not on then, and its times say so. */
+TEST(breakpoints_that_the_host_has_lost)
+{
+	struct pe_attr attr = data_at(0x1000);
+	int fd;
+
+	setup();
+	registers = 1;
+	no_arm = -ENOSPC;
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT(fd >= 0);
+	EXPECT_EQ(nr_armed, 0);
+	no_arm = 0;
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	EXPECT_EQ(nr_armed, 1);
+	accesses(false);
+	EXPECT_EQ(fake_count(f, fd), 1);
+	teardown();
+}
+
+/* Each task has one in its stead. */
+TEST(breakpoints_of_a_cpu)
+{
+	struct pe_attr data = data_at(0x1000), exec = exec_at(0x1000), other = exec_at(0x2000);
+	int d, x;
+
+	setup();
+	registers = 2;
+	d = fake_open(f, &data, -1, 0, -1);
+	x = fake_open(f, &exec, -1, 0, -1);
+	EXPECT_EQ(nr_armed, 2);
+	EXPECT_EQ(reserved, 2);
+	accesses(false);
+	accesses(false);
+	executes(0x1000);
+	EXPECT_EQ(fake_count(f, d), 2);
+	EXPECT_EQ(fake_count(f, x), 1);
+	EXPECT_EQ(modify(x, &other), 0);
+	executes(0x1000);
+	executes(0x2000);
+	EXPECT_EQ(fake_count(f, x), 2);
+	teardown();
+}
+
 TEST(breakpoints_that_are_refused)
 {
 	struct pe_attr attr = exec_at(0x1000);
@@ -343,10 +496,12 @@ TEST(breakpoints_that_are_refused)
 	attr.bp_len = 4;
 	EXPECT_REFUSED(f, modify(fd, &attr), -EINVAL, BREAKPOINT_EXEC);
 	attr.bp_type = HW_BREAKPOINT_W;
-	EXPECT_REFUSED(f, modify(fd, &attr), -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
-	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, VIRTUAL_BREAKPOINT);
-	attr = exec_at(0x1000);
-	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EOPNOTSUPP, VIRTUAL_PROBE_CPU);
+	EXPECT_REFUSED(f, modify(fd, &attr), -ENOSPC, BREAKPOINT_REGISTERS);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOSPC, BREAKPOINT_REGISTERS);
+	no_register = -EACCES;
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, VIRTUAL_WATCHPOINT);
+	no_register = -ENOMEM;
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOMEM, NO_MEMORY);
 	for (u64 i = 1; i < 64; i++) {
 		attr = exec_at(0x1000 + i);
 		EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);

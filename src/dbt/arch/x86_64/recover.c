@@ -228,7 +228,8 @@ static bool between_iterations(const struct dbt_block *b, u32 off)
 static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b,
 			   struct sigcontext_64 *m);
 
-enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
+/* @first: of jumps in a row that take no instruction, to the first. */
+static enum dbt_where recover(struct dbt_thread *t, void *context, bool first)
 {
 	struct sigcontext_64 *m =
 		(struct sigcontext_64 *)&((struct ucontext *)context)->uc_mcontext;
@@ -255,6 +256,8 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 	if (b && m->ip >= code_addr(b->code)) {
 		index = insn_at(b, off, &exact);
 		if (exact) {
+			while (first && off && index && b->insns[index - 1].native == 0)
+				index--;
 			if (t->stepping && !t->traced)
 				m->flags &= ~X86_EFLAGS_TF;
 			at_boundary(t, b, off, index, m);
@@ -269,6 +272,16 @@ enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
 	t->stepping = 1;
 	m->flags |= X86_EFLAGS_TF;
 	return DBT_STEP;
+}
+
+enum dbt_where dbt_recover(struct dbt_thread *t, void *context)
+{
+	return recover(t, context, false);
+}
+
+enum dbt_where dbt_accessed(struct dbt_thread *t, void *context)
+{
+	return recover(t, context, true);
 }
 
 static bool block_reads_page(const struct dbt_block *b, u64 addr)
@@ -479,4 +492,38 @@ enum dbt_where dbt_touched(struct dbt_thread *t, void *context)
 	rewind_to_insn(t, b, m);
 	redirect(t, m);
 	return DBT_AT_BOUNDARY;
+}
+
+/* The block that @context's thread is in, and where. */
+static const struct dbt_block *block_at(const void *context, u64 *pc, u32 *off)
+{
+	const struct sigcontext_64 *m =
+		(const struct sigcontext_64 *)&((const struct ucontext *)context)->uc_mcontext;
+	const struct dbt_block *b = dbt_in_cache(m->ip) ? block_by_code(m->ip) : NULL;
+
+	*pc = m->ip;
+	if (b && m->ip < code_addr(b->code))
+		b = NULL;
+	*off = b ? (u32)(m->ip - code_addr(b->code)) : 0;
+	return b;
+}
+
+bool dbt_is_in_return(const void *context)
+{
+	const struct dbt_block *b;
+	u64 pc;
+	u32 off;
+
+	b = block_at(context, &pc, &off);
+	return dbt_in_cache(pc) && ((b && is_ret(b, off)) || is_put_back(b, pc));
+}
+
+bool dbt_is_in_check(const void *context)
+{
+	const struct dbt_block *b;
+	u64 pc;
+	u32 off;
+
+	b = block_at(context, &pc, &off);
+	return b && b->flags & BLOCK_CHECKED && off && off <= b->first;
 }
