@@ -10,6 +10,17 @@ void json_begin(struct json *j, FILE *out)
 	*j = (struct json){.out = out};
 }
 
+void json_begin_lines(struct json *j, FILE *out)
+{
+	*j = (struct json){.out = out, .lines = true};
+}
+
+static void new_line(const struct json *j, u32 depth)
+{
+	if (j->lines)
+		fprintf(j->out, "\n%*s", (int)(2 * depth), "");
+}
+
 /* The bytes of the UTF-8 sequence at @s, or 0 if they are none. */
 static size_t utf8_len(const unsigned char *s)
 {
@@ -60,8 +71,10 @@ static void key_and_comma(struct json *j, const char *key)
 {
 	CHECK(!j->depth || (key == NULL) == ((j->array & BIT(j->depth)) != 0));
 	if (j->some & BIT(j->depth))
-		fputs(", ", j->out);
+		fputs(j->lines ? "," : ", ", j->out);
 	j->some |= BIT(j->depth);
+	if (j->depth)
+		new_line(j, j->depth);
 	if (key) {
 		quoted(j->out, key);
 		fputs(": ", j->out);
@@ -90,6 +103,8 @@ void json_array(struct json *j, const char *key)
 void json_end(struct json *j)
 {
 	CHECK(j->depth);
+	if (j->some & BIT(j->depth))
+		new_line(j, j->depth - 1);
 	putc(j->array & BIT(j->depth) ? ']' : '}', j->out);
 	j->depth--;
 }

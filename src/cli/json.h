@@ -1,7 +1,7 @@
 /*
  * PURPOSE: writes one JSON text to a stream, member by member. Commas, quoting and nesting are the
  * writer's business; the order and the names are the caller's. Every text ends with a newline and
- * stands on one line, so that several make a JSON Lines file.
+ * stands on one line, so that several make a JSON Lines file; but see json_begin_lines().
  *
  *   json_begin(&j, out);
  *   json_object(&j, NULL);
@@ -21,11 +21,15 @@
 struct json {
 	FILE *out; /* borrowed */
 	u32 depth;
-	u64 array; /* bit d: what is open at depth d is an array */
-	u64 some;  /* bit d: it has a member already */
+	u64 array;  /* bit d: what is open at depth d is an array */
+	u64 some;   /* bit d: it has a member already */
+	bool lines; /* each member stands on a line of its own */
 };
 
 void json_begin(struct json *j, FILE *out);
+
+/* The same with a line for each member, for a file that is kept under version control. */
+void json_begin_lines(struct json *j, FILE *out);
 
 void json_object(struct json *j, const char *key);
 void json_array(struct json *j, const char *key);

@@ -5,13 +5,14 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
 import termios
 import time
 
-from e2e import ANYPERF, ENV, main, run, scratch
+from e2e import ANYPERF, ENV, main, run, scratch, stat_json
 
 FIXED = os.environ["E2E_FIXED"]  # 200,005 instructions for each word of its command line
 NONDET = os.environ["E2E_NONDET"]
@@ -314,6 +315,167 @@ def test_gates_that_cannot_be():
     # A command that fails is not judged.
     r = compare("--fail-if=instructions>-100%", *vs(["true"], ["false"]), status=2)
     assert "broken" not in r.out + r.err, r
+
+
+def baseline(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def edited(path, **members):
+    b = {**baseline(path), **members}
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({k: v for k, v in b.items() if v is not None}, f)
+
+
+def test_baseline():
+    with scratch() as d:
+        program, kept = os.path.join(d, "program"), os.path.join(d, "baseline.json")
+        shutil.copy(FIXED, program)
+        r = compare("--save", kept, "--", program, "x")
+        assert re.search(r"^  instructions:u +400005  exact$", r.out, re.M) and not r.err, r
+        b = baseline(kept)
+        assert list(b) == ["schema", "command", "build_id", "environment", "cpu_vendor",
+                           "cpu_features", "libc", "seed", "not_fixed", "counts"], b
+        assert b["schema"] == "anyperf-baseline-1" and b["command"] == [program, "x"], b
+        assert b["counts"][0] == {"event": "instructions:u", "min": 2 * TURN + 5,
+                                  "value": 2 * TURN + 5, "max": 2 * TURN + 5}, b
+        assert b["environment"].keys() >= {"PATH"} and b["not_fixed"] == [], b
+        assert os.environ["PATH"] not in json.dumps(b) and os.listdir(d) != [], b
+        # The same again is the same, and the same file.
+        with open(kept, encoding="utf-8") as f:
+            text = f.read()
+        compare("--save=" + kept, "--", program, "x")
+        with open(kept, encoding="utf-8") as f:
+            assert f.read() == text and text.count("\n") > 20
+        assert sorted(os.listdir(d)) == ["baseline.json", "program"], os.listdir(d)
+        r = compared("--baseline", kept, "--fail-if=instructions>0", "--", program, "x")
+        assert [c["name"] for c in r["commands"]] == ["baseline", "A"], r
+        assert r["commands"][0]["baseline"] == kept and r["gates"][0]["result"] == "held", r
+        assert r["comparisons"][0]["counts"][0]["change"] == 0, r
+        assert "of the same build" in compare("--baseline", kept, "--", program, "x").out
+        # Another build, with one turn more in a hundred thousand.
+        with open(program, "rb") as f:
+            code = f.read()
+        assert code.count(struct.pack("<I", 100000)) == 1
+        with open(program, "wb") as f:
+            f.write(code.replace(struct.pack("<I", 100000), struct.pack("<I", 100001)))
+        r = compared("--baseline", kept, "--fail-if=instructions>0", "--", program, "x", status=1)
+        assert r["comparisons"][0]["counts"][0]["change"] == 4, r
+        # The counts become the new baseline if somebody says so.
+        assert baseline(kept) == b
+        r = compare("--baseline", kept, "--update", "--fail-if=instructions>0", "--", program, "x",
+                    status=1)
+        assert baseline(kept)["counts"][0]["value"] == 2 * TURN + 9, r
+        compare("--baseline", kept, "--fail-if=instructions>0", "--", program, "x")
+        fresh = os.path.join(d, "fresh.json")
+        r = compare("--baseline", fresh, "--update", "--", program, "x")
+        assert baseline(fresh) == baseline(kept) and not r.err, r
+
+
+def test_baselines_that_do_not_fit():
+    with scratch() as d:
+        kept = os.path.join(d, "baseline.json")
+
+        def refused(said, *options, command=("--", "true")):
+            r = compare("--baseline", kept, *options, *command, status=2)
+            assert said in r.err and not r.out, (said, r)
+            return r
+
+        def save(*options, **more):
+            compare("--save", kept, *options, "--", "true", **more)
+
+        refused("No such file or directory; --save FILE makes one")
+        for text, said in (("", "it is no JSON: line 1 has"), ("{\n'}", "it is no JSON: line 2 has"),
+                           ("[]", "no baseline of anyperf"), ("{}", "no baseline of anyperf"),
+                           ('{"schema": "anyperf-stat-1"}', "no baseline of anyperf"),
+                           ('{"schema": "anyperf-baseline-9"}', "of another version: "
+                            "anyperf-baseline-9, and this is anyperf-baseline-1"),
+                           ('{"schema": "anyperf-baseline-1"}', "it lacks its counts"),
+                           (" " * (1 << 21), "it is larger than 1024 kB")):
+            with open(kept, "w", encoding="utf-8") as f:
+                f.write(text)
+            refused(said)
+        os.unlink(kept)
+        os.mkdir(kept)
+        refused("Is a directory")
+        os.rmdir(kept)
+        save()
+        refused("the command line was another; --update keeps", command=("--", "true", "x"))
+        refused("the seed was 0 and is 4", "--seed=4")
+        refused("the environment has NEW now", "--env", "NEW=1")
+        refused("PATH of the environment was another (--env PATH=VALUE sets it)", "--env",
+                "PATH=/usr/bin:/bin:/sbin")
+        refused("the CPU shown was host ", "--cpu-features", "x86-64-v2")
+        for member, said in (("cpu_vendor", "the CPU's vendor was Other and is "),
+                             ("cpu_features", "the CPU shown was Other and is host "),
+                             ("libc", "the C library was Other and is ")):
+            save()
+            edited(kept, **{member: "Other"})
+            refused(said)
+            edited(kept, **{member: None})
+            refused("it does not say ")
+        save("--env", "GONE=1")
+        refused("the environment had GONE")
+        # Several at once are all named, and a new one is made on request.
+        r = refused("the environment had GONE; the seed was 0 and is 4", "--seed=4")
+        r = compare("--baseline", kept, "--update", "--seed=4", "--", "true")
+        assert "is made anew, without a comparison: the environment had GONE" in r.err, r
+        compare("--baseline", kept, "--seed=4", "--", "true")
+        # Counts that it does not have are not compared, and gates on them not judged.
+        r = compare("--baseline", kept, "--seed=4", "-e", "instructions,anyperf/taken/",
+                    "--fail-if=anyperf/taken/>1%", "--", "true", status=2)
+        assert "the baseline has no count of it" in r.out, r
+        edited(kept, counts=[{"event": "instructions:u", "min": 5, "value": 4, "max": 9}, 7])
+        r = compare("--baseline", kept, "--seed=4", "--", "true")
+        assert r.out.count("the baseline has no count of it") == 2, r
+        for args, said in (("--save a --baseline b", "--save is for the first time"),
+                           ("--update", "--update is for --baseline"),
+                           ("--save a --pmu=kernel", "--save is for counts of the virtual PMU"),
+                           ("--name=a --name=b --save a", "2 names for 1 command")):
+            r = compare(*args.split(), "--", "true", status=125)
+            assert said in r.err, r
+        assert "for one command" in compare("--save", kept, *vs(["true"], ["true"]), status=125).err
+        r = compare("--time-only", "--save", kept, "--", "true", status=125, times=True)
+        assert "with --time-only there are none" in r.err, r
+        r = compare("--save", os.path.join(d, "no", "where"), "--", "true", status=125)
+        assert "cannot write '" in r.err and "No such file" in r.err, r
+
+
+def test_a_baseline_of_another_machine():
+    """With a level of CPU features and a number of CPUs another machine of the vendor counts the
+    same: one with another model of CPU, and another number of them."""
+    asks = ["python3", "-I", "-S", "-c", "import os; sum(range(len(os.sched_getaffinity(0)) * 99))"]
+    level = ["--cpu-features=x86-64-v2", "--cpus=3", "--env=PYTHONHASHSEED=0"]
+    with scratch() as d:
+        kept = os.path.join(d, "baseline.json")
+        compare("--save", kept, *level, "--", *asks)
+        b = baseline(kept)
+        assert b["cpus"] == 3 and b["cpu_features"] == "x86-64-v2", b
+        cpu = str(min(os.sched_getaffinity(0)))
+        r = subprocess.run(["taskset", "-c", cpu, ANYPERF, "compare", "--baseline", kept,
+                            "--fail-if=instructions>0", "--fail-if=instructions<0", *level, "--",
+                            *asks], capture_output=True, text=True, env=ENV, check=False)
+        assert r.returncode == 0 and not r.stderr, r
+        # What CPUID shows beside the level: another model.
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            models = ["zen2", "zen4"] if "AuthenticAMD" in f.read() else ["haswell-x", "icelake-x"]
+        counts = []
+        for model in models:
+            r = stat_json("--deterministic", *level[:2], "--cpu-model", model, "-e",
+                          "instructions:u", "--", FIXED, "x")[0]
+            counts.append(r["counts"][0]["value"])
+        assert counts[0] == counts[1], counts
+        # Without them the number of CPUs is the machine's, and says so if it is another.
+        compare("--save", kept, "--env=PYTHONHASHSEED=0", "--", *asks)
+        if baseline(kept)["cpus"] == 9:
+            return
+        r = compare("--baseline", kept, "--cpus=9", "--env=PYTHONHASHSEED=0", "--", *asks, status=2)
+        assert f"was told {baseline(kept)['cpus']} then and 9 now; --cpus=" in r.err, r
+        # Who does not ask is not kept from comparing.
+        compare("--save", kept, "--", "true")
+        assert "cpus" not in baseline(kept)
+        compare("--baseline", kept, "--cpus=9", "--", "true")
 
 
 def test_commands_that_fail():

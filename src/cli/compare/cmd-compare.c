@@ -23,11 +23,14 @@ static void prepare_sides(struct compare_job *job)
 							       "E", "F", "G", "H"};
 	const struct compare_opts *o = &job->opts;
 
-	job->nr_sides = o->nr_commands;
+	u32 stored = o->baseline ? 1 : 0; /* it comes first, and is what others are held against */
+
+	job->nr_sides = stored + o->nr_commands;
 	job->sides = calloc(job->nr_sides, sizeof(*job->sides));
 	CHECK(job->sides);
-	for (u32 i = 0; i < job->nr_sides; i++) {
-		struct compare_side *side = &job->sides[i];
+	job->sides[0].stored = stored;
+	for (u32 i = 0; i < o->nr_commands; i++) {
+		struct compare_side *side = &job->sides[stored + i];
 
 		side->argv = o->commands[i];
 		side->name = i < o->names.n ? o->names.at[i] : letters[i];
@@ -73,13 +76,14 @@ static int open_files(struct compare_job *job)
 static void say_uncounted(const struct compare_job *job)
 {
 	for (u32 i = 0; i < job->nr_sides; i++)
-		if (job->sides[i].count_runs && compare_is_virtual(job))
+		if (job->sides[i].count_runs && job->sides[i].machine && compare_is_virtual(job))
 			uncounted_text(&cmd_compare, job->sides[i].machine, stderr, "");
 }
 
 static bool has_results(const struct compare_job *job)
 {
-	return (job->sides[0].count_runs && job->sides[1].count_runs) || job->rounds;
+	return job->rounds ||
+	       (job->sides[0].count_runs && job->sides[job->nr_sides - 1].count_runs);
 }
 
 static void print(struct compare_job *job)
@@ -115,6 +119,8 @@ static int compare(struct compare_job *job)
 
 	if (!job->opts.time_only && compare_prepare_counts(job))
 		return job->status;
+	if (job->opts.baseline && compare_baseline_load(job))
+		return job->status;
 	if (compare_check_gates(job))
 		return cmd_compare.failure;
 	if (!compare_warm_up(job) && (job->opts.time_only || !compare_count(job)) &&
@@ -125,8 +131,13 @@ static int compare(struct compare_job *job)
 	if (status && status != 2)
 		return status;
 	/* What is not complete is not judged. */
-	if (!status && !compare_is_interrupted(job))
+	if (!status && !compare_is_interrupted(job)) {
+		if (compare_baseline_check(job))
+			return job->status;
 		status = compare_judge(job);
+		if (compare_baseline_save(job))
+			return cmd_compare.failure;
+	}
 	say_uncounted(job);
 	print(job);
 	written = close_output(job);
@@ -166,6 +177,7 @@ static int run(int argc, char **argv)
 	free(job.sides);
 	free(job.judged);
 	ap_machine_free(job.native);
+	compare_baseline_free(&job);
 	compare_environment_free(&job);
 	compare_opts_release(&job.opts);
 	/* So that a shell's loop ends with us. */
@@ -180,7 +192,8 @@ static int run(int argc, char **argv)
 const struct command cmd_compare = {
 	.name = "compare",
 	.summary = "run commands side by side and show what changed",
-	.synopsis = "[options] [--] COMMAND [ARGUMENTS] --vs COMMAND [ARGUMENTS] [--vs ...]",
+	.synopsis = "[options] [--] COMMAND [ARGUMENTS] --vs COMMAND [ARGUMENTS] [--vs ...]\n"
+		    "[options] --save FILE | --baseline FILE [--] COMMAND [ARGUMENTS]",
 	.description =
 		"Runs two versions of a program, or more, and shows by how much they differ. Each is counted "
 		"at least twice on the virtual PMU, in deterministic runs, in turns. Counts that are the same in "

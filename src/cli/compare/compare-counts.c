@@ -150,6 +150,8 @@ u64 side_count_median(const struct side_count *c)
 
 static bool is_settled(const struct compare_side *side)
 {
+	if (side->stored)
+		return true;
 	if (side->count_runs < COUNT_RUNS_MIN)
 		return false;
 	for (u32 i = 0; i < side->nr_counts; i++)
@@ -161,7 +163,7 @@ static bool is_settled(const struct compare_side *side)
 int compare_prepare_counts(struct compare_job *job)
 {
 	for (u32 i = 0; i < job->nr_sides; i++)
-		if (prepare(job, &job->sides[i]))
+		if (!job->sides[i].stored && prepare(job, &job->sides[i]))
 			return -1;
 	return 0;
 }

@@ -63,12 +63,14 @@ static void print_side(struct json *j, const struct compare_job *job,
 {
 	json_object(j, NULL);
 	json_str(j, "name", side->name);
+	if (side->stored)
+		json_str(j, "baseline", job->opts.baseline);
 	json_array(j, "command");
 	for (u32 i = 0; side->argv[i]; i++)
 		json_str(j, NULL, side->argv[i]);
 	json_end(j);
 	if (side->count_runs) {
-		if (compare_is_virtual(job))
+		if (compare_is_virtual(job) && !side->stored)
 			deterministic_not_fixed_json(j, side->nondet);
 		json_array(j, "counts");
 		for (u32 i = 0; i < side->nr_counts; i++)

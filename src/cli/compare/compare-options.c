@@ -165,6 +165,19 @@ const struct option compare_option_table[] = {
 		 "if all of the interval, or range, lies beyond. If only the median does, anyperf exits with 2. "
 		 "May be given several times."},
 
+	{OPTION_GROUP, .help = "Against what was counted before"},
+	{OPTION_STR, 0, "save", "FILE", AT(save), .complete = COMPLETE_FILE,
+	 .help = "count the one command and keep that in FILE, for --baseline"},
+	{OPTION_STR, 0, "baseline", "FILE", AT(baseline), .complete = COMPLETE_FILE,
+	 .help = "count the one command and compare that with FILE",
+	 .more = "Counts are compared, and no times: those of another day say nothing. If the command line, the "
+		 "environment, the CPU shown, the number of CPUs that the program asked for, the C library or "
+		 "the seed are others, the comparison is refused with what it is. --cpu-features and --cpus show "
+		 "the same on every machine of one vendor."},
+	{OPTION_FLAG, 0, "update", AT(update),
+	 .help = "with --baseline: keep the new counts in FILE, whatever the comparison says",
+	 .more = "FILE is made if it does not exist."},
+
 	{OPTION_GROUP, .help = "How to print"},
 	{OPTION_STR, 0, "format", "FORMAT", AT(format), .words = formats,
 	 .help = "text (default) or json"},
@@ -211,8 +224,38 @@ static int split_commands(struct compare_opts *opts, char **argv)
 	}
 }
 
+/* One command, and what was kept of it. */
+static int check_one(const struct compare_opts *opts)
+{
+	const char *option = opts->save ? "--save" : "--baseline";
+
+	if (opts->nr_commands > 1)
+		return command_error(&cmd_compare, "%s is for one command", option);
+	if (opts->names.n > 1)
+		return command_error(&cmd_compare, "there are %u names for 1 command",
+				     opts->names.n);
+	if (opts->time_only)
+		return command_error(&cmd_compare,
+				     "%s keeps counts, and with --time-only there "
+				     "are none",
+				     option);
+	if (opts->pmu && !strcmp(opts->pmu, "kernel"))
+		return command_error(&cmd_compare,
+				     "%s is for counts of the virtual PMU; the "
+				     "kernel's are another number every day",
+				     option);
+	return deterministic_check(&cmd_compare, &opts->deterministic);
+}
+
 static int check(const struct compare_opts *opts)
 {
+	if (opts->save && opts->baseline)
+		return command_error(&cmd_compare, "--save is for the first time; --baseline with "
+						   "--update keeps the new counts");
+	if (opts->update && !opts->baseline)
+		return command_error(&cmd_compare, "--update is for --baseline");
+	if (opts->save || opts->baseline)
+		return check_one(opts);
 	if (opts->nr_commands < 2)
 		return command_error(
 			&cmd_compare,
@@ -244,6 +287,7 @@ int compare_opts_parse(struct compare_opts *opts, int argc, char **argv)
 						    "--vs ./new`, for instance");
 	if (first >= 0 && (split_commands(opts, argv + first) || check(opts)))
 		first = -1;
+	opts->counts_only |= opts->save || opts->baseline;
 	if (first < 0)
 		compare_opts_release(opts);
 	return first < 0 ? first : 0;

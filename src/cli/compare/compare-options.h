@@ -31,6 +31,8 @@ struct compare_opts {
 	double spend; /* --for: seconds */
 	long warmup;
 	bool counts_only, time_only;
+	const char *save, *baseline;
+	bool update;
 	struct gate *gates; /* owned */
 	u32 nr_gates;
 	bool ignore_exit;

@@ -26,7 +26,7 @@ struct side_count {
 	char *name; /* as shown; owned */
 	u64 run[COUNT_RUNS_MAX];
 	u32 runs;            /* that counted it */
-	bool refused;        /* it could not be opened */
+	bool refused;        /* it could not be opened, or a baseline does not have it */
 	struct ap_error why; /* valid if refused */
 };
 
@@ -49,6 +49,7 @@ struct compare_side {
 	struct side_count *counts; /* owned; one per event */
 	u32 nr_counts;
 	u32 count_runs;
+	bool stored;                     /* it is a baseline: nothing of it is run */
 	double *timed[TIMED_QUANTITIES]; /* a number for each round; owned */
 	u32 nondet; /* what the runs have used that varies; cli/determinism.h */
 };
@@ -63,6 +64,8 @@ struct compare_judged {
 	char why[256];
 };
 
+struct baseline;
+
 struct compare_job {
 	struct compare_opts opts;
 	struct compare_side *sides; /* owned */
@@ -74,6 +77,7 @@ struct compare_job {
 	int no_output; /* descriptors that the commands get */
 	int input;
 	bool progress;                 /* somebody looks at standard error */
+	struct baseline *stored;       /* what sides[0] is of; owned; NULL: there is none */
 	struct compare_judged *judged; /* owned; a gate and a command each */
 	u32 nr_judged;
 	int status; /* to exit with, if the comparison came to an end before its time; else 0 */
@@ -134,6 +138,23 @@ u64 side_count_min(const struct side_count *c);
 u64 side_count_max(const struct side_count *c);
 /* The middle one of its runs. */
 u64 side_count_median(const struct side_count *c);
+
+/*
+ * Makes sides[0] of the file of --baseline. 0, or -1 after saying what is wrong with it: with
+ * job->status 2 if it cannot be compared with what is run here. With --update such a file is as
+ * good as none, and the comparison is of one command.
+ */
+must_check int compare_baseline_load(struct compare_job *job);
+
+/*
+ * What could be told of the baseline only after the command has run. 0, or -1 after saying it, with
+ * job->status 2.
+ */
+must_check int compare_baseline_check(struct compare_job *job);
+
+/* Writes what --save or --update want to keep. 0, or -1 after saying why not. */
+must_check int compare_baseline_save(const struct compare_job *job);
+void compare_baseline_free(struct compare_job *job);
 
 /* Whether what gates are about is going to be measured: 0, or -1 after saying of which not. */
 must_check int compare_check_gates(const struct compare_job *job);

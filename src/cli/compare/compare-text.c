@@ -130,6 +130,24 @@ static void print_counts(const struct compare_job *job, const struct compare_tex
 		print_count(t, first, side, i);
 }
 
+/* One command, whose counts were kept. */
+static void print_alone(const struct compare_text *t, const struct compare_side *side)
+{
+	fprintf(t->out, "\n  %-*s %*s\n", NAME_WIDTH, "Counts", COUNT_WIDTH, side->name);
+	for (u32 i = 0; i < side->nr_counts; i++) {
+		const struct side_count *c = &side->counts[i];
+
+		if (!c->runs) {
+			print_refused(t, c, c);
+			continue;
+		}
+		fprintf(t->out, "  %-*s ", NAME_WIDTH, c->name);
+		print_number(t, (double)side_count_median(c), COUNT_WIDTH);
+		fputs(side_count_is_exact(c) ? "  exact\n" : "  varies\n", t->out);
+		print_range(t, side, c);
+	}
+}
+
 void compare_print_text(const struct compare_job *job)
 {
 	struct compare_text t = {.out = job->out, .width = terminal_of(job->out).width};
@@ -137,6 +155,8 @@ void compare_print_text(const struct compare_job *job)
 	number_style_init(&t.numbers);
 	for (u32 i = 0; i < job->nr_sides; i++)
 		fprintf(t.out, "%s: %s\n", job->sides[i].name, job->sides[i].title);
+	if (job->nr_sides == 1)
+		print_alone(&t, &job->sides[0]);
 	for (u32 i = 1; i < job->nr_sides; i++)
 		print_counts(job, &t, &job->sides[i]);
 	if (job->rounds)

@@ -38,6 +38,8 @@ int compare_warm_up(struct compare_job *job)
 
 	for (long n = 0; n < job->opts.warmup; n++) {
 		for (u32 i = 0; i < job->nr_sides; i++) {
+			if (job->sides[i].stored)
+				continue;
 			compare_progress(job, "warm-up: %s", job->sides[i].name);
 			if (run_natively(job, &job->sides[i], &end))
 				return -1;

@@ -1,0 +1,436 @@
+/*
+ * A baseline: the counts of a command on another day, in a file that stands beside the source. What
+ * the counts depend on is kept with them, and a run that has not the same is not compared.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "cli/compare/compare-facts.h"
+#include "cli/json-reader.h"
+#include "cli/json.h"
+#include "cli/report/report.h"
+
+#define SCHEMA  "anyperf-baseline-1"
+#define MOST_KB 1024
+
+struct baseline {
+	struct json_text json;
+	char **argv; /* owned; its strings are the JSON's */
+};
+
+/* What differs, as a list in a sentence. */
+struct differences {
+	char text[1200];
+	size_t len;
+};
+
+static void printf_like(2, 3) differ(struct differences *d, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (d->len + 2 >= sizeof(d->text))
+		return;
+	if (d->len)
+		d->len += (size_t)snprintf(d->text + d->len, sizeof(d->text) - d->len, "; ");
+	va_start(ap, fmt);
+	d->len += (size_t)vsnprintf(d->text + d->len, sizeof(d->text) - d->len, fmt, ap);
+	va_end(ap);
+}
+
+static int refuse(struct compare_job *job, const char *what)
+{
+	job->status = 2;
+	compare_progress(job, "%s", "");
+	return command_error(&cmd_compare, "cannot compare with '%s': %s", job->opts.baseline,
+			     what);
+}
+
+/* The whole file. 0, -ENOENT, or another error with a sentence. */
+static int read_file(const char *path, char **bytes, size_t *len, char *why, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	size_t most = (size_t)MOST_KB * 1024;
+	int err = 0;
+
+	snprintf(why, size, "%s", strerror(errno));
+	if (!f)
+		return errno == ENOENT ? -ENOENT : -EINVAL;
+	*bytes = malloc(most + 1);
+	CHECK(*bytes);
+	errno = 0;
+	*len = fread(*bytes, 1, most + 1, f);
+	if (ferror(f)) {
+		snprintf(why, size, "%s", strerror(errno));
+		err = -EINVAL;
+	} else if (*len > most) {
+		snprintf(why, size, "it is larger than %d kB, as no baseline is", MOST_KB);
+		err = -EINVAL;
+	}
+	fclose(f);
+	if (err)
+		free(*bytes);
+	return err;
+}
+
+/* Whether it is a baseline of this version; else @why says what it is. */
+static bool is_ours(const struct json_text *t, char *why, size_t size)
+{
+	const char *schema = json_member_text(t, t->values, "schema");
+	const struct json_value *counts = json_member(t, t->values, "counts", JSON_ARRAY);
+	const struct json_value *command = json_member(t, t->values, "command", JSON_ARRAY);
+
+	if (!schema || strncmp(schema, "anyperf-baseline-", 17) != 0)
+		snprintf(why, size, "it is no baseline of anyperf");
+	else if (strcmp(schema, SCHEMA) != 0)
+		snprintf(why, size, "it is a baseline of another version: %.40s, and this is %s",
+			 schema, SCHEMA);
+	else if (!counts || !command)
+		snprintf(why, size, "it lacks its %s", counts ? "command" : "counts");
+	else
+		return true;
+	return false;
+}
+
+/* 0, -ENOENT, or -EINVAL with a sentence in @why. */
+static int load(const char *path, struct json_text *t, char *why, size_t size)
+{
+	char *bytes, what[100];
+	size_t len;
+	int err = read_file(path, &bytes, &len, why, size);
+
+	if (err)
+		return err;
+	err = json_read(t, bytes, len, what, sizeof(what));
+	free(bytes);
+	if (err) {
+		snprintf(why, size, "it is no JSON: %s", what);
+		return err;
+	}
+	if (is_ours(t, why, size))
+		return 0;
+	json_release(t);
+	return -EINVAL;
+}
+
+static void take_argv(struct baseline *b)
+{
+	const struct json_text *t = &b->json;
+	const struct json_value *command = json_member(t, t->values, "command", JSON_ARRAY);
+	u32 n = 0;
+
+	b->argv = calloc(t->nr_values + 1, sizeof(*b->argv));
+	CHECK(b->argv);
+	for (const struct json_value *v = json_first(t, command); v; v = json_next(t, v))
+		b->argv[n++] = (char *)(v->kind == JSON_STRING ? v->text : "");
+}
+
+static bool is_same_argv(char *const *a, char *const *b)
+{
+	for (; *a && *b; a++, b++)
+		if (strcmp(*a, *b) != 0)
+			return false;
+	return !*a && !*b;
+}
+
+static void compare_text(const struct json_text *t, const char *key, const char *what,
+			 const char *now, struct differences *d)
+{
+	const char *was = json_member_text(t, t->values, key);
+
+	if (!was)
+		differ(d, "it does not say %s", what);
+	else if (strcmp(was, now) != 0)
+		differ(d, "%s was %.160s and is %s", what, was, now);
+}
+
+static const char *name_of(const char *entry, char *name, size_t size)
+{
+	snprintf(name, size, "%.*s", (int)strcspn(entry, "="), entry);
+	return name;
+}
+
+/* Whether the environment has a variable of that name. */
+static bool has_variable(const struct compare_job *job, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (char **entry = job->environment; *entry; entry++)
+		if (!strncmp(*entry, name, len) && (*entry)[len] == '=')
+			return true;
+	return false;
+}
+
+static void compare_variables(const struct compare_job *job, const struct json_text *t,
+			      struct differences *d)
+{
+	const struct json_value *was = json_member(t, t->values, "environment", JSON_OBJECT);
+	char name[100], hex[17];
+
+	if (!was) {
+		differ(d, "it does not say what the environment was");
+		return;
+	}
+	for (char **entry = job->environment; *entry; entry++) {
+		const char *hash = json_member_text(t, was, name_of(*entry, name, sizeof(name)));
+
+		compare_hash(*entry, hex);
+		if (!hash)
+			differ(d, "the environment has %s now", name);
+		else if (strcmp(hash, hex) != 0)
+			differ(d, "%s of the environment was another (--env %s=VALUE sets it)",
+			       name, name);
+	}
+	for (const struct json_value *v = json_first(t, was); v; v = json_next(t, v))
+		if (!has_variable(job, v->key))
+			differ(d, "the environment had %.100s", v->key);
+}
+
+static void compare_facts(const struct compare_job *job, const struct baseline *b,
+			  struct differences *d)
+{
+	const struct compare_side *side = &job->sides[1];
+	const struct json_text *t = &b->json;
+	struct compare_facts now;
+	u64 seed;
+
+	compare_facts_of(job, side, &now);
+	if (!is_same_argv(b->argv, side->argv))
+		differ(d, "the command line was another");
+	compare_variables(job, t, d);
+	compare_text(t, "cpu_vendor", "the CPU's vendor", now.vendor, d);
+	compare_text(t, "cpu_features", "the CPU shown", now.features, d);
+	compare_text(t, "libc", "the C library", now.libc, d);
+	if (!json_member_u64(t, t->values, "seed", &seed))
+		differ(d, "it does not say the seed");
+	else if (seed != now.seed)
+		differ(d, "the seed was %llu and is %llu", (unsigned long long)seed,
+		       (unsigned long long)now.seed);
+}
+
+/* The baseline's count of an event, if it has one. */
+static void take_count(const struct json_text *t, const char *event, struct side_count *c)
+{
+	const struct json_value *counts = json_member(t, t->values, "counts", JSON_ARRAY);
+
+	c->refused = true;
+	snprintf(c->why.why, sizeof(c->why.why), "the baseline has no count of it");
+	for (const struct json_value *v = json_first(t, counts); v; v = json_next(t, v)) {
+		const char *name = json_member_text(t, v, "event");
+		u64 min, median, max;
+
+		if (!name || strcmp(name, event) != 0 || !json_member_u64(t, v, "min", &min) ||
+		    !json_member_u64(t, v, "value", &median) ||
+		    !json_member_u64(t, v, "max", &max) || min > median || median > max)
+			continue;
+		c->refused = false;
+		c->run[0] = min;
+		c->run[1] = max;
+		c->run[2] = median;
+		c->runs = 3;
+		return;
+	}
+}
+
+static char *title_of(const struct compare_job *job, const struct baseline *b)
+{
+	const char *was = json_member_text(&b->json, b->json.values, "build_id");
+	struct compare_facts now;
+	char *title = malloc(strlen(job->opts.baseline) + 40);
+
+	CHECK(title);
+	compare_facts_of(job, &job->sides[1], &now);
+	sprintf(title, "'%s'%s", job->opts.baseline,
+		!was || !*was || !*now.build_id ? ""
+		: !strcmp(was, now.build_id)    ? ", of the same build"
+						: ", of another build");
+	return title;
+}
+
+static void take_side(struct compare_job *job, struct baseline *b)
+{
+	const struct compare_side *now = &job->sides[1];
+	struct compare_side *side = &job->sides[0];
+
+	side->argv = b->argv;
+	side->name = "baseline";
+	side->title = title_of(job, b);
+	side->nr_counts = now->nr_counts;
+	side->counts = calloc(side->nr_counts, sizeof(*side->counts));
+	CHECK(side->counts);
+	side->count_runs = COUNT_RUNS_MIN;
+	for (u32 i = 0; i < side->nr_counts; i++) {
+		/* As it will be called once it has been opened: user mode is all there is. */
+		side->counts[i].name = report_event_name(ap_specs_at(now->specs, i), true);
+		if (ap_specs_at(now->specs, i)->attr->type == PERF_TYPE_SOFTWARE ||
+		    ap_specs_at(now->specs, i)->flags & AP_SPEC_PRIV_GIVEN) {
+			free(side->counts[i].name);
+			side->counts[i].name = strdup(now->counts[i].name);
+		}
+		take_count(&b->json, side->counts[i].name, &side->counts[i]);
+	}
+}
+
+/* --update without a baseline that fits: there is one command, whose counts are kept. */
+static int go_alone(struct compare_job *job)
+{
+	job->status = 0;
+	compare_baseline_free(job);
+	job->sides[0] = job->sides[1];
+	job->sides[1] = (struct compare_side){0};
+	job->nr_sides = 1;
+	return 0;
+}
+
+int compare_baseline_load(struct compare_job *job)
+{
+	struct differences d = {0};
+	char why[200], text[1400];
+	int err;
+
+	job->stored = calloc(1, sizeof(*job->stored));
+	CHECK(job->stored);
+	err = load(job->opts.baseline, &job->stored->json, why, sizeof(why));
+	if (err == -ENOENT && job->opts.update)
+		return go_alone(job);
+	if (err && job->opts.update) {
+		command_error(&cmd_compare, "'%s' is made anew: %s", job->opts.baseline, why);
+		return go_alone(job);
+	}
+	if (err) {
+		snprintf(text, sizeof(text), "%s%s", why,
+			 err == -ENOENT ? "; --save FILE makes one" : "");
+		return refuse(job, text);
+	}
+	take_argv(job->stored);
+	compare_facts(job, job->stored, &d);
+	if (d.len && job->opts.update) {
+		command_error(&cmd_compare, "'%s' is made anew, without a comparison: %s",
+			      job->opts.baseline, d.text);
+		return go_alone(job);
+	}
+	if (d.len) {
+		snprintf(text, sizeof(text), "%s; --update keeps new counts in it", d.text);
+		return refuse(job, text);
+	}
+	take_side(job, job->stored);
+	return 0;
+}
+
+int compare_baseline_check(struct compare_job *job)
+{
+	struct compare_facts now;
+	char text[300];
+	u64 cpus;
+
+	if (!job->stored)
+		return 0;
+	compare_facts_of(job, &job->sides[1], &now);
+	if (!now.cpus ||
+	    !json_member_u64(&job->stored->json, job->stored->json.values, "cpus", &cpus) ||
+	    cpus == now.cpus || job->opts.update)
+		return 0;
+	snprintf(text, sizeof(text),
+		 "the program asked how many CPUs there are, and was told %llu then and %u now; "
+		 "--cpus=%llu tells it the same",
+		 (unsigned long long)cpus, now.cpus, (unsigned long long)cpus);
+	return refuse(job, text);
+}
+
+static void write_counts(struct json *j, const struct compare_side *side)
+{
+	json_array(j, "counts");
+	for (u32 i = 0; i < side->nr_counts; i++) {
+		const struct side_count *c = &side->counts[i];
+
+		if (!c->runs)
+			continue;
+		json_object(j, NULL);
+		json_str(j, "event", c->name);
+		json_u64(j, "min", side_count_min(c));
+		json_u64(j, "value", side_count_median(c));
+		json_u64(j, "max", side_count_max(c));
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void write_baseline(const struct compare_job *job, FILE *out)
+{
+	const struct compare_side *side = &job->sides[job->nr_sides - 1];
+	struct compare_facts facts;
+	char name[100], hex[17];
+	struct json j;
+
+	compare_facts_of(job, side, &facts);
+	json_begin_lines(&j, out);
+	json_object(&j, NULL);
+	json_str(&j, "schema", SCHEMA);
+	json_array(&j, "command");
+	for (u32 i = 0; side->argv[i]; i++)
+		json_str(&j, NULL, side->argv[i]);
+	json_end(&j);
+	json_str(&j, "build_id", facts.build_id);
+	json_object(&j, "environment");
+	for (char **entry = job->environment; *entry; entry++) {
+		compare_hash(*entry, hex);
+		json_str(&j, name_of(*entry, name, sizeof(name)), hex);
+	}
+	json_end(&j);
+	json_str(&j, "cpu_vendor", facts.vendor);
+	json_str(&j, "cpu_features", facts.features);
+	if (facts.cpus)
+		json_u64(&j, "cpus", facts.cpus);
+	json_str(&j, "libc", facts.libc);
+	json_u64(&j, "seed", facts.seed);
+	deterministic_not_fixed_json(&j, side->nondet);
+	write_counts(&j, side);
+	json_end(&j);
+	json_finish(&j);
+}
+
+/* Into a new file first: who is interrupted has the old one. */
+int compare_baseline_save(const struct compare_job *job)
+{
+	const struct compare_opts *o = &job->opts;
+	const char *path = o->save ? o->save : o->update ? o->baseline : NULL;
+	char *fresh;
+	FILE *out;
+	bool bad;
+
+	if (!path)
+		return 0;
+	fresh = malloc(strlen(path) + sizeof(".new"));
+	CHECK(fresh);
+	sprintf(fresh, "%s.new", path);
+	errno = 0;
+	out = fopen(fresh, "we");
+	bad = !out;
+	if (out) {
+		write_baseline(job, out);
+		bad = fflush(out) || ferror(out);
+		bad |= fclose(out) != 0;
+	}
+	bad = bad || rename(fresh, path);
+	if (bad) {
+		command_error(&cmd_compare, "cannot write '%s': %s", path, strerror(errno));
+		if (out)
+			unlink(fresh);
+	}
+	free(fresh);
+	return bad ? -1 : 0;
+}
+
+void compare_baseline_free(struct compare_job *job)
+{
+	if (!job->stored)
+		return;
+	json_release(&job->stored->json);
+	free(job->stored->argv);
+	free(job->stored);
+	job->stored = NULL;
+}

@@ -1,0 +1,129 @@
+#include "cli/compare/compare-facts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
+
+#include "abi/meter.h"
+#include "elf/build-id.h"
+
+void compare_hash(const char *text, char hex[17])
+{
+	u64 hash = 0xcbf29ce484222325; /* Fowler, Noll and Vo, 1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (u8)*text) * 0x100000001b3;
+	snprintf(hex, 17, "%016llx", (unsigned long long)hash);
+}
+
+/* The first CPU's @key in /proc/cpuinfo, behind what @text has; its hash if @hashed. */
+static void add_cpuinfo(const char *key, bool hashed, char text[FACT_SIZE])
+{
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	size_t len = strlen(key), have = strlen(text), size = 0;
+	char *line = NULL, hex[17];
+
+	while (f && getline(&line, &size, f) > 1) {
+		const char *value = strchr(line, ':');
+
+		if (strncmp(line, key, len) != 0 || (line[len] != '\t' && line[len] != ' ') ||
+		    !value)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		value += 1 + (value[1] == ' ');
+		compare_hash(value, hex);
+		snprintf(text + have, FACT_SIZE - have, "%s%s", have ? " " : "",
+			 hashed ? hex : value);
+		break;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+/* The program's file, as execvp(3) finds it in the environment that it gets; false: nowhere. */
+static bool find_program(const struct compare_job *job, const char *name, char *path, size_t size)
+{
+	const char *dir = NULL;
+
+	if (strchr(name, '/')) {
+		snprintf(path, size, "%s", name);
+		return true;
+	}
+	for (char **entry = job->environment; *entry; entry++)
+		if (!strncmp(*entry, "PATH=", 5))
+			dir = *entry + 5;
+	while (dir) {
+		size_t len = strcspn(dir, ":");
+
+		snprintf(path, size, "%.*s%s%s", (int)len, dir, len ? "/" : "", name);
+		if (!access(path, X_OK))
+			return true;
+		dir = dir[len] ? dir + len + 1 : NULL;
+	}
+	return false;
+}
+
+static void build_id_of(const char *path, char text[41])
+{
+	struct elf_build_id id;
+
+	text[0] = 0;
+	if (elf_build_id_of_file(path, &id))
+		elf_build_id_text(&id, text);
+}
+
+/* That of this process: programs load the same one, unless they bring their own. */
+static void find_libc(char text[FACT_SIZE])
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char *line = NULL, id[41] = "";
+	size_t size = 0;
+	const char *version = "";
+
+#ifdef __GLIBC__
+	version = gnu_get_libc_version();
+#endif
+	while (f && getline(&line, &size, f) > 0) {
+		char *path = strchr(line, '/');
+
+		if (!path || (!strstr(path, "/libc.so") && !strstr(path, "/libc-")))
+			continue;
+		path[strcspn(path, "\n")] = 0;
+		build_id_of(path, id);
+		break;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	snprintf(text, FACT_SIZE, "%s%s%s%s", *version ? "glibc " : "unknown", version,
+		 *id ? " " : "", id);
+}
+
+void compare_facts_of(const struct compare_job *job, const struct compare_side *side,
+		      struct compare_facts *facts)
+{
+	const struct deterministic_opts *d = &job->opts.deterministic;
+	char path[4096];
+
+	*facts = (struct compare_facts){.seed = (u64)d->seed};
+	if (find_program(job, side->argv[0], path, sizeof(path)))
+		build_id_of(path, facts->build_id);
+	add_cpuinfo("vendor_id", false, facts->vendor);
+	snprintf(facts->features, FACT_SIZE, "%s", d->cpu ? d->cpu : "host");
+	if (!d->cpu || !strcmp(d->cpu, "host")) {
+		add_cpuinfo("cpu family", false, facts->features);
+		add_cpuinfo("model", false, facts->features);
+		add_cpuinfo("stepping", false, facts->features);
+		add_cpuinfo("flags", true, facts->features);
+	}
+	find_libc(facts->libc);
+	if (d->cpus)
+		facts->cpus = (u32)d->cpus;
+	else if (side->nondet & NONDET_CPUS)
+		facts->cpus = (u32)sysconf(_SC_NPROCESSORS_ONLN);
+}

@@ -1,0 +1,28 @@
+/*
+ * PURPOSE: what a count of a deterministic run depends on beside the program: what a baseline of
+ * another day or machine must have in common with a run of today.
+ */
+#ifndef CLI_COMPARE_COMPARE_FACTS_H
+#define CLI_COMPARE_COMPARE_FACTS_H
+
+#include "cli/compare/compare-priv.h"
+
+#define FACT_SIZE 160
+
+struct compare_facts {
+	char build_id[41]; /* of the program; "": it has none. It may differ: that is the point */
+	char vendor[FACT_SIZE];   /* of the CPU */
+	char features[FACT_SIZE]; /* the level of --cpu-features, or "host" and which CPU that is */
+	char libc[FACT_SIZE];     /* name, version and build id */
+	u64 seed;
+	u32 cpus; /* how many programs were shown; 0: nobody has asked */
+};
+
+/* Of @side's runs, which have ended for @facts->cpus to be known. */
+void compare_facts_of(const struct compare_job *job, const struct compare_side *side,
+		      struct compare_facts *facts);
+
+/* Of a variable's value, in hexadecimal: enough to see that it is another, and not what it is. */
+void compare_hash(const char *text, char hex[17]);
+
+#endif
