@@ -293,7 +293,13 @@ u32 ap__segment_used(const struct guest_segment *segment)
 const struct meter *ap__segment_meter(const struct guest_segment *segment, u32 index)
 {
 	const struct meter *m = (const struct meter *)(segment->map + segment_offset(index));
+	off_t begin = (off_t)segment_offset(index);
 
+	/*
+	 * How many there are is the guests' word. One that is not there would be made by looking.
+	 */
+	if (lseek(segment->fd, begin, SEEK_DATA) > begin)
+		return NULL;
 	return __atomic_load_n(&m->run, __ATOMIC_ACQUIRE) == segment->number ? m : NULL;
 }
 

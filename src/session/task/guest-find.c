@@ -7,6 +7,9 @@
 
 #include "session/session-priv.h"
 
+#define LIES_AT_ONCE 64u /* meters that name a task which is no guest */
+#define SCAN_SHARE   20u /* of its time the session looks in vain at most one part in so many */
+
 /*
  * The process that WIRE_OP_FORK announced with meter @index for its only thread, and that runs as
  * @pid but has not said HELLO yet. NULL: none, or it is over.
@@ -75,9 +78,9 @@ fail:
  */
 struct guest_thread *guest_find(struct session *s, s32 tid)
 {
-	u32 used = __atomic_load_n(&s->meters.segment->used, __ATOMIC_RELAXED);
 	struct hash_link *known;
 	struct pid_inside in;
+	struct meter *m;
 
 	if (tid <= 0)
 		return NULL;
@@ -86,9 +89,7 @@ struct guest_thread *guest_find(struct session *s, s32 tid)
 		return container_of(known, struct guest_thread, by_tid);
 	if (!pid_inside(tid, &in) || in.tgid == s->guests.own_pid)
 		return NULL;
-	for (u32 i = 0; i < used && i < s->meters.slots; i++) {
-		struct meter *m = (struct meter *)((u8 *)s->meters.segment + segment_offset(i));
-
+	for (u32 i = 0; (m = meters_next(&s->meters, &i)); i++) {
 		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING ||
 		    (s32)m->tid != in.tid || (pid_t)m->pid != in.pid)
 			continue;
@@ -117,30 +118,81 @@ static void meet_process(struct session *s, pid_t pid)
 		closedir(dir);
 }
 
-void guests_meet(struct session *s)
+/*
+ * The thread that meter @index names, if the kernel says that it is a guest. *@asked: that has
+ * taken files of /proc, as it does for a name that belongs to somebody else.
+ */
+static struct guest_thread *named_by(struct session *s, u32 index, const struct meter *m,
+				     bool *asked)
 {
-	u32 used = __atomic_load_n(&s->meters.segment->used, __ATOMIC_RELAXED), strange = 0;
+	s32 tid = (s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED);
+	pid_t pid = (pid_t)__atomic_load_n(&m->pid, __ATOMIC_RELAXED);
+	struct hash_link *known = hash_find(&s->guests.by_tid, (u64)tid);
+	struct pid_inside in = {.tgid = pid, .pid = pid, .tid = tid, .same = true};
+	const struct guest_process *p;
+
+	*asked = false;
+	if (known)
+		return container_of(known, struct guest_thread, by_tid);
+	if (pid <= 0 || !pid_has_tid(pid, tid))
+		return NULL;
+	/* Of one who is known already the number is enough. */
+	p = guest_process_by_pid(s, pid);
+	if (p && p->same_ns > 0)
+		return meet(s, index, tid, &in);
+	*asked = true;
+	if (!pid_inside(tid, &in) || in.tgid == s->guests.own_pid || in.tid != tid ||
+	    in.pid != pid ||
+	    (!guest_process_by_pid(s, in.tgid) && !pid_has_file(in.tgid, s->meters.fd)))
+		return NULL;
+	return meet(s, index, tid, &in);
+}
+
+/* Guests of other pid namespaces, whose numbers mean nothing to us: is it one of those here? */
+static void meet_all(struct session *s)
+{
+	u64 begun = session_now();
+	u32 before = s->guests.by_tid.n;
 	struct dirent *d;
 	DIR *dir;
 
-	for (u32 i = 0; i < used && i < s->meters.slots; i++) {
-		struct meter *m = (struct meter *)((u8 *)s->meters.segment + segment_offset(i));
-		s32 tid = (s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED);
-
-		/* Who is watched has been met. */
-		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING || tid <= 0 ||
-		    __atomic_load_n(&m->watch, __ATOMIC_RELAXED) & WIRE_WATCH_TASKS)
-			continue;
-		strange += !guest_find(s, tid);
-	}
-	/*
-	 * In another pid namespace, where its numbers mean nothing to us; or killed, and nobody's.
-	 */
-	dir = strange > s->wide.unfound ? opendir("/proc") : NULL;
-	s->wide.unfound = strange;
+	if (begun < s->wide.scan_after)
+		return;
+	dir = opendir("/proc");
 	while (dir && (d = readdir(dir)))
 		if (atoi(d->d_name) > 0)
 			meet_process(s, atoi(d->d_name));
 	if (dir)
 		closedir(dir);
+	/* Meters of strangers can be made as often as one likes. */
+	if (s->guests.by_tid.n == before)
+		s->wide.scan_after = session_now() + (session_now() - begun) * SCAN_SHARE;
+}
+
+void guests_meet(struct session *s)
+{
+	u32 strange = 0, lies = 0, i = s->wide.next_meter;
+	struct meter *m;
+
+	s->wide.next_meter = 0;
+	for (; (m = meters_next(&s->meters, &i)); i++) {
+		bool asked;
+
+		/* Who is watched has been met. */
+		if (__atomic_load_n(&m->state, __ATOMIC_RELAXED) != METER_RUNNING ||
+		    (s32)__atomic_load_n(&m->tid, __ATOMIC_RELAXED) <= 0 ||
+		    __atomic_load_n(&m->watch, __ATOMIC_RELAXED) & WIRE_WATCH_TASKS ||
+		    named_by(s, i, m, &asked))
+			continue;
+		strange++;
+		lies += asked;
+		/* Each costs more to see through than to write. The rest is looked at next time. */
+		if (lies == LIES_AT_ONCE) {
+			s->wide.next_meter = i + 1;
+			break;
+		}
+	}
+	if (strange > s->wide.unfound)
+		meet_all(s);
+	s->wide.unfound = strange;
 }

@@ -128,7 +128,8 @@ static void watch_process(struct guest_process *p)
 	struct session *s = p->s;
 	struct meter *any = NULL;
 	struct guest_thread *th;
-	u32 used = __atomic_load_n(&s->meters.segment->used, __ATOMIC_RELAXED), pid;
+	struct meter *m;
+	u32 pid;
 
 	if (p->watched)
 		return;
@@ -139,12 +140,9 @@ static void watch_process(struct guest_process *p)
 		return;
 	p->watched = true;
 	pid = __atomic_load_n(&any->pid, __ATOMIC_RELAXED);
-	for (u32 i = 0; i < used && i < s->meters.slots; i++) {
-		struct meter *m = (struct meter *)((u8 *)s->meters.segment + segment_offset(i));
-
+	for (u32 i = 0; (m = meters_next(&s->meters, &i)); i++)
 		if (m->pid == pid && m->state == METER_RUNNING)
 			__atomic_fetch_or(&m->watch, WIRE_WATCH_EXEC, __ATOMIC_RELAXED);
-	}
 }
 
 /*

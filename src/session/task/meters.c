@@ -1,5 +1,12 @@
 /* What threads have counted. */
+#include <errno.h>
+#include <unistd.h>
+
 #include "session/session-priv.h"
+
+#define PAGE 4096
+
+_Static_assert(offsetof(struct meter, exe) < PAGE, "who a meter is of stands in its first page");
 
 enum meter_quantity meters_quantity(enum cpu_what what)
 {
@@ -14,6 +21,25 @@ enum meter_quantity meters_quantity(enum cpu_what what)
 	};
 
 	return quantity[what];
+}
+
+struct meter *meters_next(const struct meters *meters, u32 *at)
+{
+	u32 used = __atomic_load_n(&meters->segment->used, __ATOMIC_RELAXED);
+
+	while (*at < used && *at < meters->slots) {
+		off_t begin = (off_t)segment_offset(*at);
+		off_t data = lseek(meters->fd, begin, SEEK_DATA);
+
+		if (data < 0 && errno == ENXIO)
+			return NULL;
+		/* Their first page has all that is looked for; a kernel may not tell of holes. */
+		if (data < begin + PAGE)
+			return (struct meter *)((u8 *)meters->segment + begin);
+		*at = (u32)(data / METER_SIZE) - 1;
+		*at += data % METER_SIZE >= PAGE;
+	}
+	return NULL;
 }
 
 struct meter *guest_thread_meter(const struct guest_thread *th)

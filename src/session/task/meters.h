@@ -30,6 +30,13 @@ struct thread_counts {
 	u32 have;
 };
 
+/*
+ * The first meter at index *@at or behind it that somebody has written to, and *@at its index;
+ * NULL: there is none. How many there are said to be is a guest's word: those that are not there
+ * are not looked at, which would make them.
+ */
+struct meter *meters_next(const struct meters *meters, u32 *at);
+
 /* NULL: it has none. Written by its thread at any time. */
 struct meter *guest_thread_meter(const struct guest_thread *th);
 /*

@@ -22,6 +22,8 @@ struct wide {
 	int timer;               /* for wide_tick() */
 	struct poll_source poll; /* of the timer */
 	u64 looked;              /* session_now() when the guests were last looked for */
+	u64 scan_after;          /* session_now() before which /proc is not looked through again */
+	u32 next_meter;          /* where that look has stopped; 0: it has seen all */
 	u32 unfound;             /* meters for which no guest was found then */
 };
 

@@ -166,3 +166,56 @@ TEST(a_file_whose_file_system_never_answers)
 {
 	expect_served(send_what_never_answers);
 }
+
+/* Says that all meters are in use, and writes in none. */
+static void claim_all(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	g->segment->used = ~0u;
+	NEED(mock_open(g, &attr, -1, 0, WIRE_NO_EVENT, 0, &h) >= 0);
+	NEED(mock_open(g, &attr, getppid(), -1, WIRE_NO_EVENT, 0, &h) == -ENOENT);
+}
+
+TEST(meters_that_are_claimed_are_not_made)
+{
+	struct session *s = start();
+	struct stat st;
+
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, claim_all)), 0);
+	EXPECT_EQ(fstat(session_segment_fd(s), &st), 0);
+	EXPECT(st.st_blocks < 200);
+	session_free(s);
+}
+
+#define LIES 20000
+
+/* Meters that name somebody who is there and no guest. */
+static void name_others(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h, word;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (u32 i = 0; i < LIES; i++) {
+		u32 index = mock_take_meter(g);
+		struct meter *m = (struct meter *)((u8 *)g->segment + segment_offset(index));
+
+		m->tid = 1;
+		m->pid = 1 + (i & 1);
+		m->state = METER_RUNNING;
+	}
+	attr.disabled = 0;
+	for (int i = 0; i < 10; i++) {
+		NEED(mock_open(g, &attr, -1, 0, WIRE_NO_EVENT, 0, &h) >= 0);
+		NEED(mock_read(g, h, &word, sizeof(word)) == 8);
+	}
+}
+
+/* To see through each of them whenever somebody looks would take longer than anybody waits. */
+TEST(meters_that_lie)
+{
+	expect_served(name_others);
+}
