@@ -188,7 +188,7 @@ static inline void meter_set_hits(struct meter *m, u32 class, u64 hits)
  * The counter segment of the processes below an `anyperf run`: a sealed sparse memfd that all their
  * runtimes inherit: METER_SIZE bytes of this header, then meter after meter, then their traces.
  */
-#define SEGMENT_MAGIC     0x3445525450414eull /* "NAPTRE4": changes with the layout */
+#define SEGMENT_MAGIC     0x3545525450414eull /* "NAPTRE5": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 
@@ -196,6 +196,7 @@ enum counter_segment_flags {
 	SEGMENT_STRICT = 1,        /* programs that cannot be run are refused, not run uncounted */
 	SEGMENT_VERIFY = 2,        /* translator and session verify their invariants */
 	SEGMENT_DETERMINISTIC = 4, /* what varies from run to run is fixed; see below */
+	SEGMENT_EXACT = 8,         /* words of paths lie behind the traces; path-profile.h */
 };
 
 /*
@@ -265,6 +266,8 @@ struct counter_segment {
 	 */
 	u32 freed[SEGMENT_FREED];
 	struct meter_uncounted uncounted[SEGMENT_UNCOUNTED];
+	/* With SEGMENT_EXACT, atomic: the next index of each, and how many found none. */
+	u32 path_threads, path_spaces, path_lost;
 };
 
 _Static_assert(sizeof(struct counter_segment) <= METER_SIZE, "the header has the place of a meter");

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "abi/trace.h"
+#include "abi/path-profile.h"
 #include "abi/wire.h"
 #include "session/wire/rendezvous.h"
 
@@ -124,7 +124,11 @@ static void restore_limits(const struct guest_segment *segment)
 			setrlimit(memory_limits[i], &segment->limits[i]);
 }
 
-#define SEGMENT_SIZE ((size_t)trace_offset(SEGMENT_SLOTS))
+static off_t segment_size(u32 flags)
+{
+	return (off_t)(flags & SEGMENT_EXACT ? path_space_offset(PATH_SPACES)
+					     : trace_offset(SEGMENT_SLOTS));
+}
 
 /* Maps the memory behind segment->fd; on failure that is closed. */
 static int map_segment(struct guest_segment *segment, char *why, size_t len)
@@ -180,7 +184,7 @@ int ap__segment_join(struct guest_segment *segment, int fd, bool keep, char *why
  * A limit on the size of files holds for memory in a file too, though most of it is never written,
  * and who goes over it gets a signal. So the limit is out of force for a moment.
  */
-static int make_size(int fd)
+static int make_size(int fd, off_t size)
 {
 	const struct timespec now = {0};
 	struct rlimit limit, most;
@@ -188,13 +192,13 @@ static int make_size(int fd)
 	int err = 0;
 
 	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return ftruncate(fd, SEGMENT_SIZE) ? -errno : 0;
+		return ftruncate(fd, size) ? -errno : 0;
 	most = (struct rlimit){limit.rlim_max, limit.rlim_max};
 	sigemptyset(&xfsz);
 	sigaddset(&xfsz, SIGXFSZ);
 	pthread_sigmask(SIG_BLOCK, &xfsz, &before);
 	setrlimit(RLIMIT_FSIZE, &most);
-	if (ftruncate(fd, SEGMENT_SIZE))
+	if (ftruncate(fd, size))
 		err = -errno;
 	setrlimit(RLIMIT_FSIZE, &limit);
 	if (err == -EFBIG && !sigismember(&before, SIGXFSZ))
@@ -210,7 +214,7 @@ int ap__segment_open(struct guest_segment *segment, u32 flags, u32 cache_mb, boo
 
 	*segment = (struct guest_segment){
 		.fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-	err = segment->fd < 0 ? -errno : make_size(segment->fd);
+	err = segment->fd < 0 ? -errno : make_size(segment->fd, segment_size(flags));
 	if (!err && fcntl(segment->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		err = -errno;
 	if (err) {

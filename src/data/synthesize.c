@@ -245,3 +245,16 @@ int data_synthesize_lost(const struct data_synthesis *s, u64 n)
 
 	return put(s, &rec);
 }
+
+int data_synthesize_sample(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
+			   u64 period)
+{
+	struct ap_record rec = {
+		.type = PERF_RECORD_SAMPLE,
+		.misc = PERF_RECORD_MISC_USER,
+		.id = *id,
+		.sample = {.ip = ip, .period = period},
+	};
+
+	return put(s, &rec);
+}

@@ -18,6 +18,7 @@
 #include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/path-pages.h"
 #include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
 #include "sys/fmt.h"
@@ -240,7 +241,7 @@ static struct thread *first_thread(struct startup *s)
 	struct dbt_config config = {
 		.ops = &ops,
 		.tables_hint = region_tables(),
-		.mask = DBT_MASK_ALL,
+		.mask = paths_mask(),
 	};
 	struct counter_segment *segment = counter_segment();
 	struct thread *t;
@@ -276,6 +277,8 @@ static struct thread *first_thread(struct startup *s)
 	thread_install(t);
 	dbt_thread_add(&t->dbt, t->id);
 	threads_add(t);
+	if (paths_wanted())
+		paths_new_space(t);
 	return t;
 }
 
@@ -347,6 +350,9 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 		elf_add_code(t, &s->interp_eh, s->interp_phdrs, s->interp.bias);
 	meter_begin(t, s->control.meter == ~0u ? METER_NEW_PROCESS : METER_SAME_PROCESS);
 	perf_start(t, s->control.perf_fds, s->control.flags & CONTROL_LAUNCH);
+	/* Once more, now that the session has told of the execve: that was before its start. */
+	if (paths_wanted())
+		paths_begin(t);
 	signal_init(t);
 	meter_kickable(t, true);
 	t->sigmask = s->mask & ~SIGNALS_KILL;

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "abi/perf.h"
+#include "cli/record/record-exact.h"
 #include "cli/record/record-priv.h"
 #include "data/reg-names.h"
 #include "lib/machine/machine-pmu.h"
@@ -52,7 +53,11 @@ static int parse(struct record_job *job)
 	struct ap_error turned, err;
 	bool guest;
 
-	if (record_opts_pmu(&job->opts, "virtual")) {
+	if (job->opts.exact) {
+		if (record_exact_begin(job))
+			return -1;
+		text = "dummy:u";
+	} else if (record_opts_pmu(&job->opts, "virtual")) {
 		if (want_virtual(job))
 			return -1;
 		who = "by the virtual PMU";
@@ -123,6 +128,8 @@ static int shape(struct record_job *job)
 	for (u32 i = 0; i < ap_specs_count(job->specs); i++) {
 		struct pe_attr *a = (struct pe_attr *)ap_specs_at(job->specs, i)->attr;
 
+		if (o->exact)
+			a->sample_type |= PERF_SAMPLE_PERIOD;
 		if (o->graph)
 			a->sample_type |= PERF_SAMPLE_CALLCHAIN;
 		if (regs) {

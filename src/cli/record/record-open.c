@@ -6,6 +6,7 @@
 
 #include "abi/perf.h"
 #include "base/check.h"
+#include "cli/record/record-exact.h"
 #include "cli/record/record-priv.h"
 
 int record_say(const struct ap_error *err, const char *what)
@@ -232,6 +233,8 @@ int record_open(struct record_job *job)
 		if (set_filter(job, &o->filters[i]))
 			return -1;
 	describe(job, job->sampler, job->specs);
+	if (job->exact)
+		record_exact_describe(&job->events[0]);
 	if (job->tasks)
 		describe(job, job->tasks, job->task_specs);
 	ap_layout_init(&job->layout, (const struct perf_event_attr *)&job->events[0].attr);
@@ -240,6 +243,7 @@ int record_open(struct record_job *job)
 
 void record_close(struct record_job *job)
 {
+	record_exact_release(job);
 	ap_sampler_close(job->sampler);
 	ap_sampler_close(job->tasks);
 	ap_specs_free(job->specs);

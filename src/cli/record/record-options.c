@@ -282,6 +282,13 @@ const struct option record_option_table[] = {
 	 .help = "sample these registers of user mode, separated by commas; `all`: each"},
 	{OPTION_STR, 0, "pmu", "auto|kernel|virtual", AT(pmu), .words = pmus,
 	 .help = "who samples; by default the kernel where it can, else the virtual PMU"},
+	{OPTION_FLAG, 0, "exact", AT(exact),
+	 .help = "count how often each instruction of COMMAND is executed, instead of sampling",
+	 .more = "The virtual PMU runs COMMAND and all that it starts, and counts every instruction of "
+		 "user mode in every thread. At the end each instruction has one sample, whose period is "
+		 "how often it was executed: the sum is what `anyperf stat` counts, and `anyperf report`, "
+		 "`anyperf script` and perf show the profile as any other. It costs little more "
+		 "than counting."},
 	{OPTION_FLAG, 'i', "no-inherit", AT(no_inherit),
 	 .help = "do not sample the children of what is recorded"},
 
@@ -373,11 +380,36 @@ bool record_opts_data_maps(const struct record_opts *o)
 	return o->addresses || o->graph == GRAPH_DWARF;
 }
 
+/* What an exact profile has no use for. */
+static const char *not_exact(const struct record_opts *o)
+{
+	return o->events                             ? "-e"
+	       : o->freq || o->freq_max || o->period ? "-F and -c"
+	       : o->graph                            ? "-g"
+	       : o->branch_type                      ? "-b and -j"
+	       : o->addresses                        ? "-d"
+	       : o->user_regs                        ? "--user-regs"
+	       : o->no_inherit                       ? "-i"
+	       : record_opts_has_target(o)           ? "-p, -t, -a, -C and -G"
+	       : o->overwrite                        ? "--overwrite"
+	       : o->switch_when                      ? "--switch-output"
+	       : o->delay_ms                         ? "-D"
+	       : o->control                          ? "--control"
+	       : record_opts_pmu(o, "kernel")        ? "--pmu=kernel"
+						     : NULL;
+}
+
 static int check(const struct record_opts *o)
 {
 	if (!o->command && !record_opts_has_target(o))
 		return command_error(&cmd_record,
 				     "nothing to record: give a COMMAND, or -p, -t, -a, -C or -G");
+	if (o->exact && not_exact(o))
+		return command_error(
+			&cmd_record,
+			"--exact counts every instruction of COMMAND from its start to "
+			"its end: not with %s",
+			not_exact(o));
 	if (o->period && (o->freq || o->freq_max))
 		return command_error(&cmd_record, "-c and -F exclude each other");
 	if (!!o->pids + !!o->tids + (o->all_cpus || o->cpus || o->cgroup) > 1)

@@ -30,6 +30,7 @@ struct record_opts {
 	const char *user_regs;
 	const char *pmu; /* NULL: auto */
 	bool no_inherit;
+	bool exact; /* every instruction is counted, and nothing sampled */
 
 	const char *pids, *tids, *cpus, *cgroup;
 	bool all_cpus;

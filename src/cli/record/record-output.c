@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/record/record-exact.h"
 #include "cli/record/record-priv.h"
 #include "data/synthesize.h"
 #include "elf/build-id.h"
@@ -44,6 +45,8 @@ static int take(const void *records, size_t len, void *data)
 	if (job->broken)
 		return 0;
 	data_tally_add(&job->tally, records, len);
+	if (job->exact)
+		record_exact_note(job, records, len);
 	if (data_writer_append(job->writer, records, len, &err))
 		give_up(job, &err);
 	return 0;
@@ -126,6 +129,7 @@ int record_output_begin(struct record_job *job)
 	if (job->pipe)
 		gather(job, &features);
 	data_tally_init(&job->tally, &job->layout);
+	job->take = take;
 	job->file_start = record_now();
 	r = data_writer_open(&job->writer, job->fd, &opts, &err);
 	if (!r)
@@ -145,7 +149,8 @@ void record_output_pass(struct record_job *job)
 
 	if (r)
 		record_say(&err, NULL);
-	if (!job->broken && data_writer_round(job->writer, &err))
+	/* What is told at the end belongs to all times: it is one round. */
+	if (!job->exact && !job->broken && data_writer_round(job->writer, &err))
 		give_up(job, &err);
 }
 
@@ -303,6 +308,10 @@ void record_output_summary(struct record_job *job)
 			      "did not occur");
 	if (job->opts.quiet)
 		return;
+	if (job->exact) {
+		record_exact_summary(job, where);
+		return;
+	}
 	if (job->files > 1 || job->opts.switch_when)
 		fprintf(stderr, "anyperf record: %llu samples, %.3f MB in %u files\n",
 			(unsigned long long)job->samples, mb, job->files);

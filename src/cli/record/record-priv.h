@@ -47,9 +47,11 @@ struct record_job {
 	struct data_tally tally;       /* of this file */
 	u64 samples, lost_told, bytes; /* of all files */
 	u32 files;
-	u64 file_start; /* when the file was begun, now_ns() */
-	bool progress;  /* stands on the terminal */
-	bool broken;    /* writing has failed, and it was said */
+	u64 file_start;             /* when the file was begun, now_ns() */
+	struct record_exact *exact; /* with --exact; owned */
+	ap_records_fn *take;        /* adds records to the file; its data is the job */
+	bool progress;              /* stands on the terminal */
+	bool broken;                /* writing has failed, and it was said */
 };
 
 /* The events of the options, or the default. 0, or -1 after saying what is wrong. */

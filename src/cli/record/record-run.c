@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "cli/record/record-exact.h"
 #include "cli/record/record-priv.h"
 
 #define NEVER      UINT64_MAX
@@ -226,6 +227,8 @@ static void finish(struct record_job *job)
 	set_enabled(job, false);
 	record_output_pass(job);
 	record_output_snapshot(job);
+	if (job->exact)
+		record_exact_write(job);
 	record_output_end(job, job->opts.switch_when && !job->pipe);
 	record_output_summary(job);
 }

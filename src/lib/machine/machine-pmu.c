@@ -224,6 +224,12 @@ int ap__pmu_want(struct ap_machine *m, const char *why, struct ap_error *err)
 	return ap__pmu_turn(m, why, err);
 }
 
+void ap__pmu_exact(struct ap_machine *m)
+{
+	m->virtual_opts.segment_flags |= SEGMENT_EXACT;
+	m->virtual_opts.keep = true;
+}
+
 int ap_machine_choose(struct ap_machine *m, const char *events, struct ap_error *err)
 {
 	struct ap_error none;

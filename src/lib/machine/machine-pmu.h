@@ -47,6 +47,12 @@ int ap__pmu_turn(struct ap_machine *m, const char *why, struct ap_error *err);
 int ap__pmu_want(struct ap_machine *m, const char *why, struct ap_error *err);
 
 /*
+ * Before either: programs under the virtual PMU count each path of theirs (path-profile.h), and
+ * their threads keep their meters.
+ */
+void ap__pmu_exact(struct ap_machine *m);
+
+/*
  * The reason of what src/backend has refused with @why, which it may be about an option. Returns
  * @r.
  */

@@ -8,6 +8,7 @@
 #include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/path-pages.h"
 #include "rt/task/shared-mm.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -30,7 +31,7 @@ static void set_form(struct thread *t, u64 mask)
 	if (mask == form.mask)
 		return;
 	form.mask = mask;
-	dbt_set_mask(&t->dbt, DBT_MASK_ALL | mask);
+	dbt_set_mask(&t->dbt, paths_mask() | mask);
 }
 
 /* @q: the quantity of all of the thread's deadlines, METER_INSTRUCTIONS if they are of several. */

@@ -6,6 +6,7 @@
 #include "rt/sample/sample.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/limits.h"
+#include "rt/task/path-pages.h"
 #include "rt/task/process.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
@@ -345,6 +346,8 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	sys_prctl(PR_GET_NAME, (u64)m->comm, 0, 0, 0);
 	str_put(m->exe, sizeof(m->exe), owner == METER_NEW_THREAD ? "" : t->proc->exe);
 	__atomic_store_n(&m->state, METER_RUNNING, __ATOMIC_RELEASE);
+	if (paths_wanted())
+		paths_begin(t);
 }
 
 bool meter_traced(struct thread *t)

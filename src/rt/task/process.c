@@ -19,6 +19,7 @@
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/user-dispatch.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/path-pages.h"
 #include "rt/task/shared-mm.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
@@ -224,6 +225,11 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	if (meter_map(t->area + AREA_METER_AT, t->meter))
 		die("no memory for the meter of a forked process\n");
 	dbt_meter_attach(&t->dbt);
+	if (paths_wanted()) {
+		if (paths_map(t))
+			die("no memory for the profile of a forked process\n");
+		paths_new_space(t);
+	}
 	t->proc->execs = 0;
 	meter_begin(t, METER_NEW_PROCESS);
 	meter_kickable(t, true);

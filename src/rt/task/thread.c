@@ -8,12 +8,24 @@
 #include "rt/syscall/syscall.h"
 #include "rt/task/limits.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/path-pages.h"
 #include "rt/task/shared-mm.h"
 #include "sys/guest-call.h"
 
 #define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */
 
 static u32 last_id;
+
+u64 thread_area_size(void)
+{
+	return paths_wanted() ? AREA_PATHS_AT + ALIGN_UP(DBT_PATHS_SIZE, 0x10000ul) : AREA_SIZE;
+}
+
+/* What of it is not private and writable. */
+static u64 area_no_data(void)
+{
+	return 2 * AREA_GUARD + METER_SIZE + (thread_area_size() - AREA_SIZE);
+}
 
 struct thread *thread_alloc(void)
 {
@@ -22,7 +34,7 @@ struct thread *thread_alloc(void)
 
 struct thread *thread_alloc_with(u32 meter)
 {
-	u8 *area = region_map(AREA_SIZE);
+	u8 *area = region_map(thread_area_size());
 	struct thread *t;
 
 	if (!area)
@@ -36,16 +48,18 @@ struct thread *thread_alloc_with(u32 meter)
 		    MADV_POPULATE_WRITE);
 	t->area = (u64)area;
 	t->meter = meter;
+	if (paths_wanted() && paths_map(t))
+		goto fail;
 	if (meter == ~0u ? meter_take_at(t->area + AREA_METER_AT, &t->meter)
 			 : meter_map(t->area + AREA_METER_AT, meter))
 		goto fail;
 	do
 		t->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED) & ~LOCK_WAITED;
 	while (!t->id);
-	limits_ours(0, -(s64)AREA_NO_DATA);
+	limits_ours(0, -(s64)area_no_data());
 	return t;
 fail:
-	region_unmap(area, AREA_SIZE);
+	region_unmap(area, thread_area_size());
 	return NULL;
 }
 
@@ -56,15 +70,15 @@ void thread_free(struct thread *t)
 	for (u32 i = 0; i < ARRAY_SIZE(t->exec_maps); i++)
 		if (t->exec_maps[i].at)
 			region_unmap(t->exec_maps[i].at, t->exec_maps[i].size);
-	limits_leave(0, -(s64)AREA_NO_DATA);
-	region_unmap((void *)t->area, AREA_SIZE);
+	limits_leave(0, -(s64)area_no_data());
+	region_unmap((void *)t->area, thread_area_size());
 }
 
 void thread_exit_free(struct thread *t, int status)
 {
 	thread_forget(t);
-	limits_leave(AREA_SIZE, AREA_SIZE - AREA_NO_DATA);
-	thread_leave(t->area, AREA_SIZE, status);
+	limits_leave(thread_area_size(), thread_area_size() - area_no_data());
+	thread_leave(t->area, thread_area_size(), status);
 }
 
 void thread_install(struct thread *t)

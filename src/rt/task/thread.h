@@ -34,7 +34,7 @@
 #define AREA_SELF       (AREA_METER_AT + DBT_METER_BELOW)
 #define AREA_SIZE       ALIGN_UP(AREA_METER_AT + DBT_AREA_SIZE, 0x10000ul)
 #define AREA_STACK_TOP  (AREA_STACK_AT + AREA_STACK_SIZE)
-#define AREA_NO_DATA    (2 * AREA_GUARD + METER_SIZE) /* of it, private and writable is the rest */
+#define AREA_PATHS_AT   (AREA_SELF + DBT_PATHS_AT) /* of an exact profile only; path-pages.h */
 
 #define SIGNALS 64
 #define SIG(n)  BIT((n)-1)
@@ -196,6 +196,9 @@ static inline u64 guest_arg(const struct thread *t, u32 n)
 struct thread *thread_alloc(void);
 /* The same with page @meter of the segment, which is the caller's already; ~0: a new one. */
 struct thread *thread_alloc_with(u32 meter);
+
+/* How large the area of each thread is. */
+u64 thread_area_size(void);
 
 /* Unmaps @t's area; not from a thread that stands on it. */
 void thread_free(struct thread *t);

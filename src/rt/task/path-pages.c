@@ -1,0 +1,89 @@
+#include "rt/task/path-pages.h"
+
+#include "rt/mm/region.h"
+#include "rt/syscall/fd.h"
+#include "rt/syscall/syscall.h"
+#include "rt/task/meter-page.h"
+#include "sys/fmt.h"
+#include "sys/guest-call.h"
+
+static struct path_space *space;
+static bool space_shared;
+static u32 space_index;
+
+bool paths_wanted(void)
+{
+	return counter_segment()->flags & SEGMENT_EXACT;
+}
+
+u64 paths_mask(void)
+{
+	return DBT_MASK_ALL | (paths_wanted() ? DBT_MASK_PATHS : 0);
+}
+
+/* The next index of *@last; @most: there is none. */
+static u32 take(u32 *last, u32 most)
+{
+	u32 index = __atomic_fetch_add(last, 1, __ATOMIC_RELAXED);
+
+	if (index < most)
+		return index;
+	__atomic_store_n(last, most, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&counter_segment()->path_lost, 1, __ATOMIC_RELAXED);
+	return most;
+}
+
+int paths_map(struct thread *t)
+{
+	u32 index = take(&counter_segment()->path_threads, PATH_THREADS);
+	u64 at = t->area + AREA_PATHS_AT;
+	long ret;
+
+	/* Without a place in the segment its words are in the area's own memory: nobody reads them. */
+	if (index == PATH_THREADS)
+		return 0;
+	ret = region_map_at(at, DBT_PATHS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			    fd_get(FD_SEGMENT), path_thread_offset(index));
+	return ret == (long)at ? 0 : (int)ret;
+}
+
+static void unmap_space(void)
+{
+	if (space_shared)
+		region_unmap_file(space, sizeof(*space));
+	else
+		region_unmap(space, sizeof(*space));
+}
+
+void paths_new_space(struct thread *t)
+{
+	u32 index = take(&counter_segment()->path_spaces, PATH_SPACES);
+	bool shared = index < PATH_SPACES;
+	struct path_space *new = shared ? region_map_file(sizeof(*new), fd_get(FD_SEGMENT),
+							  path_space_offset(index))
+					: region_map(sizeof(*new));
+
+	if (!new)
+		die("no memory to describe what is counted; raise the limit of addresses "
+		    "(ulimit -v)\n");
+	new->parent = space ? space_index + 1 : 0;
+	new->run = meter_run();
+	dbt_paths(&t->dbt, new);
+	if (space)
+		unmap_space();
+	space = new;
+	space_shared = shared;
+	space_index = index;
+}
+
+void paths_begin(struct thread *t)
+{
+	struct path_thread *p = (struct path_thread *)(t->area + AREA_PATHS_AT);
+
+	p->space = space_index;
+	p->run = meter_run();
+	p->pid = (u32)sys_getpid();
+	p->tid = t->tid;
+	p->start = sys_clock(CLOCK_MONOTONIC);
+	__atomic_store_n(&p->magic, PATH_MAGIC, __ATOMIC_RELEASE);
+}

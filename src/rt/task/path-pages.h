@@ -1,0 +1,29 @@
+/*
+ * PURPOSE: where the threads of an exact profile have their words (abi/path-profile.h): memory of
+ * the counter segment, which outlives them. Each thread has pages of its own, and each program that
+ * a process becomes, with all that share its memory, a space.
+ */
+#ifndef RT_TASK_PATH_PAGES_H
+#define RT_TASK_PATH_PAGES_H
+
+#include "rt/task/thread.h"
+
+/* Whether the run wants an exact profile. Constant once there is a segment. */
+bool paths_wanted(void);
+
+/* What code always counts by: the translator's mask. */
+u64 paths_mask(void);
+
+/* Gives the thread that lies in @t->area, or will, new pages of words. 0 or -errno. */
+must_check int paths_map(struct thread *t);
+
+/*
+ * A new program, or a forked one in the child: describes its paths in a space of its own. Ends the
+ * process without memory.
+ */
+void paths_new_space(struct thread *t);
+
+/* Says whose words they are, once that is known. */
+void paths_begin(struct thread *t);
+
+#endif
