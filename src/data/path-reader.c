@@ -77,6 +77,12 @@ static struct table_slot *slot_of(struct path_table *t, u64 key, u64 to)
 	return s;
 }
 
+/* Nonsense must not overflow. */
+static void add(s64 *sum, s64 n)
+{
+	*sum = (s64)((u64)*sum + (u64)n);
+}
+
 /* The space that @number of @index is described in, going up to parents; NULL: none. */
 static const struct path_space *space_of(const struct path_reading *r, u32 index, u32 number,
 					 bool log)
@@ -142,7 +148,7 @@ static int add_insn(struct path_reading *r, u64 pc, u8 insn, u64 target, s64 cou
 	s = slot_of(&r->insns, pc, 0);
 	if (!s)
 		return -ENOMEM;
-	s->count += count;
+	add(&s->count, count);
 	s->len = insn & 15;
 	s->kind = insn >> 4;
 	if (s->kind != PATH_CALL)
@@ -150,7 +156,7 @@ static int add_insn(struct path_reading *r, u64 pc, u8 insn, u64 target, s64 cou
 	s = slot_of(&r->calls, pc, target);
 	if (!s)
 		return -ENOMEM;
-	s->count += count;
+	add(&s->count, count);
 	return 0;
 }
 
@@ -201,7 +207,7 @@ static int add_path(struct path_reading *r, u32 index, u32 number, u64 count)
 		return 0;
 	}
 	if (number < PATH_FIRST) {
-		r->out->unplaced += (s64)(count * number);
+		add(&r->out->unplaced, (s64)(count * number));
 		return 0;
 	}
 	s = space_of(r, index, number, false);
@@ -234,7 +240,7 @@ static int add_extra(struct path_reading *r, u32 index, const struct path_extra 
 		s = slot_of(&r->insns, x->key, 0);
 		if (!s)
 			return -ENOMEM;
-		s->count += x->count;
+		add(&s->count, x->count);
 		return 0;
 	}
 	err = add_part(r, index, x->key >> 16 & (PATH_LOG / 8 - 1), x->key >> 8 & 0xff,
@@ -298,7 +304,7 @@ static int list(struct path_reading *r)
 			continue;
 		/* A thread that was killed in between had not taken everything back. */
 		if (s->count < 0) {
-			c->unplaced += s->count;
+			add(&c->unplaced, s->count);
 			continue;
 		}
 		c->insn[c->nr_insns++] = (struct path_count){

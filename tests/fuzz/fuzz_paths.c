@@ -1,0 +1,115 @@
+/*
+ * Words and descriptions of paths that a guest may have written: any numbers give counts that add
+ * up, of instructions in order, and nothing outside of the memory is touched.
+ */
+#include "fuzz/fuzz.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "data/path-reader.h"
+
+const char *const fuzz_samples[] = {
+	/* paths and logged of both spaces, then entries, extras and words as below */
+	"\x20\x01\x01\x01\x40\x01\x01\x01\x30\x01\x01\x01\x50\x01\x01\x01"
+	"\x01\x01\x01\x01\x01\x02\x01\x01\x03\x01\x01\x01\x01\x05\x01\x01",
+	NULL};
+const char *const fuzz_words[] = {"\x01\x01", "\xff\xff\xff\xff", "\x7f\xff\xff\xff", "\x80",
+				  "\x08",     "\x21\x32\x43\x54", "\x01\x02\x03\x04", NULL};
+
+#define PAGE 4096u
+
+/* Memory that ends where the mapping ends. */
+static void *at_the_end(size_t size)
+{
+	size_t room = ALIGN_UP(size, PAGE);
+	u8 *p = mmap(NULL, room + PAGE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	CHECK(!munmap(p + room, PAGE));
+	return p + room - size;
+}
+
+static struct path_space *spaces[2];
+static struct path_thread *thread;
+
+static const struct path_space *space_at(u32 index, void *data)
+{
+	(void)data;
+	return index < 2 ? spaces[index] : NULL;
+}
+
+static u32 number(const uint8_t *data, size_t len, size_t at)
+{
+	u32 n = 0;
+
+	if (at + 4 <= len)
+		memcpy(&n, data + at, 4);
+	return n;
+}
+
+static void check(const struct path_counts *c)
+{
+	u64 sum = (u64)c->unplaced;
+
+	for (u32 i = 0; i < c->nr_insns; i++) {
+		CHECK(c->insn[i].count && (!i || c->insn[i - 1].pc < c->insn[i].pc));
+		sum += c->insn[i].count;
+	}
+	CHECK(sum == c->total);
+	for (u32 i = 1; i < c->nr_calls; i++)
+		CHECK(c->call[i - 1].from <= c->call[i].from);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	size_t n = len < 1024 ? len : 1024, entries = n / 8;
+	struct path_counts c;
+
+	if (!thread) {
+		thread = at_the_end(sizeof(*thread));
+		spaces[0] = at_the_end(sizeof(*spaces[0]));
+		spaces[1] = at_the_end(sizeof(*spaces[1]));
+	}
+	thread->magic = PATH_MAGIC;
+	thread->space = number(data, n, 0) & 3;
+	for (u32 i = 0; i < 2; i++) {
+		struct path_space *s = spaces[i];
+
+		s->magic = PATH_MAGIC;
+		s->parent = number(data, n, 1) & 3;
+		s->from_path = PATH_FIRST + (number(data, n, 2) & 63);
+		s->paths = number(data, n, i * 8) & (number(data, n, 3) & 1 ? 1023 : ~0u);
+		s->from_log = number(data, n, 4) & 255;
+		s->logged = number(data, n, i * 8 + 4);
+		if (n) {
+			memcpy(s->path + PATH_FIRST, data, n);
+			memcpy(s->path + PATH_WORDS - entries, data, entries * 8);
+			memcpy(s->log + (i ? 8 : 0), data, n);
+			memcpy(s->log + PATH_LOG - n, data, n);
+		}
+		for (u32 k = 0; k < entries && k < 16; k++) {
+			s->path[PATH_FIRST + k].block &= k & 1 ? 0xff : ~0u;
+			s->path[PATH_FIRST + k].known = 1;
+		}
+	}
+	for (size_t i = 0; i < entries; i++) {
+		thread->word[PATH_FIRST + i] = i & 1 ? number(data, n, i * 8) : i;
+		memcpy(&thread->extra[i], data + (i & ~1ull) * 8 % (n - 7), 8);
+		thread->extra[i].count = (s64)i - 3;
+	}
+	CHECK(path_counts_read(&c, thread, space_at, NULL) == 0);
+	check(&c);
+	path_counts_release(&c);
+	for (u32 i = 0; i < 2; i++) {
+		memset(spaces[i]->path + PATH_FIRST, 0, n);
+		memset(spaces[i]->path + PATH_WORDS - entries, 0, entries * 8);
+		memset(spaces[i]->log, 0, n + 8);
+		memset(spaces[i]->log + PATH_LOG - n, 0, n);
+	}
+	memset(thread->word + PATH_FIRST, 0, entries * 8);
+	memset(thread->extra, 0, entries * sizeof(thread->extra[0]));
+	return 0;
+}
