@@ -102,6 +102,8 @@ static int check_together(const struct machine *m, struct machine_mistake *why)
 		why->min = 8;
 		return -EBADMSG;
 	}
+	if (m->memory.crossing == MACHINE_ONCE && m->cache[MACHINE_L2].size)
+		return machine_wrong(why, MACHINE_NOT_HERE, memory, &memory->fields[5]);
 	rc = check_sets(why, SUBJECT_BRANCH, m->branch.btb, m->branch.btb_ways, "btb-ways");
 	for (u32 id = 0; !rc && id < MACHINE_CACHES; id++)
 		if (id != MACHINE_L2 || m->cache[id].size)

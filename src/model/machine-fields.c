@@ -11,6 +11,7 @@ static const char *const policies[] = {"lru", "plru", NULL};
 static const char *const inclusions[] = {"neither", "inclusive", "victim", NULL};
 static const char *const prefetches[] = {"next-line", "stride", NULL};
 static const char *const stores[] = {"allocate", "no-allocate", NULL};
+static const char *const crossings[] = {"each", "once", NULL};
 static const char *const directions[] = {"bimodal", "gshare", "tage", NULL};
 
 /* clang-format off */
@@ -28,6 +29,7 @@ static const struct field memory_fields[] = {
 	{"huge", FIELD_SIZE, MEMBER(machine_memory, huge), .preset = 2 << 20, .min = 1 << 20, .max = 1 << 30},
 	{"latency", FIELD_NUMBER, MEMBER(machine_memory, latency), .preset = 200, .min = 1, .max = 100000},
 	{"snoop", FIELD_NUMBER, MEMBER(machine_memory, snoop), .preset = 100, .min = 1, .max = 100000},
+	{"crossing", FIELD_WORD, MEMBER(machine_memory, crossing), .max = 1, .words = crossings},
 	{0},
 };
 static const struct field cache_fields[] = {

@@ -96,13 +96,20 @@ struct machine_core {
 	u32 reserved;
 };
 
+/* An access to two lines. */
+enum machine_crossing {
+	MACHINE_EACH, /* each is looked up, and is a miss, by itself, as hardware does it */
+	MACHINE_ONCE, /* if one is not in L1 both are looked for in LL; one miss, as cachegrind does */
+};
+
 struct machine_memory {
 	u32 line; /* bytes, of all caches */
 	u32 page; /* bytes of a small page, and of a huge one */
 	u32 huge;
 	u32 latency; /* cycles */
 	u32 snoop;   /* cycles until another core's modified line is here */
-	u32 reserved;
+	u8 crossing; /* enum machine_crossing */
+	u8 reserved[3];
 };
 
 /* What is lost to each event, in cycles, behind what the core hides by running ahead. */

@@ -1,0 +1,189 @@
+/* Loads, stores and fetches: the way of those that hit, and what a PMU would say of the others. */
+#include "model/hierarchy-priv.h"
+
+static void worse(struct model_access *a, const struct found *f)
+{
+	if (f->source > a->source)
+		a->source = f->source;
+	if (f->snoop > a->snoop)
+		a->snoop = f->snoop;
+	if (f->latency > a->latency)
+		a->latency = f->latency;
+}
+
+/* A line of a load or store that is no plain hit. */
+__attribute__((noinline)) static void data_other(struct model_core *core, u64 ip, u64 addr,
+						 bool store, struct model_access *a)
+{
+	u64 line = addr & core->line_mask;
+	u64 *tag = tags_touch(&core->l1d, tags_set(&core->l1d, line), line | TAG_VALID);
+	bool first;
+	struct found f = {.latency = core->l1_latency};
+
+	if (!tag) {
+		count_cache(core, MODEL_L1D, store ? MODEL_WRITE : MODEL_READ, true);
+		a->misses++;
+		hierarchy_data_miss(core, ip, addr, store, &f);
+		worse(a, &f);
+		return;
+	}
+	first = *tag & LINE_PREFETCHED;
+	*tag &= ~LINE_PREFETCHED;
+	if (store) {
+		if (!(*tag & LINE_OWNED)) {
+			f.snoop = (u8)hierarchy_own(core, line);
+			f.latency = core->model->machine.memory.snoop;
+			worse(a, &f);
+		}
+		*tag |= LINE_OWNED | LINE_DIRTY;
+	}
+	if (first)
+		hierarchy_data_used_first(core, ip, addr);
+}
+
+static void data_two_lines(struct model_core *core, u64 ip, u64 first, u64 last, bool store,
+			   struct model_access *a)
+{
+	struct found f;
+
+	if (core->model->machine.memory.crossing == MACHINE_EACH) {
+		for (u64 line = first;; line += ~core->line_mask + 1) {
+			data_other(core, ip, line, store, a);
+			if (line == last)
+				return;
+		}
+	}
+	if (hierarchy_crossing(core, first, last, store ? LINE_STORE : LINE_LOAD, &f))
+		return;
+	count_cache(core, MODEL_L1D, store ? MODEL_WRITE : MODEL_READ, true);
+	a->misses++;
+	worse(a, &f);
+}
+
+__attribute__((noinline)) static void data_tlb(struct model_core *core, u64 addr, u64 last, u32 op,
+					       struct model_access *a)
+{
+	const struct machine *m = &core->model->machine;
+
+	a->tlb = (u8)tlb_lookup(core, MACHINE_DTLB, addr, op);
+	if ((addr ^ last) & core->page_mask) {
+		u8 other = (u8)tlb_lookup(core, MACHINE_DTLB, last, op);
+
+		if (other > a->tlb)
+			a->tlb = other;
+	}
+	if (a->tlb)
+		a->latency += m->tlb[MACHINE_TLB2].latency +
+			      (a->tlb == MODEL_TLB_WALK ? m->penalty.walk : 0);
+}
+
+/* The page is the one that was used last in its set. */
+static inline bool in_tlb(struct model_core *core, u64 addr)
+{
+	const struct tags *t = &core->tlb[MACHINE_DTLB][TLB_SMALL];
+	u64 page = addr >> core->page_shift;
+
+	return tag_is(t->word[(u64)tags_set(t, page) * t->ways], page << 5 | TAG_VALID);
+}
+
+static inline struct model_access data(struct model_core *core, u64 ip, u64 addr, u32 size,
+				       bool store)
+{
+	struct model_access a = {.latency = core->l1_latency};
+	u64 last = addr + size - (size > 0);
+	u64 line = addr & core->line_mask;
+	u32 op = store ? MODEL_WRITE : MODEL_READ;
+
+	count_cache(core, MODEL_L1D, op, false);
+	if (core->parts & MODEL_CACHES) {
+		if (likely(line == (last & core->line_mask))) {
+			struct tags *t = &core->l1d;
+			u32 set = tags_set(t, line);
+			u64 *tag = t->word + (u64)set * t->ways + (t->tree ? t->recent[set] : 0);
+			u64 wants = store ? LINE_OWNED : 0;
+
+			/* There, not waiting to be used first, and of a store owned. */
+			if (likely((*tag & ~(LINE_DIRTY | (store ? 0 : LINE_OWNED))) ==
+				   (line | TAG_VALID | wants)))
+				*tag |= store ? LINE_DIRTY : 0;
+			else
+				data_other(core, ip, addr, store, &a);
+		} else {
+			data_two_lines(core, ip, line, last & core->line_mask, store, &a);
+		}
+	}
+	if (core->parts & MODEL_TLBS)
+		if (unlikely(!in_tlb(core, addr) || (addr ^ last) & core->page_mask))
+			data_tlb(core, addr, last, op, &a);
+	return a;
+}
+
+struct model_access model_load(struct model_core *core, u64 ip, u64 addr, u32 size)
+{
+	return data(core, ip, addr, size, false);
+}
+
+struct model_access model_store(struct model_core *core, u64 ip, u64 addr, u32 size)
+{
+	return data(core, ip, addr, size, true);
+}
+
+void model_prefetch(struct model_core *core, u64 addr)
+{
+	if (core->parts & MODEL_CACHES)
+		hierarchy_prefetch(core, addr & core->line_mask);
+}
+
+static void fetch_line(struct model_core *core, u64 line)
+{
+	u64 *tag = tags_touch(&core->l1i, tags_set(&core->l1i, line), line | TAG_VALID);
+
+	count_cache(core, MODEL_L1I, MODEL_READ, false);
+	if (!tag) {
+		count_cache(core, MODEL_L1I, MODEL_READ, true);
+		hierarchy_fetch_miss(core, line);
+	} else if (unlikely(*tag & LINE_PREFETCHED)) {
+		*tag &= ~LINE_PREFETCHED;
+		hierarchy_fetch_used_first(core, line);
+	}
+}
+
+/* Not within the line of the last fetch. */
+__attribute__((noinline)) static void fetch_other(struct model_core *core, u64 first, u64 last)
+{
+	struct found f;
+
+	if (core->parts & MODEL_CACHES) {
+		if (first == last || core->model->machine.memory.crossing == MACHINE_EACH) {
+			for (u64 line = first;; line += ~core->line_mask + 1) {
+				if (line + 1 != core->fetch_line)
+					fetch_line(core, line);
+				if (line == last)
+					break;
+			}
+		} else {
+			count_cache(core, MODEL_L1I, MODEL_READ, false);
+			if (!hierarchy_crossing(core, first, last, LINE_FETCH, &f))
+				count_cache(core, MODEL_L1I, MODEL_READ, true);
+		}
+	}
+	if (core->parts & MODEL_TLBS) {
+		u64 page = first & core->page_mask;
+
+		core->count[model_cache_counter(MODEL_ITLB, MODEL_READ, false)] += 1;
+		if (page + 1 != core->fetch_page)
+			tlb_lookup(core, MACHINE_ITLB, first, MODEL_READ);
+		if ((last & core->page_mask) != page)
+			tlb_lookup(core, MACHINE_ITLB, last, MODEL_READ);
+		core->fetch_page = (last & core->page_mask) + 1;
+	}
+	core->fetch_line = last + 1;
+}
+
+void model_fetch(struct model_core *core, u64 addr, u32 len)
+{
+	u64 first = addr & core->line_mask, last = (addr + len - (len > 0)) & core->line_mask;
+
+	if (unlikely(first + 1 != core->fetch_line || first != last))
+		fetch_other(core, first, last);
+}

@@ -1,0 +1,88 @@
+/* What the files of the simulation share: the model and its cores as they lie in memory. */
+#ifndef MODEL_MODEL_PRIV_H
+#define MODEL_MODEL_PRIV_H
+
+#include "model/model.h"
+#include "model/predictor.h"
+#include "model/tags.h"
+
+/* Flags of a line. */
+#define LINE_DIRTY      2ull
+#define LINE_OWNED      4ull /* no other core has it: a store need not ask */
+#define LINE_PREFETCHED 8ull /* and not used since */
+
+#define MODEL_HUGE_RANGES 32u
+#define MODEL_STRIDES     64u
+
+enum model_tlb_array {
+	TLB_SMALL,
+	TLB_HUGE,
+};
+
+struct stride {
+	u64 ip, last;
+	s64 step;
+	u32 sure;
+};
+
+struct model_core {
+	/* What nearly every access touches comes first. */
+	u64 fetch_line, fetch_page; /* of the last fetch, + 1; 0: there was none */
+	u32 parts;
+	u32 page_shift;
+	u64 line_mask;
+	u64 page_mask;
+	u64 count[MODEL_COUNTERS];       /* those that are not worked out in model_count() */
+	u64 ticks;                       /* without what is stalled */
+	u64 stalled_front, stalled_back; /* cycles */
+	u64 missed_at;                   /* instructions before the last miss to memory, + 1 */
+	struct model *model;
+	u32 index;
+	u32 l1_latency;
+	struct tags l1i, l1d, l2;
+	struct tags tlb[MACHINE_TLBS][2];
+	struct predictor predictor;
+	struct stride stride[MODEL_STRIDES];
+};
+
+struct huge_range {
+	u64 start, end;
+};
+
+struct model {
+	struct machine machine;
+	u32 parts;
+	u32 cores;  /* that there are */
+	u32 active; /* of these, below which all that have been asked for lie */
+	u32 nr_huge;
+	u32 page_shift, huge_shift;
+	struct tags ll;
+	struct huge_range huge[MODEL_HUGE_RANGES];
+	struct model_core *core[MODEL_CORES];
+};
+
+static inline void count(struct model_core *core, u32 counter)
+{
+	core->count[counter]++;
+}
+
+static inline void count_cache(struct model_core *core, u32 id, u32 op, bool miss)
+{
+	core->count[model_cache_counter(id, op, miss)]++;
+}
+
+/* Cycles are lost to data or to instructions. */
+static inline void lose(struct model_core *core, u32 cycles)
+{
+	core->stalled_back += cycles;
+}
+
+static inline void lose_front(struct model_core *core, u32 cycles)
+{
+	core->stalled_front += cycles;
+}
+
+/* tlb.c. Looks the page of @addr up; counts a miss for @op. */
+enum model_tlb_source tlb_lookup(struct model_core *core, enum machine_tlb_id id, u64 addr, u32 op);
+
+#endif

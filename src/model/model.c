@@ -1,0 +1,255 @@
+/* A model's memory, its counters, and branches and work, which have no files of their own. */
+#include "model/model-priv.h"
+
+/* Hands memory out from a place; with base 0 only counts. */
+struct layout {
+	u64 base, used;
+};
+
+static void *take(struct layout *l, u64 bytes)
+{
+	u64 at = l->used;
+
+	l->used += ALIGN_UP(bytes, 64);
+	return l->base ? (void *)(uintptr_t)(l->base + at) : NULL;
+}
+
+static u32 log2_up(u64 n)
+{
+	u32 bits = 0;
+
+	while (BIT(bits) < n)
+		bits++;
+	return bits;
+}
+
+static void tags_place(struct tags *t, struct layout *l, u64 entries, u32 ways, bool tree,
+		       u32 shift)
+{
+	struct tags made = {.ways = ways, .shift = shift};
+
+	if (entries) {
+		made.sets = (u32)(entries / ways);
+		made.mask = made.sets & (made.sets - 1) ? 0 : made.sets - 1;
+		made.word = take(l, entries * sizeof(u64));
+		if (tree) {
+			made.levels = log2_up(ways);
+			made.tree = take(l, made.sets * sizeof(u64));
+			made.recent = take(l, made.sets);
+		}
+	}
+	if (t)
+		*t = made;
+}
+
+static void cache_place(struct tags *t, struct layout *l, const struct machine *m, u32 id)
+{
+	const struct machine_cache *c = &m->cache[id];
+
+	tags_place(t, l, c->size / m->memory.line, c->ways, c->policy == MACHINE_PLRU,
+		   log2_up(m->memory.line));
+}
+
+static void predictor_place(struct predictor *p, struct layout *l, const struct machine *m,
+			    u32 parts)
+{
+	const struct machine_branch *b = &m->branch;
+	struct predictor made = {.direction = b->direction,
+				 .mask = b->entries - 1,
+				 .indirect_mask = b->indirect - 1,
+				 .returns = b->returns,
+				 .history_mask = BIT(b->history & 63) - 1,
+				 .random = 1};
+	u32 length = b->history;
+
+	made.counter = take(l, b->entries);
+	if (b->direction == MACHINE_TAGE)
+		made.tagged = take(l, (u64)b->entries * TAGE_TABLES * sizeof(u32));
+	made.stack = take(l, b->returns * sizeof(u64));
+	made.indirect = take(l, b->indirect * sizeof(struct indirect_entry));
+	made.last_target = take(l, b->indirect * sizeof(struct indirect_entry));
+	tags_place(&made.btb, l, parts & MODEL_CYCLES ? b->btb : 0, b->btb_ways, false, 0);
+	/* Lengths of histories halve from table to table. */
+	for (u32 i = TAGE_TABLES; i-- > 0;
+	     length = length > 8 ? length / 2 : length - (length > 1)) {
+		made.tage_mask[i][0] = length >= 64 ? ~0ull : BIT(length) - 1;
+		made.tage_mask[i][1] = length >= 128 ? ~0ull
+				       : length > 64 ? BIT(length - 64) - 1
+						     : 0;
+	}
+	if (p)
+		*p = made;
+}
+
+static void core_place(struct layout *l, const struct machine *m, struct model *model, u32 index,
+		       u32 parts)
+{
+	struct model_core *core = take(l, sizeof(*core));
+
+	if (core) {
+		core->model = model;
+		core->index = index;
+		core->parts = parts;
+		core->line_mask = ~((u64)m->memory.line - 1);
+		core->page_mask = ~((u64)m->memory.page - 1);
+		core->page_shift = log2_up(m->memory.page);
+		core->l1_latency = m->cache[MACHINE_L1D].latency;
+	}
+	if (parts & MODEL_CACHES) {
+		cache_place(core ? &core->l1i : NULL, l, m, MACHINE_L1I);
+		cache_place(core ? &core->l1d : NULL, l, m, MACHINE_L1D);
+		cache_place(core ? &core->l2 : NULL, l, m, MACHINE_L2);
+	}
+	for (u32 id = 0; parts & MODEL_TLBS && id < MACHINE_TLBS; id++) {
+		const struct machine_tlb *t = &m->tlb[id];
+
+		tags_place(core ? &core->tlb[id][TLB_SMALL] : NULL, l, t->entries, t->ways, false,
+			   0);
+		tags_place(core ? &core->tlb[id][TLB_HUGE] : NULL, l, t->huge_entries, t->huge_ways,
+			   false, 0);
+	}
+	if (parts & MODEL_BRANCHES)
+		predictor_place(core ? &core->predictor : NULL, l, m, parts);
+	if (core)
+		model->core[index] = core;
+}
+
+static struct model *place(struct layout *l, const struct machine *m, u32 cores, u32 parts)
+{
+	struct model *model = take(l, sizeof(*model));
+
+	if (model) {
+		model->machine = *m;
+		model->parts = parts;
+		model->cores = cores;
+		model->page_shift = log2_up(m->memory.page);
+		model->huge_shift = log2_up(m->memory.huge);
+	}
+	if (parts & MODEL_CACHES)
+		cache_place(model ? &model->ll : NULL, l, m, MACHINE_LL);
+	for (u32 i = 0; i < cores; i++)
+		core_place(l, m, model, i, parts);
+	return model;
+}
+
+u64 model_size(const struct machine *m, u32 cores, u32 parts)
+{
+	struct layout l = {0};
+
+	place(&l, m, cores, parts);
+	return l.used;
+}
+
+struct model *model_init(void *memory, const struct machine *m, u32 cores, u32 parts)
+{
+	struct layout l = {.base = (u64)(uintptr_t)memory};
+
+	return place(&l, m, cores, parts);
+}
+
+struct model_core *model_core(struct model *model, u32 index)
+{
+	if (model->active <= index)
+		model->active = index + 1;
+	return model->core[index];
+}
+
+const struct machine *model_machine(const struct model *model)
+{
+	return &model->machine;
+}
+
+/* A direct branch that the front end learns of only when it has decoded it. */
+static void look_in_btb(struct model_core *core, u64 ip)
+{
+	struct tags *btb = &core->predictor.btb;
+	u64 key = ip << 4 | TAG_VALID;
+	u32 set = tags_set(btb, ip ^ ip >> 7);
+
+	if (tags_touch(btb, set, key))
+		return;
+	tags_insert(btb, set, key);
+	count(core, MODEL_BTB_MISSES);
+	lose_front(core, core->model->machine.penalty.btb);
+}
+
+bool model_branch(struct model_core *core, u64 ip, u64 next, enum model_branch_kind kind,
+		  bool taken, u64 target)
+{
+	struct predictor *p = &core->predictor;
+	bool right = true;
+
+	count(core, MODEL_BRANCH_INSTRUCTIONS);
+	switch (kind) {
+	case MODEL_COND: right = predict_direction(p, ip, taken); break;
+	case MODEL_JUMP: break;
+	case MODEL_CALL: predictor_call(p, next); break;
+	case MODEL_JUMP_IND: right = predict_target(p, ip, target); break;
+	case MODEL_CALL_IND:
+		right = predict_target(p, ip, target);
+		predictor_call(p, next);
+		break;
+	case MODEL_RETURN: right = predict_return(p, target); break;
+	}
+	if (taken) {
+		predictor_path(p, target);
+		if (core->parts & MODEL_CYCLES && right)
+			look_in_btb(core, ip);
+	}
+	if (likely(right))
+		return false;
+	count(core, MODEL_BRANCH_MISSES);
+	if (core->parts & MODEL_CYCLES)
+		lose_front(core, core->model->machine.penalty.mispredict);
+	return true;
+}
+
+void model_work(struct model_core *core, u32 insns, u64 ticks)
+{
+	core->count[MODEL_INSTRUCTIONS] += insns;
+	core->ticks += ticks;
+}
+
+static u64 cycles(const struct model_core *core)
+{
+	return core->ticks / MACHINE_TICKS + core->stalled_front + core->stalled_back;
+}
+
+/* A cell of the matrix that another counter stands for. */
+static u64 matrix_count(const struct model_core *core, u32 cell)
+{
+	u32 id = cell / 2 / MODEL_OPS, op = cell / 2 % MODEL_OPS;
+	bool miss = cell & 1;
+
+	if (id == MODEL_BPU && op == MODEL_READ)
+		return core->count[miss ? MODEL_BRANCH_MISSES : MODEL_BRANCH_INSTRUCTIONS];
+	/* Each load and store is looked up in both. */
+	if (id == MODEL_DTLB && !miss && op != MODEL_PREFETCH)
+		return core->count[model_cache_counter(MODEL_L1D, op, false)];
+	return core->count[MODEL_HW_CACHE + cell];
+}
+
+u64 model_count(const struct model_core *core, enum model_counter counter)
+{
+	const struct machine_core *c = &core->model->machine.core;
+
+	switch (counter) {
+	case MODEL_CPU_CYCLES:
+	case MODEL_REF_CYCLES: return cycles(core);
+	case MODEL_BUS_CYCLES: return cycles(core) * c->bus_mhz / c->mhz;
+	case MODEL_STALLED_FRONTEND: return core->stalled_front;
+	case MODEL_STALLED_BACKEND: return core->stalled_back;
+	case MODEL_CACHE_REFERENCES:
+		return model_count(core, model_cache_counter(MODEL_LL, MODEL_READ, false)) +
+		       model_count(core, model_cache_counter(MODEL_LL, MODEL_WRITE, false)) +
+		       core->count[MODEL_LL_FETCHES];
+	case MODEL_CACHE_MISSES:
+		return model_count(core, model_cache_counter(MODEL_LL, MODEL_READ, true)) +
+		       model_count(core, model_cache_counter(MODEL_LL, MODEL_WRITE, true)) +
+		       core->count[MODEL_LL_FETCH_MISSES];
+	default:
+		if (counter >= MODEL_HW_CACHE && counter < MODEL_L2_ACCESSES)
+			return matrix_count(core, counter - MODEL_HW_CACHE);
+		return core->count[counter];
+	}
+}

@@ -1,0 +1,168 @@
+/*
+ * PURPOSE: simulates a machine for the threads of one process: caches, TLBs, branch prediction and
+ * what that costs. Whoever sees a program's instructions feeds it, and reads counters that stand
+ * for those of a PMU. doc/model.md says what is modelled and how far off that is.
+ *
+ * The caller brings the memory; nothing is allocated, and the memory holds pointers into itself, so
+ * it stays where it is (a fork's copy can be used). Cores share the last-level cache: one caller at
+ * a time, and what he feeds decides, nothing else: the same trace gives the same counts.
+ *
+ * A part that was not asked for has no memory, and its functions are not to be called.
+ */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include "model/machine.h"
+
+enum model_part {
+	MODEL_BRANCHES = 1, /* model_branch() */
+	MODEL_CACHES = 2,   /* model_fetch(), model_load(), model_store() */
+	MODEL_TLBS = 4,     /* the same */
+	MODEL_CYCLES = 8,   /* model_work(), and the penalties of the other parts */
+	MODEL_PARTS = 15,
+};
+
+#define MODEL_CORES 64u
+
+/* The ids, operations and results of PERF_TYPE_HW_CACHE in its order. */
+enum model_cache_id {
+	MODEL_L1D,
+	MODEL_L1I,
+	MODEL_LL,
+	MODEL_DTLB,
+	MODEL_ITLB,
+	MODEL_BPU,
+	MODEL_NODE,
+	MODEL_CACHE_IDS,
+};
+
+enum model_cache_op {
+	MODEL_READ,
+	MODEL_WRITE,
+	MODEL_PREFETCH,
+	MODEL_OPS,
+};
+
+enum model_counter {
+	/* PERF_TYPE_HARDWARE in its order: MODEL_CPU_CYCLES + config. */
+	MODEL_CPU_CYCLES,
+	MODEL_INSTRUCTIONS,
+	MODEL_CACHE_REFERENCES,
+	MODEL_CACHE_MISSES,
+	MODEL_BRANCH_INSTRUCTIONS,
+	MODEL_BRANCH_MISSES,
+	MODEL_BUS_CYCLES,
+	MODEL_STALLED_FRONTEND,
+	MODEL_STALLED_BACKEND,
+	MODEL_REF_CYCLES,
+	/* + model_cache_counter(id, op, miss) */
+	MODEL_HW_CACHE,
+	MODEL_L2_ACCESSES = MODEL_HW_CACHE + MODEL_CACHE_IDS * MODEL_OPS * 2,
+	MODEL_L2_MISSES,
+	MODEL_LL_FETCHES, /* instructions looked for in LL; the matrix has data only */
+	MODEL_LL_FETCH_MISSES,
+	MODEL_TLB2_HITS,
+	MODEL_SNOOP_HITS,    /* a line came while another core had it, unmodified */
+	MODEL_SNOOP_HITMS,   /* the same, modified */
+	MODEL_INVALIDATIONS, /* lines that other cores lost to a store of this one */
+	MODEL_WRITEBACKS,    /* modified lines that left for memory */
+	MODEL_BTB_MISSES,    /* taken direct branches that the BTB did not know */
+	MODEL_COUNTERS,
+};
+
+static inline u32 model_cache_counter(u32 id, u32 op, bool miss)
+{
+	return MODEL_HW_CACHE + (id * MODEL_OPS + op) * 2 + miss;
+}
+
+/* Where data came from. */
+enum model_source {
+	MODEL_FROM_L1,
+	MODEL_FROM_L2,
+	MODEL_FROM_LL,
+	MODEL_FROM_CORE, /* another core's cache, modified */
+	MODEL_FROM_MEMORY,
+};
+
+enum model_tlb_source {
+	MODEL_TLB_L1,
+	MODEL_TLB_L2,
+	MODEL_TLB_WALK,
+};
+
+enum model_snoop {
+	MODEL_SNOOP_NONE, /* nobody was asked */
+	MODEL_SNOOP_MISS,
+	MODEL_SNOOP_HIT,
+	MODEL_SNOOP_HITM,
+};
+
+/* What became of an access; of one to two lines or pages the worse. */
+struct model_access {
+	u32 latency; /* cycles */
+	u8 source;   /* enum model_source */
+	u8 tlb;      /* enum model_tlb_source */
+	u8 snoop;    /* enum model_snoop */
+	u8 misses;   /* lines that were not in L1 */
+};
+
+/* As trace_branch_type of abi/trace.h. */
+enum model_branch_kind {
+	MODEL_COND = 1,
+	MODEL_JUMP,
+	MODEL_JUMP_IND,
+	MODEL_CALL,
+	MODEL_CALL_IND,
+	MODEL_RETURN,
+};
+
+struct model;
+struct model_core;
+
+/*
+ * Bytes that a model of @cores needs, 1 to MODEL_CORES, of @parts; a multiple of 64. @m has been
+ * checked.
+ */
+u64 model_size(const struct machine *m, u32 cores, u32 parts);
+
+/*
+ * Makes one in @memory: model_size() bytes of zeros at an address that is a multiple of 64. Pages
+ * that nobody writes to stay zero. Never fails.
+ */
+struct model *model_init(void *memory, const struct machine *m, u32 cores, u32 parts);
+
+/* The core of a thread, @index below the number of cores. More threads than cores share some. */
+struct model_core *model_core(struct model *model, u32 index);
+
+const struct machine *model_machine(const struct model *model);
+
+/*
+ * Addresses from @start to before @end are in huge pages, or no longer. Both are multiples of their
+ * size. False: there are too many such ranges; these stay small.
+ */
+bool model_huge_pages(struct model *model, u64 start, u64 end, bool huge);
+
+/* Instructions of @len bytes at @addr: one, or a run of them without a branch in between. */
+void model_fetch(struct model_core *core, u64 addr, u32 len);
+
+/* @ip is that of the instruction. An instruction that does both loads before it stores. */
+struct model_access model_load(struct model_core *core, u64 ip, u64 addr, u32 size);
+struct model_access model_store(struct model_core *core, u64 ip, u64 addr, u32 size);
+
+/* By the program: into L1D. */
+void model_prefetch(struct model_core *core, u64 addr);
+
+/*
+ * A branch at @ip, behind which @next follows. @target: where it goes if it is taken. True: it was
+ * predicted wrongly.
+ */
+bool model_branch(struct model_core *core, u64 ip, u64 next, enum model_branch_kind kind,
+		  bool taken, u64 target);
+
+/* @insns instructions have retired that take @ticks (cycles.h) by themselves. */
+void model_work(struct model_core *core, u32 insns, u64 ticks);
+
+/* What a counter stands at; never decreases. */
+u64 model_count(const struct model_core *core, enum model_counter counter);
+
+#endif
