@@ -99,7 +99,7 @@ struct machine_core {
 /* An access to two lines. */
 enum machine_crossing {
 	MACHINE_EACH, /* each is looked up, and is a miss, by itself, as hardware does it */
-	MACHINE_ONCE, /* if one is not in L1 both are looked for in LL; one miss, as cachegrind does */
+	MACHINE_ONCE, /* one miss if either is, and then both are looked for in LL: cachegrind */
 };
 
 struct machine_memory {

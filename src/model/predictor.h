@@ -1,5 +1,4 @@
-/* PURPOSE: predicts branches: the direction of conditional ones, targets, returns. model.h feeds it;
- * it is by itself, so that tests can look at a predictor alone. */
+/* PURPOSE: predicts branches: the direction of conditional ones, targets, returns. */
 #ifndef MODEL_PREDICTOR_H
 #define MODEL_PREDICTOR_H
 
@@ -23,7 +22,7 @@ struct predictor {
 	u32 depth;        /* how much of it is good */
 	u64 history[2];   /* of directions: bit 0 is the last branch */
 	u64 history_mask; /* gshare */
-	u64 path;         /* of targets */
+	u64 path;         /* of targets: the last thirteen */
 	u32 random;
 	s32 use_alternate; /* TAGE: whether a new entry is trusted */
 	u64 tage_mask[TAGE_TABLES][2];
@@ -47,7 +46,7 @@ bool predict_return(struct predictor *p, u64 target);
 /* A branch has been taken to @target: for what depends on the path. */
 static inline void predictor_path(struct predictor *p, u64 target)
 {
-	p->path = (p->path << 5 | p->path >> 59) ^ (target >> 1);
+	p->path = p->path << 5 ^ target >> 1;
 }
 
 #endif
