@@ -69,8 +69,9 @@ struct rt_control {
 	u32 execs;       /* how many programs the process was before */
 	u32 seccomp_len; /* bytes of the inherited seccomp filters behind this structure */
 	u32 seccomp_mode;
-	u32 run; /* of the process, as in struct meter; abi/runs.h */
-	u32 reserved[6];
+	u32 run;  /* of the process, as in struct meter; abi/runs.h */
+	u32 mdwe; /* PR_MDWE_ bits of the program */
+	u32 reserved[5];
 	u64 affinity;   /* of a deterministic run with --cpus: where the process may run */
 	u64 random_key; /* of a deterministic run: what its random numbers are made from */
 	u64 tsc;        /* and its time stamp counter, without what the meter counts */

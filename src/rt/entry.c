@@ -10,6 +10,7 @@
 #include "rt/load/stack.h"
 #include "rt/load/vdso.h"
 #include "rt/mm/file-code.h"
+#include "rt/mm/mdwe.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
@@ -322,6 +323,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	if (s->control.flags & CONTROL_LAUNCH)
 		launch(s);
 	mm_init();
+	mdwe_inherit(s->control.mdwe);
 	t = first_thread(s);
 	vdso_take(&s->vdso, stack_aux(&s->in, AT_SYSINFO_EHDR), (u64)s->in.argv);
 	deterministic_start(t, &s->in, &s->control);

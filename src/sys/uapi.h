@@ -50,6 +50,14 @@
 #define AT_HWCAP3 29 /* 6.9 */
 #define AT_HWCAP4 30
 #endif
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE              65 /* of prctl, 6.3 */
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#define PR_GET_MDWE              66
+#endif
+#ifndef PR_MDWE_NO_INHERIT
+#define PR_MDWE_NO_INHERIT 2 /* 6.6 */
+#endif
 #ifndef PR_SYS_DISPATCH_INCLUSIVE_ON
 #define PR_SYS_DISPATCH_INCLUSIVE_ON 2 /* of prctl, 6.17 */
 #endif

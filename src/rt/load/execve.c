@@ -8,6 +8,7 @@
 #include "rt/arch.h"
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/guest-mem.h"
+#include "rt/mm/mdwe.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
 #include "rt/proc/proc-files.h"
@@ -325,6 +326,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->seccomp_mode = t->seccomp_mode;
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
 	limits_save(t, c);
+	c->mdwe = mdwe_inherited();
 	perf_exec(t, c->perf_fds);
 	deterministic_exec(t, c);
 	arch_save(c);
@@ -391,6 +393,7 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 		       u64 argv, u64 envp, int flags)
 {
 	const char *obstacle = seccomp_native_obstacle(t);
+	u32 mdwe = mdwe_inherited();
 	bool filters = t->filters;
 	long ret;
 
@@ -400,6 +403,12 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 		say("anyperf: %s is not started: it would run natively (%s), and its seccomp "
 		    "filters cannot be given to the kernel: %s\n",
 		    plan->execfn, plan->why, obstacle);
+		return -EPERM;
+	}
+	if (mdwe && (t->vfork_child || t->own_proc)) {
+		say("anyperf: %s is not started: it would run natively (%s), and what its program has "
+		    "forbidden itself (PR_SET_MDWE) would be forbidden to who shares its memory\n",
+		    plan->execfn, plan->why);
 		return -EPERM;
 	}
 	/* What would fail once the filters are there has to fail before. */
@@ -416,6 +425,8 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 	signal_exec_prepare(t);
 	limits_exec_prepare(t);
 	meter_uncounted((u32)sys_getpid(), plan->execfn, plan->why);
+	if (mdwe)
+		sys_prctl(PR_SET_MDWE, mdwe, 0, 0, 0);
 	if (filters && !seccomp_go_native(t))
 		cannot_return();
 	/* By the call that the program has made: filters may allow only that. */

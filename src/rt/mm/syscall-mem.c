@@ -3,6 +3,7 @@
  * rt/mm/mm.h and really mapped without PROT_EXEC. Code that goes away is forgotten by the
  * translator *before* the kernel's call, because forgetting touches the protection of its pages.
  */
+#include "rt/mm/mdwe.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
@@ -91,6 +92,8 @@ long guest_mmap(struct thread *t)
 		return ret;
 	}
 
+	if (mdwe_denies(prot))
+		return mdwe_refusal(t, prot);
 	mm_lock(t);
 	gone = flags & MAP_FIXED && page_aligned(addr) ? size : 0;
 	if ((gone || prot & PROT_EXEC) && !mm_exec_room(t)) {
@@ -195,6 +198,44 @@ long guest_munmap(struct thread *t)
 	return ret;
 }
 
+static bool is_mapped(u64 page)
+{
+	u8 resident;
+
+	return !raw_call3(__NR_mincore, (long)page, PAGE_SIZE, (long)&resident);
+}
+
+/*
+ * [start, end) becomes executable with @prot: really for a moment, as the kernel decides whether it
+ * may (files of a noexec mount, SELinux), then only in what we know.
+ */
+static long make_executable(struct thread *t, u64 start, u64 end, u64 prot)
+{
+	long nr = (long)guest_nr(t), len = (long)(end - start), pkey = (long)guest_arg(t, 3);
+	long ret = raw_call4(nr, (long)start, len, (long)(prot | PROT_READ), pkey);
+
+	return ret ? ret : raw_call4(nr, (long)start, len, (long)strip(prot), pkey);
+}
+
+/*
+ * The kernel has refused that in the middle of [start, end), and has changed what is below: where
+ * that ends.
+ */
+static u64 refused_at(struct thread *t, u64 start, u64 end, u64 prot)
+{
+	u64 good = 0, bad = (end - start) / PAGE_SIZE;
+
+	while (bad - good > 1) {
+		u64 mid = (good + bad) / 2;
+
+		if (make_executable(t, start + good * PAGE_SIZE, start + mid * PAGE_SIZE, prot))
+			bad = mid;
+		else
+			good = mid;
+	}
+	return start + good * PAGE_SIZE;
+}
+
 long guest_mprotect(struct thread *t)
 {
 	u64 nr = guest_nr(t), addr = guest_arg(t, 0), len = guest_arg(t, 1);
@@ -206,6 +247,10 @@ long guest_mprotect(struct thread *t)
 
 	if (region_overlaps(addr, size ? size : 1))
 		return -ENOMEM;
+	/* Which is refused. */
+	if (!page_aligned(addr) || end < addr)
+		return raw_call4((long)nr, (long)addr, (long)len, (long)strip(prot),
+				 (long)guest_arg(t, 3));
 	mm_lock(t);
 	if (!mm_exec_room(t)) {
 		mm_unlock(t);
@@ -221,10 +266,17 @@ long guest_mprotect(struct thread *t)
 		grows = true;
 	}
 	if (prot & PROT_EXEC && size) {
+		u64 may = mdwe_end(addr, end, prot);
+
 		/* Known to the translator only once the kernel has agreed. */
-		ret = raw_call4((long)nr, (long)addr, (long)len, (long)strip(prot),
-				(long)guest_arg(t, 3));
-		if (!ret)
+		ret = may > addr ? make_executable(t, addr, may, prot) : 0;
+		if (ret)
+			end = grows ? start : refused_at(t, addr, may, prot);
+		else if (may < end) {
+			ret = is_mapped(may) ? -EACCES : -ENOMEM;
+			end = may;
+		}
+		if (end > start)
 			mm_exec_protect(t, start, end, (u32)prot & 7, grows);
 	} else {
 		mm_exec_hide(t, start, end);
@@ -345,6 +397,8 @@ long guest_shmat(struct thread *t)
 	size = ALIGN_UP(ds.shm_segsz, PAGE_SIZE);
 	if (guest_arg(t, 1) && region_overlaps(guest_arg(t, 1), size))
 		return -EINVAL;
+	if (mdwe_denies(flags & SHM_EXEC ? PROT_EXEC | (flags & SHM_RDONLY ? 0 : PROT_WRITE) : 0))
+		return -EACCES;
 	mm_lock(t);
 	if (!mm_exec_room(t)) {
 		mm_unlock(t);

@@ -10,6 +10,7 @@
 
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/guest-mem.h"
+#include "rt/mm/mdwe.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
@@ -199,6 +200,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	struct thread *other;
 
 	limits_forked(t);
+	mdwe_inherit(mdwe_inherited());
 	fork_populate(pf);
 	thread_know(t, (u32)sys_gettid());
 	dbt_fork_child(&t->dbt, t->id);
@@ -637,6 +639,8 @@ long guest_prctl(struct thread *t)
 	}
 	case PR_GET_SECCOMP:
 	case PR_SET_SECCOMP: return seccomp_prctl(t);
+	case PR_SET_MDWE:
+	case PR_GET_MDWE: return mdwe_prctl(t);
 	case PR_SET_SYSCALL_USER_DISPATCH: return dispatch_prctl(t);
 	}
 	return call_kernel(t);
