@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """anyperf compare: counts that are exact, what varies by its name, and what it says when there is
 nothing to compare. No time is held against another."""
+import csv
 import fcntl
+import io
 import json
 import os
 import re
@@ -315,6 +317,63 @@ def test_gates_that_cannot_be():
     # A command that fails is not judged.
     r = compare("--fail-if=instructions>-100%", *vs(["true"], ["false"]), status=2)
     assert "broken" not in r.out + r.err, r
+
+
+def test_markdown():
+    r = compare("--format=markdown", "--name", "a|b", "--fail-if=instructions>0",
+                *vs(fixed(1), fixed(2)), status=1)
+    lines = r.out.splitlines()
+    assert lines[0] == f"- **a\\|b**: '{FIXED}'".replace("_", "\\_"), r
+    table = lines.index("| | a\\|b | B | change | |")
+    assert lines[table + 1] == "|---|---:|---:|---:|---|", r
+    assert lines[table + 2] == "| instructions:u | 200005 | 400005 | +99.998 % | exact |", r
+    assert "- instructions>0: broken: B is +200000." in lines, r
+    r = compare("--format", "markdown", *vs(["true"], [NONDET, "pids"]))
+    assert r.out.endswith("B made use of what varies between runs: pids.\n"), r
+    r = compare("--format=markdown", "--time-only", "--runs=6", *vs(["true"], ["true"]), times=True)
+    assert re.search(r"^\| time \| [\d.]+ .s \| [\d.]+ .s \| [+-][\d.]+ % "
+                     r"\([+-][\d.]+ to [+-][\d.]+\) \| ", r.out, re.M), r
+
+
+def test_csv():
+    r = compare("--format=csv", "--runs=6", "--name", 'a,"b"', *vs(fixed(1), fixed(2), ["true"]),
+                times=True)
+    rows = list(csv.DictReader(io.StringIO(r.out)))
+    assert [x["what"] for x in rows] == (["instructions:u", "branches:u"] + QUANTITIES) * 2, r
+    assert {x["of"] for x in rows} == {"B", "C"} and {x["against"] for x in rows} == {'a,"b"'}, r
+    first = rows[0]
+    assert (first["first"], first["second"], first["verdict"]) == ("200005", "400005", "exact"), r
+    assert first["change_percent"] == first["low_percent"] == first["high_percent"] == "99.997500"
+    for x in rows:
+        assert float(x["low_percent"]) <= float(x["change_percent"]) <= float(x["high_percent"]), x
+    assert [x["unit"] for x in rows[:6]] == ["", "", "s", "s", "bytes", ""], r
+    # What nothing can be divided by has no percentages.
+    r = compare("--format=csv", "-e", "anyperf/indirect/", *vs(fixed(1), ["true"]))
+    row = list(csv.DictReader(io.StringIO(r.out)))[0]
+    assert row["first"] == "0" and row["change_percent"] == row["low_percent"] == "", r
+
+
+def test_github():
+    with scratch() as d:
+        summary = os.path.join(d, "summary")
+        env = {"GITHUB_STEP_SUMMARY": summary}
+        r = compare("--format=github", "--fail-if=instructions>+0.1%", "--fail-if=branches<0",
+                    *vs(fixed(1), fixed(2)), env=env, status=1)
+        assert r.out.endswith("::error title=anyperf compare::instructions>+0.1%25: broken: B is "
+                              "+99.998 %25\n"), r
+        assert r.out.count("::") == 2 and "exact" in r.out, r
+        with open(summary, encoding="utf-8") as f:
+            assert "| instructions:u | 200005 | 400005 | +99.998 % | exact |\n" in f.read()
+        r = compare("--format=github", "-e", "cycles,instructions", "--fail-if=cycles>0",
+                    *vs(["true"], ["true"]), status=2)
+        assert "::warning title=anyperf compare::cycles>0: not to be told" in r.out, r
+        # One more is behind what other steps wrote; where it cannot stand is said.
+        size = os.path.getsize(summary)
+        compare("--format=github", *vs(["true"], ["true"]), env=env)
+        assert os.path.getsize(summary) > size
+        r = compare("--format=github", *vs(["true"], ["true"]), env={"GITHUB_STEP_SUMMARY": d},
+                    status=125)
+        assert "cannot write the summary" in r.err, r
 
 
 def baseline(path):

@@ -86,14 +86,23 @@ static bool has_results(const struct compare_job *job)
 	       (job->sides[0].count_runs && job->sides[job->nr_sides - 1].count_runs);
 }
 
-static void print(struct compare_job *job)
+static int print(struct compare_job *job)
 {
 	const char *format = job->opts.format ? job->opts.format : "text";
 
 	if (!strcmp(format, "json"))
 		compare_print_json(job);
-	else if (has_results(job))
+	else if (!has_results(job))
+		return 0;
+	else if (!strcmp(format, "markdown"))
+		compare_print_markdown(job, job->out);
+	else if (!strcmp(format, "csv"))
+		compare_print_csv(job);
+	else if (!strcmp(format, "github"))
+		return compare_print_github(job);
+	else
 		compare_print_text(job);
+	return 0;
 }
 
 static int close_output(struct compare_job *job)
@@ -139,8 +148,9 @@ static int compare(struct compare_job *job)
 			return cmd_compare.failure;
 	}
 	say_uncounted(job);
-	print(job);
-	written = close_output(job);
+	written = print(job) ? cmd_compare.failure : 0;
+	if (close_output(job))
+		written = cmd_compare.failure;
 	return written ? written : status;
 }
 

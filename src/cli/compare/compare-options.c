@@ -98,7 +98,7 @@ static int set_for(void *into, const char *arg, char *why, size_t size)
 }
 
 static const char *const pmus[] = {"virtual", "kernel", NULL};
-static const char *const formats[] = {"text", "json", NULL};
+static const char *const formats[] = {"text", "markdown", "json", "csv", "github", NULL};
 
 /* clang-format off */
 const struct option compare_option_table[] = {
@@ -180,7 +180,9 @@ const struct option compare_option_table[] = {
 
 	{OPTION_GROUP, .help = "How to print"},
 	{OPTION_STR, 0, "format", "FORMAT", AT(format), .words = formats,
-	 .help = "text (default) or json"},
+	 .help = "text (default), markdown, json, csv, or github",
+	 .more = "github is text with `::error` lines, and a summary in Markdown where the runner wants it "
+		 "(GITHUB_STEP_SUMMARY)."},
 	{OPTION_STR, 'o', "output", "FILE", AT(output), .complete = COMPLETE_FILE,
 	 .help = "print to FILE instead of standard output"},
 	{OPTION_END},

@@ -169,5 +169,13 @@ bool compare_is_virtual(const struct compare_job *job);
 
 void compare_print_text(const struct compare_job *job);
 void compare_print_json(const struct compare_job *job);
+void compare_print_markdown(const struct compare_job *job, FILE *out);
+void compare_print_csv(const struct compare_job *job);
+
+/*
+ * The text, with a line for each gate that is not held as the log of a GitHub workflow takes it;
+ * and Markdown in the file that the runner names. 0, or -1 after saying that it cannot be written.
+ */
+must_check int compare_print_github(const struct compare_job *job);
 
 #endif
