@@ -395,7 +395,8 @@ def test_baseline():
         assert re.search(r"^  instructions:u +400005  exact$", r.out, re.M) and not r.err, r
         b = baseline(kept)
         assert list(b) == ["schema", "command", "build_id", "environment", "cpu_vendor",
-                           "cpu_features", "libc", "seed", "not_fixed", "counts"], b
+                           "cpu_features", "libc", "seed", "directory", "user", "not_fixed",
+                           "counts"], b
         assert b["schema"] == "anyperf-baseline-1" and b["command"] == [program, "x"], b
         assert b["counts"][0] == {"event": "instructions:u", "min": 2 * TURN + 5,
                                   "value": 2 * TURN + 5, "max": 2 * TURN + 5}, b
@@ -427,6 +428,17 @@ def test_baseline():
                     status=1)
         assert baseline(kept)["counts"][0]["value"] == 2 * TURN + 9, r
         compare("--baseline", kept, "--fail-if=instructions>0", "--", program, "x")
+        # Some programs look at where they run, and who runs them.
+        assert "baseline was made" not in compare("--baseline", kept, "--", program, "x").out
+        r = compare("--baseline", kept, "--", program, "x", cwd=d)
+        assert "The baseline was made in another directory: a program that asks" in r.out, r
+        text = baseline(kept)
+        edited(kept, user=os.getuid() + 1)
+        r = compared("--baseline", kept, "--", program, "x", cwd=d)
+        assert r["baseline_made"] == "in another directory by another user", r
+        r = compare("--baseline", kept, "--format=markdown", "--", program, "x")
+        assert "The baseline was made by another user: " in r.out, r
+        edited(kept, user=text["user"])
         fresh = os.path.join(d, "fresh.json")
         r = compare("--baseline", fresh, "--update", "--", program, "x")
         assert baseline(fresh) == baseline(kept) and not r.err, r

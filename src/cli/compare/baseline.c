@@ -236,18 +236,29 @@ static void take_count(const struct json_text *t, const char *event, struct side
 	}
 }
 
-static char *title_of(const struct compare_job *job, const struct baseline *b)
+static const char *elsewhere(const struct baseline *b, const struct compare_facts *now)
+{
+	const struct json_text *t = &b->json;
+	const char *directory = json_member_text(t, t->values, "directory");
+	bool moved = directory && strcmp(directory, now->directory) != 0;
+	u64 user;
+
+	if (!json_member_u64(t, t->values, "user", &user) || user == now->user)
+		return moved ? "in another directory" : NULL;
+	return moved ? "in another directory by another user" : "by another user";
+}
+
+static char *title_of(const struct compare_job *job, const struct baseline *b,
+		      const struct compare_facts *now)
 {
 	const char *was = json_member_text(&b->json, b->json.values, "build_id");
-	struct compare_facts now;
 	char *title = malloc(strlen(job->opts.baseline) + 40);
 
 	CHECK(title);
-	compare_facts_of(job, &job->sides[1], &now);
 	sprintf(title, "'%s'%s", job->opts.baseline,
-		!was || !*was || !*now.build_id ? ""
-		: !strcmp(was, now.build_id)    ? ", of the same build"
-						: ", of another build");
+		!was || !*was || !*now->build_id ? ""
+		: !strcmp(was, now->build_id)    ? ", of the same build"
+						 : ", of another build");
 	return title;
 }
 
@@ -255,10 +266,13 @@ static void take_side(struct compare_job *job, struct baseline *b)
 {
 	const struct compare_side *now = &job->sides[1];
 	struct compare_side *side = &job->sides[0];
+	struct compare_facts facts;
 
+	compare_facts_of(job, now, &facts);
+	job->elsewhere = elsewhere(b, &facts);
 	side->argv = b->argv;
 	side->name = "baseline";
-	side->title = title_of(job, b);
+	side->title = title_of(job, b, &facts);
 	side->nr_counts = now->nr_counts;
 	side->counts = calloc(side->nr_counts, sizeof(*side->counts));
 	CHECK(side->counts);
@@ -387,6 +401,8 @@ static void write_baseline(const struct compare_job *job, FILE *out)
 		json_u64(&j, "cpus", facts.cpus);
 	json_str(&j, "libc", facts.libc);
 	json_u64(&j, "seed", facts.seed);
+	json_str(&j, "directory", facts.directory);
+	json_u64(&j, "user", facts.user);
 	deterministic_not_fixed_json(&j, side->nondet);
 	write_counts(&j, side);
 	json_end(&j);

@@ -122,6 +122,8 @@ void compare_facts_of(const struct compare_job *job, const struct compare_side *
 		add_cpuinfo("flags", true, facts->features);
 	}
 	find_libc(facts->libc);
+	compare_hash(getcwd(path, sizeof(path)) ? path : "", facts->directory);
+	facts->user = geteuid();
 	if (d->cpus)
 		facts->cpus = (u32)d->cpus;
 	else if (side->nondet & NONDET_CPUS)

@@ -15,6 +15,9 @@ struct compare_facts {
 	char features[FACT_SIZE]; /* the level of --cpu-features, or "host" and which CPU that is */
 	char libc[FACT_SIZE];     /* name, version and build id */
 	u64 seed;
+	/* What only some programs look at: it may differ, and that it does is said. */
+	char directory[17]; /* where they run, as a hash */
+	u64 user;
 	u32 cpus; /* how many programs were shown; 0: nobody has asked */
 };
 

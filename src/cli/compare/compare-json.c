@@ -160,6 +160,8 @@ void compare_print_json(const struct compare_job *job)
 	json_str(&j, "schema", "anyperf-compare-1");
 	json_str(&j, "pmu", compare_is_virtual(job) ? "virtual" : "kernel");
 	json_bool(&j, "interrupted", compare_is_interrupted(job));
+	if (job->elsewhere)
+		json_str(&j, "baseline_made", job->elsewhere);
 	json_array(&j, "commands");
 	for (u32 i = 0; i < job->nr_sides; i++)
 		print_side(&j, job, &job->sides[i]);

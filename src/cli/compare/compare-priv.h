@@ -76,7 +76,9 @@ struct compare_job {
 	struct signals signals;
 	int no_output; /* descriptors that the commands get */
 	int input;
-	bool progress;                 /* somebody looks at standard error */
+	bool progress; /* somebody looks at standard error */
+	const char
+		*elsewhere; /* what a baseline was made with that some programs look at; or NULL */
 	struct baseline *stored;       /* what sides[0] is of; owned; NULL: there is none */
 	struct compare_judged *judged; /* owned; a gate and a command each */
 	u32 nr_judged;

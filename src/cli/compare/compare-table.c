@@ -129,6 +129,11 @@ void compare_print_markdown(const struct compare_job *job, FILE *out)
 		markdown_text(out, text);
 		fputs(".\n", out);
 	}
+	if (job->elsewhere)
+		fprintf(out,
+			"\nThe baseline was made %s: a program that asks for that may count "
+			"differently.\n",
+			job->elsewhere);
 	for (u32 i = 0; i < job->nr_sides; i++) {
 		char used[200];
 

@@ -164,6 +164,11 @@ void compare_print_text(const struct compare_job *job)
 	for (u32 i = 0; i < job->nr_sides; i++) {
 		print_sources(&t, &job->sides[i]);
 	}
+	if (job->elsewhere)
+		fprintf(t.out,
+			"\n  The baseline was made %s: a program that asks for that may count "
+			"differently.\n",
+			job->elsewhere);
 	for (u32 i = 0; i < job->nr_judged; i++) {
 		char text[700];
 
