@@ -14,7 +14,7 @@ import subprocess
 import termios
 import time
 
-from e2e import ANYPERF, ENV, main, run, scratch, stat_json
+from e2e import ANYPERF, ENV, TOOLS, main, run, scratch, stat_json
 
 FIXED = os.environ["E2E_FIXED"]  # 200,005 instructions for each word of its command line
 NONDET = os.environ["E2E_NONDET"]
@@ -457,7 +457,8 @@ def test_baselines_that_do_not_fit():
             compare("--save", kept, *options, "--", "true", **more)
 
         refused("No such file or directory; --save FILE makes one")
-        for text, said in (("", "it is no JSON: line 1 has"), ("{\n'}", "it is no JSON: line 2 has"),
+        for text, said in (("", "it is no JSON: line 1 has"),
+                           ("{\n'}", "it is no JSON: line 2 has"),
                            ("[]", "no baseline of anyperf"), ("{}", "no baseline of anyperf"),
                            ('{"schema": "anyperf-stat-1"}', "no baseline of anyperf"),
                            ('{"schema": "anyperf-baseline-9"}', "of another version: "
@@ -547,6 +548,40 @@ def test_a_baseline_of_another_machine():
         compare("--save", kept, "--", "true")
         assert "cpus" not in baseline(kept)
         compare("--baseline", kept, "--cpus=9", "--", "true")
+
+
+def template(name, begin, end):
+    """The script of a template in contrib, as the runner's YAML gives it to the shell."""
+    with open(os.path.join(TOOLS, "../../contrib", name), encoding="utf-8") as f:
+        text = f.read()
+    assert len(text.splitlines()) <= 22, name
+    lines = text.split(begin, 1)[1].split(end, 1)[0].splitlines()
+    return ("\n" if end == "\0" else " ").join(line.strip() for line in lines)
+
+
+def test_templates_for_ci():
+    scripts = [template("github/action.yml", "run: |\n", "\0"),
+               template("gitlab/anyperf.yml", "- >-\n", "    - cat")]
+    with scratch() as d:
+        kept = os.path.join(d, "baseline.json")
+        options = ["--cpu-features=x86-64-v2", "--cpus=2"]
+        compare("--save", kept, *options, "--env=PATH=/usr/local/bin:/usr/bin:/bin", "--",
+                FIXED, "x")
+        path = os.path.dirname(ANYPERF) + ":" + ENV["PATH"]
+        for script in scripts:
+            for command, status, said in ((f"{FIXED} x", 0, "+0.000 %"), (FIXED, 2, "")):
+                p = subprocess.run(["bash", "-e", "-c", script], cwd=d, capture_output=True,
+                                   text=True, check=False,
+                                   env={**ENV, "PATH": path, "COMMAND": command, "BASELINE": kept,
+                                        "LIMIT": "instructions>+0.1%", "OPTIONS": options[0] + " "
+                                        + options[1]})
+                assert p.returncode == status, (script, p)
+                out = p.stdout
+                if "--output=anyperf.md" in script and not status:
+                    with open(os.path.join(d, "anyperf.md"), encoding="utf-8") as f:
+                        out += f.read()
+                assert said in out, (script, p)
+                assert status == 0 or "the command line was another" in p.stderr, p
 
 
 def test_commands_that_fail():
