@@ -170,11 +170,58 @@ static bool has_our_program(u32 pid)
 	       a.stx_dev_major == b.stx_dev_major;
 }
 
-/* The path of the program of process @pid if that is a guest of this tree. */
+/*
+ * The name of a file that process @pid has mapped, as the kernel has it, if it is @claimed or, seen
+ * from another root, ends so; in @out of CONTROL_PATH bytes.
+ */
+static bool is_mapped(u32 pid, const char *claimed, char *out)
+{
+	size_t want = str_len(claimed), have = 0;
+	char path[40], text[CONTROL_PATH + 128];
+	bool found = false;
+	long fd, n;
+
+	fmt(path, sizeof(path), "/proc/%u/maps", pid);
+	fd = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	while (!found && (n = sys_read((int)fd, text + have, sizeof(text) - 1 - have)) > 0) {
+		char *line = text, *end;
+
+		have += (size_t)n;
+		text[have] = '\0';
+		for (; !found && (end = str_chr(line, '\n')); line = end + 1) {
+			const char *name;
+			size_t len;
+
+			*end = '\0';
+			name = str_chr(line, '/');
+			len = name ? str_len(name) : 0;
+			found = len >= want && str_eq(name + len - want, claimed) &&
+				str_put(out, CONTROL_PATH, name) > 0;
+		}
+		/*
+		 * What is no whole line yet; one that is too long is of no file that we could name.
+		 */
+		have = have - (size_t)(line - text) < sizeof(text) - 1
+			       ? have - (size_t)(line - text)
+			       : 0;
+		memmove(text, line, have);
+	}
+	sys_close((int)fd);
+	return found;
+}
+
+/*
+ * The path of the program of process @pid if that is a guest of this tree. Its meter says it, which
+ * every guest can write to, whoever it is by now. So it is believed of what the kernel says that
+ * the process has mapped, as it has its program.
+ */
 static bool exe_of(struct thread *t, u32 pid, char *out)
 {
 	struct counter_segment *segment = counter_segment();
 	u32 used = __atomic_load_n(&segment->used, __ATOMIC_RELAXED);
+	char claimed[sizeof(((struct meter *)0)->exe)];
 	bool found = false;
 
 	if (pid == t->proc->pid)
@@ -192,11 +239,11 @@ static bool exe_of(struct thread *t, u32 pid, char *out)
 			return false;
 		if (who.state != METER_RUNNING || who.pid != pid)
 			continue;
-		if (sys_pread(fd_get(FD_SEGMENT), out, sizeof(((struct meter *)0)->exe),
+		if (sys_pread(fd_get(FD_SEGMENT), claimed, sizeof(claimed),
 			      segment_offset(i) + offsetof(struct meter, exe)) < 0)
 			return false;
-		out[sizeof(((struct meter *)0)->exe) - 1] = '\0';
-		found = out[0];
+		claimed[sizeof(claimed) - 1] = '\0';
+		found = claimed[0] == '/' && is_mapped(pid, claimed, out);
 	}
 	return found;
 }
