@@ -54,6 +54,26 @@ static bool dir_hidden(struct thread *t, u32 n)
 	       !(!guest_read(&c, guest_arg(t, n + 1), 1) && c == '/');
 }
 
+/* One of ours, asked of ourselves by a pidfd? The numbers of another process are its own. */
+static bool getfd_hidden(struct thread *t)
+{
+	char path[48], text[512];
+	const char *pid;
+	u64 number;
+
+	if (!fd_is_own((int)guest_arg(t, 1)))
+		return false;
+	fmt(path, sizeof(path), "/proc/self/fdinfo/%d", (int)guest_arg(t, 0));
+	if (fd_read_text(path, text, sizeof(text)) < 0)
+		return false;
+	pid = text;
+	while (pid && !str_starts(pid, "Pid:\t")) {
+		pid = str_chr(pid, '\n');
+		pid = pid ? pid + 1 : NULL;
+	}
+	return pid && str_u64(pid + 5, 10, &number) && number == t->proc->pid;
+}
+
 bool fd_hidden(struct thread *t, u64 nr)
 {
 	const struct syscall_row *row = syscall_row(nr);
@@ -64,6 +84,8 @@ bool fd_hidden(struct thread *t, u64 nr)
 	for (u32 bits = row->dirs; bits; bits &= bits - 1)
 		if (dir_hidden(t, (u32)__builtin_ctz(bits)))
 			return true;
+	if (nr == __NR_pidfd_getfd)
+		return getfd_hidden(t);
 	if (row->steps & SYSCALL_SENDS)
 		return fd_sends_hidden(t, guest_arg(t, 1), 1);
 	return row->steps & SYSCALL_SENDS_MANY &&
