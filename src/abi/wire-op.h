@@ -53,7 +53,12 @@ enum wire_op {
 	 * it is a POLLHUP, and lasts; 0: a byte in the pipe, once for each report.
 	 */
 	WIRE_OP_HANGUP = 13,
-	/* ret 0: wire_view.root is there; data: the same, with its NUL. */
+	/*
+	 * ret 0; data: the path of a directory that stands in for the root of what guests are
+	 * shown, with its NUL. Below it are /sys/bus/event_source/devices, /sys/devices/NAME and
+	 * files of /proc/sys/kernel. It is told to each process by itself: where it stood for all,
+	 * any guest could show the others files of its own.
+	 */
 	WIRE_OP_VIEW = 14,
 	/*
 	 * Tasks may have moved: the caller has written to a cgroup's file, or has said on which

@@ -35,7 +35,7 @@
 #include "base/types.h"
 
 #define WIRE_MAGIC   0x52495759584e41ull /* "ANXYWIR" */
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4
 
 #define WIRE_PROC_SIZE   0x10000u
 #define WIRE_SLOT_SIZE   0x8000u
@@ -191,8 +191,8 @@ struct wire_fd_message {
 
 /*
  * What guests are shown of the machine: the last bytes of the counter segment's first page, which
- * every process has mapped before it executes its first instruction. S, complete but for the root
- * before the first guest starts; magic 0: there is no session, only counting.
+ * every process has mapped before it executes its first instruction. S, complete before
+ * the first guest starts; magic 0: there is no session, only counting.
  */
 #define WIRE_ROOT    256u  /* bytes of the path of what guests are shown, with its NUL */
 #define WIRE_VIEW_IN 3776u /* offset in the page */
@@ -202,12 +202,6 @@ struct wire_view {
 	u32 cpuid_signature; /* CPUID leaf 1 EAX to show, 0: the CPU's own */
 	u32 counters;        /* general counters to show in CPUID leaf 0xA, 0: none of the leaf */
 	u32 flags;           /* enum wire_view_flags */
-	u32 rooted; /* root is there: after the first WIRE_OP_VIEW, because few guests look */
-	u32 pad;
-	/*
-	 * A directory that stands in for the root of what is shown: below it
-	 * /sys/bus/event_source/devices, /sys/devices/NAME and files of /proc/sys/kernel. */
-	char root[WIRE_ROOT];
 };
 
 enum wire_view_flags {

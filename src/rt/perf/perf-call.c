@@ -141,8 +141,10 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 	for (u32 i = 0; i < 6; i++)
 		a[i] = guest_arg(t, i);
 	if (perf_overlay_path(t, path, out)) {
-		const char *shown = out + str_len(t->proc->perf->view->root);
+		const char *shown = out + str_len(t->proc->perf->root);
 
+		if (!out[0])
+			return answer(ret, t->proc->perf->no_root);
 		if (perf_sysctl_open(t, nr, a, out, shown, ret))
 			return true;
 		a[n] = (u64)out;

@@ -53,6 +53,8 @@ struct perf_maps {
 struct perf {
 	struct wire wire;
 	const struct wire_view *view;
+	char root[WIRE_ROOT]; /* of what we are shown, as the session has told us; "": not yet */
+	s32 no_root;          /* -errno: the session has none */
 	u32 nr_fds; /* entries that are not NONE: 0 and most calls are not even looked at */
 	u32 nr_maps;
 	u32 nr_counters; /* of those, the ones that rdpmc reads */
@@ -132,7 +134,8 @@ void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry);
 
 /*
  * The overlay, files that the session shows in place of the machine's: the one for @path, in @out
- * of CONTROL_PATH bytes; false: the machine's own.
+ * of CONTROL_PATH bytes; false: the machine's own. "" in @out: there should be one, and it could
+ * not be made (no_root says why).
  */
 bool perf_overlay_path(struct thread *t, const char *path, char *out);
 /* A descriptor named by /proc/self/fd/N is a perf event: its link's text, else NULL. */

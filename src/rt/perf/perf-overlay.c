@@ -23,17 +23,34 @@ static const char *below(const char *path, const char *dir)
 /* The session's files, which it makes when somebody first looks. NULL: it has none. */
 static const char *overlay_root(struct thread *t)
 {
-	const struct wire_view *view = t->proc->perf->view;
+	struct perf *p = t->proc->perf;
+	struct wire_slot *sl;
+	char root[WIRE_ROOT];
+	u64 mask;
+	long err;
 
-	if (!__atomic_load_n(&view->rooted, __ATOMIC_ACQUIRE)) {
-		struct wire_slot *sl = wire_begin(t);
-
-		if (!sl)
-			return NULL;
-		(void)wire_call(t, sl, WIRE_OP_VIEW);
-		wire_end(t, sl);
+	if (__atomic_load_n(&p->root[0], __ATOMIC_ACQUIRE))
+		return p->root;
+	sl = wire_begin(t);
+	if (!sl)
+		return NULL;
+	err = wire_call(t, sl, WIRE_OP_VIEW);
+	if (!err) {
+		memcpy(root, sl->data, t->perf_reply.len);
+		root[t->perf_reply.len - 1] = '\0';
 	}
-	return __atomic_load_n(&view->rooted, __ATOMIC_ACQUIRE) ? view->root : NULL;
+	wire_end(t, sl);
+	p->no_root = err == -ENODEV ? 0 : (s32)err;
+	if (err || root[0] != '/')
+		return NULL;
+	/* Its first byte comes last, as others look at that alone. */
+	mask = wire_lock(t);
+	if (!p->root[0]) {
+		str_put(p->root + 1, sizeof(p->root) - 1, root + 1);
+		__atomic_store_n(&p->root[0], '/', __ATOMIC_RELEASE);
+	}
+	wire_unlock(t, mask);
+	return p->root;
 }
 
 static bool put(struct thread *t, const char *what, const char *rest, char *out)
@@ -41,8 +58,10 @@ static bool put(struct thread *t, const char *what, const char *rest, char *out)
 	const char *root = overlay_root(t);
 	size_t n, m = str_len(what), r = str_len(rest);
 
+	out[0] = '\0';
+	/* Not the machine's: they would be others' numbers and limits. */
 	if (!root)
-		return false;
+		return t->proc->perf->no_root < 0;
 	n = str_len(root);
 	if (n + m + r + 1 > CONTROL_PATH)
 		return false;

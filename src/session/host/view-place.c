@@ -178,12 +178,12 @@ static int make_dir(struct shown *shown, const char *tmp)
 	return err;
 }
 
-int view_place(struct shown *shown, char *why, size_t len)
+int view_place(struct shown *shown, u32 *from, char *why, size_t len)
 {
 	const char *const in[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", getenv("TMPDIR"), "/tmp"};
 	int err = -ENOENT;
 
-	for (size_t i = 0; i < ARRAY_SIZE(in); i++) {
+	for (u32 i = *from; i < ARRAY_SIZE(in); i++) {
 		char *path = in[i] && in[i][0] == '/' ? realpath(in[i], NULL) : NULL;
 
 		if (!path)
@@ -198,8 +198,10 @@ int view_place(struct shown *shown, char *why, size_t len)
 			err = -errno;
 		}
 		free(path);
-		if (!err)
+		if (!err) {
+			*from = i + 1;
 			return 0;
+		}
 	}
 	snprintf(why, len,
 		 "making a directory in /dev/shm or /tmp: %s; name a directory in TMPDIR that only "

@@ -14,10 +14,11 @@
 
 /*
  * Makes and locks an empty directory: in memory if there is a place for that, because making and
- * removing some sixty files on a disk takes longer than starting everything else. 0, or -errno with
- * the reason.
+ * removing some sixty files on a disk takes longer than starting everything else. *@from: the first
+ * place to try, of 0 and more, and then the one behind that which was taken. 0, or -errno with the
+ * reason.
  */
-int must_check view_place(struct shown *shown, char *why, size_t len);
+int must_check view_place(struct shown *shown, u32 *from, char *why, size_t len);
 
 /* With all that is in it. */
 void view_place_remove(struct shown *shown);

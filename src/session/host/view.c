@@ -41,12 +41,13 @@ static int write_file(int dir, const char *name, const char *text, mode_t mode)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	size_t len = strlen(text);
-	int err = 0;
+	ssize_t n;
+	int err;
 
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, len) != (ssize_t)len)
-		err = -EIO;
+	n = write(fd, text, len);
+	err = n < 0 ? -errno : n != (ssize_t)len ? -ENOSPC : 0;
 	close(fd);
 	return err;
 }
@@ -182,31 +183,34 @@ static int make_dirs(struct session *s)
 	return 0;
 }
 
-int view_make(struct session *s, char *why, size_t len)
+static int fill(struct session *s)
 {
-	int err;
+	int err = make_dirs(s);
 
-	if (s->shown.root[0])
-		return 0;
-	err = view_place(&s->shown, why, len);
-	if (err)
-		return err;
-	err = make_dirs(s);
 	for (struct pmu *pmu = pmu_next(s->core, NULL); pmu && !err; pmu = pmu_next(s->core, pmu))
 		err = make_device(s, pmu);
 	if (!err)
 		err = link_host_devices(s);
-	if (!err)
-		err = make_sysctls(s);
-	if (err) {
+	return err ? err : make_sysctls(s);
+}
+
+/* Where one place is full there may be room in the next. */
+int view_make(struct session *s, char *why, size_t len)
+{
+	u32 from = 0;
+	int err, full = 0;
+
+	if (s->shown.root[0])
+		return 0;
+	while (!(err = view_place(&s->shown, &from, why, len))) {
+		full = fill(s);
+		if (!full)
+			return 0;
 		snprintf(why, len, "writing what guests see into %s: %s", s->shown.root,
-			 strerror(-err));
+			 strerror(-full));
 		view_remove(s);
-		return err;
 	}
-	memcpy(s->shown.view->root, s->shown.root, sizeof(s->shown.view->root));
-	__atomic_store_n(&s->shown.view->rooted, 1, __ATOMIC_RELEASE);
-	return 0;
+	return full ? full : err;
 }
 
 void view_remove(struct session *s)

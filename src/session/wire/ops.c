@@ -163,11 +163,13 @@ static s64 op_view(struct call *c)
 	char why[512];
 	int err = view_make(c->s, why, sizeof(why));
 
-	if (!err) {
-		c->out_len = (u32)strlen(c->s->shown.root) + 1;
-		memcpy(c->data, c->s->shown.root, c->out_len);
-	}
-	return err;
+	if (err)
+		return core_refuse(c->s->core, err, CALL_ERRNO,
+				   .name = {"making the files of PMUs and limits that programs see",
+					    strerror(-err)});
+	c->out_len = (u32)strlen(c->s->shown.root) + 1;
+	memcpy(c->data, c->s->shown.root, c->out_len);
+	return 0;
 }
 
 static s64 op_moved(struct call *c)

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Who may believe whom: what another process can write decides nothing that a program is shown of
+third parties, and what cannot be shown is said."""
+import os
+import shutil
+import subprocess
+import sys
+
+from e2e import ANYPERF, ENV, Skip, main, run
+
+METER = 28672
+
+
+def meters_of(pid):
+    """The counter segment that a process has open, as a descriptor for writing."""
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{name}"
+        if os.readlink(path).startswith("/memfd:anyperf-meters"):
+            return os.open(path, os.O_RDWR)
+    raise AssertionError(f"{pid} has no meters")
+
+
+def test_a_page_that_lies_about_a_program():
+    """Another has written into a guest's page that it runs a program of its choice."""
+    sleeper = os.path.realpath(shutil.which("sleep"))
+    script = ("sleep 60 & echo $!; read -r line; readlink /proc/$!/exe; "
+              "head -c 6 /proc/$!/exe | od -An -c; kill $!")
+    for lie in (sleeper, "/etc/passwd", "p/etc/passwd"):
+        guest = subprocess.Popen([ANYPERF, "run", "--", "sh", "-c", script], env=ENV, text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        pid = int(guest.stdout.readline())
+        # The child of the shell has become the program when its page says so.
+        fd = meters_of(pid)
+        written = 0
+        for _ in range(200):
+            for i in range(1, 9):
+                page = os.pread(fd, METER, i * METER)
+                at = page.find(sleeper.encode() + b"\0")
+                if at >= 0:
+                    os.pwrite(fd, lie.encode() + b"\0", i * METER + at)
+                    written += 1
+            if written:
+                break
+        os.close(fd)
+        out, _ = guest.communicate("go on\n", timeout=60)
+        assert written, out
+        assert "passwd" not in out and "root" not in out, out
+        assert out.startswith(sleeper) == (lie == sleeper), (lie, out)
+
+
+def test_what_programs_are_shown_and_where_there_is_no_room():
+    """The machine's own files would be others' numbers and limits."""
+    if os.geteuid():
+        raise Skip("only root can mount")
+    shown = "/proc/sys/kernel/perf_event_paranoid"
+    script = 'mount -t tmpfs -o {} none /dev/shm && mount -t tmpfs -o {} none /tmp || exit 77; exec "$0" "$@"'
+
+    def of(first, second):
+        env = {k: v for k, v in ENV.items() if k not in ("TMPDIR", "XDG_RUNTIME_DIR")}
+        r = subprocess.run(["unshare", "-m", "sh", "-c", script.format(first, second), ANYPERF,
+                            "run", "--paranoid", "1", "-v", "--", "cat", shown], env=env, text=True,
+                           capture_output=True, check=False, timeout=60)
+        if r.returncode == 77:
+            raise Skip("nothing can be mounted")
+        return r
+
+    room, full = "size=10m", "size=10m,nr_inodes=12"
+    # The other place has room.
+    r = of(full, room)
+    assert (r.returncode, r.stdout) == (0, "1\n"), r
+    # None has: the program is told, and so is its user.
+    r = of(full, full)
+    assert r.returncode == 1 and r.stdout == "", r
+    assert "cat: " + shown + ": No space left on device" in r.stderr, r
+    assert "making the files of PMUs and limits that programs see: No space left" in r.stderr, r
+
+
+def test_hidden_descriptors_are_no_ones_by_a_pidfd():
+    program = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+me = os.pidfd_open(os.getpid())
+seen = {int(n) for n in os.listdir("/proc/self/fd")}
+for fd in range(1200):
+    copy = libc.syscall(438, me, fd, 0)
+    if copy >= 0:
+        name = os.readlink(f"/proc/self/fd/{copy}")
+        os.close(copy)
+        # What was listed, and the copy of the last that was asked for.
+        assert fd in seen or name == "anon_inode:[pidfd]", (fd, name)
+    else:
+        assert ctypes.get_errno() == 9, (fd, ctypes.get_errno())
+"""
+    r = run("run", "--", sys.executable, "-c", program)
+    assert r.status == 0, r
+
+
+main(globals())
