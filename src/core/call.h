@@ -92,6 +92,12 @@ bool event_has_backlog(const struct event *event);
 /* Writes what there is room for now; how many bytes that was. */
 u64 event_backlog_write(struct event *event);
 
+/* The event whose mapping has the buffer that @event's records go to; NULL: there is none. */
+struct event *event_output(const struct event *event);
+
+/* Calls @fn for @event and for each copy and stand-in of it. */
+void event_each_child(struct event *event, void (*fn)(struct event *event));
+
 /* Have the target and every inherited child died? With a ring this is POLLHUP [OVF-04]. */
 bool event_target_gone(const struct event *event);
 

@@ -248,7 +248,6 @@ void event_disown(struct event *event);
 void event_enable(struct event *event);
 void event_disable(struct event *event);
 void event_reset(struct event *event);
-void event_each_child(struct event *event, void (*fn)(struct event *));
 /* Reads the counter and the times now; @group: of the leader's members too. */
 void event_refresh(struct event *event, bool group);
 

@@ -269,6 +269,31 @@ CONFORM(records)
 	check_val("SAMP-12", "the result of any call", (long)raw_word(s, 16, 8), 0);
 }
 
+/* Whoever has mapped the ring finds a sample there when the call returns. */
+CONFORM(read_at_once)
+{
+	struct pe_attr attr;
+	struct perf_event_mmap_page *page;
+	int fd, late = 0;
+
+	if (!readable())
+		return;
+	attr = tp_attr("syscalls/sys_enter_getppid");
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_TID;
+	attr.disabled = 0;
+	fd = (int)ev_self(attr);
+	NEED(fd >= 0);
+	/* It is on when the ring comes. */
+	page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	for (u64 i = 1; i <= 1000; i++) {
+		calls(1);
+		late += page->data_head != i * 16;
+	}
+	check_val("RING-03", "samples that come later than their call returns", late, 0);
+}
+
 CONFORM(filters)
 {
 	static const struct {

@@ -198,6 +198,13 @@ bool output_wanted(struct event *event)
 	return buffer && buffer->nr_pages;
 }
 
+struct event *event_output(const struct event *event)
+{
+	const struct buffer *buffer = event->parent ? event->parent->buffer : event->buffer;
+
+	return buffer && buffer->nr_pages ? buffer->owner : NULL;
+}
+
 void output_record(struct event *event, struct ap_record *rec, const struct task *task, u64 time)
 {
 	struct event *writer = writer_of(event);

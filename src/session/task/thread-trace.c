@@ -81,6 +81,26 @@ static bool map(struct thread_trace *tt)
 	return true;
 }
 
+/*
+ * Who reads the samples of his own process finds each of them as soon as it was taken, without
+ * asking anybody.
+ */
+static bool reads_itself(const struct event *event)
+{
+	const struct event *output = event_output(event);
+	const struct perf_file *file = output ? event_host(output) : NULL;
+	const struct task *task = event_on_task(event);
+	const struct guest_thread *th = task ? task_host(task) : NULL;
+	const struct mapping *m;
+
+	if (!file || !th)
+		return false;
+	list_for_each_entry (m, &file->mappings, file_link)
+		if (m->process == th->process)
+			return true;
+	return false;
+}
+
 u32 trace_parts(const struct event *event)
 {
 	const struct event *original = event->parent ? event->parent : event;
@@ -95,7 +115,7 @@ u32 trace_parts(const struct event *event)
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
 		wants |= TRACE_WANT_BRANCHES;
 	/* It may have to stop at once, or wants its signal before it goes on. */
-	if (event->event_limit || (file && file->async) || attr->sigtrap)
+	if (event->event_limit || (file && file->async) || attr->sigtrap || reads_itself(event))
 		wants |= TRACE_WANT_ANSWER;
 	return wants;
 }
@@ -390,6 +410,21 @@ void trace_stops(struct guest_thread *th, bool on)
 			set_stop(tt, &tt->deadlines[i]);
 	if (on)
 		data_watches_open(tt);
+}
+
+static void retell(struct event *event)
+{
+	const struct task *task = event_on_task(event);
+	struct guest_thread *th = task ? task_host(task) : NULL;
+
+	if (th && th->trace)
+		tell(th->trace);
+}
+
+void trace_read_by(struct event *event)
+{
+	if (event_is_sampling(event))
+		event_each_child(event, retell);
 }
 
 /* Whoever is in the middle of telling waits for the answer. One on its way swallows others. */

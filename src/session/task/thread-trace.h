@@ -38,6 +38,9 @@ void trace_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr);
 int trace_probe_arm(void *ctx, struct probe *probe);
 void trace_probe_disarm(void *ctx, struct probe *probe);
 
+/* Somebody else may read @event's samples: its threads wait for the answer if they do. */
+void trace_read_by(struct event *event);
+
 /* What @p has mapped has changed. */
 void trace_mapped(struct guest_process *p);
 /* All that threads have told so far. */

@@ -128,6 +128,8 @@ s64 op_ioctl(struct call *c)
 		call.arg = args->output == WIRE_NO_EVENT ? (u64)FD_NONE : (u64)FD_NAMED;
 	wide_look(c->s, file->event);
 	err = event_ioctl(file->event, &call);
+	if (!err && call.cmd == PERF_EVENT_IOC_SET_OUTPUT)
+		trace_read_by(file->event);
 	if (call.out_len) {
 		memcpy(c->data, call.out, sizeof(call.out));
 		c->out_len = call.out_len;
@@ -163,6 +165,7 @@ s64 op_mmap(struct call *c)
 	c->fd_out_keep = true;
 	if (file->polled)
 		perf_file_polled(file);
+	trace_read_by(file->event);
 	return file->event->pmu->event_width && file->event->pmu->event_width(file->event) != 0;
 }
 
