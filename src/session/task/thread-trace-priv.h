@@ -26,6 +26,8 @@ struct thread_trace {
 	struct list link; /* session.traces */
 	struct guest_thread *thread;
 	struct trace *trace; /* mapped; NULL: its thread has no meter yet */
+	/* When the session has last looked there, and before: what comes now was not there then. */
+	u64 looked, looked_before;
 	u64 tail;            /* as trace->tail, which the guest could write */
 	u32 generation;
 	struct deadline deadlines[TRACE_EVENTS];

@@ -58,6 +58,16 @@ static bool parts(const struct trace_sample *s, struct sample_facts *facts)
 	return true;
 }
 
+/*
+ * A thread may have been switched off the CPU before it could tell, while others were sampled and
+ * their records read. Nothing of its program has run meanwhile, so it might have been there later
+ * as well: it was when the session looked before, and readers get the records in order.
+ */
+static u64 time_of(const struct thread_trace *tt, u64 told)
+{
+	return told > tt->looked_before ? told : tt->looked_before;
+}
+
 /* The counts and the clock of the thread, and the time, are those of the sample from here on. */
 static void set_moment(struct guest_thread *th, const struct trace_sample *s, u32 have)
 {
@@ -67,7 +77,7 @@ static void set_moment(struct guest_thread *th, const struct trace_sample *s, u3
 
 	instant->number++;
 	instant->wall_number = instant->number;
-	instant->wall_time = min_u64(s->entry.time, now);
+	instant->wall_time = min_u64(time_of(th->trace, s->entry.time), now);
 	snapshots_invalidate(th);
 	for (u32 q = 0; q < METER_SPARE; q++)
 		th->counts.seen[q] = s->sums[q];
@@ -158,7 +168,7 @@ static void take_note(struct thread_trace *tt, const struct kernel_note *note,
 	if (own && !event_attr(event)->freq && event_attr(event)->sample_period == 1)
 		return;
 	if (note->time)
-		tt->thread->process->s->instant.wall_time = note->time;
+		tt->thread->process->s->instant.wall_time = time_of(tt, note->time);
 	facts->sample.addr = own ? 0 : note->addr;
 	facts->sample.period = note->period ? note->period : event_attr(event)->sample_period;
 	if (note->type == PERF_RECORD_SAMPLE)
@@ -239,6 +249,8 @@ void trace_drain(struct guest_thread *th)
 
 	if (!trace)
 		return;
+	tt->looked_before = tt->looked;
+	tt->looked = session_now();
 	/* Before the look at head, mate: ring_bell() in rt/sample/trace-ring.c. */
 	__atomic_store_n(&trace->bell, 0, __ATOMIC_SEQ_CST);
 	head = __atomic_load_n(&trace->head, __ATOMIC_ACQUIRE);

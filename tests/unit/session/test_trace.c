@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "abi/trace.h"
@@ -437,6 +438,38 @@ TEST(counts_that_lie_are_counts)
 {
 	start();
 	EXPECT_EQ(serve_until_exit(fork_guest(tell_sums)), 0);
+	session_free(s);
+}
+
+/* What comes now was not there at the last look, whatever time it says. */
+static void tell_clocks(void)
+{
+	struct pe_attr attr = sampling();
+	struct trace_sample sample;
+	struct timespec t;
+	u64 looked = 0, at = 0;
+
+	attr.sample_type = PERF_SAMPLE_TIME;
+	attr.clockid = CLOCK_MONOTONIC;
+	attr.use_clockid = 1;
+	begin(&attr);
+	for (u32 i = 0; i < 20; i++) {
+		sample = one_more(0);
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		sample.entry.time = i % 2 ? i : (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+		copy_in(&sample, sizeof(sample));
+		await_drained();
+		NEED(page->data_head == at + 16 && word(at + 8) >= looked);
+		NEED(i % 2 || word(at + 8) == sample.entry.time);
+		at += 16;
+		looked = sample.entry.time > looked ? sample.entry.time : looked;
+	}
+}
+
+TEST(times_do_not_go_back)
+{
+	start();
+	EXPECT_EQ(serve_until_exit(fork_guest(tell_clocks)), 0);
 	session_free(s);
 }
 
