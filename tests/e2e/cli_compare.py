@@ -577,8 +577,8 @@ def test_templates_for_ci():
                                         + options[1]})
                 assert p.returncode == status, (script, p)
                 out = p.stdout
-                if "--output=anyperf.md" in script and not status:
-                    with open(os.path.join(d, "anyperf.md"), encoding="utf-8") as f:
+                if "--output=anyperf.markdown" in script and not status:
+                    with open(os.path.join(d, "anyperf.markdown"), encoding="utf-8") as f:
                         out += f.read()
                 assert said in out, (script, p)
                 assert status == 0 or "the command line was another" in p.stderr, p

@@ -39,7 +39,7 @@ int paths_map(struct thread *t)
 	u64 at = t->area + AREA_PATHS_AT;
 	long ret;
 
-	/* Without a place in the segment its words are in the area's own memory: nobody reads them. */
+	/* Without a place in the segment its words stay the area's own: nobody reads them. */
 	if (index == PATH_THREADS)
 		return 0;
 	ret = region_map_at(at, DBT_PATHS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,

@@ -28,7 +28,7 @@ struct thread_trace {
 	struct trace *trace; /* mapped; NULL: its thread has no meter yet */
 	/* When the session has last looked there, and before: what comes now was not there then. */
 	u64 looked, looked_before;
-	u64 tail;            /* as trace->tail, which the guest could write */
+	u64 tail; /* as trace->tail, which the guest could write */
 	u32 generation;
 	struct deadline deadlines[TRACE_EVENTS];
 	struct kernel_stops stops;

@@ -140,7 +140,7 @@ TEST(random_directions)
 				taken += t;
 				cond(core, 0x4000, t);
 			}
-			/* Nobody misses less than the rarer direction; a poor one not twice that. */
+			/* None misses less than the rarer direction, a poor one not twice. */
 			EXPECT(misses(core) > taken * 95 / 100);
 			EXPECT(misses(core) < taken * 2 + 1000 && misses(core) < 52000);
 			model_free(model);
