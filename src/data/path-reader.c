@@ -1,4 +1,4 @@
-#include "data/path-reader.h"
+#include "data/path-reader-priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 
 /* More than one thread executes in a year. */
 #define COUNT_MAX (1ull << 57)
-#define INSNS_MAX 255u
 
 /* Counts by a key, in a hash table. */
 struct table_slot {
@@ -21,8 +20,7 @@ struct path_table {
 };
 
 struct path_reading {
-	path_space_fn *space;
-	void *data;
+	struct path_source source;
 	struct path_table insns, calls;
 	struct path_counts *out;
 };
@@ -83,62 +81,6 @@ static void add(s64 *sum, s64 n)
 	*sum = (s64)((u64)*sum + (u64)n);
 }
 
-/* The space that @number of @index is described in, going up to parents; NULL: none. */
-static const struct path_space *space_of(const struct path_reading *r, u32 index, u32 number,
-					 bool log)
-{
-	for (;;) {
-		const struct path_space *s = r->space(index, r->data);
-		u32 from, end, parent;
-
-		if (!s || s->magic != PATH_MAGIC)
-			return NULL;
-		from = log ? s->from_log : s->from_path;
-		end = __atomic_load_n(log ? &s->logged : &s->paths, __ATOMIC_ACQUIRE);
-		if (number >= from)
-			return number < end && end <= (log ? PATH_LOG : PATH_WORDS) ? s : NULL;
-		parent = s->parent;
-		/* A parent was there before. */
-		if (!parent || parent - 1 >= index)
-			return NULL;
-		index = parent - 1;
-	}
-}
-
-/* A block's description, checked. */
-struct seen_block {
-	const u8 *frags, *targets, *insns;
-	u32 nr_frags, nr_insns, nr_targets;
-};
-
-static bool see_block(const struct path_reading *r, u32 index, u32 at, struct seen_block *b)
-{
-	const struct path_space *s;
-	struct path_block head;
-	u64 place = (u64)at * 8, end;
-
-	if (!at || place > PATH_LOG - sizeof(head))
-		return false;
-	s = space_of(r, index, (u32)place, true);
-	if (!s)
-		return false;
-	memcpy(&head, s->log + place, sizeof(head));
-	if (!head.nr_frags || head.nr_frags > INSNS_MAX || !head.nr_insns ||
-	    head.nr_insns > INSNS_MAX || head.nr_targets > INSNS_MAX)
-		return false;
-	end = place + sizeof(head) + head.nr_frags * sizeof(struct path_frag) +
-	      head.nr_targets * sizeof(u64) + head.nr_insns;
-	if (end > PATH_LOG)
-		return false;
-	b->nr_frags = head.nr_frags;
-	b->nr_insns = head.nr_insns;
-	b->nr_targets = head.nr_targets;
-	b->frags = s->log + place + sizeof(head);
-	b->targets = b->frags + head.nr_frags * sizeof(struct path_frag);
-	b->insns = b->targets + head.nr_targets * sizeof(u64);
-	return true;
-}
-
 static int add_insn(struct path_reading *r, u64 pc, u8 insn, u64 target, s64 count)
 {
 	struct table_slot *s;
@@ -163,44 +105,24 @@ static int add_insn(struct path_reading *r, u64 pc, u8 insn, u64 target, s64 cou
 /* Adds @count executions of instructions [from, upto) of block @at; -EBADMSG: there are none. */
 static int add_part(struct path_reading *r, u32 index, u32 at, u32 from, u32 upto, s64 count)
 {
-	u32 frag = 0, targets = 0;
 	struct seen_block b;
-	struct path_frag f;
-	u64 pc;
+	struct seen_insn i;
 
-	if (!see_block(r, index, at, &b) || from >= upto || upto > b.nr_insns)
+	if (!path_block_see(&r->source, index, at, &b) || from >= upto || upto > b.nr_insns)
 		return -EBADMSG;
-	memcpy(&f, b.frags, sizeof(f));
-	pc = f.pc;
-	for (u32 i = 0; i < upto; i++) {
-		u8 insn = b.insns[i];
-		u64 target = 0;
-
-		/* Several may begin with the same instruction, all but the last being empty. */
-		while (frag + 1 < b.nr_frags) {
-			memcpy(&f, b.frags + (frag + 1) * sizeof(f), sizeof(f));
-			if (f.first != i)
-				break;
-			pc = f.pc;
-			frag++;
-		}
-		if (path_insn_is_direct(insn >> 4)) {
-			if (targets == b.nr_targets)
-				return -EBADMSG;
-			memcpy(&target, b.targets + targets++ * sizeof(target), sizeof(target));
-		}
-		if (i >= from && add_insn(r, pc, insn, target, count))
+	while (b.next < upto) {
+		if (!path_block_next(&b, &i))
+			return -EBADMSG;
+		if (b.next > from && add_insn(r, i.pc, i.insn, i.target, count))
 			return -ENOMEM;
-		pc += insn & 15;
 	}
 	return 0;
 }
 
 static int add_path(struct path_reading *r, u32 index, u32 number, u64 count)
 {
-	const struct path_space *s;
 	struct path_entry e;
-	int err;
+	int err = -EBADMSG;
 
 	if (count > COUNT_MAX) {
 		r->out->bad++;
@@ -210,13 +132,8 @@ static int add_path(struct path_reading *r, u32 index, u32 number, u64 count)
 		add(&r->out->unplaced, (s64)(count * number));
 		return 0;
 	}
-	s = space_of(r, index, number, false);
-	err = -EBADMSG;
-	if (s) {
-		e = s->path[number];
-		if (e.known)
-			err = add_part(r, index, e.block, e.from, e.upto, (s64)count);
-	}
+	if (path_entry_see(&r->source, index, number, &e))
+		err = add_part(r, index, e.block, e.from, e.upto, (s64)count);
 	if (err == -EBADMSG) {
 		r->out->bad++;
 		return 0;
@@ -255,7 +172,7 @@ static int add_extra(struct path_reading *r, u32 index, const struct path_extra 
 static int read_all(struct path_reading *r, const struct path_thread *t)
 {
 	u32 index = t->space, paths;
-	const struct path_space *s = r->space(index, r->data);
+	const struct path_space *s = r->source.space(index, r->source.data);
 	int err = 0;
 
 	r->out->unplaced = t->unplaced;
@@ -328,7 +245,7 @@ static int list(struct path_reading *r)
 int path_counts_read(struct path_counts *out, const struct path_thread *t, path_space_fn *space,
 		     void *data)
 {
-	struct path_reading r = {.space = space, .data = data, .out = out};
+	struct path_reading r = {.source = {space, data}, .out = out};
 	int err;
 
 	*out = (struct path_counts){0};

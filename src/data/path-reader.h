@@ -39,6 +39,11 @@ struct path_counts {
 /* Gives the memory of a space by its index; NULL: there is none. */
 typedef const struct path_space *path_space_fn(u32 index, void *data);
 
+struct path_source {
+	path_space_fn *space;
+	void *data;
+};
+
 /* -ENOMEM; *@out is empty then. */
 must_check int path_counts_read(struct path_counts *out, const struct path_thread *t,
 				path_space_fn *space, void *data);

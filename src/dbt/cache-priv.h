@@ -493,6 +493,14 @@ void path_correct_again(struct dbt_thread *t);
 /* The instruction at @pc has retired, so many times, and is of no path. */
 void path_retired(struct dbt_thread *t, u64 pc, s32 times);
 
+/* Before @t enters the cache: it can trace. */
+void path_trace_begin(struct dbt_thread *t);
+/*
+ * Code could not write to @addr. If that is behind the trace, hands it over, and returns where the
+ * next word goes; else 0. Async-signal-safe.
+ */
+u64 path_trace_full(struct dbt_thread *t, u64 addr);
+
 /* cache-verify.c */
 /* CHECK()s every invariant; of the threads' tables only @t's, since others write theirs. */
 void cache_verify(const struct dbt_thread *t);

@@ -27,6 +27,7 @@ static void catch_up(struct dbt_thread *t)
 	if (!cache_has_room())
 		flush_all(t->id);
 	branch_rings_catch_up(t);
+	path_trace_begin(t);
 	if (t->epoch != cache.epoch) {
 		thread_tables_clear(t);
 		t->epoch = cache.epoch;

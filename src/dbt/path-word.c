@@ -91,6 +91,61 @@ static void add_extra(struct dbt_thread *t, u64 key, s64 count, u32 n)
 	words->unplaced += count * (s64)n;
 }
 
+static u32 *trace_of(const struct dbt_thread *t)
+{
+	return (u32 *)((u64)t + DBT_TRACE_AT);
+}
+
+void path_trace_begin(struct dbt_thread *t)
+{
+	if (cache.mask & DBT_MASK_TRACE && !t->trace_at)
+		t->trace_at = (u64)trace_of(t);
+}
+
+u64 path_trace_full(struct dbt_thread *t, u64 addr)
+{
+	u64 start = (u64)trace_of(t);
+
+	if (!(cache.mask & DBT_MASK_TRACE) || addr != start + PATH_TRACE_SIZE)
+		return 0;
+	cache.ops.trace(t, trace_of(t), PATH_TRACE_SIZE / 4);
+	t->trace_at = start;
+	return start;
+}
+
+void dbt_trace_flush(struct dbt_thread *t)
+{
+	u64 start = (u64)trace_of(t);
+
+	if (t->trace_at > start)
+		cache.ops.trace(t, trace_of(t), (u32)((t->trace_at - start) / 4));
+	t->trace_at = 0;
+}
+
+/* An entry of @n words. */
+static void trace(struct dbt_thread *t, u32 a, u32 b, u32 c, u32 n)
+{
+	u32 *to;
+
+	if (!(cache.mask & DBT_MASK_TRACE))
+		return;
+	if (t->trace_at + PATH_TRACE_ENTRY * 4 > (u64)trace_of(t) + PATH_TRACE_SIZE)
+		dbt_trace_flush(t);
+	path_trace_begin(t);
+	to = (u32 *)t->trace_at;
+	to[0] = a;
+	to[1] = b;
+	if (n == 3)
+		to[2] = c;
+	t->trace_at += n * 4;
+}
+
+static void trace_part(struct dbt_thread *t, const struct path_correction *c)
+{
+	trace(t, (c->sign < 0 ? PATH_TRACE_BACK : PATH_TRACE_PART) | (u32)c->from << 8 | c->upto,
+	      c->block, 0, 2);
+}
+
 static void correct(struct dbt_thread *t, const struct path_correction *c, s64 sign)
 {
 	if (!c->sign)
@@ -110,23 +165,31 @@ void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign)
 	t->correction = (struct path_correction){
 		.block = block, .from = (u8)from, .upto = (u8)upto, .sign = (s8)sign};
 	correct(t, &t->correction, 1);
+	trace_part(t, &t->correction);
 }
 
 void path_take_back(struct dbt_thread *t)
 {
 	correct(t, &t->correction, -1);
+	/* It is the last entry, and the trace has not been handed over since. */
+	if (t->correction.sign && cache.mask & DBT_MASK_TRACE)
+		t->trace_at -= 2 * sizeof(u32);
 }
 
 void path_correct_again(struct dbt_thread *t)
 {
 	correct(t, &t->correction, 1);
+	if (t->correction.sign)
+		trace_part(t, &t->correction);
 	t->correction = (struct path_correction){0};
 }
 
 void path_retired(struct dbt_thread *t, u64 pc, s32 times)
 {
-	if (cache.mask & DBT_MASK_PATHS)
-		add_extra(t, pc, times, 1);
+	if (!(cache.mask & DBT_MASK_PATHS))
+		return;
+	add_extra(t, pc, times, 1);
+	trace(t, times < 0 ? PATH_TRACE_AGAIN : PATH_TRACE_INSN, (u32)pc, (u32)(pc >> 32), 3);
 }
 
 void dbt_call_again(struct dbt_thread *t, u64 pc)

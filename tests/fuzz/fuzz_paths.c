@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
-#include "data/path-reader.h"
+#include "data/path-walk.h"
 
 const char *const fuzz_samples[] = {
 	/* paths and logged of both spaces, then entries, extras and words as below */
@@ -63,6 +63,41 @@ static void check(const struct path_counts *c)
 		CHECK(c->call[i - 1].from <= c->call[i].from);
 }
 
+static void on_step(const struct path_step *s, void *data)
+{
+	CHECK(s->len < 16);
+	++*(u64 *)data;
+}
+
+static void on_gap(u32 n, void *data)
+{
+	CHECK(n < PATH_FIRST);
+	++*(u64 *)data;
+}
+
+/* The bytes as a trace, with paths that there may be among them. */
+static void walk(const uint8_t *data, size_t n)
+{
+	u64 told = 0;
+	struct path_walk w = {.source = {space_at, NULL},
+			      .space = thread->space,
+			      .step = on_step,
+			      .gap = on_gap,
+			      .data = &told};
+
+	for (size_t i = 0; i + 12 <= n; i += 4) {
+		u32 words[4] = {PATH_FIRST + (data[i] & 31)};
+
+		memcpy(words + 1, data + i, 12);
+		if (data[i] & 64)
+			words[1] = PATH_TRACE_PART + ((u32)(data[i] & 3) << 24) + data[i + 1];
+		path_walk_feed(&w, words, data[i] & 128 ? 4 : 3);
+	}
+	path_walk_end(&w);
+	/* A path has at most 255 instructions, and each word tells one path or none. */
+	CHECK(told + w.bad <= n * 256 + 1);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	size_t n = len < 1024 ? len : 1024, entries = n / 8;
@@ -103,6 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	CHECK(path_counts_read(&c, thread, space_at, NULL) == 0);
 	check(&c);
 	path_counts_release(&c);
+	walk(data, n);
 	for (u32 i = 0; i < 2; i++) {
 		memset(spaces[i]->path + PATH_FIRST, 0, n);
 		memset(spaces[i]->path + PATH_WORDS - entries, 0, entries * 8);

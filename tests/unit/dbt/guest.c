@@ -38,8 +38,17 @@ static void place(struct dbt_thread *t)
 	guest_self->on_place(guest_self);
 }
 
+static void trace(struct dbt_thread *t, const u32 *words, u32 n)
+{
+	struct guest *g = guest_self;
+
+	(void)t;
+	for (u32 i = 0; i < n && g->nr_traced < g->max_traced; i++)
+		g->trace[g->nr_traced++] = words[i];
+}
+
 static const struct dbt_ops ops = {
-	.protect = protect, .kick = kick, .deadline = deadline, .place = place};
+	.protect = protect, .kick = kick, .deadline = deadline, .place = place, .trace = trace};
 
 /* While SIGTRAPs of a requested single step arrive; then as any signal. */
 static void on_trap(struct guest *g, ucontext_t *uc)
@@ -154,7 +163,9 @@ void guest_thread_init(struct guest *g)
 	stack_t alt = {.ss_sp = map(STACK), .ss_size = STACK};
 
 	memset(g, 0, sizeof(*g));
-	g->t = (struct dbt_thread *)((char *)map(DBT_AREA_SIZE + DBT_PATHS_SIZE) + DBT_METER_BELOW);
+	g->t = (struct dbt_thread *)((char *)map(DBT_METER_BELOW + DBT_TRACE_AT + DBT_TRACE_SIZE) +
+				     DBT_METER_BELOW);
+	mprotect((char *)g->t + DBT_TRACE_AT + PATH_TRACE_SIZE, 4096, PROT_NONE);
 	g->stack = (char *)map(STACK) + STACK - 4096;
 	guest_self = g;
 	sigaltstack(&alt, NULL);

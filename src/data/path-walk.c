@@ -1,0 +1,128 @@
+#include "data/path-walk.h"
+
+#include "data/path-reader-priv.h"
+
+/* Instructions [from, upto) of a block, of which the last one is a branch that was @taken. */
+static void tell(struct path_walk *w, u32 block, u32 from, u32 upto, bool taken)
+{
+	struct seen_block b;
+	struct seen_insn i;
+
+	if (!path_block_see(&w->source, w->space, block, &b) || upto > b.nr_insns) {
+		w->bad++;
+		return;
+	}
+	while (b.next < upto) {
+		struct path_step s;
+
+		if (!path_block_next(&b, &i)) {
+			w->bad++;
+			return;
+		}
+		s = (struct path_step){
+			.pc = i.pc, .target = i.target, .len = i.insn & 15, .kind = i.insn >> 4};
+		s.taken = taken && b.next == upto;
+		if (b.next > from)
+			w->step(&s, w->data);
+	}
+}
+
+/* Tells the path that is pending, without what comes from @upto on. */
+static void settle(struct path_walk *w, u32 upto)
+{
+	struct path_entry e;
+	u32 number = w->pending;
+
+	w->pending = 0;
+	if (!number)
+		return;
+	if (number < PATH_FIRST)
+		w->gap(number, w->data);
+	else if (!path_entry_see(&w->source, w->space, number, &e))
+		w->bad++;
+	else if (upto < e.upto)
+		tell(w, e.block, e.from, upto, false);
+	else
+		tell(w, e.block, e.from, e.upto, e.taken);
+}
+
+/* The path that is pending ends with instruction @upto of @block, and has gone up to @from. */
+static void take_back(struct path_walk *w, u32 block, u32 from, u32 upto)
+{
+	struct path_entry e;
+
+	/* What is not described: so many of them have not been executed. */
+	if (w->pending && w->pending < PATH_FIRST && upto - from <= w->pending) {
+		w->pending -= upto - from;
+		settle(w, ~0u);
+		return;
+	}
+	if (!w->pending || !path_entry_see(&w->source, w->space, w->pending, &e) ||
+	    e.block != block || e.upto != upto || from < e.from || from >= upto) {
+		w->bad++;
+		settle(w, ~0u);
+		return;
+	}
+	settle(w, from);
+}
+
+/* The last instruction that was told, which ends its path, is to be executed again. */
+static void again(struct path_walk *w)
+{
+	struct path_entry e;
+
+	if (w->pending < PATH_FIRST || !path_entry_see(&w->source, w->space, w->pending, &e)) {
+		w->bad++;
+		return;
+	}
+	settle(w, e.upto - 1u);
+}
+
+/* An entry of several words; how many it has. */
+static size_t entry(struct path_walk *w, const u32 *words, size_t n)
+{
+	u32 kind = words[0] & PATH_TRACE_KIND, from = words[0] >> 8 & 0xff, upto = words[0] & 0xff;
+	size_t size = kind == PATH_TRACE_PART || kind == PATH_TRACE_BACK ? 2 : 3;
+
+	if (kind < PATH_TRACE_PART || kind > PATH_TRACE_AGAIN || size > n) {
+		w->bad++;
+		return 1;
+	}
+	if (kind == PATH_TRACE_BACK) {
+		take_back(w, words[1], from, upto);
+		return size;
+	}
+	if (kind == PATH_TRACE_AGAIN) {
+		again(w);
+		return size;
+	}
+	settle(w, ~0u);
+	if (kind == PATH_TRACE_PART) {
+		if (from < upto)
+			tell(w, words[1], from, upto, false);
+		else
+			w->bad++;
+	} else {
+		struct path_step s = {.pc = words[1] | (u64)words[2] << 32};
+
+		w->step(&s, w->data);
+	}
+	return size;
+}
+
+void path_walk_feed(struct path_walk *w, const u32 *words, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		if (words[i] >= PATH_WORDS) {
+			i += entry(w, words + i, n - i);
+			continue;
+		}
+		settle(w, ~0u);
+		w->pending = words[i++];
+	}
+}
+
+void path_walk_end(struct path_walk *w)
+{
+	settle(w, ~0u);
+}

@@ -1,0 +1,38 @@
+/*
+ * PURPOSE: from a thread's trace (abi/path-trace.h) to the instructions that it has executed, in
+ * order: what a model of a machine is fed with. Pure, without memory of its own.
+ *
+ * Words are fed as they are handed over. What a path has executed is told when the next entry has
+ * come, since that may take its end back; path_walk_end() tells the last one.
+ *
+ * The words may be anybody's; what makes no sense is counted and left out.
+ */
+#ifndef DATA_PATH_WALK_H
+#define DATA_PATH_WALK_H
+
+#include "abi/path-trace.h"
+#include "data/path-reader.h"
+
+/* An instruction that has retired. */
+struct path_step {
+	u64 pc;
+	u64 target; /* of a direct branch, whether it was taken or not; else 0 */
+	u8 len;     /* 0: not known */
+	u8 kind;    /* enum path_insn; of those that C code has executed PATH_PLAIN */
+	bool taken; /* of a conditional branch */
+};
+
+struct path_walk {
+	struct path_source source;
+	u32 space; /* of the thread */
+	void (*step)(const struct path_step *s, void *data);
+	void (*gap)(u32 n, void *data); /* @n instructions that nobody knows */
+	void *data;
+	u64 bad;     /* entries that make no sense */
+	u32 pending; /* a path that was taken and is not told yet; 0: none */
+};
+
+void path_walk_feed(struct path_walk *w, const u32 *words, size_t n);
+void path_walk_end(struct path_walk *w);
+
+#endif

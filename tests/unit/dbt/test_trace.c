@@ -1,0 +1,323 @@
+/* The trace of paths says each instruction in order: checked against single steps. */
+#include "data/path-walk.h"
+#include "unit/dbt/stepper.h"
+#include "unit/test.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
+u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
+u64 snip_longjmp(void), snip_vector(u64 n, u64 step);
+extern const char snip_rewriting[], snip_rewriting_end[];
+
+#define MASK (DBT_MASK_ALL | DBT_MASK_PATHS | DBT_MASK_TRACE)
+
+struct program {
+	const char *name;
+	const void *fn;
+	u64 abc[3];
+};
+
+static struct path_space *space;
+
+static const struct path_space *space_at(u32 index, void *data)
+{
+	(void)data;
+	return index ? NULL : space;
+}
+
+static void tracing(struct guest *g)
+{
+	if (!g->trace) {
+		g->max_traced = 4 << 20;
+		g->trace = malloc(g->max_traced * sizeof(*g->trace));
+		if (!g->trace)
+			abort();
+	}
+	if (space)
+		return;
+	space = mmap(NULL, sizeof(*space), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (space == MAP_FAILED)
+		abort();
+	dbt_paths(g->t, space);
+}
+
+/* What is told, held against what was executed. */
+struct held {
+	const struct program *p;
+	const struct native_step *steps;
+	u64 n, at;
+	u32 complaints;
+};
+
+static void on_step(const struct path_step *s, void *data)
+{
+	struct held *h = data;
+	const struct native_step *want = &h->steps[h->at];
+	bool same = h->at < h->n && want->pc == s->pc;
+	bool cond = same && want->counts[METER_CONDITIONAL];
+
+	if (same && s->len) {
+		same = cond == (s->kind == PATH_COND) &&
+		       (want->counts[METER_RETURNS] || s->kind != PATH_RETURN) &&
+		       s->taken == (want->taken == TRACE_BRANCH_COND);
+		if (s->taken || s->kind == PATH_JUMP || s->kind == PATH_CALL)
+			same = same && s->target == want->regs.rip;
+		/* All but string instructions that are not done go to what follows. */
+		if (s->kind == PATH_PLAIN)
+			same = same && (want->next || want->regs.rip == GUEST_DONE);
+	}
+	h->at++;
+	if (same || h->complaints++ > 3)
+		return;
+	TEST_FAIL("%s, step %llu of %llu: %#llx kind %u to %#llx taken %u, not %#llx to %#llx",
+		  h->p->name, (unsigned long long)h->at, (unsigned long long)h->n,
+		  (unsigned long long)s->pc, s->kind, (unsigned long long)s->target, s->taken,
+		  (unsigned long long)(h->at <= h->n ? want->pc : 0),
+		  (unsigned long long)(h->at <= h->n ? want->regs.rip : 0));
+}
+
+static void on_gap(u32 n, void *data)
+{
+	struct held *h = data;
+
+	TEST_FAIL("%s: %u instructions are not known", h->p->name, n);
+}
+
+/* Runs @p, with a deadline each @period instructions if that is not 0. */
+static void check_run(struct guest *g, const struct program *p, const struct native_step *steps,
+		      u64 n, u64 period)
+{
+	struct held h = {p, steps, n, 0, 0};
+	struct path_walk w = {
+		.source = {space_at, NULL}, .step = on_step, .gap = on_gap, .data = &h};
+
+	dbt_trace_flush(g->t);
+	g->nr_traced = 0;
+	stops.q = METER_INSTRUCTIONS;
+	stops.max = 0;
+	if (period)
+		stops_begin(g, period);
+	native_begin(g, p->fn, p->abc);
+	EXPECT_EQ(guest_run(g), 0);
+	if (period)
+		stops_end(g);
+	dbt_trace_flush(g->t);
+	EXPECT(g->nr_traced < g->max_traced);
+	/* In pieces of any size. */
+	for (u64 i = 0, k; i < g->nr_traced; i += k) {
+		k = 1;
+		while (i + k < g->nr_traced && (k < 1000 || g->trace[i + k - 1] >= PATH_WORDS ||
+						g->trace[i + k - 2] >= PATH_WORDS))
+			k++;
+		path_walk_feed(&w, g->trace + i, k);
+	}
+	path_walk_end(&w);
+	EXPECT_EQ(w.bad, 0);
+	EXPECT_EQ(h.at, n);
+}
+
+static void check_program(struct guest *g, const struct program *p)
+{
+	static const u64 periods[] = {1, 2, 7, 100, 10007};
+	struct native_step *steps;
+	u64 n;
+
+	tracing(g);
+	n = native_steps(g, p->fn, p->abc, 2000000, &steps);
+	dbt_set_mask(g->t, MASK);
+	check_run(g, p, steps, n, 0);
+	check_run(g, p, steps, n, 0);
+	dbt_set_mask(g->t, MASK | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	for (u32 i = 0; i < ARRAY_SIZE(periods); i++)
+		check_run(g, p, steps, n, periods[i]);
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	free(steps);
+	dbt_check(g->t);
+}
+
+TEST(each_instruction_in_order)
+{
+	static const struct program programs[] = {
+		{"loop", snip_loop, {300}},       {"rep", snip_rep, {200}},
+		{"branches", snip_branches, {0}}, {"flags", snip_flags, {200, 7}},
+		{"redzone", snip_redzone, {0}},   {"fib", snip_fib, {9}},
+		{"table", snip_table, {100}},     {"spilled", snip_spilled, {0}},
+		{"deep", snip_deep, {300}},       {"longjmp", snip_longjmp, {0}},
+		{"vector", snip_vector, {40, 3}},
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
+		check_program(guest_main(), &programs[i]);
+}
+
+/* More than the buffer holds. */
+TEST(beyond_the_end_of_the_buffer)
+{
+	static const struct program p = {"loop", snip_loop, {70000}};
+	struct guest *g = guest_main();
+	struct native_step *steps;
+	u64 n;
+
+	tracing(g);
+	n = native_steps(g, p.fn, p.abc, 1000000, &steps);
+	dbt_set_mask(g->t, MASK);
+	check_run(g, &p, steps, n, 0);
+	EXPECT(g->nr_traced > PATH_TRACE_SIZE / 4);
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	free(steps);
+}
+
+TEST(in_a_storm_of_signals)
+{
+	static const struct program programs[] = {{"fib", snip_fib, {15}},
+						  {"table", snip_table, {3000}},
+						  {"flags", snip_flags, {5000, 7}}};
+	struct itimerval tick = {{0, 300}, {0, 300}}, off = {{0, 0}, {0, 0}};
+	u64 before = guest_main()->interrupts;
+
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
+		struct native_step *steps;
+		u64 n;
+
+		tracing(guest_main());
+		n = native_steps(guest_main(), programs[i].fn, programs[i].abc, 2000000, &steps);
+		for (u32 deadlines = 0; deadlines < 2; deadlines++) {
+			dbt_set_mask(guest_main()->t,
+				     MASK | (deadlines ? DBT_MASK_DEADLINES(0) : 0));
+			setitimer(ITIMER_REAL, &tick, NULL);
+			for (u32 k = 0; k < 20; k++)
+				check_run(guest_main(), &programs[i], steps, n,
+					  deadlines ? 500 + k * 37 : 0);
+			setitimer(ITIMER_REAL, &off, NULL);
+		}
+		free(steps);
+	}
+	EXPECT(guest_main()->interrupts > before);
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
+}
+
+/* Interrupted after each native instruction in turn. */
+TEST(wherever_a_signal_comes)
+{
+	static const struct program programs[] = {{"loop", snip_loop, {3}},
+						  {"branches", snip_branches, {0}},
+						  {"deep", snip_deep, {2}},
+						  {"spilled", snip_spilled, {0}},
+						  {"longjmp", snip_longjmp, {0}}};
+	struct guest *g = guest_main();
+
+	tracing(g);
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
+		struct native_step *steps;
+		u64 n = native_steps(g, programs[i].fn, programs[i].abc, 100000, &steps);
+
+		dbt_set_mask(g->t, MASK);
+		for (g->step = 1;; g->step++) {
+			check_run(g, &programs[i], steps, n, 0);
+			if (g->stepped < g->step || test_failures)
+				break;
+		}
+		g->step = 0;
+		dbt_set_mask(g->t, DBT_MASK_ALL);
+		free(steps);
+	}
+}
+
+TEST(in_code_that_rewrites_itself)
+{
+	struct program p = {"rewriting", NULL, {100}};
+	void *at;
+
+	guest_main();
+	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		  0);
+	memcpy(at, snip_rewriting, (size_t)(snip_rewriting_end - snip_rewriting));
+	dbt_exec_add(guest_main()->t, (u64)at, 4096, DBT_EXEC_WRITABLE);
+	p.fn = at;
+	check_program(guest_main(), &p);
+	dbt_exec_remove(guest_main()->t, (u64)at, 4096);
+	munmap(at, 4096);
+}
+
+static void *other_thread(void *arg)
+{
+	static const struct program p = {"fib", snip_fib, {14}};
+	struct native_step *steps;
+	u64 n;
+
+	(void)arg;
+	for (u32 i = 0; i < 8; i++) {
+		struct guest g;
+
+		guest_thread_init(&g);
+		tracing(&g);
+		n = native_steps(&g, p.fn, p.abc, 100000, &steps);
+		check_run(&g, &p, steps, n, 0);
+		check_run(&g, &p, steps, n, 0);
+		free(steps);
+		free(g.trace);
+		guest_thread_exit(&g);
+	}
+	return NULL;
+}
+
+TEST(of_threads_while_the_cache_is_flushed)
+{
+	pthread_t threads[2];
+
+	tracing(guest_main());
+	dbt_set_mask(guest_main()->t, MASK);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, other_thread, NULL);
+	for (u32 i = 0; i < 40; i++) {
+		usleep(3000);
+		dbt_set_mask(guest_main()->t, i & 1 ? MASK : MASK & ~(u64)DBT_MASK_SPLIT);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	dbt_check(guest_main()->t);
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
+}
+
+TEST(what_makes_no_sense_is_left_out)
+{
+	static const u32 words[] = {
+		PATH_FIRST,
+		PATH_TRACE_BACK | 0 << 8 | 1,
+		7,
+		PATH_TRACE_PART | 2 << 8 | 1,
+		7,
+		PATH_TRACE_PART | 0 << 8 | 1,
+		7,
+		PATH_TRACE_BACK | 0 << 8 | 1,
+		7,
+		0xff000000,
+		PATH_WORDS - 1,
+		PATH_TRACE_AGAIN | 5,
+		1,
+		2,
+		PATH_TRACE_INSN,
+	};
+	struct path_space *before = space, *s = calloc(1, sizeof(*s));
+	struct held h = {0};
+	struct path_walk w = {
+		.source = {space_at, NULL}, .step = on_step, .gap = on_gap, .data = &h};
+
+	if (!s)
+		abort();
+	s->magic = PATH_MAGIC;
+	space = s;
+	path_walk_feed(&w, words, ARRAY_SIZE(words));
+	path_walk_end(&w);
+	EXPECT_EQ(w.bad, 9);
+	EXPECT_EQ(h.at, 0);
+	space = before;
+	free(s);
+}
