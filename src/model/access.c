@@ -78,7 +78,7 @@ __attribute__((noinline)) static void data_tlb(struct model_core *core, u64 addr
 }
 
 /* The page is the one that was used last in its set. */
-static inline bool in_tlb(struct model_core *core, u64 addr)
+static inline bool in_tlb(const struct model_core *core, u64 addr)
 {
 	const struct tags *t = &core->tlb[MACHINE_DTLB][TLB_SMALL];
 	u64 page = addr >> core->page_shift;
@@ -86,36 +86,49 @@ static inline bool in_tlb(struct model_core *core, u64 addr)
 	return tag_is(t->word[(u64)tags_set(t, page) * t->ways], page << 5 | TAG_VALID);
 }
 
+/* What is no plain hit in both, or has no part of either. */
+__attribute__((noinline)) static struct model_access
+data_slow(struct model_core *core, u64 ip, u64 addr, u64 last, bool store, bool hit)
+{
+	struct model_access a = {.latency = core->l1_latency};
+	u64 line = addr & core->line_mask, line2 = last & core->line_mask;
+
+	if (core->parts & MODEL_CACHES && !hit) {
+		if (line == line2)
+			data_other(core, ip, addr, store, &a);
+		else
+			data_two_lines(core, ip, line, line2, store, &a);
+	}
+	if (core->parts & MODEL_TLBS)
+		data_tlb(core, addr, last, store ? MODEL_WRITE : MODEL_READ, &a);
+	return a;
+}
+
 static inline struct model_access data(struct model_core *core, u64 ip, u64 addr, u32 size,
 				       bool store)
 {
-	struct model_access a = {.latency = core->l1_latency};
 	u64 last = addr + size - (size > 0);
 	u64 line = addr & core->line_mask;
-	u32 op = store ? MODEL_WRITE : MODEL_READ;
+	bool hit = false;
 
-	count_cache(core, MODEL_L1D, op, false);
-	if (core->parts & MODEL_CACHES) {
-		if (likely(line == (last & core->line_mask))) {
-			struct tags *t = &core->l1d;
-			u32 set = tags_set(t, line);
-			u64 *tag = t->word + (u64)set * t->ways + (t->tree ? t->recent[set] : 0);
-			u64 wants = store ? LINE_OWNED : 0;
+	count_cache(core, MODEL_L1D, store ? MODEL_WRITE : MODEL_READ, false);
+	if (likely(core->parts & MODEL_CACHES)) {
+		struct tags *t = &core->l1d;
+		u32 set = tags_set(t, line);
+		u64 *tag = t->word + (u64)set * t->ways + (t->tree ? t->recent[set] : 0);
+		u64 wants = store ? LINE_OWNED | LINE_DIRTY : 0;
+		u64 matters = ~(store ? 0 : LINE_OWNED | LINE_DIRTY);
 
-			/* There, not waiting to be used first, and of a store owned. */
-			if (likely((*tag & ~(LINE_DIRTY | (store ? 0 : LINE_OWNED))) ==
-				   (line | TAG_VALID | wants)))
-				*tag |= store ? LINE_DIRTY : 0;
-			else
-				data_other(core, ip, addr, store, &a);
-		} else {
-			data_two_lines(core, ip, line, last & core->line_mask, store, &a);
-		}
+		/* There, not waiting to be used first; of a store, owned, and modified before. */
+		hit = (*tag & matters) == (line | TAG_VALID | wants) &&
+		      line == (last & core->line_mask);
+		if (unlikely(!hit))
+			return data_slow(core, ip, addr, last, store, false);
 	}
-	if (core->parts & MODEL_TLBS)
-		if (unlikely(!in_tlb(core, addr) || (addr ^ last) & core->page_mask))
-			data_tlb(core, addr, last, op, &a);
-	return a;
+	if (core->parts & MODEL_TLBS &&
+	    unlikely(!in_tlb(core, addr) || (addr ^ last) & core->page_mask))
+		return data_slow(core, ip, addr, last, store, hit);
+	return (struct model_access){.latency = core->l1_latency};
 }
 
 struct model_access model_load(struct model_core *core, u64 ip, u64 addr, u32 size)

@@ -30,7 +30,8 @@ static void tags_place(struct tags *t, struct layout *l, u64 entries, u32 ways, 
 
 	if (entries) {
 		made.sets = (u32)(entries / ways);
-		made.mask = made.sets & (made.sets - 1) ? 0 : made.sets - 1;
+		made.mask = made.sets - 1;
+		made.divides = made.sets & (made.sets - 1);
 		made.word = take(l, entries * sizeof(u64));
 		if (tree) {
 			made.levels = log2_up(ways);
@@ -64,7 +65,7 @@ static void predictor_place(struct predictor *p, struct layout *l, const struct 
 
 	made.counter = take(l, b->entries);
 	if (b->direction == MACHINE_TAGE)
-		made.tagged = take(l, (u64)b->entries * TAGE_TABLES * sizeof(u32));
+		made.tagged = take(l, (u64)b->entries * TAGE_TABLES * sizeof(u16));
 	made.stack = take(l, b->returns * sizeof(u64));
 	made.indirect = take(l, b->indirect * sizeof(struct indirect_entry));
 	made.last_target = take(l, b->indirect * sizeof(struct indirect_entry));
@@ -72,11 +73,10 @@ static void predictor_place(struct predictor *p, struct layout *l, const struct 
 	/* Lengths of histories halve from table to table. */
 	for (u32 i = TAGE_TABLES; i-- > 0;
 	     length = length > 8 ? length / 2 : length - (length > 1)) {
-		made.tage_mask[i][0] = length >= 64 ? ~0ull : BIT(length) - 1;
-		made.tage_mask[i][1] = length >= 128 ? ~0ull
-				       : length > 64 ? BIT(length - 64) - 1
-						     : 0;
+		made.tage_mask[i] = length >= 64 ? ~0ull : BIT(length) - 1;
 	}
+	if (b->history > 64)
+		made.tage_mask_high = b->history >= 128 ? ~0ull : BIT(b->history - 64) - 1;
 	if (p)
 		*p = made;
 }

@@ -34,36 +34,48 @@ static u32 place_of(u64 ip)
 	return (u32)(ip >> 1 ^ ip >> 16);
 }
 
-/* Entry of a tagged table: three bits of counter, 4 to 7 taken; two of use; a tag. */
+/* Entry of a tagged table: three bits of counter, 4 to 7 taken; two of use; a tag, 0 of none. */
 #define TAGE_COUNTER 7u
 #define TAGE_USEFUL  (3u << 3)
-#define TAGE_TAG     8u
+#define TAGE_TAG     5u
 
 struct tage_look {
-	u32 *entry[TAGE_TABLES];
-	u32 tag[TAGE_TABLES];
+	u16 *entry[TAGE_TABLES];
+	u16 tag[TAGE_TABLES];
 	s32 provider, alternate; /* table; -1: the base */
 };
 
+/* The last table of a mask of them; -1: none. */
+static s32 last_table(u32 tables)
+{
+	return tables ? 31 - __builtin_clz(tables) : -1;
+}
+
+/*
+ * Without branches: which tables know a branch is not to be foreseen. Only the last one has a
+ * history of more than 64 bits; the others' halve from there.
+ */
 static void tage_find(const struct predictor *p, u64 ip, struct tage_look *l)
 {
-	l->provider = l->alternate = -1;
-	for (u32 i = 0; i < TAGE_TABLES; i++) {
-		u64 low = p->history[0] & p->tage_mask[i][0];
-		u64 high = p->history[1] & p->tage_mask[i][1];
-		u64 hash = (low ^ ip) * 0x9e3779b97f4a7c15ull;
+	u64 high = (p->history[1] & p->tage_mask_high) * 0xbf58476d1ce4e5b9ull;
+	u16 *table = p->tagged;
+	u32 known = 0;
 
-		if (high)
-			hash = (hash ^ high ^ hash >> 29) * 0xbf58476d1ce4e5b9ull;
-		hash += (u64)(i + 1) << 40;
-		hash ^= hash >> 32;
-		l->tag[i] = ((u32)(hash >> 20) & 0xfff) | 0x1000;
-		l->entry[i] = p->tagged + (u64)i * (p->mask + 1) + (hash & p->mask);
-		if (*l->entry[i] >> TAGE_TAG == l->tag[i]) {
-			l->alternate = l->provider;
-			l->provider = (s32)i;
-		}
+	high ^= high >> 32;
+#pragma GCC unroll 6
+	for (u32 i = 0; i < TAGE_TABLES; i++, table += p->mask + 1) {
+		u64 hash = ((p->history[0] & p->tage_mask[i]) ^ ip) * 0x9e3779b97f4a7c15ull;
+		u32 tag;
+
+		if (i == TAGE_TABLES - 1)
+			hash ^= high << 24;
+		tag = (u32)(hash >> 53);
+		l->tag[i] = (u16)(tag + !tag);
+		l->entry[i] = table + (hash >> 28 & p->mask);
+		known |= (u32)(*l->entry[i] >> TAGE_TAG == l->tag[i]) << i;
 	}
+	l->provider = last_table(known);
+	l->alternate = l->provider < 0 ? -1 : last_table(known & ~(1u << l->provider));
 }
 
 static bool says_taken(const struct predictor *p, const struct tage_look *l, s32 table, u64 ip)
@@ -83,55 +95,55 @@ static void tage_allocate(struct predictor *p, struct tage_look *l, bool taken)
 		first++;
 	for (u32 i = first; i < TAGE_TABLES; i++)
 		if (!(*l->entry[i] & TAGE_USEFUL)) {
-			*l->entry[i] = l->tag[i] << TAGE_TAG | (taken ? 4 : 3);
+			*l->entry[i] = (u16)(l->tag[i] << TAGE_TAG | (taken ? 4 : 3));
 			return;
 		}
 	for (u32 i = first; i < TAGE_TABLES; i++)
-		*l->entry[i] -= 1u << 3;
+		*l->entry[i] = (u16)(*l->entry[i] - (1u << 3));
+}
+
+/* A longer history than that of the base knows the branch. */
+static bool tage_tagged(struct predictor *p, u64 ip, bool taken, struct tage_look *l)
+{
+	u16 *entry = l->entry[l->provider];
+	u32 counter = *entry & TAGE_COUNTER, useful = *entry >> 3 & 3;
+	bool other = says_taken(p, l, l->alternate, ip), says = counter >= 4;
+	bool fresh = !useful && (counter == 3 || counter == 4);
+	bool predicted = fresh && p->use_alternate >= 0 ? other : says;
+
+	if (says != other) {
+		if (fresh && other == taken)
+			p->use_alternate += p->use_alternate < 7;
+		else if (fresh)
+			p->use_alternate -= p->use_alternate > -8;
+		if (says == taken)
+			useful += useful < 3;
+		else
+			useful -= useful > 0;
+	}
+	if (taken)
+		counter += counter < 7;
+	else
+		counter -= counter > 0;
+	*entry = (u16)((*entry & ~(TAGE_COUNTER | TAGE_USEFUL)) | useful << 3 | counter);
+	if (fresh && l->alternate < 0)
+		use_counter(&p->counter[place_of(ip) & p->mask], taken);
+	if (predicted != taken)
+		tage_allocate(p, l, taken);
+	return predicted == taken;
 }
 
 static bool tage(struct predictor *p, u64 ip, bool taken)
 {
 	struct tage_look l;
-	bool long_one, other, predicted, fresh;
 
 	tage_find(p, ip, &l);
-	long_one = says_taken(p, &l, l.provider, ip);
-	if (l.provider < 0) {
-		use_counter(&p->counter[place_of(ip) & p->mask], taken);
-		if (long_one != taken)
-			tage_allocate(p, &l, taken);
-		return long_one == taken;
-	}
-	other = says_taken(p, &l, l.alternate, ip);
-	fresh = !(*l.entry[l.provider] & TAGE_USEFUL) &&
-		((*l.entry[l.provider] & TAGE_COUNTER) == 3 ||
-		 (*l.entry[l.provider] & TAGE_COUNTER) == 4);
-	predicted = fresh && p->use_alternate >= 0 ? other : long_one;
-	if (fresh && long_one != other) {
-		if (other == taken)
-			p->use_alternate += p->use_alternate < 7;
-		else
-			p->use_alternate -= p->use_alternate > -8;
-	}
-	if (long_one != other) {
-		u32 useful = *l.entry[l.provider] >> 3 & 3;
-
-		if (long_one == taken)
-			useful += useful < 3;
-		else
-			useful -= useful > 0;
-		*l.entry[l.provider] = (*l.entry[l.provider] & ~TAGE_USEFUL) | useful << 3;
-	}
-	if (taken)
-		*l.entry[l.provider] += (*l.entry[l.provider] & TAGE_COUNTER) < 7;
-	else
-		*l.entry[l.provider] -= (*l.entry[l.provider] & TAGE_COUNTER) > 0;
-	if (fresh && l.alternate < 0)
-		use_counter(&p->counter[place_of(ip) & p->mask], taken);
-	if (predicted != taken && l.provider + 1 < (s32)TAGE_TABLES)
-		tage_allocate(p, &l, taken);
-	return predicted == taken;
+	if (l.provider >= 0)
+		return tage_tagged(p, ip, taken, &l);
+	if (use_counter(&p->counter[place_of(ip) & p->mask], taken))
+		return true;
+	tage_allocate(p, &l, taken);
+	return false;
 }
 
 bool predict_direction(struct predictor *p, u64 ip, bool taken)

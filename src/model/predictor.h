@@ -24,11 +24,12 @@ struct predictor {
 	u64 history_mask; /* gshare */
 	u64 path;         /* of targets: the last thirteen */
 	u32 random;
-	s32 use_alternate; /* TAGE: whether a new entry is trusted */
-	u64 tage_mask[TAGE_TABLES][2];
+	s32 use_alternate;          /* TAGE: whether a new entry is trusted */
+	u64 tage_mask[TAGE_TABLES]; /* of history[0] */
+	u64 tage_mask_high;         /* of history[1], for the last table */
 	/* In the model's memory. */
 	u8 *counter; /* two bits each; TAGE's base */
-	u32 *tagged; /* TAGE: tables of tag << 8 | useful << 3 | counter */
+	u16 *tagged; /* TAGE: tables of tag << 5 | useful << 3 | counter */
 	u64 *stack;
 	struct indirect_entry *indirect, *last_target;
 	struct tags btb;

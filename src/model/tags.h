@@ -19,10 +19,11 @@ struct tags {
 	u64 *word;  /* sets * ways; set by tags_place(), in the model's memory */
 	u64 *tree;  /* of each set, NULL: LRU */
 	u8 *recent; /* with a tree: the way that was used last */
-	u64 mask;   /* sets - 1 if that is a power of two; else 0 */
+	u64 mask;   /* sets - 1 */
 	u32 sets, ways;
-	u32 levels; /* of the tree */
-	u32 shift;  /* an address without these bits is what is distributed over the sets */
+	bool divides; /* the number of sets is no power of two */
+	u32 levels;   /* of the tree */
+	u32 shift;    /* an address without these bits is what is distributed over the sets */
 };
 
 static inline bool tag_is(u64 word, u64 key)
@@ -34,7 +35,7 @@ static inline u32 tags_set(const struct tags *t, u64 addr)
 {
 	u64 n = addr >> t->shift;
 
-	return t->mask || t->sets == 1 ? (u32)(n & t->mask) : (u32)(n % t->sets);
+	return unlikely(t->divides) ? (u32)(n % t->sets) : (u32)(n & t->mask);
 }
 
 /* The tag without using it; NULL: it is not there. */

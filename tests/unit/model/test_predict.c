@@ -140,7 +140,7 @@ TEST(random_directions)
 				taken += t;
 				cond(core, 0x4000, t);
 			}
-			/* None misses less than the rarer direction, a poor one not twice. */
+			/* No one misses less than the rarer one; a poor one not twice it. */
 			EXPECT(misses(core) > taken * 95 / 100);
 			EXPECT(misses(core) < taken * 2 + 1000 && misses(core) < 52000);
 			model_free(model);
