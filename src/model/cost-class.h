@@ -1,6 +1,6 @@
 /*
  * PURPOSE: what kinds of instructions the cycles model tells apart, whatever the CPU. A decoder's
- * facts are turned into them beside the decoder (dbt/arch/CPU/cost-class.c). Shapes only.
+ * facts are turned into them beside the decoder (dbt/arch/CPU/insn-cost.h). Shapes only.
  */
 #ifndef MODEL_COST_H
 #define MODEL_COST_H

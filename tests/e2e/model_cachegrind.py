@@ -17,9 +17,9 @@ PROGRAMS = [
     ["sha256sum", TEXT],
     ["wc", TEXT],
     ["grep", "-E", "a.*(b|c)d?e", TEXT],
-    ["sed", "s/\\(.\\)\\(.\\)/\\2\\1/g", TEXT],
+    ["sed", "s/import/export/", TEXT],
     ["gzip", "-c", TEXT],
-    ["od", "-c", TEXT],
+    ["od", "-c", "-N", "400", TEXT],
     ["seq", "3000"],
     ["ls", "-lR", os.path.dirname(TEXT)],
 ]
