@@ -1,5 +1,6 @@
 #include "backend/guest-segment.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -272,6 +273,15 @@ bool ap__segment_faults_of_proc(const struct guest_segment *segment, bool user_o
 	return flags & (user_only ? WIRE_VIEW_PROC_USER : WIRE_VIEW_PROC_ALL);
 }
 
+/* A guest's bytes on their way to a terminal; @size with the closing NUL. */
+static void make_text(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (; *text; text++)
+		if (iscntrl((unsigned char)*text))
+			*text = '?';
+}
+
 int ap__segment_failure(const struct guest_segment *segment, const char **text)
 {
 	/* The guest may write here at any time; what is shown is a bounded copy. */
@@ -283,6 +293,7 @@ int ap__segment_failure(const struct guest_segment *segment, const char **text)
 	/* Another's may have failed at the same moment. */
 	if (__atomic_load_n(&runs->text_of, __ATOMIC_ACQUIRE) != segment->number)
 		copy[0] = '\0';
+	make_text(copy, sizeof(copy));
 	*text = copy;
 	return err < 0 && err > -4096 ? -err : 0;
 }
@@ -297,12 +308,12 @@ u32 ap__segment_used(const struct guest_segment *segment)
 const struct meter *ap__segment_meter(const struct guest_segment *segment, u32 index)
 {
 	const struct meter *m = (const struct meter *)(segment->map + segment_offset(index));
-	off_t begin = (off_t)segment_offset(index);
+	off_t begin = (off_t)segment_offset(index), data = lseek(segment->fd, begin, SEEK_DATA);
 
 	/*
 	 * How many there are is the guests' word. One that is not there would be made by looking.
 	 */
-	if (lseek(segment->fd, begin, SEEK_DATA) > begin)
+	if (data > begin || (data < 0 && errno == ENXIO))
 		return NULL;
 	return __atomic_load_n(&m->run, __ATOMIC_ACQUIRE) == segment->number ? m : NULL;
 }
@@ -319,7 +330,8 @@ bool ap__segment_uncounted_at(const struct guest_segment *segment, u32 i, struct
 	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != METER_UNCOUNTED_READY)
 		return false;
 	*u = *entry;
-	u->path[sizeof(u->path) - 1] = u->why[sizeof(u->why) - 1] = '\0';
+	make_text(u->path, sizeof(u->path));
+	make_text(u->why, sizeof(u->why));
 	return u->run == segment->number;
 }
 
@@ -335,6 +347,7 @@ bool ap__segment_refusal_at(const struct guest_segment *segment, u32 i, struct m
 	if (__atomic_load_n(&entry->run, __ATOMIC_ACQUIRE) != segment->number)
 		return false;
 	*r = *entry;
+	make_text(r->comm, sizeof(r->comm));
 	r->attr.size = sizeof(r->attr);
 	return r->count > 0;
 }
