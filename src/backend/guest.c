@@ -65,6 +65,7 @@ static bool is_plain_text(const char *path)
 /* What the child passes on; the descriptors lose CLOEXEC there. */
 struct guest_launch {
 	int fds[4]; /* runtime, control, segment, bootstrap; borrowed but for the second */
+	int inside; /* the session's end of the fourth, or -1; borrowed */
 	bool fixed_addresses;
 	char **argv; /* of the runtime; owned, as are the two strings in it that are not borrowed */
 	char number[16]; /* of the control memfd */
@@ -146,7 +147,7 @@ static int prepare(struct guest_launch *l, const struct guest_segment *segment, 
 }
 
 int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *segment, int runtime,
-		      int bootstrap, char *const *argv)
+		      int bootstrap, int inside, char *const *argv)
 {
 	struct guest_launch *l = calloc(1, sizeof(*l));
 	int err;
@@ -157,6 +158,7 @@ int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *seg
 	l->fds[FD_CONTROL] = -1;
 	l->fds[FD_SEGMENT] = segment->fd;
 	l->fds[FD_BOOTSTRAP] = bootstrap;
+	l->inside = inside;
 	l->fixed_addresses = segment->head->flags & SEGMENT_DETERMINISTIC;
 	err = -look_up(argv[0], l->path, sizeof(l->path));
 	if (!err)
@@ -166,6 +168,12 @@ int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *seg
 	else
 		*out = l;
 	return err;
+}
+
+void ap__guest_waits(const struct guest_launch *l)
+{
+	if (l->inside >= 0)
+		close(l->inside);
 }
 
 int ap__guest_become(const struct guest_launch *l)

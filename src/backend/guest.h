@@ -17,10 +17,17 @@ struct guest_launch;
 /*
  * Prepares for the program @argv, looked up in PATH as execvp(3) does. @runtime is anyperf-rt,
  * @bootstrap the guests' end of the bootstrap socket or -1; they, @segment and @argv must live as
- * long. -ENOENT: there is no such program; -EACCES: it may not be executed.
+ * long. @inside is the session's end of it while it is here, or -1. -ENOENT: there is no such
+ * program; -EACCES: it may not be executed.
  */
 must_check int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *segment,
-				 int runtime, int bootstrap, char *const *argv);
+				 int runtime, int bootstrap, int inside, char *const *argv);
+
+/*
+ * In a child that waits before it becomes the program: gives up its copy of the bootstrap socket's
+ * other end, @inside, or nobody would learn of a session that dies meanwhile.
+ */
+void ap__guest_waits(const struct guest_launch *l);
 
 /*
  * In the child: becomes the program. Returns only on failure, with an errno; EBUSY: we are guests

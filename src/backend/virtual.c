@@ -314,7 +314,8 @@ int ap__virtual_launch(struct virtual_pmu *v, char *const *argv, struct guest_la
 	v->words = copy_words(argv);
 	err = need_segment(v, true, why, len);
 	if (!err)
-		err = ap__guest_prepare(launch, &v->segment, v->runtime, v->bootstrap, argv);
+		err = ap__guest_prepare(launch, &v->segment, v->runtime, v->bootstrap,
+					v->bootstrap_inside, argv);
 	pthread_mutex_unlock(&v->lock);
 	return err;
 }

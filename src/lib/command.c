@@ -38,6 +38,8 @@ static void __attribute__((noreturn)) run_child(const struct ap_command *c, int 
 
 	if (o->in_child)
 		o->in_child(o->data);
+	if (c->launch)
+		ap__guest_waits(c->launch);
 	if (recv(start_pipe, &go, 1, 0) != 1)
 		_exit(0);
 	err = become(c, argv);

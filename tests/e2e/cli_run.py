@@ -4,10 +4,11 @@ tests."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
-from e2e import ANYPERF, ENV, main, run, scratch, uncounted
+from e2e import ANYPERF, ENV, Skip, main, run, scratch, uncounted
 
 TOUCH = os.environ["E2E_TOUCH"]
 
@@ -139,6 +140,21 @@ def test_limits_of_files_are_for_files():
         assert (r.status, r.out, r.err) == (0, native.stdout, ""), r
         r = run("run", "--count", "sh", "-c", script)
         assert r.out == native.stdout, r
+
+
+def test_a_session_that_dies_before_it_answers():
+    """The process that waits to become the program has no copy of its socket's other end."""
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    with scratch() as d:
+        calls = "epoll_wait,epoll_pwait,epoll_pwait2"
+        p = subprocess.run(["strace", "-f", "-qq", "-o", os.path.join(d, "log"), "-e",
+                            f"trace={calls}", "-e", f"inject={calls}:signal=SIGKILL:when=1",
+                            ANYPERF, "run", "--count", "--", "true"], capture_output=True, text=True,
+                           env=ENV, timeout=30, check=False)
+        if "ptrace" in p.stderr and "Operation not permitted" in p.stderr:
+            raise Skip("this machine does not let a process trace its child")
+        assert p.returncode == 125 and "the session does not answer" in p.stderr, p
 
 
 SUPERVISED = """
