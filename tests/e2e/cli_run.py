@@ -150,8 +150,8 @@ def test_a_session_that_dies_before_it_answers():
         calls = "epoll_wait,epoll_pwait,epoll_pwait2"
         p = subprocess.run(["strace", "-f", "-qq", "-o", os.path.join(d, "log"), "-e",
                             f"trace={calls}", "-e", f"inject={calls}:signal=SIGKILL:when=1",
-                            ANYPERF, "run", "--count", "--", "true"], capture_output=True, text=True,
-                           env=ENV, timeout=30, check=False)
+                            ANYPERF, "run", "--count", "--", "true"], capture_output=True,
+                           text=True, env=ENV, timeout=30, check=False)
         if "ptrace" in p.stderr and "Operation not permitted" in p.stderr:
             raise Skip("this machine does not let a process trace its child")
         assert p.returncode == 125 and "the session does not answer" in p.stderr, p
