@@ -466,6 +466,73 @@ CONFORM(inherited)
 	check_val("TYPE-06", "of the thread alone", (long)off(own), 1);
 }
 
+/* Each begins on another CPU than its parent. */
+CONFORM(children_at_once)
+{
+	struct pe_attr attr = watch(bytes, HW_BREAKPOINT_W, 1);
+	int fd;
+
+	if (!possible())
+		return;
+	attr.inherit = 1;
+	fd = must_open(attr);
+	on(fd);
+	for (int i = 0; i < 40; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			bytes[0] = 1;
+			bytes[0] = 2;
+			_exit(0);
+		}
+		NEED(pid > 0);
+	}
+	while (wait(NULL) > 0)
+		;
+	check_val("INH-01", "writes of 40 children at once", (long)off(fd), 80);
+}
+
+/* Where every program may map something. */
+#define EVERYWHERE ((u8 *)0x20000000)
+
+CONFORM_EXEC(writes_everywhere)
+{
+	volatile u8 *at = mmap(EVERYWHERE, PAGE, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	if (at == MAP_FAILED)
+		return 1;
+	for (int i = 0; i < 100; i++)
+		at[8] = 1;
+	if (arg)
+		exec_self("writes_everywhere", arg - 1);
+	return 0;
+}
+
+CONFORM(programs)
+{
+	struct pe_attr attr = watch(EVERYWHERE + 8, HW_BREAKPOINT_W, 8);
+	int go[2], status;
+	pid_t pid;
+	long fd;
+	u8 byte;
+
+	if (!possible())
+		return;
+	NEED(!pipe(go));
+	pid = fork();
+	if (!pid) {
+		NEED(read(go[0], &byte, 1) == 1);
+		exec_self("writes_everywhere", 2);
+	}
+	attr.enable_on_exec = 1;
+	fd = ev_open(&attr, pid, -1, -1, 0);
+	NEED(fd >= 0);
+	NEED(write(go[1], "x", 1) == 1 && waitpid(pid, &status, 0) == pid && !status);
+	check_val("ATTR-19", "writes of three programs, one after the other",
+		  (long)ev_count((int)fd), 300);
+}
+
 CONFORM(moved_about)
 {
 	struct pe_attr attr = watch(bytes, HW_BREAKPOINT_W, 1), wrong;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/hw_breakpoint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -197,19 +198,29 @@ void data_watch_release(void *ctx, struct probe *probe)
 	put(probe);
 }
 
-int data_watch_arm(struct thread_trace *tt, struct probe *probe)
+int data_watch_ready(struct thread_trace *tt, struct probe *probe)
 {
-	int err = 0;
-
 	if (probe->watch && !is_for(probe->watch, event_attr(probe->event)))
 		put(probe);
-	err = probe->watch ? open_it(tt, probe->watch) : get(tt, probe);
-	if (err)
-		return err;
+	return probe->watch ? open_it(tt, probe->watch) : get(tt, probe);
+}
+
+void data_watch_on(struct probe *probe)
+{
 	if (!probe->watch->on && probe->watch->fd >= 0)
 		ioctl(probe->watch->fd, PERF_EVENT_IOC_ENABLE, 0);
 	probe->watch->on = true;
-	return 0;
+}
+
+void data_watches_tell(const struct thread_trace *tt, struct trace_watch *watch)
+{
+	const struct data_watch *w;
+	const struct probe *probe;
+
+	memset(watch, 0, sizeof(*watch));
+	list_for_each_entry (w, &tt->watches, link)
+		list_for_each_entry (probe, &w->probes, watched)
+			probe_tell_watch(probe->event, watch);
 }
 
 void data_watches_open(struct thread_trace *tt)

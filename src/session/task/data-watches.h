@@ -29,8 +29,18 @@ struct data_watch;
 int data_watch_reserve(void *ctx, struct probe *probe);
 void data_watch_release(void *ctx, struct probe *probe);
 
-/* @probe, whose thread has @tt, is to tell from now on; wherever its breakpoint is. 0 or -errno. */
-int data_watch_arm(struct thread_trace *tt, struct probe *probe);
+/* @probe, whose thread has @tt, is about to be on: its breakpoint is where its attr says. 0 or
+ * -errno.
+ */
+int data_watch_ready(struct thread_trace *tt, struct probe *probe);
+/* It is to tell from now on. */
+void data_watch_on(struct probe *probe);
+
+/*
+ * What the thread is to tell at each. It is so whether their probes are on or off, since the thread
+ * stops all the same.
+ */
+void data_watches_tell(const struct thread_trace *tt, struct trace_watch *watch);
 
 /* The kernel's events are there, or are gone. */
 void data_watches_open(struct thread_trace *tt);

@@ -181,6 +181,7 @@ void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 		if (th != survivor)
 			guest_thread_end(th);
 	maps_drop(p);
+	trace_execed(survivor);
 	guest_thread_set_tid(survivor, p->pid);
 	if (!survivor->task)
 		return;

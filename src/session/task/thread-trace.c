@@ -246,6 +246,7 @@ static void tell(struct thread_trace *tt)
 		};
 	}
 	probes_tell(th->process, &tt->probes, trace);
+	data_watches_tell(tt, &trace->watch);
 	tt->sums_at_stops = trace->watch.wants & TRACE_WANT_SUMS;
 	/* Somebody may wait for each sample. */
 	__atomic_store_n(&trace->wake_at, when_to_wake(trace), __ATOMIC_RELAXED);
@@ -451,10 +452,18 @@ int trace_probe_arm(void *ctx, struct probe *probe)
 	(void)ctx;
 	if (!tt)
 		return 0;
+	if (probe->kind == PROBE_ACCESSED) {
+		int err = data_watch_ready(tt, probe);
+
+		if (err)
+			return err;
+	}
 	list_add_tail(&probe->armed, &tt->probes);
 	/* First what it is to tell, then what makes it tell. */
 	tell(tt);
-	return probe->kind == PROBE_ACCESSED ? data_watch_arm(tt, probe) : 0;
+	if (probe->kind == PROBE_ACCESSED)
+		data_watch_on(probe);
+	return 0;
 }
 
 void trace_probe_disarm(void *ctx, struct probe *probe)
@@ -476,6 +485,13 @@ void trace_mapped(struct guest_process *p)
 	list_for_each_entry (th, &p->threads, link)
 		if (th->trace && probes_of_files(&th->trace->probes))
 			tell(th->trace);
+}
+
+void trace_execed(struct guest_thread *th)
+{
+	/* A thread that none of them has stopped yet has not asked to be left alone before. */
+	if (th->trace)
+		stops_close(th->trace);
 }
 
 void trace_moved(struct guest_thread *th)

@@ -48,6 +48,8 @@ void traces_drain(struct session *s);
 void trace_drain(struct guest_thread *th);
 /* Threads whose samples wait for room in a buffer wait too; those that have found it go on. */
 void traces_hold(struct session *s);
+/* @th has begun another program: the kernel has removed its events, and they are closed. */
+void trace_execed(struct guest_thread *th);
 /* @th counts in another meter. */
 void trace_moved(struct guest_thread *th);
 /* @th has ended, and tells nothing any more. */

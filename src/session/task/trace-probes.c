@@ -31,7 +31,7 @@ static void tell_call(const struct probe *probe, struct trace_calls *calls)
 	add_wants(probe->event, &calls->wants, &calls->stack_size, &calls->chain_max);
 }
 
-static void tell_watch(const struct event *event, struct trace_watch *watch)
+void probe_tell_watch(const struct event *event, struct trace_watch *watch)
 {
 	watch->on = 1;
 	add_wants(event, &watch->wants, &watch->stack_size, &watch->chain_max);
@@ -63,15 +63,12 @@ void probes_tell(struct guest_process *p, const struct list *probes, struct trac
 
 	memset(&trace->calls, 0, sizeof(trace->calls));
 	memset(trace->place, 0, sizeof(trace->place));
-	memset(&trace->watch, 0, sizeof(trace->watch));
 	probes_find_places(p, probes);
 	list_for_each_entry (probe, probes, armed) {
 		u32 kind = probe->kind == PROBE_RETURN ? TRACE_PLACE_RETURN : TRACE_PLACE_EXECUTED;
 
 		if (is_call(probe))
 			tell_call(probe, &trace->calls);
-		if (probe->kind == PROBE_ACCESSED)
-			tell_watch(probe->event, &trace->watch);
 		for (u32 i = 0; probe->kind != PROBE_ACCESSED && i < probe->nr_at; i++)
 			tell_place(probe->event, probe->at[i], kind, trace->place);
 	}

@@ -17,9 +17,12 @@ struct sample_facts;
 struct trace;
 struct trace_hit;
 struct trace_sample;
+struct trace_watch;
 
 /* Writes what @probes wait for, in @p, into the thread's tables. */
 void probes_tell(struct guest_process *p, const struct list *probes, struct trace *trace);
+/* Adds what @event, which waits for accesses to data, wants to be told of each. */
+void probe_tell_watch(const struct event *event, struct trace_watch *watch);
 /* Whether somebody waits for a sample of what the tables say. */
 bool probes_are_sampled(const struct trace *trace);
 /* @h is checked as far as its size goes. */
