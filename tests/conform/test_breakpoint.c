@@ -1,9 +1,12 @@
-/* Breakpoints: on execution wherever it comes from [TYPE-06, ATTR-43..45, IOC-12, SAMP-05]. */
+/*
+ * Breakpoints on execution, wherever it comes from [TYPE-06, ATTR-43..45, IOC-12, SAMP-05, OVF-11].
+ */
 #include "conform/conform.h"
 
 #include <linux/hw_breakpoint.h>
 #include <pthread.h>
 #include <signal.h>
+#include <ucontext.h>
 
 /* One place, that every call goes to. */
 #ifdef __clang__
@@ -186,6 +189,71 @@ CONFORM(faults)
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	check_val("TYPE-06", "an instruction that faults and is executed again", (long)ev_count(fd),
 		  1);
+}
+#endif
+
+#ifdef __x86_64__
+struct perf_siginfo {
+	int signo, error, code, pad;
+	u64 addr, data;
+	u32 type, flags;
+};
+
+#define TRAP_BY_PERF 6
+
+static volatile int traps, right_traps, late_traps, before;
+
+static void on_trap(int sig, siginfo_t *si, void *context)
+{
+	const struct perf_siginfo *perf = (const struct perf_siginfo *)si;
+	const ucontext_t *uc = context;
+
+	(void)sig;
+	traps++;
+	right_traps += perf->code == TRAP_BY_PERF && perf->type == PERF_TYPE_BREAKPOINT &&
+		       perf->data == 0xfedcba9876543210 && perf->addr == (u64)target;
+	before += (u64)uc->uc_mcontext.gregs[REG_RIP] == (u64)target && word == traps - 1;
+	late_traps += (int)perf->flags;
+}
+
+CONFORM(sigtrap)
+{
+	struct sigaction sa = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	struct pe_attr attr = exec_at((u64)target);
+	sigset_t set;
+	int fd;
+
+	if (!possible())
+		return;
+	attr.sample_period = 1;
+	attr.sigtrap = attr.remove_on_exec = 1;
+	attr.sig_data = 0xfedcba9876543210;
+	if (try_self(attr)) {
+		skip_row("OVF-11", "sigtrap", "attr.sigtrap is of Linux 5.13");
+		return;
+	}
+	NEED(!sigaction(SIGTRAP, &sa, NULL));
+	fd = must_open(attr);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	for (int i = 0; i < 20; i++)
+		target();
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	check_val("OVF-11", "executions", (long)ev_count(fd), 20);
+	check_val("OVF-11", "a SIGTRAP for each", traps, 20);
+	check_val("OVF-11", "with code, address, data and type", right_traps, 20);
+	check_val("OVF-11", "before the instruction", before, 20);
+	check_val("OVF-11", "and no flag", late_traps, 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTRAP);
+	NEED(!sigprocmask(SIG_BLOCK, &set, NULL));
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	for (int i = 0; i < 20; i++)
+		target();
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	check_val("OVF-11", "none while it is blocked", traps, 20);
+	NEED(!sigprocmask(SIG_UNBLOCK, &set, NULL));
+	check_val("OVF-11", "one when it is not any more", traps, 21);
+	check_val("OVF-11", "which says that it is late", late_traps, 1);
 }
 #endif
 

@@ -293,8 +293,7 @@ static struct trace_sample *make_sample(struct thread *t, const struct trace_eve
 	return sample;
 }
 
-/* Puts it into the ring, and gets the signal that it brings. One on its way swallows others. */
-static void tell(struct thread *t, const struct trace_entry *entry, bool answer)
+void sample_tell(struct thread *t, const struct trace_entry *entry, bool answer)
 {
 	struct trace *trace = trace_of(t);
 	siginfo_t info;
@@ -325,7 +324,7 @@ static void put_sample(struct thread *t, const struct trace_event *e, const u64 
 		sample->entry.flags |= TRACE_SAMPLE_LATE;
 	else
 		sample->ip = dbt_deadline_ip(&t->dbt);
-	tell(t, &sample->entry, e->wants & TRACE_WANT_ANSWER);
+	sample_tell(t, &sample->entry, e->wants & TRACE_WANT_ANSWER);
 }
 
 void sample_timer_stopped(struct thread *t, u32 slot, u32 periods)
@@ -383,7 +382,7 @@ static void tell_timers(struct thread *t, struct trace_sample *sample, bool answ
 			continue;
 		sample->id = e->id;
 		sample->periods = over;
-		tell(t, &sample->entry, answer);
+		sample_tell(t, &sample->entry, answer);
 	}
 }
 
@@ -412,7 +411,7 @@ void sample_stop(struct thread *t)
 	if (e->wants & TRACE_WANT_TIMER)
 		tell_timers(t, sample, e->wants & TRACE_WANT_ANSWER);
 	else
-		tell(t, &sample->entry, e->wants & TRACE_WANT_ANSWER);
+		sample_tell(t, &sample->entry, e->wants & TRACE_WANT_ANSWER);
 	t->sampling.telling = false;
 	sample_own_end(t);
 }

@@ -55,6 +55,12 @@ static inline struct trace *trace_of(const struct thread *t)
 void sample_make(struct thread *t, struct trace_sample *sample, const struct trace_event *e,
 		 const u64 *sums);
 
+/*
+ * Puts @entry into the ring, and gets the signal that it brings. One on its way swallows others.
+ * @answer: as for trace_put().
+ */
+void sample_tell(struct thread *t, const struct trace_entry *entry, bool answer);
+
 /* The thread is about to execute the instruction at @place. */
 void hit_executed(struct thread *t, const struct trace_place *place);
 /* The function that begins there has returned, and its caller goes on. */

@@ -39,8 +39,7 @@ static void tell(struct thread *t, struct trace_hit *hit, const struct trace_eve
 	memcpy(s->entry, hit, sizeof(*hit));
 	/* What it has read of the guest's is no access of the guest's. */
 	sample_own_end(t);
-	trace_put(t, trace_of(t), (const struct trace_entry *)s->entry,
-		  wants->wants & TRACE_WANT_ANSWER);
+	sample_tell(t, (const struct trace_entry *)s->entry, wants->wants & TRACE_WANT_ANSWER);
 	trace_wait_room(t, trace_of(t));
 }
 
