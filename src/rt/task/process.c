@@ -28,7 +28,6 @@
 
 #include <linux/personality.h>
 #include <linux/prctl.h>
-#include <linux/ptrace.h>
 #include <linux/sched.h>
 
 static struct lock list_lock;
@@ -54,6 +53,11 @@ struct thread *threads_lock(struct thread *t)
 {
 	list_acquire(t->id);
 	return all;
+}
+
+struct thread *threads_try_lock(struct thread *t)
+{
+	return lock_try(&list_lock, t->id) ? all : NULL;
 }
 
 void threads_unlock(struct thread *t)
@@ -644,23 +648,6 @@ long guest_prctl(struct thread *t)
 	case PR_SET_SYSCALL_USER_DISPATCH: return dispatch_prctl(t);
 	}
 	return call_kernel(t);
-}
-
-/* What the tracee executes next runs natively: the tracer is to find a program there. */
-long guest_ptrace(struct thread *t)
-{
-	u64 request = guest_arg(t, 0), pid = guest_arg(t, 1);
-	long ret = call_kernel(t);
-
-	if (ret)
-		return ret;
-	if (request == PTRACE_TRACEME)
-		meter_set_traced(t->proc->pid, true);
-	else if (request == PTRACE_ATTACH || request == PTRACE_SEIZE)
-		meter_set_traced((u32)pid, true);
-	else if (request == PTRACE_DETACH)
-		meter_set_traced((u32)pid, false);
-	return ret;
 }
 
 long guest_namespace(struct thread *t)
