@@ -17,6 +17,7 @@ import time
 from e2e import ANYPERF, ENV, TOOLS, main, run, scratch, stat_json
 
 FIXED = os.environ["E2E_FIXED"]  # 200,005 instructions for each word of its command line
+REGION = os.environ["E2E_REGION"]
 NONDET = os.environ["E2E_NONDET"]
 TURN = 200000
 
@@ -582,6 +583,69 @@ def test_templates_for_ci():
                         out += f.read()
                 assert said in out, (script, p)
                 assert status == 0 or "the command line was another" in p.stderr, p
+
+
+def region(*numbers):
+    return [REGION, *map(str, numbers)]
+
+
+def test_between_two_places():
+    for places in (("part.begin", "part.end"), ("enter", "leave"), ("part.begin", "leave")):
+        between = ["--from", places[0], f"--to={places[1]}"]
+
+        def counted(*commands):
+            r = compared(*between, *vs(*commands))
+            assert all(c["exact"] for x in r["commands"] for c in x["counts"]), r
+            assert [c["event"] for c in r["commands"][0]["counts"]] == ["instructions:u",
+                                                                        "branches:u"], r
+            return [x["counts"][0]["value"] for x in r["commands"]]
+
+        # What is done outside is not counted, what is done inside is, as often as it is passed.
+        less, same, more, twice = counted(region(1, 1000, 5), region(1, 1000, 50000),
+                                          region(1, 2000, 5), region(2, 1000, 5))
+        assert 1000 < less == same < 20000, (less, same)
+        assert more - less == counted(region(1, 3000), region(1, 2000))[0] - more, (less, more)
+        assert abs(twice - 2 * less) < 10 and more - less >= 3000, (less, more, twice)
+    # Of one mark to another that is passed once.
+    whole = compared("--from=part.begin", "--to=after", *vs(region(5, 100), region(5, 200)))
+    assert (whole["from"], whole["to"]) == ("part.begin", "after"), whole
+    assert whole["comparisons"][0]["counts"][0]["change"] > 0, whole
+    r = compare("--from=part.begin", "--to=part.end", "-e", "anyperf/taken/", "--fail-if",
+                "anyperf/taken/>0", *vs(region(3, 7), region(3, 8)), status=1)
+    assert "broken: B is +3." in r.out, r
+
+
+def test_places_that_are_not_there():
+    commands = vs(region(1), region(1))
+    for args, said in ((["--from=enter", "--to=nowhere"], "--to: '" + REGION + "' has neither a "
+                        "function nor a mark of the name nowhere"),
+                       (["--from=none", "--to=leave"], "--from: '"),
+                       (["--from=enter"], "--from and --to are for each other"),
+                       (["--to=leave"], "--from and --to are for each other"),
+                       (["--from=a", "--to=b", "--pmu=kernel"], "are for counts of the virtual"),
+                       (["--from=enter", "--to=leave", "-e", "{branches,instructions}"],
+                        "take no groups of events")):
+        r = compare(*args, *commands, status=125)
+        assert said in r.err and not r.out, r
+    r = compare("--from=leave", "--to=enter", *commands, status=2)
+    assert "the first thread of A has not gone from the place of --from to that of --to" in r.err
+    with scratch() as d:
+        script = os.path.join(d, "script")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\n")
+        os.chmod(script, 0o755)
+        r = compare("--from=enter", "--to=leave", *vs([script], [script]), status=125)
+        assert "no program whose addresses are known: a script" in r.err, r
+        # A baseline says between which places it was counted.
+        kept = os.path.join(d, "baseline")
+        compare("--save", kept, "--from=enter", "--to=leave", "--", *region(2))
+        compare("--baseline", kept, "--from=enter", "--to=leave", "--fail-if=instructions>0", "--",
+                *region(2))
+        r = compare("--baseline", kept, "--", *region(2), status=2)
+        assert "counted from enter to leave and is from the beginning to the end" in r.err, r
+    # The most that can be watched for: more passes than the buffer has room for.
+    r = compare("--from=enter", "--to=leave", *vs(region(20000), region(1)), status=2)
+    assert "too often" in r.err, r
 
 
 def test_commands_that_fail():

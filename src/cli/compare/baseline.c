@@ -13,7 +13,6 @@
 #include "cli/compare/compare-facts.h"
 #include "cli/json-reader.h"
 #include "cli/json.h"
-#include "cli/report/report.h"
 
 #define SCHEMA  "anyperf-baseline-1"
 #define MOST_KB 1024
@@ -190,6 +189,21 @@ static void compare_variables(const struct compare_job *job, const struct json_t
 			differ(d, "the environment had %.100s", v->key);
 }
 
+static void compare_region(const struct compare_job *job, const struct json_text *t,
+			   struct differences *d)
+{
+	const char *from = json_member_text(t, t->values, "from");
+	const char *to = json_member_text(t, t->values, "to");
+	const char *now_from = job->opts.from ? job->opts.from : "the beginning";
+	const char *now_to = job->opts.to ? job->opts.to : "the end";
+
+	from = from ? from : "the beginning";
+	to = to ? to : "the end";
+	if (strcmp(from, now_from) != 0 || strcmp(to, now_to) != 0)
+		differ(d, "it was counted from %.100s to %.100s and is from %.100s to %.100s", from,
+		       to, now_from, now_to);
+}
+
 static void compare_facts(const struct compare_job *job, const struct baseline *b,
 			  struct differences *d)
 {
@@ -202,6 +216,7 @@ static void compare_facts(const struct compare_job *job, const struct baseline *
 	if (!is_same_argv(b->argv, side->argv))
 		differ(d, "the command line was another");
 	compare_variables(job, t, d);
+	compare_region(job, t, d);
 	compare_text(t, "cpu_vendor", "the CPU's vendor", now.vendor, d);
 	compare_text(t, "cpu_features", "the CPU shown", now.features, d);
 	compare_text(t, "libc", "the C library", now.libc, d);
@@ -273,19 +288,22 @@ static void take_side(struct compare_job *job, struct baseline *b)
 	side->argv = b->argv;
 	side->name = "baseline";
 	side->title = title_of(job, b, &facts);
+}
+
+/* What was counted of each event that is counted now, under the name that it has come to. */
+static void take_counts(struct compare_job *job)
+{
+	const struct compare_side *now = &job->sides[1];
+	struct compare_side *side = &job->sides[0];
+
 	side->nr_counts = now->nr_counts;
 	side->counts = calloc(side->nr_counts, sizeof(*side->counts));
 	CHECK(side->counts);
 	side->count_runs = COUNT_RUNS_MIN;
 	for (u32 i = 0; i < side->nr_counts; i++) {
-		/* As it will be called once it has been opened: user mode is all there is. */
-		side->counts[i].name = report_event_name(ap_specs_at(now->specs, i), true);
-		if (ap_specs_at(now->specs, i)->attr->type == PERF_TYPE_SOFTWARE ||
-		    ap_specs_at(now->specs, i)->flags & AP_SPEC_PRIV_GIVEN) {
-			free(side->counts[i].name);
-			side->counts[i].name = strdup(now->counts[i].name);
-		}
-		take_count(&b->json, side->counts[i].name, &side->counts[i]);
+		side->counts[i].name = strdup(now->counts[i].name);
+		CHECK(side->counts[i].name);
+		take_count(&job->stored->json, side->counts[i].name, &side->counts[i]);
 	}
 }
 
@@ -343,6 +361,7 @@ int compare_baseline_check(struct compare_job *job)
 
 	if (!job->stored)
 		return 0;
+	take_counts(job);
 	compare_facts_of(job, &job->sides[1], &now);
 	if (!now.cpus ||
 	    !json_member_u64(&job->stored->json, job->stored->json.values, "cpus", &cpus) ||
@@ -388,6 +407,10 @@ static void write_baseline(const struct compare_job *job, FILE *out)
 	for (u32 i = 0; side->argv[i]; i++)
 		json_str(&j, NULL, side->argv[i]);
 	json_end(&j);
+	if (job->opts.from) {
+		json_str(&j, "from", job->opts.from);
+		json_str(&j, "to", job->opts.to);
+	}
 	json_str(&j, "build_id", facts.build_id);
 	json_object(&j, "environment");
 	for (char **entry = job->environment; *entry; entry++) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "cli/compare/compare-priv.h"
+#include "cli/compare/compare-region.h"
 #include "cli/report/report.h"
 #include "lib/refusal/fail.h"
 
@@ -19,6 +19,40 @@ static int fail(struct compare_job *job, const struct ap_error *err)
 	job->status = cmd_compare.failure;
 	compare_progress(job, "%s", "");
 	return command_error(&cmd_compare, "%s", ap_error_text(err, text, sizeof(text)));
+}
+
+static void name_counts(const struct compare_job *job, struct compare_side *side)
+{
+	side->nr_counts = ap_specs_count(side->specs);
+	side->counts = calloc(side->nr_counts, sizeof(*side->counts));
+	CHECK(side->counts);
+	for (u32 i = 0; i < side->nr_counts; i++) {
+		const struct ap_spec *spec = ap_specs_at(side->specs, i);
+
+		/* Between two places nothing but user mode is counted. */
+		side->counts[i].name = report_event_name(
+			spec, job->opts.from && !(spec->flags & AP_SPEC_PRIV_GIVEN));
+	}
+}
+
+/* The same events in the groups of the two places. */
+static int prepare_region(struct compare_job *job, struct compare_side *side, const char *events)
+{
+	char *text = compare_region_events(job, side, events);
+	struct ap_error err;
+	int r;
+
+	job->status = cmd_compare.failure;
+	if (!text)
+		return -1;
+	ap_specs_free(side->specs);
+	side->specs = NULL;
+	r = ap_specs_parse(&side->specs, side->machine, text, &err);
+	free(text);
+	if (r)
+		return fail(job, &err);
+	job->status = 0;
+	return 0;
 }
 
 /* The machine that counts a command, and the events on it. */
@@ -38,12 +72,8 @@ static int prepare(struct compare_job *job, struct compare_side *side)
 	if (ap_machine_choose(side->machine, events, &err) ||
 	    ap_specs_parse(&side->specs, side->machine, events, &err))
 		return fail(job, &err);
-	side->nr_counts = ap_specs_count(side->specs);
-	side->counts = calloc(side->nr_counts, sizeof(*side->counts));
-	CHECK(side->counts);
-	for (u32 i = 0; i < side->nr_counts; i++)
-		side->counts[i].name = report_event_name(ap_specs_at(side->specs, i), false);
-	return 0;
+	name_counts(job, side);
+	return job->opts.from ? prepare_region(job, side, events) : 0;
 }
 
 /* What opening has told: which events there are not, and which are of user mode only. */
@@ -78,35 +108,76 @@ static void read_counts(struct compare_side *side, struct ap_counters *counters)
 	side->count_runs++;
 }
 
-static int count_once(struct compare_job *job, struct compare_side *side)
+/* Runs the command, with its counters or its sampler open. */
+static int run_counted(struct compare_job *job, struct compare_side *side,
+		       struct ap_command *command)
 {
-	struct ap_target target = AP_OPTS(ap_target);
+	struct compare_end end;
+
+	if (compare_run(job, side, command, &end))
+		return -1;
+	if (compare_is_virtual(job))
+		side->nondet |= deterministic_sources(side->machine, end.end.status);
+	return 0;
+}
+
+static int count_all(struct compare_job *job, struct compare_side *side, struct ap_command *command)
+{
+	struct ap_target target = AP_OPTS(ap_target, .command = command);
 	struct ap_open_opts open = AP_OPTS(ap_open_opts,
 					   .flags = AP_OPEN_PARTIAL | AP_OPEN_USER_FALLBACK |
 						    AP_OPEN_INHERIT | AP_OPEN_ON_EXEC);
-	struct ap_counters *counters = NULL;
-	struct ap_command *command;
-	struct compare_end end;
+	struct ap_counters *counters;
 	struct ap_error err;
+	int r;
 
-	compare_progress(job, "counts: %s, run %u", side->name, side->count_runs + 1);
-	if (compare_new(job, side, side->machine, &command))
-		return -1;
-	target.command = command;
 	if (ap_counters_open(&counters, side->machine, side->specs, &target, &open, &err)) {
 		ap_command_free(command);
 		return fail(job, &err);
 	}
 	note_opened(side, counters);
-	if (compare_run(job, side, command, &end)) {
-		ap_counters_close(counters);
-		return -1;
-	}
-	read_counts(side, counters);
+	r = run_counted(job, side, command);
+	if (!r)
+		read_counts(side, counters);
 	ap_counters_close(counters);
-	if (compare_is_virtual(job))
-		side->nondet |= deterministic_sources(side->machine, end.end.status);
-	return 0;
+	return r;
+}
+
+static int count_region(struct compare_job *job, struct compare_side *side,
+			struct ap_command *command)
+{
+	u64 *sums = calloc(side->nr_counts, sizeof(*sums));
+	struct ap_sampler *sampler;
+	struct ap_error err;
+	int r;
+
+	CHECK(sums);
+	if (compare_region_open(side, command, &sampler, &err)) {
+		free(sums);
+		ap_command_free(command);
+		return fail(job, &err);
+	}
+	r = run_counted(job, side, command);
+	if (!r && compare_region_read(side, sampler, sums) < 0) {
+		job->status = 2;
+		r = -1;
+	}
+	for (u32 i = 0; i < side->nr_counts && !r; i++)
+		side->counts[i].run[side->counts[i].runs++] = sums[i];
+	side->count_runs += !r;
+	ap_sampler_close(sampler);
+	free(sums);
+	return r;
+}
+
+static int count_once(struct compare_job *job, struct compare_side *side)
+{
+	struct ap_command *command;
+
+	compare_progress(job, "counts: %s, run %u", side->name, side->count_runs + 1);
+	if (compare_new(job, side, side->machine, &command))
+		return -1;
+	return job->opts.from ? count_region(job, side, command) : count_all(job, side, command);
 }
 
 bool side_count_is_exact(const struct side_count *c)

@@ -45,8 +45,7 @@ static void add_cpuinfo(const char *key, bool hashed, char text[FACT_SIZE])
 		fclose(f);
 }
 
-/* The program's file, as execvp(3) finds it in the environment that it gets; false: nowhere. */
-static bool find_program(const struct compare_job *job, const char *name, char *path, size_t size)
+bool compare_find_program(const struct compare_job *job, const char *name, char *path, size_t size)
 {
 	const char *dir = NULL;
 
@@ -111,7 +110,7 @@ void compare_facts_of(const struct compare_job *job, const struct compare_side *
 	char path[4096];
 
 	*facts = (struct compare_facts){.seed = (u64)d->seed};
-	if (find_program(job, side->argv[0], path, sizeof(path)))
+	if (compare_find_program(job, side->argv[0], path, sizeof(path)))
 		build_id_of(path, facts->build_id);
 	add_cpuinfo("vendor_id", false, facts->vendor);
 	snprintf(facts->features, FACT_SIZE, "%s", d->cpu ? d->cpu : "host");

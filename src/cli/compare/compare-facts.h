@@ -25,6 +25,10 @@ struct compare_facts {
 void compare_facts_of(const struct compare_job *job, const struct compare_side *side,
 		      struct compare_facts *facts);
 
+/* The program's file, as execvp(3) finds it in the environment that it gets; false: nowhere. */
+must_check bool compare_find_program(const struct compare_job *job, const char *name, char *path,
+				     size_t size);
+
 /* Of a variable's value, in hexadecimal: enough to see that it is another, and not what it is. */
 void compare_hash(const char *text, char hex[17]);
 

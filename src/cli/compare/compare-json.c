@@ -160,6 +160,10 @@ void compare_print_json(const struct compare_job *job)
 	json_str(&j, "schema", "anyperf-compare-1");
 	json_str(&j, "pmu", compare_is_virtual(job) ? "virtual" : "kernel");
 	json_bool(&j, "interrupted", compare_is_interrupted(job));
+	if (job->opts.from) {
+		json_str(&j, "from", job->opts.from);
+		json_str(&j, "to", job->opts.to);
+	}
 	if (job->elsewhere)
 		json_str(&j, "baseline_made", job->elsewhere);
 	json_array(&j, "commands");

@@ -115,6 +115,13 @@ const struct option compare_option_table[] = {
 	 .more = "The kernel's counts vary between runs, even of a program that does the same. Five runs of "
 		 "each command show how much."},
 
+	{OPTION_STR, 0, "from", "PLACE", AT(from),
+	 .help = "count only from PLACE on, a function or a mark of the program",
+	 .more = "From when its first instruction is reached until that of --to is, each time, in the first thread "
+		 "of the command. <anyperf/mark.h> has macros for marks, which cost a nop: ANYPERF_BEGIN(x) is "
+		 "the place x.begin. No times are taken."},
+	{OPTION_STR, 0, "to", "PLACE", AT(to), .help = "with --from: count until PLACE is reached"},
+
 	{OPTION_GROUP, .help = "What the commands find"},
 	{OPTION_CALL, 0, "env", "NAME[=VALUE]", .call = add_env,
 	 .help = "let NAME of the environment through, or set it; '*' lets all through",
@@ -254,6 +261,11 @@ static int check(const struct compare_opts *opts)
 	if (opts->save && opts->baseline)
 		return command_error(&cmd_compare, "--save is for the first time; --baseline with "
 						   "--update keeps the new counts");
+	if (!opts->from != !opts->to)
+		return command_error(&cmd_compare, "--from and --to are for each other");
+	if (opts->from && (opts->time_only || (opts->pmu && !strcmp(opts->pmu, "kernel"))))
+		return command_error(&cmd_compare,
+				     "--from and --to are for counts of the virtual PMU");
 	if (opts->update && !opts->baseline)
 		return command_error(&cmd_compare, "--update is for --baseline");
 	if (opts->save || opts->baseline)
@@ -289,7 +301,7 @@ int compare_opts_parse(struct compare_opts *opts, int argc, char **argv)
 						    "--vs ./new`, for instance");
 	if (first >= 0 && (split_commands(opts, argv + first) || check(opts)))
 		first = -1;
-	opts->counts_only |= opts->save || opts->baseline;
+	opts->counts_only |= opts->save || opts->baseline || opts->from;
 	if (first < 0)
 		compare_opts_release(opts);
 	return first < 0 ? first : 0;

@@ -48,6 +48,7 @@ struct compare_side {
 	struct ap_specs *specs;
 	struct side_count *counts; /* owned; one per event */
 	u32 nr_counts;
+	u32 from_places; /* --from: how many of the groups of events are at its places */
 	u32 count_runs;
 	bool stored;                     /* it is a baseline: nothing of it is run */
 	double *timed[TIMED_QUANTITIES]; /* a number for each round; owned */
