@@ -615,6 +615,26 @@ def test_between_two_places():
     assert "broken: B is +3." in r.out, r
 
 
+def test_by_symbol():
+    old, new = region(1, 100000, 300000), region(1, 100000, 300000, 700)
+    r = compared("--by", "symbol", *vs(old, new, old))
+    added = r["comparisons"][0]["counts"][0]["change_percent"]
+    assert 0.05 < added < 0.2, r  # a change that no time would show
+    symbols = r["comparisons"][0]["symbols"]
+    assert [s["symbol"] for s in symbols] == ["planted"], r
+    change = r["comparisons"][0]["counts"][0]["change"]
+    assert abs(symbols[0]["change"] - change) <= symbols[0]["may_be_off"], r
+    assert symbols[0]["may_be_off"] < change, r
+    # What is the same runs the same, to the last sample.
+    assert r["comparisons"][1]["symbols"] == [], r
+    r = compare("--by=symbol", *vs(old, new))
+    assert re.search(r"Where instructions:u of B changed, estimated from a sample in \d+:\n"
+                     r"  planted +\+\d+  \+-\d+\n", r.out), r
+    assert "in no function by more than it may be off" in compare("--by=symbol", *vs(old, old)).out
+    r = compare("--by=symbol", "--from=enter", "--to=leave", *vs(old, new), status=125)
+    assert "--by is for counts of whole commands" in r.err, r
+
+
 def test_places_that_are_not_there():
     commands = vs(region(1), region(1))
     for args, said in ((["--from=enter", "--to=nowhere"], "--to: '" + REGION + "' has neither a "

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "cli/compare/compare-priv.h"
+#include "cli/compare/compare-symbols.h"
 #include "cli/report/report.h"
 #include "cli/report/uncounted.h"
 
@@ -133,7 +133,7 @@ static int compare(struct compare_job *job)
 	if (compare_check_gates(job))
 		return cmd_compare.failure;
 	if (!compare_warm_up(job) && (job->opts.time_only || !compare_count(job)) &&
-	    !job->opts.counts_only)
+	    (!job->opts.by || !compare_symbols(job)) && !job->opts.counts_only)
 		(void)!compare_time(job);
 	compare_progress(job, "%s", "");
 	status = job->status;
@@ -185,6 +185,7 @@ static int run(int argc, char **argv)
 	for (u32 i = 0; i < job.nr_sides; i++)
 		release_side(&job.sides[i]);
 	free(job.sides);
+	compare_symbols_free(&job);
 	free(job.judged);
 	ap_machine_free(job.native);
 	compare_baseline_free(&job);

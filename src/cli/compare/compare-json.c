@@ -1,4 +1,5 @@
 /* JSON for programs: anyperf-compare-1 of doc/json.md. */
+#include "cli/compare/compare-symbols.h"
 #include "cli/compare/compare-text.h"
 #include "cli/json.h"
 
@@ -128,6 +129,8 @@ static void print_comparison(struct json *j, const struct compare_job *job,
 		if (first->counts[i].runs && side->counts[i].runs)
 			print_difference(j, &first->counts[i], &side->counts[i]);
 	json_end(j);
+	if (job->symbol_period)
+		compare_symbols_json(job, (u32)(side - job->sides), j);
 	if (job->rounds) {
 		json_array(j, "times");
 		for (u32 q = 0; q < TIMED_QUANTITIES; q++)

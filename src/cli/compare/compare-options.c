@@ -98,6 +98,7 @@ static int set_for(void *into, const char *arg, char *why, size_t size)
 }
 
 static const char *const pmus[] = {"virtual", "kernel", NULL};
+static const char *const parts[] = {"symbol", NULL};
 static const char *const formats[] = {"text", "markdown", "json", "csv", "github", NULL};
 
 /* clang-format off */
@@ -115,6 +116,10 @@ const struct option compare_option_table[] = {
 	 .more = "The kernel's counts vary between runs, even of a program that does the same. Five runs of "
 		 "each command show how much."},
 
+	{OPTION_STR, 0, "by", "symbol", AT(by), .words = parts,
+	 .help = "show which functions have changed, from samples of one more run",
+	 .more = "Of the first event, by samples that fall at exact distances; what is shown is beyond what it may "
+		 "be off by."},
 	{OPTION_STR, 0, "from", "PLACE", AT(from),
 	 .help = "count only from PLACE on, a function or a mark of the program",
 	 .more = "From when its first instruction is reached until that of --to is, each time, in the first thread "
@@ -266,6 +271,10 @@ static int check(const struct compare_opts *opts)
 	if (opts->from && (opts->time_only || (opts->pmu && !strcmp(opts->pmu, "kernel"))))
 		return command_error(&cmd_compare,
 				     "--from and --to are for counts of the virtual PMU");
+	if (opts->by && (opts->time_only || opts->from || opts->save || opts->baseline ||
+			 (opts->pmu && !strcmp(opts->pmu, "kernel"))))
+		return command_error(&cmd_compare, "--by is for counts of whole commands by the "
+						   "virtual PMU");
 	if (opts->update && !opts->baseline)
 		return command_error(&cmd_compare, "--update is for --baseline");
 	if (opts->save || opts->baseline)

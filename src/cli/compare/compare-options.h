@@ -31,6 +31,7 @@ struct compare_opts {
 	double spend; /* --for: seconds */
 	long warmup;
 	bool counts_only, time_only;
+	const char *by;        /* "symbol"; NULL: as a whole */
 	const char *from, *to; /* count only between these places; NULL: all */
 	const char *save, *baseline;
 	bool update;

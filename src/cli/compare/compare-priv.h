@@ -66,6 +66,7 @@ struct compare_judged {
 };
 
 struct baseline;
+struct symbol_row;
 
 struct compare_job {
 	struct compare_opts opts;
@@ -80,7 +81,10 @@ struct compare_job {
 	bool progress; /* somebody looks at standard error */
 	const char
 		*elsewhere; /* what a baseline was made with that some programs look at; or NULL */
-	struct baseline *stored;       /* what sides[0] is of; owned; NULL: there is none */
+	struct baseline *stored;    /* what sides[0] is of; owned; NULL: there is none */
+	struct symbol_row *symbols; /* of --by; owned */
+	u32 nr_symbols;
+	u64 symbol_period;             /* 0: there are none */
 	struct compare_judged *judged; /* owned; a gate and a command each */
 	u32 nr_judged;
 	int status; /* to exit with, if the comparison came to an end before its time; else 0 */

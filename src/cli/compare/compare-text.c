@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "abi/meter.h"
+#include "cli/compare/compare-symbols.h"
 #include "cli/compare/compare-text.h"
 #include "cli/help/help.h"
 #include "cli/terminal.h"
@@ -159,6 +160,8 @@ void compare_print_text(const struct compare_job *job)
 		print_alone(&t, &job->sides[0]);
 	for (u32 i = 1; i < job->nr_sides; i++)
 		print_counts(job, &t, &job->sides[i]);
+	if (job->symbol_period)
+		compare_symbols_text(job, t.out);
 	if (job->rounds)
 		compare_times_text(job, t.out, isatty(fileno(t.out)) ? t.width : 0);
 	for (u32 i = 0; i < job->nr_sides; i++) {
