@@ -87,7 +87,7 @@ static bool is_enough(const struct compare_job *job, double spent)
 int compare_time(struct compare_job *job)
 {
 	u64 state = (u64)job->opts.deterministic.seed * 2 + 1;
-	u32 order[COMPARE_SIDES_MAX];
+	u32 order[COMPARE_SIDES_MAX] = {0};
 	double start = now();
 
 	while (!is_enough(job, now() - start)) {
