@@ -82,7 +82,10 @@ enum wire_op {
 	WIRE_OP_NAMED = 19,
 	/* The calling thread has mapped something, or changed its protection. ret 0. */
 	WIRE_OP_MAPPED = 20,
-	/* The kernel's events are to stop the caller (abi/trace.h), or to let it be. ret 0. */
+	/*
+	 * The caller is about to execve, or that has failed: the kernel's events and the session
+	 * are to let its process be, or to stop it again (abi/trace.h). ret 0.
+	 */
 	WIRE_OP_STOPS = 21,
 	/* The calling thread has been to other namespaces. ret 0. */
 	WIRE_OP_NAMESPACES = 22,

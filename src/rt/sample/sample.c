@@ -9,6 +9,7 @@
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/path-pages.h"
+#include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -432,16 +433,24 @@ void sample_stop_in_call(struct thread *t)
 	sys_rt_sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
+/* Another thread may be sampled, whose number this one is about to take. */
+static bool is_sampled(struct thread *t)
+{
+	return t->sampling.own || threads_watch(t);
+}
+
 void sample_exec_prepare(struct thread *t)
 {
-	if (t->sampling.own)
+	t->sampling.told_exec = is_sampled(t);
+	if (t->sampling.told_exec)
 		perf_stops(t, false);
 }
 
 void sample_exec_failed(struct thread *t)
 {
-	if (t->sampling.own)
+	if (t->sampling.told_exec)
 		perf_stops(t, true);
+	t->sampling.told_exec = false;
 }
 
 /* Those that somebody wants. A look at the meter costs as much as there are classes of paths. */

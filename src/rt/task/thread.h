@@ -150,12 +150,13 @@ struct thread {
 		/* Likewise: when the translation has last read what is watched, and how often. */
 		u64 own_until;
 		u32 own_times;
-		u32 traps;   /* signals of events that it has got */
-		bool lost;   /* the session is gone: nothing is told any more */
-		bool calls;  /* system calls are to be told */
-		u32 made_by; /* the system call that has made the thread */
-		u64 call_pc; /* where the last call that was told returns to */
-		bool unmade; /* it was not made, since a signal came first */
+		u32 traps;      /* signals of events that it has got */
+		bool lost;      /* the session is gone: nothing is told any more */
+		bool calls;     /* system calls are to be told */
+		u32 made_by;    /* the system call that has made the thread */
+		u64 call_pc;    /* where the last call that was told returns to */
+		bool unmade;    /* it was not made, since a signal came first */
+		bool told_exec; /* the session knows of the execve under way */
 	} sampling;
 
 	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */

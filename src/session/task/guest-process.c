@@ -182,6 +182,7 @@ void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 			guest_thread_end(th);
 	maps_drop(p);
 	trace_execed(survivor);
+	p->execing = 0;
 	guest_thread_set_tid(survivor, p->pid);
 	if (!survivor->task)
 		return;

@@ -187,7 +187,8 @@ static void poke(struct guest_thread *th)
 	u64 kick = __atomic_load_n(&m->kick, __ATOMIC_RELAXED);
 
 	if (th->process->s->instant.caller == th || !th->tid || !th->process->pid || !kick ||
-	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING || sleeps(th))
+	    th->process->execing || __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING ||
+	    sleeps(th))
 		return;
 	/* It may have begun an execve meanwhile. */
 	if (!__atomic_load_n(&m->kick, __ATOMIC_SEQ_CST))
@@ -314,7 +315,8 @@ static void set_stop(struct thread_trace *tt, struct deadline *d)
 		return;
 	}
 	/* Who has no meter has no runtime yet: the signal would end it. */
-	if (d->fd < 0 && d->on && tid && guest_thread_meter(tt->thread) && !tt->left_alone)
+	if (d->fd < 0 && d->on && tid && guest_thread_meter(tt->thread) && !tt->left_alone &&
+	    !tt->thread->process->execing)
 		d->fd = kernel_stop_open(&tt->stops, tid, event_attr(d->event), &d->kernel_id);
 	if (d->fd >= 0)
 		ioctl(d->fd, d->on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
@@ -395,6 +397,24 @@ static void stops_close(struct thread_trace *tt)
 			close_stop(&tt->deadlines[i]);
 	data_watches_close(tt);
 	kernel_stops_release(&tt->stops);
+}
+
+void trace_execs(struct guest_thread *th, bool begins)
+{
+	struct guest_process *p = th->process;
+	struct guest_thread *other;
+
+	if (begins)
+		p->execing++;
+	else if (p->execing)
+		p->execing--;
+	trace_stops(th, !begins);
+	/* What they were not told meanwhile. */
+	list_for_each_entry (other, &p->threads, link)
+		if (!begins && !p->execing && other->trace) {
+			tell(other->trace);
+			trace_stops(other, !other->trace->left_alone);
+		}
 }
 
 void trace_stops(struct guest_thread *th, bool on)

@@ -28,6 +28,11 @@ void trace_disarm(void *ctx, struct event *event, struct task *task);
 void trace_listen(void *ctx, struct event *event, struct task *task, bool forced);
 void trace_unlisten(void *ctx, struct event *event, struct task *task);
 void trace_forget(void *ctx, struct event *event, struct task *task);
+/*
+ * @th is about to execve, or that has failed. If it succeeds @th takes the number of its process's
+ * first thread, and whatever is sent there meets a program that has no handler yet.
+ */
+void trace_execs(struct guest_thread *th, bool begins);
 /* @th can be stopped by the kernel, or is to be left alone: it is about to exec. */
 void trace_stops(struct guest_thread *th, bool on);
 

@@ -154,7 +154,7 @@ static s64 op_mapped(struct call *c)
 
 static s64 op_stops(struct call *c)
 {
-	trace_stops(c->thread, c->args.stops.on);
+	trace_execs(c->thread, !c->args.stops.on);
 	return 0;
 }
 
