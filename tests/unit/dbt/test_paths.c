@@ -304,10 +304,11 @@ TEST(up_to_a_fault)
 		EXPECT_EQ(guest_call(g, code, (u64)&word, 8, 0), ~0ull);
 	EXPECT_EQ(guest_call(g, code, (u64)&word, (u64)&word, 0), 0);
 	is = counts_of(g);
-	EXPECT_EQ(count_at(&is, at), 4);
-	EXPECT_EQ(count_at(&is, at + 2), 4);
-	EXPECT_EQ(count_at(&is, at + 6), 1);
-	EXPECT_EQ(count_at(&is, at + 8), 1);
+	/* Other code may have been there. */
+	EXPECT_EQ(count_at(&is, at) - count_at(&was, at), 4);
+	EXPECT_EQ(count_at(&is, at + 2) - count_at(&was, at + 2), 4);
+	EXPECT_EQ(count_at(&is, at + 6) - count_at(&was, at + 6), 1);
+	EXPECT_EQ(count_at(&is, at + 8) - count_at(&was, at + 8), 1);
 	EXPECT_EQ(is.total - was.total, 10);
 	path_counts_release(&was);
 	path_counts_release(&is);
@@ -405,9 +406,9 @@ TEST(nor_is_a_part_of_a_path_lost_that_has_none)
 	u32 parts = 0;
 
 	counting(g);
+	/* Those that other tests have left have places. */
 	for (u32 i = 0; i < PATH_EXTRAS; i++)
-		if (!extra[i].key)
-			extra[i].key = ~PATH_PART;
+		extra[i] = (struct path_extra){.key = ~PATH_PART};
 	dbt_set_mask(g->t, MASK);
 	for (g->step = 1;; g->step++) {
 		words_of(g)->unplaced = 0;
