@@ -444,6 +444,8 @@ CAUSE(SIGNAL_CAME, BUSY, NONE,
 CAUSE(POINTER_FAULT, BAD_VALUE, NONE, "a pointer in the attr is not readable")
 CAUSE(SESSION_GONE, SESSION, NONE, "the session of the virtual PMU has ended")
 CAUSE(SESSION_FD, SESSION, NONE, "the session of the virtual PMU has no descriptor left: {s0}")
+CAUSE(SESSION_SHARE, SESSION, CLOSE_OTHERS,
+      "the program has {d0} descriptors of the session's, which has {d1} left for all")
 CAUSE(NO_SESSION, SESSION, NONE, "there is no virtual PMU: {s0}{s1}")
 CAUSE(SESSION_ERRNO, SESSION, NONE, "the session of the virtual PMU cannot do it: {s0}")
 CAUSE(ERRNO, OTHER, NONE, "{s0}")

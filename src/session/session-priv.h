@@ -23,6 +23,7 @@
 #include "session/poll-source.h"
 #include "session/sealed-memory.h"
 #include "session/session.h"
+#include "session/task/allowance.h"
 #include "session/task/clock.h"
 #include "session/task/data-watches.h"
 #include "session/task/guests.h"

@@ -57,6 +57,9 @@ void guest_process_set_pid(struct guest_process *p, pid_t pid)
 {
 	hash_del(&p->s->guests.by_pid, &p->by_pid);
 	p->pid = pid;
+	/* It has come, and is its own kernel's to count. */
+	if (pid)
+		allowance_give(&p->announced, ANNOUNCED);
 	if (pid)
 		hash_add(&p->s->guests.by_pid, &p->by_pid, (u64)pid);
 }
@@ -144,6 +147,8 @@ void guest_process_free(struct guest_process *p)
 	if (p->spare >= 0)
 		close(p->spare);
 	closer_end(p->closer);
+	allowance_give(&p->announced, ANNOUNCED);
+	allowance_put(p->allowance);
 	free(p);
 }
 

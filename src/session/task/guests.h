@@ -31,6 +31,9 @@ struct guests {
 	pid_t own_pid;  /* of the session, which is no guest */
 };
 
+/* Descriptors of a process that was announced: its memory twice, and its socket. */
+#define ANNOUNCED 3u
+
 struct guest_process {
 	struct poll_source sock_poll, pid_poll;
 	struct session *s;
@@ -49,6 +52,8 @@ struct guest_process {
 	struct wire_proc *page; /* the memfd, all of it; NULL without one */
 	struct guest_thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */
 	int fds[WIRE_SLOTS];                      /* received for the slot's next request, or -1 */
+	struct allowance *allowance;              /* its own; NULL: it has opened nothing yet */
+	struct allowance *announced;              /* its forker's, until HELLO; NULL: nobody's */
 	struct closer *closer; /* of what it has sent; NULL: nothing to close yet. Owned */
 	struct process_snapshots snapshots;
 	struct list threads;  /* struct guest_thread */

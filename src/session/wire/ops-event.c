@@ -79,11 +79,11 @@ s64 op_open(struct call *c)
 		};
 		return err;
 	}
-	err = perf_file_new(c->s, open.event, &file, &c->fd_out);
+	err = perf_file_new(c->process, open.event, &file, &c->fd_out);
 	if (err) {
 		event_put(open.event);
 		c->result.open_refusal.past_fd_check = 1;
-		return core_refuse(c->s->core, err, SESSION_FD, .name = {strerror(-err)});
+		return core_refuse_default(c->s->core, err, SESSION_FD, .name = {strerror(-err)});
 	}
 	__atomic_store_n(&c->s->shown.view->any_event, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->s->meters.segment->measured, 1, __ATOMIC_RELAXED);

@@ -27,6 +27,17 @@ static u32 next_token(struct guests *g)
 	return g->last_token;
 }
 
+/* Who announces processes that never come has the session keep descriptors for them. */
+static int announce(struct call *c, struct guest_process *p)
+{
+	u32 held, left;
+	int err = allowance_take(&c->process->allowance, &p->announced, ANNOUNCED, c->fd_out, &held,
+				 &left);
+
+	return err == -EMFILE ? core_refuse(c->s->core, err, SESSION_SHARE, .number = {held, left})
+			      : err;
+}
+
 /*
  * A task is about to be made. The events it inherits exist from now on, so nothing that it does and
  * nothing that its maker does next can come in between.
@@ -49,8 +60,13 @@ static s64 op_fork(struct call *c)
 		err = guest_process_reserve(p);
 		if (!err)
 			err = guest_process_make_socket(p, &c->fd_out);
+		if (!err)
+			err = announce(c, p);
 		if (err) {
 			guest_process_end(p);
+			if (c->fd_out >= 0)
+				close(c->fd_out);
+			c->fd_out = -1;
 			return err;
 		}
 	}

@@ -82,10 +82,13 @@ static int watch_close(struct perf_file *file)
 			       EPOLLERR | EPOLLET);
 }
 
-int perf_file_new(struct session *s, struct event *event, struct perf_file **out, int *guest_fd)
+int perf_file_new(struct guest_process *opener, struct event *event, struct perf_file **out,
+		  int *guest_fd)
 {
+	struct session *s = opener->s;
 	struct perf_file *file = calloc(1, sizeof(*file));
 	struct stat st;
+	u32 held, left;
 	int pipefd[2], err;
 
 	if (!file)
@@ -97,7 +100,11 @@ int perf_file_new(struct session *s, struct event *event, struct perf_file **out
 	}
 	/* Only our end: the guest sees the flags of its own. */
 	fcntl(pipefd[1], F_SETFL, O_NONBLOCK);
-	err = take_handle(&s->files, file);
+	err = allowance_take(&opener->allowance, &file->taken, 1, pipefd[1], &held, &left);
+	if (err == -EMFILE)
+		(void)core_refuse(s->core, err, SESSION_SHARE, .number = {held, left});
+	if (!err)
+		err = take_handle(&s->files, file);
 	if (err)
 		goto fail;
 	file->s = s;
@@ -119,6 +126,7 @@ int perf_file_new(struct session *s, struct event *event, struct perf_file **out
 	*out = file;
 	return 0;
 fail:
+	allowance_give(&file->taken, 1);
 	free(file);
 	close(pipefd[0]);
 	close(pipefd[1]);
@@ -365,5 +373,6 @@ void perf_file_free(struct perf_file *file)
 		close(file->wfd);
 	if (file->hung_fd >= 0)
 		close(file->hung_fd);
+	allowance_give(&file->taken, 1);
 	free(file);
 }

@@ -40,9 +40,10 @@ struct perf_file {
 	struct hash_link by_pipe;
 	struct event *event;
 	int wfd;
-	u64 dev;    /* of the pipe, whose inode is by_pipe.key */
-	u64 handle; /* what guests call it */
-	u32 index;  /* in perf_files.handles */
+	struct allowance *taken; /* of who has opened it */
+	u64 dev;                 /* of the pipe, whose inode is by_pipe.key */
+	u64 handle;              /* what guests call it */
+	u32 index;               /* in perf_files.handles */
 	struct event_snapshot snapshot;
 	struct list mappings; /* struct mapping, by guests */
 	u32 maps;             /* how many; each keeps the event open */
@@ -65,9 +66,12 @@ struct mapping {
 void perf_files_init(struct perf_files *files);
 void perf_files_release(struct perf_files *files);
 
-/* Takes over the reference to @event. *@guest_fd is the caller's to send and close. 0 or -errno. */
-int must_check perf_file_new(struct session *s, struct event *event, struct perf_file **out,
-			     int *guest_fd);
+/*
+ * Takes over the reference to @event, which @opener has opened. *@guest_fd is the caller's to send
+ * and close. 0 or -errno; -EMFILE has its reason if it is one of @opener's own.
+ */
+int must_check perf_file_new(struct guest_process *opener, struct event *event,
+			     struct perf_file **out, int *guest_fd);
 struct perf_file *perf_file_by_handle(struct session *s, u64 handle);
 /* By a copy of the descriptor itself. */
 struct perf_file *perf_file_by_fd(struct session *s, int fd);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -218,4 +219,72 @@ static void name_others(struct mock *g)
 TEST(meters_that_lie)
 {
 	expect_served(name_others);
+}
+
+#define FILES 400 /* descriptors that the session may have */
+
+/* As many as it gets, and then processes that never come. All stay until the others are done. */
+static void take_all(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	s64 ret = 0;
+	u64 h;
+	u32 n;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (n = 0; n < FILES && ret >= 0; n++)
+		ret = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
+	NEED(ret == -EMFILE && g->slot->refusal.cause == CAUSE_SESSION_SHARE);
+	NEED(n > FILES / 4);
+	g->slot->args.fork = (struct wire_fork_args){.clone_flags = SIGCHLD, .meter = 5};
+	NEED(mock_call(g, WIRE_OP_FORK) == -EMFILE);
+	NEED(g->slot->refusal.cause == CAUSE_SESSION_SHARE);
+	pause();
+}
+
+static void take_some(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (int i = 0; i < 30; i++)
+		NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) >= 0);
+	for (int i = 0; i < 5; i++) {
+		g->slot->args.fork = (struct wire_fork_args){.clone_flags = SIGCHLD, .meter = 7};
+		NEED(mock_call(g, WIRE_OP_FORK) > 0);
+		close(mock_take_fd(g));
+	}
+}
+
+TEST(descriptors_are_left_for_others)
+{
+	const struct rlimit few = {FILES, FILES};
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct session *s;
+		pid_t greedy;
+		u32 before;
+
+		NEED(setrlimit(RLIMIT_NOFILE, &few) == 0);
+		s = start();
+		greedy = mock_fork(s, take_all);
+		/* Until it has all that it gets: nothing more is opened. */
+		do {
+			before = s->files.by_pipe.n;
+			for (int i = 0; i < 20; i++)
+				session_run(s, 5);
+		} while (!before || s->files.by_pipe.n != before);
+		NEED(serve_until_exit(s, mock_fork(s, take_some)) == 0);
+		NEED(waitpid(greedy, &status, WNOHANG) == 0);
+		kill(greedy, SIGKILL);
+		waitpid(greedy, NULL, 0);
+		session_run(s, 0);
+		session_free(s);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	EXPECT_EQ(status, 0);
 }
