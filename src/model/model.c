@@ -110,7 +110,7 @@ static void core_place(struct layout *l, const struct machine *m, struct model *
 	}
 	if (parts & MODEL_BRANCHES)
 		predictor_place(core ? &core->predictor : NULL, l, m, parts);
-	if (core)
+	if (core && model)
 		model->core[index] = core;
 }
 

@@ -12,7 +12,7 @@ static bool is_huge(const struct model *model, u64 addr)
 /* A page's key: its number, its size, and that it is one. */
 static u64 page_key(u64 page, bool huge)
 {
-	return page << 5 | (u64)huge << 4 | TAG_VALID;
+	return page << 5 | (huge ? 16 : 0) | TAG_VALID;
 }
 
 enum model_tlb_source tlb_lookup(struct model_core *core, enum machine_tlb_id id, u64 addr, u32 op)
