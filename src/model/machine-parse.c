@@ -142,7 +142,7 @@ static int read_value(struct reader *r, const struct subject *s, const struct fi
 {
 	const char *text;
 	size_t n = word(r, &text);
-	u64 value;
+	u64 value = 0;
 
 	if (!n)
 		return wrong_text(r, MACHINE_NO_VALUE, s, f, f->name, length(f->name));
