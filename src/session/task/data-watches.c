@@ -53,7 +53,8 @@ static int open_it(struct thread_trace *tt, struct data_watch *w)
 	s32 tid = tt->thread->tid;
 
 	/* Who has no meter has no runtime yet: the signal would end it. */
-	if (w->fd >= 0 || !tid || !guest_thread_meter(tt->thread) || tt->left_alone)
+	if (w->fd >= 0 || !tid || !guest_thread_meter(tt->thread) || tt->left_alone ||
+	    tt->thread->process->execing)
 		return 0;
 	w->fd = kernel_watch_open(&tt->stops, tid, &attr, &w->id);
 	if (w->fd < 0) {
