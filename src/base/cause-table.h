@@ -307,8 +307,13 @@ CAUSE(CALL_STACK_ALONE, BAD_VALUE, NONE,
       "attr.branch_sample_type asks for the call stack and for kinds of branches: it is one or "
       "the other")
 CAUSE(VIRTUAL_TRACEPOINT, UNSUPPORTED, KERNEL_ALONE,
-      "of tracepoints those of system calls are served (syscalls:*, raw_syscalls:*) where the "
-      "session may read tracefs; others fire in the kernel, which the virtual PMU does not see")
+      "tracepoints are served (those of system calls by the session, others by the kernel) where the "
+      "session may read tracefs; it may not")
+CAUSE(VIRTUAL_TRACEPOINT_HOST, UNSUPPORTED, KERNEL_ALONE,
+      "the tracepoint fires in the kernel, which refuses the session an event of its own for it: "
+      "{s0}")
+CAUSE(VIRTUAL_TRACEPOINT_TRAP, UNSUPPORTED, NONE,
+      "attr.sigtrap of a tracepoint in the kernel: the thread would have to wait there")
 CAUSE(VIRTUAL_PROBE_CPU, UNSUPPORTED, KERNEL_ALONE,
       "events of {s0} are served for tasks, and this is for all of a CPU")
 CAUSE(VIRTUAL_FILTER, UNSUPPORTED, NONE,

@@ -335,6 +335,10 @@ void task_namespaces(struct task *current, struct task *task);
 /* CGROUP: @task made one. */
 void task_made_cgroup(struct task *task, u64 id, const char *path);
 
+/* KSYMBOL, BPF_EVENT or TEXT_POKE: what @task has the kernel do to its code, as that tells it. */
+struct ap_record;
+void task_kernel_record(struct task *task, const struct ap_record *rec);
+
 /*
  * SWITCH: @task comes to its CPU after @other, or leaves it for @other (@out), which the host may
  * not know (NULL). @preempted: it would have gone on.

@@ -158,6 +158,9 @@ struct pmu {
 	 */
 	int (*modify)(struct event *event, const struct pe_attr *attr);
 
+	/* Optional: SET_BPF. The program is the one that ops->fd_bpf() was asked about last. */
+	int (*set_bpf)(struct event *event);
+
 	/*
 	 * Optional: @task comes to @cpu or is about to leave it. Called for every task, events or
 	 * none, before its events go on and after they are off.

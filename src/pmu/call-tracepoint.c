@@ -12,14 +12,39 @@
  * Raw data tells what the kernel does; of one's own system calls everybody may know. Copies were
  * allowed with their original.
  */
-static int check_raw(const struct event *event)
+static int check_raw(const struct event *event, bool of_calls)
 {
 	int level = core_sysctl(event->core)->paranoid;
 
-	if (event->parent || event->target || !(event->attr.sample_type & PERF_SAMPLE_RAW) ||
-	    level <= -1 || event_capable(event, CORE_CAP_PERFMON))
+	if (event->parent || (event->target && of_calls) ||
+	    !(event->attr.sample_type & PERF_SAMPLE_RAW) || level <= -1 ||
+	    event_capable(event, CORE_CAP_PERFMON))
 		return 0;
 	return core_refuse(event->core, -EPERM, PARANOID_RAW, .number = {(u64)(s64)level, (u64)-1});
+}
+
+/* One that fires in the kernel, which has an event of its own for it. */
+static int kernel_init(struct event *event)
+{
+	const struct probe_host *host = probe_host_of(event);
+	struct probe probe = {.event = event, .kind = PROBE_KERNEL, .anchor = -1};
+	int err;
+
+	if (!event->target)
+		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_PROBE_CPU,
+				   .name = {event->pmu->name});
+	if (event->attr.sigtrap)
+		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_TRACEPOINT_TRAP);
+	/* A copy was allowed with its original. */
+	err = event->parent ? 0 : host->kernel_open(host->ctx, &probe);
+	if (err)
+		return core_refuse(event->core, err, VIRTUAL_TRACEPOINT_HOST,
+				   .name = {strerror(-err)});
+	err = probe_opened(event, &probe);
+	if (err && probe.anchor >= 0)
+		host->kernel_close(host->ctx, &probe);
+	event->hw.host_periods = true;
+	return err;
 }
 
 int tracepoint_init(struct event *event)
@@ -38,9 +63,11 @@ int tracepoint_init(struct event *event)
 		return core_refuse(event->core, -EINVAL, TRACEPOINT_ID);
 	if (err)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_TRACEPOINT);
-	err = check_raw(event);
+	err = check_raw(event, tp.kind != PROBE_KERNEL);
 	if (err)
 		return err;
+	if (tp.kind == PROBE_KERNEL)
+		return kernel_init(event);
 	if (!event->target)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_PROBE_CPU,
 				   .name = {event->pmu->name});
@@ -52,9 +79,16 @@ int tracepoint_init(struct event *event)
 
 int tracepoint_set_filter(struct event *event, const char *text)
 {
+	const struct probe_host *host = probe_host_of(event);
 	struct probe *probe = probe_of(event);
 	int err;
 
+	if (probe->kind == PROBE_KERNEL) {
+		err = host->kernel_filter(host->ctx, probe, text);
+		if (err == -EEXIST)
+			return core_refuse(event->core, err, FILTER_HAS_ONE);
+		return err ? core_refuse(event->core, err, FILTER_TEXT, .name = {text}) : 0;
+	}
 	if (probe->filter)
 		return core_refuse(event->core, -EEXIST, FILTER_HAS_ONE);
 	err = tp_filter_parse(probe->format, text, &probe->filter);
@@ -63,6 +97,23 @@ int tracepoint_set_filter(struct event *event, const char *text)
 	if (err && err != -ENOMEM)
 		return core_refuse(event->core, err, FILTER_TEXT, .name = {text});
 	return err;
+}
+
+/* It runs in the kernel, where the tracepoint fires. */
+int tracepoint_set_bpf(struct event *event)
+{
+	const struct probe_host *host = probe_host_of(event);
+	struct probe *probe = probe_of(event);
+	int err;
+
+	if (probe->kind != PROBE_KERNEL)
+		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_BPF);
+	err = host->kernel_bpf(host->ctx, probe);
+	if (err == -EEXIST)
+		return core_refuse(event->core, err, BPF_HAS_ONE);
+	return err ? core_refuse(event->core, err, CALL_ERRNO,
+				 .name = {"attaching a BPF program", strerror(-err)})
+		   : 0;
 }
 
 static void put(u8 *record, u32 at, u64 value, u32 size)

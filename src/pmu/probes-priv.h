@@ -38,6 +38,7 @@ u32 uprobe_record(const struct probe *probe, const struct probe_hit *hit, u8 *re
 /* call-tracepoint.c */
 int tracepoint_init(struct event *event);
 int tracepoint_set_filter(struct event *event, const char *text);
+int tracepoint_set_bpf(struct event *event);
 /* The record of @hit, as long as the kernel makes it; 0: it has none. */
 u32 tracepoint_record(const struct probe *probe, const struct probe_hit *hit, u8 *record);
 

@@ -59,6 +59,8 @@ void probe_closed(struct event *event)
 
 	if (probe->watch)
 		probe_host_of(event)->release(probe_host_of(event)->ctx, probe);
+	if (probe->kind == PROBE_KERNEL)
+		probe_host_of(event)->kernel_close(probe_host_of(event)->ctx, probe);
 	list_del(&probe->link);
 	tp_filter_free(probe->filter);
 	free(probe);
@@ -67,7 +69,14 @@ void probe_closed(struct event *event)
 /* Whoever has been told of an occurrence has counted it already. */
 static void probe_read(struct event *event)
 {
-	(void)event;
+	const struct probe_host *host = probe_host_of(event);
+	struct probe *probe = probe_of(event);
+	u64 now;
+
+	if (probe->kind != PROBE_KERNEL || !host->kernel_count(host->ctx, probe, &now))
+		return;
+	event->count += (s64)(now - probe->counted);
+	probe->counted = now;
 }
 
 static int start(struct event *event)
@@ -99,6 +108,7 @@ static void probe_stop(struct event *event, u32 flags)
 	event->hw.state = HW_STOPPED | HW_UPTODATE;
 	if (!event->hw.by_tasks)
 		host->disarm(host->ctx, probe_of(event));
+	probe_read(event);
 }
 
 static int probe_add(struct event *event, u32 flags)
@@ -123,6 +133,18 @@ static bool is_at(const struct probe *probe, u64 addr)
 	return false;
 }
 
+bool probe_is_kernel(const struct event *event)
+{
+	return event->pmu->stop == probe_stop && probe_of(event)->kind == PROBE_KERNEL;
+}
+
+void probe_recorded(struct probe *probe, const struct sample_facts *facts)
+{
+	/* It may be off by now, and was on when the kernel saw this. */
+	probe_read(probe->event);
+	(void)event_overflow(probe->event, facts, false);
+}
+
 bool probe_matches(const struct probe *probe, const struct probe_hit *hit)
 {
 	switch (probe->kind) {
@@ -134,6 +156,7 @@ bool probe_matches(const struct probe *probe, const struct probe_hit *hit)
 		       !(hit->by_kernel ? probe->event->attr.exclude_kernel
 					: probe->event->attr.exclude_user);
 	case PROBE_UPROBE: return hit->kind == PROBE_EXECUTED && is_at(probe, hit->addr);
+	case PROBE_KERNEL: return false;
 	case PROBE_RETURN: return hit->kind == PROBE_RETURN && is_at(probe, hit->addr);
 	default: break;
 	}
@@ -208,7 +231,8 @@ int probe_pmus_new(struct core *core, const struct probe_pmu_config *config,
 		[TRACEPOINT] = {.name = "tracepoint",
 				.type = PERF_TYPE_TRACEPOINT,
 				.event_init = tracepoint_init,
-				.set_filter = tracepoint_set_filter},
+				.set_filter = tracepoint_set_filter,
+				.set_bpf = tracepoint_set_bpf},
 		[BREAKPOINT] = {.name = "breakpoint",
 				.type = PERF_TYPE_BREAKPOINT,
 				.event_init = breakpoint_init,

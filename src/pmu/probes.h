@@ -23,6 +23,7 @@ enum probe_kind {
 	PROBE_ACCESSED,   /* an instruction has accessed data */
 	PROBE_UPROBE,     /* that of a file */
 	PROBE_RETURN,     /* a function that begins there has returned */
+	PROBE_KERNEL,     /* the host's kernel sees it, and keeps count and periods */
 	PROBE_KINDS
 };
 
@@ -58,6 +59,11 @@ struct probe {
 	u64 at[PROBE_AT];
 	struct probe_file file;
 	u64 offset; /* in the file */
+	/* Of the host's kernel, all of them the host's but `counted`. */
+	int anchor;  /* an event of the kernel's on nobody; -1: a copy has none */
+	void *host;  /* where the event is; NULL: nowhere yet */
+	char *text;  /* the filter; NULL: none */
+	u64 counted; /* what the kernel had counted when the event was last read */
 };
 
 /* A system call's tracepoint. The format is the host's, for as long as the core lives. */
@@ -88,6 +94,17 @@ struct probe_host {
 	int (*reserve)(void *ctx, struct probe *probe);
 	void (*release)(void *ctx, struct probe *probe);
 	/*
+	 * Of PROBE_KERNEL. Whether the host's kernel has such an event for us: 0, or its -errno.
+	 * What belongs to @probe goes with kernel_close(). What it has counted on the event's task;
+	 * false: that is not known. A filter, and the BPF program that the call under way names:
+	 * the kernel's answer.
+	 */
+	int (*kernel_open)(void *ctx, struct probe *probe);
+	void (*kernel_close)(void *ctx, struct probe *probe);
+	bool (*kernel_count)(void *ctx, struct probe *probe, u64 *count);
+	int (*kernel_filter)(void *ctx, struct probe *probe, const char *text);
+	int (*kernel_bpf)(void *ctx, struct probe *probe);
+	/*
 	 * Occurrences of @probe are wanted from now on, of the task that its event is on. 0, or
 	 * -errno: there will be none, and it is to be disarmed.
 	 */
@@ -109,8 +126,10 @@ struct probe_hit {
 	const char *comm;
 };
 
-/* @event's; NULL: it is not of these drivers. */
+/* @event's, which is of these drivers. */
 struct probe *probe_of(const struct event *event);
+/* Whether it is, and of the host's kernel. */
+bool probe_is_kernel(const struct event *event);
 
 /* Whether the event waits for that. */
 bool probe_matches(const struct probe *probe, const struct probe_hit *hit);
@@ -118,5 +137,8 @@ bool probe_matches(const struct probe *probe, const struct probe_hit *hit);
 /* It has happened while the event was on: filters, counts, and perhaps overflows. */
 void probe_happened(struct probe *probe, const struct probe_hit *hit,
 		    const struct sample_facts *facts);
+
+/* The host's kernel has recorded a sample of it, of which it has kept the period. */
+void probe_recorded(struct probe *probe, const struct sample_facts *facts);
 
 #endif

@@ -14,9 +14,10 @@ enum poll_source_kind {
 	POLL_SOURCE_BOOTSTRAP, /* struct bootstrap */
 	POLL_SOURCE_SOCK,      /* struct guest_process: sock_poll */
 	POLL_SOURCE_LISTEN,
-	POLL_SOURCE_TIMER, /* the core's */
-	POLL_SOURCE_LOOK,  /* the timer of task/wide.c */
-	POLL_SOURCE_ENDS,  /* the nested epoll of ends */
+	POLL_SOURCE_TIMER,   /* the core's */
+	POLL_SOURCE_LOOK,    /* the timer of task/wide.c */
+	POLL_SOURCE_RECORDS, /* the kernel's of any thread, task/thread-records.c */
+	POLL_SOURCE_ENDS,    /* the nested epoll of ends */
 	POLL_SOURCE_PIDFD, /* in the nested one, as the following: struct guest_process: pid_poll */
 	POLL_SOURCE_PERF_FILE, /* struct perf_file */
 };

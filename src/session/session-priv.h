@@ -30,7 +30,7 @@
 #include "session/task/instant.h"
 #include "session/task/kernel-stops.h"
 #include "session/task/meters.h"
-#include "session/task/thread-switches.h"
+#include "session/task/thread-records.h"
 #include "session/task/thread-trace.h"
 #include "session/task/track.h"
 #include "session/task/wide.h"
@@ -63,6 +63,7 @@ struct session_loop {
 	struct poll_source ends_poll;
 	int timer; /* core_timer_run() is wanted */
 	struct poll_source timer_poll;
+	struct poll_source records_poll; /* of all threads' buffers */
 };
 
 struct session {
@@ -77,12 +78,14 @@ struct session {
 	struct guests guests;
 	struct instant instant;
 	struct wide wide;
-	struct list traces;   /* struct thread_trace of task/thread-trace.c */
-	bool holding;         /* some of their threads wait for a reader */
-	u32 track_watch;      /* task/track.h: what guests are to tell besides; enum wire_watch */
-	bool track_switches;  /* task/thread-switches.h: somebody asks */
-	bool track_build_ids; /* somebody wants those of mappings */
-	bool track_files;     /* there are probes of files: guests are to tell what they map */
+	struct list traces;  /* struct thread_trace of task/thread-trace.c */
+	bool holding;        /* some of their threads wait for a reader */
+	u32 track_watch;     /* task/track.h: what guests are to tell besides; enum wire_watch */
+	bool track_switches; /* task/thread-records.h: somebody asks */
+	bool track_records;  /* likewise, or for something else that the kernel records */
+	struct list kernel_probes; /* struct record_probe, likewise */
+	bool track_build_ids;      /* somebody wants those of mappings */
+	bool track_files;          /* there are probes of files: guests are to tell what they map */
 
 	struct bootstraps bootstraps;
 	struct perf_files files;

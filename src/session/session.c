@@ -182,6 +182,11 @@ static int make_core(struct session *s, char *why, size_t len)
 						 .file = probe_file_find,
 						 .reserve = data_watch_reserve,
 						 .release = data_watch_release,
+						 .kernel_open = records_probe_open,
+						 .kernel_close = records_probe_close,
+						 .kernel_count = records_probe_count,
+						 .kernel_filter = records_probe_filter,
+						 .kernel_bpf = records_probe_bpf,
 						 .arm = trace_probe_arm,
 						 .disarm = trace_probe_disarm};
 	err = cpu_pmu_new(s->core, &cpu, &s->pmus.cpu);
@@ -239,6 +244,7 @@ int session_new(const struct session_config *config, struct session **session, c
 	guests_init(&s->guests);
 	perf_files_init(&s->files);
 	list_init(&s->cgroups);
+	list_init(&s->kernel_probes);
 	list_init(&s->traces);
 	list_init(&s->instant.invalid);
 	list_init(&s->bootstraps.open);
@@ -419,6 +425,7 @@ void session_run(struct session *s, int timeout_ms)
 		case POLL_SOURCE_LISTEN: listen_accept(s); break;
 		case POLL_SOURCE_TIMER: timer_fired(s); break;
 		case POLL_SOURCE_LOOK: wide_tick(s); break;
+		case POLL_SOURCE_RECORDS:
 		case POLL_SOURCE_ENDS: instant_run(s, NULL, NULL); break;
 		case POLL_SOURCE_PIDFD:
 		case POLL_SOURCE_PERF_FILE: break;

@@ -1,10 +1,13 @@
 /*
- * Tracepoints of system calls [TYPE-03, IOC-07, SAMP-12, FILE-18]: which calls they see, what their
- * records say, and what filters let pass. They need tracefs, which is root's as a rule.
+ * Tracepoints [TYPE-03, IOC-07, SAMP-12, FILE-18]: of system calls, which calls they see, what
+ * their records say, and what filters let pass; of the rest of the kernel, that a thread has its
+ * own. They need tracefs, which is root's as a rule.
  */
 #include "conform/conform.h"
 
+#include <linux/bpf.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #define PAGE  4096
 #define PAGES 16
@@ -394,4 +397,202 @@ CONFORM(no_programs)
 		  EFAULT);
 	check_err("IOC-09", "a program that is none",
 		  ev_ioctl(fd, PERF_EVENT_IOC_SET_BPF, (unsigned long)fd), EINVAL);
+}
+
+static void rename_thrice(void)
+{
+	for (int i = 0; i < 3; i++)
+		prctl(PR_SET_NAME, i == 1 ? "second" : "other");
+}
+
+static void fork_twice(void)
+{
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			rename_thrice();
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+	}
+}
+
+/* Of the kernel alone. */
+CONFORM(kernel_counts)
+{
+	struct pe_attr attr;
+	u64 both[3];
+	int fd, other;
+
+	if (!readable())
+		return;
+	fd = tp_open("task/task_rename");
+	check_val("TYPE-03", "changes of name", (long)counted(fd, rename_thrice), 3);
+	check_val("TYPE-03", "those again", (long)counted(fd, rename_thrice), 3);
+	check_val("TYPE-03", "forks",
+		  (long)counted(tp_open("sched/sched_process_fork"), fork_twice), 2);
+	check_val("TYPE-03", "children's changes of name are theirs", (long)counted(fd, fork_twice),
+		  0);
+	attr = tp_attr("task/task_rename");
+	attr.inherit = 1;
+	check_val("TYPE-03", "with inherit they are counted",
+		  (long)counted((int)ev_self(attr), fork_twice), 6);
+	attr.inherit = 0;
+	attr.exclude_kernel = 1;
+	check_val("TYPE-03", "what fires in the kernel, without the kernel",
+		  (long)counted((int)ev_self(attr), rename_thrice), 0);
+	attr.exclude_kernel = 0;
+	attr.read_format = PERF_FORMAT_GROUP;
+	fd = (int)ev_self(attr);
+	attr = tp_attr("sched/sched_process_fork");
+	attr.disabled = 0;
+	other = (int)ev_open(&attr, 0, -1, fd, 0);
+	NEED(fd >= 0 && other >= 0);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	rename_thrice();
+	fork_twice();
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	NEED(read(fd, both, sizeof(both)) == sizeof(both));
+	check_val("TYPE-03", "two of them in a group",
+		  (long)(both[0] * 100 + both[1] * 10 + both[2]), 232);
+}
+
+CONFORM(kernel_filters)
+{
+	int fd;
+
+	if (!readable())
+		return;
+	fd = tp_open("task/task_rename");
+	check_err("IOC-07", "a filter of the kernel's with a string",
+		  ev_ioctl(fd, PERF_EVENT_IOC_SET_FILTER, (unsigned long)"newcomm == \"second\""),
+		  0);
+	check_val("IOC-07", "it lets one pass", (long)counted(fd, rename_thrice), 1);
+	check_err("IOC-07", "a second one of the kernel's",
+		  ev_ioctl(fd, PERF_EVENT_IOC_SET_FILTER, (unsigned long)"newcomm == \"x\""),
+		  EEXIST);
+	fd = tp_open("task/task_rename");
+	check_err("IOC-07", "one with a field that is none",
+		  ev_ioctl(fd, PERF_EVENT_IOC_SET_FILTER, (unsigned long)"nosuch == 1"), EINVAL);
+	check_val("IOC-07", "all pass then", (long)counted(fd, rename_thrice), 3);
+	check_err("IOC-07", "one when it has been on",
+		  ev_ioctl(fd, PERF_EVENT_IOC_SET_FILTER, (unsigned long)"newcomm == \"other\""),
+		  0);
+	check_val("IOC-07", "two pass", (long)counted(fd, rename_thrice), 2);
+}
+
+struct kernel_sample {
+	struct perf_event_header header;
+	u64 ip;
+	u32 pid, tid;
+	u64 time, period, nr, marker, first;
+};
+
+static long samples_of(u64 period, const struct kernel_sample **sample)
+{
+	struct pe_attr attr = tp_attr("task/task_rename");
+	struct perf_event_mmap_page *page;
+	long n = 0;
+	int fd;
+
+	attr.sample_period = period;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			   PERF_SAMPLE_CALLCHAIN;
+	if (period == 1)
+		attr.sample_type |= PERF_SAMPLE_PERIOD;
+	attr.exclude_callchain_user = 1;
+	fd = (int)ev_self(attr);
+	NEED(fd >= 0);
+	page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	rename_thrice();
+	rename_thrice();
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	*sample = (const struct kernel_sample *)((u8 *)page + PAGE);
+	for (u64 at = 0; at < page->data_head; n++) {
+		const struct perf_event_header *h = (const void *)((u8 *)page + PAGE + at);
+
+		NEED(h->type == PERF_RECORD_SAMPLE);
+		at += h->size;
+	}
+	return n;
+}
+
+CONFORM(kernel_samples)
+{
+	const struct kernel_sample *s;
+
+	if (!readable())
+		return;
+	check_val("SAMP-02", "a sample of each", samples_of(1, &s), 6);
+	check_val("MISC-01", "it was in the kernel", s->header.misc & PERF_RECORD_MISC_CPUMODE_MASK,
+		  PERF_RECORD_MISC_KERNEL);
+	check_val("SAMP-02", "its address is there", s->ip >> 63, 1);
+	check_val("SAMP-03", "its thread", s->pid == (u32)getpid() && s->tid == (u32)getpid(), 1);
+	check_val("SAMP-09", "its period", (long)s->period, 1);
+	check_val("SAMP-11", "the call chain begins with the kernel's part",
+		  s->marker == PERF_CONTEXT_KERNEL && s->nr > 1, 1);
+	check_val("SAMP-11", "which begins there", s->first == s->ip, 1);
+	check_val("SAMP-02", "every second one", samples_of(2, &s), 3);
+}
+
+static struct pe_attr nobodys_kernel;
+
+static void kernel_raw_by_nobody(void)
+{
+	check_err("TYPE-03", "one's own of the kernel's, raw, without privilege",
+		  try_self(nobodys_kernel), EPERM);
+}
+
+CONFORM(kernel_rights)
+{
+	if (!readable())
+		return;
+	nobodys_kernel = ev_attr(PERF_TYPE_TRACEPOINT, (u64)id_of("task/task_rename"));
+	nobodys_kernel.sample_period = 1;
+	nobodys_kernel.sample_type = PERF_SAMPLE_RAW;
+	as_nobody(kernel_raw_by_nobody);
+}
+
+/* A BPF program for tracepoints that answers @value; its descriptor, or -1. */
+static int bpf_program(int value)
+{
+	const struct bpf_insn code[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = value},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.prog_type = BPF_PROG_TYPE_TRACEPOINT;
+	attr.insns = (uintptr_t)code;
+	attr.insn_cnt = 2;
+	attr.license = (uintptr_t) "GPL";
+	return (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+}
+
+CONFORM(kernel_programs)
+{
+	int fd, none = bpf_program(0);
+
+	if (!readable())
+		return;
+	if (none < 0) {
+		skip_row("IOC-09", "BPF programs", "none can be loaded here");
+		return;
+	}
+	fd = tp_open("task/task_rename");
+	check_err("IOC-09", "a program that lets nothing pass",
+		  ev_ioctl(fd, PERF_EVENT_IOC_SET_BPF, (unsigned long)none), 0);
+	check_val("IOC-09", "nothing passes", (long)counted(fd, rename_thrice), 0);
+	check_err("IOC-09", "the same once more",
+		  ev_ioctl(fd, PERF_EVENT_IOC_SET_BPF, (unsigned long)none), EEXIST);
+	close(fd);
+	fd = tp_open("task/task_rename");
+	check_val("IOC-09", "it is gone with its event", (long)counted(fd, rename_thrice), 3);
+	check_err("IOC-09", "no descriptor of a program",
+		  ev_ioctl(fd, PERF_EVENT_IOC_SET_BPF, (unsigned long)fd), EINVAL);
+	check_err("IOC-09", "no descriptor", ev_ioctl(fd, PERF_EVENT_IOC_SET_BPF, 999), EBADF);
 }

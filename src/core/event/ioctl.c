@@ -114,6 +114,8 @@ static int do_set_bpf(struct event *event, const struct ioctl_call *call)
 		err = core->ops->fd_bpf(core->ctx, call->caller, fd);
 	if (err)
 		return core_refuse_default(core, err, BPF_FD, .number = {fd});
+	if (event->pmu->set_bpf)
+		return event->pmu->set_bpf(event);
 	return core_refuse(core, -EOPNOTSUPP, VIRTUAL_BPF);
 }
 

@@ -36,6 +36,7 @@ struct sample_facts {
 	 * read and cgroup are the core's, and period is the event's unless it is given.
 	 */
 	struct ap_sample sample;
+	struct ap_callchain kernel_chain; /* the kernel's part in front of it, without markers */
 };
 
 /*

@@ -107,6 +107,12 @@ static struct ap_callchain chain_of(const struct event *event, const struct samp
 	struct ap_callchain chain = {.ips = words};
 	u64 max = min_u64(event->attr.sample_max_stack, CHAIN_MAX - 1);
 
+	if (facts->kernel_chain.nr && !event->attr.exclude_callchain_kernel) {
+		words[chain.nr++] = PERF_CONTEXT_KERNEL;
+		for (u64 i = 0; i < facts->kernel_chain.nr && i < max; i++)
+			words[chain.nr++] = facts->kernel_chain.ips[i];
+		max -= chain.nr - 1;
+	}
 	if (!(facts->has & PERF_SAMPLE_CALLCHAIN) || event->attr.exclude_callchain_user)
 		return chain;
 	words[chain.nr++] = PERF_CONTEXT_USER;

@@ -243,6 +243,22 @@ void task_made_cgroup(struct task *task, u64 id, const char *path)
 	tell_all(&sb);
 }
 
+static bool wants_kernel_record(const struct sideband *sb, const struct event *event,
+				struct ap_record *rec)
+{
+	(void)sb;
+	return rec->type == PERF_RECORD_KSYMBOL     ? event->attr.ksymbol
+	       : rec->type == PERF_RECORD_BPF_EVENT ? event->attr.bpf_event
+						    : event->attr.text_poke;
+}
+
+void task_kernel_record(struct task *task, const struct ap_record *rec)
+{
+	struct sideband sb = {.wanted = wants_kernel_record, .current = task, .record = *rec};
+
+	tell_all(&sb);
+}
+
 /* Only who counts a CPU may know who else is on it. */
 static bool wants_switch(const struct sideband *sb, const struct event *event,
 			 struct ap_record *rec)

@@ -241,7 +241,12 @@ bool perf_on_ioctl(struct thread *t, u64 nr, long *ret)
 					: other      ? other->handle
 						     : WIRE_BAD_EVENT;
 	sl->len = perf_ioctl_read(cmd, arg, sl->data);
-	*ret = wire_call(t, sl, WIRE_OP_IOCTL);
+	/* A program is the kernel's to know. What is not open is said by the number. */
+	*ret = cmd == PERF_EVENT_IOC_SET_BPF && sys_fcntl((int)arg, F_GETFD, 0) >= 0
+		       ? wire_send_fd(t, sl, (int)arg)
+		       : 0;
+	if (!*ret)
+		*ret = wire_call(t, sl, WIRE_OP_IOCTL);
 	if (*ret != -ENODEV && t->perf_reply.len &&
 	    guest_write(t, arg + t->perf_reply.result.ioctl.offset, sl->data, t->perf_reply.len) &&
 	    *ret >= 0)

@@ -186,7 +186,11 @@ int tracepoint_find(void *ctx, u64 id, struct probe_tracepoint *tp)
 		*tp = (struct probe_tracepoint){.kind = e->kind, .nr = e->nr, .format = e->format};
 		return 0;
 	}
-	return kernel_has(id) ? -EOPNOTSUPP : -ENOENT;
+	/* Whether it is one of a system call is not known then. */
+	if (!t->nr)
+		return kernel_has(id) ? -EOPNOTSUPP : -ENOENT;
+	*tp = (struct probe_tracepoint){.kind = PROBE_KERNEL};
+	return 0;
 }
 
 void tracepoints_free(struct tracepoints *t)

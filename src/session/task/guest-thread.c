@@ -84,7 +84,7 @@ void guest_thread_set_tid(struct guest_thread *th, s32 tid)
 		task_set_ids(th->task, tid, th->process->pid);
 	/* It is there, and so is its runtime. */
 	trace_stops(th, tid != 0);
-	switches_watch(th);
+	records_watch(th);
 }
 
 void guest_thread_told_cpu(struct guest_thread *th, u32 cpu)
@@ -196,7 +196,7 @@ int guest_thread_need_task(struct guest_thread *th)
 		return -ESRCH;
 	}
 	watch_process(th->process);
-	switches_watch(th);
+	records_watch(th);
 	if (th->process->s->wide.on)
 		clock_attach(th);
 	if (th->process->s->wide.on || th->process->s->wide.cgroups)
@@ -214,7 +214,7 @@ void guest_thread_end(struct guest_thread *th)
 	if (p->s->instant.caller == th)
 		p->s->instant.caller = NULL;
 	trace_drain(th);
-	switches_drain(th, session_now());
+	records_drain(th, session_now());
 	had_task = th->task;
 	if (had_task)
 		task_exit(th->task);
@@ -228,7 +228,7 @@ void guest_thread_end(struct guest_thread *th)
 			p->callers[i] = NULL;
 	clock_release(&th->clock);
 	trace_free(th);
-	switches_free(th);
+	records_free(th);
 	hash_del(&p->s->guests.by_tid, &th->by_tid);
 	hash_del(&p->s->guests.by_meter, &th->by_meter);
 	hash_del(&p->s->guests.by_token, &th->by_token);

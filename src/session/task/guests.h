@@ -72,8 +72,8 @@ struct guest_thread {
 	struct list invalid_link; /* in instant.invalid while its event snapshots do not hold */
 	struct thread_counts counts;
 	struct thread_clock clock;
-	struct thread_trace *trace;       /* NULL: no sampling event has counted it */
-	struct thread_switches *switches; /* NULL: nobody asks when it is switched */
+	struct thread_trace *trace;     /* NULL: no sampling event has counted it */
+	struct thread_records *records; /* NULL: nobody asks when it is switched */
 };
 
 void guests_init(struct guests *g);

@@ -38,7 +38,7 @@ void instant_run(struct session *s, void (*body)(struct session *s, void *arg), 
 	s->instant.begun++;
 	s->instant.number++;
 	traces_drain(s);
-	switches_drain_all(s);
+	records_drain_all(s);
 	drain_ends(s);
 	if (body)
 		body(s, arg);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "abi/trace.h"
+#include "record/coding.h"
 
 #define PAGE 4096u
 /* Records of one system call of the guest's, as one that touches new memory; less if it must be. */
@@ -27,14 +28,6 @@ struct stop_sample {
 struct stop_throttle {
 	struct perf_event_header header;
 	u64 time, id, stream_id;
-};
-
-/* Of an event that samples the CPU as well. */
-struct stop_switch {
-	struct perf_event_header header;
-	u64 time;
-	u32 cpu, reserved;
-	u64 id;
 };
 
 struct stop_lost {
@@ -129,7 +122,7 @@ void kernel_stops_release(struct kernel_stops *ks)
 }
 
 /* The memory is locked, of which there may be little. */
-static int make_buffer(struct kernel_stops *ks, const struct pe_attr *attr, s32 tid)
+int kernel_buffer_open(struct kernel_stops *ks, const struct pe_attr *attr, s32 tid)
 {
 	int err;
 
@@ -163,7 +156,7 @@ static bool is_fault(u64 config)
 int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *guests, u64 *id)
 {
 	struct pe_attr attr = base_attr();
-	int fd, err = make_buffer(ks, &attr, tid);
+	int fd, err = kernel_buffer_open(ks, &attr, tid);
 
 	if (err)
 		return err;
@@ -215,7 +208,7 @@ static int open_watch(const struct pe_attr *guests, s32 tid, int cpu)
 int kernel_watch_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *guests, u64 *id)
 {
 	struct pe_attr attr = base_attr();
-	int fd, err = make_buffer(ks, &attr, tid);
+	int fd, err = kernel_buffer_open(ks, &attr, tid);
 
 	if (err)
 		return err;
@@ -235,13 +228,11 @@ int kernel_watch_hold(const struct pe_attr *guests, int cpu)
 	return open_watch(guests, 0, cpu);
 }
 
-int kernel_switches_open(struct kernel_stops *ks, s32 tid)
+int kernel_event_open(const struct pe_attr *attr, s32 tid)
 {
-	struct pe_attr attr = base_attr();
+	int fd = open_event(attr, tid, -1);
 
-	attr.sample_type |= PERF_SAMPLE_CPU;
-	attr.context_switch = 1;
-	return make_buffer(ks, &attr, tid);
+	return fd < 0 ? -errno : fd;
 }
 
 static void copy_out(const struct kernel_stops *ks, u64 at, void *to, size_t len)
@@ -259,7 +250,6 @@ static bool note_of(const struct kernel_stops *ks, const struct perf_event_heade
 {
 	union {
 		struct stop_sample sample;
-		struct stop_switch switched;
 		struct stop_throttle throttle;
 		struct stop_lost lost;
 	} r;
@@ -279,10 +269,6 @@ static bool note_of(const struct kernel_stops *ks, const struct perf_event_heade
 	case PERF_RECORD_UNTHROTTLE:
 		note->id = r.throttle.id;
 		note->time = r.throttle.time;
-		return true;
-	case PERF_RECORD_SWITCH:
-		note->time = r.switched.time;
-		note->cpu = r.switched.cpu;
 		return true;
 	case PERF_RECORD_LOST:
 		note->id = r.lost.id;
@@ -313,4 +299,33 @@ bool kernel_stops_next(struct kernel_stops *ks, u64 time, struct kernel_note *no
 		__atomic_store_n(&page->data_tail, ks->tail, __ATOMIC_RELEASE);
 	}
 	return found;
+}
+
+bool kernel_record_next(struct kernel_stops *ks, u64 common, u64 time, struct kernel_record *record)
+{
+	const struct ap_layout layout = {.sample_type = common, .sample_id_all = true};
+	struct perf_event_mmap_page *page = ks->pages;
+	u64 head, at = 0;
+	size_t place;
+
+	if (!page)
+		return false;
+	head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	if (ks->tail == head)
+		return false;
+	copy_out(ks, ks->tail, &record->header, sizeof(record->header));
+	if (record->header.size < sizeof(record->header))
+		return false;
+	copy_out(ks, ks->tail, record->bytes, record->header.size);
+	/* In a sample the place follows from what is in front, of which IP is more. */
+	place = record->header.type == PERF_RECORD_SAMPLE
+			? sizeof(record->header) + 3 * sizeof(u64)
+			: ap__record_time_at(record->header.type, record->header.size, &layout);
+	if (place && place + sizeof(at) <= record->header.size)
+		memcpy(&at, record->bytes + place, sizeof(at));
+	if (at > time)
+		return false;
+	ks->tail += record->header.size;
+	__atomic_store_n(&page->data_tail, ks->tail, __ATOMIC_RELEASE);
+	return true;
 }

@@ -26,9 +26,8 @@ struct kernel_stops {
 
 /* What the kernel has recorded. */
 struct kernel_note {
-	u32 type; /* PERF_RECORD_SAMPLE, THROTTLE, UNTHROTTLE, LOST or SWITCH */
-	u32 cpu;  /* of SWITCH */
-	u16 misc; /* of SWITCH and SAMPLE */
+	u32 type; /* PERF_RECORD_SAMPLE, THROTTLE, UNTHROTTLE or LOST */
+	u16 misc; /* of SAMPLE */
 	u64 id;   /* of the kernel's event */
 	u64 time; /* CLOCK_MONOTONIC, ns; of LOST 0 */
 	u64 ip, addr, lost;
@@ -60,10 +59,26 @@ int kernel_watch_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *at
  */
 int kernel_watch_hold(const struct pe_attr *attr, int cpu);
 
-/* An event of the kernel's that records when @tid is switched, and nothing else. 0 or -errno. */
-int kernel_switches_open(struct kernel_stops *ks, s32 tid);
+/* The kernel's event on @tid, of any CPU; 0 is the session itself. Its descriptor or -errno. */
+int kernel_event_open(const struct pe_attr *attr, s32 tid);
+/* A buffer with an event of @attr, if there is none yet. 0 or -errno. */
+int kernel_buffer_open(struct kernel_stops *ks, const struct pe_attr *attr, s32 tid);
 
-/* The next record up to @time; false: there is none. */
+#define KERNEL_RECORD_MAX 65536u
+
+struct kernel_record {
+	struct perf_event_header header;
+	u8 *bytes; /* the caller's, KERNEL_RECORD_MAX: the whole record, with its header */
+};
+
+/*
+ * The next record up to @time, whatever it is, of a buffer whose events all sample @common, TID,
+ * TIME, CPU and IDENTIFIER, and IP if they have samples. False: there is none.
+ */
+bool kernel_record_next(struct kernel_stops *ks, u64 common, u64 time,
+			struct kernel_record *record);
+
+/* The next note up to @time; false: there is none. */
 bool kernel_stops_next(struct kernel_stops *ks, u64 time, struct kernel_note *note);
 
 #endif

@@ -467,9 +467,14 @@ void trace_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr)
 int trace_probe_arm(void *ctx, struct probe *probe)
 {
 	struct guest_thread *th = task_host(event_on_task(probe->event));
-	struct thread_trace *tt = th ? trace_of_thread(th) : NULL;
+	struct thread_trace *tt;
 
 	(void)ctx;
+	if (probe->kind == PROBE_KERNEL) {
+		records_probe_arm(probe);
+		return 0;
+	}
+	tt = th ? trace_of_thread(th) : NULL;
 	if (!tt)
 		return 0;
 	if (probe->kind == PROBE_ACCESSED) {
@@ -491,6 +496,10 @@ void trace_probe_disarm(void *ctx, struct probe *probe)
 	struct guest_thread *th = task_host(event_on_task(probe->event));
 
 	(void)ctx;
+	if (probe->kind == PROBE_KERNEL) {
+		records_probe_disarm(probe);
+		return;
+	}
 	if (list_empty(&probe->armed))
 		return;
 	list_del(&probe->armed);

@@ -268,7 +268,7 @@ void trace_drain(struct guest_thread *th)
 			tt->tail = head;
 			break;
 		}
-		switches_drain(th, s->entry.time);
+		records_drain(th, s->entry.time);
 		if (s->entry.kind == TRACE_SAMPLE && size >= sizeof(*s))
 			take_sample(tt, s);
 		if (s->entry.kind == TRACE_STOP && size >= sizeof(*s))

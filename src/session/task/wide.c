@@ -107,20 +107,36 @@ static bool samples_cgroups(const struct event *event)
 	return event_is_sampling(event) && event_attr(event)->sample_type & PERF_SAMPLE_CGROUP;
 }
 
+/* The kernel tells of it when somebody looks. */
+static bool is_recorded(const struct event *event)
+{
+	return event_attr(event)->context_switch || probe_is_kernel(event);
+}
+
 static bool is_looked_for(const struct session *s)
 {
-	return s->wide.events || s->wide.bound || s->wide.cgroups || s->wide.switching;
+	return s->wide.events || s->wide.bound || s->wide.cgroups || s->wide.switching ||
+	       s->wide.recording;
+}
+
+void wide_recording(struct session *s)
+{
+	if (!s->wide.recording && !is_looked_for(s))
+		arm(s, LOOK_EVERY_NS);
+	s->wide.recording = true;
+	s->track_records = true;
 }
 
 void wide_opened(struct session *s, const struct event *event)
 {
-	bool switching = event_attr(event)->context_switch, cgroups = samples_cgroups(event);
+	bool switching = is_recorded(event), cgroups = samples_cgroups(event);
 
 	if (event->target && event->cpu < 0 && !switching && !cgroups)
 		return;
 	if (!is_looked_for(s))
 		arm(s, LOOK_EVERY_NS);
 	s->wide.switching += switching;
+	s->track_records |= switching;
 	s->wide.cgroups += cgroups;
 	if (cgroups) {
 		s->shown.view->flags |= WIRE_VIEW_CGROUPS;
@@ -147,7 +163,7 @@ void wide_closed(struct session *s, const struct event *event)
 {
 	s->wide.events -= !event->target;
 	s->wide.bound -= is_bound(event);
-	s->wide.switching -= event_attr(event)->context_switch;
+	s->wide.switching -= is_recorded(event);
 	s->wide.cgroups -= samples_cgroups(event);
 }
 

@@ -18,6 +18,7 @@ struct wide {
 	u32 bound;               /* how many of a task on one CPU are */
 	u32 cgroups;             /* how many sample cgroups: where tasks are that are known */
 	u32 switching;           /* how many ask for switches, which each look tells */
+	bool recording;          /* what the kernel records is looked for from here on */
 	bool on;                 /* there are events, or were a moment ago: guests are looked for */
 	int timer;               /* for wide_tick() */
 	struct poll_source poll; /* of the timer */
@@ -30,6 +31,8 @@ struct wide {
 /* @event, of any kind, was opened; is about to be closed. */
 void wide_opened(struct session *s, const struct event *event);
 void wide_closed(struct session *s, const struct event *event);
+/* Something of a thread is recorded by the kernel, and told at each look. */
+void wide_recording(struct session *s);
 /* @event is about to be read or changed. */
 void wide_look(struct session *s, const struct event *event);
 /* Tasks may have moved. */

@@ -89,7 +89,7 @@ s64 op_open(struct call *c)
 	__atomic_store_n(&c->s->meters.segment->measured, 1, __ATOMIC_RELAXED);
 	wide_opened(c->s, open.event);
 	track_opened(c->s, open.event);
-	switches_opened(c->s, open.event);
+	records_opened(c->s, open.event);
 	snapshot_take(file, c->process);
 	describe(c, file);
 	return 0;

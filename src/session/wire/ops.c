@@ -131,8 +131,9 @@ static s64 op_exit(struct call *c)
 	 * Alone it is at its end, and who waits for the process is to find its records. Others run
 	 * on until the kernel has told them; their counts are final when the process is gone.
 	 */
-	if (c->args.exit.process && (!(c->s->track_watch & WIRE_WATCH_END) ||
-				     c->process->threads.next->next != &c->process->threads)) {
+	if (c->args.exit.process &&
+	    (records_outlive(c->thread) || !(c->s->track_watch & WIRE_WATCH_END) ||
+	     c->process->threads.next->next != &c->process->threads)) {
 		list_for_each_entry (th, &c->process->threads, link)
 			clock_last(th);
 		return 0;

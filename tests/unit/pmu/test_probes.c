@@ -146,6 +146,10 @@ static int find(void *ctx, u64 id, struct probe_tracepoint *tp)
 		return -ENOENT;
 	if (id == 8)
 		return -EOPNOTSUPP;
+	if (id >= 100) {
+		*tp = (struct probe_tracepoint){.kind = PROBE_KERNEL};
+		return 0;
+	}
 	*tp = (struct probe_tracepoint){.kind = PROBE_CALL_ENTER,
 					.nr = id == 7 ? PROBE_ANY_CALL : (s32)id,
 					.format = &enter};
@@ -203,12 +207,59 @@ static void disarm(void *ctx, struct probe *probe)
 			armed[i] = armed[--nr_armed];
 }
 
+/* The kernel's part: what it has counted, what it answers, and what it was given. */
+static struct {
+	u64 count;
+	int err;
+	u32 open;
+	const char *filter;
+} kernels;
+
+static int kernel_open(void *ctx, struct probe *probe)
+{
+	(void)ctx;
+	probe->anchor = 5;
+	kernels.open += !kernels.err;
+	return kernels.err;
+}
+
+static void kernel_close(void *ctx, struct probe *probe)
+{
+	(void)ctx;
+	kernels.open -= probe->anchor == 5;
+}
+
+static bool kernel_count(void *ctx, struct probe *probe, u64 *count)
+{
+	(void)ctx, (void)probe;
+	*count = kernels.count;
+	return true;
+}
+
+static int kernel_filter(void *ctx, struct probe *probe, const char *text)
+{
+	(void)ctx, (void)probe;
+	kernels.filter = text;
+	return kernels.err;
+}
+
+static int kernel_bpf(void *ctx, struct probe *probe)
+{
+	(void)ctx, (void)probe;
+	return kernels.err;
+}
+
 static void setup(void)
 {
 	static const struct probe_host host = {.tracepoint = find,
 					       .file = file,
 					       .reserve = reserve,
 					       .release = release,
+					       .kernel_open = kernel_open,
+					       .kernel_close = kernel_close,
+					       .kernel_count = kernel_count,
+					       .kernel_filter = kernel_filter,
+					       .kernel_bpf = kernel_bpf,
 					       .arm = arm,
 					       .disarm = disarm};
 
@@ -581,4 +632,50 @@ TEST(no_bpf_programs)
 	query.ids_len = 4;
 	EXPECT_EQ(fake_ioctl_in(f, fd, PERF_EVENT_IOC_QUERY_BPF, &query, 4), 0);
 	teardown();
+}
+
+/* Those that fire in the kernel, which counts them and keeps their periods. */
+TEST(tracepoints_of_the_kernel)
+{
+	struct sample_facts facts = {.cpumode = PERF_RECORD_MISC_KERNEL, .sample.ip = 77};
+	struct pe_attr attr = attr_of(100);
+	const struct ap_record *rec;
+	int fd, sampling;
+
+	setup();
+	kernels.count = 0;
+	fd = open_id(100);
+	EXPECT_EQ(kernels.open, 1);
+	kernels.count = 4;
+	EXPECT_EQ(fake_count(f, fd), 4);
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_RESET, 0), 0);
+	kernels.count = 7;
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	EXPECT_EQ(fake_count(f, fd), 3);
+	EXPECT_EQ(set_filter(fd, "anything"), 0);
+	EXPECT_STREQ(kernels.filter, "anything");
+	kernels.err = -EINVAL;
+	EXPECT_REFUSED(f, set_filter(fd, "x"), -EINVAL, FILTER_TEXT);
+	EXPECT_REFUSED(f, open_id(101), -EINVAL, VIRTUAL_TRACEPOINT_HOST);
+	kernels.err = -EEXIST;
+	EXPECT_REFUSED(f, set_filter(fd, "x"), -EEXIST, FILTER_HAS_ONE);
+	kernels.err = 0;
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_IP;
+	sampling = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(fake_map(f, sampling, 2, true), 0);
+	facts.task = fake_task(f, 100)->task;
+	probe_recorded(armed[0], &facts);
+	rec = fake_take_type(f, sampling, PERF_RECORD_SAMPLE);
+	ASSERT(rec);
+	EXPECT_EQ(rec->sample.ip, 77);
+	EXPECT_EQ(rec->misc, PERF_RECORD_MISC_KERNEL);
+	attr.sample_type = PERF_SAMPLE_RAW;
+	f->perfmon = false;
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EPERM, PARANOID_RAW);
+	f->perfmon = true;
+	attr.sigtrap = attr.remove_on_exec = 1;
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, VIRTUAL_TRACEPOINT_TRAP);
+	teardown();
+	EXPECT_EQ(kernels.open, 0);
 }
