@@ -97,6 +97,8 @@ enum wire_op {
 	 * wait for each other would do so for ever. ret: how many bytes have found room by now.
 	 */
 	WIRE_OP_LOSSLESS = 24,
+	/* The calling thread is about to call bpf(2), or has. ret 0. */
+	WIRE_OP_BPF = 25,
 	WIRE_OP_COUNT
 };
 

@@ -108,6 +108,8 @@ enum wire_watch {
 	WIRE_WATCH_NAMESPACES = 128,
 	/* after it: a directory of cgroupfs that it makes (WIRE_OP_MADE_CGROUP) */
 	WIRE_WATCH_CGROUPS = 256,
+	/* bpf(2), before and after it (WIRE_OP_BPF) */
+	WIRE_WATCH_BPF = 512,
 };
 
 enum wire_word {

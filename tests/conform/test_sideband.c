@@ -1,11 +1,12 @@
 /*
  * Records of what tasks do beside names, mappings, forks and ends: namespaces, cgroups that are
- * made, build ids of mappings.
+ * made, build ids of mappings, what bpf(2) does to the kernel's code.
  */
 #include "conform/conform.h"
 
 #include <elf.h>
 #include <link.h>
+#include <linux/bpf.h>
 #include <sched.h>
 #include <sys/stat.h>
 
@@ -362,4 +363,63 @@ CONFORM(cgroup)
 	return;
 skip:
 	skip_row("REC-18", "a cgroup that is made", "none can be made here");
+}
+
+struct ksymbol {
+	struct perf_event_header header;
+	u64 addr;
+	u32 len;
+	u16 type, flags;
+	char name[];
+};
+
+struct bpf_record {
+	struct perf_event_header header;
+	u16 type, flags;
+	u32 id;
+	u8 tag[8];
+};
+
+/* [ATTR-35, ATTR-36] */
+CONFORM(bpf)
+{
+	const struct bpf_insn code[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	struct pe_attr attr = on();
+	struct buffer b, symbols;
+	const struct ksymbol *k;
+	const struct bpf_record *r;
+	union bpf_attr prog;
+	int fd;
+
+	attr.ksymbol = 1;
+	symbols = map(ev_self(attr));
+	attr.bpf_event = 1;
+	b = map(ev_self(attr));
+	memset(&prog, 0, sizeof(prog));
+	prog.prog_type = BPF_PROG_TYPE_SOCKET_FILTER;
+	prog.insns = (uintptr_t)code;
+	prog.insn_cnt = 2;
+	prog.license = (uintptr_t) "GPL";
+	memcpy(prog.prog_name, "sideband", 9);
+	fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &prog, sizeof(prog));
+	if (fd < 0) {
+		skip_row("REC-16", "a BPF program", "none can be loaded here");
+		return;
+	}
+	k = (const void *)find(&b, PERF_RECORD_KSYMBOL, 0);
+	r = (const void *)find(&b, PERF_RECORD_BPF_EVENT, 0);
+	check_val("REC-16", "a program that is loaded is told twice", types(&b), 1718);
+	check_val("REC-16", "once to whom its symbol is enough", types(&symbols), 17);
+	NEED(k && r);
+	check_val("REC-16", "its misc", k->header.misc, 0);
+	check_val("REC-16", "it is in the kernel, and has a length", k->addr >> 63 && k->len, 1);
+	check_val("REC-16", "it is BPF's", k->type, PERF_RECORD_KSYMBOL_TYPE_BPF);
+	check_val("REC-16", "it comes", k->flags, 0);
+	check_val("REC-16", "its name has its own in it", strstr(k->name, "_sideband") != NULL, 1);
+	check_val("REC-17", "it is loaded", r->type, PERF_BPF_EVENT_PROG_LOAD);
+	check_val("REC-17", "it has an id", r->id != 0, 1);
+	close(fd);
 }

@@ -196,15 +196,36 @@ static bool on_path(struct thread *t, u64 nr, u32 n, long *ret)
 	}
 }
 
-/* The session looks where tasks are before the caller goes on. */
-static void moved(struct thread *t)
+static void say(struct thread *t, enum wire_op op)
 {
 	struct wire_slot *sl = wire_begin(t);
 
 	if (!sl)
 		return;
-	(void)wire_call(t, sl, WIRE_OP_MOVED);
+	(void)wire_call(t, sl, op);
 	wire_end(t, sl);
+}
+
+/* The session looks where tasks are before the caller goes on. */
+static void moved(struct thread *t)
+{
+	say(t, WIRE_OP_MOVED);
+}
+
+static bool watched_for(struct thread *t, u32 what)
+{
+	return __atomic_load_n(&dbt_meter(&t->dbt)->watch, __ATOMIC_RELAXED) & what;
+}
+
+/* Programs that it loads change the kernel's code, and the kernel tells of that. */
+bool perf_on_bpf(struct thread *t, u64 nr, long *ret)
+{
+	if (!watched_for(t, WIRE_WATCH_BPF))
+		return false;
+	say(t, WIRE_OP_BPF);
+	*ret = syscall_plain(t, nr);
+	say(t, WIRE_OP_BPF);
+	return true;
 }
 
 static bool in_cgroupfs(int fd)
@@ -237,7 +258,7 @@ static void made_directory(struct thread *t, u64 nr)
 
 bool perf_on_mkdir(struct thread *t, u64 nr, long *ret)
 {
-	if (!(__atomic_load_n(&dbt_meter(&t->dbt)->watch, __ATOMIC_RELAXED) & WIRE_WATCH_CGROUPS))
+	if (!watched_for(t, WIRE_WATCH_CGROUPS))
 		return false;
 	*ret = syscall_plain(t, nr);
 	if (!failed(*ret))

@@ -1,9 +1,9 @@
 /*
  * PURPOSE: what the host's kernel alone sees of guests' threads, and records for us: when they come
  * to a CPU and leave it [REC-13, REC-14], tracepoints of the kernel [TYPE-03], and what their
- * bpf(2) does to the kernel's code [REC-16, REC-17, REC-19]. While somebody asks each thread has events of
- * the kernel's that write into one buffer, and what that holds is told to the core in the order of
- * time, before what the thread's trace tells of the same time.
+ * bpf(2) does to the kernel's code [REC-16, REC-17, REC-19]. While somebody asks each thread has
+ * events of the kernel's that write into one buffer, and what that holds is told to the core in the
+ * order of time, before what the thread's trace tells of the same time.
  *
  * Ownership: a thread's struct thread_records goes with it. A probe of the kernel has an event of
  * the kernel's on each thread that its copies are on, and one on nobody (its anchor), which keeps

@@ -24,6 +24,8 @@ void track_opened(struct session *s, const struct event *event)
 		watch |= WIRE_WATCH_NAMESPACES;
 	if (attr->cgroup)
 		watch |= WIRE_WATCH_CGROUPS;
+	if (attr->ksymbol || attr->bpf_event || attr->text_poke)
+		watch |= WIRE_WATCH_BPF;
 	s->track_build_ids |= attr->build_id;
 	/* What is written at an end is there when somebody has waited for it. */
 	if (attr->comm || attr->mmap || attr->mmap_data || attr->task || attr->inherit_stat ||

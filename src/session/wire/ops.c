@@ -161,6 +161,12 @@ static s64 op_made_cgroup(struct call *c)
 	return 0;
 }
 
+static s64 op_bpf(struct call *c)
+{
+	records_bpf(c->thread);
+	return 0;
+}
+
 static s64 op_mapped(struct call *c)
 {
 	const struct wire_mapped_args *args = &c->args.mapped;
@@ -244,6 +250,7 @@ s64 op_run(struct call *c)
 		[WIRE_OP_NAMESPACES] = op_namespaces,
 		[WIRE_OP_MADE_CGROUP] = op_made_cgroup,
 		[WIRE_OP_LOSSLESS] = op_lossless,
+		[WIRE_OP_BPF] = op_bpf,
 	};
 
 	instant_check(c->s);

@@ -354,6 +354,50 @@ TEST(other_kinds)
 	fake_free(f);
 }
 
+/* What the host's kernel has told [REC-16, REC-17, REC-19]. */
+TEST(records_of_the_kernel)
+{
+	struct ap_record told = {.type = PERF_RECORD_KSYMBOL,
+				 .ksymbol = {.addr = 7, .len = 8, .name = "code"}};
+	struct pe_attr attr = tracking();
+	const struct ap_record *rec;
+	int symbols, programs, pokes;
+
+	f = fake_new(4);
+	attr.ksymbol = 1;
+	symbols = open_mapped(&attr, 0, -1);
+	attr.ksymbol = 0;
+	attr.bpf_event = 1;
+	programs = open_mapped(&attr, 0, -1);
+	attr.bpf_event = 0;
+	attr.text_poke = 1;
+	pokes = open_mapped(&attr, 0, -1);
+	task_kernel_record(task(100), &told);
+	rec = fake_take_type(f, symbols, PERF_RECORD_KSYMBOL);
+	ASSERT(rec);
+	EXPECT_EQ(rec->ksymbol.addr, 7);
+	EXPECT_STREQ(rec->ksymbol.name, "code");
+	EXPECT(!fake_take_type(f, programs, PERF_RECORD_KSYMBOL));
+	told = (struct ap_record){.type = PERF_RECORD_BPF_EVENT,
+				  .bpf_event = {.id = 5, .tag = (const u8 *)"12345678"}};
+	task_kernel_record(task(100), &told);
+	rec = fake_take_type(f, programs, PERF_RECORD_BPF_EVENT);
+	ASSERT(rec);
+	EXPECT_EQ(rec->bpf_event.id, 5);
+	told = (struct ap_record){.type = PERF_RECORD_TEXT_POKE,
+				  .text_poke = {.addr = 9,
+						.old_len = 1,
+						.new_len = 1,
+						.old_bytes = (const u8 *)"a",
+						.new_bytes = (const u8 *)"b"}};
+	task_kernel_record(task(100), &told);
+	rec = fake_take_type(f, pokes, PERF_RECORD_TEXT_POKE);
+	ASSERT(rec);
+	EXPECT_EQ(rec->text_poke.new_bytes[0], 'b');
+	EXPECT(!fake_take_type(f, symbols, PERF_RECORD_TEXT_POKE));
+	fake_free(f);
+}
+
 /* The trailer, in its order, the id twice if it is asked for twice [SAMP-30, SAMP-31]. */
 TEST(trailer)
 {

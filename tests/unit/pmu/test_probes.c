@@ -659,7 +659,11 @@ TEST(tracepoints_of_the_kernel)
 	EXPECT_REFUSED(f, open_id(101), -EINVAL, VIRTUAL_TRACEPOINT_HOST);
 	kernels.err = -EEXIST;
 	EXPECT_REFUSED(f, set_filter(fd, "x"), -EEXIST, FILTER_HAS_ONE);
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 77), -EEXIST, BPF_HAS_ONE);
+	kernels.err = -EINVAL;
+	EXPECT_REFUSED(f, fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 77), -EINVAL, CALL_ERRNO);
 	kernels.err = 0;
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_SET_BPF, 77), 0);
 	attr.sample_period = 1;
 	attr.sample_type = PERF_SAMPLE_IP;
 	sampling = fake_open(f, &attr, 0, -1, -1);
