@@ -73,7 +73,13 @@ struct trace_calls {
 	u64 enter[TRACE_CALLS / 64], exit[TRACE_CALLS / 64];
 	u32 wants;                 /* enum trace_wants, of each of them */
 	u32 stack_size, chain_max; /* as in struct trace_event */
-	u32 reserved;
+	u32 any;                   /* enum trace_any_call */
+};
+
+/* Somebody wants every call, and so those of other numbers, too. */
+enum trace_any_call {
+	TRACE_ANY_ENTER = 1,
+	TRACE_ANY_EXIT = 2,
 };
 
 #define TRACE_PLACES 128u
@@ -239,6 +245,8 @@ enum trace_hit_kind {
 	TRACE_CALL_EXIT,
 	TRACE_EXECUTED,
 	TRACE_RETURNED,
+	TRACE_OTHER_ENTER, /* a call by another CPU mode's numbers (int $0x80 on x86-64) */
+	TRACE_OTHER_EXIT,
 };
 
 /* Something has happened that was to be told. */

@@ -168,7 +168,7 @@ bool probe_matches(const struct probe *probe, const struct probe_hit *hit)
 	 */
 	if (probe->nr == PROBE_ANY_CALL)
 		return !probe->event->attr.exclude_kernel;
-	return probe->nr == hit->nr;
+	return probe->nr == hit->nr && !hit->other_mode;
 }
 
 static bool is_breakpoint(const struct probe *probe)

@@ -120,8 +120,9 @@ struct probe_hit {
 	u64 addr;    /* of an instruction */
 	const struct data_watch *watch; /* PROBE_ACCESSED: whose of the host's it was */
 	bool by_kernel;                 /* likewise: in a system call */
-	u64 ret; /* PROBE_RETURN: where the function at addr has returned to */
-	u32 tid; /* in the outermost namespace that is known */
+	u64 ret;         /* PROBE_RETURN: where the function at addr has returned to */
+	u32 tid;         /* in the outermost namespace that is known */
+	bool other_mode; /* by the numbers of another mode of the CPU */
 	u32 cpu;
 	const char *comm;
 };

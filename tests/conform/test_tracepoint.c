@@ -596,3 +596,68 @@ CONFORM(kernel_programs)
 		  ev_ioctl(fd, PERF_EVENT_IOC_SET_BPF, (unsigned long)fd), EINVAL);
 	check_err("IOC-09", "no descriptor", ev_ioctl(fd, PERF_EVENT_IOC_SET_BPF, 999), EBADF);
 }
+
+#ifdef __x86_64__
+/* Two calls of 32-bit code: getppid(2), which is 64 there, and one that is none. */
+static void old_calls(void)
+{
+	long ret;
+
+	__asm__ volatile("int $0x80" : "=a"(ret) : "0"(64l), "b"(11l), "c"(12l) : "memory");
+	__asm__ volatile("int $0x80" : "=a"(ret) : "0"(5000l), "b"(11l) : "memory");
+}
+
+/* The nth record of @name in old_calls(), from 0. */
+static const struct raw_sample *old_sample(const char *name, int nr)
+{
+	struct pe_attr attr = tp_attr(name);
+	struct perf_event_mmap_page *page;
+	u64 at = 0;
+	int fd;
+
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW;
+	fd = (int)ev_self(attr);
+	NEED(fd >= 0);
+	page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	old_calls();
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	while (at < page->data_head) {
+		const struct raw_sample *s = (const void *)((u8 *)page + PAGE + at);
+
+		if (!nr--)
+			return s;
+		at += s->header.size;
+	}
+	return NULL;
+}
+
+CONFORM(old_calls)
+{
+	const struct raw_sample *s;
+
+	if (!readable())
+		return;
+	check_val("TYPE-03", "sys_enter of two calls by int $0x80, and DISABLE",
+		  (long)counted(tp_open("raw_syscalls/sys_enter"), old_calls), 3);
+	check_val("TYPE-03", "sys_exit of them, and ENABLE",
+		  (long)counted(tp_open("raw_syscalls/sys_exit"), old_calls), 3);
+	check_val("TYPE-03", "a call's own does not see them",
+		  (long)counted(tp_open("syscalls/sys_enter_getppid"), old_calls), 0);
+	check_val("TYPE-03", "nor does the one of the number's other meaning",
+		  (long)counted(tp_open("syscalls/sys_enter_setsid"), old_calls), 0);
+	s = old_sample("raw_syscalls/sys_enter", 0);
+	NEED(s);
+	check_val("SAMP-12", "the number of 32-bit code", (long)raw_word(s, 8, 8), 64);
+	check_val("SAMP-12", "its arguments", (long)(raw_word(s, 16, 8) * 100 + raw_word(s, 24, 8)),
+		  1112);
+	s = old_sample("raw_syscalls/sys_exit", 1);
+	NEED(s);
+	check_val("SAMP-12", "its result", (long)raw_word(s, 16, 8) == getppid(), 1);
+	s = old_sample("raw_syscalls/sys_exit", 2);
+	NEED(s);
+	check_val("SAMP-12", "that of a call that is none", (long)raw_word(s, 16, 8), -ENOSYS);
+}
+#endif

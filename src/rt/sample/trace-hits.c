@@ -55,54 +55,81 @@ static void tell_call(struct thread *t, struct trace_hit *hit, u64 result)
 	tell(t, hit, &wants, &result);
 }
 
-void probe_call_enter(struct thread *t, u64 nr)
+/* It was told when it was not made, and is made now. */
+static bool is_again(struct thread *t)
 {
-	struct trace_hit hit = {.kind = TRACE_CALL_ENTER, .nr = (s64)nr};
 	u64 pc = regs_pc(&t->dbt.regs);
 	bool again = t->sampling.unmade && t->sampling.call_pc == pc;
 
 	t->sampling.unmade = false;
 	t->sampling.call_pc = pc;
-	if (again || !wanted(sampler_of(t)->calls.enter, nr))
+	return again;
+}
+
+void probe_call_enter(struct thread *t, u64 nr)
+{
+	struct trace_hit hit = {.kind = TRACE_CALL_ENTER, .nr = (s64)nr};
+
+	if (is_again(t) || !wanted(sampler_of(t)->calls.enter, nr))
 		return;
 	for (u32 i = 0; i < 6; i++)
 		hit.args[i] = guest_arg(t, i);
 	tell_call(t, &hit, NO_RESULT);
 }
 
-static void tell_exit(struct thread *t, u64 nr, long ret)
+void probe_other_enter(struct thread *t, u64 nr, const u64 args[6])
 {
-	struct trace_hit hit = {.kind = TRACE_CALL_EXIT, .nr = (s64)nr, .args = {(u64)ret}};
+	struct trace_hit hit = {.kind = TRACE_OTHER_ENTER, .nr = (s64)nr};
+
+	if (is_again(t) || !(sampler_of(t)->calls.any & TRACE_ANY_ENTER))
+		return;
+	memcpy(hit.args, args, sizeof(hit.args));
+	tell_call(t, &hit, NO_RESULT);
+}
+
+static void tell_exit(struct thread *t, u32 kind, u64 nr, long ret)
+{
+	struct trace_hit hit = {.kind = kind, .nr = (s64)nr, .args = {(u64)ret}};
 
 	/* Its registers are those of before the signal, and so is what they say of a call. */
-	if (nr == __NR_rt_sigreturn)
+	if (kind == TRACE_CALL_EXIT && nr == __NR_rt_sigreturn)
 		hit.nr = -1;
 	tell_call(t, &hit, (u64)ret);
 }
 
-void probe_call_exit(struct thread *t, u64 nr, long ret, bool restarts)
+/* False: nobody wants to know, or it is still to be made. */
+static bool is_over(struct thread *t, long ret, bool restarts)
 {
 	sample_look(t);
 	if (!t->sampling.calls)
-		return;
-	if (ret == CALL_REDO && !restarts) {
-		/* It was not made: when it is, it has been told already. */
-		t->sampling.unmade = true;
-		return;
-	}
-	if (!wanted(sampler_of(t)->calls.exit, nr))
-		return;
-	tell_exit(t, nr,
-		  ret == CALL_REDO  ? RESTARTS
-		  : ret == CALL_SET ? regs_result(&t->dbt.regs)
-				    : ret);
+		return false;
+	/* When it is made it has been told already. */
+	t->sampling.unmade |= ret == CALL_REDO && !restarts;
+	return ret != CALL_REDO || restarts;
+}
+
+static long result_of(struct thread *t, long ret)
+{
+	return ret == CALL_REDO ? RESTARTS : ret == CALL_SET ? regs_result(&t->dbt.regs) : ret;
+}
+
+void probe_call_exit(struct thread *t, u64 nr, long ret, bool restarts)
+{
+	if (is_over(t, ret, restarts) && wanted(sampler_of(t)->calls.exit, nr))
+		tell_exit(t, TRACE_CALL_EXIT, nr, result_of(t, ret));
+}
+
+void probe_other_exit(struct thread *t, u64 nr, long ret, bool restarts)
+{
+	if (is_over(t, ret, restarts) && sampler_of(t)->calls.any & TRACE_ANY_EXIT)
+		tell_exit(t, TRACE_OTHER_EXIT, nr, result_of(t, ret));
 }
 
 void probe_begun(struct thread *t, u64 nr)
 {
 	sample_look(t);
 	if (t->sampling.calls && wanted(sampler_of(t)->calls.exit, nr))
-		tell_exit(t, nr, 0);
+		tell_exit(t, TRACE_CALL_EXIT, nr, 0);
 }
 
 static void hit_place(struct thread *t, const struct trace_place *place, struct trace_hit *hit)

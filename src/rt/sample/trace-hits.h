@@ -15,6 +15,10 @@ void probe_call_enter(struct thread *t, u64 nr);
  */
 void probe_call_exit(struct thread *t, u64 nr, long ret, bool restarts);
 
+/* The same of a call by the numbers of another mode of the CPU, with its arguments. */
+void probe_other_enter(struct thread *t, u64 nr, const u64 args[6]);
+void probe_other_exit(struct thread *t, u64 nr, long ret, bool restarts);
+
 /* Of struct dbt_ops. */
 void place_hit(struct dbt_thread *t);
 

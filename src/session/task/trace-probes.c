@@ -24,9 +24,10 @@ static void tell_call(const struct probe *probe, struct trace_calls *calls)
 {
 	u64 *bits = probe->kind == PROBE_CALL_ENTER ? calls->enter : calls->exit;
 
-	if (probe->nr == PROBE_ANY_CALL)
+	if (probe->nr == PROBE_ANY_CALL) {
 		memset(bits, 0xff, sizeof(calls->enter));
-	else if ((u32)probe->nr < TRACE_CALLS)
+		calls->any |= probe->kind == PROBE_CALL_ENTER ? TRACE_ANY_ENTER : TRACE_ANY_EXIT;
+	} else if ((u32)probe->nr < TRACE_CALLS)
 		bits[probe->nr / 64] |= BIT(probe->nr % 64);
 	add_wants(probe->event, &calls->wants, &calls->stack_size, &calls->chain_max);
 }
@@ -86,16 +87,16 @@ static bool hit_from(const struct guest_thread *th, const struct trace_hit *h,
 		     struct probe_hit *hit)
 {
 	static const enum probe_kind kinds[] = {
-		[TRACE_CALL_ENTER] = PROBE_CALL_ENTER,
-		[TRACE_CALL_EXIT] = PROBE_CALL_EXIT,
-		[TRACE_EXECUTED] = PROBE_EXECUTED,
-		[TRACE_RETURNED] = PROBE_RETURN,
+		[TRACE_CALL_ENTER] = PROBE_CALL_ENTER,  [TRACE_CALL_EXIT] = PROBE_CALL_EXIT,
+		[TRACE_EXECUTED] = PROBE_EXECUTED,      [TRACE_RETURNED] = PROBE_RETURN,
+		[TRACE_OTHER_ENTER] = PROBE_CALL_ENTER, [TRACE_OTHER_EXIT] = PROBE_CALL_EXIT,
 	};
 
 	if (!h->kind || h->kind >= ARRAY_SIZE(kinds))
 		return false;
 	*hit = (struct probe_hit){
 		.kind = kinds[h->kind],
+		.other_mode = h->kind == TRACE_OTHER_ENTER || h->kind == TRACE_OTHER_EXIT,
 		.nr = h->nr,
 		.addr = h->addr,
 		.ret = h->args[0],

@@ -322,6 +322,9 @@ TEST(occurrences)
 	EXPECT_EQ(fake_count(f, any), 2);
 	EXPECT_EQ(fake_count(f, five), 1);
 	EXPECT_EQ(fake_count(f, user), 0);
+	EXPECT(!probe_matches(
+		armed[1],
+		&(struct probe_hit){.kind = PROBE_CALL_ENTER, .nr = 5, .other_mode = true}));
 	EXPECT_EQ(fake_ioctl(f, any, PERF_EVENT_IOC_DISABLE, 0), 0);
 	EXPECT_EQ(nr_armed, 2);
 	happens(5);

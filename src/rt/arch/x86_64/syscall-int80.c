@@ -7,6 +7,7 @@
 #include "rt/arch/x86_64/i386.h"
 #include "rt/arch/x86_64/int80.h"
 #include "rt/mm/mm.h"
+#include "rt/sample/trace-hits.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/user-dispatch.h"
@@ -78,6 +79,7 @@ void syscall_int80(struct thread *t)
 	static const u8 from[6] = {DBT_RBX, DBT_RCX, DBT_RDX, DBT_RSI, DBT_RDI, DBT_RBP};
 	u32 nr = (u32)t->dbt.regs.gpr[DBT_RAX];
 	u64 all[7] = {nr}, *a = &all[1];
+	bool restarts;
 	long ret;
 
 	if (unlikely(t->dispatch.on) && dispatch_catches(t, AUDIT_ARCH_I386, nr))
@@ -86,11 +88,16 @@ void syscall_int80(struct thread *t)
 		a[i] = (u32)t->dbt.regs.gpr[from[i]];
 	if (unlikely(t->filters || t->seccomp_mode || t->proc->filters) && !allows(t, nr, a))
 		return;
+	if (unlikely(t->sampling.calls))
+		probe_other_enter(t, nr, a);
 	switch (nr < I386_CALLS ? i386_calls[nr].how : I386_GATE) {
 	case I386_TWIN: ret = as_twin(t, i386_calls[nr].twin, a); break;
 	case I386_TRANSLATED: ret = translated(t, nr, a); break;
 	case I386_REFUSED: ret = -ENOSYS; break;
 	default: ret = call_by(t, guest_call80, all);
 	}
+	restarts = t->call_restarts;
 	syscall_finish(t, ret);
+	if (unlikely(t->sampling.calls || sample_is_stale(t)))
+		probe_other_exit(t, nr, ret, restarts);
 }
