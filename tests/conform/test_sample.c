@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/signalfd.h>
 
 #define PAGE  4096
 #define PAGES 64
@@ -262,6 +263,32 @@ CONFORM(overflow_is_waited_for)
 		check_val("OVF-08", turn ? "the other is POLL_HUP" : "one is POLL_HUP", si.si_code,
 			  POLL_HUP);
 	}
+	close(fd);
+}
+
+/* And for who reads it from a descriptor. */
+CONFORM(overflow_is_read)
+{
+	struct signalfd_siginfo si[4];
+	sigset_t set;
+	int fd, sfd;
+
+	if (!exact("OVF-08", "signals that are read"))
+		return;
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	NEED(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+	sfd = signalfd(-1, &set, SFD_NONBLOCK);
+	fd = (int)ev_self(every(1000, PERF_SAMPLE_IP));
+	NEED(fd >= 0 && sfd >= 0);
+	NEED(fcntl(fd, F_SETSIG, SIGRTMIN) == 0 && fcntl(fd, F_SETOWN, getpid()) == 0);
+	NEED(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC) == 0);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 3) == 0);
+	asm volatile(LOOP(65536)::: LOOP_CLOBBERS);
+	check_val("OVF-06", "a signalfd has all three", read(sfd, si, sizeof(si)), 3 * sizeof(*si));
+	check_val("OVF-08", "the first of them is POLL_IN", si[0].ssi_code, POLL_IN);
+	check_val("OVF-08", "the last of them is POLL_HUP", si[2].ssi_code, POLL_HUP);
+	check_val("OVF-05", "with its band there", si[2].ssi_band, POLLHUP | POLLERR);
 	close(fd);
 }
 

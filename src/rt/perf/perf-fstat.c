@@ -10,6 +10,7 @@
 #include "sys/string.h"
 
 #include <linux/poll.h>
+#include <linux/signalfd.h>
 
 bool perf_as_anonymous(struct thread *t, u64 nr, u32 n, long *ret)
 {
@@ -85,6 +86,60 @@ void perf_signal(struct thread *t, siginfo_t *info)
 		return;
 	info->si_code = POLL_HUP;
 	info->si_band = POLLHUP | POLLERR;
+}
+
+static bool is_signalfd(int fd)
+{
+	static const char want[] = "anon_inode:[signalfd]";
+	char path[32], link[sizeof(want)];
+	long n;
+
+	fmt(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = raw_call3(__NR_readlink, (long)path, (long)link, sizeof(link));
+	return n == sizeof(want) - 1 && !memcmp(link, want, sizeof(want) - 1);
+}
+
+/* False: the program has unmapped what it has read. */
+static bool fix_signal(struct thread *t, u64 at, struct signalfd_siginfo *si)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = (int)si->ssi_signo;
+	info.si_code = si->ssi_code;
+	info.si_band = (int)si->ssi_band;
+	info.si_fd = si->ssi_fd;
+	perf_signal(t, &info);
+	if (info.si_code == si->ssi_code)
+		return true;
+	si->ssi_code = info.si_code;
+	si->ssi_band = (u32)info.si_band;
+	return !guest_write(t, at, si, sizeof(*si));
+}
+
+/* What a signalfd gives is what a handler would see; the latest of a descriptor is to say so. */
+bool perf_read_signals(struct thread *t, u64 nr, long *ret)
+{
+	const u64 at = guest_arg(t, 1), each = sizeof(struct signalfd_siginfo);
+	struct signalfd_siginfo si;
+	s32 last = -1;
+
+	if (guest_arg(t, 2) < each)
+		return false;
+	*ret = syscall_plain(t, nr);
+	if (sys_failed(*ret) || *ret == CALL_REDO || (u64)*ret % each)
+		return true;
+	for (u64 n = (u64)*ret / each; n--;) {
+		if (guest_read(&si, at + n * each, each) || si.ssi_code != POLL_IN ||
+		    si.ssi_fd == last || !perf_fd_find(t, si.ssi_fd))
+			continue;
+		if (last < 0 && !is_signalfd((int)guest_arg(t, 0)))
+			return true;
+		last = si.ssi_fd;
+		if (!fix_signal(t, at + n * each, &si))
+			return true;
+	}
+	return true;
 }
 
 /*

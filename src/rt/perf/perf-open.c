@@ -371,6 +371,8 @@ bool perf_on_read(struct thread *t, u64 nr, long *ret)
 	const struct perf_fd *pf = perf_fd_find(t, (int)guest_arg(t, 0));
 	struct perf_fd entry;
 
+	if (!pf && nr == __NR_read)
+		return perf_read_signals(t, nr, ret);
 	if (!pf || (nr == __NR_preadv2 && (s64)guest_arg(t, 3) != -1))
 		return false;
 	/* Another thread may close it meanwhile. */

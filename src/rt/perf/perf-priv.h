@@ -82,6 +82,8 @@ bool perf_on_read(struct thread *t, u64 nr, long *ret);
 bool perf_on_receive(struct thread *t, u64 nr, long *ret);
 bool perf_on_select(struct thread *t, u64 nr, long *ret);
 bool perf_on_setaffinity(struct thread *t, u64 nr, long *ret);
+/* A read of no perf descriptor: true: it was made. */
+bool perf_read_signals(struct thread *t, u64 nr, long *ret);
 bool perf_on_bpf(struct thread *t, u64 nr, long *ret);
 bool perf_on_mkdir(struct thread *t, u64 nr, long *ret);
 bool perf_on_splice(struct thread *t, u64 nr, long *ret);
