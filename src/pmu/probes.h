@@ -115,14 +115,14 @@ struct probe_host {
 /* Something that has happened to a thread. */
 struct probe_hit {
 	enum probe_kind kind;
-	s64 nr;      /* of a system call */
-	u64 args[6]; /* likewise; of one that was answered args[0] is the result */
-	u64 addr;    /* of an instruction */
+	s64 nr;          /* of a system call */
+	bool other_mode; /* likewise: by the numbers of another mode of the CPU */
+	u64 args[6];     /* likewise; of one that was answered args[0] is the result */
+	u64 addr;        /* of an instruction */
 	const struct data_watch *watch; /* PROBE_ACCESSED: whose of the host's it was */
 	bool by_kernel;                 /* likewise: in a system call */
-	u64 ret;         /* PROBE_RETURN: where the function at addr has returned to */
-	u32 tid;         /* in the outermost namespace that is known */
-	bool other_mode; /* by the numbers of another mode of the CPU */
+	u64 ret; /* PROBE_RETURN: where the function at addr has returned to */
+	u32 tid; /* in the outermost namespace that is known */
 	u32 cpu;
 	const char *comm;
 };
