@@ -39,11 +39,14 @@ int paths_map(struct thread *t)
 	u64 at = t->area + AREA_PATHS_AT;
 	long ret;
 
-	/* Without a place in the segment its words stay the area's own: nobody reads them. */
+	/* Without a place in the segment nobody reads its words; a forked one has its parent's. */
 	if (index == PATH_THREADS)
-		return 0;
-	ret = region_map_at(at, DBT_PATHS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-			    fd_get(FD_SEGMENT), path_thread_offset(index));
+		ret = region_map_at(at, DBT_PATHS_SIZE, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	else
+		ret = region_map_at(at, DBT_PATHS_SIZE, PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_FIXED, fd_get(FD_SEGMENT),
+				    path_thread_offset(index));
 	return ret == (long)at ? 0 : (int)ret;
 }
 
