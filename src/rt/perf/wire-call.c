@@ -285,29 +285,37 @@ void wire_hello_child(struct thread *t, int sock)
 	wire_forked(w, -1);
 }
 
-struct wire_slot *wire_begin(struct thread *t)
+/* Takes a slot for @t; false: the session is dead. Calls that it has not answered keep theirs. */
+static bool take_slot(struct thread *t, struct wire *w)
 {
-	struct wire *w = &t->proc->perf->wire;
-	struct wire_slot *sl;
 	u64 free, bit;
 
-	sample_own_begin(t);
-	t->perf_switches = perf_switches();
-	if (!wire_connect(t))
-		return NULL;
-	for (;;) {
+	while (!__atomic_load_n(&w->dead, __ATOMIC_RELAXED)) {
 		free = __atomic_load_n(&w->free, __ATOMIC_RELAXED);
 		/* The one it had last: the session knows it there. */
 		bit = BIT(t->perf_slot % WIRE_SLOTS);
 		if (!(free & bit))
 			bit = free & -free;
-		if (!bit)
+		if (!bit) {
 			sys_sched_yield();
-		else if (__atomic_compare_exchange_n(&w->free, &free, free & ~bit, false,
-						     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			break;
+		} else if (__atomic_compare_exchange_n(&w->free, &free, free & ~bit, false,
+						       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			t->perf_slot = (u32)__builtin_ctzll(bit);
+			return true;
+		}
 	}
-	t->perf_slot = (u32)__builtin_ctzll(bit);
+	return false;
+}
+
+struct wire_slot *wire_begin(struct thread *t)
+{
+	struct wire *w = &t->proc->perf->wire;
+	struct wire_slot *sl;
+
+	sample_own_begin(t);
+	t->perf_switches = perf_switches();
+	if (!wire_connect(t) || !take_slot(t, w))
+		return NULL;
 	sl = (struct wire_slot *)((u8 *)w->page + WIRE_SLOT_OFF(t->perf_slot));
 	sl->tid = (s32)t->tid;
 	sl->meter = t->meter;
