@@ -2,6 +2,7 @@
  * Events of whole CPUs [CALL-06] and of a cgroup [FLAG-03]: its tasks on all CPUs, as they come and
  * go. Needs a cgroup that we may make: root, and a hierarchy that can be written to.
  */
+#include "conform/cgroup-hierarchy.h"
 #include "conform/region.h"
 
 #include <limits.h>
@@ -12,29 +13,6 @@
 #define MANY 1000 /* faults that cannot be a runtime's own */
 
 static char hierarchy[300], top[350];
-
-/* The perf_event controller's hierarchy: version 1 if it is mounted, else version 2. */
-static bool find_hierarchy(void)
-{
-	char line[1024], at[256], type[64], *options;
-	FILE *f = fopen("/proc/self/mountinfo", "r");
-
-	while (f && fgets(line, sizeof(line), f)) {
-		options = strstr(line, " - ");
-		if (!options || sscanf(options, " - %63s", type) != 1 ||
-		    sscanf(line, "%*s %*s %*s %*s %255s", at) != 1)
-			continue;
-		if (!strcmp(type, "cgroup") && strstr(options, "perf_event")) {
-			snprintf(hierarchy, sizeof(hierarchy), "%s", at);
-			break;
-		}
-		if (!strcmp(type, "cgroup2") && !hierarchy[0])
-			snprintf(hierarchy, sizeof(hierarchy), "%s", at);
-	}
-	if (f)
-		fclose(f);
-	return hierarchy[0];
-}
 
 static void write_to(const char *dir, const char *name, const char *text)
 {
@@ -54,7 +32,7 @@ static void enter(const char *dir)
 
 static bool no_cgroup(const char *text)
 {
-	if (find_hierarchy()) {
+	if (cgroup_hierarchy(hierarchy, sizeof(hierarchy))) {
 		snprintf(top, sizeof(top), "%s/conform-%d", hierarchy, (int)getpid());
 		if (capable() && mkdir(top, 0755) == 0)
 			return false;

@@ -2,6 +2,7 @@
  * Records of what tasks do beside names, mappings, forks and ends: namespaces, cgroups that are
  * made, build ids of mappings, what bpf(2) does to the kernel's code.
  */
+#include "conform/cgroup-hierarchy.h"
 #include "conform/conform.h"
 
 #include <elf.h>
@@ -279,29 +280,6 @@ CONFORM(build_id)
 
 static char hierarchy[300];
 
-/* The perf_event controller's hierarchy: version 1 if it is mounted, else version 2. */
-static bool find_hierarchy(void)
-{
-	char line[1024], at[256], type[64], *options;
-	FILE *f = fopen("/proc/self/mountinfo", "r");
-
-	while (f && fgets(line, sizeof(line), f)) {
-		options = strstr(line, " - ");
-		if (!options || sscanf(options, " - %63s", type) != 1 ||
-		    sscanf(line, "%*s %*s %*s %*s %255s", at) != 1)
-			continue;
-		if (!strcmp(type, "cgroup") && strstr(options, "perf_event")) {
-			snprintf(hierarchy, sizeof(hierarchy), "%s", at);
-			break;
-		}
-		if (!strcmp(type, "cgroup2") && !hierarchy[0])
-			snprintf(hierarchy, sizeof(hierarchy), "%s", at);
-	}
-	if (f)
-		fclose(f);
-	return hierarchy[0];
-}
-
 static bool enter(const char *dir)
 {
 	char path[500];
@@ -345,7 +323,7 @@ CONFORM(cgroup)
 	bool in;
 
 	snprintf(end, sizeof(end), "/sideband-%d", (int)getpid());
-	if (!find_hierarchy() || !capable())
+	if (!cgroup_hierarchy(hierarchy, sizeof(hierarchy)) || !capable())
 		goto skip;
 	snprintf(top, sizeof(top), "%s%s", hierarchy, end);
 	attr.cgroup = 1;

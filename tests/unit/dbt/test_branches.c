@@ -2,6 +2,7 @@
  * The last taken branches, as they are where a thread stops at a deadline: checked against single
  * steps [BR-02, BR-03, BR-06].
  */
+#include "unit/dbt/snippets.h"
 #include "unit/dbt/stepper.h"
 #include "unit/test.h"
 
@@ -12,9 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-u64 snip_loop(u64 n), snip_branches(void), snip_flags(u64 a, u64 b), snip_fib(u64 n);
-u64 snip_redzone(void), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
-u64 snip_longjmp(void), snip_sparse(u64 n);
+u64 snip_sparse(u64 n);
 extern const char snip_rewriting[], snip_rewriting_end[];
 
 #define TYPE(name) BIT(TRACE_BRANCH_##name)
@@ -30,12 +29,6 @@ static const u32 choices[] = {
 
 /* Fits no more than one other choice, beside open calls. */
 #define CROWD (TYPE(COND)), (TYPE(RETURN)), (TYPE(CALL) | TYPE(JUMP))
-
-struct program {
-	const char *name;
-	const void *fn;
-	u64 abc[3];
-};
 
 /* What single steps have taken, the last one at the end; of open calls, those. */
 struct model {

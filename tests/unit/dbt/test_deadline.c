@@ -1,4 +1,5 @@
 /* A thread stops exactly where a quantity reaches its deadline: checked against single steps. */
+#include "unit/dbt/snippets.h"
 #include "unit/dbt/stepper.h"
 #include "unit/test.h"
 
@@ -10,9 +11,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
-u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
-u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_transaction(u64 eax);
 extern const char snip_rewriting[], snip_rewriting_end[];
 
 /* The flags that an instruction leaves undefined differ between CPUs, and AF with them. */
@@ -46,12 +44,6 @@ static void complain(const char *name, u64 period, u64 k, const struct stop *s,
 				  (unsigned long long)s->regs.gpr[i],
 				  (unsigned long long)n->regs.gpr[i]);
 }
-
-struct program {
-	const char *name;
-	const void *fn;
-	u64 abc[3];
-};
 
 static void check_run(struct guest *g, const struct program *p, const struct native_step *steps,
 		      u64 n, u64 period)
@@ -109,17 +101,8 @@ static void check_program(struct guest *g, const struct program *p, u64 most)
 
 TEST(each_stop_is_exact)
 {
-	static const struct program programs[] = {
-		{"loop", snip_loop, {300}},       {"rep", snip_rep, {200}},
-		{"branches", snip_branches, {0}}, {"flags", snip_flags, {200, 7}},
-		{"redzone", snip_redzone, {0}},   {"fib", snip_fib, {9}},
-		{"table", snip_table, {100}},     {"spilled", snip_spilled, {0}},
-		{"deep", snip_deep, {300}},       {"longjmp", snip_longjmp, {0}},
-		{"vector", snip_vector, {40, 3}},
-	};
-
-	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
-		check_program(guest_main(), &programs[i], 100000);
+	for (u32 i = 0; i < ARRAY_SIZE(snip_programs); i++)
+		check_program(guest_main(), &snip_programs[i], 100000);
 }
 
 /* Signals that arrive wherever the thread is. */

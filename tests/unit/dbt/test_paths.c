@@ -1,6 +1,7 @@
 /* Words of paths say how often each instruction was executed: checked against single steps. */
 #include "data/path-reader.h"
 #include "unit/dbt/path_room.h"
+#include "unit/dbt/snippets.h"
 #include "unit/dbt/stepper.h"
 #include "unit/test.h"
 
@@ -11,18 +12,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
-u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
-u64 snip_longjmp(void), snip_vector(u64 n, u64 step);
 extern const char snip_rewriting[], snip_rewriting_end[];
 
 #define MASK (DBT_MASK_ALL | DBT_MASK_PATHS)
-
-struct program {
-	const char *name;
-	const void *fn;
-	u64 abc[3];
-};
 
 static struct path_space *space;
 
@@ -175,17 +167,8 @@ static void check_program(struct guest *g, const struct program *p)
 
 TEST(each_instruction_is_counted)
 {
-	static const struct program programs[] = {
-		{"loop", snip_loop, {300}},       {"rep", snip_rep, {200}},
-		{"branches", snip_branches, {0}}, {"flags", snip_flags, {200, 7}},
-		{"redzone", snip_redzone, {0}},   {"fib", snip_fib, {9}},
-		{"table", snip_table, {100}},     {"spilled", snip_spilled, {0}},
-		{"deep", snip_deep, {300}},       {"longjmp", snip_longjmp, {0}},
-		{"vector", snip_vector, {40, 3}},
-	};
-
-	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
-		check_program(guest_main(), &programs[i]);
+	for (u32 i = 0; i < ARRAY_SIZE(snip_programs); i++)
+		check_program(guest_main(), &snip_programs[i]);
 }
 
 /* Only words are of interest to who does not count. */

@@ -1,4 +1,5 @@
 /* A thread tells before each execution of an instruction at a place: against single steps. */
+#include "unit/dbt/snippets.h"
 #include "unit/dbt/stepper.h"
 #include "unit/test.h"
 
@@ -6,16 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
-
-u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
-u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
-u64 snip_longjmp(void), snip_vector(u64 n, u64 step);
-
-struct program {
-	const char *name;
-	const void *fn;
-	u64 abc[3];
-};
 
 static const struct program programs[] = {
 	{"loop", snip_loop, {30}},        {"rep", snip_rep, {20}},

@@ -1,5 +1,6 @@
 /* Guest code runs as it does natively, and what it retires is counted exactly. */
 #include "unit/dbt/guest.h"
+#include "unit/dbt/snippets.h"
 #include "unit/test.h"
 
 #include <pthread.h>
@@ -9,13 +10,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
-u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_fault(u64 *p), snip_gs(u64 *p);
-u64 snip_transaction(u64 eax);
-u64 snip_spilled(void), snip_deep(u64 n), snip_readonly(u64 *sp);
+u64 snip_fault(u64 *p), snip_gs(u64 *p), snip_readonly(u64 *sp);
 u64 snip_withdrawn(void *sp, void *to, u64 unused);
 extern char snip_readonly_back[], snip_withdrawn_back[];
-u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_to(void *to, u64 a, u64 b);
+u64 snip_to(void *to, u64 a, u64 b);
 extern char snip_fault_at[];
 
 struct counts {
