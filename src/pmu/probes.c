@@ -190,7 +190,7 @@ void probe_happened(struct probe *probe, const struct probe_hit *hit,
 		    const struct sample_facts *facts)
 {
 	struct event *event = probe->event;
-	const struct event *original = event->parent ? event->parent : event;
+	struct event *original = event->parent ? event->parent : event;
 	const struct tp_filter *filter = probe_of(original)->filter;
 	const struct tp_context context = {hit->cpu, hit->comm};
 	struct sample_facts mine = *facts;
@@ -211,8 +211,8 @@ void probe_happened(struct probe *probe, const struct probe_hit *hit,
 	}
 	event->count++;
 	/* A stand-in's periods are its own, but what it has seen its CPU's event counts. */
-	if (event->standin && event->parent->state == EVENT_ACTIVE)
-		event->parent->count++;
+	if (event->standin && original->state == EVENT_ACTIVE)
+		original->count++;
 	event_occurred(event, 1, &mine);
 }
 

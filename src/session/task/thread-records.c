@@ -451,11 +451,14 @@ static void tell(struct guest_thread *th, const struct thread_records *r,
 	struct ap_record rec;
 	const char *why;
 
-	if ((k->header.type == PERF_RECORD_SAMPLE && !rp) ||
-	    ap__record_decode(&rec, k->bytes, k->header.size, &layout, &why) < 0)
+	if (ap__record_decode(&rec, k->bytes, k->header.size, &layout, &why) < 0)
 		return;
 	switch (rec.type) {
-	case PERF_RECORD_SAMPLE: tell_sample(th, r, rp, &rec); break;
+	case PERF_RECORD_SAMPLE:
+		/* One of an event that has been closed since has no layout either. */
+		if (rp)
+			tell_sample(th, r, rp, &rec);
+		break;
 	case PERF_RECORD_SWITCH: tell_switch(th, &rec); break;
 	case PERF_RECORD_KSYMBOL:
 	case PERF_RECORD_BPF_EVENT:
