@@ -96,11 +96,25 @@ static void copy_in(const void *bytes, u64 len)
 	__atomic_store_n(&trace->head, head + len, __ATOMIC_RELEASE);
 }
 
+/* The first event as the table has it that is in force: the session may be writing the next. */
+static struct trace_event told(void)
+{
+	struct trace_event e;
+	u32 seq;
+
+	do {
+		seq = __atomic_load_n(&g.m->trace_seq, __ATOMIC_ACQUIRE);
+		e = trace->event[0];
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (seq & 1 || seq != __atomic_load_n(&g.m->trace_seq, __ATOMIC_RELAXED));
+	return e;
+}
+
 /* As a thread does that has counted a period more. */
 static struct trace_sample one_more(u64 ip)
 {
 	struct trace_sample sample = {.entry = {.kind = TRACE_SAMPLE, .size = sizeof(sample)},
-				      .id = trace->event[0].id,
+				      .id = told().id,
 				      .periods = 1,
 				      .ip = ip,
 				      .pc = ip};
@@ -179,7 +193,7 @@ static void many_sizes(void)
 	u32 n = 0;
 
 	begin(&attr);
-	NEED(trace->event[0].next == PERIOD && trace->event[0].period == PERIOD);
+	NEED(told().next == PERIOD && told().period == PERIOD);
 	/* Many times around the ring, with entries of every size. */
 	for (u32 round = 0; round < 40; round++) {
 		u32 first = n;
@@ -195,7 +209,7 @@ static void many_sizes(void)
 	NEED(mock_ioctl(&g, handle, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	NEED(samples(n) == 1);
 	/* An event that is off has no deadline, and gets nothing. */
-	NEED(trace->event[0].period == 0);
+	NEED(told().period == 0);
 	put_sample(n, 0, 0);
 	await_drained();
 	NEED(samples(n) == 0);
@@ -404,7 +418,7 @@ static void tell_times(void)
 		sample.sums[METER_INSTRUCTIONS] += (u64)i << 62;
 		copy_in(&sample, sizeof(sample));
 		await_drained();
-		NEED(trace->event[0].period && trace->event[0].period <= (u64)INT64_MAX);
+		NEED(told().period && told().period <= (u64)INT64_MAX);
 	}
 }
 
@@ -430,7 +444,7 @@ static void tell_sums(void)
 		copy_in(&sample, sizeof(sample));
 		await_drained();
 		NEED(mock_read(&g, handle, words, sizeof(words)) == sizeof(words));
-		NEED(trace->event[0].period == PERIOD);
+		NEED(told().period == PERIOD);
 	}
 }
 
