@@ -25,61 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "abi/wire.h"
 #include "backend/remote.h"
-
-static u64 state;
-
-static u64 any(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static u64 below(u64 n)
-{
-	return any() % n;
-}
-
-static u64 odd(void)
-{
-	static const u64 values[] = {0,
-				     1,
-				     2,
-				     3,
-				     4,
-				     7,
-				     8,
-				     9,
-				     15,
-				     16,
-				     24,
-				     255,
-				     256,
-				     257,
-				     4095,
-				     4096,
-				     4097,
-				     WIRE_DATA,
-				     0x7fff,
-				     0x7fffffff,
-				     ~0u,
-				     0x80000000,
-				     WIRE_DATA + 1,
-				     ~0ull,
-				     -1ull,
-				     1ull << 63,
-				     ~0ull >> 1,
-				     -4095ull,
-				     -4096ull,
-				     -2ull,
-				     -22ull,
-				     -110ull};
-
-	return below(4) ? values[below(ARRAY_SIZE(values))] : any();
-}
+#include "fuzz/any.h"
 
 /* What the session that lies has. */
 static struct {
@@ -444,7 +391,7 @@ int main(int argc, char **argv)
 		int pair[2], status;
 		pid_t pid;
 
-		state = (seed + i) * 0x9e3779b97f4a7c15ull + 1;
+		any_state = (seed + i) * 0x9e3779b97f4a7c15ull + 1;
 		alarm(60);
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 			return 1;
@@ -452,7 +399,7 @@ int main(int argc, char **argv)
 		if (!pid) {
 			close(pair[1]);
 			liar.bootstrap = pair[0];
-			state ^= 0x5555;
+			any_state ^= 0x5555;
 			lie();
 			_exit(0);
 		}

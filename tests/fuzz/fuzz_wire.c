@@ -18,34 +18,8 @@
 #include <unistd.h>
 
 #include "abi/trace.h"
+#include "fuzz/any.h"
 #include "unit/session/mock-guest.h"
-
-static u64 state;
-
-static u64 any(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static u64 below(u64 n)
-{
-	return any() % n;
-}
-
-/* Numbers that limits are made of. */
-static u64 odd(void)
-{
-	static const u64 values[] = {
-		0,          1,    2,     3,          7,          8,
-		23,         24,   63,    64,         255,        4095,
-		4096,       4097, 16384, WIRE_DATA,  WIRE_SLOTS, 0x7fffffff,
-		0x80000000, ~0u,  ~0ull, 1ull << 63, ~0ull >> 1, WIRE_NO_METER};
-
-	return below(4) ? values[below(ARRAY_SIZE(values))] : any();
-}
 
 static u64 handles[64];
 static u32 nr_handles;
@@ -393,7 +367,7 @@ static void guest(struct session *s, u64 seed)
 	struct mock g;
 	int err;
 
-	state = seed * 0x9e3779b97f4a7c15ull + 1;
+	any_state = seed * 0x9e3779b97f4a7c15ull + 1;
 	alarm(30);
 	mock_init(&g, session_segment_fd(s), session_bootstrap_fd(s));
 	err = mock_hello(&g, -1, 0);

@@ -30,34 +30,11 @@
 #include <unistd.h>
 
 #include "abi/trace.h"
+#include "fuzz/any.h"
 #include "unit/session/mock-guest.h"
 
 #define GUESTS  3 /* hostile ones at a time */
 #define CALLERS 3 /* threads of one that make calls */
-
-static __thread u64 state;
-
-static u64 any(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static u64 below(u64 n)
-{
-	return any() % n;
-}
-
-static u64 odd(void)
-{
-	static const u64 values[] = {
-		0,    1,    2,    3,     7,   8,     24,        63,         64,         255,
-		4095, 4096, 4097, 16384, ~0u, ~0ull, WIRE_DATA, 0x7fffffff, 0x80000000, 1ull << 63};
-
-	return below(3) ? values[below(ARRAY_SIZE(values))] : any();
-}
 
 static struct mock g;
 static struct trace *trace;
@@ -207,7 +184,7 @@ static void *call(void *arg)
 	struct wire_kick k = {.what = WIRE_KICK_CALL, .slot = slot};
 	const struct timespec moment = {0, 2000000};
 
-	state ^= slot * 0x9e3779b97f4a7c15ull + 77;
+	any_state ^= slot * 0x9e3779b97f4a7c15ull + 77;
 	for (;;) {
 		some_request(sl);
 		sl->tid = below(16) ? gettid() : (s32)odd();
@@ -229,7 +206,7 @@ static void *take(void *arg)
 {
 	static int kept[64];
 
-	(void)arg;
+	any_state ^= (uintptr_t)arg * 0x9e3779b97f4a7c15ull + 99;
 	memset(kept, -1, sizeof(kept));
 	for (;;) {
 		char control[CMSG_SPACE(4 * sizeof(int))], bytes[64];
@@ -257,7 +234,7 @@ static void *scribble(void *arg)
 {
 	u8 *head = (u8 *)g.segment;
 
-	state ^= (uintptr_t)arg * 0x9e3779b97f4a7c15ull;
+	any_state ^= (uintptr_t)arg * 0x9e3779b97f4a7c15ull;
 	for (;;) {
 		u32 index = (u32)below(24);
 		u8 *meter = head + segment_offset(index);
@@ -296,7 +273,7 @@ static void hostile(int segment, int bootstrap, u64 seed)
 	struct timespec now, end;
 	pthread_t thread;
 
-	state = seed * 0x9e3779b97f4a7c15ull + 1;
+	any_state = seed * 0x9e3779b97f4a7c15ull + 1;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_NOFILE, &files);
 	alarm(30);
@@ -312,7 +289,7 @@ static void hostile(int segment, int bootstrap, u64 seed)
 	for (u64 i = 0; i < CALLERS; i++)
 		pthread_create(&thread, NULL, call, (void *)(uintptr_t)(1 + i));
 	pthread_create(&thread, NULL, scribble, (void *)(uintptr_t)seed);
-	pthread_create(&thread, NULL, take, NULL);
+	pthread_create(&thread, NULL, take, (void *)(uintptr_t)seed);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += 1;
 	do {
