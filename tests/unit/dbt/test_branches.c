@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 u64 snip_sparse(u64 n);
-extern const char snip_rewriting[], snip_rewriting_end[];
 
 #define TYPE(name) BIT(TRACE_BRANCH_##name)
 #define ANY        0xfeu
@@ -276,13 +275,8 @@ TEST(nor_in_a_storm_of_signals)
 TEST(branches_of_code_that_rewrites_itself_are_exact)
 {
 	struct program p = {"rewriting", NULL, {100}};
-	void *at;
+	void *at = snip_rewriting_copy(guest_main()->t);
 
-	guest_main();
-	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		  0);
-	memcpy(at, snip_rewriting, (size_t)(snip_rewriting_end - snip_rewriting));
-	dbt_exec_add(guest_main()->t, (u64)at, 4096, DBT_EXEC_WRITABLE);
 	p.fn = at;
 	check_program(guest_main(), &p, 1000);
 	dbt_exec_remove(guest_main()->t, (u64)at, 4096);

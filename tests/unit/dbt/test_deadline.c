@@ -11,8 +11,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-extern const char snip_rewriting[], snip_rewriting_end[];
-
 /* The flags that an instruction leaves undefined differ between CPUs, and AF with them. */
 #define FLAGS 0xcd5u
 
@@ -159,13 +157,8 @@ TEST(stops_are_exact_wherever_a_signal_comes)
 TEST(stops_are_exact_in_code_that_rewrites_itself)
 {
 	struct program p = {"rewriting", NULL, {100}};
-	void *at;
+	void *at = snip_rewriting_copy(guest_main()->t);
 
-	guest_main();
-	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		  0);
-	memcpy(at, snip_rewriting, (size_t)(snip_rewriting_end - snip_rewriting));
-	dbt_exec_add(guest_main()->t, (u64)at, 4096, DBT_EXEC_WRITABLE);
 	p.fn = at;
 	check_program(guest_main(), &p, 1000);
 	dbt_exec_remove(guest_main()->t, (u64)at, 4096);
