@@ -119,6 +119,15 @@ bool kernel_at_least(int major, int minor);
 struct pe_attr ev_attr(u32 type, u64 config);
 struct pe_attr sw_attr(u64 config);
 
+/* What a siginfo_t says of an attr.sigtrap, which older headers do not know. */
+struct perf_siginfo {
+	int signo, error, code, pad;
+	u64 addr, data;
+	u32 type, flags;
+};
+
+#define TRAP_BY_PERF 6
+
 /* All return the result or -errno. */
 long ev_open(const struct pe_attr *attr, pid_t pid, int cpu, int group, unsigned long flags);
 long ev_self(struct pe_attr attr); /* on the calling thread, a leader */

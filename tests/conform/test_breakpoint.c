@@ -193,14 +193,6 @@ CONFORM(faults)
 #endif
 
 #ifdef __x86_64__
-struct perf_siginfo {
-	int signo, error, code, pad;
-	u64 addr, data;
-	u32 type, flags;
-};
-
-#define TRAP_BY_PERF 6
-
 static volatile int traps, right_traps, late_traps, before;
 
 static void on_trap(int sig, siginfo_t *si, void *context)

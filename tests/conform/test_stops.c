@@ -563,15 +563,6 @@ CONFORM(lost)
 		  "what found no room is lost", "%lu, %lu", n, words[1]);
 }
 
-/* What a siginfo_t says of it, which older headers do not know. */
-struct perf_siginfo {
-	int signo, error, code, pad;
-	u64 addr, data;
-	u32 type, flags;
-};
-
-#define TRAP_BY_PERF 6
-
 /* What the last SIGTRAP said, and where the program was. */
 static volatile int traps, trap_codes, trap_flags, traps_at_store, traps_in_order;
 static volatile u64 trap_data, trap_type, trap_next;

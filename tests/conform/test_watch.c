@@ -225,14 +225,6 @@ CONFORM(samples)
 	check_val("DES-05", "after two more it is off", (long)(page->data_head / sizeof(r)), 5);
 }
 
-struct perf_siginfo {
-	int signo, error, code, pad;
-	u64 addr, data;
-	u32 type, flags;
-};
-
-#define TRAP_BY_PERF 6
-
 static volatile int traps, right_traps, late_traps, code_right;
 static volatile u64 trapped_at;
 

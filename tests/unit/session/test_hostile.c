@@ -57,6 +57,19 @@ static void expect_served(void (*body)(struct mock *g))
 	session_free(s);
 }
 
+static int listening(struct sockaddr_in *at)
+{
+	socklen_t len = sizeof(*at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*at = (struct sockaddr_in){.sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	if (fd < 0 || bind(fd, (struct sockaddr *)at, sizeof(*at)) || listen(fd, 200) ||
+	    getsockname(fd, (struct sockaddr *)at, &len))
+		_exit(NOT_HERE);
+	return fd;
+}
+
 /*
  * A socket that has something to say to somebody who does not listen: to close it takes a minute.
  */
@@ -77,13 +90,9 @@ static int lingering(int listener, const struct sockaddr_in *at)
 /* With or without a call that wants it, and more of them in one message than any call wants. */
 static void send_what_lingers(struct mock *g)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(at);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	struct sockaddr_in at;
+	int listener = listening(&at), fd;
 
-	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) ||
-	    listen(listener, 200) || getsockname(listener, (struct sockaddr *)&at, &len))
-		_exit(NOT_HERE);
 	NEED(mock_hello(g, -1, 0) == 0);
 	for (int i = 0; i < 3; i++) {
 		fd = lingering(listener, &at);
@@ -106,13 +115,9 @@ TEST(a_descriptor_that_takes_long_to_close)
 /* It is still in the socket when that is closed. */
 static void leave_what_lingers(struct mock *g)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(at);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	struct sockaddr_in at;
+	int listener = listening(&at), fd;
 
-	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) ||
-	    listen(listener, 200) || getsockname(listener, (struct sockaddr *)&at, &len))
-		_exit(NOT_HERE);
 	NEED(mock_hello(g, -1, 0) == 0);
 	for (int i = 0; i < 100; i++) {
 		fd = lingering(listener, &at);
