@@ -57,6 +57,12 @@ void arch_stopped(struct dbt_thread *t, enum dbt_stop stop);
  * the instructions before @index have retired. Corrects the meter.
  */
 void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index);
+/*
+ * From @regs as they are @off bytes behind @b's first to those before the instruction that is being
+ * executed there, whose index it returns.
+ */
+u32 arch_rewind(const struct dbt_thread *t, const struct dbt_block *b, u32 off,
+		struct dbt_regs *regs);
 /* The guest's address of instruction @index of @b. */
 u64 arch_insn_pc(const struct dbt_block *b, u32 index);
 

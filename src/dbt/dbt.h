@@ -380,6 +380,23 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *uc);
  */
 u64 dbt_guest_pc(struct dbt_thread *t, u64 pc);
 
+/* Another process's memory: read() is false if what is asked for is not there. */
+struct dbt_foreign {
+	bool (*read)(void *ctx, const void *addr, void *to, u64 len);
+	void *ctx;
+};
+
+/*
+ * For a thread of another process that stands still, and whose translator is the same code at the
+ * same address: from its native registers in @regs to the guest's. @base is where its struct
+ * dbt_thread lies, *@gs what the guest has of it. In the middle of an instruction's native form
+ * they are those before the instruction, but for what it has written so far; of a branch rcx, r11
+ * and the flags may be those that it uses. False: it is no such thread, or is between two blocks.
+ * Takes no lock.
+ */
+must_check bool dbt_foreign_regs(const struct dbt_foreign *memory, u64 base, struct dbt_regs *regs,
+				 u64 *gs);
+
 /* Whether @pc lies in the code cache. Async-signal-safe. */
 bool dbt_in_cache(u64 pc);
 /* Where it is; constant after dbt_init(). */

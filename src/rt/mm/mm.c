@@ -148,8 +148,7 @@ const struct mm_range *mm_exec_find(u64 addr)
 	return i < mm.code.n ? &mm.code.at[i] : NULL;
 }
 
-/* Reads what lies at @addr in process @pid. */
-static bool read_foreign(u32 pid, const void *addr, void *to, size_t len)
+bool mm_read_foreign(u32 pid, const void *addr, void *to, size_t len)
 {
 	struct iovec here = {to, len}, there = {(void *)addr, len};
 
@@ -165,7 +164,7 @@ struct mm_foreign *mm_foreign_read(u32 pid)
 	u64 size;
 
 	for (u32 i = 0; i < 8; i++) {
-		if (!read_foreign(pid, &mm.code, &set, sizeof(set)) || set.n > RANGES_MAX)
+		if (!mm_read_foreign(pid, &mm.code, &set, sizeof(set)) || set.n > RANGES_MAX)
 			return NULL;
 		size = sizeof(*f) + set.n * sizeof(*set.at);
 		f = region_map(size);
@@ -173,10 +172,10 @@ struct mm_foreign *mm_foreign_read(u32 pid)
 			return NULL;
 		f->n = set.n;
 		f->size = size;
-		if (read_foreign(pid, &region_code_start, &f->code_start, sizeof(u64)) &&
-		    read_foreign(pid, &region_code_end, &f->code_end, sizeof(u64)) &&
-		    (!set.n || read_foreign(pid, set.at, f->at, set.n * sizeof(*set.at))) &&
-		    read_foreign(pid, &mm.code, &again, sizeof(again)) &&
+		if (mm_read_foreign(pid, &region_code_start, &f->code_start, sizeof(u64)) &&
+		    mm_read_foreign(pid, &region_code_end, &f->code_end, sizeof(u64)) &&
+		    (!set.n || mm_read_foreign(pid, set.at, f->at, set.n * sizeof(*set.at))) &&
+		    mm_read_foreign(pid, &mm.code, &again, sizeof(again)) &&
 		    !memcmp(&again, &set, sizeof(set)))
 			return f;
 		mm_foreign_free(f);

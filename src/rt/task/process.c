@@ -55,11 +55,6 @@ struct thread *threads_lock(struct thread *t)
 	return all;
 }
 
-struct thread *threads_try_lock(struct thread *t)
-{
-	return lock_try(&list_lock, t->id) ? all : NULL;
-}
-
 void threads_unlock(struct thread *t)
 {
 	list_release(t->id);

@@ -12,8 +12,6 @@ void threads_add(struct thread *t);
 void threads_remove(struct thread *t);
 /* The list's first, with its lock held until threads_unlock(). */
 struct thread *threads_lock(struct thread *t);
-/* NULL, without the lock, if somebody has it. */
-struct thread *threads_try_lock(struct thread *t);
 void threads_unlock(struct thread *t);
 /* threads_remove() for who holds it; once more does nothing. */
 void threads_unlink(struct thread *t);

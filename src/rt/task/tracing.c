@@ -1,90 +1,126 @@
 /*
  * What tracing means for guests. A tracee that begins another program runs it natively, since its
- * tracer is to find that program there. A thread of the tracer's own memory is shown as the guest
- * that it is: LeakSanitizer makes itself a tracer with clone(CLONE_VM), stops all threads, and
- * looks for pointers in their registers and from their stack pointers on.
+ * tracer is to find that program there. Threads of guests that run translated are shown as what
+ * they are for the program: LeakSanitizer makes itself a tracer with clone(CLONE_VM), stops all
+ * threads, and looks for pointers in their registers and from their stack pointers on; a debugger
+ * that attaches looks for frames. They can be looked at only: what is set would be registers of the
+ * code cache.
  */
 #include "rt/arch.h"
 #include "rt/mm/guest-mem.h"
+#include "rt/mm/mm.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/process.h"
+#include "sys/string.h"
 
 #include <linux/elf.h>
 #include <linux/ptrace.h>
 #include <linux/uio.h>
 
-#define LIST_TRIES 100u
+#define USER_REGS (USER_REGS_SIZE / sizeof(u64))
 
-/*
- * The thread @tid of this memory; NULL: there is none, or one that is stopped holds the list. A
- * tracee does not go away while its tracer asks for it.
- */
-static struct thread *tracee_here(struct thread *t, u32 tid)
+static bool read_tracee(void *ctx, const void *addr, void *to, u64 len)
 {
-	struct thread *o = threads_try_lock(t);
+	return mm_read_foreign(*(const u32 *)ctx, addr, to, len);
+}
 
-	for (u32 i = 0; !o && i < LIST_TRIES; i++) {
-		sys_sched_yield();
-		o = threads_try_lock(t);
-	}
-	if (!o)
-		return NULL;
-	while (o && o->tid != tid)
-		o = o->all_next;
-	threads_unlock(t);
-	return o;
+/* From what the kernel tells of @tid to what the program is; false if it is no guest. */
+static bool as_guest(u32 tid, u64 *user)
+{
+	const struct dbt_foreign memory = {read_tracee, &tid};
+	struct dbt_regs regs;
+	u64 gs;
+
+	ptrace_to_regs(user, &regs);
+	if (!dbt_foreign_regs(&memory, ptrace_regs_gs(user), &regs, &gs))
+		return false;
+	regs_to_ptrace(&regs, user);
+	ptrace_regs_set_gs(user, gs);
+	return true;
+}
+
+/* The registers of @tid as a guest. */
+static bool guest_registers(u32 tid, u64 *user)
+{
+	return !raw_call4(__NR_ptrace, PTRACE_GETREGS, tid, 0, (long)user) && as_guest(tid, user);
 }
 
 /* Writes over what the kernel has written at @at, @len bytes. */
-static long show(struct thread *t, struct thread *tracee, u64 at, u64 len)
+static long show(struct thread *t, u32 tid, u64 at, u64 len)
 {
-	u64 user[USER_REGS_SIZE / sizeof(u64)];
+	u64 user[USER_REGS];
 
 	if (len < sizeof(user))
 		return 0;
 	if (guest_read(user, at, sizeof(user)))
 		return -EFAULT;
-	/* In the cache its registers are the guest's, but for what an instruction has borrowed. */
-	if (dbt_in_cache(ptrace_regs_pc(user)))
-		ptrace_regs_set_pc(user, dbt_guest_pc(&tracee->dbt, ptrace_regs_pc(user)));
-	else
-		regs_to_ptrace(&tracee->dbt.regs, user);
-	ptrace_regs_set_gs(user, tracee->dbt.arch.gs_base);
-	return guest_write(t, at, user, sizeof(user)) ? -EFAULT : 0;
+	return as_guest(tid, user) && guest_write(t, at, user, sizeof(user)) ? -EFAULT : 0;
 }
 
-static long show_registers(struct thread *t, u64 request, struct thread *tracee)
+/* The kernel has been asked, and has answered. */
+static long show_registers(struct thread *t, u64 request, u32 tid)
 {
-	struct iovec iov = {0};
+	u64 user[USER_REGS], at = guest_arg(t, 2);
+	struct iovec iov;
 
-	if (request == PTRACE_GETREGS)
-		return show(t, tracee, guest_arg(t, 3), USER_REGS_SIZE);
-	if (guest_read(&iov, guest_arg(t, 3), sizeof(iov)))
+	switch (request) {
+	case PTRACE_GETREGS: return show(t, tid, guest_arg(t, 3), USER_REGS_SIZE);
+	case PTRACE_GETREGSET:
+		if (at != NT_PRSTATUS)
+			return 0;
+		if (guest_read(&iov, guest_arg(t, 3), sizeof(iov)))
+			return -EFAULT;
+		return show(t, tid, (u64)iov.iov_base, iov.iov_len);
+	case PTRACE_PEEKUSR:
+		if (at >= USER_REGS_SIZE || !guest_registers(tid, user))
+			return 0;
+		return guest_write(t, guest_arg(t, 3), &user[at / 8], 8) ? -EFAULT : 0;
+	}
+	return 0;
+}
+
+/*
+ * Of a guest's registers: 0 if they are as they are to be, else EIO. 1: the kernel is to be asked.
+ */
+static long set_registers(struct thread *t, u64 request, u32 tid)
+{
+	u64 user[USER_REGS], wanted[USER_REGS], at = guest_arg(t, 2), from = guest_arg(t, 3);
+	struct iovec iov = {NULL, USER_REGS_SIZE};
+
+	if (request == PTRACE_POKEUSR && at % 8 == 0 && at < USER_REGS_SIZE)
+		return !guest_registers(tid, user) ? 1 : user[at / 8] == from ? 0 : -EIO;
+	if (request != PTRACE_SETREGS && (request != PTRACE_SETREGSET || at != NT_PRSTATUS))
+		return 1;
+	if (request == PTRACE_SETREGSET) {
+		if (guest_read(&iov, from, sizeof(iov)))
+			return -EFAULT;
+		from = (u64)iov.iov_base;
+	}
+	iov.iov_len = min_u64(iov.iov_len, USER_REGS_SIZE);
+	if (!guest_registers(tid, user))
+		return 1;
+	if (guest_read(wanted, from, iov.iov_len))
 		return -EFAULT;
-	return show(t, tracee, (u64)iov.iov_base, iov.iov_len);
+	return memcmp(user, wanted, iov.iov_len) ? -EIO : 0;
 }
 
 long guest_ptrace(struct thread *t)
 {
-	u64 request = guest_arg(t, 0), pid = guest_arg(t, 1);
-	long ret = call_kernel(t);
-	struct thread *tracee;
+	u64 request = guest_arg(t, 0);
+	u32 tid = (u32)guest_arg(t, 1);
+	long ret = set_registers(t, request, tid);
 
+	if (ret <= 0)
+		return ret;
+	ret = call_kernel(t);
 	if (ret)
 		return ret;
 	switch (request) {
 	case PTRACE_TRACEME: meter_set_traced(t->proc->pid, true); break;
 	case PTRACE_ATTACH:
-	case PTRACE_SEIZE: meter_set_traced((u32)pid, true); break;
-	case PTRACE_DETACH: meter_set_traced((u32)pid, false); break;
-	case PTRACE_GETREGSET:
-		if (guest_arg(t, 2) != NT_PRSTATUS)
-			break;
-		__attribute__((fallthrough));
-	case PTRACE_GETREGS:
-		tracee = tracee_here(t, (u32)pid);
-		return tracee ? show_registers(t, request, tracee) : 0;
+	case PTRACE_SEIZE: meter_set_traced(tid, true); break;
+	case PTRACE_DETACH: meter_set_traced(tid, false); break;
 	}
-	return 0;
+	return show_registers(t, request, tid);
 }

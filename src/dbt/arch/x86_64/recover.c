@@ -307,30 +307,37 @@ static const struct spill_range *spill_range_at(const struct dbt_block *b, u32 o
 }
 
 /*
- * Sets t->regs to the state before the instruction that @b was executing at @m. Of a spill range's
- * mask rsp means that the native rsp is 8 less than the guest's; registers in @moved have the
- * guest's GS base added to them.
+ * Of a spill range's mask rsp means that the native rsp is 8 less than the guest's; registers in
+ * @moved have the guest's GS base added to them.
  */
-static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, struct sigcontext_64 *m)
+u32 arch_rewind(const struct dbt_thread *t, const struct dbt_block *b, u32 off,
+		struct dbt_regs *regs)
 {
-	u32 off = (u32)(m->ip - code_addr(b->code)), index;
 	const struct spill_range *spill = spill_range_at(b, off);
 	bool exact;
+	u32 index = spill && spill->insn ? spill->insn - 1u : insn_at(b, off, &exact);
 
-	index = spill && spill->insn ? spill->insn - 1u : insn_at(b, off, &exact);
+	regs->rip = arch_insn_pc(b, index);
+	for (u32 reg = 0; spill && reg < ARRAY_SIZE(t->spill); reg++) {
+		if (reg == DBT_RSP)
+			regs->gpr[reg] += spill->mask & BIT(DBT_RSP) ? 8 : 0;
+		else if (spill->mask & BIT(reg))
+			regs->gpr[reg] = t->spill[reg];
+		if (spill->moved & BIT(reg))
+			regs->gpr[reg] -= t->arch.gs_base;
+	}
+	return index;
+}
+
+/* Sets t->regs to the state before the instruction that @b was executing at @m. */
+static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b, struct sigcontext_64 *m)
+{
+	u32 off = (u32)(m->ip - code_addr(b->code));
+
 	if (t->stepping && !t->traced)
 		m->flags &= ~X86_EFLAGS_TF;
 	regs_from(&t->regs, m);
-	t->regs.rip = arch_insn_pc(b, index);
-	for (u32 reg = 0; spill && reg < ARRAY_SIZE(t->spill); reg++) {
-		if (reg == DBT_RSP)
-			t->regs.gpr[reg] += spill->mask & BIT(DBT_RSP) ? 8 : 0;
-		else if (spill->mask & BIT(reg))
-			t->regs.gpr[reg] = t->spill[reg];
-		if (spill->moved & BIT(reg))
-			t->regs.gpr[reg] -= t->arch.gs_base;
-	}
-	arch_meter_correct(t, b, off, index);
+	arch_meter_correct(t, b, off, arch_rewind(t, b, off, &t->regs));
 }
 
 /*

@@ -125,33 +125,37 @@ static inline void regs_to_perf(const struct dbt_regs *r, u64 *to)
 /* Registers as ptrace has them (struct user_regs_struct), so many bytes. */
 #define USER_REGS_SIZE (27 * sizeof(u64))
 
-static inline u64 ptrace_regs_pc(const u64 *user)
+/* The general ones, in the order in which they come first; the stack pointer comes later. */
+static const u8 ptrace_order[15] __attribute__((unused)) = {
+	DBT_R8 + 7, DBT_R8 + 6, DBT_R8 + 5, DBT_R8 + 4, DBT_RBP, DBT_RBX, DBT_R8 + 3, DBT_R8 + 2,
+	DBT_R8 + 1, DBT_R8,     DBT_RAX,    DBT_RCX,    DBT_RDX, DBT_RSI, DBT_RDI};
+
+static inline void ptrace_to_regs(const u64 *user, struct dbt_regs *r)
 {
-	return user[16];
+	for (u32 i = 0; i < ARRAY_SIZE(ptrace_order); i++)
+		r->gpr[ptrace_order[i]] = user[i];
+	r->rip = user[16];
+	r->rflags = user[18];
+	r->gpr[DBT_RSP] = user[19];
 }
 
-static inline void ptrace_regs_set_pc(u64 *user, u64 pc)
-{
-	user[16] = pc;
-}
-
-/* The general ones of @r. What a system call under way makes of its result's register stays. */
+/* What a system call under way makes of its result's register stays. */
 static inline void regs_to_ptrace(const struct dbt_regs *r, u64 *user)
 {
-	static const u8 order[16] = {DBT_R8 + 7, DBT_R8 + 6, DBT_R8 + 5, DBT_R8 + 4,
-				     DBT_RBP,    DBT_RBX,    DBT_R8 + 3, DBT_R8 + 2,
-				     DBT_R8 + 1, DBT_R8,     DBT_RAX,    DBT_RCX,
-				     DBT_RDX,    DBT_RSI,    DBT_RDI,    DBT_RSP};
-
-	for (u32 i = 0; i < 15; i++)
-		if (order[i] != DBT_RAX || (s64)user[15] < 0)
-			user[i] = r->gpr[order[i]];
+	for (u32 i = 0; i < ARRAY_SIZE(ptrace_order); i++)
+		if (ptrace_order[i] != DBT_RAX || (s64)user[15] < 0)
+			user[i] = r->gpr[ptrace_order[i]];
 	user[16] = r->rip;
 	user[18] = r->rflags;
-	user[19] = r->gpr[order[15]];
+	user[19] = r->gpr[DBT_RSP];
 }
 
-/* The base of GS, which is the runtime's own. */
+/* The base of GS: of a guest as the kernel has it, the base of its struct dbt_thread. */
+static inline u64 ptrace_regs_gs(const u64 *user)
+{
+	return user[22];
+}
+
 static inline void ptrace_regs_set_gs(u64 *user, u64 base)
 {
 	user[22] = base;
