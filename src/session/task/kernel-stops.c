@@ -45,14 +45,13 @@ static int open_event(const struct pe_attr *attr, s32 tid, int group)
 	return open_event_on(attr, tid, -1, group);
 }
 
-/* In its whole size, which other kernels than ours may not know, nothing is set. */
-static struct pe_attr base_attr(void)
+struct pe_attr kernel_event_attr(u64 sample_type)
 {
 	return (struct pe_attr){
 		.type = PERF_TYPE_SOFTWARE,
 		.size = PE_ATTR_SIZE_VER7,
 		.config = PERF_COUNT_SW_DUMMY,
-		.sample_type = RECORDED,
+		.sample_type = sample_type,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
 		.sample_id_all = 1,
@@ -77,7 +76,7 @@ static void make_stop(struct pe_attr *attr, u64 config)
  */
 static bool may_stop(u64 config, bool kernel)
 {
-	struct pe_attr attr = base_attr();
+	struct pe_attr attr = kernel_event_attr(RECORDED);
 
 	make_stop(&attr, config);
 	attr.exclude_kernel = !kernel;
@@ -155,7 +154,7 @@ static bool is_fault(u64 config)
 
 int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *guests, u64 *id)
 {
-	struct pe_attr attr = base_attr();
+	struct pe_attr attr = kernel_event_attr(RECORDED);
 	int fd, err = kernel_buffer_open(ks, &attr, tid);
 
 	if (err)
@@ -187,7 +186,7 @@ int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *gue
 
 static int open_watch(const struct pe_attr *guests, s32 tid, int cpu)
 {
-	struct pe_attr attr = base_attr();
+	struct pe_attr attr = kernel_event_attr(RECORDED);
 	int fd;
 
 	make_stop(&attr, 0);
@@ -207,7 +206,7 @@ static int open_watch(const struct pe_attr *guests, s32 tid, int cpu)
 
 int kernel_watch_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *guests, u64 *id)
 {
-	struct pe_attr attr = base_attr();
+	struct pe_attr attr = kernel_event_attr(RECORDED);
 	int fd, err = kernel_buffer_open(ks, &attr, tid);
 
 	if (err)

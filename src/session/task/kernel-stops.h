@@ -59,6 +59,11 @@ int kernel_watch_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *at
  */
 int kernel_watch_hold(const struct pe_attr *attr, int cpu);
 
+/*
+ * How each of the kernel's events begins: it counts nothing, in user mode. In its whole size, which
+ * other kernels than ours may not know, nothing is set.
+ */
+struct pe_attr kernel_event_attr(u64 sample_type);
 /* The kernel's event on @tid, of any CPU; 0 is the session itself. Its descriptor or -errno. */
 int kernel_event_open(const struct pe_attr *attr, s32 tid);
 /* A buffer with an event of @attr, if there is none yet. 0 or -errno. */

@@ -34,22 +34,14 @@ struct thread_records {
 	struct list probes;         /* struct record_probe */
 };
 
-static struct pe_attr base_attr(void)
+static struct pe_attr recorder_attr(void)
 {
-	return (struct pe_attr){
-		.type = PERF_TYPE_SOFTWARE,
-		.size = PE_ATTR_SIZE_VER7,
-		.config = PERF_COUNT_SW_DUMMY,
-		.sample_type = COMMON,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-		.sample_id_all = 1,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-		/* Who is woken empties the buffer before it is full. */
-		.watermark = 1,
-		.wakeup_watermark = 1u << 16,
-	};
+	struct pe_attr attr = kernel_event_attr(COMMON);
+
+	/* Who is woken empties the buffer before it is full. */
+	attr.watermark = 1;
+	attr.wakeup_watermark = 1u << 16;
+	return attr;
 }
 
 static struct thread_records *records_of(struct guest_thread *th)
@@ -72,7 +64,7 @@ static struct thread_records *records_of(struct guest_thread *th)
 static bool has_buffer(struct guest_thread *th, struct thread_records *r)
 {
 	struct session *s = th->process->s;
-	struct pe_attr attr = base_attr();
+	struct pe_attr attr = recorder_attr();
 
 	if (r->kernel.pages)
 		return true;
@@ -100,7 +92,7 @@ static int open_into(struct guest_thread *th, struct thread_records *r, const st
 static void watch_switches(struct guest_thread *th)
 {
 	struct thread_records *r = records_of(th);
-	struct pe_attr attr = base_attr();
+	struct pe_attr attr = recorder_attr();
 
 	attr.context_switch = 1;
 	if (r && r->switches < 0)
@@ -110,7 +102,7 @@ static void watch_switches(struct guest_thread *th)
 void records_bpf(struct guest_thread *th)
 {
 	struct thread_records *r = records_of(th);
-	struct pe_attr attr = base_attr();
+	struct pe_attr attr = recorder_attr();
 
 	if (!r || r->code >= 0)
 		return;
@@ -130,7 +122,7 @@ void records_bpf(struct guest_thread *th)
 static struct pe_attr probe_attr(const struct event *event)
 {
 	const struct pe_attr *guests = event_attr(event);
-	struct pe_attr attr = base_attr();
+	struct pe_attr attr = recorder_attr();
 
 	attr.type = guests->type;
 	attr.config = guests->config;
