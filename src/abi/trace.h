@@ -203,11 +203,12 @@ struct trace_entry {
 	u32 size; /* with this */
 	u16 kind; /* enum trace_kind */
 	u16 flags;
-	u64 time; /* CLOCK_MONOTONIC, ns */
+	u64 time; /* CLOCK_MONOTONIC, ns; of a hit without a sample 0 */
 };
 
 /* Registers, numbered as perf does on x86-64 (PERF_REG_X86_AX ... R15). */
-#define TRACE_REGS 24u
+#define TRACE_REGS   24u
+#define TRACE_REG_PC 8u
 
 enum trace_sample_flags {
 	TRACE_SAMPLE_LATE = 1, /* the deadline had passed when it was set; ip is pc */

@@ -598,6 +598,94 @@ CONFORM(kernel_programs)
 }
 
 #ifdef __x86_64__
+#define MARK 0x4d41524b
+#define RET  0x123456
+
+struct place_sample {
+	struct perf_event_header header;
+	u64 nr, chain[3];
+	u64 abi, ax, bp, sp, ip; /* in the order of perf's numbers */
+	u64 size, stack[8], dyn_size;
+	u64 intr_abi, intr_ip;
+};
+
+/* Renames the thread with MARK on top of the stack and a last frame of its own; where that was. */
+static u64 marked_rename(const u64 *frame, u64 *sp)
+{
+	long ret = SYS_prctl;
+	u64 ip;
+
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
+			 "push %%rbp\n\t"
+			 "mov %[frame], %%rbp\n\t"
+			 "push %[mark]\n\t"
+			 "mov %%rsp, %[sp]\n\t"
+			 "syscall\n"
+			 "1:\tlea 1b(%%rip), %[ip]\n\t"
+			 "pop %%rbp\n\t"
+			 "pop %%rbp\n\t"
+			 "lea 128(%%rsp), %%rsp"
+			 : "+a"(ret), [sp] "=&r"(*sp), [ip] "=&r"(ip)
+			 : "D"((long)PR_SET_NAME),
+			   "S"("marked"), [frame] "r"(frame), [mark] "i"(MARK)
+			 : "rcx", "r11", "memory");
+	NEED(!ret);
+	return ip;
+}
+
+static struct pe_attr place_attr(const char *name)
+{
+	struct pe_attr attr = tp_attr(name);
+
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER |
+			   PERF_SAMPLE_REGS_INTR;
+	attr.exclude_callchain_kernel = 1;
+	attr.sample_regs_user = 0x1c1;
+	attr.sample_regs_intr = 0x100;
+	attr.sample_stack_user = 64;
+	return attr;
+}
+
+/* The kernel's, of a system call: what the program had in its registers and on its stack. */
+CONFORM(kernel_places)
+{
+	const u64 frame[2] = {0, RET};
+	struct pe_attr attr;
+	const struct place_sample *s;
+	struct perf_event_mmap_page *page;
+	u64 ip, sp;
+	int fd;
+
+	if (!readable())
+		return;
+	attr = place_attr("task/task_rename");
+	fd = (int)ev_self(attr);
+	NEED(fd >= 0);
+	page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	ip = marked_rename(frame, &sp);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	s = (const struct place_sample *)((u8 *)page + PAGE);
+	NEED(page->data_head == s->header.size);
+	check_val("SAMP-11", "the program's part of the call chain", (long)s->nr, 3);
+	check_val("SAMP-11", "begins with its marker", s->chain[0] == PERF_CONTEXT_USER, 1);
+	check_val("SAMP-11", "then where the call returns to", s->chain[1] == ip, 1);
+	check_val("SAMP-11", "then its frames", (long)s->chain[2], RET);
+	NEED(s->nr == 3);
+	check_val("SAMP-14", "registers of the program", (long)s->abi, PERF_SAMPLE_REGS_ABI_64);
+	NEED(s->abi == PERF_SAMPLE_REGS_ABI_64);
+	check_val("SAMP-14", "the result that is still to come", (long)s->ax, -ENOSYS);
+	check_val("SAMP-14", "the frame pointer", s->bp == (uintptr_t)frame, 1);
+	check_val("SAMP-14", "the stack pointer", s->sp == sp, 1);
+	check_val("SAMP-14", "the program counter", s->ip == ip, 1);
+	check_val("SAMP-15", "the program's stack", (long)s->size, 64);
+	check_val("SAMP-15", "all of it", (long)s->dyn_size, 64);
+	check_val("SAMP-15", "what is on it", (long)s->stack[0], MARK);
+	check_val("SAMP-14", "registers of the kernel", (long)s->intr_ip >> 63, -1);
+}
+
 /* Two calls of 32-bit code: getppid(2), which is 64 there, and one that is none. */
 static void old_calls(void)
 {

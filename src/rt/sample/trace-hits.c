@@ -31,6 +31,7 @@ static void tell(struct thread *t, struct trace_hit *hit, const struct trace_eve
 		sample_make(t, sample, wants, sums);
 		sample->entry.kind = TRACE_SAMPLE;
 		sample->periods = 1;
+		hit->entry.time = sample->entry.time;
 		if (result)
 			sample->regs[0] = *result;
 		size += sample->entry.size;

@@ -6,11 +6,12 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "record/coding.h"
 #include "session/session-priv.h"
+#include "session/task/thread-trace-priv.h"
+#include "session/task/trace-probes.h"
 
 /* What the events of a buffer have in common: the trailer of its records. */
 #define COMMON (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
@@ -32,6 +33,9 @@ struct thread_records {
 	struct kernel_stops kernel; /* the buffer, and an event that counts nothing */
 	int switches, code;         /* events that record these alone; -1: none */
 	struct list probes;         /* struct record_probe */
+	/* Where the thread's system call was made, which is not over; `called` 0: not known. */
+	struct trace_sample *call;
+	u32 called, room; /* its size, and that of its memory */
 };
 
 static struct pe_attr recorder_attr(void)
@@ -115,6 +119,15 @@ void records_bpf(struct guest_thread *th)
 	wide_recording(th->process->s);
 }
 
+bool records_wants_calls(const struct probe *probe)
+{
+	const struct pe_attr *attr = event_attr(probe->event);
+
+	return probe->kind == PROBE_KERNEL && event_is_sampling(probe->event) &&
+	       (attr->sample_type & (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER) ||
+		(attr->sample_type & PERF_SAMPLE_CALLCHAIN && !attr->exclude_callchain_user));
+}
+
 /*
  * As the guest's, but for what is the session's: who is told, what is taken from a sample and in
  * which order. The kernel keeps periods and frequencies.
@@ -135,6 +148,15 @@ static struct pe_attr probe_attr(const struct event *event)
 	attr.freq = guests->freq;
 	attr.sample_type |= PERF_SAMPLE_IP | (guests->sample_type & PERF_SAMPLE_RAW) |
 			    (guests->sample_type & PERF_SAMPLE_PERIOD);
+	if (guests->sample_type & PERF_SAMPLE_REGS_INTR) {
+		attr.sample_type |= PERF_SAMPLE_REGS_INTR;
+		attr.sample_regs_intr = guests->sample_regs_intr;
+	}
+	/* Whether it was the runtime or code of the program's. */
+	if (event_is_sampling(event)) {
+		attr.sample_type |= PERF_SAMPLE_REGS_USER;
+		attr.sample_regs_user = BIT(TRACE_REG_PC);
+	}
 	if (guests->sample_type & PERF_SAMPLE_CALLCHAIN && !guests->exclude_callchain_kernel) {
 		attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 		attr.exclude_callchain_user = 1;
@@ -399,6 +421,40 @@ static struct ap_callchain kernel_part(const struct ap_callchain *chain)
 	return part;
 }
 
+void records_call(struct guest_thread *th, const struct trace_sample *s)
+{
+	struct thread_records *r = th->records;
+	u32 size = s ? s->entry.size : 0;
+
+	if (!r)
+		return;
+	if (size > r->room) {
+		free(r->call);
+		r->call = malloc(size);
+		r->room = r->call ? size : 0;
+	}
+	r->called = min_u64(size, r->room);
+	if (r->called)
+		memcpy(r->call, s, r->called);
+}
+
+/* The program is where it has made the call in which the kernel has recorded @rec. */
+static void add_call(const struct guest_thread *th, const struct thread_records *r,
+		     const struct ap_record *rec, struct sample_facts *facts)
+{
+	const struct ap_regs *regs = &rec->sample.regs_user;
+	struct sample_facts call = {0};
+
+	if (!r->called || !th->trace || regs->abi == PERF_SAMPLE_REGS_ABI_NONE ||
+	    !trace_is_runtime(th->trace, regs->values[0]) || !trace_sample_parts(r->call, &call))
+		return;
+	facts->has |= call.has &
+		      (PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER);
+	facts->sample.callchain = call.sample.callchain;
+	facts->sample.regs_user = call.sample.regs_user;
+	facts->sample.stack_user = call.sample.stack_user;
+}
+
 static void tell_sample(struct guest_thread *th, const struct thread_records *r,
 			const struct record_probe *rp, const struct ap_record *rec)
 {
@@ -413,8 +469,11 @@ static void tell_sample(struct guest_thread *th, const struct thread_records *r,
 	set_cpu(th, rec->id.cpu);
 	if (event_attr(rp->probe->event)->sample_type & PERF_SAMPLE_PERIOD)
 		facts.has |= PERF_SAMPLE_PERIOD;
+	if (rec->sample.regs_intr.abi != PERF_SAMPLE_REGS_ABI_NONE)
+		facts.has |= PERF_SAMPLE_REGS_INTR;
 	facts.kernel_chain = kernel_part(&rec->sample.callchain);
 	facts.sample.callchain = (struct ap_callchain){0};
+	add_call(th, r, rec, &facts);
 	probe_recorded(whose(r, rp, rec->id.cpu), &facts);
 }
 
@@ -429,8 +488,13 @@ static struct ap_layout layout_of(const struct thread_records *r, const struct k
 
 		memcpy(&id, k->bytes + 8, sizeof(id));
 		*rp = by_id(r, id);
-		if (*rp)
-			layout.sample_type = probe_attr((*rp)->probe->event).sample_type;
+		if (*rp) {
+			struct pe_attr attr = probe_attr((*rp)->probe->event);
+
+			layout.sample_type = attr.sample_type;
+			layout.sample_regs_user = attr.sample_regs_user;
+			layout.sample_regs_intr = attr.sample_regs_intr;
+		}
 	}
 	return layout;
 }
@@ -499,9 +563,14 @@ void records_drain_all(struct session *s)
 
 	if (!s->track_records)
 		return;
-	list_for_each_entry (p, &s->guests.processes, link)
-		list_for_each_entry (th, &p->threads, link)
-			records_drain(th, session_now());
+	list_for_each_entry (p, &s->guests.processes, link) {
+		list_for_each_entry (th, &p->threads, link) {
+			u64 now = session_now();
+
+			/* What it has told since tells where later records were made. */
+			records_drain(th, th->trace && th->trace->looked ? th->trace->looked : now);
+		}
+	}
 }
 
 bool records_outlive(const struct guest_thread *th)
@@ -523,6 +592,7 @@ void records_free(struct guest_thread *th)
 	if (r->code >= 0)
 		close(r->code);
 	kernel_stops_release(&r->kernel);
+	free(r->call);
 	free(r);
 	th->records = NULL;
 }

@@ -19,6 +19,7 @@ struct guest_thread;
 struct probe;
 struct session;
 struct thread_records;
+struct trace_sample;
 
 /* @event, of any kind, was opened. */
 void records_opened(struct session *s, const struct event *event);
@@ -28,6 +29,13 @@ void records_watch(struct guest_thread *th);
 void records_exec(struct guest_thread *th);
 /* @th is about to call bpf(2), and somebody wants to know what comes of it. */
 void records_bpf(struct guest_thread *th);
+/* Whether @probe's samples say where the program was: the thread is to tell its system calls. */
+bool records_wants_calls(const struct probe *probe);
+/*
+ * @th has made a system call at @s, whose parts are not checked; NULL: it is over. What the kernel
+ * has recorded since is of that call.
+ */
+void records_call(struct guest_thread *th, const struct trace_sample *s);
 /* Tells what @th has done up to @time, CLOCK_MONOTONIC ns. */
 void records_drain(struct guest_thread *th, u64 time);
 void records_drain_all(struct session *s);

@@ -200,12 +200,12 @@ static void poke(struct guest_thread *th)
 }
 
 /* Who only counts looks when he is asked. */
-static u32 when_to_wake(const struct trace *trace)
+static u32 when_to_wake(const struct thread_trace *tt)
 {
 	for (u32 i = 0; i < TRACE_EVENTS; i++)
-		if (trace->event[i].period)
+		if (tt->trace->event[i].period)
 			return 1;
-	return probes_are_sampled(trace) ? 1 : TRACE_RING / 2;
+	return probes_are_sampled(&tt->probes, tt->trace) ? 1 : TRACE_RING / 2;
 }
 
 /* Tells the thread all its deadlines. */
@@ -250,7 +250,7 @@ static void tell(struct thread_trace *tt)
 	data_watches_tell(tt, &trace->watch);
 	tt->sums_at_stops = trace->watch.wants & TRACE_WANT_SUMS;
 	/* Somebody may wait for each sample. */
-	__atomic_store_n(&trace->wake_at, when_to_wake(trace), __ATOMIC_RELAXED);
+	__atomic_store_n(&trace->wake_at, when_to_wake(tt), __ATOMIC_RELAXED);
 	seq += seq + 1 ? 1 : 3;
 	__atomic_store_n(&m->trace_seq, seq, __ATOMIC_RELEASE);
 	/* Who execs has no handler for a moment; the new program looks before it begins. */
@@ -472,7 +472,8 @@ int trace_probe_arm(void *ctx, struct probe *probe)
 	(void)ctx;
 	if (probe->kind == PROBE_KERNEL) {
 		records_probe_arm(probe);
-		return 0;
+		if (!records_wants_calls(probe))
+			return 0;
 	}
 	tt = th ? trace_of_thread(th) : NULL;
 	if (!tt)
@@ -496,10 +497,8 @@ void trace_probe_disarm(void *ctx, struct probe *probe)
 	struct guest_thread *th = task_host(event_on_task(probe->event));
 
 	(void)ctx;
-	if (probe->kind == PROBE_KERNEL) {
+	if (probe->kind == PROBE_KERNEL)
 		records_probe_disarm(probe);
-		return;
-	}
 	if (list_empty(&probe->armed))
 		return;
 	list_del(&probe->armed);

@@ -141,11 +141,21 @@ static struct event *noted(struct thread_trace *tt, u64 id)
 	return NULL;
 }
 
+static bool is_within(const u64 *range, u64 addr)
+{
+	return addr >= __atomic_load_n(&range[0], __ATOMIC_RELAXED) &&
+	       addr < __atomic_load_n(&range[1], __ATOMIC_RELAXED);
+}
+
+bool trace_is_runtime(const struct thread_trace *tt, u64 pc)
+{
+	return tt->trace && is_within(tt->trace->own[0], pc) && !is_within(tt->trace->own[1], pc);
+}
+
 static bool is_own(const struct thread_trace *tt, u64 addr)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(tt->trace->own); i++)
-		if (addr >= __atomic_load_n(&tt->trace->own[i][0], __ATOMIC_RELAXED) &&
-		    addr < __atomic_load_n(&tt->trace->own[i][1], __ATOMIC_RELAXED))
+		if (is_within(tt->trace->own[i], addr))
 			return true;
 	return false;
 }
@@ -205,6 +215,11 @@ static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
 		source_stopped(d->event, &facts);
 	}
 	core_settle(th->process->s->core);
+}
+
+bool trace_sample_parts(const struct trace_sample *s, struct sample_facts *facts)
+{
+	return parts(s, facts);
 }
 
 bool trace_sample_facts(struct guest_thread *th, const struct trace_sample *s,

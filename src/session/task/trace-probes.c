@@ -40,6 +40,16 @@ void probe_tell_watch(const struct event *event, struct trace_watch *watch)
 		watch->wants |= TRACE_WANT_SUMS;
 }
 
+/* All of them, for what the kernel records in them; the session looks when it likes. */
+static void tell_calls(const struct probe *probe, struct trace_calls *calls)
+{
+	memset(calls->enter, 0xff, sizeof(calls->enter));
+	memset(calls->exit, 0xff, sizeof(calls->exit));
+	calls->any = TRACE_ANY_ENTER | TRACE_ANY_EXIT;
+	add_wants(probe->event, &calls->wants, &calls->stack_size, &calls->chain_max);
+	calls->wants &= ~(u32)TRACE_WANT_ANSWER;
+}
+
 static void tell_place(const struct event *event, u64 addr, u32 kind, struct trace_place *place)
 {
 	u32 i = 0;
@@ -66,6 +76,10 @@ void probes_tell(struct guest_process *p, const struct list *probes, struct trac
 	memset(trace->place, 0, sizeof(trace->place));
 	probes_find_places(p, probes);
 	list_for_each_entry (probe, probes, armed) {
+		if (records_wants_calls(probe))
+			tell_calls(probe, &trace->calls);
+	}
+	list_for_each_entry (probe, probes, armed) {
 		u32 kind = probe->kind == PROBE_RETURN ? TRACE_PLACE_RETURN : TRACE_PLACE_EXECUTED;
 
 		if (is_call(probe))
@@ -75,12 +89,18 @@ void probes_tell(struct guest_process *p, const struct list *probes, struct trac
 	}
 }
 
-bool probes_are_sampled(const struct trace *trace)
+bool probes_are_sampled(const struct list *probes, const struct trace *trace)
 {
+	const struct probe *probe;
+
+	/* The kernel's are looked at now and then. */
+	list_for_each_entry (probe, probes, armed)
+		if (is_call(probe) && event_is_sampling(probe->event))
+			return true;
 	for (u32 i = 0; i < TRACE_PLACES; i++)
 		if (trace->place[i].wants & TRACE_WANT_SAMPLE)
 			return true;
-	return (trace->calls.wants | trace->watch.wants) & TRACE_WANT_SAMPLE;
+	return trace->watch.wants & TRACE_WANT_SAMPLE;
 }
 
 static bool hit_from(const struct guest_thread *th, const struct trace_hit *h,
@@ -150,6 +170,10 @@ void probes_hit(struct guest_thread *th, const struct list *probes, const struct
 
 	if (!th->task || !m || !hit_from(th, h, &hit))
 		return;
+	if (hit.kind == PROBE_CALL_ENTER)
+		records_call(th, rest >= sizeof(*s) && s->entry.size == rest ? s : NULL);
+	if (hit.kind == PROBE_CALL_EXIT)
+		records_call(th, NULL);
 	guest_thread_told_cpu(th, h->cpu);
 	if (rest >= sizeof(*s) && s->entry.size == rest && trace_sample_facts(th, s, &facts))
 		facts.sample.ip = s->pc;

@@ -14,6 +14,7 @@ struct guest_process;
 struct guest_thread;
 struct probe_hit;
 struct sample_facts;
+struct thread_trace;
 struct trace;
 struct trace_hit;
 struct trace_sample;
@@ -23,8 +24,8 @@ struct trace_watch;
 void probes_tell(struct guest_process *p, const struct list *probes, struct trace *trace);
 /* Adds what @event, which waits for accesses to data, wants to be told of each. */
 void probe_tell_watch(const struct event *event, struct trace_watch *watch);
-/* Whether somebody waits for a sample of what the tables say. */
-bool probes_are_sampled(const struct trace *trace);
+/* Whether somebody waits for a sample of what the tables say, which are of @probes. */
+bool probes_are_sampled(const struct list *probes, const struct trace *trace);
 /* @h is checked as far as its size goes. */
 void probes_hit(struct guest_thread *th, const struct list *probes, const struct trace_hit *h);
 /* It has happened to @th; false: none of @probes has waited for it. Writes to @facts. */
@@ -39,5 +40,9 @@ u32 trace_parts(const struct event *event);
  */
 bool trace_sample_facts(struct guest_thread *th, const struct trace_sample *s,
 			struct sample_facts *facts);
+/* The same of another moment's. */
+bool trace_sample_parts(const struct trace_sample *s, struct sample_facts *facts);
+/* Whether the thread was in the runtime's code. */
+bool trace_is_runtime(const struct thread_trace *tt, u64 pc);
 
 #endif
