@@ -51,13 +51,20 @@ struct path_frag {
 /* A superblock: instructions in order of execution. The first fragment begins with the first. */
 struct path_block {
 	u16 nr_frags, nr_insns, nr_targets;
-	u16 reserved;
+	u16 traced; /* not 0: it was made for the trace of paths, path-trace.h */
 	/*
 	 * Then: struct path_frag frag[nr_frags]; u64 target[nr_targets], of the direct branches in
 	 * order; u8 insn[nr_insns], the length of each in its lower four bits and enum path_insn in
-	 * the others; zeros up to a multiple of 8.
+	 * the others. If it is traced, from an even address on u16 cost[nr_insns], path_cost() of
+	 * each. Zeros up to a multiple of 8.
 	 */
 };
+
+/* What an instruction costs: enum cost_class of the model, and how many loads and stores it has. */
+static inline u16 path_cost(u32 class, u32 loads, u32 stores)
+{
+	return (u16)(class | loads << 8 | stores << 12);
+}
 
 enum path_insn {
 	PATH_PLAIN,

@@ -13,7 +13,7 @@
 
 #include "abi/path-profile.h"
 
-#define PATH_TRACE_SIZE (256u << 10) /* bytes of a thread's buffer */
+#define PATH_TRACE_SIZE (32u << 10) /* bytes of a thread's buffer */
 
 #define PATH_TRACE_KIND (0xffu << 24)
 /*

@@ -476,11 +476,16 @@ u32 meter_class(u64 weight, bool part);
 void meter_attach(struct dbt_thread *t);
 
 /*
- * path-word.c. Describes a block, with the lock: its place, 0 if there is none or nobody asks. Then
- * the number of a path through it.
+ * path-word.c. Describes a block, with the lock: its place, 0 if there is none or nobody asks; with
+ * @costs, path_cost() of each instruction, for the trace. Then the number of a path through it.
  */
+static inline bool cache_describes_paths(void)
+{
+	return cache.mask & (DBT_MASK_PATHS | DBT_MASK_TRACE);
+}
+
 u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct block_insn *insns,
-		   u32 nr_insns, const u64 *targets, u32 nr_targets);
+		   u32 nr_insns, const u64 *targets, u32 nr_targets, const u16 *costs);
 u32 path_add(u32 block, u32 from, u32 upto, bool taken);
 /*
  * The thread's words lack instructions [from, upto) of a block (@sign 1), or have them though they

@@ -36,8 +36,6 @@
  *   base + DBT_GRANTS_AT     what a thread with deadlines was granted, likewise
  *   base + DBT_PATHS_AT      words of paths, DBT_PATHS_SIZE bytes: shared memory, see
  *                            abi/path-profile.h; for DBT_MASK_PATHS only
- *   base + DBT_TRACE_AT      the trace, PATH_TRACE_SIZE bytes, and a page that cannot be accessed:
- *                            for DBT_MASK_TRACE only
  * The caller maps all of it (NORESERVE suffices for the tables and what follows) and sets the
  * register.
  */
@@ -50,8 +48,6 @@
 #define DBT_GRANTS_SIZE 0x4000
 #define DBT_PATHS_AT    (DBT_GRANTS_AT + DBT_GRANTS_SIZE)
 #define DBT_PATHS_SIZE  sizeof(struct path_thread)
-#define DBT_TRACE_AT    ALIGN_UP(DBT_PATHS_AT + DBT_PATHS_SIZE, 4096)
-#define DBT_TRACE_SIZE  (PATH_TRACE_SIZE + 4096)
 #define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_PATHS_AT) /* without words of paths */
 
 /* Instrumentation mask: a property of the whole code cache. */
@@ -59,7 +55,7 @@
 #define DBT_MASK_SPLIT BIT(1) /* the other quantities too */
 #define DBT_MASK_ALL   (DBT_MASK_COUNT | DBT_MASK_SPLIT)
 #define DBT_MASK_PATHS BIT(2) /* each path has a word as well; dbt_paths() comes before */
-#define DBT_MASK_TRACE BIT(3) /* paths are traced, in order; with DBT_MASK_PATHS */
+#define DBT_MASK_TRACE BIT(3) /* paths are traced, in order; dbt_paths() comes before */
 /*
  * Threads can be given deadlines (dbt_deadlines()), of quantity @q or, with METER_INSTRUCTIONS, of
  * any. With DBT_MASK_COUNT, and with DBT_MASK_SPLIT if @q is of those.
@@ -185,7 +181,8 @@ struct dbt_thread {
 	struct dbt_thread *next, *prev; /* all threads, under the lock */
 	struct dbt_deadline deadline;
 	struct path_correction correction;
-	u64 trace_at; /* address of the next word of the trace; 0: nothing has been traced */
+	u64 trace_start; /* what ops.trace_map() gave */
+	u64 trace_at;    /* address of the next word of the trace; 0: nothing has been traced */
 	/* Taken branches; branch-ring.c. */
 	u64 logged;                     /* the part of the mask that the rings are of */
 	u16 open_calls;                 /* the next word of the ring of open calls */
@@ -231,6 +228,12 @@ struct dbt_ops {
 	 * the thread's end; see dbt_trace_flush(). May be NULL if nobody traces.
 	 */
 	void (*trace)(struct dbt_thread *t, const u32 *words, u32 n);
+	/*
+	 * By the thread itself, before it traces for the first time: where its trace goes,
+	 * PATH_TRACE_SIZE bytes, and a page behind them that cannot be accessed. The memory is the
+	 * caller's, who gives it back after dbt_thread_remove().
+	 */
+	u64 (*trace_map)(struct dbt_thread *t);
 	/*
 	 * The byte at @pc in the file that it is mapped from, if the guest cannot have changed it:
 	 * what the guest's code has where the kernel has put a breakpoint instruction. May be NULL.
@@ -431,8 +434,9 @@ void dbt_set_mask(struct dbt_thread *t, u64 mask);
 
 /*
  * From now on paths are described in @space, which is zeroed shared memory but for what the caller
- * says of itself: once before the mask has DBT_MASK_PATHS, and in the child of a fork, which goes
- * on with its parent's numbers. Each thread then has a struct path_thread at DBT_PATHS_AT.
+ * says of itself: once before the mask has DBT_MASK_PATHS or DBT_MASK_TRACE, and in the child of a
+ * fork, which goes on with its parent's numbers. With DBT_MASK_PATHS each thread then has a struct
+ * path_thread at DBT_PATHS_AT.
  */
 void dbt_paths(struct dbt_thread *t, struct path_space *space);
 

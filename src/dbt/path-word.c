@@ -24,20 +24,21 @@ void dbt_paths(struct dbt_thread *t, struct path_space *space)
 }
 
 u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct block_insn *insns,
-		   u32 nr_insns, const u64 *targets, u32 nr_targets)
+		   u32 nr_insns, const u64 *targets, u32 nr_targets, const u16 *costs)
 {
 	struct path_space *space = cache.paths;
 	struct path_block head = {.nr_frags = (u16)nr_frags,
 				  .nr_insns = (u16)nr_insns,
-				  .nr_targets = (u16)nr_targets};
+				  .nr_targets = (u16)nr_targets,
+				  .traced = costs ? 1 : 0};
 	u32 size = (u32)ALIGN_UP(sizeof(head) + nr_frags * sizeof(struct path_frag) +
-					 nr_targets * sizeof(*targets) + nr_insns,
+					 nr_targets * sizeof(*targets) + nr_insns +
+					 (costs ? nr_insns * sizeof(*costs) + 1 : 0),
 				 8);
 	u32 at;
 	u8 *to;
 
-	if (!(cache.mask & DBT_MASK_PATHS) || !space || !nr_insns ||
-	    cache.path_log > PATH_LOG - size)
+	if (!cache_describes_paths() || !space || !nr_insns || cache.path_log > PATH_LOG - size)
 		return 0;
 	at = cache.path_log;
 	to = space->log + at;
@@ -52,6 +53,9 @@ u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct bl
 	to += nr_targets * sizeof(*targets);
 	for (u32 i = 0; i < nr_insns; i++)
 		to[i] = insns[i].guest;
+	to += ALIGN_UP(nr_insns, 2u);
+	if (costs)
+		memcpy(to, costs, nr_insns * sizeof(*costs));
 	cache.path_log = at + size;
 	__atomic_store_n(&space->logged, at + size, __ATOMIC_RELEASE);
 	return at / 8;
@@ -93,20 +97,23 @@ static void add_extra(struct dbt_thread *t, u64 key, s64 count, u32 n)
 
 static u32 *trace_of(const struct dbt_thread *t)
 {
-	return (u32 *)((u64)t + DBT_TRACE_AT);
+	return (u32 *)t->trace_start;
 }
 
 void path_trace_begin(struct dbt_thread *t)
 {
-	if (cache.mask & DBT_MASK_TRACE && !t->trace_at)
-		t->trace_at = (u64)trace_of(t);
+	if (!(cache.mask & DBT_MASK_TRACE) || t->trace_at)
+		return;
+	if (!t->trace_start)
+		t->trace_start = cache.ops.trace_map(t);
+	t->trace_at = t->trace_start;
 }
 
 u64 path_trace_full(struct dbt_thread *t, u64 addr)
 {
 	u64 start = (u64)trace_of(t);
 
-	if (!(cache.mask & DBT_MASK_TRACE) || addr != start + PATH_TRACE_SIZE)
+	if (!(cache.mask & DBT_MASK_TRACE) || !start || addr != start + PATH_TRACE_SIZE)
 		return 0;
 	cache.ops.trace(t, trace_of(t), PATH_TRACE_SIZE / 4);
 	t->trace_at = start;
@@ -127,7 +134,7 @@ static void trace(struct dbt_thread *t, u32 a, u32 b, u32 c, u32 n)
 {
 	u32 *to;
 
-	if (!(cache.mask & DBT_MASK_TRACE))
+	if (!(cache.mask & DBT_MASK_TRACE) || !t->trace_start)
 		return;
 	if (t->trace_at + PATH_TRACE_ENTRY * 4 > (u64)trace_of(t) + PATH_TRACE_SIZE)
 		dbt_trace_flush(t);
@@ -148,7 +155,7 @@ static void trace_part(struct dbt_thread *t, const struct path_correction *c)
 
 static void correct(struct dbt_thread *t, const struct path_correction *c, s64 sign)
 {
-	if (!c->sign)
+	if (!c->sign || !(cache.mask & DBT_MASK_PATHS))
 		return;
 	if (c->block)
 		add_extra(t, path_part(c->block, c->from, c->upto), sign * c->sign,
@@ -160,7 +167,7 @@ static void correct(struct dbt_thread *t, const struct path_correction *c, s64 s
 void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign)
 {
 	t->correction = (struct path_correction){0};
-	if (!(cache.mask & DBT_MASK_PATHS) || from >= upto)
+	if (!cache_describes_paths() || from >= upto)
 		return;
 	t->correction = (struct path_correction){
 		.block = block, .from = (u8)from, .upto = (u8)upto, .sign = (s8)sign};
@@ -186,9 +193,8 @@ void path_correct_again(struct dbt_thread *t)
 
 void path_retired(struct dbt_thread *t, u64 pc, s32 times)
 {
-	if (!(cache.mask & DBT_MASK_PATHS))
-		return;
-	add_extra(t, pc, times, 1);
+	if (cache.mask & DBT_MASK_PATHS)
+		add_extra(t, pc, times, 1);
 	trace(t, times < 0 ? PATH_TRACE_AGAIN : PATH_TRACE_INSN, (u32)pc, (u32)(pc >> 32), 3);
 }
 

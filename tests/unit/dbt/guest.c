@@ -47,8 +47,18 @@ static void trace(struct dbt_thread *t, const u32 *words, u32 n)
 		g->trace[g->nr_traced++] = words[i];
 }
 
-static const struct dbt_ops ops = {
-	.protect = protect, .kick = kick, .deadline = deadline, .place = place, .trace = trace};
+static u64 trace_map(struct dbt_thread *t)
+{
+	(void)t;
+	return guest_self->trace_at;
+}
+
+static const struct dbt_ops ops = {.protect = protect,
+				   .kick = kick,
+				   .deadline = deadline,
+				   .place = place,
+				   .trace = trace,
+				   .trace_map = trace_map};
 
 /* While SIGTRAPs of a requested single step arrive; then as any signal. */
 static void on_trap(struct guest *g, ucontext_t *uc)
@@ -163,9 +173,10 @@ void guest_thread_init(struct guest *g)
 	stack_t alt = {.ss_sp = map(STACK), .ss_size = STACK};
 
 	memset(g, 0, sizeof(*g));
-	g->t = (struct dbt_thread *)((char *)map(DBT_METER_BELOW + DBT_TRACE_AT + DBT_TRACE_SIZE) +
+	g->t = (struct dbt_thread *)((char *)map(DBT_METER_BELOW + DBT_PATHS_AT + DBT_PATHS_SIZE) +
 				     DBT_METER_BELOW);
-	mprotect((char *)g->t + DBT_TRACE_AT + PATH_TRACE_SIZE, 4096, PROT_NONE);
+	g->trace_at = (u64)map(PATH_TRACE_SIZE + 4096);
+	mprotect((void *)(g->trace_at + PATH_TRACE_SIZE), 4096, PROT_NONE);
 	g->stack = (char *)map(STACK) + STACK - 4096;
 	guest_self = g;
 	sigaltstack(&alt, NULL);

@@ -124,6 +124,9 @@ static void check_program(struct guest *g, const struct program *p)
 	dbt_set_mask(g->t, MASK);
 	check_run(g, p, steps, n, 0);
 	check_run(g, p, steps, n, 0);
+	/* Without words. */
+	dbt_set_mask(g->t, MASK & ~(u64)DBT_MASK_PATHS);
+	check_run(g, p, steps, n, 0);
 	dbt_set_mask(g->t, MASK | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
 	for (u32 i = 0; i < ARRAY_SIZE(periods); i++)
 		check_run(g, p, steps, n, periods[i]);

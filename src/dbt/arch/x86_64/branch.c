@@ -108,7 +108,7 @@ static void emit_count_words(struct emitter *e, const u32 *at, u32 n, u32 traced
 	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
 	bool spill = (live || traced) && live != COUNT_SPILLED;
 
-	if (!n)
+	if (!n && !traced)
 		return;
 	if (spill)
 		emit_spill(e, reg);
@@ -162,13 +162,13 @@ static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at, u32 *
 	u32 number;
 
 	*traced = 0;
-	if (!(cache.mask & DBT_MASK_PATHS) || upto <= b->restart)
+	if (!cache_describes_paths() || upto <= b->restart)
 		return 0;
 	number = path_add(b->block->path_block, b->restart, upto, taken);
 	*at = DBT_PATHS_AT + (u32)offsetof(struct path_thread, word) + number * 8;
 	if (cache.mask & DBT_MASK_TRACE)
 		*traced = number;
-	return 1;
+	return cache.mask & DBT_MASK_PATHS ? 1 : 0;
 }
 
 /*
@@ -432,7 +432,8 @@ void branch_side(struct build *b, u32 index)
 		put_u32(over - 4, (u32)(b->e.p - over));
 	} else if (insn_target(&i->d, i->pc) <= i->pc) {
 		/* Backward, so it is probably a loop's: the taken side goes in line. */
-		if (cache.mask & (DBT_MASK_SPLIT | DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS)) {
+		if (cache.mask & (DBT_MASK_SPLIT | DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS |
+				  DBT_MASK_TRACE)) {
 			emit2(&b->e, 0x0f, 0x80 | (i->d.cond ^ 1));
 			emit_u32(&b->e, 0);
 			over = b->e.p;

@@ -226,9 +226,3 @@ enum cost_class insn_cost_class(const struct insn *insn)
 	default: return COST_INT;
 	}
 }
-
-void insn_cost_add(struct cost *cost, const struct machine *m, const struct insn *insn)
-{
-	cost_add(cost, m, insn_cost_class(insn), (insn->mem_read > 0) + (insn->stack_read > 0),
-		 (insn->mem_write > 0) + (insn->stack_write > 0));
-}

@@ -1,5 +1,6 @@
 /* Turns a plan into code and a block. */
 #include "dbt/arch/x86_64/branch-priv.h"
+#include "dbt/arch/x86_64/insn-cost.h"
 #include "dbt/arch/x86_64/rewrite-priv.h"
 
 static struct build build; /* too large for the stack; used with the lock */
@@ -169,11 +170,23 @@ static void emit_compare_bytes(struct build *b, u32 stale)
 	emit_unspill(e, REG_RAX);
 }
 
-/* For the words of its paths. */
+static u16 insn_cost(const struct plan_insn *i)
+{
+	struct insn full = i->d;
+
+	if (full.attr & INSN_BRIEF)
+		CHECK(insn_decode(&full, i->bytes, INSN_MAX) == i->d.len);
+	return path_cost(insn_cost_class(&full), (full.mem_read > 0) + (full.stack_read > 0),
+			 (full.mem_write > 0) + (full.stack_write > 0));
+}
+
+/* For its paths. */
 static u32 describe(const struct build *b)
 {
 	const struct plan *plan = &b->plan;
+	bool traced = cache.mask & DBT_MASK_TRACE;
 	u64 targets[BLOCK_INSNS_MAX];
+	u16 costs[BLOCK_INSNS_MAX];
 	u32 n = 0;
 
 	for (u32 i = 0; i < plan->nr_insns; i++) {
@@ -181,8 +194,11 @@ static u32 describe(const struct build *b)
 
 		if (path_insn_is_direct(insn->class))
 			targets[n++] = insn_target(&insn->d, insn->pc);
+		if (traced)
+			costs[i] = insn_cost(insn);
 	}
-	return path_block_add(plan->frags, plan->nr_frags, b->insns, plan->nr_insns, targets, n);
+	return path_block_add(plan->frags, plan->nr_frags, b->insns, plan->nr_insns, targets, n,
+			      traced ? costs : NULL);
 }
 
 _Static_assert((u32)CLASS_COND == PATH_COND && (u32)CLASS_CALL == PATH_CALL &&
@@ -207,7 +223,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
 	for (u32 i = 0; i < plan->nr_insns; i++)
 		b->insns[i].guest = (u8)(plan->insns[i].d.len | plan->insns[i].class << 4);
-	if (cache.mask & DBT_MASK_PATHS)
+	if (cache_describes_paths())
 		block->path_block = describe(b);
 
 	block->pc = pc;
