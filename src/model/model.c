@@ -253,3 +253,39 @@ u64 model_count(const struct model_core *core, enum model_counter counter)
 		return core->count[counter];
 	}
 }
+
+static u32 parts_of_cell(u32 cell)
+{
+	u32 id = cell / 2 / MODEL_OPS, op = cell / 2 % MODEL_OPS;
+
+	switch (id) {
+	case MODEL_L1D:
+	case MODEL_LL: return MODEL_CACHES;
+	case MODEL_L1I: return op == MODEL_WRITE ? 0 : MODEL_CACHES;
+	case MODEL_NODE: return op == MODEL_PREFETCH ? 0 : MODEL_CACHES;
+	case MODEL_DTLB: return op == MODEL_PREFETCH ? 0 : MODEL_TLBS;
+	case MODEL_ITLB: return op == MODEL_READ ? MODEL_TLBS : 0;
+	default: return op == MODEL_READ ? MODEL_BRANCHES : 0;
+	}
+}
+
+u32 model_parts_of(enum model_counter counter)
+{
+	switch (counter) {
+	case MODEL_CPU_CYCLES:
+	case MODEL_REF_CYCLES:
+	case MODEL_BUS_CYCLES: return MODEL_PARTS;
+	case MODEL_INSTRUCTIONS: return MODEL_CYCLES;
+	case MODEL_BRANCH_INSTRUCTIONS:
+	case MODEL_BRANCH_MISSES: return MODEL_BRANCHES;
+	case MODEL_BTB_MISSES: return MODEL_BRANCHES | MODEL_CYCLES;
+	/* Walks for instructions are lost in the back as well. */
+	case MODEL_STALLED_FRONTEND: return MODEL_BRANCHES | MODEL_CACHES | MODEL_CYCLES;
+	case MODEL_STALLED_BACKEND: return MODEL_CACHES | MODEL_TLBS | MODEL_CYCLES;
+	case MODEL_TLB2_HITS: return MODEL_TLBS;
+	default:
+		if (counter >= MODEL_HW_CACHE && counter < MODEL_L2_ACCESSES)
+			return parts_of_cell(counter - MODEL_HW_CACHE);
+		return counter < MODEL_COUNTERS ? MODEL_CACHES : 0;
+	}
+}

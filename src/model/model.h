@@ -162,6 +162,12 @@ bool model_branch(struct model_core *core, u64 ip, u64 next, enum model_branch_k
 /* @insns instructions have retired that take @ticks (cycles.h) by themselves. */
 void model_work(struct model_core *core, u32 insns, u64 ticks);
 
+/*
+ * Which parts a counter needs, enum model_part: without one of them it says something else. 0: the
+ * counter is no one's, a cell of the matrix that no machine has.
+ */
+u32 model_parts_of(enum model_counter counter);
+
 /* What a counter stands at; never decreases. */
 u64 model_count(const struct model_core *core, enum model_counter counter);
 

@@ -6,6 +6,9 @@
  * Every thread carries its own free-running 64-bit counters, so there is a counter for every event,
  * and --counters only pretends otherwise: then the events of a CPU and of each task on it share
  * that many.
+ *
+ * What depends on a machine is counted by the model of one, if there is one: its counters run free
+ * as well.
  */
 #include "pmu/drivers.h"
 
@@ -21,6 +24,7 @@
 struct cpu_pmu_data {
 	struct source_pmu base;
 	struct cpu_pmu_config config;
+	u32 wanted[4]; /* how many open events need the part BIT(i) of the model */
 	struct pmu_file files[48];
 	char name_text[64], rdpmc_text[8];
 };
@@ -32,7 +36,6 @@ struct on_cpu {
 };
 
 struct on_task {
-	struct source_task source;
 	struct counters counters;
 };
 
@@ -62,6 +65,18 @@ static const char *const hardware_names[PERF_COUNT_HW_MAX] = {
 	"ref-cycles",
 };
 
+/* The counter exists. */
+static int init_modeled(struct event *event, u32 counter)
+{
+	const struct cpu_pmu_config *config = &data(event->pmu)->config;
+
+	if (event_is_sampling(event) && !config->machine_samples)
+		return core_refuse(event->core, -ENOENT, MODEL_SAMPLES,
+				   .number = {event->attr.config}, .name = {config->machine});
+	event->hw.what = CPU_MODELED + counter;
+	return 0;
+}
+
 static int init_hardware(struct event *event)
 {
 	u64 id = event->attr.config;
@@ -76,18 +91,32 @@ static int init_hardware(struct event *event)
 		event->hw.what = CPU_BRANCHES;
 		return 0;
 	}
+	if (data(event->pmu)->config.machine)
+		return init_modeled(event, MODEL_CPU_CYCLES + (u32)id);
 	return core_refuse(event->core, -ENOENT, VIRTUAL_MACHINE, .name = {hardware_names[id]});
 }
 
+_Static_assert(MODEL_REF_CYCLES - MODEL_CPU_CYCLES == PERF_COUNT_HW_REF_CPU_CYCLES &&
+		       MODEL_HW_CACHE - MODEL_CPU_CYCLES == PERF_COUNT_HW_MAX,
+	       "the generic ids in their order");
+
 static int init_cache(struct event *event)
 {
+	const char *machine = data(event->pmu)->config.machine;
 	u64 config = event->attr.config;
+	u32 id = config & 0xff, op = config >> 8 & 0xff, result = config >> 16 & 0xff;
+	u32 counter;
 
-	if ((config & 0xff) >= PERF_COUNT_HW_CACHE_MAX ||
-	    (config >> 8 & 0xff) >= PERF_COUNT_HW_CACHE_OP_MAX ||
-	    (config >> 16 & 0xff) >= PERF_COUNT_HW_CACHE_RESULT_MAX)
+	if (id >= PERF_COUNT_HW_CACHE_MAX || op >= PERF_COUNT_HW_CACHE_OP_MAX ||
+	    result >= PERF_COUNT_HW_CACHE_RESULT_MAX)
 		return core_refuse(event->core, -EINVAL, CACHE_ID, .number = {config});
-	return core_refuse(event->core, -ENOENT, VIRTUAL_CACHE);
+	if (!machine)
+		return core_refuse(event->core, -ENOENT, VIRTUAL_CACHE);
+	counter = model_cache_counter(id, op, result == PERF_COUNT_HW_CACHE_RESULT_MISS);
+	if (!model_parts_of(counter))
+		return core_refuse(event->core, -ENOENT, MODEL_CELL, .number = {config},
+				   .name = {machine});
+	return init_modeled(event, counter);
 }
 
 static int init_raw(struct event *event)
@@ -186,6 +215,32 @@ static int check_group(struct event *event)
 	return core_refuse(event->core, -EINVAL, GROUP_COUNTERS, .number = {n, limit});
 }
 
+/* Tells the source which parts of the model are needed now that @event comes or goes. */
+static void want_parts(struct event *event, s32 by)
+{
+	struct cpu_pmu_data *cpu = data(event->pmu);
+	u32 before = 0, after = 0, parts;
+
+	if (event->hw.what < CPU_MODELED || event->hw.what >= CPU_MODELED_MAX)
+		return;
+	parts = model_parts_of((enum model_counter)(event->hw.what - CPU_MODELED));
+	for (u32 i = 0; i < ARRAY_SIZE(cpu->wanted); i++) {
+		before |= cpu->wanted[i] ? BIT(i) : 0;
+		cpu->wanted[i] += parts & BIT(i) ? (u32)by : 0;
+		after |= cpu->wanted[i] ? BIT(i) : 0;
+	}
+	if (before != after && cpu->config.source->want)
+		cpu->config.source->want(cpu->config.source->ctx, after);
+}
+
+_Static_assert(MODEL_PARTS == BIT(4) - 1, "cpu_pmu_data.wanted");
+
+static void cpu_destroy(struct event *event)
+{
+	source_destroy(event);
+	want_parts(event, -1);
+}
+
 static int cpu_init(struct event *event)
 {
 	int err;
@@ -209,6 +264,7 @@ static int cpu_init(struct event *event)
 	event->hw.config = data(event->pmu)->config.rdpmc != CPU_RDPMC_NEVER;
 	source_sampling(event);
 	source_opened(event);
+	want_parts(event, 1);
 	return 0;
 }
 
@@ -270,7 +326,7 @@ static void cpu_del(struct event *event, u32 flags)
 /* Only a task's own counters can be read by rdpmc, whatever counter number --counters pretends. */
 static bool user_readable(const struct event *event)
 {
-	return event->hw.config && event->target && event->hw.what != SOURCE_NOTHING;
+	return event->hw.config && event->target && event->hw.what < CPU_WHAT_MAX;
 }
 
 static u32 cpu_event_idx(struct event *event)
@@ -369,6 +425,7 @@ static const struct pmu driver = {
 	.add = cpu_add,
 	.del = cpu_del,
 	SOURCE_PMU_OPS,
+	.destroy = cpu_destroy,
 	.task_size = sizeof(struct on_task),
 	.cpu_size = sizeof(struct on_cpu),
 };
@@ -421,6 +478,7 @@ int translator_pmu_new(struct core *core, const struct cpu_pmu_config *config, s
 	if (!cpu)
 		return -ENOMEM;
 	cpu->config.counters = cpu->config.reserved = 0;
+	cpu->config.machine = NULL;
 	cpu->base.pmu.files = translator_files;
 	return register_pmu(core, cpu, pmu);
 }

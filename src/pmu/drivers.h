@@ -9,13 +9,14 @@
 #define PMU_DRIVERS_H
 
 #include "core/pmu.h"
+#include "model/model.h"
 #include "pmu/source.h"
 
 /*
  * What the source of the cpu PMU and of the translator's counts: what was retired in user mode. The
- * cpu PMU has events for the first two. Their number is also what rdpmc of a mapped event is given
- * in ECX (the user page's index - 1): the runtime answers with the same free-running counter that
- * the source reads, 64 bits wide.
+ * cpu PMU has events for the first two, and raw codes for others. Their number is also what rdpmc
+ * of a mapped event is given in ECX (the user page's index - 1): the runtime answers with the same
+ * free-running counter that the source reads, 64 bits wide.
  */
 enum cpu_what {
 	CPU_INSTRUCTIONS,
@@ -27,6 +28,11 @@ enum cpu_what {
 	CPU_INDIRECT,
 	CPU_WHAT_MAX,
 };
+
+/* Further on, + enum model_counter: what a model of a machine counts of a task. */
+#define CPU_MODELED     16u
+#define CPU_MODELED_MAX (CPU_MODELED + MODEL_COUNTERS)
+_Static_assert(CPU_WHAT_MAX <= CPU_MODELED && CPU_MODELED_MAX <= SOURCE_MAX, "apart");
 
 /* Whose raw codes there are: pmu/raw-codes.c. */
 enum cpu_vendor {
@@ -51,6 +57,9 @@ struct cpu_pmu_config {
 	enum cpu_vendor vendor;          /* of the CPUID that the guest is shown */
 	bool is_zen;                     /* AMD: it is Zen or later */
 	enum cpu_kernel_mode kernel_mode;
+	/* The model's; NULL: there is none, and what depends on a machine is refused. */
+	const char *machine;
+	bool machine_samples; /* the source can stop tasks at what the model counts */
 	u32 counters;         /* --counters, at most 64; 0: as many as wanted */
 	u32 reserved;         /* of those, taken by someone else (the NMI watchdog's way) */
 	const char *pmu_name; /* caps/pmu_name, e.g. "skylake"; NULL: no such file */
@@ -80,6 +89,7 @@ int must_check translator_pmu_new(struct core *core, const struct cpu_pmu_config
  */
 enum sw_mode { SW_ALL, SW_USER, SW_KERNEL };
 #define SW_WHAT(config, mode) ((u32)(config) + 16 * (u32)(mode))
+#define SW_WHAT_MAX           48u
 
 /*
  * "software", type 1. @source answers SW_WHAT()s; task-clock and cpu-clock are the core's own

@@ -110,7 +110,7 @@ int software_pmu_new(struct core *core, const struct pmu_source *source, struct 
 		.add = source_add,
 		.del = source_stop,
 		SOURCE_PMU_OPS,
-		.task_size = sizeof(struct source_task),
+		.destroy = source_destroy,
 		.cpu_size = sizeof(struct source_cpu),
 	};
 	err = pmu_register(core, &sw->pmu);

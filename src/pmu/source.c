@@ -1,7 +1,4 @@
-/*
- * Free-running counters of a CPU out of those of its tasks: what tasks that left have added, and
- * what each task that is there has added since it came.
- */
+/* Free-running counters of a CPU out of those of its tasks. */
 #include "pmu/source.h"
 
 #include "base/check.h"
@@ -20,13 +17,6 @@ static u64 value(struct pmu *pmu, struct task *task, u32 what)
 	return source->read(source->ctx, task, what);
 }
 
-static u64 value_since(struct pmu *pmu, struct task *task, u32 what)
-{
-	const struct source_task *mine = pmu_task(pmu, task);
-
-	return value(pmu, task, what) - mine->base[what];
-}
-
 static u64 cpu_sum(struct pmu *pmu, struct cpu *cpu, struct cgroup *cgroup, u32 what)
 {
 	const struct source_cpu *here = cgroup ? pmu_cgroup(pmu, cgroup, cpu)
@@ -36,7 +26,7 @@ static u64 cpu_sum(struct pmu *pmu, struct cpu *cpu, struct cgroup *cgroup, u32 
 
 	for (task = cpu_next_task(cpu, NULL); task; task = cpu_next_task(cpu, task))
 		if (!cgroup || task_in_cgroup(task, cgroup))
-			sum += value_since(pmu, task, what);
+			sum += value(pmu, task, what);
 	return sum;
 }
 
@@ -56,53 +46,44 @@ static u64 raw(struct event *event)
 	return cpu_sum(event->pmu, event_on_cpu(event), event->cgroup, what);
 }
 
-static void arrive(struct pmu *pmu, struct task *task)
+/* @task comes to @cpu, or leaves it. */
+static void fold(struct pmu *pmu, struct task *task, struct cpu *cpu, u32 what, bool in)
 {
-	struct source_task *mine = pmu_task(pmu, task);
-
-	for (u32 what = 0; what < SOURCE_MAX; what++)
-		if (source_pmu(pmu)->source->have & BIT(what))
-			mine->base[what] = value(pmu, task, what);
-}
-
-static void leave(struct pmu *pmu, struct task *task, struct cpu *cpu, u32 what)
-{
+	u64 has = value(pmu, task, what), add = in ? 0 - has : has;
 	struct source_cpu *here = pmu_cpu(pmu, cpu);
-	u64 delta = value_since(pmu, task, what);
 
-	here->folded[what] += delta;
+	here->folded[what] += add;
 	for (struct cgroup *c = task_cgroup(task); c; c = cgroup_parent(c)) {
 		here = pmu_cgroup(pmu, c, cpu);
 		if (here)
-			here->folded[what] += delta;
+			here->folded[what] += add;
 	}
 }
 
 void source_sched_task(struct pmu *pmu, struct task *task, struct cpu *cpu, bool in)
 {
-	if (!source_pmu(pmu)->watchers)
+	const struct source_pmu *p = source_pmu(pmu);
+
+	if (!p->watchers)
 		return;
-	if (in) {
-		arrive(pmu, task);
-		return;
-	}
 	for (u32 what = 0; what < SOURCE_MAX; what++)
-		if (source_pmu(pmu)->source->have & BIT(what))
-			leave(pmu, task, cpu, what);
+		if (p->watched[what])
+			fold(pmu, task, cpu, what, in);
+}
+
+static void watch(struct event *event, s32 by)
+{
+	struct source_pmu *p = source_pmu(event->pmu);
+
+	if (event->target || event->hw.what >= SOURCE_MAX)
+		return;
+	p->watchers += (u32)by;
+	p->watched[event->hw.what] += (u32)by;
 }
 
 void source_opened(struct event *event)
 {
-	struct pmu *pmu = event->pmu;
-
-	if (event->target || source_pmu(pmu)->watchers++)
-		return;
-	for (u32 i = 0; i < core_nr_cpus(pmu->core); i++) {
-		struct cpu *cpu = cpu_by_number(pmu->core, i);
-
-		for (struct task *t = cpu_next_task(cpu, NULL); t; t = cpu_next_task(cpu, t))
-			arrive(pmu, t);
-	}
+	watch(event, 1);
 }
 
 void source_destroy(struct event *event)
@@ -111,10 +92,7 @@ void source_destroy(struct event *event)
 
 	if (event->hw.host_periods && event_on_task(event))
 		p->source->forget(p->source->ctx, event, event_on_task(event));
-	if (event->target)
-		return;
-	CHECK(p->watchers);
-	p->watchers--;
+	watch(event, -1);
 }
 
 #define LATE_MAX 1000u /* periods */

@@ -12,17 +12,24 @@
 #include "core/pmu.h"
 #include "core/sample/sample-facts.h"
 
-#define SOURCE_MAX 48 /* every @what is below this */
+#define SOURCE_MAX 96 /* every @what is below this */
 
 struct pmu_source {
 	/*
-	 * The value of @what (enum cpu_what, or SW_WHAT()) for @task now. For a task that waits in
-	 * a call of its own this is exact; for one that runs it is a racy load; for a dead one it
-	 * is the final value, until task_exit() returns.
+	 * The value of @what (CPU_* of drivers.h, or SW_WHAT()) for @task now. For a task that
+	 * waits in a call of its own this is exact; for one that runs it is a racy load; for a dead
+	 * one it is the final value, until task_exit() returns.
 	 */
 	u64 (*read)(void *ctx, struct task *task, u32 what);
 	void *ctx;
-	u64 have; /* bit per @what that read() can answer */
+	u64 have; /* software: bit per @what that read() can answer */
+
+	/*
+	 * Optional. Which parts of the model (enum model_part) the events that are open need:
+	 * called each time that this changes, before the event that changes it is told to count. 0:
+	 * nobody needs any.
+	 */
+	void (*want)(void *ctx, u32 parts);
 
 	/*
 	 * Samples; both or none. @event's @task is to stop where its @what reaches @next, and from
@@ -56,22 +63,23 @@ enum {
  * this, fills in `pmu` with SOURCE_PMU_OPS among the rest, and sets hw.what in its event_init().
  *
  * An event of a task reads the source. A cpu-wide event reads a counter of the CPU, which is the
- * sum over the tasks that are or were there; nothing is summed while there is no cpu-wide event.
- * For that sum the driver's pmu_cpu() begins with a struct source_cpu and its pmu_task() with a
- * struct source_task.
+ * sum over the tasks that are or were there; only what a cpu-wide event counts is summed. For that
+ * sum the driver's pmu_cpu() begins with a struct source_cpu. A task needs no memory of its own.
  */
 struct source_pmu {
 	struct pmu pmu;
 	const struct pmu_source *source;
-	u32 watchers; /* cpu-wide events */
+	u32 watchers;            /* cpu-wide events */
+	u32 watched[SOURCE_MAX]; /* of these, by what they count */
 };
 
+/*
+ * What tasks that left had, less what those that came had by then, modulo 2^64: with the values of
+ * those that are there it is what has been done on this CPU, but for a constant. It means nothing
+ * while nobody watches.
+ */
 struct source_cpu {
-	u64 folded[SOURCE_MAX]; /* by tasks that left */
-};
-
-struct source_task {
-	u64 base[SOURCE_MAX]; /* its value when it came to its CPU, or when the first watcher did */
+	u64 folded[SOURCE_MAX];
 };
 
 /* The last step of event_init(): the event has its place. source_destroy() undoes it. */
@@ -95,15 +103,15 @@ bool source_period_reached(struct event *event, const struct sample_facts *facts
 void source_stopped(struct event *event, const struct sample_facts *facts);
 
 /* Of struct pmu. A driver with counters to give away has an add() and del() around these. */
-void source_destroy(struct event *event);
+void source_destroy(struct event *event); /* or a driver's around it; not of SOURCE_PMU_OPS */
 int source_add(struct event *event, u32 flags);
 void source_start(struct event *event, u32 flags);
 void source_stop(struct event *event, u32 flags); /* del() too */
 void source_read(struct event *event);
 void source_sched_task(struct pmu *pmu, struct task *task, struct cpu *cpu, bool in);
 
-#define SOURCE_PMU_OPS                                                         \
-	.destroy = source_destroy, .start = source_start, .stop = source_stop, \
-	.read = source_read, .sched_task = source_sched_task
+#define SOURCE_PMU_OPS                                                   \
+	.start = source_start, .stop = source_stop, .read = source_read, \
+	.sched_task = source_sched_task
 
 #endif

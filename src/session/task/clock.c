@@ -21,7 +21,7 @@
 void clock_init(struct thread_clock *clock)
 {
 	clock->fd = -1;
-	for (u32 i = 0; i < SOURCE_MAX; i++)
+	for (u32 i = 0; i < SW_WHAT_MAX; i++)
 		clock->sw_fd[i] = -1;
 }
 
@@ -29,7 +29,7 @@ void clock_release(struct thread_clock *clock)
 {
 	if (clock->fd >= 0)
 		close(clock->fd);
-	for (u32 i = 0; i < SOURCE_MAX; i++)
+	for (u32 i = 0; i < SW_WHAT_MAX; i++)
 		if (clock->sw_fd[i] >= 0)
 			close(clock->sw_fd[i]);
 	clock_init(clock);
@@ -190,7 +190,7 @@ void clock_attach(struct guest_thread *th)
 	if (!read_event(th->clock.fd, &value, &enabled))
 		enabled = 0;
 	th->clock.offset = th->clock.cpu_time - enabled;
-	for (u32 what = 0; what < SOURCE_MAX; what++) {
+	for (u32 what = 0; what < SW_WHAT_MAX; what++) {
 		if (!(th->clock.sw_wanted & BIT(what)) || th->clock.sw_fd[what] >= 0)
 			continue;
 		if (what == PERF_COUNT_SW_CONTEXT_SWITCHES)
@@ -313,7 +313,7 @@ u64 software_read(void *ctx, struct task *task, u32 what)
 	(void)ctx;
 	if (th && !th->tid)
 		guest_thread_learn_tid(th);
-	if (!th || what >= SOURCE_MAX)
+	if (!th || what >= SW_WHAT_MAX)
 		return 0;
 	if (is_faults(config) && !(th->clock.sw_wanted & BIT(what)))
 		watch_faults(th, mode);
@@ -349,7 +349,7 @@ bool clock_outlives(void)
 void clock_last(struct guest_thread *th)
 {
 	(void)clock_read(th);
-	for (u32 what = 0; th->task && what < SOURCE_MAX; what++)
+	for (u32 what = 0; th->task && what < SW_WHAT_MAX; what++)
 		if (th->clock.sw_wanted & BIT(what))
 			software_read(NULL, th->task, what);
 }

@@ -9,7 +9,7 @@
 #ifndef SESSION_TASK_CLOCK_H
 #define SESSION_TASK_CLOCK_H
 
-#include "pmu/source.h"
+#include "pmu/drivers.h"
 
 struct guest_thread;
 struct task;
@@ -21,8 +21,8 @@ struct thread_clock {
 	u64 read_at;  /* instant.number when it was last asked */
 	bool tried;   /* clock_attach() was here */
 
-	int sw_fd[SOURCE_MAX]; /* by SW_WHAT(): kernel events for software counts, or -1 */
-	u64 sw_last[SOURCE_MAX];
+	int sw_fd[SW_WHAT_MAX]; /* by SW_WHAT(): kernel events for software counts, or -1 */
+	u64 sw_last[SW_WHAT_MAX];
 	bool faults;       /* the kernel's event counts its page faults: WIRE_WATCH_FAULTS */
 	u64 sw_wanted;     /* bit per SW_WHAT() that somebody reads */
 	u64 switches;      /* context switches of the program before its last call, as it says */

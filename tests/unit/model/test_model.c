@@ -337,3 +337,78 @@ TEST(deterministic)
 	EXPECT(!memcmp(counts[0], counts[1], sizeof(counts[0])));
 	EXPECT(counts[0][MODEL_BRANCH_MISSES] > 100);
 }
+
+/* A program that has something of everything. */
+static void run_some(struct model_core *core, u32 parts)
+{
+	u64 state = 7;
+
+	for (u32 i = 0; i < 20000; i++) {
+		u64 r = random_number(&state), addr = (r & 0x3ffff) + (r >> 60 << 22);
+		u64 ip = 0x400000 + (r >> 20 & 0x7fff);
+
+		if (parts & (MODEL_CACHES | MODEL_TLBS)) {
+			model_fetch(core, ip, 24);
+			model_load(core, ip, addr, 8);
+			if (r & 1ull << 40)
+				model_store(core, ip + 4, addr ^ 64, 8);
+			if (parts & MODEL_CACHES && (r & 7ull << 41) == 0)
+				model_prefetch(core, addr + 4096);
+		}
+		if (parts & MODEL_CYCLES)
+			model_work(core, 6, 150);
+		if (parts & MODEL_BRANCHES)
+			model_branch(core, ip + 20, ip + 24, MODEL_COND, r >> 50 & 3, ip + 96);
+	}
+}
+
+/* What a counter says with its parts alone is what it says with all; with one less it differs. */
+TEST(parts_of_counters)
+{
+	struct machine m = small_machine();
+	struct model *all;
+	struct model_core *core;
+	u32 counted = 0;
+
+	set_cache(&m, MACHINE_L2, 16384, 4);
+	m.tlb[MACHINE_TLB2] = (struct machine_tlb){.entries = 32, .ways = 32, .latency = 7};
+	m.penalty.btb = 3;
+	m.penalty.tlb2 = 7;
+	m.penalty.fetch_memory = 50;
+	m.penalty.fetch_l2 = m.penalty.fetch_ll = 5;
+	m.penalty.overlap = 50;
+	all = model_new(&m, 1, MODEL_PARTS);
+	core = model_core(all, 0);
+	run_some(core, MODEL_PARTS);
+	for (u32 c = 0; c < MODEL_COUNTERS; c++) {
+		u32 parts = model_parts_of((enum model_counter)c);
+		u64 expected = model_count(core, (enum model_counter)c);
+		struct model *some;
+
+		/* A cell that none has counts nothing, but for what is the same in all TLBs. */
+		if (!parts) {
+			EXPECT_EQ(expected, 0);
+			continue;
+		}
+		counted += expected > 0;
+		for (u32 without = 0; without <= MODEL_CYCLES;
+		     without = without ? without << 1 : 1) {
+			u32 left = parts & ~without;
+			u64 value;
+
+			if (without && !(parts & without))
+				continue;
+			some = model_new(&m, 1, left);
+			run_some(model_core(some, 0), left);
+			value = model_count(model_core(some, 0), (enum model_counter)c);
+			if (without && expected)
+				EXPECT(value != expected);
+			if (!without)
+				EXPECT_EQ(value, expected);
+			model_free(some);
+		}
+	}
+	EXPECT(counted > 30);
+	EXPECT_EQ(model_parts_of(MODEL_COUNTERS), 0);
+	model_free(all);
+}

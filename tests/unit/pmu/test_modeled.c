@@ -1,0 +1,268 @@
+/* Events of the virtual cpu PMU that a model of a machine counts: which there are, and who asks. */
+#include "unit/test.h"
+
+#include "pmu/drivers.h"
+#include "unit/core/fake.h"
+
+static struct fake *f;
+static struct pmu *pmu;
+static struct cpu_pmu_config config;
+static u32 reads, wants, wanted;
+
+/* Each counter at a pace of its own. */
+static u64 given_read(void *ctx, struct task *task, u32 what)
+{
+	u64 ns = ((struct fake_task *)task_host(task))->counter;
+
+	(void)ctx;
+	reads++;
+	return 1000 + (what + 1) * ns;
+}
+
+static void given_want(void *ctx, u32 parts)
+{
+	(void)ctx;
+	wants++;
+	wanted = parts;
+}
+
+static void given_arm(void *ctx, struct event *event, struct task *task, u32 what, u64 next,
+		      u64 period)
+{
+	(void)ctx, (void)event, (void)task, (void)what, (void)next, (void)period;
+}
+
+static void given_disarm(void *ctx, struct event *event, struct task *task)
+{
+	(void)ctx, (void)event, (void)task;
+}
+
+static const struct pmu_source source = {
+	.read = given_read, .want = given_want, .arm = given_arm, .disarm = given_disarm};
+
+static void setup(const char *machine)
+{
+	f = fake_new(2);
+	fake_exit(f, 100);
+	config.source = &source;
+	config.machine = machine;
+	EXPECT_EQ(cpu_pmu_new(f->core, &config, &pmu), 0);
+	fake_add_task(f, 100, 100);
+	reads = wants = wanted = 0;
+}
+
+static void teardown(void)
+{
+	fake_free(f);
+	cpu_pmu_free(pmu);
+	config = (struct cpu_pmu_config){0};
+}
+
+static struct pe_attr attr_for(u32 type, u64 what)
+{
+	return (struct pe_attr){
+		.type = type, .size = PE_ATTR_SIZE_VER8, .config = what, .exclude_kernel = 1};
+}
+
+static int open_config(u32 type, u64 what, int leader)
+{
+	struct pe_attr attr = attr_for(type, what);
+
+	return fake_open(f, &attr, 0, -1, leader);
+}
+
+static int try_config(u32 type, u64 what)
+{
+	int fd = open_config(type, what, -1);
+
+	if (fd < 0)
+		return fd;
+	fake_close(f, fd);
+	return 0;
+}
+
+/* What an event counts in 1000 ns; given_read() says which counter that is. */
+static s64 count_config(u32 type, u64 what)
+{
+	int fd = open_config(type, what, -1);
+	s64 count;
+
+	if (fd < 0)
+		return fd;
+	fake_advance(f, 1000);
+	count = (s64)fake_count(f, fd);
+	fake_close(f, fd);
+	return count / 1000 - 1;
+}
+
+/* All ids, of which two are counted and not modeled [HW-00..09]. */
+TEST(generic_ids)
+{
+	setup("toy");
+	for (u32 id = 0; id < 10; id++)
+		EXPECT_EQ(count_config(PERF_TYPE_HARDWARE, id),
+			  id == PERF_COUNT_HW_INSTRUCTIONS          ? CPU_INSTRUCTIONS
+			  : id == PERF_COUNT_HW_BRANCH_INSTRUCTIONS ? CPU_BRANCHES
+								    : (s64)(CPU_MODELED + id));
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HARDWARE, 10), -EINVAL, HARDWARE_ID);
+	teardown();
+}
+
+/* Without a machine they are what they were: refused with a reason. */
+TEST(no_machine)
+{
+	setup(NULL);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HARDWARE, 0), -ENOENT, VIRTUAL_MACHINE);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0), -ENOENT, VIRTUAL_CACHE);
+	EXPECT_EQ(wants, 0);
+	teardown();
+}
+
+/* Each cell that happens in a machine [CACHE-01..04]. */
+TEST(cache_ids)
+{
+	/* Per id, of read, write, prefetch. */
+	static const char cells[MODEL_CACHE_IDS][4] = {"rwp", "r-p", "rwp", "rw-",
+						       "r--", "r--", "rw-"};
+
+	setup("toy");
+	for (u32 id = 0; id < MODEL_CACHE_IDS; id++)
+		for (u32 op = 0; op < MODEL_OPS; op++)
+			for (u32 miss = 0; miss < 2; miss++) {
+				u64 cell = id | op << 8 | miss << 16;
+
+				EXPECT_EQ(count_config(PERF_TYPE_HW_CACHE, cell),
+					  cells[id][op] == '-'
+						  ? -ENOENT
+						  : (s64)(CPU_MODELED +
+							  model_cache_counter(id, op, miss)));
+			}
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0x101), -ENOENT, MODEL_CELL);
+	EXPECT_CONTAINS(fake_why(f), "toy");
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 7), -EINVAL, CACHE_ID);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0x300), -EINVAL, CACHE_ID);
+	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0x20000), -EINVAL, CACHE_ID);
+	teardown();
+}
+
+/* Parts of the model are asked for while an event needs them, and only then. */
+TEST(parts_that_are_wanted)
+{
+	struct pe_attr attr = attr_for(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	int misses, caches, walks;
+
+	setup("toy");
+	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS), 0);
+	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS), 0);
+	EXPECT_EQ(wants, 0);
+	misses = open_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, -1);
+	EXPECT_EQ(wanted, MODEL_BRANCHES);
+	caches = open_config(PERF_TYPE_HW_CACHE, 0x10000, misses);
+	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_CACHES);
+	EXPECT_EQ(wants, 2);
+	/* Another of the same changes nothing. */
+	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES), 0);
+	EXPECT_EQ(wants, 2);
+	walks = open_config(PERF_TYPE_HW_CACHE, 0x10003, -1);
+	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_CACHES | MODEL_TLBS);
+	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES), 0);
+	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_CACHES | MODEL_TLBS);
+	EXPECT_EQ(wants, 5);
+	fake_close(f, caches);
+	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_TLBS);
+	fake_close(f, walks);
+	fake_close(f, misses);
+	EXPECT_EQ(wanted, 0);
+	/* What counts nothing needs nothing. */
+	wants = 0;
+	attr.exclude_user = 1;
+	fake_close(f, fake_open(f, &attr, 0, -1, -1));
+	EXPECT_EQ(wants, 0);
+	teardown();
+}
+
+/* A group of both kinds is on and off as one [HW-00, HW-01, HW-05]. */
+TEST(group_of_both_kinds)
+{
+	int leader, cycles, misses;
+
+	setup("toy");
+	leader = open_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, -1);
+	cycles = open_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, leader);
+	misses = open_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, leader);
+	fake_advance(f, 100);
+	fake_ioctl(f, leader, PERF_EVENT_IOC_DISABLE, 0);
+	fake_advance(f, 100);
+	EXPECT_EQ(fake_count(f, leader), 100);
+	EXPECT_EQ(fake_count(f, cycles), 100 * (CPU_MODELED + 1));
+	EXPECT_EQ(fake_count(f, misses), 100 * (CPU_MODELED + PERF_COUNT_HW_BRANCH_MISSES + 1));
+	core_check(f->core);
+	teardown();
+}
+
+/* A CPU's sum is kept of what somebody counts there, and of nothing else. */
+TEST(counts_of_a_cpu)
+{
+	struct pe_attr attr = attr_for(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES);
+	const u64 pace = CPU_MODELED + PERF_COUNT_HW_BRANCH_MISSES + 1;
+	int cpu0, cpu1;
+
+	setup("toy");
+	fake_add_task(f, 200, 200);
+	fake_advance(f, 70);
+	cpu0 = fake_open(f, &attr, -1, 0, -1);
+	cpu1 = fake_open(f, &attr, -1, 1, -1);
+	fake_advance(f, 100);
+	reads = 0;
+	task_sched_in(fake_task(f, 200)->task, 1);
+	EXPECT(reads <= 4);
+	fake_advance(f, 10);
+	EXPECT_EQ(fake_count(f, cpu0), 210 * pace);
+	EXPECT_EQ(fake_count(f, cpu1), 10 * pace);
+	fake_exit(f, 200);
+	fake_advance(f, 10);
+	EXPECT_EQ(fake_count(f, cpu0), 220 * pace);
+	EXPECT_EQ(fake_count(f, cpu1), 10 * pace);
+	fake_close(f, cpu0);
+	fake_close(f, cpu1);
+	/* Who comes later is not told what was before. */
+	task_sched_in(fake_task(f, 100)->task, 1);
+	fake_advance(f, 10);
+	cpu1 = fake_open(f, &attr, -1, 1, -1);
+	fake_advance(f, 5);
+	EXPECT_EQ(fake_count(f, cpu1), 5 * pace);
+	teardown();
+}
+
+/* perf takes ENOENT of cycles as the cue to sample by cpu-clock. */
+TEST(sampling)
+{
+	struct pe_attr attr = attr_for(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	int fd;
+
+	attr.sample_period = 1000;
+	setup("toy");
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOENT, MODEL_SAMPLES);
+	teardown();
+	config.machine_samples = true;
+	setup("toy");
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT(fd >= 0);
+	teardown();
+}
+
+/* Only what the translator counts can be read by rdpmc. */
+TEST(no_index_for_rdpmc)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+
+	config.rdpmc = CPU_RDPMC_MAPPED;
+	setup("toy");
+	fd = open_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, -1);
+	EXPECT_EQ(fake_map(f, fd, 1, false), 0);
+	page = fake_page(f, fd);
+	EXPECT_EQ(page->index, 0);
+	EXPECT_EQ(page->cap_user_rdpmc, 0);
+	teardown();
+}
