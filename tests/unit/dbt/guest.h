@@ -26,7 +26,7 @@ struct guest {
 	void (*on_place)(struct guest *g);    /* as ops.place() */
 	u32 *trace; /* what ops.trace() has handed over: nr_traced words, at most max_traced */
 	u64 nr_traced, max_traced;
-	u64 trace_at; /* ops.trace_map() */
+	u64 trace_at;                      /* ops.trace_map() */
 	void (*on_native)(u64 *gregs);     /* not NULL: SIGTRAP is its own; see stepper.c */
 	void (*on_step)(const u64 *gregs); /* not NULL: called before each of them in the cache */
 };
