@@ -52,7 +52,7 @@ struct path_frag {
 struct path_block {
 	u16 nr_frags, nr_insns, nr_targets;
 	u16 traced; /* not 0: it was made for the trace of paths, path-trace.h */
-	/*
+		    /*
 	 * Then: struct path_frag frag[nr_frags]; u64 target[nr_targets], of the direct branches in
 	 * order; u8 insn[nr_insns], the length of each in its lower four bits and enum path_insn in
 	 * the others. If it is traced, from an even address on u16 cost[nr_insns], path_cost() of
