@@ -71,12 +71,10 @@ static void probe_read(struct event *event)
 {
 	const struct probe_host *host = probe_host_of(event);
 	struct probe *probe = probe_of(event);
-	u64 now;
+	u64 more;
 
-	if (probe->kind != PROBE_KERNEL || !host->kernel_count(host->ctx, probe, &now))
-		return;
-	event->count += (s64)(now - probe->counted);
-	probe->counted = now;
+	if (probe->kind == PROBE_KERNEL && host->kernel_count(host->ctx, probe, &more))
+		event->count += (s64)more;
 }
 
 static int start(struct event *event)
@@ -106,9 +104,9 @@ static void probe_stop(struct event *event, u32 flags)
 	if (event->hw.state & HW_STOPPED)
 		return;
 	event->hw.state = HW_STOPPED | HW_UPTODATE;
+	probe_read(event);
 	if (!event->hw.by_tasks)
 		host->disarm(host->ctx, probe_of(event));
-	probe_read(event);
 }
 
 static int probe_add(struct event *event, u32 flags)

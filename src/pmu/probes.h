@@ -43,7 +43,7 @@ struct probe {
 	struct list link;  /* the driver's */
 	struct list armed; /* the host's, while the event is on; empty before and after */
 	u64 told;          /* the host's: the number of the last occurrence that it was told of */
-	/* Likewise, of data: NULL, or what `watched` is a link of. */
+	/* Likewise, of data: NULL, or what `watched` is a link of; as `host` is of the kernel's. */
 	struct data_watch *watch;
 	struct list watched;
 	/* Of system calls. */
@@ -59,11 +59,10 @@ struct probe {
 	u64 at[PROBE_AT];
 	struct probe_file file;
 	u64 offset; /* in the file */
-	/* Of the host's kernel, all of them the host's but `counted`. */
-	int anchor;  /* an event of the kernel's on nobody; -1: a copy has none */
-	void *host;  /* where the event is; NULL: nowhere yet */
-	char *text;  /* the filter; NULL: none */
-	u64 counted; /* what the kernel had counted when the event was last read */
+	/* Of the host's kernel, all of them the host's. */
+	int anchor; /* an event of the kernel's on nobody; -1: a copy has none */
+	void *host; /* where the event is; NULL: nowhere yet */
+	char *text; /* the filter; NULL: none */
 };
 
 /* A system call's tracepoint. The format is the host's, for as long as the core lives. */
@@ -95,13 +94,13 @@ struct probe_host {
 	void (*release)(void *ctx, struct probe *probe);
 	/*
 	 * Of PROBE_KERNEL. Whether the host's kernel has such an event for us: 0, or its -errno.
-	 * What belongs to @probe goes with kernel_close(). What it has counted on the event's task;
-	 * false: that is not known. A filter, and the BPF program that the call under way names:
-	 * the kernel's answer.
+	 * What belongs to @probe goes with kernel_close(). What it has counted on the event's task
+	 * since that was last asked, while the probe was armed; false: that is not known. A filter,
+	 * and the BPF program that the call under way names: the kernel's answer.
 	 */
 	int (*kernel_open)(void *ctx, struct probe *probe);
 	void (*kernel_close)(void *ctx, struct probe *probe);
-	bool (*kernel_count)(void *ctx, struct probe *probe, u64 *count);
+	bool (*kernel_count)(void *ctx, struct probe *probe, u64 *more);
 	int (*kernel_filter)(void *ctx, struct probe *probe, const char *text);
 	int (*kernel_bpf)(void *ctx, struct probe *probe);
 	/*

@@ -28,6 +28,7 @@
 #include "session/task/data-watches.h"
 #include "session/task/guests.h"
 #include "session/task/instant.h"
+#include "session/task/kernel-probes.h"
 #include "session/task/kernel-stops.h"
 #include "session/task/meters.h"
 #include "session/task/thread-records.h"
@@ -80,10 +81,12 @@ struct session {
 	struct wide wide;
 	struct list traces;  /* struct thread_trace of task/thread-trace.c */
 	bool holding;        /* some of their threads wait for a reader */
+	bool untold;         /* some of them have other probes than their threads know */
 	u32 track_watch;     /* task/track.h: what guests are to tell besides; enum wire_watch */
 	bool track_switches; /* task/thread-records.h: somebody asks */
 	bool track_records;  /* likewise, or for something else that the kernel records */
 	struct list kernel_probes; /* struct record_probe, likewise */
+	bool kernel_probes_off;    /* some of them have gone off within the instant */
 	bool track_build_ids;      /* somebody wants those of mappings */
 	bool track_files;          /* there are probes of files: guests are to tell what they map */
 

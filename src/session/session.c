@@ -182,11 +182,11 @@ static int make_core(struct session *s, char *why, size_t len)
 						 .file = probe_file_find,
 						 .reserve = data_watch_reserve,
 						 .release = data_watch_release,
-						 .kernel_open = records_probe_open,
-						 .kernel_close = records_probe_close,
-						 .kernel_count = records_probe_count,
-						 .kernel_filter = records_probe_filter,
-						 .kernel_bpf = records_probe_bpf,
+						 .kernel_open = kernel_probe_open,
+						 .kernel_close = kernel_probe_close,
+						 .kernel_count = kernel_probe_count,
+						 .kernel_filter = kernel_probe_filter,
+						 .kernel_bpf = kernel_probe_bpf,
 						 .arm = trace_probe_arm,
 						 .disarm = trace_probe_disarm};
 	err = cpu_pmu_new(s->core, &cpu, &s->pmus.cpu);

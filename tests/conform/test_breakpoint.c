@@ -132,6 +132,58 @@ CONFORM(whose)
 	check_val("TYPE-06", "of the thread alone", (long)ev_count(own), 1);
 }
 
+#define MANY 30000
+
+/*
+ * The thread runs on while somebody outside brings it to another CPU and has its events put on the
+ * counters anew.
+ */
+CONFORM(moved)
+{
+	struct pe_attr attr = exec_at((u64)target);
+	struct perf_event_mmap_page *page;
+	long fd, samples = 0, cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	int go[2], status;
+	pid_t pid;
+	char c;
+
+	if (!possible())
+		return;
+	NEED(pipe(go) == 0);
+	pid = fork();
+	if (!pid) {
+		NEED(read(go[0], &c, 1) == 1);
+		times(MANY);
+		_exit(0);
+	}
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_CPU;
+	fd = ev_open(&attr, pid, -1, -1, 0);
+	NEED(fd >= 0);
+	page = mmap(NULL, 129 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+	NEED(page != MAP_FAILED);
+	ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0);
+	NEED(write(go[1], "x", 1) == 1);
+	for (int i = 0; waitpid(pid, &status, WNOHANG) == 0; i++) {
+		cpu_set_t set;
+
+		CPU_ZERO(&set);
+		CPU_SET(i % cpus, &set);
+		sched_setaffinity(pid, sizeof(set), &set);
+		for (int n = 0; n < 20; n++) {
+			struct pe_attr beside = exec_at((u64)other);
+			long fd2 = ev_open(&beside, pid, -1, -1, 0);
+
+			if (fd2 >= 0)
+				close((int)fd2);
+		}
+	}
+	check_val("TYPE-06", "executions of one who is moved", (long)ev_count((int)fd), MANY);
+	for (u64 at = 0; at < page->data_head; samples++)
+		at += ((const struct perf_event_header *)((u8 *)page + PAGE + at))->size;
+	check_val("OVF-11", "samples of one who is moved", samples, MANY);
+}
+
 CONFORM(samples)
 {
 	struct pe_attr attr = exec_at((u64)target);

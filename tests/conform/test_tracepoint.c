@@ -6,6 +6,7 @@
 #include "conform/conform.h"
 
 #include <linux/bpf.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -482,6 +483,48 @@ CONFORM(kernel_filters)
 	check_val("IOC-07", "two pass", (long)counted(fd, rename_thrice), 2);
 }
 
+#define MANY 3000
+
+/* The kernel's, of one who runs on while somebody outside brings him to another CPU. */
+CONFORM(kernel_moved)
+{
+	struct pe_attr attr;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN), any, sum = 0, one[64];
+	int go[2], status;
+	pid_t pid;
+	char c;
+
+	if (!readable())
+		return;
+	NEED(cpus > 0 && cpus <= 64 && pipe(go) == 0);
+	attr = tp_attr("task/task_rename");
+	attr.disabled = 0;
+	pid = fork();
+	if (!pid) {
+		NEED(read(go[0], &c, 1) == 1);
+		for (int i = 0; i < MANY; i++)
+			prctl(PR_SET_NAME, "moved");
+		_exit(0);
+	}
+	any = ev_open(&attr, pid, -1, -1, 0);
+	for (int i = 0; i < cpus; i++)
+		one[i] = ev_open(&attr, pid, i, -1, 0);
+	NEED(any >= 0 && one[0] >= 0 && one[cpus - 1] >= 0);
+	NEED(write(go[1], "x", 1) == 1);
+	for (int i = 0; waitpid(pid, &status, WNOHANG) == 0; i++) {
+		cpu_set_t set;
+
+		CPU_ZERO(&set);
+		CPU_SET(i % cpus, &set);
+		sched_setaffinity(pid, sizeof(set), &set);
+		(void)ev_count((int)any);
+	}
+	check_val("TYPE-03", "renames of one who is moved", (long)ev_count((int)any), MANY);
+	for (int i = 0; i < cpus; i++)
+		sum += (long)ev_count((int)one[i]);
+	check_val("TYPE-03", "those on all CPUs", sum, MANY);
+}
+
 struct kernel_sample {
 	struct perf_event_header header;
 	u64 ip;
@@ -684,6 +727,50 @@ CONFORM(kernel_places)
 	check_val("SAMP-15", "all of it", (long)s->dyn_size, 64);
 	check_val("SAMP-15", "what is on it", (long)s->stack[0], MARK);
 	check_val("SAMP-14", "registers of the kernel", (long)s->intr_ip >> 63, -1);
+}
+
+/* Of a child's end, where it has asked for it; and of many calls that take turns. */
+CONFORM(kernel_places_of_others)
+{
+	struct pe_attr attr;
+	const struct place_sample *s;
+	struct perf_event_mmap_page *page;
+	const u64 frame[2] = {0, RET};
+	long right = 0, n = 0;
+	u64 ip = 0, sp;
+	pid_t pid;
+	int fd, go[2];
+	char c;
+
+	if (!readable())
+		return;
+	NEED(pipe(go) == 0);
+	attr = place_attr("task/task_rename");
+	pid = fork();
+	if (!pid) {
+		NEED(read(go[0], &c, 1) == 1);
+		for (int i = 0; i < 100; i++) {
+			calls(1);
+			(void)marked_rename(frame, &sp);
+		}
+		_exit(0);
+	}
+	fd = (int)ev_open(&attr, pid, -1, -1, 0);
+	NEED(fd >= 0);
+	page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	NEED(write(go[1], "x", 1) == 1);
+	waitpid(pid, NULL, 0);
+	for (u64 at = 0; at < page->data_head; at += s->header.size, n++) {
+		s = (const struct place_sample *)((u8 *)page + PAGE + at);
+		NEED(s->header.type == PERF_RECORD_SAMPLE);
+		ip = ip ? ip : s->ip;
+		right += s->nr == 3 && s->chain[2] == RET && s->ax == (u64)-ENOSYS && s->ip == ip &&
+			 s->stack[0] == MARK;
+	}
+	check_val("SAMP-14", "samples of another's calls", n, 100);
+	check_val("SAMP-14", "that say where it was", right, 100);
 }
 
 /* Two calls of 32-bit code: getppid(2), which is 64 there, and one that is none. */

@@ -192,7 +192,7 @@ void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 	if (!survivor->task)
 		return;
 	task_exec(survivor->task);
-	records_exec(survivor);
+	kernel_probes_exec(survivor);
 	if (p->s->track_watch)
 		track_named(survivor, true);
 }

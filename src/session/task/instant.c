@@ -42,6 +42,8 @@ void instant_run(struct session *s, void (*body)(struct session *s, void *arg), 
 	drain_ends(s);
 	if (body)
 		body(s, arg);
+	traces_settle(s);
+	kernel_probes_settle(s);
 	traces_hold(s);
 	snapshots_revalidate(s);
 	if (s->checked)

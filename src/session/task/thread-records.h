@@ -5,9 +5,7 @@
  * events of the kernel's that write into one buffer, and what that holds is told to the core in the
  * order of time, before what the thread's trace tells of the same time.
  *
- * Ownership: a thread's struct thread_records goes with it. A probe of the kernel has an event of
- * the kernel's on each thread that its copies are on, and one on nobody (its anchor), which keeps
- * the filter and the BPF program, and the kernel's own preparations.
+ * Ownership: a thread's struct thread_records goes with it; probes' events are kernel-probes.h's.
  */
 #ifndef SESSION_TASK_THREAD_RECORDS_H
 #define SESSION_TASK_THREAD_RECORDS_H
@@ -16,7 +14,6 @@
 
 struct event;
 struct guest_thread;
-struct probe;
 struct session;
 struct thread_records;
 struct trace_sample;
@@ -25,12 +22,8 @@ struct trace_sample;
 void records_opened(struct session *s, const struct event *event);
 /* @th has come to be, or has a task. Does nothing if nobody asks. */
 void records_watch(struct guest_thread *th);
-/* @th runs another program, and its events are on or off as that leaves them. */
-void records_exec(struct guest_thread *th);
 /* @th is about to call bpf(2), and somebody wants to know what comes of it. */
 void records_bpf(struct guest_thread *th);
-/* Whether @probe's samples say where the program was: the thread is to tell its system calls. */
-bool records_wants_calls(const struct probe *probe);
 /*
  * @th has made a system call at @s, whose parts are not checked; NULL: it is over. What the kernel
  * has recorded since is of that call.
@@ -42,14 +35,5 @@ void records_drain_all(struct session *s);
 void records_free(struct guest_thread *th);
 /* Whether something of @th's last moment is still to come. */
 bool records_outlive(const struct guest_thread *th);
-
-/* Of struct probe_host; @ctx is the session. */
-int must_check records_probe_open(void *ctx, struct probe *probe);
-void records_probe_close(void *ctx, struct probe *probe);
-void records_probe_arm(struct probe *probe);
-void records_probe_disarm(struct probe *probe);
-bool records_probe_count(void *ctx, struct probe *probe, u64 *count);
-int must_check records_probe_filter(void *ctx, struct probe *probe, const char *text);
-int must_check records_probe_bpf(void *ctx, struct probe *probe);
 
 #endif

@@ -36,6 +36,7 @@ struct thread_trace {
 	u32 traps;           /* as trace->traps */
 	bool trapped;        /* within this drain */
 	bool held;           /* as trace->hold */
+	bool untold;         /* probes that it waits for have gone off within the instant */
 	struct list probes;  /* struct probe that are on */
 	struct list watches; /* struct data_watch */
 	bool sums_at_stops;  /* an access's samples have other events' counts */

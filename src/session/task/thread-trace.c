@@ -216,6 +216,7 @@ static void tell(struct thread_trace *tt)
 	struct meter *m;
 	u32 seq;
 
+	tt->untold = false;
 	if (!map(tt))
 		return;
 	trace = tt->trace;
@@ -471,8 +472,8 @@ int trace_probe_arm(void *ctx, struct probe *probe)
 
 	(void)ctx;
 	if (probe->kind == PROBE_KERNEL) {
-		records_probe_arm(probe);
-		if (!records_wants_calls(probe))
+		kernel_probe_arm(probe);
+		if (!kernel_probe_wants_calls(probe))
 			return 0;
 	}
 	tt = th ? trace_of_thread(th) : NULL;
@@ -498,12 +499,25 @@ void trace_probe_disarm(void *ctx, struct probe *probe)
 
 	(void)ctx;
 	if (probe->kind == PROBE_KERNEL)
-		records_probe_disarm(probe);
+		kernel_probe_disarm(probe);
 	if (list_empty(&probe->armed))
 		return;
 	list_del(&probe->armed);
+	/* A thread that changes its CPU has it on again at once, and runs on meanwhile. */
 	if (th && th->trace)
-		tell(th->trace);
+		th->trace->untold = th->process->s->untold = true;
+}
+
+void traces_settle(struct session *s)
+{
+	struct thread_trace *tt;
+
+	if (!s->untold)
+		return;
+	s->untold = false;
+	list_for_each_entry (tt, &s->traces, link)
+		if (tt->untold)
+			tell(tt);
 }
 
 void trace_mapped(struct guest_process *p)

@@ -46,6 +46,9 @@ void trace_probe_disarm(void *ctx, struct probe *probe);
 /* Somebody else may read @event's samples: its threads wait for the answer if they do. */
 void trace_read_by(struct event *event);
 
+/* The instant ends: what probes that went off, and did not go on again, wait for is told. */
+void traces_settle(struct session *s);
+
 /* What @p has mapped has changed. */
 void trace_mapped(struct guest_process *p);
 /* All that threads have told so far. */

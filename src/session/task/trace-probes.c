@@ -76,7 +76,7 @@ void probes_tell(struct guest_process *p, const struct list *probes, struct trac
 	memset(trace->place, 0, sizeof(trace->place));
 	probes_find_places(p, probes);
 	list_for_each_entry (probe, probes, armed) {
-		if (records_wants_calls(probe))
+		if (kernel_probe_wants_calls(probe))
 			tell_calls(probe, &trace->calls);
 	}
 	list_for_each_entry (probe, probes, armed) {
