@@ -197,8 +197,6 @@ int guest_thread_need_task(struct guest_thread *th)
 	}
 	watch_process(th->process);
 	records_watch(th);
-	if (th->process->s->wide.on)
-		clock_attach(th);
 	if (th->process->s->wide.on || th->process->s->wide.cgroups)
 		wide_place(th);
 	return 0;

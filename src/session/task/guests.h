@@ -17,6 +17,7 @@
 #include "session/poll-source.h"
 #include "session/task/clock.h"
 #include "session/task/meters.h"
+#include "session/task/wide.h"
 #include "session/wire/snapshot.h"
 
 struct guests {
@@ -72,6 +73,7 @@ struct guest_thread {
 	struct list invalid_link; /* in instant.invalid while its event snapshots do not hold */
 	struct thread_counts counts;
 	struct thread_clock clock;
+	struct thread_place place;
 	struct thread_trace *trace;     /* NULL: no sampling event has counted it */
 	struct thread_records *records; /* NULL: nobody asks when it is switched */
 };

@@ -16,9 +16,11 @@
 
 #include "session/session-priv.h"
 
-#define LOOK_EVERY_NS 20000000ull
-#define LOOK_SHARE    20u /* of its time the session looks at most one part in so many */
-#define FRESH_NS      2000000ull
+#define LOOK_EVERY_NS  20000000ull
+#define LOOK_SHARE     20u /* of its time the session looks at most one part in so many */
+#define FRESH_NS       2000000ull
+#define PLACES_AT_ONCE 256u /* threads that have done nothing since the session met them */
+#define PLACES_NEXT_NS 4000000ull
 
 /* The only CPU that @th may be on, or -1. It may sleep, and be nowhere else when it wakes. */
 static int only_cpu(const struct guest_thread *th)
@@ -34,13 +36,10 @@ static int only_cpu(const struct guest_thread *th)
 }
 
 /* The CPU that @th was last on, as the kernel says; -1: it does not. */
-static int cpu_of(const struct guest_thread *th)
+static int last_cpu(const struct guest_thread *th)
 {
 	char text[1024], *p;
-	int only = only_cpu(th);
 
-	if (only >= 0)
-		return only;
 	if (!pid_task_text(th->process->pid, th->tid, "stat", text, sizeof(text)))
 		return -1;
 	/* The name may hold anything; behind it the state is field 3 and the CPU field 39. */
@@ -55,18 +54,73 @@ bool wide_wants_places(const struct session *s)
 	return s->wide.on || s->wide.bound || s->wide.cgroups;
 }
 
-void wide_place(struct guest_thread *th)
+/* Read once in an instant, in which it is wanted for the events as well. */
+static u64 executed(struct guest_thread *th)
+{
+	return guest_thread_sum(th, METER_INSTRUCTIONS);
+}
+
+/*
+ * Who has executed nothing since it was asked for is where it was: what is asked anyway is whether
+ * it was given one CPU, and its cgroup, since those may be changed while it sleeps.
+ */
+static int cpu_since(struct guest_thread *th)
+{
+	u64 now = executed(th);
+	int only = only_cpu(th);
+
+	if (only < 0 && th->place.state == PLACE_ASKED && th->place.executed == now)
+		return -1;
+	th->place = (struct thread_place){.state = PLACE_ASKED, .executed = now};
+	return only >= 0 ? only : last_cpu(th);
+}
+
+static void place_at(struct guest_thread *th, int cpu)
 {
 	struct session *s = th->process->s;
-	int cpu;
 
-	if (!wide_wants_places(s) || !th->task || th->tid <= 0)
-		return;
-	cpu = s->instant.caller == th ? -1 : cpu_of(th);
 	if (cpu >= 0 && (u32)cpu < s->nr_cpus && task_cpu(th->task) != cpu)
 		task_sched_in(th->task, (u32)cpu);
 	if (s->wide.on || s->wide.cgroups)
 		cgroup_place(th);
+}
+
+void wide_place(struct guest_thread *th)
+{
+	struct session *s = th->process->s;
+
+	if (s->wide.looking || !wide_wants_places(s) || !th->task || th->tid <= 0)
+		return;
+	th->place.state = PLACE_MET;
+	place_at(th, s->instant.caller == th ? -1 : cpu_since(th));
+}
+
+/*
+ * The same for one of all, of whom @left may be asked for yet. To ask for the CPU of each takes
+ * longer than a caller should wait where there are thousands. Most of so many sleep, and are on
+ * none: their turn comes a moment later, or when they have done something.
+ */
+static void place_of_all(struct guest_thread *th, u32 *left)
+{
+	struct session *s = th->process->s;
+
+	if (th->tid <= 0)
+		return;
+	if (s->instant.caller == th) {
+		place_at(th, -1);
+		return;
+	}
+	if (th->place.state == PLACE_NEW)
+		th->place = (struct thread_place){.state = PLACE_MET, .executed = executed(th)};
+	if (th->place.state == PLACE_MET && !*left && th->place.executed == executed(th)) {
+		int only = only_cpu(th);
+
+		s->wide.unplaced |= only < 0;
+		place_at(th, only);
+		return;
+	}
+	*left -= *left && th->place.state == PLACE_MET;
+	place_at(th, cpu_since(th));
 }
 
 static void arm(struct session *s, u64 ns)
@@ -76,25 +130,37 @@ static void arm(struct session *s, u64 ns)
 	timerfd_settime(s->wide.timer, 0, &when, NULL);
 }
 
-static void look(struct session *s)
+/* @rest: only those whose turn had not come. */
+static void place_all(struct session *s, bool rest)
 {
 	struct guest_process *p;
 	struct guest_thread *th;
+	u32 left = PLACES_AT_ONCE;
 
-	instant_check(s);
-	s->wide.looked = session_now();
-	if (s->wide.on)
-		guests_meet(s);
+	s->wide.unplaced = false;
+	s->wide.looking = true;
 	list_for_each_entry (p, &s->guests.processes, link) {
 		if (!p->pid)
 			continue;
 		list_for_each_entry (th, &p->threads, link) {
-			if (th->task)
-				wide_place(th);
-			else if (s->wide.on && th->tid > 0 && guest_thread_need_task(th))
-				continue; /* it has just ended */
+			if (rest && (!left || !th->task || th->place.state != PLACE_MET)) {
+				s->wide.unplaced |= th->task && th->place.state == PLACE_MET;
+				continue;
+			}
+			if (th->task || (s->wide.on && th->tid > 0 && !guest_thread_need_task(th)))
+				place_of_all(th, &left);
 		}
 	}
+	s->wide.looking = false;
+}
+
+static void look(struct session *s)
+{
+	instant_check(s);
+	s->wide.looked = session_now();
+	if (s->wide.on)
+		guests_meet(s);
+	place_all(s, false);
 }
 
 static bool is_bound(const struct event *event)
@@ -179,8 +245,16 @@ void wide_look(struct session *s, const struct event *event)
 
 void wide_moved(struct session *s)
 {
-	if (wide_wants_places(s))
-		look(s);
+	struct guest_process *p;
+	struct guest_thread *th;
+
+	if (!wide_wants_places(s))
+		return;
+	list_for_each_entry (p, &s->guests.processes, link)
+		list_for_each_entry (th, &p->threads, link)
+			if (th->place.state == PLACE_ASKED)
+				th->place.executed--;
+	look(s);
 }
 
 static void tick(struct session *s, void *arg)
@@ -197,10 +271,15 @@ static void tick(struct session *s, void *arg)
 	if (!is_looked_for(s))
 		return;
 	begun = session_now();
-	if (wide_wants_places(s))
+	if (wide_wants_places(s) && s->wide.unplaced)
+		place_all(s, true);
+	else if (wide_wants_places(s))
 		look(s);
-	next = (session_now() - begun) * LOOK_SHARE;
-	arm(s, next > LOOK_EVERY_NS ? next : LOOK_EVERY_NS);
+	next = session_now() - begun;
+	if (s->wide.unplaced)
+		arm(s, max_u64(next, PLACES_NEXT_NS));
+	else
+		arm(s, max_u64(next * LOOK_SHARE, LOOK_EVERY_NS));
 }
 
 void wide_tick(struct session *s)

@@ -26,6 +26,18 @@ struct wide {
 	u64 scan_after;          /* session_now() before which /proc is not looked through again */
 	u32 next_meter;          /* where that look has stopped; 0: it has seen all */
 	u32 unfound;             /* meters for which no guest was found then */
+	bool looking;            /* a look is on: who gets a task is placed by it */
+	bool unplaced;           /* the last one has left some for the next moment */
+};
+
+/* A thread's part: whether the kernel was asked on which CPU it is. */
+struct thread_place {
+	enum {
+		PLACE_NEW,
+		PLACE_MET,   /* not yet: it had executed so much when it was looked at first */
+		PLACE_ASKED, /* it had executed so much then */
+	} state;
+	u64 executed;
 };
 
 /* @event, of any kind, was opened; is about to be closed. */
