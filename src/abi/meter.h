@@ -108,24 +108,58 @@ static inline u64 meter_sum_once(const struct meter *m, enum meter_quantity q)
 
 	for (u32 lane = 0; lane < METER_LANES; lane++)
 		sum += __atomic_load_n(&m->count[lane][q], __ATOMIC_RELAXED);
-	for (u32 i = 0; i < classes && i < METER_CLASSES; i++)
-		sum += meter_hits(m, i) *
-		       (__atomic_load_n(&m->weight[i], __ATOMIC_RELAXED) >> (8 * q) & 0xff);
+	for (u32 i = 0; i < classes && i < METER_CLASSES; i++) {
+		u64 hits = meter_hits(m, i);
+
+		/* Most threads take few of all paths, and who adds up thousands reads memory. */
+		if (hits)
+			sum += hits *
+			       (__atomic_load_n(&m->weight[i], __ATOMIC_RELAXED) >> (8 * q) & 0xff);
+	}
 	return sum;
 }
 
-/* Tries again while the owner moves hits; one that was killed while doing so is not waited for. */
+/*
+ * How long a reader waits for the owner to have moved hits, in looks at one word; how often it
+ * begins anew because they were moved meanwhile. An owner moves them for some thousand instructions
+ * and counts for many more in between. One that was killed while doing so is not waited for, and
+ * one that only pretends costs its reader no more than this.
+ */
+#define METER_FOLD_LOOKS 4096u
+#define METER_FOLD_TRIES 4u
+
+/* A value of `folding` at which nothing is being moved, if one comes soon. */
+static inline u32 meter_fold_wait(const struct meter *m, u32 *looks)
+{
+	u32 folding = __atomic_load_n(&m->folding, __ATOMIC_ACQUIRE);
+
+	while (folding & 1 && *looks) {
+		--*looks;
+		folding = __atomic_load_n(&m->folding, __ATOMIC_ACQUIRE);
+	}
+	return folding;
+}
+
+/* Since @before was read nothing has been moved. */
+static inline bool meter_fold_same(const struct meter *m, u32 before)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with meter_fold_begin() */
+	return before == __atomic_load_n(&m->folding, __ATOMIC_RELAXED);
+}
+
 static inline u64 meter_sum(const struct meter *m, enum meter_quantity q)
 {
-	for (u32 tries = 0; tries < 1000; tries++) {
-		u32 before = __atomic_load_n(&m->folding, __ATOMIC_ACQUIRE);
-		u64 sum = meter_sum_once(m, q);
+	u32 looks = METER_FOLD_LOOKS;
+	u64 sum = 0;
 
-		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with meter_fold_begin() */
-		if (!(before & 1) && before == __atomic_load_n(&m->folding, __ATOMIC_RELAXED))
-			return sum;
+	for (u32 tries = 0; tries < METER_FOLD_TRIES; tries++) {
+		u32 before = meter_fold_wait(m, &looks);
+
+		sum = meter_sum_once(m, q);
+		if (meter_fold_same(m, before))
+			break;
 	}
-	return meter_sum_once(m, q);
+	return sum;
 }
 
 /*
@@ -135,8 +169,10 @@ static inline u64 meter_sum(const struct meter *m, enum meter_quantity q)
  */
 static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
 {
-	for (u32 tries = 0; tries < 1000; tries++) {
-		u32 before = __atomic_load_n(&m->folding, __ATOMIC_ACQUIRE);
+	u32 looks = METER_FOLD_LOOKS;
+
+	for (u32 tries = 0; tries < METER_FOLD_TRIES; tries++) {
+		u32 before = meter_fold_wait(m, &looks);
 		u32 classes = __atomic_load_n(&m->classes, __ATOMIC_ACQUIRE);
 
 		for (u32 q = 0; q < n; q++) {
@@ -146,13 +182,15 @@ static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
 		}
 		for (u32 i = 0; i < classes && i < METER_CLASSES; i++) {
 			u64 hits = meter_hits(m, i);
-			u64 weight = __atomic_load_n(&m->weight[i], __ATOMIC_RELAXED);
+			u64 weight;
 
+			if (!hits)
+				continue;
+			weight = __atomic_load_n(&m->weight[i], __ATOMIC_RELAXED);
 			for (u32 q = 0; q < n; q++)
 				sums[q] += hits * (weight >> (8 * q) & 0xff);
 		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with meter_fold_begin() */
-		if (!(before & 1) && before == __atomic_load_n(&m->folding, __ATOMIC_RELAXED))
+		if (meter_fold_same(m, before))
 			return;
 	}
 }

@@ -40,4 +40,11 @@ def test_many_cost_as_many_times_as_much():
     assert whole < 2.2 * half, (half, whole)
 
 
+def test_a_meter_that_is_never_whole():
+    honest, forged = pair(10, "large"), pair(10, "forged")
+    assert honest > 1000, honest
+    # It was a thousand times as much.
+    assert forged < 10 * honest, (honest, forged)
+
+
 main(globals())

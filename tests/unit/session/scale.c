@@ -2,16 +2,18 @@
  * What an event costs the session among many: a session and a guest without a runtime, to be run by
  * tests/e2e/session_scale.py under `anyperf run --count`, which counts the instructions of both.
  *
- *   scale N PAIRS [hung]
+ *   scale N PAIRS [hung | large | forged]
  *
  * Opens N events, PAIRS times opens one more and closes it, and closes all. hung: the N report
- * POLLHUP to epoll, for which the session has to look for their last close.
+ * POLLHUP to epoll, for which the session has to look for their last close. large: the meter has
+ * all classes that there can be. forged: it says besides that its thread is moving hits, for ever.
  *
  * Both are on one CPU, where neither spins: so hardly anything depends on time.
  */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,7 +56,7 @@ static int one_open(struct mock *g)
 	return fd;
 }
 
-static void guest(int segment, int bootstrap, u32 n, u32 pairs, bool hung)
+static void guest(int segment, int bootstrap, u32 n, u32 pairs, const char *how)
 {
 	int *fds = calloc(n, sizeof(*fds));
 	struct mock g;
@@ -63,10 +65,13 @@ static void guest(int segment, int bootstrap, u32 n, u32 pairs, bool hung)
 	mock_init(&g, segment, bootstrap);
 	if (!fds || mock_hello(&g, -1, 0))
 		fail("HELLO");
+	if (!strcmp(how, "large") || !strcmp(how, "forged"))
+		g.m->classes = METER_CLASSES;
+	g.m->folding = !strcmp(how, "forged");
 	for (u32 i = 0; i < n; i++) {
 		fds[i] = one_open(&g);
 		g.slot->args.event.handle = g.slot->result.event.handle;
-		if (hung && mock_call(&g, WIRE_OP_HANGUP) != 1)
+		if (!strcmp(how, "hung") && mock_call(&g, WIRE_OP_HANGUP) != 1)
 			fail("HANGUP");
 	}
 	for (u32 i = 0; i < pairs; i++)
@@ -99,7 +104,8 @@ int main(int argc, char **argv)
 		fail("no session");
 	pid = fork();
 	if (pid == 0) {
-		guest(session_segment_fd(s), session_bootstrap_fd(s), n, pairs, argc > 3);
+		guest(session_segment_fd(s), session_bootstrap_fd(s), n, pairs,
+		      argc > 3 ? argv[3] : "");
 		_exit(0);
 	}
 	session_close_bootstrap(s);
