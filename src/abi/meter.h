@@ -24,6 +24,7 @@
 
 #define METER_LANES   16u
 #define METER_CLASSES 1024u
+#define METER_MODELED 64u
 #define METER_SIZE    28672u
 
 enum meter_quantity {
@@ -81,6 +82,12 @@ struct meter {
 	 */
 	u32 moving;
 	u64 moving_hits;
+	/*
+	 * What a model of a machine has counted for the thread: enum model_counter of
+	 * model/model.h. Runs free as well. Of a thread that runs it is what had been counted by
+	 * its last system call, or later.
+	 */
+	u64 modeled[METER_MODELED];
 	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
 	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */
 	u64 granted[METER_CLASSES];
@@ -226,7 +233,7 @@ static inline void meter_set_hits(struct meter *m, u32 class, u64 hits)
  * The counter segment of the processes below an `anyperf run`: a sealed sparse memfd that all their
  * runtimes inherit: METER_SIZE bytes of this header, then meter after meter, then their traces.
  */
-#define SEGMENT_MAGIC     0x3545525450414eull /* "NAPTRE5": changes with the layout */
+#define SEGMENT_MAGIC     0x3645525450414eull /* "NAPTRE6": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 

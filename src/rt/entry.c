@@ -19,9 +19,11 @@
 #include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/simulate.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
+#include "rt/task/traces.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -66,6 +68,8 @@ static struct dbt_ops ops = {
 	.deadline = sample_deadline,
 	.place = place_hit,
 	.file_byte = file_code_byte,
+	.trace = traces_words,
+	.trace_map = traces_map,
 };
 
 static void read_control(struct startup *s)
@@ -242,11 +246,12 @@ static struct thread *first_thread(struct startup *s)
 	struct dbt_config config = {
 		.ops = &ops,
 		.tables_hint = region_tables(),
-		.mask = paths_mask(),
 	};
 	struct counter_segment *segment = counter_segment();
 	struct thread *t;
 
+	simulate_start();
+	config.mask = paths_mask();
 	ops.arch = arch_dbt_ops;
 	config.cache_size = (u64)(segment->cache_mb ? segment->cache_mb : 64) << 20;
 	config.cache_hint = cache_place(config.cache_size);
@@ -278,7 +283,7 @@ static struct thread *first_thread(struct startup *s)
 	thread_install(t);
 	dbt_thread_add(&t->dbt, t->id);
 	threads_add(t);
-	if (paths_wanted())
+	if (config.mask & (DBT_MASK_PATHS | DBT_MASK_TRACE))
 		paths_new_space(t);
 	return t;
 }

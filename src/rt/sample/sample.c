@@ -35,6 +35,13 @@ static void set_form(struct thread *t, u64 mask)
 	dbt_set_mask(&t->dbt, paths_mask() | mask);
 }
 
+void sample_new_mask(struct thread *t)
+{
+	lock_acquire(&form.lock, t->id, thread_gone);
+	dbt_set_mask(&t->dbt, paths_mask() | form.mask);
+	lock_release(&form.lock, t->id);
+}
+
 /* @q: the quantity of all of the thread's deadlines, METER_INSTRUCTIONS if they are of several. */
 static void form_enter(struct thread *t, u32 q)
 {

@@ -13,6 +13,9 @@
 
 void sample_take_over(struct thread *t);
 
+/* paths_mask() is another one: code is translated anew. */
+void sample_new_mask(struct thread *t);
+
 /* Whether the session has set other deadlines than those in force. */
 static inline bool sample_is_stale(struct thread *t)
 {

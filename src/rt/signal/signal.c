@@ -27,7 +27,9 @@
 #include "rt/syscall/syscall-table.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/simulate.h"
 #include "rt/task/process.h"
+#include "rt/task/traces.h"
 #include "rt/task/shared-mm.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
@@ -162,6 +164,7 @@ void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 	struct sys_sigaction dfl = {0};
 
 	signal_block_all();
+	traces_flush(t);
 	sample_flush(t);
 	/* A core is the program's. ENOMEM only says that there are holes. */
 	sys_madvise((void *)REGION_START, REGION_END - REGION_START, MADV_DONTDUMP);
@@ -391,7 +394,7 @@ static void handle_kick(struct thread *t, struct ucontext *uc)
 		return;
 	if (guest_call_was_interrupted(uc))
 		t->call_again = true;
-	if (sample_is_stale(t) || sample_is_stopped(t))
+	if (sample_is_stale(t) || sample_is_stopped(t) || simulate_is_stale())
 		dbt_interrupt(&t->dbt);
 }
 

@@ -4,8 +4,10 @@
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/traces.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
+#include "sys/string.h"
 
 static struct path_space *space;
 static bool space_shared;
@@ -18,7 +20,7 @@ bool paths_wanted(void)
 
 u64 paths_mask(void)
 {
-	return DBT_MASK_ALL | (paths_wanted() ? DBT_MASK_PATHS : 0);
+	return DBT_MASK_ALL | traces_mask() | (paths_wanted() ? DBT_MASK_PATHS : 0);
 }
 
 /* The next index of *@last; @most: there is none. */
@@ -58,9 +60,18 @@ static void unmap_space(void)
 		region_unmap(space, sizeof(*space));
 }
 
+/* Who uses traces looks up what he is told in the space that is in force, whoever described it. */
+static void copy_descriptions(struct path_space *to, const struct path_space *from)
+{
+	memcpy(to->path, from->path, from->paths * sizeof(from->path[0]));
+	memcpy(to->log, from->log, from->logged);
+}
+
 void paths_new_space(struct thread *t)
 {
-	u32 index = take(&counter_segment()->path_spaces, PATH_SPACES);
+	/* Nobody else reads descriptions of what has no words. */
+	u32 index = paths_wanted() ? take(&counter_segment()->path_spaces, PATH_SPACES)
+				   : PATH_SPACES;
 	bool shared = index < PATH_SPACES;
 	struct path_space *new = shared ? region_map_file(sizeof(*new), fd_get(FD_SEGMENT),
 							  path_space_offset(index))
@@ -71,12 +82,25 @@ void paths_new_space(struct thread *t)
 		    "(ulimit -v)\n");
 	new->parent = space ? space_index + 1 : 0;
 	new->run = meter_run();
+	if (space && traces_mask())
+		copy_descriptions(new, space);
 	dbt_paths(&t->dbt, new);
 	if (space)
 		unmap_space();
 	space = new;
 	space_shared = shared;
 	space_index = index;
+}
+
+void paths_need_space(struct thread *t)
+{
+	if (!space)
+		paths_new_space(t);
+}
+
+const struct path_space *paths_space(void)
+{
+	return space;
 }
 
 void paths_begin(struct thread *t)

@@ -23,6 +23,12 @@ must_check int paths_map(struct thread *t);
  */
 void paths_new_space(struct thread *t);
 
+/* The same, unless the program has one. */
+void paths_need_space(struct thread *t);
+
+/* The space that describes the program's paths; NULL: there is none. */
+const struct path_space *paths_space(void);
+
 /* Says whose words they are, once that is known. */
 void paths_begin(struct thread *t);
 

@@ -20,8 +20,10 @@
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/user-dispatch.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/simulate.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/shared-mm.h"
+#include "rt/task/traces.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -205,6 +207,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	dbt_fork_child(&t->dbt, t->id);
 	mm_reset_lock();
 	lock_reset(&list_lock);
+	simulate_forked(t);
 	/* Also a parent that waits in vfork exists in the real parent only. */
 	for (other = all; other;) {
 		struct thread *next = other->all_next;
@@ -586,6 +589,8 @@ void thread_end(struct thread *t, u32 code, int status)
 	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	/* First, because the translator writes to the pages of all threads that it knows. */
 	dbt_thread_remove(&t->dbt, t->id);
+	simulate_end(t);
+	traces_unmap(t);
 	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	if (t->vfork_child)
 		sys_exit(status);

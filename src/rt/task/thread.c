@@ -8,8 +8,10 @@
 #include "rt/syscall/syscall.h"
 #include "rt/task/limits.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/simulate.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/shared-mm.h"
+#include "rt/task/traces.h"
 #include "sys/guest-call.h"
 
 #define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */
@@ -66,6 +68,8 @@ fail:
 void thread_free(struct thread *t)
 {
 	thread_forget(t);
+	simulate_end(t);
+	traces_unmap(t);
 	sample_unmap(t);
 	for (u32 i = 0; i < ARRAY_SIZE(t->exec_maps); i++)
 		if (t->exec_maps[i].at)
@@ -98,7 +102,9 @@ void thread_loop(struct thread *t)
 		enum dbt_stop stop;
 
 		sample_look(t);
+		simulate_look(t);
 		stop = dbt_run(&t->dbt);
+		traces_flush(t);
 
 		switch (stop) {
 		case DBT_SYSCALL: syscall_run(t); break;

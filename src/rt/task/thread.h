@@ -159,6 +159,13 @@ struct thread {
 		bool told_exec; /* the session knows of the execve under way */
 	} sampling;
 
+	/* rt/task/simulate.h; all 0 for a thread that no model has been fed with. */
+	struct {
+		u64 feed[8]; /* struct feed_thread */
+		u8 core;
+		bool on; /* the core is its own */
+	} modeled;
+
 	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */
 	struct {
 		bool on;

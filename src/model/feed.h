@@ -1,0 +1,46 @@
+/*
+ * PURPOSE: feeds a model with the traces of paths (abi/path-trace.h) of the threads of a process.
+ * What the model needs of a path is worked out once, when a trace first names it: which lines are
+ * fetched, which branches there are, what the instructions cost.
+ *
+ * The caller brings the memory, and calls for one thread at a time. The memory is zeroed at first;
+ * only as much of it is written as there are paths. A fork's copy of all can be used.
+ */
+#ifndef MODEL_FEED_H
+#define MODEL_FEED_H
+
+#include "abi/path-trace.h"
+#include "model/model.h"
+
+#define FEED_ROOM (128u << 20) /* bytes for what is worked out; without room it is done again */
+
+struct feed {
+	struct model *model;
+	const struct path_space *space;
+	u32 parts;
+	u32 line;    /* bytes of a cache line */
+	u64 used;    /* bytes of room[] */
+	u64 unknown; /* instructions whose path is not described; entries that make no sense */
+	u64 system;  /* ticks of an instruction that is of no path */
+	u32 at[PATH_WORDS]; /* where a path is in room[], in units of 8 bytes, + 1 */
+	u8 room[FEED_ROOM] __attribute__((aligned(64)));
+};
+
+/* Of one thread; all zero at first. */
+struct feed_thread {
+	u32 pending; /* a path whose end the next entry may take back; 0: none */
+	u8 open;     /* enum model_branch_kind: a branch that goes to what comes next; 0: none */
+	u64 open_pc, open_next;
+};
+
+/* @space describes the paths; @model has been made with @parts. */
+void feed_init(struct feed *f, struct model *model, const struct path_space *space, u32 parts);
+
+/* The next @n words of the thread whose core that is. */
+void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core, const u32 *words,
+		u32 n);
+
+/* Nothing is taken back any more: the model is exact. */
+void feed_settle(struct feed *f, struct feed_thread *t, struct model_core *core);
+
+#endif

@@ -1,0 +1,163 @@
+#include "rt/task/simulate.h"
+
+#include "model/feed.h"
+#include "rt/mm/region.h"
+#include "rt/sample/sample.h"
+#include "rt/task/path-pages.h"
+#include "rt/task/process.h"
+#include "rt/task/shared-mm.h"
+#include "rt/task/traces.h"
+#include "sys/string.h"
+
+_Static_assert(MODEL_COUNTERS <= METER_MODELED, "a meter has room for each counter");
+_Static_assert(sizeof(struct machine) <= MODEL_MACHINE_ROOM, "and the segment for the machine");
+
+/* All of a model, in one mapping of which little is touched. */
+struct simulation {
+	u64 size;
+	u64 shown[MODEL_CORES][MODEL_COUNTERS]; /* of each core, in the meters of its threads */
+	struct feed feed;
+	u8 model[] __attribute__((aligned(64)));
+};
+
+u32 simulated_parts;
+
+/* Under the lock. */
+static struct lock lock;
+static struct simulation *simulation; /* NULL: there is none */
+static u64 cores_used;                /* a bit each */
+
+static struct feed_thread *feed_of(struct thread *t)
+{
+	_Static_assert(sizeof(t->modeled.feed) >= sizeof(struct feed_thread) &&
+			       _Alignof(struct feed_thread) <= 8,
+		       "the place of it in a thread");
+	return (struct feed_thread *)t->modeled.feed;
+}
+
+/* As far as there are cores each thread has its own. */
+static void take_core(struct thread *t)
+{
+	u32 free = (u32)__builtin_ctzll(~cores_used ? ~cores_used : BIT(t->id % MODEL_CORES));
+
+	cores_used |= BIT(free);
+	t->modeled.core = (u8)free;
+	t->modeled.on = true;
+}
+
+static struct model_core *core_of(struct thread *t)
+{
+	if (!t->modeled.on)
+		take_core(t);
+	return model_core(simulation->feed.model, t->modeled.core);
+}
+
+static void take_words(struct thread *t, const u32 *words, u32 n)
+{
+	lock_acquire(&lock, t->id, thread_gone);
+	if (simulation) {
+		simulation->feed.space = paths_space();
+		feed_words(&simulation->feed, feed_of(t), core_of(t), words, n);
+	}
+	lock_release(&lock, t->id);
+}
+
+/* Adds what the thread's core has counted since it was last shown. */
+static void show(struct thread *t)
+{
+	const struct model_core *core = core_of(t);
+	u64 *shown = simulation->shown[t->modeled.core];
+	struct meter *m = dbt_meter(&t->dbt);
+
+	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
+		u64 now = model_count(core, (enum model_counter)i);
+
+		if (now == shown[i])
+			continue;
+		__atomic_store_n(&m->modeled[i], m->modeled[i] + now - shown[i], __ATOMIC_RELAXED);
+		shown[i] = now;
+	}
+}
+
+static void settle(struct thread *t)
+{
+	lock_acquire(&lock, t->id, thread_gone);
+	if (simulation) {
+		feed_settle(&simulation->feed, feed_of(t), core_of(t));
+		show(t);
+	}
+	lock_release(&lock, t->id);
+}
+
+static const struct trace_user model_user = {.words = take_words, .settle = settle};
+
+/* A model of the machine that stands in the segment; false if that is none, or without memory. */
+static bool make(u32 parts)
+{
+	struct machine_mistake why;
+	struct machine machine;
+	struct simulation *new;
+	u64 size;
+
+	memcpy(&machine, (u8 *)counter_segment() + MODEL_MACHINE_IN, sizeof(machine));
+	if (!machine.version || machine_check(&machine, &why))
+		return false;
+	size = sizeof(*new) + model_size(&machine, MODEL_CORES, parts);
+	new = region_map(size);
+	if (!new)
+		return false;
+	new->size = size;
+	feed_init(&new->feed, model_init(new->model, &machine, MODEL_CORES, parts), NULL, parts);
+	if (simulation)
+		region_unmap(simulation, simulation->size);
+	simulation = new;
+	return true;
+}
+
+/* Takes notice of what is wanted. True: there is a model that was not there before. */
+static bool take_parts(void)
+{
+	u32 wanted = __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
+	u32 parts = wanted & MODEL_PARTS;
+
+	simulated_parts = wanted;
+	if (!parts || (simulation && simulation->feed.parts == parts) || !make(parts))
+		return false;
+	trace_use(&model_user);
+	return true;
+}
+
+void simulate_start(void)
+{
+	if (simulate_is_stale())
+		take_parts();
+}
+
+void simulate_take_over(struct thread *t)
+{
+	bool made;
+
+	lock_acquire(&lock, t->id, thread_gone);
+	made = simulate_is_stale() && take_parts();
+	lock_release(&lock, t->id);
+	if (!made)
+		return;
+	paths_need_space(t);
+	sample_new_mask(t);
+}
+
+void simulate_forked(struct thread *t)
+{
+	lock_reset(&lock);
+	cores_used = t->modeled.on ? BIT(t->modeled.core) : 0;
+}
+
+void simulate_end(struct thread *t)
+{
+	if (!t->modeled.on)
+		return;
+	lock_acquire(&lock, this_thread()->id, thread_gone);
+	t->modeled.on = false;
+	cores_used &= ~BIT(t->modeled.core);
+	lock_release(&lock, this_thread()->id);
+}

@@ -1,0 +1,43 @@
+/*
+ * PURPOSE: the model of a machine (model/model.h) that simulates the process, fed with the traces
+ * of its threads by the threads themselves. It exists when the session wants a part of it
+ * (abi/modeled.h). Each thread counts on a core of its own, as far as there are cores, and shows
+ * what it has counted in its meter whenever it leaves the translator.
+ *
+ * What shares memory shares the model. The child of a fork goes on with a copy of it, as warm as
+ * its parent's; a new program begins with a cold one. Locking: one lock around all use of it.
+ */
+#ifndef RT_TASK_SIMULATE_H
+#define RT_TASK_SIMULATE_H
+
+#include "abi/modeled.h"
+#include "rt/task/meter-page.h"
+#include "rt/task/thread.h"
+
+extern u32 simulated_parts; /* that the session had asked for when this process last looked */
+
+/* Whether it wants more by now. */
+static inline bool simulate_is_stale(void)
+{
+	return unlikely(__atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE) !=
+			simulated_parts);
+}
+
+/* At the start of a program, before the translator's. */
+void simulate_start(void);
+/* Later, by a thread that is not in the translator. */
+void simulate_take_over(struct thread *t);
+
+/* Before the guest runs on. */
+static inline void simulate_look(struct thread *t)
+{
+	if (simulate_is_stale())
+		simulate_take_over(t);
+}
+
+/* @t is all that a fork has left of its process. */
+void simulate_forked(struct thread *t);
+/* @t ends, and leaves its core. */
+void simulate_end(struct thread *t);
+
+#endif

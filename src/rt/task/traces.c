@@ -1,0 +1,65 @@
+#include "rt/task/traces.h"
+
+#include "rt/mm/region.h"
+#include "rt/task/limits.h"
+#include "sys/fmt.h"
+#include "sys/guest-call.h"
+
+#define GUARD       0x1000ul
+#define MAPPED_SIZE (PATH_TRACE_SIZE + GUARD)
+
+static const struct trace_user *users[TRACE_USERS];
+static u32 nr_users;
+
+void trace_use(const struct trace_user *user)
+{
+	for (u32 i = 0; i < nr_users; i++)
+		if (users[i] == user)
+			return;
+	CHECK(nr_users < TRACE_USERS);
+	users[nr_users] = user;
+	__atomic_store_n(&nr_users, nr_users + 1, __ATOMIC_RELEASE);
+}
+
+u64 traces_mask(void)
+{
+	return nr_users ? DBT_MASK_TRACE : 0;
+}
+
+u64 traces_map(struct dbt_thread *dbt)
+{
+	u8 *at = region_map(MAPPED_SIZE);
+
+	(void)dbt;
+	if (!at || sys_mprotect(at + PATH_TRACE_SIZE, GUARD, PROT_NONE))
+		die("no memory to trace a thread; raise the limit of addresses (ulimit -v)\n");
+	limits_ours(0, -(s64)GUARD);
+	/* Faults of ours would be counted as the program's. */
+	sys_madvise(at, PATH_TRACE_SIZE, MADV_POPULATE_WRITE);
+	return (u64)at;
+}
+
+void traces_words(struct dbt_thread *dbt, const u32 *words, u32 n)
+{
+	struct thread *t = container_of(dbt, struct thread, dbt);
+
+	for (u32 i = 0; i < nr_users; i++)
+		users[i]->words(t, words, n);
+}
+
+void traces_hand_over(struct thread *t)
+{
+	dbt_trace_flush(&t->dbt);
+	for (u32 i = 0; i < nr_users; i++)
+		if (users[i]->settle)
+			users[i]->settle(t);
+}
+
+void traces_unmap(struct thread *t)
+{
+	if (!t->dbt.trace_start)
+		return;
+	limits_ours(0, GUARD);
+	region_unmap((void *)t->dbt.trace_start, MAPPED_SIZE);
+	t->dbt.trace_start = t->dbt.trace_at = 0;
+}

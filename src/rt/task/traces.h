@@ -1,0 +1,48 @@
+/*
+ * PURPOSE: the traces of the process's threads (abi/path-trace.h), and who uses them: each thread
+ * hands what it has traced to every user, by itself, when its buffer is full and when it leaves the
+ * translator. Users are told one thread's words in order; threads come in between each other.
+ *
+ * Lifetime: a thread has a buffer from its first traced path until it ends. A user stays for the
+ * program's life. Locking: the list is written by trace_use() only, before anything is traced.
+ */
+#ifndef RT_TASK_TRACES_H
+#define RT_TASK_TRACES_H
+
+#include "rt/task/thread.h"
+
+struct trace_user {
+	/*
+	 * The next words of @t, the calling thread; in a handler perhaps, with the translator's
+	 * lock held by anybody.
+	 */
+	void (*words)(struct thread *t, const u32 *words, u32 n);
+	/* @t is out of the translator: what it has told has happened. */
+	void (*settle)(struct thread *t);
+};
+
+#define TRACE_USERS 4u
+
+/* From the next translation on @user is told, when code is translated with traces_mask(). */
+void trace_use(const struct trace_user *user);
+
+/* What of the translator's mask is for traces. */
+u64 traces_mask(void);
+
+/* Of struct dbt_ops. */
+u64 traces_map(struct dbt_thread *t);
+void traces_words(struct dbt_thread *t, const u32 *words, u32 n);
+
+void traces_hand_over(struct thread *t);
+
+/* Out of the translator: users know all that @t has executed. */
+static inline void traces_flush(struct thread *t)
+{
+	if (unlikely(t->dbt.trace_at))
+		traces_hand_over(t);
+}
+
+/* Gives the buffer of @t back, which does not run any more or is about to end. */
+void traces_unmap(struct thread *t);
+
+#endif

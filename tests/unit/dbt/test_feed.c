@@ -1,0 +1,219 @@
+/*
+ * A model that is fed with the trace counts what one counts that is told of each instruction, which
+ * native single steps say.
+ */
+#include "dbt/arch/x86_64/decode.h"
+#include "model/feed.h"
+#include "unit/dbt/snippets.h"
+#include "unit/dbt/stepper.h"
+#include "unit/model/machines.h"
+#include "unit/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+
+#define MASK (DBT_MASK_ALL | DBT_MASK_TRACE)
+
+static struct path_space *space;
+
+static void *zeroes(u64 size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		abort();
+	return p;
+}
+
+static void tracing(struct guest *g)
+{
+	if (!g->trace) {
+		g->max_traced = 4 << 20;
+		g->trace = zeroes(g->max_traced * sizeof(*g->trace));
+	}
+	if (space)
+		return;
+	space = zeroes(sizeof(*space));
+	dbt_paths(g->t, space);
+}
+
+/* What the model is to be told of one instruction; what follows it is at @next. */
+static void tell_step(struct model_core *core, u32 parts, const struct native_step *s, u64 next)
+{
+	static const u8 kinds[] = {
+		[CF_JMP] = MODEL_JUMP,          [CF_JCC] = MODEL_COND,
+		[CF_LOOP] = MODEL_COND,         [CF_CALL] = MODEL_CALL,
+		[CF_RET] = MODEL_RETURN,        [CF_JMP_IND] = MODEL_JUMP_IND,
+		[CF_CALL_IND] = MODEL_CALL_IND,
+	};
+	struct insn i;
+	u64 follows;
+
+	if (insn_decode(&i, (const u8 *)s->pc, INSN_MAX) <= 0)
+		abort();
+	follows = s->pc + i.len;
+	if (parts & (MODEL_CACHES | MODEL_TLBS))
+		model_fetch(core, s->pc, i.len);
+	if (parts & MODEL_BRANCHES && i.cf < ARRAY_SIZE(kinds) && kinds[i.cf]) {
+		bool direct = i.cf == CF_JMP || i.cf == CF_JCC || i.cf == CF_LOOP ||
+			      i.cf == CF_CALL;
+
+		model_branch(core, s->pc, follows, kinds[i.cf],
+			     kinds[i.cf] != MODEL_COND || s->taken == TRACE_BRANCH_COND,
+			     direct ? insn_target(&i, s->pc) : next);
+	}
+	if (parts & MODEL_CYCLES)
+		model_work(core, 1, 0);
+}
+
+static void same_counts(const char *name, u32 parts, const struct model_core *got,
+			const struct model_core *want)
+{
+	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
+		u64 is = model_count(got, i), should = model_count(want, i);
+
+		/* What instructions cost by themselves depends on where paths end. */
+		if (i == MODEL_CPU_CYCLES || i == MODEL_REF_CYCLES || i == MODEL_BUS_CYCLES)
+			continue;
+		if (is != should)
+			TEST_FAIL("%s, parts %u: counter %u is %llu, not %llu", name, parts, i,
+				  (unsigned long long)is, (unsigned long long)should);
+	}
+}
+
+/* @period: with a deadline each so many instructions. */
+static void check_run(struct guest *g, const struct program *p, const struct native_step *steps,
+		      u64 n, u32 parts, u64 period)
+{
+	struct machine m = small_machine();
+	struct model *model = model_new(&m, 1, parts), *oracle = model_new(&m, 1, parts);
+	struct model_core *core = model_core(model, 0), *want = model_core(oracle, 0);
+	struct feed *f = zeroes(sizeof(*f));
+	struct feed_thread t = {0};
+
+	feed_init(f, model, space, parts);
+	dbt_trace_flush(g->t);
+	g->nr_traced = 0;
+	stops.q = METER_INSTRUCTIONS;
+	stops.max = 0;
+	if (period)
+		stops_begin(g, period);
+	native_begin(g, p->fn, p->abc);
+	EXPECT_EQ(guest_run(g), 0);
+	if (period)
+		stops_end(g);
+	dbt_trace_flush(g->t);
+	EXPECT(g->nr_traced < g->max_traced);
+	/* In pieces of any size that tear no entry. */
+	for (u64 i = 0, k; i < g->nr_traced; i += k) {
+		k = 1;
+		while (i + k < g->nr_traced && (k < 1000 || g->trace[i + k - 1] >= PATH_WORDS ||
+						g->trace[i + k - 2] >= PATH_WORDS))
+			k++;
+		feed_words(f, &t, core, g->trace + i, (u32)k);
+	}
+	feed_settle(f, &t, core);
+	/* What the program returns to is not executed, so nobody knows where its return goes. */
+	if (parts & MODEL_BRANCHES && t.open)
+		model_branch(core, t.open_pc, t.open_next, (enum model_branch_kind)t.open, true,
+			     GUEST_DONE);
+	for (u64 i = 0; i < n; i++)
+		tell_step(want, parts, &steps[i], steps[i].regs.rip);
+	EXPECT_EQ(f->unknown, 0);
+	same_counts(p->name, parts, core, want);
+	model_free(model);
+	model_free(oracle);
+	munmap(f, sizeof(*f));
+}
+
+static void check_program(struct guest *g, const struct program *p)
+{
+	static const u32 parts[] = {MODEL_BRANCHES, MODEL_CACHES, MODEL_CACHES | MODEL_TLBS,
+				    MODEL_PARTS};
+	struct native_step *steps;
+	u64 n;
+
+	tracing(g);
+	n = native_steps(g, p->fn, p->abc, 2000000, &steps);
+	dbt_set_mask(g->t, MASK);
+	for (u32 i = 0; i < ARRAY_SIZE(parts); i++)
+		check_run(g, p, steps, n, parts[i], 0);
+	dbt_set_mask(g->t, MASK | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	check_run(g, p, steps, n, MODEL_PARTS, 7);
+	check_run(g, p, steps, n, MODEL_PARTS, 1009);
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	free(steps);
+}
+
+TEST(as_if_told_of_each_instruction)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(snip_programs); i++)
+		check_program(guest_main(), &snip_programs[i]);
+}
+
+TEST(wherever_a_signal_comes)
+{
+	static const struct program programs[] = {{"loop", snip_loop, {3}},
+						  {"deep", snip_deep, {2}}};
+	struct guest *g = guest_main();
+
+	tracing(g);
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
+		struct native_step *steps;
+		u64 n = native_steps(g, programs[i].fn, programs[i].abc, 100000, &steps);
+
+		dbt_set_mask(g->t, MASK);
+		for (g->step = 1;; g->step++) {
+			check_run(g, &programs[i], steps, n, MODEL_PARTS, 0);
+			if (g->stepped < g->step || test_failures)
+				break;
+		}
+		g->step = 0;
+		dbt_set_mask(g->t, DBT_MASK_ALL);
+		free(steps);
+	}
+}
+
+/* Words and descriptions that make no sense are counted and left out. */
+TEST(nonsense)
+{
+	static const u32 words[] = {
+		PATH_FIRST + 1,
+		PATH_TRACE_PART | 0 << 8 | 4,
+		1 << 24,
+		PATH_TRACE_PART | 3 << 8 | 2,
+		8,
+		PATH_TRACE_BACK | 0 << 8 | 4,
+		1,
+		0xffffffff,
+		PATH_WORDS - 1,
+		PATH_TRACE_AGAIN,
+		1,
+		2,
+		PATH_FIRST,
+		PATH_TRACE_BACK | 1 << 8 | 9,
+		3,
+		PATH_TRACE_INSN,
+	};
+	struct machine m = small_machine();
+	struct model *model = model_new(&m, 1, MODEL_PARTS);
+	struct path_space *s = zeroes(sizeof(*s));
+	struct feed *f = zeroes(sizeof(*f));
+	struct feed_thread t = {0};
+
+	s->path[PATH_FIRST] = (struct path_entry){.block = 3, .from = 1, .upto = 9, .known = 1};
+	s->path[PATH_FIRST + 1] =
+		(struct path_entry){.block = ~0u, .from = 0, .upto = 255, .known = 1};
+	memset(s->log + 24, 0xff, 64);
+	feed_init(f, model, s, MODEL_PARTS);
+	feed_words(f, &t, model_core(model, 0), words, ARRAY_SIZE(words));
+	feed_settle(f, &t, model_core(model, 0));
+	EXPECT(f->unknown >= 4);
+	EXPECT_EQ(model_count(model_core(model, 0), MODEL_BRANCH_INSTRUCTIONS), 0);
+	model_free(model);
+	munmap(f, sizeof(*f));
+	munmap(s, sizeof(*s));
+}
