@@ -60,6 +60,11 @@ struct ap_virtual_opts {
 		*cpu_features; /* of AP_VIRTUAL_DETERMINISTIC: "x86-64-v2", -v3; NULL: the CPU's */
 	uint64_t seed;         /* of the same: what random numbers are made from */
 	unsigned int cpus; /* of the same: how many programs see, at most 64; 0: the machine's */
+	/*
+	 * The machine whose model counts cycles, cache misses and what else depends on one: a name,
+	 * the path of a file, or "none" (doc/model.md); NULL: "host".
+	 */
+	const char *machine;
 };
 
 struct ap_machine_opts {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/modeled.h"
 #include "backend/remote.h"
 #include "backend/runtime.h"
 #include "backend/session-process.h"
@@ -25,6 +26,7 @@ struct virtual_pmu {
 	pthread_mutex_t lock; /* guards all below */
 	struct virtual_opts opts;
 	struct guest_segment segment;
+	char machine[MACHINE_NAME];   /* of the segment; "": none */
 	int runtime;                  /* anyperf-rt; -1: not looked for */
 	int bootstrap;                /* the guests' end; -1: none */
 	int bootstrap_inside;         /* while no session reads it, else -1 */
@@ -98,11 +100,35 @@ void ap__virtual_free(struct virtual_pmu *v)
 	free(v);
 }
 
+static void *machine_in(const struct guest_segment *segment)
+{
+	_Static_assert(sizeof(struct machine) <= MODEL_MACHINE_ROOM, "room for a machine");
+
+	return (u8 *)segment->head + MODEL_MACHINE_IN;
+}
+
+/* Guests may have changed it, so it is believed only if it is one. */
+static void take_machine(struct virtual_pmu *v)
+{
+	struct machine_mistake why;
+	struct machine m;
+
+	memcpy(&m, machine_in(&v->segment), sizeof(m));
+	if (MODEL_IS_FED && m.version && !machine_check(&m, &why))
+		memcpy(v->machine, m.name, sizeof(m.name));
+}
+
+const char *ap__virtual_machine(const struct virtual_pmu *v)
+{
+	return v->machine;
+}
+
 /*
  * An option that is the whole session's and differs from what @segment has, or cannot be compared.
  */
-static const char *decided(const struct virtual_opts *opts, const struct counter_segment *segment)
+static const char *decided(const struct virtual_opts *opts, const struct guest_segment *guests)
 {
+	const struct counter_segment *segment = guests->head;
 	u32 missing = opts->segment_flags & ~segment->flags;
 
 	if (opts->segment_flags & SEGMENT_DETERMINISTIC)
@@ -121,6 +147,9 @@ static const char *decided(const struct virtual_opts *opts, const struct counter
 		return "--verify";
 	if (opts->cache_mb && opts->cache_mb != segment->cache_mb)
 		return "--cache-size";
+	if (opts->machine_given &&
+	    memcmp(&opts->machine, machine_in(guests), sizeof(opts->machine)) != 0)
+		return "--machine";
 	return NULL;
 }
 
@@ -133,7 +162,7 @@ static int join(struct virtual_pmu *v, char *why, size_t len)
 	if (err)
 		return err;
 	err = ap__segment_join(&v->segment, segment_fd, v->opts.keep, why, len);
-	option = err ? NULL : decided(&v->opts, v->segment.head);
+	option = err ? NULL : decided(&v->opts, &v->segment);
 	if (option) {
 		ap__segment_close(&v->segment);
 		snprintf(why, len,
@@ -141,10 +170,12 @@ static int join(struct virtual_pmu *v, char *why, size_t len)
 			 option);
 		err = -EEXIST;
 	}
-	if (err)
+	if (err) {
 		close_fd(&v->bootstrap);
-	else
+	} else {
 		v->joined = true;
+		take_machine(v);
+	}
 	return err;
 }
 
@@ -166,6 +197,8 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 	v->segment.head->seed = o->seed;
 	v->segment.head->cpu = o->cpu;
 	v->segment.head->cpus = o->cpus;
+	memcpy(machine_in(&v->segment), &o->machine, sizeof(o->machine));
+	take_machine(v);
 	err = bootstrap_pair(&v->bootstrap_inside, &v->bootstrap);
 	if (err) {
 		snprintf(why, len, "making the session's bootstrap socket: %s", strerror(-err));

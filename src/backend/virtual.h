@@ -16,6 +16,7 @@
 #include "abi/session-start.h"
 #include "backend/backend.h"
 #include "backend/guest.h"
+#include "model/machine.h"
 
 struct virtual_pmu;
 
@@ -29,6 +30,8 @@ struct virtual_opts {
 	u32 cpus;                     /* how many there are, of the same; 0: the machine's */
 	bool kernel_mode_given; /* SESSION_START_IGNORE_KERNEL, or its absence, was asked for */
 	bool keep;              /* pages of ended threads are kept for a report */
+	bool machine_given;     /* `machine`, or that there is none, was asked for */
+	struct machine machine; /* whose model counts what depends on one; version 0: none */
 };
 
 /* Is there a CPU @name for CPUID to show here? 0, or -EINVAL with a sentence. */
@@ -78,6 +81,11 @@ void ap__virtual_started(struct virtual_pmu *v, pid_t pid);
  * /proc still has it.
  */
 void ap__virtual_ended(struct virtual_pmu *v);
+
+/*
+ * The name of the machine whose model counts: the segment's. "": there is none, or no segment yet.
+ */
+const char *ap__virtual_machine(const struct virtual_pmu *v);
 
 /* For reports; NULL: there is none yet. */
 const struct guest_segment *ap__virtual_segment(const struct virtual_pmu *v);

@@ -26,7 +26,7 @@ struct cpu_pmu_data {
 	struct cpu_pmu_config config;
 	u32 wanted[4]; /* how many open events need the part BIT(i) of the model */
 	struct pmu_file files[48];
-	char name_text[64], rdpmc_text[8];
+	char name_text[64], rdpmc_text[8], machine_text[64];
 };
 
 /* What the core keeps for us; source.h wants its part first. */
@@ -379,7 +379,7 @@ static void fill_files(struct cpu_pmu_data *cpu)
 									   : intel_files;
 	size_t n = 0;
 
-	_Static_assert(ARRAY_SIZE(intel_files) + 4 < ARRAY_SIZE(cpu->files), "room for files");
+	_Static_assert(ARRAY_SIZE(intel_files) + 5 < ARRAY_SIZE(cpu->files), "room for files");
 	while (from[n].path) {
 		cpu->files[n] = from[n];
 		n++;
@@ -389,6 +389,10 @@ static void fill_files(struct cpu_pmu_data *cpu)
 	/* Exact is what every sample is. */
 	cpu->files[n++] = (struct pmu_file){"caps/max_precise",
 					    cpu->config.source->arm ? "3\n" : "0\n"};
+	if (cpu->config.machine) {
+		snprintf(cpu->machine_text, sizeof(cpu->machine_text), "%s\n", cpu->config.machine);
+		cpu->files[n++] = (struct pmu_file){"caps/machine", cpu->machine_text};
+	}
 	if (!cpu->config.pmu_name)
 		return;
 	snprintf(cpu->name_text, sizeof(cpu->name_text), "%s\n", cpu->config.pmu_name);
@@ -400,7 +404,7 @@ static void add_code_files(struct cpu_pmu_data *cpu)
 {
 	size_t n = 0;
 
-	_Static_assert(ARRAY_SIZE(intel_files) + 3 + RAW_CODE_FILES < ARRAY_SIZE(cpu->files),
+	_Static_assert(ARRAY_SIZE(intel_files) + 4 + RAW_CODE_FILES < ARRAY_SIZE(cpu->files),
 		       "room for files");
 	while (cpu->files[n].path)
 		n++;

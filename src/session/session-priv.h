@@ -6,10 +6,12 @@
 #define SESSION_SESSION_PRIV_H
 
 #include "abi/meter.h"
+#include "abi/modeled.h"
 #include "abi/wire.h"
 #include "base/list.h"
 #include "core/call.h"
 #include "core/event/event.h"
+#include "model/machine.h"
 #include "pmu/drivers.h"
 #include "pmu/probes.h"
 #include "session/host/cgroups.h"
@@ -74,6 +76,7 @@ struct session {
 	struct core *core;
 	struct session_pmus pmus;
 	struct session_loop loop;
+	struct machine machine; /* whose model counts; a checked copy; version 0: there is none */
 
 	struct meters meters;
 	struct guests guests;

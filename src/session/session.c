@@ -66,6 +66,16 @@ static void raise_limits(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
+/* Of a segment that guests may have been in already. */
+static void take_machine(struct session *s)
+{
+	struct machine_mistake why;
+
+	memcpy(&s->machine, (u8 *)s->meters.segment + MODEL_MACHINE_IN, sizeof(s->machine));
+	if (!MODEL_IS_FED || !s->machine.version || machine_check(&s->machine, &why))
+		memset(&s->machine, 0, sizeof(s->machine));
+}
+
 static int make_segment(struct session *s, char *why, size_t len)
 {
 	const off_t size = (off_t)trace_offset(SEGMENT_SLOTS);
@@ -93,9 +103,13 @@ static int make_segment(struct session *s, char *why, size_t len)
 	if (ours) {
 		s->meters.segment->slots = s->meters.slots;
 		s->meters.segment->flags = s->config.segment_flags;
+		if (s->config.machine)
+			memcpy((u8 *)s->meters.segment + MODEL_MACHINE_IN, s->config.machine,
+			       sizeof(*s->config.machine));
 		__atomic_store_n(&s->meters.segment->magic, SEGMENT_MAGIC, __ATOMIC_RELEASE);
 	}
 	s->checked = s->meters.segment->flags & SEGMENT_VERIFY;
+	take_machine(s);
 	s->shown.view = (struct wire_view *)((u8 *)s->meters.segment + WIRE_VIEW_IN);
 	return 0;
 }
@@ -143,6 +157,7 @@ static int make_core(struct session *s, char *why, size_t len)
 		.kernel_mode = s->config.ignore_kernel ? CPU_KERNEL_IGNORE : CPU_KERNEL_REFUSE,
 		.counters = s->config.counters,
 		.rdpmc = CPU_RDPMC_MAPPED,
+		.machine = s->machine.version ? s->machine.name : NULL,
 	};
 	struct probe_pmu_config probes = {
 		.kprobe_type = host_type("kprobe"),

@@ -14,6 +14,7 @@
 #include "abi/session-start.h"
 #include "base/types.h"
 
+struct machine;
 struct session;
 
 struct session_config {
@@ -25,7 +26,8 @@ struct session_config {
 	const char *name;          /* others may join under it; NULL: nobody can */
 	int segment_fd;            /* the counter segment; -1: the session makes one. Not taken */
 	u32 segment_flags; /* enum counter_segment_flags for a segment that the session makes */
-	bool verbose;      /* say on stderr why calls are refused */
+	const struct machine *machine; /* likewise, whose model counts; NULL: none */
+	bool verbose;                  /* say on stderr why calls are refused */
 	bool waited_for; /* guests have a bootstrap socket already, with all that they are shown */
 	int bootstrap;   /* then: bootstrap_pair()'s @inside. Taken */
 };

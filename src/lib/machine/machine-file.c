@@ -154,6 +154,12 @@ int ap__model_machine(struct machine *out, const char *name, struct ap_error *er
 	return read_file(out, name, err);
 }
 
+int ap__model_chosen(struct machine *out, const char *name, struct ap_error *err)
+{
+	memset(out, 0, sizeof(*out));
+	return strcmp(name, MACHINE_NONE) == 0 ? 0 : ap__model_machine(out, name, err);
+}
+
 int ap__model_geometry(struct machine *m, enum machine_cache_id id, const char *text,
 		       struct ap_error *err)
 {

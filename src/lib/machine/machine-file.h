@@ -19,6 +19,10 @@
  */
 must_check int ap__model_machine(struct machine *out, const char *name, struct ap_error *err);
 
+/* The same, and "none": *out is of version 0 then. */
+#define MACHINE_NONE "none"
+must_check int ap__model_chosen(struct machine *out, const char *name, struct ap_error *err);
+
 /*
  * Changes a cache as cachegrind's --I1, --D1 and --LL do: "SIZE,WAYS,LINE", in bytes. -EINVAL: it
  * cannot be; the line is one for all caches.

@@ -9,6 +9,7 @@
 #include <anyperf/pmu.h>
 #include <anyperf/spec.h>
 
+#include "lib/machine/machine-file.h"
 #include "lib/refusal/fail.h"
 #include "lib/machine/machine-priv.h"
 
@@ -39,6 +40,7 @@ static int cpu_of(const char *features, u32 *cpu)
 static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts *opts)
 {
 	struct ap_virtual_opts o = {.size = sizeof(o)};
+	struct ap_error why;
 
 	if (opts)
 		memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
@@ -59,12 +61,20 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 	    put(v->session.cpuid_profile, sizeof(v->session.cpuid_profile), o.cpu_model) ||
 	    put(v->session.name, sizeof(v->session.name), o.session))
 		return -EINVAL;
-	return 0;
+	v->machine_given = o.machine;
+	return o.machine && ap__model_chosen(&v->machine, o.machine, &why) ? -EINVAL : 0;
 }
 
 static int make_virtual(struct ap_machine *m)
 {
-	int r = m->virtual_pmu ? 0 : ap__virtual_new(&m->virtual_pmu, &m->virtual_opts);
+	struct ap_error none;
+	int r;
+
+	/* This machine is looked at when somebody needs to know it. */
+	if (!m->virtual_opts.machine_given &&
+	    ap__model_machine(&m->virtual_opts.machine, MACHINE_HOST, &none))
+		m->virtual_opts.machine.version = 0;
+	r = m->virtual_pmu ? 0 : ap__virtual_new(&m->virtual_pmu, &m->virtual_opts);
 
 	if (r)
 		return r;
@@ -100,6 +110,15 @@ void ap__pmu_because(struct ap_machine *m, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(m->pmu_why, sizeof(m->pmu_why), fmt, ap);
 	va_end(ap);
+}
+
+bool ap__pmu_modeled(struct ap_machine *m, char *name, size_t size)
+{
+	if (m->ops == &ap__backend_virtual)
+		snprintf(name, size, "%s", ap__virtual_machine(m->virtual_pmu));
+	else if (ap__slurp(m, name, size, AP__DEVICES "/cpu/caps/machine") < 0)
+		name[0] = 0;
+	return name[0];
 }
 
 enum ap_machine_pmu ap_machine_pmu(const struct ap_machine *m)

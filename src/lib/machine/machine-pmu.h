@@ -47,6 +47,12 @@ int ap__pmu_turn(struct ap_machine *m, const char *why, struct ap_error *err);
 int ap__pmu_want(struct ap_machine *m, const char *why, struct ap_error *err);
 
 /*
+ * The name of the machine whose model counts what depends on one; false: there is none, or the
+ * hardware counts. Of a virtual PMU of our own it is known once it has a segment.
+ */
+bool ap__pmu_modeled(struct ap_machine *m, char *name, size_t size);
+
+/*
  * Before either: programs under the virtual PMU count each path of theirs (path-profile.h), and
  * their threads keep their meters.
  */
