@@ -124,7 +124,8 @@ u32 report_metrics(const struct report *r, u32 event, u32 unit,
 							  LEVEL_NORMAL};
 		return n;
 	case KIND_CYCLES:
-		if (ns > 0)
+		/* Cycles of a machine over times that are not its own are no frequency. */
+		if (ns > 0 && !r->translated)
 			out[n++] = (struct report_metric){count / ns, 3,   8,
 							  "GHz",      " ", LEVEL_NORMAL};
 		return n;

@@ -108,6 +108,8 @@ static void one_count(struct json *j, const struct report *r, u32 event, u32 uni
 	if (ev->cgroup)
 		json_str(j, "cgroup", ev->cgroup);
 	unit_members(j, r, &r->units[unit]);
+	if (ev->modeled && cell->status == AP_STATUS_OK)
+		json_bool(j, "modeled", true);
 	json_str(j, "status", status[cell->status]);
 	if (cell->status == AP_STATUS_OK && !metric_only)
 		values(j, r, event, unit);
@@ -181,6 +183,8 @@ void report_print_json(const struct report *r, const struct report_style *style)
 		json_object(&j, "pmu");
 		json_str(&j, "used", style->pmu);
 		json_str(&j, "why", style->pmu_why);
+		if (style->machine)
+			json_str(&j, "machine", style->machine);
 		json_end(&j);
 	}
 	json_str(&j, "times", r->translated ? "translated" : "native");

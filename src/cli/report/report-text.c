@@ -8,6 +8,7 @@
 
 #include "cli/determinism.h"
 #include "cli/help/help.h"
+#include "cli/modeled.h"
 #include "cli/report/unit-label.h"
 #include "cli/report/metric.h"
 #include "cli/report/metric-only.h"
@@ -108,9 +109,10 @@ static char *translated_note(bool exact, char *buf, size_t size)
 	return buf;
 }
 
-static void interval_heading(const struct report *r, bool metric_only, FILE *out)
+static void interval_heading(const struct report *r, const struct report_style *style)
 {
-	char note[200];
+	FILE *out = style->out;
+	char note[600];
 
 	static const char *const names[] = {
 		[AGGR_GLOBAL] = "",
@@ -125,7 +127,9 @@ static void interval_heading(const struct report *r, bool metric_only, FILE *out
 	/* At the first one nobody knows what will take turns. */
 	if (r->translated && r->interval == 1)
 		fprintf(out, "# %s\n", translated_note(false, note, sizeof(note)));
-	if (!metric_only)
+	if (style->machine && r->interval == 1)
+		fprintf(out, "# %s\n", modeled_note(r, style->machine, note, sizeof(note)));
+	if (!style->metric_only)
 		fprintf(out, "#           time %s            counts unit events\n", names[r->aggr]);
 }
 
@@ -385,11 +389,11 @@ static bool some_counted(const struct report *r)
 void report_print_text(const struct report *r, const struct report_style *style)
 {
 	FILE *out = style->out;
-	char note[400];
+	char note[600];
 
 	if (r->part == PART_INTERVAL) {
 		if (!style->brief_head)
-			interval_heading(r, style->metric_only, out);
+			interval_heading(r, style);
 		if (style->metric_only)
 			metric_table(r, style);
 		else
@@ -406,6 +410,13 @@ void report_print_text(const struct report *r, const struct report_style *style)
 		putc(' ', out);
 		help_wrap(out, translated_note(all_exact(r), note, sizeof(note)), 1, 1,
 			  style->width);
+	}
+	if (style->machine) {
+		modeled_note(r, style->machine, note + 1, sizeof(note) - 2);
+		note[0] = '(';
+		strcat(note, ")");
+		putc(' ', out);
+		help_wrap(out, note, 1, 1, style->width);
 	}
 	putc('\n', out);
 	if (style->metric_only)

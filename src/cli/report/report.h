@@ -63,6 +63,7 @@ struct report_event {
 	enum report_kind kind;
 	u64 modes;    /* the attr's exclude bits: only counts of the same modes are related */
 	bool exact;   /* counted by the virtual PMU: a deviation of nothing is worth a word */
+	bool modeled; /* by the model of a machine: style.machine */
 	bool refused; /* could not be opened, at least somewhere */
 	bool with_translator;  /* what the translator does itself is in the count */
 	struct ap_error error; /* why; valid if refused */
@@ -181,6 +182,7 @@ struct report_style {
 	int width;           /* columns to wrap notes at */
 	const char *pmu;     /* "kernel" or "virtual": who counted */
 	const char *pmu_why; /* and why, a sentence; "" says nothing of it in text */
+	const char *machine; /* whose model has counted some events; NULL: none */
 };
 
 void report_print_text(const struct report *r, const struct report_style *style);

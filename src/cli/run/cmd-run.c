@@ -15,6 +15,7 @@
 #include "cli/cmd.h"
 #include "cli/determinism.h"
 #include "cli/json.h"
+#include "cli/modeled.h"
 #include "cli/report/refused.h"
 #include "cli/report/uncounted.h"
 #include "cli/run/run-counts.h"
@@ -33,6 +34,7 @@ struct run_opts {
 	bool strict;
 	long counters;
 	const char *cpu_model;
+	const char *machine;
 	bool paranoid_given;
 	int paranoid;
 	const char *kernel_mode;
@@ -97,6 +99,8 @@ static const struct option options[] = {
 	 .more = "auto, the default, is the machine's own if they have tables for it, else one that is like "
 		 "it: skylake-x, or zen3 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids; "
 		 "zen2, zen4. What the CPU can do is shown as it is."},
+	MACHINE_OPTION(struct run_opts, machine,
+		       "the machine whose model counts what depends on one"),
 	{OPTION_CALL, 0, "paranoid", "N", .call = set_paranoid,
 	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
 	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "
@@ -341,7 +345,7 @@ static int make_machine(struct job *job)
 	const struct run_opts *o = &job->opts;
 	struct ap_virtual_opts virtual_opts = AP_OPTS(
 		ap_virtual_opts, .counters = (unsigned int)o->counters, .cpu_model = o->cpu_model,
-		.session = o->session, .cache_mb = (unsigned int)o->cache_mb,
+		.machine = o->machine, .session = o->session, .cache_mb = (unsigned int)o->cache_mb,
 		.seed = (u64)o->deterministic.seed, .cpu_features = o->deterministic.cpu,
 		.cpus = (unsigned int)o->deterministic.cpus,
 		.flags = (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
@@ -354,6 +358,8 @@ static int make_machine(struct job *job)
 
 	if (o->cpu_model && ap__virtual_check_model(o->cpu_model, why, sizeof(why)))
 		return command_error(&cmd_run, "--cpu-model: %s", why);
+	if (modeled_check(&cmd_run, o->machine))
+		return -1;
 	r = ap_machine_new(&job->machine, &opts);
 	if (r)
 		return command_error(&cmd_run,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/determinism.h"
+#include "cli/modeled.h"
 #include "cli/stat/stat-priv.h"
 #include "cli/terminal.h"
 #include "cli/report/refused.h"
@@ -34,6 +35,7 @@ void stat_print(struct stat_job *st, const struct report *r)
 	 */
 	st->style.pmu = stat_pmu_name(st);
 	st->style.pmu_why = stat_pmu_why(st);
+	st->style.machine = stat_machine(st, r);
 	if (!st->opts.json && !st->opts.separator)
 		prepare_style(st);
 	if (st->opts.json)
@@ -125,6 +127,14 @@ const char *stat_note_mark(const struct stat_job *st)
 	return st->opts.separator && same ? "# " : "";
 }
 
+/* As above: columns have no place for it. */
+static void print_modeled(const struct stat_job *st, const struct report *r)
+{
+	char note[600];
+
+	fprintf(st->style.out, "# %s\n", modeled_note(r, st->style.machine, note, sizeof(note)));
+}
+
 /* The count is short by what is named first. JSON has a member for it. */
 static void print_uncounted(const struct stat_job *st)
 {
@@ -173,6 +183,8 @@ static int measure(struct stat_job *st)
 	if (r.deterministic && !st->opts.json &&
 	    (st->opts.separator || (st->opts.interval_ms && !st->opts.summary)))
 		print_deterministic(st, &r);
+	if (st->style.machine && st->opts.separator && !st->opts.json)
+		print_modeled(st, &r);
 	if (st->opts.repeat)
 		failure = st->opts.command ? r.exit_status : 0;
 	report_release(&r);

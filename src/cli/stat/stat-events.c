@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "cli/modeled.h"
 #include "cli/stat/stat-priv.h"
 #include "cli/stat/stat-tool.h"
+#include "lib/machine/machine-pmu.h"
 #include "lib/refusal/fail.h"
 
 /* perf's default set and what each -d adds. */
@@ -236,6 +238,8 @@ static void add_counted(struct stat_job *st, u32 number)
 	ev->modes = stat_modes_of(spec->attr);
 	ev->exact = stat_is_virtual(st) && !st->opts.session &&
 		    spec->attr->type != PERF_TYPE_SOFTWARE;
+	ev->modeled = (stat_is_virtual(st) || ap__machine_is_guest()) && modeled_event(spec->attr);
+	ev->exact &= !ev->modeled;
 	ev->name = report_event_name(spec, false);
 	ev->unit = spec->unit;
 	ev->scale = spec->scale;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/modeled.h"
+
 #define AT(field) .offset = offsetof(struct stat_opts, field)
 
 static int add_events(void *into, const char *arg, char *why, size_t size)
@@ -120,6 +122,8 @@ const struct option stat_option_table[] = {
 	 .more = "Events that do not fit take turns and are scaled, as on hardware."},
 	{OPTION_STR, 0, "cpu-model", "auto|host|MODEL", AT(cpu_model),
 	 .help = "count with the virtual PMU, and have it show this CPU, as with `anyperf run`"},
+	MACHINE_OPTION(struct stat_opts, machine,
+		       "count with the virtual PMU, and with the model of this machine"),
 	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),
 	{OPTION_STR, 0, "session", "NAME", AT(session),
 	 .help = "with -p or -t: guests of the session that `anyperf run --session NAME` started"},

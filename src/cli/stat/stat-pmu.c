@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend/virtual.h"
+#include "cli/modeled.h"
 #include "cli/stat/stat-priv.h"
 #include "lib/refusal/fail.h"
 #include "lib/machine/machine-pmu.h"
@@ -36,6 +37,14 @@ const char *stat_pmu_why(const struct stat_job *st)
 		       : ap_machine_pmu_why(st->machine);
 }
 
+const char *stat_machine(struct stat_job *st, const struct report *r)
+{
+	bool there = modeled_any(r) &&
+		     ap__pmu_modeled(st->machine, st->machine_name, sizeof(st->machine_name));
+
+	return there ? st->machine_name : NULL;
+}
+
 /* The virtual PMU of the options, whether it will be used or not. */
 static int make_machine(struct stat_job *st)
 {
@@ -43,7 +52,7 @@ static int make_machine(struct stat_job *st)
 	struct ap_machine_opts opts = st->machine_opts;
 	struct ap_virtual_opts virtual_opts = AP_OPTS(
 		ap_virtual_opts, .counters = (unsigned int)o->counters, .cpu_model = o->cpu_model,
-		.session = o->session, .seed = (u64)o->deterministic.seed,
+		.session = o->session, .machine = o->machine, .seed = (u64)o->deterministic.seed,
 		.cpu_features = o->deterministic.cpu, .cpus = (unsigned int)o->deterministic.cpus);
 
 	if (o->deterministic.on)
@@ -162,8 +171,8 @@ bool stat_virtual_would(struct stat_job *st, const struct ap_error *err)
 bool stat_kernel_would(struct stat_job *st, const struct ap_error *err)
 {
 	const struct stat_opts *o = &st->opts;
-	bool wished = o->deterministic.on || o->counters || o->cpu_model || o->session ||
-		      (o->pmu && !strcmp(o->pmu, "virtual"));
+	bool wished = o->deterministic.on || o->counters || o->cpu_model || o->machine ||
+		      o->session || (o->pmu && !strcmp(o->pmu, "virtual"));
 
 	if (err->cause != AP_CAUSE_UNSUPPORTED || !stat_is_virtual(st) || wished)
 		return false;
@@ -236,7 +245,7 @@ int stat_choose_pmu(struct stat_job *st)
 	/* Even if the kernel will count: else the option is right or wrong by the machine. */
 	if (o->cpu_model && ap__virtual_check_model(o->cpu_model, why, sizeof(why)))
 		return command_error(&cmd_stat, "--cpu-model: %s", why);
-	if (make_machine(st))
+	if (modeled_check(&cmd_stat, o->machine) || make_machine(st))
 		return -1;
 	if (o->session)
 		return use_session(st);
@@ -245,6 +254,7 @@ int stat_choose_pmu(struct stat_job *st)
 	needed = o->deterministic.on ? "needed for --deterministic"
 		 : o->counters       ? "needed for --counters"
 		 : o->cpu_model      ? "needed for --cpu-model"
+		 : o->machine        ? "needed for --machine"
 				     : NULL;
 	if (needed)
 		return use_virtual(st, needed, true);

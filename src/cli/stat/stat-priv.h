@@ -52,6 +52,7 @@ struct stat_job {
 	char *each_events;  /* --for-each-cgroup: the events, written out; owned; NULL: it is not */
 	char *each_cgroups; /* and a cgroup for each; owned */
 	struct report_style style;
+	char machine_name[64]; /* style.machine */
 };
 
 /* The events of the options, in their order. 0, or -1 after saying what is wrong with them. */
@@ -84,6 +85,8 @@ bool stat_is_virtual(const struct stat_job *st);
 const char *stat_pmu_name(const struct stat_job *st);
 /* Why it does; borrowed, valid as long as the machine. */
 const char *stat_pmu_why(const struct stat_job *st);
+/* Whose model has counted some of @r's events; NULL: none. Borrowed from @st. */
+const char *stat_machine(struct stat_job *st, const struct report *r);
 
 /*
  * Makes the machine of who counts; if the virtual PMU would be needed and cannot count the target,

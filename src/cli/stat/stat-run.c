@@ -371,6 +371,7 @@ static int say_no_start(struct stat_job *st, const struct ap_error *err, int *fa
 			    : o->deterministic.on ? "--deterministic"
 			    : o->counters         ? "--counters"
 			    : o->cpu_model        ? "--cpu-model"
+			    : o->machine          ? "--machine"
 						  : NULL;
 	char text[1100];
 

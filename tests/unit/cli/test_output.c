@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "cli/modeled.h"
 #include "cli/number.h"
 #include "cli/report/metric.h"
 #include "unit/test.h"
@@ -269,6 +270,77 @@ TEST(metric_only)
 	EXPECT(!strstr(out, "task-clock") && strstr(out, "\"cycles\""));
 	free(out);
 	report_release(&r);
+}
+
+/* Whose model has counted what is said wherever there is a place for it, and no frequency of it. */
+TEST(modeled_events)
+{
+	struct report_event events[] = {
+		{.name = "task-clock", .unit = "msec", .scale = 1e-6, .kind = KIND_CPU_TIME},
+		{.name = "cycles:u", .unit = "", .scale = 1, .kind = KIND_CYCLES, .modeled = true},
+		{.name = "instructions:u", .unit = "", .scale = 1, .kind = KIND_INSTRUCTIONS},
+		{.name = "bus-cycles:u", .unit = "", .scale = 1, .modeled = true, .refused = true},
+	};
+	static const u64 counts[] = {1000000, 3000, 6000, 0};
+	struct report_style style = {.numbers = {"", ".", 0, {0}},
+				     .pmu = "virtual",
+				     .pmu_why = "",
+				     .machine = "toy",
+				     .width = 100};
+	struct report r;
+	char *out;
+
+	report_init(&r, AGGR_GLOBAL, events, ARRAY_SIZE(events));
+	r.target = "'true'";
+	r.translated = true;
+	report_find_unit(&r, &(struct report_unit){.cpu = -1});
+	for (u32 e = 0; e < ARRAY_SIZE(events); e++) {
+		struct ap_value v = {.value = counts[e], .enabled = 100, .running = 100};
+
+		report_add(&r, e, 0, events[e].refused ? AP_STATUS_NOT_SUPPORTED : AP_STATUS_OK, &v,
+			   true);
+	}
+	EXPECT(modeled_any(&r));
+	out = printed(&r, style, report_print_text);
+	EXPECT_CONTAINS(out, "\n (modeled: toy: cycles:u)\n");
+	EXPECT_CONTAINS(out, "2.00  insn per cycle");
+	EXPECT(!strstr(out, "GHz"));
+	free(out);
+	out = printed(&r, style, report_print_json);
+	EXPECT_CONTAINS(out, "\"machine\": \"toy\"");
+	EXPECT_CONTAINS(out, "\"event\": \"cycles:u\", \"modeled\": true,");
+	EXPECT(!strstr(out, "\"instructions:u\", \"modeled\""));
+	free(out);
+	events[1].modeled = false;
+	EXPECT(!modeled_any(&r));
+	report_release(&r);
+}
+
+TEST(what_is_modeled)
+{
+	static const struct {
+		u32 type;
+		u64 config;
+		bool modeled;
+	} rows[] = {
+		{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, true},
+		{PERF_TYPE_HARDWARE, 4ull << 32 | PERF_COUNT_HW_BRANCH_MISSES, true},
+		{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
+		{PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
+		{PERF_TYPE_HW_CACHE, 0x10000, true},
+		{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false},
+		{PERF_TYPE_RAW, 0x5301c4, false},
+		{PERF_TYPE_RAW, 0x100, false},
+		{PERF_TYPE_RAW, 0x3c, true},
+		{PERF_TYPE_RAW, 0xd1, false},
+		{PERF_TYPE_RAW, 0x8d1, true},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct perf_event_attr attr = {.type = rows[i].type, .config = rows[i].config};
+
+		EXPECT_EQ(modeled_event(&attr), rows[i].modeled);
+	}
 }
 
 TEST(units)

@@ -1,0 +1,84 @@
+#include "cli/modeled.h"
+
+#include <stdio.h>
+
+#include "lib/machine/machine-file.h"
+
+int modeled_check(const struct command *cmd, const char *name)
+{
+	struct ap_error err;
+	struct machine m;
+	char text[1100];
+
+	if (!name || !ap__model_chosen(&m, name, &err))
+		return 0;
+	return command_error(cmd, "--machine: %s", ap_error_text(&err, text, sizeof(text)));
+}
+
+/*
+ * Intel's select codes of instructions and branches, and AMD's of those, of returns and of
+ * conditional branches: what the translator counts by raw code. Intel's 0xd1 has a umask.
+ */
+static bool is_counted_code(u64 code)
+{
+	switch (code & 0xff) {
+	case 0x00: return code >> 8 & 1;
+	case 0xc0:
+	case 0xc2:
+	case 0xc4:
+	case 0xc8: return true;
+	case 0xd1: return !(code & 0xff00);
+	default: return false;
+	}
+}
+
+bool modeled_event(const struct perf_event_attr *attr)
+{
+	/* The upper half may say of which PMU. */
+	u64 id = attr->config & 0xffffffff;
+
+	switch (attr->type) {
+	case PERF_TYPE_HARDWARE:
+		return id != PERF_COUNT_HW_INSTRUCTIONS && id != PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+	case PERF_TYPE_HW_CACHE: return true;
+	case PERF_TYPE_RAW: return !is_counted_code(id);
+	default: return false;
+	}
+}
+
+static bool is_counted(const struct report *r, u32 event)
+{
+	if (!r->events[event].modeled || r->events[event].refused)
+		return false;
+	for (u32 u = 0; u < r->nr_units; u++)
+		if (report_at(r, event, u)->status == AP_STATUS_OK)
+			return true;
+	return r->part == PART_INTERVAL;
+}
+
+bool modeled_any(const struct report *r)
+{
+	for (u32 e = 0; e < r->nr_events; e++)
+		if (is_counted(r, e))
+			return true;
+	return false;
+}
+
+char *modeled_note(const struct report *r, const char *machine, char *buf, size_t size)
+{
+	size_t len = (size_t)snprintf(buf, size, "modeled: %s: ", machine);
+	u32 named = 0;
+
+	for (u32 e = 0; e < r->nr_events && len < size; e++) {
+		if (!is_counted(r, e))
+			continue;
+		/* A long list says no more than its beginning. */
+		if (named == 6) {
+			len += (size_t)snprintf(buf + len, size - len, " ...");
+			break;
+		}
+		len += (size_t)snprintf(buf + len, size - len, "%s%s", named++ ? ", " : "",
+					r->events[e].name);
+	}
+	return buf;
+}

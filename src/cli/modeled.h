@@ -1,0 +1,34 @@
+/*
+ * PURPOSE: the machine whose model counts, on the command line: the option that names it, which
+ * events it counts, and how that is said. doc/model.md.
+ */
+#ifndef CLI_MODELED_H
+#define CLI_MODELED_H
+
+#include "cli/cmd.h"
+#include "cli/report/report.h"
+
+/* The row of a command's table; @type is its struct of options, @field a const char * in it. */
+#define MACHINE_OPTION(type, field, does)                                                          \
+	{                                                                                          \
+		OPTION_STR, 0, "machine", "NAME|FILE|none",                                        \
+			.offset = offsetof(type, field), .complete = COMPLETE_FILE, .help = does,  \
+			.more = "Cycles, cache misses and branch misses of the virtual PMU are "   \
+				"those of a model: of this machine (`host`) if nothing else is "   \
+				"said. `anyperf machine` lists others, and shows what a FILE can " \
+				"say. With `none` such events are refused."                        \
+	}
+
+/* 0, or -1 after saying what is wrong with --machine @name; NULL is fine. */
+int modeled_check(const struct command *cmd, const char *name);
+
+/* Of a virtual PMU: is the event counted by the model, not by the translator? */
+bool modeled_event(const struct perf_event_attr *attr);
+
+/* Has the model counted any of @r's events? */
+bool modeled_any(const struct report *r);
+
+/* "modeled: NAME: cycles, branch-misses", as far as it fits: returns @buf. */
+char *modeled_note(const struct report *r, const char *machine, char *buf, size_t size);
+
+#endif
