@@ -141,7 +141,7 @@ char *sym_strip_types(char *name)
 	return name;
 }
 
-char *sym_demangle(const char *name)
+char *sym_demangle_whole(const char *name)
 {
 	demangle_fn *fn;
 	char *text, *dot, *plain;
@@ -159,5 +159,12 @@ char *sym_demangle(const char *name)
 		*dot = 0;
 	text = fn(plain, NULL, NULL, &status);
 	free(plain);
-	return text && !status ? sym_strip_types(text) : NULL;
+	return status ? NULL : text;
+}
+
+char *sym_demangle(const char *name)
+{
+	char *text = sym_demangle_whole(name);
+
+	return text ? sym_strip_types(text) : NULL;
 }

@@ -10,6 +10,9 @@
 /* To be freed; NULL: it is not such a name, or nobody can read it. */
 char *sym_demangle(const char *name);
 
+/* The same with parameters and return type. */
+char *sym_demangle_whole(const char *name);
+
 /* Cuts parameters and return type off a name that was demangled, in place. Returns it. */
 char *sym_strip_types(char *name);
 
