@@ -1,0 +1,387 @@
+/*
+ * Who calls and who returns, span by span. The rules are callgrind's; it has stack pointers to go
+ * by, and here are the addresses that calls return to:
+ *
+ *   a call opens a frame, unless it is of a function that is not told of
+ *   a return to where the topmost real call returns to ends it, and with it all frames that jumps
+ *     have opened above; one to where an earlier call returns to ends all up to that one
+ *   a return to where nobody called from is a jump
+ *   a jump to where a function begins, or to another object or kind of section, opens a frame too:
+ *     the call of a tail, which ends with the frame below
+ *   a jump into the middle of a function that has an open frame, from another function, ends all
+ *     that it has called: longjmp, and exceptions
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "calls/calls-priv.h"
+
+static u32 *active_of(struct calls_thread *t, const struct calls_fn *fn)
+{
+	if (fn->number >= t->nr_active) {
+		u32 n = t->nr_active;
+
+		t->nr_active = fn->number * 2 + 64;
+		t->active = realloc(t->active, t->nr_active * sizeof(*t->active));
+		CHECK(t->active);
+		memset(t->active + n, 0, (t->nr_active - n) * sizeof(*t->active));
+	}
+	return &t->active[fn->number];
+}
+
+/* The context of who is executing. */
+static void set_context(struct calls_thread *t)
+{
+	u32 level = *active_of(t, t->fn), most = t->graph->opts.recursions;
+
+	if (!level)
+		level = *active_of(t, t->fn) = 1; /* nobody has seen it being called */
+	t->context = calls_context_of(t->graph, t->fn, (level < most ? level : most) - 1);
+}
+
+static void dump(struct calls_thread *t, const char *option, const struct calls_fn *fn)
+{
+	const struct calls_opts *o = &t->graph->opts;
+	char trigger[256];
+	size_t n = strlen(option), m = strlen(fn->name);
+
+	if (!o->dump)
+		return;
+	m = m < sizeof(trigger) - n - 1 ? m : sizeof(trigger) - n - 1;
+	memcpy(trigger, option, n);
+	memcpy(trigger + n, fn->name, m);
+	trigger[n + m] = 0;
+	o->dump(o->data, t->graph, trigger);
+}
+
+static void entered(struct calls_thread *t, const struct calls_fn *fn)
+{
+	if (fn->dump_before)
+		dump(t, "--dump-before=", fn);
+	else if (fn->zero_before)
+		calls_zero(t->graph);
+	if (fn->toggle)
+		t->collect = !t->collect;
+}
+
+static void left(struct calls_thread *t, const struct calls_fn *fn)
+{
+	if (fn->dump_after)
+		dump(t, "--dump-after=", fn);
+	if (fn->toggle)
+		t->collect = !t->collect;
+}
+
+static struct calls_edge *edge_of(struct calls_cell *from, struct calls_context *to, u64 target)
+{
+	struct calls_edge *e;
+
+	for (e = from->edges; e; e = e->next)
+		if (e->to == to && e->target == target)
+			return e;
+	e = calloc(1, sizeof(*e));
+	CHECK(e);
+	e->to = to;
+	e->target = target;
+	e->next = from->edges;
+	from->edges = e;
+	return e;
+}
+
+static struct calls_frame *new_frame(struct calls_thread *t)
+{
+	if (t->nr == t->room) {
+		t->room = t->room ? t->room * 2 : 64;
+		t->frame = realloc(t->frame, t->room * sizeof(*t->frame));
+		CHECK(t->frame);
+	}
+	return &t->frame[t->nr++];
+}
+
+static void push(struct calls_thread *t, const struct calls_span *s, bool emulated)
+{
+	struct calls_cell *from = t->last;
+	struct calls_fn *to = s->code.fn;
+	struct calls_frame *f;
+
+	if (!to->skip && t->nonskipped)
+		from = t->nonskipped;
+	f = new_frame(t);
+	*f = (struct calls_frame){.from = from,
+				  .enter = t->cost,
+				  .fn = t->fn,
+				  .nonskipped = t->nonskipped,
+				  .emulated = emulated};
+	if (from->span->end == PATH_CALL || from->span->end == PATH_CALL_IND)
+		f->ret = from->span->behind;
+	if (to->skip) {
+		if (!t->nonskipped)
+			t->nonskipped = from;
+		return;
+	}
+	t->fn = to;
+	++*active_of(t, to);
+	set_context(t);
+	f->edge = edge_of(from, t->context, s->pc[0]);
+	f->edge->count++;
+	/* A dump in between tells of this call. */
+	if (*active_of(t, to) == 1)
+		entered(t, to);
+	t->nonskipped = NULL;
+}
+
+static void end_signal(struct calls_thread *t);
+
+static void pop(struct calls_thread *t)
+{
+	struct calls_frame *f;
+	struct calls_fn *fn;
+
+	/* A handler that was left by longjmp. */
+	if (t->signals && t->nr == t->bottom)
+		end_signal(t);
+	f = &t->frame[--t->nr];
+	t->nonskipped = f->nonskipped;
+	if (!f->edge)
+		return;
+	fn = f->edge->to->fn;
+	f->edge->cost += t->cost - f->enter;
+	t->fn = f->fn;
+	if (*active_of(t, fn))
+		--*active_of(t, fn);
+	set_context(t);
+	if (!*active_of(t, fn))
+		left(t, fn);
+}
+
+static void pop_many(struct calls_thread *t, u32 n)
+{
+	while (n--)
+		pop(t);
+}
+
+/* How many frames end with a return to @pc; 0: nobody called from there. */
+static u32 frames_to(const struct calls_thread *t, u64 pc)
+{
+	for (u32 i = t->nr; i > t->bottom; i--)
+		if (!t->frame[i - 1].emulated && t->frame[i - 1].ret == pc)
+			return t->nr - i + 1;
+	return 0;
+}
+
+/* The same function, or the part of it that the compiler has put elsewhere. */
+static bool is_same(const struct calls_fn *a, const struct calls_fn *b)
+{
+	size_t n = strcspn(a->name, "."), m = strcspn(b->name, ".");
+
+	if (a == b)
+		return true;
+	return n == m && n && !strncmp(a->name, b->name, n) && !strcmp(a->object, b->object) &&
+	       (!a->name[n] || !strcmp(a->name + n, ".cold")) &&
+	       (!b->name[m] || !strcmp(b->name + m, ".cold"));
+}
+
+/* How many frames end if the thread goes on in the middle of the function at @s. */
+static u32 frames_into(const struct calls_thread *t, const struct calls_span *s)
+{
+	if (s->code.entry || !s->code.fn->symbol || is_same(s->code.fn, t->last->span->code.fn))
+		return 0;
+	for (u32 i = t->nr; i > 0; i--) {
+		const struct calls_frame *f = &t->frame[i - 1];
+
+		if (f->edge && !f->emulated && is_same(f->from->span->code.fn, s->code.fn))
+			return t->nr - i + 1;
+	}
+	return 0;
+}
+
+/*
+ * A return from what was called before anything was known: the caller is who comes next, and what
+ * has been executed so far was its call.
+ */
+static void underflow(struct calls_thread *t, const struct calls_span *s)
+{
+	static const u64 dumped_by_handlers = 0;
+	struct calls_cell *was = t->last;
+	struct path_step site = {.pc = s->pc[0] - 1, .len = 1, .kind = PATH_CALL};
+	struct calls_code code = s->code;
+	struct calls_span *source;
+	struct calls_edge *e;
+	u64 enter = t->signals ? dumped_by_handlers : t->dumped;
+
+	code.entry = false;
+	source = calls_span_new(t->graph, &site, 1);
+	source->code = code;
+	if (*active_of(t, t->fn))
+		--*active_of(t, t->fn);
+	t->fn = s->code.fn;
+	++*active_of(t, t->fn);
+	set_context(t);
+	e = edge_of(calls_cell_of(source, t->context), was->context, was->span->pc[0]);
+	e->count++;
+	e->cost += t->cost - enter;
+	t->nonskipped = NULL;
+	if (was->context->fn->toggle || was->context->fn->dump_after)
+		left(t, was->context->fn);
+}
+
+/* A jump from one function into the next is a return and a call: of the dynamic linker. */
+static void pop_on_jump(struct calls_thread *t)
+{
+	const struct calls_frame *f = t->nr > t->bottom ? &t->frame[t->nr - 1] : NULL;
+
+	if (!f || !f->edge)
+		return;
+	t->last = f->from;
+	pop(t);
+}
+
+static void change(struct calls_thread *t, const struct calls_span *s)
+{
+	const struct calls_span *last = t->last->span;
+	u8 kind = last->end;
+	bool lost = false, emulated;
+	u32 n;
+
+	if (kind == PATH_RETURN) {
+		if (t->nr == 0) {
+			underflow(t, s);
+			return;
+		}
+		n = frames_to(t, s->pc[0]);
+		pop_many(t, n);
+		if (n)
+			return;
+		lost = true;
+	}
+	if (kind == PATH_CALL || kind == PATH_CALL_IND) {
+		push(t, s, false);
+		return;
+	}
+	if (lost || kind == PATH_JUMP_IND) {
+		n = frames_into(t, s);
+		pop_many(t, n);
+		if (n)
+			return;
+	}
+	if (kind == PATH_PLAIN || (!lost && !s->code.entry && s->code.region == last->code.region))
+		return;
+	emulated = t->nr > 0;
+	if (last->code.fn->pop_on_jump) {
+		bool real = t->nr > t->bottom && !t->frame[t->nr - 1].emulated;
+
+		pop_on_jump(t);
+		emulated = !real && t->nr > 0;
+	}
+	push(t, s, emulated);
+}
+
+void calls_run(struct calls_thread *t, struct calls_span *s)
+{
+	for (; s; s = s->rest) {
+		struct calls_cell *cell = s->cell;
+
+		if (!t->context) {
+			t->fn = s->code.fn;
+			++*active_of(t, t->fn);
+			set_context(t);
+		} else if (t->last && (t->last->span->leaves || s->code.entry ||
+				       s->code.region != t->last->span->code.region) &&
+			   !t->graph->opts.no_calls) {
+			change(t, s);
+		}
+		if (!cell || cell->context != t->context)
+			cell = calls_cell_of(s, t->context);
+		t->last = cell;
+		if (!t->collect)
+			continue;
+		t->cost += s->n;
+		if (t->nonskipped)
+			t->nonskipped->skipped += s->n;
+		else
+			cell->count++;
+	}
+}
+
+void calls_signal(struct calls_thread *t)
+{
+	if (t->signals == t->signal_room) {
+		t->signal_room = t->signal_room ? t->signal_room * 2 : 4;
+		t->interrupted =
+			realloc(t->interrupted, t->signal_room * sizeof(*t->interrupted));
+		CHECK(t->interrupted);
+	}
+	t->interrupted[t->signals++] = (struct calls_interrupted){.last = t->last,
+								  .nonskipped = t->nonskipped,
+								  .fn = t->fn,
+								  .cost = t->cost,
+								  .bottom = t->bottom,
+								  .collect = t->collect};
+	t->bottom = t->nr;
+	t->cost = 0;
+	t->last = t->nonskipped = NULL;
+	t->fn = NULL;
+	t->context = NULL;
+	t->collect = t->graph->opts.collect;
+}
+
+/* The frames of the handler are gone. */
+static void end_signal(struct calls_thread *t)
+{
+	const struct calls_interrupted *i = &t->interrupted[--t->signals];
+
+	if (t->fn && *active_of(t, t->fn))
+		--*active_of(t, t->fn);
+	t->last = i->last;
+	t->nonskipped = i->nonskipped;
+	t->fn = i->fn;
+	t->cost = i->cost;
+	t->bottom = i->bottom;
+	t->collect = i->collect;
+	t->context = NULL;
+	if (t->fn)
+		set_context(t);
+}
+
+void calls_signal_return(struct calls_thread *t)
+{
+	if (!t->signals)
+		return;
+	while (t->nr > t->bottom)
+		pop(t);
+	end_signal(t);
+}
+
+void calls_toggle_collect(struct calls_thread *t)
+{
+	t->collect = !t->collect;
+}
+
+static void unwind(struct calls_thread *t)
+{
+	while (t->signals)
+		calls_signal_return(t);
+	while (t->nr)
+		pop(t);
+}
+
+void calls_finish(struct calls_graph *g)
+{
+	for (struct calls_thread *t = g->threads; t; t = t->next)
+		unwind(t);
+}
+
+void calls_forget(struct calls_graph *g)
+{
+	for (struct calls_thread *t = g->threads; t; t = t->next) {
+		unwind(t);
+		if (t->nr_active)
+			memset(t->active, 0, t->nr_active * sizeof(*t->active));
+		t->cost = t->dumped = 0;
+		t->last = t->nonskipped = NULL;
+		t->fn = NULL;
+		t->context = NULL;
+		t->collect = g->opts.collect;
+	}
+}

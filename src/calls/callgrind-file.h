@@ -1,0 +1,42 @@
+/*
+ * PURPOSE: profiles as callgrind and cachegrind write them, for callgrind_annotate, cg_annotate,
+ * KCachegrind and whatever else reads these formats: "Callgrind Format Specification" in Valgrind's
+ * manual, and the comments of cg_annotate.
+ */
+#ifndef CALLS_CALLGRIND_FILE_H
+#define CALLS_CALLGRIND_FILE_H
+
+#include <stdio.h>
+
+#include "calls/calls.h"
+
+/* Where code is: of an instruction. */
+struct calls_line {
+	const char *file; /* NULL: nobody knows */
+	u32 line;         /* 0: nobody knows */
+	u64 address;      /* as its object has it */
+	const char *function; /* NULL: nobody knows; for cachegrind's file only */
+};
+
+struct callgrind_style {
+	bool instr, line; /* positions: at least one of them */
+	bool compress_strings, compress_pos;
+	const char *creator;
+	const char *command; /* the command line */
+	u32 pid, part, thread; /* thread 0: all of them */
+	const char *trigger;   /* NULL: the end of the program */
+	bool appending; /* the file has the head already */
+	void (*find)(void *data, u64 pc, struct calls_line *line);
+	void *data;
+};
+
+/* One part. Returns the sum of all that is in it. */
+u64 callgrind_write(FILE *f, const struct calls_profile *p, const struct callgrind_style *s);
+
+/* The whole file. @p has costs alone; of their functions nothing is used. Returns the sum. */
+u64 cachegrind_write(FILE *f, const struct calls_profile *p, const struct callgrind_style *s);
+
+/* A command line as it stands in such a file; to be freed. */
+char *callgrind_command(char *const *argv);
+
+#endif

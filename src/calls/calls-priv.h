@@ -1,0 +1,101 @@
+/* PURPOSE: what a call graph is made of: call-graph.c holds it, call-stack.c runs it. */
+#ifndef CALLS_CALLS_PRIV_H
+#define CALLS_CALLS_PRIV_H
+
+#include "calls/calls.h"
+
+/* A function at one level of recursion: what costs are told of. */
+struct calls_context {
+	struct calls_fn *fn;
+	u32 level;
+	struct calls_context *next; /* of its hash */
+};
+
+/* Instructions up to one after which another function may come. */
+struct calls_span {
+	struct calls_span *rest; /* what comes next in the same path; NULL: nothing */
+	struct calls_span *next_made;
+	u64 last, behind; /* the last instruction, and the address behind it */
+	u32 n;
+	u8 end;      /* enum path_insn of the last */
+	bool leaves; /* it may change who is executing */
+	struct calls_code code;
+	struct calls_cell *cells; /* those of all contexts */
+	struct calls_cell *cell;  /* the one of the last time; never NULL */
+	u64 pc[];
+};
+
+/* A span as it is executed in one context. */
+struct calls_cell {
+	struct calls_span *span;
+	struct calls_context *context;
+	struct calls_cell *next;  /* of the span */
+	struct calls_edge *edges; /* calls from its last instruction */
+	u64 count;
+	u64 skipped; /* instructions of functions that are not told of, called from here */
+};
+
+struct calls_edge {
+	struct calls_context *to;
+	u64 target;
+	struct calls_edge *next; /* of the cell */
+	u64 count, cost;
+};
+
+/* An open call. */
+struct calls_frame {
+	struct calls_cell *from;
+	struct calls_edge *edge; /* NULL: it is not told of */
+	u64 enter;               /* the cost when it began */
+	u64 ret;                 /* where it returns to */
+	struct calls_fn *fn;     /* who was executing */
+	struct calls_cell *nonskipped;
+	bool emulated; /* made by a jump: it ends when the one below ends */
+};
+
+/* What a handler of a signal interrupts. */
+struct calls_interrupted {
+	struct calls_cell *last, *nonskipped;
+	struct calls_fn *fn;
+	u64 cost;
+	u32 bottom;
+	bool collect;
+};
+
+struct calls_thread {
+	struct calls_graph *graph;
+	struct calls_thread *next;
+	/* Of what runs now. */
+	struct calls_cell *last;       /* NULL: nothing yet */
+	struct calls_cell *nonskipped; /* the caller of what is not told of; NULL: nobody */
+	struct calls_fn *fn;           /* NULL: the next span's */
+	struct calls_context *context;
+	u64 cost, dumped;
+	u32 bottom; /* frames below are those of what a signal has interrupted */
+	bool collect;
+	struct calls_frame *frame; /* owned */
+	u32 nr, room;
+	u32 *active; /* open calls of each function; owned */
+	u32 nr_active;
+	struct calls_interrupted *interrupted; /* owned */
+	u32 signals, signal_room;
+};
+
+#define CALLS_BUCKETS 4096u
+
+struct calls_graph {
+	struct calls_opts opts;
+	struct calls_thread *threads;
+	struct calls_span *spans;
+	struct calls_context *contexts[CALLS_BUCKETS];
+	struct calls_fn **fn; /* owned, by number */
+	u32 *fn_next;         /* the next of the same hash, + 1 */
+	u32 fn_hash[CALLS_BUCKETS];
+	u32 nr_fns, fn_room;
+	u64 zeroed; /* of the summary */
+};
+
+struct calls_context *calls_context_of(struct calls_graph *g, struct calls_fn *fn, u32 level);
+struct calls_cell *calls_cell_of(struct calls_span *s, struct calls_context *c);
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * PURPOSE: which function called which, how often, and what each call has cost with all that it
+ * called: from the paths that threads have taken, in order. The rules are callgrind's, so that its
+ * users find the numbers that they know; doc/callgrind.md tells them.
+ *
+ * Code is handed in as spans: instructions that were executed one after the other. A span is made
+ * once and then run as often as it was taken.
+ *
+ * A graph belongs to one program. Its threads have stacks of their own and share its counts.
+ *
+ * Lifetime: a graph owns its threads, spans and functions; calls_graph_free() frees all of it.
+ */
+#ifndef CALLS_CALLS_H
+#define CALLS_CALLS_H
+
+#include "data/path-walk.h"
+
+/* A function as the output names it: by object, file and name. */
+struct calls_fn {
+	u32 number;
+	const char *object, *file, *name;
+	u64 symbol;       /* address of the symbol; 0: it has none */
+	bool skip;        /* what is executed in it is its caller's: slots of linkage tables */
+	bool pop_on_jump; /* its jump to another function is a return and a call */
+	bool toggle;      /* entering and leaving it switches collecting on and off */
+	bool dump_before, dump_after, zero_before;
+};
+
+/* What is known of the code at an address. */
+struct calls_code {
+	struct calls_fn *fn;
+	u32 region;  /* number of its object and kind of section */
+	bool entry;  /* a function begins here */
+	u64 address; /* as the object has it */
+};
+
+struct calls_graph;
+struct calls_thread;
+struct calls_span;
+
+struct calls_opts {
+	u32 recursions;   /* levels of recursion that are told apart, from 1 on */
+	bool collect;     /* from the start on */
+	bool no_calls;    /* counts alone: nobody asks for calls */
+	/* Fills in the function with calls_fn_of(), and the rest. */
+	void (*find)(void *data, struct calls_graph *g, u64 pc, struct calls_code *code);
+	/* A function that asks for a dump is entered or left; NULL: none does. */
+	void (*dump)(void *data, struct calls_graph *g, const char *trigger);
+	void *data;
+};
+
+struct calls_graph *calls_graph_new(const struct calls_opts *opts);
+void calls_graph_free(struct calls_graph *g);
+
+/* The function of these names, which are copied; made if need be, and *@made says so. */
+struct calls_fn *calls_fn_of(struct calls_graph *g, const char *object, const char *file,
+			     const char *name, bool *made);
+
+struct calls_thread *calls_thread_new(struct calls_graph *g);
+
+/* A span of @n instructions; at least one. */
+struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n);
+
+/* The thread has executed it. */
+void calls_run(struct calls_thread *t, struct calls_span *s);
+
+/* A signal's handler comes next; the handler is done. */
+void calls_signal(struct calls_thread *t);
+void calls_signal_return(struct calls_thread *t);
+
+void calls_toggle_collect(struct calls_thread *t);
+/* From here on nothing is known of what was called before; what is open ends. */
+void calls_forget(struct calls_graph *g);
+void calls_zero(struct calls_graph *g);
+
+/* What is executed at an address, in which function. */
+struct calls_cost {
+	const struct calls_fn *fn;
+	u32 level; /* of recursion, from 0 */
+	u64 pc;    /* where the graph knows it by calls_code.address as well */
+	u64 count;
+};
+
+struct calls_call {
+	const struct calls_fn *from, *to;
+	u32 from_level, to_level;
+	u64 site, target; /* the calling instruction, and where it went */
+	u64 count, cost;
+};
+
+/*
+ * What was counted since the last dump. By function, level and pc; calls by function, level, site,
+ * and function and level of the target.
+ */
+struct calls_profile {
+	struct calls_cost *cost; /* owned */
+	u32 nr_costs;
+	struct calls_call *call; /* owned */
+	u32 nr_calls;
+	u64 summary; /* of all threads, without handlers of signals */
+};
+
+/* Takes it, and begins anew. */
+void calls_take(struct calls_graph *g, struct calls_profile *p);
+void calls_profile_release(struct calls_profile *p);
+
+/* Ends all that is open: what is taken next is the whole. */
+void calls_finish(struct calls_graph *g);
+
+#endif

@@ -1,0 +1,358 @@
+/*
+ * Who calls whom: spans of a program that was made up, run in orders that calls, returns, tails,
+ * longjmp, handlers of signals and the dynamic linker have.
+ */
+#include "calls/calls.h"
+#include "unit/test.h"
+
+/* Functions of 256 bytes: A..H, the slot of a linkage table, the linker's resolver. */
+enum { A = 0x1000, B = 0x1100, C = 0x1200, D = 0x1300, PLT = 0x5000, RESOLVE = 0x9000 };
+
+static struct calls_profile got;
+static u32 dumps;
+static char last_trigger[100];
+static const char *toggled = "";
+
+static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *code)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	char text[40];
+	bool made;
+
+	(void)data;
+	*code = (struct calls_code){.address = pc, .entry = !(pc & 0xff)};
+	if (pc >= RESOLVE) {
+		code->fn = calls_fn_of(g, "/ld.so", "???", "_dl_runtime_resolve", &made);
+		code->fn->pop_on_jump = true;
+		code->region = 3;
+	} else if (pc >= PLT) {
+		snprintf(text, sizeof(text), "%#llx [PLT]", (unsigned long long)pc);
+		code->fn = calls_fn_of(g, "/prog", "???", text, &made);
+		code->fn->skip = true;
+		code->entry = false;
+		code->region = 2;
+		return;
+	} else {
+		code->fn = calls_fn_of(g, "/prog", "p.c", names[(pc - A) >> 8 & 3], &made);
+		code->region = 1;
+	}
+	code->fn->symbol = pc & ~0xffull;
+	code->fn->toggle = !strcmp(code->fn->name, toggled);
+}
+
+static void on_dump(void *data, struct calls_graph *g, const char *trigger)
+{
+	(void)data;
+	snprintf(last_trigger, sizeof(last_trigger), "%s", trigger);
+	dumps++;
+	calls_profile_release(&got);
+	calls_take(g, &got);
+}
+
+static struct calls_graph *new_graph(bool collect)
+{
+	const struct calls_opts opts = {
+		.recursions = 2, .collect = collect, .find = find, .dump = on_dump};
+
+	return calls_graph_new(&opts);
+}
+
+/* @n instructions of a byte from @pc on, the last of which is of @kind. */
+static struct calls_span *span(struct calls_graph *g, u64 pc, u32 n, u8 kind)
+{
+	struct path_step steps[32];
+
+	for (u32 i = 0; i < n; i++)
+		steps[i] = (struct path_step){.pc = pc + i, .len = 1};
+	steps[n - 1].kind = kind;
+	return calls_span_new(g, steps, n);
+}
+
+static void run(struct calls_thread *t, struct calls_graph *g, u64 pc, u32 n, u8 kind)
+{
+	calls_run(t, span(g, pc, n, kind));
+}
+
+static void take(struct calls_graph *g)
+{
+	calls_profile_release(&got);
+	calls_finish(g);
+	calls_take(g, &got);
+}
+
+static u64 self_of(const char *name, u32 level)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < got.nr_costs; i++)
+		if (!strcmp(got.cost[i].fn->name, name) && got.cost[i].level == level)
+			sum += got.cost[i].count;
+	return sum;
+}
+
+static const struct calls_call *call_of(const char *from, const char *to, u32 level)
+{
+	static const struct calls_call none;
+
+	for (u32 i = 0; i < got.nr_calls; i++)
+		if (!strcmp(got.call[i].from->name, from) && !strcmp(got.call[i].to->name, to) &&
+		    got.call[i].to_level == level)
+			return &got.call[i];
+	return &none;
+}
+
+TEST(calls_and_returns)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	for (u32 i = 0; i < 3; i++) {
+		run(t, g, A, 4, PATH_CALL);      /* a calls b, */
+		run(t, g, B, 5, PATH_CALL);      /* which calls c */
+		run(t, g, C, 7, PATH_RETURN);    /* and */
+		run(t, g, B + 5, 1, PATH_RETURN); /* returns */
+		run(t, g, A + 4, 2, PATH_JUMP);
+		run(t, g, A + 8, 1, PATH_JUMP);
+	}
+	take(g);
+	EXPECT_EQ(self_of("a", 0), 21 - 2 * 7);
+	EXPECT_EQ(self_of("a", 1), 2 * 7);
+	EXPECT_EQ(self_of("b", 0), 18);
+	EXPECT_EQ(self_of("c", 0), 21);
+	EXPECT_EQ(call_of("b", "c", 0)->count, 3);
+	EXPECT_EQ(call_of("b", "c", 0)->cost, 21);
+	EXPECT_EQ(call_of("a", "b", 0)->site, A + 3);
+	EXPECT_EQ(call_of("a", "b", 0)->target, B);
+	EXPECT_EQ(got.summary, 60);
+	calls_graph_free(g);
+}
+
+TEST(the_second_level_of_recursion_is_told_apart)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	run(t, g, A, 2, PATH_CALL);
+	for (u32 i = 0; i < 4; i++)
+		run(t, g, B, 3, PATH_CALL); /* b calls itself */
+	run(t, g, B, 1, PATH_RETURN);
+	for (u32 i = 0; i < 4; i++)
+		run(t, g, B + 3, 1, PATH_RETURN);
+	run(t, g, A + 2, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(self_of("b", 0), 4);
+	EXPECT_EQ(self_of("b", 1), 9 + 1 + 3);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 17);
+	EXPECT_EQ(call_of("b", "b", 1)->count, 1);
+	EXPECT_EQ(call_of("b", "b", 1)->cost, 13);
+	calls_graph_free(g);
+}
+
+TEST(a_jump_to_a_function_is_a_call_that_ends_with_the_caller)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	run(t, g, A, 2, PATH_CALL);
+	run(t, g, B, 3, PATH_JUMP);
+	run(t, g, C, 4, PATH_JUMP_IND);
+	run(t, g, D, 5, PATH_RETURN);
+	run(t, g, A + 2, 6, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(self_of("a", 0), 8);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 12);
+	EXPECT_EQ(call_of("b", "c", 0)->cost, 9);
+	EXPECT_EQ(call_of("c", "d", 0)->cost, 5);
+	calls_graph_free(g);
+}
+
+/* A path may go on into another function. */
+TEST(a_path_is_cut_where_a_function_begins)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+	const struct path_step steps[] = {
+		{.pc = A, .len = 1}, {.pc = A + 1, .len = 1, .kind = PATH_JUMP},
+		{.pc = B, .len = 1}, {.pc = B + 1, .len = 1, .kind = PATH_RETURN}};
+
+	run(t, g, D, 1, PATH_CALL);
+	calls_run(t, calls_span_new(g, steps, 4));
+	run(t, g, D + 1, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(self_of("a", 0), 2);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 2);
+	EXPECT_EQ(call_of("a", "b", 0)->site, A + 1);
+	calls_graph_free(g);
+}
+
+TEST(slots_of_linkage_tables_are_their_callers)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	for (u32 i = 0; i < 2; i++) {
+		run(t, g, A + 1, 2, PATH_CALL);
+		run(t, g, PLT, 3, PATH_JUMP_IND);
+		if (!i) /* the first time the linker looks for it */
+			run(t, g, RESOLVE, 10, PATH_JUMP_IND);
+		run(t, g, B, 5, PATH_RETURN);
+		run(t, g, A + 3, 1, PATH_PLAIN);
+	}
+	take(g);
+	EXPECT_EQ(self_of("a", 0), 2 * 6);
+	EXPECT_EQ(self_of("_dl_runtime_resolve", 0), 10);
+	EXPECT_EQ(call_of("a", "b", 0)->count, 2);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 10);
+	EXPECT_EQ(call_of("a", "b", 0)->site, A + 2);
+	EXPECT_EQ(call_of("a", "_dl_runtime_resolve", 0)->cost, 10);
+	EXPECT_EQ(call_of("_dl_runtime_resolve", "b", 0)->count, 0);
+	calls_graph_free(g);
+}
+
+TEST(longjmp_ends_what_was_called)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	run(t, g, A, 1, PATH_CALL);
+	run(t, g, B, 1, PATH_CALL);
+	run(t, g, C, 1, PATH_CALL);
+	run(t, g, D, 1, PATH_JUMP_IND);
+	run(t, g, A + 0x20, 5, PATH_CALL);
+	run(t, g, C, 2, PATH_RETURN);
+	run(t, g, A + 0x25, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(self_of("a", 0), 7);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 3);
+	EXPECT_EQ(call_of("a", "c", 0)->cost, 2);
+	calls_graph_free(g);
+}
+
+TEST(a_return_to_an_earlier_caller_ends_all_between)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	run(t, g, A, 1, PATH_CALL);
+	run(t, g, B, 1, PATH_CALL);
+	run(t, g, C, 1, PATH_RETURN);
+	run(t, g, B + 1, 1, PATH_CALL);
+	run(t, g, C, 1, PATH_RETURN);
+	run(t, g, A + 1, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(self_of("a", 0), 2);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 4);
+	calls_graph_free(g);
+}
+
+TEST(a_return_to_where_nobody_called_from_is_a_call)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	run(t, g, A, 1, PATH_CALL);
+	run(t, g, B, 1, PATH_RETURN);
+	run(t, g, C, 1, PATH_RETURN);
+	run(t, g, A + 1, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(call_of("b", "c", 0)->count, 1);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 2);
+	EXPECT_EQ(self_of("a", 0), 2);
+	calls_graph_free(g);
+}
+
+TEST(handlers_of_signals_are_nobodys_calls)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	run(t, g, A, 1, PATH_CALL);
+	run(t, g, B, 2, PATH_PLAIN);
+	calls_signal(t);
+	run(t, g, C, 3, PATH_CALL);
+	run(t, g, D, 4, PATH_RETURN);
+	run(t, g, C + 3, 1, PATH_PLAIN);
+	calls_signal_return(t);
+	run(t, g, B + 2, 1, PATH_RETURN);
+	run(t, g, A + 1, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 3);
+	EXPECT_EQ(call_of("c", "d", 0)->cost, 4);
+	EXPECT_EQ(self_of("c", 0), 4);
+	EXPECT_EQ(got.summary, 5);
+	EXPECT_EQ(got.nr_calls, 2);
+	calls_graph_free(g);
+}
+
+TEST(collecting_is_toggled_by_a_function)
+{
+	struct calls_graph *g;
+	struct calls_thread *t;
+
+	toggled = "b";
+	g = new_graph(false);
+	t = calls_thread_new(g);
+	run(t, g, A, 1, PATH_CALL);
+	run(t, g, B, 2, PATH_CALL);
+	run(t, g, C, 3, PATH_RETURN);
+	run(t, g, B + 2, 1, PATH_RETURN);
+	run(t, g, A + 1, 1, PATH_CALL);
+	run(t, g, C, 1, PATH_RETURN);
+	take(g);
+	EXPECT_EQ(self_of("a", 0), 0);
+	EXPECT_EQ(self_of("b", 0), 3);
+	EXPECT_EQ(self_of("c", 0), 3);
+	EXPECT_EQ(got.summary, 6);
+	toggled = "";
+	calls_graph_free(g);
+}
+
+/* What is taken in between is told once; open calls are told of in parts. */
+TEST(parts)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	run(t, g, A, 1, PATH_CALL);
+	run(t, g, B, 2, PATH_PLAIN);
+	on_dump(NULL, g, "now");
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 2);
+	EXPECT_EQ(call_of("a", "b", 0)->count, 1);
+	EXPECT_EQ(got.summary, 3);
+	run(t, g, B + 2, 3, PATH_RETURN);
+	run(t, g, A + 1, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 3);
+	EXPECT_EQ(call_of("a", "b", 0)->count, 0);
+	EXPECT_EQ(got.summary, 4);
+	EXPECT_EQ(self_of("b", 0), 3);
+	calls_graph_free(g);
+}
+
+TEST(what_was_called_before_is_found_when_it_returns)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	run(t, g, C + 7, 1, PATH_CALL);
+	run(t, g, D, 2, PATH_RETURN);
+	run(t, g, C + 8, 1, PATH_RETURN);
+	run(t, g, B + 3, 5, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(call_of("b", "c", 0)->count, 1);
+	EXPECT_EQ(call_of("b", "c", 0)->cost, 4);
+	EXPECT_EQ(call_of("b", "c", 0)->site, B + 2);
+	EXPECT_EQ(self_of("b", 0), 5);
+	/* Once more from nothing. */
+	calls_forget(g);
+	run(t, g, D + 5, 1, PATH_RETURN);
+	run(t, g, A + 9, 1, PATH_PLAIN);
+	take(g);
+	EXPECT_EQ(call_of("a", "d", 0)->cost, 1);
+	EXPECT_EQ(got.summary, 2);
+	calls_zero(g);
+	take(g);
+	EXPECT_EQ(got.nr_costs + got.nr_calls + got.summary, 0);
+	calls_graph_free(g);
+	calls_profile_release(&got);
+}
