@@ -286,8 +286,9 @@ void calls_run(struct calls_thread *t, struct calls_span *s)
 			t->fn = s->code.fn;
 			++*active_of(t, t->fn);
 			set_context(t);
-		} else if (t->last && (t->last->span->leaves || s->code.entry ||
-				       s->code.region != t->last->span->code.region) &&
+		} else if (t->last &&
+			   (t->last->span->leaves || s->code.entry ||
+			    s->code.region != t->last->span->code.region) &&
 			   !t->graph->opts.no_calls) {
 			change(t, s);
 		}
@@ -308,8 +309,7 @@ void calls_signal(struct calls_thread *t)
 {
 	if (t->signals == t->signal_room) {
 		t->signal_room = t->signal_room ? t->signal_room * 2 : 4;
-		t->interrupted =
-			realloc(t->interrupted, t->signal_room * sizeof(*t->interrupted));
+		t->interrupted = realloc(t->interrupted, t->signal_room * sizeof(*t->interrupted));
 		CHECK(t->interrupted);
 	}
 	t->interrupted[t->signals++] = (struct calls_interrupted){.last = t->last,

@@ -282,8 +282,7 @@ u64 callgrind_write(FILE *f, const struct calls_profile *p, const struct callgri
 	struct callgrind_writer w = {.f = f, .s = s};
 
 	if (!s->appending)
-		fprintf(f,
-			"# callgrind format\nversion: 1\ncreator: %s\npid: %u\ncmd: %s\n",
+		fprintf(f, "# callgrind format\nversion: 1\ncreator: %s\npid: %u\ncmd: %s\n",
 			s->creator, s->pid, s->command);
 	fprintf(f, "\npart: %u\n", s->part);
 	if (s->thread)

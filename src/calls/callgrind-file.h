@@ -12,9 +12,9 @@
 
 /* Where code is: of an instruction. */
 struct calls_line {
-	const char *file; /* NULL: nobody knows */
-	u32 line;         /* 0: nobody knows */
-	u64 address;      /* as its object has it */
+	const char *file;     /* NULL: nobody knows */
+	u32 line;             /* 0: nobody knows */
+	u64 address;          /* as its object has it */
 	const char *function; /* NULL: nobody knows; for cachegrind's file only */
 };
 
@@ -22,10 +22,10 @@ struct callgrind_style {
 	bool instr, line; /* positions: at least one of them */
 	bool compress_strings, compress_pos;
 	const char *creator;
-	const char *command; /* the command line */
+	const char *command;   /* the command line */
 	u32 pid, part, thread; /* thread 0: all of them */
 	const char *trigger;   /* NULL: the end of the program */
-	bool appending; /* the file has the head already */
+	bool appending;        /* the file has the head already */
 	void (*find)(void *data, u64 pc, struct calls_line *line);
 	void *data;
 };

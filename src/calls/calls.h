@@ -39,9 +39,9 @@ struct calls_thread;
 struct calls_span;
 
 struct calls_opts {
-	u32 recursions;   /* levels of recursion that are told apart, from 1 on */
-	bool collect;     /* from the start on */
-	bool no_calls;    /* counts alone: nobody asks for calls */
+	u32 recursions; /* levels of recursion that are told apart, from 1 on */
+	bool collect;   /* from the start on */
+	bool no_calls;  /* counts alone: nobody asks for calls */
 	/* Fills in the function with calls_fn_of(), and the rest. */
 	void (*find)(void *data, struct calls_graph *g, u64 pc, struct calls_code *code);
 	/* A function that asks for a dump is entered or left; NULL: none does. */

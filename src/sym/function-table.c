@@ -80,14 +80,13 @@ static void read_sections(struct function_table *t)
 		const char *name;
 		enum section_kind kind;
 	} names[] = {
-		{".text", SECTION_TEXT}, {".plt", SECTION_PLT},      {".data", SECTION_OTHER},
-		{".bss", SECTION_OTHER}, {".got", SECTION_OTHER},    {".got.plt", SECTION_OTHER},
+		{".text", SECTION_TEXT}, {".plt", SECTION_PLT},   {".data", SECTION_OTHER},
+		{".bss", SECTION_OTHER}, {".got", SECTION_OTHER}, {".got.plt", SECTION_OTHER},
 	};
 	struct elf_section s;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (elf_file_find(&t->file.im, names[i].name, &s) &&
-		    s.size <= UINT64_MAX - s.addr)
+		if (elf_file_find(&t->file.im, names[i].name, &s) && s.size <= UINT64_MAX - s.addr)
 			t->section[t->nr_sections++] =
 				(struct table_section){s.addr, s.addr + s.size, names[i].kind};
 }
@@ -141,7 +140,8 @@ static bool read_table(struct function_table *t, const struct elf_file *im,
 			t->fn = more;
 			t->room = room;
 		}
-		t->fn[t->n++] = (struct table_function){raw.value, raw.value + raw.size, name, NULL};
+		t->fn[t->n++] = (struct table_function){raw.value, raw.value + raw.size, name,
+							NULL};
 	}
 	return true;
 }
@@ -265,7 +265,8 @@ static bool is_below_main(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		size_t n = strlen(names[i]);
 
-		if (!strncmp(name, names[i], n) && (!name[n] || (i != 3 && i != 1 && name[n] == '.')))
+		if (!strncmp(name, names[i], n) &&
+		    (!name[n] || (i != 3 && i != 1 && name[n] == '.')))
 			return true;
 	}
 	return false;

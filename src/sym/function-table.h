@@ -27,8 +27,8 @@ bool function_table_find(struct function_table *t, u64 addr, struct function_ent
 
 enum section_kind {
 	SECTION_UNKNOWN,
-	SECTION_TEXT, /* .text */
-	SECTION_PLT,  /* .plt */
+	SECTION_TEXT,  /* .text */
+	SECTION_PLT,   /* .plt */
 	SECTION_OTHER, /* .data, .bss, .got */
 };
 

@@ -8,7 +8,7 @@
 
 #include "cli/determinism.h"
 #include "cli/help/help.h"
-#include "cli/modeled.h"
+#include "cli/modeled-events.h"
 #include "cli/report/unit-label.h"
 #include "cli/report/metric.h"
 #include "cli/report/metric-only.h"

@@ -15,7 +15,7 @@
 #include "cli/cmd.h"
 #include "cli/determinism.h"
 #include "cli/json.h"
-#include "cli/modeled.h"
+#include "cli/modeled-events.h"
 #include "cli/report/refused.h"
 #include "cli/report/uncounted.h"
 #include "cli/run/run-counts.h"

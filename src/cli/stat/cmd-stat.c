@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/determinism.h"
-#include "cli/modeled.h"
+#include "cli/modeled-events.h"
 #include "cli/stat/stat-priv.h"
 #include "cli/terminal.h"
 #include "cli/report/refused.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "cli/modeled.h"
+#include "cli/modeled-events.h"
 #include "cli/stat/stat-priv.h"
 #include "cli/stat/stat-tool.h"
 #include "lib/machine/machine-pmu.h"

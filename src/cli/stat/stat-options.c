@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/modeled.h"
+#include "cli/modeled-events.h"
 
 #define AT(field) .offset = offsetof(struct stat_opts, field)
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "backend/virtual.h"
-#include "cli/modeled.h"
+#include "cli/modeled-events.h"
 #include "cli/stat/stat-priv.h"
 #include "lib/refusal/fail.h"
 #include "lib/machine/machine-pmu.h"

@@ -9,21 +9,25 @@ static const struct calls_fn fib_fn = {
 static const struct calls_fn puts_fn = {
 	.number = 2, .object = "/lib/c.so", .file = "???", .name = "puts"};
 
-/* Line 10 of p.c is at 0x10 and so on; a part of p.h is at 0x30. */
+/* Line 10 of the file is at 0x10 and so on; a part of its header is at 0x30. */
 static void find(void *data, u64 pc, struct calls_line *line)
 {
 	(void)data;
 	*line = (struct calls_line){
-		.file = pc >= 0x100 ? NULL : pc >= 0x30 && pc < 0x38 ? "p.h" : "p.c",
+		.file = pc >= 0x100               ? NULL
+			: pc >= 0x30 && pc < 0x38 ? "p.h"
+						  : "p.c",
 		.line = pc >= 0x100 ? 0 : (u32)(pc / 8 * 5),
 		.address = pc + 0x1000,
-		.function = pc >= 0x100 ? "puts" : pc >= 0x20 ? "fib" : "main",
+		.function = pc >= 0x100  ? "puts"
+			    : pc >= 0x20 ? "fib"
+					 : "main",
 	};
 }
 
 static struct calls_cost costs[] = {
-	{&main_fn, 0, 0x10, 1}, {&main_fn, 0, 0x12, 1}, {&main_fn, 0, 0x18, 2},
-	{&fib_fn, 0, 0x20, 4},  {&fib_fn, 0, 0x30, 3},  {&fib_fn, 1, 0x20, 6},
+	{&main_fn, 0, 0x10, 1},  {&main_fn, 0, 0x12, 1}, {&main_fn, 0, 0x18, 2},
+	{&fib_fn, 0, 0x20, 4},   {&fib_fn, 0, 0x30, 3},  {&fib_fn, 1, 0x20, 6},
 	{&puts_fn, 0, 0x100, 9},
 };
 static struct calls_call calls[] = {
@@ -55,52 +59,52 @@ static u64 write_text(bool instr, bool line, bool compress, const char *trigger)
 	return total;
 }
 
-#define HEAD                                                                                  \
-	"# callgrind format\nversion: 1\ncreator: test\npid: 77\ncmd: ./p 30\n\npart: 2\n\n"   \
-	"desc: I1 cache: \ndesc: D1 cache: \ndesc: LL cache: \n\n"                             \
+#define HEAD                                                                                 \
+	"# callgrind format\nversion: 1\ncreator: test\npid: 77\ncmd: ./p 30\n\npart: 2\n\n" \
+	"desc: I1 cache: \ndesc: D1 cache: \ndesc: LL cache: \n\n"                           \
 	"desc: Timerange: Basic block 0 - 0\n"
 
 TEST(callgrind_by_line)
 {
 	EXPECT_EQ(write_text(false, true, true, NULL), 26);
 	EXPECT_STREQ(text, HEAD "desc: Trigger: Program termination\n\npositions: line\n"
-			   "events: Ir\nsummary: 26\n\n"
-			   "\nob=(1) /bin/p\nfl=(1) p.c\nfn=(1) main\n"
-			   "10 2\n"
-			   "cfn=(65) fib\ncalls=1 20 \n10 13\n"
-			   "15 2\n"
-			   "cob=(2) /lib/c.so\ncfi=(2) ???\ncfn=(129) puts\ncalls=2 0 \n15 9\n"
-			   "\nfn=(65)\n"
-			   "20 4\n"
-			   "cfn=(66) fib'2\ncalls=2 20 \n20 6\n"
-			   "fi=(3) p.h\n30 3\n"
-			   "\nfl=(1)\nfn=(66)\n"
-			   "20 6\n"
-			   "\nob=(2)\nfl=(2)\nfn=(129)\n"
-			   "0 9\n"
-			   "\ntotals: 26\n");
+				"events: Ir\nsummary: 26\n\n"
+				"\nob=(1) /bin/p\nfl=(1) p.c\nfn=(1) main\n"
+				"10 2\n"
+				"cfn=(65) fib\ncalls=1 20 \n10 13\n"
+				"15 2\n"
+				"cob=(2) /lib/c.so\ncfi=(2) ???\ncfn=(129) puts\ncalls=2 0 \n15 9\n"
+				"\nfn=(65)\n"
+				"20 4\n"
+				"cfn=(66) fib'2\ncalls=2 20 \n20 6\n"
+				"fi=(3) p.h\n30 3\n"
+				"\nfl=(1)\nfn=(66)\n"
+				"20 6\n"
+				"\nob=(2)\nfl=(2)\nfn=(129)\n"
+				"0 9\n"
+				"\ntotals: 26\n");
 }
 
 TEST(callgrind_by_instruction)
 {
 	EXPECT_EQ(write_text(true, true, false, "--dump-before=fib"), 26);
 	EXPECT_STREQ(text, HEAD "desc: Trigger: --dump-before=fib\n\npositions: instr line\n"
-			   "events: Ir\nsummary: 26\n\n"
-			   "\nob=/bin/p\nfl=p.c\nfn=main\n"
-			   "0x1010 10 1\n"
-			   "0x1012 10 1\n"
-			   "cfn=fib\ncalls=1 0x1020 20 \n0x1012 10 13\n"
-			   "0x1018 15 2\n"
-			   "cob=/lib/c.so\ncfi=???\ncfn=puts\ncalls=2 0x1100 0 \n0x1018 15 9\n"
-			   "\nfn=fib\n"
-			   "0x1020 20 4\n"
-			   "cfn=fib'2\ncalls=2 0x1020 20 \n0x1020 20 6\n"
-			   "fi=p.h\n0x1030 30 3\n"
-			   "\nfl=p.c\nfn=fib'2\n"
-			   "0x1020 20 6\n"
-			   "\nob=/lib/c.so\nfl=???\nfn=puts\n"
-			   "0x1100 0 9\n"
-			   "\ntotals: 26\n");
+				"events: Ir\nsummary: 26\n\n"
+				"\nob=/bin/p\nfl=p.c\nfn=main\n"
+				"0x1010 10 1\n"
+				"0x1012 10 1\n"
+				"cfn=fib\ncalls=1 0x1020 20 \n0x1012 10 13\n"
+				"0x1018 15 2\n"
+				"cob=/lib/c.so\ncfi=???\ncfn=puts\ncalls=2 0x1100 0 \n0x1018 15 9\n"
+				"\nfn=fib\n"
+				"0x1020 20 4\n"
+				"cfn=fib'2\ncalls=2 0x1020 20 \n0x1020 20 6\n"
+				"fi=p.h\n0x1030 30 3\n"
+				"\nfl=p.c\nfn=fib'2\n"
+				"0x1020 20 6\n"
+				"\nob=/lib/c.so\nfl=???\nfn=puts\n"
+				"0x1100 0 9\n"
+				"\ntotals: 26\n");
 }
 
 TEST(positions_are_relative)

@@ -107,9 +107,9 @@ TEST(calls_and_returns)
 	struct calls_thread *t = calls_thread_new(g);
 
 	for (u32 i = 0; i < 3; i++) {
-		run(t, g, A, 4, PATH_CALL);      /* a calls b, */
-		run(t, g, B, 5, PATH_CALL);      /* which calls c */
-		run(t, g, C, 7, PATH_RETURN);    /* and */
+		run(t, g, A, 4, PATH_CALL);       /* a calls b, */
+		run(t, g, B, 5, PATH_CALL);       /* which calls c */
+		run(t, g, C, 7, PATH_RETURN);     /* and */
 		run(t, g, B + 5, 1, PATH_RETURN); /* returns */
 		run(t, g, A + 4, 2, PATH_JUMP);
 		run(t, g, A + 8, 1, PATH_JUMP);
@@ -171,9 +171,10 @@ TEST(a_path_is_cut_where_a_function_begins)
 {
 	struct calls_graph *g = new_graph(true);
 	struct calls_thread *t = calls_thread_new(g);
-	const struct path_step steps[] = {
-		{.pc = A, .len = 1}, {.pc = A + 1, .len = 1, .kind = PATH_JUMP},
-		{.pc = B, .len = 1}, {.pc = B + 1, .len = 1, .kind = PATH_RETURN}};
+	const struct path_step steps[] = {{.pc = A, .len = 1},
+					  {.pc = A + 1, .len = 1, .kind = PATH_JUMP},
+					  {.pc = B, .len = 1},
+					  {.pc = B + 1, .len = 1, .kind = PATH_RETURN}};
 
 	run(t, g, D, 1, PATH_CALL);
 	calls_run(t, calls_span_new(g, steps, 4));

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/json.h"
-#include "cli/modeled.h"
+#include "cli/modeled-events.h"
 #include "cli/number.h"
 #include "cli/report/metric.h"
 #include "unit/test.h"

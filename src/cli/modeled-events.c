@@ -1,4 +1,4 @@
-#include "cli/modeled.h"
+#include "cli/modeled-events.h"
 
 #include <stdio.h>
 

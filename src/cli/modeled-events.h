@@ -2,8 +2,8 @@
  * PURPOSE: the machine whose model counts, on the command line: the option that names it, which
  * events it counts, and how that is said. doc/model.md.
  */
-#ifndef CLI_MODELED_H
-#define CLI_MODELED_H
+#ifndef CLI_MODELED_EVENTS_H
+#define CLI_MODELED_EVENTS_H
 
 #include "cli/cmd.h"
 #include "cli/report/report.h"
