@@ -93,7 +93,6 @@ int breakpoint_init(struct event *event)
 		err = probe_opened(
 			event,
 			&(struct probe){.kind = kind_of(attr), .nr_at = 1, .at = {attr->bp_addr}});
-	event->hw.by_tasks = !event->target;
 	if (err || attr->bp_type == HW_BREAKPOINT_X)
 		return err;
 	err = reserve(event);

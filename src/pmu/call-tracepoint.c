@@ -30,9 +30,6 @@ static int kernel_init(struct event *event)
 	struct probe probe = {.event = event, .kind = PROBE_KERNEL, .anchor = -1};
 	int err;
 
-	if (!event->target)
-		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_PROBE_CPU,
-				   .name = {event->pmu->name});
 	if (event->attr.sigtrap)
 		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_TRACEPOINT_TRAP);
 	/* A copy was allowed with its original. */
@@ -68,9 +65,6 @@ int tracepoint_init(struct event *event)
 		return err;
 	if (tp.kind == PROBE_KERNEL)
 		return kernel_init(event);
-	if (!event->target)
-		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_PROBE_CPU,
-				   .name = {event->pmu->name});
 	return probe_opened(event, &(struct probe){.kind = tp.kind,
 						   .nr = tp.nr,
 						   .type = (u16)event->attr.config,

@@ -34,6 +34,7 @@ int probe_opened(struct event *event, const struct probe *probe)
 	list_init(&mine->watched);
 	list_add_tail(&mine->link, &probes_of(event)->opened);
 	event->hw.priv[0] = (uintptr_t)mine;
+	event->hw.by_tasks = !event->target;
 	return 0;
 }
 
@@ -66,15 +67,28 @@ void probe_closed(struct event *event)
 	free(probe);
 }
 
+/* What @event has seen; its periods are a stand-in's own, and its CPU's event counts it. */
+static void seen(struct event *event, u64 times)
+{
+	event->count += (s64)times;
+	if (event->standin && event->parent->state == EVENT_ACTIVE)
+		event->parent->count += (s64)times;
+}
+
 /* Whoever has been told of an occurrence has counted it already. */
 static void probe_read(struct event *event)
 {
 	const struct probe_host *host = probe_host_of(event);
 	struct probe *probe = probe_of(event);
+	struct event *standin;
 	u64 more;
 
-	if (probe->kind == PROBE_KERNEL && host->kernel_count(host->ctx, probe, &more))
-		event->count += (s64)more;
+	if (probe->kind != PROBE_KERNEL)
+		return;
+	if (host->kernel_count(host->ctx, probe, &more))
+		seen(event, more);
+	list_for_each_entry (standin, &event->standins, child_link)
+		probe_read(standin);
 }
 
 static int start(struct event *event)
@@ -207,10 +221,7 @@ void probe_happened(struct probe *probe, const struct probe_hit *hit,
 		mine.has |= PERF_SAMPLE_ADDR;
 		mine.sample.addr = probe->at[0];
 	}
-	event->count++;
-	/* A stand-in's periods are its own, but what it has seen its CPU's event counts. */
-	if (event->standin && original->state == EVENT_ACTIVE)
-		original->count++;
+	seen(event, 1);
 	event_occurred(event, 1, &mine);
 }
 

@@ -48,9 +48,6 @@ int uprobe_init(struct event *event)
 	err = find_file(event, &probe.file);
 	if (err)
 		return err;
-	if (!event->target)
-		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_PROBE_CPU,
-				   .name = {event->pmu->name});
 	probe.kind = event->attr.config & 1 ? PROBE_RETURN : PROBE_UPROBE;
 	probe.offset = event->attr.probe_offset;
 	return probe_opened(event, &probe);

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -125,6 +126,95 @@ CONFORM(moves)
 	before = wide_count(&w);
 	touch_many();
 	check_moved("nobody is there any more", wide_count(&w) - before, 0);
+	leave_and_remove(NULL);
+}
+
+static long tracepoint(const char *name)
+{
+	char path[128], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/%s/id", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	NEED(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return strtol(text, NULL, 10);
+}
+
+static void rename_and_call(int n)
+{
+	for (int i = 0; i < n; i++) {
+		prctl(PR_SET_NAME, "renamed");
+		syscall(SYS_getppid);
+	}
+}
+
+static u64 ring_samples(const struct wide *w, struct perf_event_mmap_page *const *pages)
+{
+	const struct perf_event_header *h;
+	u64 n = 0;
+
+	for (int i = 0; i < w->n; i++) {
+		for (u64 at = 0; at < pages[i]->data_head; at += h->size) {
+			h = (const void *)((u8 *)pages[i] + 4096 + at);
+			n += h->type == PERF_RECORD_SAMPLE;
+		}
+	}
+	return n;
+}
+
+/* Occurrences are counted and sampled of its tasks alone, while others are on the same CPUs. */
+CONFORM(occurrences)
+{
+	static const char *const names[] = {"task/task_rename", "syscalls/sys_enter_getppid"};
+	static struct perf_event_mmap_page *pages[2][256];
+	struct wide w[2];
+	int status;
+	pid_t pid;
+
+	if (tracepoint(names[1]) < 0) {
+		skip_row("FLAG-03", "tracepoints of a cgroup", "tracefs is not there");
+		return;
+	}
+	if (no_cgroup("tracepoints of a cgroup"))
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct pe_attr attr = ev_attr(PERF_TYPE_TRACEPOINT, (u64)tracepoint(names[i]));
+
+		attr.exclude_kernel = 0;
+		attr.sample_period = 1;
+		attr.sample_type = PERF_SAMPLE_TID;
+		wide_open(&w[i], attr, top);
+		for (int cpu = 0; cpu < w[i].n; cpu++) {
+			pages[i][cpu] = mmap(NULL, 5 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+					     w[i].fds[cpu], 0);
+			NEED(pages[i][cpu] != MAP_FAILED);
+		}
+	}
+	rename_and_call(10);
+	pid = fork();
+	if (!pid) {
+		rename_and_call(10);
+		enter(top);
+		rename_and_call(20);
+		pid = fork();
+		if (!pid) {
+			rename_and_call(30);
+			_exit(0);
+		}
+		NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
+		enter(hierarchy);
+		rename_and_call(10);
+		_exit(0);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	rename_and_call(10);
+	check_val("FLAG-03", "the kernel's tracepoint in a cgroup", (long)wide_count(&w[0]), 50);
+	check_val("FLAG-03", "its samples", (long)ring_samples(&w[0], pages[0]), 50);
+	check_val("FLAG-03", "a system call's in a cgroup", (long)wide_count(&w[1]), 50);
+	check_val("FLAG-03", "its samples, too", (long)ring_samples(&w[1], pages[1]), 50);
 	leave_and_remove(NULL);
 }
 

@@ -525,6 +525,80 @@ CONFORM(kernel_moved)
 	check_val("TYPE-03", "those on all CPUs", sum, MANY);
 }
 
+/* Nobody else on the machine does just that. */
+#define ODD_PID 123456789
+
+static void odd(int n)
+{
+	for (int i = 0; i < n; i++) {
+		prctl(PR_SET_NAME, "odd name");
+		prctl(PR_SET_NAME, "other");
+		syscall(SYS_getpgid, ODD_PID);
+	}
+}
+
+static int cpu_open(const char *name, const char *filter, struct perf_event_mmap_page **page)
+{
+	struct pe_attr attr = tp_attr(name);
+	int fd;
+
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CPU;
+	fd = (int)ev_open(&attr, -1, 0, -1, 0);
+	NEED(fd >= 0);
+	NEED(!ev_ioctl(fd, PERF_EVENT_IOC_SET_FILTER, (unsigned long)filter));
+	*page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(*page != MAP_FAILED);
+	return fd;
+}
+
+static long records_in(const struct perf_event_mmap_page *page)
+{
+	long n = 0;
+
+	for (u64 at = 0; at < page->data_head; n++)
+		at += ((const struct perf_event_header *)((u8 *)page + PAGE + at))->size;
+	return n;
+}
+
+/* All tasks of a CPU, those that are there and one that comes. */
+CONFORM(whole_cpus)
+{
+	struct perf_event_mmap_page *pages[2];
+	cpu_set_t set;
+	int kernel, calling;
+	pid_t pid;
+
+	if (!readable())
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	NEED(!sched_setaffinity(0, sizeof(set), &set));
+	kernel = cpu_open("task/task_rename", "newcomm == \"odd name\"", &pages[0]);
+	calling = cpu_open("syscalls/sys_enter_getpgid", "pid == 123456789", &pages[1]);
+	odd(5);
+	ioctl(kernel, PERF_EVENT_IOC_ENABLE, 0);
+	ioctl(calling, PERF_EVENT_IOC_ENABLE, 0);
+	odd(10);
+	pid = fork();
+	if (!pid) {
+		odd(100);
+		_exit(0);
+	}
+	NEED(waitpid(pid, NULL, 0) == pid);
+	check_val("TYPE-03", "the kernel's of a CPU", (long)ev_count(kernel), 110);
+	check_val("TYPE-03", "system calls of a CPU", (long)ev_count(calling), 110);
+	ioctl(kernel, PERF_EVENT_IOC_DISABLE, 0);
+	ioctl(calling, PERF_EVENT_IOC_DISABLE, 0);
+	odd(5);
+	check_val("TYPE-03", "the kernel's of a CPU when they are off", (long)ev_count(kernel),
+		  110);
+	check_val("TYPE-03", "system calls of a CPU when they are off", (long)ev_count(calling),
+		  110);
+	check_val("TYPE-03", "samples of the kernel's", records_in(pages[0]), 110);
+	check_val("TYPE-03", "samples of system calls", records_in(pages[1]), 110);
+}
+
 struct kernel_sample {
 	struct perf_event_header header;
 	u64 ip;

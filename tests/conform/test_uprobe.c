@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 
 /* One place, that every call goes to. */
@@ -196,6 +197,42 @@ CONFORM(inherited)
 	attr = probe_at((u64)target, RETURN);
 	attr.inherit = 1;
 	check_val("TYPE-08", "returns of threads and children", (long)counted(attr, family), 30);
+}
+
+/* Of all tasks of a CPU, those that are there and one that comes. */
+CONFORM(whole_cpus)
+{
+	struct pe_attr attr;
+	cpu_set_t set;
+	int status, fd[2];
+	pid_t pid;
+
+	if (!possible())
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	NEED(!sched_setaffinity(0, sizeof(set), &set));
+	for (int i = 0; i < 2; i++) {
+		attr = probe_at((u64)target, (u32)i);
+		fd[i] = (int)ev_open(&attr, -1, 0, -1, 0);
+		NEED(fd[i] >= 0);
+	}
+	ten();
+	ioctl(fd[0], PERF_EVENT_IOC_ENABLE, 0);
+	ioctl(fd[1], PERF_EVENT_IOC_ENABLE, 0);
+	ten();
+	pid = fork();
+	if (!pid) {
+		ten();
+		ten();
+		_exit(0);
+	}
+	NEED(waitpid(pid, &status, 0) == pid);
+	ioctl(fd[0], PERF_EVENT_IOC_DISABLE, 0);
+	ioctl(fd[1], PERF_EVENT_IOC_DISABLE, 0);
+	ten();
+	check_val("TYPE-08", "calls on a CPU", (long)ev_count(fd[0]), 30);
+	check_val("TYPE-08", "returns on a CPU", (long)ev_count(fd[1]), 30);
 }
 
 CONFORM_EXEC(ten_and_more)

@@ -191,11 +191,10 @@ static void install(struct event *event, struct ctx *ctx, struct pmu *sched_pmu,
 	standins_of_event(event);
 }
 
-/* A stand-in knows neither the cgroup that it is of, nor what the original and its group count. */
+/* A stand-in does not know what the original and its group count. */
 static bool can_stand_in(const struct event *event)
 {
-	return !event->hw.by_tasks ||
-	       (!event->cgroup && !(event->attr.sample_type & PERF_SAMPLE_READ));
+	return !event->hw.by_tasks || !(event->attr.sample_type & PERF_SAMPLE_READ);
 }
 
 int perf_open(struct core *core, struct open_call *call)

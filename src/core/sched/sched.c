@@ -16,6 +16,10 @@ bool event_filter_match(const struct event *event)
 		return false;
 	if (event->epc->pmu->on_cpu && !event->epc->pmu->on_cpu(event->epc->pmu, cpu->nr))
 		return false;
+	/* Of a cgroup's event of a CPU only its own tasks tell. */
+	if (event->standin && event->parent->cgroup &&
+	    !task_in_cgroup(event->ctx->task, event->parent->cgroup))
+		return false;
 	return !event->cgroup || cgroup_active(event->cgroup, cpu);
 }
 

@@ -110,7 +110,7 @@ void records_opened(struct session *s, const struct event *event)
 	struct guest_thread *th;
 
 	/* What the exec itself does is over when the session hears of it. */
-	if (probe_is_kernel(event) && event_attr(event)->enable_on_exec &&
+	if (probe_is_kernel(event) && event->target && event_attr(event)->enable_on_exec &&
 	    (event->cpu < 0 || event->cpu == task_cpu(event->target)))
 		kernel_probe_on_exec(probe_of(event));
 	if (!event_attr(event)->context_switch || s->track_switches)

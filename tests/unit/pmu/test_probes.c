@@ -364,7 +364,6 @@ TEST(refusals)
 	EXPECT_REFUSED(f, open_id(9), -EINVAL, TRACEPOINT_ID);
 	EXPECT_REFUSED(f, open_id(8), -EOPNOTSUPP, VIRTUAL_TRACEPOINT);
 	attr = attr_of(7);
-	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EOPNOTSUPP, VIRTUAL_PROBE_CPU);
 	attr.sample_type = PERF_SAMPLE_RAW;
 	f->perfmon = false;
 	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EPERM, PARANOID_RAW);

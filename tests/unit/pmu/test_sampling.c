@@ -406,6 +406,43 @@ TEST(samples_of_a_cpu)
 	teardown();
 }
 
+/* Of a cgroup's event of a CPU those tasks have samples that are in the cgroup [FLAG-03]. */
+TEST(samples_of_a_cgroup)
+{
+	struct pe_attr attr = sampling(100);
+	struct cgroup *root, *inner;
+	struct task *task;
+	int fd;
+
+	setup();
+	root = cgroup_new(f->core, NULL, 1);
+	inner = cgroup_new(f->core, root, 2);
+	f->cgroup_fds[0] = inner;
+	task = fake_task(f, 100)->task;
+	task_set_cgroup(task, root);
+	fd = fake_open_as(f, 100, &attr, 3000, 0, -1, OPEN_FLAG_PID_CGROUP);
+	EXPECT(fd >= 0);
+	EXPECT_EQ(fake_map(f, fd, 9, true), 0);
+	run(500);
+	EXPECT_EQ(samples_among(fd), 0);
+	task_set_cgroup(task, inner);
+	core_check(f->core);
+	run(500);
+	EXPECT_EQ(samples_among(fd), 5);
+	EXPECT_EQ(fake_count(f, fd), 500);
+	/* One beside it is there at the same time, and is not of it. */
+	task_set_cgroup(fake_add_task(f, 102, 102), root);
+	core_check(f->core);
+	run(500);
+	EXPECT_EQ(samples_among(fd), 5);
+	EXPECT_EQ(fake_count(f, fd), 1000);
+	task_set_cgroup(task, root);
+	run(500);
+	EXPECT_EQ(samples_among(fd), 0);
+	EXPECT_EQ(fake_count(f, fd), 1000);
+	teardown();
+}
+
 static void collect(void *arg, const char *path, const char *text)
 {
 	if (!strcmp(path, "caps/max_precise"))
