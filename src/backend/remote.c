@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
@@ -249,6 +250,34 @@ static bool has_tail(const struct pe_attr *attr)
 	return false;
 }
 
+/* Of other PMUs config1 is a number. */
+static bool is_uprobe(const struct pe_attr *attr)
+{
+	char text[16] = "";
+	int fd;
+
+	if (attr->type < PERF_TYPE_MAX || attr->size < PE_ATTR_SIZE_VER1 || !attr->uprobe_path)
+		return false;
+	fd = open("/sys/bus/event_source/devices/uprobe/type", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	return strtoul(text, NULL, 10) == attr->type;
+}
+
+/* Behind the attr: what it points to. */
+static void put_path(struct wire_slot *sl, const char *path)
+{
+	size_t len = strnlen(path, PATH_MAX);
+
+	sl->args.open.path = sl->len;
+	memcpy(sl->data + sl->len, path, len);
+	sl->data[sl->len + len] = '\0';
+	sl->len += (u32)len + 1;
+}
+
 int ap__remote_event(struct remote_client *r, struct pe_attr *attr, int pid, int cpu, int leader,
 		     u64 flags)
 {
@@ -270,6 +299,8 @@ int ap__remote_event(struct remote_client *r, struct pe_attr *attr, int pid, int
 	};
 	sl->len = (u32)min_u64(attr->size, sizeof(*attr));
 	memcpy(sl->data, attr, sl->len);
+	if (is_uprobe(attr))
+		put_path(sl, (const char *)(uintptr_t)attr->uprobe_path);
 	ret = call(r, WIRE_OP_OPEN);
 	if (ret < 0) {
 		if (ret == -E2BIG && r->reply.result.open_refusal.attr_size)

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections import Counter
 
-from e2e import ANYPERF, ENV, main, run, scratch
+from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
 FIXED = os.environ["E2E_FIXED"]
 SPIN = os.environ["E2E_SPIN"]
@@ -211,6 +211,25 @@ def test_events_of_the_kernel_beside_the_cpus():
         assert 500 // 50 - 1 <= touched <= 500 // 50 + 1, (of, r)
         assert sum(n for line, n in of.items() if "instructions:u" in line) > 1000, (of, r)
         assert sum(of.values()) == samples(r), (of, r)
+
+
+def test_places_in_files():
+    """Each execution of a place, which the session counts, is a sample if nothing else is said."""
+    with open("/proc/self/maps", encoding="ascii") as f:
+        libc = re.search(r"\S+/libc\.so\.6$", f.read(), re.M)[0]
+    events = f"uprobe:{libc}:getenv,uretprobe:{libc}:getenv"
+    r = run("stat", "-j", "--pmu=virtual", "-e", events, "--", "ls", "/")
+    assert r.status == 0, r
+    if "not supported" in r.err:
+        raise Skip("this kernel has no uprobes, or not for us")
+    calls, returns = (c["value"] for c in json.loads(r.err.splitlines()[0])["counts"])
+    assert calls == returns > 1, r
+    with scratch() as d:
+        r = record(f"{d}/a", "-e", events, "--", "ls", "/")
+        names = Counter(line.split(":")[0] for line in script(f"{d}/a", "event,ip"))
+        assert samples(r) == 2 * calls and len(names) == 2, (r, names)
+        r = record(f"{d}/a", "-e", events, "-c", "2", "--", "ls", "/")
+        assert samples(r) == calls // 2 * 2, (calls, r)
 
 
 def test_the_newest_are_kept():

@@ -109,6 +109,15 @@ static u64 parse_regs(struct record_job *job, const char *arch)
 	return mask;
 }
 
+/* Each occurrence is worth a sample, as perf sees it, if nothing else is said. */
+static bool is_seldom(const struct ap_spec *s)
+{
+	u32 type = ((const struct pe_attr *)s->attr)->type;
+
+	return type == PERF_TYPE_TRACEPOINT || type == PERF_TYPE_BREAKPOINT ||
+	       (s->pmu && (!strcmp(s->pmu, "uprobe") || !strcmp(s->pmu, "kprobe")));
+}
+
 /* The parts of samples that options ask for, in all attrs. */
 static int shape(struct record_job *job)
 {
@@ -158,11 +167,11 @@ static int shape(struct record_job *job)
 		if (o->addresses)
 			a->sample_type |= PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC;
 		/* Without its fields a tracepoint says nothing. */
-		if (a->type == PERF_TYPE_TRACEPOINT) {
+		if (a->type == PERF_TYPE_TRACEPOINT)
 			a->sample_type |= PERF_SAMPLE_RAW;
-			if (!a->sample_period && !o->freq && !o->freq_max)
-				a->sample_period = 1;
-		}
+		if (is_seldom(ap_specs_at(job->specs, i)) && !a->sample_period && !o->period &&
+		    !o->freq && !o->freq_max)
+			a->sample_period = 1;
 		job->user_only = job->user_only && a->exclude_kernel;
 	}
 	return 0;

@@ -266,7 +266,9 @@ const struct option record_option_table[] = {
 	{OPTION_CALL, 'F', "freq", "N|max", .call = set_freq,
 	 .help = "take about N samples a second of each event; 999 if nothing else is said"},
 	{OPTION_INT, 'c', "count", "N", AT(period), .min = 1, .max = INT64_MAX,
-	 .help = "take a sample after every N occurrences"},
+	 .help = "take a sample after every N occurrences",
+	 .more = "If neither -c nor -F is given each occurrence of a tracepoint, probe or breakpoint "
+		 "is a sample."},
 	{OPTION_CALL, 'g', NULL, .optional = "fp|dwarf|lbr", .call = set_graph,
 	 .help = "sample call chains too, by frame pointers if nothing else is said",
 	 .more = "With `dwarf` the top of the user stack (8 KB, or as in `dwarf,SIZE`) and the registers "
