@@ -119,7 +119,7 @@ struct dbt_block;
 
 /* A thread on its way to a deadline; deadline.c. */
 struct dbt_deadline {
-	u64 pool;      /* what may be taken without a grant; below 0: look */
+	u64 pool;      /* minus what may be taken without a grant; not below 0: look */
 	u64 kept;      /* what more may be executed when pool and grants are used up */
 	u64 left;      /* instructions that exact code still executes before it leaves */
 	u64 from;      /* the last branch of exact code, or instruction done in C */

@@ -6,7 +6,7 @@
  * *granted* a part of what remains to the nearest deadline: its word in the meter counts up, and as
  * long as it stays below 0 that is all. A path whose word gets to 0 or above, because the grant is
  * used up or there was none, takes its length from the *pool*, which is one word for all: slower,
- * and right. When the pool goes below 0 the path leaves the cache, and what remains is granted
+ * and right. When the pool is used up as well the path leaves the cache, and what remains is granted
  * anew, by what each class has been used for lately. All grants and the pool together are what
  * remains less DEADLINE_SLACK. The code goes on where it has left, so nothing is translated for it.
  *
@@ -231,7 +231,7 @@ static void share_out(struct dbt_thread *t, u64 total)
 			g->granted[d->granted++] = (u16) class;
 		}
 	}
-	d->pool = pool;
+	d->pool = -pool;
 }
 
 /* Nothing is ever used up. */
@@ -244,7 +244,7 @@ static void grant_all(struct dbt_thread *t)
 		meter_set_hits(dbt_meter(t), class, -NO_LIMIT);
 		grants_of(t)->granted[d->granted++] = (u16) class;
 	}
-	d->pool = NO_LIMIT;
+	d->pool = -NO_LIMIT;
 }
 
 void grants_new_class(struct dbt_thread *t, u32 class)
@@ -327,9 +327,7 @@ static void set_ahead(struct dbt_thread *t, const struct dbt_block *b)
 
 	for (u32 q = 0; q < METER_QUANTITIES; q++)
 		d->ahead[q] = count[q];
-	t->correction = (struct path_correction){0};
-	if (d->index != DEADLINE_TAKEN)
-		arch_meter_correct(t, b, d->at - b->code, d->index);
+	arch_meter_correct(t, b, d->at - b->code, d->index);
 	path_take_back(t);
 	for (u32 q = 0; q < METER_QUANTITIES; q++) {
 		d->ahead[q] -= count[q];
@@ -367,19 +365,21 @@ void deadline_left(struct dbt_thread *t)
 		exact_done(t);
 		return;
 	}
-	/* The meter is ahead, so more may remain than this. */
-	set_ahead(t, b);
-	d->resuming = 1;
-	d->resume_pc = code_addr(d->at);
 	d->state = DEADLINE_MEASURED;
+	/* Behind an exit it is counted what has been executed. Else the meter is ahead. */
+	if (d->index != DEADLINE_TAKEN) {
+		set_ahead(t, b);
+		d->resuming = 1;
+		d->resume_pc = code_addr(d->at);
+	}
 	if (d->remaining == DBT_NO_DEADLINE)
 		return;
-	d->remaining = d->kept + d->pool + outstanding(t);
+	d->remaining = d->kept - d->pool + outstanding(t);
 	d->tracked &= d->quantity == deadline_quantity();
 	if ((s64)d->remaining > EXACT_BELOW && !(b->flags & BLOCK_DEAD))
 		return;
-	d->remaining += d->quantity < METER_QUANTITIES ? d->ahead[d->quantity] : 0;
+	if (d->resuming && d->tracked)
+		d->remaining += d->ahead[d->quantity];
 	deadline_no_resume(t);
-	if (d->tracked)
-		d->state = DEADLINE_MEASURED;
+	d->state = d->tracked ? DEADLINE_MEASURED : DEADLINE_STALE;
 }

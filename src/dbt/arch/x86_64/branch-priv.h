@@ -62,12 +62,14 @@ void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live);
 
 /*
  * countdown.c: code on its way to a deadline. countdown_hit() adds 1 to the word of @class, of
- * whose paths each adds @n to what is counted down; countdown_lanes() comes where a path has no
- * class. Flags are live as for emit_count() in branch.c. @index is the instruction that comes next,
- * DEADLINE_TAKEN an exit that follows. countdown_before() comes before
+ * whose paths each adds @n to what is counted down, and countdown_exit() leaves the block by @x as
+ * well; countdown_lanes() comes where a path has no class. Flags are live as for emit_count() in
+ * branch.c. @index is the instruction that comes next, DEADLINE_TAKEN an exit that follows.
+ * countdown_before() comes before
  * instruction @index of an exact block, countdown_from() where the one at @pc is about to leave it.
  */
 void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index);
+void countdown_exit(struct build *b, u32 class, u32 n, u16 live, struct dbt_exit *x);
 void countdown_lanes(struct build *b, u32 n, u16 live, u32 index);
 void countdown_before(struct build *b, u32 index);
 void countdown_from(struct build *b, u64 pc);

@@ -174,10 +174,11 @@ static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at, u32 *
 /*
  * Adds the path that ends before instruction @upto, whose weight is @w, to the meter. The
  * arithmetic flags are dead if !@live. COUNT_SPILLED: they are live, but rcx is spilled already.
- * @index as for countdown_hit().
+ * @index as for countdown_hit(). If the path leaves by @x right behind, which may be NULL, the jump
+ * may be emitted together with the count: returns whether it has been.
  */
-static void emit_count(struct build *b, u32 upto, bool taken, const struct weight *w, u16 live,
-		       u32 index)
+static bool emit_count(struct build *b, u32 upto, bool taken, const struct weight *w, u16 live,
+		       u32 index, struct dbt_exit *x)
 {
 	u32 class[2], at[3], nr = classes_of(w, class), n = 0, last = 0, traced;
 	u32 words = path_word(b, upto, taken, at, &traced);
@@ -189,7 +190,7 @@ static void emit_count(struct build *b, u32 upto, bool taken, const struct weigh
 		emit_count_lanes(&b->e, w, live);
 		if (n)
 			countdown_lanes(b, n, live, index);
-		return;
+		return false;
 	}
 	/* What may leave comes last, when all is counted. */
 	for (u32 i = 0; i < nr; i++) {
@@ -199,8 +200,13 @@ static void emit_count(struct build *b, u32 upto, bool taken, const struct weigh
 			at[words++] = GS_METER_HITS(class[i]);
 	}
 	emit_count_words(&b->e, at, words, traced, live);
-	if (n)
+	if (!n)
+		return false;
+	if (x)
+		countdown_exit(b, last, n, live, x);
+	else
 		countdown_hit(b, last, n, live, index);
+	return x;
 }
 
 /* The same for a path of an exact block, which is counted in lanes. */
@@ -361,20 +367,36 @@ static u32 counted_for(const struct build *b, u32 end)
 	return end + 1;
 }
 
-/* Adds to the meter what the path that ends with @end counts; instruction @next comes next. */
-static void emit_path_count(struct build *b, u32 end, u16 live, u32 next)
+static bool emit_path_count_exit(struct build *b, u32 end, u16 live, u32 next, struct dbt_exit *x)
 {
 	u32 upto = counted_for(b, end);
 	struct weight w;
+	bool left = false;
 
 	if (counted_upto(b, upto) || upto <= b->restart)
-		return;
+		return false;
 	w = weight_of(b->insns, b->restart, upto);
 	if (b->plan.exact)
 		emit_count_exact(b, upto, false, &w);
 	else
-		emit_count(b, upto, false, &w, live, next);
+		left = emit_count(b, upto, false, &w, live, next, x);
 	note_count(b, upto);
+	return left;
+}
+
+/* Adds to the meter what the path that ends with @end counts; instruction @next comes next. */
+static void emit_path_count(struct build *b, u32 end, u16 live, u32 next)
+{
+	emit_path_count_exit(b, end, live, next, NULL);
+}
+
+/* The same for a path that leaves there to guest @target. */
+static void emit_path_exit(struct build *b, u32 end, u16 live, u64 target)
+{
+	struct dbt_exit *x = new_exit(b, EXIT_JUMP, target);
+
+	if (!emit_path_count_exit(b, end, live, DEADLINE_TAKEN, x))
+		x->patch = emit_jmp_patchable(&b->e, x->stub);
 }
 
 void branch_count_before(struct build *b, u32 index)
@@ -401,14 +423,15 @@ static void emit_taken(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
 	struct weight w = weight_of(b->insns, b->restart, index + 1);
+	struct dbt_exit *x = new_exit(b, EXIT_JUMP, insn_target(&i->d, i->pc));
 
 	w.q[METER_TAKEN]++;
 	log_direct(b, index, false);
 	if (b->plan.exact)
 		emit_count_exact(b, index + 1, true, &w);
-	else
-		emit_count(b, index + 1, true, &w, i->taken_live, DEADLINE_TAKEN);
-	emit_exit_jump(b, insn_target(&i->d, i->pc));
+	else if (emit_count(b, index + 1, true, &w, i->taken_live, DEADLINE_TAKEN, x))
+		return;
+	x->patch = emit_jmp_patchable(&b->e, x->stub);
 }
 
 static void put_u32(u8 *p, u32 v)
@@ -671,14 +694,15 @@ void branch_end(struct build *b, u32 index)
 		emit_exit(b, EXIT_EMULATE, i->pc);
 		return;
 	}
+	if (i->d.cf == CF_JMP) {
+		log_direct(b, index, false);
+		emit_path_exit(b, index, i->live, insn_target(&i->d, i->pc));
+		return;
+	}
 	if (i->d.cf != CF_JMP_IND && i->d.cf != CF_RET)
 		emit_path_count(b, index, i->live, index);
 	switch (i->d.cf) {
 	case CF_NONE: emit_virtual(b, i); break;
-	case CF_JMP:
-		log_direct(b, index, false);
-		emit_exit_jump(b, insn_target(&i->d, i->pc));
-		break;
 	case CF_JMP_IND:
 		begin = emit_target(b, index);
 		branch_spill_range(b, begin, TARGET_SPILLS);
@@ -704,16 +728,20 @@ void branch_end(struct build *b, u32 index)
 void branch_fall(struct build *b)
 {
 	const struct insn *last = b->plan.nr_insns ? &b->plan.insns[b->plan.nr_insns - 1].d : NULL;
+	bool mends = last && stores_x87_pc(last);
+	u32 end = b->plan.nr_insns;
 
-	emit_path_count(b, b->plan.nr_insns, b->plan.next_live, b->plan.nr_insns);
+	if (!b->plan.at_place && !b->plan.undecodable && !mends) {
+		emit_path_exit(b, end, b->plan.next_live, b->plan.next_pc);
+		return;
+	}
+	emit_path_count(b, end, b->plan.next_live, end);
 	if (b->plan.at_place)
 		emit_exit_stop(b, DBT_PLACE, b->plan.next_pc);
 	else if (b->plan.undecodable)
 		emit2(&b->e, 0x0f, 0x0b); /* ud2: the same fault, at the same guest pc */
-	else if (last && stores_x87_pc(last))
-		emit_exit(b, EXIT_MEND, b->plan.next_pc)->len = last->len;
 	else
-		emit_exit_jump(b, b->plan.next_pc);
+		emit_exit(b, EXIT_MEND, b->plan.next_pc)->len = last->len;
 }
 
 void branch_sides_finish(struct build *b)

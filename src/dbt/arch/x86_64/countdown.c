@@ -12,9 +12,9 @@ static void emit_store_gs_u32(struct emitter *e, u32 off, u32 imm)
 	emit_u32(e, imm);
 }
 
-static void emit_sub_gs(struct emitter *e, u32 off, u32 n)
+static void emit_add_gs_imm(struct emitter *e, u32 off, u32 n)
 {
-	emit4(e, PREFIX_GS, 0x48, n < 128 ? 0x83 : 0x81, 0x2c);
+	emit4(e, PREFIX_GS, 0x48, n < 128 ? 0x83 : 0x81, 0x04);
 	emit1(e, 0x25);
 	emit_u32(e, off);
 	if (n < 128)
@@ -31,30 +31,39 @@ static void emit_used_up(struct emitter *e, u32 resume, u32 index, u32 stub)
 	emit_jmp(e, stub);
 }
 
-/* With rcx spilled: ecx is 0 afterwards if the pool had @n. */
+/* ecx = the highest byte of the word at GS + @off; 0 if that is not below 0. */
+static void emit_load_top(struct emitter *e, u32 off)
+{
+	emit4(e, PREFIX_GS, 0x0f, 0xb6, 0x0c); /* movzx ecx, byte gs:[off + 7] */
+	emit1(e, 0x25);
+	emit_u32(e, off + 7);
+}
+
+/* With rcx spilled: ecx is 0 afterwards if the pool is used up. */
 static void emit_take(struct emitter *e, u32 n)
 {
 	emit_load_gs(e, REG_RCX, GS(deadline.pool));
-	emit3(e, 0x48, 0x8d, 0x89); /* lea rcx, [rcx - n] */
-	emit_u32(e, -n);
+	emit3(e, 0x48, 0x8d, 0x89); /* lea rcx, [rcx + n] */
+	emit_u32(e, n);
 	emit_store_gs(e, GS(deadline.pool), REG_RCX);
-	emit4(e, PREFIX_GS, 0x0f, 0xb6, 0x0c); /* movzx ecx, byte gs:[pool + 7] */
-	emit1(e, 0x25);
-	emit_u32(e, GS(deadline.pool) + 7);
+	emit_load_top(e, GS(deadline.pool));
 }
 
 #define USED_UP_BYTES 29
 #define TAKE_BYTES    (13 + 6 + USED_UP_BYTES)
 #define TAKE_SPILLED  (9 + 7 + 9 + 10 + 2 + USED_UP_BYTES + 5)
 
-/* Cold code that takes @n from the pool and goes on at @back; returns its cache offset. */
+/*
+ * Cold code that takes @n from the pool and goes on at @back, with the sign flag set; returns its
+ * cache offset.
+ */
 static u32 emit_cold_take(u32 n, u32 back, u32 index)
 {
 	struct emitter e = cold_begin(TAKE_BYTES);
 	u32 at = emit_at(&e);
 
-	emit_sub_gs(&e, GS(deadline.pool), n);
-	emit2(&e, 0x0f, 0x89); /* jns */
+	emit_add_gs_imm(&e, GS(deadline.pool), n);
+	emit2(&e, 0x0f, 0x88); /* js */
 	emit_rel_to(&e, back);
 	emit_used_up(&e, back, index, cache.pool_code);
 	return at;
@@ -67,13 +76,30 @@ static u32 emit_cold_take_spilled(u32 n, u32 back, u32 resume, u32 index)
 	u32 at = emit_at(&e);
 
 	emit_take(&e, n);
-	emit2(&e, 0xe3, USED_UP_BYTES); /* jrcxz */
-	emit_used_up(&e, resume, index, cache.pool_spilled_code);
+	emit2(&e, 0xe3, 5); /* jrcxz over the jmp */
 	emit_jmp(&e, back);
+	emit_used_up(&e, resume, index, cache.pool_spilled_code);
 	return at;
 }
 
 #define UNSPILL_BYTES 9
+
+/* Adds 1 to the word at @hits, which sets the sign flag as long as it is below 0. */
+static void emit_hit(struct emitter *e, u32 hits)
+{
+	emit4(e, PREFIX_GS, 0x48, 0x83, 0x04); /* add qword gs:[hits], 1 */
+	emit1(e, 0x25);
+	emit_u32(e, hits);
+	emit1(e, 1);
+}
+
+/* The same with rcx spilled and no flag changed. */
+static void emit_hit_spilled(struct emitter *e, u32 hits)
+{
+	emit_load_gs(e, REG_RCX, hits);
+	emit4(e, 0x48, 0x8d, 0x49, 1); /* lea rcx, [rcx + 1] */
+	emit_store_gs(e, hits, REG_RCX);
+}
 
 void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index)
 {
@@ -81,17 +107,13 @@ void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index)
 	struct emitter *e = &b->e;
 
 	if (!live) {
-		emit4(e, PREFIX_GS, 0x48, 0x83, 0x04); /* add qword gs:[hits], 1 */
-		emit1(e, 0x25);
-		emit_u32(e, hits);
-		emit3(e, 1, 0x0f, 0x89); /* jns */
+		emit_hit(e, hits);
+		emit2(e, 0x0f, 0x89); /* jns */
 		emit_rel_to(e, emit_cold_take(n, emit_at(e) + 4, index));
 		return;
 	}
 	emit_spill(e, REG_RCX);
-	emit_load_gs(e, REG_RCX, hits);
-	emit4(e, 0x48, 0x8d, 0x49, 1); /* lea rcx, [rcx + 1] */
-	emit_store_gs(e, hits, REG_RCX);
+	emit_hit_spilled(e, hits);
 	emit4(e, PREFIX_GS, 0x0f, 0xbe, 0x0c); /* movsx ecx, byte gs:[hits + 7] */
 	emit1(e, 0x25);
 	emit_u32(e, hits + 7);
@@ -100,6 +122,34 @@ void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index)
 	back = emit_at(e) + 5;
 	emit_jmp(e, emit_cold_take_spilled(n, back, back + UNSPILL_BYTES, index));
 	emit_unspill(e, REG_RCX);
+}
+
+void countdown_exit(struct build *b, u32 class, u32 n, u16 live, struct dbt_exit *x)
+{
+	u32 hits = GS_METER_HITS(class), back;
+	struct emitter *e = &b->e;
+	u8 *over;
+
+	if (!live) {
+		emit_hit(e, hits);
+		emit_align_rel(e, 2);
+		back = emit_at(e);
+		emit2(e, 0x0f, 0x88); /* js */
+		emit_rel_to(e, x->stub);
+		x->patch = emit_at(e) - 4;
+		emit_jmp(e, emit_cold_take(n, back, DEADLINE_TAKEN));
+		return;
+	}
+	emit_spill(e, REG_RCX);
+	emit_hit_spilled(e, hits);
+	emit_load_top(e, hits);
+	emit2(e, 0xe3, 0); /* jrcxz */
+	over = e->p;
+	back = emit_at(e);
+	emit_unspill(e, REG_RCX);
+	x->patch = emit_jmp_patchable(e, x->stub);
+	over[-1] = (u8)(e->p - over);
+	emit_jmp(e, emit_cold_take_spilled(n, back, back, DEADLINE_TAKEN));
 }
 
 void countdown_lanes(struct build *b, u32 n, u16 live, u32 index)
