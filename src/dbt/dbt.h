@@ -124,9 +124,11 @@ struct dbt_deadline {
 	u64 left;      /* instructions that exact code still executes before it leaves */
 	u64 from;      /* the last branch of exact code, or instruction done in C */
 	u64 resume_pc; /* where code goes on that has left for the pool */
+	u64 target;    /* the guest pc that it is about to branch to, if it has loaded that */
 	u32 at;        /* cache offset of the code that has left */
 	u32 index;     /* and the instruction of its block that comes next */
 	u32 resuming;  /* the meter is ahead of what is at `at` until it goes on */
+	u32 resume_code; /* cache offset of the way there */
 	u32 granted;   /* how many classes have grants */
 	bool seen;     /* it is known what each had when they were made */
 	u32 state;     /* enum deadline_state */

@@ -371,6 +371,8 @@ void deadline_left(struct dbt_thread *t)
 		set_ahead(t, b);
 		d->resuming = 1;
 		d->resume_pc = code_addr(d->at);
+		d->resume_code = t->exit_id == EXIT_ID_POOL_TARGET ? cache.resume_target_code
+								   : cache.resume_code;
 	}
 	if (d->remaining == DBT_NO_DEADLINE)
 		return;

@@ -75,7 +75,7 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 		if (!deadline_settle(t))
 			return ENTER_DUE;
 		if (t->deadline.resuming) {
-			t->enter_pc = code_addr(cache.resume_code);
+			t->enter_pc = code_addr(t->deadline.resume_code);
 			return ENTERED;
 		}
 		form = t->deadline.state == DEADLINE_EXACT ? BLOCK_EXACT : 0;

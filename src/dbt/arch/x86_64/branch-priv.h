@@ -30,6 +30,10 @@ struct build {
 	struct dbt_block *block;
 	struct dbt_exit *exits;
 	u32 nr_exits;
+	/* The way to cold code that a jrcxz takes: countdown_near(). */
+	bool near_ends; /* the code ends soon behind what is counted next, and that follows */
+	u8 *near;       /* behind its displacement; NULL: nothing to do */
+	u32 near_cold;
 	u32 restart;  /* index of the instruction from which the current path counts */
 	u32 side_end; /* index after the last side exit */
 	struct pending_side sides[BLOCK_INSNS_MAX];
@@ -65,16 +69,17 @@ void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live);
  * whose paths each adds @n to what is counted down, and countdown_exit() leaves the block by @x as
  * well; countdown_lanes() comes where a path has no class. Flags are live as for emit_count() in
  * branch.c. @index is the instruction that comes next, DEADLINE_TAKEN an exit that follows.
- * countdown_before() comes before
+ * countdown_near() comes where control does not go on, after near_ends. countdown_before() comes before
  * instruction @index of an exact block, countdown_from() where the one at @pc is about to leave it.
  */
 void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index);
 void countdown_exit(struct build *b, u32 class, u32 n, u16 live, struct dbt_exit *x);
 void countdown_lanes(struct build *b, u32 n, u16 live, u32 index);
+void countdown_near(struct build *b);
 void countdown_before(struct build *b, u32 index);
 void countdown_from(struct build *b, u64 pc);
 /* The stubs that these use. */
-void countdown_init(struct emitter *e);
+void countdown_init(void);
 
 /*
  * branch-log.c: instruction @index is taken, if such are logged. log_target(): to the guest pc in

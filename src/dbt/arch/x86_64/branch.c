@@ -502,8 +502,8 @@ void branch_spill_range(struct build *b, const u8 *begin, u16 mask)
 static u8 *emit_target(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
-	/* Where the pool is used up nothing may be spilled. */
-	bool early = !i->live || cache_has_deadlines();
+	/* An exact block leaves with nothing spilled. */
+	bool early = !i->live || b->plan.exact;
 	u8 *begin;
 
 	if (early)
@@ -514,8 +514,12 @@ static u8 *emit_target(struct build *b, u32 index)
 		emit_load_slot(&b->e);
 	else
 		rewrite_load_target(&b->e, &i->d, i->bytes, i->pc);
-	if (!early)
-		emit_path_count(b, index, COUNT_SPILLED, index);
+	if (early)
+		return begin;
+	/* What logs is too long. */
+	b->near_ends = i->role == ROLE_END && !(cache.mask & DBT_MASK_BRANCHES);
+	emit_path_count(b, index, COUNT_SPILLED, index);
+	b->near_ends = false;
 	return begin;
 }
 
@@ -650,6 +654,7 @@ static void emit_ret(struct build *b, u32 index)
 		log_target(b, index);
 		emit1(&b->e, 0xc3);
 		branch_spill_range(b, begin, TARGET_SPILLS);
+		countdown_near(b);
 		return;
 	}
 	branch_spill_range(b, begin, TARGET_SPILLS);
@@ -657,6 +662,7 @@ static void emit_ret(struct build *b, u32 index)
 	emit_u32(&b->e, 8 + (i->d.imm_size ? (u16)i->d.imm : 0));
 	log_target(b, index);
 	emit_leave_target(b);
+	countdown_near(b);
 }
 
 static void emit_virtual(struct build *b, const struct plan_insn *i)
@@ -708,6 +714,7 @@ void branch_end(struct build *b, u32 index)
 		branch_spill_range(b, begin, TARGET_SPILLS);
 		log_target(b, index);
 		emit_leave_target(b);
+		countdown_near(b);
 		break;
 	case CF_RET: emit_ret(b, index); break;
 	case CF_SYSCALL: emit_exit_stop(b, DBT_SYSCALL, next); break;

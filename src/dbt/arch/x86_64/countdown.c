@@ -69,8 +69,8 @@ static u32 emit_cold_take(u32 n, u32 back, u32 index)
 	return at;
 }
 
-/* The same with rcx spilled: unspilled at @back, where the code goes on at @resume. */
-static u32 emit_cold_take_spilled(u32 n, u32 back, u32 resume, u32 index)
+/* The same with rcx spilled; it leaves by @stub for @resume. */
+static u32 emit_cold_take_spilled(u32 n, u32 back, u32 resume, u32 index, u32 stub)
 {
 	struct emitter e = cold_begin(TAKE_SPILLED);
 	u32 at = emit_at(&e);
@@ -78,7 +78,7 @@ static u32 emit_cold_take_spilled(u32 n, u32 back, u32 resume, u32 index)
 	emit_take(&e, n);
 	emit2(&e, 0xe3, 5); /* jrcxz over the jmp */
 	emit_jmp(&e, back);
-	emit_used_up(&e, resume, index, cache.pool_spilled_code);
+	emit_used_up(&e, resume, index, stub);
 	return at;
 }
 
@@ -101,9 +101,19 @@ static void emit_hit_spilled(struct emitter *e, u32 hits)
 	emit_store_gs(e, hits, REG_RCX);
 }
 
+/* The cold code of a path whose count has rcx spilled, if @live says that it already was. */
+static u32 cold_spilled(u32 n, u16 live, u32 back, u32 index)
+{
+	if (live == COUNT_SPILLED)
+		return emit_cold_take_spilled(n, back, back, index, cache.pool_target_code);
+	/* It goes on behind emit_unspill(). */
+	return emit_cold_take_spilled(n, back, back + UNSPILL_BYTES, index,
+				      cache.pool_spilled_code);
+}
+
 void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index)
 {
-	u32 hits = GS_METER_HITS(class), back;
+	u32 hits = GS_METER_HITS(class);
 	struct emitter *e = &b->e;
 
 	if (!live) {
@@ -112,16 +122,34 @@ void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index)
 		emit_rel_to(e, emit_cold_take(n, emit_at(e) + 4, index));
 		return;
 	}
-	emit_spill(e, REG_RCX);
+	if (live != COUNT_SPILLED)
+		emit_spill(e, REG_RCX);
 	emit_hit_spilled(e, hits);
-	emit4(e, PREFIX_GS, 0x0f, 0xbe, 0x0c); /* movsx ecx, byte gs:[hits + 7] */
-	emit1(e, 0x25);
-	emit_u32(e, hits + 7);
-	emit3(e, 0x8d, 0x49, 1); /* lea ecx, [rcx + 1] */
-	emit2(e, 0xe3, 5);       /* jrcxz over the jmp */
-	back = emit_at(e) + 5;
-	emit_jmp(e, emit_cold_take_spilled(n, back, back + UNSPILL_BYTES, index));
-	emit_unspill(e, REG_RCX);
+	if (b->near_ends) {
+		emit_load_top(e, hits);
+		emit2(e, 0xe3, 0); /* jrcxz */
+		b->near = e->p;
+		b->near_cold = cold_spilled(n, live, emit_at(e), index);
+	} else {
+		emit4(e, PREFIX_GS, 0x0f, 0xbe, 0x0c); /* movsx ecx, byte gs:[hits + 7] */
+		emit1(e, 0x25);
+		emit_u32(e, hits + 7);
+		emit3(e, 0x8d, 0x49, 1); /* lea ecx, [rcx + 1] */
+		emit2(e, 0xe3, 5);       /* jrcxz over the jmp */
+		emit_jmp(e, cold_spilled(n, live, emit_at(e) + 5, index));
+	}
+	if (live != COUNT_SPILLED)
+		emit_unspill(e, REG_RCX);
+}
+
+void countdown_near(struct build *b)
+{
+	if (!b->near)
+		return;
+	CHECK(b->e.p - b->near < 128);
+	b->near[-1] = (u8)(b->e.p - b->near);
+	emit_jmp(&b->e, b->near_cold);
+	b->near = NULL;
 }
 
 void countdown_exit(struct build *b, u32 class, u32 n, u16 live, struct dbt_exit *x)
@@ -149,22 +177,23 @@ void countdown_exit(struct build *b, u32 class, u32 n, u16 live, struct dbt_exit
 	emit_unspill(e, REG_RCX);
 	x->patch = emit_jmp_patchable(e, x->stub);
 	over[-1] = (u8)(e->p - over);
-	emit_jmp(e, emit_cold_take_spilled(n, back, back, DEADLINE_TAKEN));
+	emit_jmp(e, emit_cold_take_spilled(n, back, back, DEADLINE_TAKEN,
+					     cache.pool_spilled_code));
 }
 
 void countdown_lanes(struct build *b, u32 n, u16 live, u32 index)
 {
 	struct emitter *e = &b->e;
-	u32 back;
 
 	if (!live) {
 		emit_jmp(e, emit_cold_take(n, emit_at(e) + 5, index));
 		return;
 	}
-	emit_spill(e, REG_RCX);
-	back = emit_at(e) + 5;
-	emit_jmp(e, emit_cold_take_spilled(n, back, back + UNSPILL_BYTES, index));
-	emit_unspill(e, REG_RCX);
+	if (live != COUNT_SPILLED)
+		emit_spill(e, REG_RCX);
+	emit_jmp(e, cold_spilled(n, live, emit_at(e) + 5, index));
+	if (live != COUNT_SPILLED)
+		emit_unspill(e, REG_RCX);
 }
 
 void countdown_before(struct build *b, u32 index)
@@ -192,8 +221,12 @@ void countdown_from(struct build *b, u64 pc)
 	emit_store_gs_u32(&b->e, GS(deadline.from) + 4, (u32)(pc >> 32));
 }
 
-void countdown_init(struct emitter *e)
+#define INIT_BYTES 256
+
+void countdown_init(void)
 {
+	struct emitter code = cold_begin(INIT_BYTES), *e = &code;
+
 	cache.pool_spilled_code = emit_at(e);
 	emit_unspill(e, REG_RCX);
 	cache.pool_code = emit_at(e);
@@ -202,8 +235,19 @@ void countdown_init(struct emitter *e)
 	cache.resume_code = emit_at(e);
 	emit_store_gs_u32(e, GS(deadline.resuming), 0);
 	emit_jmp_gs(e, GS(deadline.resume_pc));
+	cache.pool_target_code = emit_at(e);
+	emit_store_gs(e, GS(deadline.target), REG_TARGET);
+	emit_unspill_target(e);
+	emit_store_gs_imm(e, GS(exit_id), EXIT_ID_POOL_TARGET);
+	emit_jmp_gs(e, GS(exit_pc));
+	cache.resume_target_code = emit_at(e);
+	emit_store_gs_u32(e, GS(deadline.resuming), 0);
+	emit_spill_target(e);
+	emit_load_gs(e, REG_TARGET, GS(deadline.target));
+	emit_jmp_gs(e, GS(deadline.resume_pc));
 	cache.exact_code = emit_at(e);
 	emit_unspill(e, REG_RCX);
 	emit_store_gs_imm(e, GS(exit_id), EXIT_ID_EXACT);
 	emit_jmp_gs(e, GS(exit_pc));
+	CHECK(e->p - code_at(cache.cold) <= INIT_BYTES);
 }

@@ -64,9 +64,9 @@ void arch_init(void)
 	cache.enter_code = emit_at(&e);
 	emit_spill_target(&e);
 	emit_jmp_gs(&e, GS(jump_pc));
-	if (cache_has_deadlines())
-		countdown_init(&e);
 	CHECK(emit_at(&e) <= cache.code_size);
+	if (cache_has_deadlines())
+		countdown_init();
 }
 
 static bool entry_has_room(void)
