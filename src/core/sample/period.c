@@ -54,7 +54,8 @@ u64 period_elapsed(struct event *event)
 	if (hw->period_left < 0)
 		return 0;
 	nr = (period + (u64)hw->period_left) / period;
-	hw->period_left -= (s64)(nr * period);
+	/* Of two periods near 2^63 only the difference is a signed number. */
+	hw->period_left = (s64)((u64)hw->period_left - nr * period);
 	return nr;
 }
 

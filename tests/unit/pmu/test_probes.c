@@ -334,6 +334,22 @@ TEST(occurrences)
 	teardown();
 }
 
+/* The longest that there is; two of it are more than a signed number holds (UBSan). */
+TEST(occurrences_with_a_long_period)
+{
+	struct pe_attr attr = attr_of(7);
+	int fd;
+
+	setup();
+	attr.sample_period = ~0ull >> 1;
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(fake_event(f, fd)->hw.period_left, -(s64)attr.sample_period);
+	happens(5);
+	EXPECT_EQ(fake_event(f, fd)->hw.period_left, 1 - (s64)attr.sample_period);
+	EXPECT_EQ(fake_count(f, fd), 1);
+	teardown();
+}
+
 static int set_filter(int fd, const char *text)
 {
 	return fake_ioctl_in(f, fd, PERF_EVENT_IOC_SET_FILTER, text, strlen(text) + 1);
