@@ -454,6 +454,11 @@ CAUSE(SESSION_GONE, SESSION, NONE, "the session of the virtual PMU has ended")
 CAUSE(SESSION_FD, SESSION, NONE, "the session of the virtual PMU has no descriptor left: {s0}")
 CAUSE(SESSION_SHARE, SESSION, CLOSE_OTHERS,
       "the program has {d0} descriptors of the session's, which has {d1} left for all")
+CAUSE(SESSION_MEMORY, SESSION, END_TASKS,
+      "the program has tasks and inherited events for {d0} MB of the session's memory, which has "
+      "{d1} MB left for all")
+CAUSE(SESSION_AWAITS, SESSION, NONE,
+      "{d0} tasks with the same page for their counts were announced, and none has begun")
 CAUSE(NO_SESSION, SESSION, NONE, "there is no virtual PMU: {s0}{s1}")
 CAUSE(SESSION_ERRNO, SESSION, NONE, "the session of the virtual PMU cannot do it: {s0}")
 CAUSE(ERRNO, OTHER, NONE, "{s0}")

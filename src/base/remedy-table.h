@@ -69,6 +69,7 @@ REMEDY(SPLIT_GROUP, "split it into smaller groups")
 REMEDY(SMALLER_GROUPS, "use smaller groups, or :W to open the events singly then")
 REMEDY(READ_SINGLY, "read the events one by one")
 REMEDY(CLOSE_OTHERS, "close those events first")
+REMEDY(END_TASKS, "let fewer events be inherited (attr.inherit), or have fewer tasks at a time")
 REMEDY(END_OTHER, "end the other measurement first")
 REMEDY(FEWER, "measure fewer of them at a time; a debugger may hold some")
 

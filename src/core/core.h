@@ -305,6 +305,8 @@ struct core *task_core(const struct task *task);
 
 /* The CPU it is on, or -1. */
 int task_cpu(const struct task *task);
+/* How many events are its own; a child inherits at most as many. */
+u32 task_events(const struct task *task);
 
 /*
  * What tasks do and some events want to be told of [REC]: each writes its record to the events of

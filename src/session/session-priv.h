@@ -80,6 +80,7 @@ struct session {
 
 	struct meters meters;
 	struct guests guests;
+	struct allowance_pool memory; /* of what they announce */
 	struct instant instant;
 	struct wide wide;
 	struct list traces;  /* struct thread_trace of task/thread-trace.c */

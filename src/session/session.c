@@ -265,6 +265,7 @@ int session_new(const struct session_config *config, struct session **session, c
 	list_init(&s->bootstraps.open);
 	list_init(&s->bootstraps.dead);
 	raise_limits();
+	allowance_pool_init(&s->memory);
 
 	err = make_segment(s, why, len);
 	if (!err)

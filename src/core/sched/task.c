@@ -139,6 +139,11 @@ int task_cpu(const struct task *task)
 	return task->cpu ? (int)task->cpu->nr : -1;
 }
 
+u32 task_events(const struct task *task)
+{
+	return task->ctx ? task->ctx->nr_events : 0;
+}
+
 struct task *cpu_next_task(struct cpu *cpu, struct task *prev)
 {
 	struct list *next = prev ? prev->cpu_link.next : cpu->tasks.next;

@@ -231,5 +231,6 @@ void guest_thread_end(struct guest_thread *th)
 	hash_del(&p->s->guests.by_meter, &th->by_meter);
 	hash_del(&p->s->guests.by_token, &th->by_token);
 	list_del(&th->link);
+	allowance_give_memory(&p->s->memory, &th->memory);
 	free(th);
 }

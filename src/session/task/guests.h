@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "session/hash.h"
 #include "session/poll-source.h"
+#include "session/task/allowance.h"
 #include "session/task/clock.h"
 #include "session/task/meters.h"
 #include "session/task/wide.h"
@@ -74,6 +75,7 @@ struct guest_thread {
 	struct thread_counts counts;
 	struct thread_clock clock;
 	struct thread_place place;
+	struct allowance_memory memory; /* its announcer's */
 	struct thread_trace *trace;     /* NULL: no sampling event has counted it */
 	struct thread_records *records; /* NULL: nobody asks when it is switched */
 };

@@ -38,6 +38,34 @@ static int announce(struct call *c, struct guest_process *p)
 			      : err;
 }
 
+#define SAME_METER 8u /* tasks that may be awaited with one, of which at most one comes */
+
+/* Each names a meter of its own, and a meter is looked for by its number. */
+static bool is_awaited(struct session *s, u32 meter)
+{
+	u32 n = 0;
+
+	for (struct hash_link *l = hash_find(&s->guests.by_meter, meter); l && n < SAME_METER;
+	     l = hash_next(l))
+		n += container_of(l, struct guest_thread, by_meter)->tid == 0;
+	return n == SAME_METER;
+}
+
+/* What is known of a task is kept from here on, with a copy of each event that it inherits. */
+static int announce_task(struct call *c, struct guest_thread *child)
+{
+	u64 bytes = 2 * sizeof(*child) + task_events(c->thread->task) * sizeof(struct event);
+	struct session *s = c->s;
+	u64 held, left;
+	int err;
+
+	err = allowance_take_memory(&s->memory, &c->process->allowance, &child->memory, bytes,
+				    &held, &left);
+	if (!err || !held)
+		return err;
+	return core_refuse(s->core, err, SESSION_MEMORY, .number = {held >> 20, left >> 20});
+}
+
 /*
  * A task is about to be made. The events it inherits exist from now on, so nothing that it does and
  * nothing that its maker does next can come in between.
@@ -52,6 +80,8 @@ static s64 op_fork(struct call *c)
 
 	if (c->args.fork.meter >= c->s->meters.slots)
 		return -EINVAL;
+	if (is_awaited(c->s, c->args.fork.meter))
+		return core_refuse(c->s->core, -EAGAIN, SESSION_AWAITS, .number = {SAME_METER});
 
 	if (!is_thread) {
 		p = guest_process_new(c->s, 0);
@@ -78,6 +108,9 @@ static s64 op_fork(struct call *c)
 		err = -ENOMEM;
 		goto fail;
 	}
+	err = announce_task(c, child);
+	if (err)
+		goto fail;
 	guest_thread_set_token(child, next_token(&c->s->guests));
 	err = task_fork(c->thread->task, 0, p->pid ? p->pid : -(int)child->token, is_thread,
 			flags & CLONE_CLEAR_SIGHAND, child, &child->task);

@@ -14,7 +14,7 @@ static bool event_of(const struct call *c, struct pe_attr *attr)
 		memcpy(attr, c->in, min_u64(c->len, sizeof(*attr)));
 		return c->len >= PE_ATTR_SIZE_VER0;
 	}
-	if (c->op == WIRE_OP_SYSCTL || c->op == WIRE_OP_VIEW)
+	if (c->op == WIRE_OP_SYSCTL || c->op == WIRE_OP_VIEW || c->op == WIRE_OP_FORK)
 		return false;
 	/* The handle comes first in the arguments of the others. */
 	file = perf_file_by_handle(c->s, c->args.event.handle);
@@ -26,7 +26,8 @@ static bool event_of(const struct call *c, struct pe_attr *attr)
 static bool is_told(u32 op)
 {
 	return op == WIRE_OP_OPEN || op == WIRE_OP_READ || op == WIRE_OP_IOCTL ||
-	       op == WIRE_OP_MMAP || op == WIRE_OP_SYSCTL || op == WIRE_OP_VIEW;
+	       op == WIRE_OP_MMAP || op == WIRE_OP_SYSCTL || op == WIRE_OP_VIEW ||
+	       op == WIRE_OP_FORK;
 }
 
 /* As ps(1) shows it: the name of the first thread, or of the caller where that has no meter. */

@@ -293,3 +293,117 @@ TEST(descriptors_are_left_for_others)
 	waitpid(pid, &status, 0);
 	EXPECT_EQ(status, 0);
 }
+
+#define LITTLE  (24u << 20) /* bytes that there are for all */
+#define INHERIT 50u
+
+static s64 announce(struct mock *g, u64 flags, u32 meter)
+{
+	g->slot->args.fork = (struct wire_fork_args){.clone_flags = flags, .meter = meter};
+	return mock_call(g, WIRE_OP_FORK);
+}
+
+/* Threads that never begin, with all that they inherit, until there is no more. */
+static void announce_all(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	s64 ret = 0;
+	u64 h;
+	u32 n;
+
+	attr.inherit = 1;
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (n = 0; n < INHERIT; n++)
+		NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) >= 0);
+	for (n = 0; n < LITTLE / 4096 && ret >= 0; n++)
+		ret = announce(g, CLONE_THREAD, 1000 + n);
+	NEED(ret == -ENOMEM && g->slot->refusal.cause == CAUSE_SESSION_MEMORY);
+	NEED(g->slot->refusal.number[0] > 4 && n > 100);
+	pause();
+}
+
+/* An honest one beside it. */
+static void announce_some(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	s64 token = 0;
+	u64 h;
+
+	attr.inherit = 1;
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (u32 i = 0; i < 20; i++)
+		NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) >= 0);
+	for (u32 i = 0; i < 100; i++) {
+		token = announce(g, CLONE_THREAD, 100 + i);
+		NEED(token > 0);
+	}
+	/* What it takes back it may have again. */
+	for (u32 i = 0; i < 2000; i++) {
+		g->slot->args.unfork.token = (u32)token;
+		NEED(mock_call(g, WIRE_OP_UNFORK) == 0);
+		token = announce(g, CLONE_THREAD, 100 + 99);
+		NEED(token > 0);
+	}
+}
+
+TEST(memory_is_left_for_others)
+{
+	struct session *s = start();
+	int status = 0;
+	u64 before;
+	pid_t pid;
+
+	s->memory.limit = LITTLE;
+	pid = mock_fork(s, announce_all);
+	/* Until it has all that it gets. */
+	do {
+		before = s->memory.held;
+		for (int i = 0; i < 20; i++)
+			session_run(s, 5);
+	} while (!before || s->memory.held != before);
+	EXPECT(before <= LITTLE);
+	EXPECT_EQ(serve_until_exit(s, mock_fork(s, announce_some)), 0);
+	EXPECT_EQ(waitpid(pid, &status, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	session_run(s, 0);
+	EXPECT_EQ(s->memory.held, 0);
+	session_free(s);
+}
+
+static void announce_thousands(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h;
+
+	attr.inherit = 1;
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (u32 i = 0; i < 20; i++)
+		NEED(mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h) >= 0);
+	for (u32 i = 0; i < 2000; i++)
+		NEED(announce(g, CLONE_THREAD, 100 + i) > 0);
+}
+
+TEST(thousands_of_threads_are_no_harm)
+{
+	expect_served(announce_thousands);
+}
+
+/* Tasks are looked for by their meters. */
+static void announce_one_meter(struct mock *g)
+{
+	u32 n = 0;
+	s64 ret;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	do
+		ret = announce(g, CLONE_THREAD, 1000);
+	while (ret > 0 && ++n < 10000);
+	NEED(ret == -EAGAIN && g->slot->refusal.cause == CAUSE_SESSION_AWAITS);
+	NEED(announce(g, CLONE_THREAD, 1001) > 0);
+}
+
+TEST(tasks_are_announced_with_meters_of_their_own)
+{
+	expect_served(announce_one_meter);
+}
