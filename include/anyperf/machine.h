@@ -56,9 +56,12 @@ struct ap_virtual_opts {
 	 */
 	const char *session;
 	unsigned int cache_mb; /* most translated code per process, MB; 0: 64 */
-	const char
-		*cpu_features; /* of AP_VIRTUAL_DETERMINISTIC: "x86-64-v2", -v3; NULL: the CPU's */
-	uint64_t seed;         /* of the same: what random numbers are made from */
+	/*
+	 * Of AP_VIRTUAL_DETERMINISTIC: "x86-64-v2", "-v3", one CPU that is the same on every
+	 * machine, so that there can be no cpu_model; "host" or NULL: the machine's.
+	 */
+	const char *cpu_features;
+	uint64_t seed;     /* of the same: what random numbers are made from */
 	unsigned int cpus; /* of the same: how many programs see, at most 64; 0: the machine's */
 	/*
 	 * The machine whose model counts cycles, cache misses and what else depends on one: a name,

@@ -45,6 +45,10 @@ int ap__virtual_check_model(const char *name, char *why, size_t len)
 {
 	struct cpuid_profile profile;
 
+	if (!strcmp(name, CPUID_PROFILE_LEVEL)) {
+		snprintf(why, len, "'%s' is no model; --cpu-features shows a level", name);
+		return -EINVAL;
+	}
 	return cpuid_profile_find(name, &profile, why, len);
 }
 
@@ -61,6 +65,9 @@ int ap__virtual_new(struct virtual_pmu **out, const struct virtual_opts *opts)
 		return -ENOMEM;
 	pthread_mutex_init(&v->lock, NULL);
 	v->opts = *opts;
+	/* A level has a model of its own, which the events' codes follow. */
+	if (v->opts.cpu != METER_CPU_HOST)
+		strcpy(v->opts.session.cpuid_profile, CPUID_PROFILE_LEVEL);
 	v->segment.fd = v->runtime = v->bootstrap = v->bootstrap_inside = -1;
 	*out = v;
 	return 0;

@@ -6,6 +6,7 @@
 
 #include <anyperf/command.h>
 
+#include "backend/virtual.h"
 #include "cli/number.h"
 #include "lib/command.h"
 
@@ -37,6 +38,21 @@ int deterministic_check(const struct command *cmd, const struct deterministic_op
 	if (!opts->on && (opts->cpu || opts->seed || opts->cpus))
 		return command_error(cmd, "--seed, --cpus and --cpu-features are for "
 					  "--deterministic");
+	return 0;
+}
+
+int deterministic_check_model(const struct command *cmd, const struct deterministic_opts *opts,
+			      const char *model)
+{
+	char why[300];
+
+	if (model && opts->cpu && strcmp(opts->cpu, "host") != 0)
+		return command_error(cmd,
+				     "--cpu-features=%s shows a model of its own; leave "
+				     "--cpu-model=%s out",
+				     opts->cpu, model);
+	if (model && ap__virtual_check_model(model, why, sizeof(why)))
+		return command_error(cmd, "--cpu-model: %s", why);
 	return 0;
 }
 

@@ -53,9 +53,11 @@ struct deterministic_opts {
 	{                                                                                          \
 		OPTION_STR, 0, "cpu-features", "host|x86-64-v2|x86-64-v3",                         \
 			.offset = offsetof(type, field.cpu), .words = deterministic_cpu_words,     \
-			.help = "with --deterministic: features and caches that CPUID shows",      \
-			.more = "With a level instead of the default, host, the C library makes "  \
-				"the same choices on every machine of one vendor that has it."     \
+			.help = "with --deterministic: the CPU that CPUID shows",                  \
+			.more = "A level, instead of the default, host, is one CPU with its "      \
+				"features and with caches of a fixed size, the same on every "     \
+				"machine that has them, of Intel's or AMD's. So the C library "    \
+				"makes the same choices."                                          \
 	}
 
 extern const char *const deterministic_cpu_words[];
@@ -63,6 +65,10 @@ extern const char *const deterministic_cpu_words[];
 /* Holds the options against each other: 0, or -1 after saying what is wrong. */
 must_check int deterministic_check(const struct command *cmd,
 				   const struct deterministic_opts *opts);
+
+/* Likewise, with the CPU that --cpu-model shows; NULL: there is none. */
+must_check int deterministic_check_model(const struct command *cmd,
+					 const struct deterministic_opts *opts, const char *model);
 
 /*
  * What guests of @m have made use of so far; the first program ended with @status, as wait(2) has

@@ -34,6 +34,14 @@ bool deterministic_supported(void);
  */
 bool deterministic_hwcap(u64 type, u64 *value);
 
+/* AT_MINSIGSTKSZ of a run that is shown a level of features; 0: the machine's. */
+u64 deterministic_frame(void);
+/*
+ * Of such a run, what /proc/cpuinfo says of @cpu, one of @cpus: the length, cut to @size. 0: it is
+ * the machine's.
+ */
+size_t deterministic_cpuinfo(char *text, size_t size, u32 cpu, u32 cpus);
+
 /* Signals: the kernel's context of a handler. */
 u64 uc_pc(const struct ucontext *uc);
 /* @uc is at the beginning of a handler: the context that this one was given. */

@@ -146,9 +146,10 @@ const struct option compare_option_table[] = {
 	 .min = 1, .max = 64, .help = "how many CPUs programs see when they are counted"},
 	{OPTION_STR, 0, "cpu-features", "host|x86-64-v2|x86-64-v3",
 	 .offset = offsetof(struct compare_opts, deterministic.cpu), .words = deterministic_cpu_words,
-	 .help = "features and caches that CPUID shows when programs are counted",
-	 .more = "With a level instead of the default, host, the C library makes the same choices on every "
-		 "machine of one vendor that has it."},
+	 .help = "the CPU that CPUID shows when programs are counted",
+	 .more = "A level, instead of the default, host, is one CPU with its features and with caches of a fixed "
+		 "size, the same on every machine that has them, of Intel's or AMD's. So the C library makes the same "
+		 "choices."},
 
 	{OPTION_GROUP, .help = "How to run them"},
 	{OPTION_FLAG, 0, "counts-only", AT(counts_only), .help = "count, and take no times"},
@@ -185,7 +186,7 @@ const struct option compare_option_table[] = {
 	 .more = "Counts are compared, and no times: those of another day say nothing. If the command line, the "
 		 "environment, the CPU shown, the number of CPUs that the program asked for, the C library or "
 		 "the seed are others, the comparison is refused with what it is. --cpu-features and --cpus show "
-		 "the same on every machine of one vendor."},
+		 "the same on every machine."},
 	{OPTION_FLAG, 0, "update", AT(update),
 	 .help = "with --baseline: keep the new counts in FILE, whatever the comparison says",
 	 .more = "FILE is made if it does not exist."},

@@ -353,12 +353,10 @@ static int make_machine(struct job *job)
 			 (o->verify ? AP_VIRTUAL_VERIFY : 0u));
 	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .pmu = AP_PMU_VIRTUAL,
 					      .virtual_pmu = &virtual_opts);
-	char why[300];
 	int r;
 
-	if (o->cpu_model && ap__virtual_check_model(o->cpu_model, why, sizeof(why)))
-		return command_error(&cmd_run, "--cpu-model: %s", why);
-	if (modeled_check(&cmd_run, o->machine))
+	if (deterministic_check_model(&cmd_run, &o->deterministic, o->cpu_model) ||
+	    modeled_check(&cmd_run, o->machine))
 		return -1;
 	r = ap_machine_new(&job->machine, &opts);
 	if (r)

@@ -240,12 +240,10 @@ int stat_choose_pmu(struct stat_job *st)
 	const struct stat_opts *o = &st->opts;
 	const char *pmu = o->pmu ? o->pmu : "auto", *needed;
 	struct ap__needs needs;
-	char why[300];
 
 	/* Even if the kernel will count: else the option is right or wrong by the machine. */
-	if (o->cpu_model && ap__virtual_check_model(o->cpu_model, why, sizeof(why)))
-		return command_error(&cmd_stat, "--cpu-model: %s", why);
-	if (modeled_check(&cmd_stat, o->machine) || make_machine(st))
+	if (deterministic_check_model(&cmd_stat, &o->deterministic, o->cpu_model) ||
+	    modeled_check(&cmd_stat, o->machine) || make_machine(st))
 		return -1;
 	if (o->session)
 		return use_session(st);

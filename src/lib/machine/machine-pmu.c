@@ -58,6 +58,7 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 	if (o.flags & AP_VIRTUAL_VERIFY)
 		v->segment_flags |= SEGMENT_VERIFY;
 	if (o.counters > 64 || o.cpus > 64 || cpu_of(o.cpu_features, &v->cpu) ||
+	    (v->cpu != METER_CPU_HOST && o.cpu_model) ||
 	    put(v->session.cpuid_profile, sizeof(v->session.cpuid_profile), o.cpu_model) ||
 	    put(v->session.name, sizeof(v->session.name), o.session))
 		return -EINVAL;

@@ -7,6 +7,7 @@
  */
 #include "rt/deterministic/deterministic-run.h"
 
+#include "rt/arch.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/region.h"
 #include "rt/proc/shown-text.h"
@@ -20,8 +21,9 @@
 
 #include <linux/openat2.h>
 
-#define CPU_FOLDER "/sys/devices/system/cpu"
-#define FILE_MAX   (4ul << 20)
+#define CPU_FOLDER  "/sys/devices/system/cpu"
+#define NODE_FOLDER "/sys/devices/system/node"
+#define FILE_MAX    (4ul << 20)
 
 u64 deterministic_cpus(void)
 {
@@ -167,12 +169,17 @@ static bool cpuinfo_line(char *line, const char *end, u32 cpu, u32 cpus, char *o
 	return false;
 }
 
-/* The machine's first CPU, as often as there are CPUs. */
+/* The machine's first CPU, as often as there are CPUs; or one that is the same everywhere. */
 static void put_cpuinfo(struct shown_text *out, char *text, u32 cpus)
 {
-	char line[256];
+	char line[256], whole[1024];
+	size_t n;
 
 	for (u32 cpu = 0; cpu < cpus; cpu++) {
+		n = deterministic_cpuinfo(whole, sizeof(whole), cpu, cpus);
+		shown_put(out, whole, n);
+		if (n)
+			continue;
 		for (char *at = text, *end; (end = str_chr(at, '\n')); at = end + 1) {
 			if (cpuinfo_line(at, end, cpu, cpus, line, sizeof(line)))
 				shown_put(out, line, str_len(line));
@@ -239,8 +246,19 @@ static const struct cpu_file *cpu_file_find(const char *path)
 	return NULL;
 }
 
+/* How many the machine has, by its own /proc/cpuinfo. */
+static u32 count_cpus(const char *text)
+{
+	u32 n = 0;
+
+	for (const char *end; (end = str_chr(text, '\n')); text = end + 1)
+		n += str_starts(text, "processor\t");
+	return n;
+}
+
 static long show(const struct cpu_file *f, u64 flags)
 {
+	u32 cpus = counter_segment()->cpus;
 	char *text = region_map(FILE_MAX);
 	struct shown_text out = {0};
 	long n;
@@ -249,11 +267,31 @@ static long show(const struct cpu_file *f, u64 flags)
 		return -ENOMEM;
 	n = fd_read_text(f->path, text, FILE_MAX);
 	if (n >= 0) {
-		f->put(&out, text, counter_segment()->cpus);
+		f->put(&out, text, cpus ? cpus : count_cpus(text));
 		n = shown_open(&out, "cpus", flags & O_CLOEXEC);
 	}
 	region_unmap(text, FILE_MAX);
 	return n;
+}
+
+static bool is_below(const char *path, const char *folder)
+{
+	size_t len = str_len(folder);
+
+	return str_starts(path, folder) && (!path[len] || path[len] == '/');
+}
+
+/* A file that says what kind of CPU there is, in a run that is shown a fixed one. */
+static bool is_fixed_cpu(const struct cpu_file *f)
+{
+	char none[1];
+
+	return f && f->put == put_cpuinfo && deterministic_cpuinfo(none, sizeof(none), 0, 1);
+}
+
+bool deterministic_cpu_file_is_fixed(const char *path)
+{
+	return is_fixed_cpu(cpu_file_find(path));
 }
 
 bool deterministic_cpu_file(struct thread *t, u64 nr, const char *path, long *fd)
@@ -262,15 +300,16 @@ bool deterministic_cpu_file(struct thread *t, u64 nr, const char *path, long *fd
 	u64 flags = guest_arg(t, n + 1);
 	const struct cpu_file *f;
 
-	/* The folder has a folder for each CPU. */
-	if (str_eq(path, CPU_FOLDER) || str_eq(path, CPU_FOLDER "/"))
-		nondet_used(NONDET_CPUS);
 	f = cpu_file_find(path);
+	/* The folder has a folder for each CPU, with its caches and neighbours. */
+	if (!f && (is_below(path, CPU_FOLDER) || is_below(path, NODE_FOLDER)))
+		nondet_used(NONDET_CPUS);
 	if (!f || (nr == __NR_openat2 && guest_read(&flags, flags, sizeof(flags))))
 		return false;
 	if (!deterministic_cpus()) {
 		nondet_used(NONDET_CPUS);
-		return false;
+		if (!is_fixed_cpu(f))
+			return false;
 	}
 	if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_PATH | O_DIRECTORY))
 		return false;

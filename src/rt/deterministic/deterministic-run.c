@@ -94,6 +94,16 @@ static void deterministic_auxv(struct thread *t, struct stack_in *in)
 		 * The vDSO's clocks and random numbers would not be seen here. rseq tells the CPU.
 		 */
 		case AT_SYSINFO_EHDR:
+			/* An old kernel has no entry of that type; its place is taken. */
+			if (!deterministic_frame())
+				continue;
+			type = AT_MINSIGSTKSZ;
+			value = deterministic_frame();
+			break;
+		case AT_MINSIGSTKSZ:
+			if (deterministic_frame())
+				continue;
+			break;
 		case AT_RSEQ_FEATURE_SIZE:
 		case AT_RSEQ_ALIGN: continue;
 		case AT_RANDOM:
@@ -253,7 +263,7 @@ long deterministic_open(struct thread *t, u64 nr)
 	memset(path, 0, sizeof(path));
 	if (guest_string(path, guest_arg(t, syscall_row(nr)->path), sizeof(path)) < 0)
 		return syscall_answer(t, nr);
-	if (shows_machine(path))
+	if (shows_machine(path) && !deterministic_cpu_file_is_fixed(path))
 		nondet_used(NONDET_MACHINE);
 	return deterministic_cpu_file(t, nr, path, &fd) ? fd : syscall_answer(t, nr);
 }

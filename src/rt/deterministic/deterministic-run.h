@@ -64,10 +64,12 @@ u64 deterministic_cpus(void);
 u32 deterministic_cpu(const struct thread *t);
 
 /*
- * Call @nr opens @path: if that says how many CPUs there are and --cpus does, answers it and
- * returns true.
+ * Call @nr opens @path: if that says how many CPUs there are and --cpus does, or which one it is
+ * and --cpu-features does, answers it and returns true.
  */
 bool deterministic_cpu_file(struct thread *t, u64 nr, const char *path, long *fd);
+/* It says which CPU there is, and --cpu-features does. */
+bool deterministic_cpu_file_is_fixed(const char *path);
 
 /* @line of /proc/self/status is to be another, which goes to @text. */
 bool deterministic_status(const struct thread *t, const char *line, char *text, size_t size);

@@ -12,9 +12,15 @@
 
 #include "base/types.h"
 
+/*
+ * The profile of a run that is shown a level of features, on machines of every vendor: Intel's, as
+ * rt/arch/x86_64/deterministic-cpuid.c has it.
+ */
+#define CPUID_PROFILE_LEVEL "level"
+
 struct cpuid_profile {
 	u32 signature;   /* EAX of CPUID leaf 1 */
-	bool amd;        /* the machine's vendor, which is shown as it is */
+	bool amd;        /* the vendor: the machine's, but of CPUID_PROFILE_LEVEL */
 	bool zen;        /* AMD's, with that core or a later one */
 	const char *pmu; /* caps/pmu_name; NULL: none. Constant */
 };

@@ -680,7 +680,9 @@ static void emit_virtual(struct build *b, const struct plan_insn *i)
 	case SP_MOV_TO_SEG:
 	case SP_POP_SEG:
 	case SP_WRGSBASE:
-	case SP_LOAD_FAR: emit_exit(b, EXIT_EMULATE, i->pc); return;
+	case SP_LOAD_FAR:
+	case SP_XGETBV:
+	case SP_XSAVE: emit_exit(b, EXIT_EMULATE, i->pc); return;
 	default: break;
 	}
 	x = emit_exit_stop(b, stop, i->pc);

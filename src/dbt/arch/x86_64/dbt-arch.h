@@ -53,6 +53,11 @@ struct dbt_arch_thread {
 struct dbt_arch_ops {
 	/* The cpuid instruction, if there is a cheaper way than that; may be NULL. */
 	void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]);
+	/*
+	 * The components of the extended state that guests see: what xgetbv says, xsave
+	 * writes and xrstor reads at most. 0, or NULL: the CPU's. Of x87, SSE and AVX only.
+	 */
+	u64 (*xcr0)(void);
 };
 
 /* Registers that native code may spill, by number: rax to r11. */

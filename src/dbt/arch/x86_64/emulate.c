@@ -401,6 +401,95 @@ void arch_mend(struct dbt_thread *t, u64 pc)
 		(void)store_guest(&em, image + at, size, dbt_guest_pc(t, value));
 }
 
+/* The extended state in the standard format: x87, SSE, the header, and AVX. */
+struct xstate {
+	u8 x87[24];
+	u32 mxcsr;
+	u8 legacy[512 - 28];
+	u64 header[8]; /* XSTATE_BV, XCOMP_BV, and what is to be 0 */
+	u8 avx[256];
+} __attribute__((aligned(64)));
+
+#define MXCSR_BITS 0xffffu
+
+/*
+ * Copies it from the guest at @at: no more than the guest has made room for, by what it is shown.
+ * The CPU's own xsave and xrstor reach for the place of components that it knows nothing of, even
+ * where they have none to save.
+ */
+static bool load_xstate(struct emulation *em, u64 at, struct xstate *x, size_t *len)
+{
+	*len = cache.ops.arch.xcr0() & BIT(2) ? sizeof(*x) : offsetof(struct xstate, avx);
+	em->fault = at;
+	em->write = em->d.mem_write;
+	return dbt_fetch(x, at, *len) == *len;
+}
+
+/* The vector registers are the guest's here, too. */
+static enum dbt_stop save_xstate(struct emulation *em, u64 at)
+{
+	u32 some = (u32)(em->t->regs.gpr[DBT_RAX] & cache.ops.arch.xcr0());
+	struct xstate x;
+	size_t len;
+
+	/* What it does not write stays. */
+	if (!load_xstate(em, at, &x, &len))
+		return access_failed(em);
+	if (em->d.rex & REX_W)
+		__asm__ volatile("xsave64 %0" : "+m"(x) : "a"(some), "d"(0));
+	else
+		__asm__ volatile("xsave %0" : "+m"(x) : "a"(some), "d"(0));
+	if (dbt_fetch((void *)at, (u64)&x, len) != len &&
+	    (!dbt_unprotect(em->t, at, len) || dbt_fetch((void *)at, (u64)&x, len) != len))
+		return access_failed(em);
+	arch_mend(em->t, em->pc);
+	return DBT_INTERRUPTED;
+}
+
+static enum dbt_stop restore_xstate(struct emulation *em, u64 at)
+{
+	u64 xcr0 = cache.ops.arch.xcr0();
+	u32 some = (u32)(em->t->regs.gpr[DBT_RAX] & xcr0);
+	struct xstate x;
+	size_t len;
+
+	if (!load_xstate(em, at, &x, &len))
+		return access_failed(em);
+	/* SDM vol. 1, 13.8: what raises a general protection fault. */
+	if (x.header[0] & ~xcr0 || x.header[1] || x.header[2] ||
+	    (some & 6 && x.mxcsr & ~MXCSR_BITS))
+		return DBT_REFUSED;
+	if (em->d.rex & REX_W)
+		__asm__ volatile("xrstor64 %0" : : "m"(x), "a"(some), "d"(0));
+	else
+		__asm__ volatile("xrstor %0" : : "m"(x), "a"(some), "d"(0));
+	return DBT_INTERRUPTED;
+}
+
+static enum dbt_stop move_xstate(struct emulation *em)
+{
+	u64 at = operand_address(em);
+
+	if (!canonical(at)) {
+		em->fault = at;
+		return access_failed(em);
+	}
+	if (at & 63)
+		return DBT_REFUSED;
+	return em->d.mem_write ? save_xstate(em, at) : restore_xstate(em, at);
+}
+
+static enum dbt_stop get_xcr0(struct emulation *em)
+{
+	u64 *gpr = em->t->regs.gpr;
+
+	if ((u32)gpr[DBT_RCX])
+		return DBT_REFUSED;
+	gpr[DBT_RAX] = cache.ops.arch.xcr0();
+	gpr[DBT_RDX] = 0;
+	return DBT_INTERRUPTED;
+}
+
 enum dbt_stop arch_emulate(struct dbt_thread *t)
 {
 	struct emulation em = {.t = t, .pc = t->regs.rip};
@@ -418,6 +507,8 @@ enum dbt_stop arch_emulate(struct dbt_thread *t)
 		case SP_POP_SEG:
 		case SP_LOAD_FAR: stop = load_gs(&em); break;
 		case SP_WRGSBASE: stop = write_gs_base(&em); break;
+		case SP_XGETBV: stop = get_xcr0(&em); break;
+		case SP_XSAVE: stop = move_xstate(&em); break;
 		default: t->regs.rip = em.pc; return DBT_INTERRUPTED;
 		}
 		break;

@@ -55,6 +55,9 @@ int plan_build(struct plan *plan, u64 pc, u32 form, u64 *fault);
 /* A branch that is done in C (arch_emulate). */
 bool is_emulated_branch(const struct insn *d);
 
+/* Instructions about the extended state that are done in C, since guests see less of it. */
+bool is_virtual_xstate(const struct insn *d);
+
 /* fnstenv, fnsave, fxsave, xsave: the image says where the last x87 instruction was. */
 bool stores_x87_pc(const struct insn *d);
 

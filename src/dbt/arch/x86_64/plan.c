@@ -321,10 +321,22 @@ static enum insn_class classify(const struct insn *d)
 	}
 }
 
+bool is_virtual_xstate(const struct insn *d)
+{
+	if (!cache.ops.arch.xcr0 || !cache.ops.arch.xcr0())
+		return false;
+	if (d->special == SP_XGETBV)
+		return true;
+	/* xsave, xrstor, xsaveopt; not fxsave, nor xsavec, which such a CPU has not. */
+	return d->special == SP_XSAVE && d->opcode == 0xae && d->modrm & 0x20;
+}
+
 /* Instructions that leave the cache, for the runtime or for arch_emulate(). */
 static bool stops(const struct insn *d)
 {
 	switch (d->special) {
+	case SP_XGETBV:
+	case SP_XSAVE: return is_virtual_xstate(d);
 	case SP_CPUID:
 	case SP_RDPMC: return true;
 	case SP_RDTSC:
@@ -372,7 +384,7 @@ static enum plan_role role_of(const struct insn *d)
 		 * popf may set the trap flag: the CPU traps after the next native instruction then,
 		 * which has to be one of the guest's.
 		 */
-		if (d->special == SP_POPF || stores_x87_pc(d))
+		if (d->special == SP_POPF || (stores_x87_pc(d) && !is_virtual_xstate(d)))
 			return ROLE_TRAP;
 		/* After serialize (0f 01 e8) code is fetched anew. */
 		if (d->enc == ENC_LEGACY && d->map == MAP_0F && d->opcode == 0x01 &&

@@ -83,4 +83,4 @@ void arch_load(const struct rt_control *control)
 		known = control->cpuid;
 }
 
-const struct dbt_arch_ops arch_dbt_ops = {.cpuid = cpuid};
+const struct dbt_arch_ops arch_dbt_ops = {.cpuid = cpuid, .xcr0 = deterministic_xcr0};

@@ -14,6 +14,10 @@ void cpuid(u32 leaf, u32 subleaf, u32 regs[4]);
 
 /* Change what cpuid has answered: for a deterministic run, and to show the virtual PMU. */
 void deterministic_cpuid(u32 leaf, u32 subleaf, u32 regs[4]);
+
+/* The extended state that a level of features has; 0: the machine's, as it is. */
+u64 deterministic_xcr0(void);
+
 void perf_cpuid(u32 leaf, u32 regs[4]);
 
 /* rdpmc with @index in ecx: true with *@value; false: it faults. */
