@@ -181,6 +181,7 @@ static int make_core(struct session *s, char *why, size_t len)
 	if (!s->core)
 		return say(why, len, -ENOMEM, "making the perf subsystem");
 	s->pmus.cpu_source = (struct pmu_source){.read = meters_read,
+						 .want = meters_want,
 						 .ctx = s,
 						 .have = BIT(CPU_WHAT_MAX) - 1,
 						 .arm = trace_arm,

@@ -227,6 +227,7 @@ void guest_thread_end(struct guest_thread *th)
 	clock_release(&th->clock);
 	trace_free(th);
 	records_free(th);
+	free(th->counts.modeled);
 	hash_del(&p->s->guests.by_tid, &th->by_tid);
 	hash_del(&p->s->guests.by_meter, &th->by_meter);
 	hash_del(&p->s->guests.by_token, &th->by_token);

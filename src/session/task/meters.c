@@ -1,8 +1,11 @@
 /* What threads have counted. */
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "abi/modeled.h"
 #include "session/session-priv.h"
+#include "session/task/thread-trace.h"
 
 #define PAGE 4096
 
@@ -49,6 +52,12 @@ struct meter *guest_thread_meter(const struct guest_thread *th)
 	return (struct meter *)((u8 *)th->process->s->meters.segment + segment_offset(th->meter));
 }
 
+/* @m may be NULL. */
+static u64 modeled_count(const struct meter *m, u32 counter)
+{
+	return m ? __atomic_load_n(&m->modeled[counter], __ATOMIC_RELAXED) : 0;
+}
+
 /*
  * Where @th counts. Nothing may have been counted for it elsewhere since the session last read:
  * that is so before its first instruction, and at an exec that changes meters.
@@ -67,6 +76,8 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter)
 	/* A thread that has a task was read already, as 0 if it had no meter. */
 	for (u32 q = 0; (old || th->task) && q < METER_QUANTITIES; q++)
 		th->counts.before[q] += (old ? meter_sum(old, q) : 0) - meter_sum(m, q);
+	for (u32 i = 0; th->counts.modeled && i < MODEL_COUNTERS; i++)
+		th->counts.modeled->before[i] += modeled_count(old, i) - modeled_count(m, i);
 	if (th->task)
 		guest_thread_watch(th);
 	snapshots_thread_moved(th);
@@ -106,14 +117,54 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 	return th->counts.seen[q];
 }
 
+/* All are read at once, so that events agree and stay the same within an instant. */
+static u64 read_modeled(struct guest_thread *th, u32 counter)
+{
+	struct modeled_counts *c = th->counts.modeled;
+	struct session *s = th->process->s;
+
+	if (!c) {
+		c = calloc(1, sizeof(*c));
+		if (!c)
+			return 0;
+		th->counts.modeled = c;
+	}
+	if (c->seen_at != s->instant.number || c->seen_meter != th->meter) {
+		const struct meter *m = guest_thread_meter(th);
+
+		c->seen_at = s->instant.number;
+		c->seen_meter = th->meter;
+		for (u32 i = 0; i < MODEL_COUNTERS; i++)
+			c->seen[i] = modeled_count(m, i);
+	}
+	return c->seen[counter] + c->before[counter];
+}
+
 u64 meters_read(void *ctx, struct task *task, u32 what)
 {
 	struct guest_thread *th = task_host(task);
 	enum meter_quantity q;
 
 	(void)ctx;
+	if (th && what >= CPU_MODELED && what < CPU_MODELED_MAX)
+		return read_modeled(th, what - CPU_MODELED);
 	if (!th || th->meter >= th->process->s->meters.slots || what >= CPU_WHAT_MAX)
 		return 0;
 	q = meters_quantity((enum cpu_what)what);
 	return guest_thread_sum(th, q) + th->counts.before[q];
+}
+
+void meters_want(void *ctx, u32 parts)
+{
+	struct session *s = ctx;
+	u32 *wanted = segment_model_parts(s->meters.segment);
+	u32 before = __atomic_fetch_or(wanted, parts & MODEL_PARTS, __ATOMIC_SEQ_CST);
+	struct guest_process *p;
+	struct guest_thread *th;
+
+	if (!s->machine.version || !(parts & ~before & MODEL_PARTS))
+		return;
+	list_for_each_entry (p, &s->guests.processes, link)
+		list_for_each_entry (th, &p->threads, link)
+			trace_poke(th);
 }

@@ -21,6 +21,14 @@ struct meters {
 	u32 slots; /* mapped ones; the header's number is only believed before there are guests */
 };
 
+/* What a model has counted, likewise; of a thread of which somebody has asked for it. */
+struct modeled_counts {
+	u64 before[MODEL_COUNTERS];
+	u64 seen[MODEL_COUNTERS];
+	u64 seen_at;
+	u32 seen_meter;
+};
+
 /* A thread's part: what of its count is not in its meter, and what was read of it. */
 struct thread_counts {
 	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
@@ -28,6 +36,7 @@ struct thread_counts {
 	u64 seen_at;                  /* instant.number of that */
 	u32 seen_meter;
 	u32 have;
+	struct modeled_counts *modeled; /* NULL: nobody has asked */
 };
 
 /*
@@ -49,7 +58,9 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q);
 
 /* What an event of these counts. */
 enum meter_quantity meters_quantity(enum cpu_what what);
-/* For struct pmu_source: how much of enum cpu_what @what the task has done. */
+/* For struct pmu_source: how much of CPU_* @what the task has done. */
 u64 meters_read(void *ctx, struct task *task, u32 what);
+/* Likewise: guests are to model the machine, as far as these parts of a model go (abi/modeled.h). */
+void meters_want(void *ctx, u32 parts);
 
 #endif

@@ -176,15 +176,11 @@ static bool sleeps(const struct guest_thread *th)
 	return state && state[1] == ' ' && state[2] != 'R';
 }
 
-/*
- * A thread that runs looks at its deadlines when it is told to. One that sleeps looks before its
- * program executes another instruction.
- */
-static void poke(struct guest_thread *th)
+void trace_poke(struct guest_thread *th)
 {
 	const struct meter *m = guest_thread_meter(th);
 	siginfo_t si = {.si_signo = SIGSYS, .si_code = SI_QUEUE};
-	u64 kick = __atomic_load_n(&m->kick, __ATOMIC_RELAXED);
+	u64 kick = m ? __atomic_load_n(&m->kick, __ATOMIC_RELAXED) : 0;
 
 	if (th->process->s->instant.caller == th || !th->tid || !th->process->pid || !kick ||
 	    th->process->execing || __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING ||
@@ -256,7 +252,7 @@ static void tell(struct thread_trace *tt)
 	__atomic_store_n(&m->trace_seq, seq, __ATOMIC_RELEASE);
 	/* Who execs has no handler for a moment; the new program looks before it begins. */
 	if (!tt->left_alone)
-		poke(th);
+		trace_poke(th);
 }
 
 static struct deadline *deadline_of(struct thread_trace *tt, const struct event *event)

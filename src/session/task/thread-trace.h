@@ -58,6 +58,11 @@ void trace_drain(struct guest_thread *th);
 void traces_hold(struct session *s);
 /* @th has begun another program: the kernel has removed its events, and they are closed. */
 void trace_execed(struct guest_thread *th);
+/*
+ * What @th is to do has changed. A thread that runs looks when it is told to; one that sleeps looks
+ * before its program executes another instruction.
+ */
+void trace_poke(struct guest_thread *th);
 /* @th counts in another meter. */
 void trace_moved(struct guest_thread *th);
 /* @th has ended, and tells nothing any more. */
