@@ -60,7 +60,7 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q);
 enum meter_quantity meters_quantity(enum cpu_what what);
 /* For struct pmu_source: how much of CPU_* @what the task has done. */
 u64 meters_read(void *ctx, struct task *task, u32 what);
-/* Likewise: guests are to model the machine, as far as these parts of a model go (abi/modeled.h). */
+/* Likewise: guests are to model the machine, these parts of a model (abi/modeled.h). */
 void meters_want(void *ctx, u32 parts);
 
 #endif
