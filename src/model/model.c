@@ -199,6 +199,8 @@ bool model_branch(struct model_core *core, u64 ip, u64 next, enum model_branch_k
 	if (likely(right))
 		return false;
 	count(core, MODEL_BRANCH_MISSES);
+	if (kind == MODEL_COND)
+		count(core, MODEL_CONDITIONAL_MISSES);
 	if (core->parts & MODEL_CYCLES)
 		lose_front(core, core->model->machine.penalty.mispredict);
 	return true;
@@ -277,12 +279,14 @@ u32 model_parts_of(enum model_counter counter)
 	case MODEL_BUS_CYCLES: return MODEL_PARTS;
 	case MODEL_INSTRUCTIONS: return MODEL_CYCLES;
 	case MODEL_BRANCH_INSTRUCTIONS:
-	case MODEL_BRANCH_MISSES: return MODEL_BRANCHES;
+	case MODEL_BRANCH_MISSES:
+	case MODEL_CONDITIONAL_MISSES: return MODEL_BRANCHES;
 	case MODEL_BTB_MISSES: return MODEL_BRANCHES | MODEL_CYCLES;
 	/* Walks for instructions are lost in the back as well. */
 	case MODEL_STALLED_FRONTEND: return MODEL_BRANCHES | MODEL_CACHES | MODEL_CYCLES;
 	case MODEL_STALLED_BACKEND: return MODEL_CACHES | MODEL_TLBS | MODEL_CYCLES;
-	case MODEL_TLB2_HITS: return MODEL_TLBS;
+	case MODEL_TLB2_HITS:
+	case MODEL_ITLB2_HITS: return MODEL_TLBS;
 	default:
 		if (counter >= MODEL_HW_CACHE && counter < MODEL_L2_ACCESSES)
 			return parts_of_cell(counter - MODEL_HW_CACHE);

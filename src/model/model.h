@@ -62,11 +62,13 @@ enum model_counter {
 	MODEL_LL_FETCHES, /* instructions looked for in LL; the matrix has data only */
 	MODEL_LL_FETCH_MISSES,
 	MODEL_TLB2_HITS,
-	MODEL_SNOOP_HITS,    /* a line came while another core had it, unmodified */
-	MODEL_SNOOP_HITMS,   /* the same, modified */
-	MODEL_INVALIDATIONS, /* lines that other cores lost to a store of this one */
-	MODEL_WRITEBACKS,    /* modified lines that left for memory */
-	MODEL_BTB_MISSES,    /* taken direct branches that the BTB did not know */
+	MODEL_SNOOP_HITS,         /* a line came while another core had it, unmodified */
+	MODEL_SNOOP_HITMS,        /* the same, modified */
+	MODEL_INVALIDATIONS,      /* lines that other cores lost to a store of this one */
+	MODEL_WRITEBACKS,         /* modified lines that left for memory */
+	MODEL_BTB_MISSES,         /* taken direct branches that the BTB did not know */
+	MODEL_CONDITIONAL_MISSES, /* of MODEL_BRANCH_MISSES */
+	MODEL_ITLB2_HITS,         /* of MODEL_TLB2_HITS those of instructions */
 	MODEL_COUNTERS,
 };
 

@@ -34,6 +34,8 @@ enum model_tlb_source tlb_lookup(struct model_core *core, enum machine_tlb_id id
 		set2 = tags_set(l2, page);
 		if (tags_touch(l2, set2, key)) {
 			count(core, MODEL_TLB2_HITS);
+			if (id == MACHINE_ITLB)
+				count(core, MODEL_ITLB2_HITS);
 			if (core->parts & MODEL_CYCLES)
 				lose(core, m->penalty.tlb2);
 			return MODEL_TLB_L2;

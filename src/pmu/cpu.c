@@ -19,12 +19,14 @@
 #include "base/check.h"
 #include "core/event/event.h"
 #include "pmu/counters.h"
+#include "pmu/cpu-sums.h"
 #include "pmu/raw-codes.h"
 
 struct cpu_pmu_data {
 	struct source_pmu base;
 	struct cpu_pmu_config config;
 	u32 wanted[4]; /* how many open events need the part BIT(i) of the model */
+	struct cpu_sums sums;
 	struct pmu_file files[48];
 	char name_text[64], rdpmc_text[8], machine_text[64];
 };
@@ -65,14 +67,17 @@ static const char *const hardware_names[PERF_COUNT_HW_MAX] = {
 	"ref-cycles",
 };
 
+static int refuse_samples(struct event *event)
+{
+	return core_refuse(event->core, -ENOENT, MODEL_SAMPLES, .number = {event->attr.config},
+			   .name = {data(event->pmu)->config.machine});
+}
+
 /* The counter exists. */
 static int init_modeled(struct event *event, u32 counter)
 {
-	const struct cpu_pmu_config *config = &data(event->pmu)->config;
-
-	if (event_is_sampling(event) && !config->machine_samples)
-		return core_refuse(event->core, -ENOENT, MODEL_SAMPLES,
-				   .number = {event->attr.config}, .name = {config->machine});
+	if (event_is_sampling(event) && !data(event->pmu)->config.machine_samples)
+		return refuse_samples(event);
 	event->hw.what = CPU_MODELED + counter;
 	return 0;
 }
@@ -119,10 +124,28 @@ static int init_cache(struct event *event)
 	return init_modeled(event, counter);
 }
 
+/* A code that stands for something with a model. */
+static int init_modeled_code(struct event *event, const struct cpu_sum *sum)
+{
+	struct cpu_pmu_data *cpu = data(event->pmu);
+	u32 what;
+
+	if (event_is_sampling(event) && !cpu->config.machine_samples)
+		return refuse_samples(event);
+	what = cpu_sum_take(&cpu->sums, sum);
+	if (event_is_sampling(event) && what >= CPU_SUMS) {
+		cpu_sum_drop(&cpu->sums, what);
+		return refuse_samples(event);
+	}
+	event->hw.what = what;
+	return 0;
+}
+
 static int init_raw(struct event *event)
 {
 	bool amd = data(event->pmu)->config.vendor == CPU_VENDOR_AMD;
 	enum cpu_what what;
+	struct cpu_sum sum;
 	u64 config = event->attr.config;
 	u64 code = config & (RAW_SELECT | RAW_UMASK);
 
@@ -133,6 +156,9 @@ static int init_raw(struct event *event)
 		event->hw.what = what;
 		return 0;
 	}
+	if (data(event->pmu)->config.machine && !(amd && config & RAW_AMD_HIGH) &&
+	    modeled_code_find(&data(event->pmu)->config, code, &sum))
+		return init_modeled_code(event, &sum);
 	return core_refuse(event->core, -ENOENT, VIRTUAL_RAW, .number = {config},
 			   .name = {amd ? "AMD" : "Intel", amd ? "0xc2" : "0xc4"});
 }
@@ -148,15 +174,22 @@ static int init_translator(struct event *event)
 	return 0;
 }
 
+/* What the event is of does not happen in here. */
+static void count_nothing(struct event *event)
+{
+	cpu_sum_drop(&data(event->pmu)->sums, (u32)event->hw.what);
+	event->hw.what = SOURCE_NOTHING;
+}
+
 static int check_modes(struct event *event)
 {
 	const struct pe_attr *attr = &event->attr;
 
 	if (attr->exclude_host) /* no virtual machine runs in here */
-		event->hw.what = SOURCE_NOTHING;
+		count_nothing(event);
 	if (attr->exclude_kernel) {
 		if (attr->exclude_user)
-			event->hw.what = SOURCE_NOTHING;
+			count_nothing(event);
 		return 0;
 	}
 	if (data(event->pmu)->config.kernel_mode == CPU_KERNEL_REFUSE && attr->exclude_user)
@@ -221,9 +254,7 @@ static void want_parts(struct event *event, s32 by)
 	struct cpu_pmu_data *cpu = data(event->pmu);
 	u32 before = 0, after = 0, parts;
 
-	if (event->hw.what < CPU_MODELED || event->hw.what >= CPU_MODELED_MAX)
-		return;
-	parts = model_parts_of((enum model_counter)(event->hw.what - CPU_MODELED));
+	parts = cpu_sum_parts(&cpu->sums, (u32)event->hw.what);
 	for (u32 i = 0; i < ARRAY_SIZE(cpu->wanted); i++) {
 		before |= cpu->wanted[i] ? BIT(i) : 0;
 		cpu->wanted[i] += parts & BIT(i) ? (u32)by : 0;
@@ -239,6 +270,12 @@ static void cpu_destroy(struct event *event)
 {
 	source_destroy(event);
 	want_parts(event, -1);
+	cpu_sum_drop(&data(event->pmu)->sums, (u32)event->hw.what);
+}
+
+static u64 cpu_value(struct pmu *pmu, struct task *task, u32 what)
+{
+	return cpu_sums_read(&data(pmu)->sums, task, what);
 }
 
 static int cpu_init(struct event *event)
@@ -258,8 +295,10 @@ static int cpu_init(struct event *event)
 		err = check_modes(event);
 	if (!err)
 		err = check_group(event);
-	if (err)
+	if (err) {
+		cpu_sum_drop(&data(event->pmu)->sums, (u32)event->hw.what);
 		return err;
+	}
 	/* As of now; what the file says later is for events of later. */
 	event->hw.config = data(event->pmu)->config.rdpmc != CPU_RDPMC_NEVER;
 	source_sampling(event);
@@ -404,11 +443,16 @@ static void add_code_files(struct cpu_pmu_data *cpu)
 {
 	size_t n = 0;
 
-	_Static_assert(ARRAY_SIZE(intel_files) + 4 + RAW_CODE_FILES < ARRAY_SIZE(cpu->files),
+	_Static_assert(ARRAY_SIZE(intel_files) + 4 + RAW_CODE_FILES + MODELED_CODE_FILES <
+			       ARRAY_SIZE(cpu->files),
 		       "room for files");
 	while (cpu->files[n].path)
 		n++;
 	raw_code_files(&cpu->config, cpu->files + n);
+	while (cpu->files[n].path)
+		n++;
+	if (cpu->config.machine)
+		modeled_code_files(&cpu->config, cpu->files + n);
 }
 
 static const struct pmu_file translator_files[] = {
@@ -441,7 +485,8 @@ static struct cpu_pmu_data *new_pmu(const struct cpu_pmu_config *config, const c
 	if (!cpu)
 		return NULL;
 	cpu->config = *config;
-	cpu->base.source = config->source;
+	cpu->base.source = cpu->sums.source = config->source;
+	cpu->base.read = cpu_value;
 	cpu->base.pmu = driver;
 	cpu->base.pmu.name = name;
 	cpu->base.pmu.type = type;

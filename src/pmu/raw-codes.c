@@ -1,28 +1,11 @@
 /*
  * From the vendors' tables, Intel's perfmon events and AMD's Processor Programming References, of
  * which perf's and libpfm4's are made. What is taken counts exactly what the translator does. Left
- * out are AMD's 0xcc of Zen 3, since AMD does not say whether its indirect branches include
- * returns, and what would be a difference of two counts.
+ * out is AMD's 0xcc of Zen 3, since AMD does not say whether its indirect branches include returns.
  */
 #include "pmu/raw-codes.h"
 
 #include <string.h>
-
-/* Models with one table, as far as it matters here. */
-enum {
-	INTEL = 1,             /* any other: Atoms number their branches otherwise */
-	INTEL_NEHALEM = 2,     /* and Westmere */
-	INTEL_SANDYBRIDGE = 4, /* to Skylake and those derived from it */
-	INTEL_ICELAKE = 8,     /* and later */
-	AMD = 16,
-	AMD_ZEN = 32,
-};
-
-#define INTEL_ALL   (INTEL | INTEL_CORE)
-#define INTEL_CORE  (INTEL_NEHALEM | INTEL_SANDYBRIDGE | INTEL_ICELAKE)
-#define INTEL_SINCE (INTEL_SANDYBRIDGE | INTEL_ICELAKE) /* Sandy Bridge */
-#define INTEL_UNTIL (INTEL_NEHALEM | INTEL_SANDYBRIDGE) /* Skylake */
-#define AMD_ALL     (AMD | AMD_ZEN)
 
 /*
  * Names have no dashes: perf 6.1 takes a name apart there, and "returns" behind one is the event of
@@ -73,7 +56,7 @@ static const struct {
 	{"sapphire_rapids", INTEL_ICELAKE},
 };
 
-static u32 model_of(const struct cpu_pmu_config *config)
+u32 raw_code_model(const struct cpu_pmu_config *config)
 {
 	if (config->vendor == CPU_VENDOR_AMD)
 		return config->is_zen ? AMD_ZEN : AMD;
@@ -85,7 +68,7 @@ static u32 model_of(const struct cpu_pmu_config *config)
 
 bool raw_code_find(const struct cpu_pmu_config *config, u64 code, enum cpu_what *what)
 {
-	u32 model = model_of(config);
+	u32 model = raw_code_model(config);
 
 	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
 		if ((codes[i].models & model) && codes[i].code == code) {
@@ -97,7 +80,7 @@ bool raw_code_find(const struct cpu_pmu_config *config, u64 code, enum cpu_what 
 
 void raw_code_files(const struct cpu_pmu_config *config, struct pmu_file *files)
 {
-	u32 model = model_of(config);
+	u32 model = raw_code_model(config);
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)

@@ -12,9 +12,9 @@ static struct source_pmu *source_pmu(struct pmu *pmu)
 
 static u64 value(struct pmu *pmu, struct task *task, u32 what)
 {
-	const struct pmu_source *source = source_pmu(pmu)->source;
+	const struct source_pmu *p = source_pmu(pmu);
 
-	return source->read(source->ctx, task, what);
+	return p->read ? p->read(pmu, task, what) : p->source->read(p->source->ctx, task, what);
 }
 
 static u64 cpu_sum(struct pmu *pmu, struct cpu *cpu, struct cgroup *cgroup, u32 what)

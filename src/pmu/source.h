@@ -12,7 +12,7 @@
 #include "core/pmu.h"
 #include "core/sample/sample-facts.h"
 
-#define SOURCE_MAX 96 /* every @what is below this */
+#define SOURCE_MAX 128 /* every @what is below this */
 
 struct pmu_source {
 	/*
@@ -69,6 +69,8 @@ enum {
 struct source_pmu {
 	struct pmu pmu;
 	const struct pmu_source *source;
+	/* Optional: in place of the source's, which it asks. */
+	u64 (*read)(struct pmu *pmu, struct task *task, u32 what);
 	u32 watchers;            /* cpu-wide events */
 	u32 watched[SOURCE_MAX]; /* of these, by what they count */
 };

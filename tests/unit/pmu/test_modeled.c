@@ -1,4 +1,7 @@
 /* Events of the virtual cpu PMU that a model of a machine counts: which there are, and who asks. */
+#include <stdio.h>
+#include <string.h>
+
 #include "unit/test.h"
 
 #include "pmu/drivers.h"
@@ -143,6 +146,148 @@ TEST(cache_ids)
 	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0x300), -EINVAL, CACHE_ID);
 	EXPECT_REFUSED(f, try_config(PERF_TYPE_HW_CACHE, 0x20000), -EINVAL, CACHE_ID);
 	teardown();
+}
+
+/* What @code counts, in terms of given_read(): factors of (what + 1), summed; or the errno. */
+static s64 count_code(u64 code)
+{
+	int fd = open_config(PERF_TYPE_RAW, code, -1);
+	s64 count;
+
+	if (fd < 0)
+		return fd;
+	fake_advance(f, 1000);
+	count = (s64)fake_count(f, fd);
+	fake_close(f, fd);
+	return count / 1000;
+}
+
+#define PACE(what)       ((s64)(what) + 1)
+#define MODEL(name)      PACE(CPU_MODELED + MODEL_##name)
+#define OF(id, op, miss) PACE(CPU_MODELED + model_cache_counter(MODEL_##id, MODEL_##op, miss))
+
+/* Codes as Intel's and AMD's tables have them. */
+TEST(raw_codes)
+{
+	const struct {
+		const char *pmu; /* NULL: Zen */
+		u64 code;
+		s64 count;
+	} rows[] = {
+		{"skylake", 0x3c, MODEL(CPU_CYCLES)},
+		{"skylake", 0x53003c, MODEL(CPU_CYCLES)},
+		{"of tomorrow", 0x300, MODEL(REF_CYCLES)},
+		{"nehalem", 0x13c, MODEL(BUS_CYCLES)},
+		{"nehalem", 0x4f2e, MODEL(CACHE_REFERENCES)},
+		{"icelake", 0x412e, MODEL(CACHE_MISSES)},
+		{"icelake", 0xc5, MODEL(BRANCH_MISSES)},
+		{"icelake", 0x11c5, MODEL(CONDITIONAL_MISSES)},
+		{"icelake", 0x01c5, -ENOENT},
+		{"skylake", 0x01c5, MODEL(CONDITIONAL_MISSES)},
+		{"skylake", 0x10c4, PACE(CPU_CONDITIONAL) - PACE(CPU_TAKEN)},
+		{"skylake", 0x20c4, PACE(CPU_BRANCHES) - PACE(CPU_CONDITIONAL) + PACE(CPU_TAKEN)},
+		{"skylake", 0x81d0, OF(L1D, READ, 0)},
+		{"skylake", 0x02d1, OF(L1D, READ, 1) - OF(LL, READ, 0)},
+		{"skylake", 0x0151, OF(L1D, READ, 1) + OF(L1D, WRITE, 1) + OF(L1D, PREFETCH, 1)},
+		{"skylake", 0x2424, MODEL(LL_FETCHES)},
+		{"skylake", 0x0e49, OF(DTLB, WRITE, 1)},
+		{"skylake", 0x100003c, -ENOENT}, /* cycles in which something happened once */
+		{"skylake", 0x1a6, -ENOENT},     /* ports */
+		{"of tomorrow", 0x2424, -ENOENT},
+		{NULL, 0x76, MODEL(CPU_CYCLES)},
+		{NULL, 0xc3, MODEL(BRANCH_MISSES)},
+		{NULL, 0xc4, PACE(CPU_BRANCHES) - PACE(CPU_CONDITIONAL) + PACE(CPU_TAKEN)},
+		{NULL, 0xff60, MODEL(CACHE_REFERENCES)},
+		{NULL, 0x0964, MODEL(CACHE_MISSES)},
+		{NULL, 0xe860, OF(L1D, READ, 1) + OF(L1D, WRITE, 1)},
+		{NULL, 0x0864, OF(LL, READ, 0) + OF(LL, WRITE, 0)},
+		{NULL, 0x0664, OF(L1I, READ, 1) - MODEL(LL_FETCHES)},
+		{NULL, 0xff45,
+		 MODEL(TLB2_HITS) - MODEL(ITLB2_HITS) + OF(DTLB, READ, 1) + OF(DTLB, WRITE, 1)},
+		{NULL, 0x0729, OF(L1D, READ, 0) + OF(L1D, WRITE, 0)},
+		{NULL, 0x0084, MODEL(ITLB2_HITS)},
+		{NULL, 0x0f85, OF(ITLB, READ, 1)},
+		{NULL, 0x0160, -ENOENT}, /* a bit that nobody counts */
+		{NULL, 0x60, -ENOENT},
+		{NULL, 0x100000076, -ENOENT},
+		{NULL, 0xff03, -ENOENT}, /* operations of floats */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		s64 is;
+
+		config.pmu_name = rows[i].pmu;
+		config.vendor = rows[i].pmu ? CPU_VENDOR_INTEL : CPU_VENDOR_AMD;
+		config.is_zen = !rows[i].pmu;
+		setup("toy");
+		is = count_code(rows[i].code);
+		if (is != rows[i].count)
+			TEST_FAIL("%#llx of %s is %lld and not %lld",
+				  (unsigned long long)rows[i].code,
+				  rows[i].pmu ? rows[i].pmu : "Zen", (long long)is,
+				  (long long)rows[i].count);
+		teardown();
+	}
+}
+
+static void try_event(void *arg, const char *path, const char *text)
+{
+	unsigned int event, umask = 0;
+	u32 *n = arg;
+
+	if (strncmp(path, "events/", 7) != 0)
+		return;
+	++*n;
+	if (sscanf(text, "event=%x,umask=%x", &event, &umask) < 1 ||
+	    try_config(PERF_TYPE_RAW, umask << 8 | event))
+		TEST_FAIL("%s: %s", path, text);
+}
+
+/* With a machine the kernel's names are there, each with a code that can be opened. */
+TEST(names_of_codes)
+{
+	u32 n = 0;
+
+	config.pmu_name = "skylake";
+	setup("toy");
+	pmu_files(pmu, try_event, &n);
+	EXPECT_EQ(n, 5 + 6);
+	teardown();
+	config.vendor = CPU_VENDOR_AMD;
+	config.is_zen = true;
+	setup("toy");
+	n = 0;
+	pmu_files(pmu, try_event, &n);
+	EXPECT_EQ(n, 4 + 6);
+	teardown();
+}
+
+/*
+ * A sum has a number of its own while an event counts it, and there is one for each that there is.
+ */
+TEST(sums)
+{
+	static const char *const pmus[] = {"nehalem", "skylake", "icelake", NULL};
+	static int fds[65536];
+
+	for (size_t p = 0; p < ARRAY_SIZE(pmus); p++) {
+		u32 n = 0;
+
+		config.pmu_name = pmus[p];
+		config.vendor = pmus[p] ? CPU_VENDOR_INTEL : CPU_VENDOR_AMD;
+		config.is_zen = !pmus[p];
+		setup("toy");
+		for (u64 code = 0; code < 65536; code++) {
+			fds[n] = open_config(PERF_TYPE_RAW, code, -1);
+			n += fds[n] >= 0;
+		}
+		EXPECT(n > 5 && wanted);
+		for (u32 i = 0; i < n; i++)
+			fake_close(f, fds[i]);
+		EXPECT_EQ(wanted, 0);
+		EXPECT_EQ(try_config(PERF_TYPE_RAW, 0xc0), 0);
+		teardown();
+	}
 }
 
 /* Parts of the model are asked for while an event needs them, and only then. */
