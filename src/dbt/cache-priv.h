@@ -86,8 +86,8 @@ enum exit_kind {
 
 #define EXIT_ID_MISS 1u /* dbt_thread.exit_id of EXIT_MISS; no exit has this meta_ref */
 /* Nor these: the pool is used up; exact code has executed what it was to. See deadline.c. */
-#define EXIT_ID_POOL  0x7ffffff1u
-#define EXIT_ID_EXACT 0x7ffffff2u
+#define EXIT_ID_POOL        0x7ffffff1u
+#define EXIT_ID_EXACT       0x7ffffff2u
 #define EXIT_ID_POOL_TARGET 0x7ffffff3u /* likewise, and code goes on with deadline.target */
 
 struct dbt_exit {
@@ -275,7 +275,7 @@ struct dbt_cache {
 	/* With deadlines (deadline.c): the pool is used up, rcx being spilled or not; back. */
 	u32 pool_code, pool_spilled_code, resume_code;
 	u32 pool_target_code, resume_target_code; /* where a target was loaded */
-	u32 exact_code; /* out of exact code, rcx being spilled */
+	u32 exact_code;                           /* out of exact code, rcx being spilled */
 	struct dbt_stats stats;
 };
 

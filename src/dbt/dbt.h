@@ -119,21 +119,21 @@ struct dbt_block;
 
 /* A thread on its way to a deadline; deadline.c. */
 struct dbt_deadline {
-	u64 pool;      /* minus what may be taken without a grant; not below 0: look */
-	u64 kept;      /* what more may be executed when pool and grants are used up */
-	u64 left;      /* instructions that exact code still executes before it leaves */
-	u64 from;      /* the last branch of exact code, or instruction done in C */
-	u64 resume_pc; /* where code goes on that has left for the pool */
-	u64 target;    /* the guest pc that it is about to branch to, if it has loaded that */
-	u32 at;        /* cache offset of the code that has left */
-	u32 index;     /* and the instruction of its block that comes next */
-	u32 resuming;  /* the meter is ahead of what is at `at` until it goes on */
+	u64 pool;        /* minus what may be taken without a grant; not below 0: look */
+	u64 kept;        /* what more may be executed when pool and grants are used up */
+	u64 left;        /* instructions that exact code still executes before it leaves */
+	u64 from;        /* the last branch of exact code, or instruction done in C */
+	u64 resume_pc;   /* where code goes on that has left for the pool */
+	u64 target;      /* the guest pc that it is about to branch to, if it has loaded that */
+	u32 at;          /* cache offset of the code that has left */
+	u32 index;       /* and the instruction of its block that comes next */
+	u32 resuming;    /* the meter is ahead of what is at `at` until it goes on */
 	u32 resume_code; /* cache offset of the way there */
-	u32 granted;   /* how many classes have grants */
-	bool seen;     /* it is known what each had when they were made */
-	u32 state;     /* enum deadline_state */
-	u32 quantity;  /* of all its deadlines; METER_QUANTITIES: they are of several */
-	bool tracked;  /* `remaining` is exact without a look at the meter */
+	u32 granted;     /* how many classes have grants */
+	bool seen;       /* it is known what each had when they were made */
+	u32 state;       /* enum deadline_state */
+	u32 quantity;    /* of all its deadlines; METER_QUANTITIES: they are of several */
+	bool tracked;    /* `remaining` is exact without a look at the meter */
 	u64 ahead[METER_QUANTITIES];  /* by so much */
 	u64 remaining;                /* until the nearest deadline, if the state says so */
 	u64 at_sum[METER_QUANTITIES]; /* DBT_NO_DEADLINE: none */

@@ -6,9 +6,10 @@
  * *granted* a part of what remains to the nearest deadline: its word in the meter counts up, and as
  * long as it stays below 0 that is all. A path whose word gets to 0 or above, because the grant is
  * used up or there was none, takes its length from the *pool*, which is one word for all: slower,
- * and right. When the pool is used up as well the path leaves the cache, and what remains is granted
- * anew, by what each class has been used for lately. All grants and the pool together are what
- * remains less DEADLINE_SLACK. The code goes on where it has left, so nothing is translated for it.
+ * and right. When the pool is used up as well the path leaves the cache, and what remains is
+ * granted anew, by what each class has been used for lately. All grants and the pool together are
+ * what remains less DEADLINE_SLACK. The code goes on where it has left, so nothing is translated
+ * for it.
  *
  * When little remains the thread executes *exact code*: blocks that end with the first branch, in
  * which each instruction first takes 1 of `left` and leaves if there is nothing. A quantity grows

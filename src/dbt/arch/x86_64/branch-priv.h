@@ -69,8 +69,9 @@ void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live);
  * whose paths each adds @n to what is counted down, and countdown_exit() leaves the block by @x as
  * well; countdown_lanes() comes where a path has no class. Flags are live as for emit_count() in
  * branch.c. @index is the instruction that comes next, DEADLINE_TAKEN an exit that follows.
- * countdown_near() comes where control does not go on, after near_ends. countdown_before() comes before
- * instruction @index of an exact block, countdown_from() where the one at @pc is about to leave it.
+ * countdown_near() comes where control does not go on, after near_ends. countdown_before() comes
+ * before instruction @index of an exact block, countdown_from() where the one at @pc is about to
+ * leave it.
  */
 void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index);
 void countdown_exit(struct build *b, u32 class, u32 n, u16 live, struct dbt_exit *x);

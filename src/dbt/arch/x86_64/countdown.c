@@ -177,8 +177,7 @@ void countdown_exit(struct build *b, u32 class, u32 n, u16 live, struct dbt_exit
 	emit_unspill(e, REG_RCX);
 	x->patch = emit_jmp_patchable(e, x->stub);
 	over[-1] = (u8)(e->p - over);
-	emit_jmp(e, emit_cold_take_spilled(n, back, back, DEADLINE_TAKEN,
-					     cache.pool_spilled_code));
+	emit_jmp(e, emit_cold_take_spilled(n, back, back, DEADLINE_TAKEN, cache.pool_spilled_code));
 }
 
 void countdown_lanes(struct build *b, u32 n, u16 live, u32 index)
