@@ -84,7 +84,8 @@ enum wire_op {
 	WIRE_OP_MAPPED = 20,
 	/*
 	 * The caller is about to execve, or that has failed: the kernel's events and the session
-	 * are to let its process be, or to stop it again (abi/trace.h). ret 0.
+	 * are to let its process be, or to stop it again (abi/trace.h). Data: the name of the
+	 * program for which the kernel will execute the runtime, or nothing. ret 0.
 	 */
 	WIRE_OP_STOPS = 21,
 	/* The calling thread has been to other namespaces. ret 0. */

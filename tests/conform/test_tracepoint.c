@@ -206,6 +206,47 @@ CONFORM(programs)
 	}
 }
 
+/* What is said of an execve: the name as the program has given it. */
+CONFORM(kernel_execs)
+{
+	struct pe_attr attr;
+	const struct {
+		struct perf_event_header header;
+		u32 size, common[2], where, pids[2];
+		char name[];
+	} __attribute__((packed)) * s;
+	struct perf_event_mmap_page *page;
+	int go[2], status;
+	pid_t pid;
+	long fd;
+	char c;
+
+	if (!readable())
+		return;
+	NEED(pipe(go) == 0);
+	pid = fork();
+	if (!pid) {
+		NEED(read(go[0], &c, 1) == 1);
+		exec_self("three_calls", 0);
+	}
+	attr = tp_attr("sched/sched_process_exec");
+	attr.enable_on_exec = 1;
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_RAW;
+	fd = ev_open(&attr, pid, -1, -1, 0);
+	NEED(fd >= 0);
+	page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+	NEED(page != MAP_FAILED && write(go[1], "x", 1) == 1);
+	NEED(waitpid(pid, &status, 0) == pid && !status);
+	check_val("TYPE-03", "an execve", (long)ev_count((int)fd), 1);
+	s = (const void *)((u8 *)page + PAGE);
+	NEED(page->data_head > sizeof(*s));
+	check_val("SAMP-12", "its record", s->header.size == page->data_head, 1);
+	check_val("SAMP-12", "where the name stands and how long it is", s->where, 20 | 15 << 16);
+	check_val("SAMP-12", "the program's name", strcmp(s->name, "/proc/self/exe"), 0);
+	check_val("SAMP-12", "its raw part, padded", s->size, 36);
+}
+
 struct raw_sample {
 	struct perf_event_header header;
 	u32 tid[2];

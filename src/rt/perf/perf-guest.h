@@ -112,8 +112,11 @@ void perf_namespaces(struct thread *t);
 /* The calling thread ends, alone or with all others; nothing is counted for it any more. */
 void perf_thread_exit(struct thread *t, bool process);
 
-/* Whether the kernel's events are to stop @t, which is the calling thread (abi/trace.h). */
-void perf_stops(struct thread *t, bool on);
+/*
+ * Whether the kernel's events are to stop @t, which is the calling thread (abi/trace.h). @name as
+ * for sample_exec_prepare().
+ */
+void perf_stops(struct thread *t, bool on, const char *name);
 
 /*
  * For execve: what the next program's perf_start() gets. An exec ends all threads of the process,

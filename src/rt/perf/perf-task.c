@@ -84,13 +84,18 @@ static void tell_code(struct thread *t)
 						     .begun = 1});
 }
 
-void perf_stops(struct thread *t, bool on)
+void perf_stops(struct thread *t, bool on, const char *name)
 {
 	struct wire_slot *sl = t->proc->perf ? wire_begin(t) : NULL;
 
 	if (!sl)
 		return;
 	sl->args.stops.on = on;
+	if (name) {
+		sl->len = (u32)min_u64(str_len(name), WIRE_DATA - 1);
+		memcpy(sl->data, name, sl->len);
+		sl->data[sl->len++] = '\0';
+	}
 	(void)wire_call(t, sl, WIRE_OP_STOPS);
 	wire_end(t, sl);
 }

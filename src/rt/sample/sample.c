@@ -446,17 +446,17 @@ static bool is_sampled(struct thread *t)
 	return t->sampling.own || threads_watch(t);
 }
 
-void sample_exec_prepare(struct thread *t)
+void sample_exec_prepare(struct thread *t, const char *name)
 {
 	t->sampling.told_exec = is_sampled(t);
 	if (t->sampling.told_exec)
-		perf_stops(t, false);
+		perf_stops(t, false, name);
 }
 
 void sample_exec_failed(struct thread *t)
 {
 	if (t->sampling.told_exec)
-		perf_stops(t, true);
+		perf_stops(t, true, NULL);
 	t->sampling.told_exec = false;
 }
 

@@ -28,6 +28,7 @@ struct tracepoints {
 	const char *events; /* the directory */
 	struct call_event *event;
 	u32 nr, room;
+	u64 exec; /* the number of sched:sched_process_exec; 0: it has none */
 };
 
 static const struct call_name {
@@ -105,7 +106,7 @@ static int find_all(struct tracepoints *t)
 	static const char *const places[] = {"/sys/kernel/tracing/events",
 					     "/sys/kernel/debug/tracing/events"};
 	struct dirent *entry;
-	char path[256];
+	char path[256], number[32];
 	DIR *dir = NULL;
 	int err;
 
@@ -116,6 +117,8 @@ static int find_all(struct tracepoints *t)
 	}
 	if (!dir)
 		return 0;
+	if (read_file(t, "sched/sched_process_exec", "id", number, sizeof(number)) > 0)
+		t->exec = strtoull(number, NULL, 10);
 	err = add(t, "raw_syscalls", "sys_enter", PROBE_CALL_ENTER, PROBE_ANY_CALL);
 	if (!err)
 		err = add(t, "raw_syscalls", "sys_exit", PROBE_CALL_EXIT, PROBE_ANY_CALL);
@@ -191,6 +194,11 @@ int tracepoint_find(void *ctx, u64 id, struct probe_tracepoint *tp)
 		return kernel_has(id) ? -EOPNOTSUPP : -ENOENT;
 	*tp = (struct probe_tracepoint){.kind = PROBE_KERNEL};
 	return 0;
+}
+
+bool tracepoint_is_exec(const struct session *s, u64 id)
+{
+	return s->pmus.tracepoints && s->pmus.tracepoints->exec == id;
 }
 
 void tracepoints_free(struct tracepoints *t)

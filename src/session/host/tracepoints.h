@@ -10,10 +10,13 @@
 #include "base/types.h"
 
 struct probe_tracepoint;
+struct session;
 struct tracepoints;
 
 /* Of struct probe_host; @ctx is the session. */
 int tracepoint_find(void *ctx, u64 id, struct probe_tracepoint *tp);
+/* Whether @id, which was found, tells of an execve, with the name of the file. */
+bool tracepoint_is_exec(const struct session *s, u64 id);
 void tracepoints_free(struct tracepoints *t);
 
 #endif

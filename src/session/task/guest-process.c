@@ -149,6 +149,7 @@ void guest_process_free(struct guest_process *p)
 	closer_end(p->closer);
 	allowance_give(&p->announced, ANNOUNCED);
 	allowance_put(p->allowance);
+	free(p->program);
 	free(p);
 }
 
@@ -188,6 +189,8 @@ void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 	maps_drop(p);
 	trace_execed(survivor);
 	p->execing = 0;
+	free(p->program);
+	p->program = NULL;
 	guest_thread_set_tid(survivor, p->pid);
 	if (!survivor->task)
 		return;

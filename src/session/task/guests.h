@@ -50,6 +50,7 @@ struct guest_process {
 	pid_t forker;           /* who announced it; 0: nobody */
 	bool watched;           /* its threads tell of an exec */
 	u32 execing;            /* threads of it that are about to execve */
+	char *program;          /* for which the kernel executes the runtime; NULL: not known */
 	s8 same_ns;             /* pid namespace is the session's: 1, 0, or -1 not asked yet */
 	struct wire_proc *page; /* the memfd, all of it; NULL without one */
 	struct guest_thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */

@@ -1,6 +1,7 @@
 #include "session/task/thread-records.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -193,6 +194,33 @@ static void add_call(const struct guest_thread *th, const struct thread_records 
 	facts->sample.stack_user = call.sample.stack_user;
 }
 
+/* Where the name lies in what sched:sched_process_exec tells, and how long it is. */
+#define EXEC_NAME_AT 8u
+
+/* The kernel has executed the runtime's file: in its place stands the program's. */
+static void name_program(const struct guest_thread *th, struct ap_bytes *raw)
+{
+	static u8 bytes[PATH_MAX + 256];
+	const char *name = th->process->program;
+	size_t len = name ? strlen(name) + 1 : 0, at;
+	u32 where;
+
+	if (!len || len > PATH_MAX || raw->len < EXEC_NAME_AT + sizeof(where))
+		return;
+	memcpy(&where, raw->bytes + EXEC_NAME_AT, sizeof(where));
+	at = where & 0xffff;
+	if (at < EXEC_NAME_AT + sizeof(where) || at > raw->len || at > sizeof(bytes) - PATH_MAX - 8)
+		return;
+	memcpy(bytes, raw->bytes, at);
+	where = (u32)(at | len << 16);
+	memcpy(bytes + EXEC_NAME_AT, &where, sizeof(where));
+	memcpy(bytes + at, name, len);
+	/* With its size in front it is a multiple of 8. */
+	raw->len = (u32)(ALIGN_UP(at + len + 4, (size_t)8) - 4);
+	memset(bytes + at + len, 0, raw->len - at - len);
+	raw->bytes = bytes;
+}
+
 static void tell_sample(struct guest_thread *th, const struct thread_records *r,
 			const struct record_probe *rp, const struct ap_record *rec)
 {
@@ -212,6 +240,8 @@ static void tell_sample(struct guest_thread *th, const struct thread_records *r,
 	facts.kernel_chain = kernel_part(&rec->sample.callchain);
 	facts.sample.callchain = (struct ap_callchain){0};
 	add_call(th, r, rec, &facts);
+	if (tracepoint_is_exec(th->process->s, rp->attr.config))
+		name_program(th, &facts.sample.raw);
 	probe_recorded(kernel_probe_whose(rp, rec->id.cpu), &facts);
 }
 
@@ -313,7 +343,7 @@ void records_drain_all(struct session *s)
 			u64 now = session_now();
 
 			/* What it has told since tells where later records were made. */
-			records_drain(th, th->trace && th->trace->looked ? th->trace->looked : now);
+			records_drain(th, th->trace && th->trace->trace ? th->trace->looked : now);
 		}
 	}
 }

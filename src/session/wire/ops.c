@@ -210,7 +210,12 @@ static s64 op_mapped(struct call *c)
 
 static s64 op_stops(struct call *c)
 {
+	struct guest_process *p = c->process;
+
 	trace_execs(c->thread, !c->args.stops.on);
+	free(p->program);
+	p->program = c->len && !((const char *)c->in)[c->len - 1] ? strdup((const char *)c->in)
+								  : NULL;
 	return 0;
 }
 
