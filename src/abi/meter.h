@@ -12,6 +12,7 @@
  *
  * Where a thread has deadlines its words count up from below 0, from minus as much as the thread
  * may execute of the class before it must look at its meter; granted[] is what they are behind.
+ * From then on the word is -1, and granted[] counts.
  *
  * Counters run free: a page is never zeroed while its memory exists. A thread that takes over the
  * page of one that has exited goes on counting from there; who wants its share subtracts the values

@@ -130,6 +130,7 @@ struct dbt_deadline {
 	u32 resuming;    /* the meter is ahead of what is at `at` until it goes on */
 	u32 resume_code; /* cache offset of the way there */
 	u32 granted;     /* how many classes have grants */
+	bool at_rest;    /* classes without grants have words that say so */
 	bool seen;       /* it is known what each had when they were made */
 	u32 state;       /* enum deadline_state */
 	u32 quantity;    /* of all its deadlines; METER_QUANTITIES: they are of several */

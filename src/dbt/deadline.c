@@ -4,12 +4,12 @@
  *
  * There is no running total to compare, since paths are counted by class. So each class is
  * *granted* a part of what remains to the nearest deadline: its word in the meter counts up, and as
- * long as it stays below 0 that is all. A path whose word gets to 0 or above, because the grant is
- * used up or there was none, takes its length from the *pool*, which is one word for all: slower,
- * and right. When the pool is used up as well the path leaves the cache, and what remains is
- * granted anew, by what each class has been used for lately. All grants and the pool together are
- * what remains less DEADLINE_SLACK. The code goes on where it has left, so nothing is translated
- * for it.
+ * long as it does not get to 0 that is all. A path whose word does, because the grant is used up or
+ * there was none, puts it back to -1, where it rests, and takes its length from the *pool*, which
+ * is one word for all: slower, and right. When the pool is used up as well the path leaves the
+ * cache, and what remains is granted anew, by what each class has been used for lately. All grants
+ * and the pool together are what remains less DEADLINE_SLACK. The code goes on where it has left,
+ * so nothing is translated for it.
  *
  * When little remains the thread executes *exact code*: blocks that end with the first branch, in
  * which each instruction first takes 1 of `left` and leaves if there is nothing. A quantity grows
@@ -24,8 +24,10 @@
 #define EXACT_BELOW (DEADLINE_SLACK + 16u)
 /* So that a thread looks at its meter now and then, and the sums below do not overflow. */
 #define SHARED_MAX (1u << 22)
-/* Hits that are never used up. The top byte of minus as many is 255, as of all that are granted. */
+/* Hits that are never used up. */
 #define NO_LIMIT (1ull << 55)
+/* The word of a class without a grant: it gets to 0 with each path. */
+#define RESTING (~0ull)
 
 /* Less than this is not granted: the pool has all. */
 #define GRANTED_MIN 16384u
@@ -147,6 +149,7 @@ void grants_forget(struct dbt_thread *t)
 {
 	t->deadline.granted = 0;
 	t->deadline.seen = false;
+	t->deadline.at_rest = false;
 	t->deadline.state = DEADLINE_STALE;
 }
 
@@ -171,15 +174,21 @@ static u64 outstanding(struct dbt_thread *t)
 	return sum;
 }
 
-/* While the meter is folding. */
+/* The words of all classes, or of those that have grants, rest. While the meter is folding. */
 static void take_back(struct dbt_thread *t)
 {
 	const struct grants *g = grants_of(t);
 	struct meter *m = dbt_meter(t);
 
-	for (u32 i = 0; i < t->deadline.granted; i++)
-		if (m->hits[g->granted[i]] >> 63)
-			meter_set_hits(m, g->granted[i], 0);
+	if (!t->deadline.at_rest) {
+		for (u32 class = 0; class < cache.nr_classes; class ++)
+			if (charge(class))
+				meter_set_hits(m, class, RESTING);
+		t->deadline.at_rest = true;
+	} else {
+		for (u32 i = 0; i < t->deadline.granted; i++)
+			meter_set_hits(m, g->granted[i], RESTING);
+	}
 	t->deadline.granted = 0;
 }
 
@@ -235,27 +244,36 @@ static void share_out(struct dbt_thread *t, u64 total)
 	d->pool = -pool;
 }
 
+static void grant_for_ever(struct dbt_thread *t, u32 class)
+{
+	if (!charge(class))
+		return;
+	meter_set_hits(dbt_meter(t), class, -NO_LIMIT);
+	grants_of(t)->granted[t->deadline.granted++] = (u16) class;
+}
+
 /* Nothing is ever used up. */
 static void grant_all(struct dbt_thread *t)
 {
 	struct dbt_deadline *d = &t->deadline;
 
 	d->granted = 0;
-	for (u32 class = 0; class < cache.nr_classes; class ++) {
-		meter_set_hits(dbt_meter(t), class, -NO_LIMIT);
-		grants_of(t)->granted[d->granted++] = (u16) class;
-	}
+	for (u32 class = 0; class < cache.nr_classes; class ++)
+		grant_for_ever(t, class);
+	d->at_rest = true;
 	d->pool = -NO_LIMIT;
 }
 
 void grants_new_class(struct dbt_thread *t, u32 class)
 {
-	struct dbt_deadline *d = &t->deadline;
+	const struct dbt_deadline *d = &t->deadline;
 
-	if (d->state != DEADLINE_GRANTED || d->remaining != DBT_NO_DEADLINE)
+	if (!cache_has_deadlines() || !d->at_rest)
 		return;
-	meter_set_hits(dbt_meter(t), class, -NO_LIMIT);
-	grants_of(t)->granted[d->granted++] = (u16) class;
+	if (d->state == DEADLINE_GRANTED && d->remaining == DBT_NO_DEADLINE)
+		grant_for_ever(t, class);
+	else if (charge(class))
+		meter_set_hits(dbt_meter(t), class, RESTING);
 }
 
 static void set_grants(struct dbt_thread *t)

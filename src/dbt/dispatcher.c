@@ -33,6 +33,8 @@ static void catch_up(struct dbt_thread *t)
 		t->epoch = cache.epoch;
 		deadline_no_resume(t);
 		t->deadline.state = DEADLINE_STALE;
+		/* Other code may have counted since, which knows no grants. */
+		t->deadline.at_rest = false;
 	}
 }
 

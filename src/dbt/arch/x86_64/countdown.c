@@ -1,6 +1,6 @@
 /*
- * Code on its way to a deadline; deadline.c tells the whole. No flags are changed where they are
- * live: whether a word is below 0 is told by its highest byte then.
+ * Code on its way to a deadline; deadline.c tells the whole. The word of a class counts up and is
+ * used up when it gets to 0, which is told without flags where they are live.
  */
 #include "dbt/arch/x86_64/branch-priv.h"
 
@@ -14,13 +14,36 @@ static void emit_store_gs_u32(struct emitter *e, u32 off, u32 imm)
 
 static void emit_add_gs_imm(struct emitter *e, u32 off, u32 n)
 {
-	emit4(e, PREFIX_GS, 0x48, n < 128 ? 0x83 : 0x81, 0x04);
+	bool small = n + 128 < 256;
+
+	emit4(e, PREFIX_GS, 0x48, small ? 0x83 : 0x81, 0x04);
 	emit1(e, 0x25);
 	emit_u32(e, off);
-	if (n < 128)
+	if (small)
 		emit1(e, (u8)n);
 	else
 		emit_u32(e, n);
+}
+
+/* The same by way of rcx, which has the sum afterwards: no flags. */
+static void emit_add_spilled(struct emitter *e, u32 off, u32 n)
+{
+	emit_load_gs(e, REG_RCX, off);
+	if (n < 128) {
+		emit4(e, 0x48, 0x8d, 0x49, (u8)n); /* lea rcx, [rcx + n] */
+	} else {
+		emit3(e, 0x48, 0x8d, 0x89);
+		emit_u32(e, n);
+	}
+	emit_store_gs(e, off, REG_RCX);
+}
+
+/* The rel32 at @p, which ends an instruction, leads to @target. */
+static void emit_rel_at(u8 *p, u32 target)
+{
+	struct emitter e = {p};
+
+	emit_rel_to(&e, target);
 }
 
 /* Leaves the cache because the pool is used up. */
@@ -31,37 +54,26 @@ static void emit_used_up(struct emitter *e, u32 resume, u32 index, u32 stub)
 	emit_jmp(e, stub);
 }
 
-/* ecx = the highest byte of the word at GS + @off; 0 if that is not below 0. */
-static void emit_load_top(struct emitter *e, u32 off)
-{
-	emit4(e, PREFIX_GS, 0x0f, 0xb6, 0x0c); /* movzx ecx, byte gs:[off + 7] */
-	emit1(e, 0x25);
-	emit_u32(e, off + 7);
-}
-
-/* With rcx spilled: ecx is 0 afterwards if the pool is used up. */
-static void emit_take(struct emitter *e, u32 n)
-{
-	emit_load_gs(e, REG_RCX, GS(deadline.pool));
-	emit3(e, 0x48, 0x8d, 0x89); /* lea rcx, [rcx + n] */
-	emit_u32(e, n);
-	emit_store_gs(e, GS(deadline.pool), REG_RCX);
-	emit_load_top(e, GS(deadline.pool));
-}
-
+#define NO_CLASS      (~0u)
 #define USED_UP_BYTES 29
-#define TAKE_BYTES    (13 + 6 + USED_UP_BYTES)
-#define TAKE_SPILLED  (9 + 7 + 9 + 10 + 2 + USED_UP_BYTES + 5)
+#define TAKE_BYTES    (10 + 10 + 13 + 6 + USED_UP_BYTES)
+#define TAKE_SPILLED  (22 + 9 + 7 + 9 + 3 + 3 + 2 + 5 + USED_UP_BYTES)
+#define UNSPILL_BYTES 9
 
 /*
- * Cold code that takes @n from the pool and goes on at @back, with the sign flag set; returns its
- * cache offset.
+ * Cold code for a path whose class, if it has one, is used up: its word has got to 0. It goes back
+ * to -1, and what it is behind grows by 1 instead, so that the next path comes here, too. Takes @n
+ * from the pool and goes on at @back, with the zero flag clear; returns its cache offset.
  */
-static u32 emit_cold_take(u32 n, u32 back, u32 index)
+static u32 emit_cold_take(u32 class, u32 n, u32 back, u32 index)
 {
 	struct emitter e = cold_begin(TAKE_BYTES);
 	u32 at = emit_at(&e);
 
+	if (class != NO_CLASS) {
+		emit_add_gs_imm(&e, GS_METER_HITS(class), (u32)-1);
+		emit_add_gs_imm(&e, GS_METER_GRANTED(class), 1);
+	}
 	emit_add_gs_imm(&e, GS(deadline.pool), n);
 	emit2(&e, 0x0f, 0x88); /* js */
 	emit_rel_to(&e, back);
@@ -69,74 +81,71 @@ static u32 emit_cold_take(u32 n, u32 back, u32 index)
 	return at;
 }
 
-/* The same with rcx spilled; it leaves by @stub for @resume. */
-static u32 emit_cold_take_spilled(u32 n, u32 back, u32 resume, u32 index, u32 stub)
+/*
+ * The same with rcx spilled and no flag changed, before 0 is stored into the word. If the pool is
+ * used up it leaves by @stub for @resume.
+ */
+static u32 emit_cold_take_spilled(u32 class, u32 n, u32 back, u32 resume, u32 index, u32 stub)
 {
 	struct emitter e = cold_begin(TAKE_SPILLED);
 	u32 at = emit_at(&e);
 
-	emit_take(&e, n);
-	emit2(&e, 0xe3, 5); /* jrcxz over the jmp */
+	if (class != NO_CLASS)
+		emit_add_spilled(&e, GS_METER_GRANTED(class), 1);
+	emit_add_spilled(&e, GS(deadline.pool), n);
+	/* Whether it is below 0 is told by its highest byte. */
+	emit3(&e, 0x48, 0x0f, 0xc9); /* bswap rcx */
+	emit3(&e, 0x0f, 0xb6, 0xc9); /* movzx ecx, cl */
+	emit2(&e, 0xe3, 5);          /* jrcxz over the jmp */
 	emit_jmp(&e, back);
 	emit_used_up(&e, resume, index, stub);
 	return at;
 }
 
-#define UNSPILL_BYTES 9
-
-/* Adds 1 to the word at @hits, which sets the sign flag as long as it is below 0. */
-static void emit_hit(struct emitter *e, u32 hits)
+/* The cold code of a path whose count has rcx spilled, if @live says that it already was. */
+static u32 cold_spilled(u32 class, u32 n, u16 live, u32 back, u32 index)
 {
-	emit4(e, PREFIX_GS, 0x48, 0x83, 0x04); /* add qword gs:[hits], 1 */
-	emit1(e, 0x25);
-	emit_u32(e, hits);
-	emit1(e, 1);
+	if (live == COUNT_SPILLED)
+		return emit_cold_take_spilled(class, n, back, back, index, cache.pool_target_code);
+	/* It goes on behind emit_unspill(). */
+	return emit_cold_take_spilled(class, n, back, back + UNSPILL_BYTES, index,
+				      cache.pool_spilled_code);
 }
 
-/* The same with rcx spilled and no flag changed. */
-static void emit_hit_spilled(struct emitter *e, u32 hits)
+/* With rcx spilled: its new value, before that is stored. */
+static void emit_next_hit(struct emitter *e, u32 hits)
 {
 	emit_load_gs(e, REG_RCX, hits);
 	emit4(e, 0x48, 0x8d, 0x49, 1); /* lea rcx, [rcx + 1] */
-	emit_store_gs(e, hits, REG_RCX);
-}
-
-/* The cold code of a path whose count has rcx spilled, if @live says that it already was. */
-static u32 cold_spilled(u32 n, u16 live, u32 back, u32 index)
-{
-	if (live == COUNT_SPILLED)
-		return emit_cold_take_spilled(n, back, back, index, cache.pool_target_code);
-	/* It goes on behind emit_unspill(). */
-	return emit_cold_take_spilled(n, back, back + UNSPILL_BYTES, index,
-				      cache.pool_spilled_code);
 }
 
 void countdown_hit(struct build *b, u32 class, u32 n, u16 live, u32 index)
 {
 	u32 hits = GS_METER_HITS(class);
 	struct emitter *e = &b->e;
+	u8 *cold;
 
 	if (!live) {
-		emit_hit(e, hits);
-		emit2(e, 0x0f, 0x89); /* jns */
-		emit_rel_to(e, emit_cold_take(n, emit_at(e) + 4, index));
+		emit_add_gs_imm(e, hits, 1);
+		emit2(e, 0x0f, 0x84); /* jz */
+		emit_rel_to(e, emit_cold_take(class, n, emit_at(e) + 4, index));
 		return;
 	}
 	if (live != COUNT_SPILLED)
 		emit_spill(e, REG_RCX);
-	emit_hit_spilled(e, hits);
+	emit_next_hit(e, hits);
 	if (b->near_ends) {
-		emit_load_top(e, hits);
 		emit2(e, 0xe3, 0); /* jrcxz */
 		b->near = e->p;
-		b->near_cold = cold_spilled(n, live, emit_at(e), index);
+		emit_store_gs(e, hits, REG_RCX);
+		b->near_cold = cold_spilled(class, n, live, emit_at(e), index);
 	} else {
-		emit4(e, PREFIX_GS, 0x0f, 0xbe, 0x0c); /* movsx ecx, byte gs:[hits + 7] */
-		emit1(e, 0x25);
-		emit_u32(e, hits + 7);
-		emit3(e, 0x8d, 0x49, 1); /* lea ecx, [rcx + 1] */
-		emit2(e, 0xe3, 5);       /* jrcxz over the jmp */
-		emit_jmp(e, cold_spilled(n, live, emit_at(e) + 5, index));
+		emit2(e, 0xe3, 2); /* jrcxz over the short jmp */
+		emit2(e, 0xeb, 5); /* jmp over the other one */
+		cold = e->p;
+		emit_jmp(e, 0);
+		emit_store_gs(e, hits, REG_RCX);
+		emit_rel_at(cold + 1, cold_spilled(class, n, live, emit_at(e), index));
 	}
 	if (live != COUNT_SPILLED)
 		emit_unspill(e, REG_RCX);
@@ -159,25 +168,26 @@ void countdown_exit(struct build *b, u32 class, u32 n, u16 live, struct dbt_exit
 	u8 *over;
 
 	if (!live) {
-		emit_hit(e, hits);
+		emit_add_gs_imm(e, hits, 1);
 		emit_align_rel(e, 2);
 		back = emit_at(e);
-		emit2(e, 0x0f, 0x88); /* js */
+		emit2(e, 0x0f, 0x85); /* jnz */
 		emit_rel_to(e, x->stub);
 		x->patch = emit_at(e) - 4;
-		emit_jmp(e, emit_cold_take(n, back, DEADLINE_TAKEN));
+		emit_jmp(e, emit_cold_take(class, n, back, DEADLINE_TAKEN));
 		return;
 	}
 	emit_spill(e, REG_RCX);
-	emit_hit_spilled(e, hits);
-	emit_load_top(e, hits);
+	emit_next_hit(e, hits);
 	emit2(e, 0xe3, 0); /* jrcxz */
 	over = e->p;
+	emit_store_gs(e, hits, REG_RCX);
 	back = emit_at(e);
 	emit_unspill(e, REG_RCX);
 	x->patch = emit_jmp_patchable(e, x->stub);
 	over[-1] = (u8)(e->p - over);
-	emit_jmp(e, emit_cold_take_spilled(n, back, back, DEADLINE_TAKEN, cache.pool_spilled_code));
+	emit_jmp(e, emit_cold_take_spilled(class, n, back, back, DEADLINE_TAKEN,
+					   cache.pool_spilled_code));
 }
 
 void countdown_lanes(struct build *b, u32 n, u16 live, u32 index)
@@ -185,12 +195,12 @@ void countdown_lanes(struct build *b, u32 n, u16 live, u32 index)
 	struct emitter *e = &b->e;
 
 	if (!live) {
-		emit_jmp(e, emit_cold_take(n, emit_at(e) + 5, index));
+		emit_jmp(e, emit_cold_take(NO_CLASS, n, emit_at(e) + 5, index));
 		return;
 	}
 	if (live != COUNT_SPILLED)
 		emit_spill(e, REG_RCX);
-	emit_jmp(e, cold_spilled(n, live, emit_at(e) + 5, index));
+	emit_jmp(e, cold_spilled(NO_CLASS, n, live, emit_at(e) + 5, index));
 	if (live != COUNT_SPILLED)
 		emit_unspill(e, REG_RCX);
 }

@@ -98,6 +98,9 @@ static inline void emit_rel_to(struct emitter *e, u32 target)
 #define GS_METER_HITS(class) \
 	((u32)-DBT_METER_BELOW + (u32)offsetof(struct meter, hits) + (class) * 8u)
 
+#define GS_METER_GRANTED(class) \
+	((u32)-DBT_METER_BELOW + (u32)offsetof(struct meter, granted) + (class) * 8u)
+
 /* gs: opcode /reg with a 64-bit operand at a constant offset. */
 static inline void emit_gs_op(struct emitter *e, u8 op, u8 reg, u32 off)
 {
