@@ -228,7 +228,12 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 
 	block->pc = pc;
 	block->flags = (u16)form;
-	cache.hot = (u32)ALIGN_UP(cache.hot, 16);
+	/*
+	 * Predictors of indirect branches tell targets apart by low bits of their addresses, among
+	 * others. Longer code has been found that needs these.
+	 */
+	if (!(cache.mask & (DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS)))
+		cache.hot = (u32)ALIGN_UP(cache.hot, 16);
 	block->start = cache.hot;
 	b->e.p = code_at(cache.hot);
 	if (plan->checked) {
