@@ -99,6 +99,7 @@ struct dbt_exit {
 	u8 kind;           /* enum exit_kind */
 	u8 stop;           /* EXIT_STOP: enum dbt_stop */
 	u8 len, reg, size; /* of the virtualized instruction */
+	u8 taken;          /* how often since it could be linked, while its code is shared */
 };
 
 /*
@@ -215,10 +216,20 @@ struct hash_map {
 	u32 size, count;
 };
 
+/* The cache has at most so many pieces of which each becomes writable again by itself. */
+#define CODE_PIECES 4096
+
 struct dbt_cache {
 	struct lock lock;
-	u8 *code; /* mapping of code_size bytes, RWX; constant after dbt_init() */
+	/* code-memory.c: code_size bytes, once to execute and once to write; constant pointers. */
+	const u8 *code;
+	u8 *write; /* not mapped while `frozen` */
 	u32 code_size;
+	bool frozen, has_copies;
+	u32 own_from, own_to; /* of what is not frozen; and pieces that were copied: */
+	u32 piece;            /* bytes of one */
+	u64 copied[CODE_PIECES / 64];
+	u64 taken; /* bytes of address space, beside those at `code` */
 	u32 hot;   /* next free byte of hot code, growing up */
 	u32 cold;  /* first used byte of cold code and constants, growing down */
 	u32 floor; /* `cold` after the cache's own stubs */
@@ -258,9 +269,9 @@ struct dbt_cache {
 	u16 class_hash[METER_CLASSES];  /* + 1: first word of the weights that hash there */
 	u16 class_chain[METER_CLASSES]; /* + 1: first word of the next weight that hashes there */
 	u32 class_turn;
-	bool large_pages; /* asked for; see cache_fill() */
-	u32 hot_filled;   /* code below this offset has memory behind it */
-	u32 cold_filled;  /* and from here on */
+	u32 large_pages; /* code below this offset is in such, if they can be had */
+	u32 hot_filled;  /* code below this offset has memory behind it */
+	u32 cold_filled; /* and from here on */
 	u64 meta_filled;
 
 	struct dbt_exit miss;
@@ -291,11 +302,13 @@ static inline meta_ref meta_ref_of(const void *p)
 	return p ? (meta_ref)(((u64)p - (u64)cache.meta) / 16) : 0;
 }
 
+/* Where the byte of the cache is written; not while it is frozen. */
 static inline u8 *code_at(u32 offset)
 {
-	return cache.code + offset;
+	return cache.write + offset;
 }
 
+/* Where it is executed, and can be read. */
 static inline u64 code_addr(u32 offset)
 {
 	return (u64)cache.code + offset;
@@ -346,6 +359,22 @@ u32 entry_hash(const struct hash_map *m, u64 pc);
 void thread_tables_clear(struct dbt_thread *t);
 /* The thread's next lookup of e->pc finds it. */
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
+
+/* code-memory.c */
+int code_map(const struct dbt_config *config, u32 size);
+/*
+ * What is free of the cache can be written to again. False: there is no memory. Called before
+ * anything is emitted, like cache_fill().
+ */
+must_check bool code_thaw(void);
+/* Nobody writes to the cache any more, this process or another. */
+void code_freeze(void);
+/* @offset is used and is to be changed: it can be, and in this process only. */
+void code_own(u32 offset);
+/* Whether code_own() has yet to be called for it. */
+bool code_is_shared(u32 offset);
+/* Empties the cache; false without memory. */
+must_check bool code_drop(void);
 
 /* exec-memory.c */
 const struct exec_range *exec_find(u64 pc);

@@ -73,7 +73,7 @@ long tables_map(void *at, u64 len)
 int dbt_init(const struct dbt_config *config)
 {
 	u64 size = config->cache_size ? config->cache_size : CACHE_DEFAULT;
-	long p;
+	int ret;
 
 	size = min_u64(ALIGN_UP(size, MEGABYTE), 1024 * MEGABYTE);
 	memset(&cache, 0, sizeof(cache));
@@ -83,12 +83,9 @@ int dbt_init(const struct dbt_config *config)
 	cache.threads.next = cache.threads.prev = &cache.threads;
 	cache.epoch = 1;
 
-	p = sys_mmap((void *)config->cache_hint, size, PROT_READ | PROT_WRITE | PROT_EXEC,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (sys_failed(p))
-		return (int)p;
-	cache.code = (u8 *)p;
-	cache.code_size = (u32)size;
+	ret = code_map(config, (u32)size);
+	if (ret)
+		return ret;
 	cache.meta_size = size * 4;
 	cache.ranges = reserve(config->tables_hint, RANGES_MAX * sizeof(*cache.ranges));
 	cache.meta =
@@ -126,14 +123,25 @@ static void drop(void *p, u64 size)
 #define FILL_MAX (256u << 10)
 #define FILL_LOW (16u << 10) /* hardly a block needs more */
 
-static u32 fill_size(u64 used)
+static u32 fill_size(u64 used, u32 min)
 {
-	return (u32)min_u64(max_u64(ALIGN_DOWN(used / 8, FILL_MIN), FILL_MIN), FILL_MAX);
+	return (u32)min_u64(max_u64(ALIGN_DOWN(used / 8, min), min), FILL_MAX);
 }
+
+/* What a forked process, or its parent, makes of code of its own is little in most cases. */
+#define FILL_FORKED     (8u << 10)
+#define FILL_FORKED_LOW (2u << 10)
 
 static void populate(u8 *from, u32 size)
 {
 	sys_madvise(from, size, MADV_POPULATE_WRITE);
+}
+
+/* Both views. */
+static void populate_code(u32 from, u32 size)
+{
+	populate(code_at(from), size);
+	sys_madvise((void *)code_addr(from), size, MADV_POPULATE_READ);
 }
 
 void dbt_populate(u64 most)
@@ -142,48 +150,54 @@ void dbt_populate(u64 most)
 
 	if (cache.hot_filled + cold + cache.meta_filled > most)
 		return;
-	populate(cache.code, cache.hot_filled);
-	populate(code_at(cache.cold_filled), cold);
+	if (!code_thaw())
+		return;
+	sys_madvise((void *)code_addr(0), cache.hot_filled, MADV_POPULATE_READ);
+	sys_madvise((void *)code_addr(cache.cold_filled), cold, MADV_POPULATE_READ);
+	cache_fill();
 	populate(cache.meta, (u32)cache.meta_filled);
 }
 
 #define LARGE_PAGE (2u << 20)
 
 /*
- * For a program that has so much code that the CPU's TLB for small pages does not cover it. The
- * code made so far is collected into a large page, and the code that follows lies in large pages
- * from the beginning. If the kernel has none the code stays where it is.
+ * For a program that has so much code that the CPU's TLB for small pages does not cover it: what
+ * fills a large page is collected into one. If the kernel has none the code stays where it is.
  */
-static void use_large_pages(void)
+static void use_large_page(void)
 {
-	u32 end = (u32)ALIGN_DOWN(cache.cold_filled, LARGE_PAGE);
+	u64 at = code_addr(cache.large_pages);
 
-	cache.large_pages = true;
-	if ((u64)cache.code % LARGE_PAGE || end <= LARGE_PAGE)
-		return;
-	sys_madvise(cache.code, end, MADV_HUGEPAGE);
-	sys_madvise(cache.code, LARGE_PAGE, MADV_COLLAPSE);
+	cache.large_pages += LARGE_PAGE;
+	if (at % LARGE_PAGE == 0 && !code_is_shared(at - code_addr(0)))
+		sys_madvise((void *)at, LARGE_PAGE, MADV_COLLAPSE);
 }
 
 /* Has memory ready for the next block. */
 void cache_fill(void)
 {
-	u32 size = fill_size(cache.hot + cache.code_size - cache.cold);
+	u32 size, low;
 
-	if (cache.hot >= LARGE_PAGE && !cache.large_pages)
-		use_large_pages();
-	while (cache.hot + FILL_LOW > cache.hot_filled &&
-	       cache.hot_filled + 2 * size < cache.cold) {
-		populate(code_at(cache.hot_filled), size);
+	CHECK(code_thaw());
+	if (cache.hot >= cache.large_pages + LARGE_PAGE)
+		use_large_page();
+	if (cache.own_from) {
+		size = fill_size(4ull * (cache.hot - cache.own_from), FILL_FORKED);
+		low = FILL_FORKED_LOW;
+	} else {
+		size = fill_size(cache.hot + cache.code_size - cache.cold, FILL_MIN);
+		low = FILL_LOW;
+	}
+	while (cache.hot + low > cache.hot_filled && cache.hot_filled + 2 * size < cache.cold) {
+		populate_code(cache.hot_filled, size);
 		cache.hot_filled += size;
 	}
-	while (cache.cold - FILL_LOW < cache.cold_filled &&
-	       cache.hot + 2 * size < cache.cold_filled) {
+	while (cache.cold - low < cache.cold_filled && cache.hot + 2 * size < cache.cold_filled) {
 		cache.cold_filled -= size;
-		populate(code_at(cache.cold_filled), size);
+		populate_code(cache.cold_filled, size);
 	}
-	size = fill_size(cache.meta_used);
-	while (cache.meta_used + FILL_LOW > cache.meta_filled &&
+	size = cache.own_from ? 2 * FILL_FORKED : fill_size(cache.meta_used, FILL_MIN);
+	while (cache.meta_used + low > cache.meta_filled &&
 	       cache.meta_filled + size <= cache.meta_mapped) {
 		populate(cache.meta + cache.meta_filled, size);
 		cache.meta_filled += size;
@@ -276,13 +290,12 @@ static bool by_code_room(void)
 
 bool cache_reset(void)
 {
-	cache.hot = 0;
-	cache.cold = cache.code_size;
 	cache.meta_used = 16; /* so that nothing has the reference 0 */
 	cache.full = 0;
 	cache.verify_at = 0;
 	cache.hot_filled = 0;
 	cache.cold_filled = cache.code_size;
+	cache.large_pages = 0;
 	cache.meta_filled = 0;
 	arch_forget_code();
 	__atomic_store_n(&cache.nr_blocks, 0, __ATOMIC_RELEASE);
@@ -335,8 +348,7 @@ void flush_all(u32 me)
 		}
 	}
 	drop(cache.meta, cache.meta_used);
-	drop(cache.code, cache.code_size);
-	CHECK(cache_reset());
+	CHECK(code_drop() && cache_reset());
 	cache.epoch++;
 	cache.stats.flushes++;
 	__atomic_store_n(&cache.flushing, 0, __ATOMIC_SEQ_CST);

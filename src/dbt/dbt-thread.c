@@ -48,6 +48,11 @@ void dbt_fork_prepare(struct dbt_thread *t)
 	cache_lock(t);
 }
 
+void dbt_fork_share(void)
+{
+	code_freeze();
+}
+
 void dbt_fork_parent(struct dbt_thread *t)
 {
 	cache_unlock(t);

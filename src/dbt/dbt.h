@@ -247,6 +247,14 @@ struct dbt_ops {
 	 * nothing is yet: @at or -errno. May be NULL: the translator does it.
 	 */
 	long (*map)(u64 at, u64 len);
+	/*
+	 * A new file in memory of @size bytes for code, or -errno; and what maps it: as mmap(2)
+	 * with MAP_FIXED. May be NULL, both: the translator does it.
+	 */
+	int (*code_file)(u64 size);
+	long (*map_at)(u64 at, u64 len, int prot, int flags, int fd, u64 offset);
+	/* So many more bytes of address space are the translator's. May be NULL. */
+	void (*takes)(s64 bytes);
 	struct dbt_arch_ops arch;
 };
 
@@ -259,6 +267,11 @@ struct dbt_config {
 	 * register.
 	 */
 	u64 cache_hint;
+	/*
+	 * Where code is written, in twice as many bytes of addresses that nobody else uses, 0:
+	 * where the kernel likes.
+	 */
+	u64 write_hint;
 	u64 tables_hint; /* where to put the bookkeeping, 0: where the kernel likes */
 	u32 flags;       /* DBT_VIRTUAL_*, DBT_CHECKS */
 	u64 mask;        /* DBT_MASK_* */
@@ -284,6 +297,8 @@ bool dbt_lock_held_by(u32 id);
  * translator: they are further threads, to be removed by the parent if they die.)
  */
 void dbt_fork_prepare(struct dbt_thread *t);
+/* Right before the fork: from now on parent and child can only execute what is in the cache. */
+void dbt_fork_share(void);
 void dbt_fork_parent(struct dbt_thread *t);
 void dbt_fork_child(struct dbt_thread *t, u32 id);
 /*

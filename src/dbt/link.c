@@ -2,12 +2,20 @@
 #include "dbt/arch-priv.h"
 
 /*
+ * While others execute the exit too it is linked only when it has been taken so often: until then
+ * to leave the cache is cheaper than a copy of the code.
+ */
+#define LINK_SHARED 16
+
+/*
  * The exit of a block that has died is linked as well. That does no harm, and a thread inside may
  * be in a loop that only this exit leaves.
  */
 void exit_link(struct dbt_exit *x, struct dbt_block *to)
 {
 	if (x->to || to->flags & BLOCK_DEAD)
+		return;
+	if (unlikely(code_is_shared(x->patch)) && ++x->taken < LINK_SHARED)
 		return;
 	x->to = meta_ref_of(to);
 	x->next = to->in;

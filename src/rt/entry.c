@@ -63,6 +63,9 @@ struct startup {
 static struct dbt_ops ops = {
 	.protect = mm_protect,
 	.map = region_map_tables,
+	.code_file = fd_for_code,
+	.map_at = region_map_at,
+	.takes = region_takes,
 	.kick = process_kick,
 	.gone = thread_gone,
 	.deadline = sample_deadline,
@@ -233,8 +236,8 @@ static u64 cache_place(u64 cache_size)
 static void no_translator(int err, u32 cache_mb)
 {
 	if (err == -EACCES || err == -EPERM)
-		die("the translator may not have memory that is writable and executable; allow it "
-		    "(systemd's MemoryDenyWriteExecute, PR_SET_MDWE, SELinux's execmem)\n");
+		die("the translator may not have memory that is executable; allow it (SELinux's "
+		    "execmem, a seccomp filter for mmap)\n");
 	if (err)
 		die("no memory for the translator: its cache takes %u MB of addresses; raise the "
 		    "limit (ulimit -v), or make it smaller with --cache-size\n",
@@ -245,6 +248,7 @@ static struct thread *first_thread(struct startup *s)
 {
 	struct dbt_config config = {
 		.ops = &ops,
+		.write_hint = region_code_write(),
 		.tables_hint = region_tables(),
 	};
 	struct counter_segment *segment = counter_segment();
@@ -268,8 +272,7 @@ static struct thread *first_thread(struct startup *s)
 		die("no memory for the first thread\n");
 	no_translator(dbt_init(&config), (u32)(config.cache_size >> 20));
 	dbt_code_range(&region_code_start, &region_code_end);
-	limits_ours((s64)(region_code_end - region_code_start),
-		    (s64)(region_code_end - region_code_start));
+	limits_ours((s64)(region_code_end - region_code_start), 0);
 	t->proc->refs = t->sighand->refs = 1;
 	t->proc->pid = (u32)sys_getpid();
 	t->proc->execs = s->control.execs;
@@ -328,7 +331,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	if (s->control.flags & CONTROL_LAUNCH)
 		launch(s);
 	mm_init();
-	mdwe_inherit(s->control.mdwe);
+	mdwe_begin(s->control.mdwe);
 	t = first_thread(s);
 	vdso_take(&s->vdso, stack_aux(&s->in, AT_SYSINFO_EHDR), (u64)s->in.argv);
 	deterministic_start(t, &s->in, &s->control);

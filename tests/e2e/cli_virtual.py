@@ -231,9 +231,28 @@ def test_memory_that_is_not_writable_and_executable():
                            preexec_fn=deny, stderr=subprocess.DEVNULL)
     if probe.returncode == 0:
         return
-    r = subprocess.run([ANYPERF, "run", "--", "echo", "hi"], preexec_fn=deny,
-                       stderr=subprocess.PIPE, text=True, env=ENV)
-    assert r.returncode == 127 and "MemoryDenyWriteExecute" in r.stderr, r
+    # What is refused natively is refused, and what is not is not.
+    tries = ("import ctypes, mmap\n"
+             "libc = ctypes.CDLL(None, use_errno=True)\n"
+             "print(libc.prctl(66, 0, 0, 0, 0))\n"
+             "m = mmap.mmap(-1, 8192)\n"
+             "at = ctypes.addressof(ctypes.c_char.from_buffer(m))\n"
+             "for prot in (1, 5, 7, 3):\n"
+             "    print(libc.mprotect(ctypes.c_void_p(at), 4096, prot), ctypes.get_errno())\n"
+             "m = mmap.mmap(-1, 8192, prot=5)\n"
+             "libc.mmap.restype = ctypes.c_void_p\n"
+             "at = ctypes.c_void_p(libc.mmap(None, 8192, 5, 34, -1, 0))\n"
+             "for prot in (5, 1, 5, 7):\n"
+             "    print(libc.mprotect(at, 4096, prot))\n"
+             "mmap.mmap(-1, 4096, prot=7)\n")
+    said = [subprocess.run([*before, "python3", "-c", tries], preexec_fn=deny, text=True, env=ENV,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for before in ([], [ANYPERF, "run", "--"])]
+    assert said[1].returncode == said[0].returncode == 1, said
+    assert said[1].stdout == said[0].stdout and "Permission" in said[1].stderr, said
+    r = subprocess.run([ANYPERF, "run", "--", "sh", "-c", "(echo hi | cat); exec echo ho"],
+                       preexec_fn=deny, stdout=subprocess.PIPE, text=True, env=ENV)
+    assert r.returncode == 0 and r.stdout == "hi\nho\n", r
 
 
 def test_a_kernel_without_pidfds():

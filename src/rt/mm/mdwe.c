@@ -5,8 +5,9 @@
 
 #include <linux/prctl.h>
 
-/* PR_MDWE_ bits that the guest has set itself. The kernel must not know them: the cache is both. */
+/* PR_MDWE_ bits: those of the guest, and those that were set before anyperf was started. */
 static u32 mdwe;
+static bool of_kernel;
 
 long mdwe_prctl(struct thread *t)
 {
@@ -36,6 +37,19 @@ u32 mdwe_inherited(void)
 void mdwe_inherit(u32 bits)
 {
 	mdwe = bits;
+}
+
+void mdwe_begin(u32 bits)
+{
+	long kernel = raw_call5(__NR_prctl, PR_GET_MDWE, 0, 0, 0, 0);
+
+	of_kernel = kernel > 0;
+	mdwe = bits ? bits : of_kernel ? (u32)kernel : 0;
+}
+
+bool mdwe_of_kernel(void)
+{
+	return of_kernel;
 }
 
 bool mdwe_denies(u64 prot)

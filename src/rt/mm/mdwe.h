@@ -1,7 +1,7 @@
 /*
- * PURPOSE: memory that has forbidden itself to become executable (PR_SET_MDWE, Linux 6.3). The
- * kernel must not know, as the code cache is writable and executable at once: it is held here, of
- * the memory that is the guest's. One per address space.
+ * PURPOSE: memory that has forbidden itself to become executable (PR_SET_MDWE, Linux 6.3). It is
+ * held here, of the memory that is the guest's, as the kernel does not see what is executable to
+ * the guest. One per address space.
  */
 #ifndef RT_MM_MDWE_H
 #define RT_MM_MDWE_H
@@ -10,6 +10,11 @@
 
 /* PR_SET_MDWE and PR_GET_MDWE. */
 long mdwe_prctl(struct thread *t);
+
+/* At the start: the program before has had these bits; or whoever started us has set some. */
+void mdwe_begin(u32 bits);
+/* Whether the kernel knows of it and would refuse what the guest may still do. */
+bool mdwe_of_kernel(void);
 
 /* The PR_MDWE_ bits that a fork or the next program begins with; and in it. */
 u32 mdwe_inherited(void);

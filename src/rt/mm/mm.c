@@ -410,9 +410,13 @@ void mm_expose(struct thread *t)
 			return;
 		sys_sched_yield();
 	}
-	for (u32 i = 0; i < mm.code.n; i++)
-		sys_mprotect((void *)mm.code.at[i].start, mm.code.at[i].end - mm.code.at[i].start,
-			     (int)mm.code.at[i].prot);
+	for (u32 i = 0; i < mm.code.n; i++) {
+		const struct mm_range *r = &mm.code.at[i];
+
+		/* Nothing is writable and executable at once, not even now: other threads run. */
+		if (!(r->prot & PROT_WRITE))
+			sys_mprotect((void *)r->start, r->end - r->start, (int)r->prot);
+	}
 	lock_release(&mm.lock, t->id);
 }
 

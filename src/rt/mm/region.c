@@ -6,7 +6,7 @@
 
 #include <linux/random.h>
 
-static u64 cursor = REGION_OWN, tables = REGION_TABLES;
+static u64 cursor = REGION_OWN, tables = REGION_TABLES, code_write = REGION_CODE;
 
 u64 region_code_start, region_code_end;
 
@@ -30,23 +30,31 @@ bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end)
 /* So many pieces may each be moved up and still have more room above than they need. */
 #define TABLES_STEPS BIT(20)
 #define OWN_STEPS    BIT(22)
+#define CODE_STEPS   BIT(22)
 
 _Static_assert(REGION_TABLES + TABLES_STEPS * PIECE < REGION_OWN - (1ul << 35), "32 GB of tables");
-_Static_assert(REGION_OWN + OWN_STEPS * PIECE < REGION_END - (1ul << 36), "64 GB for threads");
+_Static_assert(REGION_OWN + OWN_STEPS * PIECE < REGION_CODE - (1ul << 36), "64 GB for threads");
+_Static_assert(REGION_CODE + CODE_STEPS * PIECE < REGION_END - (1ul << 32), "4 GB of code");
 
 void region_randomize(void)
 {
-	u64 drawn[2];
+	u64 drawn[3];
 
 	if (raw_call3(__NR_getrandom, (long)drawn, sizeof(drawn), GRND_NONBLOCK) != sizeof(drawn))
 		return;
 	tables = REGION_TABLES + drawn[0] % TABLES_STEPS * PIECE;
 	cursor = REGION_OWN + drawn[1] % OWN_STEPS * PIECE;
+	code_write = REGION_CODE + drawn[2] % CODE_STEPS * PIECE;
 }
 
 u64 region_tables(void)
 {
 	return tables;
+}
+
+u64 region_code_write(void)
+{
+	return code_write;
 }
 
 /* A mapping that fails when the guest has all that it may have is made all the same. */
@@ -75,7 +83,7 @@ static void *map(u64 len, int prot, int flags, int fd, u64 offset)
 		u64 at = __atomic_fetch_add(&cursor, room, __ATOMIC_RELAXED);
 		long ret;
 
-		if (at + room > REGION_END) {
+		if (at + room > REGION_CODE) {
 			__atomic_store_n(&cursor, REGION_OWN, __ATOMIC_RELAXED);
 			continue;
 		}
@@ -138,6 +146,11 @@ long region_map_tables(u64 at, u64 len)
 	if (ret != (long)at)
 		limits_ours(-(s64)len, -(s64)len);
 	return ret;
+}
+
+void region_takes(s64 bytes)
+{
+	limits_ours(bytes, 0);
 }
 
 extern char image_start[], image_data[], image_end[], start_stack_top[];

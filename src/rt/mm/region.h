@@ -10,8 +10,9 @@
  * In the region the image is at its link address, since constants of it hold addresses; all else is
  * at a random place.
  *
- * Only the code cache lies elsewhere, in mmap's area, because translated code has to reach the data
- * of the program and its libraries with 32-bit displacements. It counts as part of the region.
+ * Only where the code cache is executed lies elsewhere, in mmap's area, because translated code has
+ * to reach the data of the program and its libraries with 32-bit displacements. It counts as part
+ * of the region.
  */
 #ifndef RT_MM_REGION_H
 #define RT_MM_REGION_H
@@ -22,7 +23,8 @@
 #define REGION_START  0x5a0000000000ul /* the runtime's image; see rt/layout.ld */
 #define REGION_TABLES 0x5a0010000000ul /* the translator's tables */
 #define REGION_OWN    0x5a2000000000ul /* thread areas and what region_map() gives */
-#define REGION_END    0x5a8000000000ul
+#define REGION_CODE   0x5a8000000000ul /* where translated code is written */
+#define REGION_END    0x5b0000000000ul
 
 extern u64 region_code_start, region_code_end; /* the code cache; set once, at the start */
 
@@ -33,13 +35,14 @@ static inline bool region_overlaps(u64 start, u64 len)
 }
 
 /*
- * Draws where the translator's tables, and what region_map() gives from now on, will be. Without it
- * they are at the same place in each run.
+ * Draws where the translator's tables, the code that it writes, and what region_map() gives from
+ * now on will be. Without it they are at the same place in each run.
  */
 void region_randomize(void);
 
-/* Where the translator's tables belong. */
+/* Where the translator's tables belong, and where it writes code. */
 u64 region_tables(void);
+u64 region_code_write(void);
 
 /* The lowest part of ours that reaches into [start, end); false if there is none. */
 bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end);
@@ -58,9 +61,12 @@ void region_unmap_file(void *at, u64 len);
 
 /*
  * Maps at @at, over whatever is there, with @flags of mmap(2) besides: for the runtime, which may
- * when the guest may not. As sys_mmap(); what it takes is to be told to limits_ours().
+ * when the guest may not. As sys_mmap(); what it takes is to be told to limits_ours(). It is
+ * dbt_ops.map_at, too.
  */
 long region_map_at(u64 at, u64 len, int prot, int flags, int fd, u64 offset);
+/* Of struct dbt_ops. */
+void region_takes(s64 bytes);
 /* dbt_ops.map: tables of the translator. */
 long region_map_tables(u64 at, u64 len);
 

@@ -67,12 +67,25 @@ static bool bars(u64 addr, u64 size, u64 prot, u64 flags)
 	       size <= TASK_SIZE - addr;
 }
 
+/* Whether the file that the guest maps may be executed: 0 or -errno. */
+static long may_execute(struct thread *t, u64 len, u64 flags)
+{
+	long ret = raw_call6(__NR_mmap, 0, (long)len, PROT_READ | PROT_EXEC,
+			     (long)(flags & ~(u64)(MAP_FIXED | MAP_FIXED_NOREPLACE)),
+			     (long)guest_arg(t, 4), (long)guest_arg(t, 5));
+
+	if (sys_failed(ret))
+		return ret;
+	sys_munmap((void *)ret, ALIGN_UP(len, PAGE_SIZE));
+	return 0;
+}
+
 long guest_mmap(struct thread *t)
 {
 	u64 addr = guest_arg(t, 0), len = guest_arg(t, 1), flags = guest_arg(t, 3);
 	u64 prot = implied(t, guest_arg(t, 2)), size = ALIGN_UP(len, PAGE_SIZE);
 	bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE), shared = !(flags & MAP_PRIVATE);
-	bool file = !(flags & MAP_ANONYMOUS);
+	bool file = !(flags & MAP_ANONYMOUS), asked;
 	u64 gone;
 	long ret;
 
@@ -101,17 +114,23 @@ long guest_mmap(struct thread *t)
 		return -ENOMEM;
 	}
 	mm_exec_hide(t, addr, addr + gone);
-	/* Mapped executable first: the kernel decides whether the file may be (noexec, modes). */
-	ret = raw_call6(__NR_mmap, (long)addr, (long)len,
-			(long)(file && prot & PROT_EXEC ? prot | PROT_READ : strip(prot)),
-			(long)flags, (long)guest_arg(t, 4), (long)guest_arg(t, 5));
+	/*
+	 * Mapped executable first, or elsewhere where it is to be writable, too: the kernel decides
+	 * whether the file may be executed (noexec, modes).
+	 */
+	asked = file && prot & PROT_EXEC && !(prot & PROT_WRITE);
+	ret = file && prot & PROT_EXEC && !asked ? may_execute(t, len, flags) : 0;
+	if (!ret)
+		ret = raw_call6(__NR_mmap, (long)addr, (long)len,
+				(long)(asked ? prot | PROT_READ : strip(prot)), (long)flags,
+				(long)guest_arg(t, 4), (long)guest_arg(t, 5));
 	if (sys_failed(ret)) {
 		mm_exec_show(t, addr, addr + gone);
 	} else {
 		u64 at = (u64)ret;
 
 		mm_exec_remove(t, addr, addr + gone);
-		if (file && prot & PROT_EXEC)
+		if (asked)
 			sys_mprotect((void *)at, size, (int)strip(prot));
 		if (shared)
 			mm_shared_add(at, at + size);
@@ -207,13 +226,17 @@ static bool is_mapped(u64 page)
 
 /*
  * [start, end) becomes executable with @prot: really for a moment, as the kernel decides whether it
- * may (files of a noexec mount, SELinux), then only in what we know.
+ * may (files of a noexec mount, SELinux), then only in what we know. In that moment it is not
+ * writable; the translator, which knows of the range, has a thread that writes try again.
  */
 static long make_executable(struct thread *t, u64 start, u64 end, u64 prot)
 {
 	long nr = (long)guest_nr(t), len = (long)(end - start), pkey = (long)guest_arg(t, 3);
-	long ret = raw_call4(nr, (long)start, len, (long)(prot | PROT_READ), pkey);
+	long ret = 0;
 
+	if (!mdwe_of_kernel())
+		ret = raw_call4(nr, (long)start, len, (long)((prot & ~(u64)PROT_WRITE) | PROT_READ),
+				pkey);
 	return ret ? ret : raw_call4(nr, (long)start, len, (long)strip(prot), pkey);
 }
 
@@ -268,7 +291,12 @@ long guest_mprotect(struct thread *t)
 	if (prot & PROT_EXEC && size) {
 		u64 may = mdwe_end(addr, end, prot);
 
-		/* Known to the translator only once the kernel has agreed. */
+		/*
+		 * Known to the translator only once the kernel has agreed; but if it is writable,
+		 * see there.
+		 */
+		if (may > addr && prot & PROT_WRITE)
+			mm_exec_protect(t, addr, may, (u32)prot & 7, grows);
 		ret = may > addr ? make_executable(t, addr, may, prot) : 0;
 		if (ret)
 			end = grows ? start : refused_at(t, addr, may, prot);
@@ -276,6 +304,8 @@ long guest_mprotect(struct thread *t)
 			ret = is_mapped(may) ? -EACCES : -ENOMEM;
 			end = may;
 		}
+		if (ret && prot & PROT_WRITE && may > end)
+			mm_exec_remove(t, end, may);
 		if (end > start)
 			mm_exec_protect(t, start, end, (u32)prot & 7, grows);
 	} else {

@@ -274,6 +274,30 @@ static bool is_beyond_files(size_t len)
 	return !raw_call4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&size) && size.rlim_cur < len;
 }
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+/*
+ * It is mapped executable and not executed, so vm.memfd_noexec is content with it. Kernels before
+ * 6.3 do not know the flag.
+ */
+int fd_for_code(u64 size)
+{
+	long fd;
+
+	if (is_beyond_files(size))
+		return -EFBIG;
+	fd = fd_memfd("anyperf-code", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	if (fd == -EINVAL)
+		fd = fd_memfd("anyperf-code", MFD_CLOEXEC);
+	if (fd >= 0 && raw_call2(__NR_ftruncate, fd, (long)size)) {
+		sys_close((int)fd);
+		return -ENOMEM;
+	}
+	return (int)fd;
+}
+
 /* @fd, a new memfd, or -errno: with the bytes in it. */
 static long fill(long fd, const void *bytes, size_t len)
 {

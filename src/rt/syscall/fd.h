@@ -51,6 +51,11 @@ void fd_cloexec(bool on);
  */
 long fd_open(int dir, const char *path, int flags);
 long fd_memfd(const char *name, u32 flags);
+/*
+ * A memfd of @size bytes for code, close-on-exec; -EFBIG: it is larger than what the guest may have
+ * files of (RLIMIT_FSIZE).
+ */
+int fd_for_code(u64 size);
 /* An eventfd, close-on-exec. */
 long fd_eventfd(void);
 /*

@@ -292,6 +292,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 	}
 	stamp = meter_stamp(meter);
 	locks_take(t);
+	dbt_fork_share();
 	if (rq->args3)
 		ret = raw_call2(__NR_clone3, (long)rq->args3, (long)rq->b);
 	else

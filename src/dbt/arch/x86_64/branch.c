@@ -246,7 +246,7 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 	entry->code = emit_at(e);
 	emit_compare_target(e, pc);
 	/* Both bytes of the jrcxz in an aligned quadword: see arch_entry_kill(). */
-	if (((u64)e->p & 7) == 7)
+	if ((emit_at(e) & 7) == 7)
 		emit1(e, 0x90);
 	entry->kill = emit_at(e);
 	emit2(e, 0xe3, 0);

@@ -16,7 +16,7 @@ struct emitter {
 
 static inline u32 emit_at(const struct emitter *e)
 {
-	return (u32)(e->p - cache.code);
+	return (u32)(e->p - cache.write);
 }
 
 static inline void emit1(struct emitter *e, u8 a)
@@ -78,10 +78,16 @@ static inline bool fits_s32(u64 v)
 	return (u64)(s64)(s32)v == v;
 }
 
+/* Where what is written next will be executed. */
+static inline u64 emit_addr(const struct emitter *e)
+{
+	return code_addr(emit_at(e));
+}
+
 /* A rel32 or disp32 that @tail bytes of immediate follow, which end the instruction. */
 static inline void emit_rel(struct emitter *e, u64 target, u32 tail)
 {
-	emit_u32(e, (u32)(target - ((u64)e->p + 4 + tail)));
+	emit_u32(e, (u32)(target - (emit_addr(e) + 4 + tail)));
 }
 
 static inline void emit_rel_to(struct emitter *e, u32 target)
@@ -239,7 +245,7 @@ static inline void emit_load_slot(struct emitter *e)
 /* Whether a disp32 reaches @target from wherever it may end in an instruction emitted here. */
 static inline bool emit_reaches(const struct emitter *e, u64 target)
 {
-	return fits_s32(target - (u64)e->p) && fits_s32(target - ((u64)e->p + 2 * INSN_MAX));
+	return fits_s32(target - emit_addr(e)) && fits_s32(target - (emit_addr(e) + 2 * INSN_MAX));
 }
 
 /*
@@ -250,7 +256,7 @@ static inline bool emit_reaches(const struct emitter *e, u64 target)
 static inline void emit_align_rel(struct emitter *e, u32 opcode)
 {
 	static const u8 nops[4][3] = {{0}, {0x90}, {0x66, 0x90}, {0x0f, 0x1f, 0x00}};
-	u32 at = ((u32)(u64)e->p + opcode) & 7;
+	u32 at = (emit_at(e) + opcode) & 7;
 
 	if (at > 4)
 		emit_bytes(e, nops[8 - at], 8 - at);

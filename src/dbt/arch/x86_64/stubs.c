@@ -14,6 +14,7 @@ void arch_patch(u32 patch, u32 target)
 {
 	u32 *p = (u32 *)code_at(patch);
 
+	code_own(patch);
 	/*
 	 * Others may be executing it. emit_align_rel() has made sure that they fetch this store
 	 * whole.
@@ -30,13 +31,14 @@ bool arch_can_patch(u32 patch)
 
 void arch_entry_kill(const struct dbt_entry *e)
 {
+	code_own(e->kill);
 	/* A nop of two bytes in place of the jrcxz, by one store as in arch_patch(). */
 	__atomic_store_n((u16 *)code_at(e->kill), 0x9066, __ATOMIC_RELEASE);
 }
 
 bool arch_entry_lives(const struct dbt_entry *e)
 {
-	return *code_at(e->kill) == JRCXZ && (e->kill & 7) != 7;
+	return *(const u8 *)code_addr(e->kill) == JRCXZ && (e->kill & 7) != 7;
 }
 
 void arch_init(void)
@@ -72,7 +74,7 @@ void arch_init(void)
 static bool entry_has_room(void)
 {
 	if (cache.cold - cache.hot >= CODE_SLACK / 2 &&
-	    cache.meta_mapped - cache.meta_used >= META_SLACK / 2)
+	    cache.meta_mapped - cache.meta_used >= META_SLACK / 2 && code_thaw())
 		return true;
 	cache.full = 1;
 	return false;

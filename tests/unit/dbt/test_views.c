@@ -1,0 +1,195 @@
+/*
+ * The two views of the code cache: nothing is writable and executable at once, and after a fork
+ * each process changes its own code only.
+ */
+#include "unit/dbt/guest.h"
+#include "unit/test.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FUNCTIONS 2000u
+#define STRIDE    64u
+#define ROUNDS    24u /* enough for exits that are shared to be linked */
+
+static struct guest g;
+static u8 *code;
+static bool no_files;
+
+static u8 *function(u32 i)
+{
+	return code + i * STRIDE;
+}
+
+/* mov eax, imm32; ret */
+static void make(u32 i, u32 value)
+{
+	u8 *p = function(i);
+
+	p[0] = 0xb8;
+	memcpy(p + 1, &value, 4);
+	p[5] = 0xc3;
+}
+
+static u64 call_all(u64 at, u64 n)
+{
+	u64 sum = 0;
+
+	for (u64 i = 0; i < n; i++)
+		sum += ((u32(*)(void))(at + i * STRIDE))();
+	return sum;
+}
+
+static void begin(u64 cache_size)
+{
+	guest_init(DBT_CHECKS, DBT_MASK_ALL, cache_size, 0);
+	guest_thread_init(&g);
+	code = guest_code(FUNCTIONS * STRIDE, DBT_EXEC_WRITABLE);
+	for (u32 i = 0; i < FUNCTIONS; i++)
+		make(i, 1);
+}
+
+static u32 writable_and_executable(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512], perm[8];
+	u32 found = 0;
+
+	EXPECT(f);
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*s %7s", perm) == 1 && perm[1] == 'w' && perm[2] == 'x')
+			found++;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static u64 all(u32 n)
+{
+	return guest_call(&g, call_all, (u64)code, n, 0);
+}
+
+/*
+ * What both processes of a fork do: go through old code until exits are linked, make new code, and
+ * change old code, all of it again and again. @mine: a value that the other one does not use. How
+ * much came out wrong.
+ */
+static u32 go_on(u32 mine)
+{
+	u32 wrong = 0;
+
+	for (u32 round = 0; round < ROUNDS; round++) {
+		u64 changed = 0;
+
+		wrong += all(FUNCTIONS / 2 + round) != FUNCTIONS / 2 + round;
+		for (u32 i = round; i < FUNCTIONS; i += 97, changed++)
+			make(i, mine + round);
+		wrong += all(FUNCTIONS) != FUNCTIONS - changed + changed * (mine + round);
+		for (u32 i = round; i < FUNCTIONS; i += 97)
+			make(i, 1);
+	}
+	wrong += no_files ? 0 : writable_and_executable();
+	dbt_check(g.t);
+	return wrong;
+}
+
+/* Forks as the runtime does. 0 in the child. */
+static pid_t fork_guest(void)
+{
+	pid_t pid;
+
+	dbt_fork_prepare(g.t);
+	dbt_fork_share();
+	pid = fork();
+	if (pid)
+		dbt_fork_parent(g.t);
+	else
+		dbt_fork_child(g.t, (u32)getpid());
+	return pid;
+}
+
+static void forks(u32 depth, u32 mine)
+{
+	pid_t pid;
+	int status;
+
+	EXPECT_EQ(all(FUNCTIONS / 2), FUNCTIONS / 2);
+	pid = fork_guest();
+	if (!pid) {
+		u32 wrong = go_on(mine + 1000);
+
+		if (depth)
+			forks(depth - 1, mine + 10000);
+		_exit(wrong ? 3 : 0);
+	}
+	EXPECT_EQ(go_on(mine), 0);
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+}
+
+/* A process has one cache. */
+static void alone(void (*run)(void))
+{
+	pid_t pid;
+	int status;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		run();
+		fflush(NULL);
+		_exit(test_failures ? 1 : 0);
+	}
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+}
+
+static void share(void)
+{
+	begin(8u << 20);
+	for (u32 i = 0; i < 2; i++)
+		forks(1, 100 + i);
+}
+
+TEST(who_forks_shares_code_and_changes_its_own)
+{
+	alone(share);
+}
+
+static void fill(void)
+{
+	struct dbt_stats stats;
+
+	begin(1);
+	for (u32 i = 0; i < 2; i++)
+		forks(1, 100 + i);
+	dbt_stats_read(&stats);
+	EXPECT(stats.flushes);
+}
+
+TEST(a_full_cache_starts_afresh_in_each_of_them)
+{
+	alone(fill);
+}
+
+static void without_files(void)
+{
+	struct rlimit few;
+
+	begin(8u << 20);
+	getrlimit(RLIMIT_NOFILE, &few);
+	few.rlim_cur = 3;
+	EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+	no_files = true;
+	for (u32 i = 0; i < 2; i++)
+		forks(1, 100 + i);
+}
+
+/* Memory without a name has to do. */
+TEST(code_goes_on_where_no_file_can_be_had)
+{
+	alone(without_files);
+}
