@@ -19,6 +19,7 @@
 #include "session/host/cpuid-profile.h"
 #include "session/host/file-id.h"
 #include "session/host/pids.h"
+#include "session/host/proc-text.h"
 #include "session/host/settings.h"
 #include "session/host/tracepoints.h"
 #include "session/host/view.h"

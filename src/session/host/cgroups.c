@@ -28,39 +28,9 @@ struct known_cgroup {
 	char path[]; /* "" once another cgroup has it */
 };
 
-/*
- * Where the line of the perf_event hierarchy in a /proc/PID/cgroup has its path; *@v1: which it is.
- */
-static char *perf_line(char *text, bool *v1)
-{
-	char *unified = NULL, *save = NULL, *line;
-
-	*v1 = false;
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		char *controllers = strchr(line, ':'), *path;
-
-		path = controllers ? strchr(++controllers, ':') : NULL;
-		if (!path)
-			continue;
-		*path++ = 0;
-		if (!*controllers) {
-			unified = path;
-			continue;
-		}
-		for (char *name = strsep(&controllers, ","); name;
-		     name = strsep(&controllers, ",")) {
-			if (!strcmp(name, "perf_event")) {
-				*v1 = true;
-				return path;
-			}
-		}
-	}
-	return unified;
-}
-
 static char *task_path(pid_t pid, s32 tid, char *text, size_t size, bool *v1)
 {
-	return pid_task_text(pid, tid, "cgroup", text, size) ? perf_line(text, v1) : NULL;
+	return pid_task_text(pid, tid, "cgroup", text, size) ? proc_perf_cgroup(text, v1) : NULL;
 }
 
 /*
@@ -71,24 +41,22 @@ static char *task_path(pid_t pid, s32 tid, char *text, size_t size, bool *v1)
 static size_t find_mount(dev_t dev, const char *path, char *root, size_t size, bool *perf_event)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char line[4096], from[1024], at[1024];
-	unsigned major, minor;
+	struct proc_mount m;
+	char line[4096];
 	size_t best = 0;
 
 	snprintf(root, size, "/");
-	while (f && fgets(line, sizeof(line), f)) {
-		const char *options = strstr(line, " - ");
+	while (f && proc_line(f, line, sizeof(line))) {
 		size_t len;
 
-		if (sscanf(line, "%*d %*d %u:%u %1023s %1023s", &major, &minor, from, at) != 4 ||
-		    makedev(major, minor) != dev || !options)
+		if (!proc_mount_parse(line, &m) || m.dev != dev || !*m.at || !*m.root)
 			continue;
-		*perf_event |= strstr(options, "perf_event") != NULL;
-		len = strcmp(at, "/") ? strlen(at) : 0;
-		if (strncmp(path, at, len) != 0 || (path[len] && path[len] != '/') || len < best)
+		*perf_event |= strstr(m.options, "perf_event") != NULL;
+		len = strcmp(m.at, "/") ? strlen(m.at) : 0;
+		if (strncmp(path, m.at, len) != 0 || (path[len] && path[len] != '/') || len < best)
 			continue;
 		best = len;
-		snprintf(root, size, "%s", from);
+		snprintf(root, size, "%s", m.root);
 	}
 	if (f)
 		fclose(f);
@@ -231,22 +199,21 @@ static bool is_below(const char *path, const char *top)
 static int open_path(const char *path, bool v1)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char line[4096], root[1024], at[1024], dir[4096], type[64];
+	char line[4096], dir[4096];
+	struct proc_mount m;
 	int fd = -1;
 
-	while (f && fd < 0 && fgets(line, sizeof(line), f)) {
-		const char *options = strstr(line, " - ");
+	while (f && fd < 0 && proc_line(f, line, sizeof(line))) {
 		size_t len;
 
-		if (!options || sscanf(line, "%*d %*d %*s %1023s %1023s", root, at) != 2 ||
-		    sscanf(options + 3, "%63s", type) != 1 ||
-		    strcmp(type, v1 ? "cgroup" : "cgroup2") != 0 ||
-		    (v1 && !strstr(options, "perf_event")))
+		if (!proc_mount_parse(line, &m) || !*m.at || !*m.root ||
+		    strcmp(m.type, v1 ? "cgroup" : "cgroup2") != 0 ||
+		    (v1 && !strstr(m.options, "perf_event")))
 			continue;
-		len = strcmp(root, "/") ? strlen(root) : 0;
-		if (strncmp(path, root, len) != 0 || (path[len] && path[len] != '/'))
+		len = strcmp(m.root, "/") ? strlen(m.root) : 0;
+		if (strncmp(path, m.root, len) != 0 || (path[len] && path[len] != '/'))
 			continue;
-		snprintf(dir, sizeof(dir), "%s%s", at, path + len);
+		snprintf(dir, sizeof(dir), "%s%s", m.at, path + len);
 		fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	}
 	if (f)

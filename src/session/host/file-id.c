@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "session/host/proc-text.h"
+
 /* Nothing is asked for, and nothing is to be brought up to date: so nobody is asked. */
 bool file_id(int dir, const char *path, struct file_id *id)
 {
@@ -27,18 +29,15 @@ bool file_id_same(const struct file_id *a, const struct file_id *b)
 bool file_system_is(pid_t pid, dev_t dev, const char *type)
 {
 	char path[40], line[4096];
-	unsigned major, minor;
+	struct proc_mount m;
 	bool found = false;
 	FILE *f;
 
 	snprintf(path, sizeof(path), pid ? "/proc/%d/mountinfo" : "/proc/self/mountinfo", (int)pid);
 	f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		const char *rest = strstr(line, " - ");
-
-		found = rest && sscanf(line, "%*d %*d %u:%u", &major, &minor) == 2 &&
-			makedev(major, minor) == dev && !strncmp(rest + 3, type, strlen(type));
-	}
+	while (f && !found && proc_line(f, line, sizeof(line)))
+		found = proc_mount_parse(line, &m) && m.dev == dev &&
+			!strncmp(m.type, type, strlen(type));
 	if (f)
 		fclose(f);
 	return found;

@@ -45,17 +45,17 @@ bool pid_task_text(pid_t pid, s32 tid, const char *name, char *text, size_t size
 static bool status_line(pid_t pid, s32 tid, const char *key, char *value, size_t len)
 {
 	char path[64], line[512];
-	size_t key_len = strlen(key);
 	bool found = false;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
 	f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, key, key_len) == 0 && line[key_len] == ':') {
-			snprintf(value, len, "%s", line + key_len + 1);
-			found = true;
-		}
+	while (f && !found && proc_line(f, line, sizeof(line))) {
+		const char *at = proc_status_value(line, key);
+
+		if (at)
+			snprintf(value, len, "%s", at);
+		found = at != NULL;
 	}
 	if (f)
 		fclose(f);
@@ -151,22 +151,12 @@ static bool same_namespace(pid_t pid, enum namespace ns)
 	return ns != NS_USER || same_ids(pid);
 }
 
-static s32 last_number(char *text)
-{
-	char *word, *save = NULL;
-	s32 last = 0;
-
-	for (word = strtok_r(text, " \t\n", &save); word; word = strtok_r(NULL, " \t\n", &save))
-		last = atoi(word);
-	return last;
-}
-
 /* What a process in another namespace calls @tid, which is ours; 0: nothing. */
 static s32 tid_inside(pid_t pid, s32 tid)
 {
 	char value[256];
 
-	return status_line(pid, tid, "NSpid", value, sizeof(value)) ? last_number(value) : 0;
+	return status_line(pid, tid, "NSpid", value, sizeof(value)) ? proc_last_number(value) : 0;
 }
 
 s32 pid_translate(pid_t pid, s32 tid, bool *same)
@@ -217,7 +207,7 @@ bool pid_inside(s32 tid, struct pid_inside *in)
 		return true;
 	if (!status_line(tid, tid, "NStgid", value, sizeof(value)))
 		return false;
-	in->pid = last_number(value);
+	in->pid = proc_last_number(value);
 	in->tid = tid_inside(in->tgid, tid);
 	return in->tid > 0;
 }

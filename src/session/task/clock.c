@@ -97,22 +97,19 @@ static bool read_event(int fd, u64 *value, u64 *enabled)
 static bool read_number(struct guest_thread *th, const char *file, const char *key, u32 word,
 			u64 *value)
 {
-	char buf[4096], *p = buf, *save = NULL;
+	char buf[4096];
 
-	if (!th->tid || !pid_task_text(th->process->pid, th->tid, file, buf, sizeof(buf)))
-		return false;
-	if (key) {
-		p = strstr(buf, key);
-		if (!p)
-			return false;
-		p += strlen(key);
-	}
-	for (p = strtok_r(p, " \t\n:", &save); p && word; word--)
-		p = strtok_r(NULL, " \t\n:", &save);
-	if (!p)
-		return false;
-	*value = strtoull(p, NULL, 10);
-	return true;
+	return th->tid && pid_task_text(th->process->pid, th->tid, file, buf, sizeof(buf)) &&
+	       proc_word(buf, key, word, value);
+}
+
+/* Field @field of stat, from 3, the state, on: behind a name that may hold anything. */
+static bool read_stat(struct guest_thread *th, u32 field, u64 *value)
+{
+	char buf[1024];
+
+	return th->tid && pid_task_text(th->process->pid, th->tid, "stat", buf, sizeof(buf)) &&
+	       proc_stat_field(buf, field, value);
 }
 
 static u64 schedstat(struct guest_thread *th)
@@ -141,17 +138,17 @@ static u64 from_proc(struct guest_thread *th, u32 config, u64 last)
 		if (read_number(th, "sched", "se.nr_migrations", 0, &a))
 			return a;
 		break;
-	/* After the name's parenthesis: state is word 0, minflt 7, majflt 9. */
+	/* minflt is field 10, majflt 12. */
 	case PERF_COUNT_SW_PAGE_FAULTS:
-		if (read_number(th, "stat", ") ", 7, &a) && read_number(th, "stat", ") ", 9, &b))
+		if (read_stat(th, 10, &a) && read_stat(th, 12, &b))
 			return a + b;
 		break;
 	case PERF_COUNT_SW_PAGE_FAULTS_MIN:
-		if (read_number(th, "stat", ") ", 7, &a))
+		if (read_stat(th, 10, &a))
 			return a;
 		break;
 	case PERF_COUNT_SW_PAGE_FAULTS_MAJ:
-		if (read_number(th, "stat", ") ", 9, &a))
+		if (read_stat(th, 12, &a))
 			return a;
 		break;
 	}

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "session/host/proc-text.h"
 
 /*
  * A kernel looks at what it has in memory. Here the file is read, and who serves it may be a guest,
@@ -24,8 +27,8 @@ static bool may_wait(const char *type)
 /* Whether the device is one of a mount of @pid's that answers by itself, or of none (btrfs). */
 static bool is_local(pid_t pid, u32 maj, u32 min)
 {
-	char path[64], line[4096], type[64];
-	unsigned major, minor;
+	char path[64], line[4096];
+	struct proc_mount m;
 	bool local = true;
 	FILE *mounts;
 
@@ -33,13 +36,9 @@ static bool is_local(pid_t pid, u32 maj, u32 min)
 	mounts = fopen(path, "re");
 	if (!mounts)
 		return false;
-	while (local && fgets(line, sizeof(line), mounts)) {
-		const char *at = strstr(line, " - ");
-
-		if (at && sscanf(line, "%*d %*d %u:%u", &major, &minor) == 2 && major == maj &&
-		    minor == min && sscanf(at + 3, "%63s", type) == 1)
-			local = !may_wait(type);
-	}
+	while (local && proc_line(mounts, line, sizeof(line)))
+		if (proc_mount_parse(line, &m) && m.dev == makedev(maj, min))
+			local = !may_wait(m.type);
 	fclose(mounts);
 	return local;
 }

@@ -11,51 +11,26 @@
 
 #include "session/session-priv.h"
 
-/* A line of /proc/PID/maps. */
-struct file_range {
-	u64 start, end, offset;
-	struct probe_file file;
-	bool writable, shared;
-};
-
-static bool next_range(FILE *maps, struct file_range *r)
+static struct probe_file file_of(const struct proc_range *r)
 {
-	unsigned long long start, end, offset, ino;
-	unsigned int major, minor;
-	char line[4400], perm[5];
-
-	while (fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu", &start, &end, perm, &offset,
-			   &major, &minor, &ino) != 7)
-			continue;
-		*r = (struct file_range){
-			.start = start,
-			.end = end,
-			.offset = offset,
-			.file = {makedev(major, minor), ino},
-			.writable = perm[1] == 'w',
-			.shared = perm[3] == 's',
-		};
-		return true;
-	}
-	return false;
+	return (struct probe_file){makedev(r->major, r->minor), r->ino};
 }
 
 /* What mappings say of a file is not what stat(2) does on every file system, so one is made. */
 static int as_mapped(int fd, struct probe_file *file)
 {
 	void *at = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
-	struct file_range r;
+	struct proc_range r;
 	int err = -EINVAL;
 	FILE *maps;
 
 	if (at == MAP_FAILED)
 		return -errno;
 	maps = fopen("/proc/self/maps", "re");
-	while (maps && err && next_range(maps, &r)) {
+	while (maps && err && proc_range_next(maps, &r)) {
 		if (r.start > (u64)at || r.end <= (u64)at)
 			continue;
-		*file = r.file;
+		*file = file_of(&r);
 		err = 0;
 	}
 	if (maps)
@@ -105,18 +80,21 @@ bool probes_of_files(const struct list *probes)
 }
 
 /* As the kernel has it: where the program could execute it, and cannot write. */
-static void add_place(struct probe *probe, const struct file_range *r)
+static void add_place(struct probe *probe, const struct proc_range *r)
 {
-	if (!is_of_file(probe) || r->writable || r->shared || r->file.dev != probe->file.dev ||
-	    r->file.ino != probe->file.ino || probe->offset < r->offset ||
-	    probe->offset - r->offset >= r->end - r->start || probe->nr_at == PROBE_AT)
+	struct probe_file file = file_of(r);
+
+	if (!is_of_file(probe) || r->prot & PROT_WRITE || r->shared ||
+	    file.dev != probe->file.dev || file.ino != probe->file.ino ||
+	    probe->offset < r->offset || probe->offset - r->offset >= r->end - r->start ||
+	    probe->nr_at == PROBE_AT)
 		return;
 	probe->at[probe->nr_at++] = r->start + (probe->offset - r->offset);
 }
 
 void probes_find_places(struct guest_process *p, const struct list *probes)
 {
-	struct file_range r;
+	struct proc_range r;
 	struct probe *probe;
 	char path[64];
 	FILE *maps;
@@ -131,7 +109,7 @@ void probes_find_places(struct guest_process *p, const struct list *probes)
 	list_for_each_entry (probe, probes, armed)
 		if (is_of_file(probe))
 			probe->nr_at = 0;
-	while (next_range(maps, &r))
+	while (proc_range_next(maps, &r))
 		list_for_each_entry (probe, probes, armed)
 			add_place(probe, &r);
 	fclose(maps);

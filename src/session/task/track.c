@@ -85,40 +85,8 @@ void track_namespaces(struct guest_thread *th)
 		task_namespaces(th->task, th->task);
 }
 
-/* A line of /proc/PID/maps. */
-struct map_line {
-	u64 start, end, offset, ino;
-	u32 maj, min, prot;
-	bool shared;
-	char name[4200]; /* "": none */
-};
-
-static bool next_line(FILE *maps, struct map_line *l)
-{
-	char line[4400], perm[5];
-	unsigned long long start, end, offset, ino;
-	int at;
-
-	while (fgets(line, sizeof(line), maps)) {
-		line[strcspn(line, "\n")] = '\0';
-		at = 0;
-		if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perm, &offset,
-			   &l->maj, &l->min, &ino, &at) < 7)
-			continue;
-		l->start = start;
-		l->end = end;
-		l->offset = offset;
-		l->ino = ino;
-		l->shared = perm[3] == 's';
-		l->prot = (perm[0] == 'r' ? PROT_READ : 0) | (perm[1] == 'w' ? PROT_WRITE : 0);
-		snprintf(l->name, sizeof(l->name), "%s", at ? line + at : "");
-		return true;
-	}
-	return false;
-}
-
 /* Where there is no file the kernel has the address as offset, but for its own. */
-static void tell_mapping(struct guest_thread *th, const struct map_line *l, u64 addr, u64 len,
+static void tell_mapping(struct guest_thread *th, const struct proc_range *l, u64 addr, u64 len,
 			 u32 prot)
 {
 	struct task_map map = {
@@ -131,8 +99,8 @@ static void tell_mapping(struct guest_thread *th, const struct map_line *l, u64 
 		.prot = prot,
 		.flags = l->shared ? MAP_SHARED : MAP_PRIVATE,
 		.filename = *l->name ? l->name : "//anon",
-		.maj = l->maj,
-		.min = l->min,
+		.maj = l->major,
+		.min = l->minor,
 		.ino = l->ino,
 	};
 	struct elf_build_id id;
@@ -140,7 +108,7 @@ static void tell_mapping(struct guest_thread *th, const struct map_line *l, u64 
 	if (!len)
 		return;
 	if (th->process->s->track_build_ids &&
-	    map_build_id(th->process->pid, l->name, l->maj, l->min, l->ino, &id)) {
+	    map_build_id(th->process->pid, l->name, l->major, l->minor, l->ino, &id)) {
 		map.build_id = id.bytes;
 		map.build_id_size = id.size;
 	}
@@ -148,16 +116,16 @@ static void tell_mapping(struct guest_thread *th, const struct map_line *l, u64 
 }
 
 /* The rest of the file whose code a program begins with: what unwinds its stack, for example. */
-static void tell_rest(struct guest_thread *th, FILE *maps, const struct map_line *code, u64 addr,
+static void tell_rest(struct guest_thread *th, FILE *maps, const struct proc_range *code, u64 addr,
 		      u64 len)
 {
-	struct map_line l;
+	struct proc_range l;
 
 	rewind(maps);
-	while (next_line(maps, &l)) {
+	while (proc_range_next(maps, &l)) {
 		u64 end = addr + len;
 
-		if (l.ino != code->ino || l.maj != code->maj || l.min != code->min)
+		if (l.ino != code->ino || l.major != code->major || l.minor != code->minor)
 			continue;
 		/*
 		 * Nothing of a guest is really executable, so code and what is beside it are one.
@@ -176,7 +144,7 @@ static void tell_rest(struct guest_thread *th, FILE *maps, const struct map_line
 /* The runtime is still in the call, so what it has mapped is there. */
 void track_mapped(struct guest_thread *th, const struct wire_mapped_args *args)
 {
-	struct map_line l;
+	struct proc_range l;
 	char path[64];
 	FILE *maps;
 	bool found = false;
@@ -188,7 +156,7 @@ void track_mapped(struct guest_thread *th, const struct wire_mapped_args *args)
 	maps = fopen(path, "re");
 	if (!maps)
 		return;
-	while (!found && next_line(maps, &l))
+	while (!found && proc_range_next(maps, &l))
 		found = args->addr >= l.start && args->addr < l.end;
 	if (found) {
 		tell_mapping(th, &l, args->addr, args->len, args->prot);

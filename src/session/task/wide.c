@@ -38,15 +38,11 @@ static int only_cpu(const struct guest_thread *th)
 /* The CPU that @th was last on, as the kernel says; -1: it does not. */
 static int last_cpu(const struct guest_thread *th)
 {
-	char text[1024], *p;
+	char text[1024];
 
-	if (!pid_task_text(th->process->pid, th->tid, "stat", text, sizeof(text)))
-		return -1;
-	/* The name may hold anything; behind it the state is field 3 and the CPU field 39. */
-	p = strrchr(text, ')');
-	for (int field = 2; p && field < 39; field++)
-		p = strchr(p + 1, ' ');
-	return p ? atoi(p) : -1;
+	return pid_task_text(th->process->pid, th->tid, "stat", text, sizeof(text))
+		       ? proc_stat_cpu(text)
+		       : -1;
 }
 
 bool wide_wants_places(const struct session *s)
