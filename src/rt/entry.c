@@ -8,6 +8,7 @@
 #include "rt/load/elf.h"
 #include "rt/load/execve.h"
 #include "rt/load/stack.h"
+#include "rt/load/told.h"
 #include "rt/load/vdso.h"
 #include "rt/mm/file-code.h"
 #include "rt/mm/mdwe.h"
@@ -88,8 +89,7 @@ static void read_control(struct startup *s)
 		got = sys_read((int)fd, (u8 *)&s->control + n, room - n);
 		n += got > 0 ? (size_t)got : 0;
 	} while (got > 0 && n < room);
-	if (n < sizeof(s->control) || s->control.magic != CONTROL_MAGIC ||
-	    s->control.version != CONTROL_VERSION)
+	if (!told_check(&s->control, n))
 		die("descriptor %d tells nothing that this anyperf-rt understands\n", (int)fd);
 	sys_close((int)fd);
 	arch_load(&s->control);

@@ -1,6 +1,6 @@
 /*
  * What the runtime reads of files and filters that it did not make: ELF headers, "#!" lines, BPF,
- * maps.
+ * maps and others of /proc.
  */
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "rt/load/elf.h"
 #include "rt/mm/maps.h"
 #include "rt/mm/region.h"
+#include "rt/proc/shown-lines.h"
 
 u64 region_code_start, region_code_end;
 
@@ -18,6 +19,8 @@ const char *const fuzz_samples[] = {
 	"#!  /usr/bin/env python3 \t\n",
 	"\177ELF\2\1\1",
 	"00400000-00408000 r-xp 00000000 fe:00 332383                     /usr/bin/true",
+	"VmSize:\t     123 kB",
+	"1234 56 7 8 9 10 11",
 	"\x20\1\1\1\4\1\1\1\x06\1\1\1\1\1\xff\x7f",
 	NULL,
 };
@@ -41,7 +44,8 @@ static int prot_of(const void *of, u64 start, u64 *end)
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	char interp[EXEC_HEAD], arg[EXEC_HEAD], line[256];
+	char interp[EXEC_HEAD], arg[EXEC_HEAD], line[256], text[SHOWN_STATM];
+	const char *name;
 	struct sock_filter code[64];
 	struct seccomp_data sd = {.nr = 1};
 	static struct maps_filter filter;
@@ -70,5 +74,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	line[n] = '\0';
 	maps_line(&filter, line);
 	maps_end(&filter);
+	memcpy(line, data, n);
+	shown_vm_line(line, size, text, sizeof(text));
+	CHECK(shown_statm(line, size, size / 2, text) <= sizeof(text));
+	name = shown_mapped(line, "/true");
+	CHECK(!name || (name >= line && !strcmp(name + strlen(name) - 5, "/true")));
 	return 0;
 }

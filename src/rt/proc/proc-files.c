@@ -9,6 +9,7 @@
 #include "rt/mm/maps.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
+#include "rt/proc/shown-lines.h"
 #include "rt/proc/shown-text.h"
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/fd.h"
@@ -176,7 +177,7 @@ static bool has_our_program(u32 pid)
  */
 static bool is_mapped(u32 pid, const char *claimed, char *out)
 {
-	size_t want = str_len(claimed), have = 0;
+	size_t have = 0;
 	char path[40], text[CONTROL_PATH + 128];
 	bool found = false;
 	long fd, n;
@@ -192,13 +193,10 @@ static bool is_mapped(u32 pid, const char *claimed, char *out)
 		text[have] = '\0';
 		for (; !found && (end = str_chr(line, '\n')); line = end + 1) {
 			const char *name;
-			size_t len;
 
 			*end = '\0';
-			name = str_chr(line, '/');
-			len = name ? str_len(name) : 0;
-			found = len >= want && str_eq(name + len - want, claimed) &&
-				str_put(out, CONTROL_PATH, name) > 0;
+			name = shown_mapped(line, claimed);
+			found = name && str_put(out, CONTROL_PATH, name) > 0;
 		}
 		/*
 		 * What is no whole line yet; one that is too long is of no file that we could name.
@@ -291,39 +289,6 @@ static void out_put(void *to, const char *s, size_t len)
 	shown_put(to, s, len);
 }
 
-/* "VmSize:     123 kB", without @own bytes. */
-static void vm_line(const char *line, u64 own, char *text, size_t size)
-{
-	const char *at = line + str_len("VmSize:");
-	char name[8];
-	u64 kb;
-
-	str_put(name, sizeof(name), line);
-	while (*at == '\t' || *at == ' ')
-		at++;
-	if (str_u64(at, 10, &kb))
-		fmt(text, size, "%s\t%8lu kB", name, kb - own / 1024);
-}
-
-/* The line of statm, in pages: all of it is first, what is private and writable sixth. */
-static void statm_text(struct shown_text *o, const char *line, const u64 own[LIMITS])
-{
-	char text[32];
-	u64 pages;
-	int n;
-
-	for (u32 i = 0; (n = str_u64(line, 10, &pages)); i++) {
-		if (i == 0)
-			pages -= own[LIMIT_AS] / PAGE_SIZE;
-		else if (i == 5)
-			pages -= own[LIMIT_DATA] / PAGE_SIZE;
-		out_put(o, text, fmt(text, sizeof(text), "%s%lu", i ? " " : "", pages));
-		line += n;
-		line += *line == ' ';
-	}
-	out_put(o, "\n", 1);
-}
-
 /* A line of status: signals and seccomp are the runtime's there, the guest's are in our tables. */
 static void status_line(struct thread *t, struct shown_text *o, const char *line,
 			const u64 own[LIMITS])
@@ -354,9 +319,9 @@ static void status_line(struct thread *t, struct shown_text *o, const char *line
 	else if (str_starts(line, "Seccomp_filters:") && filters)
 		fmt(text, sizeof(text), "Seccomp_filters:\t%u", filters);
 	else if (str_starts(line, "VmPeak:") || str_starts(line, "VmSize:"))
-		vm_line(line, own[LIMIT_AS], text, sizeof(text));
+		shown_vm_line(line, own[LIMIT_AS], text, sizeof(text));
 	else if (str_starts(line, "VmData:"))
-		vm_line(line, own[LIMIT_DATA], text, sizeof(text));
+		shown_vm_line(line, own[LIMIT_DATA], text, sizeof(text));
 	else if (deterministic)
 		(void)deterministic_status(t, line, text, sizeof(text));
 	if (text[0])
@@ -390,6 +355,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	long in = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
 	struct shown_text text = {0};
 	struct mm_foreign *foreign = NULL;
+	char statm[SHOWN_STATM];
 	u64 own[LIMITS]; /* at the moment that the kernel tells of */
 	size_t have = 0;
 
@@ -430,7 +396,8 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 			else if (s->kind == PROC_LIMITS)
 				limits_text(t, &text, line);
 			else if (s->kind == PROC_STATM)
-				statm_text(&text, line, own);
+				out_put(&text, statm,
+					shown_statm(line, own[LIMIT_AS], own[LIMIT_DATA], statm));
 			else
 				maps_line(&w->filter, line);
 			line = end + 1;

@@ -1,5 +1,6 @@
 #include "rt/sandbox/seccomp.h"
 
+#include "rt/load/told.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/region.h"
 #include "rt/sandbox/bpf.h"
@@ -342,12 +343,6 @@ long seccomp_prctl(struct thread *t)
 	return -EINVAL;
 }
 
-/* Bits of the length that is in front of a saved filter. */
-#define SAVED_NOTIFIES (1u << 31)
-#define SAVED_PRCTL    (1u << 30)
-#define SAVED_LOG      (1u << 29)
-#define SAVED_LENGTH   (SAVED_LOG - 1)
-
 /* Each has at least the four instructions' worth that the kernel charges for it. */
 _Static_assert(CONTROL_FILTERS >= FILTERS_MOST_INSNS * sizeof(struct sock_filter), "room for all");
 
@@ -361,8 +356,8 @@ size_t seccomp_save(struct thread *t, void *buf, size_t size)
 		u32 head;
 
 		CHECK(n + sizeof(u32) + len <= size);
-		head = f->len | (f->notifies ? SAVED_NOTIFIES : 0) |
-		       (f->by_prctl ? SAVED_PRCTL : 0) | (f->log ? SAVED_LOG : 0);
+		head = f->len | (f->notifies ? TOLD_NOTIFIES : 0) | (f->by_prctl ? TOLD_PRCTL : 0) |
+		       (f->log ? TOLD_LOG : 0);
 		memcpy(at + n, &head, sizeof(u32));
 		memcpy(at + n + sizeof(u32), f->code, len);
 		n += sizeof(u32) + len;
@@ -372,31 +367,27 @@ size_t seccomp_save(struct thread *t, void *buf, size_t size)
 
 int seccomp_load(struct thread *t, const void *buf, size_t len)
 {
-	const u8 *at = buf;
 	struct seccomp_filter *last = NULL;
+	struct told_filter told;
+	size_t at = 0;
+	int ret;
 
-	for (size_t n = 0; n < len;) {
-		struct seccomp_filter *f;
-		u32 head, insns;
+	while ((ret = told_filter(buf, len, &at, &told)) > 0) {
+		struct seccomp_filter *f = filter_new(told.insns, NULL);
 
-		memcpy(&head, at + n, sizeof(head));
-		n += sizeof(head);
-		insns = head & SAVED_LENGTH;
-		if (insns > BPF_MAXINSNS || n + insns * sizeof(struct sock_filter) > len)
-			return -EINVAL;
-		f = filter_new(insns, NULL);
 		if (!f)
 			return -ENOMEM;
-		memcpy(f->code, at + n, insns * sizeof(struct sock_filter));
-		n += insns * sizeof(struct sock_filter);
-		f->notifies = head & SAVED_NOTIFIES;
-		f->by_prctl = head & SAVED_PRCTL;
-		f->log = head & SAVED_LOG;
+		memcpy(f->code, told.code, told.insns * sizeof(struct sock_filter));
+		if (bpf_check(f->code, f->len))
+			return -EINVAL;
+		f->notifies = told.flags & TOLD_NOTIFIES;
+		f->by_prctl = told.flags & TOLD_PRCTL;
+		f->log = told.flags & TOLD_LOG;
 		if (last)
 			last->older = f;
 		else
 			t->filters = f;
 		last = f;
 	}
-	return 0;
+	return ret;
 }
