@@ -77,7 +77,7 @@ bool proc_range_parse(const char *line, struct proc_range *r)
 	char perm[5];
 
 	if (!hex(&at, '-', &r->start) || !hex(&at, ' ', &r->end) || r->end < r->start ||
-	    strcspn(at, " ") != 4)
+	    strcspn(at, " ") != 4 || !at[4])
 		return false;
 	memcpy(perm, at, 5);
 	at += 5;

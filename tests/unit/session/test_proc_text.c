@@ -103,6 +103,9 @@ TEST(ranges)
 	EXPECT(!proc_range_parse("7f00-8f00 rw-s- 00001000 fd:02 4711 /a", &r));
 	EXPECT(!proc_range_parse("-7f00-8f00 rw-s 00001000 fd:02 4711 /a", &r));
 	EXPECT(!proc_range_parse("7f00-8f00 rw-s 00001000 fd:02", &r));
+	EXPECT(!proc_range_parse("7f00-8f00 rw-s\0"
+				 "1 1:1 1 /beyond",
+				 &r));
 	EXPECT(!proc_range_parse("Size:         4 kB", &r));
 }
 
