@@ -122,9 +122,9 @@ void event_page_update(struct event *event)
 	page->cap_user_rdpmc = width != 0;
 	page->pmc_width = width;
 	page->index = index;
-	page->offset = (s64)((u64)event->count + (u64)event->child_count);
-	if (index)
-		page->offset -= (s64)event->hw.prev;
+	/* All of it modulo 2^64. */
+	page->offset = (s64)((u64)event->count + (u64)event->child_count -
+			     (index ? (u64)event->hw.prev : 0));
 	page->time_enabled = event->time_enabled + event->child_time_enabled;
 	page->time_running = event->time_running + event->child_time_running;
 	/* Pairs with the reader's barrier before its second look. */

@@ -460,6 +460,27 @@ TEST(member_times_follow_the_leader)
 	fake_free(f);
 }
 
+/* What the page adds to the counter is modulo 2^64: a count may be anything (UBSan). */
+TEST(user_page_of_a_count_that_wraps)
+{
+	struct perf_event_mmap_page *page;
+	struct event *event;
+	int fd;
+
+	f = fake_new(1);
+	fd = open_as(0, false, -1);
+	event = fake_event(f, fd);
+	EXPECT_EQ(fake_map(f, fd, 1, true), 0);
+	fake_advance(f, 50);
+	fake_ioctl(f, fd, PERF_EVENT_IOC_DISABLE, 0);
+	event->count = (s64)(1ull << 63);
+	fake_ioctl(f, fd, PERF_EVENT_IOC_ENABLE, 0);
+	page = fake_page(f, fd);
+	EXPECT(page->index && event->hw.prev);
+	EXPECT_EQ((u64)page->offset + event->hw.prev, 1ull << 63);
+	fake_free(f);
+}
+
 TEST(user_page)
 {
 	struct perf_event_mmap_page *page;
