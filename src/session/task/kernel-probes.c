@@ -240,11 +240,16 @@ static void put(struct probe *probe)
 void kernel_probes_free(struct guest_thread *th)
 {
 	struct record_probe *rp, *tmp;
-	struct probe *probe, *next;
+	bool last;
 
 	list_for_each_entry_safe (rp, tmp, &th->records->probes, link)
-		list_for_each_entry_safe (probe, next, &rp->users, watched)
+		do {
+			struct probe *probe = first_user(rp);
+
+			/* With the last one it is gone. */
+			last = probe->watched.next == &rp->users;
 			put(probe);
+		} while (!last);
 }
 
 void kernel_probe_on_exec(struct probe *probe)

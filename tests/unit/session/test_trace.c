@@ -554,3 +554,60 @@ TEST(a_thread_is_asked_for_the_branches_of_its_events)
 	EXPECT_EQ(serve_until_exit(fork_guest(ask_for_branches)), 0);
 	session_free(s);
 }
+
+/* The kernel's number of a tracepoint; 0: it does not tell. */
+static u64 tracepoint(const char *name)
+{
+	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+	unsigned long long id = 0;
+	char path[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(places) && !id; i++) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "%s/events/%s/id", places[i], name);
+		f = fopen(path, "re");
+		if (f && fscanf(f, "%llu", &id) != 1)
+			id = 0;
+		if (f)
+			fclose(f);
+	}
+	return id;
+}
+
+static void end_with_tracepoints(struct mock *guest)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h;
+
+	attr.type = PERF_TYPE_TRACEPOINT;
+	attr.config = tracepoint("sched/sched_switch");
+	attr.disabled = 0;
+	attr.exclude_kernel = attr.exclude_hv = 0;
+	NEED(mock_hello(guest, -1, 0) == 0);
+	/* Where there are none, or where the kernel refuses them, nothing ends. */
+	for (int i = 0; i < 3; i++)
+		(void)mock_open(guest, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
+	NEED(mock_call(guest, WIRE_OP_PING) == 0);
+	/* Who has the descriptors as well outlives the thread. */
+	if (fork() == 0)
+		usleep(300000);
+}
+
+/* What the session has of a thread's tracepoints goes with the thread (ASan). */
+TEST(a_thread_ends_with_tracepoints_on)
+{
+	struct session_config config = {.paranoid = -1, .segment_fd = -1};
+	struct session *mine = NULL;
+	int status = 1;
+	char why[300];
+	pid_t pid;
+
+	EXPECT_EQ(session_new(&config, &mine, why, sizeof(why)), 0);
+	pid = mock_fork(mine, end_with_tracepoints);
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		session_run(mine, 5);
+	EXPECT_EQ(status, 0);
+	session_run(mine, 0);
+	session_free(mine);
+}
