@@ -2,7 +2,9 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <anyperf/command.h>
 
@@ -74,6 +76,22 @@ static bool own_end(int sig)
 	}
 }
 
+/*
+ * A guest that has not ended with the command: how far it has come, and so how much it has counted,
+ * is a matter of time.
+ */
+static bool is_something_left(const struct guest_segment *segment)
+{
+	for (u32 i = 0, used = ap__segment_used(segment); i < used; i++) {
+		const struct meter *m = ap__segment_meter(segment, i);
+
+		if (m && __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) == METER_RUNNING &&
+		    !syscall(SYS_tgkill, m->pid, m->tid, 0))
+			return true;
+	}
+	return false;
+}
+
 u32 deterministic_sources(struct ap_machine *m, int status)
 {
 	const struct guest_segment *segment = ap__machine_segment(m);
@@ -84,6 +102,8 @@ u32 deterministic_sources(struct ap_machine *m, int status)
 	nondet &= (1u << NONDET_SOURCES) - 1;
 	if (WIFSIGNALED(status) && !own_end(WTERMSIG(status)))
 		nondet |= NONDET_SIGNALS;
+	if (segment && is_something_left(segment))
+		nondet |= NONDET_PROCESSES;
 	if (uncounted)
 		nondet |= NONDET_UNCOUNTED;
 	return nondet;

@@ -14,7 +14,6 @@
 #include "cli/json-reader.h"
 #include "cli/json.h"
 
-#define SCHEMA  "anyperf-baseline-1"
 #define MOST_KB 1024
 
 struct baseline {
@@ -31,14 +30,20 @@ struct differences {
 static void printf_like(2, 3) differ(struct differences *d, const char *fmt, ...)
 {
 	va_list ap;
+	size_t from;
 
 	if (d->len + 2 >= sizeof(d->text))
 		return;
 	if (d->len)
 		d->len += (size_t)snprintf(d->text + d->len, sizeof(d->text) - d->len, "; ");
 	va_start(ap, fmt);
+	from = d->len;
 	d->len += (size_t)vsnprintf(d->text + d->len, sizeof(d->text) - d->len, fmt, ap);
 	va_end(ap);
+	/* What the file says must not look like something of ours: a log reads lines. */
+	for (char *c = d->text + from; *c; c++)
+		if ((u8)*c < ' ' || *c == 0x7f)
+			*c = '?';
 }
 
 static int refuse(struct compare_job *job, const char *what)
@@ -85,9 +90,9 @@ static bool is_ours(const struct json_text *t, char *why, size_t size)
 
 	if (!schema || strncmp(schema, "anyperf-baseline-", 17) != 0)
 		snprintf(why, size, "it is no baseline of anyperf");
-	else if (strcmp(schema, SCHEMA) != 0)
+	else if (strcmp(schema, BASELINE_SCHEMA) != 0)
 		snprintf(why, size, "it is a baseline of another version: %.40s, and this is %s",
-			 schema, SCHEMA);
+			 schema, BASELINE_SCHEMA);
 	else if (!counts || !command)
 		snprintf(why, size, "it lacks its %s", counts ? "command" : "counts");
 	else
@@ -147,7 +152,7 @@ static void compare_text(const struct json_text *t, const char *key, const char 
 		differ(d, "%s was %.160s and is %s", what, was, now);
 }
 
-static const char *name_of(const char *entry, char *name, size_t size)
+const char *compare_variable(const char *entry, char *name, size_t size)
 {
 	snprintf(name, size, "%.*s", (int)strcspn(entry, "="), entry);
 	return name;
@@ -175,7 +180,8 @@ static void compare_variables(const struct compare_job *job, const struct json_t
 		return;
 	}
 	for (char **entry = job->environment; *entry; entry++) {
-		const char *hash = json_member_text(t, was, name_of(*entry, name, sizeof(name)));
+		const char *hash = json_member_text(t, was,
+						    compare_variable(*entry, name, sizeof(name)));
 
 		compare_hash(*entry, hex);
 		if (!hash)
@@ -372,96 +378,6 @@ int compare_baseline_check(struct compare_job *job)
 		 "--cpus=%llu tells it the same",
 		 (unsigned long long)cpus, now.cpus, (unsigned long long)cpus);
 	return refuse(job, text);
-}
-
-static void write_counts(struct json *j, const struct compare_side *side)
-{
-	json_array(j, "counts");
-	for (u32 i = 0; i < side->nr_counts; i++) {
-		const struct side_count *c = &side->counts[i];
-
-		if (!c->runs)
-			continue;
-		json_object(j, NULL);
-		json_str(j, "event", c->name);
-		json_u64(j, "min", side_count_min(c));
-		json_u64(j, "value", side_count_median(c));
-		json_u64(j, "max", side_count_max(c));
-		json_end(j);
-	}
-	json_end(j);
-}
-
-static void write_baseline(const struct compare_job *job, FILE *out)
-{
-	const struct compare_side *side = &job->sides[job->nr_sides - 1];
-	struct compare_facts facts;
-	char name[100], hex[17];
-	struct json j;
-
-	compare_facts_of(job, side, &facts);
-	json_begin_lines(&j, out);
-	json_object(&j, NULL);
-	json_str(&j, "schema", SCHEMA);
-	json_array(&j, "command");
-	for (u32 i = 0; side->argv[i]; i++)
-		json_str(&j, NULL, side->argv[i]);
-	json_end(&j);
-	if (job->opts.from) {
-		json_str(&j, "from", job->opts.from);
-		json_str(&j, "to", job->opts.to);
-	}
-	json_str(&j, "build_id", facts.build_id);
-	json_object(&j, "environment");
-	for (char **entry = job->environment; *entry; entry++) {
-		compare_hash(*entry, hex);
-		json_str(&j, name_of(*entry, name, sizeof(name)), hex);
-	}
-	json_end(&j);
-	json_str(&j, "cpu_vendor", facts.vendor);
-	json_str(&j, "cpu_features", facts.features);
-	if (facts.cpus)
-		json_u64(&j, "cpus", facts.cpus);
-	json_str(&j, "libc", facts.libc);
-	json_u64(&j, "seed", facts.seed);
-	json_str(&j, "directory", facts.directory);
-	json_u64(&j, "user", facts.user);
-	deterministic_not_fixed_json(&j, side->nondet);
-	write_counts(&j, side);
-	json_end(&j);
-	json_finish(&j);
-}
-
-/* Into a new file first: who is interrupted has the old one. */
-int compare_baseline_save(const struct compare_job *job)
-{
-	const struct compare_opts *o = &job->opts;
-	const char *path = o->save ? o->save : o->update ? o->baseline : NULL;
-	char *fresh;
-	FILE *out;
-	bool bad;
-
-	if (!path)
-		return 0;
-	fresh = malloc(strlen(path) + sizeof(".new"));
-	CHECK(fresh);
-	sprintf(fresh, "%s.new", path);
-	errno = 0;
-	out = fopen(fresh, "we");
-	bad = !out;
-	if (out) {
-		write_baseline(job, out);
-		bad = fflush(out) || ferror(out);
-		bad |= fclose(out) != 0;
-	}
-	bad = bad || rename(fresh, path);
-	if (bad) {
-		command_error(&cmd_compare, "cannot write '%s': %s", path, strerror(errno));
-		if (out)
-			unlink(fresh);
-	}
-	free(fresh);
-	return bad ? -1 : 0;
 }
 
 void compare_baseline_free(struct compare_job *job)

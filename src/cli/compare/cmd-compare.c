@@ -38,6 +38,22 @@ static void prepare_sides(struct compare_job *job)
 	}
 }
 
+/*
+ * Standard descriptors that are closed would become something else of ours, which the commands then
+ * got in its place, or wrote to. Standard output must be there.
+ */
+static int fill_standard(const struct compare_job *job)
+{
+	if (!job->opts.output && fcntl(STDOUT_FILENO, F_GETFD) < 0)
+		return command_error(&cmd_compare, "cannot write to standard output: %s",
+				     strerror(errno));
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+			return command_error(&cmd_compare, "cannot open /dev/null: %s",
+					     strerror(errno));
+	return 0;
+}
+
 /* What runs read, each from its beginning. */
 static int open_input(struct compare_job *job)
 {
@@ -61,6 +77,8 @@ static int open_files(struct compare_job *job)
 {
 	const char *output = job->opts.output;
 
+	if (fill_standard(job))
+		return -1;
 	job->no_output = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (job->no_output < 0)
 		return command_error(&cmd_compare, "cannot open /dev/null: %s", strerror(errno));
@@ -126,6 +144,8 @@ static int compare(struct compare_job *job)
 {
 	int status, written;
 
+	if (compare_baseline_try(job))
+		return cmd_compare.failure;
 	if (!job->opts.time_only && compare_prepare_counts(job))
 		return job->status;
 	if (job->opts.baseline && compare_baseline_load(job))

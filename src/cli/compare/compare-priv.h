@@ -159,6 +159,14 @@ must_check int compare_baseline_load(struct compare_job *job);
  */
 must_check int compare_baseline_check(struct compare_job *job);
 
+/* The name of an environment's @entry, for as long as @name lives. */
+const char *compare_variable(const char *entry, char *name, size_t size);
+
+#define BASELINE_SCHEMA "anyperf-baseline-1"
+
+/* Whether what --save or --update name can be written, before anything has run; as below. */
+must_check int compare_baseline_try(const struct compare_job *job);
+
 /* Writes what --save or --update want to keep. 0, or -1 after saying why not. */
 must_check int compare_baseline_save(const struct compare_job *job);
 void compare_baseline_free(struct compare_job *job);
