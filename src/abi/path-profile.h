@@ -51,14 +51,61 @@ struct path_frag {
 /* A superblock: instructions in order of execution. The first fragment begins with the first. */
 struct path_block {
 	u16 nr_frags, nr_insns, nr_targets;
-	u16 traced; /* not 0: it was made for the trace of paths, path-trace.h */
+	u16 traced; /* enum path_traced: it was made for the trace of paths, path-trace.h */
 		    /*
 	 * Then: struct path_frag frag[nr_frags]; u64 target[nr_targets], of the direct branches in
 	 * order; u8 insn[nr_insns], the length of each in its lower four bits and enum path_insn in
 	 * the others. If it is traced, from an even address on u16 cost[nr_insns], path_cost() of
-	 * each. Zeros up to a multiple of 8.
+	 * each. If its accesses are, from a multiple of 8 on struct path_accesses. Zeros up to a
+	 * multiple of 8.
 	 */
 };
+
+enum path_traced {
+	PATH_TRACED = 1,
+	PATH_TRACED_ACCESSES, /* as well */
+};
+
+/*
+ * Accesses of memory. Their addresses are made of slots, values of registers that a thread appends
+ * to a list of its own when it has come to instruction slot_insn[] of the path; ascending.
+ */
+struct path_accesses {
+	u16 nr_slots, nr_accesses;
+	u32 reserved;
+	/* Then: u8 slot_insn[nr_slots], up to a multiple of 8; struct path_access[nr_accesses]. */
+};
+
+enum path_access_kind {
+	PATH_LOAD,
+	PATH_STORE,
+	PATH_PREFETCH,
+	/* Of a string instruction, as many as lie between slots `base` and `index`. */
+	PATH_LOADS,
+	PATH_STORES,
+};
+
+enum path_access_flags {
+	PATH_ADDR32 = 1, /* the sum has 32 bits */
+	PATH_FS = 2,     /* and the segment's base is added */
+	PATH_GS = 4,
+	PATH_BYTE_INDEX = 8, /* of the index only the lowest byte counts */
+};
+
+#define PATH_NO_SLOT 0xffffu
+
+/* At disp + slot[base] + (slot[index] << scale). In order; what is loaded and stored is both. */
+struct path_access {
+	u64 disp;
+	u16 base, index; /* PATH_NO_SLOT: none */
+	u16 size;        /* bytes; of a string instruction, of each */
+	u8 insn;         /* which of the block */
+	u8 kind;         /* enum path_access_kind */
+	u8 flags, scale;
+	u8 reserved[6];
+};
+
+#define PATH_SLOTS_MAX 512u /* of a block */
 
 /* What an instruction costs: enum cost_class of the model, and how many loads and stores it has. */
 static inline u16 path_cost(u32 class, u32 loads, u32 stores)

@@ -7,6 +7,10 @@
  * A trace is words of 32 bits. A word below PATH_WORDS is a path that was taken, all of it unless a
  * part of it is taken back. Others begin an entry of several words, of which the first says what it
  * is; such an entry is never torn by a hand-over.
+ *
+ * Where accesses of memory are traced as well there is a second list, of slots: for each path or
+ * part of one, in order, the slots of its instructions (struct path_accesses). What BACK says has
+ * not retired has none, and other entries have none.
  */
 #ifndef ABI_PATH_TRACE_H
 #define ABI_PATH_TRACE_H
@@ -14,6 +18,8 @@
 #include "abi/path-profile.h"
 
 #define PATH_TRACE_SIZE (32u << 10) /* bytes of a thread's buffer */
+/* And of that of slots: as many as the paths that fit can have, and those of one that is going on. */
+#define PATH_SLOTS_SIZE (((u64)PATH_TRACE_SIZE / 4 + 1) * PATH_SLOTS_MAX * 8)
 
 #define PATH_TRACE_KIND (0xffu << 24)
 /*

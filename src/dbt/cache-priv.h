@@ -508,15 +508,25 @@ void meter_attach(struct dbt_thread *t);
 
 /*
  * path-word.c. Describes a block, with the lock: its place, 0 if there is none or nobody asks; with
- * @costs, path_cost() of each instruction, for the trace. Then the number of a path through it.
+ * @details for the trace. Then the number of a path through it.
  */
 static inline bool cache_describes_paths(void)
 {
 	return cache.mask & (DBT_MASK_PATHS | DBT_MASK_TRACE);
 }
 
+/* What the trace wants to know of a block. */
+struct path_details {
+	const u16 *costs; /* path_cost() of each instruction */
+	const u8 *slot_insn;
+	const struct path_access *accesses;
+	u32 nr_slots, nr_accesses;
+	bool memory; /* accesses are traced */
+};
+
 u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct block_insn *insns,
-		   u32 nr_insns, const u64 *targets, u32 nr_targets, const u16 *costs);
+		   u32 nr_insns, const u64 *targets, u32 nr_targets,
+		   const struct path_details *details);
 u32 path_add(u32 block, u32 from, u32 upto, bool taken);
 /*
  * The thread's words lack instructions [from, upto) of a block (@sign 1), or have them though they

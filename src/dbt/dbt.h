@@ -51,11 +51,12 @@
 #define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_PATHS_AT) /* without words of paths */
 
 /* Instrumentation mask: a property of the whole code cache. */
-#define DBT_MASK_COUNT BIT(0) /* METER_INSTRUCTIONS and METER_BRANCHES */
-#define DBT_MASK_SPLIT BIT(1) /* the other quantities too */
-#define DBT_MASK_ALL   (DBT_MASK_COUNT | DBT_MASK_SPLIT)
-#define DBT_MASK_PATHS BIT(2) /* each path has a word as well; dbt_paths() comes before */
-#define DBT_MASK_TRACE BIT(3) /* paths are traced, in order; dbt_paths() comes before */
+#define DBT_MASK_COUNT  BIT(0) /* METER_INSTRUCTIONS and METER_BRANCHES */
+#define DBT_MASK_SPLIT  BIT(1) /* the other quantities too */
+#define DBT_MASK_ALL    (DBT_MASK_COUNT | DBT_MASK_SPLIT)
+#define DBT_MASK_PATHS  BIT(2) /* each path has a word as well; dbt_paths() comes before */
+#define DBT_MASK_TRACE  BIT(3) /* paths are traced, in order; dbt_paths() comes before */
+#define DBT_MASK_MEMORY BIT(4) /* with DBT_MASK_TRACE: and what addresses of memory are made of */
 /*
  * Threads can be given deadlines (dbt_deadlines()), of quantity @q or, with METER_INSTRUCTIONS, of
  * any. With DBT_MASK_COUNT, and with DBT_MASK_SPLIT if @q is of those.
@@ -144,7 +145,8 @@ struct dbt_deadline {
 struct path_correction {
 	u32 block;
 	u8 from, upto;
-	s8 sign; /* 0: there was none */
+	s8 sign;   /* 0: there was none */
+	s16 slots; /* by which slots_at has moved */
 };
 
 struct dbt_thread {
@@ -186,6 +188,8 @@ struct dbt_thread {
 	struct path_correction correction;
 	u64 trace_start; /* what ops.trace_map() gave */
 	u64 trace_at;    /* address of the next word of the trace; 0: nothing has been traced */
+	u64 slots_start; /* what ops.slots_map() gave */
+	u64 slots_at;    /* address of the first slot of the path that the thread is on */
 	/* Taken branches; branch-ring.c. */
 	u64 logged;                     /* the part of the mask that the rings are of */
 	u16 open_calls;                 /* the next word of the ring of open calls */
@@ -228,7 +232,8 @@ struct dbt_ops {
 	/*
 	 * By the thread itself, which may be in the cache and in a signal handler; the lock may be
 	 * held by anybody and is not to be taken: @n words of its trace, to be copied out. Not for
-	 * the thread's end; see dbt_trace_flush(). May be NULL if nobody traces.
+	 * the thread's end; see dbt_trace_flush(). The slots of these words lie from slots_start to
+	 * before slots_at. May be NULL if nobody traces.
 	 */
 	void (*trace)(struct dbt_thread *t, const u32 *words, u32 n);
 	/*
@@ -237,6 +242,8 @@ struct dbt_ops {
 	 * caller's, who gives it back after dbt_thread_remove().
 	 */
 	u64 (*trace_map)(struct dbt_thread *t);
+	/* Likewise, for DBT_MASK_MEMORY: PATH_SLOTS_SIZE bytes, of which few are ever touched. */
+	u64 (*slots_map)(struct dbt_thread *t);
 	/*
 	 * The byte at @pc in the file that it is mapped from, if the guest cannot have changed it:
 	 * what the guest's code has where the kernel has put a breakpoint instruction. May be NULL.

@@ -23,23 +23,48 @@ void dbt_paths(struct dbt_thread *t, struct path_space *space)
 	cache_unlock(t);
 }
 
+/* Paths of one block at most: all of them have slots, or none, since who corrects has no number. */
+#define BLOCK_PATHS_MAX (2u * BLOCK_INSNS_MAX)
+
+static u64 details_size(const struct path_details *d, u32 nr_insns)
+{
+	u64 size = ALIGN_UP(nr_insns * sizeof(*d->costs) + 1, 8ull) + 8;
+
+	if (d->memory)
+		size += sizeof(struct path_accesses) + ALIGN_UP(d->nr_slots, 8u) +
+			d->nr_accesses * sizeof(*d->accesses);
+	return size;
+}
+
+/* Appends @n bytes at @to, which is moved to a multiple of @align first. */
+static u8 *put(u8 *to, u32 align, const void *from, u64 n)
+{
+	to = (u8 *)ALIGN_UP((u64)to, (u64)align);
+	memcpy(to, from, n);
+	return to + n;
+}
+
 u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct block_insn *insns,
-		   u32 nr_insns, const u64 *targets, u32 nr_targets, const u16 *costs)
+		   u32 nr_insns, const u64 *targets, u32 nr_targets,
+		   const struct path_details *details)
 {
 	struct path_space *space = cache.paths;
 	struct path_block head = {.nr_frags = (u16)nr_frags,
 				  .nr_insns = (u16)nr_insns,
-				  .nr_targets = (u16)nr_targets,
-				  .traced = costs ? 1 : 0};
+				  .nr_targets = (u16)nr_targets};
 	u32 size = (u32)ALIGN_UP(sizeof(head) + nr_frags * sizeof(struct path_frag) +
 					 nr_targets * sizeof(*targets) + nr_insns +
-					 (costs ? nr_insns * sizeof(*costs) + 1 : 0),
+					 (details ? details_size(details, nr_insns) : 0),
 				 8);
 	u32 at;
 	u8 *to;
 
 	if (!cache_describes_paths() || !space || !nr_insns || cache.path_log > PATH_LOG - size)
 		return 0;
+	if (details && details->memory && cache.nr_paths > PATH_WORDS - BLOCK_PATHS_MAX)
+		return 0;
+	if (details)
+		head.traced = details->memory ? PATH_TRACED_ACCESSES : PATH_TRACED;
 	at = cache.path_log;
 	to = space->log + at;
 	memcpy(to, &head, sizeof(head));
@@ -49,16 +74,46 @@ u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct bl
 
 		memcpy(to, &f, sizeof(f));
 	}
-	memcpy(to, targets, nr_targets * sizeof(*targets));
-	to += nr_targets * sizeof(*targets);
+	to = put(to, 1, targets, nr_targets * sizeof(*targets));
 	for (u32 i = 0; i < nr_insns; i++)
-		to[i] = insns[i].guest;
-	to += ALIGN_UP(nr_insns, 2u);
-	if (costs)
-		memcpy(to, costs, nr_insns * sizeof(*costs));
+		*to++ = insns[i].guest;
+	if (details)
+		to = put(to, 2, details->costs, nr_insns * sizeof(*details->costs));
+	if (details && details->memory) {
+		struct path_accesses a = {.nr_slots = (u16)details->nr_slots,
+					  .nr_accesses = (u16)details->nr_accesses};
+
+		to = put(to, 8, &a, sizeof(a));
+		to = put(to, 1, details->slot_insn, details->nr_slots);
+		put(to, 8, details->accesses, details->nr_accesses * sizeof(*details->accesses));
+	}
 	cache.path_log = at + size;
 	__atomic_store_n(&space->logged, at + size, __ATOMIC_RELEASE);
 	return at / 8;
+}
+
+/* How many slots instructions [from, upto) of a block have. Async-signal-safe. */
+static u32 slots_of(u32 block, u32 from, u32 upto)
+{
+	const struct path_block *head;
+	const struct path_accesses *a;
+	const u8 *at;
+	u32 n = 0;
+
+	if (!(cache.mask & DBT_MASK_MEMORY) || !block)
+		return 0;
+	at = cache.paths->log + block * 8ull;
+	head = (const struct path_block *)at;
+	if (head->traced != PATH_TRACED_ACCESSES)
+		return 0;
+	at += sizeof(*head) + head->nr_frags * sizeof(struct path_frag) +
+	      head->nr_targets * sizeof(u64);
+	at += ALIGN_UP((u32)head->nr_insns, 2u) + head->nr_insns * sizeof(u16);
+	a = (const struct path_accesses *)ALIGN_UP((u64)at, 8ull);
+	at = (const u8 *)(a + 1);
+	for (u32 i = 0; i < a->nr_slots; i++)
+		n += at[i] >= from && at[i] < upto;
+	return n;
 }
 
 u32 path_add(u32 block, u32 from, u32 upto, bool taken)
@@ -102,11 +157,24 @@ static u32 *trace_of(const struct dbt_thread *t)
 
 void path_trace_begin(struct dbt_thread *t)
 {
-	if (!(cache.mask & DBT_MASK_TRACE) || t->trace_at)
+	if (!(cache.mask & DBT_MASK_TRACE))
 		return;
+	if (cache.mask & DBT_MASK_MEMORY && !t->slots_start)
+		t->slots_at = t->slots_start = cache.ops.slots_map(t);
 	if (!t->trace_start)
 		t->trace_start = cache.ops.trace_map(t);
-	t->trace_at = t->trace_start;
+	if (!t->trace_at)
+		t->trace_at = t->trace_start;
+}
+
+/* Hands over @n words, with their slots. Those of the path that goes on come first then. */
+static void hand_over(struct dbt_thread *t, u32 n)
+{
+	cache.ops.trace(t, trace_of(t), n);
+	if (t->slots_at == t->slots_start)
+		return;
+	memmove((void *)t->slots_start, (const void *)t->slots_at, PATH_SLOTS_MAX * 8);
+	t->slots_at = t->slots_start;
 }
 
 u64 path_trace_full(struct dbt_thread *t, u64 addr)
@@ -115,7 +183,7 @@ u64 path_trace_full(struct dbt_thread *t, u64 addr)
 
 	if (!(cache.mask & DBT_MASK_TRACE) || !start || addr != start + PATH_TRACE_SIZE)
 		return 0;
-	cache.ops.trace(t, trace_of(t), PATH_TRACE_SIZE / 4);
+	hand_over(t, PATH_TRACE_SIZE / 4);
 	t->trace_at = start;
 	return start;
 }
@@ -125,7 +193,7 @@ void dbt_trace_flush(struct dbt_thread *t)
 	u64 start = (u64)trace_of(t);
 
 	if (t->trace_at > start)
-		cache.ops.trace(t, trace_of(t), (u32)((t->trace_at - start) / 4));
+		hand_over(t, (u32)((t->trace_at - start) / 4));
 	t->trace_at = 0;
 }
 
@@ -138,7 +206,8 @@ static void trace(struct dbt_thread *t, u32 a, u32 b, u32 c, u32 n)
 		return;
 	if (t->trace_at + PATH_TRACE_ENTRY * 4 > (u64)trace_of(t) + PATH_TRACE_SIZE)
 		dbt_trace_flush(t);
-	path_trace_begin(t);
+	if (!t->trace_at)
+		t->trace_at = t->trace_start;
 	to = (u32 *)t->trace_at;
 	to[0] = a;
 	to[1] = b;
@@ -147,10 +216,15 @@ static void trace(struct dbt_thread *t, u32 a, u32 b, u32 c, u32 n)
 	t->trace_at += n * 4;
 }
 
+/* The slots of what did not retire go before the entry is made, of what did they come behind it. */
 static void trace_part(struct dbt_thread *t, const struct path_correction *c)
 {
+	if (c->slots < 0)
+		t->slots_at += (s64)c->slots * 8;
 	trace(t, (c->sign < 0 ? PATH_TRACE_BACK : PATH_TRACE_PART) | (u32)c->from << 8 | c->upto,
 	      c->block, 0, 2);
+	if (c->slots > 0)
+		t->slots_at += (s64)c->slots * 8;
 }
 
 static void correct(struct dbt_thread *t, const struct path_correction *c, s64 sign)
@@ -171,6 +245,7 @@ void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign)
 		return;
 	t->correction = (struct path_correction){
 		.block = block, .from = (u8)from, .upto = (u8)upto, .sign = (s8)sign};
+	t->correction.slots = (s16)((s32)slots_of(block, from, upto) * sign);
 	correct(t, &t->correction, 1);
 	trace_part(t, &t->correction);
 }
@@ -179,8 +254,10 @@ void path_take_back(struct dbt_thread *t)
 {
 	correct(t, &t->correction, -1);
 	/* It is the last entry, and the trace has not been handed over since. */
-	if (t->correction.sign && cache.mask & DBT_MASK_TRACE)
+	if (t->correction.sign && cache.mask & DBT_MASK_TRACE) {
 		t->trace_at -= 2 * sizeof(u32);
+		t->slots_at -= (s64)t->correction.slots * 8;
+	}
 }
 
 void path_correct_again(struct dbt_thread *t)

@@ -2,22 +2,30 @@
 
 #include "model/cycles.h"
 
-#define INSNS_MAX 255u
-#define OPS_MAX   (INSNS_MAX * 2) /* of a path */
+#define INSNS_MAX    255u
+#define ACCESSES_MAX 1024u /* of a block */
+#define OPS_MAX      (INSNS_MAX * 2 + ACCESSES_MAX)
 
 enum feed_op_kind {
 	OP_FETCH,
 	OP_BRANCH,
 	OP_OPEN, /* a branch whose target is the next path; the last one */
+	OP_LOAD, /* of slot[base] + target */
+	OP_STORE,
+	OP_ACCESS, /* any other; `access` says which */
+	OP_STRING, /* likewise; with a second one behind it, which goes along, if `and_next` */
 };
 
 struct feed_op {
 	u8 kind;   /* enum feed_op_kind */
 	u8 len;    /* bytes of the instruction */
-	u8 branch; /* enum model_branch_kind */
-	u8 taken;
+	u8 branch; /* enum model_branch_kind; of OP_ACCESS enum path_access_kind */
+	u8 taken;  /* of OP_ACCESS enum path_access_flags, | scale << 4 */
+	u16 size;  /* of an access */
+	u16 base, index;
+	u16 and_next;
 	u32 reserved;
-	u64 pc, target;
+	u64 pc, target; /* of an access its displacement */
 };
 
 /* What the model is told when a path is taken. */
@@ -25,7 +33,8 @@ struct feed_path {
 	u64 pc;
 	u64 ticks;
 	u32 insns;
-	u32 nr_ops;
+	u16 nr_ops;
+	u16 nr_slots;
 	struct feed_op op[];
 };
 
@@ -35,7 +44,8 @@ _Static_assert(sizeof(struct feed_path) + OPS_MAX * sizeof(struct feed_op) < 655
 /* A block as it is described, within its bounds. */
 struct described {
 	struct path_block head;
-	const u8 *frags, *targets, *insns, *costs;
+	const u8 *frags, *targets, *insns, *costs, *slot_insn, *accesses;
+	struct path_accesses of; /* accesses */
 };
 
 /*
@@ -58,7 +68,28 @@ static bool see(const struct feed *f, u32 block, struct described *d)
 	d->costs = d->insns + ALIGN_UP((u32)d->head.nr_insns, 2u);
 	end = (u64)(d->costs - f->space->log) +
 	      (d->head.traced ? d->head.nr_insns * sizeof(u16) : 0);
-	return end <= PATH_LOG;
+	d->of = (struct path_accesses){0};
+	d->slot_insn = d->accesses = NULL;
+	if (d->head.traced != PATH_TRACED_ACCESSES || end > PATH_LOG - 2 * sizeof(d->of))
+		return end <= PATH_LOG;
+	end = ALIGN_UP(end, 8ull);
+	__builtin_memcpy(&d->of, f->space->log + end, sizeof(d->of));
+	end += sizeof(d->of);
+	d->slot_insn = f->space->log + end;
+	end += ALIGN_UP((u32)d->of.nr_slots, 8u);
+	d->accesses = f->space->log + end;
+	end += d->of.nr_accesses * sizeof(struct path_access);
+	return d->of.nr_accesses <= ACCESSES_MAX && end <= PATH_LOG;
+}
+
+/* How many slots its instructions before @insn have. */
+static u32 slots_before(const struct described *d, u32 insn)
+{
+	u32 n = 0;
+
+	while (n < d->of.nr_slots && d->slot_insn[n] < insn)
+		n++;
+	return n;
 }
 
 /* A path being worked out. */
@@ -67,6 +98,7 @@ struct making {
 	struct feed_path *path;
 	struct cost cost;
 	u64 line; /* of the last fetch, + 1; 0: there was none */
+	u32 first_slot, end_slot;
 };
 
 static struct feed_op *add_op(struct making *m, u8 kind, u64 pc, u32 len)
@@ -105,6 +137,49 @@ static void add_branch(struct making *m, u64 pc, u32 len, u8 kind, bool taken, u
 	op->target = target;
 }
 
+/* A slot of the block as one of the path; false: it is none of its own. */
+static bool slot_of_path(const struct making *m, u16 *slot)
+{
+	if (*slot == PATH_NO_SLOT)
+		return true;
+	if (*slot < m->first_slot || *slot >= m->end_slot)
+		return false;
+	*slot -= (u16)m->first_slot;
+	return true;
+}
+
+static void add_access(struct making *m, u64 pc, const u8 *at)
+{
+	struct path_access a;
+	struct feed_op *op;
+	bool plain;
+
+	if (!(m->f->parts & (MODEL_CACHES | MODEL_TLBS)))
+		return;
+	__builtin_memcpy(&a, at, sizeof(a));
+	if (!slot_of_path(m, &a.base) || !slot_of_path(m, &a.index) || a.kind > PATH_STORES)
+		return;
+	plain = a.base != PATH_NO_SLOT && a.index == PATH_NO_SLOT && !a.flags &&
+		a.kind <= PATH_STORE;
+	if (a.kind >= PATH_LOADS && (a.base == PATH_NO_SLOT || a.index == PATH_NO_SLOT || !a.size))
+		return;
+	op = add_op(m, OP_ACCESS, pc, 0);
+	if (plain)
+		op->kind = a.kind == PATH_LOAD ? OP_LOAD : OP_STORE;
+	if (a.kind >= PATH_LOADS) {
+		op->kind = OP_STRING;
+		/* What one string instruction does to two strings comes one after the other. */
+		if (op > m->path->op && op[-1].kind == OP_STRING && op[-1].pc == pc)
+			op[-1].and_next = 1;
+	}
+	op->branch = a.kind;
+	op->taken = (u8)(a.flags | a.scale << 4);
+	op->size = a.size;
+	op->base = a.base;
+	op->index = a.index;
+	op->target = a.disp;
+}
+
 static void add_cost(struct making *m, const u8 *at)
 {
 	const struct machine *machine = model_machine(m->f->model);
@@ -124,14 +199,17 @@ static void add_cost(struct making *m, const u8 *at)
 static struct feed_path *make(struct feed *f, u32 block, u32 from, u32 upto, bool taken)
 {
 	struct making m = {.f = f, .path = (struct feed_path *)(f->room + f->used)};
-	u32 frag = 0, target = 0;
+	u32 frag = 0, target = 0, access = 0;
 	struct path_frag at, next;
 	struct described d;
 	u64 pc;
 
 	if (!see(f, block, &d) || from >= upto || upto > d.head.nr_insns)
 		return NULL;
-	*m.path = (struct feed_path){.insns = upto - from};
+	m.first_slot = slots_before(&d, from);
+	m.end_slot = slots_before(&d, upto);
+	*m.path = (struct feed_path){.insns = upto - from,
+				     .nr_slots = (u16)(m.end_slot - m.first_slot)};
 	__builtin_memcpy(&at, d.frags, sizeof(at));
 	pc = at.pc;
 	for (u32 i = 0; i < upto; i++) {
@@ -156,6 +234,15 @@ static struct feed_path *make(struct feed *f, u32 block, u32 from, u32 upto, boo
 			add_fetch(&m, pc, len);
 			if (d.head.traced)
 				add_cost(&m, d.costs + i * sizeof(u16));
+			for (; access < d.of.nr_accesses; access++) {
+				const u8 *a = d.accesses + access * sizeof(struct path_access);
+				u8 insn = a[offsetof(struct path_access, insn)];
+
+				if (insn > i)
+					break;
+				if (insn == i)
+					add_access(&m, pc, a);
+			}
 			if (path_insn_is_direct(kind) || i + 1 == upto)
 				add_branch(&m, pc, len, kind, taken && i + 1 == upto, to);
 		}
@@ -195,9 +282,68 @@ static inline void close_branch(struct feed_thread *t, struct model_core *core, 
 	t->open = 0;
 }
 
-static inline void tell(const struct feed *f, struct feed_thread *t, struct model_core *core,
+static u64 address(const struct feed_thread *t, const struct feed_op *op, const u64 *slots)
+{
+	u64 a = op->target;
+
+	if (op->base != PATH_NO_SLOT)
+		a += slots[op->base];
+	if (op->index != PATH_NO_SLOT && op->kind != OP_STRING)
+		a += (op->taken & PATH_BYTE_INDEX ? (u8)slots[op->index] : slots[op->index])
+		     << (op->taken >> 4);
+	if (op->taken & PATH_ADDR32)
+		a = (u32)a;
+	if (op->taken & PATH_FS)
+		a += t->fs_base;
+	if (op->taken & PATH_GS)
+		a += t->gs_base;
+	return a;
+}
+
+static void access(struct model_core *core, const struct feed_op *op, u64 addr)
+{
+	switch (op->branch) {
+	case PATH_LOAD:
+	case PATH_LOADS: model_load(core, op->pc, addr, op->size); break;
+	case PATH_STORE:
+	case PATH_STORES: model_store(core, op->pc, addr, op->size); break;
+	default: model_prefetch(core, addr);
+	}
+}
+
+/* A repeated string instruction, by what it has done to the registers that go over the strings. */
+static void string(const struct feed_thread *t, struct model_core *core, const struct feed_op *op,
+		   const u64 *slots)
+{
+	u64 moved = slots[op->index] - (slots[op->base] + op->target), step = op->size;
+	u64 n, at[2];
+
+	if (op->taken & PATH_ADDR32)
+		moved = (u64)(s64)(s32)moved;
+	if ((s64)moved < 0) {
+		moved = -moved;
+		step = -step;
+	}
+	n = moved / op->size;
+	at[0] = address(t, op, slots);
+	at[1] = op->and_next ? address(t, op + 1, slots) : 0;
+	for (; n; n--, at[0] += step, at[1] += step) {
+		access(core, op, at[0]);
+		if (op->and_next)
+			access(core, op + 1, at[1]);
+	}
+}
+
+static inline void tell(struct feed *f, struct feed_thread *t, struct model_core *core,
 			const struct feed_path *p)
 {
+	const u64 *slots = t->next;
+
+	if (unlikely(t->end - slots < p->nr_slots)) {
+		f->unknown++;
+		return;
+	}
+	t->next = slots + p->nr_slots;
 	close_branch(t, core, p->pc);
 	for (const struct feed_op *op = p->op, *end = op + p->nr_ops; op < end; op++) {
 		switch (op->kind) {
@@ -206,27 +352,38 @@ static inline void tell(const struct feed *f, struct feed_thread *t, struct mode
 			model_branch(core, op->pc, op->pc + op->len,
 				     (enum model_branch_kind)op->branch, op->taken, op->target);
 			break;
-		default:
+		case OP_OPEN:
 			t->open = op->branch;
 			t->open_pc = op->pc;
 			t->open_next = op->pc + op->len;
+			break;
+		case OP_LOAD:
+			model_load(core, op->pc, slots[op->base] + op->target, op->size);
+			break;
+		case OP_STORE:
+			model_store(core, op->pc, slots[op->base] + op->target, op->size);
+			break;
+		case OP_ACCESS: access(core, op, address(t, op, slots)); break;
+		default: string(t, core, op, slots); op += op->and_next;
 		}
 	}
 	if (f->parts & MODEL_CYCLES)
 		model_work(core, p->insns, p->ticks);
 }
 
+static inline const struct feed_path *lookup(struct feed *f, u32 number)
+{
+	if (likely(f->at[number]))
+		return (const struct feed_path *)(f->room + (f->at[number] - 1) * 8ull);
+	return number >= PATH_FIRST ? path_of(f, number) : NULL;
+}
+
 static inline void take_path(struct feed *f, struct feed_thread *t, struct model_core *core,
 			     u32 number)
 {
-	const struct feed_path *p;
+	const struct feed_path *p = lookup(f, number);
 
-	if (likely(f->at[number])) {
-		tell(f, t, core, (const struct feed_path *)(f->room + (f->at[number] - 1) * 8ull));
-		return;
-	}
-	p = number >= PATH_FIRST ? path_of(f, number) : NULL;
-	if (p) {
+	if (likely(p)) {
 		tell(f, t, core, p);
 		return;
 	}
@@ -310,19 +467,52 @@ static u32 take_entry(struct feed *f, struct feed_thread *t, struct model_core *
 	}
 }
 
-void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core, const u32 *words,
-		u32 n)
+/* The path that is pending has what slots there were when it was, and the first of those now. */
+static void complete_pending(struct feed *f, struct feed_thread *t, const u64 **slots,
+			     const u64 *end)
 {
-	u32 i = 0;
+	struct path_entry e = f->space->path[t->pending];
+	const struct feed_path *p = t->pending >= PATH_FIRST && e.known ? lookup(f, t->pending)
+									: NULL;
 
-	if (t->pending && n)
-		i = settle(f, t, core, t->pending, words, n);
-	t->pending = 0;
+	while (p && t->nr_stashed < p->nr_slots && t->nr_stashed < PATH_SLOTS_MAX && *slots < end)
+		t->stash[t->nr_stashed++] = *(*slots)++;
+}
+
+/* The pending one, behind which come @n words at @next. Returns how many of them are about it. */
+static u32 settle_pending(struct feed *f, struct feed_thread *t, struct model_core *core,
+			  const u32 *next, u32 n)
+{
+	u32 used;
+
+	t->next = t->stash;
+	t->end = t->stash + t->nr_stashed;
+	used = settle(f, t, core, t->pending, next, n);
+	t->pending = t->nr_stashed = 0;
+	return used;
+}
+
+void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core,
+		const struct feed_input *in)
+{
+	const u32 *words = in->words;
+	const u64 *slots = in->slots, *end = slots + in->nr_slots;
+	u32 i = 0, n = in->nr_words;
+
+	if (t->pending && n) {
+		if (is_path(words[0]) || (words[0] & PATH_TRACE_KIND) != PATH_TRACE_BACK)
+			complete_pending(f, t, &slots, end);
+		i = settle_pending(f, t, core, words, n);
+	}
+	t->next = slots;
+	t->end = end;
 	while (i < n) {
 		if (unlikely(!is_path(words[i]))) {
 			i += take_entry(f, t, core, words + i, n - i);
 		} else if (unlikely(i + 1 == n)) {
 			t->pending = words[i];
+			while (t->next < t->end && t->nr_stashed < PATH_SLOTS_MAX)
+				t->stash[t->nr_stashed++] = *t->next++;
 			return;
 		} else if (likely(is_path(words[i + 1]))) {
 			take_path(f, t, core, words[i++]);
@@ -337,8 +527,7 @@ void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core, 
 void feed_settle(struct feed *f, struct feed_thread *t, struct model_core *core)
 {
 	if (t->pending)
-		take_path(f, t, core, t->pending);
-	t->pending = 0;
+		settle_pending(f, t, core, NULL, 0);
 }
 
 void feed_init(struct feed *f, struct model *model, const struct path_space *space, u32 parts)

@@ -28,17 +28,30 @@ struct feed {
 
 /* Of one thread; all zero at first. */
 struct feed_thread {
+	u64 fs_base, gs_base; /* of the segments, for the words that come next */
+
 	u32 pending; /* a path whose end the next entry may take back; 0: none */
 	u8 open;     /* enum model_branch_kind: a branch that goes to what comes next; 0: none */
 	u64 open_pc, open_next;
+	const u64 *next, *end; /* slots that are left */
+	u32 nr_stashed;        /* slots of the pending path */
+	u64 stash[PATH_SLOTS_MAX];
+};
+
+/* A piece of a trace. */
+struct feed_input {
+	const u32 *words;
+	const u64 *slots; /* of these */
+	u32 nr_words;
+	u64 nr_slots;
 };
 
 /* @space describes the paths; @model has been made with @parts. */
 void feed_init(struct feed *f, struct model *model, const struct path_space *space, u32 parts);
 
-/* The next @n words of the thread whose core that is. */
-void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core, const u32 *words,
-		u32 n);
+/* What comes next of the thread whose core that is. */
+void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core,
+		const struct feed_input *in);
 
 /* Nothing is taken back any more: the model is exact. */
 void feed_settle(struct feed *f, struct feed_thread *t, struct model_core *core);

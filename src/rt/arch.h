@@ -20,6 +20,9 @@ void arch_install(struct thread *t);
 void arch_save(struct rt_control *control);
 void arch_load(const struct rt_control *control);
 
+/* The bases of the segments that the guest's operands may have: of the calling thread. */
+void arch_segments(const struct dbt_thread *t, u64 *fs_base, u64 *gs_base);
+
 /* Answers a stop of dbt_run() that is neither a system call nor an interruption. */
 void arch_stop(struct thread *t, enum dbt_stop stop);
 

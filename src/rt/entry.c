@@ -74,6 +74,7 @@ static struct dbt_ops ops = {
 	.file_byte = file_code_byte,
 	.trace = traces_words,
 	.trace_map = traces_map,
+	.slots_map = traces_map_slots,
 };
 
 static void read_control(struct startup *s)

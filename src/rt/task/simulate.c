@@ -1,6 +1,7 @@
 #include "rt/task/simulate.h"
 
 #include "model/feed.h"
+#include "rt/arch.h"
 #include "rt/mm/region.h"
 #include "rt/sample/sample.h"
 #include "rt/task/path-pages.h"
@@ -27,14 +28,6 @@ static struct lock lock;
 static struct simulation *simulation; /* NULL: there is none */
 static u64 cores_used;                /* a bit each */
 
-static struct feed_thread *feed_of(struct thread *t)
-{
-	_Static_assert(sizeof(t->modeled.feed) >= sizeof(struct feed_thread) &&
-			       _Alignof(struct feed_thread) <= 8,
-		       "the place of it in a thread");
-	return (struct feed_thread *)t->modeled.feed;
-}
-
 /* As far as there are cores each thread has its own. */
 static void take_core(struct thread *t)
 {
@@ -47,17 +40,35 @@ static void take_core(struct thread *t)
 
 static struct model_core *core_of(struct thread *t)
 {
-	if (!t->modeled.on)
-		take_core(t);
 	return model_core(simulation->feed.model, t->modeled.core);
+}
+
+/* Whether there is a model, and a place for @t in it. */
+static bool is_in(struct thread *t)
+{
+	if (!simulation)
+		return false;
+	if (!t->modeled.feed)
+		t->modeled.feed = region_map(sizeof(*t->modeled.feed));
+	if (t->modeled.feed && !t->modeled.on)
+		take_core(t);
+	return t->modeled.feed;
 }
 
 static void take_words(struct thread *t, const u32 *words, u32 n)
 {
+	const struct feed_input in = {
+		.words = words,
+		.nr_words = n,
+		.slots = (const u64 *)t->dbt.slots_start,
+		.nr_slots = (t->dbt.slots_at - t->dbt.slots_start) / sizeof(u64),
+	};
+
 	lock_acquire(&lock, t->id, thread_gone);
-	if (simulation) {
+	if (is_in(t)) {
 		simulation->feed.space = paths_space();
-		feed_words(&simulation->feed, feed_of(t), core_of(t), words, n);
+		arch_segments(&t->dbt, &t->modeled.feed->fs_base, &t->modeled.feed->gs_base);
+		feed_words(&simulation->feed, t->modeled.feed, core_of(t), &in);
 	}
 	lock_release(&lock, t->id);
 }
@@ -82,8 +93,8 @@ static void show(struct thread *t)
 static void settle(struct thread *t)
 {
 	lock_acquire(&lock, t->id, thread_gone);
-	if (simulation) {
-		feed_settle(&simulation->feed, feed_of(t), core_of(t));
+	if (is_in(t)) {
+		feed_settle(&simulation->feed, t->modeled.feed, core_of(t));
 		show(t);
 	}
 	lock_release(&lock, t->id);
@@ -124,6 +135,8 @@ static bool take_parts(void)
 	if (!parts || (simulation && simulation->feed.parts == parts) || !make(parts))
 		return false;
 	trace_use(&model_user);
+	if (parts & (MODEL_CACHES | MODEL_TLBS))
+		trace_use_memory();
 	return true;
 }
 
@@ -154,6 +167,9 @@ void simulate_forked(struct thread *t)
 
 void simulate_end(struct thread *t)
 {
+	if (t->modeled.feed)
+		region_unmap(t->modeled.feed, sizeof(*t->modeled.feed));
+	t->modeled.feed = NULL;
 	if (!t->modeled.on)
 		return;
 	lock_acquire(&lock, this_thread()->id, thread_gone);

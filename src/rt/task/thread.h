@@ -70,6 +70,7 @@ struct deterministic_task {
 	u64 affinity; /* with --cpus: those that it may run on */
 };
 
+struct feed_thread;
 struct perf;
 struct sampler;
 struct seccomp_filter;
@@ -161,7 +162,7 @@ struct thread {
 
 	/* rt/task/simulate.h; all 0 for a thread that no model has been fed with. */
 	struct {
-		u64 feed[8]; /* struct feed_thread */
+		struct feed_thread *feed;
 		u8 core;
 		bool on; /* the core is its own */
 	} modeled;

@@ -7,9 +7,11 @@
 
 #define GUARD       0x1000ul
 #define MAPPED_SIZE (PATH_TRACE_SIZE + GUARD)
+#define SLOTS_USUAL 0x40000ul /* what paths need of it, nearly always */
 
 static const struct trace_user *users[TRACE_USERS];
 static u32 nr_users;
+static bool memory;
 
 void trace_use(const struct trace_user *user)
 {
@@ -21,9 +23,14 @@ void trace_use(const struct trace_user *user)
 	__atomic_store_n(&nr_users, nr_users + 1, __ATOMIC_RELEASE);
 }
 
+void trace_use_memory(void)
+{
+	memory = true;
+}
+
 u64 traces_mask(void)
 {
-	return nr_users ? DBT_MASK_TRACE : 0;
+	return nr_users ? DBT_MASK_TRACE | (memory ? DBT_MASK_MEMORY : 0) : 0;
 }
 
 u64 traces_map(struct dbt_thread *dbt)
@@ -36,6 +43,18 @@ u64 traces_map(struct dbt_thread *dbt)
 	limits_ours(0, -(s64)GUARD);
 	/* Faults of ours would be counted as the program's. */
 	sys_madvise(at, PATH_TRACE_SIZE, MADV_POPULATE_WRITE);
+	return (u64)at;
+}
+
+u64 traces_map_slots(struct dbt_thread *dbt)
+{
+	u8 *at = region_map(PATH_SLOTS_SIZE);
+
+	(void)dbt;
+	if (!at)
+		die("no memory to trace what a thread accesses; raise the limit of addresses "
+		    "(ulimit -v)\n");
+	sys_madvise(at, SLOTS_USUAL, MADV_POPULATE_WRITE);
 	return (u64)at;
 }
 
@@ -57,6 +76,9 @@ void traces_hand_over(struct thread *t)
 
 void traces_unmap(struct thread *t)
 {
+	if (t->dbt.slots_start)
+		region_unmap((void *)t->dbt.slots_start, PATH_SLOTS_SIZE);
+	t->dbt.slots_start = t->dbt.slots_at = 0;
 	if (!t->dbt.trace_start)
 		return;
 	limits_ours(0, GUARD);

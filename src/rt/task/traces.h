@@ -14,7 +14,8 @@
 struct trace_user {
 	/*
 	 * The next words of @t, the calling thread; in a handler perhaps, with the translator's
-	 * lock held by anybody.
+	 * lock held by anybody. If memory is traced their slots lie from t->dbt.slots_start to
+	 * before t->dbt.slots_at.
 	 */
 	void (*words)(struct thread *t, const u32 *words, u32 n);
 	/* @t is out of the translator: what it has told has happened. */
@@ -25,12 +26,15 @@ struct trace_user {
 
 /* From the next translation on @user is told, when code is translated with traces_mask(). */
 void trace_use(const struct trace_user *user);
+/* And that accesses of memory are traced as well. */
+void trace_use_memory(void);
 
 /* What of the translator's mask is for traces. */
 u64 traces_mask(void);
 
 /* Of struct dbt_ops. */
 u64 traces_map(struct dbt_thread *t);
+u64 traces_map_slots(struct dbt_thread *t);
 void traces_words(struct dbt_thread *t, const u32 *words, u32 n);
 
 void traces_hand_over(struct thread *t);

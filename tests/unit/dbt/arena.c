@@ -232,6 +232,15 @@ struct arena *arena_new(u64 at, u32 exec_flags)
 
 void arena_mask(u32 mask)
 {
+	static struct path_space *space;
+
+	if (mask & DBT_MASK_TRACE && !space) {
+		space = mmap(NULL, sizeof(*space), PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (space == MAP_FAILED)
+			abort();
+		dbt_paths(guest.t, space);
+	}
 	dbt_set_mask(guest.t, mask);
 }
 

@@ -42,9 +42,17 @@ static void trace(struct dbt_thread *t, const u32 *words, u32 n)
 {
 	struct guest *g = guest_self;
 
-	(void)t;
 	for (u32 i = 0; i < n && g->nr_traced < g->max_traced; i++)
 		g->trace[g->nr_traced++] = words[i];
+	if (g->on_trace)
+		g->on_trace(g, words, n, (const u64 *)t->slots_start,
+			    (t->slots_at - t->slots_start) / 8);
+}
+
+static u64 slots_map(struct dbt_thread *t)
+{
+	(void)t;
+	return guest_self->slots_at;
 }
 
 static u64 trace_map(struct dbt_thread *t)
@@ -58,7 +66,8 @@ static const struct dbt_ops ops = {.protect = protect,
 				   .deadline = deadline,
 				   .place = place,
 				   .trace = trace,
-				   .trace_map = trace_map};
+				   .trace_map = trace_map,
+				   .slots_map = slots_map};
 
 /* While SIGTRAPs of a requested single step arrive; then as any signal. */
 static void on_trap(struct guest *g, ucontext_t *uc)
@@ -177,6 +186,7 @@ void guest_thread_init(struct guest *g)
 				     DBT_METER_BELOW);
 	g->trace_at = (u64)map(PATH_TRACE_SIZE + 4096);
 	mprotect((void *)(g->trace_at + PATH_TRACE_SIZE), 4096, PROT_NONE);
+	g->slots_at = (u64)map(PATH_SLOTS_SIZE);
 	g->stack = (char *)map(STACK) + STACK - 4096;
 	guest_self = g;
 	sigaltstack(&alt, NULL);

@@ -26,6 +26,9 @@ struct guest {
 	void (*on_place)(struct guest *g);    /* as ops.place() */
 	u32 *trace; /* what ops.trace() has handed over: nr_traced words, at most max_traced */
 	u64 nr_traced, max_traced;
+	/* Not NULL: called with each piece of the trace and its slots. */
+	void (*on_trace)(struct guest *g, const u32 *words, u32 n, const u64 *slots, u64 nr_slots);
+	u64 slots_at;                      /* ops.slots_map() */
 	u64 trace_at;                      /* ops.trace_map() */
 	void (*on_native)(u64 *gregs);     /* not NULL: SIGTRAP is its own; see stepper.c */
 	void (*on_step)(const u64 *gregs); /* not NULL: called before each of them in the cache */

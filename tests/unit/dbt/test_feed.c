@@ -113,7 +113,8 @@ static void check_run(struct guest *g, const struct program *p, const struct nat
 		while (i + k < g->nr_traced && (k < 1000 || g->trace[i + k - 1] >= PATH_WORDS ||
 						g->trace[i + k - 2] >= PATH_WORDS))
 			k++;
-		feed_words(f, &t, core, g->trace + i, (u32)k);
+		feed_words(f, &t, core,
+			   &(struct feed_input){.words = g->trace + i, .nr_words = (u32)k});
 	}
 	feed_settle(f, &t, core);
 	/* What the program returns to is not executed, so nobody knows where its return goes. */
@@ -209,7 +210,8 @@ TEST(nonsense)
 		(struct path_entry){.block = ~0u, .from = 0, .upto = 255, .known = 1};
 	memset(s->log + 24, 0xff, 64);
 	feed_init(f, model, s, MODEL_PARTS);
-	feed_words(f, &t, model_core(model, 0), words, ARRAY_SIZE(words));
+	feed_words(f, &t, model_core(model, 0),
+		   &(struct feed_input){.words = words, .nr_words = ARRAY_SIZE(words)});
 	feed_settle(f, &t, model_core(model, 0));
 	EXPECT(f->unknown >= 4);
 	EXPECT_EQ(model_count(model_core(model, 0), MODEL_BRANCH_INSTRUCTIONS), 0);

@@ -65,7 +65,8 @@ static unsigned int run(const struct form *f, struct arena *a, const char *where
 
 int main(int argc, char **argv)
 {
-	static const u32 masks[] = {DBT_MASK_ALL, DBT_MASK_COUNT, 0};
+	static const u32 masks[] = {DBT_MASK_ALL, DBT_MASK_COUNT, 0,
+				    DBT_MASK_COUNT | DBT_MASK_TRACE | DBT_MASK_MEMORY};
 	static struct arena *arenas[ARRAY_SIZE(places)]; /* nobody frees them */
 	unsigned int bad = 0, classes = 0;
 

@@ -14,6 +14,7 @@
 #define _DEFAULT_SOURCE
 
 #include "dbt/arch/x86_64/decode.h"
+#include "dbt/dbt.h"
 #include "unit/dbt/arena.h"
 
 #include <errno.h>
@@ -309,6 +310,8 @@ int main(int argc, char **argv)
 		a[i] = arena_new(places[i], 0);
 	if (wild_indexes(a[1]))
 		return 1;
+	if (getenv("TRACED"))
+		arena_mask(DBT_MASK_ALL | DBT_MASK_TRACE | DBT_MASK_MEMORY);
 	while (done < count && bad < 20) {
 		int at = (int)(rnd() % 3);
 		bool gs = rnd() & 1;

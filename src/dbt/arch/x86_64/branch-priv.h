@@ -23,6 +23,13 @@ struct pending_thunk {
 	u8 *rel32;
 };
 
+/* What is recorded of a block's accesses; accesses.c. */
+struct recording {
+	u16 before[BLOCK_INSNS_MAX]; /* registers whose values are recorded before an instruction */
+	u16 after[BLOCK_INSNS_MAX];
+	u16 slots_before[BLOCK_INSNS_MAX + 1]; /* slots of the instructions before it */
+};
+
 /* A superblock being made. */
 struct build {
 	struct plan plan;
@@ -34,6 +41,7 @@ struct build {
 	bool near_ends; /* the code ends soon behind what is counted next, and that follows */
 	u8 *near;       /* behind its displacement; NULL: nothing to do */
 	u32 near_cold;
+	struct recording recording;
 	u32 restart;  /* index of the instruction from which the current path counts */
 	u32 side_end; /* index after the last side exit */
 	struct pending_side sides[BLOCK_INSNS_MAX];
@@ -63,6 +71,19 @@ struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
 
 /* Counts a path without a class: adds to a lane's word of each quantity. */
 void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live);
+
+/*
+ * accesses.c: works out what is to be recorded of the plan's accesses, and describes them in
+ * @details. Then emits the code in front of instruction @index that records, and behind it.
+ */
+void accesses_plan(struct build *b, struct path_details *details);
+void accesses_record(struct build *b, u32 index);
+void accesses_record_after(struct build *b, u32 index);
+/* How many slots the path from b->restart to before instruction @upto has. */
+static inline u32 accesses_slots(const struct build *b, u32 upto)
+{
+	return b->recording.slots_before[upto] - b->recording.slots_before[b->restart];
+}
 
 /*
  * countdown.c: code on its way to a deadline. countdown_hit() adds 1 to the word of @class, of

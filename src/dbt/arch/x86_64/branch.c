@@ -102,18 +102,26 @@ static void emit_trace(struct emitter *e, u8 reg, u32 number)
 	emit_store_gs(e, GS(trace_at), reg);
 }
 
-/* Adds 1 to each of the @n words at GS + @at. Path @traced is traced, unless it is 0. */
-static void emit_count_words(struct emitter *e, const u32 *at, u32 n, u32 traced, u16 live)
+/* A path that is traced, unless @number is 0, and how many slots it has. */
+struct traced_path {
+	u32 number, slots;
+};
+
+/* Adds 1 to each of the @n words at GS + @at. Path @traced is traced. */
+static void emit_count_words(struct emitter *e, const u32 *at, u32 n, struct traced_path traced,
+			     u16 live)
 {
 	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
-	bool spill = (live || traced) && live != COUNT_SPILLED;
+	bool spill = (live || traced.number) && live != COUNT_SPILLED;
 
-	if (!n && !traced)
+	if (!n && !traced.number)
 		return;
 	if (spill)
 		emit_spill(e, reg);
-	if (traced)
-		emit_trace(e, reg, traced);
+	if (traced.number)
+		emit_trace(e, reg, traced.number);
+	if (traced.slots)
+		emit_add_gs(e, reg, GS(slots_at), traced.slots * 8);
 	for (u32 i = 0; i < n; i++) {
 		if (live) {
 			emit_add_gs(e, reg, at[i], 1);
@@ -155,19 +163,22 @@ static u32 classes_of(const struct weight *w, u32 *class)
 
 /*
  * The word of the path [b->restart, upto), at *@at from GS: returns 1, or 0 if paths have none or
- * this has no instruction. *@traced: the number to trace, or 0.
+ * this has no instruction. *@traced: what to trace.
  */
-static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at, u32 *traced)
+static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at,
+		     struct traced_path *traced)
 {
 	u32 number;
 
-	*traced = 0;
+	*traced = (struct traced_path){0};
 	if (!cache_describes_paths() || upto <= b->restart)
 		return 0;
 	number = path_add(b->block->path_block, b->restart, upto, taken);
 	*at = DBT_PATHS_AT + (u32)offsetof(struct path_thread, word) + number * 8;
 	if (cache.mask & DBT_MASK_TRACE)
-		*traced = number;
+		traced->number = number;
+	if (cache.mask & DBT_MASK_MEMORY && b->block->path_block)
+		traced->slots = accesses_slots(b, upto);
 	return cache.mask & DBT_MASK_PATHS ? 1 : 0;
 }
 
@@ -180,7 +191,8 @@ static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at, u32 *
 static bool emit_count(struct build *b, u32 upto, bool taken, const struct weight *w, u16 live,
 		       u32 index, struct dbt_exit *x)
 {
-	u32 class[2], at[3], nr = classes_of(w, class), n = 0, last = 0, traced;
+	u32 class[2], at[3], nr = classes_of(w, class), n = 0, last = 0;
+	struct traced_path traced;
 	u32 words = path_word(b, upto, taken, at, &traced);
 
 	if (cache_has_deadlines())
@@ -212,7 +224,8 @@ static bool emit_count(struct build *b, u32 upto, bool taken, const struct weigh
 /* The same for a path of an exact block, which is counted in lanes. */
 static void emit_count_exact(struct build *b, u32 upto, bool taken, const struct weight *w)
 {
-	u32 at, traced, words = path_word(b, upto, taken, &at, &traced);
+	struct traced_path traced;
+	u32 at, words = path_word(b, upto, taken, &at, &traced);
 
 	emit_count_words(&b->e, &at, words, traced, FL_ARITH);
 	emit_count_lanes(&b->e, w, FL_ARITH);

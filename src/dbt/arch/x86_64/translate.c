@@ -78,6 +78,7 @@ static void emit_insns(struct build *b)
 		else
 			b->block->first = (u16)(emit_at(&b->e) - code);
 		start = emit_at(&b->e);
+		accesses_record(b, n);
 		switch (i->role) {
 		case ROLE_COPY:
 		case ROLE_TRAP: emit_copy(b, i); break;
@@ -86,6 +87,7 @@ static void emit_insns(struct build *b)
 		case ROLE_CALL: branch_call(b, n); break;
 		case ROLE_END: branch_end(b, n); break;
 		}
+		accesses_record_after(b, n);
 	}
 	if (plan->nr_insns)
 		b->insns[plan->nr_insns - 1].native = (u16)(emit_at(&b->e) - start);
@@ -181,10 +183,11 @@ static u16 insn_cost(const struct plan_insn *i)
 }
 
 /* For its paths. */
-static u32 describe(const struct build *b)
+static u32 describe(struct build *b)
 {
 	const struct plan *plan = &b->plan;
 	bool traced = cache.mask & DBT_MASK_TRACE;
+	struct path_details details = {0};
 	u64 targets[BLOCK_INSNS_MAX];
 	u16 costs[BLOCK_INSNS_MAX];
 	u32 n = 0;
@@ -197,8 +200,11 @@ static u32 describe(const struct build *b)
 		if (traced)
 			costs[i] = insn_cost(insn);
 	}
+	details.costs = costs;
+	if (cache.mask & DBT_MASK_MEMORY)
+		accesses_plan(b, &details);
 	return path_block_add(plan->frags, plan->nr_frags, b->insns, plan->nr_insns, targets, n,
-			      traced ? costs : NULL);
+			      traced ? &details : NULL);
 }
 
 _Static_assert((u32)CLASS_COND == PATH_COND && (u32)CLASS_CALL == PATH_CALL &&

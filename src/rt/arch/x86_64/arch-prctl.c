@@ -37,3 +37,10 @@ long guest_arch_prctl(struct thread *t)
 	}
 	return call_kernel(t);
 }
+
+void arch_segments(const struct dbt_thread *t, u64 *fs_base, u64 *gs_base)
+{
+	*fs_base = 0;
+	sys_arch_prctl(ARCH_GET_FS, (u64)fs_base);
+	*gs_base = t->arch.gs_base;
+}

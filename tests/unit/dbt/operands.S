@@ -1,0 +1,194 @@
+/* Each way in which instructions access memory; rdi is 8 KB of it. */
+	.intel_syntax noprefix
+	.text
+	.macro fn name
+	.globl \name
+	.type \name, @function
+	.p2align 4
+\name:
+	.endm
+
+fn snip_operands
+	push	rbx
+	push	rbp
+	push	r12
+	push	r13
+	mov	rbx, rdi
+	mov	r12, 5
+	/* Plain, read and written, both at once, with index, without base. */
+	mov	rax, [rbx]
+	mov	[rbx + 8], rax
+	add	dword ptr [rbx + r12 * 4 + 12], 3
+	cmp	byte ptr [rbx + r12], 1
+	lea	r13, [rbx + r12 * 8]
+	inc	word ptr [r13]
+	lock	xadd [r13 + 2048], rax
+	xchg	[rbx + 24], rcx
+	mov	rax, [rip + here]
+	lea	rcx, [r12 * 8]
+	mov	rdx, [rcx + rbx]
+	/* The register of the address is what is loaded. */
+	mov	[rbx + 64], rbx
+	mov	rdx, rbx
+	mov	rdx, [rdx + 64]
+	mov	rdx, [rdx + 64]
+	mov	eax, [rdx]
+	/* What is added to a register on the way. */
+	mov	rsi, rbx
+	add	rsi, 64
+	mov	al, [rsi]
+	sub	rsi, -128
+	mov	al, [rsi]
+	inc	rsi
+	mov	al, [rsi]
+	dec	rsi
+	mov	al, [rsi]
+	add	rsi, 100000
+	sub	rsi, 100000
+	mov	al, [rsi + 7]
+	xor	r8d, r8d
+	mov	al, [rsi + r8]
+	mov	r8d, 3
+	mov	al, [rsi + r8]
+	mov	r9, rsi
+	mov	al, [r9 + r8 * 8]
+	lea	r9, [r9 - 32]
+	mov	[r9], al
+	/* 32 bits, segments, constants. */
+	mov	ecx, ebx
+	mov	rax, fs:[0]
+	mov	edx, 8
+	mov	rcx, fs:[rdx]
+	/* The stack. */
+	push	qword ptr [rbx + 64]
+	pop	qword ptr [rbx + 72]
+	push	rsp
+	pop	rax
+	push	rbx
+	pop	qword ptr [rsp - 16]
+	push	word ptr [rbx]
+	pop	word ptr [rbx + 2]
+	pushfq
+	pop	rax
+	push	-5
+	mov	rax, [rsp]
+	mov	[rsp + 0], rax
+	lea	rsp, [rsp + 8]
+	enter	32, 0
+	mov	[rbp - 8], rax
+	mov	[rsp + 8], rax
+	leave
+	push	rbp
+	mov	rbp, rsp
+	sub	rsp, 64
+	mov	[rbp - 16], rax
+	mov	[rsp + 8], rax
+	and	rsp, -32
+	mov	[rsp + 8], rax
+	mov	rsp, rbp
+	pop	rbp
+	lea	rax, 2f[rip]
+	mov	[rbx + 128], rax
+	call	qword ptr [rbx + 128]
+	call	2f
+	call	3f
+	lea	rax, 1f[rip]
+	mov	[rbx + 128], rax
+	jmp	qword ptr [rbx + 128]
+	ud2
+1:	/* Vectors, x87, what may not access. */
+	movups	xmm0, [rbx + 256]
+	movaps	[rbx + 272], xmm0
+	movss	xmm1, [rbx + 4]
+	movsd	[rbx + 300], xmm1
+	paddb	xmm0, [rbx + 512]
+	fld	qword ptr [rbx + 16]
+	fstp	tbyte ptr [rbx + 320]
+	xor	eax, eax
+	cmovnz	rax, [rbx + 40]
+	cmpxchg	[rbx + 40], rcx
+	setz	[rbx + 5]
+	movzx	eax, byte ptr [rbx + 9]
+	movsxd	rax, dword ptr [rbx + 12]
+	imul	rax, [rbx + 16], 3
+	test	[rbx], al
+	bt	dword ptr [rbx + 3], 5
+	stmxcsr	[rbx + 28]
+	ldmxcsr	[rbx + 28]
+	xor	eax, eax
+	xor	edx, edx
+	xor	ecx, ecx
+	push	rbx
+	mov	rsi, rbx
+	xor	ebx, ebx
+	cmpxchg16b [rsi + 1024]
+	pop	rbx
+	mov	al, 200
+	xlat
+	/* One branch of two. */
+	mov	ecx, 3
+4:	mov	rax, [rbx + rcx * 8]
+	test	cl, 1
+	jz	5f
+	mov	[rbx + rcx * 8 + 640], rax
+	push	rax
+	pop	rax
+5:	dec	ecx
+	jnz	4b
+	pop	r13
+	pop	r12
+	pop	rbp
+	pop	rbx
+	ret
+2:	mov	rax, [rsp]
+	ret
+3:	push	rbx
+	mov	rax, [rsp + 8]
+	pop	rbx
+	/* Its argument is dropped by a sibling of it. */
+	push	rax
+	call	6f
+	ret
+6:	mov	rax, [rsp + 8]
+	ret	8
+	.p2align 3
+here:	.quad	0x1234
+
+fn snip_strings
+	mov	r10, rdi
+	lea	rsi, [r10 + 1024]
+	mov	ecx, 20
+	rep movsb
+	mov	ecx, 5
+	rep movsq
+	mov	rax, [rsi]
+	mov	rdx, [rdi + 8]
+	xor	ecx, ecx
+	rep movsb
+	std
+	lea	rdi, [r10 + 4000]
+	lea	rsi, [r10 + 3000]
+	mov	ecx, 9
+	rep movsd
+	movsw
+	cld
+	movsq
+	stosb
+	lodsd
+	scasw
+	cmpsb
+	mov	ecx, 17
+	lea	rdi, [r10]
+	mov	eax, 7
+	rep stosw
+	mov	ecx, 30
+	lea	rdi, [r10]
+	repe scasw
+	mov	ecx, 50
+	lea	rdi, [r10 + 2000]
+	mov	rsi, r10
+	repe cmpsb
+	mov	ecx, 3
+	rep lodsq
+	ret
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,366 @@
+/*
+ * The accesses that the model is told of, in order, are those that Zydis sees in native single
+ * steps. The functions of the model are this test's: they note what they are told.
+ */
+#include "model/feed.h"
+#include "unit/dbt/snippets.h"
+#include "unit/dbt/stepper.h"
+#include "unit/test.h"
+
+#include <Zydis/Zydis.h>
+#include <asm/prctl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define MASK (DBT_MASK_ALL | DBT_MASK_TRACE | DBT_MASK_MEMORY)
+
+u64 snip_operands(void *memory), snip_strings(void *memory);
+
+struct noted {
+	u64 ip, addr;
+	u32 size;
+	char kind; /* 'l', 's', 'p' */
+};
+
+/* What the model was told, and what it should have been. */
+static struct {
+	struct noted at[1 << 20];
+	u64 n;
+} told, wanted;
+
+static void note(u64 ip, u64 addr, u32 size, char kind)
+{
+	if (told.n < ARRAY_SIZE(told.at))
+		told.at[told.n++] = (struct noted){ip, addr, size, kind};
+}
+
+struct model_access model_load(struct model_core *core, u64 ip, u64 addr, u32 size)
+{
+	(void)core;
+	note(ip, addr, size, 'l');
+	return (struct model_access){0};
+}
+
+struct model_access model_store(struct model_core *core, u64 ip, u64 addr, u32 size)
+{
+	(void)core;
+	note(ip, addr, size, 's');
+	return (struct model_access){0};
+}
+
+void model_prefetch(struct model_core *core, u64 addr)
+{
+	(void)core;
+	note(0, addr, 0, 'p');
+}
+
+void model_fetch(struct model_core *core, u64 addr, u32 len)
+{
+	(void)core;
+	(void)addr;
+	(void)len;
+}
+
+bool model_branch(struct model_core *core, u64 ip, u64 next, enum model_branch_kind kind,
+		  bool taken, u64 target)
+{
+	(void)core;
+	(void)ip;
+	(void)next;
+	(void)kind;
+	(void)taken;
+	(void)target;
+	return false;
+}
+
+void model_work(struct model_core *core, u32 insns, u64 ticks)
+{
+	(void)core;
+	(void)insns;
+	(void)ticks;
+}
+
+const struct machine *model_machine(const struct model *model)
+{
+	static struct machine m = {.memory.line = 64, .core.width = 4};
+
+	(void)model;
+	return &m;
+}
+
+static void *zeroes(u64 size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		abort();
+	return p;
+}
+
+static struct path_space *space;
+static struct feed *feed;
+static struct feed_thread feeding;
+
+static void on_trace(struct guest *g, const u32 *words, u32 n, const u64 *slots, u64 nr_slots)
+{
+	(void)g;
+	feed_words(feed, &feeding, NULL,
+		   &(struct feed_input){
+			   .words = words, .nr_words = n, .slots = slots, .nr_slots = nr_slots});
+}
+
+static u64 fs_base(void)
+{
+	u64 base = 0;
+
+	syscall(SYS_arch_prctl, ARCH_GET_FS, &base);
+	return base;
+}
+
+static void tracing(struct guest *g)
+{
+	g->on_trace = on_trace;
+	if (space)
+		return;
+	space = zeroes(sizeof(*space));
+	feed = zeroes(sizeof(*feed));
+	feed_init(feed, NULL, space, MODEL_CACHES);
+	dbt_paths(g->t, space);
+}
+
+static u64 reg_value(const struct dbt_regs *r, ZydisRegister reg, u64 next)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+	u32 bits = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg);
+	u64 v;
+
+	if (reg == ZYDIS_REGISTER_NONE)
+		return 0;
+	if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP)
+		return next;
+	v = r->gpr[ZydisRegisterGetId(whole)];
+	return bits == 64 ? v : v & ((1ull << bits) - 1);
+}
+
+static void want_once(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z,
+		      const ZydisDecodedOperand *op);
+
+/* The accesses of the instruction at @pc, which is executed with @r and leaves @after. */
+static void want_step(const struct dbt_regs *r, u64 pc, const struct dbt_regs *after)
+{
+	static ZydisDecoder decoder;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction z;
+
+	if (!decoder.machine_mode)
+		ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, (const void *)pc, 15, &z, op)))
+		abort();
+	if (z.attributes &
+	    (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) {
+		u64 times = r->gpr[DBT_RCX] - after->gpr[DBT_RCX];
+		struct dbt_regs now = *r;
+
+		for (; times; times--) {
+			u64 step = r->rflags & 0x400 ? -(u64)(op[0].size / 8) : op[0].size / 8u;
+
+			want_once(&now, pc, &z, op);
+			now.gpr[DBT_RSI] += step;
+			now.gpr[DBT_RDI] += step;
+		}
+		return;
+	}
+	want_once(r, pc, &z, op);
+}
+
+static void want_once(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z,
+		      const ZydisDecodedOperand *op)
+{
+	for (u32 pass = 0; pass < 2; pass++) {
+		for (u32 i = 0; i < z->operand_count; i++) {
+			const ZydisDecodedOperandMem *m = &op[i].mem;
+			u32 wants = pass ? ZYDIS_OPERAND_ACTION_MASK_WRITE
+					 : ZYDIS_OPERAND_ACTION_MASK_READ;
+			u32 size = op[i].size / 8;
+			u64 a;
+
+			if (op[i].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+			    m->type != ZYDIS_MEMOP_TYPE_MEM || !(op[i].actions & wants))
+				continue;
+			a = (u64)m->disp.value + reg_value(r, m->base, pc + z->length) +
+			    reg_value(r, m->index, 0) * (m->scale ? m->scale : 1);
+			/* push, call; and pop, whose operand is addressed with the new rsp. */
+			if (op[i].visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+			    m->base == ZYDIS_REGISTER_RSP && pass)
+				a -= size;
+			if (z->mnemonic == ZYDIS_MNEMONIC_POP && m->base == ZYDIS_REGISTER_RSP &&
+			    op[i].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT)
+				a += 8;
+			/* Zydis has nothing of al. */
+			if (z->mnemonic == ZYDIS_MNEMONIC_XLAT)
+				a += (u8)r->gpr[DBT_RAX];
+			if (z->address_width == 32)
+				a = (u32)a;
+			if (m->segment == ZYDIS_REGISTER_FS)
+				a += feeding.fs_base;
+			if (m->segment == ZYDIS_REGISTER_GS)
+				a += feeding.gs_base;
+			if (wanted.n < ARRAY_SIZE(wanted.at))
+				wanted.at[wanted.n++] = (struct noted){pc, a, size,
+								       pass ? 's' : 'l'};
+		}
+	}
+}
+
+static bool same(const struct noted *a, const struct noted *b)
+{
+	return a->ip == b->ip && a->addr == b->addr && a->size == b->size && a->kind == b->kind;
+}
+
+static void compare(const char *name)
+{
+	for (u64 i = 0; i < told.n && i < wanted.n; i++) {
+		const struct noted *is = &told.at[i], *should = &wanted.at[i];
+
+		if (same(is, should))
+			continue;
+		TEST_FAIL("%s, access %llu of %llu: %c %#llx by %#llx, %u bytes; not %c %#llx by "
+			  "%#llx, %u bytes",
+			  name, (unsigned long long)i, (unsigned long long)wanted.n, is->kind,
+			  (unsigned long long)is->addr, (unsigned long long)is->ip, is->size,
+			  should->kind, (unsigned long long)should->addr,
+			  (unsigned long long)should->ip, should->size);
+		return;
+	}
+	EXPECT_EQ(told.n, wanted.n);
+}
+
+static void check_run(struct guest *g, const struct program *p, u64 period)
+{
+	dbt_trace_flush(g->t);
+	feed_settle(feed, &feeding, NULL);
+	g->nr_traced = told.n = 0;
+	stops.q = METER_INSTRUCTIONS;
+	stops.max = 0;
+	if (period)
+		stops_begin(g, period);
+	native_begin(g, p->fn, p->abc);
+	EXPECT_EQ(guest_run(g), 0);
+	if (period)
+		stops_end(g);
+	dbt_trace_flush(g->t);
+	feed_settle(feed, &feeding, NULL);
+	EXPECT_EQ(feed->unknown, 0);
+	compare(p->name);
+}
+
+static void want_program(struct guest *g, const struct program *p)
+{
+	struct native_step *steps;
+	struct dbt_regs begin;
+	u64 n;
+
+	tracing(g);
+	feeding.fs_base = fs_base();
+	feeding.gs_base = g->t->arch.gs_base;
+	native_begin(g, p->fn, p->abc);
+	begin = g->t->regs;
+	n = native_steps(g, p->fn, p->abc, 2000000, &steps);
+	wanted.n = 0;
+	for (u64 i = 0; i < n; i++)
+		want_step(i ? &steps[i - 1].regs : &begin, steps[i].pc, &steps[i].regs);
+	free(steps);
+}
+
+static void check_program(struct guest *g, const struct program *p)
+{
+	static const u64 periods[] = {1, 3, 10, 1009};
+
+	want_program(g, p);
+	dbt_set_mask(g->t, MASK);
+	check_run(g, p, 0);
+	check_run(g, p, 0);
+	dbt_set_mask(g->t, MASK | DBT_MASK_PATHS | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	for (u32 i = 0; i < ARRAY_SIZE(periods); i++)
+		check_run(g, p, periods[i]);
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	dbt_check(g->t);
+}
+
+TEST(of_programs)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(snip_programs); i++)
+		check_program(guest_main(), &snip_programs[i]);
+}
+
+static u8 memory[8192] __attribute__((aligned(4096)));
+
+static const struct program forms[] = {{"operands", snip_operands, {(u64)memory}},
+				       {"strings", snip_strings, {(u64)memory}}};
+
+TEST(of_each_kind_of_operand)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(forms); i++)
+		check_program(guest_main(), &forms[i]);
+}
+
+/* Several buffers full. */
+TEST(of_more_than_a_buffer)
+{
+	static const struct program p = {"table", snip_table, {9000}};
+	struct guest *g = guest_main();
+
+	want_program(g, &p);
+	dbt_set_mask(g->t, MASK);
+	check_run(g, &p, 0);
+	EXPECT(g->nr_traced > 2 * PATH_TRACE_SIZE / 4 || g->nr_traced == g->max_traced);
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+}
+
+TEST(in_a_storm_of_signals)
+{
+	static const struct program programs[] = {{"fib", snip_fib, {15}},
+						  {"table", snip_table, {3000}},
+						  {"operands", snip_operands, {(u64)memory}}};
+	struct itimerval tick = {{0, 300}, {0, 300}}, off = {{0, 0}, {0, 0}};
+
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
+		want_program(guest_main(), &programs[i]);
+		for (u32 deadlines = 0; deadlines < 2; deadlines++) {
+			dbt_set_mask(guest_main()->t,
+				     MASK | (deadlines ? DBT_MASK_DEADLINES(0) : 0));
+			setitimer(ITIMER_REAL, &tick, NULL);
+			for (u32 k = 0; k < 20; k++)
+				check_run(guest_main(), &programs[i], deadlines ? 500 + k * 37 : 0);
+			setitimer(ITIMER_REAL, &off, NULL);
+		}
+	}
+	dbt_set_mask(guest_main()->t, DBT_MASK_ALL);
+}
+
+TEST(wherever_a_signal_comes)
+{
+	const struct program programs[] = {{"loop", snip_loop, {3}},
+					   {"deep", snip_deep, {2}},
+					   {"spilled", snip_spilled, {0}},
+					   {"longjmp", snip_longjmp, {0}},
+					   forms[0]};
+	struct guest *g = guest_main();
+
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
+		want_program(g, &programs[i]);
+		dbt_set_mask(g->t, MASK);
+		for (g->step = 1;; g->step++) {
+			check_run(g, &programs[i], 0);
+			if (g->stepped < g->step || test_failures)
+				break;
+		}
+		g->step = 0;
+		dbt_set_mask(g->t, DBT_MASK_ALL);
+	}
+}
