@@ -18,7 +18,7 @@
 #include "abi/path-profile.h"
 
 #define PATH_TRACE_SIZE (32u << 10) /* bytes of a thread's buffer */
-/* And of that of slots: as many as the paths that fit can have, and those of one that is going on. */
+/* And of that of slots: for as many paths as fit there, and one that is going on. */
 #define PATH_SLOTS_SIZE (((u64)PATH_TRACE_SIZE / 4 + 1) * PATH_SLOTS_MAX * 8)
 
 #define PATH_TRACE_KIND (0xffu << 24)
