@@ -7,11 +7,13 @@
 
 #include <anyperf/machine.h>
 #include <anyperf/pmu.h>
+#include <anyperf/spec.h>
 
 #include "base/check.h"
 #include "cli/cmd.h"
 #include "cli/help/help.h"
 #include "cli/json.h"
+#include "cli/modeled-events.h"
 #include "cli/stat/stat-tool.h"
 #include "cli/terminal.h"
 #include "lib/machine/machine-pmu.h"
@@ -60,6 +62,7 @@ struct entry {
 	char *name, *alias, *desc, *encoding, *pmu, *unit;
 	enum ap_kind kind;
 	bool is_virtual; /* the virtual PMU counts it, or it is an event of its own */
+	bool modeled;    /* likewise, by the model of a machine */
 	bool checked;
 	int rc;                 /* of the check: ap_event_probe()'s */
 	struct ap_error *error; /* why it failed, or why it opens for user mode only; else NULL */
@@ -76,6 +79,7 @@ struct listing {
 	const char *glob;
 	unsigned int kinds;
 	u32 failed;
+	char machine_name[64]; /* whose model counts; "": no event is modeled */
 };
 
 static char *copy(const char *text)
@@ -162,6 +166,23 @@ static const char *kernel_lacks(struct listing *l, const struct entry *e,
 	return l->lacks;
 }
 
+/* Is what the virtual PMU, or the `anyperf run` around this, counts by a model? */
+static bool is_modeled(struct listing *l, const struct entry *e)
+{
+	struct ap_machine *m = e->is_virtual ? l->virtual_pmu : l->machine;
+	struct ap_specs *specs;
+	bool modeled;
+
+	if (!e->is_virtual && !ap__machine_is_guest())
+		return false;
+	if (ap_specs_parse(&specs, m, e->name, NULL))
+		return false;
+	modeled = modeled_event(ap_specs_at(specs, 0)->attr) &&
+		  ap__pmu_modeled(m, l->machine_name, sizeof(l->machine_name));
+	ap_specs_free(specs);
+	return modeled;
+}
+
 /* Opens the event where `anyperf stat` would. */
 static void check_one(struct listing *l, struct entry *e)
 {
@@ -177,6 +198,7 @@ static void check_one(struct listing *l, struct entry *e)
 			e->is_virtual = true;
 		}
 	}
+	e->modeled = e->rc >= 0 && is_modeled(l, e);
 	if (!e->rc)
 		return;
 	e->error = malloc(sizeof(*e->error));
@@ -211,7 +233,7 @@ static const char *counted_by(const struct entry *e)
 
 static char mark_of(const struct entry *e)
 {
-	return !e->checked ? ' ' : e->rc < 0 ? '-' : counted_by(e)[0];
+	return !e->checked ? ' ' : e->rc < 0 ? '-' : e->modeled ? 'm' : counted_by(e)[0];
 }
 
 static void print_one(const struct listing *l, const struct entry *e, const struct terminal *t)
@@ -249,7 +271,7 @@ static void print_one(const struct listing *l, const struct entry *e, const stru
 static void print_text(const struct listing *l)
 {
 	struct terminal t = terminal_of(stdout);
-	bool some = false, marked = false;
+	bool some = false, marked = false, modeled = false;
 
 	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
 		bool heading = false;
@@ -261,12 +283,15 @@ static void print_text(const struct listing *l)
 				printf("%s%s:\n", some ? "\n" : "", kinds[k].heading);
 			heading = some = true;
 			marked |= l->entries[i].checked;
+			modeled |= l->entries[i].modeled;
 			print_one(l, &l->entries[i], &t);
 		}
 	}
 	if (marked)
 		printf("\nk the kernel counts it, v the virtual PMU does, in user mode, - nobody%s\n",
 		       l->opts.check ? "" : " (--check says why)");
+	if (modeled)
+		printf("m the virtual PMU does by a model of the machine %s\n", l->machine_name);
 	if (l->opts.check)
 		printf("%zu events, %u fail\n", l->nr, l->failed);
 }
@@ -317,6 +342,8 @@ static void print_json(const struct listing *l)
 			json_str(&j, "unit", e->unit);
 		if (e->checked)
 			json_str(&j, "counted_by", counted_by(e));
+		if (e->modeled)
+			json_str(&j, "modeled", l->machine_name);
 		if (l->opts.check && e->checked)
 			json_bool(&j, "opens", e->rc >= 0);
 		if (l->opts.check && e->rc > 0)

@@ -432,5 +432,9 @@ void report_print_text(const struct report *r, const struct report_style *style)
 		fputs("\n ", out);
 		help_wrap(out, note, 1, 1, style->width);
 	}
+	if (style->hint) {
+		fputs("\n ", out);
+		help_wrap(out, style->hint, 1, 1, style->width);
+	}
 	putc('\n', out);
 }

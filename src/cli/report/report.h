@@ -183,6 +183,7 @@ struct report_style {
 	const char *pmu;     /* "kernel" or "virtual": who counted */
 	const char *pmu_why; /* and why, a sentence; "" says nothing of it in text */
 	const char *machine; /* whose model has counted some events; NULL: none */
+	const char *hint;    /* a sentence below everything; NULL: none */
 };
 
 void report_print_text(const struct report *r, const struct report_style *style);

@@ -36,6 +36,11 @@ void stat_print(struct stat_job *st, const struct report *r)
 	st->style.pmu = stat_pmu_name(st);
 	st->style.pmu_why = stat_pmu_why(st);
 	st->style.machine = stat_machine(st, r);
+	st->style.hint =
+		stat_could_model(st)
+			? "A model counts cycles, branch-misses and caches if -e or -d asks "
+			  "for them, which takes several times as long."
+			: NULL;
 	if (!st->opts.json && !st->opts.separator)
 		prepare_style(st);
 	if (st->opts.json)

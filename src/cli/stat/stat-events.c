@@ -24,9 +24,15 @@ static const char *const default_events[] = {
 	"L1-dcache-prefetches,L1-dcache-prefetch-misses",
 };
 
-/* What the virtual PMU has. */
+/* What the virtual PMU has without a model. */
 static const char virtual_events[] =
 	"task-clock,context-switches,cpu-migrations,page-faults,instructions,branches";
+
+/*
+ * Whether the others are counted without being asked for: a model has to cost less than three times
+ * the native run for that.
+ */
+#define MODEL_IN_DEFAULT false
 
 const struct stat_tool stat_tools[] = {
 	{"duration_time", "Wall-clock time of the measurement, ns", KIND_DURATION},
@@ -72,10 +78,34 @@ const char *stat_cgroups(const struct stat_job *st)
 	return st->each_cgroups ? st->each_cgroups : st->opts.cgroup;
 }
 
+static bool has_model(const struct stat_job *st)
+{
+	char name[64];
+
+	return ap__pmu_modeled(st->machine, name, sizeof(name));
+}
+
+/* Who asks for caches pays for the model anyhow. */
+static const char *usual_events(const struct stat_job *st)
+{
+	bool modeled = MODEL_IN_DEFAULT || st->opts.detailed;
+
+	return stat_is_virtual(st) && !(modeled && has_model(st)) ? virtual_events
+								  : default_events[0];
+}
+
+bool stat_could_model(const struct stat_job *st)
+{
+	const struct stat_opts *o = &st->opts;
+
+	return !o->events && !o->null_run && !st->each_events && stat_is_virtual(st) &&
+	       usual_events(st) == virtual_events && has_model(st);
+}
+
 static char *event_text(const struct stat_job *st)
 {
 	const struct stat_opts *opts = &st->opts;
-	const char *usual = stat_is_virtual(st) ? virtual_events : default_events[0];
+	const char *usual = usual_events(st);
 	char *text;
 
 	if (st->each_events)

@@ -306,6 +306,10 @@ TEST(modeled_events)
 	EXPECT_CONTAINS(out, "2.00  insn per cycle");
 	EXPECT(!strstr(out, "GHz"));
 	free(out);
+	style.hint = "More if asked.";
+	out = printed(&r, style, report_print_text);
+	EXPECT_CONTAINS(out, "\n More if asked.\n");
+	free(out);
 	out = printed(&r, style, report_print_json);
 	EXPECT_CONTAINS(out, "\"machine\": \"toy\"");
 	EXPECT_CONTAINS(out, "\"event\": \"cycles:u\", \"modeled\": true,");
