@@ -149,14 +149,15 @@ static int init_raw(struct event *event)
 	u64 config = event->attr.config;
 	u64 code = config & (RAW_SELECT | RAW_UMASK);
 
+	if (amd)
+		code |= (config & RAW_AMD_HIGH) >> 16;
 	if (config & RAW_MODIFIERS)
 		return core_refuse(event->core, -ENOENT, VIRTUAL_RAW_FIELDS, .number = {config});
-	if (!(amd && config & RAW_AMD_HIGH) &&
-	    raw_code_find(&data(event->pmu)->config, code, &what)) {
+	if (raw_code_find(&data(event->pmu)->config, code, &what)) {
 		event->hw.what = what;
 		return 0;
 	}
-	if (data(event->pmu)->config.machine && !(amd && config & RAW_AMD_HIGH) &&
+	if (data(event->pmu)->config.machine &&
 	    modeled_code_find(&data(event->pmu)->config, code, &sum))
 		return init_modeled_code(event, &sum);
 	return core_refuse(event->core, -ENOENT, VIRTUAL_RAW, .number = {config},

@@ -23,6 +23,9 @@
 #define LOAD_L2    CELL(LL, READ, 0)
 #define STORE_L2   CELL(LL, WRITE, 0)
 #define CODE_L2    COUNT(LL_FETCHES)
+#define PREF_L2    CELL(LL, PREFETCH, 0)
+#define PREF_LL    CELL(LL, PREFETCH, 1)
+#define FETCHES    CELL(L1I, READ, 0)
 #define LOAD_LL    CELL(LL, READ, 1)
 #define STORE_LL   CELL(LL, WRITE, 1)
 #define CODE_LL    COUNT(LL_FETCH_MISSES)
@@ -34,7 +37,7 @@
 
 struct modeled_code {
 	u16 models; /* enum raw_code_model; 0: the end */
-	u16 code;   /* umask << 8 | event select */
+	u32 code;   /* umask << 8 | event select; AMD's events above 0xff: bits 16 to 19 */
 	s16 terms[TERMS_MAX];
 };
 
@@ -113,6 +116,14 @@ static const struct modeled_code codes[] = {
 	{AMD_ALL, 0x00c4, {ADD(CPU_BRANCHES), SUB(CPU_CONDITIONAL), ADD(CPU_TAKEN)}},
 	/* Zen 1: data cache accesses */
 	{AMD_ZEN, 0x0040, {ADD(LOADS), ADD(STORES)}},
+	/* l2_pf_hit_l2, and what misses: l2_pf_miss_l2_hit_l3, l2_pf_miss_l2_l3 */
+	{AMD_ZEN, 0xff70, {0}},
+	{AMD_ZEN, 0xff71, {ADD(PREF_L2), SUB(PREF_LL)}},
+	{AMD_ZEN, 0xff72, {ADD(PREF_LL)}},
+	/* ic_tag_hit_miss: hits, misses, both */
+	{AMD_ZEN, 0x1078e, {ADD(FETCHES), SUB(CODE_L1)}},
+	{AMD_ZEN, 0x1188e, {ADD(CODE_L1)}},
+	{AMD_ZEN, 0x11f8e, {ADD(FETCHES)}},
 	/* bp_l1_tlb_miss_l2_tlb_hit */
 	{AMD_ZEN, 0x0084, {ADD(COUNT(ITLB2_HITS))}},
 	{0},
@@ -144,7 +155,13 @@ static const struct modeled_code sets[] = {
 	{AMD_ZEN, 0x2045, {0}},
 	{AMD_ZEN, 0x4045, {0}},
 	{AMD_ZEN, 0x8045, {0}},
-	/* l2_request_g1: change_to_x, code, shared loads, stores, loads */
+	/*
+	 * l2_request_g1: others, its prefetcher's, the program's prefetches, change_to_x, code,
+	 * shared loads, stores, loads
+	 */
+	{AMD_ZEN, 0x0160, {0}},
+	{AMD_ZEN, 0x0260, {ADD(PREF_L2)}},
+	{AMD_ZEN, 0x0460, {0}},
 	{AMD_ZEN, 0x0860, {0}},
 	{AMD_ZEN, 0x1060, {ADD(CODE_L1)}},
 	{AMD_ZEN, 0x2060, {0}},
@@ -164,6 +181,10 @@ static const struct modeled_code sets[] = {
 	{AMD_ZEN, 0x0285, {0}},
 	{AMD_ZEN, 0x0485, {0}},
 	{AMD_ZEN, 0x0885, {0}},
+	{AMD_ZEN, 0x1085, {0}},
+	{AMD_ZEN, 0x2085, {0}},
+	{AMD_ZEN, 0x4085, {0}},
+	{AMD_ZEN, 0x8085, {0}},
 	{0},
 };
 /* clang-format on */
@@ -201,7 +222,7 @@ bool modeled_code_find(const struct cpu_pmu_config *config, u64 code, struct cpu
 	for (u64 bit = 0x100; bit < 0x10000; bit <<= 1) {
 		if (!(code & bit))
 			continue;
-		c = find(sets, model, (code & 0xff) | bit);
+		c = find(sets, model, (code & ~0xff00ull) | bit);
 		if (!c)
 			return false;
 		add_terms(sum, c);

@@ -28,7 +28,10 @@ enum raw_code_model {
 
 u32 raw_code_model(const struct cpu_pmu_config *config);
 
-/* What the code @code (umask << 8 | event select) counts on the CPU of @config; false: nothing. */
+/*
+ * What @code (bits 16 to 19 of AMD's event select << 16 | umask << 8 | event select) counts on the
+ * CPU of @config; false: nothing.
+ */
 bool raw_code_find(const struct cpu_pmu_config *config, u64 code, enum cpu_what *what);
 
 #define RAW_CODE_FILES 5 /* the most that a model has */

@@ -207,7 +207,14 @@ TEST(raw_codes)
 		{NULL, 0x0729, OF(L1D, READ, 0) + OF(L1D, WRITE, 0)},
 		{NULL, 0x0084, MODEL(ITLB2_HITS)},
 		{NULL, 0x0f85, OF(ITLB, READ, 1)},
-		{NULL, 0x0160, -ENOENT}, /* a bit that nobody counts */
+		{NULL, 0x1041, -ENOENT}, /* a bit that nobody counts */
+		{NULL, 0xf960, OF(L1D, READ, 1) + OF(L1D, WRITE, 1) + OF(L1I, READ, 1)},
+		{NULL, 0xff70, 0},
+		{NULL, 0xff71, OF(LL, PREFETCH, 0) - OF(LL, PREFETCH, 1)},
+		{NULL, 0x10000188e, OF(L1I, READ, 1)},
+		{NULL, 0x100001f8e, OF(L1I, READ, 0)},
+		{NULL, 0x20000188e, -ENOENT},
+		{NULL, 0x1000000c2, -ENOENT},
 		{NULL, 0x60, -ENOENT},
 		{NULL, 0x100000076, -ENOENT},
 		{NULL, 0xff03, -ENOENT}, /* operations of floats */
