@@ -283,6 +283,9 @@ static int cpu_init(struct event *event)
 {
 	int err;
 
+	/* The cpu PMU has said why not. */
+	if (event->pmu->type == PE_TYPE_ANYPERF && event->attr.type != PE_TYPE_ANYPERF)
+		return -ENOENT;
 	switch (event->attr.type) {
 	case PERF_TYPE_HARDWARE: err = init_hardware(event); break;
 	case PERF_TYPE_HW_CACHE: err = init_cache(event); break;

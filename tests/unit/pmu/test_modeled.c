@@ -390,12 +390,24 @@ TEST(counts_of_a_cpu)
 TEST(sampling)
 {
 	struct pe_attr attr = attr_for(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	struct pmu *translator;
 	int fd;
 
 	attr.sample_period = 1000;
 	setup("toy");
 	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOENT, MODEL_SAMPLES);
 	teardown();
+	/* Another PMU that is asked as well does not say something else. */
+	f = fake_new(1);
+	fake_exit(f, 100);
+	config.source = &source;
+	config.machine = "toy";
+	EXPECT_EQ(cpu_pmu_new(f->core, &config, &pmu), 0);
+	EXPECT_EQ(translator_pmu_new(f->core, &config, &translator), 0);
+	fake_add_task(f, 100, 100);
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOENT, MODEL_SAMPLES);
+	teardown();
+	cpu_pmu_free(translator);
 	config.machine_samples = true;
 	setup("toy");
 	fd = fake_open(f, &attr, 0, -1, -1);
