@@ -243,6 +243,8 @@ enum counter_segment_flags {
 	SEGMENT_VERIFY = 2,        /* translator and session verify their invariants */
 	SEGMENT_DETERMINISTIC = 4, /* what varies from run to run is fixed; see below */
 	SEGMENT_EXACT = 8,         /* words of paths lie behind the traces; path-profile.h */
+	SEGMENT_TRACED = 16,       /* what is executed is handed out in order; path-trace.h */
+	SEGMENT_REQUESTS = 32,     /* client requests of Valgrind's are answered */
 };
 
 /*
@@ -312,7 +314,7 @@ struct counter_segment {
 	 */
 	u32 freed[SEGMENT_FREED];
 	struct meter_uncounted uncounted[SEGMENT_UNCOUNTED];
-	/* With SEGMENT_EXACT, atomic: the next index of each, and how many found none. */
+	/* With SEGMENT_EXACT or _TRACED, atomic: the next index of each; how many found none. */
 	u32 path_threads, path_spaces, path_lost;
 };
 

@@ -39,4 +39,51 @@
 
 #define PATH_TRACE_ENTRY 3u /* words of the longest */
 
+/*
+ * The runtime's, between what code traces: | enum path_note; then how many words follow, and they.
+ */
+#define PATH_TRACE_NOTE (0x85u << 24)
+
+enum path_note {
+	PATH_NOTE_SIGNAL, /* the handler of a signal comes next */
+	PATH_NOTE_RETURN, /* it is done */
+	/* What the program asks for by a client request of Valgrind's. */
+	PATH_NOTE_START,
+	PATH_NOTE_STOP,
+	PATH_NOTE_TOGGLE,
+	PATH_NOTE_ZERO,
+	PATH_NOTE_DUMP, /* then the reason, a text that ends with NUL, or nothing */
+};
+
+/*
+ * Where a thread's trace is handed to somebody outside: a ring of words in the counter segment
+ * (SEGMENT_TRACED), with a space of the program's that describes its paths. What is between `read`
+ * and `written` ends with a whole entry. Who writes waits for room at `read`, a futex.
+ */
+#define PATH_STREAM_MAGIC 0x314d525453504e41ull /* "ANPSTRM1": changes with the shape */
+#define PATH_STREAM_WORDS (128u << 10)
+#define PATH_STREAM_AT    (12u << 20) /* within the room of a thread; its words come before */
+
+struct path_stream {
+	u64 magic;
+	u32 space; /* its index */
+	u32 run;   /* as in struct meter */
+	u32 pid, tid;
+	u32 written; /* words so far, modulo 2^32 */
+	u32 read;    /* likewise, the reader's */
+	u32 waits;   /* the writer waits for it */
+	u32 ended;   /* nothing more comes */
+	u8 pad[4096 - 40];
+	u32 word[PATH_STREAM_WORDS];
+};
+
+_Static_assert(offsetof(struct path_stream, word) == 4096, "the head of a stream");
+_Static_assert(sizeof(struct path_thread) <= PATH_STREAM_AT, "words come before");
+_Static_assert(PATH_STREAM_AT + sizeof(struct path_stream) <= PATH_THREAD_ROOM, "its place");
+
+static inline u64 path_stream_offset(u32 index)
+{
+	return path_thread_offset(index) + PATH_STREAM_AT;
+}
+
 #endif

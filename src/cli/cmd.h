@@ -51,6 +51,7 @@ extern const struct command cmd_stat;
 extern const struct command cmd_compare;
 extern const struct command cmd_run;
 extern const struct command cmd_record;
+extern const struct command cmd_valgrind;
 extern const struct command cmd_report;
 extern const struct command cmd_script;
 extern const struct command cmd_top;

@@ -3,7 +3,7 @@
 #include "data/path-reader-priv.h"
 
 /* Instructions [from, upto) of a block, of which the last one is a branch that was @taken. */
-static void tell(struct path_walk *w, u32 block, u32 from, u32 upto, bool taken)
+static void tell(struct path_walk *w, u32 number, u32 block, u32 from, u32 upto, bool taken)
 {
 	struct seen_block b;
 	struct seen_insn i;
@@ -17,7 +17,7 @@ static void tell(struct path_walk *w, u32 block, u32 from, u32 upto, bool taken)
 
 		if (!path_block_next(&b, &i)) {
 			w->bad++;
-			return;
+			break;
 		}
 		s = (struct path_step){
 			.pc = i.pc, .target = i.target, .len = i.insn & 15, .kind = i.insn >> 4};
@@ -25,6 +25,8 @@ static void tell(struct path_walk *w, u32 block, u32 from, u32 upto, bool taken)
 		if (b.next > from)
 			w->step(&s, w->data);
 	}
+	if (w->done)
+		w->done(number, w->data);
 }
 
 /* Tells the path that is pending, without what comes from @upto on. */
@@ -36,14 +38,16 @@ static void settle(struct path_walk *w, u32 upto)
 	w->pending = 0;
 	if (!number)
 		return;
+	if (upto == ~0u && w->known && number >= PATH_FIRST && w->known(number, w->data))
+		return;
 	if (number < PATH_FIRST)
 		w->gap(number, w->data);
 	else if (!path_entry_see(&w->source, w->space, number, &e))
 		w->bad++;
 	else if (upto < e.upto)
-		tell(w, e.block, e.from, upto, false);
+		tell(w, 0, e.block, e.from, upto, false);
 	else
-		tell(w, e.block, e.from, e.upto, e.taken);
+		tell(w, number, e.block, e.from, e.upto, e.taken);
 }
 
 /* The path that is pending ends with instruction @upto of @block, and has gone up to @from. */
@@ -78,12 +82,28 @@ static void again(struct path_walk *w)
 	settle(w, e.upto - 1u);
 }
 
+static size_t note(struct path_walk *w, const u32 *words, size_t n)
+{
+	size_t size = n > 1 ? (size_t)words[1] + 2 : 2;
+
+	settle(w, ~0u);
+	if (size > n) {
+		w->bad++;
+		return n;
+	}
+	if (w->note)
+		w->note(words[0] & 0xffff, words + 2, words[1], w->data);
+	return size;
+}
+
 /* An entry of several words; how many it has. */
 static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 {
 	u32 kind = words[0] & PATH_TRACE_KIND, from = words[0] >> 8 & 0xff, upto = words[0] & 0xff;
 	size_t size = kind == PATH_TRACE_PART || kind == PATH_TRACE_BACK ? 2 : 3;
 
+	if (kind == PATH_TRACE_NOTE)
+		return note(w, words, n);
 	if (kind < PATH_TRACE_PART || kind > PATH_TRACE_AGAIN || size > n) {
 		w->bad++;
 		return 1;
@@ -99,13 +119,15 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 	settle(w, ~0u);
 	if (kind == PATH_TRACE_PART) {
 		if (from < upto)
-			tell(w, words[1], from, upto, false);
+			tell(w, 0, words[1], from, upto, false);
 		else
 			w->bad++;
 	} else {
 		struct path_step s = {.pc = words[1] | (u64)words[2] << 32};
 
 		w->step(&s, w->data);
+		if (w->done)
+			w->done(0, w->data);
 	}
 	return size;
 }

@@ -25,6 +25,15 @@ struct path_step {
 struct path_walk {
 	struct path_source source;
 	u32 space; /* of the thread */
+	/*
+	 * For who knows paths by their numbers, each may be NULL. Path @number was taken, all of
+	 * it; false: its instructions are to be told, which are done then. @number 0: what was told
+	 * is a part of some path.
+	 */
+	bool (*known)(u32 number, void *data);
+	void (*done)(u32 number, void *data);
+	/* What the runtime says in between: PATH_TRACE_NOTE. */
+	void (*note)(u32 kind, const u32 *words, u32 n, void *data);
 	void (*step)(const struct path_step *s, void *data);
 	void (*gap)(u32 n, void *data); /* @n instructions that nobody knows */
 	void *data;

@@ -22,6 +22,7 @@
 #include "rt/task/meter-page.h"
 #include "rt/task/simulate.h"
 #include "rt/task/path-pages.h"
+#include "rt/task/path-stream.h"
 #include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
 #include "rt/task/traces.h"
@@ -256,6 +257,7 @@ static struct thread *first_thread(struct startup *s)
 	struct thread *t;
 
 	simulate_start();
+	streams_start();
 	config.mask = paths_mask();
 	ops.arch = arch_dbt_ops;
 	config.cache_size = (u64)(segment->cache_mb ? segment->cache_mb : 64) << 20;
@@ -364,6 +366,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	/* Once more, now that the session has told of the execve: that was before its start. */
 	if (paths_wanted())
 		paths_begin(t);
+	stream_begin(t);
 	signal_init(t);
 	meter_kickable(t, true);
 	t->sigmask = s->mask & ~SIGNALS_KILL;

@@ -156,13 +156,18 @@ static bool read_tables(struct function_table *t, const struct elf_file *im)
 	return true;
 }
 
-/* Of several names of one range: the shorter one, then the first of the alphabet. */
+/*
+ * Of several names of one range: the shorter one without its version, then one that has a version,
+ * then the first of the alphabet.
+ */
 static int compare_names(const char *a, const char *b)
 {
 	size_t n = strcspn(a, "@"), m = strcspn(b, "@");
 
 	if (n != m)
 		return n < m ? -1 : 1;
+	if (!a[n] != !b[m])
+		return a[n] ? -1 : 1;
 	return strcmp(a, b);
 }
 

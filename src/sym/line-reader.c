@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,13 +34,22 @@ static struct {
 				   bool add_vaddr);
 	int (*report_end)(Dwfl *dwfl, void *removed, void *arg);
 	Dwfl_Line *(*getsrc)(Dwfl_Module *mod, u64 addr);
+	const char *(*comp_dir)(Dwfl_Line *line);
 	const char *(*lineinfo)(Dwfl_Line *line, u64 *addr, int *nr, int *column, u64 *mtime,
 				u64 *length);
 } dw;
 
+/* The name of a file that DWARF tells relative to where its unit was compiled. */
+struct joined_name {
+	const char *dir, *name; /* libdw's own, which stay where they are */
+	char *path;             /* owned */
+};
+
 struct line_reader {
 	Dwfl *dwfl;
 	Dwfl_Module *mod;
+	struct joined_name *joined; /* open addressing; owned */
+	u32 room, nr;
 };
 
 static int find_no_elf(Dwfl_Module *mod, void **user, const char *name, u64 base, char **file,
@@ -89,7 +99,8 @@ bool line_reader_works(void)
 	dw.lib = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (dw.lib && RESOLVE(begin, "dwfl_begin") && RESOLVE(end, "dwfl_end") &&
 	    RESOLVE(report_elf, "dwfl_report_elf") && RESOLVE(report_end, "dwfl_report_end") &&
-	    RESOLVE(getsrc, "dwfl_module_getsrc") && RESOLVE(lineinfo, "dwfl_lineinfo"))
+	    RESOLVE(getsrc, "dwfl_module_getsrc") && RESOLVE(lineinfo, "dwfl_lineinfo") &&
+	    RESOLVE(comp_dir, "dwfl_line_comp_dir"))
 		return true;
 	if (dw.lib)
 		dlclose(dw.lib);
@@ -131,19 +142,68 @@ void line_reader_free(struct line_reader *r)
 		return;
 	if (r->dwfl)
 		dw.end(r->dwfl);
+	for (u32 i = 0; i < r->room; i++)
+		free(r->joined[i].path);
+	free(r->joined);
 	free(r);
+}
+
+static struct joined_name *slot_of(const struct line_reader *r, const char *dir, const char *name)
+{
+	u32 i = (u32)(((u64)(uintptr_t)dir * 31 + (u64)(uintptr_t)name) * 0x9e3779b97f4a7c15ull >>
+		      32);
+
+	while (r->joined[i & (r->room - 1)].path &&
+	       (r->joined[i & (r->room - 1)].dir != dir ||
+		r->joined[i & (r->room - 1)].name != name))
+		i++;
+	return &r->joined[i & (r->room - 1)];
+}
+
+static bool grow(struct line_reader *r)
+{
+	struct line_reader more = {.room = r->room ? r->room * 2 : 64};
+
+	more.joined = calloc(more.room, sizeof(*more.joined));
+	if (!more.joined)
+		return false;
+	for (u32 i = 0; i < r->room; i++)
+		if (r->joined[i].path)
+			*slot_of(&more, r->joined[i].dir, r->joined[i].name) = r->joined[i];
+	free(r->joined);
+	r->joined = more.joined;
+	r->room = more.room;
+	return true;
+}
+
+static const char *join(struct line_reader *r, const char *dir, const char *name)
+{
+	struct joined_name *slot;
+	char *path;
+
+	if (r->nr * 2 >= r->room && !grow(r))
+		return name;
+	slot = slot_of(r, dir, name);
+	if (slot->path)
+		return slot->path;
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return name;
+	*slot = (struct joined_name){dir, name, path};
+	r->nr++;
+	return path;
 }
 
 bool line_reader_find(struct line_reader *r, u64 addr, const char **file, u32 *line)
 {
 	Dwfl_Line *found = dw.getsrc(r->mod, addr);
-	const char *name;
+	const char *name, *dir;
 	int nr = 0;
 
 	name = found ? dw.lineinfo(found, NULL, &nr, NULL, NULL, NULL) : NULL;
 	if (!name || nr <= 0)
 		return false;
-	*file = name;
+	dir = name[0] == '/' ? NULL : dw.comp_dir(found);
+	*file = dir ? join(r, dir, name) : name;
 	*line = (u32)nr;
 	return true;
 }

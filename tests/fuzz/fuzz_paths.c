@@ -69,6 +69,25 @@ static void on_step(const struct path_step *s, void *data)
 	++*(u64 *)data;
 }
 
+static bool on_known(u32 number, void *data)
+{
+	CHECK(number >= PATH_FIRST && number < PATH_WORDS);
+	return ++*(u64 *)data & 1;
+}
+
+static void on_done(u32 number, void *data)
+{
+	CHECK(number < PATH_WORDS);
+	++*(u64 *)data;
+}
+
+static void on_note(u32 kind, const u32 *words, u32 n, void *data)
+{
+	CHECK(kind <= 0xffff);
+	for (u32 i = 0; i < n; i++)
+		*(u64 *)data += words[i];
+}
+
 static void on_gap(u32 n, void *data)
 {
 	CHECK(n < PATH_FIRST);
@@ -84,7 +103,13 @@ static void walk(const uint8_t *data, size_t n)
 			      .step = on_step,
 			      .gap = on_gap,
 			      .data = &told};
+	u64 sum = 0;
+	struct path_walk by_number = w;
 
+	by_number.known = on_known;
+	by_number.done = on_done;
+	by_number.note = on_note;
+	by_number.data = &sum;
 	for (size_t i = 0; i + 12 <= n; i += 4) {
 		u32 words[4] = {PATH_FIRST + (data[i] & 31)};
 
@@ -92,8 +117,12 @@ static void walk(const uint8_t *data, size_t n)
 		if (data[i] & 64)
 			words[1] = PATH_TRACE_PART + ((u32)(data[i] & 3) << 24) + data[i + 1];
 		path_walk_feed(&w, words, data[i] & 128 ? 4 : 3);
+		if (data[i] & 32)
+			words[0] = PATH_TRACE_NOTE | (data[i] & 7);
+		path_walk_feed(&by_number, words, data[i] & 128 ? 4 : 3);
 	}
 	path_walk_end(&w);
+	path_walk_end(&by_number);
 	/* A path has at most 255 instructions, and each word tells one path or none. */
 	CHECK(told + w.bad <= n * 256 + 1);
 }

@@ -250,6 +250,12 @@ void ap__pmu_exact(struct ap_machine *m)
 	m->virtual_opts.keep = true;
 }
 
+void ap__pmu_traced(struct ap_machine *m, bool requests)
+{
+	m->virtual_opts.segment_flags |= SEGMENT_TRACED | (requests ? SEGMENT_REQUESTS : 0);
+	m->virtual_opts.keep = true;
+}
+
 int ap_machine_choose(struct ap_machine *m, const char *events, struct ap_error *err)
 {
 	struct ap_error none;

@@ -59,6 +59,12 @@ bool ap__pmu_modeled(struct ap_machine *m, char *name, size_t size);
 void ap__pmu_exact(struct ap_machine *m);
 
 /*
+ * Likewise: they hand out what they execute, in order (path-trace.h), and wait for whoever reads
+ * it. With @requests they are answered as under Valgrind.
+ */
+void ap__pmu_traced(struct ap_machine *m, bool requests);
+
+/*
  * The reason of what src/backend has refused with @why, which it may be about an option. Returns
  * @r.
  */

@@ -28,6 +28,7 @@
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/simulate.h"
+#include "rt/task/path-stream.h"
 #include "rt/task/process.h"
 #include "rt/task/traces.h"
 #include "rt/task/shared-mm.h"
@@ -242,6 +243,7 @@ static enum outcome deliver_one(struct thread *t, struct pending *p, struct ucon
 		return deliver_one(t, &segv, uc);
 	}
 	sigframe_init_vectors(uc);
+	stream_note(t, PATH_NOTE_SIGNAL, NULL, 0);
 	t->sigmask = (blocked | act.mask | (act.flags & SA_NODEFER ? 0 : SIG(sig))) & ~SIGNALS_KILL;
 	t->in_mask_call = false;
 	return DELIVERED;
@@ -566,6 +568,7 @@ long guest_rt_sigreturn(struct thread *t)
 		signal_force_segv(t);
 		return CALL_SET;
 	}
+	stream_note(t, PATH_NOTE_RETURN, NULL, 0);
 	t->sigmask = mask;
 	if (!t->pending_count)
 		signal_set_mask(signal_kernel_mask(mask));

@@ -7,6 +7,7 @@
 #include "rt/syscall/fd.h"
 #include "rt/task/limits.h"
 #include "rt/task/path-pages.h"
+#include "rt/task/path-stream.h"
 #include "rt/task/process.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
@@ -348,6 +349,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	__atomic_store_n(&m->state, METER_RUNNING, __ATOMIC_RELEASE);
 	if (paths_wanted())
 		paths_begin(t);
+	stream_begin(t);
 }
 
 bool meter_traced(struct thread *t)

@@ -4,6 +4,7 @@
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/path-stream.h"
 #include "rt/task/traces.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
@@ -35,9 +36,19 @@ static u32 take(u32 *last, u32 most)
 	return most;
 }
 
+u32 paths_take_thread(void)
+{
+	return take(&counter_segment()->path_threads, PATH_THREADS);
+}
+
+u32 paths_space_index(void)
+{
+	return space_index;
+}
+
 int paths_map(struct thread *t)
 {
-	u32 index = take(&counter_segment()->path_threads, PATH_THREADS);
+	u32 index = paths_take_thread();
 	u64 at = t->area + AREA_PATHS_AT;
 	long ret;
 
@@ -70,8 +81,9 @@ static void copy_descriptions(struct path_space *to, const struct path_space *fr
 void paths_new_space(struct thread *t)
 {
 	/* Nobody else reads descriptions of what has no words. */
-	u32 index = paths_wanted() ? take(&counter_segment()->path_spaces, PATH_SPACES)
-				   : PATH_SPACES;
+	u32 index = paths_wanted() || streams_wanted()
+			    ? take(&counter_segment()->path_spaces, PATH_SPACES)
+			    : PATH_SPACES;
 	bool shared = index < PATH_SPACES;
 	struct path_space *new = shared ? region_map_file(sizeof(*new), fd_get(FD_SEGMENT),
 							  path_space_offset(index))

@@ -29,6 +29,10 @@ void paths_need_space(struct thread *t);
 /* The space that describes the program's paths; NULL: there is none. */
 const struct path_space *paths_space(void);
 
+/* The next index of a thread in the segment; PATH_THREADS: there is none. */
+u32 paths_take_thread(void);
+u32 paths_space_index(void);
+
 /* Says whose words they are, once that is known. */
 void paths_begin(struct thread *t);
 

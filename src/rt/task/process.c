@@ -22,6 +22,7 @@
 #include "rt/task/meter-page.h"
 #include "rt/task/simulate.h"
 #include "rt/task/path-pages.h"
+#include "rt/task/path-stream.h"
 #include "rt/task/shared-mm.h"
 #include "rt/task/traces.h"
 #include "sys/fmt.h"
@@ -229,11 +230,10 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	if (meter_map(t->area + AREA_METER_AT, t->meter))
 		die("no memory for the meter of a forked process\n");
 	dbt_meter_attach(&t->dbt);
-	if (paths_wanted()) {
-		if (paths_map(t))
-			die("no memory for the profile of a forked process\n");
+	if (paths_wanted() && paths_map(t))
+		die("no memory for the profile of a forked process\n");
+	if (paths_wanted() || streams_wanted())
 		paths_new_space(t);
-	}
 	t->proc->execs = 0;
 	meter_begin(t, METER_NEW_PROCESS);
 	meter_kickable(t, true);
@@ -592,6 +592,7 @@ void thread_end(struct thread *t, u32 code, int status)
 	dbt_thread_remove(&t->dbt, t->id);
 	simulate_end(t);
 	traces_unmap(t);
+	stream_end(t);
 	meter_end(t, code, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	if (t->vfork_child)
 		sys_exit(status);
@@ -617,6 +618,19 @@ long guest_exit(struct thread *t)
 	thread_end(t, (u32)(status & 0xff) << 8, status);
 }
 
+/* Our threads are killed where they are; what they have done until now counts. */
+static void rescue_streams(struct thread *t)
+{
+	if (!streams_wanted())
+		return;
+	list_acquire(t->id);
+	for (struct thread *other = all; other; other = other->all_next)
+		if (other != t && other->proc == t->proc)
+			stream_rescue(other);
+	list_release(t->id);
+	stream_end(t);
+}
+
 long guest_exit_group(struct thread *t)
 {
 	int status = (int)guest_arg(t, 0);
@@ -624,6 +638,7 @@ long guest_exit_group(struct thread *t)
 	signal_block_all();
 	sample_flush(t);
 	perf_thread_exit(t, true);
+	rescue_streams(t);
 	meter_end(t, (u32)(status & 0xff) << 8, true);
 	sys_exit_group(status);
 }

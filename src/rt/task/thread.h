@@ -167,6 +167,11 @@ struct thread {
 		bool on; /* the core is its own */
 	} modeled;
 
+	/* rt/task/path-stream.h; NULL: nobody reads the thread's trace. */
+	struct path_stream *stream;
+	u32 stream_busy;
+	bool stream_lost;
+
 	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */
 	struct {
 		bool on;

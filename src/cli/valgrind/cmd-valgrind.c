@@ -1,0 +1,278 @@
+/*
+ * `anyperf valgrind`: callgrind and cachegrind for those who start them: their command lines, and
+ * files that their users' tools read. The program runs under the translator, which hands out what
+ * is executed, in order; here that becomes a call graph.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/check.h"
+#include "calls/callgrind-file.h"
+#include "cli/valgrind/valgrind-priv.h"
+#include "lib/command.h"
+#include "lib/machine/machine-pmu.h"
+
+static int say(const struct ap_error *err)
+{
+	char text[1100];
+
+	ap_error_text(err, text, sizeof(text));
+	return command_error(&cmd_valgrind, "%s", text);
+}
+
+void valgrind_take_records(struct valgrind_job *job)
+{
+	struct ap_record rec;
+	struct ap_error err;
+	int r;
+
+	while ((r = ap_sampler_next(job->sampler, &rec, &err))) {
+		if (r < 0)
+			continue;
+		switch (rec.type) {
+		case PERF_RECORD_MMAP:
+		case PERF_RECORD_MMAP2:
+			code_view_map(job->code, rec.mmap.pid, rec.mmap.addr, rec.mmap.len,
+				      rec.mmap.pgoff, rec.mmap.filename);
+			break;
+		case PERF_RECORD_FORK:
+			code_view_fork(job->code, rec.task.pid, rec.task.ppid);
+			break;
+		case PERF_RECORD_COMM:
+			if (rec.misc & PERF_RECORD_MISC_COMM_EXEC)
+				code_view_exec(job->code, rec.comm.pid);
+			break;
+		default: break;
+		}
+	}
+}
+
+static int prepare(struct valgrind_job *job)
+{
+	const struct ap_command_opts opts = child_opts(&job->signals);
+	struct ap_target target = AP_OPTS(ap_target);
+	struct ap_sampler_opts sampling =
+		AP_OPTS(ap_sampler_opts, .period = 1,
+			.flags = AP_SAMPLER_TASKS | AP_SAMPLER_SHRINK | AP_SAMPLER_LOSSLESS,
+			.open_flags = AP_OPEN_INHERIT | AP_OPEN_ON_EXEC, .horizon = 1);
+	struct ap_error err;
+
+	if (ap_machine_new(&job->machine, NULL))
+		return command_error(&cmd_valgrind, "out of memory");
+	ap__pmu_traced(job->machine, true);
+	if (ap__pmu_want(job->machine, "asked for", &err))
+		return say(&err);
+	if (!ap__machine_virtual(job->machine))
+		return command_error(&cmd_valgrind,
+				     "this does not work in a program that runs under `anyperf "
+				     "run` itself");
+	if (ap__command_new(&job->child.command, job->machine, job->opts.command, &opts, 0, &err)) {
+		say(&err);
+		return child_failure_status(&cmd_valgrind, &err);
+	}
+	job->pid = (u32)child_pid(&job->child);
+	signals_block(&job->signals);
+	target.command = job->child.command;
+	if (ap_specs_parse(&job->specs, job->machine, "dummy:u", &err) ||
+	    ap_sampler_open(&job->sampler, job->machine, job->specs, &target, &sampling, &err))
+		return say(&err);
+	return 0;
+}
+
+/* 0, or -errno with the reason if COMMAND could not be executed. */
+static int wait_for_child(struct valgrind_job *job, struct ap_error *err)
+{
+	struct pollfd p = {.fd = job->signals.fd, .events = POLLIN};
+	int r, idle = 0;
+
+	for (;;) {
+		idle = valgrind_read(job) ? 0 : idle + 1;
+		/* What waits for us has filled its stream, which takes longer than this. */
+		if (poll(&p, 1, idle ? 1 : 0) > 0 && signals_take(&job->signals,
+								  child_pid(&job->child))) {
+			r = child_reap(&job->child, err);
+			if (r)
+				return r < 0 ? r : 0;
+		}
+		child_follow_stop(&job->child);
+		if (idle % 16 == 15)
+			valgrind_take_records(job);
+	}
+}
+
+static void number_text(u64 n, char *text, size_t size)
+{
+	char plain[32];
+	size_t len, at = 0;
+
+	snprintf(plain, sizeof(plain), "%llu", (unsigned long long)n);
+	len = strlen(plain);
+	for (size_t i = 0; i < len && at + 2 < size; i++) {
+		if (i && (len - i) % 3 == 0)
+			text[at++] = ',';
+		text[at++] = plain[i];
+	}
+	text[at] = 0;
+}
+
+/* A program that became another one has no profile of its own, as with Valgrind. */
+static bool is_last(const struct valgrind_job *job, const struct valgrind_program *p)
+{
+	for (const struct valgrind_program *other = job->programs; other != p; other = other->next)
+		if (other->pid == p->pid)
+			return false;
+	return true;
+}
+
+static bool is_first(const struct valgrind_program *p)
+{
+	for (const struct valgrind_program *other = p->next; other; other = other->next)
+		if (other->pid == p->pid)
+			return false;
+	return true;
+}
+
+static void write_all(struct valgrind_job *job)
+{
+	for (struct valgrind_program *p = job->programs; p; p = p->next) {
+		char text[48];
+
+		if (!is_last(job, p) || (!job->opts.trace_children && !is_first(p)))
+			continue;
+		calls_finish(p->graph);
+		valgrind_write(p, NULL);
+		number_text(p->total, text, sizeof(text));
+		valgrind_say(job, p->pid, "%s", "");
+		if (job->opts.tool == TOOL_CALLGRIND) {
+			valgrind_say(job, p->pid, "Events    : Ir");
+			valgrind_say(job, p->pid, "Collected : %llu",
+				     (unsigned long long)p->total);
+			valgrind_say(job, p->pid, "%s", "");
+		}
+		valgrind_say(job, p->pid, "I   refs:      %s", text);
+	}
+}
+
+static void greet(struct valgrind_job *job)
+{
+	if (job->opts.tool == TOOL_CALLGRIND)
+		valgrind_say(job, job->pid, "Callgrind, a call-graph generating cache profiler");
+	else
+		valgrind_say(job, job->pid, "Cachegrind, a cache and branch-prediction profiler");
+	valgrind_say(job, job->pid, "Using anyperf-%s, not Valgrind; see anyperf-valgrind(1)",
+		     ap_version());
+	valgrind_say(job, job->pid, "Command: %s", job->command);
+	valgrind_say(job, job->pid, "%s", "");
+}
+
+static int let_run(struct valgrind_job *job)
+{
+	struct ap_error err;
+
+	job->code = code_view_new();
+	greet(job);
+	ap_command_start(job->child.command);
+	if (signals_open(&job->signals)) {
+		command_error(&cmd_valgrind, "cannot open a signalfd: %s", strerror(errno));
+		return cmd_valgrind.failure;
+	}
+	if (wait_for_child(job, &err)) {
+		say(&err);
+		return child_failure_status(&cmd_valgrind, &err);
+	}
+	valgrind_read_end(job);
+	(void)ap_sampler_disable(job->sampler);
+	valgrind_take_records(job);
+	write_all(job);
+	return child_exit_status(&job->child);
+}
+
+static void release(struct valgrind_job *job)
+{
+	while (job->programs) {
+		struct valgrind_program *p = job->programs;
+
+		job->programs = p->next;
+		calls_graph_free(p->graph);
+		free(p->span);
+		free(p);
+	}
+	if (job->reader)
+		valgrind_read_end(job);
+	code_view_free(job->code);
+	signals_release(&job->signals);
+	ap_sampler_close(job->sampler);
+	ap_specs_free(job->specs);
+	ap_command_free(job->child.command);
+	ap_machine_free(job->machine);
+	if (job->log && job->log != stderr)
+		fclose(job->log);
+	free(job->command);
+	valgrind_opts_release(&job->opts);
+}
+
+/* Ends as the child did, without a second core. */
+static void end_like(int status)
+{
+	struct rlimit none = {0, 0};
+	sigset_t set;
+
+	if (!WIFSIGNALED(status))
+		return;
+	setrlimit(RLIMIT_CORE, &none);
+	signal(WTERMSIG(status), SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, WTERMSIG(status));
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(WTERMSIG(status));
+}
+
+static int run(int argc, char **argv)
+{
+	struct valgrind_job job = {.pid = 0};
+	int parsed = valgrind_opts_parse(&job.opts, argc, argv), status, ended = 0;
+
+	if (parsed < 0) {
+		valgrind_opts_release(&job.opts);
+		return command_leave_status(&cmd_valgrind, parsed);
+	}
+	job.signals.fd = -1;
+	job.command = callgrind_command(job.opts.command);
+	status = prepare(&job);
+	if (!status && valgrind_open_log(&job))
+		status = -1;
+	if (status < 0)
+		status = cmd_valgrind.failure;
+	else if (!status) {
+		status = let_run(&job);
+		ended = job.child.end.status;
+	}
+	release(&job);
+	end_like(ended);
+	return status;
+}
+
+const struct command cmd_valgrind = {
+	.name = "valgrind",
+	.summary = "callgrind and cachegrind: exact call graphs, for the tools that read theirs",
+	.synopsis = "--tool=callgrind|cachegrind [options] COMMAND [ARGUMENTS]",
+	.description =
+		"Runs COMMAND as Valgrind's callgrind or cachegrind do, with their options, and writes "
+		"their files, for callgrind_annotate, cg_annotate, KCachegrind and benchmark harnesses "
+		"that count instructions. The program runs under anyperf's translator: several times "
+		"faster, and with all instructions that the CPU has.\n\n"
+		"For programs that start `valgrind` by that name there is one in anyperf's libexec "
+		"directory, to be put in front of PATH.",
+	.options = valgrind_option_table,
+	.sections = valgrind_sections,
+	.see_also = "anyperf-record(1), valgrind(1), callgrind_annotate(1), cg_annotate(1)",
+	.takes_command = true,
+	.failure = 125,
+	.run = run,
+};

@@ -1,0 +1,356 @@
+/*
+ * The options of Valgrind. Those that matter here are in the table; what would change the result
+ * and is not here is refused by its name, and all that is left is taken with a note.
+ */
+#include "cli/valgrind/valgrind-options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#define AT(field) .offset = offsetof(struct valgrind_opts, field)
+
+static int set_bool(bool *into, const char *arg, char *why, size_t size)
+{
+	if (!strcmp(arg, "yes") || !strcmp(arg, "no")) {
+		*into = arg[0] == 'y';
+		return 0;
+	}
+	snprintf(why, size, "'%.40s' is neither yes nor no", arg);
+	return -EINVAL;
+}
+
+#define BOOL_OPTION(field)                                                                     \
+	static int set_##field(void *into, const char *arg, char *why, size_t size)            \
+	{                                                                                      \
+		return set_bool(&((struct valgrind_opts *)into)->field, arg, why, size);       \
+	}
+
+BOOL_OPTION(trace_children)
+BOOL_OPTION(instrument)
+BOOL_OPTION(dump_instr)
+BOOL_OPTION(dump_line)
+BOOL_OPTION(compress_strings)
+BOOL_OPTION(compress_pos)
+BOOL_OPTION(combine_dumps)
+BOOL_OPTION(separate_threads)
+BOOL_OPTION(cache_sim)
+BOOL_OPTION(branch_sim)
+BOOL_OPTION(skip_plt)
+
+static int set_collect(void *into, const char *arg, char *why, size_t size)
+{
+	struct valgrind_opts *o = into;
+
+	o->collect_given = true;
+	return set_bool(&o->collect, arg, why, size);
+}
+
+static int add_function(struct valgrind_functions *f, const char *pattern, char *why, size_t size)
+{
+	if (!*pattern) {
+		snprintf(why, size, "it wants the name of a function; the one given is empty");
+		return -EINVAL;
+	}
+	f->pattern = realloc(f->pattern, (f->nr + 1) * sizeof(const char *));
+	CHECK(f->pattern);
+	f->pattern[f->nr++] = pattern;
+	return 0;
+}
+
+#define FUNCTION_OPTION(field)                                                                 \
+	static int add_##field(void *into, const char *arg, char *why, size_t size)            \
+	{                                                                                      \
+		return add_function(&((struct valgrind_opts *)into)->field, arg, why, size);   \
+	}
+
+FUNCTION_OPTION(dump_before)
+FUNCTION_OPTION(dump_after)
+FUNCTION_OPTION(zero_before)
+FUNCTION_OPTION(skip)
+
+static int add_toggle(void *into, const char *arg, char *why, size_t size)
+{
+	struct valgrind_opts *o = into;
+
+	/* As with callgrind: collecting begins with the function. */
+	o->collect = false;
+	return add_function(&o->toggle, arg, why, size);
+}
+
+#define CALL(n, a, fn, h) {OPTION_CALL, 0, n, a, .call = fn, .help = h}
+
+const struct option valgrind_option_table[] = {
+	{OPTION_STR, 0, "tool", "TOOL", AT(tool_name), .help = "callgrind or cachegrind"},
+	{OPTION_STR, 0, "log-file", "FILE", AT(log_file), .complete = COMPLETE_FILE,
+	 .help = "messages go to FILE instead of standard error; %p and %q{VAR} as below"},
+	{OPTION_FLAG, 'q', "quiet", AT(quiet), .help = "say nothing that is no mistake"},
+	{OPTION_COUNT, 'v', "verbose", AT(verbose), .help = "say more"},
+	CALL("trace-children", "no|yes", set_trace_children,
+	     "programs that COMMAND executes have profiles, too (default: no)"),
+	{OPTION_GROUP, .help = "Files"},
+	{OPTION_STR, 0, "callgrind-out-file", "FILE", AT(callgrind_out), .complete = COMPLETE_FILE,
+	 .help = "where callgrind's profile goes (default: callgrind.out.%p)",
+	 .more = "%p is the process id, %q{VAR} an environment variable, %% a percent sign. Further parts "
+		 "of a profile have .1, .2 and so on behind it, parts of threads -01, -02."},
+	{OPTION_STR, 0, "cachegrind-out-file", "FILE", AT(cachegrind_out),
+	 .complete = COMPLETE_FILE,
+	 .help = "the same of cachegrind's (default: cachegrind.out.%p)"},
+	CALL("dump-instr", "no|yes", set_dump_instr, "costs by instruction (default: no)"),
+	CALL("dump-line", "no|yes", set_dump_line, "costs by source line (default: yes)"),
+	CALL("compress-strings", "no|yes", set_compress_strings,
+	     "names have numbers in the file (default: yes)"),
+	CALL("compress-pos", "no|yes", set_compress_pos,
+	     "positions are relative in the file (default: yes)"),
+	CALL("combine-dumps", "no|yes", set_combine_dumps,
+	     "all parts go into one file (default: no)"),
+	{OPTION_GROUP, .help = "What is collected"},
+	CALL("collect-atstart", "no|yes", set_collect, "collect from the start on (default: yes)"),
+	CALL("instr-atstart", "no|yes", set_instrument,
+	     "look at the program from its start on (default: yes)"),
+	CALL("toggle-collect", "FUNCTION", add_toggle,
+	     "collect while FUNCTION runs, with all that it calls; may have * and ?"),
+	CALL("dump-before", "FUNCTION", add_dump_before, "write a part when FUNCTION is entered"),
+	CALL("dump-after", "FUNCTION", add_dump_after, "write a part when FUNCTION is left"),
+	CALL("zero-before", "FUNCTION", add_zero_before,
+	     "forget what was collected when FUNCTION is entered"),
+	CALL("separate-threads", "no|yes", set_separate_threads,
+	     "a profile for each thread (default: no)"),
+	{OPTION_INT, 0, "separate-recs", "N", AT(recursions), .min = 1, .max = 60,
+	 .help = "levels of recursion that are told apart (default 2)"},
+	CALL("skip-plt", "no|yes", set_skip_plt,
+	     "slots of .plt are their callers (default: yes)"),
+	CALL("fn-skip", "FUNCTION", add_skip, "FUNCTION is its callers"),
+	{OPTION_GROUP, .help = "Simulation"},
+	CALL("cache-sim", "no|yes", set_cache_sim, "caches (not here yet: only no is taken)"),
+	CALL("branch-sim", "no|yes", set_branch_sim, "branches (not here yet: only no is taken)"),
+	{OPTION_STR, 0, "I1", "SIZE,WAYS,LINE", AT(i1), .help = "the first cache of instructions"},
+	{OPTION_STR, 0, "D1", "SIZE,WAYS,LINE", AT(d1), .help = "the first cache of data"},
+	{OPTION_STR, 0, "LL", "SIZE,WAYS,LINE", AT(ll), .help = "the last level cache"},
+	{OPTION_END},
+};
+
+const struct section valgrind_sections[] = {
+	{"Other options of Valgrind",
+	 "What would change the result and is not here is refused by name. All others are taken, and "
+	 "named with -v. $VALGRIND_OPTS is read before the command line."},
+	{"What is counted",
+	 "Ir, instructions, as with callgrind, but for what its own CPU or its own memory make "
+	 "different: a REP string instruction is one and not one for each repetition; programs see "
+	 "the CPU's own features and the kernel's vDSO. doc/callgrind.md lists the differences."},
+	{"Exit status",
+	 "That of COMMAND; if a signal ended it, `anyperf valgrind` ends by the same one. 125 if anyperf "
+	 "failed, 126 if COMMAND could not be run, 127 if there is no such command."},
+	{NULL, NULL},
+};
+
+/* Options that would change the result; with @fine as their value, if there is one, they do not. */
+static const struct {
+	const char *name, *fine;
+} refused[] = {
+	{"--collect-jumps", "no"},    {"--trace-jump", "no"},       {"--collect-systime", "no"},
+	{"--collect-bus", "no"},      {"--collect-alloc", "no"},    {"--separate-callers", "0"},
+	{"--skip-direct-rec", "no"},  {"--dump-every-bb", "0"},     {"--dump-bb", "no"},
+	{"--dump-bbs", "no"},         {"--mangle-names", "yes"},    {"--pop-on-jump", NULL},
+	{"--simulate-wb", "no"},      {"--simulate-hwpref", "no"},  {"--cacheuse", "no"},
+	{"--demangle", "yes"},        {"--show-below-main", "no"},  {"--xml", "no"},
+	{"--log-socket", NULL},       {"--log-fd", NULL},           {"--trace-children-skip", NULL},
+	{"--trace-children-skip-by-arg", NULL},                     {"--simulate-cache", "no"},
+	{"--fn-group", NULL},         {"--extra-debuginfo-path", NULL},
+	{"--sim-hints", NULL},        {"--soname-synonyms", NULL},  {"--debuginfo-server", NULL},
+};
+
+static bool is_ours(const char *arg)
+{
+	if (arg[0] != '-' || arg[1] != '-')
+		return true;
+	for (const struct option *o = valgrind_option_table; o->kind != OPTION_END; o++)
+		if (o->kind != OPTION_GROUP && o->name &&
+		    !strncmp(arg + 2, o->name, strlen(o->name)) &&
+		    strchr("=", arg[2 + strlen(o->name)]))
+			return true;
+	return !strcmp(arg, "--help") || !strcmp(arg, "--");
+}
+
+/* 1: to be parsed; 0: it makes no difference; -1: refused. */
+static int judge(const char *arg)
+{
+	size_t n = strcspn(arg, "=");
+
+	if (is_ours(arg))
+		return 1;
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		if (strlen(refused[i].name) != n || strncmp(arg, refused[i].name, n) != 0)
+			continue;
+		if (refused[i].fine && arg[n] && !strcmp(arg + n + 1, refused[i].fine))
+			return 0;
+		return command_error(&cmd_valgrind,
+				     "%s: this would change the result, and anyperf does not have "
+				     "it",
+				     arg);
+	}
+	return 0;
+}
+
+/* $VALGRIND_OPTS, then the command line, without what makes no difference. */
+static char **gather(int argc, char **argv, int *count, char **env, int *notes)
+{
+	const char *opts = getenv("VALGRIND_OPTS");
+	size_t room = (size_t)argc + 2, n = 0;
+	char **all, *save, *word;
+	int i = 1;
+
+	*env = strdup(opts ? opts : "");
+	CHECK(*env);
+	room += strlen(*env);
+	all = calloc(room, sizeof(*all));
+	CHECK(all);
+	all[n++] = argv[0];
+	for (word = strtok_r(*env, " \t\n", &save); word; word = strtok_r(NULL, " \t\n", &save)) {
+		int r = judge(word);
+
+		if (r < 0) {
+			*notes = -1;
+			return all;
+		}
+		if (r)
+			all[n++] = word;
+	}
+	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+		int r = judge(argv[i]);
+
+		if (r < 0) {
+			*notes = -1;
+			return all;
+		}
+		if (r)
+			all[n++] = argv[i];
+		else
+			argv[++*notes] = argv[i]; /* behind what is read already */
+	}
+	for (; i < argc; i++)
+		all[n++] = argv[i];
+	*count = (int)n;
+	return all;
+}
+
+static int check_simulation(const struct valgrind_opts *o)
+{
+	bool simulates = o->cache_sim || o->branch_sim;
+
+	if (!simulates && !o->i1 && !o->d1 && !o->ll)
+		return 0;
+	if (o->tool == TOOL_CACHEGRIND && simulates && !o->branch_sim)
+		return command_error(&cmd_valgrind,
+				     "caches are not simulated here yet; --cache-sim=no counts "
+				     "instructions alone");
+	if (o->tool == TOOL_CACHEGRIND && !simulates)
+		return 0;
+	return command_error(&cmd_valgrind,
+			     "caches and branches are not simulated here yet; without %s "
+			     "instructions are counted",
+			     o->branch_sim  ? "--branch-sim"
+			     : o->cache_sim ? "--cache-sim"
+			     : o->i1	    ? "--I1"
+			     : o->d1	    ? "--D1"
+					    : "--LL");
+}
+
+static int check_tool(struct valgrind_opts *o)
+{
+	if (!o->tool_name)
+		return command_error(&cmd_valgrind,
+				     "without --tool Valgrind runs memcheck, which anyperf does not "
+				     "have; --tool=callgrind and --tool=cachegrind are here");
+	if (!strcmp(o->tool_name, "cachegrind"))
+		o->tool = TOOL_CACHEGRIND;
+	else if (strcmp(o->tool_name, "callgrind") != 0)
+		return command_error(&cmd_valgrind,
+				     "--tool=%s: anyperf does not have this tool; callgrind and "
+				     "cachegrind are here",
+				     o->tool_name);
+	return 0;
+}
+
+int valgrind_opts_parse(struct valgrind_opts *o, int argc, char **argv)
+{
+	int count = 0, notes = 0, first;
+	char **all, *env;
+
+	*o = (struct valgrind_opts){.collect = true,
+				    .instrument = true,
+				    .dump_line = true,
+				    .compress_strings = true,
+				    .compress_pos = true,
+				    .skip_plt = true,
+				    .recursions = 2};
+	for (int i = 1; i < argc; i++) /* cachegrind simulates caches unless it is told not to */
+		if (!strcmp(argv[i], "--tool=cachegrind"))
+			o->cache_sim = true;
+	all = gather(argc, argv, &count, &env, &notes);
+	if (notes < 0) {
+		free(all);
+		free(env);
+		return -1;
+	}
+	first = options_parse(&cmd_valgrind, o, count, all);
+	if (first >= 0) {
+		o->command = argv + argc - (count - first);
+		if (first == count)
+			first = command_error(&cmd_valgrind, "no command to run");
+		else if (check_tool(o) || check_simulation(o))
+			first = -1;
+	}
+	if (first >= 0 && o->verbose)
+		for (int i = 1; i <= notes; i++)
+			fprintf(stderr, "anyperf valgrind: %s makes no difference here\n", argv[i]);
+	if (!o->dump_instr && !o->dump_line)
+		o->dump_line = true;
+	free(all);
+	/* Names of files and functions may be in it, so it stays. */
+	(void)env;
+	return first;
+}
+
+void valgrind_opts_release(struct valgrind_opts *o)
+{
+	free(o->toggle.pattern);
+	free(o->dump_before.pattern);
+	free(o->dump_after.pattern);
+	free(o->zero_before.pattern);
+	free(o->skip.pattern);
+}
+
+bool valgrind_fits(const char *pattern, const char *name)
+{
+	const char *star = NULL, *from = NULL;
+
+	while (*name) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			from = name;
+		} else if (*pattern == *name || *pattern == '?') {
+			pattern++;
+			name++;
+		} else if (star) {
+			pattern = star;
+			name = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
+bool valgrind_names(const struct valgrind_functions *f, const char *name)
+{
+	for (u32 i = 0; i < f->nr; i++)
+		if (valgrind_fits(f->pattern[i], name))
+			return true;
+	return false;
+}

@@ -1,0 +1,44 @@
+/*
+ * PURPOSE: the command lines of Valgrind, as far as they are callgrind's and cachegrind's.
+ */
+#ifndef CLI_VALGRIND_VALGRIND_OPTIONS_H
+#define CLI_VALGRIND_VALGRIND_OPTIONS_H
+
+#include "cli/cmd.h"
+
+enum valgrind_tool { TOOL_CALLGRIND, TOOL_CACHEGRIND };
+
+/* Functions that an option names, with wildcards. */
+struct valgrind_functions {
+	const char **pattern; /* owned; the texts are borrowed */
+	u32 nr;
+};
+
+struct valgrind_opts {
+	const char *tool_name;
+	enum valgrind_tool tool;
+	const char *log_file, *callgrind_out, *cachegrind_out;
+	bool quiet;
+	int verbose;
+	bool trace_children;
+	bool collect, collect_given, instrument;
+	bool dump_instr, dump_line, compress_strings, compress_pos, combine_dumps;
+	bool separate_threads, cache_sim, branch_sim, skip_plt;
+	long recursions;
+	const char *i1, *d1, *ll;
+	struct valgrind_functions toggle, dump_before, dump_after, zero_before, skip;
+	char *const *command;
+};
+
+extern const struct option valgrind_option_table[];
+extern const struct section valgrind_sections[];
+
+/* As options_parse(); what is not taken was said. */
+must_check int valgrind_opts_parse(struct valgrind_opts *opts, int argc, char **argv);
+void valgrind_opts_release(struct valgrind_opts *opts);
+
+/* Whether a pattern of callgrind's, with * and ?, fits all of @name. */
+bool valgrind_fits(const char *pattern, const char *name);
+bool valgrind_names(const struct valgrind_functions *f, const char *name);
+
+#endif

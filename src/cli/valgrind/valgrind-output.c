@@ -1,0 +1,204 @@
+/* Profiles and messages of `anyperf valgrind`. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <anyperf/api.h>
+
+#include "base/check.h"
+#include "calls/callgrind-file.h"
+#include "cli/valgrind/valgrind-priv.h"
+
+struct name_text {
+	char *text; /* owned */
+	size_t n, room;
+};
+
+static void add(struct name_text *t, const char *text, size_t n)
+{
+	if (t->n + n + 1 > t->room) {
+		t->room = (t->n + n + 1) * 2;
+		t->text = realloc(t->text, t->room);
+		CHECK(t->text);
+	}
+	memcpy(t->text + t->n, text, n);
+	t->n += n;
+	t->text[t->n] = 0;
+}
+
+static char *bad_name(struct name_text *t, const char *option, const char *format)
+{
+	command_error(&cmd_valgrind, "%s=%s: behind a percent sign comes p, q{VARIABLE}, n or %%",
+		      option, format);
+	free(t->text);
+	return NULL;
+}
+
+char *valgrind_file_name(const char *option, const char *format, u32 pid)
+{
+	struct name_text t = {.text = NULL};
+	char number[16], name[128];
+
+	add(&t, "", 0);
+	for (const char *p = format; *p; p++) {
+		const char *end, *value;
+
+		if (*p != '%') {
+			add(&t, p, 1);
+			continue;
+		}
+		switch (*++p) {
+		case '%': add(&t, "%", 1); break;
+		case 'p':
+			snprintf(number, sizeof(number), "%u", pid);
+			add(&t, number, strlen(number));
+			break;
+		case 'n': add(&t, "0", 1); break;
+		case 'q':
+			end = p[1] == '{' ? strchr(p, '}') : NULL;
+			if (!end || (size_t)(end - p - 2) >= sizeof(name))
+				return bad_name(&t, option, format);
+			snprintf(name, sizeof(name), "%.*s", (int)(end - p - 2), p + 2);
+			value = getenv(name);
+			if (!value) {
+				command_error(&cmd_valgrind,
+					      "%s=%s: the environment variable %s is not set",
+					      option, format, name);
+				free(t.text);
+				return NULL;
+			}
+			add(&t, value, strlen(value));
+			p = end;
+			break;
+		default: return bad_name(&t, option, format);
+		}
+	}
+	return t.text;
+}
+
+int valgrind_open_log(struct valgrind_job *job)
+{
+	char *name;
+
+	job->log = stderr;
+	if (!job->opts.log_file)
+		return 0;
+	name = valgrind_file_name("--log-file", job->opts.log_file, job->pid);
+	if (!name)
+		return -1;
+	job->log = fopen(name, "we");
+	if (!job->log) {
+		command_error(&cmd_valgrind, "--log-file: cannot write to '%s': %s", name,
+			      strerror(errno));
+		job->log = stderr;
+		free(name);
+		return -1;
+	}
+	free(name);
+	return 0;
+}
+
+void valgrind_say(struct valgrind_job *job, u32 pid, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (job->opts.quiet)
+		return;
+	fprintf(job->log, "==%u== ", pid);
+	va_start(ap, fmt);
+	vfprintf(job->log, fmt, ap);
+	va_end(ap);
+	putc('\n', job->log);
+}
+
+static void find_line(void *data, u64 pc, struct calls_line *line)
+{
+	const struct valgrind_program *p = data;
+	struct code_place place;
+
+	(void)code_view_find(p->job->code, p->pid, pc, &place);
+	code_view_line(p->job->code, p->pid, pc, &place);
+	*line = (struct calls_line){.file = place.file,
+				    .line = place.line,
+				    .address = place.address,
+				    .function = place.function};
+}
+
+/* Of callgrind; parts that are not the last one have their number behind the name. */
+static void write_callgrind(struct valgrind_program *p, const struct calls_profile *profile,
+			    const char *trigger, const char *base)
+{
+	const struct valgrind_opts *o = &p->job->opts;
+	struct callgrind_style style = {
+		.instr = o->dump_instr,
+		.line = o->dump_line,
+		.compress_strings = o->compress_strings,
+		.compress_pos = o->compress_pos,
+		.creator = "anyperf-callgrind",
+		.command = p->job->command,
+		.pid = p->pid,
+		.part = p->parts,
+		.trigger = trigger,
+		.appending = o->combine_dumps && p->parts > 1,
+		.find = find_line,
+		.data = p,
+	};
+	char name[4096];
+	FILE *f;
+
+	if (trigger && !o->combine_dumps)
+		snprintf(name, sizeof(name), "%s.%u", base, p->parts);
+	else
+		snprintf(name, sizeof(name), "%s", base);
+	f = fopen(name, style.appending ? "ae" : "we");
+	if (!f) {
+		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
+		return;
+	}
+	p->total += callgrind_write(f, profile, &style);
+	if (ferror(f) | fclose(f))
+		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
+}
+
+static void write_cachegrind(struct valgrind_program *p, const struct calls_profile *profile,
+			     const char *name)
+{
+	const struct callgrind_style style = {
+		.command = p->job->command, .find = find_line, .data = p};
+	FILE *f = fopen(name, "we");
+
+	if (!f) {
+		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
+		return;
+	}
+	p->total += cachegrind_write(f, profile, &style);
+	if (ferror(f) | fclose(f))
+		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
+}
+
+void valgrind_write(struct valgrind_program *p, const char *trigger)
+{
+	const struct valgrind_opts *o = &p->job->opts;
+	bool callgrind = o->tool == TOOL_CALLGRIND;
+	const char *format = callgrind ? o->callgrind_out : o->cachegrind_out;
+	struct calls_profile profile;
+	char *name;
+
+	if (!callgrind && trigger)
+		return;
+	if (!format)
+		format = callgrind ? "callgrind.out.%p" : "cachegrind.out.%p";
+	name = valgrind_file_name(callgrind ? "--callgrind-out-file" : "--cachegrind-out-file",
+				  format, p->pid);
+	if (!name)
+		return;
+	calls_take(p->graph, &profile);
+	p->parts++;
+	if (callgrind)
+		write_callgrind(p, &profile, trigger, name);
+	else
+		write_cachegrind(p, &profile, name);
+	calls_profile_release(&profile);
+	free(name);
+}

@@ -1,0 +1,355 @@
+/*
+ * From the streams of threads (abi/path-trace.h) to the call graphs of their programs. All threads
+ * are read in turn; each waits while its stream is full, so what one has asked for is done before
+ * it goes on.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/futex.h>
+
+#include "base/check.h"
+#include "cli/valgrind/valgrind-priv.h"
+#include "data/path-walk.h"
+#include "lib/command.h"
+
+struct trace_thread {
+	struct path_stream *stream; /* mapped; NULL: done, or not begun */
+	struct valgrind_program *program;
+	struct calls_thread *calls;
+	struct path_walk walk;
+	struct path_step *step; /* those of the path that is being told; owned */
+	u32 nr_steps, step_room;
+	u32 index;
+	bool done;
+};
+
+struct valgrind_reader {
+	struct valgrind_job *job;
+	const struct guest_segment *segment;
+	struct trace_thread **thread; /* by index; owned */
+	u32 nr_threads;
+	const struct path_space **space; /* by index, mapped when they are asked for; owned */
+	u32 nr_spaces;
+	u32 *words;  /* owned */
+	u64 bad;
+};
+
+static const struct path_space *space_at(u32 index, void *data)
+{
+	struct valgrind_reader *r = data;
+	void *map;
+
+	if (index >= __atomic_load_n(&r->segment->head->path_spaces, __ATOMIC_ACQUIRE) ||
+	    index >= PATH_SPACES)
+		return NULL;
+	if (index >= r->nr_spaces) {
+		u32 n = r->nr_spaces;
+
+		r->nr_spaces = index * 2 + 16;
+		r->space = realloc(r->space, r->nr_spaces * sizeof(const struct path_space *));
+		CHECK(r->space);
+		memset(r->space + n, 0, (r->nr_spaces - n) * sizeof(const struct path_space *));
+	}
+	if (!r->space[index]) {
+		map = mmap(NULL, sizeof(struct path_space), PROT_READ, MAP_SHARED | MAP_NORESERVE,
+			   r->segment->fd, (off_t)path_space_offset(index));
+		r->space[index] = map == MAP_FAILED ? NULL : map;
+	}
+	return r->space[index];
+}
+
+static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *code)
+{
+	const struct valgrind_program *p = data;
+	const struct valgrind_opts *o = &p->job->opts;
+	struct code_place place;
+	struct calls_fn *fn;
+	char text[48];
+	bool made;
+
+	if (!code_view_find(p->job->code, p->pid, pc, &place)) {
+		valgrind_take_records(p->job);
+		(void)code_view_find(p->job->code, p->pid, pc, &place);
+	}
+	code_view_line(p->job->code, p->pid, pc, &place);
+	if (!place.function)
+		snprintf(text, sizeof(text), "0x%016llx%s", (unsigned long long)place.address,
+			 place.section == SECTION_PLT ? " [PLT]" : "");
+	fn = calls_fn_of(g, place.object, place.file ? place.file : "???",
+			 place.function ? place.function : text, &made);
+	if (made) {
+		fn->symbol = place.symbol;
+		fn->skip = (place.section == SECTION_PLT && o->skip_plt) ||
+			   valgrind_names(&o->skip, fn->name);
+		fn->pop_on_jump = !strncmp(fn->name, "_dl_runtime_resolve", 19);
+		fn->toggle = valgrind_names(&o->toggle, fn->name);
+		fn->dump_before = valgrind_names(&o->dump_before, fn->name);
+		fn->dump_after = valgrind_names(&o->dump_after, fn->name);
+		fn->zero_before = valgrind_names(&o->zero_before, fn->name);
+	}
+	*code = (struct calls_code){fn, place.region, place.entry, place.address};
+}
+
+static void dump(void *data, struct calls_graph *g, const char *trigger)
+{
+	(void)g;
+	valgrind_write(data, trigger);
+}
+
+static struct valgrind_program *program_of(struct valgrind_job *job, u32 space, u32 pid)
+{
+	struct valgrind_program *p;
+	struct calls_opts opts = {.recursions = (u32)job->opts.recursions,
+				  .collect = job->opts.collect,
+				  .no_calls = job->opts.tool == TOOL_CACHEGRIND,
+				  .find = find,
+				  .dump = dump};
+
+	for (p = job->programs; p; p = p->next)
+		if (p->space == space && p->pid == pid)
+			return p;
+	p = calloc(1, sizeof(*p));
+	CHECK(p);
+	p->job = job;
+	p->space = space;
+	p->pid = pid;
+	p->instrumented = job->opts.instrument;
+	opts.data = p;
+	p->graph = calls_graph_new(&opts);
+	p->next = job->programs;
+	job->programs = p;
+	return p;
+}
+
+static bool known(u32 number, void *data)
+{
+	struct trace_thread *t = data;
+	const struct valgrind_program *p = t->program;
+
+	if (!p->instrumented)
+		return true;
+	if (number >= p->nr_spans || !p->span[number])
+		return false;
+	calls_run(t->calls, p->span[number]);
+	return true;
+}
+
+static void on_step(const struct path_step *s, void *data)
+{
+	struct trace_thread *t = data;
+
+	if (t->nr_steps == t->step_room) {
+		t->step_room = t->step_room ? t->step_room * 2 : 256;
+		t->step = realloc(t->step, t->step_room * sizeof(*t->step));
+		CHECK(t->step);
+	}
+	t->step[t->nr_steps++] = *s;
+}
+
+static void done(u32 number, void *data)
+{
+	struct trace_thread *t = data;
+	struct valgrind_program *p = t->program;
+	struct calls_span *s;
+	u32 n = t->nr_steps;
+
+	t->nr_steps = 0;
+	if (!n || !p->instrumented)
+		return;
+	s = calls_span_new(p->graph, t->step, n);
+	if (number) {
+		if (number >= p->nr_spans) {
+			u32 had = p->nr_spans;
+
+			p->nr_spans = number + number / 2 + 1024;
+			p->span = realloc(p->span, p->nr_spans * sizeof(struct calls_span *));
+			CHECK(p->span);
+			memset(p->span + had, 0,
+			       (p->nr_spans - had) * sizeof(struct calls_span *));
+		}
+		p->span[number] = s;
+	}
+	calls_run(t->calls, s);
+}
+
+static void on_gap(u32 n, void *data)
+{
+	(void)n;
+	(void)data;
+}
+
+static void set_instrumented(struct valgrind_program *p, bool on)
+{
+	if (p->instrumented == on)
+		return;
+	p->instrumented = on;
+	calls_forget(p->graph);
+}
+
+static void on_note(u32 kind, const u32 *words, u32 n, void *data)
+{
+	struct trace_thread *t = data;
+	char text[300] = "Client Request";
+
+	switch ((enum path_note)kind) {
+	case PATH_NOTE_SIGNAL: calls_signal(t->calls); break;
+	case PATH_NOTE_RETURN: calls_signal_return(t->calls); break;
+	case PATH_NOTE_START: set_instrumented(t->program, true); break;
+	case PATH_NOTE_STOP: set_instrumented(t->program, false); break;
+	case PATH_NOTE_TOGGLE: calls_toggle_collect(t->calls); break;
+	case PATH_NOTE_ZERO: calls_zero(t->program->graph); break;
+	case PATH_NOTE_DUMP:
+		if (n)
+			snprintf(text, sizeof(text), "Client Request: %.*s", (int)(n * 4),
+				 (const char *)words);
+		valgrind_write(t->program, text);
+		break;
+	}
+}
+
+static struct trace_thread *thread_at(struct valgrind_reader *r, u32 index)
+{
+	struct trace_thread *t;
+
+	if (index >= r->nr_threads) {
+		u32 n = r->nr_threads;
+
+		r->nr_threads = index * 2 + 16;
+		r->thread = realloc(r->thread, r->nr_threads * sizeof(struct trace_thread *));
+		CHECK(r->thread);
+		memset(r->thread + n, 0, (r->nr_threads - n) * sizeof(struct trace_thread *));
+	}
+	if (r->thread[index])
+		return r->thread[index];
+	t = calloc(1, sizeof(*t));
+	CHECK(t);
+	t->index = index;
+	t->walk = (struct path_walk){.source = {space_at, r},
+				     .known = known,
+				     .done = done,
+				     .note = on_note,
+				     .step = on_step,
+				     .gap = on_gap,
+				     .data = t};
+	r->thread[index] = t;
+	return t;
+}
+
+static bool begin(struct valgrind_reader *r, struct trace_thread *t)
+{
+	struct path_stream *s;
+
+	if (t->stream)
+		return true;
+	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED, r->segment->fd,
+		 (off_t)path_stream_offset(t->index));
+	if (s == MAP_FAILED)
+		return false;
+	if (__atomic_load_n(&s->magic, __ATOMIC_ACQUIRE) != PATH_STREAM_MAGIC ||
+	    s->run != r->segment->number) {
+		munmap(s, sizeof(*s));
+		return false;
+	}
+	t->stream = s;
+	t->walk.space = s->space;
+	t->program = program_of(r->job, s->space, s->pid);
+	t->calls = calls_thread_new(t->program->graph);
+	return true;
+}
+
+/* What is there; an end that somebody else has written is not believed. */
+static bool read_stream(struct valgrind_reader *r, struct trace_thread *t)
+{
+	struct path_stream *s = t->stream;
+	bool ended = __atomic_load_n(&s->ended, __ATOMIC_ACQUIRE);
+	u32 read = s->read, n = __atomic_load_n(&s->written, __ATOMIC_ACQUIRE) - read;
+	u32 at = read % PATH_STREAM_WORDS, first;
+
+	if (n > PATH_STREAM_WORDS) {
+		r->bad++;
+		n = 0;
+		ended = true;
+	}
+	if (n) {
+		first = n < PATH_STREAM_WORDS - at ? n : PATH_STREAM_WORDS - at;
+		memcpy(r->words, s->word + at, first * sizeof(u32));
+		memcpy(r->words + first, s->word, (n - first) * sizeof(u32));
+		path_walk_feed(&t->walk, r->words, n);
+		__atomic_store_n(&s->read, read + n, __ATOMIC_SEQ_CST);
+		/* Mate: wait_room() of the runtime. */
+		if (__atomic_exchange_n(&s->waits, 0, __ATOMIC_SEQ_CST))
+			syscall(SYS_futex, &s->read, FUTEX_WAKE, 1, NULL, NULL, 0);
+	} else if (ended) {
+		path_walk_end(&t->walk);
+		r->bad += t->walk.bad;
+		munmap(s, sizeof(*s));
+		free(t->step);
+		t->stream = NULL;
+		t->step = NULL;
+		t->done = true;
+	}
+	return n;
+}
+
+bool valgrind_read(struct valgrind_job *job)
+{
+	struct valgrind_reader *r = job->reader;
+	bool any = false;
+	u32 n;
+
+	if (!r) {
+		r = job->reader = calloc(1, sizeof(*r));
+		CHECK(r);
+		r->job = job;
+		r->words = malloc(PATH_STREAM_WORDS * sizeof(u32));
+		CHECK(r->words);
+	}
+	r->segment = ap__machine_segment(job->machine);
+	if (!r->segment)
+		return false;
+	n = __atomic_load_n(&r->segment->head->path_threads, __ATOMIC_ACQUIRE);
+	for (u32 i = 0; i < n && i < PATH_THREADS; i++) {
+		struct trace_thread *t = thread_at(r, i);
+
+		if (!t->done && begin(r, t))
+			any |= read_stream(r, t);
+	}
+	return any;
+}
+
+void valgrind_read_end(struct valgrind_job *job)
+{
+	struct valgrind_reader *r = job->reader;
+
+	while (valgrind_read(job))
+		;
+	r = job->reader;
+	for (u32 i = 0; i < r->nr_threads; i++) {
+		struct trace_thread *t = r->thread[i];
+
+		if (!t)
+			continue;
+		if (t->stream) {
+			path_walk_end(&t->walk);
+			/* Whoever runs on is not to wait for us. */
+			munmap(t->stream, sizeof(*t->stream));
+		}
+		free(t->step);
+		free(t);
+	}
+	for (u32 i = 0; i < r->nr_spaces; i++)
+		if (r->space[i])
+			munmap((void *)r->space[i], sizeof(struct path_space));
+	if (r->bad)
+		command_error(&cmd_valgrind, "%llu entries of traces make no sense",
+			      (unsigned long long)r->bad);
+	free(r->thread);
+	free(r->space);
+	free(r->words);
+	free(r);
+	job->reader = NULL;
+}

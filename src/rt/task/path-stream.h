@@ -1,0 +1,30 @@
+/*
+ * PURPOSE: hands the traces of threads to a reader outside (abi/path-trace.h): each thread that has
+ * one writes into a ring of its own in the counter segment, and waits while that is full.
+ *
+ * Locking: a thread writes its own stream. Who ends the process writes the last words of all.
+ */
+#ifndef RT_TASK_PATH_STREAM_H
+#define RT_TASK_PATH_STREAM_H
+
+#include "rt/task/thread.h"
+
+/* At the program's start, before anything is translated. */
+void streams_start(void);
+/* Whether the run wants them. Constant. */
+bool streams_wanted(void);
+
+/* The thread is known by pid and tid from now on; after a fork it is another one's. */
+void stream_begin(struct thread *t);
+/* Nothing more comes from it. */
+void stream_end(struct thread *t);
+
+/* What @other, which will be killed, has traced until now. */
+void stream_rescue(struct thread *other);
+
+/* Says something between what is executed. Out of the translator. */
+void stream_note(struct thread *t, enum path_note kind, const u32 *words, u32 n);
+/* Waits until all that the thread has said was read. */
+void stream_wait_read(struct thread *t);
+
+#endif
