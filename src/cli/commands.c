@@ -6,8 +6,8 @@
 #include "cli/cmd.h"
 
 const struct command *const commands[] = {
-	&cmd_stat, &cmd_compare, &cmd_record, &cmd_report,  &cmd_script, &cmd_top, &cmd_run,
-	&cmd_valgrind, &cmd_list, &cmd_machine, &cmd_doctor, &cmd_version, &cmd_help,   NULL,
+	&cmd_stat,     &cmd_compare, &cmd_record,  &cmd_report, &cmd_script,  &cmd_top,  &cmd_run,
+	&cmd_valgrind, &cmd_list,    &cmd_machine, &cmd_doctor, &cmd_version, &cmd_help, NULL,
 };
 
 const struct command *command_find(const char *name)

@@ -153,9 +153,8 @@ static struct joined_name *slot_of(const struct line_reader *r, const char *dir,
 	u32 i = (u32)(((u64)(uintptr_t)dir * 31 + (u64)(uintptr_t)name) * 0x9e3779b97f4a7c15ull >>
 		      32);
 
-	while (r->joined[i & (r->room - 1)].path &&
-	       (r->joined[i & (r->room - 1)].dir != dir ||
-		r->joined[i & (r->room - 1)].name != name))
+	while (r->joined[i & (r->room - 1)].path && (r->joined[i & (r->room - 1)].dir != dir ||
+						     r->joined[i & (r->room - 1)].name != name))
 		i++;
 	return &r->joined[i & (r->room - 1)];
 }

@@ -94,8 +94,8 @@ static int wait_for_child(struct valgrind_job *job, struct ap_error *err)
 	for (;;) {
 		idle = valgrind_read(job) ? 0 : idle + 1;
 		/* What waits for us has filled its stream, which takes longer than this. */
-		if (poll(&p, 1, idle ? 1 : 0) > 0 && signals_take(&job->signals,
-								  child_pid(&job->child))) {
+		if (poll(&p, 1, idle ? 1 : 0) > 0 &&
+		    signals_take(&job->signals, child_pid(&job->child))) {
 			r = child_reap(&job->child, err);
 			if (r)
 				return r < 0 ? r : 0;
@@ -151,8 +151,7 @@ static void write_all(struct valgrind_job *job)
 		valgrind_say(job, p->pid, "%s", "");
 		if (job->opts.tool == TOOL_CALLGRIND) {
 			valgrind_say(job, p->pid, "Events    : Ir");
-			valgrind_say(job, p->pid, "Collected : %llu",
-				     (unsigned long long)p->total);
+			valgrind_say(job, p->pid, "Collected : %llu", (unsigned long long)p->total);
 			valgrind_say(job, p->pid, "%s", "");
 		}
 		valgrind_say(job, p->pid, "I   refs:      %s", text);

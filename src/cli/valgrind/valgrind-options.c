@@ -23,10 +23,10 @@ static int set_bool(bool *into, const char *arg, char *why, size_t size)
 	return -EINVAL;
 }
 
-#define BOOL_OPTION(field)                                                                     \
-	static int set_##field(void *into, const char *arg, char *why, size_t size)            \
-	{                                                                                      \
-		return set_bool(&((struct valgrind_opts *)into)->field, arg, why, size);       \
+#define BOOL_OPTION(field)                                                               \
+	static int set_##field(void *into, const char *arg, char *why, size_t size)      \
+	{                                                                                \
+		return set_bool(&((struct valgrind_opts *)into)->field, arg, why, size); \
 	}
 
 BOOL_OPTION(trace_children)
@@ -36,7 +36,6 @@ BOOL_OPTION(dump_line)
 BOOL_OPTION(compress_strings)
 BOOL_OPTION(compress_pos)
 BOOL_OPTION(combine_dumps)
-BOOL_OPTION(separate_threads)
 BOOL_OPTION(cache_sim)
 BOOL_OPTION(branch_sim)
 BOOL_OPTION(skip_plt)
@@ -61,10 +60,10 @@ static int add_function(struct valgrind_functions *f, const char *pattern, char 
 	return 0;
 }
 
-#define FUNCTION_OPTION(field)                                                                 \
-	static int add_##field(void *into, const char *arg, char *why, size_t size)            \
-	{                                                                                      \
-		return add_function(&((struct valgrind_opts *)into)->field, arg, why, size);   \
+#define FUNCTION_OPTION(field)                                                               \
+	static int add_##field(void *into, const char *arg, char *why, size_t size)          \
+	{                                                                                    \
+		return add_function(&((struct valgrind_opts *)into)->field, arg, why, size); \
 	}
 
 FUNCTION_OPTION(dump_before)
@@ -81,7 +80,10 @@ static int add_toggle(void *into, const char *arg, char *why, size_t size)
 	return add_function(&o->toggle, arg, why, size);
 }
 
-#define CALL(n, a, fn, h) {OPTION_CALL, 0, n, a, .call = fn, .help = h}
+#define CALL(n, a, fn, h)                                   \
+	{                                                   \
+		OPTION_CALL, 0, n, a, .call = fn, .help = h \
+	}
 
 const struct option valgrind_option_table[] = {
 	{OPTION_STR, 0, "tool", "TOOL", AT(tool_name), .help = "callgrind or cachegrind"},
@@ -95,7 +97,7 @@ const struct option valgrind_option_table[] = {
 	{OPTION_STR, 0, "callgrind-out-file", "FILE", AT(callgrind_out), .complete = COMPLETE_FILE,
 	 .help = "where callgrind's profile goes (default: callgrind.out.%p)",
 	 .more = "%p is the process id, %q{VAR} an environment variable, %% a percent sign. Further parts "
-		 "of a profile have .1, .2 and so on behind it, parts of threads -01, -02."},
+		 "of a profile have .1, .2 and so on behind it."},
 	{OPTION_STR, 0, "cachegrind-out-file", "FILE", AT(cachegrind_out),
 	 .complete = COMPLETE_FILE,
 	 .help = "the same of cachegrind's (default: cachegrind.out.%p)"},
@@ -117,12 +119,9 @@ const struct option valgrind_option_table[] = {
 	CALL("dump-after", "FUNCTION", add_dump_after, "write a part when FUNCTION is left"),
 	CALL("zero-before", "FUNCTION", add_zero_before,
 	     "forget what was collected when FUNCTION is entered"),
-	CALL("separate-threads", "no|yes", set_separate_threads,
-	     "a profile for each thread (default: no)"),
 	{OPTION_INT, 0, "separate-recs", "N", AT(recursions), .min = 1, .max = 60,
 	 .help = "levels of recursion that are told apart (default 2)"},
-	CALL("skip-plt", "no|yes", set_skip_plt,
-	     "slots of .plt are their callers (default: yes)"),
+	CALL("skip-plt", "no|yes", set_skip_plt, "slots of .plt are their callers (default: yes)"),
 	CALL("fn-skip", "FUNCTION", add_skip, "FUNCTION is its callers"),
 	{OPTION_GROUP, .help = "Simulation"},
 	CALL("cache-sim", "no|yes", set_cache_sim, "caches (not here yet: only no is taken)"),
@@ -151,16 +150,35 @@ const struct section valgrind_sections[] = {
 static const struct {
 	const char *name, *fine;
 } refused[] = {
-	{"--collect-jumps", "no"},    {"--trace-jump", "no"},       {"--collect-systime", "no"},
-	{"--collect-bus", "no"},      {"--collect-alloc", "no"},    {"--separate-callers", "0"},
-	{"--skip-direct-rec", "no"},  {"--dump-every-bb", "0"},     {"--dump-bb", "no"},
-	{"--dump-bbs", "no"},         {"--mangle-names", "yes"},    {"--pop-on-jump", NULL},
-	{"--simulate-wb", "no"},      {"--simulate-hwpref", "no"},  {"--cacheuse", "no"},
-	{"--demangle", "yes"},        {"--show-below-main", "no"},  {"--xml", "no"},
-	{"--log-socket", NULL},       {"--log-fd", NULL},           {"--trace-children-skip", NULL},
-	{"--trace-children-skip-by-arg", NULL},                     {"--simulate-cache", "no"},
-	{"--fn-group", NULL},         {"--extra-debuginfo-path", NULL},
-	{"--sim-hints", NULL},        {"--soname-synonyms", NULL},  {"--debuginfo-server", NULL},
+	{"--separate-threads", "no"},
+	{"--collect-jumps", "no"},
+	{"--trace-jump", "no"},
+	{"--collect-systime", "no"},
+	{"--collect-bus", "no"},
+	{"--collect-alloc", "no"},
+	{"--separate-callers", "0"},
+	{"--skip-direct-rec", "no"},
+	{"--dump-every-bb", "0"},
+	{"--dump-bb", "no"},
+	{"--dump-bbs", "no"},
+	{"--mangle-names", "yes"},
+	{"--pop-on-jump", NULL},
+	{"--simulate-wb", "no"},
+	{"--simulate-hwpref", "no"},
+	{"--cacheuse", "no"},
+	{"--demangle", "yes"},
+	{"--show-below-main", "no"},
+	{"--xml", "no"},
+	{"--log-socket", NULL},
+	{"--log-fd", NULL},
+	{"--trace-children-skip", NULL},
+	{"--trace-children-skip-by-arg", NULL},
+	{"--simulate-cache", "no"},
+	{"--fn-group", NULL},
+	{"--extra-debuginfo-path", NULL},
+	{"--sim-hints", NULL},
+	{"--soname-synonyms", NULL},
+	{"--debuginfo-server", NULL},
 };
 
 static bool is_ours(const char *arg)
@@ -254,17 +272,18 @@ static int check_simulation(const struct valgrind_opts *o)
 			     "instructions are counted",
 			     o->branch_sim  ? "--branch-sim"
 			     : o->cache_sim ? "--cache-sim"
-			     : o->i1	    ? "--I1"
-			     : o->d1	    ? "--D1"
+			     : o->i1        ? "--I1"
+			     : o->d1        ? "--D1"
 					    : "--LL");
 }
 
 static int check_tool(struct valgrind_opts *o)
 {
 	if (!o->tool_name)
-		return command_error(&cmd_valgrind,
-				     "without --tool Valgrind runs memcheck, which anyperf does not "
-				     "have; --tool=callgrind and --tool=cachegrind are here");
+		return command_error(
+			&cmd_valgrind,
+			"without --tool Valgrind runs memcheck, which anyperf does not "
+			"have; --tool=callgrind and --tool=cachegrind are here");
 	if (!strcmp(o->tool_name, "cachegrind"))
 		o->tool = TOOL_CACHEGRIND;
 	else if (strcmp(o->tool_name, "callgrind") != 0)

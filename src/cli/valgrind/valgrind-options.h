@@ -23,7 +23,7 @@ struct valgrind_opts {
 	bool trace_children;
 	bool collect, collect_given, instrument;
 	bool dump_instr, dump_line, compress_strings, compress_pos, combine_dumps;
-	bool separate_threads, cache_sim, branch_sim, skip_plt;
+	bool cache_sim, branch_sim, skip_plt;
 	long recursions;
 	const char *i1, *d1, *ll;
 	struct valgrind_functions toggle, dump_before, dump_after, zero_before, skip;

@@ -133,7 +133,8 @@ static void write_callgrind(struct valgrind_program *p, const struct calls_profi
 	struct callgrind_style style = {
 		.instr = o->dump_instr,
 		.line = o->dump_line,
-		.compress_strings = o->compress_strings,
+		/* Numbers are those of a part. */
+		.compress_strings = o->compress_strings && !o->combine_dumps,
 		.compress_pos = o->compress_pos,
 		.creator = "anyperf-callgrind",
 		.command = p->job->command,

@@ -34,7 +34,7 @@ struct valgrind_reader {
 	u32 nr_threads;
 	const struct path_space **space; /* by index, mapped when they are asked for; owned */
 	u32 nr_spaces;
-	u32 *words;  /* owned */
+	u32 *words; /* owned */
 	u64 bad;
 };
 
@@ -168,8 +168,7 @@ static void done(u32 number, void *data)
 			p->nr_spans = number + number / 2 + 1024;
 			p->span = realloc(p->span, p->nr_spans * sizeof(struct calls_span *));
 			CHECK(p->span);
-			memset(p->span + had, 0,
-			       (p->nr_spans - had) * sizeof(struct calls_span *));
+			memset(p->span + had, 0, (p->nr_spans - had) * sizeof(struct calls_span *));
 		}
 		p->span[number] = s;
 	}

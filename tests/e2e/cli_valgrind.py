@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""`anyperf valgrind`: command lines of callgrind and cachegrind, the files that their tools read,
+and the numbers of callgrind itself where it is installed."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from e2e import ENV, main, run
+
+CALLED = os.environ["E2E_CALLED"]
+# Neither knows of the other's AVX-512 and REP, so both go without.
+PLAIN = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM,-AVX2"}
+
+
+class Profile:
+    """The functions, calls and sums of a file of callgrind's."""
+
+    def __init__(self, path):
+        self.names, self.self, self.calls, self.heads, self.objects = {}, {}, {}, [], {}
+        self.summary = self.totals = 0
+        fn = called = positions = calls = ob = None
+        with open(path, encoding="utf-8", errors="replace") as f:
+            for line in f.read().split("\n"):
+                key, _, text = line.partition("=")
+                if line.startswith("positions:"):
+                    positions = len(line.split()) - 1
+                elif re.match(r"[a-z]+:", line):
+                    self.heads.append(line)
+                    if m := re.match(r"(summary|totals): (\d+)", line):
+                        setattr(self, m[1], int(m[2]))
+                elif key == "ob":
+                    ob = self.name("ob", text)
+                elif key == "fn":
+                    fn = self.name("fn", text)
+                    self.objects.setdefault(fn, ob)
+                elif key == "cfn":
+                    called = self.name("fn", text)
+                elif key in ("fl", "fi", "fe", "cfi", "cob"):
+                    self.name("ob" if key == "cob" else "fl", text)
+                elif key == "calls":
+                    calls = int(text.split()[0])
+                elif line and line[0] in "0123456789+-*":
+                    cost = int(line.split()[positions])
+                    if calls is None:
+                        self.self[fn] = self.self.get(fn, 0) + cost
+                        continue
+                    edge = self.calls.setdefault((fn, called), [0, 0])
+                    edge[0] += calls
+                    edge[1] += cost
+                    calls = None
+
+    def name(self, kind, text):
+        m = re.fullmatch(r"\((\d+)\)(?: (.*))?", text)
+        if not m:
+            return text
+        if m[2] is not None:
+            self.names[kind, m[1]] = m[2]
+        return self.names[kind, m[1]]
+
+    def own(self):
+        """What does not depend on where the kernel has put things."""
+        fns = {f for f, o in self.objects.items() if o == CALLED}
+        return ({f: n for f, n in self.self.items() if f in fns},
+                {e: n for e, n in self.calls.items()
+                 if e[0] in fns and e[1] in ("leaf", "tail", "fib", "fib'2")})
+
+
+def valgrind(*args, **more):
+    return run("valgrind", *args, **more)
+
+
+def profile(*options, program=(CALLED,), status=0, env=None):
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "out")
+        r = valgrind("--tool=callgrind", f"--callgrind-out-file={path}", *options, *program,
+                     env={**ENV, **PLAIN, **(env or {})})
+        assert r.status == status, r
+        return {name[4:]: Profile(os.path.join(d, name)) for name in os.listdir(d)}, r
+
+
+def test_the_graph():
+    files, r = profile()
+    p = files[""]
+    assert p.calls["main", "leaf"][0] == 10, p.calls
+    assert p.calls["main", "tail"][0] == 5 and p.calls["tail", "leaf"][0] == 5
+    assert p.calls["tail", "leaf"][1] == p.self["leaf"] * 5 // 20, p.self
+    # longjmp ends what was called; the handler is nobody's call.
+    assert p.calls["main", "catches"][0] == 3 and p.calls["catches", "leaf"][0] == 3
+    assert p.calls["jumps", "jumps'2"][0] == 3 and p.calls["jumps'2", "jumps'2"][0] == 6
+    assert p.calls["signals", "leaf"][0] == 1 and ("signals", "handler") not in p.calls
+    assert p.calls["handler", "leaf"][0] == 1
+    assert p.calls["main", "fib"][0] == 1 and p.calls["fib", "fib'2"][0] > 0, p.calls
+    assert ("fib'2", "fib") not in p.calls
+    assert p.calls["main", "fib"][1] == p.self["fib"] + p.self["fib'2"]
+    assert sum(p.self.values()) == p.totals
+    assert "==" in r.err and "Collected : " in r.err, r
+
+
+def test_it_is_callgrinds():
+    if not shutil.which("valgrind"):
+        return
+    ours = profile("--dump-instr=yes")[0][""]
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "out")
+        subprocess.run(["valgrind", "-q", "--tool=callgrind", "--dump-instr=yes",
+                        f"--callgrind-out-file={path}", CALLED],
+                       env={**ENV, **PLAIN}, check=True, capture_output=True)
+        theirs = Profile(path)
+    # The dynamic loader has more to load there, and sees another CPU.
+    own = {f for f, o in theirs.objects.items() if o == CALLED and not f.startswith("0x")}
+    assert {"main", "fib'2", "leaf", "jumps", "handler"} <= own, own
+    for f in own:
+        assert ours.self.get(f) == theirs.self[f], (f, ours.self.get(f), theirs.self[f])
+    edges = {e: n for e, n in theirs.calls.items() if e[0] in own and e[1] in own}
+    for e, n in edges.items():
+        # Inclusive costs have the loader in them where a function was bound meanwhile.
+        assert e in ours.calls and ours.calls[e][0] == n[0], (e, n, ours.calls.get(e))
+        # What brings a handler back is counted here, and not there.
+        if e[1] in ("leaf", "tail", "fib", "fib'2") and e[0] != "handler":
+            assert ours.calls[e] == n, (e, n, ours.calls[e])
+    assert len(edges) > 10, edges
+
+
+def test_annotate():
+    with tempfile.TemporaryDirectory() as d:
+        callgrind, cachegrind = os.path.join(d, "cl"), os.path.join(d, "cg")
+        assert valgrind("-q", "--tool=callgrind", f"--callgrind-out-file={callgrind}",
+                        CALLED).status == 0
+        assert valgrind("-q", "--tool=cachegrind", "--cache-sim=no",
+                        f"--cachegrind-out-file={cachegrind}", CALLED).status == 0
+        for tool, path in (("callgrind_annotate", callgrind), ("cg_annotate", cachegrind)):
+            if shutil.which(tool):
+                r = subprocess.run([tool, path], capture_output=True, text=True, check=True)
+                assert "fib" in r.stdout and "PROGRAM TOTALS" in r.stdout, r
+                assert "malformed" not in r.stderr, r
+        with open(cachegrind, encoding="utf-8") as f:
+            text = f.read()
+        lines = sum(int(line.split()[1]) for part in text.split("fn=fib\n")[1:]
+                    for line in re.match(r"(\d+ \d+\n)*", part)[0].splitlines())
+        p = Profile(callgrind)
+        assert lines == p.self["fib"] + p.self["fib'2"], (lines, p.self)
+        assert "\nevents: Ir\n" in text and "\nsummary: " in text
+
+
+def test_collecting_and_parts():
+    whole = profile()[0][""]
+    files = profile("--toggle-collect=fib")[0]
+    p = files[""]
+    assert set(p.self) == {"fib", "fib'2"} and p.summary == p.totals
+    assert p.totals == whole.calls["main", "fib"][1]
+    assert profile("--toggle-collect=f?b")[0][""].self == p.self
+    assert set(profile("--toggle-collect=cat*", "--toggle-collect=x")[0][""].calls) >= {
+        ("catches", "jumps")}
+    assert not profile("--collect-atstart=no")[0][""].self
+    assert not profile("--instr-atstart=no")[0][""].self
+    files = profile("--dump-before=fib", "--dump-after=tail", "--zero-before=catches")[0]
+    assert set(files) == {"", "1", "2", "3", "4", "5", "6"}, set(files)
+    assert any("Trigger: --dump-after=tail" in h for h in files["1"].heads)
+    assert any("Trigger: --dump-before=fib" in h for h in files["6"].heads)
+    assert any("Trigger: Program termination" in h for h in files[""].heads)
+    assert sum(files[""].self.get(f, 0) for f in ("fib", "fib'2")) == p.totals
+    assert files["6"].self["leaf"] < whole.self["leaf"]
+    one = profile("--dump-before=fib", "--combine-dumps=yes")[0]
+    assert set(one) == {""} and sum("part:" in h for h in one[""].heads) == 2
+    assert one[""].own() == whole.own()
+    levels = profile("--separate-recs=1")[0][""]
+    assert levels.self["fib"] == p.totals
+    assert "leaf" not in profile("--fn-skip=leaf")[0][""].self
+    assert any("[PLT]" in f for f in profile("--skip-plt=no")[0][""].self)
+
+
+def test_forms_of_the_file():
+    whole = profile()[0][""]
+    for options in (["--compress-strings=no"], ["--compress-pos=no"], ["--dump-instr=yes"],
+                    ["--dump-instr=yes", "--dump-line=no", "--compress-pos=no"]):
+        p = profile(*options)[0][""]
+        assert p.own() == whole.own(), options
+
+
+def test_files_and_messages():
+    with tempfile.TemporaryDirectory() as d:
+        r = valgrind("--tool=callgrind", f"--callgrind-out-file={d}/c.%p.%q{{WHERE}}.%%",
+                     f"--log-file={d}/log", CALLED, env={**ENV, "WHERE": "here"})
+        assert r.status == 0 and not r.err, r
+        names = sorted(os.listdir(d))
+        assert re.fullmatch(r"c\.\d+\.here\.%", names[0]) and names[1] == "log", names
+        with open(f"{d}/log", encoding="utf-8") as f:
+            assert "Collected" in f.read()
+        r = valgrind("--tool=callgrind", f"--callgrind-out-file={d}/%q{{NOT_SET}}", "true")
+        assert "NOT_SET is not set" in r.err, r
+        r = valgrind("--tool=callgrind", f"--callgrind-out-file={d}/%z", "true")
+        assert "behind a percent sign" in r.err, r
+        r = valgrind("--tool=callgrind", f"--callgrind-out-file={d}/no/such", "true")
+        assert "cannot write to" in r.err, r
+        r = valgrind("--tool=callgrind", f"--log-file={d}/no/such", "true")
+        assert r.status == 125 and "--log-file: cannot write" in r.err, r
+
+
+def test_children():
+    shell = ("sh", "-c", "true; /bin/true; exit 3")
+    files, _ = profile(program=shell, status=3)
+    assert set(files) == {""}
+    with tempfile.TemporaryDirectory() as d:
+        r = valgrind("-q", "--tool=callgrind", "--trace-children=yes",
+                     f"--callgrind-out-file={d}/%p", *shell)
+        assert r.status == 3 and not r.err, r
+        assert len(os.listdir(d)) == 2, os.listdir(d)
+
+
+def test_the_end_is_the_programs():
+    r = valgrind("-q", "--tool=callgrind", "--callgrind-out-file=/dev/null", "sh", "-c",
+                 "kill -TERM $$")
+    assert r.status == -signal.SIGTERM, r
+    r = valgrind("-q", "--tool=callgrind", "--callgrind-out-file=/dev/null", "/no/such/program")
+    assert r.status == 127, r
+
+
+def test_options():
+    def refused(*args, **more):
+        r = valgrind(*args, "true", **more)
+        assert r.status == 125 and not r.out, r
+        return r.err
+
+    assert "memcheck" in refused()
+    assert "does not have this tool" in refused("--tool=massif")
+    assert "--collect-jumps=yes" in refused("--tool=callgrind", "--collect-jumps=yes")
+    assert "--separate-callers=2" in refused("--tool=callgrind", "--separate-callers=2")
+    assert "--cache-sim" in refused("--tool=callgrind", "--cache-sim=yes")
+    assert "--branch-sim" in refused("--tool=callgrind", "--branch-sim=yes")
+    for cache in ("--I1", "--D1", "--LL"):
+        assert cache in refused("--tool=callgrind", cache + "=32768,8,64")
+    assert "--cache-sim=no" in refused("--tool=cachegrind")
+    assert "neither yes nor no" in refused("--tool=callgrind", "--cache-sim=maybe")
+    assert "--dump-bb=yes" in refused("--tool=callgrind", env={**ENV,
+                                                              "VALGRIND_OPTS": "--dump-bb=yes"})
+    fine = ["--tool=callgrind", "--vgdb=no", "--collect-jumps=no", "--callgrind-out-file=/dev/null",
+            "--main-stacksize=100", "--separate-threads=no", "--error-limit=no"]
+    r = valgrind(*fine, "-q", "true")
+    assert r.status == 0 and not r.err, r
+    r = valgrind(*fine, "--verbose", "true")
+    assert "--vgdb=no makes no difference" in r.err, r
+    r = valgrind("-q", "--callgrind-out-file=/dev/null", "true",
+                 env={**ENV, "VALGRIND_OPTS": "--tool=callgrind --quiet"})
+    assert r.status == 0 and not r.err, r
+    r = valgrind("--tool=callgrind")
+    assert r.status == 125 and "no command" in r.err, r
+
+
+main(globals())
