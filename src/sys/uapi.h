@@ -39,6 +39,9 @@
 
 /* Newer than the headers. */
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* 6.3 */
+#endif
 #ifndef AT_EXECVE_CHECK
 #define AT_EXECVE_CHECK 0x10000 /* of execveat, 6.14 */
 #endif

@@ -274,10 +274,6 @@ static bool is_beyond_files(size_t len)
 	return !raw_call4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&size) && size.rlim_cur < len;
 }
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u
-#endif
-
 /*
  * It is mapped executable and not executed, so vm.memfd_noexec is content with it. Kernels before
  * 6.3 do not know the flag.
