@@ -298,6 +298,27 @@ CONFORM(clock_rates)
 		  "the shortest period is 10 us", "%lu", samples(&b));
 }
 
+/* Who is sampled as often as the clocks can gets on with its work nevertheless. */
+CONFORM(shortest_period)
+{
+	static const u64 clocks[] = {PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK};
+
+	for (int i = 0; i < 2; i++) {
+		struct buffer b = map(ev_self(every(clocks[i], 1, PERF_SAMPLE_IP)));
+		u64 shorter = 5000;
+
+		ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0);
+		for (volatile int n = 0; n < 3000000; n++)
+			;
+		ioctl(b.fd, PERF_EVENT_IOC_PERIOD, &shorter);
+		for (volatile int n = 0; n < 3000000; n++)
+			;
+		ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0);
+		check_val("SW-00", "samples with a period of a nanosecond", samples(&b) > 0, 1);
+		unmap(&b);
+	}
+}
+
 CONFORM(refresh)
 {
 	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 5, PERF_SAMPLE_IP);

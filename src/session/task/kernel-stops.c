@@ -12,7 +12,10 @@
 #include "abi/trace.h"
 #include "record/coding.h"
 
-#define PAGE 4096u
+#define PAGE         4096u
+#define NSEC_PER_SEC 1000000000ull
+/* A stop costs some ten microseconds of the thread's time, which the kernel's own clock takes. */
+#define SHORTEST_NS 100000u
 /* Records of one system call of the guest's, as one that touches new memory; less if it must be. */
 #define PAGES_MOST 64u
 
@@ -152,6 +155,15 @@ static bool is_fault(u64 config)
 	       config == PERF_COUNT_SW_PAGE_FAULTS_MAJ;
 }
 
+u64 kernel_stop_period(const struct pe_attr *attr, u64 period)
+{
+	if (attr->config != PERF_COUNT_SW_CPU_CLOCK && attr->config != PERF_COUNT_SW_TASK_CLOCK)
+		return period;
+	if (attr->freq)
+		return min_u64(period, NSEC_PER_SEC / SHORTEST_NS);
+	return period < SHORTEST_NS ? SHORTEST_NS : period;
+}
+
 int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *guests, u64 *id)
 {
 	struct pe_attr attr = kernel_event_attr(RECORDED);
@@ -160,7 +172,7 @@ int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *gue
 	if (err)
 		return err;
 	make_stop(&attr, guests->config);
-	attr.sample_period = guests->sample_period;
+	attr.sample_period = kernel_stop_period(guests, guests->sample_period);
 	attr.sample_type |= guests->sample_type & PERF_SAMPLE_PERIOD;
 	attr.freq = guests->freq;
 	attr.exclude_user = guests->exclude_user;

@@ -49,6 +49,12 @@ void kernel_stops_release(struct kernel_stops *ks);
 int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *attr, u64 *id);
 
 /*
+ * The period, or frequency, that a guest's event with @attr has of the kernel when its own is
+ * @period: of a clock not a shorter one than a thread can be stopped in and still get on.
+ */
+u64 kernel_stop_period(const struct pe_attr *attr, u64 period);
+
+/*
  * Opens an event of the kernel's that stops the thread @tid at each access that @attr's breakpoint
  * waits for, off. Its descriptor, and *@id; or -errno. ENOSPC: the thread's CPUs have no debug
  * register left. The access has been made when the thread stops.

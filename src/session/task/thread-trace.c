@@ -321,8 +321,10 @@ static void set_stop(struct thread_trace *tt, struct deadline *d)
 
 static void set_period(struct deadline *d, u64 period)
 {
+	u64 kernels = kernel_stop_period(event_attr(d->event), period);
+
 	if (d->period != period && d->fd >= 0)
-		ioctl(d->fd, PERF_EVENT_IOC_PERIOD, &period);
+		ioctl(d->fd, PERF_EVENT_IOC_PERIOD, &kernels);
 	d->period = period;
 }
 
