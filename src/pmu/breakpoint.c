@@ -23,8 +23,8 @@ static int breakpoint_shape(const struct event *event, const struct pe_attr *att
 		break;
 	case HW_BREAKPOINT_W:
 	case HW_BREAKPOINT_RW:
-		if (attr->bp_len != 1 && attr->bp_len != 2 && attr->bp_len != 4 &&
-		    attr->bp_len != 8)
+		/* More than 8 bytes are a range, which some CPUs have: the host says so. */
+		if (!attr->bp_len || attr->bp_len & (attr->bp_len - 1))
 			return core_refuse(core, -EINVAL, BREAKPOINT_LENGTH,
 					   .number = {attr->bp_len});
 		break;

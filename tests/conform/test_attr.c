@@ -461,6 +461,7 @@ CONFORM(types)
 CONFORM(breakpoints)
 {
 	static int word __attribute__((aligned(8)));
+	static u8 range[16] __attribute__((aligned(16), unused));
 	struct pe_attr attr = ev_attr(PERF_TYPE_BREAKPOINT, 0);
 
 	attr.bp_addr = (u64)&word;
@@ -475,6 +476,11 @@ CONFORM(breakpoints)
 #ifdef __x86_64__ /* arm64 chooses bytes of a word, any of them */
 	attr.bp_len = 3;
 	check_err("ATTR-45", "breakpoint of length 3", try_self(attr), EINVAL);
+	/* A range, which newer CPUs of AMD have. */
+	attr.bp_len = 16;
+	attr.bp_addr = (u64)range;
+	CHECK_ROW("ATTR-45", try_self(attr) == 0 || try_self(attr) == -EOPNOTSUPP,
+		  "breakpoint of length 16", "%ld", try_self(attr));
 	attr.bp_len = 4;
 	attr.bp_addr = (u64)&word + 1;
 	check_err("ATTR-44", "breakpoint misaligned to its length", try_self(attr), EINVAL);
