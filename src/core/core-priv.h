@@ -221,6 +221,8 @@ int must_check perm_cpu(struct core *core, struct task *task);
 int must_check perm_open(struct core *core, struct task *task);
 int must_check perm_task(struct core *core, struct task *task, struct task *target, bool sigtrap);
 bool perm_capable(struct core *core, struct task *task);
+/* Likewise, of the machine: what its namespaces are is nothing for those within one. */
+bool perm_namespaces(struct core *core, struct task *task);
 
 /* attr.c: steps 2 to 7 of an open. @store gets what to store into attr.size, or 0. */
 int must_check attr_copy(struct core *core, struct task *task, const void *bytes, size_t len,

@@ -39,6 +39,7 @@ enum core_cap {
 	CORE_CAP_SYS_ADMIN,
 	CORE_CAP_KILL,
 	CORE_CAP_IPC_LOCK,
+	CORE_CAP_INITIAL, /* none: to be in the machine's first user namespace, if that is known */
 };
 
 /* PTRACE_MODE_*_REALCREDS. */

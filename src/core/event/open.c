@@ -21,7 +21,7 @@ static int check_arguments(struct core *core, const struct open_call *call,
 		if (err)
 			return err;
 	}
-	if (attr->namespaces && !perm_capable(core, caller))
+	if (attr->namespaces && !perm_namespaces(core, caller))
 		return core_refuse(core, -EACCES, CAP_NAMESPACES);
 	if (attr->freq) {
 		if (attr->sample_freq > core->sysctl.max_sample_rate)

@@ -14,6 +14,11 @@ bool perm_capable(struct core *core, struct task *task)
 	return has(core, task, CORE_CAP_PERFMON) || has(core, task, CORE_CAP_SYS_ADMIN);
 }
 
+bool perm_namespaces(struct core *core, struct task *task)
+{
+	return perm_capable(core, task) && has(core, task, CORE_CAP_INITIAL);
+}
+
 int perm_kernel(struct core *core, struct task *task, enum refusal_cause cause)
 {
 	struct refusal_args args = {.number = {(u64)core->sysctl.paranoid, 1}};

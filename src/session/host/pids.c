@@ -270,6 +270,18 @@ static bool has_cap(pid_t pid, s32 tid, int cap)
 	return set[cap / 32].effective >> cap % 32 & 1;
 }
 
+/* Of the machine's first user namespace, as in the kernel's proc_ns.h. */
+#define USER_NS_FIRST 0xeffffffdu
+
+static bool is_initial(pid_t pid)
+{
+	char path[40];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	return stat(path, &st) || st.st_ino == USER_NS_FIRST;
+}
+
 /* As the kernel would ask it of the initial user namespace; for it, ours stands in. */
 bool cred_capable(pid_t pid, s32 tid, enum core_cap cap)
 {
@@ -280,7 +292,7 @@ bool cred_capable(pid_t pid, s32 tid, enum core_cap cap)
 		[CORE_CAP_IPC_LOCK] = CAP_IPC_LOCK,
 	};
 
-	return has_cap(pid, tid, number[cap]);
+	return cap == CORE_CAP_INITIAL ? is_initial(pid) : has_cap(pid, tid, number[cap]);
 }
 
 bool pid_is_child(pid_t parent, pid_t pid)

@@ -38,6 +38,7 @@ static bool op_capable(void *ctx, struct task *task, enum core_cap cap)
 	case CORE_CAP_SYS_ADMIN: return f->sys_admin;
 	case CORE_CAP_KILL: return f->kill;
 	case CORE_CAP_IPC_LOCK: return f->ipc_lock;
+	case CORE_CAP_INITIAL: return !f->in_namespace;
 	default: return false;
 	}
 }

@@ -48,6 +48,8 @@ struct fake {
 	int last_fd;                   /* none behind it was ever open */
 	struct cgroup *cgroup_fds[16]; /* descriptors 3000.. */
 	bool perfmon, sys_admin, kill, ipc_lock, access;
+	bool in_namespace; /* of users, which is not the first */
+
 	const char *path; /* what config1 of the next event's attr points to */
 	u64 mlock_limit;  /* RLIMIT_MEMLOCK of every process */
 	u64 memory;       /* bytes that buffers have now */

@@ -18,6 +18,25 @@ static int open_attr(struct fake *f, struct pe_attr attr)
 	return fd;
 }
 
+/* Root of a container has the capability there, and not in the machine [REC-15]. */
+TEST(namespaces_are_told_in_the_first)
+{
+	struct fake *f = fake_new(4);
+	struct pe_attr attr = {.type = PERF_TYPE_SOFTWARE,
+			       .size = sizeof(attr),
+			       .config = PERF_COUNT_SW_DUMMY,
+			       .exclude_kernel = 1,
+			       .namespaces = 1};
+
+	f->perfmon = true;
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	f->in_namespace = true;
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EACCES, CAP_NAMESPACES);
+	attr.namespaces = 0;
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	fake_free(f);
+}
+
 TEST(attr_bits_and_masks)
 {
 	struct fake *f = fake_new(4);

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +67,24 @@ TEST(capabilities_of_a_namespace_count_in_it_only)
 	EXPECT_EQ(waitpid(pid, &status, 0), pid);
 	EXPECT(WIFEXITED(status));
 	EXPECT(WEXITSTATUS(status) != CREDITED);
+}
+
+/* The machine's first one is the only one that root of is root [REC-15]. */
+TEST(the_first_user_namespace)
+{
+	int status = 0;
+	struct stat st;
+	pid_t pid;
+
+	if (stat("/proc/self/ns/user", &st) || st.st_ino != 0xeffffffd)
+		return;
+	EXPECT(cred_capable(getpid(), getpid(), CORE_CAP_INITIAL));
+	pid = fork();
+	if (pid == 0)
+		_exit(unshare(CLONE_NEWUSER) ? 2
+					     : cred_capable(getpid(), getpid(), CORE_CAP_INITIAL));
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) != 1);
 }
 
 TEST(whose_child)
