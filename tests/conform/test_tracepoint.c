@@ -566,6 +566,45 @@ CONFORM(kernel_moved)
 	check_val("TYPE-03", "those on all CPUs", sum, MANY);
 }
 
+/* A filter that comes when the event has been on, on one CPU after the other. */
+CONFORM(kernel_filters_by_cpu)
+{
+	struct pe_attr attr;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN), sum = 0, one[64];
+	cpu_set_t set;
+
+	if (!readable())
+		return;
+	NEED(cpus > 0 && cpus <= 64);
+	attr = tp_attr("task/task_rename");
+	attr.disabled = 0;
+	for (int i = 0; i < cpus; i++) {
+		one[i] = ev_open(&attr, 0, i, -1, 0);
+		NEED(one[i] >= 0);
+	}
+	/* Others beside them. */
+	rename_thrice();
+	attr.config = (u64)id_of("sched/sched_process_fork");
+	NEED(ev_self(attr) >= 0);
+	for (int i = 0; i < cpus; i++)
+		ioctl((int)one[i], PERF_EVENT_IOC_RESET, 0);
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < cpus; i++) {
+			CPU_ZERO(&set);
+			CPU_SET(i, &set);
+			NEED(!sched_setaffinity(0, sizeof(set), &set));
+			rename_thrice();
+		}
+		for (long i = cpus - 1; i >= 0 && !round; i--)
+			NEED(!ev_ioctl((int)one[i], PERF_EVENT_IOC_SET_FILTER,
+				       (unsigned long)(i ? "newcomm == \"other\""
+							 : "newcomm == \"second\"")));
+	}
+	for (int i = 0; i < cpus; i++)
+		sum += (long)ev_count((int)one[i]);
+	check_val("IOC-07", "what each CPU's filter lets pass", sum, 3 * cpus + 1 + 2 * (cpus - 1));
+}
+
 /* Nobody else on the machine does just that. */
 #define ODD_PID 123456789
 

@@ -327,12 +327,16 @@ static int filter_alone(struct probe *probe, const char *text)
 {
 	struct record_probe *rp = probe->host;
 	bool on = rp->active == probe;
+	u64 unread;
 
 	if (rp->users.next->next == &rp->users)
 		return rp->fd >= 0 && ioctl(rp->fd, PERF_EVENT_IOC_SET_FILTER, text) ? -errno : 0;
+	unread = on ? count_more(rp) : 0;
 	put(probe);
-	if (!make(rp->thread, probe, false))
+	rp = make(rp->thread, probe, false);
+	if (!rp)
 		return -ENOMEM;
+	rp->counted -= unread;
 	if (on)
 		kernel_probe_arm(probe);
 	return 0;
@@ -343,6 +347,7 @@ int kernel_probe_filter(void *ctx, struct probe *probe, const char *text)
 	struct session *s = ctx;
 	struct record_probe *rp, *tmp;
 	struct probe *user, *next;
+	const struct list *last;
 	char *copy = strdup(text);
 	int err = 0;
 
@@ -355,12 +360,18 @@ int kernel_probe_filter(void *ctx, struct probe *probe, const char *text)
 	}
 	free(probe->text);
 	probe->text = copy;
+	last = s->kernel_probes.prev;
 	list_for_each_entry_safe (rp, tmp, &s->kernel_probes, all) {
+		bool is_last = &rp->all == last;
+
 		list_for_each_entry_safe (user, next, &rp->users, watched) {
 			int failed = original_of(user) == probe ? filter_alone(user, text) : 0;
 
 			err = failed ? failed : err;
 		}
+		/* Those behind it were made here, with the filter. */
+		if (is_last)
+			break;
 	}
 	return err;
 }
