@@ -326,6 +326,7 @@ bool kernel_probe_count(void *ctx, struct probe *probe, u64 *more)
 static int filter_alone(struct probe *probe, const char *text)
 {
 	struct record_probe *rp = probe->host;
+	struct guest_thread *th = rp->thread;
 	bool on = rp->active == probe;
 	u64 unread;
 
@@ -333,7 +334,7 @@ static int filter_alone(struct probe *probe, const char *text)
 		return rp->fd >= 0 && ioctl(rp->fd, PERF_EVENT_IOC_SET_FILTER, text) ? -errno : 0;
 	unread = on ? count_more(rp) : 0;
 	put(probe);
-	rp = make(rp->thread, probe, false);
+	rp = make(th, probe, false);
 	if (!rp)
 		return -ENOMEM;
 	rp->counted -= unread;
