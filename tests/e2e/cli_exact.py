@@ -138,6 +138,33 @@ def test_perf_reads_the_same():
         assert not re.search("out of order|not supported", p.stderr), p.stderr
 
 
+LOCKED = """
+import ctypes, threading
+def shared():
+    return int(next(l for l in open("/proc/self/status") if l.startswith("RssShmem")).split()[1])
+libc = ctypes.CDLL(None)
+def show(name, before):
+    print(name, shared() - before if not failed else 0)
+before = shared()
+failed = libc.mlockall(1)
+show("current", before)
+before = shared()
+failed = libc.mlockall(2)
+thread = threading.Thread(target=lambda: show("future", before))
+thread.start()
+thread.join()
+"""
+
+
+def test_locked_memory():
+    """mlockall(2) does not populate what nothing is described in yet."""
+    with scratch() as d:
+        _, _, r = exact(f"{d}/a", sys.executable, "-c", LOCKED)
+        grown = dict(l.split() for l in r.out.splitlines())
+        assert set(grown) == {"current", "future"}, r
+        assert all(int(kb) < 6000 for kb in grown.values()), grown
+
+
 def test_what_does_not_go_together():
     for args in (["-e", "cycles"], ["-F", "99"], ["-c", "1000"], ["-g"], ["-b"], ["-d"], ["-i"],
                  ["-a"], ["-p", "1"], ["--overwrite"], ["--switch-output"], ["-D", "5"],

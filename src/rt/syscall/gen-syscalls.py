@@ -22,7 +22,7 @@ FUNCTIONS = {"guest": "SYSCALL_GUEST", "perf": "SYSCALL_PERF",
 # Where the functions are declared.
 HEADERS = ["arch", "deterministic/deterministic-run", "load/execve", "mm/mm", "perf/perf-priv",
            "proc/proc-files", "sandbox/seccomp", "signal/signal", "syscall/fd", "syscall/syscall",
-           "task/limits", "task/process", "task/shared-mm"]
+           "task/limits", "task/path-pages", "task/process", "task/shared-mm"]
 
 
 def argument(text):
