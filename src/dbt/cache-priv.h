@@ -456,6 +456,9 @@ void deadline_left(struct dbt_thread *t);
 /* It does not go on there: makes the meter exact. Async-signal-safe. */
 void deadline_no_resume(struct dbt_thread *t);
 
+/* With the lock, the thread being out of the cache: CHECK()s what its grants rely on. */
+void deadline_verify(const struct dbt_thread *t);
+
 /* With the lock: however much remains, one instruction is executed and then one looks again. */
 void deadline_one(struct dbt_thread *t);
 

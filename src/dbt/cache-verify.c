@@ -172,6 +172,7 @@ void cache_verify(const struct dbt_thread *t)
 		check_entries(table);
 	check_ranges();
 	check_tables(t);
+	deadline_verify(t);
 }
 
 void dbt_check(struct dbt_thread *t)

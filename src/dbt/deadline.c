@@ -159,6 +159,17 @@ static u32 charge(u32 class)
 	return cache.class_weight[class] >> (8 * deadline_quantity()) & 0xff;
 }
 
+void deadline_verify(const struct dbt_thread *t)
+{
+	const struct meter *m = dbt_meter((struct dbt_thread *)t);
+
+	if (!cache_has_deadlines() || !t->deadline.at_rest || t->epoch != cache.epoch)
+		return;
+	/* A word that has got past 0 would never be noticed again. */
+	for (u32 class = 0; class < cache.nr_classes; class ++)
+		CHECK(!charge(class) || m->hits[class] >> 63);
+}
+
 /* What has been granted and is not used. */
 static u64 outstanding(struct dbt_thread *t)
 {

@@ -89,6 +89,7 @@ static void check_program(struct guest *g, const struct program *p, u64 most)
 			for (u32 i = 0; i < ARRAY_SIZE(periods); i++)
 				if (n / periods[i] <= most)
 					check_run(g, p, steps, n, periods[i]);
+			dbt_check(g->t);
 		}
 	}
 	dbt_set_mask(g->t, DBT_MASK_ALL);
