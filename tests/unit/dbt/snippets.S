@@ -229,6 +229,37 @@ fn snip_spilled
 	ret
 3:	ret
 
+	/* rdi times one of three functions, by chance; flags live through their calls and returns. */
+fn snip_live
+	movabs	rax, 88172645463325252
+	xor	r8d, r8d
+1:	mov	rcx, rax
+	shl	rcx, 13
+	xor	rax, rcx
+	mov	rcx, rax
+	shr	rcx, 7
+	xor	rax, rcx
+	test	al, 3
+	call	2f
+	setz	dl
+	movzx	edx, dl
+	add	r8, rdx
+	dec	rdi
+	jnz	1b
+	mov	rax, r8
+	ret
+2:	jz	3f
+	js	4f
+	lea	rcx, [rcx + 1]
+	ret
+3:	lea	rcx, [rcx + 1]
+	lea	rcx, [rcx + 1]
+	lea	rcx, [rcx + 1]
+	lea	rcx, [rcx + 1]
+	ret
+4:	mov	ecx, ecx
+	ret
+
 	/* Recursion deeper than calls are remembered, rdi levels: their sum. */
 fn snip_deep
 	test	rdi, rdi

@@ -294,3 +294,22 @@ TEST(each_stop_of_a_long_run_is_exact)
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
 		check_program(guest_main(), &programs[i], 20000);
 }
+
+/* Grants are used up in returns, too, whose targets have been loaded by then. */
+TEST(stops_are_exact_where_flags_live_through_returns)
+{
+	static const struct program p = {"live", snip_live, {9000}};
+	struct guest *g = guest_main();
+	struct native_step *steps;
+	u64 n = native_steps(g, p.fn, p.abc, 2000000, &steps);
+
+	stops.q = METER_INSTRUCTIONS;
+	stops.max = 100;
+	stops.at = malloc(stops.max * sizeof(*stops.at));
+	dbt_set_mask(g->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	for (u32 i = 0; i < 60; i++)
+		check_run(g, &p, steps, n, 17001 + 97 * i);
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	free(stops.at);
+	free(steps);
+}
