@@ -71,11 +71,14 @@ static int code_file(void)
 	return fd;
 }
 
-/* [from, to) is free, but for some bytes on its first and last page: both views of @fd. */
+/*
+ * [from, to) is free, but for some bytes on its first and last page: both views of @fd. The one to
+ * write always has the whole size, so that the process does not seem to grow or shrink.
+ */
 static bool map_free(int fd, u32 from, u32 to)
 {
-	takes(to - from);
-	if (!map_at(cache.write + from, to - from, WRITE_PROT, MAP_SHARED, fd, from))
+	takes(cache.code_size);
+	if (!map_at(cache.write, cache.code_size, WRITE_PROT, MAP_SHARED, fd, 0))
 		return false;
 	memcpy(cache.write + from, cache.code + from, cache.hot - from);
 	memcpy(cache.write + cache.cold, cache.code + cache.cold, to - cache.cold);
@@ -91,7 +94,7 @@ static bool map_copies(int fd)
 {
 	u32 from = cache.own_from, to = cache.own_to, size = cache.code_size;
 
-	takes(cache.taken + 2ull * (size - (to - from)));
+	takes(cache.taken + size - (to - from));
 	cache.has_copies = true;
 	return map_at(cache.write, from, WRITE_PROT, MAP_SHARED, fd, 0) &&
 	       map_at(cache.write + to, size - to, WRITE_PROT, MAP_SHARED, fd, to) &&
