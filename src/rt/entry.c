@@ -128,6 +128,10 @@ __attribute__((noreturn)) static void cannot_load(void)
 	sys_exit_group(127);
 }
 
+/* As x86-64's kernels place a PIE (vm.mmap_rnd_bits), and the heap behind it. */
+#define RANDOM_PIE  28
+#define RANDOM_HEAP 18
+
 static u64 random_pages(u64 bits)
 {
 	u64 r = 0;
@@ -146,6 +150,22 @@ static bool randomized(void)
 	       text[0] != '0';
 }
 
+#define REACH (1ul << 31) /* of a displacement of 32 bits */
+
+/*
+ * Where a PIE of @extent bytes is put that may lie anywhere: within reach of all of the code cache,
+ * and below all libraries, since the order of addresses decides what the dynamic loader does.
+ */
+static u64 pie_place(u64 extent, u64 align)
+{
+	const u64 spare = 64ul << 20; /* for the extent's alignment, and what else is thereabouts */
+	u64 low = region_code_end - REACH + spare, high = region_code_start - spare - extent;
+
+	if (region_code_end <= REACH || high <= low || extent > REACH)
+		return ALIGN_UP(region_code_end + random_pages(15), align);
+	return ALIGN_UP(low + random_pages(RANDOM_PIE) % (high - low), align);
+}
+
 static void load(struct startup *s, bool random)
 {
 	struct elf_image *image = &s->plan.image;
@@ -157,16 +177,12 @@ static void load(struct startup *s, bool random)
 		exe = (int)fd_open(AT_FDCWD, s->control.exe, O_RDONLY | O_CLOEXEC);
 	if (exe < 0 || elf_read(exe, false, &s->eh, s->plan.phdrs, image))
 		cannot_load();
-	/*
-	 * A PIE that may lie anywhere is put within reach of the code cache, and still below all
-	 * its libraries, since the order of addresses decides what the dynamic loader does.
-	 */
 	if (image->dyn && image->has_interp) {
 		u64 align = elf_alignment(&s->eh, s->plan.phdrs);
 
 		at = ALIGN_DOWN(ELF_ET_DYN_BASE, align);
 		if (random)
-			at = ALIGN_UP(region_code_end + random_pages(15), align);
+			at = pie_place(elf_extent(&s->eh, s->plan.phdrs), align);
 	}
 	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
@@ -199,8 +215,10 @@ static void tell_kernel(struct startup *s, bool random)
 	 */
 	if (image->dyn && (!image->has_interp || random))
 		brk = ELF_ET_DYN_BASE + PAGE_SIZE;
+	if (random && image->dyn && image->has_interp)
+		brk += random_pages(RANDOM_PIE);
 	if (random)
-		brk += random_pages(18);
+		brk += random_pages(RANDOM_HEAP);
 	memset(&map, 0, sizeof(map));
 	map.start_code = image->start_code;
 	map.end_code = max_u64(image->end_code, image->start_code + 1);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What protects a program natively protects it under `anyperf run`: no memory is writable and
-executable at once."""
+executable at once, and addresses are as random."""
 import ctypes
 import glob
+import math
 import os
 import shutil
 import struct
@@ -12,6 +13,7 @@ import time
 from e2e import ANYPERF, ENV, Skip, main
 
 PROGRAMS = os.environ["E2E_PROGRAMS"]
+ADDRESSES = os.environ["E2E_ADDRESSES"]
 
 FORKS = """
 import os, threading
@@ -111,6 +113,53 @@ def test_it_is_not_for_a_moment_either():
                    for prefix, how in (([], None), ([ANYPERF, "run", "--"], deny(6)))]
         assert outputs[1].returncode == 0, (command, outputs[1])
         assert outputs[0].stdout == outputs[1].stdout, (command, outputs)
+
+
+def sample(runs, *command):
+    """Where the parts were in so many runs: a list for each part."""
+    found = {}
+    for _ in range(runs):
+        words = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=ENV,
+                               check=True).stdout.split()
+        for part, at in zip(words[::2], words[1::2]):
+            found.setdefault(part, []).append(int(at))
+    return found
+
+
+def spread(values):
+    """Over how many bits of pages they are spread: that of uniform ones is found to less than a
+    tenth of a bit, or it is once in more lives than one has."""
+    width = max(values) - min(values)
+    return math.log2(width >> 12) if width >> 12 else 0
+
+
+RUNS = 200
+
+
+def test_addresses_are_as_random():
+    try:
+        with open("/proc/sys/kernel/randomize_va_space", encoding="ascii") as f:
+            if f.read().strip() != "2":
+                raise Skip("this machine randomizes less")
+    except OSError as why:
+        raise Skip("nobody tells whether this machine randomizes") from why
+    for kind, runs in (("", RUNS), ("-static", RUNS // 2)):
+        native = sample(runs, ADDRESSES + kind)
+        here = sample(runs, ANYPERF, "run", "--", ADDRESSES + kind)
+        assert native.keys() == here.keys()
+        for part, values in native.items():
+            bits = spread(values), spread(here[part])
+            print(f"     {part}{kind}: {bits[0]:.1f} bits natively, {bits[1]:.1f} here")
+            assert bits[1] > bits[0] - 1, (part, bits)
+        apart = spread([a - b for a, b in zip(here["image"], here["library"])])
+        if not kind:
+            print(f"     image from library: {apart:.1f}")
+            assert apart > 18, apart  # doc/hardening.md, "Addresses"
+
+
+def test_addresses_of_a_deterministic_run_are_the_same():
+    found = sample(5, ANYPERF, "run", "--deterministic", "--", ADDRESSES)
+    assert all(len(set(values)) == 1 for values in found.values()), found
 
 
 if __name__ == "__main__":

@@ -61,6 +61,19 @@ static int real_prot(u32 prot)
 	return (int)(prot & PROT_EXEC ? (prot & ~(u32)PROT_EXEC) | PROT_READ : prot);
 }
 
+u64 elf_extent(const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs)
+{
+	u64 low = ~0ull, high = 0;
+
+	for (u32 i = 0; i < eh->e_phnum; i++) {
+		if (phdrs[i].p_type != PT_LOAD)
+			continue;
+		low = min_u64(low, phdrs[i].p_vaddr);
+		high = max_u64(high, phdrs[i].p_vaddr + phdrs[i].p_memsz);
+	}
+	return low < high ? high - low : 0;
+}
+
 u64 elf_alignment(const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs)
 {
 	u64 align = 0;

@@ -64,6 +64,8 @@ int elf_read(int fd, bool interp, Elf64_Ehdr *eh, Elf64_Phdr *phdrs, struct elf_
  */
 int elf_map(int fd, const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs, u64 at, struct elf_image *image);
 
+/* How many bytes of addresses its segments take, from the first to the last. */
+u64 elf_extent(const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs);
 /* The largest alignment that a segment asks for, at least a page. */
 u64 elf_alignment(const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs);
 
