@@ -219,13 +219,21 @@ struct hash_map {
 /* The cache has at most so many pieces of which each becomes writable again by itself. */
 #define CODE_PIECES 4096
 
+/* Where copies of frozen code go. */
+enum code_copies {
+	COPIES_NONE,   /* there are none yet */
+	COPIES_WHOLE,  /* into a file for all of them */
+	COPIES_SINGLE, /* each into one of its own */
+};
+
 struct dbt_cache {
 	struct lock lock;
 	/* code-memory.c: code_size bytes, once to execute and once to write; constant pointers. */
 	const u8 *code;
 	u8 *write; /* not mapped while `frozen` */
 	u32 code_size;
-	bool frozen, has_copies;
+	bool frozen;
+	u8 copies;            /* enum code_copies */
 	u32 own_from, own_to; /* of what is not frozen; and pieces that were copied: */
 	u32 piece;            /* bytes of one */
 	u64 copied[CODE_PIECES / 64];

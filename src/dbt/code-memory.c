@@ -75,10 +75,12 @@ static int code_file(void)
  * [from, to) is free, but for some bytes on its first and last page: both views of @fd. The one to
  * write always has the whole size, so that the process does not seem to grow or shrink.
  */
-static bool map_free(int fd, u32 from, u32 to)
+static bool map_free(int fd, u32 from, u32 to, bool whole)
 {
-	takes(cache.code_size);
-	if (!map_at(cache.write, cache.code_size, WRITE_PROT, MAP_SHARED, fd, 0))
+	u32 low = whole ? 0 : from, high = whole ? cache.code_size : to;
+
+	takes(high - low);
+	if (!map_at(cache.write + low, high - low, WRITE_PROT, MAP_SHARED, fd, low))
 		return false;
 	memcpy(cache.write + from, cache.code + from, cache.hot - from);
 	memcpy(cache.write + cache.cold, cache.code + cache.cold, to - cache.cold);
@@ -95,7 +97,6 @@ static bool map_copies(int fd)
 	u32 from = cache.own_from, to = cache.own_to, size = cache.code_size;
 
 	takes(cache.taken + size - (to - from));
-	cache.has_copies = true;
 	return map_at(cache.write, from, WRITE_PROT, MAP_SHARED, fd, 0) &&
 	       map_at(cache.write + to, size - to, WRITE_PROT, MAP_SHARED, fd, to) &&
 	       map_at(waiting(0), from, CODE_PROT, MAP_PRIVATE, fd, 0) &&
@@ -127,6 +128,28 @@ static bool map_nameless(void)
 	return true;
 }
 
+#define WINDOW (1u << 20)
+
+/*
+ * What is mapped is locked, and there may be no more of that (mlockall, RLIMIT_MEMLOCK): less of
+ * the cache is used from now on, as if it were nearly full.
+ */
+static bool map_window(u32 from)
+{
+	u32 cold = cache.cold, to = (u32)min_u64(from + WINDOW, ALIGN_UP(cold, PAGE_SIZE));
+	int fd = code_file();
+	bool done;
+
+	if (fd < 0)
+		return false;
+	cache.cold = (u32)min_u64(cold, to);
+	done = map_free(fd, from, to, false);
+	sys_close(fd);
+	if (!done)
+		cache.cold = cold;
+	return done;
+}
+
 bool code_thaw(void)
 {
 	u32 from = (u32)ALIGN_DOWN(cache.hot, PAGE_SIZE), to = (u32)ALIGN_UP(cache.cold, PAGE_SIZE);
@@ -137,14 +160,14 @@ bool code_thaw(void)
 		return true;
 	fd = code_file();
 	if (fd >= 0) {
-		done = map_free(fd, from, to);
+		done = map_free(fd, from, to, true);
 		sys_close(fd);
 	}
-	if (!done && !map_nameless())
+	if (!done && !map_nameless() && !map_window(from))
 		return false;
 	cache.frozen = false;
 	cache.hot_filled = from;
-	cache.cold_filled = to;
+	cache.cold_filled = (u32)ALIGN_UP(cache.cold, PAGE_SIZE);
 	return true;
 }
 
@@ -152,10 +175,10 @@ void code_freeze(void)
 {
 	if (cache.frozen)
 		return;
-	unmap(cache.write, cache.has_copies ? 2ull * cache.code_size : cache.code_size);
+	unmap(cache.write, 2ull * cache.code_size);
 	takes(0);
 	cache.frozen = true;
-	cache.has_copies = false;
+	cache.copies = COPIES_NONE;
 	cache.own_from = cache.own_to = 0;
 	memset(cache.copied, 0, sizeof(cache.copied));
 }
@@ -183,24 +206,40 @@ static bool copy(u32 from, u32 to)
 	return true;
 }
 
+/* The same with mappings for these bytes alone, where there is no room for larger ones. */
+static bool copy_alone(u32 from, u32 to)
+{
+	int fd;
+	bool done;
+
+	if (from >= to)
+		return true;
+	fd = code_file();
+	if (fd < 0)
+		return false;
+	done = map_at(cache.write + from, to - from, WRITE_PROT, MAP_SHARED, fd, from) &&
+	       map_at(waiting(from), to - from, CODE_PROT, MAP_PRIVATE, fd, from);
+	sys_close(fd);
+	takes(cache.taken + 2ull * (to - from));
+	return done && copy(from, to);
+}
+
 static bool copy_piece(u32 piece)
 {
 	u32 from = piece * cache.piece, to = from + cache.piece;
-	int fd;
+	u32 low_end = (u32)min_u64(to, cache.own_from), high = (u32)max_u64(from, cache.own_to);
+	bool (*each)(u32 from, u32 to) = copy;
 
-	if (!cache.has_copies) {
-		bool done;
+	if (cache.copies == COPIES_NONE) {
+		int fd = code_file();
 
-		fd = code_file();
-		if (fd < 0)
-			return false;
-		done = map_copies(fd);
-		sys_close(fd);
-		if (!done)
-			return false;
+		cache.copies = fd >= 0 && map_copies(fd) ? COPIES_WHOLE : COPIES_SINGLE;
+		if (fd >= 0)
+			sys_close(fd);
 	}
-	return copy(from, (u32)min_u64(to, cache.own_from)) &&
-	       copy((u32)max_u64(from, cache.own_to), to);
+	if (cache.copies == COPIES_SINGLE)
+		each = copy_alone;
+	return each(from, low_end) && each(high, to);
 }
 
 void code_own(u32 offset)

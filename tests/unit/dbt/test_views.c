@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -133,15 +134,15 @@ static void forks(u32 depth, u32 mine)
 /* A process has one cache. */
 static void alone(void (*run)(void))
 {
+	int status, failures = test_failures;
 	pid_t pid;
-	int status;
 
 	fflush(NULL);
 	pid = fork();
 	if (!pid) {
 		run();
 		fflush(NULL);
-		_exit(test_failures ? 1 : 0);
+		_exit(test_failures != failures);
 	}
 	EXPECT_EQ(waitpid(pid, &status, 0), pid);
 	EXPECT_EQ(status, 0);
@@ -192,4 +193,22 @@ static void without_files(void)
 TEST(code_goes_on_where_no_file_can_be_had)
 {
 	alone(without_files);
+}
+
+static void without_locked_memory(void)
+{
+	const struct rlimit some = {6u << 20, 6u << 20};
+
+	begin(32u << 20);
+	EXPECT_EQ(setrlimit(RLIMIT_MEMLOCK, &some), 0);
+	EXPECT(getuid() || !setuid(65534));
+	EXPECT_EQ(mlockall(MCL_FUTURE), 0);
+	for (u32 i = 0; i < 2; i++)
+		forks(1, 100 + i);
+}
+
+/* What is mapped is locked, and little may be: a smaller cache has to do. */
+TEST(code_goes_on_where_little_may_be_locked)
+{
+	alone(without_locked_memory);
 }
