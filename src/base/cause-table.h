@@ -242,6 +242,8 @@ CAUSE(TRACEPOINT_ID, BAD_VALUE, NONE,
 CAUSE(PROBE_PLACE, BAD_VALUE, NONE,
       "the probe has no valid place: the file, the function or the offset is wrong")
 CAUSE(PROBE_LONG, BAD_VALUE, NONE, "the probe's name or path is too long")
+CAUSE(PROBE_SILENT, BAD_VALUE, NONE,
+      "the file system of the probe's file has not answered within half a second")
 CAUSE(PROBE_PATH, BAD_VALUE, NONE, "attr.uprobe_path is NULL, it must point to the file's path")
 
 /* What a PMU cannot do. */

@@ -26,7 +26,7 @@ static int find_file(struct event *event, struct probe_file *file)
 	err = *path ? host->file(host->ctx, event_opener(event), path, event->attr.probe_offset,
 				 file)
 		    : -EINVAL;
-	return err ? core_refuse(event->core, err, PROBE_PLACE) : 0;
+	return err ? core_refuse_default(event->core, err, PROBE_PLACE) : 0;
 }
 
 int uprobe_init(struct event *event)

@@ -48,6 +48,7 @@ struct guest_process {
 	int spare;              /* kept for pidfd by guest_process_reserve(); -1: none */
 	u32 token;              /* of the WIRE_OP_FORK that announced it, until HELLO; else 0 */
 	pid_t forker;           /* who announced it; 0: nobody */
+	bool searched_in_vain;  /* a file that it named was not found within the time */
 	bool watched;           /* its threads tell of an exec */
 	u32 execing;            /* threads of it that are about to execve */
 	char *program;          /* for which the kernel executes the runtime; NULL: not known */

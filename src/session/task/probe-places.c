@@ -3,10 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "session/session-priv.h"
@@ -39,20 +43,31 @@ static int as_mapped(int fd, struct probe_file *file)
 	return err;
 }
 
-int probe_file_find(void *ctx, struct task *opener, const char *path, u64 offset,
-		    struct probe_file *file)
-{
-	struct session *s = ctx;
-	const struct guest_thread *th = opener ? task_host(opener) : NULL;
-	char full[PATH_MAX + 64];
-	struct stat st;
-	int fd, err;
+/*
+ * A path that is looked up for a guest. Its file system may be the guest's own (FUSE) and never
+ * answer, so a thread does it that has nothing else to do, and the session waits for a moment only.
+ */
+struct file_search {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	char path[PATH_MAX + 64];
+	u64 offset;
+	struct probe_file file; /* the result, if !err */
+	int err;
+	bool done, given_up; /* under `lock`; who is second frees it */
+};
 
-	if (!th)
-		return -EINVAL;
-	snprintf(full, sizeof(full), "/proc/%d/%s%s", th->process->pid,
-		 *path == '/' ? "root" : "cwd/", path);
-	fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+#define SEARCH_NS    500000000l
+#define SEARCHES     64u /* that nobody waits for any more; beyond that there are no new ones */
+#define SEARCH_STACK (PTHREAD_STACK_MIN + 65536)
+
+static u32 searches_lost; /* atomic */
+
+static int search(const char *path, u64 offset, struct probe_file *file)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err;
+
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || offset > (u64)st.st_size)
@@ -60,6 +75,126 @@ int probe_file_find(void *ctx, struct task *opener, const char *path, u64 offset
 	else
 		err = as_mapped(fd, file);
 	close(fd);
+	return err;
+}
+
+static void search_free(struct file_search *f)
+{
+	pthread_cond_destroy(&f->ended);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+static void *run_search(void *arg)
+{
+	struct file_search *f = arg;
+	int err = search(f->path, f->offset, &f->file);
+	bool alone;
+
+	pthread_mutex_lock(&f->lock);
+	f->err = err;
+	f->done = true;
+	alone = f->given_up;
+	pthread_cond_signal(&f->ended);
+	pthread_mutex_unlock(&f->lock);
+	if (alone) {
+		search_free(f);
+		__atomic_fetch_sub(&searches_lost, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static struct file_search *search_new(void)
+{
+	struct file_search *f = calloc(1, sizeof(*f));
+	pthread_condattr_t attr;
+
+	if (!f)
+		return NULL;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&f->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	return f;
+}
+
+/* Signals are the session's to take. */
+static bool search_start(struct file_search *f)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool started;
+
+	if (pthread_attr_init(&attr))
+		return false;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, SEARCH_STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	started = pthread_create(&thread, &attr, run_search, f) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return started;
+}
+
+/* 0, -errno of the search, or -ETIMEDOUT: the thread goes on without us. */
+static int search_wait(struct file_search *f, struct probe_file *file)
+{
+	struct timespec until;
+	bool done;
+	int err;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += SEARCH_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&f->lock);
+	while (!f->done && pthread_cond_timedwait(&f->ended, &f->lock, &until) == 0)
+		;
+	done = f->done;
+	err = f->err;
+	*file = f->file;
+	f->given_up = true;
+	if (!done)
+		__atomic_fetch_add(&searches_lost, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&f->lock);
+	if (!done)
+		return -ETIMEDOUT;
+	search_free(f);
+	return err;
+}
+
+int probe_file_find(void *ctx, struct task *opener, const char *path, u64 offset,
+		    struct probe_file *file)
+{
+	struct session *s = ctx;
+	const struct guest_thread *th = opener ? task_host(opener) : NULL;
+	struct file_search *f;
+	int err;
+
+	if (!th)
+		return -EINVAL;
+	/* Who has been waited for in vain is not waited for again. */
+	if (th->process->searched_in_vain ||
+	    __atomic_load_n(&searches_lost, __ATOMIC_RELAXED) >= SEARCHES)
+		return core_refuse(s->core, -ETIMEDOUT, PROBE_SILENT);
+	f = search_new();
+	if (!f)
+		return -ENOMEM;
+	snprintf(f->path, sizeof(f->path), "/proc/%d/%s%s", th->process->pid,
+		 *path == '/' ? "root" : "cwd/", path);
+	f->offset = offset;
+	if (!search_start(f)) {
+		search_free(f);
+		return -EAGAIN;
+	}
+	err = search_wait(f, file);
+	if (err == -ETIMEDOUT) {
+		th->process->searched_in_vain = true;
+		return core_refuse(s->core, err, PROBE_SILENT);
+	}
 	s->track_files |= !err;
 	return err;
 }

@@ -173,6 +173,56 @@ TEST(a_file_whose_file_system_never_answers)
 	expect_served(send_what_never_answers);
 }
 
+/* The number of the kernel's PMU; -1: it has none. */
+static s32 uprobe_type(void)
+{
+	FILE *f = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
+	int type = -1;
+
+	if (f && fscanf(f, "%d", &type) != 1)
+		type = -1;
+	if (f)
+		fclose(f);
+	return type;
+}
+
+static void probe_what_never_answers(struct mock *g)
+{
+	char dir[] = "/tmp/anyperf-silent-XXXXXX", path[100];
+	struct pe_attr attr = mock_attr();
+	int fd;
+
+	attr.type = (u32)uprobe_type();
+	attr.config = 0;
+	attr.exclude_kernel = attr.exclude_hv = 0;
+	attr.uprobe_path = 1;
+	if (uprobe_type() < 0)
+		_exit(NOT_HERE);
+	fd = silent_root(dir);
+	snprintf(path, sizeof(path), "%s/file", dir);
+	NEED(fd >= 0);
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (int i = 0; i < 20; i++) {
+		memcpy(g->slot->data, &attr, sizeof(attr));
+		strcpy((char *)g->slot->data + sizeof(attr), path);
+		g->slot->len = (u32)(sizeof(attr) + strlen(path) + 1);
+		g->slot->args.open = (struct wire_open_args){.cpu = -1,
+							     .group = WIRE_NO_EVENT,
+							     .attr_size = sizeof(attr),
+							     .path = sizeof(attr)};
+		NEED(mock_call(g, WIRE_OP_OPEN) == -ETIMEDOUT);
+		NEED(g->slot->refusal.cause == CAUSE_PROBE_SILENT);
+	}
+	NEED(mock_call(g, WIRE_OP_PING) == 0);
+	umount2(dir, MNT_DETACH);
+	rmdir(dir);
+}
+
+TEST(a_probe_in_a_file_system_that_never_answers)
+{
+	expect_served(probe_what_never_answers);
+}
+
 /* Says that all meters are in use, and writes in none. */
 static void claim_all(struct mock *g)
 {
