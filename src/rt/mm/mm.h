@@ -23,6 +23,11 @@ struct mm_range {
 };
 
 void mm_init(void);
+/* lock-all.c. What mmap(2) is told besides, since the guest wants all to be locked (MCL_FUTURE). */
+u64 mm_lock_flags(void);
+/* In the child of a fork, which does not inherit that. */
+void mm_lock_forked(void);
+
 void mm_lock(struct thread *t);
 void mm_unlock(struct thread *t);
 bool mm_lock_held_by(u32 id);
@@ -112,6 +117,8 @@ long guest_brk(struct thread *t);
 long guest_munmap(struct thread *t);
 long guest_mprotect(struct thread *t); /* and pkey_mprotect */
 long guest_mremap(struct thread *t);
+long guest_mlockall(struct thread *t);
+long guest_munlockall(struct thread *t);
 long guest_shmat(struct thread *t);
 long guest_shmdt(struct thread *t);
 long guest_madvise(struct thread *t);

@@ -82,7 +82,8 @@ static long may_execute(struct thread *t, u64 len, u64 flags)
 
 long guest_mmap(struct thread *t)
 {
-	u64 addr = guest_arg(t, 0), len = guest_arg(t, 1), flags = guest_arg(t, 3);
+	u64 addr = guest_arg(t, 0), len = guest_arg(t, 1);
+	u64 flags = guest_arg(t, 3) | mm_lock_flags();
 	u64 prot = implied(t, guest_arg(t, 2)), size = ALIGN_UP(len, PAGE_SIZE);
 	bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE), shared = !(flags & MAP_PRIVATE);
 	bool file = !(flags & MAP_ANONYMOUS), asked;
@@ -161,11 +162,24 @@ void mm_emulate_brk(u64 start)
 	brk_start = brk_now = start;
 }
 
+/* The kernel's heap, whose new part is to be locked, or is not to be had. */
+static long locked_brk(u64 want)
+{
+	u64 before = (u64)raw_call1(__NR_brk, 0), now = (u64)raw_call1(__NR_brk, (long)want);
+	u64 from = ALIGN_UP(before, PAGE_SIZE), to = ALIGN_UP(now, PAGE_SIZE);
+
+	if (to > from && sys_failed(raw_call3(__NR_mlock2, (long)from, (long)(to - from), 0)))
+		now = (u64)raw_call1(__NR_brk, (long)before);
+	return (long)now;
+}
+
 long guest_brk(struct thread *t)
 {
 	u64 want = guest_arg(t, 0), have, need;
 
 	limits_settle();
+	if (!brk_start && mm_lock_flags())
+		return locked_brk(want);
 	if (!brk_start)
 		return call_kernel(t);
 	mm_lock(t);
@@ -174,7 +188,9 @@ long guest_brk(struct thread *t)
 	if (want >= brk_start && want < REGION_START) {
 		if (need > have &&
 		    sys_failed(sys_mmap((void *)have, need - have, PROT_READ | PROT_WRITE,
-					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)))
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE |
+						(int)mm_lock_flags(),
+					-1, 0)))
 			need = 0;
 		else if (need < have)
 			sys_munmap((void *)need, have - need);

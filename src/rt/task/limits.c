@@ -256,8 +256,7 @@ void limits_line(struct thread *t, const char *line, char *text, size_t size)
 	}
 }
 
-/* Whether the kernel would let the guest raise a hard limit. */
-static bool may_raise(void)
+bool limits_capable(u32 cap)
 {
 	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -265,7 +264,7 @@ static bool may_raise(void)
 	long n;
 
 	if (raw_call2(__NR_capget, (long)&head, (long)caps) ||
-	    !(caps[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE)))
+	    !(caps[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap)))
 		return false;
 	n = sys_readlinkat(AT_FDCWD, "/proc/self/ns/user", ns, sizeof(ns) - 1);
 	if (n < 0)
@@ -285,7 +284,7 @@ static long exchange(struct thread *t, u32 kind, const struct rlimit64 *new, str
 		return -EINVAL;
 	lock_acquire(&all->lock, t->id, NULL);
 	adopt(l, kind);
-	if (new &&new->rlim_max > l->guest.rlim_max && !may_raise())
+	if (new &&new->rlim_max > l->guest.rlim_max && !limits_capable(CAP_SYS_RESOURCE))
 		ret = -EPERM;
 	if (!ret) {
 		*old = l->guest;

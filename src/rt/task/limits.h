@@ -55,6 +55,9 @@ void limits_leave(s64 all, s64 data);
 /* The guest is about to ask for memory: what has gone with threads is not to be had by it. */
 void limits_settle(void);
 
+/* Whether the guest has capability @cap in the machine's own user namespace, as limits ask. */
+bool limits_capable(u32 cap);
+
 /* How many bytes are ours. */
 u64 limits_own(enum limit_kind kind);
 

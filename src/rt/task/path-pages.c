@@ -57,50 +57,10 @@ int paths_map(struct thread *t)
 		ret = region_map_at(at, DBT_PATHS_SIZE, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	else
-		/* After mlockall(MCL_FUTURE) what can be accessed at once would be populated. */
-		ret = region_map_at(at, DBT_PATHS_SIZE, PROT_NONE, MAP_SHARED | MAP_FIXED,
-				    fd_get(FD_SEGMENT), path_thread_offset(index));
-	if (ret != (long)at)
-		return (int)ret;
-	return (int)sys_mprotect((void *)at, DBT_PATHS_SIZE, PROT_READ | PROT_WRITE);
-}
-
-/* What lies in [@from, @to), in whole pages, is not accessible, or is again. */
-static void set_access(const void *from, const void *to, int prot)
-{
-	u64 start = ALIGN_UP((u64)from, 4096), end = ALIGN_DOWN((u64)to, 4096);
-
-	if (start < end && sys_mprotect((void *)start, end - start, prot) && prot)
-		die("no memory for mappings; raise vm.max_map_count\n");
-}
-
-/* Nothing gets a number or a description meanwhile, and the thread counts nothing. */
-static void set_unused(struct thread *t, int prot)
-{
-	const struct path_thread *p = (struct path_thread *)(t->area + AREA_PATHS_AT);
-
-	set_access(&p->word[space->paths], &p->word[PATH_WORDS], prot);
-	set_access(&space->path[space->paths], &space->path[PATH_WORDS], prot);
-	set_access(&space->log[space->logged], &space->log[PATH_LOG], prot);
-}
-
-/*
- * mlockall(2) populates what can be accessed. Of our memory that would be some 80 MB that are not
- * used yet, and may never be.
- */
-long guest_mlockall(struct thread *t)
-{
-	bool hides = space && space_shared && paths_wanted();
-	long ret;
-
-	if (!hides)
-		return call_kernel(t);
-	dbt_fork_prepare(&t->dbt);
-	set_unused(t, PROT_NONE);
-	ret = call_kernel(t);
-	set_unused(t, PROT_READ | PROT_WRITE);
-	dbt_fork_parent(&t->dbt);
-	return ret;
+		ret = region_map_at(at, DBT_PATHS_SIZE, PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_FIXED, fd_get(FD_SEGMENT),
+				    path_thread_offset(index));
+	return ret == (long)at ? 0 : (int)ret;
 }
 
 static void unmap_space(void)

@@ -33,9 +33,6 @@ const struct path_space *paths_space(void);
 u32 paths_take_thread(void);
 u32 paths_space_index(void);
 
-/* mlockall(2). */
-long guest_mlockall(struct thread *t);
-
 /* Says whose words they are, once that is known. */
 void paths_begin(struct thread *t);
 

@@ -207,6 +207,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	thread_know(t, (u32)sys_gettid());
 	dbt_fork_child(&t->dbt, t->id);
 	mm_reset_lock();
+	mm_lock_forked();
 	lock_reset(&list_lock);
 	simulate_forked(t);
 	/* Also a parent that waits in vfork exists in the real parent only. */
