@@ -621,18 +621,69 @@ def test_by_symbol():
     added = r["comparisons"][0]["counts"][0]["change_percent"]
     assert 0.05 < added < 0.2, r  # a change that no time would show
     symbols = r["comparisons"][0]["symbols"]
-    assert [s["symbol"] for s in symbols] == ["planted"], r
-    change = r["comparisons"][0]["counts"][0]["change"]
-    assert abs(symbols[0]["change"] - change) <= symbols[0]["may_be_off"], r
-    assert symbols[0]["may_be_off"] < change, r
-    # What is the same runs the same, to the last sample.
+    # Every instruction more is in some function: most in the one that was planted, some where its
+    # argument is read.
+    assert symbols[0]["symbol"] == "planted" and symbols[0]["change"] == 700 * 6, r
+    assert all(s["exact"] and s["may_be_off"] == 0 for s in symbols), r
+    assert sum(s["change"] for s in symbols) == r["comparisons"][0]["counts"][0]["change"], r
     assert r["comparisons"][1]["symbols"] == [], r
     r = compare("--by=symbol", *vs(old, new))
-    assert re.search(r"Where instructions:u of B changed, estimated from a sample in \d+:\n"
-                     r"  planted +\+\d+  \+-\d+\n", r.out), r
+    assert re.search(r"Where instructions:u of B changed, by counts of all functions:\n"
+                     r"  planted +\+4200  exact\n", r.out), r
     assert "in no function by more than it may be off" in compare("--by=symbol", *vs(old, old)).out
     r = compare("--by=symbol", "--from=enter", "--to=leave", *vs(old, new), status=125)
     assert "--by is for counts of whole commands" in r.err, r
+    # Of a program whose runs differ it is said by how much.
+    r = compared("--by=symbol", *vs(["sh", "-c", "sleep 0.1 & wait; kill -0 $$; : $$ $PPID"],
+                                    ["sh", "-c", f"sleep 0.1 & wait; exec {FIXED}"]))
+    assert {s["symbol"] for s in r["comparisons"][0]["symbols"]} & {"spin", "main", "_start"}, r
+
+
+def test_by_symbol_of_other_events():
+    old, new = region(1, 100000, 300000), region(1, 100000, 300000, 700)
+    r = compared("-e", "branches", "--by", "symbol", *vs(old, new, old))
+    symbols = r["comparisons"][0]["symbols"]
+    assert [s["symbol"] for s in symbols] == ["planted"] and not symbols[0]["exact"], r
+    change = r["comparisons"][0]["counts"][0]["change"]
+    assert abs(symbols[0]["change"] - change) <= symbols[0]["may_be_off"] < change, r
+    # What is the same runs the same, to the last sample.
+    assert r["comparisons"][1]["symbols"] == [], r
+    r = compare("-e", "branches", "--by=symbol", *vs(old, new))
+    assert re.search(r"Where branches:u of B changed, estimated from a sample in \d+:\n"
+                     r"  planted +\+\d+  \+-\d+\n", r.out), r
+
+
+def test_by_symbol_with_a_baseline():
+    old, new = region(1, 100000, 300000), region(1, 100000, 300000, 700)
+    with scratch() as d:
+        kept = os.path.join(d, "kept")
+        compare("--save", kept, "--by=symbol", "--", *old)
+        b = baseline(kept)
+        assert list(b["symbols"]) == sorted(b["symbols"]), b
+        assert sum(b["symbols"].values()) == b["counts"][0]["value"], b
+        assert "symbols_left_out" not in b and len(b["symbols"]) <= 500, b
+        # As if it had done less in one function.
+        b["symbols"]["main"] -= 5
+        with open(kept, "w", encoding="utf-8") as f:
+            json.dump(b, f)
+        r = json.loads(compare("--baseline", kept, "--by=symbol", "--format=json", "--", *old).out)
+        assert r["comparisons"][0]["symbols"] == [{"symbol": "main", "change": 5, "exact": True,
+                                                   "may_be_off": 0}], r
+        # A function that is not among those that were kept may have been there.
+        b["symbols_left_out"] = b["symbols"].pop("main") + 5
+        with open(kept, "w", encoding="utf-8") as f:
+            json.dump(b, f)
+        r = json.loads(compare("--baseline", kept, "--by=symbol", "--format=json", "--", *old).out)
+        assert r["comparisons"][0]["symbols"] == [], r
+        del b["symbols"]
+        with open(kept, "w", encoding="utf-8") as f:
+            json.dump(b, f)
+        r = compare("--baseline", kept, "--by=symbol", "--", *old, status=2)
+        assert "it has no counts of functions; --save FILE --by symbol keeps them" in r.err, r
+        compare("--baseline", kept, "--by=symbol", "--update", "--", *old)
+        assert baseline(kept)["symbols"], kept
+        r = compare("--save", kept, "--by=symbol", "-e", "branches", "--", *new, status=125)
+        assert "--by symbol is for instructions where a baseline keeps it" in r.err, r
 
 
 def test_places_that_are_not_there():

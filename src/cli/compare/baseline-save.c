@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "cli/compare/compare-facts.h"
+#include "cli/compare/compare-symbols.h"
 #include "cli/json.h"
 
 static void write_counts(struct json *j, const struct compare_side *side)
@@ -25,6 +26,24 @@ static void write_counts(struct json *j, const struct compare_side *side)
 		json_end(j);
 	}
 	json_end(j);
+}
+
+/* The largest functions. Of one that is not among them it is known how much it was at most. */
+static void write_symbols(struct json *j, const struct compare_job *job, u32 side)
+{
+	const struct symbol_row **rows = calloc(SYMBOLS_KEPT, sizeof(*rows));
+	u64 left_out;
+	u32 n;
+
+	CHECK(rows);
+	n = symbols_to_keep(job, side, rows, &left_out);
+	json_object(j, "symbols");
+	for (u32 i = 0; i < n; i++)
+		json_u64(j, rows[i]->name, rows[i]->count[side]);
+	json_end(j);
+	if (left_out)
+		json_u64(j, "symbols_left_out", left_out);
+	free(rows);
 }
 
 static void write_baseline(const struct compare_job *job, FILE *out)
@@ -63,6 +82,8 @@ static void write_baseline(const struct compare_job *job, FILE *out)
 	json_u64(&j, "user", facts.user);
 	deterministic_not_fixed_json(&j, side->nondet);
 	write_counts(&j, side);
+	if (job->symbols.period)
+		write_symbols(&j, job, job->nr_sides - 1);
 	json_end(&j);
 	json_finish(&j);
 }

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "cli/compare/compare-facts.h"
+#include "cli/compare/compare-symbols.h"
 #include "cli/json-reader.h"
 #include "cli/json.h"
 
@@ -356,6 +357,28 @@ int compare_baseline_load(struct compare_job *job)
 		return refuse(job, text);
 	}
 	take_side(job, job->stored);
+	return 0;
+}
+
+int compare_baseline_symbols(struct compare_job *job)
+{
+	const struct json_text *t = &job->stored->json;
+	const struct json_value *all = json_member(t, t->values, "symbols", JSON_OBJECT);
+	u64 count;
+
+	/* Nothing is shown of a change from what is not known, but new counts are kept. */
+	if (!all && job->opts.update) {
+		job->symbols.left_out = UINT64_MAX;
+		return 0;
+	}
+	if (!all)
+		return refuse(job, "it has no counts of functions; --save FILE --by symbol keeps "
+				   "them, as --update does");
+	for (const struct json_value *v = json_first(t, all); v; v = json_next(t, v))
+		if (json_member_u64(t, all, v->key, &count))
+			symbol_find(&job->symbols, v->key)->count[0] = count;
+	if (!json_member_u64(t, t->values, "symbols_left_out", &job->symbols.left_out))
+		job->symbols.left_out = 0;
 	return 0;
 }
 

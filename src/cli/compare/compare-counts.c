@@ -55,8 +55,7 @@ static int prepare_region(struct compare_job *job, struct compare_side *side, co
 	return 0;
 }
 
-/* The machine that counts a command, and the events on it. */
-static int prepare(struct compare_job *job, struct compare_side *side)
+struct ap_machine *compare_new_machine(const struct compare_job *job)
 {
 	const struct deterministic_opts *d = &job->opts.deterministic;
 	struct ap_virtual_opts virtual_opts =
@@ -65,10 +64,19 @@ static int prepare(struct compare_job *job, struct compare_side *side)
 	struct ap_machine_opts opts = AP_OPTS(
 		ap_machine_opts, .pmu = compare_is_virtual(job) ? AP_PMU_VIRTUAL : AP_PMU_KERNEL,
 		.virtual_pmu = &virtual_opts);
+	struct ap_machine *m;
+
+	CHECK(!ap_machine_new(&m, &opts));
+	return m;
+}
+
+/* The machine that counts a command, and the events on it. */
+static int prepare(struct compare_job *job, struct compare_side *side)
+{
 	const char *events = job->opts.events ? job->opts.events : DEFAULT_EVENTS;
 	struct ap_error err;
 
-	CHECK(!ap_machine_new(&side->machine, &opts));
+	side->machine = compare_new_machine(job);
 	if (ap_machine_choose(side->machine, events, &err) ||
 	    ap_specs_parse(&side->specs, side->machine, events, &err))
 		return fail(job, &err);

@@ -129,7 +129,7 @@ static void print_comparison(struct json *j, const struct compare_job *job,
 		if (first->counts[i].runs && side->counts[i].runs)
 			print_difference(j, &first->counts[i], &side->counts[i]);
 	json_end(j);
-	if (job->symbol_period)
+	if (job->symbols.period)
 		compare_symbols_json(job, (u32)(side - job->sides), j);
 	if (job->rounds) {
 		json_array(j, "times");

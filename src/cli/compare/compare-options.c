@@ -117,8 +117,9 @@ const struct option compare_option_table[] = {
 		 "each command show how much."},
 
 	{OPTION_STR, 0, "by", "symbol", AT(by), .words = parts,
-	 .help = "show which functions have changed, from samples of one more run",
-	 .more = "Of the first event, by samples that fall at exact distances; what is shown is beyond what it may "
+	 .help = "show which functions have changed, from one more run",
+	 .more = "Instructions are counted in all functions, to the last one, and with --save they are kept. If "
+		 "another event comes first it is samples at exact distances; what is shown is beyond what they may "
 		 "be off by."},
 	{OPTION_STR, 0, "from", "PLACE", AT(from),
 	 .help = "count only from PLACE on, a function or a mark of the program",
@@ -272,8 +273,8 @@ static int check(const struct compare_opts *opts)
 	if (opts->from && (opts->time_only || (opts->pmu && !strcmp(opts->pmu, "kernel"))))
 		return command_error(&cmd_compare,
 				     "--from and --to are for counts of the virtual PMU");
-	if (opts->by && (opts->time_only || opts->from || opts->save || opts->baseline ||
-			 (opts->pmu && !strcmp(opts->pmu, "kernel"))))
+	if (opts->by &&
+	    (opts->time_only || opts->from || (opts->pmu && !strcmp(opts->pmu, "kernel"))))
 		return command_error(&cmd_compare, "--by is for counts of whole commands by the "
 						   "virtual PMU");
 	if (opts->update && !opts->baseline)

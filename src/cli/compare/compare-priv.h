@@ -51,6 +51,7 @@ struct compare_side {
 	u32 from_places; /* --from: how many of the groups of events are at its places */
 	u32 count_runs;
 	bool stored;                     /* it is a baseline: nothing of it is run */
+	bool profiled_twice;             /* by --by, since its runs are not the same */
 	double *timed[TIMED_QUANTITIES]; /* a number for each round; owned */
 	u32 nondet; /* what the runs have used that varies; cli/determinism.h */
 };
@@ -68,6 +69,16 @@ struct compare_judged {
 struct baseline;
 struct symbol_row;
 
+/* Functions, with what was counted in them: compare-symbols.h. */
+struct symbol_table {
+	struct symbol_row *rows; /* owned */
+	u32 *slots;              /* numbers of rows from 1, by their names' hashes; owned */
+	u32 nr, nr_slots;
+	u64 period;   /* what a count of 1 stands for; 0: there are none */
+	bool exact;   /* they are counts, and no samples */
+	u64 left_out; /* a function that the baseline does not have had at most so many */
+};
+
 struct compare_job {
 	struct compare_opts opts;
 	struct compare_side *sides; /* owned */
@@ -81,10 +92,8 @@ struct compare_job {
 	bool progress; /* somebody looks at standard error */
 	const char
 		*elsewhere; /* what a baseline was made with that some programs look at; or NULL */
-	struct baseline *stored;    /* what sides[0] is of; owned; NULL: there is none */
-	struct symbol_row *symbols; /* of --by; owned */
-	u32 nr_symbols;
-	u64 symbol_period;             /* 0: there are none */
+	struct baseline *stored;       /* what sides[0] is of; owned; NULL: there is none */
+	struct symbol_table symbols;   /* of --by */
 	struct compare_judged *judged; /* owned; a gate and a command each */
 	u32 nr_judged;
 	int status; /* to exit with, if the comparison came to an end before its time; else 0 */
@@ -119,6 +128,9 @@ bool compare_is_interrupted(const struct compare_job *job);
 
 /* A line on standard error for who waits, in place of the last one; "" takes it away. */
 void compare_progress(const struct compare_job *job, const char *fmt, ...) printf_like(2, 3);
+
+/* A machine with the virtual or the kernel's PMU, by the options; for ap_machine_free(). */
+struct ap_machine *compare_new_machine(const struct compare_job *job);
 
 /* The machines that count, and the events. As below; once, before compare_count(). */
 must_check int compare_prepare_counts(struct compare_job *job);
@@ -166,6 +178,9 @@ const char *compare_variable(const char *entry, char *name, size_t size);
 
 /* Whether what --save or --update name can be written, before anything has run; as below. */
 must_check int compare_baseline_try(const struct compare_job *job);
+
+/* What the baseline has counted in functions. 0, or -1 after saying that it has nothing. */
+must_check int compare_baseline_symbols(struct compare_job *job);
 
 /* Writes what --save or --update want to keep. 0, or -1 after saying why not. */
 must_check int compare_baseline_save(const struct compare_job *job);

@@ -1,7 +1,6 @@
 /*
- * --by symbol: in which functions the first event's count has changed, from one more deterministic
- * run of each command. A sample stands for as many occurrences as lie between two of them, so what
- * a function has done is known but for the chance of where they fall.
+ * --by symbol: in which functions the first event's count has changed. Rows are names of functions,
+ * with what each command has executed in them; compare-symbols-run.c finds it out.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,141 +8,84 @@
 
 #include "base/check.h"
 #include "cli/compare/compare-symbols.h"
-#include "sym/symbol-view.h"
 
-#define SAMPLES 50000 /* of the first command; the others have its period */
-#define PAGES   1024  /* of a buffer: room for twice as many */
-
-static struct symbol_row *find_row(struct compare_job *job, const char *name)
+static u64 hash_of(const char *text)
 {
-	struct symbol_row *row;
+	u64 hash = 0xcbf29ce484222325; /* Fowler, Noll and Vo, 1a */
 
-	for (u32 i = 0; i < job->nr_symbols; i++)
-		if (!strcmp(job->symbols[i].name, name))
-			return &job->symbols[i];
-	job->symbols = realloc(job->symbols, (job->nr_symbols + 1) * sizeof(*job->symbols));
-	CHECK(job->symbols);
-	row = &job->symbols[job->nr_symbols++];
-	*row = (struct symbol_row){.name = strdup(name)};
-	CHECK(row->name);
-	return row;
+	for (; *text; text++)
+		hash = (hash ^ (u8)*text) * 0x100000001b3;
+	return hash;
 }
 
-static void take_sample(struct compare_job *job, u32 side, struct sym_view *view,
-			const struct ap_record *rec)
+/* Where @name is, or belongs. */
+static u32 *find_slot(struct symbol_table *t, const char *name)
 {
-	struct sym_place place;
-	char unknown[200];
-	const char *base;
+	u32 at = (u32)hash_of(name) & (t->nr_slots - 1);
 
-	sym_view_find(view, rec->id.pid, rec->sample.ip, false, &place);
-	base = strrchr(place.object, '/');
-	snprintf(unknown, sizeof(unknown), "[%s]", base ? base + 1 : place.object);
-	find_row(job, place.symbol ? place.symbol : unknown)->samples[side]++;
+	while (t->slots[at] && strcmp(t->rows[t->slots[at] - 1].name, name) != 0)
+		at = (at + 1) & (t->nr_slots - 1);
+	return &t->slots[at];
 }
 
-static void take_record(struct compare_job *job, u32 side, struct sym_view *view,
-			const struct ap_record *rec)
+/* At most half of the slots are taken. */
+static void grow(struct symbol_table *t)
 {
-	switch (rec->type) {
-	case PERF_RECORD_MMAP:
-	case PERF_RECORD_MMAP2:
-		sym_view_map(view, rec->mmap.pid, rec->mmap.addr, rec->mmap.len, rec->mmap.pgoff,
-			     rec->mmap.filename);
-		break;
-	case PERF_RECORD_FORK:
-		sym_view_fork(view, rec->task.pid, rec->task.tid, rec->task.ppid, rec->task.ptid);
-		break;
-	case PERF_RECORD_SAMPLE: take_sample(job, side, view, rec); break;
-	default: break;
-	}
+	t->nr_slots = t->nr_slots ? t->nr_slots * 2 : 1024;
+	free(t->slots);
+	t->slots = calloc(t->nr_slots, sizeof(*t->slots));
+	t->rows = realloc(t->rows, t->nr_slots / 2 * sizeof(*t->rows));
+	CHECK(t->slots && t->rows);
+	for (u32 i = 0; i < t->nr; i++)
+		*find_slot(t, t->rows[i].name) = i + 1;
 }
 
-/* What was sampled of @side; -1 after saying that something was lost. */
-static int take_all(struct compare_job *job, u32 side, struct ap_sampler *s)
+struct symbol_row *symbol_find(struct symbol_table *t, const char *name)
 {
-	struct sym_view *view = sym_view_new();
-	struct ap_record rec;
-	struct ap_error err;
-	u64 lost = 0;
-	int r;
+	u32 *slot;
 
-	CHECK(view);
-	(void)ap_sampler_disable(s);
-	while ((r = ap_sampler_next(s, &rec, &err)) != 0)
-		if (r > 0)
-			take_record(job, side, view, &rec);
-	sym_view_free(view);
-	(void)ap_sampler_lost(s, &lost);
-	return lost ? command_error(&cmd_compare,
-				    "--by symbol: %llu samples of %s were lost for want of room",
-				    (unsigned long long)lost, job->sides[side].name)
-		    : 0;
-}
-
-static int fail(struct compare_job *job, const struct ap_error *err)
-{
-	char text[1100];
-
-	job->status = cmd_compare.failure;
-	compare_progress(job, "%s", "");
-	return command_error(&cmd_compare, "--by symbol: %s",
-			     ap_error_text(err, text, sizeof(text)));
-}
-
-static int sample(struct compare_job *job, u32 side)
-{
-	struct compare_side *of = &job->sides[side];
-	struct ap_sampler_opts opts = AP_OPTS(ap_sampler_opts, .period = job->symbol_period,
-					      .pages = PAGES,
-					      .flags = AP_SAMPLER_TASKS | AP_SAMPLER_SHRINK,
-					      .open_flags = AP_OPEN_ON_EXEC | AP_OPEN_INHERIT);
-	struct ap_target target = AP_OPTS(ap_target);
-	struct ap_specs *specs = NULL;
-	struct ap_sampler *s = NULL;
-	struct ap_command *command;
-	struct compare_end end;
-	struct ap_error err;
-	int r = -1;
-
-	compare_progress(job, "symbols: %s", of->name);
-	if (compare_new(job, of, of->machine, &command))
-		return -1;
-	target.command = command;
-	if (ap_specs_parse(&specs, of->machine, of->counts[0].name, &err) ||
-	    ap_sampler_open(&s, of->machine, specs, &target, &opts, &err)) {
-		ap_command_free(command);
-		fail(job, &err);
-	} else if (!compare_run(job, of, command, &end)) {
-		r = take_all(job, side, s);
-		job->status = r ? 2 : 0;
-	}
-	ap_sampler_close(s);
-	ap_specs_free(specs);
-	return r;
-}
-
-int compare_symbols(struct compare_job *job)
-{
-	if (!job->sides[0].counts[0].runs)
-		return 0;
-	/* Odd, so that it does not keep step with loops of an even length. */
-	job->symbol_period = (side_count_median(&job->sides[0].counts[0]) / SAMPLES) | 1;
-	for (u32 i = 0; i < job->nr_sides; i++)
-		if (sample(job, i))
-			return -1;
-	return 0;
+	if (t->nr == t->nr_slots / 2)
+		grow(t);
+	slot = find_slot(t, name);
+	if (*slot)
+		return &t->rows[*slot - 1];
+	t->rows[t->nr] = (struct symbol_row){.name = strdup(name)};
+	CHECK(t->rows[t->nr].name);
+	*slot = ++t->nr;
+	return &t->rows[t->nr - 1];
 }
 
 static double change_of(const struct symbol_row *row, u32 side)
 {
-	return (double)row->samples[side] - (double)row->samples[0];
+	return (double)row->count[side] - (double)row->count[0];
 }
 
-/* Two standard deviations, of samples that fall by chance; the two at the ends at least. */
-double symbol_doubt(const struct symbol_row *row, u32 side)
+/* How far apart two runs of a command were. */
+static double spread(const struct compare_job *job, const struct symbol_row *row, u32 side)
 {
-	return 2 + 2 * sqrt((double)(row->samples[side] + row->samples[0]));
+	if (!job->sides[side].profiled_twice)
+		return 0;
+	return fabs((double)row->again[side] - (double)row->count[side]);
+}
+
+/*
+ * Of samples two standard deviations, since they fall by chance; the two at the ends at least. Of
+ * counts how far apart those of the same command are.
+ */
+double symbol_doubt(const struct compare_job *job, const struct symbol_row *row, u32 side)
+{
+	const struct symbol_table *t = &job->symbols;
+	double doubt;
+
+	if (!t->exact)
+		return 2 + 2 * sqrt((double)(row->count[side] + row->count[0]));
+	doubt = spread(job, row, side) + spread(job, row, 0);
+	/* Of a baseline there is no second run; and it has not all functions. */
+	if (job->sides[0].stored)
+		doubt += spread(job, row, side);
+	if (job->sides[0].stored && !row->count[0])
+		doubt += (double)t->left_out;
+	return doubt;
 }
 
 u32 symbols_changed(const struct compare_job *job, u32 side, const struct symbol_row **rows,
@@ -151,11 +93,11 @@ u32 symbols_changed(const struct compare_job *job, u32 side, const struct symbol
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < job->nr_symbols; i++) {
-		const struct symbol_row *row = &job->symbols[i];
+	for (u32 i = 0; i < job->symbols.nr; i++) {
+		const struct symbol_row *row = &job->symbols.rows[i];
 		u32 at = n;
 
-		if (fabs(change_of(row, side)) <= symbol_doubt(row, side))
+		if (fabs(change_of(row, side)) <= symbol_doubt(job, row, side))
 			continue;
 		for (; at && fabs(change_of(rows[at - 1], side)) < fabs(change_of(row, side)); at--)
 			if (at < most)
@@ -167,21 +109,79 @@ u32 symbols_changed(const struct compare_job *job, u32 side, const struct symbol
 	return n;
 }
 
+static int by_count(const void *a, const void *b, void *data)
+{
+	const struct symbol_row *x = *(const struct symbol_row *const *)a;
+	const struct symbol_row *y = *(const struct symbol_row *const *)b;
+	u32 side = *(const u32 *)data;
+
+	if (x->count[side] != y->count[side])
+		return x->count[side] < y->count[side] ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct symbol_row *x = *(const struct symbol_row *const *)a;
+	const struct symbol_row *y = *(const struct symbol_row *const *)b;
+
+	return strcmp(x->name, y->name);
+}
+
+u32 symbols_to_keep(const struct compare_job *job, u32 side, const struct symbol_row **rows,
+		    u64 *left_out)
+{
+	const struct symbol_table *t = &job->symbols;
+	const struct symbol_row **all = calloc(t->nr + 1, sizeof(*all));
+	u32 n = 0, kept;
+
+	CHECK(all);
+	for (u32 i = 0; i < t->nr; i++)
+		if (t->rows[i].count[side])
+			all[n++] = &t->rows[i];
+	qsort_r(all, n, sizeof(*all), by_count, &side);
+	kept = n < SYMBOLS_KEPT ? n : SYMBOLS_KEPT;
+	*left_out = kept < n ? all[kept]->count[side] : 0;
+	memcpy(rows, all, kept * sizeof(*rows));
+	free(all);
+	qsort(rows, kept, sizeof(*rows), by_name);
+	return kept;
+}
+
+/* Whether each number is to the last instruction. */
+static bool is_exact(const struct compare_job *job, u32 side)
+{
+	const struct compare_side *first = &job->sides[0], *of = &job->sides[side];
+
+	return job->symbols.exact && !of->profiled_twice && !first->profiled_twice &&
+	       (!first->stored || (first->nr_counts && side_count_is_exact(&first->counts[0])));
+}
+
 void compare_symbols_text(const struct compare_job *job, FILE *out)
 {
 	const struct symbol_row *rows[SYMBOLS_SHOWN];
-	double period = (double)job->symbol_period;
+	double period = (double)job->symbols.period;
 
 	for (u32 side = 1; side < job->nr_sides; side++) {
 		u32 n = symbols_changed(job, side, rows, SYMBOLS_SHOWN);
 
-		fprintf(out, "\n  Where %s of %s changed, estimated from a sample in %llu:\n",
-			job->sides[0].counts[0].name, job->sides[side].name,
-			(unsigned long long)job->symbol_period);
-		for (u32 i = 0; i < n; i++)
-			fprintf(out, "  %-40.60s %+15.0f  +-%.0f\n", rows[i]->name,
-				change_of(rows[i], side) * period,
-				symbol_doubt(rows[i], side) * period);
+		fprintf(out, "\n  Where %s of %s changed, ", job->sides[side].counts[0].name,
+			job->sides[side].name);
+		if (job->symbols.exact)
+			fputs("by counts of all functions:\n", out);
+		else
+			fprintf(out, "estimated from a sample in %llu:\n",
+				(unsigned long long)job->symbols.period);
+		for (u32 i = 0; i < n; i++) {
+			double doubt = symbol_doubt(job, rows[i], side) * period;
+
+			fprintf(out, "  %-40.60s %+15.0f", rows[i]->name,
+				change_of(rows[i], side) * period);
+			if (!is_exact(job, side))
+				fprintf(out, "  +-%.0f\n", doubt);
+			else
+				fputs("  exact\n", out);
+		}
 		if (!n)
 			fputs("  in no function by more than it may be off\n", out);
 	}
@@ -191,14 +191,15 @@ void compare_symbols_json(const struct compare_job *job, u32 side, struct json *
 {
 	const struct symbol_row *rows[SYMBOLS_SHOWN];
 	u32 n = symbols_changed(job, side, rows, SYMBOLS_SHOWN);
-	double period = (double)job->symbol_period;
+	double period = (double)job->symbols.period;
 
 	json_array(j, "symbols");
 	for (u32 i = 0; i < n; i++) {
 		json_object(j, NULL);
 		json_str(j, "symbol", rows[i]->name);
 		json_double(j, "change", change_of(rows[i], side) * period, 0);
-		json_double(j, "may_be_off", symbol_doubt(rows[i], side) * period, 0);
+		json_bool(j, "exact", is_exact(job, side));
+		json_double(j, "may_be_off", symbol_doubt(job, rows[i], side) * period, 0);
 		json_end(j);
 	}
 	json_end(j);
@@ -206,7 +207,8 @@ void compare_symbols_json(const struct compare_job *job, u32 side, struct json *
 
 void compare_symbols_free(struct compare_job *job)
 {
-	for (u32 i = 0; i < job->nr_symbols; i++)
-		free(job->symbols[i].name);
-	free(job->symbols);
+	for (u32 i = 0; i < job->symbols.nr; i++)
+		free(job->symbols.rows[i].name);
+	free(job->symbols.rows);
+	free(job->symbols.slots);
 }

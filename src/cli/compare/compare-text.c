@@ -160,7 +160,7 @@ void compare_print_text(const struct compare_job *job)
 		print_alone(&t, &job->sides[0]);
 	for (u32 i = 1; i < job->nr_sides; i++)
 		print_counts(job, &t, &job->sides[i]);
-	if (job->symbol_period)
+	if (job->symbols.period)
 		compare_symbols_text(job, t.out);
 	if (job->rounds)
 		compare_times_text(job, t.out, isatty(fileno(t.out)) ? t.width : 0);

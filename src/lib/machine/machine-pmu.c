@@ -248,6 +248,11 @@ void ap__pmu_exact(struct ap_machine *m)
 {
 	m->virtual_opts.segment_flags |= SEGMENT_EXACT;
 	m->virtual_opts.keep = true;
+	/* Asked for the virtual PMU it has one already, which has not started anything. */
+	if (m->virtual_pmu) {
+		ap__virtual_opts(m->virtual_pmu)->segment_flags |= SEGMENT_EXACT;
+		ap__virtual_opts(m->virtual_pmu)->keep = true;
+	}
 }
 
 void ap__pmu_traced(struct ap_machine *m, bool requests)

@@ -1,0 +1,47 @@
+/*
+ * PURPOSE: the threads of an exact profile (abi/path-profile.h), read out of the counter segment
+ * once their programs have ended: how often each has executed which instruction.
+ *
+ * Lifetime: a struct exact_threads that is all zero is empty; exact_threads_release() frees it.
+ */
+#ifndef CLI_EXACT_THREADS_H
+#define CLI_EXACT_THREADS_H
+
+#include <anyperf/record.h>
+
+#include "backend/guest-segment.h"
+#include "data/path-reader.h"
+
+/* When a thread ended, or became another program. */
+struct exact_end {
+	u32 pid, tid;
+	u64 time;
+};
+
+struct exact_threads {
+	struct exact_end *ends; /* in the order in which they were told; owned */
+	u32 nr, room;
+	int fd;                           /* of the counter segment; borrowed */
+	const struct path_space **spaces; /* by index, mapped when they are asked for; owned */
+	u32 nr_spaces;
+	u32 lost;                                 /* threads or programs that found no room */
+	u64 threads, instructions, unplaced, bad; /* of all threads */
+};
+
+/* Looks at a record of a task, for when threads end. */
+void exact_threads_note(struct exact_threads *x, const struct ap_record *rec);
+
+/* What a thread has executed until @time. Another value than 0 ends the reading. */
+typedef int exact_thread_fn(const struct path_thread *t, u64 time, const struct path_counts *c,
+			    void *data);
+
+/* Each thread of our run, in the order in which they ended. 0, -ENOMEM, or what @fn returned. */
+must_check int exact_threads_read(struct exact_threads *x, const struct guest_segment *segment,
+				  exact_thread_fn *fn, void *data);
+
+/* Whether the sum is that of the threads' meters, *@meters; else programs still run. */
+bool exact_threads_agree(const struct exact_threads *x, const struct guest_segment *segment,
+			 u64 *meters);
+void exact_threads_release(struct exact_threads *x);
+
+#endif
