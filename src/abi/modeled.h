@@ -22,7 +22,7 @@
 #define MODEL_PARTS_IN (MODEL_MACHINE_IN + MODEL_MACHINE_ROOM)
 
 /* Do runtimes feed a model with what they execute? If not, sessions behave as without a machine. */
-#define MODEL_IS_FED 0
+#define MODEL_IS_FED 1
 
 _Static_assert(MODEL_MACHINE_IN >=
 		       METER_REFUSALS_IN + METER_REFUSALS * sizeof(struct meter_refusal),

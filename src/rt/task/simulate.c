@@ -55,24 +55,6 @@ static bool is_in(struct thread *t)
 	return t->modeled.feed;
 }
 
-static void take_words(struct thread *t, const u32 *words, u32 n)
-{
-	const struct feed_input in = {
-		.words = words,
-		.nr_words = n,
-		.slots = (const u64 *)t->dbt.slots_start,
-		.nr_slots = (t->dbt.slots_at - t->dbt.slots_start) / sizeof(u64),
-	};
-
-	lock_acquire(&lock, t->id, thread_gone);
-	if (is_in(t)) {
-		simulation->feed.space = paths_space();
-		arch_segments(&t->dbt, &t->modeled.feed->fs_base, &t->modeled.feed->gs_base);
-		feed_words(&simulation->feed, t->modeled.feed, core_of(t), &in);
-	}
-	lock_release(&lock, t->id);
-}
-
 /* Adds what the thread's core has counted since it was last shown. */
 static void show(struct thread *t)
 {
@@ -88,6 +70,25 @@ static void show(struct thread *t)
 		__atomic_store_n(&m->modeled[i], m->modeled[i] + now - shown[i], __ATOMIC_RELAXED);
 		shown[i] = now;
 	}
+}
+
+static void take_words(struct thread *t, const u32 *words, u32 n)
+{
+	const struct feed_input in = {
+		.words = words,
+		.nr_words = n,
+		.slots = (const u64 *)t->dbt.slots_start,
+		.nr_slots = (t->dbt.slots_at - t->dbt.slots_start) / sizeof(u64),
+	};
+
+	lock_acquire(&lock, t->id, thread_gone);
+	if (is_in(t)) {
+		simulation->feed.space = paths_space();
+		arch_segments(&t->dbt, &t->modeled.feed->fs_base, &t->modeled.feed->gs_base);
+		feed_words(&simulation->feed, t->modeled.feed, core_of(t), &in);
+		show(t);
+	}
+	lock_release(&lock, t->id);
 }
 
 static void settle(struct thread *t)

@@ -2,7 +2,7 @@
  * PURPOSE: the model of a machine (model/model.h) that simulates the process, fed with the traces
  * of its threads by the threads themselves. It exists when the session wants a part of it
  * (abi/modeled.h). Each thread counts on a core of its own, as far as there are cores, and shows
- * what it has counted in its meter whenever it leaves the translator.
+ * what it has counted in its meter whenever it hands a trace over.
  *
  * What shares memory shares the model. The child of a fork goes on with a copy of it, as warm as
  * its parent's; a new program begins with a cold one. Locking: one lock around all use of it.

@@ -128,6 +128,10 @@ static u64 read_modeled(struct guest_thread *th, u32 counter)
 		if (!c)
 			return 0;
 		th->counts.modeled = c;
+		/* It was not known yet when parts became wanted, perhaps. */
+		if (!th->tid)
+			guest_thread_learn_tid(th);
+		trace_poke(th);
 	}
 	if (c->seen_at != s->instant.number || c->seen_meter != th->meter) {
 		const struct meter *m = guest_thread_meter(th);
@@ -165,6 +169,9 @@ void meters_want(void *ctx, u32 parts)
 	if (!s->machine.version || !(parts & ~before & MODEL_PARTS))
 		return;
 	list_for_each_entry (p, &s->guests.processes, link)
-		list_for_each_entry (th, &p->threads, link)
+		list_for_each_entry (th, &p->threads, link) {
+			if (!th->tid)
+				guest_thread_learn_tid(th);
 			trace_poke(th);
+		}
 }

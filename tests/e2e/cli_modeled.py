@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What programs count on a machine that is simulated: accesses whose misses are known."""
+import os
+import subprocess
+
+from e2e import ANYPERF, ENV, counts, main, stat_json
+
+WALKING = os.environ["E2E_WALKING"]
+MB = 1 << 20
+EVENTS = ("L1-dcache-loads:u,L1-dcache-load-misses:u,LLC-load-misses:u,dTLB-load-misses:u,"
+          "instructions:u")
+
+
+def counted(*args, events=EVENTS, status=0, options=()):
+    """By event, of the machine of cachegrind: L1D 32 KB, LL 8 MB, 64 entries in the TLB."""
+    report, = stat_json(*options, "--machine", "cachegrind", "-e", events, "--", WALKING, *args,
+                        status=status)
+    return {name: c["value"] for name, c in counts(report).items()}
+
+
+def near(value, want, room):
+    assert want <= value <= want + room, (value, want, room)
+
+
+def test_misses_of_a_walk():
+    nothing = counted("walk", "64", "0")
+    once, ten = counted("walk", str(MB), "1"), counted("walk", str(MB), "10")
+    lines = MB // 64
+    for c, times in (once, 1), (ten, 10):
+        # Each line misses L1D each time; LL once; a page misses the TLB each time.
+        near(c["L1-dcache-loads"] - nothing["L1-dcache-loads"], lines * times, 20 * times)
+        near(c["L1-dcache-load-misses"] - nothing["L1-dcache-load-misses"], lines * times - 600,
+             1200)
+        near(c["LLC-load-misses"] - nothing["LLC-load-misses"], lines - 600, 1200)
+        near(c["dTLB-load-misses"] - nothing["dTLB-load-misses"], MB // 4096 * times - 70, 140)
+    # What fits stays.
+    small = counted("walk", "16384", "100")
+    near(small["L1-dcache-load-misses"] - nothing["L1-dcache-load-misses"], 0, 700)
+    assert small["L1-dcache-loads"] - nothing["L1-dcache-loads"] >= 100 * 256, small
+
+
+def test_the_same_each_time():
+    for what in ("walk", "100000", "3"), ("random", "50000"), ("fork",):
+        runs = [counted(*what, options=["--deterministic"], events=EVENTS + ",branch-misses:u")
+                for _ in range(2)]
+        assert runs[0] == runs[1], runs
+
+
+def test_instructions_are_what_they_are_without():
+    for what in ("walk", str(MB), "3"), ("random", "50000"), ("jit", "500"):
+        with_model = counted(*what, options=["--deterministic"])
+        without = counted(*what, options=["--deterministic"], events="instructions:u")
+        assert with_model["instructions"] == without["instructions"], (with_model, without)
+
+
+def test_random_branches():
+    n = 200000
+    misses = counted("random", str(n), events="branch-misses:u")["branch-misses"]
+    assert n * 0.45 < misses < n * 0.55 + 3000, misses
+
+
+def test_threads():
+    one, four = counted("threads", "1", str(MB)), counted("threads", "4", str(MB))
+    lines = MB // 64
+    near(four["L1-dcache-load-misses"] - one["L1-dcache-load-misses"], 3 * lines, 3 * 800)
+
+
+def test_fork():
+    # 64 KB do not fit into L1D, so each of the three walks misses it; the child finds LL as it was.
+    c, nothing = counted("fork"), counted("walk", "64", "0")
+    near(c["L1-dcache-load-misses"] - nothing["L1-dcache-load-misses"], 3 * 1024, 1500)
+    near(c["LLC-load-misses"] - nothing["LLC-load-misses"], 1024, 500)
+
+
+def test_exec():
+    # The new program begins with cold caches, and what was counted before stays.
+    c, alone = counted("exec", "walk", str(MB), "1"), counted("walk", str(MB), "1")
+    assert c["L1-dcache-load-misses"] > alone["L1-dcache-load-misses"] + 500, (c, alone)
+
+
+def test_who_is_killed():
+    c = counted("kill", str(MB), status=128 + 9)
+    assert c["L1-dcache-load-misses"] >= MB // 64, c
+
+
+def test_code_that_is_written():
+    # 3,000 lines, which miss; and each version of the function is fetched and executed as it is.
+    c, nothing = counted("jit", "3000"), counted("jit", "0")
+    near(c["L1-dcache-load-misses"] - nothing["L1-dcache-load-misses"], 3000, 2000)
+
+
+def test_of_a_program_that_runs():
+    p = subprocess.Popen([ANYPERF, "run", "--machine", "cachegrind", "--", "sh", "-c",
+                          f"{WALKING} walk {MB} 2000000 & "
+                          f"sleep 0.5; {ANYPERF} stat -j -e L1-dcache-load-misses:u -p $! "
+                          "--timeout 500 2>&1; kill $!; wait"],
+                         env=ENV, stdout=subprocess.PIPE, text=True)
+    out, _ = p.communicate(timeout=120)
+    assert '"L1-dcache-load-misses:u"' in out and '"value": 0' not in out, out
+
+
+
+main(globals())
