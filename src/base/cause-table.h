@@ -284,10 +284,10 @@ CAUSE(BREAKPOINT_REGISTERS, BUSY, FEWER,
       "all breakpoint registers of the CPU are in use (x86 has 4)")
 
 /* What the virtual PMU does not see or have. */
-CAUSE(VIRTUAL_MACHINE, UNSUPPORTED, KERNEL_PMU,
+CAUSE(VIRTUAL_MACHINE, UNSUPPORTED, MODEL_OR_KERNEL,
       "{s0} depends on how the machine executes code, which the virtual PMU does not see; it "
       "counts instructions and branches")
-CAUSE(VIRTUAL_CACHE, UNSUPPORTED, KERNEL_PMU,
+CAUSE(VIRTUAL_CACHE, UNSUPPORTED, MODEL_OR_KERNEL,
       "cache events depend on the machine's caches, which the virtual PMU does not see; it counts "
       "instructions and branches")
 CAUSE(MODEL_CELL, UNSUPPORTED, NONE,

@@ -88,12 +88,17 @@ def test_check():
 def test_marks():
     got, status = events("hw", "sw", "pmu")
     assert status == 0 and all("opens" not in e for e in got)
-    by = {e["name"]: e["counted_by"] for e in got}
+    by = {e["name"]: "modeled" if "modeled" in e else e["counted_by"] for e in got}
     assert by["page-faults"] == "kernel", by
     text = run("list", "hw", "sw", "pmu").out
     for name, who in by.items():
         letter = (who or "-")[0]
         assert f"\n{letter} {name}" in text, (name, who, text)
+    modeled = {e["name"]: e.get("modeled") for e in got}
+    if by["cpu-cycles"] != "kernel" and HAS_RUNTIME:
+        assert by["cpu-cycles"] == "modeled" and "m the virtual PMU does by a model" in text, text
+        assert modeled["cpu-cycles"] == modeled["branch-misses"] == "host", modeled
+        assert modeled["instructions"] is None and by["instructions"] == "virtual", by
     assert "counted_by" not in events("form")[0][0]
     assert not text.count("\nk tool") and "\n  user_time" in run("list", "tool").out
     # Names are given as before: a mark is none.

@@ -36,17 +36,17 @@ def perf():
 
 
 def test_perf_is_told_why():
-    r = run("run", "-v", "--", perf(), "stat", "-e", "cycles", "true")
+    r = run("run", "-v", "--machine=none", "--", perf(), "stat", "-e", "cycles", "true")
     assert r.status == 0, r
     said = lines(r)
     assert len(said) == 1, r
     assert said[0].startswith("perf[*]: cycles: cpu-cycles depends on how the machine executes code"), r
-    assert said[0].endswith("; use --pmu=kernel on a machine with a PMU"), r
+    assert said[0].endswith("; leave out --machine=none, or use --pmu=kernel on a machine with a PMU"), r
     assert "<not supported>" in r.err, r
 
 
 def test_perf_that_succeeds_is_left_alone():
-    r = run("run", "--", perf(), "stat", "-e", "cycles", "true")
+    r = run("run", "--machine=none", "--", perf(), "stat", "-e", "cycles", "true")
     assert r.status == 0 and "refused" not in r.err and "anyperf" not in r.err, r
 
 
@@ -55,15 +55,21 @@ def test_perf_that_fails_leaves_a_line():
     # cache-misses it has nothing else.
     with scratch() as d:
         record = [perf(), "record", "-e", "cycles,cache-misses", "-o", d + "/data", "true"]
-        r = run("run", "--", *record)
+        r = run("run", "--machine=none", "--", *record)
         assert r.status != 0 and re.search(HINT.format(r"\d+"), r.err), r
         n = int(re.search(r"(\d+) perf calls were refused", r.err)[1])
         assert n >= 2 and "depends on how" not in r.err, r
-        r = run("run", "-v", "--", *record)
+        r = run("run", "-v", "--machine=none", "--", *record)
         said = lines(r)
         # What was tried in vain of one event is one line.
         assert len([s for s in said if "cpu-cycles depends" in s]) == 1, r
         assert len(said) < n and sum(int(t) for t in re.findall(r"\((\d+) times\)", r.err)) <= n, r
+
+
+def test_perf_is_told_that_a_model_does_not_sample():
+    with scratch() as d:
+        r = run("run", "-v", "--", perf(), "record", "-e", "cache-misses", "-o", d + "/data", "true")
+        assert r.status and "is counted by the model of host, which does not sample" in r.err, r
 
 
 def test_json_has_each():

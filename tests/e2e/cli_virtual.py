@@ -79,8 +79,69 @@ def test_groups_and_intervals():
 def test_text_says_who_counted():
     r = stat("--pmu=virtual", "-e", "instructions", "true")
     assert re.search(r"virtual PMU: asked for by --pmu", r.err), r
-    r = stat("--pmu=virtual", "-e", "cycles,instructions", "true")
+    r = stat("--pmu=virtual", "--machine=none", "-e", "cycles,instructions", "true")
     assert "<not supported>      cycles" in r.err and "--pmu=kernel" in r.err, r
+
+
+def test_modeled_events():
+    """Each says whose model it is of: in text, columns and JSON."""
+    events = "cycles,instructions,branches,branch-misses,L1-icache-loads"
+    r = stat("--pmu=virtual", "-e", events, "true")
+    text = re.sub(r"\s+", " ", r.err)
+    assert "(modeled: host: cycles:u, branch-misses:u, L1-icache-loads:u)" in text, r
+    assert "insn per cycle" in text and "of all branches" in text and "<not" not in text, r
+    report = virtual("--machine=zen2", "-e", events, "true")[0]
+    assert report["pmu"]["machine"] == "zen2", report
+    counts = {c["event"].split(":")[0]: c for c in report["counts"]}
+    assert [e for e, c in counts.items() if c.get("modeled")] == \
+        ["cycles", "branch-misses", "L1-icache-loads"], report
+    assert 0 < counts["branch-misses"]["value"] < counts["branches"]["value"] / 2, report
+    assert counts["cycles"]["value"] > counts["instructions"]["value"] / 8, report
+    assert "modeled: zen2: cycles:u" in stat("--machine=zen2", "-x,", "-e", events, "true").err
+    # Nothing is modeled that nobody asked for, and how to ask is said.
+    r = stat("--pmu=virtual", "true")
+    assert "(modeled" not in r.err and "model counts cycles" in r.err, r
+    assert "cycles" not in stat("--pmu=virtual", "--machine=none", "true").err
+    r = stat("--pmu=virtual", "-d", "true")
+    assert "cycles:u" in r.err and "LLC-loads:u" in r.err and "<not" not in r.err, r
+
+
+def test_machines():
+    """A name, a file, or none; what is wrong is said, and by which line."""
+    with scratch() as d:
+        text = run("machine", "zen3").out
+        with open(f"{d}/mine", "w", encoding="utf-8") as f:
+            f.write(text.replace("machine zen3", "machine mine"))
+        with open(f"{d}/wrong", "w", encoding="utf-8") as f:
+            f.write(text.replace("ways", "ways x", 1))
+        report = virtual(f"--machine={d}/mine", "-e", "branch-misses", "true")[0]
+        assert report["pmu"]["machine"] == "mine", report
+        for command in ("run", "stat"):
+            r = run(command, f"--machine={d}/wrong", "true")
+            assert r.status == 125 and re.search(r"--machine: the machine '.*wrong': line \d+: ",
+                                                 r.err), r
+            r = run(command, "--machine=zen33", "true")
+            assert r.status == 125 and "did you mean" in r.err, r
+        # Guests find the name in sysfs, and a stat among them says it as well.
+        r = run("run", f"--machine={d}/mine", "--", "cat",
+                "/sys/bus/event_source/devices/cpu/caps/machine")
+        assert r.out == "mine\n", r
+        r = run("run", f"--machine={d}/mine", "--", ANYPERF, "stat", "-e", "cycles:u", "true")
+        assert "(modeled: mine: cycles:u)" in r.err, r
+        r = run("run", "--machine=none", "--", "ls", "/sys/bus/event_source/devices/cpu/caps")
+        assert "machine" not in r.out.split(), r
+        # Who joins a session joins its machine.
+        name = f"machine-{os.getpid()}"
+        first = subprocess.Popen([ANYPERF, "run", "--session", name, "--machine=zen2", "--", "cat"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENV)
+        first.stdin.write(b"x\n")
+        first.stdin.flush()
+        first.stdout.readline()
+        r = run("run", "--session", name, "--machine=zen3", "--", "true")
+        assert r.status == 125 and "decides about --machine" in r.err, r
+        assert run("run", "--session", name, "--machine=zen2", "--", "true").status == 0
+        first.stdin.close()
+        first.wait()
 
 
 def test_times_are_not_passed_off_as_native():
@@ -371,7 +432,11 @@ def test_codes_of_the_vendor():
              "near_indirect": "indirect"}
     r = run("run", "sh", "-c", "cd /sys/bus/event_source/devices/cpu/events && grep . *")
     codes = dict(line.split(":", 1) for line in r.out.splitlines())
-    assert {"instructions", "branch-instructions"} <= set(codes) <= {"instructions", *names}, r
+    modeled = {"cpu-cycles", "cache-references", "cache-misses", "branch-misses", "bus-cycles",
+               "ref-cycles", "stalled-cycles-frontend", "stalled-cycles-backend"}
+    assert {"instructions", "branch-instructions"} <= set(codes) - modeled <= \
+        {"instructions", *names}, r
+    assert {"cpu-cycles", "branch-misses"} <= set(codes), r
     for name in set(codes) & set(names):
         terms = dict(t.split("=") for t in codes[name].split(","))
         raw = int(terms.get("umask", "0"), 16) << 8 | int(terms["event"], 16) | 0x530000

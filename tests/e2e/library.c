@@ -145,8 +145,16 @@ static void test_what_can_be_counted(void)
 	NEED(ap_event_probe(m, "instructions:u", &err) == 0);
 	NEED(ap_event_probe(m, "anyperf/calls/u", &err) == 0);
 	NEED(ap_event_probe(m, "instructions", &err) == 1 && strstr(err.why, "kernel"));
+	NEED(ap_event_probe(m, "cycles:u", &err) == 0);
+	NEED(ap_event_probe(m, "L1-icache-stores:u", &err) < 0);
+	ap_machine_free(m);
+	m = virtual_machine(&AP_OPTS(ap_virtual_opts, .machine = "none"));
 	NEED(ap_event_probe(m, "cycles:u", &err) == -ENOENT && strstr(err.why, "virtual PMU"));
 	ap_machine_free(m);
+	NEED(ap_machine_new(&m, &AP_OPTS(ap_machine_opts, .pmu = AP_PMU_VIRTUAL,
+					 .virtual_pmu = &AP_OPTS(ap_virtual_opts,
+								 .machine = "no such"))) ==
+	     -EINVAL);
 }
 
 static void test_options(void)

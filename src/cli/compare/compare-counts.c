@@ -60,7 +60,8 @@ struct ap_machine *compare_new_machine(const struct compare_job *job)
 	const struct deterministic_opts *d = &job->opts.deterministic;
 	struct ap_virtual_opts virtual_opts =
 		AP_OPTS(ap_virtual_opts, .flags = AP_VIRTUAL_DETERMINISTIC, .seed = (u64)d->seed,
-			.cpu_features = d->cpu, .cpus = (unsigned int)d->cpus);
+			/* Of what a model counts a baseline would have to know the machine. */
+			.machine = "none", .cpu_features = d->cpu, .cpus = (unsigned int)d->cpus);
 	struct ap_machine_opts opts = AP_OPTS(
 		ap_machine_opts, .pmu = compare_is_virtual(job) ? AP_PMU_VIRTUAL : AP_PMU_KERNEL,
 		.virtual_pmu = &virtual_opts);

@@ -243,11 +243,13 @@ const struct command cmd_stat = {
 		"until it ends or the measurement is interrupted.\n\n"
 		"Without -e these are counted: task-clock, context-switches, cpu-migrations, page-faults, "
 		"cycles, instructions, branches, branch-misses; on the virtual PMU the first four, "
-		"instructions and branches.",
+		"instructions and branches, and with -d all of them. There cycles, cache misses, branch misses and the "
+		"like are counted by the model of a machine, which takes several times as long; the heading and JSON "
+		"name it (anyperf-machine(1)).",
 	.options = stat_option_table,
 	.absent = stat_absent_options,
 	.sections = stat_sections,
-	.see_also = "anyperf-list(1), perf-stat(1), perf_event_open(2)",
+	.see_also = "anyperf-list(1), anyperf-machine(1), perf-stat(1), perf_event_open(2)",
 	.takes_command = true,
 	.failure = 125,
 	.run = run,
