@@ -74,7 +74,7 @@ char *modeled_note(const struct report *r, const char *machine, char *buf, size_
 			continue;
 		/* A long list says no more than its beginning. */
 		if (named == 6) {
-			len += (size_t)snprintf(buf + len, size - len, " ...");
+			snprintf(buf + len, size - len, " ...");
 			break;
 		}
 		len += (size_t)snprintf(buf + len, size - len, "%s%s", named++ ? ", " : "",
