@@ -47,13 +47,19 @@
 enum path_note {
 	PATH_NOTE_SIGNAL, /* the handler of a signal comes next */
 	PATH_NOTE_RETURN, /* it is done */
-	/* What the program asks for by a client request of Valgrind's. */
+	/*
+	 * What the program asks for by a client request of Valgrind's. That is to be told as one
+	 * instruction: the last PATH_REQUEST_INSNS of the path and what comes behind this are not.
+	 */
+	PATH_NOTE_REQUEST, /* nothing of ours */
 	PATH_NOTE_START,
 	PATH_NOTE_STOP,
 	PATH_NOTE_TOGGLE,
 	PATH_NOTE_ZERO,
 	PATH_NOTE_DUMP, /* then the reason, a text that ends with NUL, or nothing */
 };
+
+#define PATH_REQUEST_INSNS 3u
 
 /*
  * Where a thread's trace is handed to somebody outside: a ring of words in the counter segment

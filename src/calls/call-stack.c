@@ -305,6 +305,29 @@ void calls_run(struct calls_thread *t, struct calls_span *s)
 	}
 }
 
+static void count(struct calls_thread *t, u64 times)
+{
+	u64 n = times * t->last->span->n;
+
+	t->cost += n;
+	if (t->nonskipped)
+		t->nonskipped->skipped += n;
+	else
+		t->last->count += times;
+}
+
+void calls_uncount(struct calls_thread *t)
+{
+	if (t->last && t->collect)
+		count(t, -1ull);
+}
+
+void calls_recount(struct calls_thread *t)
+{
+	if (t->last && t->collect)
+		count(t, 1);
+}
+
 void calls_signal(struct calls_thread *t)
 {
 	if (t->signals == t->signal_room) {

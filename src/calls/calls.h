@@ -64,6 +64,13 @@ struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step 
 /* The thread has executed it. */
 void calls_run(struct calls_thread *t, struct calls_span *s);
 
+/*
+ * Takes back what the span that was run last has cost, but not who called whom; and counts it after
+ * all, if something is collected now. For who changes what is collected in between.
+ */
+void calls_uncount(struct calls_thread *t);
+void calls_recount(struct calls_thread *t);
+
 /* A signal's handler comes next; the handler is done. */
 void calls_signal(struct calls_thread *t);
 void calls_signal_return(struct calls_thread *t);

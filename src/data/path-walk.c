@@ -82,17 +82,61 @@ static void again(struct path_walk *w)
 	settle(w, e.upto - 1u);
 }
 
+/* Where the last basic block of instructions [from, upto) of a block begins. */
+static u32 basic_block(struct path_walk *w, u32 block, u32 from, u32 upto)
+{
+	struct seen_block b;
+	struct seen_insn i;
+	u32 at = from;
+
+	if (!path_block_see(&w->source, w->space, block, &b) || upto > b.nr_insns)
+		return at;
+	while (b.next < upto && path_block_next(&b, &i))
+		if (b.next > from && i.insn >> 4 != PATH_PLAIN)
+			at = b.next;
+	return at;
+}
+
+/*
+ * A client request, which is told as one instruction. Its basic block is told by itself, since what
+ * is asked for may be about it as well.
+ */
+static void request(struct path_walk *w, u32 kind, const u32 *words)
+{
+	struct path_entry e;
+	u32 number = w->pending, begin, end;
+
+	if (number < PATH_FIRST || !path_entry_see(&w->source, w->space, number, &e)) {
+		settle(w, ~0u);
+	} else {
+		end = e.upto > e.from + PATH_REQUEST_INSNS ? e.upto - PATH_REQUEST_INSNS : e.from;
+		begin = basic_block(w, e.block, e.from, end);
+		w->pending = 0;
+		if (begin > e.from)
+			tell(w, 0, e.block, e.from, begin, false);
+		if (end > begin)
+			tell(w, 0, e.block, begin, end, false);
+	}
+	if (w->note)
+		w->note(kind, words + 2, words[1], w->data);
+}
+
 static size_t note(struct path_walk *w, const u32 *words, size_t n)
 {
 	size_t size = n > 1 ? (size_t)words[1] + 2 : 2;
+	u32 kind = words[0] & 0xffff;
 
-	settle(w, ~0u);
 	if (size > n) {
 		w->bad++;
 		return n;
 	}
+	if (kind >= PATH_NOTE_REQUEST) {
+		request(w, kind, words);
+		return size;
+	}
+	settle(w, ~0u);
 	if (w->note)
-		w->note(words[0] & 0xffff, words + 2, words[1], w->data);
+		w->note(kind, words + 2, words[1], w->data);
 	return size;
 }
 

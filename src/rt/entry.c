@@ -282,6 +282,8 @@ static struct thread *first_thread(struct startup *s)
 	config.cache_hint = cache_place(config.cache_size);
 	if (segment->flags & SEGMENT_VERIFY)
 		config.flags |= DBT_CHECKS;
+	if (segment->flags & SEGMENT_REQUESTS)
+		config.flags |= DBT_REQUESTS;
 	if (segment->flags & SEGMENT_DETERMINISTIC)
 		config.flags |= DBT_VIRTUAL_TIME | DBT_VIRTUAL_RANDOM;
 	t = thread_alloc_with(s->control.meter);

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import tempfile
 
-from e2e import ENV, main, run
+from e2e import ENV, Skip, main, run
 
 CALLED = os.environ["E2E_CALLED"]
+REQUESTS = os.environ.get("E2E_REQUESTS")
 # Neither knows of the other's AVX-512 and REP, so both go without.
 PLAIN = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM,-AVX2"}
 
@@ -216,6 +217,48 @@ def test_the_end_is_the_programs():
     assert r.status == -signal.SIGTERM, r
     r = valgrind("-q", "--tool=callgrind", "--callgrind-out-file=/dev/null", "/no/such/program")
     assert r.status == 127, r
+
+
+def theirs(*args):
+    """The same of callgrind."""
+    with tempfile.TemporaryDirectory() as d:
+        subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={d}/out",
+                        *args], env={**ENV, **PLAIN}, check=True, capture_output=True)
+        return {name[4:]: Profile(os.path.join(d, name)) for name in os.listdir(d)}
+
+
+def of_program(p):
+    fns = {f for f, o in p.objects.items() if o == REQUESTS and f[0] not in "0("}
+    return ({f: n for f, n in p.self.items() if f in fns},
+            {e: n for e, n in p.calls.items() if e[0] in fns and e[1] in fns})
+
+
+def test_client_requests():
+    if not REQUESTS:
+        raise Skip("there is no valgrind/callgrind.h")
+    r = run("run", "--", REQUESTS)
+    assert r.out == "0 0\n", r
+    for options, what, parts in (
+            ([], "none", {""}),
+            (["--collect-atstart=no"], "toggle", {""}),
+            (["--instr-atstart=no"], "start", {""}),
+            (["--dump-instr=yes"], "dump", {"", "1", "2", "3"}),
+            ([], "zero", {"", "1"})):
+        files, r = profile(*options, program=(REQUESTS, what))
+        assert r.out == ("1 0\n" if what == "none" else ""), r
+        assert set(files) == parts, (what, set(files))
+        if what == "toggle":
+            assert files[""].calls["main", "measured"][0] == 3
+            assert files[""].totals < 3 * 100 * 2 * 10
+        if what == "dump":
+            assert "desc: Trigger: Client Request" in files["1"].heads, files["1"].heads
+            assert "desc: Trigger: Client Request: second" in files["2"].heads
+            assert files["1"].self["work"] > files["2"].self["work"]
+        if not shutil.which("valgrind"):
+            continue
+        for name, p in theirs(*options, REQUESTS, what).items():
+            assert of_program(files[name]) == of_program(p), (what, name, of_program(files[name]),
+                                                              of_program(p))
 
 
 def test_options():

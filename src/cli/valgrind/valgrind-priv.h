@@ -15,6 +15,15 @@
 #include "cli/valgrind/valgrind-code.h"
 #include "cli/valgrind/valgrind-options.h"
 
+#define VALGRIND_PARTS 1024u
+
+/* A part of a path that was executed by itself. */
+struct valgrind_part {
+	u64 first, last;
+	u32 n;
+	struct calls_span *span; /* NULL: none */
+};
+
 /* A program that a process has run. */
 struct valgrind_program {
 	struct valgrind_job *job;
@@ -22,6 +31,7 @@ struct valgrind_program {
 	struct calls_graph *graph;
 	struct calls_span **span; /* by number of path; owned */
 	u32 nr_spans;
+	struct valgrind_part part[VALGRIND_PARTS];
 	u32 parts; /* written so far */
 	u64 total; /* in all of them */
 	bool instrumented;

@@ -25,6 +25,7 @@ struct trace_thread {
 	u32 nr_steps, step_room;
 	u32 index;
 	bool done;
+	bool passes; /* the instruction that comes next is not to be told */
 };
 
 struct valgrind_reader {
@@ -150,6 +151,20 @@ static void on_step(const struct path_step *s, void *data)
 	t->step[t->nr_steps++] = *s;
 }
 
+/* Parts of paths are told time and again where a program asks something of us. */
+static struct calls_span *part_of(struct valgrind_program *p, const struct path_step *step, u32 n)
+{
+	u64 hash = (step[0].pc * 31 + step[n - 1].pc) * 31 + n;
+	struct valgrind_part *part = &p->part[(hash * 0x9e3779b97f4a7c15ull) >> 54];
+
+	_Static_assert(VALGRIND_PARTS == 1u << (64 - 54), "as many as the hash has values");
+	if (part->span && part->first == step[0].pc && part->last == step[n - 1].pc && part->n == n)
+		return part->span;
+	*part = (struct valgrind_part){step[0].pc, step[n - 1].pc, n,
+				       calls_span_new(p->graph, step, n)};
+	return part->span;
+}
+
 static void done(u32 number, void *data)
 {
 	struct trace_thread *t = data;
@@ -158,20 +173,26 @@ static void done(u32 number, void *data)
 	u32 n = t->nr_steps;
 
 	t->nr_steps = 0;
+	if (t->passes) {
+		t->passes = false;
+		return;
+	}
 	if (!n || !p->instrumented)
 		return;
-	s = calls_span_new(p->graph, t->step, n);
-	if (number) {
-		if (number >= p->nr_spans) {
-			u32 had = p->nr_spans;
-
-			p->nr_spans = number + number / 2 + 1024;
-			p->span = realloc(p->span, p->nr_spans * sizeof(struct calls_span *));
-			CHECK(p->span);
-			memset(p->span + had, 0, (p->nr_spans - had) * sizeof(struct calls_span *));
-		}
-		p->span[number] = s;
+	if (!number) {
+		calls_run(t->calls, part_of(p, t->step, n));
+		return;
 	}
+	s = calls_span_new(p->graph, t->step, n);
+	if (number >= p->nr_spans) {
+		u32 had = p->nr_spans;
+
+		p->nr_spans = number + number / 2 + 1024;
+		p->span = realloc(p->span, p->nr_spans * sizeof(struct calls_span *));
+		CHECK(p->span);
+		memset(p->span + had, 0, (p->nr_spans - had) * sizeof(struct calls_span *));
+	}
+	p->span[number] = s;
 	calls_run(t->calls, s);
 }
 
@@ -189,14 +210,14 @@ static void set_instrumented(struct valgrind_program *p, bool on)
 	calls_forget(p->graph);
 }
 
-static void on_note(u32 kind, const u32 *words, u32 n, void *data)
+static void obey(struct trace_thread *t, enum path_note kind, const u32 *words, u32 n)
 {
-	struct trace_thread *t = data;
 	char text[300] = "Client Request";
 
-	switch ((enum path_note)kind) {
+	switch (kind) {
 	case PATH_NOTE_SIGNAL: calls_signal(t->calls); break;
 	case PATH_NOTE_RETURN: calls_signal_return(t->calls); break;
+	case PATH_NOTE_REQUEST: break;
 	case PATH_NOTE_START: set_instrumented(t->program, true); break;
 	case PATH_NOTE_STOP: set_instrumented(t->program, false); break;
 	case PATH_NOTE_TOGGLE: calls_toggle_collect(t->calls); break;
@@ -208,6 +229,21 @@ static void on_note(u32 kind, const u32 *words, u32 n, void *data)
 		valgrind_write(t->program, text);
 		break;
 	}
+}
+
+/* As with callgrind, the basic block that asks for something is counted when it is done. */
+static void on_note(u32 kind, const u32 *words, u32 n, void *data)
+{
+	struct trace_thread *t = data;
+
+	if (kind < PATH_NOTE_REQUEST) {
+		obey(t, (enum path_note)kind, words, n);
+		return;
+	}
+	calls_uncount(t->calls);
+	obey(t, (enum path_note)kind, words, n);
+	calls_recount(t->calls);
+	t->passes = true;
 }
 
 static struct trace_thread *thread_at(struct valgrind_reader *r, u32 index)

@@ -330,6 +330,30 @@ TEST(parts)
 	calls_graph_free(g);
 }
 
+TEST(what_asks_is_counted_when_it_is_answered)
+{
+	struct calls_graph *g = new_graph(true);
+	struct calls_thread *t = calls_thread_new(g);
+
+	run(t, g, A, 1, PATH_CALL);
+	run(t, g, B, 2, PATH_PLAIN);
+	calls_uncount(t);
+	on_dump(NULL, g, "asked");
+	EXPECT_EQ(self_of("b", 0), 0);
+	EXPECT_EQ(got.summary, 1);
+	calls_recount(t);
+	run(t, g, B + 2, 1, PATH_RETURN);
+	run(t, g, A + 1, 4, PATH_PLAIN);
+	calls_uncount(t);
+	calls_toggle_collect(t);
+	calls_recount(t);
+	take(g);
+	EXPECT_EQ(self_of("b", 0), 3);
+	EXPECT_EQ(call_of("a", "b", 0)->cost, 3);
+	EXPECT_EQ(self_of("a", 0), 0);
+	calls_graph_free(g);
+}
+
 TEST(what_was_called_before_is_found_when_it_returns)
 {
 	struct calls_graph *g = new_graph(true);

@@ -690,6 +690,7 @@ static void emit_virtual(struct build *b, const struct plan_insn *i)
 	case SP_RDTSCP: stop = DBT_RDTSCP; break;
 	case SP_RDRAND:
 	case SP_RDSEED: stop = DBT_RDRAND; break;
+	case SP_REQUEST: stop = DBT_REQUEST; break;
 	case SP_MOV_TO_SEG:
 	case SP_POP_SEG:
 	case SP_WRGSBASE:

@@ -39,9 +39,11 @@ enum dbt_gpr {
  *
  * DBT_INT80 is int 0x80, which has retired as the `syscall` has; rcx and r11 are untouched. The
  * others are virtualized instructions. DBT_RDRAND is rdrand and rdseed: the result goes to
- * gpr[t->stop_reg], t->stop_size bytes of it, and success to CF.
+ * gpr[t->stop_reg], t->stop_size bytes of it, and success to CF. DBT_REQUEST is the last one of
+ * those by which programs ask something of Valgrind; the request is at rax, the answer goes to rdx.
  */
-#define DBT_ARCH_STOPS DBT_INT80, DBT_CPUID, DBT_RDPMC, DBT_RDTSC, DBT_RDTSCP, DBT_RDRAND
+#define DBT_ARCH_STOPS \
+	DBT_INT80, DBT_CPUID, DBT_RDPMC, DBT_RDTSC, DBT_RDTSCP, DBT_RDRAND, DBT_REQUEST
 
 /* Of a thread: the guest's GS, which cannot be in the CPU, where ours is. */
 struct dbt_arch_thread {

@@ -96,6 +96,7 @@ enum insn_special {
 	SP_RDPID,
 	SP_RDRAND, /* writes register insn_rm() */
 	SP_RDSEED,
+	SP_REQUEST,  /* xchg rbx, rbx, where it is a client request of Valgrind's */
 	SP_RDFSBASE, /* register insn_rm(), opsize 4 or 8 */
 	SP_RDGSBASE,
 	SP_WRFSBASE,

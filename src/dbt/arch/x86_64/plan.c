@@ -338,6 +338,7 @@ static bool stops(const struct insn *d)
 	case SP_XGETBV:
 	case SP_XSAVE: return is_virtual_xstate(d);
 	case SP_CPUID:
+	case SP_REQUEST:
 	case SP_RDPMC: return true;
 	case SP_RDTSC:
 	case SP_RDTSCP: return cache.flags & DBT_VIRTUAL_TIME;
@@ -372,6 +373,18 @@ bool is_emulated_branch(const struct insn *d)
 bool stores_x87_pc(const struct insn *d)
 {
 	return (d->special == SP_XSAVE || d->special == SP_X87_ENV) && d->mem_write;
+}
+
+/* rol rdi by 3, 13, 61 and 51, then xchg rbx, rbx: no compiler makes that. */
+static bool is_request(u64 pc, const u8 *bytes)
+{
+	static const u8 preamble[] = {0x48, 0xc1, 0xc7, 3,  0x48, 0xc1, 0xc7, 13,
+				      0x48, 0xc1, 0xc7, 61, 0x48, 0xc1, 0xc7, 51};
+	u8 before[sizeof(preamble)];
+
+	return bytes[0] == 0x48 && bytes[1] == 0x87 && bytes[2] == 0xdb &&
+	       dbt_fetch(before, pc - sizeof(before), sizeof(before)) == sizeof(before) &&
+	       !memcmp(before, preamble, sizeof(before));
 }
 
 static enum plan_role role_of(const struct insn *d)
@@ -472,6 +485,8 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 			plan->bad_len = (u8)bad;
 			return 0;
 		}
+		if (unlikely(cache.flags & DBT_REQUESTS) && is_request(pc, i->bytes))
+			i->d.special = SP_REQUEST;
 		i->pc = pc;
 		i->class = classify(&i->d);
 		i->role = role_of(&i->d);

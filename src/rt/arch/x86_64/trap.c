@@ -8,6 +8,7 @@
 #include "rt/mm/region.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/requests.h"
 
 /* Exceptions by their vectors, and the error code of a page fault. */
 #define TRAP_DEBUG       1
@@ -182,6 +183,17 @@ static void stop_rdpmc(struct thread *t)
 	dbt_retire(&t->dbt);
 }
 
+/* The instructions in front of it have turned rdi round, to where it was. */
+static void stop_request(struct thread *t)
+{
+	struct dbt_regs *r = &t->dbt.regs;
+	u64 args[6];
+
+	if (!guest_read(args, r->gpr[DBT_RAX], sizeof(args)))
+		r->gpr[DBT_RDX] = request_answer(t, args, r->gpr[DBT_RDX]);
+	dbt_retire(&t->dbt);
+}
+
 void arch_stop(struct thread *t, enum dbt_stop stop)
 {
 	switch (stop) {
@@ -207,5 +219,6 @@ void arch_stop(struct thread *t, enum dbt_stop stop)
 	case DBT_RDTSC:
 	case DBT_RDTSCP:
 	case DBT_RDRAND: stop_virtual(t, stop); break;
+	case DBT_REQUEST: stop_request(t); break;
 	}
 }
