@@ -55,13 +55,9 @@ void calls_graph_free(struct calls_graph *g)
 		g->spans = s->next_made;
 		free_span(s);
 	}
-	for (u32 i = 0; i < CALLS_BUCKETS; i++)
-		while (g->contexts[i]) {
-			struct calls_context *c = g->contexts[i];
-
-			g->contexts[i] = c->next;
-			free(c);
-		}
+	for (u32 i = 0; i < g->nr_fns * g->opts.recursions; i++)
+		free(g->contexts[i]);
+	free(g->contexts);
 	for (u32 i = 0; i < g->nr_fns; i++) {
 		free((char *)g->fn[i]->object);
 		free((char *)g->fn[i]->file);
@@ -97,12 +93,16 @@ struct calls_fn *calls_fn_of(struct calls_graph *g, const char *object, const ch
 		g->fn_room = g->fn_room ? g->fn_room * 2 : 256;
 		g->fn = must(realloc(g->fn, g->fn_room * sizeof(struct calls_fn *)));
 		g->fn_next = must(realloc(g->fn_next, g->fn_room * sizeof(*g->fn_next)));
+		g->contexts = must(realloc(g->contexts, (size_t)g->fn_room * g->opts.recursions *
+								sizeof(struct calls_context *)));
 	}
 	f = must(calloc(1, sizeof(*f)));
 	f->number = g->nr_fns;
 	f->object = must(strdup(object));
 	f->file = must(strdup(file));
 	f->name = must(strdup(name));
+	memset(g->contexts + (size_t)g->nr_fns * g->opts.recursions, 0,
+	       g->opts.recursions * sizeof(struct calls_context *));
 	g->fn[g->nr_fns] = f;
 	g->fn_next[g->nr_fns++] = *bucket;
 	*bucket = g->nr_fns;
@@ -110,18 +110,13 @@ struct calls_fn *calls_fn_of(struct calls_graph *g, const char *object, const ch
 	return f;
 }
 
-struct calls_context *calls_context_of(struct calls_graph *g, struct calls_fn *fn, u32 level)
+struct calls_context *calls_context_new(struct calls_graph *g, struct calls_fn *fn, u32 level)
 {
-	struct calls_context **bucket = &g->contexts[(fn->number * 31 + level) % CALLS_BUCKETS], *c;
+	struct calls_context *c = must(calloc(1, sizeof(*c)));
 
-	for (c = *bucket; c; c = c->next)
-		if (c->fn == fn && c->level == level)
-			return c;
-	c = must(calloc(1, sizeof(*c)));
 	c->fn = fn;
 	c->level = level;
-	c->next = *bucket;
-	*bucket = c;
+	g->contexts[fn->number * g->opts.recursions + level] = c;
 	return c;
 }
 

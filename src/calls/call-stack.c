@@ -17,16 +17,20 @@
 #include "base/check.h"
 #include "calls/calls-priv.h"
 
-static u32 *active_of(struct calls_thread *t, const struct calls_fn *fn)
+static void grow_active(struct calls_thread *t, u32 number)
 {
-	if (fn->number >= t->nr_active) {
-		u32 n = t->nr_active;
+	u32 n = t->nr_active;
 
-		t->nr_active = fn->number * 2 + 64;
-		t->active = realloc(t->active, t->nr_active * sizeof(*t->active));
-		CHECK(t->active);
-		memset(t->active + n, 0, (t->nr_active - n) * sizeof(*t->active));
-	}
+	t->nr_active = number * 2 + 64;
+	t->active = realloc(t->active, t->nr_active * sizeof(*t->active));
+	CHECK(t->active);
+	memset(t->active + n, 0, (t->nr_active - n) * sizeof(*t->active));
+}
+
+static inline u32 *active_of(struct calls_thread *t, const struct calls_fn *fn)
+{
+	if (unlikely(fn->number >= t->nr_active))
+		grow_active(t, fn->number);
 	return &t->active[fn->number];
 }
 
@@ -75,11 +79,17 @@ static void left(struct calls_thread *t, const struct calls_fn *fn)
 
 static struct calls_edge *edge_of(struct calls_cell *from, struct calls_context *to, u64 target)
 {
-	struct calls_edge *e;
+	struct calls_edge *e, **at;
 
-	for (e = from->edges; e; e = e->next)
-		if (e->to == to && e->target == target)
-			return e;
+	for (at = &from->edges; (e = *at); at = &e->next) {
+		if (e->to != to || e->target != target)
+			continue;
+		/* The next call is likely to be the same. */
+		*at = e->next;
+		e->next = from->edges;
+		from->edges = e;
+		return e;
+	}
 	e = calloc(1, sizeof(*e));
 	CHECK(e);
 	e->to = to;
@@ -104,6 +114,7 @@ static void push(struct calls_thread *t, const struct calls_span *s, bool emulat
 	struct calls_cell *from = t->last;
 	struct calls_fn *to = s->code.fn;
 	struct calls_frame *f;
+	u32 *active;
 
 	if (!to->skip && t->nonskipped)
 		from = t->nonskipped;
@@ -111,6 +122,7 @@ static void push(struct calls_thread *t, const struct calls_span *s, bool emulat
 	*f = (struct calls_frame){.from = from,
 				  .enter = t->cost,
 				  .fn = t->fn,
+				  .context = t->context,
 				  .nonskipped = t->nonskipped,
 				  .emulated = emulated};
 	if (from->span->end == PATH_CALL || from->span->end == PATH_CALL_IND)
@@ -121,12 +133,13 @@ static void push(struct calls_thread *t, const struct calls_span *s, bool emulat
 		return;
 	}
 	t->fn = to;
-	++*active_of(t, to);
+	active = active_of(t, to);
+	++*active;
 	set_context(t);
 	f->edge = edge_of(from, t->context, s->pc[0]);
 	f->edge->count++;
 	/* A dump in between tells of this call. */
-	if (*active_of(t, to) == 1)
+	if (*active == 1)
 		entered(t, to);
 	t->nonskipped = NULL;
 }
@@ -137,6 +150,7 @@ static void pop(struct calls_thread *t)
 {
 	struct calls_frame *f;
 	struct calls_fn *fn;
+	u32 *active;
 
 	/* A handler that was left by longjmp. */
 	if (t->signals && t->nr == t->bottom)
@@ -148,10 +162,11 @@ static void pop(struct calls_thread *t)
 	fn = f->edge->to->fn;
 	f->edge->cost += t->cost - f->enter;
 	t->fn = f->fn;
-	if (*active_of(t, fn))
-		--*active_of(t, fn);
-	set_context(t);
-	if (!*active_of(t, fn))
+	t->context = f->context;
+	active = active_of(t, fn);
+	if (*active)
+		--*active;
+	if (!*active)
 		left(t, fn);
 }
 

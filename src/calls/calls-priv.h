@@ -8,7 +8,6 @@
 struct calls_context {
 	struct calls_fn *fn;
 	u32 level;
-	struct calls_context *next; /* of its hash */
 };
 
 /* Instructions up to one after which another function may come. */
@@ -48,7 +47,9 @@ struct calls_frame {
 	struct calls_edge *edge; /* NULL: it is not told of */
 	u64 enter;               /* the cost when it began */
 	u64 ret;                 /* where it returns to */
-	struct calls_fn *fn;     /* who was executing */
+	/* Who was executing. */
+	struct calls_fn *fn;
+	struct calls_context *context;
 	struct calls_cell *nonskipped;
 	bool emulated; /* made by a jump: it ends when the one below ends */
 };
@@ -87,15 +88,23 @@ struct calls_graph {
 	struct calls_opts opts;
 	struct calls_thread *threads;
 	struct calls_span *spans;
-	struct calls_context *contexts[CALLS_BUCKETS];
-	struct calls_fn **fn; /* owned, by number */
-	u32 *fn_next;         /* the next of the same hash, + 1 */
+	struct calls_context **contexts; /* of each function opts.recursions; owned */
+	struct calls_fn **fn;            /* owned, by number */
+	u32 *fn_next;                    /* the next of the same hash, + 1 */
 	u32 fn_hash[CALLS_BUCKETS];
 	u32 nr_fns, fn_room;
 	u64 zeroed; /* of the summary */
 };
 
-struct calls_context *calls_context_of(struct calls_graph *g, struct calls_fn *fn, u32 level);
+struct calls_context *calls_context_new(struct calls_graph *g, struct calls_fn *fn, u32 level);
+
+static inline struct calls_context *calls_context_of(struct calls_graph *g, struct calls_fn *fn,
+						     u32 level)
+{
+	struct calls_context *c = g->contexts[fn->number * g->opts.recursions + level];
+
+	return likely(c) ? c : calls_context_new(g, fn, level);
+}
 struct calls_cell *calls_cell_of(struct calls_span *s, struct calls_context *c);
 
 #endif

@@ -176,6 +176,16 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 	return size;
 }
 
+/* The path that is pending, which nobody knows by its number. */
+static void settle_new(struct path_walk *w)
+{
+	bool (*known)(u32 number, void *data) = w->known;
+
+	w->known = NULL;
+	settle(w, ~0u);
+	w->known = known;
+}
+
 void path_walk_feed(struct path_walk *w, const u32 *words, size_t n)
 {
 	for (size_t i = 0; i < n;) {
@@ -183,7 +193,8 @@ void path_walk_feed(struct path_walk *w, const u32 *words, size_t n)
 			i += entry(w, words + i, n - i);
 			continue;
 		}
-		settle(w, ~0u);
+		if (w->pending < PATH_FIRST || !w->known || !w->known(w->pending, w->data))
+			settle_new(w);
 		w->pending = words[i++];
 	}
 }
