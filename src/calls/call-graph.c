@@ -124,6 +124,10 @@ struct calls_cell *calls_cell_of(struct calls_span *s, struct calls_context *con
 {
 	struct calls_cell *c;
 
+	if (s->cell)
+		s->cell->count += s->count;
+	s->count = 0;
+	s->context = context;
 	for (c = s->cells; c; c = c->next)
 		if (c->context == context)
 			return s->cell = c;
@@ -141,6 +145,7 @@ struct calls_thread *calls_thread_new(struct calls_graph *g)
 
 	t->graph = g;
 	t->collect = g->opts.collect;
+	t->leaves = true;
 	t->next = g->threads;
 	g->threads = t;
 	return t;
@@ -155,9 +160,13 @@ static bool may_leave(u8 kind)
 static struct calls_span *add_span(struct calls_graph *g, const struct path_step *steps, u32 n,
 				   const struct calls_code *code)
 {
-	struct calls_span *s = must(calloc(1, sizeof(*s) + n * sizeof(s->pc[0])));
+	size_t size = ALIGN_UP(sizeof(struct calls_span) + n * sizeof(u64), 64);
+	struct calls_span *s = must(aligned_alloc(64, size));
 
+	memset(s, 0, size);
 	s->n = n;
+	s->entry = code->entry;
+	s->region = code->region;
 	s->code = *code;
 	s->last = steps[n - 1].pc;
 	s->behind = s->last + steps[n - 1].len;
@@ -342,9 +351,13 @@ void calls_take(struct calls_graph *g, struct calls_profile *p)
 		p->summary += cost_of(t) - t->dumped;
 		t->dumped = cost_of(t);
 	}
-	for (struct calls_span *s = g->spans; s; s = s->next_made)
+	for (struct calls_span *s = g->spans; s; s = s->next_made) {
+		if (s->cell)
+			s->cell->count += s->count;
+		s->count = 0;
 		for (struct calls_cell *c = s->cells; c; c = c->next)
 			take_cell(p, &r, c);
+	}
 	merge(p);
 }
 

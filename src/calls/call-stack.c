@@ -228,6 +228,7 @@ static void underflow(struct calls_thread *t, const struct calls_span *s)
 	code.entry = false;
 	source = calls_span_new(t->graph, &site, 1);
 	source->code = code;
+	source->entry = false;
 	if (*active_of(t, t->fn))
 		--*active_of(t, t->fn);
 	t->fn = s->code.fn;
@@ -292,31 +293,35 @@ static void change(struct calls_thread *t, const struct calls_span *s)
 	push(t, s, emulated);
 }
 
+/* Who is executing, where that may have changed. */
+static void look(struct calls_thread *t, const struct calls_span *s)
+{
+	if (!t->context) {
+		t->fn = s->code.fn;
+		++*active_of(t, t->fn);
+		set_context(t);
+	} else if (t->last && !t->graph->opts.no_calls) {
+		change(t, s);
+	}
+}
+
 void calls_run(struct calls_thread *t, struct calls_span *s)
 {
 	for (; s; s = s->rest) {
-		struct calls_cell *cell = s->cell;
-
-		if (!t->context) {
-			t->fn = s->code.fn;
-			++*active_of(t, t->fn);
-			set_context(t);
-		} else if (t->last &&
-			   (t->last->span->leaves || s->code.entry ||
-			    s->code.region != t->last->span->code.region) &&
-			   !t->graph->opts.no_calls) {
-			change(t, s);
-		}
-		if (!cell || cell->context != t->context)
-			cell = calls_cell_of(s, t->context);
-		t->last = cell;
+		if (unlikely(t->leaves || s->entry || s->region != t->region))
+			look(t, s);
+		if (unlikely(s->context != t->context))
+			(void)calls_cell_of(s, t->context);
+		t->last = s->cell;
+		t->leaves = s->leaves;
+		t->region = s->region;
 		if (!t->collect)
 			continue;
 		t->cost += s->n;
-		if (t->nonskipped)
+		if (unlikely(t->nonskipped != NULL))
 			t->nonskipped->skipped += s->n;
 		else
-			cell->count++;
+			s->count++;
 	}
 }
 
@@ -359,6 +364,7 @@ void calls_signal(struct calls_thread *t)
 	t->bottom = t->nr;
 	t->cost = 0;
 	t->last = t->nonskipped = NULL;
+	t->leaves = true;
 	t->fn = NULL;
 	t->context = NULL;
 	t->collect = t->graph->opts.collect;
@@ -378,6 +384,7 @@ static void end_signal(struct calls_thread *t)
 	t->bottom = i->bottom;
 	t->collect = i->collect;
 	t->context = NULL;
+	t->leaves = true;
 	if (t->fn)
 		set_context(t);
 }
@@ -418,6 +425,7 @@ void calls_forget(struct calls_graph *g)
 			memset(t->active, 0, t->nr_active * sizeof(*t->active));
 		t->cost = t->dumped = 0;
 		t->last = t->nonskipped = NULL;
+		t->leaves = true;
 		t->fn = NULL;
 		t->context = NULL;
 		t->collect = g->opts.collect;

@@ -10,17 +10,23 @@ struct calls_context {
 	u32 level;
 };
 
-/* Instructions up to one after which another function may come. */
+/*
+ * Instructions up to one after which another function may come. What running one needs is in front,
+ * in one line of the cache.
+ */
 struct calls_span {
-	struct calls_span *rest; /* what comes next in the same path; NULL: nothing */
-	struct calls_span *next_made;
-	u64 last, behind; /* the last instruction, and the address behind it */
-	u32 n;
-	u8 end;      /* enum path_insn of the last */
+	struct calls_cell *cell;       /* the one of the last time; NULL: there was none */
+	struct calls_context *context; /* of that */
+	u64 count;                     /* of that, in addition */
+	struct calls_span *rest;       /* what comes next in the same path; NULL: nothing */
+	u32 n, region;
 	bool leaves; /* it may change who is executing */
+	bool entry;
+	u8 end;           /* enum path_insn of the last */
+	u64 last, behind; /* the last instruction, and the address behind it */
+	struct calls_span *next_made;
 	struct calls_code code;
 	struct calls_cell *cells; /* those of all contexts */
-	struct calls_cell *cell;  /* the one of the last time; never NULL */
 	u64 pc[];
 };
 
@@ -68,6 +74,8 @@ struct calls_thread {
 	struct calls_thread *next;
 	/* Of what runs now. */
 	struct calls_cell *last;       /* NULL: nothing yet */
+	bool leaves;                   /* what ran last does, or there was nothing */
+	u32 region;                    /* of it */
 	struct calls_cell *nonskipped; /* the caller of what is not told of; NULL: nobody */
 	struct calls_fn *fn;           /* NULL: the next span's */
 	struct calls_context *context;
