@@ -1,9 +1,11 @@
 /* A program with calls of all kinds, whose graph is known. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -67,11 +69,45 @@ static int by_value(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-int main(void)
+/* Calls of several threads are counted together, and those of one that never ends. */
+static void *thread(void *arg)
+{
+	for (int i = 0; i < 50; i++)
+		tail(i);
+	if (arg)
+		*(volatile int *)arg = 1;
+	while (arg)
+		pause();
+	return NULL;
+}
+
+static void threads(void)
+{
+	static volatile int ready;
+	pthread_t t[4];
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], NULL, thread, i < 3 ? NULL : (void *)&ready);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	while (!ready)
+		usleep(1000);
+	if (!fork()) {
+		leaf(1);
+		exit(0);
+	}
+	wait(NULL);
+	exit(0);
+}
+
+int main(int argc, char **argv)
 {
 	void (*volatile through)(int) = tail;
 	int numbers[100];
 
+	(void)argv;
+	if (argc > 1)
+		threads();
 	signal(SIGUSR1, handler);
 	for (int i = 0; i < 10; i++)
 		leaf(i);

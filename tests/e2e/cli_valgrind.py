@@ -211,6 +211,18 @@ def test_children():
         assert len(os.listdir(d)) == 2, os.listdir(d)
 
 
+def test_threads_and_forks():
+    with tempfile.TemporaryDirectory() as d:
+        r = valgrind("-q", "--tool=callgrind", f"--callgrind-out-file={d}/%p", CALLED, "threads")
+        assert r.status == 0 and not r.err, r
+        parts = sorted((Profile(os.path.join(d, f)) for f in os.listdir(d)),
+                       key=lambda p: -p.totals)
+    assert len(parts) == 2, parts
+    assert parts[0].calls["thread", "tail"][0] == 200, parts[0].calls
+    assert parts[0].calls["tail", "leaf"][0] == 200
+    assert "tail" not in parts[1].self and parts[1].self["leaf"] == parts[0].self["leaf"] / 200
+
+
 def test_the_end_is_the_programs():
     r = valgrind("-q", "--tool=callgrind", "--callgrind-out-file=/dev/null", "sh", "-c",
                  "kill -TERM $$")
