@@ -3,7 +3,11 @@
 #include <string.h>
 #include <valgrind/callgrind.h>
 
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone))
+#endif
 
 static volatile unsigned sink;
 
