@@ -167,6 +167,7 @@ static const char *file_of(const struct callgrind_writer *w, const struct calls_
 /* From here on it is about @file, for one function is made of the lines of several. */
 static void put_file(struct callgrind_writer *w, const char *file)
 {
+	CHECK(w->file && w->own_file); /* a function has begun */
 	if (!strcmp(w->file, file))
 		return;
 	put_name(w, strcmp(file, w->own_file) ? "fi" : "fe", &w->files, file);
@@ -224,6 +225,7 @@ static bool same_line(const struct callgrind_writer *w, const struct calls_line 
 /* Whether call @c is to be told of before cost @k, of the same or another function. */
 static bool call_comes_first(const struct calls_call *c, const struct calls_cost *k)
 {
+	CHECK(c->from && k->fn);
 	if (c->from != k->fn)
 		return c->from->number < k->fn->number;
 	if (c->from_level != k->level)
@@ -256,6 +258,7 @@ static void put_body(struct callgrind_writer *w, const struct calls_profile *p)
 		u32 own_level = call ? p->call[k].from_level : p->cost[i].level;
 		struct calls_line at;
 
+		CHECK(own);
 		if (own != fn || own_level != level) {
 			flush(w, &pending);
 			begin_function(w, own, own_level);

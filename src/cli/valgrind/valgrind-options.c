@@ -297,7 +297,7 @@ static int check_tool(struct valgrind_opts *o)
 int valgrind_opts_parse(struct valgrind_opts *o, int argc, char **argv)
 {
 	int count = 0, notes = 0, first;
-	char **all, *env;
+	char **all;
 
 	*o = (struct valgrind_opts){.collect = true,
 				    .instrument = true,
@@ -309,10 +309,9 @@ int valgrind_opts_parse(struct valgrind_opts *o, int argc, char **argv)
 	for (int i = 1; i < argc; i++) /* cachegrind simulates caches unless it is told not to */
 		if (!strcmp(argv[i], "--tool=cachegrind"))
 			o->cache_sim = true;
-	all = gather(argc, argv, &count, &env, &notes);
+	all = gather(argc, argv, &count, &o->env, &notes);
 	if (notes < 0) {
 		free(all);
-		free(env);
 		return -1;
 	}
 	first = options_parse(&cmd_valgrind, o, count, all);
@@ -329,8 +328,6 @@ int valgrind_opts_parse(struct valgrind_opts *o, int argc, char **argv)
 	if (!o->dump_instr && !o->dump_line)
 		o->dump_line = true;
 	free(all);
-	/* Names of files and functions may be in it, so it stays. */
-	(void)env;
 	return first;
 }
 
@@ -341,6 +338,7 @@ void valgrind_opts_release(struct valgrind_opts *o)
 	free(o->dump_after.pattern);
 	free(o->zero_before.pattern);
 	free(o->skip.pattern);
+	free(o->env);
 }
 
 bool valgrind_fits(const char *pattern, const char *name)

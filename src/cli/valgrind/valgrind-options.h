@@ -28,6 +28,7 @@ struct valgrind_opts {
 	const char *i1, *d1, *ll;
 	struct valgrind_functions toggle, dump_before, dump_after, zero_before, skip;
 	char *const *command;
+	char *env; /* a copy of $VALGRIND_OPTS, whose words options may be; owned */
 };
 
 extern const struct option valgrind_option_table[];

@@ -358,7 +358,7 @@ bool valgrind_read(struct valgrind_job *job)
 
 void valgrind_read_end(struct valgrind_job *job)
 {
-	struct valgrind_reader *r = job->reader;
+	struct valgrind_reader *r;
 
 	while (valgrind_read(job))
 		;
