@@ -312,8 +312,11 @@ static int fish(void)
 
 int docs_write(const char *kind, const char *name)
 {
+	/* In one write: what fails in between has no reason any more at the end. */
+	static char buffer[65536];
 	const struct command *cmd;
 
+	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	if (!strcmp(kind, "bash"))
 		return bash();
 	if (!strcmp(kind, "zsh"))
