@@ -229,7 +229,7 @@ fn snip_spilled
 	ret
 3:	ret
 
-	/* rdi times one of three functions, by chance; flags live through their calls and returns. */
+	/* rdi times one of three functions, by chance; flags live through calls and returns. */
 fn snip_live
 	movabs	rax, 88172645463325252
 	xor	r8d, r8d
