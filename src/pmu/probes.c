@@ -70,9 +70,11 @@ void probe_closed(struct event *event)
 /* What @event has seen; its periods are a stand-in's own, and its CPU's event counts it. */
 static void seen(struct event *event, u64 times)
 {
+	struct event *original = event->standin ? event->parent : NULL;
+
 	event->count += (s64)times;
-	if (event->standin && event->parent->state == EVENT_ACTIVE)
-		event->parent->count += (s64)times;
+	if (original && original->state == EVENT_ACTIVE)
+		original->count += (s64)times;
 }
 
 /* Whoever has been told of an occurrence has counted it already. */
