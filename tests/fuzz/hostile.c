@@ -326,6 +326,8 @@ static void honest(int segment, int bootstrap)
 	for (int i = 0; i < 200; i++) {
 		NEED(mock_call(&g, WIRE_OP_PING) == 0);
 		fd = mock_open(&g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
+		if (fd < 0)
+			fprintf(stderr, "open: %d, cause %u\n", fd, g.slot->refusal.cause);
 		NEED(fd >= 0);
 		NEED(mock_read(&g, h, words, sizeof(words)) == 8);
 		close(fd);
