@@ -111,6 +111,26 @@ def test_events():
     assert 'no event "no-such-event"' in r.err and not r.out, r
 
 
+def test_the_machine_whose_model_counts():
+    for args, said in ((["--machine=nosuch"], "--machine: there is no machine and no file"),
+                       (["--machine=zen3", "--pmu=kernel"], "for counts of the virtual PMU")):
+        r = compare(*args, *vs(["true"], ["true"]), status=125)
+        assert said in r.err and not r.out, r
+    with scratch() as d:
+        kept = os.path.join(d, "kept")
+        compare("--save", kept, "-e", "instructions,cycles", "--machine=zen3", "--", FIXED)
+        if "machine" not in baseline(kept):
+            # No event that was counted depends on a machine.
+            assert len(baseline(kept)["counts"]) == 1, kept
+            compare("--baseline", kept, "--machine=skylake-server", "--", FIXED)
+            return
+        r = compare("--baseline", kept, "-e", "instructions,cycles", "--machine=skylake-server",
+                    "--", FIXED, status=2)
+        assert "it was counted with the model of zen3, and now with that of skylake-server" in r.err
+        r = compare("--baseline", kept, "-e", "instructions,cycles", "--machine=zen3", "--", FIXED)
+        assert r.out.count("exact") == 2, r
+
+
 def test_the_kernel_counts():
     r = compared("--pmu=kernel", "-e", "page-faults:u", *vs(["true"], ["true"]))
     assert r["pmu"] == "kernel" and r["commands"][0]["counts"][0]["value"] > 0, r
@@ -398,7 +418,7 @@ def test_baseline():
         assert re.search(r"^  instructions:u +400005  exact$", r.out, re.M) and not r.err, r
         b = baseline(kept)
         assert list(b) == ["schema", "command", "build_id", "environment", "cpu_vendor",
-                           "cpu_features", "libc", "seed", "directory", "user", "not_fixed",
+                           "cpu_features", "libc", "seed", "directory", "user", "kernel", "not_fixed",
                            "counts"], b
         assert b["schema"] == "anyperf-baseline-1" and b["command"] == [program, "x"], b
         assert b["counts"][0] == {"event": "instructions:u", "min": 2 * TURN + 5,
@@ -441,7 +461,10 @@ def test_baseline():
         assert r["baseline_made"] == "in another directory by another user", r
         r = compare("--baseline", kept, "--format=markdown", "--", program, "x")
         assert "The baseline was made by another user: " in r.out, r
-        edited(kept, user=text["user"])
+        edited(kept, user=text["user"], kernel="2.4")
+        r = compare("--baseline", kept, "--", program, "x")
+        assert "The baseline was made under another kernel: " in r.out, r
+        edited(kept, kernel=text["kernel"])
         fresh = os.path.join(d, "fresh.json")
         r = compare("--baseline", fresh, "--update", "--", program, "x")
         assert baseline(fresh) == baseline(kept) and not r.err, r

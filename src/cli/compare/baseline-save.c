@@ -76,10 +76,13 @@ static void write_baseline(const struct compare_job *job, FILE *out)
 	json_str(&j, "cpu_features", facts.features);
 	if (facts.cpus)
 		json_u64(&j, "cpus", facts.cpus);
+	if (*facts.machine)
+		json_str(&j, "machine", facts.machine);
 	json_str(&j, "libc", facts.libc);
 	json_u64(&j, "seed", facts.seed);
 	json_str(&j, "directory", facts.directory);
 	json_u64(&j, "user", facts.user);
+	json_str(&j, "kernel", facts.kernel);
 	deterministic_not_fixed_json(&j, side->nondet);
 	write_counts(&j, side);
 	if (job->symbols.period)

@@ -20,6 +20,7 @@
 struct baseline {
 	struct json_text json;
 	char **argv; /* owned; its strings are the JSON's */
+	char elsewhere[80];
 };
 
 /* What differs, as a list in a sentence. */
@@ -258,16 +259,23 @@ static void take_count(const struct json_text *t, const char *event, struct side
 	}
 }
 
-static const char *elsewhere(const struct baseline *b, const struct compare_facts *now)
+/* What of it some programs look at; NULL: it is all the same. */
+static const char *elsewhere(struct baseline *b, const struct compare_facts *now)
 {
 	const struct json_text *t = &b->json;
 	const char *directory = json_member_text(t, t->values, "directory");
-	bool moved = directory && strcmp(directory, now->directory) != 0;
+	const char *kernel = json_member_text(t, t->values, "kernel");
+	char *at = b->elsewhere;
 	u64 user;
 
-	if (!json_member_u64(t, t->values, "user", &user) || user == now->user)
-		return moved ? "in another directory" : NULL;
-	return moved ? "in another directory by another user" : "by another user";
+	*at = 0;
+	if (directory && strcmp(directory, now->directory) != 0)
+		at += sprintf(at, "in another directory");
+	if (json_member_u64(t, t->values, "user", &user) && user != now->user)
+		at += sprintf(at, "%sby another user", *b->elsewhere ? " " : "");
+	if (kernel && strcmp(kernel, now->kernel) != 0)
+		sprintf(at, "%sunder another kernel", *b->elsewhere ? " " : "");
+	return *b->elsewhere ? b->elsewhere : NULL;
 }
 
 static char *title_of(const struct compare_job *job, const struct baseline *b,
@@ -385,13 +393,22 @@ int compare_baseline_symbols(struct compare_job *job)
 int compare_baseline_check(struct compare_job *job)
 {
 	struct compare_facts now;
-	char text[300];
+	const char *machine;
+	char text[500];
 	u64 cpus;
 
 	if (!job->stored)
 		return 0;
 	take_counts(job);
 	compare_facts_of(job, &job->sides[1], &now);
+	machine = json_member_text(&job->stored->json, job->stored->json.values, "machine");
+	if (machine && *now.machine && strcmp(machine, now.machine) != 0 && !job->opts.update) {
+		snprintf(text, sizeof(text),
+			 "it was counted with the model of %.100s, and now with that of %.100s; "
+			 "--machine NAME chooses one",
+			 machine, now.machine);
+		return refuse(job, text);
+	}
 	if (!now.cpus ||
 	    !json_member_u64(&job->stored->json, job->stored->json.values, "cpus", &cpus) ||
 	    cpus == now.cpus || job->opts.update)

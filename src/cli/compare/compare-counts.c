@@ -60,8 +60,9 @@ struct ap_machine *compare_new_machine(const struct compare_job *job)
 	const struct deterministic_opts *d = &job->opts.deterministic;
 	struct ap_virtual_opts virtual_opts =
 		AP_OPTS(ap_virtual_opts, .flags = AP_VIRTUAL_DETERMINISTIC, .seed = (u64)d->seed,
-			/* Of what a model counts a baseline would have to know the machine. */
-			.machine = "none", .cpu_features = d->cpu, .cpus = (unsigned int)d->cpus);
+			/* Without being asked only what no machine decides. */
+			.machine = job->opts.machine ? job->opts.machine : "none",
+			.cpu_features = d->cpu, .cpus = (unsigned int)d->cpus);
 	struct ap_machine_opts opts = AP_OPTS(
 		ap_machine_opts, .pmu = compare_is_virtual(job) ? AP_PMU_VIRTUAL : AP_PMU_KERNEL,
 		.virtual_pmu = &virtual_opts);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #ifdef __GLIBC__
@@ -9,7 +10,9 @@
 #endif
 
 #include "abi/meter.h"
+#include "cli/modeled-events.h"
 #include "elf/build-id.h"
+#include "lib/machine/machine-pmu.h"
 
 void compare_hash(const char *text, char hex[17])
 {
@@ -103,6 +106,29 @@ static void find_libc(char text[FACT_SIZE])
 		 *id ? " " : "", id);
 }
 
+/* Without what a distribution makes of the number. */
+static void find_kernel(char *text, size_t size)
+{
+	struct utsname name;
+	size_t len;
+
+	uname(&name);
+	len = strcspn(name.release, ".");
+	len += name.release[len] ? 1 + strspn(name.release + len + 1, "0123456789") : 0;
+	snprintf(text, size, "%.*s", (int)len, name.release);
+}
+
+static void find_machine(const struct compare_side *side, char text[FACT_SIZE])
+{
+	bool modeled = false;
+
+	for (u32 i = 0; i < side->nr_counts; i++)
+		modeled |= side->counts[i].runs && modeled_event(ap_specs_at(side->specs, i)->attr);
+	text[0] = 0;
+	if (modeled && !ap__pmu_modeled(side->machine, text, FACT_SIZE))
+		text[0] = 0;
+}
+
 void compare_facts_of(const struct compare_job *job, const struct compare_side *side,
 		      struct compare_facts *facts)
 {
@@ -126,6 +152,8 @@ void compare_facts_of(const struct compare_job *job, const struct compare_side *
 	find_libc(facts->libc);
 	compare_hash(getcwd(path, sizeof(path)) ? path : "", facts->directory);
 	facts->user = geteuid();
+	find_kernel(facts->kernel, sizeof(facts->kernel));
+	find_machine(side, facts->machine);
 	if (d->cpus)
 		facts->cpus = (u32)d->cpus;
 	else if (side->nondet & NONDET_CPUS)

@@ -18,6 +18,9 @@ struct compare_facts {
 	/* What only some programs look at: it may differ, and that it does is said. */
 	char directory[17]; /* where they run, as a hash */
 	u64 user;
+	char kernel[24]; /* "6.1": where it puts mappings, say */
+	/* Whose model has counted; "": no event depends on one. Known when they have run, as is: */
+	char machine[FACT_SIZE];
 	u32 cpus; /* how many programs were shown; 0: nobody has asked */
 };
 

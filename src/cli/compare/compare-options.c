@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "cli/modeled-events.h"
 
 #define AT(field) .offset = offsetof(struct compare_opts, field)
 
@@ -116,6 +117,8 @@ const struct option compare_option_table[] = {
 	 .more = "The kernel's counts vary between runs, even of a program that does the same. Five runs of "
 		 "each command show how much."},
 
+	MACHINE_OPTION(struct compare_opts, machine,
+		       "count with the model of this machine what depends on one"),
 	{OPTION_STR, 0, "by", "symbol", AT(by), .words = parts,
 	 .help = "show which functions have changed, from one more run",
 	 .more = "Instructions are counted in all functions, to the last one, and with --save they are kept. If "
@@ -277,6 +280,10 @@ static int check(const struct compare_opts *opts)
 	    (opts->time_only || opts->from || (opts->pmu && !strcmp(opts->pmu, "kernel"))))
 		return command_error(&cmd_compare, "--by is for counts of whole commands by the "
 						   "virtual PMU");
+	if (opts->machine && (opts->time_only || (opts->pmu && !strcmp(opts->pmu, "kernel"))))
+		return command_error(&cmd_compare, "--machine is for counts of the virtual PMU");
+	if (modeled_check(&cmd_compare, opts->machine))
+		return -1;
 	if (opts->update && !opts->baseline)
 		return command_error(&cmd_compare, "--update is for --baseline");
 	if (opts->save || opts->baseline)

@@ -21,6 +21,7 @@ struct compare_list {
 struct compare_opts {
 	char *events; /* all -e joined with commas; owned; NULL: the default set */
 	const char *pmu;
+	const char *machine; /* whose model counts; NULL: host */
 	struct deterministic_opts deterministic;
 	struct compare_list env;
 	struct compare_list names;
