@@ -41,6 +41,11 @@ enum ap_virtual_flags {
 	AP_VIRTUAL_STRICT = 1 << 1, /* refuse programs that cannot be counted: execve(2) fails */
 	AP_VIRTUAL_VERIFY = 1 << 2, /* the translator verifies its invariants; slow */
 	AP_VIRTUAL_IGNORE_KERNEL = 1 << 3, /* what includes kernel mode counts user mode */
+	/*
+	 * If no `machine` is given there is none, instead of "host": programs that ask for cycles
+	 * among other things do not become slower by a model.
+	 */
+	AP_VIRTUAL_NO_MODEL = 1 << 4,
 };
 
 /* What the virtual PMU is like, and the translator. All zero: the usual. Strings are copied. */

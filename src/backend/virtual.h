@@ -31,6 +31,7 @@ struct virtual_opts {
 	bool kernel_mode_given; /* SESSION_START_IGNORE_KERNEL, or its absence, was asked for */
 	bool keep;              /* pages of ended threads are kept for a report */
 	bool machine_given;     /* `machine`, or that there is none, was asked for */
+	bool no_model;          /* else there is none */
 	struct machine machine; /* whose model counts what depends on one; version 0: none */
 };
 

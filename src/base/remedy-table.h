@@ -42,7 +42,7 @@ REMEDY(COUNT_STARTED,
 REMEDY(GIVE_PMU,
        "give the machine a virtual PMU (KVM: -cpu host,pmu=on; clouds: a metal or larger instance)")
 REMEDY(PERF_EVENTS, "it must be built with CONFIG_PERF_EVENTS")
-REMEDY(MODEL_OR_KERNEL, "leave out --machine=none, or use --pmu=kernel on a machine with a PMU")
+REMEDY(MODEL_OR_KERNEL, "name a machine, as --machine=host, or use --pmu=kernel on one with a PMU")
 REMEDY(SAMPLE_INSTRUCTIONS, "count it, or sample by instructions or cpu-clock")
 REMEDY(KERNEL_ALONE,
        "count them in a run of their own, in which the kernel counts (anyperf stat --pmu=kernel)")

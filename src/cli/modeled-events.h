@@ -9,14 +9,15 @@
 #include "cli/report/report.h"
 
 /* The row of a command's table; @type is its struct of options, @field a const char * in it. */
-#define MACHINE_OPTION(type, field, does)                                                          \
-	{                                                                                          \
-		OPTION_STR, 0, "machine", "NAME|FILE|none",                                        \
-			.offset = offsetof(type, field), .complete = COMPLETE_FILE, .help = does,  \
-			.more = "Cycles, cache misses and branch misses of the virtual PMU are "   \
-				"those of a model: of this machine (`host`) if nothing else is "   \
-				"said. `anyperf machine` lists others, and shows what a FILE can " \
-				"say. With `none` such events are refused."                        \
+#define MACHINE_OPTION(type, field, without, does)                                                \
+	{                                                                                         \
+		OPTION_STR, 0, "machine", "NAME|FILE|none",                                       \
+			.offset = offsetof(type, field), .complete = COMPLETE_FILE, .help = does, \
+			.more = "Cycles, cache misses and branch misses of the virtual PMU are "  \
+				"those of a model, which makes programs 20 to 80 times slower; "  \
+				"it runs when somebody counts such an event. " without            \
+				" `anyperf machine` lists machines, and shows what a FILE can "   \
+				"say. `host` is this one. With `none` such events are refused."   \
 	}
 
 /* 0, or -1 after saying what is wrong with --machine @name; NULL is fine. */

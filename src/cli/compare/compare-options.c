@@ -117,7 +117,7 @@ const struct option compare_option_table[] = {
 	 .more = "The kernel's counts vary between runs, even of a program that does the same. Five runs of "
 		 "each command show how much."},
 
-	MACHINE_OPTION(struct compare_opts, machine,
+	MACHINE_OPTION(struct compare_opts, machine, "Without the option there is none.",
 		       "count with the model of this machine what depends on one"),
 	{OPTION_STR, 0, "by", "symbol", AT(by), .words = parts,
 	 .help = "show which functions have changed, from one more run",

@@ -99,7 +99,7 @@ static const struct option options[] = {
 	 .more = "auto, the default, is the machine's own if they have tables for it, else one that is like "
 		 "it: skylake-x, or zen3 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids; "
 		 "zen2, zen4. What the CPU can do is shown as it is."},
-	MACHINE_OPTION(struct run_opts, machine,
+	MACHINE_OPTION(struct run_opts, machine, "Without the option there is none.",
 		       "the machine whose model counts what depends on one"),
 	{OPTION_CALL, 0, "paranoid", "N", .call = set_paranoid,
 	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
@@ -348,7 +348,8 @@ static int make_machine(struct job *job)
 		.machine = o->machine, .session = o->session, .cache_mb = (unsigned int)o->cache_mb,
 		.seed = (u64)o->deterministic.seed, .cpu_features = o->deterministic.cpu,
 		.cpus = (unsigned int)o->deterministic.cpus,
-		.flags = (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
+		.flags = AP_VIRTUAL_NO_MODEL |
+			 (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
 			 (o->strict ? AP_VIRTUAL_STRICT : 0u) |
 			 (o->verify ? AP_VIRTUAL_VERIFY : 0u));
 	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .pmu = AP_PMU_VIRTUAL,

@@ -122,7 +122,7 @@ const struct option stat_option_table[] = {
 	 .more = "Events that do not fit take turns and are scaled, as on hardware."},
 	{OPTION_STR, 0, "cpu-model", "auto|host|MODEL", AT(cpu_model),
 	 .help = "count with the virtual PMU, and have it show this CPU, as with `anyperf run`"},
-	MACHINE_OPTION(struct stat_opts, machine,
+	MACHINE_OPTION(struct stat_opts, machine, "Without the option it is that of this machine.",
 		       "count with the virtual PMU, and with the model of this machine"),
 	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),
 	{OPTION_STR, 0, "session", "NAME", AT(session),

@@ -63,6 +63,7 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 	    put(v->session.name, sizeof(v->session.name), o.session))
 		return -EINVAL;
 	v->machine_given = o.machine;
+	v->no_model = o.flags & AP_VIRTUAL_NO_MODEL;
 	return o.machine && ap__model_chosen(&v->machine, o.machine, &why) ? -EINVAL : 0;
 }
 
@@ -72,7 +73,7 @@ static int make_virtual(struct ap_machine *m)
 	int r;
 
 	/* This machine is looked at when somebody needs to know it. */
-	if (!m->virtual_opts.machine_given &&
+	if (!m->virtual_opts.machine_given && !m->virtual_opts.no_model &&
 	    ap__model_machine(&m->virtual_opts.machine, MACHINE_HOST, &none))
 		m->virtual_opts.machine.version = 0;
 	r = m->virtual_pmu ? 0 : ap__virtual_new(&m->virtual_pmu, &m->virtual_opts);
