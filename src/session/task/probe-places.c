@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "session/helper-thread.h"
 #include "session/session-priv.h"
 
 static struct probe_file file_of(const struct proc_range *r)
@@ -57,9 +57,8 @@ struct file_search {
 	bool done, given_up; /* under `lock`; who is second frees it */
 };
 
-#define SEARCH_NS    500000000l
-#define SEARCHES     64u /* that nobody waits for any more; beyond that there are no new ones */
-#define SEARCH_STACK (PTHREAD_STACK_MIN + 65536)
+#define SEARCH_NS 500000000l
+#define SEARCHES  64u /* that nobody waits for any more; beyond that there are no new ones */
 
 static u32 searches_lost; /* atomic */
 
@@ -119,26 +118,6 @@ static struct file_search *search_new(void)
 	return f;
 }
 
-/* Signals are the session's to take. */
-static bool search_start(struct file_search *f)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	pthread_t thread;
-	bool started;
-
-	if (pthread_attr_init(&attr))
-		return false;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, SEARCH_STACK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	started = pthread_create(&thread, &attr, run_search, f) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return started;
-}
-
 /* 0, -errno of the search, or -ETIMEDOUT: the thread goes on without us. */
 static int search_wait(struct file_search *f, struct probe_file *file)
 {
@@ -186,7 +165,7 @@ int probe_file_find(void *ctx, struct task *opener, const char *path, u64 offset
 	snprintf(f->path, sizeof(f->path), "/proc/%d/%s%s", th->process->pid,
 		 *path == '/' ? "root" : "cwd/", path);
 	f->offset = offset;
-	if (!search_start(f)) {
+	if (!helper_start(run_search, f)) {
 		search_free(f);
 		return -EAGAIN;
 	}

@@ -1,14 +1,12 @@
 #include "session/wire/closer.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define AT_ONCE    64u /* under way, of one guest */
-#define STACK_SIZE (PTHREAD_STACK_MIN + 65536)
+#include "session/helper-thread.h"
+
+#define AT_ONCE 64u /* under way, of one guest */
 
 struct closer {
 	int queue[2]; /* numbers of descriptors; the second end is the session's */
@@ -30,26 +28,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are the session's to take. */
-static bool start(struct closer *c)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	pthread_t thread;
-	bool started;
-
-	if (pthread_attr_init(&attr))
-		return false;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	started = pthread_create(&thread, &attr, run, c) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return started;
-}
-
 static struct closer *closer_new(void)
 {
 	struct closer *c = calloc(1, sizeof(*c));
@@ -61,7 +39,7 @@ static struct closer *closer_new(void)
 		return NULL;
 	}
 	fcntl(c->queue[1], F_SETFL, O_NONBLOCK);
-	if (start(c))
+	if (helper_start(run, c))
 		return c;
 	close(c->queue[0]);
 	close(c->queue[1]);
