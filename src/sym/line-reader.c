@@ -1,5 +1,5 @@
 /*
- * libdw by dlopen, as in unwind.c. A file is told to it at the addresses that it has itself; its
+ * libdw by dlopen (dwfl.h). A file is told to it at the addresses that it has itself; its
  * debug file is the one that we name, for libdw's own search may ask servers.
  */
 #include "sym/line-reader.h"
@@ -11,24 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct Dwfl Dwfl;
-typedef struct Dwfl_Module Dwfl_Module;
-typedef struct Dwfl_Line Dwfl_Line;
+#include "sym/dwfl.h"
 
-struct line_callbacks {
-	int (*find_elf)(Dwfl_Module *mod, void **user, const char *name, u64 base, char **file,
-			void **elf);
-	int (*find_debuginfo)(Dwfl_Module *mod, void **user, const char *name, u64 base,
-			      const char *file, const char *link, u32 crc, char **debug_file);
-	int (*section_address)(Dwfl_Module *mod, void **user, const char *name, u64 base,
-			       const char *section, u32 index, const void *header, u64 *addr);
-	char **debuginfo_path;
-};
+typedef struct Dwfl_Line Dwfl_Line;
 
 static struct {
 	void *lib;
 	bool tried;
-	Dwfl *(*begin)(const struct line_callbacks *callbacks);
+	Dwfl *(*begin)(const struct dwfl_callbacks *callbacks);
 	void (*end)(Dwfl *dwfl);
 	Dwfl_Module *(*report_elf)(Dwfl *dwfl, const char *name, const char *file, int fd, u64 base,
 				   bool add_vaddr);
@@ -83,7 +73,7 @@ static int find_debuginfo(Dwfl_Module *mod, void **user, const char *name, u64 b
 	return *debug_file ? open(debug_of_new, O_RDONLY | O_CLOEXEC) : -1;
 }
 
-static const struct line_callbacks callbacks = {
+static const struct dwfl_callbacks callbacks = {
 	.find_elf = find_no_elf,
 	.find_debuginfo = find_debuginfo,
 };

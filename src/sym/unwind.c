@@ -1,8 +1,4 @@
-/*
- * libdw by dlopen: reading other recordings must not pay for it. The few declarations are written
- * here after its stable interface (elfutils 0.158 and later), so that building does not need its
- * headers.
- */
+/* libdw by dlopen; its few declarations are written here and in dwfl.h. */
 #include "sym/unwind.h"
 
 #include <dlfcn.h>
@@ -13,20 +9,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-typedef struct Dwfl Dwfl;
-typedef struct Dwfl_Module Dwfl_Module;
+#include "sym/dwfl.h"
+
 typedef struct Dwfl_Thread Dwfl_Thread;
 typedef struct Dwfl_Frame Dwfl_Frame;
-
-struct dwfl_callbacks {
-	int (*find_elf)(Dwfl_Module *mod, void **user, const char *name, u64 base, char **file,
-			void **elf);
-	int (*find_debuginfo)(Dwfl_Module *mod, void **user, const char *name, u64 base,
-			      const char *file, const char *link, u32 crc, char **debug_file);
-	int (*section_address)(Dwfl_Module *mod, void **user, const char *name, u64 base,
-			       const char *section, u32 index, const void *header, u64 *addr);
-	char **debuginfo_path;
-};
 
 struct dwfl_thread_callbacks {
 	pid_t (*next_thread)(Dwfl *dwfl, void *arg, void **thread);
