@@ -85,14 +85,14 @@ def need_runtime():
 def test_system_calls_under_the_translator():
     need_runtime()
     natively = calls_of("/bin/true")
-    # Measured: 300, 721 and 434 more: there is no session before somebody asks for it, as who
+    # Measured: 310, 767 and 445 more, as the code cache is mapped twice: there is no session before somebody asks for it, as who
     # counts does, unless it has a name.
     shown = calls_of(ANYPERF, "run", "--", "/bin/true")
-    assert 100 < shown - natively <= 330, (natively, shown)
+    assert 100 < shown - natively <= 340, (natively, shown)
     counted = calls_of(ANYPERF, "run", "--count", "-o", "/dev/null", "--", "/bin/true")
-    assert shown - natively < counted - natively <= 760, (natively, counted)
+    assert shown - natively < counted - natively <= 800, (natively, counted)
     named = calls_of(ANYPERF, "run", "--session", f"test-{os.getpid()}", "--", "/bin/true")
-    assert shown - natively < named - natively <= 450, (natively, named)
+    assert shown - natively < named - natively <= 470, (natively, named)
 
 
 def test_page_faults_under_the_translator():
