@@ -200,6 +200,7 @@ struct dbt_block {
 #define BLOCK_FALLS   BIT(2) /* control may get past its last instruction */
 #define BLOCK_EXACT   BIT(3) /* counts down before each instruction; found as such only */
 #define BLOCK_PASSES  BIT(4) /* the instruction at a place that was told of; likewise */
+#define BLOCK_DORMANT BIT(5) /* of an image, and in no map yet; image.c */
 #define BLOCK_FORMS   (BLOCK_EXACT | BLOCK_PASSES)
 
 struct exec_range {
@@ -352,6 +353,10 @@ void *meta_try(u64 size);   /* likewise, of any size; NULL if there is no room *
 bool cache_has_room(void);  /* for one more block */
 void cache_fill(void);      /* gets memory for the next block from the kernel, in larger pieces */
 void flush_all(u32 me);
+/* What an image has brought is to have memory: code up to `hot` and from `cold` on, and @meta. */
+bool cache_fill_upto(u64 meta);
+/* A block that an image has brought is found from now on, by its pc and by its entries. */
+void block_again(struct dbt_block *b);
 /* Makes the cache an empty one, with only its own stubs; false without memory. */
 bool cache_reset(void);
 /* The block at @pc that has @form, of BLOCK_FORMS; NULL: there is none. */
@@ -403,6 +408,8 @@ long tables_map(void *at, u64 len);
  * some may be there twice and one may be torn.
  */
 void exec_repair(void);
+/* [start, end) may be executed, and was not known. */
+void exec_range_add(u64 start, u64 end, u32 flags);
 /*
  * For a write to @addr that was refused. True if we had protected the page, which is undone then.
  * @own: the block that writes was made from this page, so translating it again must not protect it

@@ -51,10 +51,11 @@ static void check_links(const struct dbt_block *b)
 	}
 }
 
-/* A block is in the map by pc exactly while it is alive, and on the list of each of its pages. */
+/* A block is in the map by pc exactly while it is alive and awake, and on its pages' lists. */
 static void check_maps(struct dbt_block *b)
 {
-	CHECK((block_find(b->pc, b->flags & BLOCK_FORMS) == b) == !(b->flags & BLOCK_DEAD));
+	CHECK((block_find(b->pc, b->flags & BLOCK_FORMS) == b) ==
+	      !(b->flags & (BLOCK_DEAD | BLOCK_DORMANT)));
 	if (b->flags & BLOCK_DEAD) {
 		CHECK(!b->in);
 		return;

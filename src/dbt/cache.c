@@ -240,6 +240,28 @@ void *meta_try(u64 size)
 	return p;
 }
 
+bool cache_fill_upto(u64 meta)
+{
+	u32 hot = (u32)ALIGN_UP(cache.hot, FILL_MIN), cold = (u32)ALIGN_DOWN(cache.cold, FILL_MIN);
+
+	if (!code_thaw() || !meta_map(meta + 2 * META_SLACK))
+		return false;
+	if (hot > cache.hot_filled) {
+		populate_code(cache.hot_filled, hot - cache.hot_filled);
+		cache.hot_filled = hot;
+	}
+	if (cold < cache.cold_filled) {
+		populate_code(cold, cache.cold_filled - cold);
+		cache.cold_filled = cold;
+	}
+	meta = ALIGN_UP(meta, FILL_MIN);
+	if (meta > cache.meta_filled) {
+		populate(cache.meta + cache.meta_filled, (u32)(meta - cache.meta_filled));
+		cache.meta_filled = meta;
+	}
+	return true;
+}
+
 #define MAP_FIRST 1024u
 #define MAP_MAX   (1u << 20)
 
@@ -377,6 +399,16 @@ static void by_pc_add(struct dbt_block *b)
 
 	b->next = *head;
 	*head = meta_ref_of(b);
+}
+
+static void by_pc_remove(struct dbt_block *b)
+{
+	meta_ref *p = &cache.by_pc.heads[block_hash(&cache.by_pc, b->pc)];
+
+	while (*p != meta_ref_of(b))
+		p = &((struct dbt_block *)meta_at(*p))->next;
+	*p = b->next;
+	cache.by_pc.count--;
 }
 
 static void by_pc_grow(void)
@@ -635,14 +667,13 @@ static void entry_kill(struct dbt_entry *e)
  */
 void block_kill(struct dbt_block *b)
 {
-	meta_ref *p = &cache.by_pc.heads[block_hash(&cache.by_pc, b->pc)], next;
+	bool dormant = b->flags & BLOCK_DORMANT;
 	struct dbt_exit *x;
+	meta_ref next;
 
 	CHECK(!(b->flags & BLOCK_DEAD));
-	while (*p != meta_ref_of(b))
-		p = &((struct dbt_block *)meta_at(*p))->next;
-	*p = b->next;
-	cache.by_pc.count--;
+	if (!dormant)
+		by_pc_remove(b);
 	b->flags |= BLOCK_DEAD;
 	for (x = meta_at(b->in); x; x = meta_at(next)) {
 		next = x->next;
@@ -650,9 +681,26 @@ void block_kill(struct dbt_block *b)
 		arch_patch(x->patch, x->stub);
 	}
 	b->in = 0;
-	for (struct dbt_entry *e = b->entries; e; e = e->sibling)
+	for (struct dbt_entry *e = b->entries; e && !dormant; e = e->sibling)
 		entry_kill(e);
 	cache.stats.invalidations++;
+}
+
+void block_again(struct dbt_block *b)
+{
+	cache.by_pc.count++;
+	by_pc_add(b);
+	for (struct dbt_entry *e = b->entries; e; e = e->sibling) {
+		cache.tables[e->table].count++;
+		entry_push(e);
+	}
+}
+
+void dbt_forget(struct dbt_thread *t)
+{
+	cache_lock(t);
+	flush_all(t->id);
+	cache_unlock(t);
 }
 
 void dbt_set_mask(struct dbt_thread *t, u64 mask)

@@ -432,6 +432,39 @@ bool dbt_in_cache(u64 pc);
 void dbt_code_range(u64 *start, u64 *end);
 
 /*
+ * What has been translated, for another process with the same files at the same addresses: image.c.
+ * Ranges are private mappings of files that nobody has written to; what they are of is the
+ * caller's to know, and stands in the image as it is handed in.
+ */
+struct dbt_image_range {
+	u64 start, end;
+};
+
+/* How much an image would take, about. */
+u64 dbt_image_used(void);
+/*
+ * Hands all of it to @write, in pieces. @version: whatever makes translators differ. @t is the only
+ * thread, and never runs again. False: there cannot be one, or write() was false.
+ */
+bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_range *ranges, u32 n,
+		    bool (*write)(void *ctx, const void *from, u64 len), void *ctx);
+struct dbt_image_source {
+	bool (*read)(void *ctx, void *to, u64 len); /* what was written, in its order */
+	bool (*end)(void *ctx);                     /* all was read: was that what was written? */
+	void *ctx;
+};
+
+/*
+ * Before anything is executable. False: it is another translator's, or could not be read; the cache
+ * is empty then.
+ */
+bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_source *from);
+/* Forgets all that was translated. */
+void dbt_forget(struct dbt_thread *t);
+/* dbt_exec_add() for a range of the image, with the same bytes at the same place. */
+void dbt_exec_adopt(struct dbt_thread *t, u64 start, u64 len, u32 flags);
+
+/*
  * Executable guest memory. The runtime maps it without PROT_EXEC and says here what the guest may
  * execute. We must be able to read it. Adding a known range and removing one both invalidate the
  * blocks that were made from it.

@@ -175,15 +175,11 @@ static void page_release(struct code_page *p)
 	}
 }
 
-void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags)
+void exec_range_add(u64 start, u64 end, u32 flags)
 {
-	u64 end = start + len;
 	bool before, after;
 	u32 i;
 
-	cache_lock(t);
-	pages_each(start, end, page_gone);
-	arch_forget_code();
 	ranges_clear(start, end);
 	i = range_after(start);
 	before = i > 0 && cache.ranges[i - 1].end == start && cache.ranges[i - 1].flags == flags;
@@ -199,6 +195,14 @@ void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags)
 	} else {
 		range_insert(i, start, end, flags);
 	}
+}
+
+void dbt_exec_add(struct dbt_thread *t, u64 start, u64 len, u32 flags)
+{
+	cache_lock(t);
+	pages_each(start, start + len, page_gone);
+	arch_forget_code();
+	exec_range_add(start, start + len, flags);
 	cache_unlock(t);
 }
 
