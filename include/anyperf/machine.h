@@ -46,6 +46,12 @@ enum ap_virtual_flags {
 	 * among other things do not become slower by a model.
 	 */
 	AP_VIRTUAL_NO_MODEL = 1 << 4,
+	/*
+	 * Keep what is translated for later runs, in $XDG_CACHE_HOME/anyperf/translations. A user's
+	 * programs have their files at the same addresses each time then. Without effect with
+	 * AP_VIRTUAL_DETERMINISTIC.
+	 */
+	AP_VIRTUAL_TRANSLATIONS = 1 << 5,
 };
 
 /* What the virtual PMU is like, and the translator. All zero: the usual. Strings are copied. */

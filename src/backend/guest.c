@@ -64,7 +64,7 @@ static bool is_plain_text(const char *path)
 
 /* What the child passes on; the descriptors lose CLOEXEC there. */
 struct guest_launch {
-	int fds[4]; /* runtime, control, segment, bootstrap; borrowed but for the second */
+	int fds[5]; /* runtime, control, segment, bootstrap, images; borrowed but for the second */
 	int inside; /* the session's end of the fourth, or -1; borrowed */
 	bool fixed_addresses;
 	char **argv; /* of the runtime; owned, as are the two strings in it that are not borrowed */
@@ -72,7 +72,7 @@ struct guest_launch {
 	char path[CONTROL_PATH];
 };
 
-enum { FD_RUNTIME, FD_CONTROL, FD_SEGMENT, FD_BOOTSTRAP };
+enum { FD_RUNTIME, FD_CONTROL, FD_SEGMENT, FD_BOOTSTRAP, FD_IMAGES };
 
 /*
  * Out of it the runtime reads what it is told. Where our limit for files (RLIMIT_FSIZE), which
@@ -103,7 +103,8 @@ static int fd_with(const struct rt_control *c)
 }
 
 /* The runtime's arguments and what it is told. */
-static int prepare(struct guest_launch *l, const struct guest_segment *segment, char *const *argv)
+static int prepare(struct guest_launch *l, const struct guest_segment *segment,
+		   const struct guest_images *images, char *const *argv)
 {
 	struct rt_control *c = calloc(1, sizeof(*c));
 	size_t argc = 0, n = 0;
@@ -137,6 +138,10 @@ static int prepare(struct guest_launch *l, const struct guest_segment *segment, 
 	c->segment_fd = l->fds[FD_SEGMENT];
 	c->rt_fd = l->fds[FD_RUNTIME];
 	c->exe_fd = c->interp_fd = -1;
+	c->images_fd = -1;
+	if (images->dir >= 0)
+		l->fds[FD_IMAGES] = c->images_fd = images->dir;
+	c->images_seed = images->seed;
 	c->session_fd = l->fds[FD_BOOTSTRAP];
 	c->meter = ~0u;
 	c->run = segment->number;
@@ -146,8 +151,9 @@ static int prepare(struct guest_launch *l, const struct guest_segment *segment, 
 	return l->fds[FD_CONTROL] < 0 ? l->fds[FD_CONTROL] : 0;
 }
 
-int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *segment, int runtime,
-		      int bootstrap, int inside, char *const *argv)
+int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *segment,
+		      const struct guest_images *images, int runtime, int bootstrap, int inside,
+		      char *const *argv)
 {
 	struct guest_launch *l = calloc(1, sizeof(*l));
 	int err;
@@ -158,11 +164,12 @@ int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *seg
 	l->fds[FD_CONTROL] = -1;
 	l->fds[FD_SEGMENT] = segment->fd;
 	l->fds[FD_BOOTSTRAP] = bootstrap;
+	l->fds[FD_IMAGES] = -1;
 	l->inside = inside;
 	l->fixed_addresses = segment->head->flags & SEGMENT_DETERMINISTIC;
 	err = -look_up(argv[0], l->path, sizeof(l->path));
 	if (!err)
-		err = prepare(l, segment, argv);
+		err = prepare(l, segment, images, argv);
 	if (err)
 		ap__guest_free(l);
 	else

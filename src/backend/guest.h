@@ -14,6 +14,12 @@
 
 struct guest_launch;
 
+/* The folder of translations, and what addresses are drawn from; translations.h. */
+struct guest_images {
+	int dir; /* -1: none; borrowed */
+	u64 seed;
+};
+
 /*
  * Prepares for the program @argv, looked up in PATH as execvp(3) does. @runtime is anyperf-rt,
  * @bootstrap the guests' end of the bootstrap socket or -1; they, @segment and @argv must live as
@@ -21,7 +27,8 @@ struct guest_launch;
  * program; -EACCES: it may not be executed.
  */
 must_check int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *segment,
-				 int runtime, int bootstrap, int inside, char *const *argv);
+				 const struct guest_images *images, int runtime, int bootstrap,
+				 int inside, char *const *argv);
 
 /*
  * In a child that waits before it becomes the program: gives up its copy of the bootstrap socket's

@@ -1,5 +1,7 @@
 #include "backend/virtual.h"
 
+#include "backend/translations.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -26,8 +28,9 @@ struct virtual_pmu {
 	pthread_mutex_t lock; /* guards all below */
 	struct virtual_opts opts;
 	struct guest_segment segment;
-	char machine[MACHINE_NAME];   /* of the segment; "": none */
-	int runtime;                  /* anyperf-rt; -1: not looked for */
+	char machine[MACHINE_NAME]; /* of the segment; "": none */
+	int runtime;                /* anyperf-rt; -1: not looked for */
+	struct guest_images images;
 	int bootstrap;                /* the guests' end; -1: none */
 	int bootstrap_inside;         /* while no session reads it, else -1 */
 	bool joined;                  /* the session is that of another */
@@ -68,7 +71,7 @@ int ap__virtual_new(struct virtual_pmu **out, const struct virtual_opts *opts)
 	/* A level has a model of its own, which the events' codes follow. */
 	if (v->opts.cpu != METER_CPU_HOST)
 		strcpy(v->opts.session.cpuid_profile, CPUID_PROFILE_LEVEL);
-	v->segment.fd = v->runtime = v->bootstrap = v->bootstrap_inside = -1;
+	v->images.dir = v->segment.fd = v->runtime = v->bootstrap = v->bootstrap_inside = -1;
 	*out = v;
 	return 0;
 }
@@ -93,6 +96,7 @@ void ap__virtual_free(struct virtual_pmu *v)
 		return;
 	ap__remote_close(v->remote);
 	ap__segment_close(&v->segment);
+	close_fd(&v->images.dir);
 	close_fd(&v->runtime);
 	close_fd(&v->bootstrap);
 	close_fd(&v->bootstrap_inside);
@@ -241,6 +245,14 @@ static int need_segment(struct virtual_pmu *v, bool start_named, char *why, size
 		return v->runtime;
 	if (v->segment.fd >= 0)
 		return 0;
+	if (v->opts.translations && !(v->opts.segment_flags & SEGMENT_DETERMINISTIC)) {
+		v->images.dir = ap__translations_open(&v->images.seed, why, len);
+		if (v->images.dir < 0)
+			return v->images.dir;
+		/* Now and then is enough. */
+		if (getpid() % 16 == 0)
+			ap__translations_trim(v->images.dir, TRANSLATIONS_MOST);
+	}
 	if (named)
 		err = join(v, why, len);
 	if (!named || (err == -ECONNREFUSED && start_named)) {
@@ -354,7 +366,7 @@ int ap__virtual_launch(struct virtual_pmu *v, char *const *argv, struct guest_la
 	v->words = copy_words(argv);
 	err = need_segment(v, true, why, len);
 	if (!err)
-		err = ap__guest_prepare(launch, &v->segment, v->runtime, v->bootstrap,
+		err = ap__guest_prepare(launch, &v->segment, &v->images, v->runtime, v->bootstrap,
 					v->bootstrap_inside, argv);
 	pthread_mutex_unlock(&v->lock);
 	return err;

@@ -7,6 +7,7 @@
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/load/elf.h"
 #include "rt/load/execve.h"
+#include "rt/load/images.h"
 #include "rt/load/stack.h"
 #include "rt/load/told.h"
 #include "rt/load/vdso.h"
@@ -60,6 +61,7 @@ struct startup {
 	u64 mask;
 	struct vdso vdso;
 	struct rlimit64 limits[LIMITS];
+	struct image_file exe_file, interp_file; /* of no inode: not known */
 };
 
 static struct dbt_ops ops = {
@@ -166,7 +168,15 @@ static u64 pie_place(u64 extent, u64 align)
 	return ALIGN_UP(low + random_pages(RANDOM_PIE) % (high - low), align);
 }
 
-static void load(struct startup *s, bool random)
+/* Where all of the user's programs have @exe, or @at. */
+static u64 image_place(int exe, u64 extent, u64 align, u64 at)
+{
+	u64 place = images_place(exe, extent + align, true);
+
+	return place ? ALIGN_UP(place, align) : at;
+}
+
+static void load(struct thread *t, struct startup *s, bool random)
 {
 	struct elf_image *image = &s->plan.image;
 	int exe, interp;
@@ -183,7 +193,11 @@ static void load(struct startup *s, bool random)
 		at = ALIGN_DOWN(ELF_ET_DYN_BASE, align);
 		if (random)
 			at = pie_place(elf_extent(&s->eh, s->plan.phdrs), align);
+		if (images_shared())
+			at = image_place(exe, elf_extent(&s->eh, s->plan.phdrs), align, at);
 	}
+	images_file(exe, 0, &s->exe_file);
+	images_load(t, exe);
 	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
 	fd_keep_exe(exe);
@@ -193,8 +207,10 @@ static void load(struct startup *s, bool random)
 	if (interp < 0)
 		interp = (int)fd_open(AT_FDCWD, image->interp, O_RDONLY | O_CLOEXEC);
 	if (interp < 0 || elf_read(interp, true, &s->interp_eh, s->interp_phdrs, NULL) ||
-	    elf_map(interp, &s->interp_eh, s->interp_phdrs, 0, &s->interp))
+	    elf_map(interp, &s->interp_eh, s->interp_phdrs, images_place(interp, 1 << 20, false),
+		    &s->interp))
 		cannot_load();
+	images_file(interp, 0, &s->interp_file);
 	sys_close(interp);
 }
 
@@ -279,7 +295,9 @@ static struct thread *first_thread(struct startup *s)
 	config.mask = paths_mask();
 	ops.arch = arch_dbt_ops;
 	config.cache_size = (u64)(segment->cache_mb ? segment->cache_mb : 64) << 20;
-	config.cache_hint = cache_place(config.cache_size);
+	config.cache_hint = images_cache_place(config.cache_size);
+	if (!config.cache_hint)
+		config.cache_hint = cache_place(config.cache_size);
 	if (segment->flags & SEGMENT_VERIFY)
 		config.flags |= DBT_CHECKS;
 	if (segment->flags & SEGMENT_REQUESTS)
@@ -351,6 +369,9 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	meter_init(fd_get(FD_SEGMENT), s->control.run);
 	if (random && !(counter_segment()->flags & SEGMENT_DETERMINISTIC))
 		region_randomize();
+	images_init(&s->control, random && !(counter_segment()->flags & SEGMENT_DETERMINISTIC));
+	if (images_shared())
+		region_tables_at(images_tables_step());
 	if (s->control.flags & CONTROL_LAUNCH)
 		launch(s);
 	mm_init();
@@ -364,7 +385,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 		nondet_used(NONDET_ADDRESSES);
 	region_count_image();
 	limits_start(t, &s->control, s->limits);
-	load(s, random);
+	load(t, s, random);
 	vdso_put(&s->vdso);
 
 	scratch_size = stack_scratch(&s->in, s->plan.args, s->plan.prefix, s->control.execfn);
@@ -378,9 +399,9 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	tell_kernel(s, random);
 	if (image->exec_stack)
 		add_stack_code(t, &s->out);
-	elf_add_code(t, &s->eh, s->plan.phdrs, image->bias);
+	elf_add_code(t, &s->eh, s->plan.phdrs, image->bias, &s->exe_file);
 	if (image->has_interp)
-		elf_add_code(t, &s->interp_eh, s->interp_phdrs, s->interp.bias);
+		elf_add_code(t, &s->interp_eh, s->interp_phdrs, s->interp.bias, &s->interp_file);
 	meter_begin(t, s->control.meter == ~0u ? METER_NEW_PROCESS : METER_SAME_PROCESS);
 	perf_start(t, s->control.perf_fds, s->control.flags & CONTROL_LAUNCH);
 	/* Once more, now that the session has told of the execve: that was before its start. */

@@ -16,6 +16,7 @@
 #include "cli/determinism.h"
 #include "cli/json.h"
 #include "cli/modeled-events.h"
+#include "cli/translations-option.h"
 #include "cli/report/refused.h"
 #include "cli/report/uncounted.h"
 #include "cli/run/run-counts.h"
@@ -31,6 +32,7 @@ struct run_opts {
 	const char *output;
 	bool verify;
 	long cache_mb;
+	const char *translations;
 	bool strict;
 	long counters;
 	const char *cpu_model;
@@ -116,6 +118,7 @@ static const struct option options[] = {
 	{OPTION_GROUP, .help = "The translator"},
 	{OPTION_INT, 0, "cache-size", "MB", AT(cache_mb), .min = 1, .max = 1024,
 	 .help = "most translated code per process (default 64)"},
+	TRANSLATIONS_OPTION(struct run_opts, translations),
 	{OPTION_FLAG, 0, "strict", AT(strict),
 	 .help = "refuse programs that cannot run under the translator",
 	 .more = "Setuid, 32-bit and unreadable programs that COMMAND starts run natively and "
@@ -351,6 +354,7 @@ static int make_machine(struct job *job)
 		.flags = AP_VIRTUAL_NO_MODEL |
 			 (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
 			 (o->strict ? AP_VIRTUAL_STRICT : 0u) |
+			 (translations_kept(o->translations) ? AP_VIRTUAL_TRANSLATIONS : 0u) |
 			 (o->verify ? AP_VIRTUAL_VERIFY : 0u));
 	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .pmu = AP_PMU_VIRTUAL,
 					      .virtual_pmu = &virtual_opts);

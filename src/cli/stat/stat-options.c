@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/modeled-events.h"
+#include "cli/translations-option.h"
 
 #define AT(field) .offset = offsetof(struct stat_opts, field)
 
@@ -122,6 +123,7 @@ const struct option stat_option_table[] = {
 	 .more = "Events that do not fit take turns and are scaled, as on hardware."},
 	{OPTION_STR, 0, "cpu-model", "auto|host|MODEL", AT(cpu_model),
 	 .help = "count with the virtual PMU, and have it show this CPU, as with `anyperf run`"},
+	TRANSLATIONS_OPTION(struct stat_opts, translations),
 	MACHINE_OPTION(struct stat_opts, machine, "Without the option it is that of this machine.",
 		       "count with the virtual PMU, and with the model of this machine"),
 	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),

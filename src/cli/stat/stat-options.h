@@ -25,7 +25,8 @@ struct stat_opts {
 	const char *session;   /* count guests of this session */
 	const char *cpu_model; /* that the virtual PMU shows; NULL: auto */
 	const char *machine;   /* whose model counts; NULL: host */
-	long counters;         /* of the virtual PMU; 0: as many as wanted */
+	const char *translations;
+	long counters; /* of the virtual PMU; 0: as many as wanted */
 	struct deterministic_opts deterministic;
 	bool no_inherit;
 

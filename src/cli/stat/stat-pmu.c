@@ -10,6 +10,7 @@
 
 #include "backend/virtual.h"
 #include "cli/modeled-events.h"
+#include "cli/translations-option.h"
 #include "cli/stat/stat-priv.h"
 #include "lib/refusal/fail.h"
 #include "lib/machine/machine-pmu.h"
@@ -57,6 +58,8 @@ static int make_machine(struct stat_job *st)
 
 	if (o->deterministic.on)
 		virtual_opts.flags |= AP_VIRTUAL_DETERMINISTIC;
+	if (translations_kept(o->translations))
+		virtual_opts.flags |= AP_VIRTUAL_TRANSLATIONS;
 	opts.virtual_pmu = &virtual_opts;
 	return ap_machine_new(&st->machine, &opts) ? command_error(&cmd_stat, "out of memory") : 0;
 }

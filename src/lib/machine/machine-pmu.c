@@ -55,6 +55,7 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 		v->segment_flags |= SEGMENT_DETERMINISTIC;
 	if (o.flags & AP_VIRTUAL_STRICT)
 		v->segment_flags |= SEGMENT_STRICT;
+	v->translations = o.flags & AP_VIRTUAL_TRANSLATIONS;
 	if (o.flags & AP_VIRTUAL_VERIFY)
 		v->segment_flags |= SEGMENT_VERIFY;
 	if (o.counters > 64 || o.cpus > 64 || cpu_of(o.cpu_features, &v->cpu) ||

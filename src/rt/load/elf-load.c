@@ -4,6 +4,7 @@
  */
 #include "rt/load/elf.h"
 
+#include "rt/load/images.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
@@ -218,11 +219,13 @@ int elf_map(int fd, const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs, u64 at, struc
 	return 0;
 }
 
-void elf_add_code(struct thread *t, const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs, u64 bias)
+void elf_add_code(struct thread *t, const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs, u64 bias,
+		  const struct image_file *file)
 {
 	mm_lock(t);
 	for (u32 i = 0; i < eh->e_phnum; i++) {
 		const Elf64_Phdr *ph = &phdrs[i];
+		struct image_file of;
 		struct mm_range r;
 
 		if (ph->p_type != PT_LOAD || !(ph->p_flags & PF_X) || !ph->p_memsz)
@@ -232,7 +235,9 @@ void elf_add_code(struct thread *t, const Elf64_Ehdr *eh, const Elf64_Phdr *phdr
 			.end = ALIGN_UP(ph->p_vaddr + bias + ph->p_memsz, PAGE_SIZE),
 			.prot = prot_of(ph),
 		};
-		mm_exec_add(t, &r);
+		of = *file;
+		of.offset = ALIGN_DOWN(ph->p_offset, PAGE_SIZE);
+		images_add(t, &r, of.inode && ph->p_memsz == ph->p_filesz ? &of : NULL);
 	}
 	mm_unlock(t);
 }

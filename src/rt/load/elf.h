@@ -71,6 +71,8 @@ u64 elf_alignment(const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs);
 
 struct thread;
 /* Makes the executable segments known to the mm. */
-void elf_add_code(struct thread *t, const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs, u64 bias);
+struct image_file;
+void elf_add_code(struct thread *t, const Elf64_Ehdr *eh, const Elf64_Phdr *phdrs, u64 bias,
+		  const struct image_file *file);
 
 #endif

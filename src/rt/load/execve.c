@@ -5,6 +5,8 @@
  */
 #include "rt/load/execve.h"
 
+#include "rt/load/images.h"
+
 #include "rt/arch.h"
 #include "rt/deterministic/deterministic-run.h"
 #include "rt/mm/guest-mem.h"
@@ -318,6 +320,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->segment_fd = fd_get(FD_SEGMENT);
 	c->rt_fd = fd_get(FD_RT);
 	c->session_fd = fd_get(FD_SESSION);
+	images_exec(c);
 	c->exe_fd = plan->exe_fd;
 	c->interp_fd = plan->interp_fd;
 	c->meter = t->meter;
@@ -449,6 +452,7 @@ static long run(struct thread *t, struct exec_plan *plan, struct rt_control *c, 
 	char number[16];
 	size_t size = 0;
 	long ret = 0, fd;
+	bool saved;
 	u64 *v;
 
 	fd = write_control(t, plan, c);
@@ -470,10 +474,13 @@ static long run(struct thread *t, struct exec_plan *plan, struct rt_control *c, 
 			sys_fcntl(plan->exe_fd, F_SETFD, 0);
 		if (plan->interp_fd >= 0)
 			sys_fcntl(plan->interp_fd, F_SETFD, 0);
+		saved = images_save(t);
 		t->execing = true;
 		ret = call_kernel_with(t, __NR_execveat, (u64)fd_get(FD_RT), (u64) "", (u64)v, envp,
 				       AT_EMPTY_PATH, 0);
 		t->execing = false;
+		if (saved)
+			dbt_forget(&t->dbt);
 		signal_exec_failed(t);
 		sample_exec_failed(t);
 		t->exec_maps[1].at = NULL;

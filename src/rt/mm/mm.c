@@ -4,6 +4,8 @@
  */
 #include "rt/mm/mm.h"
 
+#include "rt/load/images.h"
+
 #include "rt/mm/region.h"
 #include "rt/task/shared-mm.h"
 #include "sys/fmt.h"
@@ -302,15 +304,28 @@ void mm_exec_add(struct thread *t, const struct mm_range *r)
 	/* Callers that can fail have asked already. */
 	if (!mm_exec_room(t))
 		return;
+	images_forget(r->start, r->end);
 	carve(&mm.code, r->start, r->end);
 	insert(&mm.code, r);
 	dbt_exec_add(&t->dbt, r->start, r->end - r->start, dbt_flags(r));
 }
 
+void mm_exec_add_known(struct thread *t, const struct mm_range *r, bool known)
+{
+	if (!known || overlaps(&mm.code, r->start, r->end) || !mm_exec_room(t)) {
+		mm_exec_add(t, r);
+		return;
+	}
+	insert(&mm.code, r);
+	dbt_exec_adopt(&t->dbt, r->start, r->end - r->start, dbt_flags(r));
+}
+
 void mm_exec_remove(struct thread *t, u64 start, u64 end)
 {
-	if (carve(&mm.code, start, end))
-		dbt_exec_remove(&t->dbt, start, end - start);
+	if (!carve(&mm.code, start, end))
+		return;
+	images_forget(start, end);
+	dbt_exec_remove(&t->dbt, start, end - start);
 }
 
 void mm_exec_hide(struct thread *t, u64 start, u64 end)

@@ -43,6 +43,8 @@ must_check bool mm_exec_room(struct thread *t);
 /* [start, end) is executable with @prot, or no longer. */
 void mm_exec_add(struct thread *t, const struct mm_range *r);
 void mm_exec_remove(struct thread *t, u64 start, u64 end);
+/* mm_exec_add(), where @known says that the translator has an image of it. */
+void mm_exec_add_known(struct thread *t, const struct mm_range *r, bool known);
 
 /*
  * For a call that takes code away. Forgetting code touches the protection of its pages, so the

@@ -47,6 +47,11 @@ void region_randomize(void)
 	code_write = REGION_CODE + drawn[2] % CODE_STEPS * PIECE;
 }
 
+void region_tables_at(u64 step)
+{
+	tables = REGION_TABLES + step % TABLES_STEPS * PIECE;
+}
+
 u64 region_tables(void)
 {
 	return tables;

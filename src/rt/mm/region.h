@@ -40,6 +40,8 @@ static inline bool region_overlaps(u64 start, u64 len)
  */
 void region_randomize(void);
 
+/* Where the translator's tables are to be: @step is any number. */
+void region_tables_at(u64 step);
 /* Where the translator's tables belong, and where it writes code. */
 u64 region_tables(void);
 u64 region_code_write(void);

@@ -3,6 +3,7 @@
  * rt/mm/mm.h and really mapped without PROT_EXEC. Code that goes away is forgotten by the
  * translator *before* the kernel's call, because forgetting touches the protection of its pages.
  */
+#include "rt/load/images.h"
 #include "rt/mm/mdwe.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
@@ -87,6 +88,7 @@ long guest_mmap(struct thread *t)
 	u64 prot = implied(t, guest_arg(t, 2)), size = ALIGN_UP(len, PAGE_SIZE);
 	bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE), shared = !(flags & MAP_PRIVATE);
 	bool file = !(flags & MAP_ANONYMOUS), asked;
+	struct image_file of;
 	u64 gone;
 	long ret;
 
@@ -98,6 +100,10 @@ long guest_mmap(struct thread *t)
 			return -ENOMEM;
 		addr = 0;
 	}
+	/* As glibc's loader begins a library; the other pieces go by that. */
+	if (!addr && !fixed && flags & MAP_DENYWRITE && file && !shared && !guest_arg(t, 5) &&
+	    images_shared())
+		addr = images_place((int)guest_arg(t, 4), size, false);
 	if (!(prot & PROT_EXEC) && !(flags & MAP_FIXED) && !shared) {
 		ret = call_kernel_with(t, __NR_mmap, addr, len, prot, flags, guest_arg(t, 4),
 				       guest_arg(t, 5));
@@ -146,7 +152,10 @@ long guest_mmap(struct thread *t)
 				.grows = !!(flags & MAP_GROWSDOWN),
 			};
 
-			mm_exec_add(t, &r);
+			images_add(t, &r,
+				   file && images_file((int)guest_arg(t, 4), guest_arg(t, 5), &of)
+					   ? &of
+					   : NULL);
 		}
 	}
 	mm_unlock(t);

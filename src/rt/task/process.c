@@ -9,6 +9,7 @@
 #include "rt/task/process.h"
 
 #include "rt/deterministic/deterministic-run.h"
+#include "rt/load/images.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mdwe.h"
 #include "rt/mm/mm.h"
@@ -50,6 +51,16 @@ static void list_acquire(u32 me)
 static void list_release(u32 me)
 {
 	lock_release(&list_lock, me);
+}
+
+bool process_is_single(struct thread *t)
+{
+	bool single;
+
+	list_acquire(t->id);
+	single = all == t && !t->all_next;
+	list_release(t->id);
+	return single;
 }
 
 struct thread *threads_lock(struct thread *t)
@@ -641,6 +652,7 @@ long guest_exit_group(struct thread *t)
 	perf_thread_exit(t, true);
 	rescue_streams(t);
 	meter_end(t, (u32)(status & 0xff) << 8, true);
+	images_save(t);
 	sys_exit_group(status);
 }
 

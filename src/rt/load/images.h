@@ -1,0 +1,52 @@
+/*
+ * PURPOSE: translations that processes of one tree have in common. What a process has translated is
+ * kept as an image (dbt_image_save()) in a directory that the tree has brought along, and the next
+ * process that begins the same program takes it. For that files are at the same addresses in all
+ * processes of the tree, and the translator too: drawn once for the tree, and not for each process.
+ *
+ * A range of an image is used only if the same file, unchanged, is mapped at the same place. Only
+ * files of the user who runs are believed. doc/translator.md says what it gives.
+ *
+ * Locking: mm's lock, but for what is called while there is one thread.
+ */
+#ifndef RT_LOAD_IMAGES_H
+#define RT_LOAD_IMAGES_H
+
+#include "rt/mm/mm.h"
+
+struct rt_control;
+
+/* What a range was mapped from. */
+struct image_file {
+	u64 device, inode, size, changed, offset;
+};
+
+/* Before all else that asks here. Without a directory in @control nothing is shared. */
+void images_init(const struct rt_control *control, bool wanted);
+/* What the next program of the process is told. */
+void images_exec(struct rt_control *control);
+bool images_shared(void);
+
+/* Where the translator's tables and its cache of @size bytes are; 0: anywhere. */
+u64 images_tables_step(void);
+u64 images_cache_place(u64 size);
+/* Where file @fd of @size bytes of addresses belongs; 0: anywhere. @program: below the others. */
+u64 images_place(int fd, u64 size, bool program);
+
+/* The identity of @fd, with @offset; false: unknown. */
+bool images_file(int fd, u64 offset, struct image_file *file);
+
+/* Takes the image of the program @exe, if there is one. */
+void images_load(struct thread *t, int exe);
+/* @r is executable, and of @file; NULL: of none. As mm_exec_add(), under its lock. */
+void images_add(struct thread *t, const struct mm_range *r, const struct image_file *file);
+/* [start, end) is no longer what it was. */
+void images_forget(u64 start, u64 end);
+
+/*
+ * The process ends, or becomes another program: keeps what it has translated, if that is new. True:
+ * dbt_image_save() was called, so who goes on after all has to forget everything.
+ */
+bool images_save(struct thread *t);
+
+#endif

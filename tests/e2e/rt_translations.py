@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""What is translated is kept for later runs (--translations=user), and whatever becomes of the
+folder, programs do what they do and count what they execute."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from e2e import ANYPERF, ENV, main, scratch
+
+FIXED = os.environ["E2E_FIXED"]
+PROGRAMS = ([FIXED], [FIXED, *["x"] * 20], ["/bin/true"], ["sort", "/etc/passwd"],
+            ["sh", "-c", "ls / | wc -l; exec sort /etc/passwd"])
+
+
+def counted(cache, *command, status=0):
+    """Instructions and branches, and the output."""
+    p = subprocess.run([ANYPERF, "stat", "-j", "--translations=user", "-e",
+                        "instructions:u,branches:u", "--", *command],
+                       capture_output=True, text=True, check=False, timeout=120, env={**ENV, "XDG_CACHE_HOME": cache})
+    assert p.returncode == status, (command, p)
+    counts = json.loads(p.stderr.splitlines()[-1])["counts"]
+    return [c["value"] for c in counts], p.stdout
+
+
+def alike(one, other, program):
+    """Where a program's way depends on its stack's address, or a fork on the scheduler, nearly."""
+    if program[0] == FIXED:
+        return one == other
+    return one[1] == other[1] and all(abs(a - b) < a / 50 for a, b in zip(one[0], other[0]))
+
+
+def kept(cache):
+    folder = f"{cache}/anyperf/translations"
+    return {name: os.stat(f"{folder}/{name}").st_size for name in os.listdir(folder)
+            if name != "seed"}
+
+
+def test_what_is_kept_counts_alike():
+    with scratch() as cache:
+        for program in PROGRAMS:
+            first = counted(cache, *program)
+            files = kept(cache)
+            for _ in range(3):
+                again = counted(cache, *program)
+                assert alike(first, again, program), (program, first, again)
+            assert len(files) >= 1 and kept(cache) == files, (program, files, kept(cache))
+        assert oct(os.stat(f"{cache}/anyperf/translations").st_mode)[-3:] == "700"
+
+
+def damage(path, how):
+    size = os.stat(path).st_size
+    if how == "empty":
+        os.truncate(path, 0)
+    elif how == "short":
+        os.truncate(path, size * 2 // 3)
+    elif how == "foreign":
+        os.chmod(path, 0o644)
+    elif how == "link":
+        os.rename(path, path + ".x")
+        os.symlink(path + ".x", path)
+    else:
+        with open(path, "r+b") as f:
+            f.seek(int(size * how))
+            byte = f.read(1)[0]
+            f.seek(int(size * how))
+            f.write(bytes([byte ^ 0x10]))
+
+
+def test_a_folder_that_is_damaged():
+    with scratch() as cache:
+        right = counted(cache, "sort", "/etc/passwd")
+        for how in ("empty", "short", "foreign", "link", 0, 0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.9999):
+            for name in kept(cache):
+                damage(f"{cache}/anyperf/translations/{name}", how)
+            now = counted(cache, "sort", "/etc/passwd")
+            assert alike(right, now, ["sort"]), (how, right, now)
+            for name in kept(cache):
+                os.remove(f"{cache}/anyperf/translations/{name}")
+            counted(cache, "sort", "/etc/passwd")
+
+
+def test_another_program_of_the_same_name():
+    with scratch() as cache:
+        path = f"{cache}/program"
+        shutil.copy(FIXED, path)
+        first = counted(cache, path)
+        for _ in range(2):
+            shutil.copy("/bin/true", path)
+            other = counted(cache, path)
+            assert other != first
+            shutil.copy(FIXED, path)
+            assert counted(cache, path) == first
+            # In place, with its times as they were: the change of the inode is seen.
+            times = os.stat(path)
+            with open(path, "r+b") as f:
+                f.write(f.read())
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            assert counted(cache, path) == first
+
+
+def test_several_at_once():
+    with scratch() as cache:
+        run = [ANYPERF, "run", "--translations=user", "--", "sh", "-c",
+               "for i in 1 2 3 4 5; do sort /etc/passwd | wc -l; done"]
+        at_once = [subprocess.Popen(run, stdout=subprocess.PIPE, text=True,
+                                    env={**ENV, "XDG_CACHE_HOME": cache}) for _ in range(6)]
+        said = {p.communicate(timeout=120)[0] for p in at_once}
+        assert len(said) == 1 and all(p.returncode == 0 for p in at_once), said
+        assert not [n for n in kept(cache) if "." in n], kept(cache)
+
+
+def test_files_lie_where_they_lay():
+    """The same addresses in each run of a folder's, others with another or without."""
+    def maps(*options, cache):
+        p = subprocess.run([ANYPERF, "run", *options, "--", "cat", "/proc/self/maps"],
+                           capture_output=True, text=True, check=True, timeout=60,
+                           env={**ENV, "XDG_CACHE_HOME": cache})
+        return re.findall(r"^(\w+)-\w+ r.xp .*?(\S+)$", p.stdout, re.M)
+
+    with scratch() as one, scratch() as other:
+        at = [m for m in maps("--translations=user", cache=one) if m[1][0] == "/"]
+        assert len(at) >= 3
+        assert [m for m in maps("--translations=user", cache=one) if m[1][0] == "/"] == at
+        assert not set(at) & set(maps("--translations=user", cache=other))
+        assert not set(at) & set(maps("--translations=off", cache=one))
+
+
+def test_places_that_are_none():
+    with scratch() as d:
+        os.makedirs(f"{d}/wide/anyperf/translations")
+        os.chmod(f"{d}/wide/anyperf/translations", 0o755)
+        with open(f"{d}/file", "w", encoding="utf-8"):
+            pass
+        for cache, why in ((f"{d}/wide", "is not this user's alone"), (f"{d}/file", "translations=off")):
+            p = subprocess.run([ANYPERF, "run", "--translations=user", "--", "true"],
+                               capture_output=True, text=True, check=False, timeout=60,
+                               env={**ENV, "XDG_CACHE_HOME": cache})
+            assert p.returncode == 125 and why in p.stderr, p
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals()))
