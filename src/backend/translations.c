@@ -158,7 +158,7 @@ void ap__translations_trim(int dir, u64 most)
 				break;
 			all = more;
 		}
-		strcpy(all[n].name, e->d_name);
+		snprintf(all[n].name, sizeof(all->name), "%s", e->d_name);
 		all[n].bytes = (u64)st.st_blocks * 512;
 		all[n].used = st.st_mtime;
 		sum += all[n++].bytes;

@@ -85,7 +85,7 @@ def need_runtime():
 def test_system_calls_under_the_translator():
     need_runtime()
     natively = calls_of("/bin/true")
-    # Measured: 310, 767 and 445 more, as the code cache is mapped twice: there is no session before somebody asks for it, as who
+    # Measured: 310, 767 and 445 more: there is no session before somebody asks for it, as who
     # counts does, unless it has a name.
     shown = calls_of(ANYPERF, "run", "--", "/bin/true")
     assert 100 < shown - natively <= 340, (natively, shown)

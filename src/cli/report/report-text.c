@@ -412,11 +412,12 @@ void report_print_text(const struct report *r, const struct report_style *style)
 			  style->width);
 	}
 	if (style->machine) {
-		modeled_note(r, style->machine, note + 1, sizeof(note) - 2);
-		note[0] = '(';
-		strcat(note, ")");
+		char in_brackets[sizeof(note) + 2];
+
+		snprintf(in_brackets, sizeof(in_brackets), "(%s)",
+			 modeled_note(r, style->machine, note, sizeof(note)));
 		putc(' ', out);
-		help_wrap(out, note, 1, 1, style->width);
+		help_wrap(out, in_brackets, 1, 1, style->width);
 	}
 	putc('\n', out);
 	if (style->metric_only)

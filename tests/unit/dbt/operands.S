@@ -124,7 +124,7 @@ fn snip_operands
 	cmpxchg16b [rsi + 1024]
 	pop	rbx
 	mov	al, 200
-	xlat
+	xlatb
 	/* One branch of two. */
 	mov	ecx, 3
 4:	mov	rax, [rbx + rcx * 8]
