@@ -268,7 +268,7 @@ static void add_counted(struct stat_job *st, u32 number)
 	ev->modes = stat_modes_of(spec->attr);
 	ev->exact = stat_is_virtual(st) && !st->opts.session &&
 		    spec->attr->type != PERF_TYPE_SOFTWARE;
-	ev->modeled = (stat_is_virtual(st) || ap__machine_is_guest()) && modeled_event(spec->attr);
+	ev->modeled = modeled_event(spec->attr) && (stat_is_virtual(st) || ap__machine_is_guest());
 	ev->exact &= !ev->modeled;
 	ev->name = report_event_name(spec, false);
 	ev->unit = spec->unit;

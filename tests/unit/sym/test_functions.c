@@ -44,11 +44,14 @@ TEST(functions_of_a_file)
 	EXPECT(!function_table_find(t, UINT64_MAX, &f));
 	EXPECT_EQ(function_table_section(t, at), SECTION_TEXT);
 	EXPECT_EQ(function_table_section(t, 0), SECTION_UNKNOWN);
+	/* clang writes no .debug_aranges, without which libdw before 0.189 knows no lines. */
+#ifndef __clang__
 	if (line_reader_works()) {
 		ASSERT(function_table_line(t, at, &file, &line));
 		EXPECT_CONTAINS(file, "test_functions.c");
 		EXPECT(line > 10 && line < 18);
 	}
+#endif
 	EXPECT(!function_table_line(t, UINT64_MAX, &file, &line));
 	function_table_free(t);
 }
