@@ -6,23 +6,23 @@
 
 static const int watched[] = {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-static sigset_t watched_set(void)
+static bool is_ignored(int sig)
 {
-	sigset_t set;
+	struct sigaction now;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(watched); i++)
-		sigaddset(&set, watched[i]);
-	return set;
+	return !sigaction(sig, NULL, &now) && now.sa_handler == SIG_IGN;
 }
 
 void signals_block(struct signals *s)
 {
-	sigset_t set = watched_set();
-
 	*s = (struct signals){.blocked = true, .fd = -1};
-	sigprocmask(SIG_BLOCK, &set, &s->before);
 	s->chld_ignored = signal(SIGCHLD, SIG_DFL) == SIG_IGN;
+	sigemptyset(&s->watched);
+	/* Of one that is blocked the kernel keeps account although it is ignored. */
+	for (size_t i = 0; i < ARRAY_SIZE(watched); i++)
+		if (!is_ignored(watched[i]))
+			sigaddset(&s->watched, watched[i]);
+	sigprocmask(SIG_BLOCK, &s->watched, &s->before);
 }
 
 void signals_restore(const struct signals *s)
@@ -36,9 +36,7 @@ void signals_restore(const struct signals *s)
 
 int signals_open(struct signals *s)
 {
-	sigset_t set = watched_set();
-
-	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->fd = signalfd(-1, &s->watched, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->fd < 0 ? -errno : 0;
 }
 

@@ -14,6 +14,7 @@
 
 struct signals {
 	bool blocked;      /* between signals_block() and signals_release() */
+	sigset_t watched;  /* what is read from the descriptor */
 	sigset_t before;   /* the mask as we found it */
 	bool chld_ignored; /* as we found it */
 	int fd;            /* signalfd; -1 until signals_open() */

@@ -169,6 +169,37 @@ def test_what_commands_find():
     assert r.out.count("hello\n") >= 2, r
 
 
+def test_no_signal_is_ignored_or_blocked():
+    """Runners and shells leave some ignored, and programs look."""
+    probe = ["sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status"]
+
+    def found(before, times=False):
+        p = subprocess.run(["python3", "-c", "import os, signal, sys\n" + before +
+                            "\nos.execv(sys.argv[1], sys.argv[1:])", ANYPERF, "compare",
+                            "--time-only" if times else "--counts-only", "--runs=1", "--warmup=0",
+                            "--show-output", *vs(probe, ["true"])], env=ENV, text=True,
+                           capture_output=True, check=True, timeout=60)
+        return set(re.findall(r"Sig(?:Blk|Ign):\t(\w+)", p.stdout))
+
+    ignored = "for s in signal.valid_signals() - {9, 19, 1}: signal.signal(s, signal.SIG_IGN)"
+    for before in (ignored, "signal.pthread_sigmask(signal.SIG_BLOCK, {10, 12, 14})"):
+        for times in (False, True):
+            assert found(before, times) == {"0" * 16}, (before, times)
+    # But for what nohup does, which is kept from the command as from us.
+    assert found("signal.signal(1, signal.SIG_IGN)") == {"0" * 16, "0" * 15 + "1"}
+    with scratch() as d:
+        mark = os.path.join(d, "ran")
+        p = subprocess.Popen(["nohup", ANYPERF, "compare", "--counts-only", "--warmup=0",
+                              *vs(["sh", "-c", f": > {mark}; sleep 1"], ["true"])], env=ENV,
+                             text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        while not os.path.exists(mark):
+            time.sleep(0.05)
+        p.send_signal(signal.SIGHUP)
+        out, err = p.communicate(timeout=60)
+        assert p.returncode == 0 and "Interrupted" not in out, (p.returncode, out, err)
+
+
 def test_what_is_shown_of_the_machine():
     program = ["python3", "-I", "-S", "-c", "import os; len(os.sched_getaffinity(0))"]
     r = compared(*vs(program, ["true"]))

@@ -110,12 +110,28 @@ void compare_progress(const struct compare_job *job, const char *fmt, ...)
 	fflush(stderr);
 }
 
+/*
+ * No signal is blocked, and none is ignored, as many a runner and shell leaves it to commands: some
+ * programs look. Whoever says nohup means it.
+ */
+static void reset_signals(void)
+{
+	struct sigaction now;
+	sigset_t none;
+
+	for (int sig = 1; sig <= SIGRTMAX; sig++)
+		if (sig != SIGHUP && !sigaction(sig, NULL, &now) && now.sa_handler == SIG_IGN)
+			signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* In the new process: system calls only. */
 static void in_child(void *data)
 {
 	const struct compare_job *job = data;
 
-	signals_restore(&job->signals);
+	reset_signals();
 	environ = job->environment;
 	(void)lseek(job->input, 0, SEEK_SET);
 	dup2(job->input, STDIN_FILENO);
