@@ -98,6 +98,16 @@ def test_what_varies_is_named():
     assert re.search(r"instructions:u .* varies\n +B: \d+ to \d+ in 5 runs\n", r.out), r
 
 
+def test_runs_that_read_the_clock_are_apart():
+    """Two runs within a second would agree by chance."""
+    seconds = "import time\nfor _ in range(int(time.time()) % 3600): pass"
+    r = compared("--env=PYTHONHASHSEED=0", *vs(*[["python3", "-I", "-S", "-c", seconds]] * 2))
+    for c in r["commands"]:
+        assert not c["counts"][0]["exact"] and len(set(c["counts"][0]["per_run"])) == 5, r
+    change = r["comparisons"][0]["counts"][0]
+    assert change["change_min"] <= 0 <= change["change_max"], r
+
+
 def test_events():
     r = compared("-e", "branches:u,cycles", "--event=anyperf/taken/", *vs(fixed(1), fixed(1)))
     branches, cycles, taken = r["commands"][0]["counts"]

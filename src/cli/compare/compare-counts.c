@@ -4,7 +4,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "abi/meter.h"
 #include "base/check.h"
 #include "cli/compare/compare-region.h"
 #include "cli/report/report.h"
@@ -249,11 +251,38 @@ int compare_prepare_counts(struct compare_job *job)
 	return 0;
 }
 
+/*
+ * What a program makes of the time, a seed for instance, is often the same for a second. Two runs
+ * within one would agree by chance.
+ */
+static void part_runs(struct compare_job *job, s64 second)
+{
+	for (u32 i = 0; i < job->nr_sides; i++) {
+		const struct compare_side *side = &job->sides[i];
+
+		if (side->nondet & NONDET_TIME && !is_settled(side)) {
+			compare_wait_for_second(job, second);
+			return;
+		}
+	}
+}
+
 int compare_count(struct compare_job *job)
 {
-	for (u32 round = 0; round < COUNT_RUNS_MAX; round++)
-		for (u32 i = 0; i < job->nr_sides; i++)
-			if (!is_settled(&job->sides[i]) && count_once(job, &job->sides[i]))
+	struct timespec last = {0};
+
+	for (u32 round = 0; round < COUNT_RUNS_MAX; round++) {
+		if (round)
+			part_runs(job, last.tv_sec);
+		for (u32 i = 0; i < job->nr_sides; i++) {
+			if (compare_is_interrupted(job))
 				return -1;
+			if (is_settled(&job->sides[i]))
+				continue;
+			clock_gettime(CLOCK_REALTIME, &last);
+			if (count_once(job, &job->sides[i]))
+				return -1;
+		}
+	}
 	return 0;
 }

@@ -126,6 +126,9 @@ must_check int compare_run(struct compare_job *job, struct compare_side *side,
 /* Whether the user has asked for an end. */
 bool compare_is_interrupted(const struct compare_job *job);
 
+/* Waits until the wall clock shows another second than @second, or the user asks for an end. */
+void compare_wait_for_second(struct compare_job *job, s64 second);
+
 /* A line on standard error for who waits, in place of the last one; "" takes it away. */
 void compare_progress(const struct compare_job *job, const char *fmt, ...) printf_like(2, 3);
 

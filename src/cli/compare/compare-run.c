@@ -189,6 +189,21 @@ static void sleep_until(const struct compare_job *job, u64 at)
 	(void)ppoll(&fd, 1, at == NEVER ? NULL : &left, NULL);
 }
 
+void compare_wait_for_second(struct compare_job *job, s64 second)
+{
+	struct timespec now;
+	u64 until;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (now.tv_sec != second)
+		return;
+	until = now_ns() + 1000 * NS_PER_MS - (u64)now.tv_nsec;
+	while (now_ns() < until && !compare_is_interrupted(job)) {
+		sleep_until(job, until);
+		(void)signals_take(&job->signals, 0);
+	}
+}
+
 /* 1 at its end, or -errno with the reason if it could not be executed. */
 static int wait_for_end(struct compare_job *job, struct child *child, struct compare_end *end,
 			struct ap_error *err)
