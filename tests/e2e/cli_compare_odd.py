@@ -77,6 +77,19 @@ def test_where_a_baseline_is_kept():
             os.path.exists(os.path.join(d, "full")))}), os.listdir(d)
 
 
+def test_a_baseline_from_a_pipe():
+    with scratch() as d:
+        kept, pipe = os.path.join(d, "kept"), os.path.join(d, "pipe")
+        os.mkfifo(pipe)
+        p = compare("--baseline", pipe, "--", "true", status=2)
+        assert "it is a pipe, and nobody writes to it" in p.stderr and not p.stdout, p
+        compare("--save", kept, "--", "true")
+        p = subprocess.run(["bash", "-c", '"$1" compare --baseline <(sleep 0.3; cat "$2") -- true',
+                            "bash", ANYPERF, kept], env=ENV, capture_output=True, text=True,
+                           check=False, timeout=60)
+        assert p.returncode == 0 and "exact" in p.stdout, p
+
+
 def test_several_that_update_at_once():
     with scratch() as d:
         kept = os.path.join(d, "kept")

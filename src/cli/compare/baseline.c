@@ -3,6 +3,7 @@
  * the counts depend on is kept with them, and a run that has not the same is not compared.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,10 +57,27 @@ static int refuse(struct compare_job *job, const char *what)
 			     what);
 }
 
+/* Does not wait for somebody who might write to a pipe some day. */
+static FILE *open_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd >= 0)
+		(void)fcntl(fd, F_SETFL, 0);
+	return fd < 0 ? NULL : fdopen(fd, "r");
+}
+
+static bool is_pipe(FILE *f)
+{
+	struct stat st;
+
+	return !fstat(fileno(f), &st) && S_ISFIFO(st.st_mode);
+}
+
 /* The whole file. 0, -ENOENT, or another error with a sentence. */
 static int read_file(const char *path, char **bytes, size_t *len, char *why, size_t size)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f = open_file(path);
 	size_t most = (size_t)MOST_KB * 1024;
 	int err = 0;
 
@@ -75,6 +93,9 @@ static int read_file(const char *path, char **bytes, size_t *len, char *why, siz
 		err = -EINVAL;
 	} else if (*len > most) {
 		snprintf(why, size, "it is larger than %d kB, as no baseline is", MOST_KB);
+		err = -EINVAL;
+	} else if (!*len && is_pipe(f)) {
+		snprintf(why, size, "it is a pipe, and nobody writes to it");
 		err = -EINVAL;
 	}
 	fclose(f);
