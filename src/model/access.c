@@ -77,29 +77,29 @@ __attribute__((noinline)) static void data_tlb(struct model_core *core, u64 addr
 			      (a->tlb == MODEL_TLB_WALK ? m->penalty.walk : 0);
 }
 
-/* The page is the one that was used last in its set. */
-static inline bool in_tlb(const struct model_core *core, u64 addr)
-{
-	const struct tags *t = &core->tlb[MACHINE_DTLB][TLB_SMALL];
-	u64 page = addr >> core->page_shift;
-
-	return tag_is(t->word[(u64)tags_set(t, page) * t->ways], page << 5 | TAG_VALID);
-}
-
-/* What is no plain hit in both, or has no part of either. */
-__attribute__((noinline)) static struct model_access
-data_slow(struct model_core *core, u64 ip, u64 addr, u64 last, bool store, bool hit)
+/* What may change something. */
+__attribute__((noinline)) static struct model_access data_slow(struct model_core *core, u64 ip,
+							       u64 addr, u64 last, bool store)
 {
 	struct model_access a = {.latency = core->l1_latency};
-	u64 line = addr & core->line_mask, line2 = last & core->line_mask;
+	u64 first = addr & core->line_mask, end = last & core->line_mask;
+	bool recent = true;
 
-	if (core->parts & MODEL_CACHES && !hit) {
-		if (line == line2)
+	/* A line that is accessed again at once has its translation from before. */
+	for (u64 line = first;; line += ~core->line_mask + 1) {
+		recent &= tag_is(recent_use(core, line, store), line | TAG_VALID);
+		if (store && core->model->machine.cache[MACHINE_L1D].no_allocate)
+			core->recent.word[tags_set(&core->recent, line)] = 0;
+		if (line == end)
+			break;
+	}
+	if (core->parts & MODEL_CACHES) {
+		if (first == end)
 			data_other(core, ip, addr, store, &a);
 		else
-			data_two_lines(core, ip, line, line2, store, &a);
+			data_two_lines(core, ip, first, end, store, &a);
 	}
-	if (core->parts & MODEL_TLBS)
+	if (core->parts & MODEL_TLBS && !recent)
 		data_tlb(core, addr, last, store ? MODEL_WRITE : MODEL_READ, &a);
 	return a;
 }
@@ -109,26 +109,14 @@ static inline struct model_access data(struct model_core *core, u64 ip, u64 addr
 {
 	u64 last = addr + size - (size > 0);
 	u64 line = addr & core->line_mask;
-	bool hit = false;
+	u64 recent = core->recent.word[tags_set(&core->recent, line)];
+	u64 matters = store ? ~0ull : ~LINE_DIRTY, wants = store ? LINE_DIRTY : 0;
 
 	count_cache(core, MODEL_L1D, store ? MODEL_WRITE : MODEL_READ, false);
-	if (likely(core->parts & MODEL_CACHES)) {
-		struct tags *t = &core->l1d;
-		u32 set = tags_set(t, line);
-		u64 *tag = t->word + (u64)set * t->ways + (t->tree ? t->recent[set] : 0);
-		u64 wants = store ? LINE_OWNED | LINE_DIRTY : 0;
-		u64 matters = ~(store ? 0 : LINE_OWNED | LINE_DIRTY);
-
-		/* There, not waiting to be used first; of a store, owned, and modified before. */
-		hit = (*tag & matters) == (line | TAG_VALID | wants) &&
-		      line == (last & core->line_mask);
-		if (unlikely(!hit))
-			return data_slow(core, ip, addr, last, store, false);
-	}
-	if (core->parts & MODEL_TLBS &&
-	    unlikely(!in_tlb(core, addr) || (addr ^ last) & core->page_mask))
-		return data_slow(core, ip, addr, last, store, hit);
-	return (struct model_access){.latency = core->l1_latency};
+	if (likely((recent & matters) == (line | TAG_VALID | wants) &&
+		   line == (last & core->line_mask)))
+		return (struct model_access){.latency = core->l1_latency};
+	return data_slow(core, ip, addr, last, store);
 }
 
 struct model_access model_load(struct model_core *core, u64 ip, u64 addr, u32 size)

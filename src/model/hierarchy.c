@@ -35,11 +35,32 @@ static void write_back(struct model_core *core, u64 line, struct tags *const *fa
 	count_cache(core, MODEL_NODE, MODEL_WRITE, false);
 }
 
-/* Takes a line from a core's near caches. Its flags; TAG_VALID among them if it was there. */
-static u64 take_from_core(struct model_core *core, u64 line, bool from_l2)
+/* The line is no longer one that can be accessed without a change. */
+static void forget_recent(struct model_core *core, u64 line)
 {
-	u64 flags = tags_remove(&core->l1d, tags_set(&core->l1d, line), line_key(line));
+	u32 set = tags_set(&core->recent, line);
 
+	if (!recent_is(core, line))
+		return;
+	core->recent.word[set] = 0;
+	/* Its thread may be using it; whatever it has accessed by now came before. */
+	for (u32 i = 0; i < 2; i++)
+		if (core->filter[i])
+			__atomic_store_n(&core->filter[i][set], 0, __ATOMIC_RELAXED);
+}
+
+/*
+ * Takes a line from a core's near caches. Its flags; TAG_VALID among them if it was there. With
+ * @spare the one that L1D's set has used last stays there.
+ */
+static u64 take_from_core(struct model_core *core, u64 line, bool from_l2, bool spare)
+{
+	u64 flags = 0;
+
+	if (!spare || !recent_is(core, line)) {
+		flags = tags_remove(&core->l1d, tags_set(&core->l1d, line), line_key(line));
+		forget_recent(core, line);
+	}
 	if (core->l1i.sets && tags_remove(&core->l1i, tags_set(&core->l1i, line), line_key(line)))
 		core->fetch_line = 0;
 	if (from_l2 && core->l2.sets)
@@ -56,7 +77,7 @@ static void evicted_from_ll(struct model_core *core, u64 tag)
 	if (model->machine.cache[MACHINE_LL].inclusion == MACHINE_INCLUSIVE)
 		for (u32 i = 0; i < model->active; i++)
 			if (model->core[i])
-				flags |= take_from_core(model->core[i], line_of(tag), true);
+				flags |= take_from_core(model->core[i], line_of(tag), true, true);
 	if (flags & LINE_DIRTY)
 		write_back(core, line_of(tag), NULL, 0);
 }
@@ -85,16 +106,16 @@ static void into_l2(struct model_core *core, u64 line, u64 flags)
 	if (!old)
 		return;
 	if (m->cache[MACHINE_L2].inclusion == MACHINE_INCLUSIVE)
-		old |= take_from_core(core, line_of(old), false) & LINE_DIRTY;
+		old |= take_from_core(core, line_of(old), false, true) & LINE_DIRTY;
 	if (m->cache[MACHINE_LL].inclusion == MACHINE_VICTIM)
 		into_ll(core, line_of(old), old & LINE_DIRTY);
 	else if (old & LINE_DIRTY)
 		write_back(core, line_of(old), &ll, 1);
 }
 
-static void into_l1d(struct model_core *core, u64 line, u64 flags)
+/* What @old was goes from L1D. */
+static void evicted_from_l1d(struct model_core *core, u64 old)
 {
-	u64 old = tags_insert(&core->l1d, tags_set(&core->l1d, line), line_key(line) | flags);
 	u64 *tag;
 
 	if (!old)
@@ -106,6 +127,13 @@ static void into_l1d(struct model_core *core, u64 line, u64 flags)
 		*tag |= old & (LINE_DIRTY | LINE_OWNED);
 	else if (old & LINE_DIRTY)
 		write_back(core, line_of(old), (struct tags *[]){&core->model->ll}, 1);
+}
+
+static void into_l1d(struct model_core *core, u64 line, u64 flags)
+{
+	u64 old = tags_insert(&core->l1d, tags_set(&core->l1d, line), line_key(line) | flags);
+
+	evicted_from_l1d(core, old);
 }
 
 /*
@@ -124,13 +152,14 @@ static enum model_snoop snoop(struct model_core *core, u64 line, bool store)
 		if (other == core || !other)
 			continue;
 		if (store) {
-			u64 flags = take_from_core(other, line, true);
+			u64 flags = take_from_core(other, line, true, false);
 
 			if (flags)
 				count(core, MODEL_INVALIDATIONS);
 			found |= flags;
 			continue;
 		}
+		forget_recent(other, line);
 		for (u32 level = 0; level < 2; level++) {
 			struct tags *t = level ? &other->l2 : &other->l1d;
 
@@ -249,16 +278,19 @@ static void prefetch_ll(struct model_core *core, u64 line)
 	into_ll(core, line, LINE_PREFETCHED);
 }
 
+/* Behind the line that the set has used last: what the program did last stays the last. */
 static void prefetch_l1d(struct model_core *core, u64 line)
 {
-	u64 owned;
+	u64 owned, old;
 
 	count_cache(core, MODEL_L1D, MODEL_PREFETCH, false);
 	if (tags_find(&core->l1d, tags_set(&core->l1d, line), line_key(line)))
 		return;
 	count_cache(core, MODEL_L1D, MODEL_PREFETCH, true);
 	prefetch_beyond(core, line, 0, &owned);
-	into_l1d(core, line, LINE_PREFETCHED | owned);
+	if (tags_insert_behind(&core->l1d, tags_set(&core->l1d, line),
+			       line_key(line) | LINE_PREFETCHED | owned, &old))
+		evicted_from_l1d(core, old);
 }
 
 static void prefetch_l1i(struct model_core *core, u64 line)

@@ -39,6 +39,12 @@ struct model_core {
 	struct model *model;
 	u32 index;
 	u32 l1_latency;
+	/*
+	 * Of each set of L1D the line that the program accessed last, LINE_DIRTY if it was stored
+	 * to since: to access it again changes nothing. One tag a set.
+	 */
+	struct tags recent;
+	u64 *filter[2]; /* that of translated code, or NULL: for loads and for stores */
 	struct tags l1i, l1d, l2;
 	struct tags tlb[MACHINE_TLBS][2];
 	struct predictor predictor;
@@ -60,6 +66,23 @@ struct model {
 	struct huge_range huge[MODEL_HUGE_RANGES];
 	struct model_core *core[MODEL_CORES];
 };
+
+/* The line is accessed, and is the last of its set from now on. What was. */
+static inline u64 recent_use(struct model_core *core, u64 line, bool store)
+{
+	u64 *word = core->recent.word + tags_set(&core->recent, line), was = *word;
+
+	if (!tag_is(was, line | TAG_VALID))
+		*word = line | TAG_VALID;
+	if (store)
+		*word |= LINE_DIRTY;
+	return was;
+}
+
+static inline bool recent_is(const struct model_core *core, u64 line)
+{
+	return tag_is(core->recent.word[tags_set(&core->recent, line)], line | TAG_VALID);
+}
 
 static inline void count(struct model_core *core, u32 counter)
 {

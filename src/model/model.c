@@ -95,6 +95,12 @@ static void core_place(struct layout *l, const struct machine *m, struct model *
 		core->page_shift = log2_up(m->memory.page);
 		core->l1_latency = m->cache[MACHINE_L1D].latency;
 	}
+	if (parts & (MODEL_CACHES | MODEL_TLBS)) {
+		const struct machine_cache *l1d = &m->cache[MACHINE_L1D];
+
+		tags_place(core ? &core->recent : NULL, l, l1d->size / m->memory.line / l1d->ways,
+			   1, false, log2_up(m->memory.line));
+	}
 	if (parts & MODEL_CACHES) {
 		cache_place(core ? &core->l1i : NULL, l, m, MACHINE_L1I);
 		cache_place(core ? &core->l1d : NULL, l, m, MACHINE_L1D);
@@ -157,6 +163,29 @@ struct model_core *model_core(struct model *model, u32 index)
 const struct machine *model_machine(const struct model *model)
 {
 	return &model->machine;
+}
+
+u32 model_filter_sets(const struct machine *m)
+{
+	const struct machine_cache *l1d = &m->cache[MACHINE_L1D];
+	u64 sets = l1d->size / m->memory.line / l1d->ways;
+
+	/* A store may leave no line behind. */
+	if (l1d->no_allocate || sets & (sets - 1) || sets > MODEL_FILTER_SETS)
+		return 0;
+	return (u32)sets;
+}
+
+void model_use_filter(struct model_core *core, u64 *loads, u64 *stores)
+{
+	core->filter[0] = loads;
+	core->filter[1] = stores;
+}
+
+void model_hits(struct model_core *core, u64 loads, u64 stores)
+{
+	core->count[model_cache_counter(MODEL_L1D, MODEL_READ, false)] += loads;
+	core->count[model_cache_counter(MODEL_L1D, MODEL_WRITE, false)] += stores;
 }
 
 /* A direct branch that the front end learns of only when it has decoded it. */

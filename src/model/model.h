@@ -151,6 +151,25 @@ void model_fetch(struct model_core *core, u64 addr, u32 len);
 struct model_access model_load(struct model_core *core, u64 ip, u64 addr, u32 size);
 struct model_access model_store(struct model_core *core, u64 ip, u64 addr, u32 size);
 
+#define MODEL_FILTER_SETS 512u /* most */
+
+/*
+ * A filter before the model. It has an entry for each of model_filter_sets() sets of lines, that of
+ * an address being its line's number modulo that: the line that was accessed last, and whether it
+ * has been stored to since it became that. A load of the line in its entry, and a store to one that
+ * was stored to, change nothing, and may be told by their number alone: model_hits(). An access to
+ * several lines is told in any case, and makes each of them the last one of its set. An entry may
+ * be forgotten at any time. 0 sets: this machine has no such filter.
+ */
+u32 model_filter_sets(const struct machine *m);
+void model_hits(struct model_core *core, u64 loads, u64 stores);
+
+/*
+ * Where the filter of @core is, so that an entry whose line another core takes is set to 0: two
+ * arrays of an entry for each set, for loads and for stores. NULL: there is none.
+ */
+void model_use_filter(struct model_core *core, u64 *loads, u64 *stores);
+
 /* By the program: into L1D. */
 void model_prefetch(struct model_core *core, u64 addr);
 

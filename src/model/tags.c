@@ -83,6 +83,29 @@ u64 tags_insert(struct tags *t, u32 set, u64 tag)
 	return old;
 }
 
+bool tags_insert_behind(struct tags *t, u32 set, u64 tag, u64 *old)
+{
+	u64 *word = t->word + (u64)set * t->ways;
+	u32 recent = t->tree ? t->recent[set] : 0;
+
+	if (!word[recent]) {
+		*old = tags_insert(t, set, tag);
+		return true;
+	}
+	if (t->ways == 1)
+		return false;
+	if (t->tree) {
+		*old = tags_insert(t, set, tag);
+		point_away(t, set, recent);
+		return true;
+	}
+	*old = word[t->ways - 1];
+	for (u32 i = t->ways - 1; i > 1; i--)
+		word[i] = word[i - 1];
+	word[1] = tag;
+	return true;
+}
+
 u64 tags_remove(struct tags *t, u32 set, u64 key)
 {
 	u64 *word = tags_find(t, set, key);

@@ -67,6 +67,12 @@ static inline u64 *tags_touch(struct tags *t, u32 set, u64 key)
 /* Puts a tag that is not there, with its flags. What had to go for it; 0: nothing. */
 u64 tags_insert(struct tags *t, u32 set, u64 word);
 
+/*
+ * The same behind the tag that was used last, which stays that. False: nothing was done, since that
+ * would have had to go.
+ */
+bool tags_insert_behind(struct tags *t, u32 set, u64 word, u64 *old);
+
 /* Takes a tag out. What it was; 0: it was not there. */
 u64 tags_remove(struct tags *t, u32 set, u64 key);
 

@@ -108,6 +108,7 @@ static bool plain_drop(struct plain *c, u64 line)
 struct reference {
 	const struct machine *m;
 	struct plain l1, l2, ll;
+	u64 *last; /* of each set of L1 the line that the program accessed last, + 1 */
 	u64 l1_misses, l2_misses, ll_misses, written;
 };
 
@@ -117,6 +118,7 @@ static void reference_make(struct reference *r, const struct machine *m)
 	plain_make(&r->l1, m, MACHINE_L1D);
 	plain_make(&r->l2, m, MACHINE_L2);
 	plain_make(&r->ll, m, MACHINE_LL);
+	r->last = calloc(r->l1.sets, sizeof(*r->last));
 }
 
 static void reference_free(struct reference *r)
@@ -127,6 +129,7 @@ static void reference_free(struct reference *r)
 		free(all[i]->place);
 		free(all[i]->tree);
 	}
+	free(r->last);
 }
 
 static void dirty_below(struct reference *r, u64 line, bool from_l1)
@@ -141,6 +144,12 @@ static void dirty_below(struct reference *r, u64 line, bool from_l1)
 		r->written++;
 }
 
+/* A farther cache that includes L1 has lost a line. L1 keeps it if it is in use. */
+static bool drop_l1(struct reference *r, u64 line)
+{
+	return r->last[line % r->l1.sets] != line + 1 && plain_drop(&r->l1, line);
+}
+
 static void put_ll(struct reference *r, u64 line, bool dirty)
 {
 	struct place old, *p = plain_find(&r->ll, line);
@@ -152,7 +161,7 @@ static void put_ll(struct reference *r, u64 line, bool dirty)
 	if (!plain_put(&r->ll, line, dirty, &old))
 		return;
 	if (r->m->cache[MACHINE_LL].inclusion == MACHINE_INCLUSIVE) {
-		old.dirty |= plain_drop(&r->l1, old.line);
+		old.dirty |= drop_l1(r, old.line);
 		old.dirty |= plain_drop(&r->l2, old.line);
 	}
 	r->written += old.dirty;
@@ -184,7 +193,7 @@ static bool reference_line(struct reference *r, u64 line, bool store)
 			put_ll(r, line, false);
 		if (r->l2.sets && plain_put(&r->l2, line, had, &old)) {
 			if (r->m->cache[MACHINE_L2].inclusion == MACHINE_INCLUSIVE)
-				old.dirty |= plain_drop(&r->l1, old.line);
+				old.dirty |= drop_l1(r, old.line);
 			if (victim)
 				put_ll(r, old.line, old.dirty);
 			else if (old.dirty)
@@ -238,6 +247,10 @@ static void compare(const struct machine *m, enum stream s, u64 reach, u32 round
 		struct model_access a;
 
 		addr = 0x10000 + next_address(s, addr, i, reach, &state);
+		for (u64 line = addr / m->memory.line; line <= (addr + size - 1) / m->memory.line;
+		     line++)
+			r.last[line % r.l1.sets] =
+				store && m->cache[MACHINE_L1D].no_allocate ? 0 : line + 1;
 		for (u64 line = addr / m->memory.line; line <= (addr + size - 1) / m->memory.line;
 		     line++)
 			misses += !reference_line(&r, line, store);
