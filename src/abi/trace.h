@@ -29,6 +29,10 @@
  * thread a SIGTRAP (attr.sigtrap). The thread says where it was then, in one entry for all that the
  * kernel has recorded before. The table says what such entries are to tell (TRACE_BY_KERNEL).
  *
+ * Tracepoints of the kernel with attr.sigtrap stop the thread likewise. What they have counted
+ * stands elsewhere (session/task/kernel-probes.h): the entry says that the thread is back from the
+ * kernel and waits for its signal.
+ *
  * Breakpoints on data are the kernel's as well. Such a stop is behind the instruction that has made
  * the access, and whose code of the translator's may have made it more than once.
  *
@@ -97,7 +101,10 @@ struct trace_place {
 	u32 kinds; /* enum trace_place_kinds */
 };
 
-/* S. What the thread is to tell when it has accessed data that an event watches. */
+/*
+ * S. What the thread is to tell when it has accessed data that an event watches; or when it comes
+ * from the kernel, where a tracepoint that is to send it a signal has fired.
+ */
 struct trace_watch {
 	u32 on;    /* some event does */
 	u32 wants; /* and the rest, as in struct trace_calls */
@@ -182,7 +189,7 @@ struct trace {
 	struct trace_armed armed[TRACE_EVENTS]; /* G */
 	struct trace_trap trap;                 /* S, the first since the thread has waited */
 	struct trace_calls calls;               /* S */
-	struct trace_watch watch;               /* S */
+	struct trace_watch watch, fired;        /* S */
 	struct trace_place place[TRACE_PLACES]; /* S; those in use come first */
 };
 

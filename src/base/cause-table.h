@@ -319,8 +319,6 @@ CAUSE(VIRTUAL_TRACEPOINT, UNSUPPORTED, KERNEL_ALONE,
 CAUSE(VIRTUAL_TRACEPOINT_HOST, UNSUPPORTED, KERNEL_ALONE,
       "the tracepoint fires in the kernel, which refuses the session an event of its own for it: "
       "{s0}")
-CAUSE(VIRTUAL_TRACEPOINT_TRAP, UNSUPPORTED, NONE,
-      "attr.sigtrap of a tracepoint in the kernel: the thread would have to wait there")
 CAUSE(VIRTUAL_FILTER, UNSUPPORTED, NONE,
       "the filter \"{s0}\" compares a string in the program's memory, which is not read here")
 CAUSE(VIRTUAL_BREAKPOINT, UNSUPPORTED, KERNEL_ALONE,

@@ -30,8 +30,6 @@ static int kernel_init(struct event *event)
 	struct probe probe = {.event = event, .kind = PROBE_KERNEL, .anchor = -1};
 	int err;
 
-	if (event->attr.sigtrap)
-		return core_refuse(event->core, -EOPNOTSUPP, VIRTUAL_TRACEPOINT_TRAP);
 	/* A copy was allowed with its original. */
 	err = event->parent ? 0 : host->kernel_open(host->ctx, &probe);
 	if (err)

@@ -137,6 +137,7 @@ static bool copy_table(struct thread *t, u32 *seq)
 			       sizeof(sampler_of(t)->event));
 			sampler_of(t)->calls = trace_of(t)->calls;
 			sampler_of(t)->watch = trace_of(t)->watch;
+			sampler_of(t)->fired = trace_of(t)->fired;
 			memcpy(sampler_of(t)->place, trace_of(t)->place,
 			       sizeof(sampler_of(t)->place));
 			__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -156,15 +157,21 @@ static void use_stop(struct trace_event *stop, const struct trace_event *e)
 	stop->chain_max = e->chain_max > stop->chain_max ? e->chain_max : stop->chain_max;
 }
 
+static void use_stop_of(struct trace_event *stop, const struct trace_watch *w)
+{
+	if (w->on)
+		use_stop(stop, &(struct trace_event){.wants = w->wants,
+						     .stack_size = w->stack_size,
+						     .chain_max = w->chain_max});
+}
+
 /* Sorts the events in use by their ids, and begins those that are new. */
 static void use_table(struct sampler *s, struct trace *trace)
 {
 	s->nr = 0;
 	memset(&s->stop, 0, sizeof(s->stop));
-	if (s->watch.on)
-		use_stop(&s->stop, &(struct trace_event){.wants = s->watch.wants,
-							 .stack_size = s->watch.stack_size,
-							 .chain_max = s->watch.chain_max});
+	use_stop_of(&s->stop, &s->watch);
+	use_stop_of(&s->stop, &s->fired);
 	for (u32 slot = 0; slot < TRACE_EVENTS; slot++) {
 		const struct trace_event *e = &s->event[slot];
 		u32 i;

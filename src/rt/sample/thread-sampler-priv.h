@@ -21,7 +21,7 @@ struct sampler {
 	u32 over[TRACE_EVENTS]; /* periods of theirs; the handler adds */
 	struct trace_event stop;
 	struct trace_calls calls;
-	struct trace_watch watch;
+	struct trace_watch watch, fired;
 	struct trace_place place[TRACE_PLACES];
 	u64 places[TRACE_PLACES]; /* addresses of this thread among those of its memory */
 	u32 nr_places;

@@ -8,6 +8,7 @@
 
 #include "abi/trace.h"
 #include "session/task/thread-records-priv.h"
+#include "session/task/thread-trace-priv.h"
 
 bool kernel_probe_wants_calls(const struct probe *probe)
 {
@@ -34,6 +35,8 @@ static struct pe_attr probe_attr(const struct event *event)
 	attr.exclude_kernel = guests->exclude_kernel;
 	attr.exclude_hv = guests->exclude_hv;
 	attr.exclude_idle = guests->exclude_idle;
+	attr.sigtrap = attr.remove_on_exec = guests->sigtrap;
+	attr.sig_data = guests->sigtrap ? TRACE_SIG_DATA : 0;
 	attr.sample_period = guests->sample_period;
 	attr.freq = guests->freq;
 	attr.sample_type |= PERF_SAMPLE_IP | (guests->sample_type & PERF_SAMPLE_RAW) |
@@ -65,10 +68,19 @@ static struct probe *first_user(const struct record_probe *rp)
 	return container_of(rp->users.next, struct probe, watched);
 }
 
+/* The signal would end a thread that has no runtime yet, or is about to get another. */
+static bool may_be_stopped(const struct guest_thread *th)
+{
+	return guest_thread_meter(th) && !th->process->execing &&
+	       !(th->trace && th->trace->left_alone);
+}
+
 static void open_it(struct record_probe *rp)
 {
 	const char *filter = original_of(first_user(rp))->text;
 
+	if (rp->attr.sigtrap && !may_be_stopped(rp->thread))
+		return;
 	rp->attr.enable_on_exec = rp->on_exec;
 	rp->fd = recorder_open(rp->thread, rp->thread->records, &rp->attr);
 	if (rp->fd >= 0 && (ioctl(rp->fd, PERF_EVENT_IOC_ID, &rp->id) ||
@@ -139,6 +151,24 @@ void kernel_probes_watch(struct guest_thread *th)
 		open_it(rp);
 		if (rp->active)
 			enable(rp);
+	}
+}
+
+void kernel_probes_stop(struct guest_thread *th, bool on)
+{
+	struct record_probe *rp;
+
+	if (!th->records)
+		return;
+	if (on)
+		kernel_probes_watch(th);
+	list_for_each_entry (rp, &th->records->probes, link) {
+		if (on || !rp->attr.sigtrap || rp->fd < 0)
+			continue;
+		if (rp->active)
+			rp->active->event->pmu->read(rp->active->event);
+		close(rp->fd);
+		rp->fd = -1;
 	}
 }
 

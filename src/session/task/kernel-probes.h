@@ -35,6 +35,8 @@ void kernel_probe_on_exec(struct probe *probe);
 void kernel_probes_exec(struct guest_thread *th);
 /* @th is there. */
 void kernel_probes_watch(struct guest_thread *th);
+/* Those that send @th signals may do so, or are closed. */
+void kernel_probes_stop(struct guest_thread *th, bool on);
 /* @th is not there any more. */
 void kernel_probes_free(struct guest_thread *th);
 /* The instant ends. */

@@ -32,9 +32,12 @@ struct thread_trace {
 	u32 generation;
 	struct deadline deadlines[TRACE_EVENTS];
 	struct kernel_stops stops;
-	bool left_alone;     /* the kernel's events are closed */
-	u32 traps;           /* as trace->traps */
-	bool trapped;        /* within this drain */
+	bool left_alone; /* the kernel's events are closed */
+	u32 traps;       /* as trace->traps */
+	bool trapped;    /* within this drain */
+	/* A tracepoint of the kernel's has fired, and the thread is to be told when it is back. */
+	struct trace_trap fired;
+	bool has_fired;
 	bool held;           /* as trace->hold */
 	bool untold;         /* probes that it waits for have gone off within the instant */
 	struct list probes;  /* struct probe that are on */
@@ -45,6 +48,9 @@ struct thread_trace {
 
 /* @th's; NULL: there is no memory for one. */
 struct thread_trace *trace_of_thread(struct guest_thread *th);
+
+/* The thread, which waits for the answer to its entry, gets @trap, if it is the first. */
+void trace_send(struct thread_trace *tt, const struct trace_trap *trap);
 
 /* What the thread is to tell when it comes there: enum trace_wants. */
 u32 deadline_wants(const struct deadline *d);

@@ -245,6 +245,7 @@ static void tell(struct thread_trace *tt)
 	}
 	probes_tell(th->process, &tt->probes, trace);
 	data_watches_tell(tt, &trace->watch);
+	probes_tell_fired(&tt->probes, &trace->fired);
 	tt->sums_at_stops = trace->watch.wants & TRACE_WANT_SUMS;
 	/* Somebody may wait for each sample. */
 	__atomic_store_n(&trace->wake_at, when_to_wake(tt), __ATOMIC_RELAXED);
@@ -425,6 +426,7 @@ void trace_stops(struct guest_thread *th, bool on)
 	tt->left_alone = !on;
 	if (!on)
 		stops_close(tt);
+	kernel_probes_stop(th, on);
 	for (u32 i = 0; on && i < TRACE_EVENTS; i++)
 		if (tt->deadlines[i].event && tt->deadlines[i].quantity == TRACE_BY_KERNEL)
 			set_stop(tt, &tt->deadlines[i]);
@@ -447,20 +449,35 @@ void trace_read_by(struct event *event)
 		event_each_child(event, retell);
 }
 
-/* Whoever is in the middle of telling waits for the answer. One on its way swallows others. */
+void trace_send(struct thread_trace *tt, const struct trace_trap *trap)
+{
+	if (tt->trapped)
+		return;
+	tt->trapped = true;
+	tt->trace->trap = *trap;
+	__atomic_store_n(&tt->trace->traps, ++tt->traps, __ATOMIC_RELEASE);
+}
+
+/*
+ * Whoever is in the middle of telling waits for the answer. One on its way swallows others. What
+ * the kernel has recorded of a tracepoint may be read before the thread is back from there.
+ */
 void trace_sigtrap(void *ctx, struct event *event, struct task *task, u64 addr)
 {
 	struct guest_thread *th = task ? task_host(task) : NULL;
 	struct thread_trace *tt = th ? th->trace : NULL;
 	const struct pe_attr *attr = event_attr(event);
+	const struct trace_trap trap = {.addr = addr, .data = attr->sig_data, .type = attr->type};
 
 	(void)ctx;
-	if (!tt || !tt->trace || tt->trapped)
+	if (!tt || !tt->trace)
 		return;
-	tt->trapped = true;
-	tt->trace->trap =
-		(struct trace_trap){.addr = addr, .data = attr->sig_data, .type = attr->type};
-	__atomic_store_n(&tt->trace->traps, ++tt->traps, __ATOMIC_RELEASE);
+	if (!probe_is_kernel(event)) {
+		trace_send(tt, &trap);
+	} else if (!tt->has_fired) {
+		tt->has_fired = true;
+		tt->fired = trap;
+	}
 }
 
 int trace_probe_arm(void *ctx, struct probe *probe)
@@ -471,7 +488,7 @@ int trace_probe_arm(void *ctx, struct probe *probe)
 	(void)ctx;
 	if (probe->kind == PROBE_KERNEL) {
 		kernel_probe_arm(probe);
-		if (!kernel_probe_wants_calls(probe))
+		if (!kernel_probe_wants_calls(probe) && !event_attr(probe->event)->sigtrap)
 			return 0;
 	}
 	tt = th ? trace_of_thread(th) : NULL;

@@ -215,6 +215,19 @@ static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
 		source_stopped(d->event, &facts);
 	}
 	core_settle(th->process->s->core);
+	if (tt->has_fired)
+		trace_send(tt, &tt->fired);
+	tt->has_fired = false;
+}
+
+/* The thread was there on the runtime's account: its program has nothing to do with it. */
+static void take_own(struct thread_trace *tt, const struct trace_entry *entry)
+{
+	struct kernel_note note;
+
+	while (kernel_stops_next(&tt->stops, entry->time, &note))
+		;
+	tt->has_fired = false;
 }
 
 bool trace_sample_parts(const struct trace_sample *s, struct sample_facts *facts)
@@ -259,7 +272,6 @@ void trace_drain(struct guest_thread *th)
 {
 	struct thread_trace *tt = th->trace;
 	struct trace *trace = tt ? tt->trace : NULL;
-	struct kernel_note note;
 	u64 head;
 
 	if (!trace)
@@ -290,9 +302,8 @@ void trace_drain(struct guest_thread *th)
 			take_stop(tt, s);
 		if (s->entry.kind == TRACE_HIT && size >= sizeof(struct trace_hit))
 			probes_hit(th, &tt->probes, (const struct trace_hit *)entry_bytes);
-		while (s->entry.kind == TRACE_OWN &&
-		       kernel_stops_next(&tt->stops, s->entry.time, &note))
-			;
+		if (s->entry.kind == TRACE_OWN)
+			take_own(tt, &s->entry);
 		tt->tail += size;
 	}
 	th->process->s->instant.number++;

@@ -40,6 +40,18 @@ void probe_tell_watch(const struct event *event, struct trace_watch *watch)
 		watch->wants |= TRACE_WANT_SUMS;
 }
 
+void probes_tell_fired(const struct list *probes, struct trace_watch *fired)
+{
+	const struct probe *probe;
+
+	memset(fired, 0, sizeof(*fired));
+	list_for_each_entry (probe, probes, armed)
+		if (probe->kind == PROBE_KERNEL && event_attr(probe->event)->sigtrap) {
+			fired->on = 1;
+			fired->wants = TRACE_WANT_ANSWER;
+		}
+}
+
 /* All of them, for what the kernel records in them; the session looks when it likes. */
 static void tell_calls(const struct probe *probe, struct trace_calls *calls)
 {

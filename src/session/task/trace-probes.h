@@ -24,6 +24,8 @@ struct trace_watch;
 void probes_tell(struct guest_process *p, const struct list *probes, struct trace *trace);
 /* Adds what @event, which waits for accesses to data, wants to be told of each. */
 void probe_tell_watch(const struct event *event, struct trace_watch *watch);
+/* Writes what is to be told of tracepoints of the kernel among @probes that send signals. */
+void probes_tell_fired(const struct list *probes, struct trace_watch *fired);
 /* Whether somebody waits for a sample of what the tables say, which are of @probes. */
 bool probes_are_sampled(const struct list *probes, const struct trace *trace);
 /* @h is checked as far as its size goes. */

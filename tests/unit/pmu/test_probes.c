@@ -697,8 +697,13 @@ TEST(tracepoints_of_the_kernel)
 	f->perfmon = false;
 	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EPERM, PARANOID_RAW);
 	f->perfmon = true;
+	attr.sample_type = 0;
 	attr.sigtrap = attr.remove_on_exec = 1;
-	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -EOPNOTSUPP, VIRTUAL_TRACEPOINT_TRAP);
+	sampling = fake_open(f, &attr, 0, -1, -1);
+	EXPECT(sampling >= 0);
+	EXPECT_EQ(fake_ioctl(f, sampling, PERF_EVENT_IOC_ENABLE, 0), 0);
+	probe_recorded(armed[nr_armed - 1], &facts);
+	EXPECT_EQ(f->traps, 1);
 	teardown();
 	EXPECT_EQ(kernels.open, 0);
 }
