@@ -342,11 +342,15 @@ void task_made_cgroup(struct task *task, u64 id, const char *path);
 struct ap_record;
 void task_kernel_record(struct task *task, const struct ap_record *rec);
 
-/*
- * SWITCH: @task comes to its CPU after @other, or leaves it for @other (@out), which the host may
- * not know (NULL). @preempted: it would have gone on.
- */
-void task_switched(struct task *task, struct task *other, bool out, bool preempted);
+/* A task comes to its CPU, or leaves it. */
+struct task_switch {
+	bool out, preempted; /* it would have gone on */
+	/* Who was there before, or is then, whether it is a task here or not; 0: not known. */
+	u32 other_pid, other_tid;
+};
+
+/* SWITCH, or SWITCH_CPU_WIDE. */
+void task_switched(struct task *task, const struct task_switch *sw);
 
 /* Cgroups, as far as the host knows them. */
 

@@ -28,6 +28,7 @@
 #include "session/session.h"
 #include "session/task/allowance.h"
 #include "session/task/clock.h"
+#include "session/task/cpu-switches.h"
 #include "session/task/data-watches.h"
 #include "session/task/guests.h"
 #include "session/task/instant.h"
@@ -90,6 +91,7 @@ struct session {
 	u32 track_watch;     /* task/track.h: what guests are to tell besides; enum wire_watch */
 	bool track_switches; /* task/thread-records.h: somebody asks */
 	bool track_records;  /* likewise, or for something else that the kernel records */
+	struct cpu_switches **cpu_switches; /* of each CPU whose switches somebody asks for */
 	struct list kernel_probes; /* struct record_probe, likewise */
 	bool kernel_probes_off;    /* some of them have gone off within the instant */
 	bool track_build_ids;      /* somebody wants those of mappings */

@@ -362,6 +362,7 @@ void session_free(struct session *s)
 	cpu_pmu_free(s->pmus.translator);
 	software_pmu_free(s->pmus.software);
 	probe_pmus_free(s->pmus.probes);
+	cpu_switches_free(s);
 	tracepoints_free(s->pmus.tracepoints);
 	view_remove(s);
 	closer_end(s->bootstraps.closer);

@@ -79,6 +79,93 @@ struct namespaces {
 	} link[7];
 };
 
+struct switched {
+	struct perf_event_header header;
+	u32 other_pid, other_tid;
+	u32 pid, tid; /* the trailer's */
+};
+
+#define TURNS 200
+
+/* Two threads of @cpu's that wake each other; their numbers. */
+static void take_turns(u32 cpu, pid_t *one, pid_t *two)
+{
+	int there[2], back[2];
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	NEED(!pipe(there) && !pipe(back));
+	for (int first = 1; first >= 0; first--) {
+		int in = first ? back[0] : there[0], out = first ? there[1] : back[1];
+		pid_t pid = fork();
+		char c = 0;
+
+		NEED(pid >= 0);
+		*(first ? one : two) = pid;
+		if (pid)
+			continue;
+		NEED(!sched_setaffinity(0, sizeof(set), &set));
+		for (int i = 0; i < TURNS; i++) {
+			if (first)
+				NEED(write(out, &c, 1) == 1);
+			NEED(read(in, &c, 1) == 1);
+			if (!first)
+				NEED(write(out, &c, 1) == 1);
+		}
+		_exit(0);
+	}
+	for (int i = 0; i < 2; i++) {
+		int status;
+
+		NEED(waitpid(i ? *two : *one, &status, 0) > 0 && status == 0);
+	}
+}
+
+/* How many records say that @tid has left the CPU to @other, or taken it from @other. */
+static int exchanges(const struct buffer *b, pid_t tid, bool out, pid_t other)
+{
+	const struct switched *r;
+	int n = 0;
+
+	for (int i = 0; (r = (const void *)find(b, PERF_RECORD_SWITCH_CPU_WIDE, i)); i++)
+		n += r->tid == (u32)tid &&
+		     !(r->header.misc & PERF_RECORD_MISC_SWITCH_OUT) == !out &&
+		     r->other_tid == (u32)other && r->other_pid == (u32)other;
+	return n;
+}
+
+/* A whole CPU's switches say with whom. */
+CONFORM(switches)
+{
+	struct pe_attr attr = on();
+	struct buffer b = {0};
+	pid_t one, two;
+	int itself;
+
+	attr.context_switch = 1;
+	attr.sample_id_all = 1;
+	attr.sample_type = PERF_SAMPLE_TID;
+	b.fd = (int)ev_open(&attr, -1, 0, -1, 0);
+	if (b.fd < 0) {
+		skip_row("REC-14", "the switches of a CPU", "no right to ask for them");
+		return;
+	}
+	b.page = mmap(NULL, 513 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
+	NEED(b.page != MAP_FAILED);
+	b.data = (const u8 *)b.page + PAGE;
+	take_turns(0, &one, &two);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	CHECK_ROW("REC-14", exchanges(&b, one, true, two) > 0, "one leaves the CPU to two", "%d",
+		  exchanges(&b, one, true, two));
+	CHECK_ROW("REC-14", exchanges(&b, two, false, one) > 0, "two has it from one", "%d",
+		  exchanges(&b, two, false, one));
+	CHECK_ROW("REC-14", exchanges(&b, two, true, one) > 0, "and leaves it to one", "%d",
+		  exchanges(&b, two, true, one));
+	itself = exchanges(&b, one, true, one) + exchanges(&b, two, true, two);
+	check_val("REC-14", "nobody leaves it to himself", itself, 0);
+}
+
 static const char *const kinds[] = {"net", "uts", "ipc", "pid", "user", "mnt", "cgroup"};
 
 /* Whether @n says what /proc says of @pid now. */

@@ -11,6 +11,7 @@ struct sideband {
 	struct task *current; /* who does it: the trailer's */
 	struct task *task;    /* whom it is about */
 	const struct task_map *map;
+	const struct task_switch *sw;
 	struct ap_record record;
 };
 
@@ -265,25 +266,24 @@ static bool wants_switch(const struct sideband *sb, const struct event *event,
 {
 	if (!event->ctx->task) {
 		rec->type = PERF_RECORD_SWITCH_CPU_WIDE;
-		if (sb->task)
-			ids(event, sb->task, &rec->context_switch.next_prev_pid,
-			    &rec->context_switch.next_prev_tid);
+		rec->context_switch.next_prev_pid = sb->sw->other_pid;
+		rec->context_switch.next_prev_tid = sb->sw->other_tid;
 	}
 	return event->attr.context_switch;
 }
 
-void task_switched(struct task *task, struct task *other, bool out, bool preempted)
+void task_switched(struct task *task, const struct task_switch *sw)
 {
 	struct sideband sb = {
 		.wanted = wants_switch,
 		.current = task,
-		.task = other,
+		.sw = sw,
 		.record.type = PERF_RECORD_SWITCH,
 	};
 
-	if (out)
+	if (sw->out)
 		sb.record.misc = PERF_RECORD_MISC_SWITCH_OUT;
-	if (out && preempted)
+	if (sw->out && sw->preempted)
 		sb.record.misc |= PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
 	tell_all(&sb);
 }

@@ -124,13 +124,13 @@ void kernel_stops_release(struct kernel_stops *ks)
 }
 
 /* The memory is locked, of which there may be little. */
-int kernel_buffer_open(struct kernel_stops *ks, const struct pe_attr *attr, s32 tid)
+static int open_buffer(struct kernel_stops *ks, const struct pe_attr *attr, s32 tid, int cpu)
 {
 	int err;
 
 	if (ks->fd >= 0)
 		return 0;
-	ks->fd = open_event(attr, tid, -1);
+	ks->fd = open_event_on(attr, tid, cpu, -1);
 	if (ks->fd < 0)
 		return -errno;
 	for (size_t n = PAGES_MOST; n; n /= 4) {
@@ -147,6 +147,16 @@ int kernel_buffer_open(struct kernel_stops *ks, const struct pe_attr *attr, s32 
 	err = -errno;
 	kernel_stops_release(ks);
 	return err;
+}
+
+int kernel_buffer_open(struct kernel_stops *ks, const struct pe_attr *attr, s32 tid)
+{
+	return open_buffer(ks, attr, tid, -1);
+}
+
+int kernel_cpu_buffer_open(struct kernel_stops *ks, const struct pe_attr *attr, int cpu)
+{
+	return open_buffer(ks, attr, -1, cpu);
 }
 
 static bool is_fault(u64 config)

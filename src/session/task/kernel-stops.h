@@ -74,6 +74,8 @@ struct pe_attr kernel_event_attr(u64 sample_type);
 int kernel_event_open(const struct pe_attr *attr, s32 tid);
 /* A buffer with an event of @attr, if there is none yet. 0 or -errno. */
 int kernel_buffer_open(struct kernel_stops *ks, const struct pe_attr *attr, s32 tid);
+/* The same of a whole CPU. */
+int kernel_cpu_buffer_open(struct kernel_stops *ks, const struct pe_attr *attr, int cpu);
 
 #define KERNEL_RECORD_MAX 65536u
 

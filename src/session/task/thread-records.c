@@ -114,7 +114,11 @@ void records_opened(struct session *s, const struct event *event)
 	if (probe_is_kernel(event) && event->target && event_attr(event)->enable_on_exec &&
 	    (event->cpu < 0 || event->cpu == task_cpu(event->target)))
 		kernel_probe_on_exec(probe_of(event));
-	if (!event_attr(event)->context_switch || s->track_switches)
+	if (!event_attr(event)->context_switch)
+		return;
+	if (!event->target && event->cpu >= 0)
+		cpu_switches_watch(s, (u32)event->cpu);
+	if (s->track_switches)
 		return;
 	s->track_switches = true;
 	list_for_each_entry (p, &s->guests.processes, link)
@@ -141,11 +145,15 @@ static void set_cpu(struct guest_thread *th, u32 cpu)
 static void tell_switch(struct guest_thread *th, const struct ap_record *rec)
 {
 	bool out = rec->misc & PERF_RECORD_MISC_SWITCH_OUT;
+	struct task_switch sw = {.out = out,
+				 .preempted = rec->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT};
 
+	cpu_switches_find(th->process->s, rec->id.cpu, rec->id.tid, out, rec->id.time,
+			  &sw.other_pid, &sw.other_tid);
 	set_moment(th, rec);
 	if (!out)
 		set_cpu(th, rec->id.cpu);
-	task_switched(th->task, NULL, out, rec->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+	task_switched(th->task, &sw);
 }
 
 /* The kernel's part of a call chain, without the markers. */

@@ -304,8 +304,8 @@ TEST(switches)
 	attr.context_switch = 1;
 	own = open_mapped(&attr, 0, -1);
 	wide = open_mapped(&attr, -1, 0);
-	task_switched(task(100), task(200), true, true);
-	task_switched(task(100), NULL, false, false);
+	task_switched(task(100), &(struct task_switch){true, true, 200, 201});
+	task_switched(task(100), &(struct task_switch){0});
 	rec = fake_take_type(f, own, PERF_RECORD_SWITCH);
 	ASSERT(rec);
 	EXPECT_EQ(rec->misc, PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
@@ -316,7 +316,7 @@ TEST(switches)
 	rec = fake_take_type(f, wide, PERF_RECORD_SWITCH_CPU_WIDE);
 	ASSERT(rec);
 	EXPECT_EQ(rec->context_switch.next_prev_pid, 200);
-	EXPECT_EQ(rec->context_switch.next_prev_tid, 200);
+	EXPECT_EQ(rec->context_switch.next_prev_tid, 201);
 	EXPECT(fake_take_type(f, wide, PERF_RECORD_SWITCH_CPU_WIDE));
 	EXPECT_EQ(f->record.context_switch.next_prev_tid, 0);
 	fake_free(f);
