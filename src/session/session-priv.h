@@ -92,10 +92,10 @@ struct session {
 	bool track_switches; /* task/thread-records.h: somebody asks */
 	bool track_records;  /* likewise, or for something else that the kernel records */
 	struct cpu_switches **cpu_switches; /* of each CPU whose switches somebody asks for */
-	struct list kernel_probes; /* struct record_probe, likewise */
-	bool kernel_probes_off;    /* some of them have gone off within the instant */
-	bool track_build_ids;      /* somebody wants those of mappings */
-	bool track_files;          /* there are probes of files: guests are to tell what they map */
+	struct list kernel_probes;          /* struct record_probe, likewise */
+	bool kernel_probes_off;             /* some of them have gone off within the instant */
+	bool track_build_ids;               /* somebody wants those of mappings */
+	bool track_files; /* there are probes of files: guests are to tell what they map */
 
 	struct bootstraps bootstraps;
 	struct perf_files files;
