@@ -521,7 +521,7 @@ CONFORM(kernel_signals)
 	sigset_t set;
 	int fd;
 
-	if (!tp_readable() || no_sigtrap())
+	if (!tp_readable("TYPE-03") || no_sigtrap())
 		return;
 	fd = open_trapping("task/task_rename", 1);
 	check_val("OVF-11", "changes of name that trap", (long)tp_counted(fd, marked_renames), 10);
@@ -593,7 +593,7 @@ CONFORM(kernel_signals_of_others)
 	pid_t child;
 	int fd, status;
 
-	if (!tp_readable() || no_sigtrap())
+	if (!tp_readable("TYPE-03") || no_sigtrap())
 		return;
 	child = fork();
 	if (!child) {
