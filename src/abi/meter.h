@@ -245,6 +245,7 @@ enum counter_segment_flags {
 	SEGMENT_EXACT = 8,         /* words of paths lie behind the traces; path-profile.h */
 	SEGMENT_TRACED = 16,       /* what is executed is handed out in order; path-trace.h */
 	SEGMENT_REQUESTS = 32,     /* client requests of Valgrind's are answered */
+	SEGMENT_ACCESSES = 64,     /* with SEGMENT_TRACED: and what it accesses */
 };
 
 /*

@@ -62,6 +62,14 @@ enum path_note {
 #define PATH_REQUEST_INSNS 3u
 
 /*
+ * In a stream only: slots that the entries behind this one need, or those behind them. | how many;
+ * then the bases of fs and gs, and they, each as two words, the lower half first. Says nothing of
+ * the path before it.
+ */
+#define PATH_TRACE_SLOTS (0x86u << 24)
+#define PATH_SLOTS_HEAD  5u /* words before the slots */
+
+/*
  * Where a thread's trace is handed to somebody outside: a ring of words in the counter segment
  * (SEGMENT_TRACED), with a space of the program's that describes its paths. What is between `read`
  * and `written` ends with a whole entry. Who writes waits for room at `read`, a futex.

@@ -29,10 +29,14 @@ static void free_span(struct calls_span *s)
 			struct calls_edge *e = c->edges;
 
 			c->edges = e->next;
+			free(e->events);
 			free(e);
 		}
+		free(c->events);
+		free(c->skipped_events);
 		free(c);
 	}
+	simulated_code_free(s->simulated);
 	free(s);
 }
 
@@ -47,6 +51,8 @@ void calls_graph_free(struct calls_graph *g)
 		free(t->frame);
 		free(t->active);
 		free(t->interrupted);
+		free(t->entered);
+		free(t->last_counts);
 		free(t);
 	}
 	while (g->spans) {
@@ -174,6 +180,8 @@ static struct calls_span *add_span(struct calls_graph *g, const struct path_step
 	s->leaves = may_leave(s->end) && !g->opts.no_calls;
 	for (u32 i = 0; i < n; i++)
 		s->pc[i] = steps[i].pc;
+	if (g->opts.simulation)
+		s->simulated = simulated_code_new(g->opts.simulation, steps, n);
 	s->next_made = g->spans;
 	g->spans = s;
 	return s;
@@ -206,6 +214,7 @@ static void free_lists(struct calls_profile *p)
 {
 	free(p->cost);
 	free(p->call);
+	free(p->events);
 }
 
 void calls_profile_release(struct calls_profile *p)
@@ -242,6 +251,15 @@ static int by_site(const void *a, const void *b)
 	return x->target < y->target ? -1 : x->target > y->target;
 }
 
+/* What belongs to @from as well as to @into is @into's. */
+static void merge_events(struct calls_profile *p, u32 *into, u32 from)
+{
+	if (!*into)
+		*into = from;
+	else if (from)
+		event_counts_add(&p->events[*into - 1], &p->events[from - 1]);
+}
+
 static void merge(struct calls_profile *p)
 {
 	u32 n = 0;
@@ -249,10 +267,12 @@ static void merge(struct calls_profile *p)
 	if (p->nr_costs)
 		qsort(p->cost, p->nr_costs, sizeof(*p->cost), by_place);
 	for (u32 i = 0; i < p->nr_costs; i++) {
-		if (n && !by_place(&p->cost[n - 1], &p->cost[i]))
+		if (n && !by_place(&p->cost[n - 1], &p->cost[i])) {
 			p->cost[n - 1].count += p->cost[i].count;
-		else
+			merge_events(p, &p->cost[n - 1].events, p->cost[i].events);
+		} else {
 			p->cost[n++] = p->cost[i];
+		}
 	}
 	p->nr_costs = n;
 	n = 0;
@@ -262,6 +282,7 @@ static void merge(struct calls_profile *p)
 		if (n && !by_site(&p->call[n - 1], &p->call[i])) {
 			p->call[n - 1].count += p->call[i].count;
 			p->call[n - 1].cost += p->call[i].cost;
+			merge_events(p, &p->call[n - 1].events, p->call[i].events);
 		} else {
 			p->call[n++] = p->call[i];
 		}
@@ -270,17 +291,32 @@ static void merge(struct calls_profile *p)
 }
 
 struct calls_rooms {
-	u32 costs, calls;
+	u32 costs, calls, events;
 };
 
+/* A copy of @events; 0: there are none. */
+static u32 put_events(struct calls_profile *p, struct calls_rooms *r,
+		      const struct event_counts *events)
+{
+	if (!events)
+		return 0;
+	if (p->nr_events == r->events) {
+		r->events = r->events ? r->events * 2 : 1024;
+		p->events = must(realloc(p->events, r->events * sizeof(*p->events)));
+	}
+	p->events[p->nr_events] = *events;
+	return ++p->nr_events;
+}
+
 static void put_cost(struct calls_profile *p, struct calls_rooms *r, const struct calls_context *c,
-		     u64 pc, u64 count)
+		     u64 pc, u64 count, const struct event_counts *events)
 {
 	if (p->nr_costs == r->costs) {
 		r->costs = r->costs ? r->costs * 2 : 1024;
 		p->cost = must(realloc(p->cost, r->costs * sizeof(*p->cost)));
 	}
-	p->cost[p->nr_costs++] = (struct calls_cost){c->fn, c->level, pc, count};
+	p->cost[p->nr_costs++] = (struct calls_cost){c->fn, c->level, pc, count,
+						     put_events(p, r, events)};
 }
 
 static void put_call(struct calls_profile *p, struct calls_rooms *r, const struct calls_cell *c,
@@ -299,23 +335,50 @@ static void put_call(struct calls_profile *p, struct calls_rooms *r, const struc
 		.target = e->target,
 		.count = e->count,
 		.cost = e->cost,
+		.events = put_events(p, r, e->events),
 	};
+}
+
+/* What the instructions have met, with how often they were executed. */
+static void take_events(struct calls_profile *p, struct calls_rooms *r, struct calls_cell *c)
+{
+	const struct calls_span *s = c->span;
+	u32 place = 0, n = c->events ? simulated_places(s->simulated) : 0;
+
+	for (u32 i = 0; i < s->n; i++) {
+		struct event_counts at = {0};
+		enum simulated what;
+		bool any = false;
+
+		for (; place < n && simulated_insn(s->simulated, place, &what) == i; place++)
+			for (u32 k = 0; k < 3; k++) {
+				at.n[what][k] += c->events[place * 3 + k];
+				any |= c->events[place * 3 + k];
+			}
+		if (c->count || any)
+			put_cost(p, r, c->context, s->pc[i], c->count, any ? &at : NULL);
+	}
+	if (n)
+		memset(c->events, 0, n * 3 * sizeof(u64));
 }
 
 static void take_cell(struct calls_profile *p, struct calls_rooms *r, struct calls_cell *c)
 {
-	if (c->count)
-		for (u32 i = 0; i < c->span->n; i++)
-			put_cost(p, r, c->context, c->span->pc[i], c->count);
+	if (c->count || c->events)
+		take_events(p, r, c);
 	if (c->skipped)
-		put_cost(p, r, c->context, c->span->last, c->skipped);
+		put_cost(p, r, c->context, c->span->last, c->skipped, c->skipped_events);
 	c->count = c->skipped = 0;
+	if (c->skipped_events)
+		*c->skipped_events = (struct event_counts){0};
 	for (struct calls_edge *e = c->edges; e; e = e->next) {
 		/* As with callgrind, calls that have cost nothing are not told of. */
 		if (!e->cost)
 			continue;
 		put_call(p, r, c, e);
 		e->cost = e->count = 0;
+		if (e->events)
+			*e->events = (struct event_counts){0};
 	}
 }
 
@@ -327,12 +390,22 @@ static void settle_frames(struct calls_thread *t)
 
 		/* Below are those of what was interrupted, which had a count of its own. */
 		u64 cost = t->cost;
+		const struct event_counts *events = &t->events;
 
-		for (u32 s = t->signals; s > 0 && i < t->interrupted[s - 1].bottom; s--)
+		for (u32 s = t->signals; s > 0 && i < t->interrupted[s - 1].bottom; s--) {
 			cost = t->interrupted[s - 1].cost;
+			events = &t->interrupted[s - 1].events;
+		}
 		if (f->edge)
 			f->edge->cost += cost - f->enter;
 		f->enter = cost;
+		if (!t->entered)
+			continue;
+		if (f->edge) {
+			event_counts_add(f->edge->events, events);
+			event_counts_subtract(f->edge->events, &t->entered[i]);
+		}
+		t->entered[i] = *events;
 	}
 }
 
@@ -341,15 +414,25 @@ static u64 cost_of(const struct calls_thread *t)
 	return t->signals ? t->interrupted[0].cost : t->cost;
 }
 
+static void take_summary(struct calls_thread *t, struct calls_profile *p)
+{
+	const struct event_counts *now = t->signals ? &t->interrupted[0].events : &t->events;
+
+	p->summary += cost_of(t) - t->dumped;
+	t->dumped = cost_of(t);
+	event_counts_add(&p->summary_events, now);
+	event_counts_subtract(&p->summary_events, &t->events_dumped);
+	t->events_dumped = *now;
+}
+
 void calls_take(struct calls_graph *g, struct calls_profile *p)
 {
-	struct calls_rooms r = {0, 0};
+	struct calls_rooms r = {0, 0, 0};
 
 	*p = (struct calls_profile){0};
 	for (struct calls_thread *t = g->threads; t; t = t->next) {
 		settle_frames(t);
-		p->summary += cost_of(t) - t->dumped;
-		t->dumped = cost_of(t);
+		take_summary(t, p);
 	}
 	for (struct calls_span *s = g->spans; s; s = s->next_made) {
 		if (s->cell)

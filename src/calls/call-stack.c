@@ -94,6 +94,10 @@ static struct calls_edge *edge_of(struct calls_cell *from, struct calls_context 
 	CHECK(e);
 	e->to = to;
 	e->target = target;
+	if (from->span->simulated) {
+		e->events = calloc(1, sizeof(*e->events));
+		CHECK(e->events);
+	}
 	e->next = from->edges;
 	from->edges = e;
 	return e;
@@ -105,6 +109,10 @@ static struct calls_frame *new_frame(struct calls_thread *t)
 		t->room = t->room ? t->room * 2 : 64;
 		t->frame = realloc(t->frame, t->room * sizeof(*t->frame));
 		CHECK(t->frame);
+		if (t->graph->opts.simulation) {
+			t->entered = realloc(t->entered, t->room * sizeof(*t->entered));
+			CHECK(t->entered);
+		}
 	}
 	return &t->frame[t->nr++];
 }
@@ -125,6 +133,8 @@ static void push(struct calls_thread *t, const struct calls_span *s, bool emulat
 				  .context = t->context,
 				  .nonskipped = t->nonskipped,
 				  .emulated = emulated};
+	if (t->entered)
+		t->entered[t->nr - 1] = t->events;
 	if (from->span->end == PATH_CALL || from->span->end == PATH_CALL_IND)
 		f->ret = from->span->behind;
 	if (to->skip) {
@@ -161,6 +171,10 @@ static void pop(struct calls_thread *t)
 		return;
 	fn = f->edge->to->fn;
 	f->edge->cost += t->cost - f->enter;
+	if (t->entered) {
+		event_counts_add(f->edge->events, &t->events);
+		event_counts_subtract(f->edge->events, &t->entered[t->nr]);
+	}
 	t->fn = f->fn;
 	t->context = f->context;
 	active = active_of(t, fn);
@@ -237,6 +251,11 @@ static void underflow(struct calls_thread *t, const struct calls_span *s)
 	e = edge_of(calls_cell_of(source, t->context), was->context, was->span->pc[0]);
 	e->count++;
 	e->cost += t->cost - enter;
+	if (e->events) {
+		event_counts_add(e->events, &t->events);
+		if (!t->signals)
+			event_counts_subtract(e->events, &t->events_dumped);
+	}
 	t->nonskipped = NULL;
 	if (was->context->fn->toggle || was->context->fn->dump_after)
 		left(t, was->context->fn);
@@ -325,6 +344,29 @@ void calls_run(struct calls_thread *t, struct calls_span *s)
 	}
 }
 
+void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
+			 const struct path_slots *slots, bool keep)
+{
+	for (; s; s = s->rest) {
+		calls_close_branch(t, s->pc[0]);
+		if (unlikely(t->leaves || s->entry || s->region != t->region))
+			look(t, s);
+		if (unlikely(s->context != t->context))
+			(void)calls_cell_of(s, t->context);
+		t->last = s->cell;
+		t->leaves = s->leaves;
+		t->region = s->region;
+		calls_simulate(t, s, slots, keep);
+		if (!t->collect)
+			continue;
+		t->cost += s->n;
+		if (unlikely(t->nonskipped != NULL))
+			t->nonskipped->skipped += s->n;
+		else
+			s->count++;
+	}
+}
+
 static void count(struct calls_thread *t, u64 times)
 {
 	u64 n = times * t->last->span->n;
@@ -334,6 +376,7 @@ static void count(struct calls_thread *t, u64 times)
 		t->nonskipped->skipped += n;
 	else
 		t->last->count += times;
+	calls_simulate_again(t, times);
 }
 
 void calls_uncount(struct calls_thread *t)
@@ -359,10 +402,14 @@ void calls_signal(struct calls_thread *t)
 								  .nonskipped = t->nonskipped,
 								  .fn = t->fn,
 								  .cost = t->cost,
+								  .events = t->events,
+								  .branch = t->branch,
 								  .bottom = t->bottom,
 								  .collect = t->collect};
 	t->bottom = t->nr;
 	t->cost = 0;
+	t->events = (struct event_counts){0};
+	t->branch.open = false;
 	t->last = t->nonskipped = NULL;
 	t->leaves = true;
 	t->fn = NULL;
@@ -381,6 +428,8 @@ static void end_signal(struct calls_thread *t)
 	t->nonskipped = i->nonskipped;
 	t->fn = i->fn;
 	t->cost = i->cost;
+	t->events = i->events;
+	t->branch = i->branch;
 	t->bottom = i->bottom;
 	t->collect = i->collect;
 	t->context = NULL;
@@ -424,6 +473,8 @@ void calls_forget(struct calls_graph *g)
 		if (t->nr_active)
 			memset(t->active, 0, t->nr_active * sizeof(*t->active));
 		t->cost = t->dumped = 0;
+		t->events = t->events_dumped = (struct event_counts){0};
+		t->branch.open = false;
 		t->last = t->nonskipped = NULL;
 		t->leaves = true;
 		t->fn = NULL;

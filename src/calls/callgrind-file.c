@@ -23,8 +23,100 @@ struct callgrind_writer {
 	const char *own_file;      /* of the function */
 	u64 address;               /* of the last position; 0: none */
 	u32 line;
-	u64 total;
+	struct callgrind_totals total;
 };
+
+/* A column, and what stands in it. */
+struct event_column {
+	const char *name;
+	u8 group, level;
+};
+
+static const struct event_column callgrind_caches[] = {
+	{"Dr", SIMULATED_READ, 0},   {"Dw", SIMULATED_WRITE, 0},   {"I1mr", SIMULATED_FETCH, 1},
+	{"D1mr", SIMULATED_READ, 1}, {"D1mw", SIMULATED_WRITE, 1}, {"ILmr", SIMULATED_FETCH, 2},
+	{"DLmr", SIMULATED_READ, 2}, {"DLmw", SIMULATED_WRITE, 2},
+};
+
+static const struct event_column cachegrind_caches[] = {
+	{"I1mr", SIMULATED_FETCH, 1}, {"ILmr", SIMULATED_FETCH, 2}, {"Dr", SIMULATED_READ, 0},
+	{"D1mr", SIMULATED_READ, 1},  {"DLmr", SIMULATED_READ, 2},  {"Dw", SIMULATED_WRITE, 0},
+	{"D1mw", SIMULATED_WRITE, 1}, {"DLmw", SIMULATED_WRITE, 2},
+};
+
+static const struct event_column branch_columns[] = {
+	{"Bc", SIMULATED_COND, 0},
+	{"Bcm", SIMULATED_COND, 1},
+	{"Bi", SIMULATED_INDIRECT, 0},
+	{"Bim", SIMULATED_INDIRECT, 1},
+};
+
+/* The columns of @c: their values, or if there are none their names. */
+static void put_columns(FILE *f, const struct event_column *c, size_t n,
+			const struct event_counts *e)
+{
+	for (; n; n--, c++) {
+		if (e)
+			fprintf(f, " %" PRIu64, e->n[c->group][c->level]);
+		else
+			fprintf(f, " %s", c->name);
+	}
+}
+
+void callgrind_columns(FILE *f, const struct event_counts *e, bool caches, bool branches)
+{
+	if (caches)
+		put_columns(f, callgrind_caches, ARRAY_SIZE(callgrind_caches), e);
+	if (branches)
+		put_columns(f, branch_columns, ARRAY_SIZE(branch_columns), e);
+}
+
+static void put_cachegrind_columns(FILE *f, const struct event_counts *e,
+				   const struct callgrind_style *s)
+{
+	if (s->caches)
+		put_columns(f, cachegrind_caches, ARRAY_SIZE(cachegrind_caches), e);
+	if (s->branches)
+		put_columns(f, branch_columns, ARRAY_SIZE(branch_columns), e);
+}
+
+char *callgrind_cache_text(const struct machine *m, enum machine_cache_id id, char *text,
+			   size_t size)
+{
+	const struct machine_cache *c = &m->cache[id];
+
+	if (c->ways == 1)
+		snprintf(text, size, "%" PRIu64 " B, %u B, direct-mapped", (u64)c->size,
+			 m->memory.line);
+	else
+		snprintf(text, size, "%" PRIu64 " B, %u B, %u-way associative", (u64)c->size,
+			 m->memory.line, c->ways);
+	return text;
+}
+
+/* Three lines, which are empty if nothing was simulated. */
+static void put_caches(FILE *f, const struct callgrind_style *s, const char *gap)
+{
+	static const struct {
+		const char *name;
+		enum machine_cache_id id;
+	} caches[] = {{"I1", MACHINE_L1I}, {"D1", MACHINE_L1D}, {"LL", MACHINE_LL}};
+	char text[100] = "";
+
+	for (u32 i = 0; i < ARRAY_SIZE(caches); i++)
+		fprintf(f, "desc: %s cache: %s%s\n", caches[i].name, gap,
+			s->machine
+				? callgrind_cache_text(s->machine, caches[i].id, text, sizeof(text))
+				: "");
+}
+
+/* What index @i of the profile's events is; zeros if it is 0. */
+static const struct event_counts *events_at(const struct calls_profile *p, u32 i)
+{
+	static const struct event_counts none;
+
+	return i ? &p->events[i - 1] : &none;
+}
 
 static u32 hash_text(const char *text)
 {
@@ -174,15 +266,26 @@ static void put_file(struct callgrind_writer *w, const char *file)
 	w->file = file;
 }
 
-static void put_cost(struct callgrind_writer *w, const struct calls_line *at, u64 count)
+/* The end of a line. */
+static void put_counts(struct callgrind_writer *w, u64 count, const struct event_counts *e)
+{
+	fprintf(w->f, "%" PRIu64, count);
+	callgrind_columns(w->f, e, w->s->caches, w->s->branches);
+	fputc('\n', w->f);
+}
+
+static void put_cost(struct callgrind_writer *w, const struct calls_line *at, u64 count,
+		     const struct event_counts *e)
 {
 	put_file(w, file_of(w, at));
 	put_position(w, at, true);
-	fprintf(w->f, "%" PRIu64 "\n", count);
-	w->total += count;
+	put_counts(w, count, e);
+	w->total.instructions += count;
+	event_counts_add(&w->total.events, e);
 }
 
-static void put_call(struct callgrind_writer *w, const struct calls_call *c)
+static void put_call(struct callgrind_writer *w, const struct calls_profile *p,
+		     const struct calls_call *c)
 {
 	struct calls_line site, target;
 
@@ -199,7 +302,7 @@ static void put_call(struct callgrind_writer *w, const struct calls_call *c)
 	put_position(w, &target, false);
 	fputc('\n', w->f);
 	put_position(w, &site, false);
-	fprintf(w->f, "%" PRIu64 "\n", c->cost);
+	put_counts(w, c->cost, events_at(p, c->events));
 }
 
 static void begin_function(struct callgrind_writer *w, const struct calls_fn *fn, u32 level)
@@ -235,20 +338,22 @@ static bool call_comes_first(const struct calls_call *c, const struct calls_cost
 
 struct pending_cost {
 	struct calls_line at;
-	u64 count; /* 0: nothing is pending */
+	u64 count;
+	struct event_counts events;
+	bool any; /* something is pending */
 };
 
 static void flush(struct callgrind_writer *w, struct pending_cost *pending)
 {
-	if (pending->count)
-		put_cost(w, &pending->at, pending->count);
-	pending->count = 0;
+	if (pending->any)
+		put_cost(w, &pending->at, pending->count, &pending->events);
+	*pending = (struct pending_cost){.any = false};
 }
 
 static void put_body(struct callgrind_writer *w, const struct calls_profile *p)
 {
 	const struct calls_fn *fn = NULL;
-	struct pending_cost pending = {.count = 0};
+	struct pending_cost pending = {.any = false};
 	u32 level = 0, i = 0, k = 0;
 
 	while (i < p->nr_costs || k < p->nr_calls) {
@@ -267,21 +372,35 @@ static void put_body(struct callgrind_writer *w, const struct calls_profile *p)
 		}
 		if (call) {
 			flush(w, &pending);
-			put_call(w, &p->call[k++]);
+			put_call(w, p, &p->call[k++]);
 			continue;
 		}
 		w->s->find(w->s->data, p->cost[i].pc, &at);
-		if (pending.count && !same_line(w, &pending.at, &at))
+		if (pending.any && !same_line(w, &pending.at, &at))
 			flush(w, &pending);
-		if (!pending.count)
+		if (!pending.any)
 			pending.at = at;
-		pending.count += p->cost[i++].count;
+		pending.any = true;
+		pending.count += p->cost[i].count;
+		if (p->cost[i].events)
+			event_counts_add(&pending.events, events_at(p, p->cost[i].events));
+		i++;
 	}
 	flush(w, &pending);
 }
 
-u64 callgrind_write(FILE *f, const struct calls_profile *p, const struct callgrind_style *s)
+static void put_totals(FILE *f, const struct callgrind_style *s, const char *key,
+		       const struct callgrind_totals *t)
 {
+	fprintf(f, "%s: %" PRIu64, key, t->instructions);
+	callgrind_columns(f, &t->events, s->caches, s->branches);
+	fputc('\n', f);
+}
+
+void callgrind_write(FILE *f, const struct calls_profile *p, const struct callgrind_style *s,
+		     struct callgrind_totals *totals)
+{
+	const struct callgrind_totals summary = {p->summary, p->summary_events};
 	struct callgrind_writer w = {.f = f, .s = s};
 
 	if (!s->appending)
@@ -290,24 +409,33 @@ u64 callgrind_write(FILE *f, const struct calls_profile *p, const struct callgri
 	fprintf(f, "\npart: %u\n", s->part);
 	if (s->thread)
 		fprintf(f, "thread: %u\n", s->thread);
-	if (!s->appending)
-		fprintf(f, "\ndesc: I1 cache: \ndesc: D1 cache: \ndesc: LL cache: \n");
+	if (!s->appending) {
+		fputc('\n', f);
+		put_caches(f, s, "");
+	}
 	fprintf(f, "\ndesc: Timerange: Basic block 0 - 0\ndesc: Trigger: %s\n",
 		s->trigger ? s->trigger : "Program termination");
-	fprintf(f, "\npositions:%s%s\nevents: Ir\nsummary: %" PRIu64 "\n\n",
-		s->instr ? " instr" : "", s->line ? " line" : "", p->summary);
+	fprintf(f, "\npositions:%s%s\nevents: Ir", s->instr ? " instr" : "",
+		s->line ? " line" : "");
+	callgrind_columns(f, NULL, s->caches, s->branches);
+	fputc('\n', f);
+	put_totals(f, s, "summary", &summary);
+	fputc('\n', f);
 	put_body(&w, p);
-	fprintf(f, "\ntotals: %" PRIu64 "\n", w.total);
+	fputc('\n', f);
+	put_totals(f, s, "totals", &w.total);
 	free_table(&w.objects);
 	free_table(&w.files);
 	free(w.told);
-	return w.total;
+	totals->instructions += w.total.instructions;
+	event_counts_add(&totals->events, &w.total.events);
 }
 
 /* Cachegrind knows files, functions and lines. */
 struct line_cost {
 	const char *file, *function;
 	u32 line;
+	u32 events; /* of the profile */
 	u64 count;
 };
 
@@ -323,10 +451,38 @@ static int by_file(const void *a, const void *b)
 	return x->line < y->line ? -1 : x->line > y->line;
 }
 
-u64 cachegrind_write(FILE *f, const struct calls_profile *p, const struct callgrind_style *s)
+static void put_lines(FILE *f, const struct calls_profile *p, const struct line_cost *lines,
+		      const struct callgrind_style *s, struct callgrind_totals *total)
 {
-	struct line_cost *lines = calloc(p->nr_costs + 1, sizeof(*lines)), *last = NULL;
-	u64 total = 0;
+	const struct line_cost *last = NULL;
+
+	for (u32 i = 0; i < p->nr_costs; i++) {
+		u64 count = lines[i].count;
+		struct event_counts events = *events_at(p, lines[i].events);
+		bool new_file = !last || strcmp(last->file, lines[i].file) != 0;
+
+		if (new_file)
+			fprintf(f, "fl=%s\n", lines[i].file);
+		if (new_file || strcmp(last->function, lines[i].function) != 0)
+			fprintf(f, "fn=%s\n", lines[i].function);
+		last = &lines[i];
+		while (i + 1 < p->nr_costs && !by_file(last, &lines[i + 1])) {
+			count += lines[++i].count;
+			event_counts_add(&events, events_at(p, lines[i].events));
+		}
+		fprintf(f, "%u %" PRIu64, last->line, count);
+		put_cachegrind_columns(f, &events, s);
+		fputc('\n', f);
+		total->instructions += count;
+		event_counts_add(&total->events, &events);
+	}
+}
+
+void cachegrind_write(FILE *f, const struct calls_profile *p, const struct callgrind_style *s,
+		      struct callgrind_totals *totals)
+{
+	struct line_cost *lines = calloc(p->nr_costs + 1, sizeof(*lines));
+	struct callgrind_totals total = {0};
 
 	CHECK(lines);
 	for (u32 i = 0; i < p->nr_costs; i++) {
@@ -336,31 +492,22 @@ u64 cachegrind_write(FILE *f, const struct calls_profile *p, const struct callgr
 		lines[i] = (struct line_cost){.file = at.file ? at.file : "???",
 					      .function = at.function ? at.function : "???",
 					      .line = at.line,
+					      .events = p->cost[i].events,
 					      .count = p->cost[i].count};
 	}
 	if (p->nr_costs)
 		qsort(lines, p->nr_costs, sizeof(*lines), by_file);
-	fprintf(f,
-		"desc: I1 cache:         \ndesc: D1 cache:         \ndesc: LL cache:         \n"
-		"cmd: %s\nevents: Ir\n",
-		s->command);
-	for (u32 i = 0; i < p->nr_costs; i++) {
-		u64 count = lines[i].count;
-		bool new_file = !last || strcmp(last->file, lines[i].file) != 0;
-
-		if (new_file)
-			fprintf(f, "fl=%s\n", lines[i].file);
-		if (new_file || strcmp(last->function, lines[i].function) != 0)
-			fprintf(f, "fn=%s\n", lines[i].function);
-		last = &lines[i];
-		while (i + 1 < p->nr_costs && !by_file(last, &lines[i + 1]))
-			count += lines[++i].count;
-		fprintf(f, "%u %" PRIu64 "\n", last->line, count);
-		total += count;
-	}
-	fprintf(f, "summary: %" PRIu64 "\n", total);
+	put_caches(f, s, "        ");
+	fprintf(f, "cmd: %s\nevents: Ir", s->command);
+	put_cachegrind_columns(f, NULL, s);
+	fputc('\n', f);
+	put_lines(f, p, lines, s, &total);
+	fprintf(f, "summary: %" PRIu64, total.instructions);
+	put_cachegrind_columns(f, &total.events, s);
+	fputc('\n', f);
 	free(lines);
-	return total;
+	totals->instructions += total.instructions;
+	event_counts_add(&totals->events, &total.events);
 }
 
 char *callgrind_command(char *const *argv)

@@ -22,8 +22,9 @@ struct calls_span {
 	u32 n, region;
 	bool leaves; /* it may change who is executing */
 	bool entry;
-	u8 end;           /* enum path_insn of the last */
-	u64 last, behind; /* the last instruction, and the address behind it */
+	u8 end;                           /* enum path_insn of the last */
+	u64 last, behind;                 /* the last instruction, and the address behind it */
+	struct simulated_code *simulated; /* NULL: nothing is; owned */
 	struct calls_span *next_made;
 	struct calls_code code;
 	struct calls_cell *cells; /* those of all contexts */
@@ -38,6 +39,8 @@ struct calls_cell {
 	struct calls_edge *edges; /* calls from its last instruction */
 	u64 count;
 	u64 skipped; /* instructions of functions that are not told of, called from here */
+	u64 *events; /* three for each place of the span's; NULL: none yet; owned */
+	struct event_counts *skipped_events; /* of those functions; as above */
 };
 
 struct calls_edge {
@@ -45,6 +48,7 @@ struct calls_edge {
 	u64 target;
 	struct calls_edge *next; /* of the cell */
 	u64 count, cost;
+	struct event_counts *events; /* NULL: nothing is simulated; owned */
 };
 
 /* An open call. */
@@ -60,8 +64,19 @@ struct calls_frame {
 	bool emulated; /* made by a jump: it ends when the one below ends */
 };
 
+/* An indirect branch, of which nobody knows yet where it goes. */
+struct calls_branch {
+	bool open;
+	bool collect;
+	u64 pc;
+	u64 *counts; /* of its place; NULL: not collected, or it belongs to `skipped` */
+	struct calls_cell *skipped;
+};
+
 /* What a handler of a signal interrupts. */
 struct calls_interrupted {
+	struct event_counts events;
+	struct calls_branch branch;
 	struct calls_cell *last, *nonskipped;
 	struct calls_fn *fn;
 	u64 cost;
@@ -88,6 +103,15 @@ struct calls_thread {
 	u32 nr_active;
 	struct calls_interrupted *interrupted; /* owned */
 	u32 signals, signal_room;
+	/* If something is simulated: as cost, dumped and the frames' enter. */
+	struct event_counts events, events_dumped;
+	struct event_counts *entered; /* by frame; owned */
+	struct calls_branch branch;
+	/* Of the last span, if it may be taken back. */
+	struct event_counts last_sum;
+	u64 *last_counts; /* owned */
+	u32 last_room;
+	bool last_kept;
 };
 
 #define CALLS_BUCKETS 4096u
@@ -114,5 +138,14 @@ static inline struct calls_context *calls_context_of(struct calls_graph *g, stru
 	return likely(c) ? c : calls_context_new(g, fn, level);
 }
 struct calls_cell *calls_cell_of(struct calls_span *s, struct calls_context *c);
+
+/* calls-events.c: what is simulated. */
+u64 *calls_events_of(struct calls_cell *c);
+struct event_counts *calls_skipped_of(struct calls_cell *c);
+void calls_simulate(struct calls_thread *t, struct calls_span *s, const struct path_slots *slots,
+		    bool keep);
+/* Adds what the last span has met @times times, if that was kept. */
+void calls_simulate_again(struct calls_thread *t, u64 times);
+void calls_close_branch(struct calls_thread *t, u64 target);
 
 #endif

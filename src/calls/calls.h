@@ -13,6 +13,7 @@
 #ifndef CALLS_CALLS_H
 #define CALLS_CALLS_H
 
+#include "calls/simulation.h"
 #include "data/path-walk.h"
 
 /* A function as the output names it: by object, file and name. */
@@ -42,6 +43,8 @@ struct calls_opts {
 	u32 recursions; /* levels of recursion that are told apart, from 1 on */
 	bool collect;   /* from the start on */
 	bool no_calls;  /* counts alone: nobody asks for calls */
+	struct event_simulation
+		*simulation; /* NULL: none; the caller's, for as long as the graph */
 	/* Fills in the function with calls_fn_of(), and the rest. */
 	void (*find)(void *data, struct calls_graph *g, u64 pc, struct calls_code *code);
 	/* A function that asks for a dump is entered or left; NULL: none does. */
@@ -63,6 +66,10 @@ struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step 
 
 /* The thread has executed it. */
 void calls_run(struct calls_thread *t, struct calls_span *s);
+
+/* The same, of a graph with a simulation. @keep: calls_uncount() may follow. */
+void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
+			 const struct path_slots *slots, bool keep);
 
 /*
  * Takes back what the span that was run last has cost, but not who called whom; and counts it after
@@ -86,6 +93,7 @@ struct calls_cost {
 	u32 level; /* of recursion, from 0 */
 	u64 pc;    /* where the graph knows it by calls_code.address as well */
 	u64 count;
+	u32 events; /* as in struct calls_call */
 };
 
 struct calls_call {
@@ -93,6 +101,7 @@ struct calls_call {
 	u32 from_level, to_level;
 	u64 site, target; /* the calling instruction, and where it went */
 	u64 count, cost;
+	u32 events; /* index of those in calls_profile, + 1; 0: none */
 };
 
 /*
@@ -104,7 +113,10 @@ struct calls_profile {
 	u32 nr_costs;
 	struct calls_call *call; /* owned */
 	u32 nr_calls;
-	u64 summary; /* of all threads, without handlers of signals */
+	u64 summary;                 /* of all threads, without handlers of signals */
+	struct event_counts *events; /* owned */
+	u32 nr_events;
+	struct event_counts summary_events;
 };
 
 /* Takes it, and begins anew. */

@@ -2,16 +2,52 @@
 
 #include "data/path-reader-priv.h"
 
+/* A slot of the block as one of what is told; false: it is none of that. */
+static bool own_slot(u16 *slot, u32 first, u32 n)
+{
+	if (*slot == PATH_NO_SLOT)
+		return true;
+	if (*slot < first || *slot - first >= n)
+		return false;
+	*slot = (u16)(*slot - first);
+	return true;
+}
+
+/* What instruction @insn accesses; @first is the first slot of all that is told. */
+static void add_accesses(struct path_walk *w, struct seen_block *b, u32 insn, u32 first,
+			 struct path_step *s)
+{
+	struct path_access a;
+
+	s->access = w->access + w->nr_accesses;
+	while (path_block_access(b, insn, &a)) {
+		if (w->nr_accesses == PATH_WALK_ACCESSES || a.kind > PATH_STORES || a.scale > 3) {
+			w->bad++;
+			continue;
+		}
+		/* Of a part of a path, by what came before that. */
+		if (!own_slot(&a.base, first, w->nr_slots) ||
+		    !own_slot(&a.index, first, w->nr_slots))
+			continue;
+		w->access[w->nr_accesses++] = a;
+		s->nr_accesses++;
+	}
+}
+
 /* Instructions [from, upto) of a block, of which the last one is a branch that was @taken. */
 static void tell(struct path_walk *w, u32 number, u32 block, u32 from, u32 upto, bool taken)
 {
 	struct seen_block b;
 	struct seen_insn i;
+	u32 first;
 
+	w->nr_slots = w->nr_accesses = 0;
 	if (!path_block_see(&w->source, w->space, block, &b) || upto > b.nr_insns) {
 		w->bad++;
 		return;
 	}
+	first = path_block_slots(&b, from);
+	w->nr_slots = path_block_slots(&b, upto) - first;
 	while (b.next < upto) {
 		struct path_step s;
 
@@ -22,8 +58,11 @@ static void tell(struct path_walk *w, u32 number, u32 block, u32 from, u32 upto,
 		s = (struct path_step){
 			.pc = i.pc, .target = i.target, .len = i.insn & 15, .kind = i.insn >> 4};
 		s.taken = taken && b.next == upto;
-		if (b.next > from)
-			w->step(&s, w->data);
+		if (b.next <= from)
+			continue;
+		if (b.accesses)
+			add_accesses(w, &b, b.next - 1, first, &s);
+		w->step(&s, w->data);
 	}
 	if (w->done)
 		w->done(number, w->data);
@@ -140,6 +179,27 @@ static size_t note(struct path_walk *w, const u32 *words, size_t n)
 	return size;
 }
 
+static u64 two_words(const u32 *words)
+{
+	return words[0] | (u64)words[1] << 32;
+}
+
+/* Slots that come before what they are of. */
+static size_t take_slots(struct path_walk *w, const u32 *words, size_t n)
+{
+	u32 nr = words[0] & ~PATH_TRACE_KIND;
+	size_t size = PATH_SLOTS_HEAD + (size_t)nr * 2;
+
+	if (size > n) {
+		w->bad++;
+		return n;
+	}
+	if (w->slots)
+		w->slots(words + PATH_SLOTS_HEAD, nr, two_words(words + 1), two_words(words + 3),
+			 w->data);
+	return size;
+}
+
 /* An entry of several words; how many it has. */
 static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 {
@@ -148,6 +208,8 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 
 	if (kind == PATH_TRACE_NOTE)
 		return note(w, words, n);
+	if (kind == PATH_TRACE_SLOTS)
+		return take_slots(w, words, n);
 	if (kind < PATH_TRACE_PART || kind > PATH_TRACE_AGAIN || size > n) {
 		w->bad++;
 		return 1;
@@ -169,6 +231,7 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 	} else {
 		struct path_step s = {.pc = words[1] | (u64)words[2] << 32};
 
+		w->nr_slots = w->nr_accesses = 0;
 		w->step(&s, w->data);
 		if (w->done)
 			w->done(0, w->data);

@@ -20,7 +20,12 @@ struct path_step {
 	u8 len;     /* 0: not known */
 	u8 kind;    /* enum path_insn; of those that C code has executed PATH_PLAIN */
 	bool taken; /* of a conditional branch */
+	/* What it accesses, if that is traced, in order; slots are the path's. Until done(). */
+	u32 nr_accesses;
+	const struct path_access *access;
 };
+
+#define PATH_WALK_ACCESSES 1024u /* of a path, at most */
 
 struct path_walk {
 	struct path_source source;
@@ -32,6 +37,8 @@ struct path_walk {
 	 */
 	bool (*known)(u32 number, void *data);
 	void (*done)(u32 number, void *data);
+	/* @n slots more, each as two words, and what they are relative to. May be NULL. */
+	void (*slots)(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *data);
 	/* What the runtime says in between: PATH_TRACE_NOTE. */
 	void (*note)(u32 kind, const u32 *words, u32 n, void *data);
 	void (*step)(const struct path_step *s, void *data);
@@ -39,6 +46,9 @@ struct path_walk {
 	void *data;
 	u64 bad;     /* entries that make no sense */
 	u32 pending; /* a path that was taken and is not told yet; 0: none */
+	/* What is being told, for done(): so many slots, and which accesses. */
+	u32 nr_slots, nr_accesses;
+	struct path_access access[PATH_WALK_ACCESSES];
 };
 
 void path_walk_feed(struct path_walk *w, const u32 *words, size_t n);

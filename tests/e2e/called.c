@@ -104,12 +104,52 @@ static void threads(void)
 	exit(0);
 }
 
+/* Lines that are not in a cache of 32 KB, nor in one of 1 MB before the second round. */
+static char lines[2 << 20];
+
+__attribute__((noinline)) static void walks(void)
+{
+	for (int round = 0; round < 2; round++)
+		for (unsigned i = 0; i < sizeof(lines); i += 64)
+			sink += lines[i];
+	for (unsigned i = 0; i < sizeof(lines); i += 128)
+		lines[i] = (char)i;
+	for (unsigned i = 0; i < 4096; i += 64)
+		lines[i]++;
+}
+
+/* Nobody foresees where that goes. */
+__attribute__((noinline)) static void turns(void)
+{
+	static void *const to[] = {&&a, &&b, &&c, &&d};
+	unsigned n = 1;
+
+	for (int i = 0; i < 3000; i++) {
+		n = n * 1103515245 + 12345;
+		if (n >> 30 & 1)
+			sink++;
+		goto *to[n >> 28 & 3];
+a:
+		sink += 2;
+b:
+		sink += 3;
+c:
+		sink += 5;
+d:
+		sink += 7;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	void (*volatile through)(int) = tail;
 	int numbers[100];
 
-	(void)argv;
+	if (argc > 1 && argv[1][0] == 'w') {
+		walks();
+		turns();
+		return 0;
+	}
 	if (argc > 1)
 		threads();
 	signal(SIGUSR1, handler);

@@ -21,6 +21,7 @@ class Profile:
 
     def __init__(self, path):
         self.names, self.self, self.calls, self.heads, self.objects = {}, {}, {}, [], {}
+        self.events, self.columns = {}, []
         self.summary = self.totals = 0
         fn = called = positions = calls = ob = None
         with open(path, encoding="utf-8", errors="replace") as f:
@@ -30,6 +31,8 @@ class Profile:
                     positions = len(line.split()) - 1
                 elif re.match(r"[a-z]+:", line):
                     self.heads.append(line)
+                    if line.startswith("events:"):
+                        self.columns = line.split()[1:]
                     if m := re.match(r"(summary|totals): (\d+)", line):
                         setattr(self, m[1], int(m[2]))
                 elif key == "ob":
@@ -47,6 +50,9 @@ class Profile:
                     cost = int(line.split()[positions])
                     if calls is None:
                         self.self[fn] = self.self.get(fn, 0) + cost
+                        events = self.events.setdefault(fn, dict.fromkeys(self.columns, 0))
+                        for name, n in zip(self.columns, line.split()[positions:]):
+                            events[name] += int(n)
                         continue
                     edge = self.calls.setdefault((fn, called), [0, 0])
                     edge[0] += calls
@@ -123,6 +129,89 @@ def test_it_is_callgrinds():
         if e[1] in ("leaf", "tail", "fib", "fib'2") and e[0] != "handler":
             assert ours.calls[e] == n, (e, n, ours.calls[e])
     assert len(edges) > 10, edges
+
+
+SIMULATED = ["--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64",
+             "--LL=1048576,16,64"]
+
+
+def near(a, b):
+    return abs(a - b) <= 8 + b / 100
+
+
+def test_simulation():
+    p = profile(*SIMULATED, program=(CALLED, "walks"))[0][""]
+    assert p.columns == ("Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim").split()
+    walks, turns = p.events["walks"], p.events["turns"]
+    # Two rounds over 32768 lines, which are in neither cache; every second of them is written.
+    assert near(walks["D1mr"], 65536) and near(walks["DLmr"], 65536), walks
+    assert near(walks["D1mw"], 16384 + 64) and near(walks["DLmw"], 16384 + 64), walks
+    assert walks["I1mr"] <= 8 and walks["Bcm"] < 40, walks
+    assert near(walks["Bc"], 65536 + 16384 + 64), walks
+    assert turns["Bi"] == 3000 and 1500 < turns["Bim"] < 2800, turns
+    assert 800 < turns["Bcm"] < 2300, turns
+    assert "desc: LL cache: 1048576 B, 64 B, 16-way associative" in p.heads, p.heads
+    # Inclusive costs have all of it.
+    if not shutil.which("valgrind"):
+        return
+    other = theirs(*SIMULATED, CALLED, "walks")[""]
+    for fn in ("walks", "turns"):
+        for name in other.columns:
+            a, b = p.events[fn][name], other.events[fn][name]
+            assert a == b if name in ("Ir", "Dr", "Dw", "Bc", "Bi") else near(a, b), (
+                fn, name, a, b)
+    for options in (["--cache-sim=yes"], ["--branch-sim=yes"]):
+        ours, other = profile(*options)[0][""], theirs(*options, CALLED)[""]
+        assert ours.columns == other.columns
+        for fn, n in ours.events.items():
+            if ours.objects[fn] != CALLED or fn[0] in "0(" or fn not in other.events:
+                continue
+            for name in ("Ir", "Dr", "Dw", "Bc", "Bi"):
+                assert n.get(name) == other.events[fn].get(name), (fn, name, n, other.events[fn])
+
+
+def test_simulation_of_cachegrind():
+    def lines(tool, *options):
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "out")
+            args = ["--tool=cachegrind", f"--cachegrind-out-file={path}", *options, CALLED, "walks"]
+            if tool:
+                subprocess.run([tool, "-q", *args], env={**ENV, **PLAIN}, check=True,
+                               capture_output=True)
+            else:
+                r = valgrind(*args, env={**ENV, **PLAIN})
+                assert r.status == 0 and "LL miss rate:" in r.err, r
+                if "--branch-sim=yes" in options:
+                    assert "Mispred rate:" in r.err, r
+                if shutil.which("cg_annotate"):
+                    r = subprocess.run(["cg_annotate", path], capture_output=True, text=True,
+                                       check=True)
+                    assert "walks" in r.stdout and "malformed" not in r.stderr, r
+            fn, events, found = None, None, {}
+            with open(path, encoding="utf-8") as f:
+                for line in f:
+                    if line.startswith("fn="):
+                        fn = line[3:].strip()
+                    elif line.startswith("events:"):
+                        events = line.split()[1:]
+                    elif line[0].isdigit() and fn in ("walks", "turns"):
+                        sums = found.setdefault(fn, dict.fromkeys(events, 0))
+                        for name, n in zip(events, line.split()[1:]):
+                            sums[name] += int(n)
+            return events, found
+
+    for options in (SIMULATED[2:], SIMULATED[1:]):
+        events, found = lines(None, *options)
+        assert events[:9] == "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw".split(), events
+        assert near(found["walks"]["D1mr"], 65536 + 64), found
+        if shutil.which("valgrind"):
+            other_events, other = lines("valgrind", *options)
+            assert events == other_events
+            for fn in found:
+                for name in events:
+                    a, b = found[fn][name], other[fn][name]
+                    assert a == b if name in ("Ir", "Dr", "Dw", "Bc", "Bi") else near(a, b), (
+                        fn, name, a, b)
 
 
 def test_annotate():
@@ -283,11 +372,10 @@ def test_options():
     assert "does not have this tool" in refused("--tool=massif")
     assert "--collect-jumps=yes" in refused("--tool=callgrind", "--collect-jumps=yes")
     assert "--separate-callers=2" in refused("--tool=callgrind", "--separate-callers=2")
-    assert "--cache-sim" in refused("--tool=callgrind", "--cache-sim=yes")
-    assert "--branch-sim" in refused("--tool=callgrind", "--branch-sim=yes")
+    assert "--simulate-wb=yes" in refused("--tool=callgrind", "--simulate-wb=yes")
     for cache in ("--I1", "--D1", "--LL"):
-        assert cache in refused("--tool=callgrind", cache + "=32768,8,64")
-    assert "--cache-sim=no" in refused("--tool=cachegrind")
+        assert "SIZE,WAYS,LINE" in refused("--tool=cachegrind", cache + "=x")
+    assert "one size" in refused("--tool=callgrind", "--simulate-cache=yes", "--I1=32768,8,32")
     assert "neither yes nor no" in refused("--tool=callgrind", "--cache-sim=maybe")
     assert "--dump-bb=yes" in refused("--tool=callgrind", env={**ENV,
                                                               "VALGRIND_OPTS": "--dump-bb=yes"})

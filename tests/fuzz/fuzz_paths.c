@@ -65,8 +65,22 @@ static void check(const struct path_counts *c)
 
 static void on_step(const struct path_step *s, void *data)
 {
-	CHECK(s->len < 16);
+	CHECK(s->len < 16 && s->nr_accesses <= PATH_WALK_ACCESSES);
+	for (u32 i = 0; i < s->nr_accesses; i++) {
+		const struct path_access *a = &s->access[i];
+
+		CHECK(a->kind <= PATH_STORES && a->scale <= 3);
+		CHECK(a->base == PATH_NO_SLOT || a->base < PATH_SLOTS_MAX);
+		CHECK(a->index == PATH_NO_SLOT || a->index < PATH_SLOTS_MAX);
+	}
 	++*(u64 *)data;
+}
+
+static void on_slots(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *data)
+{
+	for (u32 i = 0; i < 2 * n; i++)
+		*(u64 *)data += words[i];
+	*(u64 *)data += fs_base + gs_base;
 }
 
 static bool on_known(u32 number, void *data)
@@ -109,6 +123,7 @@ static void walk(const uint8_t *data, size_t n)
 	by_number.known = on_known;
 	by_number.done = on_done;
 	by_number.note = on_note;
+	by_number.slots = on_slots;
 	by_number.data = &sum;
 	for (size_t i = 0; i + 12 <= n; i += 4) {
 		u32 words[4] = {PATH_FIRST + (data[i] & 31)};
@@ -118,7 +133,8 @@ static void walk(const uint8_t *data, size_t n)
 			words[1] = PATH_TRACE_PART + ((u32)(data[i] & 3) << 24) + data[i + 1];
 		path_walk_feed(&w, words, data[i] & 128 ? 4 : 3);
 		if (data[i] & 32)
-			words[0] = PATH_TRACE_NOTE | (data[i] & 7);
+			words[0] = data[i] & 16 ? PATH_TRACE_SLOTS | (data[i] & 1)
+						: PATH_TRACE_NOTE | (data[i] & 7);
 		path_walk_feed(&by_number, words, data[i] & 128 ? 4 : 3);
 	}
 	path_walk_end(&w);

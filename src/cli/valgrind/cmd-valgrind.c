@@ -16,6 +16,7 @@
 #include "calls/callgrind-file.h"
 #include "cli/valgrind/valgrind-priv.h"
 #include "lib/command.h"
+#include "lib/machine/machine-file.h"
 #include "lib/machine/machine-pmu.h"
 
 static int say(const struct ap_error *err)
@@ -53,6 +54,34 @@ void valgrind_take_records(struct valgrind_job *job)
 	}
 }
 
+/*
+ * Caches of the machine `cachegrind`, with the geometry of this one, as Valgrind has it, where none
+ * is given.
+ */
+static int choose_caches(struct valgrind_job *job, struct ap_error *err)
+{
+	static const enum machine_cache_id ids[] = {MACHINE_L1I, MACHINE_L1D, MACHINE_LL};
+	struct machine host;
+	int r;
+
+	if (!job->opts.cache_sim)
+		return 0;
+	r = ap__model_machine(&job->caches, "cachegrind", err);
+	if (!r)
+		r = ap__model_machine(&host, "host", err);
+	for (u32 i = 0; !r && i < ARRAY_SIZE(ids); i++) {
+		struct machine_cache *c = &job->caches.cache[ids[i]];
+
+		if (job->opts.geometry[i]) {
+			r = ap__model_geometry(&job->caches, ids[i], job->opts.geometry[i], err);
+		} else if (host.cache[ids[i]].size && host.memory.line == job->caches.memory.line) {
+			c->size = host.cache[ids[i]].size;
+			c->ways = host.cache[ids[i]].ways;
+		}
+	}
+	return r;
+}
+
 static int prepare(struct valgrind_job *job)
 {
 	const struct ap_command_opts opts = child_opts(&job->signals);
@@ -65,7 +94,9 @@ static int prepare(struct valgrind_job *job)
 
 	if (ap_machine_new(&job->machine, NULL))
 		return command_error(&cmd_valgrind, "out of memory");
-	ap__pmu_traced(job->machine, true);
+	if (choose_caches(job, &err))
+		return say(&err);
+	ap__pmu_traced(job->machine, true, job->opts.cache_sim);
 	if (ap__pmu_want(job->machine, "asked for", &err))
 		return say(&err);
 	if (!ap__machine_virtual(job->machine))
@@ -106,21 +137,6 @@ static int wait_for_child(struct valgrind_job *job, struct ap_error *err)
 	}
 }
 
-static void number_text(u64 n, char *text, size_t size)
-{
-	char plain[32];
-	size_t len, at = 0;
-
-	snprintf(plain, sizeof(plain), "%llu", (unsigned long long)n);
-	len = strlen(plain);
-	for (size_t i = 0; i < len && at + 2 < size; i++) {
-		if (i && (len - i) % 3 == 0)
-			text[at++] = ',';
-		text[at++] = plain[i];
-	}
-	text[at] = 0;
-}
-
 /* A program that became another one has no profile of its own, as with Valgrind. */
 static bool is_last(const struct valgrind_job *job, const struct valgrind_program *p)
 {
@@ -141,20 +157,11 @@ static bool is_first(const struct valgrind_program *p)
 static void write_all(struct valgrind_job *job)
 {
 	for (struct valgrind_program *p = job->programs; p; p = p->next) {
-		char text[48];
-
 		if (!is_last(job, p) || (!job->opts.trace_children && !is_first(p)))
 			continue;
 		calls_finish(p->graph);
 		valgrind_write(p, NULL);
-		number_text(p->total, text, sizeof(text));
-		valgrind_say(job, p->pid, "%s", "");
-		if (job->opts.tool == TOOL_CALLGRIND) {
-			valgrind_say(job, p->pid, "Events    : Ir");
-			valgrind_say(job, p->pid, "Collected : %llu", (unsigned long long)p->total);
-			valgrind_say(job, p->pid, "%s", "");
-		}
-		valgrind_say(job, p->pid, "I   refs:      %s", text);
+		valgrind_say_totals(p);
 	}
 }
 
@@ -199,7 +206,9 @@ static void release(struct valgrind_job *job)
 
 		job->programs = p->next;
 		calls_graph_free(p->graph);
+		simulation_free(p->simulation);
 		free(p->span);
+		free(p->slots);
 		free(p);
 	}
 	if (job->reader)

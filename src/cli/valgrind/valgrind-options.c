@@ -36,9 +36,16 @@ BOOL_OPTION(dump_line)
 BOOL_OPTION(compress_strings)
 BOOL_OPTION(compress_pos)
 BOOL_OPTION(combine_dumps)
-BOOL_OPTION(cache_sim)
 BOOL_OPTION(branch_sim)
 BOOL_OPTION(skip_plt)
+
+static int set_cache_sim(void *into, const char *arg, char *why, size_t size)
+{
+	struct valgrind_opts *o = into;
+
+	o->cache_sim_given = true;
+	return set_bool(&o->cache_sim, arg, why, size);
+}
 
 static int set_collect(void *into, const char *arg, char *why, size_t size)
 {
@@ -124,11 +131,15 @@ const struct option valgrind_option_table[] = {
 	CALL("skip-plt", "no|yes", set_skip_plt, "slots of .plt are their callers (default: yes)"),
 	CALL("fn-skip", "FUNCTION", add_skip, "FUNCTION is its callers"),
 	{OPTION_GROUP, .help = "Simulation"},
-	CALL("cache-sim", "no|yes", set_cache_sim, "caches (not here yet: only no is taken)"),
-	CALL("branch-sim", "no|yes", set_branch_sim, "branches (not here yet: only no is taken)"),
-	{OPTION_STR, 0, "I1", "SIZE,WAYS,LINE", AT(i1), .help = "the first cache of instructions"},
-	{OPTION_STR, 0, "D1", "SIZE,WAYS,LINE", AT(d1), .help = "the first cache of data"},
-	{OPTION_STR, 0, "LL", "SIZE,WAYS,LINE", AT(ll), .help = "the last level cache"},
+	CALL("cache-sim", "no|yes", set_cache_sim,
+	     "simulate caches (default: no of callgrind, yes of cachegrind)"),
+	CALL("branch-sim", "no|yes", set_branch_sim,
+	     "simulate the prediction of branches (default: no)"),
+	CALL("simulate-cache", "no|yes", set_cache_sim, "the same as --cache-sim"),
+	{OPTION_STR, 0, "I1", "SIZE,WAYS,LINE", AT(geometry[0]),
+	 .help = "the first cache of instructions, in bytes (default: this machine's)"},
+	{OPTION_STR, 0, "D1", "SIZE,WAYS,LINE", AT(geometry[1]), .help = "the first cache of data"},
+	{OPTION_STR, 0, "LL", "SIZE,WAYS,LINE", AT(geometry[2]), .help = "the last level cache"},
 	{OPTION_END},
 };
 
@@ -139,7 +150,9 @@ const struct section valgrind_sections[] = {
 	{"What is counted",
 	 "Ir, instructions, as with callgrind, but for what its own CPU or its own memory make "
 	 "different: a REP string instruction is one and not one for each repetition; programs see "
-	 "the CPU's own features and the kernel's vDSO. doc/callgrind.md lists the differences."},
+	 "the CPU's own features and the kernel's vDSO. With --cache-sim=yes also Dr, Dw, I1mr, D1mr, D1mw, "
+	 "ILmr, DLmr and DLmw, with --branch-sim=yes Bc, Bcm, Bi and Bim, of caches and predictors as "
+	 "Valgrind simulates them. doc/callgrind.md lists the differences."},
 	{"Exit status",
 	 "That of COMMAND; if a signal ended it, `anyperf valgrind` ends by the same one. 125 if anyperf "
 	 "failed, 126 if COMMAND could not be run, 127 if there is no such command."},
@@ -173,7 +186,6 @@ static const struct {
 	{"--log-fd", NULL},
 	{"--trace-children-skip", NULL},
 	{"--trace-children-skip-by-arg", NULL},
-	{"--simulate-cache", "no"},
 	{"--fn-group", NULL},
 	{"--extra-debuginfo-path", NULL},
 	{"--sim-hints", NULL},
@@ -255,28 +267,6 @@ static char **gather(int argc, char **argv, int *count, char **env, int *notes)
 	return all;
 }
 
-static int check_simulation(const struct valgrind_opts *o)
-{
-	bool simulates = o->cache_sim || o->branch_sim;
-
-	if (!simulates && !o->i1 && !o->d1 && !o->ll)
-		return 0;
-	if (o->tool == TOOL_CACHEGRIND && simulates && !o->branch_sim)
-		return command_error(&cmd_valgrind,
-				     "caches are not simulated here yet; --cache-sim=no counts "
-				     "instructions alone");
-	if (o->tool == TOOL_CACHEGRIND && !simulates)
-		return 0;
-	return command_error(&cmd_valgrind,
-			     "caches and branches are not simulated here yet; without %s "
-			     "instructions are counted",
-			     o->branch_sim  ? "--branch-sim"
-			     : o->cache_sim ? "--cache-sim"
-			     : o->i1        ? "--I1"
-			     : o->d1        ? "--D1"
-					    : "--LL");
-}
-
 static int check_tool(struct valgrind_opts *o)
 {
 	if (!o->tool_name)
@@ -291,6 +281,8 @@ static int check_tool(struct valgrind_opts *o)
 				     "--tool=%s: anyperf does not have this tool; callgrind and "
 				     "cachegrind are here",
 				     o->tool_name);
+	if (o->tool == TOOL_CACHEGRIND && !o->cache_sim_given)
+		o->cache_sim = true;
 	return 0;
 }
 
@@ -306,9 +298,6 @@ int valgrind_opts_parse(struct valgrind_opts *o, int argc, char **argv)
 				    .compress_pos = true,
 				    .skip_plt = true,
 				    .recursions = 2};
-	for (int i = 1; i < argc; i++) /* cachegrind simulates caches unless it is told not to */
-		if (!strcmp(argv[i], "--tool=cachegrind"))
-			o->cache_sim = true;
 	all = gather(argc, argv, &count, &o->env, &notes);
 	if (notes < 0) {
 		free(all);
@@ -319,7 +308,7 @@ int valgrind_opts_parse(struct valgrind_opts *o, int argc, char **argv)
 		o->command = argv + argc - (count - first);
 		if (first == count)
 			first = command_error(&cmd_valgrind, "no command to run");
-		else if (check_tool(o) || check_simulation(o))
+		else if (check_tool(o))
 			first = -1;
 	}
 	if (first >= 0 && o->verbose)

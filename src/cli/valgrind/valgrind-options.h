@@ -23,9 +23,9 @@ struct valgrind_opts {
 	bool trace_children;
 	bool collect, collect_given, instrument;
 	bool dump_instr, dump_line, compress_strings, compress_pos, combine_dumps;
-	bool cache_sim, branch_sim, skip_plt;
+	bool cache_sim, cache_sim_given, branch_sim, skip_plt;
 	long recursions;
-	const char *i1, *d1, *ll;
+	const char *geometry[3]; /* I1, D1, LL; NULL: this machine's */
 	struct valgrind_functions toggle, dump_before, dump_after, zero_before, skip;
 	char *const *command;
 	char *env; /* a copy of $VALGRIND_OPTS, whose words options may be; owned */

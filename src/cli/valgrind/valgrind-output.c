@@ -142,6 +142,9 @@ static void write_callgrind(struct valgrind_program *p, const struct calls_profi
 		.part = p->parts,
 		.trigger = trigger,
 		.appending = o->combine_dumps && p->parts > 1,
+		.caches = o->cache_sim,
+		.branches = o->branch_sim,
+		.machine = o->cache_sim ? &p->job->caches : NULL,
 		.find = find_line,
 		.data = p,
 	};
@@ -157,7 +160,7 @@ static void write_callgrind(struct valgrind_program *p, const struct calls_profi
 		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
 		return;
 	}
-	p->total += callgrind_write(f, profile, &style);
+	callgrind_write(f, profile, &style, &p->total);
 	if (ferror(f) | fclose(f))
 		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
 }
@@ -165,15 +168,20 @@ static void write_callgrind(struct valgrind_program *p, const struct calls_profi
 static void write_cachegrind(struct valgrind_program *p, const struct calls_profile *profile,
 			     const char *name)
 {
-	const struct callgrind_style style = {
-		.command = p->job->command, .find = find_line, .data = p};
+	const struct valgrind_opts *o = &p->job->opts;
+	const struct callgrind_style style = {.command = p->job->command,
+					      .caches = o->cache_sim,
+					      .branches = o->branch_sim,
+					      .machine = o->cache_sim ? &p->job->caches : NULL,
+					      .find = find_line,
+					      .data = p};
 	FILE *f = fopen(name, "we");
 
 	if (!f) {
 		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
 		return;
 	}
-	p->total += cachegrind_write(f, profile, &style);
+	cachegrind_write(f, profile, &style, &p->total);
 	if (ferror(f) | fclose(f))
 		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "backend/guest-segment.h"
-#include "calls/calls.h"
+#include "calls/callgrind-file.h"
 #include "cli/child.h"
 #include "cli/signals.h"
 #include "cli/valgrind/valgrind-code.h"
@@ -20,6 +20,7 @@
 /* A part of a path that was executed by itself. */
 struct valgrind_part {
 	u64 first, last;
+	u64 accesses; /* a hash of what it accesses */
 	u32 n;
 	struct calls_span *span; /* NULL: none */
 };
@@ -31,9 +32,11 @@ struct valgrind_program {
 	struct calls_graph *graph;
 	struct calls_span **span; /* by number of path; owned */
 	u32 nr_spans;
+	struct event_simulation *simulation; /* NULL: none; owned */
+	u16 *slots;                          /* how many each span takes, likewise; owned */
 	struct valgrind_part part[VALGRIND_PARTS];
-	u32 parts; /* written so far */
-	u64 total; /* in all of them */
+	u32 parts;                     /* written so far */
+	struct callgrind_totals total; /* in all of them */
 	bool instrumented;
 	bool written; /* the last part is */
 	struct valgrind_program *next;
@@ -43,6 +46,7 @@ struct valgrind_reader; /* valgrind-trace.c */
 
 struct valgrind_job {
 	struct valgrind_opts opts;
+	struct machine caches; /* if they are simulated */
 	struct ap_machine *machine;
 	struct ap_specs *specs;
 	struct ap_sampler *sampler; /* tells of processes and mappings */
@@ -66,6 +70,8 @@ void valgrind_read_end(struct valgrind_job *job);
 
 /* Writes what @p has collected since the last part; @trigger NULL: the end of the program. */
 void valgrind_write(struct valgrind_program *p, const char *trigger);
+/* What stands in the messages when @p has ended. */
+void valgrind_say_totals(struct valgrind_program *p);
 /* "==PID== text" where messages go. */
 void valgrind_say(struct valgrind_job *job, u32 pid, const char *fmt, ...) printf_like(3, 4);
 int valgrind_open_log(struct valgrind_job *job);

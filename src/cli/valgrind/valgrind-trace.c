@@ -23,6 +23,10 @@ struct trace_thread {
 	struct path_walk walk;
 	struct path_step *step; /* those of the path that is being told; owned */
 	u32 nr_steps, step_room;
+	/* What comes next of accesses, if they are simulated: of what is not told yet. */
+	u64 *slot; /* owned */
+	u32 nr_slots, slot_room, slots_taken;
+	u64 fs_base, gs_base;
 	u32 index;
 	bool done;
 	bool passes; /* the instruction that comes next is not to be told */
@@ -120,10 +124,60 @@ static struct valgrind_program *program_of(struct valgrind_job *job, u32 space, 
 	p->pid = pid;
 	p->instrumented = job->opts.instrument;
 	opts.data = p;
+	if (job->opts.cache_sim || job->opts.branch_sim)
+		p->simulation = opts.simulation = simulation_new(&(struct simulation_opts){
+			.machine = &job->caches,
+			.caches = job->opts.cache_sim,
+			.branches = job->opts.branch_sim,
+			.modified_is_read = job->opts.tool == TOOL_CACHEGRIND});
 	p->graph = calls_graph_new(&opts);
 	p->next = job->programs;
 	job->programs = p;
 	return p;
+}
+
+static void take_slots(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *data)
+{
+	struct trace_thread *t = data;
+	u32 left = t->nr_slots - t->slots_taken;
+
+	if (t->slots_taken)
+		memmove(t->slot, t->slot + t->slots_taken, left * sizeof(u64));
+	t->slots_taken = 0;
+	t->nr_slots = left + n;
+	if (t->nr_slots > t->slot_room) {
+		t->slot_room = t->nr_slots * 2;
+		t->slot = realloc(t->slot, t->slot_room * sizeof(u64));
+		CHECK(t->slot);
+	}
+	memcpy(t->slot + left, words, n * sizeof(u64));
+	t->fs_base = fs_base;
+	t->gs_base = gs_base;
+}
+
+/* The thread has executed it, which took @slots; @keep as calls_run_simulated() has it. */
+static void execute(struct trace_thread *t, struct calls_span *s, u32 slots, bool keep)
+{
+	struct path_slots at = {.slot = t->slot + t->slots_taken,
+				.n = t->nr_slots - t->slots_taken,
+				.fs_base = t->fs_base,
+				.gs_base = t->gs_base};
+
+	if (!t->program->simulation) {
+		calls_run(t->calls, s);
+		return;
+	}
+	at.n = at.n < slots ? at.n : slots;
+	calls_run_simulated(t->calls, s, &at, keep);
+	t->slots_taken += at.n;
+}
+
+/* What is executed and not told of. */
+static void pass(struct trace_thread *t, u32 slots)
+{
+	u32 left = t->nr_slots - t->slots_taken;
+
+	t->slots_taken += left < slots ? left : slots;
 }
 
 static bool known(u32 number, void *data)
@@ -131,11 +185,15 @@ static bool known(u32 number, void *data)
 	struct trace_thread *t = data;
 	const struct valgrind_program *p = t->program;
 
-	if (!p->instrumented)
+	/* How many slots it has is told with its instructions. */
+	if (!p->instrumented && !p->job->opts.cache_sim)
 		return true;
 	if (number >= p->nr_spans || !p->span[number])
 		return false;
-	calls_run(t->calls, p->span[number]);
+	if (!p->instrumented)
+		pass(t, p->slots[number]);
+	else
+		execute(t, p->span[number], p->simulation ? p->slots[number] : 0, false);
 	return true;
 }
 
@@ -154,13 +212,19 @@ static void on_step(const struct path_step *s, void *data)
 /* Parts of paths are told time and again where a program asks something of us. */
 static struct calls_span *part_of(struct valgrind_program *p, const struct path_step *step, u32 n)
 {
-	u64 hash = (step[0].pc * 31 + step[n - 1].pc) * 31 + n;
+	u64 hash = (step[0].pc * 31 + step[n - 1].pc) * 31 + n, accesses = 0;
 	struct valgrind_part *part = &p->part[(hash * 0x9e3779b97f4a7c15ull) >> 54];
 
 	_Static_assert(VALGRIND_PARTS == 1u << (64 - 54), "as many as the hash has values");
-	if (part->span && part->first == step[0].pc && part->last == step[n - 1].pc && part->n == n)
+	/* Code that was translated anew may have other slots. */
+	for (u32 i = 0; p->simulation && i < n; i++)
+		for (u32 k = 0; k < step[i].nr_accesses; k++)
+			accesses = accesses * 31 + (step[i].access[k].base << 16) +
+				   step[i].access[k].index + i;
+	if (part->span && part->first == step[0].pc && part->last == step[n - 1].pc &&
+	    part->n == n && part->accesses == accesses)
 		return part->span;
-	*part = (struct valgrind_part){step[0].pc, step[n - 1].pc, n,
+	*part = (struct valgrind_part){step[0].pc, step[n - 1].pc, accesses, n,
 				       calls_span_new(p->graph, step, n)};
 	return part->span;
 }
@@ -175,12 +239,15 @@ static void done(u32 number, void *data)
 	t->nr_steps = 0;
 	if (t->passes) {
 		t->passes = false;
+		pass(t, t->walk.nr_slots);
 		return;
 	}
-	if (!n || !p->instrumented)
+	if (!n || (!p->instrumented && !(number && p->simulation))) {
+		pass(t, t->walk.nr_slots);
 		return;
+	}
 	if (!number) {
-		calls_run(t->calls, part_of(p, t->step, n));
+		execute(t, part_of(p, t->step, n), t->walk.nr_slots, true);
 		return;
 	}
 	s = calls_span_new(p->graph, t->step, n);
@@ -191,9 +258,18 @@ static void done(u32 number, void *data)
 		p->span = realloc(p->span, p->nr_spans * sizeof(struct calls_span *));
 		CHECK(p->span);
 		memset(p->span + had, 0, (p->nr_spans - had) * sizeof(struct calls_span *));
+		if (p->simulation) {
+			p->slots = realloc(p->slots, p->nr_spans * sizeof(*p->slots));
+			CHECK(p->slots);
+		}
 	}
 	p->span[number] = s;
-	calls_run(t->calls, s);
+	if (p->simulation)
+		p->slots[number] = (u16)t->walk.nr_slots;
+	if (p->instrumented)
+		execute(t, s, t->walk.nr_slots, false);
+	else
+		pass(t, t->walk.nr_slots);
 }
 
 static void on_gap(u32 n, void *data)
@@ -267,6 +343,7 @@ static struct trace_thread *thread_at(struct valgrind_reader *r, u32 index)
 				     .known = known,
 				     .done = done,
 				     .note = on_note,
+				     .slots = take_slots,
 				     .step = on_step,
 				     .gap = on_gap,
 				     .data = t};
@@ -323,6 +400,8 @@ static bool read_stream(struct valgrind_reader *r, struct trace_thread *t)
 		r->bad += t->walk.bad;
 		munmap(s, sizeof(*s));
 		free(t->step);
+		free(t->slot);
+		t->slot = NULL;
 		t->stream = NULL;
 		t->step = NULL;
 		t->done = true;
@@ -374,6 +453,7 @@ void valgrind_read_end(struct valgrind_job *job)
 			munmap(t->stream, sizeof(*t->stream));
 		}
 		free(t->step);
+		free(t->slot);
 		free(t);
 	}
 	for (u32 i = 0; i < r->nr_spaces; i++)

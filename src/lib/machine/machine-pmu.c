@@ -257,9 +257,10 @@ void ap__pmu_exact(struct ap_machine *m)
 	}
 }
 
-void ap__pmu_traced(struct ap_machine *m, bool requests)
+void ap__pmu_traced(struct ap_machine *m, bool requests, bool accesses)
 {
-	m->virtual_opts.segment_flags |= SEGMENT_TRACED | (requests ? SEGMENT_REQUESTS : 0);
+	m->virtual_opts.segment_flags |= SEGMENT_TRACED | (requests ? SEGMENT_REQUESTS : 0) |
+					 (accesses ? SEGMENT_ACCESSES : 0);
 	m->virtual_opts.keep = true;
 }
 

@@ -60,9 +60,9 @@ void ap__pmu_exact(struct ap_machine *m);
 
 /*
  * Likewise: they hand out what they execute, in order (path-trace.h), and wait for whoever reads
- * it. With @requests they are answered as under Valgrind.
+ * it. With @requests they are answered as under Valgrind; with @accesses they say what they access.
  */
-void ap__pmu_traced(struct ap_machine *m, bool requests);
+void ap__pmu_traced(struct ap_machine *m, bool requests, bool accesses);
 
 /*
  * The reason of what src/backend has refused with @why, which it may be about an option. Returns

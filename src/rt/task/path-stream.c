@@ -1,5 +1,6 @@
 #include "rt/task/path-stream.h"
 
+#include "rt/arch.h"
 #include "rt/mm/region.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/limits.h"
@@ -9,7 +10,8 @@
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
-#define PATIENCE 60 /* seconds: a reader that has read nothing for so long is gone */
+#define PATIENCE      60 /* seconds: a reader that has read nothing for so long is gone */
+#define SLOTS_AT_ONCE 8192u
 
 bool streams_wanted(void)
 {
@@ -45,22 +47,55 @@ static bool wait_room(struct path_stream *s, u32 n)
 	}
 }
 
-static void put(struct thread *t, const u32 *words, u32 n)
+/* Room for it is there. */
+static void copy(struct path_stream *s, u32 at, const u32 *words, u32 n)
 {
-	struct path_stream *s = t->stream;
-	u32 at, first;
+	u32 first;
 
-	if (!s || t->stream_lost)
-		return;
-	if (!wait_room(s, n)) {
-		give_up(t);
-		return;
-	}
-	at = s->written % PATH_STREAM_WORDS;
+	at %= PATH_STREAM_WORDS;
 	first = (u32)min_u64(n, PATH_STREAM_WORDS - at);
 	memcpy(s->word + at, words, first * sizeof(*words));
 	memcpy(s->word, words + first, (n - first) * sizeof(*words));
-	__atomic_store_n(&s->written, s->written + n, __ATOMIC_RELEASE);
+}
+
+/* One entry of two pieces, or entries. */
+static void put_two(struct thread *t, const u32 *head, u32 nr_head, const u32 *words, u32 n)
+{
+	struct path_stream *s = t->stream;
+
+	if (!s || t->stream_lost)
+		return;
+	if (!wait_room(s, nr_head + n)) {
+		give_up(t);
+		return;
+	}
+	copy(s, s->written, head, nr_head);
+	copy(s, s->written + nr_head, words, n);
+	__atomic_store_n(&s->written, s->written + nr_head + n, __ATOMIC_RELEASE);
+}
+
+static void put(struct thread *t, const u32 *words, u32 n)
+{
+	put_two(t, NULL, 0, words, n);
+}
+
+/* What @t has said of accesses since the last time. */
+static void put_slots(struct thread *t)
+{
+	u64 start = t->dbt.slots_start, end = __atomic_load_n(&t->dbt.slots_at, __ATOMIC_ACQUIRE);
+	u32 head[PATH_SLOTS_HEAD], n;
+	u64 fs, gs;
+
+	if (end <= start || end - start > PATH_SLOTS_SIZE)
+		return;
+	arch_segments(&t->dbt, &fs, &gs);
+	memcpy(head + 1, &fs, sizeof(fs));
+	memcpy(head + 3, &gs, sizeof(gs));
+	for (; start < end; start += n * sizeof(u64)) {
+		n = (u32)min_u64((end - start) / sizeof(u64), SLOTS_AT_ONCE);
+		head[0] = PATH_TRACE_SLOTS | n;
+		put_two(t, head, PATH_SLOTS_HEAD, (const u32 *)start, n * 2);
+	}
 }
 
 static void take_words(struct thread *t, const u32 *words, u32 n)
@@ -68,6 +103,7 @@ static void take_words(struct thread *t, const u32 *words, u32 n)
 	/* Who ends the process may be writing for us; then we are about to be killed. */
 	if (__atomic_exchange_n(&t->stream_busy, 1, __ATOMIC_ACQUIRE))
 		return;
+	put_slots(t);
 	put(t, words, n);
 	__atomic_store_n(&t->stream_busy, 0, __ATOMIC_RELEASE);
 }
@@ -76,8 +112,11 @@ static const struct trace_user user = {.words = take_words};
 
 void streams_start(void)
 {
-	if (streams_wanted())
-		trace_use(&user);
+	if (!streams_wanted())
+		return;
+	trace_use(&user);
+	if (counter_segment()->flags & SEGMENT_ACCESSES)
+		trace_use_memory();
 }
 
 void stream_begin(struct thread *t)
@@ -124,6 +163,7 @@ void stream_rescue(struct thread *other)
 	if (!other->stream || !start || at <= start || at > start + PATH_TRACE_SIZE ||
 	    __atomic_exchange_n(&other->stream_busy, 1, __ATOMIC_ACQUIRE))
 		return;
+	put_slots(other);
 	put(other, (const u32 *)start, (u32)((at - start) / sizeof(u32)));
 }
 

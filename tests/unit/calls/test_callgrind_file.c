@@ -53,10 +53,11 @@ static u64 write_text(bool instr, bool line, bool compress, const char *trigger)
 					  .trigger = trigger,
 					  .find = find};
 	FILE *f = fmemopen(text, sizeof(text), "w");
-	u64 total = callgrind_write(f, &profile, &s);
+	struct callgrind_totals total = {0};
 
+	callgrind_write(f, &profile, &s, &total);
 	fclose(f);
-	return total;
+	return total.instructions;
 }
 
 #define HEAD                                                                                 \
@@ -120,8 +121,11 @@ TEST(cachegrind)
 	const struct callgrind_style s = {.command = "./p 30", .find = find};
 	FILE *f = fmemopen(text, sizeof(text), "w");
 
-	EXPECT_EQ(cachegrind_write(f, &profile, &s), 26);
+	struct callgrind_totals total = {0};
+
+	cachegrind_write(f, &profile, &s, &total);
 	fclose(f);
+	EXPECT_EQ(total.instructions, 26);
 	EXPECT_STREQ(text, "desc: I1 cache:         \ndesc: D1 cache:         \n"
 			   "desc: LL cache:         \ncmd: ./p 30\nevents: Ir\n"
 			   "fl=???\nfn=puts\n0 9\n"

@@ -1,0 +1,82 @@
+/*
+ * PURPOSE: caches and branch predictors as callgrind and cachegrind simulate them, and how often
+ * each instruction has met which event. Caches are a model's (model/model.h); the predictors are
+ * theirs: a table of two-bit counters by address and history, and the last target of each indirect
+ * branch. All threads of a program share one core, since Valgrind lets one run at a time.
+ *
+ * Lifetime: new .. free; what was made for instructions is freed by itself.
+ */
+#ifndef CALLS_SIMULATION_H
+#define CALLS_SIMULATION_H
+
+#include "data/path-walk.h"
+#include "model/machine.h"
+
+/* What is simulated, each with how often, misses of the first level, and of the last one. */
+enum simulated {
+	SIMULATED_FETCH, /* how often is not counted: it is the number of instructions */
+	SIMULATED_READ,
+	SIMULATED_WRITE,
+	SIMULATED_COND, /* branches have one level */
+	SIMULATED_INDIRECT,
+	SIMULATED_GROUPS,
+};
+
+struct event_counts {
+	u64 n[SIMULATED_GROUPS][3];
+};
+
+static inline void event_counts_add(struct event_counts *to, const struct event_counts *more)
+{
+	for (u32 i = 0; i < SIMULATED_GROUPS; i++)
+		for (u32 k = 0; k < 3; k++)
+			to->n[i][k] += more->n[i][k];
+}
+
+static inline void event_counts_subtract(struct event_counts *from, const struct event_counts *what)
+{
+	for (u32 i = 0; i < SIMULATED_GROUPS; i++)
+		for (u32 k = 0; k < 3; k++)
+			from->n[i][k] -= what->n[i][k];
+}
+
+struct simulation_opts {
+	const struct machine *machine; /* copied; for its caches */
+	bool caches, branches;
+	/* What is read and then written at once is a read, as of cachegrind; else a write. */
+	bool modified_is_read;
+};
+
+struct event_simulation;
+
+struct event_simulation *simulation_new(const struct simulation_opts *opts);
+void simulation_free(struct event_simulation *s);
+
+/* What instructions one after the other have to do with caches and branches. */
+struct simulated_code;
+
+struct simulated_code *simulated_code_new(const struct event_simulation *s,
+					  const struct path_step *steps, u32 n);
+void simulated_code_free(struct simulated_code *c);
+/* How many of them can meet an event: so many counts of three numbers there are. */
+u32 simulated_places(const struct simulated_code *c);
+/* The instruction of a place, by its index, and what is counted there. */
+u32 simulated_insn(const struct simulated_code *c, u32 place, enum simulated *what);
+
+/* The values of registers that accesses of a path are told by. */
+struct path_slots {
+	const u64 *slot;
+	u32 n;
+	u64 fs_base, gs_base;
+};
+
+/*
+ * The instructions were executed. Adds to @counts, three numbers for each place, or NULL, and to
+ * @sum. True: the last one is an indirect branch, and simulate_target() is to say where it went.
+ */
+bool simulate(struct event_simulation *s, const struct simulated_code *c,
+	      const struct path_slots *slots, u64 *counts, struct event_counts *sum);
+/* True: that was not foreseen, which is the second number of the last place. */
+bool simulate_target(struct event_simulation *s, u64 pc, u64 target);
+
+#endif
