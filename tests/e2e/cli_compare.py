@@ -19,6 +19,8 @@ from e2e import ANYPERF, ENV, TOOLS, main, run, scratch
 
 FIXED = os.environ["E2E_FIXED"]  # 200,005 instructions for each word of its command line
 REGION = os.environ["E2E_REGION"]
+THREADS = os.environ["E2E_REGION_THREADS"]
+STATIC = os.environ["E2E_REGION_STATIC"]  # the same, static and position-independent
 NONDET = os.environ["E2E_NONDET"]
 TURN = 200000
 
@@ -679,6 +681,40 @@ def test_between_two_places():
     assert "broken: B is +3." in r.out, r
 
 
+def between_marks(name, program, *commands):
+    r = compared(f"--from={name}.begin", f"--to={name}.end",
+                 *vs(*[[program, *map(str, c)] for c in commands]))
+    assert all(c["exact"] for x in r["commands"] for c in x["counts"]), r
+    return [x["counts"][0]["value"] for x in r["commands"]]
+
+
+def test_between_places_of_threads():
+    """Each thread for itself: what others do meanwhile is not counted."""
+    for program in THREADS, STATIC:
+        one, outside, four, more = between_marks("part", program, (1, 500, 5), (1, 500, 50000),
+                                                 (4, 500, 500), (4, 1000, 5))
+        assert one == outside and four == 4 * one and more > 1.9 * four, (one, outside, four, more)
+
+
+def test_between_places_of_a_recursion():
+    """Of a pair of marks the outermost counts; of other places the first that comes."""
+    for program in THREADS, STATIC:
+        flat, outside, deep, deeper = between_marks("dive", program, (0, 500), (9, 500, 5000),
+                                                    (0, 500, 1, 1), (0, 500, 1, 2))
+        assert flat == outside and deep - flat == deeper - deep > 0.99 * flat, (flat, deep, deeper)
+        # main() is not in it.
+        r = compared("--from=dive", "--to=dive.end", *vs([program, "0", "500", "1", "3"],
+                                                         [program]))
+        assert 0 < r["commands"][0]["counts"][0]["value"] - 5 * flat / 2 < 50, (r, flat)
+    r = compare("--from=dive.begin", "--to=dive.end", *vs([THREADS, "0", "1", "1", "5", "3"],
+                                                          [THREADS]), status=2)
+    assert "a thread of A begins the part 3 times more often than it ends it" in r.err, r
+    # One that is left open at the end is none.
+    r = compare("--from=dive.begin", "--to=dive.end", *vs([THREADS, "0", "1", "1", "0", "1"],
+                                                          [THREADS]), status=2)
+    assert "no thread of A has gone from the place of --from" in r.err, r
+
+
 def test_by_symbol():
     old, new = region(1, 100000, 300000), region(1, 100000, 300000, 700)
     r = compared("--by", "symbol", *vs(old, new, old))
@@ -763,7 +799,7 @@ def test_places_that_are_not_there():
         r = compare(*args, *commands, status=125)
         assert said in r.err and not r.out, r
     r = compare("--from=leave", "--to=enter", *commands, status=2)
-    assert "the first thread of A has not gone from the place of --from to that of --to" in r.err
+    assert "no thread of A has gone from the place of --from to that of --to" in r.err
     with scratch() as d:
         script = os.path.join(d, "script")
         with open(script, "w", encoding="utf-8") as f:

@@ -170,7 +170,7 @@ static int count_region(struct compare_job *job, struct compare_side *side,
 		return fail(job, &err);
 	}
 	r = run_counted(job, side, command);
-	if (!r && compare_region_read(side, sampler, sums) < 0) {
+	if (!r && compare_region_read(job, side, sampler, sums) < 0) {
 		job->status = 2;
 		r = -1;
 	}

@@ -126,8 +126,8 @@ const struct option compare_option_table[] = {
 		 "be off by."},
 	{OPTION_STR, 0, "from", "PLACE", AT(from),
 	 .help = "count only from PLACE on, a function or a mark of the program",
-	 .more = "From when its first instruction is reached until that of --to is, each time, in the first thread "
-		 "of the command. <anyperf/mark.h> has macros for marks, which cost a nop: ANYPERF_BEGIN(x) is "
+	 .more = "From when its first instruction is reached until that of --to is, each time, in each thread of "
+		 "the command. <anyperf/mark.h> has macros for marks, which cost a nop: ANYPERF_BEGIN(x) is "
 		 "the place x.begin. No times are taken."},
 	{OPTION_STR, 0, "to", "PLACE", AT(to), .help = "with --from: count until PLACE is reached"},
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "abi/perf.h"
 #include "base/check.h"
 #include "base/cursor.h"
 #include "cli/compare/compare-facts.h"
@@ -17,6 +18,8 @@
 
 /* Where Linux puts a program that can lie anywhere, if it does not choose by chance [x86-64]. */
 #define PIE_BASE 0x555555554000ull
+
+#define PAGE 4096ull
 
 #define PAGES  1024 /* of a buffer: 4 MB are some 30,000 samples */
 #define VALUES 32   /* of one sample's group */
@@ -82,21 +85,108 @@ static u32 mark_places(const struct program_file *f, const char *name, u64 place
 			      places);
 }
 
-/* How far from its addresses in the file a program lies; false: that is not known. */
-static bool find_bias(const void *bytes, size_t len, u64 *bias)
+enum program_kind {
+	PROGRAM_NONE,   /* nothing that is executed by itself */
+	PROGRAM_FIXED,  /* it lies at the file's addresses */
+	PROGRAM_PIE,    /* with a dynamic loader: all such lie at one address */
+	PROGRAM_STATIC, /* position-independent without one: wherever there is room */
+};
+
+static enum program_kind kind_of(const struct program_file *f)
 {
 	struct elf_segment segment;
 	struct elf_file file;
 	Elf64_Ehdr head;
-	bool loader = false;
 
-	if (!elf_file_open(&file, bytes, len) || !file.is64 || len < sizeof(head))
-		return false;
-	memcpy(&head, bytes, sizeof(head));
+	if (!elf_file_open(&file, f->bytes, f->len) || !file.is64 || f->len < sizeof(head))
+		return PROGRAM_NONE;
+	memcpy(&head, f->bytes, sizeof(head));
+	if (head.e_type == ET_EXEC)
+		return PROGRAM_FIXED;
 	for (u32 i = 0; i < file.phnum; i++)
-		loader |= elf_file_segment(&file, i, &segment) && segment.type == PT_INTERP;
-	*bias = head.e_type == ET_EXEC ? 0 : PIE_BASE;
-	return head.e_type == ET_EXEC || loader;
+		if (elf_file_segment(&file, i, &segment) && segment.type == PT_INTERP)
+			return PROGRAM_PIE;
+	return PROGRAM_STATIC;
+}
+
+/* The first mapping of @f that a record tells of; false: it tells of another. */
+static bool bias_of(const struct program_file *f, const char *path, const struct ap_record *rec,
+		    u64 *bias)
+{
+	struct elf_segment segment;
+	struct elf_file file;
+
+	if ((rec->type != PERF_RECORD_MMAP && rec->type != PERF_RECORD_MMAP2) ||
+	    strcmp(rec->mmap.filename, path) != 0 || !elf_file_open(&file, f->bytes, f->len))
+		return false;
+	for (u32 i = 0; i < file.phnum; i++) {
+		if (!elf_file_segment(&file, i, &segment) || segment.type != PT_LOAD ||
+		    ALIGN_DOWN(segment.offset, PAGE) != rec->mmap.pgoff)
+			continue;
+		*bias = rec->mmap.addr - ALIGN_DOWN(segment.vaddr, PAGE);
+		return true;
+	}
+	return false;
+}
+
+/* Runs the command to see where its program comes to lie, as it then always does. */
+static bool probe_bias(struct compare_job *job, struct compare_side *side,
+		       const struct program_file *f, u64 *bias)
+{
+	struct ap_sampler_opts opts = AP_OPTS(ap_sampler_opts, .period = 1, .pages = 64,
+					      .flags = AP_SAMPLER_SHRINK | AP_SAMPLER_TASKS,
+					      .open_flags = AP_OPEN_ON_EXEC);
+	struct ap_target target = AP_OPTS(ap_target);
+	struct ap_command *command;
+	struct ap_specs *specs = NULL;
+	struct ap_sampler *sampler;
+	char *path = realpath(f->path, NULL);
+	struct compare_end end;
+	struct ap_record rec;
+	struct ap_error err;
+	bool found = false;
+	int r;
+
+	if (!path || ap_specs_parse(&specs, side->machine, "dummy:u", &err) ||
+	    compare_new(job, side, side->machine, &command)) {
+		free(path);
+		ap_specs_free(specs);
+		return false;
+	}
+	target.command = command;
+	if (ap_sampler_open(&sampler, side->machine, specs, &target, &opts, &err)) {
+		ap_command_free(command);
+	} else {
+		r = compare_run(job, side, command, &end);
+		while (!found && !r && (r = ap_sampler_next(sampler, &rec, &err)) > 0) {
+			found = bias_of(f, path, &rec, bias);
+			r = 0;
+		}
+		ap_sampler_close(sampler);
+	}
+	ap_specs_free(specs);
+	free(path);
+	return found;
+}
+
+/* How far from its addresses in the file a program lies; false after saying why not. */
+static bool find_bias(struct compare_job *job, struct compare_side *side,
+		      const struct program_file *f, u64 *bias)
+{
+	enum program_kind kind = kind_of(f);
+
+	*bias = kind == PROGRAM_PIE ? PIE_BASE : 0;
+	if (kind == PROGRAM_STATIC && !probe_bias(job, side, f, bias)) {
+		command_error(&cmd_compare, "--from: it cannot be told where '%s' was loaded to",
+			      f->path);
+		return false;
+	}
+	if (kind == PROGRAM_NONE)
+		command_error(&cmd_compare,
+			      "--from: '%s' is no program whose addresses are known: a script, "
+			      "for instance",
+			      f->path);
+	return kind != PROGRAM_NONE;
 }
 
 static bool map_program(const struct compare_job *job, const char *name, struct program_file *f)
@@ -155,8 +245,7 @@ static void add_groups(char *text, size_t size, const u64 *places, u32 n, const 
 	}
 }
 
-char *compare_region_events(const struct compare_job *job, struct compare_side *side,
-			    const char *events)
+char *compare_region_events(struct compare_job *job, struct compare_side *side, const char *events)
 {
 	u64 from[MARK_PLACES_MAX], to[MARK_PLACES_MAX], bias = 0;
 	struct program_file f;
@@ -172,7 +261,7 @@ char *compare_region_events(const struct compare_job *job, struct compare_side *
 		command_error(&cmd_compare, "--from: cannot read the program '%s'", side->argv[0]);
 		return NULL;
 	}
-	if (find_bias(f.bytes, f.len, &bias)) {
+	if (find_bias(job, side, &f, &bias)) {
 		nr_from = find_places(&f, bias, job->opts.from, "--from", from);
 		nr_to = nr_from ? find_places(&f, bias, job->opts.to, "--to", to) : 0;
 		if (nr_to) {
@@ -182,11 +271,6 @@ char *compare_region_events(const struct compare_job *job, struct compare_side *
 			add_groups(text, size, to, nr_to, events);
 			side->from_places = nr_from;
 		}
-	} else {
-		command_error(&cmd_compare,
-			      "--from: '%s' is no program whose addresses are known: a script, or "
-			      "static and position-independent",
-			      f.path);
 	}
 	munmap(f.bytes, f.len);
 	return text;
@@ -198,9 +282,46 @@ int compare_region_open(const struct compare_side *side, struct ap_command *comm
 	struct ap_target target = AP_OPTS(ap_target, .command = command);
 	struct ap_sampler_opts opts = AP_OPTS(ap_sampler_opts, .period = 1, .pages = PAGES,
 					      .flags = AP_SAMPLER_SHRINK,
-					      .open_flags = AP_OPEN_ON_EXEC);
+					      .open_flags = AP_OPEN_ON_EXEC | AP_OPEN_INHERIT);
 
+	/* Where other programs have something else are the addresses of this one. */
+	for (u32 i = 0; i < ap_specs_count(side->specs); i++)
+		((struct pe_attr *)ap_specs_at(side->specs, i)->attr)->inherit_thread = 1;
 	return ap_sampler_open(s, side->machine, side->specs, &target, &opts, err);
+}
+
+/* What a thread has counted when it came to the place of --from. */
+struct passing {
+	u32 tid;
+	u32 depth; /* 0: it is outside */
+	u64 start[VALUES];
+};
+
+struct passings {
+	struct passing *all;
+	u32 n;
+	bool nested; /* the places are a pair's, so that the outermost of a recursion counts */
+};
+
+static struct passing *passing_of(struct passings *p, u32 tid)
+{
+	/* The last one first: a thread rarely takes one sample only. */
+	for (u32 i = p->n; i--;)
+		if (p->all[i].tid == tid)
+			return &p->all[i];
+	p->all = realloc(p->all, (p->n + 1) * sizeof(*p->all));
+	CHECK(p->all);
+	p->all[p->n] = (struct passing){.tid = tid};
+	return &p->all[p->n++];
+}
+
+/* Whether @from and @to are the two places of ANYPERF_BEGIN() and ANYPERF_END() of one name. */
+static bool is_pair(const char *from, const char *to)
+{
+	size_t len = strlen(to) > 4 ? strlen(to) - 4 : 0;
+
+	return len && !strncmp(from, to, len) && !strcmp(from + len, ".begin") &&
+	       !strcmp(to + len, ".end");
 }
 
 /* Whether a sample is of one of the last groups, which are at the places of --to. */
@@ -215,48 +336,71 @@ static bool is_end(const struct compare_side *side, const struct ap_record *rec)
 }
 
 /* One sample; the number of passes that it ends. */
-static int take_sample(const struct compare_side *side, const struct ap_record *rec, bool *inside,
-		       u64 *start, u64 *sums)
+static int take_sample(const struct compare_side *side, const struct ap_record *rec,
+		       struct passings *passings, u64 *sums)
 {
 	const struct ap_read_block *read = &rec->sample.read;
+	struct passing *p = passing_of(passings, rec->id.tid);
 	struct ap_value v[VALUES];
 	int n = ap_read_decode(read->bytes, read->len, read->format, v, VALUES);
-	bool end = is_end(side, rec);
 
-	if (n != (int)side->nr_counts + 1 || end != *inside)
+	if (n != (int)side->nr_counts + 1)
 		return 0;
-	*inside = !end;
-	for (u32 i = 0; i < side->nr_counts; i++) {
-		if (end)
-			sums[i] += v[i + 1].value - start[i];
-		else
-			start[i] = v[i + 1].value;
+	if (!is_end(side, rec)) {
+		for (u32 i = 0; i < side->nr_counts && !p->depth; i++)
+			p->start[i] = v[i + 1].value;
+		p->depth += !p->depth || passings->nested;
+		return 0;
 	}
-	return end;
+	if (!p->depth || --p->depth)
+		return 0;
+	for (u32 i = 0; i < side->nr_counts; i++)
+		sums[i] += v[i + 1].value - p->start[i];
+	return 1;
 }
 
-int compare_region_read(const struct compare_side *side, struct ap_sampler *s, u64 *sums)
+/* The number of passes; or -1 after a sentence. */
+static int say_passes(const struct compare_side *side, const struct passings *p, int passes,
+		      u64 lost)
 {
-	u64 start[VALUES], lost = 0;
-	struct ap_record rec;
-	struct ap_error err;
-	bool inside = false;
-	int passes = 0, r;
+	u32 deepest = 0;
 
-	(void)ap_sampler_disable(s);
-	while ((r = ap_sampler_next(s, &rec, &err)) != 0)
-		if (r > 0 && rec.type == PERF_RECORD_SAMPLE)
-			passes += take_sample(side, &rec, &inside, start, sums);
-	(void)ap_sampler_lost(s, &lost);
+	for (u32 i = 0; i < p->n; i++)
+		deepest = p->all[i].depth > deepest ? p->all[i].depth : deepest;
 	if (lost)
 		return command_error(&cmd_compare,
 				     "%s reaches the places of --from and --to too often: %llu "
 				     "times beyond what the buffer holds",
 				     side->name, (unsigned long long)lost);
+	if (deepest > 1)
+		return command_error(&cmd_compare,
+				     "a thread of %s begins the part %u times more often than it "
+				     "ends it, so it cannot be told which end belongs to which "
+				     "beginning",
+				     side->name, deepest);
 	if (!passes)
 		return command_error(&cmd_compare,
-				     "the first thread of %s has not gone from the place of --from "
-				     "to that of --to",
+				     "no thread of %s has gone from the place of --from to that of "
+				     "--to",
 				     side->name);
+	return passes;
+}
+
+int compare_region_read(const struct compare_job *job, const struct compare_side *side,
+			struct ap_sampler *s, u64 *sums)
+{
+	struct passings p = {.nested = is_pair(job->opts.from, job->opts.to)};
+	struct ap_record rec;
+	struct ap_error err;
+	int passes = 0, r;
+	u64 lost = 0;
+
+	(void)ap_sampler_disable(s);
+	while ((r = ap_sampler_next(s, &rec, &err)) != 0)
+		if (r > 0 && rec.type == PERF_RECORD_SAMPLE)
+			passes += take_sample(side, &rec, &p, sums);
+	(void)ap_sampler_lost(s, &lost);
+	passes = say_passes(side, &p, passes, lost);
+	free(p.all);
 	return passes;
 }

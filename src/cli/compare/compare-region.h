@@ -1,7 +1,8 @@
 /*
  * PURPOSE: --from and --to: counting what lies between two places of a program. A breakpoint at
- * each of them takes a sample with what its group has counted up to there; the differences are
- * added up. It counts the first thread of a command, whose program has the places.
+ * each of them takes a sample with what its group has counted up to there in the thread; the
+ * differences are added up. It counts the threads of a command, whose program has the places, but
+ * no other processes.
  */
 #ifndef CLI_COMPARE_COMPARE_REGION_H
 #define CLI_COMPARE_COMPARE_REGION_H
@@ -10,10 +11,10 @@
 
 /*
  * The list of events for @side, to be freed: a group for each place, with @events in all. NULL
- * after saying which place its program has not, or why it cannot be told.
+ * after saying which place its program has not, or why it cannot be told. The command is run if
+ * only that tells where its program lies.
  */
-char *compare_region_events(const struct compare_job *job, struct compare_side *side,
-			    const char *events);
+char *compare_region_events(struct compare_job *job, struct compare_side *side, const char *events);
 
 /* Opens them on the command. 0 or -errno with the reason. */
 must_check int compare_region_open(const struct compare_side *side, struct ap_command *command,
@@ -23,8 +24,8 @@ must_check int compare_region_open(const struct compare_side *side, struct ap_co
  * Adds up what was counted into @sums, one for each of side->nr_counts. How often the region was
  * passed; or -1 after saying why nothing can be told.
  */
-must_check int compare_region_read(const struct compare_side *side, struct ap_sampler *s,
-				   u64 *sums);
+must_check int compare_region_read(const struct compare_job *job, const struct compare_side *side,
+				   struct ap_sampler *s, u64 *sums);
 
 #define MARK_PLACES_MAX 16
 
