@@ -310,7 +310,7 @@ static char *title_of(const struct compare_job *job, const struct baseline *b,
 		!was || !*was || !*now->build_id ? ""
 		: !strcmp(was, now->build_id)    ? ", of the same build"
 						 : ", of another build");
-	return title;
+	return compare_line(title);
 }
 
 static void take_side(struct compare_job *job, struct baseline *b)

@@ -17,6 +17,14 @@ bool compare_is_virtual(const struct compare_job *job)
 	return !job->opts.pmu || !strcmp(job->opts.pmu, "virtual");
 }
 
+char *compare_line(char *text)
+{
+	for (char *c = text; *c; c++)
+		if ((u8)*c < ' ' || *c == 0x7f)
+			*c = ' ';
+	return text;
+}
+
 static void prepare_sides(struct compare_job *job)
 {
 	static const char *const letters[COMPARE_SIDES_MAX] = {"A", "B", "C", "D",
@@ -34,7 +42,7 @@ static void prepare_sides(struct compare_job *job)
 
 		side->argv = o->commands[i];
 		side->name = i < o->names.n ? o->names.at[i] : letters[i];
-		side->title = report_command(side->argv);
+		side->title = compare_line(report_command(side->argv));
 	}
 }
 

@@ -73,6 +73,12 @@ static int add_name(void *into, const char *arg, char *why, size_t size)
 		snprintf(why, size, "a name has 1 to %d bytes", COMPARE_NAME_MAX);
 		return -EINVAL;
 	}
+	for (const char *c = arg; *c; c++) {
+		if ((u8)*c >= ' ' && *c != 0x7f)
+			continue;
+		snprintf(why, size, "a name has no line ends and no other control characters");
+		return -EINVAL;
+	}
 	add_text(&opts->names, arg);
 	return 0;
 }
@@ -162,7 +168,7 @@ const struct option compare_option_table[] = {
 	 .help = "take the times of N runs of each command",
 	 .more = "Below 6 no interval of 95 % can be told."},
 	{OPTION_CALL, 0, "for", "TIME", .call = set_for,
-	 .help = "take times for so long, as in 30s or 500ms (default 5s), but of 10 runs at least"},
+	 .help = "take times for so long, as in 30s or 500ms (default 5s), of 10 to 200 runs"},
 	{OPTION_INT, 0, "warmup", "N", AT(warmup), .min = 0, .max = 1000,
 	 .help = "run each command N times before (default 1)"},
 	{OPTION_STR, 0, "pre", "COMMAND", AT(pre), .complete = COMPLETE_COMMAND,

@@ -197,6 +197,12 @@ must_check int compare_check_gates(const struct compare_job *job);
  */
 int compare_judge(struct compare_job *job);
 
+/*
+ * @text, on one line and without what a terminal obeys: commands and functions are called whatever
+ * somebody calls them, and a log reads lines.
+ */
+char *compare_line(char *text);
+
 /* Whether the virtual PMU counts. */
 bool compare_is_virtual(const struct compare_job *job);
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,14 +100,20 @@ bool compare_is_interrupted(const struct compare_job *job)
 
 void compare_progress(const struct compare_job *job, const char *fmt, ...)
 {
+	struct winsize window;
+	char text[200];
 	va_list ap;
 
 	if (!job->progress)
 		return;
-	fputs("\r\033[K", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	/* What goes on in the next line stays when this one is taken away. */
+	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col &&
+	    strlen(text) >= window.ws_col)
+		text[window.ws_col - 1] = 0;
+	fprintf(stderr, "\r\033[K%s", text);
 	fflush(stderr);
 }
 

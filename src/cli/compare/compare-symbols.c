@@ -148,8 +148,7 @@ u32 symbols_to_keep(const struct compare_job *job, u32 side, const struct symbol
 	return kept;
 }
 
-/* Whether each number is to the last instruction. */
-static bool is_exact(const struct compare_job *job, u32 side)
+bool symbols_are_exact(const struct compare_job *job, u32 side)
 {
 	const struct compare_side *first = &job->sides[0], *of = &job->sides[side];
 
@@ -174,10 +173,12 @@ void compare_symbols_text(const struct compare_job *job, FILE *out)
 				(unsigned long long)job->symbols.period);
 		for (u32 i = 0; i < n; i++) {
 			double doubt = symbol_doubt(job, rows[i], side) * period;
+			char name[SYMBOL_NAME_MAX];
 
-			fprintf(out, "  %-40.60s %+15.0f", rows[i]->name,
+			snprintf(name, sizeof(name), "%s", rows[i]->name);
+			fprintf(out, "  %-40.60s %+15.0f", compare_line(name),
 				change_of(rows[i], side) * period);
-			if (!is_exact(job, side))
+			if (!symbols_are_exact(job, side))
 				fprintf(out, "  +-%.0f\n", doubt);
 			else
 				fputs("  exact\n", out);
@@ -198,7 +199,7 @@ void compare_symbols_json(const struct compare_job *job, u32 side, struct json *
 		json_object(j, NULL);
 		json_str(j, "symbol", rows[i]->name);
 		json_double(j, "change", change_of(rows[i], side) * period, 0);
-		json_bool(j, "exact", is_exact(job, side));
+		json_bool(j, "exact", symbols_are_exact(job, side));
 		json_double(j, "may_be_off", symbol_doubt(job, rows[i], side) * period, 0);
 		json_end(j);
 	}

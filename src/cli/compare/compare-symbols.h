@@ -21,6 +21,9 @@ struct symbol_row *symbol_find(struct symbol_table *t, const char *name);
 /* Runs each command once more. 0, or -1 with job->status set, after saying what ended it. */
 must_check int compare_symbols(struct compare_job *job);
 
+/* Whether each number is to the last instruction. */
+bool symbols_are_exact(const struct compare_job *job, u32 side);
+
 /* By how many periods the change of a row may be off; 0: it is exact. */
 double symbol_doubt(const struct compare_job *job, const struct symbol_row *row, u32 side);
 

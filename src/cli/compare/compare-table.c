@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/compare/compare-symbols.h"
 #include "cli/compare/compare-text.h"
 
 /* A row: what one command does, against the first. */
@@ -83,9 +84,9 @@ static void each_row(FILE *out, const struct compare_job *job, const struct comp
 static void markdown_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {
-		if (strchr("|\\`*_<[", *text))
+		if (strchr("|\\`*_<[&", *text))
 			putc('\\', out);
-		putc(*text == '\n' ? ' ' : *text, out);
+		putc((unsigned char)*text < ' ' ? ' ' : *text, out);
 	}
 }
 
@@ -104,6 +105,66 @@ static void markdown_row(FILE *out, const struct compare_job *job, const struct 
 	fprintf(out, " | %s |\n", row->verdict);
 }
 
+/* One of the functions of --by symbol. */
+static void row_of_symbol(const struct compare_job *job, u32 side, const struct symbol_row *symbol,
+			  struct compare_row *row)
+{
+	double period = (double)job->symbols.period, doubt = symbol_doubt(job, symbol, side);
+	double was = (double)symbol->count[0], is = (double)symbol->count[side];
+
+	*row = (struct compare_row){
+		.what = symbol->name,
+		.unit = "",
+		.first = was * period,
+		.second = is * period,
+		.has_change = was > 0,
+		.has_bounds = was > 0,
+		.verdict = symbols_are_exact(job, side) ? "exact" : "estimated",
+	};
+	if (was <= 0)
+		return;
+	row->change = (is / was - 1) * 100;
+	row->low = ((is - doubt) / was - 1) * 100;
+	row->high = ((is + doubt) / was - 1) * 100;
+}
+
+static void markdown_symbols(FILE *out, const struct compare_job *job, u32 side)
+{
+	const struct symbol_row *rows[SYMBOLS_SHOWN];
+	u32 n = symbols_changed(job, side, rows, SYMBOLS_SHOWN);
+	struct compare_row row;
+
+	fputs("\n| Where ", out);
+	markdown_text(out, job->sides[side].counts[0].name);
+	fputs(" changed | change | |\n|---|---:|---|\n", out);
+	for (u32 i = 0; i < n; i++) {
+		row_of_symbol(job, side, rows[i], &row);
+		fputs("| ", out);
+		markdown_text(out, row.what);
+		fprintf(out, " | %+.0f | %s |\n", row.second - row.first, row.verdict);
+	}
+	if (!n)
+		fputs("| in no function by more than it may be off | | |\n", out);
+}
+
+/* One command, whose counts were kept. */
+static void markdown_alone(FILE *out, const struct compare_side *side)
+{
+	fputs("\n| | ", out);
+	markdown_text(out, side->name);
+	fputs(" | |\n|---|---:|---|\n", out);
+	for (u32 i = 0; i < side->nr_counts; i++) {
+		const struct side_count *c = &side->counts[i];
+
+		if (!c->runs)
+			continue;
+		fputs("| ", out);
+		markdown_text(out, c->name);
+		fprintf(out, " | %llu | %s |\n", (unsigned long long)side_count_median(c),
+			side_count_is_exact(c) ? "exact" : "varies");
+	}
+}
+
 void compare_print_markdown(const struct compare_job *job, FILE *out)
 {
 	for (u32 i = 0; i < job->nr_sides; i++) {
@@ -113,6 +174,8 @@ void compare_print_markdown(const struct compare_job *job, FILE *out)
 		markdown_text(out, job->sides[i].title);
 		putc('\n', out);
 	}
+	if (job->nr_sides == 1)
+		markdown_alone(out, &job->sides[0]);
 	for (u32 i = 1; i < job->nr_sides; i++) {
 		fputs("\n| | ", out);
 		markdown_text(out, job->sides[0].name);
@@ -120,6 +183,8 @@ void compare_print_markdown(const struct compare_job *job, FILE *out)
 		markdown_text(out, job->sides[i].name);
 		fputs(" | change | |\n|---|---:|---:|---:|---|\n", out);
 		each_row(out, job, &job->sides[i], markdown_row);
+		if (job->symbols.period)
+			markdown_symbols(out, job, i);
 	}
 	for (u32 i = 0; i < job->nr_judged; i++) {
 		char text[700];
@@ -144,6 +209,8 @@ void compare_print_markdown(const struct compare_job *job, FILE *out)
 		markdown_text(out, job->sides[i].name);
 		fprintf(out, " made use of what varies between runs: %s.\n", used);
 	}
+	if (compare_is_interrupted(job))
+		fputs("\nInterrupted: this is what there is so far.\n", out);
 }
 
 /* As RFC 4180 has it. */
@@ -184,12 +251,42 @@ static void csv_row(FILE *out, const struct compare_job *job, const struct compa
 	fprintf(out, ",%s\n", row->verdict);
 }
 
+static void csv_symbols(const struct compare_job *job, u32 side)
+{
+	const struct symbol_row *rows[SYMBOLS_SHOWN];
+	u32 n = symbols_changed(job, side, rows, SYMBOLS_SHOWN);
+	char what[2 * SYMBOL_NAME_MAX];
+	struct compare_row row;
+
+	for (u32 i = 0; i < n; i++) {
+		row_of_symbol(job, side, rows[i], &row);
+		snprintf(what, sizeof(what), "%s in %s", job->sides[side].counts[0].name, row.what);
+		row.what = what;
+		csv_row(job->out, job, &job->sides[side], &row);
+	}
+}
+
 void compare_print_csv(const struct compare_job *job)
 {
 	fputs("of,against,what,unit,first,second,change_percent,low_percent,high_percent,verdict\n",
 	      job->out);
-	for (u32 i = 1; i < job->nr_sides; i++)
+	/* One command, whose counts were kept, is against nothing. */
+	for (u32 i = 0; job->nr_sides == 1 && i < job->sides[0].nr_counts; i++) {
+		const struct side_count *c = &job->sides[0].counts[i];
+
+		if (!c->runs)
+			continue;
+		csv_text(job->out, job->sides[0].name);
+		fputs(",,", job->out);
+		csv_text(job->out, c->name);
+		fprintf(job->out, ",,,%llu,,,,%s\n", (unsigned long long)side_count_median(c),
+			side_count_is_exact(c) ? "exact" : "varies");
+	}
+	for (u32 i = 1; i < job->nr_sides; i++) {
 		each_row(job->out, job, &job->sides[i], csv_row);
+		if (job->symbols.period)
+			csv_symbols(job, i);
+	}
 }
 
 /* A workflow command's data: a line, with its own escapes. */

@@ -124,9 +124,10 @@ static void print_counts(const struct compare_job *job, const struct compare_tex
 
 	if (!first->count_runs || !side->count_runs)
 		return;
-	fprintf(t->out, "\n  %-*s %*s %*s %*s\n", NAME_WIDTH,
+	fprintf(t->out, "\n  %-*s %*.*s %*.*s %*s\n", NAME_WIDTH,
 		compare_is_virtual(job) ? "Counts" : "Counts of the kernel", COUNT_WIDTH,
-		first->name, COUNT_WIDTH, side->name, CHANGE_WIDTH, "change");
+		COUNT_WIDTH, first->name, COUNT_WIDTH, COUNT_WIDTH, side->name, CHANGE_WIDTH,
+		"change");
 	for (u32 i = 0; i < first->nr_counts && i < side->nr_counts; i++)
 		print_count(t, first, side, i);
 }
@@ -134,7 +135,8 @@ static void print_counts(const struct compare_job *job, const struct compare_tex
 /* One command, whose counts were kept. */
 static void print_alone(const struct compare_text *t, const struct compare_side *side)
 {
-	fprintf(t->out, "\n  %-*s %*s\n", NAME_WIDTH, "Counts", COUNT_WIDTH, side->name);
+	fprintf(t->out, "\n  %-*s %*.*s\n", NAME_WIDTH, "Counts", COUNT_WIDTH, COUNT_WIDTH,
+		side->name);
 	for (u32 i = 0; i < side->nr_counts; i++) {
 		const struct side_count *c = &side->counts[i];
 
