@@ -15,6 +15,7 @@ import sys
 import termios
 import time
 
+import compare_schema
 from e2e import ANYPERF, ENV, TOOLS, main, run, scratch
 
 FIXED = os.environ["E2E_FIXED"]  # 200,005 instructions for each word of its command line
@@ -32,7 +33,9 @@ def compare(*args, status=0, times=False, **more):
 
 
 def compared(*args, **more):
-    return json.loads(compare("--format", "json", *args, **more).out)
+    r = json.loads(compare("--format", "json", *args, **more).out)
+    compare_schema.check(r, compare_schema.COMPARE)
+    return r
 
 
 def vs(*commands):
@@ -131,16 +134,25 @@ def test_the_machine_whose_model_counts():
     with scratch() as d:
         kept = os.path.join(d, "kept")
         compare("--save", kept, "-e", "instructions,cycles", "--machine=zen3", "--", FIXED)
-        if "machine" not in baseline(kept):
-            # No event that was counted depends on a machine.
-            assert len(baseline(kept)["counts"]) == 1, kept
-            compare("--baseline", kept, "--machine=skylake-server", "--", FIXED)
-            return
+        b = baseline(kept)
+        compare_schema.check(b, compare_schema.BASELINE)
+        assert b["machine"] == "zen3" and [c["event"] for c in b["counts"]] == [
+            "instructions:u", "cycles:u"], b
         r = compare("--baseline", kept, "-e", "instructions,cycles", "--machine=skylake-server",
                     "--", FIXED, status=2)
         assert "it was counted with the model of zen3, and now with that of skylake-server" in r.err
         r = compare("--baseline", kept, "-e", "instructions,cycles", "--machine=zen3", "--", FIXED)
         assert r.out.count("exact") == 2, r
+        # What no machine decides is compared whatever there is.
+        for machine in ([], ["--machine=skylake-server"]):
+            r = compare("--baseline", kept, *machine, "-e", "instructions", "--", FIXED)
+            assert r.out.count("exact") == 1, r
+        r = compare("--baseline", kept, "-e", "instructions,cycles", "--fail-if=cycles>1%", "--",
+                    FIXED, status=2)
+        assert "cpu-cycles depends on" in r.out and "cycles>1%: not to be told" in r.out, r
+        r = compare("--baseline", kept, "--update", "-e", "cycles", "--machine=skylake-server",
+                    "--", FIXED)
+        assert baseline(kept)["machine"] == "skylake-server", r
 
 
 def test_the_kernel_counts():
@@ -463,6 +475,7 @@ def test_baseline():
         r = compare("--save", kept, "--", program, "x")
         assert re.search(r"^  instructions:u +400005  exact$", r.out, re.M) and not r.err, r
         b = baseline(kept)
+        compare_schema.check(b, compare_schema.BASELINE)
         assert b["schema"] == "anyperf-baseline-1" and b["command"] == [program, "x"], b
         assert b["counts"][0] == {"event": "instructions:u", "min": 2 * TURN + 5,
                                   "value": 2 * TURN + 5, "max": 2 * TURN + 5}, b

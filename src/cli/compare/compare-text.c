@@ -48,10 +48,11 @@ static void print_change(const struct compare_text *t, double value, int width)
 	fprintf(t->out, "%*s", width, buf);
 }
 
+/* What the PMU says comes before what a baseline does not have. */
 static void print_refused(const struct compare_text *t, const struct side_count *a,
 			  const struct side_count *b)
 {
-	const struct side_count *c = a->refused ? a : b;
+	const struct side_count *c = b->refused ? b : a;
 
 	fprintf(t->out, "  %-*s %*s\n", NAME_WIDTH, c->name, COUNT_WIDTH, "<not counted>");
 	if (c->refused)
