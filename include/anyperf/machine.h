@@ -52,6 +52,11 @@ enum ap_virtual_flags {
 	 * AP_VIRTUAL_DETERMINISTIC.
 	 */
 	AP_VIRTUAL_TRANSLATIONS = 1 << 5,
+	/*
+	 * The same among the programs that one program starts, and those that they start, and no
+	 * longer than they run; in memory.
+	 */
+	AP_VIRTUAL_TRANSLATIONS_TREE = 1 << 6,
 };
 
 /* What the virtual PMU is like, and the translator. All zero: the usual. Strings are copied. */

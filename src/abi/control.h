@@ -10,7 +10,7 @@
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 5u
+#define CONTROL_VERSION 6u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 262144u /* most bytes of inherited seccomp filters */
 
@@ -69,10 +69,11 @@ struct rt_control {
 	u32 execs;       /* how many programs the process was before */
 	u32 seccomp_len; /* bytes of the inherited seccomp filters behind this structure */
 	u32 seccomp_mode;
-	u32 run;       /* of the process, as in struct meter; abi/runs.h */
-	u32 mdwe;      /* PR_MDWE_ bits of the program */
-	s32 images_fd; /* directory of what the tree has translated, or -1 */
-	u32 reserved[2];
+	u32 run;         /* of the process, as in struct meter; abi/runs.h */
+	u32 mdwe;        /* PR_MDWE_ bits of the program */
+	s32 images_fd;   /* a folder or memfd of what is translated, or -1 */
+	u32 images_root; /* the process that the tree began with; 0: this one */
+	u32 reserved;
 	u64 images_seed; /* where all of the tree has its files */
 	u64 affinity;    /* of a deterministic run with --cpus: where the process may run */
 	u64 random_key;  /* of a deterministic run: what its random numbers are made from */

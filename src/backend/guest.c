@@ -139,8 +139,8 @@ static int prepare(struct guest_launch *l, const struct guest_segment *segment,
 	c->rt_fd = l->fds[FD_RUNTIME];
 	c->exe_fd = c->interp_fd = -1;
 	c->images_fd = -1;
-	if (images->dir >= 0)
-		l->fds[FD_IMAGES] = c->images_fd = images->dir;
+	if (images->fd >= 0)
+		l->fds[FD_IMAGES] = c->images_fd = images->fd;
 	c->images_seed = images->seed;
 	c->session_fd = l->fds[FD_BOOTSTRAP];
 	c->meter = ~0u;

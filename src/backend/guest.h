@@ -14,9 +14,9 @@
 
 struct guest_launch;
 
-/* The folder of translations, and what addresses are drawn from; translations.h. */
+/* Where translations are kept, and what addresses are drawn from; translations.h. */
 struct guest_images {
-	int dir; /* -1: none; borrowed */
+	int fd; /* -1: nowhere; borrowed */
 	u64 seed;
 };
 

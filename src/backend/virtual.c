@@ -71,7 +71,7 @@ int ap__virtual_new(struct virtual_pmu **out, const struct virtual_opts *opts)
 	/* A level has a model of its own, which the events' codes follow. */
 	if (v->opts.cpu != METER_CPU_HOST)
 		strcpy(v->opts.session.cpuid_profile, CPUID_PROFILE_LEVEL);
-	v->images.dir = v->segment.fd = v->runtime = v->bootstrap = v->bootstrap_inside = -1;
+	v->images.fd = v->segment.fd = v->runtime = v->bootstrap = v->bootstrap_inside = -1;
 	*out = v;
 	return 0;
 }
@@ -96,7 +96,7 @@ void ap__virtual_free(struct virtual_pmu *v)
 		return;
 	ap__remote_close(v->remote);
 	ap__segment_close(&v->segment);
-	close_fd(&v->images.dir);
+	close_fd(&v->images.fd);
 	close_fd(&v->runtime);
 	close_fd(&v->bootstrap);
 	close_fd(&v->bootstrap_inside);
@@ -230,6 +230,22 @@ static int start_session(struct virtual_pmu *v, char *why, size_t len)
 	return v->no_session;
 }
 
+static int need_images(struct virtual_pmu *v, char *why, size_t len)
+{
+	switch (v->opts.translations) {
+	case TRANSLATIONS_OFF: return 0;
+	case TRANSLATIONS_TREE: v->images.fd = ap__translations_tree(&v->images.seed); return 0;
+	case TRANSLATIONS_USER: break;
+	}
+	v->images.fd = ap__translations_open(&v->images.seed, why, len);
+	if (v->images.fd < 0)
+		return v->images.fd;
+	/* Now and then is enough. */
+	if (getpid() % 16 == 0)
+		ap__translations_trim(v->images.fd, TRANSLATIONS_MOST);
+	return 0;
+}
+
 /*
  * The segment, with the runtime to run programs in it. A session that was named is started if it
  * must be.
@@ -245,14 +261,10 @@ static int need_segment(struct virtual_pmu *v, bool start_named, char *why, size
 		return v->runtime;
 	if (v->segment.fd >= 0)
 		return 0;
-	if (v->opts.translations && !(v->opts.segment_flags & SEGMENT_DETERMINISTIC)) {
-		v->images.dir = ap__translations_open(&v->images.seed, why, len);
-		if (v->images.dir < 0)
-			return v->images.dir;
-		/* Now and then is enough. */
-		if (getpid() % 16 == 0)
-			ap__translations_trim(v->images.dir, TRANSLATIONS_MOST);
-	}
+	if (!(v->opts.segment_flags & SEGMENT_DETERMINISTIC) && v->images.fd < 0)
+		err = need_images(v, why, len);
+	if (err)
+		return err;
 	if (named)
 		err = join(v, why, len);
 	if (!named || (err == -ECONNREFUSED && start_named)) {

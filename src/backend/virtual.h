@@ -29,7 +29,12 @@ struct virtual_opts {
 	u32 cpu;                      /* enum meter_cpu, of the same */
 	u32 cpus;                     /* how many there are, of the same; 0: the machine's */
 	bool kernel_mode_given; /* SESSION_START_IGNORE_KERNEL, or its absence, was asked for */
-	bool translations;      /* are kept, for later runs; not with SEGMENT_DETERMINISTIC */
+	/* Whom translations are for besides the process; not with SEGMENT_DETERMINISTIC. */
+	enum {
+		TRANSLATIONS_OFF,
+		TRANSLATIONS_TREE,
+		TRANSLATIONS_USER,
+	} translations;
 	bool keep;              /* pages of ended threads are kept for a report */
 	bool machine_given;     /* `machine`, or that there is none, was asked for */
 	bool no_model;          /* else there is none */

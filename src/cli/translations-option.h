@@ -2,26 +2,34 @@
 #ifndef CLI_TRANSLATIONS_OPTION_H
 #define CLI_TRANSLATIONS_OPTION_H
 
+#include <anyperf/machine.h>
+#include <string.h>
+
 #include "cli/cmd.h"
 
-static const char *const translations_words[] = {"off", "user", NULL};
+static const char *const translations_words[] = {"off", "tree", "user", NULL};
 
 /* The row of a command's table; @type is its struct of options, @field a const char * in it. */
-#define TRANSLATIONS_OPTION(type, field)                                                           \
-	{                                                                                          \
-		OPTION_STR, 0, "translations", "off|user",                                         \
-			.offset = offsetof(type, field), .words = translations_words,              \
-			.help = "keep what is translated for this user's later runs",              \
-			.more = "In $XDG_CACHE_HOME/anyperf/translations, or ~/.cache; up to "     \
-				"512 MB. Programs start several times faster then. With `user` a " \
-				"file is at the same addresses in all of the user's runs; with "   \
-				"`off`, the default, each program draws them anew. Without "       \
-				"effect with --deterministic."                                     \
+#define TRANSLATIONS_OPTION(type, field)                                                          \
+	{                                                                                         \
+		OPTION_STR, 0, "translations", "off|tree|user",                                   \
+			.offset = offsetof(type, field), .words = translations_words,             \
+			.help = "who may take what one program has translated",                   \
+			.more = "`off`, the default: nobody. `tree`: the other programs of this " \
+				"run; it is kept in memory, up to 256 MB. `user`: later runs of " \
+				"this user too; it is kept in "                                   \
+				"$XDG_CACHE_HOME/anyperf/translations, or ~/.cache, up to 512 "   \
+				"MB. Programs start several times faster then. Who shares has a " \
+				"file at the same addresses in all programs; otherwise each "     \
+				"program draws them anew. Without effect with --deterministic."   \
 	}
 
-static inline bool translations_kept(const char *word)
+/* Of enum ap_virtual_flags. */
+static inline unsigned int translations_flags(const char *word)
 {
-	return word && !strcmp(word, "user");
+	if (word && !strcmp(word, "user"))
+		return AP_VIRTUAL_TRANSLATIONS;
+	return word && !strcmp(word, "tree") ? AP_VIRTUAL_TRANSLATIONS_TREE : 0;
 }
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What is translated is kept for later runs (--translations=user), and whatever becomes of the
-folder, programs do what they do and count what they execute."""
+"""What is translated is kept for the other programs of a run (--translations=tree) and for later
+runs (=user), and whatever becomes of the folder, programs do what they do and count what they
+execute."""
 import json
 import os
 import re
@@ -15,9 +16,9 @@ PROGRAMS = ([FIXED], [FIXED, *["x"] * 20], ["/bin/true"], ["sort", "/etc/passwd"
             ["sh", "-c", "ls / | wc -l; exec sort /etc/passwd"])
 
 
-def counted(cache, *command, status=0):
+def counted(cache, *command, status=0, who="user"):
     """Instructions and branches, and the output."""
-    p = subprocess.run([ANYPERF, "stat", "-j", "--translations=user", "-e",
+    p = subprocess.run([ANYPERF, "stat", "-j", f"--translations={who}", "-e",
                         "instructions:u,branches:u", "--", *command],
                        capture_output=True, text=True, check=False, timeout=120, env={**ENV, "XDG_CACHE_HOME": cache})
     assert p.returncode == status, (command, p)
@@ -126,6 +127,70 @@ def test_files_lie_where_they_lay():
         assert [m for m in maps("--translations=user", cache=one) if m[1][0] == "/"] == at
         assert not set(at) & set(maps("--translations=user", cache=other))
         assert not set(at) & set(maps("--translations=off", cache=one))
+
+
+def code_of_files(text):
+    return re.findall(r"^(\w+)-\w+ r.xp .*?(/\S+)$", text, re.M)
+
+
+def run_tree(cache, *command, status=0, who="tree"):
+    p = subprocess.run([ANYPERF, "run", f"--translations={who}", "--", *command],
+                       capture_output=True, text=True, check=False, timeout=120,
+                       env={**ENV, "XDG_CACHE_HOME": cache})
+    assert p.returncode == status, (command, p)
+    return p.stdout
+
+
+def test_a_tree_counts_alike_and_leaves_nothing():
+    with scratch() as cache:
+        program = ["sh", "-c", "for i in 1 2 3 4 5; do sort /etc/passwd | wc -l; ls /; done"]
+        right = counted(cache, *program, who="off")
+        for _ in range(3):
+            now = counted(cache, *program, who="tree")
+            assert alike(right, now, program), (right, now)
+        assert not os.listdir(cache)
+
+
+def test_a_tree_has_places_of_its_own():
+    with scratch() as cache:
+        show = ["sh", "-c", "cat /proc/self/maps; echo ==; cat /proc/self/maps; true"]
+        runs = [[code_of_files(t) for t in run_tree(cache, *show).split("==")] for _ in range(2)]
+        for one, other in runs:
+            assert len(one) >= 3 and one == other, (one, other)
+        assert not set(runs[0][0]) & set(runs[1][0])
+
+
+def test_who_is_confined_is_on_its_own():
+    """Another user, a sandbox, another namespace: nobody executes what comes from there, and
+    addresses are drawn anew."""
+    cat = "os.execvp('cat', ['cat', '/proc/self/maps'])"
+    ways = {"user": "os.setresuid(*os.getresuid()[:3])", "nothing": "os.getuid()",
+            "group": "os.setgid(os.getgid())",
+            "strict": "libc.prctl(38, 1, 0, 0, 0); assert not libc.syscall(317, 1, 0, prog)",
+            "child": "os.waitpid(p, 0) and os._exit(0) if (p := os.fork()) else os.setuid(os.getuid())"}
+    if os.geteuid() == 0:
+        ways["root"] = "os.chroot('/')"
+    begin = ("import ctypes, os; libc = ctypes.CDLL(None); "
+             "code = ctypes.create_string_buffer(bytes([6, 0, 0, 0, 0, 0, 255, 127])); "
+             "prog = ctypes.create_string_buffer(bytes([1]) + bytes(7) + "
+             "ctypes.addressof(code).to_bytes(8, 'little')); ")
+    with scratch() as cache:
+        for name, way in ways.items():
+            script = f"{begin}{way}; {cat}"
+            out = run_tree(cache, "sh", "-c", 'cat /proc/self/maps; echo ==; "$@"; true', "sh",
+                           sys.executable, "-c", script)
+            one, other = (code_of_files(t) for t in out.split("=="))
+            assert len(one) >= 3 and len(other) >= 3, (name, out)
+            if name == "nothing":
+                assert one == other, (name, one, other)
+            else:
+                assert not set(one) & set(other), (name, one, other)
+
+
+def test_a_tree_that_may_write_no_files():
+    with scratch() as cache:
+        said = run_tree(cache, "sh", "-c", "ulimit -f 0; for i in 1 2 3; do ls / >&2; done; echo $?")
+        assert said == "0\n", said
 
 
 def test_places_that_are_none():

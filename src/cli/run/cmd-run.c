@@ -354,7 +354,7 @@ static int make_machine(struct job *job)
 		.flags = AP_VIRTUAL_NO_MODEL |
 			 (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
 			 (o->strict ? AP_VIRTUAL_STRICT : 0u) |
-			 (translations_kept(o->translations) ? AP_VIRTUAL_TRANSLATIONS : 0u) |
+			 translations_flags(o->translations) |
 			 (o->verify ? AP_VIRTUAL_VERIFY : 0u));
 	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .pmu = AP_PMU_VIRTUAL,
 					      .virtual_pmu = &virtual_opts);

@@ -58,8 +58,7 @@ static int make_machine(struct stat_job *st)
 
 	if (o->deterministic.on)
 		virtual_opts.flags |= AP_VIRTUAL_DETERMINISTIC;
-	if (translations_kept(o->translations))
-		virtual_opts.flags |= AP_VIRTUAL_TRANSLATIONS;
+	virtual_opts.flags |= translations_flags(o->translations);
 	opts.virtual_pmu = &virtual_opts;
 	return ap_machine_new(&st->machine, &opts) ? command_error(&cmd_stat, "out of memory") : 0;
 }

@@ -320,7 +320,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->segment_fd = fd_get(FD_SEGMENT);
 	c->rt_fd = fd_get(FD_RT);
 	c->session_fd = fd_get(FD_SESSION);
-	images_exec(c);
+	images_exec(t, c);
 	c->exe_fd = plan->exe_fd;
 	c->interp_fd = plan->interp_fd;
 	c->meter = t->meter;

@@ -1,10 +1,11 @@
 #include "rt/load/images.h"
 
 #include "abi/control.h"
+#include "rt/load/image-store.h"
 #include "rt/mm/region.h"
 #include "rt/syscall/fd.h"
+#include "rt/syscall/syscall.h"
 #include "rt/task/process.h"
-#include "sys/fmt.h"
 #include "sys/string.h"
 
 #include <linux/fcntl.h>
@@ -12,7 +13,9 @@
 
 #define RANGES     256u
 #define USED_MAX   (96ull << 20) /* larger caches are not kept */
-#define USED_LEAST (16ull << 10) /* nor what is so little more than the image had */
+#define USED_LEAST (32ull << 10) /* nor what is so little more than the image had */
+
+#define IMAGE_HEADS (64ull << 10) /* an image takes so much more at most than the cache */
 
 /*
  * Everything that is shared lies in one window of addresses, below all that the kernel gives out by
@@ -35,9 +38,9 @@ struct image_list {
 };
 
 static struct {
-	u64 seed, version, loaded;
+	u64 seed, version, loaded, name;
+	u32 root; /* the first process of the tree */
 	bool on, any;
-	char name[40];
 	struct image_list *had, *have; /* the image's ranges, and what is mapped */
 } images;
 
@@ -83,9 +86,10 @@ void images_init(const struct rt_control *control, bool wanted)
 		sys_close(control->images_fd);
 		return;
 	}
-	fd_adopt(FD_IMAGES, control->images_fd);
+	store_begin(fd_adopt(FD_IMAGES, control->images_fd));
 	images.on = true;
 	images.seed = control->images_seed;
+	images.root = control->images_root ? control->images_root : (u32)sys_getpid();
 	images.have = region_map(sizeof(*images.have));
 	images.had = region_map(sizeof(*images.had));
 	if (!images.have || !images.had || !images_file(fd_get(FD_RT), 0, &rt)) {
@@ -95,10 +99,42 @@ void images_init(const struct rt_control *control, bool wanted)
 	images.version = file_hash(&rt);
 }
 
-void images_exec(struct rt_control *control)
+void images_exec(const struct thread *t, struct rt_control *control)
 {
-	control->images_fd = images.on ? fd_get(FD_IMAGES) : -1;
+	int fd = fd_get(FD_IMAGES);
+
+	if (fd >= 0 && t->proc->confined)
+		sys_fcntl(fd, F_SETFD, FD_CLOEXEC);
+	control->images_fd = images.on && !t->proc->confined ? fd : -1;
 	control->images_seed = images.seed;
+	control->images_root = images.root;
+}
+
+void images_leave(struct thread *t)
+{
+	bool alone = true;
+
+	t->proc->confined = true;
+	if (!images.on)
+		return;
+	/* A vfork's child has descriptors of its own, but our memory. */
+	for (struct thread *other = threads_lock(t); other; other = other->all_next)
+		alone &= other->proc == t->proc;
+	if (alone) {
+		images.name = 0;
+		store_end();
+		fd_drop(FD_IMAGES);
+	}
+	threads_unlock(t);
+}
+
+long guest_confine(struct thread *t)
+{
+	long ret = call_kernel(t);
+
+	if (ret != CALL_REDO && !sys_failed(ret))
+		images_leave(t);
+	return ret;
 }
 
 bool images_shared(void)
@@ -151,9 +187,9 @@ u64 images_place(int fd, u64 size, bool program)
 	return 0;
 }
 
-/* A file while it is read or written, and the sum of what has gone through. */
+/* An image while it is read or written, and the sum of what has gone through. */
 struct stream {
-	int fd;
+	struct stored_image image;
 	u64 sum;
 };
 
@@ -176,13 +212,18 @@ static bool read_image(void *ctx, void *to, u64 len)
 	struct stream *s = ctx;
 	u64 done = 0;
 
+	if (len > s->image.size)
+		return false;
 	while (done < len) {
-		long n = sys_read(s->fd, (u8 *)to + done, len - done);
+		long n = raw_call4(__NR_pread64, s->image.fd, (long)to + (long)done,
+				   (long)(len - done), (long)(s->image.at + done));
 
 		if (n <= 0)
 			return false;
 		done += (u64)n;
 	}
+	s->image.at += len;
+	s->image.size -= len;
 	add_up(s, to, len);
 	return true;
 }
@@ -190,45 +231,29 @@ static bool read_image(void *ctx, void *to, u64 len)
 /* The sum stands at the end. */
 static bool read_end(void *ctx)
 {
-	const struct stream *s = ctx;
-	u64 sum;
+	struct stream *s = ctx;
+	u64 sum = s->sum, is = 0;
 
-	return sys_read(s->fd, &sum, sizeof(sum)) == sizeof(sum) && sum == s->sum;
-}
-
-/* Whoever could write to it could be this process as well. */
-static bool is_ours(int fd)
-{
-	struct statx st;
-
-	return !sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) &&
-	       (st.stx_mode & (S_IFMT | 077)) == S_IFREG &&
-	       st.stx_uid == (u32)raw_call0(__NR_geteuid);
+	return read_image(s, &is, sizeof(is)) && sum == is;
 }
 
 void images_load(struct thread *t, int exe)
 {
 	struct image_file file;
 	struct stream s = {0};
-	int fd;
 
 	if (!images_file(exe, 0, &file))
 		return;
-	fmt(images.name, sizeof(images.name), "%lx-%lx", file_hash(&file), images.version);
-	fd = (int)fd_open(fd_get(FD_IMAGES), images.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
+	images.name = mix(file_hash(&file), images.version) | 1;
+	if (!store_open(images.name, &s.image))
 		return;
-	s.fd = fd;
-	if (is_ours(fd) && read_image(&s, images.had, sizeof(*images.had)) &&
-	    images.had->n <= RANGES &&
+	if (read_image(&s, images.had, sizeof(*images.had)) && images.had->n <= RANGES &&
 	    dbt_image_load(&t->dbt, images.version,
 			   &(struct dbt_image_source){read_image, read_end, &s})) {
 		images.any = true;
 		images.loaded = dbt_image_used();
-		/* The least recently used go first; backend/translations.c. */
-		raw_call4(__NR_utimensat, fd, 0, 0, 0);
 	}
-	sys_close(fd);
+	store_close(&s.image);
 }
 
 static bool was_there(const struct image_range *r)
@@ -272,59 +297,63 @@ static bool write_image(void *ctx, const void *from, u64 len)
 	struct stream *s = ctx;
 	u64 done = 0;
 
+	if (len > s->image.size)
+		return false;
 	add_up(s, from, len);
 	while (done < len) {
-		long n = raw_call3(__NR_write, s->fd, (long)from + (long)done, (long)(len - done));
+		long n = raw_call4(__NR_pwrite64, s->image.fd, (long)from + (long)done,
+				   (long)(len - done), (long)(s->image.at + done));
 
 		if (n <= 0)
 			return false;
 		done += (u64)n;
 	}
+	s->image.at += len;
+	s->image.size -= len;
 	return true;
 }
 
-static bool save(struct thread *t, int fd)
+static bool save(struct thread *t, struct stream *s)
 {
 	struct dbt_image_range at[RANGES];
-	struct stream s = {.fd = fd};
 	u64 sum;
 
 	for (u32 i = 0; i < images.have->n; i++)
 		at[i] = images.have->range[i].at;
-	if (!write_image(&s, images.have, sizeof(*images.have)) ||
-	    !dbt_image_save(&t->dbt, images.version, at, images.have->n, write_image, &s))
+	if (!write_image(s, images.have, sizeof(*images.have)) ||
+	    !dbt_image_save(&t->dbt, images.version, at, images.have->n, write_image, s))
 		return false;
-	sum = s.sum;
-	return write_image(&s, &sum, sizeof(sum));
+	sum = s->sum;
+	return write_image(s, &sum, sizeof(sum));
 }
 
-/* A write beyond it would be a signal. */
-static bool may_write(u64 bytes)
+/* Whether an image of @bytes tells later programs enough that is new. */
+static bool is_worth(const struct thread *t, u64 bytes)
 {
-	struct rlimit64 files;
+	struct stored_image other;
+	u64 there = images.loaded;
 
-	return !raw_call4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&files) &&
-	       files.rlim_cur >= bytes + sizeof(*images.have) + PAGE_SIZE;
+	/* When the first process ends, the others mostly have. */
+	if (bytes > USED_MAX || (store_is_tree() && t->proc->pid == images.root))
+		return false;
+	/* A relative may have been here since: each subshell of a shell ends with the same. */
+	if (store_open(images.name, &other)) {
+		there = max_u64(there, other.size);
+		store_close(&other);
+	}
+	return bytes >= there + there / 8 + USED_LEAST;
 }
 
 bool images_save(struct thread *t)
 {
 	u64 used = dbt_image_used();
-	int dir = fd_get(FD_IMAGES);
-	char name[64];
-	long fd;
+	struct stream s = {0};
+	struct stored_image to;
 
-	if (!images.on || !images.name[0] || used > USED_MAX ||
-	    used < images.loaded + images.loaded / 8 + USED_LEAST || !process_is_single(t) ||
-	    !may_write(used))
+	if (!images.on || !images.name || t->proc->confined || !is_worth(t, used) ||
+	    !process_is_single(t) || !store_make(images.name, used + IMAGE_HEADS, &to))
 		return false;
-	fmt(name, sizeof(name), "%s.%d", images.name, sys_getpid());
-	fd = raw_call4(__NR_openat, dir, (long)name,
-		       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return false;
-	if (!save(t, (int)fd) || raw_call4(__NR_renameat, dir, (long)name, dir, (long)images.name))
-		raw_call3(__NR_unlinkat, dir, (long)name, 0);
-	sys_close((int)fd);
+	s.image = to;
+	store_publish(&to, save(t, &s));
 	return true;
 }

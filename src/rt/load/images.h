@@ -1,8 +1,9 @@
 /*
  * PURPOSE: translations that processes of one tree have in common. What a process has translated is
- * kept as an image (dbt_image_save()) in a directory that the tree has brought along, and the next
- * process that begins the same program takes it. For that files are at the same addresses in all
- * processes of the tree, and the translator too: drawn once for the tree, and not for each process.
+ * kept as an image (dbt_image_save()) where the tree has been told (rt/load/image-store.h), and the
+ * next process that begins the same program takes it. For that files are at the same addresses in
+ * all processes of the tree, and the translator too: drawn once for the tree, or the user, and not
+ * for each process.
  *
  * A range of an image is used only if the same file, unchanged, is mapped at the same place. Only
  * files of the user who runs are believed. doc/translator.md says what it gives.
@@ -23,8 +24,8 @@ struct image_file {
 
 /* Before all else that asks here. Without a directory in @control nothing is shared. */
 void images_init(const struct rt_control *control, bool wanted);
-/* What the next program of the process is told. */
-void images_exec(struct rt_control *control);
+/* What the next program of the process of @t is told. */
+void images_exec(const struct thread *t, struct rt_control *control);
 bool images_shared(void);
 
 /* Where the translator's tables and its cache of @size bytes are; 0: anywhere. */
@@ -48,5 +49,14 @@ void images_forget(u64 start, u64 end);
  * dbt_image_save() was called, so who goes on after all has to forget everything.
  */
 bool images_save(struct thread *t);
+
+/*
+ * What @t may do is no longer what the others of the tree may: it has another user, or a sandbox.
+ * They must not execute what it, or who breaks into it, could write: it and its children keep their
+ * translations for themselves.
+ */
+void images_leave(struct thread *t);
+/* A call that has this effect if it succeeds. */
+long guest_confine(struct thread *t);
 
 #endif

@@ -1,5 +1,6 @@
 #include "rt/sandbox/seccomp.h"
 
+#include "rt/load/images.h"
 #include "rt/load/told.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/region.h"
@@ -293,6 +294,7 @@ static long install_filter(struct thread *t, u64 flags, u64 prog_at, bool by_prc
 	f->by_prctl = by_prctl;
 	t->filters = f;
 	t->seccomp_mode = SECCOMP_MODE_FILTER;
+	images_leave(t);
 	if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
 		lock_acquire(&t->proc->lock, t->id, NULL);
 		seccomp_get(f);
@@ -311,6 +313,7 @@ static long set_strict(struct thread *t)
 	if (t->seccomp_mode == SECCOMP_MODE_FILTER)
 		return -EINVAL;
 	t->seccomp_mode = SECCOMP_MODE_STRICT;
+	images_leave(t);
 	return 0;
 }
 

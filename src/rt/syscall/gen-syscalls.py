@@ -20,9 +20,9 @@ FILLS = {"iovec": "FILL_IOVEC", "msghdr": "FILL_MSGHDR", "mmsghdr": "FILL_MMSGHD
 FUNCTIONS = {"guest": "SYSCALL_GUEST", "perf": "SYSCALL_PERF",
              "deterministic": "SYSCALL_NONDET"}
 # Where the functions are declared.
-HEADERS = ["arch", "deterministic/deterministic-run", "load/execve", "mm/mm", "perf/perf-priv",
-           "proc/proc-files", "sandbox/seccomp", "signal/signal", "syscall/fd", "syscall/syscall",
-           "task/limits", "task/path-pages", "task/process", "task/shared-mm"]
+HEADERS = ["arch", "deterministic/deterministic-run", "load/execve", "load/images", "mm/mm",
+           "perf/perf-priv", "proc/proc-files", "sandbox/seccomp", "signal/signal", "syscall/fd",
+           "syscall/syscall", "task/limits", "task/path-pages", "task/process", "task/shared-mm"]
 
 
 def argument(text):

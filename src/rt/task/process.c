@@ -196,6 +196,10 @@ static void fork_populate(const struct perf_fork *pf)
 	dbt_populate(POPULATE_MOST);
 }
 
+#define MAKES_NAMESPACE                                                                \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
+	 CLONE_NEWPID | CLONE_NEWNET)
+
 /* In the child of a fork: a thread that exists in the parent only, and what it had for itself. */
 static void free_copy(struct thread *t, struct thread *other)
 {
@@ -237,6 +241,8 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	lock_reset(&t->proc->lock);
 	t->proc->refs = 1;
 	t->proc->pid = (u32)sys_getpid();
+	if (rq->flags & MAKES_NAMESPACE)
+		images_leave(t);
 
 	t->meter = meter;
 	if (meter_map(t->area + AREA_METER_AT, t->meter))
@@ -400,6 +406,7 @@ static bool share_proc(struct thread *c, struct thread *t, u64 flags)
 	c->proc->meter = c->meter;
 	c->proc->execs = 0;
 	c->proc->perf = t->proc->perf ? perf_copy(t->proc->perf) : NULL;
+	c->proc->confined |= (flags & MAKES_NAMESPACE) != 0;
 	c->own_proc = true;
 	return !t->proc->perf || c->proc->perf;
 }
@@ -675,6 +682,8 @@ long guest_prctl(struct thread *t)
 	case PR_SET_MDWE:
 	case PR_GET_MDWE: return mdwe_prctl(t);
 	case PR_SET_SYSCALL_USER_DISPATCH: return dispatch_prctl(t);
+	case PR_CAPBSET_DROP:
+	case PR_SET_SECUREBITS: return guest_confine(t);
 	}
 	return call_kernel(t);
 }
@@ -686,7 +695,7 @@ long guest_namespace(struct thread *t)
 	/* setns says by its descriptor what kind it is about. */
 	if (guest_nr(t) == __NR_setns || guest_arg(t, 0) & CLONE_NEWPID)
 		meter_namespace();
-	ret = call_kernel(t);
+	ret = guest_confine(t);
 	if (!ret)
 		perf_namespaces(t);
 	return ret;

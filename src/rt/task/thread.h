@@ -81,6 +81,7 @@ struct proc {
 	u32 execs;
 	u32 meter; /* index of the first thread's page */
 	bool read_implies_exec;
+	bool confined; /* keeps translations for itself: images_leave() */
 	/* A filter was added with TSYNC by some thread: the others take it at their next call. */
 	struct seccomp_filter *filters;
 	struct lock lock;

@@ -1,0 +1,227 @@
+#include "rt/load/image-store.h"
+
+#include "rt/mm/mm.h"
+#include "rt/mm/region.h"
+#include "rt/syscall/fd.h"
+#include "sys/fmt.h"
+#include "sys/string.h"
+
+#include <linux/fcntl.h>
+#include <linux/stat.h>
+
+#define TREE_MOST (256ull << 20) /* of memory that a tree's images take */
+#define SLOTS     255u
+
+/* The first page of the memfd. Another process may write anything into it at any time. */
+struct tree_head {
+	u64 end; /* of what is taken; 0: nothing yet */
+	u64 reserved;
+	struct {
+		u64 name;  /* 0: free */
+		u64 place; /* first page, << 32, and number of pages; 0: not written yet */
+	} slot[SLOTS];
+};
+
+_Static_assert(sizeof(struct tree_head) <= PAGE_SIZE, "the head of a tree's images is a page");
+
+static struct {
+	int fd;
+	bool tree;
+} store = {.fd = -1};
+
+void store_begin(int fd)
+{
+	struct statx st;
+
+	store.fd = fd;
+	store.tree = !sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st) &&
+		     (st.stx_mode & S_IFMT) == S_IFREG;
+}
+
+void store_end(void)
+{
+	store.fd = -1;
+}
+
+bool store_is_tree(void)
+{
+	return store.tree;
+}
+
+/* Whoever could write to it could be this process as well. */
+static bool is_ours(int fd, u64 *size)
+{
+	struct statx st;
+
+	if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) ||
+	    (st.stx_mode & (S_IFMT | 077)) != S_IFREG || st.stx_uid != (u32)raw_call0(__NR_geteuid))
+		return false;
+	*size = st.stx_size;
+	return true;
+}
+
+static void file_name(char name[20], u64 of)
+{
+	fmt(name, 20, "%lx", of);
+}
+
+static bool file_open(u64 name, struct stored_image *image)
+{
+	char text[20];
+
+	file_name(text, name);
+	image->fd = (int)fd_open(store.fd, text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (image->fd < 0)
+		return false;
+	if (is_ours(image->fd, &image->size)) {
+		/* The least recently used go first; backend/translations.c. */
+		raw_call4(__NR_utimensat, image->fd, 0, 0, 0);
+		return true;
+	}
+	sys_close(image->fd);
+	return false;
+}
+
+/* Where @name is, or has its place if there is none. */
+static u32 slot_of(const struct tree_head *head, u64 name)
+{
+	u32 at = (u32)(name % SLOTS);
+
+	for (u32 i = 0; i < SLOTS; i++, at = at + 1 == SLOTS ? 0 : at + 1) {
+		u64 there = __atomic_load_n(&head->slot[at].name, __ATOMIC_RELAXED);
+
+		if (there == name || !there)
+			return at;
+	}
+	return SLOTS;
+}
+
+static bool tree_open(u64 name, struct stored_image *image)
+{
+	struct tree_head head;
+	u64 place = 0;
+	u32 at;
+
+	if (raw_call4(__NR_pread64, store.fd, (long)&head, sizeof(head), 0) != sizeof(head))
+		return false;
+	at = slot_of(&head, name);
+	if (at < SLOTS && head.slot[at].name == name)
+		place = head.slot[at].place;
+	image->fd = store.fd;
+	image->at = (place >> 32) * PAGE_SIZE;
+	image->size = (u32)place * PAGE_SIZE;
+	return place;
+}
+
+bool store_open(u64 name, struct stored_image *image)
+{
+	*image = (struct stored_image){.name = name};
+	return store.tree ? tree_open(name, image) : file_open(name, image);
+}
+
+/* A write beyond it would be a signal. */
+static bool may_write(u64 upto)
+{
+	struct rlimit64 files;
+
+	return !raw_call4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&files) &&
+	       files.rlim_cur >= upto;
+}
+
+static bool file_make(u64 bytes, struct stored_image *image)
+{
+	char name[40];
+
+	if (!may_write(bytes))
+		return false;
+	fmt(name, sizeof(name), "%lx.%d", image->name, sys_getpid());
+	image->fd = (int)raw_call4(__NR_openat, store.fd, (long)name,
+				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return image->fd >= 0;
+}
+
+static struct tree_head *head_map(void)
+{
+	struct statx st;
+
+	/* Two may make the file larger at once: to a page, which nobody makes smaller. */
+	if (sys_statx(store.fd, "", AT_EMPTY_PATH, STATX_SIZE, &st) ||
+	    (st.stx_size < PAGE_SIZE && raw_call2(__NR_ftruncate, store.fd, PAGE_SIZE)))
+		return NULL;
+	return region_map_file(PAGE_SIZE, store.fd, 0);
+}
+
+static bool tree_make(u64 bytes, struct stored_image *image)
+{
+	struct tree_head *head;
+	u64 end;
+
+	if (!may_write(TREE_MOST))
+		return false;
+	head = head_map();
+	if (!head)
+		return false;
+	bytes = ALIGN_UP(bytes, PAGE_SIZE);
+	end = __atomic_fetch_add(&head->end, bytes, __ATOMIC_RELAXED);
+	if (end > TREE_MOST || end + bytes + PAGE_SIZE > TREE_MOST)
+		__atomic_fetch_sub(&head->end, bytes, __ATOMIC_RELAXED);
+	else
+		image->at = end + PAGE_SIZE;
+	region_unmap_file(head, PAGE_SIZE);
+	image->fd = store.fd;
+	image->size = bytes;
+	return image->at;
+}
+
+bool store_make(u64 name, u64 bytes, struct stored_image *image)
+{
+	*image = (struct stored_image){.name = name, .size = bytes};
+	return bytes < TREE_MOST &&
+	       (store.tree ? tree_make(bytes, image) : file_make(bytes, image));
+}
+
+static void file_publish(const struct stored_image *image, bool whole)
+{
+	char name[40], to[20];
+
+	fmt(name, sizeof(name), "%lx.%d", image->name, sys_getpid());
+	file_name(to, image->name);
+	if (!whole || raw_call4(__NR_renameat, store.fd, (long)name, store.fd, (long)to))
+		raw_call3(__NR_unlinkat, store.fd, (long)name, 0);
+	sys_close(image->fd);
+}
+
+static void tree_publish(const struct stored_image *image)
+{
+	u64 place = image->at / PAGE_SIZE << 32 | image->size / PAGE_SIZE, none;
+	struct tree_head *head = head_map();
+	u32 at;
+
+	if (!head)
+		return;
+	do {
+		none = 0;
+		at = slot_of(head, image->name);
+	} while (at < SLOTS &&
+		 !__atomic_compare_exchange_n(&head->slot[at].name, &none, image->name, false,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
+		 none != image->name);
+	/* What was written before is in the file for whoever reads this. */
+	if (at < SLOTS)
+		__atomic_store_n(&head->slot[at].place, place, __ATOMIC_RELEASE);
+	region_unmap_file(head, PAGE_SIZE);
+}
+
+void store_publish(struct stored_image *image, bool whole)
+{
+	if (!store.tree)
+		file_publish(image, whole);
+	else if (whole)
+		tree_publish(image);
+}
+
+void store_close(struct stored_image *image)
+{
+	if (image->fd != store.fd)
+		sys_close(image->fd);
+}

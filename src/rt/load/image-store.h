@@ -1,0 +1,36 @@
+/*
+ * PURPOSE: where images are kept (rt/load/images.h): in a folder of the user's, a file each, or in
+ * a memfd that the tree of processes has in common. Of several who write an image of one name at
+ * once one wins, and who reads has a whole one.
+ *
+ * The memfd begins with a page of names and places. What an image has once taken stays taken.
+ *
+ * Locking: the caller is the only thread that asks.
+ */
+#ifndef RT_LOAD_IMAGE_STORE_H
+#define RT_LOAD_IMAGE_STORE_H
+
+#include "sys/kernel.h"
+
+/* An image that is read or written, from @at on in @fd. */
+struct stored_image {
+	int fd;
+	u64 at;
+	u64 size; /* for who writes the most that there is room for */
+	u64 name;
+};
+
+/* @fd is kept: a directory or a memfd, of which nothing but that it may be written to is known. */
+void store_begin(int fd);
+void store_end(void);
+bool store_is_tree(void);
+
+/* False: there is none. */
+bool store_open(u64 name, struct stored_image *image);
+/* False: there is no room for @bytes of it, nor may there be. */
+bool store_make(u64 name, u64 bytes, struct stored_image *image);
+/* Of a made one: what is written is what others find from now on; @whole false: nothing of it. */
+void store_publish(struct stored_image *image, bool whole);
+void store_close(struct stored_image *image);
+
+#endif
