@@ -62,6 +62,7 @@ struct model {
 	u32 active; /* of these, below which all that have been asked for lie */
 	u32 nr_huge;
 	u32 page_shift, huge_shift;
+	u8 *bias; /* of branches, enum site_bias; with TAGE */
 	struct tags ll;
 	struct huge_range huge[MODEL_HUGE_RANGES];
 	struct model_core *core[MODEL_CORES];

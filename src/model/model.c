@@ -51,30 +51,34 @@ static void cache_place(struct tags *t, struct layout *l, const struct machine *
 		   log2_up(m->memory.line));
 }
 
+/* @bias: of all cores. */
 static void predictor_place(struct predictor *p, struct layout *l, const struct machine *m,
-			    u32 parts)
+			    u32 parts, u8 *bias)
 {
 	const struct machine_branch *b = &m->branch;
-	struct predictor made = {.direction = b->direction,
-				 .mask = b->entries - 1,
-				 .indirect_mask = b->indirect - 1,
-				 .returns = b->returns,
-				 .history_mask = BIT(b->history & 63) - 1,
-				 .random = 1};
+	struct predictor made = {
+		.direction = b->direction,
+		.mask = b->entries - 1,
+		.shift = 64 - log2_up(b->entries),
+		.bias = bias,
+		.indirect_mask = b->indirect - 1,
+		.returns = b->returns,
+		.history_mask = b->direction == MACHINE_GSHARE ? BIT(b->history & 63) - 1 : 0,
+		.random = 1};
 	u32 length = b->history;
 
 	made.counter = take(l, b->entries);
-	if (b->direction == MACHINE_TAGE)
+	if (b->direction == MACHINE_TAGE) {
 		made.tagged = take(l, (u64)b->entries * TAGE_TABLES * sizeof(u16));
+		made.run = take(l, SITES);
+	}
 	made.stack = take(l, b->returns * sizeof(u64));
 	made.indirect = take(l, b->indirect * sizeof(struct indirect_entry));
 	made.last_target = take(l, b->indirect * sizeof(struct indirect_entry));
 	tags_place(&made.btb, l, parts & MODEL_CYCLES ? b->btb : 0, b->btb_ways, false, 0);
-	/* Lengths of histories halve from table to table. */
-	for (u32 i = TAGE_TABLES; i-- > 0;
-	     length = length > 8 ? length / 2 : length - (length > 1)) {
+	/* Each history is longer than the one before by nearly three times. */
+	for (u32 i = TAGE_TABLES; i-- > 0; length = length > 2 ? length * 3 / 8 : 1)
 		made.tage_mask[i] = length >= 64 ? ~0ull : BIT(length) - 1;
-	}
 	if (b->history > 64)
 		made.tage_mask_high = b->history >= 128 ? ~0ull : BIT(b->history - 64) - 1;
 	if (p)
@@ -115,7 +119,8 @@ static void core_place(struct layout *l, const struct machine *m, struct model *
 			   false, 0);
 	}
 	if (parts & MODEL_BRANCHES)
-		predictor_place(core ? &core->predictor : NULL, l, m, parts);
+		predictor_place(core ? &core->predictor : NULL, l, m, parts,
+				model ? model->bias : NULL);
 	if (core && model)
 		model->core[index] = core;
 }
@@ -133,6 +138,12 @@ static struct model *place(struct layout *l, const struct machine *m, u32 cores,
 	}
 	if (parts & MODEL_CACHES)
 		cache_place(model ? &model->ll : NULL, l, m, MACHINE_LL);
+	if (parts & MODEL_BRANCHES && m->branch.direction == MACHINE_TAGE) {
+		u8 *bias = take(l, SITES);
+
+		if (model)
+			model->bias = bias;
+	}
 	for (u32 i = 0; i < cores; i++)
 		core_place(l, m, model, i, parts);
 	return model;

@@ -5,13 +5,19 @@
  * found with histories of growing lengths; the longest that knows the branch decides, and a wrong
  * one makes room in a longer one.
  *
+ * Two filters stand before TAGE. A branch that has always gone one way is predicted so and is in no
+ * history, nearly as AMD says of its cores (Software Optimization Guide of family 17h: branches
+ * that were never taken, and that always were). One that has gone the same way for long is
+ * predicted so until it does not (Chang, Evers, Patt, "Improving branch prediction accuracy by
+ * reducing pattern history table interference", PACT 1996).
+ *
  * The tables' histories are not folded but multiplied into index and tag, since they have at most
  * 128 bits; that is as good a hash, and quicker in software. Its random numbers are a fixed
  * sequence.
  */
 #include "model/predictor.h"
 
-static bool use_counter(u8 *counter, bool taken)
+static inline bool use_counter(u8 *counter, bool taken)
 {
 	bool predicted = *counter >= 2;
 
@@ -22,66 +28,68 @@ static bool use_counter(u8 *counter, bool taken)
 	return predicted == taken;
 }
 
-static void remember(struct predictor *p, bool taken)
-{
-	p->history[1] = p->history[1] << 1 | p->history[0] >> 63;
-	p->history[0] = p->history[0] << 1 | taken;
-}
-
-/* Distributes the addresses of branches over tables; what lies near stays apart. */
-static u32 place_of(u64 ip)
-{
-	return (u32)(ip >> 1 ^ ip >> 16);
-}
-
-/* Entry of a tagged table: three bits of counter, 4 to 7 taken; two of use; a tag, 0 of none. */
-#define TAGE_COUNTER 7u
-#define TAGE_USEFUL  (3u << 3)
-#define TAGE_TAG     5u
-
-struct tage_look {
-	u16 *entry[TAGE_TABLES];
-	u16 tag[TAGE_TABLES];
-	s32 provider, alternate; /* table; -1: the base */
+struct history {
+	u64 low, high;
 };
 
-/* The last table of a mask of them; -1: none. */
-static s32 last_table(u32 tables)
+static inline void remember(struct history *h, bool taken)
 {
-	return tables ? 31 - __builtin_clz(tables) : -1;
+	h->high = h->high << 1 | h->low >> 63;
+	h->low = h->low << 1 | taken;
 }
 
 /*
- * Without branches: which tables know a branch is not to be foreseen. Only the last one has a
- * history of more than 64 bits; the others' halve from there.
+ * Entry of a tagged table: three bits of counter, 4 to 7 taken; two of use; a tag; that it is one.
  */
-static void tage_find(const struct predictor *p, u64 ip, struct tage_look *l)
+#define TAGE_COUNTER 7u
+#define TAGE_USEFUL  (3u << 3)
+#define TAGE_TAG     (0x3ffu << 5)
+#define TAGE_VALID   (1u << 15)
+
+#define RUN_MAX 127 /* as long as the longest history, or nearly */
+
+struct tage_look {
+	u16 *entry[TAGE_TABLES];
+	u32 tag[TAGE_TABLES]; /* with TAGE_VALID */
+	s32 provider;         /* table; -1: the base */
+	u32 known;            /* tables that know the branch, a bit each */
+};
+
+/* The last table of a mask of them; -1: none. */
+static inline s32 last_table(u32 tables)
 {
-	u64 high = (p->history[1] & p->tage_mask_high) * 0xbf58476d1ce4e5b9ull;
+	return 31 - (s32)__builtin_clz(tables << 1 | 1) - 1;
+}
+
+/* Without branches: which tables know a branch is not to be foreseen. */
+static inline void tage_find(const struct predictor *p, const struct branch_place *b,
+			     const struct history *h, struct tage_look *l)
+{
+	u64 high = h->high & p->tage_mask_high;
 	u16 *table = p->tagged;
 	u32 known = 0;
 
-	high ^= high >> 32;
-#pragma GCC unroll 6
+#pragma GCC unroll 4
 	for (u32 i = 0; i < TAGE_TABLES; i++, table += p->mask + 1) {
-		u64 hash = ((p->history[0] & p->tage_mask[i]) ^ ip) * 0x9e3779b97f4a7c15ull;
-		u32 tag;
+		u64 bits = h->low & p->tage_mask[i], hash;
 
+		/* Only the last one has a history of more than 64 bits. */
 		if (i == TAGE_TABLES - 1)
-			hash ^= high << 24;
-		tag = (u32)(hash >> 53);
-		l->tag[i] = (u16)(tag + !tag);
-		l->entry[i] = table + (hash >> 28 & p->mask);
-		known |= (u32)(*l->entry[i] >> TAGE_TAG == l->tag[i]) << i;
+			bits ^= high << 29 | high >> 35;
+		hash = (bits + b->key) * 0xbf58476d1ce4e5b9ull;
+		l->tag[i] = (u32)(hash >> 32 & TAGE_TAG) | TAGE_VALID;
+		l->entry[i] = table + (hash >> p->shift);
+		known |= (u32)((*l->entry[i] ^ l->tag[i]) < 32) << i;
 	}
+	l->known = known;
 	l->provider = last_table(known);
-	l->alternate = l->provider < 0 ? -1 : last_table(known & ~(1u << l->provider));
 }
 
-static bool says_taken(const struct predictor *p, const struct tage_look *l, s32 table, u64 ip)
+static inline bool says_taken(const struct predictor *p, const struct tage_look *l, s32 table,
+			      u32 at)
 {
 	if (table < 0)
-		return p->counter[place_of(ip) & p->mask] >= 2;
+		return p->counter[at & p->mask] >= 2;
 	return (*l->entry[table] & TAGE_COUNTER) >= 4;
 }
 
@@ -95,19 +103,20 @@ static void tage_allocate(struct predictor *p, struct tage_look *l, bool taken)
 		first++;
 	for (u32 i = first; i < TAGE_TABLES; i++)
 		if (!(*l->entry[i] & TAGE_USEFUL)) {
-			*l->entry[i] = (u16)(l->tag[i] << TAGE_TAG | (taken ? 4 : 3));
+			*l->entry[i] = (u16)(l->tag[i] | (taken ? 4 : 3));
 			return;
 		}
 	for (u32 i = first; i < TAGE_TABLES; i++)
 		*l->entry[i] = (u16)(*l->entry[i] - (1u << 3));
 }
 
-/* A longer history than that of the base knows the branch. */
-static bool tage_tagged(struct predictor *p, u64 ip, bool taken, struct tage_look *l)
+/* A longer history than that of the base knows the branch, and there is something to learn. */
+static bool tage_tagged(struct predictor *p, u32 at, bool taken, struct tage_look *l)
 {
 	u16 *entry = l->entry[l->provider];
+	s32 alternate = last_table(l->known & ~(1u << l->provider));
 	u32 counter = *entry & TAGE_COUNTER, useful = *entry >> 3 & 3;
-	bool other = says_taken(p, l, l->alternate, ip), says = counter >= 4;
+	bool other = says_taken(p, l, alternate, at), says = counter >= 4;
 	bool fresh = !useful && (counter == 3 || counter == 4);
 	bool predicted = fresh && p->use_alternate >= 0 ? other : says;
 
@@ -126,42 +135,108 @@ static bool tage_tagged(struct predictor *p, u64 ip, bool taken, struct tage_loo
 	else
 		counter -= counter > 0;
 	*entry = (u16)((*entry & ~(TAGE_COUNTER | TAGE_USEFUL)) | useful << 3 | counter);
-	if (fresh && l->alternate < 0)
-		use_counter(&p->counter[place_of(ip) & p->mask], taken);
+	if (fresh && alternate < 0)
+		use_counter(&p->counter[at & p->mask], taken);
 	if (predicted != taken)
 		tage_allocate(p, l, taken);
 	return predicted == taken;
 }
 
-static bool tage(struct predictor *p, u64 ip, bool taken)
+static inline bool tage(struct predictor *p, const struct branch_place *b, const struct history *h,
+			bool taken)
 {
 	struct tage_look l;
 
-	tage_find(p, ip, &l);
+	tage_find(p, b, h, &l);
 	if (l.provider >= 0)
-		return tage_tagged(p, ip, taken, &l);
-	if (use_counter(&p->counter[place_of(ip) & p->mask], taken))
+		return tage_tagged(p, b->at, taken, &l);
+	if (likely(use_counter(&p->counter[b->at & p->mask], taken)))
 		return true;
 	tage_allocate(p, &l, taken);
 	return false;
 }
 
-bool predict_direction(struct predictor *p, u64 ip, bool taken)
+/* A branch that has gone both ways. */
+static inline bool tage_after_filter(struct predictor *p, const struct branch_place *b,
+				     const struct history *h, bool taken)
 {
-	bool right;
+	s8 *run = &p->run[b->site];
+	s32 now = *run, most = taken ? RUN_MAX : -RUN_MAX;
+
+	if (now == most)
+		return true;
+	if (unlikely(now == -most)) {
+		*run = taken ? 1 : -1;
+		return false;
+	}
+	if (taken)
+		*run = (s8)(now > 0 ? now + 1 : 1);
+	else
+		*run = (s8)(now < 0 ? now - 1 : -1);
+	return tage(p, b, h, taken);
+}
+
+u32 predict_directions(struct predictor *p, const struct branch_place *b, u32 n, bool taken,
+		       bool *last_wrong)
+{
+	struct history h = {p->history[0], p->history[1]};
+	u32 wrong = 0;
+	bool right = true;
 
 	if (p->direction == MACHINE_TAGE) {
-		right = tage(p, ip, taken);
-		remember(p, taken);
-		return right;
+		for (u32 i = 1; i <= n; i++, b++) {
+			bool goes = i == n && taken;
+
+			right = tage_after_filter(p, b, &h, goes);
+			wrong += !right;
+			remember(&h, goes);
+		}
+		p->history[1] = h.high;
+	} else {
+		/* The history of bimodal has no bits. */
+		for (u32 i = 1; i <= n; i++, b++) {
+			bool goes = i == n && taken;
+
+			right = use_counter(
+				&p->counter[(b->at ^ (u32)(h.low & p->history_mask)) & p->mask],
+				goes);
+			wrong += !right;
+			h.low = h.low << 1 | goes;
+		}
 	}
-	if (p->direction == MACHINE_BIMODAL)
-		return use_counter(&p->counter[place_of(ip) & p->mask], taken);
-	right = use_counter(
-		&p->counter[(place_of(ip) ^ (u32)(p->history[0] & p->history_mask)) & p->mask],
-		taken);
-	remember(p, taken);
-	return right;
+	p->history[0] = h.low;
+	*last_wrong = !right;
+	return wrong;
+}
+
+static void remember_last(struct predictor *p, bool taken)
+{
+	struct history h = {p->history[0], p->history[1]};
+
+	remember(&h, taken);
+	p->history[0] = h.low;
+	p->history[1] = h.high;
+}
+
+bool predict_direction(struct predictor *p, u64 ip, bool taken)
+{
+	struct branch_place b = branch_place(ip);
+	bool wrong;
+
+	if (p->direction == MACHINE_TAGE && p->bias[b.site] != SITE_BOTH) {
+		u8 *bias = &p->bias[b.site], before = *bias;
+
+		*bias |= taken ? SITE_TAKEN : SITE_NOT_TAKEN;
+		/* Who was not seen before is thought not to be taken. */
+		if (*bias != SITE_BOTH)
+			return before || !taken;
+		p->run[b.site] = taken ? 1 : -1;
+		p->counter[b.at & p->mask] = taken ? 1 : 2;
+		remember_last(p, taken);
+		return false;
+	}
+	predict_directions(p, &b, 1, taken, &wrong);
+	return !wrong;
 }
 
 /* By branch and path; for one that this does not know, where it went last. */
@@ -170,7 +245,7 @@ bool predict_target(struct predictor *p, u64 ip, u64 target)
 	u64 hash = (ip ^ p->path) * 0x9e3779b97f4a7c15ull;
 	u32 tag = (u32)(hash >> 32) | 1;
 	struct indirect_entry *e = &p->indirect[hash >> 20 & p->indirect_mask];
-	struct indirect_entry *last = &p->last_target[place_of(ip) & p->indirect_mask];
+	struct indirect_entry *last = &p->last_target[branch_place(ip).at & p->indirect_mask];
 	bool known = e->tag == tag;
 	bool right = (known ? e->target : last->tag == (u32)ip ? last->target : 0) == target;
 
@@ -190,22 +265,4 @@ bool predict_target(struct predictor *p, u64 ip, u64 target)
 	}
 	*last = (struct indirect_entry){.target = target, .tag = (u32)ip};
 	return right;
-}
-
-void predictor_call(struct predictor *p, u64 next)
-{
-	p->top = p->top + 1 == p->returns ? 0 : p->top + 1;
-	p->stack[p->top] = next;
-	p->depth += p->depth < p->returns;
-}
-
-bool predict_return(struct predictor *p, u64 target)
-{
-	u64 predicted = p->stack[p->top];
-
-	if (!p->depth)
-		return false;
-	p->depth--;
-	p->top = p->top ? p->top - 1 : p->returns - 1;
-	return predicted == target;
 }

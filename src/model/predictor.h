@@ -5,7 +5,27 @@
 #include "model/machine.h"
 #include "model/tags.h"
 
-#define TAGE_TABLES 6u
+#define TAGE_TABLES 4u
+#define TAGE_LENGTH 128u /* of the longest history */
+
+/* With TAGE: what is known of a branch before it is predicted; more than a core has of these. */
+#define SITE_BITS 16u
+#define SITES     (1u << SITE_BITS)
+
+/* Directions that the branches of a site have had so far, for all cores of a model. */
+enum site_bias {
+	SITE_UNSEEN,
+	SITE_NOT_TAKEN,
+	SITE_TAKEN,
+	SITE_BOTH,
+};
+
+/* A branch as the predictor knows it. */
+struct branch_place {
+	u64 key; /* what is mixed with a history */
+	u32 at;  /* for tables without one */
+	u32 site;
+};
 
 struct indirect_entry {
 	u64 target;
@@ -16,7 +36,7 @@ struct indirect_entry {
 struct predictor {
 	u8 direction; /* enum machine_direction */
 	u32 mask;     /* entries - 1; of TAGE, of each table */
-	u32 index_bits;
+	u32 shift;    /* 64 - bits of that */
 	u32 indirect_mask;
 	u32 returns, top; /* the return stack's size, and where it was pushed last */
 	u32 depth;        /* how much of it is good */
@@ -28,21 +48,62 @@ struct predictor {
 	u64 tage_mask[TAGE_TABLES]; /* of history[0] */
 	u64 tage_mask_high;         /* of history[1], for the last table */
 	/* In the model's memory. */
+	u8 *bias;    /* TAGE: of each site, enum site_bias; the model's */
+	s8 *run;     /* TAGE: of each site, how often it has gone the same way; below 0 not taken */
 	u8 *counter; /* two bits each; TAGE's base */
-	u16 *tagged; /* TAGE: tables of tag << 5 | useful << 3 | counter */
+	u16 *tagged; /* TAGE: tables of valid << 15 | tag << 5 | useful << 3 | counter */
 	u64 *stack;
 	struct indirect_entry *indirect, *last_target;
 	struct tags btb;
 };
 
+static inline struct branch_place branch_place(u64 ip)
+{
+	u64 key = ip * 0x9e3779b97f4a7c15ull;
+
+	/* What lies near stays apart in tables without history. */
+	return (struct branch_place){.key = key,
+				     .at = (u32)(ip >> 1 ^ ip >> 16),
+				     .site = (u32)(key >> (64 - SITE_BITS))};
+}
+
 /* True: the prediction was @taken. Learns. */
 bool predict_direction(struct predictor *p, u64 ip, bool taken);
+
+/*
+ * The same of @n branches that come one after the other, not taken but for the last one, which was
+ * @taken. Returns how many of them were predicted wrongly, and whether the last one was. With TAGE
+ * they have gone both ways.
+ */
+u32 predict_directions(struct predictor *p, const struct branch_place *b, u32 n, bool taken,
+		       bool *last_wrong);
+
+/* Whether the branch is predicted as it has always gone, and what it has done is not remembered. */
+static inline bool predictor_filters(const struct predictor *p, u64 ip)
+{
+	return p->bias && p->bias[branch_place(ip).site] != SITE_BOTH;
+}
 
 /* The same of the target of an indirect jump or call. */
 bool predict_target(struct predictor *p, u64 ip, u64 target);
 
-void predictor_call(struct predictor *p, u64 next);
-bool predict_return(struct predictor *p, u64 target);
+static inline void predictor_call(struct predictor *p, u64 next)
+{
+	p->top = p->top + 1 == p->returns ? 0 : p->top + 1;
+	p->stack[p->top] = next;
+	p->depth += p->depth < p->returns;
+}
+
+static inline bool predict_return(struct predictor *p, u64 target)
+{
+	u64 predicted = p->stack[p->top];
+
+	if (!p->depth)
+		return false;
+	p->depth--;
+	p->top = p->top ? p->top - 1 : p->returns - 1;
+	return predicted == target;
+}
 
 /* A branch has been taken to @target: for what depends on the path. */
 static inline void predictor_path(struct predictor *p, u64 target)

@@ -124,6 +124,57 @@ TEST(correlation)
 	EXPECT(correlated_misses(MACHINE_TAGE, 128, 10) < 100);
 }
 
+/* A branch that has gone one way only is not in TAGE's history, which reaches over any number. */
+TEST(branches_of_one_direction)
+{
+	struct model *model = model_of(MACHINE_TAGE, 128);
+	struct model_core *core = model_core(model, 0);
+
+	cond(core, 0x4000, false);
+	EXPECT_EQ(misses(core), 0);
+	cond(core, 0x5000, true);
+	EXPECT_EQ(misses(core), 1);
+	for (u32 i = 0; i < 1000; i++) {
+		cond(core, 0x4000, false);
+		cond(core, 0x5000, true);
+	}
+	EXPECT_EQ(misses(core), 1);
+	cond(core, 0x4000, true);
+	cond(core, 0x5000, false);
+	EXPECT_EQ(misses(core), 3);
+	model_free(model);
+	EXPECT(correlated_misses(MACHINE_TAGE, 128, 200) < 100);
+}
+
+/* One that has gone the same way for long goes on so, whatever comes in between. */
+TEST(long_runs)
+{
+	struct model *model = model_of(MACHINE_TAGE, 128);
+	struct model_core *core = model_core(model, 0);
+	u64 state = 99, before = 0;
+
+	for (u32 i = 0; i < 100; i++) {
+		if (i == 50)
+			before = misses(core);
+		for (u32 k = 0; k < 1000; k++)
+			cond(core, 0x4000, k > 0);
+	}
+	EXPECT_EQ(misses(core) - before, 50);
+	model_free(model);
+	/* With a random one beside it each history is a new one. */
+	model = model_of(MACHINE_TAGE, 128);
+	core = model_core(model, 0);
+	for (u32 i = 0, of_others = 0; i < 20000; i++) {
+		cond(core, 0x4000, random_number(&state) >> 20 & 1);
+		before = misses(core);
+		cond(core, 0x5000, i % 500 != 0);
+		of_others += misses(core) != before;
+		if (i + 1 == 20000)
+			EXPECT(of_others >= 40 && of_others < 100);
+	}
+	model_free(model);
+}
+
 TEST(random_directions)
 {
 	static const enum machine_direction all[] = {MACHINE_BIMODAL, MACHINE_GSHARE, MACHINE_TAGE};
