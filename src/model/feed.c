@@ -1,6 +1,7 @@
 #include "model/feed.h"
 
 #include "model/cycles.h"
+#include "model/path-branches.h"
 
 #define INSNS_MAX    255u
 #define ACCESSES_MAX 1024u /* of a block */
@@ -28,18 +29,37 @@ struct feed_op {
 	u64 pc, target; /* of an access its displacement */
 };
 
-/* What the model is told when a path is taken. */
+/*
+ * What the model is told when a path is taken. It is made with an op for each branch; what is kept
+ * has none, and an open one in its head.
+ */
 struct feed_path {
 	u64 pc;
-	u64 ticks;
-	u32 insns;
+	u64 open_pc;
+	u32 ticks;
 	u16 nr_ops;
 	u16 nr_slots;
-	struct feed_op op[];
+	u8 insns;
+	u8 open; /* enum model_branch_kind; 0: none */
+	u8 open_len;
+	u16 first_op; /* behind the head, in units of 8 bytes */
+	struct path_branches branches;
+	/* Then what goes with these; struct feed_op op[nr_ops] */
 };
 
-_Static_assert(sizeof(struct feed_path) + OPS_MAX * sizeof(struct feed_op) < 65536, "PATH_ROOM");
-#define PATH_ROOM 65536u /* bytes that the largest may take */
+static inline const struct feed_op *ops_of(const struct feed_path *p)
+{
+	return (const struct feed_op *)((const u8 *)(p + 1) + p->first_op * 8);
+}
+
+/* A path that leaves a branch out; of a list. */
+struct left_out {
+	u32 path, next;
+};
+
+_Static_assert(sizeof(struct feed_path) + OPS_MAX * sizeof(struct feed_op) < FEED_PATH_MAX,
+	       "a path has room");
+#define PATH_ROOM (FEED_PATH_MAX + INSNS_MAX * (u32)sizeof(struct left_out)) /* and its lists */
 
 /* A block as it is described, within its bounds. */
 struct described {
@@ -103,7 +123,7 @@ struct making {
 
 static struct feed_op *add_op(struct making *m, u8 kind, u64 pc, u32 len)
 {
-	struct feed_op *op = &m->path->op[m->path->nr_ops++];
+	struct feed_op *op = (struct feed_op *)(m->path + 1) + m->path->nr_ops++;
 
 	*op = (struct feed_op){.kind = kind, .len = (u8)len, .pc = pc};
 	return op;
@@ -169,7 +189,7 @@ static void add_access(struct making *m, u64 pc, const u8 *at)
 	if (a.kind >= PATH_LOADS) {
 		op->kind = OP_STRING;
 		/* What one string instruction does to two strings comes one after the other. */
-		if (op > m->path->op && op[-1].kind == OP_STRING && op[-1].pc == pc)
+		if (m->path->nr_ops > 1 && op[-1].kind == OP_STRING && op[-1].pc == pc)
 			op[-1].and_next = 1;
 	}
 	op->branch = a.kind;
@@ -194,11 +214,11 @@ static void add_cost(struct making *m, const u8 *at)
 
 /*
  * Works out instructions [from, upto) of a block, of which the last one is a branch that was @taken
- * if it is conditional. In room[] behind what is used. NULL: they are not described.
+ * if it is conditional. In made[]. NULL: they are not described.
  */
 static struct feed_path *make(struct feed *f, u32 block, u32 from, u32 upto, bool taken)
 {
-	struct making m = {.f = f, .path = (struct feed_path *)(f->room + f->used)};
+	struct making m = {.f = f, .path = (struct feed_path *)f->made};
 	u32 frag = 0, target = 0, access = 0;
 	struct path_frag at, next;
 	struct described d;
@@ -208,7 +228,7 @@ static struct feed_path *make(struct feed *f, u32 block, u32 from, u32 upto, boo
 		return NULL;
 	m.first_slot = slots_before(&d, from);
 	m.end_slot = slots_before(&d, upto);
-	*m.path = (struct feed_path){.insns = upto - from,
+	*m.path = (struct feed_path){.insns = (u8)(upto - from),
 				     .nr_slots = (u16)(m.end_slot - m.first_slot)};
 	__builtin_memcpy(&at, d.frags, sizeof(at));
 	pc = at.pc;
@@ -248,29 +268,108 @@ static struct feed_path *make(struct feed *f, u32 block, u32 from, u32 upto, boo
 		}
 		pc += len;
 	}
-	m.path->ticks = cost_ticks(&m.cost, model_machine(f->model));
+	m.path->ticks = (u32)cost_ticks(&m.cost, model_machine(f->model));
 	return m.path;
 }
 
-/* The path of that number; NULL: it is not described. */
-static const struct feed_path *path_of(struct feed *f, u32 number)
+/* The path of that number as it is made; NULL: it is not described. */
+static struct feed_path *path_of(struct feed *f, u32 number)
 {
 	struct path_entry e = f->space->path[number];
-	struct feed_path *p;
-	u64 size;
 
-	if (!e.known)
-		return NULL;
-	p = make(f, e.block, e.from, e.upto, e.taken);
-	if (!p)
-		return NULL;
-	size = ALIGN_UP(sizeof(*p) + p->nr_ops * sizeof(p->op[0]), 8);
-	/* There is always room for one more. */
-	if (f->used + size + PATH_ROOM > sizeof(f->room))
-		return p;
+	return e.known ? make(f, e.block, e.from, e.upto, e.taken) : NULL;
+}
+
+/* Room for a path with its lists; NULL: there is none. */
+static void *room_for(struct feed *f)
+{
+	return f->used + PATH_ROOM <= sizeof(f->room) ? f->room + f->used : NULL;
+}
+
+/* A branch of a path that is left out, until branches of its site have gone both ways. */
+static void leave_out(struct feed *f, u32 number, u32 site)
+{
+	struct left_out *l = (struct left_out *)(f->room + f->used);
+
+	*l = (struct left_out){.path = number, .next = f->left_out[site]};
+	f->left_out[site] = (u32)(f->used / 8) + 1;
+	f->used += sizeof(*l);
+}
+
+/* They have: the paths are worked out again when they are taken next. */
+static void take_in(struct feed *f, u32 site)
+{
+	for (u32 i = f->left_out[site]; i;) {
+		const struct left_out *l = (const struct left_out *)(f->room + (i - 1) * 8ull);
+
+		f->at[l->path] = 0;
+		i = l->next;
+	}
+	f->left_out[site] = 0;
+}
+
+/* What has been told of a path, of which the predictor has learned, in the form to be kept. */
+static void keep(struct feed *f, const struct model_core *core, u32 number,
+		 const struct feed_path *made)
+{
+	const struct predictor *predictor = &core->predictor;
+	const struct feed_op *op = (const struct feed_op *)(made + 1), *end = op + made->nr_ops;
+	struct branch_place cond[INSNS_MAX];
+	u64 call[INSNS_MAX], jump[INSNS_MAX];
+	struct path_branches b = {0};
+	struct feed_path *p;
+	struct feed_op *to;
+	u8 *then;
+
+	if (!room_for(f))
+		return;
+	for (const struct feed_op *o = op; o < end; o++) {
+		if (o->kind != OP_BRANCH)
+			continue;
+		b.nr++;
+		b.if_right = b.taken = 0;
+		if (o->branch == MODEL_COND) {
+			struct branch_place place = branch_place(o->pc);
+
+			if (predictor_filters(predictor, o->pc)) {
+				leave_out(f, number, place.site);
+			} else {
+				cond[b.nr_conds++] = place;
+				b.if_right = b.taken = o->taken;
+			}
+		}
+		if (o->branch == MODEL_CALL)
+			call[b.nr_calls++] = o->pc + o->len;
+		if (o->taken) {
+			b.targets = b.targets << 5 ^ o->target >> 1;
+			b.shift = (u8)min_u64(b.shift + 5u, 64);
+			jump[b.nr_jumps++] = o->pc;
+		}
+	}
+	p = (struct feed_path *)(f->room + f->used);
+	*p = *made;
+	p->branches = b;
+	then = (u8 *)(p + 1);
+	__builtin_memcpy(then, cond, b.nr_conds * sizeof(cond[0]));
+	then += b.nr_conds * sizeof(cond[0]);
+	__builtin_memcpy(then, call, b.nr_calls * sizeof(call[0]));
+	then += b.nr_calls * sizeof(call[0]);
+	__builtin_memcpy(then, jump, b.nr_jumps * sizeof(jump[0]));
+	to = (struct feed_op *)(then + b.nr_jumps * sizeof(jump[0]));
+	p->first_op = (u16)(((u8 *)to - (u8 *)(p + 1)) / 8);
+	p->nr_ops = 0;
+	for (const struct feed_op *o = op; o < end; o++) {
+		if (o->kind == OP_OPEN) {
+			p->open = o->branch;
+			p->open_pc = o->pc;
+			p->open_len = o->len;
+		} else if (o->kind != OP_BRANCH) {
+			*to++ = *o;
+			p->nr_ops++;
+		}
+	}
 	f->at[number] = (u32)(f->used / 8) + 1;
-	f->used += size;
-	return p;
+	f->used += (u64)((u8 *)to - (u8 *)p);
 }
 
 /* An indirect branch has gone to @pc. */
@@ -334,24 +433,34 @@ static void string(const struct feed_thread *t, struct model_core *core, const s
 	}
 }
 
-static inline void tell(struct feed *f, struct feed_thread *t, struct model_core *core,
+static void branch(struct feed *f, struct model_core *core, const struct feed_op *op)
+{
+	bool filtered = op->branch == MODEL_COND && predictor_filters(&core->predictor, op->pc);
+
+	model_branch(core, op->pc, op->pc + op->len, (enum model_branch_kind)op->branch, op->taken,
+		     op->target);
+	if (filtered && !predictor_filters(&core->predictor, op->pc))
+		take_in(f, branch_place(op->pc).site);
+}
+
+/* False: it is left out, since slots are missing. */
+static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core *core,
 			const struct feed_path *p)
 {
 	const u64 *slots = t->next;
 
 	if (unlikely(t->end - slots < p->nr_slots)) {
 		f->unknown++;
-		return;
+		return false;
 	}
 	t->next = slots + p->nr_slots;
 	close_branch(t, core, p->pc);
-	for (const struct feed_op *op = p->op, *end = op + p->nr_ops; op < end; op++) {
+	if (p->branches.nr)
+		model_path_branches(core, &p->branches, p + 1);
+	for (const struct feed_op *op = ops_of(p), *end = op + p->nr_ops; op < end; op++) {
 		switch (op->kind) {
 		case OP_FETCH: model_fetch(core, op->pc, op->len); break;
-		case OP_BRANCH:
-			model_branch(core, op->pc, op->pc + op->len,
-				     (enum model_branch_kind)op->branch, op->taken, op->target);
-			break;
+		case OP_BRANCH: branch(f, core, op); break;
 		case OP_OPEN:
 			t->open = op->branch;
 			t->open_pc = op->pc;
@@ -367,24 +476,33 @@ static inline void tell(struct feed *f, struct feed_thread *t, struct model_core
 		default: string(t, core, op, slots); op += op->and_next;
 		}
 	}
+	if (p->open) {
+		t->open = p->open;
+		t->open_pc = p->open_pc;
+		t->open_next = p->open_pc + p->open_len;
+	}
 	if (f->parts & MODEL_CYCLES)
 		model_work(core, p->insns, p->ticks);
+	return true;
 }
 
-static inline const struct feed_path *lookup(struct feed *f, u32 number)
+/* The path of that number as it is kept; NULL: it is not. */
+static inline const struct feed_path *lookup(const struct feed *f, u32 number)
 {
-	if (likely(f->at[number]))
-		return (const struct feed_path *)(f->room + (f->at[number] - 1) * 8ull);
-	return number >= PATH_FIRST ? path_of(f, number) : NULL;
+	u32 at = f->at[number];
+
+	return likely(at) ? (const struct feed_path *)(f->room + (at - 1) * 8ull) : NULL;
 }
 
-static inline void take_path(struct feed *f, struct feed_thread *t, struct model_core *core,
-			     u32 number)
+/* A path that is not kept. */
+__attribute__((noinline)) static void take_other(struct feed *f, struct feed_thread *t,
+						 struct model_core *core, u32 number)
 {
-	const struct feed_path *p = lookup(f, number);
+	const struct feed_path *p = number >= PATH_FIRST ? path_of(f, number) : NULL;
 
-	if (likely(p)) {
-		tell(f, t, core, p);
+	if (p) {
+		if (tell(f, t, core, p))
+			keep(f, core, number, p);
 		return;
 	}
 	/* Of code for which there was no room the number is that of its instructions. */
@@ -392,6 +510,17 @@ static inline void take_path(struct feed *f, struct feed_thread *t, struct model
 	t->open = 0;
 	if (f->parts & MODEL_CYCLES && number < PATH_FIRST)
 		model_work(core, number, number * (u64)MACHINE_TICKS);
+}
+
+static inline void take_path(struct feed *f, struct feed_thread *t, struct model_core *core,
+			     u32 number)
+{
+	const struct feed_path *p = lookup(f, number);
+
+	if (likely(p))
+		tell(f, t, core, p);
+	else
+		take_other(f, t, core, number);
 }
 
 static void take_part(struct feed *f, struct feed_thread *t, struct model_core *core, u32 block,
@@ -472,8 +601,12 @@ static void complete_pending(struct feed *f, struct feed_thread *t, const u64 **
 			     const u64 *end)
 {
 	struct path_entry e = f->space->path[t->pending];
-	const struct feed_path *p = t->pending >= PATH_FIRST && e.known ? lookup(f, t->pending)
-									: NULL;
+	const struct feed_path *p = NULL;
+
+	if (t->pending >= PATH_FIRST && e.known) {
+		p = lookup(f, t->pending);
+		p = p ? p : path_of(f, t->pending);
+	}
 
 	while (p && t->nr_stashed < p->nr_slots && t->nr_stashed < PATH_SLOTS_MAX && *slots < end)
 		t->stash[t->nr_stashed++] = *(*slots)++;

@@ -11,8 +11,11 @@
 
 #include "abi/path-trace.h"
 #include "model/model.h"
+#include "model/predictor.h"
 
 #define FEED_ROOM (128u << 20) /* bytes for what is worked out; without room it is done again */
+
+#define FEED_PATH_MAX 65536u /* bytes of the largest path */
 
 struct feed {
 	struct model *model;
@@ -23,6 +26,9 @@ struct feed {
 	u64 unknown; /* instructions whose path is not described; entries that make no sense */
 	u64 system;  /* ticks of an instruction that is of no path */
 	u32 at[PATH_WORDS]; /* where a path is in room[], in units of 8 bytes, + 1 */
+	/* Of each site paths that leave its branches out; a list in room[], likewise. */
+	u32 left_out[SITES];
+	u64 made[FEED_PATH_MAX / 8]; /* a path that is being worked out */
 	u8 room[FEED_ROOM] __attribute__((aligned(64)));
 };
 

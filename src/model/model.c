@@ -1,4 +1,4 @@
-/* A model's memory, its counters, and branches and work, which have no files of their own. */
+/* A model's memory and its counters, and work, which has no file of its own. */
 #include "model/model-priv.h"
 
 /* Hands memory out from a place; with base 0 only counts. */
@@ -197,53 +197,6 @@ void model_hits(struct model_core *core, u64 loads, u64 stores)
 {
 	core->count[model_cache_counter(MODEL_L1D, MODEL_READ, false)] += loads;
 	core->count[model_cache_counter(MODEL_L1D, MODEL_WRITE, false)] += stores;
-}
-
-/* A direct branch that the front end learns of only when it has decoded it. */
-static void look_in_btb(struct model_core *core, u64 ip)
-{
-	struct tags *btb = &core->predictor.btb;
-	u64 key = ip << 4 | TAG_VALID;
-	u32 set = tags_set(btb, ip ^ ip >> 7);
-
-	if (tags_touch(btb, set, key))
-		return;
-	tags_insert(btb, set, key);
-	count(core, MODEL_BTB_MISSES);
-	lose_front(core, core->model->machine.penalty.btb);
-}
-
-bool model_branch(struct model_core *core, u64 ip, u64 next, enum model_branch_kind kind,
-		  bool taken, u64 target)
-{
-	struct predictor *p = &core->predictor;
-	bool right = true;
-
-	count(core, MODEL_BRANCH_INSTRUCTIONS);
-	switch (kind) {
-	case MODEL_COND: right = predict_direction(p, ip, taken); break;
-	case MODEL_JUMP: break;
-	case MODEL_CALL: predictor_call(p, next); break;
-	case MODEL_JUMP_IND: right = predict_target(p, ip, target); break;
-	case MODEL_CALL_IND:
-		right = predict_target(p, ip, target);
-		predictor_call(p, next);
-		break;
-	case MODEL_RETURN: right = predict_return(p, target); break;
-	}
-	if (taken) {
-		predictor_path(p, target);
-		if (core->parts & MODEL_CYCLES && right)
-			look_in_btb(core, ip);
-	}
-	if (likely(right))
-		return false;
-	count(core, MODEL_BRANCH_MISSES);
-	if (kind == MODEL_COND)
-		count(core, MODEL_CONDITIONAL_MISSES);
-	if (core->parts & MODEL_CYCLES)
-		lose_front(core, core->model->machine.penalty.mispredict);
-	return true;
 }
 
 void model_work(struct model_core *core, u32 insns, u64 ticks)

@@ -84,11 +84,20 @@ static void same_counts(const char *name, u32 parts, const struct model_core *go
 	}
 }
 
-/* @period: with a deadline each so many instructions. */
-static void check_run(struct guest *g, const struct program *p, const struct native_step *steps,
-		      u64 n, u32 parts, u64 period)
+static struct machine machine_that_predicts(enum machine_direction direction)
 {
 	struct machine m = small_machine();
+
+	m.branch.direction = (u8)direction;
+	m.branch.history = direction == MACHINE_BIMODAL ? 0 : direction == MACHINE_TAGE ? 128 : 10;
+	return m;
+}
+
+/* @period: with a deadline each so many instructions. */
+static void check_run(struct guest *g, const struct program *p, const struct native_step *steps,
+		      u64 n, u32 parts, enum machine_direction direction, u64 period)
+{
+	struct machine m = machine_that_predicts(direction);
 	struct model *model = model_new(&m, 1, parts), *oracle = model_new(&m, 1, parts);
 	struct model_core *core = model_core(model, 0), *want = model_core(oracle, 0);
 	struct feed *f = zeroes(sizeof(*f));
@@ -141,10 +150,12 @@ static void check_program(struct guest *g, const struct program *p)
 	n = native_steps(g, p->fn, p->abc, 2000000, &steps);
 	dbt_set_mask(g->t, MASK);
 	for (u32 i = 0; i < ARRAY_SIZE(parts); i++)
-		check_run(g, p, steps, n, parts[i], 0);
+		check_run(g, p, steps, n, parts[i], MACHINE_BIMODAL, 0);
+	check_run(g, p, steps, n, MODEL_BRANCHES, MACHINE_GSHARE, 0);
+	check_run(g, p, steps, n, MODEL_PARTS, MACHINE_TAGE, 0);
 	dbt_set_mask(g->t, MASK | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
-	check_run(g, p, steps, n, MODEL_PARTS, 7);
-	check_run(g, p, steps, n, MODEL_PARTS, 1009);
+	check_run(g, p, steps, n, MODEL_PARTS, MACHINE_TAGE, 7);
+	check_run(g, p, steps, n, MODEL_PARTS, MACHINE_TAGE, 1009);
 	dbt_set_mask(g->t, DBT_MASK_ALL);
 	free(steps);
 }
@@ -168,7 +179,7 @@ TEST(wherever_a_signal_comes)
 
 		dbt_set_mask(g->t, MASK);
 		for (g->step = 1;; g->step++) {
-			check_run(g, &programs[i], steps, n, MODEL_PARTS, 0);
+			check_run(g, &programs[i], steps, n, MODEL_PARTS, MACHINE_TAGE, 0);
 			if (g->stepped < g->step || test_failures)
 				break;
 		}
