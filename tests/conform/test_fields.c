@@ -1,7 +1,7 @@
 /*
- * What is in a sample, bit by bit of sample_type, and at its end: of page faults at one store, which
- * every machine has. Others hold what the values are worth; this is about which words there are, in
- * which order, and whose ids they have.
+ * What is in a sample, bit by bit of sample_type, and at its end: of page faults at one store,
+ * which every machine has. Others hold what the values are worth; this is about which words there
+ * are, in which order, and whose ids they have.
  */
 #include "conform/conform.h"
 
@@ -257,7 +257,7 @@ CONFORM(ids_of_copies)
 	pid_t child;
 
 	to_cpu(0);
-	/* One that is not inherited: a kernel does not swap the contexts of parent and child then. */
+	/* One that is not inherited: no kernel swaps the contexts of parent and child then. */
 	NEED(ev_self(sw_attr(PERF_COUNT_SW_DUMMY)) >= 0);
 	attr.inherit = 1;
 	b = map(ev_open(&attr, 0, 0, -1, 0));

@@ -1,9 +1,13 @@
 /*
  * Events with a period, and buffers of records: what a counting event has not. Opening, mapping,
- * redirecting and the ioctls of sampling events [ATTR-04, RING-01, RING-02, FLAG-02, IOC-03,
- * IOC-05, IOC-06, INH-09]; what is written into a buffer is not looked at here.
+ * locking memory, redirecting and the ioctls of sampling events [ATTR-04, RING-01, RING-02,
+ * RING-13, FLAG-02, IOC-03, IOC-05, IOC-06, INH-09]; what samples write into a buffer is not looked
+ * at here.
  */
 #include "conform/conform.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
 #define PAGE 4096
 
@@ -167,4 +171,114 @@ CONFORM(period)
 		  ev_ioctl((int)freq, PERF_EVENT_IOC_PERIOD, (unsigned long)&one), 0);
 	check_err("IOC-05", "PERIOD of a frequency event: above the maximum",
 		  ev_ioctl((int)freq, PERF_EVENT_IOC_PERIOD, (unsigned long)&fast), EINVAL);
+}
+
+/* An event that counts has no samples, but a buffer for what else there is to tell. */
+CONFORM(counting)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct perf_event_mmap_page *page;
+	const struct perf_event_header *h;
+	u64 before;
+	void *p = NULL;
+	int fd;
+
+	attr.comm = 1;
+	fd = (int)ev_self(attr);
+	NEED(fd >= 0 && map(fd, 3, PROT_READ | PROT_WRITE, &p) == 0);
+	page = p;
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	before = ev_count(fd);
+	touch_pages(20);
+	prctl(PR_SET_NAME, "counting");
+	CHECK_ROW("RING-17", ev_count(fd) - before >= 20, "an event with a buffer counts", "%lu",
+		  ev_count(fd) - before);
+	h = (const void *)((const u8 *)p + PAGE);
+	check_val("RING-17", "in its buffer is a change of name", h->type, PERF_RECORD_COMM);
+	check_val("RING-17", "and nothing else", page->data_head == h->size, 1);
+	check_val("RING-17", "in its page the count's place", page->data_offset == PAGE, 1);
+}
+
+/* A user whom nobody else on the machine is. */
+#define SOMEBODY 54321
+
+static long long mlock_pages(void)
+{
+	char text[32] = "";
+	int fd = open("/proc/sys/kernel/perf_event_mlock_kb", O_RDONLY);
+
+	NEED(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return strtoll(text, NULL, 10) * 1024 / PAGE * sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static void limit_pages(rlim_t soft)
+{
+	struct rlimit limit = {soft * PAGE, 4 * PAGE};
+
+	NEED(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+}
+
+/* The largest buffers that there are room for, until the user has locked what he may. */
+static void lock_all(void)
+{
+	long long left = mlock_pages();
+
+	for (size_t pages = 512; pages; pages /= 2)
+		for (; left > (long long)pages; left -= (long long)pages + 1)
+			NEED(map(dummy(0), pages + 1, PROT_READ | PROT_WRITE, &(void *){0}) == 0);
+	if (left)
+		NEED(map(dummy(0), 1, PROT_READ, &(void *){0}) == 0);
+}
+
+static void locked(void)
+{
+	int fd, status;
+	pid_t child;
+	void *p = NULL;
+
+	limit_pages(0);
+	lock_all();
+	check_err("RING-13", "a page more than the user may lock",
+		  map(dummy(0), 1, PROT_READ, NULL), EPERM);
+	check_err("RING-13", "a buffer more", map(dummy(0), 2, PROT_READ | PROT_WRITE, NULL),
+		  EPERM);
+	limit_pages(3);
+	fd = dummy(0);
+	check_err("RING-13", "a buffer that RLIMIT_MEMLOCK allows",
+		  map(fd, 3, PROT_READ | PROT_WRITE, &p), 0);
+	check_err("RING-13", "the same buffer once more", map(fd, 3, PROT_READ | PROT_WRITE, NULL),
+		  0);
+	check_err("RING-13", "another one, which it does not", map(dummy(0), 1, PROT_READ, NULL),
+		  EPERM);
+	child = fork();
+	if (!child)
+		_exit((int)-map(dummy(0), 3, PROT_READ | PROT_WRITE, NULL));
+	NEED(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	check_err("RING-13", "another one in another process, which has a limit of its own",
+		  -WEXITSTATUS(status), 0);
+	munmap(p, 3 * PAGE);
+	check_err("RING-13", "another one when the first is gone",
+		  map(dummy(0), 3, PROT_READ | PROT_WRITE, NULL), 0);
+}
+
+static void locked_by_somebody(void)
+{
+	NEED(setresgid(SOMEBODY, SOMEBODY, SOMEBODY) == 0);
+	NEED(setresuid(SOMEBODY, SOMEBODY, SOMEBODY) == 0);
+	locked();
+}
+
+CONFORM(memory)
+{
+	if (geteuid() || paranoid() < 0) {
+		skip_row("RING-13", "how much memory a user may lock",
+			 "it takes a user of whom nobody else is, and a limit");
+		return;
+	}
+	in_child(locked_by_somebody);
+	limit_pages(0);
+	lock_all();
+	check_err("RING-13", "with CAP_IPC_LOCK there is no limit",
+		  map(dummy(0), 9, PROT_READ | PROT_WRITE, NULL), 0);
 }

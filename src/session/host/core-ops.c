@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -230,14 +229,10 @@ static void host_memory_free(void *ctx, void *memory, size_t size, void *host)
 static void host_mlock_limit(void *ctx, struct task *task, u32 *uid, u64 *limit)
 {
 	const struct guest_thread *th = task_host(task);
-	struct rlimit r;
 
 	(void)ctx;
 	*uid = th ? cred_euid(th->process->pid, th->tid) : ~0u;
-	*limit = ~0ull;
-	if (th && !prlimit(th->process->pid, RLIMIT_MEMLOCK, NULL, &r) &&
-	    r.rlim_cur != RLIM_INFINITY)
-		*limit = r.rlim_cur;
+	*limit = th ? cred_memlock(th->process->pid) : ~0ull;
 }
 
 const struct core_ops session_core_ops = {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -320,6 +321,26 @@ u32 cred_euid(pid_t pid, s32 tid)
 	struct ids ids;
 
 	return ids_read(pid, tid, "Uid", &ids) ? ids.effective : ~0u;
+}
+
+u64 cred_memlock(pid_t pid)
+{
+	char path[64], line[256];
+	u64 limit = ~0ull;
+	struct rlimit r;
+	FILE *f;
+
+	if (!prlimit(pid, RLIMIT_MEMLOCK, NULL, &r))
+		return r.rlim_cur == RLIM_INFINITY ? ~0ull : r.rlim_cur;
+	/* Another user's, which it takes CAP_SYS_RESOURCE to ask for but nothing to read. */
+	snprintf(path, sizeof(path), "/proc/%d/limits", (int)pid);
+	f = fopen(path, "re");
+	while (f && proc_line(f, line, sizeof(line)) &&
+	       !proc_limit(line, "Max locked memory", &limit))
+		;
+	if (f)
+		fclose(f);
+	return limit;
 }
 
 /* For where there is no /proc to ask: an ordinary user may send signals to what is his. */

@@ -44,6 +44,8 @@ bool pid_inside(s32 tid, struct pid_inside *in);
 
 /* ~0u: not known */
 u32 cred_euid(pid_t pid, s32 tid);
+/* What the process may lock, in bytes; ~0: all, or not known. */
+u64 cred_memlock(pid_t pid);
 bool cred_capable(pid_t pid, s32 tid, enum core_cap cap);
 /* Might @who ptrace @target in that way? */
 bool cred_may_access(struct guest_thread *who, struct guest_thread *target, enum core_access how);

@@ -123,6 +123,16 @@ s32 proc_last_number(const char *text)
 	}
 }
 
+bool proc_limit(const char *line, const char *name, u64 *limit)
+{
+	unsigned long long value;
+
+	if (strncmp(line, name, strlen(name)))
+		return false;
+	*limit = sscanf(line + strlen(name), "%llu", &value) == 1 ? value : ~0ull;
+	return true;
+}
+
 bool proc_stat_field(const char *text, u32 field, u64 *value)
 {
 	/* The name may hold anything, but behind its last parenthesis are numbers. */

@@ -43,6 +43,8 @@ bool proc_range_next(FILE *maps, struct proc_range *r);
 
 /* What stands behind "@key:" if @line of status begins so; NULL: it does not. */
 const char *proc_status_value(const char *line, const char *key);
+/* The soft limit in @line of limits if it begins with @name, ~0: unlimited. False: it does not. */
+bool proc_limit(const char *line, const char *name, u64 *limit);
 /* The last of several numbers; 0: there is none. */
 s32 proc_last_number(const char *text);
 

@@ -139,6 +139,25 @@ TEST(words_and_status)
 	EXPECT_EQ(proc_last_number(" "), 0);
 }
 
+TEST(limits)
+{
+	u64 limit = 7;
+
+	EXPECT(proc_limit("Max locked memory         8192  65536  bytes", "Max locked memory",
+			  &limit));
+	EXPECT_EQ(limit, 8192);
+	EXPECT(proc_limit("Max locked memory  unlimited  unlimited  bytes", "Max locked memory",
+			  &limit));
+	EXPECT_EQ(limit, ~0ull);
+	EXPECT(proc_limit("Max locked memory  0  0  bytes", "Max locked memory", &limit));
+	EXPECT_EQ(limit, 0);
+	limit = 7;
+	EXPECT(!proc_limit("Max address space  unlimited  unlimited  bytes", "Max locked memory",
+			   &limit));
+	EXPECT(!proc_limit("Max", "Max locked memory", &limit));
+	EXPECT_EQ(limit, 7);
+}
+
 TEST(cgroups)
 {
 	char v1[] = "5:cpu,perf_event:/a:b\n0::/c\n", v2[] = "3:cpu:/x\n0::/c\n",
