@@ -1,7 +1,8 @@
 /*
- * What a running kernel has written (kernel.txt): each record is decoded, says what stands beside
- * it, and is encoded to the same bytes again; cut off anywhere, it is refused [SAMP-24,
- * MISC-01..04, MISC-09].
+ * What a running kernel has written (kernel.txt), and what it does not write (made.txt): each
+ * record is decoded, says what stands beside it, and is encoded to the same bytes again; cut off
+ * anywhere, it is refused [SAMP-01..22, SAMP-24, MISC-01..04, MISC-09, BR-05, REC-01..20]. Of every
+ * type there is one, and of every bit of sample_type.
  */
 #include "unit/test.h"
 
@@ -11,6 +12,8 @@
 #include "record/coding.h"
 
 static u64 record[RECORD_MAX / 8];
+/* What the files have: types, and the bits of the samples among them. */
+static u64 types, sample_bits;
 
 /* The bytes of a line of hexadecimal digits; 0: it is none. */
 static size_t from_hex(const char *line, u8 *out, size_t room)
@@ -79,16 +82,19 @@ static void check_record(size_t size, const struct ap_layout *layout, const char
 	if (memcmp(again, record, size) != 0)
 		TEST_FAIL("encoded to other bytes: %s", expected);
 	EXPECT_EQ(ap__record_encode(&rec, layout, again, size - 1), -ENOSPC);
+	types |= BIT(rec.type);
+	if (rec.type == PERF_RECORD_SAMPLE)
+		sample_bits |= layout->sample_type;
 	cut_short(size, layout);
 	say_shorter(size, layout);
 }
 
-TEST(what_a_kernel_writes)
+static void check_file(const char *path, unsigned int at_least)
 {
 	static char line[65536];
 	struct ap_layout layout = {0};
 	unsigned int records = 0;
-	FILE *f = fopen(KERNEL_TXT, "r");
+	FILE *f = fopen(path, "r");
 	size_t size = 0;
 
 	ASSERT(f);
@@ -104,5 +110,13 @@ TEST(what_a_kernel_writes)
 		}
 	}
 	fclose(f);
-	EXPECT(records > 70);
+	EXPECT(records >= at_least);
+}
+
+TEST(every_type_and_every_bit)
+{
+	check_file(KERNEL_TXT, 70);
+	check_file(MADE_TXT, 25);
+	EXPECT_EQ(types, BIT(AP_RECORD_CALLCHAIN_DEFERRED + 1) - 2);
+	EXPECT_EQ(sample_bits, BIT(25) - 1);
 }

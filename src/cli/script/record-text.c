@@ -53,6 +53,8 @@ static void branches(FILE *f, const struct ap_branch_stack *b)
 			(uint64_t)e->from, (uint64_t)e->to, e->mispred ? 'M' : '-',
 			e->predicted ? 'P' : '-', e->in_tx ? 'X' : '-', e->abort ? 'A' : '-',
 			(int)e->cycles, (int)e->type);
+		if (e->spec || e->new_type || e->priv)
+			fprintf(f, "/%d/%d/%d", (int)e->spec, (int)e->new_type, (int)e->priv);
 	}
 	fputc(']', f);
 	if (b->counters)
