@@ -1,0 +1,279 @@
+/*
+ * What follows an overflow [OVF-05..08, OVF-10]: signals, REFRESH's end, and a period that goes
+ * after a frequency. Of page faults, which every machine has. A kernel never throttles these; of
+ * what it throttles it would take another setting of the whole machine to have more than allowed.
+ */
+#include "conform/conform.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+#define PAGE  4096
+#define PAGES 256
+
+struct buffer {
+	int fd;
+	struct perf_event_mmap_page *page;
+	const u8 *data;
+	u64 at; /* of the next record */
+};
+
+static struct buffer map(long fd)
+{
+	struct buffer b = {.fd = (int)fd};
+
+	NEED(fd >= 0);
+	b.page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
+	NEED(b.page != MAP_FAILED);
+	b.data = (const u8 *)b.page + PAGE;
+	return b;
+}
+
+/* The next record, or NULL. Nothing goes round the end here. */
+static const struct perf_event_header *next(struct buffer *b)
+{
+	u64 head = __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE);
+	const struct perf_event_header *h = (const void *)(b->data + b->at);
+
+	NEED(head <= PAGES * PAGE);
+	if (b->at >= head)
+		return NULL;
+	NEED(h->size >= sizeof(*h) && h->size <= head - b->at);
+	b->at += h->size;
+	return h;
+}
+
+static void touch(int n)
+{
+	u8 *at = mmap(NULL, (size_t)n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+
+	NEED(at != MAP_FAILED && madvise(at, (size_t)n * PAGE, MADV_NOHUGEPAGE) == 0);
+	for (int i = 0; i < n; i++)
+		((volatile u8 *)at)[i * PAGE] = 1;
+	munmap(at, (size_t)n * PAGE);
+}
+
+static struct pe_attr faults(u64 period, u64 sample_type)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+
+	attr.sample_period = period;
+	attr.sample_type = sample_type;
+	return attr;
+}
+
+static volatile int signals, ends, right;
+static volatile int sender, last_code, last_band;
+static volatile pid_t taker;
+
+static void on_signal(int sig, siginfo_t *si, void *context)
+{
+	(void)sig, (void)context;
+	signals++;
+	ends += si->si_code == POLL_HUP;
+	right += si->si_fd == sender && si->si_code == POLL_IN &&
+		 si->si_band == (POLLIN | POLLRDNORM);
+	last_code = si->si_code;
+	last_band = (int)si->si_band;
+	taker = gettid();
+}
+
+static void handle(int sig)
+{
+	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+
+	NEED(sigaction(sig, &sa, NULL) == 0);
+	signals = ends = right = 0;
+}
+
+static void send_signals(int fd, int sig)
+{
+	NEED(fcntl(fd, F_SETSIG, sig) == 0 && fcntl(fd, F_SETOWN, getpid()) == 0);
+	NEED(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC) == 0);
+	sender = fd;
+}
+
+/* Everything was executed before when it counts. */
+static void warm_up(void)
+{
+	int fd = (int)ev_self(faults(10, PERF_SAMPLE_IP));
+
+	NEED(fd >= 0);
+	handle(SIGRTMIN);
+	send_signals(fd, SIGRTMIN);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(100);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	close(fd);
+	handle(SIGRTMIN);
+}
+
+/* A buffer that would be full only after 1000 samples changes nothing. */
+CONFORM(each_has_a_signal)
+{
+	static const char *const texts[][2] = {
+		{"a signal for each overflow", "each with the descriptor, POLL_IN and its band"},
+		{"with a buffer that wakes nobody, too", "each with them as well"},
+	};
+
+	warm_up();
+	for (int with = 0; with < 2; with++) {
+		struct pe_attr attr = faults(10, PERF_SAMPLE_IP);
+		int fd;
+
+		attr.wakeup_events = 1000;
+		fd = (int)ev_self(attr);
+		NEED(fd >= 0);
+		if (with)
+			map(fd);
+		handle(SIGRTMIN);
+		send_signals(fd, SIGRTMIN);
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+		touch(500);
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+		CHECK_ROW("OVF-06", signals >= 50 && (u64)signals == ev_count(fd) / 10,
+			  texts[with][0], "%d of %lu", signals, ev_count(fd));
+		CHECK_ROW("OVF-05", right == signals, texts[with][1], "%d of %d", right, signals);
+		close(fd);
+	}
+}
+
+/* Who has not asked for details has none. */
+CONFORM(without_details)
+{
+	int fd;
+
+	warm_up();
+	fd = (int)ev_self(faults(10, PERF_SAMPLE_IP));
+	NEED(fd >= 0);
+	handle(SIGIO);
+	send_signals(fd, 0);
+	sender = 0;
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) == 0);
+	touch(20);
+	check_val("OVF-05", "without F_SETSIG it is SIGIO", signals, 1);
+	check_val("OVF-05", "which says that it is the kernel's", last_code, SI_KERNEL);
+	check_val("OVF-05", "and no band", last_band, 0);
+	close(fd);
+}
+
+/* Blocked, one that is not real-time is there once; the others queue. */
+CONFORM(blocked)
+{
+	const struct {
+		int sig;
+		const char *text;
+		int want;
+	} cases[] = {
+		{SIGIO, "of SIGIO the first one is kept", 1},
+		{SIGRTMIN, "of a real-time signal all are", 5},
+	};
+	sigset_t set;
+
+	warm_up();
+	for (int i = 0; i < 2; i++) {
+		int fd = (int)ev_self(faults(10, PERF_SAMPLE_IP));
+
+		NEED(fd >= 0);
+		handle(cases[i].sig);
+		send_signals(fd, cases[i].sig);
+		sigemptyset(&set);
+		sigaddset(&set, cases[i].sig);
+		NEED(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+		touch(55);
+		NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+		NEED(sigprocmask(SIG_UNBLOCK, &set, NULL) == 0);
+		check_val("OVF-05", cases[i].text, signals, cases[i].want);
+		close(fd);
+	}
+}
+
+CONFORM(refresh)
+{
+	int fd;
+
+	warm_up();
+	fd = (int)ev_self(faults(10, PERF_SAMPLE_IP));
+	NEED(fd >= 0);
+	send_signals(fd, SIGRTMIN);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 4) == 0);
+	touch(200);
+	check_val("OVF-08", "REFRESH 4 sends four", signals, 4);
+	check_val("OVF-08", "three of them POLL_IN", right, 3);
+	check_val("OVF-08", "the last POLL_HUP", ends == 1 && last_code == POLL_HUP, 1);
+	check_val("OVF-05", "with its band", last_band, POLLHUP | POLLERR);
+	check_val("OVF-08", "then the event is off", (long long)ev_count(fd), 40);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) == 0);
+	touch(200);
+	check_val("OVF-08", "once more one POLL_HUP", signals == 5 && ends == 2, 1);
+	check_val("IOC-03", "after a period more", (long long)ev_count(fd), 50);
+}
+
+static pthread_barrier_t barrier;
+
+static void *wait_for_signals(void *tid)
+{
+	*(pid_t *)tid = gettid();
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+/* Another thread than the one that overflows. */
+CONFORM(owner)
+{
+	struct f_owner_ex owner = {.type = F_OWNER_TID};
+	pthread_t thread;
+	pid_t tid = 0;
+	int fd;
+
+	warm_up();
+	NEED(!pthread_barrier_init(&barrier, NULL, 2));
+	NEED(!pthread_create(&thread, NULL, wait_for_signals, &tid));
+	pthread_barrier_wait(&barrier);
+	fd = (int)ev_self(faults(10, PERF_SAMPLE_IP));
+	NEED(fd >= 0);
+	send_signals(fd, SIGRTMIN);
+	owner.pid = tid;
+	NEED(fcntl(fd, F_SETOWN_EX, &owner) == 0);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) == 0);
+	touch(100);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	check_val("OVF-07", "the signal comes", signals, 1);
+	check_val("OVF-07", "to the thread that owns the descriptor", taker == tid, 1);
+}
+
+/* It begins with every fault, and goes to what the frequency asks for. */
+CONFORM(frequency)
+{
+	struct pe_attr attr = faults(0, PERF_SAMPLE_PERIOD);
+	const struct perf_event_header *h;
+	struct buffer b;
+	u64 n = 0, first = 0, most = 0;
+
+	attr.freq = 1;
+	attr.sample_freq = 1000;
+	b = map(ev_self(attr));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	for (int i = 0; i < 20; i++)
+		touch(2000);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	while ((h = next(&b))) {
+		u64 period = *(const u64 *)(h + 1);
+
+		if (h->type != PERF_RECORD_SAMPLE)
+			continue;
+		if (!n++)
+			first = period;
+		if (period > most)
+			most = period;
+	}
+	check_val("OVF-10", "the first period of a frequency", (long long)first, 1);
+	CHECK_ROW("OVF-10", most >= 100, "faults that come fast make it longer", "%lu", most);
+	CHECK_ROW("OVF-10", n >= 3 && n < ev_count(b.fd) / 100, "and samples fewer", "%lu of %lu",
+		  n, ev_count(b.fd));
+}
