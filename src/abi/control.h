@@ -7,6 +7,7 @@
 #ifndef ABI_CONTROL_H
 #define ABI_CONTROL_H
 
+#include "abi/run-config.h"
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
@@ -83,6 +84,7 @@ struct rt_control {
 	} limits[2];      /* of addresses and of data; rt/task/limits.h */
 	u64 perf_fds[17]; /* which descriptors were perf events; rt/perf/perf-guest.h */
 	struct control_cpuid cpuid;
+	struct run_config config;
 	char comm[16];
 	char exe[CONTROL_PATH];    /* what /proc/self/exe says; LAUNCH: what to run */
 	char execfn[CONTROL_PATH]; /* AT_EXECFN */

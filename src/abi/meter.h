@@ -232,12 +232,14 @@ static inline void meter_set_hits(struct meter *m, u32 class, u64 hits)
 
 /*
  * The counter segment of the processes below an `anyperf run`: a sealed sparse memfd that all their
- * runtimes inherit: METER_SIZE bytes of this header, then meter after meter, then their traces.
+ * runtimes inherit: METER_SIZE bytes of this header, then meter after meter, then their traces. All
+ * of them can write to it, so what is decided beforehand stands elsewhere: run-config.h.
  */
-#define SEGMENT_MAGIC     0x3645525450414eull /* "NAPTRE6": changes with the layout */
+#define SEGMENT_MAGIC     0x3745525450414eull /* "NAPTRE7": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 
+/* `flags` of a struct run_config. */
 enum counter_segment_flags {
 	SEGMENT_STRICT = 1,        /* programs that cannot be run are refused, not run uncounted */
 	SEGMENT_VERIFY = 2,        /* translator and session verify their invariants */
@@ -294,13 +296,8 @@ struct meter_uncounted {
 
 struct counter_segment {
 	u64 magic;
-	u32 flags;    /* enum counter_segment_flags; set by the creator */
-	u32 cache_mb; /* limit of a process's code cache; set by the creator */
 	u32 used;     /* atomic: no meter at or above this index was ever taken */
 	u32 lost;     /* atomic: threads that found no free meter, and so are not counted */
-	u32 cpu;      /* enum meter_cpu; set by the creator */
-	u32 cpus;     /* of a deterministic run: how many; 0: the machine's; set by the creator */
-	u64 seed;     /* of a deterministic run; set by the creator */
 	u32 nondet;   /* atomic: enum nondet_source */
 	/*
 	 * Atomic: `used` at which to look again for meters whose threads were killed, and whether a
@@ -308,7 +305,6 @@ struct counter_segment {
 	 */
 	u32 collect_at, namespaces;
 	u32 measured; /* atomic: a guest has opened a perf event; set by the session */
-	u32 slots;    /* meters that may be used, of SEGMENT_SLOTS; set by the creator, 0: all */
 	/*
 	 * Atomic: index + 1 of meters that are METER_FREE, 0: none; hints. Who makes one RUNNING
 	 * has it.

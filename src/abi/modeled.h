@@ -1,11 +1,6 @@
 /*
- * PURPOSE: the place in a counter segment (meter.h) of the machine whose model counts what depends
- * on one: a struct machine (model/machine.h), in the segment's header behind refusal-list.h. Who
- * makes the segment writes it before there are guests or a session, and nobody afterwards. Of
- * version 0: there is none. Guests can write to this memory: who reads it makes a copy and checks
- * that (machine_check()).
- *
- * Behind it stands which parts of the model anybody has asked for. The session raises bits, and
+ * PURPOSE: the place in a counter segment (meter.h) that says which parts of the model of a machine
+ * anybody has asked for; the machine is part of struct run_config. The session raises bits, and
  * takes none back. A runtime that finds more parts than it simulates begins a new model, with cold
  * caches, before its threads execute another instruction; one that runs is told by a kick, as of
  * deadlines. While no bit is set nothing is traced. What threads have counted of the model stands
@@ -16,16 +11,13 @@
 
 #include "abi/refusal-list.h"
 
-#define MODEL_MACHINE_IN   19456u /* offset in the segment */
-#define MODEL_MACHINE_ROOM 1024u
-/* u32, atomic: enum model_part */
-#define MODEL_PARTS_IN (MODEL_MACHINE_IN + MODEL_MACHINE_ROOM)
+/* Offset in the segment of a u32, atomic: enum model_part. */
+#define MODEL_PARTS_IN 19456u
 
 /* Do runtimes feed a model with what they execute? If not, sessions behave as without a machine. */
 #define MODEL_IS_FED 1
 
-_Static_assert(MODEL_MACHINE_IN >=
-		       METER_REFUSALS_IN + METER_REFUSALS * sizeof(struct meter_refusal),
+_Static_assert(MODEL_PARTS_IN >= METER_REFUSALS_IN + METER_REFUSALS * sizeof(struct meter_refusal),
 	       "behind the refusals");
 _Static_assert(MODEL_PARTS_IN + sizeof(u32) <= METER_SIZE, "the header has the place of a meter");
 

@@ -8,9 +8,10 @@
 #ifndef ABI_SESSION_START_H
 #define ABI_SESSION_START_H
 
+#include "abi/run-config.h"
 #include "base/types.h"
 
-#define SESSION_START_MAGIC 0x3154535353504e41ull /* "ANPSSST1": changes with the layout */
+#define SESSION_START_MAGIC 0x3254535353504e41ull /* "ANPSSST2": changes with the layout */
 
 enum session_start_flags {
 	SESSION_START_IGNORE_KERNEL = 1, /* what includes kernel mode counts user mode only */
@@ -22,12 +23,22 @@ enum session_start_flags {
 
 struct session_start {
 	u64 magic;
-	u32 flags;              /* enum session_start_flags */
-	s32 paranoid;           /* shown and checked; or SESSION_PARANOID_HOST */
-	u32 counters;           /* of the virtual PMU; 0: as many as wanted */
-	u32 reserved;           /* 0 */
+	u32 flags;    /* enum session_start_flags */
+	s32 paranoid; /* shown and checked; or SESSION_PARANOID_HOST */
+	u32 counters; /* of the virtual PMU; 0: as many as wanted */
+	u32 reserved; /* 0 */
+	struct run_config config;
 	char cpuid_profile[32]; /* what cpuid_profile_find() takes; "": auto */
 	char name[96];          /* others may join under it; "": nobody can */
+};
+
+/*
+ * What a session that has a name says to who joins it: with this message comes the counter segment,
+ * with a second one of struct wire_fd_message the bootstrap socket for guests.
+ */
+struct session_joined {
+	u64 magic; /* SESSION_START_MAGIC */
+	struct run_config config;
 };
 
 struct session_started {

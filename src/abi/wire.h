@@ -35,7 +35,7 @@
 #include "base/types.h"
 
 #define WIRE_MAGIC   0x52495759584e41ull /* "ANXYWIR" */
-#define WIRE_VERSION 4
+#define WIRE_VERSION 5
 
 #define WIRE_PROC_SIZE   0x10000u
 #define WIRE_SLOT_SIZE   0x8000u
@@ -84,12 +84,19 @@ struct wire_snapshot {
 
 #define WIRE_SNAPSHOTS 256u
 
-/* S: the head before HELLO is answered, the snapshots at any time. */
+enum wire_rdpmc {
+	WIRE_RDPMC_MAPPED = 1, /* rdpmc executes if the process has a counter mapped */
+	WIRE_RDPMC_ALL = 2,    /* and if it has not */
+};
+
+/* S: the head before HELLO is answered, the rest at any time. */
 struct wire_proc {
 	u64 magic;
 	u32 version;
 	u32 slots;
-	u64 pad[14];
+	u32 rdpmc; /* enum wire_rdpmc */
+	u32 reserved;
+	u64 pad[13];
 	struct wire_snapshot snapshots[WIRE_SNAPSHOTS];
 };
 
@@ -192,22 +199,19 @@ struct wire_fd_message {
 };
 
 /*
- * What guests are shown of the machine: the last bytes of the counter segment's first page, which
- * every process has mapped before it executes its first instruction. S, complete before
- * the first guest starts; magic 0: there is no session, only counting.
+ * What the session wants to be told, and has to say to all: the last bytes of the counter segment's
+ * first page, which every process has mapped before it executes its first instruction. S; but every
+ * guest can write to it, so it decides about counts alone. What a program is shown stands in struct
+ * run_config and struct wire_proc.
  */
 #define WIRE_ROOT    256u  /* bytes of the path of what guests are shown, with its NUL */
 #define WIRE_VIEW_IN 3776u /* offset in the page */
 struct wire_view {
-	u64 magic;
 	u32 any_event; /* this session has had an event: descriptors received may be perf fds */
-	u32 cpuid_signature; /* CPUID leaf 1 EAX to show, 0: the CPU's own */
-	u32 counters;        /* general counters to show in CPUID leaf 0xA, 0: none of the leaf */
-	u32 flags;           /* enum wire_view_flags */
+	u32 flags;     /* enum wire_view_flags */
 };
 
 enum wire_view_flags {
-	WIRE_VIEW_RDPMC = 1,   /* rdpmc executes in guests that have a counter mapped */
 	WIRE_VIEW_LAUNCH = 2,  /* the first program says HELLO with WIRE_HELLO_EXEC */
 	WIRE_VIEW_CGROUPS = 4, /* somebody counts cgroups: WIRE_OP_MOVED is wanted of writers */
 	/*
@@ -216,8 +220,7 @@ enum wire_view_flags {
 	 */
 	WIRE_VIEW_PROC_ALL = 8,
 	WIRE_VIEW_PROC_USER = 16,
-	WIRE_VIEW_PLACES = 32,    /* somebody counts on a CPU: of who calls sched_setaffinity(2) */
-	WIRE_VIEW_RDPMC_ALL = 64, /* and in all others */
+	WIRE_VIEW_PLACES = 32, /* somebody counts on a CPU: of who calls sched_setaffinity(2) */
 };
 
 _Static_assert(sizeof(struct wire_snapshot) == 128, "snapshots do not share cache lines");

@@ -134,12 +134,11 @@ static off_t segment_size(u32 flags)
 /* Maps the memory behind segment->fd; on failure that is closed. */
 static int map_segment(struct guest_segment *segment, char *why, size_t len)
 {
+	u32 slots = segment->config.slots;
 	void *map, *head;
-	u32 slots;
 	int err;
 
 	lift_limits(segment);
-	slots = session_segment_slots(segment->fd);
 	map = mmap(NULL, segment_offset(slots), PROT_READ, MAP_SHARED | MAP_NORESERVE, segment->fd,
 		   0);
 	head = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
@@ -147,7 +146,6 @@ static int map_segment(struct guest_segment *segment, char *why, size_t len)
 	if (map != MAP_FAILED && head != MAP_FAILED) {
 		segment->map = map;
 		segment->head = head;
-		segment->slots = slots;
 		return 0;
 	}
 	snprintf(why, len, "cannot map the counters: %s%s", strerror(-err),
@@ -162,20 +160,18 @@ static int map_segment(struct guest_segment *segment, char *why, size_t len)
 	return err;
 }
 
-int ap__segment_join(struct guest_segment *segment, int fd, bool keep, char *why, size_t len)
+int ap__segment_join(struct guest_segment *segment, int fd, const struct run_config *config,
+		     bool keep, char *why, size_t len)
 {
 	int err;
 
-	*segment = (struct guest_segment){.fd = fd};
+	*segment = (struct guest_segment){.fd = fd, .config = *config};
+	if (!config->slots || config->slots > SEGMENT_SLOTS)
+		segment->config.slots = SEGMENT_SLOTS;
 	err = map_segment(segment, why, len);
 	if (err)
 		return err;
-	if (segment->head->magic == SEGMENT_MAGIC) {
-		err = open_run(segment, keep, why, len);
-	} else {
-		snprintf(why, len, "the session was started by another version of anyperf");
-		err = -EPROTO;
-	}
+	err = open_run(segment, keep, why, len);
 	if (err)
 		ap__segment_close(segment);
 	return err;
@@ -208,14 +204,16 @@ static int make_size(int fd, off_t size)
 	return err;
 }
 
-int ap__segment_open(struct guest_segment *segment, u32 flags, u32 cache_mb, bool keep, char *why,
-		     size_t len)
+int ap__segment_open(struct guest_segment *segment, const struct run_config *config, bool keep,
+		     char *why, size_t len)
 {
 	int err;
 
 	*segment = (struct guest_segment){
-		.fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-	err = segment->fd < 0 ? -errno : make_size(segment->fd, segment_size(flags));
+		.fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+		.config = *config};
+	segment->config.slots = session_segment_slots();
+	err = segment->fd < 0 ? -errno : make_size(segment->fd, segment_size(config->flags));
 	if (!err && fcntl(segment->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		err = -errno;
 	if (err) {
@@ -230,10 +228,7 @@ int ap__segment_open(struct guest_segment *segment, u32 flags, u32 cache_mb, boo
 	err = map_segment(segment, why, len);
 	if (err)
 		return err;
-	segment->head->slots = segment->slots;
 	segment->head->magic = SEGMENT_MAGIC;
-	segment->head->flags = flags;
-	segment->head->cache_mb = cache_mb;
 	err = open_run(segment, keep, why, len);
 	if (err)
 		ap__segment_close(segment);
@@ -246,29 +241,18 @@ void ap__segment_close(struct guest_segment *segment)
 		return;
 	if (segment->run)
 		close_run(segment);
-	munmap((void *)segment->map, segment_offset(segment->slots));
+	munmap((void *)segment->map, segment_offset(segment->config.slots));
 	munmap(segment->head, METER_SIZE);
 	restore_limits(segment);
 	close(segment->fd);
 	segment->fd = -1;
 }
 
-static struct wire_view *view_of(const struct guest_segment *segment)
-{
-	return (struct wire_view *)((u8 *)segment->head + WIRE_VIEW_IN);
-}
-
-void ap__segment_show(struct guest_segment *segment, u32 counters, u32 cpuid_signature)
-{
-	struct wire_view *view = view_of(segment);
-
-	view_show(view, counters, cpuid_signature);
-	__atomic_store_n(&view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
-}
-
 bool ap__segment_faults_of_proc(const struct guest_segment *segment, bool user_only)
 {
-	u32 flags = __atomic_load_n(&view_of(segment)->flags, __ATOMIC_RELAXED);
+	const struct wire_view *view =
+		(const struct wire_view *)((const u8 *)segment->head + WIRE_VIEW_IN);
+	u32 flags = __atomic_load_n(&view->flags, __ATOMIC_RELAXED);
 
 	return flags & (user_only ? WIRE_VIEW_PROC_USER : WIRE_VIEW_PROC_ALL);
 }
@@ -302,7 +286,7 @@ u32 ap__segment_used(const struct guest_segment *segment)
 {
 	u32 used = __atomic_load_n(&segment->head->used, __ATOMIC_ACQUIRE);
 
-	return used < segment->slots ? used : segment->slots;
+	return used < segment->config.slots ? used : segment->config.slots;
 }
 
 const struct meter *ap__segment_meter(const struct guest_segment *segment, u32 index)

@@ -13,32 +13,30 @@
 #include <sys/resource.h>
 
 #include "abi/refusal-list.h"
+#include "abi/run-config.h"
 #include "abi/runs.h"
 
 struct guest_segment {
 	int fd;                       /* memfd; -1: not open */
 	const u8 *map;                /* header and meters, read-only; owned */
 	struct counter_segment *head; /* the same header, writable; owned */
-	u32 slots;                    /* meters that are mapped */
+	struct run_config config;     /* of all guests; `slots` is how many meters are mapped */
 	struct meter_run *run;        /* ours; in the header */
 	u32 number;                   /* the same; of the pages of our threads */
 	struct rlimit limits[2];      /* RLIMIT_AS and RLIMIT_DATA, which are lifted meanwhile */
 };
 
 /*
- * Makes a segment with @flags (enum counter_segment_flags), and in it a run. With @keep there is a
- * page for every thread that it ever had.
+ * Makes a segment for guests with @config, whose `slots` it decides, and in it a run. With @keep
+ * there is a page for every thread that it ever had.
  */
-must_check int ap__segment_open(struct guest_segment *segment, u32 flags, u32 cache_mb, bool keep,
-				char *why, size_t len);
-/* The same for a segment that somebody else has made; takes @fd. */
-must_check int ap__segment_join(struct guest_segment *segment, int fd, bool keep, char *why,
-				size_t len);
+must_check int ap__segment_open(struct guest_segment *segment, const struct run_config *config,
+				bool keep, char *why, size_t len);
+/* The same for a segment that somebody else has made, with that @config; takes @fd. */
+must_check int ap__segment_join(struct guest_segment *segment, int fd,
+				const struct run_config *config, bool keep, char *why, size_t len);
 /* Closes the run as well: its pages are anybody's. */
 void ap__segment_close(struct guest_segment *segment);
-
-/* Shows guests that there is a virtual PMU, and what it and the CPU are like: view_show(). */
-void ap__segment_show(struct guest_segment *segment, u32 counters, u32 cpuid_signature);
 
 /*
  * Whether the segment's session reads page faults in /proc, where the runtime's own are among them:

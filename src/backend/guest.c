@@ -145,6 +145,7 @@ static int prepare(struct guest_launch *l, const struct guest_segment *segment,
 	c->session_fd = l->fds[FD_BOOTSTRAP];
 	c->meter = ~0u;
 	c->run = segment->number;
+	c->config = segment->config;
 	l->fds[FD_CONTROL] = fd_with(c);
 	free(c);
 	snprintf(l->number, sizeof(l->number), "%d", l->fds[FD_CONTROL]);
@@ -166,7 +167,7 @@ int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *seg
 	l->fds[FD_BOOTSTRAP] = bootstrap;
 	l->fds[FD_IMAGES] = -1;
 	l->inside = inside;
-	l->fixed_addresses = segment->head->flags & SEGMENT_DETERMINISTIC;
+	l->fixed_addresses = segment->config.flags & SEGMENT_DETERMINISTIC;
 	err = -look_up(argv[0], l->path, sizeof(l->path));
 	if (!err)
 		err = prepare(l, segment, images, argv);

@@ -186,8 +186,10 @@ static bool is_session(int segment_fd, int bootstrap)
 	       cred.uid == geteuid();
 }
 
-int ap__session_join(const char *name, int *segment_fd, int *bootstrap, char *why, size_t len)
+int ap__session_join(const char *name, struct run_config *config, int *segment_fd, int *bootstrap,
+		     char *why, size_t len)
 {
+	struct session_joined joined;
 	struct wire_fd_message message;
 	int sock, err = connect_to(name, &sock);
 
@@ -204,12 +206,14 @@ int ap__session_join(const char *name, int *segment_fd, int *bootstrap, char *wh
 			 name);
 		return err;
 	}
-	err = receive_fd(sock, &message, sizeof(message), segment_fd);
+	err = receive_fd(sock, &joined, sizeof(joined), segment_fd);
 	if (!err)
 		err = receive_fd(sock, &message, sizeof(message), bootstrap);
 	close(sock);
-	if (!err && is_session(*segment_fd, *bootstrap))
+	if (!err && joined.magic == SESSION_START_MAGIC && is_session(*segment_fd, *bootstrap)) {
+		*config = joined.config;
 		return 0;
+	}
 	if (*segment_fd >= 0)
 		close(*segment_fd);
 	if (*bootstrap >= 0)

@@ -23,10 +23,10 @@ int must_check ap__session_start(struct session_start *start, int segment_fd, in
 				 char *const *words, char *why, size_t len);
 
 /*
- * What guests inherit, from the running session that the same user has named so; both descriptors
- * are the caller's. -ECONNREFUSED: there is none; any error with a sentence in @why.
+ * What guests inherit and are told, from the running session that the same user has named so; both
+ * descriptors are the caller's. -ECONNREFUSED: there is none; any error with a sentence in @why.
  */
-int must_check ap__session_join(const char *name, int *segment_fd, int *bootstrap, char *why,
-				size_t len);
+int must_check ap__session_join(const char *name, struct run_config *config, int *segment_fd,
+				int *bootstrap, char *why, size_t len);
 
 #endif

@@ -111,20 +111,14 @@ void ap__virtual_free(struct virtual_pmu *v)
 	free(v);
 }
 
-static void *machine_in(const struct guest_segment *segment)
-{
-	_Static_assert(sizeof(struct machine) <= MODEL_MACHINE_ROOM, "room for a machine");
+_Static_assert(sizeof(struct machine) <= RUN_CONFIG_MACHINE, "room for a machine");
 
-	return (u8 *)segment->head + MODEL_MACHINE_IN;
-}
-
-/* Guests may have changed it, so it is believed only if it is one. */
 static void take_machine(struct virtual_pmu *v)
 {
 	struct machine_mistake why;
 	struct machine m;
 
-	memcpy(&m, machine_in(&v->segment), sizeof(m));
+	memcpy(&m, v->segment.config.machine, sizeof(m));
 	if (MODEL_IS_FED && m.version && !machine_check(&m, &why))
 		memcpy(v->machine, m.name, sizeof(m.name));
 }
@@ -135,12 +129,11 @@ const char *ap__virtual_machine(const struct virtual_pmu *v)
 }
 
 /*
- * An option that is the whole session's and differs from what @segment has, or cannot be compared.
+ * An option that is the whole session's and differs from what @session has, or cannot be compared.
  */
-static const char *decided(const struct virtual_opts *opts, const struct guest_segment *guests)
+static const char *decided(const struct virtual_opts *opts, const struct run_config *session)
 {
-	const struct counter_segment *segment = guests->head;
-	u32 missing = opts->segment_flags & ~segment->flags;
+	u32 missing = opts->segment_flags & ~session->flags;
 
 	if (opts->segment_flags & SEGMENT_DETERMINISTIC)
 		return "--deterministic";
@@ -156,10 +149,10 @@ static const char *decided(const struct virtual_opts *opts, const struct guest_s
 		return "--strict";
 	if (missing & SEGMENT_VERIFY)
 		return "--verify";
-	if (opts->cache_mb && opts->cache_mb != segment->cache_mb)
+	if (opts->cache_mb && opts->cache_mb != session->cache_mb)
 		return "--cache-size";
 	if (opts->machine_given &&
-	    memcmp(&opts->machine, machine_in(guests), sizeof(opts->machine)) != 0)
+	    memcmp(&opts->machine, session->machine, sizeof(opts->machine)) != 0)
 		return "--machine";
 	return NULL;
 }
@@ -168,12 +161,14 @@ static const char *decided(const struct virtual_opts *opts, const struct guest_s
 static int join(struct virtual_pmu *v, char *why, size_t len)
 {
 	const char *name = v->opts.session.name, *option;
-	int segment_fd, err = ap__session_join(name, &segment_fd, &v->bootstrap, why, len);
+	struct run_config config;
+	int segment_fd, err;
 
+	err = ap__session_join(name, &config, &segment_fd, &v->bootstrap, why, len);
 	if (err)
 		return err;
-	err = ap__segment_join(&v->segment, segment_fd, v->opts.keep, why, len);
-	option = err ? NULL : decided(&v->opts, &v->segment);
+	err = ap__segment_join(&v->segment, segment_fd, &config, v->opts.keep, why, len);
+	option = err ? NULL : decided(&v->opts, &v->segment.config);
 	if (option) {
 		ap__segment_close(&v->segment);
 		snprintf(why, len,
@@ -196,32 +191,36 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 {
 	const struct virtual_opts *o = &v->opts;
 	struct cpuid_profile profile;
+	struct run_config config = {
+		.flags = o->segment_flags,
+		.cache_mb = o->cache_mb ? o->cache_mb : CACHE_MB,
+		.cpu = o->cpu,
+		.cpus = o->cpus,
+		.counters = o->session.counters,
+		.seed = o->seed,
+	};
 	int err;
 
 	if (cpuid_profile_find(*o->session.cpuid_profile ? o->session.cpuid_profile : NULL,
 			       &profile, why, len))
 		return -EINVAL;
-	err = ap__segment_open(&v->segment, o->segment_flags, o->cache_mb ? o->cache_mb : CACHE_MB,
-			       o->keep, why, len);
+	config.cpuid_signature = profile.signature;
+	memcpy(config.machine, &o->machine, sizeof(o->machine));
+	err = ap__segment_open(&v->segment, &config, o->keep, why, len);
 	if (err)
 		return err;
-	v->segment.head->seed = o->seed;
-	v->segment.head->cpu = o->cpu;
-	v->segment.head->cpus = o->cpus;
-	memcpy(machine_in(&v->segment), &o->machine, sizeof(o->machine));
 	take_machine(v);
 	err = bootstrap_pair(&v->bootstrap_inside, &v->bootstrap);
 	if (err) {
 		snprintf(why, len, "making the session's bootstrap socket: %s", strerror(-err));
 		ap__segment_close(&v->segment);
-		return err;
 	}
-	ap__segment_show(&v->segment, o->session.counters, profile.signature);
-	return 0;
+	return err;
 }
 
 static int start_session(struct virtual_pmu *v, char *why, size_t len)
 {
+	v->opts.session.config = v->segment.config;
 	v->no_session = ap__session_start(&v->opts.session, v->segment.fd, v->bootstrap_inside,
 					  v->words, why, len);
 	snprintf(v->no_session_why, sizeof(v->no_session_why), "%s", v->no_session ? why : "");

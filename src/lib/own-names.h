@@ -23,7 +23,6 @@
 #define session_cpuid         ap__session_cpuid
 #define session_relax         ap__session_relax
 #define session_segment_slots ap__session_segment_slots
-#define view_show             ap__view_show
 #define cost_class_name       ap__cost_class_name
 #define machine_cache_name    ap__machine_cache_name
 #define machine_check         ap__machine_check

@@ -287,22 +287,22 @@ static struct thread *first_thread(struct startup *s)
 		.write_hint = region_code_write(),
 		.tables_hint = region_tables(),
 	};
-	struct counter_segment *segment = counter_segment();
+	const struct run_config *run = run_config();
 	struct thread *t;
 
 	simulate_start();
 	streams_start();
 	config.mask = paths_mask();
 	ops.arch = arch_dbt_ops;
-	config.cache_size = (u64)(segment->cache_mb ? segment->cache_mb : 64) << 20;
+	config.cache_size = (u64)(run->cache_mb ? run->cache_mb : 64) << 20;
 	config.cache_hint = images_cache_place(config.cache_size);
 	if (!config.cache_hint)
 		config.cache_hint = cache_place(config.cache_size);
-	if (segment->flags & SEGMENT_VERIFY)
+	if (run->flags & SEGMENT_VERIFY)
 		config.flags |= DBT_CHECKS;
-	if (segment->flags & SEGMENT_REQUESTS)
+	if (run->flags & SEGMENT_REQUESTS)
 		config.flags |= DBT_REQUESTS;
-	if (segment->flags & SEGMENT_DETERMINISTIC)
+	if (run->flags & SEGMENT_DETERMINISTIC)
 		config.flags |= DBT_VIRTUAL_TIME | DBT_VIRTUAL_RANDOM;
 	t = thread_alloc_with(s->control.meter);
 	if (!t)
@@ -366,10 +366,10 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	s->control.rt_fd = fd_adopt(FD_RT, s->control.rt_fd);
 	if (s->control.session_fd >= 0)
 		s->control.session_fd = fd_adopt(FD_SESSION, s->control.session_fd);
-	meter_init(fd_get(FD_SEGMENT), s->control.run);
-	if (random && !(counter_segment()->flags & SEGMENT_DETERMINISTIC))
+	meter_init(fd_get(FD_SEGMENT), s->control.run, &s->control.config);
+	if (random && !(run_config()->flags & SEGMENT_DETERMINISTIC))
 		region_randomize();
-	images_init(&s->control, random && !(counter_segment()->flags & SEGMENT_DETERMINISTIC));
+	images_init(&s->control, random && !(run_config()->flags & SEGMENT_DETERMINISTIC));
 	if (images_shared())
 		region_tables_at(images_tables_step());
 	if (s->control.flags & CONTROL_LAUNCH)

@@ -107,6 +107,7 @@ static void serve(void)
 			.cpuid_profile = *start.cpuid_profile ? start.cpuid_profile : NULL,
 			.name = *start.name ? start.name : NULL,
 			.segment_fd = segment_fd,
+			.run = start.config,
 			.verbose = start.flags & SESSION_START_VERBOSE,
 			.waited_for = true,
 			.bootstrap = bootstrap,

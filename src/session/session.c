@@ -66,12 +66,11 @@ static void raise_limits(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-/* Of a segment that guests may have been in already. */
 static void take_machine(struct session *s)
 {
 	struct machine_mistake why;
 
-	memcpy(&s->machine, (u8 *)s->meters.segment + MODEL_MACHINE_IN, sizeof(s->machine));
+	memcpy(&s->machine, s->config.run.machine, sizeof(s->machine));
 	if (!MODEL_IS_FED || !s->machine.version || machine_check(&s->machine, &why))
 		memset(&s->machine, 0, sizeof(s->machine));
 }
@@ -92,7 +91,9 @@ static int make_segment(struct session *s, char *why, size_t len)
 		if (s->meters.fd < 0)
 			return say(why, len, -errno, "taking the counter segment");
 	}
-	s->meters.slots = session_segment_slots(s->meters.fd);
+	if (ours || !s->config.run.slots || s->config.run.slots > SEGMENT_SLOTS)
+		s->config.run.slots = ours ? session_segment_slots() : SEGMENT_SLOTS;
+	s->meters.slots = s->config.run.slots;
 	s->meters.segment = mmap(NULL, segment_offset(s->meters.slots), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_NORESERVE, s->meters.fd, 0);
 	if (s->meters.segment == MAP_FAILED) {
@@ -100,15 +101,9 @@ static int make_segment(struct session *s, char *why, size_t len)
 		return say(why, len, -errno, "mapping the meters (ulimit -v)");
 	}
 	madvise(s->meters.segment, segment_offset(s->meters.slots), MADV_DONTDUMP);
-	if (ours) {
-		s->meters.segment->slots = s->meters.slots;
-		s->meters.segment->flags = s->config.segment_flags;
-		if (s->config.machine)
-			memcpy((u8 *)s->meters.segment + MODEL_MACHINE_IN, s->config.machine,
-			       sizeof(*s->config.machine));
+	if (ours)
 		__atomic_store_n(&s->meters.segment->magic, SEGMENT_MAGIC, __ATOMIC_RELEASE);
-	}
-	s->checked = s->meters.segment->flags & SEGMENT_VERIFY;
+	s->checked = s->config.run.flags & SEGMENT_VERIFY;
 	take_machine(s);
 	s->shown.view = (struct wire_view *)((u8 *)s->meters.segment + WIRE_VIEW_IN);
 	return 0;
@@ -214,9 +209,10 @@ static int make_core(struct session *s, char *why, size_t len)
 		err = probe_pmus_new(s->core, &probes, &s->pmus.probes);
 	if (err)
 		return say(why, len, err, "registering the PMUs");
-	/* Who has made the bootstrap socket has said so. */
-	if (!s->config.waited_for)
-		view_show(s->shown.view, s->config.counters, profile.signature);
+	if (s->config.segment_fd < 0) {
+		s->config.run.counters = s->config.counters;
+		s->config.run.cpuid_signature = profile.signature;
+	}
 	s->shown.view->flags |= software_from_proc();
 	return 0;
 }
@@ -302,7 +298,6 @@ int session_new(const struct session_config *config, struct session **session, c
 		if (err)
 			goto fail;
 	}
-	__atomic_store_n(&s->shown.view->magic, WIRE_MAGIC, __ATOMIC_RELEASE);
 	*session = s;
 	return 0;
 fail:

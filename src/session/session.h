@@ -14,7 +14,6 @@
 #include "abi/session-start.h"
 #include "base/types.h"
 
-struct machine;
 struct session;
 
 struct session_config {
@@ -25,9 +24,8 @@ struct session_config {
 	const char *cpuid_profile; /* what cpuid_profile_find() takes */
 	const char *name;          /* others may join under it; NULL: nobody can */
 	int segment_fd;            /* the counter segment; -1: the session makes one. Not taken */
-	u32 segment_flags; /* enum counter_segment_flags for a segment that the session makes */
-	const struct machine *machine; /* likewise, whose model counts; NULL: none */
-	bool verbose;                  /* say on stderr why calls are refused */
+	struct run_config run; /* of all guests; of a segment of its own the session adds to it */
+	bool verbose;          /* say on stderr why calls are refused */
 	bool waited_for; /* guests have a bootstrap socket already, with all that they are shown */
 	int bootstrap;   /* then: bootstrap_pair()'s @inside. Taken */
 };

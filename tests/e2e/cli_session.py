@@ -102,7 +102,7 @@ def pages_used(name):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(f"\0anyperf-{os.getuid()}-{name}")
         _, (segment,), _, _ = socket.recv_fds(s, 8, 1)
-        used = int.from_bytes(os.pread(segment, 4, 16), "little")
+        used = int.from_bytes(os.pread(segment, 4, 8), "little")
         os.close(segment)
         return used
 

@@ -9,6 +9,7 @@ import sys
 from e2e import ANYPERF, ENV, Skip, main, run
 
 METER = 28672
+RUNS, REFUSALS = 4096, 9216
 
 
 def meters_of(pid):
@@ -46,6 +47,42 @@ def test_a_page_that_lies_about_a_program():
         assert written, out
         assert "passwd" not in out and "root" not in out, out
         assert out.startswith(sleeper) == (lie == sleeper), (lie, out)
+
+
+def test_what_is_decided_beforehand_is_nobodys_to_change():
+    """Another has written over the header of the segment that all guests share: what CPUID shows,
+    the options of the run and the settings that programs see stay what they were, and with no page
+    left to count in programs run as well."""
+    shown = os.environ["E2E_LEVEL"], "/sys/bus/event_source/devices/cpu/caps/pmu_name"
+
+    def of(options, noise):
+        # Random numbers are fixed with a seed.
+        draw = "import os; print(os.sched_getaffinity(0), {})".format(
+            "os.urandom(8)" if options else 0)
+        script = (f"echo $$; read -r line; {shown[0]}; {sys.executable} -c '{draw}'; "
+                  f"cat {shown[1]}; cat /proc/sys/kernel/perf_event_paranoid")
+        # Some leaves tell of the CPU that they were asked on.
+        guest = subprocess.Popen([ANYPERF, "run", *options, "--", "sh", "-c", script],
+                                 env=ENV, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+        pid = int(guest.stdout.readline())
+        fd = meters_of(pid)
+        if noise:
+            # In between stands what reports are about.
+            os.pwrite(fd, noise[:RUNS], 0)
+            os.pwrite(fd, noise[REFUSALS:], REFUSALS)
+        os.close(fd)
+        out, _ = guest.communicate("go on\n", timeout=120)
+        assert guest.returncode == 0, (options, out)
+        return out.splitlines()
+
+    cpu = min(os.sched_getaffinity(0))
+    for options in ([], ["--deterministic", "--cpus", "3", "--seed", "5"],
+                    ["--deterministic", "--cpu-features", "x86-64-v2", "--counters", "3"]):
+        honest = of(options, None)
+        for noise in (b"\xff" * METER, os.urandom(METER), bytes(METER)):
+            seen = of(options, noise)
+            assert seen == honest, (options, set(seen) ^ set(honest))
 
 
 def test_what_programs_are_shown_and_where_there_is_no_room():

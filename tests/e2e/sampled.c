@@ -63,6 +63,7 @@ static void become(const char *runtime, int segment, char **argv)
 	c.exe_fd = c.interp_fd = c.session_fd = -1;
 	c.meter = 0;
 	c.run = 1;
+	c.config.flags = SEGMENT_DETERMINISTIC;
 	snprintf(c.exe, sizeof(c.exe), "%s", argv[0]);
 	if (write(control, &c, sizeof(c)) != (ssize_t)sizeof(c) || lseek(control, 0, SEEK_SET))
 		_exit(2);
@@ -123,7 +124,6 @@ int main(int argc, char **argv)
 	m = map(fd, segment_offset(0), METER_SIZE);
 	trace = map(fd, trace_offset(0), TRACE_SIZE);
 	head->magic = SEGMENT_MAGIC;
-	head->flags = SEGMENT_DETERMINISTIC;
 	head->used = 1;
 	meter_runs(head)->run[0].number = 1;
 	m->state = METER_RUNNING;

@@ -43,11 +43,12 @@ static void need_text(const char *text, size_t size)
 
 static void open_once(void)
 {
+	const struct run_config config = {.cache_mb = 16};
 	char why[300];
 
 	if (segment.head)
 		return;
-	need(!ap__segment_open(&segment, 0, 16, true, why, sizeof(why)), "no segment");
+	need(!ap__segment_open(&segment, &config, true, why, sizeof(why)), "no segment");
 	memory = mmap(NULL, segment_offset(METERS), PROT_READ | PROT_WRITE, MAP_SHARED, segment.fd,
 		      0);
 	need(memory != MAP_FAILED, "no memory");

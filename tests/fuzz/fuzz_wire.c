@@ -400,8 +400,8 @@ int main(int argc, char **argv)
 	struct session_config config = {
 		.paranoid = SESSION_PARANOID_HOST,
 		.segment_fd = -1,
-		.segment_flags =
-			SEGMENT_VERIFY, /* the session looks at its invariants all the time */
+		/* The session looks at its invariants all the time. */
+		.run = {.flags = SEGMENT_VERIFY},
 		.counters = 4,
 	};
 	struct session *s;

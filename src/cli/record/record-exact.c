@@ -101,7 +101,7 @@ void record_exact_write(struct record_job *job)
 	struct record_exact *x = job->exact;
 	u64 meters;
 
-	if (!segment || !(segment->head->flags & SEGMENT_EXACT))
+	if (!segment || !(segment->config.flags & SEGMENT_EXACT))
 		return;
 	if (exact_threads_read(&x->threads, segment, put_thread, job)) {
 		job->broken = true;

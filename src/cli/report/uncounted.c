@@ -33,7 +33,7 @@ void uncounted_text(const struct command *cmd, struct ap_machine *m, FILE *out, 
 	lost = segment ? __atomic_load_n(&segment->head->lost, __ATOMIC_RELAXED) : 0;
 	if (lost)
 		fprintf(out, "%sanyperf %s: not counted: %u threads, beyond the %u at a time\n",
-			mark, cmd->name, lost, segment->slots);
+			mark, cmd->name, lost, segment->config.slots);
 }
 
 static int print_json(const struct ap_uncounted *u, void *data)

@@ -27,7 +27,7 @@
 
 u64 deterministic_cpus(void)
 {
-	u32 n = counter_segment()->cpus;
+	u32 n = run_config()->cpus;
 
 	return n >= 64 ? ~0ull : BIT(n) - 1;
 }
@@ -117,7 +117,7 @@ long deterministic_getcpu(struct thread *t, u64 nr)
 bool deterministic_status(const struct thread *t, const char *line, char *text, size_t size)
 {
 	u64 mask = t->deterministic.affinity;
-	u32 cpus = counter_segment()->cpus;
+	u32 cpus = run_config()->cpus;
 	size_t n;
 
 	if (!mask || !str_starts(line, "Cpus_allowed"))
@@ -258,7 +258,7 @@ static u32 count_cpus(const char *text)
 
 static long show(const struct cpu_file *f, u64 flags)
 {
-	u32 cpus = counter_segment()->cpus;
+	u32 cpus = run_config()->cpus;
 	char *text = region_map(FILE_MAX);
 	struct shown_text out = {0};
 	long n;

@@ -125,12 +125,12 @@ static void deterministic_auxv(struct thread *t, struct stack_in *in)
 
 void deterministic_start(struct thread *t, struct stack_in *in, const struct rt_control *control)
 {
-	const struct counter_segment *segment = counter_segment();
+	const struct run_config *run = run_config();
 
-	deterministic = segment->flags & SEGMENT_DETERMINISTIC;
+	deterministic = run->flags & SEGMENT_DETERMINISTIC;
 	if (!deterministic)
 		return;
-	t->deterministic.key = control->flags & CONTROL_LAUNCH ? derive(segment->seed, 0)
+	t->deterministic.key = control->flags & CONTROL_LAUNCH ? derive(run->seed, 0)
 							       : control->random_key;
 	t->deterministic.tsc = control->tsc;
 	t->deterministic.affinity = control->flags & CONTROL_LAUNCH ? deterministic_cpus()

@@ -323,9 +323,11 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	images_exec(t, c);
 	c->exe_fd = plan->exe_fd;
 	c->interp_fd = plan->interp_fd;
-	c->meter = t->meter;
+	/* Who found none may find one now. */
+	c->meter = t->meter < SEGMENT_SLOTS ? t->meter : ~0u;
 	c->execs = t->proc->execs + 1;
 	c->run = meter_run();
+	c->config = *run_config();
 	c->seccomp_mode = t->seccomp_mode;
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
 	limits_save(t, c);
@@ -400,7 +402,7 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 	bool filters = t->filters;
 	long ret;
 
-	if (counter_segment()->flags & SEGMENT_STRICT)
+	if (run_config()->flags & SEGMENT_STRICT)
 		return -EPERM;
 	if (obstacle) {
 		say("anyperf: %s is not started: it would run natively (%s), and its seccomp "

@@ -157,6 +157,12 @@ static int sock_of(const struct wire *w)
 	return w->guest_sock ? w->sock : fd_get(FD_WIRE);
 }
 
+/* Where there was no page for the thread it is served, though it counts for nobody. */
+static u32 meter_told(const struct thread *t)
+{
+	return t->meter < SEGMENT_SLOTS ? t->meter : WIRE_NO_METER;
+}
+
 /*
  * HELLO on @sock (through the bootstrap socket with @peer), and the shared memory that comes back.
  */
@@ -166,7 +172,7 @@ static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flag
 		.what = WIRE_KICK_HELLO,
 		.version = WIRE_VERSION,
 		.flags = flags,
-		.meter = t->meter,
+		.meter = meter_told(t),
 		.tid = (s32)t->tid,
 		.cpu_time = perf_cpu_time(),
 	};
@@ -318,7 +324,7 @@ struct wire_slot *wire_begin(struct thread *t)
 		return NULL;
 	sl = (struct wire_slot *)((u8 *)w->page + WIRE_SLOT_OFF(t->perf_slot));
 	sl->tid = (s32)t->tid;
-	sl->meter = t->meter;
+	sl->meter = meter_told(t);
 	sl->token = t->perf_token;
 	sl->switches = t->perf_switches - dbt_meter(&t->dbt)->own_switches;
 	sl->len = 0;

@@ -15,9 +15,10 @@
 #include <linux/prctl.h>
 
 static struct counter_segment *segment;
+static struct run_config run_told;
 static u32 run;
 
-void meter_init(int fd, u32 number)
+void meter_init(int fd, u32 number, const struct run_config *config)
 {
 	long at = sys_mmap((void *)(REGION_OWN - METER_SIZE), METER_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
@@ -26,14 +27,18 @@ void meter_init(int fd, u32 number)
 		die("cannot map the meters (error %d)\n", (int)-at);
 	limits_ours(METER_SIZE, 0);
 	segment = (struct counter_segment *)at;
+	run_told = *config;
 	run = number;
-	if (segment->magic != SEGMENT_MAGIC)
-		die("descriptor %d holds no meters; anyperf-rt is started by `anyperf run`\n", fd);
 }
 
 struct counter_segment *counter_segment(void)
 {
 	return segment;
+}
+
+const struct run_config *run_config(void)
+{
+	return &run_told;
 }
 
 u32 meter_run(void)
@@ -221,7 +226,7 @@ static void write_segment(u64 at, const void *bytes, size_t len)
 /* A page that nobody has used: its index, SEGMENT_SLOTS if there is none. */
 static u32 take_new(void)
 {
-	u32 slots = segment->slots ? (u32)min_u64(segment->slots, SEGMENT_SLOTS) : SEGMENT_SLOTS;
+	u32 slots = run_told.slots ? (u32)min_u64(run_told.slots, SEGMENT_SLOTS) : SEGMENT_SLOTS;
 	u32 index = __atomic_fetch_add(&segment->used, 1, __ATOMIC_RELAXED);
 	/* RUNNING and without a tid, so that collect() does not take it for a free one. */
 	const struct owner o = {.state = METER_RUNNING, .run = run};

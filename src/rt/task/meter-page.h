@@ -5,13 +5,17 @@
 #ifndef RT_TASK_METER_PAGE_H
 #define RT_TASK_METER_PAGE_H
 
+#include "abi/run-config.h"
 #include "rt/task/thread.h"
 
 /*
- * Maps the header of the segment behind @fd, which stays open; the process belongs to run @number.
+ * Maps the header of the segment behind @fd, which stays open; the process belongs to run @number,
+ * of a session with @config.
  */
-void meter_init(int fd, u32 number);
+void meter_init(int fd, u32 number, const struct run_config *config);
 struct counter_segment *counter_segment(void);
+/* What no other process can change; like the header it is there before anything else. */
+const struct run_config *run_config(void);
 u32 meter_run(void);
 
 /* The run's command cannot be started: leaves -errno and a sentence, or "", for who started it. */

@@ -16,7 +16,7 @@ static u32 space_index;
 
 bool paths_wanted(void)
 {
-	return counter_segment()->flags & SEGMENT_EXACT;
+	return run_config()->flags & SEGMENT_EXACT;
 }
 
 u64 paths_mask(void)

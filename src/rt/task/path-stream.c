@@ -15,7 +15,7 @@
 
 bool streams_wanted(void)
 {
-	return counter_segment()->flags & SEGMENT_TRACED;
+	return run_config()->flags & SEGMENT_TRACED;
 }
 
 static void give_up(struct thread *t)

@@ -11,7 +11,8 @@
 #include "sys/string.h"
 
 _Static_assert(MODEL_COUNTERS <= METER_MODELED, "a meter has room for each counter");
-_Static_assert(sizeof(struct machine) <= MODEL_MACHINE_ROOM, "and the segment for the machine");
+_Static_assert(sizeof(struct machine) <= RUN_CONFIG_MACHINE,
+	       "and what is told has for the machine");
 
 /* All of a model, in one mapping of which little is touched. */
 struct simulation {
@@ -103,7 +104,7 @@ static void settle(struct thread *t)
 
 static const struct trace_user model_user = {.words = take_words, .settle = settle};
 
-/* A model of the machine that stands in the segment; false if that is none, or without memory. */
+/* A model of the machine that we were told of; false if that is none, or without memory. */
 static bool make(u32 parts)
 {
 	struct machine_mistake why;
@@ -111,7 +112,7 @@ static bool make(u32 parts)
 	struct simulation *new;
 	u64 size;
 
-	memcpy(&machine, (u8 *)counter_segment() + MODEL_MACHINE_IN, sizeof(machine));
+	memcpy(&machine, run_config()->machine, sizeof(machine));
 	if (!machine.version || machine_check(&machine, &why))
 		return false;
 	size = sizeof(*new) + model_size(&machine, MODEL_CORES, parts);

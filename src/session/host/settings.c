@@ -133,17 +133,25 @@ static s64 get(struct session *s, u64 number)
 	return pmu ? pmu->mux_interval_ms : settings[number].get(s);
 }
 
-/* What guests are shown besides files. */
-static void show_flags(struct session *s)
+u32 setting_rdpmc(const struct session *s)
 {
 	static const u32 shown[] = {
 		[CPU_RDPMC_NEVER] = 0,
-		[CPU_RDPMC_MAPPED] = WIRE_VIEW_RDPMC,
-		[CPU_RDPMC_ALWAYS] = WIRE_VIEW_RDPMC | WIRE_VIEW_RDPMC_ALL,
+		[CPU_RDPMC_MAPPED] = WIRE_RDPMC_MAPPED,
+		[CPU_RDPMC_ALWAYS] = WIRE_RDPMC_MAPPED | WIRE_RDPMC_ALL,
 	};
-	u32 flags = s->shown.view->flags & ~(u32)(WIRE_VIEW_RDPMC | WIRE_VIEW_RDPMC_ALL);
 
-	s->shown.view->flags = flags | shown[cpu_pmu_rdpmc(s->pmus.cpu)];
+	return shown[cpu_pmu_rdpmc(s->pmus.cpu)];
+}
+
+/* What guests are shown besides files. */
+static void show_rdpmc(struct session *s)
+{
+	struct guest_process *p;
+
+	list_for_each_entry (p, &s->guests.processes, link)
+		if (p->page)
+			__atomic_store_n(&p->page->rdpmc, setting_rdpmc(s), __ATOMIC_RELAXED);
 }
 
 const char *setting_show(struct session *s, u32 index, char *text, size_t size)
@@ -242,7 +250,7 @@ s64 op_sysctl(struct call *c)
 	err = set(c->s, args->setting, value);
 	if (err)
 		return err;
-	show_flags(c->s);
+	show_rdpmc(c->s);
 	snprintf(shown, sizeof(shown), "%lld\n", (long long)get(c->s, args->setting));
 	view_change(c->s, path, shown);
 	return taken;

@@ -11,6 +11,8 @@ struct session;
 
 /* The path of the @index'th sysctl and, in @text, its value; NULL: there are no more. */
 const char *setting_show(struct session *s, u32 index, char *text, size_t size);
+/* What guests may do with rdpmc: enum wire_rdpmc. */
+u32 setting_rdpmc(const struct session *s);
 /* Which setting's file @fd is, or -ENOENT. */
 s64 setting_by_fd(struct session *s, int fd);
 

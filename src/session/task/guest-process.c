@@ -91,6 +91,7 @@ int guest_process_make_memory(struct guest_process *p)
 	p->page = memory;
 	p->page->version = WIRE_VERSION;
 	p->page->slots = WIRE_SLOTS;
+	p->page->rdpmc = setting_rdpmc(p->s);
 	p->page->magic = WIRE_MAGIC;
 	return 0;
 }

@@ -459,6 +459,7 @@ int listen_open(struct session *s, const char *name, char *why, size_t len)
 void listen_accept(struct session *s)
 {
 	int sock = accept4(s->bootstraps.listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const struct session_joined joined = {SESSION_START_MAGIC, s->config.run};
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 	int bootstrap = -1;
@@ -467,7 +468,7 @@ void listen_accept(struct session *s)
 		return;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
 	    (cred.uid == getuid() || cred.uid == 0) && bootstrap_open(s, &bootstrap) == 0) {
-		if (!fd_message_send(sock, 0, 0, s->meters.fd))
+		if (!send_fd(sock, &joined, sizeof(joined), s->meters.fd, MSG_DONTWAIT))
 			fd_message_send(sock, 1, 0, bootstrap);
 		close(bootstrap);
 	}

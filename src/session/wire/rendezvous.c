@@ -26,22 +26,11 @@ int bootstrap_pair(int *inside, int *outside)
 	return 0;
 }
 
-void view_show(struct wire_view *view, u32 counters, u32 cpuid_signature)
+u32 session_segment_slots(void)
 {
-	view->cpuid_signature = cpuid_signature;
-	view->counters = counters;
-	view->flags = WIRE_VIEW_RDPMC;
-}
-
-u32 session_segment_slots(int segment_fd)
-{
-	struct counter_segment head;
 	struct rlimit limit;
 	u32 slots = SEGMENT_SLOTS;
 
-	if (segment_fd >= 0 && pread(segment_fd, &head, sizeof(head), 0) == sizeof(head) &&
-	    head.slots)
-		return head.slots < slots ? head.slots : slots;
 	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return slots;
 	while (slots > SEGMENT_SLOTS_MIN && segment_offset(slots) > limit.rlim_cur / 8)

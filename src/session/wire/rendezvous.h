@@ -21,15 +21,11 @@
  */
 int must_check bootstrap_pair(int *inside, int *outside);
 
-/* What guests are shown of a PMU with @counters (0: no limit) and of a CPU with that signature. */
-void view_show(struct wire_view *view, u32 counters, u32 cpuid_signature);
-
 /*
- * How many meters of the segment @segment_fd are to be used. All of them are addresses of several
- * GB, of which a new segment (-1) takes no more than an eighth of RLIMIT_AS; for one that has been
- * made its header says.
+ * How many meters of a new segment are to be used. All of them are addresses of several GB, of
+ * which it takes no more than an eighth of RLIMIT_AS.
  */
-u32 must_check session_segment_slots(int segment_fd);
+u32 must_check session_segment_slots(void);
 
 /*
  * The address under which this user's session @name listens: its length; 0: the name is too long.

@@ -69,13 +69,13 @@ static bool has(u32 leaf, u32 reg, u32 bits)
 
 bool deterministic_supported(void)
 {
-	const struct counter_segment *segment = counter_segment();
+	const struct run_config *run = run_config();
 
-	if (!(segment->flags & SEGMENT_DETERMINISTIC) || segment->cpu == METER_CPU_HOST)
+	if (!(run->flags & SEGMENT_DETERMINISTIC) || run->cpu == METER_CPU_HOST)
 		return true;
 	if (!has(1, 2, V2_ECX) || !has(0x80000001, 2, V2_ECX_EXT))
 		return false;
-	return segment->cpu == METER_CPU_V2 ||
+	return run->cpu == METER_CPU_V2 ||
 	       (has(1, 2, V3_ECX) && has(7, 1, V3_EBX7) && has(0x80000001, 2, V3_ECX_EXT));
 }
 
@@ -150,9 +150,9 @@ static void level(bool v3, u32 leaf, u32 subleaf, u32 r[4])
 /* The level that is shown; METER_CPU_HOST also of a run that is not deterministic. */
 static u32 shown_level(void)
 {
-	const struct counter_segment *segment = counter_segment();
+	const struct run_config *run = run_config();
 
-	return segment->flags & SEGMENT_DETERMINISTIC ? segment->cpu : METER_CPU_HOST;
+	return run->flags & SEGMENT_DETERMINISTIC ? run->cpu : METER_CPU_HOST;
 }
 
 u64 deterministic_xcr0(void)
@@ -168,7 +168,7 @@ void deterministic_cpuid(u32 leaf, u32 subleaf, u32 r[4])
 {
 	u32 shown = shown_level();
 
-	if (!(counter_segment()->flags & SEGMENT_DETERMINISTIC))
+	if (!(run_config()->flags & SEGMENT_DETERMINISTIC))
 		return;
 	if (shown != METER_CPU_HOST) {
 		level(shown == METER_CPU_V3, leaf, subleaf, r);
@@ -189,7 +189,7 @@ void deterministic_cpuid(u32 leaf, u32 subleaf, u32 r[4])
 
 bool deterministic_hwcap(u64 type, u64 *value)
 {
-	bool host = counter_segment()->cpu == METER_CPU_HOST;
+	bool host = run_config()->cpu == METER_CPU_HOST;
 	u32 regs[4];
 
 	switch (type) {

@@ -11,21 +11,18 @@
  */
 void perf_cpuid(u32 leaf, u32 regs[4])
 {
-	const struct counter_segment *segment = counter_segment();
-	const struct wire_view *view =
-		(const struct wire_view *)((const u8 *)segment + WIRE_VIEW_IN);
+	const struct run_config *run = run_config();
 
 	/* Also without a session: who asks for counts must not change them. */
-	if (!view->cpuid_signature)
+	if (!run->cpuid_signature)
 		return;
 	if (leaf == 0 && regs[0] < 0xa)
 		regs[0] = 0xa;
 	/* A level of features has a model of its own, rt/arch/x86_64/deterministic-cpuid.c. */
-	if (leaf == 1 &&
-	    !(segment->flags & SEGMENT_DETERMINISTIC && segment->cpu != METER_CPU_HOST))
-		regs[0] = view->cpuid_signature;
+	if (leaf == 1 && !(run->flags & SEGMENT_DETERMINISTIC && run->cpu != METER_CPU_HOST))
+		regs[0] = run->cpuid_signature;
 	if (leaf == 0xa) {
-		u32 counters = view->counters ? view->counters : 8;
+		u32 counters = run->counters ? run->counters : 8;
 
 		regs[0] = 7u << 24 | 48u << 16 | (counters > 255 ? 255 : counters) << 8 | 2;
 		regs[1] = BIT(0) | BIT(2) | BIT(3) | BIT(4) |
@@ -35,16 +32,27 @@ void perf_cpuid(u32 leaf, u32 regs[4])
 	}
 }
 
+/*
+ * Whether the session lets us, which it says in memory that no other guest has. Who has no counter
+ * mapped may be one that it does not know yet.
+ */
+static bool may_rdpmc(struct thread *t)
+{
+	const struct perf *p = t->proc->perf;
+	u32 rdpmc;
+
+	if (!p || !wire_connect(t))
+		return false;
+	rdpmc = __atomic_load_n(&p->wire.page->rdpmc, __ATOMIC_RELAXED);
+	return rdpmc & WIRE_RDPMC_ALL || (rdpmc & WIRE_RDPMC_MAPPED && p->nr_counters);
+}
+
 /* The counters' numbers are those of the user page, enum cpu_what in pmu/drivers.h. */
 bool perf_rdpmc(struct thread *t, u32 index, u64 *value)
 {
 	static const enum meter_quantity quantity[] = {METER_INSTRUCTIONS, METER_BRANCHES};
-	const struct perf *p = t->proc->perf;
-	u32 flags = p ? __atomic_load_n(&p->view->flags, __ATOMIC_RELAXED) : 0;
 
-	if (!(flags & WIRE_VIEW_RDPMC_ALL) && !(flags & WIRE_VIEW_RDPMC && p->nr_counters))
-		return false;
-	if (index >= ARRAY_SIZE(quantity))
+	if (index >= ARRAY_SIZE(quantity) || !may_rdpmc(t))
 		return false;
 	*value = perf_own_count(t, quantity[index]);
 	return true;

@@ -1,0 +1,33 @@
+/*
+ * PURPOSE: what is decided about a session's programs before the first of them runs. Who makes the
+ * counter segment (meter.h) decides it, and nobody changes it. It does not stand in the segment,
+ * since all guests can write to that: each holder has a copy in memory of its own. These are the
+ * command; the session, which is told at its start (session-start.h) and tells who joins it; and
+ * each runtime, which is told by the command or by the runtime that was in the process before
+ * (control.h), or is a copy of its parent's. Shapes only.
+ */
+#ifndef ABI_RUN_CONFIG_H
+#define ABI_RUN_CONFIG_H
+
+#include "base/types.h"
+
+#define RUN_CONFIG_MACHINE 1024u
+
+struct run_config {
+	u32 flags;           /* enum counter_segment_flags */
+	u32 cache_mb;        /* limit of a process's code cache; 0: the usual one */
+	u32 slots;           /* meters that may be used, of SEGMENT_SLOTS; 0: all */
+	u32 cpu;             /* of a deterministic run: enum meter_cpu */
+	u32 cpus;            /* of one: how many; 0: the machine's */
+	u32 cpuid_signature; /* CPUID leaf 1 EAX to show, 0: the CPU's own */
+	u32 counters;        /* general counters to show in CPUID leaf 0xA; 0: no limit */
+	u32 reserved;        /* 0 */
+	u64 seed;            /* of a deterministic run */
+	/*
+	 * struct machine of model/machine.h, whose model counts what depends on one; of version 0:
+	 * there is none. Who reads it checks it (machine_check()).
+	 */
+	u64 machine[RUN_CONFIG_MACHINE / sizeof(u64)];
+};
+
+#endif
