@@ -296,9 +296,9 @@ struct meter_uncounted {
 
 struct counter_segment {
 	u64 magic;
-	u32 used;     /* atomic: no meter at or above this index was ever taken */
-	u32 lost;     /* atomic: threads that found no free meter, and so are not counted */
-	u32 nondet;   /* atomic: enum nondet_source */
+	u32 used;   /* atomic: no meter at or above this index was ever taken */
+	u32 lost;   /* atomic: threads that found no free meter, and so are not counted */
+	u32 nondet; /* atomic: enum nondet_source */
 	/*
 	 * Atomic: `used` at which to look again for meters whose threads were killed, and whether a
 	 * guest has asked for a PID namespace, after which pids in meters say nothing about that.

@@ -115,7 +115,7 @@ void streams_start(void)
 	if (!streams_wanted())
 		return;
 	trace_use(&user);
-	if (counter_segment()->flags & SEGMENT_ACCESSES)
+	if (run_config()->flags & SEGMENT_ACCESSES)
 		trace_use_memory();
 }
 

@@ -249,8 +249,9 @@ static void compare(const struct machine *m, enum stream s, u64 reach, u32 round
 		addr = 0x10000 + next_address(s, addr, i, reach, &state);
 		for (u64 line = addr / m->memory.line; line <= (addr + size - 1) / m->memory.line;
 		     line++)
-			r.last[line % r.l1.sets] =
-				store && m->cache[MACHINE_L1D].no_allocate ? 0 : line + 1;
+			r.last[line % r.l1.sets] = store && m->cache[MACHINE_L1D].no_allocate
+							   ? 0
+							   : line + 1;
 		for (u64 line = addr / m->memory.line; line <= (addr + size - 1) / m->memory.line;
 		     line++)
 			misses += !reference_line(&r, line, store);

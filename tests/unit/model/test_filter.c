@@ -140,8 +140,7 @@ TEST(small_machines)
 		m.cache[MACHINE_LL].inclusion = i & 4 ? MACHINE_INCLUSIVE : MACHINE_NEITHER;
 		set_cache(&m, MACHINE_LL, 32768, 8);
 		m.cache[MACHINE_L1D].policy = i & 64 ? MACHINE_PLRU : MACHINE_LRU;
-		m.cache[MACHINE_L1D].prefetch =
-			i & 128 ? MACHINE_NEXT_LINE | MACHINE_STRIDE : 0;
+		m.cache[MACHINE_L1D].prefetch = i & 128 ? MACHINE_NEXT_LINE | MACHINE_STRIDE : 0;
 		if (!(i & 3))
 			m.memory.crossing = i & 4 ? MACHINE_ONCE : MACHINE_EACH;
 		if (i & 1)
