@@ -1,5 +1,5 @@
-"""anyperf-compare-1 and anyperf-baseline-1 of doc/json.md: a member more or less is an error, and
-so is another type."""
+"""anyperf-compare-1 and anyperf-baseline-1 of doc/json.md: a member more or less is an error, as
+is another type."""
 
 NUMBER = (int, float)
 OPTIONAL = "?"
