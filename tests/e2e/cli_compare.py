@@ -950,6 +950,16 @@ def test_interrupted():
         assert p.returncode == -signal.SIGINT, (p.returncode, out, err)
         assert "Interrupted: this is what there is so far." in out, (out, err)
         assert re.search(r"instructions:u +200005 ", out), (out, err)
+    for options in ([], ["--format=json"]):
+        with subprocess.Popen([ANYPERF, "compare", "--warmup=0", *options,
+                               *vs(["sh", "-c", "echo >&2; exec sleep 60"], ["true"])], env=ENV,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            time.sleep(1)
+            p.send_signal(signal.SIGTERM)
+            out, err = p.communicate(timeout=40)
+            assert p.returncode == -signal.SIGTERM, (p.returncode, out, err)
+            assert "interrupted, before there was anything to compare" in err, (out, err)
+            assert not options or json.loads(out)["interrupted"], (out, err)
 
 
 def may_fix_addresses():

@@ -176,6 +176,8 @@ static int compare(struct compare_job *job)
 			return cmd_compare.failure;
 	}
 	say_uncounted(job);
+	if (compare_is_interrupted(job) && !has_results(job))
+		command_error(&cmd_compare, "interrupted, before there was anything to compare");
 	written = print(job) ? cmd_compare.failure : 0;
 	if (close_output(job))
 		written = cmd_compare.failure;
