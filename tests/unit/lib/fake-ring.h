@@ -1,8 +1,8 @@
 /*
  * PURPOSE: the kernel's end of ring buffers, for tests without a kernel: a backend whose events are
- * slots and whose buffers are memory of the test's, written as the kernel writes them
- * [RING-03..08]. Records come from the encoder. Nothing counts: reads give zeros and how many
- * records were lost.
+ * slots and whose buffers are memory of the test's, written as the kernel writes them (RING-03..08;
+ * those who use it hold the rows). Records come from the encoder. Nothing counts: reads give zeros
+ * and how many records were lost.
  */
 #ifndef UNIT_LIB_FAKE_RING_H
 #define UNIT_LIB_FAKE_RING_H
