@@ -317,8 +317,8 @@ CONFORM(taken_apart)
 	long other;
 
 	/*
-	 * Another event: two of one kind share what is found out for a sample of theirs, from 6.2
-	 * on, and have the id of one of them in both.
+	 * Another event: in 6.18 two of one kind share what is found out for a sample of theirs, and
+	 * have the id of one of them in both.
 	 */
 	attr[1].config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
 	for (int i = 0; i < 2; i++) {
@@ -357,6 +357,30 @@ CONFORM(taken_apart)
 		  (long long)(named[0] * 10 + named[1]), 55);
 	check_val("SAMP-32", "who goes by the sizes alone comes to the end",
 		  end == b.page->data_head, 1);
+}
+
+/* Two events of one kind, which a kernel may tell of one occurrence in one breath. */
+CONFORM(same_occurrence)
+{
+	struct pe_attr attr = faults(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ADDR);
+	const struct perf_event_header *h;
+	struct buffer b[2];
+	u64 n = 0, own = 0;
+
+	for (int i = 0; i < 2; i++)
+		b[i] = map(ev_self(attr));
+	for (int i = 0; i < 2; i++)
+		NEED(ev_ioctl(b[i].fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	for (int i = 0; i < 10; i++)
+		touch();
+	for (int i = 0; i < 2; i++)
+		NEED(ev_ioctl(b[i].fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	for (int i = 0; i < 2; i++)
+		for (; (h = next(&b[i])); n++)
+			own += words_of(h)[0] == id_of(b[i].fd);
+	CHECK_ROW("SAMP-06", n >= 20 && (own == n || (!virtual_world() && own >= 10)),
+		  "two events of one kind both tell of a fault, ours each with its own id",
+		  "%lu of %lu", own, n);
 }
 
 /* Records of a change of name, whose bare size is 24. */
