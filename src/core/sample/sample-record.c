@@ -163,6 +163,15 @@ static struct ap_stack stack_of(const struct event *event, const struct sample_f
 	return stack;
 }
 
+/* A program's code is in pages of the usual size, unless somebody knows better [SAMP-22]. */
+static u64 code_page_size(const struct event *event, const struct sample_facts *facts)
+{
+	if (facts->has & PERF_SAMPLE_CODE_PAGE_SIZE)
+		return facts->sample.code_page_size;
+	return facts->cpumode == PERF_RECORD_MISC_USER && facts->sample.ip ? event->core->page_size
+									   : 0;
+}
+
 static void fill(struct event *event, const struct sample_facts *facts, struct ap_sample *sample)
 {
 	const struct ap_sample *given = &facts->sample;
@@ -190,7 +199,7 @@ static void fill(struct event *event, const struct sample_facts *facts, struct a
 	sample->transaction = has & PERF_SAMPLE_TRANSACTION ? given->transaction : 0;
 	sample->phys_addr = has & PERF_SAMPLE_PHYS_ADDR ? given->phys_addr : 0;
 	sample->data_page_size = has & PERF_SAMPLE_DATA_PAGE_SIZE ? given->data_page_size : 0;
-	sample->code_page_size = has & PERF_SAMPLE_CODE_PAGE_SIZE ? given->code_page_size : 0;
+	sample->code_page_size = code_page_size(event, facts);
 	if (facts->task && facts->task->cgroup)
 		sample->cgroup = facts->task->cgroup->id;
 }

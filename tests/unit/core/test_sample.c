@@ -84,7 +84,7 @@ TEST(nothing_is_known)
 	EXPECT_EQ(s->transaction, 0);
 	EXPECT_EQ(s->phys_addr, 0);
 	EXPECT_EQ(s->cgroup, 0);
-	EXPECT_EQ(s->code_page_size, 0);
+	EXPECT_EQ(s->code_page_size, 4096); /* the usual one */
 	EXPECT_EQ(s->data_page_size, 0);
 	/* Who, when, where [SAMP-03, SAMP-04, SAMP-06..08]. */
 	EXPECT_EQ(f->record.id.pid, 100);
@@ -162,6 +162,32 @@ TEST(everything_is_known)
 	fake_free(f);
 }
 
+/* [SAMP-22] */
+TEST(pages_of_code)
+{
+	static const struct {
+		u16 cpumode;
+		u64 given, want;
+	} rows[] = {
+		{PERF_RECORD_MISC_USER, 0, 4096},
+		{PERF_RECORD_MISC_USER, 2 << 20, 2 << 20},
+		{PERF_RECORD_MISC_KERNEL, 0, 0},
+	};
+	struct pe_attr attr = sampling(PERF_SAMPLE_CODE_PAGE_SIZE);
+	int fd;
+
+	f = fake_new(4);
+	fd = open_mapped(&attr, -1);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->facts.cpumode = rows[i].cpumode;
+		f->facts.has = rows[i].given ? PERF_SAMPLE_CODE_PAGE_SIZE : 0;
+		f->facts.sample.code_page_size = rows[i].given;
+		fake_advance(f, 1000);
+		EXPECT_EQ(next(fd)->code_page_size, rows[i].want);
+	}
+	fake_free(f);
+}
+
 /* The time is that of the sample, not of its writing. */
 TEST(a_sample_that_comes_late)
 {
@@ -221,7 +247,7 @@ TEST(a_large_stack)
 	fd = open_mapped(&attr, -1);
 	fake_advance(f, 1000);
 	s = next(fd);
-	EXPECT(f->record.size > 65500);
+	EXPECT_EQ(f->record.size, 65528);
 	EXPECT_EQ(s->stack_user.dyn_size, s->stack_user.len);
 	EXPECT_EQ(fake_event(f, fd)->lost_samples, 0);
 	fake_free(f);
@@ -283,6 +309,25 @@ TEST(inherited)
 	EXPECT_EQ(f->record.id.id, event_id(fake_event(f, fd)));
 	EXPECT_EQ(f->record.id.stream_id, child->id);
 	EXPECT(child->id != event_id(fake_event(f, fd)));
+	fake_free(f);
+}
+
+/* What children have counted is no part of what a sample of one event's says [SAMP-10]. */
+TEST(counts_of_copies)
+{
+	struct pe_attr attr = sampling(PERF_SAMPLE_READ | PERF_SAMPLE_TID);
+	const u64 *w;
+	int fd;
+
+	f = fake_new(4);
+	attr.inherit = 1;
+	fd = fake_open(f, &attr, 0, 0, -1);
+	EXPECT_EQ(fake_map(f, fd, 2, true), 0);
+	fake_event(f, fd)->child_count = 5000;
+	f->facts.task = fake_task(f, 100)->task;
+	fake_advance(f, 1000);
+	w = (const u64 *)next(fd)->read.bytes;
+	EXPECT_EQ(w[0], 1000);
 	fake_free(f);
 }
 
