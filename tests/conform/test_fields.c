@@ -300,6 +300,50 @@ CONFORM(ids_of_copies)
 	CHECK_ROW("SAMP-08", cpus == n, "the CPU of all of them is the one", "%lu of %lu", cpus, n);
 }
 
+/* Of an event that inherits a sample tells what its own task has counted (6.12). */
+CONFORM(counts_of_copies)
+{
+	struct pe_attr attr = faults(PERF_SAMPLE_TID | PERF_SAMPLE_READ);
+	u64 n[2] = {0, 0}, right = 0, all = 0;
+	const struct perf_event_header *h;
+	struct buffer b;
+	pid_t child;
+
+	to_cpu(0);
+	NEED(ev_self(sw_attr(PERF_COUNT_SW_DUMMY)) >= 0);
+	attr.inherit = 1;
+	if (ev_open(&attr, 0, 0, -1, 0) == -EINVAL) {
+		skip_row("SAMP-10", "each task's own count", "this kernel's READ excludes inherit");
+		return;
+	}
+	b = map(ev_open(&attr, 0, 0, -1, 0));
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch();
+	child = fork();
+	if (!child) {
+		for (int k = 0; k < 500; k++)
+			touch();
+		_exit(0);
+	}
+	NEED(child > 0 && waitpid(child, NULL, 0) == child);
+	touch();
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	for (; (h = next(&b)); all++) {
+		const u64 *p = words_of(h);
+		bool ours = (u32)p[0] == (u32)getpid();
+
+		/* The runtime's faults are counted and have no sample. */
+		right += virtual_world() ? p[1] > n[ours] : p[1] == n[ours] + 1;
+		n[ours] = p[1];
+	}
+	CHECK_ROW("SAMP-10", right == all && all >= 500, "each task's own count goes on by one",
+		  "%lu of %lu", right, all);
+	CHECK_ROW("SAMP-10", n[0] >= 500 && n[1] < n[0], "a child's is not in its parent's",
+		  "%lu and %lu", n[1], n[0]);
+	CHECK_ROW("INH-03", ev_count(b.fd) >= n[0] + n[1], "but in what read gives", "%lu",
+		  ev_count(b.fd));
+}
+
 /* Two events of different layouts in one buffer: the id at the ends tells whose a record is. */
 CONFORM(taken_apart)
 {
@@ -317,8 +361,8 @@ CONFORM(taken_apart)
 	long other;
 
 	/*
-	 * Another event: in 6.18 two of one kind share what is found out for a sample of theirs, and
-	 * have the id of one of them in both.
+	 * Another event: in 6.18 two of one kind share what is found out for a sample of theirs,
+	 * and have the id of one of them in both.
 	 */
 	attr[1].config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
 	for (int i = 0; i < 2; i++) {
