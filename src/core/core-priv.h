@@ -305,9 +305,16 @@ void timer_update(struct core *core);
 void event_exit(struct event *event);
 void ctx_exit(struct task *task);
 
-/* standin.c: when an event of a CPU has been opened, and when there is a task more. */
-void standins_of_event(struct event *original);
+/*
+ * standin.c: when an event of a CPU has been opened, and its group moved by that; and when there is
+ * a task more.
+ */
+void standins_of_event(struct event *original, bool moved);
 void standins_of_task(struct task *task);
+/* What all of @event's, a stand-in's, original have told with this, whose count is up to date. */
+u64 standin_told(struct event *event);
+/* event.c: closes all of @original's. */
+void standins_close(struct event *original);
 
 /* exec.c, prctl.c, sysctl.c and invariants.c have only what core.h and call.h declare. */
 

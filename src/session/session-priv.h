@@ -85,8 +85,14 @@ struct session {
 	struct allowance_pool memory; /* of what they announce */
 	struct instant instant;
 	struct wide wide;
-	struct list traces;  /* struct thread_trace of task/thread-trace.c */
-	bool holding;        /* some of their threads wait for a reader */
+	struct list traces; /* struct thread_trace of task/thread-trace.c */
+	bool holding;       /* some of their threads wait for a reader */
+	/*
+	 * What samples of CPUs say was counted, over all tasks, must not go back with their time:
+	 * so threads' entries are taken in its order; when the last one was.
+	 */
+	bool in_order;
+	u64 told_at;
 	bool untold;         /* some of them have other probes than their threads know */
 	u32 track_watch;     /* task/track.h: what guests are to tell besides; enum wire_watch */
 	bool track_switches; /* task/thread-records.h: somebody asks */

@@ -584,6 +584,68 @@ CONFORM(lost)
 		  "what found no room is lost", "%lu, %lu", n, words[1]);
 }
 
+struct counts_sample {
+	struct perf_event_header header;
+	u32 pid, tid;
+	u64 nr, leader, leader_id, member, member_id;
+};
+
+/* Of a group on a whole CPU each sample says what both have counted by then. */
+CONFORM(cpu_counts)
+{
+	struct pe_attr attr = every(PERF_COUNT_SW_PAGE_FAULTS, 1,
+				    PERF_SAMPLE_TID | PERF_SAMPLE_READ);
+	u64 now[5], ids[2], last[2] = {0, 0};
+	int mine = 0, back = 0, strange = 0, more = 0, member;
+	struct buffer b;
+	cpu_set_t set;
+
+	attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
+	b.fd = (int)ev_open(&attr, -1, 0, -1, 0);
+	if (b.fd < 0) {
+		skip_row("SAMP-10", "samples of a CPU with counts", "no right to ask for them");
+		return;
+	}
+	attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+	attr.sample_period = 0;
+	attr.sample_type = 0;
+	attr.disabled = 0;
+	member = (int)ev_open(&attr, -1, 0, b.fd, 0);
+	NEED(member >= 0);
+	b.page = mmap(NULL, 513 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
+	NEED(b.page != MAP_FAILED);
+	NEED(!ioctl(b.fd, PERF_EVENT_IOC_ID, &ids[0]) &&
+	     !ioctl(member, PERF_EVENT_IOC_ID, &ids[1]));
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	NEED(!sched_setaffinity(0, sizeof(set), &set));
+	touch(10);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	touch(50);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_read(b.fd, now, sizeof(now)) == sizeof(now));
+	for (u64 at = 0; at < b.page->data_head;) {
+		const struct counts_sample *s =
+			(const void *)((const u8 *)b.page + PAGE + at % (512 * PAGE));
+
+		at += s->header.size;
+		if (s->header.type != PERF_RECORD_SAMPLE)
+			continue;
+		mine += s->tid == (u32)getpid();
+		back += s->leader < last[0] || s->member < last[1];
+		strange += s->nr != 2 || s->leader_id != ids[0] || s->member_id != ids[1];
+		more += s->leader > now[1] || s->member > now[3];
+		last[0] = s->leader;
+		last[1] = s->member;
+	}
+	CHECK_ROW("SAMP-10", mine >= 50, "a CPU's samples with counts", "%d", mine);
+	check_val("SAMP-10", "of both members of the group", strange, 0);
+	check_val("SAMP-10", "never go back", back, 0);
+	check_val("SAMP-10", "and are no more than what is read then", more, 0);
+	CHECK_ROW("SAMP-10", last[0] >= 50 && last[1] >= 40, "and have what was counted",
+		  "%lu, %lu", last[0], last[1]);
+}
+
 /* What the last SIGTRAP said, and where the program was. */
 static volatile int traps, trap_codes, trap_flags, traps_at_store, traps_in_order;
 static volatile u64 trap_data, trap_type, trap_next;

@@ -226,6 +226,31 @@ def test_all_cpus():
             os.remove(data)
 
 
+def test_groups_of_whole_cpus():
+    """Of a sample of a CPU with counts the period is what the counts have grown by since the last
+    one: what its own program has done, and what was left of those that have ended."""
+    if not PERF:
+        raise Skip("perf is not installed")
+    with scratch() as d:
+        data = os.path.join(d, "perf.data")
+        p = subprocess.run([ANYPERF, "run", "--", PERF, "record", "-q", "-a", "-c", "10007", "-e",
+                            "{instructions:u,branches:u}:S", "-o", data, "--", "sh", "-c",
+                            f"{SPIN} 30 & {SPIN} 30 & {SPIN} 30; wait"], capture_output=True,
+                           text=True, timeout=60)
+        assert p.returncode == 0, p.stderr
+        p = subprocess.run([PERF, "script", "-i", data, "-F", "comm,period,event"],
+                           capture_output=True, text=True, timeout=60)
+        assert p.returncode == 0, p.stderr
+        told = {"instructions:u:": [], "branches:u:": []}
+        for line in p.stdout.splitlines():
+            period, event = line.split()[-2:]
+            told[event].append(int(period))
+        of = told["instructions:u:"]
+        assert len(of) == len(told["branches:u:"]) > 100, told
+        assert min(of) == 10007 and of.count(10007) > 0.9 * len(of), told
+        assert 0 < min(told["branches:u:"]) and max(told["branches:u:"]) < max(of) < 10**9, told
+
+
 def test_programs_that_start():
     """The session interrupts threads to tell them of deadlines, but none that has no handler for
     that yet: every program would be killed by a SIGSYS."""

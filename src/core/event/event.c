@@ -213,13 +213,22 @@ static void close_all(struct list *copies)
 	}
 }
 
+void standins_close(struct event *original)
+{
+	struct event *standin;
+
+	list_for_each_entry (standin, &original->standins, child_link)
+		(void)standin_told(standin);
+	close_all(&original->standins);
+}
+
 /* Closing: no descriptor is left, so neither is a reason to count; children go as well. */
 static void event_close(struct event *event)
 {
 	event_disown(event);
 	leave(event);
 	close_all(&event->children);
-	close_all(&event->standins);
+	standins_close(event);
 	event->state = EVENT_DEAD;
 	event_free(event);
 }
@@ -325,7 +334,7 @@ void event_refresh(struct event *event, bool group)
 void event_reset(struct event *event)
 {
 	event_refresh(event, false);
-	event->count = 0;
+	event->count = event->told = 0;
 	event_changed(event);
 	event_page_update(event);
 }

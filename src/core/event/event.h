@@ -100,12 +100,13 @@ struct event {
 	struct event *parent; /* the original, never itself inherited; NULL in an original */
 	struct list children;
 	struct list child_link;
-	struct list standins; /* of an event of a CPU that samples, one per task, by child_link */
+	struct list standins; /* of an event of a CPU, see standin.c: one per task, by child_link */
 
 	/* Counts. Driver: only `count`, in read() and stop(). */
 	s64 count;
 	u64 time_enabled, time_running, tstamp;
 	s64 child_count; /* of children that are gone */
+	s64 told; /* a stand-in's: what its original has of its count; an original's: their sum */
 	u64 child_time_enabled, child_time_running;
 
 	/* Sampling's place: who gets the records, and what was lost [READ-04]. */

@@ -188,13 +188,7 @@ static void install(struct event *event, struct ctx *ctx, struct pmu *sched_pmu,
 	event->owner = task_get(owner);
 	list_add_tail(&event->owner_link, &owner->owned);
 	ctx_install(ctx, event);
-	standins_of_event(event);
-}
-
-/* A stand-in does not know what the original and its group count. */
-static bool can_stand_in(const struct event *event)
-{
-	return !event->hw.by_tasks || !(event->attr.sample_type & PERF_SAMPLE_READ);
+	standins_of_event(event, move);
 }
 
 int perf_open(struct core *core, struct open_call *call)
@@ -234,8 +228,7 @@ int perf_open(struct core *core, struct open_call *call)
 	CHECK(event);
 	/* 20 */
 	if (event_is_sampling(event) &&
-	    (event->hw.no_interrupt || event->pmu->caps & PMU_CAP_NO_INTERRUPT ||
-	     !can_stand_in(event))) {
+	    (event->hw.no_interrupt || event->pmu->caps & PMU_CAP_NO_INTERRUPT)) {
 		err = core_refuse_default(core, -EOPNOTSUPP, NO_SAMPLING,
 					  .name = {event->pmu->name});
 		goto out_free;

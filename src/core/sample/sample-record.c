@@ -34,9 +34,17 @@ static void read_now(struct event *event)
 }
 
 /* Of an inherited event that samples its count, each copy tells its own [SAMP-10]. */
-static u64 count_of(const struct event *event)
+static u64 count_of(struct event *event)
 {
+	if (event->standin)
+		return standin_told(event);
 	return (u64)event->count + (event->attr.inherit ? 0 : (u64)event->child_count);
+}
+
+/* A stand-in tells of its original. */
+static const struct event *told_of(const struct event *event)
+{
+	return event->standin ? event->parent : event;
 }
 
 static u32 put_id_and_lost(const struct event *event, u64 format, u64 *words, u32 n)
@@ -44,20 +52,21 @@ static u32 put_id_and_lost(const struct event *event, u64 format, u64 *words, u3
 	if (format & PERF_FORMAT_ID)
 		words[n++] = event_primary_id(event);
 	if (format & PE_FORMAT_LOST)
-		words[n++] = event->lost_samples;
+		words[n++] = told_of(event)->lost_samples;
 	return n;
 }
 
 static u32 read_one(struct event *event, u64 *words)
 {
 	u64 format = event->attr.read_format;
+	const struct event *who = told_of(event);
 	u32 n = 0;
 
 	words[n++] = count_of(event);
 	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
-		words[n++] = event->time_enabled + event->child_time_enabled;
+		words[n++] = who->time_enabled + who->child_time_enabled;
 	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
-		words[n++] = event->time_running + event->child_time_running;
+		words[n++] = who->time_running + who->child_time_running;
 	return put_id_and_lost(event, format, words, n);
 }
 
@@ -66,13 +75,14 @@ static u32 read_whole_group(struct event *event, u64 *words)
 {
 	struct event *leader = event->leader, *sibling;
 	u64 format = event->attr.read_format;
+	const struct event *who = told_of(event);
 	u32 n = 0;
 
 	words[n++] = 1 + leader->nr_siblings;
 	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
-		words[n++] = event->time_enabled;
+		words[n++] = who->time_enabled;
 	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
-		words[n++] = event->time_running;
+		words[n++] = who->time_running;
 	if (leader != event)
 		read_now(leader);
 	words[n++] = count_of(leader);
@@ -89,11 +99,12 @@ static u32 read_whole_group(struct event *event, u64 *words)
 struct ap_read_block sample_read_block(struct event *event)
 {
 	u64 format = event->attr.read_format, *words = event->core->scratch->read;
+	struct event *who = event->standin ? event->parent : event;
 	u32 n;
 
-	if (event->in_ctx) {
-		ctx_time_update(event->ctx);
-		event_update_time(event);
+	if (who->in_ctx) {
+		ctx_time_update(who->ctx);
+		event_update_time(who);
 	}
 	n = format & PERF_FORMAT_GROUP ? read_whole_group(event, words) : read_one(event, words);
 	return (struct ap_read_block){

@@ -146,6 +146,7 @@ void event_exit(struct event *event)
 
 	ctx_remove_event(event, EVENT_EXIT, original != NULL);
 	if (event->standin) {
+		(void)standin_told(event);
 		list_del(&event->child_link);
 		event_free(event);
 		return;

@@ -110,6 +110,9 @@ void records_opened(struct session *s, const struct event *event)
 	struct guest_process *p;
 	struct guest_thread *th;
 
+	if (!event->target && event_is_sampling(event) &&
+	    event_attr(event)->sample_type & PERF_SAMPLE_READ)
+		s->in_order = true;
 	/* What the exec itself does is over when the session hears of it. */
 	if (probe_is_kernel(event) && event->target && event_attr(event)->enable_on_exec &&
 	    (event->cpu < 0 || event->cpu == task_cpu(event->target)))

@@ -29,6 +29,9 @@ struct thread_trace {
 	/* When the session has last looked there, and before: what comes now was not there then. */
 	u64 looked, looked_before;
 	u64 tail; /* as trace->tail, which the guest could write */
+	/* While it is drained: where that ends, and its place among those that are. */
+	u64 head;
+	struct list pending;
 	u32 generation;
 	struct deadline deadlines[TRACE_EVENTS];
 	struct kernel_stops stops;

@@ -35,6 +35,7 @@ struct thread_trace *trace_of_thread(struct guest_thread *th)
 	kernel_stops_init(&tt->stops);
 	list_init(&tt->probes);
 	list_init(&tt->watches);
+	list_init(&tt->pending);
 	th->trace = tt;
 	list_add_tail(&tt->link, &th->process->s->traces);
 	return tt;
@@ -571,6 +572,7 @@ void trace_free(struct guest_thread *th)
 	data_watches_free(tt);
 	stops_close(tt);
 	unmap(tt);
+	list_del(&tt->pending);
 	list_del(&tt->link);
 	free(tt);
 }

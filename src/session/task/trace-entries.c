@@ -78,6 +78,9 @@ static void set_moment(struct guest_thread *th, const struct trace_sample *s, u3
 	instant->number++;
 	instant->wall_number = instant->number;
 	instant->wall_time = min_u64(time_of(th->trace, s->entry.time), now);
+	if (session->in_order && instant->wall_time < session->told_at)
+		instant->wall_time = session->told_at;
+	session->told_at = instant->wall_time;
 	snapshots_invalidate(th);
 	for (u32 q = 0; q < METER_SPARE; q++)
 		th->counts.seen[q] = s->sums[q];
@@ -268,53 +271,119 @@ static void wake_thread(struct trace *trace)
 		syscall(SYS_futex, &trace->drained, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void trace_drain(struct guest_thread *th)
+/* Whether there is something new, which then ends at tt->head. */
+static bool look(struct thread_trace *tt)
 {
-	struct thread_trace *tt = th->trace;
-	struct trace *trace = tt ? tt->trace : NULL;
-	u64 head;
+	struct trace *trace = tt->trace;
 
 	if (!trace)
-		return;
+		return false;
 	tt->looked_before = tt->looked;
 	tt->looked = session_now();
 	/* Before the look at head, mate: ring_bell() in rt/sample/trace-ring.c. */
 	__atomic_store_n(&trace->bell, 0, __ATOMIC_SEQ_CST);
-	head = __atomic_load_n(&trace->head, __ATOMIC_ACQUIRE);
-	if (head == tt->tail)
-		return;
-	instant_check(th->process->s);
+	tt->head = __atomic_load_n(&trace->head, __ATOMIC_ACQUIRE);
+	if (tt->head == tt->tail)
+		return false;
+	instant_check(tt->thread->process->s);
 	tt->trapped = false;
-	if (head - tt->tail > TRACE_RING)
-		tt->tail = head;
-	while (tt->tail != head) {
-		const struct trace_sample *s = (const struct trace_sample *)entry_bytes;
-		u32 size = next_entry(tt, head - tt->tail);
+	if (tt->head - tt->tail > TRACE_RING)
+		tt->tail = tt->head;
+	return true;
+}
 
-		if (!size) {
-			tt->tail = head;
-			break;
-		}
-		records_drain(th, s->entry.time);
-		if (s->entry.kind == TRACE_SAMPLE && size >= sizeof(*s))
-			take_sample(tt, s);
-		if (s->entry.kind == TRACE_STOP && size >= sizeof(*s))
-			take_stop(tt, s);
-		if (s->entry.kind == TRACE_HIT && size >= sizeof(struct trace_hit))
-			probes_hit(th, &tt->probes, (const struct trace_hit *)entry_bytes);
-		if (s->entry.kind == TRACE_OWN)
-			take_own(tt, &s->entry);
-		tt->tail += size;
+static void take_next(struct thread_trace *tt)
+{
+	const struct trace_sample *s = (const struct trace_sample *)entry_bytes;
+	u32 size = next_entry(tt, tt->head - tt->tail);
+
+	if (!size) {
+		tt->tail = tt->head;
+		return;
 	}
-	th->process->s->instant.number++;
-	__atomic_store_n(&trace->tail, tt->tail, __ATOMIC_RELEASE);
-	wake_thread(trace);
+	records_drain(tt->thread, s->entry.time);
+	if (s->entry.kind == TRACE_SAMPLE && size >= sizeof(*s))
+		take_sample(tt, s);
+	if (s->entry.kind == TRACE_STOP && size >= sizeof(*s))
+		take_stop(tt, s);
+	if (s->entry.kind == TRACE_HIT && size >= sizeof(struct trace_hit))
+		probes_hit(tt->thread, &tt->probes, (const struct trace_hit *)entry_bytes);
+	if (s->entry.kind == TRACE_OWN)
+		take_own(tt, &s->entry);
+	tt->tail += size;
+}
+
+static void looked(struct thread_trace *tt)
+{
+	tt->thread->process->s->instant.number++;
+	__atomic_store_n(&tt->trace->tail, tt->tail, __ATOMIC_RELEASE);
+	wake_thread(tt->trace);
+}
+
+void trace_drain(struct guest_thread *th)
+{
+	struct thread_trace *tt = th->trace;
+
+	if (!tt || !look(tt))
+		return;
+	while (tt->tail != tt->head)
+		take_next(tt);
+	looked(tt);
+}
+
+static u64 next_time(const struct thread_trace *tt)
+{
+	struct trace_entry entry = {0};
+
+	if (tt->head - tt->tail >= sizeof(entry))
+		copy_out(tt, tt->tail, &entry, sizeof(entry));
+	return entry.time;
+}
+
+static struct thread_trace *earliest(const struct list *pending)
+{
+	struct thread_trace *tt, *first = NULL;
+	u64 time = 0;
+
+	list_for_each_entry (tt, pending, pending) {
+		u64 next = next_time(tt);
+
+		if (first && next >= time)
+			continue;
+		first = tt;
+		time = next;
+	}
+	return first;
+}
+
+/* What all threads have told, the earliest entry first. */
+static void drain_in_order(struct session *s)
+{
+	struct thread_trace *tt;
+	struct list pending;
+
+	list_init(&pending);
+	list_for_each_entry (tt, &s->traces, link)
+		if (look(tt))
+			list_add_tail(&tt->pending, &pending);
+	while ((tt = earliest(&pending))) {
+		if (tt->tail != tt->head)
+			take_next(tt);
+		if (tt->tail != tt->head)
+			continue;
+		list_del(&tt->pending);
+		looked(tt);
+	}
 }
 
 void traces_drain(struct session *s)
 {
 	struct thread_trace *tt, *tmp;
 
+	if (s->in_order) {
+		drain_in_order(s);
+		return;
+	}
 	list_for_each_entry_safe (tt, tmp, &s->traces, link)
 		trace_drain(tt->thread);
 }

@@ -304,10 +304,6 @@ TEST(who_cannot)
 	struct pe_attr attr = sampling(100);
 
 	setup();
-	/* A stand-in does not know what its original has counted. */
-	attr.sample_type |= PERF_SAMPLE_READ;
-	EXPECT_REFUSED(f, fake_open(f, &attr, -1, 0, -1), -EOPNOTSUPP, NO_SAMPLING);
-	attr.sample_type &= ~(u64)PERF_SAMPLE_READ;
 	attr.precise_ip = 3;
 	attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
@@ -403,6 +399,72 @@ TEST(samples_of_a_cpu)
 	fake_close(f, fd);
 	for (size_t i = 0; i < ARRAY_SIZE(armed); i++)
 		EXPECT(!armed[i].event);
+	teardown();
+}
+
+/* The next sample's number of events, and the counts of two. */
+static bool next_counts(int fd, u64 *words)
+{
+	const struct ap_record *rec = fake_take_type(f, fd, PERF_RECORD_SAMPLE);
+
+	if (!rec || rec->sample.read.len > 6 * 8)
+		return false;
+	memcpy(words, rec->sample.read.bytes, rec->sample.read.len);
+	return true;
+}
+
+/* What samples of a CPU's group say was counted is what tasks have told [SAMP-08, SAMP-10]. */
+TEST(counts_in_samples_of_a_cpu)
+{
+	struct pe_attr attr = sampling(100);
+	u64 words[6];
+	int fd, member, late, n = 0;
+
+	setup();
+	attr.sample_type |= PERF_SAMPLE_READ;
+	attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED;
+	fd = fake_open(f, &attr, -1, 0, -1);
+	EXPECT(fd >= 0);
+	EXPECT_EQ(fake_map(f, fd, 9, true), 0);
+	attr.sample_period = 0;
+	attr.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+	attr.sample_type = 0;
+	member = fake_open(f, &attr, -1, 0, fd);
+	EXPECT(member >= 0);
+	core_check(f->core);
+	run(250);
+	fake_add_task(f, 102, 102);
+	core_check(f->core);
+	run(200);
+	while (next_counts(fd, words)) {
+		n++;
+		EXPECT_EQ(words[0], 2);
+		EXPECT(words[1] >= (u64)n * 50 && words[1] <= 450);
+		EXPECT_EQ(words[2], n * 100);
+		EXPECT_EQ(words[3], event_id(fake_event(f, fd)));
+		EXPECT(words[4] >= (u64)n * 10 - 1 && words[4] <= (u64)n * 10);
+		EXPECT_EQ(words[5], event_id(fake_event(f, member)));
+	}
+	EXPECT_EQ(n, 6);
+	EXPECT_EQ(fake_count(f, member), 65);
+
+	/* What a task that ends has not told yet the next sample has. */
+	fake_exit(f, 102);
+	core_check(f->core);
+	run(100);
+	EXPECT(next_counts(fd, words));
+	EXPECT_EQ(words[2], 700);
+	/* A member more, of tasks that are there; and one that leads itself from here on. */
+	late = fake_open(f, &attr, -1, 0, fd);
+	EXPECT(late >= 0);
+	core_check(f->core);
+	run(100);
+	EXPECT(next_counts(fd, words) == false);
+	event_unmap(fake_event(f, fd));
+	fake_close(f, fd);
+	core_check(f->core);
+	fake_close(f, late);
+	fake_close(f, member);
 	teardown();
 }
 
