@@ -450,6 +450,61 @@ skip:
 	skip_row("REC-18", "a cgroup that is made", "none can be made here");
 }
 
+/* A thread that leaves its CPU to one of another cgroup, and what it does is sampled [SW-10]. */
+CONFORM(cgroup_switches)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_CGROUP_SWITCHES);
+	char dir[400], end[40], c = 0;
+	int there[2], back[2], status;
+	u64 count, sampled = 0;
+	cpu_set_t set, was;
+	struct buffer b;
+	pid_t child;
+
+	attr.exclude_kernel = 0;
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_IP;
+	snprintf(end, sizeof(end), "/switches-%d", (int)getpid());
+	if (!cgroup_hierarchy(hierarchy, sizeof(hierarchy)) || !capable() || try_self(attr))
+		goto skip;
+	snprintf(dir, sizeof(dir), "%s%s", hierarchy, end);
+	if (mkdir(dir, 0755))
+		goto skip;
+	b = map(ev_self(attr));
+	NEED(!pipe(there) && !pipe(back));
+	NEED(!sched_getaffinity(0, sizeof(was), &was));
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	NEED(!sched_setaffinity(0, sizeof(set), &set));
+	child = fork();
+	if (!child) {
+		if (!enter(dir))
+			_exit(7);
+		for (int i = 0; i < TURNS; i++)
+			if (read(there[0], &c, 1) != 1 || write(back[1], &c, 1) != 1)
+				_exit(8);
+		_exit(0);
+	}
+	NEED(child > 0);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	for (int i = 0; i < TURNS; i++)
+		NEED(write(there[1], &c, 1) == 1 && read(back[0], &c, 1) == 1);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(waitpid(child, &status, 0) == child && !sched_setaffinity(0, sizeof(was), &was));
+	check_val("SW-10", "the child has been in the other cgroup", status, 0);
+	for (int i = 0; find(&b, PERF_RECORD_SAMPLE, i); i++)
+		sampled++;
+	count = ev_count(b.fd);
+	CHECK_ROW("SW-10", sampled > 0 && sampled <= count, "switches of cgroups are sampled",
+		  "%lu of %lu", (unsigned long)sampled, (unsigned long)count);
+	rmdir(dir);
+	return;
+skip:
+	skip_row("SW-10", "the child has been in the other cgroup",
+		 "no cgroups for us, or no event");
+	skip_row("SW-10", "switches of cgroups are sampled", "no cgroups for us, or no event");
+}
+
 struct ksymbol {
 	struct perf_event_header header;
 	u64 addr;

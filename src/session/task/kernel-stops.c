@@ -106,7 +106,11 @@ u64 kernel_stops_have(void)
 
 	if (kernel_stops_by_timer())
 		return in_time;
-	return may_stop(PERF_COUNT_SW_CPU_CLOCK, true) ? in_user | in_kernel : in_user;
+	if (!may_stop(PERF_COUNT_SW_CPU_CLOCK, true))
+		return in_user;
+	return in_user | in_kernel |
+	       (may_stop(PERF_COUNT_SW_CGROUP_SWITCHES, true) ? BIT(PERF_COUNT_SW_CGROUP_SWITCHES)
+							      : 0);
 }
 
 void kernel_stops_init(struct kernel_stops *ks)
