@@ -27,8 +27,9 @@ static int say(const struct ap_error *err)
 	return command_error(&cmd_valgrind, "%s", text);
 }
 
-void valgrind_take_records(struct valgrind_job *job)
+static void take_records(void *data)
 {
+	struct valgrind_job *job = data;
 	struct ap_record rec;
 	struct ap_error err;
 	int r;
@@ -39,15 +40,15 @@ void valgrind_take_records(struct valgrind_job *job)
 		switch (rec.type) {
 		case PERF_RECORD_MMAP:
 		case PERF_RECORD_MMAP2:
-			code_view_map(job->code, rec.mmap.pid, rec.mmap.addr, rec.mmap.len,
+			code_view_map(job->trace.code, rec.mmap.pid, rec.mmap.addr, rec.mmap.len,
 				      rec.mmap.pgoff, rec.mmap.filename);
 			break;
 		case PERF_RECORD_FORK:
-			code_view_fork(job->code, rec.task.pid, rec.task.ppid);
+			code_view_fork(job->trace.code, rec.task.pid, rec.task.ppid);
 			break;
 		case PERF_RECORD_COMM:
 			if (rec.misc & PERF_RECORD_MISC_COMM_EXEC)
-				code_view_exec(job->code, rec.comm.pid);
+				code_view_exec(job->trace.code, rec.comm.pid);
 			break;
 		default: break;
 		}
@@ -123,7 +124,7 @@ static int wait_for_child(struct valgrind_job *job, struct ap_error *err)
 	int r, idle = 0;
 
 	for (;;) {
-		idle = valgrind_read(job) ? 0 : idle + 1;
+		idle = call_trace_read(&job->trace) ? 0 : idle + 1;
 		/* What waits for us has filled its stream, which takes longer than this. */
 		if (poll(&p, 1, idle ? 1 : 0) > 0 &&
 		    signals_take(&job->signals, child_pid(&job->child))) {
@@ -133,22 +134,23 @@ static int wait_for_child(struct valgrind_job *job, struct ap_error *err)
 		}
 		child_follow_stop(&job->child);
 		if (idle % 16 == 15)
-			valgrind_take_records(job);
+			take_records(job);
 	}
 }
 
 /* A program that became another one has no profile of its own, as with Valgrind. */
-static bool is_last(const struct valgrind_job *job, const struct valgrind_program *p)
+static bool is_last(const struct valgrind_job *job, const struct traced_program *p)
 {
-	for (const struct valgrind_program *other = job->programs; other != p; other = other->next)
+	for (const struct traced_program *other = job->trace.programs; other != p;
+	     other = other->next)
 		if (other->pid == p->pid)
 			return false;
 	return true;
 }
 
-static bool is_first(const struct valgrind_program *p)
+static bool is_first(const struct traced_program *p)
 {
-	for (const struct valgrind_program *other = p->next; other; other = other->next)
+	for (const struct traced_program *other = p->next; other; other = other->next)
 		if (other->pid == p->pid)
 			return false;
 	return true;
@@ -156,7 +158,7 @@ static bool is_first(const struct valgrind_program *p)
 
 static void write_all(struct valgrind_job *job)
 {
-	for (struct valgrind_program *p = job->programs; p; p = p->next) {
+	for (struct traced_program *p = job->trace.programs; p; p = p->next) {
 		if (!is_last(job, p) || (!job->opts.trace_children && !is_first(p)))
 			continue;
 		calls_finish(p->graph);
@@ -177,11 +179,45 @@ static void greet(struct valgrind_job *job)
 	valgrind_say(job, job->pid, "%s", "");
 }
 
+static void describe(void *data, struct calls_fn *fn, bool plt)
+{
+	const struct valgrind_job *job = data;
+	const struct valgrind_opts *o = &job->opts;
+
+	fn->skip = (plt && o->skip_plt) || valgrind_names(&o->skip, fn->name);
+	fn->toggle = valgrind_names(&o->toggle, fn->name);
+	fn->dump_before = valgrind_names(&o->dump_before, fn->name);
+	fn->dump_after = valgrind_names(&o->dump_after, fn->name);
+	fn->zero_before = valgrind_names(&o->zero_before, fn->name);
+}
+
+static void begin_trace(struct valgrind_job *job)
+{
+	const struct valgrind_opts *o = &job->opts;
+
+	job->simulation = (struct simulation_opts){.machine = &job->caches,
+						   .caches = o->cache_sim,
+						   .branches = o->branch_sim,
+						   .modified_is_read = o->tool == TOOL_CACHEGRIND};
+	job->trace = (struct call_trace){
+		.machine = job->machine,
+		.code = code_view_new(),
+		.instrument = o->instrument,
+		.collect = o->collect,
+		.recursions = (u32)o->recursions,
+		.no_calls = o->tool == TOOL_CACHEGRIND,
+		.simulates = o->cache_sim || o->branch_sim ? &job->simulation : NULL,
+		.take_records = take_records,
+		.describe = describe,
+		.dump = valgrind_write,
+		.data = job};
+}
+
 static int let_run(struct valgrind_job *job)
 {
 	struct ap_error err;
 
-	job->code = code_view_new();
+	begin_trace(job);
 	greet(job);
 	ap_command_start(job->child.command);
 	if (signals_open(&job->signals)) {
@@ -192,28 +228,20 @@ static int let_run(struct valgrind_job *job)
 		say(&err);
 		return child_failure_status(&cmd_valgrind, &err);
 	}
-	valgrind_read_end(job);
+	call_trace_end(&job->trace);
+	if (job->trace.bad)
+		command_error(&cmd_valgrind, "%llu entries of traces make no sense",
+			      (unsigned long long)job->trace.bad);
 	(void)ap_sampler_disable(job->sampler);
-	valgrind_take_records(job);
+	take_records(job);
 	write_all(job);
 	return child_exit_status(&job->child);
 }
 
 static void release(struct valgrind_job *job)
 {
-	while (job->programs) {
-		struct valgrind_program *p = job->programs;
-
-		job->programs = p->next;
-		calls_graph_free(p->graph);
-		simulation_free(p->simulation);
-		free(p->span);
-		free(p->slots);
-		free(p);
-	}
-	if (job->reader)
-		valgrind_read_end(job);
-	code_view_free(job->code);
+	call_trace_release(&job->trace);
+	code_view_free(job->trace.code);
 	signals_release(&job->signals);
 	ap_sampler_close(job->sampler);
 	ap_specs_free(job->specs);

@@ -114,11 +114,11 @@ void valgrind_say(struct valgrind_job *job, u32 pid, const char *fmt, ...)
 
 static void find_line(void *data, u64 pc, struct calls_line *line)
 {
-	const struct valgrind_program *p = data;
+	const struct traced_program *p = data;
 	struct code_place place;
 
-	(void)code_view_find(p->job->code, p->pid, pc, &place);
-	code_view_line(p->job->code, p->pid, pc, &place);
+	(void)code_view_find(p->trace->code, p->pid, pc, &place);
+	code_view_line(p->trace->code, p->pid, pc, &place);
 	*line = (struct calls_line){.file = place.file,
 				    .line = place.line,
 				    .address = place.address,
@@ -126,10 +126,10 @@ static void find_line(void *data, u64 pc, struct calls_line *line)
 }
 
 /* Of callgrind; parts that are not the last one have their number behind the name. */
-static void write_callgrind(struct valgrind_program *p, const struct calls_profile *profile,
+static void write_callgrind(struct traced_program *p, const struct calls_profile *profile,
 			    const char *trigger, const char *base)
 {
-	const struct valgrind_opts *o = &p->job->opts;
+	const struct valgrind_opts *o = &valgrind_job_of(p)->opts;
 	struct callgrind_style style = {
 		.instr = o->dump_instr,
 		.line = o->dump_line,
@@ -137,14 +137,14 @@ static void write_callgrind(struct valgrind_program *p, const struct calls_profi
 		.compress_strings = o->compress_strings && !o->combine_dumps,
 		.compress_pos = o->compress_pos,
 		.creator = "anyperf-callgrind",
-		.command = p->job->command,
+		.command = valgrind_job_of(p)->command,
 		.pid = p->pid,
 		.part = p->parts,
 		.trigger = trigger,
 		.appending = o->combine_dumps && p->parts > 1,
 		.caches = o->cache_sim,
 		.branches = o->branch_sim,
-		.machine = o->cache_sim ? &p->job->caches : NULL,
+		.machine = o->cache_sim ? &valgrind_job_of(p)->caches : NULL,
 		.find = find_line,
 		.data = p,
 	};
@@ -165,14 +165,15 @@ static void write_callgrind(struct valgrind_program *p, const struct calls_profi
 		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
 }
 
-static void write_cachegrind(struct valgrind_program *p, const struct calls_profile *profile,
+static void write_cachegrind(struct traced_program *p, const struct calls_profile *profile,
 			     const char *name)
 {
-	const struct valgrind_opts *o = &p->job->opts;
-	const struct callgrind_style style = {.command = p->job->command,
+	const struct valgrind_opts *o = &valgrind_job_of(p)->opts;
+	const struct callgrind_style style = {.command = valgrind_job_of(p)->command,
 					      .caches = o->cache_sim,
 					      .branches = o->branch_sim,
-					      .machine = o->cache_sim ? &p->job->caches : NULL,
+					      .machine = o->cache_sim ? &valgrind_job_of(p)->caches
+								      : NULL,
 					      .find = find_line,
 					      .data = p};
 	FILE *f = fopen(name, "we");
@@ -186,9 +187,9 @@ static void write_cachegrind(struct valgrind_program *p, const struct calls_prof
 		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
 }
 
-void valgrind_write(struct valgrind_program *p, const char *trigger)
+void valgrind_write(struct traced_program *p, const char *trigger)
 {
-	const struct valgrind_opts *o = &p->job->opts;
+	const struct valgrind_opts *o = &valgrind_job_of(p)->opts;
 	bool callgrind = o->tool == TOOL_CALLGRIND;
 	const char *format = callgrind ? o->callgrind_out : o->cachegrind_out;
 	struct calls_profile profile;

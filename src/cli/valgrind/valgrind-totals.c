@@ -31,29 +31,30 @@ static double percent(u64 n, u64 of)
 }
 
 /* "name:  1,234  (1,000 a + 234 b)" */
-static void say_two(struct valgrind_program *p, const char *name, u64 a, const char *a_name, u64 b,
+static void say_two(struct traced_program *p, const char *name, u64 a, const char *a_name, u64 b,
 		    const char *b_name)
 {
-	valgrind_say(p->job, p->pid, "%-13s %13s  (%s %s + %s %s)", name, with_commas(a + b).text,
-		     with_commas(a).text, a_name, with_commas(b).text, b_name);
+	valgrind_say(valgrind_job_of(p), p->pid, "%-13s %13s  (%s %s + %s %s)", name,
+		     with_commas(a + b).text, with_commas(a).text, a_name, with_commas(b).text,
+		     b_name);
 }
 
-static void say_rates(struct valgrind_program *p, const char *name, const u64 miss[2],
+static void say_rates(struct traced_program *p, const char *name, const u64 miss[2],
 		      const u64 all[2])
 {
-	valgrind_say(p->job, p->pid, "%-15s %11.1f%% (%.1f%% + %.1f%%)", name,
+	valgrind_say(valgrind_job_of(p), p->pid, "%-15s %11.1f%% (%.1f%% + %.1f%%)", name,
 		     percent(miss[0] + miss[1], all[0] + all[1]), percent(miss[0], all[0]),
 		     percent(miss[1], all[1]));
 }
 
-static void say_caches(struct valgrind_program *p)
+static void say_caches(struct traced_program *p)
 {
 	const u64(*n)[3] = p->total.events.n;
 	const u64 *i1 = n[SIMULATED_FETCH], *r = n[SIMULATED_READ], *w = n[SIMULATED_WRITE];
 	const u64 data[2] = {r[0], w[0]}, l1[2] = {r[1], w[1]}, last[2] = {r[2], w[2]};
 	const u64 refs[2] = {i1[1] + r[1], w[1]}, misses[2] = {i1[2] + r[2], w[2]};
 	const u64 all[2] = {p->total.instructions + r[0], w[0]};
-	struct valgrind_job *job = p->job;
+	struct valgrind_job *job = valgrind_job_of(p);
 
 	valgrind_say(job, p->pid, "%-13s %13s", "I1  misses:", with_commas(i1[1]).text);
 	valgrind_say(job, p->pid, "%-13s %13s", "LLi misses:", with_commas(i1[2]).text);
@@ -73,22 +74,22 @@ static void say_caches(struct valgrind_program *p)
 	say_rates(p, "LL miss rate:", misses, all);
 }
 
-static void say_branches(struct valgrind_program *p)
+static void say_branches(struct traced_program *p)
 {
 	const u64(*n)[3] = p->total.events.n;
 	const u64 all[2] = {n[SIMULATED_COND][0], n[SIMULATED_INDIRECT][0]};
 	const u64 wrong[2] = {n[SIMULATED_COND][1], n[SIMULATED_INDIRECT][1]};
 
-	valgrind_say(p->job, p->pid, "%s", "");
+	valgrind_say(valgrind_job_of(p), p->pid, "%s", "");
 	say_two(p, "Branches:", all[0], "cond", all[1], "ind");
 	say_two(p, "Mispredicts:", wrong[0], "cond", wrong[1], "ind");
 	say_rates(p, "Mispred rate:", wrong, all);
 }
 
 /* "Ir Dr Dw" with @e NULL, else their values. */
-static void say_columns(struct valgrind_program *p, const char *head, const struct event_counts *e)
+static void say_columns(struct traced_program *p, const char *head, const struct event_counts *e)
 {
-	const struct valgrind_opts *o = &p->job->opts;
+	const struct valgrind_opts *o = &valgrind_job_of(p)->opts;
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
@@ -97,26 +98,26 @@ static void say_columns(struct valgrind_program *p, const char *head, const stru
 		return;
 	callgrind_columns(f, e, o->cache_sim, o->branch_sim);
 	fclose(f);
-	valgrind_say(p->job, p->pid, "%s%s", head, text);
+	valgrind_say(valgrind_job_of(p), p->pid, "%s%s", head, text);
 	free(text);
 }
 
-void valgrind_say_totals(struct valgrind_program *p)
+void valgrind_say_totals(struct traced_program *p)
 {
 	char head[48];
 
-	valgrind_say(p->job, p->pid, "%s", "");
-	if (p->job->opts.tool == TOOL_CALLGRIND) {
+	valgrind_say(valgrind_job_of(p), p->pid, "%s", "");
+	if (valgrind_job_of(p)->opts.tool == TOOL_CALLGRIND) {
 		say_columns(p, "Events    : Ir", NULL);
 		snprintf(head, sizeof(head), "Collected : %llu",
 			 (unsigned long long)p->total.instructions);
 		say_columns(p, head, &p->total.events);
-		valgrind_say(p->job, p->pid, "%s", "");
+		valgrind_say(valgrind_job_of(p), p->pid, "%s", "");
 	}
-	valgrind_say(p->job, p->pid, "%-13s %13s",
+	valgrind_say(valgrind_job_of(p), p->pid, "%-13s %13s",
 		     "I   refs:", with_commas(p->total.instructions).text);
-	if (p->job->opts.cache_sim)
+	if (valgrind_job_of(p)->opts.cache_sim)
 		say_caches(p);
-	if (p->job->opts.branch_sim)
+	if (valgrind_job_of(p)->opts.branch_sim)
 		say_branches(p);
 }

@@ -1,4 +1,4 @@
-#include "cli/valgrind/valgrind-code.h"
+#include "cli/code-view.h"
 
 #include <stdlib.h>
 #include <string.h>

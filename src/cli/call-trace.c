@@ -3,6 +3,9 @@
  * are read in turn; each waits while its stream is full, so what one has asked for is done before
  * it goes on.
  */
+#include "cli/call-trace.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,13 +15,12 @@
 #include <linux/futex.h>
 
 #include "base/check.h"
-#include "cli/valgrind/valgrind-priv.h"
 #include "data/path-walk.h"
 #include "lib/command.h"
 
 struct trace_thread {
 	struct path_stream *stream; /* mapped; NULL: done, or not begun */
-	struct valgrind_program *program;
+	struct traced_program *program;
 	struct calls_thread *calls;
 	struct path_walk walk;
 	struct path_step *step; /* those of the path that is being told; owned */
@@ -32,8 +34,8 @@ struct trace_thread {
 	bool passes; /* the instruction that comes next is not to be told */
 };
 
-struct valgrind_reader {
-	struct valgrind_job *job;
+struct trace_reader {
+	struct call_trace *trace;
 	const struct guest_segment *segment;
 	struct trace_thread **thread; /* by index; owned */
 	u32 nr_threads;
@@ -45,7 +47,7 @@ struct valgrind_reader {
 
 static const struct path_space *space_at(u32 index, void *data)
 {
-	struct valgrind_reader *r = data;
+	struct trace_reader *r = data;
 	void *map;
 
 	if (index >= __atomic_load_n(&r->segment->head->path_spaces, __ATOMIC_ACQUIRE) ||
@@ -69,18 +71,18 @@ static const struct path_space *space_at(u32 index, void *data)
 
 static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *code)
 {
-	const struct valgrind_program *p = data;
-	const struct valgrind_opts *o = &p->job->opts;
+	const struct traced_program *p = data;
+	struct call_trace *trace = p->trace;
 	struct code_place place;
 	struct calls_fn *fn;
 	char text[48];
 	bool made;
 
-	if (!code_view_find(p->job->code, p->pid, pc, &place)) {
-		valgrind_take_records(p->job);
-		(void)code_view_find(p->job->code, p->pid, pc, &place);
+	if (!code_view_find(trace->code, p->pid, pc, &place)) {
+		trace->take_records(trace->data);
+		(void)code_view_find(trace->code, p->pid, pc, &place);
 	}
-	code_view_line(p->job->code, p->pid, pc, &place);
+	code_view_line(trace->code, p->pid, pc, &place);
 	if (!place.function)
 		snprintf(text, sizeof(text), "0x%016llx%s", (unsigned long long)place.address,
 			 place.section == SECTION_PLT ? " [PLT]" : "");
@@ -88,51 +90,45 @@ static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *c
 			 place.function ? place.function : text, &made);
 	if (made) {
 		fn->symbol = place.symbol;
-		fn->skip = (place.section == SECTION_PLT && o->skip_plt) ||
-			   valgrind_names(&o->skip, fn->name);
 		fn->pop_on_jump = !strncmp(fn->name, "_dl_runtime_resolve", 19);
-		fn->toggle = valgrind_names(&o->toggle, fn->name);
-		fn->dump_before = valgrind_names(&o->dump_before, fn->name);
-		fn->dump_after = valgrind_names(&o->dump_after, fn->name);
-		fn->zero_before = valgrind_names(&o->zero_before, fn->name);
+		trace->describe(trace->data, fn, place.section == SECTION_PLT);
 	}
 	*code = (struct calls_code){fn, place.region, place.entry, place.address};
 }
 
 static void dump(void *data, struct calls_graph *g, const char *trigger)
 {
+	struct traced_program *p = data;
+
 	(void)g;
-	valgrind_write(data, trigger);
+	if (p->trace->dump)
+		p->trace->dump(p, trigger);
 }
 
-static struct valgrind_program *program_of(struct valgrind_job *job, u32 space, u32 pid)
+static struct traced_program *program_of(struct call_trace *trace, u32 space, u32 pid)
 {
-	struct valgrind_program *p;
-	struct calls_opts opts = {.recursions = (u32)job->opts.recursions,
-				  .collect = job->opts.collect,
-				  .no_calls = job->opts.tool == TOOL_CACHEGRIND,
+	struct traced_program *p;
+	struct calls_opts opts = {.recursions = trace->recursions,
+				  .collect = trace->collect,
+				  .no_calls = trace->no_calls,
 				  .find = find,
 				  .dump = dump};
 
-	for (p = job->programs; p; p = p->next)
+	for (p = trace->programs; p; p = p->next)
 		if (p->space == space && p->pid == pid)
 			return p;
 	p = calloc(1, sizeof(*p));
 	CHECK(p);
-	p->job = job;
+	p->trace = trace;
 	p->space = space;
 	p->pid = pid;
-	p->instrumented = job->opts.instrument;
+	p->instrumented = trace->instrument;
 	opts.data = p;
-	if (job->opts.cache_sim || job->opts.branch_sim)
-		p->simulation = opts.simulation = simulation_new(&(struct simulation_opts){
-			.machine = &job->caches,
-			.caches = job->opts.cache_sim,
-			.branches = job->opts.branch_sim,
-			.modified_is_read = job->opts.tool == TOOL_CACHEGRIND});
+	if (trace->simulates)
+		p->simulation = opts.simulation = simulation_new(trace->simulates);
 	p->graph = calls_graph_new(&opts);
-	p->next = job->programs;
-	job->programs = p;
+	p->next = trace->programs;
+	trace->programs = p;
 	return p;
 }
 
@@ -183,10 +179,10 @@ static void pass(struct trace_thread *t, u32 slots)
 static bool known(u32 number, void *data)
 {
 	struct trace_thread *t = data;
-	const struct valgrind_program *p = t->program;
+	const struct traced_program *p = t->program;
 
 	/* How many slots it has is told with its instructions. */
-	if (!p->instrumented && !p->job->opts.cache_sim)
+	if (!p->instrumented && !p->simulation)
 		return true;
 	if (number >= p->nr_spans || !p->span[number])
 		return false;
@@ -210,12 +206,12 @@ static void on_step(const struct path_step *s, void *data)
 }
 
 /* Parts of paths are told time and again where a program asks something of us. */
-static struct calls_span *part_of(struct valgrind_program *p, const struct path_step *step, u32 n)
+static struct calls_span *part_of(struct traced_program *p, const struct path_step *step, u32 n)
 {
 	u64 hash = (step[0].pc * 31 + step[n - 1].pc) * 31 + n, accesses = 0;
-	struct valgrind_part *part = &p->part[(hash * 0x9e3779b97f4a7c15ull) >> 54];
+	struct traced_part *part = &p->part[(hash * 0x9e3779b97f4a7c15ull) >> 54];
 
-	_Static_assert(VALGRIND_PARTS == 1u << (64 - 54), "as many as the hash has values");
+	_Static_assert(TRACED_PARTS == 1u << (64 - 54), "as many as the hash has values");
 	/* Code that was translated anew may have other slots. */
 	for (u32 i = 0; p->simulation && i < n; i++)
 		for (u32 k = 0; k < step[i].nr_accesses; k++)
@@ -224,15 +220,15 @@ static struct calls_span *part_of(struct valgrind_program *p, const struct path_
 	if (part->span && part->first == step[0].pc && part->last == step[n - 1].pc &&
 	    part->n == n && part->accesses == accesses)
 		return part->span;
-	*part = (struct valgrind_part){step[0].pc, step[n - 1].pc, accesses, n,
-				       calls_span_new(p->graph, step, n)};
+	*part = (struct traced_part){step[0].pc, step[n - 1].pc, accesses, n,
+				     calls_span_new(p->graph, step, n)};
 	return part->span;
 }
 
 static void done(u32 number, void *data)
 {
 	struct trace_thread *t = data;
-	struct valgrind_program *p = t->program;
+	struct traced_program *p = t->program;
 	struct calls_span *s;
 	u32 n = t->nr_steps;
 
@@ -278,7 +274,7 @@ static void on_gap(u32 n, void *data)
 	(void)data;
 }
 
-static void set_instrumented(struct valgrind_program *p, bool on)
+static void set_instrumented(struct traced_program *p, bool on)
 {
 	if (p->instrumented == on)
 		return;
@@ -302,7 +298,7 @@ static void obey(struct trace_thread *t, enum path_note kind, const u32 *words, 
 		if (n)
 			snprintf(text, sizeof(text), "Client Request: %.*s", (int)(n * 4),
 				 (const char *)words);
-		valgrind_write(t->program, text);
+		dump(t->program, NULL, text);
 		break;
 	}
 }
@@ -322,7 +318,7 @@ static void on_note(u32 kind, const u32 *words, u32 n, void *data)
 	t->passes = true;
 }
 
-static struct trace_thread *thread_at(struct valgrind_reader *r, u32 index)
+static struct trace_thread *thread_at(struct trace_reader *r, u32 index)
 {
 	struct trace_thread *t;
 
@@ -351,7 +347,7 @@ static struct trace_thread *thread_at(struct valgrind_reader *r, u32 index)
 	return t;
 }
 
-static bool begin(struct valgrind_reader *r, struct trace_thread *t)
+static bool begin(struct trace_reader *r, struct trace_thread *t)
 {
 	struct path_stream *s;
 
@@ -368,13 +364,13 @@ static bool begin(struct valgrind_reader *r, struct trace_thread *t)
 	}
 	t->stream = s;
 	t->walk.space = s->space;
-	t->program = program_of(r->job, s->space, s->pid);
+	t->program = program_of(r->trace, s->space, s->pid);
 	t->calls = calls_thread_new(t->program->graph);
 	return true;
 }
 
 /* What is there; an end that somebody else has written is not believed. */
-static bool read_stream(struct valgrind_reader *r, struct trace_thread *t)
+static bool read_stream(struct trace_reader *r, struct trace_thread *t)
 {
 	struct path_stream *s = t->stream;
 	bool ended = __atomic_load_n(&s->ended, __ATOMIC_ACQUIRE);
@@ -409,20 +405,20 @@ static bool read_stream(struct valgrind_reader *r, struct trace_thread *t)
 	return n;
 }
 
-bool valgrind_read(struct valgrind_job *job)
+bool call_trace_read(struct call_trace *trace)
 {
-	struct valgrind_reader *r = job->reader;
+	struct trace_reader *r = trace->reader;
 	bool any = false;
 	u32 n;
 
 	if (!r) {
-		r = job->reader = calloc(1, sizeof(*r));
+		r = trace->reader = calloc(1, sizeof(*r));
 		CHECK(r);
-		r->job = job;
+		r->trace = trace;
 		r->words = malloc(PATH_STREAM_WORDS * sizeof(u32));
 		CHECK(r->words);
 	}
-	r->segment = ap__machine_segment(job->machine);
+	r->segment = ap__machine_segment(trace->machine);
 	if (!r->segment)
 		return false;
 	n = __atomic_load_n(&r->segment->head->path_threads, __ATOMIC_ACQUIRE);
@@ -435,13 +431,13 @@ bool valgrind_read(struct valgrind_job *job)
 	return any;
 }
 
-void valgrind_read_end(struct valgrind_job *job)
+void call_trace_end(struct call_trace *trace)
 {
-	struct valgrind_reader *r;
+	struct trace_reader *r;
 
-	while (valgrind_read(job))
+	while (call_trace_read(trace))
 		;
-	r = job->reader;
+	r = trace->reader;
 	for (u32 i = 0; i < r->nr_threads; i++) {
 		struct trace_thread *t = r->thread[i];
 
@@ -459,12 +455,26 @@ void valgrind_read_end(struct valgrind_job *job)
 	for (u32 i = 0; i < r->nr_spaces; i++)
 		if (r->space[i])
 			munmap((void *)r->space[i], sizeof(struct path_space));
-	if (r->bad)
-		command_error(&cmd_valgrind, "%llu entries of traces make no sense",
-			      (unsigned long long)r->bad);
+	trace->bad += r->bad;
 	free(r->thread);
 	free(r->space);
 	free(r->words);
 	free(r);
-	job->reader = NULL;
+	trace->reader = NULL;
+}
+
+void call_trace_release(struct call_trace *trace)
+{
+	if (trace->reader)
+		call_trace_end(trace);
+	while (trace->programs) {
+		struct traced_program *p = trace->programs;
+
+		trace->programs = p->next;
+		calls_graph_free(p->graph);
+		simulation_free(p->simulation);
+		free(p->span);
+		free(p->slots);
+		free(p);
+	}
 }

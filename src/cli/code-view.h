@@ -4,8 +4,8 @@
  *
  * Lifetime: new .. free; names live as long.
  */
-#ifndef CLI_VALGRIND_VALGRIND_CODE_H
-#define CLI_VALGRIND_VALGRIND_CODE_H
+#ifndef CLI_CODE_VIEW_H
+#define CLI_CODE_VIEW_H
 
 #include "base/types.h"
 #include "sym/function-table.h"

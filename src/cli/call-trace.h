@@ -1,0 +1,74 @@
+/*
+ * PURPOSE: call graphs (calls/calls.h) of the programs that run below a machine whose guests hand
+ * their traces out (ap__pmu_traced()): the streams of threads are read while they run, and each
+ * program has a graph. A thread whose stream is full waits, so who has begun reads to the end.
+ *
+ * Lifetime: a struct call_trace whose upper half is filled in and whose rest is zero;
+ * call_trace_end() when nobody runs any more, call_trace_release() at last.
+ */
+#ifndef CLI_CALL_TRACE_H
+#define CLI_CALL_TRACE_H
+
+#include <anyperf/anyperf.h>
+
+#include "backend/guest-segment.h"
+#include "calls/callgrind-file.h"
+#include "cli/code-view.h"
+
+#define TRACED_PARTS 1024u
+
+/* A part of a path that was executed by itself. */
+struct traced_part {
+	u64 first, last;
+	u64 accesses; /* a hash of what it accesses */
+	u32 n;
+	struct calls_span *span; /* NULL: none */
+};
+
+/* A program that a process has run. */
+struct traced_program {
+	struct call_trace *trace;
+	u32 space, pid; /* which one it is */
+	struct calls_graph *graph;
+	struct calls_span **span; /* by number of path; owned */
+	u32 nr_spans;
+	struct event_simulation *simulation; /* NULL: none; owned */
+	u16 *slots;                          /* how many each span takes, likewise; owned */
+	struct traced_part part[TRACED_PARTS];
+	bool instrumented;
+	/* The user's: parts that were written, and all that was in them. */
+	u32 parts;
+	struct callgrind_totals total;
+	struct traced_program *next;
+};
+
+struct trace_reader; /* call-trace.c */
+
+struct call_trace {
+	struct ap_machine *machine;
+	struct code_view *code; /* what there is in the processes; `take_records` adds to it */
+	bool instrument;        /* from the start on */
+	bool collect;           /* likewise */
+	u32 recursions;         /* as in struct calls_opts */
+	bool no_calls, tree;
+	const struct simulation_opts *simulates; /* NULL: nothing */
+	/* Brings the view of code up to date. */
+	void (*take_records)(void *data);
+	/* A function that is new: sets what options ask of it. */
+	void (*describe)(void *data, struct calls_fn *fn, bool plt);
+	/* Somebody asks for a part; NULL: that is nothing. */
+	void (*dump)(struct traced_program *p, const char *trigger);
+	void *data;
+
+	struct traced_program *programs; /* the newest first; owned */
+	struct trace_reader *reader;
+	u64 bad; /* entries that made no sense, at the end */
+};
+
+/* Reads what was executed since the last time; whether there was anything. */
+bool call_trace_read(struct call_trace *trace);
+/* All that is left, when nobody runs any more. */
+void call_trace_end(struct call_trace *trace);
+void call_trace_release(struct call_trace *trace);
+
+#endif
