@@ -264,9 +264,10 @@ enum nondet_source {
 	NONDET_IO = 32,        /* what came from a socket, pipe, terminal, and how much at a time */
 	NONDET_SIGNALS = 64,   /* that arrived while something else was being executed */
 	NONDET_MACHINE = 128,  /* what is going on in the machine: /proc, sysinfo(2) */
-	NONDET_ADDRESSES = 256, /* randomization could not be switched off */
-	NONDET_CPUS = 512,      /* how many CPUs there are, or may be used */
-	NONDET_SOURCES = 10,
+	NONDET_ADDRESSES = 256,    /* randomization could not be switched off */
+	NONDET_CPUS = 512,         /* how many CPUs there are, or may be used */
+	NONDET_DIRECTORIES = 1024, /* in what order a directory that is large lists its files */
+	NONDET_SOURCES = 11,
 };
 
 /* What CPUID shows in a deterministic run. */

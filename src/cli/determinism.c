@@ -19,8 +19,8 @@ const char *const deterministic_cpu_words[] = {"host", "x86-64-v2", "x86-64-v3",
 
 /* By bit number of enum nondet_source; doc/json.md lists them. */
 static const char *const names[] = {
-	"pids",    "wall time",       "CPU time",  "threads", "processes", "I/O",
-	"signals", "machine's state", "addresses", "CPUs",    "uncounted",
+	"pids",    "wall time",       "CPU time",  "threads", "processes",       "I/O",
+	"signals", "machine's state", "addresses", "CPUs",    "directory order", "uncounted",
 };
 
 _Static_assert(ARRAY_SIZE(names) == NONDET_SOURCES + 1, "a name for each, and one more");

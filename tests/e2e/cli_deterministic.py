@@ -227,6 +227,46 @@ Cpus_allowed_list:\t2-3
     assert "CPUs" in sources("ls", "/sys/devices/system/cpu")
 
 
+READS = """import ctypes, os, struct
+libc, buf = ctypes.CDLL(None), ctypes.create_string_buffer({size})
+fd, names = os.open({folder!r}, os.O_RDONLY), []
+while (n := libc.syscall(217, fd, buf, {size})) > 0:
+    at = 0
+    while at < n:
+        _, _, size = struct.unpack_from("<QqH", buf, at)
+        names.append(buf.raw[at + 19:at + size].split(b"\\0")[0].decode())
+        at += size
+print(*names)
+"""
+
+
+def test_the_order_of_directories():
+    """By name, whatever the file system has; what takes several calls is named."""
+    names = ["!", "+", ".h", "x" * 200, *(f"{i * 7919 % 10007:x}" for i in range(400))]
+    with scratch() as d:
+        folders = [os.path.join(d, name) for name in ("a", "b")]
+        for folder, order in zip(folders, (names, reversed(names))):
+            os.mkdir(folder)
+            for name in order:
+                with open(os.path.join(folder, name), "w", encoding="utf-8"):
+                    pass
+        found = [counted([], [], ["ls", "-f"], cwd=folder) for folder in folders]
+        for out, _, nondet, _ in found:
+            assert out.split("\n")[:-1] == [".", "..", *sorted(names)], out
+            assert nondet == [], nondet
+        assert found[0][1] == found[1][1], [f[1] for f in found]
+        python = ["/usr/bin/python3", "-I", "-S", "-c"]
+        out, _, nondet, _ = counted([], [], [*python, READS.format(folder=folders[0], size=65536)])
+        assert out.split() == [".", "..", *sorted(names)], out
+        assert "directory order" not in nondet, nondet
+        # In several calls: nothing is missing, and it is named.
+        out, _, nondet, _ = counted([], [], [*python, READS.format(folder=folders[0], size=1000)])
+        assert sorted(out.split()) == sorted([".", "..", *names]), out
+        assert "directory order" in nondet, nondet
+        # Nor is anything left where files go while they are read.
+        assert counted([], [], ["rm", "-r", folders[0]])[0] == "" and os.listdir(d) == ["b"]
+
+
 def test_cpu_features():
     flags = {"x86-64-v2": "v3", "x86-64-v3": "v4"}
     for level, above in flags.items():

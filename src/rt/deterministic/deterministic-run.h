@@ -42,6 +42,7 @@ long deterministic_clock_gettime(struct thread *t, u64 nr);
 long deterministic_clone(struct thread *t, u64 nr);
 long deterministic_getaffinity(struct thread *t, u64 nr);
 long deterministic_getcpu(struct thread *t, u64 nr);
+long deterministic_getdents(struct thread *t, u64 nr);
 long deterministic_getrandom(struct thread *t, u64 nr);
 long deterministic_mmap(struct thread *t, u64 nr);
 long deterministic_open(struct thread *t, u64 nr);
