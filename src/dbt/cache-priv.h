@@ -200,7 +200,7 @@ struct dbt_block {
 #define BLOCK_FALLS   BIT(2) /* control may get past its last instruction */
 #define BLOCK_EXACT   BIT(3) /* counts down before each instruction; found as such only */
 #define BLOCK_PASSES  BIT(4) /* the instruction at a place that was told of; likewise */
-#define BLOCK_DORMANT BIT(5) /* of an image, and in no map yet; image.c */
+#define BLOCK_DORMANT BIT(5) /* of an image, and in its maps only; image.c */
 #define BLOCK_FORMS   (BLOCK_EXACT | BLOCK_PASSES)
 
 struct exec_range {
@@ -249,6 +249,11 @@ struct dbt_cache {
 	struct hash_map by_pc;          /* struct dbt_block */
 	struct hash_map pages;          /* struct code_page */
 	struct hash_map tables[TABLES]; /* struct dbt_entry */
+	/* The same of blocks that an image has brought and nobody has looked for yet. */
+	struct {
+		struct hash_map by_pc, tables[TABLES];
+	} dormant;
+	u64 meta_image; /* so much of `meta` is mapped from the image */
 	/*
 	 * All blocks in order of their code. Read without the lock, the number first: a larger
 	 * array is published before the number that needs it.
@@ -353,14 +358,19 @@ void *meta_try(u64 size);   /* likewise, of any size; NULL if there is no room *
 bool cache_has_room(void);  /* for one more block */
 void cache_fill(void);      /* gets memory for the next block from the kernel, in larger pieces */
 void flush_all(u32 me);
-/* What an image has brought is to have memory: code up to `hot` and from `cold` on, and @meta. */
-bool cache_fill_upto(u64 meta);
-/* A block that an image has brought is found from now on, by its pc and by its entries. */
-void block_again(struct dbt_block *b);
+/* Has @upto bytes of the bookkeeping mapped, if there is room. */
+bool meta_map(u64 upto);
+/* Empty maps of blocks and entries, beside the dormant ones. */
+bool maps_init(void);
+/* All blocks that live become dormant, and are found in the maps for such. */
+void maps_sleep(void);
 /* Makes the cache an empty one, with only its own stubs; false without memory. */
 bool cache_reset(void);
 /* The block at @pc that has @form, of BLOCK_FORMS; NULL: there is none. */
 struct dbt_block *block_find(u64 pc, u32 form);
+/* The same among those that are awake, or asleep, without waking any. */
+struct dbt_block *block_find_awake(u64 pc, u32 form);
+struct dbt_block *block_find_dormant(u64 pc);
 void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages);
 void block_kill(struct dbt_block *b);
 struct dbt_block *block_by_code(u64 pc); /* async-signal-safe, for a thread in the cache */
@@ -384,6 +394,8 @@ must_check bool code_thaw(void);
 void code_freeze(void);
 /* @offset is used and is to be changed: it can be, and in this process only. */
 void code_own(u32 offset);
+/* Maps at @at, over what is there; also other memory of the cache. */
+bool code_map_at(const u8 *at, u64 len, int prot, int flags, int fd, u64 offset);
 /* Whether code_own() has yet to be called for it. */
 bool code_is_shared(u32 offset);
 /* Empties the cache; false without memory. */

@@ -51,11 +51,16 @@ static void check_links(const struct dbt_block *b)
 	}
 }
 
-/* A block is in the map by pc exactly while it is alive and awake, and on its pages' lists. */
+/*
+ * A block that is alive is in the map by pc, or in the one for those that sleep, and on its pages'
+ * lists.
+ */
 static void check_maps(struct dbt_block *b)
 {
-	CHECK((block_find(b->pc, b->flags & BLOCK_FORMS) == b) ==
-	      !(b->flags & (BLOCK_DEAD | BLOCK_DORMANT)));
+	u32 state = b->flags & (BLOCK_DEAD | BLOCK_DORMANT);
+
+	CHECK((block_find_awake(b->pc, b->flags & BLOCK_FORMS) == b) == !state);
+	CHECK((block_find_dormant(b->pc) == b) == (state == BLOCK_DORMANT));
 	if (b->flags & BLOCK_DEAD) {
 		CHECK(!b->in);
 		return;

@@ -205,7 +205,7 @@ void cache_fill(void)
 }
 
 /* Maps the first @upto bytes of the bookkeeping, as far as they are not mapped yet. */
-static bool meta_map(u64 upto)
+bool meta_map(u64 upto)
 {
 	if (upto > cache.meta_size)
 		return false;
@@ -240,28 +240,6 @@ void *meta_try(u64 size)
 	return p;
 }
 
-bool cache_fill_upto(u64 meta)
-{
-	u32 hot = (u32)ALIGN_UP(cache.hot, FILL_MIN), cold = (u32)ALIGN_DOWN(cache.cold, FILL_MIN);
-
-	if (!code_thaw() || !meta_map(meta + 2 * META_SLACK))
-		return false;
-	if (hot > cache.hot_filled) {
-		populate_code(cache.hot_filled, hot - cache.hot_filled);
-		cache.hot_filled = hot;
-	}
-	if (cold < cache.cold_filled) {
-		populate_code(cold, cache.cold_filled - cold);
-		cache.cold_filled = cold;
-	}
-	meta = ALIGN_UP(meta, FILL_MIN);
-	if (meta > cache.meta_filled) {
-		populate(cache.meta + cache.meta_filled, (u32)(meta - cache.meta_filled));
-		cache.meta_filled = meta;
-	}
-	return true;
-}
-
 #define MAP_FIRST 1024u
 #define MAP_MAX   (1u << 20)
 
@@ -282,14 +260,25 @@ static bool map_grow(struct hash_map *m, struct hash_map *old, u32 max)
 	return true;
 }
 
-static bool maps_init(void)
+static void map_init(struct hash_map *m, u32 size)
 {
-	struct hash_map none;
-	bool ok = map_grow(&cache.by_pc, &none, MAP_MAX) && map_grow(&cache.pages, &none, MAP_MAX);
+	m->size = (u32)max_u64(size, MAP_FIRST);
+	m->heads = meta_alloc(m->size * sizeof(*m->heads));
+}
+
+bool maps_init(void)
+{
+	u64 size = 0;
 
 	for (u32 i = 0; i < TABLES; i++)
-		ok = ok && map_grow(&cache.tables[i], &none, MAP_MAX);
-	return ok;
+		size += cache.dormant.tables[i].size * sizeof(meta_ref);
+	if (!meta_map(cache.meta_used + size + 2 * META_SLACK))
+		return false;
+	map_init(&cache.by_pc, 0);
+	/* As large as they were, since growing changes the code of entries. */
+	for (u32 i = 0; i < TABLES; i++)
+		map_init(&cache.tables[i], cache.dormant.tables[i].size);
+	return true;
 }
 
 /* Makes room for one more in by_code, if need be by a copy of twice the size. */
@@ -326,11 +315,13 @@ bool cache_reset(void)
 	memset(&cache.by_pc, 0, sizeof(cache.by_pc));
 	memset(&cache.pages, 0, sizeof(cache.pages));
 	memset(cache.tables, 0, sizeof(cache.tables));
+	memset(&cache.dormant, 0, sizeof(cache.dormant));
 	if (!meta_map(2 * META_SLACK))
 		return false;
 	cache_fill();
 	arch_init();
 	cache.floor = cache.cold;
+	map_init(&cache.pages, 0);
 	return maps_init() && by_code_room();
 }
 
@@ -369,6 +360,10 @@ void flush_all(u32 me)
 				cache.ops.protect(p->number << PAGE_SHIFT, PAGE_SIZE, false);
 		}
 	}
+	if (cache.meta_image)
+		CHECK(code_map_at(cache.meta, cache.meta_image, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	cache.meta_image = 0;
 	drop(cache.meta, cache.meta_used);
 	CHECK(code_drop() && cache_reset());
 	cache.epoch++;
@@ -384,31 +379,41 @@ static u32 block_hash(const struct hash_map *m, u64 pc)
 	return (u32)((pc >> 4) ^ ((pc >> 20) * 0x9e3779b97f4a7c15ull >> 48)) & (m->size - 1);
 }
 
-struct dbt_block *block_find(u64 pc, u32 form)
+static struct dbt_block *find_in(const struct hash_map *m, u64 pc, u32 form)
 {
-	struct dbt_block *b = meta_at(cache.by_pc.heads[block_hash(&cache.by_pc, pc)]);
+	struct dbt_block *b = m->size ? meta_at(m->heads[block_hash(m, pc)]) : NULL;
 
 	while (b && (b->pc != pc || (b->flags & BLOCK_FORMS) != form))
 		b = meta_at(b->next);
 	return b;
 }
 
-static void by_pc_add(struct dbt_block *b)
+struct dbt_block *block_find_awake(u64 pc, u32 form)
 {
-	meta_ref *head = &cache.by_pc.heads[block_hash(&cache.by_pc, b->pc)];
+	return find_in(&cache.by_pc, pc, form);
+}
+
+struct dbt_block *block_find_dormant(u64 pc)
+{
+	return find_in(&cache.dormant.by_pc, pc, 0);
+}
+
+static void by_pc_add(struct hash_map *m, struct dbt_block *b)
+{
+	meta_ref *head = &m->heads[block_hash(m, b->pc)];
 
 	b->next = *head;
 	*head = meta_ref_of(b);
 }
 
-static void by_pc_remove(struct dbt_block *b)
+static void by_pc_remove(struct hash_map *m, const struct dbt_block *b)
 {
-	meta_ref *p = &cache.by_pc.heads[block_hash(&cache.by_pc, b->pc)];
+	meta_ref *p = &m->heads[block_hash(m, b->pc)];
 
 	while (*p != meta_ref_of(b))
 		p = &((struct dbt_block *)meta_at(*p))->next;
 	*p = b->next;
-	cache.by_pc.count--;
+	m->count--;
 }
 
 static void by_pc_grow(void)
@@ -421,7 +426,7 @@ static void by_pc_grow(void)
 	for (u32 i = 0; i < old.size; i++) {
 		for (b = meta_at(old.heads[i]); b; b = next) {
 			next = meta_at(b->next);
-			by_pc_add(b);
+			by_pc_add(&cache.by_pc, b);
 		}
 	}
 }
@@ -483,7 +488,7 @@ void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages)
 	if (map_is_crowded(&cache.by_pc))
 		by_pc_grow();
 	cache.by_pc.count++;
-	by_pc_add(b);
+	by_pc_add(&cache.by_pc, b);
 	for (u32 i = 0; i < nr_pages; i++) {
 		struct code_page *p = page_get(pages[i]);
 		struct page_ref *ref = meta_alloc(sizeof(*ref));
@@ -625,14 +630,114 @@ void entry_add(struct dbt_entry *e)
 	e->block->entries = e;
 }
 
-struct dbt_entry *entry_find(enum entry_table table, u64 pc)
+static struct dbt_entry *entry_in(const struct hash_map *m, u64 pc)
 {
-	const struct hash_map *m = &cache.tables[table];
-	struct dbt_entry *e = meta_at(m->heads[entry_hash(m, pc)]);
+	struct dbt_entry *e = m->size ? meta_at(m->heads[entry_hash(m, pc)]) : NULL;
 
 	while (e && e->pc != pc)
 		e = meta_at(e->next);
 	return e;
+}
+
+/* It comes to be in no chain; nothing leads to one that sleeps, so no code changes. */
+static void sleeper_remove(struct dbt_entry *e)
+{
+	struct hash_map *m = &cache.dormant.tables[e->table];
+	meta_ref *p = &m->heads[entry_hash(m, e->pc)];
+
+	while (*p != meta_ref_of(e))
+		p = &((struct dbt_entry *)meta_at(*p))->next;
+	*p = e->next;
+	m->count--;
+}
+
+static void wake(struct dbt_block *b)
+{
+	by_pc_remove(&cache.dormant.by_pc, b);
+	b->flags &= (u16)~BLOCK_DORMANT;
+	if (map_is_crowded(&cache.by_pc))
+		by_pc_grow();
+	cache.by_pc.count++;
+	by_pc_add(&cache.by_pc, b);
+	for (struct dbt_entry *e = b->entries; e; e = e->sibling) {
+		struct hash_map *m = &cache.tables[e->table];
+		meta_ref *head;
+
+		sleeper_remove(e);
+		if (map_is_crowded(m))
+			entries_grow(e->table);
+		m->count++;
+		head = &m->heads[entry_hash(m, e->pc)];
+		e->next = *head;
+		/* In an image it leads to the miss path. */
+		if (e->link && e->next)
+			arch_patch(e->link, ((struct dbt_entry *)meta_at(e->next))->code);
+		*head = meta_ref_of(e);
+	}
+}
+
+/* Of those that sleep only what may be executed is there again. */
+struct dbt_block *block_find(u64 pc, u32 form)
+{
+	struct dbt_block *b = block_find_awake(pc, form);
+
+	if (b || form)
+		return b;
+	b = block_find_dormant(pc);
+	if (!b || !exec_find(pc))
+		return NULL;
+	wake(b);
+	return b;
+}
+
+struct dbt_entry *entry_find(enum entry_table table, u64 pc)
+{
+	struct dbt_entry *e = entry_in(&cache.tables[table], pc);
+
+	if (e)
+		return e;
+	e = entry_in(&cache.dormant.tables[table], pc);
+	if (!e || !exec_find(pc))
+		return NULL;
+	wake(e->block);
+	return e;
+}
+
+static struct hash_map larger(const struct hash_map *a, const struct hash_map *b)
+{
+	struct hash_map m = a->size > b->size ? *a : *b;
+
+	m.count = 0;
+	memset(m.heads, 0, m.size * sizeof(*m.heads));
+	return m;
+}
+
+void maps_sleep(void)
+{
+	cache.dormant.by_pc = larger(&cache.dormant.by_pc, &cache.by_pc);
+	for (u32 i = 0; i < TABLES; i++)
+		cache.dormant.tables[i] = larger(&cache.dormant.tables[i], &cache.tables[i]);
+	for (u32 i = 0; i < cache.nr_blocks; i++) {
+		struct dbt_block *b = meta_at(cache.by_code[i]);
+
+		if (b->flags & BLOCK_DEAD)
+			continue;
+		b->flags |= BLOCK_DORMANT;
+		by_pc_add(&cache.dormant.by_pc, b);
+		cache.dormant.by_pc.count++;
+		for (struct dbt_entry *e = b->entries; e; e = e->sibling) {
+			struct hash_map *m = &cache.dormant.tables[e->table];
+			meta_ref *head = &m->heads[entry_hash(m, e->pc)];
+
+			e->next = *head;
+			*head = meta_ref_of(e);
+			m->count++;
+			if (e->link)
+				arch_patch(e->link, cache.miss_code);
+		}
+	}
+	memset(&cache.by_pc, 0, sizeof(cache.by_pc));
+	memset(cache.tables, 0, sizeof(cache.tables));
 }
 
 /*
@@ -672,8 +777,7 @@ void block_kill(struct dbt_block *b)
 	meta_ref next;
 
 	CHECK(!(b->flags & BLOCK_DEAD));
-	if (!dormant)
-		by_pc_remove(b);
+	by_pc_remove(dormant ? &cache.dormant.by_pc : &cache.by_pc, b);
 	b->flags |= BLOCK_DEAD;
 	for (x = meta_at(b->in); x; x = meta_at(next)) {
 		next = x->next;
@@ -681,26 +785,17 @@ void block_kill(struct dbt_block *b)
 		arch_patch(x->patch, x->stub);
 	}
 	b->in = 0;
-	for (struct dbt_entry *e = b->entries; e && !dormant; e = e->sibling)
-		entry_kill(e);
-	cache.stats.invalidations++;
-}
-
-void block_again(struct dbt_block *b)
-{
-	cache.by_pc.count++;
-	by_pc_add(b);
 	for (struct dbt_entry *e = b->entries; e; e = e->sibling) {
-		cache.tables[e->table].count++;
-		entry_push(e);
+		if (!dormant) {
+			entry_kill(e);
+			continue;
+		}
+		/* Others of its image may have called it, and return there. */
+		sleeper_remove(e);
+		e->dead = true;
+		arch_entry_kill(e);
 	}
-}
-
-void dbt_forget(struct dbt_thread *t)
-{
-	cache_lock(t);
-	flush_all(t->id);
-	cache_unlock(t);
+	cache.stats.invalidations++;
 }
 
 void dbt_set_mask(struct dbt_thread *t, u64 mask)

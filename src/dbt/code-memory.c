@@ -30,7 +30,7 @@ static u8 *waiting(u32 offset)
 	return cache.write + cache.code_size + offset;
 }
 
-static bool map_at(const u8 *at, u64 len, int prot, int flags, int fd, u64 offset)
+bool code_map_at(const u8 *at, u64 len, int prot, int flags, int fd, u64 offset)
 {
 	if (!len)
 		return true;
@@ -52,7 +52,7 @@ static void unmap(const u8 *at, u64 len)
 {
 	/* Without the runtime nobody else keeps the place free. */
 	if (!cache.ops.map_at)
-		map_at(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		code_map_at(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	else
 		sys_munmap((void *)at, len);
 }
@@ -80,11 +80,11 @@ static bool map_free(int fd, u32 from, u32 to, bool whole)
 	u32 low = whole ? 0 : from, high = whole ? cache.code_size : to;
 
 	takes(high - low);
-	if (!map_at(cache.write + low, high - low, WRITE_PROT, MAP_SHARED, fd, low))
+	if (!code_map_at(cache.write + low, high - low, WRITE_PROT, MAP_SHARED, fd, low))
 		return false;
 	memcpy(cache.write + from, cache.code + from, cache.hot - from);
 	memcpy(cache.write + cache.cold, cache.code + cache.cold, to - cache.cold);
-	if (!map_at(cache.code + from, to - from, CODE_PROT, MAP_PRIVATE, fd, from))
+	if (!code_map_at(cache.code + from, to - from, CODE_PROT, MAP_PRIVATE, fd, from))
 		return false;
 	cache.own_from = from;
 	cache.own_to = to;
@@ -97,10 +97,10 @@ static bool map_copies(int fd)
 	u32 from = cache.own_from, to = cache.own_to, size = cache.code_size;
 
 	takes(cache.taken + size - (to - from));
-	return map_at(cache.write, from, WRITE_PROT, MAP_SHARED, fd, 0) &&
-	       map_at(cache.write + to, size - to, WRITE_PROT, MAP_SHARED, fd, to) &&
-	       map_at(waiting(0), from, CODE_PROT, MAP_PRIVATE, fd, 0) &&
-	       map_at(waiting(to), size - to, CODE_PROT, MAP_PRIVATE, fd, to);
+	return code_map_at(cache.write, from, WRITE_PROT, MAP_SHARED, fd, 0) &&
+	       code_map_at(cache.write + to, size - to, WRITE_PROT, MAP_SHARED, fd, to) &&
+	       code_map_at(waiting(0), from, CODE_PROT, MAP_PRIVATE, fd, 0) &&
+	       code_map_at(waiting(to), size - to, CODE_PROT, MAP_PRIVATE, fd, to);
 }
 
 /*
@@ -113,7 +113,7 @@ static bool map_nameless(void)
 	u8 *at = waiting(0);
 
 	takes(2ull * size);
-	if (!map_at(at, size, CODE_PROT, MAP_SHARED | MAP_ANONYMOUS, -1, 0) ||
+	if (!code_map_at(at, size, CODE_PROT, MAP_SHARED | MAP_ANONYMOUS, -1, 0) ||
 	    sys_failed(sys_mremap(at, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, cache.write)) ||
 	    sys_mprotect(cache.write, size, WRITE_PROT))
 		return false;
@@ -217,8 +217,8 @@ static bool copy_alone(u32 from, u32 to)
 	fd = code_file();
 	if (fd < 0)
 		return false;
-	done = map_at(cache.write + from, to - from, WRITE_PROT, MAP_SHARED, fd, from) &&
-	       map_at(waiting(from), to - from, CODE_PROT, MAP_PRIVATE, fd, from);
+	done = code_map_at(cache.write + from, to - from, WRITE_PROT, MAP_SHARED, fd, from) &&
+	       code_map_at(waiting(from), to - from, CODE_PROT, MAP_PRIVATE, fd, from);
 	sys_close(fd);
 	takes(cache.taken + 2ull * (to - from));
 	return done && copy(from, to);

@@ -442,15 +442,29 @@ struct dbt_image_range {
 
 /* How much an image would take, about. */
 u64 dbt_image_used(void);
+
+struct dbt_image_target {
+	bool (*write)(void *ctx, const void *from, u64 len);
+	/* Likewise whole pages, which begin where a page of the file does. */
+	bool (*pages)(void *ctx, const void *from, u64 len);
+	void *ctx;
+	u8 *scratch; /* as many zeroed bytes as the cache has */
+};
+
 /*
- * Hands all of it to @write, in pieces. @version: whatever makes translators differ. @t is the only
- * thread, and never runs again. False: there cannot be one, or write() was false.
+ * Hands all of it to @to, in pieces. @version: whatever makes translators differ. @t never runs
+ * again. False: there cannot be one, or it could not be written. The lock is held afterwards, so
+ * that other threads wait for what comes: the end, or dbt_forget().
  */
 bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_range *ranges, u32 n,
-		    bool (*write)(void *ctx, const void *from, u64 len), void *ctx);
+		    const struct dbt_image_target *to);
+
+/* What was written, in its order. */
 struct dbt_image_source {
-	bool (*read)(void *ctx, void *to, u64 len); /* what was written, in its order */
-	bool (*end)(void *ctx);                     /* all was read: was that what was written? */
+	bool (*read)(void *ctx, void *to, u64 len);
+	/* Maps them at @at, over what is there, private; changes are this process's own. */
+	bool (*pages)(void *ctx, void *at, u64 len, int prot);
+	bool (*end)(void *ctx); /* all was taken: was that what was written? */
 	void *ctx;
 };
 
@@ -459,7 +473,7 @@ struct dbt_image_source {
  * is empty then.
  */
 bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_source *from);
-/* Forgets all that was translated. */
+/* Forgets all that was translated, after dbt_image_save(). */
 void dbt_forget(struct dbt_thread *t);
 /* dbt_exec_add() for a range of the image, with the same bytes at the same place. */
 void dbt_exec_adopt(struct dbt_thread *t, u64 start, u64 len, u32 flags);

@@ -3,10 +3,14 @@
  * at the same addresses. Code, bookkeeping and numbers of classes are taken as they are, so an
  * image belongs to one translator, one place of the cache and one mask.
  *
- * Blocks that come from an image are dormant: they are in no map, and nothing leads to them, until
- * the runtime says that the range they were made from is there again (dbt_exec_adopt()). Only
- * blocks that lie in one such range with all their code get into an image, and only links between
- * blocks of one range.
+ * An image is mapped and not read, so that processes share its pages until they change them: the
+ * code is what a fork finds frozen (code-memory.c), and the bookkeeping is copied page by page.
+ *
+ * Blocks that come from an image are dormant: they are in maps of their own, where somebody who
+ * looks for code that may be executed finds them and wakes them. Only then are they in the maps
+ * that all others are in. Only blocks that lie in one range with all their code get into an image,
+ * and only links between blocks of one range. So whoever gets to a block, awake or not, gets there
+ * from a range that the runtime has found again (dbt_exec_adopt()).
  */
 #include "dbt/arch-priv.h"
 #include "sys/kernel.h"
@@ -54,7 +58,33 @@ static void unlink_exit(struct dbt_exit *x)
 	arch_patch(x->patch, x->stub);
 }
 
-/* Leaves only what may go into an image; the cache is not used after that. */
+/* Also exits that nobody has taken often enough while their code was shared. */
+static void link_all(const struct dbt_image_range *ranges, u32 n)
+{
+	for (u32 i = 0; i < cache.nr_blocks; i++) {
+		struct dbt_block *b = meta_at(cache.by_code[i]), *to;
+
+		for (u32 j = 0; j < b->nr_exits && !(b->flags & BLOCK_DEAD); j++) {
+			struct dbt_exit *x = &b->exits[j];
+
+			if (x->kind != EXIT_JUMP || !x->patch || x->to)
+				continue;
+			to = block_find_dormant(x->target);
+			if (to && range_of(ranges, n, to->pc) == range_of(ranges, n, b->pc))
+				exit_link(x, to);
+		}
+	}
+}
+
+/* There are blocks left of pages only that cannot be written to. */
+static void page_rest(struct code_page *p)
+{
+	if (p->flags & PAGE_PROTECTED)
+		cache.ops.protect(p->number << PAGE_SHIFT, PAGE_SIZE, false);
+	p->flags = p->churn = 0;
+}
+
+/* Leaves only what may go into an image. */
 static void strip(const struct dbt_image_range *ranges, u32 n)
 {
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
@@ -68,7 +98,6 @@ static void strip(const struct dbt_image_range *ranges, u32 n)
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
 		struct dbt_block *b = meta_at(cache.by_code[i]);
 
-		b->flags |= BLOCK_DORMANT;
 		for (u32 j = 0; j < b->nr_exits; j++) {
 			struct dbt_exit *x = &b->exits[j];
 			struct dbt_block *to = meta_at(x->to);
@@ -84,6 +113,11 @@ static void strip(const struct dbt_image_range *ranges, u32 n)
 			to->in = meta_ref_of(x);
 		}
 	}
+	for (u32 i = 0; i < cache.pages.size; i++)
+		for (struct code_page *p = meta_at(cache.pages.heads[i]); p; p = meta_at(p->next))
+			page_rest(p);
+	maps_sleep();
+	link_all(ranges, n);
 }
 
 u64 dbt_image_used(void)
@@ -91,10 +125,39 @@ u64 dbt_image_used(void)
 	return cache.meta_used + cache.hot + (cache.code_size - cache.cold);
 }
 
-bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_range *ranges, u32 n,
-		    bool (*write)(void *ctx, const void *from, u64 len), void *ctx)
+/* The code, whole pages of it. */
+static u32 hot_pages(void)
 {
-	struct image_head head = {
+	return (u32)ALIGN_UP(cache.hot, PAGE_SIZE);
+}
+
+static u32 cold_pages(void)
+{
+	return (u32)ALIGN_DOWN(cache.cold, PAGE_SIZE);
+}
+
+/* Other threads may be executing the code: it is a copy of it that is stripped. */
+static void write_to_copy(u8 *scratch)
+{
+	memcpy(scratch, cache.code, cache.hot);
+	memcpy(scratch + cache.cold, cache.code + cache.cold, cache.code_size - cache.cold);
+	cache.write = scratch;
+	cache.frozen = false;
+	cache.own_from = 0;
+	cache.own_to = cache.code_size;
+}
+
+bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_range *ranges, u32 n,
+		    const struct dbt_image_target *to)
+{
+	static struct dbt_cache was;
+	struct image_head head;
+	bool ok;
+
+	cache_lock(t);
+	if (!image_possible())
+		return false;
+	head = (struct image_head){
 		.magic = IMAGE_MAGIC,
 		.version = version,
 		.mask = cache.mask,
@@ -103,120 +166,116 @@ bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_ra
 		.code_size = cache.code_size,
 		.flags = cache.flags,
 	};
-	bool ok;
-
-	cache_lock(t);
-	ok = image_possible();
-	if (ok) {
-		strip(ranges, n);
-		ok = write(ctx, &head, sizeof(head)) && write(ctx, &cache, sizeof(cache)) &&
-		     write(ctx, cache.code, cache.hot) &&
-		     write(ctx, (const void *)code_addr(cache.cold),
-			   cache.code_size - cache.cold) &&
-		     write(ctx, cache.meta, cache.meta_used);
-	}
-	cache_unlock(t);
+	was = cache;
+	write_to_copy(to->scratch);
+	strip(ranges, n);
+	ok = to->write(to->ctx, &head, sizeof(head)) && to->write(to->ctx, &cache, sizeof(cache)) &&
+	     to->pages(to->ctx, to->scratch, hot_pages()) &&
+	     to->pages(to->ctx, to->scratch + cold_pages(), cache.code_size - cold_pages()) &&
+	     to->pages(to->ctx, cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE));
+	cache.write = was.write;
+	cache.frozen = was.frozen;
+	cache.own_from = was.own_from;
+	cache.own_to = was.own_to;
 	return ok;
 }
 
-/* What of the cache is this process's and not the image's. */
-static void keep(const struct dbt_cache *was)
+void dbt_forget(struct dbt_thread *t)
 {
-	cache.lock = was->lock;
-	cache.ranges = was->ranges;
-	cache.nr_ranges = was->nr_ranges;
-	cache.max_ranges = was->max_ranges;
-	cache.threads = was->threads;
-	cache.ops = was->ops;
-	cache.epoch = was->epoch + 1;
-	cache.flushing = 0;
-	cache.meta_mapped = was->meta_mapped;
-	cache.hot_filled = was->hot_filled;
-	cache.cold_filled = was->cold_filled;
-	cache.meta_filled = was->meta_filled;
-	cache.large_pages = was->large_pages;
-	cache.write = was->write;
-	cache.frozen = was->frozen;
-	cache.copies = was->copies;
-	cache.own_from = was->own_from;
-	cache.own_to = was->own_to;
-	cache.piece = was->piece;
-	memcpy(cache.copied, was->copied, sizeof(cache.copied));
-	cache.taken = was->taken;
-	memset(&cache.stats, 0, sizeof(cache.stats));
-	cache.verify_at = 0;
+	flush_all(t->id);
+	cache_unlock(t);
 }
 
-static void forget_maps(void)
+/* What of the cache is this process's and not the image's. */
+static void keep(struct dbt_cache *image)
 {
-	cache.by_pc.count = 0;
-	memset(cache.by_pc.heads, 0, cache.by_pc.size * sizeof(meta_ref));
-	for (u32 i = 0; i < TABLES; i++) {
-		cache.tables[i].count = 0;
-		memset(cache.tables[i].heads, 0, cache.tables[i].size * sizeof(meta_ref));
-	}
+	image->lock = cache.lock;
+	image->ranges = cache.ranges;
+	image->nr_ranges = cache.nr_ranges;
+	image->max_ranges = cache.max_ranges;
+	image->threads = cache.threads;
+	image->ops = cache.ops;
+	image->epoch = cache.epoch + 1;
+	image->flushing = 0;
+	image->meta_mapped = cache.meta_mapped;
+	image->meta_image = cache.meta_image;
+	image->meta_filled = cache.meta_image;
+	image->hot_filled = hot_pages();
+	image->cold_filled = cold_pages();
+	image->large_pages = cache.large_pages;
+	image->write = cache.write;
+	image->frozen = cache.frozen;
+	image->copies = cache.copies;
+	image->own_from = cache.own_from;
+	image->own_to = cache.own_to;
+	image->piece = cache.piece;
+	memcpy(image->copied, cache.copied, sizeof(cache.copied));
+	image->taken = cache.taken;
+	memset(&image->stats, 0, sizeof(image->stats));
+	image->verify_at = 0;
 }
 
 /* Before it is known whether the image is whole. */
-static bool sizes_fit(const struct dbt_cache *was)
+static bool sizes_fit(const struct dbt_cache *image)
 {
-	return cache.code == was->code && cache.meta == was->meta &&
-	       cache.code_size == was->code_size && cache.meta_size == was->meta_size &&
-	       cache.hot <= cache.cold && cache.cold <= cache.code_size &&
-	       cache.meta_used <= cache.meta_size - 2 * META_SLACK;
+	return image->code == cache.code && image->meta == cache.meta &&
+	       image->code_size == cache.code_size && image->meta_size == cache.meta_size &&
+	       image->hot + CODE_SLACK <= image->cold && image->cold <= image->code_size &&
+	       image->meta_used <= cache.meta_size - 2 * META_SLACK &&
+	       image->fixed_tables == cache.fixed_tables;
+}
+
+/* In place of what is there. */
+static bool map_pages(const struct dbt_image_source *from)
+{
+	u32 cold = cold_pages();
+	u64 meta = ALIGN_UP(cache.meta_used, PAGE_SIZE);
+
+	if (!meta_map(meta + 2 * META_SLACK))
+		return false;
+	code_freeze();
+	cache.meta_image = meta;
+	return from->pages(from->ctx, (void *)cache.code, hot_pages(), PROT_READ | PROT_EXEC) &&
+	       from->pages(from->ctx, (void *)(cache.code + cold), cache.code_size - cold,
+			   PROT_READ | PROT_EXEC) &&
+	       from->pages(from->ctx, cache.meta, meta, PROT_READ | PROT_WRITE) &&
+	       from->end(from->ctx);
 }
 
 bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_source *from)
 {
-	static struct dbt_cache was;
+	static struct dbt_cache image;
 	struct image_head head;
-	bool fits, ok;
+	bool ok;
 
 	if (!image_possible() || !from->read(from->ctx, &head, sizeof(head)) ||
 	    head.magic != IMAGE_MAGIC || head.version != version || head.mask != cache.mask ||
 	    head.code != (u64)cache.code || head.meta != (u64)cache.meta ||
-	    head.code_size != cache.code_size || head.flags != cache.flags)
+	    head.code_size != cache.code_size || head.flags != cache.flags ||
+	    !from->read(from->ctx, &image, sizeof(image)) || !sizes_fit(&image))
 		return false;
 	cache_lock(t);
-	was = cache;
-	ok = fits = from->read(from->ctx, &cache, sizeof(cache)) && sizes_fit(&was);
-	if (fits) {
-		keep(&was);
-		ok = cache_fill_upto(cache.meta_used) &&
-		     from->read(from->ctx, code_at(0), cache.hot) &&
-		     from->read(from->ctx, code_at(cache.cold), cache.code_size - cache.cold) &&
-		     from->read(from->ctx, cache.meta, cache.meta_used) && from->end(from->ctx);
-	}
+	cache.hot = image.hot;
+	cache.cold = image.cold;
+	cache.meta_used = image.meta_used;
+	ok = map_pages(from);
 	if (ok) {
-		forget_maps();
+		keep(&image);
+		cache = image;
+		ok = maps_init();
 		arch_forget_code();
 		meter_attach(t);
-	} else {
-		/* What has been read is to be zeroes again. */
-		was.meta_mapped = fits ? cache.meta_mapped : was.meta_mapped;
-		was.meta_used = fits ? max_u64(cache.meta_used, was.meta_used) : was.meta_used;
-		cache = was;
-		flush_all(t->id);
 	}
+	if (!ok)
+		flush_all(t->id);
 	cache_unlock(t);
 	return ok;
-}
-
-static void wake(struct dbt_block *b)
-{
-	b->flags &= (u16)~BLOCK_DORMANT;
-	block_again(b);
 }
 
 void dbt_exec_adopt(struct dbt_thread *t, u64 start, u64 len, u32 flags)
 {
 	cache_lock(t);
 	exec_range_add(start, start + len, flags);
-	for (u32 i = 0; i < cache.nr_blocks; i++) {
-		struct dbt_block *b = meta_at(cache.by_code[i]);
-
-		if (b->flags & BLOCK_DORMANT && !(b->flags & BLOCK_DEAD) && b->pc - start < len)
-			wake(b);
-	}
+	arch_forget_code();
 	cache_unlock(t);
 }

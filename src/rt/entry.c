@@ -197,7 +197,7 @@ static void load(struct thread *t, struct startup *s, bool random)
 			at = image_place(exe, elf_extent(&s->eh, s->plan.phdrs), align, at);
 	}
 	images_file(exe, 0, &s->exe_file);
-	images_load(t, exe);
+	images_load(t, exe, image->has_interp);
 	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
 	fd_keep_exe(exe);

@@ -51,6 +51,22 @@ def test_what_is_kept_counts_alike():
         assert oct(os.stat(f"{cache}/anyperf/translations").st_mode)[-3:] == "700"
 
 
+def test_small_programs_grow_one_image():
+    with scratch() as cache:
+        sizes = []
+        for program in (["/bin/true"], ["sort", "/etc/passwd"], ["sed", "p", "/etc/passwd"]):
+            right = counted(cache, *program, who="off")
+            for _ in range(3):
+                now = counted(cache, *program)
+                assert alike(right, now, program), (program, right, now)
+            sizes.append(kept(cache))
+        assert all(len(s) == 1 for s in sizes) and sizes[0].keys() == sizes[2].keys(), sizes
+        assert [*sizes[0].values()] < [*sizes[1].values()] < [*sizes[2].values()], sizes
+        # A large one has its own, and what it began with stays as it is.
+        counted(cache, sys.executable, "-c", "import json")
+        assert len(kept(cache)) == 2 and sizes[2].items() <= kept(cache).items(), kept(cache)
+
+
 def damage(path, how):
     size = os.stat(path).st_size
     if how == "empty":

@@ -482,7 +482,7 @@ static long run(struct thread *t, struct exec_plan *plan, struct rt_control *c, 
 				       AT_EMPTY_PATH, 0);
 		t->execing = false;
 		if (saved)
-			dbt_forget(&t->dbt);
+			images_go_on(t);
 		signal_exec_failed(t);
 		sample_exec_failed(t);
 		t->exec_maps[1].at = NULL;

@@ -15,6 +15,8 @@
 #define USED_MAX   (96ull << 20) /* larger caches are not kept */
 #define USED_LEAST (32ull << 10) /* nor what is so little more than the image had */
 
+#define BASE_MOST (2ull << 20) /* the base of programs that have no image of their own yet */
+
 #define IMAGE_HEADS (64ull << 10) /* an image takes so much more at most than the cache */
 
 /*
@@ -38,9 +40,16 @@ struct image_list {
 };
 
 static struct {
-	u64 seed, version, loaded, name;
-	u32 root; /* the first process of the tree */
+	u64 seed, version;
+	u64 own, base; /* names */
+	u64 taken;     /* the size of the image that was taken */
+	u64 loaded;    /* and how much of the cache it has brought */
+	u64 known;     /* ranges of it that are there again */
+	u32 root;      /* the first process of the tree */
 	bool on, any;
+	u8 *scratch;
+	bool is_own;                   /* it was this program's own, not the base */
+	bool dynamic;                  /* the program has a loader, as nearly all have */
 	struct image_list *had, *have; /* the image's ranges, and what is mapped */
 } images;
 
@@ -121,7 +130,7 @@ void images_leave(struct thread *t)
 	for (struct thread *other = threads_lock(t); other; other = other->all_next)
 		alone &= other->proc == t->proc;
 	if (alone) {
-		images.name = 0;
+		images.own = 0;
 		store_end();
 		fd_drop(FD_IMAGES);
 	}
@@ -191,20 +200,43 @@ u64 images_place(int fd, u64 size, bool program)
 struct stream {
 	struct stored_image image;
 	u64 sum;
+	bool summed; /* a tree's does not outlive the machine's memory */
 };
 
+/* Four words at once: each waits for its last multiplication only. */
 static void add_up(struct stream *s, const void *p, u64 len)
 {
-	u64 word = 0;
+	u64 sum[4] = {s->sum, 1, 2, 3}, words[4];
 
-	for (u64 i = 0; i + 8 <= len; i += 8) {
-		memcpy(&word, (const u8 *)p + i, 8);
-		s->sum = (s->sum ^ word) * 0x9e3779b97f4a7c15ull;
-		s->sum ^= s->sum >> 29;
+	for (u64 i = 0; s->summed && i < len; i += sizeof(words)) {
+		if (len - i < sizeof(words))
+			memset(words, 0, sizeof(words));
+		memcpy(words, (const u8 *)p + i, min_u64(len - i, sizeof(words)));
+		for (u32 j = 0; j < 4; j++) {
+			sum[j] = (sum[j] ^ words[j]) * 0x9e3779b97f4a7c15ull;
+			sum[j] ^= sum[j] >> 29;
+		}
 	}
-	word = len;
-	memcpy(&word, (const u8 *)p + len / 8 * 8, len % 8);
-	s->sum = mix(s->sum, word);
+	s->sum = mix(mix(sum[0], sum[1]), mix(sum[2], mix(sum[3], len)));
+}
+
+/* Goes on at the next page. */
+static bool align(struct stream *s)
+{
+	u64 over = s->image.at % PAGE_SIZE, rest = over ? PAGE_SIZE - over : 0;
+
+	if (rest > s->image.size)
+		return false;
+	s->image.at += rest;
+	s->image.size -= rest;
+	return true;
+}
+
+static void went(struct stream *s, const void *p, u64 len)
+{
+	s->image.at += len;
+	s->image.size -= len;
+	add_up(s, p, len);
 }
 
 static bool read_image(void *ctx, void *to, u64 len)
@@ -222,9 +254,25 @@ static bool read_image(void *ctx, void *to, u64 len)
 			return false;
 		done += (u64)n;
 	}
-	s->image.at += len;
-	s->image.size -= len;
-	add_up(s, to, len);
+	went(s, to, len);
+	return true;
+}
+
+/*
+ * What is most likely needed is there at once: a fault for each page would cost more, and count as
+ * the program's.
+ */
+static bool map_image(void *ctx, void *at, u64 len, int prot)
+{
+	struct stream *s = ctx;
+
+	if (!align(s) || len > s->image.size)
+		return false;
+	if (len && sys_failed(region_map_at((u64)at, len, prot, MAP_PRIVATE | MAP_FIXED,
+					    s->image.fd, s->image.at)))
+		return false;
+	sys_madvise(at, len, MADV_POPULATE_READ);
+	went(s, at, len);
 	return true;
 }
 
@@ -234,26 +282,37 @@ static bool read_end(void *ctx)
 	struct stream *s = ctx;
 	u64 sum = s->sum, is = 0;
 
-	return read_image(s, &is, sizeof(is)) && sum == is;
+	return read_image(s, &is, sizeof(is)) && (!s->summed || sum == is);
 }
 
-void images_load(struct thread *t, int exe)
+static bool load(struct thread *t, u64 name)
+{
+	struct stream s = {.summed = !store_is_tree()};
+	bool ok;
+
+	if (!store_open(name, &s.image))
+		return false;
+	images.taken = s.image.size;
+	ok = read_image(&s, images.had, sizeof(*images.had)) && images.had->n <= RANGES &&
+	     dbt_image_load(&t->dbt, images.version,
+			    &(struct dbt_image_source){read_image, map_image, read_end, &s});
+	store_close(&s.image);
+	return ok;
+}
+
+void images_load(struct thread *t, int exe, bool dynamic)
 {
 	struct image_file file;
-	struct stream s = {0};
 
 	if (!images_file(exe, 0, &file))
 		return;
-	images.name = mix(file_hash(&file), images.version) | 1;
-	if (!store_open(images.name, &s.image))
-		return;
-	if (read_image(&s, images.had, sizeof(*images.had)) && images.had->n <= RANGES &&
-	    dbt_image_load(&t->dbt, images.version,
-			   &(struct dbt_image_source){read_image, read_end, &s})) {
-		images.any = true;
+	images.own = mix(file_hash(&file), images.version) | 1;
+	images.base = mix(images.version, 3) | 1;
+	images.dynamic = dynamic;
+	images.is_own = load(t, images.own);
+	images.any = images.is_own || load(t, images.base);
+	if (images.any)
 		images.loaded = dbt_image_used();
-	}
-	store_close(&s.image);
 }
 
 static bool was_there(const struct image_range *r)
@@ -264,16 +323,22 @@ static bool was_there(const struct image_range *r)
 	return false;
 }
 
-void images_forget(u64 start, u64 end)
+static void drop(struct image_list *list, u64 start, u64 end)
 {
 	u32 n = 0;
 
-	if (!images.have)
+	for (u32 i = 0; i < list->n; i++)
+		if (list->range[i].at.start >= end || list->range[i].at.end <= start)
+			list->range[n++] = list->range[i];
+	list->n = n;
+}
+
+void images_forget(u64 start, u64 end)
+{
+	if (!images.on)
 		return;
-	for (u32 i = 0; i < images.have->n; i++)
-		if (images.have->range[i].at.start >= end || images.have->range[i].at.end <= start)
-			images.have->range[n++] = images.have->range[i];
-	images.have->n = n;
+	drop(images.have, start, end);
+	drop(images.had, start, end);
 }
 
 void images_add(struct thread *t, const struct mm_range *r, const struct image_file *file)
@@ -281,12 +346,15 @@ void images_add(struct thread *t, const struct mm_range *r, const struct image_f
 	struct image_range range = {.at = {r->start, r->end}};
 	bool known;
 
-	if (!file || !images.have || r->prot & PROT_WRITE || r->shared || r->grows) {
+	if (!file || !images.on || r->prot & PROT_WRITE || r->shared || r->grows) {
+		if (images.on)
+			drop(images.had, r->start, r->end);
 		mm_exec_add(t, r);
 		return;
 	}
 	range.file = *file;
 	known = was_there(&range);
+	images.known += known;
 	mm_exec_add_known(t, r, known);
 	if (images.have->n < RANGES)
 		images.have->range[images.have->n++] = range;
@@ -299,7 +367,6 @@ static bool write_image(void *ctx, const void *from, u64 len)
 
 	if (len > s->image.size)
 		return false;
-	add_up(s, from, len);
 	while (done < len) {
 		long n = raw_call4(__NR_pwrite64, s->image.fd, (long)from + (long)done,
 				   (long)(len - done), (long)(s->image.at + done));
@@ -308,52 +375,112 @@ static bool write_image(void *ctx, const void *from, u64 len)
 			return false;
 		done += (u64)n;
 	}
-	s->image.at += len;
-	s->image.size -= len;
+	went(s, from, len);
 	return true;
+}
+
+static bool write_pages(void *ctx, const void *from, u64 len)
+{
+	return align(ctx) && write_image(ctx, from, len);
+}
+
+/*
+ * What the image had of files that this process has not mapped goes on with it, so that an image
+ * grows with what several programs execute.
+ */
+static void merge(void)
+{
+	if (!images.any || !images.known)
+		images.had->n = 0;
+	for (u32 i = 0; i < images.have->n; i++)
+		drop(images.had, images.have->range[i].at.start, images.have->range[i].at.end);
+	for (u32 i = 0; i < images.have->n && images.had->n < RANGES; i++)
+		images.had->range[images.had->n++] = images.have->range[i];
 }
 
 static bool save(struct thread *t, struct stream *s)
 {
+	struct dbt_image_target to = {write_image, write_pages, s, images.scratch};
 	struct dbt_image_range at[RANGES];
+	bool ok;
 	u64 sum;
 
-	for (u32 i = 0; i < images.have->n; i++)
-		at[i] = images.have->range[i].at;
-	if (!write_image(s, images.have, sizeof(*images.have)) ||
-	    !dbt_image_save(&t->dbt, images.version, at, images.have->n, write_image, s))
-		return false;
+	merge();
+	for (u32 i = 0; i < images.had->n; i++)
+		at[i] = images.had->range[i].at;
+	ok = write_image(s, images.had, sizeof(*images.had));
+	ok &= dbt_image_save(&t->dbt, images.version, at, images.had->n, &to);
 	sum = s->sum;
-	return write_image(s, &sum, sizeof(sum));
+	return ok && write_image(s, &sum, sizeof(sum));
 }
 
-/* Whether an image of @bytes tells later programs enough that is new. */
-static bool is_worth(const struct thread *t, u64 bytes)
+static u64 stored_size(u64 name)
 {
-	struct stored_image other;
-	u64 there = images.loaded;
+	struct stored_image image;
 
-	/* When the first process ends, the others mostly have. */
-	if (bytes > USED_MAX || (store_is_tree() && t->proc->pid == images.root))
-		return false;
-	/* A relative may have been here since: each subshell of a shell ends with the same. */
-	if (store_open(images.name, &other)) {
-		there = max_u64(there, other.size);
-		store_close(&other);
-	}
-	return bytes >= there + there / 8 + USED_LEAST;
+	if (!store_open(name, &image))
+		return 0;
+	store_close(&image);
+	return image.size;
+}
+
+/*
+ * Under which name an image of @bytes is to be kept; 0: it is not worth it. The base is for who has
+ * none of its own: it grows by what each new program adds, until it is so large that taking it
+ * would cost more than it gives. If somebody else has changed it meanwhile what is here goes to an
+ * image of the program's own, so that nothing is lost. One that is of another time, with a loader
+ * that has been replaced, begins anew.
+ */
+static u64 name_for(u64 bytes)
+{
+	u64 own = stored_size(images.own), base;
+
+	if (own || images.is_own)
+		/* A relative may have been here: each subshell of a shell ends with the same. */
+		return bytes >= own + own / 8 + USED_LEAST ? images.own : 0;
+	if (bytes < images.loaded + USED_LEAST)
+		return 0;
+	base = stored_size(images.base);
+	if (images.any && !images.known && images.dynamic)
+		return images.base;
+	if (bytes <= BASE_MOST && (base == 0 || base == images.taken))
+		return images.base;
+	return images.own;
+}
+
+static u64 scratch_size(void)
+{
+	u64 start, end;
+
+	dbt_code_range(&start, &end);
+	return end - start;
 }
 
 bool images_save(struct thread *t)
 {
-	u64 used = dbt_image_used();
-	struct stream s = {0};
+	u64 used = dbt_image_used(), name;
+	struct stream s = {.summed = !store_is_tree()};
 	struct stored_image to;
 
-	if (!images.on || !images.name || t->proc->confined || !is_worth(t, used) ||
-	    !process_is_single(t) || !store_make(images.name, used + IMAGE_HEADS, &to))
+	/* When the first process ends, the others mostly have. */
+	if (!images.on || !images.own || t->proc->confined || used > USED_MAX ||
+	    (store_is_tree() && t->proc->pid == images.root) || !process_is_single(t))
+		return false;
+	name = name_for(used);
+	if (!name)
+		return false;
+	images.scratch = region_map(scratch_size());
+	if (!images.scratch || !store_make(name, used + IMAGE_HEADS, &to))
 		return false;
 	s.image = to;
 	store_publish(&to, save(t, &s));
+	images.any = false;
 	return true;
+}
+
+void images_go_on(struct thread *t)
+{
+	dbt_forget(&t->dbt);
+	region_unmap(images.scratch, scratch_size());
+	images.scratch = NULL;
 }

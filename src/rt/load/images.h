@@ -37,8 +37,11 @@ u64 images_place(int fd, u64 size, bool program);
 /* The identity of @fd, with @offset; false: unknown. */
 bool images_file(int fd, u64 offset, struct image_file *file);
 
-/* Takes the image of the program @exe, if there is one. */
-void images_load(struct thread *t, int exe);
+/*
+ * Takes the image of the program @exe, or the one that small programs have in common. @dynamic: it
+ * has a loader.
+ */
+void images_load(struct thread *t, int exe, bool dynamic);
 /* @r is executable, and of @file; NULL: of none. As mm_exec_add(), under its lock. */
 void images_add(struct thread *t, const struct mm_range *r, const struct image_file *file);
 /* [start, end) is no longer what it was. */
@@ -46,9 +49,11 @@ void images_forget(u64 start, u64 end);
 
 /*
  * The process ends, or becomes another program: keeps what it has translated, if that is new. True:
- * dbt_image_save() was called, so who goes on after all has to forget everything.
+ * the translator rests, and other threads with it; who goes on after all says so, and all that was
+ * translated is forgotten.
  */
 bool images_save(struct thread *t);
+void images_go_on(struct thread *t);
 
 /*
  * What @t may do is no longer what the others of the tree may: it has another user, or a sandbox.
