@@ -140,6 +140,37 @@ CONFORM(each_has_a_signal)
 	}
 }
 
+/* The number of samples after which poll says something, time and again. */
+CONFORM(wakeups)
+{
+	struct pe_attr attr = faults(10, PERF_SAMPLE_IP);
+	struct pollfd p = {.events = POLLIN};
+	u64 early = 0, late = 0, n = 0, before = 0;
+	struct buffer b;
+
+	warm_up();
+	attr.wakeup_events = 3;
+	b = map(ev_self(attr));
+	p.fd = b.fd;
+	NEED(poll(&p, 1, 0) >= 0);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	for (int i = 0; i < 200; i++) {
+		touch(1);
+		while (next(&b))
+			n++;
+		NEED(poll(&p, 1, 0) >= 0);
+		if (n == before)
+			continue;
+		early += n % 3 && p.revents & POLLIN;
+		late += n % 3 == 0 && !(p.revents & POLLIN);
+		before = n;
+	}
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	CHECK_ROW("RING-09", n >= 20, "wakeup_events 3: samples", "%lu", n);
+	check_val("RING-09", "no wakeup at others than each third", (long long)early, 0);
+	check_val("RING-09", "and one at each third", (long long)late, 0);
+}
+
 /* Who has not asked for details has none. */
 CONFORM(without_details)
 {

@@ -3,6 +3,7 @@
  */
 #include "conform/conform.h"
 
+#include <sched.h>
 #include <time.h>
 
 #define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
@@ -105,6 +106,43 @@ CONFORM(value)
 	CHECK_ROW("PAGE-05", pg->time_enabled == v[1] && pg->time_running == v[2],
 		  "after RESET while disabled: the times are read(2)'s", "%lu, read %lu",
 		  (u64)pg->time_enabled, v[1]);
+}
+
+/* What children have had is in the page's times as it is in read's. */
+CONFORM(times_of_children)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	volatile struct perf_event_mmap_page *pg;
+	u64 own[3], all[3];
+	cpu_set_t set;
+	pid_t child;
+	int fd;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
+	/* One that is not inherited: no kernel swaps the contexts of parent and child then. */
+	NEED(ev_self(attr) >= 0);
+	attr.inherit = 1;
+	attr.read_format = TIMES;
+	fd = (int)ev_open(&attr, 0, 0, -1, 0);
+	NEED(fd >= 0);
+	pg = page_of(fd);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	NEED(ev_read(fd, own, sizeof(own)) == 24);
+	child = fork();
+	if (!child) {
+		spin_ms(20);
+		_exit(0);
+	}
+	NEED(child > 0 && waitpid(child, NULL, 0) == child);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_RESET, 0) == 0);
+	NEED(ev_read(fd, all, sizeof(all)) == 24);
+	CHECK_ROW("PAGE-05", all[1] > own[1] && pg->time_enabled == all[1],
+		  "time_enabled has a child's", "%lu, read %lu", (u64)pg->time_enabled, all[1]);
+	CHECK_ROW("PAGE-05", all[2] > own[2] && pg->time_running == all[2], "and so time_running",
+		  "%lu, read %lu", (u64)pg->time_running, all[2]);
 }
 
 #ifdef __x86_64__

@@ -197,6 +197,7 @@ CONFORM(tasks)
 	check_val("REC-04", "the type of an end", type_at(&b, at), PERF_RECORD_EXIT);
 	check_val("REC-04", "its pid is the child's", half(&b, at + 8) == (u32)pid, 1);
 	check_val("REC-04", "its ppid is the parent's", half(&b, at + 12) == (u32)getpid(), 1);
+	check_val("REC-04", "and so is its ptid", half(&b, at + 20) == (u32)getpid(), 1);
 	at += size_at(&b, at);
 	check_val("REC-07", "READ comes behind the end", type_at(&b, at), PERF_RECORD_READ);
 	check_val("REC-07", "its pid", half(&b, at + 8) == (u32)pid, 1);
@@ -265,12 +266,14 @@ CONFORM(full)
 	NEED(ev_read(b.fd, lost, sizeof(lost)) == sizeof(lost));
 	check_val("RING-05", "the others are counted", (long long)lost[1], 13);
 	b.page->data_tail = head(&b);
-	rename_self(1);
+	prctl(PR_SET_NAME, "roundabout");
 	check_val("RING-06", "LOST comes first", type_at(&b, 127 * RECORD), PERF_RECORD_LOST);
 	check_val("REC-02", "LOST's size", size_at(&b, 127 * RECORD), 24);
 	check_val("REC-02", "it tells how many", (long long)word(&b, 127 * RECORD + 16), 13);
 	check_val("RING-04", "the next one goes round the end", type_at(&b, 127 * RECORD + 24),
 		  PERF_RECORD_COMM);
+	check_val("RING-04", "with all that it has",
+		  !memcmp(b.data + (127 * RECORD + 24 + 16) % PAGE, "roundabout", 11), 1);
 	check_val("PAGE-17", "the head only grows", (long long)head(&b),
 		  127 * RECORD + 24 + RECORD);
 }
