@@ -127,7 +127,7 @@ bool proc_limit(const char *line, const char *name, u64 *limit)
 {
 	unsigned long long value;
 
-	if (strncmp(line, name, strlen(name)))
+	if (strncmp(line, name, strlen(name)) != 0)
 		return false;
 	*limit = sscanf(line + strlen(name), "%llu", &value) == 1 ? value : ~0ull;
 	return true;
