@@ -4,6 +4,7 @@ tests."""
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -127,6 +128,18 @@ def test_programs_are_mapped_as_by_a_kernel():
     files, unusable = files_mapped(r.out)
     assert r.status == 0 and sorted(files) == sorted(files_mapped(native.stdout)[0]), r
     assert unusable == files_mapped(native.stdout)[1], r
+
+
+def test_limits_of_memory_set_from_outside():
+    """Who is no guest knows nothing of our memory, and leaves no room for it."""
+    script = "echo $$; read -r l; for i in 1 2 3; do (f() { echo $1; }; f $i); done; ulimit -v"
+    guest = subprocess.Popen([ANYPERF, "run", "--", "sh", "-c", script], env=ENV, text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pid = int(guest.stdout.readline())
+    most = resource.prlimit(pid, resource.RLIMIT_AS)[1]
+    resource.prlimit(pid, resource.RLIMIT_AS, (60 << 20, most))
+    out, err = guest.communicate("go on\n", timeout=60)
+    assert (guest.returncode, out) == (0, "1\n2\n3\n61440\n"), (out, err)
 
 
 def test_limits_of_files_are_for_files():

@@ -158,6 +158,14 @@ bool mm_read_foreign(u32 pid, const void *addr, void *to, size_t len)
 	       (long)len;
 }
 
+bool mm_write_foreign(u32 pid, void *addr, const void *from, size_t len)
+{
+	struct iovec here = {(void *)from, len}, there = {addr, len};
+
+	return raw_call6(__NR_process_vm_writev, pid, (long)&here, 1, (long)&there, 1, 0) ==
+	       (long)len;
+}
+
 /* It changes its tables under way; one that grows puts them elsewhere. */
 struct mm_foreign *mm_foreign_read(u32 pid)
 {

@@ -76,6 +76,9 @@ const struct mm_range *mm_exec_find(u64 addr);
 /* Reads what lies at @addr in process @pid; false if not all of it can be read. */
 must_check bool mm_read_foreign(u32 pid, const void *addr, void *to, size_t len);
 
+/* The same the other way round, for what belongs to a runtime. */
+must_check bool mm_write_foreign(u32 pid, void *addr, const void *from, size_t len);
+
 /*
  * The executable ranges of another guest, as they were a moment ago: its runtime is the same file
  * at the same place, so its tables are where ours are. NULL: they cannot be read, as nobody may

@@ -158,8 +158,7 @@ static bool resolve(struct thread *t, int dir, char *path, struct proc_file *s)
 	return parse(t, path, s) || (name_in_proc(dir, path) && parse(t, path, s));
 }
 
-/* Only a process that shows our own file as its program can be one of us. */
-static bool has_our_program(u32 pid)
+bool proc_is_guest(u32 pid)
 {
 	struct statx a, b;
 	char link[40];
@@ -225,7 +224,7 @@ static bool exe_of(struct thread *t, u32 pid, char *out)
 	if (pid == t->proc->pid)
 		return (fd_get(FD_EXE) >= 0 && fd_path(fd_get(FD_EXE), out, CONTROL_PATH) > 0) ||
 		       str_put(out, CONTROL_PATH, t->proc->exe) > 0;
-	if (!has_our_program(pid))
+	if (!proc_is_guest(pid))
 		return false;
 	for (u32 i = 0; i < used && i < SEGMENT_SLOTS && !found; i++) {
 		struct {
@@ -373,7 +372,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 		w->filter.prot_of = code_prot;
 		w->filter.code_start = region_code_start;
 		w->filter.code_end = region_code_end;
-	} else if (has_our_program(s->pid) && (foreign = mm_foreign_read(s->pid))) {
+	} else if (proc_is_guest(s->pid) && (foreign = mm_foreign_read(s->pid))) {
 		w->filter.prot_of = code_prot;
 		w->filter.of = foreign;
 		w->filter.code_start = foreign->code_start;

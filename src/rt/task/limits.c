@@ -2,8 +2,11 @@
 
 #include "abi/control.h"
 #include "rt/mm/guest-mem.h"
+#include "rt/mm/mm.h"
+#include "rt/proc/proc-files.h"
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/process.h"
 #include "rt/task/thread.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
@@ -23,6 +26,8 @@ static const struct {
 
 static u64 ours[LIMITS];
 static bool started;
+/* Of the process whose memory this is, for other guests: find_foreign(). */
+static struct proc *owner;
 
 static long kernel_limit(u32 kind, const struct rlimit64 *new, struct rlimit64 *old)
 {
@@ -78,19 +83,35 @@ static void apply(struct guest_limit *l, u32 kind)
 		l->set = want;
 }
 
-/* What the kernel has and was not told by us is somebody else's wish. */
+static bool same(const struct rlimit64 *a, const struct rlimit64 *b)
+{
+	return a->rlim_cur == b->rlim_cur && a->rlim_max == b->rlim_max;
+}
+
+/* The kernel has @now: what of that it was not told by us is somebody else's wish. */
+static void adopt_from(struct guest_limit *l, const struct rlimit64 *now)
+{
+	const struct limit_wish *wish = &l->wish;
+
+	if (__atomic_load_n(&wish->pending, __ATOMIC_ACQUIRE) && same(now, &wish->told)) {
+		l->guest = wish->guest;
+		__atomic_store_n(&l->wish.pending, 0, __ATOMIC_RELAXED);
+	} else {
+		if (now->rlim_cur != l->set.rlim_cur)
+			l->guest.rlim_cur = now->rlim_cur;
+		if (now->rlim_max != l->set.rlim_max)
+			l->guest.rlim_max = now->rlim_max;
+		l->guest.rlim_cur = min_u64(l->guest.rlim_cur, l->guest.rlim_max);
+	}
+	l->set = *now;
+}
+
 static void adopt(struct guest_limit *l, u32 kind)
 {
 	struct rlimit64 now;
 
-	if (kernel_limit(kind, NULL, &now))
-		return;
-	if (now.rlim_cur != l->set.rlim_cur)
-		l->guest.rlim_cur = now.rlim_cur;
-	if (now.rlim_max != l->set.rlim_max)
-		l->guest.rlim_max = now.rlim_max;
-	l->guest.rlim_cur = min_u64(l->guest.rlim_cur, l->guest.rlim_max);
-	l->set = now;
+	if (!kernel_limit(kind, NULL, &now))
+		adopt_from(l, &now);
 }
 
 void limits_start(struct thread *t, const struct rt_control *c, const struct rlimit64 *found)
@@ -108,6 +129,7 @@ void limits_start(struct thread *t, const struct rt_control *c, const struct rli
 			kernel_limit(i, NULL, &l->set);
 		apply(l, i);
 	}
+	owner = t->proc;
 	started = true;
 }
 
@@ -139,7 +161,9 @@ static struct guest_limits *in_force(void)
 		return NULL;
 	l = &p->limits;
 	for (u32 i = 0; i < LIMITS; i++)
-		if (__atomic_load_n(&l->of[i].guest.rlim_cur, __ATOMIC_RELAXED) != RLIM64_INFINITY)
+		if (__atomic_load_n(&l->of[i].guest.rlim_cur, __ATOMIC_RELAXED) !=
+			    RLIM64_INFINITY ||
+		    __atomic_load_n(&l->of[i].wish.pending, __ATOMIC_RELAXED))
 			return l;
 	return NULL;
 }
@@ -190,17 +214,20 @@ void limits_settle(void)
 
 bool limits_give_way(void)
 {
-	struct guest_limits *l = in_force();
+	struct guest_limits *l = started ? &this_thread()->proc->limits : NULL;
+	bool any = false;
 
 	if (!l)
 		return false;
 	lock_acquire(&l->lock, this_thread()->id, NULL);
 	for (u32 i = 0; i < LIMITS; i++) {
+		/* It may have been set from outside since we last looked. */
 		adopt(&l->of[i], i);
+		any |= l->of[i].set.rlim_cur != RLIM64_INFINITY;
 		lift(i, &l->of[i].set);
 	}
 	lock_release(&l->lock, this_thread()->id);
-	return true;
+	return any;
 }
 
 void limits_exec_prepare(struct thread *t)
@@ -297,6 +324,74 @@ static long exchange(struct thread *t, u32 kind, const struct rlimit64 *new, str
 	return ret;
 }
 
+static bool is_own_thread(struct thread *t, u32 tid)
+{
+	bool found = false;
+
+	for (const struct thread *o = threads_lock(t); o && !found; o = o->all_next)
+		found = o->tid == tid && o->proc == t->proc;
+	threads_unlock(t);
+	return found;
+}
+
+/* A limit of another guest. */
+struct foreign_limit {
+	u32 pid;
+	struct guest_limit *at; /* there */
+	struct guest_limit l;   /* a copy */
+	u64 own;                /* what is its runtime's */
+};
+
+/* False: @pid is no guest, or one that we may not look into. */
+static bool find_foreign(u32 pid, u32 kind, struct foreign_limit *f)
+{
+	struct proc *proc;
+	u32 its;
+
+	f->pid = pid;
+	if (!proc_is_guest(pid) || !mm_read_foreign(pid, &owner, &proc, sizeof(proc)) || !proc)
+		return false;
+	f->at = &proc->limits.of[kind];
+	/* A vfork child has its parent's memory, which says nothing of it. */
+	return mm_read_foreign(pid, &proc->pid, &its, sizeof(its)) && its == pid &&
+	       mm_read_foreign(pid, f->at, &f->l, sizeof(f->l)) &&
+	       mm_read_foreign(pid, &ours[kind], &f->own, sizeof(f->own));
+}
+
+/*
+ * As exchange(), for another guest. The kernel gets what is its runtime's on top, and the runtime
+ * is told beforehand what to make of that.
+ */
+static long exchange_foreign(struct foreign_limit *f, u32 kind, const struct rlimit64 *new,
+			     struct rlimit64 *old)
+{
+	const int resource = kinds[kind].resource;
+	struct limit_wish wish = {.pending = 1};
+	struct rlimit64 now;
+	long ret = raw_call4(__NR_prlimit64, f->pid, resource, 0, (long)&now);
+
+	if (ret)
+		return ret;
+	adopt_from(&f->l, &now);
+	*old = f->l.guest;
+	if (!new)
+		return 0;
+	if (new->rlim_cur > new->rlim_max)
+		return -EINVAL;
+	if (new->rlim_max > old->rlim_max && !limits_capable(CAP_SYS_RESOURCE))
+		return -EPERM;
+	wish.guest = *new;
+	wish.told.rlim_cur = new->rlim_cur < RLIM64_INFINITY - f->own ? new->rlim_cur + f->own
+								      : RLIM64_INFINITY;
+	wish.told.rlim_max = max_u64(now.rlim_max, new->rlim_max);
+	if (wish.told.rlim_cur > wish.told.rlim_max && limits_capable(CAP_SYS_RESOURCE))
+		wish.told.rlim_max = wish.told.rlim_cur;
+	wish.told.rlim_cur = min_u64(wish.told.rlim_cur, wish.told.rlim_max);
+	if (!mm_write_foreign(f->pid, &f->at->wish, &wish, sizeof(wish)))
+		return raw_call4(__NR_prlimit64, f->pid, resource, (long)new, 0);
+	return raw_call4(__NR_prlimit64, f->pid, resource, (long)&wish.told, 0);
+}
+
 /* The limit that a call is about; LIMITS: one that is the kernel's alone. */
 static u32 kind_of(u64 resource)
 {
@@ -336,12 +431,15 @@ long guest_prlimit64(struct thread *t)
 	u32 kind = kind_of(guest_arg(t, 1)), pid = (u32)guest_arg(t, 0);
 	u64 new_at = guest_arg(t, 2), old_at = guest_arg(t, 3);
 	struct rlimit64 new, old;
+	struct foreign_limit other;
+	bool own = !pid || pid == t->proc->pid || is_own_thread(t, pid);
 	long ret;
 
-	if (kind == LIMITS || (pid && pid != t->proc->pid && pid != t->tid))
+	if (kind == LIMITS || (!own && !find_foreign(pid, kind, &other)))
 		return call_kernel(t);
 	if (new_at && guest_read(&new, new_at, sizeof(new)))
 		return -EFAULT;
-	ret = exchange(t, kind, new_at ? &new : NULL, &old);
+	ret = own ? exchange(t, kind, new_at ? &new : NULL, &old)
+		  : exchange_foreign(&other, kind, new_at ? &new : NULL, &old);
 	return ret || !old_at ? ret : guest_write(t, old_at, &old, sizeof(old));
 }

@@ -3,7 +3,8 @@
  * runtime's memory too, so the soft limit that it is given is the guest's and what is ours on top:
  * the kernel itself refuses what goes over the guest's, to the page. The kernel's hard limit is not
  * lowered, as it could not be raised again by as much as the next thread needs; the guest's is kept
- * here. What somebody else sets from outside is taken over when we look next.
+ * here. What somebody else sets from outside is taken over when we look next; another guest says
+ * which part of it is meant for the program.
  *
  * Limits belong to a process, what is ours to the memory, which several may share. Locking: each
  * process's limits have a lock, within which nothing but the kernel is called.
@@ -27,6 +28,14 @@ struct guest_limits {
 	struct guest_limit {
 		struct rlimit64 guest; /* as the guest believes */
 		struct rlimit64 set;   /* as the kernel was told last */
+		/*
+		 * Another guest's: what it wants `guest` to be from when the kernel says `told`,
+		 * which it is going to tell it.
+		 */
+		struct limit_wish {
+			struct rlimit64 guest, told;
+			u32 pending;
+		} wish;
 	} of[LIMITS];
 };
 

@@ -253,6 +253,82 @@ static void queue(void)
 	thread();
 }
 
+/* What a process finds that another has given limits to. */
+static void find(int in, int out)
+{
+	char c;
+
+	if (read(in, &c, 1) != 1)
+		return;
+	show("AS", RLIMIT_AS);
+	show("DATA", RLIMIT_DATA);
+	SAY("pieces: %ld", pages());
+	fflush(stdout);
+	(void)!write(out, "x", 1);
+	(void)!read(in, &c, 1);
+}
+
+static void of(pid_t pid, const char *what)
+{
+	static const int resources[] = {RLIMIT_AS, RLIMIT_DATA};
+	struct rlimit l = {0, 0};
+
+	for (int i = 0; i < 2; i++) {
+		TRY(what, prlimit(pid, resources[i], NULL, &l));
+		SAY("%s: %ld %ld", what, (long)l.rlim_cur, (long)l.rlim_max);
+	}
+}
+
+/* One that has limits already, or none, before and after it has taken notice. */
+static void of_another(int limited)
+{
+	struct rlimit l = {100 << 20, 200 << 20}, wrong = {2, 1}, old = {0, 0};
+	int go[2], gone[2], status = 0;
+	pid_t pid;
+	char c;
+
+	if (pipe(go) || pipe(gone))
+		return;
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		if (limited) {
+			setrlimit(RLIMIT_AS, &l);
+			setrlimit(RLIMIT_DATA, &l);
+		}
+		(void)!write(gone[1], "x", 1);
+		find(go[0], gone[1]);
+		_exit(0);
+	}
+	close(go[0]);
+	(void)!read(gone[0], &c, 1);
+	of(pid, "at first");
+	l.rlim_cur = 60 << 20;
+	l.rlim_max = 90 << 20;
+	TRY("wrong", prlimit(pid, RLIMIT_AS, &wrong, NULL));
+	TRY("addresses", prlimit(pid, RLIMIT_AS, &l, &old));
+	SAY("was %ld %ld", (long)old.rlim_cur, (long)old.rlim_max);
+	l.rlim_cur = 50 << 20;
+	TRY("data", prlimit(pid, RLIMIT_DATA, &l, NULL));
+	of(pid, "said");
+	(void)!write(go[1], "x", 1);
+	(void)!read(gone[0], &c, 1);
+	of(pid, "taken notice of");
+	l.rlim_cur = l.rlim_max = RLIM_INFINITY;
+	TRY("none", prlimit(pid, RLIMIT_AS, &l, NULL));
+	of(pid, "none");
+	close(go[1]);
+	waitpid(pid, &status, 0);
+	SAY("the other ends with %#x", status);
+}
+
+static void another(void)
+{
+	of_another(0);
+	of_another(1);
+}
+
 static char on_page[4096] __attribute__((aligned(4096)));
 
 static void nobody(void)
@@ -297,6 +373,7 @@ int main(int argc, char **argv)
 	in_child("stack", stack_ends);
 	in_child("descriptors", descriptors);
 	in_child("queue", queue);
+	in_child("another", another);
 	in_child("nobody", nobody);
 	TRY("as", setrlimit(RLIMIT_AS, &small));
 	TRY("data", setrlimit(RLIMIT_DATA, &small));
