@@ -315,6 +315,7 @@ static void honest(int segment, int bootstrap)
 {
 	struct pe_attr attr = mock_attr();
 	u64 h, words[8];
+	s64 got;
 	int fd;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -324,12 +325,20 @@ static void honest(int segment, int bootstrap)
 	mock_set_meter(&g, 400);
 	NEED(mock_hello(&g, -1, 0) == 0);
 	for (int i = 0; i < 200; i++) {
-		NEED(mock_call(&g, WIRE_OP_PING) == 0);
+		got = mock_call(&g, WIRE_OP_PING);
+		if (got)
+			fprintf(stderr, "ping: %lld, cause %u\n", (long long)got,
+				g.slot->refusal.cause);
+		NEED(!got);
 		fd = mock_open(&g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
 		if (fd < 0)
 			fprintf(stderr, "open: %d, cause %u\n", fd, g.slot->refusal.cause);
 		NEED(fd >= 0);
-		NEED(mock_read(&g, h, words, sizeof(words)) == 8);
+		got = mock_read(&g, h, words, sizeof(words));
+		if (got != 8)
+			fprintf(stderr, "read: %lld, cause %u\n", (long long)got,
+				g.slot->refusal.cause);
+		NEED(got == 8);
 		close(fd);
 	}
 }
