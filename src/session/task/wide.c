@@ -16,10 +16,12 @@
 
 #include "session/session-priv.h"
 
-#define LOOK_EVERY_NS  20000000ull
-#define LOOK_SHARE     20u /* of its time the session looks at most one part in so many */
-#define FRESH_NS       2000000ull
-#define PLACES_AT_ONCE 256u /* threads that have done nothing since the session met them */
+#define LOOK_EVERY_NS 20000000ull
+#define LOOK_SHARE    20u /* of its time the session looks at most one part in so many */
+#define FRESH_NS      2000000ull
+/* Threads that have done nothing since the session met them: while somebody waits, and later. */
+#define PLACES_AT_ONCE 32u
+#define PLACES_LATER   256u
 #define PLACES_NEXT_NS 4000000ull
 
 /* The only CPU that @th may be on, or -1. It may sleep, and be nowhere else when it wakes. */
@@ -131,7 +133,7 @@ static void place_all(struct session *s, bool rest)
 {
 	struct guest_process *p;
 	struct guest_thread *th;
-	u32 left = PLACES_AT_ONCE;
+	u32 left = rest ? PLACES_LATER : PLACES_AT_ONCE;
 
 	s->wide.unplaced = false;
 	s->wide.looking = true;
