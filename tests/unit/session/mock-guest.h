@@ -22,7 +22,8 @@ struct mock {
 	struct wire_slot *slot;
 	u32 meter;
 	u32 token;
-	int cpu; /* where it says that it is; -1: where it is */
+	bool patient; /* who waits for it ends it, and no call does after ten seconds */
+	int cpu;      /* where it says that it is; -1: where it is */
 	struct meter *m;
 };
 
