@@ -321,8 +321,8 @@ static void honest(int segment, int bootstrap)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGTRAP, stopped);
 	/*
-	 * An answer has to come, but not soon: on a machine that is busy otherwise the session has been
-	 * without a CPU for longer than most tests wait.
+	 * An answer has to come, but not soon: on a machine that is busy otherwise the session has
+	 * been without a CPU for longer than most tests wait.
 	 */
 	alarm(600);
 	mock_init(&g, segment, bootstrap);

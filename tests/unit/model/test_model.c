@@ -167,6 +167,8 @@ TEST(an_inclusive_cache_takes_lines_from_all)
 	a = model_core(model, 0);
 	b = model_core(model, 1);
 	model_load(a, 1, 0, 8);
+	/* The line that a set has used last would stay. */
+	model_load(a, 1, 1 << 20, 8);
 	model_fetch(a, 0, 4);
 	for (u64 n = 1; n <= 4; n++)
 		model_load(b, 1, n * 1024, 8);
