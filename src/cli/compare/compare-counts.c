@@ -253,7 +253,8 @@ int compare_prepare_counts(struct compare_job *job)
 
 /*
  * What a program makes of the time, a seed for instance, is often the same for a second. Two runs
- * within one would agree by chance.
+ * within one would agree by chance, and when in a run it asks is not known: @second is that of the
+ * last one's end.
  */
 static void part_runs(struct compare_job *job, s64 second)
 {
@@ -279,9 +280,9 @@ int compare_count(struct compare_job *job)
 				return -1;
 			if (is_settled(&job->sides[i]))
 				continue;
-			clock_gettime(CLOCK_REALTIME, &last);
 			if (count_once(job, &job->sides[i]))
 				return -1;
+			clock_gettime(CLOCK_REALTIME, &last);
 		}
 	}
 	return 0;
