@@ -74,7 +74,7 @@ enum path_note {
  * (SEGMENT_TRACED), with a space of the program's that describes its paths. What is between `read`
  * and `written` ends with a whole entry. Who writes waits for room at `read`, a futex.
  */
-#define PATH_STREAM_MAGIC 0x314d525453504e41ull /* "ANPSTRM1": changes with the shape */
+#define PATH_STREAM_MAGIC 0x324d525453504e41ull /* "ANPSTRM2": changes with the shape */
 #define PATH_STREAM_WORDS (128u << 10)
 #define PATH_STREAM_AT    (12u << 20) /* within the room of a thread; its words come before */
 
@@ -87,7 +87,8 @@ struct path_stream {
 	u32 read;    /* likewise, the reader's */
 	u32 waits;   /* the writer waits for it */
 	u32 ended;   /* nothing more comes */
-	u8 pad[4096 - 40];
+	u64 start;   /* CLOCK_MONOTONIC, ns */
+	u8 pad[4096 - 48];
 	u32 word[PATH_STREAM_WORDS];
 };
 

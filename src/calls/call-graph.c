@@ -70,6 +70,7 @@ void calls_graph_free(struct calls_graph *g)
 		free((char *)g->fn[i]->name);
 		free(g->fn[i]);
 	}
+	calls_tree_free(g);
 	free(g->fn);
 	free(g->fn_next);
 	free(g);
@@ -126,15 +127,22 @@ struct calls_context *calls_context_new(struct calls_graph *g, struct calls_fn *
 	return c;
 }
 
-struct calls_cell *calls_cell_of(struct calls_span *s, struct calls_context *context)
+struct calls_cell *calls_cell_of(struct calls_graph *g, struct calls_span *s,
+				 struct calls_context *context)
 {
+	struct calls_place *place = NULL;
 	struct calls_cell *c;
 
 	if (s->cell)
 		s->cell->count += s->count;
 	s->count = 0;
 	s->context = context;
-	for (c = s->cells; c; c = c->next)
+	if (g->opts.tree) {
+		place = calls_tree_cell(g, s, context);
+		if (place->found)
+			return s->cell = place->found;
+	}
+	for (c = place ? NULL : s->cells; c; c = c->next)
 		if (c->context == context)
 			return s->cell = c;
 	c = must(calloc(1, sizeof(*c)));
@@ -142,14 +150,19 @@ struct calls_cell *calls_cell_of(struct calls_span *s, struct calls_context *con
 	c->context = context;
 	c->next = s->cells;
 	s->cells = c;
+	if (place)
+		place->found = c;
 	return s->cell = c;
 }
 
-struct calls_thread *calls_thread_new(struct calls_graph *g)
+struct calls_thread *calls_thread_new(struct calls_graph *g, u32 tid)
 {
 	struct calls_thread *t = must(calloc(1, sizeof(*t)));
 
 	t->graph = g;
+	t->tid = tid;
+	if (g->opts.tree)
+		t->root = calls_tree_root(g, tid);
 	t->collect = g->opts.collect;
 	t->leaves = true;
 	t->next = g->threads;

@@ -34,13 +34,29 @@ static inline u32 *active_of(struct calls_thread *t, const struct calls_fn *fn)
 	return &t->active[fn->number];
 }
 
-/* The context of who is executing. */
-static void set_context(struct calls_thread *t)
+static bool is_call(const struct calls_span *s)
+{
+	return s->end == PATH_CALL || s->end == PATH_CALL_IND;
+}
+
+/* Who jumps does not go on; then it is within the jump, where readers find who that was. */
+static u64 goes_on_at(const struct calls_span *s)
+{
+	return is_call(s) ? s->behind : s->last + 1;
+}
+
+/* The context of who is executing, called by @from, or by nobody that is known (NULL). */
+static void set_context(struct calls_thread *t, const struct calls_cell *from)
 {
 	u32 level = *active_of(t, t->fn), most = t->graph->opts.recursions;
 
 	if (!level)
 		level = *active_of(t, t->fn) = 1; /* nobody has seen it being called */
+	if (t->graph->opts.tree) {
+		t->context = calls_tree_context(t->graph, from ? from->context : t->root, t->fn,
+						from ? goes_on_at(from->span) : 0);
+		return;
+	}
 	t->context = calls_context_of(t->graph, t->fn, (level < most ? level : most) - 1);
 }
 
@@ -135,7 +151,7 @@ static void push(struct calls_thread *t, const struct calls_span *s, bool emulat
 				  .emulated = emulated};
 	if (t->entered)
 		t->entered[t->nr - 1] = t->events;
-	if (from->span->end == PATH_CALL || from->span->end == PATH_CALL_IND)
+	if (is_call(from->span))
 		f->ret = from->span->behind;
 	if (to->skip) {
 		if (!t->nonskipped)
@@ -145,7 +161,7 @@ static void push(struct calls_thread *t, const struct calls_span *s, bool emulat
 	t->fn = to;
 	active = active_of(t, to);
 	++*active;
-	set_context(t);
+	set_context(t, from);
 	f->edge = edge_of(from, t->context, s->pc[0]);
 	f->edge->count++;
 	/* A dump in between tells of this call. */
@@ -247,8 +263,8 @@ static void underflow(struct calls_thread *t, const struct calls_span *s)
 		--*active_of(t, t->fn);
 	t->fn = s->code.fn;
 	++*active_of(t, t->fn);
-	set_context(t);
-	e = edge_of(calls_cell_of(source, t->context), was->context, was->span->pc[0]);
+	set_context(t, NULL);
+	e = edge_of(calls_cell_of(t->graph, source, t->context), was->context, was->span->pc[0]);
 	e->count++;
 	e->cost += t->cost - enter;
 	if (e->events) {
@@ -318,7 +334,7 @@ static void look(struct calls_thread *t, const struct calls_span *s)
 	if (!t->context) {
 		t->fn = s->code.fn;
 		++*active_of(t, t->fn);
-		set_context(t);
+		set_context(t, NULL);
 	} else if (t->last && !t->graph->opts.no_calls) {
 		change(t, s);
 	}
@@ -330,7 +346,7 @@ void calls_run(struct calls_thread *t, struct calls_span *s)
 		if (unlikely(t->leaves || s->entry || s->region != t->region))
 			look(t, s);
 		if (unlikely(s->context != t->context))
-			(void)calls_cell_of(s, t->context);
+			(void)calls_cell_of(t->graph, s, t->context);
 		t->last = s->cell;
 		t->leaves = s->leaves;
 		t->region = s->region;
@@ -352,7 +368,7 @@ void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
 		if (unlikely(t->leaves || s->entry || s->region != t->region))
 			look(t, s);
 		if (unlikely(s->context != t->context))
-			(void)calls_cell_of(s, t->context);
+			(void)calls_cell_of(t->graph, s, t->context);
 		t->last = s->cell;
 		t->leaves = s->leaves;
 		t->region = s->region;
@@ -401,6 +417,7 @@ void calls_signal(struct calls_thread *t)
 	t->interrupted[t->signals++] = (struct calls_interrupted){.last = t->last,
 								  .nonskipped = t->nonskipped,
 								  .fn = t->fn,
+								  .context = t->context,
 								  .cost = t->cost,
 								  .events = t->events,
 								  .branch = t->branch,
@@ -432,10 +449,8 @@ static void end_signal(struct calls_thread *t)
 	t->branch = i->branch;
 	t->bottom = i->bottom;
 	t->collect = i->collect;
-	t->context = NULL;
+	t->context = i->context;
 	t->leaves = true;
-	if (t->fn)
-		set_context(t);
 }
 
 void calls_signal_return(struct calls_thread *t)

@@ -8,6 +8,24 @@
 struct calls_context {
 	struct calls_fn *fn;
 	u32 level;
+	/* With opts.tree: who has called, the thread's own for the first; where that goes on. */
+	struct calls_context *parent;
+	u64 ret;
+	u32 tid;
+	struct calls_context *next_made;
+};
+
+/* With opts.tree, by what they are of: a call from a context, a cell of a span. */
+struct calls_place {
+	const void *of, *what; /* NULL: free */
+	u64 ret;
+	void *found; /* NULL: not made yet */
+};
+
+/* Open addressing. */
+struct calls_places {
+	struct calls_place *place; /* owned */
+	u32 n, room;
 };
 
 /*
@@ -79,12 +97,15 @@ struct calls_interrupted {
 	struct calls_branch branch;
 	struct calls_cell *last, *nonskipped;
 	struct calls_fn *fn;
+	struct calls_context *context;
 	u64 cost;
 	u32 bottom;
 	bool collect;
 };
 
 struct calls_thread {
+	u32 tid;
+	struct calls_context *root; /* with opts.tree */
 	struct calls_graph *graph;
 	struct calls_thread *next;
 	/* Of what runs now. */
@@ -126,6 +147,8 @@ struct calls_graph {
 	u32 fn_hash[CALLS_BUCKETS];
 	u32 nr_fns, fn_room;
 	u64 zeroed; /* of the summary */
+	struct calls_places places;
+	struct calls_context *made; /* those of the tree; owned */
 };
 
 struct calls_context *calls_context_new(struct calls_graph *g, struct calls_fn *fn, u32 level);
@@ -137,7 +160,17 @@ static inline struct calls_context *calls_context_of(struct calls_graph *g, stru
 
 	return likely(c) ? c : calls_context_new(g, fn, level);
 }
-struct calls_cell *calls_cell_of(struct calls_span *s, struct calls_context *c);
+struct calls_cell *calls_cell_of(struct calls_graph *g, struct calls_span *s,
+				 struct calls_context *c);
+
+/* calls-tree.c. The context of @fn called from @parent, which goes on at @ret. */
+struct calls_context *calls_tree_context(struct calls_graph *g, struct calls_context *parent,
+					 struct calls_fn *fn, u64 ret);
+struct calls_context *calls_tree_root(struct calls_graph *g, u32 tid);
+/* The place of a cell, whose `found` is NULL if there is none yet. */
+struct calls_place *calls_tree_cell(struct calls_graph *g, struct calls_span *s,
+				    struct calls_context *c);
+void calls_tree_free(struct calls_graph *g);
 
 /* calls-events.c: what is simulated. */
 u64 *calls_events_of(struct calls_cell *c);

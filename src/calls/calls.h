@@ -43,8 +43,12 @@ struct calls_opts {
 	u32 recursions; /* levels of recursion that are told apart, from 1 on */
 	bool collect;   /* from the start on */
 	bool no_calls;  /* counts alone: nobody asks for calls */
-	struct event_simulation
-		*simulation; /* NULL: none; the caller's, for as long as the graph */
+	/*
+	 * Costs are told apart by who has called, up to the thread's first function, and not by
+	 * level: calls_tree(). What calls itself is at the place of its first call.
+	 */
+	bool tree;
+	struct event_simulation *simulation; /* NULL: none; the caller's */
 	/* Fills in the function with calls_fn_of(), and the rest. */
 	void (*find)(void *data, struct calls_graph *g, u64 pc, struct calls_code *code);
 	/* A function that asks for a dump is entered or left; NULL: none does. */
@@ -59,7 +63,8 @@ void calls_graph_free(struct calls_graph *g);
 struct calls_fn *calls_fn_of(struct calls_graph *g, const char *object, const char *file,
 			     const char *name, bool *made);
 
-struct calls_thread *calls_thread_new(struct calls_graph *g);
+/* @tid: what calls_tree() calls it. */
+struct calls_thread *calls_thread_new(struct calls_graph *g, u32 tid);
 
 /* A span of @n instructions; at least one. */
 struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n);
@@ -122,6 +127,20 @@ struct calls_profile {
 /* Takes it, and begins anew. */
 void calls_take(struct calls_graph *g, struct calls_profile *p);
 void calls_profile_release(struct calls_profile *p);
+
+/* Instructions of a thread that were executed @count times each, where it was called from. */
+struct calls_piece {
+	u32 tid;
+	const u64 *pc;
+	u32 n;
+	u64 count;
+	const u64 *callers; /* where each goes on, the nearest first */
+	u32 nr_callers;
+};
+
+/* Of a graph with opts.tree: gives all of it. Another value than 0 ends that, and is returned. */
+typedef int calls_piece_fn(const struct calls_piece *piece, void *data);
+int calls_tree(struct calls_graph *g, calls_piece_fn *fn, void *data);
 
 /* Ends all that is open: what is taken next is the whole. */
 void calls_finish(struct calls_graph *g);

@@ -111,6 +111,7 @@ static struct traced_program *program_of(struct call_trace *trace, u32 space, u3
 	struct calls_opts opts = {.recursions = trace->recursions,
 				  .collect = trace->collect,
 				  .no_calls = trace->no_calls,
+				  .tree = trace->tree,
 				  .find = find,
 				  .dump = dump};
 
@@ -270,8 +271,9 @@ static void done(u32 number, void *data)
 
 static void on_gap(u32 n, void *data)
 {
-	(void)n;
-	(void)data;
+	struct trace_thread *t = data;
+
+	t->program->trace->unknown += n;
 }
 
 static void set_instrumented(struct traced_program *p, bool on)
@@ -347,6 +349,15 @@ static struct trace_thread *thread_at(struct trace_reader *r, u32 index)
 	return t;
 }
 
+static void add_thread(struct traced_program *p, const struct path_stream *s)
+{
+	if (!(p->nr_threads & (p->nr_threads - 1))) {
+		p->thread = realloc(p->thread, (p->nr_threads * 2 + 1) * sizeof(*p->thread));
+		CHECK(p->thread);
+	}
+	p->thread[p->nr_threads++] = (struct traced_thread){s->tid, s->start};
+}
+
 static bool begin(struct trace_reader *r, struct trace_thread *t)
 {
 	struct path_stream *s;
@@ -365,7 +376,8 @@ static bool begin(struct trace_reader *r, struct trace_thread *t)
 	t->stream = s;
 	t->walk.space = s->space;
 	t->program = program_of(r->trace, s->space, s->pid);
-	t->calls = calls_thread_new(t->program->graph);
+	add_thread(t->program, s);
+	t->calls = calls_thread_new(t->program->graph, s->tid);
 	return true;
 }
 
@@ -475,6 +487,7 @@ void call_trace_release(struct call_trace *trace)
 		simulation_free(p->simulation);
 		free(p->span);
 		free(p->slots);
+		free(p->thread);
 		free(p);
 	}
 }

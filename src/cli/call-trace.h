@@ -25,6 +25,12 @@ struct traced_part {
 	struct calls_span *span; /* NULL: none */
 };
 
+/* A thread of one, from its start on. */
+struct traced_thread {
+	u32 tid;
+	u64 start; /* as in struct path_stream */
+};
+
 /* A program that a process has run. */
 struct traced_program {
 	struct call_trace *trace;
@@ -36,6 +42,8 @@ struct traced_program {
 	u16 *slots;                          /* how many each span takes, likewise; owned */
 	struct traced_part part[TRACED_PARTS];
 	bool instrumented;
+	struct traced_thread *thread; /* those that have begun; owned */
+	u32 nr_threads;
 	/* The user's: parts that were written, and all that was in them. */
 	u32 parts;
 	struct callgrind_totals total;
@@ -62,7 +70,8 @@ struct call_trace {
 
 	struct traced_program *programs; /* the newest first; owned */
 	struct trace_reader *reader;
-	u64 bad; /* entries that made no sense, at the end */
+	u64 bad;     /* entries that made no sense, at the end */
+	u64 unknown; /* instructions of which nobody knows where they are */
 };
 
 /* Reads what was executed since the last time; whether there was anything. */

@@ -44,17 +44,13 @@ void exact_threads_release(struct exact_threads *x)
 	*x = (struct exact_threads){0};
 }
 
-/*
- * The last moment of the program that @t has executed since its start: what was mapped then is what
- * it has executed, but for what was unmapped before.
- */
-static u64 end_of(const struct exact_threads *x, const struct path_thread *t)
+/* What was mapped then is what it has executed, but for what was unmapped before. */
+u64 exact_threads_end(const struct exact_threads *x, u32 tid, u64 start)
 {
 	u64 end = now_ns();
 
 	for (u32 i = 0; i < x->nr; i++)
-		if (x->ends[i].tid == t->tid && x->ends[i].time > t->start &&
-		    x->ends[i].time <= end)
+		if (x->ends[i].tid == tid && x->ends[i].time > start && x->ends[i].time <= end)
 			end = x->ends[i].time - 1;
 	return end;
 }
@@ -131,7 +127,7 @@ static u32 find_threads(const struct exact_threads *x, const struct guest_segmen
 		if (read_thread(x, i, t, offsetof(struct path_thread, extra)) ||
 		    t->magic != PATH_MAGIC || t->run != segment->number)
 			continue;
-		threads[n++] = (struct exact_thread){end_of(x, t), i};
+		threads[n++] = (struct exact_thread){exact_threads_end(x, t->tid, t->start), i};
 	}
 	if (n)
 		qsort(threads, n, sizeof(*threads), by_time);

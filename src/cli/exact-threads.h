@@ -35,6 +35,9 @@ void exact_threads_note(struct exact_threads *x, const struct ap_record *rec);
 typedef int exact_thread_fn(const struct path_thread *t, u64 time, const struct path_counts *c,
 			    void *data);
 
+/* The last moment of the program that thread @tid has executed from @start on. */
+u64 exact_threads_end(const struct exact_threads *x, u32 tid, u64 start);
+
 /* Each thread of our run, in the order in which they ended. 0, -ENOMEM, or what @fn returned. */
 must_check int exact_threads_read(struct exact_threads *x, const struct guest_segment *segment,
 				  exact_thread_fn *fn, void *data);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
+#include "base/check.h"
 #include "record/coding.h"
 
 #define GIGABYTE (1ull << 30)
@@ -247,14 +248,18 @@ int data_synthesize_lost(const struct data_synthesis *s, u64 n)
 }
 
 int data_synthesize_sample(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
-			   u64 period)
+			   u64 period, const u64 *callers, u32 n)
 {
+	u64 chain[DATA_CALLERS_MAX + 2] = {(u64)PERF_CONTEXT_USER, ip};
 	struct ap_record rec = {
 		.type = PERF_RECORD_SAMPLE,
 		.misc = PERF_RECORD_MISC_USER,
 		.id = *id,
-		.sample = {.ip = ip, .period = period},
+		.sample = {.ip = ip, .period = period, .callchain = {.ips = chain, .nr = n + 2}},
 	};
 
+	CHECK(n <= DATA_CALLERS_MAX);
+	if (n)
+		memcpy(chain + 2, callers, n * sizeof(u64));
 	return put(s, &rec);
 }

@@ -26,8 +26,12 @@ int data_synthesize_all(const struct data_synthesis *s);
 /* That @n records were lost of which no LOST record has told. */
 int data_synthesize_lost(const struct data_synthesis *s, u64 n);
 
-/* A sample of user mode with what stands in @id, as far as the layout has it. */
+/*
+ * A sample of user mode with what stands in @id, as far as the layout has it. @callers: where each
+ * goes on, the nearest first, @n of them, at most DATA_CALLERS_MAX.
+ */
+#define DATA_CALLERS_MAX 126u
 int data_synthesize_sample(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
-			   u64 period);
+			   u64 period, const u64 *callers, u32 n);
 
 #endif

@@ -66,6 +66,57 @@ def test_the_same_as_stat():
             assert report(f"{d}/a")["period"] == n
 
 
+def chains(path):
+    """The samples as (period, functions from the innermost on)."""
+    r = run("script", "-i", path, "-F", "period,ip,sym")
+    assert r.status == 0, r
+    for part in r.out.strip().split("\n\n"):
+        head, *frames = part.strip().split("\n")
+        yield int(head), [f.split()[1] for f in frames]
+
+
+def test_call_chains():
+    called = os.environ["E2E_CALLED"]
+    with scratch() as d:
+        r = run("stat", "-j", "--pmu=virtual", "-e", "instructions:u", "--", "env", "-i", *SAME,
+                called)
+        want = json.loads(r.err.splitlines()[0])["counts"][0]["value"]
+        r = run("record", "--exact", "-g", "-o", f"{d}/a", "--", "env", "-i", *SAME, called)
+        assert r.status == 0 and "INCOMPLETE" not in r.err and "the counters" not in r.err, r
+        n = int(re.search(r"(\d+) instructions were executed", r.err)[1])
+        # env itself is where the kernel has put it.
+        assert abs(n - want) <= 500, (n, want)
+        assert report(f"{d}/a")["period"] == n
+        rows = {r.get("symbol"): r for r in report(f"{d}/a", "--children", "-s", "sym")["rows"]}
+        share = {f: r["children_percent"] for f, r in rows.items() if f}
+        assert share["main"] > share["fib"] > 0 and share["main"] > share["tail"], share
+        sums = Counter()
+        for period, frames in chains(f"{d}/a"):
+            sums[tuple(frames[:2])] += period
+            assert frames.count("fib") <= 1, frames
+        # 20 calls of one function, 10 from main; recursion is where it was first called.
+        assert sums["leaf", "tail"] == sums["leaf", "main"] / 2 > 0, sums
+        assert sums["fib", "main"] == rows["fib"]["period"], sums
+        # The region alone, with what it calls.
+        r = run("record", "--exact", "--toggle=t?il", "-o", f"{d}/b", "--", called)
+        assert r.status == 0, r
+        by = {r.get("symbol"): r["period"] for r in report(f"{d}/b", "-s", "sym")["rows"]}
+        assert set(by) == {"tail", "leaf"} and by["leaf"] == sums["leaf", "tail"], by
+        r = run("record", "--exact", "-g", "-o", f"{d}/c", "--", FIXED)
+        assert "200005 instructions were executed" in r.err, r
+        # Threads and children have their own.
+        r = run("record", "--exact", "-g", "-o", f"{d}/t", "--", called, "threads")
+        assert r.status == 0 and "the counters" not in r.err, r
+        tids = {}
+        for tid, period in lines(f"{d}/t", "tid,period"):
+            if period.isdigit():
+                tids[tid] = tids.get(tid, 0) + int(period)
+        for options, why in ((["--toggle=f"], "--toggle limits"),
+                             (["--exact", "--call-graph=dwarf"], "not with -g dwarf")):
+            r = run("record", *options, "-o", f"{d}/d", "--", "true")
+            assert r.status == 125 and why in r.err, r
+
+
 def test_children():
     with scratch() as d:
         n, _, _ = exact(f"{d}/a", "sh", "-c", f"{FIXED}; {FIXED}; ({FIXED}; :); exec {FIXED} 2")
@@ -168,9 +219,9 @@ def test_locked_memory():
 
 
 def test_what_does_not_go_together():
-    for args in (["-e", "cycles"], ["-F", "99"], ["-c", "1000"], ["-g"], ["-b"], ["-d"], ["-i"],
-                 ["-a"], ["-p", "1"], ["--overwrite"], ["--switch-output"], ["-D", "5"],
-                 ["--pmu=kernel"], ["--user-regs=ip"], ["--control", "fd:1"]):
+    for args in (["-e", "cycles"], ["-F", "99"], ["-c", "1000"], ["--call-graph=lbr"], ["-b"],
+                 ["-d"], ["-i"], ["-a"], ["-p", "1"], ["--overwrite"], ["--switch-output"],
+                 ["-D", "5"], ["--pmu=kernel"], ["--user-regs=ip"], ["--control", "fd:1"]):
         r = run("record", "--exact", *args, "--", "true")
         assert r.status == 125 and "--exact counts every instruction" in r.err, r
     r = run("run", "--", ANYPERF, "record", "--exact", "-o",

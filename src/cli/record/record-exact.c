@@ -10,16 +10,10 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "cli/exact-threads.h"
-#include "cli/record/record-exact.h"
+#include "cli/record/record-calls.h"
 #include "data/synthesize.h"
 #include "lib/command.h"
 #include "lib/machine/machine-pmu.h"
-
-struct record_exact {
-	struct exact_threads threads;
-	u64 insns; /* different ones that were executed */
-};
 
 int record_exact_begin(struct record_job *job)
 {
@@ -27,7 +21,10 @@ int record_exact_begin(struct record_job *job)
 
 	job->exact = calloc(1, sizeof(*job->exact));
 	CHECK(job->exact);
-	ap__pmu_exact(job->machine);
+	if (record_has_calls(job))
+		record_calls_begin(job);
+	else
+		ap__pmu_exact(job->machine);
 	if (ap__pmu_want(job->machine, "asked for by --exact", &err))
 		return record_say(&err, NULL);
 	if (!ap__machine_virtual(job->machine))
@@ -43,6 +40,7 @@ void record_exact_release(struct record_job *job)
 
 	if (!x)
 		return;
+	record_calls_release(job);
 	exact_threads_release(&x->threads);
 	free(x);
 	job->exact = NULL;
@@ -70,9 +68,12 @@ void record_exact_note(struct record_job *job, const void *records, size_t len)
 		memcpy(&h, p, sizeof(h));
 		if (h.size < sizeof(h) || h.size > (size_t)(end - p))
 			return;
-		if ((h.type == PERF_RECORD_EXIT || h.type == PERF_RECORD_COMM) &&
-		    ap_record_decode(&rec, p, h.size, &job->layout, &err) >= 0)
-			exact_threads_note(&job->exact->threads, &rec);
+		if (h.type == PERF_RECORD_SAMPLE ||
+		    ap_record_decode(&rec, p, h.size, &job->layout, &err) < 0)
+			continue;
+		exact_threads_note(&job->exact->threads, &rec);
+		if (record_has_calls(job))
+			record_calls_note(job, &rec);
 	}
 }
 
@@ -87,10 +88,10 @@ static int put_thread(const struct path_thread *t, u64 time, const struct path_c
 	if (job->events[0].nr_ids)
 		id.id = id.stream_id = job->events[0].ids[0];
 	for (u32 i = 0; i < c->nr_insns && !err; i++)
-		err = data_synthesize_sample(&s, &id, c->insn[i].pc, c->insn[i].count);
+		err = data_synthesize_sample(&s, &id, c->insn[i].pc, c->insn[i].count, NULL, 0);
 	/* So that the sum is right. */
 	if (c->unplaced > 0 && !err)
-		err = data_synthesize_sample(&s, &id, 0, (u64)c->unplaced);
+		err = data_synthesize_sample(&s, &id, 0, (u64)c->unplaced, NULL, 0);
 	job->exact->insns += c->nr_insns;
 	return err;
 }
@@ -101,14 +102,18 @@ void record_exact_write(struct record_job *job)
 	struct record_exact *x = job->exact;
 	u64 meters;
 
-	if (!segment || !(segment->config.flags & SEGMENT_EXACT))
+	if (!segment)
 		return;
-	if (exact_threads_read(&x->threads, segment, put_thread, job)) {
+	if (record_has_calls(job))
+		record_calls_write(job, segment);
+	else if (!(segment->config.flags & SEGMENT_EXACT))
+		return;
+	else if (exact_threads_read(&x->threads, segment, put_thread, job)) {
 		job->broken = true;
 		command_error(&cmd_record, "there is not enough memory for the counts of all "
 					   "instructions; the recording lacks some");
 	}
-	if (!exact_threads_agree(&x->threads, segment, &meters))
+	if (!job->opts.toggle && !exact_threads_agree(&x->threads, segment, &meters))
 		command_error(&cmd_record,
 			      "the profile has %" PRIu64 " instructions and the counters %" PRIu64
 			      "; they agree unless programs still run",

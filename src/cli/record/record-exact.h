@@ -17,6 +17,11 @@ void record_exact_describe(struct data_event *d);
 /* Looks at records for when threads end. */
 void record_exact_note(struct record_job *job, const void *records, size_t len);
 
+/* While programs run, with -g or --toggle: reads what they have executed; whether there was any. */
+bool record_exact_read(struct record_job *job);
+/* Whether that is to be called. */
+bool record_exact_reads(const struct record_job *job);
+
 /* Adds the samples, once nothing runs any more that is waited for. */
 void record_exact_write(struct record_job *job);
 

@@ -290,7 +290,10 @@ const struct option record_option_table[] = {
 		 "user mode in every thread. At the end each instruction has one sample, whose period is "
 		 "how often it was executed: the sum is what `anyperf stat` counts, and `anyperf report`, "
 		 "`anyperf script` and perf show the profile as any other. It costs little more "
-		 "than counting."},
+		 "than counting. With -g each way to a function is told apart, as call chains, which takes "
+		 "several times as long: a sample is then of instructions one after the other."},
+	{OPTION_STR, 0, "toggle", "FUNCTION", AT(toggle),
+	 .help = "with --exact: only while FUNCTION runs, with all that it calls; may have * and ?"},
 	{OPTION_FLAG, 'i', "no-inherit", AT(no_inherit),
 	 .help = "do not sample the children of what is recorded"},
 
@@ -387,7 +390,7 @@ static const char *not_exact(const struct record_opts *o)
 {
 	return o->events                             ? "-e"
 	       : o->freq || o->freq_max || o->period ? "-F and -c"
-	       : o->graph                            ? "-g"
+	       : o->graph > GRAPH_FP                 ? "-g dwarf and -g lbr"
 	       : o->branch_type                      ? "-b and -j"
 	       : o->addresses                        ? "-d"
 	       : o->user_regs                        ? "--user-regs"
@@ -406,6 +409,8 @@ static int check(const struct record_opts *o)
 	if (!o->command && !record_opts_has_target(o))
 		return command_error(&cmd_record,
 				     "nothing to record: give a COMMAND, or -p, -t, -a, -C or -G");
+	if (o->toggle && !o->exact)
+		return command_error(&cmd_record, "--toggle limits what --exact counts");
 	if (o->exact && not_exact(o))
 		return command_error(
 			&cmd_record,

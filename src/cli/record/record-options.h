@@ -31,6 +31,7 @@ struct record_opts {
 	const char *pmu; /* NULL: auto */
 	bool no_inherit;
 	bool exact; /* every instruction is counted, and nothing sampled */
+	const char *toggle;
 
 	const char *pids, *tids, *cpus, *cgroup;
 	bool all_cpus;

@@ -142,6 +142,7 @@ void stream_begin(struct thread *t)
 	s->run = meter_run();
 	s->pid = (u32)sys_getpid();
 	s->tid = t->tid;
+	s->start = sys_clock(CLOCK_MONOTONIC);
 	t->stream = s;
 	__atomic_store_n(&s->magic, PATH_STREAM_MAGIC, __ATOMIC_RELEASE);
 }

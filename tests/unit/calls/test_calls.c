@@ -104,7 +104,7 @@ static const struct calls_call *call_of(const char *from, const char *to, u32 le
 TEST(calls_and_returns)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	for (u32 i = 0; i < 3; i++) {
 		run(t, g, A, 4, PATH_CALL);       /* a calls b, */
@@ -130,7 +130,7 @@ TEST(calls_and_returns)
 TEST(the_second_level_of_recursion_is_told_apart)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	run(t, g, A, 2, PATH_CALL);
 	for (u32 i = 0; i < 4; i++)
@@ -151,7 +151,7 @@ TEST(the_second_level_of_recursion_is_told_apart)
 TEST(a_jump_to_a_function_is_a_call_that_ends_with_the_caller)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	run(t, g, A, 2, PATH_CALL);
 	run(t, g, B, 3, PATH_JUMP);
@@ -170,7 +170,7 @@ TEST(a_jump_to_a_function_is_a_call_that_ends_with_the_caller)
 TEST(a_path_is_cut_where_a_function_begins)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 	const struct path_step steps[] = {{.pc = A, .len = 1},
 					  {.pc = A + 1, .len = 1, .kind = PATH_JUMP},
 					  {.pc = B, .len = 1},
@@ -189,7 +189,7 @@ TEST(a_path_is_cut_where_a_function_begins)
 TEST(slots_of_linkage_tables_are_their_callers)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	for (u32 i = 0; i < 2; i++) {
 		run(t, g, A + 1, 2, PATH_CALL);
@@ -213,7 +213,7 @@ TEST(slots_of_linkage_tables_are_their_callers)
 TEST(longjmp_ends_what_was_called)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	run(t, g, A, 1, PATH_CALL);
 	run(t, g, B, 1, PATH_CALL);
@@ -232,7 +232,7 @@ TEST(longjmp_ends_what_was_called)
 TEST(a_return_to_an_earlier_caller_ends_all_between)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	run(t, g, A, 1, PATH_CALL);
 	run(t, g, B, 1, PATH_CALL);
@@ -249,7 +249,7 @@ TEST(a_return_to_an_earlier_caller_ends_all_between)
 TEST(a_return_to_where_nobody_called_from_is_a_call)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	run(t, g, A, 1, PATH_CALL);
 	run(t, g, B, 1, PATH_RETURN);
@@ -265,7 +265,7 @@ TEST(a_return_to_where_nobody_called_from_is_a_call)
 TEST(handlers_of_signals_are_nobodys_calls)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	run(t, g, A, 1, PATH_CALL);
 	run(t, g, B, 2, PATH_PLAIN);
@@ -292,7 +292,7 @@ TEST(collecting_is_toggled_by_a_function)
 
 	toggled = "b";
 	g = new_graph(false);
-	t = calls_thread_new(g);
+	t = calls_thread_new(g, 1);
 	run(t, g, A, 1, PATH_CALL);
 	run(t, g, B, 2, PATH_CALL);
 	run(t, g, C, 3, PATH_RETURN);
@@ -312,7 +312,7 @@ TEST(collecting_is_toggled_by_a_function)
 TEST(parts)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	run(t, g, A, 1, PATH_CALL);
 	run(t, g, B, 2, PATH_PLAIN);
@@ -333,7 +333,7 @@ TEST(parts)
 TEST(what_asks_is_counted_when_it_is_answered)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	run(t, g, A, 1, PATH_CALL);
 	run(t, g, B, 2, PATH_PLAIN);
@@ -357,7 +357,7 @@ TEST(what_asks_is_counted_when_it_is_answered)
 TEST(what_was_called_before_is_found_when_it_returns)
 {
 	struct calls_graph *g = new_graph(true);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 
 	run(t, g, C + 7, 1, PATH_CALL);
 	run(t, g, D, 2, PATH_RETURN);
@@ -380,4 +380,45 @@ TEST(what_was_called_before_is_found_when_it_returns)
 	EXPECT_EQ(got.nr_costs + got.nr_calls + got.summary, 0);
 	calls_graph_free(g);
 	calls_profile_release(&got);
+}
+
+static int put_piece(const struct calls_piece *piece, void *data)
+{
+	char *at = (char *)data + strlen(data);
+
+	at += sprintf(at, "%llx:%llu<", (unsigned long long)piece->pc[0],
+		      (unsigned long long)piece->count * piece->n);
+	for (u32 i = 0; i < piece->nr_callers; i++)
+		at += sprintf(at, "%llx ", (unsigned long long)piece->callers[i]);
+	strcpy(at, ";");
+	return 0;
+}
+
+TEST(a_tree_tells_each_way_to_a_function)
+{
+	const struct calls_opts opts = {
+		.recursions = 1, .collect = true, .tree = true, .find = find};
+	struct calls_graph *g = calls_graph_new(&opts);
+	struct calls_thread *t = calls_thread_new(g, 7);
+	static char text[2000];
+
+	run(t, g, A, 4, PATH_CALL);       /* a calls b, */
+	run(t, g, B, 5, PATH_CALL);       /* which calls c */
+	run(t, g, C, 7, PATH_RETURN);     /* and */
+	run(t, g, B + 5, 1, PATH_RETURN); /* returns */
+	run(t, g, A + 4, 2, PATH_CALL);   /* a calls c, */
+	run(t, g, C, 7, PATH_CALL);       /* which calls a: that is where it was */
+	run(t, g, A, 4, PATH_RETURN);
+	run(t, g, C + 7, 1, PATH_JUMP); /* c goes on as d: within that jump */
+	run(t, g, D, 3, PATH_RETURN);
+	run(t, g, A + 6, 1, PATH_JUMP);
+	calls_finish(g);
+	EXPECT_EQ(calls_tree(g, put_piece, text), 0);
+	EXPECT_CONTAINS(text, "1000:4<;");
+	EXPECT_CONTAINS(text, "1100:5<1004 ;");
+	EXPECT_CONTAINS(text, "1200:7<1105 1004 ;");
+	EXPECT_CONTAINS(text, "1200:7<1006 ;");
+	EXPECT_CONTAINS(text, "1300:3<1208 1006 ;");
+	EXPECT_CONTAINS(text, "1006:1<;");
+	calls_graph_free(g);
 }

@@ -176,7 +176,7 @@ static struct calls_profile profile_of(bool skip, bool take_back)
 	const struct calls_opts opts = {
 		.recursions = 1, .collect = true, .find = find, .data = &skip, .simulation = s};
 	struct calls_graph *g = calls_graph_new(&opts);
-	struct calls_thread *t = calls_thread_new(g);
+	struct calls_thread *t = calls_thread_new(g, 1);
 	struct calls_profile p;
 
 	for (u64 i = 0; i < 10; i++) {

@@ -1,0 +1,141 @@
+/*
+ * The tree of calls: a context for each way to a function, by who called and where that goes on. A
+ * function that is on its way already has the context of its first call, so that a tree is no
+ * deeper than there are functions.
+ */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "calls/calls-priv.h"
+
+static u64 hash_of(const void *of, const void *what, u64 ret)
+{
+	u64 hash = (u64)(uintptr_t)of * 0x9e3779b97f4a7c15ull ^ (u64)(uintptr_t)what;
+
+	hash = (hash ^ hash >> 29 ^ ret) * 0xbf58476d1ce4e5b9ull;
+	return hash ^ hash >> 32;
+}
+
+/* Where that is or would be: `of` is NULL then. */
+static struct calls_place *place_at(const struct calls_places *p, const void *of, const void *what,
+				    u64 ret)
+{
+	for (u64 i = hash_of(of, what, ret);; i++) {
+		struct calls_place *at = &p->place[i & (p->room - 1)];
+
+		if (!at->of || (at->of == of && at->what == what && at->ret == ret))
+			return at;
+	}
+}
+
+static struct calls_place *place_of(struct calls_places *p, const void *of, const void *what,
+				    u64 ret)
+{
+	struct calls_place *at;
+
+	if (p->n * 2 >= p->room) {
+		struct calls_places more = {.n = p->n, .room = p->room ? p->room * 2 : 4096};
+
+		more.place = calloc(more.room, sizeof(*more.place));
+		CHECK(more.place);
+		for (u32 i = 0; i < p->room; i++) {
+			const struct calls_place *old = &p->place[i];
+
+			if (old->of)
+				*place_at(&more, old->of, old->what, old->ret) = *old;
+		}
+		free(p->place);
+		*p = more;
+	}
+	at = place_at(p, of, what, ret);
+	if (!at->of) {
+		*at = (struct calls_place){.of = of, .what = what, .ret = ret};
+		p->n++;
+	}
+	return at;
+}
+
+struct calls_context *calls_tree_root(struct calls_graph *g, u32 tid)
+{
+	struct calls_context *c = calloc(1, sizeof(*c));
+
+	CHECK(c);
+	c->tid = tid;
+	c->next_made = g->made;
+	g->made = c;
+	return c;
+}
+
+struct calls_context *calls_tree_context(struct calls_graph *g, struct calls_context *parent,
+					 struct calls_fn *fn, u64 ret)
+{
+	struct calls_place *at = place_of(&g->places, parent, fn, ret);
+	struct calls_context *c;
+
+	if (at->found)
+		return at->found;
+	for (c = parent; c && c->fn != fn; c = c->parent)
+		;
+	if (!c) {
+		c = calls_tree_root(g, parent->tid);
+		c->fn = fn;
+		c->parent = parent;
+		c->ret = ret;
+	}
+	at->found = c;
+	return c;
+}
+
+struct calls_place *calls_tree_cell(struct calls_graph *g, struct calls_span *s,
+				    struct calls_context *c)
+{
+	return place_of(&g->places, s, c, 0);
+}
+
+void calls_tree_free(struct calls_graph *g)
+{
+	while (g->made) {
+		struct calls_context *c = g->made;
+
+		g->made = c->next_made;
+		free(c);
+	}
+	free(g->places.place);
+}
+
+#define CALLERS_MAX 126u /* as many as the kernel takes, with the instruction itself */
+
+static int give(const struct calls_cell *c, calls_piece_fn *fn, void *data)
+{
+	const struct calls_span *s = c->span;
+	struct calls_piece piece = {
+		.tid = c->context->tid, .pc = s->pc, .n = s->n, .count = c->count};
+	u64 callers[CALLERS_MAX];
+	int err = 0;
+
+	piece.callers = callers;
+	for (const struct calls_context *at = c->context;
+	     at && at->ret && piece.nr_callers < CALLERS_MAX; at = at->parent)
+		callers[piece.nr_callers++] = at->ret;
+	if (piece.count)
+		err = fn(&piece, data);
+	/* What is not told of by itself is at the instruction that has called it. */
+	piece.pc = &s->last;
+	piece.n = 1;
+	piece.count = c->skipped;
+	return err || !piece.count ? err : fn(&piece, data);
+}
+
+int calls_tree(struct calls_graph *g, calls_piece_fn *fn, void *data)
+{
+	int err = 0;
+
+	for (struct calls_span *s = g->spans; s && !err; s = s->next_made) {
+		if (s->cell)
+			s->cell->count += s->count;
+		s->count = 0;
+		for (const struct calls_cell *c = s->cells; c && !err; c = c->next)
+			err = give(c, fn, data);
+	}
+	return err;
+}
