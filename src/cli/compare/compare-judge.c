@@ -45,9 +45,13 @@ static int check_timed(const struct compare_job *job, const struct gate *g, int 
 
 	if (job->opts.counts_only)
 		return command_error(&cmd_compare,
-				     "--fail-if: '%s' is about native runs, and with "
-				     "--counts-only there are none",
-				     g->text);
+				     "--fail-if: '%s' is about native runs, and with %s there "
+				     "are none",
+				     g->text,
+				     job->opts.baseline ? "--baseline"
+				     : job->opts.save   ? "--save"
+				     : job->opts.from   ? "--from"
+							: "--counts-only");
 	if (!g->percent && (seconds != (g->unit == 's') || (q == TIMED_FAULTS && g->unit)))
 		return command_error(&cmd_compare,
 				     "--fail-if: the limit of '%s' wants a unit that fits: %s",
