@@ -143,6 +143,8 @@ def test_the_machine_whose_model_counts():
         assert "it was counted with the model of zen3, and now with that of skylake-server" in r.err
         r = compare("--baseline", kept, "-e", "instructions,cycles", "--machine=zen3", "--", FIXED)
         assert r.out.count("exact") == 2, r
+        r = compare("--baseline", kept, "--fail-if=time>5%", "--", FIXED, status=125)
+        assert "'time>5%' is about native runs, and with --baseline there are none" in r.err, r
         # What no machine decides is compared whatever there is.
         for machine in ([], ["--machine=skylake-server"]):
             r = compare("--baseline", kept, *machine, "-e", "instructions", "--", FIXED)
@@ -521,6 +523,10 @@ def test_baseline():
         r = compare("--baseline", kept, "--", program, "x")
         assert "The baseline was made under another kernel: " in r.out, r
         edited(kept, kernel=text["kernel"])
+        r = subprocess.run(["sh", "-c", 'ulimit -s 4000; exec "$@"', "sh", ANYPERF, "compare",
+                            "--baseline", kept, "--format=json", "--", program, "x"], env=ENV,
+                           capture_output=True, text=True, check=True)
+        assert json.loads(r.stdout)["baseline_made"] == "with another limit of the stack", r
         fresh = os.path.join(d, "fresh.json")
         r = compare("--baseline", fresh, "--update", "--", program, "x")
         assert baseline(fresh) == baseline(kept) and not r.err, r

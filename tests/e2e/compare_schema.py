@@ -34,7 +34,7 @@ COMPARE = {"schema": Either("anyperf-compare-1"), "pmu": Either("virtual", "kern
 BASELINE = {"schema": Either("anyperf-baseline-1"), "command": [str], "from?": str, "to?": str,
             "build_id": str, "environment": {"*": str}, "cpu_vendor": str, "cpu_features": str,
             "cpus?": int, "machine?": str, "libc": str, "seed": int, "directory": str, "user": int,
-            "kernel": str, "not_fixed": [str],
+            "kernel": str, "stack_limit": int, "not_fixed": [str],
             "counts": [{"event": str, "min": int, "value": int, "max": int}],
             "symbols?": {"*": int}, "symbols_left_out?": int}
 

@@ -83,6 +83,7 @@ static void write_baseline(const struct compare_job *job, FILE *out)
 	json_str(&j, "directory", facts.directory);
 	json_u64(&j, "user", facts.user);
 	json_str(&j, "kernel", facts.kernel);
+	json_u64(&j, "stack_limit", facts.stack);
 	deterministic_not_fixed_json(&j, side->nondet);
 	write_counts(&j, side);
 	if (job->symbols.period)

@@ -21,7 +21,7 @@
 struct baseline {
 	struct json_text json;
 	char **argv; /* owned; its strings are the JSON's */
-	char elsewhere[80];
+	char elsewhere[160];
 };
 
 /* What differs, as a list in a sentence. */
@@ -287,7 +287,7 @@ static const char *elsewhere(struct baseline *b, const struct compare_facts *now
 	const char *directory = json_member_text(t, t->values, "directory");
 	const char *kernel = json_member_text(t, t->values, "kernel");
 	char *at = b->elsewhere;
-	u64 user;
+	u64 user, stack;
 
 	*at = 0;
 	if (directory && strcmp(directory, now->directory) != 0)
@@ -295,7 +295,9 @@ static const char *elsewhere(struct baseline *b, const struct compare_facts *now
 	if (json_member_u64(t, t->values, "user", &user) && user != now->user)
 		at += sprintf(at, "%sby another user", *b->elsewhere ? " " : "");
 	if (kernel && strcmp(kernel, now->kernel) != 0)
-		sprintf(at, "%sunder another kernel", *b->elsewhere ? " " : "");
+		at += sprintf(at, "%sunder another kernel", *b->elsewhere ? " " : "");
+	if (json_member_u64(t, t->values, "stack_limit", &stack) && stack != now->stack)
+		sprintf(at, "%swith another limit of the stack", *b->elsewhere ? " " : "");
 	return *b->elsewhere ? b->elsewhere : NULL;
 }
 

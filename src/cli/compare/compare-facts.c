@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -133,6 +134,7 @@ void compare_facts_of(const struct compare_job *job, const struct compare_side *
 		      struct compare_facts *facts)
 {
 	const struct deterministic_opts *d = &job->opts.deterministic;
+	struct rlimit stack;
 	char path[4096];
 
 	*facts = (struct compare_facts){.seed = (u64)d->seed};
@@ -153,6 +155,8 @@ void compare_facts_of(const struct compare_job *job, const struct compare_side *
 	compare_hash(getcwd(path, sizeof(path)) ? path : "", facts->directory);
 	facts->user = geteuid();
 	find_kernel(facts->kernel, sizeof(facts->kernel));
+	if (!getrlimit(RLIMIT_STACK, &stack) && stack.rlim_cur != RLIM_INFINITY)
+		facts->stack = stack.rlim_cur;
 	find_machine(side, facts->machine);
 	if (d->cpus)
 		facts->cpus = (u32)d->cpus;

@@ -19,6 +19,7 @@ struct compare_facts {
 	char directory[17]; /* where they run, as a hash */
 	u64 user;
 	char kernel[24]; /* "6.1": where it puts mappings, say */
+	u64 stack;       /* its limit in bytes, 0: none; mappings lie below */
 	/* Whose model has counted; "": no event depends on one. Known when they have run, as is: */
 	char machine[FACT_SIZE];
 	u32 cpus; /* how many programs were shown; 0: nobody has asked */
