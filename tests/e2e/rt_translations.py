@@ -26,6 +26,14 @@ def counted(cache, *command, status=0, who="user"):
     return [c["value"] for c in counts], p.stdout
 
 
+def run_tree(cache, *command, status=0, who="tree"):
+    p = subprocess.run([ANYPERF, "run", f"--translations={who}", "--", *command],
+                       capture_output=True, text=True, check=False, timeout=120,
+                       env={**ENV, "XDG_CACHE_HOME": cache})
+    assert p.returncode == status, (command, p)
+    return p.stdout
+
+
 def alike(one, other, program):
     """Where a program's way depends on its stack's address, or a fork on the scheduler, nearly."""
     if program[0] == FIXED:
@@ -65,6 +73,24 @@ def test_small_programs_grow_one_image():
         # A large one has its own, and what it began with stays as it is.
         counted(cache, sys.executable, "-c", "import json")
         assert len(kept(cache)) == 2 and sizes[2].items() <= kept(cache).items(), kept(cache)
+
+
+def test_however_a_program_ends():
+    """With threads that still run, by whichever of them, and as another program."""
+    begin = ("import os, threading, time; "
+             "[threading.Thread(target=time.sleep, args=(60,), daemon=True).start() "
+             "for _ in range(3)]; ")
+    ends = {"all": (begin + "os._exit(3)", 3),
+            "thread": (begin + "threading.Thread(target=os._exit, args=(4,)).start(); "
+                       "time.sleep(60)", 4),
+            "exec": (begin + "os.execv('/bin/sh', ['sh', '-c', 'exit 5'])", 5),
+            "no exec": (begin + "\ntry: os.execv('/bin/sh', ['sh', 'x' * (1 << 18)])\n"
+                        "except OSError: os._exit(6)", 6)}
+    for name, (script, status) in ends.items():
+        with scratch() as cache:
+            for _ in range(3):
+                run_tree(cache, sys.executable, "-c", script, status=status, who="user")
+                assert max(kept(cache).values()) > 2 << 20, (name, kept(cache))
 
 
 def damage(path, how):
@@ -147,14 +173,6 @@ def test_files_lie_where_they_lay():
 
 def code_of_files(text):
     return re.findall(r"^(\w+)-\w+ r.xp .*?(/\S+)$", text, re.M)
-
-
-def run_tree(cache, *command, status=0, who="tree"):
-    p = subprocess.run([ANYPERF, "run", f"--translations={who}", "--", *command],
-                       capture_output=True, text=True, check=False, timeout=120,
-                       env={**ENV, "XDG_CACHE_HOME": cache})
-    assert p.returncode == status, (command, p)
-    return p.stdout
 
 
 def test_a_tree_counts_alike_and_leaves_nothing():

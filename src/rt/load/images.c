@@ -121,20 +121,13 @@ void images_exec(const struct thread *t, struct rt_control *control)
 
 void images_leave(struct thread *t)
 {
-	bool alone = true;
-
 	t->proc->confined = true;
-	if (!images.on)
-		return;
 	/* A vfork's child has descriptors of its own, but our memory. */
-	for (struct thread *other = threads_lock(t); other; other = other->all_next)
-		alone &= other->proc == t->proc;
-	if (alone) {
+	if (images.on && process_is_alone(t)) {
 		images.own = 0;
 		store_end();
 		fd_drop(FD_IMAGES);
 	}
-	threads_unlock(t);
 }
 
 long guest_confine(struct thread *t)
@@ -204,19 +197,24 @@ struct stream {
 };
 
 /* Four words at once: each waits for its last multiplication only. */
+static void add_words(u64 sum[4], const u64 words[4])
+{
+	for (u32 j = 0; j < 4; j++) {
+		sum[j] = (sum[j] ^ words[j]) * 0x9e3779b97f4a7c15ull;
+		sum[j] ^= sum[j] >> 29;
+	}
+}
+
 static void add_up(struct stream *s, const void *p, u64 len)
 {
-	u64 sum[4] = {s->sum, 1, 2, 3}, words[4];
+	u64 sum[4] = {s->sum, 1, 2, 3}, last[4] = {0}, whole = ALIGN_DOWN(len, sizeof(last));
 
-	for (u64 i = 0; s->summed && i < len; i += sizeof(words)) {
-		if (len - i < sizeof(words))
-			memset(words, 0, sizeof(words));
-		memcpy(words, (const u8 *)p + i, min_u64(len - i, sizeof(words)));
-		for (u32 j = 0; j < 4; j++) {
-			sum[j] = (sum[j] ^ words[j]) * 0x9e3779b97f4a7c15ull;
-			sum[j] ^= sum[j] >> 29;
-		}
-	}
+	if (!s->summed)
+		return;
+	for (u64 i = 0; i < whole; i += sizeof(last))
+		add_words(sum, (const u64 *)((const u8 *)p + i));
+	memcpy(last, (const u8 *)p + whole, len - whole);
+	add_words(sum, last);
 	s->sum = mix(mix(sum[0], sum[1]), mix(sum[2], mix(sum[3], len)));
 }
 
@@ -464,7 +462,7 @@ bool images_save(struct thread *t)
 
 	/* When the first process ends, the others mostly have. */
 	if (!images.on || !images.own || t->proc->confined || used > USED_MAX ||
-	    (store_is_tree() && t->proc->pid == images.root) || !process_is_single(t))
+	    (store_is_tree() && t->proc->pid == images.root) || !process_is_alone(t))
 		return false;
 	name = name_for(used);
 	if (!name)
@@ -472,6 +470,7 @@ bool images_save(struct thread *t)
 	images.scratch = region_map(scratch_size());
 	if (!images.scratch || !store_make(name, used + IMAGE_HEADS, &to))
 		return false;
+	mm_lock(t);
 	s.image = to;
 	store_publish(&to, save(t, &s));
 	images.any = false;
@@ -481,6 +480,7 @@ bool images_save(struct thread *t)
 void images_go_on(struct thread *t)
 {
 	dbt_forget(&t->dbt);
+	mm_unlock(t);
 	region_unmap(images.scratch, scratch_size());
 	images.scratch = NULL;
 }

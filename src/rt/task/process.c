@@ -63,6 +63,17 @@ bool process_is_single(struct thread *t)
 	return single;
 }
 
+bool process_is_alone(struct thread *t)
+{
+	bool alone = true;
+
+	list_acquire(t->id);
+	for (const struct thread *other = all; other; other = other->all_next)
+		alone &= other->proc == t->proc;
+	list_release(t->id);
+	return alone;
+}
+
 struct thread *threads_lock(struct thread *t)
 {
 	list_acquire(t->id);
@@ -634,6 +645,9 @@ long guest_exit(struct thread *t)
 		signal_set_mask(~SIGNALS_SYNC);
 		return CALL_REDO;
 	}
+	/* The same, with more to do, if there never was or no longer is another thread. */
+	if (t->tid == t->proc->pid && process_is_single(t))
+		return guest_exit_group(t);
 	thread_end(t, (u32)(status & 0xff) << 8, status);
 }
 

@@ -12,6 +12,8 @@ void threads_add(struct thread *t);
 void threads_remove(struct thread *t);
 /* Whether @t is the only thread of its memory. */
 bool process_is_single(struct thread *t);
+/* No other process has the same memory. */
+bool process_is_alone(struct thread *t);
 /* The list's first, with its lock held until threads_unlock(). */
 struct thread *threads_lock(struct thread *t);
 void threads_unlock(struct thread *t);
