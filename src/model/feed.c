@@ -121,6 +121,12 @@ struct making {
 	u32 first_slot, end_slot;
 };
 
+/* Whether accesses and fetches are simulated. */
+static bool has_memory(const struct feed *f)
+{
+	return f->parts & (MODEL_CACHES | MODEL_TLBS);
+}
+
 static struct feed_op *add_op(struct making *m, u8 kind, u64 pc, u32 len)
 {
 	struct feed_op *op = (struct feed_op *)(m->path + 1) + m->path->nr_ops++;
@@ -230,6 +236,8 @@ static struct feed_path *make(struct feed *f, u32 block, u32 from, u32 upto, boo
 	m.end_slot = slots_before(&d, upto);
 	*m.path = (struct feed_path){.insns = (u8)(upto - from),
 				     .nr_slots = (u16)(m.end_slot - m.first_slot)};
+	if (!has_memory(f))
+		m.path->nr_slots = 0;
 	__builtin_memcpy(&at, d.frags, sizeof(at));
 	pc = at.pc;
 	for (u32 i = 0; i < upto; i++) {
@@ -342,8 +350,11 @@ static void keep(struct feed *f, const struct model_core *core, u32 number,
 			call[b.nr_calls++] = o->pc + o->len;
 		if (o->taken) {
 			b.targets = b.targets << 5 ^ o->target >> 1;
-			b.shift = (u8)min_u64(b.shift + 5u, 64);
+			b.shift += 5;
 			jump[b.nr_jumps++] = o->pc;
+			/* So many that what was before is forgotten: none has them. */
+			if (b.shift >= 64)
+				return;
 		}
 	}
 	p = (struct feed_path *)(f->room + f->used);
@@ -523,6 +534,53 @@ static inline void take_path(struct feed *f, struct feed_thread *t, struct model
 		take_other(f, t, core, number);
 }
 
+/*
+ * Without other parts than branches: kept paths, as many as come one after the other, but for the
+ * last one, which something may be said of. Returns how many. Is what branch-misses alone cost.
+ */
+static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_core *core,
+			 const u32 *words, u32 n)
+{
+	struct predictor *predictor = &core->predictor;
+	u64 targets = predictor->path, nr = 0;
+	u32 i, wrong = 0, open = t->open;
+
+	_Static_assert(!(PATH_WORDS & (PATH_WORDS - 1)), "two are compared at once");
+	for (i = 0; i + 1 < n && (words[i] | words[i + 1]) < PATH_WORDS; i++) {
+		const struct feed_path *p = lookup(f, words[i]);
+		const struct path_branches *b = &p->branches;
+		bool last_wrong;
+
+		if (unlikely(!p))
+			break;
+		if (open) {
+			predictor->path = targets;
+			model_open_branch(core, t->open_pc, t->open_next, (u8)open, p->pc);
+			targets = predictor->path;
+		}
+		nr += b->nr;
+		targets = targets << b->shift ^ b->targets;
+		if (b->nr_conds)
+			wrong += predict_directions(predictor, (const struct branch_place *)(p + 1),
+						    b->nr_conds, b->taken, &last_wrong);
+		open = p->open;
+		if (b->nr_calls | open) {
+			const u64 *call =
+				(const u64 *)((const struct branch_place *)(p + 1) + b->nr_conds);
+
+			for (u32 k = 0; k < b->nr_calls; k++)
+				predictor_call(predictor, call[k]);
+			t->open_pc = p->open_pc;
+			t->open_next = p->open_pc + p->open_len;
+		}
+	}
+	t->open = (u8)open;
+	predictor->path = targets;
+	core->count[MODEL_BRANCH_INSTRUCTIONS] += nr;
+	branches_missed(core, wrong, true);
+	return i;
+}
+
 static void take_part(struct feed *f, struct feed_thread *t, struct model_core *core, u32 block,
 		      u32 from, u32 upto)
 {
@@ -629,7 +687,7 @@ void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core,
 		const struct feed_input *in)
 {
 	const u32 *words = in->words;
-	const u64 *slots = in->slots, *end = slots + in->nr_slots;
+	const u64 *slots = in->slots, *end = slots + (has_memory(f) ? in->nr_slots : 0);
 	u32 i = 0, n = in->nr_words;
 
 	if (t->pending && n) {
@@ -648,7 +706,10 @@ void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core,
 				t->stash[t->nr_stashed++] = *t->next++;
 			return;
 		} else if (likely(is_path(words[i + 1]))) {
-			take_path(f, t, core, words[i++]);
+			if (f->parts == MODEL_BRANCHES)
+				i += take_branches(f, t, core, words + i, n - i);
+			if (i + 1 < n && is_path(words[i]) && is_path(words[i + 1]))
+				take_path(f, t, core, words[i++]);
 		} else {
 			u32 number = words[i++];
 

@@ -70,7 +70,7 @@ static void predictor_place(struct predictor *p, struct layout *l, const struct 
 	made.counter = take(l, b->entries);
 	if (b->direction == MACHINE_TAGE) {
 		made.tagged = take(l, (u64)b->entries * TAGE_TABLES * sizeof(u16));
-		made.run = take(l, SITES);
+		made.run = take(l, SITES * sizeof(s16));
 	}
 	made.stack = take(l, b->returns * sizeof(u64));
 	made.indirect = take(l, b->indirect * sizeof(struct indirect_entry));

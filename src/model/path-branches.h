@@ -10,7 +10,7 @@
 
 struct path_branches {
 	u64 targets; /* of taken ones, as predictor.path has them */
-	u8 shift;    /* by which that moves; 64: nothing of it stays */
+	u8 shift;    /* by which that moves, below 64 */
 	u8 nr;       /* all that are counted here */
 	u8 nr_conds; /* that are predicted one by one; not taken but for the last one */
 	u8 taken;    /* the last one was */
@@ -33,6 +33,23 @@ void branch_look_in_btb(struct model_core *core, u64 ip);
 /* @n were predicted wrongly. */
 void branches_missed(struct model_core *core, u32 n, bool conditional);
 
+/* model_branch() for an indirect one without MODEL_CYCLES: @kind went to @target. */
+static inline void model_open_branch(struct model_core *core, u64 ip, u64 next, u8 kind, u64 target)
+{
+	struct predictor *p = &core->predictor;
+	bool right;
+
+	core->count[MODEL_BRANCH_INSTRUCTIONS]++;
+	if (kind == MODEL_RETURN)
+		right = predict_return(p, target);
+	else
+		right = predict_target(p, ip, target);
+	if (kind == MODEL_CALL_IND)
+		predictor_call(p, next);
+	predictor_path(p, target);
+	core->count[MODEL_BRANCH_MISSES] += !right;
+}
+
 /* @then is what stands behind @b. */
 static inline void model_path_branches(struct model_core *core, const struct path_branches *b,
 				       const void *then)
@@ -51,7 +68,7 @@ static inline void model_path_branches(struct model_core *core, const struct pat
 	}
 	for (u32 i = 0; i < b->nr_calls; i++)
 		predictor_call(p, *call++);
-	p->path = (b->shift < 64 ? p->path << b->shift : 0) ^ b->targets;
+	p->path = p->path << b->shift ^ b->targets;
 	if (core->parts & MODEL_CYCLES)
 		for (u32 i = b->nr_jumps; i > 0; i--, call++)
 			if (i > 1 || !b->if_right || !last_wrong)

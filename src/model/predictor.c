@@ -39,26 +39,36 @@ static inline void remember(struct history *h, bool taken)
 }
 
 /*
- * Entry of a tagged table: three bits of counter, 4 to 7 taken; two of use; a tag; that it is one.
+ * Entry of a tagged table: three bits of counter, 4 to 7 taken; two of use; a tag. What was never
+ * used is an entry like others, since a bit that it is none would be one more to look at.
  */
 #define TAGE_COUNTER 7u
 #define TAGE_USEFUL  (3u << 3)
-#define TAGE_TAG     (0x3ffu << 5)
-#define TAGE_VALID   (1u << 15)
+#define TAGE_TAG     (0x7ffu << 5)
+#define TAGE_REST    31u
 
 #define RUN_MAX 127 /* as long as the longest history, or nearly */
 
 struct tage_look {
-	u16 *entry[TAGE_TABLES];
-	u32 tag[TAGE_TABLES]; /* with TAGE_VALID */
-	s32 provider;         /* table; -1: the base */
-	u32 known;            /* tables that know the branch, a bit each */
+	u64 hash[TAGE_TABLES]; /* of branch and history */
+	u32 known;             /* tables that know the branch, a bit each */
 };
 
-/* The last table of a mask of them; -1: none. */
-static inline s32 last_table(u32 tables)
+/* The last table of a mask of them, which is not 0. */
+static inline u32 last_table(u32 tables)
 {
-	return 31 - (s32)__builtin_clz(tables << 1 | 1) - 1;
+	return 31 - (u32)__builtin_clz(tables);
+}
+
+/* Tables stand beside each other, so that a place is found with one addition. */
+static inline u16 *tage_entry(const struct predictor *p, u32 table, u64 hash)
+{
+	return p->tagged + (hash >> p->shift) * TAGE_TABLES + table;
+}
+
+static inline u16 tage_tag(u64 hash)
+{
+	return (u16)(hash >> 32 & TAGE_TAG);
 }
 
 /* Without branches: which tables know a branch is not to be foreseen. */
@@ -66,80 +76,104 @@ static inline void tage_find(const struct predictor *p, const struct branch_plac
 			     const struct history *h, struct tage_look *l)
 {
 	u64 high = h->high & p->tage_mask_high;
-	u16 *table = p->tagged;
 	u32 known = 0;
 
 #pragma GCC unroll 4
-	for (u32 i = 0; i < TAGE_TABLES; i++, table += p->mask + 1) {
+	for (u32 i = TAGE_TABLES; i-- > 0;) {
 		u64 bits = h->low & p->tage_mask[i], hash;
 
 		/* Only the last one has a history of more than 64 bits. */
 		if (i == TAGE_TABLES - 1)
 			bits ^= high << 29 | high >> 35;
 		hash = (bits + b->key) * 0xbf58476d1ce4e5b9ull;
-		l->tag[i] = (u32)(hash >> 32 & TAGE_TAG) | TAGE_VALID;
-		l->entry[i] = table + (hash >> p->shift);
-		known |= (u32)((*l->entry[i] ^ l->tag[i]) < 32) << i;
+		l->hash[i] = hash;
+		known = known * 2 + ((u16)(*tage_entry(p, i, hash) ^ hash >> 32) <= TAGE_REST);
 	}
 	l->known = known;
-	l->provider = last_table(known);
 }
 
-static inline bool says_taken(const struct predictor *p, const struct tage_look *l, s32 table,
-			      u32 at)
+static inline bool base_says_taken(const struct predictor *p, u32 at)
 {
-	if (table < 0)
-		return p->counter[at & p->mask] >= 2;
-	return (*l->entry[table] & TAGE_COUNTER) >= 4;
+	return p->counter[at & p->mask] >= 2;
 }
 
-static void tage_allocate(struct predictor *p, struct tage_look *l, bool taken)
+/* In a table from @first on. */
+__attribute__((noinline)) static void tage_allocate(struct predictor *p, const struct tage_look *l,
+						    u32 first, bool taken)
 {
-	u32 first = (u32)(l->provider + 1);
-
 	/* Mostly the next longer one, sometimes one further, so that tables do not fill alike. */
 	p->random = p->random * 1103515245u + 12345u;
 	if (first + 1 < TAGE_TABLES && (p->random >> 16 & 3) == 0)
 		first++;
-	for (u32 i = first; i < TAGE_TABLES; i++)
-		if (!(*l->entry[i] & TAGE_USEFUL)) {
-			*l->entry[i] = (u16)(l->tag[i] | (taken ? 4 : 3));
+	for (u32 i = first; i < TAGE_TABLES; i++) {
+		u16 *entry = tage_entry(p, i, l->hash[i]);
+
+		if (!(*entry & TAGE_USEFUL)) {
+			*entry = (u16)(tage_tag(l->hash[i]) | (taken ? 4 : 3));
 			return;
 		}
+	}
 	for (u32 i = first; i < TAGE_TABLES; i++)
-		*l->entry[i] = (u16)(*l->entry[i] - (1u << 3));
+		*tage_entry(p, i, l->hash[i]) -= 1u << 3;
 }
 
-/* A longer history than that of the base knows the branch, and there is something to learn. */
-static bool tage_tagged(struct predictor *p, u32 at, bool taken, struct tage_look *l)
+static inline u16 tage_counted(u16 entry, bool taken)
 {
-	u16 *entry = l->entry[l->provider];
-	s32 alternate = last_table(l->known & ~(1u << l->provider));
-	u32 counter = *entry & TAGE_COUNTER, useful = *entry >> 3 & 3;
-	bool other = says_taken(p, l, alternate, at), says = counter >= 4;
-	bool fresh = !useful && (counter == 3 || counter == 4);
-	bool predicted = fresh && p->use_alternate >= 0 ? other : says;
+	u32 counter = entry & TAGE_COUNTER;
+
+	return (u16)(taken ? entry + (counter < 7) : entry - (counter > 0));
+}
+
+/* The entry is a new one, or says something else than what would be thought without it. */
+__attribute__((noinline)) static bool tage_unsure(struct predictor *p, u16 *entry, bool other,
+						  bool fresh, bool taken)
+{
+	bool says = *entry & 4, predicted = fresh && p->use_alternate >= 0 ? other : says;
+	u32 useful = *entry & TAGE_USEFUL;
 
 	if (says != other) {
 		if (fresh && other == taken)
 			p->use_alternate += p->use_alternate < 7;
 		else if (fresh)
 			p->use_alternate -= p->use_alternate > -8;
-		if (says == taken)
-			useful += useful < 3;
-		else
-			useful -= useful > 0;
+		if (says == taken && useful != TAGE_USEFUL)
+			*entry += 1u << 3;
+		else if (says != taken && useful)
+			*entry -= 1u << 3;
 	}
-	if (taken)
-		counter += counter < 7;
-	else
-		counter -= counter > 0;
-	*entry = (u16)((*entry & ~(TAGE_COUNTER | TAGE_USEFUL)) | useful << 3 | counter);
-	if (fresh && alternate < 0)
-		use_counter(&p->counter[at & p->mask], taken);
-	if (predicted != taken)
-		tage_allocate(p, l, taken);
+	*entry = tage_counted(*entry, taken);
 	return predicted == taken;
+}
+
+/* Longer histories than that of the base know the branch. */
+static inline bool tage_tagged(struct predictor *p, u32 at, bool taken, const struct tage_look *l)
+{
+	u32 provider = last_table(l->known), others = l->known ^ 1u << provider;
+	u16 *entry = tage_entry(p, provider, l->hash[provider]), now = *entry;
+	bool says = now & 4, other, fresh, right;
+
+	if (others) {
+		u32 table = last_table(others);
+
+		other = *tage_entry(p, table, l->hash[table]) & 4;
+	} else {
+		other = base_says_taken(p, at);
+	}
+	fresh = (now & TAGE_REST) == 3 || (now & TAGE_REST) == 4;
+	if (says == other && !fresh) {
+		u16 then = tage_counted(now, taken);
+
+		if (now != then)
+			*entry = then;
+		right = says == taken;
+	} else {
+		right = tage_unsure(p, entry, other, fresh, taken);
+		if (fresh && !others)
+			use_counter(&p->counter[at & p->mask], taken);
+	}
+	if (unlikely(!right))
+		tage_allocate(p, l, provider + 1, taken);
+	return right;
 }
 
 static inline bool tage(struct predictor *p, const struct branch_place *b, const struct history *h,
@@ -148,11 +182,11 @@ static inline bool tage(struct predictor *p, const struct branch_place *b, const
 	struct tage_look l;
 
 	tage_find(p, b, h, &l);
-	if (l.provider >= 0)
+	if (l.known)
 		return tage_tagged(p, b->at, taken, &l);
 	if (likely(use_counter(&p->counter[b->at & p->mask], taken)))
 		return true;
-	tage_allocate(p, &l, taken);
+	tage_allocate(p, &l, 0, taken);
 	return false;
 }
 
@@ -160,7 +194,7 @@ static inline bool tage(struct predictor *p, const struct branch_place *b, const
 static inline bool tage_after_filter(struct predictor *p, const struct branch_place *b,
 				     const struct history *h, bool taken)
 {
-	s8 *run = &p->run[b->site];
+	s16 *run = &p->run[b->site];
 	s32 now = *run, most = taken ? RUN_MAX : -RUN_MAX;
 
 	if (now == most)
@@ -170,9 +204,9 @@ static inline bool tage_after_filter(struct predictor *p, const struct branch_pl
 		return false;
 	}
 	if (taken)
-		*run = (s8)(now > 0 ? now + 1 : 1);
+		*run = (s16)(now > 0 ? now + 1 : 1);
 	else
-		*run = (s8)(now < 0 ? now - 1 : -1);
+		*run = (s16)(now < 0 ? now - 1 : -1);
 	return tage(p, b, h, taken);
 }
 

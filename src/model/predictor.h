@@ -49,9 +49,9 @@ struct predictor {
 	u64 tage_mask_high;         /* of history[1], for the last table */
 	/* In the model's memory. */
 	u8 *bias;    /* TAGE: of each site, enum site_bias; the model's */
-	s8 *run;     /* TAGE: of each site, how often it has gone the same way; below 0 not taken */
+	s16 *run;    /* TAGE: of each site, how often it has gone the same way; below 0 not taken */
 	u8 *counter; /* two bits each; TAGE's base */
-	u16 *tagged; /* TAGE: tables of valid << 15 | tag << 5 | useful << 3 | counter */
+	u16 *tagged; /* TAGE: TAGE_TABLES side by side, each tag << 5 | useful << 3 | counter */
 	u64 *stack;
 	struct indirect_entry *indirect, *last_target;
 	struct tags btb;

@@ -3,7 +3,6 @@
  * steps. The functions of the model are this test's: they note what they are told.
  */
 #include "model/feed.h"
-#include "model/path-branches.h"
 #include "unit/dbt/snippets.h"
 #include "unit/dbt/stepper.h"
 #include "unit/test.h"
@@ -64,42 +63,6 @@ void model_fetch(struct model_core *core, u64 addr, u32 len)
 	(void)core;
 	(void)addr;
 	(void)len;
-}
-
-bool model_branch(struct model_core *core, u64 ip, u64 next, enum model_branch_kind kind,
-		  bool taken, u64 target)
-{
-	(void)core;
-	(void)ip;
-	(void)next;
-	(void)kind;
-	(void)taken;
-	(void)target;
-	return false;
-}
-
-void branch_look_in_btb(struct model_core *core, u64 ip)
-{
-	(void)core;
-	(void)ip;
-}
-
-void branches_missed(struct model_core *core, u32 n, bool conditional)
-{
-	(void)core;
-	(void)n;
-	(void)conditional;
-}
-
-u32 predict_directions(struct predictor *p, const struct branch_place *place, u32 n, bool taken,
-		       bool *last_wrong)
-{
-	(void)p;
-	(void)place;
-	(void)n;
-	(void)taken;
-	*last_wrong = false;
-	return 0;
 }
 
 void model_work(struct model_core *core, u32 insns, u64 ticks)
