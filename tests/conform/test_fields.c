@@ -218,6 +218,8 @@ CONFORM(order)
 	p = words_of(h);
 	id = id_of(b.fd);
 	check_val("REC-08", "the type of a sample", h->type, 9);
+	check_val("MISC-01", "its misc is the mode, and no other bit", h->misc,
+		  PERF_RECORD_MISC_USER);
 	check_val("SAMP-24", "the size of one with 22 bits", h->size, 8 + 8 * (22 + 3 + 2 + 9));
 	check_val("SAMP-01", "IDENTIFIER is first, and the event's id", p[0] == id, 1);
 	check_val("SAMP-02", "then IP", p[1] == (u64)touch_store, 1);
@@ -243,6 +245,21 @@ CONFORM(order)
 	check_val("SAMP-22", "then DATA_PAGE_SIZE", (long long)p[33], 0);
 	check_val("SAMP-22", "then CODE_PAGE_SIZE", (long long)p[34], 4096);
 	check_val("SAMP-22", "and AUX at the end", (long long)p[35], 0);
+	unmap(&b);
+}
+
+/* Of a minor fault the kernel tells when the page is there. */
+CONFORM(page_that_is_there)
+{
+	struct pe_attr attr = faults(PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE);
+	const struct perf_event_header *h;
+	struct buffer b;
+
+	attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+	touch();
+	h = sample(&b, attr);
+	check_val("SAMP-22", "DATA_PAGE_SIZE of a page that is there", (long long)words_of(h)[1],
+		  4096);
 	unmap(&b);
 }
 

@@ -108,8 +108,8 @@ CONFORM(value)
 		  (u64)pg->time_enabled, v[1]);
 }
 
-/* What children have had is in the page's times as it is in read's. */
-CONFORM(times_of_children)
+/* What children have had is in the page as it is in what read gives. */
+CONFORM(of_children)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
 	volatile struct perf_event_mmap_page *pg;
@@ -133,10 +133,16 @@ CONFORM(times_of_children)
 	child = fork();
 	if (!child) {
 		spin_ms(20);
+		touch_pages(500);
 		_exit(0);
 	}
 	NEED(child > 0 && waitpid(child, NULL, 0) == child);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+	NEED(ev_read(fd, all, sizeof(all)) == 24);
+	CHECK_ROW("PAGE-04", pg->offset >= 500 && (u64)pg->offset <= all[0],
+		  "offset has what a child has counted", "%ld, read %lu", (long)pg->offset, all[0]);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_RESET, 0) == 0);
 	NEED(ev_read(fd, all, sizeof(all)) == 24);
 	CHECK_ROW("PAGE-05", all[1] > own[1] && pg->time_enabled == all[1],

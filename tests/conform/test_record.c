@@ -93,12 +93,41 @@ static void rename_self(int n)
 		prctl(PR_SET_NAME, "a-long-name");
 }
 
+static void to_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
+}
+
+static void to_cpu_0(void)
+{
+	to_cpu(0);
+}
+
+/* Of those that we may be on, so that it is not 0 if there is another. */
+static int last_cpu(void)
+{
+	int last = 0;
+	cpu_set_t set;
+
+	NEED(sched_getaffinity(0, sizeof(set), &set) == 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			last = cpu;
+	return last;
+}
+
 /* [ATTR-16, ATTR-24] */
 CONFORM(name)
 {
+	int last = last_cpu();
 	struct pe_attr attr = names();
 	struct buffer b;
 
+	to_cpu(last);
 	attr.sample_id_all = 1;
 	attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
 			   PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
@@ -114,6 +143,7 @@ CONFORM(name)
 	check_val("SAMP-30", "then TIME", word(&b, 32) > 1000000, 1);
 	check_val("SAMP-31", "ID, STREAM_ID and IDENTIFIER are one number",
 		  word(&b, 40) && word(&b, 40) == word(&b, 48) && word(&b, 40) == word(&b, 64), 1);
+	check_val("SAMP-30", "then CPU", half(&b, 56) == (u32)last, 1);
 	check_val("SAMP-30", "behind CPU there are zeros", half(&b, 60), 0);
 	prctl(PR_SET_NAME, "y");
 	check_val("SAMP-30", "times grow", word(&b, 72 + 32) >= word(&b, 32), 1);
@@ -158,15 +188,6 @@ CONFORM(mapping)
 	check_val("REC-01", "what is no file is //anon", !memcmp(both.data + at + 72, "//anon", 7),
 		  1);
 	check_val("MISC-02", "without mmap_data nobody hears of it", head(&b) == size_at(&b, 0), 1);
-}
-
-static void to_cpu_0(void)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(0, &set);
-	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
 }
 
 /* [ATTR-18, ATTR-20] */

@@ -353,6 +353,35 @@ CONFORM(samples)
 	check_val("SAMP-02", "every second one", samples_of(2, &s), 3);
 }
 
+/* How deep a call chain may be is said of the kernel's part and the program's together. */
+CONFORM(chain_limit)
+{
+	struct pe_attr attr = tp_attr("task/task_rename");
+	struct perf_event_mmap_page *page;
+	const u64 *s;
+	int fd;
+
+	if (!tp_readable("SAMP-11"))
+		return;
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_CALLCHAIN;
+	attr.sample_max_stack = 2;
+	fd = (int)ev_self(attr);
+	NEED(fd >= 0);
+	page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	rename_thrice();
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	s = (const u64 *)((const u8 *)page + PAGE) + 1;
+	NEED(page->data_head);
+	check_val("SAMP-11", "two addresses and two markers", (long)s[0], 4);
+	check_val("SAMP-11", "which are the kernel's", s[1] == PERF_CONTEXT_KERNEL && s[2] >> 63,
+		  1);
+	check_val("SAMP-11", "so of the program there is the marker alone",
+		  s[4] == PERF_CONTEXT_USER, 1);
+}
+
 static struct pe_attr nobodys_kernel;
 
 static void kernel_raw_by_nobody(void)

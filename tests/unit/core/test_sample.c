@@ -53,7 +53,7 @@ static struct pe_attr everything(void)
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY |
 				  PERF_SAMPLE_BRANCH_HW_INDEX;
 	attr.sample_regs_user = 1 << 8 | 1 << 7;
-	attr.sample_regs_intr = 1 << 0;
+	attr.sample_regs_intr = 1 << 0 | 1 << 1;
 	attr.sample_stack_user = 64;
 	attr.read_format = PERF_FORMAT_ID;
 	return attr;
@@ -99,7 +99,7 @@ TEST(nothing_is_known)
 TEST(everything_is_known)
 {
 	static const u64 ips[] = {0x1000, 0x2000, 0x3000}, regs[] = {1, 7, 8, 9};
-	static const u64 raw[] = {5};
+	static const u64 raw[] = {5}, intr[] = {77};
 	static const struct perf_branch_entry branch = {.from = 1, .to = 2, .predicted = 1};
 	static u8 stack[48];
 	struct pe_attr attr = everything();
@@ -117,7 +117,7 @@ TEST(everything_is_known)
 	given->raw = (struct ap_bytes){8, (const u8 *)raw};
 	given->branch_stack = (struct ap_branch_stack){.nr = 1, .hw_idx = 3, .entries = &branch};
 	given->regs_user = (struct ap_regs){PERF_SAMPLE_REGS_ABI_64, 0x382, regs};
-	given->regs_intr = given->regs_user;
+	given->regs_intr = (struct ap_regs){PERF_SAMPLE_REGS_ABI_64, 0x1, intr};
 	given->stack_user = (struct ap_stack){.len = sizeof(stack), .bytes = stack};
 	given->weight = 11;
 	given->data_src = 12;
@@ -146,7 +146,9 @@ TEST(everything_is_known)
 	EXPECT_EQ(reg(&s->regs_user, 7), 7);
 	EXPECT_EQ(reg(&s->regs_user, 8), 8);
 	EXPECT_EQ(reg(&s->regs_user, 9), ~0ull);
-	EXPECT_EQ(reg(&s->regs_intr, 0), 0);
+	EXPECT_EQ(reg(&s->regs_user, 0), ~0ull);
+	EXPECT_EQ(reg(&s->regs_intr, 0), 77);
+	EXPECT_EQ(reg(&s->regs_intr, 1), 0);
 	/* The rest of what was asked for is zeros [SAMP-15]. */
 	EXPECT_EQ(s->stack_user.len, 64);
 	EXPECT_EQ(s->stack_user.dyn_size, 48);
@@ -223,6 +225,14 @@ TEST(chain_limits)
 	fake_advance(f, 1000);
 	EXPECT_EQ(next(fd)->callchain.nr, 1 + 2);
 	fake_close(f, fd);
+	/* The kernel's part and the program's share what is allowed. */
+	attr.sample_max_stack = 0;
+	f->facts.kernel_chain = (struct ap_callchain){100, ips};
+	fd = open_mapped(&attr, -1);
+	fake_advance(f, 1000);
+	EXPECT_EQ(next(fd)->callchain.nr, 1 + 100 + 1 + 27);
+	fake_close(f, fd);
+	f->facts.kernel_chain.nr = 0;
 	attr.exclude_callchain_user = 1;
 	fd = open_mapped(&attr, -1);
 	fake_advance(f, 1000);
