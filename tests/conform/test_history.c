@@ -173,7 +173,7 @@ CONFORM_EXEC(nothing)
 CONFORM(bits)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
-	u64 n = 0, reserved = 0, tools = 0, types = 0;
+	u64 n = 0, reserved = 0, tools = 0, types = 0, whole = 0;
 	const struct perf_event_header *h;
 	struct buffer b;
 	cpu_set_t set;
@@ -198,9 +198,13 @@ CONFORM(bits)
 	for (; (h = next(&b)); n++) {
 		reserved += !!(h->misc & PERF_RECORD_MISC_EXT_RESERVED);
 		tools += !!(h->misc & PERF_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT);
+		whole += h->size % 8 == 0;
 		if (h->type < 32)
 			types |= BIT(h->type);
 	}
+	CHECK_ROW("RING-03", whole == n, "each record has whole words", "%lu of %lu", whole, n);
+	check_val("RING-03", "and they follow one another to the head", b.at == b.page->data_head,
+		  1);
 	check_val("MISC-07", "there are names, ends, forks, samples, mappings, switches",
 		  !(~types &
 		    (BIT(PERF_RECORD_COMM) | BIT(PERF_RECORD_EXIT) | BIT(PERF_RECORD_FORK) |

@@ -406,6 +406,11 @@ CONFORM(paused)
 	rename_self(1);
 	check_val("IOC-10", "then LOST", type_at(&b, 0), PERF_RECORD_LOST);
 	check_val("IOC-10", "of ten", (long long)word(&b, 16), 10);
+	b = map(ev_self(names()), 0, PROT_READ);
+	check_err("IOC-10", "a pause of a page alone",
+		  ev_ioctl(b.fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), EINVAL);
+	check_err("IOC-10", "the end of one", ev_ioctl(b.fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 0),
+		  EINVAL);
 }
 
 CONFORM(redirected)
