@@ -361,6 +361,63 @@ CONFORM(counts_of_copies)
 		  ev_count(b.fd));
 }
 
+/* With FORMAT_GROUP a sample of the leader's, and one of a member's, tells of both. */
+CONFORM(counts_of_a_group)
+{
+	static const char *const texts[][5] = {
+		{"the size of a leader's sample with a group", "as many as there are",
+		 "the leader comes first", "then its member", "counts that go on"},
+		{"the size of a member's", "the group's again", "the leader first, too",
+		 "then the member that samples", "and its counts that go on"},
+	};
+
+	for (int sampler = 0; sampler < 2; sampler++) {
+		struct pe_attr attr[2];
+		const struct perf_event_header *h;
+		u64 ids[2], n = 0, of = 0, first = 0, second = 0, on = 0, last = 0, size = 0;
+		struct buffer b;
+		int fd[2];
+
+		for (int i = 0; i < 2; i++) {
+			attr[i] = faults(i == sampler ? PERF_SAMPLE_READ | PERF_SAMPLE_ADDR : 0);
+			attr[i].read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID |
+					      PERF_FORMAT_TOTAL_TIME_ENABLED;
+			if (i != sampler) {
+				attr[i].config = PERF_COUNT_SW_DUMMY;
+				attr[i].sample_period = 0;
+			}
+		}
+		attr[1].disabled = 0;
+		fd[0] = (int)ev_self(attr[0]);
+		NEED(fd[0] >= 0);
+		fd[1] = (int)ev_open(&attr[1], 0, -1, fd[0], 0);
+		NEED(fd[1] >= 0);
+		for (int i = 0; i < 2; i++)
+			ids[i] = id_of(fd[i]);
+		b = map(fd[sampler]);
+		NEED(ev_ioctl(fd[0], PERF_EVENT_IOC_ENABLE, 0) == 0);
+		for (int i = 0; i < 20; i++)
+			touch();
+		NEED(ev_ioctl(fd[0], PERF_EVENT_IOC_DISABLE, 0) == 0);
+		for (; (h = next(&b)); n++) {
+			const u64 *p = words_of(h) + 1; /* behind ADDR */
+
+			size += h->size == 8 + 8 + 6 * 8;
+			of += p[0] == 2 && p[1] > 0;
+			first += p[3] == ids[0];
+			second += p[5] == ids[1];
+			on += p[2 + 2 * sampler] > last && p[2 + 2 * !sampler] == 0;
+			last = p[2 + 2 * sampler];
+		}
+		NEED(n >= 20);
+		CHECK_ROW("SAMP-10", size == n, texts[sampler][0], "%lu of %lu", size, n);
+		CHECK_ROW("SAMP-10", of == n, texts[sampler][1], "%lu of %lu", of, n);
+		CHECK_ROW("SAMP-10", first == n, texts[sampler][2], "%lu of %lu", first, n);
+		CHECK_ROW("SAMP-10", second == n, texts[sampler][3], "%lu of %lu", second, n);
+		CHECK_ROW("SAMP-10", on == n, texts[sampler][4], "%lu of %lu", on, n);
+	}
+}
+
 /* Two events of different layouts in one buffer: the id at the ends tells whose a record is. */
 CONFORM(taken_apart)
 {
