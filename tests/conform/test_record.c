@@ -5,6 +5,7 @@
 #include "conform/conform.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -227,6 +228,59 @@ CONFORM(tasks)
 		  head(&own) == 32 && type_at(&own, 0) == PERF_RECORD_FORK, 1);
 }
 
+static void *named(void *tid)
+{
+	*(pid_t *)tid = gettid();
+	prctl(PR_SET_NAME, "of-a-thread");
+	NEED(mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+	return NULL;
+}
+
+/* Of a thread the process is the same and the thread is not. */
+CONFORM(threads)
+{
+	struct pe_attr attr = names();
+	u64 at, found = 0, right = 0;
+	const u32 me = (u32)getpid();
+	struct buffer b;
+	pthread_t thread;
+	pid_t tid = 0;
+
+	to_cpu_0();
+	attr.inherit = attr.mmap = attr.mmap_data = 1;
+	b = map(ev_open(&attr, 0, 0, -1, 0), 4, PROT_READ | PROT_WRITE);
+	NEED(!pthread_create(&thread, NULL, named, &tid) && !pthread_join(thread, NULL));
+	/* It may end a little after it was waited for. */
+	for (int i = 0; i < 1000 && !(found & BIT(PERF_RECORD_EXIT)); i++, usleep(1000))
+		for (at = 0, found = 0; at < head(&b); at += size_at(&b, at))
+			found |= BIT(type_at(&b, at));
+	for (at = 0, found = 0; at < head(&b); at += size_at(&b, at)) {
+		u32 type = type_at(&b, at);
+		u32 ids[4] = {half(&b, at + 8), half(&b, at + 12), half(&b, at + 16),
+			      half(&b, at + 20)};
+		bool its = ids[1] == (u32)tid;
+
+		if (type == PERF_RECORD_COMM || (type == PERF_RECORD_MMAP && its))
+			right |= ids[0] == me && its ? BIT(type) : 0;
+		else if (type == PERF_RECORD_FORK)
+			right |= ids[0] == me && ids[1] == me && ids[2] == (u32)tid && ids[3] == me
+					 ? BIT(type)
+					 : 0;
+		else if (type == PERF_RECORD_EXIT)
+			right |= ids[0] == me && ids[1] == (u32)getppid() && ids[2] == (u32)tid &&
+						 ids[3] == (u32)getppid()
+					 ? BIT(type)
+					 : 0;
+		found |= BIT(type);
+	}
+	check_val("REC-06", "a thread's beginning: its parent is who has made it",
+		  !!(right & BIT(PERF_RECORD_FORK)), 1);
+	check_val("REC-03", "a thread's name", !!(right & BIT(PERF_RECORD_COMM)), 1);
+	check_val("REC-01", "a thread's mapping", !!(right & BIT(PERF_RECORD_MMAP)), 1);
+	check_val("REC-04", "a thread's end: its parent is the process's",
+		  !!(right & BIT(PERF_RECORD_EXIT)), 1);
+}
+
 CONFORM_EXEC(nothing)
 {
 	return arg;
@@ -276,7 +330,7 @@ CONFORM(who_is_on)
 CONFORM(full)
 {
 	struct pe_attr attr = names();
-	u64 lost[2];
+	u64 lost[2], id = 0;
 	struct buffer b;
 
 	attr.read_format = PE_FORMAT_LOST;
@@ -290,6 +344,8 @@ CONFORM(full)
 	prctl(PR_SET_NAME, "roundabout");
 	check_val("RING-06", "LOST comes first", type_at(&b, 127 * RECORD), PERF_RECORD_LOST);
 	check_val("REC-02", "LOST's size", size_at(&b, 127 * RECORD), 24);
+	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ID, (unsigned long)&id) == 0);
+	check_val("REC-02", "it has the event's id", word(&b, 127 * RECORD + 8) == id, 1);
 	check_val("REC-02", "it tells how many", (long long)word(&b, 127 * RECORD + 16), 13);
 	check_val("RING-04", "the next one goes round the end", type_at(&b, 127 * RECORD + 24),
 		  PERF_RECORD_COMM);
