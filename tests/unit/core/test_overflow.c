@@ -199,7 +199,7 @@ TEST(refresh)
 	/* It does not count on behind the last one. */
 	EXPECT_EQ(fake_count(f, fd), 3000);
 	EXPECT_EQ(event_poll(fake_event(f, fd)), POLLIN | POLLRDNORM);
-	/* The target's end is another matter [OVF-04]. */
+	/* The target's end is another matter, which poll tells. */
 	EXPECT_EQ(event_poll(fake_event(f, fd)), 0);
 	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_REFRESH, 1), 0);
 	fake_advance(f, 10000);

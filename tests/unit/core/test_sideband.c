@@ -125,6 +125,14 @@ TEST(names)
 	EXPECT_EQ(rec->size, 24);
 	EXPECT_EQ(rec->misc, PERF_RECORD_MISC_COMM_EXEC);
 	EXPECT_STREQ(rec->comm.comm, "sh");
+	/* Of a thread the ids differ. */
+	fake_fork(f, 100, 103, true);
+	fd = open_mapped(&attr, 103, -1);
+	task_named(task(103), "thread", false);
+	rec = fake_take_type(f, fd, PERF_RECORD_COMM);
+	ASSERT(rec);
+	EXPECT_EQ(rec->comm.pid, 100);
+	EXPECT_EQ(rec->comm.tid, 103);
 	fake_free(f);
 }
 
