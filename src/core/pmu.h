@@ -151,6 +151,12 @@ struct pmu {
 	void *(*setup_aux)(struct event *event, void *memory, u64 size, bool overwrite);
 	/* Nobody writes there any more. */
 	void (*free_aux)(void *aux);
+	/*
+	 * Optional, beside setup_aux(): copies the newest bytes of the trace that @event, which is
+	 * on and has an area, is writing, at most @size, to @to; how many. For samples of its group
+	 * (attr.aux_sample_size) [SAMP-22].
+	 */
+	u64 (*snapshot_aux)(struct event *event, void *to, u64 size);
 
 	/*
 	 * Optional: MODIFY_ATTRIBUTES of @event, which is off meanwhile, and of each of its copies.

@@ -170,7 +170,8 @@ static int check_place(struct event *event, struct ctx *ctx, struct event *outpu
 		return core_refuse(core, -EINVAL, AUX_PAUSE_GROUP);
 	if (event->attr.aux_output)
 		return core_refuse(core, -EINVAL, AUX_OUTPUT_GROUP);
-	if (event->attr.aux_sample_size)
+	if (event->attr.aux_sample_size &&
+	    (event_is_leader(event) || !event->leader->pmu->snapshot_aux))
 		return core_refuse(core, -EINVAL, AUX_SAMPLE_GROUP);
 	if (exclusive_conflict(event, ctx))
 		return core_refuse(core, -EBUSY, EXCLUSIVE_HERE, .name = {event->pmu->name});

@@ -19,7 +19,7 @@ struct sample_scratch {
 	u64 chain[CHAIN_MAX];
 	u64 regs_user[64], regs_intr[64];
 	struct perf_branch_entry branches[BRANCHES_MAX];
-	u8 stack[65536];
+	u8 stack[65536], aux[65536];
 };
 
 struct sample_scratch *sample_scratch_new(void)
@@ -183,6 +183,27 @@ static u64 code_page_size(const struct event *event, const struct sample_facts *
 									   : 0;
 }
 
+/*
+ * The newest of what the group's leader traces, in words; as much as fits a record. @others is what
+ * the record has without it.
+ */
+static struct ap_bytes trace_of(const struct event *event, size_t others, u8 *bytes)
+{
+	struct event *leader = event->leader;
+	const struct event *output = leader->parent ? leader->parent : leader;
+	u64 size = event->attr.aux_sample_size, got;
+
+	if (others > RECORD_MAX || leader == event || leader->state != EVENT_ACTIVE ||
+	    !leader->pmu->snapshot_aux || !output->buffer || !output->buffer->aux.maps)
+		return (struct ap_bytes){0};
+	size = ALIGN_DOWN(min_u64(size, RECORD_MAX - others), 8);
+	size = min_u64(size, output->buffer->aux.nr_pages * event->core->page_size);
+	got = leader->pmu->snapshot_aux(leader, bytes, size);
+	CHECK(got <= size);
+	memset(bytes + got, 0, ALIGN_UP(got, 8) - got);
+	return (struct ap_bytes){.len = (u32)ALIGN_UP(got, 8), .bytes = bytes};
+}
+
 static void fill(struct event *event, const struct sample_facts *facts, struct ap_sample *sample)
 {
 	const struct ap_sample *given = &facts->sample;
@@ -231,6 +252,11 @@ void sample_write(struct event *event, const struct sample_facts *facts)
 		if (others > 0)
 			rec.sample.stack_user = stack_of(event, facts, (size_t)others,
 							 event->core->scratch->stack);
+	}
+	if (event->attr.sample_type & PERF_SAMPLE_AUX) {
+		others = ap__record_size(&rec, &layout);
+		if (others > 0)
+			rec.sample.aux = trace_of(event, (size_t)others, event->core->scratch->aux);
 	}
 	output_record(event, &rec, facts->task, facts->time);
 }

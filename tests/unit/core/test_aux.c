@@ -91,6 +91,19 @@ static void tracer_free(void *aux)
 	tracer.frees++;
 }
 
+/* All that is there of what it is asked for, the newest. */
+static u64 tracer_snapshot(struct event *event, void *to, u64 size)
+{
+	u64 end = tracer.out.head + tracer.written;
+	u8 *bytes = to;
+
+	EXPECT(tracer.on && event == tracer.out.event);
+	size = min_u64(size, end);
+	for (u64 i = 0; i < size; i++)
+		bytes[i] = tracer.out.area[(end - size + i) % tracer.size];
+	return size;
+}
+
 static void set_up(void)
 {
 	f = fake_new(4);
@@ -109,6 +122,7 @@ static void set_up(void)
 				.read = tracer_read,
 				.setup_aux = tracer_setup,
 				.free_aux = tracer_free,
+				.snapshot_aux = tracer_snapshot,
 			},
 	};
 	EXPECT_EQ(pmu_register(f->core, &tracer.pmu), 0);
@@ -499,6 +513,63 @@ TEST(unmapped_while_it_traces)
 	EXPECT_EQ(tracer.refused, 2);
 	EXPECT_EQ(event->state, EVENT_ACTIVE);
 	event_unmap(event);
+	fake_free(f);
+}
+
+/* The next sample's piece of a trace. */
+static struct ap_bytes sampled(int fd)
+{
+	const struct ap_record *rec = fake_take_type(f, fd, PERF_RECORD_SAMPLE);
+
+	EXPECT(rec);
+	return rec ? rec->sample.aux : (struct ap_bytes){0};
+}
+
+/* [SAMP-22, ATTR-53] */
+TEST(a_piece_of_it_in_samples)
+{
+	struct pe_attr attr, member = fake_attr();
+	struct ap_bytes aux;
+	int fd, sampling;
+
+	set_up();
+	/* So that others may join its group. */
+	tracer.pmu.class = PMU_SOFTWARE;
+	attr = tracing();
+	fd = open_tracing(&attr, 1, true);
+	member.sample_period = 100;
+	member.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_AUX;
+	member.aux_sample_size = 30;
+	member.disabled = 0;
+	EXPECT_REFUSED(f, fake_open(f, &member, 0, -1, -1), -EINVAL, AUX_SAMPLE_GROUP);
+	tracer.pmu.snapshot_aux = NULL;
+	EXPECT_REFUSED(f, fake_open(f, &member, 0, -1, fd), -EINVAL, AUX_SAMPLE_GROUP);
+	tracer.pmu.snapshot_aux = tracer_snapshot;
+	sampling = fake_open(f, &member, 0, -1, fd);
+	EXPECT(sampling >= 0);
+	EXPECT_EQ(fake_map(f, sampling, 17, true), 0);
+
+	/* Whole words, the last of which may be zeros; what was there last. */
+	EXPECT_EQ(fake_ioctl(f, fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	EXPECT_EQ(trace(13, 7), 13);
+	fake_advance(f, 100);
+	aux = sampled(sampling);
+	EXPECT_EQ(aux.len, 16);
+	EXPECT(aux.bytes[0] == 7 && aux.bytes[12] == 7 && !aux.bytes[13] && !aux.bytes[15]);
+	EXPECT_EQ(trace(20, 8), 20);
+	fake_advance(f, 100);
+	aux = sampled(sampling);
+	EXPECT_EQ(aux.len, 24);
+	EXPECT(aux.bytes[3] == 7 && aux.bytes[4] == 8 && aux.bytes[23] == 8);
+
+	/* Without a tracer there is none. */
+	event_unmap_aux(fake_event(f, fd));
+	fake_advance(f, 100);
+	EXPECT_EQ(sampled(sampling).len, 0);
+	fake_close(f, fd);
+	fake_advance(f, 100);
+	event_unmap(fake_event(f, sampling));
+	fake_close(f, sampling);
 	fake_free(f);
 }
 
