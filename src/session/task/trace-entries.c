@@ -101,8 +101,8 @@ static void take_sample(struct thread_trace *tt, const struct trace_sample *s)
 	for (u32 i = 0; i < TRACE_EVENTS; i++)
 		if (tt->deadlines[i].event && (u32)tt->deadlines[i].event->id == s->id)
 			d = &tt->deadlines[i];
-	/* The event is off by now, or was never there. */
-	if (!d || !th->task || !parts(s, &facts))
+	/* The event is off by now, or was never there; or the kernel counts it, not the guest. */
+	if (!d || d->quantity == TRACE_BY_KERNEL || !th->task || !parts(s, &facts))
 		return;
 	attr = event_attr(d->event);
 	set_moment(th, s,

@@ -317,6 +317,44 @@ TEST(a_stop_for_nothing_is_none)
 	session_free(s);
 }
 
+/* The kernel stops who has a fault, and no runtime is here to take that. */
+static void stopped(int sig)
+{
+	(void)sig;
+}
+
+/* Of an event that the kernel counts a thread says that it has counted a period of it. */
+static void count_for_the_kernel(void)
+{
+	struct pe_attr attr = sampling();
+	struct trace_sample more;
+	volatile u8 *faults;
+
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_PAGE_FAULTS;
+	attr.sample_period = 3;
+	signal(SIGTRAP, stopped);
+	NEED(mock_open(&g, &attr, 0, -1, WIRE_NO_EVENT, 0, &handle) >= 0);
+	faults = mmap(NULL, 100 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	NEED(faults != MAP_FAILED);
+	for (u32 i = 0; i < 5; i++) {
+		for (u32 n = 0; n < 20; n++)
+			faults[(i * 20 + n) * 4096] = 1;
+		more = one_more(100);
+		NEED(more.id);
+		copy_in(&more, sizeof(more));
+		await_drained();
+	}
+	NEED(mock_ioctl(&g, handle, PERF_EVENT_IOC_DISABLE, 0) == 0);
+}
+
+TEST(nobody_samples_for_the_kernel)
+{
+	start();
+	EXPECT_EQ(serve_until_exit(fork_guest(count_for_the_kernel)), 0);
+	session_free(s);
+}
+
 /* Between two guests. */
 static struct {
 	u32 id;
