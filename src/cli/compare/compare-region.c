@@ -145,7 +145,6 @@ static bool probe_bias(struct compare_job *job, struct compare_side *side,
 	struct ap_record rec;
 	struct ap_error err;
 	bool found = false;
-	int r;
 
 	if (!path || ap_specs_parse(&specs, side->machine, "dummy:u", &err) ||
 	    compare_new(job, side, side->machine, &command)) {
@@ -157,11 +156,9 @@ static bool probe_bias(struct compare_job *job, struct compare_side *side,
 	if (ap_sampler_open(&sampler, side->machine, specs, &target, &opts, &err)) {
 		ap_command_free(command);
 	} else {
-		r = compare_run(job, side, command, &end);
-		while (!found && !r && (r = ap_sampler_next(sampler, &rec, &err)) > 0) {
-			found = bias_of(f, path, &rec, bias);
-			r = 0;
-		}
+		if (!compare_run(job, side, command, &end))
+			while (!found && ap_sampler_next(sampler, &rec, &err) > 0)
+				found = bias_of(f, path, &rec, bias);
 		ap_sampler_close(sampler);
 	}
 	ap_specs_free(specs);
