@@ -427,8 +427,7 @@ void callgrind_write(FILE *f, const struct calls_profile *p, const struct callgr
 	free_table(&w.objects);
 	free_table(&w.files);
 	free(w.told);
-	totals->instructions += w.total.instructions;
-	event_counts_add(&totals->events, &w.total.events);
+	callgrind_totals_add(totals, &w.total);
 }
 
 /* Cachegrind knows files, functions and lines. */
@@ -506,8 +505,7 @@ void cachegrind_write(FILE *f, const struct calls_profile *p, const struct callg
 	put_cachegrind_columns(f, &total.events, s);
 	fputc('\n', f);
 	free(lines);
-	totals->instructions += total.instructions;
-	event_counts_add(&totals->events, &total.events);
+	callgrind_totals_add(totals, &total);
 }
 
 char *callgrind_command(char *const *argv)

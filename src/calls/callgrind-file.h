@@ -40,6 +40,13 @@ struct callgrind_totals {
 	struct event_counts events;
 };
 
+static inline void callgrind_totals_add(struct callgrind_totals *to,
+					const struct callgrind_totals *more)
+{
+	to->instructions += more->instructions;
+	event_counts_add(&to->events, &more->events);
+}
+
 /* One part. */
 void callgrind_write(FILE *f, const struct calls_profile *p, const struct callgrind_style *s,
 		     struct callgrind_totals *totals);

@@ -105,7 +105,7 @@ static void dump(void *data, struct calls_graph *g, const char *trigger)
 		p->trace->dump(p, trigger);
 }
 
-static struct traced_program *program_of(struct call_trace *trace, u32 space, u32 pid)
+static struct traced_program *program_of(struct call_trace *trace, u32 space, u32 pid, u32 number)
 {
 	struct traced_program *p;
 	struct calls_opts opts = {.recursions = trace->recursions,
@@ -116,13 +116,14 @@ static struct traced_program *program_of(struct call_trace *trace, u32 space, u3
 				  .dump = dump};
 
 	for (p = trace->programs; p; p = p->next)
-		if (p->space == space && p->pid == pid)
+		if (p->space == space && p->pid == pid && p->number == number)
 			return p;
 	p = calloc(1, sizeof(*p));
 	CHECK(p);
 	p->trace = trace;
 	p->space = space;
 	p->pid = pid;
+	p->number = number;
 	p->instrumented = trace->instrument;
 	opts.data = p;
 	if (trace->simulates)
@@ -358,6 +359,24 @@ static void add_thread(struct traced_program *p, const struct path_stream *s)
 	p->thread[p->nr_threads++] = (struct traced_thread){s->tid, s->start};
 }
 
+/* The lowest number that no thread of the program has which goes on. */
+static u32 number_of(const struct trace_reader *r, const struct path_stream *s)
+{
+	u32 number = r->trace->by_thread;
+
+	for (u32 i = 0; number && i < r->nr_threads; i++) {
+		const struct trace_thread *t = r->thread[i];
+
+		if (!t || !t->stream || t->program->space != s->space ||
+		    t->program->pid != s->pid || t->program->number != number ||
+		    __atomic_load_n(&t->stream->ended, __ATOMIC_ACQUIRE))
+			continue;
+		number++;
+		i = UINT32_MAX; /* from the first one again */
+	}
+	return number;
+}
+
 static bool begin(struct trace_reader *r, struct trace_thread *t)
 {
 	struct path_stream *s;
@@ -373,9 +392,9 @@ static bool begin(struct trace_reader *r, struct trace_thread *t)
 		munmap(s, sizeof(*s));
 		return false;
 	}
-	t->stream = s;
 	t->walk.space = s->space;
-	t->program = program_of(r->trace, s->space, s->pid);
+	t->program = program_of(r->trace, s->space, s->pid, number_of(r, s));
+	t->stream = s;
 	add_thread(t->program, s);
 	t->calls = calls_thread_new(t->program->graph, s->tid);
 	return true;

@@ -31,10 +31,11 @@ struct traced_thread {
 	u64 start; /* as in struct path_stream */
 };
 
-/* A program that a process has run. */
+/* A program that a process has run; with by_thread, a thread of it. */
 struct traced_program {
 	struct call_trace *trace;
 	u32 space, pid; /* which one it is */
+	u32 number;     /* with by_thread, of the thread, from 1 on; else 0 */
 	struct calls_graph *graph;
 	struct calls_span **span; /* by number of path; owned */
 	u32 nr_spans;
@@ -59,6 +60,8 @@ struct call_trace {
 	bool collect;           /* likewise */
 	u32 recursions;         /* as in struct calls_opts */
 	bool no_calls, tree;
+	/* Each thread has a graph; who begins has that of one who has ended, as in Valgrind. */
+	bool by_thread;
 	const struct simulation_opts *simulates; /* NULL: nothing */
 	/* Brings the view of code up to date. */
 	void (*take_records)(void *data);

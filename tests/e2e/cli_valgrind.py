@@ -312,6 +312,32 @@ def test_threads_and_forks():
     assert "tail" not in parts[1].self and parts[1].self["leaf"] == parts[0].self["leaf"] / 200
 
 
+def test_separate_threads():
+    def parts(tool, *options):
+        with tempfile.TemporaryDirectory() as d:
+            args = ["-q", "--tool=callgrind", "--separate-threads=yes",
+                    f"--callgrind-out-file={d}/%p", *options, CALLED, "threads"]
+            if tool:
+                subprocess.run([tool, *args], env={**ENV, **PLAIN}, check=True,
+                               capture_output=True)
+            else:
+                r = valgrind(*args, env={**ENV, **PLAIN})
+                assert r.status == 0 and not r.err, r
+            return {re.sub(r"^\d+", "", f): Profile(os.path.join(d, f))
+                    for f in sorted(os.listdir(d))
+                    if "-" in f and "thread" in Profile(os.path.join(d, f)).self}, os.listdir(d)
+
+    found, names = parts(None)
+    # The threads, one after the other or side by side; the last one is still there at the fork.
+    assert found and set(found) <= {"-02", "-03", "-04", "-05"}, names
+    assert sum(p.calls["thread", "tail"][0] for p in found.values()) == 200, found
+    assert all("thread: " + str(int(n[1:])) in p.heads for n, p in found.items()), names
+    assert sum(re.fullmatch(r"\d+-01", n) is not None for n in names) == 2, names
+    _, names = parts(None, "--dump-before=exit")
+    assert any(re.fullmatch(r"\d+\.1-01", n) for n in names), names
+    assert any(re.fullmatch(r"\d+\.1-02", n) for n in names), names
+
+
 def test_the_end_is_the_programs():
     r = valgrind("-q", "--tool=callgrind", "--callgrind-out-file=/dev/null", "sh", "-c",
                  "kill -TERM $$")
@@ -380,7 +406,7 @@ def test_options():
     assert "--dump-bb=yes" in refused("--tool=callgrind", env={**ENV,
                                                               "VALGRIND_OPTS": "--dump-bb=yes"})
     fine = ["--tool=callgrind", "--vgdb=no", "--collect-jumps=no", "--callgrind-out-file=/dev/null",
-            "--main-stacksize=100", "--separate-threads=no", "--error-limit=no"]
+            "--main-stacksize=100", "--error-limit=no"]
     r = valgrind(*fine, "-q", "true")
     assert r.status == 0 and not r.err, r
     r = valgrind(*fine, "--verbose", "true")

@@ -143,7 +143,7 @@ static bool is_last(const struct valgrind_job *job, const struct traced_program 
 {
 	for (const struct traced_program *other = job->trace.programs; other != p;
 	     other = other->next)
-		if (other->pid == p->pid)
+		if (other->pid == p->pid && other->space != p->space)
 			return false;
 	return true;
 }
@@ -151,19 +151,34 @@ static bool is_last(const struct valgrind_job *job, const struct traced_program 
 static bool is_first(const struct traced_program *p)
 {
 	for (const struct traced_program *other = p->next; other; other = other->next)
-		if (other->pid == p->pid)
+		if (other->pid == p->pid && other->space != p->space)
 			return false;
 	return true;
 }
 
+/* What is said at the end is of all threads. It comes last in the list. */
+static struct traced_program *first_thread(struct traced_program *p)
+{
+	struct traced_program *first = p;
+
+	for (; p; p = p->next)
+		if (p->space == first->space && p->pid == first->pid)
+			first = p;
+	return first;
+}
+
 static void write_all(struct valgrind_job *job)
 {
-	for (struct traced_program *p = job->trace.programs; p; p = p->next) {
+	for (struct traced_program *p = job->trace.programs, *first; p; p = p->next) {
 		if (!is_last(job, p) || (!job->opts.trace_children && !is_first(p)))
 			continue;
 		calls_finish(p->graph);
 		valgrind_write(p, NULL);
-		valgrind_say_totals(p);
+		first = first_thread(p);
+		if (first == p)
+			valgrind_say_totals(p);
+		else
+			callgrind_totals_add(&first->total, &p->total);
 	}
 }
 
@@ -206,6 +221,7 @@ static void begin_trace(struct valgrind_job *job)
 		.collect = o->collect,
 		.recursions = (u32)o->recursions,
 		.no_calls = o->tool == TOOL_CACHEGRIND,
+		.by_thread = o->separate_threads,
 		.simulates = o->cache_sim || o->branch_sim ? &job->simulation : NULL,
 		.take_records = take_records,
 		.describe = describe,

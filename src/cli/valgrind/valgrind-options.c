@@ -30,6 +30,7 @@ static int set_bool(bool *into, const char *arg, char *why, size_t size)
 	}
 
 BOOL_OPTION(trace_children)
+BOOL_OPTION(separate_threads)
 BOOL_OPTION(instrument)
 BOOL_OPTION(dump_instr)
 BOOL_OPTION(dump_line)
@@ -129,6 +130,8 @@ const struct option valgrind_option_table[] = {
 	{OPTION_INT, 0, "separate-recs", "N", AT(recursions), .min = 1, .max = 60,
 	 .help = "levels of recursion that are told apart (default 2)"},
 	CALL("skip-plt", "no|yes", set_skip_plt, "slots of .plt are their callers (default: yes)"),
+	CALL("separate-threads", "no|yes", set_separate_threads,
+	     "each thread has files of its own, with -01 and so on behind the name (default: no)"),
 	CALL("fn-skip", "FUNCTION", add_skip, "FUNCTION is its callers"),
 	{OPTION_GROUP, .help = "Simulation"},
 	CALL("cache-sim", "no|yes", set_cache_sim,
@@ -163,7 +166,6 @@ const struct section valgrind_sections[] = {
 static const struct {
 	const char *name, *fine;
 } refused[] = {
-	{"--separate-threads", "no"},
 	{"--collect-jumps", "no"},
 	{"--trace-jump", "no"},
 	{"--collect-systime", "no"},

@@ -20,7 +20,7 @@ struct valgrind_opts {
 	const char *log_file, *callgrind_out, *cachegrind_out;
 	bool quiet;
 	int verbose;
-	bool trace_children;
+	bool trace_children, separate_threads;
 	bool collect, collect_given, instrument;
 	bool dump_instr, dump_line, compress_strings, compress_pos, combine_dumps;
 	bool cache_sim, cache_sim_given, branch_sim, skip_plt;

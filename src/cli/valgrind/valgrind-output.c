@@ -140,6 +140,7 @@ static void write_callgrind(struct traced_program *p, const struct calls_profile
 		.command = valgrind_job_of(p)->command,
 		.pid = p->pid,
 		.part = p->parts,
+		.thread = p->number,
 		.trigger = trigger,
 		.appending = o->combine_dumps && p->parts > 1,
 		.caches = o->cache_sim,
@@ -148,13 +149,14 @@ static void write_callgrind(struct traced_program *p, const struct calls_profile
 		.find = find_line,
 		.data = p,
 	};
-	char name[4096];
+	char name[4096], part[16] = "", thread[16] = "";
 	FILE *f;
 
 	if (trigger && !o->combine_dumps)
-		snprintf(name, sizeof(name), "%s.%u", base, p->parts);
-	else
-		snprintf(name, sizeof(name), "%s", base);
+		snprintf(part, sizeof(part), ".%u", p->parts);
+	if (p->number)
+		snprintf(thread, sizeof(thread), "-%02u", p->number);
+	snprintf(name, sizeof(name), "%s%s%s", base, part, thread);
 	f = fopen(name, style.appending ? "ae" : "we");
 	if (!f) {
 		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
@@ -187,7 +189,7 @@ static void write_cachegrind(struct traced_program *p, const struct calls_profil
 		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
 }
 
-void valgrind_write(struct traced_program *p, const char *trigger)
+static void write_one(struct traced_program *p, const char *trigger, u32 part)
 {
 	const struct valgrind_opts *o = &valgrind_job_of(p)->opts;
 	bool callgrind = o->tool == TOOL_CALLGRIND;
@@ -195,8 +197,6 @@ void valgrind_write(struct traced_program *p, const char *trigger)
 	struct calls_profile profile;
 	char *name;
 
-	if (!callgrind && trigger)
-		return;
 	if (!format)
 		format = callgrind ? "callgrind.out.%p" : "cachegrind.out.%p";
 	name = valgrind_file_name(callgrind ? "--callgrind-out-file" : "--cachegrind-out-file",
@@ -204,11 +204,31 @@ void valgrind_write(struct traced_program *p, const char *trigger)
 	if (!name)
 		return;
 	calls_take(p->graph, &profile);
-	p->parts++;
+	p->parts = part;
 	if (callgrind)
 		write_callgrind(p, &profile, trigger, name);
 	else
 		write_cachegrind(p, &profile, name);
 	calls_profile_release(&profile);
 	free(name);
+}
+
+void valgrind_write(struct traced_program *p, const char *trigger)
+{
+	u32 part = p->parts + 1;
+	struct traced_program *q;
+
+	if (trigger && valgrind_job_of(p)->opts.tool != TOOL_CALLGRIND)
+		return;
+	if (!trigger) {
+		write_one(p, NULL, part);
+		return;
+	}
+	/* Parts are of all threads, some of which may have begun since the last one. */
+	for (q = p->trace->programs; q; q = q->next)
+		if (q->space == p->space && q->pid == p->pid && q->parts >= part)
+			part = q->parts + 1;
+	for (q = p->trace->programs; q; q = q->next)
+		if (q->space == p->space && q->pid == p->pid)
+			write_one(q, trigger, part);
 }
