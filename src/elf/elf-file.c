@@ -100,6 +100,25 @@ const char *elf_file_text(const struct elf_file *im, const struct elf_section *s
 	return (const char *)im->bytes + strings->offset + at;
 }
 
+int elf_file_each_symbol(const struct elf_file *im, const struct elf_section *table,
+			 elf_symbol_fn *fn, void *data)
+{
+	u64 n = elf_file_symbols(im, table);
+	struct elf_section strings;
+	struct elf_symbol s;
+	int r = 0;
+
+	if (!elf_file_section(im, table->link, &strings))
+		return 0;
+	for (u64 i = 0; i < n && !r && elf_file_symbol(im, table, i, &s); i++) {
+		const char *name = elf_file_text(im, &strings, s.name);
+
+		if (name && *name)
+			r = fn(&s, name, data);
+	}
+	return r;
+}
+
 bool elf_file_find(const struct elf_file *im, const char *name, struct elf_section *s)
 {
 	struct elf_section names;

@@ -41,6 +41,14 @@ u64 elf_file_symbols(const struct elf_file *im, const struct elf_section *table)
 bool elf_file_symbol(const struct elf_file *im, const struct elf_section *table, u64 i,
 		     struct elf_symbol *s);
 
+/*
+ * Each symbol of a table that has a name, in order. Another value than 0 of @fn ends that, and is
+ * returned.
+ */
+typedef int elf_symbol_fn(const struct elf_symbol *s, const char *name, void *data);
+int elf_file_each_symbol(const struct elf_file *im, const struct elf_section *table,
+			 elf_symbol_fn *fn, void *data);
+
 /* The section of this name. */
 bool elf_file_find(const struct elf_file *im, const char *name, struct elf_section *s);
 

@@ -38,6 +38,7 @@
 #define elf_file_symbols      ap__elf_file_symbols
 #define elf_file_symbol       ap__elf_file_symbol
 #define elf_file_find         ap__elf_file_find
+#define elf_file_each_symbol  ap__elf_file_each_symbol
 #define elf_file_relocation   ap__elf_file_relocation
 #define elf_file_text         ap__elf_file_text
 

@@ -1,6 +1,7 @@
 #include "sym/function-table.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,36 +115,23 @@ static bool is_function(const struct function_table *t, const struct elf_symbol 
 	}
 }
 
-static bool read_table(struct function_table *t, const struct elf_file *im,
-		       const struct elf_section *table)
+static int add_function(const struct elf_symbol *raw, const char *name, void *data)
 {
-	u64 n = elf_file_symbols(im, table);
-	struct elf_section strings;
+	struct function_table *t = data;
 
-	if (!elf_file_section(im, table->link, &strings))
-		return true;
-	for (u64 i = 0; i < n; i++) {
-		struct elf_symbol raw;
-		const char *name;
+	if (!is_function(t, raw))
+		return 0;
+	if (t->n == t->room) {
+		size_t room = t->room ? t->room * 2 : 1024;
+		struct table_function *more = realloc(t->fn, room * sizeof(*more));
 
-		if (!elf_file_symbol(im, table, i, &raw) || !is_function(t, &raw))
-			continue;
-		name = elf_file_text(im, &strings, raw.name);
-		if (!name || !*name)
-			continue;
-		if (t->n == t->room) {
-			size_t room = t->room ? t->room * 2 : 1024;
-			struct table_function *more = realloc(t->fn, room * sizeof(*more));
-
-			if (!more)
-				return false;
-			t->fn = more;
-			t->room = room;
-		}
-		t->fn[t->n++] = (struct table_function){raw.value, raw.value + raw.size, name,
-							NULL};
+		if (!more)
+			return -ENOMEM;
+		t->fn = more;
+		t->room = room;
 	}
-	return true;
+	t->fn[t->n++] = (struct table_function){raw->value, raw->value + raw->size, name, NULL};
+	return 0;
 }
 
 static bool read_tables(struct function_table *t, const struct elf_file *im)
@@ -151,7 +139,8 @@ static bool read_tables(struct function_table *t, const struct elf_file *im)
 	struct elf_section s;
 
 	for (u32 i = 0; elf_file_section(im, i, &s); i++)
-		if ((s.type == SHT_SYMTAB || s.type == SHT_DYNSYM) && !read_table(t, im, &s))
+		if ((s.type == SHT_SYMTAB || s.type == SHT_DYNSYM) &&
+		    elf_file_each_symbol(im, &s, add_function, t))
 			return false;
 	return true;
 }

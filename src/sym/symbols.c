@@ -160,43 +160,37 @@ static bool is_wanted(const struct elf_file *im, const struct elf_symbol *raw)
 	}
 }
 
-static bool read_table(struct sym_symbols *s, const struct elf_file *im,
-		       const struct elf_section *table)
+/* A table that is read. */
+struct reading_table {
+	struct sym_symbols *to;
+	const struct elf_file *im;
+};
+
+static int add_symbol(const struct elf_symbol *raw, const char *name, void *data)
 {
-	u64 n = elf_file_symbols(im, table);
-	struct elf_section strings;
+	const struct reading_table *r = data;
+	u8 bind = ELF64_ST_BIND(raw->info);
 
-	if (!elf_file_section(im, table->link, &strings))
-		return true;
-	for (u64 i = 0; i < n; i++) {
-		struct elf_symbol raw;
-		const char *name;
-		u8 bind;
-
-		if (!elf_file_symbol(im, table, i, &raw) || !is_wanted(im, &raw))
-			continue;
-		name = elf_file_text(im, &strings, raw.name);
-		/* "$x" and "$d" mark code and data of arm64. */
-		if (!name || !*name || name[0] == '$' || raw.size > UINT64_MAX - raw.value)
-			continue;
-		bind = ELF64_ST_BIND(raw.info);
-		if (!add(s, raw.value, raw.size, name, NULL,
-			 bind == STB_GLOBAL ? 2
-			 : bind == STB_WEAK ? 0
-					    : 1))
-			return false;
-	}
-	return true;
+	/* "$x" and "$d" mark code and data of arm64. */
+	if (!is_wanted(r->im, raw) || name[0] == '$' || raw->size > UINT64_MAX - raw->value)
+		return 0;
+	return add(r->to, raw->value, raw->size, name, NULL,
+		   bind == STB_GLOBAL ? 2
+		   : bind == STB_WEAK ? 0
+				      : 1)
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* The first table of @type, if there is one. */
 static bool read_type(struct sym_symbols *s, const struct elf_file *im, u32 type)
 {
+	struct reading_table r = {s, im};
 	struct elf_section table;
 
 	for (u32 i = 0; elf_file_section(im, i, &table); i++)
 		if (table.type == type)
-			return read_table(s, im, &table);
+			return !elf_file_each_symbol(im, &table, add_symbol, &r);
 	return true;
 }
 

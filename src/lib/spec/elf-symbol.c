@@ -19,33 +19,23 @@ static bool file_offset(const struct elf_file *im, u64 addr, u64 *off)
 	return false;
 }
 
-static int walk_table(const struct elf_file *im, const struct elf_section *table, ap__symbol_fn *fn,
-		      void *data)
+struct symbol_walk {
+	const struct elf_file *im;
+	ap__symbol_fn *fn;
+	void *data;
+};
+
+static int on_symbol(const struct elf_symbol *sym, const char *name, void *data)
 {
-	u64 n = elf_file_symbols(im, table);
-	struct elf_section strings;
-	struct elf_symbol sym;
-	int r;
+	const struct symbol_walk *w = data;
+	u64 off;
 
-	if (!elf_file_section(im, table->link, &strings))
+	/* The two classes have the type in the same bits. */
+	if (ELF64_ST_TYPE(sym->info) != STT_FUNC && ELF64_ST_TYPE(sym->info) != STT_GNU_IFUNC)
 		return 0;
-	for (u64 i = 0; i < n && elf_file_symbol(im, table, i, &sym); i++) {
-		const char *name;
-		u64 off;
-
-		/* The two classes have the type in the same bits. */
-		if (ELF64_ST_TYPE(sym.info) != STT_FUNC && ELF64_ST_TYPE(sym.info) != STT_GNU_IFUNC)
-			continue;
-		if (sym.shndx == SHN_UNDEF || !file_offset(im, sym.value, &off))
-			continue;
-		name = elf_file_text(im, &strings, sym.name);
-		if (!name || !*name)
-			continue;
-		r = fn(name, off, data);
-		if (r)
-			return r;
-	}
-	return 0;
+	if (sym->shndx == SHN_UNDEF || !file_offset(w->im, sym->value, &off))
+		return 0;
+	return w->fn(name, off, w->data);
 }
 
 int ap__elf_symbols(const void *bytes, size_t len, ap__symbol_fn *fn, void *data)
@@ -53,6 +43,7 @@ int ap__elf_symbols(const void *bytes, size_t len, ap__symbol_fn *fn, void *data
 	unsigned int tables = 0;
 	struct elf_section s;
 	struct elf_file im;
+	struct symbol_walk w = {&im, fn, data};
 	int r;
 
 	if (!elf_file_open(&im, bytes, len))
@@ -62,7 +53,7 @@ int ap__elf_symbols(const void *bytes, size_t len, ap__symbol_fn *fn, void *data
 		if (s.type != SHT_SYMTAB && s.type != SHT_DYNSYM)
 			continue;
 		tables++;
-		r = walk_table(&im, &s, fn, data);
+		r = elf_file_each_symbol(&im, &s, on_symbol, &w);
 		if (r)
 			return r;
 	}
