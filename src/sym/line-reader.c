@@ -14,6 +14,11 @@
 #include "sym/dwfl.h"
 
 typedef struct Dwfl_Line Dwfl_Line;
+typedef struct Dwarf Dwarf;
+typedef struct Dwarf_Die Dwarf_Die;
+typedef struct Dwarf_Line Dwarf_Line;
+typedef struct Dwarf_Aranges Dwarf_Aranges;
+typedef struct Dwarf_Arange Dwarf_Arange;
 
 static struct {
 	void *lib;
@@ -27,6 +32,16 @@ static struct {
 	const char *(*comp_dir)(Dwfl_Line *line);
 	const char *(*lineinfo)(Dwfl_Line *line, u64 *addr, int *nr, int *column, u64 *mtime,
 				u64 *length);
+	Dwarf *(*getdwarf)(Dwfl_Module *mod, u64 *bias);
+	Dwarf_Die *(*nextcu)(Dwfl_Module *mod, Dwarf_Die *last, u64 *bias);
+	int (*getsrclines)(Dwarf_Die *cu, size_t *nr);
+	Dwfl_Line *(*onesrcline)(Dwarf_Die *cu, size_t i);
+	Dwarf_Line *(*dwarf_line)(Dwfl_Line *line, u64 *bias);
+	int (*lineendsequence)(Dwarf_Line *line, bool *is);
+	int (*getaranges)(Dwarf *dwarf, Dwarf_Aranges **ranges, size_t *nr);
+	Dwarf_Arange *(*onearange)(Dwarf_Aranges *ranges, size_t i);
+	int (*getarangeinfo)(Dwarf_Arange *range, u64 *addr, u64 *len, u64 *offset);
+	u64 (*dieoffset)(Dwarf_Die *die);
 } dw;
 
 /* The name of a file that DWARF tells relative to where its unit was compiled. */
@@ -35,11 +50,21 @@ struct joined_name {
 	char *path;             /* owned */
 };
 
+/* A row of a line table: what begins there; line NULL: nothing does. */
+struct line_row {
+	u64 addr;
+	u32 nth;
+	Dwfl_Line *line;
+};
+
 struct line_reader {
 	Dwfl *dwfl;
 	Dwfl_Module *mod;
 	struct joined_name *joined; /* open addressing; owned */
 	u32 room, nr;
+	struct line_row *row; /* those of units without ranges, by address; owned */
+	size_t nr_rows, row_room;
+	bool rows_tried;
 };
 
 static int find_no_elf(Dwfl_Module *mod, void **user, const char *name, u64 base, char **file,
@@ -90,7 +115,12 @@ bool line_reader_works(void)
 	if (dw.lib && RESOLVE(begin, "dwfl_begin") && RESOLVE(end, "dwfl_end") &&
 	    RESOLVE(report_elf, "dwfl_report_elf") && RESOLVE(report_end, "dwfl_report_end") &&
 	    RESOLVE(getsrc, "dwfl_module_getsrc") && RESOLVE(lineinfo, "dwfl_lineinfo") &&
-	    RESOLVE(comp_dir, "dwfl_line_comp_dir"))
+	    RESOLVE(comp_dir, "dwfl_line_comp_dir") && RESOLVE(getdwarf, "dwfl_module_getdwarf") &&
+	    RESOLVE(nextcu, "dwfl_module_nextcu") && RESOLVE(getsrclines, "dwfl_getsrclines") &&
+	    RESOLVE(onesrcline, "dwfl_onesrcline") && RESOLVE(dwarf_line, "dwfl_dwarf_line") &&
+	    RESOLVE(lineendsequence, "dwarf_lineendsequence") &&
+	    RESOLVE(getaranges, "dwarf_getaranges") && RESOLVE(onearange, "dwarf_onearange") &&
+	    RESOLVE(getarangeinfo, "dwarf_getarangeinfo") && RESOLVE(dieoffset, "dwarf_dieoffset"))
 		return true;
 	if (dw.lib)
 		dlclose(dw.lib);
@@ -135,7 +165,119 @@ void line_reader_free(struct line_reader *r)
 	for (u32 i = 0; i < r->room; i++)
 		free(r->joined[i].path);
 	free(r->joined);
+	free(r->row);
 	free(r);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The units that ranges tell of, by offset; to be freed. NULL: there are none, or no memory. */
+static u64 *units_with_ranges(Dwarf *dwarf, size_t *nr)
+{
+	Dwarf_Aranges *ranges = NULL;
+	u64 *offset, addr, len;
+
+	*nr = 0;
+	if (dw.getaranges(dwarf, &ranges, nr) || !*nr)
+		return NULL;
+	offset = calloc(*nr, sizeof(*offset));
+	for (size_t i = 0; offset && i < *nr; i++)
+		(void)dw.getarangeinfo(dw.onearange(ranges, i), &addr, &len, &offset[i]);
+	if (offset)
+		qsort(offset, *nr, sizeof(*offset), by_offset);
+	return offset;
+}
+
+static bool add_row(struct line_reader *r, Dwfl_Line *line)
+{
+	struct line_row *row;
+	bool ends = false;
+	u64 bias;
+
+	if (r->nr_rows == r->row_room) {
+		size_t room = r->row_room ? r->row_room * 2 : 1024;
+		struct line_row *more = realloc(r->row, room * sizeof(*more));
+
+		if (!more)
+			return false;
+		r->row = more;
+		r->row_room = room;
+	}
+	row = &r->row[r->nr_rows];
+	*row = (struct line_row){.nth = (u32)r->nr_rows, .line = line};
+	if (!dw.lineinfo(line, &row->addr, NULL, NULL, NULL, NULL))
+		return true;
+	(void)dw.lineendsequence(dw.dwarf_line(line, &bias), &ends);
+	if (ends)
+		row->line = NULL;
+	r->nr_rows++;
+	return true;
+}
+
+/* What ends at an address comes before what begins there. */
+static int by_addr(const void *a, const void *b)
+{
+	const struct line_row *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	if (!x->line != !y->line)
+		return x->line ? 1 : -1;
+	return x->nth < y->nth ? -1 : x->nth > y->nth;
+}
+
+/*
+ * libdw before 0.189 finds a unit by .debug_aranges alone, which clang does not write. The lines of
+ * units that it does not find are gathered here.
+ */
+static void gather_rows(struct line_reader *r)
+{
+	Dwarf_Die *cu = NULL;
+	size_t nr_known, n;
+	Dwarf *dwarf;
+	u64 *known, bias;
+
+	r->rows_tried = true;
+	dwarf = dw.getdwarf(r->mod, &bias);
+	if (!dwarf)
+		return;
+	known = units_with_ranges(dwarf, &nr_known);
+	while ((cu = dw.nextcu(r->mod, cu, &bias))) {
+		u64 offset = dw.dieoffset(cu);
+
+		if ((known && bsearch(&offset, known, nr_known, sizeof(offset), by_offset)) ||
+		    dw.getsrclines(cu, &n))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			if (!add_row(r, dw.onesrcline(cu, i)))
+				break;
+	}
+	free(known);
+	if (r->nr_rows)
+		qsort(r->row, r->nr_rows, sizeof(*r->row), by_addr);
+}
+
+/* The last row that begins at @addr or before. */
+static Dwfl_Line *find_row(struct line_reader *r, u64 addr)
+{
+	size_t low = 0, high;
+
+	if (!r->rows_tried)
+		gather_rows(r);
+	for (high = r->nr_rows; low < high;) {
+		size_t mid = low + (high - low) / 2;
+
+		if (r->row[mid].addr <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? r->row[low - 1].line : NULL;
 }
 
 static struct joined_name *slot_of(const struct line_reader *r, const char *dir, const char *name)
@@ -188,6 +330,8 @@ bool line_reader_find(struct line_reader *r, u64 addr, const char **file, u32 *l
 	const char *name, *dir;
 	int nr = 0;
 
+	if (!found)
+		found = find_row(r, addr);
 	name = found ? dw.lineinfo(found, NULL, &nr, NULL, NULL, NULL) : NULL;
 	if (!name || nr <= 0)
 		return false;

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 
-from e2e import ENV, Skip, main, run
+from e2e import ENV, TOOLS, Skip, main, run
 
 CALLED = os.environ["E2E_CALLED"]
 REQUESTS = os.environ.get("E2E_REQUESTS")
@@ -260,6 +260,24 @@ def test_collecting_and_parts():
     assert levels.self["fib"] == p.totals
     assert "leaf" not in profile("--fn-skip=leaf")[0][""].self
     assert any("[PLT]" in f for f in profile("--skip-plt=no")[0][""].self)
+
+
+def test_lines_of_clang():
+    # It writes no ranges of units, by which libdw finds them.
+    clang = shutil.which("clang")
+    if not clang:
+        return
+    with tempfile.TemporaryDirectory() as d:
+        program = os.path.join(d, "called")
+        subprocess.run([clang, "-g", "-O1", "-o", program, os.path.join(TOOLS, "called.c"),
+                        "-lpthread"], check=True, capture_output=True)
+        r = valgrind("-q", "--tool=cachegrind", "--cache-sim=no",
+                     f"--cachegrind-out-file={d}/out", program)
+        assert r.status == 0 and not r.err, r
+        with open(f"{d}/out", encoding="utf-8") as f:
+            text = f.read()
+    part = re.search(r"fl=\S*called\.c\n(?:.|\n)*?fn=fib\n((?:\d+ \d+\n)+)", text)
+    assert part and all(int(line.split()[0]) > 1 for line in part[1].splitlines()), text[-3000:]
 
 
 def test_forms_of_the_file():
