@@ -228,23 +228,13 @@ enum code_copies {
 };
 
 struct dbt_cache {
-	struct lock lock;
-	/* code-memory.c: code_size bytes, once to execute and once to write; constant pointers. */
-	const u8 *code;
-	u8 *write; /* not mapped while `frozen` */
+	const u8 *code; /* code-memory.c: code_size bytes to execute; a constant pointer */
 	u32 code_size;
-	bool frozen;
-	u8 copies;            /* enum code_copies */
-	u32 own_from, own_to; /* of what is not frozen; and pieces that were copied: */
-	u32 piece;            /* bytes of one */
-	u64 copied[CODE_PIECES / 64];
-	u64 taken; /* bytes of address space, beside those at `code` */
 	u32 hot;   /* next free byte of hot code, growing up */
 	u32 cold;  /* first used byte of cold code and constants, growing down */
 	u32 floor; /* `cold` after the cache's own stubs */
 	u8 *meta;  /* bump allocator of everything else */
 	u64 meta_size, meta_used;
-	u64 meta_mapped; /* so much of it is mapped; all of it if the kernel chose the place */
 
 	struct hash_map by_pc;          /* struct dbt_block */
 	struct hash_map pages;          /* struct code_page */
@@ -253,7 +243,6 @@ struct dbt_cache {
 	struct {
 		struct hash_map by_pc, tables[TABLES];
 	} dormant;
-	u64 meta_image; /* so much of `meta` is mapped from the image */
 	/*
 	 * All blocks in order of their code. Read without the lock, the number first: a larger
 	 * array is published before the number that needs it.
@@ -261,17 +250,10 @@ struct dbt_cache {
 	meta_ref *by_code;
 	u32 nr_blocks, max_blocks;
 
-	struct exec_range *ranges; /* sorted, disjoint; address space for RANGES_MAX */
-	u32 nr_ranges, max_ranges; /* max_ranges of them are mapped */
-
-	struct dbt_thread threads; /* list head; only next and prev are used */
-	struct dbt_ops ops;
 	u32 flags;
 	u64 mask;
-	u32 epoch;    /* of flush_all(); threads compare theirs before they enter */
-	u32 flushing; /* flush_all() waits for the threads to leave the cache */
-	u32 lane;     /* the next lane of the meter to use, in turn */
-	u32 full;     /* an entry found no room: flush before the next block */
+	u32 lane; /* the next lane of the meter to use, in turn */
+	u32 full; /* an entry found no room: flush before the next block */
 
 	struct path_space *paths; /* descriptions of paths; NULL: there are none */
 	u32 nr_paths;             /* numbers that were given away; they outlive flushes */
@@ -283,14 +265,9 @@ struct dbt_cache {
 	u16 class_hash[METER_CLASSES];  /* + 1: first word of the weights that hash there */
 	u16 class_chain[METER_CLASSES]; /* + 1: first word of the next weight that hashes there */
 	u32 class_turn;
-	u32 large_pages; /* code below this offset is in such, if they can be had */
-	u32 hot_filled;  /* code below this offset has memory behind it */
-	u32 cold_filled; /* and from here on */
-	u64 meta_filled;
 
 	struct dbt_exit miss;
 	u32 exit_code; /* cache offset of the jump to dbt_exit() */
-	u32 verify_at; /* with DBT_CHECKS: how many blocks there are at the next verification */
 	u8 index_shift;
 	bool fixed_tables; /* no fast extraction of bits: threads' tables have TABLE_SIZE slots */
 	/* Cache offsets of stubs. */
@@ -301,6 +278,36 @@ struct dbt_cache {
 	u32 pool_code, pool_spilled_code, resume_code;
 	u32 pool_target_code, resume_target_code; /* where a target was loaded */
 	u32 exact_code;                           /* out of exact code, rcx being spilled */
+
+	/* What is above goes into an image and comes from one; what follows is the process's. */
+	struct {
+	} process;
+
+	struct lock lock;
+	/* code-memory.c: where the code is written, constant, and not mapped while `frozen`. */
+	u8 *write;
+	bool frozen;
+	u8 copies;            /* enum code_copies */
+	u32 own_from, own_to; /* of what is not frozen; and pieces that were copied: */
+	u32 piece;            /* bytes of one */
+	u64 copied[CODE_PIECES / 64];
+	u64 taken;       /* bytes of address space, beside those at `code` */
+	u64 meta_mapped; /* so much of it is mapped; all of it if the kernel chose the place */
+	u64 meta_image;  /* and so much from the image */
+
+	struct exec_range *ranges; /* sorted, disjoint; address space for RANGES_MAX */
+	u32 nr_ranges, max_ranges; /* max_ranges of them are mapped */
+
+	struct dbt_thread threads; /* list head; only next and prev are used */
+	struct dbt_ops ops;
+	u32 epoch;    /* of flush_all(); threads compare theirs before they enter */
+	u32 flushing; /* flush_all() waits for the threads to leave the cache */
+
+	u32 large_pages; /* code below this offset is in such, if they can be had */
+	u32 hot_filled;  /* code below this offset has memory behind it */
+	u32 cold_filled; /* and from here on */
+	u64 meta_filled;
+	u32 verify_at; /* with DBT_CHECKS: how many blocks there are at the next verification */
 	struct dbt_stats stats;
 };
 

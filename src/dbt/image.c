@@ -18,6 +18,9 @@
 
 #define IMAGE_MAGIC 0x31676d6974626479ull
 
+/* What of the cache itself goes into an image. */
+#define IMAGE_PART offsetof(struct dbt_cache, process)
+
 /* What an image has besides the memory; of the cache it came from. */
 struct image_head {
 	u64 magic, version, mask;
@@ -150,13 +153,18 @@ static void write_to_copy(u8 *scratch)
 bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_range *ranges, u32 n,
 		    const struct dbt_image_target *to)
 {
-	static struct dbt_cache was;
 	struct image_head head;
-	bool ok;
+	u32 own_from, own_to;
+	bool frozen, ok;
+	u8 *write;
 
 	cache_lock(t);
 	if (!image_possible())
 		return false;
+	write = cache.write;
+	frozen = cache.frozen;
+	own_from = cache.own_from;
+	own_to = cache.own_to;
 	head = (struct image_head){
 		.magic = IMAGE_MAGIC,
 		.version = version,
@@ -166,17 +174,16 @@ bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_ra
 		.code_size = cache.code_size,
 		.flags = cache.flags,
 	};
-	was = cache;
 	write_to_copy(to->scratch);
 	strip(ranges, n);
-	ok = to->write(to->ctx, &head, sizeof(head)) && to->write(to->ctx, &cache, sizeof(cache)) &&
+	ok = to->write(to->ctx, &head, sizeof(head)) && to->write(to->ctx, &cache, IMAGE_PART) &&
 	     to->pages(to->ctx, to->scratch, hot_pages()) &&
 	     to->pages(to->ctx, to->scratch + cold_pages(), cache.code_size - cold_pages()) &&
 	     to->pages(to->ctx, cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE));
-	cache.write = was.write;
-	cache.frozen = was.frozen;
-	cache.own_from = was.own_from;
-	cache.own_to = was.own_to;
+	cache.write = write;
+	cache.frozen = frozen;
+	cache.own_from = own_from;
+	cache.own_to = own_to;
 	return ok;
 }
 
@@ -186,37 +193,8 @@ void dbt_forget(struct dbt_thread *t)
 	cache_unlock(t);
 }
 
-/* What of the cache is this process's and not the image's. */
-static void keep(struct dbt_cache *image)
-{
-	image->lock = cache.lock;
-	image->ranges = cache.ranges;
-	image->nr_ranges = cache.nr_ranges;
-	image->max_ranges = cache.max_ranges;
-	image->threads = cache.threads;
-	image->ops = cache.ops;
-	image->epoch = cache.epoch + 1;
-	image->flushing = 0;
-	image->meta_mapped = cache.meta_mapped;
-	image->meta_image = cache.meta_image;
-	image->meta_filled = cache.meta_image;
-	image->hot_filled = hot_pages();
-	image->cold_filled = cold_pages();
-	image->large_pages = cache.large_pages;
-	image->write = cache.write;
-	image->frozen = cache.frozen;
-	image->copies = cache.copies;
-	image->own_from = cache.own_from;
-	image->own_to = cache.own_to;
-	image->piece = cache.piece;
-	memcpy(image->copied, cache.copied, sizeof(cache.copied));
-	image->taken = cache.taken;
-	memset(&image->stats, 0, sizeof(image->stats));
-	image->verify_at = 0;
-}
-
 /* Before it is known whether the image is whole. */
-static bool sizes_fit(const struct dbt_cache *image)
+static bool fits(const struct dbt_cache *image)
 {
 	return image->code == cache.code && image->meta == cache.meta &&
 	       image->code_size == cache.code_size && image->meta_size == cache.meta_size &&
@@ -252,7 +230,7 @@ bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_so
 	    head.magic != IMAGE_MAGIC || head.version != version || head.mask != cache.mask ||
 	    head.code != (u64)cache.code || head.meta != (u64)cache.meta ||
 	    head.code_size != cache.code_size || head.flags != cache.flags ||
-	    !from->read(from->ctx, &image, sizeof(image)) || !sizes_fit(&image))
+	    !from->read(from->ctx, &image, IMAGE_PART) || !fits(&image))
 		return false;
 	cache_lock(t);
 	cache.hot = image.hot;
@@ -260,8 +238,13 @@ bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_so
 	cache.meta_used = image.meta_used;
 	ok = map_pages(from);
 	if (ok) {
-		keep(&image);
-		cache = image;
+		memcpy(&cache, &image, IMAGE_PART);
+		memset(&cache.stats, 0, sizeof(cache.stats));
+		cache.verify_at = 0;
+		cache.epoch++;
+		cache.meta_filled = cache.meta_image;
+		cache.hot_filled = hot_pages();
+		cache.cold_filled = cold_pages();
 		ok = maps_init();
 		arch_forget_code();
 		meter_attach(t);
