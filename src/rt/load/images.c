@@ -23,7 +23,7 @@
  * Everything that is shared lies in one window of addresses, below all that the kernel gives out by
  * itself, so that every file is within the reach of the cache in its middle.
  */
-#define WINDOWS_START 0x7e8000000000ul
+#define WINDOWS_START 0x7dd000000000ul
 #define WINDOWS_END   0x7ee000000000ul
 #define WINDOW        0xc0000000ul
 #define WINDOW_CACHE  0x60000000ul
