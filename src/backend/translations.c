@@ -84,18 +84,27 @@ static bool make_seed(int dir, u64 *seed)
 	return ok && read_seed(dir, seed);
 }
 
-int ap__translations_open(u64 *seed, char *why, size_t len)
+/* Where it is; false: nowhere. */
+static bool place(char *path, size_t size)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	char path[4096];
-	int n, dir, err;
+	int n;
 
 	if (cache && *cache == '/')
-		n = snprintf(path, sizeof(path), "%s/anyperf/translations", cache);
+		n = snprintf(path, size, "%s/anyperf/translations", cache);
+	else if (home && *home == '/')
+		n = snprintf(path, size, "%s/.cache/anyperf/translations", home);
 	else
-		n = snprintf(path, sizeof(path), "%s/.cache/anyperf/translations",
-			     home && *home == '/' ? home : "");
-	if (n >= (int)sizeof(path) || *path != '/' || ((!cache || *cache != '/') && !home)) {
+		return false;
+	return n < (int)size;
+}
+
+int ap__translations_open(u64 *seed, char *why, size_t len)
+{
+	char path[4096];
+	int dir, err;
+
+	if (!place(path, sizeof(path))) {
 		snprintf(why, len,
 			 "there is no place for translations: set XDG_CACHE_HOME, or use "
 			 "--translations=off");
@@ -149,40 +158,50 @@ static bool is_left(const struct kept *k)
 	return strchr(k->name, '.') && k->used + 3600 < time(NULL);
 }
 
-void ap__translations_trim(int dir, u64 most)
+/* What is kept, least recently used first; to be freed. Returns how many, and *@bytes of all. */
+static size_t list(int dir, struct kept **all, u64 *bytes)
 {
 	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
 	size_t n = 0, room = 0;
-	struct kept *all = NULL;
 	struct dirent *e;
-	u64 sum = 0;
 
+	*all = NULL;
+	*bytes = 0;
 	if (!d && copy >= 0)
 		close(copy);
 	while (d && (e = readdir(d))) {
 		struct stat st;
 
 		if (*e->d_name == '.' || !strcmp(e->d_name, SEED) ||
-		    strlen(e->d_name) >= sizeof(all->name) ||
+		    strlen(e->d_name) >= sizeof((*all)->name) ||
 		    fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 			continue;
 		if (n == room) {
-			struct kept *more = realloc(all, (room = room * 2 + 64) * sizeof(*all));
+			struct kept *more = realloc(*all, (room = room * 2 + 64) * sizeof(**all));
 
 			if (!more)
 				break;
-			all = more;
+			*all = more;
 		}
-		snprintf(all[n].name, sizeof(all->name), "%s", e->d_name);
-		all[n].bytes = (u64)st.st_blocks * 512;
-		all[n].used = st.st_mtime;
-		sum += all[n++].bytes;
+		snprintf((*all)[n].name, sizeof((*all)->name), "%s", e->d_name);
+		(*all)[n].bytes = (u64)st.st_blocks * 512;
+		(*all)[n].used = st.st_mtime;
+		*bytes += (*all)[n++].bytes;
 	}
 	if (d)
 		closedir(d);
 	if (n)
-		qsort(all, n, sizeof(*all), by_age);
+		qsort(*all, n, sizeof(**all), by_age);
+	return n;
+}
+
+void ap__translations_trim(int dir, u64 most)
+{
+	struct kept *all;
+	u64 sum;
+	size_t n = list(dir, &all, &sum);
+
 	for (size_t i = 0; i < n; i++) {
 		if (sum <= most && !is_left(&all[i]))
 			continue;
@@ -190,4 +209,39 @@ void ap__translations_trim(int dir, u64 most)
 			sum -= all[i].bytes;
 	}
 	free(all);
+}
+
+int ap__translations_find(struct translations_kept *kept)
+{
+	struct kept *all;
+	char why[8];
+	int dir, err;
+
+	memset(kept, 0, sizeof(*kept));
+	if (!place(kept->path, sizeof(kept->path)))
+		return -ENOENT;
+	dir = open(kept->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	err = check(dir, kept->path, why, sizeof(why));
+	if (!err) {
+		kept->files = list(dir, &all, &kept->bytes);
+		free(all);
+		return dir;
+	}
+	close(dir);
+	return err;
+}
+
+int ap__translations_clear(struct translations_kept *kept)
+{
+	int dir = ap__translations_find(kept);
+
+	if (dir < 0)
+		return dir;
+	ap__translations_trim(dir, 0);
+	/* Addresses are drawn anew as well. */
+	(void)unlinkat(dir, SEED, 0);
+	close(dir);
+	return 0;
 }

@@ -25,4 +25,18 @@ int ap__translations_tree(u64 *seed);
 /* Removes what was used least lately, until no more than @most bytes stay. */
 void ap__translations_trim(int dir, u64 most);
 
+struct translations_kept {
+	char path[1024]; /* "": there is no place for it */
+	u64 bytes;
+	size_t files;
+};
+
+/*
+ * What the folder has, without making it: a descriptor of it, or -errno. -ENOENT: there is none;
+ * -EPERM: others may have a say in it.
+ */
+must_check int ap__translations_find(struct translations_kept *kept);
+/* Removes all of it, *@kept; 0, or -errno as above. */
+must_check int ap__translations_clear(struct translations_kept *kept);
+
 #endif

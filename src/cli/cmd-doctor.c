@@ -1,7 +1,10 @@
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <anyperf/machine.h>
 
+#include "backend/translations.h"
 #include "cli/cmd.h"
 #include "cli/help/help.h"
 #include "cli/json.h"
@@ -9,12 +12,17 @@
 
 struct doctor_opts {
 	bool json;
+	bool clear_translations;
 };
 
 /* clang-format off */
 static const struct option options[] = {
 	{OPTION_FLAG, 'j', "json", .offset = offsetof(struct doctor_opts, json),
 	 .help = "print a JSON object (doc/json.md)"},
+	{OPTION_FLAG, 0, "clear-translations",
+	 .offset = offsetof(struct doctor_opts, clear_translations),
+	 .help = "remove what --translations=user has kept, and do nothing else",
+	 .more = "Programs that run meanwhile go on. Later ones draw their addresses anew."},
 	{0},
 };
 /* clang-format on */
@@ -69,6 +77,20 @@ static int json_fact(const struct ap_fact *fact, void *data)
 	return 0;
 }
 
+static int clear_translations(void)
+{
+	struct translations_kept kept;
+	int err = ap__translations_clear(&kept);
+
+	if (err && err != -ENOENT) {
+		command_error(&cmd_doctor, "'%s' %s", kept.path,
+			      err == -EPERM ? "is not this user's alone" : strerror(-err));
+		return 1;
+	}
+	printf("removed %zu files, %.1f MB\n", kept.files, (double)kept.bytes / (1 << 20));
+	return 0;
+}
+
 static int run(int argc, char **argv)
 {
 	struct doctor_opts opts = {0};
@@ -83,6 +105,8 @@ static int run(int argc, char **argv)
 		command_error(&cmd_doctor, "takes no argument, not '%s'", argv[first]);
 		return cmd_doctor.failure;
 	}
+	if (opts.clear_translations)
+		return clear_translations();
 	rc = ap_machine_new(&machine, NULL);
 	if (!rc && opts.json) {
 		json_begin(&d.json, stdout);
@@ -109,11 +133,11 @@ static int run(int argc, char **argv)
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.summary = "say what perf can and cannot do on this machine, and why",
-	.synopsis = "[--json]",
+	.synopsis = "[--json | --clear-translations]",
 	.description =
 		"Looks at what decides whether events can be opened: the PMUs, kernel.perf_event_paranoid "
 		"and the capabilities, limits on memory, descriptors and sample rate, kptr_restrict, "
-		"seccomp, yama, cgroups, tracefs, and whether there is a virtual PMU. For each it says what was found, what that means for "
+		"seccomp, yama, cgroups, tracefs, kept translations, and whether there is a virtual PMU. For each it says what was found, what that means for "
 		"you, and behind an arrow what would make it better. A few events are opened on the way, "
 		"to see what is really possible.",
 	.options = options,

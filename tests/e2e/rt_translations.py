@@ -227,6 +227,37 @@ def test_a_tree_that_may_write_no_files():
         assert said == "0\n", said
 
 
+def doctor(cache, *options):
+    p = subprocess.run([ANYPERF, "doctor", *options], capture_output=True, text=True, check=False,
+                       timeout=60, env={**ENV, "XDG_CACHE_HOME": cache})
+    assert p.returncode in (0, 1), p
+    return p
+
+
+def fact(cache):
+    facts = json.loads(doctor(cache, "--json").stdout)["facts"]
+    return next(f for f in facts if f["id"] == "translations")
+
+
+def test_doctor_shows_and_clears():
+    with scratch() as cache:
+        assert fact(cache)["value"] == "none" and not os.listdir(cache)
+        assert doctor(cache, "--clear-translations").stdout == "removed 0 files, 0.0 MB\n"
+        where = code_of_files(run_tree(cache, "cat", "/proc/self/maps", who="user"))
+        now = fact(cache)
+        assert now["value"].startswith("1 files, ") and "512 MB" in now["value"], now
+        assert "--clear-translations" in now["remedy"], now
+        p = doctor(cache, "--clear-translations")
+        assert p.returncode == 0 and p.stdout.startswith("removed 1 files, "), p
+        assert not os.listdir(f"{cache}/anyperf/translations")
+        again = code_of_files(run_tree(cache, "cat", "/proc/self/maps", who="user"))
+        assert not set(where) & set(again), (where, again)
+        os.chmod(f"{cache}/anyperf/translations", 0o755)
+        assert fact(cache)["state"] == "limited", fact(cache)
+        p = doctor(cache, "--clear-translations")
+        assert p.returncode == 1 and "is not this user's alone" in p.stderr and kept(cache), p
+
+
 def test_places_that_are_none():
     with scratch() as d:
         os.makedirs(f"{d}/wide/anyperf/translations")

@@ -8,6 +8,7 @@
 
 #include <anyperf/pmu.h>
 
+#include "backend/translations.h"
 #include "lib/refusal/explain.h"
 #include "lib/machine/machine-priv.h"
 
@@ -243,6 +244,30 @@ static void facts_security(struct findings *r)
 	}
 }
 
+static void facts_translations(struct findings *r)
+{
+	struct translations_kept kept;
+	char value[1200];
+	int dir = ap__translations_find(&kept);
+
+	if (dir < 0) {
+		fact(r, dir == -ENOENT ? AP_FACT_INFO : AP_FACT_LIMITED, "translations",
+		     "kept translations", dir == -EPERM ? "the folder is not only yours" : "none",
+		     "with --translations=user programs start several times faster when they run "
+		     "again",
+		     dir == -EPERM ? "chmod 700 anyperf/translations in ~/.cache, or remove it"
+				   : "");
+		return;
+	}
+	close(dir);
+	snprintf(value, sizeof(value), "%zu files, %.1f of at most %llu MB, in %s", kept.files,
+		 (double)kept.bytes / (1 << 20), (unsigned long long)(TRANSLATIONS_MOST >> 20),
+		 kept.path);
+	fact(r, AP_FACT_INFO, "translations", "kept translations", value,
+	     "what was not used for longest goes first",
+	     kept.files ? "to remove them: anyperf doctor --clear-translations" : "");
+}
+
 static void facts_trees(struct findings *r)
 {
 	char **names, text[128], mounts[12288];
@@ -353,6 +378,7 @@ int ap_machine_facts(struct ap_machine *m, ap_fact_fn *fn, void *data)
 	facts_paranoid(&r);
 	facts_caps(&r);
 	facts_limits(&r);
+	facts_translations(&r);
 	facts_security(&r);
 	facts_trees(&r);
 	facts_counters(&r);
