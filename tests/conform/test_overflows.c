@@ -241,6 +241,10 @@ CONFORM(refresh)
 	touch(200);
 	check_val("OVF-08", "once more one POLL_HUP", signals == 5 && ends == 2, 1);
 	check_val("IOC-03", "after a period more", (long long)ev_count(fd), 50);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 2) == 0);
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 3) == 0);
+	touch(200);
+	check_val("IOC-03", "REFRESH 2 and then 3 are five", (long long)ev_count(fd), 100);
 }
 
 static pthread_barrier_t barrier;

@@ -211,12 +211,14 @@ CONFORM(tasks)
 	NEED(pid > 0 && waitpid(pid, NULL, 0) == pid);
 	check_val("REC-06", "the type of a fork", type_at(&b, 0), PERF_RECORD_FORK);
 	check_val("REC-06", "its size", size_at(&b, 0), 32);
+	check_val("MISC-09", "a fork's misc", misc_at(&b, 0), 0);
 	check_val("REC-06", "its pid and tid are the child's",
 		  half(&b, 8) == (u32)pid && half(&b, 16) == (u32)pid, 1);
 	check_val("REC-06", "its ppid and ptid are the parent's",
 		  half(&b, 12) == (u32)getpid() && half(&b, 20) == (u32)getpid(), 1);
 	at = size_at(&b, 0);
 	check_val("REC-04", "the type of an end", type_at(&b, at), PERF_RECORD_EXIT);
+	check_val("MISC-09", "an end's misc", misc_at(&b, at), 0);
 	check_val("REC-04", "its pid is the child's", half(&b, at + 8) == (u32)pid, 1);
 	check_val("REC-04", "its ppid is the parent's", half(&b, at + 12) == (u32)getpid(), 1);
 	check_val("REC-04", "and so is its ptid", half(&b, at + 20) == (u32)getpid(), 1);
@@ -343,6 +345,7 @@ CONFORM(full)
 	b.page->data_tail = head(&b);
 	prctl(PR_SET_NAME, "roundabout");
 	check_val("RING-06", "LOST comes first", type_at(&b, 127 * RECORD), PERF_RECORD_LOST);
+	check_val("MISC-09", "LOST's misc", misc_at(&b, 127 * RECORD), 0);
 	check_val("REC-02", "LOST's size", size_at(&b, 127 * RECORD), 24);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ID, (unsigned long)&id) == 0);
 	check_val("REC-02", "it has the event's id", word(&b, 127 * RECORD + 8) == id, 1);

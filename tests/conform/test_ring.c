@@ -104,6 +104,7 @@ CONFORM(set_output)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_DUMMY);
 	int fd = dummy(0), target = dummy(0);
+	pid_t child;
 	long on0;
 
 	NEED(map(target, 2, PROT_READ | PROT_WRITE, &(void *){0}) == 0);
@@ -117,6 +118,15 @@ CONFORM(set_output)
 		  ev_ioctl((int)on0, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)target), EINVAL);
 	check_err("IOC-06", "SET_OUTPUT back to -1",
 		  ev_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)-1), 0);
+	child = fork();
+	if (!child)
+		pause();
+	on0 = ev_open(&attr, child, -1, -1, 0);
+	NEED(child > 0 && on0 >= 0);
+	check_err("IOC-06", "SET_OUTPUT to another task's",
+		  ev_ioctl((int)on0, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)target), EINVAL);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 	attr.write_backward = 1;
 	fd = (int)ev_self(attr);
 	check_err("IOC-06", "SET_OUTPUT of another direction",

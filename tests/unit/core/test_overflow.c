@@ -180,7 +180,7 @@ TEST(frequency_of_something_rare)
 	fake_free(f);
 }
 
-/* [OVF-08, MISC-09] */
+/* [OVF-08] */
 TEST(refresh)
 {
 	struct pe_attr attr = sampling(1000);
@@ -222,7 +222,7 @@ TEST(signals)
 	fake_free(f);
 }
 
-/* [OVF-09]: 1753 a second are 7.01 a tick, so 8. */
+/* [OVF-09, MISC-09]: 1753 a second are 7.01 a tick, so 8. */
 TEST(throttled)
 {
 	struct pe_attr attr = sampling(1000);
@@ -240,6 +240,7 @@ TEST(throttled)
 	rec = fake_take_type(f, fd, PERF_RECORD_THROTTLE);
 	ASSERT(rec);
 	EXPECT_EQ(rec->size, 32);
+	EXPECT_EQ(rec->misc, 0);
 	EXPECT_EQ(rec->throttle.time, 8000);
 	EXPECT_EQ(rec->throttle.id, event_id(fake_event(f, fd)));
 	EXPECT_EQ(rec->throttle.stream_id, event_id(fake_event(f, fd)));
