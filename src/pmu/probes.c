@@ -159,6 +159,12 @@ void probe_recorded(struct probe *probe, const struct sample_facts *facts)
 	(void)event_overflow(probe->event, facts, false);
 }
 
+void probe_passed(struct probe *probe, const struct sample_facts *facts)
+{
+	probe_read(probe->event);
+	event_occurred(probe->event, 1, facts);
+}
+
 bool probe_matches(const struct probe *probe, const struct probe_hit *hit)
 {
 	switch (probe->kind) {

@@ -140,5 +140,7 @@ void probe_happened(struct probe *probe, const struct probe_hit *hit,
 
 /* The host's kernel has recorded a sample of it, of which it has kept the period. */
 void probe_recorded(struct probe *probe, const struct sample_facts *facts);
+/* The same of each occurrence, of which the host has filtered some out: no period has been kept. */
+void probe_passed(struct probe *probe, const struct sample_facts *facts);
 
 #endif

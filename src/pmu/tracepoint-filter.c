@@ -361,6 +361,17 @@ static bool globs(const char *pattern, const char *s)
 	}
 }
 
+/* Empty if it is not within the record, or does not end there. */
+static const char *dynamic_string(const struct tp_field *f, const u8 *record, u32 size)
+{
+	u64 where = number_of(f, record);
+	u32 at = where & 0xffff, len = (u32)(where >> 16);
+
+	if (!len || at > size || len > size - at || record[at + len - 1])
+		return "";
+	return (const char *)record + at;
+}
+
 static bool compare_strings(const struct filter_node *n, const u8 *record,
 			    const struct tp_context *context)
 {
@@ -369,6 +380,8 @@ static bool compare_strings(const struct filter_node *n, const u8 *record,
 
 	if (n->field == &comm_field) {
 		s = context->comm;
+	} else if (n->field->kind == TP_DYNAMIC) {
+		s = dynamic_string(n->field, record, context->size);
 	} else {
 		memcpy(text, record + n->field->offset, n->field->size);
 		text[n->field->size] = '\0';

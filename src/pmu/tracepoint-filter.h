@@ -19,6 +19,7 @@ struct tp_filter;
 struct tp_context {
 	u32 cpu;
 	const char *comm; /* of the task */
+	u32 size;         /* of the record, if it is longer than its format's */
 };
 
 /* 0; -ENOMEM; -EOPNOTSUPP: it compares a string in the program's memory; or as above. */

@@ -43,7 +43,9 @@ static bool declaration(const char *text, size_t len, struct tp_field *f)
 		return false;
 	memcpy(f->name, text + start, end - start);
 	f->name[end - start] = '\0';
-	if (is_of(text, start, "__data_loc") || is_of(text, start, "__rel_loc"))
+	if (is_of(text, start, "__data_loc") && is_of(text, start, "char[]"))
+		f->kind = TP_DYNAMIC;
+	else if (is_of(text, start, "__data_loc") || is_of(text, start, "__rel_loc"))
 		f->kind = TP_OTHER;
 	else if (array)
 		f->kind = is_of(text, start, "char") ? TP_CHARS : TP_OTHER;
@@ -76,7 +78,7 @@ static int one_field(const char *line, const char *end, struct tp_format *format
 	f.offset = (u16)offset;
 	f.size = (u16)size;
 	f.is_signed = is_signed;
-	if (f.kind == TP_NUMBER && !is_number_size(size))
+	if ((f.kind == TP_NUMBER && !is_number_size(size)) || (f.kind == TP_DYNAMIC && size != 4))
 		f.kind = TP_OTHER;
 	if (offset + size > format->size)
 		format->size = (u32)(offset + size);

@@ -17,6 +17,7 @@ enum tp_field_kind {
 	TP_NUMBER,
 	TP_CHARS,   /* an array of chars, ended by a NUL or by its size */
 	TP_POINTER, /* the address of a string */
+	TP_DYNAMIC, /* a string behind the fields: where (16 bits), and its size */
 	TP_OTHER,   /* an array, or what has its place in the record */
 };
 

@@ -60,6 +60,75 @@ CONFORM(an_exec)
 	check_val("SAMP-12", "its raw part, padded", s->size, 36);
 }
 
+/* How many of @n execs @filter lets pass; with @period sampled, and how many samples there are. */
+static long passing(const char *filter, int n, u64 period, long *samples)
+{
+	struct pe_attr attr = tp_attr("sched/sched_process_exec");
+	struct perf_event_mmap_page *page;
+	int status;
+	long fd;
+
+	attr.inherit = 1;
+	attr.sample_period = period;
+	attr.sample_type = period ? PERF_SAMPLE_IP : 0;
+	/* Of one CPU each, so that it has a buffer. */
+	fd = period ? ev_open(&attr, 0, sched_getcpu(), -1, 0) : ev_self(attr);
+	NEED(fd >= 0);
+	page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+	if (filter)
+		NEED(!ev_ioctl((int)fd, PERF_EVENT_IOC_SET_FILTER, (unsigned long)filter));
+	NEED(!ev_ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0));
+	for (int i = 0; i < n; i++) {
+		pid_t pid = fork();
+
+		if (!pid && i % 2)
+			execl("/bin/true", "true", NULL);
+		if (!pid)
+			exec_self("nothing", 0);
+		NEED(waitpid(pid, &status, 0) == pid && !status);
+	}
+	NEED(!ev_ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0));
+	*samples = 0;
+	for (u64 where = 0; period && where < page->data_head; (*samples)++)
+		where += ((const struct perf_event_header *)((u8 *)page + PAGE + where))->size;
+	n = (int)ev_count((int)fd);
+	if (page != MAP_FAILED)
+		munmap(page, (1 + PAGES) * PAGE);
+	close((int)fd);
+	return n;
+}
+
+/* Filters see the name that a sample says. */
+CONFORM(filtered_execs)
+{
+	cpu_set_t set, was;
+	long samples;
+
+	if (!tp_readable("TYPE-03"))
+		return;
+	check_val("IOC-07", "execs without a filter", passing(NULL, 4, 0, &samples), 4);
+	check_val("IOC-07", "by a program's name",
+		  passing("filename == \"/bin/true\"", 4, 0, &samples), 2);
+	check_val("IOC-07", "by another", passing("filename == \"/proc/self/exe\"", 5, 0, &samples),
+		  3);
+	check_val("IOC-07", "by a pattern", passing("filename ~ \"*/tru?\"", 4, 0, &samples), 2);
+	check_val("IOC-07", "by any but one", passing("filename != \"/bin/true\"", 5, 0, &samples),
+		  3);
+	check_val("IOC-07", "by a name and a number",
+		  passing("filename ~ \"*true\" && pid == 1", 4, 0, &samples), 0);
+	NEED(!sched_getaffinity(0, sizeof(was), &was));
+	CPU_ZERO(&set);
+	CPU_SET(sched_getcpu(), &set);
+	NEED(!sched_setaffinity(0, sizeof(set), &set));
+	check_val("IOC-07", "those that are sampled",
+		  passing("filename ~ \"*true\"", 8, 1, &samples), 4);
+	check_val("IOC-07", "have a sample each", samples, 4);
+	check_val("IOC-07", "by a pattern, of which every second one is sampled",
+		  passing("filename ~ \"*true\"", 8, 2, &samples), 4);
+	check_val("IOC-07", "so many samples", samples <= 2, 1);
+	NEED(!sched_setaffinity(0, sizeof(was), &was));
+}
+
 static void rename_thrice(void)
 {
 	for (int i = 0; i < 3; i++)

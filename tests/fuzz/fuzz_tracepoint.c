@@ -18,13 +18,13 @@ const char *const fuzz_samples[] = {
 	"\tsize:8;\tsigned:0;\n\fid >= 9 && s.ustring == 'y'",
 	NULL};
 const char *const fuzz_words[] = {
-	"field:", "offset:", "size:", "signed:", ";",   "\t", "\n",   "\f", "&&", "||",
-	"(",      ")",       "!",     "==",      "~",   "[",  "]",    "*",  "\"", "a",
-	"b",      "COMM",    "cpu",   "-",       "255", "<=", "char", NULL};
+	"field:", "offset:", "size:", "signed:", ";",   "\t", "\n",   "\f",         "&&",     "||",
+	"(",      ")",       "!",     "==",      "~",   "[",  "]",    "*",          "\"",     "a",
+	"b",      "COMM",    "cpu",   "-",       "255", "<=", "char", "__data_loc", "char[]", NULL};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct tp_context context = {.cpu = 1, .comm = "name"};
+	static const struct tp_context context = {.cpu = 1, .comm = "name", .size = TP_SIZE_MAX};
 	char *text = calloc(1, size + 2);
 	struct tp_format format;
 	struct tp_filter *filter;

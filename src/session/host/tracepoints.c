@@ -29,6 +29,7 @@ struct tracepoints {
 	struct call_event *event;
 	u32 nr, room;
 	u64 exec; /* the number of sched:sched_process_exec; 0: it has none */
+	struct tp_format exec_format;
 };
 
 static const struct call_name {
@@ -106,7 +107,7 @@ static int find_all(struct tracepoints *t)
 	static const char *const places[] = {"/sys/kernel/tracing/events",
 					     "/sys/kernel/debug/tracing/events"};
 	struct dirent *entry;
-	char path[256], number[32];
+	char path[256], number[32], text[FORMAT_MAX];
 	DIR *dir = NULL;
 	int err;
 
@@ -117,7 +118,9 @@ static int find_all(struct tracepoints *t)
 	}
 	if (!dir)
 		return 0;
-	if (read_file(t, "sched/sched_process_exec", "id", number, sizeof(number)) > 0)
+	if (read_file(t, "sched/sched_process_exec", "id", number, sizeof(number)) > 0 &&
+	    read_file(t, "sched/sched_process_exec", "format", text, sizeof(text)) > 0 &&
+	    !tp_format_parse(text, &t->exec_format))
 		t->exec = strtoull(number, NULL, 10);
 	err = add(t, "raw_syscalls", "sys_enter", PROBE_CALL_ENTER, PROBE_ANY_CALL);
 	if (!err)
@@ -199,6 +202,11 @@ int tracepoint_find(void *ctx, u64 id, struct probe_tracepoint *tp)
 bool tracepoint_is_exec(const struct session *s, u64 id)
 {
 	return s->pmus.tracepoints && s->pmus.tracepoints->exec == id;
+}
+
+const struct tp_format *tracepoint_exec_format(const struct session *s)
+{
+	return &s->pmus.tracepoints->exec_format;
 }
 
 void tracepoints_free(struct tracepoints *t)

@@ -17,6 +17,8 @@ struct tracepoints;
 int tracepoint_find(void *ctx, u64 id, struct probe_tracepoint *tp);
 /* Whether @id, which was found, tells of an execve, with the name of the file. */
 bool tracepoint_is_exec(const struct session *s, u64 id);
+/* What its records look like. */
+const struct tp_format *tracepoint_exec_format(const struct session *s);
 void tracepoints_free(struct tracepoints *t);
 
 #endif

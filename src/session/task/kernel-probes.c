@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "abi/trace.h"
+#include "pmu/tracepoint-filter.h"
 #include "session/task/thread-records-priv.h"
 #include "session/task/thread-trace-priv.h"
 
@@ -19,12 +20,23 @@ bool kernel_probe_wants_calls(const struct probe *probe)
 		(attr->sample_type & PERF_SAMPLE_CALLCHAIN && !attr->exclude_callchain_user));
 }
 
+static const struct probe *original_of(const struct probe *probe)
+{
+	return probe->event->parent ? probe_of(probe->event->parent) : probe;
+}
+
+const struct tp_filter *kernel_probe_filtered(const struct probe *probe)
+{
+	return original_of(probe)->filter;
+}
+
 /*
  * As the guest's, but for what is the session's: who is told, what is taken from a sample and in
- * which order. The kernel keeps periods and frequencies.
+ * which order. The kernel keeps periods and frequencies, but of what is filtered here.
  */
-static struct pe_attr probe_attr(const struct event *event)
+static struct pe_attr probe_attr(const struct probe *probe)
 {
+	const struct event *event = probe->event;
 	const struct pe_attr *guests = event_attr(event);
 	struct pe_attr attr = recorder_attr();
 
@@ -55,12 +67,12 @@ static struct pe_attr probe_attr(const struct event *event)
 		attr.exclude_callchain_user = 1;
 		attr.sample_max_stack = guests->sample_max_stack;
 	}
+	if (kernel_probe_filtered(probe)) {
+		attr.sample_period = 1;
+		attr.freq = 0;
+		attr.sample_type |= PERF_SAMPLE_RAW;
+	}
 	return attr;
-}
-
-static const struct probe *original_of(const struct probe *probe)
-{
-	return probe->event->parent ? probe_of(probe->event->parent) : probe;
 }
 
 static struct probe *first_user(const struct record_probe *rp)
@@ -77,7 +89,8 @@ static bool may_be_stopped(const struct guest_thread *th)
 
 static void open_it(struct record_probe *rp)
 {
-	const char *filter = original_of(first_user(rp))->text;
+	const struct probe *original = original_of(first_user(rp));
+	const char *filter = original->filter ? NULL : original->text;
 
 	if (rp->attr.sigtrap && !may_be_stopped(rp->thread))
 		return;
@@ -98,7 +111,9 @@ static u64 count_more(struct record_probe *rp)
 {
 	u64 now, more;
 
-	if (rp->fd < 0 || read(rp->fd, &now, sizeof(now)) != sizeof(now))
+	if (kernel_probe_filtered(first_user(rp)))
+		now = rp->passed;
+	else if (rp->fd < 0 || read(rp->fd, &now, sizeof(now)) != sizeof(now))
 		return 0;
 	more = now - rp->counted;
 	rp->counted = now;
@@ -112,8 +127,8 @@ static void enable(struct record_probe *rp)
 
 	if (rp->fd < 0)
 		return;
-	if (event_is_sampling(event) && period != rp->period &&
-	    !ioctl(rp->fd, PERF_EVENT_IOC_PERIOD, &period))
+	if (event_is_sampling(event) && !kernel_probe_filtered(rp->active) &&
+	    period != rp->period && !ioctl(rp->fd, PERF_EVENT_IOC_PERIOD, &period))
 		rp->period = period;
 	if (!rp->enabled)
 		ioctl(rp->fd, PERF_EVENT_IOC_ENABLE, 0);
@@ -186,7 +201,7 @@ static bool same_filter(const struct probe *a, const struct probe *b)
 static bool may_share(const struct record_probe *rp, const struct probe *probe)
 {
 	const struct event *event = probe->event;
-	struct pe_attr attr = probe_attr(event);
+	struct pe_attr attr = probe_attr(probe);
 	const struct probe *other;
 
 	if (event->cpu < 0 || rp->on_exec || attr.freq || attr.sample_period > 1)
@@ -215,7 +230,7 @@ static struct record_probe *make(struct guest_thread *th, struct probe *probe, b
 	if (!rp)
 		return NULL;
 	rp->thread = th;
-	rp->attr = probe_attr(probe->event);
+	rp->attr = probe_attr(probe);
 	rp->fd = -1;
 	rp->on_exec = on_exec;
 	list_init(&rp->users);
@@ -305,7 +320,7 @@ void kernel_probes_exec(struct guest_thread *th)
 
 int kernel_probe_open(void *ctx, struct probe *probe)
 {
-	struct pe_attr attr = probe_attr(probe->event);
+	struct pe_attr attr = probe_attr(probe);
 
 	(void)ctx;
 	probe->anchor = kernel_event_open(&attr, 0);
@@ -358,11 +373,13 @@ static int filter_alone(struct probe *probe, const char *text)
 	struct record_probe *rp = probe->host;
 	struct guest_thread *th = rp->thread;
 	bool on = rp->active == probe;
-	u64 unread;
+	u64 unread = 0;
 
-	if (rp->users.next->next == &rp->users)
+	if (rp->users.next->next == &rp->users && !kernel_probe_filtered(probe))
 		return rp->fd >= 0 && ioctl(rp->fd, PERF_EVENT_IOC_SET_FILTER, text) ? -errno : 0;
-	unread = on ? count_more(rp) : 0;
+	unread = on && read(rp->fd, &unread, sizeof(unread)) == sizeof(unread)
+			 ? unread - rp->counted
+			 : 0;
 	put(probe);
 	rp = make(th, probe, false);
 	if (!rp)
@@ -391,6 +408,10 @@ int kernel_probe_filter(void *ctx, struct probe *probe, const char *text)
 	}
 	free(probe->text);
 	probe->text = copy;
+	/* The kernel executes the runtime's file: the guest's name is known here alone. */
+	if (tracepoint_is_exec(s, event_attr(probe->event)->config) &&
+	    tp_filter_parse(tracepoint_exec_format(s), text, &probe->filter))
+		probe->filter = NULL;
 	last = s->kernel_probes.prev;
 	list_for_each_entry_safe (rp, tmp, &s->kernel_probes, all) {
 		bool is_last = &rp->all == last;

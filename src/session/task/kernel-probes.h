@@ -45,6 +45,9 @@ void kernel_probes_settle(struct session *s);
 /* Whether @probe's samples say where the program was: the thread is to tell its system calls. */
 bool kernel_probe_wants_calls(const struct probe *probe);
 
+/* What @probe's records have to pass here, not in the kernel; NULL: nothing. */
+const struct tp_filter *kernel_probe_filtered(const struct probe *probe);
+
 /* The one of @th whose event the kernel calls @id; NULL: it is gone. */
 struct record_probe *kernel_probe_find(const struct guest_thread *th, u64 id);
 /* Whose record it is that was made on @cpu. */

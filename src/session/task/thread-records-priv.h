@@ -26,6 +26,7 @@ struct record_probe {
 	struct pe_attr attr;  /* of the kernel's event */
 	u64 id;
 	u64 period;  /* as the kernel was told last */
+	u64 passed;  /* records that the session has let pass; of what it filters itself */
 	u64 counted; /* of what the kernel has counted, what was told to a user or is nobody's */
 };
 

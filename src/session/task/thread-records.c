@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -9,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "pmu/tracepoint-filter.h"
 #include "record/coding.h"
 #include "session/session-priv.h"
 #include "session/task/thread-records-priv.h"
@@ -232,9 +234,30 @@ static void name_program(const struct guest_thread *th, struct ap_bytes *raw)
 	raw->bytes = bytes;
 }
 
-static void tell_sample(struct guest_thread *th, const struct thread_records *r,
-			const struct record_probe *rp, const struct ap_record *rec)
+/* Whether the filter of @probe, if there is one here, lets what an execve tells pass. */
+static bool passes(const struct guest_thread *th, const struct probe *probe,
+		   const struct ap_record *rec, const struct ap_bytes *raw)
 {
+	const struct tp_filter *filter = kernel_probe_filtered(probe);
+	const char *name = th->process->program, *last = name ? strrchr(name, '/') : NULL;
+	u8 record[PATH_MAX + TP_SIZE_MAX + 256] = {0};
+	char comm[16] = "";
+	struct tp_context context = {.cpu = rec->id.cpu, .comm = comm, .size = raw->len};
+
+	if (!filter)
+		return true;
+	if (raw->len > sizeof(record))
+		return false;
+	memcpy(record, raw->bytes, raw->len);
+	if (name)
+		snprintf(comm, sizeof(comm), "%.15s", last ? last + 1 : name);
+	return tp_filter_passes(filter, record, &context);
+}
+
+static void tell_sample(struct guest_thread *th, const struct thread_records *r,
+			struct record_probe *rp, const struct ap_record *rec)
+{
+	struct probe *probe = kernel_probe_whose(rp, rec->id.cpu);
 	struct sample_facts facts = {
 		.task = th->task,
 		.cpumode = rec->misc & PERF_RECORD_MISC_CPUMODE_MASK,
@@ -253,11 +276,17 @@ static void tell_sample(struct guest_thread *th, const struct thread_records *r,
 	add_call(th, r, rec, &facts);
 	if (tracepoint_is_exec(th->process->s, rp->attr.config))
 		name_program(th, &facts.sample.raw);
-	probe_recorded(kernel_probe_whose(rp, rec->id.cpu), &facts);
+	if (!kernel_probe_filtered(probe)) {
+		probe_recorded(probe, &facts);
+	} else if (passes(th, probe, rec, &facts.sample.raw)) {
+		rp->passed++;
+		facts.has &= ~(u64)PERF_SAMPLE_PERIOD;
+		probe_passed(probe, &facts);
+	}
 }
 
 static struct ap_layout layout_of(const struct guest_thread *th, const struct kernel_record *k,
-				  const struct record_probe **rp)
+				  struct record_probe **rp)
 {
 	struct ap_layout layout = {.sample_type = RECORD_COMMON, .sample_id_all = true};
 
@@ -287,7 +316,7 @@ static struct event *event_of(const struct guest_thread *th, u64 id, u32 cpu)
 static void tell(struct guest_thread *th, const struct thread_records *r,
 		 const struct kernel_record *k)
 {
-	const struct record_probe *rp;
+	struct record_probe *rp;
 	struct ap_layout layout = layout_of(th, k, &rp);
 	struct event *event;
 	struct ap_record rec;

@@ -123,6 +123,43 @@ TEST(filters)
 	EXPECT_EQ(filter(deep), -EINVAL);
 }
 
+/* A string behind the fields [SAMP-12]. */
+TEST(filters_of_strings_anywhere)
+{
+	static const char text[] =
+		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
+		"\tfield:__data_loc char[] name;\toffset:8;\tsize:4;\tsigned:0;\n"
+		"\tfield:__data_loc char[] wide;\toffset:16;\tsize:8;\tsigned:0;\n"
+		"\tfield:__data_loc u8[] bytes;\toffset:12;\tsize:4;\tsigned:0;\n";
+	struct tp_context context = {.comm = "program", .size = 32};
+	struct tp_format format;
+	struct tp_filter *is, *globs, *is_empty;
+	u8 rec[40] = {0};
+
+	EXPECT_EQ(tp_format_parse(text, &format), 0);
+	EXPECT_EQ(format.field[1].kind, TP_DYNAMIC);
+	EXPECT_EQ(format.field[2].kind, TP_OTHER);
+	EXPECT_EQ(format.field[3].kind, TP_OTHER);
+	EXPECT_EQ(tp_filter_parse(&format, "name == 'abc'", &is), 0);
+	EXPECT_EQ(tp_filter_parse(&format, "name ~ '*bc' && common_pid == 0", &globs), 0);
+	EXPECT_EQ(tp_filter_parse(&format, "name == ''", &is_empty), 0);
+	memcpy(rec + 28, "abc", 4);
+	memcpy(rec + 8, &(u32){28 | 4 << 16}, 4);
+	EXPECT(tp_filter_passes(is, rec, &context) && tp_filter_passes(globs, rec, &context));
+	EXPECT(!tp_filter_passes(is_empty, rec, &context));
+	/* Behind the record, without an end, and none. */
+	context.size = 31;
+	EXPECT(!tp_filter_passes(is, rec, &context) && tp_filter_passes(is_empty, rec, &context));
+	context.size = 32;
+	memcpy(rec + 8, &(u32){28 | 3 << 16}, 4);
+	EXPECT(!tp_filter_passes(is, rec, &context) && tp_filter_passes(is_empty, rec, &context));
+	memcpy(rec + 8, &(u32){0xffff}, 4);
+	EXPECT(tp_filter_passes(is_empty, rec, &context));
+	tp_filter_free(is);
+	tp_filter_free(globs);
+	tp_filter_free(is_empty);
+}
+
 TEST(filters_have_a_bound)
 {
 	char *text = calloc(1, 20000);
