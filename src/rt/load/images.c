@@ -454,6 +454,12 @@ static u64 scratch_size(void)
 	return end - start;
 }
 
+static void scratch_drop(void)
+{
+	region_unmap(images.scratch, scratch_size());
+	images.scratch = NULL;
+}
+
 bool images_save(struct thread *t)
 {
 	u64 used = dbt_image_used(), name;
@@ -468,8 +474,12 @@ bool images_save(struct thread *t)
 	if (!name)
 		return false;
 	images.scratch = region_map(scratch_size());
-	if (!images.scratch || !store_make(name, used + IMAGE_HEADS, &to))
+	if (!images.scratch)
 		return false;
+	if (!store_make(name, used + IMAGE_HEADS, &to)) {
+		scratch_drop();
+		return false;
+	}
 	mm_lock(t);
 	s.image = to;
 	store_publish(&to, save(t, &s));
@@ -481,6 +491,5 @@ void images_go_on(struct thread *t)
 {
 	dbt_forget(&t->dbt);
 	mm_unlock(t);
-	region_unmap(images.scratch, scratch_size());
-	images.scratch = NULL;
+	scratch_drop();
 }
