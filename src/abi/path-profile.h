@@ -64,6 +64,7 @@ struct path_block {
 enum path_traced {
 	PATH_TRACED = 1,
 	PATH_TRACED_ACCESSES, /* as well */
+	PATH_TRACED_RECORDS,  /* those that the filter lets through: there are no slots */
 };
 
 /*

@@ -21,6 +21,48 @@
 /* And of that of slots: for as many paths as fit there, and one that is going on. */
 #define PATH_SLOTS_SIZE (((u64)PATH_TRACE_SIZE / 4 + 1) * PATH_SLOTS_MAX * 8)
 
+/*
+ * With a filter records take the place of slots: of each access that changes something in the first
+ * level of a cache, or may (model/model.h, model_filter_sets()), where it was, in order. Of a
+ * string instruction that repeats there are two for each string, where it began and where it
+ * stopped.
+ */
+struct path_record {
+	u64 addr;
+	u32 at;   /* the lower half of the address of the next word of the trace then */
+	u32 what; /* path_record_what() */
+};
+
+#define PATH_RECORDS_SIZE   (256u << 10)
+#define PATH_RECORD_COUNTED BIT(18)
+#define PATH_RECORD_MORE_AT 19u
+
+/*
+ * Access @access of a block, by instruction @insn, of @more + 1 bytes. @counted: its path is the
+ * word before `at`, else the one there.
+ */
+static inline u32 path_record_what(u32 access, u32 insn, bool counted, u32 more)
+{
+	return access | insn << 10 | (counted ? PATH_RECORD_COUNTED : 0) |
+	       more << PATH_RECORD_MORE_AT;
+}
+
+static inline u32 path_record_access(const struct path_record *r)
+{
+	return r->what & 0x3ff;
+}
+
+static inline u32 path_record_insn(const struct path_record *r)
+{
+	return r->what >> 10 & 0xff;
+}
+
+/* The index of the word that it is of, of a trace that begins at @start; -1: one that has gone. */
+static inline s32 path_record_word(const struct path_record *r, u64 start)
+{
+	return (s32)(r->at - (u32)start) / 4 - !!(r->what & PATH_RECORD_COUNTED);
+}
+
 #define PATH_TRACE_KIND (0xffu << 24)
 /*
  * Instructions [from, upto) of a block have retired: | from << 8 | upto; then path_entry.block. The

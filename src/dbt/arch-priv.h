@@ -12,6 +12,8 @@
 
 /* Makes the cache's own stubs; called again after each flush. */
 void arch_init(void);
+/* Before @t enters the cache, with a filter: bases of segments are what they are now. */
+void arch_filter_begin(struct dbt_thread *t);
 
 /*
  * Makes the block at guest @pc, which an exit of kind @why has asked for, in @form (of

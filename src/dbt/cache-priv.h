@@ -19,7 +19,7 @@
 #define PAGE_SIZE (1ull << PAGE_SHIFT)
 
 /* Room that must be left before a block is made; no block with its stubs is larger. */
-#define CODE_SLACK (64u << 10)
+#define CODE_SLACK (128u << 10)
 #define META_SLACK (64u << 10)
 
 #define BLOCK_INSNS_MAX 128 /* guest instructions in a superblock */
@@ -269,6 +269,11 @@ struct dbt_cache {
 	struct dbt_exit miss;
 	u32 exit_code; /* cache offset of the jump to dbt_exit() */
 	u8 index_shift;
+	/* The filter of accesses; cache offsets of its code and constants: arch/.../filter.c. */
+	u8 filter_shift;
+	u32 filter_sets;
+	u32 record_load, record_store, record_only, record_string;
+	u32 filter_set_bits, filter_line_bits;
 	bool fixed_tables; /* no fast extraction of bits: threads' tables have TABLE_SIZE slots */
 	/* Cache offsets of stubs. */
 	u32 miss_code;     /* for lookups that find nothing */
@@ -558,7 +563,8 @@ struct path_details {
 	const u8 *slot_insn;
 	const struct path_access *accesses;
 	u32 nr_slots, nr_accesses;
-	bool memory; /* accesses are traced */
+	bool memory;  /* accesses are traced */
+	bool records; /* by records */
 };
 
 u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct block_insn *insns,
@@ -575,6 +581,14 @@ void path_take_back(struct dbt_thread *t);
 void path_correct_again(struct dbt_thread *t);
 /* The instruction at @pc has retired, so many times, and is of no path. */
 void path_retired(struct dbt_thread *t, u64 pc, s32 times);
+
+/*
+ * Instructions from @insn on of the path that goes on, or with @counted that was told last, are not
+ * to retire: their records go, and the filter forgets all. Async-signal-safe.
+ */
+void path_records_drop(struct dbt_thread *t, u32 insn, bool counted);
+/* A store to @addr has faulted: where the next record goes if they are full, else 0. */
+u64 path_records_full(struct dbt_thread *t, u64 addr);
 
 /* Before @t enters the cache: it can trace. */
 void path_trace_begin(struct dbt_thread *t);

@@ -58,6 +58,11 @@
 #define DBT_MASK_TRACE  BIT(3) /* paths are traced, in order; dbt_paths() comes before */
 #define DBT_MASK_MEMORY BIT(4) /* with DBT_MASK_TRACE: and what addresses of memory are made of */
 /*
+ * With both, dbt_filter() comes before: records (abi/path-trace.h) in place of slots, of accesses
+ * that the filter does not leave out.
+ */
+#define DBT_MASK_FILTER BIT(7)
+/*
  * Threads can be given deadlines (dbt_deadlines()), of quantity @q or, with METER_INSTRUCTIONS, of
  * any. With DBT_MASK_COUNT, and with DBT_MASK_SPLIT if @q is of those.
  */
@@ -150,6 +155,18 @@ struct path_correction {
 	s16 slots; /* by which slots_at has moved */
 };
 
+#define DBT_FILTER_SETS 512u /* most */
+
+/* The filter of accesses, and what its code is told; arch/.../filter.c. */
+struct dbt_filtering {
+	u64 addr, upto, what, back, flags;
+	u64 saved[3];
+	u64 from[2]; /* where a string instruction has begun */
+	u64 fs_base; /* of the CPU's kind; arch_filter_begin() */
+	/* Of each set minus the line that was accessed, or stored to, last; 0: none. */
+	u64 load[DBT_FILTER_SETS], store[DBT_FILTER_SETS];
+};
+
 struct dbt_thread {
 	struct dbt_thread *self; /* at the base, so that C code finds the thread */
 	struct dbt_regs regs;    /* the guest's, exact while not in the cache */
@@ -191,6 +208,7 @@ struct dbt_thread {
 	u64 trace_at;    /* address of the next word of the trace; 0: nothing has been traced */
 	u64 slots_start; /* what ops.slots_map() gave */
 	u64 slots_at;    /* address of the first slot of the path that the thread is on */
+	struct dbt_filtering filter; /* and with it both are of records */
 	/* Taken branches; branch-ring.c. */
 	u64 logged;                     /* the part of the mask that the rings are of */
 	u16 open_calls;                 /* the next word of the ring of open calls */
@@ -234,7 +252,8 @@ struct dbt_ops {
 	 * By the thread itself, which may be in the cache and in a signal handler; the lock may be
 	 * held by anybody and is not to be taken: @n words of its trace, to be copied out. Not for
 	 * the thread's end; see dbt_trace_flush(). The slots of these words lie from slots_start to
-	 * before slots_at. May be NULL if nobody traces.
+	 * before slots_at; or their records, with those of the path that goes on. May be NULL if
+	 * nobody traces.
 	 */
 	void (*trace)(struct dbt_thread *t, const u32 *words, u32 n);
 	/*
@@ -243,7 +262,10 @@ struct dbt_ops {
 	 * caller's, who gives it back after dbt_thread_remove().
 	 */
 	u64 (*trace_map)(struct dbt_thread *t);
-	/* Likewise, for DBT_MASK_MEMORY: PATH_SLOTS_SIZE bytes, of which few are ever touched. */
+	/*
+	 * Likewise, for DBT_MASK_MEMORY: PATH_SLOTS_SIZE bytes, of which few are ever touched. With
+	 * DBT_MASK_FILTER the page PATH_RECORDS_SIZE bytes behind their begin cannot be accessed.
+	 */
 	u64 (*slots_map)(struct dbt_thread *t);
 	/*
 	 * The byte at @pc in the file that it is mapped from, if the guest cannot have changed it:
@@ -512,6 +534,13 @@ void dbt_set_mask(struct dbt_thread *t, u64 mask);
  * path_thread at DBT_PATHS_AT.
  */
 void dbt_paths(struct dbt_thread *t, struct path_space *space);
+/*
+ * What DBT_MASK_FILTER means from dbt_init() or the next dbt_set_mask() on: lines of 1 << @shift
+ * bytes in @sets sets, a power of two of at most DBT_FILTER_SETS.
+ */
+void dbt_filter(u32 shift, u32 sets);
+/* Nothing is known of what @t has accessed. */
+void dbt_filter_forget(struct dbt_thread *t);
 
 /* Hands over what has been traced so far. By the thread itself, not in the cache. */
 void dbt_trace_flush(struct dbt_thread *t);

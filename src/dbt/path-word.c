@@ -2,6 +2,7 @@
  * Words of paths: abi/path-profile.h. Code adds to them (emit_count() in arch/.../branch.c); here
  * paths get their numbers and are described, and what is not of a whole path is noted.
  */
+#include "dbt/arch-priv.h"
 #include "dbt/cache-priv.h"
 #include "sys/string.h"
 
@@ -64,7 +65,9 @@ u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct bl
 	if (details && details->memory && cache.nr_paths > PATH_WORDS - BLOCK_PATHS_MAX)
 		return 0;
 	if (details)
-		head.traced = details->memory ? PATH_TRACED_ACCESSES : PATH_TRACED;
+		head.traced = details->records  ? PATH_TRACED_RECORDS
+			      : details->memory ? PATH_TRACED_ACCESSES
+						: PATH_TRACED;
 	at = cache.path_log;
 	to = space->log + at;
 	memcpy(to, &head, sizeof(head));
@@ -161,10 +164,59 @@ void path_trace_begin(struct dbt_thread *t)
 		return;
 	if (cache.mask & DBT_MASK_MEMORY && !t->slots_start)
 		t->slots_at = t->slots_start = cache.ops.slots_map(t);
+	if (cache.mask & DBT_MASK_FILTER)
+		arch_filter_begin(t);
 	if (!t->trace_start)
 		t->trace_start = cache.ops.trace_map(t);
 	if (!t->trace_at)
 		t->trace_at = t->trace_start;
+}
+
+void dbt_filter(u32 shift, u32 sets)
+{
+	CHECK(sets && sets <= DBT_FILTER_SETS && !(sets & (sets - 1)));
+	cache.filter_shift = (u8)shift;
+	cache.filter_sets = sets;
+}
+
+void dbt_filter_forget(struct dbt_thread *t)
+{
+	u64 size = cache.filter_sets * sizeof(t->filter.load[0]);
+
+	memset(t->filter.load, 0, size);
+	memset(t->filter.store, 0, size);
+}
+
+/* The records of what has not been handed over with the @n words that have. */
+static void keep_records(struct dbt_thread *t, u32 n)
+{
+	struct path_record *to = (struct path_record *)t->slots_start;
+	const struct path_record *end = (const struct path_record *)t->slots_at, *r = end;
+
+	while (r > to && path_record_word(r - 1, t->trace_start) >= (s32)n)
+		r--;
+	for (; r < end; r++, to++) {
+		*to = *r;
+		to->at = (u32)t->trace_start;
+	}
+	t->slots_at = (u64)to;
+}
+
+void path_records_drop(struct dbt_thread *t, u32 insn, bool counted)
+{
+	s32 word;
+
+	if (!(cache.mask & DBT_MASK_FILTER) || !t->trace_at)
+		return;
+	word = (s32)((t->trace_at - t->trace_start) / 4) - counted;
+	while (t->slots_at > t->slots_start) {
+		const struct path_record *last = (const struct path_record *)t->slots_at - 1;
+
+		if (path_record_word(last, t->trace_start) != word || path_record_insn(last) < insn)
+			break;
+		t->slots_at = (u64)last;
+	}
+	dbt_filter_forget(t);
 }
 
 /* Hands over @n words, with their slots. Those of the path that goes on come first then. */
@@ -173,6 +225,10 @@ static void hand_over(struct dbt_thread *t, u32 n)
 	cache.ops.trace(t, trace_of(t), n);
 	if (t->slots_at == t->slots_start)
 		return;
+	if (cache.mask & DBT_MASK_FILTER) {
+		keep_records(t, n);
+		return;
+	}
 	memmove((void *)t->slots_start, (const void *)t->slots_at, PATH_SLOTS_MAX * 8);
 	t->slots_at = t->slots_start;
 }
@@ -186,6 +242,17 @@ u64 path_trace_full(struct dbt_thread *t, u64 addr)
 	hand_over(t, PATH_TRACE_SIZE / 4);
 	t->trace_at = start;
 	return start;
+}
+
+u64 path_records_full(struct dbt_thread *t, u64 addr)
+{
+	u64 end = t->slots_start + PATH_RECORDS_SIZE;
+
+	if (!(cache.mask & DBT_MASK_FILTER) || !t->slots_start || addr != end)
+		return 0;
+	hand_over(t, (u32)((t->trace_at - t->trace_start) / 4));
+	t->trace_at = t->trace_start;
+	return t->slots_at;
 }
 
 void dbt_trace_flush(struct dbt_thread *t)

@@ -13,8 +13,9 @@ enum feed_op_kind {
 	OP_OPEN, /* a branch whose target is the next path; the last one */
 	OP_LOAD, /* of slot[base] + target */
 	OP_STORE,
-	OP_ACCESS, /* any other; `access` says which */
-	OP_STRING, /* likewise; with a second one behind it, which goes along, if `and_next` */
+	OP_ACCESS,   /* any other; `access` says which */
+	OP_STRING,   /* likewise; with a second one behind it, which goes along, if `and_next` */
+	OP_RECORDED, /* an access that may have records; `base` is its number; likewise */
 };
 
 struct feed_op {
@@ -27,6 +28,16 @@ struct feed_op {
 	u16 and_next;
 	u32 reserved;
 	u64 pc, target; /* of an access its displacement */
+};
+
+/* An access that may have records. */
+struct feed_access {
+	u64 pc;
+	u16 number; /* of the block's accesses */
+	u16 size;
+	u16 before; /* comes before this op */
+	u8 kind;    /* enum path_access_kind */
+	u8 flags;   /* enum path_access_flags */
 };
 
 /*
@@ -43,8 +54,13 @@ struct feed_path {
 	u8 open; /* enum model_branch_kind; 0: none */
 	u8 open_len;
 	u16 first_op; /* behind the head, in units of 8 bytes */
+	u16 nr_accesses;
+	u16 loads, stores; /* that may have records */
 	struct path_branches branches;
-	/* Then what goes with these; struct feed_op op[nr_ops] */
+	/*
+	 * Then what goes with these; struct feed_op op[nr_ops]; struct feed_access[nr_accesses],
+	 * which are ops as well when it is made.
+	 */
 };
 
 static inline const struct feed_op *ops_of(const struct feed_path *p)
@@ -90,7 +106,7 @@ static bool see(const struct feed *f, u32 block, struct described *d)
 	      (d->head.traced ? d->head.nr_insns * sizeof(u16) : 0);
 	d->of = (struct path_accesses){0};
 	d->slot_insn = d->accesses = NULL;
-	if (d->head.traced != PATH_TRACED_ACCESSES || end > PATH_LOG - 2 * sizeof(d->of))
+	if (d->head.traced < PATH_TRACED_ACCESSES || end > PATH_LOG - 2 * sizeof(d->of))
 		return end <= PATH_LOG;
 	end = ALIGN_UP(end, 8ull);
 	__builtin_memcpy(&d->of, f->space->log + end, sizeof(d->of));
@@ -119,6 +135,7 @@ struct making {
 	struct cost cost;
 	u64 line; /* of the last fetch, + 1; 0: there was none */
 	u32 first_slot, end_slot;
+	bool records; /* the block's accesses have records */
 };
 
 /* Whether accesses and fetches are simulated. */
@@ -174,7 +191,25 @@ static bool slot_of_path(const struct making *m, u16 *slot)
 	return true;
 }
 
-static void add_access(struct making *m, u64 pc, const u8 *at)
+static void add_recorded(struct making *m, u64 pc, const struct path_access *a, u32 number)
+{
+	struct feed_op *op;
+
+	if (a->kind > PATH_STORES || !a->size)
+		return;
+	op = add_op(m, OP_RECORDED, pc, 0);
+	op->branch = a->kind;
+	op->taken = a->flags;
+	op->size = a->size;
+	op->base = (u16)number;
+	if (a->kind >= PATH_LOADS && m->path->nr_ops > 1 && op[-1].kind == OP_RECORDED &&
+	    op[-1].branch >= PATH_LOADS && op[-1].pc == pc)
+		op[-1].and_next = 1;
+	m->path->loads += a->kind == PATH_LOAD;
+	m->path->stores += a->kind == PATH_STORE;
+}
+
+static void add_access(struct making *m, u64 pc, const u8 *at, u32 number)
 {
 	struct path_access a;
 	struct feed_op *op;
@@ -183,6 +218,10 @@ static void add_access(struct making *m, u64 pc, const u8 *at)
 	if (!(m->f->parts & (MODEL_CACHES | MODEL_TLBS)))
 		return;
 	__builtin_memcpy(&a, at, sizeof(a));
+	if (m->records) {
+		add_recorded(m, pc, &a, number);
+		return;
+	}
 	if (!slot_of_path(m, &a.base) || !slot_of_path(m, &a.index) || a.kind > PATH_STORES)
 		return;
 	plain = a.base != PATH_NO_SLOT && a.index == PATH_NO_SLOT && !a.flags &&
@@ -232,6 +271,7 @@ static struct feed_path *make(struct feed *f, u32 block, u32 from, u32 upto, boo
 
 	if (!see(f, block, &d) || from >= upto || upto > d.head.nr_insns)
 		return NULL;
+	m.records = d.head.traced == PATH_TRACED_RECORDS;
 	m.first_slot = slots_before(&d, from);
 	m.end_slot = slots_before(&d, upto);
 	*m.path = (struct feed_path){.insns = (u8)(upto - from),
@@ -269,7 +309,7 @@ static struct feed_path *make(struct feed *f, u32 block, u32 from, u32 upto, boo
 				if (insn > i)
 					break;
 				if (insn == i)
-					add_access(&m, pc, a);
+					add_access(&m, pc, a, access);
 			}
 			if (path_insn_is_direct(kind) || i + 1 == upto)
 				add_branch(&m, pc, len, kind, taken && i + 1 == upto, to);
@@ -316,6 +356,15 @@ static void take_in(struct feed *f, u32 site)
 	f->left_out[site] = 0;
 }
 
+static struct feed_access access_of(const struct feed_op *op)
+{
+	return (struct feed_access){.pc = op->pc,
+				    .number = op->base,
+				    .size = op->size,
+				    .kind = op->branch,
+				    .flags = op->taken};
+}
+
 /* What has been told of a path, of which the predictor has learned, in the form to be kept. */
 static void keep(struct feed *f, const struct model_core *core, u32 number,
 		 const struct feed_path *made)
@@ -325,6 +374,7 @@ static void keep(struct feed *f, const struct model_core *core, u32 number,
 	struct branch_place cond[INSNS_MAX];
 	u64 call[INSNS_MAX], jump[INSNS_MAX];
 	struct path_branches b = {0};
+	struct feed_access *access;
 	struct feed_path *p;
 	struct feed_op *to;
 	u8 *then;
@@ -374,13 +424,24 @@ static void keep(struct feed *f, const struct model_core *core, u32 number,
 			p->open = o->branch;
 			p->open_pc = o->pc;
 			p->open_len = o->len;
-		} else if (o->kind != OP_BRANCH) {
+		} else if (o->kind != OP_BRANCH && o->kind != OP_RECORDED) {
 			*to++ = *o;
 			p->nr_ops++;
 		}
 	}
+	access = (struct feed_access *)to;
+	to -= p->nr_ops;
+	for (const struct feed_op *o = op; o < end; o++) {
+		if (o->kind == OP_RECORDED) {
+			*access = access_of(o);
+			access++->before = (u16)(to - ops_of(p));
+			p->nr_accesses++;
+		} else if (o->kind != OP_BRANCH && o->kind != OP_OPEN) {
+			to++;
+		}
+	}
 	f->at[number] = (u32)(f->used / 8) + 1;
-	f->used += (u64)((u8 *)to - (u8 *)p);
+	f->used += (u64)((u8 *)access - (u8 *)p);
 }
 
 /* An indirect branch has gone to @pc. */
@@ -454,21 +515,78 @@ static void branch(struct feed *f, struct model_core *core, const struct feed_op
 		take_in(f, branch_place(op->pc).site);
 }
 
-/* False: it is left out, since slots are missing. */
-static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core *core,
-			const struct feed_path *p)
+/* The records of @a, which are no others': as many as it can have, or none. Moves past them. */
+static inline const struct path_record *take_records(struct feed_thread *t,
+						     const struct feed_access *a)
 {
-	const u64 *slots = t->next;
+	const struct path_record *r = t->record;
+	u32 n = a->kind >= PATH_LOADS ? 2 : 1;
 
-	if (unlikely(t->end - slots < p->nr_slots)) {
-		f->unknown++;
-		return false;
+	if (r == t->record_end || path_record_access(r) != a->number ||
+	    path_record_word(r, t->trace) != t->word)
+		return NULL;
+	if (n == 2 && (t->record_end - r < 2 || path_record_access(r + 1) != a->number))
+		return NULL;
+	t->record += n;
+	return r;
+}
+
+/* Strings that an instruction has gone over, each from where it began to where it stopped. */
+static void recorded_strings(struct feed_thread *t, struct model_core *core,
+			     const struct feed_access *a, const struct path_record *r,
+			     const struct feed_access *next)
+{
+	struct feed_op op[2] = {{.kind = OP_STRING, .index = 1, .size = a->size, .pc = a->pc},
+				{.kind = OP_STRING, .base = 2, .index = 3, .pc = a->pc}};
+	u64 slots[4] = {r[0].addr, r[1].addr};
+
+	op[0].branch = a->kind;
+	op[0].taken = a->flags;
+	r = next ? take_records(t, next) : NULL;
+	if (r) {
+		op[0].and_next = 1;
+		op[1].branch = next->kind;
+		op[1].taken = next->flags;
+		op[1].size = next->size;
+		slots[2] = r[0].addr;
+		slots[3] = r[1].addr;
 	}
-	t->next = slots + p->nr_slots;
-	close_branch(t, core, p->pc);
-	if (p->branches.nr)
-		model_path_branches(core, &p->branches, p + 1);
-	for (const struct feed_op *op = ops_of(p), *end = op + p->nr_ops; op < end; op++) {
+	string(t, core, op, slots);
+}
+
+/* An access that may have been recorded; @next, which goes along with it, may be NULL. */
+static void recorded(struct feed_thread *t, struct model_core *core, const struct feed_access *a,
+		     const struct feed_access *next)
+{
+	const struct path_record *r = take_records(t, a);
+
+	if (!r)
+		return;
+	switch (a->kind) {
+	case PATH_LOAD:
+		model_load(core, a->pc, r->addr, a->size);
+		t->loads--;
+		break;
+	case PATH_STORE:
+		model_store(core, a->pc, r->addr, a->size);
+		t->stores--;
+		break;
+	case PATH_PREFETCH: model_prefetch(core, r->addr); break;
+	default: recorded_strings(t, core, a, r, next);
+	}
+}
+
+static void recorded_op(struct feed_thread *t, struct model_core *core, const struct feed_op *op)
+{
+	struct feed_access a = access_of(op), next = op->and_next ? access_of(op + 1) : a;
+
+	recorded(t, core, &a, op->and_next ? &next : NULL);
+}
+
+static inline void tell_ops(struct feed *f, struct feed_thread *t, struct model_core *core,
+			    const struct feed_op *op, const struct feed_op *end, const u64 *slots)
+{
+	for (; op < end; op++) {
 		switch (op->kind) {
 		case OP_FETCH: model_fetch(core, op->pc, op->len); break;
 		case OP_BRANCH: branch(f, core, op); break;
@@ -484,8 +602,62 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 			model_store(core, op->pc, slots[op->base] + op->target, op->size);
 			break;
 		case OP_ACCESS: access(core, op, address(t, op, slots)); break;
+		case OP_RECORDED: recorded_op(t, core, op); break;
 		default: string(t, core, op, slots); op += op->and_next;
 		}
+	}
+}
+
+/* A path of which not everything was filtered out. */
+__attribute__((noinline)) static void tell_records(struct feed *f, struct feed_thread *t,
+						   struct model_core *core,
+						   const struct feed_path *p)
+{
+	const struct feed_op *op = ops_of(p), *next = op, *end = op + p->nr_ops;
+	const struct feed_access *a = (const struct feed_access *)end;
+
+	/* Those of a path that is not described. */
+	while (t->record < t->record_end && path_record_word(t->record, t->trace) < t->word)
+		t->record++;
+	for (u32 i = 0; i < p->nr_accesses && t->record < t->record_end; i++) {
+		bool with = i + 1 < p->nr_accesses && a[i].kind >= PATH_LOADS &&
+			    a[i + 1].kind >= PATH_LOADS && a[i + 1].pc == a[i].pc;
+
+		if (path_record_access(t->record) != a[i].number)
+			continue;
+		if (next < op + a[i].before)
+			tell_ops(f, t, core, next, op + a[i].before, NULL);
+		next = op + a[i].before;
+		recorded(t, core, a + i, with ? a + i + 1 : NULL);
+	}
+	tell_ops(f, t, core, next, end, NULL);
+	/* Of a path that was taken in part there may be more. */
+	while (t->record < t->record_end && path_record_word(t->record, t->trace) <= t->word)
+		t->record++;
+	t->loads += p->loads;
+	t->stores += p->stores;
+}
+
+/* False: it is left out, since slots are missing. */
+static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core *core,
+			const struct feed_path *p)
+{
+	const u64 *slots = t->next;
+
+	if (unlikely(t->end - slots < p->nr_slots)) {
+		f->unknown++;
+		return false;
+	}
+	t->next = slots + p->nr_slots;
+	close_branch(t, core, p->pc);
+	if (p->branches.nr)
+		model_path_branches(core, &p->branches, p + 1);
+	if (t->record < t->record_end && path_record_word(t->record, t->trace) <= t->word) {
+		tell_records(f, t, core, p);
+	} else {
+		tell_ops(f, t, core, ops_of(p), ops_of(p) + p->nr_ops, slots);
+		t->loads += p->loads;
+		t->stores += p->stores;
 	}
 	if (p->open) {
 		t->open = p->open;
@@ -670,27 +842,61 @@ static void complete_pending(struct feed *f, struct feed_thread *t, const u64 **
 		t->stash[t->nr_stashed++] = *(*slots)++;
 }
 
+/* Keeps the next records that are of word @word, for the path that is pending. */
+static void stash_records(struct feed_thread *t, s32 word)
+{
+	for (; t->record < t->record_end && path_record_word(t->record, t->trace) <= word;
+	     t->record++) {
+		if (t->nr_stashed_records == ARRAY_SIZE(t->stash_record))
+			continue;
+		t->stash_record[t->nr_stashed_records] = *t->record;
+		/* Of the first word of a trace at 0. */
+		t->stash_record[t->nr_stashed_records++].at = t->record->what & PATH_RECORD_COUNTED
+								      ? 4
+								      : 0;
+	}
+}
+
 /* The pending one, behind which come @n words at @next. Returns how many of them are about it. */
 static u32 settle_pending(struct feed *f, struct feed_thread *t, struct model_core *core,
 			  const u32 *next, u32 n)
 {
+	const struct path_record *record = t->record, *end = t->record_end;
+	u64 trace = t->trace;
 	u32 used;
 
 	t->next = t->stash;
 	t->end = t->stash + t->nr_stashed;
+	t->record = t->stash_record;
+	t->record_end = t->stash_record + t->nr_stashed_records;
+	t->trace = 0;
+	t->word = 0;
 	used = settle(f, t, core, t->pending, next, n);
-	t->pending = t->nr_stashed = 0;
+	t->pending = t->nr_stashed = t->nr_stashed_records = 0;
+	t->record = record;
+	t->record_end = end;
+	t->trace = trace;
 	return used;
 }
 
-void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core,
-		const struct feed_input *in)
+static void tell_hits(struct feed_thread *t, struct model_core *core)
+{
+	model_hits(core, t->loads, t->stores);
+	t->loads = t->stores = 0;
+}
+
+static void take_words(struct feed *f, struct feed_thread *t, struct model_core *core,
+		       const struct feed_input *in)
 {
 	const u32 *words = in->words;
 	const u64 *slots = in->slots, *end = slots + (has_memory(f) ? in->nr_slots : 0);
 	u32 i = 0, n = in->nr_words;
 
+	t->record = in->records;
+	t->record_end = in->records + in->nr_records;
+	t->trace = in->trace;
 	if (t->pending && n) {
+		stash_records(t, -1);
 		if (is_path(words[0]) || (words[0] & PATH_TRACE_KIND) != PATH_TRACE_BACK)
 			complete_pending(f, t, &slots, end);
 		i = settle_pending(f, t, core, words, n);
@@ -698,12 +904,14 @@ void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core,
 	t->next = slots;
 	t->end = end;
 	while (i < n) {
+		t->word = (s32)i;
 		if (unlikely(!is_path(words[i]))) {
 			i += take_entry(f, t, core, words + i, n - i);
 		} else if (unlikely(i + 1 == n)) {
 			t->pending = words[i];
 			while (t->next < t->end && t->nr_stashed < PATH_SLOTS_MAX)
 				t->stash[t->nr_stashed++] = *t->next++;
+			stash_records(t, (s32)i);
 			return;
 		} else if (likely(is_path(words[i + 1]))) {
 			if (f->parts == MODEL_BRANCHES)
@@ -718,10 +926,19 @@ void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core,
 	}
 }
 
+void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core,
+		const struct feed_input *in)
+{
+	take_words(f, t, core, in);
+	tell_hits(t, core);
+}
+
 void feed_settle(struct feed *f, struct feed_thread *t, struct model_core *core)
 {
+	t->record = t->record_end = NULL;
 	if (t->pending)
 		settle_pending(f, t, core, NULL, 0);
+	tell_hits(t, core);
 }
 
 void feed_init(struct feed *f, struct model *model, const struct path_space *space, u32 parts)

@@ -15,6 +15,8 @@
 
 #define FEED_ROOM (128u << 20) /* bytes for what is worked out; without room it is done again */
 
+#define FEED_RECORDS 2048u /* of a path, at most */
+
 #define FEED_PATH_MAX 65536u /* bytes of the largest path */
 
 struct feed {
@@ -42,14 +44,23 @@ struct feed_thread {
 	const u64 *next, *end; /* slots that are left */
 	u32 nr_stashed;        /* slots of the pending path */
 	u64 stash[PATH_SLOTS_MAX];
+	/* Likewise records, of a trace that begins at `trace`, and of which `word` is looked at. */
+	const struct path_record *record, *record_end;
+	u64 trace;
+	s32 word;
+	u64 loads, stores; /* that were left out, and have not been told */
+	u32 nr_stashed_records;
+	struct path_record stash_record[FEED_RECORDS];
 };
 
 /* A piece of a trace. */
 struct feed_input {
 	const u32 *words;
-	const u64 *slots; /* of these */
+	const u64 *slots;                  /* of these, where paths have slots */
+	const struct path_record *records; /* where they have records */
+	u64 trace;                         /* the address of the first word, as records say it */
 	u32 nr_words;
-	u64 nr_slots;
+	u64 nr_slots, nr_records;
 };
 
 /* @space describes the paths; @model has been made with @parts. */

@@ -17,6 +17,7 @@ _Static_assert(sizeof(struct machine) <= RUN_CONFIG_MACHINE,
 /* All of a model, in one mapping of which little is touched. */
 struct simulation {
 	u64 size;
+	u32 user[MODEL_CORES];                  /* whose trace came last, by thread->id */
 	u64 shown[MODEL_CORES][MODEL_COUNTERS]; /* of each core, in the meters of its threads */
 	struct feed feed;
 	u8 model[] __attribute__((aligned(64)));
@@ -42,6 +43,27 @@ static void take_core(struct thread *t)
 static struct model_core *core_of(struct thread *t)
 {
 	return model_core(simulation->feed.model, t->modeled.core);
+}
+
+/*
+ * The filter of @t knows of what @t has accessed since the model began; others on the same core
+ * have accessed more.
+ */
+static void use_filter(struct thread *t)
+{
+	struct dbt_filtering *filter = &t->dbt.filter;
+
+	model_use_filter(core_of(t), filter->load, filter->store);
+	if (simulation->user[t->modeled.core] == t->id)
+		return;
+	simulation->user[t->modeled.core] = t->id;
+	dbt_filter_forget(&t->dbt);
+}
+
+static void forget_filter(u32 core)
+{
+	model_use_filter(model_core(simulation->feed.model, core), NULL, NULL);
+	simulation->user[core] = 0;
 }
 
 /* Whether there is a model, and a place for @t in it. */
@@ -80,6 +102,11 @@ static void take_words(struct thread *t, const u32 *words, u32 n)
 		.nr_words = n,
 		.slots = (const u64 *)t->dbt.slots_start,
 		.nr_slots = (t->dbt.slots_at - t->dbt.slots_start) / sizeof(u64),
+		.records = (const struct path_record *)t->dbt.slots_start,
+		.nr_records = traces_filtered() ? (t->dbt.slots_at - t->dbt.slots_start) /
+							  sizeof(struct path_record)
+						: 0,
+		.trace = t->dbt.trace_start,
 	};
 
 	lock_acquire(&lock, t->id, thread_gone);
@@ -87,6 +114,7 @@ static void take_words(struct thread *t, const u32 *words, u32 n)
 		simulation->feed.space = paths_space();
 		arch_segments(&t->dbt, &t->modeled.feed->fs_base, &t->modeled.feed->gs_base);
 		feed_words(&simulation->feed, t->modeled.feed, core_of(t), &in);
+		use_filter(t);
 		show(t);
 	}
 	lock_release(&lock, t->id);
@@ -127,6 +155,15 @@ static bool make(u32 parts)
 	return true;
 }
 
+static void trace_memory(const struct machine *m)
+{
+	u32 sets = model_filter_sets(m);
+
+	trace_use_memory();
+	if (sets)
+		trace_use_filter((u32)__builtin_ctz(m->memory.line), sets);
+}
+
 /* Takes notice of what is wanted. True: there is a model that was not there before. */
 static bool take_parts(void)
 {
@@ -138,7 +175,7 @@ static bool take_parts(void)
 		return false;
 	trace_use(&model_user);
 	if (parts & (MODEL_CACHES | MODEL_TLBS))
-		trace_use_memory();
+		trace_memory(model_machine(simulation->feed.model));
 	return true;
 }
 
@@ -165,6 +202,10 @@ void simulate_forked(struct thread *t)
 {
 	lock_reset(&lock);
 	cores_used = t->modeled.on ? BIT(t->modeled.core) : 0;
+	/* Filters of threads that are not here. */
+	for (u32 i = 0; simulation && i < MODEL_CORES; i++)
+		if (simulation->user[i] && (!t->modeled.on || t->modeled.core != i))
+			forget_filter(i);
 }
 
 void simulate_end(struct thread *t)
@@ -175,6 +216,8 @@ void simulate_end(struct thread *t)
 	if (!t->modeled.on)
 		return;
 	lock_acquire(&lock, this_thread()->id, thread_gone);
+	if (simulation && simulation->user[t->modeled.core] == t->id)
+		forget_filter(t->modeled.core);
 	t->modeled.on = false;
 	cores_used &= ~BIT(t->modeled.core);
 	lock_release(&lock, this_thread()->id);

@@ -7,11 +7,11 @@
 
 #define GUARD       0x1000ul
 #define MAPPED_SIZE (PATH_TRACE_SIZE + GUARD)
-#define SLOTS_USUAL 0x40000ul /* what paths need of it, nearly always */
+#define SLOTS_USUAL (u64) PATH_RECORDS_SIZE /* what paths need of it, nearly always */
 
 static const struct trace_user *users[TRACE_USERS];
 static u32 nr_users;
-static bool memory;
+static bool memory, filter;
 
 void trace_use(const struct trace_user *user)
 {
@@ -28,9 +28,23 @@ void trace_use_memory(void)
 	memory = true;
 }
 
+void trace_use_filter(u32 shift, u32 sets)
+{
+	dbt_filter(shift, sets);
+	filter = true;
+}
+
+bool traces_filtered(void)
+{
+	return filter;
+}
+
 u64 traces_mask(void)
 {
-	return nr_users ? DBT_MASK_TRACE | (memory ? DBT_MASK_MEMORY : 0) : 0;
+	if (!nr_users)
+		return 0;
+	return DBT_MASK_TRACE | (memory ? DBT_MASK_MEMORY : 0) |
+	       (memory && filter ? DBT_MASK_FILTER : 0);
 }
 
 u64 traces_map(struct dbt_thread *dbt)
@@ -54,6 +68,11 @@ u64 traces_map_slots(struct dbt_thread *dbt)
 	if (!at)
 		die("no memory to trace what a thread accesses; raise the limit of addresses "
 		    "(ulimit -v)\n");
+	if (filter) {
+		if (sys_mprotect(at + PATH_RECORDS_SIZE, GUARD, PROT_NONE))
+			die("no memory to trace what a thread accesses\n");
+		limits_ours(0, -(s64)GUARD);
+	}
 	sys_madvise(at, SLOTS_USUAL, MADV_POPULATE_WRITE);
 	return (u64)at;
 }
@@ -76,6 +95,8 @@ void traces_hand_over(struct thread *t)
 
 void traces_unmap(struct thread *t)
 {
+	if (t->dbt.slots_start && filter)
+		limits_ours(0, GUARD);
 	if (t->dbt.slots_start)
 		region_unmap((void *)t->dbt.slots_start, PATH_SLOTS_SIZE);
 	t->dbt.slots_start = t->dbt.slots_at = 0;

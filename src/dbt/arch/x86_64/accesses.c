@@ -39,11 +39,18 @@ struct planning {
 
 static const struct origin none = {.reg = REG_NONE};
 
+static bool is_filtered(void)
+{
+	return cache.mask & DBT_MASK_FILTER;
+}
+
 static void want(struct planning *p, const struct origin *o)
 {
 	struct recording *r = &p->b->recording;
 	u16 *regs = o->after ? &r->after[o->insn] : &r->before[o->insn];
 
+	if (is_filtered())
+		return;
 	if (*regs & BIT(o->reg))
 		return;
 	if (p->slots == PATH_SLOTS_MAX) {
@@ -59,7 +66,7 @@ static struct origin use(struct planning *p, u8 reg)
 {
 	struct origin *o = &p->regs[reg];
 
-	if (!o->known)
+	if (!o->known || is_filtered())
 		*o = (struct origin){.insn = (u8)p->insn, .reg = reg, .known = true};
 	want(p, o);
 	return *o;
@@ -366,6 +373,9 @@ void accesses_plan(struct build *b, struct path_details *details)
 			if (plan->frags[frag].flags & FRAG_RESTART)
 				begin_path(&p);
 		drafts_before = p.n;
+		r->accesses_before[n] = (u16)p.n;
+		r->read[n] = full.gpr_read;
+		r->written[n] = full.gpr_written;
 		if (is_done_here(i))
 			add_accesses(&p, &full, i->pc);
 		/* No program has so many; what is left out is an access that nobody sees. */
@@ -373,17 +383,22 @@ void accesses_plan(struct build *b, struct path_details *details)
 			p.n = drafts_before;
 		follow(&p, &full);
 	}
+	r->accesses_before[plan->nr_insns] = (u16)p.n;
 	number_slots(r, plan->nr_insns);
 	for (u32 i = 0; i < p.n; i++) {
 		const struct draft *d = &drafts[i];
 		struct path_access *a = &accesses[i];
 
 		*a = d->access;
+		a->base = a->index = PATH_NO_SLOT;
+		if (is_filtered())
+			continue;
 		a->base = slot_of(r, &d->base);
 		a->index = slot_of(r, &d->index);
 		a->disp += d->base.more + (d->index.more << a->scale);
 	}
 	details->memory = true;
+	details->records = is_filtered();
 	details->slot_insn = slot_insn;
 	details->nr_slots = r->slots_before[plan->nr_insns];
 	details->accesses = accesses;
@@ -433,11 +448,55 @@ static bool records(const struct build *b)
 	return cache.mask & DBT_MASK_MEMORY && b->block->path_block;
 }
 
+static bool is_counted(const struct build *b, u32 index)
+{
+	return b->nr_counts && b->counts[b->nr_counts - 1].upto > index;
+}
+
+static struct access_site site_of(const struct build *b, u32 number)
+{
+	const struct draft *d = &drafts[number];
+
+	return (struct access_site){.disp = d->access.disp,
+				    .number = (u16)number,
+				    .size = d->access.size,
+				    .kind = d->access.kind,
+				    .flags = d->access.flags,
+				    .base = d->base.reg,
+				    .index = d->index.reg,
+				    .scale = d->access.scale,
+				    .insn = d->access.insn,
+				    .counted = is_counted(b, d->access.insn)};
+}
+
+static void filter(struct build *b, u32 index, bool after)
+{
+	const struct recording *r = &b->recording;
+
+	for (u32 i = r->accesses_before[index]; i < r->accesses_before[index + 1]; i++) {
+		struct access_site s = site_of(b, i);
+		bool string = s.kind >= PATH_LOADS;
+
+		if (after && string)
+			filter_string_after(b, &s);
+		else if (!after && string)
+			filter_string(b, &s);
+		else if (!after)
+			filter_access(b, &s);
+	}
+	if (after && b->plan.insns[index].d.special == SP_WRFSBASE)
+		filter_segment(b, &b->plan.insns[index].d);
+}
+
 void accesses_record(struct build *b, u32 index)
 {
 	const struct recording *r = &b->recording;
 
-	if (records(b) && r->before[index])
+	if (!records(b))
+		return;
+	if (is_filtered())
+		filter(b, index, false);
+	else if (r->before[index])
 		record(b, index, r->before[index], r->slots_before[index]);
 }
 
@@ -445,7 +504,11 @@ void accesses_record_after(struct build *b, u32 index)
 {
 	const struct recording *r = &b->recording;
 
-	if (records(b) && r->after[index])
+	if (!records(b))
+		return;
+	if (is_filtered())
+		filter(b, index, true);
+	else if (r->after[index])
 		record(b, index, r->after[index],
 		       r->slots_before[index] + count_bits(r->before[index]));
 }

@@ -28,6 +28,21 @@ struct recording {
 	u16 before[BLOCK_INSNS_MAX]; /* registers whose values are recorded before an instruction */
 	u16 after[BLOCK_INSNS_MAX];
 	u16 slots_before[BLOCK_INSNS_MAX + 1]; /* slots of the instructions before it */
+	/* For the filter: accesses of the instructions before it; registers that each needs. */
+	u16 accesses_before[BLOCK_INSNS_MAX + 1];
+	u16 read[BLOCK_INSNS_MAX], written[BLOCK_INSNS_MAX];
+};
+
+/* An access for the filter: what its address is made of when the instruction begins. */
+struct access_site {
+	u64 disp;
+	u16 number; /* of the block's accesses */
+	u16 size;
+	u8 kind, flags; /* enum path_access_kind, enum path_access_flags */
+	u8 base, index; /* enum insn_reg; REG_NONE: none */
+	u8 scale;
+	u8 insn;
+	bool counted; /* the path has been counted already */
 };
 
 /* A superblock being made. */
@@ -84,6 +99,17 @@ static inline u32 accesses_slots(const struct build *b, u32 upto)
 {
 	return b->recording.slots_before[upto] - b->recording.slots_before[b->restart];
 }
+
+/*
+ * filter.c: code in front of the instruction that looks whether an access is to be recorded. Of a
+ * string instruction that repeats the second and third come before and behind it, for each string.
+ * filter_segment() comes behind one that writes the base of FS. filter_init() makes the stubs.
+ */
+void filter_access(struct build *b, const struct access_site *s);
+void filter_string(struct build *b, const struct access_site *s);
+void filter_string_after(struct build *b, const struct access_site *s);
+void filter_segment(struct build *b, const struct insn *i);
+void filter_init(void);
 
 /*
  * countdown.c: code on its way to a deadline. countdown_hit() adds 1 to the word of @class, of

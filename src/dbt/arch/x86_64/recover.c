@@ -131,12 +131,14 @@ void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off
 		const struct block_count *c = &b->counts[i];
 
 		if (c->offset <= off && c->upto >= index && c->upto > restart) {
+			path_records_drop(t, index, true);
 			w = weight_of(b->insns, index, c->upto);
 			meter_add(t, &w, -1ull);
 			path_correct(t, b->path_block, index, c->upto, -1);
 			return;
 		}
 	}
+	path_records_drop(t, index, false);
 	w = weight_of(b->insns, restart, index);
 	meter_add(t, &w, 1);
 	path_correct(t, b->path_block, restart, index, 1);
@@ -435,6 +437,16 @@ static enum dbt_where write_fault(struct dbt_thread *t, struct sigcontext_64 *m,
 	return DBT_RESUME;
 }
 
+/* Whether the records have come to their end: emit_append() goes on at the beginning. */
+static bool records_are_full(struct dbt_thread *t, struct sigcontext_64 *m, u64 addr)
+{
+	u64 next = path_records_full(t, addr);
+
+	if (next)
+		m->cx = next;
+	return next;
+}
+
 /* Whether emit_trace() has come to the end of the trace: it goes on at the beginning. */
 static bool trace_is_full(struct dbt_thread *t, struct sigcontext_64 *m, u64 addr)
 {
@@ -464,7 +476,8 @@ enum dbt_where dbt_fault(struct dbt_thread *t, void *context, u64 addr, bool wri
 		m->ip = (u64)dbt_fetch_fault;
 		return DBT_RESUME;
 	}
-	if (write && dbt_in_cache(pc) && trace_is_full(t, m, addr))
+	if (write && dbt_in_cache(pc) &&
+	    (trace_is_full(t, m, addr) || records_are_full(t, m, addr)))
 		return DBT_RESUME;
 	if (dbt_in_cache(pc)) {
 		b = block_by_code(pc);

@@ -69,6 +69,7 @@ void arch_init(void)
 	CHECK(emit_at(&e) <= cache.code_size);
 	if (cache_has_deadlines())
 		countdown_init();
+	filter_init();
 }
 
 static bool entry_has_room(void)

@@ -1,0 +1,527 @@
+/*
+ * The filter of accesses: abi/path-trace.h. In front of each access code looks whether its line is
+ * the one that was accessed last in its set, or, of a store, stored to last; such an access is told
+ * to nobody. Any other is appended to the thread's records, and its line becomes the last one.
+ *
+ *   lea A, [operand]; shr A, line; and A, sets - 1     the set
+ *   mov A, gs:filter[A]                                minus the address of its line
+ *   lea A, [A + operand + size - 1]                    where the last byte is in that line,
+ *   cmp A, line - 1; ja cold                           if it is there
+ *
+ * Another line of the set, or what begins in this one and ends in the next, is farther away. Where
+ * flags matter pext and jrcxz do the same, or lahf keeps them.
+ */
+#include <asm/prctl.h>
+
+#include "dbt/arch/x86_64/branch-priv.h"
+#include "sys/kernel.h"
+
+#define COLD_BYTES 80u /* of an access, at most */
+
+static bool fits_s8(s64 v)
+{
+	return v >= -128 && v < 128;
+}
+
+/* Its displacement, and with it any byte of the operand, is one of an instruction. */
+static bool is_near(const struct access_site *s)
+{
+	return fits_s32(s->disp) && fits_s32(s->disp + s->size);
+}
+
+static bool has_segment(const struct access_site *s)
+{
+	return s->flags & (PATH_FS | PATH_GS);
+}
+
+static u32 segment_at(const struct access_site *s)
+{
+	return s->flags & PATH_FS ? GS(filter.fs_base) : GS(arch.gs_base);
+}
+
+static bool is_constant(const struct access_site *s)
+{
+	return s->base == REG_NONE && s->index == REG_NONE && !has_segment(s);
+}
+
+/* lea @to, [@to + (@reg << @scale) + @disp] */
+static void emit_add_reg(struct emitter *e, u8 to, u8 reg, u8 scale, s32 disp)
+{
+	u8 base = to, index = reg;
+
+	/* rsp is no index. */
+	if (index == REG_RSP) {
+		base = REG_RSP;
+		index = to;
+	}
+	emit4(e, (u8)(0x48 | (to >> 3) << 2 | (index >> 3) << 1 | base >> 3), 0x8d,
+	      (u8)((fits_s8(disp) ? 0x44 : 0x84) | (to & 7) << 3),
+	      (u8)(scale << 6 | (index & 7) << 3 | (base & 7)));
+	if (fits_s8(disp))
+		emit1(e, (u8)disp);
+	else
+		emit_u32(e, (u32)disp);
+}
+
+/* lea @to, [@to + @disp] */
+static void emit_add_constant(struct emitter *e, u8 to, s32 disp)
+{
+	emit3(e, (u8)(0x48 | (to >> 3) * 5), 0x8d, (u8)(0x80 | (to & 7) * 9));
+	emit_u32(e, (u32)disp);
+}
+
+/* Adds the operand, without a segment's base, and @more to @to. */
+static void emit_add_operand(struct emitter *e, const struct access_site *s, u8 to, u32 more)
+{
+	s32 disp = (s32)(s->disp + more);
+
+	if (s->base != REG_NONE)
+		emit_add_reg(e, to, s->base, 0, disp);
+	else if (s->index == REG_NONE)
+		emit_add_constant(e, to, disp);
+	if (s->index != REG_NONE)
+		emit_add_reg(e, to, s->index, s->scale, s->base == REG_NONE ? disp : 0);
+}
+
+/* @to = the address, of which it is no register; no flags. @other is neither, and spilled. */
+static void emit_address(struct emitter *e, const struct access_site *s, u8 to, u8 other)
+{
+	bool byte = s->flags & PATH_BYTE_INDEX;
+
+	if (!byte && !(s->flags & PATH_ADDR32) && is_near(s) && !is_constant(s)) {
+		if (has_segment(s)) {
+			emit_load_gs(e, to, segment_at(s));
+			emit_add_operand(e, s, to, 0);
+		} else if (s->base != REG_NONE) {
+			s32 disp = (s32)s->disp;
+
+			emit3(e, (u8)(0x48 | (to >> 3) << 2 | s->base >> 3), 0x8d,
+			      (u8)((fits_s8(disp) ? 0x40 : 0x80) | (to & 7) << 3 | (s->base & 7)));
+			if ((s->base & 7) == REG_RSP)
+				emit1(e, 0x24);
+			if (fits_s8(disp))
+				emit1(e, (u8)disp);
+			else
+				emit_u32(e, (u32)disp);
+			if (s->index != REG_NONE)
+				emit_add_reg(e, to, s->index, s->scale, 0);
+		} else {
+			/* lea to, [index * scale + disp32] */
+			emit4(e, (u8)(0x48 | (to >> 3) << 2 | (s->index >> 3) << 1), 0x8d,
+			      (u8)(0x04 | (to & 7) << 3),
+			      (u8)(s->scale << 6 | (s->index & 7) << 3 | 5));
+			emit_u32(e, (u32)s->disp);
+		}
+		return;
+	}
+	if (byte) {
+		/* movzx to, al */
+		emit4(e, (u8)(0x40 | (to >> 3) << 2), 0x0f, 0xb6, (u8)(0xc0 | (to & 7) << 3));
+		emit_add_reg(e, to, s->base, 0, (s32)s->disp);
+	} else {
+		emit_mov_imm(e, to, s->disp);
+		if (s->base != REG_NONE)
+			emit_add_reg(e, to, s->base, 0, 0);
+		if (s->index != REG_NONE)
+			emit_add_reg(e, to, s->index, s->scale, 0);
+	}
+	if (s->flags & PATH_ADDR32) /* mov to32, to32 */
+		emit3(e, (u8)(0x40 | (to >> 3) * 5), 0x89, (u8)(0xc0 | (to & 7) * 9));
+	if (!has_segment(s))
+		return;
+	emit_load_gs(e, other, segment_at(s));
+	emit_add_reg(e, to, other, 0, 0);
+}
+
+/* @reg = gs:[@reg * 8 + @at] */
+static void emit_load_entry(struct emitter *e, u8 reg, u32 at)
+{
+	emit4(e, PREFIX_GS, (u8)(0x48 | (reg >> 3) * 6), 0x8b, (u8)(0x04 | (reg & 7) << 3));
+	emit1(e, (u8)(3 << 6 | (reg & 7) << 3 | 5));
+	emit_u32(e, at);
+}
+
+/* and, cmp, ... (@op of group 1) @reg, @v; with 64 bits if @wide */
+static void emit_group1(struct emitter *e, bool wide, u8 op, u8 reg, u32 v)
+{
+	emit3(e, (u8)((wide ? 0x48 : 0x40) | reg >> 3), fits_s8(v) ? 0x83 : 0x81,
+	      (u8)(0xc0 | op << 3 | (reg & 7)));
+	if (fits_s8(v))
+		emit1(e, (u8)v);
+	else
+		emit_u32(e, v);
+}
+
+#define OP_ADD 0
+#define OP_AND 4
+#define OP_SUB 5
+#define OP_CMP 7
+
+/* shr @reg, to the number of the line */
+static void emit_shift(struct emitter *e, bool wide, u8 reg)
+{
+	emit4(e, (u8)((wide ? 0x48 : 0x40) | reg >> 3), 0xc1, (u8)(0xe8 | (reg & 7)),
+	      cache.filter_shift);
+}
+
+/* pext rcx, rcx, [@word] */
+static void emit_pext_rcx(struct emitter *e, u32 word)
+{
+	emit4(e, 0xc4, 0xe2, 0xf2, 0xf5);
+	emit1(e, 0x0d);
+	emit_rel_to(e, word);
+}
+
+static u32 table_of(const struct access_site *s)
+{
+	return s->kind == PATH_STORE ? GS(filter.store) : GS(filter.load);
+}
+
+static u32 stub_of(const struct access_site *s)
+{
+	switch (s->kind) {
+	case PATH_LOAD: return cache.record_load;
+	case PATH_STORE: return cache.record_store;
+	case PATH_PREFETCH: return cache.record_only;
+	default: return cache.record_string;
+	}
+}
+
+static u32 what_of(const struct access_site *s)
+{
+	return path_record_what(s->number, s->insn, s->counted, s->size ? s->size - 1u : 0);
+}
+
+/* filter.addr has the address: records it, and goes on at @back. Changes @reg. */
+static void emit_record(struct emitter *e, const struct access_site *s, u8 reg, u64 back)
+{
+	emit_store_gs_imm(e, GS(filter.what), what_of(s));
+	/* lea reg, [rip + back] */
+	emit3(e, (u8)(0x48 | (reg >> 3) << 2), 0x8d, (u8)(0x05 | (reg & 7) << 3));
+	emit_rel(e, back, 0);
+	emit_store_gs(e, GS(filter.back), reg);
+	emit_jmp(e, stub_of(s));
+}
+
+/* The register that is best spilled in front of instruction @index, none of @not. */
+static u8 spare_register(const struct build *b, u32 index, u16 not )
+{
+	const struct recording *r = &b->recording;
+	u16 left = (u16)(0x0fff & ~(not | BIT(REG_RSP))), dead = 0;
+
+	for (u32 i = index; i < b->plan.nr_insns && i < index + 16; i++) {
+		u16 after = (u16)(left & ~r->read[i]);
+
+		if (!after)
+			break;
+		left = after;
+		dead = (u16)(left & r->written[i]);
+		if (dead)
+			break;
+	}
+	return (u8)__builtin_ctz(dead ? dead : left);
+}
+
+static u16 bit_of(u8 reg)
+{
+	return reg == REG_NONE ? 0 : (u16)BIT(reg);
+}
+
+/* What is too odd for the filter is recorded in any case. */
+static void emit_always(struct build *b, const struct access_site *s, u16 regs)
+{
+	u8 to = spare_register(b, s->insn, regs);
+	u8 other = spare_register(b, s->insn, (u16)(regs | BIT(to)));
+	struct emitter *e = &b->e, c;
+
+	emit_spill(e, to);
+	emit_spill(e, other);
+	emit_address(e, s, to, other);
+	emit_store_gs(e, GS(filter.addr), to);
+	c = *e;
+	/* Twice: the first time it is not known where it ends. */
+	emit_record(&c, s, to, 0);
+	emit_record(e, s, to, emit_addr(&c));
+	emit_unspill(e, to);
+	emit_unspill(e, other);
+}
+
+static u32 emit_cold(const struct access_site *s, u8 reg, u64 back)
+{
+	struct emitter c = cold_begin(COLD_BYTES);
+	const u8 *begin = c.p;
+	u32 at = emit_at(&c);
+
+	emit_address(&c, s, reg, REG_NONE);
+	emit_store_gs(&c, GS(filter.addr), reg);
+	emit_record(&c, s, reg, back);
+	CHECK(c.p - begin <= COLD_BYTES);
+	return at;
+}
+
+/* Changes arithmetic flags. */
+static void emit_compare(struct emitter *e, const struct access_site *s, u8 reg)
+{
+	u32 table = table_of(s), to;
+
+	if (is_constant(s)) {
+		u64 line = s->disp >> cache.filter_shift;
+		u32 set = (u32)line & (cache.filter_sets - 1);
+
+		emit_mov_imm(e, reg, -(line << cache.filter_shift));
+		emit_gs_op(e, 0x3b, reg, table + set * 8); /* cmp reg, gs:[] */
+		emit2(e, 0x0f, 0x85);                      /* jne */
+	} else {
+		emit_address(e, s, reg, REG_NONE);
+		emit_shift(e, true, reg);
+		emit_group1(e, false, OP_AND, reg, cache.filter_sets - 1);
+		emit_load_entry(e, reg, table);
+		emit_add_operand(e, s, reg, s->size - 1u);
+		if (has_segment(s))
+			emit_gs_op(e, 0x03, reg, segment_at(s)); /* add */
+		emit_group1(e, true, OP_CMP, reg, (1u << cache.filter_shift) - 1);
+		emit2(e, 0x0f, 0x87); /* ja */
+	}
+	emit_u32(e, 0);
+	to = emit_cold(s, reg, emit_addr(e)) - emit_at(e);
+	__builtin_memcpy(e->p - 4, &to, 4);
+}
+
+/* The same without a change of flags, by rcx. */
+static void emit_compare_rcx(struct emitter *e, const struct access_site *s)
+{
+	emit_address(e, s, REG_RCX, REG_NONE);
+	emit_pext_rcx(e, cache.filter_set_bits);
+	emit_load_entry(e, REG_RCX, table_of(s));
+	emit_add_operand(e, s, REG_RCX, s->size - 1u);
+	emit_pext_rcx(e, cache.filter_line_bits);
+	emit2(e, 0xe3, 5); /* jrcxz over the jmp */
+	emit_jmp(e, emit_cold(s, REG_RCX, emit_addr(e) + 5));
+}
+
+static bool crosses(const struct access_site *s)
+{
+	u64 line = 1ull << cache.filter_shift;
+
+	return s->size > line || (is_constant(s) && (s->disp & (line - 1)) + s->size > line);
+}
+
+void filter_access(struct build *b, const struct access_site *s)
+{
+	u16 live = b->plan.insns[s->insn].live;
+	u16 regs = bit_of(s->base) | bit_of(s->index);
+	struct emitter *e = &b->e;
+	u8 reg;
+
+	if (s->kind >= PATH_PREFETCH || !s->size || crosses(s) ||
+	    s->flags & (PATH_ADDR32 | PATH_BYTE_INDEX) || (!is_constant(s) && !is_near(s))) {
+		emit_always(b, s, regs);
+		return;
+	}
+	if (!live) {
+		reg = spare_register(b, s->insn, regs);
+		emit_spill(e, reg);
+		emit_compare(e, s, reg);
+		emit_unspill(e, reg);
+		return;
+	}
+	if (!is_constant(s) && !has_segment(s) && !cache.fixed_tables && !(regs & BIT(REG_RCX))) {
+		emit_spill(e, REG_RCX);
+		emit_compare_rcx(e, s);
+		emit_unspill(e, REG_RCX);
+		return;
+	}
+	if (regs & BIT(REG_RAX)) {
+		emit_always(b, s, regs);
+		return;
+	}
+	reg = spare_register(b, s->insn, (u16)(regs | BIT(REG_RAX)));
+	emit_spill(e, REG_RAX);
+	emit_spill(e, reg);
+	emit4(e, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto al */
+	emit_compare(e, s, reg);
+	emit3(e, 0x04, 0x7f, 0x9e); /* add al, 0x7f; sahf */
+	emit_unspill(e, reg);
+	emit_unspill(e, REG_RAX);
+}
+
+static u32 string_at(u8 reg)
+{
+	return reg == REG_RSI ? GS(filter.from[0]) : GS(filter.from[1]);
+}
+
+void filter_string(struct build *b, const struct access_site *s)
+{
+	emit_store_gs(&b->e, string_at(s->base), s->base);
+}
+
+/* Where it began is in filter.from, where it is now in its register. */
+void filter_string_after(struct build *b, const struct access_site *s)
+{
+	struct emitter *e = &b->e, c;
+
+	emit_spill(e, REG_RAX);
+	emit_load_gs(e, REG_RAX, string_at(s->base));
+	emit_store_gs(e, GS(filter.addr), REG_RAX);
+	emit_store_gs(e, GS(filter.upto), s->base);
+	c = *e;
+	emit_record(&c, s, REG_RAX, 0);
+	emit_record(e, s, REG_RAX, emit_addr(&c));
+	emit_unspill(e, REG_RAX);
+}
+
+void filter_segment(struct build *b, const struct insn *i)
+{
+	emit_store_gs(&b->e, GS(filter.fs_base), insn_rm(i));
+	/* Of 32 bits the others become zero: mov dword gs:[], 0 */
+	if (i->opsize == 8)
+		return;
+	emit4(&b->e, PREFIX_GS, 0xc7, 0x04, 0x25);
+	emit_u32(&b->e, GS(filter.fs_base) + 4);
+	emit_u32(&b->e, 0);
+}
+
+/* mov [rcx + @at], rax or edx */
+static void emit_put(struct emitter *e, bool rax, u8 at)
+{
+	if (rax)
+		emit1(e, 0x48);
+	emit3(e, 0x89, rax ? 0x41 : 0x51, at);
+}
+
+/*
+ * Appends { rax, where the trace is, filter.what } to the records by rcx and rdx. The first store
+ * may find no more room: records_are_full().
+ */
+static void emit_append(struct emitter *e)
+{
+	emit_load_gs(e, REG_RCX, GS(slots_at));
+	emit_put(e, true, 0);
+	emit4(e, PREFIX_GS, 0x8b, 0x14, 0x25); /* mov edx, gs:[] */
+	emit_u32(e, GS(trace_at));
+	emit_put(e, false, 8);
+	emit4(e, PREFIX_GS, 0x8b, 0x14, 0x25);
+	emit_u32(e, GS(filter.what));
+	emit_put(e, false, 12);
+	emit_group1(e, true, OP_ADD, REG_RCX, sizeof(struct path_record));
+	emit_store_gs(e, GS(slots_at), REG_RCX);
+}
+
+/* The sets of the lines that are accessed: rax is the address, edx what[]. */
+static void emit_remember(struct emitter *e, bool store)
+{
+	u32 line = 1u << cache.filter_shift;
+	u8 *loop;
+
+	/* edx = how many more lines there are */
+	emit3(e, 0xc1, 0xea, PATH_RECORD_MORE_AT); /* shr edx */
+	emit2(e, 0x89, 0xc1);                      /* mov ecx, eax */
+	emit_group1(e, false, OP_AND, REG_RCX, line - 1);
+	emit2(e, 0x01, 0xca); /* add edx, ecx */
+	emit_shift(e, false, REG_RDX);
+	emit_group1(e, true, OP_AND, REG_RAX, -line);
+	loop = e->p;
+	emit3(e, 0x48, 0x89, 0xc1); /* mov rcx, rax */
+	emit_shift(e, true, REG_RCX);
+	emit_group1(e, false, OP_AND, REG_RCX, cache.filter_sets - 1);
+	emit3(e, 0x48, 0xf7, 0xd8); /* neg rax */
+	/* mov gs:[rcx * 8 + load], rax */
+	emit4(e, PREFIX_GS, 0x48, 0x89, 0x04);
+	emit1(e, 0xcd);
+	emit_u32(e, GS(filter.load));
+	if (store) {
+		emit4(e, PREFIX_GS, 0x48, 0x89, 0x04);
+		emit1(e, 0xcd);
+		emit_u32(e, GS(filter.store));
+	} else {
+		/* mov qword gs:[rcx * 8 + store], 0 */
+		emit4(e, PREFIX_GS, 0x48, 0xc7, 0x04);
+		emit1(e, 0xcd);
+		emit_u32(e, GS(filter.store));
+		emit_u32(e, 0);
+	}
+	emit3(e, 0x48, 0xf7, 0xd8);
+	emit_group1(e, true, OP_ADD, REG_RAX, line);
+	emit_group1(e, false, OP_SUB, REG_RDX, 1);
+	emit2(e, 0x79, (u8)(loop - (e->p + 2))); /* jns */
+}
+
+/* Forgets all. */
+static void emit_forget(struct emitter *e)
+{
+	u8 *loop;
+
+	emit1(e, 0xb9); /* mov ecx, sets - 1 */
+	emit_u32(e, cache.filter_sets - 1);
+	loop = e->p;
+	for (u32 i = 0; i < 2; i++) {
+		emit4(e, PREFIX_GS, 0x48, 0xc7, 0x04);
+		emit1(e, 0xcd);
+		emit_u32(e, i ? GS(filter.store) : GS(filter.load));
+		emit_u32(e, 0);
+	}
+	emit_group1(e, false, OP_SUB, REG_RCX, 1);
+	emit2(e, 0x79, (u8)(loop - (e->p + 2))); /* jns */
+}
+
+/* Code that emit_record() jumps to. It changes no register and no flag. */
+static u32 emit_stub(struct emitter *e, enum path_access_kind kind)
+{
+	u32 at = emit_at(e);
+	u8 *skip = NULL;
+
+	emit_store_gs(e, GS(filter.saved[0]), REG_RAX);
+	emit_store_gs(e, GS(filter.saved[1]), REG_RCX);
+	emit_store_gs(e, GS(filter.saved[2]), REG_RDX);
+	emit4(e, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto al */
+	emit_store_gs(e, GS(filter.flags), REG_RAX);
+	emit_load_gs(e, REG_RAX, GS(filter.addr));
+	if (kind == PATH_LOADS) {
+		emit_gs_op(e, 0x3b, REG_RAX, GS(filter.upto)); /* cmp: nothing was accessed */
+		emit2(e, 0x0f, 0x84);                          /* je */
+		emit_u32(e, 0);
+		skip = e->p;
+	}
+	emit_append(e);
+	if (kind == PATH_LOADS) {
+		emit_load_gs(e, REG_RAX, GS(filter.upto));
+		emit_append(e);
+	}
+	if (kind == PATH_LOADS)
+		emit_forget(e);
+	else if (kind != PATH_PREFETCH)
+		emit_remember(e, kind == PATH_STORE);
+	if (skip) {
+		u32 rel = (u32)(e->p - skip);
+
+		__builtin_memcpy(skip - 4, &rel, 4);
+	}
+	emit_load_gs(e, REG_RAX, GS(filter.flags));
+	emit3(e, 0x04, 0x7f, 0x9e); /* add al, 0x7f; sahf */
+	emit_load_gs(e, REG_RDX, GS(filter.saved[2]));
+	emit_load_gs(e, REG_RCX, GS(filter.saved[1]));
+	emit_load_gs(e, REG_RAX, GS(filter.saved[0]));
+	emit_jmp_gs(e, GS(filter.back));
+	return at;
+}
+
+void arch_filter_begin(struct dbt_thread *t)
+{
+	sys_arch_prctl(ARCH_GET_FS, (u64)&t->filter.fs_base);
+}
+
+void filter_init(void)
+{
+	struct emitter e;
+
+	if (!(cache.mask & DBT_MASK_FILTER))
+		return;
+	cache.filter_set_bits = cold_word((u64)(cache.filter_sets - 1) << cache.filter_shift);
+	cache.filter_line_bits = cold_word(-(1ull << cache.filter_shift));
+	e = cold_begin(1536);
+	cache.record_load = emit_stub(&e, PATH_LOAD);
+	cache.record_store = emit_stub(&e, PATH_STORE);
+	cache.record_only = emit_stub(&e, PATH_PREFETCH);
+	cache.record_string = emit_stub(&e, PATH_LOADS);
+	CHECK(e.p <= (u8 *)code_at(cache.cold) + 1536);
+}
