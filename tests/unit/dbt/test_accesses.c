@@ -1,6 +1,6 @@
 /*
  * The accesses that the model is told of, in order, are those that Zydis sees in native single
- * steps; and with the filter, but for what a filter leaves out that is obvious. The functions of the
+ * steps; and with the filter, but for those that an obvious filter leaves out. The functions of the
  * model are this test's: they note what they are told.
  */
 #include "model/feed.h"
