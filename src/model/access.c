@@ -12,8 +12,8 @@ static void worse(struct model_access *a, const struct found *f)
 }
 
 /* A line of a load or store that is no plain hit. */
-__attribute__((noinline)) static void data_other(struct model_core *core, u64 ip, u64 addr,
-						 bool store, struct model_access *a)
+static inline void data_other(struct model_core *core, u64 ip, u64 addr, bool store,
+			      struct model_access *a)
 {
 	u64 line = addr & core->line_mask;
 	u64 *tag = tags_touch(&core->l1d, tags_set(&core->l1d, line), line | TAG_VALID);
@@ -85,6 +85,16 @@ __attribute__((noinline)) static struct model_access data_slow(struct model_core
 	u64 first = addr & core->line_mask, end = last & core->line_mask;
 	bool recent = true;
 
+	if (likely(first == end)) {
+		recent = tag_is(recent_use(core, first, store), first | TAG_VALID);
+		if (unlikely(store && core->model->machine.cache[MACHINE_L1D].no_allocate))
+			core->recent.word[tags_set(&core->recent, first)] = 0;
+		if (core->parts & MODEL_CACHES)
+			data_other(core, ip, addr, store, &a);
+		if (core->parts & MODEL_TLBS && !recent)
+			data_tlb(core, addr, last, store ? MODEL_WRITE : MODEL_READ, &a);
+		return a;
+	}
 	/* A line that is accessed again at once has its translation from before. */
 	for (u64 line = first;; line += ~core->line_mask + 1) {
 		recent &= tag_is(recent_use(core, line, store), line | TAG_VALID);
@@ -93,12 +103,8 @@ __attribute__((noinline)) static struct model_access data_slow(struct model_core
 		if (line == end)
 			break;
 	}
-	if (core->parts & MODEL_CACHES) {
-		if (first == end)
-			data_other(core, ip, addr, store, &a);
-		else
-			data_two_lines(core, ip, first, end, store, &a);
-	}
+	if (core->parts & MODEL_CACHES)
+		data_two_lines(core, ip, first, end, store, &a);
 	if (core->parts & MODEL_TLBS && !recent)
 		data_tlb(core, addr, last, store ? MODEL_WRITE : MODEL_READ, &a);
 	return a;

@@ -619,16 +619,37 @@ __attribute__((noinline)) static void tell_records(struct feed *f, struct feed_t
 	/* Those of a path that is not described. */
 	while (t->record < t->record_end && path_record_word(t->record, t->trace) < t->word)
 		t->record++;
-	for (u32 i = 0; i < p->nr_accesses && t->record < t->record_end; i++) {
-		bool with = i + 1 < p->nr_accesses && a[i].kind >= PATH_LOADS &&
-			    a[i + 1].kind >= PATH_LOADS && a[i + 1].pc == a[i].pc;
+	while (p->nr_accesses && t->record < t->record_end &&
+	       path_record_word(t->record, t->trace) == t->word) {
+		const struct path_record *r = t->record;
+		u32 i = path_record_access(r) - a->number;
 
-		if (path_record_access(t->record) != a[i].number)
+		/* Numbers of a block's accesses follow one another. */
+		if (i >= p->nr_accesses || a[i].number != path_record_access(r)) {
+			t->record++;
 			continue;
-		if (next < op + a[i].before)
+		}
+		if (next < op + a[i].before) {
 			tell_ops(f, t, core, next, op + a[i].before, NULL);
-		next = op + a[i].before;
-		recorded(t, core, a + i, with ? a + i + 1 : NULL);
+			next = op + a[i].before;
+		}
+		if (a[i].kind == PATH_LOAD) {
+			model_load(core, a[i].pc, r->addr, a[i].size);
+			t->loads--;
+			t->record++;
+		} else if (a[i].kind == PATH_STORE) {
+			model_store(core, a[i].pc, r->addr, a[i].size);
+			t->stores--;
+			t->record++;
+		} else {
+			bool with = i + 1 < p->nr_accesses && a[i].kind >= PATH_LOADS &&
+				    a[i + 1].kind >= PATH_LOADS && a[i + 1].pc == a[i].pc;
+
+			recorded(t, core, a + i, with ? a + i + 1 : NULL);
+			/* One of a string alone says nothing. */
+			if (t->record == r)
+				t->record++;
+		}
 	}
 	tell_ops(f, t, core, next, end, NULL);
 	/* Of a path that was taken in part there may be more. */
