@@ -2,47 +2,13 @@
  * What old kernels did, or what was once promised, and no kernel of today does [PAGE-24, RING-12,
  * RING-16, RING-18, REC-22, DES-08, MISC-07, MISC-08].
  */
+#include "conform/records.h"
 #include "conform/region.h"
 
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
-
-#define PAGE  4096
-#define PAGES 64
-
-struct buffer {
-	int fd;
-	struct perf_event_mmap_page *page;
-	const u8 *data;
-	u64 at; /* of the next record */
-};
-
-static struct buffer map(long fd)
-{
-	struct buffer b = {.fd = (int)fd};
-
-	NEED(fd >= 0);
-	b.page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
-	NEED(b.page != MAP_FAILED);
-	b.data = (const u8 *)b.page + PAGE;
-	return b;
-}
-
-/* The next record, or NULL. Nothing goes round the end here. */
-static const struct perf_event_header *next(struct buffer *b)
-{
-	u64 head = __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE);
-	const struct perf_event_header *h = (const void *)(b->data + b->at);
-
-	NEED(head <= PAGES * PAGE);
-	if (b->at >= head)
-		return NULL;
-	NEED(h->size >= sizeof(*h) && h->size <= head - b->at);
-	b->at += h->size;
-	return h;
-}
 
 static struct pe_attr telling(void)
 {
@@ -60,8 +26,7 @@ static int ready_after_a_record(struct pe_attr attr)
 
 	prctl(PR_SET_NAME, "name");
 	NEED(b.page->data_head && poll(&p, 1, 0) >= 0);
-	munmap(b.page, (1 + PAGES) * PAGE);
-	close(b.fd);
+	unmap(&b);
 	return p.revents;
 }
 

@@ -3,46 +3,11 @@
  * after a frequency. Of page faults, which every machine has. A kernel never throttles these; of
  * what it throttles it would take another setting of the whole machine to have more than allowed.
  */
-#include "conform/conform.h"
+#include "conform/records.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-
-#define PAGE  4096
-#define PAGES 256
-
-struct buffer {
-	int fd;
-	struct perf_event_mmap_page *page;
-	const u8 *data;
-	u64 at; /* of the next record */
-};
-
-static struct buffer map(long fd)
-{
-	struct buffer b = {.fd = (int)fd};
-
-	NEED(fd >= 0);
-	b.page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
-	NEED(b.page != MAP_FAILED);
-	b.data = (const u8 *)b.page + PAGE;
-	return b;
-}
-
-/* The next record, or NULL. Nothing goes round the end here. */
-static const struct perf_event_header *next(struct buffer *b)
-{
-	u64 head = __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE);
-	const struct perf_event_header *h = (const void *)(b->data + b->at);
-
-	NEED(head <= PAGES * PAGE);
-	if (b->at >= head)
-		return NULL;
-	NEED(h->size >= sizeof(*h) && h->size <= head - b->at);
-	b->at += h->size;
-	return h;
-}
 
 static void touch(int n)
 {
@@ -298,7 +263,7 @@ CONFORM(frequency)
 		touch(2000);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	while ((h = next(&b))) {
-		u64 period = *(const u64 *)(h + 1);
+		u64 period = *words_of(h);
 
 		if (h->type != PERF_RECORD_SAMPLE)
 			continue;

@@ -1,0 +1,57 @@
+/*
+ * PURPOSE: the ring of an event in which nothing goes round the end, for programs that look at each
+ * of its records.
+ */
+#ifndef CONFORM_RECORDS_H
+#define CONFORM_RECORDS_H
+
+#include "conform/conform.h"
+
+#define PAGE  4096
+#define PAGES 64
+
+struct buffer {
+	int fd;
+	struct perf_event_mmap_page *page;
+	const u8 *data;
+	u64 at; /* of the next record */
+};
+
+static inline struct buffer map(long fd)
+{
+	struct buffer b = {.fd = (int)fd};
+
+	NEED(fd >= 0);
+	b.page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
+	NEED(b.page != MAP_FAILED);
+	b.data = (const u8 *)b.page + PAGE;
+	return b;
+}
+
+static inline void unmap(struct buffer *b)
+{
+	munmap(b->page, (1 + PAGES) * PAGE);
+	close(b->fd);
+}
+
+/* The next record, or NULL. */
+static inline const struct perf_event_header *next(struct buffer *b)
+{
+	u64 head = __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE);
+	const struct perf_event_header *h = (const void *)(b->data + b->at);
+
+	NEED(head <= PAGES * PAGE);
+	if (b->at >= head)
+		return NULL;
+	NEED(h->size >= sizeof(*h) && h->size <= head - b->at);
+	b->at += h->size;
+	return h;
+}
+
+/* What stands behind a record's head. */
+static inline const u64 *words_of(const struct perf_event_header *h)
+{
+	return (const u64 *)(h + 1);
+}
+
+#endif
