@@ -224,12 +224,15 @@ void data_watches_tell(const struct thread_trace *tt, struct trace_watch *watch)
 			probe_tell_watch(probe->event, watch);
 }
 
-void data_watches_open(struct thread_trace *tt)
+bool data_watches_open(struct thread_trace *tt)
 {
 	struct data_watch *w;
+	bool all = true;
 
 	list_for_each_entry (w, &tt->watches, link)
-		(void)!open_it(tt, w);
+		if (open_it(tt, w) && w->on)
+			all = false;
+	return all;
 }
 
 void data_watches_close(struct thread_trace *tt)

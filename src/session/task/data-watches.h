@@ -42,8 +42,8 @@ void data_watch_on(struct probe *probe);
  */
 void data_watches_tell(const struct thread_trace *tt, struct trace_watch *watch);
 
-/* The kernel's events are there, or are gone. */
-void data_watches_open(struct thread_trace *tt);
+/* The kernel's events are there; false: not one that is to be on. Or they are gone. */
+bool must_check data_watches_open(struct thread_trace *tt);
 void data_watches_close(struct thread_trace *tt);
 /* The thread has ended; its probes have none any more. */
 void data_watches_free(struct thread_trace *tt);

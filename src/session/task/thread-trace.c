@@ -431,8 +431,13 @@ void trace_stops(struct guest_thread *th, bool on)
 	for (u32 i = 0; on && i < TRACE_EVENTS; i++)
 		if (tt->deadlines[i].event && tt->deadlines[i].quantity == TRACE_BY_KERNEL)
 			set_stop(tt, &tt->deadlines[i]);
-	if (on)
-		data_watches_open(tt);
+	/* What the thread has no register for is not on: its event is to find that out. */
+	if (on && !data_watches_open(tt) && th->task && task_cpu(th->task) >= 0) {
+		u32 cpu = (u32)task_cpu(th->task);
+
+		task_sched_out(th->task);
+		task_sched_in(th->task, cpu);
+	}
 }
 
 static void retell(struct event *event)
