@@ -3,6 +3,7 @@
 its own into a core."""
 import json
 import os
+import re
 import resource
 import shutil
 import struct
@@ -11,6 +12,7 @@ import subprocess
 from e2e import ANYPERF, ENV, Skip, main, run, scratch, uncounted
 
 DYING = os.environ["E2E_DYING"]
+DYING_THREADS = os.environ["E2E_DYING_THREADS"]
 
 
 def old_program(directory):
@@ -190,6 +192,36 @@ def test_a_core_is_the_programs():
             if shutil.which("gdb"):
                 assert backtrace(path) == ["the_end", "before_it", "main"], backtrace(path)
             os.unlink(path)
+
+
+
+def backtraces(core):
+    """The functions of each thread, the innermost first, and some registers of the one that has
+    made no system call."""
+    ask = ["thread apply all bt", "thread apply all print {$rbx, $r12, $xmm3.v2_int64[0]}"]
+    out = subprocess.run(["gdb", "-q", "-nx", "-batch", "-ex", ask[0], "-ex", ask[1],
+                          DYING_THREADS, core], capture_output=True, text=True, check=False,
+                         timeout=50, env=ENV).stdout
+    threads = []
+    for part in re.split(r"^Thread .*\n", out, flags=re.M)[1:]:
+        frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?([^ ]+)", part, re.M)
+        if frames:
+            threads.append(tuple(frames))
+    return sorted(threads), "= {%d, 1, 1}" % 0x1111222233334444 in out
+
+
+def test_a_core_has_the_programs_threads():
+    """All threads are where the program has them, not in the runtime."""
+    if not shutil.which("gdb"):
+        raise Skip("gdb is not installed")
+    with scratch() as d:
+        native = backtraces(core_of(d, [DYING_THREADS]))
+        os.unlink(os.path.join(d, "kept"))
+        assert len(native[0]) == 4 and native[1], native
+        for how in ([], ["--count", "-o", "/dev/null"]):
+            ours = backtraces(core_of(d, [ANYPERF, "run", *how, "--", DYING_THREADS]))
+            os.unlink(os.path.join(d, "kept"))
+            assert ours == native, (ours, native)
 
 
 if __name__ == "__main__":

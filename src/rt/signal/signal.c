@@ -27,6 +27,7 @@
 #include "rt/syscall/syscall-table.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/core-threads.h"
 #include "rt/task/simulate.h"
 #include "rt/task/path-stream.h"
 #include "rt/task/process.h"
@@ -170,8 +171,10 @@ void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 	/* A core is the program's. ENOMEM only says that there are holes. */
 	sys_madvise((void *)REGION_START, REGION_END - REGION_START, MADV_DONTDUMP);
 	sys_madvise((void *)region_code_start, region_code_end - region_code_start, MADV_DONTDUMP);
-	if (SIG(info->si_signo) & SIGNALS_CORE && may_dump())
+	if (SIG(info->si_signo) & SIGNALS_CORE && may_dump()) {
+		core_threads_stop(t);
 		mm_expose(t);
+	}
 	sys_rt_sigaction(info->si_signo, &dfl, NULL);
 	if (raw_call4(__NR_rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), info->si_signo,
 		      (long)info))

@@ -10,6 +10,7 @@
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/core-threads.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/process.h"
 #include "sys/string.h"
@@ -25,8 +26,7 @@ static bool read_tracee(void *ctx, const void *addr, void *to, u64 len)
 	return mm_read_foreign(*(const u32 *)ctx, addr, to, len);
 }
 
-/* From what the kernel tells of @tid to what the program is; false if it is no guest. */
-static bool as_guest(u32 tid, u64 *user)
+bool tracee_as_guest(u32 tid, u64 *user)
 {
 	const struct dbt_foreign memory = {read_tracee, &tid};
 	struct dbt_regs regs;
@@ -43,7 +43,8 @@ static bool as_guest(u32 tid, u64 *user)
 /* The registers of @tid as a guest. */
 static bool guest_registers(u32 tid, u64 *user)
 {
-	return !raw_call4(__NR_ptrace, PTRACE_GETREGS, tid, 0, (long)user) && as_guest(tid, user);
+	return !raw_call4(__NR_ptrace, PTRACE_GETREGS, tid, 0, (long)user) &&
+	       tracee_as_guest(tid, user);
 }
 
 /* Writes over what the kernel has written at @at, @len bytes. */
@@ -55,7 +56,7 @@ static long show(struct thread *t, u32 tid, u64 at, u64 len)
 		return 0;
 	if (guest_read(user, at, sizeof(user)))
 		return -EFAULT;
-	return as_guest(tid, user) && guest_write(t, at, user, sizeof(user)) ? -EFAULT : 0;
+	return tracee_as_guest(tid, user) && guest_write(t, at, user, sizeof(user)) ? -EFAULT : 0;
 }
 
 /* The kernel has been asked, and has answered. */
