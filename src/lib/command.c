@@ -272,12 +272,16 @@ static void learn_failure(struct ap_command *c)
 	c->start_pipe = -1;
 }
 
+/* With what a runtime ends that could not begin the command: meter_no_launch(). */
+#define NO_LAUNCH 127
+
 static int failure(struct ap_command *c, struct ap_error *err)
 {
 	const char *text = "";
 	int e = c->exec_errno;
 
-	if (!e && c->virtual_pmu)
+	/* Guests can write there as well; but how it has ended the kernel says. */
+	if (!e && c->virtual_pmu && WIFEXITED(c->status) && WEXITSTATUS(c->status) == NO_LAUNCH)
 		e = ap__segment_failure(ap__virtual_segment(c->virtual_pmu), &text);
 	if (!e)
 		return 0;

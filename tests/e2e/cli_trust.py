@@ -85,6 +85,21 @@ def test_what_is_decided_beforehand_is_nobodys_to_change():
             assert seen == honest, (options, set(seen) ^ set(honest))
 
 
+def test_a_command_that_ran_has_not_failed_to_start():
+    """Another has written that the command could not be started."""
+    guest = subprocess.Popen([ANYPERF, "run", "--", "sh", "-c", "echo $$; read -r line; exit 3"],
+                             env=ENV, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+    fd = meters_of(int(guest.stdout.readline()))
+    # Behind the number of the last run and a text; `error` is the last of four words.
+    first = RUNS + 2 * 4 + 256
+    assert int.from_bytes(os.pread(fd, 4, first), "little") == 1
+    os.pwrite(fd, (-1).to_bytes(4, "little", signed=True), first + 12)
+    os.close(fd)
+    _, err = guest.communicate("go on\n", timeout=60)
+    assert (guest.returncode, err) == (3, ""), (guest, err)
+
+
 def test_what_programs_are_shown_and_where_there_is_no_room():
     """The machine's own files would be others' numbers and limits."""
     if os.geteuid():
