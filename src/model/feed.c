@@ -402,10 +402,10 @@ static void keep(struct feed *f, const struct model_core *core, u32 number,
 			b.targets = b.targets << 5 ^ o->target >> 1;
 			b.shift += 5;
 			jump[b.nr_jumps++] = o->pc;
-			/* So many that what was before is forgotten: none has them. */
-			if (b.shift >= 64)
-				return;
 		}
+		/* Nobody has so many that what was before is forgotten. */
+		if (b.shift >= 64 || b.nr_conds >= 64)
+			return;
 	}
 	p = (struct feed_path *)(f->room + f->used);
 	*p = *made;
@@ -741,6 +741,7 @@ static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_cor
 	_Static_assert(!(PATH_WORDS & (PATH_WORDS - 1)), "two are compared at once");
 	for (i = 0; i + 1 < n && (words[i] | words[i + 1]) < PATH_WORDS; i++) {
 		const struct feed_path *p = lookup(f, words[i]);
+		const struct branch_place *cond = (const struct branch_place *)(p + 1);
 		const struct path_branches *b = &p->branches;
 		bool last_wrong;
 
@@ -753,9 +754,9 @@ static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_cor
 		}
 		nr += b->nr;
 		targets = targets << b->shift ^ b->targets;
-		if (b->nr_conds)
-			wrong += predict_directions(predictor, (const struct branch_place *)(p + 1),
-						    b->nr_conds, b->taken, &last_wrong);
+		if (b->nr_conds && !predict_runs(predictor, cond, b->nr_conds, b->taken))
+			wrong += predict_directions(predictor, cond, b->nr_conds, b->taken,
+						    &last_wrong);
 		open = p->open;
 		if (b->nr_calls | open) {
 			const u64 *call =

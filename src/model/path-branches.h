@@ -12,7 +12,7 @@ struct path_branches {
 	u64 targets; /* of taken ones, as predictor.path has them */
 	u8 shift;    /* by which that moves, below 64 */
 	u8 nr;       /* all that are counted here */
-	u8 nr_conds; /* that are predicted one by one; not taken but for the last one */
+	u8 nr_conds; /* that are predicted one by one, below 64; not taken but for the last one */
 	u8 taken;    /* the last one was */
 	u8 nr_calls;
 	u8 nr_jumps; /* looked for in the BTB */
@@ -60,7 +60,7 @@ static inline void model_path_branches(struct model_core *core, const struct pat
 	bool last_wrong = false;
 
 	core->count[MODEL_BRANCH_INSTRUCTIONS] += b->nr;
-	if (b->nr_conds) {
+	if (b->nr_conds && !predict_runs(p, cond, b->nr_conds, b->taken)) {
 		u32 wrong = predict_directions(p, cond, b->nr_conds, b->taken, &last_wrong);
 
 		if (unlikely(wrong))

@@ -47,8 +47,6 @@ static inline void remember(struct history *h, bool taken)
 #define TAGE_TAG     (0x7ffu << 5)
 #define TAGE_REST    31u
 
-#define RUN_MAX 127 /* as long as the longest history, or nearly */
-
 struct tage_look {
 	u64 hash[TAGE_TABLES]; /* of branch and history */
 	u32 known;             /* tables that know the branch, a bit each */

@@ -78,6 +78,29 @@ bool predict_direction(struct predictor *p, u64 ip, bool taken);
 u32 predict_directions(struct predictor *p, const struct branch_place *b, u32 n, bool taken,
 		       bool *last_wrong);
 
+#define RUN_MAX 127 /* nearly as long as the longest history */
+
+/*
+ * The same if each has gone the same way for so long that it is predicted to go on, and does: then
+ * there is nothing to learn. Else false, and nothing has been done. @n is 1 to 63.
+ */
+static inline bool predict_runs(struct predictor *p, const struct branch_place *b, u32 n,
+				bool taken)
+{
+	const s16 *run = p->run;
+
+	if (!run)
+		return false;
+	for (u32 i = 0; i + 1 < n; i++)
+		if (run[b[i].site] != -RUN_MAX)
+			return false;
+	if (run[b[n - 1].site] != (taken ? RUN_MAX : -RUN_MAX))
+		return false;
+	p->history[1] = p->history[1] << n | p->history[0] >> (64 - n);
+	p->history[0] = p->history[0] << n | taken;
+	return true;
+}
+
 /* Whether the branch is predicted as it has always gone, and what it has done is not remembered. */
 static inline bool predictor_filters(const struct predictor *p, u64 ip)
 {
