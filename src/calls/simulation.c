@@ -87,6 +87,20 @@ static struct event_place *add(struct simulated_code *c, enum place_kind kind, e
 	return p;
 }
 
+/* Within the line that was fetched last, which is *@line less 1, nothing would be counted. */
+static void add_fetch(const struct event_simulation *s, struct simulated_code *c,
+		      const struct path_step *at, u32 insn, u64 *line)
+{
+	u64 mask = ~((u64)s->machine.memory.line - 1);
+	u8 len = at->len ? at->len : 1;
+	u64 last = (at->pc + len - 1) & mask;
+
+	if ((at->pc & mask) + 1 == *line && last + 1 == *line)
+		return;
+	*line = last + 1;
+	add(c, PLACE_FETCH, SIMULATED_FETCH, insn, at->pc)->len = len;
+}
+
 /* Whether @a is written where it was read just before, by one instruction. */
 static bool modifies(const struct event_place *p, const struct path_access *a, u32 insn)
 {
@@ -131,6 +145,7 @@ struct simulated_code *simulated_code_new(const struct event_simulation *s,
 					  const struct path_step *steps, u32 n)
 {
 	struct simulated_code *c;
+	u64 fetched = 0;
 	u32 room = n * 2;
 
 	for (u32 i = 0; i < n; i++)
@@ -142,8 +157,7 @@ struct simulated_code *simulated_code_new(const struct event_simulation *s,
 		const struct path_step *at = &steps[i];
 
 		if (s->opts.caches) {
-			add(c, PLACE_FETCH, SIMULATED_FETCH, i, at->pc)->len = at->len ? at->len
-										       : 1;
+			add_fetch(s, c, at, i, &fetched);
 			for (u32 k = 0; k < at->nr_accesses; k++)
 				add_access(s, c, &at->access[k], i, at->pc);
 		}
