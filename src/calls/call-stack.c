@@ -340,7 +340,7 @@ static void look(struct calls_thread *t, const struct calls_span *s)
 	}
 }
 
-void calls_run(struct calls_thread *t, struct calls_span *s)
+static inline void execute(struct calls_thread *t, struct calls_span *s)
 {
 	for (; s; s = s->rest) {
 		if (unlikely(t->leaves || s->entry || s->region != t->region))
@@ -358,6 +358,26 @@ void calls_run(struct calls_thread *t, struct calls_span *s)
 		else
 			s->count++;
 	}
+}
+
+void calls_run(struct calls_thread *t, struct calls_span *s)
+{
+	execute(t, s);
+}
+
+#define AHEAD 4u /* paths whose spans are asked for before they are needed */
+
+size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, u32 nr,
+		       const u32 *path, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n && path[i] < nr && span[path[i]]; i++) {
+		if (i + AHEAD < n && path[i + AHEAD] < nr)
+			__builtin_prefetch(span[path[i + AHEAD]]);
+		execute(t, span[path[i]]);
+	}
+	return i;
 }
 
 void calls_run_simulated(struct calls_thread *t, struct calls_span *s,

@@ -72,6 +72,13 @@ struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step 
 /* The thread has executed it. */
 void calls_run(struct calls_thread *t, struct calls_span *s);
 
+/*
+ * The same of paths that have spans by their numbers, one after the other. Returns how many, from
+ * the first on; the next one has none.
+ */
+size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, u32 nr,
+		       const u32 *path, size_t n);
+
 /* The same, of a graph with a simulation. @keep: calls_uncount() may follow. */
 void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
 			 const struct path_slots *slots, bool keep);

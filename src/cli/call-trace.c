@@ -178,21 +178,23 @@ static void pass(struct trace_thread *t, u32 slots)
 	t->slots_taken += left < slots ? left : slots;
 }
 
-static bool known(u32 number, void *data)
+static size_t known(const u32 *number, size_t n, void *data)
 {
 	struct trace_thread *t = data;
 	const struct traced_program *p = t->program;
+	size_t i;
 
-	/* How many slots it has is told with its instructions. */
-	if (!p->instrumented && !p->simulation)
-		return true;
-	if (number >= p->nr_spans || !p->span[number])
-		return false;
-	if (!p->instrumented)
-		pass(t, p->slots[number]);
-	else
-		execute(t, p->span[number], p->simulation ? p->slots[number] : 0, false);
-	return true;
+	if (!p->simulation)
+		return p->instrumented ? calls_run_paths(t->calls, p->span, p->nr_spans, number, n)
+				       : n;
+	/* How many slots a path has is told with its instructions. */
+	for (i = 0; i < n && number[i] < p->nr_spans && p->span[number[i]]; i++) {
+		if (!p->instrumented)
+			pass(t, p->slots[number[i]]);
+		else
+			execute(t, p->span[number[i]], p->slots[number[i]], false);
+	}
+	return i;
 }
 
 static void on_step(const struct path_step *s, void *data)

@@ -77,7 +77,7 @@ static void settle(struct path_walk *w, u32 upto)
 	w->pending = 0;
 	if (!number)
 		return;
-	if (upto == ~0u && w->known && number >= PATH_FIRST && w->known(number, w->data))
+	if (upto == ~0u && w->known && number >= PATH_FIRST && w->known(&number, 1, w->data))
 		return;
 	if (number < PATH_FIRST)
 		w->gap(number, w->data);
@@ -239,26 +239,42 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 	return size;
 }
 
-/* The path that is pending, which nobody knows by its number. */
-static void settle_new(struct path_walk *w)
+/* Paths that were taken, all of them. */
+static void take_paths(struct path_walk *w, const u32 *number, size_t n)
 {
-	bool (*known)(u32 number, void *data) = w->known;
+	size_t (*known)(const u32 *number, size_t n, void *data) = w->known;
 
-	w->known = NULL;
-	settle(w, ~0u);
-	w->known = known;
+	for (size_t i = 0; i < n; i++) {
+		i += known ? known(number + i, n - i, w->data) : 0;
+		if (i >= n)
+			break;
+		/* One that nobody knows by its number. */
+		w->pending = number[i];
+		w->known = NULL;
+		settle(w, ~0u);
+		w->known = known;
+	}
 }
 
 void path_walk_feed(struct path_walk *w, const u32 *words, size_t n)
 {
 	for (size_t i = 0; i < n;) {
+		size_t last = i;
+		u32 pending = w->pending;
+
 		if (words[i] >= PATH_WORDS) {
 			i += entry(w, words + i, n - i);
 			continue;
 		}
-		if (w->pending < PATH_FIRST || !w->known || !w->known(w->pending, w->data))
-			settle_new(w);
-		w->pending = words[i++];
+		w->pending = 0;
+		if (pending)
+			take_paths(w, &pending, 1);
+		/* The last one may be taken back. */
+		while (last + 1 < n && words[last + 1] < PATH_WORDS)
+			last++;
+		take_paths(w, words + i, last - i);
+		w->pending = words[last];
+		i = last + 1;
 	}
 }
 

@@ -31,11 +31,12 @@ struct path_walk {
 	struct path_source source;
 	u32 space; /* of the thread */
 	/*
-	 * For who knows paths by their numbers, each may be NULL. Path @number was taken, all of
-	 * it; false: its instructions are to be told, which are done then. @number 0: what was told
-	 * is a part of some path.
+	 * For who knows paths by their numbers, each may be NULL. Paths @number were taken one
+	 * after the other, each of them all of it. Returns how many, from the first on, are known;
+	 * of the next one the instructions are to be told, which are done then. @number 0: what was
+	 * told is a part of some path.
 	 */
-	bool (*known)(u32 number, void *data);
+	size_t (*known)(const u32 *number, size_t n, void *data);
 	void (*done)(u32 number, void *data);
 	/* @n slots more, each as two words, and what they are relative to. May be NULL. */
 	void (*slots)(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *data);

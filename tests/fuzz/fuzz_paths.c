@@ -83,10 +83,13 @@ static void on_slots(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *da
 	*(u64 *)data += fs_base + gs_base;
 }
 
-static bool on_known(u32 number, void *data)
+static size_t on_known(const u32 *number, size_t n, void *data)
 {
-	CHECK(number >= PATH_FIRST && number < PATH_WORDS);
-	return ++*(u64 *)data & 1;
+	size_t known = ++*(u64 *)data & 1 ? n : n / 2;
+
+	for (size_t i = 0; i < n; i++)
+		CHECK(number[i] < PATH_WORDS);
+	return known;
 }
 
 static void on_done(u32 number, void *data)
