@@ -63,5 +63,7 @@ void images_go_on(struct thread *t);
 void images_leave(struct thread *t);
 /* A call that has this effect if it succeeds. */
 long guest_confine(struct thread *t);
+/* And one that has it if ids of users or groups are others afterwards. */
+long guest_set_ids(struct thread *t);
 
 #endif
