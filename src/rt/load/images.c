@@ -130,13 +130,13 @@ void images_leave(struct thread *t)
 	}
 }
 
-struct ids {
+struct own_ids {
 	u32 user[3], group[3];
 };
 
-static struct ids ids_now(void)
+static struct own_ids ids_now(void)
 {
-	struct ids i = {0};
+	struct own_ids i = {0};
 
 	raw_call3(__NR_getresuid, (long)&i.user[0], (long)&i.user[1], (long)&i.user[2]);
 	raw_call3(__NR_getresgid, (long)&i.group[0], (long)&i.group[1], (long)&i.group[2]);
@@ -154,7 +154,7 @@ long guest_confine(struct thread *t)
 
 long guest_set_ids(struct thread *t)
 {
-	struct ids before = ids_now(), after;
+	struct own_ids before = ids_now(), after;
 	long ret = call_kernel(t);
 
 	if (ret == CALL_REDO || sys_failed(ret))
