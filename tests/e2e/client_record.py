@@ -247,8 +247,9 @@ def test_groups_of_whole_cpus():
             told[event].append(int(period))
         of = told["instructions:u:"]
         assert len(of) == len(told["branches:u:"]) > 100, told
-        assert min(of) == 10007 and of.count(10007) > 0.9 * len(of), told
-        assert 0 < min(told["branches:u:"]) and max(told["branches:u:"]) < max(of) < 10**9, told
+        # One that is late, as its program was brought to another CPU, has more, and the next less.
+        assert of.count(10007) > 0.9 * len(of), sorted(set(of))
+        assert max(told["branches:u:"]) < max(of) < 10**9, sorted(set(of))
 
 
 def test_programs_that_start():
