@@ -51,7 +51,7 @@ bool proc_mount_parse(const char *line, struct proc_mount *m)
 		return false;
 	m->dev = makedev(major, minor);
 	rest += 3;
-	if (!next_word(&rest, m->type, sizeof(m->type)))
+	if (!next_word(&rest, m->type, sizeof(m->type)) || !*m->type)
 		return false;
 	m->options = rest;
 	return true;

@@ -57,6 +57,7 @@ TEST(mounts)
 	EXPECT_STREQ(m.type, "ext4");
 	EXPECT(!proc_mount_parse("1 2 8:1 /a /b rw", &m));
 	EXPECT(!proc_mount_parse("1 2 - cgroup x", &m));
+	EXPECT(!proc_mount_parse("1 2 8:1 /a /b rw -  /dev/sda1 rw", &m));
 	EXPECT(!proc_mount_parse("", &m));
 }
 
