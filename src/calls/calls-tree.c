@@ -74,6 +74,7 @@ struct calls_context *calls_tree_context(struct calls_graph *g, struct calls_con
 
 	if (at->found)
 		return at->found;
+	CHECK(parent); /* a thread has a root */
 	for (c = parent; c && c->fn != fn; c = c->parent)
 		;
 	if (!c) {
