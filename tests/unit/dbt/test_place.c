@@ -23,6 +23,7 @@ static const struct program programs[] = {
 
 static struct dbt_regs *hits;
 static u64 nr_hits;
+static bool goes_on; /* steps do, behind a place */
 
 /* The vector registers are the guest's here, and what copies memory for us may use them. */
 __attribute__((target("general-regs-only"))) static void note_hit(struct guest *g)
@@ -34,6 +35,9 @@ __attribute__((target("general-regs-only"))) static void note_hit(struct guest *
 	if (nr_hits < HITS_MAX)
 		__asm__ volatile("rep movsb" : "+S"(from), "+D"(to), "+c"(len) : : "memory");
 	nr_hits++;
+	/* On the way out of the cache stepping has ended. */
+	if (goes_on && g->step && g->stepped < g->step)
+		g->t->regs.rflags |= 0x100;
 }
 
 static struct guest *guest(void)
@@ -176,6 +180,35 @@ TEST(each_execution_is_told_in_a_storm_of_signals)
 	for (u32 i = 0; i < ARRAY_SIZE(programs); i += 2)
 		check_program(guest(), &programs[i]);
 	setitimer(ITIMER_REAL, &off, NULL);
+}
+
+/* Of a loop each time round, also where code that is linked comes to the place again. */
+TEST(each_time_round_is_told_wherever_a_signal_comes)
+{
+	static const struct program loops[] = {{"table", snip_table, {5}},
+					       {"loop", snip_loop, {4}}};
+	struct guest *g = guest();
+
+	goes_on = true;
+	for (u32 i = 0; i < ARRAY_SIZE(loops); i++) {
+		struct native_step *steps;
+		u64 n = native_steps(g, loops[i].fn, loops[i].abc, 100000, &steps);
+		u64 pcs[DBT_PLACES];
+		u32 nr = addresses(steps, n, pcs);
+
+		for (u32 k = 0; k < nr; k++) {
+			dbt_set_places(g->t, &pcs[k], 1);
+			for (g->step = 1; !test_failures; g->step++) {
+				check_run(g, &loops[i], steps, n, &pcs[k], 1);
+				if (g->stepped < g->step)
+					break;
+			}
+			g->step = 0;
+		}
+		dbt_set_places(g->t, NULL, 0);
+		free(steps);
+	}
+	goes_on = false;
 }
 
 /* A signal after each native instruction in turn. */

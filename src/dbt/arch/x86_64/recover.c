@@ -149,6 +149,9 @@ static void at_boundary(struct dbt_thread *t, const struct dbt_block *b, u32 off
 {
 	regs_from(&t->regs, m);
 	t->regs.rip = arch_insn_pc(b, index);
+	/* Who has come to the place again, all in the cache, is at the block that tells of it. */
+	if (!(b->flags & BLOCK_PASSES) || index)
+		t->pass_pc = 0;
 	arch_meter_correct(t, b, off, index);
 	redirect(t, m);
 }
@@ -352,6 +355,7 @@ static void finish_ret(struct dbt_thread *t, struct sigcontext_64 *m, u64 pop)
 {
 	regs_from(&t->regs, m);
 	t->regs.rip = t->regs.gpr[DBT_R11];
+	t->pass_pc = 0;
 	t->regs.gpr[DBT_RSP] += pop;
 	t->regs.gpr[DBT_R11] = t->spill[DBT_R11];
 	t->regs.gpr[DBT_RCX] = t->spill[DBT_RCX];
