@@ -18,10 +18,8 @@ void signals_block(struct signals *s)
 	*s = (struct signals){.blocked = true, .fd = -1};
 	s->chld_ignored = signal(SIGCHLD, SIG_DFL) == SIG_IGN;
 	sigemptyset(&s->watched);
-	/* Of one that is blocked the kernel keeps account although it is ignored. */
 	for (size_t i = 0; i < ARRAY_SIZE(watched); i++)
-		if (!is_ignored(watched[i]))
-			sigaddset(&s->watched, watched[i]);
+		sigaddset(&s->watched, watched[i]);
 	sigprocmask(SIG_BLOCK, &s->watched, &s->before);
 }
 
@@ -56,6 +54,9 @@ bool signals_take(struct signals *s, pid_t child)
 			s->own_came = true;
 			continue;
 		}
+		/* The kernel keeps it all the same, since it is blocked. */
+		if (is_ignored(sig))
+			continue;
 		/* Without a program to take them SIGUSR1 and SIGUSR2 do what they do by default. */
 		if (!child || (sig != SIGUSR1 && sig != SIGUSR2))
 			s->ended_by = sig;

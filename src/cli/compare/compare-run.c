@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -119,16 +120,21 @@ void compare_progress(const struct compare_job *job, const char *fmt, ...)
 
 /*
  * No signal is blocked, and none is ignored, as many a runner and shell leaves it to commands: some
- * programs look. Whoever says nohup means it.
+ * programs look. Whoever says nohup means it. The kernel is asked: posix_spawn(3) of glibc ignores
+ * two signals of its own, of which its sigaction(3) knows nothing.
  */
 static void reset_signals(void)
 {
-	struct sigaction now;
+	const u64 by_default[4] = {0}; /* struct sigaction as the kernel has it */
 	sigset_t none;
 
-	for (int sig = 1; sig <= SIGRTMAX; sig++)
-		if (sig != SIGHUP && !sigaction(sig, NULL, &now) && now.sa_handler == SIG_IGN)
-			signal(sig, SIG_DFL);
+	for (int sig = 1; sig <= SIGRTMAX; sig++) {
+		u64 now[4];
+
+		if (sig != SIGHUP && !syscall(SYS_rt_sigaction, sig, NULL, now, 8ul) &&
+		    now[0] == (u64)SIG_IGN)
+			(void)syscall(SYS_rt_sigaction, sig, by_default, NULL, 8ul);
+	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
