@@ -340,23 +340,35 @@ static void look(struct calls_thread *t, const struct calls_span *s)
 	}
 }
 
+/* The thread is in @s from now on. */
+static inline void enter(struct calls_thread *t, struct calls_span *s)
+{
+	if (unlikely(t->leaves || s->entry || s->region != t->region))
+		look(t, s);
+	if (unlikely(s->context != t->context))
+		(void)calls_cell_of(t->graph, s, t->context);
+	t->last = s->cell;
+	t->leaves = s->leaves;
+	t->region = s->region;
+}
+
+/* Its instructions cost, once. */
+static inline void charge(struct calls_thread *t, struct calls_span *s)
+{
+	if (!t->collect)
+		return;
+	t->cost += s->n;
+	if (unlikely(t->nonskipped != NULL))
+		t->nonskipped->skipped += s->n;
+	else
+		s->count++;
+}
+
 static inline void execute(struct calls_thread *t, struct calls_span *s)
 {
 	for (; s; s = s->rest) {
-		if (unlikely(t->leaves || s->entry || s->region != t->region))
-			look(t, s);
-		if (unlikely(s->context != t->context))
-			(void)calls_cell_of(t->graph, s, t->context);
-		t->last = s->cell;
-		t->leaves = s->leaves;
-		t->region = s->region;
-		if (!t->collect)
-			continue;
-		t->cost += s->n;
-		if (unlikely(t->nonskipped != NULL))
-			t->nonskipped->skipped += s->n;
-		else
-			s->count++;
+		enter(t, s);
+		charge(t, s);
 	}
 }
 
@@ -385,21 +397,9 @@ void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
 {
 	for (; s; s = s->rest) {
 		calls_close_branch(t, s->pc[0]);
-		if (unlikely(t->leaves || s->entry || s->region != t->region))
-			look(t, s);
-		if (unlikely(s->context != t->context))
-			(void)calls_cell_of(t->graph, s, t->context);
-		t->last = s->cell;
-		t->leaves = s->leaves;
-		t->region = s->region;
+		enter(t, s);
 		calls_simulate(t, s, slots, keep);
-		if (!t->collect)
-			continue;
-		t->cost += s->n;
-		if (unlikely(t->nonskipped != NULL))
-			t->nonskipped->skipped += s->n;
-		else
-			s->count++;
+		charge(t, s);
 	}
 }
 

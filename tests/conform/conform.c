@@ -260,6 +260,23 @@ u64 ev_count(int fd)
 	return buf[0];
 }
 
+u64 ev_id(int fd)
+{
+	u64 id = 0;
+
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ID, (unsigned long)&id) == 0);
+	return id;
+}
+
+void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
+}
+
 void touch_pages(int n)
 {
 	size_t len = (size_t)n * 4096;

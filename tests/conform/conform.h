@@ -140,6 +140,10 @@ long try_self(struct pe_attr attr);
 
 /* Reads eight bytes, or dies trying. */
 u64 ev_count(int fd);
+u64 ev_id(int fd);
+
+/* The calling thread, alone on @cpu. */
+void run_on(int cpu);
 
 /*
  * Takes exactly N minor page faults in user mode: fresh private pages, touched once. The first call

@@ -10,6 +10,16 @@
 #define PAGE  4096
 #define PAGES 64
 
+/* Each page fault is a sample. */
+static inline struct pe_attr fault_attr(u64 sample_type)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+
+	attr.sample_period = 1;
+	attr.sample_type = sample_type;
+	return attr;
+}
+
 struct buffer {
 	int fd;
 	struct perf_event_mmap_page *page;

@@ -14,32 +14,6 @@
 #define REG_PC BIT(32)
 #endif
 
-static u64 id_of(int fd)
-{
-	u64 id = 0;
-
-	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ID, (unsigned long)&id) == 0);
-	return id;
-}
-
-static void to_cpu(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
-}
-
-static struct pe_attr faults(u64 sample_type)
-{
-	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
-
-	attr.sample_period = 1;
-	attr.sample_type = sample_type;
-	return attr;
-}
-
 /* A store at a known place, to a page that is not there yet. */
 extern const char touch_store[];
 
@@ -123,7 +97,7 @@ CONFORM(each_bit)
 
 	touch();
 	for (size_t i = 0; i < sizeof(bits) / sizeof(*bits); i++) {
-		struct pe_attr attr = faults(PERF_SAMPLE_ADDR | bits[i].bit);
+		struct pe_attr attr = fault_attr(PERF_SAMPLE_ADDR | bits[i].bit);
 		const struct perf_event_header *h;
 		struct buffer b;
 		char text[96];
@@ -155,7 +129,7 @@ CONFORM(each_bit)
 /* Every bit that a software event has, at its place and no other. */
 CONFORM(order)
 {
-	struct pe_attr attr = faults(ALL);
+	struct pe_attr attr = fault_attr(ALL);
 	const struct perf_event_header *h;
 	struct buffer b;
 	const u64 *p;
@@ -166,11 +140,11 @@ CONFORM(order)
 			   PERF_FORMAT_ID;
 	attr.sample_regs_user = attr.sample_regs_intr = REG_PC;
 	attr.sample_stack_user = 64;
-	to_cpu(0);
+	run_on(0);
 	touch();
 	h = sample(&b, attr);
 	p = words_of(h);
-	id = id_of(b.fd);
+	id = ev_id(b.fd);
 	check_val("REC-08", "the type of a sample", h->type, 9);
 	check_val("MISC-01", "its misc is the mode, and no other bit", h->misc,
 		  PERF_RECORD_MISC_USER);
@@ -205,7 +179,7 @@ CONFORM(order)
 /* Of a minor fault the kernel tells when the page is there. */
 CONFORM(page_that_is_there)
 {
-	struct pe_attr attr = faults(PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE);
+	struct pe_attr attr = fault_attr(PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE);
 	const struct perf_event_header *h;
 	struct buffer b;
 
@@ -269,7 +243,8 @@ CONFORM(trailers)
 /* More of the stack than a record can have: the size is cut. */
 CONFORM(longest)
 {
-	struct pe_attr attr = faults(PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | PERF_SAMPLE_STACK_USER);
+	struct pe_attr attr = fault_attr(PERF_SAMPLE_IP | PERF_SAMPLE_ADDR |
+					 PERF_SAMPLE_STACK_USER);
 	volatile char deep[3 * 65536];
 	const struct perf_event_header *h;
 	struct buffer b;

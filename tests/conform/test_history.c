@@ -51,17 +51,6 @@ static void on_signal(int sig)
 	signals++;
 }
 
-static void touch(int n)
-{
-	u8 *at = mmap(NULL, (size_t)n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		      -1, 0);
-
-	NEED(at != MAP_FAILED && madvise(at, (size_t)n * PAGE, MADV_NOHUGEPAGE) == 0);
-	for (int i = 0; i < n; i++)
-		((volatile u8 *)at)[i * PAGE] = 1;
-	munmap(at, (size_t)n * PAGE);
-}
-
 /* Samples that nobody can read are overflows all the same, and go round by the same periods. */
 CONFORM(no_buffer)
 {
@@ -78,7 +67,7 @@ CONFORM(no_buffer)
 		NEED(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC) == 0);
 		signals = 0;
 		NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
-		touch(200);
+		touch_pages(200);
 		NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 		if (!i)
 			close(fd);
@@ -157,7 +146,7 @@ CONFORM(bits)
 	if (!pid)
 		exec_self("nothing", 0);
 	NEED(pid > 0 && waitpid(pid, NULL, 0) == pid);
-	touch(10);
+	touch_pages(10);
 	usleep(1000);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	for (; (h = next(&b)); n++) {

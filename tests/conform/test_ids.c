@@ -7,48 +7,22 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
-static u64 id_of(int fd)
-{
-	u64 id = 0;
-
-	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ID, (unsigned long)&id) == 0);
-	return id;
-}
-
-static void to_cpu(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
-}
-
-static struct pe_attr faults(u64 sample_type)
-{
-	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
-
-	attr.sample_period = 1;
-	attr.sample_type = sample_type;
-	return attr;
-}
-
 /* A copy's samples have the original's id, and a stream's of its own. */
 CONFORM(ids_of_copies)
 {
-	struct pe_attr attr = faults(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_ID |
-				     PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU);
+	struct pe_attr attr = fault_attr(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_ID |
+					 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU);
 	u64 id, stream[2] = {0, 0}, own = 0, theirs = 0, same = 0, cpus = 0, n = 0;
 	const struct perf_event_header *h;
 	struct buffer b;
 	pid_t child;
 
-	to_cpu(0);
+	run_on(0);
 	/* One that is not inherited: no kernel swaps the contexts of parent and child then. */
 	NEED(ev_self(sw_attr(PERF_COUNT_SW_DUMMY)) >= 0);
 	attr.inherit = 1;
 	b = map(ev_open(&attr, 0, 0, -1, 0));
-	id = id_of(b.fd);
+	id = ev_id(b.fd);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	touch_pages(1);
 	for (int i = 0; i < 2; i++) {
@@ -90,13 +64,13 @@ CONFORM(ids_of_copies)
 /* Of an event that inherits a sample tells what its own task has counted (6.12). */
 CONFORM(counts_of_copies)
 {
-	struct pe_attr attr = faults(PERF_SAMPLE_TID | PERF_SAMPLE_READ);
+	struct pe_attr attr = fault_attr(PERF_SAMPLE_TID | PERF_SAMPLE_READ);
 	u64 n[2] = {0, 0}, right = 0, all = 0;
 	const struct perf_event_header *h;
 	struct buffer b;
 	pid_t child;
 
-	to_cpu(0);
+	run_on(0);
 	NEED(ev_self(sw_attr(PERF_COUNT_SW_DUMMY)) >= 0);
 	attr.inherit = 1;
 	if (ev_open(&attr, 0, 0, -1, 0) == -EINVAL) {
@@ -149,7 +123,8 @@ CONFORM(counts_of_a_group)
 		int fd[2];
 
 		for (int i = 0; i < 2; i++) {
-			attr[i] = faults(i == sampler ? PERF_SAMPLE_READ | PERF_SAMPLE_ADDR : 0);
+			attr[i] = fault_attr(i == sampler ? PERF_SAMPLE_READ | PERF_SAMPLE_ADDR
+							  : 0);
 			attr[i].read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID |
 					      PERF_FORMAT_TOTAL_TIME_ENABLED;
 			if (i != sampler) {
@@ -163,7 +138,7 @@ CONFORM(counts_of_a_group)
 		fd[1] = (int)ev_open(&attr[1], 0, -1, fd[0], 0);
 		NEED(fd[1] >= 0);
 		for (int i = 0; i < 2; i++)
-			ids[i] = id_of(fd[i]);
+			ids[i] = ev_id(fd[i]);
 		b = map(fd[sampler]);
 		NEED(ev_ioctl(fd[0], PERF_EVENT_IOC_ENABLE, 0) == 0);
 		for (int i = 0; i < 20; i++)
@@ -192,9 +167,9 @@ CONFORM(counts_of_a_group)
 CONFORM(taken_apart)
 {
 	struct pe_attr attr[2] = {
-		faults(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ADDR),
-		faults(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
-		       PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD),
+		fault_attr(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ADDR),
+		fault_attr(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+			   PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD),
 	};
 	static const u16 sizes[2] = {8 + 2 * 8, 8 + 6 * 8};
 	/* COMM with a short name, and the words of the trailer. */
@@ -217,8 +192,8 @@ CONFORM(taken_apart)
 	other = ev_self(attr[1]);
 	NEED(other >= 0);
 	NEED(ev_ioctl((int)other, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)b.fd) == 0);
-	ids[0] = id_of(b.fd);
-	ids[1] = id_of((int)other);
+	ids[0] = ev_id(b.fd);
+	ids[1] = ev_id((int)other);
 	for (int i = 0; i < 5; i++) {
 		touch_pages(1);
 		prctl(PR_SET_NAME, "short");
@@ -250,7 +225,7 @@ CONFORM(taken_apart)
 /* Two events of one kind, which a kernel may tell of one occurrence in one breath. */
 CONFORM(same_occurrence)
 {
-	struct pe_attr attr = faults(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ADDR);
+	struct pe_attr attr = fault_attr(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ADDR);
 	const struct perf_event_header *h;
 	struct buffer b[2];
 	u64 n = 0, own = 0;
@@ -265,7 +240,7 @@ CONFORM(same_occurrence)
 		NEED(ev_ioctl(b[i].fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	for (int i = 0; i < 2; i++)
 		for (; (h = next(&b[i])); n++)
-			own += words_of(h)[0] == id_of(b[i].fd);
+			own += words_of(h)[0] == ev_id(b[i].fd);
 	CHECK_ROW("SAMP-06", n >= 20 && (own == n || (!virtual_world() && own >= 10)),
 		  "two events of one kind both tell of a fault, ours each with its own id",
 		  "%lu of %lu", own, n);

@@ -9,17 +9,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-static void touch(int n)
-{
-	u8 *at = mmap(NULL, (size_t)n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		      -1, 0);
-
-	NEED(at != MAP_FAILED && madvise(at, (size_t)n * PAGE, MADV_NOHUGEPAGE) == 0);
-	for (int i = 0; i < n; i++)
-		((volatile u8 *)at)[i * PAGE] = 1;
-	munmap(at, (size_t)n * PAGE);
-}
-
 static struct pe_attr faults(u64 period, u64 sample_type)
 {
 	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
@@ -69,7 +58,7 @@ static void warm_up(void)
 	handle(SIGRTMIN);
 	send_signals(fd, SIGRTMIN);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
-	touch(100);
+	touch_pages(100);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	close(fd);
 	handle(SIGRTMIN);
@@ -96,7 +85,7 @@ CONFORM(each_has_a_signal)
 		handle(SIGRTMIN);
 		send_signals(fd, SIGRTMIN);
 		NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
-		touch(500);
+		touch_pages(500);
 		NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 		CHECK_ROW("OVF-06", signals >= 50 && (u64)signals == ev_count(fd) / 10,
 			  texts[with][0], "%d of %lu", signals, ev_count(fd));
@@ -120,7 +109,7 @@ CONFORM(wakeups)
 	NEED(poll(&p, 1, 0) >= 0);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	for (int i = 0; i < 200; i++) {
-		touch(1);
+		touch_pages(1);
 		while (next(&b))
 			n++;
 		NEED(poll(&p, 1, 0) >= 0);
@@ -148,7 +137,7 @@ CONFORM(without_details)
 	send_signals(fd, 0);
 	sender = 0;
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) == 0);
-	touch(20);
+	touch_pages(20);
 	check_val("OVF-05", "without F_SETSIG it is SIGIO", signals, 1);
 	check_val("OVF-05", "which says that it is the kernel's", last_code, SI_KERNEL);
 	check_val("OVF-05", "and no band", last_band, 0);
@@ -179,7 +168,7 @@ CONFORM(blocked)
 		sigaddset(&set, cases[i].sig);
 		NEED(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
 		NEED(ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
-		touch(55);
+		touch_pages(55);
 		NEED(ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 		NEED(sigprocmask(SIG_UNBLOCK, &set, NULL) == 0);
 		check_val("OVF-05", cases[i].text, signals, cases[i].want);
@@ -196,19 +185,19 @@ CONFORM(refresh)
 	NEED(fd >= 0);
 	send_signals(fd, SIGRTMIN);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 4) == 0);
-	touch(200);
+	touch_pages(200);
 	check_val("OVF-08", "REFRESH 4 sends four", signals, 4);
 	check_val("OVF-08", "three of them POLL_IN", right, 3);
 	check_val("OVF-08", "the last POLL_HUP", ends == 1 && last_code == POLL_HUP, 1);
 	check_val("OVF-05", "with its band", last_band, POLLHUP | POLLERR);
 	check_val("OVF-08", "then the event is off", (long long)ev_count(fd), 40);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) == 0);
-	touch(200);
+	touch_pages(200);
 	check_val("OVF-08", "once more one POLL_HUP", signals == 5 && ends == 2, 1);
 	check_val("IOC-03", "after a period more", (long long)ev_count(fd), 50);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 2) == 0);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 3) == 0);
-	touch(200);
+	touch_pages(200);
 	check_val("IOC-03", "REFRESH 2 and then 3 are five", (long long)ev_count(fd), 100);
 }
 
@@ -240,7 +229,7 @@ CONFORM(owner)
 	owner.pid = tid;
 	NEED(fcntl(fd, F_SETOWN_EX, &owner) == 0);
 	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) == 0);
-	touch(100);
+	touch_pages(100);
 	pthread_barrier_wait(&barrier);
 	pthread_join(thread, NULL);
 	check_val("OVF-07", "the signal comes", signals, 1);
@@ -260,7 +249,7 @@ CONFORM(frequency)
 	b = map(ev_self(attr));
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	for (int i = 0; i < 20; i++)
-		touch(2000);
+		touch_pages(2000);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
 	while ((h = next(&b))) {
 		u64 period = *words_of(h);

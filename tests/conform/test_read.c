@@ -16,14 +16,6 @@ static int open_format(u64 format, int group)
 	return (int)fd;
 }
 
-static u64 id_of(int fd)
-{
-	u64 id = 0;
-
-	NEED(ev_ioctl(fd, PERF_EVENT_IOC_ID, (unsigned long)&id) == 0);
-	return id;
-}
-
 /* Words that a single read gives, format by format. */
 CONFORM(single_sizes)
 {
@@ -68,7 +60,7 @@ CONFORM(single_fields)
 	check_faults("READ-02", "single: value first", (long long)v[0], 20);
 	CHECK_ROW("READ-02", v[1] > 0 && v[1] == v[2], "single: enabled, then running", "%lu %lu",
 		  v[1], v[2]);
-	CHECK_ROW("READ-02", v[3] == id_of(fd), "single: then the id of IOC_ID", "%lu", v[3]);
+	CHECK_ROW("READ-02", v[3] == ev_id(fd), "single: then the id of IOC_ID", "%lu", v[3]);
 	check_val("READ-04", "single: lost last, nothing lost", (long long)v[4], 0);
 }
 
@@ -77,7 +69,7 @@ CONFORM(group_fields)
 	u64 format = PERF_FORMAT_GROUP | TIMES | PERF_FORMAT_ID | PERF_FORMAT_LOST, v[32] = {0};
 	int lead = open_format(format, -1), m1 = open_format(format, lead),
 	    m2 = open_format(format, lead);
-	u64 ids[3] = {id_of(lead), id_of(m1), id_of(m2)};
+	u64 ids[3] = {ev_id(lead), ev_id(m1), ev_id(m2)};
 
 	touch_pages(4);
 	ev_ioctl(lead, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
@@ -116,7 +108,7 @@ CONFORM(own_format)
 	check_val("READ-08", "its nr counts members of other formats", (long long)v[0], 2);
 	check_val("READ-08", "the member's own single format", ev_read(single, v, sizeof(v)),
 		  2 * 8);
-	CHECK_ROW("READ-08", v[1] == id_of(single), "the member's own id", "%lu", v[1]);
+	CHECK_ROW("READ-08", v[1] == ev_id(single), "the member's own id", "%lu", v[1]);
 }
 
 CONFORM(buffers)

@@ -94,18 +94,9 @@ static void rename_self(int n)
 		prctl(PR_SET_NAME, "a-long-name");
 }
 
-static void to_cpu(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	NEED(sched_setaffinity(0, sizeof(set), &set) == 0);
-}
-
 static void to_cpu_0(void)
 {
-	to_cpu(0);
+	run_on(0);
 }
 
 /* Of those that we may be on, so that it is not 0 if there is another. */
@@ -128,7 +119,7 @@ CONFORM(name)
 	struct pe_attr attr = names();
 	struct buffer b;
 
-	to_cpu(last);
+	run_on(last);
 	attr.sample_id_all = 1;
 	attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
 			   PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
