@@ -1,0 +1,102 @@
+/*
+ * PURPOSE: paths as they are told to the model: feed-path.c works them out, feed.c tells of them.
+ */
+#ifndef MODEL_FEED_PATH_H
+#define MODEL_FEED_PATH_H
+
+#include "model/feed.h"
+#include "model/path-branches.h"
+
+enum feed_op_kind {
+	OP_FETCH,
+	OP_BRANCH,
+	OP_OPEN, /* a branch whose target is the next path; the last one */
+	OP_LOAD, /* of slot[base] + target */
+	OP_STORE,
+	OP_ACCESS,   /* any other; `access` says which */
+	OP_STRING,   /* likewise; with a second one behind it, which goes along, if `and_next` */
+	OP_RECORDED, /* an access that may have records; `base` is its number; likewise */
+};
+
+struct feed_op {
+	u8 kind;   /* enum feed_op_kind */
+	u8 len;    /* bytes of the instruction */
+	u8 branch; /* enum model_branch_kind; of OP_ACCESS enum path_access_kind */
+	u8 taken;  /* of OP_ACCESS enum path_access_flags, | scale << 4 */
+	u16 size;  /* of an access */
+	u16 base, index;
+	u16 and_next;
+	u32 reserved;
+	u64 pc, target; /* of an access its displacement */
+};
+
+/* An access that may have records. */
+struct feed_access {
+	u64 pc;
+	u16 number; /* of the block's accesses */
+	u16 size;
+	u16 before; /* comes before this op */
+	u8 kind;    /* enum path_access_kind */
+	u8 flags;   /* enum path_access_flags */
+};
+
+/*
+ * What the model is told when a path is taken. It is made with an op for each branch; what is kept
+ * has none, and an open one in its head.
+ */
+struct feed_path {
+	u64 pc;
+	u64 open_pc;
+	u32 ticks;
+	u16 nr_ops;
+	u16 nr_slots;
+	u8 insns;
+	u8 open; /* enum model_branch_kind; 0: none */
+	u8 open_len;
+	u16 first_op; /* behind the head, in units of 8 bytes */
+	u16 nr_accesses;
+	u16 loads, stores; /* that may have records */
+	struct path_branches branches;
+	/*
+	 * Then what goes with these; struct feed_op op[nr_ops]; struct feed_access[nr_accesses],
+	 * which are ops as well when it is made.
+	 */
+};
+
+static inline const struct feed_op *ops_of(const struct feed_path *p)
+{
+	return (const struct feed_op *)((const u8 *)(p + 1) + p->first_op * 8);
+}
+
+/* Whether accesses and fetches are simulated. */
+static inline bool has_memory(const struct feed *f)
+{
+	return f->parts & (MODEL_CACHES | MODEL_TLBS);
+}
+
+static inline struct feed_access access_of(const struct feed_op *op)
+{
+	return (struct feed_access){.pc = op->pc,
+				    .number = op->base,
+				    .size = op->size,
+				    .kind = op->branch,
+				    .flags = op->taken};
+}
+
+/*
+ * A path of a block, from instruction @from up to @upto, as it is made; NULL: it is not described.
+ * Valid until the next one is made.
+ */
+struct feed_path *feed_path_make(struct feed *f, u32 block, u32 from, u32 upto, bool taken);
+
+/* The path of that number, likewise. */
+struct feed_path *feed_path_of(struct feed *f, u32 number);
+
+/* Keeps @made, of which the model has been told and the predictor has learned, if there is room. */
+void feed_path_keep(struct feed *f, const struct model_core *core, u32 number,
+		    const struct feed_path *made);
+
+/* Branches of @site have gone both ways: paths that leave them out are made again. */
+void feed_path_take_in(struct feed *f, u32 site);
+
+#endif
