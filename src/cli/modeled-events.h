@@ -14,7 +14,7 @@
 		OPTION_STR, 0, "machine", "NAME|FILE|none",                                       \
 			.offset = offsetof(type, field), .complete = COMPLETE_FILE, .help = does, \
 			.more = "Cycles, cache misses and branch misses of the virtual PMU are "  \
-				"those of a model, which makes programs 10 to 120 times slower; "  \
+				"those of a model, which makes programs 10 to 120 times slower; " \
 				"it runs when somebody counts such an event. " without            \
 				" `anyperf machine` lists machines, and shows what a FILE can "   \
 				"say. `host` is this one. With `none` such events are refused."   \
