@@ -64,4 +64,26 @@ static inline const u64 *words_of(const struct perf_event_header *h)
 	return (const u64 *)(h + 1);
 }
 
+/* The next sample's fields, or NULL. */
+static inline const u64 *next_sample(struct buffer *b)
+{
+	const struct perf_event_header *h;
+
+	while ((h = next(b)))
+		if (h->type == PERF_RECORD_SAMPLE)
+			return words_of(h);
+	return NULL;
+}
+
+/* How many there are, from the first one on. */
+static inline u64 samples(struct buffer *b)
+{
+	u64 n = 0;
+
+	b->at = 0;
+	while (next_sample(b))
+		n++;
+	return n;
+}
+
 #endif

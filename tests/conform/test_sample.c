@@ -3,21 +3,13 @@
  * where they are; the virtual PMU's are exact: as many as the count has periods, each at the
  * instruction that ends one.
  */
+#include "conform/records.h"
 #include "conform/region.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/signalfd.h>
-
-#define PAGE  4096
-#define PAGES 64
-
-struct buffer {
-	int fd;
-	struct perf_event_mmap_page *page;
-	const u8 *data;
-};
 
 static struct pe_attr every(u64 period, u64 sample_type)
 {
@@ -36,49 +28,6 @@ static bool exact(const char *row, const char *text)
 		return true;
 	skip_row(row, text, "samples are exact on the virtual PMU only");
 	return false;
-}
-
-static struct buffer map(long fd)
-{
-	struct buffer b = {.fd = (int)fd};
-
-	NEED(fd >= 0);
-	b.page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
-	NEED(b.page != MAP_FAILED);
-	b.data = (const u8 *)b.page + PAGE;
-	return b;
-}
-
-static u64 word(const struct buffer *b, u64 at)
-{
-	u64 v;
-
-	memcpy(&v, b->data + at, sizeof(v));
-	return v;
-}
-
-/* The next sample's fields, or 0. Nothing goes round the end here. */
-static u64 next(const struct buffer *b, u64 *at)
-{
-	while (*at < __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE)) {
-		struct perf_event_header h;
-		u64 fields = *at + sizeof(h);
-
-		memcpy(&h, b->data + *at, sizeof(h));
-		*at += h.size;
-		if (h.type == PERF_RECORD_SAMPLE)
-			return fields;
-	}
-	return 0;
-}
-
-static u64 samples(const struct buffer *b)
-{
-	u64 at = 0, n = 0;
-
-	while (next(b, &at))
-		n++;
-	return n;
 }
 
 CONFORM(as_many_as_periods)
@@ -102,8 +51,7 @@ CONFORM(as_many_as_periods)
 			  : i == 2 ? "of 4096"
 				   : "of 99991",
 			  "%lu of %lu", samples(&b), count);
-		munmap(b.page, (1 + PAGES) * PAGE);
-		close(b.fd);
+		unmap(&b);
 	}
 }
 
@@ -112,18 +60,19 @@ CONFORM(where)
 {
 	struct pe_attr attr = every(1000, PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD |
 						  PERF_SAMPLE_READ);
-	u64 at = 0, n = 0, p, near = 0, right = 0;
+	u64 n = 0, near = 0, right = 0;
 	struct buffer b;
+	const u64 *p;
 
 	if (!exact("SAMP-10", "each sample's count is a multiple of the period"))
 		return;
 	b = map(ev_self(attr));
 	REGION(b.fd, LOOP(4096));
-	while ((p = next(&b, &at))) {
+	while ((p = next_sample(&b))) {
 		n++;
-		right += word(&b, p + 16) == 1000 && word(&b, p + 24) == n * 1000;
-		near += word(&b, p) - (u64)conform_broken < 1 << 24 ||
-			(u64)conform_broken - word(&b, p) < 1 << 24;
+		right += p[2] == 1000 && p[3] == n * 1000;
+		near += p[0] - (u64)conform_broken < 1 << 24 ||
+			(u64)conform_broken - p[0] < 1 << 24;
 	}
 	check_val("SAMP-10", "each sample's count is a multiple of the period",
 		  n == right && n == 8, 1);
@@ -149,8 +98,7 @@ CONFORM(precise)
 			  : level == 2 ? "EXACT_IP with precise_ip 2"
 				       : "and with 3",
 			  "misc %x", h.misc);
-		munmap(b.page, (1 + PAGES) * PAGE);
-		close(b.fd);
+		unmap(&b);
 	}
 }
 

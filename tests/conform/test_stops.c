@@ -2,22 +2,12 @@
  * Samples of what only a kernel sees: time, page faults, context switches. Under `anyperf run` the
  * host's kernel tells when, and the runtime where the program was.
  */
-#include "conform/conform.h"
+#include "conform/records.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
-
-#define PAGE  4096
-#define PAGES 64
-
-struct buffer {
-	int fd;
-	struct perf_event_mmap_page *page;
-	const u8 *data;
-	u64 at;
-};
 
 static struct pe_attr every(u64 config, u64 period, u64 sample_type)
 {
@@ -26,48 +16,6 @@ static struct pe_attr every(u64 config, u64 period, u64 sample_type)
 	attr.sample_period = period;
 	attr.sample_type = sample_type;
 	return attr;
-}
-
-static struct buffer map(long fd)
-{
-	struct buffer b = {.fd = (int)fd};
-
-	NEED(fd >= 0);
-	b.page = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
-	NEED(b.page != MAP_FAILED);
-	b.data = (const u8 *)b.page + PAGE;
-	return b;
-}
-
-static void unmap(struct buffer *b)
-{
-	munmap(b->page, (1 + PAGES) * PAGE);
-	close(b->fd);
-}
-
-/* The next sample's fields, or NULL. Nothing goes round the end here. */
-static const u64 *next(struct buffer *b)
-{
-	while (b->at < __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE)) {
-		struct perf_event_header h;
-		const u8 *fields = b->data + b->at + sizeof(h);
-
-		memcpy(&h, b->data + b->at, sizeof(h));
-		b->at += h.size;
-		if (h.type == PERF_RECORD_SAMPLE)
-			return (const u64 *)fields;
-	}
-	return NULL;
-}
-
-static u64 samples(struct buffer *b)
-{
-	u64 n = 0;
-
-	b->at = 0;
-	while (next(b))
-		n++;
-	return n;
 }
 
 /* A store at a known place, for each of @n pages of which none is there yet. */
@@ -133,7 +81,7 @@ CONFORM(each_fault)
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	at = touch(100);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
-	while ((p = next(&b))) {
+	while ((p = next_sample(&b))) {
 		const u64 *chain = p + 5, *after = chain + 1 + chain[0];
 
 		if (!is_in(p[3], at, 100))
@@ -168,7 +116,7 @@ CONFORM(each_third_fault)
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	touch(99);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
-	while ((p = next(&b)))
+	while ((p = next_sample(&b)))
 		right += p[1] == ++n * 3;
 	CHECK_ROW("DES-02", n == ev_count(b.fd) / 3,
 		  "as many samples as the count has periods of 3", "%lu of %lu", n, ev_count(b.fd));
@@ -185,7 +133,7 @@ CONFORM(period_of_faults)
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	touch(50);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
-	for (; (p = next(&b)); n++)
+	for (; (p = next_sample(&b)); n++)
 		ones += p[0] == 1;
 	CHECK_ROW("SAMP-09", n == ev_count(b.fd) && ones == n,
 		  "with PERIOD each fault is a sample of period 1", "%lu of %lu", n,
@@ -252,7 +200,7 @@ static void clock_samples(u64 config, const char *some, const char *here, const 
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	spin();
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
-	for (; (p = next(&b)); n++) {
+	for (; (p = next_sample(&b)); n++) {
 		ours += is_ours(p[0]);
 		right += p[1] == 200000;
 	}
@@ -285,7 +233,7 @@ CONFORM(clock_rates)
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	spin();
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
-	for (; (p = next(&b)); n++)
+	for (; (p = next_sample(&b)); n++)
 		right += p[1] == 500000;
 	CHECK_ROW("ATTR-17", n >= 3 && right == n, "2000 Hz of cpu-clock are a period of 500 us",
 		  "%lu of %lu", right, n);
@@ -366,7 +314,7 @@ CONFORM(copies)
 		_exit(0);
 	}
 	NEED(child > 0 && waitpid(child, &status, 0) == child);
-	while ((p = next(&b))) {
+	while ((p = next_sample(&b))) {
 		u32 pid = (u32)p[0], tid = (u32)(p[0] >> 32);
 
 		theirs += pid == (u32)child;
@@ -457,7 +405,7 @@ CONFORM(faults_of_a_call)
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	NEED(read(fd, at, 200 * PAGE) == 200 * PAGE);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
-	while ((p = next(&b)))
+	while ((p = next_sample(&b)))
 		if (is_in(p[0], at, 200))
 			in_order += p[0] == (u64)at + n++ * PAGE;
 	check_val("SAMP-05", "a sample for each page that a call has brought", (long long)n, 200);
@@ -488,7 +436,7 @@ static void one_clock(clockid_t clock, const char *text)
 	touch(20);
 	to = now_in(clock);
 	NEED(ev_ioctl(b.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
-	for (; (p = next(&b)); n++)
+	for (; (p = next_sample(&b)); n++)
 		/* A clock may be read a little apart from the one that it is told from. */
 		within += p[0] + 1000000 >= from && p[0] <= to + 1000000;
 	CHECK_ROW("ATTR-31", n >= 20 && within >= 20, text, "%lu of %lu", within, n);
@@ -514,7 +462,7 @@ static const u64 *at_store(struct buffer *b, struct pe_attr attr)
 	NEED(ev_ioctl(b->fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	touch(3);
 	NEED(ev_ioctl(b->fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
-	while ((p = next(b)) && p[0] != (u64)touch_store)
+	while ((p = next_sample(b)) && p[0] != (u64)touch_store)
 		;
 	NEED(p);
 	return p + 1;
