@@ -65,6 +65,8 @@ void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off
  */
 u32 arch_rewind(const struct dbt_thread *t, const struct dbt_block *b, u32 off,
 		struct dbt_regs *regs);
+/* Whether @off bytes behind @b's first an instruction's native form begins, or is as good as. */
+bool arch_at_boundary(const struct dbt_block *b, u32 off);
 /* The guest's address of instruction @index of @b. */
 u64 arch_insn_pc(const struct dbt_block *b, u32 index);
 

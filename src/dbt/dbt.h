@@ -448,6 +448,12 @@ struct dbt_foreign {
 must_check bool dbt_foreign_regs(const struct dbt_foreign *memory, u64 base, struct dbt_regs *regs,
 				 u64 *gs);
 
+/*
+ * Whether such a thread, which is at @pc natively, is not amid an instruction's native form, so
+ * that dbt_recover() has no need of steps.
+ */
+bool dbt_foreign_at_boundary(const struct dbt_foreign *memory, u64 base, u64 pc);
+
 /* Whether @pc lies in the code cache. Async-signal-safe. */
 bool dbt_in_cache(u64 pc);
 /* Where it is; constant after dbt_init(). */

@@ -105,6 +105,23 @@ void places_take_over(struct thread *t, bool gone)
 	lock_release(&shared.lock, t->id);
 }
 
+u32 places_trade(struct thread *t, u64 *held, u32 nr, const u64 *wanted, u32 n)
+{
+	u32 kept = 0;
+
+	if (!nr && !n)
+		return 0;
+	lock_acquire(&shared.lock, t->id, thread_gone);
+	for (u32 i = 0; i < nr; i++)
+		drop(held[i]);
+	for (u32 i = 0; i < n; i++)
+		if (add(wanted[i]))
+			held[kept++] = wanted[i];
+	dbt_set_places(&t->dbt, shared.addr, shared.nr);
+	lock_release(&shared.lock, t->id);
+	return kept;
+}
+
 /* False: there is no room, and no return to there is told. */
 static bool add_return(struct thread *t, u64 ret)
 {
@@ -183,15 +200,10 @@ void places_forked(struct thread *t)
 	dbt_set_places(&t->dbt, NULL, 0);
 }
 
-void place_hit(struct dbt_thread *dbt)
+static void tell_place(struct thread *t, const struct sampler *s, u64 pc)
 {
-	struct thread *t = (struct thread *)dbt;
-	const struct sampler *s = sampler_of(t);
 	const struct trace_place *place;
-	u64 pc = regs_pc(&t->dbt.regs);
 
-	if (!s)
-		return;
 	returned(t, pc);
 	place = place_of(s, pc);
 	if (!place)
@@ -200,4 +212,16 @@ void place_hit(struct dbt_thread *dbt)
 		hit_executed(t, place);
 	if (place->kinds & TRACE_PLACE_RETURN)
 		called(t, pc);
+}
+
+void place_hit(struct dbt_thread *dbt)
+{
+	struct thread *t = (struct thread *)dbt;
+	const struct sampler *s = sampler_of(t);
+	u64 pc = regs_pc(&t->dbt.regs);
+
+	if (s)
+		tell_place(t, s, pc);
+	if (unlikely(t->debug.execution))
+		debug_place(t, pc);
 }

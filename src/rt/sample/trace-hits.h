@@ -21,6 +21,11 @@ void probe_other_exit(struct thread *t, u64 nr, long ret, bool restarts);
 
 /* Of struct dbt_ops. */
 void place_hit(struct dbt_thread *t);
+/*
+ * Of @t's places those @nr at @held become the @n at @wanted: how many have found room, which stand
+ * in @held then. Not those that its sampler has.
+ */
+u32 places_trade(struct thread *t, u64 *held, u32 nr, const u64 *wanted, u32 n);
 
 /* The system call by which the thread or its program began has returned in it. */
 void probe_begun(struct thread *t, u64 nr);

@@ -233,6 +233,9 @@ static enum outcome deliver_one(struct thread *t, struct pending *p, struct ucon
 	if (act.handler == (u64)SIG_IGN)
 		return DROPPED;
 
+	/* The kernel knows where the thread was in the cache. */
+	if (sig == SIGTRAP && p->info.si_code == TRAP_HWBKPT)
+		p->info.si_addr = (void *)regs_pc(&t->dbt.regs);
 	perf_signal(t, &p->info);
 	deterministic_signal(t, &p->info);
 	if (sigframe_build(t, &act, p, uc, t->sigmask)) {
@@ -389,6 +392,32 @@ static void trace_trap(struct thread *t, const siginfo_t *info, struct ucontext 
 }
 
 /*
+ * A debug register that somebody has set by ptrace. One that stops execution is met in the runtime;
+ * the CPU watches data. What the kernel reads and writes for a program is not met, so neither is
+ * what the runtime does.
+ */
+static void debug_trap(struct thread *t, const siginfo_t *info, struct ucontext *uc)
+{
+	struct pending p = {*info, CPU_FAULT_DEBUG};
+
+	if (t->debug.trapping) {
+		if (deliver_one(t, &p, uc) != DYING)
+			deliver_notes(t, uc);
+		dbt_interrupt(&t->dbt);
+		return;
+	}
+	switch (dbt_accessed(&t->dbt, uc)) {
+	case DBT_AT_BOUNDARY:
+		if (deliver_one(t, &p, uc) != DYING)
+			deliver_notes(t, uc);
+		return;
+	case DBT_STEP:
+	case DBT_RESUME: handle_note(t, info, uc); return;
+	case DBT_IN_RUNTIME: return;
+	}
+}
+
+/*
  * The translator wants this thread out of the cache, where it saw it a moment ago, or the session
  * has set deadlines while it was running. A guest call
  * that is interrupted has only just begun, so it is made again as it stands.
@@ -451,6 +480,10 @@ void signal_handler(int sig, siginfo_t *info, struct ucontext *uc)
 		return;
 	if (is_stop(info)) {
 		handle_stop(t, info, uc);
+		return;
+	}
+	if (sig == SIGTRAP && info->si_code == TRAP_HWBKPT) {
+		debug_trap(t, info, uc);
 		return;
 	}
 	if (sig == SIGTRAP && uc_pc(uc) == (u64)signal_trap_end && from_cpu(info)) {

@@ -139,6 +139,14 @@ u64 process_kick_value(void)
 	return (u64)&kick_token;
 }
 
+void process_make_kick(siginfo_t *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->si_signo = SIGNAL_KICK;
+	info->si_code = SI_QUEUE;
+	info->si_ptr = (void *)&kick_token;
+}
+
 bool process_kick(struct dbt_thread *dbt)
 {
 	struct thread *t = container_of(dbt, struct thread, dbt);
@@ -148,10 +156,7 @@ bool process_kick(struct dbt_thread *dbt)
 		return true; /* not in the cache: it has not begun */
 	if (t->proc != this_thread()->proc && thread_has_left(t->tid))
 		return false;
-	memset(&info, 0, sizeof(info));
-	info.si_signo = SIGNAL_KICK;
-	info.si_code = SI_QUEUE;
-	info.si_ptr = (void *)&kick_token;
+	process_make_kick(&info);
 	/*
 	 * To another process in our memory (vfork) this may be forbidden; a plain signal serves as
 	 * well.
@@ -280,6 +285,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	regs_set_result(&t->dbt.regs, 0);
 	perf_forked(t, pf);
 	sample_forked(t);
+	debug_forked(t);
 }
 
 struct thread *locks_take(struct thread *t)
@@ -617,6 +623,7 @@ void thread_end(struct thread *t, u32 code, int status)
 	struct proc *p = t->proc;
 
 	sample_end(t);
+	debug_take_over(t, true);
 	perf_thread_exit(t, __atomic_load_n(&t->proc->refs, __ATOMIC_ACQUIRE) == 1);
 	/* First, because the translator writes to the pages of all threads that it knows. */
 	dbt_thread_remove(&t->dbt, t->id);

@@ -27,7 +27,9 @@ u32 threads_watch(struct thread *t);
 
 /* dbt_ops.kick: makes @t's CPU thread run our handler. */
 bool process_kick(struct dbt_thread *t);
-/* Whether a signal is such a kick. */
+/* @info becomes that of such a kick. */
+void process_make_kick(siginfo_t *info);
+/* Whether a signal is one. */
 bool process_is_kick(const siginfo_t *info);
 /* What a kick carries, for the session to send one. */
 u64 process_kick_value(void);

@@ -101,6 +101,8 @@ void thread_loop(struct thread *t)
 	for (;;) {
 		enum dbt_stop stop;
 
+		if (unlikely(t->debug.changed))
+			debug_take_over(t, false);
 		sample_look(t);
 		simulate_look(t);
 		stop = dbt_run(&t->dbt);

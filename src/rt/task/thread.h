@@ -17,6 +17,7 @@
 #include "abi/meter.h"
 #include "base/wire-reply.h"
 #include "dbt/dbt.h"
+#include "rt/arch/x86_64/debug-registers.h"
 #include "rt/arch/x86_64/rt-arch.h"
 #include "rt/task/limits.h"
 #include "sys/kernel.h"
@@ -172,6 +173,8 @@ struct thread {
 	struct path_stream *stream;
 	u32 stream_busy;
 	bool stream_lost;
+
+	struct debug_registers debug; /* a tracer writes to it */
 
 	/* System-call user dispatch; see rt/syscall/user-dispatch.h. */
 	struct {

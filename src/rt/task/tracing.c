@@ -30,11 +30,13 @@ bool tracee_as_guest(u32 tid, u64 *user)
 {
 	const struct dbt_foreign memory = {read_tracee, &tid};
 	struct dbt_regs regs;
-	u64 gs;
+	u64 base = ptrace_regs_gs(user), gs;
 
 	ptrace_to_regs(user, &regs);
-	if (!dbt_foreign_regs(&memory, ptrace_regs_gs(user), &regs, &gs))
+	if (!dbt_foreign_regs(&memory, base, &regs, &gs))
 		return false;
+	if (ptrace_regs_in_call(user) && debug_is_trapping(tid, base))
+		ptrace_regs_no_call(user);
 	regs_to_ptrace(&regs, user);
 	ptrace_regs_set_gs(user, gs);
 	return true;
@@ -59,6 +61,29 @@ static long show(struct thread *t, u32 tid, u64 at, u64 len)
 	return tracee_as_guest(tid, user) && guest_write(t, at, user, sizeof(user)) ? -EFAULT : 0;
 }
 
+/* Of an instruction that has raised a signal the kernel tells the address in the cache. */
+static long show_siginfo(struct thread *t, u32 tid, u64 at)
+{
+	u64 user[USER_REGS];
+	struct dbt_regs regs;
+	siginfo_t info;
+	u64 pc;
+
+	if (guest_read(&info, at, sizeof(info)))
+		return -EFAULT;
+	if (info.si_code <= 0 ||
+	    !(SIG(info.si_signo) & (SIG(SIGTRAP) | SIG(SIGILL) | SIG(SIGFPE))) ||
+	    raw_call4(__NR_ptrace, PTRACE_GETREGS, tid, 0, (long)user))
+		return 0;
+	ptrace_to_regs(user, &regs);
+	pc = regs_pc(&regs);
+	if ((u64)info.si_addr != pc || !tracee_as_guest(tid, user))
+		return 0;
+	ptrace_to_regs(user, &regs);
+	info.si_addr = (void *)regs_pc(&regs);
+	return guest_write(t, at, &info, sizeof(info)) ? -EFAULT : 0;
+}
+
 /* The kernel has been asked, and has answered. */
 static long show_registers(struct thread *t, u64 request, u32 tid)
 {
@@ -77,6 +102,7 @@ static long show_registers(struct thread *t, u64 request, u32 tid)
 		if (at >= USER_REGS_SIZE || !guest_registers(tid, user))
 			return 0;
 		return guest_write(t, guest_arg(t, 3), &user[at / 8], 8) ? -EFAULT : 0;
+	case PTRACE_GETSIGINFO: return show_siginfo(t, tid, guest_arg(t, 3));
 	}
 	return 0;
 }
@@ -106,15 +132,34 @@ static long set_registers(struct thread *t, u64 request, u32 tid)
 	return memcmp(user, wanted, iov.iov_len) ? -EIO : 0;
 }
 
+static bool goes_on_unsignalled(const struct thread *t, u64 request)
+{
+	return !guest_arg(t, 3) &&
+	       (request == PTRACE_CONT || request == PTRACE_SYSCALL || request == PTRACE_DETACH);
+}
+
 long guest_ptrace(struct thread *t)
 {
 	u64 request = guest_arg(t, 0);
 	u32 tid = (u32)guest_arg(t, 1);
+	u64 at = guest_arg(t, 2);
 	long ret = set_registers(t, request, tid);
+	enum debug_kicked kicked = DEBUG_NOT_KICKED;
 
 	if (ret <= 0)
 		return ret;
-	ret = call_kernel(t);
+	debug_before_ptrace(request, tid, at);
+	if (goes_on_unsignalled(t, request))
+		kicked = debug_kick(tid);
+	if (kicked == DEBUG_RUNS)
+		return 0;
+	if (kicked == DEBUG_KICKED)
+		ret = raw_call4(__NR_ptrace, (long)request, tid, (long)at, SIGNAL_KICK);
+	else
+		ret = call_kernel(t);
+	if (ret)
+		return ret;
+	ret = debug_after_ptrace(request, tid, at);
 	if (ret)
 		return ret;
 	switch (request) {

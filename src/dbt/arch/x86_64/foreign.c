@@ -9,6 +9,8 @@
 #include "dbt/arch/x86_64/branch-priv.h"
 #include "sys/string.h"
 
+#include <asm/processor-flags.h>
+
 struct foreign {
 	const struct dbt_foreign *memory;
 	u8 *code, *meta;
@@ -59,50 +61,83 @@ static bool find_block(const struct foreign *f, u32 off, struct dbt_block *b)
 	return false;
 }
 
-/* @b's lists are its own process's. */
-static bool rewind(const struct foreign *f, const struct dbt_block *b, const struct dbt_thread *t,
-		   struct dbt_regs *regs)
-{
+/* A block with what is needed of its lists, which are its own process's. */
+struct foreign_block {
+	struct dbt_block b;
 	struct spill_range spill_ranges[SPILL_RANGES_MAX];
 	struct block_insn insns[BLOCK_INSNS_MAX];
 	struct block_frag frags[BLOCK_FRAGS_MAX + 1];
-	u32 off = (u32)(regs->rip - (u64)f->code);
-	struct dbt_block here;
+};
 
-	if (b->nr_insns > ARRAY_SIZE(insns) || !b->nr_frags || b->nr_frags > ARRAY_SIZE(frags) ||
-	    b->nr_spill_ranges > ARRAY_SIZE(spill_ranges) ||
-	    !read(f, b->insns, insns, b->nr_insns * sizeof(*insns)) ||
-	    !read(f, b->frags, frags, b->nr_frags * sizeof(*frags)) ||
-	    !read(f, b->spill_ranges, spill_ranges, b->nr_spill_ranges * sizeof(*spill_ranges)))
+static bool read_block(const struct foreign *f, u32 off, struct foreign_block *to)
+{
+	struct dbt_block *b = &to->b;
+
+	if (!find_block(f, off, b) || b->nr_insns > ARRAY_SIZE(to->insns) || !b->nr_frags ||
+	    b->nr_frags > ARRAY_SIZE(to->frags) ||
+	    b->nr_spill_ranges > ARRAY_SIZE(to->spill_ranges) ||
+	    !read(f, b->insns, to->insns, b->nr_insns * sizeof(*to->insns)) ||
+	    !read(f, b->frags, to->frags, b->nr_frags * sizeof(*to->frags)) ||
+	    !read(f, b->spill_ranges, to->spill_ranges,
+		  b->nr_spill_ranges * sizeof(*to->spill_ranges)))
 		return false;
-	here = *b;
-	here.insns = insns;
-	here.frags = frags;
-	here.spill_ranges = spill_ranges;
-	if (off >= b->code) {
-		arch_rewind(t, &here, off - b->code, regs);
+	b->insns = to->insns;
+	b->frags = to->frags;
+	b->spill_ranges = to->spill_ranges;
+	return true;
+}
+
+static bool rewind(const struct foreign *f, const struct dbt_thread *t, struct dbt_regs *regs)
+{
+	u32 off = (u32)(regs->rip - (u64)f->code);
+	struct foreign_block block;
+
+	if (!read_block(f, off, &block))
+		return false;
+	if (off >= block.b.code) {
+		arch_rewind(t, &block.b, off - block.b.code, regs);
 	} else {
 		/* An entry, which has the target in registers of its own. */
-		regs->rip = b->pc;
+		regs->rip = block.b.pc;
 		regs->gpr[REG_TARGET] = t->spill[REG_TARGET];
 		regs->gpr[REG_RCX] = t->spill[REG_RCX];
 	}
 	return true;
 }
 
+static bool read_thread(struct foreign *f, u64 base, struct dbt_thread *t)
+{
+	return base && read(f, (const void *)base, t, sizeof(*t)) && (u64)t->self == base &&
+	       read_cache(f);
+}
+
 bool dbt_foreign_regs(const struct dbt_foreign *memory, u64 base, struct dbt_regs *regs, u64 *gs)
 {
 	struct foreign f = {.memory = memory};
 	struct dbt_thread t;
-	struct dbt_block b;
 
-	if (!base || !read(&f, (const void *)base, &t, sizeof(t)) || (u64)t.self != base ||
-	    !read_cache(&f))
+	if (!read_thread(&f, base, &t))
 		return false;
 	*gs = t.arch.gs_base;
 	if (regs->rip - (u64)f.code >= f.code_size) {
 		*regs = t.regs;
+		if (t.pass_pc && t.pass_pc == regs->rip)
+			regs->rflags |= X86_EFLAGS_RF;
 		return true;
 	}
-	return find_block(&f, (u32)(regs->rip - (u64)f.code), &b) && rewind(&f, &b, &t, regs);
+	return rewind(&f, &t, regs);
+}
+
+bool dbt_foreign_at_boundary(const struct dbt_foreign *memory, u64 base, u64 pc)
+{
+	struct foreign f = {.memory = memory};
+	struct foreign_block block;
+	struct dbt_thread t;
+	u32 off;
+
+	if (!read_thread(&f, base, &t) || pc - (u64)f.code >= f.code_size)
+		return true;
+	off = (u32)(pc - (u64)f.code);
+	return read_block(&f, off, &block) && off >= block.b.code &&
+	       arch_at_boundary(&block.b, off - block.b.code);
 }

@@ -230,6 +230,14 @@ static bool between_iterations(const struct dbt_block *b, u32 off)
 	return false;
 }
 
+bool arch_at_boundary(const struct dbt_block *b, u32 off)
+{
+	bool exact;
+
+	insn_at(b, off, &exact);
+	return exact || between_iterations(b, off);
+}
+
 static void rewind_to_insn(struct dbt_thread *t, const struct dbt_block *b,
 			   struct sigcontext_64 *m);
 

@@ -32,6 +32,8 @@ struct cpu_fault {
 
 /* A general protection fault; the kernel reports no address. */
 #define CPU_FAULT_PROTECTION ((struct cpu_fault){.trapno = 13})
+/* A debug exception. */
+#define CPU_FAULT_DEBUG ((struct cpu_fault){.trapno = 1})
 
 /* What a thread has of the CPU's own; a new thread gets a copy of its creator's. */
 struct arch_thread {
@@ -139,11 +141,21 @@ static inline void ptrace_to_regs(const u64 *user, struct dbt_regs *r)
 	r->gpr[DBT_RSP] = user[19];
 }
 
+static inline bool ptrace_regs_in_call(const u64 *user)
+{
+	return (s64)user[15] >= 0;
+}
+
+static inline void ptrace_regs_no_call(u64 *user)
+{
+	user[15] = ~0ull;
+}
+
 /* What a system call under way makes of its result's register stays. */
 static inline void regs_to_ptrace(const struct dbt_regs *r, u64 *user)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(ptrace_order); i++)
-		if (ptrace_order[i] != DBT_RAX || (s64)user[15] < 0)
+		if (ptrace_order[i] != DBT_RAX || !ptrace_regs_in_call(user))
 			user[i] = r->gpr[ptrace_order[i]];
 	user[16] = r->rip;
 	user[18] = r->rflags;
