@@ -133,7 +133,6 @@ static int shape(struct record_job *job)
 	}
 	if (o->graph == GRAPH_DWARF)
 		regs |= data_regs_all(machine.machine);
-	job->user_only = true;
 	for (u32 i = 0; i < ap_specs_count(job->specs); i++) {
 		struct pe_attr *a = (struct pe_attr *)ap_specs_at(job->specs, i)->attr;
 
@@ -172,7 +171,6 @@ static int shape(struct record_job *job)
 		if (is_seldom(ap_specs_at(job->specs, i)) && !a->sample_period && !o->period &&
 		    !o->freq && !o->freq_max)
 			a->sample_period = 1;
-		job->user_only = job->user_only && a->exclude_kernel;
 	}
 	return 0;
 }

@@ -92,7 +92,7 @@ static u32 pages_for(const struct record_opts *o, u64 freq)
 	return pages;
 }
 
-static struct ap_target target_of(struct record_job *job, bool *on_exec)
+static struct ap_target target_of(struct record_job *job)
 {
 	const struct record_opts *o = &job->opts;
 	struct ap_target t = AP_OPTS(ap_target, .cpus = o->all_cpus ? "all" : o->cpus,
@@ -106,17 +106,20 @@ static struct ap_target target_of(struct record_job *job, bool *on_exec)
 		t.ntids = job->nr_pids;
 	} else if (!record_opts_has_target(o)) {
 		t.command = job->child.command;
-		*on_exec = !o->delay_ms;
 	}
 	return t;
 }
 
+static bool has_tasks(const struct record_opts *o)
+{
+	return o->overwrite || o->delay_ms || o->control || o->all_cpus || o->cpus || o->cgroup;
+}
+
 static int open_sampler(struct record_job *job, struct ap_sampler **out, struct ap_specs *specs,
-			unsigned int flags)
+			bool on_exec, unsigned int flags)
 {
 	const struct record_opts *o = &job->opts;
-	bool on_exec = false;
-	struct ap_target target = target_of(job, &on_exec);
+	struct ap_target target = target_of(job);
 	u64 freq = frequency(o);
 	struct ap_sampler_opts opts =
 		AP_OPTS(ap_sampler_opts, .freq = freq, .period = (u64)o->period,
@@ -124,7 +127,7 @@ static int open_sampler(struct record_job *job, struct ap_sampler **out, struct 
 			.pages = pages_for(o, freq), .open_flags = AP_OPEN_USER_FALLBACK);
 	struct ap_error err;
 
-	if (o->overwrite)
+	if (has_tasks(o))
 		opts.sample_type = PERF_SAMPLE_IDENTIFIER;
 	/* What runs on a CPU is sampled there, whoever its parent is. */
 	if (!o->no_inherit && !target.cpus && !target.cgroup)
@@ -133,7 +136,6 @@ static int open_sampler(struct record_job *job, struct ap_sampler **out, struct 
 		opts.open_flags |= AP_OPEN_ON_EXEC;
 	if (ap_sampler_open(out, job->machine, specs, &target, &opts, &err))
 		return record_say(&err, NULL);
-	job->enabled = on_exec;
 	return 0;
 }
 
@@ -213,20 +215,25 @@ static int describe(struct record_job *job, struct ap_sampler *s, struct ap_spec
 int record_open(struct record_job *job)
 {
 	const struct record_opts *o = &job->opts;
+	bool command = !record_opts_has_target(o);
 	struct ap_error err;
 
 	if ((o->pids && !job->pids && parse_pids(job, o->pids, "-p")) ||
 	    (o->tids && !job->pids && parse_pids(job, o->tids, "-t")))
 		return -1;
-	if (open_sampler(job, &job->sampler, job->specs,
-			 o->overwrite ? AP_SAMPLER_OVERWRITE : AP_SAMPLER_TASKS))
+	job->enabled = command && !o->delay_ms;
+	if (open_sampler(job, &job->sampler, job->specs, job->enabled,
+			 o->overwrite   ? AP_SAMPLER_OVERWRITE
+			 : has_tasks(o) ? 0
+					: AP_SAMPLER_TASKS))
 		return -1;
-	if (o->overwrite) {
+	if (has_tasks(o)) {
 		if (ap_specs_parse(&job->task_specs, job->machine, "dummy:u", &err))
 			return record_say(&err, NULL);
 		((struct pe_attr *)ap_specs_at(job->task_specs, 0)->attr)->mmap_data =
 			record_opts_data_maps(o);
-		if (open_sampler(job, &job->tasks, job->task_specs, AP_SAMPLER_TASKS))
+		job->tasks_on_exec = command;
+		if (open_sampler(job, &job->tasks, job->task_specs, command, AP_SAMPLER_TASKS))
 			return -1;
 	}
 	for (u32 i = 0; i < o->nr_filters; i++)

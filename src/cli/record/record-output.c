@@ -91,6 +91,15 @@ static int open_file(struct record_job *job)
 	return 0;
 }
 
+/* Whether any event does, as it was opened. */
+static bool sees_kernel(const struct record_job *job)
+{
+	for (u32 i = 0; i < job->nr_events; i++)
+		if (!job->events[i].attr.exclude_kernel)
+			return true;
+	return false;
+}
+
 /* What runs already; of a command that waits to be started nothing is worth telling. */
 static void synthesize(struct record_job *job)
 {
@@ -100,7 +109,7 @@ static void synthesize(struct record_job *job)
 					 .put = take,
 					 .data = job};
 
-	if (!job->user_only && !job->events[0].attr.exclude_kernel)
+	if (sees_kernel(job))
 		(void)data_synthesize_kernel(&s);
 	if (o->pids || o->tids)
 		for (u32 i = 0; i < job->nr_pids; i++)
@@ -143,12 +152,14 @@ int record_output_begin(struct record_job *job)
 
 void record_output_pass(struct record_job *job)
 {
-	struct ap_sampler *s = job->tasks ? job->tasks : job->sampler;
 	struct ap_error err;
-	int r = ap_sampler_drain(s, take, job, &err);
 
-	if (r)
-		record_say(&err, NULL);
+	for (int i = 0; i < 2; i++) {
+		struct ap_sampler *s = record_drained(job, i);
+
+		if (s && ap_sampler_drain(s, take, job, &err))
+			record_say(&err, NULL);
+	}
 	/* What is told at the end belongs to all times: it is one round. */
 	if (!job->exact && !job->broken && data_writer_round(job->writer, &err))
 		give_up(job, &err);
@@ -160,7 +171,7 @@ void record_output_snapshot(struct record_job *job)
 	struct ap_error err;
 	int n;
 
-	if (!job->tasks)
+	if (!job->opts.overwrite)
 		return;
 	if (ap_sampler_snapshot(job->sampler, &err)) {
 		record_say(&err, NULL);
@@ -181,7 +192,7 @@ static void add_build_ids(struct record_job *job, struct data_features *f)
 {
 	struct elf_build_id id;
 
-	if (!job->user_only && elf_build_id_of_kernel(&id))
+	if (sees_kernel(job) && elf_build_id_of_kernel(&id))
 		data_features_add_build_id(f, "[kernel.kallsyms]", PERF_RECORD_MISC_KERNEL,
 					   id.bytes, id.size);
 	for (u32 i = 0; i < job->tally.room; i++)
@@ -194,13 +205,16 @@ static void add_build_ids(struct record_job *job, struct data_features *f)
 static void add_lost(struct record_job *job)
 {
 	const struct data_synthesis s = {.layout = &job->layout, .put = take, .data = job};
-	uint64_t lost;
+	uint64_t lost = 0, more;
 
-	if (job->tasks || ap_sampler_lost(job->sampler, &lost))
-		return;
+	for (int i = 0; i < 2; i++) {
+		struct ap_sampler *drained = record_drained(job, i);
+
+		if (drained && !ap_sampler_lost(drained, &more))
+			lost += more;
+	}
 	if (lost > job->lost_told + job->tally.lost) {
-		u64 more = lost - job->lost_told - job->tally.lost;
-
+		more = lost - job->lost_told - job->tally.lost;
 		(void)data_synthesize_lost(&s, more);
 		job->tally.lost += more;
 	}

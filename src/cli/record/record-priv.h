@@ -22,12 +22,14 @@ struct record_job {
 	struct ap_specs *specs;
 	struct ap_sampler *sampler;
 	/*
-	 * With --overwrite what tasks do is not overwritten: it comes from an event of its own.
+	 * What tasks do comes from an event of its own where samples have buffers that overwrite,
+	 * begin late or may pause, or are of CPUs: files that were mapped meanwhile, or while what
+	 * ran already was listed, would have no names.
 	 */
 	struct ap_specs *task_specs;
 	struct ap_sampler *tasks;
+	bool tasks_on_exec; /* a command's begins when that is executed */
 	char *announced; /* who samples, if that must be said; owned, NULL: nothing to say */
-	bool user_only;  /* no event sees the kernel */
 
 	pid_t *pids; /* of -p or -t; owned */
 	u32 nr_pids;
@@ -70,7 +72,7 @@ must_check int record_output_prepare(struct record_job *job);
 /* Begins a file or the stream: header, events, what was there before. 0, or -1 after saying why. */
 must_check int record_output_begin(struct record_job *job);
 
-/* Empties all buffers into it, once. With --overwrite only those of tasks. */
+/* Empties all buffers into it, once, but for those that overwrite. */
 void record_output_pass(struct record_job *job);
 
 /* With --overwrite: takes what the buffers hold. */
@@ -93,6 +95,9 @@ void record_output_summary(struct record_job *job);
 int record_run(struct record_job *job);
 
 u64 record_now(void);
+
+/* One of the samplers, the @i-th, 0 or 1, that are emptied as they fill; NULL: there is none. */
+struct ap_sampler *record_drained(const struct record_job *job, int i);
 
 /* Says @err on stderr, behind @what (NULL: nothing). Returns -1. */
 int record_say(const struct ap_error *err, const char *what);

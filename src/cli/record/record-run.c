@@ -36,15 +36,18 @@ u64 record_now(void)
 
 static void set_enabled(struct record_job *job, bool on)
 {
-	for (int i = 0; i < 2; i++) {
-		struct ap_sampler *s = i ? job->tasks : job->sampler;
-
-		if (s && on)
-			(void)ap_sampler_enable(s);
-		else if (s)
-			(void)ap_sampler_disable(s);
-	}
+	if (on)
+		(void)ap_sampler_enable(job->sampler);
+	else
+		(void)ap_sampler_disable(job->sampler);
 	job->enabled = on;
+}
+
+struct ap_sampler *record_drained(const struct record_job *job, int i)
+{
+	if (!i)
+		return job->opts.overwrite ? NULL : job->sampler;
+	return job->tasks;
 }
 
 static void stop(struct record_job *job, struct record_wait *w)
@@ -118,7 +121,8 @@ static void list_fds(struct record_job *job, struct record_wait *w)
 					     .events = POLLIN};
 	w->nr = FD_FIRST_BUFFER;
 	/* Those that overwrite are not waited for, but for their end. */
-	add_buffers(w, job->tasks ? job->tasks : job->sampler);
+	for (int i = 0; i < 2; i++)
+		add_buffers(w, record_drained(job, i));
 }
 
 /* Waits until something happens; whether a buffer wants to be emptied, or a thread has ended. */
@@ -208,7 +212,9 @@ static int wait_for_end(struct record_job *job, struct record_wait *w, struct ap
 			switch_file(job);
 		job->signals.own_came = false;
 		if (ended) {
-			(void)!ap_sampler_poll(waited, 0);
+			for (int i = 0; i < 2; i++)
+				if (record_drained(job, i))
+					(void)!ap_sampler_poll(record_drained(job, i), 0);
 			list_fds(job, w);
 		}
 		if (job->broken && job->enabled)
@@ -230,6 +236,8 @@ static int say_no_start(const struct ap_error *err)
 static void finish(struct record_job *job)
 {
 	set_enabled(job, false);
+	if (job->tasks)
+		(void)ap_sampler_disable(job->tasks);
 	record_output_pass(job);
 	record_output_snapshot(job);
 	if (job->exact)
@@ -255,7 +263,14 @@ int record_run(struct record_job *job)
 	if (o->switch_when == SWITCH_SIGNAL)
 		job->signals.own = SIGUSR2;
 	signal(SIGPIPE, SIG_IGN); /* the command has been made, and keeps what it had */
-	if (record_open(job) || record_output_begin(job))
+	if (record_open(job))
+		return cmd_record.failure;
+	/* What ran already is listed while what happens then is told. */
+	if (job->tasks && !job->tasks_on_exec)
+		(void)ap_sampler_enable(job->tasks);
+	else if (!job->enabled && !o->delay_ms)
+		set_enabled(job, true);
+	if (record_output_begin(job))
 		return cmd_record.failure;
 	if (job->announced && !o->quiet)
 		fprintf(stderr, "anyperf record: %s\n", job->announced);
