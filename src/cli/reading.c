@@ -345,9 +345,33 @@ static bool next_of_stack(struct reading *r, const struct data_item *item, struc
 	return true;
 }
 
+/* The calls that are open, if the sample has recorded such; else NULL. */
+static const struct ap_branch_stack *open_calls(const struct reading *r,
+						const struct data_item *item)
+{
+	const struct ap_branch_stack *calls = &item->record.sample.branch_stack;
+	const struct data_event *e =
+		item->event >= 0 ? data_reader_event(r->data, (u32)item->event) : NULL;
+
+	return calls->nr && e && (e->attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK)
+		       ? calls
+		       : NULL;
+}
+
+static bool next_call(const struct ap_branch_stack *calls, struct reading_walk *w, u64 *addr)
+{
+	if (w->call > calls->nr)
+		return false;
+	w->kernel = false;
+	*addr = w->call ? calls->entries[w->call - 1].from : calls->entries[0].to;
+	w->call++;
+	return true;
+}
+
 bool reading_walk_next(struct reading *r, const struct data_item *item, struct reading_walk *w,
 		       u64 *addr)
 {
+	const struct ap_branch_stack *calls = open_calls(r, item);
 	const struct ap_callchain *chain = &item->record.sample.callchain;
 
 	if (!w->at)
@@ -358,6 +382,8 @@ bool reading_walk_next(struct reading *r, const struct data_item *item, struct r
 		if (ap_callchain_is_marker(ip)) {
 			w->kernel = ip == (u64)PERF_CONTEXT_KERNEL;
 			w->guest = ip != (u64)PERF_CONTEXT_KERNEL && ip != (u64)PERF_CONTEXT_USER;
+			if (ip == (u64)PERF_CONTEXT_USER && calls)
+				w->at = chain->nr;
 			continue;
 		}
 		if (w->guest)
@@ -365,7 +391,7 @@ bool reading_walk_next(struct reading *r, const struct data_item *item, struct r
 		*addr = ip;
 		return true;
 	}
-	return next_of_stack(r, item, w, addr);
+	return calls ? next_call(calls, w, addr) : next_of_stack(r, item, w, addr);
 }
 
 bool reading_has_chain(struct reading *r, const struct data_item *item)

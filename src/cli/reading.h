@@ -117,10 +117,12 @@ bool reading_in_kernel(const struct data_item *item);
 /*
  * Goes over a call chain: the next address and its mode. False at its end; the walk is all zero at
  * first. Begins in the mode of the sample. What the kernel has followed comes first, then the user
- * stack, if the sample has a copy of that to be followed now.
+ * stack, if the sample has a copy of that to be followed now. A record of the calls that are open
+ * (`record -g=lbr`) stands for the user part: where the last one went, then each call, as perf
+ * shows it.
  */
 struct reading_walk {
-	u64 at;
+	u64 at, call;
 	u32 frame;
 	bool kernel, guest;
 };

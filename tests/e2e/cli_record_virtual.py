@@ -175,6 +175,17 @@ def test_call_graph_of_open_calls():
         record(f"{d}/a", "-g=lbr", "-e", "instructions:u", "-c", "1000003", "--", SPIN, "300")
         stacks = script(f"{d}/a", "sym,brstack")
         assert len(stacks) > 10 and all("/" in line for line in stacks[5:]), stacks[:10]
+        # They are the call chain.
+        chains = run("script", "-F", "ip,sym", "-i", f"{d}/a").out.split("\n\n")
+        chains = [[f.split()[1] for f in c.strip().splitlines()] for c in chains if c.strip()]
+        deep = [c for c in chains if c[:3] == ["burn", "calls_burn", "main"]]
+        assert len(deep) > len(stacks) / 2, str(chains[-5:])[:500]
+        if shutil.which("perf"):
+            p = subprocess.run(["perf", "script", "-i", f"{d}/a", "-F", "ip,sym"],
+                               capture_output=True, text=True, env=ENV, check=False, timeout=60)
+            assert p.stdout.count("calls_burn") == len(deep), (p, deep)
+        report = run("report", "--children", "-i", f"{d}/a")
+        assert re.search(r"^ +(9|100)\d?\.\d+% +0\.\d+% .* main$", report.out, re.M), report
 
 
 def test_who_samples():

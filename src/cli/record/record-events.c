@@ -157,7 +157,6 @@ static int shape(struct record_job *job)
 						PERF_SAMPLE_BRANCH_CALL_STACK |
 						PERF_SAMPLE_BRANCH_NO_CYCLES |
 						PERF_SAMPLE_BRANCH_NO_FLAGS;
-			a->exclude_callchain_user = 1;
 		}
 		if (o->branch_type) {
 			a->sample_type |= PERF_SAMPLE_BRANCH_STACK;
