@@ -235,7 +235,7 @@ static inline void meter_set_hits(struct meter *m, u32 class, u64 hits)
  * runtimes inherit: METER_SIZE bytes of this header, then meter after meter, then their traces. All
  * of them can write to it, so what is decided beforehand stands elsewhere: run-config.h.
  */
-#define SEGMENT_MAGIC     0x3745525450414eull /* "NAPTRE7": changes with the layout */
+#define SEGMENT_MAGIC     0x3845525450414eull /* "NAPTRE8": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 
@@ -305,6 +305,7 @@ struct counter_segment {
 	 * guest has asked for a PID namespace, after which pids in meters say nothing about that.
 	 */
 	u32 collect_at, namespaces;
+	u32 bound;    /* atomic: a guest has called sched_setaffinity(2) */
 	u32 measured; /* atomic: a guest has opened a perf event; set by the session */
 	/*
 	 * Atomic: index + 1 of meters that are METER_FREE, 0: none; hints. Who makes one RUNNING

@@ -10,6 +10,7 @@
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall-table.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/meter-page.h"
 #include "sys/string.h"
 
 #include <asm/statfs.h>
@@ -283,6 +284,8 @@ static bool wrote_cgroup(struct thread *t, u64 nr, long *ret)
 /* Somebody counts on a CPU, and the task is there when the call returns, or is not any more. */
 bool perf_on_setaffinity(struct thread *t, u64 nr, long *ret)
 {
+	/* Before anybody looks: mate: starts_bound() in session/task/wide.c. */
+	meter_bound();
 	if (!(t->proc->perf->view->flags & WIRE_VIEW_PLACES))
 		return false;
 	*ret = syscall_plain(t, nr);

@@ -277,6 +277,13 @@ bool meter_namespaces(void)
 	return __atomic_load_n(&segment->namespaces, __ATOMIC_RELAXED);
 }
 
+void meter_bound(void)
+{
+	/* Not again: the line is read by all that start. */
+	if (!__atomic_load_n(&segment->bound, __ATOMIC_RELAXED))
+		__atomic_store_n(&segment->bound, 1, __ATOMIC_SEQ_CST);
+}
+
 int meter_map(u64 at, u32 index)
 {
 	long ret;

@@ -41,6 +41,9 @@ void meter_announce(u32 index, u64 stamp, u32 pid);
 void meter_namespace(void);
 bool meter_namespaces(void);
 
+/* A guest says where tasks may run; until one does, they may run where their processes may. */
+void meter_bound(void);
+
 /* Maps page @index at @at, over what is there. 0 or -errno. */
 int meter_map(u64 at, u32 index);
 

@@ -1,6 +1,7 @@
 /* What threads have counted. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi/modeled.h"
@@ -26,11 +27,33 @@ enum meter_quantity meters_quantity(enum cpu_what what)
 	return quantity[what];
 }
 
-struct meter *meters_next(const struct meters *meters, u32 *at)
+/*
+ * Meter @index is there, or there are as many pages as meters in use: one that is missing is made
+ * then when it is looked at, and a guest that says more than is true has made as much itself.
+ */
+static bool is_there(struct meters *meters, u32 index, u32 used)
+{
+	struct stat st;
+
+	if (index < meters->there)
+		return true;
+	if (used == meters->asked || fstat(meters->fd, &st))
+		return false;
+	meters->asked = used;
+	if (st.st_blocks / (PAGE / 512) >= used)
+		meters->there = used;
+	return index < meters->there;
+}
+
+struct meter *meters_next(struct meters *meters, u32 *at)
 {
 	u32 used = __atomic_load_n(&meters->segment->used, __ATOMIC_RELAXED);
 
-	while (*at < used && *at < meters->slots) {
+	if (used > meters->slots)
+		used = meters->slots;
+	if (*at < used && is_there(meters, *at, used))
+		return (struct meter *)((u8 *)meters->segment + segment_offset(*at));
+	while (*at < used) {
 		off_t begin = (off_t)segment_offset(*at);
 		off_t data = lseek(meters->fd, begin, SEEK_DATA);
 

@@ -19,6 +19,8 @@ struct meters {
 	int fd; /* memfd of the segment */
 	struct counter_segment *segment;
 	u32 slots; /* mapped ones; the header's number is only believed before there are guests */
+	u32 there; /* those below it may be looked at */
+	u32 asked; /* how many were said to be in use when the pages were last counted */
 };
 
 /* What a model has counted, likewise; of a thread of which somebody has asked for it. */
@@ -41,10 +43,10 @@ struct thread_counts {
 
 /*
  * The first meter at index *@at or behind it that somebody has written to, and *@at its index;
- * NULL: there is none. How many there are said to be is a guest's word: those that are not there
- * are not looked at, which would make them.
+ * NULL: there is none. How many there are said to be is a guest's word: where that would make more
+ * pages than there are, those that are not there are not looked at.
  */
-struct meter *meters_next(const struct meters *meters, u32 *at);
+struct meter *meters_next(struct meters *meters, u32 *at);
 
 /* NULL: it has none. Written by its thread at any time. */
 struct meter *guest_thread_meter(const struct guest_thread *th);

@@ -23,6 +23,8 @@
 #define PLACES_AT_ONCE 32u
 #define PLACES_LATER   256u
 #define PLACES_NEXT_NS 4000000ull
+/* Of those that have done nothing since, so many are asked whether they were given one CPU. */
+#define BOUND_AT_ONCE 64u
 
 /* The only CPU that @th may be on, or -1. It may sleep, and be nowhere else when it wakes. */
 static int only_cpu(const struct guest_thread *th)
@@ -56,6 +58,11 @@ bool wide_wants_places(const struct session *s)
 static u64 executed(struct guest_thread *th)
 {
 	return guest_thread_sum(th, METER_INSTRUCTIONS);
+}
+
+static bool has_moved(struct guest_thread *th)
+{
+	return th->place.executed != executed(th);
 }
 
 /*
@@ -93,14 +100,53 @@ void wide_place(struct guest_thread *th)
 	place_at(th, s->instant.caller == th ? -1 : cpu_since(th));
 }
 
+/* A look at all threads, process by process. */
+struct places {
+	u32 left;      /* so many of those that have been met may be asked for yet */
+	u32 nr, turns; /* threads seen; one in so many is asked whether it has one CPU */
+	enum {
+		BOUND_UNKNOWN,
+		BOUND_NO, /* those of the process are where they may all be */
+		BOUND_PERHAPS,
+	} bound;
+};
+
 /*
- * The same for one of all, of whom @left may be asked for yet. To ask for the CPU of each takes
- * longer than a caller should wait where there are thousands. Most of so many sleep, and are on
- * none: their turn comes a moment later, or when they have done something.
+ * May threads of @p have been given one CPU each before somebody counted CPUs? A thread has its
+ * CPUs from the one that made it, and so from the first, unless a guest said something else.
  */
-static void place_of_all(struct guest_thread *th, u32 *left)
+static bool starts_bound(struct guest_process *p, struct places *look)
+{
+	const struct guest_thread *first = guest_thread_by_tid(p, (s32)p->pid);
+
+	/* After WIRE_VIEW_PLACES is set; mate: perf_on_setaffinity() in rt/perf/perf-call.c. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (look->bound == BOUND_UNKNOWN)
+		look->bound = __atomic_load_n(&p->s->meters.segment->bound, __ATOMIC_RELAXED) ||
+					      !first || only_cpu(first) >= 0
+				      ? BOUND_PERHAPS
+				      : BOUND_NO;
+	return look->bound == BOUND_PERHAPS;
+}
+
+/* Is @th, which has done nothing, asked whether it has one CPU? From outside it may be given one. */
+static bool asks_sleeper(struct guest_thread *th, struct places *look)
 {
 	struct session *s = th->process->s;
+
+	return s->wide.moved || look->nr % look->turns == s->wide.turn % look->turns ||
+	       (th->place.state == PLACE_NEW && starts_bound(th->process, look));
+}
+
+/*
+ * The same for one of all. To ask for the CPU of each takes longer than a caller should wait where
+ * there are thousands. Most of so many sleep, and are on none: their turn comes a moment later, or
+ * when they have done something.
+ */
+static void place_of_all(struct guest_thread *th, struct places *look)
+{
+	struct session *s = th->process->s;
+	bool asked;
 
 	if (th->tid <= 0)
 		return;
@@ -108,17 +154,19 @@ static void place_of_all(struct guest_thread *th, u32 *left)
 		place_at(th, -1);
 		return;
 	}
+	look->nr++;
+	asked = asks_sleeper(th, look);
 	if (th->place.state == PLACE_NEW)
 		th->place = (struct thread_place){.state = PLACE_MET, .executed = executed(th)};
-	if (th->place.state == PLACE_MET && !*left && th->place.executed == executed(th)) {
-		int only = only_cpu(th);
+	if (th->place.state == PLACE_MET && !look->left && !has_moved(th)) {
+		int only = asked ? only_cpu(th) : -1;
 
 		s->wide.unplaced |= only < 0;
 		place_at(th, only);
 		return;
 	}
-	*left -= *left && th->place.state == PLACE_MET;
-	place_at(th, cpu_since(th));
+	look->left -= look->left && th->place.state == PLACE_MET;
+	place_at(th, th->place.state == PLACE_MET || asked || has_moved(th) ? cpu_since(th) : -1);
 }
 
 static void arm(struct session *s, u64 ns)
@@ -133,23 +181,27 @@ static void place_all(struct session *s, bool rest)
 {
 	struct guest_process *p;
 	struct guest_thread *th;
-	u32 left = rest ? PLACES_LATER : PLACES_AT_ONCE;
+	struct places at = {.left = rest ? PLACES_LATER : PLACES_AT_ONCE,
+			    .turns = s->guests.by_tid.n / BOUND_AT_ONCE + 1};
 
 	s->wide.unplaced = false;
 	s->wide.looking = true;
+	s->wide.turn++;
 	list_for_each_entry (p, &s->guests.processes, link) {
 		if (!p->pid)
 			continue;
+		at.bound = BOUND_UNKNOWN;
 		list_for_each_entry (th, &p->threads, link) {
-			if (rest && (!left || !th->task || th->place.state != PLACE_MET)) {
+			if (rest && (!at.left || !th->task || th->place.state != PLACE_MET)) {
 				s->wide.unplaced |= th->task && th->place.state == PLACE_MET;
 				continue;
 			}
 			if (th->task || (s->wide.on && th->tid > 0 && !guest_thread_need_task(th)))
-				place_of_all(th, &left);
+				place_of_all(th, &at);
 		}
 	}
 	s->wide.looking = false;
+	s->wide.moved = false;
 }
 
 static void look(struct session *s)
@@ -252,6 +304,7 @@ void wide_moved(struct session *s)
 		list_for_each_entry (th, &p->threads, link)
 			if (th->place.state == PLACE_ASKED)
 				th->place.executed--;
+	s->wide.moved = true;
 	look(s);
 }
 

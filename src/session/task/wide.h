@@ -28,6 +28,8 @@ struct wide {
 	u32 unfound;             /* meters for which no guest was found then */
 	bool looking;            /* a look is on: who gets a task is placed by it */
 	bool unplaced;           /* the last one has left some for the next moment */
+	bool moved;              /* a guest has said where a task may run: all are asked */
+	u32 turn;                /* of those that sleep, who is asked */
 };
 
 /* A thread's part: whether the kernel was asked on which CPU it is. */

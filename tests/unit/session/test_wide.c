@@ -1,11 +1,14 @@
 /*
  * What it costs the session to look for all guests: counted in files that it opens, of which each
- * is a good deal of the time that who asks has to wait.
+ * is a good deal of the time that who asks has to wait, and in system calls that it makes.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,8 +21,34 @@
 #define THREADS 1000u
 
 static u32 opened; /* files by the session, which runs in the test's own process */
+static u32 calls;  /* of the functions below, likewise */
 
 /* Instead of libc's. */
+long syscall(long nr, ...)
+{
+	long (*libc)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	long a[6];
+	va_list ap;
+
+	va_start(ap, nr);
+	for (u32 i = 0; i < ARRAY_SIZE(a); i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	calls++;
+	return libc(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	memset(set, 0, size);
+	return syscall(SYS_sched_getaffinity, pid, size, set) < 0 ? -1 : 0;
+}
+
+off_t lseek(int fd, off_t at, int whence)
+{
+	return syscall(SYS_lseek, fd, at, whence);
+}
+
 int open(const char *path, int flags, ...)
 {
 	mode_t mode;
@@ -37,6 +66,7 @@ static struct {
 	u32 step;
 	u32 threads;
 	u32 one; /* meter of one of them */
+	int cpu; /* that one is given this before anybody counts; -1: none */
 } * shared;
 
 static void step_done(u32 step)
@@ -59,6 +89,18 @@ static void *sleeper(void *meter)
 	return NULL;
 }
 
+/* As the runtime says it of a program that calls sched_setaffinity(2). */
+static void give_cpu(struct mock *g)
+{
+	const struct meter *m = (struct meter *)((u8 *)g->segment + segment_offset(shared->one));
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(shared->cpu, &set);
+	g->segment->bound = 1;
+	NEED(sched_setaffinity((pid_t)m->tid, sizeof(set), &set) == 0);
+}
+
 static void many_sleep(struct mock *g)
 {
 	struct pe_attr attr = mock_attr();
@@ -78,42 +120,57 @@ static void many_sleep(struct mock *g)
 	}
 	while (__atomic_load_n(&shared->threads, __ATOMIC_ACQUIRE) < THREADS)
 		usleep(1000);
+	if (shared->cpu >= 0)
+		give_cpu(g);
 	NEED(mock_hello(g, -1, 0) == 0);
 	step_done(1);
 	NEED(mock_open(g, &attr, -1, 0, WIRE_NO_EVENT, 0, &h) >= 0);
 	step_done(3);
 	NEED(mock_read(g, h, &word, sizeof(word)) == 8);
 	step_done(5);
+	/* What was looked at a moment ago would not be looked at again. */
+	usleep(10000);
 	((struct meter *)((u8 *)g->segment + segment_offset(shared->one)))->count[0][0] += 10;
 	NEED(mock_read(g, h, &word, sizeof(word)) == 8);
 	step_done(7);
 }
+
+static u32 most_calls; /* by serve_until(), likewise */
 
 /* The most files that the session has opened in one go. */
 static u32 serve_until(struct session *s, u32 step)
 {
 	u32 most = 0;
 
+	most_calls = 0;
 	while (__atomic_load_n(&shared->step, __ATOMIC_ACQUIRE) != step) {
-		opened = 0;
+		opened = calls = 0;
 		session_run(s, 1);
 		most = opened > most ? opened : most;
+		most_calls = calls > most_calls ? calls : most_calls;
 	}
 	return most;
 }
 
-/* The files that it has opened while it met the threads; their turn comes later, if any. */
+/*
+ * The files that it has opened while it met the threads, and its system calls; their turn comes
+ * later, if any.
+ */
 static u32 serve_meeting(struct session *s, u32 step)
 {
 	u32 meeting = 0;
 
+	most_calls = 0;
+
 	while (__atomic_load_n(&shared->step, __ATOMIC_ACQUIRE) != step) {
 		u32 before = s->guests.by_tid.n;
 
-		opened = 0;
+		opened = calls = 0;
 		session_run(s, 1);
-		if (s->guests.by_tid.n > before)
+		if (s->guests.by_tid.n > before) {
 			meeting += opened;
+			most_calls += calls;
+		}
 	}
 	return meeting;
 }
@@ -135,24 +192,34 @@ static u32 unplaced(const struct session *s)
 	return n;
 }
 
-TEST(many_threads_and_an_event_of_a_cpu)
+static struct session *start(int cpu)
 {
 	struct session_config config = {.paranoid = SESSION_PARANOID_HOST, .segment_fd = -1};
 	struct session *s = NULL;
 	char why[300];
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	NEED(shared != MAP_FAILED && !session_new(&config, &s, why, sizeof(why)));
+	shared->cpu = cpu;
+	return s;
+}
+
+TEST(many_threads_and_an_event_of_a_cpu)
+{
+	struct session *s = start(-1);
 	int status, fd;
 	pid_t pid;
 	u32 most;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	EXPECT(shared != MAP_FAILED && !session_new(&config, &s, why, sizeof(why)));
 	pid = mock_fork(s, many_sleep);
 	serve_until(s, 1);
 	next(2);
 	/* It was three for each, and then one for every fourth. */
 	EXPECT(serve_meeting(s, 3) < THREADS / 10);
 	EXPECT_EQ(s->guests.by_tid.n, THREADS + 1);
+	/* Each is asked for once, whether it is there. It was three calls for each. */
+	EXPECT(most_calls >= THREADS && most_calls < THREADS / 2 * 3);
 	/* Nor is there an event of the kernel's for each, which nobody has asked for. */
 	fd = dup(0);
 	EXPECT(fd < 100);
@@ -164,9 +231,48 @@ TEST(many_threads_and_an_event_of_a_cpu)
 	/* Nobody has executed anything, so everybody is where he was. */
 	next(4);
 	EXPECT(serve_until(s, 5) < THREADS / 10);
+	/* It was two for each at each look. */
+	EXPECT(most_calls < THREADS / 4);
 	next(6);
 	most = serve_until(s, 7);
 	EXPECT(most >= 1 && most < THREADS / 10);
+	EXPECT(most_calls < THREADS / 4);
+	next(8);
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		session_run(s, 5);
+	EXPECT_EQ(status, 0);
+	session_free(s);
+	munmap(shared, sizeof(*shared));
+}
+
+static int last_cpu(void)
+{
+	cpu_set_t set;
+	int cpu = CPU_SETSIZE - 1;
+
+	NEED(sched_getaffinity(0, sizeof(set), &set) == 0);
+	while (!CPU_ISSET(cpu, &set))
+		cpu--;
+	return cpu;
+}
+
+/* It sleeps, as all do, and is where it was put before it executes anything else. */
+TEST(one_of_many_threads_was_given_a_cpu)
+{
+	struct session *s = start(last_cpu());
+	pid_t pid = mock_fork(s, many_sleep);
+	struct hash_link *l;
+	int status;
+
+	serve_until(s, 1);
+	next(2);
+	serve_until(s, 3);
+	l = hash_find(&s->guests.by_meter, shared->one);
+	EXPECT(l && task_cpu(container_of(l, struct guest_thread, by_meter)->task) == shared->cpu);
+	for (u32 step = 4; step < 8; step += 2) {
+		next(step);
+		serve_until(s, step + 1);
+	}
 	next(8);
 	while (waitpid(pid, &status, WNOHANG) == 0)
 		session_run(s, 5);
