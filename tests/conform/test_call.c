@@ -1,6 +1,7 @@
 /* The arguments of perf_event_open: pid, cpu, group_fd, flags [CALL-*, FLAG-*]. */
 #include "conform/conform.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -277,6 +278,54 @@ CONFORM(cpu_wide)
 	else
 		skip_row("CALL-06", "cpu-wide with privilege", "needs CAP_PERFMON");
 	check_err("CALL-07", "any task on any CPU", try_open(&attr, -1, -1, -1, 0), EINVAL);
+}
+
+#define CROWD 100
+
+static pthread_barrier_t crowd_bound, crowd_goes, crowd_done;
+
+static void *crowd_thread(void *cpu)
+{
+	pin(0, *(int *)cpu);
+	/* The first turn runs the code of the second one, which then takes no faults of its own. */
+	touch_pages(1);
+	pthread_barrier_wait(&crowd_bound);
+	pthread_barrier_wait(&crowd_goes);
+	touch_pages(16);
+	pthread_barrier_wait(&crowd_done);
+	return NULL;
+}
+
+/* Threads that sleep when they are first counted, and were given a CPU before that. */
+CONFORM(cpu_wide_crowd)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	int there = other_cpu(0); /* this thread may be on any */
+	pthread_t threads[CROWD];
+	long fd;
+	u64 n;
+
+	if (there < 0 || !capable()) {
+		skip_row("CALL-06", "threads bound to a CPU", "one CPU only, or no CAP_PERFMON");
+		return;
+	}
+	pthread_barrier_init(&crowd_bound, NULL, CROWD + 1);
+	pthread_barrier_init(&crowd_goes, NULL, CROWD + 1);
+	pthread_barrier_init(&crowd_done, NULL, CROWD + 1);
+	for (int i = 0; i < CROWD; i++)
+		NEED(pthread_create(&threads[i], NULL, crowd_thread, &there) == 0);
+	pthread_barrier_wait(&crowd_bound);
+	/* They are asleep by then. */
+	usleep(50000);
+	attr.disabled = 0;
+	fd = ev_open(&attr, -1, there, -1, 0);
+	NEED(fd >= 0);
+	pthread_barrier_wait(&crowd_goes);
+	pthread_barrier_wait(&crowd_done);
+	n = ev_count((int)fd);
+	CHECK_ROW("CALL-06", n >= 16 * CROWD, "faults of threads bound to the CPU", "%lu", n);
+	for (int i = 0; i < CROWD; i++)
+		pthread_join(threads[i], NULL);
 }
 
 CONFORM(no_such_task)
