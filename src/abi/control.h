@@ -11,7 +11,7 @@
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 6u
+#define CONTROL_VERSION 7u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 262144u /* most bytes of inherited seccomp filters */
 
@@ -38,6 +38,10 @@ enum control_flags {
 	CONTROL_LAUNCH = 1,
 	CONTROL_SECURE_ARGS = 2, /* argv was empty: the kernel made it { "" } */
 	CONTROL_LIMITS = 4,      /* `limits` holds what the process believes */
+	/*
+	 * images_fd is a memfd for the tree, or -1: whoever first starts another process makes it.
+	 */
+	CONTROL_IMAGES_TREE = 8,
 };
 
 #define CONTROL_CPUIDS 32u
@@ -75,7 +79,7 @@ struct rt_control {
 	s32 images_fd;   /* a folder or memfd of what is translated, or -1 */
 	u32 images_root; /* the process that the tree began with; 0: this one */
 	u32 reserved;
-	u64 images_seed; /* where all of the tree has its files */
+	u64 images_seed; /* where all of the tree has its files; 0: it is to be drawn */
 	u64 affinity;    /* of a deterministic run with --cpus: where the process may run */
 	u64 random_key;  /* of a deterministic run: what its random numbers are made from */
 	u64 tsc;         /* and its time stamp counter, without what the meter counts */

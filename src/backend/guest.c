@@ -142,6 +142,7 @@ static int prepare(struct guest_launch *l, const struct guest_segment *segment,
 	if (images->fd >= 0)
 		l->fds[FD_IMAGES] = c->images_fd = images->fd;
 	c->images_seed = images->seed;
+	c->flags |= images->tree ? CONTROL_IMAGES_TREE : 0;
 	c->session_fd = l->fds[FD_BOOTSTRAP];
 	c->meter = ~0u;
 	c->run = segment->number;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -122,21 +121,6 @@ int ap__translations_open(u64 *seed, char *why, size_t len)
 		return dir;
 	close(dir);
 	return err;
-}
-
-int ap__translations_tree(u64 *seed)
-{
-	int fd;
-
-	if (getrandom(seed, sizeof(*seed), 0) != (ssize_t)sizeof(*seed))
-		return -1;
-	fd = memfd_create("anyperf-translations", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	/* It may be mapped, so it never becomes smaller. */
-	if (fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
 }
 
 struct kept {

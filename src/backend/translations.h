@@ -1,7 +1,6 @@
 /*
- * PURPOSE: where runtimes keep what they have translated (rt/load/images.c): a folder, for later
- * runs of the same user, or memory, for one tree of processes. In the folder files that have not
- * been used for longest go when there is too much.
+ * PURPOSE: the folder in which runtimes keep what they have translated (rt/load/images.c) for later
+ * runs of the same user. Files that have not been used for longest go when there is too much.
  */
 #ifndef BACKEND_TRANSLATIONS_H
 #define BACKEND_TRANSLATIONS_H
@@ -18,9 +17,6 @@
  * @why: there is no place, or it is not this user's alone.
  */
 must_check int ap__translations_open(u64 *seed, char *why, size_t len);
-
-/* A memfd for the processes of one tree, which has its own *@seed; -1: there is none. */
-int ap__translations_tree(u64 *seed);
 
 /* Removes what was used least lately, until no more than @most bytes stay. */
 void ap__translations_trim(int dir, u64 most);

@@ -233,7 +233,7 @@ static int need_images(struct virtual_pmu *v, char *why, size_t len)
 {
 	switch (v->opts.translations) {
 	case TRANSLATIONS_OFF: return 0;
-	case TRANSLATIONS_TREE: v->images.fd = ap__translations_tree(&v->images.seed); return 0;
+	case TRANSLATIONS_TREE: v->images.tree = true; return 0;
 	case TRANSLATIONS_USER: break;
 	}
 	v->images.fd = ap__translations_open(&v->images.seed, why, len);

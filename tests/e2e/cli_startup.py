@@ -54,7 +54,7 @@ def test_no_locale_is_loaded_in_the_c_locale():
     assert not any("locale" in call for _, call in made), made
 
 
-def calls_of(*command):
+def trace_of(*command):
     """System calls of a command and everything that it starts."""
     with scratch() as d:
         log = os.path.join(d, "log")
@@ -65,7 +65,11 @@ def calls_of(*command):
             raise Skip("this machine does not let a process trace its child")
         assert r.returncode == 0, r
         with open(log, encoding="utf-8") as f:
-            return sum(line.split(None, 1)[1][0].isalpha() for line in f)
+            return [line.split(None, 1)[1] for line in f]
+
+
+def calls_of(*command):
+    return sum(call[0].isalpha() for call in trace_of(*command))
 
 
 def faults_of(*command):
@@ -93,6 +97,17 @@ def test_system_calls_under_the_translator():
     assert shown - natively < counted - natively <= 800, (natively, counted)
     named = calls_of(ANYPERF, "run", "--session", f"test-{os.getpid()}", "--", "/bin/true")
     assert shown - natively < named - natively <= 470, (natively, named)
+
+
+def test_a_tree_has_a_memfd_when_there_are_two():
+    need_runtime()
+    def made(*command):
+        return sum("anyperf-translations" in call and "memfd_create" in call
+                   for call in trace_of(ANYPERF, "run", "--translations=tree", "--", *command))
+    assert made("/bin/true") == 0
+    assert made("/bin/sh", "-c", "/bin/true; /bin/true; true") == 1
+    assert made("/bin/sh", "-c", "exec /bin/true") == 1
+    assert made("/bin/sh", "-c", "(true); (/bin/true; true); true") == 1
 
 
 def test_page_faults_under_the_translator():

@@ -7,6 +7,7 @@
 #include "sys/string.h"
 
 #include <linux/fcntl.h>
+#include <linux/memfd.h>
 #include <linux/stat.h>
 
 #define TREE_MOST (256ull << 20) /* of memory that a tree's images take */
@@ -25,22 +26,35 @@ struct tree_head {
 _Static_assert(sizeof(struct tree_head) <= PAGE_SIZE, "the head of a tree's images is a page");
 
 static struct {
-	int fd;
 	bool tree;
-} store = {.fd = -1};
+} store;
 
-void store_begin(int fd)
+void store_begin(int fd, bool tree)
 {
-	struct statx st;
+	store.tree = tree;
+	if (fd >= 0)
+		fd_adopt(FD_IMAGES, fd);
+}
 
-	store.fd = fd;
-	store.tree = !sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st) &&
-		     (st.stx_mode & S_IFMT) == S_IFREG;
+void store_need(void)
+{
+	long fd;
+
+	if (!store.tree || fd_get(FD_IMAGES) >= 0)
+		return;
+	fd = fd_memfd("anyperf-translations", MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return;
+	/* It may be mapped, so it never becomes smaller. */
+	if (sys_fcntl((int)fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL))
+		sys_close((int)fd);
+	else
+		fd_adopt(FD_IMAGES, (int)fd);
 }
 
 void store_end(void)
 {
-	store.fd = -1;
+	fd_drop(FD_IMAGES);
 }
 
 bool store_is_tree(void)
@@ -70,7 +84,7 @@ static bool file_open(u64 name, struct stored_image *image)
 	char text[20];
 
 	file_name(text, name);
-	image->fd = (int)fd_open(store.fd, text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	image->fd = (int)fd_open(fd_get(FD_IMAGES), text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (image->fd < 0)
 		return false;
 	if (is_ours(image->fd, &image->size)) {
@@ -102,12 +116,13 @@ static bool tree_open(u64 name, struct stored_image *image)
 	u64 place = 0;
 	u32 at;
 
-	if (raw_call4(__NR_pread64, store.fd, (long)&head, sizeof(head), 0) != sizeof(head))
+	if (raw_call4(__NR_pread64, fd_get(FD_IMAGES), (long)&head, sizeof(head), 0) !=
+	    sizeof(head))
 		return false;
 	at = slot_of(&head, name);
 	if (at < SLOTS && head.slot[at].name == name)
 		place = head.slot[at].place;
-	image->fd = store.fd;
+	image->fd = fd_get(FD_IMAGES);
 	image->at = (place >> 32) * PAGE_SIZE;
 	image->size = (u32)place * PAGE_SIZE;
 	return place;
@@ -116,6 +131,8 @@ static bool tree_open(u64 name, struct stored_image *image)
 bool store_open(u64 name, struct stored_image *image)
 {
 	*image = (struct stored_image){.name = name};
+	if (fd_get(FD_IMAGES) < 0)
+		return false;
 	return store.tree ? tree_open(name, image) : file_open(name, image);
 }
 
@@ -135,7 +152,7 @@ static bool file_make(u64 bytes, struct stored_image *image)
 	if (!may_write(bytes))
 		return false;
 	fmt(name, sizeof(name), "%lx.%d", image->name, sys_getpid());
-	image->fd = (int)raw_call4(__NR_openat, store.fd, (long)name,
+	image->fd = (int)raw_call4(__NR_openat, fd_get(FD_IMAGES), (long)name,
 				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return image->fd >= 0;
 }
@@ -145,10 +162,10 @@ static struct tree_head *head_map(void)
 	struct statx st;
 
 	/* Two may make the file larger at once: to a page, which nobody makes smaller. */
-	if (sys_statx(store.fd, "", AT_EMPTY_PATH, STATX_SIZE, &st) ||
-	    (st.stx_size < PAGE_SIZE && raw_call2(__NR_ftruncate, store.fd, PAGE_SIZE)))
+	if (sys_statx(fd_get(FD_IMAGES), "", AT_EMPTY_PATH, STATX_SIZE, &st) ||
+	    (st.stx_size < PAGE_SIZE && raw_call2(__NR_ftruncate, fd_get(FD_IMAGES), PAGE_SIZE)))
 		return NULL;
-	return region_map_file(PAGE_SIZE, store.fd, 0);
+	return region_map_file(PAGE_SIZE, fd_get(FD_IMAGES), 0);
 }
 
 static bool tree_make(u64 bytes, struct stored_image *image)
@@ -168,7 +185,7 @@ static bool tree_make(u64 bytes, struct stored_image *image)
 	else
 		image->at = end + PAGE_SIZE;
 	region_unmap_file(head, PAGE_SIZE);
-	image->fd = store.fd;
+	image->fd = fd_get(FD_IMAGES);
 	image->size = bytes;
 	return image->at;
 }
@@ -176,7 +193,7 @@ static bool tree_make(u64 bytes, struct stored_image *image)
 bool store_make(u64 name, u64 bytes, struct stored_image *image)
 {
 	*image = (struct stored_image){.name = name, .size = bytes};
-	return bytes < TREE_MOST &&
+	return fd_get(FD_IMAGES) >= 0 && bytes < TREE_MOST &&
 	       (store.tree ? tree_make(bytes, image) : file_make(bytes, image));
 }
 
@@ -186,8 +203,9 @@ static void file_publish(const struct stored_image *image, bool whole)
 
 	fmt(name, sizeof(name), "%lx.%d", image->name, sys_getpid());
 	file_name(to, image->name);
-	if (!whole || raw_call4(__NR_renameat, store.fd, (long)name, store.fd, (long)to))
-		raw_call3(__NR_unlinkat, store.fd, (long)name, 0);
+	if (!whole ||
+	    raw_call4(__NR_renameat, fd_get(FD_IMAGES), (long)name, fd_get(FD_IMAGES), (long)to))
+		raw_call3(__NR_unlinkat, fd_get(FD_IMAGES), (long)name, 0);
 	sys_close(image->fd);
 }
 
@@ -222,6 +240,6 @@ void store_publish(struct stored_image *image, bool whole)
 
 void store_close(struct stored_image *image)
 {
-	if (image->fd != store.fd)
+	if (image->fd != fd_get(FD_IMAGES))
 		sys_close(image->fd);
 }

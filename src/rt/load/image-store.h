@@ -20,8 +20,14 @@ struct stored_image {
 	u64 name;
 };
 
-/* @fd is kept: a directory or a memfd, of which nothing but that it may be written to is known. */
-void store_begin(int fd);
+/*
+ * @fd is taken: a directory, or with @tree a memfd, of which nothing but that it may be written to is
+ * known. -1: of a tree that has none yet.
+ */
+void store_begin(int fd, bool tree);
+/* Makes the tree's memfd if there is none. */
+void store_need(void);
+/* It is no longer this process's. */
 void store_end(void);
 bool store_is_tree(void);
 

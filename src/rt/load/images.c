@@ -9,6 +9,7 @@
 #include "sys/string.h"
 
 #include <linux/fcntl.h>
+#include <linux/random.h>
 #include <linux/stat.h>
 
 #define RANGES     256u
@@ -89,15 +90,21 @@ void images_init(const struct rt_control *control, bool wanted)
 {
 	struct image_file rt;
 
-	if (control->images_fd < 0)
+	bool tree = control->flags & CONTROL_IMAGES_TREE;
+
+	if (control->images_fd < 0 && !tree)
 		return;
+	images.seed = control->images_seed;
+	if (!images.seed && raw_call3(__NR_getrandom, (long)&images.seed, sizeof(images.seed),
+				      GRND_NONBLOCK) != sizeof(images.seed))
+		wanted = false;
 	if (!wanted) {
-		sys_close(control->images_fd);
+		if (control->images_fd >= 0)
+			sys_close(control->images_fd);
 		return;
 	}
-	store_begin(fd_adopt(FD_IMAGES, control->images_fd));
+	store_begin(control->images_fd, tree);
 	images.on = true;
-	images.seed = control->images_seed;
 	images.root = control->images_root ? control->images_root : (u32)sys_getpid();
 	images.have = region_map(sizeof(*images.have));
 	images.had = region_map(sizeof(*images.had));
@@ -108,13 +115,28 @@ void images_init(const struct rt_control *control, bool wanted)
 	images.version = file_hash(&rt);
 }
 
-void images_exec(const struct thread *t, struct rt_control *control)
+void images_share(struct thread *t)
+{
+	/* A vfork's child has descriptors of its own, but our memory. */
+	if (!images.on || t->proc->confined || fd_get(FD_IMAGES) >= 0 || !process_is_alone(t))
+		return;
+	mm_lock(t);
+	store_need();
+	mm_unlock(t);
+}
+
+void images_exec(struct thread *t, struct rt_control *control)
 {
 	int fd = fd_get(FD_IMAGES);
 
+	control->images_fd = -1;
 	if (fd >= 0 && t->proc->confined)
 		sys_fcntl(fd, F_SETFD, FD_CLOEXEC);
-	control->images_fd = images.on && !t->proc->confined ? fd : -1;
+	if (!images.on || t->proc->confined)
+		return;
+	images_share(t);
+	control->images_fd = fd_get(FD_IMAGES);
+	control->flags |= store_is_tree() ? CONTROL_IMAGES_TREE : 0;
 	control->images_seed = images.seed;
 	control->images_root = images.root;
 }
@@ -126,7 +148,6 @@ void images_leave(struct thread *t)
 	if (images.on && process_is_alone(t)) {
 		images.own = 0;
 		store_end();
-		fd_drop(FD_IMAGES);
 	}
 }
 

@@ -22,10 +22,12 @@ struct image_file {
 	u64 device, inode, size, changed, offset;
 };
 
-/* Before all else that asks here. Without a directory in @control nothing is shared. */
+/* Before all else that asks here. Unless @control tells where, nothing is shared. */
 void images_init(const struct rt_control *control, bool wanted);
+/* There is soon another process, or program: the tree gets a place for images, if it has none yet. */
+void images_share(struct thread *t);
 /* What the next program of the process of @t is told. */
-void images_exec(const struct thread *t, struct rt_control *control);
+void images_exec(struct thread *t, struct rt_control *control);
 bool images_shared(void);
 
 /* Where the translator's tables and its cache of @size bytes are; 0: anywhere. */
