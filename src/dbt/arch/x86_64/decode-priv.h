@@ -148,30 +148,12 @@ extern const struct insn_effect insn_effects[];
 extern const struct insn_row insn_rows[];
 extern const u16 insn_first[T_COUNT][256]; /* first row of the opcode; 0: undefined */
 
-/* One-byte opcodes, 0f opcodes without modrm; all other maps and opcodes have one. */
+extern const u8 insn_modrm[2][32]; /* of T_1 and T_0F: a bit for each opcode that has one */
+
 static inline bool insn_has_modrm(u32 table, u8 op)
 {
-	static const u8 one[32] = {
-		[0x00 / 8] = 0x0f, [0x08 / 8] = 0x0f, [0x10 / 8] = 0x0f, [0x18 / 8] = 0x0f,
-		[0x20 / 8] = 0x0f, [0x28 / 8] = 0x0f, [0x30 / 8] = 0x0f, [0x38 / 8] = 0x0f,
-		[0x60 / 8] = 0x08, [0x68 / 8] = 0x0a, [0x80 / 8] = 0xff, [0x88 / 8] = 0xff,
-		[0xc0 / 8] = 0xc3, [0xd0 / 8] = 0x0f, [0xd8 / 8] = 0xff, [0xf0 / 8] = 0xc0,
-		[0xf8 / 8] = 0xc0,
-	};
-	static const u8 two[32] = {
-		[0x00 / 8] = 0x0f, [0x08 / 8] = 0xa0, [0x10 / 8] = 0xff, [0x18 / 8] = 0xff,
-		[0x20 / 8] = 0x0f, [0x28 / 8] = 0xff, [0x40 / 8] = 0xff, [0x48 / 8] = 0xff,
-		[0x50 / 8] = 0xff, [0x58 / 8] = 0xff, [0x60 / 8] = 0xff, [0x68 / 8] = 0xff,
-		[0x70 / 8] = 0x7f, [0x78 / 8] = 0xff, [0x90 / 8] = 0xff, [0x98 / 8] = 0xff,
-		[0xa0 / 8] = 0xf8, [0xa8 / 8] = 0xf8, [0xb0 / 8] = 0xff, [0xb8 / 8] = 0xff,
-		[0xc0 / 8] = 0xff, [0xd0 / 8] = 0xff, [0xd8 / 8] = 0xff, [0xe0 / 8] = 0xff,
-		[0xe8 / 8] = 0xff, [0xf0 / 8] = 0xff, [0xf8 / 8] = 0xff,
-	};
-
-	if (table == T_1)
-		return one[op / 8] & (1 << (op % 8));
-	if (table == T_0F)
-		return two[op / 8] & (1 << (op % 8));
+	if (table <= T_0F)
+		return insn_modrm[table][op / 8] & (1 << (op % 8));
 	return table != T_V1 || op != 0x77;
 }
 
@@ -195,12 +177,13 @@ struct insn_shape {
 
 #define SCAN_VVVV  BIT(0)
 #define SCAN_SHIFT BIT(1) /* flags by the count in the immediate; no byte operand */
+#define SCAN_MODRM BIT(2)
 
 #define SCAN_TABLES 7 /* T_1 .. T_V3 */
 
 extern const struct insn_shape insn_shapes[]; /* 0: leave it to insn_decode() */
-/* By prefix (0 none, 1 66, 2 f3, 3 f2), register form, modrm.reg. */
-extern const u8 insn_scan_cells[][64];
+/* By prefix (0 none, 1 66, 2 f3, 3 f2), modrm.mod, modrm.reg. */
+extern const u8 insn_scan_cells[][128];
 extern const u8 insn_scan_class[SCAN_TABLES][256];
 
 #endif

@@ -131,12 +131,26 @@ def parse(tokens):
     return match, eff
 
 
+MODRM = {
+    "1": mask("00-03,08-0b,10-13,18-1b,20-23,28-2b,30-33,38-3b,63,69,6b,80-8f,c0-c1,c6-c7,d0-d3,"
+              "d8-df,f6-f7,fe-ff"),
+    "0f": mask("00-03,0d,0f-1f,20-23,28-2f,40-76,78-7f,90-9f,a3-a7,ab-c7,d0-ff"),
+}
+
 # The tables that insn_scan() knows: all but XOP and EVEX.
 SCANNED = 7
 COND = [0x800, 0x1, 0x40, 0x41, 0x80, 0x4, 0x880, 0x8C0]
 
 
-def shape(eff, op):
+def has_modrm(key):
+    """Whether the opcode has a modrm byte: all of the other maps have one but vzeroupper."""
+    name, op = MAPS[key[0]], key[1]
+    if name in MODRM:
+        return MODRM[name] >> op & 1
+    return (name, op) != ("v1", 0x77)
+
+
+def shape(eff, op, modrm):
     """What insn_scan() has to know of an effect, or None if only insn_decode() can tell."""
     attr = eff["attr"].split(" | ")
     fix, imm = eff.get("fix", "FIX_NONE"), eff.get("imm", "IMM_NONE")
@@ -154,6 +168,7 @@ def shape(eff, op):
     if fix == "FIX_SHIFT_C":
         written = 0  # the count may be 0
     bits = ["SCAN_VVVV"] if "X_VVVV" in attr else []
+    bits += ["SCAN_MODRM"] if modrm else []
     if fix == "FIX_SHIFT_I":
         operand = eff.get("reg") or eff.get("rm")
         if operand.startswith("SZ_B1 "):
@@ -178,7 +193,7 @@ def scan_cell(ms, order, key, at):
     for m, e in ms:
         hit = matches(m, key[0] >= 4, *at)
         if hit:
-            return shape(order[e], key[1])
+            return shape(order[e], key[1], has_modrm(key))
         if hit is None:
             return None
     return None
@@ -186,7 +201,7 @@ def scan_cell(ms, order, key, at):
 
 def write_scan(f, table, order):
     shapes, classes, index = {None: 0}, {}, {}
-    cells = [(pp, mod, reg) for pp in range(4) for mod in range(2) for reg in range(8)]
+    cells = [(pp, int(mod == 3), reg) for pp in range(4) for mod in range(4) for reg in range(8)]
     for key, ms in sorted(table.items()):
         if key[0] < SCANNED:
             found = [scan_cell(ms, order, key, at) for at in cells]
@@ -194,10 +209,13 @@ def write_scan(f, table, order):
             index[key] = classes.setdefault(of, len(classes))
     f.write("\nconst struct insn_shape insn_shapes[] = {\n")
     f.writelines(f"\t{s or '{0}'},\n" for s in shapes)
-    f.write("};\n\nconst u8 insn_scan_cells[][64] = {\n")
+    f.write("};\n\nconst u8 insn_scan_cells[][128] = {\n")
     f.writelines("\t{" + ", ".join(map(str, c)) + "},\n" for c in classes)
+    f.write("};\n\nconst u8 insn_modrm[2][32] = {\n")
+    for m in MODRM.values():
+        f.write("\t{" + ", ".join(str(m >> n & 255) for n in range(0, 256, 8)) + "},\n")
     f.write(f"}};\n\nconst u8 insn_scan_class[{SCANNED}][256] = {{\n")
-    none = classes.get((0,) * 64)
+    none = classes.get((0,) * len(cells))
     for m in range(SCANNED):
         f.write("\t{" + ", ".join(str(index.get((m, op), none)) for op in range(256)) + "},\n")
     f.write("};\n")

@@ -46,19 +46,37 @@ static int branch(struct insn *insn, const u8 *p, enum insn_cf cf, u8 map, u8 op
 	return (int)len;
 }
 
+/* What the first byte of an instruction is. */
+enum lead {
+	LEAD_OPCODE, /* or a prefix that is not known here, which no table has */
+	LEAD_BRANCH,
+	LEAD_0F,
+	LEAD_PREFIX,
+	LEAD_REX,
+	LEAD_VEX,
+};
+
+static const u8 leads[256] = {
+	[0x0f] = LEAD_0F,
+	[0x40 ... 0x4f] = LEAD_REX,
+	[PREFIX_FS] = LEAD_PREFIX,
+	[PREFIX_OPSIZE16] = LEAD_PREFIX,
+	[0x70 ... 0x7f] = LEAD_BRANCH,
+	[0xc3] = LEAD_BRANCH,
+	[0xc4 ... 0xc5] = LEAD_VEX,
+	[0xe8 ... 0xe9] = LEAD_BRANCH,
+	[0xeb] = LEAD_BRANCH,
+	[0xf2 ... 0xf3] = LEAD_PREFIX,
+};
+
 static int scan_branch(struct insn *insn, const u8 *p)
 {
 	switch (p[0]) {
-	case 0x70 ... 0x7f: return branch(insn, p, CF_JCC, MAP_1, p[0], 2, 1);
 	case 0xe8: return branch(insn, p, CF_CALL, MAP_1, p[0], 5, 4);
 	case 0xe9: return branch(insn, p, CF_JMP, MAP_1, p[0], 5, 4);
 	case 0xeb: return branch(insn, p, CF_JMP, MAP_1, p[0], 2, 1);
 	case 0xc3: return branch(insn, p, CF_RET, MAP_1, p[0], 1, 0);
-	case 0x0f:
-		if ((p[1] & 0xf0) == 0x80)
-			return branch(insn, p, CF_JCC, MAP_0F, p[1], 6, 4);
-		return 0;
-	default: return 0;
+	default: return branch(insn, p, CF_JCC, MAP_1, p[0], 2, 1);
 	}
 }
 
@@ -91,31 +109,25 @@ static void shift(struct insn *insn, u32 count)
 
 int insn_scan(struct insn *insn, const u8 *p)
 {
-	u32 at = 0, pp = 0, rex = 0, table = T_1, vvvv = 0, len;
+	u32 at = 0, pp = 0, rex = 0, table = T_1, vvvv = 0, cell;
 	bool opsize16 = false;
 	const struct insn_shape *shape;
-	u8 op, modrm = 0, enc = ENC_LEGACY, map = MAP_1, seg = SEG_NONE;
+	u8 op = p[0], lead = leads[op], enc = ENC_LEGACY, map = MAP_1, seg = SEG_NONE;
 
-	len = (u32)scan_branch(insn, p);
-	if (len)
-		return (int)len;
-	for (;; at++) {
-		op = p[at];
+	if (lead == LEAD_BRANCH)
+		return scan_branch(insn, p);
+	for (; unlikely(lead == LEAD_PREFIX); lead = leads[op]) {
 		if (op == PREFIX_OPSIZE16)
 			opsize16 = true;
-		else if (op == 0xf3 || op == 0xf2)
-			pp = op == 0xf3 ? 2 : 3;
 		else if (op == PREFIX_FS)
 			seg = SEG_FS;
 		else
-			break;
+			pp = op == 0xf3 ? 2 : 3;
 		if (at == 3)
 			return 0;
-	}
-	if ((op & 0xf0) == 0x40) {
-		rex = op & 15;
 		op = p[++at];
-	} else if (op == 0xc5 || op == 0xc4) {
+	}
+	if (lead == LEAD_VEX) {
 		if (opsize16 || pp)
 			return 0;
 		enc = ENC_VEX;
@@ -135,12 +147,17 @@ int insn_scan(struct insn *insn, const u8 *p)
 		}
 		table = T_V1 + map - MAP_0F;
 		op = p[at];
-	}
-	if (enc == ENC_LEGACY) {
+	} else {
 		if (opsize16 && !pp)
 			pp = 1;
+		if (lead == LEAD_REX) {
+			rex = op & 15;
+			op = p[++at];
+		}
 		if (op == 0x0f) {
 			op = p[++at];
+			if ((op & 0xf0) == 0x80 && at == 1)
+				return branch(insn, p, CF_JCC, MAP_0F, op, 6, 4);
 			table = T_0F;
 			if (op == 0x38 || op == 0x3a) {
 				table = op == 0x38 ? T_0F38 : T_0F3A;
@@ -150,21 +167,20 @@ int insn_scan(struct insn *insn, const u8 *p)
 		}
 	}
 	at++;
-	if (insn_has_modrm(table, op))
-		modrm = p[at];
-	len = insn_scan_cells[insn_scan_class[table][op]]
-			     [pp << 4 | (modrm >= 0xc0) << 3 | (modrm >> 3 & 7)];
-	if (!len)
+	cell = insn_scan_cells[insn_scan_class[table][op]][pp << 5 | p[at] >> 3];
+	if (!cell)
 		return 0;
-	shape = &insn_shapes[len];
+	shape = &insn_shapes[cell];
 	if (vvvv && !(shape->bits & SCAN_VVVV))
 		return 0;
-	fill_brief(insn, enc, map, op, modrm);
+	fill_brief(insn, enc, map, op, 0);
 	insn->mem.seg = seg;
 	insn->fl_read = shape->fl_read;
 	insn->fl_written = shape->fl_written;
-	if (insn_has_modrm(table, op))
+	if (shape->bits & SCAN_MODRM) {
+		insn->modrm = p[at];
 		at += memory_len(insn, p + at);
+	}
 	switch (shape->imm) {
 	case IMM_IB:
 	case IMM_UB:
