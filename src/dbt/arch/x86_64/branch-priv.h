@@ -57,6 +57,7 @@ struct build {
 	u8 *near;       /* behind its displacement; NULL: nothing to do */
 	u32 near_cold;
 	struct recording recording;
+	bool hooks;   /* something else may come before or behind any instruction */
 	u32 restart;  /* index of the instruction from which the current path counts */
 	u32 side_end; /* index after the last side exit */
 	struct pending_side sides[BLOCK_INSNS_MAX];
@@ -73,19 +74,22 @@ struct build {
 	u32 nr_entries;
 };
 
-/* By how much a path adds to each quantity. */
-struct weight {
-	u32 q[METER_QUANTITIES];
-};
+/*
+ * The weight of instructions [from, to) of @insns, if the branches among them fall through: byte q
+ * is what they add to quantity q.
+ */
+u64 weight_of(const struct block_insn *insns, u32 from, u32 to);
 
-/* What the instructions [from, to) of @insns add, if the branches among them fall through. */
-struct weight weight_of(const struct block_insn *insns, u32 from, u32 to);
+static inline u32 weight_byte(u64 weight, u32 q)
+{
+	return weight >> (8 * q) & 0xff;
+}
 
 /* As flags that are live: they are, but rcx is spilled already. */
 #define COUNT_SPILLED 0x8000u
 
 /* Counts a path without a class: adds to a lane's word of each quantity. */
-void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live);
+void emit_count_lanes(struct emitter *e, u64 w, u16 live);
 
 /*
  * accesses.c: works out what is to be recorded of the plan's accesses, and describes them in
@@ -154,10 +158,7 @@ void branch_end(struct build *b, u32 index);
 void branch_fall(struct build *b);
 /* Emits the code of side exits and of calls, which comes after everything else. */
 void branch_sides_finish(struct build *b);
-/*
- * Called before instruction @index is emitted: counts the path that leaves at a later one, if this
- * is the best place for it.
- */
+/* Before instruction @index, of which the plan says that a path is counted there: counts it. */
 void branch_count_before(struct build *b, u32 index);
 
 /*

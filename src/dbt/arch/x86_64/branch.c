@@ -21,28 +21,35 @@
 
 #include "dbt/arch/x86_64/rewrite-priv.h"
 
-struct weight weight_of(const struct block_insn *insns, u32 from, u32 to)
+_Static_assert(BLOCK_INSNS_MAX < 256, "a path adds to each quantity what a byte can hold");
+
+#define ONE(q) (1ull << (8 * METER_##q))
+
+u64 weight_of(const struct block_insn *insns, u32 from, u32 to)
 {
-	struct weight w = {0};
+	static const u64 of_class[] = {
+		[CLASS_PLAIN] = ONE(INSTRUCTIONS),
+		[CLASS_COND] = ONE(INSTRUCTIONS) | ONE(BRANCHES) | ONE(CONDITIONAL),
+		[CLASS_JUMP] = ONE(INSTRUCTIONS) | ONE(BRANCHES),
+		[CLASS_CALL] = ONE(INSTRUCTIONS) | ONE(BRANCHES) | ONE(CALLS),
+		[CLASS_CALL_IND] = ONE(INSTRUCTIONS) | ONE(BRANCHES) | ONE(CALLS) | ONE(INDIRECT),
+		[CLASS_JUMP_IND] = ONE(INSTRUCTIONS) | ONE(BRANCHES) | ONE(INDIRECT),
+		[CLASS_RET] = ONE(INSTRUCTIONS) | ONE(BRANCHES) | ONE(RETURNS),
+		[CLASS_BRANCH] = ONE(INSTRUCTIONS) | ONE(BRANCHES),
+	};
+	u64 w = 0;
 
-	for (u32 i = from; i < to; i++) {
-		enum insn_class class = insn_class_of(&insns[i]);
-
-		w.q[METER_INSTRUCTIONS]++;
-		w.q[METER_BRANCHES] += class != CLASS_PLAIN;
-		w.q[METER_CONDITIONAL] += class == CLASS_COND;
-		w.q[METER_CALLS] += class == CLASS_CALL || class == CLASS_CALL_IND;
-		w.q[METER_RETURNS] += class == CLASS_RET;
-		w.q[METER_INDIRECT] += class == CLASS_CALL_IND || class == CLASS_JUMP_IND;
-	}
+	for (u32 i = from; i < to; i++)
+		w += of_class[insn_class_of(&insns[i])];
 	return w;
 }
 
-static bool is_counted(u32 q)
+/* A mask of the bytes of a weight that are counted. */
+static u64 counted_quantities(void)
 {
 	if (!(cache.mask & DBT_MASK_COUNT))
-		return false;
-	return q <= METER_BRANCHES || cache.mask & DBT_MASK_SPLIT;
+		return 0;
+	return cache.mask & DBT_MASK_SPLIT ? ~0ull : 0xff * (ONE(INSTRUCTIONS) | ONE(BRANCHES));
 }
 
 /* Adds @n to the word at GS + @at by way of @reg: no flags. */
@@ -59,16 +66,17 @@ static void emit_add_gs(struct emitter *e, u8 reg, u32 at, u32 n)
 }
 
 /* Counts without a class: adds to a lane's word of each quantity. */
-void emit_count_lanes(struct emitter *e, const struct weight *w, u16 live)
+void emit_count_lanes(struct emitter *e, u64 w, u16 live)
 {
 	u32 lane = cache.lane++ % METER_LANES;
 	u8 reg = live == COUNT_SPILLED ? REG_RCX : REG_RAX;
 	bool spilled = live == COUNT_SPILLED;
 
+	w &= counted_quantities();
 	for (u32 q = 0; q < METER_QUANTITIES; q++) {
-		u32 n = w->q[q], at = GS_METER(lane, q);
+		u32 n = weight_byte(w, q), at = GS_METER(lane, q);
 
-		if (!n || !is_counted(q))
+		if (!n)
 			continue;
 		if (!live) {
 			emit4(e, PREFIX_GS, 0x48, n < 128 ? 0x83 : 0x81, 0x04);
@@ -140,17 +148,10 @@ static void emit_count_words(struct emitter *e, const u32 *at, u32 n, struct tra
  * The class of @w, or two that add up to it: returns how many, 0 for nothing to count. ~0u if there
  * is no class left.
  */
-static u32 classes_of(const struct weight *w, u32 *class)
+static u32 classes_of(u64 w, u32 *class)
 {
-	u64 weight = 0;
+	u64 weight = w & counted_quantities();
 
-	for (u32 q = 0; q < METER_QUANTITIES; q++) {
-		if (!is_counted(q))
-			continue;
-		if (w->q[q] > 255)
-			return ~0u;
-		weight |= (u64)w->q[q] << (8 * q);
-	}
 	if (!weight)
 		return 0;
 	class[0] = meter_class(weight, false);
@@ -188,15 +189,15 @@ static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at,
  * @index as for countdown_hit(). If the path leaves by @x right behind, which may be NULL, the jump
  * may be emitted together with the count: returns whether it has been.
  */
-static bool emit_count(struct build *b, u32 upto, bool taken, const struct weight *w, u16 live,
-		       u32 index, struct dbt_exit *x)
+static bool emit_count(struct build *b, u32 upto, bool taken, u64 w, u16 live, u32 index,
+		       struct dbt_exit *x)
 {
 	u32 class[2], at[3], nr = classes_of(w, class), n = 0, last = 0;
 	struct traced_path traced;
 	u32 words = path_word(b, upto, taken, at, &traced);
 
 	if (cache_has_deadlines())
-		n = w->q[deadline_quantity()];
+		n = weight_byte(w, deadline_quantity());
 	if (nr == ~0u) {
 		emit_count_words(&b->e, at, words, traced, live);
 		emit_count_lanes(&b->e, w, live);
@@ -222,7 +223,7 @@ static bool emit_count(struct build *b, u32 upto, bool taken, const struct weigh
 }
 
 /* The same for a path of an exact block, which is counted in lanes. */
-static void emit_count_exact(struct build *b, u32 upto, bool taken, const struct weight *w)
+static void emit_count_exact(struct build *b, u32 upto, bool taken, u64 w)
 {
 	struct traced_path traced;
 	u32 at, words = path_word(b, upto, taken, &at, &traced);
@@ -349,24 +350,6 @@ static bool counted_upto(const struct build *b, u32 upto)
 	return b->nr_counts && b->counts[b->nr_counts - 1].upto == upto;
 }
 
-/*
- * Where the path that goes through @index leaves on the main line: the index of that instruction,
- * nr_insns if it is after the last one, ~0u if there is a side exit before.
- */
-static u32 main_exit_after(const struct build *b, u32 index)
-{
-	for (u32 i = index; i < b->plan.nr_insns; i++) {
-		switch (b->plan.insns[i].role) {
-		case ROLE_SIDE: return ~0u;
-		case ROLE_CALL:
-		case ROLE_END:
-		case ROLE_TRAP: return i;
-		default: break;
-		}
-	}
-	return b->plan.nr_insns;
-}
-
 /* How many instructions an exit at @end counts: virtualized ones, which stop, do not count yet. */
 static u32 counted_for(const struct build *b, u32 end)
 {
@@ -383,16 +366,16 @@ static u32 counted_for(const struct build *b, u32 end)
 static bool emit_path_count_exit(struct build *b, u32 end, u16 live, u32 next, struct dbt_exit *x)
 {
 	u32 upto = counted_for(b, end);
-	struct weight w;
+	u64 w;
 	bool left = false;
 
 	if (counted_upto(b, upto) || upto <= b->restart)
 		return false;
 	w = weight_of(b->insns, b->restart, upto);
 	if (b->plan.exact)
-		emit_count_exact(b, upto, false, &w);
+		emit_count_exact(b, upto, false, w);
 	else
-		left = emit_count(b, upto, false, &w, live, next, x);
+		left = emit_count(b, upto, false, w, live, next, x);
 	note_count(b, upto);
 	return left;
 }
@@ -414,35 +397,21 @@ static void emit_path_exit(struct build *b, u32 end, u16 live, u64 target)
 
 void branch_count_before(struct build *b, u32 index)
 {
-	u32 end = main_exit_after(b, index);
-
-	/* The signal of a trap comes before what follows, so the path is counted after the trap. */
-	if (end == ~0u || plan_live(&b->plan, index))
-		return;
-	if (end < b->plan.nr_insns && b->plan.insns[end].role == ROLE_TRAP)
-		return;
-	/*
-	 * The last place with dead flags before the exit is best: after it fewer faults need a
-	 * correction.
-	 */
-	for (u32 i = index + 1; i <= end; i++)
-		if (!plan_live(&b->plan, i))
-			return;
-	emit_path_count(b, end, 0, index);
+	emit_path_count(b, b->plan.insns[index].counts, 0, index);
 }
 
 /* The taken side of a conditional branch: its count and its exit. */
 static void emit_taken(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
-	struct weight w = weight_of(b->insns, b->restart, index + 1);
+	u64 w = weight_of(b->insns, b->restart, index + 1);
 	struct dbt_exit *x = new_exit(b, EXIT_JUMP, insn_target(&i->d, i->pc));
 
-	w.q[METER_TAKEN]++;
+	w += ONE(TAKEN);
 	log_direct(b, index, false);
 	if (b->plan.exact)
-		emit_count_exact(b, index + 1, true, &w);
-	else if (emit_count(b, index + 1, true, &w, i->taken_live, DEADLINE_TAKEN, x))
+		emit_count_exact(b, index + 1, true, w);
+	else if (emit_count(b, index + 1, true, w, i->taken_live, DEADLINE_TAKEN, x))
 		return;
 	x->patch = emit_jmp_patchable(&b->e, x->stub);
 }

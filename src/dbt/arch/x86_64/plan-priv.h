@@ -17,12 +17,15 @@ enum plan_role {
 	ROLE_END,   /* leaves */
 };
 
+#define PLAN_COUNTS_NONE 0xff
+
 struct plan_insn {
 	struct insn d; /* INSN_BRIEF if that says enough */
 	u64 pc;
 	u8 bytes[INSN_MAX + 1];
 	u8 class; /* enum insn_class */
 	u8 role;
+	u8 counts;      /* before it the path is counted that leaves here on the main line */
 	u16 live;       /* FL_ARITH bits that matter before it */
 	u16 taken_live; /* of ROLE_SIDE and direct ROLE_END: those that matter at its target */
 	struct dbt_entry *known; /* of ROLE_CALL: its return point if there is one, else NULL */

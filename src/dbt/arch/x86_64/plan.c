@@ -180,6 +180,20 @@ static int plan_decode(struct plan *plan, u64 pc, struct insn *d, u8 *bytes, boo
 }
 
 /*
+ * The same for most instructions: those that insn_scan() knows, in bytes that have been read
+ * already, of a page that is in the plan. 0: it is another one.
+ */
+static inline int plan_decode_near(const struct plan *plan, u64 pc, struct insn *d, u8 *bytes)
+{
+	u64 at = pc - fetched.pc;
+
+	if (pc < fetched.pc || at + INSN_MAX > fetched.len || plan->checked)
+		return 0;
+	copy_insn(bytes, fetched.bytes + at);
+	return insn_scan(d, bytes);
+}
+
+/*
  * What look_ahead() has found, for code that the guest cannot write. It is true until executable
  * memory changes; then it is forgotten (arch_forget_code()). It depends on the page of pc and on at
  * most one other.
@@ -216,8 +230,11 @@ static u16 look_ahead(struct plan *plan, u64 pc, struct pages_seen *seen)
 	u64 fault;
 
 	for (u32 i = 0; i < LOOKAHEAD; i++) {
-		if (plan->checked || place_at(pc) || plan_use_page(plan, pc, false) != USE_YES ||
-		    plan_decode(plan, pc, &d, bytes, false, &fault) < 0)
+		if (plan->checked || place_at(pc))
+			return live | pending;
+		if (!plan_decode_near(plan, pc, &d, bytes) &&
+		    (plan_use_page(plan, pc, false) != USE_YES ||
+		     plan_decode(plan, pc, &d, bytes, false, &fault) < 0))
 			return live | pending;
 		see_page(seen, pc);
 		see_page(seen, pc + d.len - 1);
@@ -284,14 +301,13 @@ static struct live_memo *memo_of(u64 pc)
 /* The FL_ARITH bits that may be read before they are written when control arrives at @pc. */
 static u16 live_at(struct plan *plan, u64 pc)
 {
-	const struct exec_range *r = exec_find(pc);
 	struct pages_seen seen = {.first = pc >> PAGE_SHIFT, .other = pc >> PAGE_SHIFT};
-	struct live_memo *memo;
+	struct live_memo *memo = memo_of(pc);
+	const struct exec_range *r;
 	u16 live;
 
-	if (plan->checked || !r || place_at(pc))
+	if (plan->checked || place_at(pc))
 		return FL_ARITH;
-	memo = r->flags ? NULL : memo_of(pc);
 	if (memo && memo->pc == pc && memo->epoch == memos.epoch) {
 		u64 other = seen.first + (u64)(s64)memo->other;
 
@@ -300,8 +316,11 @@ static u16 live_at(struct plan *plan, u64 pc)
 			return FL_ARITH;
 		return memo->live;
 	}
+	r = exec_find(pc);
+	if (!r)
+		return FL_ARITH;
 	live = look_ahead(plan, pc, &seen);
-	if (memo && !seen.more &&
+	if (memo && !r->flags && !seen.more &&
 	    (u64)(s64)(s32)(seen.other - seen.first) == seen.other - seen.first)
 		*memo = (struct live_memo){pc, (s32)(seen.other - seen.first), memos.epoch, live};
 	return live;
@@ -457,7 +476,7 @@ static u32 max_insns(const struct plan *plan)
 
 static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 {
-	u32 branches = 0, bad;
+	u32 branches = 0, most = max_insns(plan), bad;
 
 	frag_begin(plan, pc, 0);
 	for (;;) {
@@ -466,17 +485,20 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		int len;
 
 		plan->next_pc = pc;
-		if (plan->nr_insns == max_insns(plan))
+		if (plan->nr_insns == most)
 			return 0;
 		/* Another block, or this one, tells of it. */
 		if (place_at(pc) && !plan->passes) {
 			plan->at_place = !plan->nr_insns;
 			return 0;
 		}
-		plan_use_page(plan, pc, true);
-		if (!plan_has_page(plan, pc >> PAGE_SHIFT))
-			return 0;
-		len = plan_decode(plan, pc, &i->d, i->bytes, true, fault);
+		len = plan_decode_near(plan, pc, &i->d, i->bytes);
+		if (!len) {
+			plan_use_page(plan, pc, true);
+			if (!plan_has_page(plan, pc >> PAGE_SHIFT))
+				return 0;
+			len = plan_decode(plan, pc, &i->d, i->bytes, true, fault);
+		}
 		if (len == -ENODATA)
 			return plan->nr_insns || frag->flags ? 0 : -EFAULT;
 		if (len < 0) {
@@ -488,13 +510,18 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		if (unlikely(cache.flags & DBT_REQUESTS) && is_request(pc, i->bytes))
 			i->d.special = SP_REQUEST;
 		i->pc = pc;
-		i->class = classify(&i->d);
-		i->role = role_of(&i->d);
-		i->taken_live = FL_ARITH;
 		plan->nr_insns++;
 		frag->len += (u16)len;
 		pc += (u64)len;
+		if (i->d.attr & INSN_BRIEF && i->d.cf == CF_NONE && i->d.special == SP_NONE) {
+			i->class = CLASS_PLAIN;
+			i->role = ROLE_COPY;
+			continue;
+		}
 		plan->next_pc = pc;
+		i->class = classify(&i->d);
+		i->role = role_of(&i->d);
+		i->taken_live = FL_ARITH;
 		if (i->d.cf == CF_JMP) {
 			u64 target = insn_target(&i->d, i->pc);
 
@@ -528,9 +555,16 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 	}
 }
 
+/*
+ * Where flags are dead, and where paths are counted that leave on the main line: at the last place
+ * before their exit at which flags are dead. After it fewer faults need a correction. The signal of
+ * a trap comes before what follows, so such a path is counted after the trap.
+ */
 static void plan_liveness(struct plan *plan)
 {
 	struct plan_insn *last = &plan->insns[plan->nr_insns - 1];
+	u32 end = plan->nr_insns; /* where the path leaves */
+	bool uncounted;
 	u16 live;
 
 	plan->next_live = FL_ARITH;
@@ -539,6 +573,7 @@ static void plan_liveness(struct plan *plan)
 	if (last->role != ROLE_END && !plan->undecodable)
 		plan->next_live = live_at(plan, plan->next_pc);
 	live = plan->next_live;
+	uncounted = live;
 	for (u32 n = plan->nr_insns; n-- > 0;) {
 		struct plan_insn *i = &plan->insns[n];
 		const struct insn *d = &i->d;
@@ -553,19 +588,29 @@ static void plan_liveness(struct plan *plan)
 		case ROLE_SIDE:
 			i->taken_live = live_at(plan, insn_target(d, i->pc));
 			live |= i->taken_live | (d->fl_read & FL_ARITH);
+			uncounted = false;
 			break;
 		case ROLE_CALL:
+			end = n;
+			uncounted = true;
 			live = d->cf == CF_CALL ? live_at(plan, insn_target(d, i->pc)) : FL_ARITH;
 			break;
 		case ROLE_END:
+			end = n;
+			uncounted = true;
 			live = FL_ARITH;
 			if (d->cf == CF_JMP || d->cf == CF_XBEGIN)
 				live = live_at(plan, insn_target(d, i->pc));
 			i->taken_live = live;
 			break;
-		default: live = FL_ARITH;
+		default: uncounted = false; live = FL_ARITH;
 		}
 		i->live = live;
+		i->counts = PLAN_COUNTS_NONE;
+		if (uncounted && !live) {
+			i->counts = (u8)end;
+			uncounted = false;
+		}
 	}
 }
 

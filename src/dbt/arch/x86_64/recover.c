@@ -106,7 +106,7 @@ u64 dbt_guest_pc(struct dbt_thread *t, u64 pc)
 	return found;
 }
 
-static void meter_add(struct dbt_thread *t, const struct weight *w, u64 sign)
+static void meter_add(struct dbt_thread *t, u64 w, u64 sign)
 {
 	u32 n = METER_BRANCHES + 1;
 
@@ -115,14 +115,14 @@ static void meter_add(struct dbt_thread *t, const struct weight *w, u64 sign)
 	if (cache.mask & DBT_MASK_SPLIT)
 		n = METER_QUANTITIES;
 	for (u32 q = 0; q < n; q++)
-		dbt_meter(t)->count[0][q] += sign * w->q[q];
+		dbt_meter(t)->count[0][q] += sign * weight_byte(w, q);
 }
 
 /* Corrects the meter: of the path through the block the instructions before @index have retired. */
 void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off, u32 index)
 {
 	u32 restart = 0;
-	struct weight w;
+	u64 w;
 
 	for (u32 i = 0; i < b->nr_frags; i++)
 		if (b->frags[i].flags & FRAG_RESTART && b->frags[i].first <= index)
@@ -133,14 +133,14 @@ void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off
 		if (c->offset <= off && c->upto >= index && c->upto > restart) {
 			path_records_drop(t, index, true);
 			w = weight_of(b->insns, index, c->upto);
-			meter_add(t, &w, -1ull);
+			meter_add(t, w, -1ull);
 			path_correct(t, b->path_block, index, c->upto, -1);
 			return;
 		}
 	}
 	path_records_drop(t, index, false);
 	w = weight_of(b->insns, restart, index);
-	meter_add(t, &w, 1);
+	meter_add(t, w, 1);
 	path_correct(t, b->path_block, restart, index, 1);
 }
 

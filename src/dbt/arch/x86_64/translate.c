@@ -8,11 +8,14 @@ static struct build build; /* too large for the stack; used with the lock */
 /* Copies few bytes, aligned to 2, to *@to, which moves behind them. Returns where they are. */
 static void *keep(u16 **to, const void *from, u64 size)
 {
-	const u16 *words = from;
+	const u8 *bytes = from;
 	u16 *at = *to;
+	u64 i = 0;
 
-	for (u64 i = 0; i < size / 2; i++)
-		at[i] = words[i];
+	for (; i + 8 <= size; i += 8)
+		__builtin_memcpy((u8 *)at + i, bytes + i, 8);
+	for (; i < size; i += 2)
+		__builtin_memcpy((u8 *)at + i, bytes + i, 2);
 	*to = at + size / 2;
 	return at;
 }
@@ -60,19 +63,35 @@ static void emit_copy(struct build *b, const struct plan_insn *i)
 		(u16)(r.begin - code), (u16)(r.end - code), r.mask, r.moved, 0};
 }
 
+/* Whether instruction @n is copied as it is, and nothing else is to be done. */
+static bool is_plain(const struct build *b, const struct plan_insn *i)
+{
+	return i->role == ROLE_COPY && (i->d.attr & (INSN_BRIEF | INSN_RIPREL)) == INSN_BRIEF &&
+	       i->counts == PLAN_COUNTS_NONE && !b->hooks;
+}
+
 /* Emits the main line. insns[] says afterwards how long each instruction's native form is. */
 static void emit_insns(struct build *b)
 {
 	const struct plan *plan = &b->plan;
 	u32 code = b->block->code, start = code;
+	u32 n = 0;
 
-	for (u32 n = 0; n < plan->nr_insns; n++) {
+	b->hooks = plan->exact || cache.mask & DBT_MASK_MEMORY;
+	for (; n < plan->nr_insns; n++) {
 		const struct plan_insn *i = &plan->insns[n];
 
-		if (!plan->exact)
-			branch_count_before(b, n);
-		else if (b->block->flags & BLOCK_EXACT)
+		/* Of most instructions all is said by the lengths, which are the same. */
+		if (n && is_plain(b, i)) {
+			b->insns[n - 1].native = (u16)(emit_at(&b->e) - start);
+			start = emit_at(&b->e);
+			emit_insn(&b->e, i->bytes, i->d.len);
+			continue;
+		}
+		if (b->block->flags & BLOCK_EXACT)
 			countdown_before(b, n);
+		else if (i->counts != PLAN_COUNTS_NONE && !plan->exact)
+			branch_count_before(b, n);
 		if (n)
 			b->insns[n - 1].native = (u16)(emit_at(&b->e) - start);
 		else
