@@ -540,6 +540,38 @@ CONFORM(user_page)
 			  pg->cap_user_time, 0);
 }
 
+#ifdef __x86_64__
+static __attribute__((noinline)) void returns(void)
+{
+	asm volatile("" ::: "memory");
+}
+
+/* A raw code may be counted in another counter than the generic ids. */
+CONFORM(user_page_of_raw_code)
+{
+	/* ex_ret_near_ret; BR_INST_RETIRED.NEAR_RETURN */
+	u64 code = __builtin_cpu_is("amd") ? 0x00c8 : 0x08c4, a, b;
+	struct pe_attr attr = ev_attr(PERF_TYPE_RAW, code);
+	volatile struct perf_event_mmap_page *pg;
+	int fd;
+
+	if (no_user_access("PAGE-21", "reading a raw event in user mode"))
+		return;
+	attr.disabled = 0;
+	fd = (int)ev_self(attr);
+	NEED(fd >= 0);
+	pg = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	NEED(pg != MAP_FAILED);
+	CHECK_ROW("PAGE-03", pg->index > 0, "index of a raw event", "%u", pg->index);
+	self_read(pg, &a);
+	for (int i = 0; i < 100; i++)
+		returns();
+	self_read(pg, &b);
+	CHECK_ROW("PAGE-21", b - a >= 100 && b - a < 200, "100 returns between two reads", "%lu",
+		  b - a);
+}
+#endif
+
 /* The page of another task's event has no index while that task is off its CPU [PAGE-03]. */
 CONFORM(user_page_of_another)
 {

@@ -50,7 +50,10 @@ static bool may_rdpmc(struct thread *t)
 /* The counters' numbers are those of the user page, enum cpu_what in pmu/drivers.h. */
 bool perf_rdpmc(struct thread *t, u32 index, u64 *value)
 {
-	static const enum meter_quantity quantity[] = {METER_INSTRUCTIONS, METER_BRANCHES};
+	static const enum meter_quantity quantity[] = {
+		METER_INSTRUCTIONS, METER_BRANCHES, METER_CONDITIONAL, METER_TAKEN,
+		METER_CALLS,        METER_RETURNS,  METER_INDIRECT,
+	};
 
 	if (index >= ARRAY_SIZE(quantity) || !may_rdpmc(t))
 		return false;
