@@ -236,6 +236,113 @@ CONFORM(owner)
 	check_val("OVF-07", "to the thread that owns the descriptor", taker == tid, 1);
 }
 
+#define OWNERS 4
+
+static __thread int own_signals, own_fd;
+static int astray;
+
+static void on_own_signal(int sig, siginfo_t *si, void *context)
+{
+	(void)sig, (void)context;
+	own_signals++;
+	if (si->si_fd != own_fd)
+		__atomic_fetch_add(&astray, 1, __ATOMIC_RELAXED);
+}
+
+static struct owner {
+	bool blocked; /* the signal, when it is made the owner */
+	int type, pid, signals;
+} owners[OWNERS];
+
+/* F_SETOWN names the thread. */
+static void *overflow(void *arg)
+{
+	struct pe_attr attr = sw_attr(PERF_COUNT_SW_TASK_CLOCK);
+	struct f_owner_ex owner = {.type = F_OWNER_TID};
+	struct owner *own = arg;
+	sigset_t set;
+
+	attr.sample_period = 500000;
+	attr.exclude_kernel = 1;
+	attr.sample_type = PERF_SAMPLE_IP;
+	own_fd = (int)ev_self(attr);
+	NEED(own_fd >= 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGIO);
+	if (own->blocked)
+		NEED(!pthread_sigmask(SIG_BLOCK, &set, NULL));
+	NEED(!fcntl(own_fd, F_SETSIG, SIGIO) && !fcntl(own_fd, F_SETOWN, gettid()));
+	NEED(!fcntl(own_fd, F_SETFL, fcntl(own_fd, F_GETFL) | O_ASYNC));
+	NEED(!fcntl(own_fd, F_GETOWN_EX, &owner));
+	own->type = owner.type;
+	own->pid = owner.pid;
+	if (own->blocked)
+		NEED(!pthread_sigmask(SIG_UNBLOCK, &set, NULL));
+	pthread_barrier_wait(&barrier);
+	NEED(!ev_ioctl(own_fd, PERF_EVENT_IOC_ENABLE, 0));
+	spin_ms(40);
+	NEED(!ev_ioctl(own_fd, PERF_EVENT_IOC_DISABLE, 0));
+	pthread_barrier_wait(&barrier);
+	own->signals = own_signals;
+	close(own_fd);
+	return NULL;
+}
+
+CONFORM(owners)
+{
+	struct sigaction sa = {.sa_sigaction = on_own_signal, .sa_flags = SA_SIGINFO};
+	pthread_t threads[OWNERS];
+
+	NEED(sigaction(SIGIO, &sa, NULL) == 0);
+	NEED(!pthread_barrier_init(&barrier, NULL, OWNERS));
+	for (int i = 0; i < OWNERS; i++) {
+		owners[i].blocked = i % 2;
+		NEED(!pthread_create(&threads[i], NULL, overflow, &owners[i]));
+	}
+	for (int i = 0; i < OWNERS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < OWNERS; i++) {
+		check_val("OVF-07", "F_SETOWN makes a process the owner", owners[i].type,
+			  F_OWNER_PID);
+		check_val("OVF-07", "and shows none if it is no process's", owners[i].pid, 0);
+		CHECK_ROW("OVF-07", owners[i].signals, "the thread of that number has signals",
+			  "%d", owners[i].signals);
+	}
+	check_val("OVF-07", "and none of another thread's", astray, 0);
+}
+
+/* The thread that is named blocks them from then on. */
+CONFORM(owner_that_blocks)
+{
+	pthread_t thread;
+	sigset_t set;
+	pid_t tid = 0;
+	int fd;
+
+	warm_up();
+	NEED(!pthread_barrier_init(&barrier, NULL, 2));
+	NEED(!pthread_create(&thread, NULL, wait_for_signals, &tid));
+	pthread_barrier_wait(&barrier);
+	fd = (int)ev_self(faults(10, PERF_SAMPLE_IP));
+	NEED(fd >= 0);
+	send_signals(fd, SIGRTMIN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	NEED(!pthread_sigmask(SIG_BLOCK, &set, NULL));
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) == 0);
+	touch_pages(100);
+	for (int i = 0; i < 100 && !signals; i++)
+		usleep(10000);
+	check_val("OVF-07", "the signal comes", signals, 1);
+	check_val("OVF-07", "to a thread that takes it", taker == tid, 1);
+	NEED(!pthread_sigmask(SIG_UNBLOCK, &set, NULL));
+	NEED(ev_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) == 0);
+	touch_pages(100);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	check_val("OVF-07", "once more, and it takes it", signals == 2 && taker == getpid(), 1);
+}
+
 /* It begins with every fault, and goes to what the frequency asks for. */
 CONFORM(frequency)
 {

@@ -50,6 +50,7 @@ void perf_fd_set(struct thread *t, int fd, const struct perf_fd *entry)
 				   __ATOMIC_RELAXED);
 	e->handle = entry->handle;
 	e->snapshot = entry->snapshot;
+	e->owner = entry->owner;
 	__atomic_store_n(&e->kind, entry->kind, __ATOMIC_RELEASE);
 	if (closed)
 		perf_locks_end(t, !__atomic_load_n(&p->nr_fds, __ATOMIC_RELAXED));

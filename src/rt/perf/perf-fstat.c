@@ -241,6 +241,14 @@ bool perf_on_fcntl(struct thread *t, u64 nr, long *ret)
 	switch (cmd) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC: perf_fd_copied(t, fd, (int)*ret); break;
+	case F_SETOWN:
+	case F_SETOWN_EX:
+	case F_SETSIG: perf_owner_set(t, fd, cmd, guest_arg(t, 2)); break;
+	case F_GETOWN:
+	case F_GETOWN_EX:
+		if (entry.owner)
+			*ret = perf_owner_shown(t, &entry, cmd, guest_arg(t, 2));
+		break;
 	case F_GETFL:
 		*ret = (*ret & ~(long)O_ACCMODE) | O_RDWR;
 		if (perf_async(t, &entry, WIRE_ASYNC_ASK) & WIRE_ASYNC_HAS)

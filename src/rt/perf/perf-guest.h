@@ -36,6 +36,7 @@ struct perf_fd {
 	u16 kind;     /* enum perf_fd_kind */
 	u16 snapshot; /* index + 1 of its snapshot, or 0 */
 	u16 ready;    /* found by the poll under way */
+	u32 owner;    /* as F_SETOWN has named it, 0: none or otherwise; rt/perf/perf-owner.c */
 };
 
 /* A user page that is mapped: munmap tells the session. */
@@ -130,6 +131,8 @@ void perf_exec(struct thread *t, u64 *fds);
  * boundary, since the session is asked.
  */
 void perf_signal(struct thread *t, siginfo_t *info);
+/* @t blocks a signal of its owned_signals, or does so no more. */
+void perf_owner_masked(struct thread *t);
 
 /* Descriptors. */
 struct perf_fd *perf_fd_find(struct thread *t, int fd);

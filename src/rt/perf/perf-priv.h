@@ -37,6 +37,11 @@ bool perf_lock(struct thread *t, u64 nr, long *ret);
 /* A perf descriptor is closed, the process's @last. */
 void perf_locks_end(struct thread *t, bool last);
 
+/* perf-owner.c: the guest has asked with success for @cmd, which is about who is signalled. */
+void perf_owner_set(struct thread *t, int fd, int cmd, u64 arg);
+/* The answer to F_GETOWN or F_GETOWN_EX of an owner that F_SETOWN has named. */
+long perf_owner_shown(struct thread *t, const struct perf_fd *pf, int cmd, u64 arg);
+
 /* perf-map.c */
 void perf_maps_forget(struct perf *p);
 

@@ -582,6 +582,8 @@ long guest_rt_sigprocmask(struct thread *t)
 			t->sigmask = mask;
 			if (t->held & ~mask)
 				dbt_interrupt(&t->dbt);
+			if (unlikely((mask ^ was) & t->owned_signals))
+				perf_owner_masked(t);
 		}
 	}
 	if (old && guest_write(t, old, &was, sizeof(was)))

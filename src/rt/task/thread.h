@@ -118,6 +118,7 @@ struct thread {
 	u64 sigmask;   /* as the guest believes; the kernel's is this without SIGNALS_SYNC */
 	u64 call_mask; /* in force during sigsuspend, ppoll and the like */
 	bool in_mask_call;
+	u64 owned_signals; /* of descriptors that it owns; rt/perf/perf-owner.c */
 	/* Not 0: no guest call is begun. Written by the handler and this thread. */
 	u32 pending_count;
 	struct pending pending[PENDING_MAX];
