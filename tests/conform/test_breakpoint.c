@@ -226,6 +226,32 @@ static void repair(int sig)
 }
 
 /* The instruction is executed again, but was told of. */
+CONFORM(pages)
+{
+	struct pe_attr attr = exec_at((u64)target);
+	struct {
+		struct perf_event_header header;
+		u64 addr, page;
+	} r;
+	struct perf_event_mmap_page *ring;
+	int fd;
+
+	if (!possible())
+		return;
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE;
+	fd = (int)ev_self(attr);
+	ring = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(ring != MAP_FAILED && !ev_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+	times(1);
+	NEED(!ev_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+	memcpy(&r, (u8 *)ring + PAGE, sizeof(r));
+	check_val("SAMP-05", "ADDR is the code", r.addr == (u64)target, 1);
+	check_val("SAMP-22", "DATA_PAGE_SIZE is of its page", (long long)r.page, PAGE);
+	munmap(ring, 9 * PAGE);
+	close(fd);
+}
+
 CONFORM(faults)
 {
 	int fd;

@@ -252,6 +252,40 @@ static struct pe_attr trapping(volatile const void *at)
 	return attr;
 }
 
+/* What is watched is there, and in a page of the usual size. */
+CONFORM(pages)
+{
+	struct {
+		struct perf_event_header header;
+		u64 addr, phys, page;
+	} r;
+	struct pe_attr attr = watch(bytes, HW_BREAKPOINT_W, 1);
+	struct perf_event_mmap_page *page;
+	int fd;
+
+	if (!possible())
+		return;
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE;
+	if (try_self(attr) == -EACCES) {
+		skip_row("SAMP-20", "PHYS_ADDR", "it takes the right to see the kernel");
+		return;
+	}
+	fd = must_open(attr);
+	page = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(page != MAP_FAILED);
+	on(fd);
+	bytes[0] = 1;
+	off(fd);
+	memcpy(&r, (u8 *)page + PAGE, sizeof(r));
+	check_val("SAMP-05", "the address", r.addr == (u64)bytes, 1);
+	check_val("SAMP-20", "and PHYS_ADDR are at one place of their pages",
+		  r.phys && r.phys % PAGE == (u64)bytes % PAGE, 1);
+	check_val("SAMP-22", "DATA_PAGE_SIZE of what is watched", (long long)r.page, PAGE);
+	munmap(page, 9 * PAGE);
+	close(fd);
+}
+
 CONFORM(sigtrap)
 {
 	struct sigaction sa = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};

@@ -183,6 +183,18 @@ static u64 code_page_size(const struct event *event, const struct sample_facts *
 									   : 0;
 }
 
+/* ADDR of a breakpoint on code is where it stands. */
+static u64 data_page_size(const struct event *event, const struct sample_facts *facts)
+{
+	const struct ap_sample *given = &facts->sample;
+
+	if (facts->has & PERF_SAMPLE_DATA_PAGE_SIZE)
+		return given->data_page_size;
+	return facts->has & PERF_SAMPLE_ADDR && given->addr == given->ip
+		       ? code_page_size(event, facts)
+		       : 0;
+}
+
 /*
  * The newest of what the group's leader traces, in words; as much as fits a record. @others is what
  * the record has without it.
@@ -230,7 +242,7 @@ static void fill(struct event *event, const struct sample_facts *facts, struct a
 	sample->data_src = has & PERF_SAMPLE_DATA_SRC ? given->data_src : DATA_SRC_NA;
 	sample->transaction = has & PERF_SAMPLE_TRANSACTION ? given->transaction : 0;
 	sample->phys_addr = has & PERF_SAMPLE_PHYS_ADDR ? given->phys_addr : 0;
-	sample->data_page_size = has & PERF_SAMPLE_DATA_PAGE_SIZE ? given->data_page_size : 0;
+	sample->data_page_size = data_page_size(event, facts);
 	sample->code_page_size = code_page_size(event, facts);
 	if (facts->task && facts->task->cgroup)
 		sample->cgroup = facts->task->cgroup->id;

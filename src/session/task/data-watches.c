@@ -276,6 +276,8 @@ void data_watch_noted(struct thread_trace *tt, struct data_watch *w, const struc
 	struct sample_facts mine = *facts;
 	struct probe_hit hit = {.kind = PROBE_ACCESSED, .watch = w, .cpu = s->cpu};
 
+	mine.sample.phys_addr = note->phys_addr;
+	mine.sample.data_page_size = note->page_size;
 	if (mode == PERF_RECORD_MISC_KERNEL) {
 		mine.cpumode = mode;
 		mine.sample.ip = note->ip;

@@ -24,7 +24,7 @@
 
 struct stop_sample {
 	struct perf_event_header header;
-	u64 id, ip, time, addr, period;
+	u64 id, ip, time, addr, more[3];
 };
 
 /* THROTTLE and LOST, with their sample_id. */
@@ -93,6 +93,34 @@ bool kernel_stops_by_timer(void)
 	if (by_timer < 0)
 		by_timer = !may_stop(PERF_COUNT_SW_CPU_CLOCK, false);
 	return by_timer;
+}
+
+/* What says of ADDR more than where it is: two words, as PERIOD is one. */
+static u64 about_addr(void)
+{
+	static u64 bits;
+	struct pe_attr attr = kernel_event_attr(RECORDED | PERF_SAMPLE_PHYS_ADDR);
+
+	if (bits)
+		return bits;
+	make_stop(&attr, PERF_COUNT_SW_PAGE_FAULTS);
+	if (open_event(&attr, 0, INT_MAX) < 0 && errno == EBADF)
+		bits = PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE;
+	else
+		bits = PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE;
+	return bits;
+}
+
+static void take_more(struct kernel_note *note, const struct stop_sample *sample)
+{
+	u64 words = (sample->header.size - offsetof(struct stop_sample, more)) / sizeof(u64);
+	const u64 *at = sample->more;
+
+	note->period = words & 1 ? *at++ : 0;
+	if (words < 2)
+		return;
+	note->phys_addr = about_addr() & PERF_SAMPLE_PHYS_ADDR ? *at++ : 0;
+	note->page_size = *at;
 }
 
 u64 kernel_stops_have(void)
@@ -188,6 +216,8 @@ int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *gue
 	make_stop(&attr, guests->config);
 	attr.sample_period = kernel_stop_period(guests, guests->sample_period);
 	attr.sample_type |= guests->sample_type & PERF_SAMPLE_PERIOD;
+	if (guests->sample_type & (PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE))
+		attr.sample_type |= about_addr();
 	attr.freq = guests->freq;
 	attr.exclude_user = guests->exclude_user;
 	attr.exclude_kernel = guests->exclude_kernel;
@@ -212,7 +242,7 @@ int kernel_stop_open(struct kernel_stops *ks, s32 tid, const struct pe_attr *gue
 
 static int open_watch(const struct pe_attr *guests, s32 tid, int cpu)
 {
-	struct pe_attr attr = kernel_event_attr(RECORDED);
+	struct pe_attr attr = kernel_event_attr(RECORDED | about_addr());
 	int fd;
 
 	make_stop(&attr, 0);
@@ -288,7 +318,7 @@ static bool note_of(const struct kernel_stops *ks, const struct perf_event_heade
 		note->ip = r.sample.ip;
 		note->time = r.sample.time;
 		note->addr = r.sample.addr;
-		note->period = r.sample.period;
+		take_more(note, &r.sample);
 		return true;
 	case PERF_RECORD_THROTTLE:
 	case PERF_RECORD_UNTHROTTLE:

@@ -31,7 +31,8 @@ struct kernel_note {
 	u64 id;   /* of the kernel's event */
 	u64 time; /* CLOCK_MONOTONIC, ns; of LOST 0 */
 	u64 ip, addr, lost;
-	u64 period; /* 0: of an event that does not sample it */
+	u64 period;               /* 0: of an event that does not sample it */
+	u64 phys_addr, page_size; /* of addr; likewise, and where the kernel does not say */
 };
 
 /* Bit per software event that can stop threads here. */

@@ -183,6 +183,8 @@ static void take_note(struct thread_trace *tt, const struct kernel_note *note,
 	if (note->time)
 		tt->thread->process->s->instant.wall_time = time_of(tt, note->time);
 	facts->sample.addr = own ? 0 : note->addr;
+	facts->sample.phys_addr = own ? 0 : note->phys_addr;
+	facts->sample.data_page_size = own ? 0 : note->page_size;
 	facts->sample.period = note->period ? note->period : event_attr(event)->sample_period;
 	if (note->type == PERF_RECORD_SAMPLE)
 		source_stopped(event, facts);
@@ -201,7 +203,8 @@ static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
 
 	if (!th->task || !parts(s, &facts))
 		return;
-	facts.has |= PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD;
+	facts.has |= PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD | PERF_SAMPLE_PHYS_ADDR |
+		     PERF_SAMPLE_DATA_PAGE_SIZE;
 	set_moment(th, s, tt->sums_at_stops ? METER_SPARE : 0);
 	tt->stop++;
 	guest_thread_told_cpu(th, s->cpu);
@@ -214,7 +217,8 @@ static void take_stop(struct thread_trace *tt, const struct trace_sample *s)
 			continue;
 		/* The kernel's tick is longer. */
 		facts.sample.period = d->period * min_u64(s->periods, NSEC_PER_SEC);
-		facts.has &= ~(u64)PERF_SAMPLE_ADDR;
+		facts.has &= ~(u64)(PERF_SAMPLE_ADDR | PERF_SAMPLE_PHYS_ADDR |
+				    PERF_SAMPLE_DATA_PAGE_SIZE);
 		source_stopped(d->event, &facts);
 	}
 	core_settle(th->process->s->core);
