@@ -162,6 +162,7 @@ def test_fields():
         assert "(/" not in script(path, "-F", "-dso")
         assert re.search(r"\bSP:0x[0-9a-f]+ ", script(path, "-F", "+uregs")) or \
             os.uname().machine not in ("x86_64", "aarch64")
+        same_as_perf(path, "-F", "ip,sym,uregs")
         for other in ("addr", "data_src", "weight", "phys_addr", "brstack", "period", "trace",
                       "symoff"):
             script(path, "-F", f"comm,{other}")

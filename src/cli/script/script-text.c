@@ -52,7 +52,7 @@ static void print_registers(struct script_job *job, const struct ap_regs *regs, 
 
 	if (!regs->mask)
 		return;
-	fprintf(out, " ABI:%" PRIu64, regs->abi);
+	fprintf(out, " ABI:%" PRIu64 " ", regs->abi);
 	for (u32 bit = 0; bit < 64; bit++) {
 		const char *name = data_reg_name(reading_arch(&job->reading), bit);
 		char upper[16];
