@@ -486,6 +486,8 @@ def test_a_full_disk():
                 continue
             assert p.returncode == 125 and "can be read, recording ends here" in p.stderr, p.stderr
             assert os.path.getsize(path) <= room
+            # Those that were taken are not those that are in the file.
+            assert re.search(r"MB are in", p.stderr) and "samples" not in p.stderr, p.stderr
             found = perf_samples(path)
             assert found is None or found > 50, found
             mine = run("script", "-i", path, "-F", "time")

@@ -326,7 +326,10 @@ void record_output_summary(struct record_job *job)
 		record_exact_summary(job, where);
 		return;
 	}
-	if (job->files > 1 || job->opts.switch_when)
+	/* Which of those that were taken are in the file is for its reader to count. */
+	if (job->broken)
+		fprintf(stderr, "anyperf record: %.3f MB are in %s\n", mb, where);
+	else if (job->files > 1 || job->opts.switch_when)
 		fprintf(stderr, "anyperf record: %llu samples, %.3f MB in %u files\n",
 			(unsigned long long)job->samples, mb, job->files);
 	else
