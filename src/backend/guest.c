@@ -91,10 +91,13 @@ static int fd_with(const struct rt_control *c)
 		close(ends[1]);
 		fd = ends[0];
 	} else {
-		fd = memfd_create("anyperf-control", MFD_CLOEXEC);
+		fd = memfd_create("anyperf-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		if (fd < 0)
 			return -errno;
 		n = pwrite(fd, c, sizeof(*c), 0);
+		if (n > 0 && fcntl(fd, F_ADD_SEALS,
+				   F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+			n = -1;
 	}
 	if (n == (ssize_t)sizeof(*c))
 		return fd;

@@ -310,8 +310,17 @@ static long fill(long fd, const void *bytes, size_t len)
 
 long fd_with(const char *name, const void *bytes, size_t len)
 {
-	return is_beyond_files(len) ? pipe_with(bytes, len, 0)
-				    : fill(fd_memfd(name, 0), bytes, len);
+	long fd;
+
+	if (is_beyond_files(len))
+		return pipe_with(bytes, len, 0);
+	fd = fill(fd_memfd(name, MFD_ALLOW_SEALING), bytes, len);
+	if (fd >= 0 && sys_fcntl((int)fd, F_ADD_SEALS,
+				 F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) {
+		sys_close((int)fd);
+		return -ENOMEM;
+	}
+	return fd;
 }
 
 long fd_for_guest(const char *name, const void *bytes, size_t len, bool cloexec)

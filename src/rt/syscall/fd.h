@@ -62,7 +62,9 @@ long fd_eventfd(void);
 /*
  * A descriptor, not close-on-exec, out of which the @len bytes are read one after the other: a
  * memfd called @name, or a pipe where the guest's limit for files (RLIMIT_FSIZE), which holds for a
- * memfd too, is below that. -errno; -ENOMEM: the user has so many pipes that one holds less.
+ * memfd too, is below that. -errno; -ENOMEM: the user has so many pipes that one holds less. The
+ * memfd is sealed: a fork of another thread has it as well, and may be another user's before it is
+ * read.
  */
 long fd_with(const char *name, const void *bytes, size_t len);
 /* The same as the guest's own: the lowest number that is free, -EMFILE if it may have no more. */
