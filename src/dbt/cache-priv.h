@@ -125,6 +125,7 @@ struct dbt_entry {
 	u8 call_len;   /* of the guest's call instruction */
 	u8 table;      /* enum entry_table */
 	bool dead;
+	bool dormant;              /* in a map of an image, as its block was when it was made */
 	struct dbt_entry *sibling; /* next entry of the same block */
 };
 
@@ -227,6 +228,14 @@ enum code_copies {
 	COPIES_SINGLE, /* each into one of its own */
 };
 
+/* An entry that sleeps, and how often it was looked for since another one had this place. */
+struct sought {
+	const struct dbt_entry *entry;
+	u64 times;
+};
+
+#define SOUGHT 256u
+
 struct dbt_cache {
 	const u8 *code; /* code-memory.c: code_size bytes to execute; a constant pointer */
 	u32 code_size;
@@ -239,7 +248,7 @@ struct dbt_cache {
 	struct hash_map by_pc;          /* struct dbt_block */
 	struct hash_map pages;          /* struct code_page */
 	struct hash_map tables[TABLES]; /* struct dbt_entry */
-	/* The same of blocks that an image has brought and nobody has looked for yet. */
+	/* The same of blocks that an image has brought and that are not woken. */
 	struct {
 		struct hash_map by_pc, tables[TABLES];
 	} dormant;
@@ -299,6 +308,7 @@ struct dbt_cache {
 	u64 taken;       /* bytes of address space, beside those at `code` */
 	u64 meta_mapped; /* so much of it is mapped; all of it if the kernel chose the place */
 	u64 meta_image;  /* and so much from the image */
+	struct sought sought[SOUGHT];
 
 	struct exec_range *ranges; /* sorted, disjoint; address space for RANGES_MAX */
 	u32 nr_ranges, max_ranges; /* max_ranges of them are mapped */
@@ -372,10 +382,17 @@ void cache_fill(void);      /* gets memory for the next block from the kernel, i
 void flush_all(u32 me);
 /* Has @upto bytes of the bookkeeping mapped, if there is room. */
 bool meta_map(u64 upto);
-/* Empty maps of blocks and entries, beside the dormant ones. */
+/* Empty maps of awake blocks and entries. */
 bool maps_init(void);
-/* All blocks that live become dormant, and are found in the maps for such. */
-void maps_sleep(void);
+/* The one of @n ranges that @pc is in, or NULL; image.c. */
+const struct dbt_image_range *image_range(const struct dbt_image_range *r, u32 n, u64 pc);
+/*
+ * All blocks that live become dormant, and are found in the maps for such. Code leads from one entry
+ * to the next of its chain if both are of one of @ranges. False: there is no room for the maps.
+ */
+bool maps_sleep(const struct dbt_image_range *ranges, u32 n);
+/* A thread has looked for @e, of a map, and not found it in its own table. */
+void entry_missed(struct dbt_entry *e);
 /* Makes the cache an empty one, with only its own stubs; false without memory. */
 bool cache_reset(void);
 /* The block at @pc that has @form, of BLOCK_FORMS; NULL: there is none. */

@@ -87,10 +87,26 @@ static void check_entries(enum entry_table table)
 	for (u32 i = 0; i < m->size; i++) {
 		for (const struct dbt_entry *e = meta_at(m->heads[i]); e; e = meta_at(e->next)) {
 			CHECK(entry_hash(m, e->pc) == i);
-			CHECK(e->table == table && !e->dead);
+			CHECK(e->table == table && !e->dead && !e->dormant);
 			CHECK(!(e->block->flags & BLOCK_DEAD));
 			CHECK(arch_entry_lives(e));
 			CHECK((table == TABLE_JUMP) == (e->link != 0) && arch_can_patch(e->link));
+			count++;
+		}
+	}
+	CHECK(count == m->count);
+}
+
+static void check_sleepers(enum entry_table table)
+{
+	const struct hash_map *m = &cache.dormant.tables[table];
+	u32 count = 0;
+
+	for (u32 i = 0; i < m->size; i++) {
+		for (const struct dbt_entry *e = meta_at(m->heads[i]); e; e = meta_at(e->next)) {
+			CHECK(entry_hash(m, e->pc) == i && e->table == table);
+			CHECK(e->dormant && !e->dead && e->block->flags & BLOCK_DORMANT);
+			CHECK(arch_entry_lives(e));
 			count++;
 		}
 	}
@@ -174,8 +190,10 @@ void cache_verify(const struct dbt_thread *t)
 		check_links(b);
 		check_maps(b);
 	}
-	for (u32 table = 0; table < TABLES; table++)
+	for (u32 table = 0; table < TABLES; table++) {
 		check_entries(table);
+		check_sleepers(table);
+	}
 	check_ranges();
 	check_tables(t);
 	deadline_verify(t);

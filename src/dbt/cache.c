@@ -176,6 +176,17 @@ static void use_large_page(void)
 		sys_madvise((void *)at, LARGE_PAGE, MADV_COLLAPSE);
 }
 
+static void meta_fill(u32 low)
+{
+	u32 size = cache.own_from ? 2 * FILL_FORKED : fill_size(cache.meta_used, FILL_MIN);
+
+	while (cache.meta_used + low > cache.meta_filled &&
+	       cache.meta_filled + size <= cache.meta_mapped) {
+		populate(cache.meta + cache.meta_filled, size);
+		cache.meta_filled += size;
+	}
+}
+
 /* Has memory ready for the next block. */
 void cache_fill(void)
 {
@@ -199,12 +210,7 @@ void cache_fill(void)
 		cache.cold_filled -= size;
 		populate_code(cache.cold_filled, size);
 	}
-	size = cache.own_from ? 2 * FILL_FORKED : fill_size(cache.meta_used, FILL_MIN);
-	while (cache.meta_used + low > cache.meta_filled &&
-	       cache.meta_filled + size <= cache.meta_mapped) {
-		populate(cache.meta + cache.meta_filled, size);
-		cache.meta_filled += size;
-	}
+	meta_fill(low);
 }
 
 /* Maps the first @upto bytes of the bookkeeping, as far as they are not mapped yet. */
@@ -239,7 +245,7 @@ void *meta_try(u64 size)
 	if (!meta_map(cache.meta_used + size + META_SLACK))
 		return NULL;
 	p = meta_alloc(size);
-	cache_fill();
+	meta_fill(FILL_LOW);
 	return p;
 }
 
@@ -263,24 +269,20 @@ static bool map_grow(struct hash_map *m, struct hash_map *old, u32 max)
 	return true;
 }
 
-static void map_init(struct hash_map *m, u32 size)
+static void map_init(struct hash_map *m)
 {
-	m->size = (u32)max_u64(size, MAP_FIRST);
+	m->size = MAP_FIRST;
 	m->heads = meta_alloc(m->size * sizeof(*m->heads));
 }
 
 bool maps_init(void)
 {
-	u64 size = 0;
-
-	for (u32 i = 0; i < TABLES; i++)
-		size += cache.dormant.tables[i].size * sizeof(meta_ref);
-	if (!meta_map(cache.meta_used + size + 2 * META_SLACK))
+	if (!meta_map(cache.meta_used + 2 * META_SLACK))
 		return false;
-	map_init(&cache.by_pc, 0);
-	/* As large as they were, since growing changes the code of entries. */
+	meta_fill(FILL_LOW);
+	map_init(&cache.by_pc);
 	for (u32 i = 0; i < TABLES; i++)
-		map_init(&cache.tables[i], cache.dormant.tables[i].size);
+		map_init(&cache.tables[i]);
 	return true;
 }
 
@@ -324,7 +326,7 @@ bool cache_reset(void)
 	cache_fill();
 	arch_init();
 	cache.floor = cache.cold;
-	map_init(&cache.pages, 0);
+	map_init(&cache.pages);
 	return maps_init() && by_code_room();
 }
 
@@ -658,6 +660,7 @@ static void wake(struct dbt_block *b)
 {
 	by_pc_remove(&cache.dormant.by_pc, b);
 	b->flags &= (u16)~BLOCK_DORMANT;
+	cache.stats.woken++;
 	if (map_is_crowded(&cache.by_pc))
 		by_pc_grow();
 	cache.by_pc.count++;
@@ -666,15 +669,18 @@ static void wake(struct dbt_block *b)
 		struct hash_map *m = &cache.tables[e->table];
 		meta_ref *head;
 
+		if (!e->dormant)
+			continue;
 		sleeper_remove(e);
+		e->dormant = false;
 		if (map_is_crowded(m))
 			entries_grow(e->table);
 		m->count++;
 		head = &m->heads[entry_hash(m, e->pc)];
 		e->next = *head;
-		/* In an image it leads to the miss path. */
-		if (e->link && e->next)
-			arch_patch(e->link, ((struct dbt_entry *)meta_at(e->next))->code);
+		if (e->link)
+			arch_patch(e->link, e->next ? ((struct dbt_entry *)meta_at(e->next))->code
+						    : cache.miss_code);
 		*head = meta_ref_of(e);
 	}
 }
@@ -687,10 +693,7 @@ struct dbt_block *block_find(u64 pc, u32 form)
 	if (b || form)
 		return b;
 	b = block_find_dormant(pc);
-	if (!b || !exec_find(pc))
-		return NULL;
-	wake(b);
-	return b;
+	return b && exec_find(pc) ? b : NULL;
 }
 
 struct dbt_entry *entry_find(enum entry_table table, u64 pc)
@@ -700,26 +703,76 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc)
 	if (e)
 		return e;
 	e = entry_in(&cache.dormant.tables[table], pc);
-	if (!e || !exec_find(pc))
-		return NULL;
-	wake(e->block);
-	return e;
+	return e && exec_find(pc) ? e : NULL;
 }
 
-static struct hash_map larger(const struct hash_map *a, const struct hash_map *b)
-{
-	struct hash_map m = a->size > b->size ? *a : *b;
+/*
+ * What shares the place of one that sleeps in a thread's table may be of another range, to which no
+ * code leads: if they are sought in turns each time is one for the lock.
+ */
+#define SOUGHT_OFTEN 16u
 
-	m.count = 0;
-	memset(m.heads, 0, m.size * sizeof(*m.heads));
-	return m;
+void entry_missed(struct dbt_entry *e)
+{
+	struct sought *s = &cache.sought[((u64)e >> 4) % SOUGHT];
+
+	if (likely(!e->dormant))
+		return;
+	if (s->entry != e)
+		*s = (struct sought){.entry = e};
+	if (++s->times == SOUGHT_OFTEN)
+		wake(e->block);
 }
 
-void maps_sleep(void)
+/* An empty map for @count of what is in @a or @b now: one of their arrays, or a larger one. */
+static bool map_again(struct hash_map *to, const struct hash_map *a, const struct hash_map *b,
+		      u32 max)
 {
-	cache.dormant.by_pc = larger(&cache.dormant.by_pc, &cache.by_pc);
+	u32 count = a->count + b->count, size = MAP_FIRST;
+
+	while (size / 2 <= count && size < max)
+		size *= 4;
+	*to = a->size > b->size ? *a : *b;
+	to->count = 0;
+	if (to->size >= size) {
+		memset(to->heads, 0, to->size * sizeof(*to->heads));
+		return true;
+	}
+	to->size = size;
+	to->heads = meta_try(size * sizeof(*to->heads));
+	return to->heads;
+}
+
+/* Before the first of the same range, which it leads to. */
+static void entry_sleep(struct dbt_entry *e, const struct dbt_image_range *ranges, u32 n)
+{
+	struct hash_map *m = &cache.dormant.tables[e->table];
+	const struct dbt_image_range *range = image_range(ranges, n, e->block->pc);
+	meta_ref *at = &m->heads[entry_hash(m, e->pc)], *head = at;
+	struct dbt_entry *next = meta_at(*at);
+
+	while (next && image_range(ranges, n, next->block->pc) != range) {
+		at = &next->next;
+		next = meta_at(*at);
+	}
+	if (!next)
+		at = head;
+	e->next = *at;
+	*at = meta_ref_of(e);
+	e->dormant = true;
+	m->count++;
+	if (e->link)
+		arch_patch(e->link, next ? next->code : cache.miss_code);
+}
+
+bool maps_sleep(const struct dbt_image_range *ranges, u32 n)
+{
+	if (!map_again(&cache.dormant.by_pc, &cache.dormant.by_pc, &cache.by_pc, MAP_MAX))
+		return false;
 	for (u32 i = 0; i < TABLES; i++)
-		cache.dormant.tables[i] = larger(&cache.dormant.tables[i], &cache.tables[i]);
+		if (!map_again(&cache.dormant.tables[i], &cache.dormant.tables[i], &cache.tables[i],
+			       i == TABLE_JUMP ? TABLE_SIZE : MAP_MAX))
+			return false;
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
 		struct dbt_block *b = meta_at(cache.by_code[i]);
 
@@ -728,19 +781,12 @@ void maps_sleep(void)
 		b->flags |= BLOCK_DORMANT;
 		by_pc_add(&cache.dormant.by_pc, b);
 		cache.dormant.by_pc.count++;
-		for (struct dbt_entry *e = b->entries; e; e = e->sibling) {
-			struct hash_map *m = &cache.dormant.tables[e->table];
-			meta_ref *head = &m->heads[entry_hash(m, e->pc)];
-
-			e->next = *head;
-			*head = meta_ref_of(e);
-			m->count++;
-			if (e->link)
-				arch_patch(e->link, cache.miss_code);
-		}
+		for (struct dbt_entry *e = b->entries; e; e = e->sibling)
+			entry_sleep(e, ranges, n);
 	}
 	memset(&cache.by_pc, 0, sizeof(cache.by_pc));
 	memset(cache.tables, 0, sizeof(cache.tables));
+	return true;
 }
 
 /*
@@ -775,12 +821,11 @@ static void entry_kill(struct dbt_entry *e)
  */
 void block_kill(struct dbt_block *b)
 {
-	bool dormant = b->flags & BLOCK_DORMANT;
 	struct dbt_exit *x;
 	meta_ref next;
 
 	CHECK(!(b->flags & BLOCK_DEAD));
-	by_pc_remove(dormant ? &cache.dormant.by_pc : &cache.by_pc, b);
+	by_pc_remove(b->flags & BLOCK_DORMANT ? &cache.dormant.by_pc : &cache.by_pc, b);
 	b->flags |= BLOCK_DEAD;
 	for (x = meta_at(b->in); x; x = meta_at(next)) {
 		next = x->next;
@@ -789,7 +834,7 @@ void block_kill(struct dbt_block *b)
 	}
 	b->in = 0;
 	for (struct dbt_entry *e = b->entries; e; e = e->sibling) {
-		if (!dormant) {
+		if (!e->dormant) {
 			entry_kill(e);
 			continue;
 		}

@@ -600,7 +600,7 @@ void dbt_check(struct dbt_thread *t);
 
 /* What the translator has done since dbt_init(). */
 struct dbt_stats {
-	u64 blocks, guest_insns, code_bytes, links, invalidations, flushes, write_faults;
+	u64 blocks, guest_insns, code_bytes, links, invalidations, flushes, write_faults, woken;
 };
 void dbt_stats_read(struct dbt_stats *stats);
 

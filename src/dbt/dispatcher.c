@@ -85,6 +85,7 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 	form = place_form(t, form);
 	exit = taken->epoch == cache.epoch ? taken->exit : NULL;
 	if (taken->kind == EXIT_MISS && !form && (e = known_entry(pc)) != NULL) {
+		entry_missed(e);
 		thread_table_fill(t, e);
 		t->jump_pc = code_addr(e->resume);
 		t->enter_pc = code_addr(cache.enter_code);

@@ -6,11 +6,14 @@
  * An image is mapped and not read, so that processes share its pages until they change them: the
  * code is what a fork finds frozen (code-memory.c), and the bookkeeping is copied page by page.
  *
- * Blocks that come from an image are dormant: they are in maps of their own, where somebody who
- * looks for code that may be executed finds them and wakes them. Only then are they in the maps
- * that all others are in. Only blocks that lie in one range with all their code get into an image,
- * and only links between blocks of one range. So whoever gets to a block, awake or not, gets there
- * from a range that the runtime has found again (dbt_exec_adopt()).
+ * Blocks that come from an image are dormant: they are in maps of their own, and whoever finds one
+ * there asks whether its code may be executed. They stay there, so that nothing of the image has to
+ * change: an entry that is sought again and again, since another one has its place in a thread's
+ * table, is woken with its block, and then in the maps and chains that all others are in.
+ *
+ * Only blocks that lie in one range with all their code get into an image, and code leads only to
+ * blocks and entries of the same range. So whoever gets to a block, awake or not, gets there from a
+ * range that the runtime has found again (dbt_exec_adopt()).
  */
 #include "dbt/arch-priv.h"
 #include "sys/kernel.h"
@@ -33,7 +36,7 @@ static bool image_possible(void)
 	return !(cache.mask & ~(u64)DBT_MASK_ALL) && !cache.paths && !cache.full;
 }
 
-static const struct dbt_image_range *range_of(const struct dbt_image_range *r, u32 n, u64 pc)
+const struct dbt_image_range *image_range(const struct dbt_image_range *r, u32 n, u64 pc)
 {
 	for (u32 i = 0; i < n; i++)
 		if (pc >= r[i].start && pc < r[i].end)
@@ -45,7 +48,7 @@ static const struct dbt_image_range *range_of(const struct dbt_image_range *r, u
 static const struct dbt_image_range *home(const struct dbt_block *b,
 					  const struct dbt_image_range *ranges, u32 n)
 {
-	const struct dbt_image_range *r = range_of(ranges, n, b->pc);
+	const struct dbt_image_range *r = image_range(ranges, n, b->pc);
 
 	if (!r || b->flags & (BLOCK_DEAD | BLOCK_CHECKED | BLOCK_FORMS))
 		return NULL;
@@ -73,7 +76,7 @@ static void link_all(const struct dbt_image_range *ranges, u32 n)
 			if (x->kind != EXIT_JUMP || !x->patch || x->to)
 				continue;
 			to = block_find_dormant(x->target);
-			if (to && range_of(ranges, n, to->pc) == range_of(ranges, n, b->pc))
+			if (to && image_range(ranges, n, to->pc) == image_range(ranges, n, b->pc))
 				exit_link(x, to);
 		}
 	}
@@ -88,7 +91,7 @@ static void page_rest(struct code_page *p)
 }
 
 /* Leaves only what may go into an image. */
-static void strip(const struct dbt_image_range *ranges, u32 n)
+static bool strip(const struct dbt_image_range *ranges, u32 n)
 {
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
 		struct dbt_block *b = meta_at(cache.by_code[i]);
@@ -108,7 +111,7 @@ static void strip(const struct dbt_image_range *ranges, u32 n)
 			if (!to)
 				continue;
 			if ((b->flags | to->flags) & BLOCK_DEAD ||
-			    range_of(ranges, n, to->pc) != range_of(ranges, n, b->pc)) {
+			    image_range(ranges, n, to->pc) != image_range(ranges, n, b->pc)) {
 				unlink_exit(x);
 				continue;
 			}
@@ -119,8 +122,10 @@ static void strip(const struct dbt_image_range *ranges, u32 n)
 	for (u32 i = 0; i < cache.pages.size; i++)
 		for (struct code_page *p = meta_at(cache.pages.heads[i]); p; p = meta_at(p->next))
 			page_rest(p);
-	maps_sleep();
+	if (!maps_sleep(ranges, n))
+		return false;
 	link_all(ranges, n);
+	return true;
 }
 
 u64 dbt_image_used(void)
@@ -175,8 +180,8 @@ bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_ra
 		.flags = cache.flags,
 	};
 	write_to_copy(to->scratch);
-	strip(ranges, n);
-	ok = to->write(to->ctx, &head, sizeof(head)) && to->write(to->ctx, &cache, IMAGE_PART) &&
+	ok = strip(ranges, n) && to->write(to->ctx, &head, sizeof(head)) &&
+	     to->write(to->ctx, &cache, IMAGE_PART) &&
 	     to->pages(to->ctx, to->scratch, hot_pages()) &&
 	     to->pages(to->ctx, to->scratch + cold_pages(), cache.code_size - cold_pages()) &&
 	     to->pages(to->ctx, cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE));

@@ -12,6 +12,11 @@ static struct {
 	u8 *bytes;
 	u64 used, room, at;
 	bool damaged;
+	struct {
+		const u8 *at;
+		u64 len, from;
+	} mapped[3]; /* code, more of it, and the bookkeeping */
+	u32 nr_mapped;
 } image;
 
 static bool put(void *ctx, const void *from, u64 len)
@@ -51,6 +56,9 @@ static bool get_pages(void *ctx, void *at, u64 len, int prot)
 
 	EXPECT(p == at);
 	image.at += -image.at & 4095;
+	image.mapped[image.nr_mapped].at = at;
+	image.mapped[image.nr_mapped].len = len;
+	image.mapped[image.nr_mapped++].from = image.at;
 	return get(ctx, at, len) && !mprotect(at, len, prot);
 }
 
@@ -70,20 +78,32 @@ static struct dbt_image_range snippets_range(void)
 	return (struct dbt_image_range){page - 0x1000, page + 0x4000};
 }
 
-static void save(struct guest *g)
+static bool load(struct guest *g, u64 version)
 {
-	struct dbt_image_range r = snippets_range();
+	image.nr_mapped = 0;
+	return dbt_image_load(g->t, version, &source);
+}
+
+static void save_ranges(struct guest *g, const struct dbt_image_range *r, u32 n)
+{
 	u64 start, end;
 	u8 *scratch;
 
 	dbt_code_range(&start, &end);
 	scratch = calloc(1, end - start);
 	image.used = image.at = 0;
-	EXPECT(dbt_image_save(g->t, 7, &r, 1,
+	EXPECT(dbt_image_save(g->t, 7, r, n,
 			      &(struct dbt_image_target){put, put_pages, NULL, scratch}));
 	dbt_forget(g->t);
 	free(scratch);
 	dbt_exec_remove(g->t, 0, 1ull << 47);
+}
+
+static void save(struct guest *g)
+{
+	struct dbt_image_range r = snippets_range();
+
+	save_ranges(g, &r, 1);
 }
 
 static struct native_step *steps[ARRAY_SIZE(snip_programs)];
@@ -122,12 +142,70 @@ TEST(an_image_counts_as_what_it_was_made_from)
 	for (u32 round = 0; round < 3; round++) {
 		run_all(g);
 		save(g);
-		EXPECT(dbt_image_load(g->t, 7, &source));
+		EXPECT(load(g, 7));
 		dbt_exec_adopt(g->t, r.start, r.end - r.start, 0);
 		run_all(g);
 		dbt_stats_read(&stats);
 		EXPECT_EQ(stats.blocks, 0);
+		EXPECT_EQ(stats.woken, 0);
 	}
+	/* So its pages stay those that other processes have too. */
+	for (u32 i = 0; i < image.nr_mapped; i++)
+		EXPECT(!memcmp(image.mapped[i].at, image.bytes + image.mapped[i].from,
+			       image.mapped[i].len));
+}
+
+/* Two functions that have one place in a thread's table, however large that is, and who calls them. */
+static u8 *two_functions(u64 apart)
+{
+	static const u8 caller[] = {
+		0xff, 0xd7,       /* call rdi */
+		0xff, 0xd6,       /* call rsi */
+		0x48, 0xff, 0xca, /* dec rdx */
+		0x75, 0xf7,       /* jnz caller */
+		0xc3,
+	};
+	static const u8 function[] = {0x8d, 0x40, 0x01, 0xc3}; /* lea eax, [rax + 1]; ret */
+	u8 *at = mmap(NULL, apart + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		      0);
+
+	memcpy(at, function, sizeof(function));
+	memcpy(at + apart, function, sizeof(function));
+	memcpy(at + 64, caller, sizeof(caller));
+	return at;
+}
+
+/* No code leads from one range to another, so those who share a place are woken after a while. */
+TEST(who_has_the_place_of_another_range_wakes)
+{
+	u64 apart = 1 << 20;
+	u8 *at = two_functions(apart);
+	struct dbt_image_range r[] = {{(u64)at, (u64)at + 4096},
+				      {(u64)at + apart, (u64)at + apart + 4096}};
+	struct guest *g = begin();
+	u64 before = guest_count(g, METER_INSTRUCTIONS);
+	struct dbt_stats stats;
+
+	for (u32 i = 0; i < 2; i++)
+		dbt_exec_add(g->t, r[i].start, 4096, 0);
+	guest_call(g, at + 64, (u64)at, (u64)at + apart, 100);
+	EXPECT_EQ(guest_count(g, METER_INSTRUCTIONS) - before, 801);
+	save_ranges(g, r, 2);
+	EXPECT(load(g, 7));
+	for (u32 i = 0; i < 2; i++)
+		dbt_exec_adopt(g->t, r[i].start, 4096, 0);
+	before = guest_count(g, METER_INSTRUCTIONS);
+	guest_call(g, at + 64, (u64)at, (u64)at + apart, 5);
+	dbt_check(g->t);
+	dbt_stats_read(&stats);
+	EXPECT_EQ(stats.woken, 0);
+	guest_call(g, at + 64, (u64)at, (u64)at + apart, 100);
+	EXPECT_EQ(guest_count(g, METER_INSTRUCTIONS) - before, 801 + 41);
+	dbt_check(g->t);
+	dbt_stats_read(&stats);
+	EXPECT_EQ(stats.blocks, 0);
+	EXPECT_EQ(stats.woken, 2);
+	munmap(at, apart + 4096);
 }
 
 /* What an image has brought and nobody has looked for goes on into the next one. */
@@ -143,7 +221,7 @@ TEST(images_grow)
 		guest_call(g, p->fn, p->abc[0], p->abc[1], p->abc[2]);
 		dbt_check(g->t);
 		save(g);
-		EXPECT(dbt_image_load(g->t, 7, &source));
+		EXPECT(load(g, 7));
 		dbt_check(g->t);
 		dbt_exec_adopt(g->t, r.start, r.end - r.start, 0);
 	}
@@ -170,7 +248,7 @@ TEST(what_is_not_mapped_again_is_not_executed)
 
 	run_all(g);
 	save(g);
-	EXPECT(dbt_image_load(g->t, 7, &source));
+	EXPECT(load(g, 7));
 	g->t->regs.rip = (u64)snip_loop;
 	EXPECT_EQ(dbt_run(g->t), DBT_NO_EXEC);
 	/* Something else is there now. */
@@ -189,11 +267,11 @@ TEST(an_image_of_another_translator_or_a_damaged_one_is_none)
 	run_all(g);
 	save(g);
 	used = image.used;
-	EXPECT(!dbt_image_load(g->t, 8, &source));
+	EXPECT(!load(g, 8));
 	for (u64 cut = 0; cut < used; cut += 1 + used / 50) {
 		image.at = 0;
 		image.used = cut;
-		EXPECT(!dbt_image_load(g->t, 7, &source));
+		EXPECT(!load(g, 7));
 	}
 	image.used = used;
 	image.damaged = true;
@@ -202,7 +280,7 @@ TEST(an_image_of_another_translator_or_a_damaged_one_is_none)
 
 		image.at = 0;
 		image.bytes[at] ^= 1u << i % 8;
-		EXPECT(!dbt_image_load(g->t, 7, &source));
+		EXPECT(!load(g, 7));
 		image.bytes[at] ^= 1u << i % 8;
 	}
 	image.damaged = false;
@@ -219,7 +297,7 @@ TEST(not_with_other_counting)
 	save(g);
 	dbt_set_mask(g->t, DBT_MASK_COUNT);
 	image.at = 0;
-	EXPECT(!dbt_image_load(g->t, 7, &source));
+	EXPECT(!load(g, 7));
 	dbt_set_mask(g->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
 	EXPECT(!dbt_image_save(g->t, 7, &r, 1,
 			       &(struct dbt_image_target){put, put_pages, NULL, NULL}));
