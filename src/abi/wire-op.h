@@ -85,7 +85,8 @@ enum wire_op {
 	/*
 	 * The caller is about to execve, or that has failed: the kernel's events and the session
 	 * are to let its process be, or to stop it again (abi/trace.h). Data: the name of the
-	 * program for which the kernel will execute the runtime, or nothing. ret 0.
+	 * program for which the kernel will execute the runtime and, of a script, of who
+	 * interprets it, or the first again, both with their zero; or nothing. ret 0.
 	 */
 	WIRE_OP_STOPS = 21,
 	/* The calling thread has been to other namespaces. ret 0. */

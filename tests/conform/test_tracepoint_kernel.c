@@ -60,9 +60,9 @@ CONFORM(an_exec)
 }
 
 /* How many of @n execs @filter lets pass; with @period sampled, and how many samples there are. */
-static long passing(const char *filter, int n, u64 period, long *samples)
+static long passing_of(const char *name, const char *filter, int n, u64 period, long *samples)
 {
-	struct pe_attr attr = tp_attr("sched/sched_process_exec");
+	struct pe_attr attr = tp_attr(name);
 	struct perf_event_mmap_page *page;
 	int status;
 	long fd;
@@ -95,6 +95,11 @@ static long passing(const char *filter, int n, u64 period, long *samples)
 		munmap(page, (1 + PAGES) * PAGE);
 	close((int)fd);
 	return n;
+}
+
+static long passing(const char *filter, int n, u64 period, long *samples)
+{
+	return passing_of("sched/sched_process_exec", filter, n, period, samples);
 }
 
 /* Filters see the name that a sample says. */
@@ -139,6 +144,28 @@ static void fork_twice(void)
 		}
 		waitpid(pid, NULL, 0);
 	}
+}
+
+/* Of an execve that is about to succeed, in which the task has its old name. */
+CONFORM(prepared_execs)
+{
+	const char *name = "sched/sched_prepare_exec";
+	long samples;
+
+	if (!tp_readable("TYPE-03"))
+		return;
+	if (tp_id(name) < 0) {
+		skip_row("IOC-07", name, "this kernel does not have it");
+		return;
+	}
+	check_val("IOC-07", "execs that are prepared, by a program's name",
+		  passing_of(name, "filename == \"/bin/true\"", 4, 0, &samples), 2);
+	check_val("IOC-07", "by who interprets it, which is the same",
+		  passing_of(name, "interp ~ \"/proc/*/exe\"", 5, 0, &samples), 3);
+	check_val("IOC-07", "by both and the name of the task",
+		  passing_of(name, "interp ~ \"*true\" && filename ~ \"*true\" && comm != \"true\"",
+			     4, 0, &samples),
+		  2);
 }
 
 CONFORM(counts)

@@ -426,7 +426,7 @@ static long run_native(struct thread *t, const struct exec_plan *plan, int dir, 
 			return ret;
 	}
 	fd_cloexec(true);
-	sample_exec_prepare(t, NULL);
+	sample_exec_prepare(t, NULL, NULL);
 	signal_exec_prepare(t);
 	limits_exec_prepare(t);
 	meter_uncounted((u32)sys_getpid(), plan->execfn, plan->why);
@@ -470,7 +470,7 @@ static long run(struct thread *t, struct exec_plan *plan, struct rt_control *c, 
 	if (v) {
 		t->exec_maps[1].at = v;
 		t->exec_maps[1].size = size;
-		sample_exec_prepare(t, plan->execfn);
+		sample_exec_prepare(t, plan->execfn, plan->prefix ? plan->args[0] : plan->execfn);
 		signal_exec_prepare(t);
 		if (plan->exe_fd >= 0)
 			sys_fcntl(plan->exe_fd, F_SETFD, 0);

@@ -117,7 +117,7 @@ void perf_thread_exit(struct thread *t, bool process);
  * Whether the kernel's events are to stop @t, which is the calling thread (abi/trace.h). @name as
  * for sample_exec_prepare().
  */
-void perf_stops(struct thread *t, bool on, const char *name);
+void perf_stops(struct thread *t, bool on, const char *name, const char *interp);
 
 /*
  * For execve: what the next program's perf_start() gets. An exec ends all threads of the process,

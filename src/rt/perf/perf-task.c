@@ -84,7 +84,17 @@ static void tell_code(struct thread *t)
 						     .begun = 1});
 }
 
-void perf_stops(struct thread *t, bool on, const char *name)
+static void put_name(struct wire_slot *sl, const char *name)
+{
+	size_t len = str_len(name) + 1;
+
+	if (len > WIRE_DATA - sl->len)
+		return;
+	memcpy(sl->data + sl->len, name, len);
+	sl->len += (u32)len;
+}
+
+void perf_stops(struct thread *t, bool on, const char *name, const char *interp)
 {
 	struct wire_slot *sl = t->proc->perf ? wire_begin(t) : NULL;
 
@@ -92,9 +102,8 @@ void perf_stops(struct thread *t, bool on, const char *name)
 		return;
 	sl->args.stops.on = on;
 	if (name) {
-		sl->len = (u32)min_u64(str_len(name), WIRE_DATA - 1);
-		memcpy(sl->data, name, sl->len);
-		sl->data[sl->len++] = '\0';
+		put_name(sl, name);
+		put_name(sl, interp);
 	}
 	(void)wire_call(t, sl, WIRE_OP_STOPS);
 	wire_end(t, sl);

@@ -453,17 +453,17 @@ static bool is_sampled(struct thread *t)
 	return t->sampling.own || threads_watch(t);
 }
 
-void sample_exec_prepare(struct thread *t, const char *name)
+void sample_exec_prepare(struct thread *t, const char *name, const char *interp)
 {
 	t->sampling.told_exec = is_sampled(t);
 	if (t->sampling.told_exec)
-		perf_stops(t, false, name);
+		perf_stops(t, false, name, interp);
 }
 
 void sample_exec_failed(struct thread *t)
 {
 	if (t->sampling.told_exec)
-		perf_stops(t, true, NULL);
+		perf_stops(t, true, NULL, NULL);
 	t->sampling.told_exec = false;
 }
 

@@ -79,9 +79,9 @@ static inline void sample_own_end(struct thread *t)
 /*
  * Before an execve: the kernel's events leave the thread alone, since the new program has no
  * handler at first. If it fails they are to go on. The kernel is to execute the runtime for the
- * program @name; NULL: what the program has said itself.
+ * program @name, which @interp interprets, or it itself; NULL: what the program has said itself.
  */
-void sample_exec_prepare(struct thread *t, const char *name);
+void sample_exec_prepare(struct thread *t, const char *name, const char *interp);
 void sample_exec_failed(struct thread *t);
 
 /* Of struct dbt_ops. */

@@ -24,12 +24,17 @@ struct call_event {
 	struct tp_format *format; /* NULL: nobody has asked yet */
 };
 
+/* They tell of an execve, with the names of files. */
+static const char *const exec_names[] = {"sched/sched_process_exec", "sched/sched_prepare_exec"};
+
 struct tracepoints {
 	const char *events; /* the directory */
 	struct call_event *event;
 	u32 nr, room;
-	u64 exec; /* the number of sched:sched_process_exec; 0: it has none */
-	struct tp_format exec_format;
+	struct exec_event {
+		u64 id; /* 0: the machine has none */
+		struct tp_format format;
+	} exec[ARRAY_SIZE(exec_names)];
 };
 
 static const struct call_name {
@@ -118,10 +123,11 @@ static int find_all(struct tracepoints *t)
 	}
 	if (!dir)
 		return 0;
-	if (read_file(t, "sched/sched_process_exec", "id", number, sizeof(number)) > 0 &&
-	    read_file(t, "sched/sched_process_exec", "format", text, sizeof(text)) > 0 &&
-	    !tp_format_parse(text, &t->exec_format))
-		t->exec = strtoull(number, NULL, 10);
+	for (size_t i = 0; i < ARRAY_SIZE(exec_names); i++)
+		if (read_file(t, exec_names[i], "id", number, sizeof(number)) > 0 &&
+		    read_file(t, exec_names[i], "format", text, sizeof(text)) > 0 &&
+		    !tp_format_parse(text, &t->exec[i].format))
+			t->exec[i].id = strtoull(number, NULL, 10);
 	err = add(t, "raw_syscalls", "sys_enter", PROBE_CALL_ENTER, PROBE_ANY_CALL);
 	if (!err)
 		err = add(t, "raw_syscalls", "sys_exit", PROBE_CALL_EXIT, PROBE_ANY_CALL);
@@ -199,14 +205,14 @@ int tracepoint_find(void *ctx, u64 id, struct probe_tracepoint *tp)
 	return 0;
 }
 
-bool tracepoint_is_exec(const struct session *s, u64 id)
+const struct tp_format *tracepoint_exec_format(const struct session *s, u64 id)
 {
-	return s->pmus.tracepoints && s->pmus.tracepoints->exec == id;
-}
+	const struct tracepoints *t = s->pmus.tracepoints;
 
-const struct tp_format *tracepoint_exec_format(const struct session *s)
-{
-	return &s->pmus.tracepoints->exec_format;
+	for (size_t i = 0; t && i < ARRAY_SIZE(t->exec); i++)
+		if (t->exec[i].id == id)
+			return &t->exec[i].format;
+	return NULL;
 }
 
 void tracepoints_free(struct tracepoints *t)

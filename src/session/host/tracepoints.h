@@ -11,14 +11,16 @@
 
 struct probe_tracepoint;
 struct session;
+struct tp_format;
 struct tracepoints;
 
 /* Of struct probe_host; @ctx is the session. */
 int tracepoint_find(void *ctx, u64 id, struct probe_tracepoint *tp);
-/* Whether @id, which was found, tells of an execve, with the name of the file. */
-bool tracepoint_is_exec(const struct session *s, u64 id);
-/* What its records look like. */
-const struct tp_format *tracepoint_exec_format(const struct session *s);
+/*
+ * What the records of @id, which was found, look like, if it tells of an execve with the names of
+ * files; NULL: it does not.
+ */
+const struct tp_format *tracepoint_exec_format(const struct session *s, u64 id);
 void tracepoints_free(struct tracepoints *t);
 
 #endif

@@ -150,8 +150,16 @@ void guest_process_free(struct guest_process *p)
 	closer_end(p->closer);
 	allowance_give(&p->announced, ANNOUNCED);
 	allowance_put(p->allowance);
-	free(p->program);
+	guest_process_executes(p, NULL, NULL);
 	free(p);
+}
+
+void guest_process_executes(struct guest_process *p, const char *program, const char *interp)
+{
+	free(p->program);
+	free(p->interp);
+	p->program = program ? strdup(program) : NULL;
+	p->interp = p->program ? strdup(interp) : NULL;
 }
 
 int guest_process_adopt(struct session *s, pid_t pid, s8 same_ns)
@@ -190,8 +198,7 @@ void guest_process_exec(struct guest_process *p, struct guest_thread *survivor)
 	maps_drop(p);
 	trace_execed(survivor);
 	p->execing = 0;
-	free(p->program);
-	p->program = NULL;
+	guest_process_executes(p, NULL, NULL);
 	guest_thread_set_tid(survivor, p->pid);
 	if (!survivor->task)
 		return;

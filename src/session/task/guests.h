@@ -52,6 +52,7 @@ struct guest_process {
 	bool watched;           /* its threads tell of an exec */
 	u32 execing;            /* threads of it that are about to execve */
 	char *program;          /* for which the kernel executes the runtime; NULL: not known */
+	char *interp;           /* who interprets it, or the same; NULL: likewise */
 	s8 same_ns;             /* pid namespace is the session's: 1, 0, or -1 not asked yet */
 	struct wire_proc *page; /* the memfd, all of it; NULL without one */
 	struct guest_thread *callers[WIRE_SLOTS]; /* who used the slot last; NULL: nobody */
@@ -106,6 +107,8 @@ struct wire_slot *guest_process_slot(struct guest_process *p, u32 slot);
  * on: events can be opened on it, and its start is its execve. 0, -ESRCH, -ENOMEM or another errno.
  */
 int must_check guest_process_adopt(struct session *s, pid_t pid, s8 same_ns);
+/* The kernel is about to execute the runtime for @program, which @interp interprets; NULL: none. */
+void guest_process_executes(struct guest_process *p, const char *program, const char *interp);
 /* @survivor has become the leader with a new program; its siblings died of it. */
 void guest_process_exec(struct guest_process *p, struct guest_thread *survivor);
 /* It is gone, or never came to be. Freed after the batch. */

@@ -395,6 +395,7 @@ int kernel_probe_filter(void *ctx, struct probe *probe, const char *text)
 	struct session *s = ctx;
 	struct record_probe *rp, *tmp;
 	struct probe *user, *next;
+	const struct tp_format *format;
 	const struct list *last;
 	char *copy = strdup(text);
 	int err = 0;
@@ -409,8 +410,8 @@ int kernel_probe_filter(void *ctx, struct probe *probe, const char *text)
 	free(probe->text);
 	probe->text = copy;
 	/* The kernel executes the runtime's file: the guest's name is known here alone. */
-	if (tracepoint_is_exec(s, event_attr(probe->event)->config) &&
-	    tp_filter_parse(tracepoint_exec_format(s), text, &probe->filter))
+	format = tracepoint_exec_format(s, event_attr(probe->event)->config);
+	if (format && tp_filter_parse(format, text, &probe->filter))
 		probe->filter = NULL;
 	last = s->kernel_probes.prev;
 	list_for_each_entry_safe (rp, tmp, &s->kernel_probes, all) {

@@ -207,50 +207,100 @@ static void add_call(const struct guest_thread *th, const struct thread_records 
 	facts->sample.stack_user = call.sample.stack_user;
 }
 
-/* Where the name lies in what sched:sched_process_exec tells, and how long it is. */
-#define EXEC_NAME_AT 8u
-
-/* The kernel has executed the runtime's file: in its place stands the program's. */
-static void name_program(const struct guest_thread *th, struct ap_bytes *raw)
+/* A name that the kernel does not know, or NULL: it is as it says. */
+static const char *name_of(const struct guest_process *p, const struct tp_field *field)
 {
-	static u8 bytes[PATH_MAX + 256];
-	const char *name = th->process->program;
-	size_t len = name ? strlen(name) + 1 : 0, at;
+	if (!strcmp(field->name, "filename"))
+		return p->program;
+	return strcmp(field->name, "interp") ? NULL : p->interp;
+}
+
+/* Where @field's string lies and how long it is; false: not within @raw. */
+static bool find_string(const struct ap_bytes *raw, const struct tp_field *field, u32 *at, u32 *len)
+{
 	u32 where;
 
-	if (!len || len > PATH_MAX || raw->len < EXEC_NAME_AT + sizeof(where))
+	if (field->kind != TP_DYNAMIC || field->size != sizeof(where) ||
+	    field->offset + sizeof(where) > raw->len)
+		return false;
+	memcpy(&where, raw->bytes + field->offset, sizeof(where));
+	*at = where & 0xffff;
+	*len = where >> 16;
+	return *at <= raw->len && *len <= raw->len - *at;
+}
+
+/*
+ * The kernel has executed the runtime's file: in the place of its name stands the program's. The
+ * strings lie behind the fields, in their order.
+ */
+static void name_program(const struct guest_process *p, const struct tp_format *format,
+			 struct ap_bytes *raw)
+{
+	static u8 bytes[3 * PATH_MAX + TP_SIZE_MAX];
+	u32 end = raw->len, at, len;
+
+	if (!p->program || !p->interp)
 		return;
-	memcpy(&where, raw->bytes + EXEC_NAME_AT, sizeof(where));
-	at = where & 0xffff;
-	if (at < EXEC_NAME_AT + sizeof(where) || at > raw->len || at > sizeof(bytes) - PATH_MAX - 8)
+	for (u32 i = 0; i < format->nr; i++)
+		if (find_string(raw, &format->field[i], &at, &len))
+			end = (u32)min_u64(end, at);
+	if (end > TP_SIZE_MAX)
 		return;
-	memcpy(bytes, raw->bytes, at);
-	where = (u32)(at | len << 16);
-	memcpy(bytes + EXEC_NAME_AT, &where, sizeof(where));
-	memcpy(bytes + at, name, len);
+	memcpy(bytes, raw->bytes, end);
+	for (u32 i = 0; i < format->nr; i++) {
+		const struct tp_field *field = &format->field[i];
+		const char *name = name_of(p, field);
+		u32 where;
+
+		if (!find_string(raw, field, &at, &len))
+			continue;
+		if (name)
+			len = (u32)strlen(name) + 1;
+		if (len > sizeof(bytes) - 8 - end)
+			return;
+		memcpy(bytes + end, name ? (const u8 *)name : raw->bytes + at, len);
+		where = end | len << 16;
+		memcpy(bytes + field->offset, &where, sizeof(where));
+		end += len;
+	}
 	/* With its size in front it is a multiple of 8. */
-	raw->len = (u32)(ALIGN_UP(at + len + 4, (size_t)8) - 4);
-	memset(bytes + at + len, 0, raw->len - at - len);
+	raw->len = (u32)(ALIGN_UP(end + 4, 8u) - 4);
+	memset(bytes + end, 0, raw->len - end);
 	raw->bytes = bytes;
+}
+
+/* The task's name: that of the program, or what the kernel says before it is. */
+static void name_task(const struct guest_process *p, const struct tp_format *format,
+		      const struct ap_bytes *raw, char *comm, size_t size)
+{
+	const struct tp_field *field = tp_field_find(format, "comm", 4);
+	const char *name = p->program, *last = name ? strrchr(name, '/') : NULL;
+	u32 at, len;
+
+	*comm = '\0';
+	if (field && find_string(raw, field, &at, &len))
+		snprintf(comm, size, "%.*s", (int)len, (const char *)raw->bytes + at);
+	else if (name)
+		snprintf(comm, size, "%.15s", last ? last + 1 : name);
 }
 
 /* Whether the filter of @probe, if there is one here, lets what an execve tells pass. */
 static bool passes(const struct guest_thread *th, const struct probe *probe,
 		   const struct ap_record *rec, const struct ap_bytes *raw)
 {
+	const struct tp_format *format = tracepoint_exec_format(th->process->s,
+								event_attr(probe->event)->config);
 	const struct tp_filter *filter = kernel_probe_filtered(probe);
-	const char *name = th->process->program, *last = name ? strrchr(name, '/') : NULL;
-	u8 record[PATH_MAX + TP_SIZE_MAX + 256] = {0};
-	char comm[16] = "";
+	u8 record[3 * PATH_MAX + TP_SIZE_MAX] = {0};
+	char comm[16];
 	struct tp_context context = {.cpu = rec->id.cpu, .comm = comm, .size = raw->len};
 
-	if (!filter)
+	if (!filter || !format)
 		return true;
 	if (raw->len > sizeof(record))
 		return false;
 	memcpy(record, raw->bytes, raw->len);
-	if (name)
-		snprintf(comm, sizeof(comm), "%.15s", last ? last + 1 : name);
+	name_task(th->process, format, raw, comm, sizeof(comm));
 	return tp_filter_passes(filter, record, &context);
 }
 
@@ -258,6 +308,7 @@ static void tell_sample(struct guest_thread *th, const struct thread_records *r,
 			struct record_probe *rp, const struct ap_record *rec)
 {
 	struct probe *probe = kernel_probe_whose(rp, rec->id.cpu);
+	const struct tp_format *format;
 	struct sample_facts facts = {
 		.task = th->task,
 		.cpumode = rec->misc & PERF_RECORD_MISC_CPUMODE_MASK,
@@ -274,8 +325,9 @@ static void tell_sample(struct guest_thread *th, const struct thread_records *r,
 	facts.kernel_chain = kernel_part(&rec->sample.callchain);
 	facts.sample.callchain = (struct ap_callchain){0};
 	add_call(th, r, rec, &facts);
-	if (tracepoint_is_exec(th->process->s, rp->attr.config))
-		name_program(th, &facts.sample.raw);
+	format = tracepoint_exec_format(th->process->s, rp->attr.config);
+	if (format)
+		name_program(th->process, format, &facts.sample.raw);
 	if (!kernel_probe_filtered(probe)) {
 		probe_recorded(probe, &facts);
 	} else if (passes(th, probe, rec, &facts.sample.raw)) {

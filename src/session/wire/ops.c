@@ -210,12 +210,15 @@ static s64 op_mapped(struct call *c)
 
 static s64 op_stops(struct call *c)
 {
-	struct guest_process *p = c->process;
+	const char *names = (const char *)c->in, *interp;
 
 	trace_execs(c->thread, !c->args.stops.on);
-	free(p->program);
-	p->program = c->len && !((const char *)c->in)[c->len - 1] ? strdup((const char *)c->in)
-								  : NULL;
+	if (!c->len || names[c->len - 1]) {
+		guest_process_executes(c->process, NULL, NULL);
+		return 0;
+	}
+	interp = names + strlen(names) + 1;
+	guest_process_executes(c->process, names, interp < names + c->len ? interp : names);
 	return 0;
 }
 
