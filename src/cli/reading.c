@@ -350,8 +350,8 @@ static const struct ap_branch_stack *open_calls(const struct reading *r,
 						const struct data_item *item)
 {
 	const struct ap_branch_stack *calls = &item->record.sample.branch_stack;
-	const struct data_event *e =
-		item->event >= 0 ? data_reader_event(r->data, (u32)item->event) : NULL;
+	const struct data_event *e = item->event >= 0 ? data_reader_event(r->data, (u32)item->event)
+						      : NULL;
 
 	return calls->nr && e && (e->attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK)
 		       ? calls

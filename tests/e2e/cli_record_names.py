@@ -92,5 +92,19 @@ def test_what_starts_while_the_machine_is_listed():
     assert not nameless, nameless
 
 
+def test_each_of_several_files():
+    """Of the command itself, of what it starts, and of what it had started before."""
+    with scratch() as d:
+        record("-e", USER, "-F", "4000", "--switch-output=16K", "-m", "1", "-o", f"{d}/a", "--",
+               "sh", "-c", f"{SPIN} 400 & {SPIN} 400; wait; {SPIN} 100")
+        files = os.listdir(d)
+        assert len(files) > 3, files
+        for name in files:
+            text = script(f"{d}/{name}", "-F", "comm,ip,sym")
+            for line in text.splitlines():
+                assert line.split()[0] in ("sh", "spin", "perf-exec"), (name, line)
+                assert "[unknown]" not in line, (name, line)
+
+
 if __name__ == "__main__":
     main(globals())

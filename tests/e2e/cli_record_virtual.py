@@ -252,6 +252,17 @@ def test_the_newest_are_kept():
         assert "LOST" not in r.err, r
 
 
+def test_each_of_several_files_has_names():
+    with scratch() as d:
+        record(f"{d}/a", "-e", "instructions:u", "-c", "100003", "-m", "1",
+               "--switch-output=16K", "--", SPIN, "200")
+        assert len(os.listdir(d)) > 2, os.listdir(d)
+        for name in os.listdir(d):
+            lines = script(f"{d}/{name}", "comm,ip,sym")
+            assert all(line.split()[0] == "spin" for line in lines), lines[:5]
+            assert not any("[unknown]" in line for line in lines), lines[:5]
+
+
 def test_addresses_of_data_are_those_of_the_kernel():
     """An event of instructions has none: 0."""
     with scratch() as d:

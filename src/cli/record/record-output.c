@@ -37,19 +37,27 @@ static void give_up(struct record_job *job, const struct ap_error *err)
 			      err->why);
 }
 
-static int take(const void *records, size_t len, void *data)
+static int put(struct record_job *job, const void *records, size_t len)
 {
-	struct record_job *job = data;
 	struct ap_error err;
 
-	if (job->broken)
-		return 0;
 	data_tally_add(&job->tally, records, len);
 	if (job->exact)
 		record_exact_note(job, records, len);
 	if (data_writer_append(job->writer, records, len, &err))
 		give_up(job, &err);
 	return 0;
+}
+
+static int take(const void *records, size_t len, void *data)
+{
+	struct record_job *job = data;
+
+	if (job->broken)
+		return 0;
+	if (job->opts.switch_when)
+		data_task_log_add(&job->task_log, records, len);
+	return put(job, records, len);
 }
 
 static bool is_pipe(const struct record_opts *o)
@@ -116,8 +124,14 @@ static void synthesize(struct record_job *job)
 			(void)data_synthesize_process(&s, job->pids[i]);
 	else if (record_opts_has_target(o))
 		(void)data_synthesize_all(&s);
-	else if (job->files && child_pid(&job->child))
-		(void)data_synthesize_process(&s, child_pid(&job->child));
+}
+
+/* What the files before have told of what runs now. */
+static void tell_again(struct record_job *job)
+{
+	data_task_log_trim(&job->task_log);
+	job->told_again = job->task_log.len;
+	(void)put(job, job->task_log.bytes, job->task_log.len);
 }
 
 static void gather(struct record_job *job, struct data_features *f)
@@ -146,7 +160,10 @@ int record_output_begin(struct record_job *job)
 	data_features_release(&features);
 	if (r)
 		return record_say(&err, NULL);
-	synthesize(job);
+	if (job->files)
+		tell_again(job);
+	else
+		synthesize(job);
 	return 0;
 }
 
@@ -160,6 +177,8 @@ void record_output_pass(struct record_job *job)
 		if (s && ap_sampler_drain(s, take, job, &err))
 			record_say(&err, NULL);
 	}
+	if (job->opts.switch_when)
+		data_task_log_pass(&job->task_log);
 	/* What is told at the end belongs to all times: it is one round. */
 	if (!job->exact && !job->broken && data_writer_round(job->writer, &err))
 		give_up(job, &err);

@@ -12,6 +12,7 @@
 #include "cli/record/record-options.h"
 #include "cli/signals.h"
 #include "data/tally.h"
+#include "data/task-log.h"
 #include "data/writer.h"
 
 struct record_job {
@@ -49,6 +50,8 @@ struct record_job {
 	struct data_tally tally;       /* of this file */
 	u64 samples, lost_told, bytes; /* of all files */
 	u32 files;
+	struct data_task_log task_log; /* with --switch-output: for the next file */
+	u64 told_again;                /* bytes of this file that are from it */
 	u64 file_start;             /* when the file was begun, now_ns() */
 	struct record_exact *exact; /* with --exact; owned */
 	ap_records_fn *take;        /* adds records to the file; its data is the job */

@@ -161,7 +161,8 @@ static bool is_time_to_switch(struct record_job *job, bool asked)
 {
 	switch (job->opts.switch_when) {
 	case SWITCH_SIGNAL: return asked;
-	case SWITCH_SIZE: return data_writer_bytes(job->writer) >= job->opts.switch_limit;
+	case SWITCH_SIZE:
+		return data_writer_bytes(job->writer) >= job->opts.switch_limit + job->told_again;
 	case SWITCH_TIME: return record_now() - job->file_start >= job->opts.switch_limit;
 	case SWITCH_NEVER: break;
 	}
