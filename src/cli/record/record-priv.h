@@ -30,7 +30,7 @@ struct record_job {
 	struct ap_specs *task_specs;
 	struct ap_sampler *tasks;
 	bool tasks_on_exec; /* a command's begins when that is executed */
-	char *announced; /* who samples, if that must be said; owned, NULL: nothing to say */
+	char *announced;    /* who samples, if that must be said; owned, NULL: nothing to say */
 
 	pid_t *pids; /* of -p or -t; owned */
 	u32 nr_pids;
@@ -52,11 +52,11 @@ struct record_job {
 	u32 files;
 	struct data_task_log task_log; /* with --switch-output: for the next file */
 	u64 told_again;                /* bytes of this file that are from it */
-	u64 file_start;             /* when the file was begun, now_ns() */
-	struct record_exact *exact; /* with --exact; owned */
-	ap_records_fn *take;        /* adds records to the file; its data is the job */
-	bool progress;              /* stands on the terminal */
-	bool broken;                /* writing has failed, and it was said */
+	u64 file_start;                /* when the file was begun, now_ns() */
+	struct record_exact *exact;    /* with --exact; owned */
+	ap_records_fn *take;           /* adds records to the file; its data is the job */
+	bool progress;                 /* stands on the terminal */
+	bool broken;                   /* writing has failed, and it was said */
 };
 
 /* The events of the options, or the default. 0, or -1 after saying what is wrong. */
