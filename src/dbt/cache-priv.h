@@ -387,10 +387,13 @@ bool maps_init(void);
 /* The one of @n ranges that @pc is in, or NULL; image.c. */
 const struct dbt_image_range *image_range(const struct dbt_image_range *r, u32 n, u64 pc);
 /*
- * All blocks that live become dormant, and are found in the maps for such. Code leads from one entry
- * to the next of its chain if both are of one of @ranges. False: there is no room for the maps.
+ * All blocks that live become dormant, and are found in the maps for such. Code leads from one
+ * entry to the next of its chain if both are of one of @ranges. False: there is no room for the
+ * maps.
  */
 bool maps_sleep(const struct dbt_image_range *ranges, u32 n);
+/* Bytes that maps_sleep() takes at most. */
+u64 maps_sleep_most(void);
 /* A thread has looked for @e, of a map, and not found it in its own table. */
 void entry_missed(struct dbt_entry *e);
 /* Makes the cache an empty one, with only its own stubs; false without memory. */

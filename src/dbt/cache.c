@@ -765,6 +765,15 @@ static void entry_sleep(struct dbt_entry *e, const struct dbt_image_range *range
 		arch_patch(e->link, next ? next->code : cache.miss_code);
 }
 
+u64 maps_sleep_most(void)
+{
+	u64 count = cache.by_pc.count + cache.dormant.by_pc.count;
+
+	for (u32 i = 0; i < TABLES; i++)
+		count += cache.tables[i].count + cache.dormant.tables[i].count;
+	return (8 * count + (1 + TABLES) * MAP_FIRST) * sizeof(meta_ref);
+}
+
 bool maps_sleep(const struct dbt_image_range *ranges, u32 n)
 {
 	if (!map_again(&cache.dormant.by_pc, &cache.dormant.by_pc, &cache.by_pc, MAP_MAX))

@@ -468,8 +468,9 @@ struct dbt_image_range {
 	u64 start, end;
 };
 
-/* How much an image would take, about. */
+/* How much an image would take, about, and at most. */
 u64 dbt_image_used(void);
+u64 dbt_image_most(void);
 
 struct dbt_image_target {
 	bool (*write)(void *ctx, const void *from, u64 len);

@@ -133,6 +133,11 @@ u64 dbt_image_used(void)
 	return cache.meta_used + cache.hot + (cache.code_size - cache.cold);
 }
 
+u64 dbt_image_most(void)
+{
+	return dbt_image_used() + maps_sleep_most();
+}
+
 /* The code, whole pages of it. */
 static u32 hot_pages(void)
 {

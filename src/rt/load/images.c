@@ -18,7 +18,7 @@
 
 #define BASE_MOST (2ull << 20) /* the base of programs that have no image of their own yet */
 
-#define IMAGE_HEADS (64ull << 10) /* an image takes so much more at most than the cache */
+#define IMAGE_HEADS (64ull << 10) /* what an image has besides the cache, at most */
 
 /*
  * Everything that is shared lies in one window of addresses, below all that the kernel gives out by
@@ -524,7 +524,7 @@ bool images_save(struct thread *t)
 	images.scratch = region_map(scratch_size());
 	if (!images.scratch)
 		return false;
-	if (!store_make(name, used + IMAGE_HEADS, &to)) {
+	if (!store_make(name, dbt_image_most() + IMAGE_HEADS, &to)) {
 		scratch_drop();
 		return false;
 	}

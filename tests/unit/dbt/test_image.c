@@ -155,7 +155,7 @@ TEST(an_image_counts_as_what_it_was_made_from)
 			       image.mapped[i].len));
 }
 
-/* Two functions that have one place in a thread's table, however large that is, and who calls them. */
+/* Two functions that have one place in a thread's table, however large it is, and their caller. */
 static u8 *two_functions(u64 apart)
 {
 	static const u8 caller[] = {
