@@ -236,6 +236,8 @@ struct sought {
 
 #define SOUGHT 256u
 
+#define META_OWN 32768u /* pages of an image's bookkeeping at most */
+
 struct dbt_cache {
 	const u8 *code; /* code-memory.c: code_size bytes to execute; a constant pointer */
 	u32 code_size;
@@ -308,6 +310,8 @@ struct dbt_cache {
 	u64 taken;       /* bytes of address space, beside those at `code` */
 	u64 meta_mapped; /* so much of it is mapped; all of it if the kernel chose the place */
 	u64 meta_image;  /* and so much from the image */
+	u64 touched;     /* what exec_touch() has read last */
+	u64 meta_own[META_OWN / 64]; /* pages of that which are copied already */
 	struct sought sought[SOUGHT];
 
 	struct exec_range *ranges; /* sorted, disjoint; address space for RANGES_MAX */
@@ -376,9 +380,14 @@ void cache_lock(struct dbt_thread *t);
 void cache_lock_as(u32 me); /* by the thread with this id */
 void cache_unlock(struct dbt_thread *t);
 void *meta_alloc(u64 size); /* zeroed; the caller has made sure that META_SLACK is there */
-void *meta_try(u64 size);   /* likewise, of any size; NULL if there is no room */
-bool cache_has_room(void);  /* for one more block */
-void cache_fill(void);      /* gets memory for the next block from the kernel, in larger pieces */
+/*
+ * *@p will be written to. A page of an image is copied then, without the fault that would count as
+ * the program's.
+ */
+void meta_own(const void *p);
+void *meta_try(u64 size);  /* likewise, of any size; NULL if there is no room */
+bool cache_has_room(void); /* for one more block */
+void cache_fill(void);     /* gets memory for the next block from the kernel, in larger pieces */
 void flush_all(u32 me);
 /* Has @upto bytes of the bookkeeping mapped, if there is room. */
 bool meta_map(u64 upto);
@@ -435,6 +444,8 @@ must_check bool code_drop(void);
 
 /* exec-memory.c */
 const struct exec_range *exec_find(u64 pc);
+/* Code at @pc will be read. */
+void exec_touch(u64 pc);
 
 /*
  * The executable ranges are mapped in pieces, up to more than the kernel lets a process have

@@ -238,6 +238,17 @@ void *meta_alloc(u64 size)
 	return p;
 }
 
+void meta_own(const void *p)
+{
+	u64 page = ((u64)p - (u64)cache.meta) / PAGE_SIZE;
+
+	if (likely((u64)p - (u64)cache.meta >= cache.meta_image) || page >= META_OWN ||
+	    cache.meta_own[page / 64] & BIT(page % 64))
+		return;
+	cache.meta_own[page / 64] |= BIT(page % 64);
+	populate(cache.meta + page * PAGE_SIZE, PAGE_SIZE);
+}
+
 void *meta_try(u64 size)
 {
 	void *p;
@@ -417,6 +428,7 @@ static void by_pc_remove(struct hash_map *m, const struct dbt_block *b)
 
 	while (*p != meta_ref_of(b))
 		p = &((struct dbt_block *)meta_at(*p))->next;
+	meta_own(p);
 	*p = b->next;
 	m->count--;
 }
@@ -454,6 +466,7 @@ static void page_add(struct code_page *p)
 {
 	meta_ref *head = &cache.pages.heads[page_hash(&cache.pages, p->number)];
 
+	meta_own(head);
 	p->next = *head;
 	*head = meta_ref_of(p);
 }
@@ -499,9 +512,11 @@ void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages)
 		struct page_ref *ref = meta_alloc(sizeof(*ref));
 
 		ref->block = b;
+		meta_own(&p->blocks);
 		ref->next = p->blocks;
 		p->blocks = ref;
 	}
+	meta_own(&cache.by_code[cache.nr_blocks]);
 	cache.by_code[cache.nr_blocks] = meta_ref_of(b);
 	/* Pairs with block_by_code(), which may run in a signal handler of another thread. */
 	__atomic_store_n(&cache.nr_blocks, cache.nr_blocks + 1, __ATOMIC_RELEASE);
@@ -631,6 +646,7 @@ void entry_add(struct dbt_entry *e)
 		entries_grow(e->table);
 	m->count++;
 	entry_push(e);
+	meta_own(&e->block->entries);
 	e->sibling = e->block->entries;
 	e->block->entries = e;
 }
@@ -652,6 +668,7 @@ static void sleeper_remove(struct dbt_entry *e)
 
 	while (*p != meta_ref_of(e))
 		p = &((struct dbt_entry *)meta_at(*p))->next;
+	meta_own(p);
 	*p = e->next;
 	m->count--;
 }
@@ -659,6 +676,8 @@ static void sleeper_remove(struct dbt_entry *e)
 static void wake(struct dbt_block *b)
 {
 	by_pc_remove(&cache.dormant.by_pc, b);
+	meta_own(&b->flags);
+	meta_own(&b->next);
 	b->flags &= (u16)~BLOCK_DORMANT;
 	cache.stats.woken++;
 	if (map_is_crowded(&cache.by_pc))
@@ -672,6 +691,8 @@ static void wake(struct dbt_block *b)
 		if (!e->dormant)
 			continue;
 		sleeper_remove(e);
+		meta_own(&e->next);
+		meta_own(&e->dormant);
 		e->dormant = false;
 		if (map_is_crowded(m))
 			entries_grow(e->table);

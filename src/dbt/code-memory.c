@@ -198,7 +198,10 @@ static bool copy(u32 from, u32 to)
 
 	if (from >= to)
 		return true;
+	/* A fault for each page, and in each view, would count as the program's. */
+	sys_madvise(cache.write + from, len, MADV_POPULATE_WRITE);
 	memcpy(cache.write + from, cache.code + from, len);
+	sys_madvise(waiting(from), len, MADV_POPULATE_READ);
 	if (sys_failed(sys_mremap(waiting(from), len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
 				  (void *)(cache.code + from))))
 		return false;

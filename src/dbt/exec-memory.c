@@ -30,6 +30,28 @@ const struct exec_range *exec_find(u64 pc)
 	return i < cache.nr_ranges && cache.ranges[i].start <= pc ? &cache.ranges[i] : NULL;
 }
 
+#define AROUND 0x10000ull /* what the kernel maps of a file at a fault */
+
+/*
+ * The CPU executes the translation and never the code, so what an image has brought was never read
+ * here. A fault while more of it is translated would count as the program's, where natively there is
+ * none: it has been there before.
+ */
+void exec_touch(u64 pc)
+{
+	const struct exec_range *r;
+	u64 start = ALIGN_DOWN(pc, AROUND), end = start + AROUND;
+
+	if (likely(!cache.meta_image) || cache.touched == start)
+		return;
+	cache.touched = start;
+	r = exec_find(pc);
+	if (r && !r->flags) {
+		start = max_u64(start, r->start);
+		sys_madvise((void *)start, min_u64(end, r->end) - start, MADV_POPULATE_READ);
+	}
+}
+
 bool ranges_map(u32 n)
 {
 	if (n > RANGES_MAX)

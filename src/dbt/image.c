@@ -223,6 +223,7 @@ static bool map_pages(const struct dbt_image_source *from)
 		return false;
 	code_freeze();
 	cache.meta_image = meta;
+	memset(cache.meta_own, 0, sizeof(cache.meta_own));
 	return from->pages(from->ctx, (void *)cache.code, hot_pages(), PROT_READ | PROT_EXEC) &&
 	       from->pages(from->ctx, (void *)(cache.code + cold), cache.code_size - cold,
 			   PROT_READ | PROT_EXEC) &&

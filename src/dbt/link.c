@@ -15,8 +15,11 @@ void exit_link(struct dbt_exit *x, struct dbt_block *to)
 {
 	if (x->to || to->flags & BLOCK_DEAD)
 		return;
+	meta_own(&x->to);
+	meta_own(&x->taken);
 	if (unlikely(code_is_shared(x->patch)) && ++x->taken < LINK_SHARED)
 		return;
+	meta_own(&to->in);
 	x->to = meta_ref_of(to);
 	x->next = to->in;
 	to->in = meta_ref_of(x);

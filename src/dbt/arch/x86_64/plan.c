@@ -97,6 +97,7 @@ static const u8 *fetch(u64 pc, u32 *len)
 
 	if (pc < fetched.pc || pc + n > fetched.pc + fetched.len) {
 		fetched.pc = pc;
+		exec_touch(pc);
 		fetched.len = (u32)dbt_fetch(fetched.bytes, pc,
 					     min_u64(FETCH_AHEAD, page_end - pc));
 		if (n > fetched.len)
