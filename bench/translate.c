@@ -1,9 +1,9 @@
 /*
  * What translating costs: all code that can be reached from the functions of a library, or of a
- * program, is translated, and none of it executed. Usage: translate [FILE [INSTRUCTIONS]]
+ * program, is translated, and none of it executed. Usage: translate [FILE [INSTRUCTIONS [MASK]]]
  *
- * Prints how much bookkeeping and code an instruction takes, ns for each, and a sum of the code:
- * what only makes the translator faster leaves that as it is. The time of a busy machine says
+ * Prints how much bookkeeping and code an instruction takes, ns for each, and a sum of the
+ * blocks: what only makes the translator faster leaves that as it is. The time of a busy machine says
  * little. What does not depend on it is the number of instructions:
  *
  *	valgrind --tool=callgrind --toggle-collect=arch_translate translate FILE
@@ -137,12 +137,28 @@ static u32 distinct_insns(void)
 	return n;
 }
 
-static u64 sum_of_code(void)
+static u64 sum_of(u64 sum, const void *bytes, u64 n)
+{
+	for (u64 i = 0; i < n; i++)
+		sum = (sum ^ ((const u8 *)bytes)[i]) * 0x9e3779b97f4a7c15ull;
+	return sum;
+}
+
+/*
+ * Of the code, without what lies between blocks, which is not executed, and of what signals need.
+ */
+static u64 sum_of_blocks(void)
 {
 	u64 sum = 0;
 
-	for (u32 at = 0; at + 8 <= cache.hot; at += 8)
-		sum = (sum ^ *(const u64 *)(cache.code + at)) * 0x9e3779b97f4a7c15ull;
+	for (u32 i = 0; i < cache.nr_blocks; i++) {
+		const struct dbt_block *b = meta_at(cache.by_code[i]);
+
+		sum = sum_of(sum, cache.code + b->start, b->code_end - b->start);
+		sum = sum_of(sum, b->insns, b->nr_insns * sizeof(*b->insns));
+		sum = sum_of(sum, b->counts, b->nr_counts * sizeof(*b->counts));
+		sum = sum_of(sum, b->spill_ranges, b->nr_spill_ranges * sizeof(*b->spill_ranges));
+	}
 	return sum;
 }
 
@@ -159,7 +175,7 @@ int main(int argc, char **argv)
 {
 	static const struct dbt_ops ops;
 	const struct dbt_config config = {.ops = &ops,
-					  .mask = DBT_MASK_COUNT,
+					  .mask = argc > 3 ? number(argv[3]) : DBT_MASK_COUNT,
 					  .cache_size = 512u << 20,
 					  .cache_hint = CACHE_AT};
 	const char *path = argc > 1 ? argv[1] : "/lib/x86_64-linux-gnu/libc.so.6";
@@ -171,7 +187,6 @@ int main(int argc, char **argv)
 
 	if (fd < 0 || !elf_file_open(&file, map(0, size, PROT_READ, 0, fd), size))
 		fail(path);
-	map(CACHE_AT, config.cache_size, PROT_NONE, MAP_ANONYMOUS, -1);
 	if (dbt_init(&config))
 		fail("code cache");
 	t = (struct dbt_thread *)((char *)map(0, DBT_AREA_SIZE, PROT_READ | PROT_WRITE,
@@ -190,6 +205,6 @@ int main(int argc, char **argv)
 	printf("for each instruction %.1f bytes of code, %.1f of cold code, %.1f of bookkeeping\n",
 	       cache.hot / (double)insns, (cache.floor - cache.cold) / (double)insns,
 	       (double)cache.meta_used / (double)insns);
-	printf("the code is %016llx\n", (unsigned long long)sum_of_code());
+	printf("the blocks are %016llx\n", (unsigned long long)sum_of_blocks());
 	return 0;
 }
