@@ -106,7 +106,7 @@ static void log_branch(struct emitter *e, const struct logged_branch *l, bool sp
 		emit_unspill(e, REG_RCX);
 }
 
-void log_direct(struct build *b, u32 index, bool spilled)
+void log_direct_branch(struct build *b, u32 index, bool spilled)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
 	struct logged_branch l = {
@@ -122,7 +122,7 @@ void log_direct(struct build *b, u32 index, bool spilled)
 	log_branch(&b->e, &l, spilled);
 }
 
-void log_target(struct build *b, u32 index)
+void log_target_branch(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
 	struct logged_branch l = {.from = i->pc, .indirect = true};

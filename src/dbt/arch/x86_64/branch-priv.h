@@ -138,8 +138,20 @@ void countdown_init(void);
  * r11; rcx is spilled as well. log_direct(): to its own target. Comes where nothing can fault any
  * more, and no deadline be found, before the branch has retired.
  */
-void log_direct(struct build *b, u32 index, bool rcx_spilled);
-void log_target(struct build *b, u32 index);
+void log_direct_branch(struct build *b, u32 index, bool rcx_spilled);
+void log_target_branch(struct build *b, u32 index);
+
+static inline void log_direct(struct build *b, u32 index, bool rcx_spilled)
+{
+	if (unlikely(cache.mask & DBT_MASK_BRANCHES))
+		log_direct_branch(b, index, rcx_spilled);
+}
+
+static inline void log_target(struct build *b, u32 index)
+{
+	if (unlikely(cache.mask & DBT_MASK_BRANCHES))
+		log_target_branch(b, index);
+}
 
 /*
  * Emits an entry of @table for guest @pc, which lookups or native returns go to. r11 and rcx are

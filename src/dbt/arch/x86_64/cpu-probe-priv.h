@@ -18,7 +18,16 @@ bool cpu_is_amd(void);
 /* Whether pext (BMI2) is done in hardware: AMD's CPUs before Zen 3 take twenty cycles or more. */
 bool cpu_has_fast_pext(void);
 
+/* Which of FL_ARITH this CPU sets though they are documented as undefined after @d. */
+u16 flags_set_besides(const struct insn *d);
+
 /* Which of FL_ARITH do not depend, after @d, on what they were before it. */
-u16 flags_set(const struct insn *d);
+static inline u16 flags_set(const struct insn *d)
+{
+	/* Without CF the shift is by nothing, or by more than was asked about. */
+	if (!(d->fl_written & FL_CF) || d->fl_written == FL_ARITH)
+		return d->fl_written;
+	return d->fl_written | flags_set_besides(d);
+}
 
 #endif

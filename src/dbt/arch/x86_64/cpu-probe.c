@@ -147,13 +147,9 @@ bool cpu_has_fast_pext(void)
 	return fast_pext;
 }
 
-u16 flags_set(const struct insn *d)
+u16 flags_set_besides(const struct insn *d)
 {
-	enum flag_kind kind;
+	enum flag_kind kind = kind_of(d);
 
-	/* Without CF the shift is by nothing, or by more than was asked about. */
-	if (!(d->fl_written & FL_CF) || d->fl_written == FL_ARITH)
-		return d->fl_written;
-	kind = kind_of(d);
-	return kind == KIND_NONE ? d->fl_written : d->fl_written | sets[kind];
+	return kind == KIND_NONE ? 0 : sets[kind];
 }

@@ -557,7 +557,8 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 }
 
 /*
- * Where flags are dead, and where paths are counted that leave on the main line: at the last place
+ * Where flags are dead, how many exits there are, and where paths are counted that leave on the
+ * main line: at the last place
  * before their exit at which flags are dead. After it fewer faults need a correction. The signal of
  * a trap comes before what follows, so such a path is counted after the trap.
  */
@@ -590,10 +591,12 @@ static void plan_liveness(struct plan *plan)
 			i->taken_live = live_at(plan, insn_target(d, i->pc));
 			live |= i->taken_live | (d->fl_read & FL_ARITH);
 			uncounted = false;
+			plan->nr_exits++;
 			break;
 		case ROLE_CALL:
 			end = n;
 			uncounted = true;
+			plan->nr_exits++;
 			live = d->cf == CF_CALL ? live_at(plan, insn_target(d, i->pc)) : FL_ARITH;
 			break;
 		case ROLE_END:
@@ -641,12 +644,9 @@ int plan_build(struct plan *plan, u64 pc, u32 form, u64 *fault)
 	err = plan_collect(plan, pc, fault);
 	if (err)
 		return err;
-	plan_liveness(plan);
 	/* One at its end, and one for when its bytes are no longer current. */
 	plan->nr_exits = 1 + plan->checked;
-	for (u32 i = 0; i < plan->nr_insns; i++)
-		plan->nr_exits += plan->insns[i].role == ROLE_SIDE ||
-				  plan->insns[i].role == ROLE_CALL;
+	plan_liveness(plan);
 	if (plan->nr_insns == 0 || plan->insns[plan->nr_insns - 1].role != ROLE_END) {
 		frag_begin(plan, plan->next_pc, 0);
 		if (plan->nr_frags > 1 && plan->frags[plan->nr_frags - 2].first == plan->nr_insns) {

@@ -40,6 +40,27 @@ static void keep_arrays(struct dbt_block *block, const struct build *b)
 	block->nr_counts = (u16)b->nr_counts;
 }
 
+/*
+ * An instruction whose operand is relative to rip: if it can be reached from here, all that changes
+ * is the displacement. False: it needs more. rewrite_insn() would do the same.
+ */
+static bool emit_rip_near(struct emitter *e, const struct plan_insn *i)
+{
+	u64 target;
+	u8 *at = e->p;
+	s32 disp;
+
+	__builtin_memcpy(&disp, i->bytes + i->d.disp_off, 4);
+	target = i->pc + i->d.len + (u64)(s64)disp;
+	/* lea has a shorter form for what is low. */
+	if (target <= 0xffffffffu || !emit_reaches(e, target))
+		return false;
+	emit_insn(e, i->bytes, i->d.len);
+	disp = (s32)(target - emit_addr(e));
+	__builtin_memcpy(at + i->d.disp_off, &disp, 4);
+	return true;
+}
+
 static void emit_copy(struct build *b, const struct plan_insn *i)
 {
 	const u8 *code = code_at(b->block->code);
@@ -52,6 +73,8 @@ static void emit_copy(struct build *b, const struct plan_insn *i)
 			emit_insn(&b->e, i->bytes, d->len);
 			return;
 		}
+		if (emit_rip_near(&b->e, i))
+			return;
 		CHECK(insn_decode(&full, i->bytes, INSN_MAX) == d->len);
 		d = &full;
 	}
@@ -97,7 +120,8 @@ static void emit_insns(struct build *b)
 		else
 			b->block->first = (u16)(emit_at(&b->e) - code);
 		start = emit_at(&b->e);
-		accesses_record(b, n);
+		if (b->hooks)
+			accesses_record(b, n);
 		switch (i->role) {
 		case ROLE_COPY:
 		case ROLE_TRAP: emit_copy(b, i); break;
@@ -106,7 +130,8 @@ static void emit_insns(struct build *b)
 		case ROLE_CALL: branch_call(b, n); break;
 		case ROLE_END: branch_end(b, n); break;
 		}
-		accesses_record_after(b, n);
+		if (b->hooks)
+			accesses_record_after(b, n);
 	}
 	if (plan->nr_insns)
 		b->insns[plan->nr_insns - 1].native = (u16)(emit_at(&b->e) - start);
