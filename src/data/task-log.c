@@ -28,7 +28,7 @@ void data_task_log_release(struct data_task_log *log)
 	*log = (struct data_task_log){0};
 }
 
-static bool tells_of_tasks(u32 type)
+bool data_tells_of_tasks(u32 type)
 {
 	switch (type) {
 	case PERF_RECORD_MMAP:
@@ -69,7 +69,7 @@ void data_task_log_add(struct data_task_log *log, const void *records, size_t le
 		memcpy(&h, p, sizeof(h));
 		if (h.size < sizeof(h) || h.size > (size_t)(end - p))
 			return;
-		if (tells_of_tasks(h.type))
+		if (data_tells_of_tasks(h.type))
 			append(log, p, h.size);
 	}
 }

@@ -19,6 +19,9 @@ struct data_task_log {
 /* All zero at first. */
 void data_task_log_release(struct data_task_log *log);
 
+/* Whether a record of that type is one of them. */
+bool data_tells_of_tasks(u32 type);
+
 /* Keeps those of @records that tell of tasks. Without memory it keeps less. */
 void data_task_log_add(struct data_task_log *log, const void *records, size_t len);
 

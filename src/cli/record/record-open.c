@@ -262,5 +262,6 @@ void record_close(struct record_job *job)
 	free(job->events);
 	free(job->pids);
 	data_task_log_release(&job->task_log);
+	free(job->held);
 	free(job->announced);
 }

@@ -49,6 +49,38 @@ static int put(struct record_job *job, const void *records, size_t len)
 	return 0;
 }
 
+/* False: there is no memory for it. */
+static bool hold(struct record_job *job, const void *record, size_t len)
+{
+	if (job->held_len + len > job->held_room) {
+		size_t room = (job->held_len + len) * 2;
+		u8 *more = realloc(job->held, room);
+
+		if (!more)
+			return false;
+		job->held = more;
+		job->held_room = room;
+	}
+	memcpy(job->held + job->held_len, record, len);
+	job->held_len += len;
+	return true;
+}
+
+/* What tells of tasks is this file's, the rest the next one's. */
+static void divide(struct record_job *job, const u8 *records, size_t len)
+{
+	struct perf_event_header h;
+
+	for (const u8 *end = records + len; (size_t)(end - records) >= sizeof(h);
+	     records += h.size) {
+		memcpy(&h, records, sizeof(h));
+		if (h.size < sizeof(h) || h.size > (size_t)(end - records))
+			return;
+		if (data_tells_of_tasks(h.type) || !hold(job, records, h.size))
+			(void)put(job, records, h.size);
+	}
+}
+
 static int take(const void *records, size_t len, void *data)
 {
 	struct record_job *job = data;
@@ -57,7 +89,10 @@ static int take(const void *records, size_t len, void *data)
 		return 0;
 	if (job->opts.switch_when)
 		data_task_log_add(&job->task_log, records, len);
-	return put(job, records, len);
+	if (!job->switching)
+		return put(job, records, len);
+	divide(job, records, len);
+	return 0;
 }
 
 static bool is_pipe(const struct record_opts *o)
@@ -132,6 +167,8 @@ static void tell_again(struct record_job *job)
 	data_task_log_trim(&job->task_log);
 	job->told_again = job->task_log.len;
 	(void)put(job, job->task_log.bytes, job->task_log.len);
+	(void)put(job, job->held, job->held_len);
+	job->held_len = 0;
 }
 
 static void gather(struct record_job *job, struct data_features *f)
@@ -182,6 +219,19 @@ void record_output_pass(struct record_job *job)
 	/* What is told at the end belongs to all times: it is one round. */
 	if (!job->exact && !job->broken && data_writer_round(job->writer, &err))
 		give_up(job, &err);
+}
+
+/*
+ * Buffers are read one after the other: who has a sample in the second one may have begun after the
+ * first one was read. So they are read once more, and what that brings of tasks is for the samples
+ * that are in the file already.
+ */
+void record_output_last_pass(struct record_job *job)
+{
+	record_output_pass(job);
+	job->switching = true;
+	record_output_pass(job);
+	job->switching = false;
 }
 
 void record_output_snapshot(struct record_job *job)

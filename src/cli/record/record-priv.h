@@ -52,11 +52,14 @@ struct record_job {
 	u32 files;
 	struct data_task_log task_log; /* with --switch-output: for the next file */
 	u64 told_again;                /* bytes of this file that are from it */
-	u64 file_start;                /* when the file was begun, now_ns() */
-	struct record_exact *exact;    /* with --exact; owned */
-	ap_records_fn *take;           /* adds records to the file; its data is the job */
-	bool progress;                 /* stands on the terminal */
-	bool broken;                   /* writing has failed, and it was said */
+	bool switching;                /* samples that are read now are the next file's */
+	u8 *held;                      /* owned: those, with what else does not tell of tasks */
+	size_t held_len, held_room;
+	u64 file_start;             /* when the file was begun, now_ns() */
+	struct record_exact *exact; /* with --exact; owned */
+	ap_records_fn *take;        /* adds records to the file; its data is the job */
+	bool progress;              /* stands on the terminal */
+	bool broken;                /* writing has failed, and it was said */
 };
 
 /* The events of the options, or the default. 0, or -1 after saying what is wrong. */
@@ -77,6 +80,9 @@ must_check int record_output_begin(struct record_job *job);
 
 /* Empties all buffers into it, once, but for those that overwrite. */
 void record_output_pass(struct record_job *job);
+
+/* The one before the next file is begun. */
+void record_output_last_pass(struct record_job *job);
 
 /* With --overwrite: takes what the buffers hold. */
 void record_output_snapshot(struct record_job *job);

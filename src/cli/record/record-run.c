@@ -150,7 +150,7 @@ static void wait_once(struct record_job *job, struct record_wait *w, bool *buffe
 static void switch_file(struct record_job *job)
 {
 	record_output_progress_end(job);
-	record_output_pass(job);
+	record_output_last_pass(job);
 	record_output_snapshot(job);
 	record_output_end(job, true);
 	if (!job->broken && record_output_begin(job))
