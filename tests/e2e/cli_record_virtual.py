@@ -26,7 +26,7 @@ def record(path, *args, status=0):
 
 
 def samples(r):
-    return int(re.search(r"anyperf record: (\d+) samples, [\d.]+ MB", r.err)[1])
+    return int(re.search(r"anyperf record: (\d+) samples?, [\d.]+ MB", r.err)[1])
 
 
 def script(path, fields):
@@ -49,6 +49,15 @@ def test_number_of_samples():
             assert samples(r) == n // period == len(script(f"{d}/a", "ip")), (period, n, r)
             assert "LOST" not in r.err, r
             assert ("NO SAMPLES" in r.err) == (period > n), r
+            assert (": 1 sample, " in r.err) == (n // period == 1), r
+
+
+def test_one_of_each():
+    n = count()
+    with scratch() as d:
+        r = record(f"{d}/a", "-e", "instructions:u", "-c", str(n), "--switch-output=1h", "--",
+                   FIXED)
+        assert re.search(r": 1 sample in \S+\n.*: 1 sample, [\d.]+ MB in 1 file\n", r.err), r
 
 
 def test_all_tasks_are_in_one_stream():

@@ -289,6 +289,11 @@ static void add_lost(struct record_job *job)
 	}
 }
 
+static const char *plural(u64 n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /*
  * "perf.data.2026013112300512": the time at which it ended, as perf has it. A second one in the
  * same hundredth of a second has ".1" behind it, and replaces nothing.
@@ -316,8 +321,8 @@ static void name_by_time(struct record_job *job)
 		command_error(&cmd_record, "cannot rename '%s' to '%s': %s", job->path, path,
 			      strerror(errno));
 	else if (!job->opts.quiet)
-		fprintf(stderr, "anyperf record: %llu samples in %s\n",
-			(unsigned long long)job->tally.samples, path);
+		fprintf(stderr, "anyperf record: %llu sample%s in %s\n",
+			(unsigned long long)job->tally.samples, plural(job->tally.samples), path);
 }
 
 void record_output_end(struct record_job *job, bool switching)
@@ -369,8 +374,8 @@ void record_output_progress(struct record_job *job)
 
 	if (!shows_progress(job))
 		return;
-	fprintf(stderr, "\ranyperf record: %llu samples, %.1f MB so far; ^C ends it",
-		(unsigned long long)samples, (double)bytes / 1e6);
+	fprintf(stderr, "\ranyperf record: %llu sample%s, %.1f MB so far; ^C ends it",
+		(unsigned long long)samples, plural(samples), (double)bytes / 1e6);
 	job->progress = true;
 }
 
@@ -381,10 +386,12 @@ void record_output_summary(struct record_job *job)
 
 	if (job->lost_told)
 		command_error(&cmd_record,
-			      "%llu SAMPLES ARE LOST, beside %llu recorded: the buffers (%u pages) "
+			      "%llu SAMPLE%s LOST, beside %llu recorded: the buffers (%u pages) "
 			      "were full; try -m %u, or fewer samples",
-			      (unsigned long long)job->lost_told, (unsigned long long)job->samples,
-			      ap_sampler_pages(job->sampler), ap_sampler_pages(job->sampler) * 4);
+			      (unsigned long long)job->lost_told,
+			      job->lost_told == 1 ? " IS" : "S ARE",
+			      (unsigned long long)job->samples, ap_sampler_pages(job->sampler),
+			      ap_sampler_pages(job->sampler) * 4);
 	if (!job->samples)
 		command_error(&cmd_record,
 			      "NO SAMPLES: what was recorded did not run long enough, or the event "
@@ -399,9 +406,10 @@ void record_output_summary(struct record_job *job)
 	if (job->broken)
 		fprintf(stderr, "anyperf record: %.3f MB are in %s\n", mb, where);
 	else if (job->files > 1 || job->opts.switch_when)
-		fprintf(stderr, "anyperf record: %llu samples, %.3f MB in %u files\n",
-			(unsigned long long)job->samples, mb, job->files);
+		fprintf(stderr, "anyperf record: %llu sample%s, %.3f MB in %u file%s\n",
+			(unsigned long long)job->samples, plural(job->samples), mb, job->files,
+			plural(job->files));
 	else
-		fprintf(stderr, "anyperf record: %llu samples, %.3f MB in %s\n",
-			(unsigned long long)job->samples, mb, where);
+		fprintf(stderr, "anyperf record: %llu sample%s, %.3f MB in %s\n",
+			(unsigned long long)job->samples, plural(job->samples), mb, where);
 }
