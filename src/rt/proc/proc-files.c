@@ -16,6 +16,7 @@
 #include "rt/syscall/syscall-table.h"
 #include "rt/syscall/syscall.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/other-guest.h"
 #include "sys/fmt.h"
 #include "sys/string.h"
 
@@ -36,7 +37,8 @@ enum proc_kind {
 /* A file below /proc/PID or /proc/PID/task/TID. */
 struct proc_file {
 	enum proc_kind kind;
-	u32 pid;
+	u32 pid;    /* for system calls; 0: who cannot be named so is no guest that we could see */
+	u32 number; /* in /proc, which may be that of a namespace around ours */
 };
 
 /*
@@ -77,17 +79,17 @@ static bool parse(struct thread *t, const char *path, struct proc_file *s)
 	path += 6;
 	while (*path == '/')
 		path++;
+	s->pid = t->proc->pid;
+	s->number = 0;
 	if (str_starts(path, "self/")) {
-		s->pid = t->proc->pid;
 		path += 5;
 	} else if (str_starts(path, "thread-self/")) {
-		s->pid = t->proc->pid;
 		path += 12;
 	} else {
 		n = str_u64(path, 10, &pid);
 		if (!n || path[n] != '/')
 			return false;
-		s->pid = (u32)pid;
+		s->number = (u32)pid;
 		path += n + 1;
 	}
 	while (*path == '/')
@@ -101,14 +103,15 @@ static bool parse(struct thread *t, const char *path, struct proc_file *s)
 	if (str_starts(path, "fd/") || str_starts(path, "fdinfo/")) {
 		path += path[2] == '/' ? 3 : 7;
 		n = str_u64(path, 10, &pid);
-		if (!n || (path[n] && path[n] != '/') || s->pid != t->proc->pid ||
-		    !fd_is_own((s64)pid))
+		if (!n || (path[n] && path[n] != '/') || !fd_is_own((s64)pid))
 			return false;
 		s->kind = PROC_HIDDEN;
-		return true;
+	} else {
+		s->kind = kind_of_name(path);
 	}
-	s->kind = kind_of_name(path);
-	return s->kind != PROC_NONE;
+	if (s->kind != PROC_NONE && s->number)
+		s->pid = pid_of_number(t, s->number);
+	return s->kind == PROC_HIDDEN ? s->pid == t->proc->pid : s->kind != PROC_NONE;
 }
 
 /* Makes @path, whose last component one of these files has, that file's name below /proc. */
@@ -158,12 +161,13 @@ static bool resolve(struct thread *t, int dir, char *path, struct proc_file *s)
 	return parse(t, path, s) || (name_in_proc(dir, path) && parse(t, path, s));
 }
 
-bool proc_is_guest(u32 pid)
+/* Whether /proc's process @number executes our own file, as only a guest does. */
+static bool is_guest(u32 number)
 {
 	struct statx a, b;
 	char link[40];
 
-	fmt(link, sizeof(link), "/proc/%u/exe", pid);
+	fmt(link, sizeof(link), "/proc/%u/exe", number);
 	return !sys_statx(AT_FDCWD, link, 0, STATX_INO, &a) &&
 	       !sys_statx(fd_get(FD_RT), "", AT_EMPTY_PATH, STATX_INO, &b) &&
 	       a.stx_ino == b.stx_ino && a.stx_dev_minor == b.stx_dev_minor &&
@@ -171,17 +175,17 @@ bool proc_is_guest(u32 pid)
 }
 
 /*
- * The name of a file that process @pid has mapped, as the kernel has it, if it is @claimed or, seen
+ * The name of a file that process @number has mapped, as the kernel has it, if it is @claimed or, seen
  * from another root, ends so; in @out of CONTROL_PATH bytes.
  */
-static bool is_mapped(u32 pid, const char *claimed, char *out)
+static bool is_mapped(u32 number, const char *claimed, char *out)
 {
 	size_t have = 0;
 	char path[40], text[CONTROL_PATH + 128];
 	bool found = false;
 	long fd, n;
 
-	fmt(path, sizeof(path), "/proc/%u/maps", pid);
+	fmt(path, sizeof(path), "/proc/%u/maps", number);
 	fd = fd_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -210,23 +214,16 @@ static bool is_mapped(u32 pid, const char *claimed, char *out)
 }
 
 /*
- * The path of the program of process @pid if that is a guest of this tree. Its meter says it, which
- * every guest can write to, whoever it is by now. So it is believed of what the kernel says that
- * the process has mapped, as it has its program.
+ * What a page of the segment says of the program of process @pid, for where its memory cannot be
+ * read. Every guest can write there, whoever it is by now.
  */
-static bool exe_of(struct thread *t, u32 pid, char *out)
+static bool claimed_by_page(const struct proc_file *s, char *out)
 {
 	struct counter_segment *segment = counter_segment();
 	u32 used = __atomic_load_n(&segment->used, __ATOMIC_RELAXED);
 	char claimed[sizeof(((struct meter *)0)->exe)];
-	bool found = false;
 
-	if (pid == t->proc->pid)
-		return (fd_get(FD_EXE) >= 0 && fd_path(fd_get(FD_EXE), out, CONTROL_PATH) > 0) ||
-		       str_put(out, CONTROL_PATH, t->proc->exe) > 0;
-	if (!proc_is_guest(pid))
-		return false;
-	for (u32 i = 0; i < used && i < SEGMENT_SLOTS && !found; i++) {
+	for (u32 i = 0; i < used && i < SEGMENT_SLOTS; i++) {
 		struct {
 			u32 state, pid, tid;
 		} who;
@@ -234,26 +231,48 @@ static bool exe_of(struct thread *t, u32 pid, char *out)
 		if (sys_pread(fd_get(FD_SEGMENT), &who, sizeof(who),
 			      segment_offset(i) + offsetof(struct meter, state)) != sizeof(who))
 			return false;
-		if (who.state != METER_RUNNING || who.pid != pid)
+		if (who.state != METER_RUNNING || who.pid != s->pid)
 			continue;
 		if (sys_pread(fd_get(FD_SEGMENT), claimed, sizeof(claimed),
 			      segment_offset(i) + offsetof(struct meter, exe)) < 0)
 			return false;
 		claimed[sizeof(claimed) - 1] = '\0';
-		found = claimed[0] == '/' && is_mapped(pid, claimed, out);
+		if (claimed[0] == '/' && is_mapped(s->number, claimed, out))
+			return true;
 	}
-	return found;
+	return false;
+}
+
+/*
+ * The path of the program of @s if that is a guest of this tree. It says so itself, and it is
+ * believed of what the kernel says that the process has mapped, as it has its program.
+ */
+static bool exe_of(struct thread *t, const struct proc_file *s, char *out)
+{
+	char claimed[CONTROL_PATH];
+	struct other_guest o;
+
+	if (s->pid == t->proc->pid)
+		return (fd_get(FD_EXE) >= 0 && fd_path(fd_get(FD_EXE), out, CONTROL_PATH) > 0) ||
+		       str_put(out, CONTROL_PATH, t->proc->exe) > 0;
+	if (!s->pid || !is_guest(s->number))
+		return false;
+	if (!other_guest_find(s->pid, &o) ||
+	    !mm_read_foreign(s->pid, o.at->exe, claimed, sizeof(claimed)))
+		return claimed_by_page(s, out);
+	claimed[sizeof(claimed) - 1] = '\0';
+	return claimed[0] == '/' && is_mapped(s->number, claimed, out);
 }
 
 /*
  * Likewise, what leads to the file itself. The path may not: in a container the root is another,
  * and what a container's runtime executes are copies without a name.
  */
-static bool exe_file(struct thread *t, u32 pid, char *out)
+static bool exe_file(struct thread *t, const struct proc_file *s, char *out)
 {
-	if (pid == t->proc->pid && fd_get(FD_EXE) >= 0)
+	if (s->pid == t->proc->pid && fd_get(FD_EXE) >= 0)
 		return fmt(out, CONTROL_PATH, "/proc/self/fd/%d", fd_get(FD_EXE)) > 0;
-	return exe_of(t, pid, out);
+	return exe_of(t, s, out);
 }
 
 bool proc_exe_path(struct thread *t, const char *path, char *out)
@@ -264,7 +283,7 @@ bool proc_exe_path(struct thread *t, const char *path, char *out)
 	if (!may_lead(path))
 		return false;
 	str_put(full, sizeof(full), path);
-	return resolve(t, AT_FDCWD, full, &s) && s.kind == PROC_EXE && exe_file(t, s.pid, out);
+	return resolve(t, AT_FDCWD, full, &s) && s.kind == PROC_EXE && exe_file(t, &s, out);
 }
 
 /* @of: struct mm_foreign, or NULL: our own. */
@@ -330,11 +349,11 @@ static void status_line(struct thread *t, struct shown_text *o, const char *line
 }
 
 /* A line of limits: those of memory are kept here. */
-static void limits_text(struct thread *t, struct shown_text *o, const char *line)
+static void limits_text(const struct rlimit64 *limits, struct shown_text *o, const char *line)
 {
 	char text[128];
 
-	limits_line(t, line, text, sizeof(text));
+	limits_line(limits, line, text, sizeof(text));
 	if (text[0])
 		line = text;
 	out_put(o, line, str_len(line));
@@ -356,10 +375,15 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 	struct mm_foreign *foreign = NULL;
 	char statm[SHOWN_STATM];
 	u64 own[LIMITS]; /* at the moment that the kernel tells of */
+	struct rlimit64 limits[LIMITS];
 	size_t have = 0;
 
 	if (in < 0)
 		return in;
+	if (s->kind == PROC_LIMITS && !limits_of(t, s->pid, limits)) {
+		sys_close((int)in);
+		return call_kernel(t);
+	}
 	w = region_map(sizeof(*w));
 	if (!w) {
 		sys_close((int)in);
@@ -372,7 +396,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 		w->filter.prot_of = code_prot;
 		w->filter.code_start = region_code_start;
 		w->filter.code_end = region_code_end;
-	} else if (proc_is_guest(s->pid) && (foreign = mm_foreign_read(s->pid))) {
+	} else if (s->pid && is_guest(s->number) && (foreign = mm_foreign_read(s->pid))) {
 		w->filter.prot_of = code_prot;
 		w->filter.of = foreign;
 		w->filter.code_start = foreign->code_start;
@@ -393,7 +417,7 @@ static long snapshot(struct thread *t, struct proc_file *s, const char *path, u3
 			if (s->kind == PROC_STATUS)
 				status_line(t, &text, line, own);
 			else if (s->kind == PROC_LIMITS)
-				limits_text(t, &text, line);
+				limits_text(limits, &text, line);
 			else if (s->kind == PROC_STATM)
 				out_put(&text, statm,
 					shown_statm(line, own[LIMIT_AS], own[LIMIT_DATA], statm));
@@ -484,7 +508,7 @@ long guest_open(struct thread *t)
 	case PROC_HIDDEN: return -ENOENT;
 	case PROC_EXE:
 		/* What RESOLVE_ forbids, it forbids of this link whatever that leads to. */
-		if (w.flags & O_NOFOLLOW || w.resolve || !exe_file(t, s.pid, exe))
+		if (w.flags & O_NOFOLLOW || w.resolve || !exe_file(t, &s, exe))
 			break;
 		if (!(w.flags & O_PATH) && w.flags & (O_WRONLY | O_RDWR | O_TRUNC))
 			return busy(exe);
@@ -493,12 +517,12 @@ long guest_open(struct thread *t)
 		return call_kernel_with(t, guest_nr(t) == __NR_openat2 ? __NR_openat2 : __NR_openat,
 					(u64)AT_FDCWD, (u64)exe, to[0], to[1], 0, 0);
 	case PROC_STATUS:
-	case PROC_LIMITS:
 	case PROC_STATM:
 		/* Of others what the kernel says is the best there is. */
 		if (s.pid != t->proc->pid)
 			break;
 		__attribute__((fallthrough));
+	case PROC_LIMITS:
 	case PROC_MAPS:
 	case PROC_SMAPS:
 		if ((w.flags & O_ACCMODE) != O_RDONLY || w.flags & (O_PATH | O_DIRECTORY))
@@ -528,7 +552,7 @@ long guest_readlink(struct thread *t)
 		return call_kernel(t);
 	if (s.kind == PROC_HIDDEN)
 		return -ENOENT;
-	if (s.kind != PROC_EXE || (int)size <= 0 || !exe_of(t, s.pid, exe))
+	if (s.kind != PROC_EXE || (int)size <= 0 || !exe_of(t, &s, exe))
 		return call_kernel(t);
 	len = min_u64(str_len(exe), size);
 	return guest_write(t, buf, exe, len) ? -EFAULT : (long)len;
@@ -574,7 +598,7 @@ long guest_mount(struct thread *t)
 	if (source && may_concern(source) && concerns(t, 0, path, &s)) {
 		if (s.kind == PROC_HIDDEN)
 			return -ENOENT;
-		if (s.kind == PROC_EXE && exe_file(t, s.pid, exe))
+		if (s.kind == PROC_EXE && exe_file(t, &s, exe))
 			source = (u64)exe;
 	}
 	return call_kernel_with(t, __NR_mount, source, guest_arg(t, 1), guest_arg(t, 2),
@@ -593,7 +617,7 @@ long guest_path(struct thread *t)
 	if (may_concern(a[row->path]) && concerns(t, row->path, path, &s)) {
 		if (s.kind == PROC_HIDDEN)
 			return -ENOENT;
-		if (s.kind == PROC_EXE && !no_follow(t, row) && exe_file(t, s.pid, exe)) {
+		if (s.kind == PROC_EXE && !no_follow(t, row) && exe_file(t, &s, exe)) {
 			if (guest_nr(t) == __NR_truncate)
 				return busy(exe);
 			a[row->path] = (u64)exe;

@@ -14,12 +14,6 @@
  */
 bool proc_exe_path(struct thread *t, const char *path, char *out);
 
-/*
- * Whether process @pid executes our own file, as only a guest does; its runtime has its data where
- * ours are.
- */
-bool proc_is_guest(u32 pid);
-
 long guest_open(struct thread *t);     /* open, openat */
 long guest_readlink(struct thread *t); /* and readlinkat */
 /* Calls on a path that may go through /proc/PID/exe: stat, access and their relatives. */

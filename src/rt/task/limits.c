@@ -3,9 +3,9 @@
 #include "abi/control.h"
 #include "rt/mm/guest-mem.h"
 #include "rt/mm/mm.h"
-#include "rt/proc/proc-files.h"
 #include "rt/syscall/fd.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/other-guest.h"
 #include "rt/task/process.h"
 #include "rt/task/thread.h"
 #include "sys/fmt.h"
@@ -26,8 +26,6 @@ static const struct {
 
 static u64 ours[LIMITS];
 static bool started;
-/* Of the process whose memory this is, for other guests: find_foreign(). */
-static struct proc *owner;
 
 static long kernel_limit(u32 kind, const struct rlimit64 *new, struct rlimit64 *old)
 {
@@ -129,7 +127,6 @@ void limits_start(struct thread *t, const struct rt_control *c, const struct rli
 			kernel_limit(i, NULL, &l->set);
 		apply(l, i);
 	}
-	owner = t->proc;
 	started = true;
 }
 
@@ -257,10 +254,9 @@ static void put_value(char *text, size_t size, u64 value)
 }
 
 /* As proc_pid_limits() of the kernel, "%-25s %-20s %-20s %-10s". */
-void limits_line(struct thread *t, const char *line, char *text, size_t size)
+void limits_line(const struct rlimit64 *limits, const char *line, char *text, size_t size)
 {
 	static const u32 columns[3] = {0, 26, 47};
-	struct guest_limits *l = &t->proc->limits;
 
 	text[0] = '\0';
 	for (u32 i = 0; i < LIMITS; i++) {
@@ -270,8 +266,8 @@ void limits_line(struct thread *t, const char *line, char *text, size_t size)
 		if (!str_starts(line, kinds[i].name))
 			continue;
 		str_put(part[0], sizeof(part[0]), kinds[i].name);
-		put_value(part[1], sizeof(part[1]), l->of[i].guest.rlim_cur);
-		put_value(part[2], sizeof(part[2]), l->of[i].guest.rlim_max);
+		put_value(part[1], sizeof(part[1]), limits[i].rlim_cur);
+		put_value(part[2], sizeof(part[2]), limits[i].rlim_max);
 		for (u32 k = 0; k < ARRAY_SIZE(part); k++) {
 			while (n < columns[k] && n + 1 < size)
 				text[n++] = ' ';
@@ -345,16 +341,13 @@ struct foreign_limit {
 /* False: @pid is no guest, or one that we may not look into. */
 static bool find_foreign(u32 pid, u32 kind, struct foreign_limit *f)
 {
-	struct proc *proc;
-	u32 its;
+	struct other_guest o;
 
 	f->pid = pid;
-	if (!proc_is_guest(pid) || !mm_read_foreign(pid, &owner, &proc, sizeof(proc)) || !proc)
+	if (!other_guest_find(pid, &o))
 		return false;
-	f->at = &proc->limits.of[kind];
-	/* A vfork child has its parent's memory, which says nothing of it. */
-	return mm_read_foreign(pid, &proc->pid, &its, sizeof(its)) && its == pid &&
-	       mm_read_foreign(pid, f->at, &f->l, sizeof(f->l)) &&
+	f->at = &o.at->limits.of[kind];
+	return mm_read_foreign(pid, f->at, &f->l, sizeof(f->l)) &&
 	       mm_read_foreign(pid, &ours[kind], &f->own, sizeof(f->own));
 }
 
@@ -390,6 +383,18 @@ static long exchange_foreign(struct foreign_limit *f, u32 kind, const struct rli
 	if (!mm_write_foreign(f->pid, &f->at->wish, &wish, sizeof(wish)))
 		return raw_call4(__NR_prlimit64, f->pid, resource, (long)new, 0);
 	return raw_call4(__NR_prlimit64, f->pid, resource, (long)&wish.told, 0);
+}
+
+bool limits_of(struct thread *t, u32 pid, struct rlimit64 *limits)
+{
+	struct foreign_limit f;
+
+	for (u32 i = 0; i < LIMITS; i++)
+		if (pid == t->proc->pid)
+			limits[i] = t->proc->limits.of[i].guest;
+		else if (!find_foreign(pid, i, &f) || exchange_foreign(&f, i, NULL, &limits[i]))
+			return false;
+	return true;
 }
 
 /* The limit that a call is about; LIMITS: one that is the kernel's alone. */

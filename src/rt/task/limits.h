@@ -81,8 +81,13 @@ bool limits_give_way(void);
 void limits_exec_prepare(struct thread *t);
 void limits_exec_failed(void);
 
-/* What is the guest's of /proc/PID/limits: the line that belongs in place of @line, or "". */
-void limits_line(struct thread *t, const char *line, char *text, size_t size);
+/* The LIMITS of guest @pid as it believes them; false: it is none, or nobody says. */
+bool limits_of(struct thread *t, u32 pid, struct rlimit64 *limits);
+/*
+ * What is a guest's of /proc/PID/limits, whose LIMITS are @limits: the line that belongs in place
+ * of @line, or "".
+ */
+void limits_line(const struct rlimit64 *limits, const char *line, char *text, size_t size);
 
 /* See rt/syscall/syscall.h. */
 long guest_getrlimit(struct thread *t);

@@ -85,6 +85,11 @@ void threads_unlock(struct thread *t)
 	list_release(t->id);
 }
 
+struct thread *const *threads_list(void)
+{
+	return &all;
+}
+
 void threads_add(struct thread *t)
 {
 	list_acquire(t->id);

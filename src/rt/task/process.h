@@ -17,6 +17,8 @@ bool process_is_alone(struct thread *t);
 /* The list's first, with its lock held until threads_unlock(). */
 struct thread *threads_lock(struct thread *t);
 void threads_unlock(struct thread *t);
+/* Where the list's first stands, for who reads another process. */
+struct thread *const *threads_list(void);
 /* threads_remove() for who holds it; once more does nothing. */
 void threads_unlink(struct thread *t);
 /* Takes all locks that tasks in our memory share, signals blocked; returns the list's first. */

@@ -268,10 +268,27 @@ static void find(int in, int out)
 	(void)!read(in, &c, 1);
 }
 
+/* What /proc says of them, of a process that is called so there. */
+static void in_proc(pid_t number)
+{
+	char path[40], line[200];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/limits", (int)number);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "Max address", 11) || !strncmp(line, "Max data", 8))
+			printf("%s", line);
+	if (f)
+		fclose(f);
+}
+
 static void of(pid_t pid, const char *what)
 {
 	static const int resources[] = {RLIMIT_AS, RLIMIT_DATA};
 	struct rlimit l = {0, 0};
+
+	in_proc(pid);
 
 	for (int i = 0; i < 2; i++) {
 		TRY(what, prlimit(pid, resources[i], NULL, &l));
@@ -329,6 +346,98 @@ static void another(void)
 	of_another(1);
 }
 
+/* Of a child that has its parent's memory and limits of its own. */
+static void vforked(void)
+{
+	struct rlimit l = {300 << 20, 400 << 20};
+	int come[2], go[2];
+	pid_t pid, asker;
+	char c;
+
+	l.rlim_cur *= 4;
+	l.rlim_max *= 4;
+	if (pipe(come) || pipe(go))
+		return;
+	fflush(stdout);
+	asker = fork();
+	if (!asker) {
+		if (read(come[0], &pid, sizeof(pid)) == sizeof(pid)) {
+			of(pid, "vforked");
+			of(getppid(), "its parent");
+			l.rlim_cur -= 4096;
+			TRY("set", prlimit(pid, RLIMIT_AS, &l, NULL));
+			of(pid, "vforked");
+			of(getppid(), "its parent");
+		}
+		_exit(0);
+	}
+	close(go[1]);
+	pid = vfork();
+	if (!pid) {
+		pid = getpid();
+		setrlimit(RLIMIT_AS, &l);
+		(void)!write(come[1], &pid, sizeof(pid));
+		/* Nobody writes there, and the asker has the other end. */
+		(void)!read(go[0], &c, 1);
+		_exit(0);
+	}
+	waitpid(asker, NULL, 0);
+	waitpid(pid, NULL, 0);
+}
+
+/* By the numbers of a pid namespace, while /proc has those of the one around it. */
+static void first_of_a_namespace(int said, int go)
+{
+	struct rlimit l = {1l << 30, 2l << 30};
+	pid_t other;
+	int come[2];
+	char c;
+
+	if (pipe(come))
+		return;
+	other = fork();
+	if (!other) {
+		setrlimit(RLIMIT_AS, &l);
+		(void)!write(come[1], "x", 1);
+		pause();
+	}
+	(void)!read(come[0], &c, 1);
+	SAY("another is %d", (int)other);
+	of(other, "by our number");
+	l.rlim_cur -= 4096;
+	TRY("set", prlimit(other, RLIMIT_AS, &l, NULL));
+	of(other, "by our number");
+	setrlimit(RLIMIT_AS, &l);
+	/* Those of another process, which /proc calls so. */
+	in_proc(1);
+	(void)!write(said, "x", 1);
+	(void)!read(go, &c, 1);
+}
+
+static void in_a_namespace(void)
+{
+	int said[2], go[2], status = 0;
+	pid_t pid;
+	char c;
+
+	if (pipe(said) || pipe(go) || unshare(CLONE_NEWPID)) {
+		SAY("no namespace: %s", strerror(errno));
+		return;
+	}
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		first_of_a_namespace(said[1], go[0]);
+		_exit(0);
+	}
+	(void)!read(said[0], &c, 1);
+	of(pid, "from around it");
+	close(go[1]);
+	waitpid(pid, &status, 0);
+	SAY("ended %x", (unsigned int)status);
+}
+
 static char on_page[4096] __attribute__((aligned(4096)));
 
 static void nobody(void)
@@ -374,6 +483,8 @@ int main(int argc, char **argv)
 	in_child("descriptors", descriptors);
 	in_child("queue", queue);
 	in_child("another", another);
+	in_child("vforked", vforked);
+	in_child("in a namespace", in_a_namespace);
 	in_child("nobody", nobody);
 	TRY("as", setrlimit(RLIMIT_AS, &small));
 	TRY("data", setrlimit(RLIMIT_DATA, &small));
