@@ -175,8 +175,8 @@ static bool is_guest(u32 number)
 }
 
 /*
- * The name of a file that process @number has mapped, as the kernel has it, if it is @claimed or, seen
- * from another root, ends so; in @out of CONTROL_PATH bytes.
+ * The name of a file that process @number has mapped, as the kernel has it, if it is @claimed or,
+ * seen from another root, ends so; in @out of CONTROL_PATH bytes.
  */
 static bool is_mapped(u32 number, const char *claimed, char *out)
 {

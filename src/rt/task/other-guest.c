@@ -7,7 +7,7 @@
 #include "sys/string.h"
 
 #define MOST_THREADS 65536u /* that are looked at: a list may be a circle */
-#define DEEPEST      33u    /* pid namespaces within each other, as MAX_PID_NS_LEVEL and the first */
+#define DEEPEST      33u    /* pid namespaces within each other: MAX_PID_NS_LEVEL + 1 */
 
 /* Where it stands in us it stands in every guest of the same runtime, and in nobody else. */
 static const char mark[] = "a guest of anyperf's";
