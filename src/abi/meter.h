@@ -71,6 +71,12 @@ struct meter {
 	u32 folding;
 	u32 traced;  /* a guest of the tree is its process's tracer (ptrace) */
 	u32 classes; /* how many classes are in use; weights below are set before that says so */
+	/*
+	 * Not 0 while the thread is in a system call and so counts nothing, in all quantities; a
+	 * number of its own each time: of `parks`, which only grows.
+	 */
+	u64 parked;
+	u64 parks;
 	/* The session's, for event snapshots of this thread: wire.h. */
 	u64 snapshot_gate;  /* odd while they do not hold */
 	u64 snapshot_clock; /* what the thread's clock is at least, for them */
@@ -216,6 +222,20 @@ static inline void meter_fold_begin(struct meter *m)
 static inline void meter_fold_end(struct meter *m)
 {
 	__atomic_store_n(&m->folding, m->folding + 1, __ATOMIC_RELEASE);
+}
+
+/* The owner counts nothing from here on; and it may count again. */
+static inline void meter_park(struct meter *m)
+{
+	m->parks++;
+	__atomic_store_n(&m->parked, m->parks, __ATOMIC_RELEASE);
+}
+
+static inline void meter_unpark(struct meter *m)
+{
+	__atomic_store_n(&m->parked, 0, __ATOMIC_RELAXED);
+	/* Before it counts; mate: guest_thread_sum() in session/task/meters.c. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 /* The owner, which is folding: from now on the word of @class counts up from @hits. */

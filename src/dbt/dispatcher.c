@@ -268,8 +268,10 @@ void dbt_retire(struct dbt_thread *t)
 	guest_set_pc(t, guest_pc(t) + t->stop_len);
 	if (guest_is_traced(t))
 		t->traced = TRACE_LEFT;
-	if (cache.mask & DBT_MASK_COUNT)
+	if (cache.mask & DBT_MASK_COUNT) {
+		meter_unpark(dbt_meter(t));
 		dbt_meter(t)->count[0][METER_INSTRUCTIONS]++;
+	}
 }
 
 void dbt_interrupt(struct dbt_thread *t)

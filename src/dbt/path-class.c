@@ -69,6 +69,8 @@ void meter_attach(struct dbt_thread *t)
 	struct meter *m = dbt_meter(t);
 	u32 old = m->classes < METER_CLASSES ? m->classes : METER_CLASSES;
 
+	/* Its last owner ended in a call. */
+	meter_unpark(m);
 	meter_fold_begin(m);
 	for (u32 class = 0; class < old; class ++) {
 		u64 hits = meter_hits(m, class);

@@ -346,6 +346,7 @@ void dbt_call_again(struct dbt_thread *t, u64 pc)
 {
 	u64 *count = dbt_meter(t)->count[0];
 
+	meter_unpark(dbt_meter(t));
 	count[METER_INSTRUCTIONS]--;
 	count[METER_BRANCHES]--;
 	path_retired(t, pc, -1);

@@ -109,7 +109,11 @@ void thread_loop(struct thread *t)
 		traces_flush(t);
 
 		switch (stop) {
-		case DBT_SYSCALL: syscall_run(t); break;
+		case DBT_SYSCALL:
+			meter_park(dbt_meter(&t->dbt));
+			syscall_run(t);
+			meter_unpark(dbt_meter(&t->dbt));
+			break;
 		case DBT_INTERRUPTED:
 			/* Where it was stopped is not in the handler that it is about to enter. */
 			sample_look(t);

@@ -115,16 +115,22 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 {
 	const struct meter *m = guest_thread_meter(th);
 	struct session *s = th->process->s;
+	struct thread_counts *c = &th->counts;
 
 	if (!m)
 		return 0;
 	snapshots_invalidate(th);
-	if (th->counts.seen_at != s->instant.number || th->counts.seen_meter != th->meter) {
-		th->counts.seen_at = s->instant.number;
-		th->counts.seen_meter = th->meter;
-		th->counts.have = 0;
+	if (c->seen_at != s->instant.number || c->seen_meter != th->meter) {
+		u64 parked = __atomic_load_n(&m->parked, __ATOMIC_ACQUIRE);
+
+		/* Who is in the same call still has counted nothing since. */
+		if (!parked || c->seen_parked != parked || c->seen_meter != th->meter)
+			c->have = 0;
+		c->seen_at = s->instant.number;
+		c->seen_meter = th->meter;
+		c->seen_parked = parked;
 	}
-	if (th->counts.have <= q) {
+	if (c->have <= q) {
 		u32 n = q < CPU_QUANTITIES ? CPU_QUANTITIES : METER_SPARE;
 		u64 sums[METER_QUANTITIES];
 
@@ -133,11 +139,15 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 		 * stays.
 		 */
 		meter_sums(m, n, sums);
-		for (u32 i = th->counts.have; i < n; i++)
-			th->counts.seen[i] = sums[i];
-		th->counts.have = n;
+		for (u32 i = c->have; i < n; i++)
+			c->seen[i] = sums[i];
+		c->have = n;
+		/* Pairs with meter_unpark(). */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (c->seen_parked != __atomic_load_n(&m->parked, __ATOMIC_RELAXED))
+			c->seen_parked = 0;
 	}
-	return th->counts.seen[q];
+	return c->seen[q];
 }
 
 /* All are read at once, so that events agree and stay the same within an instant. */

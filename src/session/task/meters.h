@@ -36,6 +36,7 @@ struct thread_counts {
 	u64 before[METER_QUANTITIES]; /* counted in other meters than this, if it ever changed */
 	u64 seen[METER_QUANTITIES];   /* its meter's sums, the first `have` */
 	u64 seen_at;                  /* instant.number of that */
+	u64 seen_parked;              /* they are of this call of its, as in its meter; or 0 */
 	u32 seen_meter;
 	u32 have;
 	struct modeled_counts *modeled; /* NULL: nobody has asked */

@@ -478,3 +478,14 @@ TEST(code_is_rewritten_while_the_cache_is_flushed)
 		pthread_join(threads[i], NULL);
 	dbt_check(guest_main()->t);
 }
+
+/* A page's last owner was in exit(2), and who reads it must not take it for that one's count. */
+TEST(who_takes_a_meter_may_count)
+{
+	struct guest *g = guest_main();
+
+	meter_park(dbt_meter(g->t));
+	EXPECT(dbt_meter(g->t)->parked);
+	dbt_meter_attach(g->t);
+	EXPECT_EQ(dbt_meter(g->t)->parked, 0);
+}
