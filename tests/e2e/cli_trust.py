@@ -46,7 +46,7 @@ def test_a_page_that_lies_about_a_program():
         out, _ = guest.communicate("go on\n", timeout=60)
         assert written, out
         assert "passwd" not in out and "root" not in out, out
-        assert out.startswith(sleeper) == (lie == sleeper), (lie, out)
+        assert out == f"{sleeper}\n 177   E   L   F 002 001\n", (lie, out)
 
 
 def test_what_is_decided_beforehand_is_nobodys_to_change():
