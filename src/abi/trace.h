@@ -22,6 +22,9 @@
  * the process goes on with it. An event whose generation is another than before begins anew with
  * the `next` that S has set.
  *
+ * All guests can write to the segment. So a process whose wire_proc does not say that it is sampled
+ * takes nothing over, whatever stands in a trace.
+ *
  * An instruction at which several events fire has one entry for each, in the order of their ids.
  *
  * What the host's kernel counts, as time and page faults, it stops the thread for by itself: the

@@ -35,7 +35,7 @@
 #include "base/types.h"
 
 #define WIRE_MAGIC   0x52495759584e41ull /* "ANXYWIR" */
-#define WIRE_VERSION 5
+#define WIRE_VERSION 6
 
 #define WIRE_PROC_SIZE   0x10000u
 #define WIRE_SLOT_SIZE   0x8000u
@@ -94,8 +94,8 @@ struct wire_proc {
 	u64 magic;
 	u32 version;
 	u32 slots;
-	u32 rdpmc; /* enum wire_rdpmc */
-	u32 reserved;
+	u32 rdpmc;   /* enum wire_rdpmc */
+	u32 sampled; /* the session has given threads of the process deadlines: trace.h */
 	u64 pad[13];
 	struct wire_snapshot snapshots[WIRE_SNAPSHOTS];
 };

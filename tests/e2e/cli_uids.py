@@ -1,14 +1,200 @@
 #!/usr/bin/env python3
-"""Runs beside another user, who may be a guest that has given up being root."""
+"""Root's runs beside another user: what a guest can write that is somebody else by now misleads no
+guest of root's."""
 import fcntl
 import os
+import random
+import struct
 import subprocess
 import sys
 import time
 
-from e2e import ANYPERF, ENV, main
+from e2e import ANYPERF, ENV, Skip, main
 
+OTHER = 65534
+METER = 28672
 SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+
+
+def need_root():
+    if os.geteuid():
+        raise Skip("only root can be two users")
+
+
+class Other:
+    """A process of another user's that does this again and again until it is left."""
+
+    def __init__(self, body, *args):
+        self.pid = os.fork()
+        if self.pid:
+            return
+        try:
+            os.setgroups([])
+            os.setresgid(OTHER, OTHER, OTHER)
+            os.setresuid(OTHER, OTHER, OTHER)
+            while os.getppid() != 1:
+                body(*args)
+        finally:
+            os._exit(1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        died = os.waitpid(self.pid, os.WNOHANG)
+        if died == (0, 0):
+            os.kill(self.pid, 9)
+            os.waitpid(self.pid, 0)
+        else:
+            assert why[0], f"who is to do harm has ended: {died}"
+
+
+# Tells again and again what it is shown, of itself and of another guest of root's, while a third
+# guest, whose pid it prints first, is another user.
+SHOWN = r"""
+import ctypes, json, os, struct, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+other = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sleep",
+                          "1000"])
+friend = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+
+def event():
+    attr = struct.pack("<IIQQQQQ", 0, 128, 1, 0, 0, 0, 0x60).ljust(128, b"\0")
+    fd = libc.syscall(298, attr, 0, -1, -1, 0)
+    if fd < 0:
+        return ctypes.get_errno()
+    n = len(os.read(fd, 8))
+    os.close(fd)
+    return [n]
+
+def look():
+    def text(path):
+        with open(path) as f:
+            return f.read()
+    r = subprocess.run(["sh", "-c", "readlink /proc/self/exe; echo $((6 * 7)) | cat; exit 3"],
+                       capture_output=True, text=True)
+    return [os.readlink(f"/proc/{friend.pid}/exe"), text("/proc/sys/kernel/perf_event_paranoid"),
+            sorted(os.listdir("/sys/bus/event_source/devices")), r.returncode, r.stdout, r.stderr,
+            event(), event()]
+
+print(other.pid, flush=True)
+for line in sys.stdin:
+    print(json.dumps(look()), flush=True)
+friend.stdin.close()
+other.kill()
+sys.exit(friend.wait())
+"""
+
+
+def noise(kind, length):
+    return {"zeros": bytes, "ones": lambda n: b"\xff" * n, "noise": os.urandom}[kind](length)
+
+
+def scribble(paths, kind, used):
+    """Over what can be opened for writing, of a counter segment its header and first pages."""
+    for path in paths:
+        fd = os.open(path, os.O_RDWR)
+        size = os.fstat(fd).st_size
+        for at in range(0, min(size, (used + 1) * METER), METER):
+            # In the header the magic and the number of pages stay, or nobody would look at them.
+            skip = 16 if not at else 0
+            os.pwrite(fd, noise(kind, METER - skip), at + skip)
+        os.close(fd)
+
+
+def writable(pid):
+    """What a process has open that another of its user can open for writing."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{name}"
+        try:
+            if "memfd:" in os.readlink(path):
+                os.close(os.open(path, os.O_RDWR))
+                found.append(path)
+        except OSError:
+            pass
+    return found
+
+
+def is_asleep(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f.read() == b"sleep\x001000\x00"
+    except FileNotFoundError:
+        return False
+
+
+def beside(options, body, *args):
+    """What a guest of root's is shown, while another user does @body with what it can open."""
+    with subprocess.Popen([ANYPERF, "run", "--strict", "--paranoid", "1", *options, "--",
+                           sys.executable, "-c", SHOWN], env=ENV, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as guest:
+        pid = int(guest.stdout.readline())
+
+        def look():
+            guest.stdin.write("look\n")
+            guest.stdin.flush()
+            return guest.stdout.readline()
+
+        try:
+            honest = look()
+            assert "/cat" in honest and "42" in honest and "[8]" in honest, honest
+            while not is_asleep(pid):
+                time.sleep(0.01)
+            paths = writable(pid)
+            assert any("anyperf-meters" in os.readlink(p) for p in paths), paths
+            with Other(body, paths, *args):
+                for _ in range(20):
+                    seen = look()
+                    assert seen == honest, (body, args, seen, honest)
+            guest.stdin.close()
+            assert guest.wait(60) == 0, (body, args, guest.returncode)
+        finally:
+            if guest.poll() is None:
+                for one in (pid, *children(guest.pid), guest.pid):
+                    os.kill(int(one), 9)
+
+
+def test_what_another_user_writes_misleads_no_guest_of_roots():
+    need_root()
+    for kind in ("noise", "ones", "zeros"):
+        beside([], scribble, kind, 40)
+
+
+# abi/meter.h and abi/trace.h
+TRACE_SEQ = 3256
+TRACES, TRACE, EVENTS = (262144 + 1) * METER, 0x44000, 144
+
+
+def ask_for_samples(paths, report, used):
+    """As a session would: each 1,000 instructions registers and stack, and to wait then."""
+    event = struct.pack("<QQIIIIII", 1, 1000, 7, 0, 2, 1, 4096, 0)
+    wanted = struct.pack("<QIIII", 1 << 62, 0, 1, 1, 1)
+    for path in paths:
+        if "anyperf-meters" not in os.readlink(path):
+            continue
+        fd = os.open(path, os.O_RDWR)
+        for i in range(used):
+            at = TRACES + i * TRACE
+            os.pwrite(fd, event, at + EVENTS)
+            os.pwrite(fd, wanted, at)
+            os.pwrite(fd, struct.pack("<I", 2 + 2 * random.randrange(1000)),
+                      (i + 1) * METER + TRACE_SEQ)
+            head, taken = struct.unpack("<Q8xI", os.pread(fd, 20, at + 64))
+            if head or taken:
+                os.write(report, b"told\n")
+        os.close(fd)
+
+
+def test_nobody_but_the_session_asks_for_samples():
+    """They would have a guest's registers and stack, which stand where all guests can read; and
+    who is asked can be made to wait, or get a signal."""
+    need_root()
+    told, report = os.pipe2(os.O_NONBLOCK)
+    beside([], ask_for_samples, report, 40)
+    os.close(report)
+    assert not os.read(told, 100)
+    os.close(told)
 
 
 def test_what_a_runtime_is_told_is_nobodys_to_change():
@@ -20,10 +206,12 @@ def test_what_a_runtime_is_told_is_nobodys_to_change():
     while not seen and time.monotonic() < until:
         with subprocess.Popen([ANYPERF, "run", "--", sys.executable, "-S", "-E", "-c", program,
                                "20", program, *["x" * 120000] * 12], env=ENV) as guest:
-            while guest.poll() is None:
+            while guest.poll() is None and seen <= {SEALS}:
                 for pid in children(guest.pid):
                     seen |= told(pid)
-            assert guest.returncode == 0, guest.returncode
+            if seen > {SEALS}:
+                guest.kill()
+            assert guest.wait() == 0, (guest.returncode, seen)
     assert seen == {SEALS}, seen
 
 

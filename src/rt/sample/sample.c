@@ -199,6 +199,14 @@ static bool any_call(const struct trace_calls *calls)
 	return any;
 }
 
+/* By the session, and in memory that only it can write to besides us. */
+static bool is_asked(struct thread *t)
+{
+	const struct perf *p = t->proc->perf;
+
+	return !p || (wire_connect(t) && __atomic_load_n(&p->wire.page->sampled, __ATOMIC_ACQUIRE));
+}
+
 void sample_take_over(struct thread *t)
 {
 	struct meter *m = dbt_meter(&t->dbt);
@@ -206,7 +214,7 @@ void sample_take_over(struct thread *t)
 	u64 sums[METER_QUANTITIES];
 	u32 seq = __atomic_load_n(&m->trace_seq, __ATOMIC_ACQUIRE), q;
 
-	if (!make_sampler(t) || !copy_table(t, &seq)) {
+	if (!is_asked(t) || !make_sampler(t) || !copy_table(t, &seq)) {
 		t->sampling.seq = seq;
 		return;
 	}

@@ -364,6 +364,20 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	stream_begin(t);
 }
 
+/* The page alone could say so of whom its writer wants to run natively. */
+static bool kernel_says_traced(const char *path)
+{
+	static const char none[] = "\nTracerPid:\t0\n";
+	char text[1024];
+	const char *at = text;
+
+	if (fd_read_text(path, text, sizeof(text)) <= 0)
+		return true; /* there is no /proc */
+	while (at && !str_starts(at, none))
+		at = str_chr(at + 1, '\n');
+	return !at;
+}
+
 bool meter_traced(struct thread *t)
 {
 	struct meter *m = t->proc->meter == t->meter ? dbt_meter(&t->dbt) : borrow(t->proc->meter);
@@ -371,7 +385,8 @@ bool meter_traced(struct thread *t)
 
 	if (m && m != dbt_meter(&t->dbt))
 		give_back(m);
-	return traced;
+	return traced && (kernel_says_traced("/proc/thread-self/status") ||
+			  kernel_says_traced("/proc/self/status"));
 }
 
 void meter_set_traced(u32 pid, bool traced)

@@ -71,11 +71,17 @@ static void unmap_space(void)
 		region_unmap(space, sizeof(*space));
 }
 
-/* Who uses traces looks up what he is told in the space that is in force, whoever described it. */
+/*
+ * Who uses traces looks up what he is told in the space that is in force, whoever described it. A
+ * shared one may have been written to by anybody.
+ */
 static void copy_descriptions(struct path_space *to, const struct path_space *from)
 {
-	memcpy(to->path, from->path, from->paths * sizeof(from->path[0]));
-	memcpy(to->log, from->log, from->logged);
+	u32 paths = __atomic_load_n(&from->paths, __ATOMIC_RELAXED);
+	u32 logged = __atomic_load_n(&from->logged, __ATOMIC_RELAXED);
+
+	memcpy(to->path, from->path, min_u64(paths, PATH_WORDS) * sizeof(from->path[0]));
+	memcpy(to->log, from->log, min_u64(logged, PATH_LOG));
 }
 
 void paths_new_space(struct thread *t)

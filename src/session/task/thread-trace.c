@@ -58,8 +58,9 @@ static bool map(struct thread_trace *tt)
 
 	if (tt->trace)
 		return true;
-	if (!guest_thread_meter(th))
+	if (!guest_thread_meter(th) || guest_process_make_memory(th->process))
 		return false;
+	__atomic_store_n(&th->process->page->sampled, 1, __ATOMIC_RELEASE);
 	memory = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 		      s->meters.fd, (off_t)trace_offset(th->meter));
 	if (memory == MAP_FAILED)
