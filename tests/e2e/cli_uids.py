@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Root's runs beside another user: what a guest can write that is somebody else by now misleads no
-guest of root's."""
+guest of root's, a directory that another owns leads root's session nowhere, and a session of
+someone without rights keeps to its own processes."""
 import fcntl
 import os
 import random
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from e2e import ANYPERF, ENV, Skip, main
+from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
 OTHER = 65534
 METER = 28672
@@ -243,6 +244,104 @@ def told(pid):
     except OSError:
         pass
     return seals
+
+
+def content(path):
+    """All that is below it."""
+    found = {}
+    for where, _, files in os.walk(path):
+        found[where] = None
+        for name in files:
+            with open(os.path.join(where, name), encoding="utf-8") as f:
+                found[os.path.join(where, name)] = f.read()
+    return found
+
+
+def swap(place, to):
+    """What a session makes in @place comes to mean another directory, again and again."""
+    for name in os.listdir(place):
+        path = os.path.join(place, name)
+        try:
+            if not os.path.islink(path):
+                os.rename(path, os.path.join(place, f"moved-{time.monotonic_ns()}"))
+                os.symlink(to, path)
+        except OSError:
+            pass
+    try:
+        os.symlink(to, os.path.join(place, f"anyperf-view-{random.randrange(1000):06}"))
+    except OSError:
+        pass
+    time.sleep(0.001)
+
+
+def test_a_place_that_another_user_owns_leads_nowhere():
+    need_root()
+    script = "cat /proc/sys/kernel/perf_event_paranoid; sleep 0.1; " \
+             "echo 2 >/proc/sys/kernel/perf_event_paranoid; cat /proc/sys/kernel/perf_event_paranoid"
+    with scratch() as d:
+        os.chmod(d, 0o711)
+        precious = os.path.join(d, "precious")
+        for path in ("proc/sys/kernel", "sys/devices/cpu", "sys/bus/event_source/devices"):
+            os.makedirs(os.path.join(precious, path))
+        for path in ("proc/sys/kernel/perf_event_paranoid", "sys/devices/cpu/type", "file"):
+            with open(os.path.join(precious, path), "w", encoding="ascii") as f:
+                f.write("-1\n")
+        before = content(precious)
+        for owner, mode in ((OTHER, 0o755), (OTHER, 0o1777), (0, 0o777), (0, 0o1777)):
+            place = os.path.join(d, f"place-{owner}-{mode:o}")
+            inner = os.path.join(place, "inner")
+            os.makedirs(inner)
+            os.chown(place, owner, owner)
+            os.chmod(place, mode)
+            # What is root's within another's directory is not kept either.
+            for where in (place, inner):
+                with Other(swap, place, precious):
+                    for _ in range(3):
+                        r = run("run", "--paranoid", "1", "--", "sh", "-c", script,
+                                env={"XDG_RUNTIME_DIR": where, "TMPDIR": where})
+                        assert (r.status, r.out, r.err) == (0, "1\n2\n", ""), (owner, mode, r)
+                assert content(precious) == before, (owner, mode, content(precious), before)
+
+
+# Opens events on all processes of the machine, the first of them first.
+OPENS = r"""
+opendir(my $all, "/proc");
+for my $pid (1, grep(/^\d+$/, readdir($all))) {
+    my $attr = pack("LLQx112", 0, 128, 1);
+    substr($attr, 40, 8) = pack("Q", 0x60);
+    syscall(298, $attr, $pid + 0, -1, -1, 0);
+    $refused += $pid == 1 && $! ? 1 : 0;
+}
+print $refused ? "refused\n" : "opened\n";
+"""
+
+
+def test_a_session_without_rights_keeps_to_its_own():
+    """It ends when they have: it has made no guest of the machine's first process."""
+    need_root()
+    mark = f"ANYPERF_UIDS={time.monotonic_ns()}"
+    become = ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "env", mark]
+
+    def left():
+        for name in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{name}/environ", "rb") as f:
+                    if mark.encode() in f.read().split(b"\0"):
+                        yield name
+            except OSError:
+                pass
+
+    for command, out in ((["run", "--", "perl", "-e", OPENS], "refused\n"),
+                         (["run", "--count", "--", "perl", "-e", OPENS], "refused\n"),
+                         (["stat", "--pmu=virtual", "-e", "instructions:u", "-p", "1"], "")):
+        r = subprocess.run([*become, ANYPERF, *command], env=ENV, text=True, capture_output=True,
+                           cwd="/", check=False, timeout=60)
+        assert r.stdout == out and (r.returncode == 0) == (out != ""), r
+        for _ in range(200):
+            if not list(left()):
+                break
+            time.sleep(0.05)
+        assert not list(left()), (command, list(left()))
 
 
 main(globals())

@@ -84,15 +84,19 @@ static void remove_stale(int place)
 		closedir(dir);
 }
 
+static bool is_ours(const struct stat *st, uid_t stranger)
+{
+	return st->st_uid == 0 || st->st_uid == geteuid() || st->st_uid == stranger;
+}
+
 /*
  * Can only root and we give another meaning to a name in this directory? In a sticky one, whoever
  * made an entry can.
  */
 static bool is_kept(const struct stat *st, uid_t stranger)
 {
-	if (st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != stranger)
-		return false;
-	return !(st->st_mode & (S_IWGRP | S_IWOTH)) || st->st_mode & S_ISVTX;
+	return is_ours(st, stranger) &&
+	       (!(st->st_mode & (S_IWGRP | S_IWOTH)) || st->st_mode & S_ISVTX);
 }
 
 /*
@@ -120,36 +124,100 @@ static uid_t unknown_uid(void)
 	return overflow;
 }
 
-/*
- * @path, which has no links in it, if that holds for it and for all directories above it; else -1.
- */
-static int open_place(const char *path)
+/* A path on its way: what is resolved, and what is left to look up. */
+struct resolved {
+	char path[151], rest[1024];
+	u32 links;
+};
+
+/* Takes the next name out of the rest; false: there is none. */
+static bool next_name(struct resolved *r, char *name, size_t size)
 {
-	int fd = open("/", OPEN_DIR | O_PATH), next;
+	size_t at = strspn(r->rest, "/"), len = strcspn(r->rest + at, "/");
+
+	if (!len)
+		return false;
+	snprintf(name, size, "%.*s", (int)len, r->rest + at);
+	memmove(r->rest, r->rest + at + len, strlen(r->rest + at + len) + 1);
+	return true;
+}
+
+/* Where link @fd leads comes first; true: from the root. */
+static int follow(struct resolved *r, int fd, bool *from_root)
+{
+	char to[1024], rest[1024];
+	ssize_t n = readlinkat(fd, "", to, sizeof(to) - 1);
+
+	if (n <= 0 || ++r->links > 16)
+		return n < 0 ? -errno : -ELOOP;
+	to[n] = '\0';
+	memcpy(rest, r->rest, sizeof(rest));
+	if ((size_t)snprintf(r->rest, sizeof(r->rest), "%s/%s", to, rest) >= sizeof(r->rest))
+		return -ENAMETOOLONG;
+	*from_root = to[0] == '/';
+	return 0;
+}
+
+/* The directory @name is what @r->path says now. */
+static int enter(struct resolved *r, const char *name)
+{
+	size_t len = strlen(r->path);
+
+	if (strcmp(name, "..") == 0) {
+		char *slash = strrchr(r->path, '/');
+
+		if (slash)
+			*slash = '\0';
+		return 0;
+	}
+	return (size_t)snprintf(r->path + len, sizeof(r->path) - len, "/%s", name) >=
+			       sizeof(r->path) - len
+		       ? -ENAMETOOLONG
+		       : 0;
+}
+
+/*
+ * What @r says, if the same holds for each directory in which a name is looked up on the way, and
+ * nobody else has made a link there; else -errno.
+ */
+static int open_place(struct resolved *r)
+{
+	int fd = open("/", OPEN_DIR | O_PATH), err = fd < 0 ? -errno : 0;
 	uid_t stranger = unknown_uid();
 	char name[256];
 	struct stat st;
 
-	while (fd >= 0 && fstat(fd, &st) == 0 && is_kept(&st, stranger)) {
-		size_t len;
+	while (!err) {
+		bool from_root = false;
+		int next;
 
-		path += strspn(path, "/");
-		len = strcspn(path, "/");
-		if (!len)
-			return fd;
-		if (len >= sizeof(name))
+		if (fstat(fd, &st) || !is_kept(&st, stranger)) {
+			err = -EPERM;
 			break;
-		memcpy(name, path, len);
-		name[len] = '\0';
-		next = openat(fd, name, OPEN_DIR | O_PATH);
-		close(fd);
-		fd = next;
-		path += len;
+		}
+		if (!next_name(r, name, sizeof(name)))
+			return fd;
+		if (strcmp(name, ".") == 0)
+			continue;
+		next = openat(fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0 || fstat(next, &st)) {
+			err = -errno;
+		} else if (S_ISLNK(st.st_mode)) {
+			err = is_ours(&st, stranger) ? follow(r, next, &from_root) : -EPERM;
+			close(next);
+			next = from_root ? open("/", OPEN_DIR | O_PATH) : -1;
+			r->path[0] = from_root ? '\0' : r->path[0];
+		} else {
+			err = S_ISDIR(st.st_mode) ? enter(r, name) : -ENOTDIR;
+		}
+		if (next >= 0) {
+			close(fd);
+			fd = next;
+		}
 	}
 	if (fd >= 0)
 		close(fd);
-	errno = EPERM;
-	return -1;
+	return err;
 }
 
 /* In @tmp. Before it is locked, another session may take it for stale. */
@@ -184,20 +252,19 @@ int view_place(struct shown *shown, u32 *from, char *why, size_t len)
 	int err = -ENOENT;
 
 	for (u32 i = *from; i < ARRAY_SIZE(in); i++) {
-		char *path = in[i] && in[i][0] == '/' ? realpath(in[i], NULL) : NULL;
+		struct resolved r = {.links = 0};
 
-		if (!path)
+		if (!in[i] || in[i][0] != '/' || strlen(in[i]) >= sizeof(r.rest))
 			continue;
-		shown->place = strlen(path) <= 150 ? open_place(path) : -1;
-		if (shown->place >= 0) {
+		memcpy(r.rest, in[i], strlen(in[i]) + 1);
+		shown->place = open_place(&r);
+		err = shown->place < 0 ? shown->place : 0;
+		if (!err) {
 			remove_stale(shown->place);
-			err = make_dir(shown, path);
+			err = make_dir(shown, r.path);
 			if (err)
 				close(shown->place);
-		} else {
-			err = -errno;
 		}
-		free(path);
 		if (!err) {
 			*from = i + 1;
 			return 0;
