@@ -14,6 +14,12 @@ static void *take(struct layout *l, u64 bytes)
 	return l->base ? (void *)(uintptr_t)(l->base + at) : NULL;
 }
 
+/* NULL where there is nothing. */
+static void *take_some(struct layout *l, u64 bytes)
+{
+	return bytes ? take(l, bytes) : NULL;
+}
+
 static u32 log2_up(u64 n)
 {
 	u32 bits = 0;
@@ -23,21 +29,24 @@ static u32 log2_up(u64 n)
 	return bits;
 }
 
-static void tags_place(struct tags *t, struct layout *l, u64 entries, u32 ways, bool tree,
-		       u32 shift)
+static void tags_place(struct tags *t, struct layout *l, u64 entries, u32 ways,
+		       enum tags_policy policy, u32 shift)
 {
 	struct tags made = {.ways = ways, .shift = shift};
 
 	if (entries) {
-		made.sets = (u32)(entries / ways);
-		made.mask = made.sets - 1;
-		made.divides = made.sets & (made.sets - 1);
-		made.word = take(l, entries * sizeof(u64));
-		if (tree) {
-			made.levels = log2_up(ways);
-			made.tree = take(l, made.sets * sizeof(u64));
-			made.recent = take(l, made.sets);
-		}
+		struct tags_sizes sizes;
+
+		tags_shape(&made, (u32)(entries / ways), ways, policy);
+		sizes = tags_sizes(&made);
+		made.word = take(l, sizes.word);
+		made.bytes = take_some(l, sizes.bytes);
+		made.order = take_some(l, sizes.order);
+		made.away = take_some(l, sizes.away);
+		made.recent = take_some(l, sizes.recent);
+		made.hint = take_some(l, sizes.hint);
+		if (t)
+			tags_begin(&made);
 	}
 	if (t)
 		*t = made;
@@ -47,8 +56,8 @@ static void cache_place(struct tags *t, struct layout *l, const struct machine *
 {
 	const struct machine_cache *c = &m->cache[id];
 
-	tags_place(t, l, c->size / m->memory.line, c->ways, c->policy == MACHINE_PLRU,
-		   log2_up(m->memory.line));
+	tags_place(t, l, c->size / m->memory.line, c->ways,
+		   c->policy == MACHINE_PLRU ? TAGS_PLRU : TAGS_LRU, log2_up(m->memory.line));
 }
 
 /* @bias: of all cores. */
@@ -75,7 +84,7 @@ static void predictor_place(struct predictor *p, struct layout *l, const struct 
 	made.stack = take(l, b->returns * sizeof(u64));
 	made.indirect = take(l, b->indirect * sizeof(struct indirect_entry));
 	made.last_target = take(l, b->indirect * sizeof(struct indirect_entry));
-	tags_place(&made.btb, l, parts & MODEL_CYCLES ? b->btb : 0, b->btb_ways, false, 0);
+	tags_place(&made.btb, l, parts & MODEL_CYCLES ? b->btb : 0, b->btb_ways, TAGS_LRU, 0);
 	/* Each history is longer than the one before by nearly three times. */
 	for (u32 i = TAGE_TABLES; i-- > 0; length = length > 2 ? length * 3 / 8 : 1)
 		made.tage_mask[i] = length >= 64 ? ~0ull : BIT(length) - 1;
@@ -103,7 +112,7 @@ static void core_place(struct layout *l, const struct machine *m, struct model *
 		const struct machine_cache *l1d = &m->cache[MACHINE_L1D];
 
 		tags_place(core ? &core->recent : NULL, l, l1d->size / m->memory.line / l1d->ways,
-			   1, false, log2_up(m->memory.line));
+			   1, TAGS_LRU, log2_up(m->memory.line));
 	}
 	if (parts & MODEL_CACHES) {
 		cache_place(core ? &core->l1i : NULL, l, m, MACHINE_L1I);
@@ -113,8 +122,8 @@ static void core_place(struct layout *l, const struct machine *m, struct model *
 	for (u32 id = 0; parts & MODEL_TLBS && id < MACHINE_TLBS; id++) {
 		const struct machine_tlb *t = &m->tlb[id];
 
-		tags_place(core ? &core->tlb[id][TLB_SMALL] : NULL, l, t->entries, t->ways, false,
-			   0);
+		tags_place(core ? &core->tlb[id][TLB_SMALL] : NULL, l, t->entries, t->ways,
+			   TAGS_LRU, 0);
 		tags_place(core ? &core->tlb[id][TLB_HUGE] : NULL, l, t->huge_entries, t->huge_ways,
 			   false, 0);
 	}

@@ -1,20 +1,70 @@
 /* Sets of tags: replacement. */
 #include "model/tags.h"
 
-/* Makes the tree of @set point away from @way. */
-static void point_away(struct tags *t, u32 set, u32 way)
+#define EACH_BYTE 0x0101010101010101ull
+#define TOP_BITS  0x8080808080808080ull
+
+static u64 *set_of(const struct tags *t, u32 set)
 {
-	u64 tree = t->tree[set];
-	u32 node = 1;
+	return t->word + (u64)set * t->ways;
+}
 
-	for (u32 level = t->levels; level-- > 0;) {
-		u32 right = way >> level & 1;
+/* 0 of an empty place alone. */
+static u8 byte_of(u64 word)
+{
+	u8 byte = (word & ~TAG_FLAGS) * 0x9e3779b97f4a7c15ull >> 56;
 
-		tree = right ? tree & ~BIT(node) : tree | BIT(node);
-		node = node * 2 + right;
+	return word && !byte ? 1 : byte;
+}
+
+void tags_shape(struct tags *t, u32 sets, u32 ways, enum tags_policy policy)
+{
+	t->sets = sets;
+	t->ways = ways;
+	t->mask = sets - 1;
+	t->divides = sets & (sets - 1);
+	if (ways == 1)
+		t->kind = ORDER_NONE;
+	else if (policy == TAGS_PLRU)
+		t->kind = ORDER_TREE;
+	else
+		t->kind = ways <= 16 ? ORDER_LIST : ORDER_STAMPS;
+	t->part_words = ways > 1 ? (ways + 7) / 8 : 0;
+	while (t->kind == ORDER_TREE && BIT(t->levels) < ways)
+		t->levels++;
+}
+
+struct tags_sizes tags_sizes(const struct tags *t)
+{
+	u64 sets = t->sets, words = sets * sizeof(u64);
+
+	return (struct tags_sizes){
+		.word = words * t->ways,
+		.bytes = words * t->part_words,
+		.order = t->kind == ORDER_STAMPS ? words * t->ways
+			 : t->kind == ORDER_NONE ? 0
+						 : words,
+		.away = t->kind == ORDER_TREE ? t->ways * 2 * sizeof(u64) : 0,
+		.recent = t->kind == ORDER_NONE ? 0 : sets * sizeof(u16),
+		.hint = t->kind == ORDER_STAMPS && t->ways <= TAGS_HINTS ? TAGS_HINTS : 0,
+	};
+}
+
+void tags_begin(struct tags *t)
+{
+	if (t->kind != ORDER_TREE)
+		return;
+	for (u32 way = 0; way < t->ways; way++) {
+		u32 node = 1;
+
+		for (u32 level = t->levels; level-- > 0;) {
+			u32 right = way >> level & 1;
+
+			t->away[way * 2] |= BIT(node);
+			t->away[way * 2 + 1] |= right ? 0 : BIT(node);
+			node = node * 2 + right;
+		}
 	}
-	t->tree[set] = tree;
-	t->recent[set] = (u8)way;
 }
 
 /* Where the tree points. A number of ways that is no power of two leaves leaves without one. */
@@ -23,7 +73,7 @@ static u32 pointed_at(const struct tags *t, u32 set)
 	u32 node = 1, way = 0;
 
 	for (u32 level = t->levels; level-- > 0;) {
-		u32 right = t->tree[set] >> node & 1;
+		u32 right = t->order[set] >> node & 1;
 
 		if (((way * 2 + 1) << level) >= t->ways)
 			right = 0;
@@ -33,91 +83,164 @@ static u32 pointed_at(const struct tags *t, u32 set)
 	return way;
 }
 
-/* Moves what is at @i to the front. */
-static void to_front(u64 *word, u32 i)
+/* The way of the tag; -1: it is not there. */
+static inline s32 way_of(const struct tags *t, u32 set, u64 key)
 {
-	u64 first = word[i];
+	const u64 *word = set_of(t, set), *bytes = t->bytes + (u64)set * t->part_words;
+	u8 byte = byte_of(key);
+	u64 each = byte * EACH_BYTE;
 
-	for (; i; i--)
-		word[i] = word[i - 1];
-	word[0] = first;
+	if (t->hint && tag_is(word[t->hint[byte]], key))
+		return t->hint[byte];
+	for (u32 i = 0; i < t->part_words; i++) {
+		u64 x = bytes[i] ^ each;
+
+		/* Each byte that is 0, and perhaps some above one. */
+		for (u64 like = (x - EACH_BYTE) & ~x & TOP_BITS; like; like &= like - 1) {
+			u32 way = i * 8 + (u32)__builtin_ctzll(like) / 8;
+
+			if (way < t->ways && tag_is(word[way], key)) {
+				if (t->hint)
+					t->hint[byte] = (u8)way;
+				return (s32)way;
+			}
+		}
+	}
+	return -1;
+}
+
+static void put(struct tags *t, u32 set, u32 way, u64 word)
+{
+	u8 *bytes = (u8 *)(t->bytes + (u64)set * t->part_words);
+
+	set_of(t, set)[way] = word;
+	bytes[way] = byte_of(word);
+}
+
+/* An empty place; as many as there are ways: there is none. */
+static u32 empty(const struct tags *t, u32 set)
+{
+	const u64 *bytes = t->bytes + (u64)set * t->part_words;
+
+	for (u32 i = 0; i < t->part_words; i++) {
+		u64 none = (bytes[i] - EACH_BYTE) & ~bytes[i] & TOP_BITS;
+		u32 way = i * 8 + (none ? (u32)__builtin_ctzll(none) / 8 : 0);
+
+		if (none)
+			return way < t->ways ? way : t->ways;
+	}
+	return t->ways;
+}
+
+/* The place for what comes next. */
+static u32 victim(const struct tags *t, u32 set)
+{
+	u32 way = 0;
+
+	if (t->kind == ORDER_LIST)
+		return (t->order[set] ^ LIST_AT_FIRST) >> 4 * (t->ways - 1) & 15;
+	if (t->kind == ORDER_STAMPS) {
+		const u64 *stamp = t->order + (u64)set * t->ways;
+
+		for (u32 i = 1; i < t->ways; i++)
+			if (stamp[i] < stamp[way])
+				way = i;
+		return way;
+	}
+	way = empty(t, set);
+	if (way < t->ways)
+		return way;
+	return pointed_at(t, set);
+}
+
+u64 *tags_find(const struct tags *t, u32 set, u64 key)
+{
+	u64 *word = set_of(t, set);
+	s32 way;
+
+	if (t->kind == ORDER_NONE)
+		return tag_is(*word, key) ? word : NULL;
+	way = way_of(t, set, key);
+	return way < 0 ? NULL : word + way;
 }
 
 u64 *tags_touch_other(struct tags *t, u32 set, u64 key)
 {
-	u64 *word = t->word + (u64)set * t->ways;
+	s32 way = way_of(t, set, key);
 
-	for (u32 i = 0; i < t->ways; i++) {
-		if (!tag_is(word[i], key))
-			continue;
-		if (t->tree) {
-			point_away(t, set, i);
-			return word + i;
-		}
-		to_front(word, i);
-		return word;
-	}
-	return NULL;
+	if (way < 0)
+		return NULL;
+	tags_use(t, set, (u32)way);
+	return set_of(t, set) + way;
 }
 
 u64 tags_insert(struct tags *t, u32 set, u64 tag)
 {
-	u64 *word = t->word + (u64)set * t->ways, old;
-	u32 way = 0;
+	u64 *word = set_of(t, set), old = *word;
+	u32 way;
 
-	if (!t->tree) {
-		/* Empty places are behind the others. */
-		old = word[t->ways - 1];
-		for (u32 i = t->ways - 1; i; i--)
-			word[i] = word[i - 1];
-		word[0] = tag;
+	if (t->kind == ORDER_NONE) {
+		*word = tag;
 		return old;
 	}
-	while (way < t->ways && word[way])
-		way++;
-	if (way == t->ways)
-		way = pointed_at(t, set);
+	way = victim(t, set);
 	old = word[way];
-	word[way] = tag;
-	point_away(t, set, way);
+	put(t, set, way, tag);
+	tags_use(t, set, way);
 	return old;
 }
 
 bool tags_insert_behind(struct tags *t, u32 set, u64 tag, u64 *old)
 {
-	u64 *word = t->word + (u64)set * t->ways;
-	u32 recent = t->tree ? t->recent[set] : 0;
+	u32 recent = t->recent ? t->recent[set] : 0;
 
-	if (!word[recent]) {
+	if (!set_of(t, set)[recent]) {
 		*old = tags_insert(t, set, tag);
 		return true;
 	}
 	if (t->ways == 1)
 		return false;
-	if (t->tree) {
-		*old = tags_insert(t, set, tag);
-		point_away(t, set, recent);
-		return true;
-	}
-	*old = word[t->ways - 1];
-	for (u32 i = t->ways - 1; i > 1; i--)
-		word[i] = word[i - 1];
-	word[1] = tag;
+	*old = tags_insert(t, set, tag);
+	tags_use(t, set, recent);
 	return true;
+}
+
+/* The way goes behind all others; the one before it may have become the one that was used last. */
+static void use_no_more(struct tags *t, u32 set, u32 way)
+{
+	if (t->kind == ORDER_LIST) {
+		u64 list = t->order[set] ^ LIST_AT_FIRST;
+		u32 at = list_place(list, way), last = 4 * (t->ways - 1);
+		u64 before = BIT(at) - 1, behind = last < 60 ? ~(BIT(last + 4) - 1) : 0;
+
+		list = (list & (before | behind)) | (list >> 4 & ~before & (BIT(last) - 1)) |
+		       (u64)way << last;
+		t->order[set] = list ^ LIST_AT_FIRST;
+		t->recent[set] = list & 15;
+	} else if (t->kind == ORDER_STAMPS) {
+		u64 *stamp = t->order + (u64)set * t->ways;
+		u32 last = 0;
+
+		stamp[way] = 0;
+		for (u32 i = 1; i < t->ways; i++)
+			if (stamp[i] > stamp[last])
+				last = i;
+		t->recent[set] = (u16)last;
+	}
 }
 
 u64 tags_remove(struct tags *t, u32 set, u64 key)
 {
-	u64 *word = tags_find(t, set, key);
-	u64 *end = t->word + ((u64)set + 1) * t->ways;
-	u64 old;
+	u64 *word = tags_find(t, set, key), old;
 
 	if (!word)
 		return 0;
 	old = *word;
-	if (!t->tree)
-		for (; word + 1 < end; word++)
-			word[0] = word[1];
-	*word = 0;
+	if (t->kind == ORDER_NONE) {
+		*word = 0;
+		return old;
+	}
+	put(t, set, (u32)(word - set_of(t, set)), 0);
+	use_no_more(t, set, (u32)(word - set_of(t, set)));
 	return old;
 }
