@@ -230,7 +230,7 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 	t->next = slots + p->nr_slots;
 	close_branch(t, core, p->pc);
 	if (p->branches.nr)
-		model_path_branches(core, &p->branches, p + 1);
+		model_path_branches(core, (struct path_branches *)&p->branches, p + 1);
 	if (t->record < t->record_end && path_record_word(t->record, t->trace) <= t->word) {
 		tell_records(f, t, core, p);
 	} else {

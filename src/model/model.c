@@ -84,7 +84,7 @@ static void predictor_place(struct predictor *p, struct layout *l, const struct 
 	made.stack = take(l, b->returns * sizeof(u64));
 	made.indirect = take(l, b->indirect * sizeof(struct indirect_entry));
 	made.last_target = take(l, b->indirect * sizeof(struct indirect_entry));
-	tags_place(&made.btb, l, parts & MODEL_CYCLES ? b->btb : 0, b->btb_ways, TAGS_LRU, 0);
+	tags_place(&made.btb, l, parts & MODEL_CYCLES ? b->btb : 0, b->btb_ways, TAGS_FIFO, 0);
 	/* Each history is longer than the one before by nearly three times. */
 	for (u32 i = TAGE_TABLES; i-- > 0; length = length > 2 ? length * 3 / 8 : 1)
 		made.tage_mask[i] = length >= 64 ? ~0ull : BIT(length) - 1;
@@ -130,6 +130,8 @@ static void core_place(struct layout *l, const struct machine *m, struct model *
 	if (parts & MODEL_BRANCHES)
 		predictor_place(core ? &core->predictor : NULL, l, m, parts,
 				model ? model->bias : NULL);
+	if (core && parts & MODEL_BRANCHES)
+		core->predictor.btb_lost = MODEL_CORES + index;
 	if (core && model)
 		model->core[index] = core;
 }

@@ -10,7 +10,9 @@ void branch_look_in_btb(struct model_core *core, u64 ip)
 
 	if (tags_touch(btb, set, key))
 		return;
-	tags_insert(btb, set, key);
+	/* What is known of paths ends when one is lost. */
+	if (tags_insert(btb, set, key))
+		core->predictor.btb_lost += MODEL_CORES;
 	count(core, MODEL_BTB_MISSES);
 	lose_front(core, core->model->machine.penalty.btb);
 }

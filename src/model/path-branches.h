@@ -18,6 +18,7 @@ struct path_branches {
 	u8 nr_jumps; /* looked for in the BTB */
 	u8 if_right; /* the last jump is the last of those predicted: only if that was right */
 	u8 reserved;
+	u64 in_btb; /* all jumps are, while this is what btb_lost was */
 	/* Then: struct branch_place cond[nr_conds]; u64 call[nr_calls], behind them; u64 jump[]. */
 };
 
@@ -50,8 +51,23 @@ static inline void model_open_branch(struct model_core *core, u64 ip, u64 next, 
 	core->count[MODEL_BRANCH_MISSES] += !right;
 }
 
+/* Those of a path's jumps of which it is not known that the BTB knows them; @jump points to them. */
+static inline void look_in_btb(struct model_core *core, struct path_branches *b, const u64 *jump,
+			       bool last_wrong)
+{
+	u32 n = b->nr_jumps - (b->if_right && last_wrong);
+	u64 before = core->predictor.btb_lost;
+
+	if (b->in_btb == before || !n)
+		return;
+	for (u32 i = 0; i < n; i++)
+		branch_look_in_btb(core, jump[i]);
+	if (n == b->nr_jumps && core->predictor.btb_lost == before)
+		b->in_btb = before;
+}
+
 /* @then is what stands behind @b. */
-static inline void model_path_branches(struct model_core *core, const struct path_branches *b,
+static inline void model_path_branches(struct model_core *core, struct path_branches *b,
 				       const void *then)
 {
 	const struct branch_place *cond = then;
@@ -70,9 +86,7 @@ static inline void model_path_branches(struct model_core *core, const struct pat
 		predictor_call(p, *call++);
 	p->path = p->path << b->shift ^ b->targets;
 	if (core->parts & MODEL_CYCLES)
-		for (u32 i = b->nr_jumps; i > 0; i--, call++)
-			if (i > 1 || !b->if_right || !last_wrong)
-				branch_look_in_btb(core, *call);
+		look_in_btb(core, b, call, last_wrong);
 }
 
 #endif

@@ -54,7 +54,8 @@ struct predictor {
 	u16 *tagged; /* TAGE: TAGE_TABLES side by side, each tag << 5 | useful << 3 | counter */
 	u64 *stack;
 	struct indirect_entry *indirect, *last_target;
-	struct tags btb;
+	struct tags btb; /* the first that came goes first: to find one changes nothing */
+	u64 btb_lost; /* grows with each that goes; begins with the core, so as to be like no other's */
 };
 
 static inline struct branch_place branch_place(u64 ip)

@@ -25,6 +25,8 @@ void tags_shape(struct tags *t, u32 sets, u32 ways, enum tags_policy policy)
 	t->divides = sets & (sets - 1);
 	if (ways == 1)
 		t->kind = ORDER_NONE;
+	else if (policy == TAGS_FIFO)
+		t->kind = ORDER_TURN;
 	else if (policy == TAGS_PLRU)
 		t->kind = ORDER_TREE;
 	else
@@ -133,7 +135,7 @@ static u32 empty(const struct tags *t, u32 set)
 }
 
 /* The place for what comes next. */
-static u32 victim(const struct tags *t, u32 set)
+static u32 victim(struct tags *t, u32 set)
 {
 	u32 way = 0;
 
@@ -150,7 +152,11 @@ static u32 victim(const struct tags *t, u32 set)
 	way = empty(t, set);
 	if (way < t->ways)
 		return way;
-	return pointed_at(t, set);
+	if (t->kind == ORDER_TREE)
+		return pointed_at(t, set);
+	way = (u32)t->order[set];
+	t->order[set] = way + 1 < t->ways ? way + 1 : 0;
+	return way;
 }
 
 u64 *tags_find(const struct tags *t, u32 set, u64 key)

@@ -20,6 +20,7 @@ enum tags_order {
 	ORDER_TREE,   /* PLRU: bits that point away from what was used last */
 	ORDER_LIST,   /* LRU: ways, the last one first, four bits each */
 	ORDER_STAMPS, /* LRU of more than 16 ways: when each was used last */
+	ORDER_TURN,   /* FIFO: which way goes next; use changes nothing */
 };
 
 #define TAGS_HINTS 256u
@@ -56,6 +57,7 @@ static inline u32 tags_set(const struct tags *t, u64 addr)
 enum tags_policy {
 	TAGS_LRU,
 	TAGS_PLRU,
+	TAGS_FIFO,
 };
 
 /* What the tags are beside their memory: @ways of each set. */
@@ -86,6 +88,8 @@ static inline u32 list_place(u64 list, u32 way)
 /* @way was used last. */
 static inline void tags_use(struct tags *t, u32 set, u32 way)
 {
+	if (t->kind == ORDER_TURN)
+		return;
 	t->recent[set] = (u16)way;
 	if (t->kind == ORDER_TREE) {
 		t->order[set] = (t->order[set] & ~t->away[way * 2]) | t->away[way * 2 + 1];
@@ -117,6 +121,28 @@ static inline u64 *tags_touch(struct tags *t, u32 set, u64 key)
 	if (likely(tag_is(*word, key)))
 		return word;
 	return t->recent ? tags_touch_other(t, set, key) : NULL;
+}
+
+/* The same with the way where the tag may be, from the last time that it was looked for. */
+static inline u64 *tags_touch_near(struct tags *t, u32 set, u64 key, u32 *near)
+{
+	u64 *word = t->word + (u64)set * t->ways, *at = word;
+	u32 way = *near;
+
+	if (t->recent)
+		at += t->recent[set];
+	if (tag_is(*at, key))
+		return at;
+	if (!t->recent)
+		return NULL;
+	if (likely(way < t->ways && tag_is(word[way], key))) {
+		tags_use(t, set, way);
+		return word + way;
+	}
+	at = tags_touch_other(t, set, key);
+	if (at)
+		*near = (u32)(at - word);
+	return at;
 }
 
 /* Puts a tag that is not there, with its flags. What had to go for it; 0: nothing. */

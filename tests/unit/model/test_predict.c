@@ -283,3 +283,28 @@ TEST(targets_that_do_not_fit_the_btb)
 	EXPECT_EQ(misses(core), 0);
 	model_free(model);
 }
+
+TEST(what_came_first_leaves_the_btb_first)
+{
+	struct machine m = small_machine();
+	struct model *model;
+	struct model_core *core;
+
+	m.branch.btb = 64;
+	m.branch.btb_ways = 4;
+	model = model_new(&m, 1, MODEL_BRANCHES | MODEL_CYCLES);
+	core = model_core(model, 0);
+	/* One set; the first is used between the others, which does not keep it. */
+	for (u64 i = 0; i < 5; i++) {
+		model_branch(core, i * 16, i * 16 + 1, MODEL_JUMP, true, 0x9000);
+		if (i < 4)
+			model_branch(core, 0, 1, MODEL_JUMP, true, 0x9000);
+	}
+	EXPECT_EQ(model_count(core, MODEL_BTB_MISSES), 5);
+	for (u64 i = 1; i < 5; i++)
+		model_branch(core, i * 16, i * 16 + 1, MODEL_JUMP, true, 0x9000);
+	EXPECT_EQ(model_count(core, MODEL_BTB_MISSES), 5);
+	model_branch(core, 0, 1, MODEL_JUMP, true, 0x9000);
+	EXPECT_EQ(model_count(core, MODEL_BTB_MISSES), 6);
+	model_free(model);
+}
