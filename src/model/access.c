@@ -64,9 +64,14 @@ __attribute__((noinline)) static void data_tlb(struct model_core *core, u64 addr
 					       struct model_access *a)
 {
 	const struct machine *m = &core->model->machine;
+	u64 page = addr & core->page_mask, end = last & core->page_mask;
 
+	/* That page was used last. */
+	if (page + 1 == core->data_page && page == end)
+		return;
+	core->data_page = core->model->nr_huge ? 0 : end + 1;
 	a->tlb = (u8)tlb_lookup(core, MACHINE_DTLB, addr, op);
-	if ((addr ^ last) & core->page_mask) {
+	if (page != end) {
 		u8 other = (u8)tlb_lookup(core, MACHINE_DTLB, last, op);
 
 		if (other > a->tlb)
@@ -141,12 +146,12 @@ void model_prefetch(struct model_core *core, u64 addr)
 		hierarchy_prefetch(core, addr & core->line_mask);
 }
 
-static void fetch_line(struct model_core *core, u64 line)
+static inline void fetch_line(struct model_core *core, u64 line, u32 *near)
 {
-	u64 *tag = tags_touch(&core->l1i, tags_set(&core->l1i, line), line | TAG_VALID);
+	u64 *tag = tags_touch_near(&core->l1i, tags_set(&core->l1i, line), line | TAG_VALID, near);
 
 	count_cache(core, MODEL_L1I, MODEL_READ, false);
-	if (!tag) {
+	if (unlikely(!tag)) {
 		count_cache(core, MODEL_L1I, MODEL_READ, true);
 		hierarchy_fetch_miss(core, line);
 	} else if (unlikely(*tag & LINE_PREFETCHED)) {
@@ -155,34 +160,43 @@ static void fetch_line(struct model_core *core, u64 line)
 	}
 }
 
-/* Not within the line of the last fetch. */
-__attribute__((noinline)) static void fetch_other(struct model_core *core, u64 first, u64 last)
+/* More than a line. */
+__attribute__((noinline)) static void fetch_several(struct model_core *core, u64 first, u64 last,
+						    u32 *near)
 {
 	struct found f;
 
-	if (core->parts & MODEL_CACHES) {
-		if (first == last || core->model->machine.memory.crossing == MACHINE_EACH) {
-			for (u64 line = first;; line += ~core->line_mask + 1) {
-				if (line + 1 != core->fetch_line)
-					fetch_line(core, line);
-				if (line == last)
-					break;
-			}
-		} else {
-			count_cache(core, MODEL_L1I, MODEL_READ, false);
-			if (!hierarchy_crossing(core, first, last, LINE_FETCH, &f))
-				count_cache(core, MODEL_L1I, MODEL_READ, true);
+	if (core->model->machine.memory.crossing == MACHINE_EACH) {
+		for (u64 line = first;; line += ~core->line_mask + 1) {
+			if (line + 1 != core->fetch_line)
+				fetch_line(core, line, near);
+			if (line == last)
+				break;
 		}
+	} else {
+		count_cache(core, MODEL_L1I, MODEL_READ, false);
+		if (!hierarchy_crossing(core, first, last, LINE_FETCH, &f))
+			count_cache(core, MODEL_L1I, MODEL_READ, true);
+	}
+}
+
+void fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near)
+{
+	if (core->parts & MODEL_CACHES) {
+		if (likely(first == last))
+			fetch_line(core, first, near);
+		else
+			fetch_several(core, first, last, near);
 	}
 	if (core->parts & MODEL_TLBS) {
-		u64 page = first & core->page_mask;
+		u64 page = first & core->page_mask, end = last & core->page_mask;
 
 		core->count[model_cache_counter(MODEL_ITLB, MODEL_READ, false)] += 1;
 		if (page + 1 != core->fetch_page)
 			tlb_lookup(core, MACHINE_ITLB, first, MODEL_READ);
-		if ((last & core->page_mask) != page)
+		if (unlikely(end != page))
 			tlb_lookup(core, MACHINE_ITLB, last, MODEL_READ);
-		core->fetch_page = (last & core->page_mask) + 1;
+		core->fetch_page = end + 1;
 	}
 	core->fetch_line = last + 1;
 }
@@ -190,7 +204,8 @@ __attribute__((noinline)) static void fetch_other(struct model_core *core, u64 f
 void model_fetch(struct model_core *core, u64 addr, u32 len)
 {
 	u64 first = addr & core->line_mask, last = (addr + len - (len > 0)) & core->line_mask;
+	u32 near = 0;
 
 	if (unlikely(first + 1 != core->fetch_line || first != last))
-		fetch_other(core, first, last);
+		fetch_lines(core, first, last, &near);
 }

@@ -92,7 +92,7 @@ static void add_fetch(struct making *m, u64 pc, u32 len)
 	if (!(m->f->parts & (MODEL_CACHES | MODEL_TLBS)) || (first == last && first + 1 == m->line))
 		return;
 	m->line = last + 1;
-	add_op(m, OP_FETCH, pc, len);
+	add_op(m, OP_FETCH, first, 0)->target = last;
 }
 
 static void add_branch(struct making *m, u64 pc, u32 len, u8 kind, bool taken, u64 target)
@@ -290,7 +290,7 @@ void feed_path_take_in(struct feed *f, u32 site)
 
 /* What has been told of a path, of which the predictor has learned, in the form to be kept. */
 void feed_path_keep(struct feed *f, const struct model_core *core, u32 number,
-		    const struct feed_path *made)
+		    struct feed_path *made)
 {
 	const struct predictor *predictor = &core->predictor;
 	const struct feed_op *op = (const struct feed_op *)(made + 1), *end = op + made->nr_ops;

@@ -26,8 +26,9 @@ struct feed_op {
 	u16 size;  /* of an access */
 	u16 base, index;
 	u16 and_next;
-	u32 reserved;
-	u64 pc, target; /* of an access its displacement */
+	u32 near; /* of OP_FETCH: the way of the line, the last time */
+	/* Of an access `target` is its displacement; of OP_FETCH both are lines, the first and last. */
+	u64 pc, target;
 };
 
 /* An access that may have records. */
@@ -63,9 +64,9 @@ struct feed_path {
 	 */
 };
 
-static inline const struct feed_op *ops_of(const struct feed_path *p)
+static inline struct feed_op *ops_of(struct feed_path *p)
 {
-	return (const struct feed_op *)((const u8 *)(p + 1) + p->first_op * 8);
+	return (struct feed_op *)((u8 *)(p + 1) + p->first_op * 8);
 }
 
 /* Whether accesses and fetches are simulated. */
@@ -94,7 +95,7 @@ struct feed_path *feed_path_of(struct feed *f, u32 number);
 
 /* Keeps @made, of which the model has been told and the predictor has learned, if there is room. */
 void feed_path_keep(struct feed *f, const struct model_core *core, u32 number,
-		    const struct feed_path *made);
+		    struct feed_path *made);
 
 /* Branches of @site have gone both ways: paths that leave them out are made again. */
 void feed_path_take_in(struct feed *f, u32 site);

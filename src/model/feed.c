@@ -142,11 +142,16 @@ static void recorded_op(struct feed_thread *t, struct model_core *core, const st
 }
 
 static inline void tell_ops(struct feed *f, struct feed_thread *t, struct model_core *core,
-			    const struct feed_op *op, const struct feed_op *end, const u64 *slots)
+			    struct feed_op *op, const struct feed_op *end, const u64 *slots)
 {
 	for (; op < end; op++) {
+		/* With records nothing else is kept. */
+		if (likely(op->kind == OP_FETCH)) {
+			if (op->pc + 1 != core->fetch_line || op->pc != op->target)
+				fetch_lines(core, op->pc, op->target, &op->near);
+			continue;
+		}
 		switch (op->kind) {
-		case OP_FETCH: model_fetch(core, op->pc, op->len); break;
 		case OP_BRANCH: branch(f, core, op); break;
 		case OP_OPEN:
 			t->open = op->branch;
@@ -168,10 +173,9 @@ static inline void tell_ops(struct feed *f, struct feed_thread *t, struct model_
 
 /* A path of which not everything was filtered out. */
 __attribute__((noinline)) static void tell_records(struct feed *f, struct feed_thread *t,
-						   struct model_core *core,
-						   const struct feed_path *p)
+						   struct model_core *core, struct feed_path *p)
 {
-	const struct feed_op *op = ops_of(p), *next = op, *end = op + p->nr_ops;
+	struct feed_op *op = ops_of(p), *next = op, *end = op + p->nr_ops;
 	const struct feed_access *a = (const struct feed_access *)end;
 
 	/* Those of a path that is not described. */
@@ -219,7 +223,7 @@ __attribute__((noinline)) static void tell_records(struct feed *f, struct feed_t
 
 /* False: it is left out, since slots are missing. */
 static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core *core,
-			const struct feed_path *p)
+			struct feed_path *p)
 {
 	const u64 *slots = t->next;
 
@@ -230,7 +234,7 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 	t->next = slots + p->nr_slots;
 	close_branch(t, core, p->pc);
 	if (p->branches.nr)
-		model_path_branches(core, (struct path_branches *)&p->branches, p + 1);
+		model_path_branches(core, &p->branches, p + 1);
 	if (t->record < t->record_end && path_record_word(t->record, t->trace) <= t->word) {
 		tell_records(f, t, core, p);
 	} else {
@@ -249,18 +253,18 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 }
 
 /* The path of that number as it is kept; NULL: it is not. */
-static inline const struct feed_path *lookup(const struct feed *f, u32 number)
+static inline struct feed_path *lookup(struct feed *f, u32 number)
 {
 	u32 at = f->at[number];
 
-	return likely(at) ? (const struct feed_path *)(f->room + (at - 1) * 8ull) : NULL;
+	return likely(at) ? (struct feed_path *)(f->room + (at - 1) * 8ull) : NULL;
 }
 
 /* A path that is not kept. */
 __attribute__((noinline)) static void take_other(struct feed *f, struct feed_thread *t,
 						 struct model_core *core, u32 number)
 {
-	const struct feed_path *p = number >= PATH_FIRST ? feed_path_of(f, number) : NULL;
+	struct feed_path *p = number >= PATH_FIRST ? feed_path_of(f, number) : NULL;
 
 	if (p) {
 		if (tell(f, t, core, p))
@@ -277,7 +281,7 @@ __attribute__((noinline)) static void take_other(struct feed *f, struct feed_thr
 static inline void take_path(struct feed *f, struct feed_thread *t, struct model_core *core,
 			     u32 number)
 {
-	const struct feed_path *p = lookup(f, number);
+	struct feed_path *p = lookup(f, number);
 
 	if (likely(p))
 		tell(f, t, core, p);
@@ -336,8 +340,7 @@ static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_cor
 static void take_part(struct feed *f, struct feed_thread *t, struct model_core *core, u32 block,
 		      u32 from, u32 upto)
 {
-	const struct feed_path *p = from < upto ? feed_path_make(f, block, from, upto, false)
-						: NULL;
+	struct feed_path *p = from < upto ? feed_path_make(f, block, from, upto, false) : NULL;
 
 	if (p)
 		tell(f, t, core, p);

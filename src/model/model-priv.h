@@ -28,6 +28,7 @@ struct stride {
 struct model_core {
 	/* What nearly every access touches comes first. */
 	u64 fetch_line, fetch_page; /* of the last fetch, + 1; 0: there was none */
+	u64 data_page; /* likewise of the last look into the TLB for data; 0 with huge pages */
 	u32 parts;
 	u32 page_shift;
 	u64 line_mask;
@@ -105,6 +106,12 @@ static inline void lose_front(struct model_core *core, u32 cycles)
 {
 	core->stalled_front += cycles;
 }
+
+/*
+ * access.c. Fetches lines @first to @last, which are not just that of the last fetch; *near: the way
+ * of a line, from the last time.
+ */
+void fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near);
 
 /* tlb.c. Looks the page of @addr up; counts a miss for @op. */
 enum model_tlb_source tlb_lookup(struct model_core *core, enum machine_tlb_id id, u64 addr, u32 op);
