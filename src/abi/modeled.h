@@ -11,8 +11,11 @@
 
 #include "abi/refusal-list.h"
 
-/* Offset in the segment of a u32, atomic: enum model_part. */
+/* Offset in the segment of a u32, atomic: enum model_part, and MODEL_EACH. */
 #define MODEL_PARTS_IN 19456u
+
+/* Somebody samples: what is told to the model is told one by one, and nothing is left out. */
+#define MODEL_EACH 16u
 
 /* Do runtimes feed a model with what they execute? If not, sessions behave as without a machine. */
 #define MODEL_IS_FED 1

@@ -67,10 +67,15 @@ enum trace_wants {
 	 * somebody is told of at once, by a signal or a wakeup, or that stop after some overflows.
 	 */
 	TRACE_WANT_ANSWER = 8,
-	TRACE_WANT_SUMS = 16, /* of all quantities; else only of the event's */
+	TRACE_WANT_SUMS = 16, /* of all quantities, and of a model; else only of the event's */
 	/* By the kernel, which refuses perf events: the thread is to set itself a timer. */
 	TRACE_WANT_TIMER = 32,
 	TRACE_WANT_SAMPLE = 64, /* of occurrences: what a sample has besides */
+	/*
+	 * Of what a model counts, which is known late: registers, or what follows from them. So the
+	 * thread is to look more often when the event is near.
+	 */
+	TRACE_WANT_REGS = 128,
 };
 
 #define TRACE_CALLS 512u /* system calls have lower numbers */
@@ -129,6 +134,8 @@ enum trace_branch_type {
 
 /* As the quantity of an event that the kernel stops the thread for: it has no deadline. */
 #define TRACE_BY_KERNEL METER_QUANTITIES
+/* + enum model_counter: what a model counts, meter.modeled[]. It has no deadline either. */
+#define TRACE_MODELED 64u
 /* attr.sig_data of the kernel's events, and so si_perf_data of their signals; of page faults */
 #define TRACE_SIG_DATA  0x616e797065726600ull
 #define TRACE_SIG_FAULT 0x616e797065726601ull
@@ -224,6 +231,19 @@ enum trace_sample_flags {
 	TRACE_SAMPLE_LATE = 1, /* the deadline had passed when it was set; ip is pc */
 	/* Of a stop: behind a return, whose writes are the translator's. */
 	TRACE_STOP_RETURNED = 2,
+	/* Of what a model counts: `hit` is filled in, and registers are those of a bit later. */
+	TRACE_SAMPLE_MODELED = 4,
+};
+
+/* What has made a modeled event reach its period. */
+struct trace_modeled {
+	u64 count; /* of meter.modeled[], behind it */
+	u64 addr;
+	u32 latency;
+	u8 kind;                       /* enum feed_hit_kind */
+	u8 source, tlb, snoop, misses; /* as in struct model_access */
+	u8 locked;                     /* the instruction is atomic */
+	u8 reserved[6];
 };
 
 struct trace_sample {
@@ -240,9 +260,12 @@ struct trace_sample {
 	u32 nr_branches;
 	u32 stack_size; /* bytes of stack in the entry, a multiple of 8 */
 	u32 stack_used; /* those that could be read */
-			/*
-	 * Then: u64 chain[nr_chain], without pc, innermost first; struct trace_branch
-	 * branch[nr_branches], the last one first; the stack.
+	struct trace_modeled hit;
+	u32 nr_modeled; /* with TRACE_WANT_SUMS, if there is a model: METER_MODELED */
+	u32 reserved;
+	/*
+	 * Then: u64 modeled[nr_modeled], as in the meter; u64 chain[nr_chain], without pc,
+	 * innermost first; struct trace_branch branch[nr_branches], the last one first; the stack.
 	 */
 };
 
@@ -274,9 +297,9 @@ struct trace_hit {
 	 */
 };
 
-#define TRACE_ENTRY_MAX                                                             \
-	(sizeof(struct trace_hit) + sizeof(struct trace_sample) + TRACE_CHAIN * 8 + \
-	 TRACE_LBR * sizeof(struct trace_branch) + TRACE_STACK)
+#define TRACE_ENTRY_MAX                                                               \
+	(sizeof(struct trace_hit) + sizeof(struct trace_sample) + METER_MODELED * 8 + \
+	 TRACE_CHAIN * 8 + TRACE_LBR * sizeof(struct trace_branch) + TRACE_STACK)
 
 _Static_assert(sizeof(struct trace) <= TRACE_HEAD, "the head of a trace");
 _Static_assert(2 * TRACE_ENTRY_MAX <= TRACE_RING, "a ring holds the largest entry");

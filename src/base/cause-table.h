@@ -294,7 +294,8 @@ CAUSE(MODEL_CELL, UNSUPPORTED, NONE,
       "cache event {x0} is nothing that happens in the model of {s0}: instructions and translations "
       "of them are not written, and TLBs, predictors and nodes have no prefetches")
 CAUSE(MODEL_SAMPLES, UNSUPPORTED, SAMPLE_INSTRUCTIONS,
-      "event {x0} is counted by the model of {s0}, which does not sample")
+      "event {x0} is counted by the model of {s0} as a sum of several things, and that is not "
+      "sampled")
 CAUSE(VIRTUAL_RAW_FIELDS, UNSUPPORTED, NONE,
       "raw code {x0}: edge, inv and cmask count cycles, which the virtual PMU does not see")
 CAUSE(VIRTUAL_RAW, UNSUPPORTED, NONE,

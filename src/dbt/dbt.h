@@ -205,7 +205,10 @@ struct dbt_thread {
 	struct dbt_deadline deadline;
 	struct path_correction correction;
 	u64 trace_start; /* what ops.trace_map() gave */
+	u64 trace_begin; /* in it, where what has not been handed over begins */
 	u64 trace_at;    /* address of the next word of the trace; 0: nothing has been traced */
+	/* Words after which it is handed over; 0: when it is full. Set by ops.trace(). */
+	u32 trace_room;
 	u64 slots_start; /* what ops.slots_map() gave */
 	u64 slots_at;    /* address of the first slot of the path that the thread is on */
 	struct dbt_filtering filter; /* and with it both are of records */

@@ -155,7 +155,22 @@ static void add_extra(struct dbt_thread *t, u64 key, s64 count, u32 n)
 
 static u32 *trace_of(const struct dbt_thread *t)
 {
-	return (u32 *)t->trace_start;
+	return (u32 *)t->trace_begin;
+}
+
+static u64 trace_end(const struct dbt_thread *t)
+{
+	return t->trace_start + PATH_TRACE_SIZE;
+}
+
+/* Where words go next; there is room for @n at least. */
+static void set_begin(struct dbt_thread *t, u32 n)
+{
+	u64 room = t->trace_room < n ? n : t->trace_room;
+
+	t->trace_begin = t->trace_start;
+	if (t->trace_room && room < PATH_TRACE_SIZE / 4)
+		t->trace_begin = trace_end(t) - room * 4;
 }
 
 void path_trace_begin(struct dbt_thread *t)
@@ -168,8 +183,10 @@ void path_trace_begin(struct dbt_thread *t)
 		arch_filter_begin(t);
 	if (!t->trace_start)
 		t->trace_start = cache.ops.trace_map(t);
-	if (!t->trace_at)
-		t->trace_at = t->trace_start;
+	if (!t->trace_at) {
+		set_begin(t, 1);
+		t->trace_at = t->trace_begin;
+	}
 }
 
 void dbt_filter(u32 shift, u32 sets)
@@ -193,11 +210,12 @@ static void keep_records(struct dbt_thread *t, u32 n)
 	struct path_record *to = (struct path_record *)t->slots_start;
 	const struct path_record *end = (const struct path_record *)t->slots_at, *r = end;
 
-	while (r > to && path_record_word(r - 1, t->trace_start) >= (s32)n)
+	while (r > to && path_record_word(r - 1, t->trace_begin) >= (s32)n)
 		r--;
+	set_begin(t, 1);
 	for (; r < end; r++, to++) {
 		*to = *r;
-		to->at = (u32)t->trace_start;
+		to->at = (u32)t->trace_begin;
 	}
 	t->slots_at = (u64)to;
 }
@@ -208,11 +226,11 @@ void path_records_drop(struct dbt_thread *t, u32 insn, bool counted)
 
 	if (!(cache.mask & DBT_MASK_FILTER) || !t->trace_at)
 		return;
-	word = (s32)((t->trace_at - t->trace_start) / 4) - counted;
+	word = (s32)((t->trace_at - t->trace_begin) / 4) - counted;
 	while (t->slots_at > t->slots_start) {
 		const struct path_record *last = (const struct path_record *)t->slots_at - 1;
 
-		if (path_record_word(last, t->trace_start) != word || path_record_insn(last) < insn)
+		if (path_record_word(last, t->trace_begin) != word || path_record_insn(last) < insn)
 			break;
 		t->slots_at = (u64)last;
 	}
@@ -223,25 +241,26 @@ void path_records_drop(struct dbt_thread *t, u32 insn, bool counted)
 static void hand_over(struct dbt_thread *t, u32 n)
 {
 	cache.ops.trace(t, trace_of(t), n);
-	if (t->slots_at == t->slots_start)
+	if (t->slots_at == t->slots_start) {
+		set_begin(t, 1);
 		return;
+	}
 	if (cache.mask & DBT_MASK_FILTER) {
 		keep_records(t, n);
 		return;
 	}
+	set_begin(t, 1);
 	memmove((void *)t->slots_start, (const void *)t->slots_at, PATH_SLOTS_MAX * 8);
 	t->slots_at = t->slots_start;
 }
 
 u64 path_trace_full(struct dbt_thread *t, u64 addr)
 {
-	u64 start = (u64)trace_of(t);
-
-	if (!(cache.mask & DBT_MASK_TRACE) || !start || addr != start + PATH_TRACE_SIZE)
+	if (!(cache.mask & DBT_MASK_TRACE) || !t->trace_start || addr != trace_end(t))
 		return 0;
-	hand_over(t, PATH_TRACE_SIZE / 4);
-	t->trace_at = start;
-	return start;
+	hand_over(t, (u32)((addr - t->trace_begin) / 4));
+	t->trace_at = t->trace_begin;
+	return t->trace_at;
 }
 
 u64 path_records_full(struct dbt_thread *t, u64 addr)
@@ -250,8 +269,8 @@ u64 path_records_full(struct dbt_thread *t, u64 addr)
 
 	if (!(cache.mask & DBT_MASK_FILTER) || !t->slots_start || addr != end)
 		return 0;
-	hand_over(t, (u32)((t->trace_at - t->trace_start) / 4));
-	t->trace_at = t->trace_start;
+	hand_over(t, (u32)((t->trace_at - t->trace_begin) / 4));
+	t->trace_at = t->trace_begin;
 	return t->slots_at;
 }
 
@@ -271,10 +290,12 @@ static void trace(struct dbt_thread *t, u32 a, u32 b, u32 c, u32 n)
 
 	if (!(cache.mask & DBT_MASK_TRACE) || !t->trace_start)
 		return;
-	if (t->trace_at + PATH_TRACE_ENTRY * 4 > (u64)trace_of(t) + PATH_TRACE_SIZE)
+	if (t->trace_at + PATH_TRACE_ENTRY * 4 > trace_end(t))
 		dbt_trace_flush(t);
-	if (!t->trace_at)
-		t->trace_at = t->trace_start;
+	if (!t->trace_at) {
+		set_begin(t, PATH_TRACE_ENTRY);
+		t->trace_at = t->trace_begin;
+	}
 	to = (u32 *)t->trace_at;
 	to[0] = a;
 	to[1] = b;

@@ -66,6 +66,38 @@ static u32 slots_before(const struct described *d, u32 insn)
 	return n;
 }
 
+/* Moves from one instruction of a block to the next. */
+struct insn_walk {
+	u32 insn, frag;
+	u64 pc;
+};
+
+static void walk_begin(struct insn_walk *w, const struct described *d)
+{
+	struct path_frag at;
+
+	__builtin_memcpy(&at, d->frags, sizeof(at));
+	*w = (struct insn_walk){.pc = at.pc};
+}
+
+/* Several may begin with the same instruction, all but the last being empty. */
+static void walk_to_frag(struct insn_walk *w, const struct described *d)
+{
+	struct path_frag next;
+
+	for (; w->frag + 1 < d->head.nr_frags; w->frag++) {
+		__builtin_memcpy(&next, d->frags + (w->frag + 1) * sizeof(next), sizeof(next));
+		if (next.first != w->insn)
+			break;
+		w->pc = next.pc;
+	}
+}
+
+static void walk_on(struct insn_walk *w, const struct described *d)
+{
+	w->pc += d->insns[w->insn++] & 15;
+}
+
 /* A path being worked out. */
 struct making {
 	const struct feed *f;
@@ -92,7 +124,7 @@ static void add_fetch(struct making *m, u64 pc, u32 len)
 	if (!(m->f->parts & (MODEL_CACHES | MODEL_TLBS)) || (first == last && first + 1 == m->line))
 		return;
 	m->line = last + 1;
-	add_op(m, OP_FETCH, first, 0)->target = last;
+	add_op(m, OP_FETCH, first, (u32)(pc - first))->target = last;
 }
 
 static void add_branch(struct making *m, u64 pc, u32 len, u8 kind, bool taken, u64 target)
@@ -196,10 +228,9 @@ static void add_cost(struct making *m, const u8 *at)
 struct feed_path *feed_path_make(struct feed *f, u32 block, u32 from, u32 upto, bool taken)
 {
 	struct making m = {.f = f, .path = (struct feed_path *)f->made};
-	u32 frag = 0, target = 0, access = 0;
-	struct path_frag at, next;
+	u32 target = 0, access = 0;
 	struct described d;
-	u64 pc;
+	struct insn_walk w;
 
 	if (!see(f, block, &d) || from >= upto || upto > d.head.nr_insns)
 		return NULL;
@@ -207,22 +238,19 @@ struct feed_path *feed_path_make(struct feed *f, u32 block, u32 from, u32 upto, 
 	m.first_slot = slots_before(&d, from);
 	m.end_slot = slots_before(&d, upto);
 	*m.path = (struct feed_path){.insns = (u8)(upto - from),
+				     .block = block,
+				     .from = from,
 				     .nr_slots = (u16)(m.end_slot - m.first_slot)};
 	if (!has_memory(f))
 		m.path->nr_slots = 0;
-	__builtin_memcpy(&at, d.frags, sizeof(at));
-	pc = at.pc;
-	for (u32 i = 0; i < upto; i++) {
+	walk_begin(&w, &d);
+	for (; w.insn < upto; walk_on(&w, &d)) {
+		u32 i = w.insn;
 		u8 len = d.insns[i] & 15, kind = d.insns[i] >> 4;
-		u64 to = 0;
+		u64 to = 0, pc;
 
-		/* Several may begin with the same instruction, all but the last being empty. */
-		for (; frag + 1 < d.head.nr_frags; frag++) {
-			__builtin_memcpy(&next, d.frags + (frag + 1) * sizeof(next), sizeof(next));
-			if (next.first != i)
-				break;
-			pc = next.pc;
-		}
+		walk_to_frag(&w, &d);
+		pc = w.pc;
 		if (path_insn_is_direct(kind)) {
 			if (target == d.head.nr_targets)
 				return NULL;
@@ -246,10 +274,42 @@ struct feed_path *feed_path_make(struct feed *f, u32 block, u32 from, u32 upto, 
 			if (path_insn_is_direct(kind) || i + 1 == upto)
 				add_branch(&m, pc, len, kind, taken && i + 1 == upto, to);
 		}
-		pc += len;
 	}
 	m.path->ticks = (u32)cost_ticks(&m.cost, model_machine(f->model));
 	return m.path;
+}
+
+u64 feed_path_pc(const struct feed *f, const struct feed_path *p, u32 insn)
+{
+	struct described d;
+	struct insn_walk w;
+
+	if (!see(f, p->block, &d) || p->from + insn >= d.head.nr_insns)
+		return 0;
+	walk_begin(&w, &d);
+	for (;; walk_on(&w, &d)) {
+		walk_to_frag(&w, &d);
+		if (w.insn == p->from + insn)
+			return w.pc;
+	}
+}
+
+bool feed_path_is_atomic(const struct feed *f, const struct feed_path *p, u64 pc)
+{
+	struct described d;
+	struct insn_walk w;
+	u16 cost;
+
+	if (!see(f, p->block, &d) || !d.head.traced)
+		return false;
+	walk_begin(&w, &d);
+	for (; w.insn < d.head.nr_insns; walk_on(&w, &d)) {
+		walk_to_frag(&w, &d);
+		__builtin_memcpy(&cost, d.costs + w.insn * sizeof(cost), sizeof(cost));
+		if (w.pc == pc && w.insn >= p->from)
+			return (cost & 0xff) == COST_ATOMIC;
+	}
+	return false;
 }
 
 /* The path of that number as it is made; NULL: it is not described. */
@@ -304,6 +364,14 @@ void feed_path_keep(struct feed *f, const struct model_core *core, u32 number,
 
 	if (!room_for(f))
 		return;
+	if (f->each) {
+		u64 size = sizeof(*made) + made->nr_ops * sizeof(*op);
+
+		__builtin_memcpy(f->room + f->used, made, size);
+		f->at[number] = (u32)(f->used / 8) + 1;
+		f->used += size;
+		return;
+	}
 	for (const struct feed_op *o = op; o < end; o++) {
 		if (o->kind != OP_BRANCH)
 			continue;

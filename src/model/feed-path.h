@@ -20,7 +20,7 @@ enum feed_op_kind {
 
 struct feed_op {
 	u8 kind;   /* enum feed_op_kind */
-	u8 len;    /* bytes of the instruction */
+	u8 len;    /* bytes of the instruction; of OP_FETCH where in its line it begins */
 	u8 branch; /* enum model_branch_kind; of OP_ACCESS enum path_access_kind */
 	u8 taken;  /* of OP_ACCESS enum path_access_flags, | scale << 4 */
 	u16 size;  /* of an access */
@@ -57,6 +57,8 @@ struct feed_path {
 	u16 first_op; /* behind the head, in units of 8 bytes */
 	u16 nr_accesses;
 	u16 loads, stores; /* that may have records */
+	u32 block;         /* where it is described: from instruction `from` of it on */
+	u32 from;
 	struct path_branches branches;
 	/*
 	 * Then what goes with these; struct feed_op op[nr_ops]; struct feed_access[nr_accesses],
@@ -90,6 +92,12 @@ static inline struct feed_access access_of(const struct feed_op *op)
  */
 struct feed_path *feed_path_make(struct feed *f, u32 block, u32 from, u32 upto, bool taken);
 
+/* Where its instruction @insn begins; 0: it is not described any more. */
+u64 feed_path_pc(const struct feed *f, const struct feed_path *p, u32 insn);
+
+/* Whether its instruction at @pc is atomic. */
+bool feed_path_is_atomic(const struct feed *f, const struct feed_path *p, u64 pc);
+
 /* The path of that number, likewise. */
 struct feed_path *feed_path_of(struct feed *f, u32 number);
 
@@ -99,5 +107,17 @@ void feed_path_keep(struct feed *f, const struct model_core *core, u32 number,
 
 /* Branches of @site have gone both ways: paths that leave them out are made again. */
 void feed_path_take_in(struct feed *f, u32 site);
+
+/*
+ * feed-watch.c. Something has been told of a thread that watches: a branch, an access of enum
+ * path_access_kind, a fetch, an instruction's cost. Of a path's cost it does that itself.
+ */
+void feed_watch_branch(struct feed_thread *t, const struct model_core *core, u64 ip, u64 target);
+void feed_watch_access(struct feed_thread *t, const struct model_core *core, u8 kind, u64 ip,
+		       u64 addr, struct model_access access);
+void feed_watch_fetch(struct feed_thread *t, const struct model_core *core, u64 pc);
+void feed_watch_insn(struct feed_thread *t, const struct model_core *core, u64 pc);
+void feed_watch_work(const struct feed *f, struct feed_thread *t, struct model_core *core,
+		     const struct feed_path *p);
 
 #endif

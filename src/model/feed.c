@@ -9,6 +9,8 @@ static inline void close_branch(struct feed_thread *t, struct model_core *core, 
 		return;
 	model_branch(core, t->open_pc, t->open_next, (enum model_branch_kind)t->open, true, pc);
 	t->open = 0;
+	if (unlikely(t->watching))
+		feed_watch_branch(t, core, t->open_pc, pc);
 }
 
 static u64 address(const struct feed_thread *t, const struct feed_op *op, const u64 *slots)
@@ -29,19 +31,24 @@ static u64 address(const struct feed_thread *t, const struct feed_op *op, const 
 	return a;
 }
 
-static void access(struct model_core *core, const struct feed_op *op, u64 addr)
+static void access(struct feed_thread *t, struct model_core *core, const struct feed_op *op,
+		   u64 addr)
 {
+	struct model_access a = {0};
+
 	switch (op->branch) {
 	case PATH_LOAD:
-	case PATH_LOADS: model_load(core, op->pc, addr, op->size); break;
+	case PATH_LOADS: a = model_load(core, op->pc, addr, op->size); break;
 	case PATH_STORE:
-	case PATH_STORES: model_store(core, op->pc, addr, op->size); break;
+	case PATH_STORES: a = model_store(core, op->pc, addr, op->size); break;
 	default: model_prefetch(core, addr);
 	}
+	if (unlikely(t->watching))
+		feed_watch_access(t, core, op->branch, op->pc, addr, a);
 }
 
 /* A repeated string instruction, by what it has done to the registers that go over the strings. */
-static void string(const struct feed_thread *t, struct model_core *core, const struct feed_op *op,
+static void string(struct feed_thread *t, struct model_core *core, const struct feed_op *op,
 		   const u64 *slots)
 {
 	u64 moved = slots[op->index] - (slots[op->base] + op->target), step = op->size;
@@ -57,9 +64,9 @@ static void string(const struct feed_thread *t, struct model_core *core, const s
 	at[0] = address(t, op, slots);
 	at[1] = op->and_next ? address(t, op + 1, slots) : 0;
 	for (; n; n--, at[0] += step, at[1] += step) {
-		access(core, op, at[0]);
+		access(t, core, op, at[0]);
 		if (op->and_next)
-			access(core, op + 1, at[1]);
+			access(t, core, op + 1, at[1]);
 	}
 }
 
@@ -122,14 +129,13 @@ static void recorded(struct feed_thread *t, struct model_core *core, const struc
 		return;
 	switch (a->kind) {
 	case PATH_LOAD:
-		model_load(core, a->pc, r->addr, a->size);
-		t->loads--;
-		break;
 	case PATH_STORE:
-		model_store(core, a->pc, r->addr, a->size);
-		t->stores--;
+	case PATH_PREFETCH:
+		t->loads -= a->kind == PATH_LOAD;
+		t->stores -= a->kind == PATH_STORE;
+		access(t, core, &(struct feed_op){.branch = a->kind, .size = a->size, .pc = a->pc},
+		       r->addr);
 		break;
-	case PATH_PREFETCH: model_prefetch(core, r->addr); break;
 	default: recorded_strings(t, core, a, r, next);
 	}
 }
@@ -164,9 +170,34 @@ static inline void tell_ops(struct feed *f, struct feed_thread *t, struct model_
 		case OP_STORE:
 			model_store(core, op->pc, slots[op->base] + op->target, op->size);
 			break;
-		case OP_ACCESS: access(core, op, address(t, op, slots)); break;
+		case OP_ACCESS: access(t, core, op, address(t, op, slots)); break;
 		case OP_RECORDED: recorded_op(t, core, op); break;
 		default: string(t, core, op, slots); op += op->and_next;
+		}
+	}
+}
+
+/* tell_ops() for a thread that watches. */
+__attribute__((noinline)) static void tell_watched(struct feed *f, struct feed_thread *t,
+						   struct model_core *core, struct feed_op *op,
+						   const struct feed_op *end, const u64 *slots)
+{
+	for (; op < end; op++) {
+		switch (op->kind) {
+		case OP_FETCH:
+			if (op->pc + 1 != core->fetch_line || op->pc != op->target)
+				fetch_lines(core, op->pc, op->target, &op->near);
+			feed_watch_fetch(t, core, op->pc + op->len);
+			break;
+		case OP_BRANCH:
+			branch(f, core, op);
+			feed_watch_branch(t, core, op->pc, op->target);
+			break;
+		case OP_LOAD:
+		case OP_STORE: access(t, core, op, slots[op->base] + op->target); break;
+		default:
+			tell_ops(f, t, core, op, op + 1, slots);
+			op += op->kind == OP_STRING && op->and_next;
 		}
 	}
 }
@@ -213,7 +244,10 @@ __attribute__((noinline)) static void tell_records(struct feed *f, struct feed_t
 				t->record++;
 		}
 	}
-	tell_ops(f, t, core, next, end, NULL);
+	if (unlikely(t->watching))
+		tell_watched(f, t, core, next, end, NULL);
+	else
+		tell_ops(f, t, core, next, end, NULL);
 	/* Of a path that was taken in part there may be more. */
 	while (t->record < t->record_end && path_record_word(t->record, t->trace) <= t->word)
 		t->record++;
@@ -233,10 +267,18 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 	}
 	t->next = slots + p->nr_slots;
 	close_branch(t, core, p->pc);
+	if (unlikely(t->watching)) {
+		t->watching->feed = f;
+		t->watching->path = p;
+	}
 	if (p->branches.nr)
 		model_path_branches(core, &p->branches, p + 1);
 	if (t->record < t->record_end && path_record_word(t->record, t->trace) <= t->word) {
 		tell_records(f, t, core, p);
+	} else if (unlikely(t->watching)) {
+		tell_watched(f, t, core, ops_of(p), ops_of(p) + p->nr_ops, slots);
+		t->loads += p->loads;
+		t->stores += p->stores;
 	} else {
 		tell_ops(f, t, core, ops_of(p), ops_of(p) + p->nr_ops, slots);
 		t->loads += p->loads;
@@ -247,7 +289,10 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 		t->open_pc = p->open_pc;
 		t->open_next = p->open_pc + p->open_len;
 	}
-	if (f->parts & MODEL_CYCLES)
+	if (unlikely(t->watching)) {
+		feed_watch_work(f, t, core, p);
+		t->watching->path = NULL;
+	} else if (f->parts & MODEL_CYCLES)
 		model_work(core, p->insns, p->ticks);
 	return true;
 }
@@ -276,6 +321,8 @@ __attribute__((noinline)) static void take_other(struct feed *f, struct feed_thr
 	t->open = 0;
 	if (f->parts & MODEL_CYCLES && number < PATH_FIRST)
 		model_work(core, number, number * (u64)MACHINE_TICKS);
+	if (t->watching)
+		feed_watch_insn(t, core, 0);
 }
 
 static inline void take_path(struct feed *f, struct feed_thread *t, struct model_core *core,
@@ -365,6 +412,8 @@ static void take_insn(struct feed *f, struct feed_thread *t, struct model_core *
 		model_fetch(core, pc, 1);
 	if (f->parts & MODEL_CYCLES)
 		model_work(core, 1, f->system);
+	if (t->watching)
+		feed_watch_insn(t, core, pc);
 }
 
 static bool is_path(u32 word)
@@ -467,6 +516,8 @@ static void tell_hits(struct feed_thread *t, struct model_core *core)
 {
 	model_hits(core, t->loads, t->stores);
 	t->loads = t->stores = 0;
+	if (t->watching)
+		feed_watch_insn(t, core, 0);
 }
 
 static void take_words(struct feed *f, struct feed_thread *t, struct model_core *core,
@@ -498,7 +549,7 @@ static void take_words(struct feed *f, struct feed_thread *t, struct model_core 
 			stash_records(t, (s32)i);
 			return;
 		} else if (likely(is_path(words[i + 1]))) {
-			if (f->parts == MODEL_BRANCHES)
+			if (f->parts == MODEL_BRANCHES && !f->each)
 				i += take_branches(f, t, core, words + i, n - i);
 			if (i + 1 < n && is_path(words[i]) && is_path(words[i + 1]))
 				take_path(f, t, core, words[i++]);
@@ -525,7 +576,8 @@ void feed_settle(struct feed *f, struct feed_thread *t, struct model_core *core)
 	tell_hits(t, core);
 }
 
-void feed_init(struct feed *f, struct model *model, const struct path_space *space, u32 parts)
+void feed_init(struct feed *f, struct model *model, const struct path_space *space, u32 parts,
+	       bool each)
 {
 	const struct machine *m = model_machine(model);
 	struct cost cost = {0};
@@ -534,6 +586,7 @@ void feed_init(struct feed *f, struct model *model, const struct path_space *spa
 	f->model = model;
 	f->space = space;
 	f->parts = parts;
+	f->each = each;
 	f->line = m->memory.line;
 	f->system = cost_ticks(&cost, m);
 }

@@ -10,6 +10,7 @@
 #define MODEL_FEED_H
 
 #include "abi/path-trace.h"
+#include "model/feed-watch.h"
 #include "model/model.h"
 #include "model/predictor.h"
 
@@ -24,6 +25,7 @@ struct feed {
 	const struct path_space *space;
 	u32 parts;
 	u32 line;    /* bytes of a cache line */
+	bool each;   /* ops are kept one by one, as who watches needs them */
 	u64 used;    /* bytes of room[] */
 	u64 unknown; /* instructions whose path is not described; entries that make no sense */
 	u64 system;  /* ticks of an instruction that is of no path */
@@ -37,6 +39,8 @@ struct feed {
 /* Of one thread; all zero at first. */
 struct feed_thread {
 	u64 fs_base, gs_base; /* of the segments, for the words that come next */
+	struct feed_watching
+		*watching; /* NULL: nothing; likewise. `each` is set, or hits are late */
 
 	u32 pending; /* a path whose end the next entry may take back; 0: none */
 	u8 open;     /* enum model_branch_kind: a branch that goes to what comes next; 0: none */
@@ -63,8 +67,9 @@ struct feed_input {
 	u64 nr_slots, nr_records;
 };
 
-/* @space describes the paths; @model has been made with @parts. */
-void feed_init(struct feed *f, struct model *model, const struct path_space *space, u32 parts);
+/* @space describes the paths; @model has been made with @parts. @each: somebody may watch. */
+void feed_init(struct feed *f, struct model *model, const struct path_space *space, u32 parts,
+	       bool each);
 
 /* What comes next of the thread whose core that is. */
 void feed_words(struct feed *f, struct feed_thread *t, struct model_core *core,

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "abi/modeled.h"
 #include "base/check.h"
 #include "core/event/event.h"
 #include "pmu/counters.h"
@@ -25,7 +26,7 @@
 struct cpu_pmu_data {
 	struct source_pmu base;
 	struct cpu_pmu_config config;
-	u32 wanted[4]; /* how many open events need the part BIT(i) of the model */
+	u32 wanted[5]; /* how many open events need the part BIT(i) of the model, or MODEL_EACH */
 	struct cpu_sums sums;
 	struct pmu_file files[48];
 	char name_text[64], rdpmc_text[8], machine_text[64];
@@ -53,6 +54,8 @@ static struct cpu_pmu_data *data(struct pmu *pmu)
 #define RAW_UMASK     0x0000ff00ull
 #define RAW_MODIFIERS 0xff840000ull /* edge, inv, cmask */
 #define RAW_AMD_HIGH  0xf00000000ull
+
+#define WITH_ACCESS (PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT)
 
 static const char *const hardware_names[PERF_COUNT_HW_MAX] = {
 	"cpu-cycles",
@@ -256,6 +259,12 @@ static void want_parts(struct event *event, s32 by)
 	u32 before = 0, after = 0, parts;
 
 	parts = cpu_sum_parts(&cpu->sums, (u32)event->hw.what);
+	if (parts && event_is_sampling(event))
+		parts |= MODEL_EACH;
+	/* What is said of accesses is of both. */
+	if (parts & (MODEL_CACHES | MODEL_TLBS) && parts & MODEL_EACH &&
+	    event->attr.sample_type & WITH_ACCESS)
+		parts |= MODEL_CACHES | MODEL_TLBS;
 	for (u32 i = 0; i < ARRAY_SIZE(cpu->wanted); i++) {
 		before |= cpu->wanted[i] ? BIT(i) : 0;
 		cpu->wanted[i] += parts & BIT(i) ? (u32)by : 0;
@@ -265,7 +274,7 @@ static void want_parts(struct event *event, s32 by)
 		cpu->config.source->want(cpu->config.source->ctx, after);
 }
 
-_Static_assert(MODEL_PARTS == BIT(4) - 1, "cpu_pmu_data.wanted");
+_Static_assert(MODEL_PARTS + MODEL_EACH == BIT(5) - 1, "cpu_pmu_data.wanted");
 
 static void cpu_destroy(struct event *event)
 {

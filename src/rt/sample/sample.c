@@ -11,6 +11,8 @@
 #include "rt/task/path-pages.h"
 #include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
+#include "rt/task/simulate.h"
+#include "rt/task/traces.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
@@ -214,12 +216,14 @@ void sample_take_over(struct thread *t)
 	u64 sums[METER_QUANTITIES];
 	u32 seq = __atomic_load_n(&m->trace_seq, __ATOMIC_ACQUIRE), q;
 
+	modeled_leave(t);
 	if (!is_asked(t) || !make_sampler(t) || !copy_table(t, &seq)) {
 		t->sampling.seq = seq;
 		return;
 	}
 	s = sampler_of(t);
 	use_table(s, trace_of(t));
+	modeled_take_over(t);
 	/* Faults of ours would be samples. */
 	if (s->stop.period)
 		sys_madvise(s, MAPPED_SIZE, MADV_POPULATE_WRITE);
@@ -287,6 +291,10 @@ void sample_make(struct thread *t, struct trace_sample *sample, const struct tra
 	memcpy(sample->sums, sums, sizeof(sample->sums));
 	sample->pc = sample->ip = regs_pc(r);
 	regs_to_perf(r, sample->regs);
+	if (e->wants & TRACE_WANT_SUMS && simulate_counts(t, (u64 *)p)) {
+		sample->nr_modeled = METER_MODELED;
+		p += METER_MODELED * sizeof(u64);
+	}
 	if (e->wants & TRACE_WANT_CHAIN) {
 		sample->nr_chain = take_chain(r, (u64 *)p, (u32)min_u64(e->chain_max, TRACE_CHAIN));
 		p += sample->nr_chain * 8ull;
@@ -416,6 +424,8 @@ void sample_stop(struct thread *t)
 	u64 sums[METER_QUANTITIES] = {0};
 	bool returned = t->sampling.returned;
 
+	modeled_look(t);
+
 	t->sampling.returned = false;
 	/* Before the look at the clock: what comes later sets it again. */
 	__atomic_store_n(&t->sampling.stopped, false, __ATOMIC_RELAXED);
@@ -502,6 +512,9 @@ void sample_deadline(struct dbt_thread *dbt)
 	struct trace *trace = trace_of(t);
 	u64 sums[METER_QUANTITIES];
 
+	/* What the model makes of it belongs to the sample, perhaps. */
+	if (t->modeled.on)
+		traces_flush(t);
 	read_sums(t, sums);
 	for (u32 i = 0; i < s->nr; i++) {
 		const struct trace_event *e = &s->event[s->order[i]];
@@ -525,6 +538,8 @@ void sample_forked(struct thread *t)
 	places_forked(t);
 	sample_unmap(t);
 	memset(&t->sampling, 0, sizeof(t->sampling));
+	t->modeled.watching = NULL;
+	t->dbt.trace_room = 0;
 	lock_reset(&form.lock);
 	form.threads = 0;
 	if (!__atomic_load_n(&dbt_meter(&t->dbt)->trace_seq, __ATOMIC_RELAXED))

@@ -4,6 +4,7 @@
 
 #include "abi/trace.h"
 #include "rt/sample/cpu-timer.h"
+#include "rt/sample/modeled-samples.h"
 #include "rt/sample/trace-ring.h"
 #include "rt/task/thread.h"
 
@@ -32,6 +33,7 @@ struct sampler {
 	u32 nr_frames;
 	u64 returns[RETURN_PLACES]; /* where they return to, among the places of its memory */
 	u32 nr_returns;
+	struct modeled_watching modeled;
 	u8 entry[TRACE_ENTRY_MAX] __attribute__((aligned(8))); /* the one being made */
 };
 

@@ -350,6 +350,21 @@ static void deliver_fault(struct thread *t, const siginfo_t *info, struct uconte
 		deliver_notes(t, uc);
 }
 
+/*
+ * The translator wants this thread out of the cache, where it saw it a moment ago, or the session
+ * has set deadlines while it was running. A guest call
+ * that is interrupted has only just begun, so it is made again as it stands.
+ */
+static void handle_kick(struct thread *t, struct ucontext *uc)
+{
+	if (dbt_recover(&t->dbt, uc) != DBT_IN_RUNTIME)
+		return;
+	if (guest_call_was_interrupted(uc))
+		t->call_again = true;
+	if (sample_is_stale(t) || sample_is_stopped(t) || simulate_is_stale())
+		dbt_interrupt(&t->dbt);
+}
+
 static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontext *uc)
 {
 	u64 addr = (u64)info->si_addr, guest_addr = addr;
@@ -368,6 +383,10 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 	switch (dbt_fault(&t->dbt, uc, addr, write, &guest_addr)) {
 	case DBT_AT_BOUNDARY: deliver_fault(t, info, uc, guest_addr); return;
 	case DBT_RESUME:
+		/* The trace that it has handed over is to have a sample. */
+		if (t->modeled.watching && sample_is_stopped(t))
+			handle_kick(t, uc);
+		return;
 	case DBT_STEP: return;
 	case DBT_IN_RUNTIME: break;
 	}
@@ -415,21 +434,6 @@ static void debug_trap(struct thread *t, const siginfo_t *info, struct ucontext 
 	case DBT_RESUME: handle_note(t, info, uc); return;
 	case DBT_IN_RUNTIME: return;
 	}
-}
-
-/*
- * The translator wants this thread out of the cache, where it saw it a moment ago, or the session
- * has set deadlines while it was running. A guest call
- * that is interrupted has only just begun, so it is made again as it stands.
- */
-static void handle_kick(struct thread *t, struct ucontext *uc)
-{
-	if (dbt_recover(&t->dbt, uc) != DBT_IN_RUNTIME)
-		return;
-	if (guest_call_was_interrupted(uc))
-		t->call_again = true;
-	if (sample_is_stale(t) || sample_is_stopped(t) || simulate_is_stale())
-		dbt_interrupt(&t->dbt);
 }
 
 /* An event that the session has on this thread has stopped it (abi/trace.h). */

@@ -159,9 +159,10 @@ void stream_end(struct thread *t)
 void stream_rescue(struct thread *other)
 {
 	u64 at = __atomic_load_n(&other->dbt.trace_at, __ATOMIC_ACQUIRE);
-	u64 start = other->dbt.trace_start;
+	u64 start = other->dbt.trace_begin;
 
-	if (!other->stream || !start || at <= start || at > start + PATH_TRACE_SIZE ||
+	if (!other->stream || !start || at <= start ||
+	    at > other->dbt.trace_start + PATH_TRACE_SIZE ||
 	    __atomic_exchange_n(&other->stream_busy, 1, __ATOMIC_ACQUIRE))
 		return;
 	put_slots(other);

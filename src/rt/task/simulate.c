@@ -3,6 +3,7 @@
 #include "model/feed.h"
 #include "rt/arch.h"
 #include "rt/mm/region.h"
+#include "rt/sample/modeled-samples.h"
 #include "rt/sample/sample.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/process.h"
@@ -95,6 +96,84 @@ static void show(struct thread *t)
 	}
 }
 
+/*
+ * What the thread watches is in numbers of its meter, and for the model in those of its core, which
+ * another thread may have had before.
+ */
+static void watch_core(struct thread *t, bool of_core)
+{
+	struct feed_watching *w = t->modeled.feed->watching;
+	const u64 *shown = simulation->shown[t->modeled.core];
+	const u64 *counts = dbt_meter(&t->dbt)->modeled;
+
+	for (u32 i = 0; i < w->nr; i++) {
+		u64 more = counts[w->watch[i].counter] - shown[w->watch[i].counter];
+
+		w->watch[i].at += of_core ? 0 - more : more;
+	}
+}
+
+static void watch_begin(struct thread *t)
+{
+	struct modeled_watching *w = t->modeled.watching;
+
+	t->modeled.feed->watching = w && w->feed.nr ? &w->feed : NULL;
+	if (t->modeled.feed->watching)
+		watch_core(t, true);
+}
+
+/* Before what has been counted is shown; @hits had been found before. */
+static void watch_end(struct thread *t, u32 hits)
+{
+	struct feed_watching *w = t->modeled.feed->watching;
+	const u64 *shown = simulation->shown[t->modeled.core];
+	const u64 *counts = dbt_meter(&t->dbt)->modeled;
+
+	if (!w)
+		return;
+	watch_core(t, false);
+	for (; hits < w->nr_hits; hits++)
+		for (u32 i = 0; i < w->nr; i++)
+			if (w->watch[i].name == w->hit[hits].name)
+				w->hit[hits].count += counts[w->watch[i].counter] -
+						      shown[w->watch[i].counter];
+	if (w->nr_hits)
+		sample_stopped(t);
+}
+
+static u32 hits_of(const struct thread *t)
+{
+	return t->modeled.watching ? t->modeled.watching->feed.nr_hits : 0;
+}
+
+/* What is counted with a hit is shown when that has been told. */
+static void show_told(struct thread *t)
+{
+	if (!hits_of(t))
+		show(t);
+}
+
+static void count_all(struct thread *t, u64 *counts)
+{
+	const u64 *shown = simulation->shown[t->modeled.core];
+	const struct meter *m = dbt_meter(&t->dbt);
+
+	for (u32 i = 0; i < METER_MODELED; i++)
+		counts[i] = m->modeled[i];
+	for (u32 i = 0; i < MODEL_COUNTERS; i++)
+		counts[i] += model_count(core_of(t), (enum model_counter)i) - shown[i];
+}
+
+static void set_pace(struct thread *t, u32 n)
+{
+	u64 counts[METER_MODELED];
+
+	if (!t->modeled.feed->watching)
+		return;
+	count_all(t, counts);
+	t->dbt.trace_room = modeled_pace(t->modeled.watching, n, counts);
+}
+
 static void take_words(struct thread *t, const u32 *words, u32 n)
 {
 	const struct feed_input in = {
@@ -106,16 +185,21 @@ static void take_words(struct thread *t, const u32 *words, u32 n)
 		.nr_records = traces_filtered() ? (t->dbt.slots_at - t->dbt.slots_start) /
 							  sizeof(struct path_record)
 						: 0,
-		.trace = t->dbt.trace_start,
+		.trace = t->dbt.trace_begin,
 	};
 
 	lock_acquire(&lock, t->id, thread_gone);
 	if (is_in(t)) {
+		u32 hits = hits_of(t);
+
 		simulation->feed.space = paths_space();
 		arch_segments(&t->dbt, &t->modeled.feed->fs_base, &t->modeled.feed->gs_base);
+		watch_begin(t);
 		feed_words(&simulation->feed, t->modeled.feed, core_of(t), &in);
 		use_filter(t);
-		show(t);
+		watch_end(t, hits);
+		show_told(t);
+		set_pace(t, n);
 	}
 	lock_release(&lock, t->id);
 }
@@ -124,16 +208,40 @@ static void settle(struct thread *t)
 {
 	lock_acquire(&lock, t->id, thread_gone);
 	if (is_in(t)) {
+		u32 hits = hits_of(t);
+
+		watch_begin(t);
 		feed_settle(&simulation->feed, t->modeled.feed, core_of(t));
-		show(t);
+		watch_end(t, hits);
+		show_told(t);
 	}
+	lock_release(&lock, t->id);
+}
+
+bool simulate_counts(struct thread *t, u64 *counts)
+{
+	bool is;
+
+	lock_acquire(&lock, t->id, thread_gone);
+	is = simulation && t->modeled.on;
+	if (is)
+		count_all(t, counts);
+	lock_release(&lock, t->id);
+	return is;
+}
+
+void simulate_told(struct thread *t)
+{
+	lock_acquire(&lock, t->id, thread_gone);
+	if (simulation && t->modeled.on)
+		show(t);
 	lock_release(&lock, t->id);
 }
 
 static const struct trace_user model_user = {.words = take_words, .settle = settle};
 
 /* A model of the machine that we were told of; false if that is none, or without memory. */
-static bool make(u32 parts)
+static bool make(u32 parts, bool each)
 {
 	struct machine_mistake why;
 	struct machine machine;
@@ -148,19 +256,20 @@ static bool make(u32 parts)
 	if (!new)
 		return false;
 	new->size = size;
-	feed_init(&new->feed, model_init(new->model, &machine, MODEL_CORES, parts), NULL, parts);
+	feed_init(&new->feed, model_init(new->model, &machine, MODEL_CORES, parts), NULL, parts,
+		  each);
 	if (simulation)
 		region_unmap(simulation, simulation->size);
 	simulation = new;
 	return true;
 }
 
-static void trace_memory(const struct machine *m)
+static void trace_memory(const struct machine *m, bool each)
 {
 	u32 sets = model_filter_sets(m);
 
 	trace_use_memory();
-	if (sets)
+	if (sets && !each)
 		trace_use_filter((u32)__builtin_ctz(m->memory.line), sets);
 }
 
@@ -169,13 +278,16 @@ static bool take_parts(void)
 {
 	u32 wanted = __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
 	u32 parts = wanted & MODEL_PARTS;
+	bool each = wanted & MODEL_EACH;
 
 	simulated_parts = wanted;
-	if (!parts || (simulation && simulation->feed.parts == parts) || !make(parts))
+	if (!parts ||
+	    (simulation && simulation->feed.parts == parts && simulation->feed.each == each) ||
+	    !make(parts, each))
 		return false;
 	trace_use(&model_user);
 	if (parts & (MODEL_CACHES | MODEL_TLBS))
-		trace_memory(model_machine(simulation->feed.model));
+		trace_memory(model_machine(simulation->feed.model), each);
 	return true;
 }
 

@@ -35,6 +35,11 @@ static inline void simulate_look(struct thread *t)
 		simulate_take_over(t);
 }
 
+/* What @t has counted with the model, as in its meter; false: nothing. */
+bool simulate_counts(struct thread *t, u64 *counts);
+/* What it has found has been told: its meter says what it has counted. */
+void simulate_told(struct thread *t);
+
 /* @t is all that a fork has left of its process. */
 void simulate_forked(struct thread *t);
 /* @t ends, and leaves its core. */

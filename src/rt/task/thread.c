@@ -3,6 +3,7 @@
 
 #include "rt/arch.h"
 #include "rt/mm/region.h"
+#include "rt/sample/modeled-samples.h"
 #include "rt/sample/sample.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
@@ -107,6 +108,7 @@ void thread_loop(struct thread *t)
 		simulate_look(t);
 		stop = dbt_run(&t->dbt);
 		traces_flush(t);
+		modeled_look(t);
 
 		switch (stop) {
 		case DBT_SYSCALL:

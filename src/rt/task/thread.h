@@ -72,6 +72,7 @@ struct deterministic_task {
 };
 
 struct feed_thread;
+struct modeled_watching;
 struct perf;
 struct sampler;
 struct seccomp_filter;
@@ -166,6 +167,8 @@ struct thread {
 	/* rt/task/simulate.h; all 0 for a thread that no model has been fed with. */
 	struct {
 		struct feed_thread *feed;
+		/* rt/sample/modeled-samples.h; NULL: nobody samples what it counts. */
+		struct modeled_watching *watching;
 		u8 core;
 		bool on; /* the core is its own */
 	} modeled;

@@ -104,5 +104,5 @@ void traces_unmap(struct thread *t)
 		return;
 	limits_ours(0, GUARD);
 	region_unmap((void *)t->dbt.trace_start, MAPPED_SIZE);
-	t->dbt.trace_start = t->dbt.trace_at = 0;
+	t->dbt.trace_start = t->dbt.trace_begin = t->dbt.trace_at = 0;
 }

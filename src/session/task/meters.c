@@ -177,6 +177,14 @@ static u64 read_modeled(struct guest_thread *th, u32 counter)
 	return c->seen[counter] + c->before[counter];
 }
 
+void guest_thread_modeled_at(struct guest_thread *th, u32 counter, u64 count)
+{
+	if (!th->counts.modeled)
+		return;
+	(void)read_modeled(th, counter);
+	th->counts.modeled->seen[counter] = count;
+}
+
 u64 meters_read(void *ctx, struct task *task, u32 what)
 {
 	struct guest_thread *th = task_host(task);
@@ -195,11 +203,12 @@ void meters_want(void *ctx, u32 parts)
 {
 	struct session *s = ctx;
 	u32 *wanted = segment_model_parts(s->meters.segment);
-	u32 before = __atomic_fetch_or(wanted, parts & MODEL_PARTS, __ATOMIC_SEQ_CST);
+	u32 all = MODEL_PARTS | MODEL_EACH;
+	u32 before = __atomic_fetch_or(wanted, parts & all, __ATOMIC_SEQ_CST);
 	struct guest_process *p;
 	struct guest_thread *th;
 
-	if (!s->machine.version || !(parts & ~before & MODEL_PARTS))
+	if (!s->machine.version || !(parts & ~before & all))
 		return;
 	list_for_each_entry (p, &s->guests.processes, link)
 		list_for_each_entry (th, &p->threads, link) {

@@ -59,6 +59,12 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter);
 /* What @th has counted in the meter it has now. */
 u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q);
 
+/*
+ * For the instant @th has counted @count with @counter of a model, in the meter it has now; of
+ * others what stands there.
+ */
+void guest_thread_modeled_at(struct guest_thread *th, u32 counter, u64 count);
+
 /* What an event of these counts. */
 enum meter_quantity meters_quantity(enum cpu_what what);
 /* For struct pmu_source: how much of CPU_* @what the task has done. */

@@ -13,7 +13,7 @@
 struct deadline {
 	struct event *event; /* NULL: free */
 	u64 next, period;
-	u32 quantity; /* enum meter_quantity, or TRACE_BY_KERNEL */
+	u32 quantity; /* enum meter_quantity, TRACE_BY_KERNEL, or TRACE_MODELED and further */
 	u32 generation;
 
 	/* By the kernel: its event, which is there while the thread can be stopped; else -1. */

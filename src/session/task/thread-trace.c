@@ -20,7 +20,10 @@
 #include "session/task/trace-probes.h"
 
 #define NSEC_PER_SEC 1000000000ull
-#define SHORTEST_NS  10000u /* of a clock's period [SW-00] */
+#define WITH_REGS                                                                 \
+	(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER | PERF_SAMPLE_REGS_USER | \
+	 PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_BRANCH_STACK)
+#define SHORTEST_NS 10000u /* of a clock's period [SW-00] */
 
 struct thread_trace *trace_of_thread(struct guest_thread *th)
 {
@@ -128,8 +131,10 @@ u32 deadline_wants(const struct deadline *d)
 	u32 wants = trace_parts(d->event);
 
 	if (attr->sample_type & PERF_SAMPLE_READ ||
-	    (d->quantity != METER_INSTRUCTIONS && d->quantity != TRACE_BY_KERNEL))
+	    (d->quantity != METER_INSTRUCTIONS && d->quantity < METER_QUANTITIES))
 		wants |= TRACE_WANT_SUMS;
+	if (d->quantity >= TRACE_MODELED && attr->sample_type & WITH_REGS)
+		wants |= TRACE_WANT_REGS;
 	/* What the kernel counts is read when the entry is. */
 	if (attr->sample_type & PERF_SAMPLE_READ && d->quantity == TRACE_BY_KERNEL)
 		wants |= TRACE_WANT_ANSWER;
@@ -206,6 +211,16 @@ static u32 when_to_wake(const struct thread_trace *tt)
 	return probes_are_sampled(&tt->probes, tt->trace) ? 1 : TRACE_RING / 2;
 }
 
+/* In what its meter says. */
+static u64 first_stop(const struct guest_thread *th, const struct deadline *d)
+{
+	if (d->quantity < METER_QUANTITIES)
+		return d->next - th->counts.before[d->quantity];
+	if (d->quantity >= TRACE_MODELED && th->counts.modeled)
+		return d->next - th->counts.modeled->before[d->quantity - TRACE_MODELED];
+	return 0;
+}
+
 /* Tells the thread all its deadlines. */
 static void tell(struct thread_trace *tt)
 {
@@ -232,9 +247,7 @@ static void tell(struct thread_trace *tt)
 			continue;
 		}
 		*e = (struct trace_event){
-			.next = d->quantity < METER_QUANTITIES
-					? d->next - th->counts.before[d->quantity]
-					: 0,
+			.next = first_stop(th, d),
 			.period = d->period,
 			.generation = d->generation,
 			.quantity = d->quantity,
@@ -266,6 +279,12 @@ static struct deadline *deadline_of(struct thread_trace *tt, const struct event 
 	return NULL;
 }
 
+static u32 quantity_of(u32 what)
+{
+	return what >= CPU_MODELED ? TRACE_MODELED + what - CPU_MODELED
+				   : (u32)meters_quantity((enum cpu_what)what);
+}
+
 void trace_arm(void *ctx, struct event *event, struct task *task, u32 what, u64 next, u64 period)
 {
 	struct guest_thread *th = task_host(task);
@@ -281,7 +300,7 @@ void trace_arm(void *ctx, struct event *event, struct task *task, u32 what, u64 
 	*d = (struct deadline){.event = event,
 			       .next = next,
 			       .period = period,
-			       .quantity = meters_quantity((enum cpu_what)what),
+			       .quantity = quantity_of(what),
 			       .generation = ++tt->generation};
 	tell(tt);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "pmu/source.h"
+#include "session/task/modeled-sample.h"
 #include "session/task/thread-trace-priv.h"
 #include "session/task/trace-probes.h"
 
@@ -31,13 +32,15 @@ static bool parts(const struct trace_sample *s, struct sample_facts *facts)
 	const struct trace_branch *from;
 	u64 size;
 
-	if (s->nr_chain > TRACE_CHAIN || s->nr_branches > TRACE_LBR ||
-	    s->stack_size > TRACE_STACK || s->stack_used > s->stack_size)
+	if (s->nr_modeled > METER_MODELED || s->nr_chain > TRACE_CHAIN ||
+	    s->nr_branches > TRACE_LBR || s->stack_size > TRACE_STACK ||
+	    s->stack_used > s->stack_size)
 		return false;
-	size = sizeof(*s) + s->nr_chain * sizeof(u64) + s->nr_branches * sizeof(*from) +
-	       s->stack_size;
+	size = sizeof(*s) + (s->nr_modeled + s->nr_chain) * sizeof(u64) +
+	       s->nr_branches * sizeof(*from) + s->stack_size;
 	if (size != s->entry.size)
 		return false;
+	p += s->nr_modeled * sizeof(u64);
 	chain[0] = s->pc;
 	memcpy(chain + 1, p, s->nr_chain * sizeof(u64));
 	facts->sample.callchain = (struct ap_callchain){1 + s->nr_chain, chain};
@@ -87,6 +90,8 @@ static void set_moment(struct guest_thread *th, const struct trace_sample *s, u3
 	th->counts.seen_at = instant->number;
 	th->counts.seen_meter = th->meter;
 	th->counts.have = have;
+	for (u32 i = 0; i < s->nr_modeled && i < MODEL_COUNTERS; i++)
+		guest_thread_modeled_at(th, i, ((const u64 *)(s + 1))[i]);
 	clock_told(th, s->cpu_time);
 	th->clock.read_at = instant->number;
 }
@@ -111,6 +116,8 @@ static void take_sample(struct thread_trace *tt, const struct trace_sample *s)
 	facts.periods = s->periods;
 	facts.has |= PERF_SAMPLE_BRANCH_STACK;
 	facts.sample.ip = facts.exact_ip ? s->ip : s->pc;
+	if (d->quantity >= TRACE_MODELED)
+		modeled_sample(th, d->quantity - TRACE_MODELED, s, &facts);
 	/* Nothing is lost for being often: the thread waits while its ring is full. */
 	(void)!source_period_reached(d->event, &facts, false);
 	core_settle(th->process->s->core);

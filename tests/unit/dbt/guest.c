@@ -44,6 +44,7 @@ static void trace(struct dbt_thread *t, const u32 *words, u32 n)
 
 	for (u32 i = 0; i < n && g->nr_traced < g->max_traced; i++)
 		g->trace[g->nr_traced++] = words[i];
+	g->pieces++;
 	if (g->on_trace)
 		g->on_trace(g, words, n, (const u64 *)t->slots_start,
 			    (t->slots_at - t->slots_start) / 8);

@@ -26,6 +26,7 @@ struct guest {
 	void (*on_place)(struct guest *g);    /* as ops.place() */
 	u32 *trace; /* what ops.trace() has handed over: nr_traced words, at most max_traced */
 	u64 nr_traced, max_traced;
+	u64 pieces; /* in which it was */
 	/* Not NULL: called with each piece of the trace and its slots. */
 	void (*on_trace)(struct guest *g, const u32 *words, u32 n, const u64 *slots, u64 nr_slots);
 	u64 slots_at;                      /* ops.slots_map() */

@@ -4,6 +4,7 @@
  * model are this test's: they note what they are told.
  */
 #include "model/feed.h"
+#include "model/model-priv.h"
 #include "unit/dbt/snippets.h"
 #include "unit/dbt/stepper.h"
 #include "unit/test.h"
@@ -80,6 +81,21 @@ void model_fetch(struct model_core *core, u64 addr, u32 len)
 	(void)len;
 }
 
+void fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near)
+{
+	(void)core;
+	(void)first;
+	(void)last;
+	(void)near;
+}
+
+u64 model_count(const struct model_core *core, enum model_counter counter)
+{
+	(void)core;
+	(void)counter;
+	return 0;
+}
+
 void model_work(struct model_core *core, u32 insns, u64 ticks)
 {
 	(void)core;
@@ -112,7 +128,9 @@ static struct feed_thread feeding;
 
 static void on_trace(struct guest *g, const u32 *words, u32 n, const u64 *slots, u64 nr_slots)
 {
-	feed_words(feed, &feeding, NULL,
+	static struct model_core core;
+
+	feed_words(feed, &feeding, &core,
 		   &(struct feed_input){.words = words,
 					.nr_words = n,
 					.slots = slots,
@@ -137,7 +155,7 @@ static void tracing(struct guest *g)
 		return;
 	space = zeroes(sizeof(*space));
 	feed = zeroes(sizeof(*feed));
-	feed_init(feed, NULL, space, MODEL_CACHES);
+	feed_init(feed, NULL, space, MODEL_CACHES, false);
 	dbt_paths(g->t, space);
 }
 

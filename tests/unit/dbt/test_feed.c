@@ -103,7 +103,7 @@ static void check_run(struct guest *g, const struct program *p, const struct nat
 	struct feed *f = zeroes(sizeof(*f));
 	struct feed_thread t = {0};
 
-	feed_init(f, model, space, parts);
+	feed_init(f, model, space, parts, false);
 	dbt_trace_flush(g->t);
 	g->nr_traced = 0;
 	stops.q = METER_INSTRUCTIONS;
@@ -189,6 +189,103 @@ TEST(wherever_a_signal_comes)
 	}
 }
 
+/* How often @counter has reached a multiple of its period, and where. */
+static void check_hits(const struct feed_watching *w, const struct program *p, u64 count,
+		       const struct native_step *steps, u64 n)
+{
+	const struct feed_watch *watch = &w->watch[0];
+	u64 periods = 0;
+
+	EXPECT(watch->at > count && watch->at - count <= watch->period);
+	for (u32 i = 0; i < w->nr_hits; i++) {
+		const struct feed_hit *h = &w->hit[i];
+		bool executed = false;
+
+		periods += h->periods;
+		EXPECT(h->count >= periods * watch->period);
+		EXPECT(!i || h->count > w->hit[i - 1].count);
+		for (u64 k = 0; k < n && !executed; k++)
+			executed = steps[k].pc == h->ip;
+		if (!executed)
+			TEST_FAIL("%s: a hit of counter %u at %#llx, which was not executed",
+				  p->name, watch->counter, (unsigned long long)h->ip);
+	}
+	EXPECT_EQ(periods, count / watch->period);
+}
+
+/* Who watches counts the same, and finds each period once, in pieces of any size. */
+static void check_watch(struct guest *g, const struct program *p, const struct native_step *steps,
+			u64 n, u32 counter, u64 period)
+{
+	struct machine m = machine_that_predicts(MACHINE_TAGE);
+	struct model *model = model_new(&m, 1, MODEL_PARTS), *other = model_new(&m, 1, MODEL_PARTS);
+	struct model_core *core = model_core(model, 0), *usual = model_core(other, 0);
+	struct feed *f = zeroes(sizeof(*f)), *not_each = zeroes(sizeof(*f));
+	struct feed_watching *w = zeroes(sizeof(*w));
+	struct feed_thread t = {.watching = w}, u = {0};
+
+	w->nr = 1;
+	w->watch[0] = (struct feed_watch){.counter = counter, .at = period, .period = period};
+	feed_init(f, model, space, MODEL_PARTS, true);
+	feed_init(not_each, other, space, MODEL_PARTS, false);
+	for (u64 i = 0, k; i < g->nr_traced; i += k) {
+		struct feed_input in = {.words = g->trace + i};
+
+		k = 1;
+		while (i + k < g->nr_traced &&
+		       (k < 1 + i % 50 || g->trace[i + k - 1] >= PATH_WORDS ||
+			g->trace[i + k - 2] >= PATH_WORDS))
+			k++;
+		in.nr_words = (u32)k;
+		feed_words(f, &t, core, &in);
+		feed_words(not_each, &u, usual, &in);
+	}
+	feed_settle(f, &t, core);
+	feed_settle(not_each, &u, usual);
+	for (u32 i = 0; i < MODEL_COUNTERS; i++)
+		EXPECT_EQ(model_count(core, i), model_count(usual, i));
+	check_hits(w, p, model_count(core, counter), steps, n);
+	model_free(model);
+	model_free(other);
+	munmap(f, sizeof(*f));
+	munmap(not_each, sizeof(*f));
+	munmap(w, sizeof(*w));
+}
+
+TEST(what_is_watched)
+{
+	static const u32 counters[] = {MODEL_CPU_CYCLES,
+				       MODEL_BRANCH_MISSES,
+				       MODEL_BRANCH_INSTRUCTIONS,
+				       MODEL_CACHE_MISSES,
+				       MODEL_STALLED_FRONTEND,
+				       MODEL_HW_CACHE + (MODEL_L1I * MODEL_OPS + MODEL_READ) * 2};
+	static const struct program programs[] = {{"fib", snip_fib, {9}},
+						  {"table", snip_table, {300}},
+						  {"flags", snip_flags, {50, 7}}};
+	struct guest *g = guest_main();
+
+	tracing(g);
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
+		struct native_step *steps;
+		u64 n = native_steps(g, programs[i].fn, programs[i].abc, 100000, &steps);
+
+		dbt_set_mask(g->t, MASK);
+		dbt_trace_flush(g->t);
+		g->nr_traced = 0;
+		native_begin(g, programs[i].fn, programs[i].abc);
+		EXPECT_EQ(guest_run(g), 0);
+		dbt_trace_flush(g->t);
+		for (u32 k = 0; k < ARRAY_SIZE(counters); k++) {
+			check_watch(g, &programs[i], steps, n, counters[k], 1);
+			check_watch(g, &programs[i], steps, n, counters[k], 7);
+			check_watch(g, &programs[i], steps, n, counters[k], 1009);
+		}
+		dbt_set_mask(g->t, DBT_MASK_ALL);
+		free(steps);
+	}
+}
+
 /* Words and descriptions that make no sense are counted and left out. */
 TEST(nonsense)
 {
@@ -220,7 +317,7 @@ TEST(nonsense)
 	s->path[PATH_FIRST + 1] =
 		(struct path_entry){.block = ~0u, .from = 0, .upto = 255, .known = 1};
 	memset(s->log + 24, 0xff, 64);
-	feed_init(f, model, s, MODEL_PARTS);
+	feed_init(f, model, s, MODEL_PARTS, false);
 	feed_words(f, &t, model_core(model, 0),
 		   &(struct feed_input){.words = words, .nr_words = ARRAY_SIZE(words)});
 	feed_settle(f, &t, model_core(model, 0));

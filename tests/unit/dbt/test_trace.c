@@ -158,6 +158,31 @@ TEST(beyond_the_end_of_the_buffer)
 	free(steps);
 }
 
+/* As who waits for something near has it handed over. */
+TEST(in_small_pieces)
+{
+	static const u32 rooms[] = {1, 2, 3, 5, 100, PATH_TRACE_SIZE / 4 + 1};
+	static const struct program p = {"fib", snip_fib, {12}};
+	struct guest *g = guest_main();
+	struct native_step *steps;
+	u64 n;
+
+	tracing(g);
+	n = native_steps(g, p.fn, p.abc, 1000000, &steps);
+	for (u32 i = 0; i < ARRAY_SIZE(rooms); i++) {
+		dbt_set_mask(g->t, MASK);
+		g->t->trace_room = rooms[i];
+		g->pieces = 0;
+		check_run(g, &p, steps, n, 0);
+		EXPECT(g->pieces >= g->nr_traced / rooms[i]);
+		dbt_set_mask(g->t, MASK | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+		check_run(g, &p, steps, n, 7);
+	}
+	g->t->trace_room = 0;
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	free(steps);
+}
+
 TEST(in_a_storm_of_signals)
 {
 	static const struct program programs[] = {{"fib", snip_fib, {15}},

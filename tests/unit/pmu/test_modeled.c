@@ -4,6 +4,7 @@
 
 #include "unit/test.h"
 
+#include "abi/modeled.h"
 #include "pmu/drivers.h"
 #include "unit/core/fake.h"
 
@@ -410,8 +411,26 @@ TEST(sampling)
 	cpu_pmu_free(translator);
 	config.machine_samples = true;
 	setup("toy");
+	wanted = 0;
 	fd = fake_open(f, &attr, 0, -1, -1);
 	EXPECT(fd >= 0);
+	EXPECT_EQ(wanted, MODEL_PARTS | MODEL_EACH);
+	fake_close(f, fd);
+	EXPECT_EQ(wanted, 0);
+	/* What an access was is said as a whole; a sum has no samples. */
+	attr.config = PERF_COUNT_HW_CACHE_MISSES;
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(wanted, MODEL_CACHES | MODEL_EACH);
+	attr.sample_type = PERF_SAMPLE_DATA_SRC;
+	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
+	EXPECT_EQ(wanted, MODEL_CACHES | MODEL_TLBS | MODEL_EACH);
+	teardown();
+	config.vendor = CPU_VENDOR_AMD;
+	config.is_zen = true;
+	setup("toy");
+	attr.type = PERF_TYPE_RAW;
+	attr.config = 0x0143;
+	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOENT, MODEL_SAMPLES);
 	teardown();
 }
 
