@@ -416,6 +416,80 @@ static int kept_after_failure(void)
 	return 1;
 }
 
+/* A child that shares its memory leaves its parent's sandbox to the runtime. */
+static int kept_of_a_vfork_child(void)
+{
+	char path[40], *argv[] = {(char *)"sandbox", (char *)"held", NULL}, *none[] = {NULL};
+	int fd = unreadable_copy(), status = 0;
+	struct utsname u;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	INSTALL(LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ERRNO | 99),
+		IF_CALL(SYS_getpgrp, SECCOMP_RET_KILL_PROCESS), RETURN(SECCOMP_RET_ALLOW));
+	fflush(stdout);
+	pid = vfork();
+	if (!pid) {
+		execve(path, argv, none);
+		_exit(1);
+	}
+	waitpid(pid, &status, 0);
+	SAY("vforked: %x", (unsigned int)status);
+	TRY("uname", uname(&u));
+	fflush(stdout);
+	if (fork() == 0) {
+		execl("/bin/sh", "sh", "-c", "uname >/dev/null 2>&1; echo $?", NULL);
+		_exit(1);
+	}
+	wait(NULL);
+	return 0;
+}
+
+/* The filter is one thread's alone, and that executes. */
+static void *filter_and_execute(void *fd)
+{
+	INSTALL(LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ERRNO | 96), RETURN(SECCOMP_RET_ALLOW));
+	execute((int)(long)fd, "held");
+	return NULL;
+}
+
+static int kept_of_a_thread(void)
+{
+	long fd = unreadable_copy();
+	struct utsname u;
+	pthread_t one;
+
+	TRY("uname", uname(&u));
+	if (!pthread_create(&one, NULL, filter_and_execute, (void *)fd))
+		pthread_join(one, NULL);
+	return 1;
+}
+
+/* Filters of root's, without PR_SET_NO_NEW_PRIVS, and a program of another user's. */
+static int kept_with_its_user(void)
+{
+	static const struct sock_filter filter[] = {
+		LOAD(nr), IF_CALL(SYS_uname, SECCOMP_RET_ERRNO | 95), RETURN(SECCOMP_RET_ALLOW)};
+	struct sock_fprog prog = {4, (struct sock_filter *)filter};
+	char name[] = "/tmp/sandbox-XXXXXX", buf[65536];
+	int from = open("/proc/self/exe", O_RDONLY), to = mkstemp(name);
+	ssize_t n;
+
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		write(to, buf, (size_t)n);
+	if (fchown(to, 65534, 65534) || fchmod(to, 04755)) {
+		SAY("not root: %s", strerror(errno));
+		unlink(name);
+		return 1;
+	}
+	close(to);
+	to = open(name, O_PATH);
+	unlink(name);
+	TRY("filter", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog));
+	execute(to, "held");
+	return 1;
+}
+
 /* More of them than fit into 64 KB. */
 static int many_kept(void)
 {
@@ -461,6 +535,9 @@ int main(int argc, char **argv)
 	child("kept by prctl", kept_by_prctl);
 	child("kept and strict", kept_and_strict);
 	child("kept after failure", kept_after_failure);
+	child("kept of a vfork child", kept_of_a_vfork_child);
+	child("kept of a thread", kept_of_a_thread);
+	child("kept with its user", kept_with_its_user);
 	child("many kept", many_kept);
 	child("traced", traced);
 	child("own hand", own_hand);
