@@ -129,7 +129,7 @@ static bool starts_bound(struct guest_process *p, struct places *look)
 	return look->bound == BOUND_PERHAPS;
 }
 
-/* Is @th, which has done nothing, asked whether it has one CPU? From outside it may be given one. */
+/* Is @th, which sleeps, asked whether it has one CPU? Somebody outside may have given it one. */
 static bool asks_sleeper(struct guest_thread *th, struct places *look)
 {
 	struct session *s = th->process->s;
