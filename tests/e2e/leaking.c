@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void *volatile kept;
 static sem_t leaked;
@@ -54,10 +56,31 @@ static void *spinning(void *arg)
 	return NULL;
 }
 
-int main(void)
+/* A child without threads leaks as well, and is looked through when it ends. */
+static void child(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		deep(20, 300);
+		exit(0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		exit(3);
+	deep(30, 400);
+}
+
+int main(int argc, char **argv)
 {
 	static void *seen;
 	pthread_t t[2];
+
+	(void)argv;
+	if (argc > 1) {
+		child();
+		return 0;
+	}
 
 	kept = malloc(50);
 	sem_init(&leaked, 0, 0);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """LeakSanitizer finds under `anyperf run` what it finds natively: it traces the program's threads
 and reads their registers, which are to be the program's."""
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ def leaks(*command):
     p = subprocess.run(command, capture_output=True, text=True, timeout=120,
                        env=os.environ | {"ASAN_OPTIONS": "detect_leaks=1"})
     found = re.findall(r"leak of (\d+) byte\(s\) in (\d+) object", p.stderr)
-    return p.returncode, sorted(found), re.findall(r"SUMMARY: .*", p.stderr), p.stderr
+    return p.returncode, sorted(found), sorted(re.findall(r"SUMMARY: .*", p.stderr)), p.stderr
 
 
 def test_leaks_are_found():
@@ -23,6 +24,16 @@ def test_leaks_are_found():
     for _ in range(3):
         here = leaks(ANYPERF, "run", "--", LEAKING)
         assert here[:3] == native[:3], (here, native)
+
+
+def test_those_of_a_child_are_too():
+    native = leaks(LEAKING, "fork")
+    assert native[0] and {n for n, _ in native[1]} == {"300", "400"}, native
+    here = leaks(ANYPERF, "run", "--count", "-j", "--", LEAKING, "fork")
+    assert here[:3] == native[:3], (here, native)
+    # Whose leaks are looked for by a clone that shares its memory is counted.
+    total = json.loads(here[3].splitlines()[-1])["total"]
+    assert total["instructions"] > 1000000, total
 
 
 if __name__ == "__main__":
