@@ -11,6 +11,8 @@
 #include "dbt/cache-priv.h"
 
 /* Makes the cache's own stubs; called again after each flush. */
+/* What is to be known of the CPU, once. */
+void arch_begin(void);
 void arch_init(void);
 /* Before @t enters the cache, with a filter: bases of segments are what they are now. */
 void arch_filter_begin(struct dbt_thread *t);

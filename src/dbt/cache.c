@@ -103,7 +103,18 @@ int dbt_init(const struct dbt_config *config)
 	if (!ranges_map(RANGES_PIECE))
 		return -ENOMEM;
 	cache.meta_mapped = config->tables_hint ? 0 : cache.meta_size;
-	return cache_reset() ? 0 : -ENOMEM;
+	arch_begin();
+	return config->later || (code_thaw() && cache_reset()) ? 0 : -ENOMEM;
+}
+
+bool dbt_begin(struct dbt_thread *t)
+{
+	bool begun;
+
+	cache_lock(t);
+	begun = cache.exit_code || (code_thaw() && cache_reset());
+	cache_unlock(t);
+	return begun;
 }
 
 void dbt_code_range(u64 *start, u64 *end)

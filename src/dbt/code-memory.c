@@ -282,7 +282,7 @@ int code_map(const struct dbt_config *config, u32 size)
 	cache.code_size = cache.cold = size;
 	cache.piece = (u32)max_u64(PIECE_MIN, size / CODE_PIECES);
 	cache.frozen = true;
-	return code_thaw() ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* Nothing of it is used any more: its memory goes back to the kernel. */

@@ -308,10 +308,15 @@ struct dbt_config {
 	u64 tables_hint; /* where to put the bookkeeping, 0: where the kernel likes */
 	u32 flags;       /* DBT_VIRTUAL_*, DBT_CHECKS */
 	u64 mask;        /* DBT_MASK_* */
+	bool later;      /* there may be an image: the cache is made by dbt_begin() */
 };
 
 /* Once per address space. -ENOMEM: the cache cannot be mapped. */
 must_check int dbt_init(const struct dbt_config *config);
+/*
+ * After dbt_init() with `later`: makes the cache if no image has. False: there is no memory for it.
+ */
+must_check bool dbt_begin(struct dbt_thread *t);
 
 /*
  * Makes @t, zero-filled but for what the caller owns, a thread that can run; @id is unique among

@@ -34,8 +34,8 @@ const struct exec_range *exec_find(u64 pc)
 
 /*
  * The CPU executes the translation and never the code, so what an image has brought was never read
- * here. A fault while more of it is translated would count as the program's, where natively there is
- * none: it has been there before.
+ * here. A fault while more of it is translated would count as the program's, where natively there
+ * is none: it has been there before.
  */
 void exec_touch(u64 pc)
 {

@@ -168,6 +168,24 @@ static u64 pie_place(u64 extent, u64 align)
 	return ALIGN_UP(low + random_pages(RANDOM_PIE) % (high - low), align);
 }
 
+static u32 cache_mb(void)
+{
+	u32 mb = run_config()->cache_mb;
+
+	return mb ? mb : 64;
+}
+
+static void no_translator(int err)
+{
+	if (err == -EACCES || err == -EPERM)
+		die("the translator may not have memory that is executable; allow it (SELinux's "
+		    "execmem, a seccomp filter for mmap)\n");
+	if (err)
+		die("no memory for the translator: its cache takes %u MB of addresses; raise the "
+		    "limit (ulimit -v), or make it smaller with --cache-size\n",
+		    cache_mb());
+}
+
 /* Where all of the user's programs have @exe, or @at. */
 static u64 image_place(int exe, u64 extent, u64 align, u64 at)
 {
@@ -198,6 +216,7 @@ static void load(struct thread *t, struct startup *s, bool random)
 	}
 	images_file(exe, 0, &s->exe_file);
 	images_load(t, exe, image->has_interp);
+	no_translator(dbt_begin(&t->dbt) ? 0 : -ENOMEM);
 	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
 	fd_keep_exe(exe);
@@ -269,17 +288,6 @@ static u64 cache_place(u64 cache_size)
 	return ALIGN_DOWN((u64)probe - 0x40000000ul - cache_size, 0x200000);
 }
 
-static void no_translator(int err, u32 cache_mb)
-{
-	if (err == -EACCES || err == -EPERM)
-		die("the translator may not have memory that is executable; allow it (SELinux's "
-		    "execmem, a seccomp filter for mmap)\n");
-	if (err)
-		die("no memory for the translator: its cache takes %u MB of addresses; raise the "
-		    "limit (ulimit -v), or make it smaller with --cache-size\n",
-		    cache_mb);
-}
-
 static struct thread *first_thread(struct startup *s)
 {
 	struct dbt_config config = {
@@ -294,7 +302,7 @@ static struct thread *first_thread(struct startup *s)
 	streams_start();
 	config.mask = paths_mask();
 	ops.arch = arch_dbt_ops;
-	config.cache_size = (u64)(run->cache_mb ? run->cache_mb : 64) << 20;
+	config.cache_size = (u64)cache_mb() << 20;
 	config.cache_hint = images_cache_place(config.cache_size);
 	if (!config.cache_hint)
 		config.cache_hint = cache_place(config.cache_size);
@@ -311,7 +319,8 @@ static struct thread *first_thread(struct startup *s)
 	t->sighand = region_map(sizeof(*t->sighand));
 	if (!t->proc || !t->sighand)
 		die("no memory for the first thread\n");
-	no_translator(dbt_init(&config), (u32)(config.cache_size >> 20));
+	config.later = images_shared();
+	no_translator(dbt_init(&config));
 	dbt_code_range(&region_code_start, &region_code_end);
 	limits_ours((s64)(region_code_end - region_code_start), 0);
 	t->proc->refs = t->sighand->refs = 1;

@@ -62,15 +62,54 @@ bool store_is_tree(void)
 	return store.tree;
 }
 
+#define SECOND     1000000000ull
+#define DAY        86400
+#define UTIME_OMIT ((1l << 30) - 2) /* not in a header of the kernel's */
+
+/*
+ * The sum of a file is right if the fraction of the time when it was last written to is this: who
+ * has seen that sets it, and who writes to the file sets another. Else an image would be read from
+ * its beginning to its end each time.
+ */
+static u32 proof_of(const struct stored_image *image, s64 second)
+{
+	u64 x = (image->name ^ (u64)second) * 0x9e3779b97f4a7c15ull ^ image->size;
+
+	return (u32)((x ^ x >> 32) * 0xd6e8feb86659fd93ull >> 24) % SECOND;
+}
+
+void store_prove(const struct stored_image *image)
+{
+	struct __kernel_timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+
+	if (store.tree || raw_call2(__NR_clock_gettime, CLOCK_REALTIME, (long)&times[1]))
+		return;
+	times[1].tv_nsec = proof_of(image, times[1].tv_sec);
+	raw_call4(__NR_utimensat, image->fd, 0, (long)times, 0);
+}
+
+/* The least recently used go first (backend/translations.c); now and then is enough. */
+static void use(const struct stored_image *image, s64 last)
+{
+	struct __kernel_timespec now;
+
+	if (sys_getpid() % 16 == 0 && !raw_call2(__NR_clock_gettime, CLOCK_REALTIME, (long)&now) &&
+	    now.tv_sec - last > DAY)
+		store_prove(image);
+}
+
 /* Whoever could write to it could be this process as well. */
-static bool is_ours(int fd, u64 *size)
+static bool is_ours(struct stored_image *image)
 {
 	struct statx st;
 
-	if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) ||
+	if (sys_statx(image->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) ||
 	    (st.stx_mode & (S_IFMT | 077)) != S_IFREG || st.stx_uid != (u32)raw_call0(__NR_geteuid))
 		return false;
-	*size = st.stx_size;
+	image->size = st.stx_size;
+	image->proven = st.stx_mtime.tv_nsec == proof_of(image, st.stx_mtime.tv_sec);
+	if (image->proven)
+		use(image, st.stx_mtime.tv_sec);
 	return true;
 }
 
@@ -87,11 +126,8 @@ static bool file_open(u64 name, struct stored_image *image)
 	image->fd = (int)fd_open(fd_get(FD_IMAGES), text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (image->fd < 0)
 		return false;
-	if (is_ours(image->fd, &image->size)) {
-		/* The least recently used go first; backend/translations.c. */
-		raw_call4(__NR_utimensat, image->fd, 0, 0, 0);
+	if (is_ours(image))
 		return true;
-	}
 	sys_close(image->fd);
 	return false;
 }

@@ -18,11 +18,12 @@ struct stored_image {
 	u64 at;
 	u64 size; /* for who writes the most that there is room for */
 	u64 name;
+	bool proven; /* its sum was right, and nobody has written to it since */
 };
 
 /*
- * @fd is taken: a directory, or with @tree a memfd, of which nothing but that it may be written to is
- * known. -1: of a tree that has none yet.
+ * @fd is taken: a directory, or with @tree a memfd, of which nothing but that it may be written to
+ * is known. -1: of a tree that has none yet.
  */
 void store_begin(int fd, bool tree);
 /* Makes the tree's memfd if there is none. */
@@ -35,6 +36,8 @@ bool store_is_tree(void);
 bool store_open(u64 name, struct stored_image *image);
 /* False: there is no room for @bytes of it, nor may there be. */
 bool store_make(u64 name, u64 bytes, struct stored_image *image);
+/* The sum of one that is read is right. */
+void store_prove(const struct stored_image *image);
 /* Of a made one: what is written is what others find from now on; @whole false: nothing of it. */
 void store_publish(struct stored_image *image, bool whole);
 void store_close(struct stored_image *image);

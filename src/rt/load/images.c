@@ -241,7 +241,7 @@ u64 images_place(int fd, u64 size, bool program)
 struct stream {
 	struct stored_image image;
 	u64 sum;
-	bool summed; /* a tree's does not outlive the machine's memory */
+	bool summed; /* a tree's does not outlive the machine's memory, or it was before */
 };
 
 /* Four words at once: each waits for its last multiplication only. */
@@ -333,16 +333,20 @@ static bool read_end(void *ctx)
 
 static bool load(struct thread *t, u64 name)
 {
-	struct stream s = {.summed = !store_is_tree()};
+	struct stored_image image;
+	struct stream s;
 	bool ok;
 
-	if (!store_open(name, &s.image))
+	if (!store_open(name, &image))
 		return false;
-	images.taken = s.image.size;
+	s = (struct stream){.image = image, .summed = !store_is_tree() && !image.proven};
+	images.taken = image.size;
 	ok = read_image(&s, images.had, sizeof(*images.had)) && images.had->n <= RANGES &&
 	     dbt_image_load(&t->dbt, images.version,
 			    &(struct dbt_image_source){read_image, map_image, read_end, &s});
-	store_close(&s.image);
+	if (ok && s.summed)
+		store_prove(&image);
+	store_close(&image);
 	return ok;
 }
 
@@ -479,13 +483,14 @@ static u64 stored_size(u64 name)
  */
 static u64 name_for(u64 bytes)
 {
-	u64 own = stored_size(images.own), base;
+	u64 own, base;
 
+	if (bytes < images.loaded + USED_LEAST)
+		return 0;
+	own = stored_size(images.own);
 	if (own || images.is_own)
 		/* A relative may have been here: each subshell of a shell ends with the same. */
 		return bytes >= own + own / 8 + USED_LEAST ? images.own : 0;
-	if (bytes < images.loaded + USED_LEAST)
-		return 0;
 	base = stored_size(images.base);
 	if (images.any && !images.known && images.dynamic)
 		return images.base;

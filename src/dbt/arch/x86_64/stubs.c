@@ -41,15 +41,17 @@ bool arch_entry_lives(const struct dbt_entry *e)
 	return *(const u8 *)code_addr(e->kill) == JRCXZ && (e->kill & 7) != 7;
 }
 
+void arch_begin(void)
+{
+	cpu_probe(cache.ops.arch.cpuid);
+	cache.fixed_tables = cache.flags & DBT_BASELINE || !cpu_has_fast_pext();
+	cache.index_shift = cache.fixed_tables ? 0 : 2;
+}
+
 void arch_init(void)
 {
 	struct emitter e;
 
-	if (cache.epoch == 1) {
-		cpu_probe(cache.ops.arch.cpuid);
-		cache.fixed_tables = cache.flags & DBT_BASELINE || !cpu_has_fast_pext();
-	}
-	cache.index_shift = cache.fixed_tables ? 0 : 2;
 	meta_alloc(16); /* EXIT_ID_MISS */
 	cache.miss.kind = EXIT_MISS;
 	e = cold_begin(256);
