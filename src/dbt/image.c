@@ -38,9 +38,16 @@ static bool image_possible(void)
 
 const struct dbt_image_range *image_range(const struct dbt_image_range *r, u32 n, u64 pc)
 {
-	for (u32 i = 0; i < n; i++)
-		if (pc >= r[i].start && pc < r[i].end)
+	static u32 last; /* most are asked for many times in turn */
+
+	if (last < n && pc >= r[last].start && pc < r[last].end)
+		return &r[last];
+	for (u32 i = 0; i < n; i++) {
+		if (pc >= r[i].start && pc < r[i].end) {
+			last = i;
 			return &r[i];
+		}
+	}
 	return NULL;
 }
 
@@ -152,6 +159,8 @@ static u32 cold_pages(void)
 /* Other threads may be executing the code: it is a copy of it that is stripped. */
 static void write_to_copy(u8 *scratch)
 {
+	sys_madvise(scratch, hot_pages(), MADV_POPULATE_WRITE);
+	sys_madvise(scratch + cold_pages(), cache.code_size - cold_pages(), MADV_POPULATE_WRITE);
 	memcpy(scratch, cache.code, cache.hot);
 	memcpy(scratch + cache.cold, cache.code + cache.cold, cache.code_size - cache.cold);
 	cache.write = scratch;
@@ -185,6 +194,9 @@ bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_ra
 		.flags = cache.flags,
 	};
 	write_to_copy(to->scratch);
+	/* Nearly all of it changes, and a fault for each page costs more. */
+	sys_madvise(cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE), MADV_POPULATE_WRITE);
+	memset(cache.meta_own, 0xff, sizeof(cache.meta_own));
 	ok = strip(ranges, n) && to->write(to->ctx, &head, sizeof(head)) &&
 	     to->write(to->ctx, &cache, IMAGE_PART) &&
 	     to->pages(to->ctx, to->scratch, hot_pages()) &&
