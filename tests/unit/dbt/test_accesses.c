@@ -125,12 +125,11 @@ static struct path_space *space;
 static bool wanted_left; /* wanted[] lacks what the filter leaves out */
 static struct feed *feed;
 static struct feed_thread feeding;
+static struct model_core the_core; /* of which the functions here know nothing */
 
 static void on_trace(struct guest *g, const u32 *words, u32 n, const u64 *slots, u64 nr_slots)
 {
-	static struct model_core core;
-
-	feed_words(feed, &feeding, &core,
+	feed_words(feed, &feeding, &the_core,
 		   &(struct feed_input){.words = words,
 					.nr_words = n,
 					.slots = slots,
@@ -308,7 +307,7 @@ static void compare(const char *name)
 static void check_run(struct guest *g, const struct program *p, u64 period)
 {
 	dbt_trace_flush(g->t);
-	feed_settle(feed, &feeding, NULL);
+	feed_settle(feed, &feeding, &the_core);
 	g->nr_traced = told.n = hits = 0;
 	dbt_filter_forget(g->t);
 	stops.q = METER_INSTRUCTIONS;
@@ -320,7 +319,7 @@ static void check_run(struct guest *g, const struct program *p, u64 period)
 	if (period)
 		stops_end(g);
 	dbt_trace_flush(g->t);
-	feed_settle(feed, &feeding, NULL);
+	feed_settle(feed, &feeding, &the_core);
 	EXPECT_EQ(feed->unknown, 0);
 	compare(p->name);
 }
