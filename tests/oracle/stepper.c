@@ -1,12 +1,16 @@
 /*
  * The oracle of counts: runs a program one PTRACE_SINGLESTEP at a time and counts what retires.
  *
- *	stepper [-j] [-o FILE] [-t] [-r] [-b PERIOD [-k KINDS]] [--] COMMAND [ARGUMENT...]
+ *	stepper [-j] [-o FILE] [-t] [-r] [-b PERIOD [-k KINDS | -f]] [--] COMMAND [ARGUMENT...]
  *
  * -j JSON, -t threads too, -r without address-space randomization, -o where to (default: stderr).
  * -b: instead of counts, after each PERIOD instructions of a thread a line with its number, the
  * next pc and the last 32 taken branches of KINDS, the newest one first: from/to/type. KINDS has a
  * bit for each PERF_BR_*; bit 0 stands for calls that have not returned.
+ * -f: before the pc the thread's id, and instead of branches its registers, in the order of
+ * PERF_REG_X86_* without segments that perf does not sample, and behind a colon the frame-pointer
+ * call chain, as the kernel follows it. Of a system call these are as the instruction has left them,
+ * before the kernel did anything.
  * The exit status is the command's (128 + signal if killed).
  *
  * Counted is what hardware counts: a faulting instruction when it retires after the repair, a
@@ -70,6 +74,7 @@ struct branch {
 /* What -b and -k ask for. */
 static unsigned long long branch_period;
 static u32 branch_kinds = ~1u;
+static bool wants_facts; /* instead of branches */
 static FILE *out;
 
 struct process {
@@ -249,6 +254,59 @@ static void print_branches(const struct thread *t, u64 next)
 	fprintf(out, "\n");
 }
 
+/* As the kernel's perf_callchain_user(): frames are in user memory, wherever they point. */
+static void print_chain(const struct thread *t, u64 fp)
+{
+	u64 frame[2];
+
+	for (u32 depth = 1; depth < 127; depth++) {
+		if (fp >> 47 ||
+		    pread(t->process->mem, frame, sizeof(frame), (off_t)fp) != sizeof(frame))
+			return;
+		fprintf(out, " %llx", (unsigned long long)frame[1]);
+		fp = frame[0];
+	}
+}
+
+static void print_facts(const struct thread *t, u64 next)
+{
+	struct user_regs_struct r;
+
+	if (!branch_period || t->counts.n[INSTRUCTIONS] % branch_period)
+		return;
+	if (ptrace(PTRACE_GETREGS, t->tid, 0, &r))
+		die("PTRACE_GETREGS");
+	const u64 regs[] = {
+		t->in_call ? r.orig_rax : r.rax,
+		r.rbx,
+		r.rcx,
+		r.rdx,
+		r.rsi,
+		r.rdi,
+		r.rbp,
+		r.rsp,
+		next,
+		r.eflags,
+		r.cs,
+		r.ss,
+		r.r8,
+		r.r9,
+		r.r10,
+		r.r11,
+		r.r12,
+		r.r13,
+		r.r14,
+		r.r15,
+	};
+
+	fprintf(out, "%d %d %llx", t->number, t->tid, (unsigned long long)next);
+	for (size_t i = 0; i < sizeof(regs) / sizeof(regs[0]); i++)
+		fprintf(out, " %llx", (unsigned long long)regs[i]);
+	fprintf(out, " :");
+	print_chain(t, r.rbp);
+	fprintf(out, "\n");
+}
+
 static void count(struct thread *t, const struct insn *insn, u64 pc, u64 next)
 {
 	unsigned long long *n = t->counts.n;
@@ -256,7 +314,10 @@ static void count(struct thread *t, const struct insn *insn, u64 pc, u64 next)
 	n[INSTRUCTIONS]++;
 	if (insn)
 		note_branch(t, insn, pc, next);
-	print_branches(t, next);
+	if (wants_facts)
+		print_facts(t, next);
+	else
+		print_branches(t, next);
 	if (!insn || !(insn->attr & INSN_BRANCH))
 		return;
 	n[BRANCHES]++;
@@ -527,11 +588,12 @@ int main(int argc, char **argv)
 	int opt, result;
 
 	out = stderr;
-	while ((opt = getopt(argc, argv, "+jtro:b:k:")) != -1) {
+	while ((opt = getopt(argc, argv, "+jtrfo:b:k:")) != -1) {
 		switch (opt) {
 		case 'j': json = true; break;
 		case 't': with_threads = true; break;
 		case 'r': fixed = true; break;
+		case 'f': wants_facts = true; break;
 		case 'b': branch_period = strtoull(optarg, NULL, 0); break;
 		case 'k': branch_kinds = (u32)strtoul(optarg, NULL, 0); break;
 		case 'o':
@@ -543,9 +605,9 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind >= argc) {
-		fprintf(stderr,
-			"usage: stepper [-jtr] [-o FILE] [-b PERIOD [-k KINDS]] [--] COMMAND "
-			"[ARGUMENT...]\n");
+		fprintf(stderr, "usage: stepper [-jtr] [-o FILE] [-b PERIOD [-k KINDS | -f]] [--] "
+				"COMMAND "
+				"[ARGUMENT...]\n");
 		return 125;
 	}
 	insn_set_near16(insn_cpu_has_near16());
