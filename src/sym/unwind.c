@@ -63,6 +63,8 @@ struct sym_unwinder {
 	u32 n;
 };
 
+#define BP 6 /* the kernel's number of rbp */
+
 /* DWARF's numbers of registers, by the kernel's numbers; the instruction pointer is apart. */
 static const u8 dwarf_x86_64[] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23};
 static const u8 dwarf_arm64[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
@@ -113,6 +115,14 @@ static bool read_memory(Dwfl *dwfl, u64 addr, u64 *result, void *arg)
 	u64 at = addr - u->sp;
 
 	(void)dwfl;
+	/*
+	 * Behind `pop %rbp` and `leave` there is a `ret`, of which GCC's tables still say that rbp
+	 * is where it was pushed: just below the stack now, of which the sample has nothing.
+	 */
+	if (at == -sizeof(*result) && u->in->cpu == SYM_CPU_X86_64 && u->in->mask & BIT(BP)) {
+		*result = value_of(u->in, BP);
+		return true;
+	}
 	if (at >= u->in->stack_len || u->in->stack_len - at < sizeof(*result))
 		return false;
 	memcpy(result, u->in->stack + at, sizeof(*result));

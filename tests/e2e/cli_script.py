@@ -125,6 +125,28 @@ def test_copied_stacks_are_followed():
         assert any("main" in [f.get("symbol") for f in s["callchain"]] for s in sample), sample[0]
 
 
+def test_a_copied_stack_at_a_return():
+    """The tables say of rbp then that it is where it has just been popped from, below the copy."""
+    if not shutil.which("nm"):
+        raise Skip("nm is not installed")
+    symbols = subprocess.run(["nm", "-S", SPIN], capture_output=True, text=True, check=True).stdout
+    start, size = (int(n, 16) for n in re.search(r"(\w+) (\w+) t burn$", symbols, re.M).groups())
+    with open(SPIN, "rb") as f:
+        f.seek(start + size - 1)
+        if f.read(1) != b"\xc3":
+            raise Skip("burn() does not end in a return of x86-64")
+    with scratch() as d:
+        r = run("record", "-e", f"uprobe:{SPIN}:burn+{size - 1:#x}", "-g=dwarf", "-o", f"{d}/a",
+                "--", SPIN, "1")
+        if r.status == 125:
+            raise Skip("may not make uprobes here")
+        found = chains(script(f"{d}/a"))
+        for _, frames in found:
+            names = [f.split()[1].split("+")[0] for f in frames]
+            assert names[:3] == ["burn", "calls_burn", "main"] and names[-1] == "_start", frames
+        assert found
+
+
 def test_of_perfs_own_recordings():
     perf("--version")
     with scratch() as d:

@@ -9,8 +9,8 @@
  * bit for each PERF_BR_*; bit 0 stands for calls that have not returned.
  * -f: before the pc the thread's id, and instead of branches its registers, in the order of
  * PERF_REG_X86_* without segments that perf does not sample, and behind a colon the frame-pointer
- * call chain, as the kernel follows it. Of a system call these are as the instruction has left them,
- * before the kernel did anything.
+ * call chain, as the kernel follows it. Of a system call these are as the instruction has left
+ * them, before the kernel did anything.
  * The exit status is the command's (128 + signal if killed).
  *
  * Counted is what hardware counts: a faulting instruction when it retires after the repair, a
