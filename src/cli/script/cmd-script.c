@@ -139,8 +139,9 @@ const struct command cmd_script = {
 			{"Names",
 			 "Symbols come from the files that were recorded, if they are still the same by "
 			 "their build ids, from their debug files below /usr/lib/debug/.build-id, and from "
-			 "/proc/kallsyms for the kernel that runs. Call chains of `record -g=dwarf` are "
-			 "shown as far as they need no unwinding; perf script unwinds them."},
+			 "/proc/kallsyms for the kernel that runs. Copied stacks (`record -g=dwarf`) are "
+			 "followed with libdw, where that is installed. Functions that the compiler has "
+			 "put into others are not named apart, as with perf script --no-inline."},
 			{"Tracepoints",
 			 "Their fields are shown as NAME=VALUE, not in the words that the kernel has for "
 			 "each of them."},
