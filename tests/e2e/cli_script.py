@@ -137,7 +137,7 @@ def test_a_copied_stack_at_a_return():
             raise Skip("burn() does not end in a return of x86-64")
     with scratch() as d:
         r = run("record", "-e", f"uprobe:{SPIN}:burn+{size - 1:#x}", "-g=dwarf", "-o", f"{d}/a",
-                "--", SPIN, "1")
+                "--", SPIN, "30")
         if r.status == 125:
             raise Skip("may not make uprobes here")
         found = chains(script(f"{d}/a"))
