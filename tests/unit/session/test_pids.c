@@ -1,6 +1,7 @@
 /* What is asked of the kernel about processes. */
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -91,4 +92,27 @@ TEST(whose_child)
 {
 	EXPECT(pid_is_child(getppid(), getpid()));
 	EXPECT(!pid_is_child(getpid(), getppid()));
+}
+
+/* As an ordinary user, to whom /proc does not show who is another's; 2: it cannot be hidden here. */
+static int hidden_is_a_child(void)
+{
+	if (geteuid() || unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("proc", "/proc", "proc", 0, "hidepid=2") || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, NOBODY) || prctl(PR_SET_DUMPABLE, 1) ||
+	    !access("/proc/1/status", F_OK))
+		return 2;
+	return pid_is_child(getpid(), 1);
+}
+
+TEST(who_is_hidden_is_no_child)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(hidden_is_a_child());
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) != 1);
 }
