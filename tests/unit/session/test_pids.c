@@ -94,7 +94,9 @@ TEST(whose_child)
 	EXPECT(!pid_is_child(getpid(), getppid()));
 }
 
-/* As an ordinary user, to whom /proc does not show who is another's; 2: it cannot be hidden here. */
+/*
+ * As an ordinary user, to whom /proc does not show who is another's; 2: it cannot be hidden here.
+ */
 static int hidden_is_a_child(void)
 {
 	if (geteuid() || unshare(CLONE_NEWNS) ||
