@@ -145,7 +145,7 @@ def beside(options, body, *args):
             paths = writable(pid)
             assert any("anyperf-meters" in os.readlink(p) for p in paths), paths
             with Other(body, paths, *args):
-                for _ in range(20):
+                for _ in range(8):
                     seen = look()
                     assert seen == honest, (body, args, seen, honest)
             guest.stdin.close()
@@ -158,8 +158,17 @@ def beside(options, body, *args):
 
 def test_what_another_user_writes_misleads_no_guest_of_roots():
     need_root()
-    for kind in ("noise", "ones", "zeros"):
-        beside([], scribble, kind, 40)
+    beside([], scribble, "noise", 40)
+
+
+def test_ones_mislead_no_guest_of_roots():
+    need_root()
+    beside([], scribble, "ones", 40)
+
+
+def test_zeros_mislead_no_guest_of_roots():
+    need_root()
+    beside([], scribble, "zeros", 40)
 
 
 # abi/meter.h and abi/trace.h
@@ -296,7 +305,7 @@ def test_a_place_that_another_user_owns_leads_nowhere():
             # What is root's within another's directory is not kept either.
             for where in (place, inner):
                 with Other(swap, place, precious):
-                    for _ in range(3):
+                    for _ in range(2):
                         r = run("run", "--paranoid", "1", "--", "sh", "-c", script,
                                 env={"XDG_RUNTIME_DIR": where, "TMPDIR": where})
                         assert (r.status, r.out, r.err) == (0, "1\n2\n", ""), (owner, mode, r)
