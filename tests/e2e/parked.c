@@ -1,7 +1,8 @@
 /*
- * Threads that sleep, execute something now and then, end, and have others come after them: what
- * events of all CPUs have counted of them is what an inherited event has. To be run alone in its
- * session; prints both, of each quantity.
+ * Threads that sleep, execute something now and then, end, and have others come after them, and
+ * processes that become other programs: what events of all CPUs have counted of them is what an
+ * inherited event has. To be run alone in its session; prints what is between the two, before and
+ * after, of each quantity.
  */
 #include <linux/futex.h>
 #include <linux/perf_event.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define THREADS  40
@@ -134,13 +136,40 @@ static int64_t surplus_at_rest(int which)
 	return last;
 }
 
-int main(void)
+/* It sleeps, and is looked at; becomes another program, and is looked at again. */
+static void run_program(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		usleep(30000);
+		execl("/proc/self/exe", "parked", "program", (char *)NULL);
+		_exit(5);
+	}
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		exit(5);
+}
+
+static int be_program(void)
+{
+	for (int i = 0; i < 3; i++) {
+		usleep(30000);
+		for (volatile uint32_t j = 0; j < SPINS; j++)
+			;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	static const uint64_t config[2] = {PERF_COUNT_HW_INSTRUCTIONS,
 					   PERF_COUNT_HW_BRANCH_INSTRUCTIONS};
 	int64_t before[2], after[2];
 	uint64_t counted;
 
+	(void)argv;
+	if (argc > 1)
+		return be_program();
 	cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	if (cpus > CPUS_MAX)
 		return 77;
@@ -159,6 +188,8 @@ int main(void)
 		struct sleeper *s = &sleepers[round * 7 % THREADS];
 
 		wake(s, round % 5 ? 2 : 1);
+		if (round % 50 == 0)
+			run_program();
 		if (round % 3 == 0)
 			surplus((int)round & 1);
 		if (round % 5 == 0) {

@@ -346,6 +346,8 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	}
 	if (owner == METER_NEW_PROCESS)
 		m->traced = 0;
+	/* Its last owner's, or of the execve: not in a system call of this program's. */
+	meter_unpark(m);
 	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
 	m->kick = 0;
 	m->pid = (u32)sys_getpid();
