@@ -30,6 +30,7 @@
  * attr.config is an enum meter_quantity (abi/meter.h). The kernel numbers its own from 6 on.
  */
 #define PE_TYPE_ANYPERF 0x4150
+#define PE_TYPE_IBS     0x4151 /* ibs_op, with a model of a machine on AMD's CPUs */
 
 struct pe_attr {
 	u32 type;

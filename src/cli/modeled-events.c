@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "abi/perf.h"
 #include "lib/machine/machine-file.h"
 
 int modeled_check(const struct command *cmd, const char *name)
@@ -40,7 +41,8 @@ bool modeled_event(const struct perf_event_attr *attr)
 	switch (attr->type) {
 	case PERF_TYPE_HARDWARE:
 		return id != PERF_COUNT_HW_INSTRUCTIONS && id != PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
-	case PERF_TYPE_HW_CACHE: return true;
+	case PERF_TYPE_HW_CACHE:
+	case PE_TYPE_IBS: return true;
 	case PERF_TYPE_RAW: return !is_counted_code(id);
 	default: return false;
 	}

@@ -76,6 +76,13 @@ bool data_look_up(const char *path, const char *key, char *value, size_t size)
 	return found;
 }
 
+bool data_features_add_machine(struct data_features *f, const char *name)
+{
+	struct data_piece *p = &f->of[DATA_CPU_PMU_CAPS];
+
+	return add_u32(p, 1) && data_piece_add_text(p, "machine") && data_piece_add_text(p, name);
+}
+
 static void gather_machine(struct data_features *f)
 {
 	struct utsname u;

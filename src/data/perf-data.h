@@ -53,7 +53,8 @@ enum data_feature {
 	DATA_SAMPLE_TIME = 21,
 	DATA_CLOCKID = 23,
 	DATA_COMPRESSED = 27,
-	DATA_FEATURES = 64, /* more than there are */
+	DATA_CPU_PMU_CAPS = 28, /* names and values: of a model of a machine its name */
+	DATA_FEATURES = 64,     /* more than there are */
 };
 
 /* Types of records that exist in files only. */

@@ -253,6 +253,9 @@ u64 model_count(const struct model_core *core, enum model_counter counter)
 		return model_count(core, model_cache_counter(MODEL_LL, MODEL_READ, true)) +
 		       model_count(core, model_cache_counter(MODEL_LL, MODEL_WRITE, true)) +
 		       core->count[MODEL_LL_FETCH_MISSES];
+	case MODEL_DATA_ACCESSES:
+		return core->count[model_cache_counter(MODEL_L1D, MODEL_READ, false)] +
+		       core->count[model_cache_counter(MODEL_L1D, MODEL_WRITE, false)];
 	default:
 		if (counter >= MODEL_HW_CACHE && counter < MODEL_L2_ACCESSES)
 			return matrix_count(core, counter - MODEL_HW_CACHE);

@@ -69,6 +69,7 @@ enum model_counter {
 	MODEL_BTB_MISSES,         /* taken direct branches that the BTB did not know */
 	MODEL_CONDITIONAL_MISSES, /* of MODEL_BRANCH_MISSES */
 	MODEL_ITLB2_HITS,         /* of MODEL_TLB2_HITS those of instructions */
+	MODEL_DATA_ACCESSES,      /* loads and stores */
 	MODEL_COUNTERS,
 };
 

@@ -1,5 +1,5 @@
 /*
- * PURPOSE: the drivers that the session registers: the virtual cpu PMU, the translator's own,
+ * PURPOSE: the drivers that the session registers: the virtual cpu PMU, the translator's own, IBS,
  * software events, and those of places in a program (breakpoint, tracepoint, kprobe, uprobe).
  *
  * Lifetime: each *_new() allocates a driver and registers it with @core; *_free() after
@@ -81,6 +81,14 @@ void cpu_pmu_free(struct pmu *pmu);
  */
 int must_check translator_pmu_new(struct core *core, const struct cpu_pmu_config *config,
 				  struct pmu **pmu);
+
+/*
+ * "ibs_op", type PE_TYPE_IBS: loads and stores of the model of a machine, for AMD's CPUs. Of
+ * @config the source and the kernel mode matter. Errors as above; to be freed by ibs_pmu_free().
+ */
+int must_check ibs_pmu_new(struct core *core, const struct cpu_pmu_config *config,
+			   struct pmu **pmu);
+void ibs_pmu_free(struct pmu *pmu);
 
 /*
  * What the software PMU asks its source: a PERF_COUNT_SW_*, in all modes or in one. Where the mode

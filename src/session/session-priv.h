@@ -55,6 +55,7 @@ _Static_assert(sizeof(struct counter_segment) <= WIRE_VIEW_IN,
 /* The PMUs of the core, and where their numbers come from: session.c. */
 struct session_pmus {
 	struct pmu *cpu, *translator, *software;
+	struct pmu *ibs; /* NULL: there is none */
 	struct probe_pmus *probes;
 	struct probe_host probe_host;
 	struct tracepoints *tracepoints; /* host/tracepoints.h; NULL: nobody has asked yet */

@@ -205,6 +205,8 @@ static int make_core(struct session *s, char *why, size_t len)
 	if (!err)
 		err = translator_pmu_new(s->core, &cpu, &s->pmus.translator);
 	if (!err)
+		err = cpu.machine && profile.amd ? ibs_pmu_new(s->core, &cpu, &s->pmus.ibs) : 0;
+	if (!err)
 		err = software_pmu_new(s->core, &s->pmus.software_source, &s->pmus.software);
 	if (!err)
 		err = probe_pmus_new(s->core, &probes, &s->pmus.probes);
@@ -356,6 +358,7 @@ void session_free(struct session *s)
 	cgroups_forget(s);
 	cpu_pmu_free(s->pmus.cpu);
 	cpu_pmu_free(s->pmus.translator);
+	ibs_pmu_free(s->pmus.ibs);
 	software_pmu_free(s->pmus.software);
 	probe_pmus_free(s->pmus.probes);
 	cpu_switches_free(s);

@@ -7,8 +7,10 @@
  *   kill BYTES         a walk, a system call, then killed by itself
  *   exec ARGS...       becomes another of these
  *   jit N              so many times code is written, that walks
+ *   share N            two threads add to words of one line, so many times, in turns
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +76,27 @@ static void written(unsigned long n)
 	}
 }
 
+static struct {
+	volatile unsigned long word[2] __attribute__((aligned(64)));
+	volatile unsigned int turn;
+	unsigned long times;
+} shared __attribute__((aligned(64)));
+
+static void *sharer(void *arg)
+{
+	unsigned long me = (unsigned long)arg;
+
+	for (unsigned long i = 0; i < shared.times; i++) {
+		while (__atomic_load_n(&shared.turn, __ATOMIC_ACQUIRE) != me)
+			sched_yield();
+		for (int k = 0; k < 8; k++)
+			shared.word[me]++;
+		__atomic_store_n(&shared.turn, 1 - me, __ATOMIC_RELEASE);
+		sched_yield();
+	}
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -111,6 +134,14 @@ int main(int argc, char **argv)
 		return 9;
 	} else if (!strcmp(what, "jit")) {
 		written(a);
+	} else if (!strcmp(what, "share")) {
+		pthread_t t;
+
+		shared.times = a;
+		if (pthread_create(&t, NULL, sharer, (void *)1))
+			return 9;
+		sharer(NULL);
+		pthread_join(t, NULL);
 	} else {
 		return 1;
 	}

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "cli/modeled-events.h"
 #include "cli/record/record-priv.h"
 
 static void log_line(enum ap_log_level level, const char *text, void *data)
@@ -23,8 +24,13 @@ static int prepare(struct record_job *job)
 {
 	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .log = log_line,
 					      .log_level = (enum ap_log_level)job->opts.verbose);
+	struct ap_virtual_opts virtual_opts = AP_OPTS(ap_virtual_opts,
+						      .machine = job->opts.machine);
 	char why[300];
 
+	opts.virtual_pmu = &virtual_opts;
+	if (modeled_check(&cmd_record, job->opts.machine))
+		return -1;
 	if (opts.log_level > AP_LOG_DEBUG)
 		opts.log_level = AP_LOG_DEBUG;
 	if (ap_machine_new(&job->machine, &opts))

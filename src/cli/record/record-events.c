@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "abi/perf.h"
+#include "cli/modeled-events.h"
 #include "cli/record/record-exact.h"
 #include "cli/record/record-priv.h"
 #include "data/reg-names.h"
@@ -34,9 +35,13 @@ static int want_virtual(struct record_job *job)
 	struct ap_error err;
 
 	if (!is_for_virtual(&job->opts))
-		return command_error(&cmd_record,
-				     "--pmu=virtual samples a COMMAND that is started here");
-	return ap__pmu_want(job->machine, "asked for by --pmu", &err) ? record_say(&err, NULL) : 0;
+		return command_error(&cmd_record, "%s samples a COMMAND that is started here",
+				     job->opts.machine ? "--machine" : "--pmu=virtual");
+	return ap__pmu_want(job->machine,
+			    job->opts.machine ? "asked for by --machine" : "asked for by --pmu",
+			    &err)
+		       ? record_say(&err, NULL)
+		       : 0;
 }
 
 /* Who samples is said once the events are open: a refusal would contradict it. */
@@ -57,7 +62,7 @@ static int parse(struct record_job *job)
 		if (record_exact_begin(job))
 			return -1;
 		text = "dummy:u";
-	} else if (record_opts_pmu(&job->opts, "virtual")) {
+	} else if (record_opts_pmu(&job->opts, "virtual") || job->opts.machine) {
 		if (want_virtual(job))
 			return -1;
 		who = "by the virtual PMU";
@@ -164,6 +169,10 @@ static int shape(struct record_job *job)
 		}
 		if (o->addresses)
 			a->sample_type |= PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC;
+		/* A model knows how long it took. */
+		if (o->addresses && modeled_event((const struct perf_event_attr *)a) &&
+		    ap_machine_pmu(job->machine) == AP_PMU_VIRTUAL)
+			a->sample_type |= PERF_SAMPLE_WEIGHT;
 		/* Without its fields a tracepoint says nothing. */
 		if (a->type == PERF_TYPE_TRACEPOINT)
 			a->sample_type |= PERF_SAMPLE_RAW;

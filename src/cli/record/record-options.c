@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/modeled-events.h"
+
 #define AT(field) .offset = offsetof(struct record_opts, field)
 
 static int add_events(void *into, const char *arg, char *why, size_t size)
@@ -284,6 +286,8 @@ const struct option record_option_table[] = {
 	 .help = "sample these registers of user mode, separated by commas; `all`: each"},
 	{OPTION_STR, 0, "pmu", "auto|kernel|virtual", AT(pmu), .words = pmus,
 	 .help = "who samples; by default the kernel where it can, else the virtual PMU"},
+	MACHINE_OPTION(struct record_opts, machine, "Without the option it is that of this machine.",
+		       "sample with the virtual PMU, and with the model of this machine"),
 	{OPTION_FLAG, 0, "exact", AT(exact),
 	 .help = "count how often each instruction of COMMAND is executed, instead of sampling",
 	 .more = "The virtual PMU runs COMMAND and all that it starts, and counts every instruction of "

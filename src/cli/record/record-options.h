@@ -28,7 +28,8 @@ struct record_opts {
 	u64 branch_type; /* 0: no branches */
 	bool addresses;  /* -d */
 	const char *user_regs;
-	const char *pmu; /* NULL: auto */
+	const char *pmu;     /* NULL: auto */
+	const char *machine; /* whose model counts; NULL: host */
 	bool no_inherit;
 	bool exact; /* every instruction is counted, and nothing sampled */
 	const char *toggle;

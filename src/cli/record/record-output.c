@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "cli/record/record-exact.h"
+#include "cli/modeled-events.h"
 #include "cli/record/record-priv.h"
+#include "lib/machine/machine-pmu.h"
 #include "data/synthesize.h"
 #include "elf/build-id.h"
 
@@ -173,7 +175,15 @@ static void tell_again(struct record_job *job)
 
 static void gather(struct record_job *job, struct data_features *f)
 {
+	char name[128];
+	bool modeled = false;
+
 	data_features_gather(f, job->events, job->nr_events, job->argc, job->argv);
+	for (u32 i = 0; i < job->nr_events; i++)
+		modeled |= modeled_event((const struct perf_event_attr *)&job->events[i].attr);
+	if (modeled && ap_machine_pmu(job->machine) == AP_PMU_VIRTUAL &&
+	    ap__pmu_modeled(job->machine, name, sizeof(name)))
+		data_features_add_machine(f, name);
 }
 
 int record_output_begin(struct record_job *job)

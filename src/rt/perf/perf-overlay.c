@@ -89,7 +89,8 @@ static void squeeze(const char *path, char *out, size_t size)
 static bool is_pmu(const char *rest)
 {
 	static const char *const own[] = {
-		"cpu", "anyperf", "software", "breakpoint", "tracepoint", "kprobe", "uprobe",
+		"cpu",        "anyperf",    "ibs_op", "software",
+		"breakpoint", "tracepoint", "kprobe", "uprobe",
 	};
 	const char *last = str_rchr(rest, '/');
 

@@ -6,9 +6,8 @@
 #define SRC(field, what) ((u64)PERF_MEM_##field##_##what << PERF_MEM_##field##_SHIFT)
 #define NUM(what)        ((u64)PERF_MEM_LVLNUM_##what << PERF_MEM_LVLNUM_SHIFT)
 
-#define NOTHING_KNOWN                                                                 \
-	(SRC(OP, NA) | SRC(LVL, NA) | SRC(SNOOP, NA) | SRC(LOCK, NA) | SRC(TLB, NA) | \
-	 SRC(BLK, NA) | NUM(NA))
+#define NOTHING_KNOWN \
+	(SRC(OP, NA) | SRC(LVL, NA) | SRC(SNOOP, NA) | SRC(LOCK, NA) | SRC(TLB, NA) | NUM(NA))
 
 /* As Linux has it of Intel's CPUs: another core's line is found by way of the last level. */
 static u64 level(u8 source)
@@ -48,7 +47,6 @@ u64 modeled_data_src(const struct trace_modeled *hit, u32 parts)
 {
 	u64 src = hit->locked ? SRC(LOCK, LOCKED) : 0;
 
-	src |= SRC(BLK, NA);
 	switch (hit->kind) {
 	case FEED_HIT_LOAD: src |= SRC(OP, LOAD); break;
 	case FEED_HIT_STORE: src |= SRC(OP, STORE); break;
