@@ -124,6 +124,10 @@ void modeled_tell(struct thread *t)
 	struct sampler *s = sampler_of(t);
 	u32 n = w->feed.nr_hits;
 
+	/* What it does to tell of them is not to tell of them. */
+	if (t->sampling.telling)
+		return;
+	t->sampling.telling = true;
 	for (u32 i = 0; i < n; i++) {
 		const struct trace_event *e = &s->event[w->feed.hit[i].name];
 
@@ -131,5 +135,6 @@ void modeled_tell(struct thread *t)
 			tell(t, e, &w->feed.hit[i]);
 	}
 	w->feed.nr_hits = 0;
+	t->sampling.telling = false;
 	simulate_told(t);
 }

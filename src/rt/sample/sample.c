@@ -424,12 +424,11 @@ void sample_stop(struct thread *t)
 	u64 sums[METER_QUANTITIES] = {0};
 	bool returned = t->sampling.returned;
 
-	modeled_look(t);
-
 	t->sampling.returned = false;
 	/* Before the look at the clock: what comes later sets it again. */
 	__atomic_store_n(&t->sampling.stopped, false, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	modeled_look(t);
 	if (!e || !e->period)
 		return;
 	t->sampling.telling = true;
