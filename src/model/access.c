@@ -180,7 +180,7 @@ __attribute__((noinline)) static void fetch_several(struct model_core *core, u64
 	}
 }
 
-void fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near)
+void model_fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near)
 {
 	if (core->parts & MODEL_CACHES) {
 		if (likely(first == last))
@@ -207,5 +207,5 @@ void model_fetch(struct model_core *core, u64 addr, u32 len)
 	u32 near = 0;
 
 	if (unlikely(first + 1 != core->fetch_line || first != last))
-		fetch_lines(core, first, last, &near);
+		model_fetch_lines(core, first, last, &near);
 }

@@ -80,6 +80,13 @@ static void branch(struct feed *f, struct model_core *core, const struct feed_op
 		feed_path_take_in(f, branch_place(op->pc).site);
 }
 
+/* Whether the record is of an earlier word than that which is looked at, of it (0), or a later one. */
+static inline s32 ahead(const struct feed_thread *t, const struct path_record *r)
+{
+	_Static_assert(PATH_RECORD_COUNTED >> 16 == sizeof(u32), "by so much it is a word before");
+	return (s32)(r->at - (r->what >> 16 & sizeof(u32)) - (u32)t->trace - 4 * (u32)t->word);
+}
+
 /* The records of @a, which are no others': as many as it can have, or none. Moves past them. */
 static inline const struct path_record *take_records(struct feed_thread *t,
 						     const struct feed_access *a)
@@ -87,8 +94,7 @@ static inline const struct path_record *take_records(struct feed_thread *t,
 	const struct path_record *r = t->record;
 	u32 n = a->kind >= PATH_LOADS ? 2 : 1;
 
-	if (r == t->record_end || path_record_access(r) != a->number ||
-	    path_record_word(r, t->trace) != t->word)
+	if (r == t->record_end || path_record_access(r) != a->number || ahead(t, r))
 		return NULL;
 	if (n == 2 && (t->record_end - r < 2 || path_record_access(r + 1) != a->number))
 		return NULL;
@@ -154,7 +160,7 @@ static inline void tell_ops(struct feed *f, struct feed_thread *t, struct model_
 		/* With records nothing else is kept. */
 		if (likely(op->kind == OP_FETCH)) {
 			if (op->pc + 1 != core->fetch_line || op->pc != op->target)
-				fetch_lines(core, op->pc, op->target, &op->near);
+				model_fetch_lines(core, op->pc, op->target, &op->near);
 			continue;
 		}
 		switch (op->kind) {
@@ -186,7 +192,7 @@ __attribute__((noinline)) static void tell_watched(struct feed *f, struct feed_t
 		switch (op->kind) {
 		case OP_FETCH:
 			if (op->pc + 1 != core->fetch_line || op->pc != op->target)
-				fetch_lines(core, op->pc, op->target, &op->near);
+				model_fetch_lines(core, op->pc, op->target, &op->near);
 			feed_watch_fetch(t, core, op->pc + op->len);
 			break;
 		case OP_BRANCH:
@@ -210,10 +216,9 @@ __attribute__((noinline)) static void tell_records(struct feed *f, struct feed_t
 	const struct feed_access *a = (const struct feed_access *)end;
 
 	/* Those of a path that is not described. */
-	while (t->record < t->record_end && path_record_word(t->record, t->trace) < t->word)
+	while (t->record < t->record_end && ahead(t, t->record) < 0)
 		t->record++;
-	while (p->nr_accesses && t->record < t->record_end &&
-	       path_record_word(t->record, t->trace) == t->word) {
+	while (p->nr_accesses && t->record < t->record_end && ahead(t, t->record) == 0) {
 		const struct path_record *r = t->record;
 		u32 i = path_record_access(r) - a->number;
 
@@ -249,7 +254,7 @@ __attribute__((noinline)) static void tell_records(struct feed *f, struct feed_t
 	else
 		tell_ops(f, t, core, next, end, NULL);
 	/* Of a path that was taken in part there may be more. */
-	while (t->record < t->record_end && path_record_word(t->record, t->trace) <= t->word)
+	while (t->record < t->record_end && ahead(t, t->record) <= 0)
 		t->record++;
 	t->loads += p->loads;
 	t->stores += p->stores;
@@ -273,7 +278,7 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 	}
 	if (p->branches.nr)
 		model_path_branches(core, &p->branches, p + 1);
-	if (t->record < t->record_end && path_record_word(t->record, t->trace) <= t->word) {
+	if (t->record < t->record_end && ahead(t, t->record) <= 0) {
 		tell_records(f, t, core, p);
 	} else if (unlikely(t->watching)) {
 		tell_watched(f, t, core, ops_of(p), ops_of(p) + p->nr_ops, slots);

@@ -107,13 +107,27 @@ static inline void lose_front(struct model_core *core, u32 cycles)
 	core->stalled_front += cycles;
 }
 
-/*
- * access.c. Fetches lines @first to @last, which are not just that of the last fetch; *near: the way
- * of a line, from the last time.
- */
-void fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near);
+/* tlb.c. The rest of tlb_lookup(). */
+enum model_tlb_source tlb_lookup_other(struct model_core *core, enum machine_tlb_id id, u64 addr,
+				       u32 op);
 
-/* tlb.c. Looks the page of @addr up; counts a miss for @op. */
-enum model_tlb_source tlb_lookup(struct model_core *core, enum machine_tlb_id id, u64 addr, u32 op);
+/* A page's key: its number, its size, and that it is one. */
+static inline u64 tlb_key(u64 page, bool huge)
+{
+	return page << 5 | (huge ? 16 : 0) | TAG_VALID;
+}
+
+/* Looks the page of @addr up; counts a miss for @op. */
+static inline enum model_tlb_source tlb_lookup(struct model_core *core, enum machine_tlb_id id,
+					       u64 addr, u32 op)
+{
+	struct tags *t = &core->tlb[id][TLB_SMALL];
+
+	/* One set, in which the page is where one like it was last. */
+	if (likely(t->hint && !core->model->nr_huge) &&
+	    tags_touch_hinted(t, tlb_key(addr >> core->page_shift, false)))
+		return MODEL_TLB_L1;
+	return tlb_lookup_other(core, id, addr, op);
+}
 
 #endif

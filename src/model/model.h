@@ -148,6 +148,12 @@ bool model_huge_pages(struct model *model, u64 start, u64 end, bool huge);
 /* Instructions of @len bytes at @addr: one, or a run of them without a branch in between. */
 void model_fetch(struct model_core *core, u64 addr, u32 len);
 
+/*
+ * The same of lines @first to @last, which are not just that of the last fetch. *near: where it was
+ * found the last time, 0 at first; that makes it quicker.
+ */
+void model_fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near);
+
 /* @ip is that of the instruction. An instruction that does both loads before it stores. */
 struct model_access model_load(struct model_core *core, u64 ip, u64 addr, u32 size);
 struct model_access model_store(struct model_core *core, u64 ip, u64 addr, u32 size);

@@ -9,14 +9,6 @@ static u64 *set_of(const struct tags *t, u32 set)
 	return t->word + (u64)set * t->ways;
 }
 
-/* 0 of an empty place alone. */
-static u8 byte_of(u64 word)
-{
-	u8 byte = (word & ~TAG_FLAGS) * 0x9e3779b97f4a7c15ull >> 56;
-
-	return word && !byte ? 1 : byte;
-}
-
 void tags_shape(struct tags *t, u32 sets, u32 ways, enum tags_policy policy)
 {
 	t->sets = sets;
@@ -48,7 +40,8 @@ struct tags_sizes tags_sizes(const struct tags *t)
 						 : words,
 		.away = t->kind == ORDER_TREE ? t->ways * 2 * sizeof(u64) : 0,
 		.recent = t->kind == ORDER_NONE ? 0 : sets * sizeof(u16),
-		.hint = t->kind == ORDER_STAMPS && t->ways <= TAGS_HINTS ? TAGS_HINTS : 0,
+		.hint = t->kind == ORDER_STAMPS && sets == 1 && t->ways <= TAGS_HINTS ? TAGS_HINTS
+										      : 0,
 	};
 }
 
@@ -89,7 +82,7 @@ static u32 pointed_at(const struct tags *t, u32 set)
 static inline s32 way_of(const struct tags *t, u32 set, u64 key)
 {
 	const u64 *word = set_of(t, set), *bytes = t->bytes + (u64)set * t->part_words;
-	u8 byte = byte_of(key);
+	u8 byte = tag_byte(key);
 	u64 each = byte * EACH_BYTE;
 
 	if (t->hint && tag_is(word[t->hint[byte]], key))
@@ -116,7 +109,7 @@ static void put(struct tags *t, u32 set, u32 way, u64 word)
 	u8 *bytes = (u8 *)(t->bytes + (u64)set * t->part_words);
 
 	set_of(t, set)[way] = word;
-	bytes[way] = byte_of(word);
+	bytes[way] = tag_byte(word);
 }
 
 /* An empty place; as many as there are ways: there is none. */

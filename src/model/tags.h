@@ -31,7 +31,7 @@ struct tags {
 	u64 *order; /* of each set; with stamps of each way */
 	u64 *away; /* PLRU: of each way the bits of a tree that it leaves, and those that it sets */
 	u16 *recent; /* of each set: the way that was used last; NULL: one way */
-	u8 *hint;    /* with stamps: by byte, the way where such a tag was found last */
+	u8 *hint;    /* one set with stamps: by byte, the way where such a tag was found last */
 	u64 clock;   /* of stamps */
 	u64 mask;    /* sets - 1 */
 	u32 sets, ways, part_words;
@@ -103,6 +103,26 @@ static inline void tags_use(struct tags *t, u32 set, u32 way)
 	} else {
 		t->order[(u64)set * t->ways + way] = ++t->clock;
 	}
+}
+
+/* A byte that stands for a tag; 0 of an empty place alone. */
+static inline u8 tag_byte(u64 word)
+{
+	u8 byte = (word & ~TAG_FLAGS) * 0x9e3779b97f4a7c15ull >> 56;
+
+	return word && !byte ? 1 : byte;
+}
+
+/* Uses a tag of the first set, which has a hint; false: it may be there all the same. */
+static inline bool tags_touch_hinted(struct tags *t, u64 key)
+{
+	u32 way = t->hint[tag_byte(key)];
+
+	if (!tag_is(t->word[way], key))
+		return false;
+	t->recent[0] = (u16)way;
+	t->order[way] = ++t->clock;
+	return true;
 }
 
 /* The tag without using it; NULL: it is not there. */

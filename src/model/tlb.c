@@ -9,19 +9,14 @@ static bool is_huge(const struct model *model, u64 addr)
 	return false;
 }
 
-/* A page's key: its number, its size, and that it is one. */
-static u64 page_key(u64 page, bool huge)
-{
-	return page << 5 | (huge ? 16 : 0) | TAG_VALID;
-}
-
-enum model_tlb_source tlb_lookup(struct model_core *core, enum machine_tlb_id id, u64 addr, u32 op)
+enum model_tlb_source tlb_lookup_other(struct model_core *core, enum machine_tlb_id id, u64 addr,
+				       u32 op)
 {
 	struct model *model = core->model;
 	const struct machine *m = &model->machine;
 	bool huge = unlikely(model->nr_huge) && is_huge(model, addr);
 	u64 page = addr >> (huge ? model->huge_shift : model->page_shift);
-	u64 key = page_key(page, huge);
+	u64 key = tlb_key(page, huge);
 	struct tags *l1 =
 		&core->tlb[id][huge && core->tlb[id][TLB_HUGE].sets ? TLB_HUGE : TLB_SMALL];
 	struct tags *l2 = &core->tlb[MACHINE_TLB2][TLB_SMALL];

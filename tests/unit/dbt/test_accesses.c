@@ -40,6 +40,9 @@ static struct {
 	u64 n;
 } told, wanted;
 
+/* It is told nothing that it would keep. */
+static struct model_core core_told;
+
 static void note(u64 ip, u64 addr, u32 size, char kind)
 {
 	if (told.n < ARRAY_SIZE(told.at))
@@ -81,7 +84,7 @@ void model_fetch(struct model_core *core, u64 addr, u32 len)
 	(void)len;
 }
 
-void fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near)
+void model_fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near)
 {
 	(void)core;
 	(void)first;
@@ -125,11 +128,10 @@ static struct path_space *space;
 static bool wanted_left; /* wanted[] lacks what the filter leaves out */
 static struct feed *feed;
 static struct feed_thread feeding;
-static struct model_core the_core; /* of which the functions here know nothing */
 
 static void on_trace(struct guest *g, const u32 *words, u32 n, const u64 *slots, u64 nr_slots)
 {
-	feed_words(feed, &feeding, &the_core,
+	feed_words(feed, &feeding, &core_told,
 		   &(struct feed_input){.words = words,
 					.nr_words = n,
 					.slots = slots,
@@ -307,7 +309,7 @@ static void compare(const char *name)
 static void check_run(struct guest *g, const struct program *p, u64 period)
 {
 	dbt_trace_flush(g->t);
-	feed_settle(feed, &feeding, &the_core);
+	feed_settle(feed, &feeding, &core_told);
 	g->nr_traced = told.n = hits = 0;
 	dbt_filter_forget(g->t);
 	stops.q = METER_INSTRUCTIONS;
@@ -319,7 +321,7 @@ static void check_run(struct guest *g, const struct program *p, u64 period)
 	if (period)
 		stops_end(g);
 	dbt_trace_flush(g->t);
-	feed_settle(feed, &feeding, &the_core);
+	feed_settle(feed, &feeding, &core_told);
 	EXPECT_EQ(feed->unknown, 0);
 	compare(p->name);
 }
