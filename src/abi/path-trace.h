@@ -17,7 +17,7 @@
 
 #include "abi/path-profile.h"
 
-#define PATH_TRACE_SIZE (32u << 10) /* bytes of a thread's buffer */
+#define PATH_TRACE_SIZE (128u << 10) /* bytes of a thread's buffer; to hand it over is a fault */
 /* And of that of slots: for as many paths as fit there, and one that is going on. */
 #define PATH_SLOTS_SIZE (((u64)PATH_TRACE_SIZE / 4 + 1) * PATH_SLOTS_MAX * 8)
 
@@ -33,7 +33,7 @@ struct path_record {
 	u32 what; /* path_record_what() */
 };
 
-#define PATH_RECORDS_SIZE   (256u << 10)
+#define PATH_RECORDS_SIZE   (512u << 10)
 #define PATH_RECORD_COUNTED BIT(18)
 #define PATH_RECORD_MORE_AT 19u
 
