@@ -27,7 +27,7 @@ struct feed_op {
 	u16 base, index;
 	u16 and_next;
 	u32 near; /* of OP_FETCH: the way of the line, the last time */
-	/* Of an access `target` is its displacement; of OP_FETCH both are lines, the first and last. */
+	/* `target` is an access's displacement; of OP_FETCH both are lines, first and last. */
 	u64 pc, target;
 };
 

@@ -80,7 +80,7 @@ static void branch(struct feed *f, struct model_core *core, const struct feed_op
 		feed_path_take_in(f, branch_place(op->pc).site);
 }
 
-/* Whether the record is of an earlier word than that which is looked at, of it (0), or a later one. */
+/* Below 0: the record is of a word before the one that is looked at; 0: of that one. */
 static inline s32 ahead(const struct feed_thread *t, const struct path_record *r)
 {
 	_Static_assert(PATH_RECORD_COUNTED >> 16 == sizeof(u32), "by so much it is a word before");

@@ -51,7 +51,7 @@ static inline void model_open_branch(struct model_core *core, u64 ip, u64 next, 
 	core->count[MODEL_BRANCH_MISSES] += !right;
 }
 
-/* Those of a path's jumps of which it is not known that the BTB knows them; @jump points to them. */
+/* Jumps of a path, at @jump, of which it is not known that the BTB knows all. */
 static inline void look_in_btb(struct model_core *core, struct path_branches *b, const u64 *jump,
 			       bool last_wrong)
 {

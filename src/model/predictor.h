@@ -55,7 +55,7 @@ struct predictor {
 	u64 *stack;
 	struct indirect_entry *indirect, *last_target;
 	struct tags btb; /* the first that came goes first: to find one changes nothing */
-	u64 btb_lost; /* grows with each that goes; begins with the core, so as to be like no other's */
+	u64 btb_lost;    /* grows with each that goes; of no two cores the same */
 };
 
 static inline struct branch_place branch_place(u64 ip)
