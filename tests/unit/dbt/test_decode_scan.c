@@ -108,6 +108,15 @@ TEST(legacy)
 	EXPECT(scanned > asked / 8);
 }
 
+/* A block copies what is told of here without a second look; behind this one it ends. */
+TEST(serialize_is_not_told)
+{
+	static const u8 serialize[INSN_MAX + 1] = {0x0f, 0x01, 0xe8};
+	struct insn insn;
+
+	EXPECT_EQ(insn_scan(&insn, serialize), 0);
+}
+
 TEST(vex)
 {
 	static const u8 payloads[] = {0x78, 0xf8, 0x7c, 0xfc, 0x79, 0x7d,
