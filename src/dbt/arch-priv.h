@@ -11,8 +11,9 @@
 #include "dbt/cache-priv.h"
 
 /* Makes the cache's own stubs; called again after each flush. */
-/* What is to be known of the CPU, once. */
+/* What is to be known of the CPU, once; and a number for what that was. */
 void arch_begin(void);
+u64 arch_cpu(void);
 void arch_init(void);
 /* Before @t enters the cache, with a filter: bases of segments are what they are now. */
 void arch_filter_begin(struct dbt_thread *t);

@@ -476,6 +476,9 @@ struct dbt_image_range {
 	u64 start, end;
 };
 
+/* A number for what makes translations differ besides the translator: CPU, flags, mask, size. */
+u64 dbt_image_kind(void);
+
 /* How much an image would take, about, and at most. */
 u64 dbt_image_used(void);
 u64 dbt_image_most(void);

@@ -135,6 +135,15 @@ static bool strip(const struct dbt_image_range *ranges, u32 n)
 	return true;
 }
 
+u64 dbt_image_kind(void)
+{
+	u64 kind = arch_cpu();
+
+	kind = (kind ^ cache.mask) * 0x9e3779b97f4a7c15ull;
+	kind = (kind ^ kind >> 32 ^ cache.flags) * 0x9e3779b97f4a7c15ull;
+	return (kind ^ kind >> 32 ^ cache.code_size) * 0x9e3779b97f4a7c15ull;
+}
+
 u64 dbt_image_used(void)
 {
 	return cache.meta_used + cache.hot + (cache.code_size - cache.cold);

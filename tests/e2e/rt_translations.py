@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-from e2e import ANYPERF, ENV, main, scratch
+from e2e import ANYPERF, ENV, Skip, main, scratch
 
 FIXED = os.environ["E2E_FIXED"]
 PROGRAMS = ([FIXED], [FIXED, *["x"] * 20], ["/bin/true"], ["sort", "/etc/passwd"],
@@ -136,6 +136,54 @@ def test_a_folder_that_is_damaged():
                 counted(cache, "sort", "/etc/passwd")
 
 
+def test_another_cache_has_images_of_its_own():
+    with scratch() as cache:
+        counted(cache, "/bin/true")
+        before = kept(cache)
+        for _ in range(2):
+            p = subprocess.run([ANYPERF, "run", "--translations=user", "--cache-size=16", "--",
+                                "/bin/true"], check=True, timeout=60,
+                               env={**ENV, "XDG_CACHE_HOME": cache})
+            assert p.returncode == 0
+            now = kept(cache)
+            assert len(now) == len(before) + 1 and before.items() <= now.items(), (before, now)
+            counted(cache, "/bin/true")
+            assert kept(cache) == now, (now, kept(cache))
+
+
+def as_nobody(path):
+    """Root may write anywhere: a user who may not."""
+    os.chown(path, 65534, 65534)
+    for name in os.listdir(path):
+        as_nobody(f"{path}/{name}") if os.path.isdir(f"{path}/{name}") \
+            else os.chown(f"{path}/{name}", 65534, 65534)
+
+
+def test_a_folder_that_may_not_be_written_to():
+    """What is there is taken, nothing is added, and nobody sees a difference."""
+    user = {"user": 65534, "group": 65534} if os.geteuid() == 0 else {}
+    with scratch() as cache:
+        os.chmod(os.path.dirname(cache), 0o755)
+        def go(*command):
+            return subprocess.run([ANYPERF, "run", "--translations=user", "--", *command],
+                                  capture_output=True, text=True, check=False, timeout=60,
+                                  env={**ENV, "XDG_CACHE_HOME": cache}, **user)
+        if user:
+            as_nobody(cache)
+        first = go("sort", "/etc/passwd")
+        if first.returncode == 125:
+            raise Skip("another user cannot run the build")
+        folder = f"{cache}/anyperf/translations"
+        os.chmod(folder, 0o500)
+        before = kept(cache)
+        for command in (("sort", "/etc/passwd"), ("perl", "-e", "print 1"), ("ls", "/")):
+            natively = subprocess.run(command, capture_output=True, text=True, check=True)
+            p = go(*command)
+            assert (p.returncode, p.stdout, p.stderr) == (0, natively.stdout, ""), (command, p)
+        assert kept(cache) == before, (before, kept(cache))
+        os.chmod(folder, 0o700)
+
+
 def test_another_program_of_the_same_name():
     with scratch() as cache:
         path = f"{cache}/program"
@@ -233,10 +281,12 @@ def test_who_is_confined_is_on_its_own():
                 assert not set(one) & set(other), (name, one, other)
 
 
-def test_a_tree_that_may_write_no_files():
-    with scratch() as cache:
-        said = run_tree(cache, "sh", "-c", "ulimit -f 0; for i in 1 2 3; do ls / >&2; done; echo $?")
-        assert said == "0\n", said
+def test_who_may_write_no_files():
+    for who in ("tree", "user"):
+        with scratch() as cache:
+            said = run_tree(cache, "sh", "-c",
+                            "ulimit -f 0; for i in 1 2 3; do ls / >&2; done; echo $?", who=who)
+            assert said == "0\n", (who, said)
 
 
 def doctor(cache, *options):

@@ -356,6 +356,7 @@ void images_load(struct thread *t, int exe, bool dynamic)
 
 	if (!images_file(exe, 0, &file))
 		return;
+	images.version = mix(images.version, dbt_image_kind());
 	images.own = mix(file_hash(&file), images.version) | 1;
 	images.base = mix(images.version, 3) | 1;
 	images.dynamic = dynamic;

@@ -292,10 +292,14 @@ TEST(not_with_other_counting)
 {
 	struct dbt_image_range r = snippets_range();
 	struct guest *g = begin();
+	u64 kind;
 
 	run_all(g);
 	save(g);
+	kind = dbt_image_kind();
+	EXPECT_EQ(dbt_image_kind(), kind);
 	dbt_set_mask(g->t, DBT_MASK_COUNT);
+	EXPECT(dbt_image_kind() != kind);
 	image.at = 0;
 	EXPECT(!load(g, 7));
 	dbt_set_mask(g->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));

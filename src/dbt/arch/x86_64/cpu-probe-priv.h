@@ -13,6 +13,9 @@
  */
 void cpu_probe(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]));
 
+/* A number for what was found: code that one CPU's translator has made is for equal ones. */
+u64 cpu_found(void);
+
 /* Whether it is AMD's, or Hygon's, which are derived from those. */
 bool cpu_is_amd(void);
 /* Whether pext (BMI2) is done in hardware: AMD's CPUs before Zen 3 take twenty cycles or more. */

@@ -97,7 +97,7 @@ static enum flag_kind kind_of(const struct insn *d)
 	}
 }
 
-static bool amd, fast_pext;
+static bool amd, fast_pext, near16;
 
 static void ask(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]), u32 leaf, u32 regs[4])
 {
@@ -134,7 +134,17 @@ void cpu_probe(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]))
 		fast_pext = family_of(r[0]) >= FAMILY_ZEN3;
 	}
 	probe_flags();
-	insn_set_near16(insn_cpu_has_near16());
+	near16 = insn_cpu_has_near16();
+	insn_set_near16(near16);
+}
+
+u64 cpu_found(void)
+{
+	u64 sum = (u64)amd | (u64)fast_pext << 1 | (u64)near16 << 2;
+
+	for (u32 i = 0; i < KINDS; i++)
+		sum = (sum ^ sets[i]) * 0x9e3779b97f4a7c15ull;
+	return sum;
 }
 
 bool cpu_is_amd(void)

@@ -48,6 +48,11 @@ void arch_begin(void)
 	cache.index_shift = cache.fixed_tables ? 0 : 2;
 }
 
+u64 arch_cpu(void)
+{
+	return cpu_found();
+}
+
 void arch_init(void)
 {
 	struct emitter e;
