@@ -233,6 +233,37 @@ bool store_make(u64 name, u64 bytes, struct stored_image *image)
 	       (store.tree ? tree_make(bytes, image) : file_make(bytes, image));
 }
 
+/* The slot of @name, which is taken for it; SLOTS: there is none left. */
+static u32 slot_take(struct tree_head *head, u64 name, bool *was_there)
+{
+	u64 none;
+	u32 at;
+
+	do {
+		none = 0;
+		at = slot_of(head, name);
+	} while (at < SLOTS &&
+		 !__atomic_compare_exchange_n(&head->slot[at].name, &none, name, false,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
+		 none != name);
+	*was_there = none == name;
+	return at;
+}
+
+bool store_asked(u64 name)
+{
+	struct tree_head *head;
+	bool was_there;
+
+	if (!store.tree)
+		return true;
+	if (fd_get(FD_IMAGES) < 0 || !may_write(TREE_MOST) || !(head = head_map()))
+		return false;
+	slot_take(head, name, &was_there);
+	region_unmap_file(head, PAGE_SIZE);
+	return was_there;
+}
+
 static void file_publish(const struct stored_image *image, bool whole)
 {
 	char name[40], to[20];
@@ -247,19 +278,14 @@ static void file_publish(const struct stored_image *image, bool whole)
 
 static void tree_publish(const struct stored_image *image)
 {
-	u64 place = image->at / PAGE_SIZE << 32 | image->size / PAGE_SIZE, none;
+	u64 place = image->at / PAGE_SIZE << 32 | image->size / PAGE_SIZE;
 	struct tree_head *head = head_map();
+	bool was_there;
 	u32 at;
 
 	if (!head)
 		return;
-	do {
-		none = 0;
-		at = slot_of(head, image->name);
-	} while (at < SLOTS &&
-		 !__atomic_compare_exchange_n(&head->slot[at].name, &none, image->name, false,
-					      __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
-		 none != image->name);
+	at = slot_take(head, image->name, &was_there);
 	/* What was written before is in the file for whoever reads this. */
 	if (at < SLOTS)
 		__atomic_store_n(&head->slot[at].place, place, __ATOMIC_RELEASE);

@@ -34,6 +34,11 @@ bool store_is_tree(void);
 
 /* False: there is none. */
 bool store_open(u64 name, struct stored_image *image);
+/*
+ * Whether somebody of the tree has asked for @name here before: most trees run a large program once.
+ * Of a folder it is not known.
+ */
+bool store_asked(u64 name);
 /* False: there is no room for @bytes of it, nor may there be. */
 bool store_make(u64 name, u64 bytes, struct stored_image *image);
 /* The sum of one that is read is right. */

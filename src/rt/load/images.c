@@ -18,6 +18,9 @@
 
 #define BASE_MOST (2ull << 20) /* the base of programs that have no image of their own yet */
 
+/* A tree's image is kept at once if it is no larger, else when the program is run once more. */
+#define FIRST_MOST (4ull << 20)
+
 #define IMAGE_HEADS (64ull << 10) /* what an image has besides the cache, at most */
 
 /*
@@ -525,7 +528,7 @@ bool images_save(struct thread *t)
 	    (store_is_tree() && t->proc->pid == images.root) || !process_is_alone(t))
 		return false;
 	name = name_for(used);
-	if (!name)
+	if (!name || (used > FIRST_MOST && !images.is_own && !store_asked(name)))
 		return false;
 	images.scratch = region_map(scratch_size());
 	if (!images.scratch)
