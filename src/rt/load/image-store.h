@@ -35,7 +35,7 @@ bool store_is_tree(void);
 /* False: there is none. */
 bool store_open(u64 name, struct stored_image *image);
 /*
- * Whether somebody of the tree has asked for @name here before: most trees run a large program once.
+ * Whether somebody of the tree has asked for @name here before: most run a large program once.
  * Of a folder it is not known.
  */
 bool store_asked(u64 name);
