@@ -79,7 +79,7 @@ static void begin(void (*fn)(void))
 
 static pid_t child(void (*fn)(void))
 {
-	int status;
+	int status = 0;
 	pid_t pid;
 
 	fflush(stdout);
@@ -101,7 +101,7 @@ static void meets(pid_t pid, const void *at, unsigned long met, int resume, cons
 {
 	struct user_regs_struct r;
 	siginfo_t info;
-	int status;
+	int status = 0;
 
 	must(!ptrace(PTRACE_CONT, pid, 0, 0) && waitpid(pid, &status, 0) == pid, what);
 	if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP) {
@@ -119,7 +119,7 @@ static void meets(pid_t pid, const void *at, unsigned long met, int resume, cons
 
 static void ends(pid_t pid, int code, const char *what)
 {
-	int status;
+	int status = 0;
 
 	ptrace(PTRACE_CONT, pid, 0, 0);
 	must(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == code,
@@ -224,7 +224,7 @@ static void handles(void)
 static void check_handled(void)
 {
 	const unsigned long on = EXECUTE(0) | WATCH(1, WRITE_8);
-	int status;
+	int status = 0;
 	pid_t pid = child(handles);
 
 	must(!set(pid, 0, (unsigned long)place) && !set(pid, 1, (unsigned long)&cell), "set");
@@ -258,7 +258,7 @@ static void blocks(void)
 
 static void check_blocked(void)
 {
-	int status;
+	int status = 0;
 	pid_t pid = child(blocks);
 
 	must(!set(pid, 0, (unsigned long)place) && !set(pid, 7, EXECUTE(0)), "set");
@@ -305,7 +305,7 @@ static void check_inherited(void)
 /* It is stopped amid code that it never leaves. */
 static void check_running(void)
 {
-	int status;
+	int status = 0;
 	pid_t pid = child(round_and_round);
 
 	must(!ptrace(PTRACE_CONT, pid, 0, 0), "it goes on");
