@@ -16,8 +16,11 @@ def meters_of(pid):
     """The counter segment that a process has open, as a descriptor for writing."""
     for name in os.listdir(f"/proc/{pid}/fd"):
         path = f"/proc/{pid}/fd/{name}"
-        if os.readlink(path).startswith("/memfd:anyperf-meters"):
-            return os.open(path, os.O_RDWR)
+        try:
+            if os.readlink(path).startswith("/memfd:anyperf-meters"):
+                return os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            pass  # it has been closed meanwhile
     raise AssertionError(f"{pid} has no meters")
 
 
