@@ -179,9 +179,9 @@ static inline u64 meter_sum(const struct meter *m, enum meter_quantity q)
 /*
  * The first @n quantities of a thread that runs. Each word is read once, and a path through code
  * adds to one word for all quantities; so what is counted by class is of the same paths in all
- * sums, whole. @weights: those of the meter, or the same elsewhere.
+ * sums, whole.
  */
-static inline void meter_sums_by(const struct meter *m, const u64 *weights, u32 n, u64 *sums)
+static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
 {
 	u32 looks = METER_FOLD_LOOKS;
 
@@ -200,18 +200,13 @@ static inline void meter_sums_by(const struct meter *m, const u64 *weights, u32 
 
 			if (!hits)
 				continue;
-			weight = __atomic_load_n(&weights[i], __ATOMIC_RELAXED);
+			weight = __atomic_load_n(&m->weight[i], __ATOMIC_RELAXED);
 			for (u32 q = 0; q < n; q++)
 				sums[q] += hits * (weight >> (8 * q) & 0xff);
 		}
 		if (meter_fold_same(m, before))
 			return;
 	}
-}
-
-static inline void meter_sums(const struct meter *m, u32 n, u64 *sums)
-{
-	meter_sums_by(m, m->weight, n, sums);
 }
 
 /*

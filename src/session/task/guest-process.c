@@ -151,7 +151,6 @@ void guest_process_free(struct guest_process *p)
 	allowance_give(&p->announced, ANNOUNCED);
 	allowance_put(p->allowance);
 	guest_process_executes(p, NULL, NULL);
-	free(p->weights.of);
 	free(p);
 }
 

@@ -61,7 +61,6 @@ struct guest_process {
 	struct allowance *announced;              /* its forker's, until HELLO; NULL: nobody's */
 	struct closer *closer; /* of what it has sent; NULL: nothing to close yet. Owned */
 	struct process_snapshots snapshots;
-	struct program_weights weights;
 	struct list threads;  /* struct guest_thread */
 	struct list mappings; /* struct mapping, wire/perf-file.h */
 };

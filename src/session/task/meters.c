@@ -111,37 +111,6 @@ void guest_thread_set_meter(struct guest_thread *th, u32 meter)
 #define CPU_QUANTITIES 2u
 _Static_assert(METER_INSTRUCTIONS < CPU_QUANTITIES && METER_BRANCHES < CPU_QUANTITIES, "they do");
 
-/*
- * The weights of @m, which is @th's. Those of all threads of a program are the same, in its order,
- * so that they are kept for it: who adds up thousands of threads reads that much less of memory.
- * They are taken out of the meter of one that is in a system call, as @parked says, and so has
- * begun and not exec'ed.
- */
-static const u64 *weights_of(struct guest_thread *th, const struct meter *m, u64 parked)
-{
-	struct program_weights *w = &th->process->weights;
-	u32 classes = __atomic_load_n(&m->classes, __ATOMIC_ACQUIRE);
-	u32 execs = __atomic_load_n(&m->execs, __ATOMIC_RELAXED);
-
-	if (!parked || classes > METER_CLASSES)
-		return m->weight;
-	if (!w->of)
-		w->of = calloc(METER_CLASSES, sizeof(*w->of));
-	if (!w->of)
-		return m->weight;
-	if (w->execs != execs)
-		w->nr = 0;
-	w->execs = execs;
-	for (; w->nr < classes; w->nr++)
-		w->of[w->nr] = __atomic_load_n(&m->weight[w->nr], __ATOMIC_RELAXED);
-	/* Pairs with meter_unpark(). */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (parked == __atomic_load_n(&m->parked, __ATOMIC_RELAXED))
-		return w->of;
-	w->nr = 0;
-	return m->weight;
-}
-
 u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 {
 	const struct meter *m = guest_thread_meter(th);
@@ -169,17 +138,14 @@ u64 guest_thread_sum(struct guest_thread *th, enum meter_quantity q)
 		 * What events count is read together, so that they agree; and once, so that it
 		 * stays.
 		 */
-		meter_sums_by(m, weights_of(th, m, c->seen_parked), n, sums);
-		/* Pairs with meter_unpark(). */
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (c->seen_parked != __atomic_load_n(&m->parked, __ATOMIC_RELAXED)) {
-			c->seen_parked = 0;
-			/* By new weights, perhaps. */
-			meter_sums(m, n, sums);
-		}
+		meter_sums(m, n, sums);
 		for (u32 i = c->have; i < n; i++)
 			c->seen[i] = sums[i];
 		c->have = n;
+		/* Pairs with meter_unpark(). */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (c->seen_parked != __atomic_load_n(&m->parked, __ATOMIC_RELAXED))
+			c->seen_parked = 0;
 	}
 	return c->seen[q];
 }

@@ -42,13 +42,6 @@ struct thread_counts {
 	struct modeled_counts *modeled; /* NULL: nobody has asked */
 };
 
-/* A process's part: what a path of each class adds, as its program numbers them. */
-struct program_weights {
-	u64 *of; /* owned; NULL: nobody has asked */
-	u32 nr;  /* so many are known */
-	u32 execs;
-};
-
 /*
  * The first meter at index *@at or behind it that somebody has written to, and *@at its index;
  * NULL: there is none. How many there are said to be is a guest's word: where that would make more
