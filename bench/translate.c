@@ -3,8 +3,8 @@
  * program, is translated, and none of it executed. Usage: translate [FILE [INSTRUCTIONS [MASK]]]
  *
  * Prints how much bookkeeping and code an instruction takes, ns for each, and a sum of the
- * blocks: what only makes the translator faster leaves that as it is. The time of a busy machine says
- * little. What does not depend on it is the number of instructions:
+ * blocks: what only makes the translator faster leaves that as it is. The time of a busy machine
+ * says little. What does not depend on it is the number of instructions:
  *
  *	valgrind --tool=callgrind --toggle-collect=arch_translate translate FILE
  *	anyperf stat -e instructions:u translate FILE

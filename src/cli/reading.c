@@ -135,6 +135,7 @@ void reading_close(struct reading *r)
 {
 	sym_unwinder_free(r->unwinder);
 	free(r->arch);
+	free(r->machine);
 	data_rounds_release(&r->rounds);
 	data_reader_close(r->data);
 	sym_view_free(r->view);
@@ -287,6 +288,19 @@ const char *reading_arch(struct reading *r)
 			r->arch = data_feature_text(bytes, len);
 	}
 	return r->arch ? r->arch : "";
+}
+
+const char *reading_machine(struct reading *r)
+{
+	const void *bytes;
+	size_t len;
+
+	if (!r->machine) {
+		bytes = data_reader_feature(r->data, DATA_CPU_PMU_CAPS, &len);
+		if (bytes)
+			r->machine = data_feature_value(bytes, len, "machine");
+	}
+	return r->machine;
 }
 
 /* A file without features, of a recorder that was killed, is taken for one of this machine. */

@@ -86,6 +86,7 @@ struct reading {
 	bool ids_known;
 	u64 lost;                      /* as records have told so far */
 	char *arch;                    /* owned; NULL: not asked for yet */
+	char *machine;                 /* likewise */
 	struct sym_unwinder *unwinder; /* owned; NULL: not needed yet, or not to be had */
 	bool unwinder_tried;
 	bool unwound; /* `frames` are of the last record */
@@ -134,6 +135,9 @@ bool reading_has_chain(struct reading *r, const struct data_item *item);
 
 /* The machine that was recorded, as uname(1) calls it; "" if the file does not say. */
 const char *reading_arch(struct reading *r);
+
+/* The machine of whose model events were sampled; NULL: the file does not say, or of none. */
+const char *reading_machine(struct reading *r);
 
 /* What an event is called; "unknown" if the file has lost that. */
 const char *reading_event_name(const struct reading *r, int event);

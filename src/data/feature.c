@@ -244,3 +244,19 @@ void data_feature_texts(const void *bytes, size_t len, void (*fn)(const char *te
 	while (n-- && (text = next_text(&c)))
 		fn(text, data);
 }
+
+char *data_feature_value(const void *bytes, size_t len, const char *name)
+{
+	struct cursor c = cursor_over(bytes, len);
+	u32 n = cursor_u32(&c);
+
+	while (n--) {
+		const char *text = next_text(&c), *value = text ? next_text(&c) : NULL;
+
+		if (!value)
+			return NULL;
+		if (!strcmp(text, name))
+			return strdup(value);
+	}
+	return NULL;
+}

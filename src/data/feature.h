@@ -61,6 +61,9 @@ char *data_feature_text(const void *bytes, size_t len);
 void data_feature_texts(const void *bytes, size_t len, void (*fn)(const char *text, void *data),
 			void *data);
 
+/* The value of @name among the names and values of what a PMU can, to be freed; NULL: none. */
+char *data_feature_value(const void *bytes, size_t len, const char *name);
+
 /* In tracing-data.c: the formats of the tracepoints among @events, as perf reads them. */
 bool data_tracing_gather(struct data_piece *p, const struct data_event *events, u32 nr_events);
 

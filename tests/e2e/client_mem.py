@@ -2,6 +2,7 @@
 """Unmodified perf samples what the model of a machine counts: as many samples as periods, where the
 access is, and what it met [DSRC-01..06]; perf mem and perf c2c show what a program is known to do
 [SAMP-16, SAMP-17]."""
+import json
 import os
 import re
 import shutil
@@ -65,6 +66,8 @@ def test_own_recorder():
         data = own(d, "--machine", MACHINE, "-e", "cycles:u", "-c", "997")
         p = run("script", "-i", data, "-F", "ip")
         assert len(p.out.splitlines()) == count // 997, (count, p.out[:300])
+        assert run("report", "-i", data).out.startswith(f"# modeled: {MACHINE}\n")
+        assert json.loads(run("report", "--json", "-i", data).out)["machine"] == MACHINE
         if PERF:
             assert f"machine={MACHINE}" in perf("report", "-i", data, "--header-only", under=False)
         own(d, "--machine", MACHINE, "-d", "-e", "cache-misses:u", "-c", "100",

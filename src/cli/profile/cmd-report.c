@@ -93,7 +93,7 @@ static void json_row(struct json *j, const struct profile *p, const struct profi
 	json_end(j);
 }
 
-static void json_event(const struct profile *p, const struct reading *r, int event)
+static void json_event(const struct profile *p, struct reading *r, int event)
 {
 	struct json j;
 
@@ -104,6 +104,8 @@ static void json_event(const struct profile *p, const struct reading *r, int eve
 	json_u64(&j, "samples", p->counts[event]);
 	json_u64(&j, "period", p->period[event]);
 	json_u64(&j, "lost", r->lost);
+	if (reading_machine(r))
+		json_str(&j, "machine", reading_machine(r));
 	json_array(&j, "rows");
 	for (u32 i = 0; i < p->n; i++)
 		if (p->rows[i].event == event)
@@ -113,10 +115,12 @@ static void json_event(const struct profile *p, const struct reading *r, int eve
 	json_finish(&j);
 }
 
-static void print(const struct profile *p, const struct reading *r, bool json)
+static void print(const struct profile *p, struct reading *r, bool json)
 {
 	if (!p->samples && !json)
 		printf("# no samples\n");
+	else if (reading_machine(r) && !json)
+		printf("# modeled: %s\n", reading_machine(r));
 	for (u32 e = 0; e < p->events; e++) {
 		if (!p->counts[e])
 			continue;

@@ -537,7 +537,6 @@ void sample_forked(struct thread *t)
 	places_forked(t);
 	sample_unmap(t);
 	memset(&t->sampling, 0, sizeof(t->sampling));
-	t->modeled.watching = NULL;
 	t->dbt.trace_room = 0;
 	lock_reset(&form.lock);
 	form.threads = 0;
@@ -552,6 +551,8 @@ void sample_unmap(struct thread *t)
 		region_unmap(t->sampling.own, MAPPED_SIZE);
 	}
 	t->sampling.own = NULL;
+	/* What it watches was there, and a stop may still be on its way. */
+	t->modeled.watching = NULL;
 }
 
 void sample_flush(struct thread *t)
@@ -562,6 +563,7 @@ void sample_flush(struct thread *t)
 
 void sample_end(struct thread *t)
 {
+	modeled_look(t);
 	sample_flush(t);
 	form_leave(t);
 	for (u32 slot = 0; t->sampling.own && slot < TRACE_EVENTS; slot++)

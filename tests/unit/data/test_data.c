@@ -106,6 +106,13 @@ static void gather(void)
 	data_features_gather(&features, events, 2, 2, argv);
 	EXPECT(data_features_add_machine(&features, "toy"));
 	EXPECT_EQ(features.of[DATA_CPU_PMU_CAPS].len, 4 + 2 * (4 + DATA_NAME_ALIGN));
+	for (size_t len = 0; len <= features.of[DATA_CPU_PMU_CAPS].len; len++) {
+		char *name = data_feature_value(features.of[DATA_CPU_PMU_CAPS].bytes, len,
+						"machine");
+
+		EXPECT(len < features.of[DATA_CPU_PMU_CAPS].len ? !name : !strcmp(name, "toy"));
+		free(name);
+	}
 	EXPECT(data_features_add_build_id(&features, "/bin/true", PERF_RECORD_MISC_USER,
 					  (const u8 *)"0123456789abcdefghij", 20));
 }
