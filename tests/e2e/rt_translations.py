@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -260,6 +261,46 @@ def test_a_tree_is_the_default():
                            check=True, timeout=120, env=ENV)
         one, other = (code_of_files(t) for t in p.stdout.split("=="))
         assert len(one) >= 3 and (one == other) == alike_here, (options, one, other)
+
+
+def tree_images(pid):
+    """Sizes of what the run of process pid keeps in memory; 0: asked for, and not there yet."""
+    pids = [pid]
+    for p in pids:
+        for task in os.listdir(f"/proc/{p}/task"):
+            with open(f"/proc/{p}/task/{task}/children", encoding="ascii") as f:
+                pids += f.read().split()
+        for fd in os.listdir(f"/proc/{p}/fd"):
+            fd = f"/proc/{p}/fd/{fd}"
+            if os.readlink(fd).startswith("/memfd:anyperf-translations"):
+                with open(fd, "rb") as f:
+                    words = struct.unpack("512Q", f.read(4096))
+                return {name: (place & 0xffffffff) * 4096
+                        for name, place in zip(words[2::2], words[3::2]) if name}
+    return {}
+
+
+def test_a_tree_keeps_a_large_program_when_it_runs_again():
+    for program, large in (("/bin/true",), False), ((sys.executable, "-c", "import json"), True):
+        with subprocess.Popen([ANYPERF, "run", "--", "sh", "-c",
+                               'while read go; do "$@"; echo $?; done', "sh", *program],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env=ENV) as p:
+            images = []
+            for _ in range(3):
+                p.stdin.write("go\n")
+                p.stdin.flush()
+                assert p.stdout.readline() == "0\n", program
+                images.append(tree_images(p.pid))
+            p.stdin.close()
+        assert p.returncode == 0, (program, p.returncode)
+        first, second, third = (max(i.values(), default=0) for i in images)
+        if large:
+            assert first <= 4 << 20 < second, (program, images)
+            assert 0 in images[0].values() and 0 not in images[1].values(), (program, images)
+        else:
+            assert 0 < first <= 4 << 20, (program, images)
+        assert third >= second, (program, images)
 
 
 def test_who_is_confined_is_on_its_own():
