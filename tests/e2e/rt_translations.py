@@ -104,6 +104,7 @@ def test_however_a_program_ends():
 
 def damage(path, how):
     size = os.stat(path).st_size
+    os.chmod(path, 0o600)
     if how == "empty":
         os.truncate(path, 0)
     elif how == "short":
@@ -135,6 +136,58 @@ def test_a_folder_that_is_damaged():
                 os.remove(f"{cache}/anyperf/translations/{name}")
             for _ in range(2):
                 counted(cache, "sort", "/etc/passwd")
+
+
+def replace(path):
+    with open(path + ".new", "wb") as f:
+        f.write(os.urandom(os.stat(path).st_size))
+    os.chmod(path + ".new", 0o400)
+    os.replace(path + ".new", path)
+
+
+def test_a_folder_that_changes_meanwhile():
+    """What a program has taken stays, whatever becomes of its name."""
+    program = [sys.executable, "-c", "import json; print('ready', flush=True); input(); "
+               "print(len(json.dumps(list(range(5000)))))"]
+    command = [ANYPERF, "stat", "-j", "-e", "instructions:u,branches:u"]
+
+    def go(cache, who, change):
+        with subprocess.Popen([*command, f"--translations={who}", "--", *program], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env={**ENV, "XDG_CACHE_HOME": cache}) as p:
+            ready = p.stdout.readline()
+            assert ready == "ready\n", (change, ready, p.stderr.read())
+            if change:
+                for name in kept(cache):
+                    change(f"{cache}/anyperf/translations/{name}")
+            out, err = p.communicate("\n", timeout=60)
+        assert p.returncode == 0 and len(err.splitlines()) == 1, (change, p.returncode, err)
+        return [c["value"] for c in json.loads(err)["counts"]], out
+
+    with scratch() as cache:
+        right = go(cache, "off", None)
+        for change in (None, replace, os.remove):
+            for meanwhile in (None, None, change, None):
+                now = go(cache, "user", meanwhile)
+                assert alike(right, now, program), (change, meanwhile, right, now)
+
+
+def test_a_folder_that_is_full():
+    """A half of an image is none, and leaves nothing behind."""
+    script = """mount -t tmpfs -o mode=700,size=$1k tmpfs "$2" || exit 77
+        shift 2
+        for i in 1 2 3; do "$@" || exit; done
+        ls -A "$XDG_CACHE_HOME/anyperf/translations" >&2"""
+    program = ["perl", "-e", "print 1"]
+    for size in (16, 256):
+        with scratch() as cache:
+            p = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(size), cache,
+                                ANYPERF, "run", "--translations=user", "--", *program],
+                               capture_output=True, text=True, check=False, timeout=60,
+                               env={**ENV, "XDG_CACHE_HOME": cache})
+            if p.returncode in (1, 77) and not p.stdout:
+                raise Skip("no file system may be mounted: " + p.stderr)
+            assert (p.returncode, p.stdout, p.stderr) == (0, "111", "seed\n"), (size, p)
 
 
 def test_another_cache_has_images_of_its_own():

@@ -349,6 +349,8 @@ static bool load(struct thread *t, u64 name)
 			    &(struct dbt_image_source){read_image, map_image, read_end, &s});
 	if (ok && s.summed)
 		store_prove(&image);
+	if (!ok)
+		images.had->n = 0; /* it may be anything */
 	store_close(&image);
 	return ok;
 }
