@@ -146,7 +146,8 @@ def replace(path):
 
 
 def test_a_folder_that_changes_meanwhile():
-    """What a program has taken stays, whatever becomes of its name."""
+    """What a program has taken stays, whatever becomes of its name. Nobody writes to an image by
+    mistake: it is mapped, and who has mapped it would execute that."""
     program = [sys.executable, "-c", "import json; print('ready', flush=True); input(); "
                "print(len(json.dumps(list(range(5000)))))"]
     command = [ANYPERF, "stat", "-j", "-e", "instructions:u,branches:u"]
@@ -170,6 +171,9 @@ def test_a_folder_that_changes_meanwhile():
             for meanwhile in (None, None, change, None):
                 now = go(cache, "user", meanwhile)
                 assert alike(right, now, program), (change, meanwhile, right, now)
+            modes = {os.stat(f"{cache}/anyperf/translations/{n}").st_mode & 0o777
+                     for n in kept(cache)}
+            assert modes == {0o400}, modes
 
 
 def test_a_folder_that_is_full():

@@ -181,6 +181,7 @@ static bool may_write(u64 upto)
 	       files.rlim_cur >= upto;
 }
 
+/* Nobody may write to it by mistake once it is there: processes have it mapped and execute it. */
 static bool file_make(u64 bytes, struct stored_image *image)
 {
 	char name[40];
@@ -189,7 +190,7 @@ static bool file_make(u64 bytes, struct stored_image *image)
 		return false;
 	fmt(name, sizeof(name), "%lx.%d", image->name, sys_getpid());
 	image->fd = (int)raw_call4(__NR_openat, fd_get(FD_IMAGES), (long)name,
-				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400);
 	return image->fd >= 0;
 }
 
