@@ -20,9 +20,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shipped-machine.h"
+
 #include "base/check.h"
 #include "model/feed.h"
-#include "model/machines.h"
 #include "unit/dbt/guest.h"
 
 /* Paths before the measured ones, so that what is learned once is not in the figure. */
@@ -206,18 +207,6 @@ static void *zeroes(u64 size)
 
 	CHECK(p != MAP_FAILED);
 	return p;
-}
-
-static struct machine machine_of(const char *name)
-{
-	const struct machine_shipped *s = machines_shipped;
-	struct machine_mistake why;
-	struct machine m;
-
-	while (s->name && strcmp(s->name, name) != 0)
-		s++;
-	CHECK(s->name && !machine_parse(&m, s->text, strlen(s->text), &why));
-	return m;
 }
 
 static struct recording *map_file(const char *path, bool make)

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "shipped-machine.h"
+
 #include "base/check.h"
-#include "model/machines.h"
 #include "model/model.h"
 
 static double now(void)
@@ -18,18 +19,6 @@ static double now(void)
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static struct machine machine_of(const char *name)
-{
-	const struct machine_shipped *s = machines_shipped;
-	struct machine_mistake why;
-	struct machine m;
-
-	while (s->name && strcmp(s->name, name) != 0)
-		s++;
-	CHECK(s->name && !machine_parse(&m, s->text, strlen(s->text), &why));
-	return m;
 }
 
 static struct model *model_new(const struct machine *m, u32 parts)

@@ -211,6 +211,18 @@ static void *wait_for_signals(void *tid)
 	return NULL;
 }
 
+/* That thread, when it waits. */
+static pthread_t begin_waiting(pid_t *tid)
+{
+	pthread_t thread;
+
+	warm_up();
+	NEED(!pthread_barrier_init(&barrier, NULL, 2));
+	NEED(!pthread_create(&thread, NULL, wait_for_signals, tid));
+	pthread_barrier_wait(&barrier);
+	return thread;
+}
+
 /* Another thread than the one that overflows. */
 CONFORM(owner)
 {
@@ -219,10 +231,7 @@ CONFORM(owner)
 	pid_t tid = 0;
 	int fd;
 
-	warm_up();
-	NEED(!pthread_barrier_init(&barrier, NULL, 2));
-	NEED(!pthread_create(&thread, NULL, wait_for_signals, &tid));
-	pthread_barrier_wait(&barrier);
+	thread = begin_waiting(&tid);
 	fd = (int)ev_self(faults(10, PERF_SAMPLE_IP));
 	NEED(fd >= 0);
 	send_signals(fd, SIGRTMIN);
@@ -324,10 +333,7 @@ CONFORM(owner_that_blocks)
 	pid_t tid = 0;
 	int fd;
 
-	warm_up();
-	NEED(!pthread_barrier_init(&barrier, NULL, 2));
-	NEED(!pthread_create(&thread, NULL, wait_for_signals, &tid));
-	pthread_barrier_wait(&barrier);
+	thread = begin_waiting(&tid);
 	fd = (int)ev_self(faults(10, PERF_SAMPLE_IP));
 	NEED(fd >= 0);
 	send_signals(fd, SIGRTMIN);
