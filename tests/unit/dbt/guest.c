@@ -1,5 +1,7 @@
 #include "unit/dbt/guest.h"
 
+#include "unit/dbt/held_image.h"
+
 #include <asm/prctl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -150,6 +152,12 @@ void guest_init(u32 flags, u32 mask, u64 cache_size, u64 cache_at)
 		sigaction(signals[i], &sa, NULL);
 }
 
+/* The test program's own code. */
+static struct {
+	struct dbt_image_range at[64];
+	u32 n;
+} own;
+
 static void add_own_code(struct dbt_thread *t)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -158,8 +166,11 @@ static void add_own_code(struct dbt_thread *t)
 
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%lx-%lx %7s", &start, &end, perm) == 3 && perm[2] == 'x' &&
-		    perm[1] != 'w' && !strstr(line, "vsyscall"))
+		    perm[1] != 'w' && !strstr(line, "vsyscall")) {
 			dbt_exec_add(t, start, end - start, 0);
+			if (own.n < ARRAY_SIZE(own.at))
+				own.at[own.n++] = (struct dbt_image_range){start, end};
+		}
 	}
 	if (f)
 		fclose(f);
@@ -177,6 +188,32 @@ static void *map(u64 size)
 	return p;
 }
 
+static u32 nr_threads;
+
+static bool is_own(const void *fn)
+{
+	for (u32 i = 0; i < own.n; i++)
+		if ((u64)fn >= own.at[i].start && (u64)fn < own.at[i].end)
+			return true;
+	return false;
+}
+
+/* All that was translated of the test program's own code goes through an image. */
+static void through_image(struct guest *g)
+{
+	static struct held_image image;
+	struct dbt_stats stats;
+
+	dbt_stats_read(&stats);
+	/* Others would be in the code that is replaced. */
+	if (!stats.blocks || __atomic_load_n(&nr_threads, __ATOMIC_SEQ_CST) > 1)
+		return;
+	if (held_image_save(&image, g->t, 1, own.at, own.n) && !held_image_load(&image, g->t, 1)) {
+		fprintf(stderr, "what was saved as an image is none\n");
+		exit(1);
+	}
+}
+
 void guest_thread_init(struct guest *g)
 {
 	static int known;
@@ -192,6 +229,7 @@ void guest_thread_init(struct guest *g)
 	guest_self = g;
 	sigaltstack(&alt, NULL);
 	syscall(SYS_arch_prctl, ARCH_SET_GS, g->t);
+	__atomic_add_fetch(&nr_threads, 1, __ATOMIC_SEQ_CST);
 	dbt_thread_add(g->t, (u32)syscall(SYS_gettid));
 	if (!__atomic_exchange_n(&known, 1, __ATOMIC_SEQ_CST))
 		add_own_code(g->t);
@@ -200,6 +238,7 @@ void guest_thread_init(struct guest *g)
 void guest_thread_exit(struct guest *g)
 {
 	dbt_thread_remove(g->t, g->t->id);
+	__atomic_sub_fetch(&nr_threads, 1, __ATOMIC_SEQ_CST);
 }
 
 static void do_syscall(u64 *g)
@@ -276,6 +315,8 @@ u64 guest_call(struct guest *g, const void *fn, u64 a, u64 b, u64 c)
 {
 	u64 *sp = (u64 *)g->stack - 1;
 
+	if (is_own(fn) && getenv("IMAGED"))
+		through_image(g);
 	*sp = GUEST_DONE;
 	g->t->regs.gpr[DBT_RSP] = (u64)sp;
 	g->t->regs.gpr[DBT_RDI] = a;

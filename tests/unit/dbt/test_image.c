@@ -1,5 +1,6 @@
 /* What is translated goes into an image, and from there into an empty cache. */
 #include "unit/dbt/guest.h"
+#include "unit/dbt/held_image.h"
 #include "unit/dbt/snippets.h"
 #include "unit/dbt/stepper.h"
 #include "unit/test.h"
@@ -8,67 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static struct {
-	u8 *bytes;
-	u64 used, room, at;
-	bool damaged;
-	struct {
-		const u8 *at;
-		u64 len, from;
-	} mapped[3]; /* code, more of it, and the bookkeeping */
-	u32 nr_mapped;
-} image;
-
-static bool put(void *ctx, const void *from, u64 len)
-{
-	(void)ctx;
-	if (image.used + len > image.room) {
-		image.room = (image.used + len) * 2;
-		image.bytes = realloc(image.bytes, image.room);
-	}
-	memcpy(image.bytes + image.used, from, len);
-	image.used += len;
-	return true;
-}
-
-/* Pages of it, which begin at a page's beginning. */
-static bool put_pages(void *ctx, const void *from, u64 len)
-{
-	static const u8 zeroes[4096];
-
-	return put(ctx, zeroes, -image.used & 4095) && put(ctx, from, len);
-}
-
-static bool get(void *ctx, void *to, u64 len)
-{
-	(void)ctx;
-	if (image.at + len > image.used)
-		return false;
-	memcpy(to, image.bytes + image.at, len);
-	image.at += len;
-	return true;
-}
-
-static bool get_pages(void *ctx, void *at, u64 len, int prot)
-{
-	void *p = mmap(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		       0);
-
-	EXPECT(p == at);
-	image.at += -image.at & 4095;
-	image.mapped[image.nr_mapped].at = at;
-	image.mapped[image.nr_mapped].len = len;
-	image.mapped[image.nr_mapped++].from = image.at;
-	return get(ctx, at, len) && !mprotect(at, len, prot);
-}
-
-static bool whole(void *ctx)
-{
-	(void)ctx;
-	return image.at == image.used && !image.damaged;
-}
-
-static const struct dbt_image_source source = {get, get_pages, whole, NULL};
+static struct held_image image;
 
 /* Where the snippets are. */
 static struct dbt_image_range snippets_range(void)
@@ -80,22 +21,12 @@ static struct dbt_image_range snippets_range(void)
 
 static bool load(struct guest *g, u64 version)
 {
-	image.nr_mapped = 0;
-	return dbt_image_load(g->t, version, &source);
+	return held_image_load(&image, g->t, version);
 }
 
 static void save_ranges(struct guest *g, const struct dbt_image_range *r, u32 n)
 {
-	u64 start, end;
-	u8 *scratch;
-
-	dbt_code_range(&start, &end);
-	scratch = calloc(1, end - start);
-	image.used = image.at = 0;
-	EXPECT(dbt_image_save(g->t, 7, r, n,
-			      &(struct dbt_image_target){put, put_pages, NULL, scratch}));
-	dbt_forget(g->t);
-	free(scratch);
+	EXPECT(held_image_save(&image, g->t, 7, r, n));
 	dbt_exec_remove(g->t, 0, 1ull << 47);
 }
 
@@ -303,7 +234,5 @@ TEST(not_with_other_counting)
 	image.at = 0;
 	EXPECT(!load(g, 7));
 	dbt_set_mask(g->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
-	EXPECT(!dbt_image_save(g->t, 7, &r, 1,
-			       &(struct dbt_image_target){put, put_pages, NULL, NULL}));
-	dbt_forget(g->t);
+	EXPECT(!held_image_save(&image, g->t, 7, &r, 1));
 }
