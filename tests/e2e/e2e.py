@@ -133,6 +133,9 @@ def refuse(number, errno, argument=0, bits=0):
 
 def main(names):
     signal.signal(signal.SIGALRM, hung)
+    # A shell's background commands ignore these, and what we start would, too.
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     failed = skipped = passed = 0
     for name, test in list(names.items()):
         if not name.startswith("test_") or (sys.argv[2:] and name not in sys.argv[2:]):
