@@ -311,15 +311,6 @@ def test_a_tree_has_places_of_its_own():
         assert not set(runs[0][0]) & set(runs[1][0])
 
 
-def test_a_tree_is_the_default():
-    show = ["sh", "-c", "cat /proc/self/maps; echo ==; cat /proc/self/maps; true"]
-    for options, alike_here in ([], True), (["--translations=off"], False):
-        p = subprocess.run([ANYPERF, "run", *options, "--", *show], capture_output=True, text=True,
-                           check=True, timeout=120, env=ENV)
-        one, other = (code_of_files(t) for t in p.stdout.split("=="))
-        assert len(one) >= 3 and (one == other) == alike_here, (options, one, other)
-
-
 def tree_images(pid):
     """Sizes of what the run of process pid keeps in memory; 0: asked for, and not there yet."""
     pids = [pid]
@@ -339,7 +330,7 @@ def tree_images(pid):
 
 def test_a_tree_keeps_a_large_program_when_it_runs_again():
     for program, large in (("/bin/true",), False), ((sys.executable, "-c", "import json"), True):
-        with subprocess.Popen([ANYPERF, "run", "--", "sh", "-c",
+        with subprocess.Popen([ANYPERF, "run", "--translations=tree", "--", "sh", "-c",
                                'while read go; do "$@"; echo $?; done', "sh", *program],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                               env=ENV) as p:
