@@ -191,14 +191,19 @@ u64 tags_insert(struct tags *t, u32 set, u64 tag)
 
 bool tags_insert_behind(struct tags *t, u32 set, u64 tag, u64 *old)
 {
-	u32 recent = t->recent ? t->recent[set] : 0;
+	u32 recent;
 
+	if (t->kind == ORDER_NONE) {
+		if (*set_of(t, set))
+			return false;
+		*old = tags_insert(t, set, tag);
+		return true;
+	}
+	recent = t->recent[set];
 	if (!set_of(t, set)[recent]) {
 		*old = tags_insert(t, set, tag);
 		return true;
 	}
-	if (t->ways == 1)
-		return false;
 	*old = tags_insert(t, set, tag);
 	tags_use(t, set, recent);
 	return true;

@@ -18,7 +18,8 @@ bool other_guest_find(u32 pid, struct other_guest *o)
 	struct proc *only = NULL;
 	struct thread *at;
 
-	if (!mm_read_foreign(pid, mark, text, sizeof(text)) || memcmp(text, mark, sizeof(mark)) ||
+	if (!mm_read_foreign(pid, mark, text, sizeof(text)) ||
+	    memcmp(text, mark, sizeof(mark)) != 0 ||
 	    !mm_read_foreign(pid, threads_list(), &at, sizeof(at)))
 		return false;
 	o->pid = pid;
