@@ -391,8 +391,21 @@ void cache_fill(void);     /* gets memory for the next block from the kernel, in
 void flush_all(u32 me);
 /* Has @upto bytes of the bookkeeping mapped, if there is room. */
 bool meta_map(u64 upto);
+/* Memory is behind the next of it. */
+void meta_ready(void);
+/* Makes the cache an empty one, with only its own stubs; false without memory. */
+bool cache_reset(void);
+void thread_tables_clear(struct dbt_thread *t);
+/* The thread's next lookup of e->pc finds it. */
+void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
+
+/* block-maps.c */
+/* Makes all maps, with nothing in them; false without memory. */
+bool maps_begin(void);
 /* Empty maps of awake blocks and entries. */
 bool maps_init(void);
+/* Room for one more block in the order of code; false: there is none. */
+bool by_code_room(void);
 /* The one of @n ranges that @pc is in, or NULL; image.c. */
 const struct dbt_image_range *image_range(const struct dbt_image_range *r, u32 n, u64 pc);
 /*
@@ -405,8 +418,6 @@ bool maps_sleep(const struct dbt_image_range *ranges, u32 n);
 u64 maps_sleep_most(void);
 /* A thread has looked for @e, of a map, and not found it in its own table. */
 void entry_missed(struct dbt_entry *e);
-/* Makes the cache an empty one, with only its own stubs; false without memory. */
-bool cache_reset(void);
 /* The block at @pc that has @form, of BLOCK_FORMS; NULL: there is none. */
 struct dbt_block *block_find(u64 pc, u32 form);
 /* The same among those that are awake, or asleep, without waking any. */
@@ -420,9 +431,6 @@ struct code_page *page_get(u64 number);
 void entry_add(struct dbt_entry *e);
 struct dbt_entry *entry_find(enum entry_table table, u64 pc);
 u32 entry_hash(const struct hash_map *m, u64 pc);
-void thread_tables_clear(struct dbt_thread *t);
-/* The thread's next lookup of e->pc finds it. */
-void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
 
 /* code-memory.c */
 int code_map(const struct dbt_config *config, u32 size);
