@@ -487,7 +487,6 @@ static const struct pmu driver = {
 	.del = cpu_del,
 	SOURCE_PMU_OPS,
 	.destroy = cpu_destroy,
-	.task_size = sizeof(struct on_task),
 	.cpu_size = sizeof(struct on_cpu),
 };
 
@@ -530,6 +529,9 @@ int cpu_pmu_new(struct core *core, const struct cpu_pmu_config *config, struct p
 	cpu->base.pmu.event_idx = cpu_event_idx;
 	cpu->base.pmu.event_width = cpu_event_width;
 	cpu->base.pmu.files = cpu->files;
+	/* There may be thousands of tasks, and without a limit nobody shares counters. */
+	if (config->counters)
+		cpu->base.pmu.task_size = sizeof(struct on_task);
 	return register_pmu(core, cpu, pmu);
 }
 

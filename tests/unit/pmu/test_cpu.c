@@ -384,6 +384,18 @@ TEST(what_it_cannot_do)
 	teardown();
 }
 
+/* There may be thousands of them. */
+TEST(tasks_have_memory_where_they_share_counters)
+{
+	setup();
+	EXPECT(!pmu_task(pmu, fake_task(f, 100)->task));
+	teardown();
+	config.counters = 6;
+	setup();
+	EXPECT(pmu_task(pmu, fake_task(f, 100)->task));
+	teardown();
+}
+
 TEST(limited_counters)
 {
 	struct pe_attr attr = attr_for(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
