@@ -61,8 +61,8 @@ enum wire_op {
 	 */
 	WIRE_OP_VIEW = 14,
 	/*
-	 * Tasks may have moved: the caller has written to a cgroup's file, or has said on which
-	 * CPUs a task may be.
+	 * Tasks may have moved: the caller has written to a cgroup's file. Or one has, since the
+	 * caller has said on which CPUs it may be.
 	 */
 	WIRE_OP_MOVED = 15,
 	/*
@@ -189,6 +189,10 @@ struct wire_adopt_args {
 	s32 pid; /* as the caller sees it */
 };
 
+struct wire_moved_args {
+	s32 tid; /* who may have moved, as the caller sees it; 0: anybody */
+};
+
 enum wire_async {
 	WIRE_ASYNC_OFF = 0,
 	WIRE_ASYNC_ON = 1,
@@ -221,6 +225,7 @@ union wire_args {
 	struct wire_exit_args exit;
 	struct wire_sysctl_args sysctl;
 	struct wire_adopt_args adopt;
+	struct wire_moved_args moved;
 	struct wire_async_args async;
 };
 

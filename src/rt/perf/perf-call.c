@@ -207,10 +207,16 @@ static void say(struct thread *t, enum wire_op op)
 	wire_end(t, sl);
 }
 
-/* The session looks where tasks are before the caller goes on. */
-static void moved(struct thread *t)
+/* The session looks where @tid is, or with 0 all tasks, before the caller goes on. */
+static void moved(struct thread *t, s32 tid)
 {
-	say(t, WIRE_OP_MOVED);
+	struct wire_slot *sl = wire_begin(t);
+
+	if (!sl)
+		return;
+	sl->args.moved.tid = tid;
+	(void)wire_call(t, sl, WIRE_OP_MOVED);
+	wire_end(t, sl);
 }
 
 static bool watched_for(struct thread *t, u32 what)
@@ -277,20 +283,22 @@ static bool wrote_cgroup(struct thread *t, u64 nr, long *ret)
 		return false;
 	*ret = syscall_plain(t, nr);
 	if (!failed(*ret))
-		moved(t);
+		moved(t, 0);
 	return true;
 }
 
 /* Somebody counts on a CPU, and the task is there when the call returns, or is not any more. */
 bool perf_on_setaffinity(struct thread *t, u64 nr, long *ret)
 {
+	s32 tid = (s32)guest_arg(t, 0);
+
 	/* Before anybody looks: mate: starts_bound() in session/task/wide.c. */
 	meter_bound();
 	if (!(t->proc->perf->view->flags & WIRE_VIEW_PLACES))
 		return false;
 	*ret = syscall_plain(t, nr);
 	if (!failed(*ret))
-		moved(t);
+		moved(t, tid ? tid : (s32)t->tid);
 	return true;
 }
 

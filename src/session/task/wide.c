@@ -19,6 +19,7 @@
 #define LOOK_EVERY_NS 20000000ull
 #define LOOK_SHARE    20u /* of its time the session looks at most one part in so many */
 #define FRESH_NS      2000000ull
+#define LONG_LOOK_NS  1000000ull
 /* Threads that have done nothing since the session met them: while somebody waits, and later. */
 #define PLACES_AT_ONCE 32u
 #define PLACES_LATER   256u
@@ -104,6 +105,7 @@ void wide_place(struct guest_thread *th)
 struct places {
 	u32 left;      /* so many of those that have been met may be asked for yet */
 	u32 nr, turns; /* threads seen; one in so many is asked whether it has one CPU */
+	bool all;      /* or each is, and on which it was last: they may have moved */
 	enum {
 		BOUND_UNKNOWN,
 		BOUND_NO, /* those of the process are where they may all be */
@@ -134,7 +136,7 @@ static bool asks_sleeper(struct guest_thread *th, struct places *look)
 {
 	struct session *s = th->process->s;
 
-	return s->wide.moved || look->nr % look->turns == s->wide.turn % look->turns ||
+	return look->all || look->nr % look->turns == s->wide.turn % look->turns ||
 	       (th->place.state == PLACE_NEW && starts_bound(th->process, look));
 }
 
@@ -155,6 +157,8 @@ static void place_of_all(struct guest_thread *th, struct places *look)
 		return;
 	}
 	look->nr++;
+	if (look->all && th->place.state == PLACE_ASKED)
+		th->place.executed = executed(th) - 1;
 	asked = asks_sleeper(th, look);
 	if (th->place.state == PLACE_NEW)
 		th->place = (struct thread_place){.state = PLACE_MET, .executed = executed(th)};
@@ -176,13 +180,14 @@ static void arm(struct session *s, u64 ns)
 	timerfd_settime(s->wide.timer, 0, &when, NULL);
 }
 
-/* @rest: only those whose turn had not come. */
-static void place_all(struct session *s, bool rest)
+/* @rest: only those whose turn had not come. @moved: they may all be elsewhere. */
+static void place_all(struct session *s, bool rest, bool moved)
 {
 	struct guest_process *p;
 	struct guest_thread *th;
 	struct places at = {.left = rest ? PLACES_LATER : PLACES_AT_ONCE,
-			    .turns = s->guests.by_tid.n / BOUND_AT_ONCE + 1};
+			    .turns = s->guests.by_tid.n / BOUND_AT_ONCE + 1,
+			    .all = moved};
 
 	s->wide.unplaced = false;
 	s->wide.looking = true;
@@ -201,16 +206,24 @@ static void place_all(struct session *s, bool rest)
 		}
 	}
 	s->wide.looking = false;
-	s->wide.moved = false;
 }
 
 static void look(struct session *s)
 {
+	u64 begun = session_now(), took;
+	bool moved = s->wide.moved && begun >= s->wide.rest_until;
+
 	instant_check(s);
-	s->wide.looked = session_now();
+	s->wide.looked = begun;
 	if (s->wide.on)
 		guests_meet(s);
-	place_all(s, false);
+	place_all(s, false, moved);
+	if (!moved)
+		return;
+	s->wide.moved = false;
+	took = session_now() - begun;
+	if (took > LONG_LOOK_NS)
+		s->wide.rest_until = begun + 2 * took;
 }
 
 static bool is_bound(const struct event *event)
@@ -293,24 +306,33 @@ void wide_look(struct session *s, const struct event *event)
 		look(s);
 }
 
+void wide_moved_task(struct session *s, s32 tid)
+{
+	struct guest_thread *th = wide_wants_places(s) ? guest_find(s, tid) : NULL;
+
+	if (th && (th->task || (s->wide.on && !guest_thread_need_task(th))))
+		wide_place(th);
+}
+
 void wide_moved(struct session *s)
 {
-	struct guest_process *p;
-	struct guest_thread *th;
+	u64 now = session_now();
 
 	if (!wide_wants_places(s))
 		return;
-	list_for_each_entry (p, &s->guests.processes, link)
-		list_for_each_entry (th, &p->threads, link)
-			if (th->place.state == PLACE_ASKED)
-				th->place.executed--;
 	s->wide.moved = true;
-	look(s);
+	if (now >= s->wide.rest_until) {
+		look(s);
+		return;
+	}
+	if (s->instant.caller)
+		wide_place(s->instant.caller);
+	arm(s, s->wide.rest_until - now);
 }
 
 static void tick(struct session *s, void *arg)
 {
-	u64 begun, next;
+	u64 begun, next, now;
 
 	(void)arg;
 	if (!s->wide.events)
@@ -323,11 +345,14 @@ static void tick(struct session *s, void *arg)
 		return;
 	begun = session_now();
 	if (wide_wants_places(s) && s->wide.unplaced)
-		place_all(s, true);
+		place_all(s, true, false);
 	else if (wide_wants_places(s))
 		look(s);
-	next = session_now() - begun;
-	if (s->wide.unplaced)
+	now = session_now();
+	next = now - begun;
+	if (s->wide.moved)
+		arm(s, max_u64(s->wide.rest_until, now + 1) - now);
+	else if (s->wide.unplaced)
 		arm(s, max_u64(next, PLACES_NEXT_NS));
 	else
 		arm(s, max_u64(next * LOOK_SHARE, LOOK_EVERY_NS));

@@ -23,12 +23,13 @@ struct wide {
 	int timer;               /* for wide_tick() */
 	struct poll_source poll; /* of the timer */
 	u64 looked;              /* session_now() when the guests were last looked for */
+	u64 rest_until;          /* and before which guests do not have it look at all of them */
 	u64 scan_after;          /* session_now() before which /proc is not looked through again */
 	u32 next_meter;          /* where that look has stopped; 0: it has seen all */
 	u32 unfound;             /* meters for which no guest was found then */
 	bool looking;            /* a look is on: who gets a task is placed by it */
 	bool unplaced;           /* the last one has left some for the next moment */
-	bool moved;              /* a guest has said where a task may run: all are asked */
+	bool moved;              /* a guest has said that tasks may have moved: all are asked */
 	u32 turn;                /* of those that sleep, who is asked */
 };
 
@@ -49,8 +50,12 @@ void wide_closed(struct session *s, const struct event *event);
 void wide_recording(struct session *s);
 /* @event is about to be read or changed. */
 void wide_look(struct session *s, const struct event *event);
-/* Tasks may have moved. */
+/*
+ * Tasks may have moved; so may @tid have. After a long look for all of them the next one comes as
+ * much later, so that nobody has the session look all the time.
+ */
 void wide_moved(struct session *s);
+void wide_moved_task(struct session *s, s32 tid);
 /* The timer has fired. */
 void wide_tick(struct session *s);
 /* Whether it matters where tasks are. */

@@ -134,17 +134,46 @@ static void many_sleep(struct mock *g)
 	step_done(7);
 }
 
+#define MOVES 100u
+
+static s64 tell_moved(struct mock *g, s32 tid)
+{
+	g->slot->args.moved.tid = tid;
+	return mock_call(g, WIRE_OP_MOVED);
+}
+
+/* Each of them says where it may run; and then somebody says it of a thread that is not there. */
+static void many_move(struct mock *g)
+{
+	const struct meter *m;
+	u32 last;
+
+	many_sleep(g);
+	last = shared->one;
+	for (u32 i = 0; i < MOVES; i++) {
+		m = (struct meter *)((u8 *)g->segment + segment_offset(last - i % 10));
+		NEED(tell_moved(g, (s32)m->tid) == 0);
+	}
+	step_done(9);
+	NEED(tell_moved(g, (s32)getppid()) == 0);
+	NEED(tell_moved(g, 0x3fffffff) == 0);
+	NEED(tell_moved(g, -5) == 0);
+	step_done(11);
+}
+
 static u32 most_calls; /* by serve_until(), likewise */
+static u32 all_calls;
 
 /* The most files that the session has opened in one go. */
 static u32 serve_until(struct session *s, u32 step)
 {
 	u32 most = 0;
 
-	most_calls = 0;
+	most_calls = all_calls = 0;
 	while (__atomic_load_n(&shared->step, __ATOMIC_ACQUIRE) != step) {
 		opened = calls = 0;
 		session_run(s, 1);
+		all_calls += calls;
 		most = opened > most ? opened : most;
 		most_calls = calls > most_calls ? calls : most_calls;
 	}
@@ -273,6 +302,56 @@ TEST(one_of_many_threads_was_given_a_cpu)
 		serve_until(s, step + 1);
 	}
 	next(8);
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		session_run(s, 5);
+	EXPECT_EQ(status, 0);
+	session_free(s);
+	munmap(shared, sizeof(*shared));
+}
+
+#define LOOKS 20u
+
+static void all_move(struct session *s, void *arg)
+{
+	(void)arg;
+	for (u32 i = 0; i < LOOKS; i++)
+		wide_moved(s);
+}
+
+/* Where each of thousands says where it may run, all would be asked as often. */
+TEST(threads_that_move_are_looked_for_alone)
+{
+	struct session *s = start(-1);
+	pid_t pid = mock_fork(s, many_move);
+	int status;
+
+	for (u32 step = 1; step < 9; step += 2) {
+		serve_until(s, step);
+		if (step == 7)
+			for (int i = 0; i < 1000 && unplaced(s); i++)
+				session_run(s, 5);
+		next(step + 1);
+	}
+	serve_until(s, 9);
+	/* Two calls and a file for each move, and some looks between. */
+	EXPECT(all_calls >= MOVES && most_calls < THREADS / 4);
+	next(10);
+	serve_until(s, 11);
+	EXPECT_EQ(s->guests.by_tid.n, THREADS + 1);
+	/* After a long look for all there is a rest, and they are looked for behind it. */
+	calls = 0;
+	instant_run(s, all_move, NULL);
+	EXPECT(calls >= 2 * THREADS && calls < LOOKS / 2 * 2 * THREADS);
+	s->wide.rest_until = session_now() + 2000000000;
+	s->wide.looked = 0;
+	calls = 0;
+	instant_run(s, all_move, NULL);
+	EXPECT(calls < THREADS);
+	EXPECT(s->wide.moved);
+	for (int i = 0; i < 2000 && s->wide.moved; i++)
+		session_run(s, 5);
+	EXPECT(!s->wide.moved);
+	next(12);
 	while (waitpid(pid, &status, WNOHANG) == 0)
 		session_run(s, 5);
 	EXPECT_EQ(status, 0);
