@@ -311,6 +311,13 @@ print $refused ? "refused\n" : "opened\n";
 """
 
 
+# The same beside a guest that is the first process of a namespace, and has a page that says so.
+BESIDE = r"""
+my $pid = open(my $first, "-|", "exec unshare -Urpf --kill-child sh -c 'echo; exec sleep 100'");
+<$first>;
+""" + OPENS + "kill(9, $pid);"
+
+
 def test_a_session_without_rights_keeps_to_its_own():
     """It ends when they have: it has made no guest of the machine's first process."""
     need_root()
@@ -328,6 +335,7 @@ def test_a_session_without_rights_keeps_to_its_own():
 
     for command, out in ((["run", "--", "perl", "-e", OPENS], "refused\n"),
                          (["run", "--count", "--", "perl", "-e", OPENS], "refused\n"),
+                         (["run", "--", "perl", "-e", BESIDE], "refused\n"),
                          (["stat", "--pmu=virtual", "-e", "instructions:u", "-p", "1"], "")):
         r = subprocess.run([*become, ANYPERF, *command], env=ENV, text=True, capture_output=True,
                            cwd="/", check=False, timeout=60)

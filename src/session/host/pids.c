@@ -213,6 +213,18 @@ bool pid_inside(s32 tid, struct pid_inside *in)
 	return in->tid > 0;
 }
 
+/*
+ * Could @pid be one of ours where its descriptors cannot be looked at? It may not be dumpable. Only
+ * root's guests become somebody else in a way that the session has no right to look at them then.
+ */
+static bool may_be_ours(pid_t pid)
+{
+	char value[128];
+
+	return !geteuid() || (status_line(pid, pid, "Uid", value, sizeof(value)) &&
+			      strtoul(value, NULL, 10) == getuid());
+}
+
 bool pid_has_file(pid_t pid, int fd)
 {
 	struct file_id wanted, id;
@@ -224,7 +236,7 @@ bool pid_has_file(pid_t pid, int fd)
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	dir = opendir(path);
 	if (!dir)
-		return errno == EACCES;
+		return errno == EACCES && may_be_ours(pid);
 	if (file_id(fd, "", &wanted))
 		while (!found && (d = readdir(dir)))
 			found = file_id(dirfd(dir), d->d_name, &id) && file_id_same(&id, &wanted);

@@ -22,7 +22,7 @@ bool pid_exists(pid_t pid);
  * Do both run the same program file? For guests, which all run the runtime. Without /proc: perhaps.
  */
 bool pid_same_exe(pid_t a, pid_t b);
-/* Has process @pid the file of @fd open? True where that cannot be looked at. */
+/* Has process @pid the file of @fd open? If that cannot be looked at: could it be a guest? */
 bool pid_has_file(pid_t pid, int fd);
 
 /* Is @pid a child of @parent, both ours? True where that cannot be looked at. */
