@@ -11,6 +11,7 @@
 
 #include <Zydis/Zydis.h>
 #include <asm/prctl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,7 +27,7 @@
 
 static bool filtered;
 
-u64 snip_operands(void *memory), snip_strings(void *memory);
+u64 snip_operands(void *memory), snip_strings(void *memory), snip_touch(void *memory);
 
 struct noted {
 	u64 ip, addr;
@@ -475,4 +476,43 @@ TEST(wherever_a_signal_comes)
 		g->step = 0;
 		filter_off(g);
 	}
+}
+
+/*
+ * An access that faults has been recorded, and its line noted as accessed, when it has not retired.
+ * The record is taken back; when the program executes it again it is no access to a known line.
+ */
+TEST(of_instructions_that_fault_first)
+{
+	static const struct program p = {"touch", snip_touch, {(u64)memory}};
+	struct guest *g = guest_main();
+
+	want_program(g, &p);
+	for (u32 i = 0; i < 2; i++) {
+		u32 faults = 0;
+
+		dbt_set_mask(g->t, DBT_MASK_ALL);
+		if (i)
+			filter_on(g, MASK);
+		else
+			dbt_set_mask(g->t, MASK);
+		dbt_trace_flush(g->t);
+		feed_settle(feed, &feeding, &core_told);
+		told.n = hits = 0;
+		dbt_filter_forget(g->t);
+		native_begin(g, p.fn, p.abc);
+		/* To be read, then to be written: what it may not do is allowed when it has tried. */
+		mprotect(memory, sizeof(memory), PROT_NONE);
+		while (guest_run(g) == SIGSEGV && faults < 2) {
+			EXPECT_EQ(g->fault_addr & ~4095ull, (u64)memory);
+			mprotect(memory, sizeof(memory),
+				 faults++ ? PROT_READ | PROT_WRITE : PROT_READ);
+		}
+		EXPECT_EQ(faults, 2);
+		EXPECT_EQ(g->t->regs.rip, GUEST_DONE);
+		dbt_trace_flush(g->t);
+		feed_settle(feed, &feeding, &core_told);
+		compare(p.name);
+	}
+	filter_off(g);
 }
