@@ -67,7 +67,10 @@ struct feed_input {
 	u64 nr_slots, nr_records;
 };
 
-/* @space describes the paths; @model has been made with @parts. @each: somebody may watch. */
+/*
+ * @space describes the paths; @model has been made with @parts, or is a half (model.h). @each:
+ * somebody may watch.
+ */
 void feed_init(struct feed *f, struct model *model, const struct path_space *space, u32 parts,
 	       bool each);
 

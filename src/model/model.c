@@ -263,6 +263,33 @@ u64 model_count(const struct model_core *core, enum model_counter counter)
 	}
 }
 
+u32 model_halves(u32 parts, struct model_half *half)
+{
+	u32 others = parts & (MODEL_CACHES | MODEL_TLBS);
+
+	half[0] = (struct model_half){parts, parts};
+	if (!(parts & MODEL_BRANCHES) || !others)
+		return 1;
+	/* With MODEL_CYCLES what each loses by itself; what instructions take goes to one. */
+	half[0] = (struct model_half){.parts = parts & (MODEL_BRANCHES | MODEL_CYCLES),
+				      .fed = MODEL_BRANCHES};
+	half[1].parts = half[1].fed = parts & ~(u32)MODEL_BRANCHES;
+	return 2;
+}
+
+u64 model_halves_count(struct model_core *const *core, u32 n, enum model_counter counter)
+{
+	const struct machine_core *c = &core[0]->model->machine.core;
+	u64 sum = 0;
+
+	/* It is rounded once. */
+	if (counter == MODEL_BUS_CYCLES)
+		return model_halves_count(core, n, MODEL_CPU_CYCLES) * c->bus_mhz / c->mhz;
+	for (u32 i = 0; i < n; i++)
+		sum += model_count(core[i], counter);
+	return sum;
+}
+
 static u32 parts_of_cell(u32 cell)
 {
 	u32 id = cell / 2 / MODEL_OPS, op = cell / 2 % MODEL_OPS;

@@ -199,4 +199,22 @@ u32 model_parts_of(enum model_counter counter);
 /* What a counter stands at; never decreases. */
 u64 model_count(const struct model_core *core, enum model_counter counter);
 
+/*
+ * A machine as models of their own, its halves: predictors have nothing in common with caches and
+ * TLBs. Each has its part of the counters when all are fed with the same trace, one after the other
+ * or side by side.
+ */
+#define MODEL_HALVES 2u
+
+struct model_half {
+	u32 parts; /* of its model */
+	u32 fed;   /* of these, which its feed (feed.h) tells of; work is told to one half alone */
+};
+
+/* The halves of a model of @parts; returns how many there are. */
+u32 model_halves(u32 parts, struct model_half *half);
+
+/* What a counter of the same core of @n halves stands at. */
+u64 model_halves_count(struct model_core *const *core, u32 n, enum model_counter counter);
+
 #endif

@@ -286,6 +286,75 @@ TEST(what_is_watched)
 	}
 }
 
+/* The halves of a machine, one after the other, count what all of it does. */
+static void check_halves(struct guest *g, const char *name, const struct machine *m, u32 parts)
+{
+	struct model *model[1 + MODEL_HALVES];
+	struct model_core *core[1 + MODEL_HALVES];
+	struct model_half of[1 + MODEL_HALVES] = {{parts, parts}};
+	u32 n = model_halves(parts, of + 1);
+
+	EXPECT_EQ(n, parts & MODEL_BRANCHES && parts & (MODEL_CACHES | MODEL_TLBS) ? 2 : 1);
+	for (u32 h = 0; h < 1 + n; h++) {
+		struct feed *f = zeroes(sizeof(*f));
+		struct feed_thread *t = zeroes(sizeof(*t));
+
+		model[h] = model_new(m, 1, of[h].parts);
+		core[h] = model_core(model[h], 0);
+		feed_init(f, model[h], space, of[h].fed, false);
+		for (u64 i = 0, k; i < g->nr_traced; i += k) {
+			/* Each half in pieces of its own. */
+			k = 1;
+			while (i + k < g->nr_traced &&
+			       (k < 1 + i % (50 + h) || g->trace[i + k - 1] >= PATH_WORDS ||
+				g->trace[i + k - 2] >= PATH_WORDS))
+				k++;
+			feed_words(f, t, core[h],
+				   &(struct feed_input){.words = g->trace + i, .nr_words = (u32)k});
+		}
+		feed_settle(f, t, core[h]);
+		munmap(f, sizeof(*f));
+		munmap(t, sizeof(*t));
+	}
+	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
+		u64 is = model_halves_count(core + 1, n, i), should = model_count(core[0], i);
+
+		if (is != should)
+			TEST_FAIL("%s, parts %u: counter %u of the halves is %llu, not %llu", name,
+				  parts, i, (unsigned long long)is, (unsigned long long)should);
+	}
+	for (u32 h = 0; h < 1 + n; h++)
+		model_free(model[h]);
+}
+
+TEST(halves)
+{
+	static const struct program programs[] = {{"fib", snip_fib, {9}},
+						  {"table", snip_table, {300}},
+						  {"flags", snip_flags, {50, 7}}};
+	struct guest *g = guest_main();
+
+	tracing(g);
+	dbt_set_mask(g->t, MASK);
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++) {
+		dbt_trace_flush(g->t);
+		g->nr_traced = 0;
+		native_begin(g, programs[i].fn, programs[i].abc);
+		EXPECT_EQ(guest_run(g), 0);
+		dbt_trace_flush(g->t);
+		for (u32 parts = 1; parts <= MODEL_PARTS; parts++)
+			for (enum machine_direction d = MACHINE_BIMODAL; d <= MACHINE_TAGE; d++) {
+				struct machine m = machine_that_predicts(d);
+
+				/* So that it counts what it is rounded to. */
+				m.core.bus_mhz = 3;
+				m.core.mhz = 7;
+				check_halves(g, programs[i].name, &m, parts);
+			}
+	}
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+}
+
 /* Words and descriptions that make no sense are counted and left out. */
 TEST(nonsense)
 {
