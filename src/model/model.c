@@ -277,17 +277,21 @@ u32 model_halves(u32 parts, struct model_half *half)
 	return 2;
 }
 
-u64 model_halves_count(struct model_core *const *core, u32 n, enum model_counter counter)
+void model_counts(const struct model_core *core, u64 *counts)
 {
-	const struct machine_core *c = &core[0]->model->machine.core;
-	u64 sum = 0;
+	for (u32 i = 0; i < MODEL_COUNTERS; i++)
+		counts[i] = model_count(core, (enum model_counter)i);
+}
 
-	/* It is rounded once. */
-	if (counter == MODEL_BUS_CYCLES)
-		return model_halves_count(core, n, MODEL_CPU_CYCLES) * c->bus_mhz / c->mhz;
-	for (u32 i = 0; i < n; i++)
-		sum += model_count(core[i], counter);
-	return sum;
+void model_halves_sum(const struct machine *m, const u64 (*counts)[MODEL_COUNTERS], u32 n, u64 *sum)
+{
+	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
+		sum[i] = 0;
+		for (u32 h = 0; h < n; h++)
+			sum[i] += counts[h][i];
+	}
+	/* That is rounded once. */
+	sum[MODEL_BUS_CYCLES] = sum[MODEL_CPU_CYCLES] * m->core.bus_mhz / m->core.mhz;
 }
 
 static u32 parts_of_cell(u32 cell)

@@ -214,7 +214,11 @@ struct model_half {
 /* The halves of a model of @parts; returns how many there are. */
 u32 model_halves(u32 parts, struct model_half *half);
 
-/* What a counter of the same core of @n halves stands at. */
-u64 model_halves_count(struct model_core *const *core, u32 n, enum model_counter counter);
+/* What all counters stand at. */
+void model_counts(const struct model_core *core, u64 *counts);
+
+/* The sums of what model_counts() says of the same core of @n halves. */
+void model_halves_sum(const struct machine *m, const u64 (*counts)[MODEL_COUNTERS], u32 n,
+		      u64 *sum);
 
 #endif
