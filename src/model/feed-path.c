@@ -28,30 +28,30 @@ struct described {
  */
 static bool see(const struct feed *f, u32 block, struct described *d)
 {
+	const u8 *log = f->space->log;
 	u64 at = (u64)block * 8, end;
 
 	if (!block || at > PATH_LOG - sizeof(d->head))
 		return false;
-	__builtin_memcpy(&d->head, f->space->log + at, sizeof(d->head));
+	__builtin_memcpy(&d->head, log + at, sizeof(d->head));
 	if (!d->head.nr_frags || d->head.nr_frags > INSNS_MAX || !d->head.nr_insns ||
 	    d->head.nr_insns > INSNS_MAX || d->head.nr_targets > INSNS_MAX)
 		return false;
-	d->frags = f->space->log + at + sizeof(d->head);
+	d->frags = log + at + sizeof(d->head);
 	d->targets = d->frags + d->head.nr_frags * sizeof(struct path_frag);
 	d->insns = d->targets + d->head.nr_targets * sizeof(u64);
 	d->costs = d->insns + ALIGN_UP((u32)d->head.nr_insns, 2u);
-	end = (u64)(d->costs - f->space->log) +
-	      (d->head.traced ? d->head.nr_insns * sizeof(u16) : 0);
+	end = (u64)(d->costs - log) + (d->head.traced ? d->head.nr_insns * sizeof(u16) : 0);
 	d->of = (struct path_accesses){0};
 	d->slot_insn = d->accesses = NULL;
 	if (d->head.traced < PATH_TRACED_ACCESSES || end > PATH_LOG - 2 * sizeof(d->of))
 		return end <= PATH_LOG;
 	end = ALIGN_UP(end, 8ull);
-	__builtin_memcpy(&d->of, f->space->log + end, sizeof(d->of));
+	__builtin_memcpy(&d->of, log + end, sizeof(d->of));
 	end += sizeof(d->of);
-	d->slot_insn = f->space->log + end;
+	d->slot_insn = log + end;
 	end += ALIGN_UP((u32)d->of.nr_slots, 8u);
-	d->accesses = f->space->log + end;
+	d->accesses = log + end;
 	end += d->of.nr_accesses * sizeof(struct path_access);
 	return d->of.nr_accesses <= ACCESSES_MAX && end <= PATH_LOG;
 }
@@ -116,10 +116,13 @@ static struct feed_op *add_op(struct making *m, u8 kind, u64 pc, u32 len)
 	return op;
 }
 
-/* Within the line of the last fetch the model is told nothing, since nothing would be counted. */
+/*
+ * Within the line of the last fetch the model is told nothing, since nothing would be counted. What
+ * others have described may have no length.
+ */
 static void add_fetch(struct making *m, u64 pc, u32 len)
 {
-	u64 mask = ~((u64)m->f->line - 1), first = pc & mask, last = (pc + len - 1) & mask;
+	u64 mask = ~((u64)m->f->line - 1), first = pc & mask, last = (pc + len - (len > 0)) & mask;
 
 	if (!(m->f->parts & (MODEL_CACHES | MODEL_TLBS)) || (first == last && first + 1 == m->line))
 		return;

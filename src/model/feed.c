@@ -208,9 +208,13 @@ __attribute__((noinline)) static void tell_watched(struct feed *f, struct feed_t
 	}
 }
 
-/* A path of which not everything was filtered out. */
+/*
+ * A path of which not everything was filtered out. One that is described with records has no slots,
+ * but it may be described as anything.
+ */
 __attribute__((noinline)) static void tell_records(struct feed *f, struct feed_thread *t,
-						   struct model_core *core, struct feed_path *p)
+						   struct model_core *core, struct feed_path *p,
+						   const u64 *slots)
 {
 	struct feed_op *op = ops_of(p), *next = op, *end = op + p->nr_ops;
 	const struct feed_access *a = (const struct feed_access *)end;
@@ -228,7 +232,7 @@ __attribute__((noinline)) static void tell_records(struct feed *f, struct feed_t
 			continue;
 		}
 		if (next < op + a[i].before) {
-			tell_ops(f, t, core, next, op + a[i].before, NULL);
+			tell_ops(f, t, core, next, op + a[i].before, slots);
 			next = op + a[i].before;
 		}
 		if (a[i].kind == PATH_LOAD) {
@@ -250,9 +254,9 @@ __attribute__((noinline)) static void tell_records(struct feed *f, struct feed_t
 		}
 	}
 	if (unlikely(t->watching))
-		tell_watched(f, t, core, next, end, NULL);
+		tell_watched(f, t, core, next, end, slots);
 	else
-		tell_ops(f, t, core, next, end, NULL);
+		tell_ops(f, t, core, next, end, slots);
 	/* Of a path that was taken in part there may be more. */
 	while (t->record < t->record_end && ahead(t, t->record) <= 0)
 		t->record++;
@@ -279,7 +283,7 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 	if (p->branches.nr)
 		model_path_branches(core, &p->branches, p + 1);
 	if (t->record < t->record_end && ahead(t, t->record) <= 0) {
-		tell_records(f, t, core, p);
+		tell_records(f, t, core, p, slots);
 	} else if (unlikely(t->watching)) {
 		tell_watched(f, t, core, ops_of(p), ops_of(p) + p->nr_ops, slots);
 		t->loads += p->loads;
@@ -355,12 +359,14 @@ static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_cor
 	_Static_assert(!(PATH_WORDS & (PATH_WORDS - 1)), "two are compared at once");
 	for (i = 0; i + 1 < n && (words[i] | words[i + 1]) < PATH_WORDS; i++) {
 		const struct feed_path *p = lookup(f, words[i]);
-		const struct branch_place *cond = (const struct branch_place *)(p + 1);
-		const struct path_branches *b = &p->branches;
+		const struct path_branches *b;
+		const struct branch_place *cond;
 		bool last_wrong;
 
 		if (unlikely(!p))
 			break;
+		b = &p->branches;
+		cond = (const struct branch_place *)(p + 1);
 		if (open) {
 			predictor->path = targets;
 			model_open_branch(core, t->open_pc, t->open_next, (u8)open, p->pc);
