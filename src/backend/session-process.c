@@ -22,6 +22,13 @@
 #define STACK_SIZE   65536
 #define JOIN_SECONDS 10
 
+const char *ap__no_process(int err)
+{
+	return err == -EAGAIN ? "no more processes are allowed; raise pids.max of the control "
+				"group, or the limit of the user's (ulimit -u)"
+			      : strerror(-err);
+}
+
 /* What the child needs, which must not allocate: another thread may hold the lock of malloc(3). */
 struct spawn {
 	int program; /* anyperf-session, O_PATH */
@@ -127,7 +134,7 @@ int ap__session_start(struct session_start *start, int segment_fd, int bootstrap
 	close(program);
 	close(control[1]);
 	if (err)
-		snprintf(why, len, "starting the session: %s", strerror(-err));
+		snprintf(why, len, "starting the session: %s", ap__no_process(err));
 	if (!err) {
 		err = receive_fd(control[0], &answer, sizeof(answer), &fd);
 		if (err)

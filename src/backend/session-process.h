@@ -13,6 +13,9 @@
 #include "abi/session-start.h"
 #include "base/types.h"
 
+/* Why no process could be made, by the -errno of clone(2). */
+const char *ap__no_process(int err);
+
 /*
  * Starts a session as of @start (whose magic is filled in) for the segment @segment_fd, which reads
  * @bootstrap, the inside of bootstrap_pair(); both stay the caller's. @words, to be NULL or end

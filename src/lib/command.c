@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/session-process.h"
 #include "lib/refusal/fail.h"
 #include "lib/machine/machine-pmu.h"
 #include "lib/machine/machine-priv.h"
@@ -208,7 +209,7 @@ int ap__command_new(struct ap_command **out, struct ap_machine *m, char *const *
 		*out = c;
 		return 0;
 	}
-	ap__fail(err, r, AP_CAUSE_OTHER, "cannot make a process: %s", strerror(-r));
+	ap__fail(err, r, AP_CAUSE_OTHER, "cannot make a process: %s", ap__no_process(r));
 fail:
 	ap_command_free(c);
 	return r;

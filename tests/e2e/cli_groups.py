@@ -84,6 +84,20 @@ os._exit(0)
         assert json.loads(r.stderr)["total"]["instructions"] > 10000000, r
 
 
+def test_no_room_for_a_task():
+    """Who cannot start what is wanted says which limit to raise. Nothing has run then."""
+    counted = ["stat", "--pmu=virtual", "-e", "instructions:u"]
+    with Group("pids") as group:
+        for most, command in (("1", ["run"]), ("1", ["record", "-o", "/dev/null"]), ("1", counted),
+                              ("2", counted), ("2", ["run", "--count"])):
+            group.write("pids.max", text=most)
+            r = group.run(ANYPERF, *command, "--", "echo", "started")
+            assert r.returncode == 125 and not r.stdout, (most, r)
+            assert "raise pids.max of the control group" in r.stderr, (most, r)
+        r = group.run(ANYPERF, "run", "--", "echo", "started")
+        assert (r.returncode, r.stdout, r.stderr) == (0, "started\n", ""), r
+
+
 def test_memory():
     """Who takes more than the group may have is killed, as natively; what it has counted is
     shown, as the launcher and the session take too little to be chosen."""

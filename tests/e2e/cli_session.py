@@ -147,12 +147,17 @@ def test_a_child_that_cannot_be_made_costs_nothing():
 
 IMPOSTOR = """
 import os, socket, sys
-user, name, sends = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+user, name, full, sends = int(sys.argv[1]), sys.argv[2], sys.argv[3] == "True", sys.argv[4:]
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 if user != os.getuid():
     os.setuid(user)
 s.bind(f"\\0anyperf-{name}")
-s.listen()
+s.listen(0 if full else 128)
+others = []
+while full:
+    others.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    others[-1].setblocking(False)
+    full = others[-1].connect_ex(f"\\0anyperf-{name}") == 0
 print("here", flush=True)
 for _ in sends:
     c = s.accept()[0]
@@ -165,11 +170,12 @@ sys.stdin.read()
 """
 
 
-def impostor(user, *sends):
-    """What a command says to a session's name that this process has taken."""
+def impostor(user, *sends, full=False):
+    """What a command says to a session's name that this process has taken. full: so many have
+    connected that nobody else can."""
     name = f"impostor-{os.getpid()}-{time.monotonic_ns()}"
     with subprocess.Popen([sys.executable, "-c", IMPOSTOR, str(user), f"{os.getuid()}-{name}",
-                           *sends],
+                           str(full), *sends],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
         assert p.stdout.readline() == "here\n"
         said = []
@@ -192,6 +198,9 @@ def test_who_answers_is_not_believed_by_its_name():
 
 def test_who_does_not_answer_is_not_waited_for():
     for err in impostor(os.getuid()):
+        assert "does not answer" in err, err
+    # Nor where nobody else can connect.
+    for err in impostor(os.getuid(), full=True):
         assert "does not answer" in err, err
 
 
