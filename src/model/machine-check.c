@@ -90,7 +90,9 @@ static int check_together(const struct machine *m, struct machine_mistake *why)
 			return machine_wrong(why, MACHINE_NOT_A_POWER, memory, &memory->fields[i]);
 	if (!power_of_two(m->branch.entries))
 		return machine_wrong(why, MACHINE_NOT_A_POWER, branch, &branch->fields[1]);
-	if (!power_of_two(m->branch.indirect))
+	if (m->branch.targets == MACHINE_ITTAGE && m->branch.direction != MACHINE_TAGE)
+		return machine_wrong(why, MACHINE_NOT_HERE, branch, &branch->fields[7]);
+	if (m->branch.targets != MACHINE_ITTAGE && !power_of_two(m->branch.indirect))
 		return machine_wrong(why, MACHINE_NOT_A_POWER, branch, &branch->fields[6]);
 	if (m->branch.direction == MACHINE_GSHARE && m->branch.history > 32) {
 		machine_wrong(why, MACHINE_OUT_OF_RANGE, branch, &branch->fields[2]);

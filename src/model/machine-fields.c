@@ -13,6 +13,7 @@ static const char *const prefetches[] = {"next-line", "stride", NULL};
 static const char *const stores[] = {"allocate", "no-allocate", NULL};
 static const char *const crossings[] = {"each", "once", NULL};
 static const char *const directions[] = {"bimodal", "gshare", "tage", NULL};
+static const char *const targets[] = {"path", "ittage", NULL};
 
 /* clang-format off */
 static const struct field name_fields[] = {
@@ -58,6 +59,7 @@ static const struct field branch_fields[] = {
 	{"btb-ways", FIELD_NUMBER, MEMBER(machine_branch, btb_ways), .preset = 4, .min = 1, .max = 64},
 	{"returns", FIELD_NUMBER, MEMBER(machine_branch, returns), .preset = 16, .min = 1, .max = 256},
 	{"indirect", FIELD_NUMBER, MEMBER(machine_branch, indirect), .preset = 512, .min = 16, .max = 1 << 20},
+	{"targets", FIELD_WORD, MEMBER(machine_branch, targets), .max = 1, .words = targets},
 	{0},
 };
 static const struct field core_fields[] = {

@@ -77,14 +77,21 @@ enum machine_direction {
 	MACHINE_TAGE,
 };
 
+/* How targets of indirect branches are found, behind where they went last. */
+enum machine_targets {
+	MACHINE_BY_PATH, /* by the last targets of branches */
+	MACHINE_ITTAGE,  /* by histories of growing lengths; with MACHINE_TAGE */
+};
+
 struct machine_branch {
 	u8 direction; /* enum machine_direction */
-	u8 reserved[3];
+	u8 targets;   /* enum machine_targets */
+	u8 reserved[2];
 	u32 entries; /* of the direction predictor; of each table of TAGE */
 	u32 history; /* gshare: branches, at most 32; TAGE: of the longest table, at most 128 */
 	u32 btb, btb_ways;
 	u32 returns;  /* return stack */
-	u32 indirect; /* entries of the predictor of indirect targets */
+	u32 indirect; /* entries of the predictor of indirect targets; of each table of ITTAGE */
 	u32 reserved2;
 };
 

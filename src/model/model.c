@@ -70,6 +70,7 @@ static void predictor_place(struct predictor *p, struct layout *l, const struct 
 		.mask = b->entries - 1,
 		.shift = 64 - log2_up(b->entries),
 		.bias = bias,
+		.indirect = b->indirect,
 		.indirect_mask = b->indirect - 1,
 		.returns = b->returns,
 		.history_mask = b->direction == MACHINE_GSHARE ? BIT(b->history & 63) - 1 : 0,
@@ -82,7 +83,11 @@ static void predictor_place(struct predictor *p, struct layout *l, const struct 
 		made.run = take(l, SITES * sizeof(s16));
 	}
 	made.stack = take(l, b->returns * sizeof(u64));
-	made.indirect = take(l, b->indirect * sizeof(struct indirect_entry));
+	if (b->targets == MACHINE_ITTAGE)
+		made.target_table =
+			take(l, (u64)b->indirect * TAGE_TABLES * sizeof(struct target_entry));
+	else
+		made.by_path = take(l, b->indirect * sizeof(struct indirect_entry));
 	made.last_target = take(l, b->indirect * sizeof(struct indirect_entry));
 	tags_place(&made.btb, l, parts & MODEL_CYCLES ? b->btb : 0, b->btb_ways, TAGS_FIFO, 0);
 	/* Each history is longer than the one before by nearly three times. */

@@ -17,6 +17,8 @@
  */
 #include "model/predictor.h"
 
+#include "model/target-tables.h"
+
 static inline bool use_counter(u8 *counter, bool taken)
 {
 	bool predicted = *counter >= 2;
@@ -272,11 +274,11 @@ bool predict_direction(struct predictor *p, u64 ip, bool taken)
 }
 
 /* By branch and path; for one that this does not know, where it went last. */
-bool predict_target(struct predictor *p, u64 ip, u64 target)
+static bool predict_by_path(struct predictor *p, u64 ip, u64 target)
 {
 	u64 hash = (ip ^ p->path) * 0x9e3779b97f4a7c15ull;
 	u32 tag = (u32)(hash >> 32) | 1;
-	struct indirect_entry *e = &p->indirect[hash >> 20 & p->indirect_mask];
+	struct indirect_entry *e = &p->by_path[hash >> 20 & p->indirect_mask];
 	struct indirect_entry *last = &p->last_target[branch_place(ip).at & p->indirect_mask];
 	bool known = e->tag == tag;
 	bool right = (known ? e->target : last->tag == (u32)ip ? last->target : 0) == target;
@@ -297,4 +299,10 @@ bool predict_target(struct predictor *p, u64 ip, u64 target)
 	}
 	*last = (struct indirect_entry){.target = target, .tag = (u32)ip};
 	return right;
+}
+
+bool predict_target(struct predictor *p, u64 ip, u64 target)
+{
+	return p->target_table ? target_tables_predict(p, ip, target)
+			       : predict_by_path(p, ip, target);
 }

@@ -33,11 +33,23 @@ struct indirect_entry {
 	u32 sure;
 };
 
+/* Of the tables that target-tables.c is about; all zero: never used. */
+struct target_entry {
+	u64 target;
+	u16 tag;
+	u8 sure, useful;
+};
+
+#define TARGET_TAG    0xfffu
+#define TARGET_SURE   3u
+#define TARGET_USEFUL 3u
+#define TARGET_BITS   4u /* of a target, in the history */
+
 struct predictor {
 	u8 direction; /* enum machine_direction */
 	u32 mask;     /* entries - 1; of TAGE, of each table */
 	u32 shift;    /* 64 - bits of that */
-	u32 indirect_mask;
+	u32 indirect, indirect_mask;
 	u32 returns, top; /* the return stack's size, and where it was pushed last */
 	u32 depth;        /* how much of it is good */
 	u64 history[2];   /* of directions: bit 0 is the last branch */
@@ -45,6 +57,7 @@ struct predictor {
 	u64 path;         /* of targets: the last thirteen */
 	u32 random;
 	s32 use_alternate;          /* TAGE: whether a new entry is trusted */
+	s32 use_other_target;       /* likewise, of targets */
 	u64 tage_mask[TAGE_TABLES]; /* of history[0] */
 	u64 tage_mask_high;         /* of history[1], for the last table */
 	/* In the model's memory. */
@@ -53,7 +66,8 @@ struct predictor {
 	u8 *counter; /* two bits each; TAGE's base */
 	u16 *tagged; /* TAGE: TAGE_TABLES side by side, each tag << 5 | useful << 3 | counter */
 	u64 *stack;
-	struct indirect_entry *indirect, *last_target;
+	struct indirect_entry *by_path, *last_target;
+	struct target_entry *target_table; /* ITTAGE: tables one behind the other; or NULL */
 	struct tags btb; /* the first that came goes first: to find one changes nothing */
 	u64 btb_lost;    /* grows with each that goes; of no two cores the same */
 };

@@ -47,6 +47,8 @@ const char *const fuzz_words[] = {
 	"entries",
 	"latency",
 	"tage",
+	"targets",
+	"ittage",
 	"line",
 	"policy",
 	"victim",

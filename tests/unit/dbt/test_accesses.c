@@ -501,7 +501,9 @@ TEST(of_instructions_that_fault_first)
 		told.n = hits = 0;
 		dbt_filter_forget(g->t);
 		native_begin(g, p.fn, p.abc);
-		/* To be read, then to be written: what it may not do is allowed when it has tried. */
+		/*
+		 * To be read, then to be written: what it may not do is allowed when it has tried.
+		 */
 		mprotect(memory, sizeof(memory), PROT_NONE);
 		while (guest_run(g) == SIGSEGV && faults < 2) {
 			EXPECT_EQ(g->fault_addr & ~4095ull, (u64)memory);
