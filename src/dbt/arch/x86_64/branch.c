@@ -233,10 +233,17 @@ static void emit_count_exact(struct build *b, u32 upto, bool taken, u64 w)
 	countdown_from(b, b->plan.insns[upto - 1].pc);
 }
 
-/* rcx = 0 if r11 is @pc. */
+/*
+ * rcx = 0 if r11 is @pc. What comes behind has its first two bytes in an aligned quadword: see
+ * arch_entry_kill().
+ */
 static void emit_compare_target(struct emitter *e, u64 pc)
 {
-	if (pc <= 0x7fffffff) {
+	bool low = pc <= 0x7fffffff;
+
+	if (((emit_at(e) + (low ? 7 : 14)) & 7) == 7)
+		emit1(e, PREFIX_PADDING);
+	if (low) {
 		emit3(e, 0x49, 0x8d, 0x8b); /* lea rcx, [r11 - pc] */
 		emit_u32(e, (u32)-pc);
 	} else {
@@ -259,9 +266,6 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 	entry->table = (u8)table;
 	entry->code = emit_at(e);
 	emit_compare_target(e, pc);
-	/* Both bytes of the jrcxz in an aligned quadword: see arch_entry_kill(). */
-	if ((emit_at(e) & 7) == 7)
-		emit1(e, 0x90);
 	entry->kill = emit_at(e);
 	emit2(e, 0xe3, 0);
 	over = e->p;

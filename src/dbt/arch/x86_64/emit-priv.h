@@ -262,12 +262,17 @@ static inline void emit_align_rel(struct emitter *e, u32 opcode)
 		emit_bytes(e, nops[8 - at], 8 - at);
 }
 
+/* A prefix that says nothing, where no operand is in memory: longer, but no instruction more. */
+#define PREFIX_PADDING 0x2e
+
 /*
- * A jmp whose target may be changed while others execute it. Returns the cache offset of its rel32.
+ * A jmp whose target may be changed while others execute it. Returns the cache offset of its rel32,
+ * which lies as emit_align_rel() has it.
  */
 static inline u32 emit_jmp_patchable(struct emitter *e, u32 target)
 {
-	emit_align_rel(e, 1);
+	while (((emit_at(e) + 1) & 7) > 4)
+		emit1(e, PREFIX_PADDING);
 	emit1(e, 0xe9);
 	emit_rel_to(e, target);
 	return emit_at(e) - 4;
