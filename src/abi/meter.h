@@ -80,9 +80,13 @@ struct meter {
 	/* The session's, for event snapshots of this thread: wire.h. */
 	u64 snapshot_gate;  /* odd while they do not hold */
 	u64 snapshot_clock; /* what the thread's clock is at least, for them */
-	u32 trace_seq;      /* the session's: changes with the thread's deadlines; trace.h */
-	u64 kick;           /* value of the SIGSYS that makes the thread look at trace_seq; G */
-	u32 grants;         /* not 0: granted[] is to be added to hits[] */
+	/*
+	 * The session's, of a process that has no memory with it yet: changes when the thread is
+	 * to look what is asked of it; trace.h.
+	 */
+	u32 asked;
+	u32 kickable; /* the thread can be made to look by a signal (TRACE_KICK); G */
+	u32 grants;   /* not 0: granted[] is to be added to hits[] */
 	/*
 	 * This class + 1 is being granted something; what it has counted. So a reader of a thread
 	 * that was killed meanwhile finds it.
@@ -252,10 +256,11 @@ static inline void meter_set_hits(struct meter *m, u32 class, u64 hits)
 
 /*
  * The counter segment of the processes below an `anyperf run`: a sealed sparse memfd that all their
- * runtimes inherit: METER_SIZE bytes of this header, then meter after meter, then their traces. All
- * of them can write to it, so what is decided beforehand stands elsewhere: run-config.h.
+ * runtimes inherit: METER_SIZE bytes of this header, then meter after meter. All of them can write
+ * to it, so what is decided beforehand stands elsewhere: run-config.h; and what one is asked for,
+ * with what it answers: trace.h.
  */
-#define SEGMENT_MAGIC     0x3845525450414eull /* "NAPTRE8": changes with the layout */
+#define SEGMENT_MAGIC     0x3945525450414eull /* "NAPTRE9": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 
@@ -264,7 +269,7 @@ enum counter_segment_flags {
 	SEGMENT_STRICT = 1,        /* programs that cannot be run are refused, not run uncounted */
 	SEGMENT_VERIFY = 2,        /* translator and session verify their invariants */
 	SEGMENT_DETERMINISTIC = 4, /* what varies from run to run is fixed; see below */
-	SEGMENT_EXACT = 8,         /* words of paths lie behind the traces; path-profile.h */
+	SEGMENT_EXACT = 8,         /* words of paths lie behind the meters; path-profile.h */
 	SEGMENT_TRACED = 16,       /* what is executed is handed out in order; path-trace.h */
 	SEGMENT_REQUESTS = 32,     /* client requests of Valgrind's are answered */
 	SEGMENT_ACCESSES = 64,     /* with SEGMENT_TRACED: and what it accesses */

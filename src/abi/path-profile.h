@@ -19,7 +19,7 @@
 #ifndef ABI_PATH_PROFILE_H
 #define ABI_PATH_PROFILE_H
 
-#include "abi/trace.h"
+#include "abi/meter.h"
 
 #define PATH_MAGIC  0x31485441504e41ull /* "ANPATH1": changes with the shapes */
 #define PATH_WORDS  (1u << 20)          /* most paths of a program */
@@ -174,7 +174,7 @@ _Static_assert(offsetof(struct path_thread, extra) == 4096, "the head of a threa
 _Static_assert(PATH_LOG / 8 <= 1u << 24, "a part fits a key");
 
 /*
- * Where they lie in the counter segment, if it has them (SEGMENT_EXACT): behind the traces, threads
+ * Where they lie in the counter segment, if it has them (SEGMENT_EXACT): behind the meters, threads
  * and then spaces. An index is given away once.
  */
 #define PATH_THREADS     262144u
@@ -187,7 +187,7 @@ _Static_assert(sizeof(struct path_space) <= PATH_SPACE_ROOM, "its place");
 
 static inline u64 path_thread_offset(u32 index)
 {
-	return ALIGN_UP(trace_offset(SEGMENT_SLOTS), PATH_THREAD_ROOM) + index * PATH_THREAD_ROOM;
+	return ALIGN_UP(segment_offset(SEGMENT_SLOTS), PATH_THREAD_ROOM) + index * PATH_THREAD_ROOM;
 }
 
 /* That of index PATH_SPACES is the end. */

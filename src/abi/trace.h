@@ -1,9 +1,9 @@
 /*
  * PURPOSE: samples on their way from a thread under the translator to the session. Shapes only.
  *
- * Every meter (meter.h) has a place for a *trace* behind the meters in the counter segment. It is
- * memory from the moment somebody writes there: the session, when the first sampling event counts
- * the thread. It is two things:
+ * Every meter (meter.h) has a place for a *trace* in the memory that the thread's process shares
+ * with the session alone (wire.h), behind the slots. It is memory from the moment somebody writes
+ * there: the session, when the first sampling event counts the thread. It is two things:
  *
  *   the deadlines   which the session sets: at which count of which quantity the thread is to stop
  *                   and tell what it finds there, and what it is to tell
@@ -14,16 +14,16 @@
  * at it. It never waits for a guest; a guest waits for the session while the ring is full, since
  * nothing of what it tells may be lost. When the session is gone nobody waits and nothing is told.
  *
- * Deadlines are changed under `trace_seq` of the meter: S makes it odd, writes, and makes it even
- * and larger; 0 means that there is no trace. The thread takes them over before it executes another
- * instruction if it is in a call or in the runtime, and else within TRACE_NOTICE instructions;
- * then `taken` is what trace_seq was. It fires each time when its count reaches `next` of its own,
- * and adds the period, without asking. What it has of its own is in `armed`, so a new program in
- * the process goes on with it. An event whose generation is another than before begins anew with
- * the `next` that S has set.
+ * Deadlines are changed under `seq`: S makes it odd, writes, and makes it even and larger. The
+ * thread takes them over before it executes another instruction if it is in a call or in the
+ * runtime, and else within TRACE_NOTICE instructions; then `taken` is what `seq` was. It fires each
+ * time when its count reaches `next` of its own, and adds the period, without asking. What it has
+ * of its own is in `armed`, so a new program in the process goes on with it. An event whose
+ * generation is another than before begins anew with the `next` that S has set.
  *
- * All guests can write to the segment. So a process whose wire_proc does not say that it is sampled
- * takes nothing over, whatever stands in a trace.
+ * A thread that has no trace asks for it (WIRE_OP_TRACE) when its word of wire_proc.asked changes;
+ * one of a process that has not introduced itself does so first, when `asked` of its meter changes.
+ * To that all guests can write, and have the process introduce itself for nothing.
  *
  * An instruction at which several events fire has one entry for each, in the order of their ids.
  *
@@ -39,7 +39,7 @@
  * Breakpoints on data are the kernel's as well. Such a stop is behind the instruction that has made
  * the access, and whose code of the translator's may have made it more than once.
  *
- * Beside the deadlines S says which *occurrences* it wants to be told of, under the same trace_seq:
+ * Beside the deadlines S says which *occurrences* it wants to be told of, under the same seq:
  * system calls (struct trace_calls) and executions of an instruction (struct trace_place). Each is
  * one entry (struct trace_hit), however many events wait for it: S knows which.
  */
@@ -47,6 +47,7 @@
 #define ABI_TRACE_H
 
 #include "abi/meter.h"
+#include "abi/wire.h"
 
 #define TRACE_EVENTS 64u      /* of one thread */
 #define TRACE_HEAD   0x4000u  /* struct trace; the ring follows */
@@ -141,6 +142,11 @@ enum trace_branch_type {
 #define TRACE_SIG_FAULT 0x616e797065726601ull
 /* Likewise; of breakpoints on data */
 #define TRACE_SIG_WATCH 0x616e797065726602ull
+/*
+ * si_value of the SIGSYS by which the session, or a thread of the process, has a thread look. Not a
+ * secret: it does no harm.
+ */
+#define TRACE_KICK 0x616e797065724b00ull
 /* And the event's place in the table: si_value of the timers that stand in for cpu-clock. */
 #define TRACE_SIG_TIMER 0x616e797065727000ull
 
@@ -183,13 +189,14 @@ struct trace {
 	u32 traps;   /* how many signals S has asked for, before the tail of their entries */
 	/* What was drained waits for its reader: before it goes on the thread waits for 0. */
 	u32 hold; /* `drained` changes with it */
-	u32 pad0[10];
+	u32 seq;  /* odd while S writes what follows G's words */
+	u32 pad0[9];
 
 	/* G */
 	u64 head;    /* end of the entries; positions grow, and are taken modulo TRACE_RING */
 	u32 bell;    /* the thread has told; S makes it 0 before it looks at head */
 	u32 waiting; /* the thread sleeps on `drained` */
-	u32 taken;   /* the trace_seq whose deadlines are in force */
+	u32 taken;   /* the `seq` whose deadlines are in force */
 	u32 pad1;
 	u64 own[2][2]; /* the runtime's memory, from and to: faults there are not the program's */
 	u32 pad2[2];
@@ -304,10 +311,15 @@ struct trace_hit {
 _Static_assert(sizeof(struct trace) <= TRACE_HEAD, "the head of a trace");
 _Static_assert(2 * TRACE_ENTRY_MAX <= TRACE_RING, "a ring holds the largest entry");
 
-/* Where the trace of meter @index lies in the segment; that of index SEGMENT_SLOTS is its end. */
+/*
+ * Where the trace of meter @index lies in the memory of its process; that of index SEGMENT_SLOTS is
+ * its end.
+ */
 static inline u64 trace_offset(u32 index)
 {
-	return segment_offset(SEGMENT_SLOTS) + (u64)index * TRACE_SIZE;
+	return WIRE_SIZE + (u64)index * TRACE_SIZE;
 }
+
+#define WIRE_MEMORY trace_offset(SEGMENT_SLOTS)
 
 #endif

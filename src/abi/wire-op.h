@@ -101,6 +101,11 @@ enum wire_op {
 	WIRE_OP_LOSSLESS = 24,
 	/* The calling thread is about to call bpf(2), or has. ret 0. */
 	WIRE_OP_BPF = 25,
+	/*
+	 * Where the calling thread finds what is asked of it, and tells its samples (abi/trace.h).
+	 * ret 0: one fd, the process's memory with the session; -ENOENT: nothing has been asked.
+	 */
+	WIRE_OP_TRACE = 26,
 	WIRE_OP_COUNT
 };
 

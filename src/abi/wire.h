@@ -14,6 +14,8 @@
  *
  *   offset 0           struct wire_proc   the process
  *   WIRE_SLOT_OFF(i)   struct wire_slot   a call under way; a thread takes a free slot for each
+ *   trace_offset(m)    struct trace       what is asked of the thread with meter m, and its
+ *                                         samples (trace.h). Only who is sampled maps it.
  *
  * The memfd is sealed against resizing, so neither end can be hit by SIGBUS. Each word below says
  * who writes it: S the session, G the guest's runtime. Guest memory is not trusted: the session
@@ -35,7 +37,7 @@
 #include "base/types.h"
 
 #define WIRE_MAGIC   0x52495759584e41ull /* "ANXYWIR" */
-#define WIRE_VERSION 6
+#define WIRE_VERSION 7
 
 #define WIRE_PROC_SIZE   0x10000u
 #define WIRE_SLOT_SIZE   0x8000u
@@ -84,6 +86,8 @@ struct wire_snapshot {
 
 #define WIRE_SNAPSHOTS 256u
 
+#define WIRE_ASKED 4096u
+
 enum wire_rdpmc {
 	WIRE_RDPMC_MAPPED = 1, /* rdpmc executes if the process has a counter mapped */
 	WIRE_RDPMC_ALL = 2,    /* and if it has not */
@@ -94,10 +98,12 @@ struct wire_proc {
 	u64 magic;
 	u32 version;
 	u32 slots;
-	u32 rdpmc;   /* enum wire_rdpmc */
-	u32 sampled; /* the session has given threads of the process deadlines: trace.h */
+	u32 rdpmc; /* enum wire_rdpmc */
+	u32 reserved;
 	u64 pad[13];
 	struct wire_snapshot snapshots[WIRE_SNAPSHOTS];
+	/* By meter, whose number is taken modulo that: changes when it gets a trace; trace.h. */
+	u32 asked[WIRE_ASKED];
 };
 
 /* `watch` of a struct meter; S. What its thread has to tell before it happens. */

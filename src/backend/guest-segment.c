@@ -128,7 +128,7 @@ static void restore_limits(const struct guest_segment *segment)
 static off_t segment_size(u32 flags)
 {
 	return (off_t)(flags & (SEGMENT_EXACT | SEGMENT_TRACED) ? path_space_offset(PATH_SPACES)
-								: trace_offset(SEGMENT_SLOTS));
+								: segment_offset(SEGMENT_SLOTS));
 }
 
 /* Maps the memory behind segment->fd; on failure that is closed. */

@@ -186,7 +186,7 @@ static bool is_session(int segment_fd, int bootstrap)
 	struct ucred cred;
 	int type;
 
-	return segment_fd >= 0 && sealed_memory_is(segment_fd, trace_offset(SEGMENT_SLOTS)) &&
+	return segment_fd >= 0 && sealed_memory_is(segment_fd, segment_offset(SEGMENT_SLOTS)) &&
 	       bootstrap >= 0 && getsockopt(bootstrap, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
 	       type == SOCK_SEQPACKET &&
 	       getsockopt(bootstrap, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0 &&

@@ -34,6 +34,7 @@ static bool is_success(const struct wire_reply *r, u32 op, u64 asked)
 		return r->ret <= (s64)WIRE_DATA && (u64)r->ret <= asked && (u64)r->ret == r->len;
 	case WIRE_OP_IOCTL: return r->ret <= 0x7fffffff && is_stored(r, asked);
 	case WIRE_OP_MMAP: return r->ret <= 1 && has_fd;
+	case WIRE_OP_TRACE: return !r->ret && has_fd;
 	case WIRE_OP_POLL: return r->ret <= 0xffff;
 	case WIRE_OP_FORK: return r->ret >= 1 && r->ret <= 0x7fffffff;
 	case WIRE_OP_VIEW: return !r->ret && r->len > 1 && r->len <= WIRE_ROOT;

@@ -77,7 +77,7 @@ static void take_machine(struct session *s)
 
 static int make_segment(struct session *s, char *why, size_t len)
 {
-	const off_t size = (off_t)trace_offset(SEGMENT_SLOTS);
+	const off_t size = (off_t)segment_offset(SEGMENT_SLOTS);
 	bool ours = s->config.segment_fd < 0;
 
 	if (ours) {

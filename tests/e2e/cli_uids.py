@@ -125,10 +125,11 @@ def is_asleep(pid):
         return False
 
 
-def beside(options, body, *args):
-    """What a guest of root's is shown, while another user does @body with what it can open."""
+def beside(options, body, *args, program=SHOWN, same=True, rounds=8, secret=None):
+    """What a guest of root's is shown, while another user does @body with what it can open; the
+    same as without, or with @same False anything."""
     with subprocess.Popen([ANYPERF, "run", "--strict", "--paranoid", "1", *options, "--",
-                           sys.executable, "-c", SHOWN], env=ENV, text=True,
+                           sys.executable, "-c", program], env={**ENV, **(secret or {})}, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as guest:
         pid = int(guest.stdout.readline())
 
@@ -139,69 +140,169 @@ def beside(options, body, *args):
 
         try:
             honest = look()
-            assert "/cat" in honest and "42" in honest and "[8]" in honest, honest
             while not is_asleep(pid):
                 time.sleep(0.01)
             paths = writable(pid)
-            assert any("anyperf-meters" in os.readlink(p) for p in paths), paths
+            assert any(is_segment(p) for p in paths), paths
             with Other(body, paths, *args):
-                for _ in range(8):
+                for _ in range(rounds):
                     seen = look()
-                    assert seen == honest, (body, args, seen, honest)
+                    assert seen == honest if same else seen, (body, args, seen, honest)
             guest.stdin.close()
             assert guest.wait(60) == 0, (body, args, guest.returncode)
+            return honest
         finally:
             if guest.poll() is None:
                 for one in (pid, *children(guest.pid), guest.pid):
                     os.kill(int(one), 9)
 
 
+def mislead(*args):
+    honest = beside([], scribble, *args)
+    assert "/cat" in honest and "42" in honest and "[8]" in honest, honest
+
+
 def test_what_another_user_writes_misleads_no_guest_of_roots():
     need_root()
-    beside([], scribble, "noise", 40)
+    mislead("noise", 40)
 
 
 def test_ones_mislead_no_guest_of_roots():
     need_root()
-    beside([], scribble, "ones", 40)
+    mislead("ones", 40)
 
 
 def test_zeros_mislead_no_guest_of_roots():
     need_root()
-    beside([], scribble, "zeros", 40)
+    mislead("zeros", 40)
 
 
-# abi/meter.h and abi/trace.h
-TRACE_SEQ = 3256
+# Like SHOWN, but works, samples itself meanwhile with a part of its stack, and tells whether each
+# period of what was counted has its sample. What it has in its environment is in its samples only.
+SAMPLED = r"""
+import ctypes, json, mmap, os, struct, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+environment = {k: v for k, v in os.environ.items() if k != "SECRET"}
+other = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sleep",
+                          "1000"], env=environment)
+PERIOD, DATA, STACK = 50021, 1 << 20, 4096
+
+def event(period, sample_type):
+    attr = struct.pack("<IIQQQQQIIQQQQII", 0, 128, 1, period, sample_type, 0, 0x61, 0, 0, 0, 0, 0,
+                       0, STACK, 0).ljust(128, b"\0")
+    fd = libc.syscall(298, attr, 0, -1, -1, 0)
+    assert fd >= 0, ctypes.get_errno()
+    return fd
+
+def look():
+    fd = event(PERIOD, 1 | 1 << 13)
+    at = libc.mmap(None, 4096 + DATA, 3, 1, fd, 0)
+    assert at and at + 1, ctypes.get_errno()
+    libc.ioctl(fd, 0x2400, 0)
+    sum(i * i % 7 for i in range(9000))
+    libc.ioctl(fd, 0x2401, 0)
+    count = struct.unpack("<Q", os.read(fd, 8))[0]
+    page = ctypes.string_at(at, 4096 + DATA)
+    libc.munmap(at, 4096 + DATA)
+    os.close(fd)
+    head, samples, lost, place = struct.unpack_from("<Q", page, 1024)[0], 0, 0, 4096
+    while place < 4096 + head:
+        kind, _, size = struct.unpack_from("<IHH", page, place)
+        samples += kind == 9
+        lost += kind == 2
+        place += size
+    return [lost, samples == count // PERIOD or [samples, count // PERIOD], samples > 10]
+
+print(other.pid, flush=True)
+for line in sys.stdin:
+    print(json.dumps(look()), flush=True)
+other.kill()
+sys.exit(0)
+"""
+
+# abi/meter.h: what a session says there of samples, and what a thread says of signals.
+ASKED, KICKABLE = 3256, 3264
+# Where traces stood that all guests could write to: behind the meters.
 TRACES, TRACE, EVENTS = (262144 + 1) * METER, 0x44000, 144
 
 
-def ask_for_samples(paths, report, used):
-    """As a session would: each 1,000 instructions registers and stack, and to wait then."""
+def is_segment(path):
+    return "anyperf-meters" in os.readlink(path)
+
+
+def forge(paths, kind, used):
+    """Samples and what is asked for, as a session or a thread would write it; what threads have
+    counted stays."""
     event = struct.pack("<QQIIIIII", 1, 1000, 7, 0, 2, 1, 4096, 0)
-    wanted = struct.pack("<QIIII", 1 << 62, 0, 1, 1, 1)
-    for path in paths:
-        if "anyperf-meters" not in os.readlink(path):
-            continue
+    for path in filter(is_segment, paths):
         fd = os.open(path, os.O_RDWR)
+        size = os.fstat(fd).st_size
         for i in range(used):
             at = TRACES + i * TRACE
-            os.pwrite(fd, event, at + EVENTS)
-            os.pwrite(fd, wanted, at)
-            os.pwrite(fd, struct.pack("<I", 2 + 2 * random.randrange(1000)),
-                      (i + 1) * METER + TRACE_SEQ)
-            head, taken = struct.unpack("<Q8xI", os.pread(fd, 20, at + 64))
-            if head or taken:
-                os.write(report, b"told\n")
+            if at + TRACE <= size:
+                if kind == "forged":
+                    os.pwrite(fd, event, at + EVENTS)
+                    os.pwrite(fd, struct.pack("<QIIII", 1 << 62, 0, 1, 1, 1), at)
+                else:
+                    os.pwrite(fd, noise(kind, TRACE), at)
+            word = struct.pack("<I", 2 + 2 * random.randrange(1000))
+            os.pwrite(fd, word if kind == "forged" else noise(kind, 4), (i + 1) * METER + ASKED)
+            os.pwrite(fd, noise(kind, 8) if kind != "forged" else struct.pack("<Q", 1),
+                      (i + 1) * METER + KICKABLE)
         os.close(fd)
 
 
-def test_nobody_but_the_session_asks_for_samples():
-    """They would have a guest's registers and stack, which stand where all guests can read; and
-    who is asked can be made to wait, or get a signal."""
+def test_what_another_user_forges_changes_no_sample():
+    """Not their number either: each period has one."""
+    need_root()
+    for kind in ("forged", "zeros", "ones", "noise"):
+        seen = beside([], forge, kind, 40, program=SAMPLED)
+        assert seen == "[0, true, true]\n", (kind, seen)
+
+
+def test_a_sampled_program_outlives_what_another_user_writes():
+    """Over its counts as well: they are wrong, but it neither hangs nor is it ended."""
+    need_root()
+    for kind in ("noise", "ones", "zeros"):
+        beside([], scribble, kind, 40, program=SAMPLED, same=False)
+
+
+SECRET = "what-only-the-sampled-program-knows"
+
+
+def pieces(fd, size):
+    """What there is in a file that is mostly holes."""
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(fd, at, os.SEEK_DATA)
+            end = os.lseek(fd, at, os.SEEK_HOLE)
+        except OSError:
+            return
+        while at < end:
+            n = min(end - at, 1 << 20)
+            yield os.pread(fd, n, at)
+            at += n - (len(SECRET) if at + n < end else 0)
+
+
+def peek(paths, report):
+    for path in paths:
+        fd = os.open(path, os.O_RDONLY)
+        for piece in pieces(fd, os.fstat(fd).st_size):
+            if SECRET.encode() in piece:
+                os.write(report, b"read\n")
+        os.close(fd)
+
+
+def test_nobody_else_reads_samples():
+    """Its stack is in them, and what is at its end: the environment."""
     need_root()
     told, report = os.pipe2(os.O_NONBLOCK)
-    beside([], ask_for_samples, report, 40)
+    beside([], peek, report, program=SAMPLED.replace("50021, 1 << 20, 4096", "200003, 1 << 23, 65528"),
+           secret={"SECRET": SECRET})
     os.close(report)
     assert not os.read(told, 100)
     os.close(told)

@@ -1,6 +1,7 @@
 /*
  * Runs a command under the runtime with a sampling event that it sets itself, as a session would,
- * and tells what the trace of its first thread says.
+ * and tells what the trace of its first thread says. To what a runtime asks of a session besides
+ * it answers that it cannot.
  *
  *	sampled RUNTIME QUANTITY PERIOD WANTS COMMAND...
  *
@@ -10,11 +11,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,7 +42,7 @@ static void *map(int fd, u64 offset, size_t size)
 
 static int memory(const char *name, u64 size)
 {
-	int fd = memfd_create(name, 0);
+	int fd = memfd_create(name, MFD_ALLOW_SEALING);
 
 	if (fd < 0 || ftruncate(fd, (off_t)size)) {
 		perror("sampled: memfd");
@@ -48,7 +52,7 @@ static int memory(const char *name, u64 size)
 }
 
 /* Descriptors of ours are inherited by the runtime, which takes charge of them. */
-static void become(const char *runtime, int segment, char **argv)
+static void become(const char *runtime, int segment, int session, char **argv)
 {
 	static struct rt_control c;
 	char number[16];
@@ -60,7 +64,8 @@ static void become(const char *runtime, int segment, char **argv)
 	c.flags = CONTROL_LAUNCH;
 	c.segment_fd = segment;
 	c.rt_fd = rt;
-	c.exe_fd = c.interp_fd = c.session_fd = -1;
+	c.exe_fd = c.interp_fd = -1;
+	c.session_fd = session;
 	c.meter = 0;
 	c.run = 1;
 	c.config.flags = SEGMENT_DETERMINISTIC;
@@ -74,6 +79,106 @@ static void become(const char *runtime, int segment, char **argv)
 	syscall(SYS_execveat, rt, "", args, environ, AT_EMPTY_PATH);
 	perror("sampled: the runtime");
 	_exit(2);
+}
+
+/* The one process's. */
+static struct {
+	int fd, sock; /* its memory; its socket, or -1 */
+	struct wire_proc *page;
+} guest = {.sock = -1};
+
+/* A kick from @sock, and the descriptor that came with it or -1; false: hung up. */
+static bool receive(int sock, struct wire_kick *kick, int *fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {kick, sizeof(*kick)};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	*fd = -1;
+	if (n == sizeof(*kick) && c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	return n == sizeof(*kick);
+}
+
+/* Its memory, as the answer to HELLO or to request @seq of @slot. */
+static void send_memory(u32 slot, u32 seq)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct wire_fd_message message = {slot, seq};
+	struct iovec iov = {&message, sizeof(message)};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+
+	control.align = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+	memcpy(CMSG_DATA(&control.align), &guest.fd, sizeof(guest.fd));
+	(void)sendmsg(guest.sock, &m, MSG_NOSIGNAL);
+}
+
+static void answer(u32 slot)
+{
+	struct wire_slot *sl = (struct wire_slot *)((u8 *)guest.page + WIRE_SLOT_OFF(slot));
+
+	sl->reply_flags = sl->reply_len = 0;
+	memset(&sl->result, 0, sizeof(sl->result));
+	sl->ret = sl->op == WIRE_OP_TRACE ? 0 : -ENOSYS;
+	if (sl->op == WIRE_OP_TRACE) {
+		send_memory(slot, sl->seq);
+		sl->reply_flags = WIRE_REPLY_FD;
+	}
+	if (__atomic_exchange_n(&sl->word, WIRE_DONE, __ATOMIC_ACQ_REL) == WIRE_WAITED)
+		syscall(SYS_futex, &sl->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void hear(const struct wire_kick *kick, int fd)
+{
+	if (kick->what == WIRE_KICK_HELLO && fd >= 0) {
+		if (guest.sock >= 0)
+			close(guest.sock);
+		guest.sock = fd;
+		send_memory(WIRE_FD_MESSAGE_HELLO, 0);
+	} else if (kick->what == WIRE_KICK_CALL && kick->slot < WIRE_SLOTS) {
+		answer(kick->slot);
+	}
+}
+
+/* Until everybody has gone who could introduce himself. */
+static void serve(int bootstrap)
+{
+	for (;;) {
+		struct pollfd fds[] = {{.fd = bootstrap, .events = POLLIN},
+				       {.fd = guest.sock, .events = POLLIN}};
+		struct wire_kick kick;
+		int fd;
+
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents) {
+			if (receive(guest.sock, &kick, &fd)) {
+				hear(&kick, fd);
+			} else {
+				close(guest.sock);
+				guest.sock = -1;
+			}
+		}
+		if (!fds[0].revents)
+			continue;
+		if (!receive(bootstrap, &kick, &fd))
+			return;
+		hear(&kick, fd);
+	}
 }
 
 static void copy_out(void *to, const struct trace *trace, u64 at, size_t len)
@@ -112,17 +217,22 @@ int main(int argc, char **argv)
 	struct counter_segment *head;
 	struct trace *trace;
 	struct meter *m;
-	int fd, status;
+	int fd, status, bootstrap[2];
 	u32 q;
 
 	if (argc < 6)
 		return 2;
 	q = (u32)atoi(argv[2]);
 	period = strtoull(argv[3], NULL, 0);
-	fd = memory("segment", trace_offset(SEGMENT_SLOTS));
+	fd = memory("segment", segment_offset(SEGMENT_SLOTS));
 	head = map(fd, 0, METER_SIZE);
 	m = map(fd, segment_offset(0), METER_SIZE);
-	trace = map(fd, trace_offset(0), TRACE_SIZE);
+	guest.fd = memory("wire", WIRE_MEMORY);
+	guest.page = map(guest.fd, 0, WIRE_SIZE);
+	guest.page->magic = WIRE_MAGIC;
+	guest.page->version = WIRE_VERSION;
+	guest.page->slots = WIRE_SLOTS;
+	trace = map(guest.fd, trace_offset(0), TRACE_SIZE);
 	head->magic = SEGMENT_MAGIC;
 	head->used = 1;
 	meter_runs(head)->run[0].number = 1;
@@ -140,11 +250,22 @@ int main(int argc, char **argv)
 						       .stack_size = 256,
 						       .chain_max = 127,
 						       .id = 7};
-		m->trace_seq = 2;
+		trace->seq = 2;
+		guest.page->asked[0] = m->asked = 1;
+	}
+	if (fcntl(guest.fd, F_ADD_SEALS, F_SEAL_SHRINK) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, bootstrap)) {
+		perror("sampled: session");
+		return 2;
 	}
 	fflush(stdout);
-	if (!fork())
-		become(argv[1], fd, argv + 5);
+	if (!fork()) {
+		fcntl(bootstrap[1], F_SETFD, 0);
+		close(guest.fd);
+		become(argv[1], fd, bootstrap[1], argv + 5);
+	}
+	close(bootstrap[1]);
+	serve(bootstrap[0]);
 	if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status)) {
 		fprintf(stderr, "sampled: status %#x\n", (unsigned)status);
 		return 1;

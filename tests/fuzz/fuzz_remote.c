@@ -191,7 +191,7 @@ static bool answer_hello(void)
 static void reply(void)
 {
 	struct wire_slot *sl = liar.slot;
-	bool fd = sl->op == WIRE_OP_OPEN || sl->op == WIRE_OP_MMAP;
+	bool fd = sl->op == WIRE_OP_OPEN || sl->op == WIRE_OP_MMAP || sl->op == WIRE_OP_TRACE;
 	u32 seq = below(16) ? sl->seq : (u32)odd();
 
 	sl->ret = 0;

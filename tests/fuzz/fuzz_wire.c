@@ -358,7 +358,7 @@ static void some_trace(struct mock *g)
 	if (below(8) == 0)
 		((u8 *)trace)[below(sizeof(*trace))] = (u8)any();
 	if (below(8) == 0)
-		g->m->trace_seq = (u32)odd();
+		g->page->asked[below(WIRE_ASKED)] = g->m->asked = (u32)odd();
 	send(g->sock, &k, sizeof(k), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -375,10 +375,7 @@ static void guest(struct session *s, u64 seed)
 		fprintf(stderr, "HELLO: %s\n", strerror(-err));
 		_exit(2);
 	}
-	trace = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, session_segment_fd(s),
-		     (off_t)trace_offset(g.meter));
-	if (trace == MAP_FAILED)
-		_exit(4);
+	trace = g.trace;
 	begin_sampling(&g);
 	for (u32 i = 0; i < 150; i++) {
 		if (below(12) == 0)

@@ -282,10 +282,7 @@ static void hostile(int segment, int bootstrap, u64 seed)
 	mock_set_meter(&g, (u32)below(24));
 	if (mock_hello(&g, -1, 0))
 		_exit(0);
-	trace = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, segment,
-		     (off_t)trace_offset(g.meter));
-	if (trace == MAP_FAILED)
-		_exit(1);
+	trace = g.trace;
 	for (u64 i = 0; i < CALLERS; i++)
 		pthread_create(&thread, NULL, call, (void *)(uintptr_t)(1 + i));
 	pthread_create(&thread, NULL, scribble, (void *)(uintptr_t)seed);

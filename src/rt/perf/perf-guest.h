@@ -120,6 +120,12 @@ void perf_thread_exit(struct thread *t, bool process);
 void perf_stops(struct thread *t, bool on, const char *name, const char *interp);
 
 /*
+ * Maps what the session asks of the calling thread, and where it answers, at @at, TRACE_SIZE bytes
+ * (abi/trace.h). False: it asks nothing.
+ */
+must_check bool perf_trace(struct thread *t, void *at);
+
+/*
  * For execve: what the next program's perf_start() gets. An exec ends all threads of the process,
  * so the new program is to tell of it if one of them is watched.
  */

@@ -4,6 +4,7 @@
  */
 #include "rt/perf/perf-guest.h"
 
+#include "abi/trace.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-priv.h"
@@ -107,6 +108,19 @@ void perf_stops(struct thread *t, bool on, const char *name, const char *interp)
 	}
 	(void)wire_call(t, sl, WIRE_OP_STOPS);
 	wire_end(t, sl);
+}
+
+bool perf_trace(struct thread *t, void *at)
+{
+	struct wire_slot *sl = t->proc->perf ? wire_begin(t) : NULL;
+	bool mapped;
+
+	if (!sl)
+		return false;
+	mapped = !wire_call(t, sl, WIRE_OP_TRACE) &&
+		 wire_map_fd(t, at, TRACE_SIZE, trace_offset(t->meter));
+	wire_end(t, sl);
+	return mapped;
 }
 
 void perf_start(struct thread *t, const u64 *fds, bool launch)

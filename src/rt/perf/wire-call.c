@@ -435,16 +435,12 @@ long wire_call(struct thread *t, struct wire_slot *sl, u32 op)
 	return (long)t->perf_reply.ret;
 }
 
-int wire_take_fd(struct thread *t, bool cloexec)
+/* The descriptor for @t's slot, or -EMFILE. Under the lock. */
+static int take_fd(struct thread *t, struct wire *w)
 {
-	struct wire *w = &t->proc->perf->wire;
 	u32 slot = t->perf_slot;
-	int fd = -EMFILE;
-	u64 mask;
+	int fd;
 
-	if (!(t->perf_reply.flags & WIRE_REPLY_FD))
-		return -EMFILE;
-	mask = wire_lock(t);
 	while (w->parked[slot] < 0) {
 		struct wire_fd_message message;
 		int got;
@@ -469,14 +465,41 @@ int wire_take_fd(struct thread *t, bool cloexec)
 			sys_close(w->parked[message.slot]);
 		w->parked[message.slot] = got;
 	}
-	if (w->parked[slot] >= 0) {
-		fd = w->parked[slot];
-		w->parked[slot] = -1;
-		if (!cloexec)
-			sys_fcntl(fd, F_SETFD, 0);
-	}
+	fd = w->parked[slot];
+	w->parked[slot] = -1;
+	return fd < 0 ? -EMFILE : fd;
+}
+
+int wire_take_fd(struct thread *t, bool cloexec)
+{
+	struct wire *w = &t->proc->perf->wire;
+	int fd;
+	u64 mask;
+
+	if (!(t->perf_reply.flags & WIRE_REPLY_FD))
+		return -EMFILE;
+	mask = wire_lock(t);
+	fd = take_fd(t, w);
+	if (fd >= 0 && !cloexec)
+		sys_fcntl(fd, F_SETFD, 0);
 	wire_unlock(t, mask);
 	return fd;
+}
+
+bool wire_map_fd(struct thread *t, void *at, u64 len, u64 offset)
+{
+	struct wire *w = &t->proc->perf->wire;
+	u64 mask = wire_lock(t);
+	int fd = take_fd(t, w);
+	bool mapped;
+
+	mapped = fd >= 0 && wire_memory_is(fd, offset + len) &&
+		 !sys_failed(sys_mmap(at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+				      offset));
+	if (fd >= 0)
+		sys_close(fd);
+	wire_unlock(t, mask);
+	return mapped;
 }
 
 void wire_end(struct thread *t, struct wire_slot *sl)

@@ -45,6 +45,12 @@ long wire_call(struct thread *t, struct wire_slot *sl, u32 op);
 /* The descriptor that came with the reply; -EMFILE if it could not be taken. */
 must_check int wire_take_fd(struct thread *t, bool cloexec);
 
+/*
+ * Maps @len bytes at @offset of it at @at, if it is memory that has them and stays. No fork has the
+ * descriptor.
+ */
+must_check bool wire_map_fd(struct thread *t, void *at, u64 len, u64 offset);
+
 /* Whether @fd, which the session has sent, is memory of @size bytes that stays. */
 must_check bool wire_memory_is(int fd, u64 size);
 

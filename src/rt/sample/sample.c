@@ -85,9 +85,7 @@ static bool make_sampler(struct thread *t)
 	at = region_map(MAPPED_SIZE);
 	if (!at)
 		return false;
-	if (sys_failed(sys_mmap(at + SAMPLER_SIZE, TRACE_SIZE, PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_FIXED, fd_get(FD_SEGMENT),
-				trace_offset(t->meter)))) {
+	if (!perf_trace(t, at + SAMPLER_SIZE)) {
 		region_unmap(at, MAPPED_SIZE);
 		return false;
 	}
@@ -95,6 +93,7 @@ static bool make_sampler(struct thread *t)
 	sys_madvise(at, MAPPED_SIZE, MADV_DONTDUMP);
 	t->sampling.own = (struct sampler *)at;
 	t->sampling.traps = __atomic_load_n(&trace_of(t)->traps, __ATOMIC_ACQUIRE);
+	t->sampling.asked = &trace_of(t)->seq;
 	trace_of(t)->own[0][0] = REGION_START;
 	trace_of(t)->own[0][1] = REGION_END;
 	trace_of(t)->own[1][0] = region_code_start;
@@ -130,10 +129,10 @@ static void set_deadlines(struct thread *t, const u64 *sums)
 /* Copies the table while nobody writes to it; false: the session is writing, or gone. */
 static bool copy_table(struct thread *t, u32 *seq)
 {
-	const struct meter *m = dbt_meter(&t->dbt);
+	const struct trace *trace = trace_of(t);
 
 	for (u32 tries = 0; tries < 1000; tries++) {
-		*seq = __atomic_load_n(&m->trace_seq, __ATOMIC_ACQUIRE);
+		*seq = __atomic_load_n(&trace->seq, __ATOMIC_ACQUIRE);
 		if (!(*seq & 1)) {
 			memcpy(sampler_of(t)->event, trace_of(t)->event,
 			       sizeof(sampler_of(t)->event));
@@ -143,7 +142,7 @@ static bool copy_table(struct thread *t, u32 *seq)
 			memcpy(sampler_of(t)->place, trace_of(t)->place,
 			       sizeof(sampler_of(t)->place));
 			__atomic_thread_fence(__ATOMIC_ACQUIRE);
-			if (*seq == __atomic_load_n(&m->trace_seq, __ATOMIC_RELAXED))
+			if (*seq == __atomic_load_n(&trace->seq, __ATOMIC_RELAXED))
 				return true;
 		}
 		sys_sched_yield();
@@ -201,12 +200,17 @@ static bool any_call(const struct trace_calls *calls)
 	return any;
 }
 
-/* By the session, and in memory that only it can write to besides us. */
-static bool is_asked(struct thread *t)
+/* By the session: in memory that only it can write to besides us. */
+static bool is_asked(struct thread *t, u32 *asked)
 {
 	const struct perf *p = t->proc->perf;
 
-	return !p || (wire_connect(t) && __atomic_load_n(&p->wire.page->sampled, __ATOMIC_ACQUIRE));
+	if (t->sampling.own)
+		return true;
+	if (!p || !wire_connect(t))
+		return false;
+	*asked = sample_asked(t);
+	return *asked && make_sampler(t);
 }
 
 void sample_take_over(struct thread *t)
@@ -214,10 +218,10 @@ void sample_take_over(struct thread *t)
 	struct meter *m = dbt_meter(&t->dbt);
 	struct sampler *s;
 	u64 sums[METER_QUANTITIES];
-	u32 seq = __atomic_load_n(&m->trace_seq, __ATOMIC_ACQUIRE), q;
+	u32 seq = sample_asked(t), q;
 
 	modeled_leave(t);
-	if (!is_asked(t) || !make_sampler(t) || !copy_table(t, &seq)) {
+	if (!is_asked(t, &seq) || !copy_table(t, &seq)) {
 		t->sampling.seq = seq;
 		return;
 	}
@@ -540,7 +544,7 @@ void sample_forked(struct thread *t)
 	t->dbt.trace_room = 0;
 	lock_reset(&form.lock);
 	form.threads = 0;
-	if (!__atomic_load_n(&dbt_meter(&t->dbt)->trace_seq, __ATOMIC_RELAXED))
+	if (!sample_asked(t))
 		set_form(t, 0);
 }
 
@@ -551,6 +555,7 @@ void sample_unmap(struct thread *t)
 		region_unmap(t->sampling.own, MAPPED_SIZE);
 	}
 	t->sampling.own = NULL;
+	t->sampling.asked = NULL;
 	/* What it watches was there, and a stop may still be on its way. */
 	t->modeled.watching = NULL;
 }

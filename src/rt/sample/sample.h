@@ -9,7 +9,28 @@
 #ifndef RT_SAMPLE_SAMPLE_H
 #define RT_SAMPLE_SAMPLE_H
 
+#include "rt/perf/perf-guest.h"
 #include "rt/task/thread.h"
+
+/*
+ * A number that changes when the session asks something else of the thread. Its meter, to which
+ * others can write, is believed only as long as the process and the session share nothing else.
+ */
+static inline u32 sample_asked(struct thread *t)
+{
+	const struct perf *p = t->proc->perf;
+	const u32 *asked = t->sampling.asked;
+
+	if (likely(!asked)) {
+		const struct wire_proc *page = p ? __atomic_load_n(&p->wire.page, __ATOMIC_ACQUIRE)
+						 : NULL;
+
+		if (!p)
+			return 0;
+		asked = page ? &page->asked[t->meter % WIRE_ASKED] : &dbt_meter(&t->dbt)->asked;
+	}
+	return __atomic_load_n(asked, __ATOMIC_RELAXED);
+}
 
 void sample_take_over(struct thread *t);
 
@@ -19,8 +40,7 @@ void sample_new_mask(struct thread *t);
 /* Whether the session has set other deadlines than those in force. */
 static inline bool sample_is_stale(struct thread *t)
 {
-	return unlikely(__atomic_load_n(&dbt_meter(&t->dbt)->trace_seq, __ATOMIC_RELAXED) !=
-			t->sampling.seq);
+	return unlikely(sample_asked(t) != t->sampling.seq);
 }
 
 /* Tells where the thread is, which events of the kernel's have stopped. */

@@ -96,7 +96,7 @@ static bool claim(struct meter *m)
 	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
 	m->start = sys_clock(CLOCK_MONOTONIC);
 	__atomic_store_n(&m->watch, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&m->trace_seq, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->asked, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->cpu_time, 0, __ATOMIC_RELAXED);
 	return true;
 }
@@ -324,8 +324,7 @@ void meter_announce(u32 index, u64 stamp, u32 pid)
 void meter_kickable(struct thread *t, bool kickable)
 {
 	/* The session first tells of deadlines and then looks here. */
-	__atomic_store_n(&dbt_meter(&t->dbt)->kick, kickable ? process_kick_value() : 0,
-			 __ATOMIC_SEQ_CST);
+	__atomic_store_n(&dbt_meter(&t->dbt)->kickable, kickable, __ATOMIC_SEQ_CST);
 	if (kickable && sample_is_stale(t))
 		dbt_interrupt(&t->dbt);
 }
@@ -349,7 +348,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	/* Its last owner's, or of the execve: not in a system call of this program's. */
 	meter_unpark(m);
 	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
-	m->kick = 0;
+	m->kickable = 0;
 	m->pid = (u32)sys_getpid();
 	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);
 	m->ppid = (u32)raw_call0(__NR_getppid);

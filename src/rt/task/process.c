@@ -134,22 +134,15 @@ u32 threads_watch(struct thread *t)
 }
 
 /*
- * A queued SIGSYS with this address as its value. The signal is always deliverable and never a
+ * A queued SIGSYS with TRACE_KICK as its value. The signal is always deliverable and never a
  * guest's.
  */
-static const char kick_token;
-
-u64 process_kick_value(void)
-{
-	return (u64)&kick_token;
-}
-
 void process_make_kick(siginfo_t *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->si_signo = SIGNAL_KICK;
 	info->si_code = SI_QUEUE;
-	info->si_ptr = (void *)&kick_token;
+	info->si_ptr = (void *)TRACE_KICK;
 }
 
 bool process_kick(struct dbt_thread *dbt)
@@ -174,7 +167,7 @@ bool process_kick(struct dbt_thread *dbt)
 bool process_is_kick(const siginfo_t *info)
 {
 	return info->si_signo == SIGNAL_KICK && info->si_code == SI_QUEUE &&
-	       info->si_ptr == &kick_token;
+	       info->si_ptr == (void *)TRACE_KICK;
 }
 
 void proc_put(struct proc *p)
@@ -314,7 +307,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 {
 	struct deterministic_task task = deterministic_child(t);
 	struct perf_fork pf;
-	u64 stamp;
+	u64 stamp, mask = 0;
 	u32 meter;
 	long ret;
 
@@ -332,6 +325,9 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 	}
 	stamp = meter_stamp(meter);
 	locks_take(t);
+	/* A descriptor that has just come is nobody else's. */
+	if (t->proc->perf)
+		mask = wire_lock(t);
 	dbt_fork_share();
 	if (rq->args3)
 		ret = raw_call2(__NR_clone3, (long)rq->args3, (long)rq->b);
@@ -343,6 +339,8 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return CALL_SET;
 	}
+	if (t->proc->perf)
+		wire_unlock(t, mask);
 	if (!sys_failed(ret))
 		fork_populate(&pf);
 	locks_give(t);

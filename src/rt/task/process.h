@@ -33,8 +33,6 @@ bool process_kick(struct dbt_thread *t);
 void process_make_kick(siginfo_t *info);
 /* Whether a signal is one. */
 bool process_is_kick(const siginfo_t *info);
-/* What a kick carries, for the session to send one. */
-u64 process_kick_value(void);
 #define SIGNAL_KICK SIGSYS
 
 void proc_put(struct proc *p);

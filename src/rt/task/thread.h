@@ -145,8 +145,9 @@ struct thread {
 	/* rt/sample/sample.h; all 0 for a thread that nobody samples. */
 	struct {
 		struct sampler *own;
-		u32 seq; /* the trace_seq of its meter whose deadlines it has taken over */
-		bool on; /* it has some */
+		u32 seq;          /* sample_asked() that it has taken over */
+		const u32 *asked; /* of its trace; NULL: it has none */
+		bool on;          /* it has some */
 		/* An event of the kernel's has stopped it; written by the handler too. */
 		bool stopped;
 		bool telling;  /* it is telling of a stop */

@@ -5,9 +5,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "abi/trace.h"
 #include "session/session-priv.h"
 
 void guests_init(struct guests *g)
@@ -77,16 +79,33 @@ int guest_process_watch_end(struct guest_process *p)
 	return poll_source_add(p->s->loop.ends, p->pidfd, &p->pid_poll, POLL_SOURCE_PIDFD, EPOLLIN);
 }
 
+/* A process whose memory cannot be as large as it should has traces for the first meters alone. */
+static u64 memory_size(void)
+{
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+
+	getrlimit(RLIMIT_FSIZE, &limit);
+	return limit.rlim_cur < WIRE_MEMORY ? ALIGN_DOWN(limit.rlim_cur, 4096ull) : WIRE_MEMORY;
+}
+
 int guest_process_make_memory(struct guest_process *p)
 {
+	u64 size = memory_size();
 	void *memory;
-	int fd;
+	int fd, err;
 
 	if (p->memfd >= 0)
 		return 0;
-	fd = sealed_memory_map("anyperf-wire", WIRE_SIZE, &memory);
+	fd = size < WIRE_SIZE ? -EFBIG : sealed_memory_new("anyperf-wire", size);
 	if (fd < 0)
 		return fd;
+	p->memory_size = size;
+	memory = mmap(NULL, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
 	p->memfd = fd;
 	p->page = memory;
 	p->page->version = WIRE_VERSION;

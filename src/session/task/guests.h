@@ -45,6 +45,7 @@ struct guest_process {
 	int pidfd;              /* -1 until it is known */
 	int sock;               /* -1: it has not introduced itself */
 	int memfd;              /* -1 as well */
+	u64 memory_size;        /* of memfd, bytes */
 	int spare;              /* kept for pidfd by guest_process_reserve(); -1: none */
 	u32 token;              /* of the WIRE_OP_FORK that announced it, until HELLO; else 0 */
 	pid_t forker;           /* who announced it; 0: nobody */

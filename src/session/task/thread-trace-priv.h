@@ -32,6 +32,7 @@ struct thread_trace {
 	/* While it is drained: where that ends, and its place among those that are. */
 	u64 head;
 	struct list pending;
+	u32 seq; /* as trace->seq */
 	u32 generation;
 	struct deadline deadlines[TRACE_EVENTS];
 	struct kernel_stops stops;

@@ -56,19 +56,19 @@ static void unmap(struct thread_trace *tt)
 static bool map(struct thread_trace *tt)
 {
 	struct guest_thread *th = tt->thread;
-	struct session *s = th->process->s;
 	void *memory;
 
 	if (tt->trace)
 		return true;
-	if (!guest_thread_meter(th) || guest_process_make_memory(th->process))
+	if (!guest_thread_meter(th) || guest_process_make_memory(th->process) ||
+	    trace_offset(th->meter + 1) > th->process->memory_size)
 		return false;
-	__atomic_store_n(&th->process->page->sampled, 1, __ATOMIC_RELEASE);
 	memory = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-		      s->meters.fd, (off_t)trace_offset(th->meter));
+		      th->process->memfd, (off_t)trace_offset(th->meter));
 	if (memory == MAP_FAILED)
 		return false;
 	tt->trace = memory;
+	tt->seq = __atomic_load_n(&tt->trace->seq, __ATOMIC_RELAXED);
 	tt->tail = __atomic_load_n(&tt->trace->head, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&tt->trace->tail, tt->tail, __ATOMIC_RELEASE);
 	tt->trace->bell = 0;
@@ -171,34 +171,43 @@ static u32 branch_kinds(const struct deadline *d)
 	return kinds;
 }
 
-/* What sleeps in a system call would be told that a signal has interrupted it. */
-static bool sleeps(const struct guest_thread *th)
+#define STAT_CAUGHT 31u /* fields between the state and the signals that are caught */
+
+/*
+ * The kernel's word for it, since its meter could say anything: it runs, for what sleeps in a
+ * system call would be told that a signal has interrupted it; and has a handler, or it would end.
+ */
+static bool can_be_poked(const struct guest_thread *th)
 {
-	char text[256];
-	const char *state;
+	char text[1024];
+	const char *field;
 
 	if (!pid_task_text(th->process->pid, th->tid, "stat", text, sizeof(text)))
 		return false;
-	state = strrchr(text, ')');
-	return state && state[1] == ' ' && state[2] != 'R';
+	field = strrchr(text, ')');
+	if (!field || field[1] != ' ' || field[2] != 'R')
+		return false;
+	field += 2;
+	for (u32 i = 0; field && i < STAT_CAUGHT; i++)
+		field = strchr(field + 1, ' ');
+	return field && strtoull(field, NULL, 10) & BIT(SIGSYS - 1);
 }
 
 void trace_poke(struct guest_thread *th)
 {
 	const struct meter *m = guest_thread_meter(th);
 	siginfo_t si = {.si_signo = SIGSYS, .si_code = SI_QUEUE};
-	u64 kick = m ? __atomic_load_n(&m->kick, __ATOMIC_RELAXED) : 0;
 
-	if (th->process->s->instant.caller == th || !th->tid || !th->process->pid || !kick ||
-	    th->process->execing || __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING ||
-	    sleeps(th))
+	if (th->process->s->instant.caller == th || !th->tid || !th->process->pid || !m ||
+	    !__atomic_load_n(&m->kickable, __ATOMIC_RELAXED) || th->process->execing ||
+	    __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) != METER_RUNNING || !can_be_poked(th))
 		return;
 	/* It may have begun an execve meanwhile. */
-	if (!__atomic_load_n(&m->kick, __ATOMIC_SEQ_CST))
+	if (!__atomic_load_n(&m->kickable, __ATOMIC_SEQ_CST))
 		return;
 	si.si_pid = getpid();
 	si.si_uid = getuid();
-	si.si_value.sival_ptr = (void *)(uintptr_t)kick;
+	si.si_value.sival_ptr = (void *)(uintptr_t)TRACE_KICK;
 	syscall(SYS_rt_tgsigqueueinfo, th->process->pid, th->tid, SIGSYS, &si);
 }
 
@@ -221,22 +230,34 @@ static u64 first_stop(const struct guest_thread *th, const struct deadline *d)
 	return 0;
 }
 
+/* @th has a trace from here on, and finds out by one of the two. */
+static void let_ask(struct guest_thread *th)
+{
+	u32 *asked = &th->process->page->asked[th->meter % WIRE_ASKED];
+
+	__atomic_fetch_add(asked, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&guest_thread_meter(th)->asked, 1, __ATOMIC_SEQ_CST);
+}
+
+bool trace_is_there(const struct guest_thread *th)
+{
+	return th->trace && th->trace->trace;
+}
+
 /* Tells the thread all its deadlines. */
 static void tell(struct thread_trace *tt)
 {
 	struct guest_thread *th = tt->thread;
+	bool first = !tt->trace;
 	struct trace *trace;
-	struct meter *m;
-	u32 seq;
 
 	tt->untold = false;
 	if (!map(tt))
 		return;
 	trace = tt->trace;
-	m = guest_thread_meter(th);
 	/* Odd while the table changes, mate: copy_table() in rt/sample/sample.c. */
-	seq = __atomic_load_n(&m->trace_seq, __ATOMIC_RELAXED) | 1;
-	__atomic_store_n(&m->trace_seq, seq, __ATOMIC_RELAXED);
+	tt->seq |= 1;
+	__atomic_store_n(&trace->seq, tt->seq, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (u32 i = 0; i < TRACE_EVENTS; i++) {
 		const struct deadline *d = &tt->deadlines[i];
@@ -264,8 +285,10 @@ static void tell(struct thread_trace *tt)
 	tt->sums_at_stops = trace->watch.wants & TRACE_WANT_SUMS;
 	/* Somebody may wait for each sample. */
 	__atomic_store_n(&trace->wake_at, when_to_wake(tt), __ATOMIC_RELAXED);
-	seq += seq + 1 ? 1 : 3;
-	__atomic_store_n(&m->trace_seq, seq, __ATOMIC_RELEASE);
+	tt->seq += tt->seq + 1 ? 1 : 3;
+	__atomic_store_n(&trace->seq, tt->seq, __ATOMIC_RELEASE);
+	if (first)
+		let_ask(th);
 	/* Who execs has no handler for a moment; the new program looks before it begins. */
 	if (!tt->left_alone)
 		trace_poke(th);

@@ -1,5 +1,6 @@
 /* What guests ask for, op by op, but the event calls themselves (ops-event.c). */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <linux/sched.h>
 #include <stdlib.h>
@@ -268,6 +269,14 @@ static s64 op_adopt(struct call *c)
 	return 0;
 }
 
+static s64 op_trace(struct call *c)
+{
+	if (!trace_is_there(c->thread))
+		return -ENOENT;
+	c->fd_out = fcntl(c->process->memfd, F_DUPFD_CLOEXEC, 0);
+	return c->fd_out < 0 ? -errno : 0;
+}
+
 s64 op_run(struct call *c)
 {
 	static s64 (*const ops[WIRE_OP_COUNT])(struct call * c) = {
@@ -296,6 +305,7 @@ s64 op_run(struct call *c)
 		[WIRE_OP_MADE_CGROUP] = op_made_cgroup,
 		[WIRE_OP_LOSSLESS] = op_lossless,
 		[WIRE_OP_BPF] = op_bpf,
+		[WIRE_OP_TRACE] = op_trace,
 	};
 
 	instant_check(c->s);

@@ -48,6 +48,8 @@ void mock_release(struct mock *g)
 		close(g->sock);
 	if (g->page)
 		munmap(g->page, WIRE_SIZE);
+	if (g->trace)
+		munmap(g->trace, TRACE_SIZE);
 	munmap(g->segment, segment_offset(SEGMENT_SLOTS));
 }
 
@@ -149,7 +151,11 @@ int mock_hello(struct mock *g, int sock, u32 flags)
 	if (message.slot != WIRE_FD_MESSAGE_HELLO || message.seq || fd < 0)
 		return -(int)message.seq;
 	g->page = mmap(NULL, WIRE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	g->trace = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			(off_t)trace_offset(g->meter));
 	close(fd);
+	if (g->page == MAP_FAILED || g->trace == MAP_FAILED)
+		abort();
 	g->slot = (struct wire_slot *)((u8 *)g->page + WIRE_SLOT_OFF(0));
 	return 0;
 }

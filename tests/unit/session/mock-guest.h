@@ -10,6 +10,7 @@
 
 #include "abi/meter.h"
 #include "abi/perf.h"
+#include "abi/trace.h"
 #include "abi/wire.h"
 #include "session/session.h"
 
@@ -20,6 +21,7 @@ struct mock {
 	int bootstrap, sock;
 	struct wire_proc *page;
 	struct wire_slot *slot;
+	struct trace *trace; /* of the meter that it had at HELLO; what a runtime asks for later */
 	u32 meter;
 	u32 token;
 	bool patient; /* who waits for it ends it, and no call does after ten seconds */

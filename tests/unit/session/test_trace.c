@@ -2,6 +2,8 @@
  * A thread's trace as the session drains it, and what a guest that lies gets out of it. Guests are
  * processes without a runtime: they write into their trace what they like.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -45,9 +47,7 @@ static pid_t fork_guest(void (*body)(void))
 	alarm(50);
 	mock_init(&g, session_segment_fd(s), session_bootstrap_fd(s));
 	NEED(mock_hello(&g, -1, 0) == 0);
-	trace = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, session_segment_fd(s),
-		     (off_t)trace_offset(g.meter));
-	NEED(trace != MAP_FAILED);
+	trace = g.trace;
 	body();
 	_exit(0);
 }
@@ -72,11 +72,30 @@ static struct pe_attr sampling(void)
 	return attr;
 }
 
+/* What a runtime gets that asks what it is to do: memory that nobody can cut, with the trace. */
+static void check_memory(void)
+{
+	struct trace *again;
+	int fd;
+
+	NEED(mock_call(&g, WIRE_OP_TRACE) == 0);
+	fd = mock_take_fd(&g);
+	NEED(fd >= 0 && fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK);
+	again = mmap(NULL, TRACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		     (off_t)trace_offset(g.meter));
+	NEED(again != MAP_FAILED && again->seq == trace->seq &&
+	     again->event[0].period == trace->event[0].period);
+	munmap(again, TRACE_SIZE);
+	close(fd);
+}
+
 /* An event that samples, with a buffer. */
 static void begin(const struct pe_attr *attr)
 {
+	u32 asked = g.page->asked[g.meter % WIRE_ASKED];
 	int fd;
 
+	NEED(mock_call(&g, WIRE_OP_TRACE) == -ENOENT || trace->seq);
 	NEED(mock_open(&g, attr, 0, -1, WIRE_NO_EVENT, 0, &handle) >= 0);
 	g.slot->args.mmap = (struct wire_mmap_args){handle, 4096 + RING_DATA,
 						    PROT_READ | PROT_WRITE, MAP_SHARED, 0};
@@ -84,7 +103,9 @@ static void begin(const struct pe_attr *attr)
 	fd = mock_take_fd(&g);
 	page = mmap(NULL, 4096 + RING_DATA, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	NEED(page != MAP_FAILED);
-	NEED(g.m->trace_seq && !(g.m->trace_seq & 1));
+	NEED(trace->seq && !(trace->seq & 1));
+	NEED(g.page->asked[g.meter % WIRE_ASKED] != asked && g.m->asked);
+	check_memory();
 }
 
 static void copy_in(const void *bytes, u64 len)
@@ -103,10 +124,10 @@ static struct trace_event told(void)
 	u32 seq;
 
 	do {
-		seq = __atomic_load_n(&g.m->trace_seq, __ATOMIC_ACQUIRE);
+		seq = __atomic_load_n(&trace->seq, __ATOMIC_ACQUIRE);
 		e = trace->event[0];
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	} while (seq & 1 || seq != __atomic_load_n(&g.m->trace_seq, __ATOMIC_RELAXED));
+	} while (seq & 1 || seq != __atomic_load_n(&trace->seq, __ATOMIC_RELAXED));
 	return e;
 }
 
