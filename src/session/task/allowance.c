@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define SHARE          3u           /* times as many descriptors as are left */
 #define FREE_TO_ALL    64u          /* nobody is told that he has many below this */
 #define MEMORY_FOR_ALL (1ull << 20) /* bytes, likewise */
 
@@ -35,7 +36,8 @@ static u32 limit_of_all(void)
 
 /*
  * The kernel gives the lowest number that is free, so about as many as that are in use. One guest
- * alone can have half of them, each of two a third, and some are left whoever comes.
+ * alone can have three quarters of them, each of two three sevenths, and some are left whoever
+ * comes.
  */
 int allowance_take(struct allowance **of, struct allowance **taken, u32 n, int fd, u32 *held,
 		   u32 *left)
@@ -47,7 +49,7 @@ int allowance_take(struct allowance **of, struct allowance **taken, u32 n, int f
 		return -ENOMEM;
 	*held = a->held;
 	*left = (u32)fd < limit ? limit - (u32)fd : 0;
-	if (a->held + n > FREE_TO_ALL && a->held + n > *left)
+	if (a->held + n > FREE_TO_ALL && a->held + n > (u64)SHARE * *left)
 		return -EMFILE;
 	a->held += n;
 	a->refs++;

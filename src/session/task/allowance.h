@@ -3,7 +3,8 @@
  * perf file is one and a process that was announced and has not come is three, and of its memory,
  * where a task that was announced takes some with all that it inherits. The session has as many
  * descriptors as whoever has started it may have, for all guests together, and a part of the
- * machine's memory; so a guest that has many gets no more than are left for the others.
+ * machine's memory; so a guest that has many gets no more than three times the descriptors, and no
+ * more memory, than are left for the others.
  *
  * Lifetime: counted; a perf file may live on when who has opened it is gone. Locking: none.
  */

@@ -290,7 +290,7 @@ static void take_all(struct mock *g)
 	for (n = 0; n < FILES && ret >= 0; n++)
 		ret = mock_open(g, &attr, 0, -1, WIRE_NO_EVENT, 0, &h);
 	NEED(ret == -EMFILE && g->slot->refusal.cause == CAUSE_SESSION_SHARE);
-	NEED(n > FILES / 4);
+	NEED(n > FILES / 3 * 2);
 	g->slot->args.fork = (struct wire_fork_args){.clone_flags = SIGCHLD, .meter = 5};
 	NEED(mock_call(g, WIRE_OP_FORK) == -EMFILE);
 	NEED(g->slot->refusal.cause == CAUSE_SESSION_SHARE);
