@@ -3,10 +3,11 @@
 third parties, and what cannot be shown is said."""
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
-from e2e import ANYPERF, ENV, Skip, main, run
+from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
 METER = 28672
 RUNS, REFUSALS = 4096, 9216
@@ -86,6 +87,32 @@ def test_what_is_decided_beforehand_is_nobodys_to_change():
         for noise in (b"\xff" * METER, os.urandom(METER), bytes(METER)):
             seen = of(options, noise)
             assert seen == honest, (options, set(seen) ^ set(honest))
+
+
+def test_pages_that_are_claimed_are_not_all_looked_at():
+    """Another has written that all are in use, and that it is time to look for free ones: who
+    starts a process would look at a quarter of a million each time."""
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    with scratch() as d:
+        log = os.path.join(d, "log")
+        guest = subprocess.Popen(["strace", "-f", "-qq", "-o", log, "-e", "trace=pread64", ANYPERF,
+                                  "run", "--", "sh", "-c", "echo $$; read -r line; env true"],
+                                 env=ENV, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        pid = guest.stdout.readline()
+        if not pid:
+            guest.wait()
+            raise Skip("nothing can be traced")
+        fd = meters_of(int(pid))
+        # `used`, `collect_at` and `freed` (abi/meter.h)
+        for at, words in ((8, [262144]), (20, [0]), (36, [0] * 64)):
+            os.pwrite(fd, struct.pack(f"<{len(words)}I", *words), at)
+        os.close(fd)
+        guest.communicate("go on\n", timeout=120)
+        with open(log, encoding="ascii", errors="replace") as f:
+            looks = sum(1 for line in f)
+    assert guest.returncode == 0, guest
+    assert looks < 30000, looks
 
 
 def test_a_command_that_ran_has_not_failed_to_start():

@@ -170,22 +170,29 @@ static void reclaim(u32 index, const struct owner *o)
 }
 
 #define COLLECT_FIRST 256u
+#define COLLECT_MOST  4096u
 
 /*
- * Looks at all pages for those of tasks that were killed, or ended with their process, and for free
+ * Looks at pages for those of tasks that were killed, or ended with their process, and for free
  * ones that nobody knows of. Each look costs as much as there are pages, so the next one comes when
- * an eighth more of them is in use.
+ * an eighth more of them is in use. Of more than COLLECT_MOST only so many are looked at, any: how
+ * many there are, and that it is time, may be what another guest has made up.
  */
 static void collect(void)
 {
 	u32 used = min_u64(__atomic_load_n(&segment->used, __ATOMIC_RELAXED), SEGMENT_SLOTS);
 	u32 at = __atomic_load_n(&segment->collect_at, __ATOMIC_RELAXED), found = 0;
+	u32 looks = min_u64(used, COLLECT_MOST), first = 0;
 	bool pids = !meter_namespaces();
 	struct owner o;
 
 	if (used < COLLECT_FIRST || used < at)
 		return;
-	for (u32 i = 0; i < used; i++) {
+	if (looks < used)
+		first = (u32)(sys_clock(CLOCK_MONOTONIC) / 1000 % used);
+	for (u32 n = 0; n < looks; n++) {
+		u32 i = (first + n) % used;
+
 		if (!read_owner(i, &o))
 			continue;
 		if (o.state == METER_FREE) {
@@ -197,7 +204,7 @@ static void collect(void)
 			found++;
 		}
 	}
-	__atomic_store_n(&segment->collect_at, found >= used / 8 ? used : used + used / 8 - found,
+	__atomic_store_n(&segment->collect_at, found >= looks / 8 ? used : used + used / 8 - found,
 			 __ATOMIC_RELAXED);
 }
 
