@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Who may believe whom: what another process can write decides nothing that a program is shown of
 third parties, and what cannot be shown is said."""
+import ctypes
 import os
 import shutil
 import struct
@@ -51,6 +52,56 @@ def test_a_page_that_lies_about_a_program():
         assert written, out
         assert "passwd" not in out and "root" not in out, out
         assert out == f"{sleeper}\n 177   E   L   F 002 001\n", (lie, out)
+
+
+def unreadable():
+    """For a new process: nobody reads another's memory, as where kernel.yama.ptrace_scope says."""
+    class Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+    libc = ctypes.CDLL(None)
+    program = Program(4, b"".join(struct.pack("HBBI", *line) for line in (
+        (0x20, 0, 0, 0),             # the number:
+        (0x15, 0, 1, 310),           # process_vm_readv
+        (0x06, 0, 0, 0x00050001),    # SECCOMP_RET_ERRNO, EPERM
+        (0x06, 0, 0, 0x7fff0000))))  # SECCOMP_RET_ALLOW
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(program), 0, 0):
+        os._exit(99)
+
+
+CLAIMS = 1000
+
+
+def test_pages_that_lie_about_a_program_are_not_all_asked_about():
+    """For each of them all mappings of the program would be read."""
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    sleeper = os.path.realpath(shutil.which("sleep")).encode()
+    script = "sleep 60 & echo $!; read -r line; readlink /proc/$!/exe; kill $!"
+    with scratch() as d:
+        log = os.path.join(d, "log")
+        guest = subprocess.Popen(["strace", "-f", "-qq", "-o", log, "-e", "trace=open,openat",
+                                  ANYPERF, "run", "--", "sh", "-c", script], env=ENV, text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 preexec_fn=unreadable)
+        pid = guest.stdout.readline().strip()
+        if not pid:
+            guest.wait()
+            raise Skip("nothing can be traced")
+        fd = meters_of(int(pid))
+        owner, page, index = struct.pack("<III", 1, int(pid), int(pid)), b"", 0
+        while owner not in page or sleeper not in page:
+            index = index % 8 + 1
+            page = os.pread(fd, METER, index * METER)
+        lie = page.replace(sleeper, b"/etc/no-program-of-that-name")[:METER]
+        os.pwrite(fd, struct.pack("<I", CLAIMS + 20), 8)
+        for i in (index, *range(20, CLAIMS + 20)):
+            os.pwrite(fd, lie[:8192], i * METER)
+        os.close(fd)
+        guest.communicate("go on\n", timeout=120)
+        with open(log, encoding="ascii", errors="replace") as f:
+            asked = sum(f'"/proc/{pid}/maps"' in line for line in f)
+    assert 0 < asked < CLAIMS / 10, asked
 
 
 def test_what_is_decided_beforehand_is_nobodys_to_change():

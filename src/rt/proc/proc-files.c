@@ -213,6 +213,8 @@ static bool is_mapped(u32 number, const char *claimed, char *out)
 	return found;
 }
 
+#define CLAIMS_MOST 16u /* wrong ones, of which each takes to read all mappings of a process */
+
 /*
  * What a page of the segment says of the program of process @pid, for where its memory cannot be
  * read. Every guest can write there, whoever it is by now.
@@ -220,7 +222,7 @@ static bool is_mapped(u32 number, const char *claimed, char *out)
 static bool claimed_by_page(const struct proc_file *s, char *out)
 {
 	struct counter_segment *segment = counter_segment();
-	u32 used = __atomic_load_n(&segment->used, __ATOMIC_RELAXED);
+	u32 used = __atomic_load_n(&segment->used, __ATOMIC_RELAXED), wrong = 0;
 	char claimed[sizeof(((struct meter *)0)->exe)];
 
 	for (u32 i = 0; i < used && i < SEGMENT_SLOTS; i++) {
@@ -237,8 +239,12 @@ static bool claimed_by_page(const struct proc_file *s, char *out)
 			      segment_offset(i) + offsetof(struct meter, exe)) < 0)
 			return false;
 		claimed[sizeof(claimed) - 1] = '\0';
-		if (claimed[0] == '/' && is_mapped(s->number, claimed, out))
+		if (claimed[0] != '/')
+			continue;
+		if (is_mapped(s->number, claimed, out))
 			return true;
+		if (++wrong == CLAIMS_MOST)
+			return false;
 	}
 	return false;
 }
