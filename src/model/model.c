@@ -71,6 +71,7 @@ static void predictor_place(struct predictor *p, struct layout *l, const struct 
 		.shift = 64 - log2_up(b->entries),
 		.bias = bias,
 		.indirect = b->indirect,
+		.btb_entries = b->btb,
 		.indirect_mask = b->indirect - 1,
 		.returns = b->returns,
 		.history_mask = b->direction == MACHINE_GSHARE ? BIT(b->history & 63) - 1 : 0,
@@ -83,12 +84,15 @@ static void predictor_place(struct predictor *p, struct layout *l, const struct 
 		made.run = take(l, SITES * sizeof(s16));
 	}
 	made.stack = take(l, b->returns * sizeof(u64));
-	if (b->targets == MACHINE_ITTAGE)
-		made.target_table =
-			take(l, (u64)b->indirect * TAGE_TABLES * sizeof(struct target_entry));
-	else
+	if (b->targets == MACHINE_ITTAGE) {
+		u64 size = b->indirect * sizeof(struct target_entry);
+
+		made.target_table = take(l, size * TAGE_TABLES);
+		made.last_target = take(l, b->btb * sizeof(struct target_entry));
+	} else {
 		made.by_path = take(l, b->indirect * sizeof(struct indirect_entry));
-	made.last_target = take(l, b->indirect * sizeof(struct indirect_entry));
+		made.last_by_path = take(l, b->indirect * sizeof(struct indirect_entry));
+	}
 	tags_place(&made.btb, l, parts & MODEL_CYCLES ? b->btb : 0, b->btb_ways, TAGS_FIFO, 0);
 	/* Each history is longer than the one before by nearly three times. */
 	for (u32 i = TAGE_TABLES; i-- > 0; length = length > 2 ? length * 3 / 8 : 1)

@@ -279,7 +279,7 @@ static bool predict_by_path(struct predictor *p, u64 ip, u64 target)
 	u64 hash = (ip ^ p->path) * 0x9e3779b97f4a7c15ull;
 	u32 tag = (u32)(hash >> 32) | 1;
 	struct indirect_entry *e = &p->by_path[hash >> 20 & p->indirect_mask];
-	struct indirect_entry *last = &p->last_target[branch_place(ip).at & p->indirect_mask];
+	struct indirect_entry *last = &p->last_by_path[branch_place(ip).at & p->indirect_mask];
 	bool known = e->tag == tag;
 	bool right = (known ? e->target : last->tag == (u32)ip ? last->target : 0) == target;
 

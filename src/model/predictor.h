@@ -35,9 +35,10 @@ struct indirect_entry {
 
 /* Of the tables that target-tables.c is about; all zero: never used. */
 struct target_entry {
-	u64 target;
+	u32 target; /* some of its bits */
 	u16 tag;
-	u8 sure, useful;
+	u8 sure;
+	u8 useful; /* of where a branch went last: that it has gone to others as well */
 };
 
 #define TARGET_TAG    0xfffu
@@ -49,7 +50,7 @@ struct predictor {
 	u8 direction; /* enum machine_direction */
 	u32 mask;     /* entries - 1; of TAGE, of each table */
 	u32 shift;    /* 64 - bits of that */
-	u32 indirect, indirect_mask;
+	u32 indirect, indirect_mask, btb_entries;
 	u32 returns, top; /* the return stack's size, and where it was pushed last */
 	u32 depth;        /* how much of it is good */
 	u64 history[2];   /* of directions: bit 0 is the last branch */
@@ -66,8 +67,9 @@ struct predictor {
 	u8 *counter; /* two bits each; TAGE's base */
 	u16 *tagged; /* TAGE: TAGE_TABLES side by side, each tag << 5 | useful << 3 | counter */
 	u64 *stack;
-	struct indirect_entry *by_path, *last_target;
-	struct target_entry *target_table; /* ITTAGE: tables one behind the other; or NULL */
+	struct indirect_entry *by_path, *last_by_path;
+	/* ITTAGE: where branches of the BTB went last; tables one behind the other, or NULL */
+	struct target_entry *last_target, *target_table;
 	struct tags btb; /* the first that came goes first: to find one changes nothing */
 	u64 btb_lost;    /* grows with each that goes; of no two cores the same */
 };

@@ -7,47 +7,47 @@
  * The histories are those of TAGE, into which each indirect branch puts bits of its target. They
  * say nearly what the path history of Intel's cores does, which has bits of each branch that is
  * taken: the other branches follow from directions and targets.
+ *
+ * A branch that has always gone to the same place is predicted to go there, and is in no table and
+ * in no history: so AMD says of its cores (Software Optimization Guides, of the BTB).
  */
 #include "model/target-tables.h"
 
 struct target_look {
 	struct target_entry *entry[TAGE_TABLES];
 	u16 tag[TAGE_TABLES];
-	u32 known; /* tables that know the branch, a bit each */
 };
 
-static void find(const struct predictor *p, u64 ip, struct target_look *l)
+/* What is kept of a target: two that are alike in this are one. */
+static inline u32 short_target(u64 target)
 {
-	/* Another key than that of the directions, so that a branch is not alike in both. */
-	u64 key = ip * 0xd6e8feb86659fd93ull;
-
-	l->known = 0;
-	for (u32 i = 0; i < TAGE_TABLES; i++) {
-		u64 bits = p->history[0] & p->tage_mask[i], hash;
-
-		if (i == TAGE_TABLES - 1) {
-			u64 high = p->history[1] & p->tage_mask_high;
-
-			bits ^= high << 29 | high >> 35;
-		}
-		hash = (bits + key) * 0xbf58476d1ce4e5b9ull;
-		hash ^= hash >> 32;
-		/* Tables need not be powers of two. */
-		l->entry[i] = p->target_table + i * p->indirect +
-			      ((hash * 0x9e3779b97f4a7c15ull >> 32) * p->indirect >> 32);
-		l->tag[i] = (u16)(hash >> 8 & TARGET_TAG);
-		if (l->entry[i]->target && l->entry[i]->tag == l->tag[i])
-			l->known |= 1u << i;
-	}
+	return (u32)(target ^ target >> 32 << 13) | 1;
 }
 
-static u32 last_of(u32 tables)
+static inline u32 scaled(u64 hash, u32 entries)
 {
-	return 31 - (u32)__builtin_clz(tables);
+	/* Tables need not be powers of two. */
+	return (u32)((hash >> 32) * entries >> 32);
+}
+
+/* Table @i; true: it knows the branch. */
+static inline bool look(const struct predictor *p, u64 key, u32 i, struct target_look *l)
+{
+	u64 bits = p->history[0] & p->tage_mask[i], hash;
+
+	if (i == TAGE_TABLES - 1) {
+		u64 high = p->history[1] & p->tage_mask_high;
+
+		bits ^= high << 29 | high >> 35;
+	}
+	hash = (bits + key) * 0xbf58476d1ce4e5b9ull;
+	l->tag[i] = (u16)(hash >> 20 & TARGET_TAG);
+	l->entry[i] = p->target_table + i * p->indirect + scaled(hash ^ hash << 32, p->indirect);
+	return l->entry[i]->target && l->entry[i]->tag == l->tag[i];
 }
 
 /* In a table from @first on. */
-static void allocate(struct predictor *p, const struct target_look *l, u32 first, u64 target)
+static void allocate(struct predictor *p, const struct target_look *l, u32 first, u32 target)
 {
 	p->random = p->random * 1103515245u + 12345u;
 	if (first + 1 < TAGE_TABLES && (p->random >> 16 & 3) == 0)
@@ -61,7 +61,7 @@ static void allocate(struct predictor *p, const struct target_look *l, u32 first
 		l->entry[i]->useful--;
 }
 
-static void learn(struct target_entry *e, u64 target)
+static void learn(struct target_entry *e, u32 target)
 {
 	if (e->target == target)
 		e->sure += e->sure < TARGET_SURE;
@@ -71,42 +71,70 @@ static void learn(struct target_entry *e, u64 target)
 		e->target = target;
 }
 
+/* The tables from @next on do not know the branch; the one before does, unless there is none. */
+static bool decide(struct predictor *p, u64 key, struct target_entry *last, u32 next,
+		   struct target_look *l, u32 target)
+{
+	struct target_entry *e = next ? l->entry[next - 1] : NULL, *other = last;
+	u32 says, else_says;
+	bool fresh;
+
+	for (u32 i = next; i-- > 1 && other == last;)
+		if (look(p, key, i - 1, l))
+			other = l->entry[i - 1];
+	else_says = other->target;
+	fresh = e && !e->sure;
+	says = !e || (fresh && p->use_other_target >= 0) ? else_says : e->target;
+	if (e && e->target != else_says) {
+		if (fresh && else_says == target)
+			p->use_other_target += p->use_other_target < 7;
+		else if (fresh && e->target == target)
+			p->use_other_target -= p->use_other_target > -8;
+		if (e->target == target)
+			e->useful += e->useful < TARGET_USEFUL;
+		else if (else_says == target && e->useful)
+			e->useful--;
+	}
+	/* Where it went last is kept for those that no table, or only a new one, knows. */
+	if (!e || (fresh && other == last))
+		last->target = target;
+	else if (fresh)
+		learn(other, target);
+	if (e)
+		learn(e, target);
+	if (says != target && next < TAGE_TABLES)
+		allocate(p, l, next, target);
+	return says == target;
+}
+
 bool target_tables_predict(struct predictor *p, u64 ip, u64 target)
 {
-	struct indirect_entry *last = &p->last_target[(u64)(u32)branch_place(ip).at % p->indirect];
-	u64 other = last->tag == (u32)ip ? last->target : 0, says = other;
+	/* Another key than that of the directions, so that a branch is not alike in both. */
+	u64 key = ip * 0xd6e8feb86659fd93ull;
+	struct target_entry *last = &p->last_target[scaled(key, p->btb_entries)];
+	u32 is = short_target(target), i = TAGE_TABLES;
+	u16 tag = (u16)(key >> 16);
 	struct target_look l;
-	u32 next = 0;
+	bool right;
 
-	find(p, ip, &l);
-	if (l.known) {
-		u32 provider = last_of(l.known), others = l.known ^ 1u << provider;
-		struct target_entry *e = l.entry[provider];
-		bool fresh = !e->sure;
-
-		next = provider + 1;
-		if (others)
-			other = l.entry[last_of(others)]->target;
-		says = fresh && p->use_other_target >= 0 ? other : e->target;
-		if (e->target != other) {
-			if (fresh && other == target)
-				p->use_other_target += p->use_other_target < 7;
-			else if (fresh && e->target == target)
-				p->use_other_target -= p->use_other_target > -8;
-			if (e->target == target)
-				e->useful += e->useful < TARGET_USEFUL;
-			else if (other == target && e->useful)
-				e->useful--;
-		}
-		learn(e, target);
-		if (fresh && others)
-			learn(l.entry[last_of(others)], target);
+	if (last->tag != tag || !last->target) {
+		*last = (struct target_entry){.target = is, .tag = tag};
+		return false;
 	}
-	if (says != target && next < TAGE_TABLES)
-		allocate(p, &l, next, target);
-	*last = (struct indirect_entry){.target = target, .tag = (u32)ip};
+	if (!last->useful) {
+		if (likely(last->target == is))
+			return true;
+		last->useful = 1;
+	}
+	while (i && !look(p, key, i - 1, &l))
+		i--;
+	/* One that has long been right, and others would not be, learns nothing. */
+	right = i && l.entry[i - 1]->target == is && l.entry[i - 1]->sure == TARGET_SURE &&
+		l.entry[i - 1]->useful == TARGET_USEFUL;
+	if (!right)
+		right = decide(p, key, last, i, &l, is);
 	p->history[1] = p->history[1] << TARGET_BITS | p->history[0] >> (64 - TARGET_BITS);
 	p->history[0] = p->history[0] << TARGET_BITS |
 			target * 0x9e3779b97f4a7c15ull >> (64 - TARGET_BITS);
-	return says == target;
+	return right;
 }

@@ -156,6 +156,37 @@ TEST(directions_that_targets_foretell)
 	model_free(model);
 }
 
+/* What has one target is known at once, and is in no one's way, however many there are. */
+TEST(branches_with_one_target)
+{
+	struct model *model = model_of(MACHINE_ITTAGE);
+	struct model_core *core = model_core(model, 0);
+	u64 state = 1, before = 0;
+
+	for (u32 i = 0; i < 400; i++) {
+		if (i == 200)
+			before = misses(core);
+		/* What comes in between, a hundred of them, is not between two of the switch. */
+		for (u32 k = 0; k < 100; k++) {
+			u64 ip = 0x20000 + k * 16u;
+
+			model_branch(core, ip, ip + 6, MODEL_CALL_IND, true, 0x90000 + k * 64u);
+		}
+		jump(core, SWITCH, HANDLERS + i % 7 * 64);
+	}
+	EXPECT_EQ(misses(core) - before, 0);
+	/* Not so of branches with two. */
+	before = misses(core);
+	for (u32 i = 0; i < 100; i++) {
+		for (u32 k = 0; k < 100; k++)
+			jump(core, 0x20000 + k * 16u,
+			     0x90000 + k * 64u + (random_number(&state) >> 9 & 1) * 32);
+		jump(core, SWITCH, HANDLERS + i % 7 * 64);
+	}
+	EXPECT(misses(core) - before > 100u * 100 * 4 / 10);
+	model_free(model);
+}
+
 /* The same branches give the same misses, and cores do not learn from each other. */
 TEST(nothing_but_the_branches_counts)
 {
