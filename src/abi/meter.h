@@ -273,6 +273,7 @@ enum counter_segment_flags {
 	SEGMENT_TRACED = 16,       /* what is executed is handed out in order; path-trace.h */
 	SEGMENT_REQUESTS = 32,     /* client requests of Valgrind's are answered */
 	SEGMENT_ACCESSES = 64,     /* with SEGMENT_TRACED: and what it accesses */
+	SEGMENT_DATA = 128,        /* modeled events are attributed to data as well */
 };
 
 /*
@@ -340,6 +341,7 @@ struct counter_segment {
 	struct meter_uncounted uncounted[SEGMENT_UNCOUNTED];
 	/* With SEGMENT_EXACT or _TRACED, atomic: the next index of each; how many found none. */
 	u32 path_threads, path_spaces, path_lost;
+	u32 modeled_profiles; /* likewise, of modeled-profile.h */
 };
 
 _Static_assert(sizeof(struct counter_segment) <= METER_SIZE, "the header has the place of a meter");

@@ -12,6 +12,7 @@
 #include "base/types.h"
 
 #define RUN_CONFIG_MACHINE 1024u
+#define PROFILED_EVENTS    16u
 
 struct run_config {
 	u32 flags;           /* enum counter_segment_flags */
@@ -21,8 +22,10 @@ struct run_config {
 	u32 cpus;            /* of one: how many; 0: the machine's */
 	u32 cpuid_signature; /* CPUID leaf 1 EAX to show, 0: the CPU's own */
 	u32 counters;        /* general counters to show in CPUID leaf 0xA; 0: no limit */
-	u32 reserved;        /* 0 */
+	u32 nr_profiled;     /* of profiled[] */
 	u64 seed;            /* of a deterministic run */
+	/* Modeled events that are attributed to instructions (modeled-profile.h), as counters. */
+	u8 profiled[PROFILED_EVENTS];
 	/*
 	 * struct machine of model/machine.h, whose model counts what depends on one; of version 0:
 	 * there is none. Who reads it checks it (machine_check()).

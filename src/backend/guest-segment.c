@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "abi/path-profile.h"
+#include "abi/modeled-profile.h"
 #include "abi/wire.h"
 #include "session/wire/rendezvous.h"
 
@@ -125,8 +125,10 @@ static void restore_limits(const struct guest_segment *segment)
 			setrlimit(memory_limits[i], &segment->limits[i]);
 }
 
-static off_t segment_size(u32 flags)
+static off_t segment_size(u32 flags, bool profiled)
 {
+	if (profiled)
+		return (off_t)modeled_profile_offset(MODELED_PROFILES);
 	return (off_t)(flags & (SEGMENT_EXACT | SEGMENT_TRACED) ? path_space_offset(PATH_SPACES)
 								: segment_offset(SEGMENT_SLOTS));
 }
@@ -213,7 +215,9 @@ int ap__segment_open(struct guest_segment *segment, const struct run_config *con
 		.fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING),
 		.config = *config};
 	segment->config.slots = session_segment_slots();
-	err = segment->fd < 0 ? -errno : make_size(segment->fd, segment_size(config->flags));
+	err = segment->fd < 0
+		      ? -errno
+		      : make_size(segment->fd, segment_size(config->flags, config->nr_profiled));
 	if (!err && fcntl(segment->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		err = -errno;
 	if (err) {

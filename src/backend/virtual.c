@@ -198,6 +198,7 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 		.cpus = o->cpus,
 		.counters = o->session.counters,
 		.seed = o->seed,
+		.nr_profiled = o->nr_profiled,
 	};
 	int err;
 
@@ -206,6 +207,7 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 		return -EINVAL;
 	config.cpuid_signature = profile.signature;
 	memcpy(config.machine, &o->machine, sizeof(o->machine));
+	memcpy(config.profiled, o->profiled, sizeof(config.profiled));
 	err = ap__segment_open(&v->segment, &config, o->keep, why, len);
 	if (err)
 		return err;

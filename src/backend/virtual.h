@@ -25,9 +25,11 @@ struct virtual_opts {
 	struct session_start session; /* all but the magic */
 	u32 segment_flags;            /* enum counter_segment_flags */
 	u32 cache_mb;                 /* 0: as large as usual */
-	u64 seed;                     /* of SEGMENT_DETERMINISTIC */
-	u32 cpu;                      /* enum meter_cpu, of the same */
-	u32 cpus;                     /* how many there are, of the same; 0: the machine's */
+	u32 nr_profiled;              /* as in struct run_config */
+	u8 profiled[PROFILED_EVENTS];
+	u64 seed;               /* of SEGMENT_DETERMINISTIC */
+	u32 cpu;                /* enum meter_cpu, of the same */
+	u32 cpus;               /* how many there are, of the same; 0: the machine's */
 	bool kernel_mode_given; /* SESSION_START_IGNORE_KERNEL, or its absence, was asked for */
 	/* Whom translations are for besides the process; not with SEGMENT_DETERMINISTIC. */
 	enum {

@@ -118,6 +118,33 @@ static int by_time(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
+/* A modeled profile of our run; NULL: there is none of that index. */
+static struct modeled_profile *map_profile(const struct exact_threads *x, u32 index, u32 run)
+{
+	struct modeled_profile *p = mmap(NULL, sizeof(*p), PROT_READ, MAP_SHARED | MAP_NORESERVE,
+					 x->fd, (off_t)modeled_profile_offset(index));
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (__atomic_load_n(&p->magic, __ATOMIC_ACQUIRE) == MODELED_PROFILE_MAGIC && p->run == run)
+		return p;
+	munmap(p, sizeof(*p));
+	return NULL;
+}
+
+static int give_profile(struct exact_threads *x, const struct modeled_profile *p, u64 time, u32 nr,
+			modeled_thread_fn *fn, void *data)
+{
+	struct profile_counts c;
+	int err = profile_counts_read(&c, p, nr, space_at, x);
+
+	if (err)
+		return err;
+	err = fn(p, time, &c, data);
+	profile_counts_release(&c);
+	return err;
+}
+
 static u32 find_threads(const struct exact_threads *x, const struct guest_segment *segment,
 			struct path_thread *t, struct exact_thread *threads, u32 nr)
 {
@@ -161,6 +188,37 @@ int exact_threads_read(struct exact_threads *x, const struct guest_segment *segm
 			err = give_thread(x, t, threads[i].time, fn, data);
 	free(threads);
 	free(t);
+	return err;
+}
+
+int exact_threads_modeled(struct exact_threads *x, const struct guest_segment *segment, u32 nr,
+			  modeled_thread_fn *fn, void *data)
+{
+	u32 profiles = __atomic_load_n(&segment->head->modeled_profiles, __ATOMIC_ACQUIRE), n = 0;
+	struct modeled_profile *p;
+	struct exact_thread *threads;
+	int err = 0;
+
+	profiles = profiles < MODELED_PROFILES ? profiles : MODELED_PROFILES;
+	threads = calloc(profiles + 1, sizeof(*threads));
+	if (!threads)
+		return -ENOMEM;
+	for (u32 i = 0; i < profiles; i++) {
+		p = map_profile(x, i, segment->number);
+		if (!p)
+			continue;
+		threads[n++] = (struct exact_thread){exact_threads_end(x, p->tid, p->start), i};
+		munmap(p, sizeof(*p));
+	}
+	if (n)
+		qsort(threads, n, sizeof(*threads), by_time);
+	for (u32 i = 0; i < n && !err; i++) {
+		p = map_profile(x, threads[i].index, segment->number);
+		err = p ? give_profile(x, p, threads[i].time, nr, fn, data) : -ENOMEM;
+		if (p)
+			munmap(p, sizeof(*p));
+	}
+	free(threads);
 	return err;
 }
 

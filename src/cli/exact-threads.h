@@ -11,6 +11,7 @@
 
 #include "backend/guest-segment.h"
 #include "data/path-reader.h"
+#include "data/profile-reader.h"
 
 /* When a thread ended, or became another program. */
 struct exact_end {
@@ -41,6 +42,14 @@ u64 exact_threads_end(const struct exact_threads *x, u32 tid, u64 start);
 /* Each thread of our run, in the order in which they ended. 0, -ENOMEM, or what @fn returned. */
 must_check int exact_threads_read(struct exact_threads *x, const struct guest_segment *segment,
 				  exact_thread_fn *fn, void *data);
+
+/* What a thread's modeled events are attributed to; likewise. */
+typedef int modeled_thread_fn(const struct modeled_profile *p, u64 time,
+			      const struct profile_counts *c, void *data);
+
+/* The same for the @nr modeled events of threads, once exact_threads_read() has been called. */
+must_check int exact_threads_modeled(struct exact_threads *x, const struct guest_segment *segment,
+				     u32 nr, modeled_thread_fn *fn, void *data);
 
 /* Whether the sum is that of the threads' meters, *@meters; else programs still run. */
 bool exact_threads_agree(const struct exact_threads *x, const struct guest_segment *segment,

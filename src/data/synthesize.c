@@ -263,3 +263,21 @@ int data_synthesize_sample(const struct data_synthesis *s, const struct ap_sampl
 		memcpy(chain + 2, callers, n * sizeof(u64));
 	return put(s, &rec);
 }
+
+int data_synthesize_access(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
+			   u64 period, u64 addr, u64 stack)
+{
+	struct ap_record rec = {
+		.type = PERF_RECORD_SAMPLE,
+		.misc = PERF_RECORD_MISC_USER,
+		.id = *id,
+		.sample = {.ip = ip,
+			   .period = period,
+			   .addr = addr,
+			   .regs_user = {.abi = PERF_SAMPLE_REGS_ABI_64,
+					 .mask = s->layout->sample_regs_user,
+					 .values = &stack}},
+	};
+
+	return put(s, &rec);
+}

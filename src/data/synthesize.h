@@ -34,4 +34,11 @@ int data_synthesize_lost(const struct data_synthesis *s, u64 n);
 int data_synthesize_sample(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
 			   u64 period, const u64 *callers, u32 n);
 
+/*
+ * The same of something that is done with the data at @addr (0: with none), by a thread that has a
+ * stack at @stack; registers in the layout are the stack pointer alone.
+ */
+int data_synthesize_access(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
+			   u64 period, u64 addr, u64 stack);
+
 #endif

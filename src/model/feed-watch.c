@@ -1,6 +1,7 @@
 #include "model/feed-watch.h"
 
 #include "model/feed-path.h"
+#include "model/feed-tally.h"
 
 /* Room for a hit of @name; if there is little, the last one of it. */
 static struct feed_hit *hit_for(struct feed_watching *w, u32 name)
@@ -18,6 +19,10 @@ static struct feed_hit *hit_for(struct feed_watching *w, u32 name)
 void feed_watch_look(struct feed_watching *w, const struct model_core *core,
 		     const struct feed_hit *what)
 {
+	bool data = what->kind == FEED_HIT_LOAD || what->kind == FEED_HIT_STORE;
+
+	if (w->tally)
+		feed_tally_add(w->tally, core, what->ip, data ? what->addr : 0);
 	for (u32 i = 0; i < w->nr; i++) {
 		struct feed_watch *watch = &w->watch[i];
 		u64 now = model_count(core, (enum model_counter)watch->counter);
@@ -86,6 +91,8 @@ void feed_watch_work(const struct feed *f, struct feed_thread *t, struct model_c
 	for (u32 i = 0; i < w->nr; i++)
 		before[i] = model_count(core, (enum model_counter)w->watch[i].counter);
 	model_work(core, p->insns, p->ticks);
+	if (w->tally)
+		feed_tally_add(w->tally, core, path_part(p->block, p->from, p->from + p->insns), 0);
 	for (u32 i = 0; i < w->nr && !any; i++) {
 		u64 now = model_count(core, (enum model_counter)w->watch[i].counter);
 

@@ -15,6 +15,7 @@
 
 struct feed;
 struct feed_path;
+struct feed_tally;
 
 struct feed_watch {
 	u32 counter; /* enum model_counter */
@@ -46,6 +47,7 @@ struct feed_hit {
 /* Of one thread; the caller's, who takes the hits out. */
 struct feed_watching {
 	u32 nr, nr_hits;
+	struct feed_tally *tally; /* NULL: nothing is attributed; borrowed */
 	/* While a path is told. */
 	const struct feed *feed;
 	const struct feed_path *path;

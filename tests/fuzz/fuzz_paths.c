@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "data/path-walk.h"
+#include "data/profile-reader.h"
 
 const char *const fuzz_samples[] = {
 	/* paths and logged of both spaces, then entries, extras and words as below */
@@ -61,6 +62,51 @@ static void check(const struct path_counts *c)
 	CHECK(sum == c->total);
 	for (u32 i = 1; i < c->nr_calls; i++)
 		CHECK(c->call[i - 1].from <= c->call[i].from);
+}
+
+#define EVENTS 3u
+
+static struct modeled_profile *modeled;
+
+/* The bytes as places of modeled events, some of which are parts of paths that there may be. */
+static void profile(const uint8_t *data, size_t n)
+{
+	u32 used = 0;
+	struct profile_counts c;
+	u64 sum[PROFILED_EVENTS] = {0};
+
+	modeled->space = thread->space;
+	for (size_t i = 0; i + 16 <= n; i += 4, used++) {
+		struct modeled_place *p = &modeled->place[used];
+
+		*p = (struct modeled_place){.at = number(data, n, i),
+					    .addr = number(data, n, i + 4) & 0xff00,
+					    .count = number(data, n, i + 8),
+					    .event = data[i + 12] & 3};
+		p->at = data[i + 13] & 1
+				? path_part(data[i] & 63, data[i + 1] & 3, data[i + 2] & 15)
+				: p->at;
+		p->count <<= data[i + 14] & 1 ? 32 : 0;
+	}
+	modeled->used = n & 1 ? used : used + MODELED_PLACES;
+	if (!(n & 1))
+		memcpy(&modeled->place[MODELED_PLACES - 1], modeled->place, 8);
+	modeled->unplaced[1] = number(data, n, 0);
+	CHECK(profile_counts_read(&c, modeled, EVENTS, space_at, NULL) == 0);
+	for (u64 i = 0; i < c.nr; i++) {
+		const struct profile_count *x = &c.at[i], *y = x - 1;
+
+		CHECK(x->event < EVENTS && x->count);
+		CHECK(!i || y->event < x->event ||
+		      (y->event == x->event &&
+		       (y->pc < x->pc || (y->pc == x->pc && y->addr < x->addr))));
+		sum[x->event] += x->count;
+	}
+	for (u32 i = 0; i < PROFILED_EVENTS; i++)
+		CHECK(sum[i] + c.unplaced[i] == c.total[i]);
+	profile_counts_release(&c);
+	memset(modeled->place, 0, used * sizeof(modeled->place[0]));
+	memset(&modeled->place[MODELED_PLACES - 1], 0, sizeof(modeled->place[0]));
 }
 
 static void on_step(const struct path_step *s, void *data)
@@ -153,6 +199,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	if (!thread) {
 		thread = at_the_end(sizeof(*thread));
+		modeled = at_the_end(sizeof(*modeled));
 		spaces[0] = at_the_end(sizeof(*spaces[0]));
 		spaces[1] = at_the_end(sizeof(*spaces[1]));
 	}
@@ -187,6 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	check(&c);
 	path_counts_release(&c);
 	walk(data, n);
+	profile(data, n);
 	for (u32 i = 0; i < 2; i++) {
 		memset(spaces[i]->path + PATH_FIRST, 0, n);
 		memset(spaces[i]->path + PATH_WORDS - entries, 0, entries * 8);

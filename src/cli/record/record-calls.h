@@ -9,11 +9,13 @@
 #include "cli/call-trace.h"
 #include "cli/exact-threads.h"
 #include "cli/record/record-exact.h"
+#include "cli/record/record-modeled.h"
 
 struct record_exact {
 	struct exact_threads threads;
 	u64 insns;               /* different ones that were executed; with calls, samples */
 	struct call_trace trace; /* with calls */
+	struct record_modeled modeled;
 };
 
 static inline bool record_has_calls(const struct record_job *job)

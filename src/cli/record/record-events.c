@@ -138,11 +138,14 @@ static int shape(struct record_job *job)
 	}
 	if (o->graph == GRAPH_DWARF)
 		regs |= data_regs_all(machine.machine);
+	/* So that a reader knows whose stack something is on. */
+	if (o->exact && o->addresses)
+		regs |= BIT(data_reg_find(machine.machine, "sp"));
 	for (u32 i = 0; i < ap_specs_count(job->specs); i++) {
 		struct pe_attr *a = (struct pe_attr *)ap_specs_at(job->specs, i)->attr;
 
 		if (o->exact)
-			a->sample_type |= PERF_SAMPLE_PERIOD;
+			a->sample_type |= PERF_SAMPLE_PERIOD | PERF_SAMPLE_IDENTIFIER;
 		if (o->graph)
 			a->sample_type |= PERF_SAMPLE_CALLCHAIN;
 		if (regs) {
@@ -168,7 +171,9 @@ static int shape(struct record_job *job)
 			a->branch_sample_type = o->branch_type;
 		}
 		if (o->addresses)
-			a->sample_type |= PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC;
+			a->sample_type |= PERF_SAMPLE_ADDR;
+		if (o->addresses && !o->exact)
+			a->sample_type |= PERF_SAMPLE_DATA_SRC;
 		/* A model knows how long it took. */
 		if (o->addresses && modeled_event((const struct perf_event_attr *)a) &&
 		    ap_machine_pmu(job->machine) == AP_PMU_VIRTUAL)

@@ -21,6 +21,8 @@ int record_exact_begin(struct record_job *job)
 
 	job->exact = calloc(1, sizeof(*job->exact));
 	CHECK(job->exact);
+	if (record_modeled_choose(job))
+		return -1;
 	if (record_has_calls(job))
 		record_calls_begin(job);
 	else
@@ -41,6 +43,7 @@ void record_exact_release(struct record_job *job)
 	if (!x)
 		return;
 	record_calls_release(job);
+	record_modeled_release(&x->modeled);
 	exact_threads_release(&x->threads);
 	free(x);
 	job->exact = NULL;
@@ -113,6 +116,7 @@ void record_exact_write(struct record_job *job)
 		command_error(&cmd_record, "there is not enough memory for the counts of all "
 					   "instructions; the recording lacks some");
 	}
+	record_modeled_write(job, segment);
 	if (!job->opts.toggle && !exact_threads_agree(&x->threads, segment, &meters))
 		command_error(&cmd_record,
 			      "the profile has %" PRIu64 " instructions and the counters %" PRIu64

@@ -6,7 +6,7 @@
 
 #include "abi/perf.h"
 #include "base/check.h"
-#include "cli/record/record-exact.h"
+#include "cli/record/record-calls.h"
 #include "cli/record/record-priv.h"
 
 int record_say(const struct ap_error *err, const char *what)
@@ -240,8 +240,11 @@ int record_open(struct record_job *job)
 		if (set_filter(job, &o->filters[i]))
 			return -1;
 	describe(job, job->sampler, job->specs);
-	if (job->exact)
+	if (job->exact) {
 		record_exact_describe(&job->events[0]);
+		if (record_modeled_open(job))
+			return -1;
+	}
 	if (job->tasks)
 		describe(job, job->tasks, job->task_specs);
 	ap_layout_init(&job->layout, (const struct perf_event_attr *)&job->events[0].attr);

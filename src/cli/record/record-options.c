@@ -295,7 +295,10 @@ const struct option record_option_table[] = {
 		 "how often it was executed: the sum is what `anyperf stat` counts, and `anyperf report`, "
 		 "`anyperf script` and perf show the profile as any other. It costs little more "
 		 "than counting. With -g each way to a function is told apart, as call chains, which takes "
-		 "several times as long: a sample is then of instructions one after the other."},
+		 "several times as long: a sample is then of instructions one after the other. With "
+		 "--machine, or -e, what a model of a machine counts is attributed to instructions "
+		 "as well: by default cycles, branch-misses, L1-dcache-load-misses, LLC-load-misses "
+		 "and dTLB-load-misses. With -d that is told apart by what was accessed."},
 	{OPTION_STR, 0, "toggle", "FUNCTION", AT(toggle),
 	 .help = "with --exact: only while FUNCTION runs, with all that it calls; may have * and ?"},
 	{OPTION_FLAG, 'i', "no-inherit", AT(no_inherit),
@@ -392,11 +395,10 @@ bool record_opts_data_maps(const struct record_opts *o)
 /* What an exact profile has no use for. */
 static const char *not_exact(const struct record_opts *o)
 {
-	return o->events                             ? "-e"
+	return o->filters                            ? "--filter"
 	       : o->freq || o->freq_max || o->period ? "-F and -c"
 	       : o->graph > GRAPH_FP                 ? "-g dwarf and -g lbr"
 	       : o->branch_type                      ? "-b and -j"
-	       : o->addresses                        ? "-d"
 	       : o->user_regs                        ? "--user-regs"
 	       : o->no_inherit                       ? "-i"
 	       : record_opts_has_target(o)           ? "-p, -t, -a, -C and -G"

@@ -9,6 +9,7 @@
 #include <anyperf/pmu.h>
 #include <anyperf/spec.h>
 
+#include "base/check.h"
 #include "lib/machine/machine-file.h"
 #include "lib/refusal/fail.h"
 #include "lib/machine/machine-priv.h"
@@ -258,6 +259,21 @@ void ap__pmu_exact(struct ap_machine *m)
 		ap__virtual_opts(m->virtual_pmu)->segment_flags |= SEGMENT_EXACT;
 		ap__virtual_opts(m->virtual_pmu)->keep = true;
 	}
+}
+
+static void profile(struct virtual_opts *v, const u8 *counters, u32 n, bool data)
+{
+	memcpy(v->profiled, counters, n);
+	v->nr_profiled = n;
+	v->segment_flags |= data ? SEGMENT_DATA : 0;
+}
+
+void ap__pmu_profiled(struct ap_machine *m, const u8 *counters, u32 n, bool data)
+{
+	CHECK(n <= PROFILED_EVENTS);
+	profile(&m->virtual_opts, counters, n, data);
+	if (m->virtual_pmu)
+		profile(ap__virtual_opts(m->virtual_pmu), counters, n, data);
 }
 
 void ap__pmu_traced(struct ap_machine *m, bool requests, bool accesses)

@@ -59,6 +59,12 @@ bool ap__pmu_modeled(struct ap_machine *m, char *name, size_t size);
 void ap__pmu_exact(struct ap_machine *m);
 
 /*
+ * With that: what these counters of the model (enum model_counter) count is attributed to
+ * instructions (modeled-profile.h), with @data to data as well. At most PROFILED_EVENTS of them.
+ */
+void ap__pmu_profiled(struct ap_machine *m, const u8 *counters, u32 n, bool data);
+
+/*
  * Likewise: they hand out what they execute, in order (path-trace.h), and wait for whoever reads
  * it. With @requests they are answered as under Valgrind; with @accesses they say what they access.
  */

@@ -5,6 +5,7 @@
 #include "rt/mm/region.h"
 #include "rt/sample/modeled-samples.h"
 #include "rt/sample/sample.h"
+#include "rt/task/modeled-tally.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
@@ -116,9 +117,10 @@ static void watch_core(struct thread *t, bool of_core)
 static void watch_begin(struct thread *t)
 {
 	struct modeled_watching *w = t->modeled.watching;
+	struct feed_watching *sampled = w && w->feed.nr ? &w->feed : NULL;
 
-	t->modeled.feed->watching = w && w->feed.nr ? &w->feed : NULL;
-	if (t->modeled.feed->watching)
+	t->modeled.feed->watching = modeled_tally_watch(t, sampled, core_of(t));
+	if (sampled)
 		watch_core(t, true);
 }
 
@@ -168,7 +170,7 @@ static void set_pace(struct thread *t, u32 n)
 {
 	u64 counts[METER_MODELED];
 
-	if (!t->modeled.feed->watching)
+	if (!t->modeled.watching || !t->modeled.watching->feed.nr)
 		return;
 	count_all(t, counts);
 	t->dbt.trace_room = modeled_pace(t->modeled.watching, n, counts);
@@ -278,7 +280,7 @@ static bool take_parts(void)
 {
 	u32 wanted = __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
 	u32 parts = wanted & MODEL_PARTS;
-	bool each = wanted & MODEL_EACH;
+	bool each = wanted & MODEL_EACH || modeled_tally_wanted();
 
 	simulated_parts = wanted;
 	if (!parts ||
@@ -313,6 +315,7 @@ void simulate_take_over(struct thread *t)
 void simulate_forked(struct thread *t)
 {
 	lock_reset(&lock);
+	modeled_tally_leave(t);
 	cores_used = t->modeled.on ? BIT(t->modeled.core) : 0;
 	/* Filters of threads that are not here. */
 	for (u32 i = 0; simulation && i < MODEL_CORES; i++)
@@ -322,6 +325,7 @@ void simulate_forked(struct thread *t)
 
 void simulate_end(struct thread *t)
 {
+	modeled_tally_leave(t);
 	if (t->modeled.feed)
 		region_unmap(t->modeled.feed, sizeof(*t->modeled.feed));
 	t->modeled.feed = NULL;

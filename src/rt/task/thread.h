@@ -73,6 +73,7 @@ struct deterministic_task {
 
 struct feed_thread;
 struct modeled_watching;
+struct thread_tally;
 struct perf;
 struct sampler;
 struct seccomp_filter;
@@ -170,6 +171,7 @@ struct thread {
 		struct feed_thread *feed;
 		/* rt/sample/modeled-samples.h; NULL: nobody samples what it counts. */
 		struct modeled_watching *watching;
+		struct thread_tally *tally; /* rt/task/modeled-tally.h; NULL: none */
 		u8 core;
 		bool on; /* the core is its own */
 	} modeled;

@@ -1,0 +1,35 @@
+/*
+ * PURPOSE: modeled events of `anyperf record --exact`: which of them are attributed to the
+ * instructions that cause them, and at the end what each has caused, as samples.
+ *
+ * Lifetime: a struct record_modeled that is all zero has no events.
+ */
+#ifndef CLI_RECORD_RECORD_MODELED_H
+#define CLI_RECORD_RECORD_MODELED_H
+
+#include "abi/modeled-profile.h"
+#include "backend/guest-segment.h"
+#include "cli/record/record-priv.h"
+
+struct record_modeled {
+	u32 nr;
+	u8 counter[PROFILED_EVENTS];  /* enum model_counter */
+	struct ap_specs *specs;       /* owned; NULL: no events */
+	struct ap_counters *counters; /* owned; what is counted of each beside */
+	u64 total[PROFILED_EVENTS];   /* that is attributed, and what is not */
+	u64 unplaced[PROFILED_EVENTS];
+	u64 places, bad;
+};
+
+/* Before there is a virtual PMU: what -e or --machine asks for. 0, or -1 after saying why not. */
+must_check int record_modeled_choose(struct record_job *job);
+
+/* Opens them, and describes them behind job->events[0]. 0, or -1 after saying why not. */
+must_check int record_modeled_open(struct record_job *job);
+
+void record_modeled_release(struct record_modeled *m);
+
+/* Adds the samples, and says what does not add up. */
+void record_modeled_write(struct record_job *job, const struct guest_segment *segment);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * PURPOSE: attributes everything that some counters of the model count to the instruction that has
+ * caused it (abi/modeled-profile.h). Who does that feeds as for samples, with a struct
+ * feed_watching (feed-watch.h) that has a tally: at each step what has been counted since the last
+ * one is that step's. So the sum is what the counters say.
+ *
+ * What a path costs by itself is kept by path, and is all of its instructions'.
+ */
+#ifndef MODEL_FEED_TALLY_H
+#define MODEL_FEED_TALLY_H
+
+#include "abi/modeled-profile.h"
+#include "model/model.h"
+
+/* Of one thread; the caller's. */
+struct feed_tally {
+	struct modeled_profile *to;
+	u32 nr;    /* of counter[] */
+	bool data; /* by address as well */
+	u8 counter[PROFILED_EVENTS];
+	u64 last[PROFILED_EVENTS]; /* what the core had counted */
+};
+
+/* What @core counts from now on is the thread's. */
+void feed_tally_begin(struct feed_tally *t, const struct model_core *core);
+
+/* What it has counted since happened at @at, with the data at @addr (0: none). */
+void feed_tally_add(struct feed_tally *t, const struct model_core *core, u64 at, u64 addr);
+
+#endif

@@ -1,0 +1,94 @@
+#include "rt/task/modeled-tally.h"
+
+#include "model/feed-tally.h"
+#include "rt/mm/region.h"
+#include "rt/syscall/fd.h"
+#include "rt/task/meter-page.h"
+#include "rt/task/path-pages.h"
+#include "sys/fmt.h"
+#include "sys/guest-call.h"
+
+struct thread_tally {
+	struct feed_tally tally;
+	struct feed_watching watching; /* of a thread that is not sampled */
+};
+
+bool modeled_tally_wanted(void)
+{
+	return run_config()->nr_profiled && paths_wanted();
+}
+
+/* Without a place in the segment nobody reads it, and there is none. */
+static struct modeled_profile *map(void)
+{
+	u32 *last = &counter_segment()->modeled_profiles;
+	u32 index = __atomic_fetch_add(last, 1, __ATOMIC_RELAXED);
+	struct modeled_profile *p;
+
+	p = index < MODELED_PROFILES
+		    ? region_map_file(sizeof(*p), fd_get(FD_SEGMENT), modeled_profile_offset(index))
+		    : NULL;
+	if (index >= MODELED_PROFILES)
+		__atomic_store_n(last, MODELED_PROFILES, __ATOMIC_RELAXED);
+	if (!p)
+		__atomic_fetch_add(&counter_segment()->path_lost, 1, __ATOMIC_RELAXED);
+	return p;
+}
+
+static void begin(struct thread *t, struct modeled_profile *p)
+{
+	p->space = paths_space_index();
+	p->run = meter_run();
+	p->pid = (u32)sys_getpid();
+	p->tid = t->tid;
+	p->start = sys_clock(CLOCK_MONOTONIC);
+	p->stack = regs_sp(&t->dbt.regs);
+	__atomic_store_n(&p->magic, MODELED_PROFILE_MAGIC, __ATOMIC_RELEASE);
+}
+
+static struct thread_tally *make(struct thread *t)
+{
+	const struct run_config *run = run_config();
+	struct thread_tally *own = region_map(sizeof(*own));
+
+	if (!own)
+		die("no memory to attribute modeled events; raise the limit of addresses "
+		    "(ulimit -v)\n");
+	own->tally.to = map();
+	own->tally.data = run->flags & SEGMENT_DATA;
+	for (u32 i = 0; i < run->nr_profiled && i < PROFILED_EVENTS; i++)
+		if (run->profiled[i] < MODEL_COUNTERS)
+			own->tally.counter[own->tally.nr++] = run->profiled[i];
+	if (own->tally.to)
+		begin(t, own->tally.to);
+	return own;
+}
+
+struct feed_watching *modeled_tally_watch(struct thread *t, struct feed_watching *sampled,
+					  const struct model_core *core)
+{
+	struct feed_watching *w = sampled;
+
+	if (!modeled_tally_wanted())
+		return w;
+	if (!t->modeled.tally)
+		t->modeled.tally = make(t);
+	if (!t->modeled.tally->tally.to)
+		return w;
+	w = w ? w : &t->modeled.tally->watching;
+	w->tally = &t->modeled.tally->tally;
+	feed_tally_begin(w->tally, core);
+	return w;
+}
+
+void modeled_tally_leave(struct thread *t)
+{
+	struct thread_tally *own = t->modeled.tally;
+
+	t->modeled.tally = NULL;
+	if (!own)
+		return;
+	if (own->tally.to)
+		region_unmap_file(own->tally.to, sizeof(*own->tally.to));
+	region_unmap(own, sizeof(*own));
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""anyperf record --exact --machine: modeled events at the instructions that cause them."""
+import json
+import os
+from collections import Counter
+
+from e2e import counts, main, run, scratch, stat_json
+
+FIXED = os.environ["E2E_FIXED"]
+MISSES = os.environ["E2E_MISSES"]
+STEPS = 20000
+NODES = 8192
+USUAL = ["cycles:u", "branch-misses:u", "L1-dcache-load-misses:u", "LLC-load-misses:u",
+         "dTLB-load-misses:u"]
+
+
+def exact(path, *command, options=(), status=0):
+    """What is attributed is what was counted beside it, or it is said."""
+    r = run("record", "--exact", *options, "-o", path, "--", *command)
+    assert r.status == status, r
+    assert "instructions were executed" in r.err, r
+    for said in ("INCOMPLETE", "the counters", "not where", "no room", "SAMPLES"):
+        assert said not in r.err, r
+    return r
+
+
+def report(path, *args):
+    r = run("report", "--json", "-i", path, *args)
+    assert r.status == 0, r
+    return {d["event"]: d for d in map(json.loads, r.out.splitlines())}
+
+
+def of_symbol(event):
+    sums = Counter()
+    for row in event["rows"]:
+        sums[row.get("symbol", "?")] += row["period"]
+    return sums
+
+
+def test_the_same_as_stat():
+    with scratch() as d:
+        for machine, events in (("cachegrind", USUAL),
+                                ("zen3", ["cycles:u", "L1-icache-loads:u", "branch-misses:u"]),
+                                ("zen3", ["branch-misses:u"]),
+                                ("skylake-server", ["L1-dcache-loads:u", "cache-misses:u"])):
+            want, = stat_json("--machine", machine, "-e", ",".join(events), "--", FIXED)
+            options = ["--machine", machine]
+            options += ["-e", ",".join(events)] if events != USUAL else []
+            exact(f"{d}/a", FIXED, options=options)
+            got = {name: e["period"] for name, e in report(f"{d}/a").items()}
+            assert got.pop("instructions:u") == 200005, got
+            assert set(got) <= set(events), got
+            for name, c in zip(events, counts(want).values()):
+                assert got.get(name, 0) == c["value"], (machine, name, got, c)
+
+
+def test_where_misses_are():
+    with scratch() as d:
+        exact(f"{d}/a", MISSES, "global", options=["--machine=cachegrind"])
+        events = report(f"{d}/a", "-s", "sym")
+        assert list(events)[:3] == ["instructions:u", "cycles:u", "branch-misses:u"], list(events)
+        assert events["cycles:u"]["machine"] == "cachegrind", events["cycles:u"]
+        loads = of_symbol(events["L1-dcache-load-misses:u"])
+        # The last lines that were built are there still.
+        assert STEPS - 64 <= loads["walk"] <= STEPS, loads
+        # There are 64 entries of TLB, and 128 pages that are walked over.
+        assert of_symbol(events["dTLB-load-misses:u"])["walk"] > STEPS / 4, events
+        # The one instruction that loads.
+        r = run("script", "-i", f"{d}/a", "-F", "event,ip,sym,period")
+        rows = [l.split() for l in r.out.splitlines() if "L1-dcache-load-misses:u" in l
+                and l.split()[-1] == "walk"]
+        # The return loads, too.
+        assert int(rows[0][0]) >= loads["walk"] - 1 and len(rows) <= 2, rows
+        # A miss costs ten cycles.
+        assert of_symbol(events["cycles:u"])["walk"] > 10 * STEPS, events["cycles:u"]
+
+
+def test_threads_and_children():
+    """Each has its own, also one that is killed, and a program that another one becomes."""
+    with scratch() as d:
+        for what, walks, nr in ((["thread", "thread", "global"], 3, 3), (["fork", "global"], 1, 1),
+                                (["global", "fork", "global", "thread"], 3, 3),
+                                (["heap", "fork", "exec"], 2, 2)):
+            exact(f"{d}/a", MISSES, *what, options=["--machine=cachegrind"])
+            loads = of_symbol(report(f"{d}/a")["L1-dcache-load-misses:u"])
+            assert walks * (STEPS - 64) <= loads["walk"] <= walks * STEPS, (what, loads)
+            r = run("script", "-i", f"{d}/a", "-F", "event,tid,ip,sym,period")
+            tasks = {l.split()[0] for l in r.out.splitlines()
+                     if "L1-dcache-load-misses:u" in l and l.split()[-1] == "walk"}
+            assert len(tasks) == nr, (what, tasks)
+
+
+def test_programs():
+    """exact() compares the sums with the counters of the run."""
+    with scratch() as d:
+        for command, status in (("ls / | sort; (exec true); sed p /etc/passwd", 0),
+                                ("ls / >/dev/null; kill -9 $$", 137)):
+            exact(f"{d}/a", "sh", "-c", command, status=status,
+                  options=["-e", "cycles,cache-misses,instructions,L1-icache-load-misses"])
+            events = report(f"{d}/a", "-s", "comm")
+            assert list(events) == ["instructions:u", "cycles:u", "cache-misses:u",
+                                    "L1-icache-load-misses:u"], events
+            assert {r["comm"] for r in events["cycles:u"]["rows"]} >= {"sh", "ls"}, events
+
+
+def test_refusals():
+    for options, why in ((["-e", "branches"], "not branches"), (["-e", "page-faults"], "not page-"),
+                         (["-e", "r1c4"], "not r1c4"),
+                         (["-g", "--machine=zen4"], "does not work with -g"),
+                         (["--toggle=f", "-e", "cycles"], "does not work with -g or --toggle"),
+                         (["-d"], "needs --machine or -e"),
+                         (["--machine=none", "-e", "cycles"], "name a machine"),
+                         (["-e", ",".join(["cycles"] * 17)], "at most 16")):
+        r = run("record", "--exact", *options, "-o", "/dev/null", "--", "true")
+        assert r.status == 125 and why in r.err, r
+
+
+if __name__ == "__main__":
+    main(globals())
