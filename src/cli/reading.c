@@ -181,7 +181,7 @@ static void learn(struct reading *r, const struct ap_record *rec)
 	switch (rec->type) {
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		if (!(rec->misc & PERF_RECORD_MISC_MMAP_DATA))
+		if (r->data_maps || !(rec->misc & PERF_RECORD_MISC_MMAP_DATA))
 			sym_view_map(r->view, rec->mmap.pid, rec->mmap.addr, rec->mmap.len,
 				     rec->mmap.pgoff, rec->mmap.filename);
 		break;

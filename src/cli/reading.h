@@ -83,6 +83,7 @@ struct reading {
 	struct data_rounds rounds;
 	struct sym_view *view;
 	enum reading_order order;
+	bool data_maps; /* set by the caller: mappings are wanted that are not executable */
 	bool ids_known;
 	u64 lost;                      /* as records have told so far */
 	char *arch;                    /* owned; NULL: not asked for yet */

@@ -56,7 +56,8 @@ bool elf_file_segment(const struct elf_file *im, u32 i, struct elf_segment *s)
 {
 	return i < im->phnum && im->phoff <= im->len &&
 	       TAKE(im, im->phoff + (u64)i * im->phentsize, Phdr, s, .type = e_.p_type,
-		    .offset = e_.p_offset, .vaddr = e_.p_vaddr, .filesz = e_.p_filesz);
+		    .offset = e_.p_offset, .vaddr = e_.p_vaddr, .filesz = e_.p_filesz,
+		    .memsz = e_.p_memsz);
 }
 
 bool elf_file_section(const struct elf_file *im, u32 i, struct elf_section *s)

@@ -17,7 +17,7 @@ struct elf_file {
 
 struct elf_segment {
 	u32 type;
-	u64 offset, vaddr, filesz;
+	u64 offset, vaddr, filesz, memsz;
 };
 
 struct elf_section {

@@ -326,7 +326,8 @@ const char *sym_view_name(const struct sym_view *v, u32 tid)
 	return t ? t->comm : "";
 }
 
-static const struct sym_map *map_of(const struct sym_process *p, u64 addr)
+/* How many mappings begin at or below @addr. */
+static u32 maps_upto(const struct sym_process *p, u64 addr)
 {
 	u32 low = 0, high = p ? p->nr : 0;
 
@@ -338,7 +339,14 @@ static const struct sym_map *map_of(const struct sym_process *p, u64 addr)
 		else
 			high = mid;
 	}
-	return low && addr < p->maps[low - 1].end ? &p->maps[low - 1] : NULL;
+	return low;
+}
+
+static const struct sym_map *map_of(const struct sym_process *p, u64 addr)
+{
+	u32 n = maps_upto(p, addr);
+
+	return n && addr < p->maps[n - 1].end ? &p->maps[n - 1] : NULL;
 }
 
 /* Our own, which is every process's on this kernel. */
@@ -492,6 +500,54 @@ void sym_view_find(struct sym_view *v, u32 pid, u64 addr, bool kernel, struct sy
 		return;
 	place->symbol = s->name;
 	place->offset = at - s->start;
+}
+
+/* The .bss of a file lies behind what is mapped of it, in memory of its own. */
+static void find_in_segment(const struct sym_process *p, u32 n, u64 addr, struct sym_data *data)
+{
+	const struct sym_symbol *s;
+	u64 at;
+
+	for (; n; n--) {
+		const struct sym_map *m = &p->maps[n - 1];
+		struct sym_object *o = m->object;
+
+		if (!o->loaded)
+			load(o);
+		if (!o->segments)
+			continue;
+		data->behind_elf = !data->mapped;
+		if (!sym_segments_memory(o->segments, m->pgoff, addr - m->start, &at))
+			return;
+		data->elf = true;
+		data->object = o->path;
+		s = o->symbols ? sym_symbols_find(o->symbols, at) : NULL;
+		data->symbol = s ? s->name : NULL;
+		return;
+	}
+}
+
+void sym_view_data(struct sym_view *v, u32 pid, u64 addr, struct sym_data *data)
+{
+	const struct sym_process *p = process_of(v, pid, false);
+	u32 n = maps_upto(p, addr), nr = p ? p->nr : 0, jit;
+	const struct sym_map *m = n ? &p->maps[n - 1] : NULL;
+
+	*data = (struct sym_data){.end = UINT64_MAX};
+	if (m && addr < m->end) {
+		data->mapped = true;
+		data->object = m->object->path;
+		data->anonymous = sscanf(data->object, JIT_MAP, &jit) == 1;
+		data->start = m->start;
+		data->end = m->end;
+	} else {
+		data->start = m ? m->end : 0;
+		data->end = n < nr ? p->maps[n].start : UINT64_MAX;
+		data->topmost = n == nr ||
+				(n + 1 == nr && !strcmp(p->maps[n].object->path, "[vdso]"));
+	}
+	if (data->anonymous || !data->mapped || data->object[0] == '/')
+		find_in_segment(p, n, addr, data);
 }
 
 bool sym_view_module(struct sym_view *v, u32 pid, u64 addr, struct sym_module *m)

@@ -50,6 +50,21 @@ const char *sym_view_name(const struct sym_view *v, u32 tid);
 /* Where @addr of process @pid is, in the kernel or in user mode. */
 void sym_view_find(struct sym_view *v, u32 pid, u64 addr, bool kernel, struct sym_place *place);
 
+/* Data, and the piece of memory that it is in: a mapping, or what lies between two. */
+struct sym_data {
+	u64 start, end;
+	const char *object; /* of the mapping, or whose .bss it is; NULL: none that is known */
+	const char *symbol; /* NULL: none */
+	bool mapped;
+	bool anonymous;  /* the mapping is of no file */
+	bool elf;        /* it is in a segment of `object` */
+	bool behind_elf; /* not mapped: what lies below is of such a file */
+	bool topmost;    /* likewise: nothing lies above but the vDSO */
+};
+
+/* What is at @addr of process @pid. Memory of a program's heap and first stack may not be told. */
+void sym_view_data(struct sym_view *v, u32 pid, u64 addr, struct sym_data *data);
+
 /* A file that is mapped where an address is. */
 struct sym_module {
 	const char *path;  /* to be opened; a name, if there are bytes */

@@ -481,6 +481,22 @@ struct sym_segments *sym_segments_load(const char *path)
 	return s;
 }
 
+bool sym_segments_memory(const struct sym_segments *s, u64 pgoff, u64 into, u64 *addr)
+{
+	for (u32 i = 0; i < s->n; i++) {
+		const struct elf_segment *p = &s->load[i];
+		u64 at = p->vaddr - p->offset + pgoff + into;
+
+		/* A segment is mapped from the beginning of its first page on, or a part of it. */
+		if ((pgoff > p->offset || p->offset - pgoff < 4096) && at >= p->vaddr &&
+		    at - p->vaddr < p->memsz) {
+			*addr = at;
+			return true;
+		}
+	}
+	return false;
+}
+
 bool sym_segments_address(const struct sym_segments *s, u64 offset, u64 *addr)
 {
 	for (u32 i = 0; i < s->n; i++) {

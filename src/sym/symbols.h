@@ -61,4 +61,10 @@ struct sym_segments *sym_segments_load(const char *path);
 struct sym_segments *sym_segments_of_bytes(const void *bytes, size_t len);
 bool sym_segments_address(const struct sym_segments *s, u64 offset, u64 *addr);
 
+/*
+ * The same of the byte @into behind the beginning of a mapping of the file from @pgoff on, which
+ * may lie behind what the file holds of a segment, in its .bss.
+ */
+bool sym_segments_memory(const struct sym_segments *s, u64 pgoff, u64 into, u64 *addr);
+
 #endif

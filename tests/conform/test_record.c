@@ -182,6 +182,28 @@ CONFORM(mapping)
 	check_val("MISC-02", "without mmap_data nobody hears of it", head(&b) == size_at(&b, 0), 1);
 }
 
+/* Of the first growth the kernel does not know yet that it is the heap's. */
+CONFORM(heap)
+{
+	struct pe_attr attr = on();
+	struct buffer b;
+	u64 was, at;
+
+	attr.mmap = attr.mmap_data = 1;
+	b = map(ev_self(attr), 16, PROT_READ | PROT_WRITE);
+	NEED(sbrk(4 * PAGE) != (void *)-1);
+	at = head(&b);
+	was = (u64)sbrk(4 * PAGE);
+	NEED(was != (u64)-1);
+	check_val("REC-01", "the heap's growth is told of, once", head(&b) == at + size_at(&b, at),
+		  1);
+	check_val("REC-01", "up to its end",
+		  word(&b, at + 16) + word(&b, at + 24) >= was + 4 * PAGE, 1);
+	check_val("REC-01", "it is [heap]", !memcmp(b.data + at + 40, "[heap]", 7), 1);
+	check_val("MISC-02", "and no code", misc_at(&b, at),
+		  PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_DATA);
+}
+
 /* [ATTR-18, ATTR-20] */
 CONFORM(tasks)
 {

@@ -103,6 +103,70 @@ def test_programs():
             assert {r["comm"] for r in events["cycles:u"]["rows"]} >= {"sh", "ls"}, events
 
 
+def of_data(event):
+    """The periods of walk() by data: object and name."""
+    return {(os.path.basename(row["data_object"]), row.get("data", "")): row["period"]
+            for row in event["rows"] if row.get("symbol") == "walk"}
+
+
+KINDS = ["global", "data", "heap", "stack", "mapped", "thread"]
+
+
+def test_data():
+    """The lists that are walked over lie in data of known kinds."""
+    with scratch() as d:
+        exact(f"{d}/a", MISSES, *KINDS, options=["--machine=cachegrind", "-d"])
+        events = report(f"{d}/a", "-s", "sym,data")
+        # What cannot miss has no data.
+        assert {r["data_object"] for r in events["branch-misses:u"]["rows"]} == {"[none]"}, events
+        found = of_data(events["L1-dcache-load-misses:u"])
+        r = run("script", "-i", f"{d}/a", "-F", "pid,tid,ip,sym,event")
+        ids = {tuple(int(x) for x in l.split()[0].split("/")) for l in r.out.splitlines()
+               if l.split()[-1] == "walk"}
+        pid, = {p for p, _ in ids}
+        own, = {t for _, t in ids if t != pid}
+        for place in (("misses", "nodes"), ("misses", "first"), ("[heap]", "[heap]"),
+                      ("[stack]", f"[stack:{pid}]"), ("[stack]", f"[stack:{own}]")):
+            assert STEPS - 64 <= found.pop(place) <= STEPS + 2, (place, found)
+        (mapped, what), n = max(found.items(), key=lambda x: x[1])
+        assert what == "[file]" and "deleted" in mapped and n >= STEPS - 64, found
+        # All of them, whoever asks.
+        assert sum(r["period"] for r in report(f"{d}/a", "-s", "data")["cycles:u"]["rows"]) == \
+            events["cycles:u"]["period"]
+        r = run("report", "-i", f"{d}/a", "-s", "data")
+        assert "Data Object" in r.out and " [heap]" in r.out, r
+
+
+def test_lines():
+    with scratch() as d:
+        exact(f"{d}/a", MISSES, "global", options=["--machine=cachegrind"])
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "misses.c"),
+                  encoding="utf-8") as f:
+            line, = [i for i, text in enumerate(f, 1) if "every step misses */" in text]
+        rows = report(f"{d}/a", "-s", "line")["L1-dcache-load-misses:u"]["rows"]
+        assert rows[0]["file"].endswith("misses.c") and rows[0]["line"] == line, rows[0]
+        assert STEPS - 64 <= rows[0]["period"] <= STEPS, rows[0]
+        r = run("report", "-i", f"{d}/a", "-s", "sym,srcline,symbol_daddr")
+        assert f"misses.c:{line}" in r.out and "[none]" in r.out, r
+        r = run("report", "-i", f"{d}/a", "-s", "lines")
+        assert r.status == 2 and "comm, dso, sym, line, data" in r.err, r
+
+
+def test_data_of_samples():
+    with scratch() as d:
+        r = run("record", "-d", "-e", "L1-dcache-load-misses:u", "-c", "100", "--machine=cachegrind",
+                "-o", f"{d}/a", "--", MISSES, *KINDS)
+        assert r.status == 0, r
+        found = of_data(report(f"{d}/a", "-s", "sym,data")["L1-dcache-load-misses:u"])
+        for place in (("misses", "nodes"), ("misses", "first"), ("[heap]", "[heap]")):
+            assert STEPS - 300 <= found.pop(place) <= STEPS + 300, (place, found)
+        rest = {}
+        for (place, _), n in found.items():
+            rest[place] = rest.get(place, 0) + n
+        # Of a thread's stack nobody has told.
+        assert rest["[stack]"] >= STEPS - 300 and rest["[anon]"] >= STEPS - 300, found
+
+
 def test_refusals():
     for options, why in ((["-e", "branches"], "not branches"), (["-e", "page-faults"], "not page-"),
                          (["-e", "r1c4"], "not r1c4"),

@@ -20,7 +20,7 @@ struct report_opts {
 static const struct option table[] = {
 	{OPTION_GROUP, .help = "What is shown"},
 	{OPTION_STR, 's', "sort", "KEYS", AT(sort),
-	 .help = "add up by these keys: comm, dso, sym (comm,dso,sym)"},
+	 .help = "add up by these keys: comm, dso, sym, line, data (comm,dso,sym)"},
 	{OPTION_FLAG, 0, "children", AT(children),
 	 .help = "also add to each function what those took that it called; needs call chains"},
 	{OPTION_FLAG, 0, "stdio", AT(stdio), .help = "print a table; there is no other form yet"},
@@ -45,10 +45,10 @@ static int parse_keys(const char *text, unsigned int *keys)
 	static const struct {
 		const char *name;
 		unsigned int key;
-	} names[] = {{"comm", PROFILE_COMM},
-		     {"dso", PROFILE_OBJECT},
-		     {"sym", PROFILE_SYMBOL},
-		     {"symbol", PROFILE_SYMBOL}};
+	} names[] = {{"comm", PROFILE_COMM},  {"dso", PROFILE_OBJECT},
+		     {"sym", PROFILE_SYMBOL}, {"symbol", PROFILE_SYMBOL},
+		     {"line", PROFILE_LINE},  {"srcline", PROFILE_LINE},
+		     {"data", PROFILE_DATA},  {"symbol_daddr", PROFILE_DATA}};
 
 	*keys = text ? 0 : PROFILE_COMM | PROFILE_OBJECT | PROFILE_SYMBOL;
 	while (text && *text) {
@@ -59,7 +59,7 @@ static int parse_keys(const char *text, unsigned int *keys)
 			i++;
 		if (i == ARRAY_SIZE(names))
 			return command_error(&cmd_report,
-					     "--sort: '%.*s' is none of comm, dso, sym",
+					     "--sort: '%.*s' is none of comm, dso, sym, line, data",
 					     (int)(len < 40 ? len : 40), text);
 		*keys |= names[i].key;
 		text += len + (text[len] == ',');
@@ -89,6 +89,18 @@ static void json_row(struct json *j, const struct profile *p, const struct profi
 			json_str(j, "symbol", row->symbol);
 		else
 			json_str(j, "address", text);
+	}
+	if (row->file) {
+		json_str(j, "file", row->file);
+		json_u64(j, "line", row->line);
+	}
+	if (row->data.object) {
+		json_str(j, "data_object", row->data.object);
+		snprintf(text, sizeof(text), "%#" PRIx64, row->data.addr);
+		if (row->data.name)
+			json_str(j, "data", row->data.name);
+		else
+			json_str(j, "data_address", text);
 	}
 	json_end(j);
 }
@@ -151,6 +163,7 @@ static int run(int argc, char **argv)
 	if (reading_open(&reading, &cmd_report, &opts.filter, READING_BY_TIME)) {
 		status = cmd_report.failure;
 	} else {
+		reading.data_maps = profile.keys & PROFILE_DATA;
 		while (reading_next(&reading, &item))
 			if (item.record.type == PERF_RECORD_SAMPLE && item.decoded)
 				profile_add(&profile, &reading, &item);
@@ -183,6 +196,15 @@ const struct command cmd_report = {
 			 "many samples that were. With --children `Children` is the share of the function "
 			 "with all that it called, and `Self` its own. `[.]` is user mode, `[k]` the kernel. "
 			 "An address stands where nobody knows a symbol."},
+			{"Lines and data",
+			 "`line` is the line of the source, from the file's debug information. `data` is what "
+			 "was accessed, of samples that say an address (`anyperf record -d`, and `--exact -d` "
+			 "with every access of a modeled event): a symbol of a file's data, with the file; "
+			 "`[heap]`; `[stack:TID]`, the stack of a thread; `[file]`, a file that is mapped; "
+			 "`[anon]` with the address of other memory, as that of large blocks of malloc(3). "
+			 "The stack of a thread that is not its process's first is known where samples have "
+			 "the stack pointer (`record --exact -d`, `--user-regs=sp`); elsewhere it is `[anon]`. "
+			 "-s sym,data says which function accesses what."},
 			{"Exit status",
 			 "0, or 2 if the recording cannot be read at all. What ends before "
 			 "its end is shown up to there, and said."},

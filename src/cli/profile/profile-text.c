@@ -17,24 +17,58 @@ double profile_percent(u64 part, u64 whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* Of the columns that others stand behind. */
 struct widths {
-	int comm, object;
+	int comm, object, symbol, line, data;
 };
+
+/* What a row is called in a column; in @room of 300 bytes where that is made. */
+static const char *line_of(const struct profile_row *row, char *room)
+{
+	if (!row->file)
+		return "??:0";
+	snprintf(room, 300, "%s:%u", short_name(row->file), row->line);
+	return room;
+}
+
+static const char *data_of(const struct profile_row *row, char *room)
+{
+	if (row->data.name)
+		return row->data.name;
+	snprintf(room, 300, "0x%016" PRIx64, row->data.addr);
+	return room;
+}
+
+static const char *symbol_of(const struct profile_row *row, char *room)
+{
+	if (row->symbol)
+		return row->symbol;
+	snprintf(room, 300, "0x%016" PRIx64, row->addr);
+	return room;
+}
+
+static void widen(int *width, const char *text)
+{
+	int len = (int)strlen(text);
+
+	*width = len > *width ? len : *width;
+}
 
 static struct widths measure(const struct profile *p, int event)
 {
-	struct widths w = {7, 13}; /* of the headings */
+	struct widths w = {7, 13, 2, 11, 11}; /* of the headings */
+	char room[300];
 
 	for (u32 i = 0; i < p->n; i++) {
 		const struct profile_row *row = &p->rows[i];
-		int len;
 
 		if (row->event != event)
 			continue;
-		len = row->comm ? (int)strlen(row->comm) : 0;
-		w.comm = len > w.comm ? len : w.comm;
-		len = row->object ? (int)strlen(short_name(row->object)) : 0;
-		w.object = len > w.object ? len : w.object;
+		widen(&w.comm, row->comm ? row->comm : "");
+		widen(&w.object, row->object ? short_name(row->object) : "");
+		widen(&w.symbol, symbol_of(row, room));
+		widen(&w.line, line_of(row, room));
+		widen(&w.data, row->data.object ? short_name(row->data.object) : "");
 	}
 	return w;
 }
@@ -43,6 +77,8 @@ static void print_row(const struct profile *p, const struct profile_row *row, st
 		      FILE *out)
 {
 	u64 whole = p->period[row->event];
+	bool more = p->keys & (PROFILE_LINE | PROFILE_DATA);
+	char room[300];
 
 	if (p->children)
 		fprintf(out, "  %7.2f%%", profile_percent(row->children, whole));
@@ -51,15 +87,20 @@ static void print_row(const struct profile *p, const struct profile_row *row, st
 		fprintf(out, "  %-*s", w.comm, row->comm);
 	if (p->keys & PROFILE_OBJECT)
 		fprintf(out, "  %-*s", w.object, short_name(row->object));
-	if ((p->keys & PROFILE_SYMBOL) && row->symbol)
-		fprintf(out, "  [%c] %s", row->kernel ? 'k' : '.', row->symbol);
-	else if (p->keys & PROFILE_SYMBOL)
-		fprintf(out, "  [%c] 0x%016" PRIx64, row->kernel ? 'k' : '.', row->addr);
+	if (p->keys & PROFILE_SYMBOL)
+		fprintf(out, "  [%c] %-*s", row->kernel ? 'k' : '.', more ? w.symbol : 0,
+			symbol_of(row, room));
+	if (p->keys & PROFILE_LINE)
+		fprintf(out, "  %-*s", p->keys & PROFILE_DATA ? w.line : 0, line_of(row, room));
+	if (p->keys & PROFILE_DATA)
+		fprintf(out, "  %-*s  %s", w.data, short_name(row->data.object),
+			data_of(row, room));
 	fputc('\n', out);
 }
 
 void profile_print(const struct profile *p, const struct reading *r, int event, u32 rows, FILE *out)
 {
+	bool more = p->keys & (PROFILE_LINE | PROFILE_DATA);
 	struct widths w = measure(p, event);
 
 	fprintf(out, "# %" PRIu64 " samples of %s, standing for %" PRIu64 "\n#\n", p->counts[event],
@@ -73,7 +114,11 @@ void profile_print(const struct profile *p, const struct reading *r, int event, 
 	if (p->keys & PROFILE_OBJECT)
 		fprintf(out, "  %-*s", w.object, "Shared Object");
 	if (p->keys & PROFILE_SYMBOL)
-		fprintf(out, "  Symbol");
+		fprintf(out, "  %-*s", more ? w.symbol + 4 : 0, "Symbol");
+	if (p->keys & PROFILE_LINE)
+		fprintf(out, "  %-*s", p->keys & PROFILE_DATA ? w.line : 0, "Source:Line");
+	if (p->keys & PROFILE_DATA)
+		fprintf(out, "  %-*s  Data", w.data, "Data Object");
 	fprintf(out, "\n#\n");
 	for (u32 i = 0; i < p->n && rows; i++)
 		if (p->rows[i].event == event && rows--)

@@ -18,7 +18,10 @@ static u64 hash_of(const struct profile_row *row)
 
 	hash = hash_text(hash * 31, row->object);
 	hash = hash_text(hash * 31, row->symbol);
-	hash ^= row->addr * 0x9e3779b97f4a7c15ull;
+	hash = hash_text(hash * 31, row->file);
+	hash = hash_text(hash * 31, row->data.object);
+	hash = hash_text(hash * 31, row->data.name);
+	hash ^= (row->addr + (row->data.addr << 1) + row->line) * 0x9e3779b97f4a7c15ull;
 	hash ^= (u64)row->event << 40 ^ (u64)row->kernel << 39;
 	return hash ^ hash >> 29;
 }
@@ -32,7 +35,9 @@ static bool same(const struct profile_row *a, const struct profile_row *b)
 {
 	return a->event == b->event && a->addr == b->addr && a->kernel == b->kernel &&
 	       same_text(a->symbol, b->symbol) && same_text(a->object, b->object) &&
-	       same_text(a->comm, b->comm);
+	       same_text(a->comm, b->comm) && a->line == b->line && same_text(a->file, b->file) &&
+	       a->data.addr == b->data.addr && same_text(a->data.object, b->data.object) &&
+	       same_text(a->data.name, b->data.name);
 }
 
 static void put(struct profile *p, u32 number)
@@ -82,7 +87,7 @@ static struct profile_row *row_of(struct profile *p, const struct profile_row *k
 	return &p->rows[p->n++];
 }
 
-static struct profile_row *row_at(struct profile *p, const struct reading *r,
+static struct profile_row *row_at(struct profile *p, struct reading *r,
 				  const struct data_item *item, u64 addr, bool kernel)
 {
 	struct profile_row key = {.event = item->event < 0 ? 0 : item->event};
@@ -99,6 +104,10 @@ static struct profile_row *row_at(struct profile *p, const struct reading *r,
 		key.addr = at.symbol ? 0 : at.addr;
 		key.kernel = at.kernel;
 	}
+	if (p->keys & PROFILE_LINE && !kernel)
+		line_view_find(&p->lines, r, item->record.id.pid, addr, &key.file, &key.line);
+	if (p->keys & PROFILE_DATA)
+		data_view_find(&p->data_view, r, item, &key.data);
 	return row_of(p, &key);
 }
 
@@ -177,5 +186,7 @@ void profile_release(struct profile *p)
 	free(p->index);
 	free(p->period);
 	free(p->counts);
+	data_view_release(&p->data_view);
+	line_view_release(&p->lines);
 	*p = (struct profile){0};
 }

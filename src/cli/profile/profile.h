@@ -1,6 +1,6 @@
 /*
  * PURPOSE: the samples of a recording added up by where they were taken: rows of (event, command,
- * object, symbol), whichever of them are asked for. It keeps rows, not samples.
+ * object, symbol, line, data), whichever of them are asked for. It keeps rows, not samples.
  *
  * Lifetime: a struct profile that is all zero is empty; profile_release() frees the rows. Names are
  * of the reading's, which must live as long.
@@ -10,9 +10,16 @@
 
 #include <stdio.h>
 
-#include "cli/reading.h"
+#include "cli/profile/data-view.h"
+#include "cli/profile/line-view.h"
 
-enum profile_key { PROFILE_COMM = 1 << 0, PROFILE_OBJECT = 1 << 1, PROFILE_SYMBOL = 1 << 2 };
+enum profile_key {
+	PROFILE_COMM = 1 << 0,
+	PROFILE_OBJECT = 1 << 1,
+	PROFILE_SYMBOL = 1 << 2,
+	PROFILE_LINE = 1 << 3, /* of the source */
+	PROFILE_DATA = 1 << 4, /* that was accessed */
+};
 
 struct profile_row {
 	int event;
@@ -21,10 +28,13 @@ struct profile_row {
 	const char *symbol; /* NULL: `addr` instead */
 	u64 addr;           /* in the object, where there is no symbol */
 	bool kernel;
-	u64 period;   /* of the samples that were taken here */
-	u64 samples;  /* how many they are */
-	u64 children; /* the period of those that were here or in what this has called */
-	u64 seen;     /* the last sample that was added to `children` */
+	const char *file; /* NULL: not asked for, or not known */
+	u32 line;
+	struct data_place data; /* all zero unless asked for */
+	u64 period;             /* of the samples that were taken here */
+	u64 samples;            /* how many they are */
+	u64 children;           /* the period of those that were here or in what this has called */
+	u64 seen;               /* the last sample that was added to `children` */
 };
 
 struct profile {
@@ -38,6 +48,8 @@ struct profile {
 	u64 *period; /* of each event; owned */
 	u64 *counts; /* samples of each event; owned */
 	u32 events;
+	struct data_view data_view;
+	struct line_view lines;
 };
 
 void profile_add(struct profile *p, struct reading *r, const struct data_item *item);

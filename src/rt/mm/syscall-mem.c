@@ -182,17 +182,28 @@ static long locked_brk(u64 want)
 	return (long)now;
 }
 
+/* The kernel's heap: as natively its growth is told as a mapping. */
+static long kernel_brk(struct thread *t)
+{
+	static u64 known; /* up to where the heap has been seen */
+	long ret = mm_lock_flags() ? locked_brk(guest_arg(t, 0)) : call_kernel(t);
+	u64 to = ALIGN_UP((u64)ret, PAGE_SIZE),
+	    from = __atomic_exchange_n(&known, to, __ATOMIC_RELAXED);
+
+	if (from && to > from && !sys_failed(ret))
+		perf_mapped(t, from, to - from, PROT_READ | PROT_WRITE);
+	return ret;
+}
+
 long guest_brk(struct thread *t)
 {
-	u64 want = guest_arg(t, 0), have, need;
+	u64 want = guest_arg(t, 0), have, need, from;
 
 	limits_settle();
-	if (!brk_start && mm_lock_flags())
-		return locked_brk(want);
 	if (!brk_start)
-		return call_kernel(t);
+		return kernel_brk(t);
 	mm_lock(t);
-	have = ALIGN_UP(brk_now, PAGE_SIZE);
+	have = from = ALIGN_UP(brk_now, PAGE_SIZE);
 	need = ALIGN_UP(want, PAGE_SIZE);
 	if (want >= brk_start && want < REGION_START) {
 		if (need > have &&
@@ -208,6 +219,8 @@ long guest_brk(struct thread *t)
 	}
 	want = brk_now;
 	mm_unlock(t);
+	if (ALIGN_UP(want, PAGE_SIZE) > from)
+		perf_mapped(t, from, ALIGN_UP(want, PAGE_SIZE) - from, PROT_READ | PROT_WRITE);
 	return (long)want;
 }
 
