@@ -219,8 +219,8 @@ def test_locked_memory():
 
 
 def test_what_does_not_go_together():
-    for args in (["-e", "sched:sched_switch", "--filter", "prev_pid == 1"], ["-F", "99"], ["-c", "1000"], ["--call-graph=lbr"], ["-b"],
-                 ["-i"], ["-a"], ["-p", "1"], ["--overwrite"], ["--switch-output"],
+    for args in (["-e", "sched:sched_switch", "--filter", "prev_pid == 1"], ["-F", "99"],
+                 ["-c", "1000"], ["--call-graph=lbr"], ["-b"], ["-i"], ["-a"], ["-p", "1"], ["--overwrite"], ["--switch-output"],
                  ["-D", "5"], ["--pmu=kernel"], ["--user-regs=ip"], ["--control", "fd:1"]):
         r = run("record", "--exact", *args, "--", "true")
         assert r.status == 125 and "--exact counts every instruction" in r.err, r

@@ -52,6 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	segments = sym_segments_of_bytes(bytes, len);
 	if (segments)
 		(void)sym_segments_address(segments, 0x1000, &addr);
+	if (segments && sym_segments_memory(segments, 0x1000, len, &addr))
+		(void)sym_segments_memory(segments, addr, UINT64_MAX - len, &addr);
 	free(segments);
 	(void)elf_build_id_in_notes(bytes, len, 4, &id);
 	while (data_tracing_field((const char *)bytes, len, &at, &field))
