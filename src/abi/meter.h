@@ -25,7 +25,7 @@
 
 #define METER_LANES   16u
 #define METER_CLASSES 1024u
-#define METER_MODELED 72u
+#define METER_MODELED 96u
 #define METER_SIZE    28672u
 
 enum meter_quantity {

@@ -15,7 +15,7 @@
 #define MODEL_PARTS_IN 19456u
 
 /* Somebody samples: what is told to the model is told one by one, and nothing is left out. */
-#define MODEL_EACH 16u
+#define MODEL_EACH 32u
 
 /* Do runtimes feed a model with what they execute? If not, sessions behave as without a machine. */
 #define MODEL_IS_FED 1

@@ -21,7 +21,7 @@
 
 #include "abi/meter.h"
 
-#define PATH_MAGIC  0x31485441504e41ull /* "ANPATH1": changes with the shapes */
+#define PATH_MAGIC  0x32485441504e41ull /* "ANPATH2": changes with the shapes */
 #define PATH_WORDS  (1u << 20)          /* most paths of a program */
 #define PATH_LOG    (64u << 20)         /* most bytes of descriptions */
 #define PATH_EXTRAS (1u << 16)
@@ -55,7 +55,7 @@ struct path_block {
 		    /*
 	 * Then: struct path_frag frag[nr_frags]; u64 target[nr_targets], of the direct branches in
 	 * order; u8 insn[nr_insns], the length of each in its lower four bits and enum path_insn in
-	 * the others. If it is traced, from an even address on u16 cost[nr_insns], path_cost() of
+	 * the others. If it is traced, from a multiple of 4 on u32 cost[nr_insns], path_cost() of
 	 * each. If its accesses are, from a multiple of 8 on struct path_accesses. Zeros up to a
 	 * multiple of 8.
 	 */
@@ -108,10 +108,24 @@ struct path_access {
 
 #define PATH_SLOTS_MAX 512u /* of a block */
 
-/* What an instruction costs: enum cost_class of the model, and how many loads and stores it has. */
-static inline u16 path_cost(u32 class, u32 loads, u32 stores)
+/*
+ * What an instruction costs: enum cost_class of the model, how many loads and stores it has, and
+ * what it does with floating-point numbers (floats_work() of the model).
+ */
+static inline u32 path_cost(u32 class, u32 loads, u32 stores, u32 floats)
 {
-	return (u16)(class | loads << 8 | stores << 12);
+	return class | loads << 8 | stores << 12 | floats << 16;
+}
+
+/* Where the costs of a traced block begin, and where they end, behind the first insn[]. */
+static inline u64 path_costs_begin(u32 nr_insns)
+{
+	return ALIGN_UP((u64)nr_insns, sizeof(u32));
+}
+
+static inline u64 path_costs_end(u32 nr_insns)
+{
+	return path_costs_begin(nr_insns) + nr_insns * sizeof(u32);
 }
 
 enum path_insn {

@@ -30,7 +30,7 @@ static const struct path_space *space_of(const struct path_source *source, u32 i
 /* What comes behind the instructions: costs, and then accesses. */
 static bool see_accesses(const struct path_space *s, struct seen_block *b)
 {
-	u64 end = (u64)(b->insns - s->log) + ALIGN_UP(b->nr_insns, 2u) + b->nr_insns * sizeof(u16);
+	u64 end = (u64)(b->insns - s->log) + path_costs_end(b->nr_insns);
 	struct path_accesses head;
 
 	end = ALIGN_UP(end, 8ull);

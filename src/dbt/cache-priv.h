@@ -598,7 +598,7 @@ static inline bool cache_describes_paths(void)
 
 /* What the trace wants to know of a block. */
 struct path_details {
-	const u16 *costs; /* path_cost() of each instruction */
+	const u32 *costs; /* path_cost() of each instruction */
 	const u8 *slot_insn;
 	const struct path_access *accesses;
 	u32 nr_slots, nr_accesses;

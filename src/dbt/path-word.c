@@ -29,7 +29,7 @@ void dbt_paths(struct dbt_thread *t, struct path_space *space)
 
 static u64 details_size(const struct path_details *d, u32 nr_insns)
 {
-	u64 size = ALIGN_UP(nr_insns * sizeof(*d->costs) + 1, 8ull) + 8;
+	u64 size = ALIGN_UP(path_costs_end(nr_insns) - nr_insns, 8ull) + 8;
 
 	if (d->memory)
 		size += sizeof(struct path_accesses) + ALIGN_UP(d->nr_slots, 8u) +
@@ -81,7 +81,7 @@ u32 path_block_add(const struct block_frag *frags, u32 nr_frags, const struct bl
 	for (u32 i = 0; i < nr_insns; i++)
 		*to++ = insns[i].guest;
 	if (details)
-		to = put(to, 2, details->costs, nr_insns * sizeof(*details->costs));
+		to = put(to, 4, details->costs, nr_insns * sizeof(*details->costs));
 	if (details && details->memory) {
 		struct path_accesses a = {.nr_slots = (u16)details->nr_slots,
 					  .nr_accesses = (u16)details->nr_accesses};
@@ -111,7 +111,7 @@ static u32 slots_of(u32 block, u32 from, u32 upto)
 		return 0;
 	at += sizeof(*head) + head->nr_frags * sizeof(struct path_frag) +
 	      head->nr_targets * sizeof(u64);
-	at += ALIGN_UP((u32)head->nr_insns, 2u) + head->nr_insns * sizeof(u16);
+	at += path_costs_end(head->nr_insns);
 	a = (const struct path_accesses *)ALIGN_UP((u64)at, 8ull);
 	at = (const u8 *)(a + 1);
 	for (u32 i = 0; i < a->nr_slots; i++)

@@ -1,10 +1,11 @@
 #include "model/feed-path.h"
 
 #include "model/cycles.h"
+#include "model/floats.h"
 
 #define INSNS_MAX    255u
 #define ACCESSES_MAX 1024u /* of a block */
-#define OPS_MAX      (INSNS_MAX * 2 + ACCESSES_MAX)
+#define OPS_MAX      (INSNS_MAX * 3 + ACCESSES_MAX)
 
 /* A path that leaves a branch out; of a list. */
 struct left_out {
@@ -40,8 +41,9 @@ static bool see(const struct feed *f, u32 block, struct described *d)
 	d->frags = log + at + sizeof(d->head);
 	d->targets = d->frags + d->head.nr_frags * sizeof(struct path_frag);
 	d->insns = d->targets + d->head.nr_targets * sizeof(u64);
-	d->costs = d->insns + ALIGN_UP((u32)d->head.nr_insns, 2u);
-	end = (u64)(d->costs - log) + (d->head.traced ? d->head.nr_insns * sizeof(u16) : 0);
+	d->costs = d->insns + path_costs_begin(d->head.nr_insns);
+	end = (u64)(d->insns - log) +
+	      (d->head.traced ? path_costs_end(d->head.nr_insns) : d->head.nr_insns);
 	d->of = (struct path_accesses){0};
 	d->slot_insn = d->accesses = NULL;
 	if (d->head.traced < PATH_TRACED_ACCESSES || end > PATH_LOG - 2 * sizeof(d->of))
@@ -212,16 +214,35 @@ static void add_access(struct making *m, u64 pc, const u8 *at, u32 number)
 	op->target = a.disp;
 }
 
-static void add_cost(struct making *m, const u8 *at)
+/* Where nobody watches, those of a kind are one op. */
+static void add_floats(struct making *m, u64 pc, u32 work)
+{
+	struct feed_op *op = (struct feed_op *)(m->path + 1), *end = op + m->path->nr_ops;
+
+	if (!work || work >= FLOATS_WORK_MAX)
+		return;
+	for (; !m->f->each && op < end; op++)
+		if (op->kind == OP_FLOATS && op->base == work) {
+			op->size++;
+			return;
+		}
+	op = add_op(m, OP_FLOATS, pc, 0);
+	op->base = (u16)work;
+	op->size = 1;
+}
+
+static void add_cost(struct making *m, u64 pc, const u8 *at)
 {
 	const struct machine *machine = model_machine(m->f->model);
-	u32 class;
-	u16 cost;
+	u32 class, cost;
 
 	__builtin_memcpy(&cost, at, sizeof(cost));
+	if (m->f->parts & MODEL_FLOATS)
+		add_floats(m, pc, cost >> 16);
 	class = cost & 0xff;
 	if (class < COST_CLASSES)
-		cost_add(&m->cost, machine, (enum cost_class) class, cost >> 8 & 15, cost >> 12);
+		cost_add(&m->cost, machine, (enum cost_class) class, cost >> 8 & 15,
+			 cost >> 12 & 15);
 }
 
 /*
@@ -264,7 +285,7 @@ struct feed_path *feed_path_make(struct feed *f, u32 block, u32 from, u32 upto, 
 		if (i >= from) {
 			add_fetch(&m, pc, len);
 			if (d.head.traced)
-				add_cost(&m, d.costs + i * sizeof(u16));
+				add_cost(&m, pc, d.costs + i * sizeof(u32));
 			for (; access < d.of.nr_accesses; access++) {
 				const u8 *a = d.accesses + access * sizeof(struct path_access);
 				u8 insn = a[offsetof(struct path_access, insn)];
@@ -301,7 +322,7 @@ bool feed_path_is_atomic(const struct feed *f, const struct feed_path *p, u64 pc
 {
 	struct described d;
 	struct insn_walk w;
-	u16 cost;
+	u32 cost;
 
 	if (!see(f, p->block, &d) || !d.head.traced)
 		return false;

@@ -15,6 +15,7 @@ enum feed_op_kind {
 	OP_STORE,
 	OP_ACCESS,   /* any other; `access` says which */
 	OP_STRING,   /* likewise; with a second one behind it, which goes along, if `and_next` */
+	OP_FLOATS,   /* `size` instructions that do floats_work() `base` */
 	OP_RECORDED, /* an access that may have records; `base` is its number; likewise */
 };
 

@@ -178,6 +178,7 @@ static inline void tell_ops(struct feed *f, struct feed_thread *t, struct model_
 			break;
 		case OP_ACCESS: access(t, core, op, address(t, op, slots)); break;
 		case OP_RECORDED: recorded_op(t, core, op); break;
+		case OP_FLOATS: model_floats(core, op->base, op->size); break;
 		default: string(t, core, op, slots); op += op->and_next;
 		}
 	}
@@ -201,6 +202,10 @@ __attribute__((noinline)) static void tell_watched(struct feed *f, struct feed_t
 			break;
 		case OP_LOAD:
 		case OP_STORE: access(t, core, op, slots[op->base] + op->target); break;
+		case OP_FLOATS:
+			model_floats(core, op->base, op->size);
+			feed_watch_insn(t, core, op->pc);
+			break;
 		default:
 			tell_ops(f, t, core, op, op + 1, slots);
 			op += op->kind == OP_STRING && op->and_next;

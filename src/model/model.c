@@ -244,6 +244,16 @@ static u64 matrix_count(const struct model_core *core, u32 cell)
 	return core->count[MODEL_HW_CACHE + cell];
 }
 
+static u64 flops_of(const struct model_core *core, u32 first, u32 last)
+{
+	u64 sum = 0;
+
+	for (u32 kind = first; kind <= last; kind++)
+		sum += core->count[model_flops_counter(kind, false)] +
+		       core->count[model_flops_counter(kind, true)];
+	return sum;
+}
+
 u64 model_count(const struct model_core *core, enum model_counter counter)
 {
 	const struct machine_core *c = &core->model->machine.core;
@@ -265,7 +275,13 @@ u64 model_count(const struct model_core *core, enum model_counter counter)
 	case MODEL_DATA_ACCESSES:
 		return core->count[model_cache_counter(MODEL_L1D, MODEL_READ, false)] +
 		       core->count[model_cache_counter(MODEL_L1D, MODEL_WRITE, false)];
+	case MODEL_INSNS_FLOAT:
+		return core->count[MODEL_INSNS_X87] + core->count[MODEL_INSNS_MMX] +
+		       core->count[MODEL_INSNS_SSE];
+	case MODEL_FLOPS_ALL: return flops_of(core, MODEL_ADD, MODEL_FUSED);
 	default:
+		if (counter >= MODEL_FLOPS_OF && counter < MODEL_FLOPS_ALL)
+			return flops_of(core, counter - MODEL_FLOPS_OF, counter - MODEL_FLOPS_OF);
 		if (counter >= MODEL_HW_CACHE && counter < MODEL_L2_ACCESSES)
 			return matrix_count(core, counter - MODEL_HW_CACHE);
 		return core->count[counter];
@@ -323,7 +339,7 @@ u32 model_parts_of(enum model_counter counter)
 	switch (counter) {
 	case MODEL_CPU_CYCLES:
 	case MODEL_REF_CYCLES:
-	case MODEL_BUS_CYCLES: return MODEL_PARTS;
+	case MODEL_BUS_CYCLES: return MODEL_TIMING;
 	case MODEL_INSTRUCTIONS: return MODEL_CYCLES;
 	case MODEL_BRANCH_INSTRUCTIONS:
 	case MODEL_BRANCH_MISSES:
@@ -337,6 +353,8 @@ u32 model_parts_of(enum model_counter counter)
 	default:
 		if (counter >= MODEL_HW_CACHE && counter < MODEL_L2_ACCESSES)
 			return parts_of_cell(counter - MODEL_HW_CACHE);
+		if (counter >= MODEL_FLOPS && counter < MODEL_COUNTERS)
+			return MODEL_FLOATS;
 		return counter < MODEL_COUNTERS ? MODEL_CACHES : 0;
 	}
 }

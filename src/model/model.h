@@ -19,7 +19,9 @@ enum model_part {
 	MODEL_CACHES = 2,   /* model_fetch(), model_load(), model_store() */
 	MODEL_TLBS = 4,     /* the same */
 	MODEL_CYCLES = 8,   /* model_work(), and the penalties of the other parts */
-	MODEL_PARTS = 15,
+	MODEL_TIMING = 15,  /* all that cycles depend on */
+	MODEL_FLOATS = 16,  /* model_floats(): nothing of a machine */
+	MODEL_PARTS = 31,
 };
 
 #define MODEL_CORES 64u
@@ -70,8 +72,39 @@ enum model_counter {
 	MODEL_CONDITIONAL_MISSES, /* of MODEL_BRANCH_MISSES */
 	MODEL_ITLB2_HITS,         /* of MODEL_TLB2_HITS those of instructions */
 	MODEL_DATA_ACCESSES,      /* loads and stores */
+	/* What is calculated, as AMD counts it: + model_flops_counter(). */
+	MODEL_FLOPS,
+	MODEL_FLOPS_BF16 = MODEL_FLOPS + 8,
+	/* Instructions that calculate, as Intel counts them: + model_float_insns_counter(). */
+	MODEL_FLOAT_INSNS,
+	/* Instructions of each set, whatever they do. */
+	MODEL_INSNS_X87 = MODEL_FLOAT_INSNS + 8,
+	MODEL_INSNS_MMX,
+	MODEL_INSNS_SSE,   /* and AVX */
+	MODEL_INSNS_FLOAT, /* of all three */
+	/* Of both types: + enum model_flops; and all of these. */
+	MODEL_FLOPS_OF,
+	MODEL_FLOPS_ALL = MODEL_FLOPS_OF + 4,
 	MODEL_COUNTERS,
 };
+
+enum model_flops {
+	MODEL_ADD, /* and subtract */
+	MODEL_MUL,
+	MODEL_DIV,   /* and square roots */
+	MODEL_FUSED, /* multiply and add: two for each element */
+};
+
+static inline u32 model_flops_counter(enum model_flops kind, bool is_double)
+{
+	return MODEL_FLOPS + kind * 2 + is_double;
+}
+
+/* @width: enum floats_width (floats.h). What multiplies and adds counts twice. */
+static inline u32 model_float_insns_counter(u32 width, bool is_double)
+{
+	return MODEL_FLOAT_INSNS + width * 2 + is_double;
+}
 
 static inline u32 model_cache_counter(u32 id, u32 op, bool miss)
 {
@@ -189,6 +222,9 @@ bool model_branch(struct model_core *core, u64 ip, u64 next, enum model_branch_k
 
 /* @insns instructions have retired that take @ticks (cycles.h) by themselves. */
 void model_work(struct model_core *core, u32 insns, u64 ticks);
+
+/* As many instructions have retired that do @work (floats_work() of floats.h). */
+void model_floats(struct model_core *core, u16 work, u64 times);
 
 /*
  * Which parts a counter needs, enum model_part: without one of them it says something else. 0: the

@@ -26,7 +26,7 @@
 struct cpu_pmu_data {
 	struct source_pmu base;
 	struct cpu_pmu_config config;
-	u32 wanted[5]; /* how many open events need the part BIT(i) of the model, or MODEL_EACH */
+	u32 wanted[6]; /* how many open events need the part BIT(i) of the model, or MODEL_EACH */
 	struct cpu_sums sums;
 	struct pmu_file files[48];
 	char name_text[64], rdpmc_text[8], machine_text[64];
@@ -274,7 +274,7 @@ static void want_parts(struct event *event, s32 by)
 		cpu->config.source->want(cpu->config.source->ctx, after);
 }
 
-_Static_assert(MODEL_PARTS + MODEL_EACH == BIT(5) - 1, "cpu_pmu_data.wanted");
+_Static_assert(MODEL_PARTS + MODEL_EACH == BIT(6) - 1, "cpu_pmu_data.wanted");
 
 static void cpu_destroy(struct event *event)
 {

@@ -56,6 +56,7 @@ struct cpu_pmu_config {
 	const struct pmu_source *source; /* of enum cpu_what */
 	enum cpu_vendor vendor;          /* of the CPUID that the guest is shown */
 	bool is_zen;                     /* AMD: it is Zen or later */
+	bool is_zen1;                    /* and before Zen 2 */
 	enum cpu_kernel_mode kernel_mode;
 	/* The model's; NULL: there is none, and what depends on a machine is refused. */
 	const char *machine;

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "model/floats.h"
+
 /* Of a term: what is added, and what is taken away. 0: none. */
 #define ADD(what)   ((s16)((what) + 1))
 #define SUB(what)   ((s16) - ((what) + 1))
@@ -32,6 +34,11 @@
 #define LOAD_WALK  CELL(DTLB, READ, 1)
 #define STORE_WALK CELL(DTLB, WRITE, 1)
 #define CODE_WALK  CELL(ITLB, READ, 1)
+
+#define FLOPS_OF(kind, is_double) (CPU_MODELED + MODEL_FLOPS + MODEL_##kind * 2 + (is_double))
+#define FLOPS(kind)               ADD(CPU_MODELED + MODEL_FLOPS_OF + MODEL_##kind)
+#define FLOATS(width, is_double) \
+	ADD(CPU_MODELED + MODEL_FLOAT_INSNS + FLOATS_##width * 2 + (is_double))
 
 #define TERMS_MAX 6
 
@@ -105,6 +112,21 @@ static const struct modeled_code codes[] = {
 	/* RESOURCE_STALLS.ANY */
 	{INTEL_SINCE, 0x01a2, {ADD(COUNT(STALLED_BACKEND))}},
 
+	/* FP_ARITH_INST_RETIRED: scalar, of 128 bits and more; double, single; sums with names */
+	{INTEL_FLOATS, 0x01c7, {FLOATS(SCALAR, 1)}},
+	{INTEL_FLOATS, 0x02c7, {FLOATS(SCALAR, 0)}},
+	{INTEL_FLOATS, 0x03c7, {FLOATS(SCALAR, 1), FLOATS(SCALAR, 0)}},
+	{INTEL_FLOATS, 0x04c7, {FLOATS(128, 1)}},
+	{INTEL_FLOATS, 0x08c7, {FLOATS(128, 0)}},
+	{INTEL_FLOATS, 0x10c7, {FLOATS(256, 1)}},
+	{INTEL_FLOATS, 0x18c7, {FLOATS(128, 0), FLOATS(256, 1)}},
+	{INTEL_FLOATS, 0x20c7, {FLOATS(256, 0)}},
+	{INTEL_FLOATS, 0x40c7, {FLOATS(512, 1)}},
+	{INTEL_FLOATS, 0x60c7, {FLOATS(256, 0), FLOATS(512, 1)}},
+	{INTEL_FLOATS, 0x80c7, {FLOATS(512, 0)}},
+	{INTEL_FLOATS, 0xfcc7, {FLOATS(128, 1), FLOATS(128, 0), FLOATS(256, 1), FLOATS(256, 0),
+				FLOATS(512, 1), FLOATS(512, 0)}},
+
 	/* ls_not_halted_cyc; what the kernel has for the generic ids */
 	{AMD_ALL, 0x0076, {ADD(COUNT(CPU_CYCLES))}},
 	{AMD_ZEN, 0xff60, {ADD(COUNT(CACHE_REFERENCES))}},
@@ -124,6 +146,12 @@ static const struct modeled_code codes[] = {
 	{AMD_ZEN, 0x1078e, {ADD(FETCHES), SUB(CODE_L1)}},
 	{AMD_ZEN, 0x1188e, {ADD(CODE_L1)}},
 	{AMD_ZEN, 0x11f8e, {ADD(FETCHES)}},
+	/* fp_ret_sse_avx_ops.all, PAPI's ANY; ex_ret_mmx_fp_instr, all: these sample */
+	{AMD_ZEN1, 0x0f03, {ADD(FLOPS_OF(ADD, 0)), ADD(FLOPS_OF(MUL, 0)), ADD(FLOPS_OF(DIV, 0)),
+			    ADD(FLOPS_OF(FUSED, 0))}},
+	{AMD_ZEN1, 0xff03, {ADD(COUNT(FLOPS_ALL))}},
+	{AMD_ZEN, 0x0f03, {ADD(COUNT(FLOPS_ALL))}},
+	{AMD_ZEN, 0x07cb, {ADD(COUNT(INSNS_FLOAT))}},
 	/* bp_l1_tlb_miss_l2_tlb_hit */
 	{AMD_ZEN, 0x0084, {ADD(COUNT(ITLB2_HITS))}},
 	{0},
@@ -131,6 +159,28 @@ static const struct modeled_code codes[] = {
 
 /* AMD's umasks are sets: the count is the sum of what their bits count. */
 static const struct modeled_code sets[] = {
+	/* Retired SSE/AVX FLOPs of Zen 1: add, multiply, divide, fused; single, double */
+	{AMD_ZEN1, 0x0103, {ADD(FLOPS_OF(ADD, 0))}},
+	{AMD_ZEN1, 0x0203, {ADD(FLOPS_OF(MUL, 0))}},
+	{AMD_ZEN1, 0x0403, {ADD(FLOPS_OF(DIV, 0))}},
+	{AMD_ZEN1, 0x0803, {ADD(FLOPS_OF(FUSED, 0))}},
+	{AMD_ZEN1, 0x1003, {ADD(FLOPS_OF(ADD, 1))}},
+	{AMD_ZEN1, 0x2003, {ADD(FLOPS_OF(MUL, 1))}},
+	{AMD_ZEN1, 0x4003, {ADD(FLOPS_OF(DIV, 1))}},
+	{AMD_ZEN1, 0x8003, {ADD(FLOPS_OF(FUSED, 1))}},
+	/* fp_ret_sse_avx_ops of later ones: both; of bfloat16 */
+	{AMD_ZEN, 0x0103, {FLOPS(ADD)}},
+	{AMD_ZEN, 0x0203, {FLOPS(MUL)}},
+	{AMD_ZEN, 0x0403, {FLOPS(DIV)}},
+	{AMD_ZEN, 0x0803, {FLOPS(FUSED)}},
+	{AMD_ZEN, 0x1003, {ADD(COUNT(FLOPS_BF16))}},
+	{AMD_ZEN, 0x2003, {0}},
+	{AMD_ZEN, 0x4003, {0}},
+	{AMD_ZEN, 0x8003, {0}},
+	/* ex_ret_mmx_fp_instr: x87, MMX, SSE and AVX */
+	{AMD_ZEN, 0x01cb, {ADD(COUNT(INSNS_X87))}},
+	{AMD_ZEN, 0x02cb, {ADD(COUNT(INSNS_MMX))}},
+	{AMD_ZEN, 0x04cb, {ADD(COUNT(INSNS_SSE))}},
 	/* ls_dispatch: loads, stores; what does both is among either */
 	{AMD_ZEN, 0x0129, {ADD(LOADS)}},
 	{AMD_ZEN, 0x0229, {ADD(STORES)}},

@@ -49,17 +49,21 @@ static const struct {
 	const char *pmu; /* caps/pmu_name */
 	u32 model;
 } intel_models[] = {
-	{"nehalem", INTEL_NEHALEM},         {"westmere", INTEL_NEHALEM},
-	{"sandybridge", INTEL_SANDYBRIDGE}, {"ivybridge", INTEL_SANDYBRIDGE},
-	{"haswell", INTEL_SANDYBRIDGE},     {"broadwell", INTEL_SANDYBRIDGE},
-	{"skylake", INTEL_SANDYBRIDGE},     {"icelake", INTEL_ICELAKE},
-	{"sapphire_rapids", INTEL_ICELAKE},
+	{"nehalem", INTEL_NEHALEM},
+	{"westmere", INTEL_NEHALEM},
+	{"sandybridge", INTEL_SANDYBRIDGE},
+	{"ivybridge", INTEL_SANDYBRIDGE},
+	{"haswell", INTEL_SANDYBRIDGE},
+	{"broadwell", INTEL_SANDYBRIDGE | INTEL_FLOATS},
+	{"skylake", INTEL_SANDYBRIDGE | INTEL_FLOATS},
+	{"icelake", INTEL_ICELAKE | INTEL_FLOATS},
+	{"sapphire_rapids", INTEL_ICELAKE | INTEL_FLOATS},
 };
 
 u32 raw_code_model(const struct cpu_pmu_config *config)
 {
 	if (config->vendor == CPU_VENDOR_AMD)
-		return config->is_zen ? AMD_ZEN : AMD;
+		return config->is_zen1 ? AMD_ZEN | AMD_ZEN1 : config->is_zen ? AMD_ZEN : AMD;
 	for (size_t i = 0; config->pmu_name && i < ARRAY_SIZE(intel_models); i++)
 		if (strcmp(intel_models[i].pmu, config->pmu_name) == 0)
 			return intel_models[i].model;

@@ -18,6 +18,9 @@ enum raw_code_model {
 	INTEL_ICELAKE = 8,     /* and later */
 	AMD = 16,
 	AMD_ZEN = 32,
+	/* Beside one of these: */
+	INTEL_FLOATS = 64, /* Broadwell and later: FP_ARITH_INST_RETIRED */
+	AMD_ZEN1 = 128,    /* what is listed for it comes before Zen's */
 
 	INTEL_CORE = INTEL_NEHALEM | INTEL_SANDYBRIDGE | INTEL_ICELAKE,
 	INTEL_ALL = INTEL | INTEL_CORE,
@@ -26,6 +29,7 @@ enum raw_code_model {
 	AMD_ALL = AMD | AMD_ZEN,
 };
 
+/* One of them, and what is beside it. */
 u32 raw_code_model(const struct cpu_pmu_config *config);
 
 /*

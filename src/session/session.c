@@ -168,6 +168,7 @@ static int make_core(struct session *s, char *why, size_t len)
 	/* Raw codes and tables go together. */
 	cpu.vendor = profile.amd ? CPU_VENDOR_AMD : CPU_VENDOR_INTEL;
 	cpu.is_zen = profile.zen;
+	cpu.is_zen1 = profile.zen1;
 	cpu.pmu_name = profile.pmu;
 	if (s->config.paranoid != SESSION_PARANOID_HOST)
 		config.sysctl.paranoid = s->config.paranoid;

@@ -153,5 +153,7 @@ int cpuid_profile_find(const char *name, struct cpuid_profile *p, char *why, siz
 	int err = find(name, p, why, len);
 
 	p->zen = p->amd && family_of(p->signature) >= 0x17;
+	p->zen1 = p->zen && (family_of(p->signature) == 0x18 ||
+			     (family_of(p->signature) == 0x17 && model_of(p->signature) < 0x30));
 	return err;
 }

@@ -22,6 +22,7 @@ struct cpuid_profile {
 	u32 signature;   /* EAX of CPUID leaf 1 */
 	bool amd;        /* the vendor: the machine's, but of CPUID_PROFILE_LEVEL */
 	bool zen;        /* AMD's, with that core or a later one */
+	bool zen1;       /* the first one, or Zen+ */
 	const char *pmu; /* caps/pmu_name; NULL: none. Constant */
 };
 

@@ -3,6 +3,7 @@
  * native single steps say.
  */
 #include "dbt/arch/x86_64/decode.h"
+#include "dbt/arch/x86_64/insn-floats.h"
 #include "model/feed.h"
 #include "unit/dbt/snippets.h"
 #include "unit/dbt/stepper.h"
@@ -67,6 +68,8 @@ static void tell_step(struct model_core *core, u32 parts, const struct native_st
 	}
 	if (parts & MODEL_CYCLES)
 		model_work(core, 1, 0);
+	if (parts & MODEL_FLOATS && insn_floats(&i))
+		model_floats(core, insn_floats(&i), 1);
 }
 
 static void same_counts(const char *name, u32 parts, const struct model_core *got,
@@ -142,7 +145,7 @@ static void check_run(struct guest *g, const struct program *p, const struct nat
 static void check_program(struct guest *g, const struct program *p)
 {
 	static const u32 parts[] = {MODEL_BRANCHES, MODEL_CACHES, MODEL_CACHES | MODEL_TLBS,
-				    MODEL_PARTS};
+				    MODEL_FLOATS, MODEL_PARTS};
 	struct native_step *steps;
 	u64 n;
 

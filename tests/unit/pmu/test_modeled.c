@@ -218,7 +218,19 @@ TEST(raw_codes)
 		{NULL, 0x1000000c2, -ENOENT},
 		{NULL, 0x60, -ENOENT},
 		{NULL, 0x100000076, -ENOENT},
-		{NULL, 0xff03, -ENOENT}, /* operations of floats */
+		/* Of floating-point numbers; what is counted alone samples. */
+		{NULL, 0x0f03, MODEL(FLOPS_ALL)},
+		{NULL, 0x0303, MODEL(FLOPS_OF) + PACE(CPU_MODELED + MODEL_FLOPS_OF + MODEL_MUL)},
+		{NULL, 0x1003, MODEL(FLOPS_BF16)},
+		{NULL, 0x0803, PACE(CPU_MODELED + MODEL_FLOPS_OF + MODEL_FUSED)},
+		{NULL, 0x07cb, MODEL(INSNS_FLOAT)},
+		{NULL, 0x05cb, MODEL(INSNS_X87) + MODEL(INSNS_SSE)},
+		{NULL, 0x08cb, -ENOENT},
+		{"skylake", 0x01c7, PACE(CPU_MODELED + model_float_insns_counter(0, true))},
+		{"skylake", 0x80c7, PACE(CPU_MODELED + model_float_insns_counter(3, false))},
+		{"icelake", 0x03c7, 2 * MODEL(FLOAT_INSNS) + 1},
+		{"skylake", 0x05c7, -ENOENT}, /* a sum without a name */
+		{"haswell", 0x01c7, -ENOENT},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -249,6 +261,24 @@ static void try_event(void *arg, const char *path, const char *text)
 	if (sscanf(text, "event=%x,umask=%x", &event, &umask) < 1 ||
 	    try_config(PERF_TYPE_RAW, umask << 8 | event))
 		TEST_FAIL("%s: %s", path, text);
+}
+
+/* Zen 1 has bits for each type. */
+TEST(operations_of_zen1)
+{
+	config.vendor = CPU_VENDOR_AMD;
+	config.is_zen = config.is_zen1 = true;
+	setup("toy");
+	EXPECT_EQ(count_code(0x0103), PACE(CPU_MODELED + model_flops_counter(MODEL_ADD, false)));
+	EXPECT_EQ(count_code(0x8003), PACE(CPU_MODELED + model_flops_counter(MODEL_FUSED, true)));
+	EXPECT_EQ(count_code(0x0f03),
+		  PACE(CPU_MODELED + model_flops_counter(MODEL_ADD, false)) +
+			  PACE(CPU_MODELED + model_flops_counter(MODEL_MUL, false)) +
+			  PACE(CPU_MODELED + model_flops_counter(MODEL_DIV, false)) +
+			  PACE(CPU_MODELED + model_flops_counter(MODEL_FUSED, false)));
+	EXPECT_EQ(count_code(0xff03), MODEL(FLOPS_ALL));
+	EXPECT_EQ(count_code(0x76), MODEL(CPU_CYCLES));
+	teardown();
 }
 
 /* With a machine the kernel's names are there, each with a code that can be opened. */
@@ -414,7 +444,7 @@ TEST(sampling)
 	wanted = 0;
 	fd = fake_open(f, &attr, 0, -1, -1);
 	EXPECT(fd >= 0);
-	EXPECT_EQ(wanted, MODEL_PARTS | MODEL_EACH);
+	EXPECT_EQ(wanted, MODEL_TIMING | MODEL_EACH);
 	fake_close(f, fd);
 	EXPECT_EQ(wanted, 0);
 	/* What an access was is said as a whole; a sum has no samples. */

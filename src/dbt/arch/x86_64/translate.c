@@ -1,6 +1,7 @@
 /* Turns a plan into code and a block. */
 #include "dbt/arch/x86_64/branch-priv.h"
 #include "dbt/arch/x86_64/insn-cost.h"
+#include "dbt/arch/x86_64/insn-floats.h"
 #include "dbt/arch/x86_64/rewrite-priv.h"
 
 static struct build build; /* too large for the stack; used with the lock */
@@ -216,14 +217,14 @@ static void emit_compare_bytes(struct build *b, u32 stale)
 	emit_unspill(e, REG_RAX);
 }
 
-static u16 insn_cost(const struct plan_insn *i)
+static u32 insn_cost(const struct plan_insn *i)
 {
 	struct insn full = i->d;
 
 	if (full.attr & INSN_BRIEF)
 		CHECK(insn_decode(&full, i->bytes, INSN_MAX) == i->d.len);
 	return path_cost(insn_cost_class(&full), (full.mem_read > 0) + (full.stack_read > 0),
-			 (full.mem_write > 0) + (full.stack_write > 0));
+			 (full.mem_write > 0) + (full.stack_write > 0), insn_floats(&full));
 }
 
 /* For its paths. */
@@ -233,7 +234,7 @@ static u32 describe(struct build *b)
 	bool traced = cache.mask & DBT_MASK_TRACE;
 	struct path_details details = {0};
 	u64 targets[BLOCK_INSNS_MAX];
-	u16 costs[BLOCK_INSNS_MAX];
+	u32 costs[BLOCK_INSNS_MAX];
 	u32 n = 0;
 
 	for (u32 i = 0; i < plan->nr_insns; i++) {
