@@ -38,10 +38,6 @@ enum control_flags {
 	CONTROL_LAUNCH = 1,
 	CONTROL_SECURE_ARGS = 2, /* argv was empty: the kernel made it { "" } */
 	CONTROL_LIMITS = 4,      /* `limits` holds what the process believes */
-	/*
-	 * images_fd is a memfd for the tree, or -1: whoever first starts another process makes it.
-	 */
-	CONTROL_IMAGES_TREE = 8,
 };
 
 #define CONTROL_CPUIDS 32u
@@ -76,9 +72,9 @@ struct rt_control {
 	u32 seccomp_mode;
 	u32 run;         /* of the process, as in struct meter; abi/runs.h */
 	u32 mdwe;        /* PR_MDWE_ bits of the program */
-	s32 images_fd;   /* a folder or memfd of what is translated, or -1 */
+	s32 images_fd;   /* what is translated: a folder, or with keeper_fd a memfd; or -1 */
 	u32 images_root; /* the process that the tree began with; 0: this one */
-	u32 reserved;
+	s32 keeper_fd;   /* the socket of tree-images.h, or -1 */
 	u64 images_seed; /* where all of the tree has its files; 0: it is to be drawn */
 	u64 affinity;    /* of a deterministic run with --cpus: where the process may run */
 	u64 random_key;  /* of a deterministic run: what its random numbers are made from */

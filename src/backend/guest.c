@@ -64,7 +64,7 @@ static bool is_plain_text(const char *path)
 
 /* What the child passes on; the descriptors lose CLOEXEC there. */
 struct guest_launch {
-	int fds[5]; /* runtime, control, segment, bootstrap, images; borrowed but for the second */
+	int fds[6]; /* as below; borrowed but for FD_CONTROL */
 	int inside; /* the session's end of the fourth, or -1; borrowed */
 	bool fixed_addresses;
 	char **argv; /* of the runtime; owned, as are the two strings in it that are not borrowed */
@@ -72,7 +72,7 @@ struct guest_launch {
 	char path[CONTROL_PATH];
 };
 
-enum { FD_RUNTIME, FD_CONTROL, FD_SEGMENT, FD_BOOTSTRAP, FD_IMAGES };
+enum { FD_RUNTIME, FD_CONTROL, FD_SEGMENT, FD_BOOTSTRAP, FD_IMAGES, FD_KEEPER };
 
 /*
  * Out of it the runtime reads what it is told. Where our limit for files (RLIMIT_FSIZE), which
@@ -141,11 +141,9 @@ static int prepare(struct guest_launch *l, const struct guest_segment *segment,
 	c->segment_fd = l->fds[FD_SEGMENT];
 	c->rt_fd = l->fds[FD_RUNTIME];
 	c->exe_fd = c->interp_fd = -1;
-	c->images_fd = -1;
-	if (images->fd >= 0)
-		l->fds[FD_IMAGES] = c->images_fd = images->fd;
+	c->images_fd = l->fds[FD_IMAGES] = images->fd;
+	c->keeper_fd = l->fds[FD_KEEPER] = images->keeper;
 	c->images_seed = images->seed;
-	c->flags |= images->tree ? CONTROL_IMAGES_TREE : 0;
 	c->session_fd = l->fds[FD_BOOTSTRAP];
 	c->meter = ~0u;
 	c->run = segment->number;
@@ -169,7 +167,7 @@ int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *seg
 	l->fds[FD_CONTROL] = -1;
 	l->fds[FD_SEGMENT] = segment->fd;
 	l->fds[FD_BOOTSTRAP] = bootstrap;
-	l->fds[FD_IMAGES] = -1;
+	l->fds[FD_IMAGES] = l->fds[FD_KEEPER] = -1;
 	l->inside = inside;
 	l->fixed_addresses = segment->config.flags & SEGMENT_DETERMINISTIC;
 	err = -look_up(argv[0], l->path, sizeof(l->path));

@@ -16,9 +16,9 @@ struct guest_launch;
 
 /* Where translations are kept, and what addresses are drawn from; translations.h. */
 struct guest_images {
-	int fd; /* of the user's folder, or -1; borrowed */
+	int fd;     /* of the user's folder, or of a run's memory with @keeper; or -1; borrowed */
+	int keeper; /* where a run's programs send more, image-keeper.h; or -1; borrowed */
 	u64 seed;
-	bool tree; /* in memory that the tree makes when it needs it */
 };
 
 /*

@@ -1,5 +1,6 @@
 #include "backend/virtual.h"
 
+#include "backend/image-keeper.h"
 #include "backend/translations.h"
 
 #include <errno.h>
@@ -71,7 +72,8 @@ int ap__virtual_new(struct virtual_pmu **out, const struct virtual_opts *opts)
 	/* A level has a model of its own, which the events' codes follow. */
 	if (v->opts.cpu != METER_CPU_HOST)
 		strcpy(v->opts.session.cpuid_profile, CPUID_PROFILE_LEVEL);
-	v->images.fd = v->segment.fd = v->runtime = v->bootstrap = v->bootstrap_inside = -1;
+	v->images.fd = v->images.keeper = v->segment.fd = v->runtime = v->bootstrap =
+		v->bootstrap_inside = -1;
 	*out = v;
 	return 0;
 }
@@ -97,6 +99,7 @@ void ap__virtual_free(struct virtual_pmu *v)
 	ap__remote_close(v->remote);
 	ap__segment_close(&v->segment);
 	close_fd(&v->images.fd);
+	close_fd(&v->images.keeper);
 	close_fd(&v->runtime);
 	close_fd(&v->bootstrap);
 	close_fd(&v->bootstrap_inside);
@@ -235,7 +238,10 @@ static int need_images(struct virtual_pmu *v, char *why, size_t len)
 {
 	switch (v->opts.translations) {
 	case TRANSLATIONS_OFF: return 0;
-	case TRANSLATIONS_TREE: v->images.tree = true; return 0;
+	case TRANSLATIONS_TREE:
+		/* Where there can be none programs run as well, but slower. */
+		(void)!ap__image_keeper_start(&v->images.fd, &v->images.keeper);
+		return 0;
 	case TRANSLATIONS_USER: break;
 	}
 	v->images.fd = ap__translations_open(&v->images.seed, why, len);

@@ -295,9 +295,12 @@ struct dbt_cache {
 	u32 pool_target_code, resume_target_code; /* where a target was loaded */
 	u32 exact_code;                           /* out of exact code, rcx being spilled */
 
-	/* What is above goes into an image and comes from one; what follows is the process's. */
+	/*
+	 * What is above, whole words, goes into an image and comes from one; what follows is the
+	 * process's.
+	 */
 	struct {
-	} process;
+	} process __attribute__((aligned(8)));
 
 	struct lock lock;
 	/* code-memory.c: where the code is written, constant, and not mapped while `frozen`. */

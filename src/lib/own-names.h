@@ -14,6 +14,7 @@
 #define bootstrap_pair        ap__bootstrap_pair
 #define cpuid_profile_find    ap__cpuid_profile_find
 #define fd_message_send       ap__fd_message_send
+#define helper_start          ap__helper_start
 #define receive_fd            ap__receive_fd
 #define send_fd               ap__send_fd
 #define sealed_memory_is      ap__sealed_memory_is

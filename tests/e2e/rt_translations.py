@@ -3,6 +3,7 @@
 runs (=user), and whatever becomes of the folder, programs do what they do and count what they
 execute."""
 import json
+import mmap
 import os
 import re
 import shutil
@@ -311,8 +312,8 @@ def test_a_tree_has_places_of_its_own():
         assert not set(runs[0][0]) & set(runs[1][0])
 
 
-def tree_images(pid):
-    """Sizes of what the run of process pid keeps in memory; 0: asked for, and not there yet."""
+def tree_memory(pid):
+    """Descriptors, as paths, of what the run of process pid keeps in memory."""
     pids = [pid]
     for p in pids:
         for task in os.listdir(f"/proc/{p}/task"):
@@ -321,11 +322,43 @@ def tree_images(pid):
         for fd in os.listdir(f"/proc/{p}/fd"):
             fd = f"/proc/{p}/fd/{fd}"
             if os.readlink(fd).startswith("/memfd:anyperf-translations"):
-                with open(fd, "rb") as f:
-                    words = struct.unpack("512Q", f.read(4096))
-                return {name: (place & 0xffffffff) * 4096
-                        for name, place in zip(words[2::2], words[3::2]) if name}
+                yield fd
+
+
+def tree_images(pid):
+    """Sizes of what the run of process pid keeps in memory; 0: asked for, and not there yet."""
+    for path in tree_memory(pid):
+        with open(path, "rb") as f:
+            words = struct.unpack("512Q", f.read(4096))
+        return {name: (place & 0xffffffff) * 4096
+                for name, place in zip(words[2::2], words[3::2]) if name}
     return {}
+
+
+def test_a_tree_is_not_written_to():
+    """By nobody who has it open, root or not; what others execute is what was kept."""
+    with subprocess.Popen([ANYPERF, "run", "--translations=tree", "--", "sh", "-c",
+                           'while read go; do ls / | wc -l; done'],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV) as p:
+        said = set()
+        for _ in range(3):
+            p.stdin.write("go\n")
+            p.stdin.flush()
+            said.add(p.stdout.readline())
+            paths = list(tree_memory(p.pid))
+            assert paths
+            for path in paths:
+                with open(path, "r+b", buffering=0) as f:
+                    for attempt in (lambda f=f: os.pwrite(f.fileno(), b"x" * 4096, 4096),
+                                    lambda f=f: os.ftruncate(f.fileno(), 4096),
+                                    lambda f=f: mmap.mmap(f.fileno(), 4096)):
+                        try:
+                            attempt()
+                        except PermissionError:
+                            continue
+                        raise AssertionError(path)
+        p.stdin.close()
+    assert p.returncode == 0 and len(said) == 1, (p.returncode, said)
 
 
 def test_a_tree_keeps_a_large_program_when_it_runs_again():

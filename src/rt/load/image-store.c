@@ -1,5 +1,6 @@
 #include "rt/load/image-store.h"
 
+#include "abi/tree-images.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/syscall/fd.h"
@@ -8,58 +9,38 @@
 
 #include <linux/fcntl.h>
 #include <linux/memfd.h>
+#include <linux/poll.h>
+#include <linux/socket.h>
 #include <linux/stat.h>
 
-#define TREE_MOST (256ull << 20) /* of memory that a tree's images take */
-#define SLOTS     255u
+#define CMSG_HEAD 16u /* of a control message, before its descriptors */
 
-/* The first page of the memfd. Another process may write anything into it at any time. */
-struct tree_head {
-	u64 end; /* of what is taken; 0: nothing yet */
-	u64 reserved;
-	struct {
-		u64 name;  /* 0: free */
-		u64 place; /* first page, << 32, and number of pages; 0: not written yet */
-	} slot[SLOTS];
-};
+#define KEEPER_MS 250 /* who keeps images is waited for so long */
 
-_Static_assert(sizeof(struct tree_head) <= PAGE_SIZE, "the head of a tree's images is a page");
-
-static struct {
-	bool tree;
-} store;
-
-void store_begin(int fd, bool tree)
+void store_begin(int fd, int keeper)
 {
-	store.tree = tree;
-	if (fd >= 0)
-		fd_adopt(FD_IMAGES, fd);
-}
-
-void store_need(void)
-{
-	long fd;
-
-	if (!store.tree || fd_get(FD_IMAGES) >= 0)
-		return;
-	fd = fd_memfd("anyperf-translations", MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return;
-	/* It may be mapped, so it never becomes smaller. */
-	if (sys_fcntl((int)fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL))
-		sys_close((int)fd);
-	else
-		fd_adopt(FD_IMAGES, (int)fd);
+	fd_adopt(FD_IMAGES, fd);
+	if (keeper >= 0)
+		fd_adopt(FD_KEEPER, keeper);
 }
 
 void store_end(void)
 {
 	fd_drop(FD_IMAGES);
+	fd_drop(FD_KEEPER);
+}
+
+void store_close_on_exec(void)
+{
+	if (fd_get(FD_IMAGES) >= 0)
+		sys_fcntl(fd_get(FD_IMAGES), F_SETFD, FD_CLOEXEC);
+	if (fd_get(FD_KEEPER) >= 0)
+		sys_fcntl(fd_get(FD_KEEPER), F_SETFD, FD_CLOEXEC);
 }
 
 bool store_is_tree(void)
 {
-	return store.tree;
+	return fd_get(FD_KEEPER) >= 0;
 }
 
 #define SECOND     1000000000ull
@@ -82,7 +63,7 @@ void store_prove(const struct stored_image *image)
 {
 	struct __kernel_timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
 
-	if (store.tree || raw_call2(__NR_clock_gettime, CLOCK_REALTIME, (long)&times[1]))
+	if (store_is_tree() || raw_call2(__NR_clock_gettime, CLOCK_REALTIME, (long)&times[1]))
 		return;
 	times[1].tv_nsec = proof_of(image, times[1].tv_sec);
 	raw_call4(__NR_utimensat, image->fd, 0, (long)times, 0);
@@ -132,31 +113,22 @@ static bool file_open(u64 name, struct stored_image *image)
 	return false;
 }
 
-/* Where @name is, or has its place if there is none. */
-static u32 slot_of(const struct tree_head *head, u64 name)
+static bool tree_read(struct tree_images *head)
 {
-	u32 at = (u32)(name % SLOTS);
-
-	for (u32 i = 0; i < SLOTS; i++, at = at + 1 == SLOTS ? 0 : at + 1) {
-		u64 there = __atomic_load_n(&head->slot[at].name, __ATOMIC_RELAXED);
-
-		if (there == name || !there)
-			return at;
-	}
-	return SLOTS;
+	return raw_call4(__NR_pread64, fd_get(FD_IMAGES), (long)head, sizeof(*head), 0) ==
+	       sizeof(*head);
 }
 
 static bool tree_open(u64 name, struct stored_image *image)
 {
-	struct tree_head head;
+	struct tree_images head;
 	u64 place = 0;
 	u32 at;
 
-	if (raw_call4(__NR_pread64, fd_get(FD_IMAGES), (long)&head, sizeof(head), 0) !=
-	    sizeof(head))
+	if (!tree_read(&head))
 		return false;
-	at = slot_of(&head, name);
-	if (at < SLOTS && head.slot[at].name == name)
+	at = tree_images_slot(&head, name);
+	if (at < TREE_IMAGES_SLOTS && head.slot[at].name == name)
 		place = head.slot[at].place;
 	image->fd = fd_get(FD_IMAGES);
 	image->at = (place >> 32) * PAGE_SIZE;
@@ -169,7 +141,7 @@ bool store_open(u64 name, struct stored_image *image)
 	*image = (struct stored_image){.name = name};
 	if (fd_get(FD_IMAGES) < 0)
 		return false;
-	return store.tree ? tree_open(name, image) : file_open(name, image);
+	return store_is_tree() ? tree_open(name, image) : file_open(name, image);
 }
 
 /* A write beyond it would be a signal. */
@@ -194,75 +166,56 @@ static bool file_make(u64 bytes, struct stored_image *image)
 	return image->fd >= 0;
 }
 
-static struct tree_head *head_map(void)
-{
-	struct statx st;
-
-	/* Two may make the file larger at once: to a page, which nobody makes smaller. */
-	if (sys_statx(fd_get(FD_IMAGES), "", AT_EMPTY_PATH, STATX_SIZE, &st) ||
-	    (st.stx_size < PAGE_SIZE && raw_call2(__NR_ftruncate, fd_get(FD_IMAGES), PAGE_SIZE)))
-		return NULL;
-	return region_map_file(PAGE_SIZE, fd_get(FD_IMAGES), 0);
-}
-
 static bool tree_make(u64 bytes, struct stored_image *image)
 {
-	struct tree_head *head;
-	u64 end;
-
-	if (!may_write(TREE_MOST))
+	if (!may_write(bytes))
 		return false;
-	head = head_map();
-	if (!head)
-		return false;
-	bytes = ALIGN_UP(bytes, PAGE_SIZE);
-	end = __atomic_fetch_add(&head->end, bytes, __ATOMIC_RELAXED);
-	if (end > TREE_MOST || end + bytes + PAGE_SIZE > TREE_MOST)
-		__atomic_fetch_sub(&head->end, bytes, __ATOMIC_RELAXED);
-	else
-		image->at = end + PAGE_SIZE;
-	region_unmap_file(head, PAGE_SIZE);
-	image->fd = fd_get(FD_IMAGES);
-	image->size = bytes;
-	return image->at;
+	image->fd = (int)fd_memfd("anyperf-translated", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return image->fd >= 0;
 }
 
 bool store_make(u64 name, u64 bytes, struct stored_image *image)
 {
 	*image = (struct stored_image){.name = name, .size = bytes};
-	return fd_get(FD_IMAGES) >= 0 && bytes < TREE_MOST &&
-	       (store.tree ? tree_make(bytes, image) : file_make(bytes, image));
+	return fd_get(FD_IMAGES) >= 0 && bytes < TREE_IMAGES_MOST &&
+	       (store_is_tree() ? tree_make(bytes, image) : file_make(bytes, image));
 }
 
-/* The slot of @name, which is taken for it; SLOTS: there is none left. */
-static u32 slot_take(struct tree_head *head, u64 name, bool *was_there)
+/* False: there is nobody, or he has too much to do. */
+static bool tell_keeper(u32 what, u64 name, const int *fds, u32 n)
 {
-	u64 none;
-	u32 at;
+	struct tree_image_message message = {.what = what, .name = name};
+	struct {
+		struct cmsghdr head;
+		s32 fds[2];
+	} control = {{CMSG_HEAD + n * sizeof(*fds), SOL_SOCKET, SCM_RIGHTS}, {0}};
+	struct iovec iov = {&message, sizeof(message)};
+	struct user_msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	do {
-		none = 0;
-		at = slot_of(head, name);
-	} while (at < SLOTS &&
-		 !__atomic_compare_exchange_n(&head->slot[at].name, &none, name, false,
-					      __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
-		 none != name);
-	*was_there = none == name;
-	return at;
+	for (u32 i = 0; i < n; i++)
+		control.fds[i] = fds[i];
+	if (n) {
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_HEAD + n * sizeof(*fds);
+	}
+	return raw_call3(__NR_sendmsg, fd_get(FD_KEEPER), (long)&m, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	       sizeof(message);
 }
 
 bool store_asked(u64 name)
 {
-	struct tree_head *head;
-	bool was_there;
+	struct tree_images head;
+	u32 at;
 
-	if (!store.tree)
+	if (!store_is_tree())
 		return true;
-	if (fd_get(FD_IMAGES) < 0 || !may_write(TREE_MOST) || !(head = head_map()))
+	if (!tree_read(&head))
 		return false;
-	slot_take(head, name, &was_there);
-	region_unmap_file(head, PAGE_SIZE);
-	return was_there;
+	at = tree_images_slot(&head, name);
+	if (at < TREE_IMAGES_SLOTS && head.slot[at].name == name)
+		return true;
+	(void)tell_keeper(TREE_IMAGE_ASK, name, NULL, 0);
+	return false;
 }
 
 static void file_publish(const struct stored_image *image, bool whole)
@@ -277,28 +230,43 @@ static void file_publish(const struct stored_image *image, bool whole)
 	sys_close(image->fd);
 }
 
+/* Until the keeper has decided, so that what starts next finds it; but he may have been stopped. */
+static void await_keeper(int fd)
+{
+	struct pollfd p = {.fd = fd};
+	struct __kernel_timespec most = {.tv_nsec = KEEPER_MS * 1000000l};
+
+	raw_call5(__NR_ppoll, (long)&p, 1, (long)&most, 0, 0);
+}
+
 static void tree_publish(const struct stored_image *image)
 {
-	u64 place = image->at / PAGE_SIZE << 32 | image->size / PAGE_SIZE;
-	struct tree_head *head = head_map();
-	bool was_there;
-	u32 at;
+	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	int fds[2] = {image->fd, -1};
+	s32 ends[2];
+	bool waits = !raw_call2(__NR_pipe2, (long)ends, O_CLOEXEC), told;
 
-	if (!head)
+	if (waits)
+		fds[1] = ends[1];
+	told = !sys_fcntl(image->fd, F_ADD_SEALS, seals) &&
+	       tell_keeper(TREE_IMAGE_KEEP, image->name, fds, waits ? 2 : 1);
+	if (!waits)
 		return;
-	at = slot_take(head, image->name, &was_there);
-	/* What was written before is in the file for whoever reads this. */
-	if (at < SLOTS)
-		__atomic_store_n(&head->slot[at].place, place, __ATOMIC_RELEASE);
-	region_unmap_file(head, PAGE_SIZE);
+	sys_close(ends[1]);
+	if (told)
+		await_keeper(ends[0]);
+	sys_close(ends[0]);
 }
 
 void store_publish(struct stored_image *image, bool whole)
 {
-	if (!store.tree)
+	if (!store_is_tree()) {
 		file_publish(image, whole);
-	else if (whole)
+		return;
+	}
+	if (whole)
 		tree_publish(image);
+	sys_close(image->fd);
 }
 
 void store_close(struct stored_image *image)

@@ -1,9 +1,8 @@
 /*
  * PURPOSE: where images are kept (rt/load/images.h): in a folder of the user's, a file each, or in
- * a memfd that the tree of processes has in common. Of several who write an image of one name at
- * once one wins, and who reads has a whole one.
- *
- * The memfd begins with a page of names and places. What an image has once taken stays taken.
+ * a memfd that the programs of one run have in common, and that who has started the run writes to
+ * (abi/tree-images.h). Of several who write an image of one name at once one wins, and who reads
+ * has a whole one.
  *
  * Locking: the caller is the only thread that asks.
  */
@@ -12,7 +11,7 @@
 
 #include "sys/kernel.h"
 
-/* An image that is read or written, from @at on in @fd. */
+/* An image that is read or written, from @at on in @fd; one that is made begins at 0. */
 struct stored_image {
 	int fd;
 	u64 at;
@@ -21,15 +20,12 @@ struct stored_image {
 	bool proven; /* its sum was right, and nobody has written to it since */
 };
 
-/*
- * @fd is taken: a directory, or with @tree a memfd, of which nothing but that it may be written to
- * is known. -1: of a tree that has none yet.
- */
-void store_begin(int fd, bool tree);
-/* Makes the tree's memfd if there is none. */
-void store_need(void);
+/* Both are taken. @fd: a directory; or, with @keeper, the run's memory. */
+void store_begin(int fd, int keeper);
 /* It is no longer this process's. */
 void store_end(void);
+/* Nor that of the program that the process becomes. */
+void store_close_on_exec(void);
 bool store_is_tree(void);
 
 /* False: there is none. */
@@ -43,7 +39,10 @@ bool store_asked(u64 name);
 bool store_make(u64 name, u64 bytes, struct stored_image *image);
 /* The sum of one that is read is right. */
 void store_prove(const struct stored_image *image);
-/* Of a made one: what is written is what others find from now on; @whole false: nothing of it. */
+/*
+ * Of a made one: what is written, up to where it is now, is what others find from now on; @whole
+ * false: nothing of it.
+ */
 void store_publish(struct stored_image *image, bool whole);
 void store_close(struct stored_image *image);
 

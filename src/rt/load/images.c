@@ -1,6 +1,7 @@
 #include "rt/load/images.h"
 
 #include "abi/control.h"
+#include "base/image-sum.h"
 #include "rt/load/image-store.h"
 #include "rt/mm/region.h"
 #include "rt/syscall/fd.h"
@@ -93,20 +94,19 @@ void images_init(const struct rt_control *control, bool wanted)
 {
 	struct image_file rt;
 
-	bool tree = control->flags & CONTROL_IMAGES_TREE;
-
-	if (control->images_fd < 0 && !tree)
+	if (control->images_fd < 0)
 		return;
 	images.seed = control->images_seed;
 	if (!images.seed && raw_call3(__NR_getrandom, (long)&images.seed, sizeof(images.seed),
 				      GRND_NONBLOCK) != sizeof(images.seed))
 		wanted = false;
 	if (!wanted) {
-		if (control->images_fd >= 0)
-			sys_close(control->images_fd);
+		sys_close(control->images_fd);
+		if (control->keeper_fd >= 0)
+			sys_close(control->keeper_fd);
 		return;
 	}
-	store_begin(control->images_fd, tree);
+	store_begin(control->images_fd, control->keeper_fd);
 	images.on = true;
 	images.root = control->images_root ? control->images_root : (u32)sys_getpid();
 	images.have = region_map(sizeof(*images.have));
@@ -118,28 +118,16 @@ void images_init(const struct rt_control *control, bool wanted)
 	images.version = file_hash(&rt);
 }
 
-void images_share(struct thread *t)
-{
-	/* A vfork's child has descriptors of its own, but our memory. */
-	if (!images.on || t->proc->confined || fd_get(FD_IMAGES) >= 0 || !process_is_alone(t))
-		return;
-	mm_lock(t);
-	store_need();
-	mm_unlock(t);
-}
-
 void images_exec(struct thread *t, struct rt_control *control)
 {
-	int fd = fd_get(FD_IMAGES);
+	bool shares = images.on && !t->proc->confined;
 
-	control->images_fd = -1;
-	if (fd >= 0 && t->proc->confined)
-		sys_fcntl(fd, F_SETFD, FD_CLOEXEC);
-	if (!images.on || t->proc->confined)
+	control->images_fd = shares ? fd_get(FD_IMAGES) : -1;
+	control->keeper_fd = shares ? fd_get(FD_KEEPER) : -1;
+	if (t->proc->confined)
+		store_close_on_exec();
+	if (!shares)
 		return;
-	images_share(t);
-	control->images_fd = fd_get(FD_IMAGES);
-	control->flags |= store_is_tree() ? CONTROL_IMAGES_TREE : 0;
 	control->images_seed = images.seed;
 	control->images_root = images.root;
 }
@@ -243,30 +231,17 @@ u64 images_place(int fd, u64 size, bool program)
 /* An image while it is read or written, and the sum of what has gone through. */
 struct stream {
 	struct stored_image image;
-	u64 sum;
-	bool summed; /* a tree's does not outlive the machine's memory, or it was before */
+	struct image_sum sum;
+	bool summed; /* else it is not compared with what was */
 };
 
-/* Four words at once: each waits for its last multiplication only. */
-static void add_words(u64 sum[4], const u64 words[4])
+/* @len bytes at @p, NULL: zeros, whole words. */
+static void went(struct stream *s, const void *p, u64 len)
 {
-	for (u32 j = 0; j < 4; j++) {
-		sum[j] = (sum[j] ^ words[j]) * 0x9e3779b97f4a7c15ull;
-		sum[j] ^= sum[j] >> 29;
-	}
-}
-
-static void add_up(struct stream *s, const void *p, u64 len)
-{
-	u64 sum[4] = {s->sum, 1, 2, 3}, last[4] = {0}, whole = ALIGN_DOWN(len, sizeof(last));
-
-	if (!s->summed)
-		return;
-	for (u64 i = 0; i < whole; i += sizeof(last))
-		add_words(sum, (const u64 *)((const u8 *)p + i));
-	memcpy(last, (const u8 *)p + whole, len - whole);
-	add_words(sum, last);
-	s->sum = mix(mix(sum[0], sum[1]), mix(sum[2], mix(sum[3], len)));
+	s->image.at += len;
+	s->image.size -= len;
+	if (s->summed)
+		image_sum_add(&s->sum, p, len / sizeof(u64));
 }
 
 /* Goes on at the next page. */
@@ -276,16 +251,8 @@ static bool align(struct stream *s)
 
 	if (rest > s->image.size)
 		return false;
-	s->image.at += rest;
-	s->image.size -= rest;
+	went(s, NULL, rest);
 	return true;
-}
-
-static void went(struct stream *s, const void *p, u64 len)
-{
-	s->image.at += len;
-	s->image.size -= len;
-	add_up(s, p, len);
 }
 
 static bool read_image(void *ctx, void *to, u64 len)
@@ -329,7 +296,7 @@ static bool map_image(void *ctx, void *at, u64 len, int prot)
 static bool read_end(void *ctx)
 {
 	struct stream *s = ctx;
-	u64 sum = s->sum, is = 0;
+	u64 sum = image_sum_of(&s->sum), is = 0;
 
 	return read_image(s, &is, sizeof(is)) && (!s->summed || sum == is);
 }
@@ -466,7 +433,7 @@ static bool save(struct thread *t, struct stream *s)
 		at[i] = images.had->range[i].at;
 	ok = write_image(s, images.had, sizeof(*images.had));
 	ok &= dbt_image_save(&t->dbt, images.version, at, images.had->n, &to);
-	sum = s->sum;
+	sum = image_sum_of(&s->sum);
 	return ok && write_image(s, &sum, sizeof(sum));
 }
 
@@ -522,8 +489,9 @@ static void scratch_drop(void)
 bool images_save(struct thread *t)
 {
 	u64 used = dbt_image_used(), name;
-	struct stream s = {.summed = !store_is_tree()};
+	struct stream s = {.summed = true};
 	struct stored_image to;
+	bool ok;
 
 	/* When the first process ends, the others mostly have. */
 	if (!images.on || !images.own || t->proc->confined || used > USED_MAX ||
@@ -541,7 +509,8 @@ bool images_save(struct thread *t)
 	}
 	mm_lock(t);
 	s.image = to;
-	store_publish(&to, save(t, &s));
+	ok = save(t, &s);
+	store_publish(&s.image, ok);
 	images.any = false;
 	return true;
 }

@@ -24,8 +24,6 @@ struct image_file {
 
 /* Before all else that asks here. Unless @control tells where, nothing is shared. */
 void images_init(const struct rt_control *control, bool wanted);
-/* There is soon another process, or program: a tree gets a place for images, if it has none yet. */
-void images_share(struct thread *t);
 /* What the next program of the process of @t is told. */
 void images_exec(struct thread *t, struct rt_control *control);
 bool images_shared(void);

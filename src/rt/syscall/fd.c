@@ -15,7 +15,7 @@
 #include <linux/mman.h>
 #include <linux/resource.h>
 
-static int own[FD_OWN] = {-1, -1, -1, -1, -1, -1, -1};
+static int own[FD_OWN] = {-1, -1, -1, -1, -1, -1, -1, -1};
 
 /* Ends with the program. */
 static bool is_for_this_program(u32 which)

@@ -15,7 +15,8 @@
 enum fd_own {
 	FD_RT,      /* anyperf-rt, O_PATH */
 	FD_SEGMENT, /* the counter segment */
-	FD_IMAGES,  /* a directory, rt/load/images.h, or -1 */
+	FD_IMAGES,  /* what is translated, rt/load/image-store.h, or -1 */
+	FD_KEEPER,  /* and where more of it goes, abi/tree-images.h, or -1 */
 	FD_SESSION, /* the session's bootstrap socket, abi/wire.h */
 	FD_WIRE,    /* this process's own socket to the session; ends with execve */
 	FD_EXE,     /* the program, or -1; ends with execve */

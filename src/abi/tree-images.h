@@ -1,0 +1,57 @@
+/*
+ * PURPOSE: how the programs of a run share what they have translated (rt/load/images.h) with the
+ * help of who has started the run, the *keeper* (backend/image-keeper.h). Shapes only.
+ *
+ * Every runtime of the run inherits two descriptors. The first is a memfd, whose size stays: its
+ * first page is a struct tree_images, which says where the images are that follow it. The keeper
+ * alone can write to it, as its seals tell (F_SEAL_FUTURE_WRITE). The second is a socket of the
+ * type SEQPACKET. A runtime that has an image for others sends a struct tree_image_message with a
+ * memfd, sealed against all change, that is the image and ends with its sum (base/image-sum.h), and
+ * with the writing end of a pipe, which the keeper closes when it has made up its mind.
+ */
+#ifndef ABI_TREE_IMAGES_H
+#define ABI_TREE_IMAGES_H
+
+#include "base/types.h"
+
+#define TREE_IMAGES_MOST  (256ull << 20) /* of memory that a run's images take */
+#define TREE_IMAGES_PAGE  4096u
+#define TREE_IMAGES_SIZE  (TREE_IMAGES_PAGE + TREE_IMAGES_MOST)
+#define TREE_IMAGES_SLOTS 255u
+
+struct tree_images {
+	u64 taken; /* bytes of images */
+	u64 reserved;
+	struct {
+		u64 name;  /* 0: free */
+		u64 place; /* first page, << 32, and number of pages; 0: there is no image yet */
+	} slot[TREE_IMAGES_SLOTS];
+};
+
+_Static_assert(sizeof(struct tree_images) == TREE_IMAGES_PAGE, "the head is a page");
+
+enum tree_image_what {
+	TREE_IMAGE_KEEP = 0x504b4d49, /* the image @name is sent */
+	TREE_IMAGE_ASK = 0x534b4d49,  /* it is to have a slot: somebody has looked for it */
+};
+
+struct tree_image_message {
+	u32 what; /* enum tree_image_what */
+	u32 reserved;
+	u64 name; /* not 0 */
+};
+
+/* Where @name is, or has its place if there is none; TREE_IMAGES_SLOTS: there is no room. */
+static inline u32 tree_images_slot(const struct tree_images *head, u64 name)
+{
+	u32 at = (u32)(name % TREE_IMAGES_SLOTS);
+
+	for (u32 i = 0; i < TREE_IMAGES_SLOTS; i++) {
+		if (head->slot[at].name == name || !head->slot[at].name)
+			return at;
+		at = at + 1 == TREE_IMAGES_SLOTS ? 0 : at + 1;
+	}
+	return TREE_IMAGES_SLOTS;
+}
+
+#endif

@@ -1,0 +1,230 @@
+#include "backend/image-keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/tree-images.h"
+#include "base/image-sum.h"
+#include "session/helper-thread.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+#define FDS_MOST 253 /* the kernel's: in one message */
+
+/* Memory that nobody can change any more. */
+#define SEALED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+struct keeper {
+	int sock;
+	struct tree_images *head; /* with the images behind it */
+	uid_t user;
+	gid_t group;
+};
+
+struct letter {
+	struct tree_image_message message;
+	int fds[FDS_MOST];
+	u32 nr_fds;
+	bool trusted;
+};
+
+static void take_control(const struct keeper *k, struct msghdr *msg, struct letter *l)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_CREDENTIALS) {
+			struct ucred cred;
+
+			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+			l->trusted = cred.uid == k->user && cred.gid == k->group;
+		} else if (c->cmsg_type == SCM_RIGHTS) {
+			l->nr_fds = (u32)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+			memcpy(l->fds, CMSG_DATA(c), l->nr_fds * sizeof(int));
+		}
+	}
+}
+
+/* False: nobody will ever write again. */
+static bool receive(const struct keeper *k, struct letter *l)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(FDS_MOST * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {&l->message, sizeof(l->message)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n;
+
+	memset(l, 0, sizeof(*l));
+	do
+		n = recvmsg(k->sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ENOMEM || errno == ENOBUFS;
+	take_control(k, &msg, l);
+	/* An empty message has a sender, the end of the stream has none. */
+	if (!n && !msg.msg_controllen)
+		return false;
+	if (n != sizeof(l->message) || msg.msg_flags & MSG_TRUNC || !l->message.name)
+		l->trusted = false;
+	return true;
+}
+
+/* Its slot, which is taken for it; TREE_IMAGES_SLOTS: there is none left. */
+static u32 slot_for(struct keeper *k, u64 name)
+{
+	u32 at = tree_images_slot(k->head, name);
+
+	if (at < TREE_IMAGES_SLOTS)
+		__atomic_store_n(&k->head->slot[at].name, name, __ATOMIC_RELAXED);
+	return at;
+}
+
+static bool copy(int fd, u8 *to, u64 size)
+{
+	u64 done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(fd, to + done, size - done, (off_t)done);
+
+		if (n <= 0)
+			return false;
+		done += (u64)n;
+	}
+	return true;
+}
+
+/* What others can see of it is what its sender had, or nothing. */
+static bool is_whole(const u8 *image, u64 size)
+{
+	const u64 *words = (const u64 *)image;
+	struct image_sum sum = {0};
+	u64 n = size / sizeof(u64);
+
+	image_sum_add(&sum, words, n - 1);
+	return words[n - 1] == image_sum_of(&sum);
+}
+
+static void keep(struct keeper *k, u64 name, int fd)
+{
+	u64 at = TREE_IMAGES_PAGE + k->head->taken, size, pages;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+	u32 slot;
+
+	/* Seals are asked for first: what has none could keep who reads it waiting. */
+	if (seals < 0 || (seals & SEALED) != SEALED || fstat(fd, &st))
+		return;
+	size = (u64)st.st_size;
+	pages = (size + TREE_IMAGES_PAGE - 1) / TREE_IMAGES_PAGE;
+	if (!size || size % sizeof(u64) || pages * TREE_IMAGES_PAGE > TREE_IMAGES_SIZE - at)
+		return;
+	if (!copy(fd, (u8 *)k->head + at, size) || !is_whole((u8 *)k->head + at, size))
+		return;
+	slot = slot_for(k, name);
+	if (slot == TREE_IMAGES_SLOTS)
+		return;
+	k->head->taken += pages * TREE_IMAGES_PAGE;
+	/* What was written before is there for whoever reads this. */
+	__atomic_store_n(&k->head->slot[slot].place, at / TREE_IMAGES_PAGE << 32 | pages,
+			 __ATOMIC_RELEASE);
+}
+
+static void *work(void *arg)
+{
+	struct keeper *k = arg;
+	struct letter l;
+
+	while (receive(k, &l)) {
+		if (l.trusted && l.message.what == TREE_IMAGE_KEEP && l.nr_fds)
+			keep(k, l.message.name, l.fds[0]);
+		if (l.trusted && l.message.what == TREE_IMAGE_ASK)
+			(void)slot_for(k, l.message.name);
+		for (u32 i = 0; i < l.nr_fds; i++)
+			close(l.fds[i]);
+	}
+	munmap(k->head, TREE_IMAGES_SIZE);
+	close(k->sock);
+	free(k);
+	return NULL;
+}
+
+/* The memory, mapped so that it can be written to, which nobody can ask for after that. -errno. */
+static int make_images(struct keeper *k)
+{
+	int fd = memfd_create("anyperf-translations", MFD_CLOEXEC | MFD_ALLOW_SEALING), err = 0;
+	void *map = MAP_FAILED;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)TREE_IMAGES_SIZE) == 0)
+		map = mmap(NULL, TREE_IMAGES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL))
+		err = -errno;
+	if (!err) {
+		/* Nor does a child have it, or a core file. */
+		(void)madvise(map, TREE_IMAGES_SIZE, MADV_DONTFORK);
+		(void)madvise(map, TREE_IMAGES_SIZE, MADV_DONTDUMP);
+		k->head = map;
+		return fd;
+	}
+	if (map != MAP_FAILED)
+		munmap(map, TREE_IMAGES_SIZE);
+	close(fd);
+	return err;
+}
+
+/* A file that is larger would be a signal. */
+static bool may_be_so_large(void)
+{
+	struct rlimit files;
+
+	return getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur >= TREE_IMAGES_SIZE;
+}
+
+int ap__image_keeper_start(int *images, int *sock)
+{
+	struct keeper *k = calloc(1, sizeof(*k));
+	int ends[2] = {-1, -1}, one = 1, err = 0;
+
+	if (!k)
+		return -ENOMEM;
+	*k = (struct keeper){.user = getuid(), .group = getgid()};
+	*images = may_be_so_large() ? make_images(k) : -EFBIG;
+	if (*images < 0)
+		err = *images;
+	else if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) ||
+		 setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)))
+		err = -errno;
+	k->sock = ends[0];
+	*sock = ends[1];
+	if (!err && !helper_start(work, k))
+		err = -EAGAIN;
+	if (!err)
+		return 0;
+	if (k->head)
+		munmap(k->head, TREE_IMAGES_SIZE);
+	for (u32 i = 0; i < 2; i++)
+		if (ends[i] >= 0)
+			close(ends[i]);
+	if (*images >= 0)
+		close(*images);
+	free(k);
+	return err;
+}
