@@ -2,12 +2,15 @@
  * PURPOSE: how the programs of a run share what they have translated (rt/load/images.h) with the
  * help of who has started the run, the *keeper* (backend/image-keeper.h). Shapes only.
  *
- * Every runtime of the run inherits two descriptors. The first is a memfd, whose size stays: its
- * first page is a struct tree_images, which says where the images are that follow it. The keeper
- * alone can write to it, as its seals tell (F_SEAL_FUTURE_WRITE). The second is a socket of the
- * type SEQPACKET. A runtime that has an image for others sends a struct tree_image_message with a
- * memfd, sealed against all change, that is the image and ends with its sum (base/image-sum.h), and
- * with the writing end of a pipe, which the keeper closes when it has made up its mind.
+ * Every runtime of the run inherits a socket of the type SEQPACKET. Whoever first starts another
+ * program makes a memfd of TREE_IMAGES_SIZE and sends it there; the keeper seals it, so that it
+ * alone can write to it from then on (F_SEAL_FUTURE_WRITE), and it is inherited as well. Its first
+ * page is a struct tree_images, which says where the images are that follow it. A runtime that has
+ * an image for others sends a memfd, sealed against all change, that is the image and ends with its
+ * sum (base/image-sum.h).
+ *
+ * A message is a struct tree_image_message. With it may come, behind the memfd, the writing end of
+ * a pipe, which the keeper closes when it has made up its mind.
  */
 #ifndef ABI_TREE_IMAGES_H
 #define ABI_TREE_IMAGES_H
@@ -31,8 +34,9 @@ struct tree_images {
 _Static_assert(sizeof(struct tree_images) == TREE_IMAGES_PAGE, "the head is a page");
 
 enum tree_image_what {
-	TREE_IMAGE_KEEP = 0x504b4d49, /* the image @name is sent */
-	TREE_IMAGE_ASK = 0x534b4d49,  /* it is to have a slot: somebody has looked for it */
+	TREE_IMAGE_BEGIN = 0x474b4d49, /* the memory for all is sent */
+	TREE_IMAGE_KEEP = 0x504b4d49,  /* the image @name is sent */
+	TREE_IMAGE_ASK = 0x534b4d49,   /* it is to have a slot: somebody has looked for it */
 };
 
 struct tree_image_message {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +24,7 @@
 
 struct keeper {
 	int sock;
-	struct tree_images *head; /* with the images behind it */
+	struct tree_images *head; /* with the images behind it; NULL: there is none yet */
 	uid_t user;
 	gid_t group;
 };
@@ -145,86 +144,88 @@ static void keep(struct keeper *k, u64 name, int fd)
 			 __ATOMIC_RELEASE);
 }
 
+/*
+ * The first that is sent becomes what all read: it is mapped so that it can be written to, which
+ * nobody can ask for after that.
+ */
+static void begin(struct keeper *k, int fd)
+{
+	const int closed = F_SEAL_SHRINK | F_SEAL_GROW;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+	void *map;
+
+	if (k->head || seals < 0 || (seals & SEALED) != closed || fstat(fd, &st) ||
+	    st.st_size != (off_t)TREE_IMAGES_SIZE)
+		return;
+	map = mmap(NULL, TREE_IMAGES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return;
+	/* Nor does a child have it, or a core file. */
+	if (madvise(map, TREE_IMAGES_SIZE, MADV_DONTFORK) ||
+	    madvise(map, TREE_IMAGES_SIZE, MADV_DONTDUMP) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)) {
+		munmap(map, TREE_IMAGES_SIZE);
+		return;
+	}
+	memset(map, 0, TREE_IMAGES_PAGE);
+	k->head = map;
+}
+
+static void answer(struct keeper *k, const struct letter *l)
+{
+	if (!l->trusted)
+		return;
+	if (l->message.what == TREE_IMAGE_BEGIN && l->nr_fds)
+		begin(k, l->fds[0]);
+	if (k->head && l->message.what == TREE_IMAGE_KEEP && l->nr_fds)
+		keep(k, l->message.name, l->fds[0]);
+	if (k->head && l->message.what == TREE_IMAGE_ASK)
+		(void)slot_for(k, l->message.name);
+}
+
 static void *work(void *arg)
 {
 	struct keeper *k = arg;
 	struct letter l;
 
 	while (receive(k, &l)) {
-		if (l.trusted && l.message.what == TREE_IMAGE_KEEP && l.nr_fds)
-			keep(k, l.message.name, l.fds[0]);
-		if (l.trusted && l.message.what == TREE_IMAGE_ASK)
-			(void)slot_for(k, l.message.name);
+		answer(k, &l);
 		for (u32 i = 0; i < l.nr_fds; i++)
 			close(l.fds[i]);
 	}
-	munmap(k->head, TREE_IMAGES_SIZE);
+	if (k->head)
+		munmap(k->head, TREE_IMAGES_SIZE);
 	close(k->sock);
 	free(k);
 	return NULL;
 }
 
-/* The memory, mapped so that it can be written to, which nobody can ask for after that. -errno. */
-static int make_images(struct keeper *k)
+int ap__image_keeper_pair(int *inside, int *outside)
 {
-	int fd = memfd_create("anyperf-translations", MFD_CLOEXEC | MFD_ALLOW_SEALING), err = 0;
-	void *map = MAP_FAILED;
+	int ends[2], one = 1;
 
-	if (fd < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	if (ftruncate(fd, (off_t)TREE_IMAGES_SIZE) == 0)
-		map = mmap(NULL, TREE_IMAGES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL))
-		err = -errno;
-	if (!err) {
-		/* Nor does a child have it, or a core file. */
-		(void)madvise(map, TREE_IMAGES_SIZE, MADV_DONTFORK);
-		(void)madvise(map, TREE_IMAGES_SIZE, MADV_DONTDUMP);
-		k->head = map;
-		return fd;
-	}
-	if (map != MAP_FAILED)
-		munmap(map, TREE_IMAGES_SIZE);
-	close(fd);
-	return err;
+	*inside = ends[0];
+	*outside = ends[1];
+	/* Before a message is sent. */
+	if (!setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)))
+		return 0;
+	close(ends[0]);
+	close(ends[1]);
+	return -errno;
 }
 
-/* A file that is larger would be a signal. */
-static bool may_be_so_large(void)
-{
-	struct rlimit files;
-
-	return getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur >= TREE_IMAGES_SIZE;
-}
-
-int ap__image_keeper_start(int *images, int *sock)
+int ap__image_keeper_start(int inside)
 {
 	struct keeper *k = calloc(1, sizeof(*k));
-	int ends[2] = {-1, -1}, one = 1, err = 0;
 
-	if (!k)
-		return -ENOMEM;
-	*k = (struct keeper){.user = getuid(), .group = getgid()};
-	*images = may_be_so_large() ? make_images(k) : -EFBIG;
-	if (*images < 0)
-		err = *images;
-	else if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) ||
-		 setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)))
-		err = -errno;
-	k->sock = ends[0];
-	*sock = ends[1];
-	if (!err && !helper_start(work, k))
-		err = -EAGAIN;
-	if (!err)
+	if (k)
+		*k = (struct keeper){.sock = inside, .user = getuid(), .group = getgid()};
+	if (k && helper_start(work, k))
 		return 0;
-	if (k->head)
-		munmap(k->head, TREE_IMAGES_SIZE);
-	for (u32 i = 0; i < 2; i++)
-		if (ends[i] >= 0)
-			close(ends[i]);
-	if (*images >= 0)
-		close(*images);
+	close(inside);
 	free(k);
-	return err;
+	return -EAGAIN;
 }

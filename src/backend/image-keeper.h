@@ -6,17 +6,18 @@
  * Only programs of the user and group who have made the keeper are believed, and who has the socket
  * at all: a runtime gives it up with its rights (rt/load/images.h).
  *
- * Lifetime: a thread of its own, until the last process that has the socket has ended.
+ * Most runs have one program, which has nobody to share with: the thread that does all this is
+ * started when somebody writes to the socket. Lifetime: until the last process that has the socket
+ * has ended.
  */
 #ifndef BACKEND_IMAGE_KEEPER_H
 #define BACKEND_IMAGE_KEEPER_H
 
 #include "base/types.h"
 
-/*
- * Starts one: 0 with what guests inherit, both the caller's and CLOEXEC. -errno, so that nothing is
- * shared: -EINVAL where the kernel cannot seal memory as it has to be (before 5.1).
- */
-must_check int ap__image_keeper_start(int *images, int *sock);
+/* A socket: what the keeper reads, and what guests inherit; both CLOEXEC. 0 or -errno. */
+must_check int ap__image_keeper_pair(int *inside, int *outside);
+/* Starts the keeper, which takes @inside. 0; or -errno, and nothing is shared. */
+must_check int ap__image_keeper_start(int inside);
 
 #endif

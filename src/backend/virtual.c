@@ -32,6 +32,7 @@ struct virtual_pmu {
 	char machine[MACHINE_NAME]; /* of the segment; "": none */
 	int runtime;                /* anyperf-rt; -1: not looked for */
 	struct guest_images images;
+	int keeper_inside;            /* of images.keeper, until somebody reads it, else -1 */
 	int bootstrap;                /* the guests' end; -1: none */
 	int bootstrap_inside;         /* while no session reads it, else -1 */
 	bool joined;                  /* the session is that of another */
@@ -72,8 +73,8 @@ int ap__virtual_new(struct virtual_pmu **out, const struct virtual_opts *opts)
 	/* A level has a model of its own, which the events' codes follow. */
 	if (v->opts.cpu != METER_CPU_HOST)
 		strcpy(v->opts.session.cpuid_profile, CPUID_PROFILE_LEVEL);
-	v->images.fd = v->images.keeper = v->segment.fd = v->runtime = v->bootstrap =
-		v->bootstrap_inside = -1;
+	v->images.fd = v->images.keeper = v->keeper_inside = v->segment.fd = v->runtime =
+		v->bootstrap = v->bootstrap_inside = -1;
 	*out = v;
 	return 0;
 }
@@ -100,6 +101,7 @@ void ap__virtual_free(struct virtual_pmu *v)
 	ap__segment_close(&v->segment);
 	close_fd(&v->images.fd);
 	close_fd(&v->images.keeper);
+	close_fd(&v->keeper_inside);
 	close_fd(&v->runtime);
 	close_fd(&v->bootstrap);
 	close_fd(&v->bootstrap_inside);
@@ -240,7 +242,7 @@ static int need_images(struct virtual_pmu *v, char *why, size_t len)
 	case TRANSLATIONS_OFF: return 0;
 	case TRANSLATIONS_TREE:
 		/* Where there can be none programs run as well, but slower. */
-		(void)!ap__image_keeper_start(&v->images.fd, &v->images.keeper);
+		(void)!ap__image_keeper_pair(&v->keeper_inside, &v->images.keeper);
 		return 0;
 	case TRANSLATIONS_USER: break;
 	}
@@ -268,7 +270,8 @@ static int need_segment(struct virtual_pmu *v, bool start_named, char *why, size
 		return v->runtime;
 	if (v->segment.fd >= 0)
 		return 0;
-	if (!(v->opts.segment_flags & SEGMENT_DETERMINISTIC) && v->images.fd < 0)
+	if (!(v->opts.segment_flags & SEGMENT_DETERMINISTIC) && v->images.fd < 0 &&
+	    v->images.keeper < 0)
 		err = need_images(v, why, len);
 	if (err)
 		return err;
@@ -328,6 +331,20 @@ int ap__virtual_make_session(struct virtual_pmu *v, char *why, size_t len)
 int ap__virtual_fd(struct virtual_pmu *v)
 {
 	return v->bootstrap_inside;
+}
+
+int ap__virtual_keeper_fd(struct virtual_pmu *v)
+{
+	return v->keeper_inside;
+}
+
+void ap__virtual_keep(struct virtual_pmu *v)
+{
+	pthread_mutex_lock(&v->lock);
+	if (v->keeper_inside >= 0)
+		(void)!ap__image_keeper_start(v->keeper_inside);
+	v->keeper_inside = -1;
+	pthread_mutex_unlock(&v->lock);
 }
 
 int ap__virtual_answer(struct virtual_pmu *v, char *why, size_t len)

@@ -68,6 +68,13 @@ must_check int ap__virtual_make_session(struct virtual_pmu *v, char *why, size_t
 int ap__virtual_fd(struct virtual_pmu *v);
 must_check int ap__virtual_answer(struct virtual_pmu *v, char *why, size_t len);
 
+/*
+ * Readable, until somebody keeps them, when programs have translations to share, or the last one
+ * has ended: ap__virtual_keep() keeps them. -1: there is nothing to wait for.
+ */
+int ap__virtual_keeper_fd(struct virtual_pmu *v);
+void ap__virtual_keep(struct virtual_pmu *v);
+
 /* If programs still run, they find a session when we have gone. */
 must_check int ap__virtual_leave(struct virtual_pmu *v, char *why, size_t len);
 

@@ -175,6 +175,8 @@ static int prepare(struct ap_command *c, char *const *argv, unsigned int flags,
 	r = ap__virtual_launch(c->virtual_pmu, argv, &c->launch, why, sizeof(why));
 	if (!r && !(flags & AP__COMMAND_SERVED))
 		r = ap__virtual_make_session(c->virtual_pmu, why, sizeof(why));
+	if (!r && !(flags & AP__COMMAND_SERVED))
+		ap__virtual_keep(c->virtual_pmu);
 	if (r && *why)
 		return ap__pmu_fail(err, r, why);
 	return r ? explain_exec(argv[0], -r, err) : 0;

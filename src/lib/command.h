@@ -11,8 +11,9 @@
 enum ap__command_flags {
 	AP__COMMAND_AT_ONCE = 1 << 0, /* it is not stopped: it runs when this returns */
 	/*
-	 * The caller waits for ap__virtual_fd() to be readable, too, and calls
-	 * ap__virtual_answer(): so a session is started only if somebody needs it.
+	 * The caller waits for ap__virtual_fd() and ap__virtual_keeper_fd() to be readable, too,
+	 * and calls ap__virtual_answer() and ap__virtual_keep(): so a session, and a thread, are
+	 * started only if somebody needs them.
 	 */
 	AP__COMMAND_SERVED = 1 << 1,
 };

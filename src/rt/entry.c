@@ -187,7 +187,7 @@ static void no_translator(int err)
 }
 
 /* Where all of the user's programs have @exe, or @at. */
-static u64 image_place(int exe, u64 extent, u64 align, u64 at)
+static u64 image_place(const struct image_file *exe, u64 extent, u64 align, u64 at)
 {
 	u64 place = images_place(exe, extent + align, true);
 
@@ -205,6 +205,7 @@ static void load(struct thread *t, struct startup *s, bool random)
 		exe = (int)fd_open(AT_FDCWD, s->control.exe, O_RDONLY | O_CLOEXEC);
 	if (exe < 0 || elf_read(exe, false, &s->eh, s->plan.phdrs, image))
 		cannot_load();
+	images_file(exe, 0, &s->exe_file);
 	if (image->dyn && image->has_interp) {
 		u64 align = elf_alignment(&s->eh, s->plan.phdrs);
 
@@ -212,10 +213,10 @@ static void load(struct thread *t, struct startup *s, bool random)
 		if (random)
 			at = pie_place(elf_extent(&s->eh, s->plan.phdrs), align);
 		if (images_shared())
-			at = image_place(exe, elf_extent(&s->eh, s->plan.phdrs), align, at);
+			at = image_place(&s->exe_file, elf_extent(&s->eh, s->plan.phdrs), align,
+					 at);
 	}
-	images_file(exe, 0, &s->exe_file);
-	images_load(t, exe, image->has_interp);
+	images_load(t, &s->exe_file, image->has_interp);
 	no_translator(dbt_begin(&t->dbt) ? 0 : -ENOMEM);
 	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
@@ -225,11 +226,11 @@ static void load(struct thread *t, struct startup *s, bool random)
 	interp = s->control.interp_fd;
 	if (interp < 0)
 		interp = (int)fd_open(AT_FDCWD, image->interp, O_RDONLY | O_CLOEXEC);
-	if (interp < 0 || elf_read(interp, true, &s->interp_eh, s->interp_phdrs, NULL) ||
-	    elf_map(interp, &s->interp_eh, s->interp_phdrs, images_place(interp, 1 << 20, false),
-		    &s->interp))
-		cannot_load();
 	images_file(interp, 0, &s->interp_file);
+	if (interp < 0 || elf_read(interp, true, &s->interp_eh, s->interp_phdrs, NULL) ||
+	    elf_map(interp, &s->interp_eh, s->interp_phdrs,
+		    images_place(&s->interp_file, 1 << 20, false), &s->interp))
+		cannot_load();
 	sys_close(interp);
 }
 

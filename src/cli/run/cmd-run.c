@@ -280,19 +280,23 @@ static void say_no_session(const struct job *job, const char *why)
 static int wait_for_child(struct job *job, struct signals *signals, struct ap_error *err)
 {
 	struct virtual_pmu *v = ap__machine_virtual(job->machine);
-	struct pollfd p[] = {{.fd = signals->fd, .events = POLLIN}, {.events = POLLIN}};
+	struct pollfd p[] = {
+		{.fd = signals->fd, .events = POLLIN}, {.events = POLLIN}, {.events = POLLIN}};
 	char why[300];
 	int r;
 
 	while (!(r = child_reap(&job->child, err))) {
 		p[1].fd = ap__virtual_fd(v);
-		p[1].revents = 0;
+		p[2].fd = ap__virtual_keeper_fd(v);
+		p[1].revents = p[2].revents = 0;
 		if (poll(p, ARRAY_SIZE(p), -1) < 0)
 			continue;
 		signals_take(signals, child_pid(&job->child));
 		child_follow_stop(&job->child);
 		if (p[1].revents && ap__virtual_answer(v, why, sizeof(why)))
 			say_no_session(job, why);
+		if (p[2].revents)
+			ap__virtual_keep(v);
 	}
 	return r < 0 ? r : 0;
 }

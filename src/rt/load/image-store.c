@@ -19,7 +19,8 @@
 
 void store_begin(int fd, int keeper)
 {
-	fd_adopt(FD_IMAGES, fd);
+	if (fd >= 0)
+		fd_adopt(FD_IMAGES, fd);
 	if (keeper >= 0)
 		fd_adopt(FD_KEEPER, keeper);
 }
@@ -41,6 +42,86 @@ void store_close_on_exec(void)
 bool store_is_tree(void)
 {
 	return fd_get(FD_KEEPER) >= 0;
+}
+
+/* False: there is nobody, or he has too much to do. */
+static bool tell_keeper(u32 what, u64 name, const int *fds, u32 n)
+{
+	struct tree_image_message message = {.what = what, .name = name};
+	struct {
+		struct cmsghdr head;
+		s32 fds[2];
+	} control = {{CMSG_HEAD + n * sizeof(*fds), SOL_SOCKET, SCM_RIGHTS}, {0}};
+	struct iovec iov = {&message, sizeof(message)};
+	struct user_msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	for (u32 i = 0; i < n; i++)
+		control.fds[i] = fds[i];
+	if (n) {
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_HEAD + n * sizeof(*fds);
+	}
+	return raw_call3(__NR_sendmsg, fd_get(FD_KEEPER), (long)&m, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	       sizeof(message);
+}
+
+/* Until the keeper has decided, so that what starts next finds it; but he may have been stopped. */
+static void await_keeper(int fd)
+{
+	struct pollfd p = {.fd = fd};
+	struct __kernel_timespec most = {.tv_nsec = KEEPER_MS * 1000000l};
+
+	raw_call5(__NR_ppoll, (long)&p, 1, (long)&most, 0, 0);
+}
+
+static void ask_keeper(u32 what, u64 name, int fd)
+{
+	int fds[2] = {fd, -1};
+	s32 ends[2];
+	bool waits = !raw_call2(__NR_pipe2, (long)ends, O_CLOEXEC), told;
+
+	if (waits)
+		fds[1] = ends[1];
+	told = tell_keeper(what, name, fds, waits ? 2 : 1);
+	if (!waits)
+		return;
+	sys_close(ends[1]);
+	if (told)
+		await_keeper(ends[0]);
+	sys_close(ends[0]);
+}
+
+/* A write beyond it would be a signal. */
+static bool may_write(u64 upto)
+{
+	struct rlimit64 files;
+
+	return !raw_call4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&files) &&
+	       files.rlim_cur >= upto;
+}
+
+/* Not sealed by the keeper it is none: he has another, or there is none. */
+void store_need(void)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+	long fd, got;
+
+	if (!store_is_tree() || fd_get(FD_IMAGES) >= 0 || !may_write(TREE_IMAGES_SIZE))
+		return;
+	fd = fd_memfd("anyperf-translations", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return;
+	if (!raw_call2(__NR_ftruncate, fd, TREE_IMAGES_SIZE) &&
+	    !sys_fcntl((int)fd, F_ADD_SEALS, seals))
+		ask_keeper(TREE_IMAGE_BEGIN, 1, (int)fd);
+	got = sys_fcntl((int)fd, F_GET_SEALS, 0);
+	if (got < 0 || !(got & F_SEAL_FUTURE_WRITE)) {
+		sys_close((int)fd);
+		fd_drop(FD_KEEPER);
+		return;
+	}
+	sys_fcntl((int)fd, F_SETFD, 0);
+	fd_adopt(FD_IMAGES, (int)fd);
 }
 
 #define SECOND     1000000000ull
@@ -144,15 +225,6 @@ bool store_open(u64 name, struct stored_image *image)
 	return store_is_tree() ? tree_open(name, image) : file_open(name, image);
 }
 
-/* A write beyond it would be a signal. */
-static bool may_write(u64 upto)
-{
-	struct rlimit64 files;
-
-	return !raw_call4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&files) &&
-	       files.rlim_cur >= upto;
-}
-
 /* Nobody may write to it by mistake once it is there: processes have it mapped and execute it. */
 static bool file_make(u64 bytes, struct stored_image *image)
 {
@@ -179,27 +251,6 @@ bool store_make(u64 name, u64 bytes, struct stored_image *image)
 	*image = (struct stored_image){.name = name, .size = bytes};
 	return fd_get(FD_IMAGES) >= 0 && bytes < TREE_IMAGES_MOST &&
 	       (store_is_tree() ? tree_make(bytes, image) : file_make(bytes, image));
-}
-
-/* False: there is nobody, or he has too much to do. */
-static bool tell_keeper(u32 what, u64 name, const int *fds, u32 n)
-{
-	struct tree_image_message message = {.what = what, .name = name};
-	struct {
-		struct cmsghdr head;
-		s32 fds[2];
-	} control = {{CMSG_HEAD + n * sizeof(*fds), SOL_SOCKET, SCM_RIGHTS}, {0}};
-	struct iovec iov = {&message, sizeof(message)};
-	struct user_msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	for (u32 i = 0; i < n; i++)
-		control.fds[i] = fds[i];
-	if (n) {
-		m.msg_control = &control;
-		m.msg_controllen = CMSG_HEAD + n * sizeof(*fds);
-	}
-	return raw_call3(__NR_sendmsg, fd_get(FD_KEEPER), (long)&m, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-	       sizeof(message);
 }
 
 bool store_asked(u64 name)
@@ -230,32 +281,12 @@ static void file_publish(const struct stored_image *image, bool whole)
 	sys_close(image->fd);
 }
 
-/* Until the keeper has decided, so that what starts next finds it; but he may have been stopped. */
-static void await_keeper(int fd)
-{
-	struct pollfd p = {.fd = fd};
-	struct __kernel_timespec most = {.tv_nsec = KEEPER_MS * 1000000l};
-
-	raw_call5(__NR_ppoll, (long)&p, 1, (long)&most, 0, 0);
-}
-
 static void tree_publish(const struct stored_image *image)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	int fds[2] = {image->fd, -1};
-	s32 ends[2];
-	bool waits = !raw_call2(__NR_pipe2, (long)ends, O_CLOEXEC), told;
 
-	if (waits)
-		fds[1] = ends[1];
-	told = !sys_fcntl(image->fd, F_ADD_SEALS, seals) &&
-	       tell_keeper(TREE_IMAGE_KEEP, image->name, fds, waits ? 2 : 1);
-	if (!waits)
-		return;
-	sys_close(ends[1]);
-	if (told)
-		await_keeper(ends[0]);
-	sys_close(ends[0]);
+	if (!sys_fcntl(image->fd, F_ADD_SEALS, seals))
+		ask_keeper(TREE_IMAGE_KEEP, image->name, image->fd);
 }
 
 void store_publish(struct stored_image *image, bool whole)

@@ -20,8 +20,10 @@ struct stored_image {
 	bool proven; /* its sum was right, and nobody has written to it since */
 };
 
-/* Both are taken. @fd: a directory; or, with @keeper, the run's memory. */
+/* Both are taken. @fd: a directory; or, with @keeper, the run's memory; -1: there is none yet. */
 void store_begin(int fd, int keeper);
+/* Makes the run's memory if there is none. */
+void store_need(void);
 /* It is no longer this process's. */
 void store_end(void);
 /* Nor that of the program that the process becomes. */

@@ -94,14 +94,15 @@ void images_init(const struct rt_control *control, bool wanted)
 {
 	struct image_file rt;
 
-	if (control->images_fd < 0)
+	if (control->images_fd < 0 && control->keeper_fd < 0)
 		return;
 	images.seed = control->images_seed;
 	if (!images.seed && raw_call3(__NR_getrandom, (long)&images.seed, sizeof(images.seed),
 				      GRND_NONBLOCK) != sizeof(images.seed))
 		wanted = false;
 	if (!wanted) {
-		sys_close(control->images_fd);
+		if (control->images_fd >= 0)
+			sys_close(control->images_fd);
 		if (control->keeper_fd >= 0)
 			sys_close(control->keeper_fd);
 		return;
@@ -109,19 +110,31 @@ void images_init(const struct rt_control *control, bool wanted)
 	store_begin(control->images_fd, control->keeper_fd);
 	images.on = true;
 	images.root = control->images_root ? control->images_root : (u32)sys_getpid();
-	images.have = region_map(sizeof(*images.have));
-	images.had = region_map(sizeof(*images.had));
-	if (!images.have || !images.had || !images_file(fd_get(FD_RT), 0, &rt)) {
+	images.have = region_map(2 * sizeof(*images.have));
+	images.had = images.have + 1;
+	if (!images.have || !images_file(fd_get(FD_RT), 0, &rt)) {
 		images.on = false;
 		return;
 	}
 	images.version = file_hash(&rt);
 }
 
+void images_share(struct thread *t)
+{
+	/* A vfork's child has descriptors of its own, but our memory. */
+	if (!images.on || t->proc->confined || !process_is_alone(t))
+		return;
+	mm_lock(t);
+	store_need();
+	mm_unlock(t);
+}
+
 void images_exec(struct thread *t, struct rt_control *control)
 {
 	bool shares = images.on && !t->proc->confined;
 
+	if (shares)
+		images_share(t);
 	control->images_fd = shares ? fd_get(FD_IMAGES) : -1;
 	control->keeper_fd = shares ? fd_get(FD_KEEPER) : -1;
 	if (t->proc->confined)
@@ -212,15 +225,14 @@ static bool is_free(u64 at, u64 size)
 }
 
 /* Files that want the same place get another, the same in each process that has both. */
-u64 images_place(int fd, u64 size, bool program)
+u64 images_place(const struct image_file *file, u64 size, bool program)
 {
 	u64 from = program ? 0 : WINDOW_FIRST, to = program ? WINDOW_FIRST : WINDOW, at;
-	struct image_file file;
 
-	if (!images_file(fd, 0, &file) || size >= (to - from) / 4)
+	if (!images.on || !file->inode || size >= (to - from) / 4)
 		return 0;
 	for (u64 i = 0; i < 8; i++) {
-		at = mix(mix(images.seed, file_hash(&file)), i) % ((to - from - size) >> 12);
+		at = mix(mix(images.seed, file_hash(file)), i) % ((to - from - size) >> 12);
 		at = window() + from + (at << 12);
 		if (is_free(at, size))
 			return at;
@@ -322,14 +334,12 @@ static bool load(struct thread *t, u64 name)
 	return ok;
 }
 
-void images_load(struct thread *t, int exe, bool dynamic)
+void images_load(struct thread *t, const struct image_file *exe, bool dynamic)
 {
-	struct image_file file;
-
-	if (!images_file(exe, 0, &file))
+	if (!images.on || !exe->inode)
 		return;
 	images.version = mix(images.version, dbt_image_kind());
-	images.own = mix(file_hash(&file), images.version) | 1;
+	images.own = mix(file_hash(exe), images.version) | 1;
 	images.base = mix(images.version, 3) | 1;
 	images.dynamic = dynamic;
 	images.is_own = load(t, images.own);

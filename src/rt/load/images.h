@@ -24,6 +24,8 @@ struct image_file {
 
 /* Before all else that asks here. Unless @control tells where, nothing is shared. */
 void images_init(const struct rt_control *control, bool wanted);
+/* There is soon another process, or program: a tree gets memory for images, if it has none yet. */
+void images_share(struct thread *t);
 /* What the next program of the process of @t is told. */
 void images_exec(struct thread *t, struct rt_control *control);
 bool images_shared(void);
@@ -31,17 +33,20 @@ bool images_shared(void);
 /* Where the translator's tables and its cache of @size bytes are; 0: anywhere. */
 u64 images_tables_step(void);
 u64 images_cache_place(u64 size);
-/* Where file @fd of @size bytes of addresses belongs; 0: anywhere. @program: below the others. */
-u64 images_place(int fd, u64 size, bool program);
+/*
+ * Where @file, whole, belongs with @size bytes of addresses; 0: anywhere. @program: below the
+ * others.
+ */
+u64 images_place(const struct image_file *file, u64 size, bool program);
 
-/* The identity of @fd, with @offset; false: unknown. */
+/* The identity of @fd, with @offset; false: unknown, or nothing is shared. */
 bool images_file(int fd, u64 offset, struct image_file *file);
 
 /*
- * Takes the image of the program @exe, or the one that small programs have in common. @dynamic: it
- * has a loader.
+ * Takes the image of the program @exe, or the one that small programs have in common; of no inode:
+ * it is not known. @dynamic: it has a loader.
  */
-void images_load(struct thread *t, int exe, bool dynamic);
+void images_load(struct thread *t, const struct image_file *exe, bool dynamic);
 /* @r is executable, and of @file; NULL: of none. As mm_exec_add(), under its lock. */
 void images_add(struct thread *t, const struct mm_range *r, const struct image_file *file);
 /* [start, end) is no longer what it was. */

@@ -102,8 +102,8 @@ long guest_mmap(struct thread *t)
 	}
 	/* As glibc's loader begins a library; the other pieces go by that. */
 	if (!addr && !fixed && flags & MAP_DENYWRITE && file && !shared && !guest_arg(t, 5) &&
-	    images_shared())
-		addr = images_place((int)guest_arg(t, 4), size, false);
+	    images_file((int)guest_arg(t, 4), 0, &of))
+		addr = images_place(&of, size, false);
 	if (!(prot & PROT_EXEC) && !(flags & MAP_FIXED) && !shared) {
 		ret = call_kernel_with(t, __NR_mmap, addr, len, prot, flags, guest_arg(t, 4),
 				       guest_arg(t, 5));

@@ -551,6 +551,8 @@ static long do_clone(struct thread *t, const struct clone_request *rq)
 {
 	if (rq->flags & CLONE_NEWPID)
 		meter_namespace();
+	if (!(rq->flags & CLONE_THREAD))
+		images_share(t);
 	return rq->flags & CLONE_VM ? do_clone_vm(t, rq) : do_fork(t, rq);
 }
 

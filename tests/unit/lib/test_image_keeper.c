@@ -16,17 +16,36 @@
 #include "backend/image-keeper.h"
 #include "base/image-sum.h"
 
+#define FUTURE_WRITE 0x0010 /* F_SEAL_FUTURE_WRITE */
+
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static int images, sock;
 
+/* Memory for all, as whoever first needs it makes it. */
+static int memory(u64 size, int seals)
+{
+	int fd = memfd_create("images", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	EXPECT_EQ(ftruncate(fd, (off_t)size), 0);
+	EXPECT_EQ(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void tell(u32 what, u64 name, int fd);
+
 static bool start(void)
 {
-	int err = ap__image_keeper_start(&images, &sock);
+	int inside;
 
-	if (err)
-		fprintf(stderr, "no keeper: %s\n", strerror(-err));
-	return !err;
+	EXPECT_EQ(ap__image_keeper_pair(&inside, &sock), 0);
+	EXPECT_EQ(ap__image_keeper_start(inside), 0);
+	images = memory(TREE_IMAGES_SIZE, F_SEAL_SHRINK | F_SEAL_GROW);
+	tell(TREE_IMAGE_BEGIN, 1, dup(images));
+	if (fcntl(images, F_GET_SEALS) & FUTURE_WRITE)
+		return true;
+	fprintf(stderr, "this kernel does not seal memory against further writers\n");
+	return false;
 }
 
 static void end(void)
@@ -126,6 +145,48 @@ TEST(what_is_whole_is_shown)
 	EXPECT_EQ(shown(5 + TREE_IMAGES_SLOTS, &pages), 78);
 	EXPECT_EQ(pages, 1);
 	end();
+}
+
+TEST(what_all_read_is_there_once)
+{
+	int second;
+	u64 pages = 0;
+
+	if (!start())
+		return;
+	tell(TREE_IMAGE_KEEP, 5, image_fd(77, 1000, SEALS, 0));
+	second = memory(TREE_IMAGES_SIZE, F_SEAL_SHRINK | F_SEAL_GROW);
+	tell(TREE_IMAGE_BEGIN, 1, dup(second));
+	EXPECT_EQ(fcntl(second, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW);
+	EXPECT_EQ(shown(5, &pages), 77);
+	close(second);
+	end();
+}
+
+TEST(not_all_memory_is_fit_for_it)
+{
+	static const struct {
+		u64 size;
+		int seals;
+	} wrong[] = {{TREE_IMAGES_SIZE - 4096, F_SEAL_SHRINK | F_SEAL_GROW},
+		     {TREE_IMAGES_SIZE, F_SEAL_SHRINK},
+		     {TREE_IMAGES_SIZE, F_SEAL_GROW},
+		     {TREE_IMAGES_SIZE, SEALS}};
+	int inside;
+
+	EXPECT_EQ(ap__image_keeper_pair(&inside, &sock), 0);
+	EXPECT_EQ(ap__image_keeper_start(inside), 0);
+	/* Nothing to keep it in. */
+	tell(TREE_IMAGE_KEEP, 5, image_fd(77, 1000, SEALS, 0));
+	tell(TREE_IMAGE_ASK, 5, -1);
+	for (u32 i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		int fd = memory(wrong[i].size, wrong[i].seals);
+
+		tell(TREE_IMAGE_BEGIN, 1, dup(fd));
+		EXPECT_EQ(fcntl(fd, F_GET_SEALS), wrong[i].seals);
+		close(fd);
+	}
+	close(sock);
 }
 
 TEST(who_is_asked_for_has_a_slot)
