@@ -94,6 +94,11 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 	b = block_for(pc, taken->kind, form, &t->stop_addr);
 	if (!b)
 		return ENTER_NO_EXEC;
+	if (b->flags & BLOCK_DEAD) {
+		/* It is for this time only. */
+		t->enter_pc = code_addr(b->code);
+		return ENTERED;
+	}
 	if (exit && exit->patch && taken->form == form)
 		exit_link(exit, b);
 	if (taken->kind == EXIT_MISS && !form) {

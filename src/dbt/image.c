@@ -59,9 +59,13 @@ static const struct dbt_image_range *home(const struct dbt_block *b,
 
 	if (!r || b->flags & (BLOCK_DEAD | BLOCK_CHECKED | BLOCK_FORMS))
 		return NULL;
-	for (u32 i = 0; i < b->nr_frags; i++)
-		if (b->frags[i].pc < r->start || b->frags[i].pc + b->frags[i].len > r->end)
+	for (u32 i = 0; i < b->nr_frags; i++) {
+		const struct block_frag *f = &b->frags[i];
+
+		/* The last one, without instructions, says what follows: that may be anywhere. */
+		if (f->len && (f->pc < r->start || f->pc + f->len > r->end))
 			return NULL;
+	}
 	return r;
 }
 

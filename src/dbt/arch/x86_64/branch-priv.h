@@ -64,6 +64,7 @@ struct build {
 	u32 nr_sides;
 	struct pending_thunk thunks[BLOCK_FRAGS_MAX];
 	u32 nr_thunks;
+	struct pending_thunk wrong_guess; /* rel32 is NULL if nothing is guessed */
 	struct block_insn insns[BLOCK_INSNS_MAX];
 	struct spill_range spill_ranges[SPILL_RANGES_MAX];
 	u32 nr_spill_ranges;
@@ -166,6 +167,7 @@ void emit_jump_target(struct emitter *e);
 void branch_side(struct build *b, u32 index);
 void branch_call(struct build *b, u32 index);
 void branch_end(struct build *b, u32 index);
+void branch_guess(struct build *b, u32 index);
 /* Emits the way out after the last instruction of the plan, which falls through. */
 void branch_fall(struct build *b);
 /* Emits the code of side exits and of calls, which comes after everything else. */

@@ -721,6 +721,34 @@ void branch_end(struct build *b, u32 index)
 	}
 }
 
+/* What does not go where it is guessed to is looked up, by code behind the main line. */
+void branch_guess(struct build *b, u32 index)
+{
+	const struct plan_insn *i = &b->plan.insns[index];
+	u8 *begin;
+
+	emit_spill_target(&b->e);
+	begin = b->e.p;
+	rewrite_load_target(&b->e, &i->d, i->bytes, i->pc);
+	emit_compare_target(&b->e, b->plan.next_pc);
+	emit2(&b->e, 0xe3, 5); /* jrcxz over the jmp */
+	emit1(&b->e, 0xe9);
+	b->wrong_guess = (struct pending_thunk){index, b->e.p};
+	emit_u32(&b->e, 0);
+	branch_spill_range(b, begin, TARGET_SPILLS);
+	emit_unspill_target(&b->e);
+}
+
+static void emit_wrong_guess(struct build *b)
+{
+	const struct pending_thunk *g = &b->wrong_guess;
+	u64 w = weight_of(b->insns, b->restart, g->insn + 1);
+
+	put_u32(g->rel32, (u32)(b->e.p - (g->rel32 + 4)));
+	emit_count(b, g->insn + 1, false, w, COUNT_SPILLED, g->insn, NULL);
+	emit_jump_target(&b->e);
+}
+
 void branch_fall(struct build *b)
 {
 	const struct insn *last = b->plan.nr_insns ? &b->plan.insns[b->plan.nr_insns - 1].d : NULL;
@@ -742,6 +770,8 @@ void branch_fall(struct build *b)
 
 void branch_sides_finish(struct build *b)
 {
+	if (b->wrong_guess.rel32)
+		emit_wrong_guess(b);
 	for (u32 n = 0; n < b->nr_thunks; n++)
 		emit_thunk(b, &b->thunks[n]);
 	for (u32 n = 0; n < b->nr_sides; n++) {

@@ -14,6 +14,7 @@ enum plan_role {
 	ROLE_SIDE,  /* a conditional branch: leaves if it is taken */
 	ROLE_CALL,  /* a call; next in the plan is what it returns to, entered from outside */
 	ROLE_TRAP,  /* copied; ends the plan, and may raise a signal first */
+	ROLE_GUESS, /* an indirect jump that goes to next_pc, unless a comparison says otherwise */
 	ROLE_END,   /* leaves */
 };
 
@@ -43,6 +44,7 @@ struct plan {
 	bool checked;     /* the bytes have to be compared before each execution */
 	bool exact;       /* it ends with a branch, and may count down before each instruction */
 	bool passes;      /* it is one instruction, at a place that has been told of */
+	bool once;        /* its code is worth no second execution */
 	bool at_place;    /* it is none: its pc is a place to tell of */
 	bool undecodable; /* there is no instruction at next_pc */
 	u8 bad[INSN_MAX + 1]; /* its bytes */

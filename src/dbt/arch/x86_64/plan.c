@@ -438,6 +438,54 @@ static enum plan_role role_of(const struct insn *d)
 	}
 }
 
+/* How many stubs had not been bound when they were translated, by address; and at most. */
+static u8 unbound[4096];
+#define UNBOUND_MOST 4
+
+/* endbr64 or not, push of a constant, jmp: what binds a stub of a PLT that is called first. */
+static bool is_binder(u64 pc)
+{
+	u8 code[12];
+	u32 at = 0;
+
+	if (dbt_fetch(code, pc, sizeof(code)) != sizeof(code))
+		return false;
+	if (code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && code[3] == 0xfa)
+		at = 4;
+	if (code[at] != 0x68)
+		return false;
+	at += 5;
+	return code[at] == 0xe9 || (code[at] == 0xf2 && code[at + 1] == 0xe9);
+}
+
+/*
+ * A jump through a word at a constant address: a stub of a PLT, mostly, whose word keeps its value
+ * once it is bound. Returns where it goes now, or 0 if that is not to be relied on. A stub that is
+ * about to be bound is translated again when it is executed next; but not for ever, since there
+ * are loaders that never bind.
+ */
+static u64 guess_target(struct plan *plan, const struct insn *d, u64 pc)
+{
+	const u64 others = DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS | DBT_MASK_TRACE |
+			   DBT_MASK_BRANCHES | DBT_MASK_MEMORY;
+	u8 *times = &unbound[pc / 16 % ARRAY_SIZE(unbound)];
+	u64 target;
+
+	if (!(d->attr & INSN_RIPREL) || d->mem.seg != SEG_NONE || is_emulated_branch(d) ||
+	    plan->checked || plan->exact || cache.mask & others)
+		return 0;
+	if (dbt_fetch(&target, insn_rip_address(d, pc), sizeof(target)) != sizeof(target) ||
+	    !exec_find(target))
+		return 0;
+	if (!is_binder(target))
+		return target;
+	if (*times < UNBOUND_MOST) {
+		++*times;
+		plan->once = true;
+	}
+	return 0;
+}
+
 static void frag_begin(struct plan *plan, u64 pc, u32 flags)
 {
 	plan->frags[plan->nr_frags++] =
@@ -531,6 +579,15 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 				pc = target;
 				frag_begin(plan, pc, 0);
 				continue;
+			}
+		}
+		if (i->d.cf == CF_JMP_IND) {
+			u64 target = guess_target(plan, &i->d, i->pc);
+
+			if (target) {
+				i->role = ROLE_GUESS;
+				plan->next_pc = target;
+				return 0;
 			}
 		}
 		if (i->role == ROLE_END)
@@ -634,7 +691,7 @@ int plan_build(struct plan *plan, u64 pc, u32 form, u64 *fault)
 	plan->checked = false;
 	plan->exact = form;
 	plan->passes = form & BLOCK_PASSES;
-	plan->at_place = false;
+	plan->at_place = plan->once = false;
 	fetched.len = 0;
 	*fault = pc;
 	plan->checked = page_use(pc, true) == USE_CHECKED;

@@ -129,6 +129,7 @@ static void emit_insns(struct build *b)
 		case ROLE_ELIDE: log_direct(b, n, false); break;
 		case ROLE_SIDE: branch_side(b, n); break;
 		case ROLE_CALL: branch_call(b, n); break;
+		case ROLE_GUESS: branch_guess(b, n); break;
 		case ROLE_END: branch_end(b, n); break;
 		}
 		if (b->hooks)
@@ -271,6 +272,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	b->nr_exits = b->nr_sides = b->nr_thunks = b->nr_spill_ranges = b->nr_counts =
 		b->nr_entries = 0;
 	b->restart = b->side_end = 0;
+	b->wrong_guess.rel32 = NULL;
 	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
 	for (u32 i = 0; i < plan->nr_insns; i++)
 		b->insns[i].guest = (u8)(plan->insns[i].d.len | plan->insns[i].class << 4);
@@ -327,6 +329,8 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 		if (to)
 			exit_link(x, to);
 	}
+	if (plan->once)
+		block_kill(block);
 	return block;
 }
 
