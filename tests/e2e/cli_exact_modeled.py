@@ -167,6 +167,33 @@ def test_data_of_samples():
         assert rest["[stack]"] >= STEPS - 300 and rest["[anon]"] >= STEPS - 300, found
 
 
+def test_events_side_by_side():
+    with scratch() as d:
+        exact(f"{d}/a", MISSES, "global", options=["--machine=cachegrind"])
+        single = report(f"{d}/a", "-s", "sym")
+        r = run("report", "--json", "-i", f"{d}/a", "-s", "sym", "--group=L1-dcache-load-misses")
+        both = json.loads(r.out)
+        names = [e["event"] for e in both["events"]]
+        assert names == list(single) and both["machine"] == "cachegrind", both["events"]
+        assert [e["period"] for e in both["events"]] == [e["period"] for e in single.values()]
+        for i, name in enumerate(names):
+            want = +of_symbol(single[name])
+            got = Counter()
+            for row in both["rows"]:
+                got[row.get("symbol", "?")] += row["periods"][i]
+            assert +got == want, (name, got, want)
+        by = [row["periods"][names.index("L1-dcache-load-misses:u")] for row in both["rows"]]
+        assert by == sorted(by, reverse=True) and both["rows"][0]["symbol"] == "walk", by
+        # Without a name by the first event, of which build() has the most.
+        r = run("report", "-i", f"{d}/a", "-s", "sym", "--group")
+        lines = r.out.splitlines()
+        assert lines[3].split()[1:] == names + ["Symbol"] and lines[5].endswith(" build"), lines
+        for options, why in ((["--group=cycle"], "no event 'cycle'"),
+                             (["--group", "--children"], "exclude each other")):
+            r = run("report", "-i", f"{d}/a", *options)
+            assert r.status == 2 and why in r.err and not r.out, r
+
+
 def test_refusals():
     for options, why in ((["-e", "branches"], "not branches"), (["-e", "page-faults"], "not page-"),
                          (["-e", "r1c4"], "not r1c4"),

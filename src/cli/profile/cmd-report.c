@@ -12,9 +12,22 @@ struct report_opts {
 	bool children;
 	bool stdio;
 	bool json;
+	bool group;
+	const char *group_by; /* NULL: the first event */
 };
 
 #define AT(field) .offset = offsetof(struct report_opts, field)
+
+static int set_group(void *into, const char *arg, char *why, size_t size)
+{
+	struct report_opts *o = into;
+
+	(void)why;
+	(void)size;
+	o->group = true;
+	o->group_by = arg;
+	return 0;
+}
 
 /* clang-format off */
 static const struct option table[] = {
@@ -23,6 +36,8 @@ static const struct option table[] = {
 	 .help = "add up by these keys: comm, dso, sym, line, data (comm,dso,sym)"},
 	{OPTION_FLAG, 0, "children", AT(children),
 	 .help = "also add to each function what those took that it called; needs call chains"},
+	{OPTION_CALL, 0, "group", .optional = "EVENT", .call = set_group,
+	 .help = "show all events side by side, in the order of EVENT, or of the first one"},
 	{OPTION_FLAG, 0, "stdio", AT(stdio), .help = "print a table; there is no other form yet"},
 	{OPTION_FLAG, 'j', "json", AT(json), .help = "write the table as JSON"},
 
@@ -67,17 +82,10 @@ static int parse_keys(const char *text, unsigned int *keys)
 	return 0;
 }
 
-static void json_row(struct json *j, const struct profile *p, const struct profile_row *row)
+static void json_place(struct json *j, const struct profile *p, const struct profile_row *row)
 {
-	u64 whole = p->period[row->event];
 	char text[24];
 
-	json_object(j, NULL);
-	if (p->children)
-		json_double(j, "children_percent", profile_percent(row->children, whole), 2);
-	json_double(j, "percent", profile_percent(row->period, whole), 2);
-	json_u64(j, "samples", row->samples);
-	json_u64(j, "period", row->period);
 	if (row->comm)
 		json_str(j, "comm", row->comm);
 	if (row->object)
@@ -102,7 +110,63 @@ static void json_row(struct json *j, const struct profile *p, const struct profi
 		else
 			json_str(j, "data_address", text);
 	}
+}
+
+static void json_row(struct json *j, const struct profile *p, const struct profile_row *row)
+{
+	u64 whole = p->period[row->event];
+
+	json_object(j, NULL);
+	if (p->children)
+		json_double(j, "children_percent", profile_percent(row->children, whole), 2);
+	json_double(j, "percent", profile_percent(row->period, whole), 2);
+	json_u64(j, "samples", row->samples);
+	json_u64(j, "period", row->period);
+	json_place(j, p, row);
 	json_end(j);
+}
+
+static void json_group_row(struct json *j, const struct profile *p, const struct profile_row *row)
+{
+	json_object(j, NULL);
+	json_u64(j, "samples", row->samples);
+	json_array(j, "periods");
+	for (u32 e = 0; e < p->group; e++)
+		if (e < p->events && p->counts[e])
+			json_u64(j, NULL, row->group ? row->group[e] : 0);
+	json_end(j);
+	json_place(j, p, row);
+	json_end(j);
+}
+
+/* All events in one object; a row has the periods of those in `events`, in their order. */
+static void json_group(const struct profile *p, struct reading *r)
+{
+	struct json j;
+
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	json_str(&j, "schema", "anyperf-report-1");
+	json_array(&j, "events");
+	for (u32 e = 0; e < p->events; e++) {
+		if (!p->counts[e])
+			continue;
+		json_object(&j, NULL);
+		json_str(&j, "event", reading_event_name(r, (int)e));
+		json_u64(&j, "samples", p->counts[e]);
+		json_u64(&j, "period", p->period[e]);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_u64(&j, "lost", r->lost);
+	if (reading_machine(r))
+		json_str(&j, "machine", reading_machine(r));
+	json_array(&j, "rows");
+	for (u32 i = 0; i < p->n; i++)
+		json_group_row(&j, p, &p->rows[i]);
+	json_end(&j);
+	json_end(&j);
+	json_finish(&j);
 }
 
 static void json_event(const struct profile *p, struct reading *r, int event)
@@ -133,8 +197,12 @@ static void print(const struct profile *p, struct reading *r, bool json)
 		printf("# no samples\n");
 	else if (reading_machine(r) && !json)
 		printf("# modeled: %s\n", reading_machine(r));
+	if (p->group && p->samples && json)
+		json_group(p, r);
+	else if (p->group && p->samples)
+		profile_print_group(p, r, stdout);
 	for (u32 e = 0; e < p->events; e++) {
-		if (!p->counts[e])
+		if (!p->counts[e] || p->group)
 			continue;
 		if (json)
 			json_event(p, r, (int)e);
@@ -143,13 +211,46 @@ static void print(const struct profile *p, struct reading *r, bool json)
 	}
 }
 
+/* The events are known when the first record is. */
+static int choose_group(struct profile *p, const struct reading *r, const struct report_opts *o)
+{
+	size_t len = o->group_by ? strlen(o->group_by) : 0;
+	bool found = !o->group_by;
+
+	for (p->group = 0; data_reader_event(r->data, p->group); p->group++) {
+		const char *name = reading_event_name(r, (int)p->group);
+
+		/* As it was asked for, or as it stands in the file. */
+		if (!found && !strncmp(name, o->group_by, len) &&
+		    (!name[len] || name[len] == ':')) {
+			p->group_by = p->group;
+			found = true;
+		}
+	}
+	if (found)
+		return 0;
+	return command_error(&cmd_report, "--group: the recording has no event '%s'", o->group_by);
+}
+
+static int read_all(struct profile *p, struct reading *r, const struct report_opts *o)
+{
+	struct data_item item;
+
+	while (reading_next(r, &item)) {
+		if (o->group && !p->group && choose_group(p, r, o))
+			return -1;
+		if (item.record.type == PERF_RECORD_SAMPLE && item.decoded)
+			profile_add(p, r, &item);
+	}
+	return 0;
+}
+
 static int run(int argc, char **argv)
 {
 	struct report_opts opts = {0};
 	int first = options_parse(&cmd_report, &opts, argc, argv), status = 0;
 	struct profile profile = {0};
 	struct reading reading;
-	struct data_item item;
 
 	if (first < 0)
 		return command_leave_status(&cmd_report, first);
@@ -159,16 +260,20 @@ static int run(int argc, char **argv)
 		       cmd_report.failure;
 	if (parse_keys(opts.sort, &profile.keys))
 		return cmd_report.failure;
+	if (opts.group && opts.children)
+		return command_error(&cmd_report, "--group and --children exclude each other"),
+		       cmd_report.failure;
 	profile.children = opts.children;
 	if (reading_open(&reading, &cmd_report, &opts.filter, READING_BY_TIME)) {
 		status = cmd_report.failure;
 	} else {
 		reading.data_maps = profile.keys & PROFILE_DATA;
-		while (reading_next(&reading, &item))
-			if (item.record.type == PERF_RECORD_SAMPLE && item.decoded)
-				profile_add(&profile, &reading, &item);
-		profile_sort(&profile);
-		print(&profile, &reading, opts.json);
+		if (read_all(&profile, &reading, &opts)) {
+			status = cmd_report.failure;
+		} else {
+			profile_sort(&profile);
+			print(&profile, &reading, opts.json);
+		}
 		if (reading.lost)
 			command_error(&cmd_report,
 				      "%" PRIu64 " samples were lost when it was recorded",
@@ -196,6 +301,10 @@ const struct command cmd_report = {
 			 "many samples that were. With --children `Children` is the share of the function "
 			 "with all that it called, and `Self` its own. `[.]` is user mode, `[k]` the kernel. "
 			 "An address stands where nobody knows a symbol."},
+			{"Several events",
+			 "A recording of several events has a table for each. With --group there is one table, "
+			 "with the counts of all events and their shares beside each other: of an exact profile "
+			 "(`anyperf record --exact --machine`) what each function, line or variable costs."},
 			{"Lines and data",
 			 "`line` is the line of the source, from the file's debug information. `data` is what "
 			 "was accessed, of samples that say an address (`anyperf record -d`, and `--exact -d` "

@@ -73,16 +73,13 @@ static struct widths measure(const struct profile *p, int event)
 	return w;
 }
 
-static void print_row(const struct profile *p, const struct profile_row *row, struct widths w,
-		      FILE *out)
+/* What a row is of. */
+static void print_place(const struct profile *p, const struct profile_row *row, struct widths w,
+			FILE *out)
 {
-	u64 whole = p->period[row->event];
 	bool more = p->keys & (PROFILE_LINE | PROFILE_DATA);
 	char room[300];
 
-	if (p->children)
-		fprintf(out, "  %7.2f%%", profile_percent(row->children, whole));
-	fprintf(out, "  %7.2f%%  %10" PRIu64, profile_percent(row->period, whole), row->samples);
 	if (p->keys & PROFILE_COMM)
 		fprintf(out, "  %-*s", w.comm, row->comm);
 	if (p->keys & PROFILE_OBJECT)
@@ -98,17 +95,21 @@ static void print_row(const struct profile *p, const struct profile_row *row, st
 	fputc('\n', out);
 }
 
-void profile_print(const struct profile *p, const struct reading *r, int event, u32 rows, FILE *out)
+static void print_row(const struct profile *p, const struct profile_row *row, struct widths w,
+		      FILE *out)
+{
+	u64 whole = p->period[row->event];
+
+	if (p->children)
+		fprintf(out, "  %7.2f%%", profile_percent(row->children, whole));
+	fprintf(out, "  %7.2f%%  %10" PRIu64, profile_percent(row->period, whole), row->samples);
+	print_place(p, row, w, out);
+}
+
+static void print_headings(const struct profile *p, struct widths w, FILE *out)
 {
 	bool more = p->keys & (PROFILE_LINE | PROFILE_DATA);
-	struct widths w = measure(p, event);
 
-	fprintf(out, "# %" PRIu64 " samples of %s, standing for %" PRIu64 "\n#\n", p->counts[event],
-		reading_event_name(r, event), p->period[event]);
-	fprintf(out, "#");
-	if (p->children)
-		fprintf(out, " Children   ");
-	fprintf(out, "%s     Samples", p->children ? "  Self" : " Overhead");
 	if (p->keys & PROFILE_COMM)
 		fprintf(out, "  %-*s", w.comm, "Command");
 	if (p->keys & PROFILE_OBJECT)
@@ -119,9 +120,63 @@ void profile_print(const struct profile *p, const struct reading *r, int event, 
 		fprintf(out, "  %-*s", p->keys & PROFILE_DATA ? w.line : 0, "Source:Line");
 	if (p->keys & PROFILE_DATA)
 		fprintf(out, "  %-*s  Data", w.data, "Data Object");
+}
+
+void profile_print(const struct profile *p, const struct reading *r, int event, u32 rows, FILE *out)
+{
+	struct widths w = measure(p, event);
+
+	fprintf(out, "# %" PRIu64 " samples of %s, standing for %" PRIu64 "\n#\n", p->counts[event],
+		reading_event_name(r, event), p->period[event]);
+	fprintf(out, "#");
+	if (p->children)
+		fprintf(out, " Children   ");
+	fprintf(out, "%s     Samples", p->children ? "  Self" : " Overhead");
+	print_headings(p, w, out);
 	fprintf(out, "\n#\n");
 	for (u32 i = 0; i < p->n && rows; i++)
 		if (p->rows[i].event == event && rows--)
 			print_row(p, &p->rows[i], w, out);
+	fputc('\n', out);
+}
+
+/* Of an event that the recording has, and of which there is something. */
+static bool is_in_group(const struct profile *p, u32 event)
+{
+	return event < p->events && p->counts[event];
+}
+
+static int group_width(const struct reading *r, u32 event)
+{
+	int width = 21; /* of a count and its share */
+
+	widen(&width, reading_event_name(r, (int)event));
+	return width;
+}
+
+void profile_print_group(const struct profile *p, const struct reading *r, FILE *out)
+{
+	struct widths w = measure(p, 0);
+
+	fprintf(out, "# %" PRIu64 " samples of several events: counts, and shares of each\n#\n#",
+		p->samples);
+	for (u32 e = 0; e < p->group; e++)
+		if (is_in_group(p, e))
+			fprintf(out, " %*s", group_width(r, e), reading_event_name(r, (int)e));
+	print_headings(p, w, out);
+	fprintf(out, "\n#\n");
+	for (u32 i = 0; i < p->n; i++) {
+		const struct profile_row *row = &p->rows[i];
+
+		fputc(' ', out);
+		for (u32 e = 0; e < p->group; e++) {
+			u64 n = row->group ? row->group[e] : 0;
+
+			if (is_in_group(p, e))
+				fprintf(out, " %*" PRIu64 " %7.2f%%", group_width(r, e) - 9, n,
+					profile_percent(n, p->period[e]));
+		}
+		print_place(p, row, w, out);
+	}
 	fputc('\n', out);
 }

@@ -90,7 +90,7 @@ static struct profile_row *row_of(struct profile *p, const struct profile_row *k
 static struct profile_row *row_at(struct profile *p, struct reading *r,
 				  const struct data_item *item, u64 addr, bool kernel)
 {
-	struct profile_row key = {.event = item->event < 0 ? 0 : item->event};
+	struct profile_row key = {.event = item->event < 0 || p->group ? 0 : item->event};
 	struct sym_place at;
 	char room[16];
 
@@ -132,6 +132,32 @@ static void add_child(struct profile *p, struct profile_row *row, u64 period)
 	row->seen = p->samples;
 }
 
+/* `period` of such a row is that of the event by which it is sorted. */
+static void add_to_group(const struct profile *p, struct profile_row *row, u32 event, u64 period)
+{
+	if (!row->group) {
+		row->group = calloc(p->group, sizeof(*row->group));
+		CHECK(row->group);
+		row->nr_group = p->group;
+	}
+	row->group[event] += period;
+	if (event != p->group_by)
+		row->period -= period;
+}
+
+/* By what it is sorted by, then by the other events in their order. */
+static int by_group(const void *a, const void *b)
+{
+	const struct profile_row *x = a, *y = b;
+
+	if (x->period != y->period)
+		return x->period > y->period ? -1 : 1;
+	for (u32 i = 0; x->group && y->group && i < x->nr_group; i++)
+		if (x->group[i] != y->group[i])
+			return x->group[i] > y->group[i] ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
 void profile_add(struct profile *p, struct reading *r, const struct data_item *item)
 {
 	u64 period = reading_period(r, item), addr;
@@ -143,6 +169,8 @@ void profile_add(struct profile *p, struct reading *r, const struct data_item *i
 	row = row_at(p, r, item, item->record.sample.ip, reading_in_kernel(item));
 	row->period += period;
 	row->samples++;
+	if (p->group && item->event < (int)p->group)
+		add_to_group(p, row, item->event < 0 ? 0 : (u32)item->event, period);
 	add_child(p, row, period);
 	while (p->children && reading_walk_next(r, item, &walk, &addr))
 		add_child(p, row_at(p, r, item, addr, walk.kernel), period);
@@ -175,13 +203,22 @@ void profile_sort(struct profile *p)
 	p->index = NULL;
 	p->index_room = 0;
 	if (p->n)
-		qsort(p->rows, p->n, sizeof(*p->rows), p->children ? by_children : by_period);
+		qsort(p->rows, p->n, sizeof(*p->rows),
+		      p->group      ? by_group
+		      : p->children ? by_children
+				    : by_period);
+}
+
+static void free_row(struct profile_row *row)
+{
+	free(row->comm);
+	free(row->group);
 }
 
 void profile_release(struct profile *p)
 {
 	for (u32 i = 0; i < p->n; i++)
-		free(p->rows[i].comm);
+		free_row(&p->rows[i]);
 	free(p->rows);
 	free(p->index);
 	free(p->period);

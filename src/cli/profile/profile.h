@@ -35,11 +35,15 @@ struct profile_row {
 	u64 samples;            /* how many they are */
 	u64 children;           /* the period of those that were here or in what this has called */
 	u64 seen;               /* the last sample that was added to `children` */
+	u32 nr_group;
+	u64 *group; /* with a group of events: the period of each; owned, else NULL */
 };
 
 struct profile {
 	unsigned int keys; /* enum profile_key */
 	bool children;
+	u32 group;                /* not 0: a row is of all events, of which there are so many */
+	u32 group_by;             /* the event by which rows are sorted then */
 	struct profile_row *rows; /* owned */
 	u32 n, room;
 	u32 *index; /* a hash table of numbers of rows + 1; owned */
@@ -60,6 +64,9 @@ void profile_sort(struct profile *p);
 /* Prints the table of one event, at most @rows of it. */
 void profile_print(const struct profile *p, const struct reading *r, int event, u32 rows,
 		   FILE *out);
+
+/* The same for a group, of all events. */
+void profile_print_group(const struct profile *p, const struct reading *r, FILE *out);
 
 double profile_percent(u64 part, u64 whole);
 
