@@ -86,6 +86,12 @@ u64 dbt_deadline_sum(struct dbt_thread *t, enum meter_quantity q)
 	return meter_sum(dbt_meter(t), q);
 }
 
+/* How far @at is; sums are modulo 2^64, and what is half of that away has passed. */
+static u64 distance(u64 sum, u64 at)
+{
+	return at - sum < 1ull << 63 ? at - sum : 0;
+}
+
 /* How much remains to the nearest deadline; 0 if one was reached. */
 static u64 measure(struct dbt_thread *t)
 {
@@ -104,11 +110,13 @@ static u64 measure(struct dbt_thread *t)
 		sums[d->quantity] = meter_sum(dbt_meter(t), d->quantity);
 	else
 		meter_sums(dbt_meter(t), n, sums);
+	/* As who has set them compares: others can write to a meter, so a sum may be anything. */
 	for (u32 q = 0; q < n; q++)
 		if (at[q] != DBT_NO_DEADLINE)
-			remaining = min_u64(remaining, at[q] > sums[q] ? at[q] - sums[q] : 0);
+			remaining = min_u64(remaining, distance(sums[q], at[q]));
 	/* One that has passed is not known to be exact. */
-	d->tracked = d->quantity < METER_QUANTITIES && at[d->quantity] >= sums[d->quantity];
+	d->tracked = d->quantity < METER_QUANTITIES &&
+		     at[d->quantity] - sums[d->quantity] < 1ull << 63;
 	return remaining;
 }
 

@@ -117,12 +117,11 @@ static void set_deadlines(struct thread *t, const u64 *sums)
 		at[q] = DBT_NO_DEADLINE;
 	for (u32 i = 0; i < s->nr; i++) {
 		u32 slot = s->order[i], q = s->event[slot].quantity;
+		s64 left = (s64)(trace->armed[slot].next - sums[q]);
 
-		at[q] = min_u64(at[q], trace->armed[slot].next);
+		if (at[q] == DBT_NO_DEADLINE || left < (s64)(at[q] - sums[q]))
+			at[q] = sums[q] + (u64)(left < TRACE_NOTICE ? left : TRACE_NOTICE);
 	}
-	for (u32 q = 0; q < METER_QUANTITIES; q++)
-		if (at[q] != DBT_NO_DEADLINE)
-			at[q] = min_u64(at[q], sums[q] + TRACE_NOTICE);
 	dbt_deadlines(&t->dbt, at);
 }
 
