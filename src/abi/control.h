@@ -75,6 +75,7 @@ struct rt_control {
 	s32 images_fd;   /* what is translated: a folder, or with keeper_fd a memfd; or -1 */
 	u32 images_root; /* the process that the tree began with; 0: this one */
 	s32 keeper_fd;   /* the socket of tree-images.h, or -1 */
+	u32 watch;       /* enum wire_watch, of a program that is sampled; trace.h */
 	u64 images_seed; /* where all of the tree has its files; 0: it is to be drawn */
 	u64 affinity;    /* of a deterministic run with --cpus: where the process may run */
 	u64 random_key;  /* of a deterministic run: what its random numbers are made from */

@@ -190,7 +190,9 @@ struct trace {
 	/* What was drained waits for its reader: before it goes on the thread waits for 0. */
 	u32 hold; /* `drained` changes with it */
 	u32 seq;  /* odd while S writes what follows G's words */
-	u32 pad0[9];
+	/* enum wire_watch, in addition to what the meter says, from which others can take it. */
+	u32 to_tell;
+	u32 pad0[8];
 
 	/* G */
 	u64 head;    /* end of the entries; positions grow, and are taken modulo TRACE_RING */

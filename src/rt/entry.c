@@ -413,7 +413,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	if (image->has_interp)
 		elf_add_code(t, &s->interp_eh, s->interp_phdrs, s->interp.bias, &s->interp_file);
 	meter_begin(t, s->control.meter == ~0u ? METER_NEW_PROCESS : METER_SAME_PROCESS);
-	perf_start(t, s->control.perf_fds, s->control.flags & CONTROL_LAUNCH);
+	perf_start(t, s->control.perf_fds, s->control.watch, s->control.flags & CONTROL_LAUNCH);
 	/* Once more, now that the session has told of the execve: that was before its start. */
 	if (paths_wanted())
 		paths_begin(t);

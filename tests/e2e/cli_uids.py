@@ -180,7 +180,7 @@ def test_zeros_mislead_no_guest_of_roots():
 # Like SHOWN, but works, samples itself meanwhile with a part of its stack, and tells whether each
 # period of what was counted has its sample. What it has in its environment is in its samples only.
 SAMPLED = r"""
-import ctypes, json, mmap, os, struct, subprocess, sys
+import ctypes, json, os, struct, subprocess, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
@@ -190,9 +190,9 @@ other = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-
                           "1000"], env=environment)
 PERIOD, DATA, STACK = 50021, 1 << 20, 4096
 
-def event(period, sample_type):
-    attr = struct.pack("<IIQQQQQIIQQQQII", 0, 128, 1, period, sample_type, 0, 0x61, 0, 0, 0, 0, 0,
-                       0, STACK, 0).ljust(128, b"\0")
+def event(period, sample_type, flags=0):
+    attr = struct.pack("<IIQQQQQIIQQQQII", 0, 128, 1, period, sample_type, 0, 0x61 | flags, 0, 0, 0,
+                       0, 0, 0, STACK, 0).ljust(128, b"\0")
     fd = libc.syscall(298, attr, 0, -1, -1, 0)
     assert fd >= 0, ctypes.get_errno()
     return fd
@@ -214,7 +214,19 @@ def look():
         samples += kind == 9
         lost += kind == 2
         place += size
-    return [lost, samples == count // PERIOD or [samples, count // PERIOD], samples > 10]
+    return [lost, samples == count // PERIOD or [samples, count // PERIOD], samples > 10, family()]
+
+def family():
+    # Is what a child and its program do counted, of one that is sampled?
+    sampled, fd = event(1 << 40, 1, 0), event(0, 0, 2)
+    for one in (sampled, fd):
+        libc.ioctl(one, 0x2400, 0)
+    time.sleep(0.05)
+    done = subprocess.run(["sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"])
+    count = struct.unpack("<Q", os.read(fd, 8))[0]
+    os.close(sampled)
+    os.close(fd)
+    return count > 5000000 and not done.returncode or count
 
 print(other.pid, flush=True)
 for line in sys.stdin:
@@ -224,7 +236,7 @@ sys.exit(0)
 """
 
 # abi/meter.h: what a session says there of samples, and what a thread says of signals.
-ASKED, KICKABLE = 3256, 3264
+WATCH, ASKED, KICKABLE = 1108, 3272, 3276
 # Where traces stood that all guests could write to: behind the meters.
 TRACES, TRACE, EVENTS = (262144 + 1) * METER, 0x44000, 144
 
@@ -250,24 +262,25 @@ def forge(paths, kind, used):
                     os.pwrite(fd, noise(kind, TRACE), at)
             word = struct.pack("<I", 2 + 2 * random.randrange(1000))
             os.pwrite(fd, word if kind == "forged" else noise(kind, 4), (i + 1) * METER + ASKED)
-            os.pwrite(fd, noise(kind, 8) if kind != "forged" else struct.pack("<Q", 1),
-                      (i + 1) * METER + KICKABLE)
+            word = struct.pack("<I", 1) if kind == "forged" else noise(kind, 4)
+            os.pwrite(fd, word, (i + 1) * METER + KICKABLE)
+            os.pwrite(fd, bytes(4), (i + 1) * METER + WATCH)
         os.close(fd)
 
 
 def test_what_another_user_forges_changes_no_sample():
-    """Not their number either: each period has one."""
+    """Not their number either: each period has one. Nor is it lost of whom the children are."""
     need_root()
     for kind in ("forged", "zeros", "ones", "noise"):
-        seen = beside([], forge, kind, 40, program=SAMPLED)
-        assert seen == "[0, true, true]\n", (kind, seen)
+        seen = beside([], forge, kind, 40, program=SAMPLED, rounds=3)
+        assert seen == "[0, true, true, true]\n", (kind, seen)
 
 
 def test_a_sampled_program_outlives_what_another_user_writes():
     """Over its counts as well: they are wrong, but it neither hangs nor is it ended."""
     need_root()
     for kind in ("noise", "ones", "zeros"):
-        beside([], scribble, kind, 40, program=SAMPLED, same=False)
+        beside([], scribble, kind, 40, program=SAMPLED, same=False, rounds=3)
 
 
 SECRET = "what-only-the-sampled-program-knows"

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,12 @@
 #include "abi/trace.h"
 
 #define NEVER_FULL (1ull << 62)
+
+/* Their places are known to cli_uids.py. */
+_Static_assert(offsetof(struct meter, watch) == 1108, "WATCH");
+_Static_assert(offsetof(struct meter, asked) == 3272, "ASKED");
+_Static_assert(offsetof(struct meter, kickable) == 3276, "KICKABLE");
+_Static_assert(METER_SIZE == 28672 && SEGMENT_SLOTS == 262144, "METER");
 
 static void *map(int fd, u64 offset, size_t size)
 {

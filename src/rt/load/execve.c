@@ -332,7 +332,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
 	limits_save(t, c);
 	c->mdwe = mdwe_inherited();
-	perf_exec(t, c->perf_fds);
+	c->watch = perf_exec(t, c->perf_fds);
 	deterministic_exec(t, c);
 	arch_save(c);
 	memcpy(c->comm, plan->comm, sizeof(c->comm));

@@ -66,10 +66,11 @@ struct perf {
 /*
  * The first thing of a process's runtime, before the first guest instruction; t->proc->perf is set
  * if there is a session. @fds: PERF_FDS_SAVED words, which descriptors the program before this one
- * had as perf events. @launch: the first program of a tree.
+ * had as perf events. @watch: what the session wants to be told of a program that is sampled (enum
+ * wire_watch), as that one knew it. @launch: the first program of a tree.
  */
 #define PERF_FDS_SAVED 17u
-void perf_start(struct thread *t, const u64 *fds, bool launch);
+void perf_start(struct thread *t, const u64 *fds, u32 watch, bool launch);
 
 /*
  * A guest's system call whose @row has SYSCALL_PATH or SYSCALL_PERF. True: *@ret is the answer.
@@ -127,9 +128,10 @@ must_check bool perf_trace(struct thread *t, void *at);
 
 /*
  * For execve: what the next program's perf_start() gets. An exec ends all threads of the process,
- * so the new program is to tell of it if one of them is watched.
+ * so the new program is to tell of it if one of them is watched. Returns what perf_start() gets as
+ * @watch.
  */
-void perf_exec(struct thread *t, u64 *fds);
+u32 perf_exec(struct thread *t, u64 *fds);
 
 /*
  * @info is about to be delivered. A kernel made it of a byte in a pipe, as POLL_IN. Where it tells

@@ -8,6 +8,7 @@
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-priv.h"
+#include "rt/sample/sample.h"
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/process.h"
@@ -20,7 +21,7 @@
 
 static u32 watched(struct thread *t)
 {
-	return __atomic_load_n(&dbt_meter(&t->dbt)->watch, __ATOMIC_RELAXED);
+	return __atomic_load_n(&dbt_meter(&t->dbt)->watch, __ATOMIC_RELAXED) | sample_watch(t);
 }
 
 void perf_named(struct thread *t)
@@ -123,7 +124,7 @@ bool perf_trace(struct thread *t, void *at)
 	return mapped;
 }
 
-void perf_start(struct thread *t, const u64 *fds, bool launch)
+void perf_start(struct thread *t, const u64 *fds, u32 watch, bool launch)
 {
 	const struct wire_view *view =
 		(const struct wire_view *)((const u8 *)counter_segment() + WIRE_VIEW_IN);
@@ -137,18 +138,21 @@ void perf_start(struct thread *t, const u64 *fds, bool launch)
 	p->view = view;
 	wire_init(&p->wire);
 	t->proc->perf = p;
+	t->sampling.watch = watch;
 	if (launch ? view->flags & WIRE_VIEW_LAUNCH : watched(t) & WIRE_WATCH_EXEC)
 		wire_hello_exec(t);
 	perf_restore_fds(t, fds);
 	tell_code(t);
 }
 
-void perf_exec(struct thread *t, u64 *fds)
+u32 perf_exec(struct thread *t, u64 *fds)
 {
-	if (t->proc->perf)
-		__atomic_fetch_or(&dbt_meter(&t->dbt)->watch, threads_watch(t) & WIRE_WATCH_EXEC,
-				  __ATOMIC_RELAXED);
+	u32 watch = t->proc->perf ? threads_watch(t) & WIRE_WATCH_EXEC : 0;
+
+	if (watch)
+		__atomic_fetch_or(&dbt_meter(&t->dbt)->watch, watch, __ATOMIC_RELAXED);
 	perf_save_fds(t, fds);
+	return watch | sample_watch(t);
 }
 
 int perf_fork(struct thread *t, u64 flags, u32 meter, struct perf_fork *f)

@@ -550,6 +550,7 @@ void sample_forked(struct thread *t)
 void sample_unmap(struct thread *t)
 {
 	if (t->sampling.own) {
+		t->sampling.watch = sample_watch(t);
 		limits_leave(0, -(s64)TRACE_SIZE);
 		region_unmap(t->sampling.own, MAPPED_SIZE);
 	}
@@ -557,6 +558,12 @@ void sample_unmap(struct thread *t)
 	t->sampling.asked = NULL;
 	/* What it watches was there, and a stop may still be on its way. */
 	t->modeled.watching = NULL;
+}
+
+u32 sample_watch(const struct thread *t)
+{
+	return t->sampling.own ? __atomic_load_n(&trace_of(t)->to_tell, __ATOMIC_RELAXED)
+			       : t->sampling.watch;
 }
 
 void sample_flush(struct thread *t)

@@ -116,6 +116,11 @@ void sample_forked(struct thread *t);
 void sample_flush(struct thread *t);
 /* The calling thread ends: it tells nothing any more. */
 void sample_end(struct thread *t);
+/*
+ * What @t has to tell because it is sampled (enum wire_watch): its meter says the same, but others
+ * can write to that.
+ */
+u32 sample_watch(const struct thread *t);
 /* Gives back what @t had for this; it does not run any more. */
 void sample_unmap(struct thread *t);
 

@@ -128,7 +128,8 @@ u32 threads_watch(struct thread *t)
 	list_acquire(t->id);
 	for (struct thread *other = all; other; other = other->all_next)
 		if (other->proc == t->proc)
-			watch |= __atomic_load_n(&dbt_meter(&other->dbt)->watch, __ATOMIC_RELAXED);
+			watch |= __atomic_load_n(&dbt_meter(&other->dbt)->watch, __ATOMIC_RELAXED) |
+				 sample_watch(other);
 	list_release(t->id);
 	return watch;
 }

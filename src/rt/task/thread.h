@@ -148,6 +148,7 @@ struct thread {
 		struct sampler *own;
 		u32 seq;          /* sample_asked() that it has taken over */
 		const u32 *asked; /* of its trace; NULL: it has none */
+		u32 watch;        /* what its trace said at last, when that has gone */
 		bool on;          /* it has some */
 		/* An event of the kernel's has stopped it; written by the handler too. */
 		bool stopped;

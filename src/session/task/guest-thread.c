@@ -106,16 +106,19 @@ void guest_thread_learn_tid(struct guest_thread *th)
 		guest_thread_set_tid(th, tid);
 }
 
+u32 guest_thread_to_tell(const struct guest_thread *th)
+{
+	return th->process->s->track_watch | WIRE_WATCH_TASKS | WIRE_WATCH_EXIT | WIRE_WATCH_EXEC |
+	       (clock_outlives() ? 0 : WIRE_WATCH_END) | (th->clock.faults ? WIRE_WATCH_FAULTS : 0);
+}
+
 void guest_thread_watch(struct guest_thread *th)
 {
 	struct meter *m = guest_thread_meter(th);
 
 	if (m)
-		__atomic_store_n(&m->watch,
-				 th->process->s->track_watch | WIRE_WATCH_TASKS | WIRE_WATCH_EXIT |
-					 WIRE_WATCH_EXEC | (clock_outlives() ? 0 : WIRE_WATCH_END) |
-					 (th->clock.faults ? WIRE_WATCH_FAULTS : 0),
-				 __ATOMIC_SEQ_CST);
+		__atomic_store_n(&m->watch, guest_thread_to_tell(th), __ATOMIC_SEQ_CST);
+	trace_watch(th);
 }
 
 /*

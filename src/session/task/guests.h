@@ -129,7 +129,9 @@ void guest_thread_set_tid(struct guest_thread *th, s32 tid);
 void guest_thread_learn_tid(struct guest_thread *th);
 /* @th says that it is on @cpu, in an entry of its trace. */
 void guest_thread_told_cpu(struct guest_thread *th, u32 cpu);
-/* Has its runtime tell of its forks, its exec and its end from now on. */
+/* enum wire_watch: its forks, its exec, its end, and what else somebody wants to know. */
+u32 guest_thread_to_tell(const struct guest_thread *th);
+/* Has its runtime tell of these from now on. */
 void guest_thread_watch(struct guest_thread *th);
 /* From here on its forks, its end and its exec concern the session. -ESRCH: it has just ended. */
 int must_check guest_thread_need_task(struct guest_thread *th);

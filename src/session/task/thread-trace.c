@@ -239,6 +239,13 @@ static void let_ask(struct guest_thread *th)
 	__atomic_fetch_add(&guest_thread_meter(th)->asked, 1, __ATOMIC_SEQ_CST);
 }
 
+void trace_watch(struct guest_thread *th)
+{
+	if (trace_is_there(th))
+		__atomic_store_n(&th->trace->trace->to_tell, guest_thread_to_tell(th),
+				 __ATOMIC_SEQ_CST);
+}
+
 bool trace_is_there(const struct guest_thread *th)
 {
 	return th->trace && th->trace->trace;
@@ -287,6 +294,7 @@ static void tell(struct thread_trace *tt)
 	__atomic_store_n(&trace->wake_at, when_to_wake(tt), __ATOMIC_RELAXED);
 	tt->seq += tt->seq + 1 ? 1 : 3;
 	__atomic_store_n(&trace->seq, tt->seq, __ATOMIC_RELEASE);
+	trace_watch(th);
 	if (first)
 		let_ask(th);
 	/* Who execs has no handler for a moment; the new program looks before it begins. */

@@ -65,6 +65,8 @@ void trace_execed(struct guest_thread *th);
 void trace_poke(struct guest_thread *th);
 /* It has been asked for something, in memory that its process can map: WIRE_OP_TRACE. */
 bool trace_is_there(const struct guest_thread *th);
+/* It is to tell something else, of what guest_thread_to_tell() says. */
+void trace_watch(struct guest_thread *th);
 /* @th counts in another meter. */
 void trace_moved(struct guest_thread *th);
 /* @th has ended, and tells nothing any more. */

@@ -105,6 +105,7 @@ static void begin(const struct pe_attr *attr)
 	NEED(page != MAP_FAILED);
 	NEED(trace->seq && !(trace->seq & 1));
 	NEED(g.page->asked[g.meter % WIRE_ASKED] != asked && g.m->asked);
+	NEED(trace->to_tell == g.m->watch && trace->to_tell & WIRE_WATCH_TASKS);
 	check_memory();
 }
 
