@@ -2,6 +2,7 @@
 """Root's runs beside another user: what a guest can write that is somebody else by now misleads no
 guest of root's, a directory that another owns leads root's session nowhere, and a session of
 someone without rights keeps to its own processes."""
+import json
 import os
 import random
 import re
@@ -125,11 +126,14 @@ def is_asleep(pid):
         return False
 
 
-def beside(options, body, *args, program=SHOWN, same=True, rounds=8, secret=None):
+RUN = ["run", "--strict", "--paranoid", "1"]
+
+
+def beside(options, body, *args, program=SHOWN, same=True, rounds=8, secret=None, command=None):
     """What a guest of root's is shown, while another user does @body with what it can open; the
-    same as without, or with @same False anything."""
-    with subprocess.Popen([ANYPERF, "run", "--strict", "--paranoid", "1", *options, "--",
-                           sys.executable, "-c", program], env={**ENV, **(secret or {})}, text=True,
+    same as without, or with a list as @same anything, which is added there."""
+    with subprocess.Popen([ANYPERF, *(command or RUN), *options, "--", sys.executable, "-c",
+                           program], env={**ENV, **(secret or {})}, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as guest:
         pid = int(guest.stdout.readline())
 
@@ -147,7 +151,9 @@ def beside(options, body, *args, program=SHOWN, same=True, rounds=8, secret=None
             with Other(body, paths, *args):
                 for _ in range(rounds):
                     seen = look()
-                    assert seen == honest if same else seen, (body, args, seen, honest)
+                    if same is not True:
+                        same.append(seen)
+                    assert seen == honest if same is True else seen, (body, args, seen, honest)
             guest.stdin.close()
             assert guest.wait(60) == 0, (body, args, guest.returncode)
             return honest
@@ -280,7 +286,52 @@ def test_a_sampled_program_outlives_what_another_user_writes():
     """Over its counts as well: they are wrong, but it neither hangs nor is it ended."""
     need_root()
     for kind in ("noise", "ones", "zeros"):
-        beside([], scribble, kind, 40, program=SAMPLED, same=False, rounds=3)
+        beside([], scribble, kind, 40, program=SAMPLED, same=[], rounds=3)
+
+
+# Works, and says when and how much. Recorded by somebody else.
+RECORDED = r"""
+import ctypes, json, os, struct, subprocess, sys, time
+libc = ctypes.CDLL(None)
+other = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sleep",
+                          "1000"])
+attr = struct.pack("<IIQQQQQ", 0, 128, 1, 0, 0, 0, 0x61).ljust(128, b"\0")
+fd = libc.syscall(298, attr, 0, -1, -1, 0)
+assert fd >= 0
+
+def look():
+    libc.ioctl(fd, 0x2403, 0)
+    begun = time.monotonic_ns()
+    libc.ioctl(fd, 0x2400, 0)
+    sum(i * i % 7 for i in range(9000))
+    libc.ioctl(fd, 0x2401, 0)
+    return [begun, time.monotonic_ns(), struct.unpack("<Q", os.read(fd, 8))[0], os.getpid()]
+
+print(other.pid, flush=True)
+for line in sys.stdin:
+    print(json.dumps(look()), flush=True)
+other.kill()
+sys.exit(0)
+"""
+
+
+def test_what_another_user_forges_changes_no_recording():
+    """Nor what others record of a program."""
+    need_root()
+    with scratch() as d:
+        path = os.path.join(d, "perf.data")
+        for kind in ("forged", "ones"):
+            seen = []
+            beside([], forge, kind, 40, program=RECORDED, same=seen, rounds=4,
+                   command=["record", "-q", "-o", path, "-e", "instructions:u", "-c", "50021"])
+            r = run("script", "-i", path, "-F", "pid,time", "--ns")
+            assert r.status == 0, r
+            for begun, ended, count, pid in map(json.loads, seen):
+                times = [float(line.split()[1].rstrip(":")) for line in r.out.splitlines()
+                         if line.split()[0] == str(pid)]
+                n = sum(begun <= time * 1e9 <= ended for time in times)
+                # Some of what lies between is before and behind what is counted.
+                assert 10 < count // 50021 <= n <= count // 50021 + 3, (kind, n, count, r.out[:300])
 
 
 SECRET = "what-only-the-sampled-program-knows"

@@ -1,6 +1,5 @@
 /* What guests ask for, op by op, but the event calls themselves (ops-event.c). */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <linux/sched.h>
 #include <stdlib.h>
@@ -273,8 +272,9 @@ static s64 op_trace(struct call *c)
 {
 	if (!trace_is_there(c->thread))
 		return -ENOENT;
-	c->fd_out = fcntl(c->process->memfd, F_DUPFD_CLOEXEC, 0);
-	return c->fd_out < 0 ? -errno : 0;
+	c->fd_out = c->process->memfd;
+	c->fd_out_keep = true;
+	return 0;
 }
 
 s64 op_run(struct call *c)
