@@ -7,8 +7,9 @@
 
 #include "session/session-priv.h"
 
-#define LIES_AT_ONCE 64u /* meters that name a task which is no guest */
-#define SCAN_SHARE   20u /* of its time the session looks in vain at most one part in so many */
+#define LIES_AT_ONCE 64u   /* meters that name a task which is no guest */
+#define DEAD_AT_ONCE 4096u /* that name nobody, or such a one */
+#define SCAN_SHARE   20u   /* of its time the session looks in vain at most one part in so many */
 
 /*
  * The process that WIRE_OP_FORK announced with meter @index for its only thread, and that runs as
@@ -171,7 +172,7 @@ static void meet_all(struct session *s)
 
 void guests_meet(struct session *s)
 {
-	u32 strange = 0, lies = 0, i = s->wide.next_meter;
+	u32 i = s->wide.next_meter, before = i ? s->wide.strange : 0, strange = 0, lies = 0;
 	struct meter *m;
 
 	s->wide.next_meter = 0;
@@ -187,12 +188,16 @@ void guests_meet(struct session *s)
 		strange++;
 		lies += asked;
 		/* Each costs more to see through than to write. The rest is looked at next time. */
-		if (lies == LIES_AT_ONCE) {
+		if (lies == LIES_AT_ONCE || strange == DEAD_AT_ONCE) {
 			s->wide.next_meter = i + 1;
 			break;
 		}
 	}
-	if (strange > s->wide.unfound)
+	s->wide.strange = before + strange;
+	if (s->wide.strange > s->wide.unfound) {
 		meet_all(s);
-	s->wide.unfound = strange;
+		s->wide.unfound = s->wide.strange;
+	} else if (!s->wide.next_meter) {
+		s->wide.unfound = s->wide.strange;
+	}
 }

@@ -26,7 +26,8 @@ struct wide {
 	u64 rest_until;          /* and before which guests do not have it look at all of them */
 	u64 scan_after;          /* session_now() before which /proc is not looked through again */
 	u32 next_meter;          /* where that look has stopped; 0: it has seen all */
-	u32 unfound;             /* meters for which no guest was found then */
+	u32 strange;             /* meters for which it has found no guest so far */
+	u32 unfound;             /* and when it had last seen all */
 	bool looking;            /* a look is on: who gets a task is placed by it */
 	bool unplaced;           /* the last one has left some for the next moment */
 	bool moved;              /* a guest has said that tasks may have moved: all are asked */

@@ -358,3 +358,56 @@ TEST(threads_that_move_are_looked_for_alone)
 	session_free(s);
 	munmap(shared, sizeof(*shared));
 }
+
+#define DEAD 6000u
+
+/* Pages of threads that are not there, as many as one likes. */
+static void name_nobody(struct mock *g)
+{
+	struct pe_attr attr = mock_attr();
+	u64 h;
+
+	NEED(mock_hello(g, -1, 0) == 0);
+	for (u32 i = 0; i < DEAD; i++) {
+		struct meter *m =
+			(struct meter *)((u8 *)g->segment + segment_offset(mock_take_meter(g)));
+
+		m->pid = (u32)getpid();
+		m->tid = 0x3fff0000 + i;
+		m->state = METER_RUNNING;
+	}
+	NEED(mock_open(g, &attr, -1, 0, WIRE_NO_EVENT, 0, &h) >= 0);
+	step_done(1);
+}
+
+static void meet(struct session *s, void *arg)
+{
+	(void)arg;
+	guests_meet(s);
+}
+
+TEST(pages_of_nobody_are_not_all_looked_at)
+{
+	struct session *s = start(-1);
+	pid_t pid = mock_fork(s, name_nobody);
+	u32 all = 0;
+	int status;
+
+	serve_until(s, 1);
+	/* Once through all in any case, and /proc with it; then it is the same again. */
+	for (int i = 0; i < 4; i++)
+		instant_run(s, meet, NULL);
+	for (int i = 0; i < 2; i++) {
+		calls = opened = 0;
+		instant_run(s, meet, NULL);
+		EXPECT(calls < DEAD * 5 / 6 && opened < 100);
+		all += calls;
+	}
+	EXPECT(all >= DEAD && all < DEAD + 500);
+	next(2);
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		session_run(s, 5);
+	EXPECT_EQ(status, 0);
+	session_free(s);
+	munmap(shared, sizeof(*shared));
+}
