@@ -255,12 +255,22 @@ struct wire_setting_result {
 	u64 setting; /* its number, for WIRE_OP_SYSCTL */
 };
 
+/*
+ * Of the directory, as statx(2) has it: in a mount namespace, or below another root, its name may
+ * lead to one that somebody else has made.
+ */
+struct wire_view_result {
+	u64 ino;
+	u32 dev_major, dev_minor;
+};
+
 union wire_result {
 	u64 words[4];
 	struct wire_event_result event;
 	struct wire_open_refusal open_refusal;
 	struct wire_ioctl_result ioctl;
 	struct wire_setting_result setting;
+	struct wire_view_result view;
 };
 
 /* They are copied as words. */

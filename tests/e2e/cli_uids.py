@@ -372,6 +372,37 @@ def test_nobody_else_reads_samples():
     os.close(told)
 
 
+FORGES = """
+cat /proc/sys/kernel/perf_event_paranoid
+found=
+for place in "$XDG_RUNTIME_DIR" /dev/shm /tmp; do
+    for name in "$place"/anyperf-view-*; do
+        case $name in /*) if [ -d "$name" ]; then found="$found $name"; fi ;; esac
+    done
+done
+mount -t tmpfs none /dev/shm && mount -t tmpfs none /tmp || exit 77
+chmod 1777 /dev/shm /tmp
+setpriv --reuid=65534 --regid=65534 --clear-groups sh -c "
+for name in $found; do
+    mkdir -p \\$name/proc/sys/kernel && echo forged >\\$name/proc/sys/kernel/perf_event_paranoid
+    echo made >&2
+done"
+cat /proc/sys/kernel/perf_event_paranoid || true
+"""
+
+
+def test_a_directory_of_that_name_is_not_the_sessions():
+    """In a container another user may make one where the session's is outside."""
+    need_root()
+    env = {k: v for k, v in ENV.items() if k not in ("TMPDIR", "XDG_RUNTIME_DIR")}
+    r = subprocess.run([ANYPERF, "run", "--paranoid", "1", "--", "unshare", "-m", "sh", "-c",
+                        FORGES], env=env, text=True, cwd="/", capture_output=True, check=False,
+                       timeout=60)
+    if r.returncode:
+        raise Skip("nothing can be mounted")
+    assert "made" in r.stderr and r.stdout == "1\n", r
+
+
 def test_what_a_runtime_is_told_is_nobodys_to_change():
     """A fork of another thread has it as well, which may be another user's before it is read."""
     if not shutil.which("strace"):

@@ -55,7 +55,8 @@ struct perf {
 	struct wire wire;
 	const struct wire_view *view;
 	char root[WIRE_ROOT]; /* of what we are shown, as the session has told us; "": not yet */
-	s32 no_root;          /* -errno: the session has none */
+	struct wire_view_result root_is; /* what is to be found there */
+	s32 no_root;                     /* -errno: the session has none */
 	u32 nr_fds; /* entries that are not NONE: 0 and most calls are not even looked at */
 	u32 nr_maps;
 	u32 nr_counters; /* of those, the ones that rdpmc reads */

@@ -46,11 +46,23 @@ static const char *overlay_root(struct thread *t)
 	/* Its first byte comes last, as others look at that alone. */
 	mask = wire_lock(t);
 	if (!p->root[0]) {
+		p->root_is = t->perf_reply.result.view;
 		str_put(p->root + 1, sizeof(p->root) - 1, root + 1);
 		__atomic_store_n(&p->root[0], '/', __ATOMIC_RELEASE);
 	}
 	wire_unlock(t, mask);
 	return p->root;
+}
+
+/* Is the session's directory what its name means here? */
+static bool is_there(const struct perf *p)
+{
+	const struct wire_view_result *is = &p->root_is;
+	struct statx st;
+
+	return !sys_statx(AT_FDCWD, p->root, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) &&
+	       st.stx_ino == is->ino && st.stx_dev_major == is->dev_major &&
+	       st.stx_dev_minor == is->dev_minor;
 }
 
 static bool put(struct thread *t, const char *what, const char *rest, char *out)
@@ -59,6 +71,10 @@ static bool put(struct thread *t, const char *what, const char *rest, char *out)
 	size_t n, m = str_len(what), r = str_len(rest);
 
 	out[0] = '\0';
+	if (root && !is_there(t->proc->perf)) {
+		t->proc->perf->no_root = -ENOENT;
+		return true;
+	}
 	/* Not the machine's: they would be others' numbers and limits. */
 	if (!root)
 		return t->proc->perf->no_root < 0;

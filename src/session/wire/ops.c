@@ -4,6 +4,8 @@
 #include <linux/sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "session/session-priv.h"
@@ -226,11 +228,15 @@ static s64 op_view(struct call *c)
 {
 	char why[512];
 	int err = view_make(c->s, why, sizeof(why));
+	struct stat st;
 
 	if (err)
 		return core_refuse(c->s->core, err, CALL_ERRNO,
 				   .name = {"making the files of PMUs and limits that programs see",
 					    strerror(-err)});
+	if (fstat(c->s->shown.dir, &st))
+		return -errno;
+	c->result.view = (struct wire_view_result){st.st_ino, major(st.st_dev), minor(st.st_dev)};
 	c->out_len = (u32)strlen(c->s->shown.root) + 1;
 	memcpy(c->data, c->s->shown.root, c->out_len);
 	return 0;
