@@ -69,6 +69,10 @@ def test_where_misses_are():
         r = run("script", "-i", f"{d}/a", "-F", "event,ip,sym,period")
         rows = [l.split() for l in r.out.splitlines() if "L1-dcache-load-misses:u" in l
                 and l.split()[-1] == "walk"]
+        # What a path costs by itself is all of its instructions': those of the loop have some.
+        costs = [int(l.split()[0]) for l in r.out.splitlines() if " cycles:u" in l
+                 and l.split()[-1] == "walk"]
+        assert len([c for c in costs if c >= STEPS * 0.9]) >= 3, costs
         # The return loads, too.
         assert int(rows[0][0]) >= loads["walk"] - 1 and len(rows) <= 2, rows
         # A miss costs ten cycles.
