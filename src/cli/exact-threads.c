@@ -107,6 +107,7 @@ static int read_thread(const struct exact_threads *x, u32 index, struct path_thr
 struct exact_thread {
 	u64 time;
 	u32 index;
+	bool modeled; /* its modeled events */
 };
 
 static int by_time(const void *a, const void *b)
@@ -115,6 +116,8 @@ static int by_time(const void *a, const void *b)
 
 	if (x->time != y->time)
 		return x->time < y->time ? -1 : 1;
+	if (x->modeled != y->modeled)
+		return x->modeled ? 1 : -1;
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
@@ -132,17 +135,37 @@ static struct modeled_profile *map_profile(const struct exact_threads *x, u32 in
 	return NULL;
 }
 
-static int give_profile(struct exact_threads *x, const struct modeled_profile *p, u64 time, u32 nr,
-			modeled_thread_fn *fn, void *data)
+static int give_modeled(struct exact_threads *x, const struct guest_segment *segment,
+			const struct exact_thread *which, const struct exact_take *take)
 {
+	struct modeled_profile *p = map_profile(x, which->index, segment->number);
 	struct profile_counts c;
-	int err = profile_counts_read(&c, p, nr, space_at, x);
+	int err = p ? profile_counts_read(&c, p, take->nr_modeled, space_at, x) : -ENOMEM;
 
-	if (err)
-		return err;
-	err = fn(p, time, &c, data);
-	profile_counts_release(&c);
+	if (!err) {
+		err = take->modeled(p, which->time, &c, take->data);
+		profile_counts_release(&c);
+	}
+	if (p)
+		munmap(p, sizeof(*p));
 	return err;
+}
+
+static u32 find_modeled(const struct exact_threads *x, const struct guest_segment *segment,
+			struct exact_thread *threads, u32 nr)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < nr; i++) {
+		struct modeled_profile *p = map_profile(x, i, segment->number);
+
+		if (!p)
+			continue;
+		threads[n++] = (struct exact_thread){exact_threads_end(x, p->tid, p->start), i,
+						     true};
+		munmap(p, sizeof(*p));
+	}
+	return n;
 }
 
 static u32 find_threads(const struct exact_threads *x, const struct guest_segment *segment,
@@ -154,27 +177,34 @@ static u32 find_threads(const struct exact_threads *x, const struct guest_segmen
 		if (read_thread(x, i, t, offsetof(struct path_thread, extra)) ||
 		    t->magic != PATH_MAGIC || t->run != segment->number)
 			continue;
-		threads[n++] = (struct exact_thread){exact_threads_end(x, t->tid, t->start), i};
+		threads[n++] = (struct exact_thread){exact_threads_end(x, t->tid, t->start), i,
+						     false};
 	}
-	if (n)
-		qsort(threads, n, sizeof(*threads), by_time);
 	return n;
 }
 
-int exact_threads_read(struct exact_threads *x, const struct guest_segment *segment,
-		       exact_thread_fn *fn, void *data)
+/* How many there were of which no more than @most can be. */
+static u32 given_away(const u32 *last, u32 most)
 {
-	u32 nr = __atomic_load_n(&segment->head->path_threads, __ATOMIC_ACQUIRE), n;
+	u32 n = __atomic_load_n(last, __ATOMIC_ACQUIRE);
+
+	return n < most ? n : most;
+}
+
+int exact_threads_read(struct exact_threads *x, const struct guest_segment *segment,
+		       const struct exact_take *take)
+{
+	u32 nr = given_away(&segment->head->path_threads, PATH_THREADS), n;
+	u32 modeled = take->modeled ? given_away(&segment->head->modeled_profiles, MODELED_PROFILES)
+				    : 0;
 	struct path_thread *t = malloc(sizeof(*t));
 	struct exact_thread *threads;
 	int err = 0;
 
-	nr = nr < PATH_THREADS ? nr : PATH_THREADS;
-	threads = calloc(nr + 1, sizeof(*threads));
+	threads = calloc((size_t)nr + modeled + 1, sizeof(*threads));
 	x->fd = segment->fd;
 	x->lost = __atomic_load_n(&segment->head->path_lost, __ATOMIC_RELAXED);
-	x->nr_spaces = __atomic_load_n(&segment->head->path_spaces, __ATOMIC_ACQUIRE);
-	x->nr_spaces = x->nr_spaces < PATH_SPACES ? x->nr_spaces : PATH_SPACES;
+	x->nr_spaces = given_away(&segment->head->path_spaces, PATH_SPACES);
 	x->spaces = calloc(x->nr_spaces + 1, sizeof(*x->spaces));
 	if (!t || !threads || !x->spaces) {
 		x->nr_spaces = x->spaces ? x->nr_spaces : 0;
@@ -183,42 +213,17 @@ int exact_threads_read(struct exact_threads *x, const struct guest_segment *segm
 		return -ENOMEM;
 	}
 	n = find_threads(x, segment, t, threads, nr);
-	for (u32 i = 0; i < n && !err; i++)
-		if (!read_thread(x, threads[i].index, t, sizeof(*t)))
-			err = give_thread(x, t, threads[i].time, fn, data);
-	free(threads);
-	free(t);
-	return err;
-}
-
-int exact_threads_modeled(struct exact_threads *x, const struct guest_segment *segment, u32 nr,
-			  modeled_thread_fn *fn, void *data)
-{
-	u32 profiles = __atomic_load_n(&segment->head->modeled_profiles, __ATOMIC_ACQUIRE), n = 0;
-	struct modeled_profile *p;
-	struct exact_thread *threads;
-	int err = 0;
-
-	profiles = profiles < MODELED_PROFILES ? profiles : MODELED_PROFILES;
-	threads = calloc(profiles + 1, sizeof(*threads));
-	if (!threads)
-		return -ENOMEM;
-	for (u32 i = 0; i < profiles; i++) {
-		p = map_profile(x, i, segment->number);
-		if (!p)
-			continue;
-		threads[n++] = (struct exact_thread){exact_threads_end(x, p->tid, p->start), i};
-		munmap(p, sizeof(*p));
-	}
+	n += find_modeled(x, segment, threads + n, modeled);
 	if (n)
 		qsort(threads, n, sizeof(*threads), by_time);
 	for (u32 i = 0; i < n && !err; i++) {
-		p = map_profile(x, threads[i].index, segment->number);
-		err = p ? give_profile(x, p, threads[i].time, nr, fn, data) : -ENOMEM;
-		if (p)
-			munmap(p, sizeof(*p));
+		if (threads[i].modeled)
+			err = give_modeled(x, segment, &threads[i], take);
+		else if (!read_thread(x, threads[i].index, t, sizeof(*t)))
+			err = give_thread(x, t, threads[i].time, take->thread, take->data);
 	}
 	free(threads);
+	free(t);
 	return err;
 }
 

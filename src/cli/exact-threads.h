@@ -39,17 +39,20 @@ typedef int exact_thread_fn(const struct path_thread *t, u64 time, const struct 
 /* The last moment of the program that thread @tid has executed from @start on. */
 u64 exact_threads_end(const struct exact_threads *x, u32 tid, u64 start);
 
-/* Each thread of our run, in the order in which they ended. 0, -ENOMEM, or what @fn returned. */
-must_check int exact_threads_read(struct exact_threads *x, const struct guest_segment *segment,
-				  exact_thread_fn *fn, void *data);
-
 /* What a thread's modeled events are attributed to; likewise. */
 typedef int modeled_thread_fn(const struct modeled_profile *p, u64 time,
 			      const struct profile_counts *c, void *data);
 
-/* The same for the @nr modeled events of threads, once exact_threads_read() has been called. */
-must_check int exact_threads_modeled(struct exact_threads *x, const struct guest_segment *segment,
-				     u32 nr, modeled_thread_fn *fn, void *data);
+struct exact_take {
+	exact_thread_fn *thread;
+	modeled_thread_fn *modeled; /* NULL: there are no modeled events */
+	u32 nr_modeled;             /* how many events they are */
+	void *data;
+};
+
+/* Each thread of our run, in the order in which they ended. 0, -ENOMEM, or what @take returned. */
+must_check int exact_threads_read(struct exact_threads *x, const struct guest_segment *segment,
+				  const struct exact_take *take);
 
 /* Whether the sum is that of the threads' meters, *@meters; else programs still run. */
 bool exact_threads_agree(const struct exact_threads *x, const struct guest_segment *segment,

@@ -2,6 +2,7 @@
 """anyperf record --exact --machine: modeled events at the instructions that cause them."""
 import json
 import os
+import re
 from collections import Counter
 
 from e2e import counts, main, run, scratch, stat_json
@@ -196,6 +197,17 @@ def test_events_side_by_side():
                              (["--group", "--children"], "exclude each other")):
             r = run("report", "-i", f"{d}/a", *options)
             assert r.status == 2 and why in r.err and not r.out, r
+
+
+def test_samples_are_in_order():
+    """A reader holds a part of a large file, so what is told later must not be older."""
+    with scratch() as d:
+        exact(f"{d}/a", "sh", "-c", "true; ls / >/dev/null; (exec ls /); exec true",
+              options=["-e", "cycles,branch-misses"])
+        r = run("script", "-D", "-i", f"{d}/a")
+        assert r.status == 0, r
+        times = [int(m[1]) for m in re.finditer(r"SAMPLE .* id\.time=(\d+)", r.out)]
+        assert len(times) > 1000 and times == sorted(times), (len(times), r.out[:2000])
 
 
 def test_refusals():

@@ -173,6 +173,7 @@ static int take_counts(struct compare_job *job, u32 side, struct ap_machine *m,
 {
 	struct exact_run x = {.job = job, .side = side, .again = again, .view = sym_view_new()};
 	const struct guest_segment *segment = ap__machine_segment(m);
+	const struct exact_take take = {.thread = take_thread, .data = &x};
 	struct exact_threads threads = {0};
 	struct ap_record rec;
 	struct ap_error err;
@@ -186,7 +187,7 @@ static int take_counts(struct compare_job *job, u32 side, struct ap_machine *m,
 		keep_note(&x, &rec);
 	}
 	r = say_lost(job, side, s);
-	if (!r && (!segment || exact_threads_read(&threads, segment, take_thread, &x)))
+	if (!r && (!segment || exact_threads_read(&threads, segment, &take)))
 		r = command_error(&cmd_compare, "--by symbol: there is not enough memory");
 	else if (!r && (threads.lost || threads.bad))
 		r = command_error(&cmd_compare,

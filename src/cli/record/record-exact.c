@@ -103,6 +103,10 @@ void record_exact_write(struct record_job *job)
 {
 	const struct guest_segment *segment = ap__machine_segment(job->machine);
 	struct record_exact *x = job->exact;
+	const struct exact_take take = {.thread = put_thread,
+					.modeled = x->modeled.nr ? record_modeled_put : NULL,
+					.nr_modeled = x->modeled.nr,
+					.data = job};
 	u64 meters;
 
 	if (!segment)
@@ -111,12 +115,12 @@ void record_exact_write(struct record_job *job)
 		record_calls_write(job, segment);
 	else if (!(segment->config.flags & SEGMENT_EXACT))
 		return;
-	else if (exact_threads_read(&x->threads, segment, put_thread, job)) {
+	else if (exact_threads_read(&x->threads, segment, &take)) {
 		job->broken = true;
 		command_error(&cmd_record, "there is not enough memory for the counts of all "
 					   "instructions; the recording lacks some");
 	}
-	record_modeled_write(job, segment);
+	record_modeled_check(job);
 	if (!job->opts.toggle && !exact_threads_agree(&x->threads, segment, &meters))
 		command_error(&cmd_record,
 			      "the profile has %" PRIu64 " instructions and the counters %" PRIu64

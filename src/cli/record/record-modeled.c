@@ -157,8 +157,8 @@ static void set_event(const struct record_job *job, struct ap_sample_id *id, u32
 	id->id = id->stream_id = e->nr_ids ? e->ids[0] : 0;
 }
 
-static int put_thread(const struct modeled_profile *p, u64 time, const struct profile_counts *c,
-		      void *data)
+int record_modeled_put(const struct modeled_profile *p, u64 time, const struct profile_counts *c,
+		       void *data)
 {
 	struct record_job *job = data;
 	struct record_modeled *m = &job->exact->modeled;
@@ -186,11 +186,13 @@ static int put_thread(const struct modeled_profile *p, u64 time, const struct pr
 	return err;
 }
 
-/* What was counted beside is read once nothing runs any more. */
-static void compare(struct record_job *job)
+void record_modeled_check(struct record_job *job)
 {
 	struct record_modeled *m = &job->exact->modeled;
 
+	if (!m->nr)
+		return;
+	/* What was counted beside. */
 	(void)ap_counters_read(m->counters);
 	for (u32 i = 0, event = 0; i < ap_specs_count(m->specs); i++) {
 		struct ap_value v;
@@ -215,19 +217,4 @@ static void compare(struct record_job *job)
 			      " counts of modeled events make "
 			      "no sense",
 			      m->bad);
-}
-
-void record_modeled_write(struct record_job *job, const struct guest_segment *segment)
-{
-	struct record_exact *x = job->exact;
-
-	if (!x->modeled.nr)
-		return;
-	if (exact_threads_modeled(&x->threads, segment, x->modeled.nr, put_thread, job)) {
-		job->broken = true;
-		command_error(&cmd_record, "there is not enough memory for the counts of modeled "
-					   "events; the recording lacks some");
-		return;
-	}
-	compare(job);
 }

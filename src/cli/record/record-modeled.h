@@ -8,7 +8,6 @@
 #define CLI_RECORD_RECORD_MODELED_H
 
 #include "abi/modeled-profile.h"
-#include "backend/guest-segment.h"
 #include "cli/record/record-priv.h"
 
 struct record_modeled {
@@ -29,7 +28,12 @@ must_check int record_modeled_open(struct record_job *job);
 
 void record_modeled_release(struct record_modeled *m);
 
-/* Adds the samples, and says what does not add up. */
-void record_modeled_write(struct record_job *job, const struct guest_segment *segment);
+/* Adds the samples of a thread: a modeled_thread_fn, whose @data is the job. */
+struct profile_counts;
+int record_modeled_put(const struct modeled_profile *p, u64 time, const struct profile_counts *c,
+		       void *data);
+
+/* Says what does not add up, once all are there. */
+void record_modeled_check(struct record_job *job);
 
 #endif
