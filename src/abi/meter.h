@@ -25,8 +25,8 @@
 
 #define METER_LANES   16u
 #define METER_CLASSES 1024u
-#define METER_MODELED 96u
-#define METER_SIZE    28672u
+#define METER_MODELED 128u
+#define METER_SIZE    32768u
 
 enum meter_quantity {
 	METER_INSTRUCTIONS, /* user instructions retired; a REP string instruction is one */
@@ -93,15 +93,15 @@ struct meter {
 	 */
 	u32 moving;
 	u64 moving_hits;
+	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
+	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */
+	u64 granted[METER_CLASSES];
 	/*
 	 * What a model of a machine has counted for the thread: enum model_counter of
 	 * model/model.h. Runs free as well. Of a thread that runs it is what had been counted by
 	 * its last system call, or later.
 	 */
-	u64 modeled[METER_MODELED];
-	u64 hits[METER_CLASSES] __attribute__((aligned(4096)));
-	u64 weight[METER_CLASSES]; /* byte q: what one hit adds to quantity q */
-	u64 granted[METER_CLASSES];
+	u64 modeled[METER_MODELED] __attribute__((aligned(4096)));
 };
 
 _Static_assert(sizeof(struct meter) == METER_SIZE, "the pages of a meter");
@@ -260,7 +260,7 @@ static inline void meter_set_hits(struct meter *m, u32 class, u64 hits)
  * to it, so what is decided beforehand stands elsewhere: run-config.h; and what one is asked for,
  * with what it answers: trace.h.
  */
-#define SEGMENT_MAGIC     0x3945525450414eull /* "NAPTRE9": changes with the layout */
+#define SEGMENT_MAGIC     0x4145525450414eull /* "NAPTREA": changes with the layout */
 #define SEGMENT_SLOTS     262144u
 #define SEGMENT_SLOTS_MIN 512u
 

@@ -254,6 +254,8 @@ CAUSE(NO_BRANCHES, UNSUPPORTED, NO_BRANCHES,
 CAUSE(NO_PRECISION, UNSUPPORTED, FEWER_P, "this event cannot be sampled with precision {u0}")
 CAUSE(PRECISE_COUNT, BAD_VALUE, NONE,
       "a precise event (attr.precise_ip) must be sampled, not counted: sample_period is 0")
+CAUSE(LOADS_ALONE, BAD_VALUE, LOADS_BESIDE,
+      "on this CPU loads with a latency are sampled in a group with mem-loads-aux only")
 CAUSE(NO_AUX_OUTPUT, UNSUPPORTED, NONE, "attr.aux_output: {s0} cannot write into an AUX area")
 CAUSE(NO_AUX_PAUSE, UNSUPPORTED, NONE, "attr.aux_start_paused: {s0} has no AUX area to pause")
 CAUSE(NO_MODES, UNSUPPORTED, NO_EXCLUDES, "{s0} cannot tell modes apart")

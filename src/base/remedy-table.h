@@ -44,6 +44,7 @@ REMEDY(GIVE_PMU,
 REMEDY(PERF_EVENTS, "it must be built with CONFIG_PERF_EVENTS")
 REMEDY(MODEL_OR_KERNEL, "name a machine, as --machine=host, or use --pmu=kernel on one with a PMU")
 REMEDY(SAMPLE_INSTRUCTIONS, "count it, or sample by instructions or cpu-clock")
+REMEDY(LOADS_BESIDE, "open cpu/mem-loads-aux/ first, and cpu/mem-loads/ in its group")
 REMEDY(KERNEL_ALONE,
        "count them in a run of their own, in which the kernel counts (anyperf stat --pmu=kernel)")
 REMEDY(USER_MODE_RUN,

@@ -83,8 +83,8 @@ __attribute__((noinline)) static void data_tlb(struct model_core *core, u64 addr
 }
 
 /* What may change something. */
-__attribute__((noinline)) static struct model_access data_slow(struct model_core *core, u64 ip,
-							       u64 addr, u64 last, bool store)
+static inline struct model_access look_up(struct model_core *core, u64 ip, u64 addr, u64 last,
+					  bool store)
 {
 	struct model_access a = {.latency = core->l1_latency};
 	u64 first = addr & core->line_mask, end = last & core->line_mask;
@@ -112,6 +112,16 @@ __attribute__((noinline)) static struct model_access data_slow(struct model_core
 		data_two_lines(core, ip, first, end, store, &a);
 	if (core->parts & MODEL_TLBS && !recent)
 		data_tlb(core, addr, last, store ? MODEL_WRITE : MODEL_READ, &a);
+	return a;
+}
+
+__attribute__((noinline)) static struct model_access data_slow(struct model_core *core, u64 ip,
+							       u64 addr, u64 last, bool store)
+{
+	struct model_access a = look_up(core, ip, addr, last, store);
+
+	if (!store && a.latency > core->l1_latency)
+		count_slow(core, a.latency);
 	return a;
 }
 

@@ -63,7 +63,8 @@ struct model {
 	u32 active; /* of these, below which all that have been asked for lie */
 	u32 nr_huge;
 	u32 page_shift, huge_shift;
-	u8 *bias; /* of branches, enum site_bias; with TAGE */
+	u32 nr_slow, slow[MODEL_LATENCIES]; /* latencies of loads beyond that of L1D; ascending */
+	u8 *bias;                           /* of branches, enum site_bias; with TAGE */
 	struct tags ll;
 	struct huge_range huge[MODEL_HUGE_RANGES];
 	struct model_core *core[MODEL_CORES];
@@ -79,6 +80,17 @@ static inline u64 recent_use(struct model_core *core, u64 line, bool store)
 	if (store)
 		*word |= LINE_DIRTY;
 	return was;
+}
+
+/* A load has taken longer than one that hits L1D. */
+static inline void count_slow(struct model_core *core, u32 latency)
+{
+	u32 i = 0;
+
+	while (i < core->model->nr_slow && core->model->slow[i] < latency)
+		i++;
+	if (i < core->model->nr_slow)
+		core->count[MODEL_SLOW_LOADS + i]++;
 }
 
 static inline bool recent_is(const struct model_core *core, u64 line)

@@ -145,6 +145,42 @@ static void core_place(struct layout *l, const struct machine *m, struct model *
 		model->core[index] = core;
 }
 
+/* What a load can take beyond the latency of L1D, in order. Returns how many there are. */
+static u32 slow_latencies(const struct machine *m, u32 *slow)
+{
+	const u32 data[] = {m->cache[MACHINE_L1D].latency, m->cache[MACHINE_L2].latency,
+			    m->cache[MACHINE_LL].latency, m->memory.snoop, m->memory.latency};
+	const u32 second = m->tlb[MACHINE_TLB2].latency;
+	const u32 tlb[] = {0, second, second + m->penalty.walk};
+	u32 n = 0;
+
+	for (u32 d = 0; d < ARRAY_SIZE(data); d++)
+		for (u32 t = 0; t < ARRAY_SIZE(tlb); t++) {
+			u32 latency = (data[d] > data[0] ? data[d] : data[0]) + tlb[t], at = 0;
+
+			while (at < n && slow[at] < latency)
+				at++;
+			if (latency <= data[0] || (at < n && slow[at] == latency))
+				continue;
+			for (u32 i = n++; i > at; i--)
+				slow[i] = slow[i - 1];
+			slow[at] = latency;
+		}
+	return n;
+}
+
+u32 model_loads_from(const struct machine *m, u32 latency)
+{
+	u32 slow[MODEL_LATENCIES], n = slow_latencies(m, slow);
+
+	if (latency <= m->cache[MACHINE_L1D].latency)
+		return model_cache_counter(MODEL_L1D, MODEL_READ, false);
+	for (u32 i = 0; i < n; i++)
+		if (latency <= slow[i])
+			return MODEL_SLOW_LOADS + i;
+	return MODEL_COUNTERS;
+}
+
 static struct model *place(struct layout *l, const struct machine *m, u32 cores, u32 parts)
 {
 	struct model *model = take(l, sizeof(*model));
@@ -155,6 +191,7 @@ static struct model *place(struct layout *l, const struct machine *m, u32 cores,
 		model->cores = cores;
 		model->page_shift = log2_up(m->memory.page);
 		model->huge_shift = log2_up(m->memory.huge);
+		model->nr_slow = slow_latencies(m, model->slow);
 	}
 	if (parts & MODEL_CACHES)
 		cache_place(model ? &model->ll : NULL, l, m, MACHINE_LL);
@@ -254,6 +291,15 @@ static u64 flops_of(const struct model_core *core, u32 first, u32 last)
 	return sum;
 }
 
+static u64 loads_from(const struct model_core *core, u32 counter)
+{
+	u64 sum = 0;
+
+	for (u32 i = counter; i < MODEL_SLOW_LOADS + core->model->nr_slow; i++)
+		sum += core->count[i];
+	return sum;
+}
+
 u64 model_count(const struct model_core *core, enum model_counter counter)
 {
 	const struct machine_core *c = &core->model->machine.core;
@@ -280,6 +326,8 @@ u64 model_count(const struct model_core *core, enum model_counter counter)
 		       core->count[MODEL_INSNS_SSE];
 	case MODEL_FLOPS_ALL: return flops_of(core, MODEL_ADD, MODEL_FUSED);
 	default:
+		if (counter >= MODEL_SLOW_LOADS)
+			return loads_from(core, counter);
 		if (counter >= MODEL_FLOPS_OF && counter < MODEL_FLOPS_ALL)
 			return flops_of(core, counter - MODEL_FLOPS_OF, counter - MODEL_FLOPS_OF);
 		if (counter >= MODEL_HW_CACHE && counter < MODEL_L2_ACCESSES)
@@ -353,8 +401,10 @@ u32 model_parts_of(enum model_counter counter)
 	default:
 		if (counter >= MODEL_HW_CACHE && counter < MODEL_L2_ACCESSES)
 			return parts_of_cell(counter - MODEL_HW_CACHE);
-		if (counter >= MODEL_FLOPS && counter < MODEL_COUNTERS)
+		if (counter >= MODEL_FLOPS && counter < MODEL_SLOW_LOADS)
 			return MODEL_FLOATS;
+		if (counter >= MODEL_SLOW_LOADS && counter < MODEL_COUNTERS)
+			return MODEL_CACHES | MODEL_TLBS;
 		return counter < MODEL_COUNTERS ? MODEL_CACHES : 0;
 	}
 }

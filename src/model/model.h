@@ -45,6 +45,8 @@ enum model_cache_op {
 	MODEL_OPS,
 };
 
+#define MODEL_LATENCIES 14u /* of loads that find something not at once; most */
+
 enum model_counter {
 	/* PERF_TYPE_HARDWARE in its order: MODEL_CPU_CYCLES + config. */
 	MODEL_CPU_CYCLES,
@@ -85,7 +87,8 @@ enum model_counter {
 	/* Of both types: + enum model_flops; and all of these. */
 	MODEL_FLOPS_OF,
 	MODEL_FLOPS_ALL = MODEL_FLOPS_OF + 4,
-	MODEL_COUNTERS,
+	MODEL_SLOW_LOADS, /* that take long: model_loads_from() */
+	MODEL_COUNTERS = MODEL_SLOW_LOADS + MODEL_LATENCIES,
 };
 
 enum model_flops {
@@ -231,6 +234,12 @@ void model_floats(struct model_core *core, u16 work, u64 times);
  * counter is no one's, a cell of the matrix that no machine has.
  */
 u32 model_parts_of(enum model_counter counter);
+
+/*
+ * The counter of the loads that take @latency cycles or more on @m; MODEL_COUNTERS: none takes as
+ * long.
+ */
+u32 model_loads_from(const struct machine *m, u32 latency);
 
 /* What a counter stands at; never decreases. */
 u64 model_count(const struct model_core *core, enum model_counter counter);

@@ -19,6 +19,13 @@ static s32 alone(const struct cpu_sum *sum)
 	return what;
 }
 
+bool cpu_sum_is_nothing(const struct cpu_sum *sum)
+{
+	static const struct cpu_sum nothing;
+
+	return !memcmp(sum, &nothing, sizeof(nothing));
+}
+
 u32 cpu_sum_take(struct cpu_sums *sums, const struct cpu_sum *sum)
 {
 	s32 what = alone(sum), place = -1;

@@ -32,6 +32,9 @@ u32 cpu_sum_take(struct cpu_sums *sums, const struct cpu_sum *sum);
 /* Of @what that are no sums it is nothing. */
 void cpu_sum_drop(struct cpu_sums *sums, u32 what);
 
+/* It is of nothing at all. */
+bool cpu_sum_is_nothing(const struct cpu_sum *sum);
+
 /* As pmu_source.read(). */
 u64 cpu_sums_read(const struct cpu_sums *sums, struct task *task, u32 what);
 

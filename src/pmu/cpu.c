@@ -133,6 +133,10 @@ static int init_modeled_code(struct event *event, const struct cpu_sum *sum)
 	struct cpu_pmu_data *cpu = data(event->pmu);
 	u32 what;
 
+	if (cpu_sum_is_nothing(sum)) {
+		event->hw.what = SOURCE_NOTHING;
+		return 0;
+	}
 	if (event_is_sampling(event) && !cpu->config.machine_samples)
 		return refuse_samples(event);
 	what = cpu_sum_take(&cpu->sums, sum);
@@ -141,6 +145,48 @@ static int init_modeled_code(struct event *event, const struct cpu_sum *sum)
 		return refuse_samples(event);
 	}
 	event->hw.what = what;
+	return 0;
+}
+
+static bool is_loads_aux(const struct event *event)
+{
+	return event->attr.type == PERF_TYPE_RAW &&
+	       (event->attr.config & (RAW_SELECT | RAW_UMASK)) == LOADS_AUX;
+}
+
+/* As the driver for Intel's CPUs does. */
+static int check_loads(struct event *event)
+{
+	const struct event *sibling;
+
+	if (event->attr.config1 & ~0xffffull)
+		return core_refuse(event->core, -EINVAL, CONFIG_UNKNOWN,
+				   .number = {event->attr.config1}, .name = {event->pmu->name});
+	if (!loads_need_aux(&data(event->pmu)->config) ||
+	    !(event->attr.sample_type & PERF_SAMPLE_DATA_SRC) || is_loads_aux(event->leader))
+		return 0;
+	list_for_each_entry (sibling, &event->leader->siblings, sibling_link)
+		if (is_loads_aux(sibling))
+			return 0;
+	return core_refuse(event->core, -ENODATA, LOADS_ALONE);
+}
+
+/*
+ * Loads that take as many cycles as config1 says, or more. Hardware knows none below 3, and that is
+ * all of them.
+ */
+static int init_loads(struct event *event)
+{
+	struct cpu_pmu_data *cpu = data(event->pmu);
+	u32 latency = event->attr.config1 > 3 ? (u32)event->attr.config1 : 0;
+	u32 counter = model_loads_from(cpu->config.modeled, latency);
+	int err = check_loads(event);
+
+	if (err)
+		return err;
+	if (counter < MODEL_COUNTERS)
+		return init_modeled(event, counter);
+	event->hw.what = SOURCE_NOTHING;
 	return 0;
 }
 
@@ -160,6 +206,8 @@ static int init_raw(struct event *event)
 		event->hw.what = what;
 		return 0;
 	}
+	if (data(event->pmu)->config.modeled && loads_code(&data(event->pmu)->config, code))
+		return init_loads(event);
 	if (data(event->pmu)->config.machine &&
 	    modeled_code_find(&data(event->pmu)->config, code, &sum))
 		return init_modeled_code(event, &sum);

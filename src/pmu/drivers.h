@@ -60,8 +60,9 @@ struct cpu_pmu_config {
 	enum cpu_kernel_mode kernel_mode;
 	/* The model's; NULL: there is none, and what depends on a machine is refused. */
 	const char *machine;
-	bool machine_samples; /* the source can stop tasks at what the model counts */
-	u32 counters;         /* --counters, at most 64; 0: as many as wanted */
+	const struct machine *modeled; /* what that is, while there is a name */
+	bool machine_samples;          /* the source can stop tasks at what the model counts */
+	u32 counters;                  /* --counters, at most 64; 0: as many as wanted */
 	u32 reserved;         /* of those, taken by someone else (the NMI watchdog's way) */
 	const char *pmu_name; /* caps/pmu_name, e.g. "skylake"; NULL: no such file */
 	enum cpu_rdpmc rdpmc; /* not NEVER: the user pages show an index */

@@ -71,6 +71,10 @@ static const struct modeled_code codes[] = {
 	{INTEL_SINCE, 0x81d0, {ADD(LOADS)}},
 	{INTEL_SINCE, 0x82d0, {ADD(STORES)}},
 	{INTEL_SINCE, 0x83d0, {ADD(LOADS), ADD(STORES)}},
+	/* MEM_TRANS_RETIRED.STORE_SAMPLE, and .PRECISE_STORE before */
+	{INTEL_STORE_SAMPLE, 0x02cd, {ADD(STORES)}},
+	/* what perf opens beside loads with latencies: it counts nothing here */
+	{INTEL_LOADS_AUX, LOADS_AUX, {0}},
 	/* MEM_LOAD_RETIRED: hits of L1, L2, L3, misses of these */
 	{INTEL_SINCE, 0x01d1, {ADD(LOADS), SUB(LOAD_L1)}},
 	{INTEL_SINCE, 0x02d1, {ADD(LOAD_L1), SUB(LOAD_L2)}},
@@ -259,6 +263,18 @@ static void add_terms(struct cpu_sum *sum, const struct modeled_code *code)
 	}
 }
 
+bool loads_code(const struct cpu_pmu_config *config, u64 code)
+{
+	u32 model = raw_code_model(config);
+
+	return (model & INTEL_SINCE && code == 0x01cd) || (model & INTEL_NEHALEM && code == 0x100b);
+}
+
+bool loads_need_aux(const struct cpu_pmu_config *config)
+{
+	return raw_code_model(config) & INTEL_LOADS_AUX;
+}
+
 bool modeled_code_find(const struct cpu_pmu_config *config, u64 code, struct cpu_sum *sum)
 {
 	u32 model = raw_code_model(config);
@@ -291,6 +307,11 @@ static const struct {
 	{INTEL_ALL, {"events/branch-misses", "event=0xc5\n"}},
 	{INTEL_ALL, {"events/bus-cycles", "event=0x3c,umask=0x1\n"}},
 	{INTEL_ALL, {"events/ref-cycles", "event=0x0,umask=0x3\n"}},
+	{INTEL_NEHALEM, {"events/mem-loads", "event=0x0b,umask=0x10,ldlat=3\n"}},
+	{INTEL_SINCE, {"events/mem-loads", "event=0xcd,umask=0x1,ldlat=3\n"}},
+	{INTEL_LOADS_AUX, {"events/mem-loads-aux", "event=0x03,umask=0x82\n"}},
+	{INTEL_STORE_SAMPLE, {"events/mem-stores", "event=0xcd,umask=0x2\n"}},
+	{INTEL_ALL_STORES, {"events/mem-stores", "event=0xd0,umask=0x82\n"}},
 	{AMD_ALL, {"events/cpu-cycles", "event=0x76\n"}},
 	{AMD_ALL, {"events/branch-misses", "event=0xc3\n"}},
 	{AMD_ZEN, {"events/cache-references", "event=0x60,umask=0xff\n"}},

@@ -51,13 +51,13 @@ static const struct {
 } intel_models[] = {
 	{"nehalem", INTEL_NEHALEM},
 	{"westmere", INTEL_NEHALEM},
-	{"sandybridge", INTEL_SANDYBRIDGE},
-	{"ivybridge", INTEL_SANDYBRIDGE},
-	{"haswell", INTEL_SANDYBRIDGE},
-	{"broadwell", INTEL_SANDYBRIDGE | INTEL_FLOATS},
-	{"skylake", INTEL_SANDYBRIDGE | INTEL_FLOATS},
-	{"icelake", INTEL_ICELAKE | INTEL_FLOATS},
-	{"sapphire_rapids", INTEL_ICELAKE | INTEL_FLOATS},
+	{"sandybridge", INTEL_SANDYBRIDGE | INTEL_STORE_SAMPLE},
+	{"ivybridge", INTEL_SANDYBRIDGE | INTEL_STORE_SAMPLE},
+	{"haswell", INTEL_SANDYBRIDGE | INTEL_ALL_STORES},
+	{"broadwell", INTEL_SANDYBRIDGE | INTEL_ALL_STORES | INTEL_FLOATS},
+	{"skylake", INTEL_SANDYBRIDGE | INTEL_ALL_STORES | INTEL_FLOATS},
+	{"icelake", INTEL_ICELAKE | INTEL_ALL_STORES | INTEL_FLOATS},
+	{"sapphire_rapids", INTEL_ICELAKE | INTEL_STORE_SAMPLE | INTEL_LOADS_AUX | INTEL_FLOATS},
 };
 
 u32 raw_code_model(const struct cpu_pmu_config *config)

@@ -19,8 +19,11 @@ enum raw_code_model {
 	AMD = 16,
 	AMD_ZEN = 32,
 	/* Beside one of these: */
-	INTEL_FLOATS = 64, /* Broadwell and later: FP_ARITH_INST_RETIRED */
-	AMD_ZEN1 = 128,    /* what is listed for it comes before Zen's */
+	INTEL_FLOATS = 64,        /* Broadwell and later: FP_ARITH_INST_RETIRED */
+	AMD_ZEN1 = 128,           /* what is listed for it comes before Zen's */
+	INTEL_STORE_SAMPLE = 256, /* MEM_TRANS_RETIRED has one for stores */
+	INTEL_ALL_STORES = 1024,  /* else perf takes MEM_INST_RETIRED.ALL_STORES */
+	INTEL_LOADS_AUX = 512,    /* loads with latencies need mem-loads-aux beside them */
 
 	INTEL_CORE = INTEL_NEHALEM | INTEL_SANDYBRIDGE | INTEL_ICELAKE,
 	INTEL_ALL = INTEL | INTEL_CORE,
@@ -50,7 +53,12 @@ void raw_code_files(const struct cpu_pmu_config *config, struct pmu_file *files)
  * the files of the kernel's own events of these.
  */
 bool modeled_code_find(const struct cpu_pmu_config *config, u64 code, struct cpu_sum *sum);
-#define MODELED_CODE_FILES 6 /* the most that a model has */
+/* Whether the code is MEM_TRANS_RETIRED.LOAD_LATENCY, which has a latency in config1. */
+bool loads_code(const struct cpu_pmu_config *config, u64 code);
+/* Whether such loads need a LOADS_AUX in their group. */
+bool loads_need_aux(const struct cpu_pmu_config *config);
+#define LOADS_AUX          0x8203u
+#define MODELED_CODE_FILES 9 /* the most that a model has */
 void modeled_code_files(const struct cpu_pmu_config *config, struct pmu_file *files);
 
 #endif

@@ -12,7 +12,7 @@
 #include "core/pmu.h"
 #include "core/sample/sample-facts.h"
 
-#define SOURCE_MAX 192 /* every @what is below this */
+#define SOURCE_MAX 208 /* every @what is below this */
 
 struct pmu_source {
 	/*

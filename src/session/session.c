@@ -153,6 +153,7 @@ static int make_core(struct session *s, char *why, size_t len)
 		.counters = s->config.counters,
 		.rdpmc = CPU_RDPMC_MAPPED,
 		.machine = s->machine.version ? s->machine.name : NULL,
+		.modeled = &s->machine,
 		.machine_samples = true,
 	};
 	struct probe_pmu_config probes = {

@@ -289,6 +289,47 @@ TEST(cycles_and_stalls)
 	model_free(model);
 }
 
+/* Of each latency there is a counter of the loads that take as long, or longer. */
+TEST(loads_by_latency)
+{
+	enum { LONGEST = 200 };
+	struct machine m = small_machine();
+	struct model *model;
+	struct model_core *core[2];
+	u64 took[LONGEST + 1] = {0}, from = 0, state = 99;
+
+	m.tlb[MACHINE_TLB2] = (struct machine_tlb){.entries = 32, .ways = 4, .latency = 7};
+	set_cache(&m, MACHINE_L2, 16384, 4);
+	m.cache[MACHINE_L2].latency = 12;
+	model = model_new(&m, 2, MODEL_CACHES | MODEL_TLBS);
+	core[0] = model_core(model, 0);
+	core[1] = model_core(model, 1);
+	for (u32 i = 0; i < 300000; i++) {
+		u64 r = random_number(&state), addr = r >> 8 & (r & 8 ? 0x7ffff : 0xfff);
+
+		if (r & 1)
+			model_store(core[r >> 1 & 1], 1, addr, 8);
+		else if (r & 2)
+			model_load(core[1], 1, addr, 8);
+		else
+			took[model_load(core[0], 1, addr, 1u << (r >> 60 & 3)).latency]++;
+	}
+	for (u32 latency = LONGEST; latency; latency--) {
+		u32 counter = model_loads_from(&m, latency);
+
+		from += took[latency];
+		if (counter == MODEL_COUNTERS)
+			EXPECT_EQ(from, 0);
+		else
+			EXPECT_EQ(model_count(core[0], (enum model_counter)counter), from);
+	}
+	EXPECT(took[4] && took[12] && took[30] && took[60] && took[100] && took[100 + 7 + 30]);
+	EXPECT_EQ(model_loads_from(&m, 138), MODEL_COUNTERS);
+	EXPECT_EQ(model_loads_from(&m, 0), model_cache_counter(MODEL_L1D, MODEL_READ, false));
+	EXPECT_EQ(model_parts_of(MODEL_SLOW_LOADS), MODEL_CACHES | MODEL_TLBS);
+	model_free(model);
+}
+
 TEST(parts)
 {
 	struct machine m = small_machine();
@@ -399,6 +440,9 @@ TEST(parts_of_counters)
 			u64 value;
 
 			if (without && !(parts & without))
+				continue;
+			/* What is in memory takes long whatever its page does. */
+			if (without && c >= MODEL_SLOW_LOADS)
 				continue;
 			some = model_new(&m, 1, left);
 			run_some(model_core(some, 0), left);

@@ -12,6 +12,9 @@ static struct fake *f;
 static struct pmu *pmu;
 static struct cpu_pmu_config config;
 static u32 reads, wants, wanted;
+static const struct machine toy = {
+	.memory = {.latency = 200, .snoop = 100},
+	.cache = {[MACHINE_L1D] = {.latency = 2}, [MACHINE_LL] = {.latency = 40}}};
 
 /* Each counter at a pace of its own. */
 static u64 given_read(void *ctx, struct task *task, u32 what)
@@ -50,6 +53,7 @@ static void setup(const char *machine)
 	fake_exit(f, 100);
 	config.source = &source;
 	config.machine = machine;
+	config.modeled = machine ? &toy : NULL;
 	EXPECT_EQ(cpu_pmu_new(f->core, &config, &pmu), 0);
 	fake_add_task(f, 100, 100);
 	reads = wants = wanted = 0;
@@ -281,6 +285,82 @@ TEST(operations_of_zen1)
 	teardown();
 }
 
+static int open_loads(u64 ldlat, u64 sample_type, int leader)
+{
+	struct pe_attr attr = attr_for(PERF_TYPE_RAW, 0x1cd);
+
+	attr.config1 = ldlat;
+	attr.sample_type = sample_type;
+	attr.sample_period = sample_type ? 100 : 0;
+	return fake_open(f, &attr, 0, -1, leader);
+}
+
+static s64 count_loads(u64 ldlat)
+{
+	int fd = open_loads(ldlat, 0, -1);
+	s64 count;
+
+	if (fd < 0)
+		return fd;
+	fake_advance(f, 1000);
+	count = (s64)fake_count(f, fd);
+	fake_close(f, fd);
+	return count / 1000;
+}
+
+/* Loads that take as many cycles as config1 says. */
+TEST(loads_with_a_latency)
+{
+	config.pmu_name = "skylake";
+	config.machine_samples = true;
+	setup("toy");
+	EXPECT_EQ(count_loads(0), OF(L1D, READ, 0));
+	EXPECT_EQ(count_loads(3), OF(L1D, READ, 0));
+	EXPECT_EQ(count_loads(4), MODEL(SLOW_LOADS));
+	EXPECT_EQ(count_loads(40), MODEL(SLOW_LOADS));
+	EXPECT_EQ(count_loads(41), MODEL(SLOW_LOADS) + 1);
+	EXPECT_EQ(count_loads(200), MODEL(SLOW_LOADS) + 2);
+	EXPECT_EQ(count_loads(201), 0);
+	EXPECT_EQ(count_loads(65535), 0);
+	EXPECT_REFUSED(f, open_loads(65536, 0, -1), -EINVAL, CONFIG_UNKNOWN);
+	EXPECT_EQ(count_code(0x82d0), OF(L1D, WRITE, 0));
+	EXPECT_EQ(count_code(0x02cd), -ENOENT);
+	/* Where they are sampled caches and TLBs are simulated, one by one. */
+	wanted = 0;
+	fake_close(f, open_loads(30, PERF_SAMPLE_DATA_SRC, -1));
+	EXPECT_EQ(wanted, 0);
+	EXPECT(open_loads(30, PERF_SAMPLE_DATA_SRC, -1) >= 0);
+	EXPECT_EQ(wanted, MODEL_CACHES | MODEL_TLBS | MODEL_EACH);
+	teardown();
+	config.pmu_name = "skylake";
+	setup(NULL);
+	EXPECT_EQ(count_loads(3), -ENOENT);
+	teardown();
+	config.pmu_name = "nehalem";
+	setup("toy");
+	EXPECT_EQ(count_code(0x100b), OF(L1D, READ, 0));
+	EXPECT_EQ(count_loads(3), -ENOENT);
+	teardown();
+}
+
+/* From Sapphire Rapids on the kernel wants another event beside those that tell where data was. */
+TEST(loads_beside_another)
+{
+	int aux;
+
+	config.pmu_name = "sapphire_rapids";
+	config.machine_samples = true;
+	setup("toy");
+	EXPECT_REFUSED(f, open_loads(30, PERF_SAMPLE_DATA_SRC, -1), -ENODATA, LOADS_ALONE);
+	EXPECT(open_loads(30, PERF_SAMPLE_ADDR, -1) >= 0);
+	aux = open_config(PERF_TYPE_RAW, 0x8203, -1);
+	EXPECT(aux >= 0);
+	EXPECT(open_loads(30, PERF_SAMPLE_DATA_SRC, aux) >= 0);
+	EXPECT_EQ(count_code(0x8203), 0);
+	EXPECT_EQ(count_code(0x02cd), OF(L1D, WRITE, 0));
+	teardown();
+}
+
 /* With a machine the kernel's names are there, each with a code that can be opened. */
 TEST(names_of_codes)
 {
@@ -289,7 +369,7 @@ TEST(names_of_codes)
 	config.pmu_name = "skylake";
 	setup("toy");
 	pmu_files(pmu, try_event, &n);
-	EXPECT_EQ(n, 5 + 6);
+	EXPECT_EQ(n, 5 + 6 + 2);
 	teardown();
 	config.vendor = CPU_VENDOR_AMD;
 	config.is_zen = true;
