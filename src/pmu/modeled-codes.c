@@ -102,10 +102,13 @@ static const struct modeled_code codes[] = {
 	{INTEL_SINCE, 0x3f24, {ADD(COUNT(L2_MISSES))}},
 	{INTEL_SINCE, 0xef24, {ADD(COUNT(L2_ACCESSES))}},
 	{INTEL_SINCE, 0xff24, {ADD(COUNT(L2_ACCESSES))}},
-	/* OFFCORE_REQUESTS: loads, code, stores */
+	/* PF_MISS: lines that prefetchers ask for beyond L2 */
+	{INTEL_SKYLAKE, 0x3824, {ADD(PREF_L2)}},
+	/* OFFCORE_REQUESTS: loads, code, stores; loads and what is prefetched */
 	{INTEL_SINCE, 0x01b0, {ADD(LOAD_L2)}},
 	{INTEL_SINCE, 0x02b0, {ADD(CODE_L2)}},
 	{INTEL_SINCE, 0x04b0, {ADD(STORE_L2)}},
+	{INTEL_SINCE, 0x08b0, {ADD(LOAD_L2), ADD(PREF_L2)}},
 	/* DTLB_LOAD_MISSES, DTLB_STORE_MISSES, ITLB_MISSES: walks, and those that came to an end */
 	{INTEL_SINCE, 0x0108, {ADD(LOAD_WALK)}},
 	{INTEL_SINCE, 0x0e08, {ADD(LOAD_WALK)}},

@@ -24,6 +24,7 @@ enum raw_code_model {
 	INTEL_STORE_SAMPLE = 256, /* MEM_TRANS_RETIRED has one for stores */
 	INTEL_ALL_STORES = 1024,  /* else perf takes MEM_INST_RETIRED.ALL_STORES */
 	INTEL_LOADS_AUX = 512,    /* loads with latencies need mem-loads-aux beside them */
+	INTEL_SKYLAKE = 2048,     /* and those derived from it */
 
 	INTEL_CORE = INTEL_NEHALEM | INTEL_SANDYBRIDGE | INTEL_ICELAKE,
 	INTEL_ALL = INTEL | INTEL_CORE,
