@@ -2,7 +2,7 @@
  * What the model takes for each path of a program: functions of this file are translated, run and
  * traced, with the accesses filtered as the runtime does it, and the model of a machine is fed with
  * the trace. Usage: model-paths record FILE deflate|interpreter|sort [MACHINE]
- *                   model-paths feed FILE
+ *                   model-paths feed FILE [branches]
  *
  * The time of a busy machine says little; the number of the model's instructions does not depend
  * on it. That is what callgrind collects, by the paths that are printed:
@@ -257,17 +257,16 @@ void measured(struct feed *feed, struct feed_thread *t, struct model_core *core,
 	feed_words(feed, t, core, in);
 }
 
-static void feed_recording(void)
+static void feed_recording(u32 parts)
 {
 	struct machine m = machine_of(recording->machine);
-	struct model *model = model_init(zeroes(model_size(&m, 1, MODEL_PARTS)), &m, 1,
-					 MODEL_PARTS);
+	struct model *model = model_init(zeroes(model_size(&m, 1, parts)), &m, 1, parts);
 	struct model_core *core = model_core(model, 0);
 	struct feed *feed = zeroes(sizeof(*feed));
 	static struct feed_thread t;
 	u64 paths = 0, seen = 0;
 
-	feed_init(feed, model, &recording->space, MODEL_PARTS, false);
+	feed_init(feed, model, &recording->space, parts, false);
 	for (u64 at = 0; at < recording->used;) {
 		const struct piece *p = (const struct piece *)(recording->room + at);
 		struct feed_input in = {.words = (const u32 *)(p->bytes + p->nr_slots * 8),
@@ -276,7 +275,7 @@ static void feed_recording(void)
 					.nr_slots = p->nr_slots,
 					.trace = p->trace};
 
-		if (model_filter_sets(&m)) {
+		if (parts != MODEL_BRANCHES && model_filter_sets(&m)) {
 			in.records = (const struct path_record *)p->bytes;
 			in.nr_records = p->nr_slots / 2;
 		}
@@ -300,9 +299,11 @@ static void feed_recording(void)
 
 int main(int argc, char **argv)
 {
-	if (argc == 3 && strcmp(argv[1], "feed") == 0) {
+	bool branches = argc == 4 && strcmp(argv[3], "branches") == 0;
+
+	if ((argc == 3 || branches) && strcmp(argv[1], "feed") == 0) {
 		recording = map_file(argv[2], false);
-		feed_recording();
+		feed_recording(branches ? MODEL_BRANCHES : MODEL_PARTS);
 		return 0;
 	}
 	for (u32 i = 0; i < ARRAY_SIZE(programs) && argc > 3; i++) {
@@ -312,6 +313,6 @@ int main(int argc, char **argv)
 		record(programs[i].run, argc > 4 ? argv[4] : "zen4");
 	}
 	fprintf(stderr, "usage: model-paths record FILE deflate|interpreter|sort [MACHINE]\n"
-			"       model-paths feed FILE\n");
+			"       model-paths feed FILE [branches]\n");
 	return 2;
 }

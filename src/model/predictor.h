@@ -36,12 +36,13 @@ struct indirect_entry {
 /* Of the tables that target-tables.c is about; all zero: never used. */
 struct target_entry {
 	u32 target; /* some of its bits */
-	u16 tag;
+	u16 tag;    /* with TARGET_KNOWN */
 	u8 sure;
 	u8 useful; /* of where a branch went last: that it has gone to others as well */
 };
 
 #define TARGET_TAG    0xfffu
+#define TARGET_KNOWN  0x1000u
 #define TARGET_SURE   3u
 #define TARGET_USEFUL 3u
 #define TARGET_BITS   4u /* of a target, in the history */

@@ -21,29 +21,34 @@ struct target_look {
 /* What is kept of a target: two that are alike in this are one. */
 static inline u32 short_target(u64 target)
 {
-	return (u32)(target ^ target >> 32 << 13) | 1;
+	return (u32)(target ^ target >> 32 << 13);
 }
 
-static inline u32 scaled(u64 hash, u32 entries)
+/* Tables need not be powers of two. */
+static inline u64 scaled(u64 hash, u32 entries)
 {
-	/* Tables need not be powers of two. */
-	return (u32)((hash >> 32) * entries >> 32);
+	return (hash >> 32) * entries >> 32;
 }
 
-/* Table @i; true: it knows the branch. */
+/* Table @i, which stands beside the others; true: it knows the branch. */
 static inline bool look(const struct predictor *p, u64 key, u32 i, struct target_look *l)
 {
 	u64 bits = p->history[0] & p->tage_mask[i], hash;
+	struct target_entry *e;
+	u16 tag;
 
+	/* Only the last one has a history of more than 64 bits. */
 	if (i == TAGE_TABLES - 1) {
 		u64 high = p->history[1] & p->tage_mask_high;
 
 		bits ^= high << 29 | high >> 35;
 	}
 	hash = (bits + key) * 0xbf58476d1ce4e5b9ull;
-	l->tag[i] = (u16)(hash >> 20 & TARGET_TAG);
-	l->entry[i] = p->target_table + i * p->indirect + scaled(hash ^ hash << 32, p->indirect);
-	return l->entry[i]->target && l->entry[i]->tag == l->tag[i];
+	tag = (u16)(hash >> 32 & TARGET_TAG) | TARGET_KNOWN;
+	e = p->target_table + scaled(hash, p->indirect) * TAGE_TABLES + i;
+	l->tag[i] = tag;
+	l->entry[i] = e;
+	return e->tag == tag;
 }
 
 /* In a table from @first on. */
@@ -72,8 +77,9 @@ static void learn(struct target_entry *e, u32 target)
 }
 
 /* The tables from @next on do not know the branch; the one before does, unless there is none. */
-static bool decide(struct predictor *p, u64 key, struct target_entry *last, u32 next,
-		   struct target_look *l, u32 target)
+__attribute__((noinline)) static bool decide(struct predictor *p, u64 key,
+					     struct target_entry *last, u32 next,
+					     struct target_look *l, u32 target)
 {
 	struct target_entry *e = next ? l->entry[next - 1] : NULL, *other = last;
 	u32 says, else_says;
@@ -112,12 +118,12 @@ bool target_tables_predict(struct predictor *p, u64 ip, u64 target)
 	/* Another key than that of the directions, so that a branch is not alike in both. */
 	u64 key = ip * 0xd6e8feb86659fd93ull;
 	struct target_entry *last = &p->last_target[scaled(key, p->btb_entries)];
-	u32 is = short_target(target), i = TAGE_TABLES;
-	u16 tag = (u16)(key >> 16);
+	u32 is = short_target(target), i;
+	u16 tag = (u16)(key >> 16 | TARGET_KNOWN);
 	struct target_look l;
 	bool right;
 
-	if (last->tag != tag || !last->target) {
+	if (unlikely(last->tag != tag)) {
 		*last = (struct target_entry){.target = is, .tag = tag};
 		return false;
 	}
@@ -126,11 +132,15 @@ bool target_tables_predict(struct predictor *p, u64 ip, u64 target)
 			return true;
 		last->useful = 1;
 	}
-	while (i && !look(p, key, i - 1, &l))
-		i--;
-	/* One that has long been right, and others would not be, learns nothing. */
-	right = i && l.entry[i - 1]->target == is && l.entry[i - 1]->sure == TARGET_SURE &&
-		l.entry[i - 1]->useful == TARGET_USEFUL;
+	/* Mostly the longest one knows the branch, or none. */
+	_Static_assert(TAGE_TABLES == 4, "each is named");
+	i = look(p, key, 3, &l)   ? 4
+	    : look(p, key, 2, &l) ? 3
+	    : look(p, key, 1, &l) ? 2
+	    : look(p, key, 0, &l) ? 1
+				  : 0;
+	/* One that has been right for so long learns nothing; how useful it is shows before. */
+	right = i && l.entry[i - 1]->target == is && l.entry[i - 1]->sure == TARGET_SURE;
 	if (!right)
 		right = decide(p, key, last, i, &l, is);
 	p->history[1] = p->history[1] << TARGET_BITS | p->history[0] >> (64 - TARGET_BITS);
