@@ -75,8 +75,9 @@ static inline u16 tage_tag(u64 hash)
 static inline void tage_find(const struct predictor *p, const struct branch_place *b,
 			     const struct history *h, struct tage_look *l)
 {
-	u64 high = h->high & p->tage_mask_high;
-	u32 known = 0;
+	u64 high = h->high & p->tage_mask_high, key = b->key;
+	const u16 *tagged = p->tagged;
+	u32 known = 0, shift = p->shift;
 
 #pragma GCC unroll 4
 	for (u32 i = TAGE_TABLES; i-- > 0;) {
@@ -85,9 +86,10 @@ static inline void tage_find(const struct predictor *p, const struct branch_plac
 		/* Only the last one has a history of more than 64 bits. */
 		if (i == TAGE_TABLES - 1)
 			bits ^= high << 29 | high >> 35;
-		hash = (bits + b->key) * 0xbf58476d1ce4e5b9ull;
+		hash = (bits + key) * 0xbf58476d1ce4e5b9ull;
 		l->hash[i] = hash;
-		known = known * 2 + ((u16)(*tage_entry(p, i, hash) ^ hash >> 32) <= TAGE_REST);
+		known += known + ((u16)(tagged[(hash >> shift) * TAGE_TABLES + i] ^
+					(u32)(hash >> 32)) <= TAGE_REST);
 	}
 	l->known = known;
 }
@@ -159,7 +161,7 @@ static inline bool tage_tagged(struct predictor *p, u32 at, bool taken, const st
 	} else {
 		other = base_says_taken(p, at);
 	}
-	fresh = (now & TAGE_REST) == 3 || (now & TAGE_REST) == 4;
+	fresh = (now & TAGE_REST) - 3u <= 1;
 	if (says == other && !fresh) {
 		u16 then = tage_counted(now, taken);
 
