@@ -17,6 +17,9 @@
 #define USED_MAX   (96ull << 20) /* larger caches are not kept */
 #define USED_LEAST (32ull << 10) /* nor what is so little more than the image had */
 
+/* Of a tree: to write an image costs as much as to translate a tenth of it, or this. */
+#define USED_LEAST_TREE (256ull << 10)
+
 #define BASE_MOST (2ull << 20) /* the base of programs that have no image of their own yet */
 
 /* A tree's image is kept at once if it is no larger, else when the program is run once more. */
@@ -466,14 +469,14 @@ static u64 stored_size(u64 name)
  */
 static u64 name_for(u64 bytes)
 {
-	u64 own, base;
+	u64 least = store_is_tree() ? USED_LEAST_TREE : USED_LEAST, own, base;
 
-	if (bytes < images.loaded + USED_LEAST)
+	if (bytes < images.loaded + least)
 		return 0;
 	own = stored_size(images.own);
 	if (own || images.is_own)
 		/* A relative may have been here: each subshell of a shell ends with the same. */
-		return bytes >= own + own / 8 + USED_LEAST ? images.own : 0;
+		return bytes >= own + own / 8 + least ? images.own : 0;
 	base = stored_size(images.base);
 	if (images.any && !images.known && images.dynamic)
 		return images.base;
