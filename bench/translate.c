@@ -1,6 +1,7 @@
 /*
  * What translating costs: all code that can be reached from the functions of a library, or of a
- * program, is translated, and none of it executed. Usage: translate [FILE [INSTRUCTIONS [MASK]]]
+ * program, is translated, and none of it executed.
+ * Usage: translate [FILE [INSTRUCTIONS [MASK [FLAGS]]]], with flags of dbt_init()
  *
  * Prints how much bookkeeping and code an instruction takes, ns for each, and a sum of the
  * blocks: what only makes the translator faster leaves that as it is. The time of a busy machine
@@ -176,6 +177,7 @@ int main(int argc, char **argv)
 	static const struct dbt_ops ops;
 	const struct dbt_config config = {.ops = &ops,
 					  .mask = argc > 3 ? number(argv[3]) : DBT_MASK_COUNT,
+					  .flags = argc > 4 ? (u32)number(argv[4]) : 0,
 					  .cache_size = 512u << 20,
 					  .cache_hint = CACHE_AT};
 	const char *path = argc > 1 ? argv[1] : "/lib/x86_64-linux-gnu/libc.so.6";
@@ -199,6 +201,8 @@ int main(int argc, char **argv)
 		translate(pending[--nr_pending]);
 	took = sys_clock(2) - start;
 	insns = cache.stats.guest_insns;
+	for (u32 i = 0; i < cache.nr_blocks; i++)
+		arch_check_jumps(meta_at(cache.by_code[i]));
 	printf("%llu instructions in %u blocks, %.1f %% of them in one before; %.0f ns each\n",
 	       (unsigned long long)insns, cache.nr_blocks,
 	       100 - 100.0 * distinct_insns() / (double)insns, (double)took / (double)insns);

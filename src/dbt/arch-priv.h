@@ -40,6 +40,8 @@ struct dbt_entry *arch_return_entry(struct dbt_entry *ret);
 /* It matches nothing any more; others may be executing it. */
 void arch_entry_kill(const struct dbt_entry *e);
 bool arch_entry_lives(const struct dbt_entry *e);
+/* CHECK()s that the code of @b is laid out as this CPU likes it. */
+void arch_check_jumps(const struct dbt_block *b);
 
 /*
  * Without the lock, the thread being out of the cache: does the instruction at its pc.

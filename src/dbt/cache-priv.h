@@ -285,6 +285,7 @@ struct dbt_cache {
 	u32 filter_sets;
 	u32 record_load, record_store, record_only, record_string;
 	u32 filter_set_bits, filter_line_bits;
+	bool whole_jumps;  /* no jump crosses or ends a line of 32 bytes */
 	bool fixed_tables; /* no fast extraction of bits: threads' tables have TABLE_SIZE slots */
 	/* Cache offsets of stubs. */
 	u32 miss_code;     /* for lookups that find nothing */

@@ -187,6 +187,7 @@ void cache_verify(const struct dbt_thread *t)
 		CHECK(b->start >= end);
 		end = b->code_end;
 		check_block(b);
+		arch_check_jumps(b);
 		check_links(b);
 		check_maps(b);
 	}

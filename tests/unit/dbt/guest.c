@@ -335,8 +335,9 @@ struct guest *guest_main(void)
 	static bool ready;
 
 	if (!ready) {
-		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0), DBT_MASK_ALL,
-			   2 << 20, 0);
+		guest_init(DBT_CHECKS | (getenv("BASELINE") ? DBT_BASELINE : 0) |
+				   (getenv("WHOLE") ? DBT_WHOLE_JUMPS : 0),
+			   DBT_MASK_ALL, 2 << 20, 0);
 		guest_thread_init(&g);
 		ready = true;
 	}

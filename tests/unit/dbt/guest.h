@@ -37,7 +37,8 @@ struct guest {
 
 /*
  * That of the test's first thread, made at the first call: with all checks, counting everything, a
- * cache that is full at times, and DBT_BASELINE if BASELINE is in the environment. With IMAGED
+ * cache that is full at times, DBT_BASELINE if BASELINE is in the environment, and DBT_WHOLE_JUMPS
+ * if WHOLE is. With IMAGED
  * guest_call() of a function of the test program's own finds its code in an image, as far as it has
  * been translated before and there is no other thread.
  */

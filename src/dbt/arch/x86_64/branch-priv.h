@@ -75,6 +75,9 @@ struct build {
 	u32 nr_entries;
 };
 
+/* whole-jumps.c: whether the CPU may take @d and a conditional branch behind it as one. */
+bool fuses(const struct insn *d);
+
 /*
  * The weight of instructions [from, to) of @insns, if the branches among them fall through: byte q
  * is what they add to quantity q.

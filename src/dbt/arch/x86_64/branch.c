@@ -266,12 +266,15 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 	entry->table = (u8)table;
 	entry->code = emit_at(e);
 	emit_compare_target(e, pc);
+	emit_whole(e, 2);
 	entry->kill = emit_at(e);
 	emit2(e, 0xe3, 0);
 	over = e->p;
-	if (table == TABLE_RET)
+	if (table == TABLE_RET) {
+		emit_whole(e, 5);
 		emit_jmp(e, cache.ret_miss_code);
-	else
+	}
+	if (table != TABLE_RET)
 		entry->link = emit_jmp_patchable(e, cache.miss_code);
 	over[-1] = (u8)(e->p - over);
 	if (table == TABLE_RET)
@@ -316,6 +319,7 @@ static struct dbt_exit *emit_exit(struct build *b, enum exit_kind kind, u64 targ
 {
 	struct dbt_exit *x = new_exit(b, kind, target);
 
+	emit_whole(&b->e, 5);
 	emit_jmp(&b->e, x->stub);
 	return x;
 }
@@ -431,6 +435,7 @@ void branch_side(struct build *b, u32 index)
 	u8 *over;
 
 	if (i->d.cf == CF_LOOP) {
+		emit_whole(&b->e, 8);
 		if (i->d.attr & INSN_ADDR32)
 			emit1(&b->e, PREFIX_ADDR32);
 		emit2(&b->e, i->d.opcode, 5); /* over the jmp of the other side */
@@ -443,12 +448,14 @@ void branch_side(struct build *b, u32 index)
 		/* Backward, so it is probably a loop's: the taken side goes in line. */
 		if (cache.mask &
 		    (DBT_MASK_SPLIT | DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS | DBT_MASK_TRACE)) {
+			emit_whole(&b->e, 6);
 			emit2(&b->e, 0x0f, 0x80 | (i->d.cond ^ 1));
 			emit_u32(&b->e, 0);
 			over = b->e.p;
 			emit_taken(b, index);
 			put_u32(over - 4, (u32)(b->e.p - over));
 		} else {
+			emit_whole(&b->e, 2);
 			emit2(&b->e, 0x70 | (i->d.cond ^ 1), 0);
 			over = b->e.p;
 			emit_taken(b, index);
@@ -458,6 +465,7 @@ void branch_side(struct build *b, u32 index)
 	} else {
 		struct pending_side *s = &b->sides[b->nr_sides++];
 
+		emit_whole(&b->e, 6);
 		emit2(&b->e, 0x0f, 0x80 | i->d.cond);
 		emit_u32(&b->e, 0);
 		s->insn = index;
@@ -542,6 +550,7 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 void emit_jump_target(struct emitter *e)
 {
 	emit_index_pc(e);
+	emit_whole(e, 9);
 	emit4(e, PREFIX_GS, 0xff, 0x24, 0xcd); /* jmp gs:[rcx * 8 + table] */
 	emit_u32(e, TABLE_JUMP_AT);
 }
@@ -599,6 +608,7 @@ void branch_call(struct build *b, u32 index)
 	else
 		begin = emit_target(b, index);
 	/* A call of another length is another instruction, which overlaps with this one. */
+	emit_whole(&b->e, 5);
 	if (known && known->call_len == i->d.len) {
 		emit_jmp(&b->e, known->call);
 		return;
@@ -638,6 +648,7 @@ static void emit_ret(struct build *b, u32 index)
 		emit_u32(&b->e, TABLE_RING_AT);
 		emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
 		log_target(b, index);
+		emit_whole(&b->e, 1);
 		emit1(&b->e, 0xc3);
 		branch_spill_range(b, begin, TARGET_SPILLS);
 		countdown_near(b);
@@ -731,6 +742,7 @@ void branch_guess(struct build *b, u32 index)
 	begin = b->e.p;
 	rewrite_load_target(&b->e, &i->d, i->bytes, i->pc);
 	emit_compare_target(&b->e, b->plan.next_pc);
+	emit_whole(&b->e, 7);
 	emit2(&b->e, 0xe3, 5); /* jrcxz over the jmp */
 	emit1(&b->e, 0xe9);
 	b->wrong_guess = (struct pending_thunk){index, b->e.p};

@@ -21,6 +21,9 @@ bool cpu_is_amd(void);
 /* Whether pext (BMI2) is done in hardware: AMD's CPUs before Zen 3 take twenty cycles or more. */
 bool cpu_has_fast_pext(void);
 
+/* Whether jumps that cross or end a line of 32 bytes are slow; whole-jumps.c. */
+bool cpu_likes_whole_jumps(void);
+
 /* Which of FL_ARITH this CPU sets though they are documented as undefined after @d. */
 u16 flags_set_besides(const struct insn *d);
 

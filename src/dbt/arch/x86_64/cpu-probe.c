@@ -97,7 +97,7 @@ static enum flag_kind kind_of(const struct insn *d)
 	}
 }
 
-static bool amd, fast_pext, near16;
+static bool amd, fast_pext, near16, whole_jumps;
 
 static void ask(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]), u32 leaf, u32 regs[4])
 {
@@ -112,6 +112,7 @@ static void ask(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]), u32 leaf, u32
 /* The end of the vendor's name, which is in ebx, edx, ecx. */
 #define AUTHENTIC_AMD 0x444d4163u /* cAMD */
 #define HYGON_GENUINE 0x656e6975u /* uine */
+#define GENUINE_INTEL 0x6c65746eu /* ntel */
 
 #define LEAF7_EBX_BMI2 BIT(8)
 #define FAMILY_ZEN3    0x19u
@@ -121,12 +122,35 @@ static u32 family_of(u32 signature)
 	return (signature >> 8 & 15) + (signature >> 20 & 255);
 }
 
+/* Those that Intel names for the erratum of jumps: Skylake to Cascade Lake and Comet Lake. */
+static bool is_skylake(u32 signature)
+{
+	u32 model = (signature >> 4 & 15) | (signature >> 12 & 0xf0);
+
+	if (family_of(signature) != 6)
+		return false;
+	switch (model) {
+	case 0x4e:
+	case 0x55:
+	case 0x5e:
+	case 0x8e:
+	case 0x9e:
+	case 0xa5:
+	case 0xa6: return true;
+	default: return false;
+	}
+}
+
 void cpu_probe(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]))
 {
 	u32 r[4];
 
 	ask(cpuid, 0, r);
 	amd = r[2] == AUTHENTIC_AMD || r[2] == HYGON_GENUINE;
+	if (r[2] == GENUINE_INTEL) {
+		ask(cpuid, 1, r);
+		whole_jumps = is_skylake(r[0]);
+	}
 	ask(cpuid, 7, r);
 	fast_pext = r[1] & LEAF7_EBX_BMI2;
 	if (fast_pext && amd) {
@@ -140,7 +164,7 @@ void cpu_probe(void (*cpuid)(u32 leaf, u32 subleaf, u32 regs[4]))
 
 u64 cpu_found(void)
 {
-	u64 sum = (u64)amd | (u64)fast_pext << 1 | (u64)near16 << 2;
+	u64 sum = (u64)amd | (u64)fast_pext << 1 | (u64)near16 << 2 | (u64)whole_jumps << 3;
 
 	for (u32 i = 0; i < KINDS; i++)
 		sum = (sum ^ sets[i]) * 0x9e3779b97f4a7c15ull;
@@ -150,6 +174,11 @@ u64 cpu_found(void)
 bool cpu_is_amd(void)
 {
 	return amd;
+}
+
+bool cpu_likes_whole_jumps(void)
+{
+	return whole_jumps;
 }
 
 bool cpu_has_fast_pext(void)

@@ -197,6 +197,27 @@ static inline void emit_unspill_target(struct emitter *e)
 	emit_unspill(e, REG_TARGET);
 }
 
+#define WHOLE_LINE 32u
+
+/*
+ * Before a jump of @len bytes, with what fuses with it: it will neither cross the end of a line nor
+ * lie right in front of it, if this CPU likes that; see whole-jumps.c.
+ */
+static inline void emit_whole(struct emitter *e, u32 len)
+{
+	static const u8 nop[] = {0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0};
+	u32 pad = WHOLE_LINE - emit_at(e) % WHOLE_LINE;
+
+	if (likely(!cache.whole_jumps) || len < pad)
+		return;
+	for (; pad >= sizeof(nop); pad -= (u32)sizeof(nop))
+		emit_bytes(e, nop, sizeof(nop));
+	for (; pad > 1; pad -= 2)
+		emit2(e, 0x66, 0x90);
+	if (pad)
+		emit1(e, 0x90);
+}
+
 /* ecx = the number in the jump table of the guest pc in r11; changes no flags. */
 static inline void emit_index_pc(struct emitter *e)
 {
@@ -271,6 +292,9 @@ static inline void emit_align_rel(struct emitter *e, u32 opcode)
  */
 static inline u32 emit_jmp_patchable(struct emitter *e, u32 target)
 {
+	u32 prefixes = ((emit_at(e) + 1) & 7) > 4 ? 8 - ((emit_at(e) + 1) & 7) : 0;
+
+	emit_whole(e, 5 + prefixes);
 	while (((emit_at(e) + 1) & 7) > 4)
 		emit1(e, PREFIX_PADDING);
 	emit1(e, 0xe9);

@@ -20,6 +20,11 @@ enum plan_role {
 
 #define PLAN_COUNTS_NONE 0xff
 
+/* More than counting is done on the way, with code of its own. */
+#define MASK_INSIDE_PATHS                                                               \
+	(DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS | DBT_MASK_TRACE | DBT_MASK_BRANCHES | \
+	 DBT_MASK_MEMORY)
+
 struct plan_insn {
 	struct insn d; /* INSN_BRIEF if that says enough */
 	u64 pc;

@@ -466,13 +466,11 @@ static bool is_binder(u64 pc)
  */
 static u64 guess_target(struct plan *plan, const struct insn *d, u64 pc)
 {
-	const u64 others = DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS | DBT_MASK_TRACE |
-			   DBT_MASK_BRANCHES | DBT_MASK_MEMORY;
 	u8 *times = &unbound[pc / 16 % ARRAY_SIZE(unbound)];
 	u64 target;
 
 	if (!(d->attr & INSN_RIPREL) || d->mem.seg != SEG_NONE || is_emulated_branch(d) ||
-	    plan->checked || plan->exact || cache.mask & others)
+	    plan->checked || plan->exact || cache.mask & MASK_INSIDE_PATHS)
 		return 0;
 	if (dbt_fetch(&target, insn_rip_address(d, pc), sizeof(target)) != sizeof(target) ||
 	    !exec_find(target))

@@ -45,6 +45,7 @@ void arch_begin(void)
 {
 	cpu_probe(cache.ops.arch.cpuid);
 	cache.fixed_tables = cache.flags & DBT_BASELINE || !cpu_has_fast_pext();
+	cache.whole_jumps = cache.flags & DBT_WHOLE_JUMPS || cpu_likes_whole_jumps();
 	cache.index_shift = cache.fixed_tables ? 0 : 2;
 }
 
@@ -98,6 +99,7 @@ struct dbt_entry *arch_entry(struct dbt_block *b)
 	e.p = code_at(cache.hot);
 	entry = emit_entry(&e, TABLE_JUMP, b->pc);
 	emit_unspill_target(&e);
+	emit_whole(&e, 5);
 	emit_jmp(&e, b->code);
 	cache.hot = emit_at(&e);
 	entry->block = b;
@@ -114,6 +116,7 @@ struct dbt_entry *arch_return_entry(struct dbt_entry *ret)
 		return NULL;
 	e.p = code_at(cache.hot);
 	entry = emit_entry(&e, TABLE_JUMP, ret->pc);
+	emit_whole(&e, 5);
 	emit_jmp(&e, ret->resume);
 	cache.hot = emit_at(&e);
 	entry->block = ret->block;

@@ -94,6 +94,16 @@ static bool is_plain(const struct build *b, const struct plan_insn *i)
 	       i->counts == PLAN_COUNTS_NONE && !b->hooks;
 }
 
+/* Before instruction @n, which may fuse with a branch behind it. */
+static void emit_whole_pair(struct build *b, u32 n)
+{
+	const struct plan_insn *i = &b->plan.insns[n];
+
+	if (n + 1 < b->plan.nr_insns && i[1].role == ROLE_SIDE && i[1].d.cf == CF_JCC &&
+	    fuses(&i->d))
+		emit_whole(&b->e, i->d.len + 6u);
+}
+
 /* Emits the main line. insns[] says afterwards how long each instruction's native form is. */
 static void emit_insns(struct build *b)
 {
@@ -105,6 +115,8 @@ static void emit_insns(struct build *b)
 	for (; n < plan->nr_insns; n++) {
 		const struct plan_insn *i = &plan->insns[n];
 
+		if (unlikely(cache.whole_jumps))
+			emit_whole_pair(b, n);
 		/* Of most instructions all is said by the lengths, which are the same. */
 		if (n && is_plain(b, i)) {
 			b->insns[n - 1].native = (u16)(emit_at(&b->e) - start);
