@@ -25,8 +25,14 @@ static u32 range_after(u64 pc)
 
 const struct exec_range *exec_find(u64 pc)
 {
-	u32 i = range_after(pc);
+	/* Mostly the last one is asked for again. Any number will do, as it is compared. */
+	static u32 last;
+	u32 i = __atomic_load_n(&last, __ATOMIC_RELAXED);
 
+	if (i < cache.nr_ranges && cache.ranges[i].start <= pc && pc < cache.ranges[i].end)
+		return &cache.ranges[i];
+	i = range_after(pc);
+	__atomic_store_n(&last, i, __ATOMIC_RELAXED);
 	return i < cache.nr_ranges && cache.ranges[i].start <= pc ? &cache.ranges[i] : NULL;
 }
 

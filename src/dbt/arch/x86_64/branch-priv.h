@@ -66,6 +66,7 @@ struct build {
 	u32 nr_thunks;
 	struct pending_thunk wrong_guess; /* rel32 is NULL if nothing is guessed */
 	struct block_insn insns[BLOCK_INSNS_MAX];
+	u64 weight[BLOCK_INSNS_MAX + 1]; /* weight_of() all that come before */
 	struct spill_range spill_ranges[SPILL_RANGES_MAX];
 	u32 nr_spill_ranges;
 	struct block_count counts[BLOCK_COUNTS_MAX];
@@ -166,6 +167,8 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc);
 /* Emits a jump to the guest pc in r11, by the thread's table; r11 and rcx are spilled. */
 void emit_jump_target(struct emitter *e);
 
+/* Before anything is emitted: what the instructions of the plan are and weigh. */
+void branch_begin(struct build *b);
 /* Emit instruction @index of the plan, which ends a path, and the ways out that it has. */
 void branch_side(struct build *b, u32 index);
 void branch_call(struct build *b, u32 index);

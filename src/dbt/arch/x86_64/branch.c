@@ -25,7 +25,7 @@ _Static_assert(BLOCK_INSNS_MAX < 256, "a path adds to each quantity what a byte 
 
 #define ONE(q) (1ull << (8 * METER_##q))
 
-u64 weight_of(const struct block_insn *insns, u32 from, u32 to)
+static u64 weight_of_insn(const struct block_insn *i)
 {
 	static const u64 of_class[] = {
 		[CLASS_PLAIN] = ONE(INSTRUCTIONS),
@@ -37,11 +37,34 @@ u64 weight_of(const struct block_insn *insns, u32 from, u32 to)
 		[CLASS_RET] = ONE(INSTRUCTIONS) | ONE(BRANCHES) | ONE(RETURNS),
 		[CLASS_BRANCH] = ONE(INSTRUCTIONS) | ONE(BRANCHES),
 	};
+
+	return of_class[insn_class_of(i)];
+}
+
+u64 weight_of(const struct block_insn *insns, u32 from, u32 to)
+{
 	u64 w = 0;
 
 	for (u32 i = from; i < to; i++)
-		w += of_class[insn_class_of(&insns[i])];
+		w += weight_of_insn(&insns[i]);
 	return w;
+}
+
+void branch_begin(struct build *b)
+{
+	b->weight[0] = 0;
+	for (u32 i = 0; i < b->plan.nr_insns; i++) {
+		const struct plan_insn *insn = &b->plan.insns[i];
+
+		b->insns[i].guest = (u8)(insn->d.len | insn->class << 4);
+		b->weight[i + 1] = b->weight[i] + weight_of_insn(&b->insns[i]);
+	}
+}
+
+/* The same as weight_of() of the path so far. */
+static u64 path_weight(const struct build *b, u32 to)
+{
+	return b->weight[to] - b->weight[b->restart];
 }
 
 /* A mask of the bytes of a weight that are counted. */
@@ -379,7 +402,7 @@ static bool emit_path_count_exit(struct build *b, u32 end, u16 live, u32 next, s
 
 	if (counted_upto(b, upto) || upto <= b->restart)
 		return false;
-	w = weight_of(b->insns, b->restart, upto);
+	w = path_weight(b, upto);
 	if (b->plan.exact)
 		emit_count_exact(b, upto, false, w);
 	else
@@ -412,7 +435,7 @@ void branch_count_before(struct build *b, u32 index)
 static void emit_taken(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
-	u64 w = weight_of(b->insns, b->restart, index + 1);
+	u64 w = path_weight(b, index + 1);
 	struct dbt_exit *x = new_exit(b, EXIT_JUMP, insn_target(&i->d, i->pc));
 
 	w += ONE(TAKEN);
@@ -754,7 +777,7 @@ void branch_guess(struct build *b, u32 index)
 static void emit_wrong_guess(struct build *b)
 {
 	const struct pending_thunk *g = &b->wrong_guess;
-	u64 w = weight_of(b->insns, b->restart, g->insn + 1);
+	u64 w = path_weight(b, g->insn + 1);
 
 	put_u32(g->rel32, (u32)(b->e.p - (g->rel32 + 4)));
 	emit_count(b, g->insn + 1, false, w, COUNT_SPILLED, g->insn, NULL);
