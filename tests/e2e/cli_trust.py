@@ -10,7 +10,7 @@ import sys
 
 from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
-METER = 28672
+METER = 32768
 RUNS, REFUSALS = 4096, 9216
 
 

@@ -15,7 +15,7 @@ import time
 from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
 OTHER = 65534
-METER = 28672
+METER = 32768
 
 
 def need_root():

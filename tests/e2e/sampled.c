@@ -34,7 +34,7 @@
 _Static_assert(offsetof(struct meter, watch) == 1108, "WATCH");
 _Static_assert(offsetof(struct meter, asked) == 3272, "ASKED");
 _Static_assert(offsetof(struct meter, kickable) == 3276, "KICKABLE");
-_Static_assert(METER_SIZE == 28672 && SEGMENT_SLOTS == 262144, "METER");
+_Static_assert(METER_SIZE == 32768 && SEGMENT_SLOTS == 262144, "METER");
 
 static void *map(int fd, u64 offset, size_t size)
 {
