@@ -565,8 +565,7 @@ static void take_words(struct feed *f, struct feed_thread *t, struct model_core 
 			stash_records(t, (s32)i);
 			return;
 		} else if (likely(is_path(words[i + 1]))) {
-			if (f->parts == MODEL_BRANCHES && !f->each &&
-			    !(core->parts & MODEL_CYCLES))
+			if (f->parts == MODEL_BRANCHES && !f->each && !(core->parts & MODEL_CYCLES))
 				i += take_branches(f, t, core, words + i, n - i);
 			if (i + 1 < n && is_path(words[i]) && is_path(words[i + 1]))
 				take_path(f, t, core, words[i++]);
