@@ -32,6 +32,17 @@ def test_number_of_samples():
         assert samples == branches // period, period
 
 
+def test_nonsense():
+    """What a session never asks for neither ends a program nor hangs it, nor changes its count."""
+    count = sampled(INSTRUCTIONS, 0, 0, "/bin/true")[0]
+    told = 0
+    for seed in range(40):
+        seen, _, ((_, length),) = sampled(INSTRUCTIONS, f"noise{seed}", 0, "/bin/true")
+        assert seen == count, seed
+        told += int(length) > 0
+    assert told > 10, told
+
+
 def test_same_instructions():
     """Each tenth sample of a period is one of ten times the period."""
     often = sampled(INSTRUCTIONS, 500, 0, "/bin/true")[2]

@@ -5,9 +5,10 @@
  *
  *	sampled RUNTIME QUANTITY PERIOD WANTS COMMAND...
  *
- * PERIOD 0: it is only counted. WANTS is enum trace_wants. Prints "count N", "samples N" and, as
- * far as they are still in the ring, "ip pc chain..." of each. Nobody drains: the ring never looks
- * full to the thread, and the newest entries replace the oldest.
+ * PERIOD 0: it is only counted; "noise" and a number: it is asked for anything. WANTS is enum
+ * trace_wants. Prints "count N", "samples N" and, as far as they are still in the ring, "ip pc
+ * chain..." of each; of noise how much is told. Nobody drains: the ring never looks full to the
+ * thread, and the newest entries replace the oldest.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -218,6 +219,38 @@ static void show(const struct trace *trace)
 	}
 }
 
+static u64 any(u64 *state)
+{
+	u64 x = *state += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* What no session asks for. Most numbers are small, so that some of it is taken for what it is. */
+static void ask_nonsense(struct trace *trace, u64 seed)
+{
+	u8 *from = (u8 *)trace->event, *upto = (u8 *)trace + sizeof(*trace);
+
+	for (u32 *word = (u32 *)from; word < (u32 *)upto; word++) {
+		u64 x = any(&seed);
+
+		*word = (u32)x >> (x >> 32) % 32;
+	}
+	for (u32 i = 0; i < TRACE_EVENTS; i++) {
+		struct trace_event *e = &trace->event[i];
+
+		/* A sample of each instruction takes long. */
+		e->period = e->period && any(&seed) % 2 ? e->period | 4096 : 0;
+		e->quantity %= 1 + any(&seed) % 160;
+	}
+	for (u32 i = 0; i < TRACE_PLACES; i++)
+		trace->place[i].addr &= any(&seed) % 2 ? 0 : ~0ull;
+	trace->to_tell = (u32)any(&seed);
+	trace->traps = (u32)any(&seed);
+}
+
 int main(int argc, char **argv)
 {
 	u64 period, before[METER_QUANTITIES];
@@ -230,7 +263,7 @@ int main(int argc, char **argv)
 	if (argc < 6)
 		return 2;
 	q = (u32)atoi(argv[2]);
-	period = strtoull(argv[3], NULL, 0);
+	period = !strncmp(argv[3], "noise", 5) ? 1 : strtoull(argv[3], NULL, 0);
 	fd = memory("segment", segment_offset(SEGMENT_SLOTS));
 	head = map(fd, 0, METER_SIZE);
 	m = map(fd, segment_offset(0), METER_SIZE);
@@ -257,6 +290,8 @@ int main(int argc, char **argv)
 						       .stack_size = 256,
 						       .chain_max = 127,
 						       .id = 7};
+		if (!strncmp(argv[3], "noise", 5))
+			ask_nonsense(trace, strtoull(argv[3] + 5, NULL, 0));
 		trace->seq = 2;
 		guest.page->asked[0] = m->asked = 1;
 	}
@@ -280,6 +315,9 @@ int main(int argc, char **argv)
 	printf("count %llu\n", (unsigned long long)meter_sum(m, q));
 	printf("samples %llu\n",
 	       period ? (unsigned long long)((trace->armed[3].next - period) / period) : 0);
-	show(trace);
+	if (strncmp(argv[3], "noise", 5))
+		show(trace);
+	else
+		printf("0x0 %llu\n", (unsigned long long)trace->head);
 	return 0;
 }
