@@ -143,7 +143,7 @@ static int give_modeled(struct exact_threads *x, const struct guest_segment *seg
 	int err = p ? profile_counts_read(&c, p, take->nr_modeled, space_at, x) : -ENOMEM;
 
 	if (!err) {
-		err = take->modeled(p, which->time, &c, take->data);
+		err = take->modeled ? take->modeled(p, which->time, &c, take->data) : 0;
 		profile_counts_release(&c);
 	}
 	if (p)

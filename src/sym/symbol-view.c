@@ -530,10 +530,14 @@ static void find_in_segment(const struct sym_process *p, u32 n, u64 addr, struct
 void sym_view_data(struct sym_view *v, u32 pid, u64 addr, struct sym_data *data)
 {
 	const struct sym_process *p = process_of(v, pid, false);
-	u32 n = maps_upto(p, addr), nr = p ? p->nr : 0, jit;
-	const struct sym_map *m = n ? &p->maps[n - 1] : NULL;
+	const struct sym_map *m;
+	u32 n, jit;
 
 	*data = (struct sym_data){.end = UINT64_MAX};
+	if (!p || !p->maps)
+		return;
+	n = maps_upto(p, addr);
+	m = n ? &p->maps[n - 1] : NULL;
 	if (m && addr < m->end) {
 		data->mapped = true;
 		data->object = m->object->path;
@@ -542,9 +546,9 @@ void sym_view_data(struct sym_view *v, u32 pid, u64 addr, struct sym_data *data)
 		data->end = m->end;
 	} else {
 		data->start = m ? m->end : 0;
-		data->end = n < nr ? p->maps[n].start : UINT64_MAX;
-		data->topmost = n == nr ||
-				(n + 1 == nr && !strcmp(p->maps[n].object->path, "[vdso]"));
+		data->end = n < p->nr ? p->maps[n].start : UINT64_MAX;
+		data->topmost = n == p->nr ||
+				(n + 1 == p->nr && !strcmp(p->maps[n].object->path, "[vdso]"));
 	}
 	if (data->anonymous || !data->mapped || data->object[0] == '/')
 		find_in_segment(p, n, addr, data);
