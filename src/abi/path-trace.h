@@ -79,6 +79,13 @@ static inline s32 path_record_word(const struct path_record *r, u64 start)
 /* That instruction has not retired, and is to be executed again: a system call. As INSN. */
 #define PATH_TRACE_AGAIN (0x84u << 24)
 
+/*
+ * The instruction at a pc, which comes next, is a gather or scatter; then an entry of each of its
+ * elements: | enum path_access_kind << 16 | bytes; then the address. Both as INSN.
+ */
+#define PATH_TRACE_ELEMENTS (0x87u << 24)
+#define PATH_TRACE_ELEMENT  (0x88u << 24)
+
 #define PATH_TRACE_ENTRY 3u /* words of the longest */
 
 /*

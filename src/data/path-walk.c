@@ -210,6 +210,9 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 		return note(w, words, n);
 	if (kind == PATH_TRACE_SLOTS)
 		return take_slots(w, words, n);
+	/* Nobody asks for elements of gathers. */
+	if ((kind == PATH_TRACE_ELEMENTS || kind == PATH_TRACE_ELEMENT) && size <= n)
+		return size;
 	if (kind < PATH_TRACE_PART || kind > PATH_TRACE_AGAIN || size > n) {
 		w->bad++;
 		return 1;

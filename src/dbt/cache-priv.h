@@ -620,6 +620,12 @@ u32 path_add(u32 block, u32 from, u32 upto, bool taken);
  * yet; it is one now.
  */
 void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign);
+/*
+ * The instruction at @pc, which comes next, accesses memory at places that code does not tell: each
+ * of them.
+ */
+void path_elements(struct dbt_thread *t, u64 pc);
+void path_element(struct dbt_thread *t, u32 kind, u32 size, u64 addr);
 void path_take_back(struct dbt_thread *t);
 void path_correct_again(struct dbt_thread *t);
 /* The instruction at @pc has retired, so many times, and is of no path. */

@@ -363,6 +363,19 @@ void path_retired(struct dbt_thread *t, u64 pc, s32 times)
 	trace(t, times < 0 ? PATH_TRACE_AGAIN : PATH_TRACE_INSN, (u32)pc, (u32)(pc >> 32), 3);
 }
 
+void path_elements(struct dbt_thread *t, u64 pc)
+{
+	trace(t, PATH_TRACE_ELEMENTS, (u32)pc, (u32)(pc >> 32), 3);
+	/* These are accesses of which the filter does not know. */
+	if (cache.mask & DBT_MASK_FILTER)
+		dbt_filter_forget(t);
+}
+
+void path_element(struct dbt_thread *t, u32 kind, u32 size, u64 addr)
+{
+	trace(t, PATH_TRACE_ELEMENT | kind << 16 | size, (u32)addr, (u32)(addr >> 32), 3);
+}
+
 void dbt_call_again(struct dbt_thread *t, u64 pc)
 {
 	u64 *count = dbt_meter(t)->count[0];

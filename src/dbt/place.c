@@ -6,6 +6,9 @@
  * dispatcher goes on with a block of another form, BLOCK_PASSES, which is that one instruction and
  * to which nothing is linked. Code without places is as it would be otherwise, to the byte.
  *
+ * Where accesses are traced, gathers and scatters are places as well: C code looks at the vector
+ * registers then, and appends the elements' accesses to the trace.
+ *
  * A thread that has been told of and is interrupted before the instruction has retired, by a signal
  * or a fault, is not told of again when it comes back to it at once.
  */
@@ -55,7 +58,10 @@ void place_reached(struct dbt_thread *t)
 {
 	t->traced = TRACE_NONE;
 	t->pass_pc = guest_pc(t);
-	cache.ops.place(t);
+	if (place_at(t->pass_pc))
+		cache.ops.place(t);
+	if (cache.mask & DBT_MASK_MEMORY && t->pass_pc == guest_pc(t))
+		arch_tell_elements(t);
 }
 
 void place_left(struct dbt_thread *t)

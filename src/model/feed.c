@@ -432,6 +432,18 @@ static void take_insn(struct feed *f, struct feed_thread *t, struct model_core *
 		feed_watch_insn(t, core, pc);
 }
 
+/* It comes before what it is of, with which a branch is closed that is open. */
+static void take_element(const struct feed *f, struct feed_thread *t, struct model_core *core,
+			 const u32 *words)
+{
+	const struct feed_op op = {.branch = words[0] >> 16 & 1 ? PATH_STORE : PATH_LOAD,
+				   .size = (u16)(words[0] & 0xff),
+				   .pc = t->elements_pc};
+
+	if (has_memory(f))
+		access(t, core, &op, words[1] | (u64)words[2] << 32);
+}
+
 static bool is_path(u32 word)
 {
 	return word < PATH_WORDS;
@@ -467,6 +479,14 @@ static u32 take_entry(struct feed *f, struct feed_thread *t, struct model_core *
 	case PATH_TRACE_INSN:
 		if (n >= 3)
 			take_insn(f, t, core, words[1] | (u64)words[2] << 32);
+		return 3;
+	case PATH_TRACE_ELEMENTS:
+		if (n >= 3)
+			t->elements_pc = words[1] | (u64)words[2] << 32;
+		return 3;
+	case PATH_TRACE_ELEMENT:
+		if (n >= 3)
+			take_element(f, t, core, words);
 		return 3;
 	/* What they are about has been settled, as that a system call was made. */
 	case PATH_TRACE_BACK: return 2;

@@ -45,6 +45,7 @@ struct feed_thread {
 	u32 pending; /* a path whose end the next entry may take back; 0: none */
 	u8 open;     /* enum model_branch_kind: a branch that goes to what comes next; 0: none */
 	u64 open_pc, open_next;
+	u64 elements_pc;       /* of the gather whose elements are told */
 	const u64 *next, *end; /* slots that are left */
 	u32 nr_stashed;        /* slots of the pending path */
 	u64 stash[PATH_SLOTS_MAX];

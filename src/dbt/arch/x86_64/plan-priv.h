@@ -65,6 +65,9 @@ int plan_build(struct plan *plan, u64 pc, u32 form, u64 *fault);
 /* A branch that is done in C (arch_emulate). */
 bool is_emulated_branch(const struct insn *d);
 
+/* A gather or scatter, whose addresses are in a vector register. */
+bool is_gather(const struct insn *d);
+
 /* Instructions about the extended state that are done in C, since guests see less of it. */
 bool is_virtual_xstate(const struct insn *d);
 

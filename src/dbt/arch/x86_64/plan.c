@@ -554,6 +554,11 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 			plan->bad_len = (u8)bad;
 			return 0;
 		}
+		/* Likewise. */
+		if (unlikely(cache.mask & DBT_MASK_MEMORY) && is_gather(&i->d) && !plan->passes) {
+			plan->at_place = !plan->nr_insns;
+			return 0;
+		}
 		if (unlikely(cache.flags & DBT_REQUESTS) && is_request(pc, i->bytes))
 			i->d.special = SP_REQUEST;
 		i->pc = pc;
