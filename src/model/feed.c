@@ -353,13 +353,14 @@ static inline void take_path(struct feed *f, struct feed_thread *t, struct model
 /*
  * Without other parts than branches: kept paths, as many as come one after the other, but for the
  * last one, which something may be said of. Returns how many. Is what branch-misses alone cost.
+ * @by_path: targets are found by the last ones of all branches.
  */
-static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_core *core,
-			 const u32 *words, u32 n)
+static inline u32 take_kept(struct feed *f, struct feed_thread *t, struct model_core *core,
+			    const u32 *words, u32 n, bool by_path)
 {
 	struct predictor *predictor = &core->predictor;
-	u64 targets = predictor->path, nr = 0;
-	u32 i, wrong = 0, open = t->open;
+	u64 targets = predictor->path, nr = 0, open_pc = t->open_pc, open_next = t->open_next;
+	u32 i, wrong = 0, wrong_open = 0, open = t->open;
 
 	_Static_assert(!(PATH_WORDS & (PATH_WORDS - 1)), "two are compared at once");
 	for (i = 0; i + 1 < n && (words[i] | words[i + 1]) < PATH_WORDS; i++) {
@@ -373,12 +374,18 @@ static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_cor
 		b = &p->branches;
 		cond = (const struct branch_place *)(p + 1);
 		if (open) {
-			predictor->path = targets;
-			model_open_branch(core, t->open_pc, t->open_next, (u8)open, p->pc);
-			targets = predictor->path;
+			if (by_path)
+				predictor->path = targets;
+			wrong_open += !predict_open(predictor, open_pc, open_next, (u8)open, p->pc);
+			nr++;
+			if (by_path) {
+				predictor_path(predictor, p->pc);
+				targets = predictor->path;
+			}
 		}
 		nr += b->nr;
-		targets = targets << b->shift ^ b->targets;
+		if (by_path)
+			targets = targets << b->shift ^ b->targets;
 		if (b->nr_conds && !predict_runs(predictor, cond, b->nr_conds, b->taken))
 			wrong += predict_directions(predictor, cond, b->nr_conds, b->taken,
 						    &last_wrong);
@@ -389,15 +396,25 @@ static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_cor
 
 			for (u32 k = 0; k < b->nr_calls; k++)
 				predictor_call(predictor, call[k]);
-			t->open_pc = p->open_pc;
-			t->open_next = p->open_pc + p->open_len;
+			open_pc = p->open_pc;
+			open_next = open_pc + p->open_len;
 		}
 	}
-	t->open = (u8)open;
 	predictor->path = targets;
+	t->open = (u8)open;
+	t->open_pc = open_pc;
+	t->open_next = open_next;
 	core->count[MODEL_BRANCH_INSTRUCTIONS] += nr;
 	branches_missed(core, wrong, true);
+	branches_missed(core, wrong_open, false);
 	return i;
+}
+
+static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_core *core,
+			 const u32 *words, u32 n)
+{
+	return core->predictor.target_table ? take_kept(f, t, core, words, n, false)
+					    : take_kept(f, t, core, words, n, true);
 }
 
 static void take_part(struct feed *f, struct feed_thread *t, struct model_core *core, u32 block,

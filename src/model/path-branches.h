@@ -34,21 +34,17 @@ void branch_look_in_btb(struct model_core *core, u64 ip);
 /* @n were predicted wrongly. */
 void branches_missed(struct model_core *core, u32 n, bool conditional);
 
-/* model_branch() for an indirect one without MODEL_CYCLES: @kind went to @target. */
-static inline void model_open_branch(struct model_core *core, u64 ip, u64 next, u8 kind, u64 target)
+/* An indirect branch: @kind went to @target. True: it was foretold. */
+static inline bool predict_open(struct predictor *p, u64 ip, u64 next, u8 kind, u64 target)
 {
-	struct predictor *p = &core->predictor;
 	bool right;
 
-	core->count[MODEL_BRANCH_INSTRUCTIONS]++;
 	if (kind == MODEL_RETURN)
-		right = predict_return(p, target);
-	else
-		right = predict_target(p, ip, target);
+		return predict_return(p, target);
+	right = predict_target(p, ip, target);
 	if (kind == MODEL_CALL_IND)
 		predictor_call(p, next);
-	predictor_path(p, target);
-	core->count[MODEL_BRANCH_MISSES] += !right;
+	return right;
 }
 
 /* Jumps of a path, at @jump, of which it is not known that the BTB knows all. */
