@@ -314,6 +314,8 @@ struct dbt_cache {
 	u64 taken;       /* bytes of address space, beside those at `code` */
 	u64 meta_mapped; /* so much of it is mapped; all of it if the kernel chose the place */
 	u64 meta_image;  /* and so much from the image */
+	u64 image_used;  /* dbt_image_used() when that was taken, and what of it is hot code */
+	u32 image_hot;
 	u64 touched;     /* what exec_touch() has read last */
 	u64 meta_own[META_OWN / 64]; /* pages of that which are copied already */
 	struct sought sought[SOUGHT];

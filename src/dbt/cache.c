@@ -337,7 +337,7 @@ void flush_all(u32 me)
 	if (cache.meta_image)
 		CHECK(code_map_at(cache.meta, cache.meta_image, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-	cache.meta_image = 0;
+	cache.meta_image = cache.image_used = cache.image_hot = 0;
 	drop(cache.meta, cache.meta_used);
 	CHECK(code_drop() && cache_reset());
 	cache.epoch++;

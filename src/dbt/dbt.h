@@ -482,6 +482,8 @@ u64 dbt_image_kind(void);
 
 /* How much an image would take, about, and at most. */
 u64 dbt_image_used(void);
+/* The same without what is new and is not of @ranges, which lies in the image and is of no use. */
+u64 dbt_image_useful(struct dbt_thread *t, const struct dbt_image_range *ranges, u32 n);
 u64 dbt_image_most(void);
 
 struct dbt_image_target {

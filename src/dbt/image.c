@@ -153,6 +153,25 @@ u64 dbt_image_used(void)
 	return cache.meta_used + cache.hot + (cache.code_size - cache.cold);
 }
 
+u64 dbt_image_useful(struct dbt_thread *t, const struct dbt_image_range *ranges, u32 n)
+{
+	u64 kept = 0, useful;
+
+	cache_lock(t);
+	for (u32 i = 0; i < cache.nr_blocks; i++) {
+		const struct dbt_block *b = meta_at(cache.by_code[i]);
+
+		if (b->start >= cache.image_hot && !(b->flags & BLOCK_DEAD) && home(b, ranges, n))
+			kept += b->code_end - b->start;
+	}
+	/* Bookkeeping and cold code go with hot code. */
+	useful = cache.image_used;
+	if (kept)
+		useful += (dbt_image_used() - useful) * kept / (cache.hot - cache.image_hot);
+	cache_unlock(t);
+	return useful;
+}
+
 u64 dbt_image_most(void)
 {
 	return dbt_image_used() + maps_sleep_most();
@@ -279,6 +298,8 @@ bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_so
 		cache.verify_at = 0;
 		cache.epoch++;
 		cache.meta_filled = cache.meta_image;
+		cache.image_used = dbt_image_used();
+		cache.image_hot = cache.hot;
 		cache.hot_filled = hot_pages();
 		cache.cold_filled = cold_pages();
 		ok = maps_init();

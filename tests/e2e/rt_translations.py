@@ -85,6 +85,37 @@ def test_small_programs_grow_one_image():
             assert before.items() <= kept(cache).items(), (program, before, kept(cache))
 
 
+# Functions of a file that is mapped where the kernel puts it, another place each time.
+ELSEWHERE = """
+import ctypes, mmap, sys
+with open(sys.argv[1], "rb") as f:
+    n = len(f.read()) // 16
+    code = mmap.mmap(f.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+with open(sys.argv[1], "rb") as f:
+    at = libc.mmap(None, n * 16, 5, 2, f.fileno(), 0)
+kind = ctypes.CFUNCTYPE(ctypes.c_int)
+print(sum(kind(at + 16 * i)() for i in range(n)))
+"""
+
+
+def test_what_lies_elsewhere_each_time_is_not_kept():
+    """Nobody finds it again: an image does not grow by it with each run."""
+    with scratch() as cache:
+        path = f"{cache}/functions"
+        with open(path, "wb") as f:
+            for i in range(6000):
+                f.write((b"\xb8" + i.to_bytes(4, "little") + b"\xc3").ljust(16, b"\xcc"))
+        sizes = []
+        for _ in range(6):
+            said = run_tree(cache, sys.executable, "-c", ELSEWHERE, path, who="user")
+            assert said == f"{sum(range(6000))}\n", said
+            sizes.append(sum(kept(cache).values()))
+        # The first has them, since what is written is the cache as it is.
+        assert sizes[-1] <= sizes[1] and sizes[-1] == sizes[-2], sizes
+
+
 def test_however_a_program_ends():
     """With threads that still run, by whichever of them, and as another program."""
     begin = ("import os, threading, time; "

@@ -382,7 +382,9 @@ void images_add(struct thread *t, const struct mm_range *r, const struct image_f
 	struct image_range range = {.at = {r->start, r->end}};
 	bool known;
 
-	if (!file || !images.on || r->prot & PROT_WRITE || r->shared || r->grows) {
+	/* Where the kernel has put it by itself nothing is found again. */
+	if (!file || !images.on || r->prot & PROT_WRITE || r->shared || r->grows ||
+	    r->start >= WINDOWS_END) {
 		if (images.on)
 			drop(images.had, r->start, r->end);
 		mm_exec_add(t, r);
@@ -461,16 +463,21 @@ static u64 stored_size(u64 name)
 }
 
 /*
- * Under which name an image of @bytes is to be kept; 0: it is not worth it. The base is for who has
+ * Under which name the image is to be kept; 0: it is not worth it. The base is for who has
  * none of its own: it grows by what each new program adds, until it is so large that taking it
  * would cost more than it gives. If somebody else has changed it meanwhile what is here goes to an
  * image of the program's own, so that nothing is lost. One that is of another time, with a loader
  * that has been replaced, begins anew.
  */
-static u64 name_for(u64 bytes)
+static u64 name_for(struct thread *t)
 {
-	u64 least = store_is_tree() ? USED_LEAST_TREE : USED_LEAST, own, base;
+	struct dbt_image_range at[RANGES];
+	u64 least = store_is_tree() ? USED_LEAST_TREE : USED_LEAST;
+	u64 bytes, own, base;
 
+	for (u32 i = 0; i < images.have->n; i++)
+		at[i] = images.have->range[i].at;
+	bytes = dbt_image_useful(&t->dbt, at, images.have->n);
 	if (bytes < images.loaded + least)
 		return 0;
 	own = stored_size(images.own);
@@ -510,7 +517,7 @@ bool images_save(struct thread *t)
 	if (!images.on || !images.own || t->proc->confined || used > USED_MAX ||
 	    (store_is_tree() && t->proc->pid == images.root) || !process_is_alone(t))
 		return false;
-	name = name_for(used);
+	name = name_for(t);
 	if (!name || (used > FIRST_MOST && !images.is_own && !store_asked(name)))
 		return false;
 	images.scratch = region_map(scratch_size());
