@@ -316,7 +316,7 @@ struct dbt_cache {
 	u64 meta_image;  /* and so much from the image */
 	u64 image_used;  /* dbt_image_used() when that was taken, and what of it is hot code */
 	u32 image_hot;
-	u64 touched;     /* what exec_touch() has read last */
+	u64 touched;                 /* what exec_touch() has read last */
 	u64 meta_own[META_OWN / 64]; /* pages of that which are copied already */
 	struct sought sought[SOUGHT];
 

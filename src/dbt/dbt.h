@@ -516,6 +516,8 @@ struct dbt_image_source {
  * is empty then.
  */
 bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_source *from);
+/* Whether @addr is of the image, so that a fault there says that it was cut off. */
+bool dbt_image_has(u64 addr);
 /* Forgets all that was translated, after dbt_image_save(). */
 void dbt_forget(struct dbt_thread *t);
 /* dbt_exec_add() for a range of the image, with the same bytes at the same place. */

@@ -312,6 +312,12 @@ bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_so
 	return ok;
 }
 
+bool dbt_image_has(u64 addr)
+{
+	return cache.meta_image &&
+	       (addr - (u64)cache.meta < cache.meta_image || dbt_in_cache(addr));
+}
+
 void dbt_exec_adopt(struct dbt_thread *t, u64 start, u64 len, u32 flags)
 {
 	cache_lock(t);

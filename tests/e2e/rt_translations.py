@@ -208,6 +208,30 @@ def test_a_folder_that_changes_meanwhile():
             assert modes == {0o400}, modes
 
 
+def test_an_image_that_is_cut_off_meanwhile():
+    """As a library would do it, that ends who has mapped it; but it is not called a bug of ours."""
+    program = [sys.executable, "-c", "import json; print('ready', flush=True); input(); "
+               "print(len(json.dumps(list(range(5000)))))"]
+    with scratch() as cache:
+        env = {**ENV, "XDG_CACHE_HOME": cache}
+        command = [ANYPERF, "run", "--translations=user", "--", *program]
+        for _ in range(2):
+            subprocess.run(command, input="\n", text=True, env=env, check=True, timeout=60,
+                           stdout=subprocess.DEVNULL)
+        with subprocess.Popen(command, text=True, env=env, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            assert p.stdout.readline() == "ready\n"
+            for name in kept(cache):
+                path = f"{cache}/anyperf/translations/{name}"
+                os.chmod(path, 0o600)
+                os.truncate(path, 0)
+            err = p.communicate("\n", timeout=60)[1]
+        assert p.returncode and "a bug" not in err and "check failed" not in err, (p.returncode, err)
+        said = subprocess.run(command, input="\n", text=True, env=env, check=True, timeout=60,
+                              stdout=subprocess.PIPE).stdout
+        assert said == "ready\n28890\n", said
+
+
 def test_a_folder_that_is_full():
     """A half of an image is none, and leaves nothing behind."""
     script = """mount -t tmpfs -o mode=700,size=$1k tmpfs "$2" || exit 77

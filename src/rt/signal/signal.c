@@ -398,6 +398,9 @@ static void cpu_fault(struct thread *t, int sig, siginfo_t *info, struct ucontex
 		t->in_sigreturn = false;
 		return;
 	}
+	if (sig == SIGBUS && dbt_image_has(addr))
+		die("what was translated before is gone while it is in use: somebody has cut off a "
+		    "file of translations; the next run does without\n");
 	say("anyperf: signal %d, code %d at %p in the runtime, address %p (pid %d): a bug\n", sig,
 	    info->si_code, (void *)uc_pc(uc), info->si_addr, sys_getpid());
 	CHECK(!"the runtime faulted");
