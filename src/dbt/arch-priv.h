@@ -55,8 +55,8 @@ enum dbt_stop arch_emulate(struct dbt_thread *t);
  */
 void arch_mend(struct dbt_thread *t, u64 pc);
 /*
- * Likewise: if the instruction at its pc accesses elements at addresses that are in a vector register,
- * appends them to the trace (path_element()).
+ * Likewise: if the instruction at its pc accesses elements at addresses that are in a vector
+ * register, appends them to the trace (path_element()).
  */
 void arch_tell_elements(struct dbt_thread *t);
 /*

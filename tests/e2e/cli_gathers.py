@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Elements of gathers and scatters are accesses to the model of a machine: as many as there are, and
-each where it is."""
+"""Elements of gathers and scatters are accesses to the model of a machine: as many as there are,
+and each where it is."""
 import os
 
 from e2e import ANYPERF, Skip, main, run, scratch, stat_json

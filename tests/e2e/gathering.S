@@ -1,6 +1,6 @@
 /*
- * A program of which is known what it accesses: 1000 turns of gathers of 8 dwords, and of 2 and then
- * 1 of 4 qwords; with a word on its command line 1000 more with AVX-512: of 16 dwords 7 are
+ * A program of which is known what it accesses: 1000 turns of gathers of 8 dwords, and of 2 and
+ * then 1 of 4 qwords; with a word on its command line 1000 more with AVX-512: of 16 dwords 7 are
  * gathered, and of 8 qwords 3 are stored.
  */
 	.globl _start, gather, gather_words
