@@ -17,6 +17,13 @@
 /* Somebody samples: what is told to the model is told one by one, and nothing is left out. */
 #define MODEL_EACH 32u
 
+/* Whether a second core simulates while the program runs on: in struct run_config. */
+enum model_beside {
+	MODEL_BESIDE_AUTO, /* if the program may use another one when there is much to simulate */
+	MODEL_BESIDE_NO,
+	MODEL_BESIDE_YES,
+};
+
 /* Do runtimes feed a model with what they execute? If not, sessions behave as without a machine. */
 #define MODEL_IS_FED 1
 

@@ -23,6 +23,7 @@ struct run_config {
 	u32 cpuid_signature; /* CPUID leaf 1 EAX to show, 0: the CPU's own */
 	u32 counters;        /* general counters to show in CPUID leaf 0xA; 0: no limit */
 	u32 nr_profiled;     /* of profiled[] */
+	u32 beside;          /* simulation beside the program: enum model_beside of modeled.h */
 	u64 seed;            /* of a deterministic run */
 	/* Modeled events that are attributed to instructions (modeled-profile.h), as counters. */
 	u8 profiled[PROFILED_EVENTS];

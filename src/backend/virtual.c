@@ -159,6 +159,8 @@ static const char *decided(const struct virtual_opts *opts, const struct run_con
 	if (opts->machine_given &&
 	    memcmp(&opts->machine, session->machine, sizeof(opts->machine)) != 0)
 		return "--machine";
+	if (opts->beside != MODEL_BESIDE_AUTO && opts->beside != session->beside)
+		return "--model-beside";
 	return NULL;
 }
 
@@ -202,6 +204,7 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 		.cpu = o->cpu,
 		.cpus = o->cpus,
 		.counters = o->session.counters,
+		.beside = o->beside,
 		.seed = o->seed,
 		.nr_profiled = o->nr_profiled,
 	};

@@ -13,6 +13,7 @@
 #ifndef BACKEND_VIRTUAL_H
 #define BACKEND_VIRTUAL_H
 
+#include "abi/modeled.h"
 #include "abi/session-start.h"
 #include "backend/backend.h"
 #include "backend/guest.h"
@@ -37,6 +38,7 @@ struct virtual_opts {
 		TRANSLATIONS_TREE,
 		TRANSLATIONS_USER,
 	} translations;
+	u32 beside;             /* enum model_beside */
 	bool keep;              /* pages of ended threads are kept for a report */
 	bool machine_given;     /* `machine`, or that there is none, was asked for */
 	bool no_model;          /* else there is none */

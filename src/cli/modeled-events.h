@@ -20,6 +20,23 @@
 				"say. `host` is this one. With `none` such events are refused."   \
 	}
 
+extern const char *const model_beside_words[];
+
+/* Likewise, of a command that counts. */
+#define MODEL_BESIDE_OPTION(type, field)                                                         \
+	{                                                                                        \
+		OPTION_STR, 0, "model-beside", "auto|yes|no",                                    \
+			.offset = offsetof(type, field), .words = model_beside_words,            \
+			.help = "whether the model of a machine runs on a second CPU",           \
+			.more = "The program then runs on while what it has done is simulated. " \
+				"`auto`, the default: if the program may use another CPU, and "  \
+				"there is much to simulate. What is counted is the same either " \
+				"way."                                                           \
+	}
+
+/* Of enum ap_virtual_flags. */
+unsigned int model_beside_flags(const char *word);
+
 /* 0, or -1 after saying what is wrong with --machine @name; NULL is fine. */
 int modeled_check(const struct command *cmd, const char *name);
 

@@ -50,7 +50,8 @@ __attribute__((noreturn)) void thread_leave(u64 area, size_t len, int status);
 
 /*
  * clone(a, b, c, d, e) or clone3(a, b) for a child in the same memory: the child continues in
- * thread_begin(*(void **)@stack_top) on that stack. Returns the tid or -errno in the parent.
+ * the function in ((void **)@stack_top)[1], which gets what is in [0], on that stack. Returns the
+ * tid or -errno in the parent.
  */
 long thread_spawn(u64 nr, u64 a, u64 b, u64 c, u64 d, void *stack_top, u64 e);
 

@@ -37,6 +37,7 @@ struct run_opts {
 	long counters;
 	const char *cpu_model;
 	const char *machine;
+	const char *model_beside;
 	bool paranoid_given;
 	int paranoid;
 	const char *kernel_mode;
@@ -103,6 +104,7 @@ static const struct option options[] = {
 		 "zen2, zen4. What the CPU can do is shown as it is."},
 	MACHINE_OPTION(struct run_opts, machine, "Without the option there is none.",
 		       "the machine whose model counts what depends on one"),
+	MODEL_BESIDE_OPTION(struct run_opts, model_beside),
 	{OPTION_CALL, 0, "paranoid", "N", .call = set_paranoid,
 	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
 	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "
@@ -358,7 +360,7 @@ static int make_machine(struct job *job)
 		.flags = AP_VIRTUAL_NO_MODEL |
 			 (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
 			 (o->strict ? AP_VIRTUAL_STRICT : 0u) |
-			 translations_flags(o->translations) |
+			 translations_flags(o->translations) | model_beside_flags(o->model_beside) |
 			 (o->verify ? AP_VIRTUAL_VERIFY : 0u));
 	struct ap_machine_opts opts = AP_OPTS(ap_machine_opts, .pmu = AP_PMU_VIRTUAL,
 					      .virtual_pmu = &virtual_opts);

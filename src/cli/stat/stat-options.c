@@ -126,6 +126,7 @@ const struct option stat_option_table[] = {
 	TRANSLATIONS_OPTION(struct stat_opts, translations),
 	MACHINE_OPTION(struct stat_opts, machine, "Without the option it is that of this machine.",
 		       "count with the virtual PMU, and with the model of this machine"),
+	MODEL_BESIDE_OPTION(struct stat_opts, model_beside),
 	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),
 	{OPTION_STR, 0, "session", "NAME", AT(session),
 	 .help = "with -p or -t: guests of the session that `anyperf run --session NAME` started"},

@@ -59,6 +59,7 @@ static int make_machine(struct stat_job *st)
 	if (o->deterministic.on)
 		virtual_opts.flags |= AP_VIRTUAL_DETERMINISTIC;
 	virtual_opts.flags |= translations_flags(o->translations);
+	virtual_opts.flags |= model_beside_flags(o->model_beside);
 	opts.virtual_pmu = &virtual_opts;
 	return ap_machine_new(&st->machine, &opts) ? command_error(&cmd_stat, "out of memory") : 0;
 }

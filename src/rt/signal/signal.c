@@ -167,6 +167,7 @@ void signal_die(struct thread *t, const siginfo_t *info, struct ucontext *uc)
 
 	signal_block_all();
 	traces_flush(t);
+	beside_end(t);
 	sample_flush(t);
 	/* A core is the program's. ENOMEM only says that there are holes. */
 	sys_madvise((void *)REGION_START, REGION_END - REGION_START, MADV_DONTDUMP);

@@ -293,11 +293,13 @@ struct thread *locks_take(struct thread *t)
 	list_acquire(t->id);
 	lock_acquire(&t->sighand->lock, t->id, thread_gone);
 	dbt_fork_prepare(&t->dbt);
+	simulate_locks_take(t);
 	return all;
 }
 
 void locks_give(struct thread *t)
 {
+	simulate_locks_give(t);
 	dbt_fork_parent(&t->dbt);
 	lock_release(&t->sighand->lock, t->id);
 	list_release(t->id);
@@ -521,15 +523,21 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 		signal_set_mask(signal_kernel_mask(t->sigmask));
 		return ret;
 	}
+	if (!(rq->flags & CLONE_THREAD))
+		beside_shared(t, true);
 	c->perf_token = pf.token;
 	c->perf_sock = pf.sock;
 	id = c->id;
 	top = (void **)(c->area + AREA_STACK_TOP - 64);
-	*top = c;
+	top[0] = c;
+	top[1] = (void *)thread_begin;
 	if (rq->args3)
 		ret = thread_spawn(__NR_clone3, (u64)rq->args3, rq->b, 0, 0, top, 0);
 	else
 		ret = thread_spawn(__NR_clone, rq->flags, 0, rq->c, rq->d, top, rq->e);
+	/* Others stay for as long as they like. */
+	if (!(rq->flags & CLONE_THREAD) && (sys_failed(ret) || rq->flags & CLONE_VFORK))
+		beside_shared(t, false);
 	/* Unless it is a vfork's, the child may have ended and unmapped @c already. */
 	if (sys_failed(ret) || rq->flags & CLONE_VFORK) {
 		/*
@@ -548,13 +556,24 @@ static long do_clone_vm(struct thread *t, const struct clone_request *rq)
 	return ret;
 }
 
+static long clone_once(struct thread *t, const struct clone_request *rq)
+{
+	return rq->flags & CLONE_VM ? do_clone_vm(t, rq) : do_fork(t, rq);
+}
+
 static long do_clone(struct thread *t, const struct clone_request *rq)
 {
+	long ret;
+
 	if (rq->flags & CLONE_NEWPID)
 		meter_namespace();
 	if (!(rq->flags & CLONE_THREAD))
 		images_share(t);
-	return rq->flags & CLONE_VM ? do_clone_vm(t, rq) : do_fork(t, rq);
+	ret = clone_once(t, rq);
+	/* There may be a task more than the program has made. */
+	if (ret == -EAGAIN && beside_end(t))
+		ret = clone_once(t, rq);
+	return ret;
 }
 
 long guest_clone(struct thread *t)

@@ -1,3 +1,7 @@
+/*
+ * A piece of a trace is simulated by the thread that hands it over, or beside it (beside.h). Either
+ * way each half of the model gets all pieces of all threads in one order.
+ */
 #include "rt/task/simulate.h"
 
 #include "model/feed.h"
@@ -5,10 +9,12 @@
 #include "rt/mm/region.h"
 #include "rt/sample/modeled-samples.h"
 #include "rt/sample/sample.h"
+#include "rt/task/beside.h"
 #include "rt/task/modeled-tally.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
+#include "rt/task/simulate-priv.h"
 #include "rt/task/traces.h"
 #include "sys/string.h"
 
@@ -19,18 +25,33 @@ _Static_assert(sizeof(struct machine) <= RUN_CONFIG_MACHINE,
 /* All of a model, in one mapping of which little is touched. */
 struct simulation {
 	u64 size;
+	u32 parts, halves;
 	u32 user[MODEL_CORES];                  /* whose trace came last, by thread->id */
 	u64 shown[MODEL_CORES][MODEL_COUNTERS]; /* of each core, in the meters of its threads */
-	struct feed feed;
+	struct feed feed[MODEL_HALVES];
 	u8 model[] __attribute__((aligned(64)));
 };
 
 u32 simulated_parts;
+struct lock simulate_half_lock[MODEL_HALVES], simulate_lock;
 
-/* Under the lock. */
-static struct lock lock;
+/* Under simulate_lock; it is replaced under all of them. */
 static struct simulation *simulation; /* NULL: there is none */
 static u64 cores_used;                /* a bit each */
+
+static void lock_all(struct thread *t)
+{
+	for (u32 h = 0; h < MODEL_HALVES; h++)
+		lock_acquire(&simulate_half_lock[h], t->id, thread_gone);
+	lock_acquire(&simulate_lock, t->id, thread_gone);
+}
+
+static void unlock_all(struct thread *t)
+{
+	lock_release(&simulate_lock, t->id);
+	for (u32 h = MODEL_HALVES; h-- > 0;)
+		lock_release(&simulate_half_lock[h], t->id);
+}
 
 /* As far as there are cores each thread has its own. */
 static void take_core(struct thread *t)
@@ -42,9 +63,15 @@ static void take_core(struct thread *t)
 	t->modeled.on = true;
 }
 
-static struct model_core *core_of(struct thread *t)
+static struct model_core *core_of(u32 half, u32 core)
 {
-	return model_core(simulation->feed.model, t->modeled.core);
+	return model_core(simulation->feed[half].model, core);
+}
+
+/* The half that caches are part of, if there are any. */
+static u32 memory_half(void)
+{
+	return simulation->halves - 1;
 }
 
 /*
@@ -53,9 +80,6 @@ static struct model_core *core_of(struct thread *t)
  */
 static void use_filter(struct thread *t)
 {
-	struct dbt_filtering *filter = &t->dbt.filter;
-
-	model_use_filter(core_of(t), filter->load, filter->store);
 	if (simulation->user[t->modeled.core] == t->id)
 		return;
 	simulation->user[t->modeled.core] = t->id;
@@ -64,7 +88,7 @@ static void use_filter(struct thread *t)
 
 static void forget_filter(u32 core)
 {
-	model_use_filter(model_core(simulation->feed.model, core), NULL, NULL);
+	model_use_filter(core_of(memory_half(), core), NULL, NULL);
 	simulation->user[core] = 0;
 }
 
@@ -74,32 +98,54 @@ static bool is_in(struct thread *t)
 	if (!simulation)
 		return false;
 	if (!t->modeled.feed)
-		t->modeled.feed = region_map(sizeof(*t->modeled.feed));
+		t->modeled.feed = region_map(MODEL_HALVES * sizeof(*t->modeled.feed));
 	if (t->modeled.feed && !t->modeled.on)
 		take_core(t);
 	return t->modeled.feed;
 }
 
 /* Adds what the thread's core has counted since it was last shown. */
-static void show(struct thread *t)
+static void show(struct thread *t, u32 core, const u64 *counts)
 {
-	const struct model_core *core = core_of(t);
-	u64 *shown = simulation->shown[t->modeled.core];
+	u64 *shown = simulation->shown[core];
 	struct meter *m = dbt_meter(&t->dbt);
 
 	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
-		u64 now = model_count(core, (enum model_counter)i);
-
-		if (now == shown[i])
+		if (counts[i] == shown[i])
 			continue;
-		__atomic_store_n(&m->modeled[i], m->modeled[i] + now - shown[i], __ATOMIC_RELAXED);
-		shown[i] = now;
+		__atomic_store_n(&m->modeled[i], m->modeled[i] + counts[i] - shown[i],
+				 __ATOMIC_RELAXED);
+		shown[i] = counts[i];
 	}
+}
+
+static void sum(const u64 (*counts)[MODEL_COUNTERS], u64 *of_all)
+{
+	model_halves_sum(model_machine(simulation->feed[0].model), counts, simulation->halves,
+			 of_all);
+}
+
+void simulate_show(const struct trace_piece *p)
+{
+	u64 counts[MODEL_COUNTERS];
+
+	sum(p->counts, counts);
+	show(p->thread, p->core, counts);
+}
+
+/* What the core of @t stands at; under all locks. */
+static void core_counts(const struct thread *t, u64 *counts)
+{
+	u64 of[MODEL_HALVES][MODEL_COUNTERS];
+
+	for (u32 h = 0; h < simulation->halves; h++)
+		model_counts(core_of(h, t->modeled.core), of[h]);
+	sum(of, counts);
 }
 
 /*
  * What the thread watches is in numbers of its meter, and for the model in those of its core, which
- * another thread may have had before.
+ * another thread may have had before. There is one half then.
  */
 static void watch_core(struct thread *t, bool of_core)
 {
@@ -117,9 +163,10 @@ static void watch_core(struct thread *t, bool of_core)
 static void watch_begin(struct thread *t)
 {
 	struct modeled_watching *w = t->modeled.watching;
-	struct feed_watching *sampled = w && w->feed.nr ? &w->feed : NULL;
+	bool each = simulation->feed[0].each;
+	struct feed_watching *sampled = each && w && w->feed.nr ? &w->feed : NULL;
 
-	t->modeled.feed->watching = modeled_tally_watch(t, sampled, core_of(t));
+	t->modeled.feed->watching = modeled_tally_watch(t, sampled, core_of(0, t->modeled.core));
 	if (sampled)
 		watch_core(t, true);
 }
@@ -148,96 +195,184 @@ static u32 hits_of(const struct thread *t)
 	return t->modeled.watching ? t->modeled.watching->feed.nr_hits : 0;
 }
 
-/* What is counted with a hit is shown when that has been told. */
-static void show_told(struct thread *t)
+static void show_now(struct thread *t)
 {
-	if (!hits_of(t))
-		show(t);
+	u64 counts[MODEL_COUNTERS];
+
+	core_counts(t, counts);
+	show(t, t->modeled.core, counts);
 }
 
 static void count_all(struct thread *t, u64 *counts)
 {
 	const u64 *shown = simulation->shown[t->modeled.core];
 	const struct meter *m = dbt_meter(&t->dbt);
+	u64 now[MODEL_COUNTERS];
 
 	for (u32 i = 0; i < METER_MODELED; i++)
 		counts[i] = m->modeled[i];
+	core_counts(t, now);
 	for (u32 i = 0; i < MODEL_COUNTERS; i++)
-		counts[i] += model_count(core_of(t), (enum model_counter)i) - shown[i];
+		counts[i] += now[i] - shown[i];
 }
 
 static void set_pace(struct thread *t, u32 n)
 {
 	u64 counts[METER_MODELED];
 
-	if (!t->modeled.watching || !t->modeled.watching->feed.nr)
+	if (!t->modeled.watching || !t->modeled.watching->feed.nr) {
+		if (!t->modeled.watching)
+			t->dbt.trace_room = beside_on ? BESIDE_PACE : 0;
 		return;
+	}
 	count_all(t, counts);
 	t->dbt.trace_room = modeled_pace(t->modeled.watching, n, counts);
 }
 
-static void take_words(struct thread *t, const u32 *words, u32 n)
+void simulate_piece(struct trace_piece *p, u32 half)
 {
+	struct feed *f = &simulation->feed[half];
+	struct thread *t = p->thread;
+	struct feed_thread *ft = &t->modeled.feed[half];
+	struct model_core *core = core_of(half, p->core);
+	bool memory = half == memory_half();
 	const struct feed_input in = {
-		.words = words,
-		.nr_words = n,
-		.slots = (const u64 *)t->dbt.slots_start,
-		.nr_slots = (t->dbt.slots_at - t->dbt.slots_start) / sizeof(u64),
-		.records = (const struct path_record *)t->dbt.slots_start,
-		.nr_records = traces_filtered() ? (t->dbt.slots_at - t->dbt.slots_start) /
-							  sizeof(struct path_record)
-						: 0,
-		.trace = t->dbt.trace_begin,
+		.words = p->words,
+		.nr_words = p->nr_words,
+		.slots = (const u64 *)p->memory,
+		.nr_slots = memory ? p->nr_memory / sizeof(u64) : 0,
+		.records = (const struct path_record *)p->memory,
+		.nr_records = memory && p->records ? p->nr_memory / sizeof(struct path_record) : 0,
+		.trace = p->trace,
 	};
 
-	lock_acquire(&lock, t->id, thread_gone);
+	f->space = paths_space();
+	ft->fs_base = p->fs_base;
+	ft->gs_base = p->gs_base;
+	if (memory)
+		model_use_filter(core, t->dbt.filter.load, t->dbt.filter.store);
+	if (p->settles)
+		feed_settle(f, ft, core);
+	else
+		feed_words(f, ft, core, &in);
+	model_counts(core, p->counts[half]);
+}
+
+/* By the thread itself, at once. */
+static void simulate_now(struct thread *t, struct trace_piece *p)
+{
+	lock_all(t);
+	while (!beside_is_done()) {
+		unlock_all(t);
+		beside_finish(t);
+		lock_all(t);
+	}
 	if (is_in(t)) {
 		u32 hits = hits_of(t);
 
-		simulation->feed.space = paths_space();
-		arch_segments(&t->dbt, &t->modeled.feed->fs_base, &t->modeled.feed->gs_base);
+		p->core = t->modeled.core;
 		watch_begin(t);
-		feed_words(&simulation->feed, t->modeled.feed, core_of(t), &in);
 		use_filter(t);
+		for (u32 h = 0; h < simulation->halves; h++)
+			simulate_piece(p, h);
 		watch_end(t, hits);
-		show_told(t);
-		set_pace(t, n);
+		/* What is counted with a hit is shown when that has been told. */
+		if (!hits_of(t))
+			simulate_show(p);
+		if (!p->settles)
+			set_pace(t, p->nr_words);
 	}
-	lock_release(&lock, t->id);
+	unlock_all(t);
+}
+
+/* False: not now. */
+static bool hand_over(struct thread *t, struct trace_piece *p)
+{
+	bool put = false;
+
+	lock_acquire(&simulate_lock, t->id, thread_gone);
+	if (beside_on && is_in(t)) {
+		p->core = t->modeled.core;
+		put = beside_put(p);
+		if (put) {
+			use_filter(t);
+			set_pace(t, p->nr_words);
+		}
+	}
+	lock_release(&simulate_lock, t->id);
+	if (put)
+		beside_wake();
+	return put;
+}
+
+static void simulate(struct thread *t, struct trace_piece *p)
+{
+	p->thread = t;
+	arch_segments(&t->dbt, &p->fs_base, &p->gs_base);
+	while (unlikely(beside_on) && piece_fits(p)) {
+		u32 seen = beside_finished();
+
+		if (hand_over(t, p))
+			return;
+		beside_help(t, seen);
+	}
+	simulate_now(t, p);
+}
+
+/* One for whom each event is to be found while it happens, or has been a moment ago. */
+static bool may_be_beside(void)
+{
+	return simulation && !simulation->feed[0].each;
+}
+
+static void take_words(struct thread *t, const u32 *words, u32 n)
+{
+	struct trace_piece p;
+
+	if (n >= BESIDE_FIRST && may_be_beside())
+		beside_begin(t, simulation->halves);
+	p.words = words;
+	p.nr_words = n;
+	p.memory = (const u8 *)t->dbt.slots_start;
+	p.nr_memory = t->dbt.slots_at - t->dbt.slots_start;
+	p.records = traces_filtered();
+	p.settles = false;
+	p.trace = t->dbt.trace_begin;
+	simulate(t, &p);
 }
 
 static void settle(struct thread *t)
 {
-	lock_acquire(&lock, t->id, thread_gone);
-	if (is_in(t)) {
-		u32 hits = hits_of(t);
+	struct trace_piece p;
 
-		watch_begin(t);
-		feed_settle(&simulation->feed, t->modeled.feed, core_of(t));
-		watch_end(t, hits);
-		show_told(t);
-	}
-	lock_release(&lock, t->id);
+	p.words = NULL;
+	p.memory = NULL;
+	p.nr_words = 0;
+	p.nr_memory = p.trace = 0;
+	p.records = false;
+	p.settles = true;
+	simulate(t, &p);
 }
 
 bool simulate_counts(struct thread *t, u64 *counts)
 {
 	bool is;
 
-	lock_acquire(&lock, t->id, thread_gone);
+	beside_finish(t);
+	lock_all(t);
 	is = simulation && t->modeled.on;
 	if (is)
 		count_all(t, counts);
-	lock_release(&lock, t->id);
+	unlock_all(t);
 	return is;
 }
 
 void simulate_told(struct thread *t)
 {
-	lock_acquire(&lock, t->id, thread_gone);
+	lock_all(t);
 	if (simulation && t->modeled.on)
-		show(t);
-	lock_release(&lock, t->id);
+		show_now(t);
+	unlock_all(t);
 }
 
 static const struct trace_user model_user = {.words = take_words, .settle = settle};
@@ -245,21 +380,32 @@ static const struct trace_user model_user = {.words = take_words, .settle = sett
 /* A model of the machine that we were told of; false if that is none, or without memory. */
 static bool make(u32 parts, bool each)
 {
+	struct model_half half[MODEL_HALVES] = {{parts, parts}};
+	u32 halves = each ? 1 : model_halves(parts, half);
 	struct machine_mistake why;
 	struct machine machine;
 	struct simulation *new;
+	u8 *model;
 	u64 size;
 
 	memcpy(&machine, run_config()->machine, sizeof(machine));
 	if (!machine.version || machine_check(&machine, &why))
 		return false;
-	size = sizeof(*new) + model_size(&machine, MODEL_CORES, parts);
+	size = sizeof(*new);
+	for (u32 h = 0; h < halves; h++)
+		size += model_size(&machine, MODEL_CORES, half[h].parts);
 	new = region_map(size);
 	if (!new)
 		return false;
 	new->size = size;
-	feed_init(&new->feed, model_init(new->model, &machine, MODEL_CORES, parts), NULL, parts,
-		  each);
+	new->parts = parts;
+	new->halves = halves;
+	model = new->model;
+	for (u32 h = 0; h < halves; h++) {
+		feed_init(&new->feed[h], model_init(model, &machine, MODEL_CORES, half[h].parts),
+			  NULL, half[h].fed, each);
+		model += model_size(&machine, MODEL_CORES, half[h].parts);
+	}
 	if (simulation)
 		region_unmap(simulation, simulation->size);
 	simulation = new;
@@ -284,12 +430,12 @@ static bool take_parts(void)
 
 	simulated_parts = wanted;
 	if (!parts ||
-	    (simulation && simulation->feed.parts == parts && simulation->feed.each == each) ||
+	    (simulation && simulation->parts == parts && simulation->feed[0].each == each) ||
 	    !make(parts, each))
 		return false;
 	trace_use(&model_user);
 	if (parts & (MODEL_CACHES | MODEL_TLBS))
-		trace_memory(model_machine(simulation->feed.model), each);
+		trace_memory(model_machine(simulation->feed[0].model), each);
 	return true;
 }
 
@@ -303,18 +449,32 @@ void simulate_take_over(struct thread *t)
 {
 	bool made;
 
-	lock_acquire(&lock, t->id, thread_gone);
+	beside_end(t);
+	lock_all(t);
 	made = simulate_is_stale() && take_parts();
-	lock_release(&lock, t->id);
+	unlock_all(t);
 	if (!made)
 		return;
 	paths_need_space(t);
 	sample_new_mask(t);
 }
 
+void simulate_locks_take(struct thread *t)
+{
+	lock_all(t);
+}
+
+void simulate_locks_give(struct thread *t)
+{
+	unlock_all(t);
+}
+
 void simulate_forked(struct thread *t)
 {
-	lock_reset(&lock);
+	for (u32 h = 0; h < MODEL_HALVES; h++)
+		lock_reset(&simulate_half_lock[h]);
+	lock_reset(&simulate_lock);
+	beside_forked();
 	modeled_tally_leave(t);
 	cores_used = t->modeled.on ? BIT(t->modeled.core) : 0;
 	/* Filters of threads that are not here. */
@@ -325,16 +485,19 @@ void simulate_forked(struct thread *t)
 
 void simulate_end(struct thread *t)
 {
+	struct thread *me = this_thread();
+
 	modeled_tally_leave(t);
+	if (t->modeled.on) {
+		beside_finish(me);
+		lock_all(me);
+		if (simulation && simulation->user[t->modeled.core] == t->id)
+			forget_filter(t->modeled.core);
+		t->modeled.on = false;
+		cores_used &= ~BIT(t->modeled.core);
+		unlock_all(me);
+	}
 	if (t->modeled.feed)
-		region_unmap(t->modeled.feed, sizeof(*t->modeled.feed));
+		region_unmap(t->modeled.feed, MODEL_HALVES * sizeof(*t->modeled.feed));
 	t->modeled.feed = NULL;
-	if (!t->modeled.on)
-		return;
-	lock_acquire(&lock, this_thread()->id, thread_gone);
-	if (simulation && simulation->user[t->modeled.core] == t->id)
-		forget_filter(t->modeled.core);
-	t->modeled.on = false;
-	cores_used &= ~BIT(t->modeled.core);
-	lock_release(&lock, this_thread()->id);
 }

@@ -5,12 +5,16 @@
  * what it has counted in its meter whenever it hands a trace over.
  *
  * What shares memory shares the model. The child of a fork goes on with a copy of it, as warm as
- * its parent's; a new program begins with a cold one. Locking: one lock around all use of it.
+ * its parent's; a new program begins with a cold one. Locking: simulate-priv.h.
+ *
+ * Where a second core is free another thread simulates, and the program goes on (beside.h). Before
+ * somebody can look at what was counted, all of it is.
  */
 #ifndef RT_TASK_SIMULATE_H
 #define RT_TASK_SIMULATE_H
 
 #include "abi/modeled.h"
+#include "rt/task/beside.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/thread.h"
 
@@ -35,11 +39,28 @@ static inline void simulate_look(struct thread *t)
 		simulate_take_over(t);
 }
 
+/* All that has been handed over is simulated, and in the meters. */
+static inline void simulate_finish(struct thread *t)
+{
+	if (unlikely(beside_on))
+		beside_finish(t);
+}
+
+/* Before @t makes the program's call. */
+static inline void simulate_before_call(struct thread *t)
+{
+	if (unlikely(beside_on))
+		beside_before_call(t, guest_nr(t));
+}
+
 /* What @t has counted with the model, as in its meter; false: nothing. */
 bool simulate_counts(struct thread *t, u64 *counts);
 /* What it has found has been told: its meter says what it has counted. */
 void simulate_told(struct thread *t);
 
+/* Around a fork: nobody feeds the model. */
+void simulate_locks_take(struct thread *t);
+void simulate_locks_give(struct thread *t);
 /* @t is all that a fork has left of its process. */
 void simulate_forked(struct thread *t);
 /* @t ends, and leaves its core. */

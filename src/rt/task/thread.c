@@ -112,6 +112,7 @@ void thread_loop(struct thread *t)
 
 		switch (stop) {
 		case DBT_SYSCALL:
+			simulate_before_call(t);
 			meter_park(dbt_meter(&t->dbt));
 			syscall_run(t);
 			meter_unpark(dbt_meter(&t->dbt));

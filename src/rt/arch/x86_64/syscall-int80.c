@@ -11,6 +11,7 @@
 #include "rt/sandbox/seccomp.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/user-dispatch.h"
+#include "rt/task/beside.h"
 #include "sys/arch/x86_64/guest-call80.h"
 #include "sys/string.h"
 
@@ -82,6 +83,8 @@ void syscall_int80(struct thread *t)
 	bool restarts;
 	long ret;
 
+	/* Their numbers are others, and they are rare. */
+	beside_end(t);
 	if (unlikely(t->dispatch.on) && dispatch_catches(t, AUDIT_ARCH_I386, nr))
 		return;
 	for (u32 i = 0; i < 6; i++)

@@ -175,8 +175,9 @@ thread_leave:
 
 /*
  * long thread_spawn(u64 nr, u64 a, u64 b, u64 c, u64 d, void *child_stack_top, u64 e)
- * clone or clone3 for a child that shares our memory. The child comes out on a stack of its own in
- * thread_begin(its struct thread, which lies at the top of that stack); the parent gets the result.
+ * clone or clone3 for a child that shares our memory. The child comes out on a stack of its own, at
+ * the top of which lie an argument and the function that it calls with it; the parent gets the
+ * result.
  * The child's guest stack is no business of the kernel's.
  */
 	.globl thread_spawn
@@ -197,7 +198,7 @@ thread_spawn:
 	movq	%rbx, %rsp
 	xorl	%ebp, %ebp
 	movq	(%rsp), %rdi
-	call	thread_begin
+	call	*8(%rsp)
 	ud2
 1:	popq	%rbx
 	ret

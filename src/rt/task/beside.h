@@ -1,0 +1,53 @@
+/*
+ * PURPOSE: simulation beside the program, on a second core: a thread of the runtime's that goes
+ * through the pieces of traces (trace-pieces.h) which the program's threads hand over. It begins
+ * with the first buffer that is full, and ends before any call that would tell of it or treat it as
+ * one of the program's; the next full buffer has another one begin. Where it cannot be begun the
+ * program's threads simulate by themselves, and so they do with pieces that they have to wait for.
+ *
+ * Locking: simulate-priv.h.
+ */
+#ifndef RT_TASK_BESIDE_H
+#define RT_TASK_BESIDE_H
+
+#include "rt/task/trace-pieces.h"
+
+#define BESIDE_FIRST 16384u /* paths of a piece for which a thread is begun */
+#define BESIDE_PACE  4096u  /* paths after which it gets the next piece */
+
+extern u32 beside_on; /* pieces are handed over */
+
+/* Begins the thread if there is a core for it; by @t, which traces. */
+void beside_begin(struct thread *t, u32 halves);
+/* Ends it, by @t out of the translator, when all is simulated. False: there was none. */
+bool beside_end(struct thread *t);
+
+/* Hands @p of @t over; false: there is no room now. Under the lock, while beside_on. */
+must_check bool beside_put(const struct trace_piece *p);
+/* And without the lock. */
+void beside_wake(void);
+
+/* How many pieces have been simulated. */
+u32 beside_finished(void);
+/* @t does a part of what is to be done, or waits until more than @seen have been simulated. */
+void beside_help(struct thread *t, u32 seen);
+
+/* Until all that has been handed over is simulated, and shown. */
+void beside_finish(struct thread *t);
+
+/*
+ * Before @t makes the program's call @nr: all is simulated, and the thread has ended if need be. A
+ * call that nobody can learn anything by is not waited for.
+ */
+void beside_before_call(struct thread *t, u64 nr);
+
+/* Under all locks. */
+bool beside_is_done(void);
+
+/* Another process gets our memory, or its parent has it for itself again. */
+void beside_shared(struct thread *t, bool with);
+
+/* In the child of a fork. */
+void beside_forked(void);
+
+#endif
