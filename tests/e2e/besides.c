@@ -9,6 +9,7 @@
  *   reads           counts itself, and says what each piece of work was
  *   abort           burns, and dies of a signal
  *   users           burns, and gives its rights away
+ *   limit           a user who may have two tasks burns and forks
  */
 #include <dirent.h>
 #include <linux/perf_event.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -206,6 +208,26 @@ static void read_counts(void)
 	}
 }
 
+static void fork_at_the_limit(void)
+{
+	const struct rlimit two = {2, 2};
+	int status;
+
+	/* Nobody else is that user. */
+	if (setgid(1234567) || setuid(1234567) || setrlimit(RLIMIT_NPROC, &two))
+		_exit(9);
+	for (int i = 0; i < 3; i++) {
+		pid_t pid;
+
+		burn(ROUNDS);
+		pid = fork();
+		if (!pid)
+			_exit(3);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != 3)
+			_exit(8);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -238,6 +260,8 @@ int main(int argc, char **argv)
 		if (setgid(65534) || setuid(65534))
 			return 9;
 		burn(ROUNDS);
+	} else if (!strcmp(what, "limit")) {
+		fork_at_the_limit();
 	} else {
 		return 1;
 	}

@@ -95,6 +95,11 @@ def test_rights_are_given_away():
         same(BESIDES, "users")
 
 
+def test_the_task_is_no_ones_limit():
+    if os.geteuid() == 0:
+        same(BESIDES, "limit")
+
+
 def tasks(pid):
     return len(glob.glob(f"/proc/{pid}/task/*"))
 

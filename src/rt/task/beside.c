@@ -177,6 +177,21 @@ void beside_begin(struct thread *t, u32 halves)
 	lock_release(&control, t->id);
 }
 
+/*
+ * The kernel still counts it for a moment when it has said that it is gone. A tracer from outside
+ * may keep it for long.
+ */
+static void wait_for_end(u32 tid)
+{
+	const struct __kernel_timespec moment = {.tv_nsec = 100000};
+	u32 now;
+
+	while ((now = __atomic_load_n(&own_tid, __ATOMIC_ACQUIRE)))
+		sys_futex(&own_tid, FUTEX_WAIT, now, &patience, NULL, 0);
+	for (u32 looks = 0; looks < 10000 && !sys_tgkill(sys_getpid(), (int)tid, 0); looks++)
+		raw_call2(__NR_nanosleep, (long)&moment, 0);
+}
+
 bool beside_end(struct thread *t)
 {
 	u32 tid;
@@ -188,11 +203,11 @@ bool beside_end(struct thread *t)
 		return false;
 	}
 	beside_finish(t);
+	tid = __atomic_load_n(&own_tid, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&handed, 1, __ATOMIC_SEQ_CST);
 	sys_futex(&handed, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	while ((tid = __atomic_load_n(&own_tid, __ATOMIC_ACQUIRE)))
-		sys_futex(&own_tid, FUTEX_WAIT, tid, &patience, NULL, 0);
+	wait_for_end(tid);
 	lock_acquire(&simulate_lock, t->id, thread_gone);
 	__atomic_store_n(&beside_on, 0, __ATOMIC_RELEASE);
 	lock_release(&simulate_lock, t->id);
