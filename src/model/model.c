@@ -350,10 +350,23 @@ u32 model_halves(u32 parts, struct model_half *half)
 	return 2;
 }
 
+/* Those that are not simply counted. */
+static const u8 worked_out[] = {
+	MODEL_CPU_CYCLES,      MODEL_REF_CYCLES,       MODEL_BUS_CYCLES,   MODEL_STALLED_FRONTEND,
+	MODEL_STALLED_BACKEND, MODEL_CACHE_REFERENCES, MODEL_CACHE_MISSES, MODEL_DATA_ACCESSES,
+};
+
 void model_counts(const struct model_core *core, u64 *counts)
 {
-	for (u32 i = 0; i < MODEL_COUNTERS; i++)
-		counts[i] = model_count(core, (enum model_counter)i);
+	const u32 dtlb = MODEL_DTLB * MODEL_OPS * 2, bpu = MODEL_BPU * MODEL_OPS * 2;
+
+	__builtin_memcpy(counts, core->count, sizeof(core->count));
+	for (u32 i = 0; i < ARRAY_SIZE(worked_out); i++)
+		counts[worked_out[i]] = model_count(core, (enum model_counter)worked_out[i]);
+	for (u32 cell = 0; cell < 2 * MODEL_OPS; cell++) {
+		counts[MODEL_HW_CACHE + dtlb + cell] = matrix_count(core, dtlb + cell);
+		counts[MODEL_HW_CACHE + bpu + cell] = matrix_count(core, bpu + cell);
+	}
 }
 
 void model_halves_sum(const struct machine *m, const u64 (*counts)[MODEL_COUNTERS], u32 n, u64 *sum)

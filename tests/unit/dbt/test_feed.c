@@ -322,6 +322,9 @@ static void check_halves(struct guest *g, const char *name, const struct machine
 	}
 	for (u32 h = 0; h < n; h++)
 		model_counts(core[1 + h], counts[h]);
+	for (u32 i = 0; i < MODEL_COUNTERS; i++)
+		for (u32 h = 0; h < n; h++)
+			EXPECT_EQ(counts[h][i], model_count(core[1 + h], i));
 	model_halves_sum(m, counts, n, sum);
 	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
 		u64 should = model_count(core[0], i);
