@@ -131,6 +131,8 @@ static void *last(void *first)
 {
 	pthread_join(*(pthread_t *)first, NULL);
 	burn(ROUNDS);
+	/* The C library would end the process. */
+	syscall(SYS_exit, 0);
 	return NULL;
 }
 
