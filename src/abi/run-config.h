@@ -24,6 +24,7 @@ struct run_config {
 	u32 counters;        /* general counters to show in CPUID leaf 0xA; 0: no limit */
 	u32 nr_profiled;     /* of profiled[] */
 	u32 beside;          /* simulation beside the program: enum model_beside of modeled.h */
+	u32 reserved;        /* 0 */
 	u64 seed;            /* of a deterministic run */
 	/* Modeled events that are attributed to instructions (modeled-profile.h), as counters. */
 	u8 profiled[PROFILED_EVENTS];
