@@ -729,6 +729,7 @@ long guest_prctl(struct thread *t)
 	case PR_GET_MDWE: return mdwe_prctl(t);
 	case PR_SET_SYSCALL_USER_DISPATCH: return dispatch_prctl(t);
 	case PR_CAPBSET_DROP:
+	case PR_SET_NO_NEW_PRIVS:
 	case PR_SET_SECUREBITS: return guest_confine(t);
 	}
 	return call_kernel(t);
