@@ -391,6 +391,39 @@ cat /proc/sys/kernel/perf_event_paranoid || true
 """
 
 
+# abi/path-trace.h: where a thread's trace is handed over, how far it is read.
+STREAM, READ = b"ANPSTRM2", 28
+
+
+def hold_up(paths):
+    """Says of each stream in turn that what was written long ago is not read yet."""
+    for path in filter(is_segment, paths):
+        fd = os.open(path, os.O_RDWR)
+        at, end = 0, os.fstat(fd).st_size
+        while at < end:
+            try:
+                at = os.lseek(fd, at, os.SEEK_DATA)
+            except OSError:
+                break
+            after = os.lseek(fd, at, os.SEEK_HOLE)
+            for page in range(at, after, 4096):
+                if os.pread(fd, 8, page) == STREAM:
+                    written = struct.unpack("<I", os.pread(fd, 4, page + READ - 4))[0]
+                    for i in range(100):
+                        behind = (1 << 20) + i % 2
+                        os.pwrite(fd, struct.pack("<I", (written - behind) % 2**32), page + READ)
+            at = after
+        os.close(fd)
+
+
+def test_nobody_else_holds_up_who_is_traced():
+    need_root()
+    with scratch() as d:
+        out = os.path.join(d, "out")
+        beside(["--tool=callgrind", f"--callgrind-out-file={out}"], hold_up, same=[], rounds=4,
+               command=["valgrind"])
+
+
 def test_a_directory_of_that_name_is_not_the_sessions():
     """In a container another user may make one where the session's is outside."""
     need_root()

@@ -10,7 +10,9 @@
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
-#define PATIENCE      60 /* seconds: a reader that has read nothing for so long is gone */
+#define SECOND        1000000000ull
+#define PATIENCE      (60 * SECOND)  /* a reader that has read nothing for so long is gone */
+#define LONGEST       (600 * SECOND) /* nor is one waited for longer in one go */
 #define SLOTS_AT_ONCE 8192u
 
 bool streams_wanted(void)
@@ -24,26 +26,37 @@ static void give_up(struct thread *t)
 	t->stream_lost = true;
 }
 
-/* Waits until there is room for @n words; false: nobody reads any more. */
+/*
+ * Waits until there is room for @n words; false: nobody reads any more. Others can write here who
+ * are no reader (doc/security.md): none goes back or ahead of us, and none is waited for longer
+ * than LONGEST, however often it says that it goes on, or wakes us.
+ */
 static bool wait_room(struct path_stream *s, u32 n)
 {
 	const struct __kernel_timespec second = {.tv_sec = 1};
-	u32 last = __atomic_load_n(&s->read, __ATOMIC_ACQUIRE), seconds = 0;
+	u32 written = __atomic_load_n(&s->written, __ATOMIC_RELAXED);
+	u32 last = __atomic_load_n(&s->read, __ATOMIC_ACQUIRE);
+	u64 begin = 0, since = 0, now;
 
 	for (;;) {
 		u32 read = __atomic_load_n(&s->read, __ATOMIC_ACQUIRE);
 
-		if (s->written - read <= PATH_STREAM_WORDS - n)
+		if (written - read > min_u64(written - last, PATH_STREAM_WORDS))
+			return false;
+		if (written - read <= PATH_STREAM_WORDS - n)
 			return true;
-		seconds = read == last ? seconds : 0;
+		now = sys_clock(CLOCK_MONOTONIC);
+		if (!begin)
+			begin = now;
+		if (read != last || !since)
+			since = now;
 		last = read;
+		if (now - since > PATIENCE || now - begin > LONGEST)
+			return false;
 		__atomic_store_n(&s->waits, 1, __ATOMIC_SEQ_CST);
 		/* Mate: the reader looks at `waits` after it has set `read`. */
-		if (__atomic_load_n(&s->read, __ATOMIC_SEQ_CST) != read)
-			continue;
-		if (sys_futex(&s->read, FUTEX_WAIT, read, &second, NULL, 0) == -ETIMEDOUT &&
-		    ++seconds == PATIENCE)
-			return false;
+		if (__atomic_load_n(&s->read, __ATOMIC_SEQ_CST) == read)
+			sys_futex(&s->read, FUTEX_WAIT, read, &second, NULL, 0);
 	}
 }
 
