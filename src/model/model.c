@@ -350,7 +350,10 @@ u32 model_halves(u32 parts, struct model_half *half)
 	return 2;
 }
 
-/* Those that are not simply counted. */
+/* From here on all are sums of others. */
+#define WORKED_OUT MODEL_INSNS_FLOAT
+
+/* Others that are not simply counted; and there are cells of the matrix. */
 static const u8 worked_out[] = {
 	MODEL_CPU_CYCLES,      MODEL_REF_CYCLES,       MODEL_BUS_CYCLES,   MODEL_STALLED_FRONTEND,
 	MODEL_STALLED_BACKEND, MODEL_CACHE_REFERENCES, MODEL_CACHE_MISSES, MODEL_DATA_ACCESSES,
@@ -367,6 +370,8 @@ void model_counts(const struct model_core *core, u64 *counts)
 		counts[MODEL_HW_CACHE + dtlb + cell] = matrix_count(core, dtlb + cell);
 		counts[MODEL_HW_CACHE + bpu + cell] = matrix_count(core, bpu + cell);
 	}
+	for (u32 i = WORKED_OUT; i < MODEL_COUNTERS; i++)
+		counts[i] = model_count(core, (enum model_counter)i);
 }
 
 void model_halves_sum(const struct machine *m, const u64 (*counts)[MODEL_COUNTERS], u32 n, u64 *sum)

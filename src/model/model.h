@@ -82,8 +82,9 @@ enum model_counter {
 	/* Instructions of each set, whatever they do. */
 	MODEL_INSNS_X87 = MODEL_FLOAT_INSNS + 8,
 	MODEL_INSNS_MMX,
-	MODEL_INSNS_SSE,   /* and AVX */
-	MODEL_INSNS_FLOAT, /* of all three */
+	MODEL_INSNS_SSE, /* and AVX */
+	/* From here on sums of others: model_counts() works them out. */
+	MODEL_INSNS_FLOAT, /* of all three sets */
 	/* Of both types: + enum model_flops; and all of these. */
 	MODEL_FLOPS_OF,
 	MODEL_FLOPS_ALL = MODEL_FLOPS_OF + 4,

@@ -381,13 +381,16 @@ def tree_memory(pid):
     """Descriptors, as paths, of what the run of process pid keeps in memory."""
     pids = [pid]
     for p in pids:
-        for task in os.listdir(f"/proc/{p}/task"):
-            with open(f"/proc/{p}/task/{task}/children", encoding="ascii") as f:
-                pids += f.read().split()
-        for fd in os.listdir(f"/proc/{p}/fd"):
-            fd = f"/proc/{p}/fd/{fd}"
-            if os.readlink(fd).startswith("/memfd:anyperf-translations"):
-                yield fd
+        try:
+            for task in os.listdir(f"/proc/{p}/task"):
+                with open(f"/proc/{p}/task/{task}/children", encoding="ascii") as f:
+                    pids += f.read().split()
+            links = [f"/proc/{p}/fd/{fd}" for fd in os.listdir(f"/proc/{p}/fd")]
+            found = [fd for fd in links
+                     if os.readlink(fd).startswith("/memfd:anyperf-translations")]
+        except FileNotFoundError:
+            continue  # it has ended, or a task or descriptor of it
+        yield from found
 
 
 def tree_images(pid):

@@ -341,7 +341,8 @@ TEST(halves)
 {
 	static const struct program programs[] = {{"fib", snip_fib, {9}},
 						  {"table", snip_table, {300}},
-						  {"flags", snip_flags, {50, 7}}};
+						  {"flags", snip_flags, {50, 7}},
+						  {"vector", snip_vector, {40, 3}}};
 	struct guest *g = guest_main();
 
 	tracing(g);
