@@ -25,6 +25,7 @@
 struct keeper {
 	int sock;
 	struct tree_images *head; /* with the images behind it; NULL: there is none yet */
+	u64 taken; /* what that says is for others: its sender may still write there */
 	uid_t user;
 	gid_t group;
 };
@@ -121,7 +122,7 @@ static bool is_whole(const u8 *image, u64 size)
 
 static void keep(struct keeper *k, u64 name, int fd)
 {
-	u64 at = TREE_IMAGES_PAGE + k->head->taken, size, pages;
+	u64 at = TREE_IMAGES_PAGE + k->taken, size, pages;
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
 	u32 slot;
@@ -138,7 +139,8 @@ static void keep(struct keeper *k, u64 name, int fd)
 	slot = slot_for(k, name);
 	if (slot == TREE_IMAGES_SLOTS)
 		return;
-	k->head->taken += pages * TREE_IMAGES_PAGE;
+	k->taken += pages * TREE_IMAGES_PAGE;
+	k->head->taken = k->taken;
 	/* What was written before is there for whoever reads this. */
 	__atomic_store_n(&k->head->slot[slot].place, at / TREE_IMAGES_PAGE << 32 | pages,
 			 __ATOMIC_RELEASE);
@@ -207,14 +209,17 @@ int ap__image_keeper_pair(int *inside, int *outside)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
+	/* Before a message is sent. */
+	if (setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one))) {
+		int err = -errno;
+
+		close(ends[0]);
+		close(ends[1]);
+		return err;
+	}
 	*inside = ends[0];
 	*outside = ends[1];
-	/* Before a message is sent. */
-	if (!setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)))
-		return 0;
-	close(ends[0]);
-	close(ends[1]);
-	return -errno;
+	return 0;
 }
 
 int ap__image_keeper_start(int inside)

@@ -404,6 +404,11 @@ int ap__virtual_launch(struct virtual_pmu *v, char *const *argv, struct guest_la
 	free_words(v->words);
 	v->words = copy_words(argv);
 	err = need_segment(v, true, why, len);
+	/* The keeper of another command before has that command's images. */
+	if (!err && v->images.keeper >= 0 && v->keeper_inside < 0) {
+		close_fd(&v->images.keeper);
+		(void)!ap__image_keeper_pair(&v->keeper_inside, &v->images.keeper);
+	}
 	if (!err)
 		err = ap__guest_prepare(launch, &v->segment, &v->images, v->runtime, v->bootstrap,
 					v->bootstrap_inside, argv);

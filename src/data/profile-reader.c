@@ -44,11 +44,15 @@ static int make_room(struct profile_counts *c)
 
 	if (c->nr < c->room)
 		return 0;
+	if (c->full)
+		return -EBADMSG;
 	merge(c);
 	if (c->nr && c->nr < c->room / 2)
 		return 0;
-	if (c->room >= MOST)
+	if (c->room >= MOST) {
+		c->full = c->nr > c->room - c->room / 8;
 		return c->nr < c->room ? 0 : -EBADMSG;
+	}
 	more = realloc(c->at, room * sizeof(*more));
 	if (!more)
 		return -ENOMEM;

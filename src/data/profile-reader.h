@@ -26,7 +26,8 @@ struct profile_counts {
 	u64 nr, room;
 	u64 unplaced[PROFILED_EVENTS]; /* it is not known where */
 	u64 total[PROFILED_EVENTS];    /* of all that is above */
-	u64 bad;                       /* places that make no sense */
+	u64 bad;   /* places that make no sense, or for which there is no room */
+	bool full; /* there is none, and merging gives little */
 };
 
 /* Of @nr events. -ENOMEM; *@out is empty then. */

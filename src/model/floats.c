@@ -32,6 +32,9 @@ void model_floats(struct model_core *core, u16 work, u64 times)
 	u32 op = work & 7, type = work >> 3 & 3, width = work >> 5 & 3, set = work >> 7 & 3;
 	u64 flops = times * elements(type, width);
 
+	/* What is asked for stands where others may write. */
+	if (op > FLOATS_OTHER)
+		op = FLOATS_NONE;
 	if (set)
 		core->count[MODEL_INSNS_X87 + set - FLOATS_X87] += times;
 	if (op == FLOATS_DOT) {

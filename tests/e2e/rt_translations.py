@@ -2,6 +2,7 @@
 """What is translated is kept for the other programs of a run (--translations=tree) and for later
 runs (=user), and whatever becomes of the folder, programs do what they do and count what they
 execute."""
+import contextlib
 import json
 import mmap
 import os
@@ -381,16 +382,17 @@ def tree_memory(pid):
     """Descriptors, as paths, of what the run of process pid keeps in memory."""
     pids = [pid]
     for p in pids:
-        try:
+        # What has ended meanwhile has none.
+        with contextlib.suppress(FileNotFoundError):
             for task in os.listdir(f"/proc/{p}/task"):
                 with open(f"/proc/{p}/task/{task}/children", encoding="ascii") as f:
                     pids += f.read().split()
-            links = [f"/proc/{p}/fd/{fd}" for fd in os.listdir(f"/proc/{p}/fd")]
-            found = [fd for fd in links
-                     if os.readlink(fd).startswith("/memfd:anyperf-translations")]
-        except FileNotFoundError:
-            continue  # it has ended, or a task or descriptor of it
-        yield from found
+        with contextlib.suppress(FileNotFoundError):
+            for fd in os.listdir(f"/proc/{p}/fd"):
+                fd = f"/proc/{p}/fd/{fd}"
+                with contextlib.suppress(FileNotFoundError):
+                    if os.readlink(fd).startswith("/memfd:anyperf-translations"):
+                        yield fd
 
 
 def tree_images(pid):
@@ -401,6 +403,19 @@ def tree_images(pid):
         return {name: (place & 0xffffffff) * 4096
                 for name, place in zip(words[2::2], words[3::2]) if name}
     return {}
+
+
+def test_each_run_of_a_command_is_a_tree():
+    with subprocess.Popen([ANYPERF, "stat", "--pmu=virtual", "-r", "2", "--", "sh", "-c",
+                           "true | cat; echo ready; read go"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          bufsize=1, env=ENV) as p:
+        for _ in range(2):
+            assert p.stdout.readline() == "ready\n"
+            assert list(tree_memory(p.pid))
+            p.stdin.write("go\n")
+        p.stdin.close()
+        assert p.wait(50) == 0
 
 
 def test_a_tree_is_not_written_to():

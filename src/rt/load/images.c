@@ -117,6 +117,7 @@ void images_init(const struct rt_control *control, bool wanted)
 	images.had = images.have + 1;
 	if (!images.have || !images_file(fd_get(FD_RT), 0, &rt)) {
 		images.on = false;
+		store_end();
 		return;
 	}
 	images.version = file_hash(&rt);

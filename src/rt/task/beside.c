@@ -158,17 +158,20 @@ static bool spawn(u32 halves)
 	return !sys_failed(ret);
 }
 
-void beside_begin(struct thread *t, u32 halves)
+void beside_begin(struct thread *t)
 {
-	bool alone;
+	u32 halves;
 
 	if (beside_on || failed || !lock_try(&control, t->id))
 		return;
 	lock_acquire(&simulate_lock, t->id, thread_gone);
-	alone = !sharers;
+	halves = sharers ? 0 : simulate_halves();
+	/* There may be another model by now than the one before, with more halves. */
+	if (!beside_on)
+		pieces_forget(&pieces);
 	lock_release(&simulate_lock, t->id);
 	/* Who has none is not asked again at each buffer, but when the next call may change it. */
-	if (alone && !beside_on) {
+	if (halves && !beside_on) {
 		if (is_wanted() && spawn(halves))
 			__atomic_store_n(&beside_on, 1, __ATOMIC_RELEASE);
 		else
@@ -192,16 +195,14 @@ static void wait_for_end(u32 tid)
 		raw_call2(__NR_nanosleep, (long)&moment, 0);
 }
 
-bool beside_end(struct thread *t)
+bool beside_stop(struct thread *t)
 {
 	u32 tid;
 
 	failed = 0;
 	lock_acquire(&control, t->id, thread_gone);
-	if (!beside_on) {
-		lock_release(&control, t->id);
+	if (!beside_on)
 		return false;
-	}
 	beside_finish(t);
 	tid = __atomic_load_n(&own_tid, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
@@ -213,8 +214,28 @@ bool beside_end(struct thread *t)
 	lock_release(&simulate_lock, t->id);
 	/* Others have handed over meanwhile. */
 	beside_finish(t);
-	lock_release(&control, t->id);
 	return true;
+}
+
+void beside_go(struct thread *t)
+{
+	lock_release(&control, t->id);
+}
+
+bool beside_end(struct thread *t)
+{
+	bool was = beside_stop(t);
+
+	beside_go(t);
+	return was;
+}
+
+void beside_inherit(struct thread *t, u32 id)
+{
+	if (!lock_held_by(&control, id))
+		return;
+	lock_acquire(&control, t->id, thread_gone);
+	lock_release(&control, t->id);
 }
 
 bool beside_put(const struct trace_piece *p)

@@ -18,9 +18,14 @@
 extern u32 beside_on; /* pieces are handed over */
 
 /* Begins the thread if there is a core for it; by @t, which traces. */
-void beside_begin(struct thread *t, u32 halves);
+void beside_begin(struct thread *t);
 /* Ends it, by @t out of the translator, when all is simulated. False: there was none. */
 bool beside_end(struct thread *t);
+/* The same, and none begins before beside_go(). */
+bool beside_stop(struct thread *t);
+void beside_go(struct thread *t);
+/* What thread @id held that is gone, while it is still known. */
+void beside_inherit(struct thread *t, u32 id);
 
 /* Hands @p of @t over; false: there is no room now. Under the lock, while beside_on. */
 must_check bool beside_put(const struct trace_piece *p);

@@ -383,8 +383,10 @@ static void inherit_from(const struct thread *c)
 {
 	struct thread *t = this_thread();
 
+	beside_inherit(t, c->id);
 	if (!mm_lock_held_by(c->id) && !lock_held_by(&list_lock, c->id) &&
-	    !lock_held_by(&t->sighand->lock, c->id) && !dbt_lock_held_by(c->id))
+	    !lock_held_by(&t->sighand->lock, c->id) && !dbt_lock_held_by(c->id) &&
+	    !simulate_locks_held_by(c->id))
 		return;
 	locks_take(t);
 	locks_give(t);
@@ -706,6 +708,8 @@ long guest_exit_group(struct thread *t)
 	rescue_streams(t);
 	meter_end(t, (u32)(status & 0xff) << 8, true);
 	images_save(t);
+	/* What other threads have handed over meanwhile. */
+	simulate_finish(t);
 	sys_exit_group(status);
 }
 

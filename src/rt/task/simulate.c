@@ -258,8 +258,8 @@ void simulate_piece(struct trace_piece *p, u32 half)
 	model_counts(core, p->counts[half]);
 }
 
-/* By the thread itself, at once. */
-static void simulate_now(struct thread *t, struct trace_piece *p)
+/* All locks, and nothing that was handed over is left. */
+static void lock_all_done(struct thread *t)
 {
 	lock_all(t);
 	while (!beside_is_done()) {
@@ -267,6 +267,12 @@ static void simulate_now(struct thread *t, struct trace_piece *p)
 		beside_finish(t);
 		lock_all(t);
 	}
+}
+
+/* By the thread itself, at once. */
+static void simulate_now(struct thread *t, struct trace_piece *p)
+{
+	lock_all_done(t);
 	if (is_in(t)) {
 		u32 hits = hits_of(t);
 
@@ -291,7 +297,12 @@ static bool hand_over(struct thread *t, struct trace_piece *p)
 	bool put = false;
 
 	lock_acquire(&simulate_lock, t->id, thread_gone);
-	if (beside_on && is_in(t)) {
+	if (beside_on && !is_in(t)) {
+		/* Without memory, as in simulate_now(). */
+		lock_release(&simulate_lock, t->id);
+		return true;
+	}
+	if (beside_on) {
 		p->core = t->modeled.core;
 		put = beside_put(p);
 		if (put) {
@@ -319,18 +330,18 @@ static void simulate(struct thread *t, struct trace_piece *p)
 	simulate_now(t, p);
 }
 
-/* One for whom each event is to be found while it happens, or has been a moment ago. */
-static bool may_be_beside(void)
+u32 simulate_halves(void)
 {
-	return simulation && !simulation->feed[0].each;
+	/* Not where each event is to be found while it happens, or has been a moment ago. */
+	return simulation && !simulation->feed[0].each ? simulation->halves : 0;
 }
 
 static void take_words(struct thread *t, const u32 *words, u32 n)
 {
 	struct trace_piece p;
 
-	if (n >= BESIDE_FIRST && may_be_beside())
-		beside_begin(t, simulation->halves);
+	if (n >= BESIDE_FIRST)
+		beside_begin(t);
 	p.words = words;
 	p.nr_words = n;
 	p.memory = (const u8 *)t->dbt.slots_start;
@@ -449,19 +460,29 @@ void simulate_take_over(struct thread *t)
 {
 	bool made;
 
-	beside_end(t);
+	beside_stop(t);
 	lock_all(t);
 	made = simulate_is_stale() && take_parts();
 	unlock_all(t);
+	beside_go(t);
 	if (!made)
 		return;
 	paths_need_space(t);
 	sample_new_mask(t);
 }
 
+/* The child has the model as all that was handed over has left it. */
 void simulate_locks_take(struct thread *t)
 {
-	lock_all(t);
+	lock_all_done(t);
+}
+
+bool simulate_locks_held_by(u32 id)
+{
+	for (u32 h = 0; h < MODEL_HALVES; h++)
+		if (lock_held_by(&simulate_half_lock[h], id))
+			return true;
+	return lock_held_by(&simulate_lock, id);
 }
 
 void simulate_locks_give(struct thread *t)
@@ -491,7 +512,8 @@ void simulate_end(struct thread *t)
 	if (t->modeled.on) {
 		beside_finish(me);
 		lock_all(me);
-		if (simulation && simulation->user[t->modeled.core] == t->id)
+		/* Another on its core may have handed over, and its last piece come behind that. */
+		if (simulation)
 			forget_filter(t->modeled.core);
 		t->modeled.on = false;
 		cores_used &= ~BIT(t->modeled.core);

@@ -61,6 +61,7 @@ void simulate_told(struct thread *t);
 /* Around a fork: nobody feeds the model. */
 void simulate_locks_take(struct thread *t);
 void simulate_locks_give(struct thread *t);
+bool simulate_locks_held_by(u32 id);
 /* @t is all that a fork has left of its process. */
 void simulate_forked(struct thread *t);
 /* @t ends, and leaves its core. */

@@ -343,6 +343,9 @@ static void tick(struct session *s, void *arg)
 		s->shown.view->flags &= ~(u32)WIRE_VIEW_PLACES;
 	if (!is_looked_for(s))
 		return;
+	/* Of no interest until somebody asks for places again, who looks then. */
+	if (!wide_wants_places(s))
+		s->wide.moved = s->wide.unplaced = false;
 	begun = session_now();
 	if (wide_wants_places(s) && s->wide.unplaced)
 		place_all(s, true, false);
