@@ -58,12 +58,11 @@ enum ap_virtual_flags {
 	 */
 	AP_VIRTUAL_TRANSLATIONS_TREE = 1 << 6,
 	/*
-	 * The model of a machine runs beside the program, on a second CPU, in any case, or in none;
-	 * else if a program may use another CPU when there is much to simulate. What is counted is
-	 * the same.
+	 * The model of a machine runs beside the program, on a second CPU, in any case, or if the
+	 * program may use another CPU when there is much to simulate. What is counted is the same.
 	 */
 	AP_VIRTUAL_MODEL_BESIDE = 1 << 7,
-	AP_VIRTUAL_MODEL_IN_LINE = 1 << 8,
+	AP_VIRTUAL_MODEL_BESIDE_AUTO = 1 << 8,
 };
 
 /* What the virtual PMU is like, and the translator. All zero: the usual. Strings are copied. */

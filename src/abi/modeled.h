@@ -19,8 +19,8 @@
 
 /* Whether a second core simulates while the program runs on: in struct run_config. */
 enum model_beside {
-	MODEL_BESIDE_AUTO, /* if the program may use another one when there is much to simulate */
 	MODEL_BESIDE_NO,
+	MODEL_BESIDE_AUTO, /* if the program may use another one when there is much to simulate */
 	MODEL_BESIDE_YES,
 };
 

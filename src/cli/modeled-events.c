@@ -7,13 +7,13 @@
 #include "abi/perf.h"
 #include "lib/machine/machine-file.h"
 
-const char *const model_beside_words[] = {"auto", "yes", "no", NULL};
+const char *const model_beside_words[] = {"no", "auto", "yes", NULL};
 
 unsigned int model_beside_flags(const char *word)
 {
 	if (word && !strcmp(word, "yes"))
 		return AP_VIRTUAL_MODEL_BESIDE;
-	return word && !strcmp(word, "no") ? AP_VIRTUAL_MODEL_IN_LINE : 0;
+	return word && !strcmp(word, "auto") ? AP_VIRTUAL_MODEL_BESIDE_AUTO : 0;
 }
 
 int modeled_check(const struct command *cmd, const char *name)

@@ -25,13 +25,14 @@ extern const char *const model_beside_words[];
 /* Likewise, of a command that counts. */
 #define MODEL_BESIDE_OPTION(type, field)                                                         \
 	{                                                                                        \
-		OPTION_STR, 0, "model-beside", "auto|yes|no",                                    \
+		OPTION_STR, 0, "model-beside", "no|auto|yes",                                    \
 			.offset = offsetof(type, field), .words = model_beside_words,            \
 			.help = "whether the model of a machine runs on a second CPU",           \
 			.more = "The program then runs on while what it has done is simulated. " \
-				"`auto`, the default: if the program may use another CPU, and "  \
-				"there is much to simulate. What is counted is the same either " \
-				"way."                                                           \
+				"`auto`: if the program may use another CPU, and there is much " \
+				"to simulate. What is counted is the same either way. Without "  \
+				"it a thread that reads another one's counters again and again " \
+				"waits less."                                                    \
 	}
 
 /* Of enum ap_virtual_flags. */

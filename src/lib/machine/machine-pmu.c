@@ -62,8 +62,8 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 		v->translations = TRANSLATIONS_TREE;
 	if (o.flags & AP_VIRTUAL_MODEL_BESIDE)
 		v->beside = MODEL_BESIDE_YES;
-	else if (o.flags & AP_VIRTUAL_MODEL_IN_LINE)
-		v->beside = MODEL_BESIDE_NO;
+	else if (o.flags & AP_VIRTUAL_MODEL_BESIDE_AUTO)
+		v->beside = MODEL_BESIDE_AUTO;
 	if (o.flags & AP_VIRTUAL_VERIFY)
 		v->segment_flags |= SEGMENT_VERIFY;
 	if (o.counters > 64 || o.cpus > 64 || cpu_of(o.cpu_features, &v->cpu) ||

@@ -1,6 +1,7 @@
 /*
  * Which of the program's calls may not be made while a thread of ours simulates, and before which
- * all is to be simulated: nearly each, since it can wake somebody who looks at the counts.
+ * all that the caller has done is to be simulated: nearly each, since it can wake somebody who
+ * looks at its counts.
  */
 #include "rt/mm/guest-mem.h"
 #include "rt/syscall/syscall-table.h"
@@ -87,5 +88,5 @@ void beside_before_call(struct thread *t, u64 nr)
 	if (concerns_threads(t, nr) || looks_at_tasks(t, nr))
 		beside_end(t);
 	else
-		beside_finish(t);
+		beside_finish(t, t);
 }

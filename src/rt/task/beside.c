@@ -41,24 +41,37 @@ static u32 idle, waiting;          /* who sleeps at them */
 
 static const struct __kernel_timespec patience = {.tv_nsec = 20000000};
 
-/* The piece has been taken by a half; shows what all are past. */
-static void past(struct trace_piece *p, u32 half, u32 me)
+/* Shows what all halves are past; returns how many pieces. Under simulate_lock. */
+static u32 show_done(void)
 {
 	const struct trace_piece *done;
 	u32 n = 0;
 
-	lock_acquire(&simulate_lock, me, thread_gone);
-	pieces_past(&pieces, half, p);
 	for (; (done = pieces_done(&pieces)); n++) {
 		simulate_show(done);
 		pieces_drop(&pieces, done);
 	}
-	lock_release(&simulate_lock, me);
-	if (!n)
-		return;
+	return n;
+}
+
+static void tell_done(u32 n)
+{
 	__atomic_fetch_add(&finished, n, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST))
 		sys_futex(&finished, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+}
+
+/* The piece has been taken by a half. */
+static void past(struct trace_piece *p, u32 half, u32 me)
+{
+	u32 n;
+
+	lock_acquire(&simulate_lock, me, thread_gone);
+	pieces_past(&pieces, half, p);
+	n = show_done();
+	lock_release(&simulate_lock, me);
+	if (n)
+		tell_done(n);
 }
 
 /* Under the half's lock: its next piece, if that was handed over before @end. */
@@ -203,7 +216,7 @@ bool beside_stop(struct thread *t)
 	lock_acquire(&control, t->id, thread_gone);
 	if (!beside_on)
 		return false;
-	beside_finish(t);
+	beside_finish(t, NULL);
 	tid = __atomic_load_n(&own_tid, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&handed, 1, __ATOMIC_SEQ_CST);
@@ -213,7 +226,7 @@ bool beside_stop(struct thread *t)
 	__atomic_store_n(&beside_on, 0, __ATOMIC_RELEASE);
 	lock_release(&simulate_lock, t->id);
 	/* Others have handed over meanwhile. */
-	beside_finish(t);
+	beside_finish(t, NULL);
 	return true;
 }
 
@@ -240,7 +253,10 @@ void beside_inherit(struct thread *t, u32 id)
 
 bool beside_put(const struct trace_piece *p)
 {
-	return pieces_put(&pieces, p);
+	if (!pieces_put(&pieces, p))
+		return false;
+	p->thread->modeled.handed = pieces.end;
+	return true;
 }
 
 void beside_wake(void)
@@ -276,22 +292,33 @@ void beside_help(struct thread *t, u32 seen)
 	__atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);
 }
 
-void beside_finish(struct thread *t)
+void beside_finish(struct thread *t, const struct thread *of)
 {
+	bool done = true;
 	u64 end;
-	bool done;
 
 	lock_acquire(&simulate_lock, t->id, thread_gone);
-	end = pieces.end;
-	done = pieces_none(&pieces);
+	end = of ? of->modeled.handed : pieces.end;
+	for (u32 half = 0; half < pieces.halves; half++)
+		done = done && pieces.at[half] >= end;
 	lock_release(&simulate_lock, t->id);
 	for (u32 half = 0; !done && half < pieces.halves; half++)
 		finish_half(t, half, end);
 }
 
-bool beside_is_done(void)
+void beside_drain(void)
 {
-	return pieces_none(&pieces);
+	struct trace_piece *p;
+	u32 n;
+
+	for (u32 half = 0; half < pieces.halves; half++)
+		while ((p = pieces_next(&pieces, half, pieces.end))) {
+			simulate_piece(p, half);
+			pieces_past(&pieces, half, p);
+		}
+	n = show_done();
+	if (n)
+		tell_done(n);
 }
 
 void beside_shared(struct thread *t, bool with)

@@ -37,17 +37,20 @@ u32 beside_finished(void);
 /* @t does a part of what is to be done, or waits until more than @seen have been simulated. */
 void beside_help(struct thread *t, u32 seen);
 
-/* Until all that has been handed over is simulated, and shown. */
-void beside_finish(struct thread *t);
+/* Until all that @of has handed over is simulated, and shown; NULL: that anybody has by now. */
+void beside_finish(struct thread *t, const struct thread *of);
 
 /*
- * Before @t makes the program's call @nr: all is simulated, and the thread has ended if need be. A
- * call that nobody can learn anything by is not waited for.
+ * Before @t makes the program's call @nr: all of its own is simulated, and the thread has ended if
+ * need be. A call that nobody can learn anything by is not waited for.
  */
 void beside_before_call(struct thread *t, u64 nr);
 
-/* Under all locks. */
-bool beside_is_done(void);
+/*
+ * Simulates what is left, under all locks: others hand over as fast as it is done, so that nobody
+ * may wait for the end of it.
+ */
+void beside_drain(void);
 
 /* Another process gets our memory, or its parent has it for itself again. */
 void beside_shared(struct thread *t, bool with);

@@ -262,11 +262,7 @@ void simulate_piece(struct trace_piece *p, u32 half)
 static void lock_all_done(struct thread *t)
 {
 	lock_all(t);
-	while (!beside_is_done()) {
-		unlock_all(t);
-		beside_finish(t);
-		lock_all(t);
-	}
+	beside_drain();
 }
 
 /* By the thread itself, at once. */
@@ -369,7 +365,7 @@ bool simulate_counts(struct thread *t, u64 *counts)
 {
 	bool is;
 
-	beside_finish(t);
+	beside_finish(t, t);
 	lock_all(t);
 	is = simulation && t->modeled.on;
 	if (is)
@@ -510,7 +506,7 @@ void simulate_end(struct thread *t)
 
 	modeled_tally_leave(t);
 	if (t->modeled.on) {
-		beside_finish(me);
+		beside_finish(me, t);
 		lock_all(me);
 		/* Another on its core may have handed over, and its last piece come behind that. */
 		if (simulation)

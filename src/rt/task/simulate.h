@@ -43,7 +43,7 @@ static inline void simulate_look(struct thread *t)
 static inline void simulate_finish(struct thread *t)
 {
 	if (unlikely(beside_on))
-		beside_finish(t);
+		beside_finish(t, NULL);
 }
 
 /* Before @t makes the program's call. */

@@ -174,7 +174,8 @@ struct thread {
 		struct modeled_watching *watching;
 		struct thread_tally *tally; /* rt/task/modeled-tally.h; NULL: none */
 		u8 core;
-		bool on; /* the core is its own */
+		bool on;    /* the core is its own */
+		u64 handed; /* up to where it has handed pieces over (rt/task/beside.h) */
 	} modeled;
 
 	/* rt/task/path-stream.h; NULL: nobody reads the thread's trace. */

@@ -43,11 +43,6 @@ static inline bool piece_fits(const struct trace_piece *p)
 	return p->nr_words * sizeof(u32) + p->nr_memory <= PIECE_MOST;
 }
 
-static inline bool pieces_none(const struct trace_pieces *q)
-{
-	return q->first == q->end;
-}
-
 /* A copy of @p is the last one; false: there is no room now. */
 must_check bool pieces_put(struct trace_pieces *q, const struct trace_piece *p);
 
