@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/check.h"
+#include "fuzz/at-the-end.h"
 #include "model/feed.h"
 #include "unit/model/machines.h"
 
@@ -20,7 +20,6 @@ const char *const fuzz_samples[] = {
 	NULL};
 const char *const fuzz_words[] = {"\xff\xff", "\x80", "\x7f", "\x01\x01", "\x10\x20", NULL};
 
-#define PAGE   4096u
 #define BLOCKS 6u
 #define PATHS  16u
 #define WORDS  64u
@@ -51,18 +50,6 @@ static u64 number(void)
 	for (u32 i = byte() & 7; i; i--)
 		n = n << 8 | byte();
 	return n;
-}
-
-/* Memory that ends where the mapping ends. */
-static void *at_the_end(size_t size)
-{
-	size_t room = ALIGN_UP(size, PAGE);
-	u8 *p = mmap(NULL, room + PAGE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	CHECK(p != MAP_FAILED);
-	CHECK(!munmap(p + room, PAGE));
-	return p + room - size;
 }
 
 static struct path_space *space;

@@ -5,11 +5,11 @@
 #include "fuzz/fuzz.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/check.h"
 #include "data/path-walk.h"
 #include "data/profile-reader.h"
+#include "fuzz/at-the-end.h"
 
 const char *const fuzz_samples[] = {
 	/* paths and logged of both spaces, then entries, extras and words as below */
@@ -18,20 +18,6 @@ const char *const fuzz_samples[] = {
 	NULL};
 const char *const fuzz_words[] = {"\x01\x01", "\xff\xff\xff\xff", "\x7f\xff\xff\xff", "\x80",
 				  "\x08",     "\x21\x32\x43\x54", "\x01\x02\x03\x04", NULL};
-
-#define PAGE 4096u
-
-/* Memory that ends where the mapping ends. */
-static void *at_the_end(size_t size)
-{
-	size_t room = ALIGN_UP(size, PAGE);
-	u8 *p = mmap(NULL, room + PAGE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	CHECK(p != MAP_FAILED);
-	CHECK(!munmap(p + room, PAGE));
-	return p + room - size;
-}
 
 static struct path_space *spaces[2];
 static struct path_thread *thread;

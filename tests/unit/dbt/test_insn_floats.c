@@ -1,5 +1,6 @@
 /* What instructions do with floating-point numbers, by their bytes; and what is counted of that. */
 #include "dbt/arch/x86_64/insn-floats.h"
+#include "unit/dbt/random_insn.h"
 #include "unit/model/machines.h"
 #include "unit/test.h"
 
@@ -256,16 +257,9 @@ TEST(any_bytes)
 	u64 state = 815;
 
 	for (u32 i = 0; i < 1000000; i++) {
-		u8 bytes[INSN_MAX + 1];
 		struct insn insn;
 
-		for (u32 k = 0; k < 2; k++) {
-			state ^= state << 13;
-			state ^= state >> 7;
-			state ^= state << 17;
-			memcpy(bytes + 8 * k, &state, 8);
-		}
-		if (insn_decode(&insn, bytes, INSN_MAX) > 0)
+		if (random_insn(&state, &insn))
 			EXPECT(insn_floats(&insn) < FLOATS_WORK_MAX);
 	}
 }

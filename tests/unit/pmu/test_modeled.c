@@ -89,10 +89,9 @@ static int try_config(u32 type, u64 what)
 	return 0;
 }
 
-/* What an event counts in 1000 ns; given_read() says which counter that is. */
-static s64 count_config(u32 type, u64 what)
+/* What @fd counts in a microsecond, in terms of given_read(), and closes it; or the errno it is. */
+static s64 count_of(int fd)
 {
-	int fd = open_config(type, what, -1);
 	s64 count;
 
 	if (fd < 0)
@@ -100,7 +99,15 @@ static s64 count_config(u32 type, u64 what)
 	fake_advance(f, 1000);
 	count = (s64)fake_count(f, fd);
 	fake_close(f, fd);
-	return count / 1000 - 1;
+	return count / 1000;
+}
+
+/* What an event counts in 1000 ns; given_read() says which counter that is. */
+static s64 count_config(u32 type, u64 what)
+{
+	s64 count = count_of(open_config(type, what, -1));
+
+	return count < 0 ? count : count - 1;
 }
 
 /* All ids, of which two are counted and not modeled [HW-00..09]. */
@@ -156,15 +163,7 @@ TEST(cache_ids)
 /* What @code counts, in terms of given_read(): factors of (what + 1), summed; or the errno. */
 static s64 count_code(u64 code)
 {
-	int fd = open_config(PERF_TYPE_RAW, code, -1);
-	s64 count;
-
-	if (fd < 0)
-		return fd;
-	fake_advance(f, 1000);
-	count = (s64)fake_count(f, fd);
-	fake_close(f, fd);
-	return count / 1000;
+	return count_of(open_config(PERF_TYPE_RAW, code, -1));
 }
 
 #define PACE(what)       ((s64)(what) + 1)
@@ -297,15 +296,7 @@ static int open_loads(u64 ldlat, u64 sample_type, int leader)
 
 static s64 count_loads(u64 ldlat)
 {
-	int fd = open_loads(ldlat, 0, -1);
-	s64 count;
-
-	if (fd < 0)
-		return fd;
-	fake_advance(f, 1000);
-	count = (s64)fake_count(f, fd);
-	fake_close(f, fd);
-	return count / 1000;
+	return count_of(open_loads(ldlat, 0, -1));
 }
 
 /* Loads that take as many cycles as config1 says. */
