@@ -234,7 +234,8 @@ struct sought {
 	u64 times;
 };
 
-#define SOUGHT 256u
+#define SOUGHT  256u
+#define TOUCHED 64u
 
 #define META_OWN 32768u /* pages of an image's bookkeeping at most */
 
@@ -316,7 +317,7 @@ struct dbt_cache {
 	u64 meta_image;  /* and so much from the image */
 	u64 image_used;  /* dbt_image_used() when that was taken, and what of it is hot code */
 	u32 image_hot;
-	u64 touched;                 /* what exec_touch() has read last */
+	u64 touched[TOUCHED];        /* what exec_touch() has read of late, by address */
 	u64 meta_own[META_OWN / 64]; /* pages of that which are copied already */
 	struct sought sought[SOUGHT];
 
@@ -458,7 +459,7 @@ must_check bool code_drop(void);
 
 /* exec-memory.c */
 const struct exec_range *exec_find(u64 pc);
-/* Code at @pc will be read. */
+/* Code at @pc will be read: before dbt_fetch() of what the program executes, or will. */
 void exec_touch(u64 pc);
 
 /*

@@ -448,6 +448,7 @@ static bool is_binder(u64 pc)
 	u8 code[12];
 	u32 at = 0;
 
+	exec_touch(pc);
 	if (dbt_fetch(code, pc, sizeof(code)) != sizeof(code))
 		return false;
 	if (code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && code[3] == 0xfa)
