@@ -10,18 +10,18 @@
 static const char *const translations_words[] = {"off", "tree", "user", NULL};
 
 /* The row of a command's table; @type is its struct of options, @field a const char * in it. */
-#define TRANSLATIONS_OPTION(type, field)                                                          \
-	{                                                                                         \
-		OPTION_STR, 0, "translations", "off|tree|user",                                   \
-			.offset = offsetof(type, field), .words = translations_words,             \
-			.help = "who may take what one program has translated",                   \
-			.more = "`off`, the default: nobody. `tree`: the other programs of this " \
-				"run; it is kept in memory, up to 256 MB. `user`: later runs of " \
-				"this user too; it is kept in "                                   \
-				"$XDG_CACHE_HOME/anyperf/translations, or ~/.cache, up to 512 "   \
-				"MB. Programs start several times faster then. Who shares has a " \
-				"file at the same addresses in all programs; otherwise each "     \
-				"program draws them anew. Without effect with --deterministic."   \
+#define TRANSLATIONS_OPTION(type, field)                                                         \
+	{                                                                                        \
+		OPTION_STR, 0, "translations", "off|tree|user",                                  \
+			.offset = offsetof(type, field), .words = translations_words,            \
+			.help = "who may take what one program has translated",                  \
+			.more = "`tree`, the default: the other programs of this run; it is "    \
+				"kept in memory, up to 256 MB. `user`: later runs of this user " \
+				"too; it is kept in $XDG_CACHE_HOME/anyperf/translations, or "   \
+				"~/.cache, up to 512 MB. Programs start several times faster "   \
+				"then. `off`: nobody. Who shares has a file at the same "        \
+				"addresses in all programs; with `off` each program draws them " \
+				"anew. Without effect with --deterministic."                     \
 	}
 
 /* Of enum ap_virtual_flags. */
@@ -29,7 +29,7 @@ static inline unsigned int translations_flags(const char *word)
 {
 	if (word && !strcmp(word, "user"))
 		return AP_VIRTUAL_TRANSLATIONS;
-	return word && !strcmp(word, "tree") ? AP_VIRTUAL_TRANSLATIONS_TREE : 0;
+	return word && !strcmp(word, "off") ? 0 : AP_VIRTUAL_TRANSLATIONS_TREE;
 }
 
 #endif

@@ -776,7 +776,7 @@ def test_faults_of_a_fork():
     if native.returncode:
         raise Skip("no software events here")
     guest = run("run", "--", program)
-    assert int(native.stdout) <= int(guest.out) <= int(native.stdout) + 12, (native, guest)
+    assert int(native.stdout) <= int(guest.out) <= int(native.stdout) + 16, (native, guest)
 
 
 if __name__ == "__main__":

@@ -369,6 +369,15 @@ def test_a_tree_has_places_of_its_own():
         assert not set(runs[0][0]) & set(runs[1][0])
 
 
+def test_a_tree_is_the_default():
+    show = ["sh", "-c", "cat /proc/self/maps; echo ==; cat /proc/self/maps; true"]
+    for options, alike_here in ([], True), (["--translations=off"], False):
+        p = subprocess.run([ANYPERF, "run", *options, "--", *show], capture_output=True, text=True,
+                           check=True, timeout=120, env=ENV)
+        one, other = (code_of_files(t) for t in p.stdout.split("=="))
+        assert len(one) >= 3 and (one == other) == alike_here, (options, one, other)
+
+
 def tree_memory(pid):
     """Descriptors, as paths, of what the run of process pid keeps in memory."""
     pids = [pid]
@@ -397,8 +406,7 @@ def tree_images(pid):
 
 
 def test_each_run_of_a_command_is_a_tree():
-    with subprocess.Popen([ANYPERF, "stat", "--pmu=virtual", "--translations=tree", "-r", "2",
-                           "--", "sh", "-c",
+    with subprocess.Popen([ANYPERF, "stat", "--pmu=virtual", "-r", "2", "--", "sh", "-c",
                            "true | cat; echo ready; read go"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                           bufsize=1, env=ENV) as p:
