@@ -164,7 +164,7 @@ struct calls_thread *calls_thread_new(struct calls_graph *g, u32 tid)
 	if (g->opts.tree)
 		t->root = calls_tree_root(g, tid);
 	t->collect = g->opts.collect;
-	t->leaves = true;
+	t->out = CALLS_LEAVES;
 	t->next = g->threads;
 	g->threads = t;
 	return t;
@@ -185,12 +185,16 @@ static struct calls_span *add_span(struct calls_graph *g, const struct path_step
 	memset(s, 0, size);
 	s->n = n;
 	s->entry = code->entry;
-	s->region = code->region;
 	s->code = *code;
+	s->fn = code->fn;
+	s->first = steps[0].pc;
 	s->last = steps[n - 1].pc;
 	s->behind = s->last + steps[n - 1].len;
 	s->end = steps[n - 1].kind;
-	s->leaves = may_leave(s->end) && !g->opts.no_calls;
+	if (!g->opts.no_calls) {
+		s->in = s->entry ? CALLS_ENTERS : code->region;
+		s->out = may_leave(s->end) ? CALLS_LEAVES : code->region;
+	}
 	for (u32 i = 0; i < n; i++)
 		s->pc[i] = steps[i].pc;
 	if (g->opts.simulation)
@@ -215,6 +219,8 @@ struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step 
 		if (!next.entry && next.region == code.region)
 			continue;
 		*to = add_span(g, steps + from, i - from, &code);
+		(*to)->more = true;
+		(*to)->in = CALLS_ENTERS;
 		to = &(*to)->rest;
 		from = i;
 		code = next;

@@ -108,7 +108,9 @@ static struct calls_edge *edge_of(struct calls_cell *from, struct calls_context 
 	}
 	e = calloc(1, sizeof(*e));
 	CHECK(e);
+	e->from = from;
 	e->to = to;
+	e->level = to->level;
 	e->target = target;
 	if (from->span->simulated) {
 		e->events = calloc(1, sizeof(*e->events));
@@ -133,7 +135,7 @@ static struct calls_frame *new_frame(struct calls_thread *t)
 	return &t->frame[t->nr++];
 }
 
-static void push(struct calls_thread *t, const struct calls_span *s, bool emulated)
+static void push(struct calls_thread *t, struct calls_span *s, bool emulated)
 {
 	struct calls_cell *from = t->last;
 	struct calls_fn *to = s->code.fn;
@@ -145,13 +147,14 @@ static void push(struct calls_thread *t, const struct calls_span *s, bool emulat
 	f = new_frame(t);
 	*f = (struct calls_frame){.from = from,
 				  .enter = t->cost,
-				  .fn = t->fn,
+				  .number = to->number,
+				  .asks = calls_fn_asks(to),
 				  .context = t->context,
 				  .nonskipped = t->nonskipped,
 				  .emulated = emulated};
 	if (t->entered)
 		t->entered[t->nr - 1] = t->events;
-	if (is_call(from->span))
+	if (!emulated && is_call(from->span))
 		f->ret = from->span->behind;
 	if (to->skip) {
 		if (!t->nonskipped)
@@ -162,7 +165,7 @@ static void push(struct calls_thread *t, const struct calls_span *s, bool emulat
 	active = active_of(t, to);
 	++*active;
 	set_context(t, from);
-	f->edge = edge_of(from, t->context, s->pc[0]);
+	s->called = f->edge = edge_of(from, t->context, s->first);
 	f->edge->count++;
 	/* A dump in between tells of this call. */
 	if (*active == 1)
@@ -191,7 +194,7 @@ static void pop(struct calls_thread *t)
 		event_counts_add(f->edge->events, &t->events);
 		event_counts_subtract(f->edge->events, &t->entered[t->nr]);
 	}
-	t->fn = f->fn;
+	t->fn = f->context->fn;
 	t->context = f->context;
 	active = active_of(t, fn);
 	if (*active)
@@ -210,7 +213,7 @@ static void pop_many(struct calls_thread *t, u32 n)
 static u32 frames_to(const struct calls_thread *t, u64 pc)
 {
 	for (u32 i = t->nr; i > t->bottom; i--)
-		if (!t->frame[i - 1].emulated && t->frame[i - 1].ret == pc)
+		if (t->frame[i - 1].ret == pc)
 			return t->nr - i + 1;
 	return 0;
 }
@@ -258,6 +261,7 @@ static void underflow(struct calls_thread *t, const struct calls_span *s)
 	code.entry = false;
 	source = calls_span_new(t->graph, &site, 1);
 	source->code = code;
+	source->fn = code.fn;
 	source->entry = false;
 	if (*active_of(t, t->fn))
 		--*active_of(t, t->fn);
@@ -288,7 +292,7 @@ static void pop_on_jump(struct calls_thread *t)
 	pop(t);
 }
 
-static void change(struct calls_thread *t, const struct calls_span *s)
+static void change(struct calls_thread *t, struct calls_span *s)
 {
 	const struct calls_span *last = t->last->span;
 	u8 kind = last->end;
@@ -329,7 +333,7 @@ static void change(struct calls_thread *t, const struct calls_span *s)
 }
 
 /* Who is executing, where that may have changed. */
-static void look(struct calls_thread *t, const struct calls_span *s)
+static void look(struct calls_thread *t, struct calls_span *s)
 {
 	if (!t->context) {
 		t->fn = s->code.fn;
@@ -343,13 +347,12 @@ static void look(struct calls_thread *t, const struct calls_span *s)
 /* The thread is in @s from now on. */
 static inline void enter(struct calls_thread *t, struct calls_span *s)
 {
-	if (unlikely(t->leaves || s->entry || s->region != t->region))
+	if (unlikely(s->in != t->out))
 		look(t, s);
 	if (unlikely(s->context != t->context))
 		(void)calls_cell_of(t->graph, s, t->context);
 	t->last = s->cell;
-	t->leaves = s->leaves;
-	t->region = s->region;
+	t->out = s->out;
 }
 
 /* Its instructions cost, once. */
@@ -375,21 +378,6 @@ static inline void execute(struct calls_thread *t, struct calls_span *s)
 void calls_run(struct calls_thread *t, struct calls_span *s)
 {
 	execute(t, s);
-}
-
-#define AHEAD 4u /* paths whose spans are asked for before they are needed */
-
-size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, u32 nr,
-		       const u32 *path, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n && path[i] < nr && span[path[i]]; i++) {
-		if (i + AHEAD < n && path[i + AHEAD] < nr)
-			__builtin_prefetch(span[path[i + AHEAD]]);
-		execute(t, span[path[i]]);
-	}
-	return i;
 }
 
 void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
@@ -448,7 +436,7 @@ void calls_signal(struct calls_thread *t)
 	t->events = (struct event_counts){0};
 	t->branch.open = false;
 	t->last = t->nonskipped = NULL;
-	t->leaves = true;
+	t->out = CALLS_LEAVES;
 	t->fn = NULL;
 	t->context = NULL;
 	t->collect = t->graph->opts.collect;
@@ -470,7 +458,7 @@ static void end_signal(struct calls_thread *t)
 	t->bottom = i->bottom;
 	t->collect = i->collect;
 	t->context = i->context;
-	t->leaves = true;
+	t->out = CALLS_LEAVES;
 }
 
 void calls_signal_return(struct calls_thread *t)
@@ -511,7 +499,7 @@ void calls_forget(struct calls_graph *g)
 		t->events = t->events_dumped = (struct event_counts){0};
 		t->branch.open = false;
 		t->last = t->nonskipped = NULL;
-		t->leaves = true;
+		t->out = CALLS_LEAVES;
 		t->fn = NULL;
 		t->context = NULL;
 		t->collect = g->opts.collect;

@@ -28,20 +28,28 @@ struct calls_places {
 	u32 n, room;
 };
 
+/* What a span asks for of the one before it, and what that says: the same, or somebody looks. */
+#define CALLS_ENTERS (~0u)      /* anything: a function begins, or more than one span */
+#define CALLS_LEAVES (~0u - 1u) /* the next one may be of anybody */
+
 /*
  * Instructions up to one after which another function may come. What running one needs is in front,
- * in one line of the cache.
+ * in one line of the cache; what a change of function needs comes behind.
  */
 struct calls_span {
 	struct calls_cell *cell;       /* the one of the last time; NULL: there was none */
 	struct calls_context *context; /* of that */
 	u64 count;                     /* of that, in addition */
-	struct calls_span *rest;       /* what comes next in the same path; NULL: nothing */
-	u32 n, region;
-	bool leaves; /* it may change who is executing */
+	u32 n;
+	u32 in, out; /* the region, CALLS_ENTERS, CALLS_LEAVES; of spans that follow one another */
+	u8 end;      /* enum path_insn of the last */
 	bool entry;
-	u8 end;                           /* enum path_insn of the last */
-	u64 last, behind;                 /* the last instruction, and the address behind it */
+	bool more; /* there is a rest */
+	u64 first; /* the first instruction */
+	struct calls_fn *fn;
+	struct calls_edge *called; /* the call by which it was entered last; NULL: none was */
+	struct calls_span *rest;   /* what comes next in the same path; NULL: nothing */
+	u64 last, behind;          /* the last instruction, and the address behind it */
 	struct simulated_code *simulated; /* NULL: nothing is; owned */
 	struct calls_span *next_made;
 	struct calls_code code;
@@ -62,24 +70,26 @@ struct calls_cell {
 };
 
 struct calls_edge {
+	struct calls_cell *from;
 	struct calls_context *to;
 	u64 target;
-	struct calls_edge *next; /* of the cell */
 	u64 count, cost;
+	u32 level;                   /* of `to` */
+	struct calls_edge *next;     /* of the cell */
 	struct event_counts *events; /* NULL: nothing is simulated; owned */
 };
 
 /* An open call. */
 struct calls_frame {
 	struct calls_cell *from;
-	struct calls_edge *edge; /* NULL: it is not told of */
-	u64 enter;               /* the cost when it began */
-	u64 ret;                 /* where it returns to */
-	/* Who was executing. */
-	struct calls_fn *fn;
-	struct calls_context *context;
+	struct calls_edge *edge;       /* NULL: it is not told of */
+	u64 enter;                     /* the cost when it began */
+	u64 ret;                       /* where it returns to; 0: nowhere, or it is emulated */
+	struct calls_context *context; /* who was executing */
 	struct calls_cell *nonskipped;
+	u32 number;    /* of the function that was called */
 	bool emulated; /* made by a jump: it ends when the one below ends */
+	bool asks;     /* calls_fn_asks() of that function */
 };
 
 /* An indirect branch, of which nobody knows yet where it goes. */
@@ -110,8 +120,7 @@ struct calls_thread {
 	struct calls_thread *next;
 	/* Of what runs now. */
 	struct calls_cell *last;       /* NULL: nothing yet */
-	bool leaves;                   /* what ran last does, or there was nothing */
-	u32 region;                    /* of it */
+	u32 out;                       /* what ran last says, or CALLS_LEAVES */
 	struct calls_cell *nonskipped; /* the caller of what is not told of; NULL: nobody */
 	struct calls_fn *fn;           /* NULL: the next span's */
 	struct calls_context *context;
@@ -150,6 +159,12 @@ struct calls_graph {
 	struct calls_places places;
 	struct calls_context *made; /* those of the tree; owned */
 };
+
+/* A function that a call of asks for something else as well. */
+static inline bool calls_fn_asks(const struct calls_fn *fn)
+{
+	return fn->toggle || fn->dump_before || fn->dump_after || fn->zero_before;
+}
 
 struct calls_context *calls_context_new(struct calls_graph *g, struct calls_fn *fn, u32 level);
 

@@ -76,8 +76,8 @@ void calls_run(struct calls_thread *t, struct calls_span *s);
  * The same of paths that have spans by their numbers, one after the other. Returns how many, from
  * the first on; the next one has none.
  */
-size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, u32 nr,
-		       const u32 *path, size_t n);
+size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, const u32 *path,
+		       size_t n);
 
 /* The same, of a graph with a simulation. @keep: calls_uncount() may follow. */
 void calls_run_simulated(struct calls_thread *t, struct calls_span *s,

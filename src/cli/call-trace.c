@@ -125,6 +125,12 @@ static struct traced_program *program_of(struct call_trace *trace, u32 space, u3
 	p->pid = pid;
 	p->number = number;
 	p->instrumented = trace->instrument;
+	/* Of most numbers nothing is ever touched. */
+	p->span = calloc(PATH_WORDS, sizeof(struct calls_span *));
+	CHECK(p->span);
+	if (trace->simulates)
+		p->slots = calloc(PATH_WORDS, sizeof(*p->slots));
+	CHECK(p->slots || !trace->simulates);
 	opts.data = p;
 	if (trace->simulates)
 		p->simulation = opts.simulation = simulation_new(trace->simulates);
@@ -185,10 +191,9 @@ static size_t known(const u32 *number, size_t n, void *data)
 	size_t i;
 
 	if (!p->simulation)
-		return p->instrumented ? calls_run_paths(t->calls, p->span, p->nr_spans, number, n)
-				       : n;
+		return p->instrumented ? calls_run_paths(t->calls, p->span, number, n) : n;
 	/* How many slots a path has is told with its instructions. */
-	for (i = 0; i < n && number[i] < p->nr_spans && p->span[number[i]]; i++) {
+	for (i = 0; i < n && p->span[number[i]]; i++) {
 		if (!p->instrumented)
 			pass(t, p->slots[number[i]]);
 		else
@@ -251,18 +256,6 @@ static void done(u32 number, void *data)
 		return;
 	}
 	s = calls_span_new(p->graph, t->step, n);
-	if (number >= p->nr_spans) {
-		u32 had = p->nr_spans;
-
-		p->nr_spans = number + number / 2 + 1024;
-		p->span = realloc(p->span, p->nr_spans * sizeof(struct calls_span *));
-		CHECK(p->span);
-		memset(p->span + had, 0, (p->nr_spans - had) * sizeof(struct calls_span *));
-		if (p->simulation) {
-			p->slots = realloc(p->slots, p->nr_spans * sizeof(*p->slots));
-			CHECK(p->slots);
-		}
-	}
 	p->span[number] = s;
 	if (p->simulation)
 		p->slots[number] = (u16)t->walk.nr_slots;

@@ -37,8 +37,7 @@ struct traced_program {
 	u32 space, pid; /* which one it is */
 	u32 number;     /* with by_thread, of the thread, from 1 on; else 0 */
 	struct calls_graph *graph;
-	struct calls_span **span; /* by number of path; owned */
-	u32 nr_spans;
+	struct calls_span **span; /* by number of path, PATH_WORDS of them; NULL: none; owned */
 	struct event_simulation *simulation; /* NULL: none; owned */
 	u16 *slots;                          /* how many each span takes, likewise; owned */
 	struct traced_part part[TRACED_PARTS];
