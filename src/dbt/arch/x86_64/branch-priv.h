@@ -79,6 +79,9 @@ struct build {
 /* whole-jumps.c: whether the CPU may take @d and a conditional branch behind it as one. */
 bool fuses(const struct insn *d);
 
+/* The weight of one of a quantity. */
+#define WEIGHT(q) (1ull << (8 * METER_##q))
+
 /*
  * The weight of instructions [from, to) of @insns, if the branches among them fall through: byte q
  * is what they add to quantity q.
@@ -95,6 +98,16 @@ static inline u32 weight_byte(u64 weight, u32 q)
 
 /* Counts a path without a class: adds to a lane's word of each quantity. */
 void emit_count_lanes(struct emitter *e, u64 w, u16 live);
+/*
+ * Adds the path that ends before instruction @upto, whose weight is @w, to the meter. The
+ * arithmetic flags are dead if !@live. COUNT_SPILLED: they are live, but rcx is spilled already.
+ * @index as for countdown_hit(). If the path leaves by @x right behind, which may be NULL, the jump
+ * may be emitted together with the count: returns whether it has been.
+ */
+bool emit_count(struct build *b, u32 upto, bool taken, u64 w, u16 live, u32 index,
+		struct dbt_exit *x);
+/* The same for a path of an exact block, which is counted in lanes. */
+void emit_count_exact(struct build *b, u32 upto, bool taken, u64 w);
 
 /*
  * accesses.c: works out what is to be recorded of the plan's accesses, and describes them in
@@ -124,7 +137,7 @@ void filter_init(void);
  * countdown.c: code on its way to a deadline. countdown_hit() adds 1 to the word of @class, of
  * whose paths each adds @n to what is counted down, and countdown_exit() leaves the block by @x as
  * well; countdown_lanes() comes where a path has no class. Flags are live as for emit_count() in
- * branch.c. @index is the instruction that comes next, DEADLINE_TAKEN an exit that follows.
+ * path-count.c. @index is the instruction that comes next, DEADLINE_TAKEN an exit that follows.
  * countdown_near() comes where control does not go on, after near_ends. countdown_before() comes
  * before instruction @index of an exact block, countdown_from() where the one at @pc is about to
  * leave it.
@@ -168,7 +181,7 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc);
 void emit_jump_target(struct emitter *e);
 
 /* Before anything is emitted: what the instructions of the plan are and weigh. */
-void branch_begin(struct build *b);
+void count_begin(struct build *b);
 /* Emit instruction @index of the plan, which ends a path, and the ways out that it has. */
 void branch_side(struct build *b, u32 index);
 void branch_call(struct build *b, u32 index);

@@ -286,7 +286,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	b->restart = b->side_end = 0;
 	b->wrong_guess.rel32 = NULL;
 	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
-	branch_begin(b);
+	count_begin(b);
 	if (cache_describes_paths())
 		block->path_block = describe(b);
 
