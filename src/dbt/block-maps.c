@@ -232,10 +232,15 @@ u32 entry_hash(const struct hash_map *m, u64 pc)
 	return (u32)(pc >> cache.index_shift) & (m->size - 1);
 }
 
-/* Becomes the first of its chain. */
-static void entry_push(struct dbt_entry *e)
+/* Of those that are awake. */
+static struct hash_map *map_of(enum entry_table table, u32 form)
 {
-	struct hash_map *m = &cache.tables[e->table];
+	return form & BLOCK_PLAIN ? &cache.plain_tables[table] : &cache.tables[table];
+}
+
+/* Becomes the first of its chain. */
+static void entry_push(struct hash_map *m, struct dbt_entry *e)
+{
 	meta_ref *head = &m->heads[entry_hash(m, e->pc)];
 	const struct dbt_entry *next = meta_at(*head);
 
@@ -250,7 +255,7 @@ static void entry_push(struct dbt_entry *e)
  * one of the old chain or, once it has been patched, to one that was patched before it. So they get
  * to the end of a chain, and what they have missed they find when they hold the lock.
  */
-static void entries_grow(enum entry_table table)
+static void entries_grow(struct hash_map *m, enum entry_table table)
 {
 	struct dbt_entry *e, *next;
 	/*
@@ -260,12 +265,12 @@ static void entries_grow(enum entry_table table)
 	u32 max = table == TABLE_JUMP ? TABLE_SIZE : MAP_MAX;
 	struct hash_map old;
 
-	if (!map_grow(&cache.tables[table], &old, max))
+	if (!map_grow(m, &old, max))
 		return;
 	for (u32 i = 0; i < old.size; i++) {
 		for (e = meta_at(old.heads[i]); e; e = next) {
 			next = meta_at(e->next);
-			entry_push(e);
+			entry_push(m, e);
 		}
 	}
 }
@@ -273,12 +278,12 @@ static void entries_grow(enum entry_table table)
 /* A thread's own table gets the entry when a lookup of the thread misses it. */
 void entry_add(struct dbt_entry *e)
 {
-	struct hash_map *m = &cache.tables[e->table];
+	struct hash_map *m = map_of((enum entry_table)e->table, e->block->flags);
 
 	if (map_is_crowded(m))
-		entries_grow(e->table);
+		entries_grow(m, (enum entry_table)e->table);
 	m->count++;
-	entry_push(e);
+	entry_push(m, e);
 	meta_own(&e->block->entries);
 	e->sibling = e->block->entries;
 	e->block->entries = e;
@@ -328,7 +333,7 @@ static void wake(struct dbt_block *b)
 		meta_own(&e->dormant);
 		e->dormant = false;
 		if (map_is_crowded(m))
-			entries_grow(e->table);
+			entries_grow(m, (enum entry_table)e->table);
 		m->count++;
 		head = &m->heads[entry_hash(m, e->pc)];
 		e->next = *head;
@@ -350,11 +355,11 @@ struct dbt_block *block_find(u64 pc, u32 form)
 	return b && exec_find(pc) ? b : NULL;
 }
 
-struct dbt_entry *entry_find(enum entry_table table, u64 pc)
+struct dbt_entry *entry_find(enum entry_table table, u64 pc, u32 form)
 {
-	struct dbt_entry *e = entry_in(&cache.tables[table], pc);
+	struct dbt_entry *e = entry_in(map_of(table, form), pc);
 
-	if (e)
+	if (e || form & BLOCK_PLAIN)
 		return e;
 	e = entry_in(&cache.dormant.tables[table], pc);
 	return e && exec_find(pc) ? e : NULL;
@@ -458,7 +463,7 @@ bool maps_sleep(const struct dbt_image_range *ranges, u32 n)
  */
 static void entry_kill(struct dbt_entry *e)
 {
-	struct hash_map *m = &cache.tables[e->table];
+	struct hash_map *m = map_of((enum entry_table)e->table, e->block->flags);
 	meta_ref *head = &m->heads[entry_hash(m, e->pc)];
 	struct dbt_entry *pred = meta_at(*head);
 	const struct dbt_entry *next = meta_at(e->next);

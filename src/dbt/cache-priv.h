@@ -202,7 +202,8 @@ struct dbt_block {
 #define BLOCK_EXACT   BIT(3) /* counts down before each instruction; found as such only */
 #define BLOCK_PASSES  BIT(4) /* the instruction at a place that was told of; likewise */
 #define BLOCK_DORMANT BIT(5) /* of an image, and in its maps only; image.c */
-#define BLOCK_FORMS   (BLOCK_EXACT | BLOCK_PASSES)
+#define BLOCK_PLAIN   BIT(6) /* for threads that trace nothing though others may; likewise */
+#define BLOCK_FORMS   (BLOCK_EXACT | BLOCK_PASSES | BLOCK_PLAIN)
 
 struct exec_range {
 	u64 start, end;
@@ -305,6 +306,9 @@ struct dbt_cache {
 	} process __attribute__((aligned(8)));
 
 	struct lock lock;
+	/* Entries of BLOCK_PLAIN: no chain leads from one kind of blocks to the other. */
+	struct hash_map plain_tables[TABLES];
+	u64 form_mask; /* `mask` for the block that is being translated */
 	/* code-memory.c: where the code is written, constant, and not mapped while `frozen`. */
 	u8 *write;
 	bool frozen;
@@ -436,7 +440,8 @@ struct dbt_block *block_by_code(u64 pc); /* async-signal-safe, for a thread in t
 struct code_page *page_find(u64 number);
 struct code_page *page_get(u64 number);
 void entry_add(struct dbt_entry *e);
-struct dbt_entry *entry_find(enum entry_table table, u64 pc);
+/* Of blocks with BLOCK_PLAIN, if @form has it, or without. */
+struct dbt_entry *entry_find(enum entry_table table, u64 pc, u32 form);
 u32 entry_hash(const struct hash_map *m, u64 pc);
 
 /* code-memory.c */
@@ -601,6 +606,12 @@ void meter_attach(struct dbt_thread *t);
 static inline bool cache_describes_paths(void)
 {
 	return cache.mask & (DBT_MASK_PATHS | DBT_MASK_TRACE);
+}
+
+/* The same of the block that is being translated. */
+static inline bool form_describes_paths(void)
+{
+	return cache.form_mask & (DBT_MASK_PATHS | DBT_MASK_TRACE);
 }
 
 /* What the trace wants to know of a block. */

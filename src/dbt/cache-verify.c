@@ -43,7 +43,7 @@ static void check_links(const struct dbt_block *b)
 		if (!to)
 			continue;
 		CHECK(x->kind == EXIT_JUMP && x->target == to->pc);
-		CHECK((b->flags & BLOCK_EXACT) == (to->flags & BLOCK_FORMS));
+		CHECK((b->flags & (BLOCK_EXACT | BLOCK_PLAIN)) == (to->flags & BLOCK_FORMS));
 		CHECK(arch_can_patch(x->patch));
 		for (const struct dbt_exit *m = meta_at(to->in); m; m = meta_at(m->next))
 			mates += m == x;

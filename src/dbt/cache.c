@@ -290,6 +290,7 @@ bool cache_reset(void)
 	memset(&cache.by_pc, 0, sizeof(cache.by_pc));
 	memset(&cache.pages, 0, sizeof(cache.pages));
 	memset(cache.tables, 0, sizeof(cache.tables));
+	memset(cache.plain_tables, 0, sizeof(cache.plain_tables));
 	memset(&cache.dormant, 0, sizeof(cache.dormant));
 	if (!meta_map(2 * META_SLACK))
 		return false;

@@ -63,6 +63,11 @@
  */
 #define DBT_MASK_FILTER BIT(7)
 /*
+ * With DBT_MASK_TRACE: a thread can execute code that traces nothing, from one dbt_trace_on() to
+ * the next. Without DBT_MASK_PATHS.
+ */
+#define DBT_MASK_WINDOWS BIT(5)
+/*
  * Threads can be given deadlines (dbt_deadlines()), of quantity @q or, with METER_INSTRUCTIONS, of
  * any. With DBT_MASK_COUNT, and with DBT_MASK_SPLIT if @q is of those.
  */
@@ -210,6 +215,7 @@ struct dbt_thread {
 	u64 trace_at;    /* address of the next word of the trace; 0: nothing has been traced */
 	/* Words after which it is handed over; 0: when it is full. Set by ops.trace(). */
 	u32 trace_room;
+	bool untraced;   /* dbt_trace_on() */
 	u64 slots_start; /* what ops.slots_map() gave */
 	u64 slots_at;    /* address of the first slot of the path that the thread is on */
 	struct dbt_filtering filter; /* and with it both are of records */
@@ -567,6 +573,11 @@ void dbt_filter_forget(struct dbt_thread *t);
 
 /* Hands over what has been traced so far. By the thread itself, not in the cache. */
 void dbt_trace_flush(struct dbt_thread *t);
+/*
+ * With DBT_MASK_WINDOWS: whether @t traces what it executes from now on, as it does until it is
+ * told. By the thread itself, not in the cache, after dbt_trace_flush().
+ */
+void dbt_trace_on(struct dbt_thread *t, bool on);
 
 /*
  * @mask with branches of @kinds logged as well: bits of enum trace_branch_type, or of

@@ -50,14 +50,19 @@ static struct dbt_block *block_for(u64 pc, enum exit_kind why, u32 form, u64 *fa
 }
 
 /* The entry that a lookup of @pc finds without a block being made; NULL if there is none. */
-static struct dbt_entry *known_entry(u64 pc)
+static struct dbt_entry *known_entry(u64 pc, u32 form)
 {
-	struct dbt_entry *e = entry_find(TABLE_JUMP, pc);
+	struct dbt_entry *e = entry_find(TABLE_JUMP, pc, form);
 
 	if (e)
 		return e;
-	e = entry_find(TABLE_RET, pc);
+	e = entry_find(TABLE_RET, pc, form);
 	return e ? arch_return_entry(e) : NULL;
+}
+
+static u32 form_of_thread(const struct dbt_thread *t)
+{
+	return unlikely(t->untraced) ? BLOCK_PLAIN : 0;
 }
 
 /*
@@ -70,7 +75,7 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 	struct dbt_block *b;
 	struct dbt_entry *e = NULL;
 	struct dbt_exit *exit;
-	u32 form = 0;
+	u32 form = 0, special;
 
 	catch_up(t);
 	if (cache_has_deadlines()) {
@@ -82,9 +87,10 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 		}
 		form = t->deadline.state == DEADLINE_EXACT ? BLOCK_EXACT : 0;
 	}
-	form = place_form(t, form);
+	form = place_form(t, form) | form_of_thread(t);
+	special = form & ~BLOCK_PLAIN;
 	exit = taken->epoch == cache.epoch ? taken->exit : NULL;
-	if (taken->kind == EXIT_MISS && !form && (e = known_entry(pc)) != NULL) {
+	if (taken->kind == EXIT_MISS && !special && (e = known_entry(pc, form)) != NULL) {
 		entry_missed(e);
 		thread_table_fill(t, e);
 		t->jump_pc = code_addr(e->resume);
@@ -101,7 +107,7 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 	}
 	if (exit && exit->patch && taken->form == form)
 		exit_link(exit, b);
-	if (taken->kind == EXIT_MISS && !form) {
+	if (taken->kind == EXIT_MISS && !special) {
 		e = arch_entry(b);
 		if (e)
 			thread_table_fill(t, e);
@@ -247,7 +253,7 @@ enum dbt_stop dbt_run(struct dbt_thread *t)
 		taken = (struct taken_exit){.exit = copy.kind == EXIT_JUMP ? x : NULL,
 					    .epoch = t->epoch,
 					    .kind = copy.kind == EXIT_MISS ? EXIT_MISS : EXIT_JUMP,
-					    .form = form};
+					    .form = form | form_of_thread(t)};
 		leave_cache(t);
 		if (copy.kind == EXIT_JUMP || copy.kind == EXIT_MISS)
 			continue;

@@ -176,7 +176,7 @@ static void set_begin(struct dbt_thread *t, u32 n)
 
 void path_trace_begin(struct dbt_thread *t)
 {
-	if (!(cache.mask & DBT_MASK_TRACE))
+	if (!(cache.mask & DBT_MASK_TRACE) || t->untraced)
 		return;
 	if (cache.mask & DBT_MASK_MEMORY && !t->slots_start)
 		t->slots_at = t->slots_start = cache.ops.slots_map(t);
@@ -284,12 +284,26 @@ void dbt_trace_flush(struct dbt_thread *t)
 	t->trace_at = 0;
 }
 
+void dbt_trace_on(struct dbt_thread *t, bool on)
+{
+	if (t->untraced == !on)
+		return;
+	/* What code has counted ahead of itself is put right as it was counted. */
+	deadline_no_resume(t);
+	dbt_trace_flush(t);
+	t->untraced = !on;
+	cache_lock(t);
+	if (t->epoch == cache.epoch)
+		thread_tables_clear(t);
+	cache_unlock(t);
+}
+
 /* An entry of @n words. */
 static void trace(struct dbt_thread *t, u32 a, u32 b, u32 c, u32 n)
 {
 	u32 *to;
 
-	if (!(cache.mask & DBT_MASK_TRACE) || !t->trace_start)
+	if (!(cache.mask & DBT_MASK_TRACE) || !t->trace_start || t->untraced)
 		return;
 	if (t->trace_at + PATH_TRACE_ENTRY * 4 > trace_end(t))
 		dbt_trace_flush(t);
@@ -330,7 +344,7 @@ static void correct(struct dbt_thread *t, const struct path_correction *c, s64 s
 void path_correct(struct dbt_thread *t, u32 block, u32 from, u32 upto, s32 sign)
 {
 	t->correction = (struct path_correction){0};
-	if (!cache_describes_paths() || from >= upto)
+	if (!cache_describes_paths() || t->untraced || from >= upto)
 		return;
 	t->correction = (struct path_correction){
 		.block = block, .from = (u8)from, .upto = (u8)upto, .sign = (s8)sign};
@@ -368,7 +382,7 @@ void path_elements(struct dbt_thread *t, u64 pc)
 {
 	trace(t, PATH_TRACE_ELEMENTS, (u32)pc, (u32)(pc >> 32), 3);
 	/* These are accesses of which the filter does not know. */
-	if (cache.mask & DBT_MASK_FILTER)
+	if (cache.mask & DBT_MASK_FILTER && !t->untraced)
 		dbt_filter_forget(t);
 }
 

@@ -60,7 +60,7 @@ void place_reached(struct dbt_thread *t)
 	t->pass_pc = guest_pc(t);
 	if (place_at(t->pass_pc))
 		cache.ops.place(t);
-	if (cache.mask & DBT_MASK_MEMORY && t->pass_pc == guest_pc(t))
+	if (cache.mask & DBT_MASK_MEMORY && !t->untraced && t->pass_pc == guest_pc(t))
 		arch_tell_elements(t);
 }
 
@@ -79,9 +79,9 @@ u32 place_form(struct dbt_thread *t, u32 form)
 		return form;
 	}
 	/* Nobody takes from a budget for it, so it is looked at the meter behind it. */
-	if (cache_has_deadlines() && form != BLOCK_EXACT) {
+	if (cache_has_deadlines() && !(form & BLOCK_EXACT)) {
 		deadline_one(t);
-		form = BLOCK_EXACT;
+		form |= BLOCK_EXACT;
 	}
 	return form | BLOCK_PASSES;
 }

@@ -153,6 +153,11 @@ static void on_deadline(struct guest *g)
 			b->nr = dbt_branches(g->t, stops.kinds, b->at, TRACE_LBR);
 		}
 	}
+	if (stops.edge) {
+		dbt_trace_flush(g->t);
+		stops.edge[stops.n] = g->nr_traced;
+		dbt_trace_on(g->t, stops.n & 1);
+	}
 	stops.next += stops.period;
 	set_deadline(g, stops.next);
 }

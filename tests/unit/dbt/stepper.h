@@ -43,6 +43,8 @@ struct stops {
 	struct stop_branches *branches; /* likewise, if not NULL */
 	u32 kinds;                      /* of these */
 	u64 n, max;
+	/* Traces in turns, from one stop to the next; edge[] has how many words there were. */
+	u64 *edge;
 };
 extern __thread struct stops stops;
 

@@ -141,6 +141,87 @@ TEST(each_instruction_in_order)
 		check_program(guest_main(), &snip_programs[i]);
 }
 
+/* Each second window of @period instructions is traced, as if it were alone. */
+static void check_windows(struct guest *g, const struct program *p, const struct native_step *steps,
+			  u64 n, u64 period)
+{
+	u64 *edge = calloc(n / period + 2, sizeof(*edge)), whole, counted;
+
+	if (!edge)
+		abort();
+	dbt_trace_on(g->t, false);
+	g->nr_traced = 0;
+	counted = guest_count(g, METER_INSTRUCTIONS);
+	stops.q = METER_INSTRUCTIONS;
+	stops.max = 0;
+	stops.edge = edge;
+	stops_begin(g, period);
+	native_begin(g, p->fn, p->abc);
+	EXPECT_EQ(guest_run(g), 0);
+	stops_end(g);
+	stops.edge = NULL;
+	dbt_trace_flush(g->t);
+	dbt_trace_on(g->t, true);
+	EXPECT_EQ(guest_count(g, METER_INSTRUCTIONS) - counted, n);
+	EXPECT_EQ(stops.n, n / period);
+	EXPECT(g->nr_traced < g->max_traced);
+	whole = stops.n + 1;
+	for (u32 i = 1; i < whole; i++) {
+		u64 first = i * period, upto = min_u64(first + period, n);
+		struct held h = {p, steps + first, upto - first, 0, 0};
+		struct path_walk w = {
+			.source = {space_at, NULL}, .step = on_step, .gap = on_gap, .data = &h};
+		u64 end = i + 1 < whole ? edge[i + 1] : g->nr_traced;
+
+		if (!(i & 1)) {
+			EXPECT_EQ(end, edge[i]);
+			continue;
+		}
+		path_walk_feed(&w, g->trace + edge[i], end - edge[i]);
+		path_walk_end(&w);
+		EXPECT_EQ(w.bad, 0);
+		EXPECT_EQ(h.at, upto - first);
+	}
+	free(edge);
+}
+
+static void in_windows(struct guest *g, const struct program *p, const u64 *periods, u32 nr)
+{
+	struct native_step *steps;
+	u64 n;
+
+	tracing(g);
+	n = native_steps(g, p->fn, p->abc, 2000000, &steps);
+	dbt_set_mask(g->t, (MASK & ~(u64)DBT_MASK_PATHS) | DBT_MASK_WINDOWS |
+				   DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	for (u32 k = 0; k < nr; k++) {
+		check_windows(g, p, steps, n, periods[k]);
+		dbt_check(g->t);
+	}
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	free(steps);
+}
+
+TEST(in_windows_of_a_few_instructions)
+{
+	static const u64 periods[] = {1, 2, 7, 100};
+
+	for (u32 i = 0; i < ARRAY_SIZE(snip_programs); i++)
+		in_windows(guest_main(), &snip_programs[i], periods, ARRAY_SIZE(periods));
+}
+
+/* So long that code of either kind is linked, found by tables and returned to. */
+TEST(in_windows)
+{
+	static const struct program programs[] = {{"fib", snip_fib, {17}},
+						  {"table", snip_table, {9000}},
+						  {"flags", snip_flags, {9000, 7}}};
+	static const u64 periods[] = {333, 1024, 5003};
+
+	for (u32 i = 0; i < ARRAY_SIZE(programs); i++)
+		in_windows(guest_main(), &programs[i], periods, ARRAY_SIZE(periods));
+}
+
 /* More than the buffer holds. */
 TEST(beyond_the_end_of_the_buffer)
 {

@@ -41,7 +41,7 @@ static const struct origin none = {.reg = REG_NONE};
 
 static bool is_filtered(void)
 {
-	return cache.mask & DBT_MASK_FILTER;
+	return cache.form_mask & DBT_MASK_FILTER;
 }
 
 static void want(struct planning *p, const struct origin *o)
@@ -445,7 +445,7 @@ static void record(struct build *b, u32 index, u16 regs, u32 slot)
 
 static bool records(const struct build *b)
 {
-	return cache.mask & DBT_MASK_MEMORY && b->block->path_block;
+	return cache.form_mask & DBT_MASK_MEMORY && b->block->path_block;
 }
 
 static bool is_counted(const struct build *b, u32 index)

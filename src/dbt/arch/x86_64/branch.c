@@ -240,7 +240,7 @@ void branch_side(struct build *b, u32 index)
 		put_u32(over - 4, (u32)(b->e.p - over));
 	} else if (insn_target(&i->d, i->pc) <= i->pc) {
 		/* Backward, so it is probably a loop's: the taken side goes in line. */
-		if (cache.mask &
+		if (cache.form_mask &
 		    (DBT_MASK_SPLIT | DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS | DBT_MASK_TRACE)) {
 			emit_whole(&b->e, 6);
 			emit2(&b->e, 0x0f, 0x80 | (i->d.cond ^ 1));

@@ -172,13 +172,13 @@ static u32 path_word(const struct build *b, u32 upto, bool taken, u32 *at,
 	u32 number;
 
 	*traced = (struct traced_path){0};
-	if (!cache_describes_paths() || upto <= b->restart)
+	if (!form_describes_paths() || upto <= b->restart)
 		return 0;
 	number = path_add(b->block->path_block, b->restart, upto, taken);
 	*at = DBT_PATHS_AT + (u32)offsetof(struct path_thread, word) + number * 8;
-	if (cache.mask & DBT_MASK_TRACE)
+	if (cache.form_mask & DBT_MASK_TRACE)
 		traced->number = number;
-	if (cache.mask & DBT_MASK_MEMORY && b->block->path_block)
+	if (cache.form_mask & DBT_MASK_MEMORY && b->block->path_block)
 		traced->slots = accesses_slots(b, upto);
 	return cache.mask & DBT_MASK_PATHS ? 1 : 0;
 }

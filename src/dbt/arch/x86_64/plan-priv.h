@@ -38,6 +38,7 @@ struct plan_insn {
 };
 
 struct plan {
+	u32 form; /* of BLOCK_FORMS */
 	struct plan_insn insns[BLOCK_INSNS_MAX];
 	/* The last one has no length and says what follows. */
 	struct block_frag frags[BLOCK_FRAGS_MAX + 1];

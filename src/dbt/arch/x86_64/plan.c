@@ -471,7 +471,7 @@ static u64 guess_target(struct plan *plan, const struct insn *d, u64 pc)
 	u64 target;
 
 	if (!(d->attr & INSN_RIPREL) || d->mem.seg != SEG_NONE || is_emulated_branch(d) ||
-	    plan->checked || plan->exact || cache.mask & MASK_INSIDE_PATHS)
+	    plan->checked || plan->exact || cache.form_mask & MASK_INSIDE_PATHS)
 		return 0;
 	if (dbt_fetch(&target, insn_rip_address(d, pc), sizeof(target)) != sizeof(target) ||
 	    !exec_find(target))
@@ -495,7 +495,7 @@ static void frag_begin(struct plan *plan, u64 pc, u32 flags)
 static bool may_follow(struct plan *plan, u64 pc)
 {
 	if (plan->checked || plan->exact || plan->nr_frags >= BLOCK_FRAGS_MAX || place_at(pc) ||
-	    block_find(pc, 0))
+	    block_find(pc, plan->form & BLOCK_PLAIN))
 		return false;
 	for (u32 i = 0; i < plan->nr_frags; i++)
 		if (pc >= plan->frags[i].pc && pc < plan->frags[i].pc + plan->frags[i].len)
@@ -556,7 +556,8 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 			return 0;
 		}
 		/* Likewise. */
-		if (unlikely(cache.mask & DBT_MASK_MEMORY) && is_gather(&i->d) && !plan->passes) {
+		if (unlikely(cache.form_mask & DBT_MASK_MEMORY) && is_gather(&i->d) &&
+		    !plan->passes) {
 			plan->at_place = !plan->nr_insns;
 			return 0;
 		}
@@ -604,12 +605,13 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		}
 		if (i->role == ROLE_CALL) {
 			frag_begin(plan, pc, FRAG_RESTART);
-			i->known = entry_find(TABLE_RET, pc);
+			i->known = entry_find(TABLE_RET, pc, plan->form);
 			if (branches++ >= BRANCHES_MAX || plan->nr_frags >= BLOCK_FRAGS_MAX ||
-			    i->known || block_find(pc, 0))
+			    i->known || block_find(pc, plan->form & BLOCK_PLAIN))
 				return 0;
 		} else if (i->role == ROLE_SIDE) {
-			if (branches++ >= BRANCHES_MAX || plan->exact || block_find(pc, 0))
+			if (branches++ >= BRANCHES_MAX || plan->exact ||
+			    block_find(pc, plan->form & BLOCK_PLAIN))
 				return 0;
 		} else if (i->role == ROLE_TRAP) {
 			return 0;
@@ -693,7 +695,8 @@ int plan_build(struct plan *plan, u64 pc, u32 form, u64 *fault)
 	plan->nr_insns = plan->nr_frags = plan->nr_pages = plan->nr_exits = 0;
 	plan->undecodable = false;
 	plan->checked = false;
-	plan->exact = form;
+	plan->form = form;
+	plan->exact = form & (BLOCK_EXACT | BLOCK_PASSES);
 	plan->passes = form & BLOCK_PASSES;
 	plan->at_place = plan->once = false;
 	fetched.len = 0;

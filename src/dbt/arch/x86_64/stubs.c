@@ -91,7 +91,7 @@ static bool entry_has_room(void)
 
 struct dbt_entry *arch_entry(struct dbt_block *b)
 {
-	struct dbt_entry *entry = entry_find(TABLE_JUMP, b->pc);
+	struct dbt_entry *entry = entry_find(TABLE_JUMP, b->pc, b->flags);
 	struct emitter e;
 
 	if (entry || !entry_has_room())

@@ -111,7 +111,7 @@ static void emit_insns(struct build *b)
 	u32 code = b->block->code, start = code;
 	u32 n = 0;
 
-	b->hooks = plan->exact || cache.mask & DBT_MASK_MEMORY;
+	b->hooks = plan->exact || cache.form_mask & DBT_MASK_MEMORY;
 	for (; n < plan->nr_insns; n++) {
 		const struct plan_insn *i = &plan->insns[n];
 
@@ -244,7 +244,7 @@ static u32 insn_cost(const struct plan_insn *i)
 static u32 describe(struct build *b)
 {
 	const struct plan *plan = &b->plan;
-	bool traced = cache.mask & DBT_MASK_TRACE;
+	bool traced = cache.form_mask & DBT_MASK_TRACE;
 	struct path_details details = {0};
 	u64 targets[BLOCK_INSNS_MAX];
 	u32 costs[BLOCK_INSNS_MAX];
@@ -259,7 +259,7 @@ static u32 describe(struct build *b)
 			costs[i] = insn_cost(insn);
 	}
 	details.costs = costs;
-	if (cache.mask & DBT_MASK_MEMORY)
+	if (cache.form_mask & DBT_MASK_MEMORY)
 		accesses_plan(b, &details);
 	return path_block_add(plan->frags, plan->nr_frags, b->insns, plan->nr_insns, targets, n,
 			      traced ? &details : NULL);
@@ -276,6 +276,9 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	struct dbt_block *block;
 	u32 stale = 0;
 
+	cache.form_mask = cache.mask;
+	if (form & BLOCK_PLAIN)
+		cache.form_mask &= ~(u64)(DBT_MASK_TRACE | DBT_MASK_MEMORY | DBT_MASK_FILTER);
 	if (plan_build(plan, pc, form, fault))
 		return NULL;
 	cache_fill();
@@ -287,7 +290,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	b->wrong_guess.rel32 = NULL;
 	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
 	count_begin(b);
-	if (cache_describes_paths())
+	if (form_describes_paths())
 		block->path_block = describe(b);
 
 	block->pc = pc;
@@ -336,7 +339,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 
 		if (x->kind != EXIT_JUMP || plan->checked)
 			continue;
-		to = block_find(x->target, form & BLOCK_EXACT);
+		to = block_find(x->target, form & (BLOCK_EXACT | BLOCK_PLAIN));
 		if (to)
 			exit_link(x, to);
 	}
