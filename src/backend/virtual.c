@@ -159,7 +159,7 @@ static const char *decided(const struct virtual_opts *opts, const struct run_con
 	if (opts->machine_given &&
 	    memcmp(&opts->machine, session->machine, sizeof(opts->machine)) != 0)
 		return "--machine";
-	if (opts->beside != MODEL_BESIDE_NO && opts->beside != session->beside)
+	if (opts->beside == MODEL_BESIDE_YES && opts->beside != session->beside)
 		return "--model-beside";
 	return NULL;
 }

@@ -13,7 +13,7 @@ unsigned int model_beside_flags(const char *word)
 {
 	if (word && !strcmp(word, "yes"))
 		return AP_VIRTUAL_MODEL_BESIDE;
-	return word && !strcmp(word, "auto") ? AP_VIRTUAL_MODEL_BESIDE_AUTO : 0;
+	return word && !strcmp(word, "no") ? 0 : AP_VIRTUAL_MODEL_BESIDE_AUTO;
 }
 
 int modeled_check(const struct command *cmd, const char *name)

@@ -29,10 +29,9 @@ extern const char *const model_beside_words[];
 			.offset = offsetof(type, field), .words = model_beside_words,            \
 			.help = "whether the model of a machine runs on a second CPU",           \
 			.more = "The program then runs on while what it has done is simulated. " \
-				"`auto`: if the program may use another CPU, and there is much " \
-				"to simulate. What is counted is the same either way. Without "  \
-				"it a thread that reads another one's counters again and again " \
-				"waits less."                                                    \
+				"`auto`, the default: if the program may use another CPU, and "  \
+				"there is much to simulate. What is counted is the same either " \
+				"way. Who joins a session has what that has."                    \
 	}
 
 /* Of enum ap_virtual_flags. */

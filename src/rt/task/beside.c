@@ -301,6 +301,8 @@ void beside_finish(struct thread *t, const struct thread *of)
 	end = of ? of->modeled.handed : pieces.end;
 	for (u32 half = 0; half < pieces.halves; half++)
 		done = done && pieces.at[half] >= end;
+	if (!done)
+		pieces_hurry(&pieces);
 	lock_release(&simulate_lock, t->id);
 	for (u32 half = 0; !done && half < pieces.halves; half++)
 		finish_half(t, half, end);

@@ -33,8 +33,10 @@ bool pieces_put(struct trace_pieces *q, const struct trace_piece *p)
 	u64 fill = left < size ? left : 0;
 	struct trace_piece *to;
 
-	if (q->end - q->first + fill + size > PIECES_ROOM)
+	if (q->end - q->first + fill + size > PIECES_ROOM ||
+	    (q->end != q->first && q->end - q->first + size > q->most))
 		return false;
+	q->most = min_u64(q->most + size / 4, PIECES_ROOM);
 	if (fill) {
 		to = piece_at(q, q->end);
 		to->size = (u32)fill;
@@ -50,6 +52,11 @@ bool pieces_put(struct trace_pieces *q, const struct trace_piece *p)
 	memcpy((u32 *)to->words, p->words, words);
 	q->end += size;
 	return true;
+}
+
+void pieces_hurry(struct trace_pieces *q)
+{
+	q->most = PIECES_FEW;
 }
 
 struct trace_piece *pieces_next(struct trace_pieces *q, u32 half, u64 end)
@@ -79,6 +86,7 @@ void pieces_drop(struct trace_pieces *q, const struct trace_piece *p)
 void pieces_forget(struct trace_pieces *q)
 {
 	q->first = q->end;
+	q->most = PIECES_ROOM;
 	for (u32 h = 0; h < MODEL_HALVES; h++)
 		q->at[h] = q->end;
 }

@@ -29,12 +29,14 @@ struct trace_piece {
 };
 
 #define PIECES_ROOM (8u << 20)
+#define PIECES_FEW  (128u << 10)      /* bytes that wait while somebody waits for them */
 #define PIECE_MOST  (PIECES_ROOM / 4) /* bytes of words and memory; more fits in no case */
 
 struct trace_pieces {
 	u8 *room; /* PIECES_ROOM bytes; NULL: not yet */
 	u32 halves;
 	u64 first, end; /* as if the ring had no end */
+	u64 most;       /* bytes that may wait now, if it is more than one piece */
 	u64 at[MODEL_HALVES];
 };
 
@@ -45,6 +47,12 @@ static inline bool piece_fits(const struct trace_piece *p)
 
 /* A copy of @p is the last one; false: there is no room now. */
 must_check bool pieces_put(struct trace_pieces *q, const struct trace_piece *p);
+
+/*
+ * Somebody waits until all halves are past what there is. The next pieces find room for few, and
+ * for more with each, so that who waits again and again does not wait for the whole ring each time.
+ */
+void pieces_hurry(struct trace_pieces *q);
 
 /* The next one for @half that begins before @end; NULL: there is none. */
 struct trace_piece *pieces_next(struct trace_pieces *q, u32 half, u64 end);
