@@ -27,7 +27,7 @@ static bool is_usual(const struct calls_thread *t)
 }
 
 static inline void open_frame(struct quick *q, struct calls_cell *from, struct calls_edge *e,
-			      const struct calls_fn *fn, bool emulated)
+			      u32 number, bool emulated)
 {
 	struct calls_frame *f = q->top++;
 
@@ -37,52 +37,46 @@ static inline void open_frame(struct quick *q, struct calls_cell *from, struct c
 	f->ret = emulated ? 0 : q->last->behind;
 	f->context = q->context;
 	f->nonskipped = q->nonskipped;
-	f->number = fn->number;
+	f->number = number;
 	f->emulated = emulated;
-	f->asks = false;
 }
 
-/* The call of @s by the last span, or by @from if that one is not told of; NULL: not known. */
-static inline struct calls_edge *edge_to(const struct calls_span *s, const struct calls_cell *from)
+/* A call of what is not told of. */
+static inline void call_skipped(struct quick *q, const struct calls_fn *fn, bool emulated)
 {
-	struct calls_edge *e = s->called;
+	struct calls_cell *from = q->last->cell;
 
-	if (likely(e && e->from == from))
-		return e;
-	e = from->edges;
-	return e && e->target == s->first && e->to->fn == s->fn ? e : NULL;
+	open_frame(q, from, NULL, fn->number, emulated);
+	if (!q->nonskipped)
+		q->nonskipped = from;
 }
 
 /* The last span calls @s, or with @emulated its jump does. False: not here; nothing is done. */
 static inline bool call(struct quick *q, struct calls_span *s, bool emulated)
 {
-	struct calls_cell *from = q->last->cell;
-	struct calls_fn *fn = s->fn;
-	struct calls_edge *e;
+	struct calls_cell *from = q->nonskipped ? q->nonskipped : q->last->cell;
+	struct calls_edge *e = s->called;
 	u32 *active;
 
 	if (unlikely(q->top == q->room))
 		return false;
-	if (fn->skip) {
-		open_frame(q, from, NULL, fn, emulated);
-		if (!q->nonskipped)
-			q->nonskipped = from;
-		return true;
-	}
-	if (q->nonskipped) {
-		if (!emulated)
+	if (unlikely(!e || e->from != from)) {
+		if (s->fn->skip) {
+			call_skipped(q, s->fn, emulated);
+			return true;
+		}
+		e = from->edges;
+		if (!e || e->target != s->first || e->to->fn != s->fn || calls_fn_asks(s->fn))
 			return false;
-		from = q->nonskipped;
 	}
-	e = edge_to(s, from);
-	if (unlikely(!e || fn->number >= q->nr_active || calls_fn_asks(fn)))
+	if (unlikely(e->number >= q->nr_active))
 		return false;
-	active = &q->active[fn->number];
+	active = &q->active[e->number];
 	if (unlikely(e->level != (*active < q->levels ? *active : q->levels)))
 		return false;
 	++*active;
 	e->count++;
-	open_frame(q, from, e, fn, emulated);
+	open_frame(q, from, e, e->number, emulated);
 	q->context = e->to;
 	q->nonskipped = NULL;
 	return true;
@@ -94,7 +88,7 @@ static inline void close_frame(struct quick *q)
 	u32 *active;
 
 	q->nonskipped = f->nonskipped;
-	if (!f->edge)
+	if (unlikely(!f->edge))
 		return;
 	f->edge->cost += q->cost - f->enter;
 	q->context = f->context;
@@ -103,7 +97,7 @@ static inline void close_frame(struct quick *q)
 }
 
 /* The last span returns to @s. */
-static inline bool come_back(struct quick *q, const struct calls_span *s)
+static inline bool come_back(struct quick *q, const struct calls_span *s, struct calls_fn **fn)
 {
 	const struct calls_frame *f = q->top;
 
@@ -111,25 +105,29 @@ static inline bool come_back(struct quick *q, const struct calls_span *s)
 		if (unlikely(f == q->bottom))
 			return false;
 		f--;
-		if (unlikely(f->asks || (f->ret != s->first && !f->emulated)))
+		if (likely(f->ret == s->first))
+			break;
+		/* The call of a tail ends with the one below. */
+		if (!f->emulated || (f->edge && calls_fn_asks(fn[f->number])))
 			return false;
-	} while (f->ret != s->first);
-	while (q->top > f)
+	} while (true);
+	do
 		close_frame(q);
+	while (unlikely(q->top > f));
 	return true;
 }
 
 /* Another function may begin with @s. */
-static inline bool pass_on(struct quick *q, struct calls_span *s)
+static inline bool pass_on(struct quick *q, struct calls_span *s, struct calls_fn **fn)
 {
 	const struct calls_span *last = q->last;
-	bool jumps;
+	bool jumps = !calls_span_calls(last);
 
-	if (unlikely(s->more))
-		return false;
 	if (last->end == PATH_RETURN)
-		return come_back(q, s);
-	jumps = last->end != PATH_CALL && last->end != PATH_CALL_IND;
+		return come_back(q, s, fn);
+	/* What is called by what is not told of returns to somewhere else. */
+	if (unlikely(!jumps && q->nonskipped))
+		return false;
 	if (jumps) {
 		if (last->end == PATH_PLAIN)
 			return true;
@@ -141,9 +139,26 @@ static inline bool pass_on(struct quick *q, struct calls_span *s)
 	return call(q, s, jumps);
 }
 
-/* As many of @path as are usual, from @i on; returns the first one that is not, or @n. */
-static size_t run_usual(struct calls_thread *t, struct calls_span *const *span, const u32 *path,
-			size_t i, size_t n)
+/* The instructions of @s, by whoever executes them now. */
+static inline void charge(struct quick *q, struct calls_graph *g, struct calls_span *s)
+{
+	/* Where its caller has the costs the context is nobody's. */
+	if (unlikely(s->context != q->context) && (!q->nonskipped || !s->cell))
+		(void)calls_cell_of(g, s, q->context);
+	q->last = s;
+	q->cost += s->n;
+	if (unlikely(q->nonskipped != NULL))
+		q->nonskipped->skipped += s->n;
+	else
+		s->count++;
+}
+
+/*
+ * As many of @path as are usual, from @*at on. Returns the span that is not, and what is before it
+ * in its path has been done; NULL: all of them were, or @*at is of one that is not known.
+ */
+static struct calls_span *run_usual(struct calls_thread *t, struct calls_span *const *span,
+				    const u32 *path, size_t *at, size_t n)
 {
 	struct quick q = {.last = t->last->span,
 			  .context = t->context,
@@ -155,24 +170,26 @@ static size_t run_usual(struct calls_thread *t, struct calls_span *const *span, 
 			  .active = t->active,
 			  .nr_active = t->nr_active,
 			  .levels = t->graph->opts.tree ? 0 : t->graph->opts.recursions - 1};
+	struct calls_span *s = NULL;
+	size_t i;
 
-	for (; i < n; i++) {
-		struct calls_span *s = span[path[i]];
-
+	for (i = *at; i < n; i++) {
+		s = span[path[i]];
 		if (unlikely(!s))
 			break;
-		if (s->in != q.last->out && !pass_on(&q, s))
-			break;
-		/* Where its caller has the costs the context is nobody's. */
-		if (unlikely(s->context != q.context) && (!q.nonskipped || !s->cell))
-			(void)calls_cell_of(t->graph, s, q.context);
-		q.last = s;
-		q.cost += s->n;
-		if (unlikely(q.nonskipped != NULL))
-			q.nonskipped->skipped += s->n;
-		else
-			s->count++;
+part:
+		if (s->in != q.last->out) {
+			if (unlikely(!pass_on(&q, s, t->graph->fn)))
+				break;
+			if (unlikely(s->more)) {
+				charge(&q, t->graph, s);
+				s = s->rest;
+				goto part;
+			}
+		}
+		charge(&q, t->graph, s);
 	}
+	*at = i;
 	t->last = q.last->cell;
 	t->out = q.last->out;
 	t->fn = q.context->fn;
@@ -180,17 +197,19 @@ static size_t run_usual(struct calls_thread *t, struct calls_span *const *span, 
 	t->nonskipped = q.nonskipped;
 	t->cost = q.cost;
 	t->nr = (u32)(q.top - t->frame);
-	return i;
+	return i < n ? s : NULL;
 }
 
 size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, const u32 *path,
 		       size_t n)
 {
-	for (size_t i = 0;; i++) {
-		if (is_usual(t))
-			i = run_usual(t, span, path, i, n);
-		if (i == n || !span[path[i]])
+	for (size_t i = 0; i < n; i++) {
+		struct calls_span *s = is_usual(t) ? run_usual(t, span, path, &i, n)
+						   : span[path[i]];
+
+		if (i == n || !s)
 			return i;
-		calls_run(t, span[path[i]]);
+		calls_run(t, s);
 	}
+	return n;
 }

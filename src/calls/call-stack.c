@@ -34,15 +34,10 @@ static inline u32 *active_of(struct calls_thread *t, const struct calls_fn *fn)
 	return &t->active[fn->number];
 }
 
-static bool is_call(const struct calls_span *s)
-{
-	return s->end == PATH_CALL || s->end == PATH_CALL_IND;
-}
-
 /* Who jumps does not go on; then it is within the jump, where readers find who that was. */
 static u64 goes_on_at(const struct calls_span *s)
 {
-	return is_call(s) ? s->behind : s->last + 1;
+	return calls_span_calls(s) ? s->behind : s->last + 1;
 }
 
 /* The context of who is executing, called by @from, or by nobody that is known (NULL). */
@@ -111,6 +106,7 @@ static struct calls_edge *edge_of(struct calls_cell *from, struct calls_context 
 	e->from = from;
 	e->to = to;
 	e->level = to->level;
+	e->number = to->fn->number;
 	e->target = target;
 	if (from->span->simulated) {
 		e->events = calloc(1, sizeof(*e->events));
@@ -148,14 +144,12 @@ static void push(struct calls_thread *t, struct calls_span *s, bool emulated)
 	*f = (struct calls_frame){.from = from,
 				  .enter = t->cost,
 				  .number = to->number,
-				  .asks = calls_fn_asks(to),
 				  .context = t->context,
 				  .nonskipped = t->nonskipped,
 				  .emulated = emulated};
 	if (t->entered)
 		t->entered[t->nr - 1] = t->events;
-	if (!emulated && is_call(from->span))
-		f->ret = from->span->behind;
+	f->ret = calls_fn_asks(to) ? 0 : calls_frame_ret(f);
 	if (to->skip) {
 		if (!t->nonskipped)
 			t->nonskipped = from;
@@ -165,7 +159,8 @@ static void push(struct calls_thread *t, struct calls_span *s, bool emulated)
 	active = active_of(t, to);
 	++*active;
 	set_context(t, from);
-	s->called = f->edge = edge_of(from, t->context, s->first);
+	f->edge = edge_of(from, t->context, s->first);
+	s->called = calls_fn_asks(to) ? NULL : f->edge;
 	f->edge->count++;
 	/* A dump in between tells of this call. */
 	if (*active == 1)
@@ -213,7 +208,7 @@ static void pop_many(struct calls_thread *t, u32 n)
 static u32 frames_to(const struct calls_thread *t, u64 pc)
 {
 	for (u32 i = t->nr; i > t->bottom; i--)
-		if (t->frame[i - 1].ret == pc)
+		if (calls_frame_ret(&t->frame[i - 1]) == pc)
 			return t->nr - i + 1;
 	return 0;
 }

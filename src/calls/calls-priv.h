@@ -44,12 +44,14 @@ struct calls_span {
 	u32 in, out; /* the region, CALLS_ENTERS, CALLS_LEAVES; of spans that follow one another */
 	u8 end;      /* enum path_insn of the last */
 	bool entry;
-	bool more; /* there is a rest */
-	u64 first; /* the first instruction */
+	bool more;  /* there is a rest */
+	u64 first;  /* the first instruction */
+	u64 behind; /* the address behind the last one */
+	/* The call by which it was entered last, if its function asks for nothing; else NULL. */
+	struct calls_edge *called;
 	struct calls_fn *fn;
-	struct calls_edge *called; /* the call by which it was entered last; NULL: none was */
-	struct calls_span *rest;   /* what comes next in the same path; NULL: nothing */
-	u64 last, behind;          /* the last instruction, and the address behind it */
+	struct calls_span *rest;          /* what comes next in the same path; NULL: nothing */
+	u64 last;                         /* the last instruction */
 	struct simulated_code *simulated; /* NULL: nothing is; owned */
 	struct calls_span *next_made;
 	struct calls_code code;
@@ -74,7 +76,7 @@ struct calls_edge {
 	struct calls_context *to;
 	u64 target;
 	u64 count, cost;
-	u32 level;                   /* of `to` */
+	u32 level, number;           /* of `to`, and of its function */
 	struct calls_edge *next;     /* of the cell */
 	struct event_counts *events; /* NULL: nothing is simulated; owned */
 };
@@ -89,7 +91,6 @@ struct calls_frame {
 	struct calls_cell *nonskipped;
 	u32 number;    /* of the function that was called */
 	bool emulated; /* made by a jump: it ends when the one below ends */
-	bool asks;     /* calls_fn_asks() of that function */
 };
 
 /* An indirect branch, of which nobody knows yet where it goes. */
@@ -164,6 +165,17 @@ struct calls_graph {
 static inline bool calls_fn_asks(const struct calls_fn *fn)
 {
 	return fn->toggle || fn->dump_before || fn->dump_after || fn->zero_before;
+}
+
+static inline bool calls_span_calls(const struct calls_span *s)
+{
+	return s->end == PATH_CALL || s->end == PATH_CALL_IND;
+}
+
+/* Where the call returns to; 0: nowhere. */
+static inline u64 calls_frame_ret(const struct calls_frame *f)
+{
+	return !f->emulated && calls_span_calls(f->from->span) ? f->from->span->behind : 0;
 }
 
 struct calls_context *calls_context_new(struct calls_graph *g, struct calls_fn *fn, u32 level);
