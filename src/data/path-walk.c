@@ -259,11 +259,28 @@ static void take_paths(struct path_walk *w, const u32 *number, size_t n)
 	}
 }
 
+/* How many of @n words are paths, from the first on, which is one. */
+static size_t paths_of(const u32 *words, size_t n)
+{
+	size_t i = 1;
+
+	_Static_assert(!(PATH_WORDS & (PATH_WORDS - 1)), "a path has no bit above");
+	for (; i + 8 <= n; i += 8) {
+		const u32 *w = words + i;
+
+		if ((w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7]) >= PATH_WORDS)
+			break;
+	}
+	while (i < n && words[i] < PATH_WORDS)
+		i++;
+	return i;
+}
+
 void path_walk_feed(struct path_walk *w, const u32 *words, size_t n)
 {
 	for (size_t i = 0; i < n;) {
-		size_t last = i;
 		u32 pending = w->pending;
+		size_t last;
 
 		if (words[i] >= PATH_WORDS) {
 			i += entry(w, words + i, n - i);
@@ -273,8 +290,7 @@ void path_walk_feed(struct path_walk *w, const u32 *words, size_t n)
 		if (pending)
 			take_paths(w, &pending, 1);
 		/* The last one may be taken back. */
-		while (last + 1 < n && words[last + 1] < PATH_WORDS)
-			last++;
+		last = i + paths_of(words + i, n - i) - 1;
 		take_paths(w, words + i, last - i);
 		w->pending = words[last];
 		i = last + 1;
