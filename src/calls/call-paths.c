@@ -15,7 +15,6 @@ struct quick {
 	struct calls_frame *bottom, *top,
 		*room; /* behind the last that ..., the last, all of them */
 	u32 *active;
-	u32 nr_active;
 	u32 levels; /* most of recursion that are told apart, less 1; of a tree there are none */
 };
 
@@ -27,7 +26,7 @@ static bool is_usual(const struct calls_thread *t)
 }
 
 static inline void open_frame(struct quick *q, struct calls_cell *from, struct calls_edge *e,
-			      u32 number, bool emulated)
+			      bool emulated)
 {
 	struct calls_frame *f = q->top++;
 
@@ -37,24 +36,25 @@ static inline void open_frame(struct quick *q, struct calls_cell *from, struct c
 	f->ret = emulated ? 0 : q->last->behind;
 	f->context = q->context;
 	f->nonskipped = q->nonskipped;
-	f->number = number;
 	f->emulated = emulated;
 }
 
-/* A call of what is not told of. */
-static inline void call_skipped(struct quick *q, const struct calls_fn *fn, bool emulated)
+/* What @from has called last, if it was @s; NULL: no. */
+static __attribute__((noinline)) struct calls_edge *last_call(const struct calls_cell *from,
+							      const struct calls_span *s)
 {
-	struct calls_cell *from = q->last->cell;
+	struct calls_edge *e = from->edges;
 
-	open_frame(q, from, NULL, fn->number, emulated);
-	if (!q->nonskipped)
-		q->nonskipped = from;
+	return e && e->target == s->first && e->to->fn == s->fn && !calls_fn_asks(s->fn) ? e : NULL;
 }
 
-/* The last span calls @s, or with @emulated its jump does. False: not here; nothing is done. */
-static inline bool call(struct quick *q, struct calls_span *s, bool emulated)
+/*
+ * The last span calls @s, or with @emulated its jump does; @from: who is said to. False: not here;
+ * nothing is done.
+ */
+static inline bool call(struct quick *q, struct calls_cell *from, struct calls_span *s,
+			bool emulated)
 {
-	struct calls_cell *from = q->nonskipped ? q->nonskipped : q->last->cell;
 	struct calls_edge *e = s->called;
 	u32 *active;
 
@@ -62,21 +62,22 @@ static inline bool call(struct quick *q, struct calls_span *s, bool emulated)
 		return false;
 	if (unlikely(!e || e->from != from)) {
 		if (s->fn->skip) {
-			call_skipped(q, s->fn, emulated);
+			from = q->last->cell;
+			open_frame(q, from, NULL, emulated);
+			if (!q->nonskipped)
+				q->nonskipped = from;
 			return true;
 		}
-		e = from->edges;
-		if (!e || e->target != s->first || e->to->fn != s->fn || calls_fn_asks(s->fn))
+		e = last_call(from, s);
+		if (!e)
 			return false;
 	}
-	if (unlikely(e->number >= q->nr_active))
-		return false;
 	active = &q->active[e->number];
 	if (unlikely(e->level != (*active < q->levels ? *active : q->levels)))
 		return false;
 	++*active;
 	e->count++;
-	open_frame(q, from, e, e->number, emulated);
+	open_frame(q, from, e, emulated);
 	q->context = e->to;
 	q->nonskipped = NULL;
 	return true;
@@ -85,58 +86,69 @@ static inline bool call(struct quick *q, struct calls_span *s, bool emulated)
 static inline void close_frame(struct quick *q)
 {
 	const struct calls_frame *f = --q->top;
+	struct calls_edge *e = f->edge;
 	u32 *active;
 
 	q->nonskipped = f->nonskipped;
-	if (unlikely(!f->edge))
+	if (unlikely(!e))
 		return;
-	f->edge->cost += q->cost - f->enter;
+	e->cost += q->cost - f->enter;
 	q->context = f->context;
-	active = &q->active[f->number];
+	active = &q->active[e->number];
 	*active -= *active != 0;
 }
 
-/* The last span returns to @s. */
-static inline bool come_back(struct quick *q, const struct calls_span *s, struct calls_fn **fn)
+/* How many calls of tails end with the call below them, by a return to @pc; ~0u: that is none. */
+static __attribute__((noinline)) u32 tails(const struct calls_frame *bottom,
+					   const struct calls_frame *top, u64 pc)
 {
-	const struct calls_frame *f = q->top;
+	const struct calls_frame *f = top;
 
-	do {
-		if (unlikely(f == q->bottom))
-			return false;
+	while (f > bottom) {
 		f--;
-		if (likely(f->ret == s->first))
+		if (f->ret == pc)
+			return (u32)(top - f) - 1;
+		if (!f->emulated || (f->edge && calls_fn_asks(f->edge->to->fn)))
 			break;
-		/* The call of a tail ends with the one below. */
-		if (!f->emulated || (f->edge && calls_fn_asks(fn[f->number])))
+	}
+	return ~0u;
+}
+
+/* The last span returns to @s. */
+static inline bool come_back(struct quick *q, const struct calls_span *s)
+{
+	u32 n;
+
+	if (unlikely(q->top == q->bottom))
+		return false;
+	if (unlikely(q->top[-1].ret != s->first)) {
+		n = tails(q->bottom, q->top, s->first);
+		if (n == ~0u)
 			return false;
-	} while (true);
-	do
-		close_frame(q);
-	while (unlikely(q->top > f));
+		while (n--)
+			close_frame(q);
+	}
+	close_frame(q);
 	return true;
 }
 
 /* Another function may begin with @s. */
-static inline bool pass_on(struct quick *q, struct calls_span *s, struct calls_fn **fn)
+static inline bool pass_on(struct quick *q, struct calls_span *s)
 {
 	const struct calls_span *last = q->last;
-	bool jumps = !calls_span_calls(last);
 
 	if (last->end == PATH_RETURN)
-		return come_back(q, s, fn);
+		return come_back(q, s);
 	/* What is called by what is not told of returns to somewhere else. */
-	if (unlikely(!jumps && q->nonskipped))
+	if (calls_span_calls(last))
+		return !q->nonskipped && call(q, last->cell, s, false);
+	if (last->end == PATH_PLAIN)
+		return true;
+	if (!s->entry)
+		return s->fn == last->fn && s->code.region == last->code.region;
+	if (q->top == q->bottom || last->fn->pop_on_jump)
 		return false;
-	if (jumps) {
-		if (last->end == PATH_PLAIN)
-			return true;
-		if (!s->entry)
-			return s->fn == last->fn && s->code.region == last->code.region;
-		if (q->top == q->bottom || last->fn->pop_on_jump)
-			return false;
-	}
-	return call(q, s, jumps);
+	return call(q, q->nonskipped ? q->nonskipped : last->cell, s, true);
 }
 
 /* The instructions of @s, by whoever executes them now. */
@@ -160,6 +172,7 @@ static inline void charge(struct quick *q, struct calls_graph *g, struct calls_s
 static struct calls_span *run_usual(struct calls_thread *t, struct calls_span *const *span,
 				    const u32 *path, size_t *at, size_t n)
 {
+	struct calls_graph *g = t->graph;
 	struct quick q = {.last = t->last->span,
 			  .context = t->context,
 			  .nonskipped = t->nonskipped,
@@ -168,8 +181,7 @@ static struct calls_span *run_usual(struct calls_thread *t, struct calls_span *c
 			  .top = t->frame + t->nr,
 			  .room = t->frame + t->room,
 			  .active = t->active,
-			  .nr_active = t->nr_active,
-			  .levels = t->graph->opts.tree ? 0 : t->graph->opts.recursions - 1};
+			  .levels = g->opts.tree ? 0 : g->opts.recursions - 1};
 	struct calls_span *s = NULL;
 	size_t i;
 
@@ -179,15 +191,15 @@ static struct calls_span *run_usual(struct calls_thread *t, struct calls_span *c
 			break;
 part:
 		if (s->in != q.last->out) {
-			if (unlikely(!pass_on(&q, s, t->graph->fn)))
+			if (unlikely(!pass_on(&q, s)))
 				break;
 			if (unlikely(s->more)) {
-				charge(&q, t->graph, s);
+				charge(&q, g, s);
 				s = s->rest;
 				goto part;
 			}
 		}
-		charge(&q, t->graph, s);
+		charge(&q, g, s);
 	}
 	*at = i;
 	t->last = q.last->cell;
@@ -204,8 +216,10 @@ size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, c
 		       size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct calls_span *s = is_usual(t) ? run_usual(t, span, path, &i, n)
-						   : span[path[i]];
+		struct calls_span *s;
+
+		calls_count_active(t);
+		s = is_usual(t) ? run_usual(t, span, path, &i, n) : span[path[i]];
 
 		if (i == n || !s)
 			return i;

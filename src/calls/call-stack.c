@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "calls/calls-priv.h"
 
-static void grow_active(struct calls_thread *t, u32 number)
+void calls_grow_active(struct calls_thread *t, u32 number)
 {
 	u32 n = t->nr_active;
 
@@ -30,7 +30,7 @@ static void grow_active(struct calls_thread *t, u32 number)
 static inline u32 *active_of(struct calls_thread *t, const struct calls_fn *fn)
 {
 	if (unlikely(fn->number >= t->nr_active))
-		grow_active(t, fn->number);
+		calls_grow_active(t, fn->number);
 	return &t->active[fn->number];
 }
 
@@ -143,7 +143,6 @@ static void push(struct calls_thread *t, struct calls_span *s, bool emulated)
 	f = new_frame(t);
 	*f = (struct calls_frame){.from = from,
 				  .enter = t->cost,
-				  .number = to->number,
 				  .context = t->context,
 				  .nonskipped = t->nonskipped,
 				  .emulated = emulated};

@@ -89,7 +89,6 @@ struct calls_frame {
 	u64 ret;                       /* where it returns to; 0: nowhere, or it is emulated */
 	struct calls_context *context; /* who was executing */
 	struct calls_cell *nonskipped;
-	u32 number;    /* of the function that was called */
 	bool emulated; /* made by a jump: it ends when the one below ends */
 };
 
@@ -189,6 +188,15 @@ static inline struct calls_context *calls_context_of(struct calls_graph *g, stru
 }
 struct calls_cell *calls_cell_of(struct calls_graph *g, struct calls_span *s,
 				 struct calls_context *c);
+
+/* Room for how often each function that is known is active. */
+void calls_grow_active(struct calls_thread *t, u32 number);
+
+static inline void calls_count_active(struct calls_thread *t)
+{
+	if (unlikely(t->graph->nr_fns > t->nr_active))
+		calls_grow_active(t, t->graph->nr_fns);
+}
 
 /* calls-tree.c. The context of @fn called from @parent, which goes on at @ret. */
 struct calls_context *calls_tree_context(struct calls_graph *g, struct calls_context *parent,
