@@ -90,6 +90,12 @@ struct ap_virtual_opts {
 	 * the path of a file, or "none" (doc/model.md); NULL: "host".
 	 */
 	const char *machine;
+	/*
+	 * Windows in which the model sees the program, for estimates that cost much less
+	 * (doc/model.md): "no", "auto", or so many instructions of so many, as in "50K/10M"; NULL:
+	 * "no".
+	 */
+	const char *model_windows;
 };
 
 struct ap_machine_opts {

@@ -11,7 +11,7 @@
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 8u
+#define CONTROL_VERSION 9u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 262144u /* most bytes of inherited seccomp filters */
 

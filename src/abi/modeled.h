@@ -24,6 +24,16 @@ enum model_beside {
 	MODEL_BESIDE_YES,
 };
 
+/*
+ * With windows (struct run_config) a thread's first instructions are all simulated. If periods grow
+ * each is that part of what has been executed. Before each window so many of its length warm up.
+ */
+#define MODEL_WINDOWS_FIRST 2000000u
+#define MODEL_WINDOWS_PART  64u
+#define MODEL_WINDOW_WARM   2u
+#define WINDOW_LEAST        1000u
+#define WINDOW_MOST         (1ull << 30) /* also of a period */
+
 /* Do runtimes feed a model with what they execute? If not, sessions behave as without a machine. */
 #define MODEL_IS_FED 1
 

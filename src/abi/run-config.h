@@ -24,8 +24,13 @@ struct run_config {
 	u32 counters;        /* general counters to show in CPUID leaf 0xA; 0: no limit */
 	u32 nr_profiled;     /* of profiled[] */
 	u32 beside;          /* simulation beside the program: enum model_beside of modeled.h */
-	u32 reserved;        /* 0 */
-	u64 seed;            /* of a deterministic run */
+	/*
+	 * The model sees so many instructions in a row of each window_every; 0: all. window_every 0:
+	 * of a part of what has been executed (modeled.h).
+	 */
+	u32 window, window_every;
+	u32 reserved; /* 0 */
+	u64 seed;     /* of a deterministic run */
 	/* Modeled events that are attributed to instructions (modeled-profile.h), as counters. */
 	u8 profiled[PROFILED_EVENTS];
 	/*

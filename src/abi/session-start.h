@@ -11,7 +11,7 @@
 #include "abi/run-config.h"
 #include "base/types.h"
 
-#define SESSION_START_MAGIC 0x3354535353504e41ull /* "ANPSSST3": changes with the layout */
+#define SESSION_START_MAGIC 0x3454535353504e41ull /* "ANPSSST4": changes with the layout */
 
 enum session_start_flags {
 	SESSION_START_IGNORE_KERNEL = 1, /* what includes kernel mode counts user mode only */

@@ -128,6 +128,11 @@ static void take_machine(struct virtual_pmu *v)
 		memcpy(v->machine, m.name, sizeof(m.name));
 }
 
+const struct run_config *ap__virtual_config(const struct virtual_pmu *v)
+{
+	return &v->segment.config;
+}
+
 const char *ap__virtual_machine(const struct virtual_pmu *v)
 {
 	return v->machine;
@@ -161,6 +166,9 @@ static const char *decided(const struct virtual_opts *opts, const struct run_con
 		return "--machine";
 	if (opts->beside == MODEL_BESIDE_YES && opts->beside != session->beside)
 		return "--model-beside";
+	if (opts->window &&
+	    (opts->window != session->window || opts->window_every != session->window_every))
+		return "--model-windows";
 	return NULL;
 }
 
@@ -205,6 +213,8 @@ static int make_segment(struct virtual_pmu *v, char *why, size_t len)
 		.cpus = o->cpus,
 		.counters = o->session.counters,
 		.beside = o->beside,
+		.window = o->window,
+		.window_every = o->window_every,
 		.seed = o->seed,
 		.nr_profiled = o->nr_profiled,
 	};

@@ -38,7 +38,9 @@ struct virtual_opts {
 		TRANSLATIONS_TREE,
 		TRANSLATIONS_USER,
 	} translations;
-	u32 beside;             /* enum model_beside */
+	u32 beside; /* enum model_beside */
+	/* Both as in struct run_config. */
+	u32 window, window_every;
 	bool keep;              /* pages of ended threads are kept for a report */
 	bool machine_given;     /* `machine`, or that there is none, was asked for */
 	bool no_model;          /* else there is none */
@@ -104,6 +106,8 @@ void ap__virtual_ended(struct virtual_pmu *v);
  * The name of the machine whose model counts: the segment's. "": there is none, or no segment yet.
  */
 const char *ap__virtual_machine(const struct virtual_pmu *v);
+/* How it is seen, once that is known. */
+const struct run_config *ap__virtual_config(const struct virtual_pmu *v);
 
 /* For reports; NULL: there is none yet. */
 const struct guest_segment *ap__virtual_segment(const struct virtual_pmu *v);

@@ -6,6 +6,7 @@
 
 #include "abi/perf.h"
 #include "lib/machine/machine-file.h"
+#include "lib/machine/model-windows.h"
 
 const char *const model_beside_words[] = {"no", "auto", "yes", NULL};
 
@@ -14,6 +15,16 @@ unsigned int model_beside_flags(const char *word)
 	if (word && !strcmp(word, "yes"))
 		return AP_VIRTUAL_MODEL_BESIDE;
 	return word && !strcmp(word, "no") ? 0 : AP_VIRTUAL_MODEL_BESIDE_AUTO;
+}
+
+int model_windows_check(const struct command *cmd, const char *text)
+{
+	const char *why;
+	u32 window, every;
+
+	if (!ap__model_windows(text, &window, &every, &why))
+		return 0;
+	return command_error(cmd, "--model-windows: '%s' %s", text, why);
 }
 
 int modeled_check(const struct command *cmd, const char *name)
@@ -77,9 +88,13 @@ bool modeled_any(const struct report *r)
 	return false;
 }
 
-char *modeled_note(const struct report *r, const char *machine, char *buf, size_t size)
+char *modeled_note(const struct report *r, const char *machine, const char *windows, char *buf,
+		   size_t size)
 {
-	size_t len = (size_t)snprintf(buf, size, "modeled: %s: ", machine);
+	size_t len = (size_t)snprintf(
+		buf, size,
+		windows ? "modeled: %s, estimated from windows (%s): " : "modeled: %s: ", machine,
+		windows);
 	u32 named = 0;
 
 	for (u32 e = 0; e < r->nr_events && len < size; e++) {

@@ -34,6 +34,23 @@ extern const char *const model_beside_words[];
 				"way. Who joins a session has what that has."                    \
 	}
 
+#define MODEL_WINDOWS_OPTION(type, field)                                                        \
+	{                                                                                        \
+		OPTION_STR, 0, "model-windows", "no|auto|N/EVERY",                               \
+			.offset = offsetof(type, field),                                         \
+			.help = "estimate what the model counts from parts of the program",      \
+			.more = "The model sees N instructions in a row of each EVERY, as in "   \
+				"50K/10M, after the first two million of each thread; what it "  \
+				"counts is multiplied. `auto`: fewer of them the longer the "    \
+				"program runs. That costs a fraction, and is the same each "     \
+				"time. Floating-point operations and samples of modeled events " \
+				"need all, and then all is seen. doc/model.md says how far off " \
+				"estimates are."                                                 \
+	}
+
+/* 0, or -1 after saying what is wrong with --model-windows @text; NULL is fine. */
+int model_windows_check(const struct command *cmd, const char *text);
+
 /* Of enum ap_virtual_flags. */
 unsigned int model_beside_flags(const char *word);
 
@@ -46,7 +63,11 @@ bool modeled_event(const struct perf_event_attr *attr);
 /* Has the model counted any of @r's events? */
 bool modeled_any(const struct report *r);
 
-/* "modeled: NAME: cycles, branch-misses", as far as it fits: returns @buf. */
-char *modeled_note(const struct report *r, const char *machine, char *buf, size_t size);
+/*
+ * "modeled: NAME: cycles, branch-misses", as far as it fits, and that it is an estimate from
+ * @windows, unless that is NULL: returns @buf.
+ */
+char *modeled_note(const struct report *r, const char *machine, const char *windows, char *buf,
+		   size_t size);
 
 #endif

@@ -29,7 +29,7 @@ struct cpu_pmu_data {
 	u32 wanted[6]; /* how many open events need the part BIT(i) of the model, or MODEL_EACH */
 	struct cpu_sums sums;
 	struct pmu_file files[48];
-	char name_text[64], rdpmc_text[8], machine_text[64];
+	char name_text[64], rdpmc_text[8], machine_text[64], windows_text[40];
 };
 
 /* What the core keeps for us; source.h wants its part first. */
@@ -493,6 +493,11 @@ static void fill_files(struct cpu_pmu_data *cpu)
 		snprintf(cpu->machine_text, sizeof(cpu->machine_text), "%s\n", cpu->config.machine);
 		cpu->files[n++] = (struct pmu_file){"caps/machine", cpu->machine_text};
 	}
+	if (cpu->config.machine && cpu->config.windows) {
+		snprintf(cpu->windows_text, sizeof(cpu->windows_text), "%s\n", cpu->config.windows);
+		cpu->files[n++] = (struct pmu_file){"caps/machine_windows", cpu->windows_text};
+	}
+	cpu->config.windows = NULL; /* the caller's */
 	if (!cpu->config.pmu_name)
 		return;
 	snprintf(cpu->name_text, sizeof(cpu->name_text), "%s\n", cpu->config.pmu_name);

@@ -61,6 +61,7 @@ struct cpu_pmu_config {
 	/* The model's; NULL: there is none, and what depends on a machine is refused. */
 	const char *machine;
 	const struct machine *modeled; /* what that is, while there is a name */
+	const char *windows;           /* in which it sees a program; NULL: all is seen. Copied */
 	bool machine_samples;          /* the source can stop tasks at what the model counts */
 	u32 counters;                  /* --counters, at most 64; 0: as many as wanted */
 	u32 reserved;         /* of those, taken by someone else (the NMI watchdog's way) */

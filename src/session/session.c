@@ -147,6 +147,8 @@ static int make_core(struct session *s, char *why, size_t len)
 		.ctx = s,
 		.nr_cpus = s->nr_cpus,
 	};
+	const struct run_config *run = &s->config.run;
+	char windows[32];
 	struct cpu_pmu_config cpu = {
 		.source = &s->pmus.cpu_source,
 		.kernel_mode = s->config.ignore_kernel ? CPU_KERNEL_IGNORE : CPU_KERNEL_REFUSE,
@@ -154,6 +156,7 @@ static int make_core(struct session *s, char *why, size_t len)
 		.rdpmc = CPU_RDPMC_MAPPED,
 		.machine = s->machine.version ? s->machine.name : NULL,
 		.modeled = &s->machine,
+		.windows = run->window ? windows : NULL,
 		.machine_samples = true,
 	};
 	struct probe_pmu_config probes = {
@@ -163,6 +166,11 @@ static int make_core(struct session *s, char *why, size_t len)
 	};
 	int host = host_paranoid(), err;
 
+	/* As ap__model_windows_text(). */
+	if (run->window_every)
+		snprintf(windows, sizeof(windows), "%u/%u", run->window, run->window_every);
+	else
+		snprintf(windows, sizeof(windows), "auto");
 	err = cpuid_profile_find(s->config.cpuid_profile, &profile, why, len);
 	if (err)
 		return err;

@@ -128,7 +128,8 @@ static void interval_heading(const struct report *r, const struct report_style *
 	if (r->translated && r->interval == 1)
 		fprintf(out, "# %s\n", translated_note(false, note, sizeof(note)));
 	if (style->machine && r->interval == 1)
-		fprintf(out, "# %s\n", modeled_note(r, style->machine, note, sizeof(note)));
+		fprintf(out, "# %s\n",
+			modeled_note(r, style->machine, style->windows, note, sizeof(note)));
 	if (!style->metric_only)
 		fprintf(out, "#           time %s            counts unit events\n", names[r->aggr]);
 }
@@ -415,7 +416,7 @@ void report_print_text(const struct report *r, const struct report_style *style)
 		char in_brackets[sizeof(note) + 2];
 
 		snprintf(in_brackets, sizeof(in_brackets), "(%s)",
-			 modeled_note(r, style->machine, note, sizeof(note)));
+			 modeled_note(r, style->machine, style->windows, note, sizeof(note)));
 		putc(' ', out);
 		help_wrap(out, in_brackets, 1, 1, style->width);
 	}

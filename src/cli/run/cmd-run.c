@@ -37,7 +37,7 @@ struct run_opts {
 	long counters;
 	const char *cpu_model;
 	const char *machine;
-	const char *model_beside;
+	const char *model_beside, *model_windows;
 	bool paranoid_given;
 	int paranoid;
 	const char *kernel_mode;
@@ -105,6 +105,7 @@ static const struct option options[] = {
 	MACHINE_OPTION(struct run_opts, machine, "Without the option there is none.",
 		       "the machine whose model counts what depends on one"),
 	MODEL_BESIDE_OPTION(struct run_opts, model_beside),
+	MODEL_WINDOWS_OPTION(struct run_opts, model_windows),
 	{OPTION_CALL, 0, "paranoid", "N", .call = set_paranoid,
 	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
 	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "
@@ -354,9 +355,9 @@ static int make_machine(struct job *job)
 	const struct run_opts *o = &job->opts;
 	struct ap_virtual_opts virtual_opts = AP_OPTS(
 		ap_virtual_opts, .counters = (unsigned int)o->counters, .cpu_model = o->cpu_model,
-		.machine = o->machine, .session = o->session, .cache_mb = (unsigned int)o->cache_mb,
-		.seed = (u64)o->deterministic.seed, .cpu_features = o->deterministic.cpu,
-		.cpus = (unsigned int)o->deterministic.cpus,
+		.machine = o->machine, .model_windows = o->model_windows, .session = o->session,
+		.cache_mb = (unsigned int)o->cache_mb, .seed = (u64)o->deterministic.seed,
+		.cpu_features = o->deterministic.cpu, .cpus = (unsigned int)o->deterministic.cpus,
 		.flags = AP_VIRTUAL_NO_MODEL |
 			 (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
 			 (o->strict ? AP_VIRTUAL_STRICT : 0u) |
@@ -367,7 +368,7 @@ static int make_machine(struct job *job)
 	int r;
 
 	if (deterministic_check_model(&cmd_run, &o->deterministic, o->cpu_model) ||
-	    modeled_check(&cmd_run, o->machine))
+	    modeled_check(&cmd_run, o->machine) || model_windows_check(&cmd_run, o->model_windows))
 		return -1;
 	r = ap_machine_new(&job->machine, &opts);
 	if (r)

@@ -127,6 +127,7 @@ const struct option stat_option_table[] = {
 	MACHINE_OPTION(struct stat_opts, machine, "Without the option it is that of this machine.",
 		       "count with the virtual PMU, and with the model of this machine"),
 	MODEL_BESIDE_OPTION(struct stat_opts, model_beside),
+	MODEL_WINDOWS_OPTION(struct stat_opts, model_windows),
 	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),
 	{OPTION_STR, 0, "session", "NAME", AT(session),
 	 .help = "with -p or -t: guests of the session that `anyperf run --session NAME` started"},

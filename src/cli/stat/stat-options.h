@@ -25,7 +25,7 @@ struct stat_opts {
 	const char *session;   /* count guests of this session */
 	const char *cpu_model; /* that the virtual PMU shows; NULL: auto */
 	const char *machine;   /* whose model counts; NULL: host */
-	const char *model_beside;
+	const char *model_beside, *model_windows;
 	const char *translations;
 	long counters; /* of the virtual PMU; 0: as many as wanted */
 	struct deterministic_opts deterministic;

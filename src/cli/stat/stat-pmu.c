@@ -46,6 +46,14 @@ const char *stat_machine(struct stat_job *st, const struct report *r)
 	return there ? st->machine_name : NULL;
 }
 
+const char *stat_windows(struct stat_job *st)
+{
+	bool there = st->style.machine &&
+		     ap__pmu_windows(st->machine, st->windows_text, sizeof(st->windows_text));
+
+	return there ? st->windows_text : NULL;
+}
+
 /* The virtual PMU of the options, whether it will be used or not. */
 static int make_machine(struct stat_job *st)
 {
@@ -60,6 +68,7 @@ static int make_machine(struct stat_job *st)
 		virtual_opts.flags |= AP_VIRTUAL_DETERMINISTIC;
 	virtual_opts.flags |= translations_flags(o->translations);
 	virtual_opts.flags |= model_beside_flags(o->model_beside);
+	virtual_opts.model_windows = o->model_windows;
 	opts.virtual_pmu = &virtual_opts;
 	return ap_machine_new(&st->machine, &opts) ? command_error(&cmd_stat, "out of memory") : 0;
 }
@@ -246,7 +255,8 @@ int stat_choose_pmu(struct stat_job *st)
 
 	/* Even if the kernel will count: else the option is right or wrong by the machine. */
 	if (deterministic_check_model(&cmd_stat, &o->deterministic, o->cpu_model) ||
-	    modeled_check(&cmd_stat, o->machine) || make_machine(st))
+	    modeled_check(&cmd_stat, o->machine) ||
+	    model_windows_check(&cmd_stat, o->model_windows) || make_machine(st))
 		return -1;
 	if (o->session)
 		return use_session(st);

@@ -53,6 +53,7 @@ struct stat_job {
 	char *each_cgroups; /* and a cgroup for each; owned */
 	struct report_style style;
 	char machine_name[64]; /* style.machine */
+	char windows_text[40]; /* style.windows */
 };
 
 /* The events of the options, in their order. 0, or -1 after saying what is wrong with them. */
@@ -90,6 +91,8 @@ const char *stat_pmu_name(const struct stat_job *st);
 const char *stat_pmu_why(const struct stat_job *st);
 /* Whose model has counted some of @r's events; NULL: none. Borrowed from @st. */
 const char *stat_machine(struct stat_job *st, const struct report *r);
+/* Which windows that has; after stat_machine(), in style. */
+const char *stat_windows(struct stat_job *st);
 
 /*
  * Makes the machine of who counts; if the virtual PMU would be needed and cannot count the target,

@@ -13,6 +13,7 @@
 #include "lib/machine/machine-file.h"
 #include "lib/refusal/fail.h"
 #include "lib/machine/machine-priv.h"
+#include "lib/machine/model-windows.h"
 
 /* Copies @from (NULL: "") into the @len bytes at @to; -EINVAL if it does not fit. */
 static int put(char *to, size_t len, const char *from)
@@ -41,6 +42,7 @@ static int cpu_of(const char *features, u32 *cpu)
 static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts *opts)
 {
 	struct ap_virtual_opts o = {.size = sizeof(o)};
+	const char *what;
 	struct ap_error why;
 
 	if (opts)
@@ -69,7 +71,8 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 	if (o.counters > 64 || o.cpus > 64 || cpu_of(o.cpu_features, &v->cpu) ||
 	    (v->cpu != METER_CPU_HOST && o.cpu_model) ||
 	    put(v->session.cpuid_profile, sizeof(v->session.cpuid_profile), o.cpu_model) ||
-	    put(v->session.name, sizeof(v->session.name), o.session))
+	    put(v->session.name, sizeof(v->session.name), o.session) ||
+	    ap__model_windows(o.model_windows, &v->window, &v->window_every, &what))
 		return -EINVAL;
 	v->machine_given = o.machine;
 	v->no_model = o.flags & AP_VIRTUAL_NO_MODEL;
@@ -130,6 +133,19 @@ bool ap__pmu_modeled(struct ap_machine *m, char *name, size_t size)
 	else if (ap__slurp(m, name, size, AP__DEVICES "/cpu/caps/machine") < 0)
 		name[0] = 0;
 	return name[0];
+}
+
+bool ap__pmu_windows(struct ap_machine *m, char *text, size_t size)
+{
+	const struct run_config *config;
+
+	if (m->ops == &ap__backend_virtual) {
+		config = ap__virtual_config(m->virtual_pmu);
+		ap__model_windows_text(config->window, config->window_every, text, size);
+	} else if (ap__slurp(m, text, size, AP__DEVICES "/cpu/caps/machine_windows") < 0) {
+		text[0] = 0;
+	}
+	return text[0];
 }
 
 enum ap_machine_pmu ap_machine_pmu(const struct ap_machine *m)

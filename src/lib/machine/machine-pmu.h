@@ -51,6 +51,8 @@ int ap__pmu_want(struct ap_machine *m, const char *why, struct ap_error *err);
  * hardware counts. Of a virtual PMU of our own it is known once it has a segment.
  */
 bool ap__pmu_modeled(struct ap_machine *m, char *name, size_t size);
+/* Likewise whether it sees windows only, and which: MODEL_WINDOWS_TEXT bytes are enough. */
+bool ap__pmu_windows(struct ap_machine *m, char *text, size_t size);
 
 /*
  * Before either: programs under the virtual PMU count each path of theirs (path-profile.h), and

@@ -13,6 +13,7 @@
 #include "rt/task/shared-mm.h"
 #include "rt/task/simulate.h"
 #include "rt/task/traces.h"
+#include "rt/task/windows.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
@@ -29,18 +30,26 @@ static struct {
 	u64 mask;
 } form;
 
+/* With deadlines of windows they are of several quantities perhaps. */
+static u64 mask_of_form(void)
+{
+	u64 mask = paths_mask();
+
+	return mask | (mask & DBT_MASK_ANY_DEADLINES ? form.mask & DBT_MASK_BRANCHES : form.mask);
+}
+
 static void set_form(struct thread *t, u64 mask)
 {
 	if (mask == form.mask)
 		return;
 	form.mask = mask;
-	dbt_set_mask(&t->dbt, paths_mask() | mask);
+	dbt_set_mask(&t->dbt, mask_of_form());
 }
 
 void sample_new_mask(struct thread *t)
 {
 	lock_acquire(&form.lock, t->id, thread_gone);
-	dbt_set_mask(&t->dbt, paths_mask() | form.mask);
+	dbt_set_mask(&t->dbt, mask_of_form());
 	lock_release(&form.lock, t->id);
 }
 
@@ -109,20 +118,31 @@ static bool make_sampler(struct thread *t)
  */
 static void set_deadlines(struct thread *t, const u64 *sums)
 {
-	const struct sampler *s = sampler_of(t);
-	const struct trace *trace = trace_of(t);
-	u64 at[METER_QUANTITIES];
+	const struct sampler *s = t->sampling.own ? sampler_of(t) : NULL;
+	u64 at[METER_QUANTITIES], edge = windows_next(t);
 
 	for (u32 q = 0; q < METER_QUANTITIES; q++)
 		at[q] = DBT_NO_DEADLINE;
-	for (u32 i = 0; i < s->nr; i++) {
+	for (u32 i = 0; s && i < s->nr; i++) {
+		const struct trace *trace = trace_of(t);
 		u32 slot = s->order[i], q = s->event[slot].quantity;
 		s64 left = (s64)(trace->armed[slot].next - sums[q]);
 
 		if (at[q] == DBT_NO_DEADLINE || left < (s64)(at[q] - sums[q]))
 			at[q] = sums[q] + (u64)(left < TRACE_NOTICE ? left : TRACE_NOTICE);
 	}
+	if (edge != DBT_NO_DEADLINE &&
+	    (at[METER_INSTRUCTIONS] == DBT_NO_DEADLINE || (s64)(edge - at[METER_INSTRUCTIONS]) < 0))
+		at[METER_INSTRUCTIONS] = edge;
 	dbt_deadlines(&t->dbt, at);
+}
+
+void sample_set_deadlines(struct thread *t)
+{
+	u64 sums[METER_QUANTITIES];
+
+	meter_sums(dbt_meter(&t->dbt), METER_QUANTITIES, sums);
+	set_deadlines(t, sums);
 }
 
 /* Copies the table while nobody writes to it; false: the session is writing, or gone. */
@@ -510,10 +530,17 @@ static void read_sums(struct thread *t, u64 *sums)
 void sample_deadline(struct dbt_thread *dbt)
 {
 	struct thread *t = (struct thread *)dbt;
-	struct sampler *s = sampler_of(t);
-	struct trace *trace = trace_of(t);
-	u64 sums[METER_QUANTITIES];
+	u64 sums[METER_QUANTITIES] = {0};
+	struct sampler *s;
+	struct trace *trace;
 
+	windows_reached(t);
+	if (!t->sampling.own) {
+		set_deadlines(t, sums);
+		return;
+	}
+	s = sampler_of(t);
+	trace = trace_of(t);
 	/* What the model makes of it belongs to the sample, perhaps. */
 	if (t->modeled.on)
 		traces_flush(t);

@@ -34,6 +34,9 @@ static inline u32 sample_asked(struct thread *t)
 
 void sample_take_over(struct thread *t);
 
+/* The windows of @t are others: so are its deadlines. */
+void sample_set_deadlines(struct thread *t);
+
 /* paths_mask() is another one: code is translated anew. */
 void sample_new_mask(struct thread *t);
 

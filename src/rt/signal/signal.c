@@ -32,6 +32,7 @@
 #include "rt/task/path-stream.h"
 #include "rt/task/process.h"
 #include "rt/task/traces.h"
+#include "rt/task/windows.h"
 #include "rt/task/shared-mm.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
@@ -362,7 +363,8 @@ static void handle_kick(struct thread *t, struct ucontext *uc)
 		return;
 	if (guest_call_was_interrupted(uc))
 		t->call_again = true;
-	if (sample_is_stale(t) || sample_is_stopped(t) || simulate_is_stale())
+	if (sample_is_stale(t) || sample_is_stopped(t) || simulate_is_stale() ||
+	    windows_is_stale(t))
 		dbt_interrupt(&t->dbt);
 }
 

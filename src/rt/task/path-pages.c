@@ -6,6 +6,7 @@
 #include "rt/task/meter-page.h"
 #include "rt/task/path-stream.h"
 #include "rt/task/traces.h"
+#include "rt/task/windows.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
@@ -21,7 +22,8 @@ bool paths_wanted(void)
 
 u64 paths_mask(void)
 {
-	return DBT_MASK_ALL | traces_mask() | (paths_wanted() ? DBT_MASK_PATHS : 0);
+	return DBT_MASK_ALL | traces_mask() | windows_mask() |
+	       (paths_wanted() ? DBT_MASK_PATHS : 0);
 }
 
 /* The next index of *@last; @most: there is none. */

@@ -16,6 +16,7 @@
 #include "rt/task/shared-mm.h"
 #include "rt/task/simulate-priv.h"
 #include "rt/task/traces.h"
+#include "rt/task/windows.h"
 #include "sys/string.h"
 
 _Static_assert(MODEL_COUNTERS <= METER_MODELED, "a meter has room for each counter");
@@ -104,8 +105,8 @@ static bool is_in(struct thread *t)
 	return t->modeled.feed;
 }
 
-/* Adds what the thread's core has counted since it was last shown. */
-static void show(struct thread *t, u32 core, const u64 *counts)
+/* Adds what the thread's core has counted since it was last shown, @weight times. */
+static void show(struct thread *t, u32 core, const u64 *counts, u32 weight)
 {
 	u64 *shown = simulation->shown[core];
 	struct meter *m = dbt_meter(&t->dbt);
@@ -113,7 +114,7 @@ static void show(struct thread *t, u32 core, const u64 *counts)
 	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
 		if (counts[i] == shown[i])
 			continue;
-		__atomic_store_n(&m->modeled[i], m->modeled[i] + counts[i] - shown[i],
+		__atomic_store_n(&m->modeled[i], m->modeled[i] + (counts[i] - shown[i]) * weight,
 				 __ATOMIC_RELAXED);
 		shown[i] = counts[i];
 	}
@@ -130,7 +131,7 @@ void simulate_show(const struct trace_piece *p)
 	u64 counts[MODEL_COUNTERS];
 
 	sum(p->counts, counts);
-	show(p->thread, p->core, counts);
+	show(p->thread, p->core, counts, p->weight);
 }
 
 /* What the core of @t stands at; under all locks. */
@@ -200,7 +201,7 @@ static void show_now(struct thread *t)
 	u64 counts[MODEL_COUNTERS];
 
 	core_counts(t, counts);
-	show(t, t->modeled.core, counts);
+	show(t, t->modeled.core, counts, windows_weight(t));
 }
 
 static void count_all(struct thread *t, u64 *counts)
@@ -249,6 +250,9 @@ void simulate_piece(struct trace_piece *p, u32 half)
 	f->space = paths_space();
 	ft->fs_base = p->fs_base;
 	ft->gs_base = p->gs_base;
+	/* Where the last branch went is not known. */
+	if (p->apart)
+		ft->open = 0;
 	if (memory)
 		model_use_filter(core, t->dbt.filter.load, t->dbt.filter.store);
 	if (p->settles)
@@ -315,6 +319,8 @@ static bool hand_over(struct thread *t, struct trace_piece *p)
 static void simulate(struct thread *t, struct trace_piece *p)
 {
 	p->thread = t;
+	p->weight = windows_weight(t);
+	p->apart = windows_apart(t);
 	arch_segments(&t->dbt, &p->fs_base, &p->gs_base);
 	while (unlikely(beside_on) && piece_fits(p)) {
 		u32 seen = beside_finished();
@@ -440,6 +446,7 @@ static bool take_parts(void)
 	    (simulation && simulation->parts == parts && simulation->feed[0].each == each) ||
 	    !make(parts, each))
 		return false;
+	windows_decide(parts, each);
 	trace_use(&model_user);
 	if (parts & (MODEL_CACHES | MODEL_TLBS))
 		trace_memory(model_machine(simulation->feed[0].model), each);
@@ -493,6 +500,7 @@ void simulate_forked(struct thread *t)
 	lock_reset(&simulate_lock);
 	beside_forked();
 	modeled_tally_leave(t);
+	t->windows.turn = 0;
 	cores_used = t->modeled.on ? BIT(t->modeled.core) : 0;
 	/* Filters of threads that are not here. */
 	for (u32 i = 0; simulation && i < MODEL_CORES; i++)

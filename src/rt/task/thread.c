@@ -13,6 +13,7 @@
 #include "rt/task/path-pages.h"
 #include "rt/task/shared-mm.h"
 #include "rt/task/traces.h"
+#include "rt/task/windows.h"
 #include "sys/guest-call.h"
 
 #define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */
@@ -106,6 +107,8 @@ void thread_loop(struct thread *t)
 			debug_take_over(t, false);
 		sample_look(t);
 		simulate_look(t);
+		if (windows_is_stale(t))
+			windows_begin(t);
 		stop = dbt_run(&t->dbt);
 		traces_flush(t);
 		modeled_look(t);

@@ -178,6 +178,19 @@ struct thread {
 		u64 handed; /* up to where it has handed pieces over (rt/task/beside.h) */
 	} modeled;
 
+	/* rt/task/windows.h */
+	struct {
+		u64 next;   /* sum of instructions at which the phase ends */
+		u64 done;   /* instructions of all periods so far */
+		u64 rest;   /* of the last one, behind its window */
+		u64 number; /* of the period */
+		u64 warm, window;
+		u32 weight, weight_of; /* now, and of the window */
+		u32 turn;
+		u8 phase; /* 0: there are no windows */
+		bool apart;
+	} windows;
+
 	/* rt/task/path-stream.h; NULL: nobody reads the thread's trace. */
 	struct path_stream *stream;
 	u32 stream_busy;

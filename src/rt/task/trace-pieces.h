@@ -21,6 +21,8 @@ struct trace_piece {
 	u64 nr_memory;
 	u32 nr_words;
 	bool records; /* `memory` are these, not slots */
+	u32 weight;   /* for how much it counts */
+	bool apart;   /* the thread has executed something else before it */
 	bool settles; /* behind it nothing is taken back */
 	const u32 *words;
 	const u8 *memory;

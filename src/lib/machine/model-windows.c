@@ -1,0 +1,61 @@
+#include "lib/machine/model-windows.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/modeled.h"
+
+#define WINDOW_AUTO 50000u
+
+/* A number with K or M behind it perhaps; *@at is moved past it. 0: none, or a large one. */
+static u32 number(const char **at)
+{
+	unsigned long long n;
+	char *end;
+
+	if (**at < '0' || **at > '9')
+		return 0;
+	n = strtoull(*at, &end, 10);
+	if (n > WINDOW_MOST)
+		return 0;
+	if (*end == 'K')
+		n *= 1000;
+	else if (*end == 'M')
+		n *= 1000000;
+	*at = end + (*end == 'K' || *end == 'M');
+	return n > WINDOW_MOST ? 0 : (u32)n;
+}
+
+int ap__model_windows(const char *text, u32 *window, u32 *every, const char **why)
+{
+	*window = *every = 0;
+	if (!text || !strcmp(text, "no"))
+		return 0;
+	if (!strcmp(text, "auto")) {
+		*window = WINDOW_AUTO;
+		return 0;
+	}
+	*window = number(&text);
+	if (*window && *text++ == '/')
+		*every = number(&text);
+	if (!*every || *text)
+		*why = "is no, auto, or instructions of instructions, as 50K/10M";
+	else if (*window < WINDOW_LEAST)
+		*why = "has windows of less than 1000 instructions";
+	else if (*every % *window)
+		*why = "has windows of which no whole number makes the period";
+	else
+		return 0;
+	return -EINVAL;
+}
+
+char *ap__model_windows_text(u32 window, u32 every, char *buf, size_t size)
+{
+	if (window && every)
+		snprintf(buf, size, "%u/%u", window, every);
+	else
+		snprintf(buf, size, "%s", window ? "auto" : "");
+	return buf;
+}

@@ -1,0 +1,159 @@
+#include "rt/task/windows.h"
+
+#include "abi/modeled.h"
+#include "model/model.h"
+#include "rt/sample/sample.h"
+#include "rt/task/meter-page.h"
+#include "rt/task/path-pages.h"
+#include "rt/task/path-stream.h"
+#include "rt/task/traces.h"
+
+/* A shorter gap is not worth the edges. */
+#define GAP_MIN 20000u
+
+enum windows_phase {
+	WINDOWS_NONE,     /* all is seen and counts once */
+	WINDOWS_COMPLETE, /* the same, for a while */
+	WINDOWS_GAP,
+	WINDOWS_WARM,
+	WINDOWS_MEASURED,
+};
+
+u32 windows_turn;
+
+static bool on, used;
+
+void windows_decide(u32 parts, bool each)
+{
+	const struct run_config *run = run_config();
+	bool now = run->window && !each && !(parts & MODEL_FLOATS) && !paths_wanted() &&
+		   !streams_wanted();
+
+	if (now || on)
+		__atomic_store_n(&windows_turn, windows_turn + 1, __ATOMIC_RELEASE);
+	on = now;
+	used |= now;
+}
+
+u64 windows_mask(void)
+{
+	return used ? DBT_MASK_WINDOWS | DBT_MASK_DEADLINES(METER_INSTRUCTIONS) : 0;
+}
+
+static void enter(struct thread *t, enum windows_phase phase, u64 length)
+{
+	t->windows.phase = (u8)phase;
+	t->windows.next += length;
+	t->windows.apart |= phase == WINDOWS_GAP;
+}
+
+/* Where in a period its window is: chance that is the same each time (splitmix64). */
+static u64 place_of(u64 number, u64 room)
+{
+	u64 x = number * 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	x ^= x >> 31;
+	return room ? (u64)((unsigned __int128)x * room >> 64) : 0;
+}
+
+/* So that what is at the beginning is not lost among the rest it begins with short ones. */
+static u64 length_of_period(const struct thread *t)
+{
+	const struct run_config *run = run_config();
+	u64 every = run->window_every;
+
+	if (!every)
+		every = min_u64(t->windows.done / MODEL_WINDOWS_PART, WINDOW_MOST);
+	every -= every % run->window;
+	return max_u64(every, run->window);
+}
+
+/*
+ * A period begins, behind the rest of the last one, in which nothing is seen either. Windows lie
+ * anywhere in theirs: what the program does again and again does not fall in with them, and where
+ * the program ends in a period is what is to be expected.
+ */
+static void next_period(struct thread *t)
+{
+	u64 window = run_config()->window, every = length_of_period(t), before;
+	u64 warm = min_u64(MODEL_WINDOW_WARM * window, every - window);
+	u64 gap = every - window - warm, rest = t->windows.rest;
+
+	t->windows.rest = 0;
+	t->windows.window = 0;
+	if (gap < GAP_MIN && rest) {
+		enter(t, WINDOWS_GAP, rest);
+		return;
+	}
+	t->windows.done += every;
+	if (gap < GAP_MIN) {
+		t->windows.weight = 1;
+		enter(t, WINDOWS_COMPLETE, every);
+		return;
+	}
+	before = place_of(++t->windows.number, gap);
+	t->windows.window = window;
+	t->windows.warm = warm;
+	t->windows.weight_of = (u32)(every / window);
+	t->windows.rest = gap - before;
+	enter(t, WINDOWS_GAP, rest + before);
+}
+
+static void next_phase(struct thread *t)
+{
+	switch ((enum windows_phase)t->windows.phase) {
+	case WINDOWS_GAP:
+		if (t->windows.window) {
+			t->windows.weight = 0;
+			enter(t, WINDOWS_WARM, t->windows.warm);
+			return;
+		}
+		break;
+	case WINDOWS_WARM:
+		t->windows.weight = t->windows.weight_of;
+		enter(t, WINDOWS_MEASURED, t->windows.window);
+		return;
+	default: break;
+	}
+	next_period(t);
+}
+
+static void pass(struct thread *t, u64 sum)
+{
+	while ((s64)(sum - t->windows.next) >= 0)
+		next_phase(t);
+	dbt_trace_on(&t->dbt, t->windows.phase != WINDOWS_GAP);
+}
+
+void windows_begin(struct thread *t)
+{
+	u64 sum = meter_sum(dbt_meter(&t->dbt), METER_INSTRUCTIONS);
+
+	traces_flush(t);
+	t->windows.turn = __atomic_load_n(&windows_turn, __ATOMIC_ACQUIRE);
+	t->windows.rest = 0;
+	t->windows.number = 0;
+	t->windows.weight = 1;
+	t->windows.done = MODEL_WINDOWS_FIRST;
+	t->windows.next = sum;
+	t->windows.phase = WINDOWS_NONE;
+	dbt_trace_on(&t->dbt, true);
+	if (on)
+		enter(t, WINDOWS_COMPLETE, MODEL_WINDOWS_FIRST);
+	sample_set_deadlines(t);
+}
+
+void windows_reached(struct thread *t)
+{
+	u64 sum;
+
+	if (!t->windows.phase)
+		return;
+	sum = dbt_deadline_sum(&t->dbt, METER_INSTRUCTIONS);
+	if ((s64)(sum - t->windows.next) < 0)
+		return;
+	traces_flush(t);
+	pass(t, sum);
+}

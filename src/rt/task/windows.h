@@ -1,0 +1,60 @@
+/*
+ * PURPOSE: windows in which the model of a machine sees a thread's execution, while between them
+ * the thread runs code that traces nothing (struct run_config). The first instructions of a thread
+ * are all seen. Then come periods, each with a window: in its first part what is simulated warms
+ * the model up and is not counted, in the second it counts for the whole period.
+ *
+ * Where a window begins and ends is a number of instructions of the thread, and nothing else
+ * decides it, so counts are the same each time. There are no windows, and all is seen, while
+ * somebody wants each event of the model or floating-point operations, or uses the trace
+ * otherwise. The child of a fork and a new program begin anew.
+ *
+ * Locking: a thread's windows are its own. Whether there are any is written under the locks of
+ * simulate.c.
+ */
+#ifndef RT_TASK_WINDOWS_H
+#define RT_TASK_WINDOWS_H
+
+#include "rt/task/thread.h"
+
+extern u32 windows_turn; /* another one: threads have to begin anew */
+
+/* What is to be simulated has been decided: parts of the model, each event of it or not. */
+void windows_decide(u32 parts, bool each);
+
+/* What of the translator's mask is for windows. It stays once they were there. */
+u64 windows_mask(void);
+
+static inline bool windows_is_stale(const struct thread *t)
+{
+	return unlikely(__atomic_load_n(&windows_turn, __ATOMIC_ACQUIRE) != t->windows.turn);
+}
+
+/* @t is out of the translator: its windows begin, or there are none any more. */
+void windows_begin(struct thread *t);
+
+/* In ops.deadline(): goes on to what comes next at this instruction, if something does. */
+void windows_reached(struct thread *t);
+
+/* The sum of instructions at which that is to be; DBT_NO_DEADLINE: nothing is. */
+static inline u64 windows_next(const struct thread *t)
+{
+	return t->windows.phase ? t->windows.next : DBT_NO_DEADLINE;
+}
+
+/* For how much that which is traced now counts. */
+static inline u32 windows_weight(const struct thread *t)
+{
+	return t->windows.phase ? t->windows.weight : 1;
+}
+
+/* Of the next piece that @t hands over: whether it does not follow on the one before. */
+static inline bool windows_apart(struct thread *t)
+{
+	bool apart = t->windows.apart;
+
+	t->windows.apart = false;
+	return apart;
+}
+
+#endif

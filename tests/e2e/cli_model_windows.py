@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Windows in which the model sees a program: what is exact, what is the same each time, what is
+said of it."""
+import os
+import subprocess
+
+from e2e import ANYPERF, ENV, main, run, scratch, stat, stat_json
+
+BESIDES = os.environ["E2E_BESIDES"]
+EXACT = "instructions:u", "branches:u"
+CACHES = "branch-misses:u", "L1-dcache-loads:u", "L1-dcache-load-misses:u", "dTLB-load-misses:u"
+EVENTS = ",".join((*EXACT, "cycles:u", *CACHES))
+
+
+def counted(windows, *program, beside="no"):
+    report, = stat_json("--deterministic", "--model-beside", beside, "--machine", "zen4",
+                        "--model-windows", windows, "-e", EVENTS, "--", *program)
+    assert report["pmu"].get("windows") == {"no": None, "20K/1M": "20000/1000000"}.get(
+        windows, report["pmu"].get("windows")), report["pmu"]
+    return {c["event"]: c["value"] for c in report["counts"]}
+
+
+def test_what_is_counted():
+    whole = counted("no", BESIDES, "burn", "2000000")
+    for windows in "20K/1M", "auto":
+        seen = counted(windows, BESIDES, "burn", "2000000")
+        # What no model is needed for is exact.
+        assert all(seen[e] == whole[e] for e in EXACT), (whole, seen)
+        # The program does the same all the time.
+        for event in "cycles:u", "branch-misses:u", "L1-dcache-loads:u":
+            assert abs(seen[event] - whole[event]) <= whole[event] / 20, (windows, whole, seen)
+        assert seen != whole, seen
+
+
+def test_the_same_each_time():
+    for program in ["burn", "1000000"], ["forks"], ["exec"]:
+        first, *others = (counted("20K/1M", BESIDES, *program) for _ in range(3))
+        assert others == [first] * 2, (first, others)
+
+
+def test_beside_the_program():
+    in_line, beside = (counted("20K/1M", BESIDES, "burn", "1000000", beside=b)
+                       for b in ("no", "yes"))
+    assert in_line == beside, (in_line, beside)
+
+
+def test_windows_without_gaps():
+    # Cycles depend on how code is cut into blocks, which are shorter where there are windows.
+    whole, seen = (counted(w, BESIDES, "burn", "1000000") for w in ("no", "50K/50K"))
+    assert all(whole[e] == seen[e] for e in EXACT + CACHES), (whole, seen)
+
+
+def test_a_short_program_is_seen_whole():
+    whole, seen = (counted(w, "true") for w in ("no", "20K/1M"))
+    assert all(whole[e] == seen[e] for e in EXACT + CACHES), (whole, seen)
+
+
+def test_threads():
+    whole, seen = (counted(w, BESIDES, "turns", "3") for w in ("no", "20K/1M"))
+    for event in EXACT:
+        assert abs(whole[event] - seen[event]) <= whole[event] / 200, (whole, seen)
+
+
+def test_who_samples_sees_all():
+    with scratch() as d:
+        seen = []
+        for windows in "no", "20K/1M":
+            data = os.path.join(d, windows.replace("/", "-"))
+            subprocess.run([ANYPERF, "run", "--deterministic", "--machine", "zen4",
+                            "--model-windows", windows, "--",
+                            ANYPERF, "record", "-q", "-o", data, "-e", "branch-misses:u", "-c",
+                            "200", "--", BESIDES, "burn", "1000000"], env=ENV, check=True,
+                           capture_output=True, timeout=120)
+            report = run("report", "--stdio", "-i", data)
+            seen.append([line for line in report.out.splitlines() if "amples" in line])
+        assert seen[0] == seen[1] and seen[0], seen
+
+
+def test_what_is_said():
+    r = stat("--deterministic", "--machine", "zen4", "--model-windows", "20K/1M", "-e",
+             "branch-misses:u", "--", "true")
+    assert "modeled: zen4, estimated from windows (20000/1000000): branch-misses:u" in r.err, r.err
+    r = run("run", "--machine", "zen4", "--model-windows", "auto", "--", "cat",
+            "/sys/bus/event_source/devices/cpu/caps/machine_windows")
+    assert r.out == "auto\n", r
+    r = run("run", "--machine", "zen4", "--", "ls", "/sys/bus/event_source/devices/cpu/caps")
+    assert "machine_windows" not in r.out, r
+
+
+def test_what_is_wrong():
+    for text in ("", "x", "5", "20K", "20K/", "20K/1Mx", "0/5", "20K/0", "999/9990", "20K/50K",
+                 "20K/2000M", "-1/5", "99999999999999999999/1M", "1M/20K"):
+        r = run("stat", "--machine", "zen4", "--model-windows", text, "-e", "cycles:u", "--",
+                "true")
+        assert r.status and "--model-windows" in r.err, (text, r)
+
+
+main(globals())
