@@ -19,7 +19,7 @@ struct calls_graph *calls_graph_new(const struct calls_opts *opts)
 	return g;
 }
 
-static void free_span(struct calls_span *s)
+static void release_span(struct calls_span *s)
 {
 	while (s->cells) {
 		struct calls_cell *c = s->cells;
@@ -30,14 +30,11 @@ static void free_span(struct calls_span *s)
 
 			c->edges = e->next;
 			free(e->events);
-			free(e);
 		}
 		free(c->events);
 		free(c->skipped_events);
-		free(c);
 	}
 	simulated_code_free(s->simulated);
-	free(s);
 }
 
 void calls_graph_free(struct calls_graph *g)
@@ -59,7 +56,7 @@ void calls_graph_free(struct calls_graph *g)
 		struct calls_span *s = g->spans;
 
 		g->spans = s->next_made;
-		free_span(s);
+		release_span(s);
 	}
 	for (u32 i = 0; i < g->nr_fns * g->opts.recursions; i++)
 		free(g->contexts[i]);
@@ -71,6 +68,7 @@ void calls_graph_free(struct calls_graph *g)
 		free(g->fn[i]);
 	}
 	calls_tree_free(g);
+	calls_memory_release(&g->memory);
 	free(g->fn);
 	free(g->fn_next);
 	free(g);
@@ -145,7 +143,7 @@ struct calls_cell *calls_cell_of(struct calls_graph *g, struct calls_span *s,
 	for (c = place ? NULL : s->cells; c; c = c->next)
 		if (c->context == context)
 			return s->cell = c;
-	c = must(calloc(1, sizeof(*c)));
+	c = calls_memory_take(&g->memory, sizeof(*c));
 	c->span = s;
 	c->context = context;
 	c->next = s->cells;
@@ -179,10 +177,8 @@ static bool may_leave(u8 kind)
 static struct calls_span *add_span(struct calls_graph *g, const struct path_step *steps, u32 n,
 				   const struct calls_code *code)
 {
-	size_t size = ALIGN_UP(sizeof(struct calls_span) + n * sizeof(u64), 64);
-	struct calls_span *s = must(aligned_alloc(64, size));
+	struct calls_span *s = calls_memory_take(&g->memory, sizeof(*s) + n * sizeof(s->pc[0]));
 
-	memset(s, 0, size);
 	s->n = n;
 	s->entry = code->entry;
 	s->code = *code;

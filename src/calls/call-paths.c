@@ -165,6 +165,8 @@ static inline void charge(struct quick *q, struct calls_graph *g, struct calls_s
 		s->count++;
 }
 
+#define AHEAD 8u /* paths whose spans are asked for before they are needed */
+
 /*
  * As many of @path as are usual, from @*at on. Returns the span that is not, and what is before it
  * in its path has been done; NULL: all of them were, or @*at is of one that is not known.
@@ -189,6 +191,8 @@ static struct calls_span *run_usual(struct calls_thread *t, struct calls_span *c
 		s = span[path[i]];
 		if (unlikely(!s))
 			break;
+		if (likely(i + AHEAD < n))
+			__builtin_prefetch(span[path[i + AHEAD]]);
 part:
 		if (s->in != q.last->out) {
 			if (unlikely(!pass_on(&q, s)))

@@ -88,7 +88,8 @@ static void left(struct calls_thread *t, const struct calls_fn *fn)
 		t->collect = !t->collect;
 }
 
-static struct calls_edge *edge_of(struct calls_cell *from, struct calls_context *to, u64 target)
+static struct calls_edge *edge_of(struct calls_graph *g, struct calls_cell *from,
+				  struct calls_context *to, u64 target)
 {
 	struct calls_edge *e, **at;
 
@@ -101,8 +102,7 @@ static struct calls_edge *edge_of(struct calls_cell *from, struct calls_context 
 		from->edges = e;
 		return e;
 	}
-	e = calloc(1, sizeof(*e));
-	CHECK(e);
+	e = calls_memory_take(&g->memory, sizeof(*e));
 	e->from = from;
 	e->to = to;
 	e->level = to->level;
@@ -158,7 +158,7 @@ static void push(struct calls_thread *t, struct calls_span *s, bool emulated)
 	active = active_of(t, to);
 	++*active;
 	set_context(t, from);
-	f->edge = edge_of(from, t->context, s->first);
+	f->edge = edge_of(t->graph, from, t->context, s->first);
 	s->called = calls_fn_asks(to) ? NULL : f->edge;
 	f->edge->count++;
 	/* A dump in between tells of this call. */
@@ -262,7 +262,8 @@ static void underflow(struct calls_thread *t, const struct calls_span *s)
 	t->fn = s->code.fn;
 	++*active_of(t, t->fn);
 	set_context(t, NULL);
-	e = edge_of(calls_cell_of(t->graph, source, t->context), was->context, was->span->pc[0]);
+	e = edge_of(t->graph, calls_cell_of(t->graph, source, t->context), was->context,
+		    was->span->pc[0]);
 	e->count++;
 	e->cost += t->cost - enter;
 	if (e->events) {

@@ -144,6 +144,17 @@ struct calls_thread {
 	bool last_kept;
 };
 
+/* Where spans, cells and edges lie: calls-memory.c. All zero: empty. */
+struct calls_memory {
+	struct calls_chunk *chunks; /* the newest first; owned */
+	u8 *at;
+	size_t left;
+};
+
+/* All 0, in lines of the cache of its own. */
+void *calls_memory_take(struct calls_memory *m, size_t size);
+void calls_memory_release(struct calls_memory *m);
+
 #define CALLS_BUCKETS 4096u
 
 struct calls_graph {
@@ -156,6 +167,7 @@ struct calls_graph {
 	u32 fn_hash[CALLS_BUCKETS];
 	u32 nr_fns, fn_room;
 	u64 zeroed; /* of the summary */
+	struct calls_memory memory;
 	struct calls_places places;
 	struct calls_context *made; /* those of the tree; owned */
 };
