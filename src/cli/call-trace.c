@@ -18,8 +18,14 @@
 #include "data/path-walk.h"
 #include "lib/command.h"
 
+/* So many places are looked at in one go where a stream may begin: guests say how many there are. */
+#define LOOK_AT_ONCE 4096u
+
+/* Who ran on when all others had ended, or has somebody write for it, is read no more often. */
+#define READS_AT_END 1024u
+
 struct trace_thread {
-	struct path_stream *stream; /* mapped; NULL: done, or not begun */
+	struct path_stream *stream; /* mapped; NULL: done */
 	struct traced_program *program;
 	struct calls_thread *calls;
 	struct path_walk walk;
@@ -29,16 +35,15 @@ struct trace_thread {
 	u64 *slot; /* owned */
 	u32 nr_slots, slot_room, slots_taken;
 	u64 fs_base, gs_base;
-	u32 index;
-	bool done;
 	bool passes; /* the instruction that comes next is not to be told */
 };
 
 struct trace_reader {
 	struct call_trace *trace;
 	const struct guest_segment *segment;
-	struct trace_thread **thread; /* by index; owned */
+	struct trace_thread **thread; /* by index, once its stream has begun; owned */
 	u32 nr_threads;
+	u32 looked;                      /* where it is to be looked next for streams that begin */
 	const struct path_space **space; /* by index, mapped when they are asked for; owned */
 	u32 nr_spaces;
 	u32 *words; /* owned */
@@ -316,10 +321,17 @@ static void on_note(u32 kind, const u32 *words, u32 n, void *data)
 	t->passes = true;
 }
 
-static struct trace_thread *thread_at(struct trace_reader *r, u32 index)
+/* The thread whose stream has that index; NULL: it has not begun. */
+static struct trace_thread *thread_at(const struct trace_reader *r, u32 index)
 {
-	struct trace_thread *t;
+	return index < r->nr_threads ? r->thread[index] : NULL;
+}
 
+static struct trace_thread *new_thread(struct trace_reader *r, u32 index)
+{
+	struct trace_thread *t = calloc(1, sizeof(*t));
+
+	CHECK(t);
 	if (index >= r->nr_threads) {
 		u32 n = r->nr_threads;
 
@@ -328,11 +340,6 @@ static struct trace_thread *thread_at(struct trace_reader *r, u32 index)
 		CHECK(r->thread);
 		memset(r->thread + n, 0, (r->nr_threads - n) * sizeof(struct trace_thread *));
 	}
-	if (r->thread[index])
-		return r->thread[index];
-	t = calloc(1, sizeof(*t));
-	CHECK(t);
-	t->index = index;
 	t->walk = (struct path_walk){.source = {space_at, r},
 				     .known = known,
 				     .done = done,
@@ -372,27 +379,57 @@ static u32 number_of(const struct trace_reader *r, const struct path_stream *s)
 	return number;
 }
 
-static bool begin(struct trace_reader *r, struct trace_thread *t)
+/* Whether a stream of our run is there. Pages that nobody has written are not made by looking. */
+static bool has_begun(const struct trace_reader *r, u32 index)
+{
+	struct {
+		u64 magic;
+		u32 space, run;
+	} head;
+
+	_Static_assert(offsetof(struct path_stream, run) == offsetof(__typeof__(head), run),
+		       "how a stream begins");
+	return pread(r->segment->fd, &head, sizeof(head), (off_t)path_stream_offset(index)) ==
+		       sizeof(head) &&
+	       head.magic == PATH_STREAM_MAGIC && head.run == r->segment->number;
+}
+
+static void begin(struct trace_reader *r, u32 index)
 {
 	struct path_stream *s;
+	struct trace_thread *t;
 
-	if (t->stream)
-		return true;
+	if (!has_begun(r, index))
+		return;
 	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED, r->segment->fd,
-		 (off_t)path_stream_offset(t->index));
+		 (off_t)path_stream_offset(index));
 	if (s == MAP_FAILED)
-		return false;
-	if (__atomic_load_n(&s->magic, __ATOMIC_ACQUIRE) != PATH_STREAM_MAGIC ||
-	    s->run != r->segment->number) {
+		return;
+	/* Mate: stream_begin() of the runtime, which sets it last. */
+	if (__atomic_load_n(&s->magic, __ATOMIC_ACQUIRE) != PATH_STREAM_MAGIC) {
 		munmap(s, sizeof(*s));
-		return false;
+		return;
 	}
+	t = new_thread(r, index);
 	t->walk.space = s->space;
 	t->program = program_of(r->trace, s->space, s->pid, number_of(r, s));
 	t->stream = s;
 	add_thread(t->program, s);
 	t->calls = calls_thread_new(t->program->graph, s->tid);
-	return true;
+}
+
+/* Looks at @most of the places where no stream has begun. */
+static void look_for_streams(struct trace_reader *r, u32 most)
+{
+	u32 n = __atomic_load_n(&r->segment->head->path_threads, __ATOMIC_ACQUIRE);
+
+	n = n < PATH_THREADS ? n : PATH_THREADS;
+	for (u32 i = 0; i < most && i < n; i++) {
+		u32 index = r->looked++ % n;
+
+		if (!thread_at(r, index))
+			begin(r, index);
+	}
 }
 
 /* What is there; an end that somebody else has written is not believed. */
@@ -426,16 +463,15 @@ static bool read_stream(struct trace_reader *r, struct trace_thread *t)
 		t->slot = NULL;
 		t->stream = NULL;
 		t->step = NULL;
-		t->done = true;
 	}
 	return n;
 }
 
-bool call_trace_read(struct call_trace *trace)
+/* Reads what there is, and first looks for so many more. */
+static bool read_all(struct call_trace *trace, u32 look_at)
 {
 	struct trace_reader *r = trace->reader;
 	bool any = false;
-	u32 n;
 
 	if (!r) {
 		r = trace->reader = calloc(1, sizeof(*r));
@@ -447,22 +483,25 @@ bool call_trace_read(struct call_trace *trace)
 	r->segment = ap__machine_segment(trace->machine);
 	if (!r->segment)
 		return false;
-	n = __atomic_load_n(&r->segment->head->path_threads, __ATOMIC_ACQUIRE);
-	for (u32 i = 0; i < n && i < PATH_THREADS; i++) {
-		struct trace_thread *t = thread_at(r, i);
-
-		if (!t->done && begin(r, t))
-			any |= read_stream(r, t);
-	}
+	look_for_streams(r, look_at);
+	for (u32 i = 0; i < r->nr_threads; i++)
+		if (r->thread[i] && r->thread[i]->stream)
+			any |= read_stream(r, r->thread[i]);
 	return any;
+}
+
+bool call_trace_read(struct call_trace *trace)
+{
+	return read_all(trace, LOOK_AT_ONCE);
 }
 
 void call_trace_end(struct call_trace *trace)
 {
 	struct trace_reader *r;
 
-	while (call_trace_read(trace))
-		;
+	for (u32 i = 0; i < READS_AT_END; i++)
+		if (!read_all(trace, PATH_THREADS))
+			break;
 	r = trace->reader;
 	for (u32 i = 0; i < r->nr_threads; i++) {
 		struct trace_thread *t = r->thread[i];

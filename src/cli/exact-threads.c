@@ -87,20 +87,24 @@ static int give_thread(struct exact_threads *x, const struct path_thread *t, u64
 	return err;
 }
 
-static int read_thread(const struct exact_threads *x, u32 index, struct path_thread *t, size_t size)
+/* Pages that nobody has written are not made by it, as they would be in a mapping. */
+static int read_at(const struct exact_threads *x, u64 at, void *to, size_t size)
 {
-	u8 *to = (u8 *)t;
 	size_t have = 0;
 
 	while (have < size) {
-		ssize_t n = pread(x->fd, to + have, size - have,
-				  (off_t)(path_thread_offset(index) + have));
+		ssize_t n = pread(x->fd, (u8 *)to + have, size - have, (off_t)(at + have));
 
 		if (n <= 0)
 			return -1;
 		have += (size_t)n;
 	}
 	return 0;
+}
+
+static int read_thread(const struct exact_threads *x, u32 index, struct path_thread *t, size_t size)
+{
+	return read_at(x, path_thread_offset(index), t, size);
 }
 
 /* A thread of ours, in the order in which they ended: a reader holds less then. */
@@ -121,50 +125,62 @@ static int by_time(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* A modeled profile of our run; NULL: there is none of that index. */
-static struct modeled_profile *map_profile(const struct exact_threads *x, u32 index, u32 run)
+/* @size bytes of a modeled profile of our run; false: there is none of that index. */
+static bool read_profile(const struct exact_threads *x, u32 index, u32 run,
+			 struct modeled_profile *p, size_t size)
 {
-	struct modeled_profile *p = mmap(NULL, sizeof(*p), PROT_READ, MAP_SHARED | MAP_NORESERVE,
-					 x->fd, (off_t)modeled_profile_offset(index));
+	return !read_at(x, modeled_profile_offset(index), p, size) &&
+	       p->magic == MODELED_PROFILE_MAGIC && p->run == run;
+}
 
-	if (p == MAP_FAILED)
-		return NULL;
-	if (__atomic_load_n(&p->magic, __ATOMIC_ACQUIRE) == MODELED_PROFILE_MAGIC && p->run == run)
-		return p;
-	munmap(p, sizeof(*p));
-	return NULL;
+/* Its places, as far as somebody has written there: one can claim as many as there may be. */
+static int read_places(const struct exact_threads *x, u32 index, struct modeled_profile *p)
+{
+	u64 from = modeled_profile_offset(index) + offsetof(struct modeled_profile, place);
+	off_t hole = lseek(x->fd, (off_t)from, SEEK_HOLE);
+	u64 there = hole > (off_t)from ? ((u64)hole - from) / sizeof(p->place[0]) : 0;
+
+	if (p->used > there)
+		p->used = (u32)there;
+	if (p->used > MODELED_PLACES)
+		p->used = MODELED_PLACES;
+	return p->used ? read_at(x, from, p->place, p->used * sizeof(p->place[0])) : 0;
 }
 
 static int give_modeled(struct exact_threads *x, const struct guest_segment *segment,
 			const struct exact_thread *which, const struct exact_take *take)
 {
-	struct modeled_profile *p = map_profile(x, which->index, segment->number);
+	/* Of most places nothing is ever touched. */
+	struct modeled_profile *p = malloc(sizeof(*p));
 	struct profile_counts c;
-	int err = p ? profile_counts_read(&c, p, take->nr_modeled, space_at, x) : -ENOMEM;
+	int err = -ENOMEM;
 
+	if (p &&
+	    read_profile(x, which->index, segment->number, p,
+			 offsetof(struct modeled_profile, index)) &&
+	    !read_places(x, which->index, p))
+		err = profile_counts_read(&c, p, take->nr_modeled, space_at, x);
 	if (!err) {
 		err = take->modeled ? take->modeled(p, which->time, &c, take->data) : 0;
 		profile_counts_release(&c);
 	}
-	if (p)
-		munmap(p, sizeof(*p));
+	free(p);
 	return err;
 }
 
 static u32 find_modeled(const struct exact_threads *x, const struct guest_segment *segment,
 			struct exact_thread *threads, u32 nr)
 {
+	struct modeled_profile *head = nr ? malloc(sizeof(*head)) : NULL;
 	u32 n = 0;
 
-	for (u32 i = 0; i < nr; i++) {
-		struct modeled_profile *p = map_profile(x, i, segment->number);
-
-		if (!p)
-			continue;
-		threads[n++] = (struct exact_thread){exact_threads_end(x, p->tid, p->start), i,
-						     true};
-		munmap(p, sizeof(*p));
-	}
+	CHECK(head || !nr);
+	for (u32 i = 0; i < nr; i++)
+		if (read_profile(x, i, segment->number, head,
+				 offsetof(struct modeled_profile, unplaced)))
+			threads[n++] = (struct exact_thread){
+				exact_threads_end(x, head->tid, head->start), i, true};
+	free(head);
 	return n;
 }
 

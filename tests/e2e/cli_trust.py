@@ -12,6 +12,10 @@ from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
 METER = 32768
 RUNS, REFUSALS = 4096, 9216
+# abi/meter.h: what a run with an exact profile has given away, and how much there may be of each.
+PATH_THREADS, MODELED_PROFILES, PATH_MOST = 3412, 3424, 262144
+# abi/modeled-profile.h
+PROFILE_MAGIC, PROFILE_AT, PROFILE_ROOM = 0x3150444f4d4e41, 39591025311744, 64 << 20
 
 
 def meters_of(pid):
@@ -164,6 +168,52 @@ def test_pages_that_are_claimed_are_not_all_looked_at():
             looks = sum(1 for line in f)
     assert guest.returncode == 0, guest
     assert looks < 30000, looks
+
+
+def claimed(options, claim):
+    """Has the only guest of a command with @options run to its end, after @claim was called with
+    the segment: how much memory the command and the segment took then, in bytes."""
+    guest = subprocess.Popen([ANYPERF, *options, "--", "sh", "-c", "echo $$; read -r line; true"],
+                             env=ENV, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+    fd = meters_of(int(guest.stdout.readline()))
+    if claim:
+        claim(fd)
+    guest.stdin.write("go on\n")
+    guest.stdin.close()
+    said = guest.stderr.read()
+    _, status, used = os.wait4(guest.pid, 0)
+    guest.returncode = os.waitstatus_to_exitcode(status)
+    segment = os.fstat(fd).st_blocks * 512
+    os.close(fd)
+    assert guest.returncode == 0, (options, said)
+    return used.ru_maxrss * 1024, segment
+
+
+def claim_threads(fd):
+    os.pwrite(fd, struct.pack("<I", PATH_MOST), PATH_THREADS)
+
+
+def claim_profiles(fd):
+    """16 that are full, as their first pages say, and nobody has written more than those."""
+    magic, run_number = struct.unpack("<Q4xI", os.pread(fd, 16, PROFILE_AT))
+    assert magic == PROFILE_MAGIC, hex(magic)
+    for i in range(100, 116):
+        head = struct.pack("<QIIIIQQI", PROFILE_MAGIC, 0, run_number, 1, 1, 1, 0, 1 << 20)
+        os.pwrite(fd, head, PROFILE_AT + i * PROFILE_ROOM)
+    os.pwrite(fd, struct.pack("<I", PATH_MOST), MODELED_PROFILES)
+
+
+def test_streams_and_profiles_that_are_claimed_take_no_memory():
+    """A guest has written that there are as many as there may be, and that each is full: who reads
+    them made the pages of them all, and kept something for each."""
+    modeled = ["record", "--exact", "--machine", "cachegrind", "-e", "L1-dcache-load-misses:u",
+               "-o", "/dev/null"]
+    with scratch() as d:
+        traced = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={d}/out"]
+        for options, claim in ((traced, claim_threads), (modeled, claim_profiles)):
+            honest, seen = claimed(options, None), claimed(options, claim)
+            assert all(s < h + (32 << 20) for s, h in zip(seen, honest)), (options, honest, seen)
 
 
 def test_a_command_that_ran_has_not_failed_to_start():
