@@ -559,5 +559,25 @@ def test_places_that_are_none():
             assert p.returncode == 125 and why in p.stderr, p
 
 
+def test_who_keeps_images_is_not_waited_for_at_low_numbers():
+    """Other threads of the program open files meanwhile, and are given the lowest number free."""
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    with scratch() as d:
+        log = os.path.join(d, "log")
+        r = subprocess.run(["strace", "-f", "-qq", "-o", log, "-e", "trace=ppoll,sendmsg", ANYPERF,
+                            "run", "--translations=tree", "--", "sh", "-c", "env true; env true"],
+                           env=ENV, check=False, timeout=120)
+        if r.returncode:
+            raise Skip("nothing can be traced")
+        with open(log, encoding="ascii", errors="replace") as f:
+            text = f.read()
+    # Without events: until the other end is closed.
+    waits = [int(n) for n in re.findall(r"ppoll\(\[\{fd=(\d+), events=0\}", text)]
+    sent = re.findall(r"SCM_RIGHTS, cmsg_data=\[(\d+), (\d+)\]", text)
+    assert waits and min(waits) >= 64, (waits, text[:2000])
+    assert any(int(pipe) >= 64 for _, pipe in sent), sent
+
+
 if __name__ == "__main__":
     sys.exit(main(globals()))

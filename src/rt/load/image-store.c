@@ -80,8 +80,12 @@ static void ask_keeper(u32 what, u64 name, int fd)
 	s32 ends[2];
 	bool waits = !raw_call2(__NR_pipe2, (long)ends, O_CLOEXEC), told;
 
-	if (waits)
+	/* Other threads of the guest go on meanwhile, and open files. */
+	if (waits) {
+		ends[0] = fd_move_high(ends[0]);
+		ends[1] = fd_move_high(ends[1]);
 		fds[1] = ends[1];
+	}
 	told = tell_keeper(what, name, fds, waits ? 2 : 1);
 	if (!waits)
 		return;
@@ -111,6 +115,7 @@ void store_need(void)
 	fd = fd_memfd("anyperf-translations", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return;
+	fd = fd_move_high((int)fd);
 	if (!raw_call2(__NR_ftruncate, fd, TREE_IMAGES_SIZE) &&
 	    !sys_fcntl((int)fd, F_ADD_SEALS, seals))
 		ask_keeper(TREE_IMAGE_BEGIN, 1, (int)fd);

@@ -129,6 +129,20 @@ static long move_high(int fd)
 	return -EMFILE;
 }
 
+int fd_move_high(int fd)
+{
+	long to = move_high(fd);
+
+	if (to < fd) {
+		if (to >= 0)
+			sys_close((int)to);
+		return fd;
+	}
+	sys_fcntl((int)to, F_SETFD, FD_CLOEXEC);
+	sys_close(fd);
+	return (int)to;
+}
+
 int fd_adopt(enum fd_own which, int fd)
 {
 	struct rlimit64 lim;

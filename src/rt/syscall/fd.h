@@ -58,6 +58,11 @@ long fd_memfd(const char *name, u32 flags);
  * files of (RLIMIT_FSIZE).
  */
 int fd_for_code(u64 size);
+/*
+ * Moves @fd, close-on-exec, to a number that no other thread of the guest expects to be given, if
+ * there is one. Returns its number.
+ */
+int fd_move_high(int fd);
 /* An eventfd, close-on-exec. */
 long fd_eventfd(void);
 /*
