@@ -80,8 +80,9 @@ static inline s32 path_record_word(const struct path_record *r, u64 start)
 #define PATH_TRACE_AGAIN (0x84u << 24)
 
 /*
- * The instruction at a pc, which comes next, is a gather or scatter; then an entry of each of its
- * elements: | enum path_access_kind << 16 | bytes; then the address. Both as INSN.
+ * The instruction at a pc, which comes next, is a gather or scatter, or one that C code has
+ * executed; then an entry of each of its elements, or words: | enum path_access_kind << 16 |
+ * bytes; then the address. Both as INSN.
  */
 #define PATH_TRACE_ELEMENTS (0x87u << 24)
 #define PATH_TRACE_ELEMENT  (0x88u << 24)

@@ -454,7 +454,7 @@ static void take_element(const struct feed *f, struct feed_thread *t, struct mod
 			 const u32 *words)
 {
 	const struct feed_op op = {.branch = words[0] >> 16 & 1 ? PATH_STORE : PATH_LOAD,
-				   .size = (u16)(words[0] & 0xff),
+				   .size = (u16)words[0],
 				   .pc = t->elements_pc};
 
 	if (has_memory(f))

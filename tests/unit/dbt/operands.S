@@ -192,6 +192,33 @@ fn snip_strings
 	rep lodsq
 	ret
 
+/* What C code executes: loads of GS, a far return and one of interrupts. */
+fn snip_emulated
+	mov	r8, gs
+	mov	dword ptr [rdi + 64], 0x1234
+	mov	word ptr [rdi + 68], r8w
+	mov	gs, word ptr [rdi + 68]
+	lgs	eax, [rdi + 64]
+	push	r8
+	pop	gs
+	lea	rax, [rip + 1f]
+	mov	ecx, cs
+	push	rcx
+	push	rax
+	rex.W retf
+1:	mov	rdx, rsp
+	mov	ecx, ss
+	push	rcx
+	push	rdx
+	pushfq
+	mov	ecx, cs
+	push	rcx
+	lea	rax, [rip + 2f]
+	push	rax
+	iretq
+2:	mov	rax, [rdi + 64]
+	ret
+
 /* A line that is read, and written: each the first time that it is touched. */
 fn snip_touch
 	mov	rax, [rdi + 512]

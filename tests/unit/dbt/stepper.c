@@ -85,6 +85,9 @@ static void on_native(u64 *gregs)
 		*(u64 *)s->regs.gpr[DBT_RSP] &= ~(u64)TF;
 	if (insn_decode(&d, (const u8 *)pc, INSN_MAX) > 0)
 		count(s, &d, s->regs.rip);
+	if (gregs[GREG_PC] != GUEST_DONE &&
+	    insn_decode(&d, (const u8 *)gregs[GREG_PC], INSN_MAX) > 0 && d.cf == CF_IRET)
+		((u64 *)s->regs.gpr[DBT_RSP])[2] |= TF;
 	if (gregs[GREG_PC] == GUEST_DONE || native.n == native.max) {
 		memcpy(gregs, native.saved, sizeof(native.saved));
 		native.running = false;

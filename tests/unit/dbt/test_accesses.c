@@ -28,6 +28,7 @@
 static bool filtered;
 
 u64 snip_operands(void *memory), snip_strings(void *memory), snip_touch(void *memory);
+u64 snip_emulated(void *memory);
 
 struct noted {
 	u64 ip, addr;
@@ -178,6 +179,39 @@ static u64 reg_value(const struct dbt_regs *r, ZydisRegister reg, u64 next)
 static void want_once(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z,
 		      const ZydisDecodedOperand *op);
 
+static void want(u64 pc, u64 addr, u32 size, char kind)
+{
+	if (wanted.n < ARRAY_SIZE(wanted.at))
+		wanted.at[wanted.n++] = (struct noted){pc, addr, size, kind};
+}
+
+/* What the SDM says of instructions that C code executes, each of several words. */
+static bool want_words(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z,
+		       const ZydisDecodedOperand *op)
+{
+	static const u8 of_iret[] = {16, 8, 0, 24, 32};
+	u64 sp = r->gpr[DBT_RSP], a;
+
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_RET:
+		if (z->meta.branch_type != ZYDIS_BRANCH_TYPE_FAR)
+			return false;
+		want(pc, sp + 8, 8, 'l');
+		want(pc, sp, 8, 'l');
+		return true;
+	case ZYDIS_MNEMONIC_IRETQ:
+		for (u32 i = 0; i < ARRAY_SIZE(of_iret); i++)
+			want(pc, sp + of_iret[i], 8, 'l');
+		return true;
+	case ZYDIS_MNEMONIC_LGS:
+		a = r->gpr[DBT_RDI] + (u64)op[1].mem.disp.value;
+		want(pc, a, 4, 'l');
+		want(pc, a + 4, 2, 'l');
+		return true;
+	default: return false;
+	}
+}
+
 /* The accesses of the instruction at @pc, which is executed with @r and leaves @after. */
 static void want_step(const struct dbt_regs *r, u64 pc, const struct dbt_regs *after)
 {
@@ -203,7 +237,8 @@ static void want_step(const struct dbt_regs *r, u64 pc, const struct dbt_regs *a
 		}
 		return;
 	}
-	want_once(r, pc, &z, op);
+	if (!want_words(r, pc, &z, op))
+		want_once(r, pc, &z, op);
 }
 
 static void want_once(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z,
@@ -238,9 +273,7 @@ static void want_once(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstru
 				a += feeding.fs_base;
 			if (m->segment == ZYDIS_REGISTER_GS)
 				a += feeding.gs_base;
-			if (wanted.n < ARRAY_SIZE(wanted.at))
-				wanted.at[wanted.n++] = (struct noted){pc, a, size,
-								       pass ? 's' : 'l'};
+			want(pc, a, size, pass ? 's' : 'l');
 		}
 	}
 }
@@ -331,14 +364,17 @@ static void want_program(struct guest *g, const struct program *p)
 {
 	struct native_step *steps;
 	struct dbt_regs begin;
-	u64 n;
+	u64 n, gs_base = 0;
 
 	tracing(g);
 	feeding.fs_base = fs_base();
 	feeding.gs_base = g->t->arch.gs_base;
 	native_begin(g, p->fn, p->abc);
 	begin = g->t->regs;
+	/* The runtime's. */
+	syscall(SYS_arch_prctl, ARCH_GET_GS, &gs_base);
 	n = native_steps(g, p->fn, p->abc, 2000000, &steps);
+	syscall(SYS_arch_prctl, ARCH_SET_GS, gs_base);
 	wanted.n = 0;
 	wanted_left = false;
 	for (u64 i = 0; i < n; i++)
@@ -394,7 +430,8 @@ TEST(of_programs)
 static u8 memory[8192] __attribute__((aligned(4096)));
 
 static const struct program forms[] = {{"operands", snip_operands, {(u64)memory}},
-				       {"strings", snip_strings, {(u64)memory}}};
+				       {"strings", snip_strings, {(u64)memory}},
+				       {"emulated", snip_emulated, {(u64)memory}}};
 
 TEST(of_each_kind_of_operand)
 {

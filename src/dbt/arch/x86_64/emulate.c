@@ -18,10 +18,21 @@
 	(FL_ARITH | X86_EFLAGS_TF | X86_EFLAGS_DF | X86_EFLAGS_NT | X86_EFLAGS_RF | \
 	 X86_EFLAGS_AC | X86_EFLAGS_ID)
 
+/* What an instruction has accessed, for the trace. */
+struct emulated_access {
+	u64 addr;
+	u32 size;
+	enum path_access_kind kind;
+};
+
+#define EMULATED_ACCESSES 5u /* iret's */
+
 /* An instruction under way. */
 struct emulation {
 	struct dbt_thread *t;
 	struct insn d;
+	u32 nr_accesses;
+	struct emulated_access access[EMULATED_ACCESSES];
 	u64 pc;
 	u64 fault; /* address of an access that failed */
 	bool write;
@@ -49,11 +60,19 @@ static bool canonical(u64 addr)
 	return (u64)((s64)(addr << 16) >> 16) == addr;
 }
 
+static void note_access(struct emulation *em, enum path_access_kind kind, u64 at, u32 size)
+{
+	CHECK(em->nr_accesses < EMULATED_ACCESSES);
+	em->access[em->nr_accesses++] = (struct emulated_access){at, size, kind};
+}
+
 static bool load_guest(struct emulation *em, u64 at, u32 size, u64 *value)
 {
 	*value = 0;
-	if (canonical(at) && dbt_fetch(value, at, size) == size)
+	if (canonical(at) && dbt_fetch(value, at, size) == size) {
+		note_access(em, PATH_LOAD, at, size);
 		return true;
+	}
 	em->fault = at;
 	em->write = false;
 	return false;
@@ -62,10 +81,12 @@ static bool load_guest(struct emulation *em, u64 at, u32 size, u64 *value)
 static bool store_guest(struct emulation *em, u64 at, u32 size, u64 value)
 {
 	/* We may have write-protected it, because there is code that was translated. */
-	if (canonical(at) &&
-	    (dbt_fetch((void *)at, (u64)&value, size) == size ||
-	     (dbt_unprotect(em->t, at, size) && dbt_fetch((void *)at, (u64)&value, size) == size)))
+	if (canonical(at) && (dbt_fetch((void *)at, (u64)&value, size) == size ||
+			      (dbt_unprotect(em->t, at, size) &&
+			       dbt_fetch((void *)at, (u64)&value, size) == size))) {
+		note_access(em, PATH_STORE, at, size);
 		return true;
+	}
 	em->fault = at;
 	em->write = true;
 	return false;
@@ -323,6 +344,16 @@ static enum trace_branch_type branch_type(u8 cf)
 	}
 }
 
+/* As those of a gather: entries in front of the instruction. */
+static void tell_accesses(const struct emulation *em)
+{
+	if (!em->nr_accesses || !(cache.mask & DBT_MASK_MEMORY))
+		return;
+	path_elements(em->t, em->pc);
+	for (u32 i = 0; i < em->nr_accesses; i++)
+		path_element(em->t, em->access[i].kind, em->access[i].size, em->access[i].addr);
+}
+
 static void retire(struct dbt_thread *t, u64 pc, u8 cf)
 {
 	u64 *count = dbt_meter(t)->count[0];
@@ -442,6 +473,7 @@ static enum dbt_stop save_xstate(struct emulation *em, u64 at)
 	if (dbt_fetch((void *)at, (u64)&x, len) != len &&
 	    (!dbt_unprotect(em->t, at, len) || dbt_fetch((void *)at, (u64)&x, len) != len))
 		return access_failed(em);
+	note_access(em, PATH_STORE, at, (u32)len);
 	arch_mend(em->t, em->pc);
 	return DBT_INTERRUPTED;
 }
@@ -459,6 +491,7 @@ static enum dbt_stop restore_xstate(struct emulation *em, u64 at)
 	if (x.header[0] & ~xcr0 || x.header[1] || x.header[2] ||
 	    (some & 6 && x.mxcsr & ~MXCSR_BITS))
 		return DBT_REFUSED;
+	note_access(em, PATH_LOAD, at, (u32)len);
 	if (em->d.rex & REX_W)
 		__asm__ volatile("xrstor64 %0" : : "m"(x), "a"(some), "d"(0));
 	else
@@ -524,6 +557,7 @@ enum dbt_stop arch_emulate(struct dbt_thread *t)
 	}
 	if (traced)
 		t->traced = TRACE_LEFT;
+	tell_accesses(&em);
 	retire(t, em.pc, em.d.cf);
 	return DBT_INTERRUPTED;
 }
