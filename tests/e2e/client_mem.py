@@ -156,6 +156,50 @@ def test_false_sharing_of_perf_c2c():
         assert m and int(m.group(1)) > 20, (cpu, text)
 
 
+def test_locked_accesses():
+    """Accesses of atomic instructions are locked, and no others, in perf mem and in our script."""
+    command = (WALKING, "atomic", "20000")
+
+    def check(lines, is_locked):
+        for function, locked in ("atomic_additions", True), ("plain_additions", False):
+            found = [is_locked(line) for line in lines if function in line]
+            assert found and all(is_it == locked for is_it in found), (function, lines[:20])
+
+    def named_locked(line):
+        return bool(re.search(r"\bLCK Yes\b", line))
+
+    def numbered_locked(line):  # PERF_MEM_LOCK_LOCKED
+        return int(line.split()[0], 16) >> 24 & 3 == 2
+
+    def check_numbers(lines):
+        """The level by number is that by name [DSRC-06]: L1, L3, RAM here."""
+        found = set()
+        for line in lines:
+            src = int(line.split()[0], 16)
+            assert {0x8: 1, 0x40: 3, 0x80: 13}[src >> 5 & 0x3ff8] == src >> 33 & 15, line
+            assert src >> 37 == 0, line
+            found.add(src >> 33 & 15)
+        assert {1, 13} <= found, found
+
+    with scratch() as d:
+        for event in "L1-dcache-loads:u", "L1-dcache-stores:u":
+            data = own(d, "--machine", MACHINE, "-d", "-e", event, "-c", "97", command=command)
+            lines = run("script", "-i", data, "-F", "ip,sym,data_src").out.splitlines()
+            check(lines, numbered_locked)
+            if "loads" in event:
+                check_numbers(lines)
+        if not PERF:
+            raise Skip("perf is not installed")
+        check(recorded(d, "-e", "L1-dcache-loads:u", "-c", "97", "-d", fields="ip,sym,data_src",
+                       command=command), named_locked)
+        for cpu in shown():
+            data = os.path.join(d, "mem.data")
+            perf("mem", "record", "-o", data, "-c", "97", "--", *command, cpu=cpu)
+            text = perf("mem", "-i", data, "report", "--stdio", "-F", "overhead,sample,locked,sym",
+                        under=False)
+            check(text.splitlines(), lambda line: bool(re.search(r"\bYes\b", line)))
+
+
 def test_loads_by_latency():
     """cpu/mem-loads,ldlat=N/ counts the loads that take N cycles, and samples no others."""
     command = (WALKING, "walk", str(16 * MB), "1")

@@ -8,6 +8,7 @@
  *   exec ARGS...       becomes another of these
  *   jit N              so many times code is written, that walks
  *   share N            two threads add to words of one line, so many times, in turns
+ *   atomic N           so many atomic additions, each to another line of 1 MB, and as many plain ones
  */
 #include <pthread.h>
 #include <sched.h>
@@ -76,6 +77,19 @@ static void written(unsigned long n)
 	}
 }
 
+/* In a loop each, so that they can be told apart by where they are. */
+static void __attribute__((noinline)) atomic_additions(char *p, unsigned long n)
+{
+	for (unsigned long i = 0; i < n; i++)
+		__asm__ volatile("lock incq (%0)" : : "r"(p + i % 16384 * 64) : "memory", "cc");
+}
+
+static void __attribute__((noinline)) plain_additions(char *p, unsigned long n)
+{
+	for (unsigned long i = 0; i < n; i++)
+		__asm__ volatile("incq (%0)" : : "r"(p + i % 16384 * 64) : "memory", "cc");
+}
+
 static struct {
 	volatile unsigned long word[2] __attribute__((aligned(64)));
 	volatile unsigned int turn;
@@ -134,6 +148,10 @@ int main(int argc, char **argv)
 		return 9;
 	} else if (!strcmp(what, "jit")) {
 		written(a);
+	} else if (!strcmp(what, "atomic")) {
+		p = memory(1 << 20);
+		atomic_additions(p, a);
+		plain_additions(p, a);
 	} else if (!strcmp(what, "share")) {
 		pthread_t t;
 
