@@ -25,8 +25,8 @@ struct run_config {
 	u32 nr_profiled;     /* of profiled[] */
 	u32 beside;          /* simulation beside the program: enum model_beside of modeled.h */
 	/*
-	 * The model sees so many instructions in a row of each window_every; 0: all. window_every 0:
-	 * of a part of what has been executed (modeled.h).
+	 * The model sees so many instructions in a row of each window_every; 0: all. Without
+	 * window_every: of a part of what has been executed (modeled.h).
 	 */
 	u32 window, window_every;
 	u32 reserved; /* 0 */

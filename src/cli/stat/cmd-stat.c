@@ -40,7 +40,8 @@ void stat_print(struct stat_job *st, const struct report *r)
 	st->style.hint =
 		stat_could_model(st)
 			? "A model counts cycles, branch-misses and caches if -e or -d asks "
-			  "for them, which takes 10 to 120 times as long."
+			  "for them, which takes 10 to 120 times as long, and with "
+			  "--model-windows=auto, which estimates them, 2 to 10 times."
 			: NULL;
 	if (!st->opts.json && !st->opts.separator)
 		prepare_style(st);
@@ -246,8 +247,8 @@ const struct command cmd_stat = {
 		"Without -e these are counted: task-clock, context-switches, cpu-migrations, page-faults, "
 		"cycles, instructions, branches, branch-misses; on the virtual PMU the first four, "
 		"instructions and branches, and with -d all of them. There cycles, cache misses, branch misses and the "
-		"like are counted by the model of a machine, which takes 10 to 120 times as long; the heading and JSON "
-		"name it (anyperf-machine(1)).",
+		"like are counted by the model of a machine, which takes 10 to 120 times as long, and less with "
+		"--model-windows; the heading and JSON name it (anyperf-machine(1)).",
 	.options = stat_option_table,
 	.absent = stat_absent_options,
 	.sections = stat_sections,

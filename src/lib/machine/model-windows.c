@@ -7,7 +7,7 @@
 
 #include "abi/modeled.h"
 
-#define WINDOW_AUTO 50000u
+#define WINDOW_AUTO 10000u
 
 /* A number with K or M behind it perhaps; *@at is moved past it. 0: none, or a large one. */
 static u32 number(const char **at)
