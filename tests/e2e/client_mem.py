@@ -163,7 +163,8 @@ def test_locked_accesses():
     def check(lines, is_locked):
         for function, locked in ("atomic_additions", True), ("plain_additions", False):
             found = [is_locked(line) for line in lines if function in line]
-            assert found and all(is_it == locked for is_it in found), (function, lines[:20])
+            # Not all that is around an atomic instruction is locked.
+            assert found and any(found) == locked, (function, lines)
 
     def named_locked(line):
         return bool(re.search(r"\bLCK Yes\b", line))
