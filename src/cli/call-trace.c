@@ -18,7 +18,7 @@
 #include "data/path-walk.h"
 #include "lib/command.h"
 
-/* So many places are looked at in one go where a stream may begin: guests say how many there are. */
+/* Places looked at in one go where a stream may begin: guests say how many there are. */
 #define LOOK_AT_ONCE 4096u
 
 /* Who ran on when all others had ended, or has somebody write for it, is read no more often. */

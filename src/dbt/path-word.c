@@ -1,7 +1,6 @@
 /*
- * Words of paths: abi/path-profile.h. Code adds to them (emit_count() in
- * arch/.../path-count.c); here paths get their numbers and are described, and what is not of a whole
- * path is noted.
+ * Words of paths: abi/path-profile.h. Code adds to them (emit_count() in arch/.../path-count.c).
+ * Here paths get their numbers and are described, and what is not of a whole path is noted.
  */
 #include "dbt/arch-priv.h"
 #include "dbt/cache-priv.h"

@@ -8,7 +8,7 @@
  *   exec ARGS...       becomes another of these
  *   jit N              so many times code is written, that walks
  *   share N            two threads add to words of one line, so many times, in turns
- *   atomic N           so many atomic additions, each to another line of 1 MB, and as many plain ones
+ *   atomic N           so many atomic additions, each to another line of 1 MB, and as many plain
  */
 #include <pthread.h>
 #include <sched.h>

@@ -205,7 +205,7 @@ fn snip_emulated
 	mov	ecx, cs
 	push	rcx
 	push	rax
-	rex.W retf
+	.byte	0x48, 0xcb /* retf, 64 bits */
 1:	mov	rdx, rsp
 	mov	ecx, ss
 	push	rcx

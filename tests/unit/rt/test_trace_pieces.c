@@ -1,4 +1,4 @@
-/* The ring of pieces that wait for the model: order, room, and what is left while somebody waits. */
+/* The ring of pieces that wait for the model: order, room, and room while somebody waits. */
 #include "rt/task/trace-pieces.h"
 
 #include <stdlib.h>
