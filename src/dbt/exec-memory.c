@@ -241,6 +241,10 @@ void dbt_exec_remove(struct dbt_thread *t, u64 start, u64 len)
 	pages_each(start, start + len, page_gone);
 	arch_forget_code();
 	ranges_clear(start, start + len);
+	/* What comes there next has not been read. */
+	for (u64 at = ALIGN_DOWN(start, AROUND), n = 0; at < start + len && n < TOUCHED;
+	     at += AROUND, n++)
+		cache.touched[at / AROUND % TOUCHED] = 0;
 	cache_unlock(t);
 }
 
