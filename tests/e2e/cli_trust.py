@@ -4,9 +4,11 @@ third parties, and what cannot be shown is said."""
 import ctypes
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import time
 
 from e2e import ANYPERF, ENV, Skip, main, run, scratch
 
@@ -168,6 +170,46 @@ def test_pages_that_are_claimed_are_not_all_looked_at():
             looks = sum(1 for line in f)
     assert guest.returncode == 0, guest
     assert looks < 30000, looks
+
+
+VICTIM = """
+import os, signal, sys
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+def end(*_):
+    sys.exit(7)
+signal.signal(signal.SIGTERM, end)
+print(os.getpid(), flush=True)
+while True:
+    sum(range(1000))
+"""
+
+
+def test_a_count_that_leaps_keeps_nobody_in_windows():
+    """Another has added 2^62 to what a thread has counted, which sees its program in windows."""
+    guest = subprocess.Popen([ANYPERF, "stat", "--machine", "zen4", "--model-windows=10000/1M",
+                              "-e", "branch-misses:u", "--", sys.executable, "-c", VICTIM],
+                             env=ENV, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pid = int(guest.stdout.readline())
+    fd = meters_of(pid)
+    for i in range(1, 9):
+        # struct meter: pid and tid stand behind the lanes, base[] and the state.
+        if struct.unpack("<II", os.pread(fd, 8, i * METER + 1092)) == (pid, pid):
+            lane = i * METER + 7 * 64
+            count, = struct.unpack("<Q", os.pread(fd, 8, lane))
+            os.pwrite(fd, struct.pack("<Q", count + (1 << 62) & (1 << 64) - 1), lane)
+            break
+    else:
+        raise AssertionError("the thread has no page")
+    os.close(fd)
+    time.sleep(0.3)
+    os.kill(pid, signal.SIGTERM)
+    try:
+        guest.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.kill(pid, signal.SIGKILL)
+        guest.communicate()
+    assert guest.returncode == 7, guest
 
 
 def claimed(options, claim):
