@@ -565,13 +565,15 @@ def test_places_that_are_none():
             assert p.returncode == 125 and why in p.stderr, p
 
 
-def test_who_keeps_images_is_not_waited_for_at_low_numbers():
-    """Other threads of the program open files meanwhile, and are given the lowest number free."""
+def test_who_keeps_images_is_asked_out_of_others_sight():
+    """Other threads of the program open files meanwhile, and are given the lowest number free; and
+    they see and set the limit of descriptors."""
     if not shutil.which("strace"):
         raise Skip("there is no strace")
     with scratch() as d:
         log = os.path.join(d, "log")
-        r = subprocess.run(["strace", "-f", "-qq", "-o", log, "-e", "trace=ppoll,sendmsg", ANYPERF,
+        r = subprocess.run(["sh", "-c", 'ulimit -S -n 500; exec "$@"', "-", "strace", "-f", "-qq",
+                            "-o", log, "-e", "trace=ppoll,sendmsg,pipe2,prlimit64", ANYPERF,
                             "run", "--translations=tree", "--", "sh", "-c", "env true; env true"],
                            env=ENV, check=False, timeout=120)
         if r.returncode:
@@ -583,6 +585,14 @@ def test_who_keeps_images_is_not_waited_for_at_low_numbers():
     sent = re.findall(r"SCM_RIGHTS, cmsg_data=\[(\d+), (\d+)\]", text)
     assert waits and min(waits) >= 64, (waits, text[:2000])
     assert any(int(pipe) >= 64 for _, pipe in sent), sent
+    asks = set()
+    for line in text.splitlines():
+        pid, call = line.split(None, 1)
+        if "pipe2(" in call and "O_CLOEXEC" in call:
+            asks.add(pid)
+        elif "ppoll(" in call:
+            asks.discard(pid)
+        assert pid not in asks or "RLIMIT_NOFILE, {" not in call, text[:2000]
 
 
 if __name__ == "__main__":

@@ -100,7 +100,19 @@ static long limits(struct rlimit64 *new, struct rlimit64 *old)
 /* Up to this limit ours lie above it: a fork copies the table up to the highest descriptor. */
 #define ABOVE_LIMIT_MAX 4096
 
-/* A copy of @fd at the best number, not close-on-exec; or -errno. */
+/* A copy of @fd by @how of fcntl(2), as high as the guest's limit and 1024 allow; or -errno. */
+static long move_up(int fd, int how, u64 limit)
+{
+	for (u64 from = min_u64(limit, 1024); from > 3; from--) {
+		long ret = sys_fcntl(fd, how, (long)from - 1);
+
+		if (ret >= 0)
+			return ret;
+	}
+	return -EMFILE;
+}
+
+/* The same at the best number, not close-on-exec. */
 static long move_high(int fd)
 {
 	struct rlimit64 was, raised;
@@ -121,24 +133,20 @@ static long move_high(int fd)
 				return ret;
 		}
 	}
-	for (u64 from = min_u64(was.rlim_cur, 1024); from > 3; from--) {
-		ret = sys_fcntl(fd, F_DUPFD, (long)from - 1);
-		if (ret >= 0)
-			return ret;
-	}
-	return -EMFILE;
+	return move_up(fd, F_DUPFD, was.rlim_cur);
 }
 
+/* Other threads of the guest run on, and see its limit and set it: that is not raised here. */
 int fd_move_high(int fd)
 {
-	long to = move_high(fd);
+	struct rlimit64 limit;
+	long to = limits(NULL, &limit) ? -EINVAL : move_up(fd, F_DUPFD_CLOEXEC, limit.rlim_cur);
 
 	if (to < fd) {
 		if (to >= 0)
 			sys_close((int)to);
 		return fd;
 	}
-	sys_fcntl((int)to, F_SETFD, FD_CLOEXEC);
 	sys_close(fd);
 	return (int)to;
 }
