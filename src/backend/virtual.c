@@ -166,7 +166,7 @@ static const char *decided(const struct virtual_opts *opts, const struct run_con
 		return "--machine";
 	if (opts->beside == MODEL_BESIDE_YES && opts->beside != session->beside)
 		return "--model-beside";
-	if (opts->window &&
+	if (opts->windows_given &&
 	    (opts->window != session->window || opts->window_every != session->window_every))
 		return "--model-windows";
 	return NULL;

@@ -41,6 +41,7 @@ struct virtual_opts {
 	u32 beside; /* enum model_beside */
 	/* Both as in struct run_config. */
 	u32 window, window_every;
+	bool windows_given;     /* they, or that there are none, were asked for */
 	bool keep;              /* pages of ended threads are kept for a report */
 	bool machine_given;     /* `machine`, or that there is none, was asked for */
 	bool no_model;          /* else there is none */

@@ -93,6 +93,23 @@ def test_what_is_wrong():
         r = run("stat", "--machine", "zen4", "--model-windows", text, "-e", "cycles:u", "--",
                 "true")
         assert r.status and "--model-windows" in r.err, (text, r)
+        assert ("more than 2^30" in r.err) == (text in ("20K/2000M", "99999999999999999999/1M")), r
+
+
+def test_who_joins_has_what_the_session_has():
+    for first, second, joins in (("20K/1M", "no", False), ("20K/1M", "20K/1M", True),
+                                 ("no", "no", True), ("no", "auto", False)):
+        name = f"windows{os.getpid()}"
+        outer = subprocess.Popen([ANYPERF, "run", "--session", name, "--machine", "zen4",
+                                  "--model-windows", first, "--", "cat"], env=ENV, text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        outer.stdin.write("begun\n")
+        outer.stdin.flush()
+        outer.stdout.readline()
+        r = run("run", "--session", name, "--model-windows", second, "--", "true")
+        outer.communicate(timeout=60)
+        assert (not r.status) == joins, (first, second, r)
+        assert joins or "decides about --model-windows" in r.err, r
 
 
 main(globals())

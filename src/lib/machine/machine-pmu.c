@@ -74,6 +74,7 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 	    put(v->session.name, sizeof(v->session.name), o.session) ||
 	    ap__model_windows(o.model_windows, &v->window, &v->window_every, &what))
 		return -EINVAL;
+	v->windows_given = o.model_windows;
 	v->machine_given = o.machine;
 	v->no_model = o.flags & AP_VIRTUAL_NO_MODEL;
 	return o.machine && ap__model_chosen(&v->machine, o.machine, &why) ? -EINVAL : 0;

@@ -9,7 +9,10 @@
 
 #define WINDOW_AUTO 10000u
 
-/* A number with K or M behind it perhaps; *@at is moved past it. 0: none, or a large one. */
+/*
+ * A number with K or M behind it perhaps; *@at is moved past it. 0: none. One above WINDOW_MOST is
+ * too large.
+ */
 static u32 number(const char **at)
 {
 	unsigned long long n;
@@ -18,14 +21,12 @@ static u32 number(const char **at)
 	if (**at < '0' || **at > '9')
 		return 0;
 	n = strtoull(*at, &end, 10);
-	if (n > WINDOW_MOST)
-		return 0;
-	if (*end == 'K')
+	if (*end == 'K' && n <= WINDOW_MOST)
 		n *= 1000;
-	else if (*end == 'M')
+	else if (*end == 'M' && n <= WINDOW_MOST)
 		n *= 1000000;
 	*at = end + (*end == 'K' || *end == 'M');
-	return n > WINDOW_MOST ? 0 : (u32)n;
+	return n > WINDOW_MOST ? WINDOW_MOST + 1 : (u32)n;
 }
 
 int ap__model_windows(const char *text, u32 *window, u32 *every, const char **why)
@@ -42,6 +43,8 @@ int ap__model_windows(const char *text, u32 *window, u32 *every, const char **wh
 		*every = number(&text);
 	if (!*every || *text)
 		*why = "is no, auto, or instructions of instructions, as 50K/10M";
+	else if (*window > WINDOW_MOST || *every > WINDOW_MOST)
+		*why = "has more than 2^30 instructions";
 	else if (*window < WINDOW_LEAST)
 		*why = "has windows of less than 1000 instructions";
 	else if (*every % *window)
