@@ -148,6 +148,7 @@ struct dbt_deadline {
 	u32 state;       /* enum deadline_state */
 	u32 quantity;    /* of all its deadlines; METER_QUANTITIES: they are of several */
 	bool tracked;    /* `remaining` is exact without a look at the meter */
+	bool undone;     /* the path that comes next takes more than can be granted */
 	u64 ahead[METER_QUANTITIES];  /* by so much */
 	u64 remaining;                /* until the nearest deadline, if the state says so */
 	u64 at_sum[METER_QUANTITIES]; /* DBT_NO_DEADLINE: none */

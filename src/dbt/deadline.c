@@ -324,13 +324,14 @@ bool deadline_settle(struct dbt_thread *t)
 		return true;
 	if (!d->remaining)
 		return false;
-	if (d->remaining > EXACT_BELOW) {
+	if (d->remaining > (d->undone ? EXACT_BELOW + DEADLINE_SLACK : EXACT_BELOW)) {
 		set_grants(t);
 	} else {
 		d->left = d->remaining;
 		d->from = 0;
 		d->state = DEADLINE_EXACT;
 	}
+	d->undone = false;
 	return true;
 }
 
@@ -418,6 +419,11 @@ void deadline_left(struct dbt_thread *t)
 	d->tracked &= d->quantity == deadline_quantity();
 	if ((s64)d->remaining > EXACT_BELOW && !(b->flags & BLOCK_DEAD))
 		return;
+	/*
+	 * A path that was counted at its beginning is the one that comes next. It may be as long as
+	 * what would be granted now, and so be undone again and again: it is executed exactly.
+	 */
+	d->undone = d->resuming;
 	if (d->resuming && d->tracked)
 		d->remaining += d->ahead[d->quantity];
 	deadline_no_resume(t);

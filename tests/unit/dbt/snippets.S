@@ -260,6 +260,20 @@ fn snip_live
 4:	mov	ecx, ecx
 	ret
 
+	/* rdi times: a comparison, forty instructions, and a call into which its flags live. */
+fn snip_compared
+	xor	eax, eax
+1:	cmp	rdi, 1
+	.rept	40
+	lea	rax, [rax + 1]
+	.endr
+	call	2f
+	jne	1b
+	ret
+2:	setz	dl
+	lea	rdi, [rdi - 1]
+	ret
+
 	/* Recursion deeper than calls are remembered, rdi levels: their sum. */
 fn snip_deep
 	test	rdi, rdi

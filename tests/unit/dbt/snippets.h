@@ -12,7 +12,7 @@
 
 u64 snip_loop(u64 n), snip_rep(u64 n), snip_branches(void), snip_flags(u64 a, u64 b);
 u64 snip_redzone(void), snip_fib(u64 n), snip_table(u64 n), snip_spilled(void), snip_deep(u64 n);
-u64 snip_live(u64 n);
+u64 snip_live(u64 n), snip_compared(u64 n);
 u64 snip_longjmp(void), snip_vector(u64 n, u64 step), snip_transaction(u64 eax);
 
 extern const char snip_rewriting[], snip_rewriting_end[];

@@ -313,3 +313,22 @@ TEST(stops_are_exact_where_flags_live_through_returns)
 	free(stops.at);
 	free(steps);
 }
+
+/* A long path that is counted at its beginning, wherever the deadline lies in it and before it. */
+TEST(stops_are_exact_behind_what_counts_first)
+{
+	static const struct program p = {"compared", snip_compared, {60}};
+	struct guest *g = guest_main();
+	struct native_step *steps;
+	u64 n = native_steps(g, p.fn, p.abc, 10000, &steps);
+
+	stops.q = METER_INSTRUCTIONS;
+	stops.max = n;
+	stops.at = malloc(stops.max * sizeof(*stops.at));
+	dbt_set_mask(g->t, DBT_MASK_ALL | DBT_MASK_DEADLINES(METER_INSTRUCTIONS));
+	for (u64 period = 60; period < 400; period++)
+		check_run(g, &p, steps, n, period);
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	free(stops.at);
+	free(steps);
+}
