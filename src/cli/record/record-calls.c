@@ -83,14 +83,20 @@ struct calls_writing {
 static void say_whose(struct calls_writing *w, u32 tid)
 {
 	const struct traced_program *p = w->program;
+	u64 start = 0;
 
 	if (w->tid == tid)
 		return;
 	w->tid = w->id.tid = tid;
+	/*
+	 * The first thread of a program that was executed has two streams: one from before the
+	 * execve was told, which is empty. Which of them was found first is chance.
+	 */
 	for (u32 i = 0; i < p->nr_threads; i++)
-		if (p->thread[i].tid == tid)
-			w->id.time = exact_threads_end(&w->job->exact->threads, tid,
-						       p->thread[i].start);
+		if (p->thread[i].tid == tid && p->thread[i].start > start)
+			start = p->thread[i].start;
+	if (start)
+		w->id.time = exact_threads_end(&w->job->exact->threads, tid, start);
 }
 
 /* A sample for each straight run of instructions, which are of one function and one chain. */
