@@ -112,6 +112,11 @@ static long move_up(int fd, int how, u64 limit)
 	return -EMFILE;
 }
 
+static bool may_lie_above(const struct rlimit64 *limit)
+{
+	return limit->rlim_cur <= ABOVE_LIMIT_MAX && limit->rlim_cur + FD_OWN < limit->rlim_max;
+}
+
 /* The same at the best number, not close-on-exec. */
 static long move_high(int fd)
 {
@@ -120,7 +125,7 @@ static long move_high(int fd)
 
 	if (limits(NULL, &was))
 		return -EINVAL;
-	if (was.rlim_cur <= ABOVE_LIMIT_MAX && was.rlim_cur + FD_OWN < was.rlim_max) {
+	if (may_lie_above(&was)) {
 		/* Just above what the guest may use. */
 		raised = was;
 		raised.rlim_cur += FD_OWN + 64;
@@ -151,15 +156,27 @@ int fd_move_high(int fd)
 	return (int)to;
 }
 
-int fd_adopt(enum fd_own which, int fd)
+/* Whether @fd is about where move_high() would put it. */
+static bool is_high(int fd)
 {
 	struct rlimit64 lim;
+	u64 top;
+
+	if (limits(NULL, &lim))
+		return false;
+	if (may_lie_above(&lim))
+		return (u64)fd >= lim.rlim_cur;
+	top = min_u64(lim.rlim_cur, 1024);
+	return (u64)fd + FD_OWN + (top > 256 ? 64 : 0) >= top;
+}
+
+int fd_adopt(enum fd_own which, int fd)
+{
 	long to;
 
 	own[which] = fd;
-	/* An inherited one that is where we would put it stays. */
-	if (!limits(NULL, &lim) &&
-	    (u64)fd + FD_OWN + 64 >= (lim.rlim_cur <= ABOVE_LIMIT_MAX ? lim.rlim_cur : 1024))
+	/* An inherited one may be there. */
+	if (is_high(fd))
 		return fd;
 	to = move_high(fd);
 	if (to >= 0) {

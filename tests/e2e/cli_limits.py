@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Limits (ulimit) with which a run is started: they are the programs' that it runs, as natively,
+and no session's."""
+import resource
+import subprocess
+
+from e2e import ANYPERF, ENV, main
+
+WAYS = (["run"], ["run", "--count"], ["stat", "--pmu=virtual", "-e", "instructions:u"])
+
+
+def limited(kind, soft, hard, *command):
+    """What a command does with that limit; None: the hard limit as it is."""
+    def limit():
+        most = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (soft, most if hard is None else hard))
+
+    return subprocess.run(command, env=ENV, text=True, capture_output=True, check=False, timeout=45,
+                          preexec_fn=limit)
+
+
+def shell(text):
+    return ["sh", "-c", text]
+
+
+def ran(r):
+    return r.returncode, r.stdout
+
+
+def test_few_descriptors_are_the_programs():
+    """What anyperf itself has open does not count: the program is told its limit, has as many, and
+    they have the numbers that they have natively."""
+    program = shell("ulimit -Sn; ls /proc/self/fd; exit 3")
+    for soft in (24, 60, 300):
+        native = limited(resource.RLIMIT_NOFILE, soft, None, *program)
+        assert ran(native) == (3, f"{soft}\n0\n1\n2\n3\n"), native
+        for way in WAYS:
+            r = limited(resource.RLIMIT_NOFILE, soft, None, ANYPERF, *way, "--", *program)
+            assert ran(r) == ran(native), (soft, way, r)
+
+
+main(globals())
