@@ -98,31 +98,37 @@ static void close_run(struct guest_segment *segment)
 	lock_run(segment->fd, i, F_UNLCK);
 }
 
-static const int memory_limits[] = {RLIMIT_AS, RLIMIT_DATA};
+#define FILES_ENOUGH 64u /* descriptors; who may have so many keeps his limit */
+
+static const int lifted[LIFTED_LIMITS] = {
+	[LIFTED_AS] = RLIMIT_AS, [LIFTED_DATA] = RLIMIT_DATA, [LIFTED_FILES] = RLIMIT_NOFILE};
 
 /*
- * The soft limits of memory are for our commands, which are told of them (abi/control.h); what we
- * map besides is gigabytes of addresses.
+ * Soft limits are for our commands, which are told of those of memory (abi/control.h) and get that of
+ * descriptors back (guest.c). What we map besides is gigabytes of addresses, and some descriptors
+ * have to be had.
  */
 static void lift_limits(struct guest_segment *segment)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(memory_limits); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lifted); i++) {
 		struct rlimit *was = &segment->limits[i];
 		struct rlimit most;
 
 		*was = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
-		getrlimit(memory_limits[i], was);
+		getrlimit(lifted[i], was);
+		if (i == LIFTED_FILES && was->rlim_cur >= FILES_ENOUGH)
+			was->rlim_max = was->rlim_cur;
 		most = (struct rlimit){was->rlim_max, was->rlim_max};
 		if (was->rlim_cur != most.rlim_cur)
-			setrlimit(memory_limits[i], &most);
+			setrlimit(lifted[i], &most);
 	}
 }
 
 static void restore_limits(const struct guest_segment *segment)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(memory_limits); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lifted); i++)
 		if (segment->limits[i].rlim_cur != segment->limits[i].rlim_max)
-			setrlimit(memory_limits[i], &segment->limits[i]);
+			setrlimit(lifted[i], &segment->limits[i]);
 }
 
 static off_t segment_size(u32 flags, bool profiled)
@@ -133,14 +139,13 @@ static off_t segment_size(u32 flags, bool profiled)
 								: segment_offset(SEGMENT_SLOTS));
 }
 
-/* Maps the memory behind segment->fd; on failure that is closed. */
+/* Maps the memory behind segment->fd; on failure that is closed, and the limits are as before. */
 static int map_segment(struct guest_segment *segment, char *why, size_t len)
 {
 	u32 slots = segment->config.slots;
 	void *map, *head;
 	int err;
 
-	lift_limits(segment);
 	map = mmap(NULL, segment_offset(slots), PROT_READ, MAP_SHARED | MAP_NORESERVE, segment->fd,
 		   0);
 	head = mmap(NULL, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
@@ -168,6 +173,7 @@ int ap__segment_join(struct guest_segment *segment, int fd, const struct run_con
 	int err;
 
 	*segment = (struct guest_segment){.fd = fd, .config = *config};
+	lift_limits(segment);
 	if (!config->slots || config->slots > SEGMENT_SLOTS)
 		segment->config.slots = SEGMENT_SLOTS;
 	err = map_segment(segment, why, len);
@@ -211,10 +217,10 @@ int ap__segment_open(struct guest_segment *segment, const struct run_config *con
 {
 	int err;
 
-	*segment = (struct guest_segment){
-		.fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING),
-		.config = *config};
-	segment->config.slots = session_segment_slots();
+	*segment = (struct guest_segment){.config = *config};
+	lift_limits(segment);
+	segment->fd = memfd_create("anyperf-meters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	segment->config.slots = session_segment_slots(&segment->limits[LIFTED_AS]);
 	err = segment->fd < 0
 		      ? -errno
 		      : make_size(segment->fd, segment_size(config->flags, config->nr_profiled));
@@ -223,7 +229,10 @@ int ap__segment_open(struct guest_segment *segment, const struct run_config *con
 	if (err) {
 		snprintf(why, len, "cannot make shared memory for the counters: %s%s",
 			 strerror(-err),
-			 err == -EFBIG ? "; raise the limit of file sizes (ulimit -f)" : "");
+			 err == -EFBIG    ? "; raise the limit of file sizes (ulimit -f)"
+			 : err == -EMFILE ? "; raise the limit of descriptors (ulimit -n)"
+					  : "");
+		restore_limits(segment);
 		if (segment->fd >= 0)
 			close(segment->fd);
 		segment->fd = -1;

@@ -16,6 +16,9 @@
 #include "abi/run-config.h"
 #include "abi/runs.h"
 
+/* The soft limits that are lifted: RLIMIT_AS, RLIMIT_DATA and RLIMIT_NOFILE. */
+enum lifted_limit { LIFTED_AS, LIFTED_DATA, LIFTED_FILES, LIFTED_LIMITS };
+
 struct guest_segment {
 	int fd;                       /* memfd; -1: not open */
 	const u8 *map;                /* header and meters, read-only; owned */
@@ -23,7 +26,7 @@ struct guest_segment {
 	struct run_config config;     /* of all guests; `slots` is how many meters are mapped */
 	struct meter_run *run;        /* ours; in the header */
 	u32 number;                   /* the same; of the pages of our threads */
-	struct rlimit limits[2];      /* RLIMIT_AS and RLIMIT_DATA, which are lifted meanwhile */
+	struct rlimit limits[LIFTED_LIMITS]; /* as they were found */
 };
 
 /*

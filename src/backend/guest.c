@@ -67,6 +67,7 @@ struct guest_launch {
 	int fds[6]; /* as below; borrowed but for FD_CONTROL */
 	int inside; /* the session's end of the fourth, or -1; borrowed */
 	bool fixed_addresses;
+	struct rlimit files; /* RLIMIT_NOFILE that the child is to have, if it was lifted */
 	char **argv; /* of the runtime; owned, as are the two strings in it that are not borrowed */
 	char number[16]; /* of the control memfd */
 	char path[CONTROL_PATH];
@@ -170,6 +171,7 @@ int ap__guest_prepare(struct guest_launch **out, const struct guest_segment *seg
 	l->fds[FD_IMAGES] = l->fds[FD_KEEPER] = -1;
 	l->inside = inside;
 	l->fixed_addresses = segment->config.flags & SEGMENT_DETERMINISTIC;
+	l->files = segment->limits[LIFTED_FILES];
 	err = -look_up(argv[0], l->path, sizeof(l->path));
 	if (!err)
 		err = prepare(l, segment, images, argv);
@@ -194,6 +196,8 @@ int ap__guest_become(const struct guest_launch *l)
 	/* Where that is forbidden the runtime finds out, and says so. */
 	if (l->fixed_addresses)
 		(void)personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+	if (l->files.rlim_cur != l->files.rlim_max)
+		setrlimit(RLIMIT_NOFILE, &l->files);
 	syscall(SYS_execveat, l->fds[FD_RUNTIME], "", l->argv, environ, AT_EMPTY_PATH);
 	return errno;
 }

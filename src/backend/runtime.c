@@ -144,6 +144,13 @@ int ap__runtime_open(const char *folder, const char *name, char *why, size_t len
 	}
 	if (fd >= 0)
 		return fd;
+	if (errno == EMFILE || errno == ENFILE) {
+		int err = -errno;
+
+		snprintf(why, len, "opening %s: %s; raise the limit of descriptors (ulimit -n)",
+			 name, strerror(-err));
+		return err;
+	}
 	snprintf(why, len,
 		 "%s%s is neither beside this program nor in %s/anyperf; install it, or name %s in "
 		 "ANYPERF_RUNTIME",

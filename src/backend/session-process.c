@@ -24,6 +24,8 @@
 
 const char *ap__no_process(int err)
 {
+	if (err == -EMFILE)
+		return "no more descriptors are allowed; raise their limit (ulimit -n)";
 	return err == -EAGAIN ? "no more processes are allowed; raise pids.max of the control "
 				"group, or the limit of the user's (ulimit -u)"
 			      : strerror(-err);
@@ -124,7 +126,7 @@ int ap__session_start(struct session_start *start, int segment_fd, int bootstrap
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control)) {
 		err = -errno;
 		close(program);
-		snprintf(why, len, "starting the session: %s", strerror(-err));
+		snprintf(why, len, "starting the session: %s", ap__no_process(err));
 		return err;
 	}
 	/* Before it runs, so that it need not wait. */

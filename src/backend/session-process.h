@@ -13,7 +13,7 @@
 #include "abi/session-start.h"
 #include "base/types.h"
 
-/* Why no process could be made, by the -errno of clone(2). */
+/* Why no process could be made, by the -errno of clone(2) or of what has to be open for it. */
 const char *ap__no_process(int err);
 
 /*

@@ -36,7 +36,11 @@ void signals_block(struct signals *s);
  */
 void signals_restore(const struct signals *s);
 
-/* Opens the descriptor; best when the program runs already, which need not wait. 0 or -errno. */
+/*
+ * Opens the descriptor; best when the program runs already, which need not wait, if its start has
+ * closed one: where that was the last that could be had, a program would have run for nothing. 0 or
+ * -errno.
+ */
 must_check int signals_open(struct signals *s);
 
 /*

@@ -75,6 +75,14 @@ static void take_machine(struct session *s)
 		memset(&s->machine, 0, sizeof(s->machine));
 }
 
+static u32 own_slots(void)
+{
+	struct rlimit addresses = {RLIM_INFINITY, RLIM_INFINITY};
+
+	getrlimit(RLIMIT_AS, &addresses);
+	return session_segment_slots(&addresses);
+}
+
 static int make_segment(struct session *s, char *why, size_t len)
 {
 	const off_t size = (off_t)segment_offset(SEGMENT_SLOTS);
@@ -92,7 +100,7 @@ static int make_segment(struct session *s, char *why, size_t len)
 			return say(why, len, -errno, "taking the counter segment");
 	}
 	if (ours || !s->config.run.slots || s->config.run.slots > SEGMENT_SLOTS)
-		s->config.run.slots = ours ? session_segment_slots() : SEGMENT_SLOTS;
+		s->config.run.slots = ours ? own_slots() : SEGMENT_SLOTS;
 	s->meters.slots = s->config.run.slots;
 	s->meters.segment = mmap(NULL, segment_offset(s->meters.slots), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_NORESERVE, s->meters.fd, 0);

@@ -423,14 +423,15 @@ static int start(struct job *job, const struct signals *signals)
 static int run_command(struct job *job, struct signals *signals)
 {
 	struct ap_error err;
-	int status = start(job, signals);
+	int status;
 
-	if (status)
-		return status;
 	if (signals_open(signals)) {
 		command_error(&cmd_run, "cannot open a signalfd: %s", strerror(errno));
 		return cmd_run.failure;
 	}
+	status = start(job, signals);
+	if (status)
+		return status;
 	if (wait_for_child(job, signals, &err))
 		return say_no_start(&err);
 	job->segment = ap__machine_segment(job->machine);

@@ -26,14 +26,13 @@ int bootstrap_pair(int *inside, int *outside)
 	return 0;
 }
 
-u32 session_segment_slots(void)
+u32 session_segment_slots(const struct rlimit *addresses)
 {
-	struct rlimit limit;
 	u32 slots = SEGMENT_SLOTS;
 
-	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+	if (addresses->rlim_cur == RLIM_INFINITY)
 		return slots;
-	while (slots > SEGMENT_SLOTS_MIN && segment_offset(slots) > limit.rlim_cur / 8)
+	while (slots > SEGMENT_SLOTS_MIN && segment_offset(slots) > addresses->rlim_cur / 8)
 		slots /= 2;
 	return slots;
 }

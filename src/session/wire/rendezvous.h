@@ -9,6 +9,7 @@
 #ifndef SESSION_WIRE_RENDEZVOUS_H
 #define SESSION_WIRE_RENDEZVOUS_H
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -23,9 +24,9 @@ int must_check bootstrap_pair(int *inside, int *outside);
 
 /*
  * How many meters of a new segment are to be used. All of them are addresses of several GB, of
- * which it takes no more than an eighth of RLIMIT_AS.
+ * which it takes no more than an eighth of @addresses, which is RLIMIT_AS.
  */
-u32 must_check session_segment_slots(void);
+u32 must_check session_segment_slots(const struct rlimit *addresses);
 
 /*
  * The address under which this user's session @name listens: its length; 0: the name is too long.
