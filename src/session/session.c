@@ -49,11 +49,13 @@ int poll_source_add(int epoll, int fd, struct poll_source *p, enum poll_source_k
 
 /*
  * Guests' events, sockets and shared memory are descriptors, files and addresses of ours: as many
- * and as large as we may have. Beyond that a call fails; it does not kill us.
+ * and as large as we may have. Beyond that a call fails; it does not kill us. What all guests ask
+ * for takes our CPU time, which no limit of one program is meant for.
  */
 static void raise_limits(void)
 {
-	static const int limits[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA};
+	static const int limits[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA,
+				     RLIMIT_CPU};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		struct rlimit lim;

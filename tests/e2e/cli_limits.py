@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Limits (ulimit) with which a run is started: they are the programs' that it runs, as natively,
 and no session's."""
+import os
 import re
 import resource
+import signal
 import subprocess
+import time
 
 from e2e import ANYPERF, ENV, main
 
@@ -66,6 +69,41 @@ def test_no_session_for_want_of_descriptors():
             continue
         assert re.search("open files|descriptor", r.stderr) and "install" not in r.stderr, (hard, r)
     assert 0 in seen, seen
+
+
+def soft_and_hard(pid, name):
+    with open(f"/proc/{pid}/limits", encoding="ascii") as f:
+        return next(line[26:].split()[:2] for line in f if line.startswith(name))
+
+
+def session_for(words):
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as f:
+                said = f.read().split(b"\0")
+            if said[0] == b"anyperf-session" and words in said:
+                return int(name)
+        except OSError:
+            pass  # it has gone
+    raise AssertionError("there is no session")
+
+
+def test_a_limit_of_time_is_the_programs():
+    """A session works for all programs of a run: it does not end by SIGXCPU for what one of them may
+    use."""
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    script = "ulimit -St; read -r line; while :; do :; done"
+    guest = subprocess.Popen([ANYPERF, "run", "--count", "-j", "--", "sh", "-c", script, mark],
+                             env=ENV, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE,
+                             preexec_fn=lambda: resource.setrlimit(
+                                 resource.RLIMIT_CPU,
+                                 (1, resource.getrlimit(resource.RLIMIT_CPU)[1])))
+    assert guest.stdout.readline() == "1\n"
+    soft, hard = soft_and_hard(session_for(mark.encode()), "Max cpu time")
+    assert soft == hard, (soft, hard)
+    _, err = guest.communicate("go on\n", timeout=45)
+    assert guest.returncode == -signal.SIGXCPU and '"instructions"' in err, (guest.returncode, err)
 
 
 main(globals())
