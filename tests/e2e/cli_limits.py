@@ -71,6 +71,16 @@ def test_no_session_for_want_of_descriptors():
     assert 0 in seen, seen
 
 
+def test_no_data_means_the_hard_limit():
+    """As valgrind and who runs under it have it: the kernel takes a soft limit of 0 so."""
+    program = shell("ulimit -Sd; ls / | wc -l; exit 3")
+    native = limited(resource.RLIMIT_DATA, 0, None, *program)
+    assert native.returncode == 3 and native.stdout.startswith("0\n"), native
+    for way in WAYS:
+        r = limited(resource.RLIMIT_DATA, 0, None, ANYPERF, *way, "--", *program)
+        assert ran(r) == ran(native), (way, r, native)
+
+
 def soft_and_hard(pid, name):
     with open(f"/proc/{pid}/limits", encoding="ascii") as f:
         return next(line[26:].split()[:2] for line in f if line.startswith(name))

@@ -200,6 +200,8 @@ long guest_brk(struct thread *t)
 	u64 want = guest_arg(t, 0), have, need, from;
 
 	limits_settle();
+	if (limits_forbid_heap(t))
+		return brk_start ? (long)brk_now : raw_call1(__NR_brk, 0);
 	if (!brk_start)
 		return kernel_brk(t);
 	mm_lock(t);

@@ -59,11 +59,26 @@ void limits_lift(struct rlimit64 found[LIMITS])
 	}
 }
 
+/*
+ * What holds of a guest's limit: one of data whose soft part is 0, as valgrind sets it, is the hard
+ * one for all but the heap (may_expand_vm() of the kernel).
+ */
+static u64 soft_of(u32 kind, const struct rlimit64 *guest)
+{
+	return kind == LIMIT_DATA && !guest->rlim_cur ? guest->rlim_max : guest->rlim_cur;
+}
+
+bool limits_forbid_heap(const struct thread *t)
+{
+	return !t->proc->limits.of[LIMIT_DATA].guest.rlim_cur;
+}
+
 /* Tells the kernel what the guest's limit and ours make together. */
 static void apply(struct guest_limit *l, u32 kind)
 {
 	u64 own = __atomic_load_n(&ours[kind], __ATOMIC_RELAXED);
-	struct rlimit64 want = {l->guest.rlim_cur, max_u64(l->set.rlim_max, l->guest.rlim_max)};
+	struct rlimit64 want = {soft_of(kind, &l->guest),
+				max_u64(l->set.rlim_max, l->guest.rlim_max)};
 
 	want.rlim_cur = want.rlim_cur < RLIM64_INFINITY - own ? want.rlim_cur + own
 							      : RLIM64_INFINITY;
@@ -199,10 +214,9 @@ void limits_settle(void)
 
 	for (u32 i = 0; l && i < LIMITS; i++) {
 		const struct guest_limit *k = &l->of[i];
-		u64 own = __atomic_load_n(&ours[i], __ATOMIC_RELAXED);
+		u64 own = __atomic_load_n(&ours[i], __ATOMIC_RELAXED), soft = soft_of(i, &k->guest);
 
-		if (k->guest.rlim_cur < RLIM64_INFINITY - own &&
-		    k->set.rlim_cur != k->guest.rlim_cur + own) {
+		if (soft < RLIM64_INFINITY - own && k->set.rlim_cur != soft + own) {
 			limits_ours(0, 0);
 			return;
 		}
@@ -362,6 +376,7 @@ static long exchange_foreign(struct foreign_limit *f, u32 kind, const struct rli
 	struct limit_wish wish = {.pending = 1};
 	struct rlimit64 now;
 	long ret = raw_call4(__NR_prlimit64, f->pid, resource, 0, (long)&now);
+	u64 soft;
 
 	if (ret)
 		return ret;
@@ -374,8 +389,8 @@ static long exchange_foreign(struct foreign_limit *f, u32 kind, const struct rli
 	if (new->rlim_max > old->rlim_max && !limits_capable(CAP_SYS_RESOURCE))
 		return -EPERM;
 	wish.guest = *new;
-	wish.told.rlim_cur = new->rlim_cur < RLIM64_INFINITY - f->own ? new->rlim_cur + f->own
-								      : RLIM64_INFINITY;
+	soft = soft_of(kind, new);
+	wish.told.rlim_cur = soft < RLIM64_INFINITY - f->own ? soft + f->own : RLIM64_INFINITY;
 	wish.told.rlim_max = max_u64(now.rlim_max, new->rlim_max);
 	if (wish.told.rlim_cur > wish.told.rlim_max && limits_capable(CAP_SYS_RESOURCE))
 		wish.told.rlim_max = wish.told.rlim_cur;

@@ -64,6 +64,9 @@ void limits_leave(s64 all, s64 data);
 /* The guest is about to ask for memory: what has gone with threads is not to be had by it. */
 void limits_settle(void);
 
+/* Whether the guest's heap stays as it is: its soft limit of data is 0. */
+bool limits_forbid_heap(const struct thread *t);
+
 /* Whether the guest has capability @cap in the machine's own user namespace, as limits ask. */
 bool limits_capable(u32 cap);
 

@@ -171,6 +171,22 @@ static void data_is_exact(void)
 	thread();
 }
 
+/* A soft limit of 0 is the hard one for all but the heap: so valgrind has it. */
+static void none_of_data(void)
+{
+	struct rlimit l = {0, 24 << 20};
+
+	TRY("none", setrlimit(RLIMIT_DATA, &l));
+	show("DATA", RLIMIT_DATA);
+	SAY("sbrk: %d", sbrk(4096) == (void *)-1);
+	SAY("back: %d", sbrk(-4096) == (void *)-1);
+	child();
+	thread();
+	SAY("none of data: %ld pieces", pages());
+	fflush(stdout);
+	execl("/proc/self/exe", "limits", "again", NULL);
+}
+
 /* Less than is in use is no error, and what there is stays. */
 static void less_than_there_is(void)
 {
@@ -477,6 +493,7 @@ int main(int argc, char **argv)
 	}
 	in_child("addresses", as_is_exact);
 	in_child("data", data_is_exact);
+	in_child("none of data", none_of_data);
 	in_child("less", less_than_there_is);
 	in_child("threads", many_threads);
 	in_child("stack", stack_ends);
