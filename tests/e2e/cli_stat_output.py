@@ -288,6 +288,8 @@ def test_files():
     if os.path.exists("/dev/full"):
         r = stat("-o", "/dev/full", "-e", "cs", "true", status=125)
         assert "cannot write the counts" in r.err, r
+        r = stat("-o", "/dev/full", "-e", "cs", "sh", "-c", "exit 4", status=125)
+        assert "cannot write the counts" in r.err, r
 
 
 def on_terminal(*args, env=None):

@@ -220,7 +220,7 @@ static int run(int argc, char **argv)
 	signals_release(&st.signals);
 	control_close(&st.control);
 	fflush(st.style.out);
-	if (ferror(st.style.out) && status == 0) {
+	if (ferror(st.style.out) && status != cmd_stat.failure) {
 		command_error(&cmd_stat, "cannot write the counts: %s", strerror(errno));
 		status = cmd_stat.failure;
 	}
