@@ -135,7 +135,7 @@ def beside(options, body, *args, program=SHOWN, same=True, rounds=8, secret=None
     with subprocess.Popen([ANYPERF, *(command or RUN), *options, "--", sys.executable, "-c",
                            program], env={**ENV, **(secret or {})}, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as guest:
-        pid = int(guest.stdout.readline())
+        pid = 0
 
         def look():
             guest.stdin.write("look\n")
@@ -143,6 +143,7 @@ def beside(options, body, *args, program=SHOWN, same=True, rounds=8, secret=None
             return guest.stdout.readline()
 
         try:
+            pid = int(guest.stdout.readline())
             honest = look()
             while not is_asleep(pid):
                 time.sleep(0.01)
@@ -159,7 +160,7 @@ def beside(options, body, *args, program=SHOWN, same=True, rounds=8, secret=None
             return honest
         finally:
             if guest.poll() is None:
-                for one in (pid, *children(guest.pid), guest.pid):
+                for one in filter(None, (pid, *children(guest.pid), guest.pid)):
                     os.kill(int(one), 9)
 
 
@@ -392,7 +393,7 @@ cat /proc/sys/kernel/perf_event_paranoid || true
 
 
 # abi/path-trace.h: where a thread's trace is handed over, how far it is read.
-STREAM, READ = b"ANPSTRM2", 28
+STREAM, READ, STREAM_WORDS = b"ANPSTRM2", 28, 128 << 10
 
 
 def hold_up(paths):
@@ -410,7 +411,7 @@ def hold_up(paths):
                 if os.pread(fd, 8, page) == STREAM:
                     written = struct.unpack("<I", os.pread(fd, 4, page + READ - 4))[0]
                     for i in range(100):
-                        behind = (1 << 20) + i % 2
+                        behind = STREAM_WORDS + i % 2
                         os.pwrite(fd, struct.pack("<I", (written - behind) % 2**32), page + READ)
             at = after
         os.close(fd)
