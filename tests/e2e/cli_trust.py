@@ -3,6 +3,7 @@
 third parties, and what cannot be shown is said."""
 import ctypes
 import os
+import select
 import shutil
 import signal
 import struct
@@ -16,6 +17,8 @@ METER = 32768
 RUNS, REFUSALS = 4096, 9216
 # abi/meter.h: what a run with an exact profile has given away, and how much there may be of each.
 PATH_THREADS, MODELED_PROFILES, PATH_MOST = 3412, 3424, 262144
+# abi/path-trace.h
+STREAM, WRITTEN, STREAM_WORDS = b"ANPSTRM2", 24, 128 << 10
 # abi/modeled-profile.h
 PROFILE_MAGIC, PROFILE_AT, PROFILE_ROOM = 0x3150444f4d4e41, 39591025311744, 64 << 20
 
@@ -177,11 +180,11 @@ import os, signal, sys
 signal.signal(signal.SIGALRM, lambda *_: None)
 signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
 def end(*_):
+    # Or it ends by it, once Python has put the handler back.
+    signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(7)
 signal.signal(signal.SIGTERM, end)
 print(os.getpid(), flush=True)
-    # Or it ends by it, once Python has put the handler back.
-    signal.setitimer(signal.ITIMER_REAL, 0)
 while True:
     sum(range(1000))
 """
@@ -258,6 +261,52 @@ def test_streams_and_profiles_that_are_claimed_take_no_memory():
         for options, claim in ((traced, claim_threads), (modeled, claim_profiles)):
             honest, seen = claimed(options, None), claimed(options, claim)
             assert all(s < h + (32 << 20) for s, h in zip(seen, honest)), (options, honest, seen)
+
+
+def streams(fd):
+    """Where threads hand over traces, in a segment that is mostly holes."""
+    at, end = 0, os.fstat(fd).st_size
+    while at < end:
+        try:
+            at = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError:
+            return
+        if os.pread(fd, 8, at) == STREAM:
+            yield at
+        at += 4096
+
+
+def test_nobody_is_waited_for_who_only_says_that_he_reads():
+    """The reader of a trace takes nothing, and another writes again and again that it has taken a
+    little: who hands it over waited for as long as that went on, ten minutes at most."""
+    script = "echo $$; read -r line; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo done"
+    with scratch() as d:
+        guest = subprocess.Popen([ANYPERF, "valgrind", "--tool=callgrind",
+                                  f"--callgrind-out-file={d}/out", "sh", "-c", script], env=ENV,
+                                 text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        pid = int(guest.stdout.readline())
+        fd = meters_of(pid)
+        *_, stream = streams(fd)
+        os.kill(guest.pid, signal.SIGSTOP)
+        said = 0
+        try:
+            guest.stdin.write("go on\n")
+            guest.stdin.flush()
+            while not select.select([guest.stdout], [], [], 0.02)[0]:
+                written, read = struct.unpack("<II", os.pread(fd, 8, stream + WRITTEN))
+                if (written - read) % 2**32 > STREAM_WORDS - 60000:
+                    os.pwrite(fd, struct.pack("<I", (read + 1) % 2**32), stream + WRITTEN + 4)
+                    said += 1
+            assert guest.stdout.readline() == "done\n" and said, said
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            raise
+        finally:
+            os.kill(guest.pid, signal.SIGCONT)
+            os.close(fd)
+            guest.communicate(timeout=45)
+        assert guest.returncode == 0, guest
 
 
 def test_a_command_that_ran_has_not_failed_to_start():

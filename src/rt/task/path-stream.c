@@ -11,8 +11,8 @@
 #include "sys/string.h"
 
 #define SECOND        1000000000ull
-#define PATIENCE      (60 * SECOND)  /* a reader that has read nothing for so long is gone */
-#define LONGEST       (600 * SECOND) /* nor is one waited for longer in one go */
+#define PATIENCE      (60 * SECOND) /* a reader that has read nothing for so long is gone */
+#define READS_AT_MOST 2u            /* in one wait; a reader takes all that there is */
 #define SLOTS_AT_ONCE 8192u
 
 bool streams_wanted(void)
@@ -28,15 +28,17 @@ static void give_up(struct thread *t)
 
 /*
  * Waits until there is room for @n words; false: nobody reads any more. Others can write here who
- * are no reader (doc/security.md): none goes back or ahead of us, and none is waited for longer
- * than LONGEST, however often it says that it goes on, or wakes us.
+ * are no reader (doc/security.md). A reader goes neither back nor ahead of us. Meanwhile we write
+ * nothing, and a reader takes all that it finds: first what was there when it last looked, and then
+ * the rest. Who goes on more often and leaves no room is none, however often it wakes us.
  */
 static bool wait_room(struct path_stream *s, u32 n)
 {
 	const struct __kernel_timespec second = {.tv_sec = 1};
 	u32 written = __atomic_load_n(&s->written, __ATOMIC_RELAXED);
 	u32 last = __atomic_load_n(&s->read, __ATOMIC_ACQUIRE);
-	u64 begin = 0, since = 0, now;
+	u32 reads = 0;
+	u64 since = 0, now;
 
 	for (;;) {
 		u32 read = __atomic_load_n(&s->read, __ATOMIC_ACQUIRE);
@@ -46,12 +48,11 @@ static bool wait_room(struct path_stream *s, u32 n)
 		if (written - read <= PATH_STREAM_WORDS - n)
 			return true;
 		now = sys_clock(CLOCK_MONOTONIC);
-		if (!begin)
-			begin = now;
+		reads += read != last;
 		if (read != last || !since)
 			since = now;
 		last = read;
-		if (now - since > PATIENCE || now - begin > LONGEST)
+		if (now - since > PATIENCE || reads > READS_AT_MOST)
 			return false;
 		__atomic_store_n(&s->waits, 1, __ATOMIC_SEQ_CST);
 		/* Mate: the reader looks at `waits` after it has set `read`. */
