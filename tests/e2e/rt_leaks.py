@@ -26,6 +26,15 @@ def test_leaks_are_found():
         assert here[:3] == native[:3], (here, native)
 
 
+def test_they_are_whoever_looks_at_the_program():
+    native = leaks(LEAKING)
+    for options in (["record", "-q", "-o", "/dev/null", "-e", "instructions:u", "-c", "10007"],
+                    ["record", "--exact", "-q", "-o", "/dev/null"],
+                    ["stat", "--machine", "zen4", "--model-beside=yes", "-e", "branch-misses:u"]):
+        here = leaks(ANYPERF, *options, "--", LEAKING)
+        assert here[:3] == native[:3], (options, here, native)
+
+
 def test_those_of_a_child_are_too():
     native = leaks(LEAKING, "fork")
     assert native[0] and {n for n, _ in native[1]} == {"300", "400"}, native
