@@ -168,6 +168,14 @@ static void tell_tasks(void)
 	printf("%d", folders("/proc/self/task"));
 	burn(ROUNDS);
 	printf(" %d", said("/proc/self/status", "Threads:"));
+	if (chdir("/"))
+		return;
+	burn(ROUNDS);
+	printf(" %d", said("proc/self/status", "Threads:"));
+	if (chdir("/proc/self"))
+		return;
+	burn(ROUNDS);
+	printf(" %d", said("status", "Threads:"));
 	burn(ROUNDS);
 	/* Only of one thread. */
 	printf(" %d", unshare(CLONE_THREAD));

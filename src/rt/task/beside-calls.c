@@ -7,7 +7,11 @@
 #include "rt/syscall/syscall-table.h"
 #include "rt/task/beside.h"
 #include "rt/task/thread.h"
+#include "sys/string.h"
 
+#include <asm/statfs.h>
+#include <linux/fcntl.h>
+#include <linux/magic.h>
 #include <linux/prctl.h>
 
 /* Nobody learns of it, and it does not wait for anybody. */
@@ -66,19 +70,38 @@ static bool concerns_threads(const struct thread *t, u64 nr)
 	return false;
 }
 
+/* Whether the relative path of a call begins at a folder below /proc. */
+static bool begins_in_proc(const struct thread *t, const struct syscall_row *row)
+{
+	bool has_folder = row->path && row->dirs & BIT(row->path - 1u);
+	int folder = has_folder ? (int)guest_arg(t, row->path - 1u) : AT_FDCWD;
+	struct statfs fs;
+	long err = folder == AT_FDCWD ? raw_call2(__NR_statfs, (long)".", (long)&fs)
+				      : raw_call2(__NR_fstatfs, folder, (long)&fs);
+
+	return !err && fs.f_type == PROC_SUPER_MAGIC;
+}
+
 /* A path below /proc, or of one who is there already; or a folder that may be there. */
 static bool looks_at_tasks(const struct thread *t, u64 nr)
 {
 	const struct syscall_row *row = syscall_row(nr);
-	u64 at = 0;
-	char start[6];
+	char path[256];
+	long len;
 
 	if (nr == __NR_getdents64)
 		return true;
-	if (row->steps & SYSCALL_PATH)
-		at = guest_arg(t, row->path);
-	return at && !guest_read(start, at, sizeof(start)) &&
-	       !__builtin_memcmp(start, "/proc/", sizeof(start));
+	if (!(row->steps & SYSCALL_PATH) || !guest_arg(t, row->path))
+		return false;
+	len = guest_string(path, guest_arg(t, row->path), sizeof(path));
+	if (len <= 0)
+		return len == -ENAMETOOLONG;
+	if (path[0] == '/')
+		return str_starts(path, "/proc/");
+	for (long i = 0; i < len; i++)
+		if (str_starts(path + i, "proc/"))
+			return true;
+	return begins_in_proc(t, row);
 }
 
 void beside_before_call(struct thread *t, u64 nr)
