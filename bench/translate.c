@@ -102,7 +102,7 @@ static void translate(u64 pc)
 	if (!cache_has_room() || block_find(pc, 0))
 		return;
 	/* One in eight is looked up, as those of an indirect call are. */
-	b = arch_translate(pc, pc / 16 % 8 ? EXIT_JUMP : EXIT_MISS, 0, &fault);
+	b = arch_translate(pc, pc / 16 % 8 ? EXIT_JUMP : EXIT_MISS, 0, NULL, &fault);
 	if (!b)
 		return;
 	for (u32 i = b->nr_exits; i-- > 0;) {

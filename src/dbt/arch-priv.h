@@ -22,7 +22,8 @@ void arch_filter_begin(struct dbt_thread *t);
  * Makes the block at guest @pc, which an exit of kind @why has asked for, in @form (of
  * BLOCK_FORMS). NULL with *@fault set to the first byte that cannot be fetched.
  */
-struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *fault);
+struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct dbt_exit *from,
+				 u64 *fault);
 /* Executable memory has changed: forgets what was remembered of it. */
 void arch_forget_code(void);
 /* Of a BLOCK_CHECKED: whether the guest's bytes are the same. */
@@ -30,6 +31,13 @@ bool arch_block_current(struct dbt_block *b);
 
 /* The jump at @patch now leads to @target, both cache offsets; others may be executing it. */
 void arch_patch(u32 patch, u32 target);
+/* Bytes that arch_exit_code() makes at most. */
+#define EXIT_CODE_MOST 512u
+/*
+ * Where exit @x leads when it is linked to @to: there, or to code that is made for it, which counts
+ * first. 0: there is no room for that.
+ */
+u32 arch_exit_code(const struct dbt_exit *x, const struct dbt_block *to);
 /* Whether @patch lies where that is one store to everybody. */
 bool arch_can_patch(u32 patch);
 
@@ -40,6 +48,8 @@ struct dbt_entry *arch_return_entry(struct dbt_entry *ret);
 /* It matches nothing any more; others may be executing it. */
 void arch_entry_kill(const struct dbt_entry *e);
 bool arch_entry_lives(const struct dbt_entry *e);
+/* CHECK()s that @x leads to its stub or to its target, and counts on its way if it must. */
+void arch_check_exit(const struct dbt_exit *x);
 /* CHECK()s that the code of @b is laid out as this CPU likes it. */
 void arch_check_jumps(const struct dbt_block *b);
 

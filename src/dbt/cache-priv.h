@@ -100,6 +100,7 @@ struct dbt_exit {
 	u8 stop;           /* EXIT_STOP: enum dbt_stop */
 	u8 len, reg, size; /* of the virtualized instruction */
 	u8 taken;          /* how often since it could be linked, while its code is shared */
+	u8 counts;         /* bytes of code at stub that count the path; 0: it is counted before */
 };
 
 /*
@@ -588,6 +589,8 @@ u32 place_form(struct dbt_thread *t, u32 form);
 
 /* link.c */
 void exit_link(struct dbt_exit *x, struct dbt_block *to);
+/* The same, by the code at cache offset @code, which leads there. */
+void exit_link_by(struct dbt_exit *x, struct dbt_block *to, u32 code);
 
 /* path-class.c */
 /*

@@ -38,7 +38,8 @@ static void catch_up(struct dbt_thread *t)
 	}
 }
 
-static struct dbt_block *block_for(u64 pc, enum exit_kind why, u32 form, u64 *fault)
+static struct dbt_block *block_for(u64 pc, enum exit_kind why, u32 form, struct dbt_exit *from,
+				   u64 *fault)
 {
 	struct dbt_block *b = block_find(pc, form);
 
@@ -46,7 +47,7 @@ static struct dbt_block *block_for(u64 pc, enum exit_kind why, u32 form, u64 *fa
 		block_kill(b);
 		b = NULL;
 	}
-	return b ? b : arch_translate(pc, why, form, fault);
+	return b ? b : arch_translate(pc, why, form, from, fault);
 }
 
 /* The entry that a lookup of @pc finds without a block being made; NULL if there is none. */
@@ -97,7 +98,9 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 		t->enter_pc = code_addr(cache.enter_code);
 		return ENTERED;
 	}
-	b = block_for(pc, taken->kind, form, &t->stop_addr);
+	if (exit && (!exit->patch || taken->form != form))
+		exit = NULL;
+	b = block_for(pc, taken->kind, form, exit, &t->stop_addr);
 	if (!b)
 		return ENTER_NO_EXEC;
 	if (b->flags & BLOCK_DEAD) {
@@ -105,7 +108,7 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 		t->enter_pc = code_addr(b->code);
 		return ENTERED;
 	}
-	if (exit && exit->patch && taken->form == form)
+	if (exit)
 		exit_link(exit, b);
 	if (taken->kind == EXIT_MISS && !special) {
 		e = arch_entry(b);

@@ -75,16 +75,22 @@ static void unlink_exit(struct dbt_exit *x)
 	arch_patch(x->patch, x->stub);
 }
 
+/* Bytes of code that links of an image may make. */
+#define LINKS_MOST (64u << 10)
+
 /* Also exits that nobody has taken often enough while their code was shared. */
 static void link_all(const struct dbt_image_range *ranges, u32 n)
 {
+	u32 most = cache.hot + LINKS_MOST - EXIT_CODE_MOST;
+
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
 		struct dbt_block *b = meta_at(cache.by_code[i]), *to;
 
 		for (u32 j = 0; j < b->nr_exits && !(b->flags & BLOCK_DEAD); j++) {
 			struct dbt_exit *x = &b->exits[j];
 
-			if (x->kind != EXIT_JUMP || !x->patch || x->to)
+			if (x->kind != EXIT_JUMP || !x->patch || x->to ||
+			    (x->counts && (!x->taken || cache.hot > most)))
 				continue;
 			to = block_find_dormant(x->target);
 			if (to && image_range(ranges, n, to->pc) == image_range(ranges, n, b->pc))
@@ -174,7 +180,7 @@ u64 dbt_image_useful(struct dbt_thread *t, const struct dbt_image_range *ranges,
 
 u64 dbt_image_most(void)
 {
-	return dbt_image_used() + maps_sleep_most();
+	return dbt_image_used() + maps_sleep_most() + LINKS_MOST;
 }
 
 /* The code, whole pages of it. */

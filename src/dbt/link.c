@@ -1,4 +1,7 @@
-/* Linking: an exit that has been taken once jumps straight to its target's code from then on. */
+/*
+ * Linking: an exit that has been taken once jumps straight to its target's code from then on, or to
+ * code that counts and then goes there.
+ */
 #include "dbt/arch-priv.h"
 
 /*
@@ -13,16 +16,26 @@
  */
 void exit_link(struct dbt_exit *x, struct dbt_block *to)
 {
+	u32 code;
+
 	if (x->to || to->flags & BLOCK_DEAD)
 		return;
 	meta_own(&x->to);
 	meta_own(&x->taken);
 	if (unlikely(code_is_shared(x->patch)) && ++x->taken < LINK_SHARED)
 		return;
+	code = arch_exit_code(x, to);
+	if (code)
+		exit_link_by(x, to, code);
+}
+
+void exit_link_by(struct dbt_exit *x, struct dbt_block *to, u32 code)
+{
+	meta_own(&x->to);
 	meta_own(&to->in);
 	x->to = meta_ref_of(to);
 	x->next = to->in;
 	to->in = meta_ref_of(x);
-	arch_patch(x->patch, to->code);
+	arch_patch(x->patch, code);
 	cache.stats.links++;
 }

@@ -64,7 +64,6 @@ struct build {
 	u32 nr_sides;
 	struct pending_thunk thunks[BLOCK_FRAGS_MAX];
 	u32 nr_thunks;
-	struct pending_thunk wrong_guess; /* rel32 is NULL if nothing is guessed */
 	struct block_insn insns[BLOCK_INSNS_MAX];
 	u64 weight[BLOCK_INSNS_MAX + 1]; /* weight_of() all that come before */
 	struct spill_range spill_ranges[SPILL_RANGES_MAX];
@@ -92,6 +91,9 @@ static inline u32 weight_byte(u64 weight, u32 q)
 {
 	return weight >> (8 * q) & 0xff;
 }
+
+/* At most so many bytes count a path: in lanes, by a register that is spilled. */
+#define COUNT_BYTES_MAX 200u
 
 /* As flags that are live: they are, but rcx is spilled already. */
 #define COUNT_SPILLED 0x8000u

@@ -79,25 +79,35 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 
 #define STUB_BYTES 18
 
-/* Emits the stub of @x, cold code that leaves the cache for it. */
-static void emit_stub(struct dbt_exit *x)
+/* Emits the stub of @x, cold code that leaves the cache for it, after the @n bytes at @count. */
+static void emit_stub(struct dbt_exit *x, const u8 *count, u32 n)
 {
-	struct emitter e = cold_begin(STUB_BYTES);
+	struct emitter e = cold_begin(n + STUB_BYTES);
 
 	x->stub = emit_at(&e);
+	x->counts = (u8)n;
+	memcpy(e.p, count, n);
+	e.p += n;
 	emit_store_gs_imm(&e, GS(exit_id), meta_ref_of(x));
 	emit_jmp(&e, cache.exit_code);
 }
 
-static struct dbt_exit *new_exit(struct build *b, enum exit_kind kind, u64 target)
+/* An exit whose stub first counts the path, by the @n bytes of code at @count. */
+static struct dbt_exit *new_counting_exit(struct build *b, enum exit_kind kind, u64 target,
+					  const u8 *count, u32 n)
 {
 	struct dbt_exit *x = &b->exits[b->nr_exits++];
 
 	CHECK(b->nr_exits <= b->plan.nr_exits);
 	x->kind = (u8)kind;
 	x->target = target;
-	emit_stub(x);
+	emit_stub(x, count, n);
 	return x;
+}
+
+static struct dbt_exit *new_exit(struct build *b, enum exit_kind kind, u64 target)
+{
+	return new_counting_exit(b, kind, target, NULL, 0);
 }
 
 /* An exit to guest @target, which is linked when it has been taken. */
@@ -223,6 +233,39 @@ static void put_u32(u8 *p, u32 v)
 	__builtin_memcpy(p, &v, 4);
 }
 
+/*
+ * Counts a path by code at @to, which will be copied to another place; it refers to none by its
+ * own. Returns how long it is, at most COUNT_BYTES_MAX.
+ */
+static u32 make_count(struct build *b, u8 *to, u32 upto, bool taken, u64 w, u16 live)
+{
+	u8 *at = b->e.p;
+	u32 n;
+
+	b->e.p = to;
+	emit_count(b, upto, taken, w, live, DEADLINE_TAKEN, NULL);
+	n = (u32)(b->e.p - to);
+	b->e.p = at;
+	CHECK(n <= COUNT_BYTES_MAX);
+	return n;
+}
+
+/*
+ * A side exit that has no code beside the main line, since most are never taken and lines of the
+ * CPU's cache are few: what counts is in its stub until it is taken, and then where
+ * arch_exit_code() puts it.
+ */
+static void emit_side_apart(struct build *b, u32 index)
+{
+	const struct plan_insn *i = &b->plan.insns[index];
+	u8 count[COUNT_BYTES_MAX];
+	u64 w = path_weight(b, index + 1) + WEIGHT(TAKEN);
+	u32 n = make_count(b, count, index + 1, true, w, i->taken_live);
+	struct dbt_exit *x = new_counting_exit(b, EXIT_JUMP, insn_target(&i->d, i->pc), count, n);
+
+	x->patch = emit_jcc_patchable(&b->e, i->d.cond, x->stub);
+}
+
 void branch_side(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
@@ -256,6 +299,8 @@ void branch_side(struct build *b, u32 index)
 			CHECK(b->e.p - over < 128);
 			over[-1] = (u8)(b->e.p - over);
 		}
+	} else if (!b->plan.exact && !(cache.form_mask & MASK_INSIDE_PATHS)) {
+		emit_side_apart(b, index);
 	} else {
 		struct pending_side *s = &b->sides[b->nr_sides++];
 
@@ -339,6 +384,9 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 	note_spill_range(b, begin, TARGET_SPILLS, index + 1);
 	emit_unspill_target(&b->e);
 }
+
+/* At most, with what pads. */
+#define JUMP_TARGET_BYTES (10u + 9u + (cache.whole_jumps ? WHOLE_LINE : 0))
 
 /* jmp to the guest pc in r11, by the table. */
 void emit_jump_target(struct emitter *e)
@@ -526,10 +574,25 @@ void branch_end(struct build *b, u32 index)
 	}
 }
 
-/* What does not go where it is guessed to is looked up, by code behind the main line. */
+/* What does not go where it is guessed to counts and is looked up, by cold code. */
+static u32 emit_wrong_guess(struct build *b, u32 index)
+{
+	u8 count[COUNT_BYTES_MAX];
+	u64 w = path_weight(b, index + 1);
+	u32 n = make_count(b, count, index + 1, false, w, COUNT_SPILLED), at;
+	struct emitter e = cold_begin(n + JUMP_TARGET_BYTES);
+
+	at = emit_at(&e);
+	memcpy(e.p, count, n);
+	e.p += n;
+	emit_jump_target(&e);
+	return at;
+}
+
 void branch_guess(struct build *b, u32 index)
 {
 	const struct plan_insn *i = &b->plan.insns[index];
+	u32 wrong = emit_wrong_guess(b, index);
 	u8 *begin;
 
 	emit_spill_target(&b->e);
@@ -538,21 +601,9 @@ void branch_guess(struct build *b, u32 index)
 	emit_compare_target(&b->e, b->plan.next_pc);
 	emit_whole(&b->e, 7);
 	emit2(&b->e, 0xe3, 5); /* jrcxz over the jmp */
-	emit1(&b->e, 0xe9);
-	b->wrong_guess = (struct pending_thunk){index, b->e.p};
-	emit_u32(&b->e, 0);
+	emit_jmp(&b->e, wrong);
 	branch_spill_range(b, begin, TARGET_SPILLS);
 	emit_unspill_target(&b->e);
-}
-
-static void emit_wrong_guess(struct build *b)
-{
-	const struct pending_thunk *g = &b->wrong_guess;
-	u64 w = path_weight(b, g->insn + 1);
-
-	put_u32(g->rel32, (u32)(b->e.p - (g->rel32 + 4)));
-	emit_count(b, g->insn + 1, false, w, COUNT_SPILLED, g->insn, NULL);
-	emit_jump_target(&b->e);
 }
 
 void branch_fall(struct build *b)
@@ -576,8 +627,6 @@ void branch_fall(struct build *b)
 
 void branch_sides_finish(struct build *b)
 {
-	if (b->wrong_guess.rel32)
-		emit_wrong_guess(b);
 	for (u32 n = 0; n < b->nr_thunks; n++)
 		emit_thunk(b, &b->thunks[n]);
 	for (u32 n = 0; n < b->nr_sides; n++) {

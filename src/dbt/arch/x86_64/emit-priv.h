@@ -302,6 +302,19 @@ static inline u32 emit_jmp_patchable(struct emitter *e, u32 target)
 	return emit_at(e) - 4;
 }
 
+/* The same of a conditional branch. */
+static inline u32 emit_jcc_patchable(struct emitter *e, u8 cond, u32 target)
+{
+	u32 prefixes = ((emit_at(e) + 2) & 7) > 4 ? 8 - ((emit_at(e) + 2) & 7) : 0;
+
+	emit_whole(e, 6 + prefixes);
+	while (((emit_at(e) + 2) & 7) > 4)
+		emit1(e, PREFIX_PADDING);
+	emit2(e, 0x0f, 0x80 | cond);
+	emit_rel_to(e, target);
+	return emit_at(e) - 4;
+}
+
 static inline void emit_jmp(struct emitter *e, u32 target)
 {
 	emit1(e, 0xe9);

@@ -28,6 +28,7 @@ bool arch_can_patch(u32 patch)
 }
 
 #define JRCXZ 0xe3
+#define JMP   0xe9
 
 void arch_entry_kill(const struct dbt_entry *e)
 {
@@ -80,6 +81,41 @@ void arch_init(void)
 	filter_init();
 }
 
+/* Where the displacement at @patch leads to. */
+static u32 patched_target(u32 patch)
+{
+	u32 rel;
+
+	memcpy(&rel, (const void *)code_addr(patch), sizeof(rel));
+	return patch + 4 + rel;
+}
+
+/* From @at, behind nops: where the jmp there leads to. */
+static u32 jmp_target(u32 at)
+{
+	for (u32 n = 0; *(const u8 *)code_addr(at) != JMP; n++, at++)
+		CHECK(n < WHOLE_LINE);
+	return patched_target(at + 1);
+}
+
+void arch_check_exit(const struct dbt_exit *x)
+{
+	const struct dbt_block *to = meta_at(x->to);
+	u32 at;
+
+	if (!x->patch)
+		return;
+	CHECK(arch_can_patch(x->patch));
+	at = patched_target(x->patch);
+	if (!to || !x->counts) {
+		CHECK(at == (to ? to->code : x->stub));
+		return;
+	}
+	CHECK(!memcmp((const void *)code_addr(at), (const void *)code_addr(x->stub), x->counts));
+	at += x->counts;
+	CHECK(at == to->code || jmp_target(at) == to->code);
+}
+
 static bool entry_has_room(void)
 {
 	if (cache.cold - cache.hot >= CODE_SLACK / 2 &&
@@ -87,6 +123,25 @@ static bool entry_has_room(void)
 		return true;
 	cache.full = 1;
 	return false;
+}
+
+u32 arch_exit_code(const struct dbt_exit *x, const struct dbt_block *to)
+{
+	struct emitter e;
+	u32 at;
+
+	if (!x->counts)
+		return to->code;
+	if (!entry_has_room())
+		return 0;
+	e.p = code_at(cache.hot);
+	at = cache.hot;
+	memcpy(e.p, (const u8 *)code_addr(x->stub), x->counts);
+	e.p += x->counts;
+	emit_whole(&e, 5);
+	emit_jmp(&e, to->code);
+	cache.hot = emit_at(&e);
+	return at;
 }
 
 struct dbt_entry *arch_entry(struct dbt_block *b)

@@ -99,9 +99,10 @@ static void emit_whole_pair(struct build *b, u32 n)
 {
 	const struct plan_insn *i = &b->plan.insns[n];
 
+	/* The branch may get prefixes that align its displacement. */
 	if (n + 1 < b->plan.nr_insns && i[1].role == ROLE_SIDE && i[1].d.cf == CF_JCC &&
 	    fuses(&i->d))
-		emit_whole(&b->e, i->d.len + 6u);
+		emit_whole(&b->e, i->d.len + 6u + 3u);
 }
 
 /* Emits the main line. insns[] says afterwards how long each instruction's native form is. */
@@ -269,12 +270,13 @@ _Static_assert((u32)CLASS_COND == PATH_COND && (u32)CLASS_CALL == PATH_CALL &&
 		       (u32)CLASS_BRANCH == PATH_BRANCH,
 	       "both name the same things");
 
-struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *fault)
+struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct dbt_exit *from,
+				 u64 *fault)
 {
 	struct build *b = &build;
 	struct plan *plan = &b->plan;
 	struct dbt_block *block;
-	u32 stale = 0;
+	u32 stale = 0, front = 0;
 
 	cache.form_mask = cache.mask;
 	if (form & BLOCK_PLAIN)
@@ -287,7 +289,6 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	b->nr_exits = b->nr_sides = b->nr_thunks = b->nr_spill_ranges = b->nr_counts =
 		b->nr_entries = 0;
 	b->restart = b->side_end = 0;
-	b->wrong_guess.rel32 = NULL;
 	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
 	count_begin(b);
 	if (form_describes_paths())
@@ -297,9 +298,10 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	block->flags = (u16)form;
 	/*
 	 * Predictors of indirect branches tell targets apart by low bits of their addresses, among
-	 * others. Longer code has been found that needs these.
+	 * others. Longer code has been found that needs these. Of what is linked only, more blocks
+	 * fit into a line if they are not aligned.
 	 */
-	if (!(cache.mask & (DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS)))
+	if (!(cache.mask & (DBT_MASK_ANY_DEADLINES | DBT_MASK_PATHS)) && why == EXIT_MISS)
 		cache.hot = (u32)ALIGN_UP(cache.hot, 16);
 	block->start = cache.hot;
 	b->e.p = code_at(cache.hot);
@@ -311,6 +313,11 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 	if (why == EXIT_MISS && !plan->exact) {
 		b->entries[b->nr_entries++] = emit_entry(&b->e, TABLE_JUMP, pc);
 		emit_unspill_target(&b->e);
+	}
+	if (from && from->counts && !code_is_shared(from->patch)) {
+		front = emit_at(&b->e);
+		memcpy(b->e.p, (const u8 *)code_addr(from->stub), from->counts);
+		b->e.p += from->counts;
 	}
 	block->code = emit_at(&b->e);
 	if (plan->checked)
@@ -337,12 +344,14 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, u64 *faul
 		struct dbt_exit *x = &b->exits[i];
 		struct dbt_block *to;
 
-		if (x->kind != EXIT_JUMP || plan->checked)
+		if (x->kind != EXIT_JUMP || plan->checked || x->counts)
 			continue;
 		to = block_find(x->target, form & (BLOCK_EXACT | BLOCK_PLAIN));
 		if (to)
 			exit_link(x, to);
 	}
+	if (front && !from->to)
+		exit_link_by(from, block, front);
 	if (plan->once)
 		block_kill(block);
 	return block;
