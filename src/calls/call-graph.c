@@ -175,11 +175,12 @@ static bool may_leave(u8 kind)
 }
 
 static struct calls_span *add_span(struct calls_graph *g, const struct path_step *steps, u32 n,
-				   const struct calls_code *code)
+				   u32 nr_slots, const struct calls_code *code)
 {
 	struct calls_span *s = calls_memory_take(&g->memory, sizeof(*s) + n * sizeof(s->pc[0]));
 
 	s->n = n;
+	s->nr_slots = nr_slots;
 	s->entry = code->entry;
 	s->code = *code;
 	s->fn = code->fn;
@@ -201,7 +202,8 @@ static struct calls_span *add_span(struct calls_graph *g, const struct path_step
 }
 
 /* Spans are cut behind branches where another function begins. */
-struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n)
+struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n,
+				  u32 nr_slots)
 {
 	struct calls_span *first = NULL, **to = &first;
 	struct calls_code code, next;
@@ -214,15 +216,20 @@ struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step 
 		g->opts.find(g->opts.data, g, steps[i].pc, &next);
 		if (!next.entry && next.region == code.region)
 			continue;
-		*to = add_span(g, steps + from, i - from, &code);
+		*to = add_span(g, steps + from, i - from, nr_slots, &code);
 		(*to)->more = true;
 		(*to)->in = CALLS_ENTERS;
 		to = &(*to)->rest;
 		from = i;
 		code = next;
 	}
-	*to = add_span(g, steps + from, n - from, &code);
+	*to = add_span(g, steps + from, n - from, nr_slots, &code);
 	return first;
+}
+
+u32 calls_span_slots(const struct calls_span *s)
+{
+	return s->nr_slots;
 }
 
 static void free_lists(struct calls_profile *p)
@@ -363,15 +370,17 @@ static void take_events(struct calls_profile *p, struct calls_rooms *r, struct c
 	for (u32 i = 0; i < s->n; i++) {
 		struct event_counts at = {0};
 		enum simulated what;
-		bool any = false;
+		bool counts;
 
-		for (; place < n && simulated_insn(s->simulated, place, &what) == i; place++)
-			for (u32 k = 0; k < 3; k++) {
+		for (; place < n && simulated_insn(s->simulated, place, &what, &counts) == i;
+		     place++) {
+			for (u32 k = 0; k < 3; k++)
 				at.n[what][k] += c->events[place * 3 + k];
-				any |= c->events[place * 3 + k];
-			}
-		if (c->count || any)
-			put_cost(p, r, c->context, s->pc[i], c->count, any ? &at : NULL);
+			at.n[what][0] += counts ? 0 : c->count;
+		}
+		if (c->count || !event_counts_none(&at))
+			put_cost(p, r, c->context, s->pc[i], c->count,
+				 event_counts_none(&at) ? NULL : &at);
 	}
 	if (n)
 		memset(c->events, 0, n * 3 * sizeof(u64));

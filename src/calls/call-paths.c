@@ -15,14 +15,14 @@ struct quick {
 	struct calls_frame *bottom, *top,
 		*room; /* behind the last that ..., the last, all of them */
 	u32 *active;
+	struct calls_thread *simulated; /* the thread, if something is; else NULL */
 	u32 levels; /* most of recursion that are told apart, less 1; of a tree there are none */
 };
 
 /* Whether @t is where quick work can begin. Another thread may have moved the span's cell. */
 static bool is_usual(const struct calls_thread *t)
 {
-	return t->collect && t->last && t->context && !t->graph->opts.simulation &&
-	       t->last->span->cell == t->last;
+	return t->collect && t->last && t->context && t->last->span->cell == t->last;
 }
 
 static inline void open_frame(struct quick *q, struct calls_cell *from, struct calls_edge *e,
@@ -30,6 +30,8 @@ static inline void open_frame(struct quick *q, struct calls_cell *from, struct c
 {
 	struct calls_frame *f = q->top++;
 
+	if (q->simulated)
+		q->simulated->entered[f - q->simulated->frame] = q->simulated->events;
 	f->from = from;
 	f->edge = e;
 	f->enter = q->cost;
@@ -93,6 +95,10 @@ static inline void close_frame(struct quick *q)
 	if (unlikely(!e))
 		return;
 	e->cost += q->cost - f->enter;
+	if (q->simulated) {
+		event_counts_add(e->events, &q->simulated->events);
+		event_counts_subtract(e->events, &q->simulated->entered[f - q->simulated->frame]);
+	}
 	q->context = f->context;
 	active = &q->active[e->number];
 	*active -= *active != 0;
@@ -165,14 +171,30 @@ static inline void charge(struct quick *q, struct calls_graph *g, struct calls_s
 		s->count++;
 }
 
+/* What @s meets, which was charged. */
+static inline void meet(struct quick *q, struct calls_span *s, const struct path_slots *slots)
+{
+	struct calls_thread *t = q->simulated;
+
+	if (unlikely(q->nonskipped != NULL)) {
+		t->nonskipped = q->nonskipped;
+		calls_simulate(t, s, slots, false);
+		return;
+	}
+	if (unlikely(simulate(t->graph->opts.simulation, s->simulated, slots,
+			      s->cell->events ?: calls_events_of(s->cell), &t->events)))
+		calls_open_branch(t, s, true);
+}
+
 #define AHEAD 8u /* paths whose spans are asked for before they are needed */
 
 /*
  * As many of @path as are usual, from @*at on. Returns the span that is not, and what is before it
  * in its path has been done; NULL: all of them were, or @*at is of one that is not known.
  */
-static struct calls_span *run_usual(struct calls_thread *t, struct calls_span *const *span,
-				    const u32 *path, size_t *at, size_t n)
+static inline __attribute__((always_inline)) struct calls_span *
+run_usual(struct calls_thread *t, struct calls_span *const *span, const u32 *path, size_t *at,
+	  size_t n, struct path_slots *slots)
 {
 	struct calls_graph *g = t->graph;
 	struct quick q = {.last = t->last->span,
@@ -183,6 +205,7 @@ static struct calls_span *run_usual(struct calls_thread *t, struct calls_span *c
 			  .top = t->frame + t->nr,
 			  .room = t->frame + t->room,
 			  .active = t->active,
+			  .simulated = slots ? t : NULL,
 			  .levels = g->opts.tree ? 0 : g->opts.recursions - 1};
 	struct calls_span *s = NULL;
 	size_t i;
@@ -194,16 +217,24 @@ static struct calls_span *run_usual(struct calls_thread *t, struct calls_span *c
 		if (likely(i + AHEAD < n))
 			__builtin_prefetch(span[path[i + AHEAD]]);
 part:
+		if (slots && unlikely(t->branch.open))
+			calls_close_branch(t, s->first);
 		if (s->in != q.last->out) {
 			if (unlikely(!pass_on(&q, s)))
 				break;
 			if (unlikely(s->more)) {
 				charge(&q, g, s);
+				if (slots)
+					meet(&q, s, slots);
 				s = s->rest;
 				goto part;
 			}
 		}
 		charge(&q, g, s);
+		if (slots) {
+			meet(&q, s, slots);
+			calls_pass_slots(slots, s->nr_slots);
+		}
 	}
 	*at = i;
 	t->last = q.last->cell;
@@ -213,21 +244,44 @@ part:
 	t->nonskipped = q.nonskipped;
 	t->cost = q.cost;
 	t->nr = (u32)(q.top - t->frame);
+	if (slots)
+		t->last_kept = false;
 	return i < n ? s : NULL;
 }
 
-size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, const u32 *path,
-		       size_t n)
+static inline __attribute__((always_inline)) size_t run_paths(struct calls_thread *t,
+							      struct calls_span *const *span,
+							      const u32 *path, size_t n,
+							      struct path_slots *slots)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct calls_span *s;
 
 		calls_count_active(t);
-		s = is_usual(t) ? run_usual(t, span, path, &i, n) : span[path[i]];
+		s = is_usual(t) ? run_usual(t, span, path, &i, n, slots) : span[path[i]];
 
 		if (i == n || !s)
 			return i;
-		calls_run(t, s);
+		if (!slots) {
+			calls_run(t, s);
+			continue;
+		}
+		calls_run_simulated(t, s, slots, false);
+		calls_pass_slots(slots, s->nr_slots);
 	}
 	return n;
+}
+
+static __attribute__((noinline)) size_t run_simulated(struct calls_thread *t,
+						      struct calls_span *const *span,
+						      const u32 *path, size_t n,
+						      struct path_slots *slots)
+{
+	return run_paths(t, span, path, n, slots);
+}
+
+size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, const u32 *path,
+		       size_t n, struct path_slots *slots)
+{
+	return slots ? run_simulated(t, span, path, n, slots) : run_paths(t, span, path, n, NULL);
 }

@@ -253,7 +253,7 @@ static void underflow(struct calls_thread *t, const struct calls_span *s)
 	u64 enter = t->signals ? dumped_by_handlers : t->dumped;
 
 	code.entry = false;
-	source = calls_span_new(t->graph, &site, 1);
+	source = calls_span_new(t->graph, &site, 1, 0);
 	source->code = code;
 	source->fn = code.fn;
 	source->entry = false;

@@ -63,6 +63,7 @@ void calls_simulate(struct calls_thread *t, struct calls_span *s, const struct p
 	u32 n = simulated_places(s->simulated);
 	struct event_counts *sum = &t->events;
 	u64 *counts = NULL;
+	bool open;
 
 	t->last_kept = keep || !own;
 	if (t->last_kept) {
@@ -72,15 +73,24 @@ void calls_simulate(struct calls_thread *t, struct calls_span *s, const struct p
 	} else {
 		counts = calls_events_of(s->cell);
 	}
-	t->branch.open = simulate(sim, s->simulated, slots, counts, sum);
+	open = simulate(sim, s->simulated, slots, counts, sum);
 	if (t->last_kept && t->collect)
 		calls_simulate_again(t, 1);
-	if (!t->branch.open)
-		return;
-	t->branch.pc = s->last;
-	t->branch.collect = t->collect;
-	t->branch.skipped = t->collect ? t->nonskipped : NULL;
-	t->branch.counts = own ? calls_events_of(s->cell) + (n - 1) * 3 : NULL;
+	if (open)
+		calls_open_branch(t, s, own);
+}
+
+void calls_open_branch(struct calls_thread *t, struct calls_span *s, bool own)
+{
+	u32 n = simulated_places(s->simulated);
+
+	t->branch = (struct calls_branch){
+		.open = true,
+		.collect = t->collect,
+		.pc = s->last,
+		.skipped = t->collect && !own ? t->nonskipped : NULL,
+		.counts = own ? calls_events_of(s->cell) + (n - 1) * 3 : NULL,
+	};
 }
 
 void calls_close_branch(struct calls_thread *t, u64 target)

@@ -53,6 +53,7 @@ struct calls_span {
 	struct calls_span *rest;          /* what comes next in the same path; NULL: nothing */
 	u64 last;                         /* the last instruction */
 	struct simulated_code *simulated; /* NULL: nothing is; owned */
+	u32 nr_slots;                     /* of all of its path */
 	struct calls_span *next_made;
 	struct calls_code code;
 	struct calls_cell *cells; /* those of all contexts */
@@ -226,6 +227,15 @@ void calls_simulate(struct calls_thread *t, struct calls_span *s, const struct p
 		    bool keep);
 /* Adds what the last span has met @times times, if that was kept. */
 void calls_simulate_again(struct calls_thread *t, u64 times);
+/* The last instruction of @s, which may be its cell's @own, is an indirect branch. */
+void calls_open_branch(struct calls_thread *t, struct calls_span *s, bool own);
 void calls_close_branch(struct calls_thread *t, u64 target);
+
+static inline void calls_pass_slots(struct path_slots *slots, u32 n)
+{
+	n = n < slots->n ? n : slots->n;
+	slots->slot += n;
+	slots->n -= n;
+}
 
 #endif

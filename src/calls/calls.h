@@ -66,22 +66,25 @@ struct calls_fn *calls_fn_of(struct calls_graph *g, const char *object, const ch
 /* @tid: what calls_tree() calls it. */
 struct calls_thread *calls_thread_new(struct calls_graph *g, u32 tid);
 
-/* A span of @n instructions; at least one. */
-struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n);
+/* A span of @n instructions; at least one. Their accesses are told by @nr_slots. */
+struct calls_span *calls_span_new(struct calls_graph *g, const struct path_step *steps, u32 n,
+				  u32 nr_slots);
+u32 calls_span_slots(const struct calls_span *s);
 
 /* The thread has executed it. */
 void calls_run(struct calls_thread *t, struct calls_span *s);
 
-/*
- * The same of paths that have spans by their numbers, one after the other. Returns how many, from
- * the first on; the next one has none.
- */
-size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, const u32 *path,
-		       size_t n);
-
 /* The same, of a graph with a simulation. @keep: calls_uncount() may follow. */
 void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
 			 const struct path_slots *slots, bool keep);
+
+/*
+ * The same of paths that have spans by their numbers, one after the other. Returns how many, from
+ * the first on; the next one has none. @slots: those of a simulation, of which what was used is
+ * gone then; NULL without one.
+ */
+size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, const u32 *path,
+		       size_t n, struct path_slots *slots);
 
 /*
  * Takes back what the span that was run last has cost, but not who called whom; and counts it after

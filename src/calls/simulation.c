@@ -1,10 +1,13 @@
-#include "calls/simulation.h"
-
+/*
+ * Caches and branches, span by span. Nearly all lines are those that their set has used last: one
+ * comparison each, and nothing changes. First come fetches, then accesses, which have no cache in
+ * common but LL; that is asked in the order of the instructions, so fetches that it is to be asked
+ * for wait until an access asks as well.
+ */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/check.h"
-#include "model/model.h"
+#include "calls/simulation-priv.h"
 
 /* Of cachegrind: seven bits of the address below seven of the history; the last targets of 512. */
 #define HISTORY_BITS 7u
@@ -13,60 +16,27 @@
 
 #define STRING_MAX BIT(30)
 
-enum place_kind {
-	PLACE_FETCH,
-	PLACE_ACCESS, /* at disp + slot[base] */
-	PLACE_COMPLEX_ACCESS,
-	PLACE_STRING, /* a repeated one; with the next one, if they go along */
-	PLACE_COND,
-	PLACE_INDIRECT, /* the last one */
-};
-
-struct event_place {
-	u8 kind;  /* enum place_kind */
-	u8 group; /* enum simulated */
-	u8 flags; /* enum path_access_flags */
-	u8 scale;
-	u8 insn;
-	u8 len; /* of a fetch */
-	u8 with_next;
-	u8 taken;
-	u16 size, base, index;
-	u64 pc, disp;
-};
-
-struct simulated_code {
-	u32 n;
-	struct event_place place[];
-};
-
-struct event_simulation {
-	struct simulation_opts opts;
-	struct machine machine;
-	void *memory; /* of the model; owned */
-	struct model_core *core;
-	u64 fetched; /* the line, + 1; 0: none */
-	u64 history;
-	u8 counter[1u << (HISTORY_BITS + ADDRESS_BITS)];
-	u64 last_target[LAST_TARGETS];
-};
+static void new_cache(struct lru_cache *c, const struct machine *m, enum machine_cache_id id)
+{
+	lru_cache_init(c, machine_sets(m, id), m->cache[id].ways, m->memory.line);
+}
 
 struct event_simulation *simulation_new(const struct simulation_opts *opts)
 {
 	struct event_simulation *s = calloc(1, sizeof(*s));
-	u64 size;
 
 	CHECK(s);
 	s->opts = *opts;
-	s->machine = *opts->machine;
-	s->opts.machine = &s->machine;
+	s->opts.machine = NULL;
+	s->counter = calloc(1u << (HISTORY_BITS + ADDRESS_BITS), sizeof(*s->counter));
+	s->last_target = calloc(LAST_TARGETS, sizeof(*s->last_target));
+	CHECK(s->counter && s->last_target);
 	if (!opts->caches)
 		return s;
-	size = model_size(&s->machine, 1, MODEL_CACHES);
-	s->memory = aligned_alloc(64, ALIGN_UP(size, 64ull));
-	CHECK(s->memory);
-	memset(s->memory, 0, size);
-	s->core = model_core(model_init(s->memory, &s->machine, 1, MODEL_CACHES), 0);
+	s->within = opts->machine->memory.line - 1;
+	new_cache(&s->i1, opts->machine, MACHINE_L1I);
+	new_cache(&s->d1, opts->machine, MACHINE_L1D);
+	new_cache(&s->ll, opts->machine, MACHINE_LL);
 	return s;
 }
 
@@ -74,230 +44,248 @@ void simulation_free(struct event_simulation *s)
 {
 	if (!s)
 		return;
-	free(s->memory);
+	lru_cache_release(&s->i1);
+	lru_cache_release(&s->d1);
+	lru_cache_release(&s->ll);
+	free(s->counter);
+	free(s->last_target);
 	free(s);
 }
 
-static struct event_place *add(struct simulated_code *c, enum place_kind kind, enum simulated group,
-			       u32 insn, u64 pc)
-{
-	struct event_place *p = &c->place[c->n++];
+/* Code that is being executed, and where its events go. */
+struct running {
+	struct event_simulation *s;
+	const struct simulated_code *c;
+	const struct path_slots *slots;
+	u64 *counts; /* NULL: only the sum is wanted */
+	struct event_counts *sum;
+};
 
-	*p = (struct event_place){.kind = kind, .group = group, .insn = (u8)insn, .pc = pc};
-	return p;
+static void note(const struct running *r, u32 place, u32 level, u64 n)
+{
+	r->sum->n[r->c->place[place].group][level] += n;
+	if (r->counts)
+		r->counts[place * 3 + level] += n;
 }
 
-/* Within the line that was fetched last, which is *@line less 1, nothing would be counted. */
-static void add_fetch(const struct event_simulation *s, struct simulated_code *c,
-		      const struct path_step *at, u32 insn, u64 *line)
+/* Line @line was not in L1, or @before was not, in which the same instruction begins. */
+static void ask_ll(const struct running *r, u32 place, u64 before, u64 line)
 {
-	u64 mask = ~((u64)s->machine.memory.line - 1);
-	u8 len = at->len ? at->len : 1;
-	u64 last = (at->pc + len - 1) & mask;
+	bool hit = true;
 
-	if ((at->pc & mask) + 1 == *line && last + 1 == *line)
-		return;
-	*line = last + 1;
-	add(c, PLACE_FETCH, SIMULATED_FETCH, insn, at->pc)->len = len;
+	if (before)
+		hit = lru_cache_use(&r->s->ll, before);
+	hit &= lru_cache_use(&r->s->ll, line);
+	note(r, place, 1, 1);
+	if (!hit)
+		note(r, place, 2, 1);
 }
 
-/* Whether @a is written where it was read just before, by one instruction. */
-static bool modifies(const struct event_place *p, const struct path_access *a, u32 insn)
+/* LL is asked for fetches before @place. */
+static void ask_for_fetches(const struct running *r, u32 place)
 {
-	return p->group == SIMULATED_READ && p->insn == insn && a->kind == PATH_STORE &&
-	       (p->kind == PLACE_ACCESS || p->kind == PLACE_COMPLEX_ACCESS) && p->disp == a->disp &&
-	       p->base == a->base && p->index == a->index && p->size == a->size &&
-	       p->scale == a->scale && p->flags == a->flags;
-}
+	struct event_simulation *s = r->s;
+	u32 i = 0;
 
-static void add_access(const struct event_simulation *s, struct simulated_code *c,
-		       const struct path_access *a, u32 insn, u64 pc)
-{
-	bool string = a->kind == PATH_LOADS || a->kind == PATH_STORES;
-	bool write = a->kind == PATH_STORE || a->kind == PATH_STORES;
-	struct event_place *p = c->n ? &c->place[c->n - 1] : NULL;
-
-	if (a->kind == PATH_PREFETCH || !a->size)
-		return;
-	if (string && (a->base == PATH_NO_SLOT || a->index == PATH_NO_SLOT))
-		return;
-	if (p && modifies(p, a, insn)) {
-		if (!s->opts.modified_is_read)
-			p->group = SIMULATED_WRITE;
-		return;
+	while (i < s->nr_missed && s->missed[i]->place < place) {
+		ask_ll(r, s->missed[i]->place, s->missed[i]->before, s->missed[i]->line);
+		i++;
 	}
-	if (string && p && p->kind == PLACE_STRING && p->insn == insn)
-		p->with_next = 1;
-	p = add(c, PLACE_COMPLEX_ACCESS, write ? SIMULATED_WRITE : SIMULATED_READ, insn, pc);
-	if (string)
-		p->kind = PLACE_STRING;
-	else if (a->base != PATH_NO_SLOT && a->index == PATH_NO_SLOT && !a->flags)
-		p->kind = PLACE_ACCESS;
-	p->disp = a->disp;
-	p->base = a->base;
-	p->index = a->index;
-	p->size = a->size < s->machine.memory.line ? a->size : (u16)s->machine.memory.line;
-	p->flags = a->flags;
-	p->scale = a->scale;
+	s->nr_missed -= i;
+	for (u32 k = 0; i && k < s->nr_missed; k++)
+		s->missed[k] = s->missed[k + i];
 }
 
-struct simulated_code *simulated_code_new(const struct event_simulation *s,
-					  const struct path_step *steps, u32 n)
+/* A line that is not the one which was used last. Returns the last one of the instruction. */
+static __attribute__((noinline)) const struct line_fetch *fetch_other(struct event_simulation *s,
+								      const struct line_fetch *f)
 {
-	struct simulated_code *c;
-	u64 fetched = 0;
-	u32 room = n * 2;
+	bool hit = lru_cache_use(&s->i1, f->line);
 
-	for (u32 i = 0; i < n; i++)
-		room += steps[i].nr_accesses;
-	c = malloc(sizeof(*c) + room * sizeof(c->place[0]));
-	CHECK(c);
-	c->n = 0;
-	for (u32 i = 0; i < n; i++) {
-		const struct path_step *at = &steps[i];
-
-		if (s->opts.caches) {
-			add_fetch(s, c, at, i, &fetched);
-			for (u32 k = 0; k < at->nr_accesses; k++)
-				add_access(s, c, &at->access[k], i, at->pc);
-		}
-		if (!s->opts.branches)
-			continue;
-		if (at->kind == PATH_COND)
-			add(c, PLACE_COND, SIMULATED_COND, i, at->pc)->taken = at->taken;
-		/* Returns are foreseen, so cachegrind has none of them. */
-		if (i + 1 == n && (at->kind == PATH_CALL_IND || at->kind == PATH_JUMP_IND))
-			add(c, PLACE_INDIRECT, SIMULATED_INDIRECT, i, at->pc);
-	}
-	return c;
+	if (f->both)
+		hit &= lru_cache_use(&s->i1, (++f)->line);
+	if (!hit)
+		s->missed[s->nr_missed++] = f;
+	return f;
 }
 
-void simulated_code_free(struct simulated_code *c)
+static void data_missed(const struct running *r, u32 place, u64 before, u64 line)
 {
-	free(c);
+	if (r->s->nr_missed)
+		ask_for_fetches(r, place);
+	ask_ll(r, place, before, line);
 }
 
-u32 simulated_places(const struct simulated_code *c)
+static void access_one(const struct running *r, const struct one_access *a, u64 at)
 {
-	return c->n;
+	struct lru_cache *d1 = &r->s->d1;
+	u64 first = at | r->s->within, last = (at + a->size - 1) | r->s->within;
+	bool hit = lru_cache_use(d1, first);
+
+	if (last != first)
+		hit &= lru_cache_use(d1, last);
+	if (!hit)
+		data_missed(r, a->place, last != first ? first : 0, last);
 }
 
-u32 simulated_insn(const struct simulated_code *c, u32 place, enum simulated *what)
+static u64 address(const struct one_access *a, const struct path_slots *slots)
 {
-	*what = (enum simulated)c->place[place].group;
-	return c->place[place].insn;
-}
+	u64 at = a->disp;
 
-/* How often, and what of that were misses. */
-static inline void note(u64 *counts, struct event_counts *sum, u32 group, u64 first, u64 last)
-{
-	u64 *all = sum->n[group];
-
-	all[0]++;
-	all[1] += first;
-	all[2] += last;
-	if (!counts)
-		return;
-	counts[0]++;
-	counts[1] += first;
-	counts[2] += last;
-}
-
-static void fetch_other(struct event_simulation *s, const struct event_place *p, u64 *counts,
-			struct event_counts *sum)
-{
-	u32 miss = model_cache_counter(MODEL_L1I, MODEL_READ, true);
-	u64 first = model_count(s->core, (enum model_counter)miss);
-	u64 last = model_count(s->core, MODEL_LL_FETCH_MISSES);
-	u64 line = ~((u64)s->machine.memory.line - 1);
-
-	model_fetch(s->core, p->pc, p->len);
-	s->fetched = ((p->pc + p->len - 1) & line) + 1;
-	first = model_count(s->core, (enum model_counter)miss) - first;
-	last = model_count(s->core, MODEL_LL_FETCH_MISSES) - last;
-	sum->n[SIMULATED_FETCH][1] += first;
-	sum->n[SIMULATED_FETCH][2] += last;
-	if (!counts)
-		return;
-	counts[1] += first;
-	counts[2] += last;
-}
-
-static inline void fetch(struct event_simulation *s, const struct event_place *p, u64 *counts,
-			 struct event_counts *sum)
-{
-	u64 line = ~((u64)s->machine.memory.line - 1);
-
-	if ((p->pc & line) + 1 != s->fetched || ((p->pc + p->len - 1) & line) + 1 != s->fetched)
-		fetch_other(s, p, counts, sum);
-}
-
-static inline void access(struct event_simulation *s, const struct event_place *p, u64 addr,
-			  u64 *counts, struct event_counts *sum)
-{
-	struct model_access a = p->group == SIMULATED_WRITE
-					? model_store(s->core, p->pc, addr, p->size)
-					: model_load(s->core, p->pc, addr, p->size);
-
-	note(counts, sum, p->group, a.misses != 0, a.source == MODEL_FROM_MEMORY);
-}
-
-static u64 address(const struct event_place *p, const struct path_slots *slots)
-{
-	u64 a = p->disp;
-
-	if (p->base != PATH_NO_SLOT)
-		a += slots->slot[p->base];
-	if (p->index != PATH_NO_SLOT && p->kind != PLACE_STRING)
-		a += (p->flags & PATH_BYTE_INDEX ? (u8)slots->slot[p->index]
-						 : slots->slot[p->index])
-		     << p->scale;
-	if (p->flags & PATH_ADDR32)
-		a = (u32)a;
-	if (p->flags & PATH_FS)
-		a += slots->fs_base;
-	if (p->flags & PATH_GS)
-		a += slots->gs_base;
-	return a;
+	if (a->base != PATH_NO_SLOT)
+		at += slots->slot[a->base];
+	if (a->index != PATH_NO_SLOT && a->kind != ACCESS_STRING)
+		at += (a->flags & PATH_BYTE_INDEX ? (u8)slots->slot[a->index]
+						  : slots->slot[a->index])
+		      << a->scale;
+	if (a->flags & PATH_ADDR32)
+		at = (u32)at;
+	if (a->flags & PATH_FS)
+		at += slots->fs_base;
+	if (a->flags & PATH_GS)
+		at += slots->gs_base;
+	return at;
 }
 
 /* By what the instruction has done to the registers that go over the strings. */
-static void string(struct event_simulation *s, const struct event_place *p,
-		   const struct path_slots *slots, u64 *counts, struct event_counts *sum)
+static void string(const struct running *r, const struct one_access *a)
 {
-	u64 moved = slots->slot[p->index] - (slots->slot[p->base] + p->disp), step = p->size, n;
-	u64 at[2] = {address(p, slots), p->with_next ? address(p + 1, slots) : 0};
+	const struct path_slots *slots = r->slots;
+	u64 moved = slots->slot[a->index] - (slots->slot[a->base] + a->disp), step = a->size, n;
+	u64 at[2] = {address(a, slots), a->with_next ? address(a + 1, slots) : 0};
 
-	if (p->flags & PATH_ADDR32)
+	if (a->flags & PATH_ADDR32)
 		moved = (u64)(s64)(s32)moved;
 	if ((s64)moved < 0) {
 		moved = -moved;
 		step = -step;
 	}
-	n = moved / p->size;
+	n = moved / a->size;
 	/* What nobody executes: the registers may be anybody's. */
 	if (n > STRING_MAX)
 		return;
+	note(r, a->place, 0, n);
+	if (a->with_next)
+		note(r, a[1].place, 0, n);
 	for (; n; n--, at[0] += step, at[1] += step) {
-		access(s, p, at[0], counts, sum);
-		if (p->with_next)
-			access(s, p + 1, at[1], counts ? counts + 3 : NULL, sum);
+		access_one(r, a, at[0]);
+		if (a->with_next)
+			access_one(r, a + 1, at[1]);
+	}
+}
+
+/* Accesses @from and those behind it, one by one. */
+static __attribute__((noinline)) void access_each(const struct running *r, u32 from, u32 n)
+{
+	for (u32 i = from; i < from + n; i++) {
+		const struct one_access *a = &r->c->access[i];
+
+		if (a->kind != ACCESS_STRING)
+			access_one(r, a, address(a, r->slots));
+		else if (i == 0 || a[-1].kind != ACCESS_STRING || !a[-1].with_next)
+			string(r, a);
+	}
+}
+
+static bool has_slots(const struct one_access *a, const struct path_slots *slots)
+{
+	return (a->base == PATH_NO_SLOT || a->base < slots->n) &&
+	       (a->index == PATH_NO_SLOT || a->index < slots->n);
+}
+
+/* Slots may be missing: what needs them is left out. */
+static void access_some(const struct running *r)
+{
+	for (u32 i = 0; i < r->c->nr_accesses; i++) {
+		const struct one_access *a = &r->c->access[i];
+		bool both = a->kind == ACCESS_STRING && a->with_next;
+
+		if (has_slots(a, r->slots) && (!both || has_slots(a + 1, r->slots)))
+			access_each(r, i, 1);
+		else if (!r->c->place[a->place].counts)
+			note(r, a->place, 0, -1ull);
+		i += both;
+	}
+}
+
+static __attribute__((noinline)) void data_other(const struct running *r, u32 place, u64 set,
+						 u64 line)
+{
+	if (!lru_cache_use_other(&r->s->d1, set, line))
+		data_missed(r, place, 0, line);
+}
+
+/* Accesses that are not of one line, or one of two lines. */
+static __attribute__((noinline)) void access_crossing(const struct running *r,
+						      const struct line_access *a)
+{
+	const struct one_access *one = &r->c->access[a->first];
+	const struct lru_cache *d1 = &r->s->d1;
+	u64 slot = a->n > 1 ? r->slots->slot[a->base] : 0, within = r->s->within;
+
+	if (a->n == 1) {
+		access_one(r, one, address(one, r->slots));
+		return;
+	}
+	for (u32 i = 0; i < a->n; i++, one++) {
+		u64 at = slot + one->disp, line = at | within, set = lru_cache_set(d1, line);
+
+		if (unlikely(at + one->size - 1 > line))
+			access_one(r, one, at);
+		else if (d1->last[set] != line)
+			data_other(r, one->place, set, line);
+	}
+}
+
+static inline u64 address_of(const struct line_access *a, const u64 *slot)
+{
+	if (likely(a->kind == ACCESS_SLOT))
+		return a->disp + slot[a->base];
+	if (a->kind == ACCESS_SLOTS)
+		return a->disp + slot[a->base] + (slot[a->index] << a->scale);
+	if (a->kind == ACCESS_FIXED)
+		return a->disp;
+	return a->disp + (slot[a->index] << a->scale);
+}
+
+/* All slots are there, and sets are found by a mask. */
+static inline void access_all(const struct running *r)
+{
+	const struct simulated_code *c = r->c;
+	const u64 *slot = r->slots->slot, *last = r->s->d1.last;
+	u64 within = r->s->within, mask = r->s->d1.mask;
+	u32 shift = r->s->d1.shift;
+
+	for (const struct line_access *a = c->line, *end = a + c->nr_lines; a < end; a++) {
+		u64 at, line, set;
+
+		if (unlikely(a->kind >= ACCESS_OTHER)) {
+			access_each(r, a->first, a->n);
+			continue;
+		}
+		at = address_of(a, slot);
+		line = at | within;
+		set = line >> shift & mask;
+		if (unlikely(at + a->more > line))
+			access_crossing(r, a);
+		else if (unlikely(last[set] != line))
+			data_other(r, c->access[a->first].place, set, line);
 	}
 }
 
 /* True: it was not foreseen. */
-static bool branch(struct event_simulation *s, const struct event_place *p)
+static inline bool branch(struct event_simulation *s, const struct cond_branch *b)
 {
 	u32 at = (u32)((s->history & (BIT(HISTORY_BITS) - 1)) << ADDRESS_BITS |
-		       (p->pc & (BIT(ADDRESS_BITS) - 1)));
+		       (b->pc & (BIT(ADDRESS_BITS) - 1)));
 	u8 was = s->counter[at];
 
-	s->history = s->history << 1 | p->taken;
-	if (p->taken)
+	s->history = s->history << 1 | b->taken;
+	if (b->taken)
 		s->counter[at] = (u8)(was + (was < 3));
 	else
 		s->counter[at] = (u8)(was - (was > 0));
-	return (was >= 2) != p->taken;
+	return (was >= 2) != b->taken;
 }
 
 bool simulate_target(struct event_simulation *s, u64 pc, u64 target)
@@ -309,38 +297,28 @@ bool simulate_target(struct event_simulation *s, u64 pc, u64 target)
 	return wrong;
 }
 
-/* Slots are counted before; what has none of them is left out. */
-static bool has_slots(const struct event_place *p, const struct path_slots *slots)
-{
-	return (p->base == PATH_NO_SLOT || p->base < slots->n) &&
-	       (p->index == PATH_NO_SLOT || p->index < slots->n);
-}
-
 bool simulate(struct event_simulation *s, const struct simulated_code *c,
 	      const struct path_slots *slots, u64 *counts, struct event_counts *sum)
 {
-	for (u32 i = 0; i < c->n; i++) {
-		const struct event_place *p = &c->place[i];
-		u64 *of = counts ? counts + (size_t)i * 3 : NULL;
+	const struct running r = {s, c, slots, counts, sum};
 
-		switch ((enum place_kind)p->kind) {
-		case PLACE_FETCH: fetch(s, p, of, sum); break;
-		case PLACE_COND: note(of, sum, SIMULATED_COND, branch(s, p), 0); break;
-		case PLACE_INDIRECT: note(of, sum, SIMULATED_INDIRECT, 0, 0); return true;
-		case PLACE_ACCESS:
-			if (p->base < slots->n)
-				access(s, p, slots->slot[p->base] + p->disp, of, sum);
-			break;
-		case PLACE_COMPLEX_ACCESS:
-			if (has_slots(p, slots))
-				access(s, p, address(p, slots), of, sum);
-			break;
-		case PLACE_STRING:
-			if (has_slots(p, slots) && (!p->with_next || has_slots(p + 1, slots)))
-				string(s, p, slots, of, sum);
-			i += p->with_next;
-			break;
-		}
-	}
-	return false;
+	for (const struct line_fetch *f = c->fetch, *end = f + c->nr_fetches; f < end; f++)
+		if (unlikely(*f->last != f->line))
+			f = fetch_other(s, f);
+	if (likely(c->nr_slots <= slots->n && !s->d1.divides))
+		access_all(&r);
+	else
+		access_some(&r);
+	if (unlikely(s->nr_missed))
+		ask_for_fetches(&r, c->nr_places);
+	for (const struct cond_branch *b = c->cond, *end = b + c->nr_conds; b < end; b++)
+		if (branch(s, b))
+			note(&r, b->place, 1, 1);
+	sum->n[SIMULATED_READ][0] += c->met[SIMULATED_READ];
+	sum->n[SIMULATED_WRITE][0] += c->met[SIMULATED_WRITE];
+	if (!s->opts.branches)
+		return false;
+	sum->n[SIMULATED_COND][0] += c->met[SIMULATED_COND];
+	sum->n[SIMULATED_INDIRECT][0] += c->met[SIMULATED_INDIRECT];
+	return c->indirect;
 }

@@ -40,6 +40,16 @@ static inline void event_counts_subtract(struct event_counts *from, const struct
 			from->n[i][k] -= what->n[i][k];
 }
 
+static inline bool event_counts_none(const struct event_counts *e)
+{
+	u64 any = 0;
+
+	for (u32 i = 0; i < SIMULATED_GROUPS; i++)
+		for (u32 k = 0; k < 3; k++)
+			any |= e->n[i][k];
+	return !any;
+}
+
 struct simulation_opts {
 	const struct machine *machine; /* copied; for its caches */
 	bool caches, branches;
@@ -60,8 +70,12 @@ struct simulated_code *simulated_code_new(const struct event_simulation *s,
 void simulated_code_free(struct simulated_code *c);
 /* How many of them can meet an event: so many counts of three numbers there are. */
 u32 simulated_places(const struct simulated_code *c);
-/* The instruction of a place, by its index, and what is counted there. */
-u32 simulated_insn(const struct simulated_code *c, u32 place, enum simulated *what);
+/*
+ * The instruction of a place, by its index, and what is counted there. *@counts: the first number
+ * is how often; else that is how often the instruction was executed, and the number what that is
+ * off by.
+ */
+u32 simulated_insn(const struct simulated_code *c, u32 place, enum simulated *what, bool *counts);
 
 /* The values of registers that accesses of a path are told by. */
 struct path_slots {

@@ -133,9 +133,6 @@ static struct traced_program *program_of(struct call_trace *trace, u32 space, u3
 	/* Of most numbers nothing is ever touched. */
 	p->span = calloc(PATH_WORDS, sizeof(struct calls_span *));
 	CHECK(p->span);
-	if (trace->simulates)
-		p->slots = calloc(PATH_WORDS, sizeof(*p->slots));
-	CHECK(p->slots || !trace->simulates);
 	opts.data = p;
 	if (trace->simulates)
 		p->simulation = opts.simulation = simulation_new(trace->simulates);
@@ -164,13 +161,19 @@ static void take_slots(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *
 	t->gs_base = gs_base;
 }
 
+/* Those that are not told yet. */
+static struct path_slots slots_of(const struct trace_thread *t)
+{
+	return (struct path_slots){.slot = t->slot + t->slots_taken,
+				   .n = t->nr_slots - t->slots_taken,
+				   .fs_base = t->fs_base,
+				   .gs_base = t->gs_base};
+}
+
 /* The thread has executed it, which took @slots; @keep as calls_run_simulated() has it. */
 static void execute(struct trace_thread *t, struct calls_span *s, u32 slots, bool keep)
 {
-	struct path_slots at = {.slot = t->slot + t->slots_taken,
-				.n = t->nr_slots - t->slots_taken,
-				.fs_base = t->fs_base,
-				.gs_base = t->gs_base};
+	struct path_slots at = slots_of(t);
 
 	if (!t->program->simulation) {
 		calls_run(t->calls, s);
@@ -193,17 +196,19 @@ static size_t known(const u32 *number, size_t n, void *data)
 {
 	struct trace_thread *t = data;
 	const struct traced_program *p = t->program;
+	struct path_slots slots = slots_of(t);
 	size_t i;
 
 	if (!p->simulation)
-		return p->instrumented ? calls_run_paths(t->calls, p->span, number, n) : n;
-	/* How many slots a path has is told with its instructions. */
-	for (i = 0; i < n && p->span[number[i]]; i++) {
-		if (!p->instrumented)
-			pass(t, p->slots[number[i]]);
-		else
-			execute(t, p->span[number[i]], p->slots[number[i]], false);
+		return p->instrumented ? calls_run_paths(t->calls, p->span, number, n, NULL) : n;
+	if (p->instrumented) {
+		i = calls_run_paths(t->calls, p->span, number, n, &slots);
+		t->slots_taken = t->nr_slots - slots.n;
+		return i;
 	}
+	/* How many slots a path has is told with its instructions. */
+	for (i = 0; i < n && p->span[number[i]]; i++)
+		pass(t, calls_span_slots(p->span[number[i]]));
 	return i;
 }
 
@@ -235,7 +240,7 @@ static struct calls_span *part_of(struct traced_program *p, const struct path_st
 	    part->n == n && part->accesses == accesses)
 		return part->span;
 	*part = (struct traced_part){step[0].pc, step[n - 1].pc, accesses, n,
-				     calls_span_new(p->graph, step, n)};
+				     calls_span_new(p->graph, step, n, 0)};
 	return part->span;
 }
 
@@ -260,10 +265,8 @@ static void done(u32 number, void *data)
 		execute(t, part_of(p, t->step, n), t->walk.nr_slots, true);
 		return;
 	}
-	s = calls_span_new(p->graph, t->step, n);
+	s = calls_span_new(p->graph, t->step, n, t->walk.nr_slots);
 	p->span[number] = s;
-	if (p->simulation)
-		p->slots[number] = (u16)t->walk.nr_slots;
 	if (p->instrumented)
 		execute(t, s, t->walk.nr_slots, false);
 	else
@@ -539,7 +542,6 @@ void call_trace_release(struct call_trace *trace)
 		calls_graph_free(p->graph);
 		simulation_free(p->simulation);
 		free(p->span);
-		free(p->slots);
 		free(p->thread);
 		free(p);
 	}

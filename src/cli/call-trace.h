@@ -39,7 +39,6 @@ struct traced_program {
 	struct calls_graph *graph;
 	struct calls_span **span; /* by number of path, PATH_WORDS of them; NULL: none; owned */
 	struct event_simulation *simulation; /* NULL: none; owned */
-	u16 *slots;                          /* how many each span takes, likewise; owned */
 	struct traced_part part[TRACED_PARTS];
 	bool instrumented;
 	struct traced_thread *thread; /* those that have begun; owned */

@@ -8,12 +8,14 @@
 #include "unit/test.h"
 
 enum { FUNCTIONS = 6, TABLES = 2, BLOCKS = 5, KINDS = 6, PATHS = 4000 };
+enum { SLOTS = 2 };
 enum { CODE = 0x10000, TABLE = 0x50000, OTHER = 0x90000 };
 
 static const u8 kinds[KINDS] = {PATH_PLAIN,    PATH_JUMP,     PATH_CALL,
 				PATH_CALL_IND, PATH_JUMP_IND, PATH_RETURN};
 static const char *watched; /* a function that asks for something */
 static u32 dumps;
+static bool simulates;
 
 static void find(void *data, struct calls_graph *g, u64 pc, struct calls_code *code)
 {
@@ -49,6 +51,7 @@ static u32 random_below(u64 *state, u32 n)
 struct program {
 	struct calls_graph *graph;
 	struct calls_thread *thread[2];
+	struct event_simulation *simulation; /* NULL: nothing is simulated */
 	struct calls_span *span[1 + (FUNCTIONS + TABLES + 1) * BLOCKS * KINDS];
 	u64 first[1 + (FUNCTIONS + TABLES + 1) * BLOCKS * KINDS];
 	u32 nr;
@@ -56,14 +59,31 @@ struct program {
 
 static void add_block(struct program *p, u64 pc)
 {
+	static const struct path_access load = {.base = 0, .index = PATH_NO_SLOT, .size = 8},
+					store = {.base = 1,
+						 .index = PATH_NO_SLOT,
+						 .size = 8,
+						 .kind = PATH_STORE};
+
 	for (u32 kind = 0; kind < KINDS; kind++) {
-		struct path_step steps[] = {{.pc = pc, .len = 4},
-					    {.pc = pc + 4, .len = 4},
-					    {.pc = pc + 8, .len = 4, .kind = kinds[kind]}};
+		struct path_step steps[] = {
+			{.pc = pc, .len = 4, .nr_accesses = 1, .access = &load},
+			{.pc = pc + 4, .len = 4, .nr_accesses = 1, .access = &store},
+			{.pc = pc + 8, .len = 4, .kind = kinds[kind]}};
 
 		p->first[++p->nr] = pc;
-		p->span[p->nr] = calls_span_new(p->graph, steps, 3);
+		p->span[p->nr] = calls_span_new(p->graph, steps, 3, SLOTS);
 	}
+}
+
+static struct event_simulation *new_simulation(void)
+{
+	struct machine m = {.memory = {.line = 64}};
+
+	m.cache[MACHINE_L1I] = m.cache[MACHINE_L1D] = (struct machine_cache){1 << 9, .ways = 2};
+	m.cache[MACHINE_LL] = (struct machine_cache){1 << 11, .ways = 4};
+	return simulation_new(
+		&(struct simulation_opts){.machine = &m, .caches = true, .branches = true});
 }
 
 static void make(struct program *p, u32 recursions, bool tree)
@@ -72,9 +92,10 @@ static void make(struct program *p, u32 recursions, bool tree)
 					.collect = true,
 					.tree = tree,
 					.find = find,
-					.dump = on_dump};
+					.dump = on_dump,
+					.simulation = simulates ? new_simulation() : NULL};
 
-	*p = (struct program){.graph = calls_graph_new(&opts)};
+	*p = (struct program){.graph = calls_graph_new(&opts), .simulation = opts.simulation};
 	for (u32 i = 0; i < ARRAY_SIZE(p->thread); i++)
 		p->thread[i] = calls_thread_new(p->graph, i + 1);
 	for (u32 f = 0; f < FUNCTIONS + TABLES + 1; f++)
@@ -111,10 +132,42 @@ static u32 next_path(const struct program *p, u64 *state, u32 last, u64 *stack, 
 	return 1 + random_below(state, p->nr);
 }
 
+static u32 path_taken[PATHS];
+static u64 slot_taken[PATHS * SLOTS]; /* of each of these */
+
+static const u64 *slot_of(const u32 *path)
+{
+	return slot_taken + (path - path_taken) * SLOTS;
+}
+
 static void run_slowly(struct program *p, u32 thread, const u32 *path, u32 n)
 {
-	for (u32 i = 0; i < n; i++)
-		calls_run(p->thread[thread], p->span[path[i]]);
+	for (u32 i = 0; i < n; i++) {
+		const struct path_slots own = {.slot = slot_of(path + i), .n = SLOTS};
+
+		if (p->simulation)
+			calls_run_simulated(p->thread[thread], p->span[path[i]], &own, false);
+		else
+			calls_run(p->thread[thread], p->span[path[i]]);
+	}
+}
+
+static void run_quickly(struct program *p, u32 thread, const u32 *path, u32 n)
+{
+	struct path_slots slots = {.slot = slot_of(path), .n = n * SLOTS};
+
+	EXPECT_EQ(
+		calls_run_paths(p->thread[thread], p->span, path, n, p->simulation ? &slots : NULL),
+		n);
+	EXPECT_EQ(slots.n, p->simulation ? 0 : n * SLOTS);
+}
+
+static void compare_events(const struct calls_profile *x, u32 in_x, const struct calls_profile *y,
+			   u32 in_y)
+{
+	EXPECT_EQ(!in_x, !in_y);
+	if (in_x && in_y)
+		EXPECT(!memcmp(&x->events[in_x - 1], &y->events[in_y - 1], sizeof(*x->events)));
 }
 
 static void compare(struct program *a, struct program *b)
@@ -126,12 +179,14 @@ static void compare(struct program *a, struct program *b)
 	calls_take(a->graph, &x);
 	calls_take(b->graph, &y);
 	EXPECT_EQ(x.summary, y.summary);
+	EXPECT(!memcmp(&x.summary_events, &y.summary_events, sizeof(x.summary_events)));
 	EXPECT_EQ(x.nr_costs, y.nr_costs);
 	EXPECT_EQ(x.nr_calls, y.nr_calls);
 	for (u32 i = 0; i < x.nr_costs && i < y.nr_costs; i++) {
 		EXPECT_EQ(x.cost[i].pc, y.cost[i].pc);
 		EXPECT_EQ(x.cost[i].level, y.cost[i].level);
 		EXPECT_EQ(x.cost[i].count, y.cost[i].count);
+		compare_events(&x, x.cost[i].events, &y, y.cost[i].events);
 		EXPECT_STREQ(x.cost[i].fn->name, y.cost[i].fn->name);
 	}
 	for (u32 i = 0; i < x.nr_calls && i < y.nr_calls; i++) {
@@ -140,6 +195,7 @@ static void compare(struct program *a, struct program *b)
 		EXPECT_EQ(x.call[i].to_level, y.call[i].to_level);
 		EXPECT_EQ(x.call[i].count, y.call[i].count);
 		EXPECT_EQ(x.call[i].cost, y.call[i].cost);
+		compare_events(&x, x.call[i].events, &y, y.call[i].events);
 	}
 	calls_profile_release(&x);
 	calls_profile_release(&y);
@@ -168,7 +224,7 @@ static u64 tree_sum(struct program *p)
 static void check(u64 seed, u32 recursions, bool tree)
 {
 	static struct program a, b;
-	static u32 path[PATHS];
+	u32 *path = path_taken;
 	u64 state = seed, stack[16];
 	u32 depth = 0, done[2] = {0, 0};
 
@@ -177,19 +233,21 @@ static void check(u64 seed, u32 recursions, bool tree)
 	path[0] = 1;
 	for (u32 i = 1; i < PATHS; i++)
 		path[i] = next_path(&a, &state, path[i - 1], stack, &depth);
+	for (u32 i = 0; i < PATHS * SLOTS; i++)
+		slot_taken[i] = 0x100000 + random_below(&state, 0x800);
 	/* Two threads do the same, in turns. */
 	while (done[0] < PATHS || done[1] < PATHS) {
 		u32 t = random_below(&state, 2), n = random_below(&state, 300);
 
 		n = n < PATHS - done[t] ? n : PATHS - done[t];
 		run_slowly(&a, t, path + done[t], n);
-		EXPECT_EQ(calls_run_paths(b.thread[t], b.span, path + done[t], n), n);
+		run_quickly(&b, t, path + done[t], n);
 		done[t] += n;
 		if (random_below(&state, 50) == 0) {
 			calls_signal(a.thread[t]);
 			calls_signal(b.thread[t]);
 			run_slowly(&a, t, path, 20);
-			EXPECT_EQ(calls_run_paths(b.thread[t], b.span, path, 20), 20);
+			run_quickly(&b, t, path, 20);
 			calls_signal_return(a.thread[t]);
 			calls_signal_return(b.thread[t]);
 		}
@@ -200,6 +258,8 @@ static void check(u64 seed, u32 recursions, bool tree)
 		compare(&a, &b);
 	calls_graph_free(a.graph);
 	calls_graph_free(b.graph);
+	simulation_free(a.simulation);
+	simulation_free(b.simulation);
 }
 
 TEST(paths_in_quick_succession_are_what_they_are_one_by_one)
@@ -222,12 +282,24 @@ TEST(and_where_a_function_is_watched)
 	watched = NULL;
 }
 
+TEST(and_with_caches_and_branches)
+{
+	simulates = true;
+	for (u64 seed = 1; seed <= 20; seed++)
+		check(seed, 1 + seed % 3, false);
+	watched = "102";
+	for (u64 seed = 1; seed <= 10; seed++)
+		check(seed, 2, false);
+	watched = NULL;
+	simulates = false;
+}
+
 TEST(a_path_that_is_not_known_is_not_passed)
 {
 	static struct program p;
 	static const u32 path[] = {1, 2, 0, 1};
 
 	make(&p, 2, false);
-	EXPECT_EQ(calls_run_paths(p.thread[0], p.span, path, 4), 2);
+	EXPECT_EQ(calls_run_paths(p.thread[0], p.span, path, 4, NULL), 2);
 	calls_graph_free(p.graph);
 }

@@ -65,7 +65,7 @@ static struct calls_span *span(struct calls_graph *g, u64 pc, u32 n, u8 kind)
 	for (u32 i = 0; i < n; i++)
 		steps[i] = (struct path_step){.pc = pc + i, .len = 1};
 	steps[n - 1].kind = kind;
-	return calls_span_new(g, steps, n);
+	return calls_span_new(g, steps, n, 0);
 }
 
 static void run(struct calls_thread *t, struct calls_graph *g, u64 pc, u32 n, u8 kind)
@@ -177,7 +177,7 @@ TEST(a_path_is_cut_where_a_function_begins)
 					  {.pc = B + 1, .len = 1, .kind = PATH_RETURN}};
 
 	run(t, g, D, 1, PATH_CALL);
-	calls_run(t, calls_span_new(g, steps, 4));
+	calls_run(t, calls_span_new(g, steps, 4, 0));
 	run(t, g, D + 1, 1, PATH_PLAIN);
 	take(g);
 	EXPECT_EQ(self_of("a", 0), 2);

@@ -2,7 +2,11 @@
  * What is simulated of instructions that were made up: caches by their geometry, branches by the
  * predictors of cachegrind, and whose each event is.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "calls/calls.h"
+#include "model/model.h"
 #include "unit/test.h"
 
 enum { A = 0x10000, B = 0x20000 };
@@ -116,6 +120,205 @@ TEST(strings)
 	simulation_free(s);
 }
 
+enum { CODES = 60, INSNS = 6, ACCESSES = 3, SLOTS = 4, RUNS = 20000 };
+
+/* Code made up at random. */
+struct random_code {
+	u32 n;
+	struct path_step step[INSNS];
+	struct path_access access[INSNS][ACCESSES];
+	struct simulated_code *code;
+};
+
+static u64 random_below(u64 *state, u64 n)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return (*state >> 33) % n;
+}
+
+/* No store is where a load is: nothing is modified. Some go by one register, in a line or not. */
+static struct path_access random_access(u64 *state)
+{
+	u32 kind = random_below(state, 16) ? (u32)random_below(state, 2)
+					   : PATH_LOADS + (u32)random_below(state, 2);
+	struct path_access a = {.kind = (u8)kind,
+				.disp = random_below(state, 80) * 2 + (kind & 1),
+				.size = (u16)(1u << random_below(state, 4)),
+				.base = (u16)random_below(state, 2),
+				.index = PATH_NO_SLOT};
+
+	if (kind == PATH_LOADS || kind == PATH_STORES) {
+		a.disp = 0;
+		a.base = 2;
+		a.index = 3;
+	} else if (!random_below(state, 3)) {
+		a.index = (u16)random_below(state, 2);
+		a.scale = (u8)random_below(state, 4);
+	}
+	if (kind < PATH_LOADS && !random_below(state, 8)) {
+		static const u8 flags[] = {PATH_FS, PATH_GS, PATH_ADDR32, PATH_BYTE_INDEX};
+
+		a.flags = flags[random_below(state, 4)];
+	}
+	return a;
+}
+
+static void make_code(struct random_code *c, const struct event_simulation *s, u64 *state)
+{
+	u64 pc = A + random_below(state, 4096);
+
+	memset(c, 0, sizeof(*c));
+	c->n = 1 + (u32)random_below(state, INSNS);
+	for (u32 i = 0; i < c->n; i++) {
+		struct path_step *at = &c->step[i];
+
+		*at = (struct path_step){.pc = pc,
+					 .len = (u8)(1 + random_below(state, 15)),
+					 .nr_accesses = (u32)random_below(state, ACCESSES + 1),
+					 .access = c->access[i]};
+		for (u32 k = 0; k < at->nr_accesses; k++)
+			c->access[i][k] = random_access(state);
+		pc = random_below(state, 5) ? pc + at->len : A + random_below(state, 4096);
+	}
+	c->code = simulated_code_new(s, c->step, c->n);
+}
+
+struct met_by_insns {
+	u64 n[INSNS][SIMULATED_GROUPS][3];
+};
+
+static bool is_write(const struct path_access *a)
+{
+	return a->kind == PATH_STORE || a->kind == PATH_STORES;
+}
+
+static void access_model(struct model_core *core, const struct path_access *a, u64 addr, u64 *met)
+{
+	struct model_access m = is_write(a) ? model_store(core, 0, addr, a->size)
+					    : model_load(core, 0, addr, a->size);
+
+	met[0]++;
+	met[1] += m.misses != 0;
+	met[2] += m.source == MODEL_FROM_MEMORY;
+}
+
+static u64 address_of(const struct path_access *a, const struct path_slots *slots)
+{
+	u64 at = slots->slot[a->base] + a->disp;
+
+	if (a->index != PATH_NO_SLOT && a->kind < PATH_LOADS)
+		at += (a->flags & PATH_BYTE_INDEX ? (u8)slots->slot[a->index]
+						  : slots->slot[a->index])
+		      << a->scale;
+	if (a->flags & PATH_ADDR32)
+		at = (u32)at;
+	return at + (a->flags & PATH_FS ? slots->fs_base : 0) +
+	       (a->flags & PATH_GS ? slots->gs_base : 0);
+}
+
+static bool goes_along(const struct path_step *at, u32 k)
+{
+	return k < at->nr_accesses && at->access[k].kind >= PATH_LOADS;
+}
+
+/* One instruction: its fetch, then what it accesses. Strings that stand together go along. */
+static void run_model(struct model_core *core, const struct path_step *at,
+		      const struct path_slots *slots, u64 (*met)[3])
+{
+	u32 miss = model_cache_counter(MODEL_L1I, MODEL_READ, true);
+	u64 first = model_count(core, (enum model_counter)miss);
+	u64 last = model_count(core, MODEL_LL_FETCH_MISSES);
+
+	model_fetch(core, at->pc, at->len);
+	met[SIMULATED_FETCH][1] += model_count(core, (enum model_counter)miss) - first;
+	met[SIMULATED_FETCH][2] += model_count(core, MODEL_LL_FETCH_MISSES) - last;
+	for (u32 k = 0; k < at->nr_accesses; k++) {
+		const struct path_access *a = &at->access[k];
+		bool both = goes_along(at, k) && goes_along(at, k + 1);
+		u64 n = 1;
+
+		if (goes_along(at, k))
+			n = (slots->slot[3] - slots->slot[2]) / a->size;
+		for (u64 i = 0; i < n; i++)
+			for (u32 j = 0; j <= both; j++)
+				access_model(
+					core, &a[j], address_of(&a[j], slots) + i * a->size,
+					met[is_write(&a[j]) ? SIMULATED_WRITE : SIMULATED_READ]);
+		k += both;
+	}
+}
+
+static void run_code(struct event_simulation *s, const struct random_code *c,
+		     const struct path_slots *slots, struct met_by_insns *met)
+{
+	u64 counts[(INSNS * (ACCESSES + 1)) * 3] = {0};
+	struct event_counts sum = {0}, all = {0};
+
+	EXPECT(!simulate(s, c->code, slots, counts, &sum));
+	for (u32 i = 0; i < simulated_places(c->code); i++) {
+		enum simulated what;
+		bool counted;
+		u32 insn = simulated_insn(c->code, i, &what, &counted);
+
+		met->n[insn][what][0] += !counted;
+		for (u32 k = 0; k < 3; k++)
+			met->n[insn][what][k] += counts[i * 3 + k];
+	}
+	for (u32 i = 0; i < INSNS; i++)
+		for (u32 g = 0; g < SIMULATED_GROUPS; g++)
+			for (u32 k = 0; k < 3; k++)
+				all.n[g][k] += met->n[i][g][k];
+	EXPECT(!memcmp(&all, &sum, sizeof(all)));
+}
+
+static void compare_with_model(struct machine *m, u64 seed)
+{
+	static struct random_code code[CODES];
+	u64 state = seed, size = model_size(m, 1, MODEL_CACHES);
+	void *memory = aligned_alloc(64, size);
+	struct model_core *core =
+		model_core(model_init(memset(memory, 0, size), m, 1, MODEL_CACHES), 0);
+	struct event_simulation *s = simulation_new(
+		&(struct simulation_opts){.machine = m, .caches = true, .modified_is_read = true});
+
+	for (u32 i = 0; i < CODES; i++)
+		make_code(&code[i], s, &state);
+	for (u32 i = 0; i < RUNS; i++) {
+		const struct random_code *c = &code[random_below(&state, CODES)];
+		u64 at = 0x100000 + random_below(&state, 0x800);
+		const u64 slot[SLOTS] = {at, 0x200000 + random_below(&state, 0x400), at,
+					 at + random_below(&state, 40) * 8};
+		const struct path_slots slots = {slot, SLOTS, 0x7000, 0x9000};
+		struct met_by_insns ours = {0}, theirs = {0};
+
+		run_code(s, c, &slots, &ours);
+		for (u32 k = 0; k < c->n; k++)
+			run_model(core, &c->step[k], &slots, theirs.n[k]);
+		ASSERT(!memcmp(&ours, &theirs, sizeof(ours)));
+	}
+	for (u32 i = 0; i < CODES; i++)
+		simulated_code_free(code[i].code);
+	simulation_free(s);
+	free(memory);
+}
+
+TEST(caches_are_those_of_the_model)
+{
+	struct machine m = machine_of();
+
+	for (u64 seed = 1; seed <= 4; seed++) {
+		m.cache[MACHINE_L1I] = (struct machine_cache){1 << 10, .ways = 2};
+		m.cache[MACHINE_L1D] = (struct machine_cache){1 << 10, .ways = 4};
+		m.cache[MACHINE_LL] = (struct machine_cache){4 << 10, .ways = 4};
+		compare_with_model(&m, seed);
+		/* Direct-mapped; not a power of two. */
+		m.cache[MACHINE_L1I] = (struct machine_cache){1 << 10, .ways = 1};
+		m.cache[MACHINE_L1D] = (struct machine_cache){3 << 9, .ways = 2};
+		m.cache[MACHINE_LL] = (struct machine_cache){3 << 10, .ways = 16};
+		compare_with_model(&m, seed);
+	}
+}
+
 /* Runs a branch that goes by @pattern; how many of the last 100 were not foreseen. */
 static u64 not_foreseen(u32 pattern, u32 length)
 {
@@ -166,7 +369,7 @@ static struct calls_span *span(struct calls_graph *g, u64 pc, u8 kind)
 	struct path_step steps[2] = {{.pc = pc, .len = 1, .nr_accesses = 1, .access = &load},
 				     {.pc = pc + 1, .len = 1, .kind = kind}};
 
-	return calls_span_new(g, steps, 2);
+	return calls_span_new(g, steps, 2, 1);
 }
 
 /* a calls b through a pointer, which reads a line each time; b is @skip. */

@@ -1,0 +1,88 @@
+/*
+ * PURPOSE: what code has to do with caches and branches, worked out once (simulated-code.c) to be
+ * run quickly (simulation.c).
+ */
+#ifndef CALLS_SIMULATION_PRIV_H
+#define CALLS_SIMULATION_PRIV_H
+
+#include "calls/lru-cache.h"
+#include "calls/simulation.h"
+
+#define SIMULATED_INSNS 256u /* of a path, at most */
+
+/* Where an instruction may meet an event. */
+struct event_place {
+	u8 group; /* enum simulated */
+	u8 insn;
+	bool counts; /* it is not met as often as the instruction is executed */
+};
+
+/* A line that is fetched, and is not the one that was fetched just before in the same code. */
+struct line_fetch {
+	const u64 *last; /* of its set */
+	u64 line;
+	u64 before; /* the instruction begins in this one; 0: it is all in one line */
+	u32 place;
+	bool both; /* the next one is of the same instruction */
+};
+
+enum access_kind {
+	ACCESS_SLOT,   /* at disp + slot[base] */
+	ACCESS_SLOTS,  /* + slot[index] << scale */
+	ACCESS_SCALED, /* at disp + slot[index] << scale */
+	ACCESS_FIXED,  /* at disp */
+	ACCESS_OTHER,
+	ACCESS_STRING, /* a repeated one; with the next one, if they go along */
+};
+
+/* Accesses one after the other by the same slot, mostly to the same line; or one access. */
+struct line_access {
+	u64 disp; /* of the one with the lowest address */
+	u16 base, index;
+	u16 more; /* bytes behind the first one */
+	u8 kind;  /* enum access_kind */
+	u8 scale;
+	u16 first, n; /* of the accesses */
+};
+
+struct one_access {
+	u64 disp;
+	u16 base, index, size;
+	u16 place;
+	u8 kind;  /* enum access_kind */
+	u8 flags; /* enum path_access_flags */
+	u8 scale;
+	bool with_next;
+};
+
+struct cond_branch {
+	u64 pc;
+	u32 place;
+	bool taken;
+};
+
+struct simulated_code {
+	u32 nr_places, nr_fetches, nr_lines, nr_accesses, nr_conds;
+	u32 nr_slots;              /* that are needed */
+	bool indirect;             /* the last one is an indirect branch, and the last place */
+	u64 met[SIMULATED_GROUPS]; /* each time */
+	struct line_fetch *fetch;  /* these lie behind it */
+	struct line_access *line;  /* all accesses, in order */
+	struct one_access *access; /* likewise */
+	struct cond_branch *cond;
+	struct event_place *place;
+};
+
+struct event_simulation {
+	struct simulation_opts opts; /* without a machine */
+	struct lru_cache i1, d1, ll;
+	u64 within; /* the bits of an address within a line */
+	u64 history;
+	u8 *counter;      /* of branches; owned */
+	u64 *last_target; /* likewise */
+	/* Fetches of what is being executed that LL is to be asked for. */
+	const struct line_fetch *missed[SIMULATED_INSNS];
+	u32 nr_missed;
+};
+
+#endif
