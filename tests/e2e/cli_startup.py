@@ -3,6 +3,7 @@
 calls and page faults a program costs under the translator that it does not cost natively."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -97,6 +98,49 @@ def test_system_calls_under_the_translator():
     assert shown - natively < counted - natively <= 800, (natively, counted)
     named = calls_of(ANYPERF, "run", "--session", f"test-{os.getpid()}", "--", "/bin/true")
     assert shown - natively < named - natively <= 490, (natively, named)
+
+
+def calls_by_program(*command):
+    """What each program asks of the kernel from its execve on, by what its command line begins
+    with; that of the last one of a name."""
+    with scratch() as d:
+        log = os.path.join(d, "log")
+        r = subprocess.run(["strace", "-f", "-qq", "-s", "256", "-o", log, *command],
+                           capture_output=True, text=True, env=ENV, timeout=60, check=False)
+        if "ptrace" in r.stderr and "Operation not permitted" in r.stderr:
+            raise Skip("this machine does not let a process trace its child")
+        assert r.returncode == 0, r
+        with open(log, encoding="utf-8") as f:
+            lines = [line.rstrip("\n").split(None, 1) for line in f]
+    of, name = {}, {}
+    for pid, call in lines:
+        begun = re.match(r'execveat\(\d+, "", \["anyperf-rt", "\d+", "([^"]*)"', call)
+        if begun:
+            name[pid] = begun.group(1)
+            of[begun.group(1)] = []
+        elif pid in name and call[0].isalpha():
+            of[name[pid]].append(call)
+    return of
+
+
+# Of a shell's second /bin/true.
+KEPT = "/bin/true; /bin/true; true"
+
+
+def test_a_short_program_that_is_counted_has_little_memory_for_calls():
+    """Of what a process and its session share as much is there as calls need."""
+    need_runtime()
+    made = calls_by_program(ANYPERF, "run", "--count", "-o", "/dev/null", "--", "/bin/sh", "-c",
+                            KEPT)["/bin/true"]
+    shared = [re.match(r"madvise\((0x\w+), \d+, MADV_DONTDUMP", call) for call in made]
+    shared = [int(m.group(1), 16) for m in shared if m]
+    assert shared, made
+    filled = 0
+    for call in made:
+        m = re.match(r"madvise\((0x\w+), (\d+), MADV_POPULATE_WRITE", call)
+        if m and any(at <= int(m.group(1), 16) < at + (2 << 20) for at in shared):
+            filled += int(m.group(2))
+    assert 0 < filled <= 4 * 4096 * len(shared), (filled, made)
 
 
 def test_a_tree_has_a_memfd_when_there_are_two():

@@ -15,24 +15,40 @@ void *perf_memory(u64 len)
 	return at;
 }
 
+/* What *@at leads to; of @len bytes, which several threads may be about to make, if it is @make. */
+static void *made(void **at, u64 len, bool make)
+{
+	void *now = __atomic_load_n(at, __ATOMIC_ACQUIRE), *none = NULL;
+
+	if (now || !make)
+		return now;
+	now = perf_memory(len);
+	if (now && !__atomic_compare_exchange_n(at, &none, now, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE)) {
+		region_unmap(now, len);
+		now = none;
+	}
+	return now;
+}
+
+struct perf_fd *perf_fd_page(const struct perf *p, u32 page)
+{
+	struct perf_fd *const *fds = __atomic_load_n(&p->fds, __ATOMIC_ACQUIRE);
+
+	return fds ? __atomic_load_n(&fds[page], __ATOMIC_ACQUIRE) : NULL;
+}
+
 struct perf_fd *perf_fd_slot(struct perf *p, int fd, bool make)
 {
 	u32 page = (u32)fd / PERF_FDS_PAGE;
-	struct perf_fd *entries;
+	struct perf_fd **fds, *entries;
 
 	if (fd < 0 || page >= PERF_FDS_PAGES)
 		return NULL;
-	entries = __atomic_load_n(&p->fds[page], __ATOMIC_ACQUIRE);
-	if (!entries && make) {
-		struct perf_fd *none = NULL;
-
-		entries = perf_memory(PERF_FDS_PAGE * sizeof(*entries));
-		if (entries && !__atomic_compare_exchange_n(&p->fds[page], &none, entries, false,
-							    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			region_unmap(entries, PERF_FDS_PAGE * sizeof(*entries));
-			entries = none;
-		}
-	}
+	fds = made((void **)&p->fds, PERF_FDS_PAGES * sizeof(*fds), make);
+	if (!fds)
+		return NULL;
+	entries = made((void **)&fds[page], PERF_FDS_PAGE * sizeof(*entries), make);
 	return entries ? &entries[(u32)fd % PERF_FDS_PAGE] : NULL;
 }
 
@@ -117,7 +133,7 @@ void perf_fd_closed_range(struct thread *t, u32 first, u32 last)
 	struct perf *p = t->proc->perf;
 
 	for (u32 page = first / PERF_FDS_PAGE; page < PERF_FDS_PAGES && p->nr_fds; page++) {
-		if (!p->fds[page])
+		if (!perf_fd_page(p, page))
 			continue;
 		for (u32 i = 0; i < PERF_FDS_PAGE; i++) {
 			u32 fd = page * PERF_FDS_PAGE + i;
@@ -145,10 +161,12 @@ void perf_save_fds(struct thread *t, u64 *fds)
 	if (!p || !p->nr_fds)
 		return;
 	for (u32 i = 0; i < PERF_FDS_PAGES; i++) {
-		for (u32 j = 0; p->fds[i] && j < PERF_FDS_PAGE; j++) {
+		const struct perf_fd *entries = perf_fd_page(p, i);
+
+		for (u32 j = 0; entries && j < PERF_FDS_PAGE; j++) {
 			u32 fd = i * PERF_FDS_PAGE + j;
 
-			if (p->fds[i][j].kind == PERF_FD_NONE)
+			if (entries[j].kind == PERF_FD_NONE)
 				continue;
 			if (fd < (PERF_FDS_SAVED - 1) * 64)
 				fds[fd / 64] |= BIT(fd % 64);

@@ -59,8 +59,8 @@ struct perf {
 	s32 no_root;                     /* -errno: the session has none */
 	u32 nr_fds; /* entries that are not NONE: 0 and most calls are not even looked at */
 	u32 nr_maps;
-	u32 nr_counters; /* of those, the ones that rdpmc reads */
-	struct perf_fd *fds[PERF_FDS_PAGES];
+	u32 nr_counters;      /* of those, the ones that rdpmc reads */
+	struct perf_fd **fds; /* PERF_FDS_PAGES of them; NULL: there never was an entry */
 	struct perf_maps *maps;
 };
 

@@ -78,7 +78,7 @@ void perf_owner_masked(struct thread *t)
 	struct perf *p = t->proc->perf;
 
 	for (u32 page = 0; p && page < PERF_FDS_PAGES; page++) {
-		struct perf_fd *entries = __atomic_load_n(&p->fds[page], __ATOMIC_ACQUIRE);
+		struct perf_fd *entries = perf_fd_page(p, page);
 
 		for (u32 i = 0; entries && i < PERF_FDS_PAGE; i++)
 			if (entries[i].kind == PERF_FD_EVENT && entries[i].owner == t->tid)

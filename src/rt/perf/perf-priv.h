@@ -7,6 +7,8 @@
 /* perf-fds.c */
 void *perf_memory(u64 len);
 struct perf_fd *perf_fd_slot(struct perf *p, int fd, bool make);
+/* The PERF_FDS_PAGE entries from @page times so many on; NULL: none of them was ever made. */
+struct perf_fd *perf_fd_page(const struct perf *p, u32 page);
 void perf_fd_copied(struct thread *t, int from, int to);
 void perf_fd_closed(struct thread *t, int fd);
 void perf_fd_closed_range(struct thread *t, u32 first, u32 last);

@@ -233,16 +233,17 @@ struct perf *perf_copy(const struct perf *p)
 	wire_init(&copy->wire);
 	copy->wire.dead = p->wire.dead;
 	for (u32 i = 0; p->nr_fds && i < PERF_FDS_PAGES; i++) {
-		const u64 size = PERF_FDS_PAGE * sizeof(struct perf_fd);
+		const struct perf_fd *from = perf_fd_page(p, i);
+		struct perf_fd *to;
 
-		if (!p->fds[i])
+		if (!from)
 			continue;
-		copy->fds[i] = perf_memory(size);
-		if (!copy->fds[i]) {
+		to = perf_fd_slot(copy, (int)(i * PERF_FDS_PAGE), true);
+		if (!to) {
 			perf_free(copy);
 			return NULL;
 		}
-		memcpy(copy->fds[i], p->fds[i], size);
+		memcpy(to, from, PERF_FDS_PAGE * sizeof(*to));
 	}
 	copy->nr_fds = p->nr_fds;
 	return copy;
@@ -250,9 +251,11 @@ struct perf *perf_copy(const struct perf *p)
 
 void perf_free(struct perf *p)
 {
-	for (u32 i = 0; i < PERF_FDS_PAGES; i++)
+	for (u32 i = 0; p->fds && i < PERF_FDS_PAGES; i++)
 		if (p->fds[i])
 			region_unmap(p->fds[i], PERF_FDS_PAGE * sizeof(struct perf_fd));
+	if (p->fds)
+		region_unmap(p->fds, PERF_FDS_PAGES * sizeof(*p->fds));
 	if (p->wire.page)
 		region_unmap_file(p->wire.page, WIRE_SIZE);
 	region_unmap(p, sizeof(*p));

@@ -7,6 +7,7 @@
  */
 #include "rt/perf/wire-call.h"
 
+#include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/perf/perf-priv.h"
 #include "rt/sample/sample.h"
@@ -138,17 +139,24 @@ void wire_init(struct wire *w)
 		w->parked[i] = -1;
 }
 
-static struct wire_proc *map_memory(int fd)
+/*
+ * Faults of ours would be counted as the program's: what is used is there beforehand, and no more,
+ * since a short program makes few calls, and a page takes as long as one of them.
+ */
+static void populate(const void *at)
 {
-	void *at = region_map_file(WIRE_SIZE, fd, 0);
+	sys_madvise((void *)ALIGN_DOWN((u64)at, PAGE_SIZE), PAGE_SIZE, MADV_POPULATE_WRITE);
+}
+
+static struct wire_proc *map_memory(const struct thread *t, int fd)
+{
+	struct wire_proc *at = region_map_file(WIRE_SIZE, fd, 0);
 
 	if (!at)
 		return NULL;
 	sys_madvise(at, WIRE_SIZE, MADV_DONTDUMP);
-	/*
-	 * Faults of ours would be counted as the program's: what is used first is there beforehand.
-	 */
-	sys_madvise(at, WIRE_SLOT_OFF(2), MADV_POPULATE_WRITE);
+	populate(at);
+	populate(&at->asked[t->meter % WIRE_ASKED]);
 	return at;
 }
 
@@ -191,11 +199,12 @@ static bool hello(struct thread *t, struct wire *w, int sock, int peer, u32 flag
 			sys_close(fd);
 		return false;
 	}
-	map = wire_memory_is(fd, WIRE_SIZE) ? map_memory(fd) : NULL;
+	map = wire_memory_is(fd, WIRE_SIZE) ? map_memory(t, fd) : NULL;
 	sys_close(fd);
 	if (!map)
 		return false;
 	w->page = map;
+	w->present = 0;
 	/*
 	 * A vfork child shares the runtime's memory with its parent, and with it the table of own
 	 * fds.
@@ -323,6 +332,9 @@ struct wire_slot *wire_begin(struct thread *t)
 	if (!wire_connect(t) || !take_slot(t, w))
 		return NULL;
 	sl = (struct wire_slot *)((u8 *)w->page + WIRE_SLOT_OFF(t->perf_slot));
+	if (!(__atomic_fetch_or(&w->present, BIT(t->perf_slot), __ATOMIC_RELAXED) &
+	      BIT(t->perf_slot)))
+		populate(sl);
 	sl->tid = (s32)t->tid;
 	sl->meter = meter_told(t);
 	sl->token = t->perf_token;

@@ -20,6 +20,7 @@ struct wire {
 	bool dead;       /* the session is gone, or would not have us */
 	struct wire_proc *page; /* the shared memory; NULL: not connected */
 	u64 free;               /* slots that no call owns: bits */
+	u64 present;            /* slots that have been used: likewise */
 	s32 parked
 		[WIRE_SLOTS]; /* descriptor that another thread has received for the slot, or -1 */
 };
