@@ -197,8 +197,8 @@ static u64 image_place(const struct image_file *exe, u64 extent, u64 align, u64 
 static void load(struct thread *t, struct startup *s, bool random)
 {
 	struct elf_image *image = &s->plan.image;
-	int exe, interp;
-	u64 at = 0;
+	int exe, interp = s->control.interp_fd;
+	u64 at = 0, interp_at = 0;
 
 	exe = s->control.exe_fd;
 	if (exe < 0)
@@ -206,6 +206,10 @@ static void load(struct thread *t, struct startup *s, bool random)
 	if (exe < 0 || elf_read(exe, false, &s->eh, s->plan.phdrs, image))
 		cannot_load();
 	images_file(exe, 0, &s->exe_file);
+	if (image->has_interp && interp >= 0) {
+		images_file(interp, 0, &s->interp_file);
+		interp_at = images_place(&s->interp_file, 1 << 20, false);
+	}
 	if (image->dyn && image->has_interp) {
 		u64 align = elf_alignment(&s->eh, s->plan.phdrs);
 
@@ -216,6 +220,9 @@ static void load(struct thread *t, struct startup *s, bool random)
 			at = image_place(&s->exe_file, elf_extent(&s->eh, s->plan.phdrs), align,
 					 at);
 	}
+	/* What the kernel places comes to lie where the vDSO is. */
+	if (!image->dyn || !at || !interp_at)
+		vdso_take(&s->vdso, (u64)s->in.argv);
 	images_load(t, &s->exe_file, image->has_interp);
 	no_translator(dbt_begin(&t->dbt) ? 0 : -ENOMEM);
 	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
@@ -223,13 +230,13 @@ static void load(struct thread *t, struct startup *s, bool random)
 	fd_keep_exe(exe);
 	if (!image->has_interp)
 		return;
-	interp = s->control.interp_fd;
-	if (interp < 0)
+	if (interp < 0) {
 		interp = (int)fd_open(AT_FDCWD, image->interp, O_RDONLY | O_CLOEXEC);
-	images_file(interp, 0, &s->interp_file);
+		images_file(interp, 0, &s->interp_file);
+		interp_at = images_place(&s->interp_file, 1 << 20, false);
+	}
 	if (interp < 0 || elf_read(interp, true, &s->interp_eh, s->interp_phdrs, NULL) ||
-	    elf_map(interp, &s->interp_eh, s->interp_phdrs,
-		    images_place(&s->interp_file, 1 << 20, false), &s->interp))
+	    elf_map(interp, &s->interp_eh, s->interp_phdrs, interp_at, &s->interp))
 		cannot_load();
 	sys_close(interp);
 }
@@ -387,10 +394,12 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	mm_init();
 	mdwe_begin(s->control.mdwe);
 	t = first_thread(s);
-	vdso_take(&s->vdso, stack_aux(&s->in, AT_SYSINFO_EHDR), (u64)s->in.argv);
+	vdso_at(&s->vdso, stack_aux(&s->in, AT_SYSINFO_EHDR));
 	deterministic_start(t, &s->in, &s->control);
-	if (deterministic)
+	if (deterministic) {
+		vdso_take(&s->vdso, (u64)s->in.argv);
 		vdso_drop(&s->vdso);
+	}
 	if (random)
 		nondet_used(NONDET_ADDRESSES);
 	region_count_image();

@@ -60,14 +60,18 @@ static bool move(struct vdso *v, u64 to)
 	return true;
 }
 
-void vdso_take(struct vdso *v, u64 ehdr, u64 stack)
+void vdso_at(struct vdso *v, u64 ehdr)
+{
+	memset(v, 0, sizeof(*v));
+	v->ehdr = ehdr;
+}
+
+void vdso_take(struct vdso *v, u64 stack)
 {
 	u8 *room;
 
-	memset(v, 0, sizeof(*v));
-	v->ehdr = ehdr;
 	/* Older kernels put it above the stack, at random, where it is in nobody's way. */
-	if (!ehdr || ehdr > stack)
+	if (!v->ehdr || v->ehdr > stack)
 		return;
 	find(v);
 	if (!v->n)

@@ -1,7 +1,8 @@
 /*
  * PURPOSE: the vDSO's place. The kernel has put it where the program, or its interpreter, would
  * have come to lie had the program been started directly: it is taken away while the program is
- * mapped and put back below it, so that all addresses are those of a native start.
+ * mapped and put back below it, so that all addresses are those of a native start. Where nothing of
+ * the program is put by the kernel it is in nobody's way, and stays.
  */
 #ifndef RT_LOAD_VDSO_H
 #define RT_LOAD_VDSO_H
@@ -15,8 +16,10 @@ struct vdso {
 	u32 n;
 };
 
-/* Finds it and takes it into the region; @stack is an address of the stack. */
-void vdso_take(struct vdso *v, u64 ehdr, u64 stack);
+/* It is at @ehdr. Unless it is taken it stays there. */
+void vdso_at(struct vdso *v, u64 ehdr);
+/* Takes it into the region; @stack is an address of the stack. */
+void vdso_take(struct vdso *v, u64 stack);
 /* The program shall have none: unmaps what was taken. */
 void vdso_drop(struct vdso *v);
 /* Puts it where the kernel would map it now. */
