@@ -11,7 +11,7 @@
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 9u
+#define CONTROL_VERSION 10u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 262144u /* most bytes of inherited seccomp filters */
 
@@ -38,9 +38,11 @@ enum control_flags {
 	CONTROL_LAUNCH = 1,
 	CONTROL_SECURE_ARGS = 2, /* argv was empty: the kernel made it { "" } */
 	CONTROL_LIMITS = 4,      /* `limits` holds what the process believes */
+	CONTROL_SIGNALS = 8,     /* `ignored` holds which signals are; else the kernel is asked */
 };
 
-#define CONTROL_CPUIDS 32u
+#define CONTROL_CPUIDS    64u
+#define CONTROL_CPUID_ALL (~0u)
 
 enum control_cpuid_state {
 	CONTROL_CPUID_UNKNOWN,
@@ -77,6 +79,7 @@ struct rt_control {
 	s32 keeper_fd;   /* the socket of tree-images.h, or -1 */
 	u32 watch;       /* enum wire_watch, of a program that is sampled; trace.h */
 	u64 images_seed; /* where all of the tree has its files; 0: it is to be drawn */
+	u64 ignored;     /* signals, as a mask of the kernel's */
 	u64 affinity;    /* of a deterministic run with --cpus: where the process may run */
 	u64 random_key;  /* of a deterministic run: what its random numbers are made from */
 	u64 tsc;         /* and its time stamp counter, without what the meter counts */

@@ -427,7 +427,7 @@ __attribute__((noreturn)) static void set_up(struct startup *s)
 	if (paths_wanted())
 		paths_begin(t);
 	stream_begin(t);
-	signal_init(t);
+	signal_init(t, &s->control);
 	meter_kickable(t, true);
 	t->sigmask = s->mask & ~SIGNALS_KILL;
 	regs_start(&t->dbt.regs, image->has_interp ? s->interp.entry : image->entry, s->out.sp);

@@ -331,6 +331,7 @@ static long write_control(struct thread *t, const struct exec_plan *plan, struct
 	c->seccomp_mode = t->seccomp_mode;
 	c->seccomp_len = (u32)seccomp_save(t, filters, CONTROL_FILTERS);
 	limits_save(t, c);
+	signal_save(t, c);
 	c->mdwe = mdwe_inherited();
 	c->watch = perf_exec(t, c->perf_fds);
 	deterministic_exec(t, c);

@@ -102,16 +102,35 @@ void signal_install_all(struct sighand *sh)
 		install(sig, &sh->act[sig]);
 }
 
-void signal_init(struct thread *t)
+void signal_save(const struct thread *t, struct rt_control *control)
+{
+	/* Who shares them could change them until the kernel executes the next program. */
+	if (__atomic_load_n(&t->sighand->refs, __ATOMIC_ACQUIRE) != 1)
+		return;
+	control->flags |= CONTROL_SIGNALS;
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (t->sighand->act[sig].handler == (u64)SIG_IGN)
+			control->ignored |= SIG(sig);
+}
+
+static bool is_ignored(int sig, const struct rt_control *control)
+{
+	struct sys_sigaction act;
+
+	if (control->flags & CONTROL_SIGNALS)
+		return control->ignored & SIG(sig);
+	sys_rt_sigaction(sig, NULL, &act);
+	return act.handler == (u64)SIG_IGN;
+}
+
+void signal_init(struct thread *t, const struct rt_control *control)
 {
 	struct sighand *sh = t->sighand;
 
-	for (int sig = 1; sig <= SIGNALS; sig++) {
-		sys_rt_sigaction(sig, NULL, &sh->act[sig]);
-		/* Only "ignored" survives exec; flags such as SA_NOCLDWAIT go with the handler. */
-		if (sh->act[sig].handler != (u64)SIG_IGN)
-			memset(&sh->act[sig], 0, sizeof(sh->act[sig]));
-	}
+	/* Only "ignored" survives exec; flags such as SA_NOCLDWAIT go with the handler. */
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (is_ignored(sig, control))
+			sh->act[sig].handler = (u64)SIG_IGN;
 	/* The others are in the kernel as the guest has them: default or ignored. */
 	for (int sig = 1; sig <= SIGNALS; sig++)
 		if (SIG(sig) & SIGNALS_CORE)

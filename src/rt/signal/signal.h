@@ -18,8 +18,10 @@
 
 struct ucontext;
 
+/* What the next program of @t's process is told, if nobody else can change it meanwhile. */
+void signal_save(const struct thread *t, struct rt_control *control);
 /* Fills in @t's dispositions from what the kernel kept over exec, and installs our handlers. */
-void signal_init(struct thread *t);
+void signal_init(struct thread *t, const struct rt_control *control);
 
 /* Runtime handlers for the signals in SIGNALS_SYNC and the guest's own for the rest. */
 void signal_install_all(struct sighand *sh);
