@@ -11,7 +11,7 @@
 #include "base/types.h"
 
 #define CONTROL_MAGIC   0x4c4f52544e4f4341ull
-#define CONTROL_VERSION 10u
+#define CONTROL_VERSION 11u
 #define CONTROL_PATH    4096u
 #define CONTROL_FILTERS 262144u /* most bytes of inherited seccomp filters */
 
@@ -55,7 +55,8 @@ struct control_cpuid {
 	u32 state; /* enum control_cpuid_state */
 	u32 n;
 	struct {
-		u32 leaf, subleaf, regs[4];
+		u32 leaf, subleaf, cpu; /* @cpu: where; CONTROL_CPUID_ALL: everywhere */
+		u32 regs[4];
 	} at[CONTROL_CPUIDS];
 };
 
