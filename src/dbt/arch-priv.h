@@ -24,6 +24,8 @@ void arch_filter_begin(struct dbt_thread *t);
  */
 struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct dbt_exit *from,
 				 u64 *fault);
+/* Has the memory ready that it takes; whenever code can be written that could not be before. */
+void arch_translate_soon(void);
 /* Executable memory has changed: forgets what was remembered of it. */
 void arch_forget_code(void);
 /* Of a BLOCK_CHECKED: whether the guest's bytes are the same. */

@@ -401,6 +401,8 @@ void *meta_try(u64 size);  /* likewise, of any size; NULL if there is no room */
 bool cache_has_room(void); /* for one more block */
 void cache_fill(void);     /* gets memory for the next block from the kernel, in larger pieces */
 void flush_all(u32 me);
+/* Makes the pages of [p, p + size) present: of our own memory that is used_late. */
+void populate_own(void *p, u64 size);
 /* Has @upto bytes of the bookkeeping mapped, if there is room. */
 bool meta_map(u64 upto);
 /* Memory is behind the next of it. */

@@ -149,6 +149,13 @@ static void populate(u8 *from, u32 size)
 	sys_madvise(from, size, MADV_POPULATE_WRITE);
 }
 
+void populate_own(void *p, u64 size)
+{
+	u8 *from = (u8 *)ALIGN_DOWN((u64)p, PAGE_SIZE);
+
+	populate(from, (u32)(ALIGN_UP((u64)p + size, PAGE_SIZE) - (u64)from));
+}
+
 /* Both views. */
 static void populate_code(u32 from, u32 size)
 {
@@ -187,7 +194,8 @@ static void use_large_page(void)
 
 static void meta_fill(u32 low)
 {
-	u32 size = cache.own_from ? 2 * FILL_FORKED : fill_size(cache.meta_used, FILL_MIN);
+	u32 min = cache.own_from || cache.meta_image ? 2 * FILL_FORKED : FILL_MIN;
+	u32 size = fill_size(cache.meta_used - cache.meta_image, min);
 
 	while (cache.meta_used + low > cache.meta_filled &&
 	       cache.meta_filled + size <= cache.meta_mapped) {

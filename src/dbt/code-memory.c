@@ -165,6 +165,7 @@ bool code_thaw(void)
 	}
 	if (!done && !map_nameless() && !map_window(from))
 		return false;
+	arch_translate_soon();
 	cache.frozen = false;
 	cache.hot_filled = from;
 	cache.cold_filled = (u32)ALIGN_UP(cache.cold, PAGE_SIZE);

@@ -283,10 +283,11 @@ static bool map_pages(const struct dbt_image_source *from)
 
 bool dbt_image_load(struct dbt_thread *t, u64 version, const struct dbt_image_source *from)
 {
-	static struct dbt_cache image;
+	static struct dbt_cache image used_late;
 	struct image_head head;
 	bool ok;
 
+	populate_own(&image, IMAGE_PART);
 	if (!image_possible() || !from->read(from->ctx, &head, sizeof(head)) ||
 	    head.magic != IMAGE_MAGIC || head.version != version || head.mask != cache.mask ||
 	    head.code != (u64)cache.code || head.meta != (u64)cache.meta ||

@@ -303,7 +303,7 @@ static bool map_image(void *ctx, void *at, u64 len, int prot)
 	if (len && sys_failed(region_map_at((u64)at, len, prot, MAP_PRIVATE | MAP_FIXED,
 					    s->image.fd, s->image.at)))
 		return false;
-	sys_madvise(at, len, MADV_POPULATE_READ);
+	region_populate_file((u64)at, len);
 	went(s, at, len);
 	return true;
 }
@@ -317,6 +317,20 @@ static bool read_end(void *ctx)
 	return read_image(s, &is, sizeof(is)) && (!s->summed || sum == is);
 }
 
+/* Only those that there are. */
+static u64 ranges_size(u32 n)
+{
+	return offsetof(struct image_list, range) + n * sizeof(struct image_range);
+}
+
+static bool read_ranges(struct stream *s)
+{
+	struct image_list *list = images.had;
+
+	return read_image(s, list, ranges_size(0)) && list->n <= RANGES &&
+	       read_image(s, list->range, ranges_size(list->n) - ranges_size(0));
+}
+
 static bool load(struct thread *t, u64 name)
 {
 	struct stored_image image;
@@ -327,7 +341,7 @@ static bool load(struct thread *t, u64 name)
 		return false;
 	s = (struct stream){.image = image, .summed = !store_is_tree() && !image.proven};
 	images.taken = image.size;
-	ok = read_image(&s, images.had, sizeof(*images.had)) && images.had->n <= RANGES &&
+	ok = read_ranges(&s) &&
 	     dbt_image_load(&t->dbt, images.version,
 			    &(struct dbt_image_source){read_image, map_image, read_end, &s});
 	if (ok && s.summed)
@@ -447,7 +461,7 @@ static bool save(struct thread *t, struct stream *s)
 	merge();
 	for (u32 i = 0; i < images.had->n; i++)
 		at[i] = images.had->range[i].at;
-	ok = write_image(s, images.had, sizeof(*images.had));
+	ok = write_image(s, images.had, ranges_size(images.had->n));
 	ok &= dbt_image_save(&t->dbt, images.version, at, images.had->n, &to);
 	sum = image_sum_of(&s->sum);
 	return ok && write_image(s, &sum, sizeof(sum));

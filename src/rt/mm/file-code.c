@@ -15,7 +15,7 @@ struct file_mapping {
 };
 
 /* Under the translator's lock, as all of this. */
-static char lines[12288];
+static char lines[12288] used_late;
 
 static const char *number(const char *p, u32 base, char after, u64 *value)
 {

@@ -158,15 +158,27 @@ void region_takes(s64 bytes)
 	limits_ours(bytes, 0);
 }
 
-extern char image_start[], image_data[], image_end[], start_stack_top[];
+extern char image_start[], image_data[], image_late[], image_end[], start_stack_top[];
+
+#define AROUND 0x10000ul /* what the kernel maps of a file at a fault, if it has it in memory */
+
+/*
+ * One page of each 64 KB is asked for, since the others come with it: to look each of them up takes
+ * the kernel longer than to map them.
+ */
+void region_populate_file(u64 at, u64 len)
+{
+	for (u64 p = at; p < at + len; p = ALIGN_DOWN(p, AROUND) + AROUND)
+		sys_madvise((void *)p, PAGE_SIZE, MADV_POPULATE_READ);
+}
 
 void image_populate(void)
 {
 	const u64 image = (u64)image_start, data = (u64)image_data, top = (u64)start_stack_top;
-	const u64 stack = 0x10000, needed = 0x4000;
+	const u64 late = (u64)image_late, needed = 0x4000;
 
-	sys_madvise((void *)image, data - image, MADV_POPULATE_READ);
-	sys_madvise((void *)data, top - stack - data, MADV_POPULATE_WRITE);
+	region_populate_file(image, data - image);
+	sys_madvise((void *)data, late - data, MADV_POPULATE_WRITE);
 	sys_madvise((void *)(top - needed), needed, MADV_POPULATE_WRITE);
 }
 

@@ -72,6 +72,12 @@ void region_takes(s64 bytes);
 /* dbt_ops.map: tables of the translator. */
 long region_map_tables(u64 at, u64 len);
 
+/*
+ * Makes what is mapped of a file at [at, at + len) present, to be read: a fault for each page would
+ * cost more, and count as the program's.
+ */
+void region_populate_file(u64 at, u64 len);
+
 /* What of our image counts against the guest's limits: tells limits_ours(). */
 void region_count_image(void);
 

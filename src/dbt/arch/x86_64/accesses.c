@@ -24,8 +24,8 @@ struct draft {
 #define ACCESSES_MAX (4 * BLOCK_INSNS_MAX)
 
 /* Too large for the stack; used with the lock. */
-static struct draft drafts[ACCESSES_MAX];
-static struct path_access accesses[ACCESSES_MAX];
+static struct draft drafts[ACCESSES_MAX] used_late;
+static struct path_access accesses[ACCESSES_MAX] used_late;
 static u8 slot_insn[PATH_SLOTS_MAX];
 
 struct planning {

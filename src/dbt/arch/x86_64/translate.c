@@ -4,7 +4,7 @@
 #include "dbt/arch/x86_64/insn-floats.h"
 #include "dbt/arch/x86_64/rewrite-priv.h"
 
-static struct build build; /* too large for the stack; used with the lock */
+static struct build build used_late; /* too large for the stack; used with the lock */
 
 /* Copies few bytes, aligned to 2, to *@to, which moves behind them. Returns where they are. */
 static void *keep(u16 **to, const void *from, u64 size)
@@ -19,6 +19,11 @@ static void *keep(u16 **to, const void *from, u64 size)
 		__builtin_memcpy((u8 *)at + i, bytes + i, 2);
 	*to = at + size / 2;
 	return at;
+}
+
+void arch_translate_soon(void)
+{
+	populate_own(&build, sizeof(build));
 }
 
 /* Copies the block's arrays into one piece, that of the strictest alignment first. */

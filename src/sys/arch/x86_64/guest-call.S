@@ -226,7 +226,7 @@ _start:
 	ud2
 	.size _start, . - _start
 
-	.bss
+	.section .bss.stack, "aw", @nobits
 	.balign 4096
 start_stack:
 	.skip 65536
