@@ -164,10 +164,13 @@ u64 dbt_image_useful(struct dbt_thread *t, const struct dbt_image_range *ranges,
 	u64 kept = 0, useful;
 
 	cache_lock(t);
-	for (u32 i = 0; i < cache.nr_blocks; i++) {
-		const struct dbt_block *b = meta_at(cache.by_code[i]);
+	/* Those of the image come first. */
+	for (u32 i = cache.nr_blocks; i; i--) {
+		const struct dbt_block *b = meta_at(cache.by_code[i - 1]);
 
-		if (b->start >= cache.image_hot && !(b->flags & BLOCK_DEAD) && home(b, ranges, n))
+		if (b->start < cache.image_hot)
+			break;
+		if (!(b->flags & BLOCK_DEAD) && home(b, ranges, n))
 			kept += b->code_end - b->start;
 	}
 	/* Bookkeeping and cold code go with hot code. */

@@ -490,6 +490,9 @@ static u64 name_for(struct thread *t)
 	u64 least = store_is_tree() ? USED_LEAST_TREE : USED_LEAST;
 	u64 bytes, own, base;
 
+	/* Not even if all of it were of use. */
+	if (dbt_image_used() < images.loaded + least)
+		return 0;
 	for (u32 i = 0; i < images.have->n; i++)
 		at[i] = images.have->range[i].at;
 	bytes = dbt_image_useful(&t->dbt, at, images.have->n);
