@@ -24,6 +24,11 @@ void arch_filter_begin(struct dbt_thread *t);
  */
 struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct dbt_exit *from,
 				 u64 *fault);
+/*
+ * Translates again what was translated for one time only, if it has not been since: stubs of PLTs,
+ * which are bound by now.
+ */
+void arch_translate_once_more(void);
 /* Has the memory ready that it takes; whenever code can be written that could not be before. */
 void arch_translate_soon(void);
 /* Executable memory has changed: forgets what was remembered of it. */

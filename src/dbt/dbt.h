@@ -492,6 +492,11 @@ u64 dbt_image_used(void);
 /* The same without what is new and is not of @ranges, which lies in the image and is of no use. */
 u64 dbt_image_useful(struct dbt_thread *t, const struct dbt_image_range *ranges, u32 n);
 u64 dbt_image_most(void);
+/*
+ * Before it is saved, while @t counts still: has in it what the process has executed and could not
+ * keep. Reads code of the guest.
+ */
+void dbt_image_complete(struct dbt_thread *t);
 
 struct dbt_image_target {
 	bool (*write)(void *ctx, const void *from, u64 len);

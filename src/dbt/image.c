@@ -181,6 +181,14 @@ u64 dbt_image_useful(struct dbt_thread *t, const struct dbt_image_range *ranges,
 	return useful;
 }
 
+void dbt_image_complete(struct dbt_thread *t)
+{
+	cache_lock(t);
+	if (image_possible())
+		arch_translate_once_more();
+	cache_unlock(t);
+}
+
 u64 dbt_image_most(void)
 {
 	return dbt_image_used() + maps_sleep_most() + LINKS_MOST;

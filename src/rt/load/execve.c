@@ -477,6 +477,7 @@ static long run(struct thread *t, struct exec_plan *plan, struct rt_control *c, 
 			sys_fcntl(plan->exe_fd, F_SETFD, 0);
 		if (plan->interp_fd >= 0)
 			sys_fcntl(plan->interp_fd, F_SETFD, 0);
+		images_complete(t);
 		saved = images_save(t);
 		t->execing = true;
 		ret = call_kernel_with(t, __NR_execveat, (u64)fd_get(FD_RT), (u64) "", (u64)v, envp,

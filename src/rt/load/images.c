@@ -53,6 +53,7 @@ static struct {
 	u64 taken;     /* the size of the image that was taken */
 	u64 loaded;    /* and how much of the cache it has brought */
 	u64 known;     /* ranges of it that are there again */
+	u64 to;        /* the name under which it is to be kept; 0: not */
 	u32 root;      /* the first process of the tree */
 	bool on, any;
 	u8 *scratch;
@@ -524,24 +525,38 @@ static void scratch_drop(void)
 	images.scratch = NULL;
 }
 
+void images_complete(struct thread *t)
+{
+	u64 used = dbt_image_used(), mask = ~SIGNALS_SYNC;
+
+	images.to = 0;
+	/* When the first process ends, the others mostly have. */
+	if (!images.on || !images.own || t->proc->confined || used > USED_MAX ||
+	    (store_is_tree() && t->proc->pid == images.root) || !process_is_alone(t))
+		return;
+	images.to = name_for(t);
+	if (!images.to || (used > FIRST_MOST && !images.is_own && !store_asked(images.to))) {
+		images.to = 0;
+		return;
+	}
+	/* What the guest may have unmapped is read. */
+	sys_rt_sigprocmask(SIG_SETMASK, &mask, &mask);
+	dbt_image_complete(&t->dbt);
+	sys_rt_sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
 bool images_save(struct thread *t)
 {
-	u64 used = dbt_image_used(), name;
 	struct stream s = {.summed = true};
 	struct stored_image to;
 	bool ok;
 
-	/* When the first process ends, the others mostly have. */
-	if (!images.on || !images.own || t->proc->confined || used > USED_MAX ||
-	    (store_is_tree() && t->proc->pid == images.root) || !process_is_alone(t))
-		return false;
-	name = name_for(t);
-	if (!name || (used > FIRST_MOST && !images.is_own && !store_asked(name)))
+	if (!images.to)
 		return false;
 	images.scratch = region_map(scratch_size());
 	if (!images.scratch)
 		return false;
-	if (!store_make(name, dbt_image_most() + IMAGE_HEADS, &to)) {
+	if (!store_make(images.to, dbt_image_most() + IMAGE_HEADS, &to)) {
 		scratch_drop();
 		return false;
 	}

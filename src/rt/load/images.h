@@ -53,7 +53,12 @@ void images_add(struct thread *t, const struct mm_range *r, const struct image_f
 void images_forget(u64 start, u64 end);
 
 /*
- * The process ends, or becomes another program: keeps what it has translated, if that is new. True:
+ * The process ends soon, or becomes another program: decides whether what it has translated is to
+ * be kept, and has it complete then. While it counts still, as it may translate.
+ */
+void images_complete(struct thread *t);
+/*
+ * Now it does: keeps what it has translated, if that was decided. True:
  * the translator rests, and other threads with it; who goes on after all says so, and all that was
  * translated is forgotten.
  */

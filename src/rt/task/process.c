@@ -706,6 +706,7 @@ long guest_exit_group(struct thread *t)
 	sample_flush(t);
 	perf_thread_exit(t, true);
 	rescue_streams(t);
+	images_complete(t);
 	meter_end(t, (u32)(status & 0xff) << 8, true);
 	images_save(t);
 	/* What other threads have handed over meanwhile. */

@@ -76,6 +76,26 @@ TEST(a_stub_may_lead_to_nothing)
 	}
 }
 
+/* Else who takes the image would translate it once more, as it is called once while unbound. */
+TEST(a_stub_that_has_been_bound_meanwhile_is_in_an_image)
+{
+	struct guest *g = guest_main();
+	struct dbt_stats before, after;
+
+	stub_bound = stub_binder;
+	expect(stub_bind, NULL, 1, 14, 6);
+	dbt_stats_read(&before);
+	dbt_image_complete(g->t);
+	dbt_stats_read(&after);
+	EXPECT(after.blocks > before.blocks);
+	before = after;
+	expect(stub_bind, NULL, 1, 6, 4);
+	/* None of them are new; from an image they begin at 0. */
+	dbt_stats_read(&after);
+	EXPECT(after.blocks <= before.blocks);
+	dbt_check(g->t);
+}
+
 TEST(a_stub_that_is_bound_later_is_guessed_then)
 {
 	stub_bound = stub_binder;

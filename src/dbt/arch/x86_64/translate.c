@@ -6,6 +6,27 @@
 
 static struct build build used_late; /* too large for the stack; used with the lock */
 
+#define ONCE 256u
+
+/* Where blocks were that died as soon as they were made; more are not remembered. */
+static struct {
+	u32 n;
+	struct {
+		u64 pc, why;
+	} at[ONCE];
+} once used_late;
+
+static void once_note(u64 pc, enum exit_kind why)
+{
+	for (u32 i = 0; i < once.n; i++)
+		if (once.at[i].pc == pc)
+			return;
+	if (once.n == ONCE)
+		return;
+	once.at[once.n].pc = pc;
+	once.at[once.n++].why = why;
+}
+
 /* Copies few bytes, aligned to 2, to *@to, which moves behind them. Returns where they are. */
 static void *keep(u16 **to, const void *from, u64 size)
 {
@@ -357,9 +378,24 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct db
 	}
 	if (front && !from->to)
 		exit_link_by(from, block, front);
-	if (plan->once)
+	if (plan->once) {
 		block_kill(block);
+		once_note(pc, why);
+	}
 	return block;
+}
+
+void arch_translate_once_more(void)
+{
+	u64 fault;
+
+	for (u32 i = 0; i < once.n && code_thaw() && cache_has_room(); i++) {
+		u64 pc = once.at[i].pc;
+
+		if (!block_find(pc, 0) && exec_find(pc))
+			(void)arch_translate(pc, (enum exit_kind)once.at[i].why, 0, NULL, &fault);
+	}
+	once.n = 0;
 }
 
 bool arch_block_current(struct dbt_block *b)
