@@ -373,13 +373,7 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc, u32 form)
 
 void entry_missed(struct dbt_entry *e)
 {
-	struct sought *s = &cache.sought[((u64)e >> 4) % SOUGHT];
-
-	if (likely(!e->dormant))
-		return;
-	if (s->entry != e)
-		*s = (struct sought){.entry = e};
-	if (++s->times == SOUGHT_OFTEN)
+	if (unlikely(e->dormant) && sought_again(cache.sought, e) == SOUGHT_OFTEN)
 		wake(e->block);
 }
 

@@ -99,7 +99,6 @@ struct dbt_exit {
 	u8 kind;           /* enum exit_kind */
 	u8 stop;           /* EXIT_STOP: enum dbt_stop */
 	u8 len, reg, size; /* of the virtualized instruction */
-	u8 taken;          /* how often since it could be linked, while its code is shared */
 	u8 counts;         /* bytes of code at stub that count the path; 0: it is counted before */
 };
 
@@ -230,9 +229,9 @@ enum code_copies {
 	COPIES_SINGLE, /* each into one of its own */
 };
 
-/* An entry that sleeps, and how often it was looked for since another one had this place. */
+/* An entry that sleeps, or an exit of shared code, and how often since another had this place. */
 struct sought {
-	const struct dbt_entry *entry;
+	const void *what;
 	u64 times;
 };
 
@@ -314,6 +313,7 @@ struct dbt_cache {
 	u8 *write;
 	bool frozen;
 	u8 copies;            /* enum code_copies */
+	u32 left;             /* how often by exits that are not linked for it, while `frozen` */
 	u32 own_from, own_to; /* of what is not frozen; and pieces that were copied: */
 	u32 piece;            /* bytes of one */
 	u64 copied[CODE_PIECES / 64];
@@ -324,7 +324,8 @@ struct dbt_cache {
 	u32 image_hot;
 	u64 touched[TOUCHED];        /* what exec_touch() has read of late, by address */
 	u64 meta_own[META_OWN / 64]; /* pages of that which are copied already */
-	struct sought sought[SOUGHT];
+	/* To count in an image's bookkeeping would copy it. */
+	struct sought sought[SOUGHT], taken_exits[SOUGHT];
 
 	struct exec_range *ranges; /* sorted, disjoint; address space for RANGES_MAX */
 	u32 nr_ranges, max_ranges; /* max_ranges of them are mapped */
@@ -412,6 +413,22 @@ bool cache_reset(void);
 void thread_tables_clear(struct dbt_thread *t);
 /* The thread's next lookup of e->pc finds it. */
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
+
+/* How often @what was asked for in @table since another one had its place. */
+static inline u64 sought_again(struct sought *table, const void *what)
+{
+	struct sought *s = &table[((u64)what >> 4) % SOUGHT];
+
+	if (s->what != what)
+		*s = (struct sought){.what = what};
+	return ++s->times;
+}
+
+/* Whether @what was asked for there, if no other has had its place since. */
+static inline bool was_sought(const struct sought *table, const void *what)
+{
+	return table[((u64)what >> 4) % SOUGHT].what == what;
+}
 
 /* block-maps.c */
 /* Makes all maps, with nothing in them; false without memory. */

@@ -167,6 +167,7 @@ bool code_thaw(void)
 		return false;
 	arch_translate_soon();
 	cache.frozen = false;
+	cache.left = 0;
 	cache.hot_filled = from;
 	cache.cold_filled = (u32)ALIGN_UP(cache.cold, PAGE_SIZE);
 	return true;

@@ -90,7 +90,7 @@ static void link_all(const struct dbt_image_range *ranges, u32 n)
 			struct dbt_exit *x = &b->exits[j];
 
 			if (x->kind != EXIT_JUMP || !x->patch || x->to ||
-			    (x->counts && (!x->taken || cache.hot > most)))
+			    (x->counts && (!was_sought(cache.taken_exits, x) || cache.hot > most)))
 				continue;
 			to = block_find_dormant(x->target);
 			if (to && image_range(ranges, n, to->pc) == image_range(ranges, n, b->pc))
