@@ -104,9 +104,9 @@ static const int lifted[LIFTED_LIMITS] = {
 	[LIFTED_AS] = RLIMIT_AS, [LIFTED_DATA] = RLIMIT_DATA, [LIFTED_FILES] = RLIMIT_NOFILE};
 
 /*
- * Soft limits are for our commands, which are told of those of memory (abi/control.h) and get that of
- * descriptors back (guest.c). What we map besides is gigabytes of addresses, and some descriptors
- * have to be had.
+ * Soft limits are for our commands, which are told of those of memory (abi/control.h) and get that
+ * of descriptors back (guest.c). What we map besides is gigabytes of addresses, and some
+ * descriptors have to be had.
  */
 static void lift_limits(struct guest_segment *segment)
 {

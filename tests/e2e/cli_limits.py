@@ -99,8 +99,8 @@ def session_for(words):
 
 
 def test_a_limit_of_time_is_the_programs():
-    """A session works for all programs of a run: it does not end by SIGXCPU for what one of them may
-    use."""
+    """A session works for all programs of a run: it does not end by SIGXCPU for what one of them
+    may use."""
     mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
     script = "ulimit -St; read -r line; while :; do :; done"
     guest = subprocess.Popen([ANYPERF, "run", "--count", "-j", "--", "sh", "-c", script, mark],
