@@ -25,9 +25,9 @@ typedef int64_t s64;
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#define must_check        __attribute__((warn_unused_result))
+#define must_check __attribute__((warn_unused_result))
 /* Of the runtime's memory, what a program that ends soon does not use: rt/layout.ld. */
-#define used_late __attribute__((section(".bss.late")))
+#define used_late         __attribute__((section(".bss.late")))
 #define printf_like(f, a) __attribute__((format(printf, f, a)))
 
 #define container_of(ptr, type, member) \
