@@ -1,5 +1,6 @@
 /* The threads that use the cache, and the cache in a fork. */
 #include "dbt/arch-priv.h"
+#include "sys/string.h"
 
 static void no_deadlines(struct dbt_thread *t)
 {
@@ -15,7 +16,6 @@ void dbt_thread_add(struct dbt_thread *t, u32 id)
 	t->self = t;
 	t->id = id;
 	t->in_cache = 0;
-	t->epoch = 0;
 	t->exit_pc = (u64)dbt_exit;
 	t->logged = 0;
 	no_deadlines(t);
@@ -36,6 +36,21 @@ void dbt_thread_remove(struct dbt_thread *t, u32 me)
 	/* Once more does no harm: the parent of a vfork removes a child that may have done so. */
 	t->prev = t->next = t;
 	lock_release(&cache.lock, me);
+}
+
+void dbt_thread_clear(struct dbt_thread *t)
+{
+	const u32 table_mask = t->table_mask, ring_mask = t->ring_mask, fills = t->table_fills;
+	const u32 epoch = t->epoch;
+
+	/* The filter is large, and has not been touched. */
+	memset(t, 0, offsetof(struct dbt_thread, filter));
+	memset(&t->filter + 1, 0,
+	       sizeof(*t) - offsetof(struct dbt_thread, filter) - sizeof(t->filter));
+	t->table_mask = table_mask;
+	t->ring_mask = ring_mask;
+	t->table_fills = fills;
+	t->epoch = epoch;
 }
 
 bool dbt_lock_held_by(u32 id)

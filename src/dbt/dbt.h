@@ -334,6 +334,11 @@ must_check bool dbt_begin(struct dbt_thread *t);
 void dbt_thread_add(struct dbt_thread *t, u32 id);
 /* @t is not in the cache and never will be again; @me is the id of the calling thread. */
 void dbt_thread_remove(struct dbt_thread *t, u32 me);
+/*
+ * Makes @t, which was removed and has never traced, what dbt_thread_add() takes, as zeroed memory
+ * is; but the next thread goes on with its tables, if the cache is still the same.
+ */
+void dbt_thread_clear(struct dbt_thread *t);
 /* Whether the thread with this id has, or has left behind, the lock of the translator. */
 bool dbt_lock_held_by(u32 id);
 

@@ -75,7 +75,7 @@ void meter_attach(struct dbt_thread *t)
 	for (u32 class = 0; class < old; class ++) {
 		u64 hits = meter_hits(m, class);
 
-		for (u32 q = 0; q < METER_QUANTITIES; q++)
+		for (u32 q = 0; hits && q < METER_QUANTITIES; q++)
 			m->count[0][q] += hits * (m->weight[class] >> (8 * q) & 0xff);
 		m->hits[class] = 0;
 	}

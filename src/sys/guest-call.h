@@ -47,6 +47,8 @@ extern const char guest_copy_insn[], guest_copy_end[];
 
 /* munmap(@area, @len), which may hold the caller's stack, and exit(@status). Signals blocked. */
 __attribute__((noreturn)) void thread_leave(u64 area, size_t len, int status);
+/* Leaves @area to whoever takes it from *@place, and exits likewise. */
+__attribute__((noreturn)) void thread_leave_to(u64 *place, u64 area, int status);
 
 /*
  * clone(a, b, c, d, e) or clone3(a, b) for a child in the same memory: the child continues in

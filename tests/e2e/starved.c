@@ -1,7 +1,7 @@
 /*
  * Children that cannot be made, for want of memory in any of the steps that it takes, or because
- * the kernel refuses. argv[1]: how often. Says how many there were and by how much the process has
- * grown. With argv[2], children of children: how many generations.
+ * the kernel refuses. argv[1]: how often. Says how many there were and by how much more the process
+ * has grown the last time than the first. With argv[2], children of children: how many generations.
  *
  * What the runtime needs does not count against a limit of the program's own. So it is started with
  * a hard limit of addresses (RLIMIT_AS) that nobody can raise, and uses up all but a little.
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STEP 0x4000
+#define STEP 0x2000
 #define MOST 0x400000 /* what a child takes of the address space is less */
 
 /* All of it: in statm and status what is the runtime's is left out. */
@@ -69,6 +69,24 @@ static int child(void)
 	return pid > 0;
 }
 
+static int stay(void *unused)
+{
+	while (!unused)
+		syscall(SYS_pause);
+	return 0;
+}
+
+/* A thread takes what the runtime has kept of the last child, so that the next begins anew. */
+static void take_what_is_kept(int round)
+{
+	static char stacks[8][16384] __attribute__((aligned(16)));
+
+	if (round >= 8 ||
+	    clone(stay, stacks[round] + sizeof(stacks[round]),
+		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD, NULL) < 0)
+		exit(4);
+}
+
 /*
  * Each generation is made by a child that shares its parent's memory (vfork) and forks. By how much
  * the last one is larger than the fifth.
@@ -102,15 +120,18 @@ static void generations(int n)
 int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 1, made = 0, failed = 0, refused = 0;
-	long before;
+	long before, grown = 0, first = 0;
 
 	if (argc > 2)
 		generations(atoi(argv[2]));
 	child();
-	before = size();
 	for (int round = 0; round < rounds; round++) {
 		size_t len;
-		char *p = fill(&len);
+		char *p;
+
+		take_what_is_kept(round);
+		before = size();
+		p = fill(&len);
 
 		for (size_t more = 0; more < MOST; more += STEP) {
 			if (child())
@@ -124,7 +145,9 @@ int main(int argc, char **argv)
 		for (int i = 0; i < 20; i++)
 			refused += syscall(SYS_clone, CLONE_VM | CLONE_THREAD, 0, 0, 0, 0) == -1 &&
 				   errno == EINVAL;
+		grown = size() - before;
+		first = round ? first : grown;
 	}
-	printf("made %d failed %d refused %d grown %ld\n", made, failed, refused, size() - before);
+	printf("made %d failed %d refused %d grown %ld\n", made, failed, refused, grown - first);
 	return 0;
 }

@@ -274,6 +274,22 @@ int meter_take_at(u64 at, u32 *index)
 	return ret;
 }
 
+bool meter_take_again(u64 at, u32 index)
+{
+	if (index >= SEGMENT_SLOTS || !claim((struct meter *)at))
+		return false;
+	/* Others need not look at it. */
+	for (u32 i = 0; i < SEGMENT_FREED; i++) {
+		u32 word = index + 1;
+
+		if (__atomic_load_n(&segment->freed[i], __ATOMIC_RELAXED) == word &&
+		    __atomic_compare_exchange_n(&segment->freed[i], &word, 0, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			break;
+	}
+	return true;
+}
+
 void meter_namespace(void)
 {
 	__atomic_store_n(&segment->namespaces, 1, __ATOMIC_RELAXED);
@@ -347,7 +363,9 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	if (owner != METER_SAME_PROCESS) {
 		for (u32 q = 0; q < METER_QUANTITIES; q++)
 			m->base[q] = meter_sum(m, q);
-		m->start = sys_clock(CLOCK_MONOTONIC);
+		/* A thread begins when its page is taken. */
+		if (owner == METER_NEW_PROCESS || !m->start)
+			m->start = sys_clock(CLOCK_MONOTONIC);
 		m->own_switches = 0;
 	}
 	if (owner == METER_NEW_PROCESS)
@@ -356,7 +374,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	meter_unpark(m);
 	__atomic_store_n(&m->run, run, __ATOMIC_RELEASE);
 	m->kickable = 0;
-	m->pid = (u32)sys_getpid();
+	m->pid = owner == METER_NEW_THREAD ? t->proc->pid : (u32)sys_getpid();
 	__atomic_store_n(&m->tid, t->tid, __ATOMIC_RELEASE);
 	m->ppid = (u32)raw_call0(__NR_getppid);
 	m->end = 0;

@@ -28,6 +28,8 @@ __attribute__((noreturn)) void meter_no_launch(int err, const char *text);
 u32 meter_take(void);
 /* The same, mapped at @at over what is there. 0 or -errno. */
 must_check int meter_take_at(u64 at, u32 *index);
+/* Page @index, which is mapped at @at already. False: it is somebody else's by now. */
+must_check bool meter_take_again(u64 at, u32 index);
 
 /*
  * A forked child may be killed before it has said that the page is its own, so its parent says so

@@ -223,7 +223,7 @@ static void free_copy(struct thread *t, struct thread *other)
 	if (other->proc != t->proc)
 		proc_put(other->proc);
 	seccomp_put(other->filters);
-	thread_free(other);
+	thread_free_copy(other);
 }
 
 static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,

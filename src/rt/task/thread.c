@@ -15,10 +15,51 @@
 #include "rt/task/traces.h"
 #include "rt/task/windows.h"
 #include "sys/guest-call.h"
+#include "sys/string.h"
 
 #define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */
 
 static u32 last_id;
+
+/*
+ * Areas of threads that have ended, for those that begin, with their tables and their meter pages
+ * still mapped. To map an area and to give it back costs more than the rest of a thread's life,
+ * since all CPUs that run threads of this memory are told. A word is 0, or the address of an area,
+ * or AREA_COMING while its thread still stands on it.
+ */
+#define SPARE_AREAS 8u
+#define AREA_COMING 1ul
+
+static u64 spare_areas[SPARE_AREAS];
+
+static bool replace(u64 *word, u64 from, u64 to)
+{
+	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+/* Where the address of an area can be left; NULL: nowhere. */
+static u64 *spare_place(void)
+{
+	/* A trace leaves more behind than tables. */
+	if (paths_mask() != DBT_MASK_ALL)
+		return NULL;
+	for (u32 i = 0; i < SPARE_AREAS; i++)
+		if (replace(&spare_areas[i], 0, AREA_COMING))
+			return &spare_areas[i];
+	return NULL;
+}
+
+static u64 spare_take(void)
+{
+	for (u32 i = 0; i < SPARE_AREAS; i++) {
+		u64 area = __atomic_load_n(&spare_areas[i], __ATOMIC_RELAXED);
+
+		if (area > AREA_COMING && replace(&spare_areas[i], area, 0))
+			return area;
+	}
+	return 0;
+}
 
 u64 thread_area_size(void)
 {
@@ -31,9 +72,47 @@ static u64 area_no_data(void)
 	return 2 * AREA_GUARD + METER_SIZE + (thread_area_size() - AREA_SIZE);
 }
 
+static void unmap_area(u64 area)
+{
+	limits_leave(0, -(s64)area_no_data());
+	region_unmap((void *)area, thread_area_size());
+}
+
+static void give_id(struct thread *t)
+{
+	do
+		t->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED) & ~LOCK_WAITED;
+	while (!t->id);
+}
+
+/* The area of a thread that has ended; NULL: there is none, or no meter page for it. */
+static struct thread *alloc_again(void)
+{
+	u64 area = spare_take();
+	struct thread *t = (struct thread *)(area + AREA_SELF);
+	u32 meter;
+
+	if (!area)
+		return NULL;
+	meter = t->meter;
+	dbt_thread_clear(&t->dbt);
+	memset((u8 *)t + sizeof(t->dbt), 0, sizeof(*t) - sizeof(t->dbt));
+	t->area = area;
+	t->meter = meter;
+	if (!meter_take_again(area + AREA_METER_AT, meter) &&
+	    meter_take_at(area + AREA_METER_AT, &t->meter)) {
+		unmap_area(area);
+		return NULL;
+	}
+	give_id(t);
+	return t;
+}
+
 struct thread *thread_alloc(void)
 {
-	return thread_alloc_with(~0u);
+	struct thread *t = alloc_again();
+
+	return t ? t : thread_alloc_with(~0u);
 }
 
 struct thread *thread_alloc_with(u32 meter)
@@ -57,9 +136,7 @@ struct thread *thread_alloc_with(u32 meter)
 	if (meter == ~0u ? meter_take_at(t->area + AREA_METER_AT, &t->meter)
 			 : meter_map(t->area + AREA_METER_AT, meter))
 		goto fail;
-	do
-		t->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED) & ~LOCK_WAITED;
-	while (!t->id);
+	give_id(t);
 	limits_ours(0, -(s64)area_no_data());
 	return t;
 fail:
@@ -67,7 +144,8 @@ fail:
 	return NULL;
 }
 
-void thread_free(struct thread *t)
+/* What @t has beside its area. */
+static void free_mappings(struct thread *t)
 {
 	thread_forget(t);
 	simulate_end(t);
@@ -76,13 +154,32 @@ void thread_free(struct thread *t)
 	for (u32 i = 0; i < ARRAY_SIZE(t->exec_maps); i++)
 		if (t->exec_maps[i].at)
 			region_unmap(t->exec_maps[i].at, t->exec_maps[i].size);
-	limits_leave(0, -(s64)area_no_data());
-	region_unmap((void *)t->area, thread_area_size());
+}
+
+void thread_free(struct thread *t)
+{
+	u64 *place = spare_place();
+
+	free_mappings(t);
+	if (place)
+		__atomic_store_n(place, t->area, __ATOMIC_RELEASE);
+	else
+		unmap_area(t->area);
+}
+
+void thread_free_copy(struct thread *t)
+{
+	free_mappings(t);
+	unmap_area(t->area);
 }
 
 void thread_exit_free(struct thread *t, int status)
 {
+	u64 *place = spare_place();
+
 	thread_forget(t);
+	if (place)
+		thread_leave_to(place, t->area, status);
 	limits_leave(thread_area_size(), thread_area_size() - area_no_data());
 	thread_leave(t->area, thread_area_size(), status);
 }

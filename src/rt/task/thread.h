@@ -240,10 +240,12 @@ struct thread *thread_alloc_with(u32 meter);
 /* How large the area of each thread is. */
 u64 thread_area_size(void);
 
-/* Unmaps @t's area; not from a thread that stands on it. */
+/* Keeps @t's area for another thread, or unmaps it; not from a thread that stands on it. */
 void thread_free(struct thread *t);
+/* Unmaps it in the child of a fork, where @t is not. */
+void thread_free_copy(struct thread *t);
 
-/* Gives @t's area back and ends the calling thread, which is @t, without touching memory again. */
+/* The same from @t itself, which ends, without touching memory again. */
 __attribute__((noreturn)) void thread_exit_free(struct thread *t, int status);
 
 /* @t becomes this_thread() of the calling one, and the runtime's signal stack is its own. */

@@ -174,6 +174,21 @@ thread_leave:
 	.size thread_leave, . - thread_leave
 
 /*
+ * void thread_leave_to(u64 *place, u64 area, int status): leaves the area it stands on to whoever
+ * takes it from *place, and exits. From then on it touches no memory.
+ */
+	.globl thread_leave_to
+	.hidden thread_leave_to
+	.type thread_leave_to, @function
+thread_leave_to:
+	movq	%rsi, (%rdi)
+1:	movl	%edx, %edi
+	movl	$__NR_exit, %eax
+	syscall
+	jmp	1b
+	.size thread_leave_to, . - thread_leave_to
+
+/*
  * long thread_spawn(u64 nr, u64 a, u64 b, u64 c, u64 d, void *child_stack_top, u64 e)
  * clone or clone3 for a child that shares our memory. The child comes out on a stack of its own, at
  * the top of which lie an argument and the function that it calls with it; the parent gets the
