@@ -50,6 +50,15 @@ def test_calls_of_a_thread():
     assert sum(of_one.values()) < 26, of_one
 
 
+def test_a_fork_does_not_copy_other_threads():
+    def more(*under):
+        few, many = (faults(*under, live=n, way="fork", count=8) for n in (1, 101))
+        return (many - few) / 100
+
+    native, here = more(), more(*HERE)
+    assert here < native + 0.5, (native, here)
+
+
 def test_forks_of_threads():
     for live in 0, 20:
         faults(*HERE, live=live, way="nested", count=5)

@@ -18,6 +18,7 @@
 #include <linux/wait.h>
 
 #include "rt/arch.h"
+#include "rt/task/fork-areas.h"
 #include "rt/task/process.h"
 #include "sys/string.h"
 
@@ -118,6 +119,7 @@ void core_threads_stop(struct thread *t)
 	others = next_other(first, t);
 	if (others &&
 	    !raw_call4(__NR_socketpair, AF_UNIX, SOCK_SEQPACKET | O_CLOEXEC, 0, (long)pair)) {
+		fork_areas_offer_all(first);
 		pid = raw_call5(__NR_clone, 0, 0, 0, 0, 0);
 		if (!pid) {
 			sys_close(pair[0]);

@@ -20,6 +20,7 @@
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/user-dispatch.h"
+#include "rt/task/fork-areas.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/simulate.h"
 #include "rt/task/path-pages.h"
@@ -215,22 +216,9 @@ static void fork_populate(const struct perf_fork *pf)
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
-/* In the child of a fork: a thread that exists in the parent only, and what it had for itself. */
-static void free_copy(struct thread *t, struct thread *other)
-{
-	if (other->sighand != t->sighand)
-		sighand_put(other->sighand);
-	if (other->proc != t->proc)
-		proc_put(other->proc);
-	seccomp_put(other->filters);
-	thread_free_copy(other);
-}
-
 static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,
 		       const struct deterministic_task *task, const struct perf_fork *pf)
 {
-	struct thread *other;
-
 	limits_forked(t);
 	mdwe_inherit(mdwe_inherited());
 	fork_populate(pf);
@@ -240,14 +228,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	mm_lock_forked();
 	lock_reset(&list_lock);
 	simulate_forked(t);
-	/* Also a parent that waits in vfork exists in the real parent only. */
-	for (other = all; other;) {
-		struct thread *next = other->all_next;
-
-		if (other != t)
-			free_copy(t, other);
-		other = next;
-	}
+	fork_areas_free(t);
 	t->all_next = t->all_prev = NULL;
 	all = t;
 	t->vfork_child = false;
@@ -331,6 +312,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 	/* A descriptor that has just come is nobody else's. */
 	if (t->proc->perf)
 		mask = wire_lock(t);
+	fork_areas_offer(t);
 	dbt_fork_share();
 	if (rq->args3)
 		ret = raw_call2(__NR_clone3, (long)rq->args3, (long)rq->b);
@@ -346,6 +328,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		wire_unlock(t, mask);
 	if (!sys_failed(ret))
 		fork_populate(&pf);
+	fork_areas_keep(t);
 	locks_give(t);
 	perf_made(t, rq->flags, &pf, ret);
 	if (sys_failed(ret))

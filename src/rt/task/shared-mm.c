@@ -105,6 +105,13 @@ void thread_forget(struct thread *t)
 		__atomic_store_n(k, 0, __ATOMIC_RELAXED);
 }
 
+void threads_forget_others(const struct thread *t)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(known); i++)
+		if (known[i] && known[i] >> 32 != t->id)
+			known[i] = 0;
+}
+
 bool thread_gone(u32 id)
 {
 	const u64 *k = known_find(id);

@@ -13,6 +13,8 @@
 void thread_know(struct thread *t, u32 tid);
 /* Before its area is given back. */
 void thread_forget(struct thread *t);
+/* In the child of a fork, whose only thread is @t. */
+void threads_forget_others(const struct thread *t);
 /* Whether the thread with this id, or tid, has left our memory; false where that can't be known. */
 bool thread_gone(u32 id);
 bool thread_has_left(u32 tid);

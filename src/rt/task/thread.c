@@ -7,6 +7,7 @@
 #include "rt/sample/sample.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/fork-areas.h"
 #include "rt/task/limits.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/simulate.h"
@@ -38,11 +39,11 @@ static bool replace(u64 *word, u64 from, u64 to)
 					   __ATOMIC_RELAXED);
 }
 
-/* Where the address of an area can be left; NULL: nowhere. */
-static u64 *spare_place(void)
+/* Where the address of @t's area can be left; NULL: nowhere. */
+static u64 *spare_place(const struct thread *t)
 {
-	/* A trace leaves more behind than tables. */
-	if (paths_mask() != DBT_MASK_ALL)
+	/* A trace leaves more behind than tables; and a fork's child is to have no spare areas. */
+	if (paths_mask() != DBT_MASK_ALL || !t->left_out)
 		return NULL;
 	for (u32 i = 0; i < SPARE_AREAS; i++)
 		if (replace(&spare_areas[i], 0, AREA_COMING))
@@ -99,10 +100,13 @@ static struct thread *alloc_again(void)
 	memset((u8 *)t + sizeof(t->dbt), 0, sizeof(*t) - sizeof(t->dbt));
 	t->area = area;
 	t->meter = meter;
-	if (!meter_take_again(area + AREA_METER_AT, meter) &&
-	    meter_take_at(area + AREA_METER_AT, &t->meter)) {
-		unmap_area(area);
-		return NULL;
+	t->left_out = true;
+	if (!meter_take_again(area + AREA_METER_AT, meter)) {
+		if (meter_take_at(area + AREA_METER_AT, &t->meter)) {
+			unmap_area(area);
+			return NULL;
+		}
+		fork_areas_leave_out(t);
 	}
 	give_id(t);
 	return t;
@@ -112,7 +116,12 @@ struct thread *thread_alloc(void)
 {
 	struct thread *t = alloc_again();
 
-	return t ? t : thread_alloc_with(~0u);
+	if (!t) {
+		t = thread_alloc_with(~0u);
+		if (t)
+			fork_areas_leave_out(t);
+	}
+	return t;
 }
 
 struct thread *thread_alloc_with(u32 meter)
@@ -158,7 +167,7 @@ static void free_mappings(struct thread *t)
 
 void thread_free(struct thread *t)
 {
-	u64 *place = spare_place();
+	u64 *place = spare_place(t);
 
 	free_mappings(t);
 	if (place)
@@ -173,9 +182,22 @@ void thread_free_copy(struct thread *t)
 	unmap_area(t->area);
 }
 
+void threads_areas_gone(u32 threads)
+{
+	s64 areas = threads;
+
+	for (u32 i = 0; i < SPARE_AREAS; i++) {
+		areas += spare_areas[i] != 0;
+		spare_areas[i] = 0;
+	}
+	if (areas)
+		limits_ours(-areas * (s64)thread_area_size(),
+			    -areas * (s64)(thread_area_size() - area_no_data()));
+}
+
 void thread_exit_free(struct thread *t, int status)
 {
-	u64 *place = spare_place();
+	u64 *place = spare_place(t);
 
 	thread_forget(t);
 	if (place)

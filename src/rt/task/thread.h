@@ -206,7 +206,9 @@ struct thread {
 
 	struct seccomp_filter *filters;
 	u32 seccomp_mode;
-	u64 area;                           /* address of the thread area */
+	u64 area;      /* address of the thread area */
+	bool left_out; /* that is in no child of a fork; rt/task/fork-areas.h */
+	struct thread *offered_next;
 	struct thread *all_next, *all_prev; /* under list_lock of process.c */
 };
 
@@ -244,6 +246,8 @@ u64 thread_area_size(void);
 void thread_free(struct thread *t);
 /* Unmaps it in the child of a fork, where @t is not. */
 void thread_free_copy(struct thread *t);
+/* In the child of a fork: spare areas, and those of @threads others, have never been there. */
+void threads_areas_gone(u32 threads);
 
 /* The same from @t itself, which ends, without touching memory again. */
 __attribute__((noreturn)) void thread_exit_free(struct thread *t, int status);
