@@ -191,8 +191,8 @@ int main(int argc, char **argv)
 		fail(path);
 	if (dbt_init(&config))
 		fail("code cache");
-	t = (struct dbt_thread *)((char *)map(0, DBT_AREA_SIZE, PROT_READ | PROT_WRITE,
-					      MAP_ANONYMOUS, -1) +
+	t = (struct dbt_thread *)((char *)map(0, DBT_METER_BELOW + DBT_PATHS_AT,
+					      PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1) +
 				  DBT_METER_BELOW);
 	dbt_thread_add(t, 1);
 	load(t, &file);

@@ -39,6 +39,7 @@ void branch_rings_catch_up(struct dbt_thread *t)
 
 	if (likely(t->logged == now))
 		return;
+	CHECK(!now || thread_reaches(t, DBT_LOG_AT + DBT_LOG_SIZE));
 	for (u32 i = 0; i < DBT_BRANCH_RINGS; i++)
 		if (branch_kinds(now, i) && branch_kinds(now, i) != branch_kinds(t->logged, i))
 			memset(ring_of(t, i), 0, 256 * sizeof(u64));

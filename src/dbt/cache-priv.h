@@ -143,20 +143,20 @@ enum entry_table {
  * The ring has native return addresses, by the bits of the stack pointer that say where the guest's
  * return address lies. A call puts its own there and the return to it finds it, unless stacks have
  * been switched or many frames have come and gone in between. What is found is right unless the
- * guest has changed the return address.
+ * guest has changed the return address. It begins small as well: most threads use little stack.
  *
  * Free slots of both tables lead to the code that looks a pc up properly.
  *
  * Where the CPU has no fast way to extract bits, numbers of slots have 16 bits and the tables their
  * full size.
  */
-#define TABLE_SIZE    65536u        /* at most, of both */
-#define TABLE_FIRST   256u          /* times a power of 4 is TABLE_SIZE */
-#define RING_SIZE     4096u         /* of 8 bytes of stack */
-#define TABLE_JUMP_AT DBT_TABLES_AT /* from the thread's base; u64 addresses of code */
-#define TABLE_RING_AT (DBT_TABLES_AT + TABLE_SIZE * 8)
+#define TABLE_SIZE    65536u /* at most, of both */
+#define TABLE_FIRST   256u   /* times a power of 4 is TABLE_SIZE */
+#define RING_SIZE     4096u  /* at most, of 8 bytes of stack */
+#define RING_FIRST    1024u
+#define TABLE_JUMP_AT DBT_JUMPS_AT /* from the thread's base; u64 addresses of code */
 
-_Static_assert(TABLE_RING_AT - DBT_TABLES_AT + TABLE_SIZE * 8 <= DBT_TABLES_SIZE,
+_Static_assert(TABLE_SIZE * 8 <= DBT_JUMPS_SIZE && RING_SIZE * 8 <= DBT_RING_SIZE,
 	       "the tables of a thread have room");
 
 /* A page that blocks were made from. */
@@ -367,6 +367,12 @@ static inline u64 code_addr(u32 offset)
 	return (u64)cache.code + offset;
 }
 
+/* Where the ring is from a thread's base. */
+static inline u32 ring_at(void)
+{
+	return cache.fixed_tables ? DBT_WIDE_RING_AT : DBT_RING_AT;
+}
+
 static inline u64 *thread_table(const struct dbt_thread *t, u32 at)
 {
 	return (u64 *)((u64)t + at);
@@ -411,6 +417,10 @@ void meta_ready(void);
 /* Makes the cache an empty one, with only its own stubs; false without memory. */
 bool cache_reset(void);
 void thread_tables_clear(struct dbt_thread *t);
+/* Whether @t's area has memory up to @upto from its base, more being mapped if need be. */
+bool thread_reaches(struct dbt_thread *t, u32 upto);
+/* With the lock: the ring is as large as what the thread uses of its stack asks for. */
+void thread_ring_fit(struct dbt_thread *t, u64 sp);
 /* The thread's next lookup of e->pc finds it. */
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e);
 

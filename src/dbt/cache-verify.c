@@ -152,7 +152,7 @@ static bool is_return_point(u64 code)
 /* Each slot leads to code that compares what is wanted, or to the miss path. */
 static void check_tables(const struct dbt_thread *t)
 {
-	const u64 *jump = thread_table(t, TABLE_JUMP_AT), *ring = thread_table(t, TABLE_RING_AT);
+	const u64 *jump = thread_table(t, TABLE_JUMP_AT), *ring = thread_table(t, ring_at());
 	u32 taken = 0;
 
 	if (t->epoch != cache.epoch)

@@ -354,6 +354,11 @@ void flush_all(u32 me)
 	__atomic_store_n(&cache.flushing, 0, __ATOMIC_SEQ_CST);
 }
 
+bool thread_reaches(struct dbt_thread *t, u32 upto)
+{
+	return !cache.ops.reach || upto <= t->reach || cache.ops.reach(t, upto);
+}
+
 static u32 table_size(const struct dbt_thread *t)
 {
 	return (t->table_mask >> cache.index_shift) + 1;
@@ -376,6 +381,8 @@ static void table_clear(struct dbt_thread *t, u32 at, u32 from, u32 to, u32 code
  */
 static void table_resize(struct dbt_thread *t, u32 from, u32 size)
 {
+	if (!thread_reaches(t, TABLE_JUMP_AT + size * (u32)sizeof(u64)))
+		return;
 	table_clear(t, TABLE_JUMP_AT, from, size, cache.miss_code);
 	t->table_mask = (size - 1) << cache.index_shift;
 	t->table_fills = 0;
@@ -383,13 +390,31 @@ static void table_resize(struct dbt_thread *t, u32 from, u32 size)
 
 void thread_tables_clear(struct dbt_thread *t)
 {
-	u32 ring = cache.fixed_tables ? TABLE_SIZE : RING_SIZE;
+	u32 ring = cache.fixed_tables ? TABLE_SIZE
+		   : t->epoch         ? (t->ring_mask >> 3) + 1
+				      : RING_FIRST;
 
+	if (cache.fixed_tables)
+		CHECK(thread_reaches(t, DBT_LOG_AT));
 	if (t->epoch)
-		drop((char *)t + DBT_TABLES_AT, DBT_TABLES_SIZE);
+		drop(thread_table(t, TABLE_JUMP_AT), table_size(t) * sizeof(u64));
 	table_resize(t, 0, cache.fixed_tables ? TABLE_SIZE : TABLE_FIRST);
-	table_clear(t, TABLE_RING_AT, 0, ring, cache.ret_miss_code);
+	table_clear(t, ring_at(), 0, ring, cache.ret_miss_code);
 	t->ring_mask = (ring - 1) << 3;
+}
+
+void thread_ring_fit(struct dbt_thread *t, u64 sp)
+{
+	const u32 small = (RING_FIRST - 1) << 3;
+
+	if (likely(t->ring_mask != small))
+		return;
+	if (sp > t->stack_top)
+		t->stack_top = sp;
+	if (t->stack_top - sp <= RING_FIRST * sizeof(u64))
+		return;
+	table_clear(t, ring_at(), RING_FIRST, RING_SIZE, cache.ret_miss_code);
+	t->ring_mask = (RING_SIZE - 1) << 3;
 }
 
 void thread_table_fill(struct dbt_thread *t, const struct dbt_entry *e)

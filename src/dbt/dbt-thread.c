@@ -41,7 +41,7 @@ void dbt_thread_remove(struct dbt_thread *t, u32 me)
 void dbt_thread_clear(struct dbt_thread *t)
 {
 	const u32 table_mask = t->table_mask, ring_mask = t->ring_mask, fills = t->table_fills;
-	const u32 epoch = t->epoch;
+	const u32 epoch = t->epoch, reach = t->reach;
 
 	/* The filter is large, and has not been touched. */
 	memset(t, 0, offsetof(struct dbt_thread, filter));
@@ -51,6 +51,7 @@ void dbt_thread_clear(struct dbt_thread *t)
 	t->ring_mask = ring_mask;
 	t->table_fills = fills;
 	t->epoch = epoch;
+	t->reach = reach;
 }
 
 bool dbt_lock_held_by(u32 id)

@@ -31,24 +31,29 @@
  * thread runs; on x86-64 that is the base of GS:
  *   base - DBT_METER_BELOW   the meter page(s): shared memory, see abi/meter.h
  *   base                     struct dbt_thread, then whatever the runtime keeps for the thread
- *   base + DBT_TABLES_AT     lookup tables, DBT_TABLES_SIZE bytes, anonymous; most is never touched
- *   base + DBT_LOG_AT        taken branches, DBT_LOG_SIZE bytes, likewise
+ *   base + DBT_RING_AT       return addresses, DBT_RING_SIZE bytes, anonymous
  *   base + DBT_GRANTS_AT     what a thread with deadlines was granted, likewise
+ *   base + DBT_JUMPS_AT      the jump table, DBT_JUMPS_SIZE bytes, likewise; it grows
+ *   base + DBT_WIDE_RING_AT  of CPUs without fast pext: return addresses, as many
+ *   base + DBT_LOG_AT        taken branches, DBT_LOG_SIZE bytes, likewise
  *   base + DBT_PATHS_AT      words of paths, DBT_PATHS_SIZE bytes: shared memory, see
  *                            abi/path-profile.h; for DBT_MASK_PATHS only
- * The caller maps all of it (NORESERVE suffices for the tables and what follows) and sets the
- * register.
+ * The caller maps what lies below DBT_AREA_FIRST at least (NORESERVE suffices behind the base),
+ * keeps the rest free for dbt_ops.reach, and sets the register.
  */
-#define DBT_METER_BELOW 0x10000
-#define DBT_TABLES_AT   0x10000 /* so the runtime's own part of the block ends here */
-#define DBT_TABLES_SIZE 0x100000
-#define DBT_LOG_AT      (DBT_TABLES_AT + DBT_TABLES_SIZE)
-#define DBT_LOG_SIZE    0x82000
-#define DBT_GRANTS_AT   (DBT_LOG_AT + DBT_LOG_SIZE)
-#define DBT_GRANTS_SIZE 0x4000
-#define DBT_PATHS_AT    (DBT_GRANTS_AT + DBT_GRANTS_SIZE)
-#define DBT_PATHS_SIZE  sizeof(struct path_thread)
-#define DBT_AREA_SIZE   (DBT_METER_BELOW + DBT_PATHS_AT) /* without words of paths */
+#define DBT_METER_BELOW  0x10000
+#define DBT_RING_AT      0x10000 /* so the runtime's own part of the block ends here */
+#define DBT_RING_SIZE    0x8000
+#define DBT_GRANTS_AT    (DBT_RING_AT + DBT_RING_SIZE)
+#define DBT_GRANTS_SIZE  0x4000
+#define DBT_JUMPS_AT     (DBT_GRANTS_AT + DBT_GRANTS_SIZE)
+#define DBT_JUMPS_SIZE   0x80000
+#define DBT_WIDE_RING_AT (DBT_JUMPS_AT + DBT_JUMPS_SIZE)
+#define DBT_LOG_AT       (DBT_WIDE_RING_AT + DBT_JUMPS_SIZE)
+#define DBT_LOG_SIZE     0x82000
+#define DBT_PATHS_AT     (DBT_LOG_AT + DBT_LOG_SIZE)
+#define DBT_PATHS_SIZE   sizeof(struct path_thread)
+#define DBT_AREA_FIRST   (DBT_JUMPS_AT + 0x4000)
 
 /* Instrumentation mask: a property of the whole code cache. */
 #define DBT_MASK_COUNT  BIT(0) /* METER_INSTRUCTIONS and METER_BRANCHES */
@@ -200,6 +205,8 @@ struct dbt_thread {
 	u64 pass_pc;  /* a place that was told of and whose instruction comes next; 0: none */
 	/* Guest registers that native code uses for something else, by number. */
 	u64 spill[DBT_SPILLS] __attribute__((aligned(64)));
+	u32 reach;       /* up to where from its base the area is mapped; the caller's at first */
+	u64 stack_top;   /* the highest stack pointer seen outside, while the ring is small */
 	u32 table_mask;  /* the bits of a pc that number its slot in the jump table */
 	u32 ring_mask;   /* the bits of a stack pointer that number its slot in the ring */
 	u32 table_fills; /* how many slots of the jump table were filled */
@@ -288,6 +295,11 @@ struct dbt_ops {
 	 * nothing is yet: @at or -errno. May be NULL: the translator does it.
 	 */
 	long (*map)(u64 at, u64 len);
+	/*
+	 * Maps zeroed memory at the end of @t's area, so that it reaches @upto from the base; true,
+	 * and t->reach says so. May be NULL: all of each area is mapped.
+	 */
+	bool (*reach)(struct dbt_thread *t, u32 upto);
 	/*
 	 * A new file in memory of @size bytes for code, or -errno; and what maps it: as mmap(2)
 	 * with MAP_FIXED. May be NULL, both: the translator does it.

@@ -36,6 +36,7 @@ static void catch_up(struct dbt_thread *t)
 		/* Other code may have counted since, which knows no grants. */
 		t->deadline.at_rest = false;
 	}
+	thread_ring_fit(t, guest_sp(t));
 }
 
 static struct dbt_block *block_for(u64 pc, enum exit_kind why, u32 form, struct dbt_exit *from,

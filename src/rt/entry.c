@@ -69,6 +69,7 @@ static struct dbt_ops ops = {
 	.map = region_map_tables,
 	.code_file = fd_for_code,
 	.map_at = region_map_at,
+	.reach = thread_reach,
 	.takes = region_takes,
 	.kick = process_kick,
 	.gone = thread_gone,

@@ -34,6 +34,19 @@ def calls(*under, way, count):
     return {name: names.count(name) for name in set(names)}
 
 
+def memory(*under, live):
+    """Memory and addresses of a process with @live threads, in KB."""
+    with subprocess.Popen([*under, MADE, str(live), "stay", "0"], text=True, env=ENV,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        pid = int(process.stdout.readline())
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+            pss = int(re.search(r"^Pss: +(\d+) kB", f.read(), re.M)[1])
+        with open(f"/proc/{pid}/status", encoding="ascii") as f:
+            size = int(re.search(r"^VmSize:\s+(\d+) kB", f.read(), re.M)[1])
+        process.stdin.close()
+    return pss, size
+
+
 def test_the_next_thread_takes_the_area_of_the_last():
     native, here = (faults(*under, live=0, way="create", count=200) for under in ((), HERE))
     assert here < native + 1, (native, here)
@@ -48,6 +61,15 @@ def test_calls_of_a_thread():
     for name in ("mmap", "munmap", "mprotect"):
         assert of_one.get(name, 0) < 0.2, of_one
     assert sum(of_one.values()) < 26, of_one
+
+
+def test_memory_of_a_thread():
+    def of_one(*under):
+        return [(m - f) / 100 for f, m in zip(memory(*under, live=1), memory(*under, live=101))]
+
+    native, here = of_one(), of_one(*HERE)
+    assert here[0] < native[0] + 54, (native, here)
+    assert here[1] < native[1] + 500, (native, here)
 
 
 def test_a_fork_does_not_copy_other_threads():

@@ -6,44 +6,55 @@
 
 #include <linux/random.h>
 
-static u64 cursor = REGION_OWN, tables = REGION_TABLES, code_write = REGION_CODE;
+/* A part of the region, of which @next is given out next. */
+struct part {
+	u64 start, end, next;
+};
+
+static struct part areas = {REGION_AREAS, REGION_OWN, REGION_AREAS};
+static struct part own = {REGION_OWN, REGION_CODE, REGION_OWN};
+static u64 tables = REGION_TABLES, code_write = REGION_CODE;
 
 u64 region_code_start, region_code_end;
 
 bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end)
 {
-	bool own = start < REGION_END && end > REGION_START;
+	bool region = start < REGION_END && end > REGION_START;
 	bool code = start < region_code_end && end > region_code_start;
 
-	if (code && (!own || region_code_start < REGION_START)) {
+	if (code && (!region || region_code_start < REGION_START)) {
 		*ours = region_code_start;
 		*ours_end = region_code_end;
 		return true;
 	}
 	*ours = REGION_START;
 	*ours_end = REGION_END;
-	return own;
+	return region;
 }
 
 #define PIECE 0x10000ul
 
 /* So many pieces may each be moved up and still have more room above than they need. */
 #define TABLES_STEPS BIT(20)
-#define OWN_STEPS    BIT(22)
+#define AREAS_STEPS  BIT(22)
+#define OWN_STEPS    BIT(21)
 #define CODE_STEPS   BIT(22)
 
-_Static_assert(REGION_TABLES + TABLES_STEPS * PIECE < REGION_OWN - (1ul << 35), "32 GB of tables");
-_Static_assert(REGION_OWN + OWN_STEPS * PIECE < REGION_CODE - (1ul << 36), "64 GB for threads");
+_Static_assert(REGION_TABLES + TABLES_STEPS * PIECE < REGION_AREAS - (1ul << 35),
+	       "32 GB of tables");
+_Static_assert(REGION_AREAS + AREAS_STEPS * PIECE < REGION_OWN - (1ul << 36), "64 GB for threads");
+_Static_assert(REGION_OWN + OWN_STEPS * PIECE < REGION_CODE - (1ul << 35), "32 GB of our own");
 _Static_assert(REGION_CODE + CODE_STEPS * PIECE < REGION_END - (1ul << 32), "4 GB of code");
 
 void region_randomize(void)
 {
-	u64 drawn[3];
+	u64 drawn[4];
 
 	if (raw_call3(__NR_getrandom, (long)drawn, sizeof(drawn), GRND_NONBLOCK) != sizeof(drawn))
 		return;
 	tables = REGION_TABLES + drawn[0] % TABLES_STEPS * PIECE;
-	cursor = REGION_OWN + drawn[1] % OWN_STEPS * PIECE;
+	areas.next = REGION_AREAS + drawn[3] % AREAS_STEPS * PIECE;
+	own.next = REGION_OWN + drawn[1] % OWN_STEPS * PIECE;
 	code_write = REGION_CODE + drawn[2] % CODE_STEPS * PIECE;
 }
 
@@ -79,17 +90,17 @@ long region_map_at(u64 at, u64 len, int prot, int flags, int fd, u64 offset)
 	return insist(at, len, prot, flags, fd, offset);
 }
 
-static void *map(u64 len, int prot, int flags, int fd, u64 offset)
+static void *map(struct part *part, u64 room, u64 len, int prot, int flags, int fd, u64 offset)
 {
-	u64 room = ALIGN_UP(len, PIECE);
-
 	/* Whatever still lives is skipped with EEXIST, a second time round included. */
 	for (u32 tries = 0; tries < 100000; tries++) {
-		u64 at = __atomic_fetch_add(&cursor, room, __ATOMIC_RELAXED);
+		u64 at = __atomic_fetch_add(&part->next, room, __ATOMIC_RELAXED);
 		long ret;
 
-		if (at + room > REGION_CODE) {
-			__atomic_store_n(&cursor, REGION_OWN, __ATOMIC_RELAXED);
+		/* Areas, of which not all is mapped, lie where others have lain. */
+		if (at + room > part->end) {
+			__atomic_store_n(&part->next, part->start + (at - part->start) % room,
+					 __ATOMIC_RELAXED);
 			continue;
 		}
 		ret = insist(at, len, prot, flags | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd,
@@ -102,16 +113,27 @@ static void *map(u64 len, int prot, int flags, int fd, u64 offset)
 	return NULL;
 }
 
-void *region_map(u64 len)
+static void *map_zeroed(struct part *part, u64 len, u64 room)
 {
 	void *at;
 
 	len = ALIGN_UP(len, PAGE_SIZE);
 	limits_ours((s64)len, (s64)len);
-	at = map(len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = map(part, ALIGN_UP(room, PIECE), len, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!at)
 		limits_ours(-(s64)len, -(s64)len);
 	return at;
+}
+
+void *region_map(u64 len)
+{
+	return map_zeroed(&own, len, len);
+}
+
+void *region_map_area(u64 len, u64 room)
+{
+	return map_zeroed(&areas, len, room);
 }
 
 void region_unmap(void *at, u64 len)
@@ -127,8 +149,10 @@ void *region_map_file(u64 len, int fd, u64 offset)
 
 	len = ALIGN_UP(len, PAGE_SIZE);
 	limits_ours((s64)len, 0);
-	at = fd < 0 ? map(len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-		    : map(len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+	at = fd < 0 ? map(&own, ALIGN_UP(len, PIECE), len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0)
+		    : map(&own, ALIGN_UP(len, PIECE), len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			  offset);
 	if (!at)
 		limits_ours(-(s64)len, 0);
 	return at;

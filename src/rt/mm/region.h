@@ -22,8 +22,9 @@
 
 #define REGION_START  0x5a0000000000ul /* the runtime's image; see rt/layout.ld */
 #define REGION_TABLES 0x5a0010000000ul /* the translator's tables */
-#define REGION_OWN    0x5a2000000000ul /* thread areas and what region_map() gives */
-#define REGION_CODE   0x5a8000000000ul /* where translated code is written */
+#define REGION_AREAS  0x5a2000000000ul /* thread areas */
+#define REGION_OWN    0x5a8000000000ul /* what region_map() gives */
+#define REGION_CODE   0x5ab000000000ul /* where translated code is written */
 #define REGION_END    0x5b0000000000ul
 
 extern u64 region_code_start, region_code_end; /* the code cache; set once, at the start */
@@ -35,8 +36,8 @@ static inline bool region_overlaps(u64 start, u64 len)
 }
 
 /*
- * Draws where the translator's tables, the code that it writes, and what region_map() gives from
- * now on will be. Without it they are at the same place in each run.
+ * Draws where the translator's tables, the code that it writes, areas of threads, and what
+ * region_map() gives from now on will be. Without it they are at the same place in each run.
  */
 void region_randomize(void);
 
@@ -56,6 +57,12 @@ bool region_first(u64 start, u64 end, u64 *ours, u64 *ours_end);
 void *region_map(u64 len);
 /* What region_map() has given for @len. */
 void region_unmap(void *at, u64 len);
+
+/*
+ * The same for the area of a thread, with @room bytes of addresses, as for all others, that nothing
+ * else is given.
+ */
+void *region_map_area(u64 len, u64 room);
 
 /* The same with @len bytes of @fd from @offset on, shared; and with no access if @fd is -1. */
 void *region_map_file(u64 len, int fd, u64 offset);

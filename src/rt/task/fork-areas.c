@@ -8,10 +8,11 @@
 
 static struct thread *offered; /* but for who forks; by offered_next */
 static u32 left_out;           /* threads whose areas are not in the child */
+static u64 left_out_size;      /* and of these areas */
 
 static bool advise(const struct thread *t, int advice)
 {
-	return !sys_madvise((void *)t->area, thread_area_size(), advice);
+	return !sys_madvise((void *)t->area, thread_area_size(t), advice);
 }
 
 void fork_areas_leave_out(struct thread *t)
@@ -37,12 +38,14 @@ void fork_areas_offer(struct thread *t)
 {
 	offered = NULL;
 	left_out = 0;
+	left_out_size = 0;
 	offer(t);
 	for (struct thread *o = *threads_list(); o; o = o->all_next) {
 		if (o == t)
 			continue;
 		if (o->left_out && is_bare(o, t)) {
 			left_out++;
+			left_out_size += thread_area_size(o);
 			continue;
 		}
 		offer(o);
@@ -73,7 +76,7 @@ void fork_areas_free(struct thread *t)
 		seccomp_put(o->filters);
 		thread_free_copy(o);
 	}
-	threads_areas_gone(left_out);
+	threads_areas_gone(left_out, left_out_size);
 	if (left_out)
 		threads_forget_others(t);
 }

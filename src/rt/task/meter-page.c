@@ -20,7 +20,7 @@ static u32 run;
 
 void meter_init(int fd, u32 number, const struct run_config *config)
 {
-	long at = sys_mmap((void *)(REGION_OWN - METER_SIZE), METER_SIZE, PROT_READ | PROT_WRITE,
+	long at = sys_mmap((void *)(REGION_AREAS - METER_SIZE), METER_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
 
 	if (sys_failed(at))
@@ -307,6 +307,9 @@ void meter_bound(void)
 		__atomic_store_n(&segment->bound, 1, __ATOMIC_SEQ_CST);
 }
 
+/* What all threads write to, of hits and weights by the first classes. */
+#define PAGES_USUAL (offsetof(struct meter, weight) + METER_CLASSES / 2 * sizeof(u64))
+
 int meter_map(u64 at, u32 index)
 {
 	long ret;
@@ -316,9 +319,11 @@ int meter_map(u64 at, u32 index)
 		ret = region_map_at(at, METER_SIZE, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	else
-		ret = region_map_at(at, METER_SIZE, PROT_READ | PROT_WRITE,
-				    MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd_get(FD_SEGMENT),
-				    segment_offset(index));
+		ret = region_map_at(at, METER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+				    fd_get(FD_SEGMENT), segment_offset(index));
+	/* A fault for each page would take longer, and be counted as the program's. */
+	if (!sys_failed(ret) && index < SEGMENT_SLOTS)
+		sys_madvise((void *)at, PAGES_USUAL, MADV_POPULATE_WRITE);
 	return sys_failed(ret) ? (int)ret : 0;
 }
 
@@ -361,8 +366,7 @@ void meter_begin(struct thread *t, enum meter_owner owner)
 	 * too.
 	 */
 	if (owner != METER_SAME_PROCESS) {
-		for (u32 q = 0; q < METER_QUANTITIES; q++)
-			m->base[q] = meter_sum(m, q);
+		meter_sums(m, METER_QUANTITIES, m->base);
 		/* A thread begins when its page is taken. */
 		if (owner == METER_NEW_PROCESS || !m->start)
 			m->start = sys_clock(CLOCK_MONOTONIC);

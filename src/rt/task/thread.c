@@ -2,6 +2,7 @@
 #include "rt/task/thread.h"
 
 #include "rt/arch.h"
+#include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/sample/modeled-samples.h"
 #include "rt/sample/sample.h"
@@ -18,7 +19,9 @@
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
-#define STACK_USUAL 0x8000 /* what calls into the runtime need at most, nearly always */
+/* What calls into the runtime need at most, nearly always: in the first thread, and in others. */
+#define STACK_USUAL 0x8000
+#define STACK_OTHER 0x2000
 
 static u32 last_id;
 
@@ -32,6 +35,7 @@ static u32 last_id;
 #define AREA_COMING 1ul
 
 static u64 spare_areas[SPARE_AREAS];
+static u64 spare_sizes[SPARE_AREAS]; /* of what is or will be there */
 
 static bool replace(u64 *word, u64 from, u64 to)
 {
@@ -46,8 +50,10 @@ static u64 *spare_place(const struct thread *t)
 	if (paths_mask() != DBT_MASK_ALL || !t->left_out)
 		return NULL;
 	for (u32 i = 0; i < SPARE_AREAS; i++)
-		if (replace(&spare_areas[i], 0, AREA_COMING))
+		if (replace(&spare_areas[i], 0, AREA_COMING)) {
+			spare_sizes[i] = thread_area_size(t);
 			return &spare_areas[i];
+		}
 	return NULL;
 }
 
@@ -62,21 +68,40 @@ static u64 spare_take(void)
 	return 0;
 }
 
-u64 thread_area_size(void)
+u64 thread_area_size(const struct thread *t)
 {
-	return paths_wanted() ? AREA_PATHS_AT + ALIGN_UP(DBT_PATHS_SIZE, 0x10000ul) : AREA_SIZE;
+	return AREA_SELF + t->dbt.reach;
+}
+
+/* The same of a new one. */
+static u64 first_size(void)
+{
+	return paths_wanted() ? AREA_PATHS_AT + ALIGN_UP(DBT_PATHS_SIZE, PAGE_SIZE) : AREA_FIRST;
 }
 
 /* What of it is not private and writable. */
 static u64 area_no_data(void)
 {
-	return 2 * AREA_GUARD + METER_SIZE + (thread_area_size() - AREA_SIZE);
+	return 2 * AREA_GUARD + METER_SIZE + (paths_wanted() ? first_size() - AREA_PATHS_AT : 0);
 }
 
-static void unmap_area(u64 area)
+bool thread_reach(struct dbt_thread *dbt, u32 upto)
+{
+	struct thread *t = container_of(dbt, struct thread, dbt);
+	u64 at = (u64)t + dbt->reach, len = ALIGN_UP(upto, PAGE_SIZE) - dbt->reach;
+
+	if (region_map_tables(at, len) != (long)at)
+		return false;
+	dbt->reach += (u32)len;
+	if (t->left_out)
+		fork_areas_leave_out(t);
+	return true;
+}
+
+static void unmap_area(const struct thread *t)
 {
 	limits_leave(0, -(s64)area_no_data());
-	region_unmap((void *)area, thread_area_size());
+	region_unmap((void *)t->area, thread_area_size(t));
 }
 
 static void give_id(struct thread *t)
@@ -103,7 +128,7 @@ static struct thread *alloc_again(void)
 	t->left_out = true;
 	if (!meter_take_again(area + AREA_METER_AT, meter)) {
 		if (meter_take_at(area + AREA_METER_AT, &t->meter)) {
-			unmap_area(area);
+			unmap_area(t);
 			return NULL;
 		}
 		fork_areas_leave_out(t);
@@ -126,7 +151,8 @@ struct thread *thread_alloc(void)
 
 struct thread *thread_alloc_with(u32 meter)
 {
-	u8 *area = region_map(thread_area_size());
+	const u64 size = first_size(), stack = meter == ~0u ? STACK_OTHER : STACK_USUAL;
+	u8 *area = region_map_area(size, max_u64(size, AREA_ROOM));
 	struct thread *t;
 
 	if (!area)
@@ -136,9 +162,9 @@ struct thread *thread_alloc_with(u32 meter)
 	    sys_mprotect(area + AREA_STACK_AT + AREA_STACK_SIZE, AREA_GUARD, PROT_NONE))
 		goto fail;
 	/* Faults of ours would be counted as the program's. */
-	sys_madvise(area + AREA_STACK_AT + AREA_STACK_SIZE - STACK_USUAL, STACK_USUAL,
-		    MADV_POPULATE_WRITE);
+	sys_madvise(area + AREA_STACK_TOP - stack, stack, MADV_POPULATE_WRITE);
 	t->area = (u64)area;
+	t->dbt.reach = (u32)(size - AREA_SELF);
 	t->meter = meter;
 	if (paths_wanted() && paths_map(t))
 		goto fail;
@@ -149,7 +175,7 @@ struct thread *thread_alloc_with(u32 meter)
 	limits_ours(0, -(s64)area_no_data());
 	return t;
 fail:
-	region_unmap(area, thread_area_size());
+	region_unmap(area, size);
 	return NULL;
 }
 
@@ -173,37 +199,35 @@ void thread_free(struct thread *t)
 	if (place)
 		__atomic_store_n(place, t->area, __ATOMIC_RELEASE);
 	else
-		unmap_area(t->area);
+		unmap_area(t);
 }
 
 void thread_free_copy(struct thread *t)
 {
 	free_mappings(t);
-	unmap_area(t->area);
+	unmap_area(t);
 }
 
-void threads_areas_gone(u32 threads)
+void threads_areas_gone(u32 threads, u64 size)
 {
-	s64 areas = threads;
-
 	for (u32 i = 0; i < SPARE_AREAS; i++) {
-		areas += spare_areas[i] != 0;
+		threads += spare_areas[i] != 0;
+		size += spare_areas[i] ? spare_sizes[i] : 0;
 		spare_areas[i] = 0;
 	}
-	if (areas)
-		limits_ours(-areas * (s64)thread_area_size(),
-			    -areas * (s64)(thread_area_size() - area_no_data()));
+	if (threads)
+		limits_ours(-(s64)size, (s64)(threads * area_no_data()) - (s64)size);
 }
 
 void thread_exit_free(struct thread *t, int status)
 {
-	u64 *place = spare_place(t);
+	u64 *place = spare_place(t), size = thread_area_size(t);
 
 	thread_forget(t);
 	if (place)
 		thread_leave_to(place, t->area, status);
-	limits_leave(thread_area_size(), thread_area_size() - area_no_data());
-	thread_leave(t->area, thread_area_size(), status);
+	limits_leave((s64)size, (s64)(size - area_no_data()));
+	thread_leave(t->area, size, status);
 }
 
 void thread_install(struct thread *t)

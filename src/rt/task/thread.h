@@ -24,7 +24,8 @@
 #include "sys/lock.h"
 
 /*
- * The area of one thread, from low to high; arch_self() is at AREA_SELF. Guards are unmapped pages.
+ * The area of one thread, from low to high; arch_self() is at AREA_SELF. Guards are pages that
+ * cannot be accessed. AREA_FIRST bytes are mapped at first, and nothing else is in the rest.
  */
 #define AREA_GUARD      0x1000ul
 #define AREA_STACK_AT   AREA_GUARD
@@ -33,9 +34,10 @@
 #define AREA_ALT_SIZE   0x20000ul
 #define AREA_METER_AT   (AREA_ALT_AT + AREA_ALT_SIZE)
 #define AREA_SELF       (AREA_METER_AT + DBT_METER_BELOW)
-#define AREA_SIZE       ALIGN_UP(AREA_METER_AT + DBT_AREA_SIZE, 0x10000ul)
+#define AREA_FIRST      (AREA_SELF + DBT_AREA_FIRST)
 #define AREA_STACK_TOP  (AREA_STACK_AT + AREA_STACK_SIZE)
 #define AREA_PATHS_AT   (AREA_SELF + DBT_PATHS_AT) /* of an exact profile only; path-pages.h */
+#define AREA_ROOM       0x200000ul                 /* but for that */
 
 #define SIGNALS 64
 #define SIG(n)  BIT((n)-1)
@@ -212,7 +214,8 @@ struct thread {
 	struct thread *all_next, *all_prev; /* under list_lock of process.c */
 };
 
-_Static_assert(sizeof(struct thread) <= DBT_TABLES_AT, "the runtime's part of the thread area");
+_Static_assert(sizeof(struct thread) <= DBT_RING_AT, "the runtime's part of the thread area");
+_Static_assert(AREA_PATHS_AT <= AREA_ROOM, "an area has room");
 
 /* The running thread. Only once it is installed. */
 static inline struct thread *this_thread(void)
@@ -239,15 +242,17 @@ struct thread *thread_alloc(void);
 /* The same with page @meter of the segment, which is the caller's already; ~0: a new one. */
 struct thread *thread_alloc_with(u32 meter);
 
-/* How large the area of each thread is. */
-u64 thread_area_size(void);
+/* How much of @t's area is mapped. */
+u64 thread_area_size(const struct thread *t);
+/* dbt_ops.reach */
+bool thread_reach(struct dbt_thread *dbt, u32 upto);
 
 /* Keeps @t's area for another thread, or unmaps it; not from a thread that stands on it. */
 void thread_free(struct thread *t);
 /* Unmaps it in the child of a fork, where @t is not. */
 void thread_free_copy(struct thread *t);
-/* In the child of a fork: spare areas, and those of @threads others, have never been there. */
-void threads_areas_gone(u32 threads);
+/* In the child of a fork: spare areas, and @size bytes of @threads others, are not there. */
+void threads_areas_gone(u32 threads, u64 size);
 
 /* The same from @t itself, which ends, without touching memory again. */
 __attribute__((noreturn)) void thread_exit_free(struct thread *t, int status);

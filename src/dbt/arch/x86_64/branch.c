@@ -420,7 +420,7 @@ static void emit_thunk(struct build *b, const struct pending_thunk *t)
 	emit_index_ring(&b->e);
 	begin = b->e.p;
 	emit4(&b->e, PREFIX_GS, 0x8f, 0x04, 0xcd); /* pop gs:[rcx * 8 + ring] */
-	emit_u32(&b->e, TABLE_RING_AT);
+	emit_u32(&b->e, ring_at());
 	note_spill_range(b, begin, mask | BIT(REG_RSP), t->insn + 1);
 	begin = b->e.p;
 	emit_push_word(&b->e, i->pc + i->d.len);
@@ -487,7 +487,7 @@ static void emit_ret(struct build *b, u32 index)
 		emit_index_ring(&b->e);
 		emit1(&b->e, PREFIX_GS);
 		emit4(&b->e, 0x48, 0x8b, 0x0c, 0xcd); /* mov rcx, gs:[rcx * 8 + ring] */
-		emit_u32(&b->e, TABLE_RING_AT);
+		emit_u32(&b->e, ring_at());
 		emit4(&b->e, 0x48, 0x89, 0x0c, 0x24); /* mov [rsp], rcx */
 		log_target(b, index);
 		emit_whole(&b->e, 1);

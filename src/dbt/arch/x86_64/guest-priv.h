@@ -1,4 +1,4 @@
-/* PURPOSE: the guest's pc and its trap flag, for the files that know no CPU. */
+/* PURPOSE: the guest's pc, stack pointer and trap flag, for the files that know no CPU. */
 #ifndef DBT_ARCH_X86_64_GUEST_PRIV_H
 #define DBT_ARCH_X86_64_GUEST_PRIV_H
 
@@ -11,6 +11,11 @@
 static inline u64 guest_pc(const struct dbt_thread *t)
 {
 	return t->regs.rip;
+}
+
+static inline u64 guest_sp(const struct dbt_thread *t)
+{
+	return t->regs.gpr[DBT_RSP];
 }
 
 static inline void guest_set_pc(struct dbt_thread *t, u64 pc)
