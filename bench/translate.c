@@ -106,7 +106,7 @@ static void translate(u64 pc)
 	if (!b)
 		return;
 	for (u32 i = b->nr_exits; i-- > 0;) {
-		struct dbt_exit *x = &b->exits[i];
+		struct dbt_exit *x = &block_exits(b)[i];
 		struct dbt_block *to = x->kind == EXIT_JUMP ? block_find(x->target, 0) : NULL;
 
 		if (to)
@@ -128,11 +128,11 @@ static u32 distinct_insns(void)
 		u64 pc = b->pc;
 
 		for (u32 k = 0; k < b->nr_insns; k++) {
-			while (frag < b->nr_frags && b->frags[frag].first <= k)
-				pc = b->frags[frag++].pc;
+			while (frag < b->nr_frags && block_frags(b)[frag].first <= k)
+				pc = block_frags(b)[frag++].pc;
 			n += pc - TEXT_AT < sizeof(seen) && !seen[pc - TEXT_AT];
 			seen[(pc - TEXT_AT) % sizeof(seen)] = 1;
-			pc += insn_len_of(&b->insns[k]);
+			pc += insn_len_of(&block_insns(b)[k]);
 		}
 	}
 	return n;
@@ -156,9 +156,10 @@ static u64 sum_of_blocks(void)
 		const struct dbt_block *b = meta_at(cache.by_code[i]);
 
 		sum = sum_of(sum, cache.code + b->start, b->code_end - b->start);
-		sum = sum_of(sum, b->insns, b->nr_insns * sizeof(*b->insns));
-		sum = sum_of(sum, b->counts, b->nr_counts * sizeof(*b->counts));
-		sum = sum_of(sum, b->spill_ranges, b->nr_spill_ranges * sizeof(*b->spill_ranges));
+		sum = sum_of(sum, block_insns(b), b->nr_insns * sizeof(*block_insns(b)));
+		sum = sum_of(sum, block_counts(b), b->nr_counts * sizeof(*block_counts(b)));
+		sum = sum_of(sum, block_spill_ranges(b),
+			     b->nr_spill_ranges * sizeof(*block_spill_ranges(b)));
 	}
 	return sum;
 }

@@ -183,7 +183,7 @@ struct code_page *page_get(u64 number)
 	return p;
 }
 
-void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages)
+void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages, struct page_ref *refs)
 {
 	if (map_is_crowded(&cache.by_pc))
 		by_pc_grow();
@@ -191,12 +191,11 @@ void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages)
 	by_pc_add(&cache.by_pc, b);
 	for (u32 i = 0; i < nr_pages; i++) {
 		struct code_page *p = page_get(pages[i]);
-		struct page_ref *ref = meta_alloc(sizeof(*ref));
 
-		ref->block = b;
+		refs[i].block = meta_ref_of(b);
 		meta_own(&p->blocks);
-		ref->next = p->blocks;
-		p->blocks = ref;
+		refs[i].next = p->blocks;
+		p->blocks = (u32)(((u64)&refs[i] - (u64)cache.meta) / sizeof(*refs));
 	}
 	meta_own(&cache.by_code[cache.nr_blocks]);
 	cache.by_code[cache.nr_blocks] = meta_ref_of(b);
@@ -245,7 +244,7 @@ static void entry_push(struct hash_map *m, struct dbt_entry *e)
 	const struct dbt_entry *next = meta_at(*head);
 
 	e->next = *head;
-	if (e->link)
+	if (entry_link(e))
 		arch_patch(e->link, next ? next->code : cache.miss_code);
 	*head = meta_ref_of(e);
 }
@@ -278,15 +277,16 @@ static void entries_grow(struct hash_map *m, enum entry_table table)
 /* A thread's own table gets the entry when a lookup of the thread misses it. */
 void entry_add(struct dbt_entry *e)
 {
-	struct hash_map *m = map_of((enum entry_table)e->table, e->block->flags);
+	struct dbt_block *b = entry_block(e);
+	struct hash_map *m = map_of((enum entry_table)e->table, entry_block(e)->flags);
 
 	if (map_is_crowded(m))
 		entries_grow(m, (enum entry_table)e->table);
 	m->count++;
 	entry_push(m, e);
-	meta_own(&e->block->entries);
-	e->sibling = e->block->entries;
-	e->block->entries = e;
+	meta_own(&b->entries);
+	e->sibling = b->entries;
+	b->entries = meta_ref_of(e);
 }
 
 static struct dbt_entry *entry_in(const struct hash_map *m, u64 pc)
@@ -313,6 +313,8 @@ static void sleeper_remove(struct dbt_entry *e)
 
 static void wake(struct dbt_block *b)
 {
+	struct dbt_entry *e;
+
 	by_pc_remove(&cache.dormant.by_pc, b);
 	meta_own(&b->flags);
 	meta_own(&b->next);
@@ -322,7 +324,7 @@ static void wake(struct dbt_block *b)
 		by_pc_grow();
 	cache.by_pc.count++;
 	by_pc_add(&cache.by_pc, b);
-	for (struct dbt_entry *e = b->entries; e; e = e->sibling) {
+	block_for_each_entry (b, e) {
 		struct hash_map *m = &cache.tables[e->table];
 		meta_ref *head;
 
@@ -330,14 +332,14 @@ static void wake(struct dbt_block *b)
 			continue;
 		sleeper_remove(e);
 		meta_own(&e->next);
-		meta_own(&e->dormant);
+		meta_own(&e->resume); /* beside which the flags are */
 		e->dormant = false;
 		if (map_is_crowded(m))
 			entries_grow(m, (enum entry_table)e->table);
 		m->count++;
 		head = &m->heads[entry_hash(m, e->pc)];
 		e->next = *head;
-		if (e->link)
+		if (entry_link(e))
 			arch_patch(e->link, e->next ? ((struct dbt_entry *)meta_at(e->next))->code
 						    : cache.miss_code);
 		*head = meta_ref_of(e);
@@ -374,7 +376,7 @@ struct dbt_entry *entry_find(enum entry_table table, u64 pc, u32 form)
 void entry_missed(struct dbt_entry *e)
 {
 	if (unlikely(e->dormant) && sought_again(cache.sought, e) == SOUGHT_OFTEN)
-		wake(e->block);
+		wake(entry_block(e));
 }
 
 /* An empty map for @count of what is in @a or @b now: one of their arrays, or a larger one. */
@@ -400,11 +402,11 @@ static bool map_again(struct hash_map *to, const struct hash_map *a, const struc
 static void entry_sleep(struct dbt_entry *e, const struct dbt_image_range *ranges, u32 n)
 {
 	struct hash_map *m = &cache.dormant.tables[e->table];
-	const struct dbt_image_range *range = image_range(ranges, n, e->block->pc);
+	const struct dbt_image_range *range = image_range(ranges, n, entry_block(e)->pc);
 	meta_ref *at = &m->heads[entry_hash(m, e->pc)], *head = at;
 	struct dbt_entry *next = meta_at(*at);
 
-	while (next && image_range(ranges, n, next->block->pc) != range) {
+	while (next && image_range(ranges, n, entry_block(next)->pc) != range) {
 		at = &next->next;
 		next = meta_at(*at);
 	}
@@ -414,7 +416,7 @@ static void entry_sleep(struct dbt_entry *e, const struct dbt_image_range *range
 	*at = meta_ref_of(e);
 	e->dormant = true;
 	m->count++;
-	if (e->link)
+	if (entry_link(e))
 		arch_patch(e->link, next ? next->code : cache.miss_code);
 }
 
@@ -437,13 +439,14 @@ bool maps_sleep(const struct dbt_image_range *ranges, u32 n)
 			return false;
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
 		struct dbt_block *b = meta_at(cache.by_code[i]);
+		struct dbt_entry *e;
 
 		if (b->flags & BLOCK_DEAD)
 			continue;
 		b->flags |= BLOCK_DORMANT;
 		by_pc_add(&cache.dormant.by_pc, b);
 		cache.dormant.by_pc.count++;
-		for (struct dbt_entry *e = b->entries; e; e = e->sibling)
+		block_for_each_entry (b, e)
 			entry_sleep(e, ranges, n);
 	}
 	memset(&cache.by_pc, 0, sizeof(cache.by_pc));
@@ -457,7 +460,7 @@ bool maps_sleep(const struct dbt_image_range *ranges, u32 n)
  */
 static void entry_kill(struct dbt_entry *e)
 {
-	struct hash_map *m = map_of((enum entry_table)e->table, e->block->flags);
+	struct hash_map *m = map_of((enum entry_table)e->table, entry_block(e)->flags);
 	meta_ref *head = &m->heads[entry_hash(m, e->pc)];
 	struct dbt_entry *pred = meta_at(*head);
 	const struct dbt_entry *next = meta_at(e->next);
@@ -472,7 +475,7 @@ static void entry_kill(struct dbt_entry *e)
 	while (meta_at(pred->next) != e)
 		pred = meta_at(pred->next);
 	pred->next = e->next;
-	if (pred->link)
+	if (entry_link(pred))
 		arch_patch(pred->link, next ? next->code : cache.miss_code);
 }
 
@@ -483,6 +486,7 @@ static void entry_kill(struct dbt_entry *e)
  */
 void block_kill(struct dbt_block *b)
 {
+	struct dbt_entry *e;
 	struct dbt_exit *x;
 	meta_ref next;
 
@@ -495,7 +499,7 @@ void block_kill(struct dbt_block *b)
 		arch_patch(x->patch, x->stub);
 	}
 	b->in = 0;
-	for (struct dbt_entry *e = b->entries; e; e = e->sibling) {
+	block_for_each_entry (b, e) {
 		if (!e->dormant) {
 			entry_kill(e);
 			continue;

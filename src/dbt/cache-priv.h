@@ -45,15 +45,15 @@ typedef u32 meta_ref;
 struct block_insn {
 	u16 native; /* length of its native form; 0: an elided jump */
 	u8 guest;   /* length, and enum insn_class << 4 */
-};
+} __attribute__((packed));
 
 /* A contiguous run of guest instructions. */
 struct block_frag {
 	u64 pc;
-	u16 first; /* index of its first instruction */
-	u16 len;   /* guest bytes */
-	u32 flags;
-};
+	u16 len;  /* guest bytes */
+	u8 first; /* index of its first instruction */
+	u8 flags;
+} __attribute__((packed, aligned(4)));
 
 /* Counting starts again here: the fragment is entered from outside, when a call returns. */
 #define FRAG_RESTART BIT(0)
@@ -115,19 +115,23 @@ struct dbt_exit {
  */
 struct dbt_entry {
 	u64 pc;
-	struct dbt_block *block;
-	meta_ref next; /* same table, same bucket */
-	u32 code;      /* cache offset */
-	u32 resume;    /* cache offset behind the comparison */
-	u32 kill;      /* cache offset of what arch_entry_kill() overwrites */
-	u32 link;      /* TABLE_JUMP: the jump to the next entry, for arch_patch(); else 0 */
-	u32 call;      /* TABLE_RET: cache offset of the call sequence; else 0 */
-	u8 call_len;   /* of the guest's call instruction */
-	u8 table;      /* enum entry_table */
-	bool dead;
-	bool dormant;              /* in a map of an image, as its block was when it was made */
-	struct dbt_entry *sibling; /* next entry of the same block */
+	meta_ref block;
+	meta_ref next;    /* same table, same bucket */
+	meta_ref sibling; /* next entry of the same block */
+	u32 code;         /* cache offset */
+	union {
+		u32 link; /* TABLE_JUMP: the jump to the next entry, for arch_patch() */
+		u32 call; /* TABLE_RET: cache offset of the call sequence; 0: there is none */
+	};
+	u8 resume;       /* from `code` on, what is behind the comparison */
+	u8 kill;         /* and what arch_entry_kill() overwrites */
+	u8 call_len : 4; /* of the guest's call instruction */
+	u8 table : 2;    /* enum entry_table */
+	u8 dead : 1;
+	u8 dormant : 1; /* in a map of an image, as its block was when it was made */
 };
+
+_Static_assert(sizeof(struct dbt_entry) == 32, "as many as calls, and as indirect targets");
 
 enum entry_table {
 	TABLE_JUMP,
@@ -164,37 +168,66 @@ struct code_page {
 	u64 number;    /* address >> PAGE_SHIFT */
 	meta_ref next; /* same hash bucket */
 	u16 flags;
-	u16 churn;               /* how often it was written after having been translated */
-	struct page_ref *blocks; /* those that depend on it */
+	u16 churn;  /* how often it was written after having been translated */
+	u32 blocks; /* those that depend on it: page_ref_at() */
 };
 
 #define PAGE_PROTECTED BIT(0) /* ops->protect() took its write permission */
 #define PAGE_CHECKED   BIT(1) /* its blocks compare the guest's bytes before each execution */
 
 struct page_ref {
-	struct dbt_block *block;
-	struct page_ref *next;
+	meta_ref block;
+	u32 next; /* page_ref_at() */
 };
 
+/* Its exits lie behind it, in the order in which they were made. */
 struct dbt_block {
 	u64 pc;
-	meta_ref next;          /* same hash bucket */
-	meta_ref in;            /* exits linked to this block */
-	struct dbt_exit *exits; /* array of nr_exits */
-	struct dbt_entry *entries;
-	struct block_frag *frags; /* array of nr_frags, in order of execution */
-	struct block_insn *insns; /* array of nr_insns */
-	struct spill_range *spill_ranges;
-	struct block_count *counts;
-	const u8 *bytes; /* BLOCK_CHECKED: the nr_bytes of the guest that it was made from, at pc */
-	u32 path_block;  /* where it is described, for the words of its paths; 0: nowhere */
-	u32 code;        /* cache offset of the entry with all registers in place */
-	u32 code_end;    /* one past its last byte of hot code */
-	u32 start;       /* first byte of its hot code, <= code: entries that fall into it */
-	u16 first;       /* from code to the clean start of the first instruction */
-	u16 nr_insns, nr_frags, nr_exits, nr_spill_ranges, nr_counts, nr_bytes;
+	/* In one piece, each in order of execution; block_frags() and the like. */
+	const u8 *lists;
+	meta_ref next;    /* same hash bucket */
+	meta_ref in;      /* exits linked to this block */
+	meta_ref entries; /* the first */
+	meta_ref bytes;   /* BLOCK_CHECKED: nr_bytes of the guest that it was made from, at pc */
+	u32 path_block;   /* where it is described, for the words of its paths; 0: nowhere */
+	u32 code;         /* cache offset of the entry with all registers in place */
+	u32 code_end;     /* one past its last byte of hot code */
+	u32 start;        /* first byte of its hot code, <= code: entries that fall into it */
+	u16 first;        /* from code to the clean start of the first instruction */
+	u16 nr_exits, nr_spill_ranges, nr_counts, nr_bytes;
 	u16 flags;
+	u8 nr_frags, nr_insns;
 };
+
+_Static_assert(sizeof(struct dbt_block) == 64, "a meta_ref names an exit behind it, too");
+_Static_assert(sizeof(struct block_frag) == 12 && sizeof(struct block_insn) == 3 &&
+		       sizeof(struct page_ref) == 8,
+	       "most of what a block takes beside its exits");
+
+static inline struct dbt_exit *block_exits(const struct dbt_block *b)
+{
+	return (struct dbt_exit *)(b + 1);
+}
+
+static inline const struct block_frag *block_frags(const struct dbt_block *b)
+{
+	return (const struct block_frag *)b->lists;
+}
+
+static inline const struct block_insn *block_insns(const struct dbt_block *b)
+{
+	return (const struct block_insn *)(block_frags(b) + b->nr_frags);
+}
+
+static inline const struct spill_range *block_spill_ranges(const struct dbt_block *b)
+{
+	return (const struct spill_range *)ALIGN_UP((u64)(block_insns(b) + b->nr_insns), 2);
+}
+
+static inline const struct block_count *block_counts(const struct dbt_block *b)
+{
+	return (const struct block_count *)(block_spill_ranges(b) + b->nr_spill_ranges);
+}
 
 #define BLOCK_DEAD    BIT(0) /* in no map; a thread that is inside goes on to the next exit */
 #define BLOCK_CHECKED BIT(1) /* the bytes are compared, by its first code and by the dispatcher */
@@ -355,11 +388,31 @@ static inline meta_ref meta_ref_of(const void *p)
 	return p ? (meta_ref)(((u64)p - (u64)cache.meta) / 16) : 0;
 }
 
+/* References to these are in units of 8 bytes. */
+static inline struct page_ref *page_ref_at(u32 ref)
+{
+	return ref ? (struct page_ref *)(cache.meta + (u64)ref * sizeof(struct page_ref)) : NULL;
+}
+
 /* Where the byte of the cache is written; not while it is frozen. */
 static inline u8 *code_at(u32 offset)
 {
 	return cache.write + offset;
 }
+
+static inline struct dbt_block *entry_block(const struct dbt_entry *e)
+{
+	return meta_at(e->block);
+}
+
+/* What leads to the next entry of its chain; 0: nothing, as none goes on to another. */
+static inline u32 entry_link(const struct dbt_entry *e)
+{
+	return e->table == TABLE_JUMP ? e->link : 0;
+}
+
+#define block_for_each_entry(b, e) \
+	for ((e) = meta_at((b)->entries); (e); (e) = meta_at((e)->sibling))
 
 /* Where it is executed, and can be read. */
 static inline u64 code_addr(u32 offset)
@@ -464,7 +517,8 @@ struct dbt_block *block_find(u64 pc, u32 form);
 /* The same among those that are awake, or asleep, without waking any. */
 struct dbt_block *block_find_awake(u64 pc, u32 form);
 struct dbt_block *block_find_dormant(u64 pc);
-void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages);
+/* @refs: memory for as many. */
+void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages, struct page_ref *refs);
 void block_kill(struct dbt_block *b);
 struct dbt_block *block_by_code(u64 pc); /* async-signal-safe, for a thread in the cache */
 struct code_page *page_find(u64 number);

@@ -8,26 +8,26 @@ static void check_block(const struct dbt_block *b)
 
 	CHECK(b->start <= b->code && b->code <= b->code_end && b->code_end <= cache.hot);
 	for (u32 i = 0; i < b->nr_insns; i++)
-		native += b->insns[i].native;
+		native += block_insns(b)[i].native;
 	CHECK(b->code + native <= b->code_end);
-	CHECK(b->nr_frags > 0 && b->frags[0].pc == b->pc && b->frags[0].first == 0);
+	CHECK(b->nr_frags > 0 && block_frags(b)[0].pc == b->pc && block_frags(b)[0].first == 0);
 	for (u32 f = 0; f < b->nr_frags; f++) {
-		const struct block_frag *frag = &b->frags[f];
+		const struct block_frag *frag = &block_frags(b)[f];
 		u32 next = f + 1 < b->nr_frags ? frag[1].first : b->nr_insns;
 		u32 len = 0;
 
 		CHECK(frag->first <= next && next <= b->nr_insns);
 		for (u32 i = frag->first; i < next; i++)
-			len += insn_len_of(&b->insns[i]);
+			len += insn_len_of(&block_insns(b)[i]);
 		CHECK(len == frag->len);
 		guest += next - frag->first;
 	}
 	CHECK(guest == b->nr_insns);
 	for (u32 i = 0; i < b->nr_spill_ranges; i++)
-		CHECK(b->spill_ranges[i].begin <= b->spill_ranges[i].end &&
-		      b->spill_ranges[i].end <= b->code_end - b->code);
+		CHECK(block_spill_ranges(b)[i].begin <= block_spill_ranges(b)[i].end &&
+		      block_spill_ranges(b)[i].end <= b->code_end - b->code);
 	for (u32 i = 0; i < b->nr_counts; i++)
-		CHECK(b->counts[i].upto <= b->nr_insns);
+		CHECK(block_counts(b)[i].upto <= b->nr_insns);
 }
 
 /*
@@ -39,7 +39,7 @@ static void check_links(const struct dbt_block *b)
 	for (const struct dbt_exit *x = meta_at(b->in); x; x = meta_at(x->next))
 		CHECK(meta_at(x->to) == b && !(b->flags & BLOCK_DEAD));
 	for (u32 i = 0; i < b->nr_exits; i++) {
-		const struct dbt_exit *x = &b->exits[i];
+		const struct dbt_exit *x = &block_exits(b)[i];
 		const struct dbt_block *to = meta_at(x->to);
 		u32 mates = 0;
 
@@ -69,13 +69,14 @@ static void check_maps(struct dbt_block *b)
 		return;
 	}
 	for (u32 f = 0; f < b->nr_frags; f++) {
-		const struct code_page *p = page_find(b->frags[f].pc >> PAGE_SHIFT);
+		const struct code_page *p = page_find(block_frags(b)[f].pc >> PAGE_SHIFT);
 		const struct page_ref *ref;
 
-		if (!b->frags[f].len)
+		if (!block_frags(b)[f].len)
 			continue;
 		CHECK(p);
-		for (ref = p->blocks; ref && ref->block != b; ref = ref->next)
+		for (ref = page_ref_at(p->blocks); ref && meta_at(ref->block) != b;
+		     ref = page_ref_at(ref->next))
 			;
 		CHECK(ref);
 		CHECK(!(p->flags & PAGE_CHECKED) || b->flags & BLOCK_CHECKED);
@@ -91,9 +92,10 @@ static void check_entries(enum entry_table table)
 		for (const struct dbt_entry *e = meta_at(m->heads[i]); e; e = meta_at(e->next)) {
 			CHECK(entry_hash(m, e->pc) == i);
 			CHECK(e->table == table && !e->dead && !e->dormant);
-			CHECK(!(e->block->flags & BLOCK_DEAD));
+			CHECK(!(entry_block(e)->flags & BLOCK_DEAD));
 			CHECK(arch_entry_lives(e));
-			CHECK((table == TABLE_JUMP) == (e->link != 0) && arch_can_patch(e->link));
+			CHECK((table == TABLE_JUMP) == (entry_link(e) != 0) &&
+			      arch_can_patch(entry_link(e)));
 			count++;
 		}
 	}
@@ -108,7 +110,7 @@ static void check_sleepers(enum entry_table table)
 	for (u32 i = 0; i < m->size; i++) {
 		for (const struct dbt_entry *e = meta_at(m->heads[i]); e; e = meta_at(e->next)) {
 			CHECK(entry_hash(m, e->pc) == i && e->table == table);
-			CHECK(e->dormant && !e->dead && e->block->flags & BLOCK_DORMANT);
+			CHECK(e->dormant && !e->dead && entry_block(e)->flags & BLOCK_DORMANT);
 			CHECK(arch_entry_lives(e));
 			count++;
 		}
@@ -140,10 +142,13 @@ static u32 slots_of(const struct dbt_thread *t, const struct dbt_entry *e)
 static bool is_return_point(u64 code)
 {
 	const struct dbt_block *b = block_by_code(code);
+	const struct dbt_entry *e;
 
 	if (code == code_addr(cache.ret_miss_code))
 		return true;
-	for (const struct dbt_entry *e = b ? b->entries : NULL; e; e = e->sibling)
+	if (!b)
+		return false;
+	block_for_each_entry (b, e)
 		if (e->table == TABLE_RET && code_addr(e->code) == code)
 			return true;
 	return false;
@@ -161,8 +166,9 @@ static void check_tables(const struct dbt_thread *t)
 		taken += jump[i] != code_addr(cache.miss_code);
 	for (u32 i = 0; i < cache.nr_blocks; i++) {
 		const struct dbt_block *b = meta_at(cache.by_code[i]);
+		const struct dbt_entry *e;
 
-		for (const struct dbt_entry *e = b->entries; e; e = e->sibling)
+		block_for_each_entry (b, e)
 			taken -= e->table == TABLE_JUMP ? slots_of(t, e) : 0;
 	}
 	CHECK(taken == 0);

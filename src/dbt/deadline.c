@@ -377,7 +377,7 @@ static void set_ahead(struct dbt_thread *t, const struct dbt_block *b)
 /* The pc at which the code at @at goes on. */
 static u64 next_pc(const struct dbt_block *b, u32 at, u32 index)
 {
-	const struct dbt_exit *x = b->exits, *next = NULL;
+	const struct dbt_exit *x = block_exits(b), *next = NULL;
 
 	if (index != DEADLINE_TAKEN)
 		return arch_insn_pc(b, index);

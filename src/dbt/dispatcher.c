@@ -95,7 +95,7 @@ static enum entering prepare_entry(struct dbt_thread *t, const struct taken_exit
 	if (taken->kind == EXIT_MISS && !special && (e = known_entry(pc, form)) != NULL) {
 		entry_missed(e);
 		thread_table_fill(t, e);
-		t->jump_pc = code_addr(e->resume);
+		t->jump_pc = code_addr(e->code + e->resume);
 		t->enter_pc = code_addr(cache.enter_code);
 		return ENTERED;
 	}

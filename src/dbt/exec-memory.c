@@ -153,10 +153,13 @@ void exec_repair(void)
 static void page_forget(struct code_page *p)
 {
 	arch_forget_code();
-	for (struct page_ref *ref = p->blocks; ref; ref = ref->next)
-		if (!(ref->block->flags & BLOCK_DEAD))
-			block_kill(ref->block);
-	p->blocks = NULL;
+	for (struct page_ref *ref = page_ref_at(p->blocks); ref; ref = page_ref_at(ref->next)) {
+		struct dbt_block *b = meta_at(ref->block);
+
+		if (!(b->flags & BLOCK_DEAD))
+			block_kill(b);
+	}
+	p->blocks = 0;
 }
 
 /* Calls @visit for all pages of [start, end); walks the range or the map, whichever is smaller. */

@@ -60,7 +60,7 @@ static const struct dbt_image_range *home(const struct dbt_block *b,
 	if (!r || b->flags & (BLOCK_DEAD | BLOCK_CHECKED | BLOCK_FORMS))
 		return NULL;
 	for (u32 i = 0; i < b->nr_frags; i++) {
-		const struct block_frag *f = &b->frags[i];
+		const struct block_frag *f = &block_frags(b)[i];
 
 		/* The last one, without instructions, says what follows: that may be anywhere. */
 		if (f->len && (f->pc < r->start || f->pc + f->len > r->end))
@@ -87,7 +87,7 @@ static void link_all(const struct dbt_image_range *ranges, u32 n)
 		struct dbt_block *b = meta_at(cache.by_code[i]), *to;
 
 		for (u32 j = 0; j < b->nr_exits && !(b->flags & BLOCK_DEAD); j++) {
-			struct dbt_exit *x = &b->exits[j];
+			struct dbt_exit *x = &block_exits(b)[j];
 
 			if (x->kind != EXIT_JUMP || !x->patch || x->to ||
 			    (x->counts && (!was_sought(cache.taken_exits, x) || cache.hot > most)))
@@ -122,7 +122,7 @@ static bool strip(const struct dbt_image_range *ranges, u32 n)
 		struct dbt_block *b = meta_at(cache.by_code[i]);
 
 		for (u32 j = 0; j < b->nr_exits; j++) {
-			struct dbt_exit *x = &b->exits[j];
+			struct dbt_exit *x = &block_exits(b)[j];
 			struct dbt_block *to = meta_at(x->to);
 
 			if (!to)

@@ -64,7 +64,7 @@ struct build {
 	u32 nr_sides;
 	struct pending_thunk thunks[BLOCK_FRAGS_MAX];
 	u32 nr_thunks;
-	struct block_insn insns[BLOCK_INSNS_MAX];
+	struct block_insn insns[BLOCK_INSNS_MAX + 1];
 	u64 weight[BLOCK_INSNS_MAX + 1]; /* weight_of() all that come before */
 	struct spill_range spill_ranges[SPILL_RANGES_MAX];
 	u32 nr_spill_ranges;

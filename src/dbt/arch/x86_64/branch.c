@@ -57,11 +57,11 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 	u8 *over;
 
 	entry->pc = pc;
-	entry->table = (u8)table;
+	entry->table = (u8)(table & 3);
 	entry->code = emit_at(e);
 	emit_compare_target(e, pc);
 	emit_whole(e, 2);
-	entry->kill = emit_at(e);
+	entry->kill = (u8)(emit_at(e) - entry->code);
 	emit2(e, 0xe3, 0);
 	over = e->p;
 	if (table == TABLE_RET) {
@@ -73,7 +73,8 @@ struct dbt_entry *emit_entry(struct emitter *e, enum entry_table table, u64 pc)
 	over[-1] = (u8)(e->p - over);
 	if (table == TABLE_RET)
 		emit_store_slot(e);
-	entry->resume = emit_at(e);
+	CHECK(emit_at(e) - entry->code < 256);
+	entry->resume = (u8)(emit_at(e) - entry->code);
 	return entry;
 }
 
@@ -376,8 +377,8 @@ static void emit_return_point(struct build *b, u64 pc, u32 call, u32 index)
 	struct dbt_entry *entry = emit_entry(&b->e, TABLE_RET, pc);
 
 	entry->call = call;
-	entry->call_len = b->plan.insns[index - 1].d.len;
-	entry->block = b->block;
+	entry->call_len = b->plan.insns[index - 1].d.len & 15;
+	entry->block = meta_ref_of(b->block);
 	b->entries[b->nr_entries++] = entry;
 	b->restart = index;
 	/* The store to the slot belongs to the instruction after the call. */

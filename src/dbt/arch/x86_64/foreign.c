@@ -64,27 +64,22 @@ static bool find_block(const struct foreign *f, u32 off, struct dbt_block *b)
 /* A block with what is needed of its lists, which are its own process's. */
 struct foreign_block {
 	struct dbt_block b;
-	struct spill_range spill_ranges[SPILL_RANGES_MAX];
-	struct block_insn insns[BLOCK_INSNS_MAX];
-	struct block_frag frags[BLOCK_FRAGS_MAX + 1];
+	u8 lists[(BLOCK_FRAGS_MAX + 1) * sizeof(struct block_frag) +
+		 (BLOCK_INSNS_MAX + 1) * sizeof(struct block_insn) +
+		 SPILL_RANGES_MAX * sizeof(struct spill_range)] __attribute__((aligned(16)));
 };
 
 static bool read_block(const struct foreign *f, u32 off, struct foreign_block *to)
 {
 	struct dbt_block *b = &to->b;
+	const u8 *theirs;
 
-	if (!find_block(f, off, b) || b->nr_insns > ARRAY_SIZE(to->insns) || !b->nr_frags ||
-	    b->nr_frags > ARRAY_SIZE(to->frags) ||
-	    b->nr_spill_ranges > ARRAY_SIZE(to->spill_ranges) ||
-	    !read(f, b->insns, to->insns, b->nr_insns * sizeof(*to->insns)) ||
-	    !read(f, b->frags, to->frags, b->nr_frags * sizeof(*to->frags)) ||
-	    !read(f, b->spill_ranges, to->spill_ranges,
-		  b->nr_spill_ranges * sizeof(*to->spill_ranges)))
+	if (!find_block(f, off, b) || b->nr_insns > BLOCK_INSNS_MAX || !b->nr_frags ||
+	    b->nr_frags > BLOCK_FRAGS_MAX + 1 || b->nr_spill_ranges > SPILL_RANGES_MAX)
 		return false;
-	b->insns = to->insns;
-	b->frags = to->frags;
-	b->spill_ranges = to->spill_ranges;
-	return true;
+	theirs = b->lists;
+	b->lists = to->lists;
+	return read(f, theirs, to->lists, (u64)block_counts(b) - (u64)to->lists);
 }
 
 static bool rewind(const struct foreign *f, const struct dbt_thread *t, struct dbt_regs *regs)

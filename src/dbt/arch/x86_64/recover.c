@@ -67,8 +67,8 @@ static u32 insn_at(const struct dbt_block *b, u32 off, bool *exact)
 		*exact = true;
 		return 0;
 	}
-	while (i < b->nr_insns && start + b->insns[i].native <= off)
-		start += b->insns[i++].native;
+	while (i < b->nr_insns && start + block_insns(b)[i].native <= off)
+		start += block_insns(b)[i++].native;
 	/* Behind the last one the guest is at an instruction only if the block falls through. */
 	*exact = start == off && (i < b->nr_insns || b->flags & BLOCK_FALLS);
 	return i;
@@ -76,14 +76,14 @@ static u32 insn_at(const struct dbt_block *b, u32 off, bool *exact)
 
 u64 arch_insn_pc(const struct dbt_block *b, u32 index)
 {
-	const struct block_frag *f = &b->frags[b->nr_frags - 1];
+	const struct block_frag *f = &block_frags(b)[b->nr_frags - 1];
 	u64 pc;
 
 	while (f->first > index)
 		f--;
 	pc = f->pc;
 	for (u32 i = f->first; i < index; i++)
-		pc += insn_len_of(&b->insns[i]);
+		pc += insn_len_of(&block_insns(b)[i]);
 	return pc;
 }
 
@@ -125,21 +125,21 @@ void arch_meter_correct(struct dbt_thread *t, const struct dbt_block *b, u32 off
 	u64 w;
 
 	for (u32 i = 0; i < b->nr_frags; i++)
-		if (b->frags[i].flags & FRAG_RESTART && b->frags[i].first <= index)
-			restart = b->frags[i].first;
+		if (block_frags(b)[i].flags & FRAG_RESTART && block_frags(b)[i].first <= index)
+			restart = block_frags(b)[i].first;
 	for (u32 i = 0; i < b->nr_counts; i++) {
-		const struct block_count *c = &b->counts[i];
+		const struct block_count *c = &block_counts(b)[i];
 
 		if (c->offset <= off && c->upto >= index && c->upto > restart) {
 			path_records_drop(t, index, true);
-			w = weight_of(b->insns, index, c->upto);
+			w = weight_of(block_insns(b), index, c->upto);
 			meter_add(t, w, -1ull);
 			path_correct(t, b->path_block, index, c->upto, -1);
 			return;
 		}
 	}
 	path_records_drop(t, index, false);
-	w = weight_of(b->insns, restart, index);
+	w = weight_of(block_insns(b), restart, index);
 	meter_add(t, w, 1);
 	path_correct(t, b->path_block, restart, index, 1);
 }
@@ -182,7 +182,7 @@ static bool traced_at(const struct dbt_block *b, u32 off, u32 *index)
 	*index = insn_at(b, off, &exact);
 	if (!exact || (*index == 0 && off))
 		return false;
-	while (off && *index > 0 && b->insns[*index - 1].native == 0)
+	while (off && *index > 0 && block_insns(b)[*index - 1].native == 0)
 		--*index;
 	return *index || !off;
 }
@@ -209,7 +209,7 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 		return DBT_RESUME;
 	if (t->traced == TRACE_ENTERING) {
 		t->traced = TRACE_INSIDE;
-		if (off || b->nr_insns == 0 || b->insns[0].native)
+		if (off || b->nr_insns == 0 || block_insns(b)[0].native)
 			return DBT_RESUME;
 		index = 1; /* an elided jump, which has retired by now */
 	}
@@ -225,7 +225,7 @@ enum dbt_where dbt_trace(struct dbt_thread *t, void *context)
 static bool between_iterations(const struct dbt_block *b, u32 off)
 {
 	for (u32 i = 0; i < b->nr_spill_ranges; i++)
-		if (b->spill_ranges[i].moved && b->spill_ranges[i].begin == off)
+		if (block_spill_ranges(b)[i].moved && block_spill_ranges(b)[i].begin == off)
 			return true;
 	return false;
 }
@@ -269,7 +269,7 @@ static enum dbt_where recover(struct dbt_thread *t, void *context, bool first)
 	if (b && m->ip >= code_addr(b->code)) {
 		index = insn_at(b, off, &exact);
 		if (exact) {
-			while (first && off && index && b->insns[index - 1].native == 0)
+			while (first && off && index && block_insns(b)[index - 1].native == 0)
 				index--;
 			if (t->stepping && !t->traced)
 				m->flags &= ~X86_EFLAGS_TF;
@@ -302,7 +302,7 @@ static bool block_reads_page(const struct dbt_block *b, u64 addr)
 	u64 number = addr >> PAGE_SHIFT;
 
 	for (u32 i = 0; i < b->nr_frags; i++) {
-		const struct block_frag *f = &b->frags[i];
+		const struct block_frag *f = &block_frags(b)[i];
 
 		if (f->len && number >= f->pc >> PAGE_SHIFT &&
 		    number <= (f->pc + f->len - 1) >> PAGE_SHIFT)
@@ -314,8 +314,8 @@ static bool block_reads_page(const struct dbt_block *b, u64 addr)
 static const struct spill_range *spill_range_at(const struct dbt_block *b, u32 off)
 {
 	for (u32 i = 0; i < b->nr_spill_ranges; i++)
-		if (off >= b->spill_ranges[i].begin && off < b->spill_ranges[i].end)
-			return &b->spill_ranges[i];
+		if (off >= block_spill_ranges(b)[i].begin && off < block_spill_ranges(b)[i].end)
+			return &block_spill_ranges(b)[i];
 	return NULL;
 }
 
@@ -380,7 +380,7 @@ static bool is_ret(const struct dbt_block *b, u32 off)
 	u32 index = insn_at(b, off, &exact);
 
 	return spill && !spill->insn && index < b->nr_insns &&
-	       insn_class_of(&b->insns[index]) == CLASS_RET;
+	       insn_class_of(&block_insns(b)[index]) == CLASS_RET;
 }
 
 /*

@@ -32,14 +32,18 @@ bool arch_can_patch(u32 patch)
 
 void arch_entry_kill(const struct dbt_entry *e)
 {
-	code_own(e->kill);
+	const u32 kill = e->code + e->kill;
+
+	code_own(kill);
 	/* A nop of two bytes in place of the jrcxz, by one store as in arch_patch(). */
-	__atomic_store_n((u16 *)code_at(e->kill), 0x9066, __ATOMIC_RELEASE);
+	__atomic_store_n((u16 *)code_at(kill), 0x9066, __ATOMIC_RELEASE);
 }
 
 bool arch_entry_lives(const struct dbt_entry *e)
 {
-	return *(const u8 *)code_addr(e->kill) == JRCXZ && (e->kill & 7) != 7;
+	const u32 kill = e->code + e->kill;
+
+	return *(const u8 *)code_addr(kill) == JRCXZ && (kill & 7) != 7;
 }
 
 void arch_begin(void)
@@ -157,7 +161,7 @@ struct dbt_entry *arch_entry(struct dbt_block *b)
 	emit_whole(&e, 5);
 	emit_jmp(&e, b->code);
 	cache.hot = emit_at(&e);
-	entry->block = b;
+	entry->block = meta_ref_of(b);
 	entry_add(entry);
 	return entry;
 }
@@ -172,7 +176,7 @@ struct dbt_entry *arch_return_entry(struct dbt_entry *ret)
 	e.p = code_at(cache.hot);
 	entry = emit_entry(&e, TABLE_JUMP, ret->pc);
 	emit_whole(&e, 5);
-	emit_jmp(&e, ret->resume);
+	emit_jmp(&e, ret->code + ret->resume);
 	cache.hot = emit_at(&e);
 	entry->block = ret->block;
 	entry_add(entry);

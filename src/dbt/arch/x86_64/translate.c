@@ -27,8 +27,8 @@ static void once_note(u64 pc, enum exit_kind why)
 	once.at[once.n++].why = why;
 }
 
-/* Copies few bytes, aligned to 2, to *@to, which moves behind them. Returns where they are. */
-static void *keep(u16 **to, const void *from, u64 size)
+/* Copies few bytes, a multiple of 2, to *@to, which moves behind them. */
+static void keep(u16 **to, const void *from, u64 size)
 {
 	const u8 *bytes = from;
 	u16 *at = *to;
@@ -39,7 +39,6 @@ static void *keep(u16 **to, const void *from, u64 size)
 	for (; i < size; i += 2)
 		__builtin_memcpy((u8 *)at + i, bytes + i, 2);
 	*to = at + size / 2;
-	return at;
 }
 
 void arch_translate_soon(void)
@@ -47,24 +46,30 @@ void arch_translate_soon(void)
 	populate_own(&build, sizeof(build));
 }
 
-/* Copies the block's arrays into one piece, that of the strictest alignment first. */
-static void keep_arrays(struct dbt_block *block, const struct build *b)
+/*
+ * Copies the block's lists into one piece, that of the strictest alignment first. Returns what
+ * comes behind: room for the references from its pages.
+ */
+static struct page_ref *keep_lists(struct dbt_block *block, const struct build *b)
 {
 	const struct plan *plan = &b->plan;
 	u64 frags = plan->nr_frags * sizeof(*plan->frags);
-	u64 insns = plan->nr_insns * sizeof(*b->insns);
+	u64 insns = ALIGN_UP(plan->nr_insns * sizeof(*b->insns), 2);
 	u64 spill_ranges = b->nr_spill_ranges * sizeof(*b->spill_ranges);
 	u64 counts = b->nr_counts * sizeof(*b->counts);
-	u16 *to = meta_alloc(frags + insns + spill_ranges + counts);
+	u64 lists = ALIGN_UP(frags + insns + spill_ranges + counts, 8);
+	u16 *to = meta_alloc(lists + plan->nr_pages * sizeof(struct page_ref));
 
-	block->frags = keep(&to, plan->frags, frags);
-	block->nr_frags = (u16)plan->nr_frags;
-	block->insns = keep(&to, b->insns, insns);
-	block->nr_insns = (u16)plan->nr_insns;
-	block->spill_ranges = keep(&to, b->spill_ranges, spill_ranges);
+	block->lists = (const u8 *)to;
+	keep(&to, plan->frags, frags);
+	block->nr_frags = (u8)plan->nr_frags;
+	keep(&to, b->insns, insns);
+	block->nr_insns = (u8)plan->nr_insns;
+	keep(&to, b->spill_ranges, spill_ranges);
 	block->nr_spill_ranges = (u16)b->nr_spill_ranges;
-	block->counts = keep(&to, b->counts, counts);
+	keep(&to, b->counts, counts);
 	block->nr_counts = (u16)b->nr_counts;
+	return (struct page_ref *)(block->lists + lists);
 }
 
 /*
@@ -205,7 +210,7 @@ static void save_bytes(struct dbt_block *block, const struct plan *plan)
 		n += plan->insns[i].d.len;
 	n += plan->undecodable ? plan->bad_len : 0;
 	to = meta_alloc(n);
-	block->bytes = to;
+	block->bytes = meta_ref_of(to);
 	for (u32 i = 0; i < plan->nr_insns; i++) {
 		memcpy(to, plan->insns[i].bytes, plan->insns[i].d.len);
 		to += plan->insns[i].d.len;
@@ -229,6 +234,7 @@ static void emit_compare_bytes(struct build *b, u32 stale)
 	};
 	const struct dbt_block *block = b->block;
 	struct emitter *e = &b->e;
+	const u8 *bytes = meta_at(block->bytes);
 	u32 n = block->nr_bytes, size;
 	u8 *begin;
 
@@ -244,7 +250,7 @@ static void emit_compare_bytes(struct build *b, u32 stale)
 			at = n - 8;
 			size = 8;
 		}
-		memcpy(&want, block->bytes + at, size);
+		memcpy(&want, bytes + at, size);
 		emit_mov_imm(e, REG_RCX, block->pc + at);
 		emit_bytes(e, &load[size][1], load[size][0]);
 		emit_mov_imm(e, REG_RCX, -want);
@@ -302,6 +308,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct db
 	struct build *b = &build;
 	struct plan *plan = &b->plan;
 	struct dbt_block *block;
+	struct page_ref *refs;
 	u32 stale = 0, front = 0;
 
 	cache.form_mask = cache.mask;
@@ -316,6 +323,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct db
 		b->nr_entries = 0;
 	b->restart = b->side_end = 0;
 	b->exits = meta_alloc(plan->nr_exits * sizeof(*b->exits));
+	CHECK(b->exits == block_exits(block));
 	count_begin(b);
 	if (form_describes_paths())
 		block->path_block = describe(b);
@@ -358,12 +366,11 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct db
 	block->code_end = cache.hot;
 	CHECK(block->code_end - block->code < 65536);
 
-	block->exits = b->exits;
 	block->nr_exits = (u16)b->nr_exits;
-	keep_arrays(block, b);
-	block_insert(block, plan->pages, plan->nr_pages);
+	refs = keep_lists(block, b);
+	block_insert(block, plan->pages, plan->nr_pages, refs);
 	for (u32 i = 0; i < b->nr_entries; i++) {
-		b->entries[i]->block = block;
+		b->entries[i]->block = meta_ref_of(block);
 		entry_add(b->entries[i]);
 	}
 	for (u32 i = 0; i < b->nr_exits; i++) {
@@ -401,7 +408,7 @@ void arch_translate_once_more(void)
 bool arch_block_current(struct dbt_block *b)
 {
 	u8 now[INSN_MAX * 16];
-	const u8 *was = b->bytes;
+	const u8 *was = meta_at(b->bytes);
 	u32 left = b->nr_bytes;
 	u64 pc = b->pc;
 
