@@ -6,6 +6,9 @@
  */
 #include "calls/calls-priv.h"
 
+/* There are two loops, without a simulation and with one: what changes is in registers in both. */
+#define QUICK inline __attribute__((always_inline))
+
 /* What struct calls_thread has under the same names, where there is one. */
 struct quick {
 	struct calls_span *last;
@@ -25,8 +28,8 @@ static bool is_usual(const struct calls_thread *t)
 	return t->collect && t->last && t->context && t->last->span->cell == t->last;
 }
 
-static inline void open_frame(struct quick *q, struct calls_cell *from, struct calls_edge *e,
-			      bool emulated)
+static QUICK void open_frame(struct quick *q, struct calls_cell *from, struct calls_edge *e,
+			     bool emulated)
 {
 	struct calls_frame *f = q->top++;
 
@@ -54,8 +57,8 @@ static __attribute__((noinline)) struct calls_edge *last_call(const struct calls
  * The last span calls @s, or with @emulated its jump does; @from: who is said to. False: not here;
  * nothing is done.
  */
-static inline bool call(struct quick *q, struct calls_cell *from, struct calls_span *s,
-			bool emulated)
+static QUICK bool call(struct quick *q, struct calls_cell *from, struct calls_span *s,
+		       bool emulated)
 {
 	struct calls_edge *e = s->called;
 	u32 *active;
@@ -85,7 +88,7 @@ static inline bool call(struct quick *q, struct calls_cell *from, struct calls_s
 	return true;
 }
 
-static inline void close_frame(struct quick *q)
+static QUICK void close_frame(struct quick *q)
 {
 	const struct calls_frame *f = --q->top;
 	struct calls_edge *e = f->edge;
@@ -121,7 +124,7 @@ static __attribute__((noinline)) u32 tails(const struct calls_frame *bottom,
 }
 
 /* The last span returns to @s. */
-static inline bool come_back(struct quick *q, const struct calls_span *s)
+static QUICK bool come_back(struct quick *q, const struct calls_span *s)
 {
 	u32 n;
 
@@ -139,7 +142,7 @@ static inline bool come_back(struct quick *q, const struct calls_span *s)
 }
 
 /* Another function may begin with @s. */
-static inline bool pass_on(struct quick *q, struct calls_span *s)
+static QUICK bool pass_on(struct quick *q, struct calls_span *s)
 {
 	const struct calls_span *last = q->last;
 
@@ -158,7 +161,7 @@ static inline bool pass_on(struct quick *q, struct calls_span *s)
 }
 
 /* The instructions of @s, by whoever executes them now. */
-static inline void charge(struct quick *q, struct calls_graph *g, struct calls_span *s)
+static QUICK void charge(struct quick *q, struct calls_graph *g, struct calls_span *s)
 {
 	/* Where its caller has the costs the context is nobody's. */
 	if (unlikely(s->context != q->context) && (!q->nonskipped || !s->cell))
@@ -172,7 +175,7 @@ static inline void charge(struct quick *q, struct calls_graph *g, struct calls_s
 }
 
 /* What @s meets, which was charged. */
-static inline void meet(struct quick *q, struct calls_span *s, const struct path_slots *slots)
+static QUICK void meet(struct quick *q, struct calls_span *s, const struct path_slots *slots)
 {
 	struct calls_thread *t = q->simulated;
 
@@ -192,9 +195,9 @@ static inline void meet(struct quick *q, struct calls_span *s, const struct path
  * As many of @path as are usual, from @*at on. Returns the span that is not, and what is before it
  * in its path has been done; NULL: all of them were, or @*at is of one that is not known.
  */
-static inline __attribute__((always_inline)) struct calls_span *
-run_usual(struct calls_thread *t, struct calls_span *const *span, const u32 *path, size_t *at,
-	  size_t n, struct path_slots *slots)
+static QUICK struct calls_span *run_usual(struct calls_thread *t, struct calls_span *const *span,
+					  const u32 *path, size_t *at, size_t n,
+					  struct path_slots *slots)
 {
 	struct calls_graph *g = t->graph;
 	struct quick q = {.last = t->last->span,
@@ -249,10 +252,8 @@ part:
 	return i < n ? s : NULL;
 }
 
-static inline __attribute__((always_inline)) size_t run_paths(struct calls_thread *t,
-							      struct calls_span *const *span,
-							      const u32 *path, size_t n,
-							      struct path_slots *slots)
+static QUICK size_t run_paths(struct calls_thread *t, struct calls_span *const *span,
+			      const u32 *path, size_t n, struct path_slots *slots)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct calls_span *s;
