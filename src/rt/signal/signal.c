@@ -115,7 +115,7 @@ void signal_save(const struct thread *t, struct rt_control *control)
 
 static bool is_ignored(int sig, const struct rt_control *control)
 {
-	struct sys_sigaction act;
+	struct sys_sigaction act = {0};
 
 	if (control->flags & CONTROL_SIGNALS)
 		return control->ignored & SIG(sig);
