@@ -120,11 +120,35 @@ enum path_note {
 #define PATH_SLOTS_HEAD  5u /* words before the slots */
 
 /*
+ * Likewise, where modeled events are attributed: what the paths and parts behind this one, and the
+ * one before it that may still be taken back, have caused. | how many; then they, each a struct
+ * path_event. With PATH_EVENTS_SETTLED the model has been told of the one before as it is.
+ */
+#define PATH_TRACE_EVENTS   (0x89u << 24)
+#define PATH_EVENTS_SETTLED BIT(23)
+
+struct path_event {
+	u64 pc;   /* of the instruction; 0: what the path costs, which is all of theirs */
+	u64 addr; /* of the data; 0: not wanted, or none */
+	u64 count;
+	u32 path;  /* which path, part or instruction, of those of which the model is told next */
+	u16 event; /* which of run_config.profiled[] */
+	u16 flags; /* enum path_event_flags */
+};
+
+enum path_event_flags {
+	PATH_EVENT_BRANCH = 1, /* of the branch that has gone there: the one before has caused it */
+	PATH_EVENT_UNKNOWN = 2, /* nobody knows where */
+};
+
+#define PATH_EVENT_WORDS ((u32)(sizeof(struct path_event) / sizeof(u32)))
+
+/*
  * Where a thread's trace is handed to somebody outside: a ring of words in the counter segment
  * (SEGMENT_TRACED), with a space of the program's that describes its paths. What is between `read`
  * and `written` ends with a whole entry. Who writes waits for room at `read`, a futex.
  */
-#define PATH_STREAM_MAGIC 0x324d525453504e41ull /* "ANPSTRM2": changes with the shape */
+#define PATH_STREAM_MAGIC 0x334d525453504e41ull /* "ANPSTRM3": changes with the shape */
 #define PATH_STREAM_WORDS (128u << 10)
 #define PATH_STREAM_AT    (12u << 20) /* within the room of a thread; its words come before */
 
@@ -138,7 +162,8 @@ struct path_stream {
 	u32 waits;   /* the writer waits for it */
 	u32 ended;   /* nothing more comes */
 	u64 start;   /* CLOCK_MONOTONIC, ns */
-	u8 pad[4096 - 48];
+	u64 stack;   /* of who has modeled events: where its stack pointer was; 0: not known yet */
+	u8 pad[4096 - 56];
 	u32 word[PATH_STREAM_WORDS];
 };
 

@@ -44,6 +44,7 @@ static void tell(struct path_walk *w, u32 number, u32 block, u32 from, u32 upto,
 	w->nr_slots = w->nr_accesses = 0;
 	if (!path_block_see(&w->source, w->space, block, &b) || upto > b.nr_insns) {
 		w->bad++;
+		w->told++;
 		return;
 	}
 	first = path_block_slots(&b, from);
@@ -66,6 +67,7 @@ static void tell(struct path_walk *w, u32 number, u32 block, u32 from, u32 upto,
 	}
 	if (w->done)
 		w->done(number, w->data);
+	w->told++;
 }
 
 /* Tells the path that is pending, without what comes from @upto on. */
@@ -73,20 +75,27 @@ static void settle(struct path_walk *w, u32 upto)
 {
 	struct path_entry e;
 	u32 number = w->pending;
+	bool settled = w->settled;
 
 	w->pending = 0;
+	w->settled = false;
 	if (!number)
 		return;
-	if (upto == ~0u && w->known && number >= PATH_FIRST && w->known(&number, 1, w->data))
+	if (upto == ~0u && w->known && number >= PATH_FIRST && w->known(&number, 1, w->data)) {
+		w->told++;
 		return;
-	if (number < PATH_FIRST)
+	}
+	if (number < PATH_FIRST) {
 		w->gap(number, w->data);
-	else if (!path_entry_see(&w->source, w->space, number, &e))
+		w->told++;
+	} else if (!path_entry_see(&w->source, w->space, number, &e)) {
 		w->bad++;
-	else if (upto < e.upto)
-		tell(w, 0, e.block, e.from, upto, false);
-	else
+		w->told++;
+	} else if (upto >= e.upto) {
 		tell(w, number, e.block, e.from, e.upto, e.taken);
+	} else if (upto > e.from || settled) {
+		tell(w, 0, e.block, e.from, upto, false);
+	}
 }
 
 /* The path that is pending ends with instruction @upto of @block, and has gone up to @from. */
@@ -200,6 +209,23 @@ static size_t take_slots(struct path_walk *w, const u32 *words, size_t n)
 	return size;
 }
 
+/* Events that come before what has caused them. */
+static size_t take_events(struct path_walk *w, const u32 *words, size_t n)
+{
+	u32 nr = words[0] & ~(PATH_TRACE_KIND | PATH_EVENTS_SETTLED);
+	size_t size = 1 + (size_t)nr * PATH_EVENT_WORDS;
+
+	if (size > n) {
+		w->bad++;
+		return n;
+	}
+	if (w->events && nr)
+		w->events(words + 1, nr, w->told + (w->settled ? 1 : 0), w->data);
+	if (words[0] & PATH_EVENTS_SETTLED && w->pending)
+		w->settled = true;
+	return size;
+}
+
 /* An entry of several words; how many it has. */
 static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 {
@@ -210,6 +236,8 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 		return note(w, words, n);
 	if (kind == PATH_TRACE_SLOTS)
 		return take_slots(w, words, n);
+	if (kind == PATH_TRACE_EVENTS)
+		return take_events(w, words, n);
 	/* Nobody asks for elements of gathers. */
 	if ((kind == PATH_TRACE_ELEMENTS || kind == PATH_TRACE_ELEMENT) && size <= n)
 		return size;
@@ -227,10 +255,12 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 	}
 	settle(w, ~0u);
 	if (kind == PATH_TRACE_PART) {
-		if (from < upto)
+		if (from < upto) {
 			tell(w, 0, words[1], from, upto, false);
-		else
+		} else {
 			w->bad++;
+			w->told++;
+		}
 	} else {
 		struct path_step s = {.pc = words[1] | (u64)words[2] << 32};
 
@@ -238,6 +268,7 @@ static size_t entry(struct path_walk *w, const u32 *words, size_t n)
 		w->step(&s, w->data);
 		if (w->done)
 			w->done(0, w->data);
+		w->told++;
 	}
 	return size;
 }
@@ -248,7 +279,10 @@ static void take_paths(struct path_walk *w, const u32 *number, size_t n)
 	size_t (*known)(const u32 *number, size_t n, void *data) = w->known;
 
 	for (size_t i = 0; i < n; i++) {
-		i += known ? known(number + i, n - i, w->data) : 0;
+		size_t nr = known ? known(number + i, n - i, w->data) : 0;
+
+		w->told += (u32)nr;
+		i += nr;
 		if (i >= n)
 			break;
 		/* One that nobody knows by its number. */
@@ -287,6 +321,7 @@ void path_walk_feed(struct path_walk *w, const u32 *words, size_t n)
 			continue;
 		}
 		w->pending = 0;
+		w->settled = false;
 		if (pending)
 			take_paths(w, &pending, 1);
 		/* The last one may be taken back. */

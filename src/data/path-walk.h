@@ -40,6 +40,11 @@ struct path_walk {
 	void (*done)(u32 number, void *data);
 	/* @n slots more, each as two words, and what they are relative to. May be NULL. */
 	void (*slots)(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *data);
+	/*
+	 * @n events as PATH_TRACE_EVENTS has them, not aligned, of what is told from number @first
+	 * on. May be NULL.
+	 */
+	void (*events)(const u32 *words, u32 n, u32 first, void *data);
 	/* What the runtime says in between: PATH_TRACE_NOTE. */
 	void (*note)(u32 kind, const u32 *words, u32 n, void *data);
 	void (*step)(const struct path_step *s, void *data);
@@ -47,6 +52,12 @@ struct path_walk {
 	void *data;
 	u64 bad;     /* entries that make no sense */
 	u32 pending; /* a path that was taken and is not told yet; 0: none */
+	/*
+	 * The number of what is told, modulo 2^32: of the first one within known(), and within
+	 * step(), done() and gap(). One of which nothing is left counts if a model was told of it.
+	 */
+	u32 told;
+	bool settled; /* it was, of the one that is pending */
 	/* What is being told, for done(): so many slots, and which accesses. */
 	u32 nr_slots, nr_accesses;
 	struct path_access access[PATH_WALK_ACCESSES];

@@ -114,6 +114,10 @@ void feed_path_take_in(struct feed *f, u32 site);
  * path_access_kind, a fetch, an instruction's cost. Of a path's cost it does that itself.
  */
 void feed_watch_branch(struct feed_thread *t, const struct model_core *core, u64 ip, u64 target);
+/* The branch at @ip, which an earlier path has ended with, has gone to @target. */
+void feed_watch_target(struct feed_thread *t, const struct model_core *core, u64 ip, u64 target);
+/* All of a path, part or instruction has been told, as far as it is known. */
+void feed_watch_told(struct feed_thread *t);
 void feed_watch_access(struct feed_thread *t, const struct model_core *core, u8 kind, u64 ip,
 		       u64 addr, struct model_access access);
 void feed_watch_fetch(struct feed_thread *t, const struct model_core *core, u64 pc);

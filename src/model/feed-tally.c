@@ -73,6 +73,25 @@ static void add(struct feed_tally *t, u32 event, u64 at, u64 addr, u64 n)
 		p->unplaced[event] += n;
 }
 
+static void list(struct feed_tally *t, u32 event, u64 at, u64 addr, u64 n)
+{
+	struct path_event *e;
+
+	if (t->nr_list == t->list_room)
+		t->full(t);
+	if (t->nr_list == t->list_room)
+		return;
+	e = &t->list[t->nr_list++];
+	*e = (struct path_event){.pc = at & PATH_PART ? 0 : at,
+				 .addr = t->data ? addr : 0,
+				 .count = n,
+				 .path = t->told,
+				 .event = (u16)event,
+				 .flags = t->branch};
+	if (!at)
+		e->flags |= PATH_EVENT_UNKNOWN;
+}
+
 void feed_tally_add(struct feed_tally *t, const struct model_core *core, u64 at, u64 addr)
 {
 	for (u32 i = 0; i < t->nr; i++) {
@@ -80,7 +99,10 @@ void feed_tally_add(struct feed_tally *t, const struct model_core *core, u64 at,
 
 		if (now == t->last[i])
 			continue;
-		add(t, i, at, addr, now - t->last[i]);
+		if (t->to)
+			add(t, i, at, addr, now - t->last[i]);
+		else
+			list(t, i, at, addr, now - t->last[i]);
 		t->last[i] = now;
 	}
 }

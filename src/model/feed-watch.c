@@ -56,6 +56,23 @@ void feed_watch_branch(struct feed_thread *t, const struct model_core *core, u64
 	look(t, core, FEED_HIT_BRANCH, ip, target, (struct model_access){0});
 }
 
+void feed_watch_target(struct feed_thread *t, const struct model_core *core, u64 ip, u64 target)
+{
+	struct feed_tally *tally = t->watching->tally;
+
+	if (tally)
+		tally->branch = PATH_EVENT_BRANCH;
+	feed_watch_branch(t, core, ip, target);
+	if (tally)
+		tally->branch = 0;
+}
+
+void feed_watch_told(struct feed_thread *t)
+{
+	if (t->watching->tally)
+		t->watching->tally->told++;
+}
+
 void feed_watch_access(struct feed_thread *t, const struct model_core *core, u8 kind, u64 ip,
 		       u64 addr, struct model_access access)
 {

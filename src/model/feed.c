@@ -10,7 +10,7 @@ static inline void close_branch(struct feed_thread *t, struct model_core *core, 
 	model_branch(core, t->open_pc, t->open_next, (enum model_branch_kind)t->open, true, pc);
 	t->open = 0;
 	if (unlikely(t->watching))
-		feed_watch_branch(t, core, t->open_pc, pc);
+		feed_watch_target(t, core, t->open_pc, pc);
 }
 
 static u64 address(const struct feed_thread *t, const struct feed_op *op, const u64 *slots)
@@ -348,6 +348,8 @@ static inline void take_path(struct feed *f, struct feed_thread *t, struct model
 		tell(f, t, core, p);
 	else
 		take_other(f, t, core, number);
+	if (unlikely(t->watching))
+		feed_watch_told(t);
 }
 
 /*
@@ -426,6 +428,8 @@ static void take_part(struct feed *f, struct feed_thread *t, struct model_core *
 		tell(f, t, core, p);
 	else
 		f->unknown++;
+	if (t->watching)
+		feed_watch_told(t);
 }
 
 /* The path ends before instruction @upto of its block, and perhaps before its first one. */
@@ -445,8 +449,10 @@ static void take_insn(struct feed *f, struct feed_thread *t, struct model_core *
 		model_fetch(core, pc, 1);
 	if (f->parts & MODEL_CYCLES)
 		model_work(core, 1, f->system);
-	if (t->watching)
+	if (t->watching) {
 		feed_watch_insn(t, core, pc);
+		feed_watch_told(t);
+	}
 }
 
 /* It comes before what it is of, with which a branch is closed that is open. */

@@ -115,6 +115,13 @@ static void on_slots(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *da
 	*(u64 *)data += fs_base + gs_base;
 }
 
+static void on_events(const u32 *words, u32 n, u32 first, void *data)
+{
+	for (u32 i = 0; i < n * PATH_EVENT_WORDS; i++)
+		*(u64 *)data += words[i];
+	*(u64 *)data += first;
+}
+
 static size_t on_known(const u32 *number, size_t n, void *data)
 {
 	size_t known = ++*(u64 *)data & 1 ? n : n / 2;
@@ -154,11 +161,13 @@ static void walk(const uint8_t *data, size_t n)
 			      .data = &told};
 	u64 sum = 0;
 	struct path_walk by_number = w;
+	u32 event[1 + PATH_EVENT_WORDS];
 
 	by_number.known = on_known;
 	by_number.done = on_done;
 	by_number.note = on_note;
 	by_number.slots = on_slots;
+	by_number.events = on_events;
 	by_number.data = &sum;
 	for (size_t i = 0; i + 12 <= n; i += 4) {
 		u32 words[4] = {PATH_FIRST + (data[i] & 31)};
@@ -171,6 +180,12 @@ static void walk(const uint8_t *data, size_t n)
 			words[0] = data[i] & 16 ? PATH_TRACE_SLOTS | (data[i] & 1)
 						: PATH_TRACE_NOTE | (data[i] & 7);
 		path_walk_feed(&by_number, words, data[i] & 128 ? 4 : 3);
+		if (i + sizeof(event) <= n && data[i + 1] & 1) {
+			memcpy(event, data + i, sizeof(event));
+			event[0] = PATH_TRACE_EVENTS | (data[i] & 2 ? PATH_EVENTS_SETTLED : 0) |
+				   (data[i] & 1);
+			path_walk_feed(&by_number, event, data[i] & 1 ? ARRAY_SIZE(event) : 1);
+		}
 	}
 	path_walk_end(&w);
 	path_walk_end(&by_number);

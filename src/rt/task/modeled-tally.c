@@ -5,17 +5,29 @@
 #include "rt/syscall/fd.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/path-pages.h"
+#include "rt/task/path-stream.h"
 #include "sys/fmt.h"
 #include "sys/guest-call.h"
+
+#define LISTED 4096u /* what is handed out at once */
 
 struct thread_tally {
 	struct feed_tally tally;
 	struct feed_watching watching; /* of a thread that is not sampled */
+	struct thread *thread;
+	struct path_event list[]; /* LISTED, if what is executed is handed out */
 };
 
 bool modeled_tally_wanted(void)
 {
-	return run_config()->nr_profiled && paths_wanted();
+	return run_config()->nr_profiled && (paths_wanted() || streams_wanted());
+}
+
+/* How much of it is used depends on whether there is a list. */
+static u64 size_of_tally(void)
+{
+	return sizeof(struct thread_tally) +
+	       (streams_wanted() ? LISTED * sizeof(struct path_event) : 0);
 }
 
 /* Without a place in the segment nobody reads it, and there is none. */
@@ -46,15 +58,31 @@ static void begin(struct thread *t, struct modeled_profile *p)
 	__atomic_store_n(&p->magic, MODELED_PROFILE_MAGIC, __ATOMIC_RELEASE);
 }
 
+static void hand_out(struct feed_tally *tally)
+{
+	struct thread_tally *own = container_of(tally, struct thread_tally, tally);
+
+	stream_events(own->thread, tally->list, tally->nr_list);
+	tally->nr_list = 0;
+}
+
 static struct thread_tally *make(struct thread *t)
 {
 	const struct run_config *run = run_config();
-	struct thread_tally *own = region_map(sizeof(*own));
+	struct thread_tally *own = region_map(size_of_tally());
 
 	if (!own)
 		die("no memory to attribute modeled events; raise the limit of addresses "
 		    "(ulimit -v)\n");
-	own->tally.to = map();
+	own->thread = t;
+	if (streams_wanted()) {
+		own->tally.list = own->list;
+		own->tally.list_room = LISTED;
+		own->tally.full = hand_out;
+		stream_say_stack(t);
+	} else {
+		own->tally.to = map();
+	}
 	own->tally.data = run->flags & SEGMENT_DATA;
 	for (u32 i = 0; i < run->nr_profiled && i < PROFILED_EVENTS; i++)
 		if (run->profiled[i] < MODEL_COUNTERS)
@@ -73,12 +101,24 @@ struct feed_watching *modeled_tally_watch(struct thread *t, struct feed_watching
 		return w;
 	if (!t->modeled.tally)
 		t->modeled.tally = make(t);
-	if (!t->modeled.tally->tally.to)
+	if (!t->modeled.tally->tally.to && !t->modeled.tally->tally.list)
 		return w;
 	w = w ? w : &t->modeled.tally->watching;
 	w->tally = &t->modeled.tally->tally;
 	feed_tally_begin(w->tally, core);
 	return w;
+}
+
+u32 modeled_tally_take(struct thread *t, const struct path_event **list)
+{
+	struct feed_tally *tally = t->modeled.tally ? &t->modeled.tally->tally : NULL;
+	u32 n = tally ? tally->nr_list : 0;
+
+	if (tally) {
+		*list = tally->list;
+		tally->nr_list = tally->told = 0;
+	}
+	return n;
 }
 
 void modeled_tally_leave(struct thread *t)
@@ -90,5 +130,5 @@ void modeled_tally_leave(struct thread *t)
 		return;
 	if (own->tally.to)
 		region_unmap_file(own->tally.to, sizeof(*own->tally.to));
-	region_unmap(own, sizeof(*own));
+	region_unmap(own, size_of_tally());
 }

@@ -3,6 +3,8 @@
  * (abi/modeled-profile.h): memory of the counter segment, which outlives them. A thread gets its
  * own when it first tells the model something.
  *
+ * Where what is executed is handed out (path-stream.h), so is what is counted, in a list.
+ *
  * Locking: that of simulate.c.
  */
 #ifndef RT_TASK_MODELED_TALLY_H
@@ -20,6 +22,9 @@ bool modeled_tally_wanted(void);
  */
 struct feed_watching *modeled_tally_watch(struct thread *t, struct feed_watching *sampled,
 					  const struct model_core *core);
+
+/* What is listed and has not been handed out, until the thread tells the model more: how many. */
+u32 modeled_tally_take(struct thread *t, const struct path_event **list);
 
 /* @t ends, or is all that a fork has left of its process. */
 void modeled_tally_leave(struct thread *t);

@@ -5,15 +5,17 @@
 #include "rt/syscall/fd.h"
 #include "rt/task/limits.h"
 #include "rt/task/meter-page.h"
+#include "rt/task/modeled-tally.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/traces.h"
 #include "sys/guest-call.h"
 #include "sys/string.h"
 
-#define SECOND        1000000000ull
-#define PATIENCE      (60 * SECOND) /* a reader that has read nothing for so long is gone */
-#define READS_AT_MOST 2u            /* in one wait; a reader takes all that there is */
-#define SLOTS_AT_ONCE 8192u
+#define SECOND         1000000000ull
+#define PATIENCE       (60 * SECOND) /* a reader that has read nothing for so long is gone */
+#define READS_AT_MOST  2u            /* in one wait; a reader takes all that there is */
+#define SLOTS_AT_ONCE  8192u
+#define EVENTS_AT_ONCE 4096u
 
 bool streams_wanted(void)
 {
@@ -112,17 +114,73 @@ static void put_slots(struct thread *t)
 	}
 }
 
-static void take_words(struct thread *t, const u32 *words, u32 n)
+static void put_events(struct thread *t, const struct path_event *list, u32 n, u32 settled)
 {
-	/* Who ends the process may be writing for us; then we are about to be killed. */
-	if (__atomic_exchange_n(&t->stream_busy, 1, __ATOMIC_ACQUIRE))
-		return;
-	put_slots(t);
-	put(t, words, n);
+	do {
+		u32 piece = (u32)min_u64(n, EVENTS_AT_ONCE), head = PATH_TRACE_EVENTS | piece;
+
+		if (piece == n)
+			head |= settled;
+		put_two(t, &head, 1, (const u32 *)list, piece * PATH_EVENT_WORDS);
+		list += piece;
+		n -= piece;
+	} while (n);
+}
+
+/* Who ends the process may be writing for us; then we are about to be killed. */
+static bool begin_writing(struct thread *t)
+{
+	return !__atomic_exchange_n(&t->stream_busy, 1, __ATOMIC_ACQUIRE);
+}
+
+static void end_writing(struct thread *t)
+{
 	__atomic_store_n(&t->stream_busy, 0, __ATOMIC_RELEASE);
 }
 
-static const struct trace_user user = {.words = take_words};
+void stream_events(struct thread *t, const struct path_event *list, u32 n)
+{
+	if (!begin_writing(t))
+		return;
+	put_events(t, list, n, 0);
+	end_writing(t);
+}
+
+void stream_say_stack(struct thread *t)
+{
+	if (t->stream)
+		t->stream->stack = regs_sp(&t->dbt.regs);
+}
+
+static void take_words(struct thread *t, const u32 *words, u32 n)
+{
+	const struct path_event *list = NULL;
+	u32 nr = modeled_tally_take(t, &list);
+
+	if (!begin_writing(t))
+		return;
+	if (nr)
+		put_events(t, list, nr, 0);
+	if (run_config()->flags & SEGMENT_ACCESSES)
+		put_slots(t);
+	put(t, words, n);
+	end_writing(t);
+}
+
+/* The model has been told of the last path, which nothing is taken back of any more. */
+static void settle(struct thread *t)
+{
+	const struct path_event *list = NULL;
+	u32 nr;
+
+	if (!modeled_tally_wanted() || !begin_writing(t))
+		return;
+	nr = modeled_tally_take(t, &list);
+	put_events(t, list, nr, PATH_EVENTS_SETTLED);
+	end_writing(t);
+}
+
+static const struct trace_user user = {.words = take_words, .settle = settle};
 
 void streams_start(void)
 {
@@ -179,7 +237,8 @@ void stream_rescue(struct thread *other)
 	    at > other->dbt.trace_start + PATH_TRACE_SIZE ||
 	    __atomic_exchange_n(&other->stream_busy, 1, __ATOMIC_ACQUIRE))
 		return;
-	put_slots(other);
+	if (run_config()->flags & SEGMENT_ACCESSES)
+		put_slots(other);
 	put(other, (const u32 *)start, (u32)((at - start) / sizeof(u32)));
 }
 

@@ -9,7 +9,10 @@
 
 #include "rt/task/thread.h"
 
-/* At the program's start, before anything is translated. */
+/*
+ * At the program's start, before anything is translated, and behind simulate_start(): what a model
+ * has counted is told before what has caused it.
+ */
 void streams_start(void);
 /* Whether the run wants them. Constant. */
 bool streams_wanted(void);
@@ -21,6 +24,11 @@ void stream_end(struct thread *t);
 
 /* What @other, which will be killed, has traced until now. */
 void stream_rescue(struct thread *other);
+
+/* What the model has counted of what will be handed out next, or of what has been. */
+void stream_events(struct thread *t, const struct path_event *list, u32 n);
+/* Where the stack of the thread is, which begins to tell a model. */
+void stream_say_stack(struct thread *t);
 
 /* Says something between what is executed. Out of the translator. */
 void stream_note(struct thread *t, enum path_note kind, const u32 *words, u32 n);

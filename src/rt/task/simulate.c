@@ -12,6 +12,7 @@
 #include "rt/task/beside.h"
 #include "rt/task/modeled-tally.h"
 #include "rt/task/path-pages.h"
+#include "rt/task/path-stream.h"
 #include "rt/task/process.h"
 #include "rt/task/shared-mm.h"
 #include "rt/task/simulate-priv.h"
@@ -222,8 +223,11 @@ static void set_pace(struct thread *t, u32 n)
 	u64 counts[METER_MODELED];
 
 	if (!t->modeled.watching || !t->modeled.watching->feed.nr) {
+		/* What is listed for a reader is not to be much at once. */
+		bool listed = t->modeled.tally && streams_wanted();
+
 		if (!t->modeled.watching)
-			t->dbt.trace_room = beside_on ? BESIDE_PACE : 0;
+			t->dbt.trace_room = beside_on || listed ? BESIDE_PACE : 0;
 		return;
 	}
 	count_all(t, counts);

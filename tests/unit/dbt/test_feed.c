@@ -3,7 +3,9 @@
  * native single steps say.
  */
 #include "dbt/arch/x86_64/decode.h"
+#include "data/path-walk.h"
 #include "dbt/arch/x86_64/insn-floats.h"
+#include "model/feed-tally.h"
 #include "model/feed.h"
 #include "unit/dbt/snippets.h"
 #include "unit/dbt/stepper.h"
@@ -169,6 +171,160 @@ TEST(as_if_told_of_each_instruction)
 		check_program(guest_main(), &snip_programs[i]);
 }
 
+/* What comes of a trace in which what each path has caused stands in front of it. */
+struct listing {
+	struct path_event event[4096]; /* those of what is not told yet */
+	u32 nr, taken, nr_steps;
+	u64 step[256]; /* of what is being told */
+	u64 last;      /* the last one of what was told before */
+	u64 sum[PROFILED_EVENTS];
+	const char *name;
+	struct path_walk walk;
+};
+
+static const struct path_space *space_at(u32 index, void *data)
+{
+	(void)index;
+	(void)data;
+	return space;
+}
+
+static void on_events(const u32 *words, u32 n, u32 first, void *data)
+{
+	struct listing *l = data;
+
+	if (l->nr + n > ARRAY_SIZE(l->event))
+		abort();
+	memcpy(l->event + l->nr, words, n * sizeof(l->event[0]));
+	for (u32 i = 0; i < n; i++)
+		l->event[l->nr++].path += first;
+}
+
+static void on_step(const struct path_step *s, void *data)
+{
+	struct listing *l = data;
+
+	l->step[l->nr_steps++] = s->pc;
+}
+
+/* It has executed what is said to have caused each, and what came before has what is its. */
+static void on_done(u32 number, void *data)
+{
+	struct listing *l = data;
+	u32 k;
+
+	(void)number;
+	for (; l->taken < l->nr && l->event[l->taken].path == l->walk.told; l->taken++) {
+		const struct path_event *e = &l->event[l->taken];
+
+		for (k = 0; k < l->nr_steps && l->step[k] != e->pc; k++)
+			;
+		if (e->flags ? e->flags != PATH_EVENT_BRANCH || e->pc != l->last
+			     : e->pc && k == l->nr_steps)
+			TEST_FAIL("%s: event %u of %u at %#llx, flags %u", l->name, e->event,
+				  e->path, (unsigned long long)e->pc, e->flags);
+		l->sum[e->event] += e->count;
+	}
+	if (l->taken == l->nr)
+		l->taken = l->nr = 0;
+	else if ((s32)(l->event[l->taken].path - l->walk.told) < 0)
+		TEST_FAIL("%s: event of %u behind %u", l->name, l->event[l->taken].path,
+			  l->walk.told);
+	l->last = l->nr_steps ? l->step[l->nr_steps - 1] : l->last;
+	l->nr_steps = 0;
+}
+
+static void on_gap(u32 n, void *data)
+{
+	(void)n;
+	on_done(0, data);
+}
+
+/* Hands out what is in the list, and makes room. */
+static void hand_out(struct feed_tally *t, struct listing *l, u32 settled)
+{
+	static u32 words[1 + 64 * PATH_EVENT_WORDS];
+
+	words[0] = PATH_TRACE_EVENTS | settled | t->nr_list;
+	memcpy(words + 1, t->list, t->nr_list * sizeof(t->list[0]));
+	path_walk_feed(&l->walk, words, 1 + t->nr_list * PATH_EVENT_WORDS);
+	t->nr_list = 0;
+}
+
+static struct listing *listing;
+
+static void list_full(struct feed_tally *t)
+{
+	hand_out(t, listing, 0);
+}
+
+static bool is_taken_back(u32 word)
+{
+	u32 kind = word & PATH_TRACE_KIND;
+
+	return kind == PATH_TRACE_BACK || kind == PATH_TRACE_AGAIN;
+}
+
+/* The last trace, in pieces of @least words, some of which the model is told of to their end. */
+static void check_list(const struct guest *g, const char *name, u32 least)
+{
+	/* Of branches nearly each path has one, which is told by its address. */
+	static const u8 counters[] = {MODEL_CPU_CYCLES, MODEL_BRANCH_INSTRUCTIONS,
+				      MODEL_BRANCH_MISSES, MODEL_HW_CACHE + 1};
+	struct machine m = machine_that_predicts(MACHINE_GSHARE);
+	struct model *model = model_new(&m, 1, MODEL_PARTS);
+	struct model_core *core = model_core(model, 0);
+	struct feed *f = zeroes(sizeof(*f));
+	struct feed_watching *w = zeroes(sizeof(*w));
+	struct feed_thread t = {.watching = w};
+	struct path_event list[64];
+	struct feed_tally tally = {.list = list,
+				   .list_room = ARRAY_SIZE(list),
+				   .full = list_full,
+				   .nr = ARRAY_SIZE(counters)};
+
+	memcpy(tally.counter, counters, sizeof(counters));
+	listing = zeroes(sizeof(*listing));
+	listing->name = name;
+	listing->walk = (struct path_walk){.source = {space_at, NULL},
+					   .done = on_done,
+					   .step = on_step,
+					   .gap = on_gap,
+					   .events = on_events,
+					   .data = listing};
+	w->tally = &tally;
+	feed_init(f, model, space, MODEL_PARTS, true);
+	for (u64 i = 0, k; i < g->nr_traced; i += k) {
+		struct feed_input in = {.words = g->trace + i};
+
+		for (k = 1;
+		     i + k < g->nr_traced && (k < least || g->trace[i + k - 1] >= PATH_WORDS ||
+					      g->trace[i + k - 2] >= PATH_WORDS);)
+			k++;
+		in.nr_words = (u32)k;
+		feed_words(f, &t, core, &in);
+		hand_out(&tally, listing, 0);
+		path_walk_feed(&listing->walk, in.words, k);
+		tally.told = 0;
+		if (i % 3 && i + k < g->nr_traced && !is_taken_back(g->trace[i + k])) {
+			feed_settle(f, &t, core);
+			hand_out(&tally, listing, PATH_EVENTS_SETTLED);
+			tally.told = 0;
+		}
+	}
+	feed_settle(f, &t, core);
+	hand_out(&tally, listing, PATH_EVENTS_SETTLED);
+	path_walk_end(&listing->walk);
+	EXPECT_EQ(listing->walk.bad, 0);
+	EXPECT_EQ(listing->nr, 0);
+	for (u32 i = 0; i < ARRAY_SIZE(counters); i++)
+		EXPECT_EQ(listing->sum[i], model_count(core, counters[i]));
+	model_free(model);
+	munmap(f, sizeof(*f));
+	munmap(w, sizeof(*w));
+	munmap(listing, sizeof(*listing));
+}
+
 TEST(wherever_a_signal_comes)
 {
 	static const struct program programs[] = {{"loop", snip_loop, {3}},
@@ -183,6 +339,8 @@ TEST(wherever_a_signal_comes)
 		dbt_set_mask(g->t, MASK);
 		for (g->step = 1;; g->step++) {
 			check_run(g, &programs[i], steps, n, MODEL_PARTS, MACHINE_TAGE, 0);
+			for (u32 least = 1; least < 12; least += 2)
+				check_list(g, programs[i].name, least);
 			if (g->stepped < g->step || test_failures)
 				break;
 		}
