@@ -386,6 +386,19 @@ void calls_run_simulated(struct calls_thread *t, struct calls_span *s,
 	}
 }
 
+void calls_run_modeled(struct calls_thread *t, struct calls_span *s, const struct path_event *event,
+		       u32 n)
+{
+	const struct calls_span *path = s;
+
+	calls_modeled_before(t, event, n, !s);
+	for (; s; s = s->rest) {
+		enter(t, s);
+		calls_modeled_part(t, path, event, n);
+		charge(t, s);
+	}
+}
+
 static void count(struct calls_thread *t, u64 times)
 {
 	u64 n = times * t->last->span->n;

@@ -2,6 +2,7 @@
 #ifndef CALLS_CALLS_PRIV_H
 #define CALLS_CALLS_PRIV_H
 
+#include "abi/run-config.h"
 #include "calls/calls.h"
 
 /* A function at one level of recursion: what costs are told of. */
@@ -22,7 +23,23 @@ struct calls_place {
 	void *found; /* NULL: not made yet */
 };
 
+/* Modeled events of one kind, of one instruction of a cell. */
+struct calls_modeled {
+	const struct calls_cell *cell; /* NULL: free */
+	u64 pc;                        /* 0: all of its instructions */
+	u64 addr;                      /* of the data, or of what it is near to */
+	u64 count;
+	u32 event;
+};
+
 /* Open addressing. */
+struct calls_modeled_counts {
+	struct calls_modeled *at; /* owned */
+	u32 n, room;
+	u64 unplaced[PROFILED_EVENTS];
+};
+
+/* Likewise. */
 struct calls_places {
 	struct calls_place *place; /* owned */
 	u32 n, room;
@@ -171,6 +188,7 @@ struct calls_graph {
 	struct calls_memory memory;
 	struct calls_places places;
 	struct calls_context *made; /* those of the tree; owned */
+	struct calls_modeled_counts modeled;
 };
 
 /* A function that a call of asks for something else as well. */
@@ -219,6 +237,17 @@ struct calls_context *calls_tree_root(struct calls_graph *g, u32 tid);
 struct calls_place *calls_tree_cell(struct calls_graph *g, struct calls_span *s,
 				    struct calls_context *c);
 void calls_tree_free(struct calls_graph *g);
+/* Gives @piece with whose cell that is, and who has called. */
+int calls_tree_give(const struct calls_cell *c, struct calls_piece *piece, calls_piece_fn *fn,
+		    void *data);
+
+/*
+ * calls-modeled.c. Before the thread goes on: what it has caused that is told with what comes next;
+ * @all: everything. Then, in each part of @path, what is of that.
+ */
+void calls_modeled_before(struct calls_thread *t, const struct path_event *event, u32 n, bool all);
+void calls_modeled_part(struct calls_thread *t, const struct calls_span *path,
+			const struct path_event *event, u32 n);
 
 /* calls-events.c: what is simulated. */
 u64 *calls_events_of(struct calls_cell *c);

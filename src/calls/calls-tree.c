@@ -102,29 +102,38 @@ void calls_tree_free(struct calls_graph *g)
 		free(c);
 	}
 	free(g->places.place);
+	free(g->modeled.at);
 }
 
 #define CALLERS_MAX 126u /* as many as the kernel takes, with the instruction itself */
 
+int calls_tree_give(const struct calls_cell *c, struct calls_piece *piece, calls_piece_fn *fn,
+		    void *data)
+{
+	u64 callers[CALLERS_MAX];
+
+	piece->tid = c->context->tid;
+	piece->callers = callers;
+	piece->nr_callers = 0;
+	for (const struct calls_context *at = c->context;
+	     at && at->ret && piece->nr_callers < CALLERS_MAX; at = at->parent)
+		callers[piece->nr_callers++] = at->ret;
+	return fn(piece, data);
+}
+
 static int give(const struct calls_cell *c, calls_piece_fn *fn, void *data)
 {
 	const struct calls_span *s = c->span;
-	struct calls_piece piece = {
-		.tid = c->context->tid, .pc = s->pc, .n = s->n, .count = c->count};
-	u64 callers[CALLERS_MAX];
+	struct calls_piece piece = {.pc = s->pc, .n = s->n, .count = c->count};
 	int err = 0;
 
-	piece.callers = callers;
-	for (const struct calls_context *at = c->context;
-	     at && at->ret && piece.nr_callers < CALLERS_MAX; at = at->parent)
-		callers[piece.nr_callers++] = at->ret;
 	if (piece.count)
-		err = fn(&piece, data);
+		err = calls_tree_give(c, &piece, fn, data);
 	/* What is not told of by itself is at the instruction that has called it. */
 	piece.pc = &s->last;
 	piece.n = 1;
 	piece.count = c->skipped;
-	return err || !piece.count ? err : fn(&piece, data);
+	return err || !piece.count ? err : calls_tree_give(c, &piece, fn, data);
 }
 
 int calls_tree(struct calls_graph *g, calls_piece_fn *fn, void *data)

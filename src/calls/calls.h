@@ -87,6 +87,13 @@ size_t calls_run_paths(struct calls_thread *t, struct calls_span *const *span, c
 		       size_t n, struct path_slots *slots);
 
 /*
+ * The same, of which a model has counted @event, @n of them (abi/path-trace.h). @s NULL: nobody
+ * knows what was executed, or nothing was. For calls_tree_modeled().
+ */
+void calls_run_modeled(struct calls_thread *t, struct calls_span *s, const struct path_event *event,
+		       u32 n);
+
+/*
  * Takes back what the span that was run last has cost, but not who called whom; and counts it after
  * all, if something is collected now. For who changes what is collected in between.
  */
@@ -146,11 +153,16 @@ struct calls_piece {
 	u64 count;
 	const u64 *callers; /* where each goes on, the nearest first */
 	u32 nr_callers;
+	/* Of modeled events, of which @count happened at all of them together. */
+	u32 event;
+	u64 addr; /* of the data; 0: none, or not known */
 };
 
 /* Of a graph with opts.tree: gives all of it. Another value than 0 ends that, and is returned. */
 typedef int calls_piece_fn(const struct calls_piece *piece, void *data);
 int calls_tree(struct calls_graph *g, calls_piece_fn *fn, void *data);
+/* The same of modeled events; of tid 0 and at 0 those of which nobody knows whose they are. */
+int calls_tree_modeled(struct calls_graph *g, calls_piece_fn *fn, void *data);
 
 /* Ends all that is open: what is taken next is the whole. */
 void calls_finish(struct calls_graph *g);

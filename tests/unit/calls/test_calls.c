@@ -422,3 +422,136 @@ TEST(a_tree_tells_each_way_to_a_function)
 	EXPECT_CONTAINS(text, "1006:1<;");
 	calls_graph_free(g);
 }
+
+static u64 modeled_sum[4]; /* by event */
+
+static int put_modeled(const struct calls_piece *piece, void *data)
+{
+	char *at = strchr((char *)data, 0);
+
+	modeled_sum[piece->event & 3] += piece->count;
+	at += sprintf(at, "%u.%llx-%llx@%llx:%llu<", piece->event, (unsigned long long)piece->pc[0],
+		      (unsigned long long)piece->pc[piece->n - 1], (unsigned long long)piece->addr,
+		      (unsigned long long)piece->count);
+	for (u32 i = 0; i < piece->nr_callers; i++)
+		at += sprintf(at, "%llx ", (unsigned long long)piece->callers[i]);
+	strcpy(at, ";");
+	return 0;
+}
+
+/* As run(), with @n events. */
+static void run_modeled(struct calls_thread *t, struct calls_graph *g, u64 pc, u32 insns, u8 kind,
+			const struct path_event *event, u32 n)
+{
+	calls_run_modeled(t, span(g, pc, insns, kind), event, n);
+}
+
+static const char *modeled(struct calls_graph *g)
+{
+	static char text[4000];
+
+	*text = 0;
+	memset(modeled_sum, 0, sizeof(modeled_sum));
+	calls_finish(g);
+	EXPECT_EQ(calls_tree_modeled(g, put_modeled, text), 0);
+	return text;
+}
+
+TEST(what_a_model_counts_is_that_of_each_way)
+{
+	const struct calls_opts opts = {
+		.recursions = 1, .collect = true, .tree = true, .find = find};
+	struct calls_graph *g = calls_graph_new(&opts);
+	struct calls_thread *t = calls_thread_new(g, 7);
+	struct path_event e[] = {{.count = 10},
+				 {.pc = C + 1, .addr = 0x7009, .count = 2, .event = 1}};
+	struct path_event wrong = {.pc = B + 4, .count = 1, .event = 2, .flags = PATH_EVENT_BRANCH};
+	const char *text;
+
+	run_modeled(t, g, A, 4, PATH_CALL, e, 1);
+	run_modeled(t, g, B, 5, PATH_CALL_IND, e, 1);
+	/* Where the call of b went was not foreseen: that is b's. */
+	calls_run_modeled(
+		t, span(g, C, 7, PATH_RETURN),
+		(struct path_event[]){
+			wrong, e[0], e[1], {.count = 5, .event = 3, .flags = PATH_EVENT_UNKNOWN}},
+		4);
+	run_modeled(t, g, B + 5, 1, PATH_RETURN, e, 1);
+	run_modeled(t, g, A + 4, 2, PATH_CALL, NULL, 0);
+	run_modeled(t, g, C, 7, PATH_RETURN, e, 2);
+	/* Again; 8 bytes are one place. */
+	run_modeled(t, g, A + 4, 2, PATH_CALL, NULL, 0);
+	e[1].addr = 0x700f;
+	run_modeled(t, g, C, 7, PATH_RETURN, e, 2);
+	/* Nothing was executed that is known: it is whose turn it was, or nobody's. */
+	calls_run_modeled(t, NULL, e, 2);
+	text = modeled(g);
+	EXPECT_CONTAINS(text, "0.1000-1003@0:10<;");
+	EXPECT_CONTAINS(text, "0.1100-1104@0:10<1004 ;");
+	EXPECT_CONTAINS(text, "2.1104-1104@0:1<1004 ;");
+	EXPECT_CONTAINS(text, "0.1200-1206@0:10<1105 1004 ;");
+	EXPECT_CONTAINS(text, "1.1201-1201@7008:2<1105 1004 ;");
+	EXPECT_CONTAINS(text, "1.1201-1201@7008:2<1006 ;");
+	EXPECT_EQ(modeled_sum[0], 70);
+	EXPECT_EQ(modeled_sum[1], 8);
+	EXPECT_EQ(modeled_sum[3], 5);
+	calls_graph_free(g);
+}
+
+/* A path over several functions, and through a slot that is its caller's. */
+TEST(what_a_path_costs_is_that_of_its_parts)
+{
+	const struct calls_opts opts = {
+		.recursions = 1, .collect = true, .tree = true, .find = find};
+	struct calls_graph *g = calls_graph_new(&opts);
+	struct calls_thread *t = calls_thread_new(g, 7);
+	const struct path_step steps[] = {{.pc = A, .len = 1},
+					  {.pc = A + 1, .len = 1, .kind = PATH_CALL},
+					  {.pc = PLT, .len = 1, .kind = PATH_JUMP},
+					  {.pc = B, .len = 1},
+					  {.pc = B + 1, .len = 1},
+					  {.pc = B + 2, .len = 1, .kind = PATH_RETURN}};
+	struct path_event e[] = {{.count = 16},
+				 {.pc = A, .count = 1, .event = 1},
+				 {.pc = PLT, .count = 2, .event = 1},
+				 {.pc = B + 2, .count = 4, .event = 1},
+				 {.pc = 0x8888, .count = 8, .event = 2}};
+	const char *text;
+
+	calls_run_modeled(t, calls_span_new(g, steps, ARRAY_SIZE(steps), 0), e, ARRAY_SIZE(e));
+	text = modeled(g);
+	EXPECT_CONTAINS(text, "0.1000-1001@0:5<;");
+	EXPECT_CONTAINS(text, "0.1001-1001@0:3<;");
+	EXPECT_CONTAINS(text, "0.1100-1102@0:8<1002 ;");
+	EXPECT_CONTAINS(text, "1.1000-1000@0:1<;");
+	EXPECT_CONTAINS(text, "1.1001-1001@0:2<;");
+	EXPECT_CONTAINS(text, "1.1102-1102@0:4<1002 ;");
+	EXPECT_EQ(modeled_sum[0], 16);
+	EXPECT_EQ(modeled_sum[1], 7);
+	EXPECT_EQ(modeled_sum[2], 8);
+	calls_graph_free(g);
+}
+
+TEST(what_a_model_counts_in_a_region)
+{
+	const struct calls_opts opts = {.recursions = 1, .tree = true, .find = find};
+	struct calls_graph *g;
+	struct calls_thread *t;
+	const struct path_event e[] = {
+		{.pc = A + 3, .count = 1, .event = 2, .flags = PATH_EVENT_BRANCH}, {.count = 3}};
+
+	toggled = "b";
+	g = calls_graph_new(&opts);
+	t = calls_thread_new(g, 7);
+	run_modeled(t, g, A, 4, PATH_CALL_IND, e + 1, 1);
+	/* What a has not foreseen is no part of b. */
+	run_modeled(t, g, B, 5, PATH_CALL, e, 2);
+	run_modeled(t, g, C, 7, PATH_RETURN, e + 1, 1);
+	run_modeled(t, g, B + 5, 1, PATH_RETURN, e + 1, 1);
+	run_modeled(t, g, A + 4, 2, PATH_JUMP, e + 1, 1);
+	toggled = "";
+	modeled(g);
+	EXPECT_EQ(modeled_sum[0], 9);
+	EXPECT_EQ(modeled_sum[2], 0);
+	calls_graph_free(g);
+}
