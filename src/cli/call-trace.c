@@ -24,6 +24,10 @@
 /* Who ran on when all others had ended, or has somebody write for it, is read no more often. */
 #define READS_AT_END 1024u
 
+/* Modeled events that wait for what has caused them, and what one can count. */
+#define EVENTS_MOST (1u << 22)
+#define EVENT_MOST  (1ull << 40)
+
 struct trace_thread {
 	struct path_stream *stream; /* mapped; NULL: done */
 	struct traced_program *program;
@@ -36,6 +40,10 @@ struct trace_thread {
 	u32 nr_slots, slot_room, slots_taken;
 	u64 fs_base, gs_base;
 	bool passes; /* the instruction that comes next is not to be told */
+	u32 which;   /* of the program's thread[] */
+	/* Likewise of modeled events; `path` is as path_walk.told. */
+	struct path_event *event; /* owned */
+	u32 nr_events, event_room, events_taken;
 };
 
 struct trace_reader {
@@ -170,11 +178,84 @@ static struct path_slots slots_of(const struct trace_thread *t)
 				   .gs_base = t->gs_base};
 }
 
+static void take_events(const u32 *words, u32 n, u32 first, void *data)
+{
+	struct trace_thread *t = data;
+	u32 left = t->nr_events - t->events_taken;
+
+	if (left + n > EVENTS_MOST) {
+		t->program->trace->bad += n;
+		return;
+	}
+	if (t->events_taken)
+		memmove(t->event, t->event + t->events_taken, left * sizeof(*t->event));
+	t->events_taken = 0;
+	t->nr_events = left;
+	if (left + n > t->event_room) {
+		t->event_room = (left + n) * 2;
+		t->event = realloc(t->event, t->event_room * sizeof(*t->event));
+		CHECK(t->event);
+	}
+	for (u32 i = 0; i < n; i++) {
+		struct path_event *e = &t->event[t->nr_events];
+
+		memcpy(e, words + (size_t)i * PATH_EVENT_WORDS, sizeof(*e));
+		e->path += first;
+		if (e->event < PROFILED_EVENTS && e->count <= EVENT_MOST)
+			t->nr_events++;
+		else
+			t->program->trace->bad++;
+	}
+}
+
+/* @s was executed, and is number @told of what is told. NULL: what there is belongs to nothing. */
+static void execute_modeled(struct trace_thread *t, struct calls_span *s, u32 told)
+{
+	const struct path_event *e = t->event + t->events_taken;
+	u32 n = 0, most = t->nr_events - t->events_taken;
+
+	while (n < most && (s32)(e[n].path - told) <= 0)
+		n++;
+	t->events_taken += n;
+	calls_run_modeled(t->calls, s, e, n);
+}
+
+/* How many of @n paths that come next from number @told on have caused nothing. */
+static size_t eventless(const struct trace_thread *t, u32 told, size_t n)
+{
+	s32 first = t->events_taken < t->nr_events ? (s32)(t->event[t->events_taken].path - told)
+						   : INT32_MAX;
+
+	return first < 0 ? 0 : n < (u32)first ? n : (u32)first;
+}
+
+static size_t known_modeled(struct trace_thread *t, const u32 *number, size_t n)
+{
+	const struct traced_program *p = t->program;
+	size_t i, quick, done;
+
+	for (i = 0; i < n; i++) {
+		u32 told = t->walk.told + (u32)i;
+
+		quick = eventless(t, told, n - i);
+		done = quick ? calls_run_paths(t->calls, p->span, number + i, quick, NULL) : 0;
+		i += done;
+		if (done < quick || i == n || !p->span[number[i]])
+			break;
+		execute_modeled(t, p->span[number[i]], told + (u32)done);
+	}
+	return i;
+}
+
 /* The thread has executed it, which took @slots; @keep as calls_run_simulated() has it. */
 static void execute(struct trace_thread *t, struct calls_span *s, u32 slots, bool keep)
 {
 	struct path_slots at = slots_of(t);
 
+	if (t->program->trace->modeled) {
+		execute_modeled(t, s, t->walk.told);
+		return;
+	}
 	if (!t->program->simulation) {
 		calls_run(t->calls, s);
 		return;
@@ -199,6 +280,8 @@ static size_t known(const u32 *number, size_t n, void *data)
 	struct path_slots slots = slots_of(t);
 	size_t i;
 
+	if (p->trace->modeled)
+		return known_modeled(t, number, n);
 	if (!p->simulation)
 		return p->instrumented ? calls_run_paths(t->calls, p->span, number, n, NULL) : n;
 	if (p->instrumented) {
@@ -257,6 +340,9 @@ static void done(u32 number, void *data)
 		pass(t, t->walk.nr_slots);
 		return;
 	}
+	/* What was told to the model, and is to be executed again. */
+	if (!n && p->trace->modeled)
+		execute_modeled(t, NULL, t->walk.told);
 	if (!n || (!p->instrumented && !(number && p->simulation))) {
 		pass(t, t->walk.nr_slots);
 		return;
@@ -278,6 +364,8 @@ static void on_gap(u32 n, void *data)
 	struct trace_thread *t = data;
 
 	t->program->trace->unknown += n;
+	if (t->program->trace->modeled)
+		execute_modeled(t, NULL, t->walk.told);
 }
 
 static void set_instrumented(struct traced_program *p, bool on)
@@ -348,6 +436,7 @@ static struct trace_thread *new_thread(struct trace_reader *r, u32 index)
 				     .done = done,
 				     .note = on_note,
 				     .slots = take_slots,
+				     .events = r->trace->modeled ? take_events : NULL,
 				     .step = on_step,
 				     .gap = on_gap,
 				     .data = t};
@@ -355,13 +444,15 @@ static struct trace_thread *new_thread(struct trace_reader *r, u32 index)
 	return t;
 }
 
-static void add_thread(struct traced_program *p, const struct path_stream *s)
+/* Returns its index. */
+static u32 add_thread(struct traced_program *p, const struct path_stream *s)
 {
 	if (!(p->nr_threads & (p->nr_threads - 1))) {
 		p->thread = realloc(p->thread, (p->nr_threads * 2 + 1) * sizeof(*p->thread));
 		CHECK(p->thread);
 	}
-	p->thread[p->nr_threads++] = (struct traced_thread){s->tid, s->start};
+	p->thread[p->nr_threads] = (struct traced_thread){.tid = s->tid, .start = s->start};
+	return p->nr_threads++;
 }
 
 /* The lowest number that no thread of the program has which goes on. */
@@ -417,7 +508,7 @@ static void begin(struct trace_reader *r, u32 index)
 	t->walk.space = s->space;
 	t->program = program_of(r->trace, s->space, s->pid, number_of(r, s));
 	t->stream = s;
-	add_thread(t->program, s);
+	t->which = add_thread(t->program, s);
 	t->calls = calls_thread_new(t->program->graph, s->tid);
 }
 
@@ -433,6 +524,24 @@ static void look_for_streams(struct trace_reader *r, u32 most)
 		if (!thread_at(r, index))
 			begin(r, index);
 	}
+}
+
+/* Nothing more comes of it: whoever runs on is not to wait for us. */
+static void end_stream(struct trace_thread *t)
+{
+	path_walk_end(&t->walk);
+	if (t->program->trace->modeled) {
+		execute_modeled(t, NULL, t->walk.told + INT32_MAX);
+		t->program->thread[t->which].stack = t->stream->stack;
+	}
+	munmap(t->stream, sizeof(*t->stream));
+	free(t->step);
+	free(t->slot);
+	free(t->event);
+	t->stream = NULL;
+	t->step = NULL;
+	t->slot = NULL;
+	t->event = NULL;
 }
 
 /* What is there; an end that somebody else has written is not believed. */
@@ -458,14 +567,8 @@ static bool read_stream(struct trace_reader *r, struct trace_thread *t)
 		if (__atomic_exchange_n(&s->waits, 0, __ATOMIC_SEQ_CST))
 			syscall(SYS_futex, &s->read, FUTEX_WAKE, 1, NULL, NULL, 0);
 	} else if (ended) {
-		path_walk_end(&t->walk);
+		end_stream(t);
 		r->bad += t->walk.bad;
-		munmap(s, sizeof(*s));
-		free(t->step);
-		free(t->slot);
-		t->slot = NULL;
-		t->stream = NULL;
-		t->step = NULL;
 	}
 	return n;
 }
@@ -511,13 +614,8 @@ void call_trace_end(struct call_trace *trace)
 
 		if (!t)
 			continue;
-		if (t->stream) {
-			path_walk_end(&t->walk);
-			/* Whoever runs on is not to wait for us. */
-			munmap(t->stream, sizeof(*t->stream));
-		}
-		free(t->step);
-		free(t->slot);
+		if (t->stream)
+			end_stream(t);
 		free(t);
 	}
 	for (u32 i = 0; i < r->nr_spaces; i++)

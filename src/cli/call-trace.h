@@ -29,6 +29,7 @@ struct traced_part {
 struct traced_thread {
 	u32 tid;
 	u64 start; /* as in struct path_stream */
+	u64 stack; /* likewise, when it has ended */
 };
 
 /* A program that a process has run; with by_thread, a thread of it. */
@@ -58,6 +59,7 @@ struct call_trace {
 	bool collect;           /* likewise */
 	u32 recursions;         /* as in struct calls_opts */
 	bool no_calls, tree;
+	bool modeled; /* with `tree`: modeled events are attributed as well */
 	/* Each thread has a graph; who begins has that of one who has ended, as in Valgrind. */
 	bool by_thread;
 	const struct simulation_opts *simulates; /* NULL: nothing */

@@ -247,37 +247,25 @@ int data_synthesize_lost(const struct data_synthesis *s, u64 n)
 	return put(s, &rec);
 }
 
-int data_synthesize_sample(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
-			   u64 period, const u64 *callers, u32 n)
+int data_synthesize_sample(const struct data_synthesis *s, const struct ap_sample_id *id,
+			   const struct data_sample *what)
 {
-	u64 chain[DATA_CALLERS_MAX + 2] = {(u64)PERF_CONTEXT_USER, ip};
+	u64 chain[DATA_CALLERS_MAX + 2] = {(u64)PERF_CONTEXT_USER, what->ip};
 	struct ap_record rec = {
 		.type = PERF_RECORD_SAMPLE,
 		.misc = PERF_RECORD_MISC_USER,
 		.id = *id,
-		.sample = {.ip = ip, .period = period, .callchain = {.ips = chain, .nr = n + 2}},
-	};
-
-	CHECK(n <= DATA_CALLERS_MAX);
-	if (n)
-		memcpy(chain + 2, callers, n * sizeof(u64));
-	return put(s, &rec);
-}
-
-int data_synthesize_access(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
-			   u64 period, u64 addr, u64 stack)
-{
-	struct ap_record rec = {
-		.type = PERF_RECORD_SAMPLE,
-		.misc = PERF_RECORD_MISC_USER,
-		.id = *id,
-		.sample = {.ip = ip,
-			   .period = period,
-			   .addr = addr,
+		.sample = {.ip = what->ip,
+			   .period = what->period,
+			   .addr = what->addr,
+			   .callchain = {.ips = chain, .nr = what->nr_callers + 2},
 			   .regs_user = {.abi = PERF_SAMPLE_REGS_ABI_64,
 					 .mask = s->layout->sample_regs_user,
-					 .values = &stack}},
+					 .values = &what->stack}},
 	};
 
+	CHECK(what->nr_callers <= DATA_CALLERS_MAX);
+	if (what->nr_callers)
+		memcpy(chain + 2, what->callers, what->nr_callers * sizeof(u64));
 	return put(s, &rec);
 }

@@ -26,19 +26,21 @@ int data_synthesize_all(const struct data_synthesis *s);
 /* That @n records were lost of which no LOST record has told. */
 int data_synthesize_lost(const struct data_synthesis *s, u64 n);
 
-/*
- * A sample of user mode with what stands in @id, as far as the layout has it. @callers: where each
- * goes on, the nearest first, @n of them, at most DATA_CALLERS_MAX.
- */
+/* What a sample of user mode says. */
 #define DATA_CALLERS_MAX 126u
-int data_synthesize_sample(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
-			   u64 period, const u64 *callers, u32 n);
+struct data_sample {
+	u64 ip, period;
+	const u64 *callers; /* where each goes on, the nearest first */
+	u32 nr_callers;     /* at most DATA_CALLERS_MAX */
+	u64 addr;           /* of the data that it is done with; 0: none */
+	u64 stack;          /* where the thread's stack is; 0: not known */
+};
 
 /*
- * The same of something that is done with the data at @addr (0: with none), by a thread that has a
- * stack at @stack; registers in the layout are the stack pointer alone.
+ * With what stands in @id, as far as the layout has it. Registers in the layout are the stack
+ * pointer alone.
  */
-int data_synthesize_access(const struct data_synthesis *s, const struct ap_sample_id *id, u64 ip,
-			   u64 period, u64 addr, u64 stack);
+int data_synthesize_sample(const struct data_synthesis *s, const struct ap_sample_id *id,
+			   const struct data_sample *what);
 
 #endif

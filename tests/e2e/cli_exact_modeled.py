@@ -142,6 +142,83 @@ def test_data():
         assert "Data Object" in r.out and " [heap]" in r.out, r
 
 
+def ways(path, event):
+    """The periods of an event by call chain: functions, the nearest first."""
+    sums = Counter()
+    r = run("script", "-i", path, "-F", "event,period,ip,sym")
+    assert r.status == 0, r
+    for sample in r.out.split("\n\n"):
+        head, *frames = sample.splitlines() or [""]
+        if event in head:
+            sums[tuple(f.split()[1] for f in frames)] += int(head.split()[0])
+    return sums
+
+
+def test_ways_to_a_function():
+    """With -g each way has its own, and inclusive counts are those of all it has called."""
+    with scratch() as d:
+        exact(f"{d}/a", MISSES, "global", "stack", "heap", options=["-g", "--machine=cachegrind"])
+        found = ways(f"{d}/a", "L1-dcache-load-misses:u")
+        for way, walks in ((("walk", "main"), 2), (("walk", "on_stack", "main"), 1)):
+            n = sum(n for w, n in found.items() if w[:len(way)] == way)
+            assert walks * (STEPS - 64) <= n <= walks * (STEPS + 2), (way, n, found)
+        assert all(w.count("walk") <= 1 for w in found), found
+        events = report(f"{d}/a", "--children", "-s", "sym")
+        for event in USUAL:
+            rows = {r.get("symbol"): r for r in events[event]["rows"]}
+            of_all = events[event]["period"]
+            assert of_all == sum(ways(f"{d}/a", event).values()), event
+            for name in ("main", "on_stack"):
+                want = sum(n for w, n in ways(f"{d}/a", event).items() if name in w)
+                got = rows[name]["children_percent"] * of_all / 100 if name in rows else 0
+                assert abs(got - want) <= of_all / 5000, (event, name, got, want)
+        # What a path costs by itself is all of its instructions', as without -g.
+        cycles = of_symbol(report(f"{d}/a", "-s", "sym")["cycles:u"])
+        assert cycles["walk"] > 3 * 10 * STEPS, cycles
+
+
+def test_ways_of_threads_and_children():
+    """exact() compares the sums with the counters of the run."""
+    with scratch() as d:
+        for what, walks, nr in ((["thread", "thread", "global"], 3, 3),
+                                (["global", "fork", "global", "thread"], 3, 3),
+                                (["heap", "fork", "exec"], 2, 2)):
+            exact(f"{d}/a", MISSES, *what, options=["-g", "--machine=cachegrind"])
+            loads = of_symbol(report(f"{d}/a")["L1-dcache-load-misses:u"])
+            assert walks * (STEPS - 64) <= loads["walk"] <= walks * (STEPS + 2), (what, loads)
+            r = run("script", "-i", f"{d}/a", "-F", "event,tid,period")
+            tids = {l.split()[0] for l in r.out.splitlines() if "L1-dcache-load-misses:u" in l}
+            assert len(tids) == nr, (what, tids)
+        for command, status in (("ls / | sort; (exec true); sed p /etc/passwd; kill -USR1 $$", 138),
+                                ("trap 'ls / >/dev/null' USR1; kill -USR1 $$; kill -9 $$", 137)):
+            exact(f"{d}/a", "sh", "-c", command, status=status,
+                  options=["-g", "-e", "cycles,cache-misses,branch-misses,L1-icache-load-misses"])
+
+
+def test_region():
+    """With --toggle the function alone, with what it calls."""
+    with scratch() as d:
+        options = ["--toggle=on_st?ck", "--machine=cachegrind"]
+        exact(f"{d}/a", MISSES, "global", "stack", "thread", "heap", options=options)
+        events = report(f"{d}/a", "-s", "sym")
+        for event, least in (("L1-dcache-load-misses:u", 2 * (STEPS - 64)),
+                             ("cycles:u", 2 * 10 * STEPS)):
+            by = of_symbol(events[event])
+            assert set(by) <= {"walk", "build", "on_stack"} and by["walk"] >= least, (event, by)
+        assert of_symbol(events["L1-dcache-load-misses:u"])["walk"] <= 2 * (STEPS + 2), events
+
+
+def test_data_of_ways():
+    with scratch() as d:
+        exact(f"{d}/a", MISSES, *KINDS, options=["--machine=cachegrind", "-d", "-g"])
+        found = of_data(report(f"{d}/a", "-s", "sym,data")["L1-dcache-load-misses:u"])
+        stacks = [n for (place, _), n in found.items() if place == "[stack]"]
+        for n in stacks + [found["misses", "nodes"], found["misses", "first"],
+                           found["[heap]", "[heap]"]]:
+            assert STEPS - 64 <= n <= STEPS + 2, found
+        assert len(stacks) == 2, found
+
+
 def test_lines():
     with scratch() as d:
         exact(f"{d}/a", MISSES, "global", options=["--machine=cachegrind"])
@@ -213,8 +290,6 @@ def test_samples_are_in_order():
 def test_refusals():
     for options, why in ((["-e", "branches"], "not branches"), (["-e", "page-faults"], "not page-"),
                          (["-e", "r1c4"], "not r1c4"),
-                         (["-g", "--machine=zen4"], "does not work with -g"),
-                         (["--toggle=f", "-e", "cycles"], "does not work with -g or --toggle"),
                          (["-d"], "needs --machine or -e"),
                          (["--machine=none", "-e", "cycles"], "name a machine"),
                          (["-e", ",".join(["cycles"] * 17)], "at most 16")):

@@ -29,6 +29,7 @@ void record_calls_begin(struct record_job *job)
 						.collect = !job->opts.toggle,
 						.recursions = 1,
 						.tree = true,
+						.modeled = job->exact->modeled.nr,
 						.take_records = take_records,
 						.describe = describe,
 						.data = job};
@@ -77,7 +78,8 @@ struct calls_writing {
 	const struct traced_program *program;
 	struct data_synthesis to;
 	struct ap_sample_id id;
-	u32 tid; /* that `id` is of; 0: none */
+	u64 stack;
+	u32 tid; /* that `id` and `stack` are of; 0: none */
 };
 
 static void say_whose(struct calls_writing *w, u32 tid)
@@ -93,10 +95,34 @@ static void say_whose(struct calls_writing *w, u32 tid)
 	 * execve was told, which is empty. Which of them was found first is chance.
 	 */
 	for (u32 i = 0; i < p->nr_threads; i++)
-		if (p->thread[i].tid == tid && p->thread[i].start > start)
+		if (p->thread[i].tid == tid && p->thread[i].start > start) {
 			start = p->thread[i].start;
+			w->stack = p->thread[i].stack;
+		}
 	if (start)
 		w->id.time = exact_threads_end(&w->job->exact->threads, tid, start);
+}
+
+static int put(const struct calls_writing *w, const struct calls_piece *piece, u32 at, u64 period)
+{
+	const struct data_sample what = {.ip = piece->pc[at],
+					 .period = period,
+					 .callers = piece->callers,
+					 .nr_callers = piece->nr_callers,
+					 .addr = piece->addr,
+					 .stack = w->stack};
+
+	return data_synthesize_sample(&w->to, &w->id, &what);
+}
+
+/* Where the straight run of a piece's instructions ends that begins with instruction @from. */
+static u32 run_end(const struct calls_piece *piece, u32 from)
+{
+	u32 i = from + 1;
+
+	while (i < piece->n && piece->pc[i] - piece->pc[i - 1] < 16)
+		i++;
+	return i;
 }
 
 /* A sample for each straight run of instructions, which are of one function and one chain. */
@@ -104,19 +130,38 @@ static int put_piece(const struct calls_piece *piece, void *data)
 {
 	struct calls_writing *w = data;
 	struct record_exact *x = w->job->exact;
-	u32 from = 0;
 	int err = 0;
 
 	say_whose(w, piece->tid);
-	for (u32 i = 1; i <= piece->n && !err; i++) {
-		if (i < piece->n && piece->pc[i] - piece->pc[i - 1] < 16)
-			continue;
-		err = data_synthesize_sample(&w->to, &w->id, piece->pc[from],
-					     piece->count * (i - from), piece->callers,
-					     piece->nr_callers);
-		x->threads.instructions += piece->count * (i - from);
+	for (u32 from = 0, end; from < piece->n && !err; from = end) {
+		end = run_end(piece, from);
+		err = put(w, piece, from, piece->count * (end - from));
+		x->threads.instructions += piece->count * (end - from);
 		x->insns++;
-		from = i;
+	}
+	return err;
+}
+
+/* Likewise. What all of them have caused together is that of each run by its instructions. */
+static int put_modeled(const struct calls_piece *piece, void *data)
+{
+	struct calls_writing *w = data;
+	struct record_modeled *m = &w->job->exact->modeled;
+	int err = 0;
+
+	if (piece->event >= m->nr || (!piece->pc[0] && w->job->opts.toggle))
+		return 0;
+	say_whose(w, piece->tid ? piece->tid : w->program->pid);
+	record_modeled_event(w->job, &w->id, piece->event);
+	for (u32 from = 0, end; from < piece->n && !err; from = end) {
+		u64 before = piece->count * from / piece->n, n;
+
+		end = run_end(piece, from);
+		n = piece->count * end / piece->n - before;
+		err = n ? put(w, piece, from, n) : 0;
+		m->total[piece->event] += n;
+		m->unplaced[piece->event] += piece->pc[from] ? 0 : n;
+		m->places++;
 	}
 	return err;
 }
@@ -127,24 +172,28 @@ void record_calls_write(struct record_job *job, const struct guest_segment *segm
 	struct call_trace *trace = &x->trace;
 	struct calls_writing w = {.job = job,
 				  .to = {.layout = &job->layout, .put = job->take, .data = job}};
+	u64 id;
 
 	call_trace_end(trace);
 	record_output_pass(job);
-	if (job->events[0].nr_ids)
-		w.id.id = w.id.stream_id = job->events[0].ids[0];
+	id = job->events[0].nr_ids ? job->events[0].ids[0] : 0;
 	for (struct traced_program *p = trace->programs; p; p = p->next) {
 		w.program = p;
 		w.tid = 0;
 		w.id.pid = p->pid;
 		x->threads.threads += p->nr_threads;
 		calls_finish(p->graph);
-		if (calls_tree(p->graph, put_piece, &w))
+		w.id.id = w.id.stream_id = id;
+		if (calls_tree(p->graph, put_piece, &w) ||
+		    (x->modeled.nr && calls_tree_modeled(p->graph, put_modeled, &w)))
 			break;
 	}
 	/* So that the sum is right. */
 	w.id.tid = w.id.pid;
+	w.id.id = w.id.stream_id = id;
 	if (trace->unknown && !job->opts.toggle)
-		(void)!data_synthesize_sample(&w.to, &w.id, 0, trace->unknown, NULL, 0);
+		(void)!data_synthesize_sample(&w.to, &w.id,
+					      &(struct data_sample){.period = trace->unknown});
 	x->threads.unplaced = trace->unknown;
 	x->threads.instructions += trace->unknown;
 	x->threads.bad = trace->bad;

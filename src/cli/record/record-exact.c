@@ -91,10 +91,13 @@ static int put_thread(const struct path_thread *t, u64 time, const struct path_c
 	if (job->events[0].nr_ids)
 		id.id = id.stream_id = job->events[0].ids[0];
 	for (u32 i = 0; i < c->nr_insns && !err; i++)
-		err = data_synthesize_sample(&s, &id, c->insn[i].pc, c->insn[i].count, NULL, 0);
+		err = data_synthesize_sample(
+			&s, &id,
+			&(struct data_sample){.ip = c->insn[i].pc, .period = c->insn[i].count});
 	/* So that the sum is right. */
 	if (c->unplaced > 0 && !err)
-		err = data_synthesize_sample(&s, &id, 0, (u64)c->unplaced, NULL, 0);
+		err = data_synthesize_sample(&s, &id,
+					     &(struct data_sample){.period = (u64)c->unplaced});
 	job->exact->insns += c->nr_insns;
 	return err;
 }

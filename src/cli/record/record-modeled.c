@@ -79,11 +79,6 @@ int record_modeled_choose(struct record_job *job)
 						    "--exact with -d attributes modeled events to "
 						    "data: it needs --machine or -e")
 				    : 0;
-	if (record_has_calls(job))
-		return command_error(&cmd_record,
-				     "modeled events are attributed to instructions, not to ways "
-				     "to them: --exact with %s does not work with -g or --toggle",
-				     o->events ? "-e" : "--machine");
 	if (ap_specs_parse(&specs, job->machine, text, &err))
 		return record_say(&err, NULL);
 	r = choose(m, specs);
@@ -149,8 +144,7 @@ void record_modeled_release(struct record_modeled *m)
 	*m = (struct record_modeled){0};
 }
 
-/* The samples that come next are of modeled event @i. */
-static void set_event(const struct record_job *job, struct ap_sample_id *id, u32 i)
+void record_modeled_event(const struct record_job *job, struct ap_sample_id *id, u32 i)
 {
 	const struct data_event *e = &job->events[1 + i];
 
@@ -164,22 +158,27 @@ int record_modeled_put(const struct modeled_profile *p, u64 time, const struct p
 	struct record_modeled *m = &job->exact->modeled;
 	const struct data_synthesis to = {.layout = &job->layout, .put = job->take, .data = job};
 	struct ap_sample_id id = {.pid = p->pid, .tid = p->tid, .time = time};
-	u64 stack = p->stack;
 	int err = 0;
 
 	for (u64 i = 0; i < c->nr && !err; i++) {
 		const struct profile_count *n = &c->at[i];
 
-		set_event(job, &id, n->event);
-		err = data_synthesize_access(&to, &id, n->pc, n->count, n->addr, stack);
+		record_modeled_event(job, &id, n->event);
+		err = data_synthesize_sample(&to, &id,
+					     &(struct data_sample){.ip = n->pc,
+								   .period = n->count,
+								   .addr = n->addr,
+								   .stack = p->stack});
 	}
 	for (u32 i = 0; i < m->nr && !err; i++) {
 		m->total[i] += c->total[i];
 		m->unplaced[i] += c->unplaced[i];
-		set_event(job, &id, i);
+		record_modeled_event(job, &id, i);
 		/* So that the sum is right. */
 		if (c->unplaced[i])
-			err = data_synthesize_access(&to, &id, 0, c->unplaced[i], 0, stack);
+			err = data_synthesize_sample(
+				&to, &id,
+				&(struct data_sample){.period = c->unplaced[i], .stack = p->stack});
 	}
 	m->places += c->nr;
 	m->bad += c->bad;
@@ -200,7 +199,7 @@ void record_modeled_check(struct record_job *job)
 		if (is_instructions(ap_specs_at(m->specs, i)->attr))
 			continue;
 		(void)ap_counters_sum(m->counters, i, &v);
-		if (v.value != m->total[event])
+		if (v.value != m->total[event] && !job->opts.toggle)
 			command_error(&cmd_record,
 				      "the profile has %" PRIu64 " of %s and the counters %" PRIu64
 				      "; they agree unless programs still run",

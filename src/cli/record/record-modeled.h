@@ -28,6 +28,9 @@ must_check int record_modeled_open(struct record_job *job);
 
 void record_modeled_release(struct record_modeled *m);
 
+/* The samples that come next, with @id, are of modeled event @i. */
+void record_modeled_event(const struct record_job *job, struct ap_sample_id *id, u32 i);
+
 /* Adds the samples of a thread: a modeled_thread_fn, whose @data is the job. */
 struct profile_counts;
 int record_modeled_put(const struct modeled_profile *p, u64 time, const struct profile_counts *c,

@@ -298,7 +298,8 @@ const struct option record_option_table[] = {
 		 "several times as long: a sample is then of instructions one after the other. With "
 		 "--machine, or -e, what a model of a machine counts is attributed to instructions "
 		 "as well: by default cycles, branch-misses, L1-dcache-load-misses, LLC-load-misses "
-		 "and dTLB-load-misses. With -d that is told apart by what was accessed."},
+		 "and dTLB-load-misses; with -g, by the way to a function. With -d that is told apart by "
+		 "what was accessed."},
 	{OPTION_STR, 0, "toggle", "FUNCTION", AT(toggle),
 	 .help = "with --exact: only while FUNCTION runs, with all that it calls; may have * and ?"},
 	{OPTION_FLAG, 'i', "no-inherit", AT(no_inherit),
