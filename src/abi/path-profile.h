@@ -84,6 +84,12 @@ enum path_access_kind {
 	/* Of a string instruction, as many as lie between slots `base` and `index`. */
 	PATH_LOADS,
 	PATH_STORES,
+	/*
+	 * A load and a store of which an entry of the trace says where they are, and how large
+	 * (PATH_TRACE_ELEMENT): this is for who does not read those.
+	 */
+	PATH_LOAD_ABOUT,
+	PATH_STORE_ABOUT,
 };
 
 enum path_access_flags {

@@ -219,6 +219,65 @@ fn snip_emulated
 2:	mov	rax, [rdi + 64]
 	ret
 
+/* Words that are as far away as a register says, in both directions. */
+fn snip_bit_tests
+	push	rbx
+	lea	rbx, [rdi + 4096]
+	mov	rax, 1000
+	bt	[rbx], rax
+	bts	[rbx + 16], rax
+	mov	rax, -1
+	btr	[rbx], rax
+	btc	[rbx + 8], eax
+	mov	ecx, 0x7fff
+	bts	[rbx], cx
+	mov	ecx, 0x8000
+	lock	bts [rbx + 2], cx
+	mov	rcx, 0x100000040
+	mov	rdx, 3
+	btr	[rbx + rdx * 8 + 40], ecx
+	bt	[rip + bits], rdx
+	bt	fs:[0], rdx
+	bt	dword ptr [rbx + 3], 5
+	bt	rax, rcx
+	pop	rbx
+	ret
+	.p2align 3
+bits:	.quad	0
+
+/* Extended state, of which xmm0 and, with @rsi (2 and 4 of XCR0), ymm0 are in use. */
+fn snip_xsave
+	mov	r8, rsi
+	pcmpeqd xmm0, xmm0
+	test	r8d, 4
+	jz	1f
+	vinsertf128 ymm0, ymm0, xmm0, 1
+1:	mov	eax, r8d
+	xor	edx, edx
+	xsave	[rdi + 1024]
+	mov	eax, 3
+	xsave64 [rdi + 2048]
+	mov	eax, r8d
+	xrstor	[rdi + 1024]
+	mov	eax, 2
+	xrstor	[rdi + 2048]
+	mov	eax, r8d
+	ret
+
+fn snip_xsavec
+	mov	r8, rsi
+	pcmpeqd xmm0, xmm0
+	test	r8d, 4
+	jz	1f
+	vinsertf128 ymm0, ymm0, xmm0, 1
+1:	mov	eax, r8d
+	xor	edx, edx
+	xsavec	[rdi + 1024]
+	mov	eax, r8d
+	xrstor64 [rdi + 1024]
+	mov	eax, r8d
+	ret
+
 /* A line that is read, and written: each the first time that it is touched. */
 fn snip_touch
 	mov	rax, [rdi + 512]

@@ -28,7 +28,8 @@
 static bool filtered;
 
 u64 snip_operands(void *memory), snip_strings(void *memory), snip_touch(void *memory);
-u64 snip_emulated(void *memory);
+u64 snip_emulated(void *memory), snip_bit_tests(void *memory);
+u64 snip_xsave(void *memory, u64 features), snip_xsavec(void *memory, u64 features);
 
 struct noted {
 	u64 ip, addr;
@@ -185,7 +186,50 @@ static void want(u64 pc, u64 addr, u32 size, char kind)
 		wanted.at[wanted.n++] = (struct noted){pc, addr, size, kind};
 }
 
-/* What the SDM says of instructions that C code executes, each of several words. */
+/* The word of a bit test, which Zydis does not look for. */
+static bool want_bit(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z,
+		     const ZydisDecodedOperand *op)
+{
+	u64 a, size = op[0].size / 8;
+	s64 bit, words;
+
+	if (op[0].type != ZYDIS_OPERAND_TYPE_MEMORY || op[1].type != ZYDIS_OPERAND_TYPE_REGISTER)
+		return false;
+	a = (u64)op[0].mem.disp.value + reg_value(r, op[0].mem.base, pc + z->length) +
+	    reg_value(r, op[0].mem.index, 0) * (op[0].mem.scale ? op[0].mem.scale : 1) +
+	    (op[0].mem.segment == ZYDIS_REGISTER_FS ? feeding.fs_base : 0);
+	bit = (s64)(reg_value(r, op[1].reg.value, 0) << (64 - op[0].size)) >> (64 - op[0].size);
+	words = bit / op[0].size - (bit % op[0].size < 0);
+	a += (u64)words * size;
+	want(pc, a, (u32)size, 'l');
+	if (op[0].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+		want(pc, a, (u32)size, 's');
+	return true;
+}
+
+/* What the SDM says (Vol. 1, 13.6 to 13.10), of x87, SSE and AVX, the latter two in use. */
+static void want_xsave(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z)
+{
+	u64 area = r->gpr[DBT_RDI] + (u64)z->raw.disp.value, asked = r->gpr[DBT_RAX];
+	bool loads = z->mnemonic == ZYDIS_MNEMONIC_XRSTOR || z->mnemonic == ZYDIS_MNEMONIC_XRSTOR64;
+	bool compact = z->mnemonic == ZYDIS_MNEMONIC_XSAVEC ||
+		       z->mnemonic == ZYDIS_MNEMONIC_XSAVEC64;
+	char kind = loads ? 'l' : 's';
+
+	if (loads)
+		want(pc, area + 512, 64, 'l');
+	else if (!compact)
+		want(pc, area + 512, 8, 'l');
+	if (asked & 3)
+		want(pc, area, asked & 2 ? 416 : 160, kind);
+	/* AVX is the first of the extended region in both forms. */
+	if (asked & 4)
+		want(pc, area + 576, 256, kind);
+	if (!loads)
+		want(pc, area + 512, compact ? 16 : 8, 's');
+}
+
+/* What the SDM says of instructions of which C code tells, each of several words. */
 static bool want_words(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstruction *z,
 		       const ZydisDecodedOperand *op)
 {
@@ -203,6 +247,15 @@ static bool want_words(const struct dbt_regs *r, u64 pc, const ZydisDecodedInstr
 		for (u32 i = 0; i < ARRAY_SIZE(of_iret); i++)
 			want(pc, sp + of_iret[i], 8, 'l');
 		return true;
+	case ZYDIS_MNEMONIC_BT:
+	case ZYDIS_MNEMONIC_BTS:
+	case ZYDIS_MNEMONIC_BTR:
+	case ZYDIS_MNEMONIC_BTC: return want_bit(r, pc, z, op);
+	case ZYDIS_MNEMONIC_XSAVE:
+	case ZYDIS_MNEMONIC_XSAVE64:
+	case ZYDIS_MNEMONIC_XSAVEC:
+	case ZYDIS_MNEMONIC_XRSTOR:
+	case ZYDIS_MNEMONIC_XRSTOR64: want_xsave(r, pc, z); return true;
 	case ZYDIS_MNEMONIC_LGS:
 		a = r->gpr[DBT_RDI] + (u64)op[1].mem.disp.value;
 		want(pc, a, 4, 'l');
@@ -427,16 +480,42 @@ TEST(of_programs)
 		check_program(guest_main(), &snip_programs[i]);
 }
 
-static u8 memory[8192] __attribute__((aligned(4096)));
+static u8 memory[12288] __attribute__((aligned(4096)));
 
 static const struct program forms[] = {{"operands", snip_operands, {(u64)memory}},
 				       {"strings", snip_strings, {(u64)memory}},
-				       {"emulated", snip_emulated, {(u64)memory}}};
+				       {"emulated", snip_emulated, {(u64)memory}},
+				       {"bit tests", snip_bit_tests, {(u64)memory}}};
 
 TEST(of_each_kind_of_operand)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(forms); i++)
 		check_program(guest_main(), &forms[i]);
+}
+
+/* Which components are in use is a matter of the CPU's, beyond those that the snippet uses. */
+TEST(of_extended_state)
+{
+	u32 a = 1, b, c = 0, d, features = 2;
+	struct program p = {"xsave", snip_xsave, {(u64)memory}};
+
+	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	if (!(c & BIT(27)))
+		return;
+	if (c & BIT(28))
+		features |= 4;
+	p.abc[1] = features;
+	memset(memory, 0, sizeof(memory));
+	check_program(guest_main(), &p);
+	a = 0xd;
+	c = 1;
+	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	if (!(a & BIT(1)))
+		return;
+	p.name = "xsavec";
+	p.fn = snip_xsavec;
+	memset(memory, 0, sizeof(memory));
+	check_program(guest_main(), &p);
 }
 
 /* Several buffers full. */

@@ -162,7 +162,7 @@ static void add_strings(struct planning *p, const struct insn *i)
 		add_string(p, i, REG_RDI, i->mem_write, size);
 }
 
-/* The image of xsave is as large as the features that the program uses; this is with AVX. */
+/* The image of xsave is as large as what it saves, which elements tell; about that, with AVX. */
 #define XSAVE_SIZE 832u
 
 static u32 size_of(u32 size)
@@ -199,6 +199,8 @@ static bool is_enter(const struct insn *i)
 
 static void add_accesses(struct planning *p, const struct insn *i, u64 pc)
 {
+	bool about = tells_elements(i);
+
 	if (i->attr & INSN_PREFETCH) {
 		if (i->special != SP_GATHER)
 			add_operand(p, i, pc, PATH_PREFETCH, 1);
@@ -212,13 +214,13 @@ static void add_accesses(struct planning *p, const struct insn *i, u64 pc)
 	if (i->special == SP_GATHER || i->special == SP_TILE)
 		return;
 	if (i->mem_read && i->attr & (INSN_MEM | INSN_MOFFS) && !(i->attr & INSN_NOADDR))
-		add_operand(p, i, pc, PATH_LOAD, size_of(i->mem_read));
+		add_operand(p, i, pc, about ? PATH_LOAD_ABOUT : PATH_LOAD, size_of(i->mem_read));
 	else if (i->mem_read || i->mem_write)
 		add_implicit(p, i);
 	if (i->stack_read)
 		add_stack(p, PATH_LOAD, i->stack_read, is_leave(i) ? REG_RBP : REG_RSP, 0);
 	if (i->mem_write && i->attr & (INSN_MEM | INSN_MOFFS) && !(i->attr & INSN_NOADDR))
-		add_operand(p, i, pc, PATH_STORE, size_of(i->mem_write));
+		add_operand(p, i, pc, about ? PATH_STORE_ABOUT : PATH_STORE, size_of(i->mem_write));
 	if (i->special == SP_DIR64)
 		add_stack(p, PATH_STORE, 64, insn_reg_field(i), 0);
 	if (i->stack_write)
@@ -475,8 +477,10 @@ static void filter(struct build *b, u32 index, bool after)
 
 	for (u32 i = r->accesses_before[index]; i < r->accesses_before[index + 1]; i++) {
 		struct access_site s = site_of(b, i);
-		bool string = s.kind >= PATH_LOADS;
+		bool string = s.kind == PATH_LOADS || s.kind == PATH_STORES;
 
+		if (s.kind > PATH_STORES)
+			continue;
 		if (after && string)
 			filter_string_after(b, &s);
 		else if (!after && string)

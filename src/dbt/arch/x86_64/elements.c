@@ -1,7 +1,8 @@
 /*
- * Elements of gathers and scatters, for the trace: their addresses are in vector registers, which
- * are the guest's while C code runs, so they can be read there. Where accesses are traced a block
- * ends in front of such an instruction, as at a place (place.c).
+ * Accesses that slots do not tell, for the trace. Where accesses are traced a block ends in front
+ * of such an instruction, as at a place (place.c), and C code looks at the registers, which are the
+ * guest's: vector registers of gathers and scatters, the offset of a bit test, and what of the
+ * extended state is in use that an instruction saves or restores.
  */
 #include "dbt/arch/x86_64/plan-priv.h"
 #include "sys/kernel.h"
@@ -79,9 +80,31 @@ static u32 read_mask(u8 reg)
 	return mask;
 }
 
-bool is_gather(const struct insn *d)
+static bool is_gather(const struct insn *d)
 {
 	return d->special == SP_GATHER && !(d->attr & INSN_PREFETCH);
+}
+
+/* bt, bts, btr, btc of memory with a register, whose word lies as far away as it says. */
+static bool is_bit_test(const struct insn *d)
+{
+	return d->enc == ENC_LEGACY && d->map == MAP_0F && (d->opcode & 0xe7) == 0xa3 &&
+	       d->modrm < 0xc0;
+}
+
+/*
+ * xsave, xsaveopt, xsavec, xrstor; of fxsave the size is known. Those that are done in C tell by
+ * themselves.
+ */
+static bool is_xsave(const struct insn *d)
+{
+	return d->special == SP_XSAVE && !is_virtual_xstate(d) &&
+	       (d->mem_read == INSN_SIZE_VARIES || d->mem_write == INSN_SIZE_VARIES);
+}
+
+bool tells_elements(const struct insn *d)
+{
+	return is_gather(d) || is_bit_test(d) || is_xsave(d);
 }
 
 static u64 base_of(const struct dbt_thread *t, const struct insn *d)
@@ -95,40 +118,167 @@ static u64 base_of(const struct dbt_thread *t, const struct insn *d)
 	return fs;
 }
 
-void arch_tell_elements(struct dbt_thread *t)
+/* Of the operand with what @more is added to it. */
+static u64 address_of(const struct dbt_thread *t, const struct insn *d, u64 pc, u64 more)
 {
-	u64 pc = t->regs.rip, base, addr;
-	union vector index = {{0}}, mask = {{0}};
-	u8 bytes[INSN_MAX + 1] = {0};
-	u32 n, size, step, bits = 0;
-	struct insn d;
+	u64 addr = (u64)(s64)d->mem.disp + more;
 
-	if (dbt_fetch(bytes, pc, INSN_MAX) == 0 || insn_decode(&d, bytes, INSN_MAX) <= 0 ||
-	    !is_gather(&d) || d.vl > 2)
+	if (d->attr & INSN_RIPREL)
+		addr = insn_rip_address(d, pc) + more;
+	else if (d->mem.base != REG_NONE)
+		addr += t->regs.gpr[d->mem.base];
+	if (!(d->attr & (INSN_RIPREL | INSN_VSIB)) && d->mem.index != REG_NONE)
+		addr += t->regs.gpr[d->mem.index] << d->mem.scale;
+	if (d->attr & INSN_ADDR32)
+		addr = (u32)addr;
+	return base_of(t, d) + addr;
+}
+
+static void tell_gather(struct dbt_thread *t, const struct insn *d, u64 pc)
+{
+	u32 size = d->rex & REX_W ? 8 : 4, step = d->opcode & 1 ? 8 : 4, bits = 0, n;
+	union vector index = {{0}}, mask = {{0}};
+
+	if (d->vl > 2)
 		return;
-	size = d.rex & REX_W ? 8 : 4;
-	step = d.opcode & 1 ? 8 : 4;
-	n = (16u << d.vl) / (size > step ? size : step);
-	if (d.enc == ENC_EVEX) {
-		read_zmm(d.mem.index, &index);
-		bits = read_mask(d.evex_aaa);
+	n = (16u << d->vl) / (size > step ? size : step);
+	if (d->enc == ENC_EVEX) {
+		read_zmm(d->mem.index, &index);
+		bits = read_mask(d->evex_aaa);
 	} else {
-		read_ymm(d.mem.index, &index);
-		read_ymm(d.vvvv, &mask);
+		read_ymm(d->mem.index, &index);
+		read_ymm(d->vvvv, &mask);
 		for (u32 i = 0; i < n; i++)
 			bits |= (u32)(mask.byte[i * size + size - 1] >> 7) << i;
 	}
-	base = base_of(t, &d);
 	path_elements(t, pc);
 	for (u32 i = 0; i < n; i++) {
-		if (!(bits & BIT(i)))
-			continue;
-		addr = (u64)(s64)d.mem.disp +
-		       ((u64)(step == 8 ? index.qword[i] : index.dword[i]) << d.mem.scale);
-		if (d.mem.base != REG_NONE)
-			addr += t->regs.gpr[d.mem.base];
-		if (d.attr & INSN_ADDR32)
-			addr = (u32)addr;
-		path_element(t, d.mem_write ? PATH_STORE : PATH_LOAD, size, base + addr);
+		u64 at = (u64)(step == 8 ? index.qword[i] : index.dword[i]) << d->mem.scale;
+
+		if (bits & BIT(i))
+			path_element(t, d->mem_write ? PATH_STORE : PATH_LOAD, size,
+				     address_of(t, d, pc, at));
 	}
+}
+
+static void tell_bit_test(struct dbt_thread *t, const struct insn *d, u64 pc)
+{
+	u64 offset = t->regs.gpr[insn_reg_field(d)], addr;
+	u32 size = d->opsize;
+
+	offset = size == 8 ? offset : size == 4 ? (u64)(s64)(s32)offset : (u64)(s64)(s16)offset;
+	/* A negative one is rounded down. */
+	addr = address_of(t, d, pc,
+			  (u64)((s64)offset >> (size == 8   ? 6
+						: size == 4 ? 5
+							    : 4)) *
+				  size);
+	path_elements(t, pc);
+	path_element(t, PATH_LOAD, size, addr);
+	if (d->mem_write)
+		path_element(t, PATH_STORE, size, addr);
+}
+
+/* SDM Vol. 1, 13.4: the legacy region, the header, and components from 2 on. */
+#define XSAVE_X87       160u /* bytes of the legacy region without vector registers */
+#define XSAVE_LEGACY    416u
+#define XSAVE_HEADER    512u
+#define XSAVE_EXTENDED  576u
+#define XSAVE_COMPONENT 63u /* behind the last one */
+#define XCOMP_COMPACT   BIT(63)
+
+struct component {
+	u32 size, offset;
+	bool aligned; /* in the compacted form at a multiple of 64 */
+};
+
+static struct component component_of(u32 i)
+{
+	u32 a = 0xd, b, c = i, d;
+
+	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	return (struct component){.size = a, .offset = b, .aligned = c & 2};
+}
+
+static u64 xgetbv(u32 index)
+{
+	u32 a, d;
+
+	__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(index));
+	return a | (u64)d << 32;
+}
+
+/* Components that are not in their initial state; without a way to ask, all. */
+static u64 in_use(void)
+{
+	u32 a = 0xd, b, c = 1, d;
+
+	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	return a & BIT(2) ? xgetbv(1) : ~0ull;
+}
+
+/*
+ * Those of @there, in the form of @layout, which has the components that have a place; 0: the
+ * standard form.
+ */
+static void tell_components(struct dbt_thread *t, enum path_access_kind kind, u64 area, u64 there,
+			    u64 layout)
+{
+	u32 at = XSAVE_EXTENDED;
+
+	if (there & 3)
+		path_element(t, kind, there & 2 ? XSAVE_LEGACY : XSAVE_X87, area);
+	for (u32 i = 2; i < XSAVE_COMPONENT; i++) {
+		struct component c;
+
+		if (!((there | layout) & BIT(i)))
+			continue;
+		c = component_of(i);
+		at = c.aligned ? ALIGN_UP(at, 64u) : at;
+		if (there & BIT(i))
+			path_element(t, kind, c.size, area + (layout ? at : c.offset));
+		at += c.size;
+	}
+}
+
+static void tell_xsave(struct dbt_thread *t, const struct insn *d, u64 pc)
+{
+	u64 wanted = (u32)t->regs.gpr[REG_RAX] | t->regs.gpr[REG_RDX] << 32, header[2];
+	u64 area = address_of(t, d, pc, 0);
+	bool compact = d->opcode == 0xc7;
+	u8 which = d->modrm >> 3 & 7; /* of 0f ae: 4 xsave, 5 xrstor, 6 xsaveopt */
+
+	wanted &= xgetbv(0);
+	path_elements(t, pc);
+	if (!compact && which == 5) {
+		path_element(t, PATH_LOAD, XSAVE_EXTENDED - XSAVE_HEADER, area + XSAVE_HEADER);
+		if (dbt_fetch(header, area + XSAVE_HEADER, sizeof(header)) != sizeof(header))
+			return;
+		tell_components(t, PATH_LOAD, area, header[0] & wanted,
+				header[1] & XCOMP_COMPACT ? header[1] & ~XCOMP_COMPACT : 0);
+		return;
+	}
+	if (!compact)
+		path_element(t, PATH_LOAD, sizeof(header[0]), area + XSAVE_HEADER);
+	/* xsave saves what is asked for, whatever it is. */
+	tell_components(t, PATH_STORE, area, compact || which == 6 ? wanted & in_use() : wanted,
+			compact ? wanted : 0);
+	path_element(t, PATH_STORE, compact ? sizeof(header) : sizeof(header[0]),
+		     area + XSAVE_HEADER);
+}
+
+void arch_tell_elements(struct dbt_thread *t)
+{
+	u64 pc = t->regs.rip;
+	u8 bytes[INSN_MAX + 1] = {0};
+	struct insn d;
+
+	if (dbt_fetch(bytes, pc, INSN_MAX) == 0 || insn_decode(&d, bytes, INSN_MAX) <= 0)
+		return;
+	if (is_gather(&d))
+		tell_gather(t, &d, pc);
+	else if (is_bit_test(&d))
+		tell_bit_test(t, &d, pc);
+	else if (is_xsave(&d))
+		tell_xsave(t, &d, pc);
 }

@@ -66,8 +66,8 @@ int plan_build(struct plan *plan, u64 pc, u32 form, u64 *fault);
 /* A branch that is done in C (arch_emulate). */
 bool is_emulated_branch(const struct insn *d);
 
-/* A gather or scatter, whose addresses are in a vector register. */
-bool is_gather(const struct insn *d);
+/* Where it accesses memory C code tells, arch_tell_elements(); insn_scan() says enough of it. */
+bool tells_elements(const struct insn *d);
 
 /* Instructions about the extended state that are done in C, since guests see less of it. */
 bool is_virtual_xstate(const struct insn *d);

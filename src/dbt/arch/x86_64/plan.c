@@ -556,7 +556,7 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 			return 0;
 		}
 		/* Likewise. */
-		if (unlikely(cache.form_mask & DBT_MASK_MEMORY) && is_gather(&i->d) &&
+		if (unlikely(cache.form_mask & DBT_MASK_MEMORY) && tells_elements(&i->d) &&
 		    !plan->passes) {
 			plan->at_place = !plan->nr_insns;
 			return 0;
