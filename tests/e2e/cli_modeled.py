@@ -108,7 +108,8 @@ def test_fork():
     # 64 KB do not fit into L1D, so each of the three walks misses it; the child finds LL as it was.
     c, nothing = counted("fork"), counted("walk", "64", "0")
     near(c["L1-dcache-load-misses"] - nothing["L1-dcache-load-misses"], 3 * 1024, 1500)
-    near(c["LLC-load-misses"] - nothing["LLC-load-misses"], 1024, 500)
+    # What both do besides differs by a few lines, as the stack lies.
+    near(c["LLC-load-misses"] - nothing["LLC-load-misses"], 1024 - 8, 500)
 
 
 def test_exec():
