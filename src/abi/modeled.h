@@ -1,21 +1,29 @@
 /*
  * PURPOSE: the place in a counter segment (meter.h) that says which parts of the model of a machine
- * anybody has asked for; the machine is part of struct run_config. The session raises bits, and
- * takes none back. A runtime that finds more parts than it simulates begins a new model, with cold
- * caches, before its threads execute another instruction; one that runs is told by a kick, as of
- * deadlines. While no bit is set nothing is traced. What threads have counted of the model stands
- * in their meters.
+ * the events that are open need; the machine is part of struct run_config. A runtime that finds
+ * more parts than it simulates begins a new model, with cold caches, before its threads execute
+ * another instruction; one that runs is told by a kick, as of deadlines. While no part is wanted a
+ * program that begins traces nothing, nor does one with windows that has begun; without windows
+ * that one goes on to simulate. What threads have counted of the model stands in their meters.
  */
 #ifndef ABI_MODELED_H
 #define ABI_MODELED_H
 
 #include "abi/refusal-list.h"
 
-/* Offset in the segment of a u32, atomic: enum model_part, and MODEL_EACH. */
+/* Offset in the segment of a u32, atomic: enum model_part, MODEL_EACH and MODEL_WHOLE. */
 #define MODEL_PARTS_IN 19456u
 
 /* Somebody samples: what is told to the model is told one by one, and nothing is left out. */
 #define MODEL_EACH 32u
+
+/*
+ * Somebody counts what he does himself: there are no windows, between which counters stand still,
+ * and short parts of a program count nothing.
+ */
+#define MODEL_WHOLE 64u
+
+#define MODEL_WANTS 127u /* all of these bits */
 
 /* Whether a second core simulates while the program runs on: in struct run_config. */
 enum model_beside {
@@ -39,7 +47,8 @@ enum model_beside {
 
 _Static_assert(MODEL_PARTS_IN >= METER_REFUSALS_IN + METER_REFUSALS * sizeof(struct meter_refusal),
 	       "behind the refusals");
-_Static_assert(MODEL_PARTS_IN + sizeof(u32) <= METER_SIZE, "the header has the place of a meter");
+_Static_assert(MODEL_PARTS_IN + sizeof(u32) <= METER_SIZE,
+	       "the header has the place of a meter");
 
 static inline u32 *segment_model_parts(struct counter_segment *segment)
 {

@@ -26,7 +26,6 @@
 struct cpu_pmu_data {
 	struct source_pmu base;
 	struct cpu_pmu_config config;
-	u32 wanted[6]; /* how many open events need the part BIT(i) of the model, or MODEL_EACH */
 	struct cpu_sums sums;
 	struct pmu_file files[48];
 	char name_text[64], rdpmc_text[8], machine_text[64], windows_text[40];
@@ -54,6 +53,10 @@ static struct cpu_pmu_data *data(struct pmu *pmu)
 #define RAW_UMASK     0x0000ff00ull
 #define RAW_MODIFIERS 0xff840000ull /* edge, inv, cmask */
 #define RAW_AMD_HIGH  0xf00000000ull
+
+/* In hw.config: what was so when the event was opened. */
+#define RDPMC_ALLOWED BIT(0)
+#define COUNTS_OPENER BIT(1) /* who may look between any two of its instructions */
 
 #define WITH_ACCESS (PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT)
 
@@ -300,34 +303,30 @@ static int check_group(struct event *event)
 	return core_refuse(event->core, -EINVAL, GROUP_COUNTERS, .number = {n, limit});
 }
 
-/* Tells the source which parts of the model are needed now that @event comes or goes. */
-static void want_parts(struct event *event, s32 by)
+/* Tells the source what of the model is needed now that @event comes or goes. */
+static void want_parts(struct event *event, bool open)
 {
 	struct cpu_pmu_data *cpu = data(event->pmu);
-	u32 before = 0, after = 0, parts;
+	u32 parts;
 
 	parts = cpu_sum_parts(&cpu->sums, (u32)event->hw.what);
-	if (parts && event_is_sampling(event))
+	if (!parts || !cpu->config.source->want)
+		return;
+	if (event_is_sampling(event))
 		parts |= MODEL_EACH;
+	if (event->hw.config & COUNTS_OPENER)
+		parts |= MODEL_WHOLE;
 	/* What is said of accesses is of both. */
 	if (parts & (MODEL_CACHES | MODEL_TLBS) && parts & MODEL_EACH &&
 	    event->attr.sample_type & WITH_ACCESS)
 		parts |= MODEL_CACHES | MODEL_TLBS;
-	for (u32 i = 0; i < ARRAY_SIZE(cpu->wanted); i++) {
-		before |= cpu->wanted[i] ? BIT(i) : 0;
-		cpu->wanted[i] += parts & BIT(i) ? (u32)by : 0;
-		after |= cpu->wanted[i] ? BIT(i) : 0;
-	}
-	if (before != after && cpu->config.source->want)
-		cpu->config.source->want(cpu->config.source->ctx, after);
+	cpu->config.source->want(cpu->config.source->ctx, parts, open);
 }
-
-_Static_assert(MODEL_PARTS + MODEL_EACH == BIT(6) - 1, "cpu_pmu_data.wanted");
 
 static void cpu_destroy(struct event *event)
 {
 	source_destroy(event);
-	want_parts(event, -1);
+	want_parts(event, false);
 	cpu_sum_drop(&data(event->pmu)->sums, (u32)event->hw.what);
 }
 
@@ -361,10 +360,12 @@ static int cpu_init(struct event *event)
 		return err;
 	}
 	/* As of now; what the file says later is for events of later. */
-	event->hw.config = data(event->pmu)->config.rdpmc != CPU_RDPMC_NEVER;
+	event->hw.config = data(event->pmu)->config.rdpmc != CPU_RDPMC_NEVER ? RDPMC_ALLOWED : 0;
+	if (event_counts_opener(event))
+		event->hw.config |= COUNTS_OPENER;
 	source_sampling(event);
 	source_opened(event);
-	want_parts(event, 1);
+	want_parts(event, true);
 	return 0;
 }
 
@@ -426,7 +427,7 @@ static void cpu_del(struct event *event, u32 flags)
 /* Only a task's own counters can be read by rdpmc, whatever counter number --counters pretends. */
 static bool user_readable(const struct event *event)
 {
-	return event->hw.config && event->target && event->hw.what < CPU_WHAT_MAX;
+	return event->hw.config & RDPMC_ALLOWED && event->target && event->hw.what < CPU_WHAT_MAX;
 }
 
 static u32 cpu_event_idx(struct event *event)

@@ -18,10 +18,25 @@ struct ibs_pmu {
 	enum cpu_kernel_mode kernel_mode;
 };
 
+/* What an access was is said as a whole, and of each. */
+static void want_parts(struct event *event, bool open)
+{
+	const struct pmu_source *source =
+		container_of(event->pmu, struct ibs_pmu, base.pmu)->base.source;
+
+	if (source->want)
+		source->want(source->ctx, MODEL_CACHES | MODEL_TLBS | MODEL_EACH, open);
+}
+
+static void ibs_destroy(struct event *event)
+{
+	source_destroy(event);
+	want_parts(event, false);
+}
+
 static int ibs_init(struct event *event)
 {
 	const struct ibs_pmu *ibs = container_of(event->pmu, struct ibs_pmu, base.pmu);
-	const struct pmu_source *source = ibs->base.source;
 	const struct pe_attr *attr = &event->attr;
 
 	if (attr->type != (u32)event->pmu->type)
@@ -36,9 +51,7 @@ static int ibs_init(struct event *event)
 				 : CPU_MODELED + MODEL_DATA_ACCESSES;
 	source_sampling(event);
 	source_opened(event);
-	/* What an access was is said as a whole. */
-	if (source->want)
-		source->want(source->ctx, MODEL_CACHES | MODEL_TLBS | MODEL_EACH);
+	want_parts(event, true);
 	return 0;
 }
 
@@ -64,7 +77,7 @@ int ibs_pmu_new(struct core *core, const struct cpu_pmu_config *config, struct p
 		.add = source_add,
 		.del = source_stop,
 		SOURCE_PMU_OPS,
-		.destroy = source_destroy,
+		.destroy = ibs_destroy,
 		.cpu_size = sizeof(struct source_cpu),
 		.files = ibs_files,
 	};

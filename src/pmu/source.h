@@ -25,11 +25,10 @@ struct pmu_source {
 	u64 have; /* software: bit per @what that read() can answer */
 
 	/*
-	 * Optional. Which parts of the model (enum model_part) the events that are open need:
-	 * called each time that this changes, before the event that changes it is told to count. 0:
-	 * nobody needs any.
+	 * Optional. An event that is opened, if @open, needs these parts of the model and how they
+	 * are fed (MODEL_WANTS of abi/modeled.h), before it is told to count; or one is closed.
 	 */
-	void (*want)(void *ctx, u32 parts);
+	void (*want)(void *ctx, u32 parts, bool open);
 
 	/*
 	 * Samples; both or none. @event's @task is to stop where its @what reaches @next, and from

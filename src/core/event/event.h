@@ -158,6 +158,8 @@ struct cpu *event_on_cpu(const struct event *event);
 
 /* The task that opened the event and is asking: in event_init() only. */
 struct task *event_opener(const struct event *event);
+/* Whether that is of the process which the event counts; of a copy it is not. Likewise. */
+bool event_counts_opener(const struct event *event);
 bool event_capable(const struct event *event, int core_cap);
 /* The string that attr.config1 points to, or NULL: in event_init() only. */
 const char *event_path(const struct event *event);

@@ -81,3 +81,10 @@ struct task *event_opener(const struct event *event)
 {
 	return event->core->opener;
 }
+
+bool event_counts_opener(const struct event *event)
+{
+	const struct task *opener = event->core->opener;
+
+	return opener && event->target && event->target->tgid == opener->tgid;
+}

@@ -34,7 +34,7 @@ struct simulation {
 	u8 model[] __attribute__((aligned(64)));
 };
 
-u32 simulated_parts;
+u32 simulate_wanted;
 struct lock simulate_half_lock[MODEL_HALVES], simulate_lock;
 
 /* Under simulate_lock; it is replaced under all of them. */
@@ -438,19 +438,29 @@ static void trace_memory(const struct machine *m, bool each)
 		trace_use_filter((u32)__builtin_ctz(m->memory.line), sets);
 }
 
-/* Takes notice of what is wanted. True: there is a model that was not there before. */
+/*
+ * Takes notice of what is wanted. Parts that nobody wants any more stay, since a model with others
+ * would be a cold one. True: code is to be translated anew.
+ */
 static bool take_parts(void)
 {
 	u32 wanted = __atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE);
 	u32 parts = wanted & MODEL_PARTS;
 	bool each = wanted & MODEL_EACH || modeled_tally_wanted();
+	bool all = each || wanted & MODEL_WHOLE, windows;
 
-	simulated_parts = wanted;
-	if (!parts ||
-	    (simulation && simulation->parts == parts && simulation->feed[0].each == each) ||
-	    !make(parts, each))
+	simulate_wanted = wanted;
+	if (!parts && !simulation)
 		return false;
-	windows_decide(parts, each);
+	windows = windows_decide(parts, all);
+	if (simulation) {
+		parts |= simulation->parts;
+		each |= simulation->feed[0].each;
+	}
+	if ((simulation && simulation->parts == parts && simulation->feed[0].each == each) ||
+	    !make(parts, each))
+		return windows;
+	windows_anew();
 	trace_use(&model_user);
 	if (parts & (MODEL_CACHES | MODEL_TLBS))
 		trace_memory(model_machine(simulation->feed[0].model), each);
@@ -460,19 +470,19 @@ static bool take_parts(void)
 void simulate_start(void)
 {
 	if (simulate_is_stale())
-		take_parts();
+		(void)take_parts();
 }
 
 void simulate_take_over(struct thread *t)
 {
-	bool made;
+	bool anew;
 
 	beside_stop(t);
 	lock_all(t);
-	made = simulate_is_stale() && take_parts();
+	anew = simulate_is_stale() && take_parts();
 	unlock_all(t);
 	beside_go(t);
-	if (!made)
+	if (!anew)
 		return;
 	paths_need_space(t);
 	sample_new_mask(t);

@@ -18,13 +18,13 @@
 #include "rt/task/meter-page.h"
 #include "rt/task/thread.h"
 
-extern u32 simulated_parts; /* that the session had asked for when this process last looked */
+extern u32 simulate_wanted; /* what the session wanted when this process last looked */
 
-/* Whether it wants more by now. */
+/* Whether it wants something else by now. */
 static inline bool simulate_is_stale(void)
 {
 	return unlikely(__atomic_load_n(segment_model_parts(counter_segment()), __ATOMIC_ACQUIRE) !=
-			simulated_parts);
+			simulate_wanted);
 }
 
 /* At the start of a program, before the translator's. */

@@ -21,18 +21,35 @@ enum windows_phase {
 
 u32 windows_turn;
 
-static bool on, used;
+/* What the model sees of the process. */
+static enum {
+	SEES_ALL,
+	SEES_WINDOWS,
+	SEES_NOTHING,
+} sees;
+static bool used; /* it was not always all */
 
-void windows_decide(u32 parts, bool each)
+void windows_anew(void)
 {
-	const struct run_config *run = run_config();
-	bool now = run->window && !each && !(parts & MODEL_FLOATS) && !paths_wanted() &&
-		   !streams_wanted();
-
-	if (now || on)
+	if (used)
 		__atomic_store_n(&windows_turn, windows_turn + 1, __ATOMIC_RELEASE);
-	on = now;
-	used |= now;
+}
+
+bool windows_decide(u32 parts, bool all)
+{
+	bool can = run_config()->window && !paths_wanted() && !streams_wanted();
+	u32 before = sees;
+	bool first;
+
+	if (!can || (parts && (all || parts & MODEL_FLOATS)))
+		sees = SEES_ALL;
+	else
+		sees = parts ? SEES_WINDOWS : SEES_NOTHING;
+	first = !used && sees != SEES_ALL;
+	used |= first;
+	if (sees != before)
+		windows_anew();
+	return first;
 }
 
 u64 windows_mask(void)
@@ -148,8 +165,9 @@ void windows_begin(struct thread *t)
 	t->windows.done = MODEL_WINDOWS_FIRST;
 	t->windows.next = sum;
 	t->windows.phase = WINDOWS_NONE;
-	dbt_trace_on(&t->dbt, true);
-	if (on)
+	t->windows.apart |= sees == SEES_NOTHING;
+	dbt_trace_on(&t->dbt, sees != SEES_NOTHING);
+	if (sees == SEES_WINDOWS)
 		enter(t, WINDOWS_COMPLETE, MODEL_WINDOWS_FIRST);
 	sample_set_deadlines(t);
 }

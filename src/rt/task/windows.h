@@ -6,8 +6,9 @@
  *
  * Where a window begins and ends is a number of instructions of the thread, and nothing else
  * decides it, so counts are the same each time. There are no windows, and all is seen, while
- * somebody wants each event of the model or floating-point operations, or uses the trace
- * otherwise. The child of a fork and a new program begin anew.
+ * somebody wants each event of the model, counts himself with it, or counts floating-point
+ * operations, or uses the trace otherwise. While nobody wants anything of it nothing is seen. The
+ * child of a fork and a new program begin anew.
  *
  * Locking: a thread's windows are its own. Whether there are any is written under the locks of
  * simulate.c.
@@ -19,8 +20,13 @@
 
 extern u32 windows_turn; /* another one: threads have to begin anew */
 
-/* What is to be simulated has been decided: parts of the model, each event of it or not. */
-void windows_decide(u32 parts, bool each);
+/*
+ * Parts of the model are wanted, and all that they tell of or not. True: windows_mask() is not what
+ * it was.
+ */
+must_check bool windows_decide(u32 parts, bool all);
+/* There is another model: threads begin anew. */
+void windows_anew(void);
 
 /* What of the translator's mask is for windows. It stays once they were there. */
 u64 windows_mask(void);

@@ -199,16 +199,34 @@ u64 meters_read(void *ctx, struct task *task, u32 what)
 	return guest_thread_sum(th, q) + th->counts.before[q];
 }
 
-void meters_want(void *ctx, u32 parts)
+_Static_assert(MODEL_WANTS == BIT(ARRAY_SIZE(((struct meters *)0)->wanted)) - 1, "a number each");
+
+static u32 wanted_now(const struct meters *meters)
+{
+	u32 all = 0;
+
+	for (u32 i = 0; i < ARRAY_SIZE(meters->wanted); i++)
+		all |= meters->wanted[i] ? BIT(i) : 0;
+	return all;
+}
+
+void meters_want(void *ctx, u32 parts, bool open)
 {
 	struct session *s = ctx;
-	u32 *wanted = segment_model_parts(s->meters.segment);
-	u32 all = MODEL_PARTS | MODEL_EACH;
-	u32 before = __atomic_fetch_or(wanted, parts & all, __ATOMIC_SEQ_CST);
+	u32 before = wanted_now(&s->meters), now;
 	struct guest_process *p;
 	struct guest_thread *th;
 
-	if (!s->machine.version || !(parts & ~before & all))
+	for (u32 i = 0; i < ARRAY_SIZE(s->meters.wanted); i++)
+		if (parts & BIT(i))
+			s->meters.wanted[i] += open ? 1 : (u32)-1;
+	now = wanted_now(&s->meters);
+	if (now == before)
+		return;
+	__atomic_store_n(segment_model_parts(s->meters.segment), now, __ATOMIC_SEQ_CST);
+	/* Of less they take notice when they look, but for what makes them faster. */
+	if (!s->machine.version ||
+	    (!(now & ~before) && now & MODEL_PARTS && !(before & ~now & MODEL_WHOLE)))
 		return;
 	list_for_each_entry (p, &s->guests.processes, link)
 		list_for_each_entry (th, &p->threads, link) {

@@ -21,6 +21,7 @@ struct meters {
 	u32 slots; /* mapped ones; the header's number is only believed before there are guests */
 	u32 there; /* those below it may be looked at */
 	u32 asked; /* how many were said to be in use when the pages were last counted */
+	u32 wanted[7]; /* how many open events need the bit of MODEL_WANTS */
 };
 
 /* What a model has counted, likewise; of a thread of which somebody has asked for it. */
@@ -69,7 +70,7 @@ void guest_thread_modeled_at(struct guest_thread *th, u32 counter, u64 count);
 enum meter_quantity meters_quantity(enum cpu_what what);
 /* For struct pmu_source: how much of CPU_* @what the task has done. */
 u64 meters_read(void *ctx, struct task *task, u32 what);
-/* Likewise: guests are to model the machine, these parts of a model (abi/modeled.h). */
-void meters_want(void *ctx, u32 parts);
+/* Likewise: an event that guests are to model the machine for. */
+void meters_want(void *ctx, u32 parts, bool open);
 
 #endif

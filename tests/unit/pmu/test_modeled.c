@@ -12,6 +12,7 @@ static struct fake *f;
 static struct pmu *pmu;
 static struct cpu_pmu_config config;
 static u32 reads, wants, wanted;
+static u32 open_for[7]; /* events, by bit of MODEL_WANTS */
 static const struct machine toy = {
 	.memory = {.latency = 200, .snoop = 100},
 	.cache = {[MACHINE_L1D] = {.latency = 2}, [MACHINE_LL] = {.latency = 40}}};
@@ -26,11 +27,19 @@ static u64 given_read(void *ctx, struct task *task, u32 what)
 	return 1000 + (what + 1) * ns;
 }
 
-static void given_want(void *ctx, u32 parts)
+static void given_want(void *ctx, u32 parts, bool open)
 {
+	u32 now = 0;
+
 	(void)ctx;
-	wants++;
-	wanted = parts;
+	EXPECT(parts && !(parts & ~MODEL_WANTS));
+	for (u32 i = 0; i < ARRAY_SIZE(open_for); i++) {
+		if (parts & BIT(i))
+			open_for[i] += open ? 1 : (u32)-1;
+		now |= open_for[i] ? BIT(i) : 0;
+	}
+	wants += now != wanted;
+	wanted = now;
 }
 
 static void given_arm(void *ctx, struct event *event, struct task *task, u32 what, u64 next,
@@ -57,6 +66,7 @@ static void setup(const char *machine)
 	EXPECT_EQ(cpu_pmu_new(f->core, &config, &pmu), 0);
 	fake_add_task(f, 100, 100);
 	reads = wants = wanted = 0;
+	memset(open_for, 0, sizeof(open_for));
 }
 
 static void teardown(void)
@@ -321,7 +331,7 @@ TEST(loads_with_a_latency)
 	fake_close(f, open_loads(30, PERF_SAMPLE_DATA_SRC, -1));
 	EXPECT_EQ(wanted, 0);
 	EXPECT(open_loads(30, PERF_SAMPLE_DATA_SRC, -1) >= 0);
-	EXPECT_EQ(wanted, MODEL_CACHES | MODEL_TLBS | MODEL_EACH);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_CACHES | MODEL_TLBS | MODEL_EACH);
 	teardown();
 	config.pmu_name = "skylake";
 	setup(NULL);
@@ -410,20 +420,20 @@ TEST(parts_that_are_wanted)
 	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS), 0);
 	EXPECT_EQ(wants, 0);
 	misses = open_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, -1);
-	EXPECT_EQ(wanted, MODEL_BRANCHES);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES);
 	caches = open_config(PERF_TYPE_HW_CACHE, 0x10000, misses);
-	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_CACHES);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES | MODEL_CACHES);
 	EXPECT_EQ(wants, 2);
 	/* Another of the same changes nothing. */
 	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES), 0);
 	EXPECT_EQ(wants, 2);
 	walks = open_config(PERF_TYPE_HW_CACHE, 0x10003, -1);
-	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_CACHES | MODEL_TLBS);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES | MODEL_CACHES | MODEL_TLBS);
 	EXPECT_EQ(try_config(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES), 0);
-	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_CACHES | MODEL_TLBS);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES | MODEL_CACHES | MODEL_TLBS);
 	EXPECT_EQ(wants, 5);
 	fake_close(f, caches);
-	EXPECT_EQ(wanted, MODEL_BRANCHES | MODEL_TLBS);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES | MODEL_TLBS);
 	fake_close(f, walks);
 	fake_close(f, misses);
 	EXPECT_EQ(wanted, 0);
@@ -432,6 +442,42 @@ TEST(parts_that_are_wanted)
 	attr.exclude_user = 1;
 	fake_close(f, fake_open(f, &attr, 0, -1, -1));
 	EXPECT_EQ(wants, 0);
+	teardown();
+}
+
+/* Who counts himself, or a thread beside him, may look at any time; who counts another does not. */
+TEST(who_counts_whom)
+{
+	struct pe_attr attr = attr_for(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES);
+	int self, other, wide;
+
+	setup("toy");
+	fake_add_task(f, 101, 100);
+	fake_add_task(f, 200, 200);
+	f->perfmon = true;
+	other = fake_open(f, &attr, 200, -1, -1);
+	EXPECT(other >= 0);
+	EXPECT_EQ(wanted, MODEL_BRANCHES);
+	wide = fake_open(f, &attr, -1, 0, -1);
+	EXPECT(wide >= 0);
+	EXPECT_EQ(wanted, MODEL_BRANCHES);
+	for (int tid = 100; tid <= 101; tid++) {
+		self = fake_open(f, &attr, tid, -1, -1);
+		EXPECT(self >= 0);
+		EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES);
+		fake_close(f, self);
+		EXPECT_EQ(wanted, MODEL_BRANCHES);
+	}
+	fake_close(f, other);
+	fake_close(f, wide);
+	EXPECT_EQ(wanted, 0);
+	/* The copies of a child are nobody's wish. */
+	attr.inherit = 1;
+	self = fake_open(f, &attr, 0, -1, -1);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_BRANCHES);
+	fake_fork(f, 100, 300, false);
+	fake_close(f, self);
+	EXPECT_EQ(wanted, 0);
 	teardown();
 }
 
@@ -515,16 +561,16 @@ TEST(sampling)
 	wanted = 0;
 	fd = fake_open(f, &attr, 0, -1, -1);
 	EXPECT(fd >= 0);
-	EXPECT_EQ(wanted, MODEL_TIMING | MODEL_EACH);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_TIMING | MODEL_EACH);
 	fake_close(f, fd);
 	EXPECT_EQ(wanted, 0);
 	/* What an access was is said as a whole; a sum has no samples. */
 	attr.config = PERF_COUNT_HW_CACHE_MISSES;
 	fd = fake_open(f, &attr, 0, -1, -1);
-	EXPECT_EQ(wanted, MODEL_CACHES | MODEL_EACH);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_CACHES | MODEL_EACH);
 	attr.sample_type = PERF_SAMPLE_DATA_SRC;
 	EXPECT(fake_open(f, &attr, 0, -1, -1) >= 0);
-	EXPECT_EQ(wanted, MODEL_CACHES | MODEL_TLBS | MODEL_EACH);
+	EXPECT_EQ(wanted, MODEL_WHOLE | MODEL_CACHES | MODEL_TLBS | MODEL_EACH);
 	teardown();
 	config.vendor = CPU_VENDOR_AMD;
 	config.is_zen = true;
@@ -533,6 +579,27 @@ TEST(sampling)
 	attr.config = 0x0143;
 	EXPECT_REFUSED(f, fake_open(f, &attr, 0, -1, -1), -ENOENT, MODEL_SAMPLES);
 	teardown();
+}
+
+/* IBS needs all of an access, as long as somebody has it open. */
+TEST(ibs)
+{
+	struct pe_attr attr = attr_for(PE_TYPE_IBS, 0);
+	struct pmu *other;
+	int fd;
+
+	setup("toy");
+	fake_exit(f, 100);
+	EXPECT_EQ(ibs_pmu_new(f->core, &config, &other), 0);
+	fake_add_task(f, 100, 100);
+	attr.sample_period = 1000;
+	fd = fake_open(f, &attr, 0, -1, -1);
+	EXPECT(fd >= 0);
+	EXPECT_EQ(wanted, MODEL_CACHES | MODEL_TLBS | MODEL_EACH);
+	fake_close(f, fd);
+	EXPECT_EQ(wanted, 0);
+	teardown();
+	ibs_pmu_free(other);
 }
 
 /* Only what the translator counts can be read by rdpmc. */
