@@ -25,6 +25,9 @@
 
 #define MODEL_WANTS 127u /* all of these bits */
 
+/* Offset of another: not 0 when a runtime has left out what it was to estimate. */
+#define MODEL_ESTIMATED_IN (MODEL_PARTS_IN + 4)
+
 /* Whether a second core simulates while the program runs on: in struct run_config. */
 enum model_beside {
 	MODEL_BESIDE_NO,
@@ -47,12 +50,17 @@ enum model_beside {
 
 _Static_assert(MODEL_PARTS_IN >= METER_REFUSALS_IN + METER_REFUSALS * sizeof(struct meter_refusal),
 	       "behind the refusals");
-_Static_assert(MODEL_PARTS_IN + sizeof(u32) <= METER_SIZE,
+_Static_assert(MODEL_ESTIMATED_IN + sizeof(u32) <= METER_SIZE,
 	       "the header has the place of a meter");
 
 static inline u32 *segment_model_parts(struct counter_segment *segment)
 {
 	return (u32 *)((u8 *)segment + MODEL_PARTS_IN);
+}
+
+static inline u32 *segment_model_estimated(struct counter_segment *segment)
+{
+	return (u32 *)((u8 *)segment + MODEL_ESTIMATED_IN);
 }
 
 #endif

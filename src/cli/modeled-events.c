@@ -88,13 +88,16 @@ bool modeled_any(const struct report *r)
 	return false;
 }
 
-char *modeled_note(const struct report *r, const char *machine, const char *windows, char *buf,
-		   size_t size)
+/* doc/model.md, "How far off it is" and the table of estimates. */
+static const char how_far_off[] = "; mostly within 15 %, but far off for what happens rarely";
+
+char *modeled_note(const struct report *r, const struct report_style *style, char *buf, size_t size)
 {
-	size_t len = (size_t)snprintf(
-		buf, size,
-		windows ? "modeled: %s, estimated from windows (%s): " : "modeled: %s: ", machine,
-		windows);
+	bool estimated = style->windows && style->estimated;
+	size_t len = (size_t)snprintf(buf, size,
+				      estimated ? "modeled: %s, estimated from windows (%s): "
+						: "modeled: %s: ",
+				      style->machine, style->windows);
 	u32 named = 0;
 
 	for (u32 e = 0; e < r->nr_events && len < size; e++) {
@@ -102,11 +105,13 @@ char *modeled_note(const struct report *r, const char *machine, const char *wind
 			continue;
 		/* A long list says no more than its beginning. */
 		if (named == 6) {
-			snprintf(buf + len, size - len, " ...");
+			len += (size_t)snprintf(buf + len, size - len, " ...");
 			break;
 		}
 		len += (size_t)snprintf(buf + len, size - len, "%s%s", named++ ? ", " : "",
 					r->events[e].name);
 	}
+	if (estimated && len < size)
+		snprintf(buf + len, size - len, "%s", how_far_off);
 	return buf;
 }

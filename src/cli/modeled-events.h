@@ -64,10 +64,9 @@ bool modeled_event(const struct perf_event_attr *attr);
 bool modeled_any(const struct report *r);
 
 /*
- * "modeled: NAME: cycles, branch-misses", as far as it fits, and that it is an estimate from
- * @windows, unless that is NULL: returns @buf.
+ * "modeled: NAME: cycles, branch-misses", as far as it fits, and what estimates are: returns @buf.
  */
-char *modeled_note(const struct report *r, const char *machine, const char *windows, char *buf,
+char *modeled_note(const struct report *r, const struct report_style *style, char *buf,
 		   size_t size);
 
 #endif

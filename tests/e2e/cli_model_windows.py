@@ -78,12 +78,13 @@ def test_who_samples_sees_all():
 
 def test_what_is_said():
     r = stat("--deterministic", "--machine", "zen4", "--model-windows", "20K/1M", "-e",
-             "branch-misses:u", "--", "true")
+             "branch-misses:u", "--", BESIDES, "burn", "1000000")
     assert "modeled: zen4, estimated from windows (20000/1000000): branch-misses:u" in r.err, r.err
     r = run("run", "--machine", "zen4", "--model-windows", "auto", "--", "cat",
             "/sys/bus/event_source/devices/cpu/caps/machine_windows")
     assert r.out == "auto\n", r
-    r = run("run", "--machine", "zen4", "--", "ls", "/sys/bus/event_source/devices/cpu/caps")
+    r = run("run", "--machine", "zen4", "--model-windows=no", "--", "ls",
+            "/sys/bus/event_source/devices/cpu/caps")
     assert "machine_windows" not in r.out, r
 
 

@@ -187,6 +187,8 @@ void report_print_json(const struct report *r, const struct report_style *style)
 			json_str(&j, "machine", style->machine);
 		if (style->windows)
 			json_str(&j, "windows", style->windows);
+		if (style->windows)
+			json_bool(&j, "estimated", style->estimated);
 		json_end(&j);
 	}
 	json_str(&j, "times", r->translated ? "translated" : "native");

@@ -100,12 +100,15 @@ static bool all_exact(const struct report *r)
 }
 
 /* Nobody shall take times of the translated run for native ones. Returns @buf. */
-static char *translated_note(bool exact, char *buf, size_t size)
+static char *translated_note(const struct report_style *style, bool exact, char *buf, size_t size)
 {
 	snprintf(buf, size,
-		 "(%stimes and software events are those of the translated run, typically 1.1 to 3 "
-		 "times as long)",
-		 exact ? "counts of instructions and branches are exact; " : "");
+		 "(%stimes and software events are those of the translated run, typically %s times "
+		 "as long)",
+		 exact ? "counts of instructions and branches are exact; " : "",
+		 !style->machine  ? "1.1 to 3"
+		 : style->windows ? "1.4 to 10"
+				  : "10 to 120");
 	return buf;
 }
 
@@ -126,10 +129,9 @@ static void interval_heading(const struct report *r, const struct report_style *
 
 	/* At the first one nobody knows what will take turns. */
 	if (r->translated && r->interval == 1)
-		fprintf(out, "# %s\n", translated_note(false, note, sizeof(note)));
+		fprintf(out, "# %s\n", translated_note(style, false, note, sizeof(note)));
 	if (style->machine && r->interval == 1)
-		fprintf(out, "# %s\n",
-			modeled_note(r, style->machine, style->windows, note, sizeof(note)));
+		fprintf(out, "# %s\n", modeled_note(r, style, note, sizeof(note)));
 	if (!style->metric_only)
 		fprintf(out, "#           time %s            counts unit events\n", names[r->aggr]);
 }
@@ -409,14 +411,14 @@ void report_print_text(const struct report *r, const struct report_style *style)
 		fprintf(out, " (%s PMU: %s)\n", style->pmu, style->pmu_why);
 	if (r->translated) {
 		putc(' ', out);
-		help_wrap(out, translated_note(all_exact(r), note, sizeof(note)), 1, 1,
+		help_wrap(out, translated_note(style, all_exact(r), note, sizeof(note)), 1, 1,
 			  style->width);
 	}
 	if (style->machine) {
 		char in_brackets[sizeof(note) + 2];
 
 		snprintf(in_brackets, sizeof(in_brackets), "(%s)",
-			 modeled_note(r, style->machine, style->windows, note, sizeof(note)));
+			 modeled_note(r, style, note, sizeof(note)));
 		putc(' ', out);
 		help_wrap(out, in_brackets, 1, 1, style->width);
 	}

@@ -183,7 +183,8 @@ struct report_style {
 	const char *pmu;     /* "kernel" or "virtual": who counted */
 	const char *pmu_why; /* and why, a sentence; "" says nothing of it in text */
 	const char *machine; /* whose model has counted some events; NULL: none */
-	const char *windows; /* in which it has seen the command; NULL: all, or no machine */
+	const char *windows; /* in which it sees the command; NULL: it sees all, or no machine */
+	bool estimated;      /* and has left out something between them */
 	const char *hint;    /* a sentence below everything; NULL: none */
 };
 

@@ -36,7 +36,7 @@ void stat_print(struct stat_job *st, const struct report *r)
 	st->style.pmu = stat_pmu_name(st);
 	st->style.pmu_why = stat_pmu_why(st);
 	st->style.machine = stat_machine(st, r);
-	st->style.windows = stat_windows(st);
+	st->style.windows = stat_windows(st, r);
 	st->style.hint =
 		stat_could_model(st)
 			? "A model counts cycles, branch-misses and caches if -e or -d asks "
@@ -139,8 +139,7 @@ static void print_modeled(const struct stat_job *st, const struct report *r)
 {
 	char note[600];
 
-	fprintf(st->style.out, "# %s\n",
-		modeled_note(r, st->style.machine, st->style.windows, note, sizeof(note)));
+	fprintf(st->style.out, "# %s\n", modeled_note(r, &st->style, note, sizeof(note)));
 }
 
 /* The count is short by what is named first. JSON has a member for it. */

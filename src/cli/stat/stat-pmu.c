@@ -46,11 +46,13 @@ const char *stat_machine(struct stat_job *st, const struct report *r)
 	return there ? st->machine_name : NULL;
 }
 
-const char *stat_windows(struct stat_job *st)
+const char *stat_windows(struct stat_job *st, const struct report *r)
 {
 	bool there = st->style.machine &&
 		     ap__pmu_windows(st->machine, st->windows_text, sizeof(st->windows_text));
 
+	/* Of the first interval's heading the others make use, which are about longer runs. */
+	st->style.estimated = there && (r->part == PART_INTERVAL || ap__pmu_estimated(st->machine));
 	return there ? st->windows_text : NULL;
 }
 

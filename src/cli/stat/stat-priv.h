@@ -91,8 +91,8 @@ const char *stat_pmu_name(const struct stat_job *st);
 const char *stat_pmu_why(const struct stat_job *st);
 /* Whose model has counted some of @r's events; NULL: none. Borrowed from @st. */
 const char *stat_machine(struct stat_job *st, const struct report *r);
-/* Which windows that has; after stat_machine(), in style. */
-const char *stat_windows(struct stat_job *st);
+/* In which windows that sees programs, and whether they have had an effect, for @r in st->style. */
+const char *stat_windows(struct stat_job *st, const struct report *r);
 
 /*
  * Makes the machine of who counts; if the virtual PMU would be needed and cannot count the target,

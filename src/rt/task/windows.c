@@ -61,7 +61,10 @@ static void enter(struct thread *t, enum windows_phase phase, u64 length)
 {
 	t->windows.phase = (u8)phase;
 	t->windows.next += length;
-	t->windows.apart |= phase == WINDOWS_GAP;
+	if (phase != WINDOWS_GAP)
+		return;
+	t->windows.apart = true;
+	__atomic_store_n(segment_model_estimated(counter_segment()), 1, __ATOMIC_RELAXED);
 }
 
 /* Where in a period its window is: chance that is the same each time (splitmix64). */
