@@ -63,6 +63,8 @@ enum ap_virtual_flags {
 	 */
 	AP_VIRTUAL_MODEL_BESIDE = 1 << 7,
 	AP_VIRTUAL_MODEL_BESIDE_AUTO = 1 << 8,
+	/* If no `model_windows` are given: "auto", or those of the session that is joined. */
+	AP_VIRTUAL_MODEL_WINDOWS_AUTO = 1 << 9,
 };
 
 /* What the virtual PMU is like, and the translator. All zero: the usual. Strings are copied. */

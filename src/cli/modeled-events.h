@@ -9,15 +9,15 @@
 #include "cli/report/report.h"
 
 /* The row of a command's table; @type is its struct of options, @field a const char * in it. */
-#define MACHINE_OPTION(type, field, without, does)                                                \
-	{                                                                                         \
-		OPTION_STR, 0, "machine", "NAME|FILE|none",                                       \
-			.offset = offsetof(type, field), .complete = COMPLETE_FILE, .help = does, \
-			.more = "Cycles, cache misses and branch misses of the virtual PMU are "  \
-				"those of a model, which makes programs 10 to 120 times slower; " \
-				"it runs when somebody counts such an event. " without            \
-				" `anyperf machine` lists machines, and shows what a FILE can "   \
-				"say. `host` is this one. With `none` such events are refused."   \
+#define MACHINE_OPTION(type, field, without, does)                                                    \
+	{                                                                                             \
+		OPTION_STR, 0, "machine", "NAME|FILE|none",                                           \
+			.offset = offsetof(type, field), .complete = COMPLETE_FILE, .help = does,     \
+			.more = "Cycles, cache misses and branch misses of the virtual PMU are "      \
+				"those of a model. It runs when somebody counts such an event; "      \
+				"to see all of a program makes that 10 to 120 times slower. " without \
+				" `anyperf machine` lists machines, and shows what a FILE can "       \
+				"say. `host` is this one. With `none` such events are refused."       \
 	}
 
 extern const char *const model_beside_words[];
@@ -34,18 +34,19 @@ extern const char *const model_beside_words[];
 				"way. Who joins a session has what that has."                    \
 	}
 
-#define MODEL_WINDOWS_OPTION(type, field)                                                        \
-	{                                                                                        \
-		OPTION_STR, 0, "model-windows", "no|auto|N/EVERY",                               \
-			.offset = offsetof(type, field),                                         \
-			.help = "estimate what the model counts from parts of the program",      \
-			.more = "The model sees N instructions in a row of each EVERY, as in "   \
-				"50K/10M, after the first two million of each thread; what it "  \
-				"counts is multiplied. `auto`: fewer of them the longer the "    \
-				"program runs. That costs a fraction, and is the same each "     \
-				"time. Floating-point operations and samples of modeled events " \
-				"need all, and then all is seen. doc/model.md says how far off " \
-				"estimates are."                                                 \
+#define MODEL_WINDOWS_OPTION(type, field, without)                                              \
+	{                                                                                       \
+		OPTION_STR, 0, "model-windows", "no|auto|N/EVERY",                              \
+			.offset = offsetof(type, field),                                        \
+			.help = "estimate what the model counts from parts of the program",     \
+			.more = "The model sees N instructions in a row of each EVERY, as in "  \
+				"50K/10M, after the first two million of each thread; what it " \
+				"counts is multiplied. `auto`, the default: fewer of them the " \
+				"longer the program runs. That costs a fraction, and is the "   \
+				"same each time. With `no` it sees all, as it does while "      \
+				"somebody counts a process of his own, samples modeled events " \
+				"or counts floating-point operations. doc/model.md says how "   \
+				"far off estimates are." without                                \
 	}
 
 /* 0, or -1 after saying what is wrong with --model-windows @text; NULL is fine. */

@@ -7,6 +7,9 @@
  *   exec            burns, and becomes `burn`
  *   tasks           how many tasks it has, by what it can ask while it burns
  *   reads           counts itself, and says what each piece of work was
+ *   parts N         burns N, and says how many cycles each of some short parts took at least
+ *   holds           counts itself, says so, and does so until its input ends
+ *   leaves          has counted itself, and says how many pages are missing when it goes on
  *   abort           burns, and dies of a signal
  *   users           burns, and gives its rights away
  *   limit           a user who may have two tasks burns and forks
@@ -218,6 +221,79 @@ static void read_counts(void)
 	}
 }
 
+static int open_own_cycles(void)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .config = PERF_COUNT_HW_CPU_CYCLES,
+				       .exclude_kernel = 1,
+				       .exclude_hv = 1};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+
+	if (fd < 0)
+		_exit(9);
+	return fd;
+}
+
+static unsigned long long value_of(int fd)
+{
+	unsigned long long value;
+
+	if (read(fd, &value, sizeof(value)) != sizeof(value))
+		_exit(9);
+	return value;
+}
+
+static void count_parts(unsigned int before)
+{
+	unsigned long long least = ~0ull;
+	int fd;
+
+	burn(before);
+	fd = open_own_cycles();
+	burn(before);
+	for (int i = 0; i < 50; i++) {
+		unsigned long long from = value_of(fd), cycles;
+
+		burn(1000);
+		cycles = value_of(fd) - from;
+		least = cycles < least ? cycles : least;
+	}
+	close(fd);
+	burn(before);
+	printf("%llu\n", least);
+}
+
+static void hold(void)
+{
+	int fd = open_own_cycles();
+
+	puts("counts");
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+	close(fd);
+}
+
+static void walk(char *memory, size_t size)
+{
+	for (size_t at = 0; at < size; at += 64)
+		((volatile char *)memory)[at]++;
+}
+
+static void leave(void)
+{
+	static char memory[16 << 20];
+	struct rusage before, after;
+
+	walk(memory, sizeof(memory));
+	close(open_own_cycles());
+	getrusage(RUSAGE_SELF, &before);
+	/* Caches in which that is simulated take memory, each time for other lines. */
+	walk(memory, sizeof(memory));
+	getrusage(RUSAGE_SELF, &after);
+	printf("%ld\n", after.ru_minflt - before.ru_minflt);
+}
+
 static void fork_at_the_limit(void)
 {
 	const struct rlimit two = {2, 2};
@@ -262,6 +338,12 @@ int main(int argc, char **argv)
 		tell_tasks();
 	} else if (!strcmp(what, "reads")) {
 		read_counts();
+	} else if (!strcmp(what, "parts")) {
+		count_parts(n);
+	} else if (!strcmp(what, "holds")) {
+		hold();
+	} else if (!strcmp(what, "leaves")) {
+		leave();
 	} else if (!strcmp(what, "abort")) {
 		burn(ROUNDS);
 		abort();

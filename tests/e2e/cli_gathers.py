@@ -16,7 +16,8 @@ def flags():
 
 
 def counted(*command, machine="cachegrind"):
-    report, = stat_json("--machine", machine, "-e", f"{LOADS},{STORES}", "--", *command)
+    report, = stat_json("--machine", machine, "--model-windows=no", "-e", f"{LOADS},{STORES}", "--",
+                        *command)
     values = {c["event"]: c["value"] for c in report["counts"]}
     return values[LOADS], values[STORES]
 

@@ -17,8 +17,8 @@ EVENTS = ("cycles:u,bus-cycles:u,instructions:u,branches:u,branch-misses:u,cache
 
 
 def counted(beside, *program, events=EVENTS, machine="zen4", status=0):
-    report, = stat_json("--deterministic", "--model-beside", beside, "--machine", machine, "-e",
-                        events, "--", *program, status=status)
+    report, = stat_json("--deterministic", "--model-beside", beside, "--machine", machine,
+                        "--model-windows=no", "-e", events, "--", *program, status=status)
     return {name: c["value"] for name, c in counts(report).items()}
 
 
@@ -29,9 +29,9 @@ def same(*program, **options):
 
 
 def output(beside, *program, options=("--deterministic",)):
-    return subprocess.run([ANYPERF, "run", *options, "--machine", "zen4", "--model-beside", beside,
-                           "--", *program], env=ENV, capture_output=True, text=True, check=True,
-                          timeout=120).stdout
+    return subprocess.run([ANYPERF, "run", *options, "--machine", "zen4", "--model-windows=no",
+                           "--model-beside", beside, "--", *program], env=ENV, capture_output=True,
+                          text=True, check=True, timeout=120).stdout
 
 
 def test_all_parts():
@@ -107,8 +107,8 @@ def tasks(pid):
 
 def begin(beside, *options):
     """A program that burns for long, when it has as many tasks as it will have."""
-    p = subprocess.Popen([ANYPERF, "run", "--machine", "zen4", "--model-beside", beside, *options,
-                          "--", ANYPERF, "stat", "-e", "cycles:u", "--", "sh", "-c",
+    p = subprocess.Popen([ANYPERF, "run", "--machine", "zen4", "--model-windows=no",
+                          "--model-beside", beside, *options, "--", ANYPERF, "stat", "-e", "cycles:u", "--", "sh", "-c",
                           f"echo $$; exec {BESIDES} burn 4000000000"],
                          env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     pid = int(p.stdout.readline())
@@ -141,8 +141,8 @@ def test_one_cpu():
     one = ["taskset", "-c", str(cpu)]
     if not shutil.which("taskset"):
         return
-    p = subprocess.Popen([*one, ANYPERF, "run", "--machine", "zen4", "--", ANYPERF, "stat", "-e",
-                          "cycles:u", "--", "sh", "-c",
+    p = subprocess.Popen([*one, ANYPERF, "run", "--machine", "zen4", "--model-windows=no", "--",
+                          ANYPERF, "stat", "-e", "cycles:u", "--", "sh", "-c",
                           f"echo $$; exec {BESIDES} burn 4000000000"],
                          env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     pid = int(p.stdout.readline())

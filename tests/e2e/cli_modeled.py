@@ -19,8 +19,8 @@ ALL = ("L1-dcache-loads:u,L1-dcache-stores:u,L1-dcache-load-misses:u,branch-miss
 
 def counted(*args, events=EVENTS, status=0, options=()):
     """By event, of the machine of cachegrind: L1D 32 KB, LL 8 MB, 64 entries in the TLB."""
-    report, = stat_json(*options, "--machine", "cachegrind", "-e", events, "--", WALKING, *args,
-                        status=status)
+    report, = stat_json(*options, "--machine", "cachegrind", "--model-windows=no", "-e", events,
+                        "--", WALKING, *args, status=status)
     return {name: c["value"] for name, c in counts(report).items()}
 
 
@@ -35,8 +35,8 @@ def as_it_is_told(machine, program, directory, sampled):
     # Something is sampled in any case, since perl has more to do the more there is in its
     # environment; instructions are not of the model. The period is never reached.
     event = "branch-misses:u" if sampled else "instructions:u"
-    subprocess.run([ANYPERF, "run", "--deterministic", "--machine", machine, "--",
-                    ANYPERF, "record", "-o", os.path.join(directory, "data"), "-c", str(10 ** 12),
+    subprocess.run([ANYPERF, "run", "--deterministic", "--machine", machine,
+                    "--model-windows=no", "--", ANYPERF, "record", "-o", os.path.join(directory, "data"), "-c", str(10 ** 12),
                     "-e", event, "--",
                     ANYPERF, "stat", "-j", "-o", out, "-e", ALL, "--", *program],
                    env={**ENV, "LC_ALL": "C"}, stdout=subprocess.DEVNULL,

@@ -40,7 +40,7 @@ def recorded(directory, *options, fields="ip", command=(FIXED,)):
 
 
 def count_of(event):
-    report, = stat_json("--machine", MACHINE, "-e", event, "--", FIXED)
+    report, = stat_json("--machine", MACHINE, "--model-windows=no", "-e", event, "--", FIXED)
     (count,) = counts(report).values()
     return count["value"]
 
@@ -206,7 +206,8 @@ def test_loads_by_latency():
     command = (WALKING, "walk", str(16 * MB), "1")
 
     def count(event):
-        report, = stat_json(*INTEL, "--machine", MACHINE, "-e", event, "--", *command)
+        report, = stat_json(*INTEL, "--machine", MACHINE, "--model-windows=no", "-e", event, "--",
+                            *command)
         return next(iter(counts(report).values()))["value"]
 
     assert count("cpu/mem-loads/u") == count("L1-dcache-loads:u")

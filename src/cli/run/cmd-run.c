@@ -102,10 +102,10 @@ static const struct option options[] = {
 	 .more = "auto, the default, is the machine's own if they have tables for it, else one that is like "
 		 "it: skylake-x, or zen3 of AMD. Others are haswell-x, broadwell-x, icelake-x, sapphirerapids; "
 		 "zen2, zen4. What the CPU can do is shown as it is."},
-	MACHINE_OPTION(struct run_opts, machine, "Without the option there is none.",
+	MACHINE_OPTION(struct run_opts, machine, "Without the option it is that of this machine.",
 		       "the machine whose model counts what depends on one"),
 	MODEL_BESIDE_OPTION(struct run_opts, model_beside),
-	MODEL_WINDOWS_OPTION(struct run_opts, model_windows),
+	MODEL_WINDOWS_OPTION(struct run_opts, model_windows, ""),
 	{OPTION_CALL, 0, "paranoid", "N", .call = set_paranoid,
 	 .help = "show and enforce this perf_event_paranoid, -1 to 3",
 	 .more = "The default is that of the machine, but at least 2 unless kernel mode is "
@@ -358,7 +358,7 @@ static int make_machine(struct job *job)
 		.machine = o->machine, .model_windows = o->model_windows, .session = o->session,
 		.cache_mb = (unsigned int)o->cache_mb, .seed = (u64)o->deterministic.seed,
 		.cpu_features = o->deterministic.cpu, .cpus = (unsigned int)o->deterministic.cpus,
-		.flags = AP_VIRTUAL_NO_MODEL |
+		.flags = AP_VIRTUAL_MODEL_WINDOWS_AUTO |
 			 (o->deterministic.on ? AP_VIRTUAL_DETERMINISTIC : 0u) |
 			 (o->strict ? AP_VIRTUAL_STRICT : 0u) |
 			 translations_flags(o->translations) | model_beside_flags(o->model_beside) |

@@ -37,12 +37,7 @@ void stat_print(struct stat_job *st, const struct report *r)
 	st->style.pmu_why = stat_pmu_why(st);
 	st->style.machine = stat_machine(st, r);
 	st->style.windows = stat_windows(st, r);
-	st->style.hint =
-		stat_could_model(st)
-			? "A model counts cycles, branch-misses and caches if -e or -d asks "
-			  "for them, which takes 10 to 120 times as long, and with "
-			  "--model-windows=auto, which estimates them, 2 to 10 times."
-			: NULL;
+	st->style.hint = stat_hint(st);
 	if (!st->opts.json && !st->opts.separator)
 		prepare_style(st);
 	if (st->opts.json)
@@ -244,10 +239,11 @@ const struct command cmd_stat = {
 		"-C or -G something else is measured, for as long as COMMAND runs if there is one, else "
 		"until it ends or the measurement is interrupted.\n\n"
 		"Without -e these are counted: task-clock, context-switches, cpu-migrations, page-faults, "
-		"cycles, instructions, branches, branch-misses; on the virtual PMU the first four, "
-		"instructions and branches, and with -d all of them. There cycles, cache misses, branch misses and the "
-		"like are counted by the model of a machine, which takes 10 to 120 times as long, and less with "
-		"--model-windows; the heading and JSON name it (anyperf-machine(1)).",
+		"cycles, instructions, branches, branch-misses. On the virtual PMU cycles, cache misses, branch misses "
+		"and the like are those of the model of a machine, which the heading and JSON name "
+		"(anyperf-machine(1)). It sees a program in windows unless --model-windows=no is given: what "
+		"takes more than some million instructions is estimated. With --machine=none it does not count, and the "
+		"usual events are those that cost least.",
 	.options = stat_option_table,
 	.absent = stat_absent_options,
 	.sections = stat_sections,

@@ -12,6 +12,7 @@
 #include "cli/stat/stat-priv.h"
 #include "cli/stat/stat-tool.h"
 #include "lib/machine/machine-pmu.h"
+#include "lib/machine/model-windows.h"
 #include "lib/refusal/fail.h"
 
 /* perf's default set and what each -d adds. */
@@ -27,12 +28,6 @@ static const char *const default_events[] = {
 /* What the virtual PMU has without a model. */
 static const char virtual_events[] =
 	"task-clock,context-switches,cpu-migrations,page-faults,instructions,branches";
-
-/*
- * Whether the others are counted without being asked for: a model has to cost less than three times
- * the native run for that.
- */
-#define MODEL_IN_DEFAULT false
 
 const struct stat_tool stat_tools[] = {
 	{"duration_time", "Wall-clock time of the measurement, ns", KIND_DURATION},
@@ -85,21 +80,42 @@ static bool has_model(const struct stat_job *st)
 	return ap__pmu_modeled(st->machine, name, sizeof(name));
 }
 
-/* Who asks for caches pays for the model anyhow. */
-static const char *usual_events(const struct stat_job *st)
-{
-	bool modeled = MODEL_IN_DEFAULT || st->opts.detailed;
-
-	return stat_is_virtual(st) && !(modeled && has_model(st)) ? virtual_events
-								  : default_events[0];
-}
-
-bool stat_could_model(const struct stat_job *st)
+/*
+ * In windows the model costs little. If it sees all it counts what it is asked for, and who asks
+ * for caches, or says that it is to see all, pays for it anyhow.
+ */
+static bool is_modeled_unasked(const struct stat_job *st)
 {
 	const struct stat_opts *o = &st->opts;
+	char windows[MODEL_WINDOWS_TEXT];
 
-	return !o->events && !o->null_run && !st->each_events && stat_is_virtual(st) &&
-	       usual_events(st) == virtual_events && has_model(st);
+	return has_model(st) && (o->detailed || o->model_windows ||
+				 ap__pmu_windows(st->machine, windows, sizeof(windows)));
+}
+
+static const char *usual_events(const struct stat_job *st)
+{
+	return stat_is_virtual(st) && !is_modeled_unasked(st) ? virtual_events : default_events[0];
+}
+
+const char *stat_hint(const struct stat_job *st)
+{
+	const struct stat_opts *o = &st->opts;
+	bool usual = !o->events && !o->null_run && !st->each_events && stat_is_virtual(st);
+
+	if (usual && usual_events(st) == virtual_events && has_model(st))
+		return "A model counts cycles, branch-misses and caches if -e or -d asks for them, "
+		       "which takes 10 to 120 times as long, and with --model-windows=auto, which "
+		       "estimates them, 2 to 10 times.";
+	if (!st->style.estimated || o->model_windows)
+		return NULL;
+	if (ap__machine_is_guest())
+		return "Nothing is estimated under `anyperf run --model-windows=no`, which takes "
+		       "10 to 120 times as long.";
+	return usual ? "Nothing is estimated with --model-windows=no, which takes 10 to 120 times "
+		       "as long; --machine=none leaves the model out, which takes 1.1 to 3 times."
+		     : "Nothing is estimated with --model-windows=no, which takes 10 to 120 times "
+		       "as long.";
 }
 
 static char *event_text(const struct stat_job *st)

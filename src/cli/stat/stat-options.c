@@ -127,7 +127,8 @@ const struct option stat_option_table[] = {
 	MACHINE_OPTION(struct stat_opts, machine, "Without the option it is that of this machine.",
 		       "count with the virtual PMU, and with the model of this machine"),
 	MODEL_BESIDE_OPTION(struct stat_opts, model_beside),
-	MODEL_WINDOWS_OPTION(struct stat_opts, model_windows),
+	MODEL_WINDOWS_OPTION(struct stat_opts, model_windows,
+			     " With --control the default is `no`, as what is counted may be short."),
 	DETERMINISTIC_OPTIONS(struct stat_opts, deterministic),
 	{OPTION_STR, 0, "session", "NAME", AT(session),
 	 .help = "with -p or -t: guests of the session that `anyperf run --session NAME` started"},
@@ -262,8 +263,8 @@ const struct section stat_sections[] = {
 	 "CPU time.\n\n"
 	 "What the virtual PMU counts is exact, but for events that a model of a machine counts, which the "
 	 "heading names; and the program runs under a translator: times and "
-	 "software events are those of that run, typically 1.1 to 3 times as long as natively. The "
-	 "heading says so, and there are no events per second. Page faults that can only be had with "
+	 "software events are those of that run, typically 1.1 to 3 times as long as natively, and with "
+	 "the model more. The heading says so, and there are no events per second. Page faults that can only be had with "
 	 "the translator's own, since the kernel refuses perf events, are marked.\n\n"
 	 "`<not counted>`: the event could be opened but never got to count, since what is measured "
 	 "did not run or the counters were taken. `<not supported>`: it could not be opened; the "

@@ -71,6 +71,9 @@ static int make_machine(struct stat_job *st)
 	virtual_opts.flags |= translations_flags(o->translations);
 	virtual_opts.flags |= model_beside_flags(o->model_beside);
 	virtual_opts.model_windows = o->model_windows;
+	/* What is between two words of a control descriptor may be less than a window. */
+	if (!o->control)
+		virtual_opts.flags |= AP_VIRTUAL_MODEL_WINDOWS_AUTO;
 	opts.virtual_pmu = &virtual_opts;
 	return ap_machine_new(&st->machine, &opts) ? command_error(&cmd_stat, "out of memory") : 0;
 }

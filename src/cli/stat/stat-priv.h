@@ -59,8 +59,8 @@ struct stat_job {
 /* The events of the options, in their order. 0, or -1 after saying what is wrong with them. */
 must_check int stat_events_prepare(struct stat_job *st);
 
-/* The usual events are fewer than a model could count. */
-bool stat_could_model(const struct stat_job *st);
+/* A sentence on what else the model of a machine could count, or how; NULL: none. After a run. */
+const char *stat_hint(const struct stat_job *st);
 
 /* The text of those that need a counter, to be freed; NULL if the text is wrong. */
 char *stat_counted_text(const struct stat_job *st);

@@ -42,7 +42,7 @@ static int cpu_of(const char *features, u32 *cpu)
 static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts *opts)
 {
 	struct ap_virtual_opts o = {.size = sizeof(o)};
-	const char *what;
+	const char *what, *windows;
 	struct ap_error why;
 
 	if (opts)
@@ -68,11 +68,13 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 		v->beside = MODEL_BESIDE_AUTO;
 	if (o.flags & AP_VIRTUAL_VERIFY)
 		v->segment_flags |= SEGMENT_VERIFY;
+	windows = !o.model_windows && o.flags & AP_VIRTUAL_MODEL_WINDOWS_AUTO ? "auto"
+									      : o.model_windows;
 	if (o.counters > 64 || o.cpus > 64 || cpu_of(o.cpu_features, &v->cpu) ||
 	    (v->cpu != METER_CPU_HOST && o.cpu_model) ||
 	    put(v->session.cpuid_profile, sizeof(v->session.cpuid_profile), o.cpu_model) ||
 	    put(v->session.name, sizeof(v->session.name), o.session) ||
-	    ap__model_windows(o.model_windows, &v->window, &v->window_every, &what))
+	    ap__model_windows(windows, &v->window, &v->window_every, &what))
 		return -EINVAL;
 	v->windows_given = o.model_windows;
 	v->machine_given = o.machine;
