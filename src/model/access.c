@@ -94,6 +94,7 @@ static inline struct model_access look_up(struct model_core *core, u64 ip, u64 a
 		recent = tag_is(recent_use(core, first, store), first | TAG_VALID);
 		if (unlikely(store && core->model->machine.cache[MACHINE_L1D].no_allocate))
 			core->recent.word[tags_set(&core->recent, first)] = 0;
+		see_line(core, first, store ? SIGHT_STORE : SIGHT_LOAD);
 		if (core->parts & MODEL_CACHES)
 			data_other(core, ip, addr, store, &a);
 		if (core->parts & MODEL_TLBS && !recent)
@@ -103,6 +104,7 @@ static inline struct model_access look_up(struct model_core *core, u64 ip, u64 a
 	/* A line that is accessed again at once has its translation from before. */
 	for (u64 line = first;; line += ~core->line_mask + 1) {
 		recent &= tag_is(recent_use(core, line, store), line | TAG_VALID);
+		see_line(core, line, store ? SIGHT_STORE : SIGHT_LOAD);
 		if (store && core->model->machine.cache[MACHINE_L1D].no_allocate)
 			core->recent.word[tags_set(&core->recent, line)] = 0;
 		if (line == end)
@@ -121,7 +123,7 @@ __attribute__((noinline)) static struct model_access data_slow(struct model_core
 	struct model_access a = look_up(core, ip, addr, last, store);
 
 	if (!store && a.latency > core->l1_latency)
-		count_slow(core, a.latency);
+		count_slow(core, a.latency, a.source == MODEL_FROM_MEMORY);
 	return a;
 }
 
@@ -192,6 +194,9 @@ __attribute__((noinline)) static void fetch_several(struct model_core *core, u64
 
 void model_fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near)
 {
+	see_line(core, first, SIGHT_FETCH);
+	if (unlikely(first != last))
+		see_line(core, last, SIGHT_FETCH);
 	if (core->parts & MODEL_CACHES) {
 		if (likely(first == last))
 			fetch_line(core, first, near);

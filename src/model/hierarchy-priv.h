@@ -10,6 +10,11 @@ enum line_use {
 	LINE_STORE,
 };
 
+static inline enum sight_kind sight_of(enum line_use use)
+{
+	return use == LINE_FETCH ? SIGHT_FETCH : use == LINE_STORE ? SIGHT_STORE : SIGHT_LOAD;
+}
+
 struct found {
 	u32 latency;
 	u8 source; /* enum model_source */

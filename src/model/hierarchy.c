@@ -252,8 +252,10 @@ static bool prefetch_beyond(struct model_core *core, u64 line, u64 flags, u64 *o
 		*owned = 0;
 	in_ll = find_in_ll(core, line, flags, &had);
 	count_cache(core, MODEL_LL, MODEL_PREFETCH, false);
-	if (!in_ll)
+	if (!in_ll) {
 		count_cache(core, MODEL_LL, MODEL_PREFETCH, true);
+		core->unsure[UNSURE_PREFETCH]++;
+	}
 	if (core->l2.sets)
 		into_l2(core, line, flags | *owned | had);
 	return in_ll;
@@ -275,6 +277,7 @@ static void prefetch_ll(struct model_core *core, u64 line)
 		return;
 	count_cache(core, MODEL_LL, MODEL_PREFETCH, false);
 	count_cache(core, MODEL_LL, MODEL_PREFETCH, true);
+	core->unsure[UNSURE_PREFETCH]++;
 	into_ll(core, line, LINE_PREFETCHED);
 }
 
@@ -402,8 +405,10 @@ static void from_beyond(struct model_core *core, u64 line, enum line_use use, st
 		f->source = in_ll ? MODEL_FROM_LL : MODEL_FROM_MEMORY;
 		f->latency = in_ll ? m->cache[MACHINE_LL].latency : m->memory.latency;
 	}
-	if (f->source == MODEL_FROM_MEMORY)
+	if (f->source == MODEL_FROM_MEMORY) {
 		count_cache(core, MODEL_NODE, MODEL_READ, false);
+		core->unsure[UNSURE_LINE + sight_of(use)]++;
+	}
 	if (core->l2.sets)
 		into_l2(core, line, f->owned | had);
 	else if (had && m->cache[MACHINE_LL].inclusion == MACHINE_VICTIM)
@@ -445,7 +450,7 @@ void hierarchy_find(struct model_core *core, u64 line, enum line_use use, struct
 }
 
 /* What a miss costs, behind what runs on meanwhile. */
-static void lose_to(struct model_core *core, enum model_source source)
+static void lose_to(struct model_core *core, enum model_source source, enum sight_kind kind)
 {
 	const struct machine_penalty *p = &core->model->machine.penalty;
 	u64 now = core->count[MODEL_INSTRUCTIONS];
@@ -457,8 +462,11 @@ static void lose_to(struct model_core *core, enum model_source source)
 	} else {
 		bool overlaps = core->missed_at &&
 				now + 1 - core->missed_at < core->model->machine.core.window;
+		u32 cycles = overlaps ? p->memory * (100 - p->overlap) / 100 : p->memory;
 
-		lose(core, overlaps ? p->memory * (100 - p->overlap) / 100 : p->memory);
+		lose(core, cycles);
+		if (source == MODEL_FROM_MEMORY)
+			core->unsure[UNSURE_COST + kind] += cycles;
 		core->missed_at = now + 1;
 	}
 }
@@ -473,7 +481,7 @@ void hierarchy_data_miss(struct model_core *core, u64 ip, u64 addr, bool store, 
 		return;
 	into_l1d(core, line, f->owned | (store ? LINE_DIRTY : 0));
 	if (core->parts & MODEL_CYCLES)
-		lose_to(core, f->source);
+		lose_to(core, f->source, sight_of(store ? LINE_STORE : LINE_LOAD));
 	if (m->cache[MACHINE_L1D].prefetch)
 		prefetch_for_data(core, ip, addr, line);
 }
@@ -504,6 +512,8 @@ void hierarchy_fetch_miss(struct model_core *core, u64 line)
 		lose_front(core, f.source == MODEL_FROM_L2   ? p->fetch_l2
 				 : f.source == MODEL_FROM_LL ? p->fetch_ll
 							     : p->fetch_memory);
+	if (core->parts & MODEL_CYCLES && f.source == MODEL_FROM_MEMORY)
+		core->unsure[UNSURE_COST + SIGHT_FETCH] += p->fetch_memory;
 	prefetch_for_fetch(core, line);
 }
 
@@ -552,13 +562,16 @@ bool hierarchy_crossing(struct model_core *core, u64 first, u64 last, enum line_
 		if (missed)
 			count_cache(core, MODEL_LL, op, true);
 	}
+	core->unsure[UNSURE_LINE + sight_of(use)] += missed;
 	f->source = missed ? MODEL_FROM_MEMORY : MODEL_FROM_LL;
 	f->latency = missed ? m->memory.latency : m->cache[MACHINE_LL].latency;
 	if (core->parts & MODEL_CYCLES) {
 		if (use != LINE_FETCH)
-			lose_to(core, f->source);
+			lose_to(core, f->source, sight_of(use));
 		else
 			lose_front(core, missed ? m->penalty.fetch_memory : m->penalty.fetch_ll);
+		if (use == LINE_FETCH && missed)
+			core->unsure[UNSURE_COST + SIGHT_FETCH] += m->penalty.fetch_memory;
 	}
 	return false;
 }

@@ -107,6 +107,7 @@ static void core_place(struct layout *l, const struct machine *m, struct model *
 		       u32 parts)
 {
 	struct model_core *core = take(l, sizeof(*core));
+	struct core_windows *windows;
 
 	if (core) {
 		core->model = model;
@@ -117,6 +118,9 @@ static void core_place(struct layout *l, const struct machine *m, struct model *
 		core->page_shift = log2_up(m->memory.page);
 		core->l1_latency = m->cache[MACHINE_L1D].latency;
 	}
+	windows = take(l, sizeof(*windows));
+	if (core)
+		core->windows = windows;
 	if (parts & (MODEL_CACHES | MODEL_TLBS)) {
 		const struct machine_cache *l1d = &m->cache[MACHINE_L1D];
 
@@ -184,6 +188,7 @@ u32 model_loads_from(const struct machine *m, u32 latency)
 static struct model *place(struct layout *l, const struct machine *m, u32 cores, u32 parts)
 {
 	struct model *model = take(l, sizeof(*model));
+	struct sights *lines, *pages;
 
 	if (model) {
 		model->machine = *m;
@@ -192,6 +197,12 @@ static struct model *place(struct layout *l, const struct machine *m, u32 cores,
 		model->page_shift = log2_up(m->memory.page);
 		model->huge_shift = log2_up(m->memory.huge);
 		model->nr_slow = slow_latencies(m, model->slow);
+	}
+	lines = take_some(l, parts & (MODEL_CACHES | MODEL_TLBS) ? sizeof(*lines) : 0);
+	pages = take_some(l, parts & MODEL_TLBS ? sizeof(*pages) : 0);
+	if (model) {
+		model->lines = lines;
+		model->pages = pages;
 	}
 	if (parts & MODEL_CACHES)
 		cache_place(model ? &model->ll : NULL, l, m, MACHINE_LL);

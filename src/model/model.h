@@ -246,6 +246,17 @@ u32 model_loads_from(const struct machine *m, u32 latency);
 u64 model_count(const struct model_core *core, enum model_counter counter);
 
 /*
+ * Of a model that sees a program in windows, between which the program does what nobody tells of
+ * (estimate.c). What @core is fed with next counts @weight times; 0: it only warms up; 1: all is
+ * seen, and this is said of the first, too. @apart: a window begins, and something came before it.
+ * A filter before the model has forgotten its entries then.
+ */
+void model_window(struct model_core *core, u32 weight, bool apart);
+
+/* That was it. Until @core is fed again its counters stand at what is estimated. */
+void model_weigh(struct model_core *core);
+
+/*
  * A machine as models of their own, its halves: predictors have nothing in common with caches and
  * TLBs. Each has its part of the counters when all are fed with the same trace, one after the other
  * or side by side.

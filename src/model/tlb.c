@@ -38,6 +38,7 @@ enum model_tlb_source tlb_lookup_other(struct model_core *core, enum machine_tlb
 		tags_insert(l2, set2, key);
 	}
 	count_cache(core, id == MACHINE_ITLB ? MODEL_ITLB : MODEL_DTLB, op, true);
+	core->unsure[UNSURE_PAGE + tlb_sight(id, op)]++;
 	if (core->parts & MODEL_CYCLES)
 		lose(core, m->penalty.walk);
 	return MODEL_TLB_WALK;

@@ -28,6 +28,7 @@ _Static_assert(sizeof(struct machine) <= RUN_CONFIG_MACHINE,
 struct simulation {
 	u64 size;
 	u32 parts, halves;
+	bool windows;                           /* the models may see windows only */
 	u32 user[MODEL_CORES];                  /* whose trace came last, by thread->id */
 	u64 shown[MODEL_CORES][MODEL_COUNTERS]; /* of each core, in the meters of its threads */
 	struct feed feed[MODEL_HALVES];
@@ -106,8 +107,8 @@ static bool is_in(struct thread *t)
 	return t->modeled.feed;
 }
 
-/* Adds what the thread's core has counted since it was last shown, @weight times. */
-static void show(struct thread *t, u32 core, const u64 *counts, u32 weight)
+/* Adds what the thread's core has counted since it was last shown. */
+static void show(struct thread *t, u32 core, const u64 *counts)
 {
 	u64 *shown = simulation->shown[core];
 	struct meter *m = dbt_meter(&t->dbt);
@@ -115,7 +116,7 @@ static void show(struct thread *t, u32 core, const u64 *counts, u32 weight)
 	for (u32 i = 0; i < MODEL_COUNTERS; i++) {
 		if (counts[i] == shown[i])
 			continue;
-		__atomic_store_n(&m->modeled[i], m->modeled[i] + (counts[i] - shown[i]) * weight,
+		__atomic_store_n(&m->modeled[i], m->modeled[i] + counts[i] - shown[i],
 				 __ATOMIC_RELAXED);
 		shown[i] = counts[i];
 	}
@@ -132,7 +133,7 @@ void simulate_show(const struct trace_piece *p)
 	u64 counts[MODEL_COUNTERS];
 
 	sum(p->counts, counts);
-	show(p->thread, p->core, counts, p->weight);
+	show(p->thread, p->core, counts);
 }
 
 /* What the core of @t stands at; under all locks. */
@@ -202,7 +203,7 @@ static void show_now(struct thread *t)
 	u64 counts[MODEL_COUNTERS];
 
 	core_counts(t, counts);
-	show(t, t->modeled.core, counts, windows_weight(t));
+	show(t, t->modeled.core, counts);
 }
 
 static void count_all(struct thread *t, u64 *counts)
@@ -257,12 +258,16 @@ void simulate_piece(struct trace_piece *p, u32 half)
 	/* Where the last branch went is not known. */
 	if (p->apart)
 		ft->open = 0;
+	if (simulation->windows)
+		model_window(core, p->weight, p->apart);
 	if (memory)
 		model_use_filter(core, t->dbt.filter.load, t->dbt.filter.store);
 	if (p->settles)
 		feed_settle(f, ft, core);
 	else
 		feed_words(f, ft, core, &in);
+	if (simulation->windows)
+		model_weigh(core);
 	model_counts(core, p->counts[half]);
 }
 
@@ -395,7 +400,7 @@ void simulate_told(struct thread *t)
 static const struct trace_user model_user = {.words = take_words, .settle = settle};
 
 /* A model of the machine that we were told of; false if that is none, or without memory. */
-static bool make(u32 parts, bool each)
+static bool make(u32 parts, bool each, bool windows)
 {
 	struct model_half half[MODEL_HALVES] = {{parts, parts}};
 	u32 halves = each ? 1 : model_halves(parts, half);
@@ -416,6 +421,7 @@ static bool make(u32 parts, bool each)
 		return false;
 	new->size = size;
 	new->parts = parts;
+	new->windows = windows;
 	new->halves = halves;
 	model = new->model;
 	for (u32 h = 0; h < halves; h++) {
@@ -458,7 +464,7 @@ static bool take_parts(void)
 		each |= simulation->feed[0].each;
 	}
 	if ((simulation && simulation->parts == parts && simulation->feed[0].each == each) ||
-	    !make(parts, each))
+	    !make(parts, each, !each && windows_possible()))
 		return windows;
 	windows_anew();
 	trace_use(&model_user);

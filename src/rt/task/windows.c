@@ -29,6 +29,11 @@ static enum {
 } sees;
 static bool used; /* it was not always all */
 
+bool windows_possible(void)
+{
+	return run_config()->window && !paths_wanted() && !streams_wanted();
+}
+
 void windows_anew(void)
 {
 	if (used)
@@ -37,11 +42,10 @@ void windows_anew(void)
 
 bool windows_decide(u32 parts, bool all)
 {
-	bool can = run_config()->window && !paths_wanted() && !streams_wanted();
 	u32 before = sees;
 	bool first;
 
-	if (!can || (parts && (all || parts & MODEL_FLOATS)))
+	if (!windows_possible() || (parts && (all || parts & MODEL_FLOATS)))
 		sees = SEES_ALL;
 	else
 		sees = parts ? SEES_WINDOWS : SEES_NOTHING;
@@ -127,6 +131,8 @@ static void next_phase(struct thread *t)
 	case WINDOWS_GAP:
 		if (t->windows.window) {
 			t->windows.weight = 0;
+			/* As model_window() wants it. */
+			dbt_filter_forget(&t->dbt);
 			enter(t, WINDOWS_WARM, t->windows.warm);
 			return;
 		}

@@ -20,6 +20,9 @@
 
 extern u32 windows_turn; /* another one: threads have to begin anew */
 
+/* Whether a model that is not told of each event may come to see windows. Constant. */
+bool windows_possible(void);
+
 /*
  * Parts of the model are wanted, and all that they tell of or not. True: windows_mask() is not what
  * it was.

@@ -1,0 +1,130 @@
+/* What a model estimates of programs that it sees in windows, against one that sees all. */
+#include "unit/model/machines.h"
+#include "unit/test.h"
+
+#define FIRST  20000u
+#define WINDOW 500u
+#define EVERY  32000u
+
+static struct model *whole, *windowed;
+static u64 accesses;
+
+static void begin(const struct machine *m)
+{
+	whole = model_new(m, 1, MODEL_CACHES | MODEL_TLBS);
+	windowed = model_new(m, 1, MODEL_CACHES | MODEL_TLBS);
+	model_window(model_core(windowed, 0), 1, false);
+	accesses = 0;
+}
+
+static void end(void)
+{
+	model_weigh(model_core(windowed, 0));
+}
+
+static void done(void)
+{
+	model_free(whole);
+	model_free(windowed);
+}
+
+/* The windows lie at the end of their periods. */
+static void load(u64 addr)
+{
+	struct model_core *core = model_core(windowed, 0);
+	u64 n = accesses++, at = n < FIRST ? 0 : (n - FIRST) % EVERY + 1;
+	u64 warm = EVERY - 3 * WINDOW;
+
+	model_load(model_core(whole, 0), 1, addr, 8);
+	if (at == 1 || at == warm + 1 || at == EVERY - WINDOW + 1) {
+		model_weigh(core);
+		if (at != 1)
+			model_window(core, at == warm + 1 ? 0 : EVERY / WINDOW, at == warm + 1);
+	}
+	if (!at || at > warm)
+		model_load(core, 1, addr, 8);
+}
+
+static u64 count_of(struct model *model, u32 id)
+{
+	return model_count(model_core(model, 0), model_cache_counter(id, MODEL_READ, true));
+}
+
+/* Percent of what is counted if all is seen. */
+static u64 percent(u32 id)
+{
+	return count_of(windowed, id) * 100 / count_of(whole, id);
+}
+
+static struct machine large_machine(void)
+{
+	struct machine m = small_machine();
+
+	set_cache(&m, MACHINE_LL, 4 << 20, 16);
+	m.tlb[MACHINE_TLB2] = (struct machine_tlb){.entries = 1024, .ways = 8, .latency = 7};
+	return m;
+}
+
+/* Most lines are first used in a gap, and once each is new. */
+TEST(lines_that_are_used_again)
+{
+	struct machine m = large_machine();
+	u64 state = 4711;
+
+	begin(&m);
+	for (u32 i = 0; i < 4000000; i++)
+		load(random_number(&state) % (2 << 20) & ~7ull);
+	end();
+	EXPECT_EQ(count_of(whole, MODEL_LL), (2 << 20) / 64);
+	EXPECT(percent(MODEL_LL) > 80 && percent(MODEL_LL) < 120);
+	EXPECT_EQ(count_of(whole, MODEL_DTLB), (2 << 20) / 4096);
+	EXPECT(percent(MODEL_DTLB) > 90 && percent(MODEL_DTLB) < 110);
+	done();
+}
+
+TEST(lines_that_are_used_once)
+{
+	struct machine m = large_machine();
+
+	begin(&m);
+	for (u64 i = 0; i < 4000000; i++)
+		load(i * 16);
+	end();
+	EXPECT(percent(MODEL_LL) > 97 && percent(MODEL_LL) < 103);
+	EXPECT(percent(MODEL_DTLB) > 90 && percent(MODEL_DTLB) < 110);
+	done();
+}
+
+/* Beside what is used again and again there are lines that are not. */
+TEST(lines_of_both_kinds)
+{
+	struct machine m = large_machine();
+	u64 state = 4711;
+
+	begin(&m);
+	for (u64 i = 0; i < 4000000; i++)
+		load(i % 4 ? random_number(&state) % (1 << 20) & ~7ull : (1ull << 32) + i * 8);
+	end();
+	EXPECT(percent(MODEL_LL) > 90 && percent(MODEL_LL) < 110);
+	done();
+}
+
+/* More lines than there is room for: what is not known of the rest is no hit. */
+TEST(lines_that_do_not_fit)
+{
+	struct machine m = large_machine();
+	u64 state = 4711;
+
+	begin(&m);
+	for (u32 i = 0; i < 4000000; i++)
+		load(random_number(&state) % (16 << 20) & ~7ull);
+	end();
+	EXPECT(percent(MODEL_LL) > 90 && percent(MODEL_LL) < 110);
+	done();
+	begin(&m);
+	for (u64 i = 0; i < 4000000; i++)
+		load(i * 16 % (16 << 20));
+	end();
+	EXPECT(percent(MODEL_LL) > 80 && percent(MODEL_LL) < 105);
+	done();
+}
