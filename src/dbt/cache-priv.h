@@ -236,6 +236,7 @@ static inline const struct block_count *block_counts(const struct dbt_block *b)
 #define BLOCK_PASSES  BIT(4) /* the instruction at a place that was told of; likewise */
 #define BLOCK_DORMANT BIT(5) /* of an image, and in its maps only; image.c */
 #define BLOCK_PLAIN   BIT(6) /* for threads that trace nothing though others may; likewise */
+#define BLOCK_FRONT   BIT(7) /* what is in front of its code counts for an exit, and is no entry */
 #define BLOCK_FORMS   (BLOCK_EXACT | BLOCK_PASSES | BLOCK_PLAIN)
 
 struct exec_range {

@@ -82,13 +82,74 @@ static bool read_block(const struct foreign *f, u32 off, struct foreign_block *t
 	return read(f, theirs, to->lists, (u64)block_counts(b) - (u64)to->lists);
 }
 
+/*
+ * A thread at @off is in code that counts for an exit, in front of @front or, if that is NULL, at a
+ * place of its own. The branch has been taken: it is where that goes. What such code still loads
+ * from where it keeps registers is in them then.
+ */
+static bool rewind_exit(const struct foreign *f, const struct dbt_thread *t, u32 off,
+			const struct dbt_block *front, struct dbt_regs *regs)
+{
+	struct dbt_regs at = *regs;
+	u8 code[COUNT_BYTES_MAX + WHOLE_LINE + 5 + INSN_MAX];
+	struct dbt_block b;
+	u32 n = 0, stored = 0;
+
+	if (off > f->code_size - sizeof(code) || !read(f, f->code + off, code, sizeof(code)))
+		return false;
+	while (n <= sizeof(code) - INSN_MAX) {
+		const u8 *p = code + n;
+		struct insn insn;
+		u32 to, disp, reg;
+
+		if (front && off + n == front->code)
+			break;
+		if (*p == 0xe9) {
+			memcpy(&disp, p + 1, sizeof(disp));
+			to = off + n + 5 + disp;
+			if (!find_block(f, to, &b) || to != b.code)
+				return false;
+			front = &b;
+			break;
+		}
+		if (insn_decode(&insn, p, INSN_MAX) <= 0)
+			return false;
+		/* A guess was wrong: the target is to be looked up. */
+		if (insn.cf == CF_JMP_IND) {
+			at.rip = at.gpr[REG_TARGET];
+			at.gpr[REG_TARGET] = t->spill[REG_TARGET];
+			at.gpr[REG_RCX] = t->spill[REG_RCX];
+			*regs = at;
+			return true;
+		}
+		n += insn.len;
+		if (p[0] != PREFIX_GS || (p[2] != 0x89 && p[2] != 0x8b))
+			continue;
+		memcpy(&disp, p + 5, sizeof(disp));
+		reg = (p[3] >> 3 & 7) | (p[1] & 4 ? 8 : 0);
+		if (disp != GS_SPILL(reg) || stored & BIT(reg))
+			continue;
+		if (p[2] == 0x89)
+			stored |= BIT(reg);
+		else
+			at.gpr[reg] = t->spill[reg];
+	}
+	if (n > sizeof(code) - INSN_MAX)
+		return false;
+	at.rip = front->pc;
+	*regs = at;
+	return true;
+}
+
 static bool rewind(const struct foreign *f, const struct dbt_thread *t, struct dbt_regs *regs)
 {
 	u32 off = (u32)(regs->rip - (u64)f->code);
 	struct foreign_block block;
 
 	if (!read_block(f, off, &block))
-		return false;
+		return rewind_exit(f, t, off, NULL, regs);
+	if (off < block.b.code && block.b.flags & BLOCK_FRONT)
+		return rewind_exit(f, t, off, &block.b, regs);
 	if (off >= block.b.code) {
 		arch_rewind(t, &block.b, off - block.b.code, regs);
 	} else {

@@ -350,6 +350,7 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct db
 	}
 	if (from && from->counts && !code_is_shared(from->patch)) {
 		front = emit_at(&b->e);
+		block->flags |= BLOCK_FRONT;
 		memcpy(b->e.p, (const u8 *)code_addr(from->stub), from->counts);
 		b->e.p += from->counts;
 	}
