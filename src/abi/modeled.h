@@ -40,8 +40,8 @@ enum model_beside {
  * each is that part of what has been executed. Before each window so many of its length warm up.
  */
 #define MODEL_WINDOWS_FIRST 2000000u
-#define MODEL_WINDOWS_PART  256u
-#define MODEL_WINDOW_WARM   2u
+#define MODEL_WINDOWS_PART  64u
+#define MODEL_WINDOW_WARM   3u
 #define WINDOW_LEAST        1000u
 #define WINDOW_MOST         (1ull << 30) /* also of a period */
 

@@ -7,7 +7,7 @@
 
 #include "abi/modeled.h"
 
-#define WINDOW_AUTO 10000u
+#define WINDOW_AUTO 20000u
 
 /*
  * A number with K or M behind it perhaps; *@at is moved past it. 0: none. One above WINDOW_MOST is
