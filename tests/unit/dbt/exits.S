@@ -1,12 +1,5 @@
 /* Guest code with conditional branches forward that are taken. */
-	.intel_syntax noprefix
-	.text
-	.macro fn name
-	.globl \name
-	.type \name, @function
-	.p2align 4
-\name:
-	.endm
+#include "unit/dbt/guest-code.inc"
 
 	/*
 	 * @rdi below 2: 1 with 6 instructions, the flags being dead where the branch leads. Else 5

@@ -1,12 +1,5 @@
 /* Each way in which instructions access memory; rdi is 8 KB of it. */
-	.intel_syntax noprefix
-	.text
-	.macro fn name
-	.globl \name
-	.type \name, @function
-	.p2align 4
-\name:
-	.endm
+#include "unit/dbt/guest-code.inc"
 
 fn snip_operands
 	push	rbx

@@ -1,12 +1,5 @@
 /* Guest code whose counts are known by counting the lines. SysV functions. */
-	.intel_syntax noprefix
-	.text
-	.macro fn name
-	.globl \name
-	.type \name, @function
-	.p2align 4
-\name:
-	.endm
+#include "unit/dbt/guest-code.inc"
 
 	/* 2 + 3n + 2: n times round; n >= 1 */
 fn snip_loop

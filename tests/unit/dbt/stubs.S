@@ -1,12 +1,5 @@
 /* Guest code that goes by words in memory, as stubs of a PLT do. */
-	.intel_syntax noprefix
-	.text
-	.macro fn name
-	.globl \name
-	.type \name, @function
-	.p2align 4
-\name:
-	.endm
+#include "unit/dbt/guest-code.inc"
 
 	/*
 	 * Calls @rdi by a stub, which is entered with the carry flag: 11 with what it goes to.
