@@ -42,11 +42,6 @@ enum ap_virtual_flags {
 	AP_VIRTUAL_VERIFY = 1 << 2, /* the translator verifies its invariants; slow */
 	AP_VIRTUAL_IGNORE_KERNEL = 1 << 3, /* what includes kernel mode counts user mode */
 	/*
-	 * If no `machine` is given there is none, instead of "host": programs that ask for cycles
-	 * among other things do not become slower by a model.
-	 */
-	AP_VIRTUAL_NO_MODEL = 1 << 4,
-	/*
 	 * Keep what is translated for later runs, in $XDG_CACHE_HOME/anyperf/translations. A user's
 	 * programs have their files at the same addresses each time then. Without effect with
 	 * AP_VIRTUAL_DETERMINISTIC.

@@ -44,7 +44,6 @@ struct virtual_opts {
 	bool windows_given;     /* they, or that there are none, were asked for */
 	bool keep;              /* pages of ended threads are kept for a report */
 	bool machine_given;     /* `machine`, or that there is none, was asked for */
-	bool no_model;          /* else there is none */
 	struct machine machine; /* whose model counts what depends on one; version 0: none */
 };
 

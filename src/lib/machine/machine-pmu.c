@@ -78,7 +78,6 @@ static int set_virtual_opts(struct virtual_opts *v, const struct ap_virtual_opts
 		return -EINVAL;
 	v->windows_given = o.model_windows;
 	v->machine_given = o.machine;
-	v->no_model = o.flags & AP_VIRTUAL_NO_MODEL;
 	return o.machine && ap__model_chosen(&v->machine, o.machine, &why) ? -EINVAL : 0;
 }
 
@@ -88,7 +87,7 @@ static int make_virtual(struct ap_machine *m)
 	int r;
 
 	/* This machine is looked at when somebody needs to know it. */
-	if (!m->virtual_opts.machine_given && !m->virtual_opts.no_model &&
+	if (!m->virtual_opts.machine_given &&
 	    ap__model_machine(&m->virtual_opts.machine, MACHINE_HOST, &none))
 		m->virtual_opts.machine.version = 0;
 	r = m->virtual_pmu ? 0 : ap__virtual_new(&m->virtual_pmu, &m->virtual_opts);
