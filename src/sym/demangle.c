@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sym/rust/demangle-rust.h"
+
 typedef char *demangle_fn(const char *name, char *buf, size_t *len, int *status);
 
 static demangle_fn *find_function(void)
@@ -75,15 +77,6 @@ static bool is_tail(const char *p)
 	       !strncmp(p, " [", 2) || !strncmp(p, " &", 2) || !strncmp(p, "[abi:", 5);
 }
 
-static void strip_rust_hash(char *name)
-{
-	size_t len = strlen(name);
-
-	if (len > 19 && !strncmp(name + len - 19, "::h", 3) &&
-	    strspn(name + len - 16, "0123456789abcdef") == 16)
-		name[len - 19] = 0;
-}
-
 /* What the compiler makes of a function is named by all of that function's name, by perf too. */
 static bool is_about_another(const char *name)
 {
@@ -131,7 +124,6 @@ char *sym_strip_types(char *name)
 		p++;
 	}
 	if (!params || params == name) {
-		strip_rust_hash(name);
 		return name;
 	}
 	*params = 0;
@@ -141,30 +133,40 @@ char *sym_strip_types(char *name)
 	return name;
 }
 
+/* Without ".constprop.0" and the like, which are the compiler's, and the linker's "@@VERSION". */
+static size_t length_of(const char *name)
+{
+	size_t rust = sym_rust_legacy_length(name);
+
+	return rust ? rust : strcspn(name, ".@");
+}
+
 char *sym_demangle_whole(const char *name)
 {
 	demangle_fn *fn;
-	char *text, *dot, *plain;
+	char *text, *plain;
 	int status;
 
-	if (strncmp(name, "_Z", 2) != 0)
+	if (!sym_is_mangled(name))
 		return NULL;
+	if (name[1] == 'R')
+		return sym_demangle_rust(name);
 	fn = find_function();
-	/* ".constprop.0" and the like are the compiler's, and "@@VERSION" is the linker's. */
-	plain = fn ? strdup(name) : NULL;
+	plain = fn ? strndup(name, length_of(name)) : NULL;
 	if (!plain)
 		return NULL;
-	dot = strpbrk(plain, ".@");
-	if (dot)
-		*dot = 0;
 	text = fn(plain, NULL, NULL, &status);
 	free(plain);
-	return status ? NULL : text;
+	if (status)
+		return NULL;
+	sym_rust_legacy(text);
+	return text;
 }
 
 char *sym_demangle(const char *name)
 {
 	char *text = sym_demangle_whole(name);
 
-	return text ? sym_strip_types(text) : NULL;
+	/* Rust's names have no types that could be cut off. */
+	return text && name[1] == 'Z' ? sym_strip_types(text) : text;
 }

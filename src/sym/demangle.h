@@ -1,11 +1,17 @@
 /*
- * PURPOSE: names of C++ as people write them, without parameters and return types, as perf shows
- * them. libstdc++ is loaded when the first such name is met; without it names stay as they are.
+ * PURPOSE: names of C++ and Rust as people write them, those of C++ without parameters and return
+ * types, as perf shows them. libstdc++ is loaded when the first name of C++ is met; without it they
+ * stay as they are. Rust's are read by rust/demangle-rust.c.
  */
 #ifndef SYM_DEMANGLE_H
 #define SYM_DEMANGLE_H
 
 #include "base/types.h"
+
+static inline bool sym_is_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
 
 /* To be freed; NULL: it is not such a name, or nobody can read it. */
 char *sym_demangle(const char *name);

@@ -65,10 +65,10 @@ static int by_start(const void *a, const void *b)
 	return x->nth < y->nth ? -1 : x->nth > y->nth;
 }
 
-/* Names of C++ are read when they are shown or compared: a file has tens of thousands. */
+/* Names of C++ and Rust are read when they are shown or compared: a file has tens of thousands. */
 static const char *shown_name(struct sym_entry *e)
 {
-	if (!e->plain && e->pub.name[0] == '_' && e->pub.name[1] == 'Z') {
+	if (!e->plain && sym_is_mangled(e->pub.name)) {
 		e->plain = sym_demangle(e->pub.name);
 		if (e->plain)
 			e->pub.name = e->plain;

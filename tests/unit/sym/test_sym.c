@@ -187,7 +187,6 @@ TEST(types_are_stripped)
 		{"non-virtual thunk to A::f(int)", "non-virtual thunk to A::f(int)"},
 		{"transaction clone for A::f() const", "transaction clone for A::f() const"},
 		{"f(int) [clone .part.0]", "f"},
-		{"core::fmt::write::h0123456789abcdef", "core::fmt::write"},
 		{"", ""},
 		{"(", "("},
 		{"f(", "f"},

@@ -1,0 +1,163 @@
+#include "unit/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sym/demangle.h"
+#include "sym/rust/demangle-rust.h"
+
+static void expect_rust(const char *mangled, const char *name)
+{
+	char *text = sym_demangle(mangled);
+
+	if (name)
+		EXPECT_STREQ(text ? text : "(none)", name);
+	else
+		EXPECT(!text);
+	free(text);
+}
+
+/* Names with `_1t` are of one program and rustc 1.95; c++filt of binutils 2.40 says the same. */
+TEST(rust_paths)
+{
+	expect_rust("_RNvC1t4main", "t::main");
+	expect_rust("_RNCNvC1t4main0", "t::main::{closure#0}");
+	expect_rust("_RNCNvC1t4mains_0.llvm.1234", "t::main::{closure#1}");
+	expect_rust("_RNSNvC1t1f6vtable", "t::f::{shim:vtable#0}");
+	expect_rust("_RNvC1t4main.cold", "t::main");
+	expect_rust("_RNvNtCsjMaewn57Afh_1tu9gre_6ka8iu8lnge_loa", "t::gr\xc3\xb6\xc3\x9f"
+								   "e::l\xc3\xa4nge");
+	expect_rust("_RNvMs_CsjMaewn57Afh_1tINtB4_1SReE3ownB4_", "<t::S<&str>>::own");
+	expect_rust("_RNvNvXCsjMaewn57Afh_1tINtB4_1SpENtB4_2Tr1m5inner",
+		    "<t::S<_> as t::Tr>::m::inner");
+	expect_rust("_RNvC1tu6______9", "t::punycode{_____9}");
+	expect_rust("_RINvMNtCsgEmfK2I1SDS_4core5sliceSh11copy_withinINtNtNtB5_3ops5range14"
+		    "RangeInclusivejEECsfEOYDRpO4Ta_11miniz_oxide",
+		    "<[u8]>::copy_within::<core::ops::range::RangeInclusive<usize>>");
+	expect_rust("_RNvXs_C1tNtB4_1SNtB4_2Tr1m", "<t::S as t::Tr>::m");
+	expect_rust("_RNvYNtC1t1SNtB4_2Tr1m", "<t::S as t::Tr>::m");
+}
+
+TEST(rust_types)
+{
+	expect_rust("_RINvCsjMaewn57Afh_1t3genShEB2_", "t::gen::<[u8]>");
+	expect_rust("_RINvCsjMaewn57Afh_1t3ptrThEEB2_", "t::ptr::<(u8,)>");
+	expect_rust("_RINvCsjMaewn57Afh_1t3ptrFG_QL0_dnuiERL0_fEB2_",
+		    "t::ptr::<for<'a> fn(&'a mut f64, i128, (), isize) -> &'a f32>");
+	expect_rust("_RINvCsjMaewn57Afh_1t3ptrFUKCPhOlEuEB2_",
+		    "t::ptr::<unsafe extern \"C\" fn(*const u8, *mut i32)>");
+	expect_rust("_RINvC1t1fFK13C_cmse_callsEuE", NULL);
+	expect_rust("_RINvC1t1fFK6C_cmseEuE", "t::f::<extern \"C-cmse\" fn()>");
+	expect_rust("_RINvCsjMaewn57Afh_1t3ptrFhReEzEB2_", "t::ptr::<fn(u8, &str) -> !>");
+	expect_rust("_RINvCsjMaewn57Afh_1t3ptrINtNtCsgEmfK2I1SDS_4core6option6OptionINtNtCslNYArtu"
+		    "3iFV_5alloc5boxed3BoxDNtNtNtNtBr_4iter6traits8iterator8Iteratorp4ItemhNtNtBr_6"
+		    "marker4SendEL_EEEB2_",
+		    "t::ptr::<core::option::Option<alloc::boxed::Box<dyn core::iter::traits::"
+		    "iterator::Iterator<Item = u8> + core::marker::Send>>>");
+	expect_rust("_RINvC1t1fDNtC1t1AEL_E", "t::f::<dyn t::A>");
+	expect_rust("_RINvC1t1fFG0_RL1_hRL0_hEuE", "t::f::<for<'a, 'b> fn(&'a u8, &'b u8)>");
+	/* A lifetime that nothing binds. */
+	expect_rust("_RINvC1t1fRL0_hE", NULL);
+}
+
+TEST(rust_constants)
+{
+	expect_rust("_RINvCsjMaewn57Afh_1t3arrKj3_Kb1_Kc78_Kan5_EB2_",
+		    "t::arr::<3, true, 'x', -5>");
+	expect_rust("_RINvCsjMaewn57Afh_1t3arrKj0_Kb0_Kca_Ka7f_EB2_",
+		    "t::arr::<0, false, '\\n', 127>");
+	expect_rust("_RINvC1t1fKnn80000000000000000000000000000000_E",
+		    "t::f::<-0x80000000000000000000000000000000>");
+	expect_rust("_RINvC1t1fKRe616222c3a4_E", "t::f::<\"ab\\\"\xc3\xa4\">");
+	expect_rust("_RINvC1t1fKReff_E", NULL);
+	expect_rust("_RINvC1t1fKe61_E", "t::f::<{*\"a\"}>");
+	expect_rust("_RINvC1t1fKRAh1_h2_EE", "t::f::<{&[1, 2]}>");
+	expect_rust("_RINvC1t1fKTh1_EE", "t::f::<{(1,)}>");
+	expect_rust("_RINvC1t1fKVNtC1t1ASs_1xh1_1yb0_EE", "t::f::<{t::A { x: 1, y: false }}>");
+	expect_rust("_RINvC1t1fKpKcd800_E", NULL);
+	expect_rust("_RINvC1t1fKpE", "t::f::<_>");
+}
+
+TEST(what_is_no_name_of_rust)
+{
+	static const char *const wrong[] = {"_RC0",          "_R",
+					    "_R0NvC1t1f",    "_RNvC1t4mai",
+					    "_RNvC1t",       "_RC1t$",
+					    "_RNvC1t1fxx",   "_RNv",
+					    "_RB_",          "_RNvB_1f",
+					    "_RINvC1t1fhE_", "_RINvC1t1fh",
+					    "_RIB0_E",       "_RNvC1t99999999999999999999f"};
+	char deep[4096] = "_R";
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		expect_rust(wrong[i], NULL);
+	/* Anything cut off is none. */
+	for (size_t i = 2; i < strlen("_RINvC1t3ptrFG_QL0_dnuiERL0_fE"); i++) {
+		char cut[64];
+
+		snprintf(cut, sizeof(cut), "%.*s", (int)i, "_RINvC1t3ptrFG_QL0_dnuiERL0_fE");
+		expect_rust(cut, NULL);
+	}
+	/* Deep: it would need more stack than there is. */
+	memset(deep + 2, 'M', sizeof(deep) - 3);
+	expect_rust(deep, NULL);
+}
+
+/* Forty pairs of which each is twice the one before would have a trillion letters. */
+TEST(rust_names_of_any_length)
+{
+	char name[1024] = "_RINvC1t1fTC1aC1bE";
+
+	for (u32 i = 0, before = 8; i < 40; i++) {
+		static const char digits[] =
+			"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+		u32 at = (u32)strlen(name) - 2, n = before - 1;
+		char ref[8];
+
+		if (n >= 62)
+			snprintf(ref, sizeof(ref), "%c%c", digits[n / 62], digits[n % 62]);
+		else
+			snprintf(ref, sizeof(ref), "%c", digits[n]);
+		snprintf(name + strlen(name), sizeof(name) - strlen(name), "TB%s_B%s_E", ref, ref);
+		before = at;
+	}
+	strcat(name, "E");
+	expect_rust(name, NULL);
+	expect_rust("_RINvC1t1fTC1aC1bETB7_B7_EE", "t::f::<(a, b), ((a, b), (a, b))>");
+}
+
+/* Whoever reads C++ reads these too, but for what stands for brackets. */
+TEST(rust_before_v0)
+{
+	static const char *const names[][2] = {
+		{"core::fmt::write::h0123456789abcdef", "core::fmt::write"},
+		/* Chance does not give sixteen digits of which so few are different. */
+		{"core::fmt::write::h0000000000000000", "core::fmt::write::h0000000000000000"},
+		{"_$LT$u64$u20$as$u20$core..iter..range..Step$GT$::forward::h2d8e7d8331d07579",
+		 "<u64 as core::iter::range::Step>::forward"},
+		{"f::_$u7b$$u7b$closure$u7d$$u7d$::h2d8e7d8331d07579", "f::{{closure}}"},
+		{"a$XX$b::h2d8e7d8331d07579", "a$XX$b"},
+		{"a$::h2d8e7d8331d07579", "a$"},
+		{"$u0$$uffffffff$::h2d8e7d8331d07579", "$u0$$uffffffff$"},
+		{"", ""},
+	};
+	static const char mangled[] = "_ZN47_$LT$u64$u20$as$u20$core..iter..range..Step$GT$"
+				      "13steps_between17h2d8e7d8331d07579E";
+	char *text;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char *copy = strdup(names[i][0]);
+
+		sym_rust_legacy(copy);
+		EXPECT_STREQ(copy, names[i][1]);
+		free(copy);
+	}
+	EXPECT_EQ(sym_rust_legacy_length(mangled), strlen(mangled));
+	EXPECT_EQ(sym_rust_legacy_length("_ZN1l4main17hfc665b17335c9548E.llvm.1"), 30);
+	EXPECT_EQ(sym_rust_legacy_length("_ZN1l4main17hfc665b17335c9548"), 0);
+	EXPECT_EQ(sym_rust_legacy_length("_ZN1l4mainE.17h"), 0);
+	text = sym_demangle(mangled);
+	/* NULL: there is no libstdc++. */
+	EXPECT(!text || !strcmp(text, "<u64 as core::iter::range::Step>::steps_between"));
+	free(text);
+}
