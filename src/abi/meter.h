@@ -274,6 +274,7 @@ enum counter_segment_flags {
 	SEGMENT_REQUESTS = 32,     /* client requests of Valgrind's are answered */
 	SEGMENT_ACCESSES = 64,     /* with SEGMENT_TRACED: and what it accesses */
 	SEGMENT_DATA = 128,        /* modeled events are attributed to data as well */
+	SEGMENT_SITES = 256,       /* likewise, and to where that was allocated */
 };
 
 /*

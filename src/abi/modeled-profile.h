@@ -17,6 +17,12 @@
 #define MODELED_INDEX         (1u << 21)
 #define MODELED_PROBES        4096u /* entries at most that a place may lie behind its own */
 
+/*
+ * Of an address of data: the data is in a block that the program has got from its allocator, and
+ * the rest is where it has asked for that: where the function returns to that gave it.
+ */
+#define MODELED_SITE BIT(62)
+
 /* Events of one kind at one place. */
 struct modeled_place {
 	u64 at;   /* the instruction; with PATH_PART a path_part(), whose cost is all of theirs */

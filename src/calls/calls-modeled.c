@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "abi/modeled-profile.h"
 #include "base/check.h"
 #include "calls/calls-priv.h"
 
@@ -48,6 +49,8 @@ static void grow(struct calls_modeled_counts *c)
 /* The less room there is, the more data is taken for one. */
 static u64 data_of(const struct calls_modeled_counts *c, u64 addr)
 {
+	if (!addr || addr & MODELED_SITE)
+		return addr;
 	if (c->n < MODELED_MOST / 4)
 		return addr & ~7ull;
 	return c->n < MODELED_MOST / 8 * 3 ? addr & ~4095ull : 0;
@@ -60,7 +63,7 @@ static void count_at(struct calls_graph *g, const struct calls_cell *cell, u64 p
 	struct calls_modeled_counts *c = &g->modeled;
 	struct calls_modeled *at, m = {.cell = cell,
 				       .pc = pc,
-				       .addr = event->addr ? data_of(c, event->addr) : 0,
+				       .addr = data_of(c, event->addr),
 				       .event = event->event};
 
 	if (!n)

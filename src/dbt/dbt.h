@@ -614,12 +614,17 @@ u64 dbt_mask_branches(u64 mask, u32 kinds);
  */
 u32 dbt_branches(const struct dbt_thread *t, u32 kinds, struct trace_branch *out, u32 max);
 
-#define DBT_PLACES 512u
+#define DBT_PLACES 4096u
 /*
  * Threads tell by ops.place() before each execution of an instruction at one of @pcs, which are @n
  * addresses in ascending order, at most DBT_PLACES. By a thread that is not in the cache.
  */
 void dbt_set_places(struct dbt_thread *t, const u64 *pcs, u32 n);
+/*
+ * The same with @pc besides, which is none of them; there is room. Translates anew what is on its
+ * page only.
+ */
+void dbt_add_place(struct dbt_thread *t, u64 pc);
 
 /*
  * The sums of the thread's meter at which it is to stop, by quantity; DBT_NO_DEADLINE: none. By the

@@ -54,6 +54,19 @@ void dbt_set_places(struct dbt_thread *t, const u64 *pcs, u32 n)
 	cache_unlock(t);
 }
 
+void dbt_add_place(struct dbt_thread *t, u64 pc)
+{
+	u32 i;
+
+	CHECK(places.nr < DBT_PLACES);
+	cache_lock(t);
+	for (i = places.nr++; i && places.pc[i - 1] > pc; i--)
+		places.pc[i] = places.pc[i - 1];
+	places.pc[i] = pc;
+	cache_unlock(t);
+	dbt_invalidate(t, pc, 1);
+}
+
 void place_reached(struct dbt_thread *t)
 {
 	t->traced = TRACE_NONE;

@@ -50,6 +50,8 @@ static u64 data_of(const struct modeled_profile *p, u64 addr)
 {
 	u32 used = p->used;
 
+	if (!addr || addr & MODELED_SITE)
+		return addr;
 	if (used < MODELED_PLACES / 2)
 		return addr & ~7ull;
 	if (used < MODELED_PLACES / 4 * 3)
@@ -57,12 +59,22 @@ static u64 data_of(const struct modeled_profile *p, u64 addr)
 	return 0;
 }
 
+/* The data as it is told of. */
+static u64 told_data(const struct feed_tally *t, u64 addr)
+{
+	u64 site = t->data && addr && t->site_of ? t->site_of(addr) : 0;
+
+	if (!t->data)
+		return 0;
+	return site ? site | MODELED_SITE : addr;
+}
+
 static void add(struct feed_tally *t, u32 event, u64 at, u64 addr, u64 n)
 {
 	struct modeled_profile *p = t->to;
 	struct modeled_place *place;
 
-	addr = t->data && addr ? data_of(p, addr) : 0;
+	addr = data_of(p, told_data(t, addr));
 	/* No instruction is there. */
 	place = at ? place_of(p, at, addr, event) : NULL;
 	if (!place && addr)
@@ -83,7 +95,7 @@ static void list(struct feed_tally *t, u32 event, u64 at, u64 addr, u64 n)
 		return;
 	e = &t->list[t->nr_list++];
 	*e = (struct path_event){.pc = at & PATH_PART ? 0 : at,
-				 .addr = t->data ? addr : 0,
+				 .addr = told_data(t, addr),
 				 .count = n,
 				 .path = t->told,
 				 .event = (u16)event,

@@ -27,6 +27,8 @@ struct feed_tally {
 	u8 branch; /* PATH_EVENT_BRANCH: what comes next is that; else 0 */
 	u32 nr;    /* of counter[] */
 	bool data; /* by address as well */
+	/* With that: where the block of an address was asked for; 0: it is in none. May be NULL. */
+	u64 (*site_of)(u64 addr);
 	u8 counter[PROFILED_EVENTS];
 	u64 last[PROFILED_EVENTS]; /* what the core had counted */
 };

@@ -20,6 +20,7 @@
 #include "rt/sandbox/seccomp.h"
 #include "rt/signal/signal.h"
 #include "rt/syscall/fd.h"
+#include "rt/task/alloc-sites.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/simulate.h"
 #include "rt/task/path-pages.h"
@@ -228,6 +229,8 @@ static void load(struct thread *t, struct startup *s, bool random)
 	no_translator(dbt_begin(&t->dbt) ? 0 : -ENOMEM);
 	if (elf_map(exe, &s->eh, s->plan.phdrs, at, image))
 		cannot_load();
+	if (alloc_sites_wanted())
+		alloc_sites_file(t, exe, image->bias);
 	fd_keep_exe(exe);
 	if (!image->has_interp)
 		return;
@@ -239,6 +242,8 @@ static void load(struct thread *t, struct startup *s, bool random)
 	if (interp < 0 || elf_read(interp, true, &s->interp_eh, s->interp_phdrs, NULL) ||
 	    elf_map(interp, &s->interp_eh, s->interp_phdrs, interp_at, &s->interp))
 		cannot_load();
+	if (alloc_sites_wanted())
+		alloc_sites_file(t, interp, s->interp.bias);
 	sys_close(interp);
 }
 

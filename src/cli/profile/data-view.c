@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/modeled-profile.h"
 #include "base/check.h"
 #include "data/reg-names.h"
 
@@ -75,6 +76,72 @@ static struct data_place without_symbol(struct data_view *v, u32 pid, const stru
 	return (struct data_place){"[unknown]", NULL, addr};
 }
 
+static struct data_site *site_in(const struct data_view *v, u32 pid, u64 at)
+{
+	u64 hash = (at ^ (u64)pid << 40) * 0x9e3779b97f4a7c15ull;
+
+	for (hash ^= hash >> 32;; hash++) {
+		struct data_site *s = &v->sites[hash & (v->room - 1)];
+
+		if (!s->name || (s->at == at && s->pid == pid))
+			return s;
+	}
+}
+
+static void grow_sites(struct data_view *v)
+{
+	struct data_site *old = v->sites;
+	u32 n = v->room;
+
+	v->room = n ? n * 2 : 256;
+	v->sites = calloc(v->room, sizeof(*v->sites));
+	CHECK(v->sites);
+	for (u32 i = 0; i < n; i++)
+		if (old[i].name)
+			*site_in(v, old[i].pid, old[i].at) = old[i];
+	free(old);
+}
+
+/* The call is in front of where it returns to. */
+static char *name_of_site(struct data_view *v, struct reading *r, const struct data_item *item,
+			  u64 at)
+{
+	struct sym_place place;
+	const char *file = NULL, *slash;
+	char *name;
+	u32 line = 0;
+	int n;
+
+	reading_find(r, item, at - 1, false, &place);
+	line_view_find(&v->lines, r, item->record.id.pid, at - 1, &file, &line);
+	slash = file ? strrchr(file, '/') : NULL;
+	if (place.symbol && file)
+		n = asprintf(&name, "%s at %s:%u", place.symbol, slash ? slash + 1 : file, line);
+	else if (place.symbol)
+		n = asprintf(&name, "%s+%#llx", place.symbol, (unsigned long long)place.offset + 1);
+	else
+		n = asprintf(&name, "%#llx of %s", (unsigned long long)place.addr + 1,
+			     place.object);
+	CHECK(n >= 0);
+	return name;
+}
+
+static struct data_place of_site(struct data_view *v, struct reading *r,
+				 const struct data_item *item, u64 at)
+{
+	u32 pid = item->record.id.pid;
+	struct data_site *s;
+
+	if (v->nr_sites * 2 >= v->room)
+		grow_sites(v);
+	s = site_in(v, pid, at);
+	if (!s->name) {
+		*s = (struct data_site){at, pid, name_of_site(v, r, item, at)};
+		v->nr_sites++;
+	}
+	return (struct data_place){"[heap]", s->name, 0};
+}
+
 void data_view_find(struct data_view *v, struct reading *r, const struct data_item *item,
 		    struct data_place *place)
 {
@@ -85,6 +152,10 @@ void data_view_find(struct data_view *v, struct reading *r, const struct data_it
 	note_stack(v, r, item);
 	if (!addr) {
 		*place = (struct data_place){"[none]", "[no address]", 0};
+		return;
+	}
+	if (addr & MODELED_SITE && addr >> 63 == 0) {
+		*place = of_site(v, r, item, addr & ~MODELED_SITE);
 		return;
 	}
 	sym_view_data(r->view, pid, addr, &data);
@@ -102,4 +173,10 @@ void data_view_release(struct data_view *v)
 		v->stacks = s->next;
 		free(s);
 	}
+	for (u32 i = 0; i < v->room; i++)
+		free(v->sites[i].name);
+	free(v->sites);
+	v->sites = NULL;
+	v->nr_sites = v->room = 0;
+	line_view_release(&v->lines);
 }

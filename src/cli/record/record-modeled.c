@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/meter.h"
 #include "abi/perf.h"
 #include "base/check.h"
 #include "cli/exact-threads.h"
@@ -84,7 +85,10 @@ int record_modeled_choose(struct record_job *job)
 	r = choose(m, specs);
 	ap_specs_free(specs);
 	if (!r && m->nr)
-		ap__pmu_profiled(job->machine, m->counter, m->nr, o->addresses);
+		ap__pmu_profiled(job->machine, m->counter, m->nr,
+				 o->alloc_sites ? SEGMENT_DATA | SEGMENT_SITES
+				 : o->addresses ? SEGMENT_DATA
+						: 0);
 	return r;
 }
 

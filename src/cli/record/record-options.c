@@ -300,6 +300,13 @@ const struct option record_option_table[] = {
 		 "as well: by default cycles, branch-misses, L1-dcache-load-misses, LLC-load-misses "
 		 "and dTLB-load-misses; with -g, by the way to a function. With -d that is told apart by "
 		 "what was accessed."},
+	{OPTION_FLAG, 0, "alloc-sites", AT(alloc_sites),
+	 .help = "with --exact and -d: by where memory was allocated, not as one heap",
+	 .more = "What a program has got from malloc, calloc, realloc, operator new and the like, of "
+		 "the C library or of another allocator, is told apart by who has called them: "
+		 "`anyperf report -s data` names the function and the line. Wrappers that many programs "
+		 "have, as strdup, xmalloc and g_malloc, are taken for part of the allocator. Each call of "
+		 "such a function takes some microseconds longer."},
 	{OPTION_STR, 0, "toggle", "FUNCTION", AT(toggle),
 	 .help = "with --exact: only while FUNCTION runs, with all that it calls; may have * and ?"},
 	{OPTION_FLAG, 'i', "no-inherit", AT(no_inherit),
@@ -418,6 +425,10 @@ static int check(const struct record_opts *o)
 				     "nothing to record: give a COMMAND, or -p, -t, -a, -C or -G");
 	if (o->toggle && !o->exact)
 		return command_error(&cmd_record, "--toggle limits what --exact counts");
+	if (o->alloc_sites && !(o->exact && o->addresses))
+		return command_error(&cmd_record,
+				     "--alloc-sites says where data was allocated: it needs "
+				     "--exact and -d");
 	if (o->exact && not_exact(o))
 		return command_error(
 			&cmd_record,

@@ -32,6 +32,7 @@ struct record_opts {
 	const char *machine; /* whose model counts; NULL: host */
 	bool no_inherit;
 	bool exact; /* every instruction is counted, and nothing sampled */
+	bool alloc_sites;
 	const char *toggle;
 
 	const char *pids, *tids, *cpus, *cgroup;

@@ -298,19 +298,19 @@ void ap__pmu_exact(struct ap_machine *m)
 	}
 }
 
-static void profile(struct virtual_opts *v, const u8 *counters, u32 n, bool data)
+static void profile(struct virtual_opts *v, const u8 *counters, u32 n, u32 flags)
 {
 	memcpy(v->profiled, counters, n);
 	v->nr_profiled = n;
-	v->segment_flags |= data ? SEGMENT_DATA : 0;
+	v->segment_flags |= flags;
 }
 
-void ap__pmu_profiled(struct ap_machine *m, const u8 *counters, u32 n, bool data)
+void ap__pmu_profiled(struct ap_machine *m, const u8 *counters, u32 n, u32 flags)
 {
 	CHECK(n <= PROFILED_EVENTS);
-	profile(&m->virtual_opts, counters, n, data);
+	profile(&m->virtual_opts, counters, n, flags);
 	if (m->virtual_pmu)
-		profile(ap__virtual_opts(m->virtual_pmu), counters, n, data);
+		profile(ap__virtual_opts(m->virtual_pmu), counters, n, flags);
 }
 
 void ap__pmu_traced(struct ap_machine *m, bool requests, bool accesses)

@@ -64,9 +64,10 @@ void ap__pmu_exact(struct ap_machine *m);
 
 /*
  * With that: what these counters of the model (enum model_counter) count is attributed to
- * instructions (modeled-profile.h), with @data to data as well. At most PROFILED_EVENTS of them.
+ * instructions (modeled-profile.h), with SEGMENT_DATA and SEGMENT_SITES of @flags to data as well.
+ * At most PROFILED_EVENTS of them.
  */
-void ap__pmu_profiled(struct ap_machine *m, const u8 *counters, u32 n, bool data);
+void ap__pmu_profiled(struct ap_machine *m, const u8 *counters, u32 n, u32 flags);
 
 /*
  * Likewise: they hand out what they execute, in order (path-trace.h), and wait for whoever reads

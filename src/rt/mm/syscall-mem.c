@@ -9,6 +9,7 @@
 #include "rt/mm/region.h"
 #include "rt/perf/perf-guest.h"
 #include "rt/syscall/syscall.h"
+#include "rt/task/alloc-sites.h"
 
 #include <linux/shm.h>
 
@@ -159,8 +160,12 @@ long guest_mmap(struct thread *t)
 		}
 	}
 	mm_unlock(t);
-	if (!sys_failed(ret))
+	if (!sys_failed(ret)) {
+		if (file && prot & PROT_EXEC && unlikely(alloc_sites_wanted()))
+			alloc_sites_mapped(t, (int)guest_arg(t, 4), (u64)ret, size,
+					   guest_arg(t, 5));
 		perf_mapped(t, (u64)ret, size, (u32)prot & 7);
+	}
 	return ret;
 }
 

@@ -6,10 +6,12 @@
 
 #include "rt/mm/guest-mem.h"
 #include "rt/sample/thread-sampler-priv.h"
+#include "rt/task/alloc-sites.h"
 #include "rt/task/shared-mm.h"
 #include "sys/string.h"
 
-#define NO_PLACE (~0ull) /* for which there was no room */
+#define NO_PLACE (~0ull)    /* for which there was no room */
+#define KEPT     (1u << 31) /* of users[]: it is a place for good */
 
 /* Those of all threads, ascending, and how many threads have each. */
 static struct {
@@ -52,7 +54,7 @@ static void drop(u64 addr)
 	u32 i = position(addr);
 
 	if (--shared.users[i])
-		return;
+		return; /* others have it, or it is kept */
 	shared.nr--;
 	for (; i < shared.nr; i++) {
 		shared.addr[i] = shared.addr[i + 1];
@@ -191,13 +193,40 @@ static void returned(struct thread *t, u64 pc)
 	}
 }
 
+bool places_keep(struct thread *t, u64 addr)
+{
+	u32 i, before;
+
+	lock_acquire(&shared.lock, t->id, thread_gone);
+	i = position(addr);
+	before = shared.nr;
+	if ((i < before && shared.addr[i] == addr) || add(addr)) {
+		if (shared.nr > before) {
+			shared.users[i] = 0;
+			dbt_add_place(&t->dbt, addr);
+		}
+		shared.users[i] |= KEPT;
+	}
+	lock_release(&shared.lock, t->id);
+	return i < shared.nr && shared.addr[i] == addr;
+}
+
+/* Of an array that another thread was about to change, what is there is sorted all the same. */
 void places_forked(struct thread *t)
 {
+	u32 kept = 0;
+
 	lock_reset(&shared.lock);
 	if (!shared.nr)
 		return;
-	shared.nr = 0;
-	dbt_set_places(&t->dbt, NULL, 0);
+	for (u32 i = 0; i < shared.nr; i++) {
+		if (!(shared.users[i] & KEPT))
+			continue;
+		shared.addr[kept] = shared.addr[i];
+		shared.users[kept++] = KEPT;
+	}
+	shared.nr = kept;
+	dbt_set_places(&t->dbt, shared.addr, shared.nr);
 }
 
 static void tell_place(struct thread *t, const struct sampler *s, u64 pc)
@@ -220,6 +249,8 @@ void place_hit(struct dbt_thread *dbt)
 	const struct sampler *s = sampler_of(t);
 	u64 pc = regs_pc(&t->dbt.regs);
 
+	if (unlikely(alloc_sites_wanted()))
+		alloc_sites_place(t, pc);
 	if (s)
 		tell_place(t, s, pc);
 	if (unlikely(t->debug.execution))

@@ -27,6 +27,12 @@ void place_hit(struct dbt_thread *t);
  */
 u32 places_trade(struct thread *t, u64 *held, u32 nr, const u64 *wanted, u32 n);
 
+/*
+ * @addr is a place of this memory for good, of all threads and of children that are forked: what
+ * @t executes there, and others, is told to alloc_sites_place(). False: there is no room.
+ */
+bool places_keep(struct thread *t, u64 addr);
+
 /* The system call by which the thread or its program began has returned in it. */
 void probe_begun(struct thread *t, u64 nr);
 

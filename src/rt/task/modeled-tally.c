@@ -3,6 +3,7 @@
 #include "model/feed-tally.h"
 #include "rt/mm/region.h"
 #include "rt/syscall/fd.h"
+#include "rt/task/alloc-sites.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/path-pages.h"
 #include "rt/task/path-stream.h"
@@ -84,6 +85,7 @@ static struct thread_tally *make(struct thread *t)
 		own->tally.to = map();
 	}
 	own->tally.data = run->flags & SEGMENT_DATA;
+	own->tally.site_of = alloc_sites_wanted() ? alloc_site_of : NULL;
 	for (u32 i = 0; i < run->nr_profiled && i < PROFILED_EVENTS; i++)
 		if (run->profiled[i] < MODEL_COUNTERS)
 			own->tally.counter[own->tally.nr++] = run->profiled[i];

@@ -9,6 +9,7 @@
 #include "rt/mm/region.h"
 #include "rt/sample/modeled-samples.h"
 #include "rt/sample/sample.h"
+#include "rt/task/alloc-sites.h"
 #include "rt/task/beside.h"
 #include "rt/task/modeled-tally.h"
 #include "rt/task/path-pages.h"
@@ -533,6 +534,7 @@ void simulate_end(struct thread *t)
 	struct thread *me = this_thread();
 
 	modeled_tally_leave(t);
+	alloc_sites_leave(t);
 	if (t->modeled.on) {
 		beside_finish(me, t);
 		lock_all(me);

@@ -180,6 +180,8 @@ struct thread {
 		u64 handed; /* up to where it has handed pieces over (rt/task/beside.h) */
 	} modeled;
 
+	struct alloc_frames *alloc_frames; /* rt/task/alloc-sites.h; NULL: none */
+
 	/* rt/task/windows.h */
 	struct {
 		u64 next;   /* sum of instructions at which the phase ends */

@@ -1,0 +1,24 @@
+/*
+ * PURPOSE: functions that give memory to a program or take it back, by their names, and what their
+ * arguments mean.
+ */
+#ifndef RT_TASK_ALLOC_NAMES_H
+#define RT_TASK_ALLOC_NAMES_H
+
+#include "base/types.h"
+
+enum alloc_kind {
+	ALLOC_NONE,
+	ALLOC_WRAPS,    /* calls another of these */
+	ALLOC_SIZE,     /* (size): malloc */
+	ALLOC_ITEMS,    /* (number, size): calloc */
+	ALLOC_ALIGNED,  /* (alignment, size): aligned_alloc */
+	ALLOC_OUT,      /* (where to put the address, alignment, size): posix_memalign */
+	ALLOC_AGAIN,    /* (block, size): realloc */
+	ALLOC_AGAIN_OF, /* (block, number, size): reallocarray */
+	ALLOC_FREES,    /* (block): free */
+};
+
+enum alloc_kind alloc_kind_of(const char *name);
+
+#endif
