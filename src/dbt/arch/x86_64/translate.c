@@ -3,6 +3,7 @@
 #include "dbt/arch/x86_64/insn-cost.h"
 #include "dbt/arch/x86_64/insn-floats.h"
 #include "dbt/arch/x86_64/rewrite-priv.h"
+#include "dbt/fork-hints.h"
 
 static struct build build used_late; /* too large for the stack; used with the lock */
 
@@ -389,6 +390,8 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct db
 	if (plan->once) {
 		block_kill(block);
 		once_note(pc, why);
+	} else if (!plan->checked) {
+		fork_hint(pc, form);
 	}
 	return block;
 }
