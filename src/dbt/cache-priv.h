@@ -453,6 +453,8 @@ void cache_lock(struct dbt_thread *t);
 void cache_lock_as(u32 me); /* by the thread with this id */
 void cache_unlock(struct dbt_thread *t);
 void *meta_alloc(u64 size); /* zeroed; the caller has made sure that META_SLACK is there */
+/* A fork is about to share what is filled: who writes there first asks for copies in pieces. */
+void meta_shared(void);
 /*
  * *@p will be written to. A page of an image is copied then, without the fault that would count as
  * the program's.

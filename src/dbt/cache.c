@@ -195,7 +195,7 @@ static void use_large_page(void)
 static void meta_fill(u32 low)
 {
 	u32 min = cache.own_from || cache.meta_image ? 2 * FILL_FORKED : FILL_MIN;
-	u32 size = fill_size(cache.meta_used - cache.meta_image, min);
+	u32 size = cache.own_from ? min : fill_size(cache.meta_used - cache.meta_image, min);
 
 	while (cache.meta_used + low > cache.meta_filled &&
 	       cache.meta_filled + size <= cache.meta_mapped) {
@@ -253,6 +253,11 @@ void *meta_alloc(u64 size)
 	CHECK(cache.meta_used + size <= cache.meta_mapped);
 	cache.meta_used += size;
 	return p;
+}
+
+void meta_shared(void)
+{
+	cache.meta_filled = min_u64(cache.meta_filled, ALIGN_DOWN(cache.meta_used, PAGE_SIZE));
 }
 
 void meta_own(const void *p)

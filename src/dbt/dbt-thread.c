@@ -69,6 +69,7 @@ void dbt_fork_prepare(struct dbt_thread *t)
 void dbt_fork_share(void)
 {
 	code_freeze();
+	meta_shared();
 }
 
 void dbt_fork_parent(struct dbt_thread *t)
