@@ -286,9 +286,9 @@ static void path_of(struct rust_name *r, char tag, bool in_value)
 	case 'N': nested(r, in_value); break;
 	case 'M':
 	case 'X':
-		skip_place(r);
-		/* fallthrough */
 	case 'Y':
+		if (tag != 'Y')
+			skip_place(r);
 		rust_put(r, "<");
 		rust_type(r);
 		if (tag != 'M') {

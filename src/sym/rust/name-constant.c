@@ -98,7 +98,7 @@ static void text(struct rust_name *r)
 		r->wrong = true;
 		return;
 	}
-	p = to = bytes = malloc(left + 1);
+	p = to = bytes = calloc(1, left + 1);
 	if (!bytes) {
 		r->wrong = true;
 		return;
