@@ -20,6 +20,7 @@
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/user-dispatch.h"
+#include "rt/task/child-hints.h"
 #include "rt/task/fork-areas.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/simulate.h"
@@ -216,28 +217,6 @@ static void fork_populate(const struct perf_fork *pf)
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
-/* What the translator shares with children and with the parent (dbt_fork_hints()). */
-static struct {
-	void *children, *parent;
-} hints;
-
-static void hints_offer(void)
-{
-	if (hints.children)
-		return;
-	hints.children = region_map_shared(DBT_HINTS_SIZE);
-	dbt_fork_hints(hints.children, hints.parent);
-}
-
-static void hints_forked(void)
-{
-	if (hints.parent)
-		region_unmap_file(hints.parent, DBT_HINTS_SIZE);
-	hints.parent = hints.children;
-	hints.children = NULL;
-	dbt_fork_hints(NULL, hints.parent);
-}
-
 static void fork_child(struct thread *t, const struct clone_request *rq, u32 meter,
 		       const struct deterministic_task *task, const struct perf_fork *pf)
 {
@@ -251,7 +230,7 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	lock_reset(&list_lock);
 	simulate_forked(t);
 	fork_areas_free(t);
-	hints_forked();
+	child_hints_forked();
 	t->all_next = t->all_prev = NULL;
 	all = t;
 	t->vfork_child = false;
@@ -331,7 +310,7 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		return ret;
 	}
 	stamp = meter_stamp(meter);
-	hints_offer();
+	child_hints_offer();
 	locks_take(t);
 	/* A descriptor that has just come is nobody else's. */
 	if (t->proc->perf)
