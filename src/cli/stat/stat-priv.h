@@ -1,7 +1,7 @@
 /*
  * PURPOSE: one `anyperf stat` at work, as its parts hand it around: stat-events.c says what is
- * counted, stat-open.c opens and reads it, stat-run.c lets the time pass, cmd-stat.c puts the
- * output together.
+ * counted, stat-open.c opens and reads it, stat-run.c lets the time pass, stat-output.c
+ * prints, cmd-stat.c has the runs.
  */
 #ifndef CLI_STAT_STAT_PRIV_H
 #define CLI_STAT_STAT_PRIV_H
@@ -148,8 +148,17 @@ must_check int stat_run(struct stat_job *st, struct report *sum, int *failure);
  */
 const char *stat_note_mark(const struct stat_job *st);
 
+/* Where the counts go. Returns 0 or, after saying what went wrong, an exit status. */
+must_check int stat_output_open(struct stat_job *st);
+/* As perf does at the top of a file, so that several measurements in it can be told apart. */
+void stat_output_start(const struct stat_job *st);
 /* Prints a report in the form that was asked for. */
 void stat_print(struct stat_job *st, const struct report *r);
+/* As comments, where the form has no other place for them: what reads columns passes over them. */
+void stat_print_deterministic(const struct stat_job *st, const struct report *r);
+void stat_print_modeled(const struct stat_job *st, const struct report *r);
+/* On stderr, that a count is short by what is named first. JSON has a member for it. */
+void stat_print_uncounted(const struct stat_job *st);
 
 u64 now_ns(void);
 
