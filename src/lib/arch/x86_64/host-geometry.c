@@ -30,8 +30,10 @@ static const char *nearest_machine(bool amd)
 	if (amd) {
 		if (family < 0x19)
 			return "zen2";
-		return family > 0x19 || (model >= 0x10 && model < 0x20) ||
-				       (model >= 0x60 && model < 0x80) || model >= 0xa0
+		if (family > 0x19)
+			return "zen5";
+		return (model >= 0x10 && model < 0x20) || (model >= 0x60 && model < 0x80) ||
+				       model >= 0xa0
 			       ? "zen4"
 			       : "zen3";
 	}
