@@ -172,6 +172,23 @@ static inline void fetch_line(struct model_core *core, u64 line, u32 *near)
 	}
 }
 
+/* As model_fetch_lines(). */
+static inline void fetch_one_line(struct model_core *core, u64 line, u32 *near)
+{
+	see_line(core, line, SIGHT_FETCH);
+	if (likely(core->parts & MODEL_CACHES))
+		fetch_line(core, line, near);
+	if (core->parts & MODEL_TLBS) {
+		u64 page = line & core->page_mask;
+
+		core->count[model_cache_counter(MODEL_ITLB, MODEL_READ, false)] += 1;
+		if (page + 1 != core->fetch_page)
+			tlb_lookup(core, MACHINE_ITLB, line, MODEL_READ);
+		core->fetch_page = page + 1;
+	}
+	core->fetch_line = line + 1;
+}
+
 /* More than a line. */
 __attribute__((noinline)) static void fetch_several(struct model_core *core, u64 first, u64 last,
 						    u32 *near)
@@ -194,15 +211,14 @@ __attribute__((noinline)) static void fetch_several(struct model_core *core, u64
 
 void model_fetch_lines(struct model_core *core, u64 first, u64 last, u32 *near)
 {
-	see_line(core, first, SIGHT_FETCH);
-	if (unlikely(first != last))
-		see_line(core, last, SIGHT_FETCH);
-	if (core->parts & MODEL_CACHES) {
-		if (likely(first == last))
-			fetch_line(core, first, near);
-		else
-			fetch_several(core, first, last, near);
+	if (likely(first == last)) {
+		fetch_one_line(core, first, near);
+		return;
 	}
+	see_line(core, first, SIGHT_FETCH);
+	see_line(core, last, SIGHT_FETCH);
+	if (core->parts & MODEL_CACHES)
+		fetch_several(core, first, last, near);
 	if (core->parts & MODEL_TLBS) {
 		u64 page = first & core->page_mask, end = last & core->page_mask;
 

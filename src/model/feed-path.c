@@ -372,6 +372,64 @@ void feed_path_take_in(struct feed *f, u32 site)
 	f->left_out[site] = 0;
 }
 
+/* All that it has with memory are fetches, and accesses that may have records. */
+static bool is_plain(const struct feed_op *op, const struct feed_op *end)
+{
+	for (; op < end; op++) {
+		switch (op->kind) {
+		case OP_FETCH:
+		case OP_BRANCH:
+		case OP_OPEN:
+		case OP_RECORDED:
+		case OP_FLOATS: break;
+		default: return false;
+		}
+	}
+	return true;
+}
+
+/* In their place behind @p; where they end. */
+static u8 *keep_ops(struct feed_path *p, const struct feed_op *op, const struct feed_op *end)
+{
+	struct feed_op *to = ops_of(p);
+
+	for (; op < end; op++)
+		if (op->kind != OP_BRANCH && op->kind != OP_OPEN)
+			*to++ = *op;
+	p->nr_ops = (u16)(to - ops_of(p));
+	return (u8 *)to;
+}
+
+static u8 *keep_plain(const struct feed *f, struct feed_path *p, const struct feed_op *op,
+		      const struct feed_op *end)
+{
+	struct feed_fetch *fetch = fetches_of(p);
+	struct feed_floats *floats;
+	struct feed_access *access;
+
+	for (const struct feed_op *o = op; o < end; o++)
+		if (o->kind == OP_FETCH)
+			*fetch++ = (struct feed_fetch){.line = o->pc,
+						       .near = o->near,
+						       .more = (u16)((o->target - o->pc) / f->line),
+						       .begin = o->len};
+	p->nr_ops = (u16)(fetch - fetches_of(p));
+	access = (struct feed_access *)fetch;
+	fetch = fetches_of(p);
+	for (const struct feed_op *o = op; o < end; o++) {
+		fetch += o->kind == OP_FETCH;
+		if (o->kind == OP_RECORDED) {
+			access[p->nr_accesses] = access_of(o);
+			access[p->nr_accesses++].before = (u16)(fetch - fetches_of(p));
+		}
+	}
+	floats = (struct feed_floats *)(access + p->nr_accesses);
+	for (const struct feed_op *o = op; o < end; o++)
+		if (o->kind == OP_FLOATS)
+			floats[p->nr_floats++] = (struct feed_floats){o->base, o->size};
+	return (u8 *)(floats + p->nr_floats);
+}
+
 /* What has been told of a path, of which the predictor has learned, in the form to be kept. */
 void feed_path_keep(struct feed *f, const struct model_core *core, u32 number,
 		    struct feed_path *made)
@@ -381,9 +439,7 @@ void feed_path_keep(struct feed *f, const struct model_core *core, u32 number,
 	struct branch_place cond[INSNS_MAX];
 	u64 call[INSNS_MAX], jump[INSNS_MAX];
 	struct path_branches b = {0};
-	struct feed_access *access;
 	struct feed_path *p;
-	struct feed_op *to;
 	u8 *then;
 
 	if (!room_for(f))
@@ -431,30 +487,17 @@ void feed_path_keep(struct feed *f, const struct model_core *core, u32 number,
 	__builtin_memcpy(then, call, b.nr_calls * sizeof(call[0]));
 	then += b.nr_calls * sizeof(call[0]);
 	__builtin_memcpy(then, jump, b.nr_jumps * sizeof(jump[0]));
-	to = (struct feed_op *)(then + b.nr_jumps * sizeof(jump[0]));
-	p->first_op = (u16)(((u8 *)to - (u8 *)(p + 1)) / 8);
-	p->nr_ops = 0;
+	then += b.nr_jumps * sizeof(jump[0]);
+	p->first_op = (u16)((then - (u8 *)(p + 1)) / 8);
 	for (const struct feed_op *o = op; o < end; o++) {
 		if (o->kind == OP_OPEN) {
 			p->open = o->branch;
 			p->open_pc = o->pc;
 			p->open_len = o->len;
-		} else if (o->kind != OP_BRANCH && o->kind != OP_RECORDED) {
-			*to++ = *o;
-			p->nr_ops++;
 		}
 	}
-	access = (struct feed_access *)to;
-	to -= p->nr_ops;
-	for (const struct feed_op *o = op; o < end; o++) {
-		if (o->kind == OP_RECORDED) {
-			*access = access_of(o);
-			access++->before = (u16)(to - ops_of(p));
-			p->nr_accesses++;
-		} else if (o->kind != OP_BRANCH && o->kind != OP_OPEN) {
-			to++;
-		}
-	}
+	p->plain = !p->nr_slots && is_plain(op, end);
+	then = p->plain ? keep_plain(f, p, op, end) : keep_ops(p, op, end);
 	f->at[number] = (u32)(f->used / 8) + 1;
-	f->used += (u64)((u8 *)access - (u8 *)p);
+	f->used = ALIGN_UP((u64)(then - f->room), 8ull);
 }

@@ -1,5 +1,6 @@
 /*
- * PURPOSE: paths as they are told to the model: feed-path.c works them out, feed.c tells of them.
+ * PURPOSE: paths as they are told to the model: feed-path.c works them out, feed.c tells of them,
+ * feed-kept.c of those that are mostly taken.
  */
 #ifndef MODEL_FEED_PATH_H
 #define MODEL_FEED_PATH_H
@@ -37,39 +38,77 @@ struct feed_access {
 	u64 pc;
 	u16 number; /* of the block's accesses */
 	u16 size;
-	u16 before; /* comes before this op */
+	u16 before; /* comes before this fetch */
 	u8 kind;    /* enum path_access_kind */
 	u8 flags;   /* enum path_access_flags */
 };
 
+/* A fetch of a plain path. */
+struct feed_fetch {
+	u64 line;
+	u32 near;  /* as of OP_FETCH */
+	u16 more;  /* lines behind this one */
+	u16 begin; /* where in its line the instruction begins */
+};
+
+/* What `times` instructions calculate. */
+struct feed_floats {
+	u16 work; /* floats_work() */
+	u16 times;
+};
+
 /*
  * What the model is told when a path is taken. It is made with an op for each branch; what is kept
- * has none, and an open one in its head.
+ * has none, and an open one in its head. One whose accesses have records, or that has none, is kept
+ * as a plain one, if nobody wants its ops one by one: it has no ops and no slots, but fetches.
  */
 struct feed_path {
 	u64 pc;
 	u64 open_pc;
+	u64 open_in_btb; /* the open branch is, while this is what btb_lost was */
 	u32 ticks;
-	u16 nr_ops;
+	u16 nr_ops; /* of a plain one, fetches */
 	u16 nr_slots;
 	u8 insns;
 	u8 open; /* enum model_branch_kind; 0: none */
 	u8 open_len;
+	bool plain;
 	u16 first_op; /* behind the head, in units of 8 bytes */
-	u16 nr_accesses;
+	u16 nr_accesses, nr_floats;
 	u16 loads, stores; /* that may have records */
 	u32 block;         /* where it is described: from instruction `from` of it on */
 	u32 from;
 	struct path_branches branches;
 	/*
-	 * Then what goes with these; struct feed_op op[nr_ops]; struct feed_access[nr_accesses],
-	 * which are ops as well when it is made.
+	 * Then what goes with these; struct feed_op op[nr_ops]. Or, of a plain one, struct
+	 * feed_fetch fetch[nr_ops]; struct feed_access[nr_accesses], which are ops when it is made;
+	 * struct feed_floats[nr_floats], likewise.
 	 */
 };
 
 static inline struct feed_op *ops_of(struct feed_path *p)
 {
 	return (struct feed_op *)((u8 *)(p + 1) + p->first_op * 8);
+}
+
+static inline struct feed_fetch *fetches_of(struct feed_path *p)
+{
+	return (struct feed_fetch *)ops_of(p);
+}
+
+/* The path of that number as it is kept; NULL: it is not. */
+static inline struct feed_path *feed_path_kept(struct feed *f, u32 number)
+{
+	u32 at = f->at[number];
+
+	return likely(at) ? (struct feed_path *)(f->room + (at - 1) * 8ull) : NULL;
+}
+
+/* Below 0: the record is of a word before the one that is looked at; 0: of that one. */
+static inline s32 feed_ahead(const struct feed_thread *t, const struct path_record *r)
+{
+	_Static_assert(PATH_RECORD_COUNTED >> 16 == sizeof(u32), "by so much it is a word before");
+	return (s32)(r->at - (r->what >> 16 & sizeof(u32)) - (u32)t->trace - 4 * (u32)t->word);
 }
 
 /* Whether accesses and fetches are simulated. */
@@ -108,6 +147,23 @@ void feed_path_keep(struct feed *f, const struct model_core *core, u32 number,
 
 /* Branches of @site have gone both ways: paths that leave them out are made again. */
 void feed_path_take_in(struct feed *f, u32 site);
+
+/*
+ * feed.c. An access that may have records, which are the next ones of the thread's word. @next goes
+ * along with it, or is NULL. Moves past them.
+ */
+void feed_recorded(struct feed_thread *t, struct model_core *core, const struct feed_access *a,
+		   const struct feed_access *next);
+
+/*
+ * feed-kept.c. Of @n words those of kept paths that come one after the other, but for the last one,
+ * which something may be said of; returns how many. Nobody watches.
+ */
+u32 feed_take_kept(struct feed *f, struct feed_thread *t, struct model_core *core, const u32 *words,
+		   u32 n);
+
+/* What a plain path fetches, accesses and calculates. */
+void feed_tell_plain(struct feed_thread *t, struct model_core *core, struct feed_path *p);
 
 /*
  * feed-watch.c. Something has been told of a thread that watches: a branch, an access of enum

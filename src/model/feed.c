@@ -80,13 +80,6 @@ static void branch(struct feed *f, struct model_core *core, const struct feed_op
 		feed_path_take_in(f, branch_place(op->pc).site);
 }
 
-/* Below 0: the record is of a word before the one that is looked at; 0: of that one. */
-static inline s32 ahead(const struct feed_thread *t, const struct path_record *r)
-{
-	_Static_assert(PATH_RECORD_COUNTED >> 16 == sizeof(u32), "by so much it is a word before");
-	return (s32)(r->at - (r->what >> 16 & sizeof(u32)) - (u32)t->trace - 4 * (u32)t->word);
-}
-
 /* The records of @a, which are no others': as many as it can have, or none. Moves past them. */
 static inline const struct path_record *take_records(struct feed_thread *t,
 						     const struct feed_access *a)
@@ -94,7 +87,7 @@ static inline const struct path_record *take_records(struct feed_thread *t,
 	const struct path_record *r = t->record;
 	u32 n = a->kind >= PATH_LOADS ? 2 : 1;
 
-	if (r == t->record_end || path_record_access(r) != a->number || ahead(t, r))
+	if (r == t->record_end || path_record_access(r) != a->number || feed_ahead(t, r))
 		return NULL;
 	if (n == 2 && (t->record_end - r < 2 || path_record_access(r + 1) != a->number))
 		return NULL;
@@ -125,9 +118,8 @@ static void recorded_strings(struct feed_thread *t, struct model_core *core,
 	string(t, core, op, slots);
 }
 
-/* An access that may have been recorded; @next, which goes along with it, may be NULL. */
-static void recorded(struct feed_thread *t, struct model_core *core, const struct feed_access *a,
-		     const struct feed_access *next)
+void feed_recorded(struct feed_thread *t, struct model_core *core, const struct feed_access *a,
+		   const struct feed_access *next)
 {
 	const struct path_record *r = take_records(t, a);
 
@@ -150,7 +142,7 @@ static void recorded_op(struct feed_thread *t, struct model_core *core, const st
 {
 	struct feed_access a = access_of(op), next = op->and_next ? access_of(op + 1) : a;
 
-	recorded(t, core, &a, op->and_next ? &next : NULL);
+	feed_recorded(t, core, &a, op->and_next ? &next : NULL);
 }
 
 static inline void tell_ops(struct feed *f, struct feed_thread *t, struct model_core *core,
@@ -213,60 +205,22 @@ __attribute__((noinline)) static void tell_watched(struct feed *f, struct feed_t
 	}
 }
 
-/*
- * A path of which not everything was filtered out. One that is described with records has no slots,
- * but it may be described as anything.
- */
-__attribute__((noinline)) static void tell_records(struct feed *f, struct feed_thread *t,
-						   struct model_core *core, struct feed_path *p,
-						   const u64 *slots)
+/* What it fetches and accesses, of a path with ops. */
+static inline void tell_path(struct feed *f, struct feed_thread *t, struct model_core *core,
+			     struct feed_path *p, const u64 *slots)
 {
-	struct feed_op *op = ops_of(p), *next = op, *end = op + p->nr_ops;
-	const struct feed_access *a = (const struct feed_access *)end;
+	struct feed_op *op = ops_of(p), *end = op + p->nr_ops;
 
 	/* Those of a path that is not described. */
-	while (t->record < t->record_end && ahead(t, t->record) < 0)
+	while (t->record < t->record_end && feed_ahead(t, t->record) < 0)
 		t->record++;
-	while (p->nr_accesses && t->record < t->record_end && ahead(t, t->record) == 0) {
-		const struct path_record *r = t->record;
-		u32 i = path_record_access(r) - a->number;
-
-		/* Numbers of a block's accesses follow one another. */
-		if (i >= p->nr_accesses || a[i].number != path_record_access(r)) {
-			t->record++;
-			continue;
-		}
-		if (next < op + a[i].before) {
-			tell_ops(f, t, core, next, op + a[i].before, slots);
-			next = op + a[i].before;
-		}
-		if (a[i].kind == PATH_LOAD) {
-			model_load(core, a[i].pc, r->addr, a[i].size);
-			t->loads--;
-			t->record++;
-		} else if (a[i].kind == PATH_STORE) {
-			model_store(core, a[i].pc, r->addr, a[i].size);
-			t->stores--;
-			t->record++;
-		} else {
-			bool with = i + 1 < p->nr_accesses && a[i].kind >= PATH_LOADS &&
-				    a[i + 1].kind >= PATH_LOADS && a[i + 1].pc == a[i].pc;
-
-			recorded(t, core, a + i, with ? a + i + 1 : NULL);
-			/* One of a string alone says nothing. */
-			if (t->record == r)
-				t->record++;
-		}
-	}
 	if (unlikely(t->watching))
-		tell_watched(f, t, core, next, end, slots);
+		tell_watched(f, t, core, op, end, slots);
 	else
-		tell_ops(f, t, core, next, end, slots);
+		tell_ops(f, t, core, op, end, slots);
 	/* Of a path that was taken in part there may be more. */
-	while (t->record < t->record_end && ahead(t, t->record) <= 0)
+	while (t->record < t->record_end && feed_ahead(t, t->record) <= 0)
 		t->record++;
-	t->loads += p->loads;
-	t->stores += p->stores;
 }
 
 /* False: it is left out, since slots are missing. */
@@ -287,17 +241,12 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 	}
 	if (p->branches.nr)
 		model_path_branches(core, &p->branches, p + 1);
-	if (t->record < t->record_end && ahead(t, t->record) <= 0) {
-		tell_records(f, t, core, p, slots);
-	} else if (unlikely(t->watching)) {
-		tell_watched(f, t, core, ops_of(p), ops_of(p) + p->nr_ops, slots);
-		t->loads += p->loads;
-		t->stores += p->stores;
-	} else {
-		tell_ops(f, t, core, ops_of(p), ops_of(p) + p->nr_ops, slots);
-		t->loads += p->loads;
-		t->stores += p->stores;
-	}
+	if (p->plain)
+		feed_tell_plain(t, core, p);
+	else
+		tell_path(f, t, core, p, slots);
+	t->loads += p->loads;
+	t->stores += p->stores;
 	if (p->open) {
 		t->open = p->open;
 		t->open_pc = p->open_pc;
@@ -309,14 +258,6 @@ static inline bool tell(struct feed *f, struct feed_thread *t, struct model_core
 	} else if (f->parts & MODEL_CYCLES)
 		model_work(core, p->insns, p->ticks);
 	return true;
-}
-
-/* The path of that number as it is kept; NULL: it is not. */
-static inline struct feed_path *lookup(struct feed *f, u32 number)
-{
-	u32 at = f->at[number];
-
-	return likely(at) ? (struct feed_path *)(f->room + (at - 1) * 8ull) : NULL;
 }
 
 /* A path that is not kept. */
@@ -342,7 +283,7 @@ __attribute__((noinline)) static void take_other(struct feed *f, struct feed_thr
 static inline void take_path(struct feed *f, struct feed_thread *t, struct model_core *core,
 			     u32 number)
 {
-	struct feed_path *p = lookup(f, number);
+	struct feed_path *p = feed_path_kept(f, number);
 
 	if (likely(p))
 		tell(f, t, core, p);
@@ -350,73 +291,6 @@ static inline void take_path(struct feed *f, struct feed_thread *t, struct model
 		take_other(f, t, core, number);
 	if (unlikely(t->watching))
 		feed_watch_told(t);
-}
-
-/*
- * Without other parts than branches: kept paths, as many as come one after the other, but for the
- * last one, which something may be said of. Returns how many. Is what branch-misses alone cost.
- * @by_path: targets are found by the last ones of all branches.
- */
-static inline u32 take_kept(struct feed *f, struct feed_thread *t, struct model_core *core,
-			    const u32 *words, u32 n, bool by_path)
-{
-	struct predictor *predictor = &core->predictor;
-	u64 targets = predictor->path, nr = 0, open_pc = t->open_pc, open_next = t->open_next;
-	u32 i, wrong = 0, wrong_open = 0, open = t->open;
-
-	_Static_assert(!(PATH_WORDS & (PATH_WORDS - 1)), "two are compared at once");
-	for (i = 0; i + 1 < n && (words[i] | words[i + 1]) < PATH_WORDS; i++) {
-		const struct feed_path *p = lookup(f, words[i]);
-		const struct path_branches *b;
-		const struct branch_place *cond;
-		bool last_wrong;
-
-		if (unlikely(!p))
-			break;
-		b = &p->branches;
-		cond = (const struct branch_place *)(p + 1);
-		if (open) {
-			if (by_path)
-				predictor->path = targets;
-			wrong_open += !predict_open(predictor, open_pc, open_next, (u8)open, p->pc);
-			nr++;
-			if (by_path) {
-				predictor_path(predictor, p->pc);
-				targets = predictor->path;
-			}
-		}
-		nr += b->nr;
-		if (by_path)
-			targets = targets << b->shift ^ b->targets;
-		if (b->nr_conds && !predict_runs(predictor, cond, b->nr_conds, b->taken))
-			wrong += predict_directions(predictor, cond, b->nr_conds, b->taken,
-						    &last_wrong);
-		open = p->open;
-		if (b->nr_calls | open) {
-			const u64 *call =
-				(const u64 *)((const struct branch_place *)(p + 1) + b->nr_conds);
-
-			for (u32 k = 0; k < b->nr_calls; k++)
-				predictor_call(predictor, call[k]);
-			open_pc = p->open_pc;
-			open_next = open_pc + p->open_len;
-		}
-	}
-	predictor->path = targets;
-	t->open = (u8)open;
-	t->open_pc = open_pc;
-	t->open_next = open_next;
-	core->count[MODEL_BRANCH_INSTRUCTIONS] += nr;
-	branches_missed(core, wrong, true);
-	branches_missed(core, wrong_open, false);
-	return i;
-}
-
-static u32 take_branches(struct feed *f, struct feed_thread *t, struct model_core *core,
-			 const u32 *words, u32 n)
-{
-	return core->predictor.target_table ? take_kept(f, t, core, words, n, false)
-					    : take_kept(f, t, core, words, n, true);
 }
 
 static void take_part(struct feed *f, struct feed_thread *t, struct model_core *core, u32 block,
@@ -526,7 +400,7 @@ static void complete_pending(struct feed *f, struct feed_thread *t, const u64 **
 	const struct feed_path *p = NULL;
 
 	if (t->pending >= PATH_FIRST && e.known) {
-		p = lookup(f, t->pending);
+		p = feed_path_kept(f, t->pending);
 		p = p ? p : feed_path_of(f, t->pending);
 	}
 
@@ -608,8 +482,8 @@ static void take_words(struct feed *f, struct feed_thread *t, struct model_core 
 			stash_records(t, (s32)i);
 			return;
 		} else if (likely(is_path(words[i + 1]))) {
-			if (f->parts == MODEL_BRANCHES && !f->each && !(core->parts & MODEL_CYCLES))
-				i += take_branches(f, t, core, words + i, n - i);
+			if (!f->each && !t->watching)
+				i += feed_take_kept(f, t, core, words + i, n - i);
 			if (i + 1 < n && is_path(words[i]) && is_path(words[i + 1]))
 				take_path(f, t, core, words[i++]);
 		} else {

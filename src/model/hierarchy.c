@@ -113,12 +113,18 @@ static void into_l2(struct model_core *core, u64 line, u64 flags)
 		write_back(core, line_of(old), &ll, 1);
 }
 
+static bool shared(const struct model_core *core)
+{
+	return core->model->active > 1;
+}
+
 /* What @old was goes from L1D. */
 static void evicted_from_l1d(struct model_core *core, u64 old)
 {
 	u64 *tag;
 
-	if (!old)
+	/* With one core L2 has it as its own already. */
+	if (!(old & LINE_DIRTY) && (!old || !shared(core)))
 		return;
 	tag = core->l2.sets ? tags_find(&core->l2, tags_set(&core->l2, line_of(old)),
 					line_key(line_of(old)))
@@ -182,11 +188,6 @@ static enum model_snoop snoop(struct model_core *core, u64 line, bool store)
 		return MODEL_SNOOP_HIT;
 	}
 	return MODEL_SNOOP_MISS;
-}
-
-static bool shared(const struct model_core *core)
-{
-	return core->model->active > 1;
 }
 
 /* Gives a line that is here to this core alone. */

@@ -159,6 +159,13 @@ static inline void count_cache(struct model_core *core, u32 id, u32 op, bool mis
 	core->count[model_cache_counter(id, op, miss)]++;
 }
 
+/* As model_work(). */
+static inline void work(struct model_core *core, u32 insns, u64 ticks)
+{
+	core->count[MODEL_INSTRUCTIONS] += insns;
+	core->ticks += ticks;
+}
+
 /* Cycles are lost to data or to instructions. */
 static inline void lose(struct model_core *core, u32 cycles)
 {

@@ -269,8 +269,7 @@ void model_hits(struct model_core *core, u64 loads, u64 stores)
 
 void model_work(struct model_core *core, u32 insns, u64 ticks)
 {
-	core->count[MODEL_INSTRUCTIONS] += insns;
-	core->ticks += ticks;
+	work(core, insns, ticks);
 }
 
 static u64 cycles(const struct model_core *core)

@@ -63,12 +63,18 @@ void tags_begin(struct tags *t)
 }
 
 /* Where the tree points. A number of ways that is no power of two leaves leaves without one. */
-static u32 pointed_at(const struct tags *t, u32 set)
+static inline u32 pointed_at(const struct tags *t, u32 set)
 {
+	u64 order = t->order[set];
 	u32 node = 1, way = 0;
 
+	if (likely(BIT(t->levels) == t->ways)) {
+		for (u32 level = t->levels; level-- > 0;)
+			node = node * 2 + (order >> node & 1);
+		return node - t->ways;
+	}
 	for (u32 level = t->levels; level-- > 0;) {
-		u32 right = t->order[set] >> node & 1;
+		u32 right = order >> node & 1;
 
 		if (((way * 2 + 1) << level) >= t->ways)
 			right = 0;

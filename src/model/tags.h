@@ -146,20 +146,15 @@ static inline u64 *tags_touch(struct tags *t, u32 set, u64 key)
 /* The same with the way where the tag may be, from the last time that it was looked for. */
 static inline u64 *tags_touch_near(struct tags *t, u32 set, u64 key, u32 *near)
 {
-	u64 *word = t->word + (u64)set * t->ways, *at = word;
+	u64 *word = t->word + (u64)set * t->ways, *at;
 	u32 way = *near;
 
-	if (t->recent)
-		at += t->recent[set];
-	if (tag_is(*at, key))
-		return at;
-	if (!t->recent)
-		return NULL;
 	if (likely(way < t->ways && tag_is(word[way], key))) {
-		tags_use(t, set, way);
+		if (t->recent && t->recent[set] != way)
+			tags_use(t, set, way);
 		return word + way;
 	}
-	at = tags_touch_other(t, set, key);
+	at = t->recent ? tags_touch_other(t, set, key) : NULL;
 	if (at)
 		*near = (u32)(at - word);
 	return at;
