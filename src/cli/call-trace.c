@@ -24,6 +24,13 @@
 /* Who ran on when all others had ended, or has somebody write for it, is read no more often. */
 #define READS_AT_END 1024u
 
+/*
+ * Between two looks, ns: as long as streams stay less than half full, whose threads wait else; and
+ * not much shorter, as to look costs, too. That of most suffices for who has nothing to tell.
+ */
+#define PAUSE_LEAST 20000u
+#define PAUSE_MOST  1000000u
+
 /* Modeled events that wait for what has caused them, and what one can count. */
 #define EVENTS_MOST (1u << 22)
 #define EVENT_MOST  (1ull << 40)
@@ -55,6 +62,7 @@ struct trace_reader {
 	const struct path_space **space; /* by index, mapped when they are asked for; owned */
 	u32 nr_spaces;
 	u32 *words; /* owned */
+	u64 pause;
 	u64 bad;
 };
 
@@ -544,8 +552,20 @@ static void end_stream(struct trace_thread *t)
 	t->event = NULL;
 }
 
-/* What is there; an end that somebody else has written is not believed. */
-static bool read_stream(struct trace_reader *r, struct trace_thread *t)
+/* Words up to @read have been taken. */
+static void have_read(struct path_stream *s, u32 read)
+{
+	__atomic_store_n(&s->read, read, __ATOMIC_SEQ_CST);
+	/* Mate: wait_room() of the runtime. */
+	if (__atomic_exchange_n(&s->waits, 0, __ATOMIC_SEQ_CST))
+		syscall(SYS_futex, &s->read, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/*
+ * What is there; an end that somebody else has written is not believed. The thread has room as soon
+ * as its words are copied, but for one: who waits until all is read wants it to be done.
+ */
+static u32 read_stream(struct trace_reader *r, struct trace_thread *t)
 {
 	struct path_stream *s = t->stream;
 	bool ended = __atomic_load_n(&s->ended, __ATOMIC_ACQUIRE);
@@ -561,11 +581,10 @@ static bool read_stream(struct trace_reader *r, struct trace_thread *t)
 		first = n < PATH_STREAM_WORDS - at ? n : PATH_STREAM_WORDS - at;
 		memcpy(r->words, s->word + at, first * sizeof(u32));
 		memcpy(r->words + first, s->word, (n - first) * sizeof(u32));
+		if (n > PATH_STREAM_WORDS / 4)
+			have_read(s, read + n - 1);
 		path_walk_feed(&t->walk, r->words, n);
-		__atomic_store_n(&s->read, read + n, __ATOMIC_SEQ_CST);
-		/* Mate: wait_room() of the runtime. */
-		if (__atomic_exchange_n(&s->waits, 0, __ATOMIC_SEQ_CST))
-			syscall(SYS_futex, &s->read, FUTEX_WAKE, 1, NULL, NULL, 0);
+		have_read(s, read + n);
 	} else if (ended) {
 		end_stream(t);
 		r->bad += t->walk.bad;
@@ -573,11 +592,11 @@ static bool read_stream(struct trace_reader *r, struct trace_thread *t)
 	return n;
 }
 
-/* Reads what there is, and first looks for so many more. */
-static bool read_all(struct call_trace *trace, u32 look_at)
+/* Reads what there is, and first looks for so many more. The most words that a thread had. */
+static u32 read_all(struct call_trace *trace, u32 look_at)
 {
 	struct trace_reader *r = trace->reader;
-	bool any = false;
+	u32 most = 0;
 
 	if (!r) {
 		r = trace->reader = calloc(1, sizeof(*r));
@@ -585,20 +604,33 @@ static bool read_all(struct call_trace *trace, u32 look_at)
 		r->trace = trace;
 		r->words = malloc(PATH_STREAM_WORDS * sizeof(u32));
 		CHECK(r->words);
+		r->pause = PAUSE_MOST;
 	}
 	r->segment = ap__machine_segment(trace->machine);
 	if (!r->segment)
-		return false;
+		return 0;
 	look_for_streams(r, look_at);
 	for (u32 i = 0; i < r->nr_threads; i++)
-		if (r->thread[i] && r->thread[i]->stream)
-			any |= read_stream(r, r->thread[i]);
-	return any;
+		if (r->thread[i] && r->thread[i]->stream) {
+			u32 n = read_stream(r, r->thread[i]);
+
+			most = n > most ? n : most;
+		}
+	return most;
 }
 
-bool call_trace_read(struct call_trace *trace)
+u64 call_trace_read(struct call_trace *trace)
 {
-	return read_all(trace, LOOK_AT_ONCE);
+	u32 most = read_all(trace, LOOK_AT_ONCE);
+	u64 *pause = &trace->reader->pause;
+
+	if (most > PATH_STREAM_WORDS / 2) {
+		*pause = *pause / 2 > PAUSE_LEAST ? *pause / 2 : PAUSE_LEAST;
+		return 0;
+	}
+	if (most < PATH_STREAM_WORDS / 8)
+		*pause = *pause * 2 < PAUSE_MOST ? *pause * 2 : PAUSE_MOST;
+	return *pause;
 }
 
 void call_trace_end(struct call_trace *trace)

@@ -77,8 +77,8 @@ struct call_trace {
 	u64 unknown; /* instructions of which nobody knows where they are */
 };
 
-/* Reads what was executed since the last time; whether there was anything. */
-bool call_trace_read(struct call_trace *trace);
+/* Reads what was executed since the last time. In how many ns it is to be called again. */
+u64 call_trace_read(struct call_trace *trace);
 /* All that is left, when nobody runs any more. */
 void call_trace_end(struct call_trace *trace);
 void call_trace_release(struct call_trace *trace);

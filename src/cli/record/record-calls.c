@@ -67,7 +67,7 @@ bool record_exact_reads(const struct record_job *job)
 	return record_has_calls(job);
 }
 
-bool record_exact_read(struct record_job *job)
+u64 record_exact_read(struct record_job *job)
 {
 	return call_trace_read(&job->exact->trace);
 }

@@ -17,8 +17,8 @@ void record_exact_describe(struct data_event *d);
 /* Looks at records for when threads end. */
 void record_exact_note(struct record_job *job, const void *records, size_t len);
 
-/* While programs run, with -g or --toggle: reads what they have executed; whether there was any. */
-bool record_exact_read(struct record_job *job);
+/* While programs run, with -g or --toggle: reads what they have executed. In how many ns again. */
+u64 record_exact_read(struct record_job *job);
 /* Whether that is to be called. */
 bool record_exact_reads(const struct record_job *job);
 

@@ -23,7 +23,7 @@ struct record_wait {
 	struct pollfd *fds;          /* signals, control, then buffers; owned */
 	u32 nr, room;
 	bool stopping;
-	bool reads, busy; /* traces are read; and there was something */
+	u64 pause; /* ns until traces are to be read; NEVER: none are */
 };
 
 u64 record_now(void)
@@ -133,8 +133,8 @@ static void wait_once(struct record_job *job, struct record_wait *w, bool *buffe
 	u64 ns;
 
 	at = at < w->pass ? at : w->pass;
-	if (w->reads && at > now + NS_PER_MS)
-		at = now + (w->busy ? 0 : NS_PER_MS);
+	if (w->pause != NEVER && at > now + w->pause)
+		at = now + w->pause;
 	ns = at > now ? at - now : 0;
 	left = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 	w->fds[FD_CONTROL].fd = job->opts.control ? job->control.fd : -1;
@@ -191,8 +191,7 @@ static int wait_for_end(struct record_job *job, struct record_wait *w, struct ap
 	for (;;) {
 		int reaped = 0;
 
-		w->reads = job->exact && record_exact_reads(job);
-		w->busy = w->reads && record_exact_read(job);
+		w->pause = job->exact && record_exact_reads(job) ? record_exact_read(job) : NEVER;
 		wait_once(job, w, &buffers, &ended);
 		if (signals_take(&job->signals, child_pid(&job->child)) && child_pid(&job->child))
 			reaped = child_reap(&job->child, err);

@@ -117,24 +117,30 @@ static int prepare(struct valgrind_job *job)
 	return 0;
 }
 
+#define RECORDS_EVERY 16000000u /* ns that it has waited */
+
 /* 0, or -errno with the reason if COMMAND could not be executed. */
 static int wait_for_child(struct valgrind_job *job, struct ap_error *err)
 {
 	struct pollfd p = {.fd = job->signals.fd, .events = POLLIN};
-	int r, idle = 0;
+	u64 paused = 0;
+	int r;
 
 	for (;;) {
-		idle = call_trace_read(&job->trace) ? 0 : idle + 1;
-		/* What waits for us has filled its stream, which takes longer than this. */
-		if (poll(&p, 1, idle ? 1 : 0) > 0 &&
+		struct timespec pause = {.tv_nsec = (long)call_trace_read(&job->trace)};
+
+		paused += (u64)pause.tv_nsec;
+		if (ppoll(&p, 1, &pause, NULL) > 0 &&
 		    signals_take(&job->signals, child_pid(&job->child))) {
 			r = child_reap(&job->child, err);
 			if (r)
 				return r < 0 ? r : 0;
 		}
 		child_follow_stop(&job->child);
-		if (idle % 16 == 15)
+		if (paused >= RECORDS_EVERY) {
 			take_records(job);
+			paused = 0;
+		}
 	}
 }
 

@@ -13,7 +13,7 @@
 
 #define SECOND         1000000000ull
 #define PATIENCE       (60 * SECOND) /* a reader that has read nothing for so long is gone */
-#define READS_AT_MOST  2u            /* in one wait; a reader takes all that there is */
+#define READS_AT_MOST  4u            /* in one wait; a reader takes all that there is in two */
 #define SLOTS_AT_ONCE  8192u
 #define EVENTS_AT_ONCE 4096u
 
@@ -29,10 +29,11 @@ static void give_up(struct thread *t)
 }
 
 /*
- * Waits until there is room for @n words; false: nobody reads any more. Others can write here who
- * are no reader (doc/security.md). A reader goes neither back nor ahead of us. Meanwhile we write
- * nothing, and a reader takes all that it finds: first what was there when it last looked, and then
- * the rest. Who goes on more often and leaves no room is none, however often it wakes us.
+ * Waits until there is room for @n words; false: nobody reads any more. Others can write here
+ * who are no reader (doc/security.md). A reader goes neither back nor ahead of us. Meanwhile we
+ * write nothing, and a reader takes all that it finds: first what was there when it last looked,
+ * and then the rest, each in two steps at most. Who goes on more often and leaves no room is
+ * none, however often it wakes us.
  */
 static bool wait_room(struct path_stream *s, u32 n)
 {
