@@ -189,6 +189,24 @@ static QUICK void meet(struct quick *q, struct calls_span *s, const struct path_
 		calls_open_branch(t, s, true);
 }
 
+/*
+ * The path of @s, which was charged, and how often the next ones of @n are the same: a loop goes
+ * round in it, and nothing else of what is known changes.
+ */
+static QUICK size_t go_round(struct quick *q, struct calls_span *s, const u32 *path, size_t n)
+{
+	size_t times = 1;
+
+	while (times < n && path[times] == path[0])
+		times++;
+	q->cost += (times - 1) * (u64)s->n;
+	if (unlikely(q->nonskipped != NULL))
+		q->nonskipped->skipped += (times - 1) * (u64)s->n;
+	else
+		s->count += times - 1;
+	return times - 1;
+}
+
 #define AHEAD 8u /* paths whose spans are asked for before they are needed */
 
 /*
@@ -237,6 +255,9 @@ part:
 		if (slots) {
 			meet(&q, s, slots);
 			calls_pass_slots(slots, s->nr_slots);
+		} else if (i + 1 < n && path[i + 1] == path[i] && s->in == s->out &&
+			   s == span[path[i]]) {
+			i += go_round(&q, s, path + i, n - i);
 		}
 	}
 	*at = i;
