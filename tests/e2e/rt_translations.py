@@ -16,6 +16,7 @@ import time
 from e2e import ANYPERF, ENV, Skip, main, scratch
 
 FIXED = os.environ["E2E_FIXED"]
+HEADED = os.environ["E2E_HEADED"]
 PROGRAMS = ([FIXED], [FIXED, *["x"] * 20], ["/bin/true"], ["sort", "/etc/passwd"],
             ["sh", "-c", "ls / | wc -l; exec sort /etc/passwd"])
 
@@ -85,6 +86,34 @@ def test_small_programs_grow_one_image():
             counted(cache, *program)
             assert len(kept(cache)) == len(before) + 1, (program, before, kept(cache))
             assert before.items() <= kept(cache).items(), (program, before, kept(cache))
+
+
+CALLS = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+print(library.headed(int(sys.argv[2])) if sys.argv[2:] else None)
+"""
+
+
+def test_a_library_whose_headers_are_in_its_code():
+    """It is mapped whole as code, and then its data over that; its code is found again."""
+    def largest():
+        return max(kept(cache).values())
+
+    with scratch() as cache:
+        loads, calls = ([sys.executable, "-S", "-c", CALLS, HEADED, *n] for n in ([], ["-1"]))
+        for _ in range(3):
+            assert run_tree(cache, *loads, who="user") == "None\n"
+        before = largest()
+        right = counted(cache, *calls, who="off")
+        assert right[1] == "40000\n", right
+        assert alike(right, counted(cache, *calls), calls)
+        assert largest() > before + before // 8, (before, largest())
+        # What another run has added is not added once more.
+        after = largest()
+        for _ in range(3):
+            assert alike(right, counted(cache, *calls), calls)
+            assert largest() == after, (after, largest())
 
 
 # Functions of a file that is mapped where the kernel puts it, another place each time.

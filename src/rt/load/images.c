@@ -367,21 +367,42 @@ void images_load(struct thread *t, const struct image_file *exe, bool dynamic)
 		images.loaded = dbt_image_used();
 }
 
+/*
+ * The image has a range that begins where @r does, and nothing else there. It may end earlier: a
+ * library whose headers are in its code is mapped whole, and its data over that (drop()).
+ */
 static bool was_there(const struct image_range *r)
 {
-	for (u32 i = 0; images.any && i < images.had->n; i++)
-		if (!memcmp(&images.had->range[i], r, sizeof(*r)))
-			return true;
-	return false;
+	bool found = false;
+
+	for (u32 i = 0; images.any && i < images.had->n; i++) {
+		const struct image_range *had = &images.had->range[i];
+
+		if (had->at.start >= r->at.end || had->at.end <= r->at.start)
+			continue;
+		if (had->at.start != r->at.start || had->at.end > r->at.end ||
+		    memcmp(&had->file, &r->file, sizeof(r->file)) != 0)
+			return false;
+		found = true;
+	}
+	return found;
 }
 
+/* Of a range that begins before @start what is in front of it stays. */
 static void drop(struct image_list *list, u64 start, u64 end)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < list->n; i++)
-		if (list->range[i].at.start >= end || list->range[i].at.end <= start)
-			list->range[n++] = list->range[i];
+	for (u32 i = 0; i < list->n; i++) {
+		struct image_range r = list->range[i];
+
+		if (r.at.start < end && r.at.end > start) {
+			if (r.at.start >= start)
+				continue;
+			r.at.end = start;
+		}
+		list->range[n++] = r;
+	}
 	list->n = n;
 }
 
