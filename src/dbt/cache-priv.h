@@ -270,7 +270,7 @@ struct sought {
 };
 
 #define SOUGHT  256u
-#define TOUCHED 64u
+#define TOUCHED 1024u /* of 64 KB: cc1 executes some 300, with its libraries */
 
 #define META_OWN 32768u /* pages of an image's bookkeeping at most */
 
@@ -356,7 +356,7 @@ struct dbt_cache {
 	u64 meta_image;  /* and so much from the image */
 	u64 image_used;  /* dbt_image_used() when that was taken, and what of it is hot code */
 	u32 image_hot;
-	u64 touched[TOUCHED];        /* what exec_touch() has read of late, by address */
+	u32 touched[TOUCHED];        /* what exec_touch() has read of late: numbers of 64 KB */
 	u64 meta_own[META_OWN / 64]; /* pages of that which are copied already */
 	/* To count in an image's bookkeeping would copy it. */
 	struct sought sought[SOUGHT], taken_exits[SOUGHT];

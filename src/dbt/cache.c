@@ -195,7 +195,8 @@ static void use_large_page(void)
 static void meta_fill(u32 low)
 {
 	u32 min = cache.own_from || cache.meta_image ? 2 * FILL_FORKED : FILL_MIN;
-	u32 size = cache.own_from ? min : fill_size(cache.meta_used - cache.meta_image, min);
+	u32 size = cache.own_from ? fill_size(8ull * (cache.hot - cache.own_from), min)
+				  : fill_size(cache.meta_used - cache.meta_image, min);
 
 	while (cache.meta_used + low > cache.meta_filled &&
 	       cache.meta_filled + size <= cache.meta_mapped) {

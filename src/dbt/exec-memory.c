@@ -47,11 +47,11 @@ void exec_touch(u64 pc)
 {
 	const struct exec_range *r;
 	u64 start = ALIGN_DOWN(pc, AROUND), end = start + AROUND;
-	u64 *touched = &cache.touched[start / AROUND % TOUCHED];
+	u32 number = (u32)(start / AROUND), *touched = &cache.touched[number % TOUCHED];
 
-	if (likely(!cache.meta_image) || *touched == start)
+	if (likely(!cache.meta_image) || *touched == number)
 		return;
-	*touched = start;
+	*touched = number;
 	r = exec_find(pc);
 	if (r && !r->flags) {
 		start = max_u64(start, r->start);
