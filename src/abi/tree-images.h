@@ -6,8 +6,9 @@
  * program makes a memfd of TREE_IMAGES_SIZE and sends it there; the keeper seals it, so that it
  * alone can write to it from then on (F_SEAL_FUTURE_WRITE), and it is inherited as well. Its first
  * page is a struct tree_images, which says where the images are that follow it. A runtime that has
- * an image for others sends a memfd, sealed against all change, that is the image and ends with its
- * sum (base/image-sum.h).
+ * an image for others says where in its memory that is, and changes nothing there until the keeper
+ * has read it. Where the keeper may not do that (an ancestor mostly may), the runtime sends a
+ * memfd, sealed against all change, that is the image and ends with its sum (base/image-sum.h).
  *
  * A message is a struct tree_image_message. With it may come, behind the memfd, the writing end of
  * a pipe, which the keeper closes when it has made up its mind.
@@ -23,8 +24,8 @@
 #define TREE_IMAGES_SLOTS 255u
 
 struct tree_images {
-	u64 taken; /* bytes of images */
-	u64 reserved;
+	u64 taken;      /* bytes of images */
+	u64 unreadable; /* not 0: the keeper may not read the memory of one who has asked it to */
 	struct {
 		u64 name;  /* 0: free */
 		u64 place; /* first page, << 32, and number of pages; 0: there is no image yet */
@@ -36,13 +37,28 @@ _Static_assert(sizeof(struct tree_images) == TREE_IMAGES_PAGE, "the head is a pa
 enum tree_image_what {
 	TREE_IMAGE_BEGIN = 0x474b4d49, /* the memory for all is sent */
 	TREE_IMAGE_KEEP = 0x504b4d49,  /* the image @name is sent */
+	TREE_IMAGE_READ = 0x524b4d49,  /* it is in the sender's memory: @pieces */
 	TREE_IMAGE_ASK = 0x534b4d49,   /* it is to have a slot: somebody has looked for it */
 };
 
 struct tree_image_message {
 	u32 what; /* enum tree_image_what */
 	u32 reserved;
-	u64 name; /* not 0 */
+	u64 name;   /* not 0 */
+	u64 pieces; /* the address of a struct tree_image_pieces */
+};
+
+#define TREE_IMAGE_PIECES 8u
+
+/* In the memory of who has an image. What lies between pieces is not looked at. */
+struct tree_image_pieces {
+	u64 name; /* as long as nothing of it changes */
+	u64 size; /* of the image: whole words */
+	u64 n;
+	struct tree_image_piece {
+		u64 from, len;
+		u64 at; /* in the image */
+	} piece[TREE_IMAGE_PIECES];
 };
 
 /* Where @name is, or has its place if there is none; TREE_IMAGES_SLOTS: there is no room. */

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "abi/tree-images.h"
@@ -34,6 +35,7 @@ struct letter {
 	struct tree_image_message message;
 	int fds[FDS_MOST];
 	u32 nr_fds;
+	pid_t pid;
 	bool trusted;
 };
 
@@ -47,6 +49,7 @@ static void take_control(const struct keeper *k, struct msghdr *msg, struct lett
 
 			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
 			l->trusted = cred.uid == k->user && cred.gid == k->group;
+			l->pid = cred.pid;
 		} else if (c->cmsg_type == SCM_RIGHTS) {
 			l->nr_fds = (u32)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 			memcpy(l->fds, CMSG_DATA(c), l->nr_fds * sizeof(int));
@@ -120,23 +123,24 @@ static bool is_whole(const u8 *image, u64 size)
 	return words[n - 1] == image_sum_of(&sum);
 }
 
-static void keep(struct keeper *k, u64 name, int fd)
+/* Where an image of @size bytes goes; NULL: there is no room. */
+static u8 *room_for(struct keeper *k, u64 size)
 {
-	u64 at = TREE_IMAGES_PAGE + k->taken, size, pages;
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct stat st;
-	u32 slot;
+	u64 at = TREE_IMAGES_PAGE + k->taken;
 
-	/* Seals are asked for first: what has none could keep who reads it waiting. */
-	if (seals < 0 || (seals & SEALED) != SEALED || fstat(fd, &st))
-		return;
-	size = (u64)st.st_size;
-	pages = (size + TREE_IMAGES_PAGE - 1) / TREE_IMAGES_PAGE;
-	if (!size || size % sizeof(u64) || pages * TREE_IMAGES_PAGE > TREE_IMAGES_SIZE - at)
-		return;
-	if (!copy(fd, (u8 *)k->head + at, size) || !is_whole((u8 *)k->head + at, size))
-		return;
-	slot = slot_for(k, name);
+	if (!size || size % sizeof(u64) || size > TREE_IMAGES_SIZE - at ||
+	    ALIGN_UP(size, TREE_IMAGES_PAGE) > TREE_IMAGES_SIZE - at)
+		return NULL;
+	return (u8 *)k->head + at;
+}
+
+/* What is in the room is the image @name. */
+static void show(struct keeper *k, u64 name, u64 size)
+{
+	u64 at = TREE_IMAGES_PAGE + k->taken,
+	    pages = ALIGN_UP(size, TREE_IMAGES_PAGE) / TREE_IMAGES_PAGE;
+	u32 slot = slot_for(k, name);
+
 	if (slot == TREE_IMAGES_SLOTS)
 		return;
 	k->taken += pages * TREE_IMAGES_PAGE;
@@ -144,6 +148,61 @@ static void keep(struct keeper *k, u64 name, int fd)
 	/* What was written before is there for whoever reads this. */
 	__atomic_store_n(&k->head->slot[slot].place, at / TREE_IMAGES_PAGE << 32 | pages,
 			 __ATOMIC_RELEASE);
+}
+
+static void keep(struct keeper *k, u64 name, int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+	u8 *to;
+
+	/* Seals are asked for first: what has none could keep who reads it waiting. */
+	if (seals < 0 || (seals & SEALED) != SEALED || fstat(fd, &st))
+		return;
+	to = room_for(k, (u64)st.st_size);
+	if (to && copy(fd, to, (u64)st.st_size) && is_whole(to, (u64)st.st_size))
+		show(k, name, (u64)st.st_size);
+}
+
+static int read_memory(pid_t pid, void *to, u64 from, u64 len)
+{
+	struct iovec here = {to, len}, there = {(void *)from, len};
+	ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
+
+	if (n < 0)
+		return -errno;
+	return (u64)n == len ? 0 : -EFAULT;
+}
+
+/*
+ * The sender waits, but not for ever. If it still says the same when all has been read, it has
+ * changed nothing meanwhile.
+ */
+static int read_image(struct keeper *k, const struct letter *l)
+{
+	struct tree_image_pieces pieces;
+	u64 name;
+	int ret = read_memory(l->pid, &pieces, l->message.pieces, sizeof(pieces));
+	u8 *to;
+
+	if (ret)
+		return ret;
+	if (pieces.name != l->message.name || pieces.n > TREE_IMAGE_PIECES)
+		return -EINVAL;
+	to = room_for(k, pieces.size);
+	for (u64 i = 0; to && i < pieces.n; i++) {
+		const struct tree_image_piece *p = &pieces.piece[i];
+
+		if (p->at > pieces.size || p->len > pieces.size - p->at)
+			return -EINVAL;
+		ret = read_memory(l->pid, to + p->at, p->from, p->len);
+		if (ret)
+			return ret;
+	}
+	ret = read_memory(l->pid, &name, l->message.pieces, sizeof(name));
+	if (to && !ret && name == pieces.name)
+		show(k, name, pieces.size);
+	return ret;
 }
 
 /*
@@ -182,6 +241,12 @@ static void answer(struct keeper *k, const struct letter *l)
 		begin(k, l->fds[0]);
 	if (k->head && l->message.what == TREE_IMAGE_KEEP && l->nr_fds)
 		keep(k, l->message.name, l->fds[0]);
+	if (k->head && l->message.what == TREE_IMAGE_READ) {
+		int ret = read_image(k, l);
+
+		if (ret == -EPERM || ret == -ENOSYS)
+			k->head->unreadable = 1;
+	}
 	if (k->head && l->message.what == TREE_IMAGE_ASK)
 		(void)slot_for(k, l->message.name);
 }

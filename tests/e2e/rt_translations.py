@@ -3,6 +3,7 @@
 runs (=user), and whatever becomes of the folder, programs do what they do and count what they
 execute."""
 import contextlib
+import ctypes
 import json
 import mmap
 import os
@@ -511,6 +512,35 @@ def test_a_tree_keeps_a_large_program_when_it_runs_again():
         else:
             assert 0 < first <= 4 << 20, (program, images)
         assert third >= second, (program, images)
+
+
+def deny(*calls):
+    """A filter of system calls, as containers have one: those fail with EPERM."""
+    n, code = len(calls), [(0x20, 0, 0, 0)]
+    code += [(0x15, n - i, 0, call) for i, call in enumerate(calls)]
+    code += [(6, 0, 0, 0x7fff0000), (6, 0, 0, 0x00050001)]
+    text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *c) for c in code))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code),
+                                                      ctypes.addressof(text)))
+    libc = ctypes.CDLL(None)
+    assert not libc.prctl(38, 1, 0, 0, 0) and not libc.syscall(317, 1, 0, program)
+
+
+def test_a_tree_whose_memory_is_not_read():
+    """Who keeps images may not read another process's memory: they are sent to him."""
+    process_vm_readv = 310
+    with subprocess.Popen([ANYPERF, "run", "--translations=tree", "--", "sh", "-c",
+                           "while read go; do sort /etc/passwd | wc -l; done"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV,
+                          preexec_fn=lambda: deny(process_vm_readv)) as p:
+        said = set()
+        for _ in range(3):
+            p.stdin.write("go\n")
+            p.stdin.flush()
+            said.add(p.stdout.readline())
+        assert len(said) == 1 and max(tree_images_with(p.pid, asked=False).values()) > 0, said
+        p.stdin.close()
+    assert p.returncode == 0, p.returncode
 
 
 def test_who_is_confined_is_on_its_own():

@@ -1,6 +1,7 @@
 #include "rt/load/image-store.h"
 
 #include "abi/tree-images.h"
+#include "base/image-sum.h"
 #include "rt/mm/mm.h"
 #include "rt/mm/region.h"
 #include "rt/syscall/fd.h"
@@ -45,9 +46,9 @@ bool store_is_tree(void)
 }
 
 /* False: there is nobody, or he has too much to do. */
-static bool tell_keeper(u32 what, u64 name, const int *fds, u32 n)
+static bool tell_keeper(u32 what, u64 name, u64 pieces, const int *fds, u32 n)
 {
-	struct tree_image_message message = {.what = what, .name = name};
+	struct tree_image_message message = {.what = what, .name = name, .pieces = pieces};
 	struct {
 		struct cmsghdr head;
 		s32 fds[2];
@@ -74,9 +75,11 @@ static void await_keeper(int fd)
 	raw_call5(__NR_ppoll, (long)&p, 1, (long)&most, 0, 0);
 }
 
-static void ask_keeper(u32 what, u64 name, int fd)
+/* With @fd, or @pieces if it is -1. */
+static void ask_keeper(u32 what, u64 name, u64 pieces, int fd)
 {
 	int fds[2] = {fd, -1};
+	u32 n = fd >= 0;
 	s32 ends[2];
 	bool waits = !raw_call2(__NR_pipe2, (long)ends, O_CLOEXEC), told;
 
@@ -84,9 +87,9 @@ static void ask_keeper(u32 what, u64 name, int fd)
 	if (waits) {
 		ends[0] = fd_move_high(ends[0]);
 		ends[1] = fd_move_high(ends[1]);
-		fds[1] = ends[1];
+		fds[n++] = ends[1];
 	}
-	told = tell_keeper(what, name, fds, waits ? 2 : 1);
+	told = tell_keeper(what, name, pieces, fds, n);
 	if (!waits)
 		return;
 	sys_close(ends[1]);
@@ -118,7 +121,7 @@ void store_need(void)
 	fd = fd_move_high((int)fd);
 	if (!raw_call2(__NR_ftruncate, fd, TREE_IMAGES_SIZE) &&
 	    !sys_fcntl((int)fd, F_ADD_SEALS, seals))
-		ask_keeper(TREE_IMAGE_BEGIN, 1, (int)fd);
+		ask_keeper(TREE_IMAGE_BEGIN, 1, 0, (int)fd);
 	got = sys_fcntl((int)fd, F_GET_SEALS, 0);
 	if (got < 0 || !(got & F_SEAL_FUTURE_WRITE)) {
 		sys_close((int)fd);
@@ -205,17 +208,21 @@ static bool tree_read(struct tree_images *head)
 	       sizeof(*head);
 }
 
+static u64 tree_place(const struct tree_images *head, u64 name)
+{
+	u32 at = tree_images_slot(head, name);
+
+	return at < TREE_IMAGES_SLOTS && head->slot[at].name == name ? head->slot[at].place : 0;
+}
+
 static bool tree_open(u64 name, struct stored_image *image)
 {
 	struct tree_images head;
-	u64 place = 0;
-	u32 at;
+	u64 place;
 
 	if (!tree_read(&head))
 		return false;
-	at = tree_images_slot(&head, name);
-	if (at < TREE_IMAGES_SLOTS && head.slot[at].name == name)
-		place = head.slot[at].place;
+	place = tree_place(&head, name);
 	image->fd = fd_get(FD_IMAGES);
 	image->at = (place >> 32) * PAGE_SIZE;
 	image->size = (u32)place * PAGE_SIZE;
@@ -243,19 +250,62 @@ static bool file_make(u64 bytes, struct stored_image *image)
 	return image->fd >= 0;
 }
 
-static bool tree_make(u64 bytes, struct stored_image *image)
+/* What is to be read of this process, and what of that does not stay where it was. */
+struct store_pieces {
+	struct tree_image_pieces all;
+	u64 used;
+	u8 heads[STORE_HEADS];
+};
+
+static bool tree_make(struct stored_image *image)
 {
-	if (!may_write(bytes))
-		return false;
-	image->fd = (int)fd_memfd("anyperf-translated", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return image->fd >= 0;
+	image->fd = -1;
+	image->pieces = region_map(sizeof(*image->pieces));
+	return image->pieces;
 }
 
 bool store_make(u64 name, u64 bytes, struct stored_image *image)
 {
 	*image = (struct stored_image){.name = name, .size = bytes};
 	return fd_get(FD_IMAGES) >= 0 && bytes < TREE_IMAGES_MOST &&
-	       (store_is_tree() ? tree_make(bytes, image) : file_make(bytes, image));
+	       (store_is_tree() ? tree_make(image) : file_make(bytes, image));
+}
+
+static bool file_write(const struct stored_image *image, const void *from, u64 len, u64 at)
+{
+	u64 done = 0;
+
+	while (done < len) {
+		long n = raw_call4(__NR_pwrite64, image->fd, (long)from + (long)done,
+				   (long)(len - done), (long)(at + done));
+
+		if (n <= 0)
+			return false;
+		done += (u64)n;
+	}
+	return true;
+}
+
+static bool piece_add(struct store_pieces *p, u64 at, const void *from, u64 len, bool stays)
+{
+	if (p->all.n == TREE_IMAGE_PIECES || (!stays && len > STORE_HEADS - p->used))
+		return false;
+	if (!stays) {
+		memcpy(p->heads + p->used, from, len);
+		from = p->heads + p->used;
+		p->used += len;
+	}
+	p->all.piece[p->all.n++] = (struct tree_image_piece){(u64)from, len, at};
+	p->all.size = at + len;
+	return true;
+}
+
+bool store_write(struct stored_image *image, const void *from, u64 len, bool stays)
+{
+	if (len > image->size)
+		return false;
+	return image->pieces ? piece_add(image->pieces, image->at, from, len, stays)
+			     : file_write(image, from, len, image->at);
 }
 
 bool store_asked(u64 name)
@@ -270,7 +320,7 @@ bool store_asked(u64 name)
 	at = tree_images_slot(&head, name);
 	if (at < TREE_IMAGES_SLOTS && head.slot[at].name == name)
 		return true;
-	(void)tell_keeper(TREE_IMAGE_ASK, name, NULL, 0);
+	(void)tell_keeper(TREE_IMAGE_ASK, name, 0, NULL, 0);
 	return false;
 }
 
@@ -286,12 +336,60 @@ static void file_publish(const struct stored_image *image, bool whole)
 	sys_close(image->fd);
 }
 
-static void tree_publish(const struct stored_image *image)
+/* All pieces, zeros between them, and the sum. */
+static bool tree_write(const struct stored_image *image)
+{
+	const struct tree_image_pieces *all = &image->pieces->all;
+	struct image_sum sum = {0};
+	u64 at = 0, last;
+
+	for (u64 i = 0; i + 1 < all->n; i++) {
+		const struct tree_image_piece *p = &all->piece[i];
+
+		image_sum_add(&sum, NULL, (p->at - at) / sizeof(u64));
+		image_sum_add(&sum, (const u64 *)p->from, p->len / sizeof(u64));
+		at = p->at + p->len;
+		if (!file_write(image, (const void *)p->from, p->len, p->at))
+			return false;
+	}
+	last = image_sum_of(&sum);
+	return file_write(image, &last, sizeof(last), at);
+}
+
+static void tree_send(struct stored_image *image)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
-	if (!sys_fcntl(image->fd, F_ADD_SEALS, seals))
-		ask_keeper(TREE_IMAGE_KEEP, image->name, image->fd);
+	if (!may_write(image->pieces->all.size))
+		return;
+	image->fd = (int)fd_memfd("anyperf-translated", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (image->fd < 0)
+		return;
+	if (tree_write(image) && !sys_fcntl(image->fd, F_ADD_SEALS, seals))
+		ask_keeper(TREE_IMAGE_KEEP, image->name, 0, image->fd);
+	sys_close(image->fd);
+}
+
+/* The keeper reads it, if it may: that spares memory for it, two copies and the sum. */
+static void tree_publish(struct stored_image *image)
+{
+	struct tree_image_pieces *all = &image->pieces->all;
+	struct tree_images head;
+	u64 before;
+
+	if (!tree_read(&head))
+		return;
+	before = tree_place(&head, image->name);
+	if (!head.unreadable) {
+		__atomic_store_n(&all->name, image->name, __ATOMIC_RELEASE);
+		ask_keeper(TREE_IMAGE_READ, image->name, (u64)all, -1);
+		/* If it still reads it is to see this. */
+		__atomic_store_n(&all->name, 0, __ATOMIC_SEQ_CST);
+		if (!tree_read(&head) || tree_place(&head, image->name) != before)
+			return;
+	}
+	if (head.unreadable)
+		tree_send(image);
 }
 
 void store_publish(struct stored_image *image, bool whole)
@@ -302,7 +400,7 @@ void store_publish(struct stored_image *image, bool whole)
 	}
 	if (whole)
 		tree_publish(image);
-	sys_close(image->fd);
+	region_unmap(image->pieces, sizeof(*image->pieces));
 }
 
 void store_close(struct stored_image *image)

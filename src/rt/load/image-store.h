@@ -14,6 +14,7 @@
 /* An image that is read or written, from @at on in @fd; one that is made begins at 0. */
 struct stored_image {
 	int fd;
+	struct store_pieces *pieces; /* of a tree's that is made, in place of a file */
 	u64 at;
 	u64 size; /* for who writes the most that there is room for */
 	u64 name;
@@ -37,13 +38,23 @@ bool store_open(u64 name, struct stored_image *image);
  * Of a folder it is not known.
  */
 bool store_asked(u64 name);
-/* False: there is no room for @bytes of it, nor may there be. */
+/*
+ * False: there is no room for @bytes of it, nor may there be. At most STORE_HEADS of them do not
+ * stay where they are.
+ */
+#define STORE_HEADS (64ull << 10)
+
 bool store_make(u64 name, u64 bytes, struct stored_image *image);
+/*
+ * @len bytes of one that is made, at its `at`. @stays: what is at @from is there, and as it is,
+ * until the image is published. False: there is no room.
+ */
+bool store_write(struct stored_image *image, const void *from, u64 len, bool stays);
 /* The sum of one that is read is right. */
 void store_prove(const struct stored_image *image);
 /*
  * Of a made one: what is written, up to where it is now, is what others find from now on; @whole
- * false: nothing of it.
+ * false: nothing of it. Of a tree's the last word is the sum, which is made here.
  */
 void store_publish(struct stored_image *image, bool whole);
 void store_close(struct stored_image *image);

@@ -25,8 +25,6 @@
 /* A tree's image is kept at once if it is no larger, else when the program is run once more. */
 #define FIRST_MOST (4ull << 20)
 
-#define IMAGE_HEADS (64ull << 10) /* what an image has besides the cache, at most */
-
 /*
  * Everything that is shared lies in one window of addresses, below all that the kernel gives out by
  * itself, so that every file is within the reach of the cache in its middle.
@@ -438,25 +436,21 @@ void images_add(struct thread *t, const struct mm_range *r, const struct image_f
 static bool write_image(void *ctx, const void *from, u64 len)
 {
 	struct stream *s = ctx;
-	u64 done = 0;
 
-	if (len > s->image.size)
+	if (!store_write(&s->image, from, len, false))
 		return false;
-	while (done < len) {
-		long n = raw_call4(__NR_pwrite64, s->image.fd, (long)from + (long)done,
-				   (long)(len - done), (long)(s->image.at + done));
-
-		if (n <= 0)
-			return false;
-		done += (u64)n;
-	}
 	went(s, from, len);
 	return true;
 }
 
 static bool write_pages(void *ctx, const void *from, u64 len)
 {
-	return align(ctx) && write_image(ctx, from, len);
+	struct stream *s = ctx;
+
+	if (!align(s) || !store_write(&s->image, from, len, true))
+		return false;
+	went(s, from, len);
+	return true;
 }
 
 /*
@@ -568,7 +562,7 @@ void images_complete(struct thread *t)
 
 bool images_save(struct thread *t)
 {
-	struct stream s = {.summed = true};
+	struct stream s = {.summed = !store_is_tree()};
 	struct stored_image to;
 	bool ok;
 
@@ -577,7 +571,7 @@ bool images_save(struct thread *t)
 	images.scratch = region_map(scratch_size());
 	if (!images.scratch)
 		return false;
-	if (!store_make(images.to, dbt_image_most() + IMAGE_HEADS, &to)) {
+	if (!store_make(images.to, dbt_image_most() + STORE_HEADS, &to)) {
 		scratch_drop();
 		return false;
 	}

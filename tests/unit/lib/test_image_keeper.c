@@ -109,6 +109,13 @@ static void tell(u32 what, u64 name, int fd)
 	send_bytes(&m, sizeof(m), fd);
 }
 
+static void tell_pieces(u64 name, const struct tree_image_pieces *p)
+{
+	struct tree_image_message m = {TREE_IMAGE_READ, 0, name, (u64)p};
+
+	send_bytes(&m, sizeof(m), -1);
+}
+
 /* The first word of image @name and its pages; 0: there is none. */
 static u64 shown(u64 name, u64 *pages)
 {
@@ -212,7 +219,7 @@ TEST(who_is_asked_for_has_a_slot)
 
 TEST(nothing_else_is)
 {
-	static const struct tree_image_message good = {TREE_IMAGE_KEEP, 0, 7};
+	static const struct tree_image_message good = {TREE_IMAGE_KEEP, 0, 7, 0};
 	char garbage[sizeof(good) + 8];
 	u64 pages = 0;
 	int odd, pair[2];
@@ -251,6 +258,92 @@ TEST(nothing_else_is)
 	EXPECT_EQ(shown(7, &pages), 0);
 	EXPECT_EQ(pages, 0);
 	tell(TREE_IMAGE_KEEP, 7, image_fd(77, 1000, SEALS, 0));
+	EXPECT_EQ(shown(7, &pages), 77);
+	end();
+}
+
+/* A word of image @name, as shown; behind what its sender has not given there is nothing. */
+static u64 shown_at(u64 name, u64 at)
+{
+	struct tree_images head;
+	u64 word = 0, place;
+
+	EXPECT_EQ(pread(images, &head, sizeof(head), 0), sizeof(head));
+	place = head.slot[tree_images_slot(&head, name)].place >> 32;
+	EXPECT_EQ(pread(images, &word, 8, (off_t)(place * TREE_IMAGES_PAGE + at)), 8);
+	return word;
+}
+
+TEST(what_lies_in_memory_is_read)
+{
+	static u64 first[] = {77, 2, 3}, second[1000];
+	struct tree_image_pieces p = {
+		7,
+		4096 + sizeof(second),
+		2,
+		{{(u64)first, sizeof(first), 0}, {(u64)second, sizeof(second), 4096}}};
+	u64 pages = 0;
+	int status;
+	pid_t pid;
+
+	if (!start())
+		return;
+	second[999] = 78;
+	/* A child's, as the runtime is one mostly. */
+	pid = fork();
+	if (!pid) {
+		tell_pieces(7, &p);
+		_exit(test_failures > 0);
+	}
+	EXPECT(waitpid(pid, &status, 0) == pid && status == 0);
+	EXPECT_EQ(shown(7, &pages), 77);
+	EXPECT_EQ(pages, 3);
+	EXPECT_EQ(shown_at(7, 16), 3);
+	EXPECT_EQ(shown_at(7, 4096 + 999 * 8), 78);
+	end();
+}
+
+TEST(what_is_not_whole_in_memory_is_not_read)
+{
+	static u64 words[1000] = {77};
+	const struct tree_image_piece good = {(u64)words, sizeof(words), 0};
+	const struct tree_image_pieces right = {7, sizeof(words), 1, {good}};
+	struct tree_image_pieces p;
+	u64 pages = 0;
+
+	if (!start())
+		return;
+	/* Withdrawn, as the sender does not wait any more. */
+	p = right;
+	p.name = 0;
+	tell_pieces(7, &p);
+	p = right;
+	p.n = TREE_IMAGE_PIECES + 1;
+	tell_pieces(7, &p);
+	p = right;
+	p.size = 0;
+	tell_pieces(7, &p);
+	p.size = sizeof(words) + 1;
+	tell_pieces(7, &p);
+	p.size = TREE_IMAGES_MOST + 8;
+	tell_pieces(7, &p);
+	p.size = ~7ull;
+	tell_pieces(7, &p);
+	p = right;
+	p.piece[0].at = 8;
+	tell_pieces(7, &p);
+	p.piece[0].at = ~7ull;
+	tell_pieces(7, &p);
+	p.piece[0] = good;
+	p.piece[0].len = ~0ull;
+	tell_pieces(7, &p);
+	p.piece[0] = good;
+	p.piece[0].from = 8;
+	tell_pieces(7, &p);
+	tell_pieces(7, NULL);
+	EXPECT_EQ(shown(7, &pages), 0);
+	EXPECT_EQ(pages, 0);
+	tell_pieces(7, &right);
 	EXPECT_EQ(shown(7, &pages), 77);
 	end();
 }
