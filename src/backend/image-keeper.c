@@ -18,6 +18,12 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+#define LARGE_PAGE (2ull << 20)
+
 #define FDS_MOST 253 /* the kernel's: in one message */
 
 /* Memory that nobody can change any more. */
@@ -27,6 +33,8 @@ struct keeper {
 	int sock;
 	struct tree_images *head; /* with the images behind it; NULL: there is none yet */
 	u64 taken; /* what that says is for others: its sender may still write there */
+	u64 large; /* the first bytes of all of it, in large pages */
+	bool no_large;
 	uid_t user;
 	gid_t group;
 };
@@ -123,6 +131,21 @@ static bool is_whole(const u8 *image, u64 size)
 	return words[n - 1] == image_sum_of(&sum);
 }
 
+/*
+ * A large page costs less than a tenth of those that it is in place of, to make and to give back.
+ * The kernel makes one, even if it has none by itself for such memory, around a page that is there.
+ */
+static void use_large_pages(struct keeper *k, u64 upto)
+{
+	while (k->large < upto && k->large + LARGE_PAGE <= TREE_IMAGES_SIZE && !k->no_large) {
+		u8 *at = (u8 *)k->head + k->large;
+
+		__atomic_fetch_or(at, 0, __ATOMIC_RELAXED);
+		k->no_large = madvise(at, LARGE_PAGE, MADV_COLLAPSE);
+		k->large += LARGE_PAGE;
+	}
+}
+
 /* Where an image of @size bytes goes; NULL: there is no room. */
 static u8 *room_for(struct keeper *k, u64 size)
 {
@@ -131,6 +154,7 @@ static u8 *room_for(struct keeper *k, u64 size)
 	if (!size || size % sizeof(u64) || size > TREE_IMAGES_SIZE - at ||
 	    ALIGN_UP(size, TREE_IMAGES_PAGE) > TREE_IMAGES_SIZE - at)
 		return NULL;
+	use_large_pages(k, at + size);
 	return (u8 *)k->head + at;
 }
 
@@ -205,6 +229,28 @@ static int read_image(struct keeper *k, const struct letter *l)
 	return ret;
 }
 
+/* All of @fd, where large pages can be. */
+static u8 *map_aligned(int fd)
+{
+	u64 room = TREE_IMAGES_SIZE + LARGE_PAGE, before;
+	u8 *at = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	u8 *map;
+
+	if (at == MAP_FAILED)
+		return NULL;
+	before = ALIGN_UP((u64)at, LARGE_PAGE) - (u64)at;
+	map = mmap(at + before, TREE_IMAGES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		   fd, 0);
+	if (map == MAP_FAILED) {
+		munmap(at, room);
+		return NULL;
+	}
+	if (before)
+		munmap(at, before);
+	munmap(map + TREE_IMAGES_SIZE, LARGE_PAGE - before);
+	return map;
+}
+
 /*
  * The first that is sent becomes what all read: it is mapped so that it can be written to, which
  * nobody can ask for after that.
@@ -214,13 +260,13 @@ static void begin(struct keeper *k, int fd)
 	const int closed = F_SEAL_SHRINK | F_SEAL_GROW;
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
-	void *map;
+	u8 *map;
 
 	if (k->head || seals < 0 || (seals & SEALED) != closed || fstat(fd, &st) ||
 	    st.st_size != (off_t)TREE_IMAGES_SIZE)
 		return;
-	map = mmap(NULL, TREE_IMAGES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
+	map = map_aligned(fd);
+	if (!map)
 		return;
 	/* Nor does a child have it, or a core file. */
 	if (madvise(map, TREE_IMAGES_SIZE, MADV_DONTFORK) ||
@@ -230,7 +276,7 @@ static void begin(struct keeper *k, int fd)
 		return;
 	}
 	memset(map, 0, TREE_IMAGES_PAGE);
-	k->head = map;
+	k->head = (struct tree_images *)map;
 }
 
 static void answer(struct keeper *k, const struct letter *l)
