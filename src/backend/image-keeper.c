@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "abi/tree-images.h"
@@ -22,7 +23,8 @@
 #define MADV_COLLAPSE 25
 #endif
 
-#define LARGE_PAGE (2ull << 20)
+#define LARGE_PAGE    (2ull << 20)
+#define LARGE_PAGE_NS 500000 /* it mostly takes 100,000; small ones take 1,500,000 */
 
 #define FDS_MOST 253 /* the kernel's: in one message */
 
@@ -131,17 +133,29 @@ static bool is_whole(const u8 *image, u64 size)
 	return words[n - 1] == image_sum_of(&sum);
 }
 
+static u64 thread_time(void)
+{
+	struct timespec now;
+
+	return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)
+		       ? 0
+		       : (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
+}
+
 /*
  * A large page costs less than a tenth of those that it is in place of, to make and to give back.
  * The kernel makes one, even if it has none by itself for such memory, around a page that is there.
+ * But where memory is in pieces it may take long to free one.
  */
 static void use_large_pages(struct keeper *k, u64 upto)
 {
 	while (k->large < upto && k->large + LARGE_PAGE <= TREE_IMAGES_SIZE && !k->no_large) {
 		u8 *at = (u8 *)k->head + k->large;
+		u64 before = thread_time();
 
 		__atomic_fetch_or(at, 0, __ATOMIC_RELAXED);
-		k->no_large = madvise(at, LARGE_PAGE, MADV_COLLAPSE);
+		k->no_large = madvise(at, LARGE_PAGE, MADV_COLLAPSE) ||
+			      thread_time() - before > LARGE_PAGE_NS;
 		k->large += LARGE_PAGE;
 	}
 }
