@@ -205,7 +205,14 @@ static u32 cold_pages(void)
 	return (u32)ALIGN_DOWN(cache.cold, PAGE_SIZE);
 }
 
-/* Other threads may be executing the code: it is a copy of it that is stripped. */
+/* Nobody else executes the code, here or in a relative, and all of it can be written to. */
+static bool is_code_ours(const struct dbt_thread *t)
+{
+	return cache.threads.next == t && t->next == &cache.threads && !cache.frozen &&
+	       !cache.own_from && cache.own_to == cache.code_size;
+}
+
+/* Else it is a copy of it that is stripped. */
 static void write_to_copy(u8 *scratch)
 {
 	sys_madvise(scratch, hot_pages(), MADV_POPULATE_WRITE);
@@ -242,14 +249,15 @@ bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_ra
 		.code_size = cache.code_size,
 		.flags = cache.flags,
 	};
-	write_to_copy(to->scratch);
+	if (!is_code_ours(t))
+		write_to_copy(to->scratch);
 	/* Nearly all of it changes, and a fault for each page costs more. */
 	sys_madvise(cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE), MADV_POPULATE_WRITE);
 	memset(cache.meta_own, 0xff, sizeof(cache.meta_own));
 	ok = strip(ranges, n) && to->write(to->ctx, &head, sizeof(head)) &&
 	     to->write(to->ctx, &cache, IMAGE_PART) &&
-	     to->pages(to->ctx, to->scratch, hot_pages()) &&
-	     to->pages(to->ctx, to->scratch + cold_pages(), cache.code_size - cold_pages()) &&
+	     to->pages(to->ctx, cache.write, hot_pages()) &&
+	     to->pages(to->ctx, cache.write + cold_pages(), cache.code_size - cold_pages()) &&
 	     to->pages(to->ctx, cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE));
 	cache.write = write;
 	cache.frozen = frozen;
