@@ -514,6 +514,19 @@ def test_a_tree_keeps_a_large_program_when_it_runs_again():
         assert third >= second, (program, images)
 
 
+def test_a_tree_keeps_at_once_what_others_have_started():
+    """As a compiler's pass, started by the compiler that make has started."""
+    with subprocess.Popen([ANYPERF, "run", "--translations=tree", "--", "sh", "-c",
+                           'sh -c \'"$@"; echo $?\' sh "$@"; read go', "sh", sys.executable, "-c",
+                           "import json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True, env=ENV) as p:
+        assert p.stdout.readline() == "0\n"
+        images = tree_images_with(p.pid, asked=False)
+        assert max(images.values(), default=0) > 4 << 20, images
+        p.stdin.close()
+        p.wait(50)
+
+
 def deny(*calls):
     """A filter of system calls, as containers have one: those fail with EPERM."""
     n, code = len(calls), [(0x20, 0, 0, 0)]

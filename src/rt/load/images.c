@@ -22,7 +22,7 @@
 
 #define BASE_MOST (2ull << 20) /* the base of programs that have no image of their own yet */
 
-/* A tree's image is kept at once if it is no larger, else when the program is run once more. */
+/* If it is no larger what mostly runs once is kept all the same (is_once()). */
 #define FIRST_MOST (4ull << 20)
 
 /*
@@ -540,6 +540,15 @@ static void scratch_drop(void)
 	images.scratch = NULL;
 }
 
+/*
+ * What the first process of a tree has started itself mostly runs once, as a compiler's passes do.
+ * Of what others have started there, say the compilers of a make, there are mostly more.
+ */
+static bool is_once(void)
+{
+	return (u32)raw_call0(__NR_getppid) == images.root;
+}
+
 void images_complete(struct thread *t)
 {
 	u64 used = dbt_image_used(), mask = ~SIGNALS_SYNC;
@@ -550,7 +559,8 @@ void images_complete(struct thread *t)
 	    (store_is_tree() && t->proc->pid == images.root) || !process_is_alone(t))
 		return;
 	images.to = name_for(t);
-	if (!images.to || (used > FIRST_MOST && !images.is_own && !store_asked(images.to))) {
+	if (!images.to ||
+	    (used > FIRST_MOST && !images.is_own && is_once() && !store_asked(images.to))) {
 		images.to = 0;
 		return;
 	}
