@@ -195,8 +195,9 @@ static void use_large_page(void)
 static void meta_fill(u32 low)
 {
 	u32 min = cache.own_from || cache.meta_image ? 2 * FILL_FORKED : FILL_MIN;
-	u32 size = cache.own_from ? fill_size(8ull * (cache.hot - cache.own_from), min)
-				  : fill_size(cache.meta_used - cache.meta_image, min);
+	/* An image's last page may be used in part. */
+	u64 own = cache.meta_used > cache.meta_image ? cache.meta_used - cache.meta_image : 0;
+	u32 size = fill_size(cache.own_from ? 8ull * (cache.hot - cache.own_from) : own, min);
 
 	while (cache.meta_used + low > cache.meta_filled &&
 	       cache.meta_filled + size <= cache.meta_mapped) {

@@ -86,6 +86,32 @@ TEST(an_image_counts_as_what_it_was_made_from)
 			       image.mapped[i].len));
 }
 
+/* Most programs that take an image add little. */
+TEST(little_memory_is_asked_for_behind_an_image)
+{
+	enum { PAGES = 256 };
+	struct guest *g = begin();
+	unsigned char resident[PAGES];
+	u32 n = 0;
+	u8 *end;
+
+	run_all(g);
+	save(g);
+	EXPECT(load(g, 7));
+	end = (u8 *)(((u64)image.mapped[2].at + image.mapped[2].len + 0xfff) & ~0xfffull);
+	/* Where an earlier cache has been is nothing any more. */
+	dbt_set_mask(g->t, 0);
+	dbt_set_mask(g->t, DBT_MASK_ALL);
+	EXPECT_EQ(madvise(end, PAGES * 4096, MADV_DONTNEED), 0);
+	image.at = 0;
+	EXPECT(load(g, 7));
+	EXPECT_EQ(mincore(end, PAGES * 4096, resident), 0);
+	for (u32 i = 0; i < PAGES; i++)
+		n += resident[i] & 1;
+	EXPECT(n <= 16);
+	dbt_exec_remove(g->t, 0, 1ull << 47);
+}
+
 /* Two functions that have one place in a thread's table, however large it is, and their caller. */
 static u8 *two_functions(u64 apart)
 {
