@@ -166,6 +166,12 @@ void *region_map_shared(u64 len)
 	return map_ours(len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
+void region_populate_shared(void *at, u64 len)
+{
+	if (at)
+		sys_madvise(at, ALIGN_UP(len, PAGE_SIZE), MADV_POPULATE_WRITE);
+}
+
 void region_unmap_file(void *at, u64 len)
 {
 	len = ALIGN_UP(len, PAGE_SIZE);

@@ -68,6 +68,8 @@ void *region_map_area(u64 len, u64 room);
 void *region_map_file(u64 len, int fd, u64 offset);
 /* The same, shared with children that are forked. region_unmap_file() undoes it, too. */
 void *region_map_shared(u64 len);
+/* In a child, so that no access to it is a fault. @at may be NULL. */
+void region_populate_shared(void *at, u64 len);
 void region_unmap_file(void *at, u64 len);
 
 /*

@@ -29,5 +29,7 @@ void child_hints_forked(void)
 		region_unmap_file(parent, DBT_HINTS_SIZE);
 	parent = children;
 	children = NULL;
+	/* To write there for the first time is to be no page fault of the program's. */
+	region_populate_shared(parent, DBT_HINTS_SIZE);
 	dbt_fork_hints(NULL, parent);
 }
