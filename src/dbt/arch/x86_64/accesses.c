@@ -354,7 +354,7 @@ static bool is_done_here(const struct plan_insn *i)
 	       !(i->d.cf == CF_NONE || i->d.cf == CF_SYSENTER || is_emulated_branch(&i->d));
 }
 
-void accesses_plan(struct build *b, struct path_details *details)
+void accesses_plan(struct build *b, const struct insn *whole, struct path_details *details)
 {
 	struct recording *r = &b->recording;
 	const struct plan *plan = &b->plan;
@@ -364,11 +364,9 @@ void accesses_plan(struct build *b, struct path_details *details)
 	memset(r, 0, sizeof(*r));
 	for (u32 n = 0; n < plan->nr_insns; n++) {
 		const struct plan_insn *i = &plan->insns[n];
-		struct insn full = i->d;
+		const struct insn *full = &whole[n];
 
 		p.insn = n;
-		if (full.attr & INSN_BRIEF)
-			CHECK(insn_decode(&full, i->bytes, INSN_MAX) == i->d.len);
 		if (n == 0)
 			begin_path(&p);
 		for (; frag < plan->nr_frags && plan->frags[frag].first <= n; frag++)
@@ -376,14 +374,14 @@ void accesses_plan(struct build *b, struct path_details *details)
 				begin_path(&p);
 		drafts_before = p.n;
 		r->accesses_before[n] = (u16)p.n;
-		r->read[n] = full.gpr_read;
-		r->written[n] = full.gpr_written;
+		r->read[n] = full->gpr_read;
+		r->written[n] = full->gpr_written;
 		if (is_done_here(i))
-			add_accesses(&p, &full, i->pc);
+			add_accesses(&p, full, i->pc);
 		/* No program has so many; what is left out is an access that nobody sees. */
 		if (p.full)
 			p.n = drafts_before;
-		follow(&p, &full);
+		follow(&p, full);
 	}
 	r->accesses_before[plan->nr_insns] = (u16)p.n;
 	number_slots(r, plan->nr_insns);

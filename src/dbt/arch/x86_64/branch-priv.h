@@ -113,9 +113,10 @@ void emit_count_exact(struct build *b, u32 upto, bool taken, u64 w);
 
 /*
  * accesses.c: works out what is to be recorded of the plan's accesses, and describes them in
- * @details. Then emits the code in front of instruction @index that records, and behind it.
+ * @details; @whole: its instructions as insn_decode() has them. Then emits the code in front of
+ * instruction @index that records, and behind it.
  */
-void accesses_plan(struct build *b, struct path_details *details);
+void accesses_plan(struct build *b, const struct insn *whole, struct path_details *details);
 void accesses_record(struct build *b, u32 index);
 void accesses_record_after(struct build *b, u32 index);
 /* How many slots the path from b->restart to before instruction @upto has. */

@@ -264,14 +264,28 @@ static void emit_compare_bytes(struct build *b, u32 stale)
 	emit_unspill(e, REG_RAX);
 }
 
-static u32 insn_cost(const struct plan_insn *i)
+static u32 insn_cost(const struct insn *d)
 {
-	struct insn full = i->d;
+	return path_cost(insn_cost_class(d), (d->mem_read > 0) + (d->stack_read > 0),
+			 (d->mem_write > 0) + (d->stack_write > 0), insn_floats(d));
+}
 
-	if (full.attr & INSN_BRIEF)
-		CHECK(insn_decode(&full, i->bytes, INSN_MAX) == i->d.len);
-	return path_cost(insn_cost_class(&full), (full.mem_read > 0) + (full.stack_read > 0),
-			 (full.mem_write > 0) + (full.stack_write > 0), insn_floats(&full));
+/* All of a plan's, each decoded as a whole; used with the lock. */
+static struct insn whole_insns[BLOCK_INSNS_MAX] used_late;
+
+static void decode_whole(const struct plan *plan)
+{
+	/* The first time. */
+	if (!whole_insns[0].len)
+		populate_own(whole_insns, sizeof(whole_insns));
+	for (u32 i = 0; i < plan->nr_insns; i++) {
+		const struct plan_insn *insn = &plan->insns[i];
+
+		if (insn->d.attr & INSN_BRIEF)
+			CHECK(insn_decode(&whole_insns[i], insn->bytes, INSN_MAX) == insn->d.len);
+		else
+			whole_insns[i] = insn->d;
+	}
 }
 
 /* For its paths. */
@@ -284,17 +298,19 @@ static u32 describe(struct build *b)
 	u32 costs[BLOCK_INSNS_MAX];
 	u32 n = 0;
 
+	if (traced || cache.form_mask & DBT_MASK_MEMORY)
+		decode_whole(plan);
 	for (u32 i = 0; i < plan->nr_insns; i++) {
 		const struct plan_insn *insn = &plan->insns[i];
 
 		if (path_insn_is_direct(insn->class))
 			targets[n++] = insn_target(&insn->d, insn->pc);
 		if (traced)
-			costs[i] = insn_cost(insn);
+			costs[i] = insn_cost(&whole_insns[i]);
 	}
 	details.costs = costs;
 	if (cache.form_mask & DBT_MASK_MEMORY)
-		accesses_plan(b, &details);
+		accesses_plan(b, whole_insns, &details);
 	return path_block_add(plan->frags, plan->nr_frags, b->insns, plan->nr_insns, targets, n,
 			      traced ? &details : NULL);
 }
