@@ -249,10 +249,11 @@ bool dbt_image_save(struct dbt_thread *t, u64 version, const struct dbt_image_ra
 		.code_size = cache.code_size,
 		.flags = cache.flags,
 	};
-	if (!is_code_ours(t))
+	if (!is_code_ours(t)) {
 		write_to_copy(to->scratch);
-	/* Nearly all of it changes, and a fault for each page costs more. */
-	sys_madvise(cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE), MADV_POPULATE_WRITE);
+		/* Nearly all of it changes, and a fault for each page costs more. */
+		sys_madvise(cache.meta, ALIGN_UP(cache.meta_used, PAGE_SIZE), MADV_POPULATE_WRITE);
+	}
 	memset(cache.meta_own, 0xff, sizeof(cache.meta_own));
 	ok = strip(ranges, n) && to->write(to->ctx, &head, sizeof(head)) &&
 	     to->write(to->ctx, &cache, IMAGE_PART) &&
