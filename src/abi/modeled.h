@@ -42,6 +42,7 @@ enum model_beside {
 #define MODEL_WINDOWS_FIRST 2000000u
 #define MODEL_WINDOWS_PART  64u
 #define MODEL_WINDOW_WARM   3u
+#define MODEL_WINDOW_EARLY  8u
 #define WINDOW_LEAST        1000u
 #define WINDOW_MOST         (1ull << 30) /* also of a period */
 

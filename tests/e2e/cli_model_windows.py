@@ -2,9 +2,10 @@
 """Windows in which the model sees a program: what is exact, what is the same each time, what is
 said of it."""
 import os
+import shutil
 import subprocess
 
-from e2e import ANYPERF, ENV, main, run, scratch, stat, stat_json
+from e2e import ANYPERF, ENV, Skip, main, run, scratch, stat, stat_json
 
 BESIDES = os.environ["E2E_BESIDES"]
 EXACT = "instructions:u", "branches:u"
@@ -53,6 +54,25 @@ def test_windows_without_gaps():
 def test_a_short_program_is_seen_whole():
     whole, seen = (counted(w, "true") for w in ("no", "20K/1M"))
     assert all(whole[e] == seen[e] for e in EXACT + CACHES), (whole, seen)
+
+
+def test_predictors_see_more():
+    """Much code, which predictors learn slowly: with what caches see 2/5 too many."""
+    if not shutil.which("gcc"):
+        raise Skip("no gcc")
+    cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True,
+                         check=True).stdout.strip()
+    with scratch() as d:
+        source = os.path.join(d, "source.c")
+        with open(source, "w", encoding="ascii") as f:
+            for i in range(6):
+                print(f"int f{i}(int a, int b, char *p) {{ int s = 0; for (int i = 0; i < a; i++)"
+                      f" switch ((a * i + b) % {3 + i}) {{ case 0: s += p[i] * {i}; break;"
+                      f" case 1: s -= b; break; case 2: if (s > b) s /= 3; else s *= 5; break;"
+                      f" default: s ^= a << (i & 7); }} return s; }}", file=f)
+        program = cc1, "-quiet", "-O1", "-o", "/dev/null", source
+        whole, seen = (counted(w, *program)["branch-misses:u"] for w in ("no", "auto"))
+    assert abs(seen - whole) <= whole / 4, (whole, seen)
 
 
 def test_threads():

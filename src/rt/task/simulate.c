@@ -256,6 +256,10 @@ void simulate_piece(struct trace_piece *p, u32 half)
 	f->space = paths_space();
 	ft->fs_base = p->fs_base;
 	ft->gs_base = p->gs_base;
+	if (p->early && f->parts & (MODEL_CACHES | MODEL_TLBS)) {
+		model_counts(core, p->counts[half]);
+		return;
+	}
 	/* Where the last branch went is not known. */
 	if (p->apart)
 		ft->open = 0;
@@ -331,6 +335,7 @@ static void simulate(struct thread *t, struct trace_piece *p)
 	p->thread = t;
 	p->weight = windows_weight(t);
 	p->apart = windows_apart(t);
+	p->early = windows_early(t);
 	arch_segments(&t->dbt, &p->fs_base, &p->gs_base);
 	while (unlikely(beside_on) && piece_fits(p)) {
 		u32 seen = beside_finished();

@@ -188,7 +188,7 @@ struct thread {
 		u64 done;   /* instructions of all periods so far */
 		u64 rest;   /* of the last one, behind its window */
 		u64 number; /* of the period */
-		u64 warm, window;
+		u64 early, warm, window;
 		u32 weight, weight_of; /* now, and of the window */
 		u32 turn;
 		u8 phase; /* 0: there are no windows */

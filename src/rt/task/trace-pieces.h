@@ -23,6 +23,7 @@ struct trace_piece {
 	bool records; /* `memory` are these, not slots */
 	u32 weight;   /* for how much it counts */
 	bool apart;   /* the thread has executed something else before it */
+	bool early;   /* only predictors see it */
 	bool settles; /* behind it nothing is taken back */
 	const u32 *words;
 	const u8 *memory;

@@ -15,7 +15,8 @@ enum windows_phase {
 	WINDOWS_NONE,     /* all is seen and counts once */
 	WINDOWS_COMPLETE, /* the same, for a while */
 	WINDOWS_GAP,
-	WINDOWS_WARM,
+	WINDOWS_EARLY, /* predictors warm up */
+	WINDOWS_WARM,  /* all does */
 	WINDOWS_MEASURED,
 };
 
@@ -27,7 +28,8 @@ static enum {
 	SEES_WINDOWS,
 	SEES_NOTHING,
 } sees;
-static bool used; /* it was not always all */
+static bool used;     /* it was not always all */
+static bool predicts; /* there are predictors */
 
 bool windows_possible(void)
 {
@@ -49,6 +51,7 @@ bool windows_decide(u32 parts, bool all)
 		sees = SEES_ALL;
 	else
 		sees = parts ? SEES_WINDOWS : SEES_NOTHING;
+	predicts = parts & MODEL_BRANCHES;
 	first = !used && sees != SEES_ALL;
 	used |= first;
 	if (sees != before)
@@ -103,7 +106,7 @@ static void next_period(struct thread *t)
 {
 	u64 window = run_config()->window, every = length_of_period(t), before;
 	u64 warm = min_u64(MODEL_WINDOW_WARM * window, every - window);
-	u64 gap = every - window - warm, rest = t->windows.rest;
+	u64 gap = every - window - warm, rest = t->windows.rest, early;
 
 	t->windows.rest = 0;
 	t->windows.window = 0;
@@ -117,8 +120,11 @@ static void next_period(struct thread *t)
 		enter(t, WINDOWS_COMPLETE, every);
 		return;
 	}
+	early = predicts ? min_u64(MODEL_WINDOW_EARLY * window, gap / 2) : 0;
+	gap -= early;
 	before = place_of(++t->windows.number, gap);
 	t->windows.window = window;
+	t->windows.early = early;
 	t->windows.warm = warm;
 	t->windows.weight_of = (u32)(every / window);
 	t->windows.rest = gap - before;
@@ -131,12 +137,16 @@ static void next_phase(struct thread *t)
 	case WINDOWS_GAP:
 		if (t->windows.window) {
 			t->windows.weight = 0;
-			/* As model_window() wants it. */
-			dbt_filter_forget(&t->dbt);
-			enter(t, WINDOWS_WARM, t->windows.warm);
+			enter(t, WINDOWS_EARLY, t->windows.early);
 			return;
 		}
 		break;
+	case WINDOWS_EARLY:
+		/* As model_window() wants it. */
+		dbt_filter_forget(&t->dbt);
+		t->windows.apart = true;
+		enter(t, WINDOWS_WARM, t->windows.warm);
+		return;
 	case WINDOWS_WARM:
 		t->windows.weight = t->windows.weight_of;
 		enter(t, WINDOWS_MEASURED, t->windows.window);
@@ -160,6 +170,11 @@ static void pass(struct thread *t, u64 sum)
 		next_phase(t);
 	}
 	dbt_trace_on(&t->dbt, t->windows.phase != WINDOWS_GAP);
+}
+
+bool windows_early(const struct thread *t)
+{
+	return t->windows.phase == WINDOWS_EARLY;
 }
 
 void windows_begin(struct thread *t)

@@ -57,6 +57,9 @@ static inline u32 windows_weight(const struct thread *t)
 	return t->windows.phase ? t->windows.weight : 1;
 }
 
+/* Whether only predictors are to see it. */
+bool windows_early(const struct thread *t);
+
 /* Of the next piece that @t hands over: whether it does not follow on the one before. */
 static inline bool windows_apart(struct thread *t)
 {
