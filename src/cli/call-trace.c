@@ -24,13 +24,6 @@
 /* Who ran on when all others had ended, or has somebody write for it, is read no more often. */
 #define READS_AT_END 1024u
 
-/*
- * Between two looks, ns: as long as streams stay less than half full, whose threads wait else; and
- * not much shorter, as to look costs, too. That of most suffices for who has nothing to tell.
- */
-#define PAUSE_LEAST 20000u
-#define PAUSE_MOST  1000000u
-
 /* Modeled events that wait for what has caused them, and what one can count. */
 #define EVENTS_MOST (1u << 22)
 #define EVENT_MOST  (1ull << 40)
@@ -604,7 +597,7 @@ static u32 read_all(struct call_trace *trace, u32 look_at)
 		r->trace = trace;
 		r->words = malloc(PATH_STREAM_WORDS * sizeof(u32));
 		CHECK(r->words);
-		r->pause = PAUSE_MOST;
+		r->pause = TRACE_PAUSE_MOST;
 	}
 	r->segment = ap__machine_segment(trace->machine);
 	if (!r->segment)
@@ -624,13 +617,8 @@ u64 call_trace_read(struct call_trace *trace)
 	u32 most = read_all(trace, LOOK_AT_ONCE);
 	u64 *pause = &trace->reader->pause;
 
-	if (most > PATH_STREAM_WORDS / 2) {
-		*pause = *pause / 2 > PAUSE_LEAST ? *pause / 2 : PAUSE_LEAST;
-		return 0;
-	}
-	if (most < PATH_STREAM_WORDS / 8)
-		*pause = *pause * 2 < PAUSE_MOST ? *pause * 2 : PAUSE_MOST;
-	return *pause;
+	*pause = call_trace_pause(*pause, most);
+	return most > PATH_STREAM_WORDS / 2 ? 0 : *pause;
 }
 
 void call_trace_end(struct call_trace *trace)

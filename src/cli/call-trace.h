@@ -11,6 +11,7 @@
 
 #include <anyperf/anyperf.h>
 
+#include "abi/path-trace.h"
 #include "backend/guest-segment.h"
 #include "calls/callgrind-file.h"
 #include "cli/code-view.h"
@@ -76,6 +77,21 @@ struct call_trace {
 	u64 bad;     /* entries that made no sense, at the end */
 	u64 unknown; /* instructions of which nobody knows where they are */
 };
+
+#define TRACE_PAUSE_LEAST 20000u
+#define TRACE_PAUSE_MOST  1000000u
+
+/*
+ * How long the next pause between two looks is, ns, if the last one was @pause and a stream had
+ * @most words behind it: so that it stays less than half full, as its thread waits else, and not
+ * much shorter, as to look costs, too. The longest suffices for who has nothing to tell.
+ */
+static inline u64 call_trace_pause(u64 pause, u32 most)
+{
+	if (most > PATH_STREAM_WORDS / 2)
+		return max_u64(pause / 2, TRACE_PAUSE_LEAST);
+	return most < PATH_STREAM_WORDS / 8 ? min_u64(pause * 2, TRACE_PAUSE_MOST) : pause;
+}
 
 /* Reads what was executed since the last time. In how many ns it is to be called again. */
 u64 call_trace_read(struct call_trace *trace);
