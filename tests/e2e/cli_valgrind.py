@@ -301,8 +301,15 @@ def test_files_and_messages():
         assert "NOT_SET is not set" in r.err, r
         r = valgrind("--tool=callgrind", f"--callgrind-out-file={d}/%z", "true")
         assert "behind a percent sign" in r.err, r
-        r = valgrind("--tool=callgrind", f"--callgrind-out-file={d}/no/such", "true")
-        assert "cannot write to" in r.err, r
+        for tool in "callgrind", "cachegrind":
+            r = valgrind(f"--tool={tool}", f"--{tool}-out-file={d}/no/such", "touch", f"{d}/ran")
+            assert r.status == 125 and "cannot write to" in r.err and "nothing was run" in r.err, r
+            # What only the end shows loses the file, and not what was counted.
+            os.mkdir(f"{d}/gone")
+            r = valgrind(f"--tool={tool}", f"--{tool}-out-file={d}/gone/c", "rmdir", f"{d}/gone")
+            assert r.status == 125 and "cannot write to" in r.err, r
+            assert re.search(r"I +refs: +[1-9]", r.err), r
+        assert not os.path.exists(f"{d}/ran")
         r = valgrind("--tool=callgrind", f"--log-file={d}/no/such", "true")
         assert r.status == 125 and "--log-file: cannot write" in r.err, r
 

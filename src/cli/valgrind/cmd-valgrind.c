@@ -257,7 +257,7 @@ static int let_run(struct valgrind_job *job)
 	(void)ap_sampler_disable(job->sampler);
 	take_records(job);
 	write_all(job);
-	return child_exit_status(&job->child);
+	return job->lost ? cmd_valgrind.failure : child_exit_status(&job->child);
 }
 
 static void release(struct valgrind_job *job)
@@ -303,7 +303,7 @@ static int run(int argc, char **argv)
 	job.signals.fd = -1;
 	job.command = callgrind_command(job.opts.command);
 	status = prepare(&job);
-	if (!status && valgrind_open_log(&job))
+	if (!status && (valgrind_open_log(&job) || valgrind_check_output(&job)))
 		status = -1;
 	if (status < 0)
 		status = cmd_valgrind.failure;

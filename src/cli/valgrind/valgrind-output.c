@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <anyperf/api.h>
 
@@ -112,6 +113,53 @@ void valgrind_say(struct valgrind_job *job, u32 pid, const char *fmt, ...)
 	putc('\n', job->log);
 }
 
+/* Where the profile of @pid goes, but for what parts and threads have behind it; to be freed. */
+static char *output_name(const struct valgrind_opts *o, u32 pid)
+{
+	if (o->tool == TOOL_CALLGRIND)
+		return valgrind_file_name("--callgrind-out-file",
+					  o->callgrind_out ?: "callgrind.out.%p", pid);
+	return valgrind_file_name("--cachegrind-out-file", o->cachegrind_out ?: "cachegrind.out.%p",
+				  pid);
+}
+
+int valgrind_check_output(const struct valgrind_job *job)
+{
+	char *name = output_name(&job->opts, job->pid), *folder, *slash;
+	int bad = 0;
+
+	if (!name)
+		return -1;
+	folder = strdup(name);
+	CHECK(folder);
+	slash = strrchr(folder, '/');
+	if (slash)
+		slash[slash == folder] = '\0';
+	if (access(name, F_OK) ? access(slash ? folder : ".", W_OK | X_OK) : access(name, W_OK))
+		bad = command_error(&cmd_valgrind, "cannot write to '%s': %s; nothing was run",
+				    name, strerror(errno));
+	free(folder);
+	free(name);
+	return bad ? -1 : 0;
+}
+
+static void cannot_write(struct valgrind_job *job, const char *name)
+{
+	command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
+	job->lost = true;
+}
+
+/* What cannot be written is counted all the same. */
+static FILE *open_output(struct valgrind_job *job, const char *name, const char *mode)
+{
+	FILE *f = fopen(name, mode);
+
+	if (f)
+		return f;
+	cannot_write(job, name);
+	return fopen("/dev/null", "we");
+}
+
 static void find_line(void *data, u64 pc, struct calls_line *line)
 {
 	const struct traced_program *p = data;
@@ -157,14 +205,12 @@ static void write_callgrind(struct traced_program *p, const struct calls_profile
 	if (p->number)
 		snprintf(thread, sizeof(thread), "-%02u", p->number);
 	snprintf(name, sizeof(name), "%s%s%s", base, part, thread);
-	f = fopen(name, style.appending ? "ae" : "we");
-	if (!f) {
-		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
+	f = open_output(valgrind_job_of(p), name, style.appending ? "ae" : "we");
+	if (!f)
 		return;
-	}
 	callgrind_write(f, profile, &style, &p->total);
 	if (ferror(f) | fclose(f))
-		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
+		cannot_write(valgrind_job_of(p), name);
 }
 
 static void write_cachegrind(struct traced_program *p, const struct calls_profile *profile,
@@ -178,34 +224,26 @@ static void write_cachegrind(struct traced_program *p, const struct calls_profil
 								      : NULL,
 					      .find = find_line,
 					      .data = p};
-	FILE *f = fopen(name, "we");
+	FILE *f = open_output(valgrind_job_of(p), name, "we");
 
-	if (!f) {
-		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
+	if (!f)
 		return;
-	}
 	cachegrind_write(f, profile, &style, &p->total);
 	if (ferror(f) | fclose(f))
-		command_error(&cmd_valgrind, "cannot write to '%s': %s", name, strerror(errno));
+		cannot_write(valgrind_job_of(p), name);
 }
 
 static void write_one(struct traced_program *p, const char *trigger, u32 part)
 {
 	const struct valgrind_opts *o = &valgrind_job_of(p)->opts;
-	bool callgrind = o->tool == TOOL_CALLGRIND;
-	const char *format = callgrind ? o->callgrind_out : o->cachegrind_out;
 	struct calls_profile profile;
-	char *name;
+	char *name = output_name(o, p->pid);
 
-	if (!format)
-		format = callgrind ? "callgrind.out.%p" : "cachegrind.out.%p";
-	name = valgrind_file_name(callgrind ? "--callgrind-out-file" : "--cachegrind-out-file",
-				  format, p->pid);
 	if (!name)
 		return;
 	calls_take(p->graph, &profile);
 	p->parts = part;
-	if (callgrind)
+	if (o->tool == TOOL_CALLGRIND)
 		write_callgrind(p, &profile, trigger, name);
 	else
 		write_cachegrind(p, &profile, name);

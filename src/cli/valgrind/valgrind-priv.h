@@ -26,6 +26,7 @@ struct valgrind_job {
 	struct simulation_opts simulation;
 	char *command; /* as text; owned */
 	FILE *log;     /* messages */
+	bool lost;     /* a profile could not be written */
 };
 
 static inline struct valgrind_job *valgrind_job_of(const struct traced_program *p)
@@ -40,6 +41,8 @@ void valgrind_say_totals(struct traced_program *p);
 /* "==PID== text" where messages go. */
 void valgrind_say(struct valgrind_job *job, u32 pid, const char *fmt, ...) printf_like(3, 4);
 int valgrind_open_log(struct valgrind_job *job);
+/* Before the command runs: whether its profile can be written. -1 after saying that it cannot. */
+int valgrind_check_output(const struct valgrind_job *job);
 /* @format with %p and %q{VAR}; to be freed. NULL after saying what is wrong with it. */
 char *valgrind_file_name(const char *option, const char *format, u32 pid);
 
