@@ -68,6 +68,7 @@ void calls_graph_free(struct calls_graph *g)
 		free(g->fn[i]);
 	}
 	calls_tree_free(g);
+	calls_runs_release(&g->runs);
 	calls_memory_release(&g->memory);
 	free(g->fn);
 	free(g->fn_next);
@@ -454,6 +455,7 @@ void calls_take(struct calls_graph *g, struct calls_profile *p)
 	struct calls_rooms r = {0, 0, 0};
 
 	*p = (struct calls_profile){0};
+	calls_runs_settle(g);
 	for (struct calls_thread *t = g->threads; t; t = t->next) {
 		settle_frames(t);
 		take_summary(t, p);

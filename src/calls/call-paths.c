@@ -1,115 +1,19 @@
 /*
- * Paths in quick succession. What nearly all do is done here, with all that changes in registers:
- * go on in the same function, call what was called from there before, return to who has called, go
- * by a linkage table, jump to where a function begins. Anything else is call-stack.c's, which knows
- * all of the rules; what is done here leaves behind what it would have.
+ * Paths in quick succession: run by run, those that are of no run one by one (call-quick.h), and
+ * what is not usual by all of the rules (call-stack.c).
  */
-#include "calls/calls-priv.h"
+#include "calls/call-quick.h"
 
-/* There are two loops, without a simulation and with one: what changes is in registers in both. */
-#define QUICK inline __attribute__((always_inline))
+#include <string.h>
 
-/* What struct calls_thread has under the same names, where there is one. */
-struct quick {
-	struct calls_span *last;
-	struct calls_context *context;
-	struct calls_cell *nonskipped;
-	u64 cost;
-	struct calls_frame *bottom, *top,
-		*room; /* behind the last that ..., the last, all of them */
-	u32 *active;
-	struct calls_thread *simulated; /* the thread, if something is; else NULL */
-	u32 levels; /* most of recursion that are told apart, less 1; of a tree there are none */
-};
-
-/* Whether @t is where quick work can begin. Another thread may have moved the span's cell. */
-static bool is_usual(const struct calls_thread *t)
-{
-	return t->collect && t->last && t->context && t->last->span->cell == t->last;
-}
-
-static QUICK void open_frame(struct quick *q, struct calls_cell *from, struct calls_edge *e,
-			     bool emulated)
-{
-	struct calls_frame *f = q->top++;
-
-	if (q->simulated)
-		q->simulated->entered[f - q->simulated->frame] = q->simulated->events;
-	f->from = from;
-	f->edge = e;
-	f->enter = q->cost;
-	f->ret = emulated ? 0 : q->last->behind;
-	f->context = q->context;
-	f->nonskipped = q->nonskipped;
-	f->emulated = emulated;
-}
-
-/* What @from has called last, if it was @s; NULL: no. */
-static __attribute__((noinline)) struct calls_edge *last_call(const struct calls_cell *from,
-							      const struct calls_span *s)
+struct calls_edge *quick_last_call(const struct calls_cell *from, const struct calls_span *s)
 {
 	struct calls_edge *e = from->edges;
 
 	return e && e->target == s->first && e->to->fn == s->fn && !calls_fn_asks(s->fn) ? e : NULL;
 }
 
-/*
- * The last span calls @s, or with @emulated its jump does; @from: who is said to. False: not here;
- * nothing is done.
- */
-static QUICK bool call(struct quick *q, struct calls_cell *from, struct calls_span *s,
-		       bool emulated)
-{
-	struct calls_edge *e = s->called;
-	u32 *active;
-
-	if (unlikely(q->top == q->room))
-		return false;
-	if (unlikely(!e || e->from != from)) {
-		if (s->fn->skip) {
-			from = q->last->cell;
-			open_frame(q, from, NULL, emulated);
-			if (!q->nonskipped)
-				q->nonskipped = from;
-			return true;
-		}
-		e = last_call(from, s);
-		if (!e)
-			return false;
-	}
-	active = &q->active[e->number];
-	if (unlikely(e->level != (*active < q->levels ? *active : q->levels)))
-		return false;
-	++*active;
-	e->count++;
-	open_frame(q, from, e, emulated);
-	q->context = e->to;
-	q->nonskipped = NULL;
-	return true;
-}
-
-static QUICK void close_frame(struct quick *q)
-{
-	const struct calls_frame *f = --q->top;
-	struct calls_edge *e = f->edge;
-	u32 *active;
-
-	q->nonskipped = f->nonskipped;
-	if (unlikely(!e))
-		return;
-	e->cost += q->cost - f->enter;
-	if (q->simulated) {
-		event_counts_add(e->events, &q->simulated->events);
-		event_counts_subtract(e->events, &q->simulated->entered[f - q->simulated->frame]);
-	}
-	q->context = f->context;
-	active = &q->active[e->number];
-	*active -= *active != 0;
-}
-
-/* How many calls of tails end with the call below them, by a return to @pc; ~0u: that is none. */
-static __attribute__((noinline)) u32 tails(const struct calls_frame *bottom,
-					   const struct calls_frame *top, u64 pc)
+u32 quick_tails(const struct calls_frame *bottom, const struct calls_frame *top, u64 pc)
 {
 	const struct calls_frame *f = top;
 
@@ -123,103 +27,316 @@ static __attribute__((noinline)) u32 tails(const struct calls_frame *bottom,
 	return ~0u;
 }
 
-/* The last span returns to @s. */
-static QUICK bool come_back(struct quick *q, const struct calls_span *s)
+/* Whether @t is where quick work can begin. */
+static bool is_usual(const struct calls_thread *t)
 {
-	u32 n;
+	return t->collect && t->last && t->context;
+}
 
-	if (unlikely(q->top == q->bottom))
-		return false;
-	if (unlikely(q->top[-1].ret != s->first)) {
-		n = tails(q->bottom, q->top, s->first);
-		if (n == ~0u)
+/* Ones for the first @n of RUN_MOST paths, where paths are compared at once. */
+#define ONES(n) [n] = {[0 ...(n) - 1] = ~0u}
+
+static const u32 ones[RUN_MOST + 1][RUN_MOST] = {
+	ONES(1), ONES(2),  ONES(3),  ONES(4),  ONES(5),  ONES(6),  ONES(7),  ONES(8),
+	ONES(9), ONES(10), ONES(11), ONES(12), ONES(13), ONES(14), ONES(15), ONES(16),
+};
+
+/*
+ * 0 if @path begins with @r, where its context is executing. No branch for each path: where
+ * programs go is what a CPU cannot foretell of their traces either.
+ */
+static QUICK u64 differs(const struct quick *q, const struct calls_run *r, const u32 *path)
+{
+	u32 d = 0;
+
+	for (u32 i = 0; i < RUN_MOST; i++)
+		d |= (path[i] ^ r->path[i]) & ones[r->n][i];
+	return d | ((uintptr_t)r->context ^ (uintptr_t)q->context) |
+	       ((uintptr_t)r->nonskipped ^ (uintptr_t)q->nonskipped) |
+	       (r->before ? (uintptr_t)r->before ^ (uintptr_t)q->last : r->in ^ q->out);
+}
+
+/* Whether the calls that @r closes are those that are open. */
+static QUICK bool closes(const struct quick *q, const struct calls_run *r)
+{
+	const struct calls_frame *f = q->top;
+
+	for (u32 i = 0; i < r->nr_closed; i++) {
+		const struct run_close *c = &run_closed(r)[i];
+
+		f--;
+		if (f->ret != c->ret || f->context != c->context ||
+		    f->nonskipped != c->nonskipped || f->emulated != c->emulated ||
+		    !f->edge == c->told)
 			return false;
-		while (n--)
-			close_frame(q);
 	}
-	close_frame(q);
 	return true;
 }
 
-/* Another function may begin with @s. */
-static QUICK bool pass_on(struct quick *q, struct calls_span *s)
+static QUICK void ask_for(const struct calls_run *r)
 {
-	const struct calls_span *last = q->last;
+	__builtin_prefetch(r);
+	__builtin_prefetch((const u8 *)r + 64);
+	__builtin_prefetch((const u8 *)r + 128);
+}
 
-	if (last->end == PATH_RETURN)
-		return come_back(q, s);
-	/* What is called by what is not told of returns to somewhere else. */
-	if (calls_span_calls(last))
-		return !q->nonskipped && call(q, last->cell, s, false);
-	if (last->end == PATH_PLAIN)
-		return true;
-	if (!s->entry)
-		return s->fn == last->fn && s->code.region == last->code.region;
-	if (q->top == q->bottom || last->fn->pop_on_jump)
+/* Whether @path are those of @r, and do now what they did when it was worked out. */
+static QUICK bool is_run(const struct quick *q, const struct calls_run *r, const u32 *path)
+{
+	if (differs(q, r, path))
 		return false;
-	return call(q, q->nonskipped ? q->nonskipped : last->cell, s, true);
-}
+	for (u32 i = 0; i < r->nr_calls; i++) {
+		const struct run_call *c = &run_calls(r)[i];
+		u32 active = q->active[c->number] + (u32)(s32)c->more;
 
-/* The instructions of @s, by whoever executes them now. */
-static QUICK void charge(struct quick *q, struct calls_graph *g, struct calls_span *s)
-{
-	/* Where its caller has the costs the context is nobody's. */
-	if (unlikely(s->context != q->context) && (!q->nonskipped || !s->cell))
-		(void)calls_cell_of(g, s, q->context);
-	q->last = s;
-	q->cost += s->n;
-	if (unlikely(q->nonskipped != NULL))
-		q->nonskipped->skipped += s->n;
-	else
-		s->count++;
-}
-
-/* What @s meets, which was charged. */
-static QUICK void meet(struct quick *q, struct calls_span *s, const struct path_slots *slots)
-{
-	struct calls_thread *t = q->simulated;
-
-	if (unlikely(q->nonskipped != NULL)) {
-		t->nonskipped = q->nonskipped;
-		calls_simulate(t, s, slots, false);
-		return;
+		if ((active < q->levels ? active : q->levels) != c->level)
+			return false;
 	}
-	if (unlikely(simulate(t->graph->opts.simulation, s->simulated, slots,
-			      s->cell->events ?: calls_events_of(s->cell), &t->events)))
-		calls_open_branch(t, s, true);
+	return (size_t)(q->top - q->bottom) >= r->depth &&
+	       q->room - q->top + r->nr_closed >= r->nr_opened && closes(q, r);
+}
+
+/* What came behind @was the last times, if @path begins with it; NULL: it does not. */
+static QUICK struct calls_run *following_run(const struct quick *q, struct calls_run *was,
+					     const u32 *path)
+{
+	struct calls_run *r = was->follows[0];
+
+	if (!r)
+		return NULL;
+	ask_for(r->follows[0]);
+	ask_for(r->follows[1]);
+	if (likely(is_run(q, r, path)))
+		return r;
+	r = was->follows[1];
+	if (!r || !is_run(q, r, path))
+		return NULL;
+	was->follows[1] = was->follows[0];
+	was->follows[0] = r;
+	return r;
+}
+
+/* The run of @hash that @path begins with, which follows @was, or no run; NULL: none is known. */
+static QUICK struct calls_run *find_run(const struct quick *q, const struct calls_runs *runs,
+					u64 hash, struct calls_run *was, const u32 *path)
+{
+	struct calls_run *r = NULL;
+
+	if (unlikely(!runs->slot))
+		return NULL;
+	for (u64 i = hash;; i++) {
+		u64 x = runs->slot[i & runs->mask];
+
+		if (!x)
+			return NULL;
+		r = RUN_OF(x);
+		if (!((x ^ hash) & RUN_TAG) && is_run(q, r, path))
+			break;
+	}
+	if (was) {
+		was->follows[1] = was->follows[0];
+		was->follows[0] = r;
+	}
+	return r;
+}
+
+static QUICK void take_run(struct quick *q, struct calls_run *r)
+{
+	for (u32 i = 0; i < r->nr_closed; i++) {
+		const struct calls_frame *f = --q->top;
+		u32 *active;
+
+		if (!f->edge)
+			continue;
+		f->edge->cost += q->cost + run_closed(r)[i].cost - f->enter;
+		active = &q->active[f->edge->number];
+		*active -= *active != 0;
+	}
+	for (u32 i = 0; i < r->nr_opened; i++) {
+		struct calls_frame *f = q->top++;
+
+		*f = run_opened(r)[i].frame;
+		f->enter += q->cost;
+		if (f->edge)
+			q->active[run_opened(r)[i].number]++;
+	}
+	/* What is closed next has its costs somewhere else. */
+	if (q->top != q->bottom)
+		__builtin_prefetch(q->top[-1].edge);
+	r->times++;
+	q->cost += r->cost;
+	q->context = r->after;
+	q->nonskipped = r->nonskipped_after;
+	q->last = r->last;
+	q->cell = r->cell;
+	q->out = r->out;
 }
 
 /*
- * The path of @s, which was charged, and how often the next ones of @n are the same: a loop goes
- * round in it, and nothing else of what is known changes.
+ * Takes the @n of @path that are a run one by one, and keeps what they do. Returns the span that is
+ * not usual, which is of path @*at; NULL: all of them were, or that one is not known.
  */
-static QUICK size_t go_round(struct quick *q, struct calls_span *s, const u32 *path, size_t n)
+static __attribute__((noinline)) struct calls_span *
+work_out_run(struct quick *q, struct calls_thread *t, struct calls_span *const *span,
+	     const u32 *path, size_t *at, u32 n, u64 hash)
 {
-	size_t times = 1;
+	struct run_recording rec = {0};
+	struct calls_run run = {
+		.context = q->context, .nonskipped = q->nonskipped, .n = (u8)n, .hash = hash};
+	struct quick work = *q;
+	struct calls_span *s = span[path[0]];
+	u32 i;
 
-	while (times < n && path[times] == path[0])
-		times++;
-	q->cost += (times - 1) * (u64)s->n;
-	if (unlikely(q->nonskipped != NULL))
-		q->nonskipped->skipped += (times - 1) * (u64)s->n;
-	else
-		s->count += times - 1;
-	return times - 1;
+	if (s) {
+		run.in = s->in;
+		run.before = s->in != work.out ? work.last : NULL;
+	}
+	memcpy(run.path, path, n * sizeof(*path));
+	work.recording = &rec;
+	for (i = 0; i < n; i++) {
+		s = span[path[i]];
+		if (!s)
+			break;
+		s = take(&work, t, s, NULL);
+		if (s)
+			break;
+	}
+	*q = work;
+	q->recording = NULL;
+	*at += i;
+	if (i < n) {
+		if (s)
+			run_refuse(&t->graph->runs, hash);
+		return s;
+	}
+	run.out = work.out;
+	run.after = work.context;
+	run.nonskipped_after = work.nonskipped;
+	run.last = work.last;
+	run.cell = work.cell;
+	run_keep(t->graph, &run, &rec);
+	return NULL;
 }
 
 #define AHEAD 8u /* paths whose spans are asked for before they are needed */
 
 /*
- * As many of @path as are usual, from @*at on. Returns the span that is not, and what is before it
- * in its path has been done; NULL: all of them were, or @*at is of one that is not known.
+ * The paths from @*at to @stop, of @n, one by one. Returns the span that is not usual, and what is
+ * before it in its path has been done; NULL: all of them were, or @*at is of one that is not known.
  */
+static QUICK struct calls_span *take_alone(struct quick *q, struct calls_thread *t,
+					   struct calls_span *const *span, const u32 *path,
+					   size_t *at, size_t stop, size_t n,
+					   struct path_slots *slots)
+{
+	struct calls_span *s = NULL;
+	size_t i;
+
+	for (i = *at; i < stop; i++) {
+		s = span[path[i]];
+		if (unlikely(!s))
+			break;
+		if (likely(i + AHEAD < n))
+			__builtin_prefetch(span[path[i + AHEAD]]);
+		s = take(q, t, s, slots);
+		if (unlikely(s))
+			break;
+		if (slots)
+			calls_pass_slots(slots, span[path[i]]->nr_slots);
+		else if (i + 1 < n && path[i + 1] == path[i])
+			i += go_round(q, span[path[i]], path + i, n - i);
+	}
+	*at = i;
+	return s;
+}
+
+/* With what changes in registers: @q is read and written once. */
+static __attribute__((noinline)) struct calls_span *
+take_some(struct quick *q, struct calls_thread *t, struct calls_span *const *span, const u32 *path,
+	  size_t *at, size_t stop, size_t n)
+{
+	struct quick work = *q;
+	size_t i = *at;
+	struct calls_span *s = take_alone(&work, t, span, path, &i, stop, n, NULL);
+
+	*q = work;
+	*at = i;
+	return s;
+}
+
+/* As many of @path as are usual, from @*at on, run by run. Returns what take_alone() does. */
+static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *t,
+					  struct calls_span *const *span, const u32 *path,
+					  size_t *at, size_t n)
+{
+	struct calls_runs *runs = &t->graph->runs;
+	size_t i = *at, run_from = i + runs->pause, stop; /* where a run may begin */
+	struct calls_run *was = NULL, *r;
+	struct calls_span *s = NULL;
+	struct quick work;
+	u64 hash;
+	u32 most;
+
+	while (i < n) {
+		if (i < run_from)
+			goto alone;
+		run_from = n;
+		if (i + RUN_MOST + 2 > n)
+			goto alone;
+		run_from = i + 1;
+		if (run_is_loop(path + i))
+			goto alone;
+		r = was ? following_run(q, was, path + i) : NULL;
+		if (unlikely(!r)) {
+			if (run_seldom_follow(runs)) {
+				run_from = i + RUN_PAUSE;
+				goto alone;
+			}
+			most = run_measure(path + i, q->context, &hash);
+			run_from = i + most;
+			if (most < RUN_LEAST)
+				goto alone;
+			r = find_run(q, runs, hash, was, path + i);
+		}
+		was = r;
+		if (likely(r)) {
+			take_run(q, r);
+			runs->taken += r->n;
+			i += r->n;
+			run_from = i;
+			continue;
+		}
+		if (run_is_worth(runs, hash)) {
+			work = *q;
+			s = work_out_run(&work, t, span, path + i, &i, most, hash);
+			*q = work;
+			if (i < run_from)
+				break;
+			continue;
+		}
+alone:
+		stop = run_from < n ? run_from : n;
+		work = *q;
+		s = take_some(&work, t, span, path, &i, stop, n);
+		*q = work;
+		if (i < stop)
+			break;
+	}
+	runs->pause = run_from > n ? run_from - n : 0;
+	*at = i;
+	return s;
+}
+
+/* As many of @path as are usual, from @*at on. Returns what take_alone() does. */
 static QUICK struct calls_span *run_usual(struct calls_thread *t, struct calls_span *const *span,
 					  const u32 *path, size_t *at, size_t n,
 					  struct path_slots *slots)
 {
-	struct calls_graph *g = t->graph;
+	const struct calls_graph *g = t->graph;
 	struct quick q = {.last = t->last->span,
+			  .cell = t->last,
 			  .context = t->context,
+			  .out = t->out,
 			  .nonskipped = t->nonskipped,
 			  .cost = t->cost,
 			  .bottom = t->frame + t->bottom,
@@ -228,41 +345,11 @@ static QUICK struct calls_span *run_usual(struct calls_thread *t, struct calls_s
 			  .active = t->active,
 			  .simulated = slots ? t : NULL,
 			  .levels = g->opts.tree ? 0 : g->opts.recursions - 1};
-	struct calls_span *s = NULL;
-	size_t i;
+	struct calls_span *s = slots ? take_alone(&q, t, span, path, at, n, n, slots)
+				     : take_runs(&q, t, span, path, at, n);
 
-	for (i = *at; i < n; i++) {
-		s = span[path[i]];
-		if (unlikely(!s))
-			break;
-		if (likely(i + AHEAD < n))
-			__builtin_prefetch(span[path[i + AHEAD]]);
-part:
-		if (slots && unlikely(t->branch.open))
-			calls_close_branch(t, s->first);
-		if (s->in != q.last->out) {
-			if (unlikely(!pass_on(&q, s)))
-				break;
-			if (unlikely(s->more)) {
-				charge(&q, g, s);
-				if (slots)
-					meet(&q, s, slots);
-				s = s->rest;
-				goto part;
-			}
-		}
-		charge(&q, g, s);
-		if (slots) {
-			meet(&q, s, slots);
-			calls_pass_slots(slots, s->nr_slots);
-		} else if (i + 1 < n && path[i + 1] == path[i] && s->in == s->out &&
-			   s == span[path[i]]) {
-			i += go_round(&q, s, path + i, n - i);
-		}
-	}
-	*at = i;
-	t->last = q.last->cell;
-	t->out = q.last->out;
+	t->last = q.cell;
+	t->out = q.out;
 	t->fn = q.context->fn;
 	t->context = q.context;
 	t->nonskipped = q.nonskipped;
@@ -270,7 +357,7 @@ part:
 	t->nr = (u32)(q.top - t->frame);
 	if (slots)
 		t->last_kept = false;
-	return i < n ? s : NULL;
+	return *at < n ? s : NULL;
 }
 
 static QUICK size_t run_paths(struct calls_thread *t, struct calls_span *const *span,

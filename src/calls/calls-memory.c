@@ -48,6 +48,22 @@ void *calls_memory_take(struct calls_memory *m, size_t size)
 	return memset(p, 0, size);
 }
 
+void *calls_memory_table(size_t size)
+{
+	void *p;
+
+	if (size < HUGE) {
+		p = calloc(1, size);
+		CHECK(p);
+		return p;
+	}
+	size = ALIGN_UP(size, HUGE);
+	p = aligned_alloc(HUGE, size);
+	CHECK(p);
+	(void)madvise(p, size, MADV_HUGEPAGE);
+	return memset(p, 0, size);
+}
+
 void calls_memory_release(struct calls_memory *m)
 {
 	while (m->chunks) {

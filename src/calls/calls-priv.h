@@ -172,6 +172,19 @@ struct calls_memory {
 /* All 0, in lines of the cache of its own. */
 void *calls_memory_take(struct calls_memory *m, size_t size);
 void calls_memory_release(struct calls_memory *m);
+/* A table that is looked at all over, all 0; the caller's, for free(). */
+void *calls_memory_table(size_t size);
+
+/* call-runs.c: what several paths do one after the other. All zero: none is known. */
+struct calls_runs {
+	u64 *slot; /* open addressing; owned */
+	u32 mask, n;
+	u16 *seen;            /* of paths that may be worth a run; owned */
+	u32 taken, looked_up; /* paths by runs; runs; since that was looked at */
+	size_t pause;         /* paths that are taken one by one */
+	struct run_totals *made;
+	struct calls_memory memory, totals;
+};
 
 #define CALLS_BUCKETS 4096u
 
@@ -186,6 +199,7 @@ struct calls_graph {
 	u32 nr_fns, fn_room;
 	u64 zeroed; /* of the summary */
 	struct calls_memory memory;
+	struct calls_runs runs;
 	struct calls_places places;
 	struct calls_context *made; /* those of the tree; owned */
 	struct calls_modeled_counts modeled;
@@ -228,6 +242,11 @@ static inline void calls_count_active(struct calls_thread *t)
 	if (unlikely(t->graph->nr_fns > t->nr_active))
 		calls_grow_active(t, t->graph->nr_fns);
 }
+
+/* Adds to cells and edges what was counted by runs: before anybody reads them. */
+void calls_runs_settle(struct calls_graph *g);
+/* What was not settled is lost. */
+void calls_runs_release(struct calls_runs *r);
 
 /* calls-tree.c. The context of @fn called from @parent, which goes on at @ret. */
 struct calls_context *calls_tree_context(struct calls_graph *g, struct calls_context *parent,

@@ -140,6 +140,7 @@ int calls_tree(struct calls_graph *g, calls_piece_fn *fn, void *data)
 {
 	int err = 0;
 
+	calls_runs_settle(g);
 	for (struct calls_span *s = g->spans; s && !err; s = s->next_made) {
 		if (s->cell)
 			s->cell->count += s->count;

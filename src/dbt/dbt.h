@@ -92,6 +92,7 @@
 #define DBT_BASELINE       BIT(3) /* our own code uses only what every CPU of this kind has */
 #define DBT_REQUESTS       BIT(4) /* client requests of Valgrind's stop */
 #define DBT_WHOLE_JUMPS    BIT(5) /* jumps keep off ends of lines, as some CPUs like it */
+#define DBT_LONG_PATHS     BIT(6) /* where paths alone are traced: they are long, and fewer */
 
 /* Why dbt_run() came back. t->regs is then the exact state at an instruction boundary. */
 enum dbt_stop {

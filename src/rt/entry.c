@@ -324,6 +324,8 @@ static struct thread *first_thread(struct startup *s)
 		config.flags |= DBT_CHECKS;
 	if (run->flags & SEGMENT_REQUESTS)
 		config.flags |= DBT_REQUESTS;
+	if (streams_wanted())
+		config.flags |= DBT_LONG_PATHS;
 	if (run->flags & SEGMENT_DETERMINISTIC)
 		config.flags |= DBT_VIRTUAL_TIME | DBT_VIRTUAL_RANDOM;
 	t = thread_alloc_with(s->control.meter);

@@ -1,13 +1,14 @@
 /*
  * Paths in quick succession against the same spans one by one: programs made up at random, which
- * call, return, jump to other functions, go by linkage tables, leave frames behind, and recurse.
+ * call, return, jump to other functions, go by linkage tables, leave frames behind, recurse, and do
+ * the like again and again, so that runs of paths are found.
  */
 #include <string.h>
 
-#include "calls/calls.h"
+#include "calls/calls-priv.h"
 #include "unit/test.h"
 
-enum { FUNCTIONS = 6, TABLES = 2, BLOCKS = 5, KINDS = 6, PATHS = 4000 };
+enum { FUNCTIONS = 6, TABLES = 2, BLOCKS = 5, KINDS = 6, PATHS = 16000 };
 enum { SLOTS = 2 };
 enum { CODE = 0x10000, TABLE = 0x50000, OTHER = 0x90000 };
 
@@ -221,6 +222,49 @@ static u64 tree_sum(struct program *p)
 	return sum;
 }
 
+/*
+ * From a few pieces of what comes first the rest is made, with something else in between now and
+ * then: the same paths come again, called from elsewhere and with other calls open.
+ */
+static void repeat(u32 *path, u64 *state)
+{
+	enum { FIRST = PATHS / 32, PIECES = 5 };
+	u32 from[PIECES], i = FIRST;
+
+	for (u32 k = 0; k < PIECES; k++)
+		from[k] = random_below(state, FIRST - 80);
+	while (i < PATHS) {
+		u32 k = random_below(state, PIECES), n = 3 + random_below(state, 70);
+
+		if (random_below(state, 20) == 0)
+			from[k] = random_below(state, FIRST - 80);
+		for (; n && i < PATHS; n--)
+			path[i++] = path[from[k] + 80 - n];
+		for (n = random_below(state, 3) ? 0 : 1; n && i < PATHS; n--)
+			path[i++] = path[random_below(state, FIRST)];
+	}
+}
+
+/* What a dump in between says. */
+static void compare_now(struct program *a, struct program *b)
+{
+	struct calls_profile x, y;
+
+	calls_take(a->graph, &x);
+	calls_take(b->graph, &y);
+	EXPECT_EQ(x.summary, y.summary);
+	EXPECT_EQ(x.nr_costs, y.nr_costs);
+	EXPECT_EQ(x.nr_calls, y.nr_calls);
+	for (u32 i = 0; i < x.nr_calls && i < y.nr_calls; i++) {
+		EXPECT_EQ(x.call[i].count, y.call[i].count);
+		EXPECT_EQ(x.call[i].cost, y.call[i].cost);
+	}
+	calls_profile_release(&x);
+	calls_profile_release(&y);
+}
+
+static u64 runs; /* that were known in the end */
+
 static void check(u64 seed, u32 recursions, bool tree)
 {
 	static struct program a, b;
@@ -233,6 +277,8 @@ static void check(u64 seed, u32 recursions, bool tree)
 	path[0] = 1;
 	for (u32 i = 1; i < PATHS; i++)
 		path[i] = next_path(&a, &state, path[i - 1], stack, &depth);
+	if (seed % 4)
+		repeat(path, &state);
 	for (u32 i = 0; i < PATHS * SLOTS; i++)
 		slot_taken[i] = 0x100000 + random_below(&state, 0x800);
 	/* Two threads do the same, in turns. */
@@ -243,6 +289,8 @@ static void check(u64 seed, u32 recursions, bool tree)
 		run_slowly(&a, t, path + done[t], n);
 		run_quickly(&b, t, path + done[t], n);
 		done[t] += n;
+		if (!tree && random_below(&state, 20) == 0)
+			compare_now(&a, &b);
 		if (random_below(&state, 50) == 0) {
 			calls_signal(a.thread[t]);
 			calls_signal(b.thread[t]);
@@ -252,6 +300,7 @@ static void check(u64 seed, u32 recursions, bool tree)
 			calls_signal_return(b.thread[t]);
 		}
 	}
+	runs += b.graph->runs.n;
 	if (tree)
 		EXPECT_EQ(tree_sum(&a), tree_sum(&b));
 	else
@@ -264,14 +313,18 @@ static void check(u64 seed, u32 recursions, bool tree)
 
 TEST(paths_in_quick_succession_are_what_they_are_one_by_one)
 {
-	for (u64 seed = 1; seed <= 40; seed++)
+	runs = 0;
+	for (u64 seed = 1; seed <= 80; seed++)
 		check(seed, 1 + seed % 3, false);
+	EXPECT(runs > 80 * 30);
 }
 
 TEST(and_in_a_tree)
 {
-	for (u64 seed = 1; seed <= 20; seed++)
+	runs = 0;
+	for (u64 seed = 1; seed <= 40; seed++)
 		check(seed, 1, true);
+	EXPECT(runs > 40 * 30);
 }
 
 TEST(and_where_a_function_is_watched)

@@ -14,7 +14,8 @@
 #include "dbt/arch/x86_64/cpu-probe-priv.h"
 #include "sys/string.h"
 
-#define BRANCHES_MAX 4  /* branches that a superblock goes past */
+#define BRANCHES_MAX 4 /* branches that a superblock goes past */
+#define LONG_MAX     8
 #define EXACT_MAX    24 /* instructions of an exact block */
 #define LOOKAHEAD    12 /* instructions */
 #define FETCH_AHEAD  128
@@ -522,9 +523,16 @@ static u32 max_insns(const struct plan *plan)
 	return cache_has_deadlines() ? DEADLINE_INSNS_MAX : BLOCK_INSNS_MAX;
 }
 
+static u32 branches_max(void)
+{
+	if (likely(!(cache.flags & DBT_LONG_PATHS)) || cache.form_mask & DBT_MASK_MEMORY)
+		return BRANCHES_MAX;
+	return LONG_MAX;
+}
+
 static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 {
-	u32 branches = 0, most = max_insns(plan), bad;
+	u32 branches = 0, past = branches_max(), most = max_insns(plan), bad;
 
 	frag_begin(plan, pc, 0);
 	for (;;) {
@@ -579,7 +587,7 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		if (i->d.cf == CF_JMP) {
 			u64 target = insn_target(&i->d, i->pc);
 
-			if (branches++ < BRANCHES_MAX && may_follow(plan, target)) {
+			if (branches++ < past && may_follow(plan, target)) {
 				i->role = ROLE_ELIDE;
 				pc = target;
 				frag_begin(plan, pc, 0);
@@ -606,11 +614,11 @@ static int plan_collect(struct plan *plan, u64 pc, u64 *fault)
 		if (i->role == ROLE_CALL) {
 			frag_begin(plan, pc, FRAG_RESTART);
 			i->known = entry_find(TABLE_RET, pc, plan->form);
-			if (branches++ >= BRANCHES_MAX || plan->nr_frags >= BLOCK_FRAGS_MAX ||
-			    i->known || block_find(pc, plan->form & BLOCK_PLAIN))
+			if (branches++ >= past || plan->nr_frags >= BLOCK_FRAGS_MAX || i->known ||
+			    block_find(pc, plan->form & BLOCK_PLAIN))
 				return 0;
 		} else if (i->role == ROLE_SIDE) {
-			if (branches++ >= BRANCHES_MAX || plan->exact ||
+			if (branches++ >= past || plan->exact ||
 			    block_find(pc, plan->form & BLOCK_PLAIN))
 				return 0;
 		} else if (i->role == ROLE_TRAP) {
