@@ -303,7 +303,8 @@ bool function_table_line(struct function_table *t, u64 addr, const char **file, 
 {
 	if (!t->lines_tried) {
 		t->lines_tried = true;
-		t->lines = line_reader_new(t->path, t->debug.map ? t->debug_path : NULL);
+		t->lines = line_reader_new(t->path, t->debug.map ? t->debug_path : NULL,
+					   t->debug.map ? &t->debug.im : &t->file.im);
 	}
 	return t->lines && line_reader_find(t->lines, addr, file, line);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sym/dwfl.h"
+#include "sym/line-tables.h"
 
 typedef struct Dwfl_Line Dwfl_Line;
 typedef struct Dwarf Dwarf;
@@ -58,6 +59,7 @@ struct line_row {
 };
 
 struct line_reader {
+	struct line_tables *tables; /* owned; NULL: what is asked for comes from libdwfl */
 	Dwfl *dwfl;
 	Dwfl_Module *mod;
 	struct joined_name *joined; /* open addressing; owned */
@@ -128,23 +130,25 @@ bool line_reader_works(void)
 	return false;
 }
 
-struct line_reader *line_reader_new(const char *path, const char *debug)
+struct line_reader *line_reader_new(const char *path, const char *debug, const struct elf_file *im)
 {
 	struct line_reader *r;
 	int fd;
 
 	if (!line_reader_works())
 		return NULL;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
 	r = calloc(1, sizeof(*r));
-	if (r)
-		r->dwfl = dw.begin(&callbacks);
-	if (r && r->dwfl)
+	if (r && im)
+		r->tables = line_tables_new(dw.lib, im);
+	if (!r || r->tables)
+		return r;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	r->dwfl = fd >= 0 ? dw.begin(&callbacks) : NULL;
+	if (r->dwfl)
 		r->mod = dw.report_elf(r->dwfl, path, path, fd, 0, true);
-	if (!r || !r->mod) {
-		close(fd);
+	if (!r->mod) {
+		if (fd >= 0)
+			close(fd);
 		line_reader_free(r);
 		return NULL;
 	}
@@ -160,6 +164,7 @@ void line_reader_free(struct line_reader *r)
 {
 	if (!r)
 		return;
+	line_tables_free(r->tables);
 	if (r->dwfl)
 		dw.end(r->dwfl);
 	for (u32 i = 0; i < r->room; i++)
@@ -324,19 +329,30 @@ static const char *join(struct line_reader *r, const char *dir, const char *name
 	return path;
 }
 
-bool line_reader_find(struct line_reader *r, u64 addr, const char **file, u32 *line)
+/* By libdwfl. */
+static bool find_line(struct line_reader *r, u64 addr, const char **name, const char **dir,
+		      u32 *line)
 {
 	Dwfl_Line *found = dw.getsrc(r->mod, addr);
-	const char *name, *dir;
 	int nr = 0;
 
 	if (!found)
 		found = find_row(r, addr);
-	name = found ? dw.lineinfo(found, NULL, &nr, NULL, NULL, NULL) : NULL;
-	if (!name || nr <= 0)
+	*name = found ? dw.lineinfo(found, NULL, &nr, NULL, NULL, NULL) : NULL;
+	if (!*name || nr <= 0)
 		return false;
-	dir = name[0] == '/' ? NULL : dw.comp_dir(found);
-	*file = dir ? join(r, dir, name) : name;
+	*dir = dw.comp_dir(found);
 	*line = (u32)nr;
+	return true;
+}
+
+bool line_reader_find(struct line_reader *r, u64 addr, const char **file, u32 *line)
+{
+	const char *name, *dir;
+
+	if (r->tables ? !line_tables_find(r->tables, addr, &name, &dir, line)
+		      : !find_line(r, addr, &name, &dir, line))
+		return false;
+	*file = dir && name[0] != '/' ? join(r, dir, name) : name;
 	return true;
 }

@@ -7,12 +7,16 @@
 #ifndef SYM_LINE_READER_H
 #define SYM_LINE_READER_H
 
-#include "base/types.h"
+#include "elf/elf-file.h"
 
 struct line_reader;
 
-/* @debug: its debug file; NULL: none. NULL: there is no libdw, or it cannot read the file. */
-struct line_reader *line_reader_new(const char *path, const char *debug);
+/*
+ * @debug: its debug file; NULL: none. @im: the one of both that has line tables, to read these
+ * alone if that saves time; NULL: not. Needed until this returns. NULL: there is no libdw, or it
+ * cannot read the file.
+ */
+struct line_reader *line_reader_new(const char *path, const char *debug, const struct elf_file *im);
 void line_reader_free(struct line_reader *r);
 
 /* @addr as the file has it. False: nothing is known of it. */
