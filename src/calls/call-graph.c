@@ -16,6 +16,7 @@ struct calls_graph *calls_graph_new(const struct calls_opts *opts)
 	struct calls_graph *g = must(calloc(1, sizeof(*g)));
 
 	g->opts = *opts;
+	g->runs.most = CALLS_RUNS_MOST;
 	return g;
 }
 

@@ -6,9 +6,8 @@
 
 #include "base/check.h"
 
-#define SEEN      (1u << 17)
-#define SLOTS     4096u
-#define RUNS_MOST (1u << 18)
+#define SEEN  (1u << 17)
+#define SLOTS 4096u
 
 /* Of paths that were seen: bits of their hash, and how often they could not be worked out. */
 #define TAG     0xfffcu
@@ -175,6 +174,7 @@ static void keep_totals(struct calls_runs *r, struct calls_run *run,
 	       edges = rec->nr_edges * sizeof(rec->edge[0]);
 	struct run_totals *t = calls_memory_take(&r->totals, sizeof(*t) + counts + edges);
 
+	r->size += sizeof(*t) + counts + edges;
 	t->run = run;
 	t->nr_counts = rec->nr_counts;
 	t->nr_edges = rec->nr_edges;
@@ -196,13 +196,14 @@ void run_keep(struct calls_graph *g, const struct calls_run *run, const struct r
 		run_refuse(r, run->hash);
 		return;
 	}
-	if (r->n == RUNS_MOST) {
+	if (r->size > r->most) {
 		calls_runs_settle(g);
 		calls_runs_release(r);
 	}
 	if (!r->slot || r->n > r->mask / 2)
 		grow(r);
 	kept = calls_memory_take(&r->memory, sizeof(*kept) + calls + closed + opened);
+	r->size += sizeof(*kept) + calls + closed + opened;
 	*kept = *run;
 	kept->cost = rec->cost;
 	kept->depth = rec->depth > rec->nr_closed ? rec->depth : rec->nr_closed;
@@ -248,5 +249,5 @@ void calls_runs_release(struct calls_runs *r)
 	free(r->seen);
 	calls_memory_release(&r->memory);
 	calls_memory_release(&r->totals);
-	*r = (struct calls_runs){0};
+	*r = (struct calls_runs){.most = r->most};
 }

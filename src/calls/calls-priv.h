@@ -184,6 +184,8 @@ struct calls_runs {
 	size_t pause;         /* paths that are taken one by one */
 	struct run_totals *made;
 	struct calls_memory memory, totals;
+	/* Bytes of these, and at most: then all are forgotten, and those still taken come again. */
+	size_t size, most;
 };
 
 #define CALLS_BUCKETS 4096u
@@ -245,6 +247,8 @@ static inline void calls_count_active(struct calls_thread *t)
 
 /* Adds to cells and edges what was counted by runs: before anybody reads them. */
 void calls_runs_settle(struct calls_graph *g);
+#define CALLS_RUNS_MOST (64ul << 20)
+
 /* What was not settled is lost. */
 void calls_runs_release(struct calls_runs *r);
 

@@ -274,6 +274,8 @@ static void check(u64 seed, u32 recursions, bool tree)
 
 	make(&a, recursions, tree);
 	make(&b, recursions, tree);
+	if (seed % 5 == 0)
+		b.graph->runs.most = 5000;
 	path[0] = 1;
 	for (u32 i = 1; i < PATHS; i++)
 		path[i] = next_path(&a, &state, path[i - 1], stack, &depth);
@@ -316,7 +318,7 @@ TEST(paths_in_quick_succession_are_what_they_are_one_by_one)
 	runs = 0;
 	for (u64 seed = 1; seed <= 80; seed++)
 		check(seed, 1 + seed % 3, false);
-	EXPECT(runs > 80 * 30);
+	EXPECT(runs > 80 * 20);
 }
 
 TEST(and_in_a_tree)
@@ -324,7 +326,7 @@ TEST(and_in_a_tree)
 	runs = 0;
 	for (u64 seed = 1; seed <= 40; seed++)
 		check(seed, 1, true);
-	EXPECT(runs > 40 * 30);
+	EXPECT(runs > 40 * 20);
 }
 
 TEST(and_where_a_function_is_watched)
