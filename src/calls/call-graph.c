@@ -161,6 +161,10 @@ struct calls_thread *calls_thread_new(struct calls_graph *g, u32 tid)
 
 	t->graph = g;
 	t->tid = tid;
+	t->room = 64;
+	t->frame = must(calloc(t->room, sizeof(*t->frame)));
+	if (g->opts.simulation)
+		t->entered = must(calloc(t->room, sizeof(*t->entered)));
 	if (g->opts.tree)
 		t->root = calls_tree_root(g, tid);
 	t->collect = g->opts.collect;

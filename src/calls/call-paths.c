@@ -73,11 +73,11 @@ static QUICK bool closes(const struct quick *q, const struct calls_run *r)
 	return true;
 }
 
+/* NULL does no harm. */
 static QUICK void ask_for(const struct calls_run *r)
 {
-	__builtin_prefetch(r);
-	__builtin_prefetch((const u8 *)r + 64);
-	__builtin_prefetch((const u8 *)r + 128);
+	for (uintptr_t at = 0; at < sizeof(*r); at += 64)
+		__builtin_prefetch((const void *)((uintptr_t)r + at));
 }
 
 /* Whether @path are those of @r, and do now what they did when it was worked out. */

@@ -120,7 +120,7 @@ static struct calls_edge *edge_of(struct calls_graph *g, struct calls_cell *from
 static struct calls_frame *new_frame(struct calls_thread *t)
 {
 	if (t->nr == t->room) {
-		t->room = t->room ? t->room * 2 : 64;
+		t->room *= 2;
 		t->frame = realloc(t->frame, t->room * sizeof(*t->frame));
 		CHECK(t->frame);
 		if (t->graph->opts.simulation) {

@@ -173,7 +173,7 @@ static void take_slots(const u32 *words, u32 n, u64 fs_base, u64 gs_base, void *
 /* Those that are not told yet. */
 static struct path_slots slots_of(const struct trace_thread *t)
 {
-	return (struct path_slots){.slot = t->slot + t->slots_taken,
+	return (struct path_slots){.slot = t->slot ? t->slot + t->slots_taken : NULL,
 				   .n = t->nr_slots - t->slots_taken,
 				   .fs_base = t->fs_base,
 				   .gs_base = t->gs_base};
