@@ -318,7 +318,7 @@ static struct calls_span *part_of(struct traced_program *p, const struct path_st
 	/* Code that was translated anew may have other slots. */
 	for (u32 i = 0; p->simulation && i < n; i++)
 		for (u32 k = 0; k < step[i].nr_accesses; k++)
-			accesses = accesses * 31 + (step[i].access[k].base << 16) +
+			accesses = accesses * 31 + ((u64)step[i].access[k].base << 16) +
 				   step[i].access[k].index + i;
 	if (part->span && part->first == step[0].pc && part->last == step[n - 1].pc &&
 	    part->n == n && part->accesses == accesses)
