@@ -175,8 +175,8 @@ static void pop(struct calls_thread *t)
 	struct calls_fn *fn;
 	u32 *active;
 
-	/* A handler that was left by longjmp. */
-	if (t->signals && t->nr == t->bottom)
+	/* Handlers that were left by longjmp: one may have interrupted another's first path. */
+	while (t->signals && t->nr == t->bottom)
 		end_signal(t);
 	f = &t->frame[--t->nr];
 	t->nonskipped = f->nonskipped;
