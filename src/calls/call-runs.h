@@ -12,9 +12,10 @@
 
 #include "calls/calls-priv.h"
 
-#define RUN_LEAST 4u
-#define RUN_UNCUT 8u
-#define RUN_MOST  16u
+/* Paths. */
+#define RUN_LEAST 4u  /* of fewer there is no run */
+#define RUN_UNCUT 8u  /* so many are not cut, but in front of a loop */
+#define RUN_MOST  16u /* which whoever compares them relies on */
 
 /* A call within a run. Its edge is of this level, which follows from how many are open. */
 struct run_call {
