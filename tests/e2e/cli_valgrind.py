@@ -7,8 +7,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
-from e2e import ENV, TOOLS, Skip, main, run
+from e2e import ANYPERF, ENV, TOOLS, Skip, main, run
 
 CALLED = os.environ["E2E_CALLED"]
 REQUESTS = os.environ.get("E2E_REQUESTS")
@@ -304,6 +305,18 @@ def test_files_and_messages():
         for tool in "callgrind", "cachegrind":
             r = valgrind(f"--tool={tool}", f"--{tool}-out-file={d}/no/such", "touch", f"{d}/ran")
             assert r.status == 125 and "cannot write to" in r.err and "nothing was run" in r.err, r
+            for name in "", d:
+                r = valgrind(f"--tool={tool}", f"--{tool}-out-file={name}", "touch", f"{d}/ran")
+                assert r.status == 125 and "nothing was run" in r.err, (name, r)
+            # A FIFO that nobody reads is waited for, and a signal ends that.
+            os.mkfifo(f"{d}/fifo-{tool}")
+            with subprocess.Popen([ANYPERF, "valgrind", "-q", f"--tool={tool}",
+                                   f"--{tool}-out-file={d}/fifo-{tool}", "true"],
+                                  env=ENV) as p:
+                while p.poll() is None:
+                    time.sleep(0.5)
+                    p.terminate()
+            assert p.returncode == -signal.SIGTERM, p.returncode
             # What only the end shows loses the file, and not what was counted.
             os.mkdir(f"{d}/gone")
             r = valgrind(f"--tool={tool}", f"--{tool}-out-file={d}/gone/c", "rmdir", f"{d}/gone")

@@ -256,6 +256,9 @@ static int let_run(struct valgrind_job *job)
 			      (unsigned long long)job->trace.bad);
 	(void)ap_sampler_disable(job->sampler);
 	take_records(job);
+	/* From here on a signal means us: symbols can take long, and a FIFO may have no reader. */
+	(void)signals_take(&job->signals, 0);
+	signals_release(&job->signals);
 	write_all(job);
 	return job->lost ? cmd_valgrind.failure : child_exit_status(&job->child);
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <anyperf/api.h>
@@ -123,10 +124,22 @@ static char *output_name(const struct valgrind_opts *o, u32 pid)
 				  pid);
 }
 
+/* 0, or the errno with which a file of that name could not be written. */
+static int why_not(const char *name, const char *folder)
+{
+	struct stat st;
+
+	if (!name[0])
+		return ENOENT;
+	if (!stat(name, &st) && S_ISDIR(st.st_mode))
+		return EISDIR;
+	return (access(name, F_OK) ? access(folder, W_OK | X_OK) : access(name, W_OK)) ? errno : 0;
+}
+
 int valgrind_check_output(const struct valgrind_job *job)
 {
 	char *name = output_name(&job->opts, job->pid), *folder, *slash;
-	int bad = 0;
+	int bad = 0, err;
 
 	if (!name)
 		return -1;
@@ -135,9 +148,10 @@ int valgrind_check_output(const struct valgrind_job *job)
 	slash = strrchr(folder, '/');
 	if (slash)
 		slash[slash == folder] = '\0';
-	if (access(name, F_OK) ? access(slash ? folder : ".", W_OK | X_OK) : access(name, W_OK))
+	err = why_not(name, slash ? folder : ".");
+	if (err)
 		bad = command_error(&cmd_valgrind, "cannot write to '%s': %s; nothing was run",
-				    name, strerror(errno));
+				    name, strerror(err));
 	free(folder);
 	free(name);
 	return bad ? -1 : 0;

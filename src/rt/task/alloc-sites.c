@@ -249,6 +249,14 @@ static void add_block(u64 start, u64 size, u64 site)
 	(void)alloc_blocks_add(&blocks, start, size, site);
 }
 
+/* Of what there cannot be so much nothing comes, and a block that was there stays. */
+static u64 product(u64 n, u64 size)
+{
+	u64 all;
+
+	return __builtin_mul_overflow(n, size, &all) ? UINT64_MAX : all;
+}
+
 static void called(struct thread *t, enum alloc_kind kind)
 {
 	const struct dbt_regs *regs = &t->dbt.regs;
@@ -270,11 +278,11 @@ static void called(struct thread *t, enum alloc_kind kind)
 		return;
 	switch (kind) {
 	case ALLOC_SIZE: new.size = regs_arg(regs, 0); break;
-	case ALLOC_ITEMS: new.size = regs_arg(regs, 0) * regs_arg(regs, 1); break;
+	case ALLOC_ITEMS: new.size = product(regs_arg(regs, 0), regs_arg(regs, 1)); break;
 	case ALLOC_ALIGNED: new.size = regs_arg(regs, 1); break;
 	case ALLOC_OUT: new.size = regs_arg(regs, 2); break;
 	case ALLOC_AGAIN: new.size = regs_arg(regs, 1); break;
-	case ALLOC_AGAIN_OF: new.size = regs_arg(regs, 1) * regs_arg(regs, 2); break;
+	case ALLOC_AGAIN_OF: new.size = product(regs_arg(regs, 1), regs_arg(regs, 2)); break;
 	default: break;
 	}
 	new.block = regs_arg(regs, 0);
