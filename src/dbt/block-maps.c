@@ -5,7 +5,6 @@
  * executes stays there.
  */
 #include "dbt/arch-priv.h"
-#include "dbt/fork-hints.h"
 #include "sys/kernel.h"
 #include "sys/string.h"
 
@@ -190,7 +189,6 @@ void block_insert(struct dbt_block *b, const u64 *pages, u32 nr_pages, struct pa
 		by_pc_grow();
 	cache.by_pc.count++;
 	by_pc_add(&cache.by_pc, b);
-	fork_hint_pages(pages, nr_pages);
 	for (u32 i = 0; i < nr_pages; i++) {
 		struct code_page *p = page_get(pages[i]);
 

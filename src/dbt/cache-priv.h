@@ -578,8 +578,6 @@ void exec_range_add(u64 start, u64 end, u32 flags);
  * again.
  */
 bool page_written(u64 addr, bool own);
-/* Somebody has changed the page of that number, which nobody here can write. With the lock. */
-void page_changed_below(u64 number);
 
 /*
  * deadline.c. Deadlines of threads: how much a thread may still run is measured at its meter, and

@@ -195,14 +195,6 @@ static void page_changed(struct code_page *p)
 	page_forget(p);
 }
 
-void page_changed_below(u64 number)
-{
-	struct code_page *p = page_find(number);
-
-	if (p)
-		page_forget(p);
-}
-
 static bool released;
 
 static void page_release(struct code_page *p)

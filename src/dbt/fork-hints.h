@@ -15,9 +15,6 @@
 /* A block that begins at @pc was made. With the lock. */
 void fork_hint(u64 pc, u32 form);
 
-/* A block is made that depends on pages of these numbers. With the lock. */
-void fork_hint_pages(const u64 *numbers, u32 n);
-
 /* Makes those that children have noted. With the lock, out of the cache. */
 void fork_hints_take(void);
 

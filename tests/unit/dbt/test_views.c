@@ -275,27 +275,6 @@ static void run_hints(void)
 	dbt_check(g.t);
 }
 
-/* Code of a file that nobody may write by its mapping, which changes all the same. */
-static void run_hints_of_a_file(void)
-{
-	u64 *page = hint_page();
-
-	begin_with(64u << 20, 0);
-	EXPECT_EQ(all(20), 20);
-	dbt_fork_hints(page, NULL);
-	EXPECT_EQ(made_by_child(page, 120), 100);
-	EXPECT_EQ(made_by_child(page, 120), 0);
-	for (u32 value = 2; value < 5; value++) {
-		make(100, value);
-		/* The child's sum is another one, as the function is not what it was. */
-		EXPECT_EQ(made_by_child(page, 120), 255);
-	}
-	make(100, 1);
-	EXPECT(made_by_child(page, 120) < 120);
-	EXPECT_EQ(all(99), 99);
-	dbt_check(g.t);
-}
-
 /* Code that may change is noted by nobody: to make it means to watch its page. */
 static void run_hints_of_writable(void)
 {
@@ -313,7 +292,6 @@ static void run_hints_of_writable(void)
 TEST(a_parent_learns_from_its_children)
 {
 	alone(run_hints);
-	alone(run_hints_of_a_file);
 	alone(run_hints_of_writable);
 }
 
