@@ -217,5 +217,28 @@ def test_a_limit_on_counters():
     assert run("run", "--counters", "0", "true").status == 125
 
 
+# What another one writes to a file that is mapped a child sees that executes it for the first time.
+WRITTEN = r"""
+import ctypes, os, tempfile
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+with tempfile.TemporaryFile() as f:
+    f.truncate(4096)
+    at = libc.mmap(None, ctypes.c_size_t(4096), 5, 2, f.fileno(), ctypes.c_long(0))
+    for value in range(1, 6):
+        os.pwrite(f.fileno(), bytes((0xb8, value, 0, 0, 0, 0xc3)), 0)
+        child = os.fork()
+        if not child:
+            os._exit(ctypes.CFUNCTYPE(ctypes.c_int)(at)())
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), end=" ", flush=True)
+"""
+
+
+def test_children_execute_what_a_file_has_now():
+    for more in (), ("--translations=off",), ("--count",):
+        r = run("run", *more, "--", sys.executable, "-c", WRITTEN)
+        assert r.out == "1 2 3 4 5 ", (more, r)
+
+
 if __name__ == "__main__":
     main(globals())

@@ -20,7 +20,6 @@
 #include "rt/signal/signal.h"
 #include "rt/syscall/syscall.h"
 #include "rt/syscall/user-dispatch.h"
-#include "rt/task/child-hints.h"
 #include "rt/task/fork-areas.h"
 #include "rt/task/meter-page.h"
 #include "rt/task/simulate.h"
@@ -230,7 +229,6 @@ static void fork_child(struct thread *t, const struct clone_request *rq, u32 met
 	lock_reset(&list_lock);
 	simulate_forked(t);
 	fork_areas_free(t);
-	child_hints_forked();
 	t->all_next = t->all_prev = NULL;
 	all = t;
 	t->vfork_child = false;
@@ -310,7 +308,6 @@ static long do_fork(struct thread *t, const struct clone_request *rq)
 		return ret;
 	}
 	stamp = meter_stamp(meter);
-	child_hints_offer();
 	locks_take(t);
 	/* A descriptor that has just come is nobody else's. */
 	if (t->proc->perf)
