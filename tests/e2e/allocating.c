@@ -63,6 +63,7 @@ __attribute__((noinline)) void *xmalloc(size_t size)
 
 /* Compilers know what malloc gives and may leave out what nobody sees. */
 static void *volatile seen;
+static volatile size_t times_itself_is_0 = (size_t)1 << 32;
 
 #define SITE(name, expression)                                               \
 	__attribute__((noinline)) static struct node *name(struct node *old) \
@@ -145,6 +146,11 @@ static int run(const char *what)
 		return 0;
 	} else if (!strcmp(what, "fail")) { /* the block stays, and is whose it was */
 		seen = realloc(last, (size_t)1 << 62);
+		return seen != NULL;
+	} else if (!strcmp(what, "overflow")) { /* the same, of 2^64 bytes */
+		size_t half = times_itself_is_0;
+
+		seen = reallocarray(last, half, half);
 		return seen != NULL;
 	} else if (!strcmp(what, "churn")) {
 		for (int i = 0; i < 3000; i++)

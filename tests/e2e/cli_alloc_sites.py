@@ -66,7 +66,7 @@ def test_an_allocator_of_the_program():
 def test_blocks_that_grow():
     """A block that could not grow stays what it was."""
     with scratch() as d:
-        exact(f"{d}/a", "malloc", "array", "realloc", "fail", "fork")
+        exact(f"{d}/a", "malloc", "array", "realloc", "fail", "overflow", "fork")
         sums = walked(f"{d}/a")
         expect(sums, by_malloc=1, by_array=1, by_realloc=2, by_calloc=1)
 
