@@ -1,6 +1,5 @@
 /* The threads that use the cache, and the cache in a fork. */
 #include "dbt/arch-priv.h"
-#include "dbt/fork-hints.h"
 #include "sys/string.h"
 
 static void no_deadlines(struct dbt_thread *t)
@@ -63,7 +62,6 @@ bool dbt_lock_held_by(u32 id)
 void dbt_fork_prepare(struct dbt_thread *t)
 {
 	cache_lock(t);
-	fork_hints_take();
 }
 
 void dbt_fork_share(void)

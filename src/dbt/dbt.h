@@ -361,13 +361,6 @@ bool dbt_lock_held_by(u32 id);
  * translator: they are further threads, to be removed by the parent if they die.)
  */
 void dbt_fork_prepare(struct dbt_thread *t);
-/*
- * Pages of DBT_HINTS_SIZE bytes, zero at first, that the process shares with the children that it
- * forks, and with its parent; NULL: none. By these a process translates what its children would.
- * The caller's.
- */
-#define DBT_HINTS_SIZE 4096u
-void dbt_fork_hints(void *children, void *parent);
 /* Right before the fork: from now on parent and child can only execute what is in the cache. */
 void dbt_fork_share(void);
 void dbt_fork_parent(struct dbt_thread *t);

@@ -143,33 +143,19 @@ void region_unmap(void *at, u64 len)
 	limits_ours(-(s64)len, -(s64)len);
 }
 
-static void *map_ours(u64 len, int prot, int flags, int fd, u64 offset)
+void *region_map_file(u64 len, int fd, u64 offset)
 {
 	void *at;
 
 	len = ALIGN_UP(len, PAGE_SIZE);
 	limits_ours((s64)len, 0);
-	at = map(&own, ALIGN_UP(len, PIECE), len, prot, flags, fd, offset);
+	at = fd < 0 ? map(&own, ALIGN_UP(len, PIECE), len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0)
+		    : map(&own, ALIGN_UP(len, PIECE), len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			  offset);
 	if (!at)
 		limits_ours(-(s64)len, 0);
 	return at;
-}
-
-void *region_map_file(u64 len, int fd, u64 offset)
-{
-	return fd < 0 ? map_ours(len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-		      : map_ours(len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
-}
-
-void *region_map_shared(u64 len)
-{
-	return map_ours(len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-}
-
-void region_populate_shared(void *at, u64 len)
-{
-	if (at)
-		sys_madvise(at, ALIGN_UP(len, PAGE_SIZE), MADV_POPULATE_WRITE);
 }
 
 void region_unmap_file(void *at, u64 len)

@@ -66,10 +66,6 @@ void *region_map_area(u64 len, u64 room);
 
 /* The same with @len bytes of @fd from @offset on, shared; and with no access if @fd is -1. */
 void *region_map_file(u64 len, int fd, u64 offset);
-/* The same, shared with children that are forked. region_unmap_file() undoes it, too. */
-void *region_map_shared(u64 len);
-/* In a child, so that no access to it is a fault. @at may be NULL. */
-void region_populate_shared(void *at, u64 len);
 void region_unmap_file(void *at, u64 len);
 
 /*

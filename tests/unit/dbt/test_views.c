@@ -44,18 +44,13 @@ static u64 call_all(u64 at, u64 n)
 	return sum;
 }
 
-static void begin_with(u64 cache_size, u32 flags)
+static void begin(u64 cache_size)
 {
 	guest_init(DBT_CHECKS, DBT_MASK_ALL, cache_size, 0);
 	guest_thread_init(&g);
-	code = guest_code(FUNCTIONS * STRIDE, flags);
+	code = guest_code(FUNCTIONS * STRIDE, DBT_EXEC_WRITABLE);
 	for (u32 i = 0; i < FUNCTIONS; i++)
 		make(i, 1);
-}
-
-static void begin(u64 cache_size)
-{
-	begin_with(cache_size, DBT_EXEC_WRITABLE);
 }
 
 static u32 writable_and_executable(void)
@@ -134,43 +129,6 @@ static void forks(u32 depth, u32 mine)
 	EXPECT_EQ(go_on(mine), 0);
 	EXPECT_EQ(waitpid(pid, &status, 0), pid);
 	EXPECT_EQ(status, 0);
-}
-
-static u64 blocks(void)
-{
-	struct dbt_stats stats;
-
-	dbt_stats_read(&stats);
-	return stats.blocks;
-}
-
-static u64 *hint_page(void)
-{
-	u64 *at = mmap(NULL, DBT_HINTS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		       0);
-
-	EXPECT(at != MAP_FAILED);
-	return at;
-}
-
-/* A child calls the first @n functions: how many blocks it has made, which are few. */
-static u32 made_by_child(u64 *page, u32 n)
-{
-	pid_t pid = fork_guest();
-	int status;
-
-	if (!pid) {
-		u64 before;
-
-		dbt_fork_hints(NULL, page);
-		before = blocks();
-		if (all(n) != n)
-			_exit(255);
-		_exit((int)(blocks() - before));
-	}
-	EXPECT_EQ(waitpid(pid, &status, 0), pid);
-	EXPECT(WIFEXITED(status));
-	return (u32)WEXITSTATUS(status);
 }
 
 /* A process has one cache. */
@@ -253,71 +211,4 @@ static void without_locked_memory(void)
 TEST(code_goes_on_where_little_may_be_locked)
 {
 	alone(without_locked_memory);
-}
-
-/* What one child has made the next one finds made, and so does its parent. */
-static void run_hints(void)
-{
-	u64 *page, before;
-
-	begin_with(64u << 20, 0);
-	EXPECT_EQ(all(20), 20);
-	EXPECT_EQ(made_by_child(NULL, 120), 100);
-	EXPECT_EQ(made_by_child(NULL, 120), 100);
-	page = hint_page();
-	dbt_fork_hints(page, NULL);
-	EXPECT_EQ(made_by_child(page, 120), 100);
-	before = blocks();
-	EXPECT_EQ(made_by_child(page, 120), 0);
-	EXPECT_EQ(blocks() - before, 100);
-	EXPECT_EQ(all(120), 120);
-	EXPECT_EQ(blocks() - before, 100);
-	dbt_check(g.t);
-}
-
-/* Code that may change is noted by nobody: to make it means to watch its page. */
-static void run_hints_of_writable(void)
-{
-	u64 *page = hint_page(), before;
-
-	begin(64u << 20);
-	dbt_fork_hints(page, NULL);
-	EXPECT_EQ(all(20), 20);
-	EXPECT_EQ(made_by_child(page, 120), 100);
-	before = blocks();
-	EXPECT_EQ(made_by_child(page, 120), 100);
-	EXPECT_EQ(blocks(), before);
-}
-
-TEST(a_parent_learns_from_its_children)
-{
-	alone(run_hints);
-	alone(run_hints_of_writable);
-}
-
-/* Whoever shares the page may write anything there. */
-static void run_odd_hints(void)
-{
-	u64 *page = hint_page(), before;
-
-	begin_with(64u << 20, 0);
-	dbt_fork_hints(page, NULL);
-	EXPECT_EQ(all(20), 20);
-	for (u32 i = 0; i < DBT_HINTS_SIZE / sizeof(u64); i++)
-		page[i] = i % 3 ? (u64)page + i : ~0ull << (i % 64);
-	page[1] = 0;
-	page[2] = (u64)function(50) | 1ull << 63;
-	page[3] = (u64)function(FUNCTIONS - 1) + STRIDE - 1;
-	before = blocks();
-	EXPECT_EQ(made_by_child(page, 20), 0);
-	/* The one that is code, and the last byte of code, which begins nothing. */
-	EXPECT(blocks() - before <= 2);
-	EXPECT_EQ(made_by_child(page, 51), 30);
-	EXPECT_EQ(all(FUNCTIONS), FUNCTIONS);
-	dbt_check(g.t);
-}
-
-TEST(hints_are_not_believed)
-{
-	alone(run_odd_hints);
 }

@@ -3,7 +3,6 @@
 #include "dbt/arch/x86_64/insn-cost.h"
 #include "dbt/arch/x86_64/insn-floats.h"
 #include "dbt/arch/x86_64/rewrite-priv.h"
-#include "dbt/fork-hints.h"
 
 static struct build build used_late; /* too large for the stack; used with the lock */
 
@@ -406,8 +405,6 @@ struct dbt_block *arch_translate(u64 pc, enum exit_kind why, u32 form, struct db
 	if (plan->once) {
 		block_kill(block);
 		once_note(pc, why);
-	} else if (!plan->checked) {
-		fork_hint(pc, form);
 	}
 	return block;
 }
