@@ -35,7 +35,6 @@ static void release_span(struct calls_span *s)
 		free(c->events);
 		free(c->skipped_events);
 	}
-	simulated_code_free(s->simulated);
 }
 
 void calls_graph_free(struct calls_graph *g)

@@ -178,7 +178,7 @@ static QUICK void take_run(struct quick *q, struct calls_run *r)
  */
 static __attribute__((noinline)) struct calls_span *
 work_out_run(struct quick *q, struct calls_thread *t, struct calls_span *const *span,
-	     const u32 *path, size_t *at, u32 n, u64 hash)
+	     const u32 *path, size_t *at, u32 n, u64 hash, struct path_slots *slots)
 {
 	struct run_recording rec = {0};
 	struct calls_run run = {
@@ -197,9 +197,13 @@ work_out_run(struct quick *q, struct calls_thread *t, struct calls_span *const *
 		s = span[path[i]];
 		if (!s)
 			break;
-		s = take(&work, t, s, NULL);
+		s = take(&work, t, s, slots);
 		if (s)
 			break;
+		if (!slots)
+			continue;
+		rec.nr_slots += span[path[i]]->nr_slots;
+		calls_pass_slots(slots, span[path[i]]->nr_slots);
 	}
 	*q = work;
 	q->recording = NULL;
@@ -251,23 +255,56 @@ static QUICK struct calls_span *take_alone(struct quick *q, struct calls_thread 
 }
 
 /* With what changes in registers: @q is read and written once. */
-static __attribute__((noinline)) struct calls_span *
-take_some(struct quick *q, struct calls_thread *t, struct calls_span *const *span, const u32 *path,
-	  size_t *at, size_t stop, size_t n)
+static QUICK struct calls_span *take_several(struct quick *q, struct calls_thread *t,
+					     struct calls_span *const *span, const u32 *path,
+					     size_t *at, size_t stop, size_t n,
+					     struct path_slots *slots)
 {
 	struct quick work = *q;
 	size_t i = *at;
-	struct calls_span *s = take_alone(&work, t, span, path, &i, stop, n, NULL);
+	struct calls_span *s = take_alone(&work, t, span, path, &i, stop, n, slots);
 
 	*q = work;
 	*at = i;
 	return s;
 }
 
+static __attribute__((noinline)) struct calls_span *
+take_some(struct quick *q, struct calls_thread *t, struct calls_span *const *span, const u32 *path,
+	  size_t *at, size_t stop, size_t n)
+{
+	return take_several(q, t, span, path, at, stop, n, NULL);
+}
+
+static __attribute__((noinline)) struct calls_span *
+take_simulated(struct quick *q, struct calls_thread *t, struct calls_span *const *span,
+	       const u32 *path, size_t *at, size_t stop, size_t n, struct path_slots *slots)
+{
+	return take_several(q, t, span, path, at, stop, n, slots);
+}
+
+/* A run that meets something, and begins with @first. Returns how many misses there were. */
+static __attribute__((noinline)) u32 meet_run(const struct quick *q, struct calls_thread *t,
+					      const struct calls_run *r,
+					      const struct calls_span *first,
+					      struct path_slots *slots)
+{
+	u32 misses;
+
+	if (t->branch.open)
+		calls_close_branch(t, first->first);
+	misses = run_meet(t, r, q->top, slots);
+	if (simulated_is_open(r->events->code)) {
+		t->nonskipped = r->nonskipped_after;
+		calls_open_branch(t, r->last, r->nonskipped_after ? NULL : r->cell);
+	}
+	return misses;
+}
+
 /* As many of @path as are usual, from @*at on, run by run. Returns what take_alone() does. */
 static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *t,
 					  struct calls_span *const *span, const u32 *path,
-					  size_t *at, size_t n)
+					  size_t *at, size_t n, struct path_slots *slots)
 {
 	struct calls_runs *runs = &t->graph->runs;
 	size_t i = *at, run_from = i + runs->pause, stop; /* where a run may begin */
@@ -275,7 +312,7 @@ static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *
 	struct calls_span *s = NULL;
 	struct quick work;
 	u64 hash;
-	u32 most;
+	u32 most, misses = 0;
 
 	while (i < n) {
 		if (i < run_from)
@@ -284,15 +321,16 @@ static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *
 		if (i + RUN_MOST + 2 > n)
 			goto alone;
 		run_from = i + 1;
+		/* A loop of what is simulated is a run of its own. */
 		if (run_is_loop(path + i))
 			goto alone;
 		r = was ? following_run(q, was, path + i) : NULL;
 		if (unlikely(!r)) {
-			if (run_seldom_follow(runs)) {
-				run_from = i + RUN_PAUSE;
+			if (run_seldom_follow(runs, slots ? RUN_MEETS_WORTH : RUN_WORTH)) {
+				run_from = i + (slots ? RUN_MEETS_PAUSE : RUN_PAUSE);
 				goto alone;
 			}
-			most = run_measure(path + i, q->context, &hash);
+			most = run_measure(path + i, q->context, false, &hash);
 			run_from = i + most;
 			if (most < RUN_LEAST)
 				goto alone;
@@ -300,15 +338,22 @@ static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *
 		}
 		was = r;
 		if (likely(r)) {
+			if (slots) {
+				if (unlikely(!run_events_fit(r->events, slots)))
+					goto alone;
+				misses = meet_run(q, t, r, span[path[i]], slots);
+			}
 			take_run(q, r);
 			runs->taken += r->n;
 			i += r->n;
 			run_from = i;
+			if (slots && run_misses_often(runs, misses))
+				run_from += RUN_MEETS_PAUSE;
 			continue;
 		}
-		if (run_is_worth(runs, hash)) {
+		if (run_is_worth(runs, hash, slots)) {
 			work = *q;
-			s = work_out_run(&work, t, span, path + i, &i, most, hash);
+			s = work_out_run(&work, t, span, path + i, &i, most, hash, slots);
 			*q = work;
 			if (i < run_from)
 				break;
@@ -317,7 +362,8 @@ static QUICK struct calls_span *take_runs(struct quick *q, struct calls_thread *
 alone:
 		stop = run_from < n ? run_from : n;
 		work = *q;
-		s = take_some(&work, t, span, path, &i, stop, n);
+		s = slots ? take_simulated(&work, t, span, path, &i, stop, n, slots)
+			  : take_some(&work, t, span, path, &i, stop, n);
 		*q = work;
 		if (i < stop)
 			break;
@@ -345,8 +391,7 @@ static QUICK struct calls_span *run_usual(struct calls_thread *t, struct calls_s
 			  .active = t->active,
 			  .simulated = slots ? t : NULL,
 			  .levels = g->opts.tree ? 0 : g->opts.recursions - 1};
-	struct calls_span *s = slots ? take_alone(&q, t, span, path, at, n, n, slots)
-				     : take_runs(&q, t, span, path, at, n);
+	struct calls_span *s = take_runs(&q, t, span, path, at, n, slots);
 
 	t->last = q.cell;
 	t->out = q.out;

@@ -168,7 +168,7 @@ static QUICK void charge(struct quick *q, struct calls_graph *g, struct calls_sp
 	else
 		s->count++;
 	if (q->recording)
-		run_record_count(q->recording, s->cell, q->nonskipped, s->n);
+		run_record_count(q->recording, s, q->nonskipped);
 }
 
 /* What @s meets, which was charged. */
@@ -183,7 +183,7 @@ static QUICK void meet(struct quick *q, struct calls_span *s, const struct path_
 	}
 	if (unlikely(simulate(t->graph->opts.simulation, s->simulated, slots,
 			      s->cell->events ?: calls_events_of(s->cell), &t->events)))
-		calls_open_branch(t, s, true);
+		calls_open_branch(t, s, s->cell);
 }
 
 /*

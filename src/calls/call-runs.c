@@ -9,8 +9,13 @@
 #define SEEN  (1u << 17)
 #define SLOTS 4096u
 
-/* Of paths that were seen: bits of their hash, and how often they could not be worked out. */
-#define TAG     0xfffcu
+/*
+ * Of paths that were seen: bits of their hash, how often they were, and how often they could not be
+ * worked out.
+ */
+#define TAG     0xffe0u
+#define TIMES   0x001cu
+#define ONCE    0x0004u
 #define REFUSED 3u
 
 static u16 *seen_of(const struct calls_runs *r, u64 hash)
@@ -18,7 +23,7 @@ static u16 *seen_of(const struct calls_runs *r, u64 hash)
 	return &r->seen[hash % SEEN];
 }
 
-bool run_is_worth(struct calls_runs *r, u64 hash)
+bool run_is_worth(struct calls_runs *r, u64 hash, bool simulated)
 {
 	u16 tag = hash >> 48 & TAG, *seen;
 
@@ -27,27 +32,57 @@ bool run_is_worth(struct calls_runs *r, u64 hash)
 		CHECK(r->seen);
 	}
 	seen = seen_of(r, hash);
-	if ((*seen & TAG) == tag)
+	if ((*seen & TAG) != tag)
+		*seen = tag;
+	/* What it meets takes ten times as much memory: of a compiler's most come a few times. */
+	else if (!simulated || (*seen & TIMES) == TIMES)
 		return (*seen & REFUSED) != REFUSED;
-	*seen = tag;
+	else
+		*seen += ONCE;
 	return false;
 }
 
 void run_refuse(const struct calls_runs *r, u64 hash)
 {
-	u16 *seen = seen_of(r, hash);
+	u16 *seen = r->seen ? seen_of(r, hash) : NULL;
 
-	if ((*seen & REFUSED) != REFUSED)
+	/* All may have been forgotten meanwhile. */
+	if (seen && (*seen & REFUSED) != REFUSED)
 		++*seen;
 }
 
-void run_record_count(struct run_recording *rec, struct calls_cell *cell,
-		      struct calls_cell *nonskipped, u32 n)
+/* What the part meets, if something is simulated. */
+static struct run_met record_part(struct run_recording *rec, const struct calls_span *s,
+				  struct calls_cell *nonskipped)
 {
-	struct calls_cell *of = nonskipped ?: cell;
+	const u64 *met = simulated_met(s->simulated);
+	struct run_met sum;
+
+	for (u32 i = 0; i < SIMULATED_GROUPS; i++)
+		sum.n[i] = (u32)met[i];
+	run_met_add(&rec->met, &sum);
+	if (rec->nr_parts == ARRAY_SIZE(rec->part)) {
+		rec->failed = true;
+		return sum;
+	}
+	if (rec->nr_parts)
+		rec->code[rec->nr_parts - 1].after = s->first;
+	rec->part[rec->nr_parts] = (struct run_part){s->cell, nonskipped};
+	rec->code[rec->nr_parts++] = (struct simulated_part){
+		.code = s->simulated, .first_slot = rec->nr_slots, .last = s->last};
+	return sum;
+}
+
+void run_record_count(struct run_recording *rec, const struct calls_span *s,
+		      struct calls_cell *nonskipped)
+{
+	struct calls_cell *of = nonskipped ?: s->cell;
+	struct run_met met = {{0}};
 	u32 i = 0;
 
-	rec->cost += n;
+	rec->cost += s->n;
+	if (s->simulated)
+		met = record_part(rec, s, nonskipped);
 	while (i < rec->nr_counts && rec->count[i].cell != of)
 		i++;
 	if (i == ARRAY_SIZE(rec->count)) {
@@ -56,10 +91,12 @@ void run_record_count(struct run_recording *rec, struct calls_cell *cell,
 	}
 	if (i == rec->nr_counts)
 		rec->count[rec->nr_counts++] = (struct run_count){.cell = of};
-	if (nonskipped)
-		rec->count[i].skipped += n;
-	else
+	if (!nonskipped) {
 		rec->count[i].times++;
+		return;
+	}
+	rec->count[i].skipped += s->n;
+	run_met_add(&rec->count[i].met, &met);
 }
 
 static struct run_edge *edge_in(struct run_recording *rec, struct calls_edge *e)
@@ -121,7 +158,26 @@ void run_record_open(struct run_recording *rec, const struct calls_frame *f)
 	o->frame = *f;
 	o->frame.enter = rec->cost;
 	o->number = f->edge ? f->edge->number : 0;
+	rec->opened_at[rec->nr_opened] = (struct run_moment){rec->met, rec->nr_parts};
 	rec->nr_opened++;
+}
+
+/* A call that ends, and has begun in the same run. */
+static void record_inner(struct run_recording *rec, const struct run_open *o,
+			 const struct run_moment *opened)
+{
+	struct run_edge *e = edge_in(rec, o->frame.edge);
+
+	e->cost += rec->cost - (u32)o->frame.enter;
+	if (!rec->nr_parts)
+		return;
+	for (u32 i = 0; i < SIMULATED_GROUPS; i++)
+		e->met.n[i] += rec->met.n[i] - opened->met.n[i];
+	if (rec->nr_inner == ARRAY_SIZE(rec->inner))
+		rec->failed = true;
+	else
+		rec->inner[rec->nr_inner++] = (struct run_inner){o->frame.edge, opened->part,
+								 rec->nr_parts};
 }
 
 void run_record_close(struct run_recording *rec, const struct calls_frame *f)
@@ -130,13 +186,14 @@ void run_record_close(struct run_recording *rec, const struct calls_frame *f)
 		const struct run_open *o = &rec->opened[--rec->nr_opened];
 
 		if (o->frame.edge)
-			edge_in(rec, o->frame.edge)->cost += rec->cost - (u32)o->frame.enter;
+			record_inner(rec, o, &rec->opened_at[rec->nr_opened]);
 		return;
 	}
 	if (rec->nr_closed == ARRAY_SIZE(rec->closed)) {
 		rec->failed = true;
 		return;
 	}
+	rec->closed_at[rec->nr_closed] = (struct run_moment){rec->met, rec->nr_parts};
 	rec->closed[rec->nr_closed++] = (struct run_close){.ret = f->ret,
 							   .context = f->context,
 							   .nonskipped = f->nonskipped,
@@ -190,21 +247,27 @@ void run_keep(struct calls_graph *g, const struct calls_run *run, const struct r
 	size_t calls = rec->nr_calls * sizeof(rec->call[0]),
 	       closed = rec->nr_closed * sizeof(rec->closed[0]),
 	       opened = rec->nr_opened * sizeof(rec->opened[0]);
+	struct run_events *events = NULL;
 	struct calls_run *kept;
 
-	if (rec->failed) {
-		run_refuse(r, run->hash);
-		return;
-	}
 	if (r->size > r->most) {
 		calls_runs_settle(g);
 		calls_runs_release(r);
+	}
+	if (!rec->failed && rec->nr_parts)
+		events = run_events_new(g, rec);
+	if (rec->failed || (rec->nr_parts && !events)) {
+		run_refuse(r, run->hash);
+		return;
 	}
 	if (!r->slot || r->n > r->mask / 2)
 		grow(r);
 	kept = calls_memory_take(&r->memory, sizeof(*kept) + calls + closed + opened);
 	r->size += sizeof(*kept) + calls + closed + opened;
 	*kept = *run;
+	kept->events = events;
+	if (events)
+		r->size += run_events_size(events, kept);
 	kept->cost = rec->cost;
 	kept->depth = rec->depth > rec->nr_closed ? rec->depth : rec->nr_closed;
 	kept->nr_calls = (u8)rec->nr_calls;
@@ -228,10 +291,14 @@ static void settle(const struct run_totals *t)
 
 		c->cell->count += times * c->times;
 		c->cell->skipped += times * c->skipped;
+		if (c->skipped && t->run->events)
+			event_counts_met(calls_skipped_of(c->cell), &c->met, times);
 	}
 	for (u32 i = 0; i < t->nr_edges; i++) {
 		t->edge[i].edge->count += times * t->edge[i].times;
 		t->edge[i].edge->cost += times * t->edge[i].cost;
+		if (t->run->events && t->edge[i].edge->events)
+			event_counts_met(t->edge[i].edge->events, &t->edge[i].met, times);
 	}
 	t->run->times = 0;
 }

@@ -40,15 +40,22 @@ struct run_open {
 	u32 number;               /* of its function; of one that is not told of nothing */
 };
 
+/* What is met in any case, if something is simulated: of enum simulated, but fetches. */
+struct run_met {
+	u32 n[SIMULATED_GROUPS];
+};
+
 /* What a run adds to each time: @times to a cell, or @skipped instructions that it is told of. */
 struct run_count {
 	struct calls_cell *cell;
 	u32 times, skipped;
+	struct run_met met; /* of the latter */
 };
 
 struct run_edge {
 	struct calls_edge *edge;
 	u32 times, cost; /* of those that the run closes */
+	struct run_met met;
 };
 
 /*
@@ -73,6 +80,7 @@ struct calls_run {
 	struct calls_cell *nonskipped_after, *cell;
 	struct calls_span *last;
 	u64 hash;
+	struct run_events *events; /* NULL: nothing is simulated */
 };
 
 /* What it is counted by, in the end. */
@@ -99,6 +107,33 @@ static inline const struct run_open *run_opened(const struct calls_run *r)
 	return (const struct run_open *)(run_closed(r) + r->nr_closed);
 }
 
+/* Where a call begins or ends: in front of which part, and what was met by then. */
+struct run_moment {
+	struct run_met met;
+	u32 part;
+};
+
+/* A part of a path: whose what it meets is. */
+struct run_part {
+	struct calls_cell *cell, *nonskipped;
+};
+
+/* A call that begins and ends within the run: in front of which parts. */
+struct run_inner {
+	struct calls_edge *edge;
+	u32 from, upto;
+};
+
+/* What a run meets: run-events.c. */
+struct run_events {
+	struct simulated_code *code;
+	u32 nr_slots, nr_inner;
+	struct run_met met;
+	struct run_moment *closed, *opened; /* as those of the run */
+	struct run_part *part;
+	struct run_inner *inner;
+};
+
 /* A run that is being worked out, while its paths are executed one by one. */
 struct run_recording {
 	u32 cost, depth; /* so far */
@@ -109,6 +144,13 @@ struct run_recording {
 	struct run_open opened[16];
 	struct run_count count[48];
 	struct run_edge edge[32];
+	/* If something is simulated. */
+	u32 nr_slots, nr_parts, nr_inner;
+	struct run_met met;
+	struct run_moment closed_at[16], opened_at[16];
+	struct run_part part[SIMULATED_PARTS];
+	struct simulated_part code[SIMULATED_PARTS];
+	struct run_inner inner[16];
 };
 
 /* Whether a loop begins: what it goes round in is best told by how often. */
@@ -119,9 +161,10 @@ static inline bool run_is_loop(const u32 *path)
 
 /*
  * How many of @path are one run, and the hash of that for @context. Fewer than RUN_LEAST are none.
- * What is looked at are RUN_MOST, and two more.
+ * What is looked at are RUN_MOST, and two more. @loops: they may be in it.
  */
-static inline u32 run_measure(const u32 *path, const struct calls_context *context, u64 *hash)
+static inline u32 run_measure(const u32 *path, const struct calls_context *context, bool loops,
+			      u64 *hash)
 {
 	u64 h = (u64)(uintptr_t)context, factor = 0x9e3779b97f4a7c15ull;
 	u32 n = 0;
@@ -130,7 +173,7 @@ static inline u32 run_measure(const u32 *path, const struct calls_context *conte
 		h += path[n] * factor;
 		factor += 0xd1b54a32d192ed04ull;
 		n++;
-	} while (!run_is_loop(path + n) && n < RUN_MOST &&
+	} while ((loops || !run_is_loop(path + n)) && n < RUN_MOST &&
 		 (n < RUN_UNCUT || path[n - 1] * 0x9e3779b1u >> 29));
 	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15ull;
 	*hash = h ^ h >> 32;
@@ -148,29 +191,79 @@ static inline u32 run_measure(const u32 *path, const struct calls_context *conte
 #define RUN_PAUSE 300000u
 #define RUN_LOOKS 4096u
 #define RUN_WORTH 12u /* paths that runs have taken for each time */
+/* The same of what is simulated: a run that is seldom taken is in no cache of ours. */
+#define RUN_MEETS_PAUSE 1200000u
+#define RUN_MEETS_WORTH 48u
 
-static inline bool run_seldom_follow(struct calls_runs *r)
+static inline bool run_seldom_follow(struct calls_runs *r, u32 worth)
 {
 	bool seldom;
 
 	if (likely(++r->looked_up < RUN_LOOKS))
 		return false;
-	seldom = r->taken / r->looked_up < RUN_WORTH;
+	seldom = r->taken / r->looked_up < worth;
 	r->looked_up = r->taken = 0;
 	return seldom;
 }
 
-/* Whether a run of these paths should be worked out: not at the first time, or if it cannot be. */
-bool run_is_worth(struct calls_runs *r, u64 hash);
+/*
+ * Each miss of a run is to be told of, and lines that are not there are looked for one by one.
+ * True: there are too many, as with a compiler, and paths alone are as quick and take less memory.
+ */
+#define RUN_MEETS 2048u
+
+static inline bool run_misses_often(struct calls_runs *r, u32 misses)
+{
+	bool often;
+
+	r->missed += misses;
+	if (likely(++r->met < RUN_MEETS))
+		return false;
+	often = r->missed > RUN_MEETS + RUN_MEETS / 2;
+	r->met = r->missed = 0;
+	return often;
+}
+
+/*
+ * Whether a run of these paths should be worked out: not at the first time, with a simulation not
+ * at the first eight, and not if it cannot be.
+ */
+bool run_is_worth(struct calls_runs *r, u64 hash, bool simulated);
 /* It could not, this time. */
 void run_refuse(const struct calls_runs *r, u64 hash);
 
-void run_record_count(struct run_recording *rec, struct calls_cell *cell,
-		      struct calls_cell *nonskipped, u32 n);
+void run_record_count(struct run_recording *rec, const struct calls_span *s,
+		      struct calls_cell *nonskipped);
 void run_record_open(struct run_recording *rec, const struct calls_frame *f);
 void run_record_close(struct run_recording *rec, const struct calls_frame *f);
 
 /* Keeps @run, in which what is recorded is filled in. */
 void run_keep(struct calls_graph *g, const struct calls_run *run, const struct run_recording *rec);
+
+/* run-events.c. What a run of these meets; NULL: it is no run. */
+struct run_events *run_events_new(struct calls_graph *g, const struct run_recording *rec);
+size_t run_events_size(const struct run_events *e, const struct calls_run *r);
+static inline bool run_events_fit(const struct run_events *e, const struct path_slots *slots)
+{
+	return simulated_fits(e->code, slots);
+}
+/*
+ * @r is taken, with @top as the calls that are open before. Of @slots what it has used is gone.
+ * Returns how many misses there were.
+ */
+u32 run_meet(struct calls_thread *t, const struct calls_run *r, const struct calls_frame *top,
+	     struct path_slots *slots);
+
+static inline void run_met_add(struct run_met *to, const struct run_met *more)
+{
+	for (u32 i = 0; i < SIMULATED_GROUPS; i++)
+		to->n[i] += more->n[i];
+}
+
+static inline void event_counts_met(struct event_counts *to, const struct run_met *met, u64 times)
+{
+	for (u32 i = 0; i < SIMULATED_GROUPS; i++)
+		to->n[i][0] += met->n[i] * times;
+}
 
 #endif

@@ -77,10 +77,10 @@ void calls_simulate(struct calls_thread *t, struct calls_span *s, const struct p
 	if (t->last_kept && t->collect)
 		calls_simulate_again(t, 1);
 	if (open)
-		calls_open_branch(t, s, own);
+		calls_open_branch(t, s, own ? s->cell : NULL);
 }
 
-void calls_open_branch(struct calls_thread *t, struct calls_span *s, bool own)
+void calls_open_branch(struct calls_thread *t, const struct calls_span *s, struct calls_cell *own)
 {
 	u32 n = simulated_places(s->simulated);
 
@@ -89,7 +89,7 @@ void calls_open_branch(struct calls_thread *t, struct calls_span *s, bool own)
 		.collect = t->collect,
 		.pc = s->last,
 		.skipped = t->collect && !own ? t->nonskipped : NULL,
-		.counts = own ? calls_events_of(s->cell) + (n - 1) * 3 : NULL,
+		.counts = own ? calls_events_of(own) + (n - 1) * 3 : NULL,
 	};
 }
 

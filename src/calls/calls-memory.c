@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
-#include "calls/calls-priv.h"
+#include "calls/calls-memory.h"
 
 #define LINE  64u
 #define FIRST (256u << 10) /* of a small program: nobody asks for huge pages */

@@ -3,6 +3,7 @@
 #define CALLS_CALLS_PRIV_H
 
 #include "abi/run-config.h"
+#include "calls/calls-memory.h"
 #include "calls/calls.h"
 
 /* A function at one level of recursion: what costs are told of. */
@@ -162,25 +163,13 @@ struct calls_thread {
 	bool last_kept;
 };
 
-/* Where spans, cells and edges lie: calls-memory.c. All zero: empty. */
-struct calls_memory {
-	struct calls_chunk *chunks; /* the newest first; owned */
-	u8 *at;
-	size_t left;
-};
-
-/* All 0, in lines of the cache of its own. */
-void *calls_memory_take(struct calls_memory *m, size_t size);
-void calls_memory_release(struct calls_memory *m);
-/* A table that is looked at all over, all 0; the caller's, for free(). */
-void *calls_memory_table(size_t size);
-
 /* call-runs.c: what several paths do one after the other. All zero: none is known. */
 struct calls_runs {
 	u64 *slot; /* open addressing; owned */
 	u32 mask, n;
 	u16 *seen;            /* of paths that may be worth a run; owned */
 	u32 taken, looked_up; /* paths by runs; runs; since that was looked at */
+	u32 met, missed;      /* likewise: runs that met something, and what they missed */
 	size_t pause;         /* paths that are taken one by one */
 	struct run_totals *made;
 	struct calls_memory memory, totals;
@@ -279,8 +268,8 @@ void calls_simulate(struct calls_thread *t, struct calls_span *s, const struct p
 		    bool keep);
 /* Adds what the last span has met @times times, if that was kept. */
 void calls_simulate_again(struct calls_thread *t, u64 times);
-/* The last instruction of @s, which may be its cell's @own, is an indirect branch. */
-void calls_open_branch(struct calls_thread *t, struct calls_span *s, bool own);
+/* The last instruction of @s, which is @own's, or NULL, is an indirect branch. */
+void calls_open_branch(struct calls_thread *t, const struct calls_span *s, struct calls_cell *own);
 void calls_close_branch(struct calls_thread *t, u64 target);
 
 static inline void calls_pass_slots(struct path_slots *slots, u32 n)

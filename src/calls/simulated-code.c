@@ -7,7 +7,7 @@
 
 /* What is being made, with room for the most that there can be. */
 struct code_draft {
-	const struct event_simulation *s;
+	struct event_simulation *s;
 	u32 nr_places, nr_fetches, nr_lines, nr_accesses, nr_conds, nr_slots;
 	u64 fetched; /* the line; 0: none */
 	u64 met[SIMULATED_GROUPS];
@@ -20,21 +20,17 @@ struct code_draft {
 
 static u32 add_place(struct code_draft *d, enum simulated group, u32 insn, bool counts)
 {
-	d->place[d->nr_places] = (struct event_place){(u8)group, (u8)insn, counts};
+	d->place[d->nr_places] =
+		(struct event_place){.group = (u8)group, .insn = (u8)insn, .counts = counts};
 	if (!counts && group != SIMULATED_FETCH)
 		d->met[group]++;
 	return d->nr_places++;
 }
 
-static void add_line(struct code_draft *d, u64 line, u64 before, u32 place, bool both)
+static void add_line(struct code_draft *d, u64 line, u32 place, bool both, bool second)
 {
-	const struct lru_cache *c = &d->s->i1;
-
-	d->fetch[d->nr_fetches++] = (struct line_fetch){.last = c->last + lru_cache_set(c, line),
-							.line = line,
-							.before = before,
-							.place = place,
-							.both = both};
+	d->fetch[d->nr_fetches++] = (struct line_fetch){fetch_cache_number(&d->s->i1, line),
+							(u16)place, both, second};
 }
 
 static void add_fetch(struct code_draft *d, const struct path_step *at, u32 insn)
@@ -48,9 +44,9 @@ static void add_fetch(struct code_draft *d, const struct path_step *at, u32 insn
 		return;
 	place = add_place(d, SIMULATED_FETCH, insn, true);
 	if (first != d->fetched)
-		add_line(d, first, 0, place, last != first);
+		add_line(d, first, place, last != first, false);
 	if (last != first)
-		add_line(d, last, first, place, false);
+		add_line(d, last, place, false, true);
 	d->fetched = last;
 }
 
@@ -166,11 +162,10 @@ static struct simulated_code *finish(const struct code_draft *d, bool indirect)
 	size_t accesses = d->nr_accesses * sizeof(d->access[0]);
 	size_t conds = d->nr_conds * sizeof(d->cond[0]);
 	size_t places = d->nr_places * sizeof(d->place[0]);
-	struct simulated_code *c =
-		malloc(sizeof(*c) + fetches + lines + accesses + conds + places + 5 * 8);
+	struct simulated_code *c = calls_memory_take(
+		&d->s->memory, sizeof(*c) + fetches + lines + accesses + conds + places + 5 * 8);
 	u8 *at = (u8 *)(c + 1);
 
-	CHECK(c);
 	*c = (struct simulated_code){.nr_places = d->nr_places,
 				     .nr_fetches = d->nr_fetches,
 				     .nr_lines = d->nr_lines,
@@ -187,8 +182,8 @@ static struct simulated_code *finish(const struct code_draft *d, bool indirect)
 	return c;
 }
 
-struct simulated_code *simulated_code_new(const struct event_simulation *s,
-					  const struct path_step *steps, u32 n)
+struct simulated_code *simulated_code_new(struct event_simulation *s, const struct path_step *steps,
+					  u32 n)
 {
 	struct code_draft *d = malloc(sizeof(*d));
 	struct simulated_code *c;
@@ -222,11 +217,6 @@ struct simulated_code *simulated_code_new(const struct event_simulation *s,
 	c = finish(d, indirect);
 	free(d);
 	return c;
-}
-
-void simulated_code_free(struct simulated_code *c)
-{
-	free(c);
 }
 
 u32 simulated_places(const struct simulated_code *c)

@@ -5,25 +5,30 @@
 #ifndef CALLS_SIMULATION_PRIV_H
 #define CALLS_SIMULATION_PRIV_H
 
+#include "calls/calls-memory.h"
+#include "calls/fetch-cache.h"
 #include "calls/lru-cache.h"
 #include "calls/simulation.h"
 
 #define SIMULATED_INSNS 256u /* of a path, at most */
+#define JOINED_PLACES   512u /* of joined code, at most */
 
 /* Where an instruction may meet an event. */
 struct event_place {
 	u8 group; /* enum simulated */
 	u8 insn;
 	bool counts; /* it is not met as often as the instruction is executed */
+	/* Of joined code: of which part, and which place of that. */
+	u8 part;
+	u16 own;
 };
 
 /* A line that is fetched, and is not the one that was fetched just before in the same code. */
 struct line_fetch {
-	const u64 *last; /* of its set */
-	u64 line;
-	u64 before; /* the instruction begins in this one; 0: it is all in one line */
-	u32 place;
-	bool both; /* the next one is of the same instruction */
+	u32 line; /* its number */
+	u16 place;
+	bool both;   /* the next one is of the same instruction */
+	bool second; /* the instruction begins in the line before */
 };
 
 enum access_kind {
@@ -61,6 +66,12 @@ struct cond_branch {
 	bool taken;
 };
 
+/* An indirect branch within joined code. */
+struct known_target {
+	u64 pc, target;
+	u32 place;
+};
+
 struct simulated_code {
 	u32 nr_places, nr_fetches, nr_lines, nr_accesses, nr_conds;
 	u32 nr_slots;              /* that are needed */
@@ -71,15 +82,21 @@ struct simulated_code {
 	struct one_access *access; /* likewise */
 	struct cond_branch *cond;
 	struct event_place *place;
+	/* Of joined code. */
+	u32 nr_unique, nr_targets;
+	u32 *unique; /* the lines that are fetched, each once, by when they are fetched last */
+	struct known_target *target;
 };
 
 struct event_simulation {
 	struct simulation_opts opts; /* without a machine */
-	struct lru_cache i1, d1, ll;
+	struct fetch_cache i1;
+	struct lru_cache d1, ll;
 	u64 within; /* the bits of an address within a line */
 	u64 history;
-	u8 *counter;      /* of branches; owned */
-	u64 *last_target; /* likewise */
+	u8 *counter;                /* of branches; owned */
+	u64 *last_target;           /* likewise */
+	struct calls_memory memory; /* of code */
 	/* Fetches of what is being executed that LL is to be asked for. */
 	const struct line_fetch *missed[SIMULATED_INSNS];
 	u32 nr_missed;

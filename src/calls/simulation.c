@@ -34,7 +34,8 @@ struct event_simulation *simulation_new(const struct simulation_opts *opts)
 	if (!opts->caches)
 		return s;
 	s->within = opts->machine->memory.line - 1;
-	new_cache(&s->i1, opts->machine, MACHINE_L1I);
+	fetch_cache_init(&s->i1, machine_sets(opts->machine, MACHINE_L1I),
+			 opts->machine->cache[MACHINE_L1I].ways, opts->machine->memory.line);
 	new_cache(&s->d1, opts->machine, MACHINE_L1D);
 	new_cache(&s->ll, opts->machine, MACHINE_LL);
 	return s;
@@ -44,11 +45,12 @@ void simulation_free(struct event_simulation *s)
 {
 	if (!s)
 		return;
-	lru_cache_release(&s->i1);
+	fetch_cache_release(&s->i1);
 	lru_cache_release(&s->d1);
 	lru_cache_release(&s->ll);
 	free(s->counter);
 	free(s->last_target);
+	calls_memory_release(&s->memory);
 	free(s);
 }
 
@@ -59,10 +61,20 @@ struct running {
 	const struct path_slots *slots;
 	u64 *counts; /* NULL: only the sum is wanted */
 	struct event_counts *sum;
+	/* Of joined code: not these, but what is missed. */
+	struct simulated_miss *miss;
+	u32 *nr_missed;
 };
 
 static void note(const struct running *r, u32 place, u32 level, u64 n)
 {
+	if (r->miss) {
+		const struct event_place *p = &r->c->place[place];
+
+		r->miss[(*r->nr_missed)++] = (struct simulated_miss){p->own, p->part, p->group,
+								     (u8)level};
+		return;
+	}
 	r->sum->n[r->c->place[place].group][level] += n;
 	if (r->counts)
 		r->counts[place * 3 + level] += n;
@@ -81,31 +93,34 @@ static void ask_ll(const struct running *r, u32 place, u64 before, u64 line)
 		note(r, place, 2, 1);
 }
 
+static void ask_for_fetch(const struct running *r, const struct line_fetch *f)
+{
+	u64 line = r->s->i1.line[f->line];
+
+	ask_ll(r, f->place, f->second ? line - r->s->within - 1 : 0, line);
+}
+
 /* LL is asked for fetches before @place. */
 static void ask_for_fetches(const struct running *r, u32 place)
 {
 	struct event_simulation *s = r->s;
 	u32 i = 0;
 
-	while (i < s->nr_missed && s->missed[i]->place < place) {
-		ask_ll(r, s->missed[i]->place, s->missed[i]->before, s->missed[i]->line);
-		i++;
-	}
+	while (i < s->nr_missed && s->missed[i]->place < place)
+		ask_for_fetch(r, s->missed[i++]);
 	s->nr_missed -= i;
 	for (u32 k = 0; i && k < s->nr_missed; k++)
 		s->missed[k] = s->missed[k + i];
 }
 
-/* A line that is not the one which was used last. Returns the last one of the instruction. */
-static __attribute__((noinline)) const struct line_fetch *fetch_other(struct event_simulation *s,
-								      const struct line_fetch *f)
+/* A line that is not there. Returns the last one of the instruction. */
+static __attribute__((noinline)) const struct line_fetch *fetch_missed(struct event_simulation *s,
+								       const struct line_fetch *f)
 {
-	bool hit = lru_cache_use(&s->i1, f->line);
-
-	if (f->both)
-		hit &= lru_cache_use(&s->i1, (++f)->line);
-	if (!hit)
-		s->missed[s->nr_missed++] = f;
+	fetch_cache_bring(&s->i1, f->line);
+	if (f->both && !fetch_cache_use(&s->i1, (++f)->line))
+		fetch_cache_bring(&s->i1, f->line);
+	s->missed[s->nr_missed++] = f;
 	return f;
 }
 
@@ -297,14 +312,19 @@ bool simulate_target(struct event_simulation *s, u64 pc, u64 target)
 	return wrong;
 }
 
+static inline void fetch(struct event_simulation *s, const struct simulated_code *c)
+{
+	for (const struct line_fetch *f = c->fetch, *end = f + c->nr_fetches; f < end; f++)
+		if (unlikely(!fetch_cache_use(&s->i1, f->line)))
+			f = fetch_missed(s, f);
+}
+
 bool simulate(struct event_simulation *s, const struct simulated_code *c,
 	      const struct path_slots *slots, u64 *counts, struct event_counts *sum)
 {
-	const struct running r = {s, c, slots, counts, sum};
+	const struct running r = {.s = s, .c = c, .slots = slots, .counts = counts, .sum = sum};
 
-	for (const struct line_fetch *f = c->fetch, *end = f + c->nr_fetches; f < end; f++)
-		if (unlikely(*f->last != f->line))
-			f = fetch_other(s, f);
+	fetch(s, c);
 	if (likely(c->nr_slots <= slots->n && !s->d1.divides))
 		access_all(&r);
 	else
@@ -321,4 +341,61 @@ bool simulate(struct event_simulation *s, const struct simulated_code *c,
 	sum->n[SIMULATED_COND][0] += c->met[SIMULATED_COND];
 	sum->n[SIMULATED_INDIRECT][0] += c->met[SIMULATED_INDIRECT];
 	return c->indirect;
+}
+
+bool simulated_fits(const struct simulated_code *c, const struct path_slots *slots)
+{
+	return c->nr_slots <= slots->n;
+}
+
+/* What the first level has of it all: only when each line was used last changes. */
+static inline bool fetch_hits(struct fetch_cache *i1, const struct simulated_code *c)
+{
+	const u32 *place = i1->place;
+	u64 now = i1->now, absent = 0;
+
+	for (u32 i = 0; i < c->nr_unique; i++)
+		absent |= place[c->unique[i]] - 1u;
+	if (unlikely(absent >> 31))
+		return false;
+	for (u32 i = 0; i < c->nr_unique; i++)
+		i1->used[place[c->unique[i]]] = ++now;
+	i1->now = now;
+	return true;
+}
+
+/* As they come, first those of a part after the other: few, and nearly so already. */
+static __attribute__((noinline)) void sort_by_part(struct simulated_miss *miss, u32 n)
+{
+	for (u32 i = 1; i < n; i++) {
+		struct simulated_miss m = miss[i];
+		u32 k = i;
+
+		for (; k && miss[k - 1].part > m.part; k--)
+			miss[k] = miss[k - 1];
+		miss[k] = m;
+	}
+}
+
+u32 simulate_joined(struct event_simulation *s, const struct simulated_code *c,
+		    const struct path_slots *slots, struct simulated_miss *miss)
+{
+	u32 n = 0;
+	const struct running r = {.s = s, .c = c, .slots = slots, .miss = miss, .nr_missed = &n};
+
+	_Static_assert(SIMULATED_MISSES >= 2 * JOINED_PLACES, "two levels of each place");
+	if (!fetch_hits(&s->i1, c))
+		fetch(s, c);
+	access_all(&r);
+	if (unlikely(s->nr_missed))
+		ask_for_fetches(&r, c->nr_places);
+	for (const struct cond_branch *b = c->cond, *end = b + c->nr_conds; b < end; b++)
+		if (branch(s, b))
+			note(&r, b->place, 1, 1);
+	for (u32 i = 0; i < c->nr_targets; i++)
+		if (simulate_target(s, c->target[i].pc, c->target[i].target))
+			note(&r, c->target[i].place, 1, 1);
+	if (unlikely(n > 1))
+		sort_by_part(miss, n);
+	return n;
 }

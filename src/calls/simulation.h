@@ -4,11 +4,12 @@
  * theirs: a table of two-bit counters by address and history, and the last target of each indirect
  * branch. All threads of a program share one core, since Valgrind lets one run at a time.
  *
- * Lifetime: new .. free; what was made for instructions is freed by itself.
+ * Lifetime: new .. free, with what was made for instructions.
  */
 #ifndef CALLS_SIMULATION_H
 #define CALLS_SIMULATION_H
 
+#include "calls/calls-memory.h"
 #include "data/path-walk.h"
 #include "model/machine.h"
 
@@ -65,9 +66,8 @@ void simulation_free(struct event_simulation *s);
 /* What instructions one after the other have to do with caches and branches. */
 struct simulated_code;
 
-struct simulated_code *simulated_code_new(const struct event_simulation *s,
-					  const struct path_step *steps, u32 n);
-void simulated_code_free(struct simulated_code *c);
+struct simulated_code *simulated_code_new(struct event_simulation *s, const struct path_step *steps,
+					  u32 n);
 /* How many of them can meet an event: so many counts of three numbers there are. */
 u32 simulated_places(const struct simulated_code *c);
 /*
@@ -90,6 +90,43 @@ struct path_slots {
  */
 bool simulate(struct event_simulation *s, const struct simulated_code *c,
 	      const struct path_slots *slots, u64 *counts, struct event_counts *sum);
+/*
+ * Code that is executed one after the other, as one: what it has to do with caches is less, since
+ * lines come again. NULL: it cannot be. It lies in @m.
+ */
+struct simulated_part {
+	const struct simulated_code *code;
+	u32 first_slot;  /* of the part, among those of all */
+	u64 last, after; /* its last instruction; the first one behind it */
+};
+
+#define SIMULATED_PARTS 64u /* at most */
+
+struct simulated_code *simulated_join(const struct event_simulation *s,
+				      const struct simulated_part *part, u32 n,
+				      struct calls_memory *m);
+/* Its bytes. */
+size_t simulated_size(const struct simulated_code *c);
+/* How often a part meets each of enum simulated in any case. */
+const u64 *simulated_met(const struct simulated_code *c);
+
+/* One that was missed, or not foreseen, in the first level or, beyond that, the last one. */
+struct simulated_miss {
+	u16 place; /* of the part */
+	u8 part, group, level;
+};
+
+#define SIMULATED_MISSES 1024u /* of joined code, at most */
+
+/*
+ * Joined code was executed, for which @slots has enough: simulated_fits(). Returns how many misses
+ * there were, in the order of parts. The last part's indirect branch is still to be told of.
+ */
+bool simulated_fits(const struct simulated_code *c, const struct path_slots *slots);
+/* Whether its last instruction is an indirect branch. */
+bool simulated_is_open(const struct simulated_code *c);
+u32 simulate_joined(struct event_simulation *s, const struct simulated_code *c,
+		    const struct path_slots *slots, struct simulated_miss *miss);
 /* True: that was not foreseen, which is the second number of the last place. */
 bool simulate_target(struct event_simulation *s, u64 pc, u64 target);
 

@@ -45,7 +45,6 @@ static struct event_counts met(struct event_simulation *s, const struct path_acc
 	struct event_counts sum = {0};
 
 	simulate(s, c, &values, NULL, &sum);
-	simulated_code_free(c);
 	return sum;
 }
 
@@ -163,7 +162,7 @@ static struct path_access random_access(u64 *state)
 	return a;
 }
 
-static void make_code(struct random_code *c, const struct event_simulation *s, u64 *state)
+static void make_code(struct random_code *c, struct event_simulation *s, u64 *state)
 {
 	u64 pc = A + random_below(state, 4096);
 
@@ -178,8 +177,14 @@ static void make_code(struct random_code *c, const struct event_simulation *s, u
 					 .access = c->access[i]};
 		for (u32 k = 0; k < at->nr_accesses; k++)
 			c->access[i][k] = random_access(state);
+		/* No instruction has three strings. */
+		if (at->nr_accesses == 3 && at->access[2].kind >= PATH_LOADS)
+			at->nr_accesses = 2;
 		pc = random_below(state, 5) ? pc + at->len : A + random_below(state, 4096);
 	}
+	c->step[c->n - 1].kind = (u8[]){PATH_PLAIN, PATH_COND,
+					PATH_JUMP_IND}[random_below(state, 3)];
+	c->step[c->n - 1].taken = random_below(state, 2);
 	c->code = simulated_code_new(s, c->step, c->n);
 }
 
@@ -296,8 +301,6 @@ static void compare_with_model(struct machine *m, u64 seed)
 			run_model(core, &c->step[k], &slots, theirs.n[k]);
 		ASSERT(!memcmp(&ours, &theirs, sizeof(ours)));
 	}
-	for (u32 i = 0; i < CODES; i++)
-		simulated_code_free(code[i].code);
 	simulation_free(s);
 	free(memory);
 }
@@ -319,6 +322,104 @@ TEST(caches_are_those_of_the_model)
 	}
 }
 
+enum { JOINED = 50, PARTS = 8 };
+
+/* What code was joined of, in two simulations. */
+struct random_parts {
+	u32 n;
+	u32 of[PARTS];
+	const struct simulated_code *joined; /* in the first */
+};
+
+static void join_code(struct random_parts *p, struct event_simulation *s,
+		      const struct random_code *code, struct calls_memory *m, u64 *state)
+{
+	struct simulated_part part[PARTS];
+
+	do {
+		p->n = 1 + (u32)random_below(state, PARTS);
+		for (u32 i = 0; i < p->n; i++) {
+			const struct random_code *c =
+				&code[p->of[i] = (u32)random_below(state, CODES)];
+
+			part[i] = (struct simulated_part){c->code, i * SLOTS, c->step[c->n - 1].pc,
+							  A};
+			if (i)
+				part[i - 1].after = c->step[0].pc;
+		}
+		p->joined = simulated_join(s, part, p->n, m);
+	} while (!p->joined);
+}
+
+/* The same in the second simulation, part by part; what it has met beyond what @miss says. */
+static void run_parts(struct event_simulation *s, const struct random_parts *p,
+		      const struct random_code *code, const u64 *slot,
+		      const struct simulated_miss *miss, u32 n)
+{
+	for (u32 i = 0; i < p->n; i++) {
+		const struct random_code *c = &code[p->of[i]];
+		const struct path_slots slots = {slot + (size_t)i * SLOTS, SLOTS, 0x7000, 0x9000};
+		u64 counts[(INSNS * (ACCESSES + 2)) * 3] = {0}, told[ARRAY_SIZE(counts)] = {0};
+		struct event_counts sum = {0};
+		u32 places = simulated_places(c->code);
+
+		if (simulate(s, c->code, &slots, counts, &sum) && i + 1 < p->n)
+			counts[places * 3 - 2] += simulate_target(s, c->step[c->n - 1].pc,
+								  code[p->of[i + 1]].step[0].pc);
+		for (; n && miss->part == i; miss++, n--)
+			told[miss->place * 3u + miss->level]++;
+		ASSERT(!memcmp(counts, told, sizeof(counts)));
+	}
+	EXPECT_EQ(n, 0);
+}
+
+static void compare_joined(const struct machine *m, u64 seed)
+{
+	const struct simulation_opts opts = {.machine = m, .caches = true, .branches = true};
+	static struct random_code code[2][CODES];
+	struct event_simulation *s[2] = {simulation_new(&opts), simulation_new(&opts)};
+	static struct random_parts parts[JOINED];
+	static struct simulated_miss miss[SIMULATED_MISSES];
+	struct calls_memory memory = {0};
+	u64 state;
+
+	for (u32 i = 0; i < 2; i++) {
+		state = seed;
+		for (u32 k = 0; k < CODES; k++)
+			make_code(&code[i][k], s[i], &state);
+	}
+	for (u32 i = 0; i < JOINED; i++)
+		join_code(&parts[i], s[0], code[0], &memory, &state);
+	for (u32 i = 0; i < RUNS; i++) {
+		/* Mostly few, so that all that they fetch is there. */
+		const struct random_parts *p =
+			&parts[random_below(&state, random_below(&state, 8) ? 3 : JOINED)];
+		u64 slot[PARTS * SLOTS];
+		const struct path_slots slots = {slot, ARRAY_SIZE(slot), 0x7000, 0x9000};
+
+		for (u32 k = 0; k < ARRAY_SIZE(slot); k++)
+			slot[k] = 0x100000 + random_below(&state, 0x800);
+		ASSERT(simulated_fits(p->joined, &slots));
+		run_parts(s[1], p, code[1], slot, miss,
+			  simulate_joined(s[0], p->joined, &slots, miss));
+	}
+	simulation_free(s[0]);
+	simulation_free(s[1]);
+	calls_memory_release(&memory);
+}
+
+TEST(joined_code_is_its_parts)
+{
+	struct machine m = machine_of();
+
+	compare_joined(&m, 1);
+	m.cache[MACHINE_L1I] = (struct machine_cache){.size = 1024, .ways = 4, .latency = 1};
+	m.cache[MACHINE_L1D] = (struct machine_cache){.size = 512, .ways = 2, .latency = 1};
+	m.cache[MACHINE_LL] = (struct machine_cache){.size = 2048, .ways = 4, .latency = 1};
+	for (u64 seed = 2; seed < 6; seed++)
+		compare_joined(&m, seed);
+}
+
 /* Runs a branch that goes by @pattern; how many of the last 100 were not foreseen. */
 static u64 not_foreseen(u32 pattern, u32 length)
 {
@@ -337,8 +438,6 @@ static u64 not_foreseen(u32 pattern, u32 length)
 		simulate(s, c[pattern >> i % length & 1], &none, NULL, &sum);
 	}
 	EXPECT_EQ(sum.n[SIMULATED_COND][0], 100);
-	simulated_code_free(c[0]);
-	simulated_code_free(c[1]);
 	simulation_free(s);
 	return sum.n[SIMULATED_COND][1];
 }
