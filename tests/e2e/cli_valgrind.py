@@ -3,6 +3,7 @@
 and the numbers of callgrind itself where it is installed."""
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -382,6 +383,34 @@ def test_the_end_is_the_programs():
     assert r.status == -signal.SIGTERM, r
     r = valgrind("-q", "--tool=callgrind", "--callgrind-out-file=/dev/null", "/no/such/program")
     assert r.status == 127, r
+
+
+def test_a_reader_that_was_killed_is_not_waited_for():
+    """Programs hand over nothing more then; they waited for a minute each."""
+    script = "echo $$; read -r line; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done"
+    callgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    for command, waits in ((callgrind, False), (callgrind, True),
+                           (["record", "--exact", "-g", "-o", "/dev/null"], False)):
+        reader = subprocess.Popen([ANYPERF, *command, "sh", "-c", script], env=ENV, text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+        pid = int(reader.stdout.readline())
+        if waits:
+            reader.send_signal(signal.SIGSTOP)
+            reader.stdin.write("go on\n")
+            reader.stdin.flush()
+            time.sleep(1)
+        reader.kill()
+        reader.wait()
+        # The other ends of the pipes are the program's.
+        if not waits:
+            reader.stdin.write("go on\n")
+            reader.stdin.flush()
+        said = select.select([reader.stdout], [], [], 40)[0] and reader.stdout.readline()
+        if not said:
+            os.kill(pid, signal.SIGKILL)
+        reader.communicate()
+        assert said == "done\n", (command, said)
 
 
 def theirs(*args):

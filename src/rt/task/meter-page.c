@@ -12,6 +12,8 @@
 #include "sys/fmt.h"
 #include "sys/string.h"
 
+#include <linux/fcntl.h>
+#include <linux/fs.h>
 #include <linux/prctl.h>
 
 static struct counter_segment *segment;
@@ -44,6 +46,17 @@ const struct run_config *run_config(void)
 u32 meter_run(void)
 {
 	return run;
+}
+
+bool meter_run_watched(void)
+{
+	struct meter_run *entry = meter_run_open(segment, run);
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+	if (!entry)
+		return false;
+	lock.l_start = entry - meter_runs(segment)->run;
+	return sys_fcntl(fd_get(FD_SEGMENT), F_GETLK, (long)&lock) || lock.l_type != F_UNLCK;
 }
 
 void meter_no_launch(int err, const char *text)

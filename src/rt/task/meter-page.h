@@ -17,6 +17,8 @@ struct counter_segment *counter_segment(void);
 /* What no other process can change; like the header it is there before anything else. */
 const struct run_config *run_config(void);
 u32 meter_run(void);
+/* Whether who opened the run is still there; if that cannot be told it is. */
+bool meter_run_watched(void);
 
 /* The run's command cannot be started: leaves -errno and a sentence, or "", for who started it. */
 __attribute__((noreturn)) void meter_no_launch(int err, const char *text);

@@ -33,7 +33,7 @@ static void give_up(struct thread *t)
  * who are no reader (doc/security.md). A reader goes neither back nor ahead of us. Meanwhile we
  * write nothing, and a reader takes all that it finds: first what was there when it last looked,
  * and then the rest, each in two steps at most. Who goes on more often and leaves no room is
- * none, however often it wakes us.
+ * none, however often it wakes us. One that was killed says nothing, but its lock is gone.
  */
 static bool wait_room(struct path_stream *s, u32 n)
 {
@@ -55,7 +55,7 @@ static bool wait_room(struct path_stream *s, u32 n)
 		if (read != last || !since)
 			since = now;
 		last = read;
-		if (now - since > PATIENCE || reads > READS_AT_MOST)
+		if (now - since > PATIENCE || reads > READS_AT_MOST || !meter_run_watched())
 			return false;
 		__atomic_store_n(&s->waits, 1, __ATOMIC_SEQ_CST);
 		/* Mate: the reader looks at `waits` after it has set `read`. */
